@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * backstore.h: what holds the blocks of a logical unit. A backstore knows
+ * bytes, not SCSI: read, write, flush, unmap, zero, extents. One table of
+ * operations, called only through the doorway in backstore.c.
+ *
+ * Threads: any worker may submit at any time; the completion comes on the
+ * worker that submitted (req->worker). Two requests that overlap have no
+ * order between them.
+ */
+#ifndef BACKSTORE_BACKSTORE_H
+#define BACKSTORE_BACKSTORE_H
+
+#include <stdbool.h>
+
+#include "base/bufv.h"
+#include "base/list.h"
+
+enum bs_op {
+	BS_READ,    /* fill req->data */
+	BS_WRITE,   /* store req->data */
+	BS_FLUSH,   /* all writes completed before are durable */
+	BS_UNMAP,   /* give the space back; reads then give zeros */
+	BS_ZERO,    /* write zeros; BS_MAY_UNMAP allows giving space back */
+	BS_EXTENTS, /* is the byte at off mapped, and for how long alike? */
+};
+
+/* bs_req.flags */
+#define BS_FUA	     0x1u /* BS_WRITE, BS_ZERO: durable before completion */
+#define BS_MAY_UNMAP 0x2u /* BS_ZERO */
+
+/* bs.caps */
+#define BS_CAP_FUA	   0x01u /* BS_FUA costs less than write + flush */
+#define BS_CAP_UNMAP	   0x02u
+#define BS_CAP_EXTENTS	   0x04u
+#define BS_CAP_WRITE_CACHE 0x08u /* volatile until BS_FLUSH */
+#define BS_CAP_LEND	   0x10u
+#define BS_CAP_READ_ONLY   0x20u
+
+#define BS_REQ_PRIVATE 192
+
+struct bs_req {
+	/* set by the submitter */
+	enum bs_op op;
+	unsigned flags;
+	unsigned worker; /* index of the submitting worker */
+	uint64_t off, len;
+	struct bufv data; /* READ, WRITE: data.len == len; borrowed */
+	/* Called once, possibly before bs_submit returns. */
+	void (*done)(struct bs_req *req);
+	/* set before done. 0 or ERR_MEDIUM, ERR_NO_SPACE, ERR_READ_ONLY,
+	 * ERR_UNSUPPORTED, ERR_NOMEM, ERR_ABORTED */
+	int result;
+	/* EXTENTS: the run of bytes from off that is alike, and what it is */
+	uint64_t extent_len;
+	bool extent_mapped;
+	/* the backstore's own */
+	_Alignas(16) unsigned char priv[BS_REQ_PRIVATE];
+};
+
+struct bs;
+
+struct bs_ops {
+	void (*submit)(struct bs *b, struct bs_req *req);
+	/* Points *iov at [off, off + len) in memory that stays readable until
+	 * the backstore is closed, or returns ERR_UNSUPPORTED. What it shows
+	 * may change under the reader. */
+	int (*lend)(struct bs *b, uint64_t off, size_t len, struct iovec *iov);
+	/* Frees b. No request is in flight. */
+	void (*close)(struct bs *b);
+};
+
+enum bs_state {
+	BS_OPEN,
+	BS_CLOSED,
+};
+
+/* The common part; a backstore embeds it. */
+struct bs {
+	const struct bs_ops *ops;
+	enum bs_state state;
+	uint64_t size;	      /* bytes; a multiple of block_size */
+	uint32_t block_size;  /* smallest unit, bytes: 512 or 4096 */
+	uint32_t phys_block;  /* what the medium likes, bytes */
+	uint32_t unmap_grain; /* bytes; 0 when BS_CAP_UNMAP is missing */
+	unsigned caps;
+	uint8_t uuid[16]; /* the same each time the same store is opened */
+	char name[256];	  /* "ram:64M", a path: for people and VPD */
+};
+
+/* bs_submit: range inside b->size and flags that b can't do are dealt with
+ * here, once for all backstores (FUA becomes write + flush). Never fails:
+ * the result is in req. */
+void bs_submit(struct bs *b, struct bs_req *req);
+int bs_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov);
+void bs_close(struct bs *b);
+
+/*
+ * bs_ram_new: a backstore over memory of the caller's (mapped, size bytes,
+ * zeroed; a memfd lets the driver sendfile from it). release is called with
+ * arg when the store is closed. NULL: out of memory.
+ */
+struct bs *bs_ram_new(const char *name, void *memory, uint64_t size,
+		      uint32_t block_size, void (*release)(void *arg),
+		      void *arg);
+/* bs_null_new: reads give zeros, writes are dropped. */
+struct bs *bs_null_new(const char *name, uint64_t size, uint32_t block_size);
+
+/* Filters: stand in front of next, which they close with themselves. */
+
+/* bs_fault_new: the nth request that matches op_mask (BIT(enum bs_op)) fails
+ * with err, and every period-th after it (0: never again). */
+struct bs *bs_fault_new(struct bs *next, unsigned op_mask, unsigned nth,
+			unsigned period, int err);
+/* bs_hold_new: requests wait until bs_hold_release lets the oldest n go
+ * (single worker; for tests that need a command to be in flight). */
+struct bs *bs_hold_new(struct bs *next);
+unsigned bs_hold_waiting(const struct bs *hold);
+void bs_hold_release(struct bs *hold, unsigned n);
+/* bs_trace_new: fn sees each request at its completion. */
+struct bs *bs_trace_new(struct bs *next,
+			void (*fn)(void *arg, const struct bs_req *req),
+			void *arg);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * bufv.h: a vector of buffers seen as one run of bytes. Nobody outside
+ * bufv.c walks an iovec by hand.
+ *
+ * A bufv borrows both the iovec array and the memory behind it; whoever made
+ * it keeps both alive for as long as the bufv is in use.
+ */
+#ifndef BASE_BUFV_H
+#define BASE_BUFV_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+struct bufv {
+	struct iovec *iov;
+	unsigned n; /* entries of iov */
+	size_t len; /* bytes in all entries */
+};
+
+/* bufv_of makes a bufv of an iovec array; len is summed. */
+struct bufv bufv_of(struct iovec *iov, unsigned n);
+
+/*
+ * bufv_slice writes to out[] the pieces that hold the bytes [off, off + len)
+ * of v, at most max pieces and never beyond v's end. Returns how many bytes
+ * those pieces hold (less than len when max pieces or v's end came first) and
+ * stores their number in *n.
+ */
+size_t bufv_slice(const struct bufv *v, size_t off, size_t len,
+		  struct iovec *out, unsigned max, unsigned *n);
+
+/* bufv_copy_in copies len bytes of src to v at off; returns bytes copied. */
+size_t bufv_copy_in(const struct bufv *v, size_t off, const void *src,
+		    size_t len);
+
+/* bufv_copy_out copies len bytes of v at off to dst; returns bytes copied. */
+size_t bufv_copy_out(const struct bufv *v, size_t off, void *dst, size_t len);
+
+/* bufv_fill sets len bytes of v at off to byte; returns bytes set. */
+size_t bufv_fill(const struct bufv *v, size_t off, uint8_t byte, size_t len);
+
+/* bufv_crc32c goes on with crc over len bytes of v at off. */
+uint32_t bufv_crc32c(const struct bufv *v, size_t off, size_t len,
+		     uint32_t crc);
+
+#endif

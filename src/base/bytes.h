@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * bytes.h: reading and writing numbers in wire order, and arithmetic on
+ * numbers that came from a peer.
+ *
+ * Only the codec files (those that turn bytes into structs) may use get/put.
+ * None of these functions checks a length: the caller did, on the line where
+ * the length was decoded.
+ */
+#ifndef BASE_BYTES_H
+#define BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BIT(n)	     (1u << (n))
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b)    ((a) < (b) ? (a) : (b))
+#define MAX(a, b)    ((a) > (b) ? (a) : (b))
+
+/* The struct that embeds *ptr as its member. */
+#define container_of(ptr, type, member) \
+ ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+static inline uint16_t get_be16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static inline uint32_t get_be24(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 16 | (uint32_t)p[1] << 8 | p[2];
+}
+
+static inline uint32_t get_be32(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
+	       (uint32_t)p[2] << 8 | p[3];
+}
+
+static inline uint64_t get_be64(const uint8_t *p)
+{
+	return (uint64_t)get_be32(p) << 32 | get_be32(p + 4);
+}
+
+static inline uint32_t get_le32(const uint8_t *p)
+{
+	return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 |
+	       (uint32_t)p[1] << 8 | p[0];
+}
+
+static inline void put_be16(uint8_t *p, uint16_t v)
+{
+	p[0] = (uint8_t)(v >> 8);
+	p[1] = (uint8_t)v;
+}
+
+static inline void put_be24(uint8_t *p, uint32_t v)
+{
+	p[0] = (uint8_t)(v >> 16);
+	p[1] = (uint8_t)(v >> 8);
+	p[2] = (uint8_t)v;
+}
+
+static inline void put_be32(uint8_t *p, uint32_t v)
+{
+	p[0] = (uint8_t)(v >> 24);
+	p[1] = (uint8_t)(v >> 16);
+	p[2] = (uint8_t)(v >> 8);
+	p[3] = (uint8_t)v;
+}
+
+static inline void put_be64(uint8_t *p, uint64_t v)
+{
+	put_be32(p, (uint32_t)(v >> 32));
+	put_be32(p + 4, (uint32_t)v);
+}
+
+static inline void put_le32(uint8_t *p, uint32_t v)
+{
+	p[3] = (uint8_t)(v >> 24);
+	p[2] = (uint8_t)(v >> 16);
+	p[1] = (uint8_t)(v >> 8);
+	p[0] = (uint8_t)v;
+}
+
+/*
+ * range_ok says whether [off, off + len) lies inside [0, size). It is the
+ * only form in which a peer's offset and length may be compared with a size:
+ * it cannot overflow.
+ */
+static inline bool range_ok(uint64_t off, uint64_t len, uint64_t size)
+{
+	return off <= size && len <= size - off;
+}
+
+/* add_ok / mul_ok store a + b / a * b and say whether it fits in size_t. */
+static inline bool add_ok(size_t a, size_t b, size_t *sum)
+{
+	return !__builtin_add_overflow(a, b, sum);
+}
+
+static inline bool mul_ok(size_t a, size_t b, size_t *product)
+{
+	return !__builtin_mul_overflow(a, b, product);
+}
+
+/* round_up4 is how iSCSI pads a segment (RFC 7143 §11.1). */
+static inline size_t round_up4(size_t n)
+{
+	return (n + 3) & ~(size_t)3;
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* trace.c: names and levels of events, formatting. */
+#include "base/trace.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct {
+	const char *name;
+	enum trace_level level;
+} events[TRACE_EVENT_COUNT] = {
+#define TRACE_ROW(name, level, text) { #name, TRACE_LEVEL_##level },
+	TRACE_EVENTS(TRACE_ROW)
+#undef TRACE_ROW
+};
+
+const char *trace_event_name(enum trace_event e)
+{
+	return e < TRACE_EVENT_COUNT ? events[e].name : "?";
+}
+
+enum trace_level trace_event_level(enum trace_event e)
+{
+	return e < TRACE_EVENT_COUNT ? events[e].level : TRACE_LEVEL_ERROR;
+}
+
+const char *trace_level_name(enum trace_level l)
+{
+	static const char *const names[] = { "error", "warning", "notice",
+					     "info", "debug" };
+
+	return l <= TRACE_LEVEL_DEBUG ? names[l] : "?";
+}
+
+void trace_emit(struct trace *t, enum trace_event e, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	if (!trace_wanted(t, trace_event_level(e)))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	t->emit(t, e, text);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * dmtcp.h: the datamover for iSCSI over a byte stream (RFC 7143): framing,
+ * digests, R2T / Data-Out / Data-In, look-ahead receive. Both roles.
+ */
+#ifndef DATAMOVER_TCP_DMTCP_H
+#define DATAMOVER_TCP_DMTCP_H
+
+#include "base/stream.h"
+#include "datamover/datamover.h"
+
+struct dmtcp_conn;
+
+struct dmtcp_config {
+	enum iscsi_role role;
+	/* Bytes of the look-ahead buffer in full feature phase; during login
+	 * it is just large enough for a Login PDU. */
+	size_t lookahead;
+	/* Most bytes of control-type PDUs queued for a peer that does not
+	 * read them; beyond it the connection is terminated. */
+	size_t max_queued_control;
+};
+
+/* dmtcp_config_default: 256 KiB look-ahead, 1 MiB of queued control. */
+void dmtcp_config_default(struct dmtcp_config *cfg, enum iscsi_role role);
+
+/* dmtcp_new: NULL = out of memory. host is borrowed until closed. */
+struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
+			     struct stream_host *host);
+/* dmtcp_free: after stream_ops.closed only. */
+void dmtcp_free(struct dmtcp_conn *c);
+
+struct dm_conn *dmtcp_dm(struct dmtcp_conn *c);
+
+/* The driver's side; core is the struct dmtcp_conn. */
+extern const struct stream_ops dmtcp_stream_ops;
+
+#endif

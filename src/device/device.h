@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * device.h: the SCSI device server (SPC-4, SBC-3): logical units over
+ * backstores, their tasks, and what all units of a target share. It knows
+ * nothing of iSCSI; the target hands it CDBs and gets data, status and sense.
+ *
+ * Threads: a dev_task and its nexus belong to one worker. A logical unit is
+ * shared by all workers; what one worker must tell the others goes through
+ * dev_env.post.
+ */
+#ifndef DEVICE_DEVICE_H
+#define DEVICE_DEVICE_H
+
+#include "backstore/backstore.h"
+#include "base/bufv.h"
+#include "base/list.h"
+#include "base/xtime.h"
+
+struct dev_server; /* the logical units behind one target (SCSI device) */
+struct dev_lu;
+struct dev_nexus;
+struct dev_task;
+
+/* ---- what the device needs from its process ---- */
+
+struct dev_msg {
+	void (*run)(struct dev_msg *m);
+	struct dev_msg *next;
+};
+
+struct dev_env {
+	unsigned nworkers;
+	/* Runs m->run on worker's thread, soon; m is borrowed until then. With
+	 * the calling worker as the goal it still comes later, from the loop. */
+	void (*post)(void *arg, unsigned worker, struct dev_msg *m);
+	/* Data buffers for reads, writes and parameter lists, 4096-aligned,
+	 * from the worker's pool. NULL: none left now. */
+	void *(*buf_get)(void *arg, unsigned worker, size_t len);
+	void (*buf_put)(void *arg, unsigned worker, void *buf, size_t len);
+	void *arg;
+};
+
+/* ---- units ---- */
+
+struct dev_lu_config {
+	uint16_t lun;
+	bool read_only;
+	bool rotational; /* VPD B1h */
+	/* INQUIRY: padded with spaces; empty: ours */
+	char vendor[9], product[17], revision[5];
+	char serial[37]; /* VPD 80h; empty: from the backstore's UUID */
+};
+
+/* dev_server_new: env is copied, what it points to borrowed. max_transfer:
+ * the most bytes one command may move (VPD B0h). NULL: out of memory. */
+struct dev_server *dev_server_new(const struct dev_env *env,
+				  uint32_t max_transfer);
+/* dev_server_free: no nexus, no task left; closes the backstores. */
+void dev_server_free(struct dev_server *s);
+
+/* dev_lu_add takes over b. ERR_BUSY: the LUN is taken; ERR_RANGE: LUN beyond
+ * 255 (peripheral / flat addressing of SAM-5). */
+int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
+	       struct bs *b);
+/* dev_lu_get: NULL when there is none. */
+struct dev_lu *dev_lu_get(struct dev_server *s, uint16_t lun);
+uint16_t dev_lu_lun(const struct dev_lu *lu);
+struct bs *dev_lu_backstore(const struct dev_lu *lu);
+
+/* dev_lun_decode reads an 8-byte LUN as a number (SAM-5 §4.7: simple,
+ * peripheral and flat addressing, one level). ERR_NOT_FOUND: another form. */
+int dev_lun_decode(uint64_t wire, uint16_t *lun);
+uint64_t dev_lun_encode(uint16_t lun);
+
+/* ---- nexus: one initiator port, one target port ---- */
+
+struct dev_nexus_config {
+	unsigned worker;
+	/* SCSI names: "iqn...,i,0x<isid>" and "iqn...,t,0x<tpgt>" */
+	char initiator_port[256], target_port[256];
+	uint16_t relative_target_port; /* VPD 83h */
+	char target_name[224];	       /* VPD 83h */
+};
+
+/* dev_nexus_open: establishes POWER ON unit attentions. NULL: no memory. */
+struct dev_nexus *dev_nexus_open(struct dev_server *s,
+				 const struct dev_nexus_config *cfg);
+/* dev_nexus_close (I_T nexus loss): no task of it may be left. */
+void dev_nexus_close(struct dev_nexus *n);
+
+/* ---- tasks ---- */
+
+#define DEV_SENSE_MAX 252
+#define DEV_CDB_MAX   260
+
+/* SAM-5 status codes */
+enum scsi_status {
+	SCSI_GOOD = 0x00,
+	SCSI_CHECK_CONDITION = 0x02,
+	SCSI_CONDITION_MET = 0x04,
+	SCSI_BUSY = 0x08,
+	SCSI_RESERVATION_CONFLICT = 0x18,
+	SCSI_TASK_SET_FULL = 0x28,
+	SCSI_ACA_ACTIVE = 0x30,
+	SCSI_TASK_ABORTED = 0x40,
+};
+
+enum dev_task_phase {
+	DEV_TASK_NEW,
+	DEV_TASK_WANTS_DATA, /* dev_task_begin returned; data under way */
+	DEV_TASK_RUNNING,    /* dev_task_execute; I/O may be under way */
+	DEV_TASK_DONE,	     /* done was called; data still lent */
+};
+
+/*
+ * One command. The target embeds it. Life: fill the first group,
+ * dev_task_begin, (bring in out_len bytes to out), dev_task_execute, done,
+ * (send `in`), dev_task_end.
+ */
+struct dev_task {
+	/* set by the target before dev_task_begin */
+	struct dev_nexus *nexus;
+	uint64_t lun; /* 8 bytes of wire, as a number */
+	uint8_t attr; /* SAM-5 task attribute, as iSCSI numbers it (§11.3.1) */
+	uint8_t priority;
+	uint8_t cdb[DEV_CDB_MAX];
+	uint16_t cdb_len;
+	uint32_t edtl_out; /* bytes the initiator is ready to send */
+	uint32_t edtl_in;  /* bytes the initiator is ready to take */
+	/* Called once, from dev_task_execute or later, on the nexus's worker;
+	 * not called if the task was aborted (see dev_abort). */
+	void (*done)(struct dev_task *t);
+	/* set by dev_task_begin */
+	uint32_t out_len; /* bytes of data-out to bring in, <= edtl_out */
+	struct bufv out;  /* where they go; lent until dev_task_end */
+	/* set before done */
+	uint8_t status; /* enum scsi_status */
+	uint16_t status_qualifier;
+	uint16_t sense_len;
+	uint8_t sense[DEV_SENSE_MAX];
+	struct bufv in; /* data-in, <= edtl_in bytes; lent until dev_task_end */
+	/* What the command would have moved had the initiator been ready for
+	 * all of it: the residual is this minus EDTL (RFC 7143 §11.4.5). */
+	uint64_t in_total, out_total;
+	/* the device's own */
+	enum dev_task_phase phase;
+	bool aborted;
+	struct dev_lu *lu;
+	const struct dev_command *row;
+	struct list link; /* on the unit's list of this worker */
+	void *buf;
+	size_t buf_len;
+	struct iovec iov[2];
+	uint64_t lba;
+	uint64_t blocks;
+	uint32_t step; /* handlers that need more than one I/O */
+	void (*released)(struct dev_task *t);
+	struct bs_req req;
+};
+
+/*
+ * dev_task_begin looks at the CDB (unit, opcode, usage mask, range, unit
+ * attention, reservation) and says in out_len/out how much data it wants.
+ * A command that already failed wants none; go on to dev_task_execute just
+ * the same, which then reports the failure. ERR_BUSY: no buffer left; the
+ * target answers TASK SET FULL / BUSY.
+ */
+int dev_task_begin(struct dev_task *t);
+
+/* dev_task_execute runs the command; out_len bytes are in `out`. */
+void dev_task_execute(struct dev_task *t);
+
+/*
+ * dev_task_fail ends a begun task that can't get its data: done is called
+ * with CHECK CONDITION and this sense (key, ASC << 8 | ASCQ).
+ */
+void dev_task_fail(struct dev_task *t, uint8_t key, uint16_t asc);
+
+/* dev_task_end gives back buffers. After done, or after `released`. */
+void dev_task_end(struct dev_task *t);
+
+/*
+ * dev_task_abort: the task is to vanish without status. released is called
+ * (maybe from within) once no I/O touches its buffers; done is not. A task
+ * whose done was called already is past aborting: ERR_NOT_FOUND.
+ */
+int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t));
+
+/* ---- resets (SAM-5 §7) ---- */
+
+/*
+ * dev_lu_reset_state: resets the unit's state (mode values, reservations of
+ * RESERVE(6/10), unit attention 29h/03h for every other nexus). The tasks are
+ * the targets' to abort first. by: the nexus that asked, may be NULL.
+ */
+void dev_lu_reset_state(struct dev_lu *lu, struct dev_nexus *by);
+
+#endif

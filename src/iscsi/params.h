@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * params.h: the operational values of a connection and its session as they
+ * stand after negotiation (RFC 7143 §13, RFC 7144 §6, RFC 7145 §6). The key
+ * table in keys.c says for each where it may be negotiated and how.
+ */
+#ifndef ISCSI_PARAMS_H
+#define ISCSI_PARAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum iscsi_role {
+	ISCSI_INITIATOR,
+	ISCSI_TARGET,
+};
+
+#define ISCSI_NAME_MAX 223 /* bytes without the terminator, §4.2.7.2 */
+
+struct iscsi_params {
+	/* connection */
+	bool header_digest; /* CRC32C rather than None */
+	bool data_digest;
+	uint32_t max_recv_dsl; /* what we declared: the most we take */
+	uint32_t max_send_dsl; /* what the peer declared: the most it takes */
+	/* session */
+	uint16_t max_connections;
+	bool initial_r2t;
+	bool immediate_data;
+	uint32_t max_burst_length;
+	uint32_t first_burst_length;
+	uint16_t default_time2wait;
+	uint16_t default_time2retain;
+	uint16_t max_outstanding_r2t;
+	bool data_pdu_in_order;
+	bool data_sequence_in_order;
+	uint8_t error_recovery_level;
+	uint32_t protocol_level;   /* iSCSIProtocolLevel, RFC 7144 §7 */
+	bool task_reporting_fence; /* TaskReporting, §13.23 */
+	/* iSER, RFC 7145 §6 */
+	bool rdma_extensions;
+	uint32_t target_recv_dsl;
+	uint32_t initiator_recv_dsl;
+	uint32_t max_outstanding_unexpected_pdus;
+	uint32_t max_ahs_length;
+	bool tagged_buffer_for_solicited_data_only;
+	bool iser_hello_required;
+};
+
+/* iscsi_params_defaults sets every value to the default of its key. */
+void iscsi_params_defaults(struct iscsi_params *p);
+
+#endif
