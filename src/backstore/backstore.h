@@ -38,6 +38,15 @@ enum bs_op {
 #define BS_CAP_READ_ONLY   0x20u
 
 #define BS_REQ_PRIVATE 192
+#define BS_REQ_HOOKS   8
+
+struct bs_req;
+
+/* What a filter or the doorway wants done when a request comes back up. */
+struct bs_hook {
+	void (*back)(void *arg, struct bs_req *req);
+	void *arg;
+};
 
 struct bs_req {
 	/* set by the submitter */
@@ -49,11 +58,15 @@ struct bs_req {
 	/* Called once, possibly before bs_submit returns. */
 	void (*done)(struct bs_req *req);
 	/* set before done. 0 or ERR_MEDIUM, ERR_NO_SPACE, ERR_READ_ONLY,
-	 * ERR_UNSUPPORTED, ERR_NOMEM, ERR_ABORTED */
+	 * ERR_UNSUPPORTED, ERR_NOMEM, ERR_ABORTED; ERR_RANGE: not inside the
+	 * store, or not in whole blocks */
 	int result;
 	/* EXTENTS: the run of bytes from off that is alike, and what it is */
 	uint64_t extent_len;
 	bool extent_mapped;
+	/* the doorway's and the filters' own; the last pushed comes first */
+	unsigned nhooks;
+	struct bs_hook hook[BS_REQ_HOOKS];
 	/* the backstore's own */
 	_Alignas(16) unsigned char priv[BS_REQ_PRIVATE];
 };
@@ -92,21 +105,59 @@ struct bs {
  * here, once for all backstores (FUA becomes write + flush). Never fails:
  * the result is in req. */
 void bs_submit(struct bs *b, struct bs_req *req);
+/* bs_lend: see bs_ops.lend; ERR_RANGE as in bs_submit. */
 int bs_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov);
 void bs_close(struct bs *b);
 
+/* ---- for those who implement a backstore or a filter ---- */
+
+/* bs_complete ends req, from whichever backstore has it now: never call
+ * req->done directly. req belongs to the submitter afterwards. */
+void bs_complete(struct bs_req *req, int result);
+/* bs_forward: a filter hands req on to the store behind it. */
+void bs_forward(struct bs *next, struct bs_req *req);
+/* bs_req_push: back(arg, req) is called when req comes back up, with
+ * req->result set; it goes on with bs_complete. */
+void bs_req_push(struct bs_req *req,
+		 void (*back)(void *arg, struct bs_req *req), void *arg);
+/* bs_set_name copies name, cut to fit. */
+void bs_set_name(struct bs *b, const char *name);
+/* bs_uuid_derive makes a UUID (RFC 9562 version 8) of any bytes that tell one
+ * store from another: equal bytes, equal UUID. */
+void bs_uuid_derive(uint8_t uuid[16], const void *key, size_t len);
+
+/* ---- memory ---- */
+
 /*
  * bs_ram_new: a backstore over memory of the caller's (mapped, size bytes,
- * zeroed; a memfd lets the driver sendfile from it). release is called with
- * arg when the store is closed. NULL: out of memory.
+ * zeroed; a memfd lets the driver sendfile from it). size is a multiple of
+ * block_size. release is called with arg when the store is closed. NULL: out
+ * of memory.
  */
 struct bs *bs_ram_new(const char *name, void *memory, uint64_t size,
 		      uint32_t block_size, void (*release)(void *arg),
 		      void *arg);
+
+/* What a driver can do better than ram.c itself, since it knows what the
+ * memory is made of. Both are called from any worker. */
+struct bs_ram_ops {
+	/* Makes [off, off + len) zero and gives its pages back. Negative: it
+	 * could not; ram.c then writes zeros. */
+	int (*punch)(void *arg, uint64_t off, uint64_t len);
+	/* The run from off, at most len bytes, that is alike. */
+	void (*extents)(void *arg, uint64_t off, uint64_t len, uint64_t *run,
+			bool *mapped);
+};
+
+/* bs_ram_set_ops: before the first request. arg is that of bs_ram_new. */
+void bs_ram_set_ops(struct bs *ram, const struct bs_ram_ops *ops);
+
 /* bs_null_new: reads give zeros, writes are dropped. */
 struct bs *bs_null_new(const char *name, uint64_t size, uint32_t block_size);
 
-/* Filters: stand in front of next, which they close with themselves. */
+/* ---- filters: stand in front of next, which they close with themselves.
+ * None lends, so that each sees every read. NULL: out of memory; next is
+ * still open then. ---- */
 
 /* bs_fault_new: the nth request that matches op_mask (BIT(enum bs_op)) fails
  * with err, and every period-th after it (0: never again). */

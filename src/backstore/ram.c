@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ram.c: blocks in memory; every request ends inside submit. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backstore/backstore.h"
+#include "backstore/memory.h"
+#include "base/bytes.h"
+#include "base/err.h"
+
+struct bs_ram {
+	struct bs bs;
+	uint8_t *memory;
+	const struct bs_ram_ops *ops;
+	void (*release)(void *arg);
+	void *arg;
+};
+
+static struct bs_ram *ram_of(struct bs *b)
+{
+	return container_of(b, struct bs_ram, bs);
+}
+
+static void unmap(struct bs_ram *ram, uint64_t off, uint64_t len)
+{
+	if (ram->ops->punch(ram->arg, off, len) < 0)
+		memset(ram->memory + off, 0, len);
+}
+
+static void zero(struct bs_ram *ram, const struct bs_req *req)
+{
+	if (req->flags & BS_MAY_UNMAP)
+		unmap(ram, req->off, req->len);
+	else
+		memset(ram->memory + req->off, 0, req->len);
+}
+
+static void ram_submit(struct bs *b, struct bs_req *req)
+{
+	struct bs_ram *ram = ram_of(b);
+
+	switch (req->op) {
+	case BS_READ:
+		bufv_copy_in(&req->data, 0, ram->memory + req->off, req->len);
+		break;
+	case BS_WRITE:
+		bufv_copy_out(&req->data, 0, ram->memory + req->off, req->len);
+		break;
+	case BS_UNMAP:
+		unmap(ram, req->off, req->len);
+		break;
+	case BS_ZERO:
+		zero(ram, req);
+		break;
+	case BS_EXTENTS:
+		ram->ops->extents(ram->arg, req->off, req->len,
+				  &req->extent_len, &req->extent_mapped);
+		break;
+	case BS_FLUSH:
+		break;
+	}
+	bs_complete(req, 0);
+}
+
+static int ram_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov)
+{
+	*iov = (struct iovec){ ram_of(b)->memory + off, len };
+	return 0;
+}
+
+static void ram_close(struct bs *b)
+{
+	struct bs_ram *ram = ram_of(b);
+
+	if (ram->release)
+		ram->release(ram->arg);
+	free(ram);
+}
+
+static const struct bs_ops ram_ops = {
+	.submit = ram_submit,
+	.lend = ram_lend,
+	.close = ram_close,
+};
+
+/* Plain memory: nothing can be given back, all of it is there. */
+static int punch_unsupported(void *arg, uint64_t off, uint64_t len)
+{
+	(void)arg;
+	(void)off;
+	(void)len;
+	return ERR_UNSUPPORTED;
+}
+
+static void all_mapped(void *arg, uint64_t off, uint64_t len, uint64_t *run,
+		       bool *mapped)
+{
+	(void)arg;
+	(void)off;
+	*run = len;
+	*mapped = true;
+}
+
+static const struct bs_ram_ops plain_memory_ops = {
+	.punch = punch_unsupported,
+	.extents = all_mapped,
+};
+
+void bs_memory_init(struct bs *b, const struct bs_ops *ops, const char *name,
+		    uint64_t size, uint32_t block_size)
+{
+	uint8_t key[sizeof(b->name) + 8];
+
+	assert(block_size == 512 || block_size == 4096);
+	assert(size % block_size == 0);
+	*b = (struct bs){
+		.ops = ops,
+		.state = BS_OPEN,
+		.size = size,
+		.block_size = block_size,
+		.phys_block = 4096,
+		.unmap_grain = block_size,
+		.caps = BS_CAP_FUA | BS_CAP_UNMAP | BS_CAP_EXTENTS |
+			BS_CAP_LEND,
+	};
+	bs_set_name(b, name);
+	memcpy(key, b->name, sizeof(b->name));
+	put_be64(key + sizeof(b->name), size);
+	bs_uuid_derive(b->uuid, key, sizeof(key));
+}
+
+struct bs *bs_ram_new(const char *name, void *memory, uint64_t size,
+		      uint32_t block_size, void (*release)(void *arg),
+		      void *arg)
+{
+	struct bs_ram *ram = calloc(1, sizeof(*ram));
+
+	if (!ram)
+		return NULL;
+	bs_memory_init(&ram->bs, &ram_ops, name, size, block_size);
+	ram->memory = memory;
+	ram->ops = &plain_memory_ops;
+	ram->release = release;
+	ram->arg = arg;
+	return &ram->bs;
+}
+
+void bs_ram_set_ops(struct bs *b, const struct bs_ram_ops *ops)
+{
+	assert(b->ops == &ram_ops);
+	ram_of(b)->ops = ops;
+}
