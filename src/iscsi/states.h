@@ -52,5 +52,9 @@ const char *iscsi_session_state_str(enum iscsi_session_state s);
 const char *iscsi_conn_transition(enum iscsi_role role,
 				  enum iscsi_conn_state from,
 				  enum iscsi_conn_state to);
+/* "N3" likewise for sessions. */
+const char *iscsi_session_transition(enum iscsi_role role,
+				     enum iscsi_session_state from,
+				     enum iscsi_session_state to);
 
 #endif
