@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * text.c: Text Requests in full feature phase (RFC 7143 §11.10, §11.11) and
+ * SendTargets (Appendix C). One exchange at a time; both directions may take
+ * several PDUs.
+ */
+#include "iscsi/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "target/internal.h"
+
+#define TEXT_IN_MAX  8192u
+#define TEXT_OUT_MAX (1u << 20)
+
+void tgt_text_reset(struct tgt_conn *c)
+{
+	free(c->text.in);
+	free(c->text.out);
+	c->text = (struct tgt_text){ .ttt = ISCSI_RESERVED_TAG };
+}
+
+/* ---- SendTargets (Appendix C) ---- */
+
+static void put_address(struct iscsi_text_out *out, const char *address,
+			unsigned tpgt)
+{
+	iscsi_text_putf(out, "TargetAddress", "%s,%u", address, tpgt);
+}
+
+static void put_record(struct iscsi_text_out *out, const struct tgt_conn *c,
+		       const struct tgt_node *n)
+{
+	const struct tgt *t = c->worker->tgt;
+
+	iscsi_text_put(out, "TargetName", n->cfg.name);
+	put_address(out, c->info.local, t->cfg.tpgt);
+	list_for_each(it, &t->portals) {
+		const struct tgt_portal *p =
+			list_entry(it, struct tgt_portal, link);
+
+		if (strcmp(p->address, c->info.local) != 0)
+			put_address(out, p->address, t->cfg.tpgt);
+	}
+}
+
+static void send_targets(struct iscsi_text_out *out, const struct tgt_conn *c,
+			 const char *value)
+{
+	const struct tgt_node *own = c->session->node;
+	bool all = !strcmp(value, "All");
+
+	if (own &&
+	    all) { /* "MUST NOT be supported on an operational session" */
+		iscsi_text_put(out, "SendTargets", "Reject");
+		return;
+	}
+	list_for_each(it, &c->worker->tgt->nodes) {
+		const struct tgt_node *n =
+			list_entry(it, struct tgt_node, link);
+
+		if (own && n != own)
+			continue;
+		if (all || (own && !value[0]) || !strcmp(value, n->cfg.name))
+			put_record(out, c, n);
+	}
+}
+
+/* ---- other keys ---- */
+
+/* What a Text Request may still set: our answer's size only. Everything else
+ * belongs to login (§13) or is not known here. */
+static void other_key(struct iscsi_text_out *out, const char *key)
+{
+	static const char *const login_only[] = {
+		"MaxConnections",     "InitialR2T",
+		"ImmediateData",      "MaxBurstLength",
+		"FirstBurstLength",   "HeaderDigest",
+		"DataDigest",	      "DefaultTime2Wait",
+		"DefaultTime2Retain", "MaxOutstandingR2T",
+		"ErrorRecoveryLevel", "SessionType",
+		"DataPDUInOrder",     "DataSequenceInOrder",
+		"TaskReporting",      "InitiatorName",
+		"TargetName",	      "RDMAExtensions",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(login_only); i++)
+		if (!strcmp(key, login_only[i])) {
+			iscsi_text_put(out, key, "Reject");
+			return;
+		}
+	/* declarations that ask for nothing */
+	if (!strcmp(key, "InitiatorAlias"))
+		return;
+	iscsi_text_put(out, key, "NotUnderstood");
+}
+
+static int answer_keys(struct iscsi_text_out *out, const struct tgt_conn *c)
+{
+	struct iscsi_text_iter it = iscsi_text_iter(c->text.in, c->text.in_len);
+	char key[ISCSI_KEY_NAME_MAX + 1];
+	const char *value;
+	int r;
+
+	while ((r = iscsi_text_next(&it, key, &value)) > 0) {
+		if (!strcmp(key, "SendTargets"))
+			send_targets(out, c, value);
+		else if (!c->session->node)
+			return ERR_PROTOCOL; /* §13.21 */
+		else
+			other_key(out, key);
+	}
+	return r;
+}
+
+/* The whole answer, in a buffer that grows until it fits. */
+static int make_answer(struct tgt_conn *c)
+{
+	struct tgt_text *x = &c->text;
+
+	for (size_t max = 4096; max <= TEXT_OUT_MAX; max *= 4) {
+		struct iscsi_text_out out = { .max = max };
+		int err;
+
+		out.buf = malloc(max);
+		if (!out.buf)
+			return ERR_NOMEM;
+		err = answer_keys(&out, c);
+		if (!err && !out.overflow) {
+			x->out = out.buf;
+			x->out_len = out.len;
+			x->out_sent = 0;
+			return 0;
+		}
+		free(out.buf);
+		if (err)
+			return err;
+	}
+	return ERR_LIMIT;
+}
+
+/* ---- PDUs ---- */
+
+static int respond(struct tgt_conn *c, bool request_final)
+{
+	struct tgt_text *x = &c->text;
+	size_t left = x->out_len - x->out_sent;
+	size_t n = MIN(left, (size_t)c->session->params.max_send_dsl);
+	struct dm_control ctl = {
+		.pdu = {
+			.op = ISCSI_TEXT_RESPONSE,
+			.final = request_final && n == left,
+			.cont = n < left,
+			.itt = x->itt,
+			.dsl = (uint32_t)n,
+		},
+		.data = n ? (const uint8_t *)x->out + x->out_sent : NULL,
+	};
+	int err;
+
+	if (++c->next_ttt == ISCSI_RESERVED_TAG)
+		c->next_ttt = 1;
+	x->ttt = ctl.pdu.final ? ISCSI_RESERVED_TAG : c->next_ttt;
+	ctl.pdu.ttt = x->ttt;
+	x->out_sent += n;
+	err = tgt_conn_send(c, &ctl);
+	if (ctl.pdu.final)
+		tgt_text_reset(c);
+	return err;
+}
+
+static int add_input(struct tgt_text *x, const struct dm_control *ctl)
+{
+	size_t n = ctl->pdu.dsl;
+	uint8_t *in;
+
+	if (n > TEXT_IN_MAX - x->in_len)
+		return ERR_TOO_LONG;
+	if (n == 0)
+		return 0;
+	in = realloc(x->in, x->in_len + n);
+	if (!in)
+		return ERR_NOMEM;
+	memcpy(in + x->in_len, ctl->data, n);
+	x->in = in;
+	x->in_len += n;
+	return 0;
+}
+
+static int drop(struct tgt_conn *c, const struct dm_control *ctl,
+		enum iscsi_reject_reason reason, const char *why)
+{
+	tgt_text_reset(c);
+	return tgt_reject(c, reason, ctl->bhs, why);
+}
+
+/* The request's text is complete. */
+static int complete(struct tgt_conn *c, const struct dm_control *ctl)
+{
+	struct tgt_text *x = &c->text;
+	int err = make_answer(c);
+
+	if (err == ERR_NOMEM || err == ERR_LIMIT)
+		return drop(c, ctl, ISCSI_REJECT_LONG_OP, err_str(err));
+	if (err)
+		return drop(c, ctl, ISCSI_REJECT_PROTOCOL,
+			    "bad or forbidden text keys (RFC 7143 §6.1)");
+	free(x->in);
+	x->in = NULL;
+	x->in_len = 0;
+	return respond(c, ctl->pdu.final);
+}
+
+int tgt_text(struct tgt_conn *c, const struct dm_control *ctl)
+{
+	const struct iscsi_pdu *pdu = &ctl->pdu;
+	struct tgt_text *x = &c->text;
+
+	if (pdu->ttt == ISCSI_RESERVED_TAG) { /* §11.10.4: a new request */
+		tgt_text_reset(c);
+		x->busy = true;
+		x->itt = pdu->itt;
+	} else if (!x->busy || pdu->ttt != x->ttt || pdu->itt != x->itt) {
+		return drop(c, ctl, ISCSI_REJECT_INVALID_PDU_FIELD,
+			    "Text Request with a stale tag (§11.10.4)");
+	}
+	if (pdu->final && pdu->cont)
+		return drop(c, ctl, ISCSI_REJECT_PROTOCOL,
+			    "Text Request with F and C (RFC 7143 §11.10.2)");
+	if (x->out && x->out_sent < x->out_len)
+		return respond(c, pdu->final); /* the next piece */
+	if (add_input(x, ctl))
+		return drop(c, ctl, ISCSI_REJECT_PROTOCOL,
+			    "Text Request too long");
+	if (!pdu->cont) {
+		free(x->out);
+		x->out = NULL;
+		return complete(c, ctl);
+	}
+	free(x->out);
+	x->out = NULL;
+	x->out_len = x->out_sent = 0;
+	return respond(c, false); /* empty: go on */
+}

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tmf.c: task management (RFC 7143 §11.5, §4.2.3.3; RFC 7144 §6.3). A
+ * function that reaches other sessions is carried to every worker by
+ * messages and answered when the last one reports that no affected task is
+ * left.
+ */
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "target/internal.h"
+
+#define TMFS_MAX 32 /* of one session at a time */
+
+/* What one worker has to do for a function. */
+struct part {
+	struct dev_msg msg; /* there and back */
+	struct tgt_tmf *tmf;
+	unsigned worker;
+	struct tgt_abort abort;
+};
+
+struct tgt_tmf {
+	struct list link;	     /* session's tmfs */
+	struct tgt_session *session; /* NULL: gone, nobody to answer */
+	struct tgt_worker *worker;
+	struct tgt_node *node;
+	const struct tmf_row *row;
+	const void *issuer; /* the session, for comparison only */
+	uint8_t function, response;
+	uint32_t itt, rtt, cmdsn, ref_cmdsn;
+	uint64_t lun;
+	bool started;
+	struct tgt_abort abort; /* where this session alone is affected */
+	bool aborting;
+	unsigned pending;    /* parts under way */
+	struct part parts[]; /* one per worker */
+};
+
+struct tmf_row {
+	const char *name;
+	bool on_lu;  /* the LUN field counts (§11.5.3) */
+	bool level2; /* needs iSCSIProtocolLevel=2 (RFC 7144 §6.3) */
+	bool waits;  /* for all commands before it (§4.2.3.3 b) */
+	bool plugs;  /* counts them as received instead */
+	void (*run)(struct tgt_tmf *m);
+	void (*after)(struct tgt_tmf *m); /* the tasks are gone */
+};
+
+/* ---- the end ---- */
+
+static void respond(struct tgt_tmf *m)
+{
+	struct tgt_session *s = m->session;
+	struct dm_control ctl = { .data = NULL };
+
+	if (!s)
+		return;
+	list_del(&m->link);
+	s->ntmfs--;
+	m->session = NULL;
+	if (!s->conn)
+		return;
+	conn_trace(s->conn, TRACE_TMF, "%s of LUN %llx: response %u",
+		   m->row->name, (unsigned long long)m->lun, m->response);
+	ctl.pdu = (struct iscsi_pdu){
+		.op = ISCSI_TMF_RESPONSE,
+		.final = true,
+		.itt = m->itt,
+		.ttt = ISCSI_RESERVED_TAG,
+	};
+	ctl.pdu.tmf_response = m->response;
+	tgt_conn_send(s->conn, &ctl);
+}
+
+static void answer(struct tgt_tmf *m, uint8_t response)
+{
+	m->response = response;
+	respond(m);
+	free(m);
+}
+
+/* The tasks are gone: what else the function does, then the response. */
+static void conclude(struct tgt_tmf *m)
+{
+	if (m->row->after)
+		m->row->after(m);
+	else
+		answer(m, ISCSI_TMF_COMPLETE);
+}
+
+/* ---- this session only ---- */
+
+static void local_done(struct tgt_abort *a)
+{
+	struct tgt_tmf *m = container_of(a, struct tgt_tmf, abort);
+
+	m->aborting = false;
+	conclude(m);
+}
+
+static void abort_local(struct tgt_tmf *m, const struct tgt_scope *scope)
+{
+	m->aborting = true;
+	tgt_abort_start(m->worker, &m->abort, scope, local_done);
+}
+
+static void abort_task_set(struct tgt_tmf *m)
+{
+	const struct tgt_scope scope = {
+		.session = m->session,
+		.one_lun = true,
+		.lun = m->lun,
+		.before = true,
+		.cmdsn = m->cmdsn,
+		.wait_session = m->session,
+	};
+
+	abort_local(m, &scope);
+}
+
+static bool is_tmf(const struct tgt_session *s, uint32_t itt)
+{
+	list_for_each(it, &s->tmfs)
+		if (list_entry(it, struct tgt_tmf, link)->itt == itt)
+			return true;
+	return false;
+}
+
+/* The task a function refers to, unless its response is already queued. */
+static struct tgt_task *referenced(const struct tgt_tmf *m)
+{
+	struct tgt_task *t = tgt_task_find(m->session, m->rtt);
+
+	if (!t || t->state == TGT_TASK_RESPONSE || t->dm.lun != m->lun)
+		return NULL;
+	return t;
+}
+
+/* §11.6.1 a), b), c) */
+static void abort_task(struct tgt_tmf *m)
+{
+	struct tgt_session *s = m->session;
+	const struct tgt_scope scope = {
+		.session = s,
+		.one_task = true,
+		.itt = m->rtt,
+	};
+
+	if (referenced(m)) {
+		abort_local(m, &scope);
+	} else if (is_tmf(s, m->rtt)) {
+		answer(m, ISCSI_TMF_REJECTED); /* §11.5.1 */
+	} else if (iscsi_target_window_check(&s->window, m->ref_cmdsn) !=
+			   ISCSI_CMDSN_IGNORE &&
+		   sn_lt(m->ref_cmdsn, m->cmdsn)) {
+		uint32_t cmdsn = m->ref_cmdsn;
+
+		answer(m, ISCSI_TMF_COMPLETE);
+		tgt_order_plug(s, cmdsn);
+	} else {
+		answer(m, ISCSI_TMF_NO_TASK);
+	}
+}
+
+static void query_task(struct tgt_tmf *m)
+{
+	if (is_tmf(m->session, m->rtt) && m->rtt != m->itt)
+		answer(m, ISCSI_TMF_REJECTED); /* RFC 7144 §6.3 */
+	else
+		answer(m, referenced(m) ? ISCSI_TMF_SUCCEEDED
+					: ISCSI_TMF_COMPLETE);
+}
+
+static void query_task_set(struct tgt_tmf *m)
+{
+	uint8_t response = ISCSI_TMF_COMPLETE;
+
+	list_for_each(it, &m->session->active) {
+		struct tgt_task *t = list_entry(it, struct tgt_task, link);
+
+		if (t->dm.lun == m->lun && t->state != TGT_TASK_RESPONSE)
+			response = ISCSI_TMF_SUCCEEDED;
+	}
+	answer(m, response);
+}
+
+/* RFC 7144 §6.3: I_T nexus loss, all connections of the session dropped. */
+static void nexus_reset(struct tgt_tmf *m)
+{
+	const struct tgt_scope scope = { .session = m->session };
+
+	abort_local(m, &scope);
+}
+
+static void after_nexus_reset(struct tgt_tmf *m)
+{
+	struct tgt_conn *c = m->session->conn;
+
+	answer(m, ISCSI_TMF_COMPLETE);
+	if (tgt_conn_open(c))
+		tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, ERR_TERMINATED);
+}
+
+static void not_supported(struct tgt_tmf *m)
+{
+	answer(m, ISCSI_TMF_NOT_SUPPORTED);
+}
+
+static void no_reassign(struct tgt_tmf *m)
+{
+	answer(m, ISCSI_TMF_NO_REASSIGN); /* ErrorRecoveryLevel < 2 */
+}
+
+/* ---- all sessions on all workers ---- */
+
+static void post(struct tgt_worker *from, unsigned worker, struct part *p,
+		 void (*run)(struct dev_msg *m))
+{
+	const struct dev_env *env = &from->tgt->cfg.env;
+
+	p->msg.run = run;
+	env->post(env->arg, worker, &p->msg);
+}
+
+static void part_back(struct dev_msg *msg)
+{
+	struct tgt_tmf *m = container_of(msg, struct part, msg)->tmf;
+
+	if (--m->pending)
+		return;
+	m->worker->messages--;
+	conclude(m);
+}
+
+static void part_done(struct tgt_abort *a)
+{
+	struct part *p = container_of(a, struct part, abort);
+
+	post(a->worker, p->tmf->worker->index, p, part_back);
+}
+
+/* On each worker: what is there of the affected tasks is aborted. */
+static void part_run(struct dev_msg *msg)
+{
+	struct part *p = container_of(msg, struct part, msg);
+	const struct tgt_tmf *m = p->tmf;
+	const struct tgt_scope scope = {
+		.node = m->node,
+		.one_lun = m->row->on_lu,
+		.lun = m->lun,
+		.wait_session = m->issuer,
+	};
+
+	tgt_abort_start(&m->worker->tgt->workers[p->worker], &p->abort, &scope,
+			part_done);
+}
+
+static void on_all_workers(struct tgt_tmf *m, void (*run)(struct dev_msg *m))
+{
+	unsigned n = m->worker->tgt->cfg.env.nworkers;
+
+	m->pending = n;
+	m->worker->messages++;
+	for (unsigned i = 0; i < n; i++)
+		post(m->worker, i, &m->parts[i], run);
+}
+
+static void abort_everywhere(struct tgt_tmf *m)
+{
+	on_all_workers(m, part_run);
+}
+
+static struct dev_nexus *issuing_nexus(const struct tgt_tmf *m)
+{
+	return m->session ? m->session->nexus : NULL;
+}
+
+static struct dev_lu *find_lu(const struct tgt_node *n, uint64_t wire)
+{
+	uint16_t lun;
+
+	return dev_lun_decode(wire, &lun) ? NULL
+					  : dev_lu_get(n->cfg.server, lun);
+}
+
+static void after_lu_reset(struct tgt_tmf *m)
+{
+	struct dev_lu *lu = find_lu(m->node, m->lun);
+
+	if (lu)
+		dev_lu_reset_state(lu, issuing_nexus(m));
+	answer(m, ISCSI_TMF_COMPLETE);
+}
+
+static void reset_all_units(const struct tgt_tmf *m)
+{
+	for (unsigned lun = 0; lun < 256; lun++) {
+		struct dev_lu *lu =
+			dev_lu_get(m->node->cfg.server, (uint16_t)lun);
+
+		if (lu)
+			dev_lu_reset_state(lu, issuing_nexus(m));
+	}
+}
+
+static void after_warm_reset(struct tgt_tmf *m)
+{
+	reset_all_units(m);
+	answer(m, ISCSI_TMF_COMPLETE);
+}
+
+static void kill_back(struct dev_msg *msg)
+{
+	struct tgt_tmf *m = container_of(msg, struct part, msg)->tmf;
+
+	if (--m->pending)
+		return;
+	m->worker->messages--;
+	free(m);
+}
+
+static void part_kill(struct dev_msg *msg)
+{
+	struct part *p = container_of(msg, struct part, msg);
+	const struct tgt_tmf *m = p->tmf;
+	struct tgt_worker *w = &m->worker->tgt->workers[p->worker];
+
+	list_for_each(it, &w->sessions) {
+		struct tgt_session *s =
+			list_entry(it, struct tgt_session, link);
+
+		if (s->node == m->node && tgt_conn_open(s->conn))
+			tgt_conn_end(s->conn, DM_TERMINATE_AFTER_SENT,
+				     ERR_TERMINATED);
+	}
+	post(w, m->worker->index, p, kill_back);
+}
+
+/* §11.5.1: a power-on event; all connections of all initiators go. */
+static void after_cold_reset(struct tgt_tmf *m)
+{
+	reset_all_units(m);
+	m->response = ISCSI_TMF_COMPLETE;
+	respond(m);
+	on_all_workers(m, part_kill);
+}
+
+/* ---- the table ---- */
+
+static const struct tmf_row rows[] = {
+	[ISCSI_TMF_ABORT_TASK] = {
+		.name = "ABORT TASK", .on_lu = true, .run = abort_task,
+	},
+	[ISCSI_TMF_ABORT_TASK_SET] = {
+		.name = "ABORT TASK SET", .on_lu = true, .waits = true,
+		.run = abort_task_set,
+	},
+	/* there is no ACA to clear: NormACA is 0 (SPC-4 §6.6.2) */
+	[ISCSI_TMF_CLEAR_ACA] = {
+		.name = "CLEAR ACA", .on_lu = true, .run = not_supported,
+	},
+	[ISCSI_TMF_CLEAR_TASK_SET] = {
+		.name = "CLEAR TASK SET", .on_lu = true, .waits = true,
+		.run = abort_everywhere,
+	},
+	[ISCSI_TMF_LU_RESET] = {
+		.name = "LOGICAL UNIT RESET", .on_lu = true, .waits = true,
+		.run = abort_everywhere, .after = after_lu_reset,
+	},
+	[ISCSI_TMF_TARGET_WARM_RESET] = {
+		.name = "TARGET WARM RESET", .plugs = true,
+		.run = abort_everywhere, .after = after_warm_reset,
+	},
+	[ISCSI_TMF_TARGET_COLD_RESET] = {
+		.name = "TARGET COLD RESET", .plugs = true,
+		.run = abort_everywhere, .after = after_cold_reset,
+	},
+	[ISCSI_TMF_TASK_REASSIGN] = {
+		.name = "TASK REASSIGN", .run = no_reassign,
+	},
+	[ISCSI_TMF_QUERY_TASK] = {
+		.name = "QUERY TASK", .on_lu = true, .level2 = true,
+		.run = query_task,
+	},
+	[ISCSI_TMF_QUERY_TASK_SET] = {
+		.name = "QUERY TASK SET", .on_lu = true, .level2 = true,
+		.run = query_task_set,
+	},
+	[ISCSI_TMF_I_T_NEXUS_RESET] = {
+		.name = "I_T NEXUS RESET", .level2 = true,
+		.run = nexus_reset, .after = after_nexus_reset,
+	},
+	[ISCSI_TMF_QUERY_ASYNC_EVENT] = {
+		.name = "QUERY ASYNCHRONOUS EVENT", .on_lu = true,
+		.level2 = true, .run = not_supported,
+	},
+};
+
+static const struct tmf_row unknown_row = {
+	.name = "unassigned function",
+	.run = not_supported,
+};
+
+static const struct tmf_row *find_row(uint8_t function)
+{
+	if (function < ARRAY_LEN(rows) && rows[function].run)
+		return &rows[function];
+	return &unknown_row;
+}
+
+/* ---- the beginning ---- */
+
+static struct tgt_tmf *tmf_new(struct tgt_session *s,
+			       const struct iscsi_pdu *pdu)
+{
+	unsigned n = s->worker->tgt->cfg.env.nworkers;
+	struct tgt_tmf *m = calloc(1, sizeof(*m) + n * sizeof(m->parts[0]));
+
+	if (!m)
+		return NULL;
+	m->session = s;
+	m->issuer = s;
+	m->worker = s->worker;
+	m->node = s->node;
+	m->function = pdu->tmf.function;
+	m->row = find_row(pdu->tmf.function);
+	m->itt = pdu->itt;
+	m->rtt = pdu->tmf.rtt;
+	m->cmdsn = pdu->cmdsn;
+	m->ref_cmdsn = pdu->tmf.ref_cmdsn;
+	m->lun = pdu->lun;
+	for (unsigned i = 0; i < n; i++) {
+		m->parts[i].tmf = m;
+		m->parts[i].worker = i;
+	}
+	list_push_back(&s->tmfs, &m->link);
+	s->ntmfs++;
+	return m;
+}
+
+/* Starts the function unless commands before it are still to come. */
+static bool try_start(struct tgt_tmf *m)
+{
+	struct tgt_session *s = m->session;
+
+	if (m->row->waits && sn_lt(s->window.expcmdsn, m->cmdsn))
+		return false;
+	m->started = true;
+	m->row->run(m);
+	return true;
+}
+
+void tgt_tmf_check(struct tgt_session *s)
+{
+	bool again;
+
+	do {
+		again = false;
+		list_for_each(it, &s->tmfs) {
+			struct tgt_tmf *m =
+				list_entry(it, struct tgt_tmf, link);
+
+			if (!m->started && try_start(m)) {
+				again = true; /* m may be gone */
+				break;
+			}
+		}
+	} while (again);
+}
+
+static void start(struct tgt_tmf *m)
+{
+	struct tgt_session *s = m->session;
+	bool old = s->params.protocol_level < 2;
+
+	if (m->row->level2 && old)
+		answer(m, ISCSI_TMF_NOT_SUPPORTED);
+	else if (m->row->on_lu && !find_lu(m->node, m->lun))
+		answer(m, ISCSI_TMF_NO_LUN);
+	else if (m->row->plugs && sn_lt(s->window.expcmdsn, m->cmdsn)) {
+		uint32_t upto = m->cmdsn;
+
+		tgt_order_plug_to(s, upto); /* may start others, not m */
+		m->started = true;
+		m->row->run(m);
+	} else {
+		try_start(m);
+	}
+}
+
+int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl)
+{
+	struct tgt_session *s = c->session;
+	const struct iscsi_pdu *pdu = &ctl->pdu;
+	struct tgt_tmf *m;
+
+	/* an immediate request bears the number of the next command */
+	if (pdu->immediate && sn_lt(s->window.maxcmdsn + 1, pdu->cmdsn))
+		return tgt_reject(c, ISCSI_REJECT_INVALID_PDU_FIELD, ctl->bhs,
+				  "CmdSN beyond the window (§4.2.2.1)");
+	m = s->ntmfs < TMFS_MAX ? tmf_new(s, pdu) : NULL;
+	if (!m)
+		return tgt_reject(c, ISCSI_REJECT_TOO_MANY_IMMEDIATE, ctl->bhs,
+				  "too many task management functions");
+	start(m);
+	return 0;
+}
+
+void tgt_tmf_forget(struct tgt_session *s)
+{
+	struct list *n;
+
+	while ((n = list_pop_front(&s->tmfs))) {
+		struct tgt_tmf *m = list_entry(n, struct tgt_tmf, link);
+
+		m->session = NULL;
+		if (m->aborting)
+			tgt_abort_cancel(&m->abort);
+		if (!m->started || m->aborting)
+			free(m); /* parts of others come back and end it */
+	}
+	s->ntmfs = 0;
+}
