@@ -43,9 +43,13 @@ int io_loop_run(struct io_loop *l);
 int io_loop_turn(struct io_loop *l, xtime max_wait);
 /* io_loop_stop: from any thread or a signal handler. */
 void io_loop_stop(struct io_loop *l);
-/* An fd that polls readable when io_loop_turn has something to do, and the
- * time until its nearest timer, for hosts with a loop of their own. */
-int io_loop_fd(const struct io_loop *l);
+/*
+ * For hosts with a loop of their own: an fd that polls readable when
+ * io_loop_turn has something to do, and when the nearest timer is due
+ * (XTIME_NEVER: none set). Once the fd was asked for, whatever is begun outside of a
+ * turn makes it readable too.
+ */
+int io_loop_fd(struct io_loop *l);
 xtime io_loop_next_timer(const struct io_loop *l);
 
 /* The time at the start of this turn; io_now_exact asks the clock. */
@@ -69,9 +73,9 @@ struct io_watch {
 	unsigned want; /* IO_IN | IO_OUT */
 	void (*ready)(struct io_watch *w, unsigned events);
 	/* the loop's own */
-	struct list link;
+	struct list link; /* on the list of those to arm anew */
 	unsigned armed;
-	unsigned generation;
+	unsigned slot;
 	bool in_loop;
 };
 

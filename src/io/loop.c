@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* loop.c: the turn of the loop, and what comes from other threads. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "io/loop.h"
+
+/* Looks at the queue between two looks at the clock. */
+#define SPIN_LOOKS 32
+
+xtime io_now_exact(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * XTIME_S + ts.tv_nsec;
+}
+
+xtime io_now(const struct io_loop *l)
+{
+	return l->now;
+}
+
+enum io_backend io_loop_backend(const struct io_loop *l)
+{
+	return l->ops->which;
+}
+
+const char *io_backend_name(enum io_backend b)
+{
+	switch (b) {
+	case IO_URING:
+		return "io_uring";
+	case IO_EPOLL:
+		return "epoll";
+	case IO_AUTO:
+		break;
+	}
+	return "auto";
+}
+
+void io_loop_set_spin(struct io_loop *l, xtime spin)
+{
+	l->spin = spin;
+}
+
+/* ---- other threads ---- */
+
+void io_loop_wake(struct io_loop *l)
+{
+	uint64_t one = 1;
+
+	/* A full counter wakes just as well: the result tells nothing. */
+	if (!atomic_exchange(&l->woken, true) &&
+	    write(l->wake.fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+void io_loop_poke(struct io_loop *l)
+{
+	if (l->hosted && !l->in_turn)
+		io_loop_wake(l);
+}
+
+/* woken is cleared before anything is collected: who comes later writes
+ * again. */
+static void wake_ready(struct io_watch *w, unsigned events)
+{
+	struct io_loop *l = container_of(w, struct io_loop, wake);
+	uint64_t count;
+
+	(void)events;
+	if (read(w->fd, &count, sizeof(count)) < 0)
+		return;
+	atomic_store(&l->woken, false);
+	io_pool_reap(l);
+}
+
+void io_loop_post(struct io_loop *l, struct io_post *p)
+{
+	p->next = atomic_load(&l->posts);
+	while (!atomic_compare_exchange_weak(&l->posts, &p->next, p))
+		;
+	io_loop_wake(l);
+}
+
+static int run_posts(struct io_loop *l)
+{
+	struct io_post *newest, *p, *oldest = NULL;
+	int n = 0;
+
+	if (!atomic_load_explicit(&l->posts, memory_order_relaxed))
+		return 0;
+	newest = atomic_exchange(&l->posts, NULL);
+	while ((p = newest)) {
+		newest = p->next;
+		p->next = oldest;
+		oldest = p;
+	}
+	for (; (p = oldest); n++) {
+		oldest = p->next;
+		p->run(p);
+	}
+	return n;
+}
+
+/* Only what a signal handler may do. */
+void io_loop_stop(struct io_loop *l)
+{
+	uint64_t one = 1;
+	int saved = errno;
+
+	atomic_store(&l->stopping, true);
+	if (write(l->wake.fd, &one, sizeof(one)) < 0)
+		errno = saved; /* full: it wakes all the same */
+}
+
+/* ---- end of turn ---- */
+
+void io_loop_defer(struct io_loop *l, struct io_defer *d)
+{
+	if (list_linked(&d->link))
+		return;
+	list_push_back(&l->deferred, &d->link);
+	io_loop_poke(l);
+}
+
+void io_defer_cancel(struct io_defer *d)
+{
+	list_del(&d->link);
+}
+
+static int run_deferred(struct io_loop *l)
+{
+	struct list *d;
+	int n = 0;
+
+	for (; (d = list_pop_front(&l->deferred)); n++) {
+		struct io_defer *defer = list_entry(d, struct io_defer, link);
+
+		defer->run(defer);
+	}
+	return n;
+}
+
+/* ---- files ---- */
+
+void io_file_submit(struct io_loop *l, struct io_file_op *op)
+{
+	op->loop = l;
+	l->nfiles++;
+	l->ops->file(l, op);
+	io_loop_poke(l);
+}
+
+void io_file_complete(struct io_loop *l, struct io_file_op *op, int64_t result)
+{
+	l->nfiles--;
+	op->done(op, result);
+}
+
+/* ---- turns ---- */
+
+static xtime wait_at_most(const struct io_loop *l, xtime max_wait)
+{
+	xtime due = io_loop_next_timer(l);
+
+	if (atomic_load_explicit(&l->posts, memory_order_relaxed))
+		return 0;
+	if (due == XTIME_NEVER)
+		return max_wait;
+	return due <= l->now ? 0 : MIN(max_wait, due - l->now);
+}
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#endif
+}
+
+static bool look(struct io_loop *l)
+{
+	for (int i = 0; i < SPIN_LOOKS; i++) {
+		if (l->ops->has_events(l))
+			return true;
+		cpu_relax();
+	}
+	return false;
+}
+
+/* spin looks for events until spin after the last one. Returns what is then
+ * left of timeout. */
+static xtime spin(struct io_loop *l, xtime timeout)
+{
+	xtime until = l->last_event + l->spin, now = l->now;
+
+	if (l->spin == 0 || now >= until || l->ops->begin(l))
+		return timeout;
+	if (timeout < until - now)
+		until = now + timeout;
+	do {
+		if (look(l))
+			return 0;
+		now = io_now_exact();
+	} while (now < until);
+	return timeout == XTIME_NEVER ? timeout
+				      : MAX(timeout - (now - l->now), 0);
+}
+
+static int wait_for_events(struct io_loop *l, xtime max_wait)
+{
+	xtime timeout = wait_at_most(l, max_wait);
+	int n;
+
+	if (timeout > 0)
+		timeout = spin(l, timeout);
+	n = l->ops->wait(l, timeout);
+	if (n > 0)
+		l->last_event = l->now;
+	return n;
+}
+
+static int turn(struct io_loop *l, xtime max_wait)
+{
+	int n, events;
+
+	l->in_turn = true;
+	l->now = io_now_exact();
+	n = run_deferred(l); /* from between the turns */
+	events = wait_for_events(l, max_wait);
+	if (events >= 0) {
+		n += events;
+		n += run_posts(l);
+		n += io_timers_fire(l);
+		n += run_deferred(l);
+	}
+	l->in_turn = false;
+	return events < 0 ? events : n;
+}
+
+int io_loop_turn(struct io_loop *l, xtime max_wait)
+{
+	int n = turn(l, MAX(max_wait, 0)), err;
+
+	if (n < 0 || !l->hosted)
+		return n;
+	err = l->ops->begin(l); /* nobody may come back for a long time */
+	return err ? err : n;
+}
+
+int io_loop_run(struct io_loop *l)
+{
+	int n = 0;
+
+	while (n >= 0 &&
+	       !atomic_load_explicit(&l->stopping, memory_order_relaxed))
+		n = turn(l, XTIME_NEVER);
+	atomic_store(&l->stopping, false);
+	return MIN(n, 0);
+}
+
+int io_loop_fd(struct io_loop *l)
+{
+	l->hosted = true;
+	l->ops->begin(l); /* a failure comes back with the next turn */
+	return l->ops->fd(l);
+}
+
+/* ---- life ---- */
+
+/* IO_AUTO: whether this machine permits io_uring only a real ring can tell. */
+static int choose_backend(struct io_loop *l, enum io_backend backend)
+{
+	int err = -ENOSYS;
+
+	if (backend != IO_EPOLL) {
+		l->ops = &io_uring_ops;
+		err = l->ops->init(l);
+	}
+	if (err && backend != IO_URING) {
+		l->ops = &io_epoll_ops;
+		err = l->ops->init(l);
+	}
+	return err;
+}
+
+static int start(struct io_loop *l, enum io_backend backend)
+{
+	int err;
+
+	l->wake = (struct io_watch){
+		.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+		.want = IO_IN,
+		.ready = wake_ready,
+	};
+	if (l->wake.fd < 0)
+		return -errno;
+	err = choose_backend(l, backend);
+	if (err)
+		goto out_wake;
+	err = io_watch_add(l, &l->wake);
+	if (err)
+		goto out_backend;
+	return 0;
+
+out_backend:
+	l->ops->fini(l);
+out_wake:
+	close(l->wake.fd);
+	return err;
+}
+
+struct io_loop *io_loop_new(enum io_backend backend, int *err)
+{
+	struct io_loop *l = calloc(1, sizeof(*l));
+
+	*err = -ENOMEM;
+	if (!l)
+		return NULL;
+	l->free_slot = IO_NO_SLOT;
+	l->now = io_now_exact();
+	list_init(&l->deferred);
+	list_init(&l->rearm);
+	list_init(&l->files);
+	l->pool = io_pool_new(l);
+	if (l->pool)
+		*err = start(l, backend);
+	if (*err == 0)
+		return l;
+	if (l->pool)
+		io_pool_free(l->pool);
+	free(l->slot);
+	free(l);
+	return NULL;
+}
+
+void io_loop_free(struct io_loop *l)
+{
+	if (!l)
+		return;
+	assert(l->nfiles == 0);
+	io_pool_free(l->pool);
+	io_watch_del(l, &l->wake);
+	l->ops->fini(l);
+	close(l->wake.fd);
+	free(l->heap);
+	free(l->slot);
+	free(l);
+}

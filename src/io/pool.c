@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pool.c: a loop's helper threads for calls that block. They are started when
+ * first needed and stay until the loop is freed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "io/loop.h"
+
+struct io_pool {
+	struct io_loop *loop;
+	pthread_mutex_t lock; /* guards all below; held alone, never long */
+	pthread_cond_t work;
+	struct list queue, done; /* of io_file_op.link */
+	unsigned nqueued, idle, nthreads;
+	bool stop;
+	pthread_t thread[IO_POOL_MAX];
+};
+
+static int64_t transfer(const struct io_file_op *op)
+{
+	int niov = (int)op->niov;
+	off_t off = (off_t)op->off;
+
+	if (op->opcode == IO_FILE_READ)
+		return preadv2(op->fd, op->iov, niov, off, op->flags);
+	return pwritev2(op->fd, op->iov, niov, off, op->flags);
+}
+
+static int64_t attempt(struct io_file_op *op)
+{
+	switch (op->opcode) {
+	case IO_FILE_READ:
+	case IO_FILE_WRITE:
+		return transfer(op);
+	case IO_FILE_SYNC:
+		return fdatasync(op->fd);
+	case IO_FILE_FALLOCATE:
+		return fallocate(op->fd, op->flags, (off_t)op->off,
+				 (off_t)op->len);
+	case IO_FILE_CALL:
+		break;
+	}
+	errno = EINVAL;
+	return -1;
+}
+
+static int64_t perform(struct io_file_op *op)
+{
+	int64_t result;
+
+	if (op->opcode == IO_FILE_CALL)
+		return op->call(op);
+	do
+		result = attempt(op);
+	while (result < 0 && errno == EINTR);
+	return result < 0 ? -errno : result;
+}
+
+/* next waits for work; NULL: the pool stops. Called with the lock held. */
+static struct io_file_op *next(struct io_pool *p)
+{
+	struct list *n;
+
+	while (!(n = list_pop_front(&p->queue)) && !p->stop) {
+		p->idle++;
+		pthread_cond_wait(&p->work, &p->lock);
+		p->idle--;
+	}
+	if (!n)
+		return NULL;
+	p->nqueued--;
+	return list_entry(n, struct io_file_op, link);
+}
+
+static void *helper(void *arg)
+{
+	struct io_pool *p = arg;
+	struct io_file_op *op;
+
+	pthread_mutex_lock(&p->lock);
+	while ((op = next(p))) {
+		pthread_mutex_unlock(&p->lock);
+		op->result = perform(op);
+		pthread_mutex_lock(&p->lock);
+		list_push_back(&p->done, &op->link);
+		io_loop_wake(p->loop);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+/* Signals are the business of the threads that the program knows of. */
+static int start_thread(struct io_pool *p)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&p->thread[p->nthreads], NULL, helper, p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!err)
+		p->nthreads++;
+	return -err;
+}
+
+struct io_pool *io_pool_new(struct io_loop *l)
+{
+	struct io_pool *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->loop = l;
+	list_init(&p->queue);
+	list_init(&p->done);
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->work, NULL);
+	return p;
+}
+
+/* enqueue: 0, or -Exxx if there is nobody to do it. */
+static int enqueue(struct io_pool *p, struct io_file_op *op)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&p->lock);
+	if (p->nqueued >= p->idle && p->nthreads < IO_POOL_MAX)
+		err = start_thread(p);
+	if (p->nthreads > 0) {
+		list_push_back(&p->queue, &op->link);
+		p->nqueued++;
+		pthread_cond_signal(&p->work);
+		err = 0;
+	}
+	pthread_mutex_unlock(&p->lock);
+	return err;
+}
+
+/* A loop that cannot have threads: done comes later all the same. */
+static void fail_later(struct io_pool *p, struct io_file_op *op, int err)
+{
+	op->result = err;
+	pthread_mutex_lock(&p->lock);
+	list_push_back(&p->done, &op->link);
+	pthread_mutex_unlock(&p->lock);
+	io_loop_wake(p->loop);
+}
+
+void io_pool_submit(struct io_loop *l, struct io_file_op *op)
+{
+	int err = enqueue(l->pool, op);
+
+	if (err)
+		fail_later(l->pool, op, err);
+}
+
+static void take_all(struct list *from, struct list *to)
+{
+	struct list *n;
+
+	while ((n = list_pop_front(from)))
+		list_push_back(to, n);
+}
+
+void io_pool_reap(struct io_loop *l)
+{
+	struct io_pool *p = l->pool;
+	struct list done, *n;
+
+	list_init(&done);
+	pthread_mutex_lock(&p->lock);
+	take_all(&p->done, &done);
+	pthread_mutex_unlock(&p->lock);
+	while ((n = list_pop_front(&done))) {
+		struct io_file_op *op = list_entry(n, struct io_file_op, link);
+
+		io_file_complete(l, op, op->result);
+	}
+}
+
+void io_pool_free(struct io_pool *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->stop = true;
+	pthread_cond_broadcast(&p->work);
+	pthread_mutex_unlock(&p->lock);
+	for (unsigned i = 0; i < p->nthreads; i++)
+		pthread_join(p->thread[i], NULL);
+	pthread_cond_destroy(&p->work);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
