@@ -307,13 +307,16 @@ static void test_timer_set_in_fire_does_not_hold_up_the_turn(void **state)
 	both_turns(l, &x.n, 2);
 }
 
+/* A turn may end early (a signal), but the loop must not burn the time. */
 static void test_turn_waits_no_longer_than_told(void **state)
 {
 	struct io_loop *l = both_loop(state);
 	xtime start = io_now_exact();
+	int turns = 0;
 
-	assert_int_equal(io_loop_turn(l, 2 * XTIME_MS), 0);
-	assert_true(io_now_exact() - start >= XTIME_MS);
+	for (; io_now_exact() - start < 2 * XTIME_MS; turns++)
+		assert_int_equal(io_loop_turn(l, 2 * XTIME_MS), 0);
+	assert_true(turns < 10);
 	assert_true(io_now_exact() - start < XTIME_S);
 }
 
