@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * control.c: the management socket: a Unix socket, one JSON-RPC 2.0 request a
+ * line, one response a line. It lives on worker 0; what other workers know is
+ * fetched by a message that goes from one to the next.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/daemon.h"
+#include "daemon/status.h"
+
+#define LINE_MAX_BYTES 65536
+#define CLIENTS_MAX    16
+
+/* JSON-RPC 2.0 §5.1 */
+enum rpc_error {
+	RPC_PARSE = -32700,
+	RPC_INVALID = -32600,
+	RPC_NO_METHOD = -32601,
+	RPC_BAD_PARAMS = -32602,
+	RPC_INTERNAL = -32603,
+};
+
+struct control {
+	struct daemon *daemon;
+	struct io_loop *loop;
+	struct io_watch watch; /* the listening socket */
+	struct list clients;
+	unsigned nclients;
+	char path[108];
+};
+
+struct client {
+	struct control *control;
+	struct list link;
+	struct io_watch watch;
+	char *in, *out;
+	size_t in_len, out_len;
+	unsigned pending; /* answers that are still being collected */
+	bool gone;
+};
+
+/* ---- answers ---- */
+
+static void client_free(struct client *c)
+{
+	free(c->in);
+	free(c->out);
+	free(c);
+}
+
+static void client_close(struct client *c)
+{
+	if (c->gone)
+		return;
+	c->gone = true;
+	io_watch_del(c->control->loop, &c->watch);
+	close(c->watch.fd);
+	list_del(&c->link);
+	c->control->nclients--;
+	if (!c->pending)
+		client_free(c);
+}
+
+static void client_write(struct client *c)
+{
+	ssize_t n = send(c->watch.fd, c->out, c->out_len,
+			 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		client_close(c);
+		return;
+	}
+	if (n > 0) {
+		c->out_len -= (size_t)n;
+		memmove(c->out, c->out + n, c->out_len);
+	}
+	io_watch_want(c->control->loop, &c->watch,
+		      c->out_len ? IO_IN | IO_OUT : IO_IN);
+}
+
+/* Takes over response. */
+static void answer(struct client *c, json_t *response)
+{
+	char *text = response ? json_dumps(response, JSON_COMPACT) : NULL;
+	size_t len = text ? strlen(text) : 0;
+	char *out;
+
+	json_decref(response);
+	if (!text || c->gone)
+		goto out_text;
+	out = realloc(c->out, c->out_len + len + 1);
+	if (!out)
+		goto out_text;
+	c->out = out;
+	memcpy(out + c->out_len, text, len);
+	out[c->out_len + len] = '\n';
+	c->out_len += len + 1;
+	client_write(c);
+out_text:
+	free(text);
+}
+
+static void answer_result(struct client *c, json_t *id, json_t *result)
+{
+	answer(c, json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id", id,
+			    "result", result));
+}
+
+static void answer_error(struct client *c, json_t *id, enum rpc_error code,
+			 const char *message)
+{
+	answer(c,
+	       json_pack("{s:s, s:O, s:{s:i, s:s}}", "jsonrpc", "2.0", "id", id,
+			 "error", "code", (int)code, "message", message));
+}
+
+/* ---- methods ---- */
+
+struct request {
+	struct client *client;
+	json_t *id, *params; /* params may be NULL; both borrowed */
+};
+
+static void do_version(const struct request *r)
+{
+	answer_result(r->client, r->id,
+		      json_pack("{s:s, s:s}", "name", "iserd", "version",
+				OPENISER_VERSION));
+}
+
+static void do_luns(const struct request *r)
+{
+	answer_result(r->client, r->id,
+		      status_luns(r->client->control->daemon));
+}
+
+static void do_log(const struct request *r)
+{
+	struct daemon *d = r->client->control->daemon;
+	const char *level =
+		json_string_value(json_object_get(r->params, "level"));
+
+	for (int i = TRACE_LEVEL_ERROR; level && i <= TRACE_LEVEL_DEBUG; i++)
+		if (!strcmp(level, trace_level_name((enum trace_level)i))) {
+			d->log.trace.level = (enum trace_level)i;
+			break;
+		}
+	level = trace_level_name(d->log.trace.level);
+	answer_result(r->client, r->id, json_pack("{s:s}", "level", level));
+}
+
+static void do_shutdown(const struct request *r)
+{
+	answer_result(r->client, r->id, json_true());
+	daemon_shutdown(r->client->control->daemon, "control socket");
+}
+
+/* A status on its way from worker to worker. */
+struct collect {
+	struct dev_msg msg;
+	struct client *client;
+	json_t *id, *sessions;
+	unsigned worker;
+};
+
+static void collected(struct dev_msg *m)
+{
+	struct collect *k = container_of(m, struct collect, msg);
+	struct client *c = k->client;
+
+	c->pending--;
+	if (c->gone && !c->pending) {
+		client_free(c);
+		json_decref(k->sessions);
+	} else if (c->gone) {
+		json_decref(k->sessions);
+	} else {
+		answer_result(c, k->id,
+			      status_daemon(c->control->daemon, k->sessions));
+	}
+	json_decref(k->id);
+	free(k);
+}
+
+static void visit(struct dev_msg *m)
+{
+	struct collect *k = container_of(m, struct collect, msg);
+	struct daemon *d = k->client->control->daemon;
+	unsigned next = k->worker + 1;
+
+	status_sessions(&d->workers[k->worker], k->sessions);
+	k->worker = next;
+	if (next == d->nworkers)
+		m->run = collected;
+	worker_post(d, next == d->nworkers ? 0 : next, m);
+}
+
+static void do_status(const struct request *r)
+{
+	struct collect *k = calloc(1, sizeof(*k));
+
+	if (!k) {
+		answer_error(r->client, r->id, RPC_INTERNAL, "out of memory");
+		return;
+	}
+	k->client = r->client;
+	k->id = json_incref(r->id);
+	k->sessions = json_array();
+	k->msg.run = visit;
+	r->client->pending++;
+	worker_post(r->client->control->daemon, 0, &k->msg);
+}
+
+static void do_methods(const struct request *r);
+
+static const struct {
+	const char *name, *help;
+	void (*run)(const struct request *r);
+} methods[] = {
+	{ "luns", "what is served", do_luns },
+	{ "log", "the log level; level=LEVEL sets it", do_log },
+	{ "methods", "this list", do_methods },
+	{ "shutdown", "end in order, as SIGTERM", do_shutdown },
+	{ "status", "listeners, sessions and their counters", do_status },
+	{ "version", "name and version", do_version },
+};
+
+static void do_methods(const struct request *r)
+{
+	json_t *all = json_object();
+
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+		json_object_set_new(all, methods[i].name,
+				    json_string(methods[i].help));
+	answer_result(r->client, r->id, all);
+}
+
+static void dispatch(struct client *c, json_t *root)
+{
+	json_t *id = json_object_get(root, "id");
+	const char *name = json_string_value(json_object_get(root, "method"));
+	const char *version =
+		json_string_value(json_object_get(root, "jsonrpc"));
+	struct request r = {
+		.client = c,
+		.id = id ? id : json_null(),
+		.params = json_object_get(root, "params"),
+	};
+
+	if (!name || !version || strcmp(version, "2.0") != 0) {
+		answer_error(c, r.id, RPC_INVALID, "no JSON-RPC 2.0 request");
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+		if (!strcmp(name, methods[i].name)) {
+			methods[i].run(&r);
+			return;
+		}
+	answer_error(c, r.id, RPC_NO_METHOD,
+		     "unknown method; \"methods\" lists them");
+}
+
+/* ---- input ---- */
+
+static void take_line(struct client *c, const char *line, size_t len)
+{
+	json_error_t error;
+	json_t *root = json_loadb(line, len, 0, &error);
+
+	if (root)
+		dispatch(c, root);
+	else
+		answer_error(c, json_null(), RPC_PARSE, error.text);
+	json_decref(root);
+}
+
+/* One whole line of what came, if there is one. */
+static bool take_input(struct client *c)
+{
+	char *end = memchr(c->in, '\n', c->in_len);
+	size_t len = end ? (size_t)(end - c->in) : 0;
+
+	if (!end)
+		return false;
+	take_line(c, c->in, len);
+	if (c->gone)
+		return false;
+	c->in_len -= len + 1;
+	memmove(c->in, end + 1, c->in_len);
+	return true;
+}
+
+static void client_ready(struct io_watch *w, unsigned events)
+{
+	struct client *c = container_of(w, struct client, watch);
+	ssize_t n;
+
+	if (events & IO_OUT)
+		client_write(c);
+	if (c->gone || !(events & (IO_IN | IO_ERR)))
+		return;
+	n = recv(w->fd, c->in + c->in_len, LINE_MAX_BYTES - c->in_len,
+		 MSG_DONTWAIT);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		client_close(c);
+		return;
+	}
+	c->in_len += (size_t)n;
+	c->pending++; /* keeps c while its input is taken */
+	while (take_input(c))
+		;
+	c->pending--;
+	if (c->gone && !c->pending)
+		client_free(c);
+	else if (!c->gone && c->in_len == LINE_MAX_BYTES)
+		client_close(c);
+}
+
+static void client_new(struct control *k, int fd)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (c)
+		c->in = malloc(LINE_MAX_BYTES);
+	if (!c || !c->in || k->nclients >= CLIENTS_MAX)
+		goto out_free;
+	c->control = k;
+	c->watch.fd = fd;
+	c->watch.want = IO_IN;
+	c->watch.ready = client_ready;
+	if (io_watch_add(k->loop, &c->watch))
+		goto out_free;
+	list_push_back(&k->clients, &c->link);
+	k->nclients++;
+	return;
+out_free:
+	close(fd);
+	if (c)
+		client_free(c);
+}
+
+static void control_ready(struct io_watch *w, unsigned events)
+{
+	struct control *k = container_of(w, struct control, watch);
+	int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)events;
+	if (fd >= 0)
+		client_new(k, fd);
+}
+
+/* ---- open, close ---- */
+
+/* A socket that nobody answers on is left over from a crash: it may go. */
+static bool remove_stale(const struct sockaddr_un *sa)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct stat st;
+	bool stale;
+
+	if (fd < 0)
+		return false;
+	stale = !lstat(sa->sun_path, &st) && S_ISSOCK(st.st_mode) &&
+		connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) < 0 &&
+		errno == ECONNREFUSED;
+	close(fd);
+	return stale && !unlink(sa->sun_path);
+}
+
+static int bind_socket(const char *path)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	mode_t mask = umask(0177); /* 0600 from the first moment */
+	int err;
+
+	memcpy(sa.sun_path, path, strlen(path) + 1);
+	err = fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa));
+	if (err && fd >= 0 && errno == EADDRINUSE && remove_stale(&sa))
+		err = bind(fd, (struct sockaddr *)&sa, sizeof(sa));
+	umask(mask);
+	if (!err && !listen(fd, 8))
+		return fd;
+	say("--control %s: %s%s", path, strerror(errno),
+	    errno == EADDRINUSE ? "; another iserd has it" : "");
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+struct control *control_open(struct daemon *d, const char *path)
+{
+	struct control *k = calloc(1, sizeof(*k));
+
+	if (!k || strlen(path) >= sizeof(k->path)) {
+		say("--control %s: %s", path,
+		    k ? "path too long" : "out of memory");
+		free(k);
+		return NULL;
+	}
+	k->daemon = d;
+	k->loop = d->loops[0];
+	list_init(&k->clients);
+	memcpy(k->path, path, strlen(path) + 1);
+	k->watch.fd = bind_socket(path);
+	k->watch.want = IO_IN;
+	k->watch.ready = control_ready;
+	if (k->watch.fd < 0 || io_watch_add(k->loop, &k->watch)) {
+		if (k->watch.fd >= 0)
+			close(k->watch.fd);
+		free(k);
+		return NULL;
+	}
+	return k;
+}
+
+void control_close(struct control *k)
+{
+	while (!list_empty(&k->clients))
+		client_close(list_entry(k->clients.next, struct client, link));
+	io_watch_del(k->loop, &k->watch);
+	close(k->watch.fd);
+	unlink(k->path);
+	free(k);
+}

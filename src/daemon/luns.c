@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * luns.c: opens backstores. Memory is a memfd: its pages come when they are
+ * touched and go when they are unmapped, and the network can send from it
+ * without a copy.
+ */
+#include "daemon/luns.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "backstore/uring/bs_file.h"
+#include "base/bytes.h"
+#include "net/net.h"
+
+struct ram {
+	int fd;
+	void *memory;
+	uint64_t size;
+};
+
+static int ram_punch(void *arg, uint64_t off, uint64_t len)
+{
+	struct ram *r = arg;
+
+	return fallocate(r->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			 (off_t)off, (off_t)len)
+		       ? -errno
+		       : 0;
+}
+
+/* lseek's position is nobody's business: all workers share it, none uses it.
+ */
+static void ram_extents(void *arg, uint64_t off, uint64_t len, uint64_t *run,
+			bool *mapped)
+{
+	struct ram *r = arg;
+	off_t data = lseek(r->fd, (off_t)off, SEEK_DATA), end;
+
+	*mapped = data == (off_t)off;
+	end = *mapped ? lseek(r->fd, (off_t)off, SEEK_HOLE) : data;
+	if (end < 0) /* ENXIO: a hole to the end */
+		end = (off_t)r->size;
+	*run = MIN(len, (uint64_t)end - off);
+}
+
+static const struct bs_ram_ops ram_ops = {
+	.punch = ram_punch,
+	.extents = ram_extents,
+};
+
+static void ram_release(void *arg)
+{
+	struct ram *r = arg;
+
+	net_file_backed(NULL, 0, r->fd);
+	munmap(r->memory, r->size);
+	close(r->fd);
+	free(r);
+}
+
+static struct ram *ram_map(const char *spec, uint64_t size)
+{
+	struct ram *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->size = size;
+	r->fd = memfd_create(spec, MFD_CLOEXEC);
+	if (r->fd < 0 || ftruncate(r->fd, (off_t)size))
+		goto out_free;
+	r->memory =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	if (r->memory == MAP_FAILED)
+		goto out_free;
+	net_file_backed(r->memory, size, r->fd);
+	return r;
+out_free:
+	say("%s: %s; ask for less memory", spec, strerror(errno));
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r);
+	return NULL;
+}
+
+static bool fits_memory(const char *spec, uint64_t size)
+{
+	struct sysinfo si;
+	uint64_t total;
+
+	if (sysinfo(&si))
+		return true;
+	total = ((uint64_t)si.totalram + si.totalswap) * si.mem_unit;
+	if (size <= total)
+		return true;
+	say("%s: more than the memory of this machine (%llu MiB); ask for less",
+	    spec, (unsigned long long)(total >> 20));
+	return false;
+}
+
+static struct bs *ram_open(const char *spec, uint64_t size, uint32_t block)
+{
+	struct ram *r;
+	struct bs *b;
+
+	if (!fits_memory(spec, size))
+		return NULL;
+	r = ram_map(spec, size);
+	if (!r)
+		return NULL;
+	b = bs_ram_new(spec, r->memory, size, block, ram_release, r);
+	if (!b) {
+		ram_release(r);
+		say("%s: out of memory", spec);
+		return NULL;
+	}
+	bs_ram_set_ops(b, &ram_ops);
+	return b;
+}
+
+static struct bs *null_open(const char *spec, uint64_t size, uint32_t block)
+{
+	struct bs *b = bs_null_new(spec, size, block);
+
+	if (!b)
+		say("%s: out of memory", spec);
+	return b;
+}
+
+/* "KIND:SIZE": the size in whole blocks, or false after a message. */
+static bool spec_size(const char *spec, uint32_t block, uint64_t *size)
+{
+	const char *text = strchr(spec, ':') + 1;
+
+	if (!size_parse(text, size)) {
+		say("%s: \"%s\" is no size; write bytes or a number with K, M, "
+		    "G or T, as in %.*s1G",
+		    spec, text, (int)(text - spec), spec);
+		return false;
+	}
+	if (*size == 0 || *size % block) {
+		say("%s: the size must be a multiple of the block size %u and "
+		    "not 0",
+		    spec, block);
+		return false;
+	}
+	return true;
+}
+
+static struct bs *file_open(const struct options *o, const char *path,
+			    struct io_loop *const *loops)
+{
+	const struct bs_file_config cfg = {
+		.path = path,
+		.read_only = o->read_only,
+		.buffered = o->buffered,
+		.block_size = o->block_size,
+		.loops = loops,
+		.nloops = o->workers,
+	};
+	char why[512];
+	int err;
+	struct bs *b = bs_file_open(&cfg, &err, why, sizeof(why));
+
+	if (!b)
+		say("%s", why);
+	return b;
+}
+
+struct bs *lun_open(const struct options *o, const char *spec,
+		    struct io_loop *const *loops)
+{
+	uint32_t block = o->block_size ? o->block_size : 512;
+	bool ram = !strncmp(spec, "ram:", 4);
+	uint64_t size;
+
+	if (!ram && strncmp(spec, "null:", 5) != 0)
+		return file_open(o, spec, loops);
+	if (!spec_size(spec, block, &size))
+		return NULL;
+	return ram ? ram_open(spec, size, block) : null_open(spec, size, block);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* luns.h: what "disk.img", "ram:1G" and "null:1T" on the command line mean. */
+#ifndef DAEMON_LUNS_H
+#define DAEMON_LUNS_H
+
+#include "backstore/backstore.h"
+#include "daemon/options.h"
+
+/*
+ * lun_open opens one LUN. NULL after a line on stderr. loops[i] is worker i's,
+ * borrowed until the store is closed.
+ */
+struct bs *lun_open(const struct options *o, const char *spec,
+		    struct io_loop *const *loops);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mailbox.h: messages to a worker (struct dev_msg, the target's and the
+ * device's) from any thread, run in order on the worker's loop.
+ */
+#ifndef DAEMON_MAILBOX_H
+#define DAEMON_MAILBOX_H
+
+#include <pthread.h>
+
+#include "device/device.h"
+#include "io/io.h"
+
+struct mailbox {
+	struct io_loop *loop;
+	struct io_post post;
+	pthread_mutex_t lock; /* guards what follows; a leaf lock */
+	struct dev_msg *first, **last;
+	bool posted;
+};
+
+void mailbox_init(struct mailbox *m, struct io_loop *loop);
+void mailbox_fini(struct mailbox *m);
+/* mailbox_put: from any thread; msg is borrowed until it runs. */
+void mailbox_put(struct mailbox *m, struct dev_msg *msg);
+
+#endif

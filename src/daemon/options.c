@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* options.c: the command line of iserd. */
+#include "daemon/options.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+
+static const char usage_text[] =
+	"usage: iserd serve [OPTION]... LUN...\n"
+	"\n"
+	"Serves each LUN (numbered from 0) as a disk over iSCSI, in the\n"
+	"foreground, until SIGTERM or SIGINT. Once ready it prints one URL for\n"
+	"each LUN on standard output; messages go to standard error.\n"
+	"\n"
+	"LUN is one of\n"
+	"  PATH              a file or a block device\n"
+	"  ram:SIZE          memory, lost at the end\n"
+	"  null:SIZE         reads give zeros, writes are dropped\n"
+	"SIZE is in bytes or has a suffix K, M, G, T (powers of 1024).\n"
+	"\n"
+	"  -l, --listen ADDR[:PORT]  where to listen, may be given again\n"
+	"                            (127.0.0.1:3260; port 0: any free one;\n"
+	"                            IPv6 as [::1]:3260)\n"
+	"  -n, --name IQN            the target's name\n"
+	"  -r, --read-only           refuse writes\n"
+	"  -b, --block-size 512|4096 logical block size (512, or the device's)\n"
+	"      --buffered            files through the page cache (no O_DIRECT)\n"
+	"      --io auto|uring|epoll how to wait for work (auto)\n"
+	"  -w, --workers N           threads (1)\n"
+	"      --pin                 bind each thread to a CPU\n"
+	"      --spin US             poll this long before sleeping (0)\n"
+	"      --digests none|prefer pick CRC32C where the initiator offers\n"
+	"                            both (none)\n"
+	"      --chap-user NAME      initiators must log in with this name and\n"
+	"      --chap-secret-file F  the secret in F (12 to 128 bytes)\n"
+	"      --control PATH        Unix socket for iserctl\n"
+	"      --user NAME           become this user once all is open\n"
+	"      --log LEVEL           error, warning, notice, info or debug\n"
+	"                            (notice)\n"
+	"  -h, --help                this text\n"
+	"  -V, --version             version\n"
+	"\n"
+	"exit status: 0 ended in order, 1 failure, 2 bad command line,\n"
+	"3 a LUN can't be opened, 4 an address can't be used\n"
+	"\n"
+	"example: iserd serve --listen 0.0.0.0 disk.img ram:1G\n";
+
+void say(const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "iserd: %s\n", text);
+}
+
+bool size_parse(const char *text, uint64_t *size)
+{
+	static const char suffixes[] = "KMGTP";
+	uint64_t n = 0, factor = 1;
+	const char *p = text, *found;
+
+	if (!isdigit((unsigned char)*p))
+		return false;
+	for (; isdigit((unsigned char)*p); p++)
+		if (__builtin_mul_overflow(n, 10u, &n) ||
+		    __builtin_add_overflow(n, (uint64_t)(*p - '0'), &n))
+			return false;
+	if (*p) {
+		found = strchr(suffixes, toupper((unsigned char)*p));
+		if (!found)
+			return false;
+		factor <<= 10 * (found - suffixes + 1);
+		p++;
+		if (*p == 'i') /* 64MiB */
+			p++;
+		if (*p == 'B' || *p == 'b')
+			p++;
+		if (*p)
+			return false;
+	}
+	return !__builtin_mul_overflow(n, factor, size) && *size <= INT64_MAX;
+}
+
+static bool number(const char *option, const char *text, unsigned min,
+		   unsigned max, unsigned *n)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 10);
+
+	if (!isdigit((unsigned char)*text) || *end || v < min || v > max) {
+		say("--%s %s: must be a number from %u to %u", option, text,
+		    min, max);
+		return false;
+	}
+	*n = (unsigned)v;
+	return true;
+}
+
+/* One of a list of words; its index, or -1 after a message. */
+static int word(const char *option, const char *text, const char *const *words,
+		unsigned n)
+{
+	char all[128] = "";
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!strcmp(text, words[i]))
+			return (int)i;
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
+			 i ? ", " : "", words[i]);
+	}
+	say("--%s %s: must be one of %s", option, text, all);
+	return -1;
+}
+
+enum {
+	OPT_BUFFERED = 256,
+	OPT_IO,
+	OPT_PIN,
+	OPT_SPIN,
+	OPT_DIGESTS,
+	OPT_CHAP_USER,
+	OPT_CHAP_SECRET,
+	OPT_CONTROL,
+	OPT_USER,
+	OPT_LOG,
+};
+
+static const struct option long_options[] = {
+	{ "listen", required_argument, NULL, 'l' },
+	{ "name", required_argument, NULL, 'n' },
+	{ "read-only", no_argument, NULL, 'r' },
+	{ "block-size", required_argument, NULL, 'b' },
+	{ "buffered", no_argument, NULL, OPT_BUFFERED },
+	{ "io", required_argument, NULL, OPT_IO },
+	{ "workers", required_argument, NULL, 'w' },
+	{ "pin", no_argument, NULL, OPT_PIN },
+	{ "spin", required_argument, NULL, OPT_SPIN },
+	{ "digests", required_argument, NULL, OPT_DIGESTS },
+	{ "chap-user", required_argument, NULL, OPT_CHAP_USER },
+	{ "chap-secret-file", required_argument, NULL, OPT_CHAP_SECRET },
+	{ "control", required_argument, NULL, OPT_CONTROL },
+	{ "user", required_argument, NULL, OPT_USER },
+	{ "log", required_argument, NULL, OPT_LOG },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static bool set_listen(struct options *o, const char *arg)
+{
+	if (o->nlisten == LISTEN_MAX) {
+		say("--listen: at most %d addresses", LISTEN_MAX);
+		return false;
+	}
+	o->listen[o->nlisten++] = arg;
+	return true;
+}
+
+static bool set_name(struct options *o, const char *arg)
+{
+	if (strlen(arg) >= sizeof(o->name)) {
+		say("--name: an iSCSI name has at most %zu bytes (RFC 7143 "
+		    "§4.2.7.2)",
+		    sizeof(o->name) - 1);
+		return false;
+	}
+	memcpy(o->name, arg, strlen(arg) + 1);
+	return true;
+}
+
+static bool set_word(struct options *o, int opt, const char *arg)
+{
+	static const char *const ios[] = { "auto", "uring", "epoll" };
+	static const char *const digests[] = { "none", "prefer" };
+	static const char *const levels[] = { "error", "warning", "notice",
+					      "info", "debug" };
+	int i;
+
+	switch (opt) {
+	case OPT_IO:
+		i = word("io", arg, ios, ARRAY_LEN(ios));
+		o->io = i > 0 ? (enum io_backend)i : IO_AUTO;
+		break;
+	case OPT_DIGESTS:
+		i = word("digests", arg, digests, ARRAY_LEN(digests));
+		o->prefer_digests = i == 1;
+		break;
+	default:
+		i = word("log", arg, levels, ARRAY_LEN(levels));
+		o->log = i > 0 ? (enum trace_level)i : TRACE_LEVEL_ERROR;
+		break;
+	}
+	return i >= 0;
+}
+
+static bool set_block_size(struct options *o, const char *arg)
+{
+	o->block_size = !strcmp(arg, "512")    ? 512
+			: !strcmp(arg, "4096") ? 4096
+					       : 0;
+	if (!o->block_size)
+		say("--block-size %s: must be 512 or 4096", arg);
+	return o->block_size != 0;
+}
+
+/* Returns whether the option was good. */
+static bool set_option(struct options *o, int opt, const char *arg)
+{
+	switch (opt) {
+	case 'l':
+		return set_listen(o, arg);
+	case 'n':
+		return set_name(o, arg);
+	case 'b':
+		return set_block_size(o, arg);
+	case 'w':
+		return number("workers", arg, 1, 64, &o->workers);
+	case OPT_SPIN:
+		return number("spin", arg, 0, 10000, &o->spin_us);
+	case OPT_IO:
+	case OPT_DIGESTS:
+	case OPT_LOG:
+		return set_word(o, opt, arg);
+	case 'r':
+		o->read_only = true;
+		return true;
+	case OPT_BUFFERED:
+		o->buffered = true;
+		return true;
+	case OPT_PIN:
+		o->pin = true;
+		return true;
+	case OPT_CHAP_USER:
+		o->chap_user = arg;
+		return true;
+	case OPT_CHAP_SECRET:
+		o->chap_secret_file = arg;
+		return true;
+	case OPT_CONTROL:
+		o->control = arg;
+		return true;
+	case OPT_USER:
+		o->user = arg;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A name of this machine's own, unless --name gives one. */
+static void default_name(struct options *o)
+{
+	char host[64] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	for (char *p = host; *p; p++) {
+		*p = (char)tolower((unsigned char)*p);
+		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '.')
+			*p = '-';
+	}
+	snprintf(o->name, sizeof(o->name), "iqn.2026-01.org.openiser:%s",
+		 host[0] ? host : "disk");
+}
+
+static bool check(const struct options *o)
+{
+	if (o->nluns == 0) {
+		say("serve: no LUN given; try \"iserd serve disk.img\" or "
+		    "\"iserd serve ram:1G\"");
+		return false;
+	}
+	if (!o->chap_user != !o->chap_secret_file) {
+		say("--chap-user and --chap-secret-file go together");
+		return false;
+	}
+	return true;
+}
+
+static bool take_luns(struct options *o, int argc, char **argv)
+{
+	if (argc - optind > LUNS_MAX) {
+		say("serve: at most %d LUNs", LUNS_MAX);
+		return false;
+	}
+	for (int i = optind; i < argc; i++)
+		o->luns[o->nluns++] = argv[i];
+	if (!o->nlisten)
+		o->listen[o->nlisten++] = "127.0.0.1:3260";
+	if (!o->name[0])
+		default_name(o);
+	return check(o);
+}
+
+static bool parse_serve(struct options *o, int argc, char **argv, int *code)
+{
+	int opt;
+
+	*code = EXIT_USAGE;
+	optind = 1;
+	while ((opt = getopt_long(argc, argv, "l:n:rb:w:hV", long_options,
+				  NULL)) != -1) {
+		if (opt == 'h' || opt == 'V') {
+			fputs(opt == 'h' ? usage_text
+					 : "iserd " OPENISER_VERSION "\n",
+			      stdout);
+			*code = EXIT_OK;
+			return false;
+		}
+		if (opt == '?') { /* getopt said what */
+			fputs("iserd: try \"iserd --help\"\n", stderr);
+			return false;
+		}
+		if (!set_option(o, opt, optarg))
+			return false;
+	}
+	return take_luns(o, argc, argv);
+}
+
+bool options_parse(struct options *o, int argc, char **argv, int *code)
+{
+	const char *command = argc > 1 ? argv[1] : "";
+
+	*o = (struct options){
+		.io = IO_AUTO,
+		.workers = 1,
+		.log = TRACE_LEVEL_NOTICE,
+	};
+	*code = EXIT_OK;
+	if (!strcmp(command, "--help") || !strcmp(command, "-h")) {
+		fputs(usage_text, stdout);
+		return false;
+	}
+	if (!strcmp(command, "--version") || !strcmp(command, "-V")) {
+		fputs("iserd " OPENISER_VERSION "\n", stdout);
+		return false;
+	}
+	if (strcmp(command, "serve") != 0) {
+		*code = EXIT_USAGE;
+		if (!*command)
+			fputs(usage_text, stderr);
+		else
+			say("%s: unknown command; try \"iserd --help\"",
+			    command);
+		return false;
+	}
+	argv[1] = argv[0]; /* so that getopt names the program */
+	return parse_serve(o, argc - 1, argv + 1, code);
+}

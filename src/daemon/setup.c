@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* setup.c: from options to stores, target, listeners. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "daemon/daemon.h"
+#include "daemon/luns.h"
+
+#define MAX_TRANSFER (16u << 20) /* of one command */
+
+/* ---- stores ---- */
+
+static int add_lu(struct daemon *d, uint16_t lun, struct bs *b)
+{
+	struct dev_lu_config cfg = {
+		.lun = lun,
+		.read_only = d->options.read_only,
+	};
+	int err = dev_lu_add(d->server, &cfg, b);
+
+	if (err) {
+		say("%s: %s", b->name, err_str(err));
+		bs_close(b);
+		return EXIT_STORE;
+	}
+	d->lus[d->nlus++] = dev_lu_get(d->server, lun);
+	return 0;
+}
+
+int setup_stores(struct daemon *d)
+{
+	const struct dev_env env = {
+		.nworkers = d->nworkers,
+		.post = worker_post,
+		.buf_get = worker_buf_get,
+		.buf_put = worker_buf_put,
+		.arg = d,
+	};
+
+	d->server = dev_server_new(&env, MAX_TRANSFER);
+	if (!d->server) {
+		say("out of memory");
+		return EXIT_ERROR;
+	}
+	for (unsigned i = 0; i < d->options.nluns; i++) {
+		struct bs *b =
+			lun_open(&d->options, d->options.luns[i], d->loops);
+		int err = b ? add_lu(d, (uint16_t)i, b) : EXIT_STORE;
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- target ---- */
+
+#define CHAP_SECRET_MIN 12 /* bytes; RFC 7143 §9.2.1: 96 bits */
+
+/* One line; the newline at its end is not part of it. */
+static int read_secret(struct iscsi_chap_secret *s, const char *path)
+{
+	char buf[sizeof(s->secret) + 2];
+	FILE *f = fopen(path, "re");
+	size_t n;
+
+	if (!f) {
+		say("--chap-secret-file %s: %s", path, strerror(errno));
+		return EXIT_USAGE;
+	}
+	n = fread(buf, 1, sizeof(buf), f);
+	fclose(f);
+	while (n && (buf[n - 1] == '\n' || buf[n - 1] == '\r'))
+		n--;
+	if (n < CHAP_SECRET_MIN || n > sizeof(s->secret)) {
+		say("--chap-secret-file %s: a secret has %d to %zu bytes "
+		    "(RFC 7143 §9.2.1), this one %zu",
+		    path, CHAP_SECRET_MIN, sizeof(s->secret), n);
+		return EXIT_USAGE;
+	}
+	memcpy(s->secret, buf, n);
+	s->secret_len = n;
+	explicit_bzero(buf, sizeof(buf));
+	return 0;
+}
+
+static int setup_chap(const struct options *o, struct iscsi_chap_secret *s)
+{
+	if (!o->chap_user)
+		return 0;
+	if (strlen(o->chap_user) >= sizeof(s->name)) {
+		say("--chap-user: at most %zu bytes", sizeof(s->name) - 1);
+		return EXIT_USAGE;
+	}
+	memcpy(s->name, o->chap_user, strlen(o->chap_user) + 1);
+	return read_secret(s, o->chap_secret_file);
+}
+
+static void random_bytes(void *arg, uint8_t *p, size_t n)
+{
+	(void)arg;
+	while (n) {
+		ssize_t got = getrandom(p, n, 0);
+
+		if (got <= 0)
+			continue; /* interrupted */
+		p += got;
+		n -= (size_t)got;
+	}
+}
+
+static int add_node(struct daemon *d)
+{
+	struct tgt_node_config node = { .server = d->server };
+	int err = setup_chap(&d->options, &node.chap_in);
+
+	if (err)
+		return err;
+	snprintf(node.name, sizeof(node.name), "%s", d->options.name);
+	snprintf(node.alias, sizeof(node.alias), "openiser");
+	err = tgt_node_add(d->target, &node);
+	explicit_bzero(&node, sizeof(node));
+	if (err == ERR_FORMAT) {
+		say("--name %s: no iSCSI name; write it like "
+		    "iqn.2026-01.com.example:disk (RFC 7143 §4.2.7.2)",
+		    d->options.name);
+		return EXIT_USAGE;
+	}
+	if (err) {
+		say("%s", err_str(err));
+		return EXIT_ERROR;
+	}
+	return 0;
+}
+
+int setup_target(struct daemon *d)
+{
+	struct tgt_config cfg;
+
+	tgt_config_default(&cfg);
+	cfg.env = (struct dev_env){
+		.nworkers = d->nworkers,
+		.post = worker_post,
+		.buf_get = worker_buf_get,
+		.buf_put = worker_buf_put,
+		.arg = d,
+	};
+	cfg.trace = &d->log.trace;
+	cfg.prefer_digests = d->options.prefer_digests;
+	cfg.random = random_bytes;
+	cfg.rearm = worker_rearm;
+	cfg.arg = d;
+	d->target = tgt_new(&cfg);
+	if (!d->target) {
+		say("out of memory");
+		return EXIT_ERROR;
+	}
+	for (unsigned i = 0; i < d->nworkers; i++)
+		d->workers[i].target = tgt_worker(d->target, i);
+	return add_node(d);
+}
+
+/* ---- listeners ---- */
+
+static const char *listen_advice(int err)
+{
+	switch (err) {
+	case -EADDRINUSE:
+		return "; stop the program that has it or choose another port, "
+		       "as in --listen 127.0.0.1:0";
+	case -EADDRNOTAVAIL:
+		return "; this machine has no such address";
+	case -EACCES:
+		return "; ports below 1024 need root";
+	default:
+		return "";
+	}
+}
+
+static bool is_wildcard(const char *address)
+{
+	return !strncmp(address, "0.0.0.0:", 8) ||
+	       !strncmp(address, "[::]:", 5);
+}
+
+static int listen_on(struct daemon *d, const char *text)
+{
+	char name[NET_ADDR_STR];
+	struct net_listener *n;
+	struct net_addr a;
+	int err;
+
+	if (net_addr_parse(&a, text, 3260)) {
+		say("--listen %s: no numeric address; write ADDR, ADDR:PORT or "
+		    "[V6]:PORT",
+		    text);
+		return EXIT_USAGE;
+	}
+	n = net_listen(d->loops[0], &a, conns_accepted, d, &err);
+	if (!n) {
+		net_addr_str(&a, name);
+		say("can't listen on %s: %s%s", name, strerror(-err),
+		    listen_advice(err));
+		return EXIT_NETWORK;
+	}
+	d->listeners[d->nlisteners++] = n;
+	net_listener_addr(n, &a);
+	net_addr_str(&a, name);
+	if (!is_wildcard(name) && tgt_portal_add(d->target, name)) {
+		say("out of memory");
+		return EXIT_ERROR;
+	}
+	return 0;
+}
+
+int setup_listeners(struct daemon *d)
+{
+	for (unsigned i = 0; i < d->options.nlisten; i++) {
+		int err = listen_on(d, d->options.listen[i]);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* An address to paste: the wildcard stands for this machine. */
+static void url_address(const struct net_listener *n, char out[NET_ADDR_STR])
+{
+	char name[NET_ADDR_STR];
+	struct net_addr a;
+
+	net_listener_addr(n, &a);
+	net_addr_str(&a, name);
+	if (!strncmp(name, "0.0.0.0:", 8))
+		snprintf(out, NET_ADDR_STR, "127.0.0.1:%u", net_addr_port(&a));
+	else if (!strncmp(name, "[::]:", 5))
+		snprintf(out, NET_ADDR_STR, "[::1]:%u", net_addr_port(&a));
+	else
+		snprintf(out, NET_ADDR_STR, "%s", name);
+}
+
+void setup_print_urls(const struct daemon *d)
+{
+	for (unsigned i = 0; i < d->nlisteners; i++) {
+		char address[NET_ADDR_STR];
+
+		url_address(d->listeners[i], address);
+		for (unsigned j = 0; j < d->nlus; j++)
+			printf("iscsi://%s/%s/%u\n", address, d->options.name,
+			       dev_lu_lun(d->lus[j]));
+	}
+	fflush(stdout);
+}
+
+/* ---- privileges ---- */
+
+int setup_user(const struct daemon *d)
+{
+	const char *name = d->options.user;
+	const struct passwd *pw;
+
+	if (!name)
+		return 0;
+	errno = 0;
+	pw = getpwnam(name);
+	if (!pw) {
+		say("--user %s: %s", name,
+		    errno ? strerror(errno) : "no such user");
+		return EXIT_USAGE;
+	}
+	if (initgroups(name, pw->pw_gid) || setgid(pw->pw_gid) ||
+	    setuid(pw->pw_uid)) {
+		say("--user %s: %s; start iserd as root", name,
+		    strerror(errno));
+		return EXIT_ERROR;
+	}
+	return 0;
+}

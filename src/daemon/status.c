@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* status.c: the daemon's state as JSON. */
+#include "daemon/status.h"
+
+#include <stdio.h>
+
+static json_t *yes_no(bool b)
+{
+	return json_string(b ? "Yes" : "No");
+}
+
+/* The negotiated keys by their names in RFC 7143 §13. */
+static json_t *keys(const struct iscsi_params *p)
+{
+	json_t *k = json_object();
+
+	json_object_set_new(k, "HeaderDigest",
+			    json_string(p->header_digest ? "CRC32C" : "None"));
+	json_object_set_new(k, "DataDigest",
+			    json_string(p->data_digest ? "CRC32C" : "None"));
+	json_object_set_new(k, "MaxRecvDataSegmentLength.target",
+			    json_integer(p->max_recv_dsl));
+	json_object_set_new(k, "MaxRecvDataSegmentLength.initiator",
+			    json_integer(p->max_send_dsl));
+	json_object_set_new(k, "InitialR2T", yes_no(p->initial_r2t));
+	json_object_set_new(k, "ImmediateData", yes_no(p->immediate_data));
+	json_object_set_new(k, "MaxBurstLength",
+			    json_integer(p->max_burst_length));
+	json_object_set_new(k, "FirstBurstLength",
+			    json_integer(p->first_burst_length));
+	json_object_set_new(k, "MaxOutstandingR2T",
+			    json_integer(p->max_outstanding_r2t));
+	json_object_set_new(k, "MaxConnections",
+			    json_integer(p->max_connections));
+	json_object_set_new(k, "ErrorRecoveryLevel",
+			    json_integer(p->error_recovery_level));
+	json_object_set_new(k, "iSCSIProtocolLevel",
+			    json_integer(p->protocol_level));
+	return k;
+}
+
+static void add_session(void *arg, const struct tgt_conn_status *st)
+{
+	json_t *s = json_object(), *sessions = arg;
+	char isid[13] = "";
+
+	for (int i = 0; st->isid && i < 6; i++)
+		snprintf(isid + 2 * i, 3, "%02x", st->isid[i]);
+	json_object_set_new(s, "peer", json_string(st->info->peer));
+	json_object_set_new(s, "local", json_string(st->info->local));
+	json_object_set_new(s, "transport", json_string(st->transport));
+	json_object_set_new(s, "state", json_string(st->state));
+	json_object_set_new(s, "initiator", json_string(st->initiator));
+	json_object_set_new(s, "target",
+			    json_string(st->discovery ? "(discovery)"
+						      : st->target));
+	json_object_set_new(s, "tsih", json_integer(st->tsih));
+	json_object_set_new(s, "isid", json_string(isid));
+	json_object_set_new(s, "in_flight", json_integer(st->in_flight));
+	json_object_set_new(s, "commands",
+			    json_integer((json_int_t)st->commands));
+	json_object_set_new(s, "bytes_read",
+			    json_integer((json_int_t)st->bytes_read));
+	json_object_set_new(s, "bytes_written",
+			    json_integer((json_int_t)st->bytes_written));
+	json_object_set_new(s, "rejects",
+			    json_integer((json_int_t)st->rejects));
+	if (st->params)
+		json_object_set_new(s, "keys", keys(st->params));
+	json_array_append_new(sessions, s);
+}
+
+void status_sessions(const struct worker *w, json_t *sessions)
+{
+	tgt_worker_each(w->target, add_session, sessions);
+}
+
+static json_t *listeners(const struct daemon *d)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < d->nlisteners; i++) {
+		char name[NET_ADDR_STR];
+		struct net_addr a;
+
+		net_listener_addr(d->listeners[i], &a);
+		net_addr_str(&a, name);
+		json_array_append_new(all, json_string(name));
+	}
+	return all;
+}
+
+json_t *status_luns(const struct daemon *d)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < d->nlus; i++) {
+		const struct bs *b = dev_lu_backstore(d->lus[i]);
+		bool ro = d->options.read_only ||
+			  (b->caps & BS_CAP_READ_ONLY) != 0;
+
+		json_array_append_new(
+			all,
+			json_pack("{s:i, s:s, s:I, s:i, s:b, s:b}", "lun",
+				  (int)dev_lu_lun(d->lus[i]), "store", b->name,
+				  "size", (json_int_t)b->size, "block_size",
+				  (int)b->block_size, "read_only", (int)ro,
+				  "write_cache",
+				  (int)((b->caps & BS_CAP_WRITE_CACHE) != 0)));
+	}
+	return all;
+}
+
+json_t *status_daemon(const struct daemon *d, json_t *sessions)
+{
+	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:o, s:o, s:o}", "version",
+			 OPENISER_VERSION, "target", d->options.name, "io",
+			 io_backend_name(io_loop_backend(d->loops[0])),
+			 "workers", (int)d->nworkers, "log",
+			 trace_level_name(d->log.trace.level), "listen",
+			 listeners(d), "luns", status_luns(d), "sessions",
+			 sessions);
+}

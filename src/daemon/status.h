@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* status.h: the daemon's state as JSON. */
+#ifndef DAEMON_STATUS_H
+#define DAEMON_STATUS_H
+
+#include <jansson.h>
+
+#include "daemon/daemon.h"
+
+/* status_sessions appends the worker's connections; on its thread. */
+void status_sessions(const struct worker *w, json_t *sessions);
+/* status_daemon takes over sessions. Worker 0. */
+json_t *status_daemon(const struct daemon *d, json_t *sessions);
+json_t *status_luns(const struct daemon *d);
+
+#endif
