@@ -30,7 +30,7 @@ enum err_class {
  X(ERR_SEQUENCE, -1011, CONNECTION, "sequence number out of order") \
  X(ERR_RANGE, -1012, REQUEST, "outside the allowed range")          \
  X(ERR_NOT_FOUND, -1013, REQUEST, "no such object")                 \
- X(ERR_STATE, -1014, FATAL, "call in the wrong state")              \
+ X(ERR_WRONG_STATE, -1014, FATAL, "call in the wrong state")        \
  X(ERR_UNSUPPORTED, -1015, REQUEST, "not supported")                \
  X(ERR_TIMEOUT, -1016, CONNECTION, "timed out")                     \
  X(ERR_CLOSED, -1017, CONNECTION, "connection closed by the peer")  \

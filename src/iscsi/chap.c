@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* chap.c: CHAP responses over libcrypto, binary values as text. */
+#include "iscsi/chap.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+static const EVP_MD *digest_of(enum chap_algorithm a)
+{
+	switch (a) {
+	case CHAP_MD5:
+		return EVP_md5();
+	case CHAP_SHA1:
+		return EVP_sha1();
+	case CHAP_SHA256:
+		return EVP_sha256();
+	case CHAP_SHA3_256:
+		return EVP_sha3_256();
+	default:
+		return NULL;
+	}
+}
+
+enum chap_algorithm chap_pick(const char *list)
+{
+	while (*list) {
+		char *end;
+		unsigned long n = strtoul(list, &end, 0);
+
+		if (end != list && (*end == ',' || *end == '\0') &&
+		    digest_of((enum chap_algorithm)n))
+			return (enum chap_algorithm)n;
+		list = strchr(list, ',');
+		if (!list)
+			break;
+		list++;
+	}
+	return CHAP_NONE;
+}
+
+size_t chap_response(enum chap_algorithm a, uint8_t id,
+		     const struct iscsi_chap_secret *s,
+		     const uint8_t *challenge, size_t len,
+		     uint8_t out[CHAP_DIGEST_MAX])
+{
+	const EVP_MD *md = digest_of(a);
+	EVP_MD_CTX *ctx = md ? EVP_MD_CTX_new() : NULL;
+	uint8_t full[EVP_MAX_MD_SIZE];
+	unsigned n = 0;
+
+	if (!ctx)
+		return 0;
+	/* RFC 1994 §4.1: hash of Identifier, secret, Challenge Value */
+	if (!EVP_DigestInit_ex(ctx, md, NULL) ||
+	    !EVP_DigestUpdate(ctx, &id, 1) ||
+	    !EVP_DigestUpdate(ctx, s->secret, s->secret_len) ||
+	    !EVP_DigestUpdate(ctx, challenge, len) ||
+	    !EVP_DigestFinal_ex(ctx, full, &n) || n > CHAP_DIGEST_MAX)
+		n = 0;
+	EVP_MD_CTX_free(ctx);
+	memcpy(out, full, n);
+	return n;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
+static int parse_hex(const char *text, uint8_t *out, size_t max)
+{
+	size_t digits = strlen(text), n = (digits + 1) / 2, at = 0;
+	size_t i = 0;
+
+	if (digits == 0)
+		return ERR_FORMAT;
+	if (n > max)
+		return ERR_TOO_LONG;
+	while (i < digits) {
+		/* an odd number of digits: the first byte has only one */
+		int hi = at == 0 && (digits & 1) ? 0 : hex_digit(text[i++]);
+		int lo = hex_digit(text[i++]);
+
+		if (hi < 0 || lo < 0)
+			return ERR_FORMAT;
+		out[at++] = (uint8_t)(hi << 4 | lo);
+	}
+	return (int)n;
+}
+
+static int base64_digit(char c)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "abcdefghijklmnopqrstuvwxyz"
+				     "0123456789+/";
+	const char *at = c ? strchr(digits, c) : NULL;
+
+	return at ? (int)(at - digits) : -1;
+}
+
+static int parse_base64(const char *text, uint8_t *out, size_t max)
+{
+	size_t len = strlen(text), n = 0;
+	uint32_t acc = 0;
+	unsigned bits = 0;
+
+	while (len > 0 && text[len - 1] == '=')
+		len--;
+	if (len == 0 || len % 4 == 1)
+		return ERR_FORMAT;
+	if (len / 4 * 3 + (len % 4 ? len % 4 - 1 : 0) > max)
+		return ERR_TOO_LONG;
+	for (size_t i = 0; i < len; i++) {
+		int d = base64_digit(text[i]);
+
+		if (d < 0)
+			return ERR_FORMAT;
+		acc = acc << 6 | (uint32_t)d;
+		bits += 6;
+		if (bits >= 8) {
+			bits -= 8;
+			out[n++] = (uint8_t)(acc >> bits);
+		}
+	}
+	return (int)n;
+}
+
+int chap_binary_parse(const char *text, uint8_t *out, size_t max)
+{
+	if (text[0] != '0')
+		return ERR_FORMAT;
+	if (text[1] == 'x' || text[1] == 'X')
+		return parse_hex(text + 2, out, max);
+	if (text[1] == 'b' || text[1] == 'B')
+		return parse_base64(text + 2, out, max);
+	return ERR_FORMAT;
+}
+
+void chap_binary_print(const uint8_t *p, size_t len, char *out)
+{
+	static const char hex[] = "0123456789abcdef";
+
+	*out++ = '0';
+	*out++ = 'x';
+	for (size_t i = 0; i < len; i++) {
+		*out++ = hex[p[i] >> 4];
+		*out++ = hex[p[i] & 15];
+	}
+	*out = '\0';
+}
+
+bool chap_equal(const uint8_t *a, const uint8_t *b, size_t len)
+{
+	return CRYPTO_memcmp(a, b, len) == 0;
+}

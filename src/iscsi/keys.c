@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* keys.c: the key table of RFC 7143 §13 and what its rows are good for. */
+#include "iscsi/keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+#define MEMBER(m) \
+ offsetof(struct iscsi_params, m), sizeof(((struct iscsi_params *)0)->m)
+#define NONE 0, 0
+
+#define OPER   ISCSI_KEY_OPERATIONAL
+#define ANY    ISCSI_KEY_ANY_STAGE
+#define SEC    ISCSI_KEY_SECURITY
+#define FFP    ISCSI_KEY_FFP
+#define LEAD   ISCSI_KEY_LEADING
+#define BOTH   ISCSI_KEY_BY_BOTH
+#define INI    ISCSI_KEY_BY_INITIATOR
+#define TGT    ISCSI_KEY_BY_TARGET
+#define NODISC ISCSI_KEY_NO_DISCOVERY
+#define RDMA   ISCSI_KEY_RDMA
+#define NORDMA ISCSI_KEY_NO_RDMA
+#define LATER  ISCSI_KEY_LATER
+
+#define DSL_MAX 0xffffffu /* 2**24-1 */
+
+/* clang-format off */
+const struct iscsi_key iscsi_keys[ISCSI_KEY_COUNT] = {
+	[ISCSI_K_HEADER_DIGEST] = { "HeaderDigest", "RFC 7143 §13.1", ISCSI_KEY_LIST, OPER | BOTH | NORDMA, 0, 1, 0, MEMBER(header_digest) },
+	[ISCSI_K_DATA_DIGEST] = { "DataDigest", "RFC 7143 §13.1", ISCSI_KEY_LIST, OPER | BOTH | NORDMA, 0, 1, 0, MEMBER(data_digest) },
+	[ISCSI_K_MAX_CONNECTIONS] = { "MaxConnections", "RFC 7143 §13.2", ISCSI_KEY_MIN, OPER | BOTH | LEAD | NODISC, 1, 65535, 1, MEMBER(max_connections) },
+	[ISCSI_K_SEND_TARGETS] = { "SendTargets", "RFC 7143 §13.3", ISCSI_KEY_TEXT, FFP | INI | ISCSI_KEY_REPEAT, 0, 0, 0, NONE },
+	[ISCSI_K_TARGET_NAME] = { "TargetName", "RFC 7143 §13.4", ISCSI_KEY_TEXT, ANY | FFP | BOTH, 0, 0, 0, NONE },
+	[ISCSI_K_INITIATOR_NAME] = { "InitiatorName", "RFC 7143 §13.5", ISCSI_KEY_TEXT, ANY | INI, 0, 0, 0, NONE },
+	[ISCSI_K_TARGET_ALIAS] = { "TargetAlias", "RFC 7143 §13.6", ISCSI_KEY_TEXT, ANY | FFP | TGT | ISCSI_KEY_REPEAT, 0, 0, 0, NONE },
+	[ISCSI_K_INITIATOR_ALIAS] = { "InitiatorAlias", "RFC 7143 §13.7", ISCSI_KEY_TEXT, ANY | FFP | INI | ISCSI_KEY_REPEAT, 0, 0, 0, NONE },
+	[ISCSI_K_TARGET_ADDRESS] = { "TargetAddress", "RFC 7143 §13.8", ISCSI_KEY_TEXT, ANY | FFP | TGT | ISCSI_KEY_REPEAT, 0, 0, 0, NONE },
+	[ISCSI_K_TARGET_PORTAL_GROUP_TAG] = { "TargetPortalGroupTag", "RFC 7143 §13.9", ISCSI_KEY_TEXT, ANY | TGT, 0, 0, 0, NONE },
+	/* First among the negotiated: RFC 7145 §6.3 decides what others mean. */
+	[ISCSI_K_RDMA_EXTENSIONS] = { "RDMAExtensions", "RFC 7145 §6.3", ISCSI_KEY_AND, OPER | BOTH | LEAD | NODISC | LATER, 0, 1, 0, MEMBER(rdma_extensions) },
+	[ISCSI_K_INITIAL_R2T] = { "InitialR2T", "RFC 7143 §13.10", ISCSI_KEY_OR, OPER | BOTH | LEAD | NODISC, 0, 1, 1, MEMBER(initial_r2t) },
+	[ISCSI_K_IMMEDIATE_DATA] = { "ImmediateData", "RFC 7143 §13.11", ISCSI_KEY_AND, OPER | BOTH | LEAD | NODISC, 0, 1, 1, MEMBER(immediate_data) },
+	[ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH] = { "MaxRecvDataSegmentLength", "RFC 7143 §13.12", ISCSI_KEY_DECLARED_NUM, OPER | FFP | BOTH, 512, DSL_MAX, 8192, MEMBER(max_send_dsl) },
+	[ISCSI_K_MAX_BURST_LENGTH] = { "MaxBurstLength", "RFC 7143 §13.13", ISCSI_KEY_MIN, OPER | BOTH | LEAD | NODISC, 512, DSL_MAX, 262144, MEMBER(max_burst_length) },
+	[ISCSI_K_FIRST_BURST_LENGTH] = { "FirstBurstLength", "RFC 7143 §13.14", ISCSI_KEY_MIN, OPER | BOTH | LEAD | NODISC, 512, DSL_MAX, 65536, MEMBER(first_burst_length) },
+	[ISCSI_K_DEFAULT_TIME2WAIT] = { "DefaultTime2Wait", "RFC 7143 §13.15", ISCSI_KEY_MAX, OPER | BOTH | LEAD, 0, 3600, 2, MEMBER(default_time2wait) },
+	[ISCSI_K_DEFAULT_TIME2RETAIN] = { "DefaultTime2Retain", "RFC 7143 §13.16", ISCSI_KEY_MIN, OPER | BOTH | LEAD, 0, 3600, 20, MEMBER(default_time2retain) },
+	[ISCSI_K_MAX_OUTSTANDING_R2T] = { "MaxOutstandingR2T", "RFC 7143 §13.17", ISCSI_KEY_MIN, OPER | BOTH | LEAD | NODISC, 1, 65535, 1, MEMBER(max_outstanding_r2t) },
+	[ISCSI_K_DATA_PDU_IN_ORDER] = { "DataPDUInOrder", "RFC 7143 §13.18", ISCSI_KEY_OR, OPER | BOTH | LEAD | NODISC, 0, 1, 1, MEMBER(data_pdu_in_order) },
+	[ISCSI_K_DATA_SEQUENCE_IN_ORDER] = { "DataSequenceInOrder", "RFC 7143 §13.19", ISCSI_KEY_OR, OPER | BOTH | LEAD | NODISC, 0, 1, 1, MEMBER(data_sequence_in_order) },
+	[ISCSI_K_ERROR_RECOVERY_LEVEL] = { "ErrorRecoveryLevel", "RFC 7143 §13.20", ISCSI_KEY_MIN, OPER | BOTH | LEAD, 0, 2, 0, MEMBER(error_recovery_level) },
+	[ISCSI_K_SESSION_TYPE] = { "SessionType", "RFC 7143 §13.21", ISCSI_KEY_TEXT, ANY | INI | LEAD, 0, 0, 0, NONE },
+	[ISCSI_K_TASK_REPORTING] = { "TaskReporting", "RFC 7143 §13.23", ISCSI_KEY_LIST, OPER | BOTH | LEAD | NODISC, 0, 1, 0, MEMBER(task_reporting_fence) },
+	[ISCSI_K_PROTOCOL_LEVEL] = { "iSCSIProtocolLevel", "RFC 7144 §7.1.1", ISCSI_KEY_MIN, OPER | BOTH | LEAD | NODISC | LATER, 0, 31, 1, MEMBER(protocol_level) },
+	[ISCSI_K_NODE_ARCHITECTURE] = { "X#NodeArchitecture", "RFC 7143 §13.26", ISCSI_KEY_TEXT, ANY | BOTH | LEAD | LATER, 0, 0, 0, NONE },
+	[ISCSI_K_IFMARKER] = { "IFMarker", "RFC 7143 §13.25", ISCSI_KEY_OBSOLETE_BOOL, OPER | BOTH, 0, 1, 0, NONE },
+	[ISCSI_K_OFMARKER] = { "OFMarker", "RFC 7143 §13.25", ISCSI_KEY_OBSOLETE_BOOL, OPER | BOTH, 0, 1, 0, NONE },
+	[ISCSI_K_IFMARKINT] = { "IFMarkInt", "RFC 7143 §13.25", ISCSI_KEY_OBSOLETE_RANGE, OPER | BOTH, 0, 0, 0, NONE },
+	[ISCSI_K_OFMARKINT] = { "OFMarkInt", "RFC 7143 §13.25", ISCSI_KEY_OBSOLETE_RANGE, OPER | BOTH, 0, 0, 0, NONE },
+	[ISCSI_K_TARGET_RECV_DSL] = { "TargetRecvDataSegmentLength", "RFC 7145 §6.4", ISCSI_KEY_MIN, OPER | BOTH | RDMA | LATER, 512, DSL_MAX, 8192, MEMBER(target_recv_dsl) },
+	[ISCSI_K_INITIATOR_RECV_DSL] = { "InitiatorRecvDataSegmentLength", "RFC 7145 §6.5", ISCSI_KEY_MIN, OPER | BOTH | RDMA | LATER, 512, DSL_MAX, 8192, MEMBER(initiator_recv_dsl) },
+	[ISCSI_K_MAX_OUTSTANDING_UNEXPECTED_PDUS] = { "MaxOutstandingUnexpectedPDUs", "RFC 7145 §6.7", ISCSI_KEY_DECLARED_NUM, OPER | BOTH | LEAD | RDMA | LATER | ISCSI_KEY_ZERO_TOO, 2, UINT32_MAX, 0, MEMBER(max_outstanding_unexpected_pdus) },
+	[ISCSI_K_MAX_AHS_LENGTH] = { "MaxAHSLength", "RFC 7145 §6.8", ISCSI_KEY_DECLARED_NUM, OPER | BOTH | LEAD | RDMA | LATER | ISCSI_KEY_ZERO_TOO, 2, UINT32_MAX, 256, MEMBER(max_ahs_length) },
+	[ISCSI_K_TAGGED_BUFFER] = { "TaggedBufferForSolicitedDataOnly", "RFC 7145 §6.9", ISCSI_KEY_DECLARED_BOOL, OPER | INI | LEAD | RDMA | LATER, 0, 1, 0, MEMBER(tagged_buffer_for_solicited_data_only) },
+	[ISCSI_K_HELLO_REQUIRED] = { "iSERHelloRequired", "RFC 7145 §6.10", ISCSI_KEY_DECLARED_BOOL, OPER | INI | LEAD | RDMA | LATER, 0, 1, 0, MEMBER(iser_hello_required) },
+	/* The security keys of §12 are text for the authentication to read. */
+	[ISCSI_K_AUTH_METHOD] = { "AuthMethod", "RFC 7143 §12.1", ISCSI_KEY_TEXT, SEC | BOTH, 0, 0, 0, NONE },
+	[ISCSI_K_CHAP_A] = { "CHAP_A", "RFC 7143 §12.1.3", ISCSI_KEY_TEXT, SEC | BOTH, 0, 0, 0, NONE },
+	[ISCSI_K_CHAP_I] = { "CHAP_I", "RFC 7143 §12.1.3", ISCSI_KEY_TEXT, SEC | BOTH, 0, 0, 0, NONE },
+	[ISCSI_K_CHAP_C] = { "CHAP_C", "RFC 7143 §12.1.3", ISCSI_KEY_TEXT, SEC | BOTH, 0, 0, 0, NONE },
+	[ISCSI_K_CHAP_N] = { "CHAP_N", "RFC 7143 §12.1.3", ISCSI_KEY_TEXT, SEC | BOTH, 0, 0, 0, NONE },
+	[ISCSI_K_CHAP_R] = { "CHAP_R", "RFC 7143 §12.1.3", ISCSI_KEY_TEXT, SEC | BOTH, 0, 0, 0, NONE },
+};
+/* clang-format on */
+
+const struct iscsi_key *iscsi_key_find(const char *name)
+{
+	for (size_t i = 0; i < ISCSI_KEY_COUNT; i++)
+		if (strcmp(iscsi_keys[i].name, name) == 0)
+			return &iscsi_keys[i];
+	return NULL;
+}
+
+/* ---- a key's member of struct iscsi_params ---- */
+
+static uint32_t param_get(const struct iscsi_params *p,
+			  const struct iscsi_key *k)
+{
+	const uint8_t *at = (const uint8_t *)p + k->offset;
+	uint16_t v16;
+	uint32_t v32;
+
+	switch (k->size) {
+	case 1:
+		return *at;
+	case 2:
+		memcpy(&v16, at, 2);
+		return v16;
+	case 4:
+		memcpy(&v32, at, 4);
+		return v32;
+	default:
+		return k->def;
+	}
+}
+
+static void param_set(struct iscsi_params *p, const struct iscsi_key *k,
+		      uint32_t v)
+{
+	uint8_t *at = (uint8_t *)p + k->offset;
+	uint16_t v16 = (uint16_t)v;
+
+	if (k->size == 1)
+		*at = (uint8_t)v;
+	else if (k->size == 2)
+		memcpy(at, &v16, 2);
+	else if (k->size == 4)
+		memcpy(at, &v, 4);
+}
+
+void iscsi_params_defaults(struct iscsi_params *p)
+{
+	memset(p, 0, sizeof(*p));
+	for (size_t i = 0; i < ISCSI_KEY_COUNT; i++)
+		param_set(p, &iscsi_keys[i], iscsi_keys[i].def);
+	p->max_recv_dsl = iscsi_keys[ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH].def;
+}
+
+/* ---- values ---- */
+
+static int digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return 16;
+}
+
+int iscsi_number_parse(const char *text, uint32_t *value)
+{
+	uint64_t v = 0;
+	int base = 10;
+
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+		base = 16;
+		text += 2;
+	}
+	if (!*text)
+		return ERR_FORMAT;
+	for (; *text; text++) {
+		int d = digit(*text);
+
+		if (d >= base)
+			return ERR_FORMAT;
+		v = v * (unsigned)base + (unsigned)d;
+		if (v > UINT32_MAX)
+			return ERR_FORMAT;
+	}
+	*value = (uint32_t)v;
+	return 0;
+}
+
+static int bool_parse(const char *text, uint32_t *value)
+{
+	*value = strcmp(text, "Yes") == 0;
+	return *value || strcmp(text, "No") == 0 ? 0 : ERR_FORMAT;
+}
+
+static bool is_bool(const struct iscsi_key *k)
+{
+	return k->kind == ISCSI_KEY_AND || k->kind == ISCSI_KEY_OR ||
+	       k->kind == ISCSI_KEY_DECLARED_BOOL;
+}
+
+static int value_parse(const struct iscsi_key *k, const char *text, uint32_t *v)
+{
+	if (is_bool(k))
+		return bool_parse(text, v);
+	if (iscsi_number_parse(text, v))
+		return ERR_FORMAT;
+	if (*v == 0 && (k->flags & ISCSI_KEY_ZERO_TOO))
+		return 0;
+	return *v >= k->min && *v <= k->max ? 0 : ERR_RANGE;
+}
+
+static void value_put(const struct iscsi_key *k, uint32_t v,
+		      struct iscsi_text_out *out)
+{
+	if (is_bool(k))
+		iscsi_text_put(out, k->name, v ? "Yes" : "No");
+	else
+		iscsi_text_putf(out, k->name, "%u", (unsigned)v);
+}
+
+/* The result function of §13 for two values that differ in origin only. */
+static uint32_t combine(enum iscsi_key_kind kind, uint32_t a, uint32_t b)
+{
+	switch (kind) {
+	case ISCSI_KEY_MIN:
+	case ISCSI_KEY_AND:
+		return MIN(a, b);
+	default: /* MAX, OR */
+		return MAX(a, b);
+	}
+}
+
+/* ---- negotiation ---- */
+
+void iscsi_negotiation_init(struct iscsi_negotiation *n, enum iscsi_role role,
+			    const struct iscsi_params *want)
+{
+	memset(n, 0, sizeof(*n));
+	n->role = role;
+	n->want = *want;
+	n->leading = true;
+	n->header_digests = n->data_digests = ISCSI_DIGEST_NONE;
+	iscsi_params_defaults(&n->result);
+}
+
+static enum iscsi_key_id key_id(const struct iscsi_key *k)
+{
+	return (enum iscsi_key_id)(k - iscsi_keys);
+}
+
+static uint64_t key_bit(const struct iscsi_key *k)
+{
+	return 1ull << key_id(k);
+}
+
+static int complain(struct iscsi_negotiation *n, int err, const char *key,
+		    const char *value, const char *what, const char *clause)
+{
+	snprintf(n->why, sizeof(n->why), "%.40s=%.60s: %s (%s)", key, value,
+		 what, clause);
+	return err;
+}
+
+static bool irrelevant(const struct iscsi_negotiation *n,
+		       const struct iscsi_key *k)
+{
+	return (n->discovery && (k->flags & ISCSI_KEY_NO_DISCOVERY)) ||
+	       ((k->flags & ISCSI_KEY_RDMA) && !n->want.rdma_extensions);
+}
+
+/* The comma-separated list has the item. */
+static bool list_has(const char *list, const char *item)
+{
+	size_t len = strlen(item);
+
+	for (const char *p = list; p; p = strchr(p, ',')) {
+		p += *p == ',';
+		if (strncmp(p, item, len) == 0 &&
+		    (p[len] == ',' || p[len] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/* Digests: the proposer's order counts unless we prefer digests (§6.2.1). */
+static const char *pick_digest(const struct iscsi_negotiation *n, unsigned ours,
+			       const char *list)
+{
+	bool none = (ours & ISCSI_DIGEST_NONE) && list_has(list, "None");
+	bool crc = (ours & ISCSI_DIGEST_CRC) && list_has(list, "CRC32C");
+
+	if (none && crc) {
+		if (n->prefer_digests)
+			return "CRC32C";
+		return strstr(list, "CRC32C") < strstr(list, "None") ? "CRC32C"
+								     : "None";
+	}
+	return crc ? "CRC32C" : none ? "None" : NULL;
+}
+
+static unsigned digests_of(const struct iscsi_negotiation *n,
+			   const struct iscsi_key *k)
+{
+	if (n->want.rdma_extensions && n->result.rdma_extensions)
+		return ISCSI_DIGEST_NONE; /* RFC 7145 §6.1 */
+	return key_id(k) == ISCSI_K_HEADER_DIGEST ? n->header_digests
+						  : n->data_digests;
+}
+
+static const char *pick(const struct iscsi_negotiation *n,
+			const struct iscsi_key *k, const char *list)
+{
+	if (key_id(k) != ISCSI_K_TASK_REPORTING)
+		return pick_digest(n, digests_of(n, k), list);
+	if (n->want.task_reporting_fence && list_has(list, "ResponseFence"))
+		return "ResponseFence";
+	return list_has(list, "RFC3720") ? "RFC3720" : NULL;
+}
+
+static void list_apply(struct iscsi_negotiation *n, const struct iscsi_key *k,
+		       const char *value)
+{
+	param_set(&n->result, k,
+		  strcmp(value, "CRC32C") == 0 ||
+			  strcmp(value, "ResponseFence") == 0);
+}
+
+/* The peer proposed; we accept. */
+static int accept_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
+		      const char *value, struct iscsi_text_out *out)
+{
+	const char *choice;
+	uint32_t v;
+
+	if (k->kind == ISCSI_KEY_LIST) {
+		choice = pick(n, k, value);
+		iscsi_text_put(out, k->name, choice ? choice : "Reject");
+		if (choice)
+			list_apply(n, k, choice);
+		return 0;
+	}
+	if (value_parse(k, value, &v)) {
+		iscsi_text_put(out, k->name, "Reject"); /* §6.2.2 */
+		return 0;
+	}
+	v = combine(k->kind, v, param_get(&n->want, k));
+	param_set(&n->result, k, v);
+	value_put(k, v, out);
+	return 0;
+}
+
+static int declared_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
+			const char *value, struct iscsi_text_out *out)
+{
+	uint32_t v;
+
+	if (value_parse(k, value, &v)) {
+		iscsi_text_put(out, k->name, "Reject");
+		return complain(n, ERR_NEGOTIATION, k->name, value,
+				"value not allowed", k->clause);
+	}
+	param_set(&n->result, k, v);
+	return 0;
+}
+
+/* What an answer to our proposal may be, by the result function. */
+static bool answer_ok(const struct iscsi_negotiation *n,
+		      const struct iscsi_key *k, uint32_t v)
+{
+	return combine(k->kind, v, param_get(&n->want, k)) == v;
+}
+
+static bool is_constant_answer(const char *value)
+{
+	return strcmp(value, "NotUnderstood") == 0 ||
+	       strcmp(value, "Irrelevant") == 0 || strcmp(value, "Reject") == 0;
+}
+
+/* The peer answers what we proposed. */
+static int answered_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
+			const char *value)
+{
+	uint32_t v;
+
+	if (is_constant_answer(value)) {
+		if (strcmp(value, "NotUnderstood") == 0 &&
+		    !(k->flags & ISCSI_KEY_LATER))
+			return complain(n, ERR_NEGOTIATION, k->name, value,
+					"must be understood", "RFC 7143 §6.2");
+		return 0; /* the default stays */
+	}
+	if (k->kind == ISCSI_KEY_LIST) {
+		if (!pick(n, k, value) || strchr(value, ','))
+			return complain(n, ERR_NEGOTIATION, k->name, value,
+					"was not proposed", "RFC 7143 §6.2.1");
+		list_apply(n, k, value);
+		return 0;
+	}
+	if (value_parse(k, value, &v) || !answer_ok(n, k, v))
+		return complain(n, ERR_NEGOTIATION, k->name, value,
+				"answer not allowed by the result function",
+				k->clause);
+	param_set(&n->result, k, v);
+	return 0;
+}
+
+static bool is_declarative(const struct iscsi_key *k)
+{
+	return k->kind == ISCSI_KEY_DECLARED_NUM ||
+	       k->kind == ISCSI_KEY_DECLARED_BOOL || k->kind == ISCSI_KEY_TEXT;
+}
+
+/* Whether the peer may say this key here and now (§6.3, §13). */
+static int admissible(struct iscsi_negotiation *n, unsigned stage,
+		      const struct iscsi_key *k, const char *value)
+{
+	unsigned by = n->role == ISCSI_TARGET ? ISCSI_KEY_BY_INITIATOR
+					      : ISCSI_KEY_BY_TARGET;
+
+	if (!(k->flags & stage))
+		return complain(n, ERR_PROTOCOL, k->name, value,
+				"not allowed in this stage", "RFC 7143 §6.3");
+	if (!(k->flags & by))
+		return complain(n, ERR_PROTOCOL, k->name, value,
+				"not allowed from this side", k->clause);
+	if ((n->heard & key_bit(k)) && !(k->flags & ISCSI_KEY_REPEAT))
+		return complain(n, ERR_PROTOCOL, k->name, value, "said twice",
+				"RFC 7143 §6.3");
+	return 0;
+}
+
+/* A key of the table that is no answer to one of ours. */
+static int proposed_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
+			const char *value, struct iscsi_text_out *out)
+{
+	if (k->kind == ISCSI_KEY_TEXT)
+		return n->text ? n->text(n->arg, key_id(k), value) : 0;
+	if (irrelevant(n, k)) {
+		if (!is_declarative(k))
+			iscsi_text_put(out, k->name, "Irrelevant");
+		return 0;
+	}
+	switch (k->kind) {
+	case ISCSI_KEY_OBSOLETE_BOOL:
+		iscsi_text_put(out, k->name, "No");
+		return 0;
+	case ISCSI_KEY_OBSOLETE_RANGE:
+		iscsi_text_put(out, k->name, "Reject");
+		return 0;
+	case ISCSI_KEY_DECLARED_NUM:
+	case ISCSI_KEY_DECLARED_BOOL:
+		return declared_key(n, k, value, out);
+	default:
+		return accept_key(n, k, value, out);
+	}
+}
+
+int iscsi_negotiation_key(struct iscsi_negotiation *n, unsigned stage,
+			  const char *key, const char *value,
+			  struct iscsi_text_out *out)
+{
+	const struct iscsi_key *k = iscsi_key_find(key);
+	int err;
+
+	if (!k) {
+		/* §6.2: an answer of this kind is not answered again */
+		if (!is_constant_answer(value))
+			iscsi_text_put(out, key, "NotUnderstood");
+		return 0;
+	}
+	if ((n->offered & ~n->answered & key_bit(k)) &&
+	    k->kind != ISCSI_KEY_TEXT &&
+	    (!is_declarative(k) || is_constant_answer(value))) {
+		n->answered |= key_bit(k);
+		return answered_key(n, k, value);
+	}
+	err = admissible(n, stage, k, value);
+	if (err)
+		return err;
+	if (is_constant_answer(value) && k->kind != ISCSI_KEY_TEXT)
+		return complain(n, ERR_PROTOCOL, key, value,
+				"a reserved constant as a proposal",
+				"RFC 7143 §6.2");
+	n->heard |= key_bit(k);
+	return proposed_key(n, k, value, out);
+}
+
+static void offer_digests(struct iscsi_negotiation *n,
+			  const struct iscsi_key *k, struct iscsi_text_out *out)
+{
+	unsigned ours = digests_of(n, k);
+	const char *both = n->prefer_digests ? "CRC32C,None" : "None,CRC32C";
+
+	iscsi_text_put(out, k->name,
+		       ours == ISCSI_DIGEST_CRC	   ? "CRC32C"
+		       : ours == ISCSI_DIGEST_NONE ? "None"
+						   : both);
+}
+
+/* Keys that an initiator offers only where it wants more than the default. */
+static bool worth_offering(const struct iscsi_negotiation *n,
+			   const struct iscsi_key *k)
+{
+	if (!(k->flags & ISCSI_KEY_OPERATIONAL) || irrelevant(n, k) ||
+	    !(k->flags & ISCSI_KEY_BY_INITIATOR) ||
+	    (!n->leading && (k->flags & ISCSI_KEY_LEADING)))
+		return false;
+	if (n->want.rdma_extensions && !n->discovery &&
+	    ((k->flags & ISCSI_KEY_NO_RDMA) ||
+	     key_id(k) == ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH))
+		return false; /* RFC 7145 §§6.1, 6.2 */
+	if ((k->flags & ISCSI_KEY_LATER) || key_id(k) == ISCSI_K_TASK_REPORTING)
+		return key_id(k) == ISCSI_K_TARGET_RECV_DSL ||
+		       key_id(k) == ISCSI_K_INITIATOR_RECV_DSL ||
+		       param_get(&n->want, k) != k->def;
+	return true;
+}
+
+static void offer_one(struct iscsi_negotiation *n, const struct iscsi_key *k,
+		      struct iscsi_text_out *out)
+{
+	switch (k->kind) {
+	case ISCSI_KEY_LIST:
+		if (key_id(k) == ISCSI_K_TASK_REPORTING)
+			iscsi_text_put(out, k->name, "ResponseFence,RFC3720");
+		else
+			offer_digests(n, k, out);
+		break;
+	case ISCSI_KEY_TEXT:
+	case ISCSI_KEY_OBSOLETE_BOOL:
+	case ISCSI_KEY_OBSOLETE_RANGE:
+		return;
+	default:
+		iscsi_negotiation_declare(n, key_id(k), out);
+		return;
+	}
+	n->offered |= key_bit(k);
+}
+
+void iscsi_negotiation_offer(struct iscsi_negotiation *n,
+			     struct iscsi_text_out *out)
+{
+	for (size_t i = 0; i < ISCSI_KEY_COUNT; i++)
+		if (worth_offering(n, &iscsi_keys[i]))
+			offer_one(n, &iscsi_keys[i], out);
+}
+
+void iscsi_negotiation_declare(struct iscsi_negotiation *n,
+			       enum iscsi_key_id id, struct iscsi_text_out *out)
+{
+	const struct iscsi_key *k = &iscsi_keys[id];
+	uint32_t v = param_get(&n->want, k);
+
+	if (id == ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH) {
+		v = n->want.max_recv_dsl;
+		n->result.max_recv_dsl = v;
+	}
+	value_put(k, v, out);
+	n->offered |= key_bit(k);
+}
+
+void iscsi_negotiation_finish(struct iscsi_negotiation *n)
+{
+	struct iscsi_params *p = &n->result;
+
+	p->first_burst_length = MIN(p->first_burst_length, p->max_burst_length);
+	if (!p->rdma_extensions)
+		return;
+	p->header_digest = p->data_digest = false;
+	p->max_recv_dsl = n->role == ISCSI_TARGET ? p->target_recv_dsl
+						  : p->initiator_recv_dsl;
+	p->max_send_dsl = n->role == ISCSI_TARGET ? p->initiator_recv_dsl
+						  : p->target_recv_dsl;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * keys.h: the text keys of RFC 7143 §13, RFC 7144 §7 and RFC 7145 §6 as one
+ * table, and the negotiation that follows from it. Both roles.
+ *
+ * One struct iscsi_negotiation lives as long as a connection's login: it
+ * remembers which keys were said, so that a repeated one is found (§6.3).
+ */
+#ifndef ISCSI_KEYS_H
+#define ISCSI_KEYS_H
+
+#include <stddef.h>
+
+#include "iscsi/params.h"
+#include "iscsi/text.h"
+
+/* How a key's value comes about (§6.2). */
+enum iscsi_key_kind {
+	ISCSI_KEY_TEXT,		/* declared text, not a parameter: names */
+	ISCSI_KEY_DECLARED_NUM, /* each side says its own */
+	ISCSI_KEY_DECLARED_BOOL,
+	ISCSI_KEY_MIN,	/* number, result function minimum */
+	ISCSI_KEY_MAX,	/* number, result function maximum */
+	ISCSI_KEY_AND,	/* boolean */
+	ISCSI_KEY_OR,	/* boolean */
+	ISCSI_KEY_LIST, /* first of the proposer's values that we support */
+	ISCSI_KEY_OBSOLETE_BOOL,  /* §13.25: answered No */
+	ISCSI_KEY_OBSOLETE_RANGE, /* §13.25: answered Reject */
+};
+
+/* Where and by whom a key may be said. */
+#define ISCSI_KEY_SECURITY     0x001u /* SecurityNegotiation stage */
+#define ISCSI_KEY_OPERATIONAL  0x002u /* LoginOperationalNegotiation stage */
+#define ISCSI_KEY_FFP	       0x004u /* Text in full feature phase */
+#define ISCSI_KEY_ANY_STAGE    (ISCSI_KEY_SECURITY | ISCSI_KEY_OPERATIONAL)
+#define ISCSI_KEY_LEADING      0x008u /* leading connection only */
+#define ISCSI_KEY_BY_INITIATOR 0x010u
+#define ISCSI_KEY_BY_TARGET    0x020u
+#define ISCSI_KEY_BY_BOTH      (ISCSI_KEY_BY_INITIATOR | ISCSI_KEY_BY_TARGET)
+#define ISCSI_KEY_NO_DISCOVERY 0x040u /* irrelevant: SessionType=Discovery */
+#define ISCSI_KEY_RDMA	       0x080u /* irrelevant: RDMAExtensions=No */
+#define ISCSI_KEY_NO_RDMA      0x100u /* irrelevant: RDMAExtensions=Yes */
+#define ISCSI_KEY_LATER	       0x200u /* may be answered NotUnderstood (§6.2) */
+#define ISCSI_KEY_REPEAT       0x400u /* may be said again */
+#define ISCSI_KEY_ZERO_TOO     0x800u /* 0 is allowed beside [min, max] */
+
+enum iscsi_key_id {
+	ISCSI_K_HEADER_DIGEST,
+	ISCSI_K_DATA_DIGEST,
+	ISCSI_K_MAX_CONNECTIONS,
+	ISCSI_K_SEND_TARGETS,
+	ISCSI_K_TARGET_NAME,
+	ISCSI_K_INITIATOR_NAME,
+	ISCSI_K_TARGET_ALIAS,
+	ISCSI_K_INITIATOR_ALIAS,
+	ISCSI_K_TARGET_ADDRESS,
+	ISCSI_K_TARGET_PORTAL_GROUP_TAG,
+	ISCSI_K_RDMA_EXTENSIONS,
+	ISCSI_K_INITIAL_R2T,
+	ISCSI_K_IMMEDIATE_DATA,
+	ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH,
+	ISCSI_K_MAX_BURST_LENGTH,
+	ISCSI_K_FIRST_BURST_LENGTH,
+	ISCSI_K_DEFAULT_TIME2WAIT,
+	ISCSI_K_DEFAULT_TIME2RETAIN,
+	ISCSI_K_MAX_OUTSTANDING_R2T,
+	ISCSI_K_DATA_PDU_IN_ORDER,
+	ISCSI_K_DATA_SEQUENCE_IN_ORDER,
+	ISCSI_K_ERROR_RECOVERY_LEVEL,
+	ISCSI_K_SESSION_TYPE,
+	ISCSI_K_TASK_REPORTING,
+	ISCSI_K_PROTOCOL_LEVEL,
+	ISCSI_K_NODE_ARCHITECTURE,
+	ISCSI_K_IFMARKER,
+	ISCSI_K_OFMARKER,
+	ISCSI_K_IFMARKINT,
+	ISCSI_K_OFMARKINT,
+	ISCSI_K_TARGET_RECV_DSL,
+	ISCSI_K_INITIATOR_RECV_DSL,
+	ISCSI_K_MAX_OUTSTANDING_UNEXPECTED_PDUS,
+	ISCSI_K_MAX_AHS_LENGTH,
+	ISCSI_K_TAGGED_BUFFER,
+	ISCSI_K_HELLO_REQUIRED,
+	ISCSI_K_AUTH_METHOD,
+	ISCSI_K_CHAP_A,
+	ISCSI_K_CHAP_I,
+	ISCSI_K_CHAP_C,
+	ISCSI_K_CHAP_N,
+	ISCSI_K_CHAP_R,
+	ISCSI_KEY_COUNT,
+};
+
+struct iscsi_key {
+	const char *name;
+	const char *clause;
+	enum iscsi_key_kind kind;
+	unsigned flags;
+	uint32_t min, max, def; /* numbers and booleans (0 No, 1 Yes) */
+	uint16_t offset, size;	/* member of iscsi_params; size 0: none */
+};
+
+/* The table, indexed by enum iscsi_key_id. */
+extern const struct iscsi_key iscsi_keys[ISCSI_KEY_COUNT];
+
+/* iscsi_key_find: NULL when the key is not ours (X-..., Z-..., unknown). */
+const struct iscsi_key *iscsi_key_find(const char *name);
+
+/* Values of list keys as bits; the first set bit is not a preference. */
+#define ISCSI_DIGEST_NONE 0x1u
+#define ISCSI_DIGEST_CRC  0x2u
+
+struct iscsi_negotiation {
+	enum iscsi_role role;
+	bool discovery;
+	bool leading;
+	struct iscsi_params want;	       /* our limits and offers */
+	unsigned header_digests, data_digests; /* ISCSI_DIGEST_* we accept */
+	bool prefer_digests;
+	struct iscsi_params result; /* what holds so far */
+	uint64_t offered;	    /* keys we said, by enum iscsi_key_id */
+	uint64_t answered;	    /* keys of these that the peer answered */
+	uint64_t heard;		    /* keys the peer said of its own accord */
+	/* A value of a text key, in the order heard; borrowed for the call. */
+	int (*text)(void *arg, enum iscsi_key_id id, const char *value);
+	void *arg;
+	char why[160]; /* of the last error */
+};
+
+void iscsi_negotiation_init(struct iscsi_negotiation *n, enum iscsi_role role,
+			    const struct iscsi_params *want);
+
+/*
+ * iscsi_negotiation_key takes one key of the peer in the given stage
+ * (ISCSI_KEY_SECURITY, _OPERATIONAL or _FFP) and appends our answer to out
+ * where one is due. Returns 0, ERR_NEGOTIATION (a value or answer the rules
+ * do not allow), ERR_PROTOCOL (key repeated, in the wrong stage or from the
+ * wrong side) or what `text` returned; `why` says it in words.
+ */
+int iscsi_negotiation_key(struct iscsi_negotiation *n, unsigned stage,
+			  const char *key, const char *value,
+			  struct iscsi_text_out *out);
+
+/* iscsi_negotiation_offer (initiator): appends every key worth negotiating. */
+void iscsi_negotiation_offer(struct iscsi_negotiation *n,
+			     struct iscsi_text_out *out);
+
+/* iscsi_negotiation_declare says one declarative number key of ours. */
+void iscsi_negotiation_declare(struct iscsi_negotiation *n,
+			       enum iscsi_key_id id,
+			       struct iscsi_text_out *out);
+
+/*
+ * iscsi_negotiation_finish: what the keys imply together: FirstBurstLength
+ * never above MaxBurstLength (§13.14), no digests under RDMAExtensions=Yes
+ * (RFC 7145 §6.1), MaxRecvDataSegmentLength from the RDMA keys (§6.2).
+ */
+void iscsi_negotiation_finish(struct iscsi_negotiation *n);
+
+/* iscsi_number_parse: decimal or 0x hexadecimal (§6.1), the whole of text;
+ * ERR_FORMAT. */
+int iscsi_number_parse(const char *text, uint32_t *value);
+
+#endif

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * login_auth.c: the security stage (RFC 7143 §12.1): AuthMethod None and
+ * CHAP, one way and mutual, both roles.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "iscsi/login_engine.h"
+
+static int auth_fail(struct iscsi_login_engine *e, const char *what)
+{
+	return login_fail(e, ERR_AUTH, ISCSI_LOGIN_AUTH_FAILURE, "%s", what);
+}
+
+/* ---- what the peer said ---- */
+
+static int take_text(struct iscsi_login_engine *e, char *to, size_t size,
+		     const char *value)
+{
+	if (strlen(value) >= size)
+		return auth_fail(e, "a security key's value is too long");
+	strcpy(to, value);
+	return 0;
+}
+
+static int take_binary(struct iscsi_login_engine *e, uint8_t *to, size_t size,
+		       const char *value, int *len)
+{
+	*len = chap_binary_parse(value, to, size);
+	if (*len < 0)
+		return auth_fail(e, "a CHAP binary-value is malformed or too "
+				    "long (RFC 7143 §12.1.3)");
+	return 0;
+}
+
+int login_auth_key(struct iscsi_login_engine *e, enum iscsi_key_id id,
+		   const char *value)
+{
+	struct login_auth *a = &e->auth;
+
+	switch (id) {
+	case ISCSI_K_AUTH_METHOD:
+		a->heard |= HEARD_AUTH_METHOD;
+		return take_text(e, a->method, sizeof(a->method), value);
+	case ISCSI_K_CHAP_A:
+		a->heard |= HEARD_CHAP_A;
+		return take_text(e, a->algorithms, sizeof(a->algorithms),
+				 value);
+	case ISCSI_K_CHAP_N:
+		a->heard |= HEARD_CHAP_N;
+		return take_text(e, a->name, sizeof(a->name), value);
+	case ISCSI_K_CHAP_I:
+		a->heard |= HEARD_CHAP_I;
+		if (iscsi_number_parse(value, &a->id) || a->id > 255)
+			return auth_fail(e, "CHAP_I is no number below 256");
+		return 0;
+	case ISCSI_K_CHAP_C:
+		a->heard |= HEARD_CHAP_C;
+		return take_binary(e, a->challenge, sizeof(a->challenge), value,
+				   &a->challenge_len);
+	case ISCSI_K_CHAP_R:
+		a->heard |= HEARD_CHAP_R;
+		return take_binary(e, a->response, sizeof(a->response), value,
+				   &a->response_len);
+	default:
+		return 0;
+	}
+}
+
+static bool heard(const struct iscsi_login_engine *e, unsigned what)
+{
+	return (e->auth.heard & what) == what;
+}
+
+/* The comma-separated list has the item. */
+static bool list_has(const char *list, const char *item)
+{
+	size_t n = strlen(item);
+
+	for (const char *p = list; p; p = strchr(p, ',')) {
+		p += *p == ',';
+		if (strncmp(p, item, n) == 0 && (p[n] == ',' || !p[n]))
+			return true;
+	}
+	return false;
+}
+
+/* ---- both ways ---- */
+
+static void put_challenge(struct iscsi_login_engine *e)
+{
+	struct login_auth *a = &e->auth;
+	char text[2 * CHAP_CHALLENGE_LEN + 3];
+
+	e->cfg->random(e->cfg->arg, &a->my_id, 1);
+	e->cfg->random(e->cfg->arg, a->my_challenge, sizeof(a->my_challenge));
+	iscsi_text_putf(&e->out, "CHAP_I", "%u", a->my_id);
+	chap_binary_print(a->my_challenge, sizeof(a->my_challenge), text);
+	iscsi_text_put(&e->out, "CHAP_C", text);
+	a->challenged = true;
+}
+
+/* Answers the challenge heard with our secret. */
+static int put_response(struct iscsi_login_engine *e,
+			const struct iscsi_chap_secret *s)
+{
+	struct login_auth *a = &e->auth;
+	uint8_t r[CHAP_DIGEST_MAX];
+	char text[2 * CHAP_DIGEST_MAX + 3];
+	size_t n;
+
+	/* RFC 7143 §9.2.1: our own challenge back is a reflection attack */
+	if (a->challenged && a->challenge_len == (int)sizeof(a->my_challenge) &&
+	    chap_equal(a->challenge, a->my_challenge, sizeof(a->my_challenge)))
+		return auth_fail(e, "the peer sent our own CHAP challenge back "
+				    "(RFC 7143 §9.2.1)");
+	n = chap_response(a->algorithm, (uint8_t)a->id, s, a->challenge,
+			  (size_t)a->challenge_len, r);
+	if (n == 0)
+		return auth_fail(e,
+				 "the CHAP algorithm can't be computed here");
+	chap_binary_print(r, n, text);
+	iscsi_text_put(&e->out, "CHAP_N", s->name);
+	iscsi_text_put(&e->out, "CHAP_R", text);
+	return 0;
+}
+
+/* Is the response heard the right one for our challenge? */
+static int check_response(struct iscsi_login_engine *e,
+			  const struct iscsi_chap_secret *s)
+{
+	const struct login_auth *a = &e->auth;
+	uint8_t right[CHAP_DIGEST_MAX];
+	size_t n = chap_response(a->algorithm, a->my_id, s, a->my_challenge,
+				 sizeof(a->my_challenge), right);
+
+	if (n == 0 || a->response_len != (int)n ||
+	    !chap_equal(right, a->response, n) || strcmp(a->name, s->name) != 0)
+		return auth_fail(e, "CHAP name or secret is wrong");
+	return 0;
+}
+
+/* ---- target ---- */
+
+static int pick_method(struct iscsi_login_engine *e)
+{
+	struct login_auth *a = &e->auth;
+
+	if (e->verdict.chap_in && list_has(a->method, "CHAP")) {
+		a->chap = true;
+		iscsi_text_put(&e->out, "AuthMethod", "CHAP");
+		return 0;
+	}
+	if (!e->verdict.chap_in && list_has(a->method, "None")) {
+		iscsi_text_put(&e->out, "AuthMethod", "None");
+		return 0;
+	}
+	return auth_fail(e,
+			 e->verdict.chap_in
+				 ? "this target asks for CHAP, which the "
+				   "initiator did not offer"
+				 : "the initiator insists on authentication, "
+				   "for which this target has no secret");
+}
+
+static int pick_algorithm(struct iscsi_login_engine *e)
+{
+	struct login_auth *a = &e->auth;
+
+	a->algorithm = chap_pick(a->algorithms);
+	if (!a->chap || a->algorithm == CHAP_NONE || a->challenged)
+		return auth_fail(e, "no CHAP algorithm in common");
+	iscsi_text_putf(&e->out, "CHAP_A", "%d", a->algorithm);
+	put_challenge(e);
+	return 0;
+}
+
+static int prove(struct iscsi_login_engine *e)
+{
+	struct login_auth *a = &e->auth;
+	int err;
+
+	if (!a->challenged || !heard(e, HEARD_CHAP_N))
+		return auth_fail(e, "CHAP_R without CHAP_N or a challenge");
+	err = check_response(e, e->verdict.chap_in);
+	if (err)
+		return err;
+	if (heard(e, HEARD_CHAP_I | HEARD_CHAP_C)) {
+		if (!e->verdict.chap_out)
+			return auth_fail(e, "the initiator asks for mutual "
+					    "CHAP, for which this target has "
+					    "no secret");
+		err = put_response(e, e->verdict.chap_out);
+	}
+	a->done = err == 0;
+	return err;
+}
+
+int login_auth_target(struct iscsi_login_engine *e)
+{
+	int err = 0;
+
+	if (heard(e, HEARD_AUTH_METHOD))
+		err = pick_method(e);
+	if (!err && heard(e, HEARD_CHAP_A))
+		err = pick_algorithm(e);
+	if (!err && heard(e, HEARD_CHAP_R))
+		err = prove(e);
+	return err;
+}
+
+/* ---- initiator ---- */
+
+void login_auth_offer(struct iscsi_login_engine *e)
+{
+	/* who demands proof of the target can't take None */
+	iscsi_text_put(&e->out, "AuthMethod",
+		       e->cfg->chap_in ? "CHAP" : "CHAP,None");
+}
+
+static int method_answered(struct iscsi_login_engine *e)
+{
+	struct login_auth *a = &e->auth;
+
+	if (strcmp(a->method, "CHAP") == 0) {
+		a->chap = true;
+		iscsi_text_put(&e->out, "CHAP_A", CHAP_OFFER);
+		e->transit = false; /* the challenge comes first */
+		return 0;
+	}
+	if (strcmp(a->method, "None") == 0 && !e->cfg->chap_in) {
+		a->done = true;
+		return 0;
+	}
+	return auth_fail(e, "the target accepts no authentication that we "
+			    "offer");
+}
+
+static int challenge_heard(struct iscsi_login_engine *e)
+{
+	struct login_auth *a = &e->auth;
+	int err;
+
+	a->algorithm = chap_pick(a->algorithms);
+	if (!heard(e, HEARD_CHAP_A | HEARD_CHAP_I) || !a->chap ||
+	    a->algorithm == CHAP_NONE || a->challenged || a->done)
+		return auth_fail(e, "an incomplete or unexpected CHAP "
+				    "challenge");
+	err = put_response(e, e->cfg->chap_out);
+	if (err)
+		return err;
+	if (e->cfg->chap_in)
+		put_challenge(e);
+	a->done = !e->cfg->chap_in;
+	return 0;
+}
+
+int login_auth_initiator(struct iscsi_login_engine *e)
+{
+	int err = 0;
+
+	if (heard(e, HEARD_AUTH_METHOD))
+		err = method_answered(e);
+	if (!err && heard(e, HEARD_CHAP_C))
+		err = challenge_heard(e);
+	if (!err && heard(e, HEARD_CHAP_R)) {
+		if (!e->auth.challenged || !heard(e, HEARD_CHAP_N))
+			return auth_fail(e, "an unexpected CHAP response");
+		err = check_response(e, e->cfg->chap_in);
+		e->auth.done = err == 0;
+	}
+	return err;
+}

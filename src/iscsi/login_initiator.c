@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* login_initiator.c: the login phase as the initiator sees it. */
+#include <string.h>
+
+#include "base/err.h"
+#include "iscsi/login_engine.h"
+
+static bool wants_security(const struct iscsi_login_engine *e)
+{
+	return e->cfg->chap_out != NULL;
+}
+
+/* Whatever is to be said at the start of a stage. */
+static void enter_stage(struct iscsi_login_engine *e)
+{
+	e->transit = true;
+	if (e->stage == STAGE_SECURITY) {
+		e->next = STAGE_OPERATIONAL;
+		login_auth_offer(e);
+		return;
+	}
+	e->next = STAGE_FULL_FEATURE;
+	iscsi_negotiation_offer(&e->neg, &e->out);
+}
+
+int iscsi_login_start(struct iscsi_login_engine *e)
+{
+	const struct iscsi_login_id *id = &e->id;
+
+	if (e->state != LOGIN_START || e->cfg->role != ISCSI_INITIATOR)
+		return ERR_WRONG_STATE;
+	e->state = LOGIN_TALKING;
+	iscsi_text_put(&e->out, "InitiatorName", id->initiator_name);
+	if (id->initiator_alias[0])
+		iscsi_text_put(&e->out, "InitiatorAlias", id->initiator_alias);
+	if (!id->discovery || id->target_name[0])
+		iscsi_text_put(&e->out, "TargetName", id->target_name);
+	iscsi_text_put(&e->out, "SessionType",
+		       id->discovery ? "Discovery" : "Normal");
+	e->stage = wants_security(e) ? STAGE_SECURITY : STAGE_OPERATIONAL;
+	e->auth.done = !wants_security(e);
+	enter_stage(e);
+	return 0;
+}
+
+static int refused(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu)
+{
+	uint16_t status = (uint16_t)(pdu->login.status_class << 8 |
+				     pdu->login.status_detail);
+
+	/* a redirect says where to */
+	if (pdu->dsl && pdu->login.status_class == 1)
+		(void)login_read_keys(e);
+	return login_fail(e, ERR_LOGIN, status, "the target says: %s",
+			  iscsi_login_status_str(status));
+}
+
+static int check_response(struct iscsi_login_engine *e,
+			  const struct iscsi_pdu *pdu)
+{
+	const struct iscsi_login_fields *l = &pdu->login;
+
+	if (pdu->op != ISCSI_LOGIN_RESPONSE || pdu->itt != e->itt)
+		return login_fail(e, ERR_PROTOCOL, 0,
+				  "%s during login (RFC 7143 §6.3)",
+				  iscsi_opcode_name(pdu->op));
+	if (++e->requests > ISCSI_LOGIN_MAX_REQUESTS)
+		return login_fail(e, ERR_LIMIT, 0,
+				  "the target does not come to an end");
+	if (l->status_class)
+		return 0;
+	if (l->vmin > 0) /* Version-active */
+		return login_fail(e, ERR_PROTOCOL, 0,
+				  "Version-active %u, we speak 0", l->vmin);
+	if (l->csg != e->stage || (l->transit && l->cont))
+		return login_fail(e, ERR_PROTOCOL, 0,
+				  "CSG %u in stage %d, T %d, C %d "
+				  "(RFC 7143 §6.3)",
+				  l->csg, e->stage, l->transit, l->cont);
+	/* a transition needs our T, and goes no further than we asked */
+	if (l->transit && (!e->transit || l->nsg <= l->csg || l->nsg == 2 ||
+			   l->nsg > e->next))
+		return login_fail(e, ERR_PROTOCOL, 0,
+				  "transition to NSG %u that was not asked for "
+				  "(RFC 7143 §6.3)",
+				  l->nsg);
+	return 0;
+}
+
+static int arrived(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu)
+{
+	if (!e->auth.done)
+		return login_fail(e, ERR_AUTH, 0,
+				  "the target left the security stage before "
+				  "authentication was over");
+	e->stage = (enum login_stage)pdu->login.nsg;
+	if (e->stage != STAGE_FULL_FEATURE) {
+		enter_stage(e);
+		return ISCSI_LOGIN_SEND;
+	}
+	iscsi_negotiation_finish(&e->neg);
+	e->id.tsih = pdu->login.tsih;
+	e->state = LOGIN_DONE;
+	return ISCSI_LOGIN_DONE;
+}
+
+int login_initiator_rx(struct iscsi_login_engine *e,
+		       const struct iscsi_pdu *pdu, const uint8_t *data)
+{
+	int err = check_response(e, pdu);
+
+	if (!err)
+		err = login_take_text(e, pdu, data);
+	if (err)
+		return err;
+	if (pdu->login.status_class)
+		return refused(e, pdu);
+	if (login_more_to_send(e))
+		return ISCSI_LOGIN_SEND;
+	e->hold_text = pdu->login.cont;
+	if (e->hold_text)
+		return ISCSI_LOGIN_SEND;
+	err = login_read_keys(e);
+	if (err)
+		return err;
+	/* §6.3.3: go on asking until the target agrees */
+	e->transit = true;
+	if (e->stage == STAGE_SECURITY)
+		err = login_auth_initiator(e);
+	if (err)
+		return err;
+	return pdu->login.transit ? arrived(e, pdu) : ISCSI_LOGIN_SEND;
+}
+
+int login_initiator_tx(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
+		       uint8_t *data)
+{
+	pdu->op = ISCSI_LOGIN_REQUEST;
+	pdu->immediate = true;
+	pdu->itt = e->itt;
+	memcpy(pdu->login.isid, e->id.isid, 6);
+	pdu->login.tsih = e->id.tsih;
+	pdu->login.cid = e->id.cid;
+	login_fill_text(e, pdu, data);
+	pdu->final = pdu->login.transit;
+	return ISCSI_LOGIN_WAIT;
+}
