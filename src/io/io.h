@@ -31,7 +31,8 @@ struct io_loop;
 /* io_loop_new: *err is -Exxx on failure (NULL). The environment is not
  * read here. */
 struct io_loop *io_loop_new(enum io_backend backend, int *err);
-/* io_loop_free: nothing may be watched or in flight any more. */
+/* io_loop_free: nothing may be watched or in flight any more, but for
+ * IO_FILE_CALLs: it waits for them and calls their done. */
 void io_loop_free(struct io_loop *l);
 enum io_backend io_loop_backend(const struct io_loop *l);
 const char *io_backend_name(enum io_backend b);

@@ -333,8 +333,7 @@ struct io_loop *io_loop_new(enum io_backend backend, int *err)
 		*err = start(l, backend);
 	if (*err == 0)
 		return l;
-	if (l->pool)
-		io_pool_free(l->pool);
+	io_pool_free(l->pool);
 	free(l->slot);
 	free(l);
 	return NULL;
@@ -344,8 +343,8 @@ void io_loop_free(struct io_loop *l)
 {
 	if (!l)
 		return;
-	assert(l->nfiles == 0);
 	io_pool_free(l->pool);
+	assert(l->nfiles == 0);
 	io_watch_del(l, &l->wake);
 	l->ops->fini(l);
 	close(l->wake.fd);

@@ -186,12 +186,15 @@ void io_pool_reap(struct io_loop *l)
 
 void io_pool_free(struct io_pool *p)
 {
+	if (!p)
+		return;
 	pthread_mutex_lock(&p->lock);
 	p->stop = true;
 	pthread_cond_broadcast(&p->work);
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->nthreads; i++)
 		pthread_join(p->thread[i], NULL);
+	io_pool_reap(p->loop); /* calls whose results nobody waited for */
 	pthread_cond_destroy(&p->work);
 	pthread_mutex_destroy(&p->lock);
 	free(p);

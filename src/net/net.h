@@ -23,7 +23,8 @@ struct net_addr {
 /*
  * net_addr_parse reads "HOST", "HOST:PORT", "[V6]:PORT", ":PORT" where HOST is
  * numeric; default_port fills in. Returns 0 or -EINVAL. An IPv6 address
- * without brackets is taken as an address without a port.
+ * without brackets is taken as an address without a port; ":PORT" is every
+ * IPv4 address of the machine.
  */
 int net_addr_parse(struct net_addr *a, const char *text, uint16_t default_port);
 void net_addr_str(const struct net_addr *a, char out[NET_ADDR_STR]);
@@ -46,21 +47,26 @@ struct stream_host *net_stream_host(struct net_stream *s);
 /*
  * net_stream_start begins to move bytes. closed(arg, err) is called once, from
  * the loop's top, after ops->closed(core) and after the fd was closed: the
- * owner frees the core there, and then the stream with net_stream_free.
+ * owner frees the core there, and then the stream with net_stream_free. err is
+ * 0 (orderly) or ERR_…, the same that the core got. Returns 0 or -Exxx; closed
+ * is not called then.
  */
 int net_stream_start(struct net_stream *s, const struct stream_ops *ops,
 		     void *core, void (*closed)(void *arg, int err), void *arg);
-/* net_stream_free: after closed, or before start. */
+/* net_stream_free: after closed (also from within), or before start or after
+ * it failed. */
 void net_stream_free(struct net_stream *s);
 
 void net_stream_peer(const struct net_stream *s, struct net_addr *a);
 void net_stream_local(const struct net_stream *s, struct net_addr *a);
-const struct net_stream_stats *net_stream_stats(const struct net_stream *s);
+const struct net_stream_stats *net_stream_stats(struct net_stream *s);
 
 /*
  * net_file_backed tells that [base, base + len) is a shared mapping of fd from
  * offset 0: large pieces that a core sends from there may go by sendfile.
- * Process-wide; call it before the first stream starts. NULL base forgets fd.
+ * Process-wide (SIGPIPE is ignored from then on, unless it has a handler);
+ * call it before the first stream starts. NULL base forgets fd. Returns 0 or
+ * -ENOMEM.
  */
 int net_file_backed(const void *base, size_t len, int fd);
 
@@ -68,7 +74,9 @@ int net_file_backed(const void *base, size_t len, int fd);
 
 struct net_listener;
 
-/* accepted gets each new socket and owns it. Returns NULL with *err -Exxx. */
+/* accepted gets each new socket (non-blocking) and owns it; it may free the
+ * listener. An IPv6 wildcard does not take IPv4. Returns NULL with *err -Exxx
+ * (-EADDRINUSE, -EADDRNOTAVAIL, -EACCES … as bind said). */
 struct net_listener *net_listen(struct io_loop *l, const struct net_addr *a,
 				void (*accepted)(void *arg, int fd,
 						 const struct net_addr *peer),
@@ -86,7 +94,9 @@ struct net_connector;
 /*
  * net_connect resolves host (names too, on a helper thread) and connects,
  * trying each address in turn, until deadline. done gets the connected fd and
- * owns it, or -Exxx (in fd) and a sentence. Never called from within.
+ * owns it, or -Exxx (in fd; -ENOENT: no such name) and a sentence that is
+ * borrowed for the call. Never called from within; c is gone by then. NULL: out
+ * of memory.
  */
 struct net_connector *
 net_connect(struct io_loop *l, const char *host, uint16_t port, xtime deadline,

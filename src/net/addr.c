@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* addr.c: numeric addresses, as people write them. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net/net.h"
+
+#define HOST_MAX 80
+
+/* The pieces of a text: HOST in host (no brackets), PORT in port or NULL. */
+struct split {
+	char host[HOST_MAX];
+	const char *port;
+};
+
+static int split_bracketed(struct split *s, const char *text)
+{
+	const char *end = strchr(text, ']');
+	size_t len;
+
+	if (!end)
+		return -EINVAL;
+	len = (size_t)(end - text) - 1;
+	if (len == 0 || len >= sizeof(s->host) ||
+	    (end[1] != '\0' && end[1] != ':'))
+		return -EINVAL;
+	memcpy(s->host, text + 1, len);
+	s->host[len] = '\0';
+	s->port = end[1] ? end + 2 : NULL;
+	return strchr(s->host, ':') ? 0 : -EINVAL; /* brackets are for IPv6 */
+}
+
+static int split_plain(struct split *s, const char *text)
+{
+	const char *colon = strchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : strlen(text);
+
+	if (colon && strchr(colon + 1, ':')) { /* IPv6: all of it is HOST */
+		len = strlen(text);
+		colon = NULL;
+	}
+	if (len >= sizeof(s->host) || (len == 0 && !colon))
+		return -EINVAL;
+	memcpy(s->host, text, len);
+	s->host[len] = '\0';
+	s->port = colon ? colon + 1 : NULL;
+	if (len == 0)
+		strcpy(s->host, "0.0.0.0");
+	return 0;
+}
+
+static int parse_port(const char *text, uint16_t *port)
+{
+	unsigned value = 0;
+	size_t len = strlen(text);
+
+	if (len == 0 || len > 5)
+		return -EINVAL;
+	for (const char *p = text; *p; p++) {
+		if (*p < '0' || *p > '9')
+			return -EINVAL;
+		value = value * 10 + (unsigned)(*p - '0');
+	}
+	if (value > UINT16_MAX)
+		return -EINVAL;
+	*port = (uint16_t)value;
+	return 0;
+}
+
+int net_addr_parse(struct net_addr *a, const char *text, uint16_t default_port)
+{
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+				  .ai_socktype = SOCK_STREAM };
+	struct addrinfo *found;
+	struct split s;
+	char service[8];
+	int err = *text == '[' ? split_bracketed(&s, text)
+			       : split_plain(&s, text);
+
+	if (!err && s.port)
+		err = parse_port(s.port, &default_port);
+	if (err)
+		return err;
+	snprintf(service, sizeof(service), "%u", default_port);
+	if (getaddrinfo(s.host, service, &hints, &found))
+		return -EINVAL;
+	memset(a, 0, sizeof(*a));
+	memcpy(&a->sa, found->ai_addr, found->ai_addrlen);
+	a->len = found->ai_addrlen;
+	freeaddrinfo(found);
+	return 0;
+}
+
+uint16_t net_addr_port(const struct net_addr *a)
+{
+	if (a->sa.ss_family == AF_INET)
+		return ntohs(((const struct sockaddr_in *)&a->sa)->sin_port);
+	if (a->sa.ss_family == AF_INET6)
+		return ntohs(((const struct sockaddr_in6 *)&a->sa)->sin6_port);
+	return 0;
+}
+
+void net_addr_str(const struct net_addr *a, char out[NET_ADDR_STR])
+{
+	char host[NI_MAXHOST];
+	bool v6 = a->sa.ss_family == AF_INET6;
+
+	if (a->sa.ss_family == AF_UNIX || a->len == 0 ||
+	    getnameinfo((const struct sockaddr *)&a->sa, a->len, host,
+			sizeof(host), NULL, 0, NI_NUMERICHOST)) {
+		snprintf(out, NET_ADDR_STR, "local");
+		return;
+	}
+	host[NET_ADDR_STR - sizeof("[]:65535")] = '\0';
+	snprintf(out, NET_ADDR_STR, v6 ? "[%s]:%u" : "%s:%u", host,
+		 net_addr_port(a));
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* addr_test.c: addresses as people write them. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "cmocka_all.h"
+#include "net/net.h"
+
+static void test_addr_parse_accepts(void **state)
+{
+	static const struct {
+		const char *text, *str;
+	} cases[] = {
+		{ "127.0.0.1", "127.0.0.1:3260" },
+		{ "127.0.0.1:0", "127.0.0.1:0" },
+		{ "10.1.2.3:65535", "10.1.2.3:65535" },
+		{ ":860", "0.0.0.0:860" },
+		{ "::1", "[::1]:3260" },
+		{ "::", "[::]:3260" },
+		{ "[::1]", "[::1]:3260" },
+		{ "[2001:db8::7]:860", "[2001:db8::7]:860" },
+		{ "2001:db8::7", "[2001:db8::7]:3260" },
+		{ "fe80::1%lo", "[fe80::1%lo]:3260" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct net_addr a;
+		char str[NET_ADDR_STR];
+
+		assert_int_equal(net_addr_parse(&a, cases[i].text, 3260), 0);
+		net_addr_str(&a, str);
+		assert_string_equal(str, cases[i].str);
+	}
+}
+
+static void test_addr_parse_refuses(void **state)
+{
+	static const char *const cases[] = {
+		"",
+		"localhost",
+		"127.0.0.1:",
+		"127.0.0.1:65536",
+		"127.0.0.1:99999999999999999999",
+		"127.0.0.1:12a",
+		"127.0.0.1:-1",
+		"127.0.0.1: 1",
+		"256.0.0.1",
+		"[::1",
+		"[]",
+		"[]:1",
+		"[::1]x",
+		"[::1]:",
+		"[127.0.0.1]:1",
+		":::::1",
+		"a.very.long.name.that.goes.on.and.on.and.on.and.on.and.on.and.on.and.on.and.on",
+	};
+	struct net_addr a;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		assert_int_equal(net_addr_parse(&a, cases[i], 3260), -EINVAL);
+}
+
+static void test_addr_str_longest_fits(void **state)
+{
+	struct net_addr a;
+	char str[NET_ADDR_STR];
+
+	(void)state;
+	assert_int_equal(
+		net_addr_parse(&a, "[1111:2222:3333:4444:5555:6666:7777:8888]:65535",
+			       0),
+		0);
+	net_addr_str(&a, str);
+	assert_string_equal(str,
+			    "[1111:2222:3333:4444:5555:6666:7777:8888]:65535");
+	assert_int_equal(net_addr_port(&a), 65535);
+}
+
+static void test_addr_str_of_no_address(void **state)
+{
+	struct net_addr a = { .sa.ss_family = AF_UNIX };
+	char str[NET_ADDR_STR];
+
+	(void)state;
+	net_addr_str(&a, str);
+	assert_string_equal(str, "local");
+	assert_int_equal(net_addr_port(&a), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_addr_parse_accepts),
+		cmocka_unit_test(test_addr_parse_refuses),
+		cmocka_unit_test(test_addr_str_longest_fits),
+		cmocka_unit_test(test_addr_str_of_no_address),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
