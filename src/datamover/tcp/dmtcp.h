@@ -32,6 +32,14 @@ void dmtcp_free(struct dmtcp_conn *c);
 
 struct dm_conn *dmtcp_dm(struct dmtcp_conn *c);
 
+struct dmtcp_stats {
+	uint64_t rx_pdus, tx_pdus;
+	uint64_t rx_payload, tx_payload; /* bytes of data segments */
+	uint64_t copied;  /* payload bytes that went through a buffer of ours */
+	uint64_t dropped; /* PDUs without a task, or with a wrong digest */
+};
+const struct dmtcp_stats *dmtcp_stats(const struct dmtcp_conn *c);
+
 /* The driver's side; core is the struct dmtcp_conn. */
 extern const struct stream_ops dmtcp_stream_ops;
 

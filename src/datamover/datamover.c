@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * datamover.c: the checked doorway of the Datamover Interface: every call
+ * passes here, where the connection's state is asserted.
+ */
+#include "datamover/datamover.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+void dm_task_init(struct dm_task *t)
+{
+	t->out_done = t->in_done = 0;
+	memset(t->priv, 0, sizeof(t->priv));
+}
+
+void dm_attach(struct dm_conn *c, const struct dm_up_ops *up, void *user,
+	       const struct iscsi_numbers *numbers)
+{
+	assert(!c->up && c->state == DM_LOGIN);
+	c->up = up;
+	c->user = user;
+	c->numbers = numbers;
+}
+
+static bool is_login(uint8_t op)
+{
+	return op == ISCSI_LOGIN_REQUEST || op == ISCSI_LOGIN_RESPONSE;
+}
+
+int dm_send_control(struct dm_conn *c, struct dm_task *t,
+		    const struct dm_control *ctl)
+{
+	assert(c->up);
+	if (c->state >= DM_TERMINATING)
+		return ERR_CLOSED;
+	/* RFC 7145 §7.3.9, RFC 7143 §6.3 */
+	assert(is_login(ctl->pdu.op) == (c->state == DM_LOGIN));
+	assert(iscsi_opcode_from_initiator(ctl->pdu.op) ==
+	       (c->role == ISCSI_INITIATOR));
+	return c->ops->send_control(c, t, ctl);
+}
+
+int dm_put_data(struct dm_conn *c, struct dm_task *t, const struct bufv *data,
+		uint32_t offset, const struct iscsi_pdu *response)
+{
+	assert(c->role == ISCSI_TARGET);
+	assert(!response || response->op == ISCSI_SCSI_RESPONSE);
+	if (c->state >= DM_TERMINATING)
+		return ERR_CLOSED;
+	assert(c->state == DM_FULL_FEATURE);
+	return c->ops->put_data(c, t, data, offset, response);
+}
+
+int dm_get_data(struct dm_conn *c, struct dm_task *t, uint32_t offset,
+		uint32_t len)
+{
+	assert(c->role == ISCSI_TARGET);
+	assert(len > 0 && range_ok(offset, len, t->edtl));
+	if (c->state >= DM_TERMINATING)
+		return ERR_CLOSED;
+	assert(c->state == DM_FULL_FEATURE);
+	return c->ops->get_data(c, t, offset, len);
+}
+
+int dm_allocate_connection_resources(struct dm_conn *c,
+				     const struct dm_resources *r)
+{
+	if (c->state >= DM_TERMINATING)
+		return ERR_CLOSED;
+	assert(c->state == DM_LOGIN);
+	return c->ops->allocate_connection_resources(c, r);
+}
+
+void dm_deallocate_connection_resources(struct dm_conn *c)
+{
+	assert(c->state == DM_LOGIN || c->state == DM_TERMINATED);
+	c->ops->deallocate_connection_resources(c);
+}
+
+int dm_enable_datamover(struct dm_conn *c, const struct dm_control *final_login)
+{
+	int err;
+
+	if (c->state >= DM_TERMINATING)
+		return ERR_CLOSED;
+	assert(c->state == DM_LOGIN);
+	assert((final_login != NULL) == (c->role == ISCSI_TARGET));
+	err = c->ops->enable_datamover(c, final_login);
+	if (!err)
+		c->state = DM_FULL_FEATURE;
+	return err;
+}
+
+void dm_connection_terminate(struct dm_conn *c, enum dm_terminate how, int err)
+{
+	if (c->state == DM_TERMINATED)
+		return;
+	c->ops->connection_terminate(c, how, err);
+	c->state = DM_TERMINATING;
+}
+
+void dm_notice_key_values(struct dm_conn *c, const struct iscsi_params *p)
+{
+	if (c->state >= DM_TERMINATING)
+		return;
+	assert(c->state == DM_LOGIN);
+	c->ops->notice_key_values(c, p);
+}
+
+int dm_deallocate_task_resources(struct dm_conn *c, struct dm_task *t)
+{
+	assert(c->state != DM_TERMINATED);
+	return c->ops->deallocate_task_resources(c, t);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* conn.c: a connection's life, the primitives, the driver's side. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "datamover/tcp/internal.h"
+
+/* During login: a header with digest room, and one Login PDU's data. */
+#define LOGIN_LOOKAHEAD (ISCSI_BHS_LEN + ISCSI_MAX_AHS_LEN + 16 + 8192)
+#define LOGIN_DSL	8192 /* §13.12 */
+/* How long queued PDUs may take to go out before the connection is cut. */
+#define FLUSH_TIME (5 * XTIME_S)
+
+void dmtcp_kick(struct dmtcp_conn *c)
+{
+	c->host->kick(c->host);
+}
+
+void dmtcp_die(struct dmtcp_conn *c, int err)
+{
+	if (c->fate == STREAM_CLOSE)
+		return;
+	c->fate = STREAM_CLOSE;
+	if (!c->err)
+		c->err = err;
+	c->rx.state = RX_DEAD;
+	if (c->dm.state < DM_TERMINATING)
+		c->dm.state = DM_TERMINATING;
+	dmtcp_kick(c);
+}
+
+/* ---- primitives ---- */
+
+static int send_control(struct dm_conn *dm, struct dm_task *t,
+			const struct dm_control *ctl)
+{
+	struct dmtcp_conn *c = conn_of(dm);
+
+	if (t && ctl->pdu.op == ISCSI_SCSI_COMMAND)
+		return dmtcp_send_command(c, t, ctl);
+	return dmtcp_queue_control(c, t, ctl, false);
+}
+
+static int alloc_resources(struct dm_conn *dm, const struct dm_resources *r)
+{
+	struct dmtcp_conn *c = conn_of(dm);
+
+	if (c->gets || dm->role == ISCSI_INITIATOR)
+		return 0;
+	if (r->max_tasks == 0 || r->max_tasks > 0xffff)
+		return ERR_RANGE;
+	c->gets = calloc(r->max_tasks, sizeof(*c->gets));
+	c->get_next_free = calloc(r->max_tasks, sizeof(*c->get_next_free));
+	if (!c->gets || !c->get_next_free)
+		return ERR_NOMEM; /* freed with the connection */
+	c->ngets = r->max_tasks;
+	for (uint32_t i = 0; i < c->ngets; i++)
+		c->get_next_free[i] = (uint16_t)(i + 1);
+	return 0;
+}
+
+static void dealloc_resources(struct dm_conn *dm)
+{
+	struct dmtcp_conn *c = conn_of(dm);
+
+	free(c->gets);
+	free(c->get_next_free);
+	c->gets = NULL;
+	c->get_next_free = NULL;
+	c->ngets = c->free_get = 0;
+}
+
+/* Read data of a target may be lent memory that changes: needs the copy. */
+static int prepare_digests(struct dmtcp_conn *c)
+{
+	if (!c->params.data_digest || c->dm.role == ISCSI_INITIATOR)
+		return 0;
+	c->stage->copy = malloc(DIGEST_COPY_BYTES);
+	return c->stage->copy ? 0 : ERR_NOMEM;
+}
+
+static int enable(struct dm_conn *dm, const struct dm_control *final_login)
+{
+	struct dmtcp_conn *c = conn_of(dm);
+	int err = prepare_digests(c);
+
+	if (!err && final_login)
+		err = dmtcp_queue_control(c, NULL, final_login, true);
+	if (err)
+		return err;
+	if (!final_login) {
+		c->tx_header_digest = c->params.header_digest;
+		c->tx_data_digest = c->params.data_digest;
+	}
+	c->rx_header_digest = c->params.header_digest;
+	c->rx_data_digest = c->params.data_digest;
+	c->full_feature = true;
+	c->max_recv_dsl = c->params.max_recv_dsl;
+	c->max_send_dsl = c->params.max_send_dsl;
+	return 0;
+}
+
+static void terminate(struct dm_conn *dm, enum dm_terminate how, int err)
+{
+	struct dmtcp_conn *c = conn_of(dm);
+
+	if (!c->err)
+		c->err = err;
+	if (how == DM_TERMINATE_NOW || !dmtcp_tx_pending(c)) {
+		dmtcp_die(c, err);
+		return;
+	}
+	if (c->fate != STREAM_GO)
+		return;
+	c->fate = STREAM_FLUSH;
+	c->flush_deadline = c->now + FLUSH_TIME;
+	c->rx.state = RX_DEAD;
+	dmtcp_kick(c);
+}
+
+static void notice_keys(struct dm_conn *dm, const struct iscsi_params *p)
+{
+	conn_of(dm)->params = *p;
+}
+
+static int dealloc_task(struct dm_conn *dm, struct dm_task *t)
+{
+	struct dmtcp_conn *c = conn_of(dm);
+	struct dmtcp_task *p = priv(t);
+
+	dmtcp_rx_forget(c, t);
+	if (dm->role == ISCSI_TARGET)
+		dmtcp_get_forget(c, t);
+	else
+		dmtcp_late_free(t);
+	if (p->node.link.next) /* was it ever queued? */
+		list_del(&p->node.link);
+	/* a response queued with data is no task's own any more */
+	list_for_each_safe(it, &c->txq) {
+		struct tx_node *n = list_entry(it, struct tx_node, link);
+		struct dmtcp_control *q;
+
+		if (n->kind != TX_CONTROL)
+			continue;
+		q = container_of(n, struct dmtcp_control, node);
+		if (q->task == t)
+			q->task = NULL;
+	}
+	if (p->staged == 0)
+		return 0;
+	p->releasing = true;
+	return ERR_AGAIN;
+}
+
+static const struct dm_ops ops = {
+	.send_control = send_control,
+	.put_data = dmtcp_put_data,
+	.get_data = dmtcp_get_data,
+	.allocate_connection_resources = alloc_resources,
+	.deallocate_connection_resources = dealloc_resources,
+	.enable_datamover = enable,
+	.connection_terminate = terminate,
+	.notice_key_values = notice_keys,
+	.deallocate_task_resources = dealloc_task,
+};
+
+/* ---- the driver's side ---- */
+
+static xtime deadline(const void *core)
+{
+	const struct dmtcp_conn *c = core;
+
+	return c->fate == STREAM_FLUSH ? c->flush_deadline : XTIME_NEVER;
+}
+
+static void expire(void *core, xtime now)
+{
+	struct dmtcp_conn *c = core;
+
+	c->now = now;
+	if (c->fate == STREAM_FLUSH && now >= c->flush_deadline)
+		dmtcp_die(c, ERR_TIMEOUT);
+}
+
+static enum stream_fate fate(const void *core, int *err)
+{
+	const struct dmtcp_conn *c = core;
+
+	*err = c->err;
+	return c->fate;
+}
+
+static void closed(void *core, int err, xtime now)
+{
+	struct dmtcp_conn *c = core;
+
+	c->now = now;
+	c->fate = STREAM_CLOSE;
+	c->rx.state = RX_DEAD;
+	dmtcp_tx_drop_all(c);
+	free(c->rx.collect);
+	c->rx.collect = NULL;
+	c->dm.state = DM_TERMINATED;
+	if (c->dm.up)
+		c->dm.up->connection_terminate_notify(&c->dm,
+						      c->err ? c->err : err);
+}
+
+const struct stream_ops dmtcp_stream_ops = {
+	.rx_where = dmtcp_rx_where,
+	.rx_done = dmtcp_rx_done,
+	.tx_what = dmtcp_tx_what,
+	.tx_done = dmtcp_tx_done,
+	.deadline = deadline,
+	.expire = expire,
+	.fate = fate,
+	.closed = closed,
+};
+
+/* ---- life ---- */
+
+void dmtcp_config_default(struct dmtcp_config *cfg, enum iscsi_role role)
+{
+	*cfg = (struct dmtcp_config){ .role = role,
+				      .lookahead = 256u << 10,
+				      .max_queued_control = 1u << 20 };
+}
+
+struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
+			     struct stream_host *host)
+{
+	struct dmtcp_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->stage = calloc(1, sizeof(*c->stage));
+	c->rx.look_size = LOGIN_LOOKAHEAD;
+	c->rx.look = malloc(c->rx.look_size);
+	if (!c->stage || !c->rx.look) {
+		dmtcp_free(c);
+		return NULL;
+	}
+	c->cfg = *cfg;
+	c->host = host;
+	c->dm.ops = &ops;
+	c->dm.role = cfg->role;
+	c->dm.transport = "tcp";
+	iscsi_params_defaults(&c->params);
+	c->max_recv_dsl = c->max_send_dsl = LOGIN_DSL;
+	list_init(&c->txq);
+	list_init(&c->dataq);
+	list_init(&c->r2tq);
+	return c;
+}
+
+void dmtcp_free(struct dmtcp_conn *c)
+{
+	if (!c)
+		return;
+	dealloc_resources(&c->dm);
+	if (c->stage)
+		free(c->stage->copy);
+	free(c->stage);
+	free(c->rx.look);
+	free(c);
+}
+
+struct dm_conn *dmtcp_dm(struct dmtcp_conn *c)
+{
+	return &c->dm;
+}
+
+const struct dmtcp_stats *dmtcp_stats(const struct dmtcp_conn *c)
+{
+	return &c->stats;
+}

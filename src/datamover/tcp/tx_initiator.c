@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tx_initiator.c: SCSI Command PDUs with their immediate data, and Data-Outs,
+ * unsolicited and solicited (RFC 7143 §4.2.5.2).
+ */
+#include <string.h>
+
+#include "datamover/tcp/internal.h"
+
+/* How much goes without being asked for. */
+static void plan_unsolicited(const struct dmtcp_conn *c, struct dm_task *t)
+{
+	const struct iscsi_params *k = &c->params;
+	struct initiator_task *it = &priv(t)->i;
+	uint32_t len = (uint32_t)MIN(t->out.len, (size_t)t->edtl);
+	uint32_t burst = MIN(len, k->first_burst_length);
+
+	it->immediate = k->immediate_data ? MIN(burst, c->max_send_dsl) : 0;
+	it->unsol_off = it->immediate;
+	it->unsol_end = k->initial_r2t ? it->immediate : burst;
+}
+
+int dmtcp_send_command(struct dmtcp_conn *c, struct dm_task *t,
+		       const struct dm_control *ctl)
+{
+	struct dmtcp_task *p = priv(t);
+	struct iscsi_pdu pdu = ctl->pdu;
+
+	if (pdu.ahs_len > sizeof(p->i.ahs) || t->out.n > MAX_PIECES)
+		return ERR_TOO_LONG;
+	if (pdu.cmd.write)
+		plan_unsolicited(c, t);
+	/* §11.3.1: F: no unsolicited Data-Out follows */
+	pdu.final = p->i.unsol_end == p->i.immediate;
+	pdu.dsl = p->i.immediate;
+	if (pdu.ahs_len)
+		memcpy(p->i.ahs, ctl->ahs, pdu.ahs_len);
+	p->i.ahs_len = pdu.ahs_len;
+	iscsi_bhs_encode(&pdu, p->i.bhs);
+	p->i.command_pending = true;
+	p->node.kind = TX_TASK;
+	list_push_back(&c->txq, &p->node.link);
+	dmtcp_kick(c);
+	return 0;
+}
+
+static bool has_data_out(const struct dmtcp_task *p)
+{
+	if (p->i.unsol_off < p->i.unsol_end)
+		return true;
+	for (unsigned i = 0; i < MAX_R2T; i++)
+		if (p->bursts[i].active)
+			return true;
+	return false;
+}
+
+bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t)
+{
+	struct dmtcp_task *p = priv(t);
+	struct stage_pdu *s;
+
+	if (!dmtcp_stage_has_room(c, &t->out, p->i.immediate))
+		return false;
+	put_be32(p->i.bhs + 28, c->dm.numbers->expstatsn); /* §11.3.6 */
+	s = dmtcp_stage_pdu(c, p->i.bhs, p->i.ahs, p->i.ahs_len, &t->out, 0,
+			    p->i.immediate, false);
+	dmtcp_stage_task(s, t);
+	list_del(&p->node.link);
+	p->i.command_pending = false;
+	if (has_data_out(p)) {
+		p->i.data_queued = true;
+		list_push_back(&c->dataq, &p->node.link);
+	}
+	return true;
+}
+
+/* One Data-Out of the run [off, end); returns its length. */
+static uint32_t stage_one(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
+			  uint32_t *datasn, uint32_t off, uint32_t end)
+{
+	uint32_t len = MIN(end - off, c->max_send_dsl);
+	uint8_t bhs[ISCSI_BHS_LEN];
+	struct iscsi_pdu p = {
+		.op = ISCSI_DATA_OUT,
+		.final = off + len == end,
+		.dsl = len,
+		.lun = t->lun,
+		.itt = t->itt,
+		.ttt = ttt,
+		.expstatsn = c->dm.numbers->expstatsn,
+	};
+
+	p.data.datasn = (*datasn)++;
+	p.data.offset = off;
+	iscsi_bhs_encode(&p, bhs);
+	dmtcp_stage_task(
+		dmtcp_stage_pdu(c, bhs, NULL, 0, &t->out, off, len, false), t);
+	return len;
+}
+
+/* The burst that was asked for first. */
+static struct burst *next_burst(struct dmtcp_task *p)
+{
+	struct burst *first = NULL;
+
+	for (unsigned i = 0; i < MAX_R2T; i++) {
+		struct burst *b = &p->bursts[i];
+
+		if (b->active && (!first || sn_lt(b->sn, first->sn)))
+			first = b;
+	}
+	return first;
+}
+
+bool dmtcp_stage_data_out(struct dmtcp_conn *c, struct dm_task *t)
+{
+	struct dmtcp_task *p = priv(t);
+	struct burst *b;
+
+	while (p->i.unsol_off < p->i.unsol_end) {
+		if (!dmtcp_stage_has_room(c, &t->out, 0))
+			return false;
+		p->i.unsol_off +=
+			stage_one(c, t, ISCSI_RESERVED_TAG, &p->i.unsol_datasn,
+				  p->i.unsol_off, p->i.unsol_end);
+	}
+	while ((b = next_burst(p))) {
+		if (!dmtcp_stage_has_room(c, &t->out, 0))
+			return false;
+		b->off += stage_one(c, t, b->ttt, &b->datasn, b->off, b->end);
+		b->active = b->off < b->end;
+	}
+	p->i.data_queued = false;
+	list_del(&p->node.link);
+	return true;
+}

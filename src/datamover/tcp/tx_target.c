@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* tx_target.c: Data-In (RFC 7143 §11.7) and R2T (§11.8) PDUs. */
+#include <string.h>
+
+#include "datamover/tcp/internal.h"
+
+int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
+		   const struct bufv *data, uint32_t offset,
+		   const struct iscsi_pdu *response)
+{
+	struct dmtcp_conn *c = conn_of(dm);
+	struct target_task *tt = &priv(t)->t;
+
+	if (data->len == 0 && response) {
+		/* no Data-In to ride on */
+		struct dm_control ctl = { .pdu = *response };
+
+		ctl.pdu.itt = t->itt;
+		ctl.pdu.ttt = ISCSI_RESERVED_TAG;
+		ctl.pdu.dsl = 0;
+		ctl.pdu.rsp.exp_datasn = tt->datasn + tt->r2tsn;
+		return dmtcp_queue_control(c, t, &ctl, false);
+	}
+	if (data->n > MAX_PIECES)
+		return ERR_TOO_LONG;
+	tt->data = *data;
+	tt->data_off = offset;
+	tt->data_done = 0;
+	tt->putting = true;
+	tt->has_response = response != NULL;
+	if (response) {
+		tt->status = response->rsp.status;
+		tt->resid_flags = response->rsp.resid_flags;
+		tt->resid = response->rsp.resid;
+		tt->statsn = response->statsn;
+	}
+	priv(t)->node.kind = TX_TASK;
+	list_push_back(&c->txq, &priv(t)->node.link);
+	dmtcp_kick(c);
+	return 0;
+}
+
+/* Bytes of the next Data-In: within the PDU limit and the sequence (§13.13:
+ * MaxBurstLength bounds a Data-In sequence). */
+static uint32_t next_len(const struct dmtcp_conn *c,
+			 const struct target_task *tt)
+{
+	uint32_t left = (uint32_t)tt->data.len - tt->data_done;
+	uint32_t in_burst = tt->data_done % c->params.max_burst_length;
+
+	left = MIN(left, c->max_send_dsl);
+	if (c->tx_data_digest)
+		left = MIN(left, DIGEST_COPY_BYTES);
+	return MIN(left, c->params.max_burst_length - in_burst);
+}
+
+static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t len,
+			bool last, uint8_t bhs[ISCSI_BHS_LEN])
+{
+	struct target_task *tt = &priv(t)->t;
+	uint32_t end = tt->data_done + len;
+	struct iscsi_pdu p = {
+		.op = ISCSI_DATA_IN,
+		.final = last || end % c->params.max_burst_length == 0,
+		.dsl = len,
+		.itt = t->itt,
+		.ttt = ISCSI_RESERVED_TAG, /* no A bit, no tag (§11.7.4) */
+		.expcmdsn = c->dm.numbers->expcmdsn,
+		.maxcmdsn = c->dm.numbers->maxcmdsn,
+	};
+
+	p.data.datasn = tt->datasn++;
+	p.data.offset = tt->data_off + tt->data_done;
+	if (last && tt->has_response) { /* §11.7.3 */
+		p.data.status_present = true;
+		p.data.status = tt->status;
+		p.data.resid_flags = tt->resid_flags;
+		p.data.resid = tt->resid;
+		p.statsn = tt->statsn;
+		c->tx_statsn = tt->statsn + 1;
+	}
+	iscsi_bhs_encode(&p, bhs);
+}
+
+bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t)
+{
+	struct target_task *tt = &priv(t)->t;
+
+	while (tt->data_done < tt->data.len) {
+		uint32_t len = next_len(c, tt);
+		bool last = tt->data_done + len == tt->data.len;
+		uint8_t bhs[ISCSI_BHS_LEN];
+		struct stage_pdu *p;
+
+		if (!dmtcp_stage_has_room(c, &tt->data, len))
+			return false;
+		data_in_bhs(c, t, len, last, bhs);
+		p = dmtcp_stage_pdu(c, bhs, NULL, 0, &tt->data, tt->data_done,
+				    len, true);
+		dmtcp_stage_task(p, t);
+		p->notify = last;
+		p->what = tt->has_response ? DM_RESPONSE_SENT : DM_PUT;
+		tt->data_done += len;
+	}
+	tt->putting = false;
+	list_del(&priv(t)->node.link);
+	return true;
+}
+
+/* The header is copied into the stage, so an R2T does not hold its task. */
+static void stage_r2t(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
+{
+	uint8_t bhs[ISCSI_BHS_LEN];
+	struct iscsi_pdu p = {
+		.op = ISCSI_R2T,
+		.final = true,
+		.lun = t->lun,
+		.itt = t->itt,
+		.ttt = b->ttt,
+		.statsn = c->tx_statsn, /* named, not taken (§11.8) */
+		.expcmdsn = c->dm.numbers->expcmdsn,
+		.maxcmdsn = c->dm.numbers->maxcmdsn,
+	};
+
+	p.r2t.r2tsn = b->sn;
+	p.r2t.offset = b->off;
+	p.r2t.ddtl = b->end - b->off;
+	iscsi_bhs_encode(&p, bhs);
+	dmtcp_stage_pdu(c, bhs, NULL, 0, NULL, 0, 0, false);
+	b->announce = false;
+}
+
+/* The announced burst with the lowest R2TSN: they go out in order. */
+static struct burst *next_r2t(struct dm_task *t)
+{
+	struct burst *first = NULL;
+
+	for (unsigned i = 0; i < MAX_R2T; i++) {
+		struct burst *b = &priv(t)->bursts[i];
+
+		if (b->active && b->announce &&
+		    (!first || sn_lt(b->sn, first->sn)))
+			first = b;
+	}
+	return first;
+}
+
+bool dmtcp_stage_r2ts(struct dmtcp_conn *c, struct dm_task *t)
+{
+	struct burst *b;
+
+	while ((b = next_r2t(t))) {
+		if (!dmtcp_stage_has_room(c, NULL, 0))
+			return false;
+		stage_r2t(c, t, b);
+	}
+	list_del(&priv(t)->t.r2t_link);
+	return true;
+}
