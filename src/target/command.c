@@ -291,6 +291,7 @@ static int accept(struct tgt_conn *c, const struct dm_control *ctl,
 	t->cmdsn = pdu->cmdsn;
 	t->dm.lun = pdu->lun;
 	t->dm.edtl = pdu->cmd.edtl;
+	t->dm.out = (struct bufv){ .n = 0 };
 	if (fill_cdb(&t->dev, ctl)) {
 		tgt_task_go(t, TGT_TASK_ABORTING);
 		tgt_task_put(t);

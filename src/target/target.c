@@ -34,7 +34,9 @@ static void default_params(struct iscsi_params *p)
 	p->first_burst_length = 262144;
 	p->max_outstanding_r2t = 8;
 	p->error_recovery_level = 0;
+	p->default_time2retain = 0; /* nothing is kept for a lost session */
 	p->protocol_level = 2;
+	p->task_reporting_fence = true;
 }
 
 void tgt_config_default(struct tgt_config *cfg)

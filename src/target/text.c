@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "iscsi/keys.h"
 #include "target/internal.h"
 
 #define TEXT_IN_MAX  8192u
@@ -68,51 +69,65 @@ static void send_targets(struct iscsi_text_out *out, const struct tgt_conn *c,
 	}
 }
 
-/* ---- other keys ---- */
+/* ---- keys ---- */
 
-/* What a Text Request may still set: our answer's size only. Everything else
- * belongs to login (§13) or is not known here. */
-static void other_key(struct iscsi_text_out *out, const char *key)
+/* What a request may want of us, as the negotiation comes upon it. */
+struct answer {
+	struct tgt_conn *conn;
+	struct iscsi_text_out *out;
+};
+
+static int text_key(void *arg, enum iscsi_key_id id, const char *value)
 {
-	static const char *const login_only[] = {
-		"MaxConnections",     "InitialR2T",
-		"ImmediateData",      "MaxBurstLength",
-		"FirstBurstLength",   "HeaderDigest",
-		"DataDigest",	      "DefaultTime2Wait",
-		"DefaultTime2Retain", "MaxOutstandingR2T",
-		"ErrorRecoveryLevel", "SessionType",
-		"DataPDUInOrder",     "DataSequenceInOrder",
-		"TaskReporting",      "InitiatorName",
-		"TargetName",	      "RDMAExtensions",
-	};
+	const struct answer *a = arg;
 
-	for (size_t i = 0; i < ARRAY_LEN(login_only); i++)
-		if (!strcmp(key, login_only[i])) {
-			iscsi_text_put(out, key, "Reject");
-			return;
-		}
-	/* declarations that ask for nothing */
-	if (!strcmp(key, "InitiatorAlias"))
-		return;
-	iscsi_text_put(out, key, "NotUnderstood");
+	if (id == ISCSI_K_SEND_TARGETS)
+		send_targets(a->out, a->conn, value);
+	return 0; /* InitiatorAlias: nothing to say to it */
 }
 
-static int answer_keys(struct iscsi_text_out *out, const struct tgt_conn *c)
+static int answer_key(struct iscsi_negotiation *n, const struct answer *a,
+		      const char *key, const char *value)
+{
+	/* §13.21: all that a discovery session is for */
+	if (!a->conn->session->node && strcmp(key, "SendTargets") != 0)
+		return ERR_PROTOCOL;
+	return iscsi_negotiation_key(n, ISCSI_KEY_FFP, key, value, a->out);
+}
+
+static int answer_keys(struct iscsi_text_out *out, struct tgt_conn *c,
+		       struct iscsi_params *params)
 {
 	struct iscsi_text_iter it = iscsi_text_iter(c->text.in, c->text.in_len);
+	struct answer a = { .conn = c, .out = out };
 	char key[ISCSI_KEY_NAME_MAX + 1];
+	struct iscsi_negotiation n;
 	const char *value;
-	int r;
+	int r, err;
 
+	iscsi_negotiation_init(&n, ISCSI_TARGET, params);
+	n.result = *params;
+	n.text = text_key;
+	n.arg = &a;
 	while ((r = iscsi_text_next(&it, key, &value)) > 0) {
-		if (!strcmp(key, "SendTargets"))
-			send_targets(out, c, value);
-		else if (!c->session->node)
-			return ERR_PROTOCOL; /* §13.21 */
-		else
-			other_key(out, key);
+		err = answer_key(&n, &a, key, value);
+		if (err)
+			return err;
 	}
+	if (!r)
+		*params = n.result;
 	return r;
+}
+
+/* What may still change: the most that the initiator takes (§13.12). */
+static void apply(struct tgt_conn *c, const struct iscsi_params *params)
+{
+	struct iscsi_params *own = &c->session->params;
+
+	if (params->max_send_dsl == own->max_send_dsl)
+		return;
+	own->max_send_dsl = params->max_send_dsl;
+	dm_notice_key_values(c->dm, own);
 }
 
 /* The whole answer, in a buffer that grows until it fits. */
@@ -121,14 +136,16 @@ static int make_answer(struct tgt_conn *c)
 	struct tgt_text *x = &c->text;
 
 	for (size_t max = 4096; max <= TEXT_OUT_MAX; max *= 4) {
+		struct iscsi_params params = c->session->params;
 		struct iscsi_text_out out = { .max = max };
 		int err;
 
 		out.buf = malloc(max);
 		if (!out.buf)
 			return ERR_NOMEM;
-		err = answer_keys(&out, c);
+		err = answer_keys(&out, c, &params);
 		if (!err && !out.overflow) {
+			apply(c, &params);
 			x->out = out.buf;
 			x->out_len = out.len;
 			x->out_sent = 0;
