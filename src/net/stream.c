@@ -201,8 +201,10 @@ static bool send_once(struct net_stream *s)
 	}
 	s->stats.tx_bytes += (uint64_t)sent;
 	s->tx_blocked = (size_t)sent < bufv_of(iov, n).len;
-	if (sent > 0)
+	if (sent > 0) {
 		s->ops->tx_done(s->core, (size_t)sent, io_now(s->l));
+		s->rx_paused = false; /* there may be room now: ask again */
+	}
 	return !s->tx_blocked;
 }
 
@@ -244,8 +246,10 @@ static void timer_fired(struct io_timer *t)
 	s->timer_at = XTIME_NEVER;
 	if (s->give_up <= now)
 		end(s, ERR_TIMEOUT);
-	else if (s->state == RUNNING && s->ops->deadline(s->core) <= now)
+	else if (s->state == RUNNING && s->ops->deadline(s->core) <= now) {
 		s->ops->expire(s->core, now);
+		s->rx_paused = false;
+	}
 	io_loop_defer(s->l, &s->service);
 }
 

@@ -70,8 +70,9 @@ static void test_addr_str_longest_fits(void **state)
 
 	(void)state;
 	assert_int_equal(
-		net_addr_parse(&a, "[1111:2222:3333:4444:5555:6666:7777:8888]:65535",
-			       0),
+		net_addr_parse(
+			&a, "[1111:2222:3333:4444:5555:6666:7777:8888]:65535",
+			0),
 		0);
 	net_addr_str(&a, str);
 	assert_string_equal(str,

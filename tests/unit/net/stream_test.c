@@ -1,0 +1,745 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* stream_test.c: a socket under a core that echoes, or that sends pieces of
+ * its own. The peer is a plain blocking-free socket in the same thread. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bufv.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "net/net.h"
+#include "unit/io/both.h"
+
+#define RING 65536u
+
+/* ---- the core ---- */
+
+struct core {
+	struct net_stream *s;
+	/* echo: a ring; positions only grow */
+	uint8_t ring[RING];
+	uint64_t in, out;
+	bool pause_input;
+	/* or pieces of its own */
+	struct iovec piece[64];
+	unsigned npieces;
+	size_t sent; /* of the pieces */
+	/* what it wants */
+	enum stream_fate fate;
+	int fate_err;
+	xtime deadline;
+	/* what it saw */
+	unsigned expired, closed, owner_told, rx_done;
+	int closed_err, owner_err;
+};
+
+static unsigned span(struct core *c, uint64_t from, uint64_t to,
+		     struct iovec *iov)
+{
+	size_t at = from % RING, len = to - from, first = MIN(len, RING - at);
+
+	iov[0] = (struct iovec){ c->ring + at, first };
+	iov[1] = (struct iovec){ c->ring, len - first };
+	return len == 0 ? 0 : len > first ? 2 : 1;
+}
+
+static unsigned rx_where(void *core, struct iovec *iov, unsigned max)
+{
+	struct core *c = core;
+
+	assert_true(max >= 2);
+	return c->pause_input ? 0 : span(c, c->in, c->out + RING, iov);
+}
+
+static void rx_done(void *core, size_t n, xtime now)
+{
+	struct core *c = core;
+
+	assert_true(n > 0 && now > 0);
+	assert_int_equal(c->closed, 0);
+	c->rx_done++;
+	c->in += n;
+}
+
+static unsigned tx_what(void *core, struct iovec *iov, unsigned max)
+{
+	struct core *c = core;
+	struct bufv all = bufv_of(c->piece, c->npieces);
+	unsigned n;
+
+	if (c->npieces == 0)
+		return span(c, c->out, c->in, iov);
+	bufv_slice(&all, c->sent, all.len, iov, max, &n);
+	return all.len == c->sent ? 0 : n;
+}
+
+static void tx_done(void *core, size_t n, xtime now)
+{
+	struct core *c = core;
+
+	assert_true(n > 0 && now > 0);
+	if (c->npieces)
+		c->sent += n;
+	else
+		c->out += n;
+}
+
+static xtime deadline(const void *core)
+{
+	return ((const struct core *)core)->deadline;
+}
+
+static void expire(void *core, xtime now)
+{
+	struct core *c = core;
+
+	assert_true(now >= c->deadline);
+	c->expired++;
+	c->deadline = XTIME_NEVER;
+}
+
+static enum stream_fate fate(const void *core, int *err)
+{
+	const struct core *c = core;
+
+	*err = c->fate_err;
+	return c->fate;
+}
+
+static void closed(void *core, int err, xtime now)
+{
+	struct core *c = core;
+
+	(void)now;
+	c->closed++;
+	c->closed_err = err;
+}
+
+static const struct stream_ops ops = {
+	.rx_where = rx_where,
+	.rx_done = rx_done,
+	.tx_what = tx_what,
+	.tx_done = tx_done,
+	.deadline = deadline,
+	.expire = expire,
+	.fate = fate,
+	.closed = closed,
+};
+
+static void owner_told(void *arg, int err)
+{
+	struct core *c = arg;
+
+	assert_int_equal(c->closed, 1);
+	c->owner_told++;
+	c->owner_err = err;
+	net_stream_free(c->s);
+	c->s = NULL;
+}
+
+/* ---- both ends ---- */
+
+static void tcp_pair(int s[2])
+{
+	struct sockaddr_in sin = { .sin_family = AF_INET,
+				   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(sin);
+	int l = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(bind(l, (struct sockaddr *)&sin, len), 0);
+	assert_int_equal(listen(l, 1), 0);
+	assert_int_equal(getsockname(l, (struct sockaddr *)&sin, &len), 0);
+	s[1] = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(connect(s[1], (struct sockaddr *)&sin, len), 0);
+	s[0] = accept(l, NULL, NULL);
+	assert_true(s[0] >= 0);
+	close(l);
+}
+
+static void unix_pair(int s[2])
+{
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
+}
+
+struct test {
+	struct io_loop *l;
+	struct core *c;
+	int peer;
+};
+
+static void open_over(struct test *t, void **state, void (*pair)(int s[2]))
+{
+	int s[2];
+
+	t->l = both_loop(state);
+	pair(s);
+	t->peer = s[1];
+	t->c = calloc(1, sizeof(*t->c));
+	t->c->deadline = XTIME_NEVER;
+	t->c->s = net_stream_new(t->l, s[0]);
+	assert_non_null(t->c->s);
+}
+
+static void start(struct test *t)
+{
+	assert_int_equal(
+		net_stream_start(t->c->s, &ops, t->c, owner_told, t->c), 0);
+}
+
+static void turns(struct test *t, int n)
+{
+	while (n-- > 0)
+		assert_true(io_loop_turn(t->l, 0) >= 0);
+}
+
+static void until_closed(struct test *t, int err)
+{
+	both_turns(t->l, &t->c->owner_told, 1);
+	assert_int_equal(t->c->closed, 1);
+	assert_int_equal(t->c->closed_err, err);
+	assert_int_equal(t->c->owner_err, err);
+}
+
+static void finish(struct test *t)
+{
+	if (t->peer >= 0)
+		close(t->peer);
+	if (!t->c->owner_told)
+		both_turns(t->l, &t->c->owner_told, 1);
+	free(t->c);
+}
+
+static void kick(struct test *t)
+{
+	struct stream_host *h = net_stream_host(t->c->s);
+
+	h->kick(h);
+}
+
+/* receive reads exactly len bytes at the peer, turning the loop meanwhile. */
+static void receive(struct test *t, uint8_t *data, size_t len)
+{
+	xtime end = io_now_exact() + 10 * XTIME_S;
+
+	for (size_t got = 0; got < len;) {
+		ssize_t n = recv(t->peer, data + got, len - got, MSG_DONTWAIT);
+
+		assert_true(io_now_exact() < end);
+		assert_true(n > 0 || (n < 0 && errno == EAGAIN));
+		if (n > 0)
+			got += (size_t)n;
+		turns(t, 1);
+	}
+}
+
+static uint8_t pattern(size_t i)
+{
+	return (uint8_t)(i * 31 + (i >> 8) * 7);
+}
+
+static void fill(uint8_t *data, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		data[i] = pattern(i);
+}
+
+static void assert_end_of_stream(struct test *t)
+{
+	xtime end = io_now_exact() + 10 * XTIME_S;
+	ssize_t n;
+	char c;
+
+	do {
+		turns(t, 1);
+		n = recv(t->peer, &c, 1, MSG_DONTWAIT);
+	} while (n < 0 && errno == EAGAIN && io_now_exact() < end);
+	assert_int_equal(n, 0);
+}
+
+/* ---- tests ---- */
+
+#define MUCH (2u << 20)
+
+/* Sends and receives MUCH at once, so both sides fill up at times. */
+static void echo_much(void **state, void (*pair)(int s[2]))
+{
+	struct test t;
+	uint8_t *out = malloc(MUCH), *in = malloc(MUCH);
+	size_t sent = 0, got = 0;
+	xtime end = io_now_exact() + 20 * XTIME_S;
+
+	open_over(&t, state, pair);
+	start(&t);
+	fill(out, MUCH);
+	while (got < MUCH && io_now_exact() < end) {
+		ssize_t n = send(t.peer, out + sent, MUCH - sent, MSG_DONTWAIT);
+
+		sent += n > 0 ? (size_t)n : 0;
+		turns(&t, 1);
+		n = recv(t.peer, in + got, MUCH - got, MSG_DONTWAIT);
+		got += n > 0 ? (size_t)n : 0;
+	}
+	assert_int_equal(got, MUCH);
+	assert_memory_equal(in, out, MUCH);
+	assert_int_equal(net_stream_stats(t.c->s)->rx_bytes, MUCH);
+	assert_int_equal(net_stream_stats(t.c->s)->tx_bytes, MUCH);
+	close(t.peer);
+	t.peer = -1;
+	until_closed(&t, 0);
+	finish(&t);
+	free(out);
+	free(in);
+}
+
+static void test_echo_tcp(void **state)
+{
+	echo_much(state, tcp_pair);
+}
+
+static void test_echo_unix(void **state)
+{
+	echo_much(state, unix_pair);
+}
+
+static void test_echo_byte_by_byte(void **state)
+{
+	struct test t;
+	uint8_t in[200];
+
+	open_over(&t, state, tcp_pair);
+	start(&t);
+	for (size_t i = 0; i < sizeof(in); i++) {
+		uint8_t byte = pattern(i);
+
+		assert_int_equal(send(t.peer, &byte, 1, 0), 1);
+		receive(&t, in + i, 1);
+		assert_int_equal(in[i], byte);
+	}
+	assert_int_equal(t.c->rx_done, sizeof(in));
+	close(t.peer);
+	t.peer = -1;
+	until_closed(&t, 0);
+	finish(&t);
+}
+
+static void test_one_read_one_write_per_turn(void **state)
+{
+	struct test t;
+	uint8_t data[4096];
+
+	open_over(&t, state, tcp_pair);
+	start(&t);
+	turns(&t, 3);
+	fill(data, sizeof(data));
+	for (int i = 0; i < 8; i++) /* eight requests, one answer */
+		assert_int_equal(send(t.peer, data + i * 512, 512, 0), 512);
+	receive(&t, data, sizeof(data));
+	assert_int_equal(net_stream_stats(t.c->s)->rx_calls, 1);
+	assert_int_equal(net_stream_stats(t.c->s)->tx_calls, 1);
+	finish(&t);
+}
+
+static void test_half_close_gets_its_answer_first(void **state)
+{
+	struct test t;
+	uint8_t data[1000], back[1000];
+
+	open_over(&t, state, tcp_pair);
+	start(&t);
+	fill(data, sizeof(data));
+	assert_int_equal(send(t.peer, data, sizeof(data), 0), sizeof(data));
+	shutdown(t.peer, SHUT_WR);
+	receive(&t, back, sizeof(back));
+	assert_memory_equal(back, data, sizeof(data));
+	until_closed(&t, 0);
+	finish(&t);
+}
+
+static void reset(int fd)
+{
+	struct linger hard = { .l_onoff = 1 };
+
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+	close(fd);
+}
+
+static void test_reset_by_the_peer(void **state)
+{
+	struct test t;
+
+	open_over(&t, state, tcp_pair);
+	start(&t);
+	turns(&t, 2);
+	reset(t.peer);
+	t.peer = -1;
+	until_closed(&t, ERR_RESET);
+	finish(&t);
+}
+
+/* With input paused nobody reads the error; it must not turn the loop hot. */
+static void test_reset_while_input_is_paused(void **state)
+{
+	struct test t;
+
+	open_over(&t, state, tcp_pair);
+	t.c->pause_input = true;
+	start(&t);
+	assert_int_equal(send(t.peer, "x", 1, 0), 1);
+	turns(&t, 3);
+	reset(t.peer);
+	t.peer = -1;
+	until_closed(&t, ERR_RESET);
+	finish(&t);
+}
+
+static void test_paused_input_resumes_by_kick(void **state)
+{
+	struct test t;
+	uint8_t c;
+
+	open_over(&t, state, tcp_pair);
+	t.c->pause_input = true;
+	start(&t);
+	assert_int_equal(send(t.peer, "x", 1, 0), 1);
+	turns(&t, 5);
+	assert_int_equal(t.c->rx_done, 0);
+	assert_int_equal(net_stream_stats(t.c->s)->rx_calls, 0);
+	t.c->pause_input = false;
+	kick(&t);
+	receive(&t, &c, 1);
+	assert_int_equal(c, 'x');
+	finish(&t);
+}
+
+static void test_kick_sends_output(void **state)
+{
+	struct test t;
+	char c[3] = "abc";
+	uint8_t back[3];
+
+	open_over(&t, state, tcp_pair);
+	start(&t);
+	turns(&t, 3);
+	t.c->piece[0] = (struct iovec){ c, 3 };
+	t.c->npieces = 1;
+	turns(&t, 3);
+	assert_int_equal(t.c->sent, 0);
+	kick(&t);
+	receive(&t, back, 3);
+	assert_memory_equal(back, c, 3);
+	finish(&t);
+}
+
+/* Input that nobody reads is pending: a plain close would reset the
+ * connection, and the peer could lose the last words. */
+static void test_flush_last_words_arrive(void **state)
+{
+	struct test t;
+	uint8_t *words = malloc(MUCH), *back = malloc(MUCH);
+
+	open_over(&t, state, tcp_pair);
+	fill(words, MUCH);
+	t.c->piece[0] = (struct iovec){ words, MUCH };
+	t.c->npieces = 1;
+	t.c->fate = STREAM_FLUSH;
+	t.c->fate_err = ERR_LOGIN;
+	start(&t);
+	assert_int_equal(send(t.peer, "unread", 6, 0), 6);
+	receive(&t, back, MUCH);
+	assert_memory_equal(back, words, MUCH);
+	assert_end_of_stream(&t);
+	assert_int_equal(t.c->rx_done, 0);
+	close(t.peer);
+	t.peer = -1;
+	until_closed(&t, ERR_LOGIN);
+	finish(&t);
+	free(words);
+	free(back);
+}
+
+static void test_flush_does_not_wait_for_the_peer_for_ever(void **state)
+{
+	struct test t;
+
+	open_over(&t, state, tcp_pair);
+	t.c->fate = STREAM_FLUSH;
+	start(&t);
+	until_closed(&t, 0); /* the peer stays open */
+	finish(&t);
+}
+
+static void test_close_now_with_the_cores_reason(void **state)
+{
+	struct test t;
+
+	open_over(&t, state, tcp_pair);
+	start(&t);
+	turns(&t, 2);
+	t.c->fate = STREAM_CLOSE;
+	t.c->fate_err = ERR_TIMEOUT;
+	kick(&t);
+	assert_int_equal(t.c->closed, 0); /* not from within */
+	until_closed(&t, ERR_TIMEOUT);
+	assert_end_of_stream(&t);
+	finish(&t);
+}
+
+static void test_deadline_expires_and_moves(void **state)
+{
+	struct test t;
+	xtime at = io_now_exact() + 5 * XTIME_MS;
+
+	open_over(&t, state, tcp_pair);
+	t.c->deadline = at - 4 * XTIME_MS;
+	start(&t);
+	turns(&t, 1);
+	t.c->deadline = at; /* later: the timer that is set is too early */
+	kick(&t);
+	both_turns(t.l, &t.c->expired, 1);
+	assert_true(io_now_exact() >= at);
+	t.c->deadline = io_now_exact() + XTIME_S;
+	kick(&t);
+	turns(&t, 1);
+	t.c->deadline = io_now_exact() + XTIME_MS; /* earlier */
+	kick(&t);
+	both_turns(t.l, &t.c->expired, 2);
+	assert_true(io_now_exact() < at + XTIME_S / 2);
+	finish(&t);
+}
+
+static void test_one_stream_does_not_hold_up_the_turn(void **state)
+{
+	struct test t;
+	size_t sent = 0;
+	uint8_t *data = calloc(1, MUCH);
+	ssize_t n;
+
+	open_over(&t, state, tcp_pair);
+	while ((n = send(t.peer, data, MUCH, MSG_DONTWAIT)) > 0)
+		sent += (size_t)n;
+	start(&t);
+	turns(&t, 1);
+	while (t.c->in == 0)
+		turns(&t, 1);
+	assert_true(t.c->in <= (1u << 20) + RING);
+	assert_true(t.c->in <= sent);
+	t.c->fate = STREAM_CLOSE;
+	kick(&t);
+	finish(&t);
+	free(data);
+}
+
+static void test_never_started_is_freed(void **state)
+{
+	struct test t;
+
+	open_over(&t, state, tcp_pair);
+	net_stream_free(t.c->s);
+	assert_end_of_stream(&t);
+	close(t.peer);
+	free(t.c);
+}
+
+static void test_addresses(void **state)
+{
+	struct test t;
+	struct net_addr a, b, peer;
+
+	open_over(&t, state, tcp_pair);
+	net_stream_peer(t.c->s, &a);
+	net_stream_local(t.c->s, &b);
+	peer.len = sizeof(peer.sa);
+	getsockname(t.peer, (struct sockaddr *)&peer.sa, &peer.len);
+	assert_int_equal(net_addr_port(&a), net_addr_port(&peer));
+	assert_int_not_equal(net_addr_port(&b), net_addr_port(&peer));
+	start(&t);
+	finish(&t);
+}
+
+/* ---- memory that is a mapping of a file ---- */
+
+#define FILE_LEN (1u << 20)
+
+struct mapped {
+	int fd;
+	uint8_t *at;
+};
+
+static struct mapped map_file(void)
+{
+	struct mapped m = { .fd = memfd_create("stream_test", MFD_CLOEXEC) };
+
+	assert_int_equal(ftruncate(m.fd, FILE_LEN), 0);
+	m.at = mmap(NULL, FILE_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, m.fd,
+		    0);
+	assert_ptr_not_equal(m.at, MAP_FAILED);
+	fill(m.at, FILE_LEN);
+	return m;
+}
+
+static void unmap_file(struct mapped *m)
+{
+	net_file_backed(NULL, 0, m->fd);
+	munmap(m->at, FILE_LEN);
+	close(m->fd);
+}
+
+/* mixed makes pieces: headers elsewhere, data of many sizes in the file, some
+ * beside the threshold, one across the file's end region. */
+static void mixed(struct core *c, uint8_t *header, const struct mapped *m)
+{
+	static const size_t len[] = { 1,     16383, 16384,  16385, 48,
+				      65536, 4096,  100001, 262144 };
+	size_t off = 5;
+
+	for (size_t i = 0; i < ARRAY_LEN(len); i++) {
+		c->piece[c->npieces++] = (struct iovec){ header + i * 48, 48 };
+		c->piece[c->npieces++] = (struct iovec){ m->at + off, len[i] };
+		off += len[i] + 3;
+	}
+	c->piece[c->npieces++] =
+		(struct iovec){ m->at + FILE_LEN - 20000, 20000 };
+}
+
+static void send_mixed(void **state, bool backed, uint64_t *calls)
+{
+	struct test t;
+	struct mapped m = map_file();
+	uint8_t header[48 * 16], *want, *got;
+	struct bufv all;
+
+	fill(header, sizeof(header));
+	if (backed)
+		assert_int_equal(net_file_backed(m.at, FILE_LEN, m.fd), 0);
+	open_over(&t, state, tcp_pair);
+	mixed(t.c, header, &m);
+	all = bufv_of(t.c->piece, t.c->npieces);
+	want = malloc(all.len);
+	got = malloc(all.len);
+	bufv_copy_out(&all, 0, want, all.len);
+	start(&t);
+	receive(&t, got, all.len);
+	assert_memory_equal(got, want, all.len);
+	*calls = net_stream_stats(t.c->s)->tx_calls;
+	assert_int_equal(net_stream_stats(t.c->s)->tx_bytes, all.len);
+	finish(&t);
+	unmap_file(&m);
+	free(want);
+	free(got);
+}
+
+static void test_sendfile_same_bytes(void **state)
+{
+	uint64_t plain, by_file;
+
+	send_mixed(state, false, &plain);
+	send_mixed(state, true, &by_file);
+	assert_true(by_file > plain); /* a call for each large piece */
+}
+
+/* The socket is full at every place inside pieces: small buffers, and a peer
+ * that reads a little at a time. */
+static void test_sendfile_to_a_slow_peer(void **state)
+{
+	struct test t;
+	struct mapped m = map_file();
+	uint8_t header[48 * 16], *got = malloc(FILE_LEN), *want;
+	struct bufv all;
+	int small = 4096;
+
+	assert_int_equal(net_file_backed(m.at, FILE_LEN, m.fd), 0);
+	fill(header, sizeof(header));
+	open_over(&t, state, unix_pair);
+	setsockopt(t.peer, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	mixed(t.c, header, &m);
+	all = bufv_of(t.c->piece, t.c->npieces);
+	want = malloc(all.len);
+	bufv_copy_out(&all, 0, want, all.len);
+	start(&t);
+	for (size_t at = 0, step = 1; at < all.len; at += step) {
+		step = MIN(all.len - at, step * 2 % 7919 + 1);
+		receive(&t, got + at, step);
+	}
+	assert_memory_equal(got, want, all.len);
+	finish(&t);
+	unmap_file(&m);
+	free(got);
+	free(want);
+}
+
+/* A file that is shorter than its mapping was said to be: the bytes that are
+ * there still go out. */
+static void test_sendfile_impossible_falls_back(void **state)
+{
+	struct test t;
+	struct mapped m = map_file();
+	uint8_t *got = malloc(65536);
+	int empty = memfd_create("empty", MFD_CLOEXEC);
+
+	assert_int_equal(net_file_backed(m.at, FILE_LEN, empty), 0);
+	open_over(&t, state, tcp_pair);
+	t.c->piece[0] = (struct iovec){ m.at, 65536 };
+	t.c->npieces = 1;
+	start(&t);
+	receive(&t, got, 65536);
+	assert_memory_equal(got, m.at, 65536);
+	finish(&t);
+	net_file_backed(NULL, 0, empty);
+	close(empty);
+	unmap_file(&m);
+	free(got);
+}
+
+/* Neither sendmsg nor sendfile may end the process by SIGPIPE. */
+static void test_peer_gone_while_sending(void **state)
+{
+	struct test t;
+	struct mapped m = map_file();
+
+	assert_int_equal(net_file_backed(m.at, FILE_LEN, m.fd), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		open_over(&t, state, unix_pair);
+		t.c->pause_input = true;
+		t.c->piece[0] = (struct iovec){ m.at, i ? 65536 : 100 };
+		t.c->npieces = 1;
+		close(t.peer);
+		t.peer = -1;
+		start(&t);
+		until_closed(&t, ERR_RESET);
+		finish(&t);
+	}
+	unmap_file(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(test_echo_tcp),
+		BOTH(test_echo_unix),
+		BOTH(test_echo_byte_by_byte),
+		BOTH(test_one_read_one_write_per_turn),
+		BOTH(test_half_close_gets_its_answer_first),
+		BOTH(test_reset_by_the_peer),
+		BOTH(test_reset_while_input_is_paused),
+		BOTH(test_paused_input_resumes_by_kick),
+		BOTH(test_kick_sends_output),
+		BOTH(test_flush_last_words_arrive),
+		BOTH(test_flush_does_not_wait_for_the_peer_for_ever),
+		BOTH(test_close_now_with_the_cores_reason),
+		BOTH(test_deadline_expires_and_moves),
+		BOTH(test_one_stream_does_not_hold_up_the_turn),
+		BOTH(test_never_started_is_freed),
+		BOTH(test_addresses),
+		BOTH(test_sendfile_same_bytes),
+		BOTH(test_sendfile_to_a_slow_peer),
+		BOTH(test_sendfile_impossible_falls_back),
+		BOTH(test_peer_gone_while_sending),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
