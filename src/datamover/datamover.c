@@ -107,7 +107,6 @@ void dm_notice_key_values(struct dm_conn *c, const struct iscsi_params *p)
 {
 	if (c->state >= DM_TERMINATING)
 		return;
-	assert(c->state == DM_LOGIN);
 	c->ops->notice_key_values(c, p);
 }
 

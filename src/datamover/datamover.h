@@ -237,8 +237,9 @@ int dm_enable_datamover(struct dm_conn *c,
  * not from within this call. err says why, 0 = orderly. */
 void dm_connection_terminate(struct dm_conn *c, enum dm_terminate how, int err);
 
-/* Notice_Key_Values (§8.8): the negotiated values; before Enable_Datamover. *p
- * is copied. */
+/* Notice_Key_Values (§8.8): the negotiated values; before Enable_Datamover, and
+ * again when max_send_dsl alone was declared anew in full feature phase (RFC
+ * 7143 §13.12). *p is copied. */
 void dm_notice_key_values(struct dm_conn *c, const struct iscsi_params *p);
 
 /*

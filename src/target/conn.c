@@ -191,12 +191,15 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 		tgt_session_close(s);
 }
 
+/* A task that the datamover was told to forget is none to it any more. */
 static struct dm_task *find_task(struct dm_conn *dm, uint32_t itt)
 {
 	struct tgt_conn *c = dm->user;
 	struct tgt_task *t = c->session ? tgt_task_find(c->session, itt) : NULL;
 
-	return t ? &t->dm : NULL;
+	if (!t || (t->state == TGT_TASK_ABORTING && !t->abort_late))
+		return NULL;
+	return &t->dm;
 }
 
 const struct dm_up_ops tgt_up_ops = {

@@ -120,7 +120,11 @@ static void terminate(struct dm_conn *dm, enum dm_terminate how, int err)
 
 static void notice_keys(struct dm_conn *dm, const struct iscsi_params *p)
 {
-	conn_of(dm)->params = *p;
+	struct dmtcp_conn *c = conn_of(dm);
+
+	c->params = *p;
+	if (c->full_feature) /* declared anew: §13.12 */
+		c->max_send_dsl = p->max_send_dsl;
 }
 
 static int dealloc_task(struct dm_conn *dm, struct dm_task *t)
