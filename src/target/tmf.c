@@ -479,10 +479,8 @@ static void start(struct tgt_tmf *m)
 	else if (m->row->on_lu && !find_lu(m->node, m->lun))
 		answer(m, ISCSI_TMF_NO_LUN);
 	else if (m->row->plugs && sn_lt(s->window.expcmdsn, m->cmdsn)) {
-		uint32_t upto = m->cmdsn;
-
-		tgt_order_plug_to(s, upto); /* may start others, not m */
-		m->started = true;
+		m->started = true; /* or the plug would start it, too */
+		tgt_order_plug_to(s, m->cmdsn);
 		m->row->run(m);
 	} else {
 		try_start(m);
