@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* open.c: opening a file or block device: what it can do, whether it is free,
+ * and sentences for people when it won't do. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+#include <linux/stat.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "backstore/uring/file.h"
+
+/* What is being opened, and where to say what is wrong with it. */
+struct opening {
+	const struct bs_file_config *cfg;
+	struct bs_file *file;
+	struct stat st;
+	char *why;
+	size_t why_size;
+};
+
+__attribute__((format(printf, 3, 4))) static int
+refuse(struct opening *o, int err, const char *format, ...)
+{
+	int at = snprintf(o->why, o->why_size, "%s: ", o->cfg->path);
+	va_list args;
+
+	if (at > 0 && (size_t)at < o->why_size) {
+		va_start(args, format);
+		vsnprintf(o->why + at, o->why_size - (size_t)at, format, args);
+		va_end(args);
+	}
+	return err;
+}
+
+static bool is_device(const struct opening *o)
+{
+	return S_ISBLK(o->st.st_mode);
+}
+
+static int refuse_open(struct opening *o, int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return refuse(o, err,
+			      "no such file; name an existing file or block "
+			      "device, or ram:SIZE");
+	case -EACCES:
+	case -EPERM:
+		return refuse(
+			o, err,
+			"permission denied; run as a user who may %s it%s",
+			o->cfg->read_only ? "read" : "read and write",
+			o->cfg->read_only ? "" : ", or serve it read-only");
+	case -EROFS:
+		return refuse(o, err,
+			      "is on a read-only file system; serve it "
+			      "read-only");
+	case -EBUSY:
+		return refuse(o, err,
+			      "is in use by the system (mounted, or part of a "
+			      "volume); free it, or serve it read-only");
+	default:
+		return refuse(o, err, "cannot be opened: %s", strerror(-err));
+	}
+}
+
+/* ---- the file itself ---- */
+
+static int look(struct opening *o)
+{
+	if (stat(o->cfg->path, &o->st) < 0)
+		return refuse_open(o, -errno);
+	if (S_ISDIR(o->st.st_mode))
+		return refuse(o, -EISDIR,
+			      "is a directory; name a file or block device");
+	if (!S_ISREG(o->st.st_mode) && !is_device(o))
+		return refuse(o, -EINVAL,
+			      "is neither a file nor a block device");
+	return 0;
+}
+
+/* O_EXCL on a block device means: not while the system itself uses it. */
+static int open_fd(struct opening *o)
+{
+	int flags = O_CLOEXEC | O_NOCTTY;
+	int fd;
+
+	flags |= o->cfg->read_only ? O_RDONLY : O_RDWR;
+	if (is_device(o) && !o->cfg->read_only)
+		flags |= O_EXCL;
+	fd = open(o->cfg->path, flags);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Where the file system knows no such locks there is nobody to be kept out.
+ * The lock is the open file's: it goes when the process does. */
+static int lock(struct opening *o)
+{
+	struct flock l = {
+		.l_type = o->cfg->read_only ? F_RDLCK : F_WRLCK,
+		.l_whence = SEEK_SET,
+	};
+
+	if (fcntl(o->file->fd, F_OFD_SETLK, &l) == 0)
+		return 0;
+	if (errno != EAGAIN && errno != EACCES)
+		return 0;
+	return refuse(o, -EBUSY,
+		      "another process has locked it (iserd, QEMU?); stop it%s",
+		      o->cfg->read_only ? ""
+					: ", or let both serve it read-only");
+}
+
+/* ---- size and blocks ---- */
+
+static int device_size(struct opening *o, uint64_t *size)
+{
+	if (ioctl(o->file->fd, BLKGETSIZE64, size) < 0)
+		return refuse(o, -errno, "its size cannot be read: %s",
+			      strerror(errno));
+	return 0;
+}
+
+static uint32_t native_block(const struct opening *o)
+{
+	int size = 512;
+
+	if (is_device(o) && ioctl(o->file->fd, BLKSSZGET, &size) < 0)
+		size = 512;
+	return (uint32_t)size;
+}
+
+static uint32_t physical_block(const struct opening *o)
+{
+	unsigned size = (unsigned)o->st.st_blksize;
+
+	if (is_device(o) && ioctl(o->file->fd, BLKPBSZGET, &size) < 0)
+		size = 512;
+	if (size < o->file->bs.block_size || size > 65536 ||
+	    (size & (size - 1)))
+		size = 4096;
+	return size;
+}
+
+static int measure(struct opening *o)
+{
+	struct bs *b = &o->file->bs;
+	int err = 0;
+
+	b->block_size =
+		o->cfg->block_size ? o->cfg->block_size : native_block(o);
+	if (b->block_size != 512 && b->block_size != 4096)
+		return refuse(o, -EINVAL,
+			      "blocks of %u bytes are not supported; use 512 "
+			      "or 4096",
+			      b->block_size);
+	b->size = (uint64_t)o->st.st_size;
+	if (is_device(o))
+		err = device_size(o, &b->size);
+	if (err)
+		return err;
+	if (b->size == 0)
+		return refuse(o, -EINVAL,
+			      "is empty; give it a size, for example with "
+			      "truncate -s 1G");
+	if (b->size % b->block_size)
+		return refuse(o, -EINVAL,
+			      "its %llu bytes are not whole blocks of %u; pad "
+			      "it with truncate -s %%%u",
+			      (unsigned long long)b->size, b->block_size,
+			      b->block_size);
+	b->phys_block = physical_block(o);
+	return 0;
+}
+
+/* ---- O_DIRECT ---- */
+
+/* The kernel says what O_DIRECT needs from Linux 6.1 on. */
+static bool ask_alignment(int fd, uint32_t *mem, uint32_t *off)
+{
+	struct statx sx;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &sx) < 0 ||
+	    !(sx.stx_mask & STATX_DIOALIGN))
+		return false;
+	*mem = sx.stx_dio_mem_align;
+	*off = sx.stx_dio_offset_align;
+	return true;
+}
+
+/* can_read_direct tries it out: some file systems let you open with O_DIRECT
+ * and refuse every transfer. */
+static bool can_read_direct(int fd, uint32_t block)
+{
+	void *page = aligned_alloc(4096, 4096);
+	bool ok = page && pread(fd, page, block, 0) == (ssize_t)block;
+
+	free(page);
+	return ok;
+}
+
+static bool is_direct_good(struct opening *o)
+{
+	int fd = o->file->fd;
+	uint32_t mem = 4096, off = 0;
+
+	if (ask_alignment(fd, &mem, &off) &&
+	    (off == 0 || off > o->file->bs.block_size))
+		return false;
+	if (mem == 0 || (mem & (mem - 1)) ||
+	    !can_read_direct(fd, o->file->bs.block_size))
+		return false;
+	o->file->mem_align = mem;
+	return true;
+}
+
+/* set_direct: on the open file itself, since a second O_EXCL open of a device
+ * would find it taken. */
+static int set_direct(int fd, bool on)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT);
+}
+
+/* go_direct: only where O_DIRECT takes every request of whole blocks. */
+static void go_direct(struct opening *o)
+{
+	if (o->cfg->buffered || set_direct(o->file->fd, true) < 0)
+		return;
+	o->file->direct = is_direct_good(o);
+	if (!o->file->direct)
+		set_direct(o->file->fd, false);
+}
+
+/* ---- what it can do ---- */
+
+/* A hole beyond the end changes nothing, but shows if there can be holes. */
+static bool can_punch(const struct opening *o)
+{
+	uint64_t end = (o->file->bs.size + 4095) / 4096 * 4096;
+
+	return fallocate(o->file->fd,
+			 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)end,
+			 4096) == 0;
+}
+
+static uint32_t read_number(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	unsigned long long n = 0;
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%llu", &n) != 1)
+		n = 0;
+	fclose(f);
+	return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+}
+
+/* What a device says of discard in /sys; a partition's is its disk's. */
+static uint32_t device_discard(const struct opening *o, const char *name)
+{
+	char path[128];
+	uint32_t n = 0;
+
+	for (int part = 0; part < 2 && n == 0; part++) {
+		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%squeue/%s",
+			 major(o->st.st_rdev), minor(o->st.st_rdev),
+			 part ? "../" : "", name);
+		n = read_number(path);
+	}
+	return n;
+}
+
+static uint32_t unmap_grain(const struct opening *o)
+{
+	uint32_t block = o->file->bs.block_size, grain = 0;
+
+	if (o->cfg->read_only)
+		return 0;
+	if (is_device(o) && device_discard(o, "discard_max_bytes"))
+		grain = device_discard(o, "discard_granularity");
+	else if (!is_device(o) && can_punch(o))
+		grain = (uint32_t)o->st.st_blksize;
+	if (grain == 0)
+		return 0;
+	return grain < block || grain % block ? block : grain;
+}
+
+static bool knows_holes(const struct opening *o)
+{
+	off_t at;
+
+	if (is_device(o))
+		return false;
+	at = lseek(o->file->fd, 0, SEEK_HOLE);
+	return at >= 0;
+}
+
+static void find_caps(struct opening *o)
+{
+	struct bs *b = &o->file->bs;
+
+	b->caps = BS_CAP_FUA | BS_CAP_WRITE_CACHE;
+	if (o->cfg->read_only)
+		b->caps |= BS_CAP_READ_ONLY;
+	b->unmap_grain = unmap_grain(o);
+	if (b->unmap_grain)
+		b->caps |= BS_CAP_UNMAP;
+	if (knows_holes(o))
+		b->caps |= BS_CAP_EXTENTS;
+}
+
+/* ---- names ---- */
+
+static size_t read_text(const char *path, char *text, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, size);
+	close(fd);
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* The machine and the path: two machines that serve files of one name must
+ * not look like two paths to one disk. */
+static void name(struct opening *o)
+{
+	char key[64 + PATH_MAX] = "";
+	char real[PATH_MAX];
+	size_t len = read_text("/etc/machine-id", key, 64);
+
+	if (!realpath(o->cfg->path, real))
+		snprintf(real, sizeof(real), "%s", o->cfg->path);
+	memcpy(key + len, real, strlen(real));
+	bs_uuid_derive(o->file->bs.uuid, key, len + strlen(real));
+	bs_set_name(&o->file->bs, o->cfg->path);
+}
+
+/* ---- all of it ---- */
+
+static int copy_loops(struct opening *o)
+{
+	struct bs_file *f = o->file;
+	size_t bytes = o->cfg->nloops * sizeof(f->loops[0]);
+
+	f->loops = malloc(bytes);
+	f->zeros = mmap(NULL, BSF_CHUNK, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
+	if (f->zeros == MAP_FAILED)
+		f->zeros = NULL;
+	if (!f->loops || !f->zeros)
+		return refuse(o, -ENOMEM, "out of memory");
+	memcpy(f->loops, o->cfg->loops, bytes);
+	f->nloops = o->cfg->nloops;
+	return 0;
+}
+
+static int open_all(struct opening *o)
+{
+	int err = look(o);
+
+	if (err)
+		return err;
+	o->file->fd = open_fd(o);
+	if (o->file->fd < 0)
+		return refuse_open(o, o->file->fd);
+	if (fstat(o->file->fd, &o->st) < 0)
+		return refuse_open(o, -errno);
+	err = measure(o);
+	if (err)
+		return err;
+	go_direct(o);
+	err = lock(o);
+	if (err)
+		return err;
+	find_caps(o);
+	name(o);
+	return copy_loops(o);
+}
+
+static void undo(struct bs_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	if (f->zeros)
+		munmap(f->zeros, BSF_CHUNK);
+	free(f->loops);
+	free(f);
+}
+
+struct bs *bs_file_open(const struct bs_file_config *cfg, int *err, char *why,
+			size_t size)
+{
+	struct opening o = { .cfg = cfg, .why = why, .why_size = size };
+
+	why[0] = '\0';
+	o.file = calloc(1, sizeof(*o.file));
+	if (!o.file) {
+		*err = refuse(&o, -ENOMEM, "out of memory");
+		return NULL;
+	}
+	o.file->fd = -1;
+	*err = open_all(&o);
+	if (*err) {
+		undo(o.file);
+		return NULL;
+	}
+	o.file->bs.ops = &bsf_ops;
+	o.file->bs.state = BS_OPEN;
+	return &o.file->bs;
+}
