@@ -153,7 +153,14 @@ struct dev_task {
 	struct iovec iov[2];
 	uint64_t lba;
 	uint64_t blocks;
-	uint32_t step; /* handlers that need more than one I/O */
+	bool refused, in_step, step_again, step_io; /* see task.c */
+	uint64_t at, end; /* commands that work in steps: byte offsets */
+	void *aux;	  /* a second buffer */
+	size_t aux_len;
+	uint32_t count;
+	void (*then)(struct dev_task *t, int result);
+	bool (*step)(struct dev_task *t);
+	int io_result;
 	void (*released)(struct dev_task *t);
 	struct bs_req req;
 };

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * attention.c: unit attention conditions (SAM-5 §5.14), per nexus and unit.
+ * A nexus belongs to one worker; what one worker does to all nexuses of a
+ * unit travels as messages.
+ */
+#include <stdlib.h>
+
+#include "device/internal.h"
+
+void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua)
+{
+	/* a power-on says all that a lesser one could (SAM-5 §6.2) */
+	if (ua == UA_POWER_ON)
+		n->attention[lun] = 0;
+	n->attention[lun] |= (uint8_t)BIT(ua);
+}
+
+bool dev_attention_take(struct dev_nexus *n, uint16_t lun, struct scsi_sense *s)
+{
+	static const uint16_t asc[UA_COUNT] = {
+		[UA_POWER_ON] = ASC_POWER_ON,
+		[UA_BUS_DEVICE_RESET] = ASC_BUS_DEVICE_RESET,
+		[UA_COMMANDS_CLEARED] = ASC_COMMANDS_CLEARED,
+		[UA_CAPACITY_CHANGED] = ASC_CAPACITY_CHANGED,
+		[UA_MODE_CHANGED] = ASC_MODE_PARAMETERS_CHANGED,
+		[UA_LUNS_CHANGED] = ASC_REPORTED_LUNS_CHANGED,
+	};
+
+	for (unsigned ua = 0; ua < UA_COUNT; ua++) {
+		if (!(n->attention[lun] & BIT(ua)))
+			continue;
+		n->attention[lun] &= (uint8_t)~BIT(ua);
+		*s = (struct scsi_sense){ .key = SENSE_UNIT_ATTENTION,
+					  .asc = asc[ua] };
+		return true;
+	}
+	return false;
+}
+
+/* ---- to every nexus of every worker ---- */
+
+struct broadcast {
+	struct dev_msg msg;
+	struct dev_server *server;
+	const struct dev_nexus *except; /* compared only, never followed */
+	unsigned worker;
+	uint16_t lun;
+	enum dev_ua ua;
+};
+
+static void set_all(struct dev_server *s, unsigned worker,
+		    const struct dev_nexus *except, uint16_t lun,
+		    enum dev_ua ua)
+{
+	list_for_each(it, &s->nexuses[worker]) {
+		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+
+		if (n != except)
+			dev_attention_set(n, lun, ua);
+	}
+}
+
+static void arrived(struct dev_msg *m)
+{
+	struct broadcast *b = container_of(m, struct broadcast, msg);
+
+	set_all(b->server, b->worker, b->except, b->lun, b->ua);
+	free(b);
+}
+
+static void send_to(struct dev_server *s, unsigned worker,
+		    const struct dev_nexus *except, uint16_t lun,
+		    enum dev_ua ua)
+{
+	struct broadcast *b = malloc(sizeof(*b));
+
+	if (!b)
+		return; /* an attention less; nothing else depends on it */
+	*b = (struct broadcast){ .msg = { .run = arrived },
+				 .server = s,
+				 .except = except,
+				 .worker = worker,
+				 .lun = lun,
+				 .ua = ua };
+	s->env.post(s->env.arg, worker, &b->msg);
+}
+
+void dev_lu_reset_state(struct dev_lu *lu, struct dev_nexus *by)
+{
+	struct dev_server *s = lu->server;
+
+	for (unsigned w = 0; w < s->env.nworkers; w++) {
+		if (s->env.nworkers == 1 || (by && by->cfg.worker == w))
+			set_all(s, w, by, lu->cfg.lun, UA_BUS_DEVICE_RESET);
+		else
+			send_to(s, w, by, lu->cfg.lun, UA_BUS_DEVICE_RESET);
+	}
+}

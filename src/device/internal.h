@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * internal.h: what the files of the device share.
+ *   server.c   units, nexuses, LUNs
+ *   task.c     begin, execute, finish, abort; buffers
+ *   table.c    one row per command; usage masks; which commands there are
+ *   spc.c      INQUIRY, REPORT LUNS, REQUEST SENSE, ...
+ *   vpd.c      vital product data
+ *   mode.c     MODE SENSE
+ *   rw.c       READ, WRITE, SYNCHRONIZE CACHE, capacity
+ *   verify.c   VERIFY, WRITE AND VERIFY
+ *   thin.c     UNMAP, WRITE SAME, GET LBA STATUS
+ *   attention.c  unit attentions
+ */
+#ifndef DEVICE_INTERNAL_H
+#define DEVICE_INTERNAL_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "device/device.h"
+#include "scsi/cdb.h"
+#include "scsi/sense.h"
+
+#define DEV_MAX_LUNS	256
+#define DEV_MAX_WORKERS 64
+#define DEV_PARAM_MAX	8192	     /* largest parameter data we return */
+#define DEV_CHUNK	(256u << 10) /* of commands that work in steps */
+#define UNMAP_MAX_DESCS 256
+
+/* Unit attentions of a nexus at a unit, in the order they are reported. */
+enum dev_ua {
+	UA_POWER_ON,
+	UA_BUS_DEVICE_RESET,
+	UA_COMMANDS_CLEARED,
+	UA_CAPACITY_CHANGED,
+	UA_MODE_CHANGED,
+	UA_LUNS_CHANGED,
+	UA_COUNT,
+};
+
+struct dev_nexus {
+	struct dev_server *server;
+	struct dev_nexus_config cfg;
+	struct list link;		 /* dev_server.nexuses[worker] */
+	uint8_t attention[DEV_MAX_LUNS]; /* BIT(enum dev_ua) */
+};
+
+struct dev_lu {
+	struct dev_server *server;
+	struct bs *bs;
+	struct dev_lu_config cfg;
+	uint64_t blocks;
+	uint32_t block_size;
+	unsigned block_shift;
+	bool read_only;
+};
+
+struct dev_server {
+	struct dev_env env;
+	uint32_t max_transfer; /* bytes */
+	struct dev_lu *lus[DEV_MAX_LUNS];
+	struct list nexuses[DEV_MAX_WORKERS]; /* each its worker's alone */
+};
+
+/* ---- commands ---- */
+
+enum dev_dir {
+	DIR_NONE,
+	DIR_IN,
+	DIR_OUT,
+};
+
+#define CMD_ANY_LUN 0x1u /* served without a unit, and past attentions */
+#define CMD_WRITES  0x2u /* refused on a write-protected unit */
+#define CMD_SA	    0x4u /* sa counts: service action in byte 1 */
+
+struct dev_command {
+	const char *name;
+	uint8_t op, sa;
+	uint8_t len;
+	enum dev_dir dir;
+	unsigned flags;
+	/* How many bytes of data-out this CDB asks for; NULL: none. Checks
+	 * what is in the CDB: non-zero = it was refused (dev_refuse_*). */
+	int (*prepare)(struct dev_task *t, uint64_t *out_len);
+	void (*run)(struct dev_task *t);
+	uint8_t usage[16]; /* bits that count, of each byte; [0] = op */
+};
+
+/* The row for a CDB; *known tells that its operation code is ours although
+ * its service action is not. */
+const struct dev_command *dev_command_find(const uint8_t *cdb, bool *known);
+/* -1: fine; else byte << 3 | bit of the highest reserved bit set. */
+int dev_command_check(const struct dev_command *row, const uint8_t *cdb);
+void dev_report_opcodes(struct dev_task *t);
+
+/* ---- task.c: how a command ends ---- */
+
+void dev_good(struct dev_task *t);
+void dev_sense(struct dev_task *t, const struct scsi_sense *s);
+void dev_check(struct dev_task *t, uint8_t key, uint16_t asc);
+/* The result of backstore I/O at a byte offset. */
+void dev_io_failed(struct dev_task *t, int err, uint64_t off);
+/* During prepare: the task is refused; returns 1. */
+int dev_refuse(struct dev_task *t, uint8_t key, uint16_t asc);
+int dev_refuse_field(struct dev_task *t, unsigned byte, int bit);
+int dev_refuse_lba(struct dev_task *t, uint64_t lba);
+/* In run: CHECK CONDITION, invalid field in CDB / parameter list. */
+void dev_bad_field(struct dev_task *t, unsigned byte, int bit);
+void dev_bad_parameter(struct dev_task *t, unsigned byte);
+/* Parameter data: len bytes were built in t->buf; at most alloc of them are
+ * returned. */
+uint8_t *dev_param_buf(struct dev_task *t); /* NULL: task was ended BUSY */
+void dev_return(struct dev_task *t, size_t len, size_t alloc);
+/* A buffer of len bytes as t->buf; false: the task was ended BUSY. */
+bool dev_buf(struct dev_task *t, size_t len);
+/* One request to the unit's backstore; done gets it back, unless the task
+ * was aborted meanwhile. */
+void dev_submit(struct dev_task *t, enum bs_op op, unsigned flags, uint64_t off,
+		uint64_t len, void (*then)(struct dev_task *t, int result));
+/*
+ * Commands of several I/Os: step is called until it ended the task and returns
+ * false. It returns true after exactly one dev_step_io, whose result it finds
+ * in t->io_result (0 at first) when it is called again. The stack stays flat
+ * even on a store that completes at once.
+ */
+void dev_steps(struct dev_task *t, bool (*step)(struct dev_task *t));
+void dev_step_io(struct dev_task *t, enum bs_op op, unsigned flags,
+		 uint64_t off, uint64_t len);
+/* A second buffer; false: none left (the task is not ended). */
+bool dev_aux(struct dev_task *t, size_t len);
+
+/* LBA range of a CDB inside the unit; non-zero: refused. */
+int dev_range(struct dev_task *t, uint64_t lba, uint64_t blocks);
+
+/* ---- handlers, by file ---- */
+
+void dev_inquiry(struct dev_task *t);
+void dev_vpd(struct dev_task *t, uint8_t page, size_t alloc);
+void dev_report_luns(struct dev_task *t);
+void dev_request_sense(struct dev_task *t);
+void dev_test_unit_ready(struct dev_task *t);
+void dev_report_tmfs(struct dev_task *t);
+
+void dev_mode_sense_6(struct dev_task *t);
+void dev_mode_sense_10(struct dev_task *t);
+
+int dev_prepare_read(struct dev_task *t, uint64_t *out_len);
+void dev_read(struct dev_task *t);
+int dev_prepare_write(struct dev_task *t, uint64_t *out_len);
+void dev_write(struct dev_task *t);
+int dev_prepare_range(struct dev_task *t, uint64_t *out_len);
+void dev_synchronize_cache(struct dev_task *t);
+void dev_read_capacity_10(struct dev_task *t);
+void dev_read_capacity_16(struct dev_task *t);
+
+int dev_prepare_verify(struct dev_task *t, uint64_t *out_len);
+void dev_verify(struct dev_task *t);
+int dev_prepare_write_verify(struct dev_task *t, uint64_t *out_len);
+void dev_write_verify(struct dev_task *t);
+
+int dev_prepare_unmap(struct dev_task *t, uint64_t *out_len);
+void dev_unmap(struct dev_task *t);
+int dev_prepare_write_same(struct dev_task *t, uint64_t *out_len);
+void dev_write_same(struct dev_task *t);
+int dev_prepare_lba_status(struct dev_task *t, uint64_t *out_len);
+void dev_lba_status(struct dev_task *t);
+
+/* ---- attention.c ---- */
+
+void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua);
+/* The first pending one, taken off: fills *s; false: none. */
+bool dev_attention_take(struct dev_nexus *n, uint16_t lun,
+			struct scsi_sense *s);
+
+#endif

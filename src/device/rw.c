@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rw.c: READ, WRITE, SYNCHRONIZE CACHE, READ CAPACITY (SBC-3 §5). */
+#include "device/internal.h"
+
+/* The byte that holds the transfer length, for the field pointer. */
+static unsigned length_byte(const struct dev_task *t)
+{
+	static const uint8_t by_len[17] = {
+		[6] = 4, [10] = 7, [12] = 6, [16] = 10
+	};
+
+	return by_len[t->row->len];
+}
+
+/* LBA, length and protection bits of a READ/WRITE-like CDB. */
+static int take_range(struct dev_task *t)
+{
+	uint64_t most = t->nexus->server->max_transfer >> t->lu->block_shift;
+
+	/* no protection information on this unit: RDPROTECT, WRPROTECT */
+	if (t->row->len > 6 && (t->cdb[1] & 0xe0))
+		return dev_refuse_field(t, 1, 7);
+	t->lba = scsi_cdb_lba(t->cdb);
+	t->blocks = scsi_cdb_blocks(t->cdb);
+	if (t->blocks > most)
+		return dev_refuse_field(t, length_byte(t), -1);
+	return dev_range(t, t->lba, t->blocks);
+}
+
+/* ---- READ ---- */
+
+int dev_prepare_read(struct dev_task *t, uint64_t *out_len)
+{
+	(void)out_len;
+	return take_range(t);
+}
+
+static void read_done(struct dev_task *t, int result)
+{
+	if (result) {
+		dev_io_failed(t, result, t->req.off);
+		return;
+	}
+	/* EDTL may end inside a block; no more than EDTL is returned */
+	t->iov[0].iov_len = MIN(t->iov[0].iov_len, (size_t)t->edtl_in);
+	t->in = bufv_of(t->iov, 1);
+	dev_good(t);
+}
+
+void dev_read(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	uint64_t off = t->lba << shift, len = t->blocks << shift;
+	uint64_t wanted = MIN(len, (uint64_t)t->edtl_in);
+
+	t->in_total = len;
+	wanted = (wanted + t->lu->block_size - 1) >> shift << shift;
+	if (wanted == 0) {
+		dev_good(t);
+		return;
+	}
+	if (!bs_lend(t->lu->bs, off, (size_t)wanted, &t->iov[0])) {
+		read_done(t, 0);
+		return;
+	}
+	if (!dev_buf(t, (size_t)wanted))
+		return;
+	t->iov[0] = (struct iovec){ t->buf, (size_t)wanted };
+	t->req.data = bufv_of(t->iov, 1);
+	dev_submit(t, BS_READ, 0, off, wanted, read_done);
+}
+
+/* ---- WRITE ---- */
+
+int dev_prepare_write(struct dev_task *t, uint64_t *out_len)
+{
+	if (take_range(t))
+		return 1;
+	*out_len = t->blocks << t->lu->block_shift;
+	return 0;
+}
+
+static void write_done(struct dev_task *t, int result)
+{
+	if (result)
+		dev_io_failed(t, result, t->req.off);
+	else
+		dev_good(t);
+}
+
+/* Whole blocks only: what came of a last one is not written. */
+static void write_out(struct dev_task *t, unsigned flags,
+		      void (*then)(struct dev_task *t, int result))
+{
+	unsigned shift = t->lu->block_shift;
+	uint64_t len = (uint64_t)t->out_len >> shift << shift;
+
+	if (len == 0) {
+		dev_good(t);
+		return;
+	}
+	t->iov[0].iov_len = (size_t)len;
+	t->req.data = bufv_of(t->iov, 1);
+	dev_submit(t, BS_WRITE, flags, t->lba << shift, len, then);
+}
+
+void dev_write(struct dev_task *t)
+{
+	bool fua = t->row->len > 6 && (t->cdb[1] & 0x08);
+
+	write_out(t, fua ? BS_FUA : 0, write_done);
+}
+
+/* WRITE AND VERIFY: what is written is made durable, which is as much as a
+ * medium with its own checking can be asked for (SBC-3 §5.45). */
+int dev_prepare_write_verify(struct dev_task *t, uint64_t *out_len)
+{
+	if ((t->cdb[1] & 0x06) == 0x04) /* BYTCHK 10b is reserved */
+		return dev_refuse_field(t, 1, 2);
+	return dev_prepare_write(t, out_len);
+}
+
+void dev_write_verify(struct dev_task *t)
+{
+	write_out(t, BS_FUA, write_done);
+}
+
+/* ---- the rest ---- */
+
+int dev_prepare_range(struct dev_task *t, uint64_t *out_len)
+{
+	(void)out_len;
+	t->lba = scsi_cdb_lba(t->cdb);
+	t->blocks = scsi_cdb_blocks(t->cdb);
+	return dev_range(t, t->lba, t->blocks);
+}
+
+void dev_synchronize_cache(struct dev_task *t)
+{
+	/* a backstore flushes as a whole; IMMED is honoured by being late */
+	dev_submit(t, BS_FLUSH, 0, 0, 0, write_done);
+}
+
+void dev_read_capacity_10(struct dev_task *t)
+{
+	uint64_t last = t->lu->blocks ? t->lu->blocks - 1 : 0;
+	uint8_t *p;
+
+	/* SBC-3 §5.15.2: without PMI the LBA field shall be zero */
+	if (!(t->cdb[8] & 0x01) && get_be32(t->cdb + 2)) {
+		dev_bad_field(t, 2, -1);
+		return;
+	}
+	p = dev_param_buf(t);
+	if (!p)
+		return;
+	put_be32(p, (uint32_t)MIN(last, (uint64_t)UINT32_MAX));
+	put_be32(p + 4, t->lu->block_size);
+	dev_return(t, 8, 8);
+}
+
+void dev_read_capacity_16(struct dev_task *t)
+{
+	const struct dev_lu *lu = t->lu;
+	uint32_t ratio = MAX(lu->bs->phys_block / lu->block_size, 1u);
+	uint8_t *p;
+
+	if (!(t->cdb[14] & 0x01) && get_be64(t->cdb + 2)) {
+		dev_bad_field(t, 2, -1);
+		return;
+	}
+	p = dev_param_buf(t);
+	if (!p)
+		return;
+	put_be64(p, lu->blocks ? lu->blocks - 1 : 0);
+	put_be32(p + 8, lu->block_size);
+	p[13] = (uint8_t)(31 - __builtin_clz(ratio)) & 0x0f;
+	if (lu->bs->caps & BS_CAP_UNMAP)
+		p[14] = 0xc0; /* LBPME, LBPRZ */
+	dev_return(t, 32, get_be32(t->cdb + 10));
+}

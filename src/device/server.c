@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* server.c: logical units, nexuses, logical unit numbers. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/internal.h"
+
+struct dev_server *dev_server_new(const struct dev_env *env,
+				  uint32_t max_transfer)
+{
+	struct dev_server *s;
+
+	if (env->nworkers == 0 || env->nworkers > DEV_MAX_WORKERS)
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->env = *env;
+	s->max_transfer = max_transfer;
+	for (unsigned i = 0; i < DEV_MAX_WORKERS; i++)
+		list_init(&s->nexuses[i]);
+	return s;
+}
+
+void dev_server_free(struct dev_server *s)
+{
+	if (!s)
+		return;
+	for (unsigned i = 0; i < DEV_MAX_LUNS; i++) {
+		if (!s->lus[i])
+			continue;
+		bs_close(s->lus[i]->bs);
+		free(s->lus[i]);
+	}
+	free(s);
+}
+
+int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
+	       struct bs *b)
+{
+	struct dev_lu *lu;
+
+	if (cfg->lun >= DEV_MAX_LUNS)
+		return ERR_RANGE;
+	if (s->lus[cfg->lun])
+		return ERR_BUSY;
+	lu = calloc(1, sizeof(*lu));
+	if (!lu)
+		return ERR_NOMEM;
+	lu->server = s;
+	lu->bs = b;
+	lu->cfg = *cfg;
+	lu->block_size = b->block_size;
+	lu->block_shift = (unsigned)__builtin_ctz(b->block_size);
+	lu->blocks = b->size >> lu->block_shift;
+	lu->read_only = cfg->read_only || (b->caps & BS_CAP_READ_ONLY);
+	s->lus[cfg->lun] = lu;
+	return 0;
+}
+
+struct dev_lu *dev_lu_get(struct dev_server *s, uint16_t lun)
+{
+	return lun < DEV_MAX_LUNS ? s->lus[lun] : NULL;
+}
+
+uint16_t dev_lu_lun(const struct dev_lu *lu)
+{
+	return lu->cfg.lun;
+}
+
+struct bs *dev_lu_backstore(const struct dev_lu *lu)
+{
+	return lu->bs;
+}
+
+/* ---- SAM-5 §4.7: one level, peripheral (00b) or flat (01b) ---- */
+
+int dev_lun_decode(uint64_t wire, uint16_t *lun)
+{
+	uint16_t first = (uint16_t)(wire >> 48);
+
+	if (wire & 0x0000ffffffffffffull)
+		return ERR_NOT_FOUND;
+	switch (first >> 14) {
+	case 0: /* bus 0 only */
+		if (first & 0x3f00)
+			return ERR_NOT_FOUND;
+		*lun = first & 0xff;
+		return 0;
+	case 1:
+		*lun = first & 0x3fff;
+		return 0;
+	default:
+		return ERR_NOT_FOUND;
+	}
+}
+
+uint64_t dev_lun_encode(uint16_t lun)
+{
+	return (uint64_t)lun << 48;
+}
+
+/* ---- nexuses ---- */
+
+struct dev_nexus *dev_nexus_open(struct dev_server *s,
+				 const struct dev_nexus_config *cfg)
+{
+	struct dev_nexus *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	n->server = s;
+	n->cfg = *cfg;
+	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++)
+		if (s->lus[lun])
+			dev_attention_set(n, lun, UA_POWER_ON);
+	list_push_back(&s->nexuses[cfg->worker], &n->link);
+	return n;
+}
+
+void dev_nexus_close(struct dev_nexus *n)
+{
+	list_del(&n->link);
+	free(n);
+}

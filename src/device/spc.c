@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* spc.c: commands every device type has (SPC-4 §6). */
+#include <string.h>
+
+#include "device/internal.h"
+
+#define INQUIRY_LEN 96
+
+static void put_padded(uint8_t *p, size_t len, const char *text,
+		       const char *fallback)
+{
+	size_t n;
+
+	if (!text || !*text)
+		text = fallback;
+	n = MIN(strlen(text), len);
+	memset(p, ' ', len);
+	memcpy(p, text, n);
+}
+
+/* SPC-4 §6.4.2 */
+static void standard_inquiry(struct dev_task *t, size_t alloc)
+{
+	static const uint16_t versions[] = {
+		0x00a0, /* SAM-5 */
+		0x0960, /* iSCSI */
+		0x0460, /* SPC-4 */
+		0x04c0, /* SBC-3 */
+	};
+	const struct dev_lu_config *cfg = t->lu ? &t->lu->cfg : NULL;
+	uint8_t *p = dev_param_buf(t);
+
+	if (!p)
+		return;
+	p[0] = t->lu ? 0x00 : 0x7f; /* no unit here: qualifier 011b */
+	p[2] = 0x06;		    /* SPC-4 */
+	p[3] = 0x12;		    /* HiSup, response data format 2 */
+	p[4] = INQUIRY_LEN - 5;
+	p[7] = 0x02; /* CmdQue */
+	put_padded(p + 8, 8, cfg ? cfg->vendor : NULL, "OPNISER");
+	put_padded(p + 16, 16, cfg ? cfg->product : NULL, "VIRTUAL-DISK");
+	put_padded(p + 32, 4, cfg ? cfg->revision : NULL, "0001");
+	for (size_t i = 0; i < ARRAY_LEN(versions); i++)
+		put_be16(p + 58 + 2 * i, versions[i]);
+	dev_return(t, INQUIRY_LEN, alloc);
+}
+
+void dev_inquiry(struct dev_task *t)
+{
+	size_t alloc = get_be16(t->cdb + 3);
+
+	if (t->cdb[1] & 0x01) {
+		if (t->lu)
+			dev_vpd(t, t->cdb[2], alloc);
+		else
+			dev_check(t, SENSE_ILLEGAL_REQUEST,
+				  ASC_LUN_NOT_SUPPORTED);
+		return;
+	}
+	if (t->cdb[2]) {
+		dev_bad_field(t, 2, -1); /* page code without EVPD */
+		return;
+	}
+	standard_inquiry(t, alloc);
+}
+
+/* SPC-4 §6.33 */
+void dev_report_luns(struct dev_task *t)
+{
+	uint32_t alloc = get_be32(t->cdb + 6);
+	uint8_t select = t->cdb[2];
+	size_t at = 8;
+	uint8_t *p;
+
+	if (select > 2) {
+		dev_bad_field(t, 2, -1);
+		return;
+	}
+	if (alloc < 16) {
+		dev_bad_field(t, 6, -1);
+		return;
+	}
+	p = dev_param_buf(t);
+	if (!p)
+		return;
+	/* 1: only well-known units, of which there are none */
+	for (uint16_t lun = 0; select != 1 && lun < DEV_MAX_LUNS; lun++) {
+		if (!dev_lu_get(t->nexus->server, lun))
+			continue;
+		put_be64(p + at, dev_lun_encode(lun));
+		at += 8;
+	}
+	put_be32(p, (uint32_t)(at - 8));
+	dev_return(t, at, alloc);
+}
+
+/* SPC-4 §6.39: reports and clears a pending unit attention. */
+void dev_request_sense(struct dev_task *t)
+{
+	struct scsi_sense s = { .key = SENSE_NO_SENSE };
+	uint8_t *p;
+
+	if (!t->lu) {
+		s.key = SENSE_ILLEGAL_REQUEST;
+		s.asc = ASC_LUN_NOT_SUPPORTED;
+	} else {
+		(void)dev_attention_take(t->nexus, t->lu->cfg.lun, &s);
+	}
+	p = dev_param_buf(t);
+	if (p)
+		dev_return(t, scsi_sense_build(&s, t->cdb[1] & 0x01, p),
+			   t->cdb[4]);
+}
+
+void dev_test_unit_ready(struct dev_task *t)
+{
+	dev_good(t);
+}
+
+/* SPC-4 §6.36 */
+void dev_report_tmfs(struct dev_task *t)
+{
+	uint32_t alloc = get_be32(t->cdb + 6);
+	bool extended = t->cdb[2] & 0x80; /* REPD */
+	uint8_t *p;
+
+	if (alloc < 4) {
+		dev_bad_field(t, 6, -1);
+		return;
+	}
+	p = dev_param_buf(t);
+	if (!p)
+		return;
+	p[0] = 0xda; /* ATS ATSS - CTSS LURS - - QTS: abort task, abort task
+		      * set, clear task set, LU reset, query task */
+	p[1] = 0x07; /* QAES QTSS ITNRS */
+	p[3] = extended ? 0x0c : 0;
+	dev_return(t, extended ? 16 : 4, alloc);
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * table.c: one row per command. The row serves dispatch, the check of
+ * reserved bits, and REPORT SUPPORTED OPERATION CODES (SPC-4 §6.35).
+ */
+#include <string.h>
+
+#include "device/internal.h"
+
+/* clang-format off */
+static const struct dev_command commands[] = {
+	{ "TEST UNIT READY", SCSI_TEST_UNIT_READY, 0, 6, DIR_NONE, 0, NULL, dev_test_unit_ready,
+	  { 0x00, 0, 0, 0, 0, 0x04 } },
+	{ "REQUEST SENSE", SCSI_REQUEST_SENSE, 0, 6, DIR_IN, CMD_ANY_LUN, NULL, dev_request_sense,
+	  { 0x03, 0x01, 0, 0, 0xff, 0x04 } },
+	{ "READ(6)", SCSI_READ_6, 0, 6, DIR_IN, 0, dev_prepare_read, dev_read,
+	  { 0x08, 0x1f, 0xff, 0xff, 0xff, 0x04 } },
+	{ "WRITE(6)", SCSI_WRITE_6, 0, 6, DIR_OUT, CMD_WRITES, dev_prepare_write, dev_write,
+	  { 0x0a, 0x1f, 0xff, 0xff, 0xff, 0x04 } },
+	{ "INQUIRY", SCSI_INQUIRY, 0, 6, DIR_IN, CMD_ANY_LUN, NULL, dev_inquiry,
+	  { 0x12, 0x01, 0xff, 0xff, 0xff, 0x04 } },
+	{ "MODE SENSE(6)", SCSI_MODE_SENSE_6, 0, 6, DIR_IN, 0, NULL, dev_mode_sense_6,
+	  { 0x1a, 0x08, 0xff, 0xff, 0xff, 0x04 } },
+	{ "START STOP UNIT", SCSI_START_STOP_UNIT, 0, 6, DIR_NONE, 0, NULL, dev_test_unit_ready,
+	  { 0x1b, 0x01, 0, 0x0f, 0xf7, 0x04 } },
+	{ "PREVENT ALLOW MEDIUM REMOVAL", SCSI_PREVENT_ALLOW, 0, 6, DIR_NONE, 0, NULL, dev_test_unit_ready,
+	  { 0x1e, 0, 0, 0, 0x03, 0x04 } },
+	{ "READ CAPACITY(10)", SCSI_READ_CAPACITY_10, 0, 10, DIR_IN, 0, NULL, dev_read_capacity_10,
+	  { 0x25, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0x01, 0x04 } },
+	{ "READ(10)", SCSI_READ_10, 0, 10, DIR_IN, 0, dev_prepare_read, dev_read,
+	  { 0x28, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
+	{ "WRITE(10)", SCSI_WRITE_10, 0, 10, DIR_OUT, CMD_WRITES, dev_prepare_write, dev_write,
+	  { 0x2a, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
+	{ "WRITE AND VERIFY(10)", SCSI_WRITE_AND_VERIFY_10, 0, 10, DIR_OUT, CMD_WRITES, dev_prepare_write_verify, dev_write_verify,
+	  { 0x2e, 0xf6, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
+	{ "VERIFY(10)", SCSI_VERIFY_10, 0, 10, DIR_OUT, 0, dev_prepare_verify, dev_verify,
+	  { 0x2f, 0xf6, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
+	{ "PRE-FETCH(10)", SCSI_PRE_FETCH_10, 0, 10, DIR_NONE, 0, dev_prepare_range, dev_test_unit_ready,
+	  { 0x34, 0x02, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
+	{ "SYNCHRONIZE CACHE(10)", SCSI_SYNCHRONIZE_CACHE_10, 0, 10, DIR_NONE, 0, dev_prepare_range, dev_synchronize_cache,
+	  { 0x35, 0x06, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
+	{ "WRITE SAME(10)", SCSI_WRITE_SAME_10, 0, 10, DIR_OUT, CMD_WRITES, dev_prepare_write_same, dev_write_same,
+	  { 0x41, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
+	{ "UNMAP", SCSI_UNMAP, 0, 10, DIR_OUT, CMD_WRITES, dev_prepare_unmap, dev_unmap,
+	  { 0x42, 0x01, 0, 0, 0, 0, 0x3f, 0xff, 0xff, 0x04 } },
+	{ "MODE SENSE(10)", SCSI_MODE_SENSE_10, 0, 10, DIR_IN, 0, NULL, dev_mode_sense_10,
+	  { 0x5a, 0x18, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0x04 } },
+	{ "READ(16)", SCSI_READ_16, 0, 16, DIR_IN, 0, dev_prepare_read, dev_read,
+	  { 0x88, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
+	{ "WRITE(16)", SCSI_WRITE_16, 0, 16, DIR_OUT, CMD_WRITES, dev_prepare_write, dev_write,
+	  { 0x8a, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
+	{ "WRITE AND VERIFY(16)", SCSI_WRITE_AND_VERIFY_16, 0, 16, DIR_OUT, CMD_WRITES, dev_prepare_write_verify, dev_write_verify,
+	  { 0x8e, 0xf6, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
+	{ "VERIFY(16)", SCSI_VERIFY_16, 0, 16, DIR_OUT, 0, dev_prepare_verify, dev_verify,
+	  { 0x8f, 0xf6, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
+	{ "PRE-FETCH(16)", SCSI_PRE_FETCH_16, 0, 16, DIR_NONE, 0, dev_prepare_range, dev_test_unit_ready,
+	  { 0x90, 0x02, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
+	{ "SYNCHRONIZE CACHE(16)", SCSI_SYNCHRONIZE_CACHE_16, 0, 16, DIR_NONE, 0, dev_prepare_range, dev_synchronize_cache,
+	  { 0x91, 0x06, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
+	{ "WRITE SAME(16)", SCSI_WRITE_SAME_16, 0, 16, DIR_OUT, CMD_WRITES, dev_prepare_write_same, dev_write_same,
+	  { 0x93, 0xf9, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
+	{ "READ CAPACITY(16)", SCSI_SERVICE_ACTION_IN_16, SCSI_SAI_READ_CAPACITY_16, 16, DIR_IN, CMD_SA, NULL, dev_read_capacity_16,
+	  { 0x9e, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x04 } },
+	{ "GET LBA STATUS", SCSI_SERVICE_ACTION_IN_16, SCSI_SAI_GET_LBA_STATUS, 16, DIR_IN, CMD_SA, dev_prepare_lba_status, dev_lba_status,
+	  { 0x9e, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0x04 } },
+	{ "REPORT LUNS", SCSI_REPORT_LUNS, 0, 12, DIR_IN, CMD_ANY_LUN, NULL, dev_report_luns,
+	  { 0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0x04 } },
+	{ "REPORT SUPPORTED OPERATION CODES", SCSI_MAINTENANCE_IN, SCSI_MI_REPORT_SUPPORTED_OPCODES, 12, DIR_IN, CMD_SA, NULL, dev_report_opcodes,
+	  { 0xa3, 0x1f, 0x87, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0x04 } },
+	{ "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS", SCSI_MAINTENANCE_IN, SCSI_MI_REPORT_SUPPORTED_TMFS, 12, DIR_IN, CMD_SA, NULL, dev_report_tmfs,
+	  { 0xa3, 0x1f, 0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0x04 } },
+	{ "READ(12)", SCSI_READ_12, 0, 12, DIR_IN, 0, dev_prepare_read, dev_read,
+	  { 0xa8, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
+	{ "WRITE(12)", SCSI_WRITE_12, 0, 12, DIR_OUT, CMD_WRITES, dev_prepare_write, dev_write,
+	  { 0xaa, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
+	{ "WRITE AND VERIFY(12)", SCSI_WRITE_AND_VERIFY_12, 0, 12, DIR_OUT, CMD_WRITES, dev_prepare_write_verify, dev_write_verify,
+	  { 0xae, 0xf6, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
+	{ "VERIFY(12)", SCSI_VERIFY_12, 0, 12, DIR_OUT, 0, dev_prepare_verify, dev_verify,
+	  { 0xaf, 0xf6, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
+};
+/* clang-format on */
+
+const struct dev_command *dev_command_find(const uint8_t *cdb, bool *known)
+{
+	*known = false;
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		const struct dev_command *c = &commands[i];
+
+		if (c->op != cdb[0])
+			continue;
+		if (!(c->flags & CMD_SA) || c->sa == (cdb[1] & 0x1f))
+			return c;
+		*known = true;
+	}
+	return NULL;
+}
+
+int dev_command_check(const struct dev_command *row, const uint8_t *cdb)
+{
+	for (unsigned i = 1; i < row->len; i++) {
+		unsigned bad = cdb[i] & ~row->usage[i] & 0xffu;
+
+		if (bad)
+			return (int)(i << 3 |
+				     (31u - (unsigned)__builtin_clz(bad)));
+	}
+	return -1;
+}
+
+/* ---- REPORT SUPPORTED OPERATION CODES ---- */
+
+#define TIMEOUTS_LEN 12 /* SPC-4 table 249 */
+
+static size_t put_timeouts(uint8_t *p)
+{
+	put_be16(p, TIMEOUTS_LEN - 2);
+	return TIMEOUTS_LEN;
+}
+
+static size_t all_opcodes(uint8_t *p, bool timeouts)
+{
+	size_t at = 4;
+
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+		const struct dev_command *c = &commands[i];
+
+		p[at] = c->op;
+		if (c->flags & CMD_SA) {
+			put_be16(p + at + 2, c->sa);
+			p[at + 5] |= 0x01; /* SERVACTV */
+		}
+		p[at + 5] |= timeouts ? 0x02 : 0; /* CTDP */
+		put_be16(p + at + 6, c->len);
+		at += 8;
+		if (timeouts)
+			at += put_timeouts(p + at);
+	}
+	put_be32(p, (uint32_t)(at - 4));
+	return at;
+}
+
+static size_t one_opcode(uint8_t *p, const struct dev_command *c, bool timeouts)
+{
+	size_t at = 4;
+
+	p[1] = c ? 0x03 : 0x01; /* SUPPORT: by the standard / not at all */
+	if (!c)
+		return at;
+	put_be16(p + 2, c->len);
+	memcpy(p + 4, c->usage, c->len);
+	if (c->flags & CMD_SA)
+		p[5] = (uint8_t)((c->usage[1] & ~0x1f) | c->sa);
+	at += c->len;
+	if (timeouts) {
+		p[1] |= 0x80; /* CTDP */
+		at += put_timeouts(p + at);
+	}
+	return at;
+}
+
+/* Reporting options 1 (no service action), 2 (with), 3 (either). Returns
+ * whether the request fits the operation code. */
+static bool pick(const uint8_t *cdb, const struct dev_command **row)
+{
+	uint8_t probe[16] = { cdb[3], cdb[5] & 0x1f };
+	uint16_t sa = get_be16(cdb + 4);
+	bool known;
+	const struct dev_command *c = dev_command_find(probe, &known);
+	bool has_sa = known || (c && (c->flags & CMD_SA));
+
+	*row = c && has_sa && sa != c->sa ? NULL : c;
+	switch (cdb[2] & 7) {
+	case 1:
+		return !has_sa;
+	case 2:
+		return has_sa || (!c && !known);
+	default:
+		if (c && !has_sa && sa != 0)
+			*row = NULL;
+		return true;
+	}
+}
+
+void dev_report_opcodes(struct dev_task *t)
+{
+	const struct dev_command *row = NULL;
+	bool timeouts = t->cdb[2] & 0x80; /* RCTD */
+	unsigned options = t->cdb[2] & 7;
+	uint8_t *p;
+
+	if (options > 3 || (options && !pick(t->cdb, &row))) {
+		dev_bad_field(t, 2, 2);
+		return;
+	}
+	p = dev_param_buf(t);
+	if (!p)
+		return;
+	dev_return(t,
+		   options ? one_opcode(p, row, timeouts)
+			   : all_opcodes(p, timeouts),
+		   get_be32(t->cdb + 6));
+}

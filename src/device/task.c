@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * task.c: a command's life: looked at (begin), run (execute), ended, or
+ * aborted in between. Every handler ends in dev_good or dev_sense, once.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "device/internal.h"
+
+/* ---- buffers ---- */
+
+static void *buf_get(struct dev_task *t, size_t len)
+{
+	const struct dev_env *env = &t->nexus->server->env;
+
+	return env->buf_get(env->arg, t->nexus->cfg.worker, len);
+}
+
+static void buf_put(struct dev_task *t, void *buf, size_t len)
+{
+	const struct dev_env *env = &t->nexus->server->env;
+
+	if (buf)
+		env->buf_put(env->arg, t->nexus->cfg.worker, buf, len);
+}
+
+/* ---- endings ---- */
+
+static void finish(struct dev_task *t)
+{
+	if (t->aborted) {
+		t->phase = DEV_TASK_DONE;
+		t->released(t);
+		return;
+	}
+	t->phase = DEV_TASK_DONE;
+	t->done(t);
+}
+
+void dev_good(struct dev_task *t)
+{
+	t->status = SCSI_GOOD;
+	finish(t);
+}
+
+static void set_sense(struct dev_task *t, const struct scsi_sense *s)
+{
+	t->status = SCSI_CHECK_CONDITION;
+	t->sense_len = (uint16_t)scsi_sense_build(s, false, t->sense);
+}
+
+void dev_sense(struct dev_task *t, const struct scsi_sense *s)
+{
+	set_sense(t, s);
+	t->in = (struct bufv){ 0 };
+	t->in_total = 0;
+	finish(t);
+}
+
+void dev_check(struct dev_task *t, uint8_t key, uint16_t asc)
+{
+	dev_sense(t, &(struct scsi_sense){ .key = key, .asc = asc });
+}
+
+static void busy(struct dev_task *t)
+{
+	t->status = SCSI_BUSY;
+	t->in_total = 0;
+	finish(t);
+}
+
+void dev_io_failed(struct dev_task *t, int err, uint64_t off)
+{
+	bool write = t->row && (t->row->flags & CMD_WRITES);
+	struct scsi_sense s = { .key = SENSE_MEDIUM_ERROR,
+				.asc = write ? ASC_WRITE_ERROR
+					     : ASC_UNRECOVERED_READ_ERROR,
+				.has_info = true,
+				.info = off >> t->lu->block_shift };
+
+	switch (err) {
+	case ERR_NO_SPACE: /* SBC-3 §4.7.3.6 */
+		s.key = SENSE_DATA_PROTECT;
+		s.asc = ASC_SPACE_ALLOCATION_FAILED;
+		break;
+	case ERR_READ_ONLY:
+		s.key = SENSE_DATA_PROTECT;
+		s.asc = ASC_WRITE_PROTECTED;
+		break;
+	case ERR_NOMEM:
+		s.key = SENSE_ABORTED_COMMAND;
+		s.asc = ASC_INSUFFICIENT_RESOURCES;
+		break;
+	case ERR_MEDIUM:
+		break;
+	default:
+		s.key = SENSE_HARDWARE_ERROR;
+		s.asc = ASC_INTERNAL_TARGET_FAILURE;
+	}
+	dev_sense(t, &s);
+}
+
+static struct scsi_sense field_sense(unsigned byte, int bit, bool in_cdb)
+{
+	return (struct scsi_sense){
+		.key = SENSE_ILLEGAL_REQUEST,
+		.asc = in_cdb ? ASC_INVALID_FIELD_IN_CDB
+			      : ASC_INVALID_FIELD_IN_PARAMETERS,
+		.has_field = true,
+		.in_cdb = in_cdb,
+		.field = (uint16_t)byte,
+		.has_bit = bit >= 0,
+		.bit = (uint8_t)(bit & 7),
+	};
+}
+
+void dev_bad_field(struct dev_task *t, unsigned byte, int bit)
+{
+	const struct scsi_sense s = field_sense(byte, bit, true);
+
+	dev_sense(t, &s);
+}
+
+void dev_bad_parameter(struct dev_task *t, unsigned byte)
+{
+	const struct scsi_sense s = field_sense(byte, -1, false);
+
+	dev_sense(t, &s);
+}
+
+/* ---- refusals before any data moved ---- */
+
+static int refuse_with(struct dev_task *t, const struct scsi_sense *s)
+{
+	set_sense(t, s);
+	t->refused = true;
+	return 1;
+}
+
+int dev_refuse(struct dev_task *t, uint8_t key, uint16_t asc)
+{
+	return refuse_with(t, &(struct scsi_sense){ .key = key, .asc = asc });
+}
+
+int dev_refuse_field(struct dev_task *t, unsigned byte, int bit)
+{
+	const struct scsi_sense s = field_sense(byte, bit, true);
+
+	return refuse_with(t, &s);
+}
+
+int dev_refuse_lba(struct dev_task *t, uint64_t lba)
+{
+	return refuse_with(t,
+			   &(struct scsi_sense){ .key = SENSE_ILLEGAL_REQUEST,
+						 .asc = ASC_LBA_OUT_OF_RANGE,
+						 .has_info = true,
+						 .info = lba });
+}
+
+int dev_range(struct dev_task *t, uint64_t lba, uint64_t blocks)
+{
+	if (range_ok(lba, blocks, t->lu->blocks))
+		return 0;
+	return dev_refuse_lba(t, lba);
+}
+
+/* ---- begin ---- */
+
+static int find_row(struct dev_task *t)
+{
+	bool known;
+	int bad;
+
+	t->row = dev_command_find(t->cdb, &known);
+	/* an unknown unit is told of before an unknown command (SPC-4 §4.4) */
+	if (!t->lu && !(t->row && (t->row->flags & CMD_ANY_LUN)))
+		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
+				  ASC_LUN_NOT_SUPPORTED);
+	if (!t->row && known)
+		return dev_refuse_field(t, 1, 4);
+	if (!t->row)
+		return dev_refuse(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
+	if (t->cdb_len < t->row->len)
+		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
+				  ASC_INVALID_FIELD_IN_IU);
+	bad = dev_command_check(t->row, t->cdb);
+	if (bad >= 0)
+		return dev_refuse_field(t, (unsigned)bad >> 3, bad & 7);
+	return 0;
+}
+
+/* The unit's condition: attentions first (SAM-5 §5.14), then protection. */
+static int check_lu(struct dev_task *t)
+{
+	struct scsi_sense s;
+
+	if (t->row->flags & CMD_ANY_LUN)
+		return 0;
+	if (dev_attention_take(t->nexus, t->lu->cfg.lun, &s))
+		return refuse_with(t, &s);
+	if ((t->row->flags & CMD_WRITES) && t->lu->read_only)
+		return dev_refuse(t, SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
+	return 0;
+}
+
+static void clear(struct dev_task *t)
+{
+	t->phase = DEV_TASK_NEW;
+	t->out_len = 0;
+	t->out = t->in = (struct bufv){ 0 };
+	t->status = SCSI_GOOD;
+	t->status_qualifier = 0;
+	t->sense_len = 0;
+	t->in_total = t->out_total = 0;
+	t->aborted = t->refused = t->in_step = t->step_again = false;
+	t->lu = NULL;
+	t->row = NULL;
+	t->buf = t->aux = NULL;
+	t->buf_len = t->aux_len = 0;
+	t->count = 0;
+}
+
+int dev_task_begin(struct dev_task *t)
+{
+	uint64_t want = 0;
+	uint16_t lun;
+
+	clear(t);
+	t->phase = DEV_TASK_WANTS_DATA;
+	if (!dev_lun_decode(t->lun, &lun))
+		t->lu = dev_lu_get(t->nexus->server, lun);
+	if (find_row(t) || check_lu(t) || !t->row->prepare ||
+	    t->row->prepare(t, &want))
+		return 0;
+	t->out_total = want;
+	t->out_len = (uint32_t)MIN(want, (uint64_t)t->edtl_out);
+	if (t->out_len == 0)
+		return 0;
+	t->buf = buf_get(t, t->out_len);
+	if (!t->buf)
+		return ERR_BUSY;
+	t->buf_len = t->out_len;
+	t->iov[0] = (struct iovec){ t->buf, t->out_len };
+	t->out = bufv_of(t->iov, 1);
+	return 0;
+}
+
+void dev_task_execute(struct dev_task *t)
+{
+	assert(t->phase == DEV_TASK_WANTS_DATA);
+	t->phase = DEV_TASK_RUNNING;
+	if (t->refused)
+		finish(t);
+	else
+		t->row->run(t);
+}
+
+void dev_task_fail(struct dev_task *t, uint8_t key, uint16_t asc)
+{
+	assert(t->phase == DEV_TASK_WANTS_DATA);
+	dev_check(t, key, asc);
+}
+
+void dev_task_end(struct dev_task *t)
+{
+	assert(t->phase != DEV_TASK_RUNNING);
+	buf_put(t, t->buf, t->buf_len);
+	buf_put(t, t->aux, t->aux_len);
+	t->buf = t->aux = NULL;
+}
+
+int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t))
+{
+	if (t->phase == DEV_TASK_DONE)
+		return ERR_NOT_FOUND;
+	t->released = released;
+	t->aborted = true;
+	if (t->phase == DEV_TASK_RUNNING)
+		return 0; /* the I/O under way ends it */
+	t->phase = DEV_TASK_DONE;
+	released(t);
+	return 0;
+}
+
+/* ---- what handlers use ---- */
+
+bool dev_buf(struct dev_task *t, size_t len)
+{
+	t->buf = buf_get(t, len);
+	t->buf_len = len;
+	if (!t->buf)
+		busy(t);
+	return t->buf != NULL;
+}
+
+uint8_t *dev_param_buf(struct dev_task *t)
+{
+	if (!dev_buf(t, DEV_PARAM_MAX))
+		return NULL;
+	memset(t->buf, 0, DEV_PARAM_MAX);
+	return t->buf;
+}
+
+void dev_return(struct dev_task *t, size_t len, size_t alloc)
+{
+	len = MIN(len, alloc);
+	t->in_total = len;
+	t->iov[0] = (struct iovec){ t->buf, MIN(len, (size_t)t->edtl_in) };
+	t->in = bufv_of(t->iov, 1);
+	dev_good(t);
+}
+
+static void io_done(struct bs_req *req)
+{
+	struct dev_task *t = container_of(req, struct dev_task, req);
+
+	if (t->aborted)
+		finish(t);
+	else
+		t->then(t, req->result);
+}
+
+void dev_submit(struct dev_task *t, enum bs_op op, unsigned flags, uint64_t off,
+		uint64_t len, void (*then)(struct dev_task *t, int result))
+{
+	t->then = then;
+	t->req.op = op;
+	t->req.flags = flags;
+	t->req.worker = t->nexus->cfg.worker;
+	t->req.off = off;
+	t->req.len = len;
+	t->req.done = io_done;
+	bs_submit(t->lu->bs, &t->req);
+}
+
+bool dev_aux(struct dev_task *t, size_t len)
+{
+	t->aux = buf_get(t, len);
+	t->aux_len = len;
+	return t->aux != NULL;
+}
+
+/*
+ * A store may complete a request from within bs_submit: a handler of many
+ * steps that simply called itself on would eat the stack. So a completion
+ * that comes while the loop below is still in the step only says "again".
+ */
+static void run_steps(struct dev_task *t)
+{
+	if (t->in_step) {
+		t->step_again = true;
+		return;
+	}
+	do {
+		t->step_again = false;
+		t->in_step = true;
+		if (!t->step(t))
+			return; /* ended: t is its owner's again */
+		t->in_step = false;
+	} while (t->step_again);
+}
+
+static void step_io_done(struct dev_task *t, int result)
+{
+	t->io_result = result;
+	run_steps(t);
+}
+
+void dev_step_io(struct dev_task *t, enum bs_op op, unsigned flags,
+		 uint64_t off, uint64_t len)
+{
+	dev_submit(t, op, flags, off, len, step_io_done);
+}
+
+void dev_steps(struct dev_task *t, bool (*step)(struct dev_task *t))
+{
+	t->step = step;
+	t->io_result = 0;
+	run_steps(t);
+}

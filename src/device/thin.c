@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * thin.c: UNMAP, WRITE SAME, GET LBA STATUS (SBC-3 §§4.7, 5.5, 5.28, 5.49).
+ */
+#include <string.h>
+
+#include "device/internal.h"
+
+/* ---- UNMAP ---- */
+
+#define UNMAP_HEADER 8
+#define UNMAP_DESC   16
+
+int dev_prepare_unmap(struct dev_task *t, uint64_t *out_len)
+{
+	if (!(t->lu->bs->caps & BS_CAP_UNMAP))
+		return dev_refuse(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
+	if (t->cdb[1] & 0x01) /* ANCHOR: ANC_SUP is 0 */
+		return dev_refuse_field(t, 1, 0);
+	*out_len = get_be16(t->cdb + 7);
+	return 0;
+}
+
+static const uint8_t *unmap_desc(const struct dev_task *t, uint32_t i)
+{
+	return (const uint8_t *)t->buf + UNMAP_HEADER + i * UNMAP_DESC;
+}
+
+/* All descriptors are good before the first is carried out. */
+static bool unmap_check(struct dev_task *t, uint32_t n)
+{
+	if (n > UNMAP_MAX_DESCS) {
+		dev_bad_parameter(t, 2);
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *d = unmap_desc(t, i);
+
+		if (range_ok(get_be64(d), get_be32(d + 8), t->lu->blocks))
+			continue;
+		dev_sense(t, &(struct scsi_sense){ .key = SENSE_ILLEGAL_REQUEST,
+						   .asc = ASC_LBA_OUT_OF_RANGE,
+						   .has_info = true,
+						   .info = get_be64(d) });
+		return false;
+	}
+	return true;
+}
+
+static bool unmap_step(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	const uint8_t *d;
+
+	if (t->io_result) {
+		dev_io_failed(t, t->io_result, t->req.off);
+		return false;
+	}
+	/* empty descriptors are no error (SBC-3 §5.28.2) */
+	while (t->at < t->end &&
+	       get_be32(unmap_desc(t, (uint32_t)t->at) + 8) == 0)
+		t->at++;
+	if (t->at == t->end) {
+		dev_good(t);
+		return false;
+	}
+	d = unmap_desc(t, (uint32_t)t->at++);
+	dev_step_io(t, BS_UNMAP, 0, get_be64(d) << shift,
+		    (uint64_t)get_be32(d + 8) << shift);
+	return true;
+}
+
+void dev_unmap(struct dev_task *t)
+{
+	const uint8_t *p = t->buf;
+	uint32_t len;
+
+	if (get_be16(t->cdb + 7) == 0) {
+		dev_good(t); /* a length of zero is no error */
+		return;
+	}
+	if (t->out_len < UNMAP_HEADER) {
+		dev_check(t, SENSE_ILLEGAL_REQUEST,
+			  ASC_PARAMETER_LIST_LENGTH_ERROR);
+		return;
+	}
+	/* what does not fit in the list is not there */
+	len = MIN((uint32_t)get_be16(p + 2), t->out_len - UNMAP_HEADER);
+	t->at = 0;
+	t->end = len / UNMAP_DESC;
+	if (unmap_check(t, (uint32_t)t->end))
+		dev_steps(t, unmap_step);
+}
+
+/* ---- WRITE SAME ---- */
+
+#define WS_ANCHOR 0x10
+#define WS_UNMAP  0x08
+#define WS_NDOB	  0x01
+
+static bool no_data(const struct dev_task *t)
+{
+	return t->row->len == 16 && (t->cdb[1] & WS_NDOB);
+}
+
+int dev_prepare_write_same(struct dev_task *t, uint64_t *out_len)
+{
+	if (t->cdb[1] & 0xe0) /* WRPROTECT */
+		return dev_refuse_field(t, 1, 7);
+	if (t->cdb[1] & WS_ANCHOR)
+		return dev_refuse_field(t, 1, 4);
+	if ((t->cdb[1] & WS_UNMAP) && !(t->lu->bs->caps & BS_CAP_UNMAP))
+		return dev_refuse_field(t, 1, 3);
+	t->lba = scsi_cdb_lba(t->cdb);
+	t->blocks = scsi_cdb_blocks(t->cdb);
+	if (t->blocks == 0 &&
+	    t->lba < t->lu->blocks) /* WSNZ is 0: to the end */
+		t->blocks = t->lu->blocks - t->lba;
+	if (dev_range(t, t->lba, t->blocks))
+		return 1;
+	if (!no_data(t))
+		*out_len = t->lu->block_size;
+	return 0;
+}
+
+static bool all_zero(const uint8_t *p, size_t len)
+{
+	return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
+
+static void same_done(struct dev_task *t, int result)
+{
+	if (result)
+		dev_io_failed(t, result, t->req.off);
+	else
+		dev_good(t);
+}
+
+static bool same_step(struct dev_task *t)
+{
+	if (t->io_result) {
+		dev_io_failed(t, t->io_result, t->at);
+		return false;
+	}
+	t->at += t->count;
+	if (t->at == t->end) {
+		dev_good(t);
+		return false;
+	}
+	t->count = (uint32_t)MIN(t->end - t->at, (uint64_t)t->aux_len);
+	t->iov[1] = (struct iovec){ t->aux, t->count };
+	t->req.data = bufv_of(&t->iov[1], 1);
+	dev_step_io(t, BS_WRITE, 0, t->at, t->count);
+	return true;
+}
+
+static void write_pattern(struct dev_task *t)
+{
+	size_t block = t->lu->block_size, len;
+
+	len = (size_t)MIN(t->end - t->at, (uint64_t)DEV_CHUNK);
+	if (!dev_aux(t, len)) {
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		return;
+	}
+	for (size_t at = 0; at < len; at += block)
+		memcpy((uint8_t *)t->aux + at, t->buf, block);
+	dev_steps(t, same_step);
+}
+
+void dev_write_same(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	bool unmap = t->cdb[1] & WS_UNMAP;
+
+	if (!no_data(t) && t->out_len < t->lu->block_size) {
+		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
+		return;
+	}
+	t->at = t->lba << shift;
+	t->end = (t->lba + t->blocks) << shift;
+	if (no_data(t) || all_zero(t->buf, t->lu->block_size))
+		dev_submit(t, BS_ZERO, unmap ? BS_MAY_UNMAP : 0, t->at,
+			   t->end - t->at, same_done);
+	else
+		write_pattern(t);
+}
+
+/* ---- GET LBA STATUS ---- */
+
+#define STATUS_HEADER	 8
+#define STATUS_DESC	 16
+#define STATUS_MAX_DESCS 64
+
+int dev_prepare_lba_status(struct dev_task *t, uint64_t *out_len)
+{
+	(void)out_len;
+	t->lba = scsi_cdb_lba(t->cdb);
+	if (t->lba >= t->lu->blocks)
+		return dev_refuse_lba(t, t->lba);
+	return 0;
+}
+
+static void put_extent(struct dev_task *t, uint64_t blocks, bool mapped)
+{
+	uint8_t *d = (uint8_t *)t->buf + STATUS_HEADER + t->count * STATUS_DESC;
+
+	blocks = MIN(blocks, (uint64_t)UINT32_MAX);
+	put_be64(d, t->at);
+	put_be32(d + 8, (uint32_t)blocks);
+	d[12] = mapped ? 0 : 1; /* deallocated */
+	t->count++;
+	t->at += blocks;
+}
+
+static bool status_step(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	uint32_t alloc = get_be32(t->cdb + 10), want;
+
+	if (t->io_result) {
+		dev_io_failed(t, t->io_result, t->at << shift);
+		return false;
+	}
+	if (t->step_io) { /* an answer came; round a torn block up */
+		uint64_t n =
+			(t->req.extent_len + t->lu->block_size - 1) >> shift;
+
+		put_extent(t, MAX(n, 1ull), t->req.extent_mapped);
+	}
+	want = alloc > STATUS_HEADER ? (alloc - STATUS_HEADER) / STATUS_DESC
+				     : 0;
+	want = MIN(MAX(want, 1u), STATUS_MAX_DESCS);
+	if (t->count == want || t->at >= t->lu->blocks) {
+		size_t len = STATUS_HEADER + t->count * STATUS_DESC;
+
+		put_be32(t->buf, (uint32_t)len - 4);
+		dev_return(t, len, alloc);
+		return false;
+	}
+	t->step_io = true;
+	dev_step_io(t, BS_EXTENTS, 0, t->at << shift,
+		    (t->lu->blocks - t->at) << shift);
+	return true;
+}
+
+void dev_lba_status(struct dev_task *t)
+{
+	if (!dev_param_buf(t))
+		return;
+	t->at = t->lba;
+	t->step_io = false;
+	if (!(t->lu->bs->caps & BS_CAP_EXTENTS)) {
+		put_extent(t, t->lu->blocks - t->lba, true);
+		put_be32(t->buf, STATUS_HEADER + STATUS_DESC - 4);
+		dev_return(t, STATUS_HEADER + STATUS_DESC,
+			   get_be32(t->cdb + 10));
+		return;
+	}
+	dev_steps(t, status_step);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * verify.c: VERIFY (SBC-3 §5.31): BYTCHK 00b asks the medium, 01b compares
+ * with data-out, 11b compares every block with the one block of data-out.
+ * Works in steps of DEV_CHUNK.
+ */
+#include <string.h>
+
+#include "device/internal.h"
+
+enum bytchk {
+	CHECK_MEDIUM = 0,
+	CHECK_DATA = 1,
+	CHECK_ONE_BLOCK = 3,
+};
+
+static unsigned bytchk(const struct dev_task *t)
+{
+	return (t->cdb[1] >> 1) & 3;
+}
+
+int dev_prepare_verify(struct dev_task *t, uint64_t *out_len)
+{
+	unsigned check = bytchk(t);
+
+	if (t->cdb[1] & 0xe0) /* VRPROTECT */
+		return dev_refuse_field(t, 1, 7);
+	if (check == 2)
+		return dev_refuse_field(t, 1, 2);
+	if (dev_prepare_range(t, out_len))
+		return 1;
+	if (check == CHECK_DATA &&
+	    t->blocks > t->nexus->server->max_transfer >> t->lu->block_shift)
+		return dev_refuse_field(t, t->row->len == 16 ? 10 : 7, -1);
+	if (check == CHECK_DATA)
+		*out_len = t->blocks << t->lu->block_shift;
+	else if (check == CHECK_ONE_BLOCK && t->blocks)
+		*out_len = t->lu->block_size;
+	return 0;
+}
+
+/* The first byte at which what was read differs from data-out, or len. */
+static size_t differs(const struct dev_task *t, size_t len)
+{
+	const uint8_t *a = t->aux, *b = t->buf;
+	bool one = bytchk(t) == CHECK_ONE_BLOCK;
+	size_t base = (size_t)(t->at - (t->lba << t->lu->block_shift));
+
+	for (size_t i = 0; i < len; i++) {
+		size_t at = one ? i % t->lu->block_size : base + i;
+
+		if (a[i] != b[at])
+			return i;
+	}
+	return len;
+}
+
+/* SBC-3 §5.31: the information field holds the offset of the difference. */
+static void miscompare(struct dev_task *t, size_t at)
+{
+	uint64_t base = t->at - (t->lba << t->lu->block_shift);
+
+	dev_sense(t, &(struct scsi_sense){ .key = SENSE_MISCOMPARE,
+					   .asc = ASC_MISCOMPARE_DURING_VERIFY,
+					   .has_info = true,
+					   .info = base + at });
+}
+
+static bool step(struct dev_task *t)
+{
+	if (t->io_result) {
+		dev_io_failed(t, t->io_result, t->at);
+		return false;
+	}
+	if (t->count) { /* bytes that the last I/O brought */
+		size_t at = bytchk(t) == CHECK_MEDIUM ? t->count
+						      : differs(t, t->count);
+
+		if (at < t->count) {
+			miscompare(t, at);
+			return false;
+		}
+		t->at += t->count;
+	}
+	if (t->at == t->end) {
+		dev_good(t);
+		return false;
+	}
+	t->count = (uint32_t)MIN(t->end - t->at, (uint64_t)t->aux_len);
+	t->iov[1] = (struct iovec){ t->aux, t->count };
+	t->req.data = bufv_of(&t->iov[1], 1);
+	dev_step_io(t, BS_READ, 0, t->at, t->count);
+	return true;
+}
+
+void dev_verify(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	uint64_t blocks = t->blocks;
+
+	if (bytchk(t) == CHECK_DATA)
+		blocks = MIN(blocks, (uint64_t)t->out_len >> shift);
+	else if (bytchk(t) == CHECK_ONE_BLOCK && t->out_len < t->lu->block_size)
+		blocks = 0;
+	t->at = t->lba << shift;
+	t->end = (t->lba + blocks) << shift;
+	if (t->at == t->end) {
+		dev_good(t);
+		return;
+	}
+	if (!dev_aux(t, (size_t)MIN(t->end - t->at, (uint64_t)DEV_CHUNK))) {
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		return;
+	}
+	dev_steps(t, step);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* vpd.c: vital product data pages (SPC-4 §7.8, SBC-3 §6.6). */
+#include <string.h>
+
+#include "device/internal.h"
+
+static const char hex[] = "0123456789abcdef";
+
+/* The serial number: as configured, or the store's UUID. */
+static size_t serial(const struct dev_lu *lu, char out[37])
+{
+	size_t n = strlen(lu->cfg.serial);
+
+	if (n) {
+		memcpy(out, lu->cfg.serial, n);
+		return n;
+	}
+	for (n = 0; n < 16; n++) {
+		out[2 * n] = hex[lu->bs->uuid[n] >> 4];
+		out[2 * n + 1] = hex[lu->bs->uuid[n] & 15];
+	}
+	return 32;
+}
+
+static size_t page_serial(const struct dev_task *t, uint8_t *p)
+{
+	return 4 + serial(t->lu, (char *)p + 4);
+}
+
+/* ---- 83h, SPC-4 §7.8.6 ---- */
+
+#define CODE_BINARY  0x1
+#define CODE_ASCII   0x2
+#define CODE_UTF8    0x3
+#define PIV_ISCSI    0x80
+#define ASSOC_LU     0x00
+#define ASSOC_PORT   0x10
+#define ASSOC_DEVICE 0x20
+
+static uint8_t *designator(uint8_t *p, uint8_t code, uint8_t kind, size_t len)
+{
+	/* protocol identifier iSCSI (5) where the port or device is meant */
+	p[0] = (uint8_t)((kind & PIV_ISCSI ? 0x50 : 0) | code);
+	p[1] = kind;
+	p[3] = (uint8_t)len;
+	return p + 4 + len;
+}
+
+/* NAA locally assigned (3h): 60 bits of the UUID, never all zero by accident
+ * of a missing one. */
+static uint8_t *put_naa(const struct dev_lu *lu, uint8_t *p)
+{
+	memcpy(p + 4, lu->bs->uuid, 8);
+	p[4] = (uint8_t)(0x30 | (p[4] & 0x0f));
+	return designator(p, CODE_BINARY, ASSOC_LU | 0x3, 8);
+}
+
+static uint8_t *put_t10(const struct dev_lu *lu, uint8_t *p)
+{
+	size_t n;
+
+	memset(p + 4, ' ', 8);
+	memcpy(p + 4, lu->cfg.vendor[0] ? lu->cfg.vendor : "OPNISER",
+	       MIN(strlen(lu->cfg.vendor[0] ? lu->cfg.vendor : "OPNISER"),
+		   (size_t)8));
+	n = serial(lu, (char *)p + 12);
+	return designator(p, CODE_ASCII, ASSOC_LU | 0x1, 8 + n);
+}
+
+/* SCSI name strings are zero-padded to a multiple of 4 (SPC-4 §7.8.6.11). */
+static uint8_t *put_name(uint8_t *p, const char *name, uint8_t assoc)
+{
+	size_t n = strlen(name) + 1, padded = round_up4(n);
+
+	memcpy(p + 4, name, n);
+	memset(p + 4 + n, 0, padded - n);
+	return designator(p, CODE_UTF8, (uint8_t)(PIV_ISCSI | assoc | 0x8),
+			  padded);
+}
+
+static uint8_t *put_relative_port(const struct dev_nexus *n, uint8_t *p)
+{
+	memset(p + 4, 0, 4);
+	put_be16(p + 6, n->cfg.relative_target_port);
+	return designator(p, CODE_BINARY, PIV_ISCSI | ASSOC_PORT | 0x4, 4);
+}
+
+static size_t page_identification(const struct dev_task *t, uint8_t *p)
+{
+	uint8_t *at = p + 4;
+
+	at = put_naa(t->lu, at);
+	at = put_t10(t->lu, at);
+	at = put_relative_port(t->nexus, at);
+	at = put_name(at, t->nexus->cfg.target_port, ASSOC_PORT);
+	at = put_name(at, t->nexus->cfg.target_name, ASSOC_DEVICE);
+	return (size_t)(at - p);
+}
+
+/* ---- SBC-3 ---- */
+
+/* B0h, §6.6.3 */
+static size_t page_block_limits(const struct dev_task *t, uint8_t *p)
+{
+	const struct dev_lu *lu = t->lu;
+	const struct bs *b = lu->bs;
+	uint32_t most = lu->server->max_transfer >> lu->block_shift;
+
+	put_be16(p + 6, (uint16_t)MAX(b->phys_block / b->block_size, 1u));
+	put_be32(p + 8, most);
+	put_be32(p + 12, most); /* optimal */
+	if (b->caps & BS_CAP_UNMAP) {
+		put_be32(p + 20, UINT32_MAX);
+		put_be32(p + 24, UNMAP_MAX_DESCS);
+		put_be32(p + 28, MAX(b->unmap_grain / b->block_size, 1u));
+		put_be32(p + 32, 0x80000000u); /* UGAVALID, alignment 0 */
+	}
+	put_be64(p + 36, lu->blocks); /* MAXIMUM WRITE SAME LENGTH */
+	return 64;
+}
+
+/* B1h, §6.6.2 */
+static size_t page_characteristics(const struct dev_task *t, uint8_t *p)
+{
+	put_be16(p + 4, t->lu->cfg.rotational ? 7200 : 1);
+	return 64;
+}
+
+/* B2h, §6.6.4 */
+static size_t page_provisioning(const struct dev_task *t, uint8_t *p)
+{
+	if (t->lu->bs->caps & BS_CAP_UNMAP) {
+		p[5] = 0xe4; /* LBPU, LBPWS, LBPWS10, LBPRZ */
+		p[6] = 0x02; /* thin */
+	}
+	return 8;
+}
+
+/* 86h, SPC-4 §7.8.7 */
+static size_t page_extended(const struct dev_task *t, uint8_t *p)
+{
+	p[5] = 0x07; /* HEADSUP, ORDSUP, SIMPSUP */
+	p[6] = t->lu->bs->caps & BS_CAP_WRITE_CACHE ? 0x01 : 0x00; /* V_SUP */
+	p[7] = 0x01;						   /* LUICLR */
+	return 64;
+}
+
+static size_t page_supported(const struct dev_task *t, uint8_t *p);
+
+static const struct {
+	uint8_t code;
+	size_t (*fill)(const struct dev_task *t, uint8_t *p);
+} pages[] = {
+	{ 0x00, page_supported },      { 0x80, page_serial },
+	{ 0x83, page_identification }, { 0x86, page_extended },
+	{ 0xb0, page_block_limits },   { 0xb1, page_characteristics },
+	{ 0xb2, page_provisioning },
+};
+
+static size_t page_supported(const struct dev_task *t, uint8_t *p)
+{
+	(void)t;
+	for (size_t i = 0; i < ARRAY_LEN(pages); i++)
+		p[4 + i] = pages[i].code;
+	return 4 + ARRAY_LEN(pages);
+}
+
+void dev_vpd(struct dev_task *t, uint8_t page, size_t alloc)
+{
+	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+		uint8_t *p;
+		size_t len;
+
+		if (pages[i].code != page)
+			continue;
+		p = dev_param_buf(t);
+		if (!p)
+			return;
+		len = pages[i].fill(t, p);
+		p[1] = page;
+		put_be16(p + 2, (uint16_t)(len - 4));
+		dev_return(t, len, alloc);
+		return;
+	}
+	dev_bad_field(t, 2, -1);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cdb.h: the commands that we build or serve: operation codes, and where a
+ * block command has its LBA and length (SBC-3 §5).
+ */
+#ifndef SCSI_CDB_H
+#define SCSI_CDB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum scsi_opcode {
+	SCSI_TEST_UNIT_READY = 0x00,
+	SCSI_REQUEST_SENSE = 0x03,
+	SCSI_READ_6 = 0x08,
+	SCSI_WRITE_6 = 0x0a,
+	SCSI_INQUIRY = 0x12,
+	SCSI_MODE_SELECT_6 = 0x15,
+	SCSI_RESERVE_6 = 0x16,
+	SCSI_RELEASE_6 = 0x17,
+	SCSI_MODE_SENSE_6 = 0x1a,
+	SCSI_START_STOP_UNIT = 0x1b,
+	SCSI_PREVENT_ALLOW = 0x1e,
+	SCSI_READ_CAPACITY_10 = 0x25,
+	SCSI_READ_10 = 0x28,
+	SCSI_WRITE_10 = 0x2a,
+	SCSI_WRITE_AND_VERIFY_10 = 0x2e,
+	SCSI_VERIFY_10 = 0x2f,
+	SCSI_PRE_FETCH_10 = 0x34,
+	SCSI_SYNCHRONIZE_CACHE_10 = 0x35,
+	SCSI_WRITE_SAME_10 = 0x41,
+	SCSI_UNMAP = 0x42,
+	SCSI_MODE_SELECT_10 = 0x55,
+	SCSI_MODE_SENSE_10 = 0x5a,
+	SCSI_READ_16 = 0x88,
+	SCSI_WRITE_16 = 0x8a,
+	SCSI_WRITE_AND_VERIFY_16 = 0x8e,
+	SCSI_VERIFY_16 = 0x8f,
+	SCSI_PRE_FETCH_16 = 0x90,
+	SCSI_SYNCHRONIZE_CACHE_16 = 0x91,
+	SCSI_WRITE_SAME_16 = 0x93,
+	SCSI_SERVICE_ACTION_IN_16 = 0x9e,
+	SCSI_REPORT_LUNS = 0xa0,
+	SCSI_MAINTENANCE_IN = 0xa3,
+	SCSI_READ_12 = 0xa8,
+	SCSI_WRITE_12 = 0xaa,
+	SCSI_WRITE_AND_VERIFY_12 = 0xae,
+	SCSI_VERIFY_12 = 0xaf,
+};
+
+#define SCSI_SAI_READ_CAPACITY_16	 0x10
+#define SCSI_SAI_GET_LBA_STATUS		 0x12
+#define SCSI_MI_REPORT_SUPPORTED_OPCODES 0x0c
+#define SCSI_MI_REPORT_SUPPORTED_TMFS	 0x0d
+
+/* scsi_cdb_len: by group code (SPC-4 §4.2.5.1), 6, 10, 12 or 16; 0 for the
+ * variable-length and vendor groups. */
+size_t scsi_cdb_len(uint8_t opcode);
+
+/* LBA and number of blocks of a READ/WRITE-like CDB, by its group. READ(6)
+ * and WRITE(6) with length 0 mean 256 blocks. */
+uint64_t scsi_cdb_lba(const uint8_t *cdb);
+uint32_t scsi_cdb_blocks(const uint8_t *cdb);
+
+/* scsi_cdb_rw builds a READ or WRITE (10 or 16 bytes, as lba and blocks ask);
+ * returns its length. cdb has 16 bytes. */
+size_t scsi_cdb_rw(uint8_t cdb[16], int is_write, uint64_t lba, uint32_t blocks,
+		   int fua);
+
+#endif

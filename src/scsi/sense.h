@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sense.h: sense data (SPC-4 §4.5) for both roles: built by the device,
+ * parsed and named by the initiator.
+ */
+#ifndef SCSI_SENSE_H
+#define SCSI_SENSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum scsi_sense_key {
+	SENSE_NO_SENSE = 0x0,
+	SENSE_RECOVERED_ERROR = 0x1,
+	SENSE_NOT_READY = 0x2,
+	SENSE_MEDIUM_ERROR = 0x3,
+	SENSE_HARDWARE_ERROR = 0x4,
+	SENSE_ILLEGAL_REQUEST = 0x5,
+	SENSE_UNIT_ATTENTION = 0x6,
+	SENSE_DATA_PROTECT = 0x7,
+	SENSE_BLANK_CHECK = 0x8,
+	SENSE_COPY_ABORTED = 0xa,
+	SENSE_ABORTED_COMMAND = 0xb,
+	SENSE_MISCOMPARE = 0xe,
+};
+
+/* ASC << 8 | ASCQ; X(name, code, text) */
+#define SCSI_ASC_TABLE(X)                                                      \
+ X(ASC_NONE, 0x0000, "no additional sense information")                        \
+ X(ASC_WRITE_ERROR, 0x0c00, "write error")                                     \
+ X(ASC_UNEXPECTED_UNSOLICITED_DATA, 0x0c0c,                                    \
+   "write error: unexpected unsolicited data")                                 \
+ X(ASC_NOT_ENOUGH_UNSOLICITED_DATA, 0x0c0d,                                    \
+   "write error: not enough unsolicited data")                                 \
+ X(ASC_INVALID_FIELD_IN_IU, 0x0e03,                                            \
+   "invalid field in command information unit")                                \
+ X(ASC_UNRECOVERED_READ_ERROR, 0x1100, "unrecovered read error")               \
+ X(ASC_PARAMETER_LIST_LENGTH_ERROR, 0x1a00, "parameter list length error")     \
+ X(ASC_MISCOMPARE_DURING_VERIFY, 0x1d00, "miscompare during verify operation") \
+ X(ASC_INVALID_OPCODE, 0x2000, "invalid command operation code")               \
+ X(ASC_LBA_OUT_OF_RANGE, 0x2100, "logical block address out of range")         \
+ X(ASC_INVALID_FIELD_IN_CDB, 0x2400, "invalid field in CDB")                   \
+ X(ASC_LUN_NOT_SUPPORTED, 0x2500, "logical unit not supported")                \
+ X(ASC_INVALID_FIELD_IN_PARAMETERS, 0x2600, "invalid field in parameter list") \
+ X(ASC_WRITE_PROTECTED, 0x2700, "write protected")                             \
+ X(ASC_SPACE_ALLOCATION_FAILED, 0x2707,                                        \
+   "space allocation failed write protect")                                    \
+ X(ASC_POWER_ON, 0x2900, "power on, reset, or bus device reset occurred")      \
+ X(ASC_BUS_DEVICE_RESET, 0x2903, "bus device reset function occurred")         \
+ X(ASC_NEXUS_LOSS, 0x2907, "I_T nexus loss occurred")                          \
+ X(ASC_MODE_PARAMETERS_CHANGED, 0x2a01, "mode parameters changed")             \
+ X(ASC_CAPACITY_CHANGED, 0x2a09, "capacity data has changed")                  \
+ X(ASC_COMMANDS_CLEARED, 0x2f00, "commands cleared by another initiator")      \
+ X(ASC_SAVING_NOT_SUPPORTED, 0x3900, "saving parameters not supported")        \
+ X(ASC_MEDIUM_NOT_PRESENT, 0x3a00, "medium not present")                       \
+ X(ASC_REPORTED_LUNS_CHANGED, 0x3f0e, "reported LUNs data has changed")        \
+ X(ASC_INTERNAL_TARGET_FAILURE, 0x4400, "internal target failure")             \
+ X(ASC_PROTOCOL_SERVICE_CRC_ERROR, 0x4705, "protocol service CRC error")       \
+ X(ASC_INSUFFICIENT_RESOURCES, 0x5503, "insufficient resources")
+
+enum scsi_asc {
+#define SCSI_ASC_ENUM(name, code, text) name = code,
+	SCSI_ASC_TABLE(SCSI_ASC_ENUM)
+#undef SCSI_ASC_ENUM
+};
+
+struct scsi_sense {
+	uint8_t key;  /* enum scsi_sense_key */
+	uint16_t asc; /* ASC << 8 | ASCQ */
+	bool deferred;
+	bool has_info;
+	uint64_t info; /* mostly an LBA */
+	/* sense-key specific: field pointer of an ILLEGAL REQUEST */
+	bool has_field, in_cdb, has_bit;
+	uint8_t bit;
+	uint16_t field;
+};
+
+#define SCSI_SENSE_FIXED_LEN 18
+
+/* scsi_sense_build writes fixed (18 bytes) or descriptor format; returns the
+ * length, at most 32. p has room for it. */
+size_t scsi_sense_build(const struct scsi_sense *s, bool descriptor,
+			uint8_t *p);
+
+/* scsi_sense_parse: ERR_TRUNCATED, ERR_FORMAT. */
+int scsi_sense_parse(struct scsi_sense *s, const uint8_t *p, size_t len);
+
+const char *scsi_sense_key_str(uint8_t key);
+/* NULL when it is not in our table. */
+const char *scsi_asc_str(uint16_t asc);
+const char *scsi_status_str(uint8_t status);
+
+#endif
