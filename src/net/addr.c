@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* addr.c: numeric addresses, as people write them. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "net/net.h"
 
 #define HOST_MAX 80
@@ -95,12 +95,19 @@ int net_addr_parse(struct net_addr *a, const char *text, uint16_t default_port)
 	return 0;
 }
 
+static uint16_t port_at(const void *wire)
+{
+	return get_be16(wire);
+}
+
 uint16_t net_addr_port(const struct net_addr *a)
 {
+	const void *sa = &a->sa;
+
 	if (a->sa.ss_family == AF_INET)
-		return ntohs(((const struct sockaddr_in *)&a->sa)->sin_port);
+		return port_at(&((const struct sockaddr_in *)sa)->sin_port);
 	if (a->sa.ss_family == AF_INET6)
-		return ntohs(((const struct sockaddr_in6 *)&a->sa)->sin6_port);
+		return port_at(&((const struct sockaddr_in6 *)sa)->sin6_port);
 	return 0;
 }
 
