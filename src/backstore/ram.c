@@ -119,7 +119,7 @@ void bs_memory_init(struct bs *b, const struct bs_ops *ops, const char *name,
 		.state = BS_OPEN,
 		.size = size,
 		.block_size = block_size,
-		.phys_block = 4096,
+		.phys_block = block_size, /* memory likes all alike */
 		.unmap_grain = block_size,
 		.caps = BS_CAP_FUA | BS_CAP_UNMAP | BS_CAP_EXTENTS |
 			BS_CAP_LEND,

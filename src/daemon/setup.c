@@ -14,7 +14,7 @@
 #include "daemon/daemon.h"
 #include "daemon/luns.h"
 
-#define MAX_TRANSFER (16u << 20) /* of one command */
+#define MAX_TRANSFER (32u << 20) /* of one command */
 
 /* ---- stores ---- */
 

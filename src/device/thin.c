@@ -179,7 +179,9 @@ void dev_write_same(struct dev_task *t)
 	}
 	t->at = t->lba << shift;
 	t->end = (t->lba + t->blocks) << shift;
-	if (no_data(t) || all_zero(t->buf, t->lu->block_size))
+	/* UNMAP with other data than zeros: initiators expect the blocks to be
+	 * given back, and so does every other target */
+	if (no_data(t) || unmap || all_zero(t->buf, t->lu->block_size))
 		dev_submit(t, BS_ZERO, unmap ? BS_MAY_UNMAP : 0, t->at,
 			   t->end - t->at, same_done);
 	else
