@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* control.c: task management, NOPs, text, logout, and what a target says
+ * unasked. */
+#include <string.h>
+
+#include "initiator/internal.h"
+
+/* ---- requests ---- */
+
+static int request(struct ini_session *s, struct ini_request *r,
+		   struct dm_control *ctl, xtime deadline)
+{
+	int err;
+
+	if (s->state != ISCSI_S5_LOGGED_IN &&
+	    s->state != ISCSI_S7_LOGOUT_REQUESTED)
+		return ERR_CLOSED;
+	r->itt = ini_slot_take(s, NULL, r);
+	if (r->itt == ISCSI_RESERVED_TAG)
+		return ERR_BUSY;
+	r->deadline = deadline;
+	ctl->pdu.final = true;
+	ctl->pdu.immediate = true; /* past a closed window */
+	ctl->pdu.itt = r->itt;
+	ctl->pdu.cmdsn = s->window.cmdsn;
+	err = dm_send_control(s->dm, NULL, ctl);
+	if (err) {
+		ini_slot_free(s, r->itt);
+		return err;
+	}
+	list_push_back(&s->requests, &r->link);
+	if (deadline != XTIME_NEVER && !s->has_deadlines) {
+		s->has_deadlines = true;
+		ini_rearm(s);
+	}
+	return 0;
+}
+
+int ini_task_management(struct ini_session *s, struct ini_request *r,
+			enum iscsi_tmf function, uint64_t lun,
+			const struct ini_task *ref, xtime deadline)
+{
+	struct dm_control ctl = { .pdu = { .op = ISCSI_TMF_REQUEST,
+					   .lun = lun } };
+
+	ctl.pdu.tmf.function = (uint8_t)function;
+	ctl.pdu.tmf.rtt = ref ? ref->dm.itt : ISCSI_RESERVED_TAG;
+	ctl.pdu.tmf.ref_cmdsn = ref ? ref->cmdsn : 0;
+	return request(s, r, &ctl, deadline);
+}
+
+int ini_ping(struct ini_session *s, struct ini_request *r, const void *data,
+	     size_t len, xtime deadline)
+{
+	struct dm_control ctl = { .pdu = { .op = ISCSI_NOP_OUT,
+					   .ttt = ISCSI_RESERVED_TAG,
+					   .dsl = (uint32_t)len },
+				  .data = data };
+
+	return request(s, r, &ctl, deadline);
+}
+
+int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
+	     size_t len, uint32_t ttt, xtime deadline)
+{
+	struct dm_control ctl = { .pdu = { .op = ISCSI_TEXT_REQUEST,
+					   .ttt = ttt,
+					   .dsl = (uint32_t)len },
+				  .data = text };
+
+	return request(s, r, &ctl, deadline);
+}
+
+void ini_request_end(struct ini_session *s, struct ini_request *r, int err,
+		     const struct dm_control *rsp)
+{
+	list_del(&r->link);
+	ini_slot_free(s, r->itt);
+	r->done(r, err, rsp);
+}
+
+void ini_expire_requests(struct ini_session *s, xtime now)
+{
+	list_for_each_safe(it, &s->requests) {
+		struct ini_request *r =
+			list_entry(it, struct ini_request, link);
+
+		if (now >= r->deadline)
+			ini_request_end(s, r, ERR_TIMEOUT, NULL);
+	}
+}
+
+/* ---- unasked ---- */
+
+/* A NOP-In that asks: the answer carries its tag and LUN (§11.18). */
+static int answer_ping(struct ini_session *s, const struct iscsi_pdu *in)
+{
+	struct dm_control ctl = { .pdu = { .op = ISCSI_NOP_OUT,
+					   .final = true,
+					   .immediate = true,
+					   .lun = in->lun,
+					   .itt = ISCSI_RESERVED_TAG,
+					   .ttt = in->ttt,
+					   .cmdsn = s->window.cmdsn } };
+
+	return dm_send_control(s->dm, NULL, &ctl);
+}
+
+static int async(struct ini_session *s, const struct iscsi_async *a)
+{
+	trace_emit(s->cfg.trace, TRACE_LOGOUT, "asynchronous event %u",
+		   a->event);
+	s->cfg.async(s->cfg.arg, a);
+	switch ((enum iscsi_async_event)a->event) {
+	case ISCSI_ASYNC_LOGOUT:
+		if (s->state == ISCSI_S5_LOGGED_IN)
+			iscsi_conn_go(ISCSI_INITIATOR, &s->state,
+				      ISCSI_S7_LOGOUT_REQUESTED); /* T11 */
+		return 0;
+	case ISCSI_ASYNC_DROP_CONNECTION:
+	case ISCSI_ASYNC_DROP_SESSION:
+		return ERR_CLOSED;
+	default:
+		return 0;
+	}
+}
+
+/* A Reject names the PDU that it refuses by a copy of its header; the request
+ * or task behind that tag ends (§11.17). */
+static int rejected(struct ini_session *s, const struct dm_control *ctl)
+{
+	struct iscsi_pdu bad;
+	struct ini_slot *slot;
+
+	if (ctl->pdu.dsl < ISCSI_BHS_LEN)
+		return ERR_FORMAT;
+	iscsi_bhs_decode(&bad, ctl->data);
+	trace_emit(s->cfg.trace, TRACE_REJECT, "%s was rejected, reason %02x",
+		   iscsi_opcode_name(bad.op), ctl->pdu.reject.reason);
+	slot = ini_slot_find(s, bad.itt);
+	if (slot && slot->request) {
+		ini_request_end(s, slot->request, ERR_UNSUPPORTED, NULL);
+		return 0;
+	}
+	/* a command: its data may be under way, so it can't just be ended */
+	return slot ? ERR_PROTOCOL : 0;
+}
+
+static int answered(struct ini_session *s, const struct dm_control *ctl)
+{
+	struct ini_slot *slot = ini_slot_find(s, ctl->pdu.itt);
+
+	if (!slot || !slot->request)
+		return 0; /* it was given up meanwhile */
+	ini_request_end(s, slot->request, 0, ctl);
+	return 0;
+}
+
+int ini_control(struct ini_session *s, const struct dm_control *ctl)
+{
+	switch (ctl->pdu.op) {
+	case ISCSI_NOP_IN:
+		if (ctl->pdu.ttt != ISCSI_RESERVED_TAG)
+			return answer_ping(s, &ctl->pdu);
+		return ctl->pdu.itt == ISCSI_RESERVED_TAG ? 0
+							  : answered(s, ctl);
+	case ISCSI_ASYNC_MESSAGE:
+		return async(s, &ctl->pdu.async);
+	case ISCSI_REJECT:
+		return rejected(s, ctl);
+	default:
+		return answered(s, ctl);
+	}
+}
