@@ -243,7 +243,8 @@ void dm_connection_terminate(struct dm_conn *c, enum dm_terminate how, int err);
 void dm_notice_key_values(struct dm_conn *c, const struct iscsi_params *p);
 
 /*
- * Deallocate_Task_Resources (§8.9): the datamover forgets t (an abort).
+ * Deallocate_Task_Resources (§8.9): the datamover forgets t (an abort). Not
+ * after t's response was handed over: the StatSN that it took would be missed.
  * Returns 0: done; ERR_AGAIN: a PDU of t is half way out, or hardware may
  * still touch its memory; DM_RELEASED will follow.
  */

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* wire.c: see wire.h. */
+#include "sim/wire.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bufv.h"
+#include "base/bytes.h"
+#include "base/err.h"
+
+#define PIECES 64
+
+uint32_t wire_random(struct wire *w, uint32_t n)
+{
+	w->seed = w->seed * 1664525u + 1013904223u;
+	return (uint32_t)((uint64_t)w->seed * n >> 32);
+}
+
+static void kick(struct stream_host *host)
+{
+	container_of(host, struct wire_end, host)->kicked = true;
+}
+
+void wire_init(struct wire *w, const struct wire_config *cfg)
+{
+	memset(w, 0, sizeof(*w));
+	w->cfg = *cfg;
+	w->seed = cfg->seed;
+	w->now = XTIME_S;
+	for (unsigned i = 0; i < 2; i++) {
+		w->end[i].host.kick = kick;
+		w->end[i].last = &w->end[i].first;
+	}
+}
+
+static void drop_chunk(struct wire_end *e)
+{
+	struct wire_chunk *c = e->first;
+
+	e->first = c->next;
+	if (!e->first)
+		e->last = &e->first;
+	free(c);
+}
+
+void wire_fini(struct wire *w)
+{
+	for (unsigned i = 0; i < 2; i++)
+		while (w->end[i].first)
+			drop_chunk(&w->end[i]);
+}
+
+struct stream_host *wire_host(struct wire *w, unsigned end)
+{
+	return &w->end[end].host;
+}
+
+void wire_attach(struct wire *w, unsigned end, const struct stream_ops *ops,
+		 void *core)
+{
+	struct wire_end *e = &w->end[end];
+
+	e->ops = ops;
+	e->core = core;
+	e->open = e->kicked = true;
+}
+
+bool wire_is_open(const struct wire *w, unsigned end)
+{
+	return w->end[end].open;
+}
+
+static struct wire_end *other(struct wire *w, struct wire_end *e)
+{
+	return &w->end[e == &w->end[0] ? 1 : 0];
+}
+
+/* ---- the end of it ---- */
+
+static void close_end(struct wire *w, struct wire_end *e, int err, int to_peer)
+{
+	if (!e->open)
+		return;
+	e->open = false;
+	while (e->first)
+		drop_chunk(e);
+	other(w, e)->fin = true;
+	other(w, e)->fin_err = to_peer;
+	e->ops->closed(e->core, err, w->now);
+}
+
+static void cut(struct wire *w)
+{
+	for (unsigned i = 0; i < 2; i++)
+		close_end(w, &w->end[i], ERR_RESET, ERR_RESET);
+}
+
+/* ---- bytes ---- */
+
+static size_t chunk_of(struct wire *w, size_t most)
+{
+	if (w->cfg.max_chunk == 0 || most <= 1)
+		return most;
+	return 1 + wire_random(w, (uint32_t)MIN(most, w->cfg.max_chunk));
+}
+
+static size_t copy_arrived(struct wire_end *e, const struct bufv *to,
+			   size_t most, xtime now)
+{
+	size_t done = 0;
+
+	while (done < most && e->first && e->first->at <= now) {
+		struct wire_chunk *c = e->first;
+		size_t n = MIN(most - done, c->len - c->taken);
+
+		bufv_copy_in(to, done, c->bytes + c->taken, n);
+		done += n;
+		c->taken += n;
+		if (c->taken == c->len)
+			drop_chunk(e);
+	}
+	return done;
+}
+
+static bool take_in(struct wire *w, struct wire_end *e)
+{
+	struct iovec iov[PIECES];
+	struct bufv to;
+	size_t n;
+
+	if (!e->first || e->first->at > w->now)
+		return false;
+	n = e->ops->rx_where(e->core, iov, 2 + wire_random(w, PIECES - 1));
+	if (n == 0)
+		return false;
+	to = bufv_of(iov, (unsigned)n);
+	assert(to.len > 0);
+	n = copy_arrived(e, &to, chunk_of(w, to.len), w->now);
+	e->ops->rx_done(e->core, n, w->now);
+	return true;
+}
+
+static void append(struct wire *w, struct wire_end *from, const struct bufv *v,
+		   size_t n)
+{
+	struct wire_end *to = other(w, from);
+	struct wire_chunk *c = malloc(sizeof(*c) + n);
+
+	assert(c);
+	c->next = NULL;
+	c->len = n;
+	c->taken = 0;
+	bufv_copy_out(v, 0, c->bytes, n);
+	c->at = w->now;
+	if (w->cfg.max_delay)
+		c->at += wire_random(w, (uint32_t)w->cfg.max_delay);
+	to->newest = c->at = MAX(c->at, to->newest);
+	if (w->cfg.tap)
+		w->cfg.tap(w->cfg.arg, from == &w->end[1], c->bytes, n);
+	*to->last = c;
+	to->last = &c->next;
+}
+
+/* send_out returns whether bytes went; *was_cut: at the place of the cut. */
+static bool send_out(struct wire *w, struct wire_end *e, bool *was_cut)
+{
+	uint64_t left = w->cfg.cut[e == &w->end[1]] - e->sent;
+	struct iovec iov[PIECES];
+	unsigned n = e->ops->tx_what(e->core, iov, 1 + wire_random(w, PIECES));
+	struct bufv v = bufv_of(iov, n);
+	size_t len;
+
+	if (n == 0)
+		return false;
+	assert(v.len > 0);
+	len = (size_t)MIN(chunk_of(w, v.len), left);
+	if (len && other(w, e)->open)
+		append(w, e, &v, len);
+	e->sent += len;
+	*was_cut = len == left;
+	if (len)
+		e->ops->tx_done(e->core, len, w->now);
+	return true;
+}
+
+/* ---- turns ---- */
+
+static bool follow_fate(struct wire *w, struct wire_end *e)
+{
+	int err = 0;
+	enum stream_fate fate = e->ops->fate(e->core, &err);
+	struct iovec iov[1];
+
+	if (fate == STREAM_GO)
+		return false;
+	if (fate == STREAM_FLUSH && e->ops->tx_what(e->core, iov, 1))
+		return false;
+	close_end(w, e, err, 0);
+	return true;
+}
+
+static bool turn_end(struct wire *w, struct wire_end *e)
+{
+	bool busy = e->kicked, was_cut = false;
+
+	e->kicked = false;
+	if (!e->open)
+		return false;
+	if (e->ops->deadline(e->core) <= w->now) {
+		e->ops->expire(e->core, w->now);
+		busy = true;
+	}
+	busy |= take_in(w, e);
+	while (e->open && !was_cut && send_out(w, e, &was_cut))
+		busy = true;
+	if (was_cut) {
+		cut(w);
+		return true;
+	}
+	if (follow_fate(w, e))
+		return true;
+	if (e->fin && !e->first) {
+		close_end(w, e, e->fin_err, 0);
+		return true;
+	}
+	return busy;
+}
+
+/* The next moment at which something arrives, or (deadlines) is due. */
+static xtime next_moment(const struct wire *w, bool deadlines)
+{
+	xtime next = XTIME_NEVER;
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct wire_end *e = &w->end[i];
+
+		if (!e->open)
+			continue;
+		if (e->first && e->first->at > w->now)
+			next = MIN(next, e->first->at);
+		if (deadlines)
+			next = MIN(next, e->ops->deadline(e->core));
+	}
+	return next;
+}
+
+static void run(struct wire *w, xtime until, bool deadlines)
+{
+	for (;;) {
+		xtime next;
+		bool busy = turn_end(w, &w->end[0]);
+
+		busy |= turn_end(w, &w->end[1]);
+		if (busy)
+			continue;
+		next = next_moment(w, deadlines);
+		if (next == XTIME_NEVER || next > until)
+			break;
+		w->now = next;
+	}
+	if (until != XTIME_NEVER)
+		w->now = MAX(w->now, until);
+}
+
+void wire_run(struct wire *w, xtime until)
+{
+	run(w, until, true);
+}
+
+void wire_idle(struct wire *w)
+{
+	run(w, XTIME_NEVER, false);
+}

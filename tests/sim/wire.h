@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * wire.h: a virtual byte stream between two protocol cores, on a virtual
+ * clock: random splits, delays, and a cut after any byte. It does what
+ * net/stream.c does with a socket, and never sleeps.
+ */
+#ifndef TESTS_SIM_WIRE_H
+#define TESTS_SIM_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/stream.h"
+
+#define WIRE_NO_CUT UINT64_MAX
+
+struct wire_config {
+	uint32_t seed;
+	size_t max_chunk; /* bytes moved at once, 1 to this; 0: all there are */
+	xtime max_delay;  /* of each chunk */
+	/* After this many bytes from end i the connection is reset. */
+	uint64_t cut[2];
+	/* Sees every byte that end `from` sent, in order. May be NULL. */
+	void (*tap)(void *arg, unsigned from, const uint8_t *p, size_t n);
+	void *arg;
+};
+
+struct wire_chunk {
+	struct wire_chunk *next;
+	xtime at; /* arrives then */
+	size_t len, taken;
+	uint8_t bytes[];
+};
+
+struct wire_end {
+	struct stream_host host;
+	const struct stream_ops *ops;
+	void *core;
+	bool kicked, open;
+	/* on their way to this end */
+	struct wire_chunk *first, **last;
+	xtime newest;
+	bool fin; /* the other end closed; err then */
+	int fin_err;
+	uint64_t sent; /* bytes from this end */
+};
+
+struct wire {
+	struct wire_config cfg;
+	struct wire_end end[2];
+	xtime now;
+	uint32_t seed;
+};
+
+void wire_init(struct wire *w, const struct wire_config *cfg);
+void wire_fini(struct wire *w);
+struct stream_host *wire_host(struct wire *w, unsigned end);
+void wire_attach(struct wire *w, unsigned end, const struct stream_ops *ops,
+		 void *core);
+
+/* wire_run lets things happen, and time pass, until nothing is under way or
+ * `until` is reached. Deadlines after `until` do not fire. */
+void wire_run(struct wire *w, xtime until);
+/* wire_idle: the same, but does not wait for deadlines. */
+void wire_idle(struct wire *w);
+bool wire_is_open(const struct wire *w, unsigned end);
+
+/* A number below n from the wire's own seed. */
+uint32_t wire_random(struct wire *w, uint32_t n);
+
+#endif
