@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * alloc_test.c: the n-th allocation fails, for every n, over whole sessions:
+ * nothing crashes, nothing leaks, the target is idle afterwards.
+ */
+#include "cmocka_all.h"
+/* the bench of the fuzz target, and its corpus as scenarios */
+#include "fuzz/target/target_fuzz.c"
+
+static unsigned long countdown; /* 0: off */
+static bool failed;
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+
+static bool fails(void)
+{
+	if (countdown == 0 || --countdown)
+		return false;
+	failed = true;
+	return true;
+}
+
+void *__wrap_malloc(size_t n)
+{
+	return fails() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+	return fails() ? NULL : __real_realloc(p, n);
+}
+
+static size_t read_corpus(const char *name, uint8_t *buf, size_t max)
+{
+	char path[512];
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", TARGET_CORPUS, name);
+	f = fopen(path, "rb");
+	assert_non_null(f);
+	n = fread(buf, 1, max, f);
+	fclose(f);
+	return n;
+}
+
+/* From the first byte on, with the nth allocation failing. */
+static bool run_failing(unsigned long nth, const uint8_t *data, size_t size)
+{
+	struct bench b = { .now = XTIME_S };
+
+	failed = false;
+	open_bench(&b);
+	countdown = nth;
+	run_stream(&b, data[0], data + 1, size - 1);
+	countdown = 0;
+	close_bench(&b, false);
+	return failed;
+}
+
+static void every_allocation(const char *name)
+{
+	static uint8_t data[65536];
+	size_t size = read_corpus(name, data, sizeof(data));
+	unsigned long n = 1;
+
+	assert_true(size > 1);
+	while (run_failing(n, data, size))
+		n++;
+	assert_true(n > 5); /* something was allocated at all */
+}
+
+static void test_allocation_fails_in_session(void **state)
+{
+	(void)state;
+	every_allocation("session");
+}
+
+static void test_allocation_fails_in_task_management(void **state)
+{
+	(void)state;
+	every_allocation("tmf");
+}
+
+static void test_allocation_fails_in_discovery(void **state)
+{
+	(void)state;
+	every_allocation("discovery");
+}
+
+static void test_allocation_fails_out_of_order(void **state)
+{
+	(void)state;
+	every_allocation("order");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_allocation_fails_in_session),
+		cmocka_unit_test(test_allocation_fails_in_task_management),
+		cmocka_unit_test(test_allocation_fails_in_discovery),
+		cmocka_unit_test(test_allocation_fails_out_of_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* control_test.c: NOP, Logout, SNACK, Reject, Async Message, time. */
+#include <string.h>
+
+#include "base/err.h"
+#include "cmocka_all.h"
+#include "rig.h"
+
+struct env {
+	struct rig *r;
+	struct peer *p;
+};
+
+static int setup(void **state)
+{
+	static struct env e;
+
+	e.r = rig_new(1, NULL);
+	e.p = peer_session(e.r, 0, 1);
+	peer_ready(e.p);
+	*state = &e;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct env *e = *state;
+
+	rig_free(e->r);
+	return 0;
+}
+
+static struct iscsi_pdu request(const struct peer *p, enum iscsi_opcode op)
+{
+	return (struct iscsi_pdu){ .op = (uint8_t)op,
+				   .immediate = true,
+				   .final = true,
+				   .itt = 9,
+				   .ttt = ISCSI_RESERVED_TAG,
+				   .cmdsn = p->cmdsn };
+}
+
+/* ---- NOP ---- */
+
+static void test_nop_out_echoed_rfc7143_11_19(void **state)
+{
+	struct env *e = *state;
+	struct iscsi_pdu pdu = request(e->p, ISCSI_NOP_OUT);
+	uint32_t statsn = e->p->sent[e->p->nsent - 1].pdu.statsn;
+	struct sent *s;
+
+	pdu.dsl = 5;
+	peer_rx(e->p, &pdu, "hello");
+	s = peer_expect(e->p, ISCSI_NOP_IN);
+	assert_int_equal(s->pdu.itt, 9);
+	assert_int_equal(s->pdu.ttt, ISCSI_RESERVED_TAG);
+	assert_int_equal(s->pdu.statsn, statsn + 1);
+	assert_int_equal(s->len, 5);
+	assert_memory_equal(s->data, "hello", 5);
+}
+
+/* No more than the initiator takes. */
+static void test_nop_out_echo_cut_rfc7143_11_18_3(void **state)
+{
+	static uint8_t data[70000];
+	struct env *e = *state;
+	struct iscsi_pdu pdu = request(e->p, ISCSI_NOP_OUT);
+
+	pdu.dsl = sizeof(data);
+	peer_rx(e->p, &pdu, data);
+	assert_int_equal(peer_expect(e->p, ISCSI_NOP_IN)->len, 65536);
+}
+
+static void
+test_nop_out_without_tag_must_be_immediate_rfc7143_11_18_1(void **state)
+{
+	struct env *e = *state;
+	struct iscsi_pdu pdu = request(e->p, ISCSI_NOP_OUT);
+
+	pdu.itt = ISCSI_RESERVED_TAG;
+	peer_rx(e->p, &pdu, NULL);
+	assert_true(peer_quiet(e->p)); /* no answer to that one (§11.19) */
+	pdu.immediate = false;
+	peer_rx(e->p, &pdu, NULL);
+	peer_expect(e->p, ISCSI_REJECT);
+}
+
+static void test_ping_and_pong_rfc7143_11_19(void **state)
+{
+	struct env *e = *state;
+	struct tgt_worker *w = tgt_worker(e->r->tgt, 0);
+	struct iscsi_pdu pong = request(e->p, ISCSI_NOP_OUT);
+	uint32_t statsn = e->p->sent[e->p->nsent - 1].pdu.statsn;
+	xtime now = 100 * XTIME_S;
+	struct sent *s;
+
+	tgt_worker_expire(w, now); /* heard of since login */
+	assert_true(peer_quiet(e->p));
+	now += e->r->cfg.idle_time;
+	tgt_worker_expire(w, now);
+	s = peer_expect(e->p, ISCSI_NOP_IN);
+	assert_int_equal(s->pdu.itt, ISCSI_RESERVED_TAG);
+	assert_int_not_equal(s->pdu.ttt, ISCSI_RESERVED_TAG);
+	assert_int_equal(s->len, 0);
+	assert_int_equal(s->pdu.statsn, statsn + 1); /* named, not taken */
+	pong.itt = ISCSI_RESERVED_TAG;
+	pong.ttt = s->pdu.ttt;
+	peer_rx(e->p, &pong, NULL);
+	now += e->r->cfg.ping_time;
+	tgt_worker_expire(w, now);
+	assert_false(e->p->terminated);
+	peer_rx(e->p, &pong, NULL); /* once is enough */
+	assert_int_equal(peer_expect(e->p, ISCSI_REJECT)->pdu.reject.reason,
+			 ISCSI_REJECT_INVALID_PDU_FIELD);
+}
+
+static void test_ping_unanswered(void **state)
+{
+	struct env *e = *state;
+	struct tgt_worker *w = tgt_worker(e->r->tgt, 0);
+	xtime now = 100 * XTIME_S;
+
+	tgt_worker_expire(w, now);
+	now += e->r->cfg.idle_time;
+	tgt_worker_expire(w, now);
+	peer_expect(e->p, ISCSI_NOP_IN);
+	now += e->r->cfg.ping_time;
+	tgt_worker_expire(w, now);
+	assert_true(e->p->terminated);
+	assert_int_equal(e->p->how, DM_TERMINATE_NOW);
+	assert_int_equal(e->p->terminate_err, ERR_TIMEOUT);
+}
+
+/* ---- Logout ---- */
+
+static struct sent *logout(struct env *e, uint8_t reason, uint16_t cid)
+{
+	struct iscsi_pdu pdu = request(e->p, ISCSI_LOGOUT_REQUEST);
+
+	pdu.logout.reason = reason;
+	pdu.logout.cid = cid;
+	peer_rx(e->p, &pdu, NULL);
+	rig_settle(e->r);
+	return peer_next(e->p);
+}
+
+static void test_logout_session_rfc7143_11_14(void **state)
+{
+	struct env *e = *state;
+	struct sent *s = logout(e, ISCSI_LOGOUT_SESSION, 0);
+
+	assert_int_equal(s->pdu.op, ISCSI_LOGOUT_RESPONSE);
+	assert_int_equal(s->pdu.logout.response, 0);
+	assert_true(e->p->gone);
+	assert_int_equal(e->p->how, DM_TERMINATE_AFTER_SENT);
+}
+
+static void test_logout_connection_rfc7143_11_15_1(void **state)
+{
+	struct env *e = *state;
+	struct sent *s = logout(e, ISCSI_LOGOUT_CONNECTION, 5);
+
+	assert_int_equal(s->pdu.logout.response, 1); /* CID not found */
+	assert_false(e->p->gone);
+	s = logout(e, ISCSI_LOGOUT_CONNECTION, 0);
+	assert_int_equal(s->pdu.logout.response, 0);
+	assert_true(e->p->gone);
+}
+
+static void test_logout_for_recovery_rfc7143_11_15_1(void **state)
+{
+	struct env *e = *state;
+	struct sent *s = logout(e, ISCSI_LOGOUT_RECOVERY, 0);
+
+	assert_int_equal(s->pdu.logout.response, 2); /* level 0 */
+	assert_false(e->p->gone);
+}
+
+static void test_logout_reserved_reason(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(logout(e, 77, 0)->pdu.op, ISCSI_REJECT);
+}
+
+/* Pending commands are terminated, and never answered. */
+static void test_logout_terminates_commands_rfc7143_11_14(void **state)
+{
+	struct env *e = *state;
+	struct iscsi_pdu pdu = request(e->p, ISCSI_LOGOUT_REQUEST);
+
+	e->r->holding = true;
+	peer_read(e->p, 0, 1);
+	pdu.cmdsn = e->p->cmdsn;
+	peer_rx(e->p, &pdu, NULL);
+	peer_tur(e->p); /* after the Logout Request */
+	assert_int_equal(peer_expect(e->p, ISCSI_REJECT)->pdu.reject.reason,
+			 ISCSI_REJECT_WAITING_LOGOUT);
+	assert_true(peer_quiet(e->p));
+	e->r->holding = false;
+	rig_settle(e->r);
+	peer_expect(e->p, ISCSI_LOGOUT_RESPONSE);
+	assert_true(peer_quiet(e->p));
+	assert_true(e->p->gone);
+}
+
+static void test_connection_lost_during_logout(void **state)
+{
+	struct env *e = *state;
+	struct iscsi_pdu pdu = request(e->p, ISCSI_LOGOUT_REQUEST);
+
+	e->r->holding = true;
+	peer_read(e->p, 0, 1);
+	pdu.cmdsn = e->p->cmdsn;
+	peer_rx(e->p, &pdu, NULL);
+	peer_cut(e->p, 0);
+	e->r->holding = false;
+	rig_settle(e->r);
+	assert_true(tgt_worker_idle(tgt_worker(e->r->tgt, 0)));
+}
+
+/* ---- Reject ---- */
+
+static void expect_reject(struct env *e, uint8_t op, uint8_t reason)
+{
+	struct sent *s = peer_expect(e->p, ISCSI_REJECT);
+
+	assert_int_equal(s->pdu.reject.reason, reason);
+	assert_int_equal(s->pdu.itt, ISCSI_RESERVED_TAG);
+	assert_int_equal(s->len, ISCSI_BHS_LEN); /* §11.17.4 */
+	assert_int_equal(s->data[0] & 0x3f, op);
+}
+
+static void test_snack_rejected_rfc7143_11_16(void **state)
+{
+	struct env *e = *state;
+	struct iscsi_pdu pdu = request(e->p, ISCSI_SNACK_REQUEST);
+
+	peer_rx(e->p, &pdu, NULL);
+	expect_reject(e, ISCSI_SNACK_REQUEST, ISCSI_REJECT_SNACK);
+}
+
+static void test_login_in_full_feature_phase_rejected(void **state)
+{
+	struct env *e = *state;
+	struct iscsi_pdu pdu = request(e->p, ISCSI_LOGIN_REQUEST);
+
+	peer_rx(e->p, &pdu, NULL);
+	expect_reject(e, ISCSI_LOGIN_REQUEST, ISCSI_REJECT_PROTOCOL);
+	assert_false(e->p->terminated);
+}
+
+static void test_error_notify_rejects_rfc7143_11_17_1(void **state)
+{
+	static const struct {
+		int err;
+		uint8_t reason;
+	} rows[] = {
+		{ ERR_DATA_DIGEST, ISCSI_REJECT_DATA_DIGEST },
+		{ ERR_OPCODE, ISCSI_REJECT_NOT_SUPPORTED },
+		{ ERR_FORMAT, ISCSI_REJECT_INVALID_PDU_FIELD },
+		{ ERR_PROTOCOL, ISCSI_REJECT_PROTOCOL },
+	};
+	struct env *e = *state;
+	struct iscsi_pdu pdu = request(e->p, ISCSI_NOP_OUT);
+	uint8_t bhs[ISCSI_BHS_LEN];
+
+	iscsi_bhs_encode(&pdu, bhs);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		e->p->dm.up->error_notify(&e->p->dm, &pdu, bhs, rows[i].err);
+		expect_reject(e, ISCSI_NOP_OUT, rows[i].reason);
+	}
+}
+
+/* ---- requests ahead of their turn ---- */
+
+static void test_request_waits_for_its_turn_rfc7143_4_2_2_1(void **state)
+{
+	struct env *e = *state;
+	struct iscsi_pdu pdu = request(e->p, ISCSI_NOP_OUT);
+
+	pdu.immediate = false;
+	pdu.cmdsn = e->p->cmdsn + 1;
+	pdu.dsl = 3;
+	peer_rx(e->p, &pdu, "abc");
+	assert_true(peer_quiet(e->p));
+	peer_tur(e->p);
+	assert_int_equal(peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.rsp.status,
+			 SCSI_GOOD);
+	assert_memory_equal(peer_expect(e->p, ISCSI_NOP_IN)->data, "abc", 3);
+}
+
+static void test_too_much_ahead_drops_connection(void **state)
+{
+	static uint8_t data[262144];
+	struct env *e = *state;
+	struct iscsi_pdu pdu = request(e->p, ISCSI_NOP_OUT);
+	int err = 0;
+
+	pdu.immediate = false;
+	pdu.dsl = sizeof(data);
+	for (uint32_t i = 1; i < 8 && !err; i++) {
+		pdu.cmdsn = e->p->cmdsn + i;
+		err = peer_rx(e->p, &pdu, data);
+	}
+	assert_int_equal(err, ERR_LIMIT);
+}
+
+/* ---- discovery ---- */
+
+static void test_discovery_allows_little_rfc7143_13_21(void **state)
+{
+	struct env *e = *state;
+	struct peer *d = peer_discovery(e->r);
+	struct iscsi_pdu pdu = request(d, ISCSI_NOP_OUT);
+
+	peer_tur(d);
+	assert_int_equal(peer_expect(d, ISCSI_REJECT)->pdu.reject.reason,
+			 ISCSI_REJECT_PROTOCOL);
+	pdu.cmdsn = d->cmdsn;
+	peer_rx(d, &pdu, NULL);
+	assert_int_equal(peer_expect(d, ISCSI_REJECT)->pdu.reject.reason,
+			 ISCSI_REJECT_PROTOCOL);
+	pdu.op = ISCSI_TMF_REQUEST;
+	pdu.tmf.function = ISCSI_TMF_TARGET_COLD_RESET;
+	peer_rx(d, &pdu, NULL);
+	peer_expect(d, ISCSI_REJECT);
+	pdu = request(d, ISCSI_LOGOUT_REQUEST);
+	pdu.logout.reason = ISCSI_LOGOUT_CONNECTION;
+	peer_rx(d, &pdu, NULL);
+	peer_expect(d, ISCSI_REJECT);
+	pdu.logout.reason = ISCSI_LOGOUT_SESSION;
+	peer_rx(d, &pdu, NULL);
+	peer_expect(d, ISCSI_LOGOUT_RESPONSE);
+}
+
+/* ---- draining ---- */
+
+static void test_drain_asks_for_logout_rfc7143_11_9_1(void **state)
+{
+	struct env *e = *state;
+	struct tgt_worker *w = tgt_worker(e->r->tgt, 0);
+	struct peer *d = peer_discovery(e->r);
+	struct sent *s;
+
+	tgt_worker_drain(w, 50 * XTIME_S);
+	s = peer_expect(e->p, ISCSI_ASYNC_MESSAGE);
+	assert_int_equal(s->pdu.async.event, ISCSI_ASYNC_LOGOUT);
+	assert_int_equal(s->pdu.async.param3, 3);
+	assert_true(d->terminated); /* no such message there */
+	assert_int_equal(logout(e, ISCSI_LOGOUT_SESSION, 0)->pdu.op,
+			 ISCSI_LOGOUT_RESPONSE);
+	rig_settle(e->r);
+	assert_true(tgt_worker_idle(w));
+}
+
+static void test_drain_drops_who_stays_rfc7143_11_9_1(void **state)
+{
+	struct env *e = *state;
+	struct tgt_worker *w = tgt_worker(e->r->tgt, 0);
+	xtime now = 50 * XTIME_S;
+	struct sent *s;
+
+	tgt_worker_drain(w, now);
+	peer_expect(e->p, ISCSI_ASYNC_MESSAGE);
+	peer_tur(e->p); /* still served meanwhile */
+	peer_expect(e->p, ISCSI_SCSI_RESPONSE);
+	tgt_worker_expire(w, now + e->r->cfg.logout_time);
+	s = peer_expect(e->p, ISCSI_ASYNC_MESSAGE);
+	assert_int_equal(s->pdu.async.event, ISCSI_ASYNC_DROP_CONNECTION);
+	assert_true(e->p->terminated);
+	rig_settle(e->r);
+	assert_true(tgt_worker_idle(w));
+}
+
+/* A peer that takes nothing can't hold the end up. */
+static void test_closing_is_bounded(void **state)
+{
+	struct env *e = *state;
+	struct tgt_worker *w = tgt_worker(e->r->tgt, 0);
+	struct iscsi_pdu pdu = request(e->p, ISCSI_LOGOUT_REQUEST);
+	xtime now = 50 * XTIME_S;
+
+	peer_rx(e->p, &pdu, NULL);
+	assert_true(e->p->terminated);
+	assert_int_equal(e->p->how, DM_TERMINATE_AFTER_SENT);
+	tgt_worker_expire(w, now);
+	assert_int_equal(e->p->how, DM_TERMINATE_AFTER_SENT);
+	tgt_worker_expire(w, now + 2 * XTIME_S);
+	assert_int_equal(e->p->how, DM_TERMINATE_NOW);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_nop_out_echoed_rfc7143_11_19),
+		T(test_nop_out_echo_cut_rfc7143_11_18_3),
+		T(test_nop_out_without_tag_must_be_immediate_rfc7143_11_18_1),
+		T(test_ping_and_pong_rfc7143_11_19),
+		T(test_ping_unanswered),
+		T(test_logout_session_rfc7143_11_14),
+		T(test_logout_connection_rfc7143_11_15_1),
+		T(test_logout_for_recovery_rfc7143_11_15_1),
+		T(test_logout_reserved_reason),
+		T(test_logout_terminates_commands_rfc7143_11_14),
+		T(test_connection_lost_during_logout),
+		T(test_snack_rejected_rfc7143_11_16),
+		T(test_login_in_full_feature_phase_rejected),
+		T(test_error_notify_rejects_rfc7143_11_17_1),
+		T(test_request_waits_for_its_turn_rfc7143_4_2_2_1),
+		T(test_too_much_ahead_drops_connection),
+		T(test_discovery_allows_little_rfc7143_13_21),
+		T(test_drain_asks_for_logout_rfc7143_11_9_1),
+		T(test_drain_drops_who_stays_rfc7143_11_9_1),
+		T(test_closing_is_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

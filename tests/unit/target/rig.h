@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rig.h: a target with a ram LU behind a hold, and connections whose
+ * datamover is the test: it feeds PDUs to the role and keeps what the role
+ * sends. No socket, no clock.
+ */
+#ifndef TESTS_TARGET_RIG_H
+#define TESTS_TARGET_RIG_H
+
+#include "target/target.h"
+
+#define RIG_TARGET  "iqn.2026-01.org.example:disk"
+#define RIG_SECOND  "iqn.2026-01.org.example:other"
+#define RIG_INI	    "iqn.2026-01.org.example:initiator"
+#define RIG_BLOCKS  2048u
+#define RIG_SENT    512
+#define RIG_WORKERS 3
+
+/* Something that the role sent. */
+struct sent {
+	struct iscsi_pdu pdu;
+	uint8_t *data; /* a copy */
+	size_t len;
+	struct dm_task *task;
+	bool put;	   /* by Put_Data */
+	bool acknowledged; /* DM_RESPONSE_SENT or DM_PUT was given */
+};
+
+struct peer { /* one connection, seen from the wire */
+	struct dm_conn dm;
+	struct rig *rig;
+	struct list link;
+	struct sent sent[RIG_SENT];
+	unsigned nsent, next; /* next: not looked at by the test yet */
+	bool enabled, terminated, gone;
+	enum dm_terminate how;
+	int terminate_err;
+	/* the last Get_Data */
+	struct dm_task *get_task;
+	uint32_t get_offset, get_len;
+	struct dm_task *last_task; /* that a SCSI Command was given */
+	bool release_later;	   /* deallocation answers ERR_AGAIN */
+	struct dm_task *releasing;
+	int send_error; /* send_control fails with it */
+	struct iscsi_params params;
+	/* the initiator's numbers */
+	uint32_t cmdsn, itt;
+};
+
+struct rig {
+	struct tgt *tgt;
+	struct tgt_config cfg;
+	struct dev_server *server;
+	struct bs *hold; /* holds requests while `holding` */
+	bool holding;
+	uint8_t *memory;
+	struct list peers;
+	struct dev_msg *mail[RIG_WORKERS], **mail_end[RIG_WORKERS];
+	bool rearmed;
+	bool no_buffers; /* buf_get gives none */
+	unsigned buffers;
+	struct trace trace;
+	char last_trace[1100];
+};
+
+/* rig_new: nworkers workers; change (may be NULL) alters the configuration. */
+struct rig *rig_new(unsigned nworkers, void (*change)(struct tgt_config *cfg));
+void rig_free(struct rig *r);
+/* rig_mail runs posted messages until there are none. */
+void rig_mail(struct rig *r);
+/* rig_settle: messages, terminations and transmissions until all is quiet. */
+void rig_settle(struct rig *r);
+void rig_release(struct rig *r); /* lets all held I/O go */
+
+struct peer *peer_new(struct rig *r, unsigned worker);
+/* NULL when the target refused; *err says why. */
+struct peer *peer_try(struct rig *r, unsigned worker, const char *host,
+		      int *err);
+/* The wire is cut. */
+void peer_cut(struct peer *p, int err);
+/* peer_rx feeds a PDU; returns what control_notify did. */
+int peer_rx(struct peer *p, struct iscsi_pdu *pdu, const void *data);
+/* The next thing that the role sent; fails the test if there is none. */
+struct sent *peer_next(struct peer *p);
+struct sent *peer_expect(struct peer *p, enum iscsi_opcode op);
+bool peer_quiet(const struct peer *p);
+/* All that was sent is out. */
+void peer_flush(struct peer *p);
+
+/* peer_login sends one Login Request with these keys ("a=b\0c=d\0") and
+ * returns status class << 8 | detail. */
+uint16_t peer_login(struct peer *p, const char *keys, size_t len,
+		    const uint8_t isid[6], uint16_t tsih);
+/* A connection in full feature phase. */
+struct peer *peer_session(struct rig *r, unsigned worker, uint8_t isid);
+struct peer *peer_discovery(struct rig *r);
+
+/* Commands: each returns the ITT. */
+uint32_t peer_read(struct peer *p, uint32_t lba, uint16_t blocks);
+uint32_t peer_write(struct peer *p, uint32_t lba, uint16_t blocks);
+uint32_t peer_tur(struct peer *p); /* TEST UNIT READY */
+/* Unsolicited data: n bytes of byte; then the completion. */
+void peer_unsolicited(struct peer *p, struct dm_task *t, uint8_t byte,
+		      uint32_t n, int err);
+void peer_solicited(struct peer *p, uint8_t byte, int err);
+/* A task management function; immediate. Returns its ITT. */
+uint32_t peer_tmf(struct peer *p, enum iscsi_tmf function, uint64_t lun,
+		  uint32_t rtt, uint32_t ref_cmdsn);
+/* A SCSI Command with any CDB and EDTL. */
+uint32_t peer_command(struct peer *p, const uint8_t cdb[16], bool read,
+		      bool write, uint32_t edtl);
+/* Takes the POWER ON unit attention. */
+void peer_ready(struct peer *p);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* text_test.c: Text Requests and SendTargets (RFC 7143 Appendix C). */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka_all.h"
+#include "rig.h"
+
+struct env {
+	struct rig *r;
+	struct peer *p, *d; /* a normal and a discovery session */
+};
+
+static int setup(void **state)
+{
+	static struct env e;
+
+	e.r = rig_new(1, NULL);
+	e.p = peer_session(e.r, 0, 1);
+	e.d = peer_discovery(e.r);
+	*state = &e;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct env *e = *state;
+
+	rig_free(e->r);
+	return 0;
+}
+
+static struct iscsi_pdu text_pdu(struct peer *p, size_t len)
+{
+	return (struct iscsi_pdu){ .op = ISCSI_TEXT_REQUEST,
+				   .final = true,
+				   .itt = 21,
+				   .ttt = ISCSI_RESERVED_TAG,
+				   .cmdsn = p->cmdsn++,
+				   .dsl = (uint32_t)len };
+}
+
+static struct sent *text(struct peer *p, const char *keys, size_t len)
+{
+	struct iscsi_pdu pdu = text_pdu(p, len);
+
+	assert_int_equal(peer_rx(p, &pdu, keys), 0);
+	return peer_next(p);
+}
+
+#define TEXT(p, keys) text(p, keys, sizeof(keys))
+
+static void expect_text(const struct sent *s, const char *want, size_t len)
+{
+	assert_int_equal(s->pdu.op, ISCSI_TEXT_RESPONSE);
+	assert_true(s->pdu.final);
+	assert_int_equal(s->pdu.ttt, ISCSI_RESERVED_TAG);
+	assert_int_equal(s->len, len);
+	assert_memory_equal(s->data, want, len);
+}
+
+#define EXPECT(s, want) expect_text(s, want, sizeof(want))
+
+#define RECORD                 \
+ "TargetName=" RIG_TARGET "\0" \
+ "TargetAddress=192.0.2.1:3260,1"
+
+static void test_send_targets_all_rfc7143_appendix_c(void **state)
+{
+	struct env *e = *state;
+
+	EXPECT(TEXT(e->d, "SendTargets=All"), RECORD);
+}
+
+static void test_send_targets_by_name_rfc7143_appendix_c(void **state)
+{
+	struct env *e = *state;
+
+	EXPECT(TEXT(e->d, "SendTargets=" RIG_TARGET), RECORD);
+	assert_int_equal(TEXT(e->d, "SendTargets=iqn.x")->len, 0);
+}
+
+static void test_send_targets_other_portals(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(tgt_portal_add(e->r->tgt, "192.0.2.1:3260"), 0);
+	assert_int_equal(tgt_portal_add(e->r->tgt, "[2001:db8::1]:3260"), 0);
+	EXPECT(TEXT(e->d, "SendTargets=All"),
+	       RECORD "\0TargetAddress=[2001:db8::1]:3260,1");
+}
+
+static void test_send_targets_normal_session_rfc7143_appendix_c(void **state)
+{
+	struct tgt_node_config node = { .name = RIG_SECOND };
+	struct env *e = *state;
+
+	node.server = e->r->server;
+	assert_int_equal(tgt_node_add(e->r->tgt, &node), 0);
+	EXPECT(TEXT(e->p, "SendTargets="), RECORD);
+	EXPECT(TEXT(e->p, "SendTargets=" RIG_TARGET), RECORD);
+	assert_int_equal(TEXT(e->p, "SendTargets=" RIG_SECOND)->len, 0);
+	EXPECT(TEXT(e->p, "SendTargets=All"), "SendTargets=Reject");
+}
+
+/* More targets than one PDU holds: C bit, TTT, the next piece on demand. */
+static void test_send_targets_in_pieces_rfc7143_11_10_4(void **state)
+{
+	static char all[65536];
+	struct env *e = *state;
+	struct sent *s;
+	size_t len = 0;
+	unsigned names = 0;
+
+	for (int i = 0; i < 300; i++) {
+		struct tgt_node_config node = { .server = e->r->server };
+
+		snprintf(node.name, sizeof(node.name),
+			 "iqn.2026-01.org.example:many.%d", i);
+		assert_int_equal(tgt_node_add(e->r->tgt, &node), 0);
+	}
+	s = TEXT(e->d, "SendTargets=All");
+	for (;;) {
+		struct iscsi_pdu pdu = text_pdu(e->d, 0);
+
+		assert_int_equal(s->pdu.op, ISCSI_TEXT_RESPONSE);
+		memcpy(all + len, s->data, s->len);
+		len += s->len;
+		if (s->pdu.final)
+			break;
+		assert_true(s->pdu.cont);
+		assert_int_not_equal(s->pdu.ttt, ISCSI_RESERVED_TAG);
+		assert_int_equal(s->len, 8192); /* the default */
+		pdu.ttt = s->pdu.ttt;
+		peer_rx(e->d, &pdu, NULL);
+		s = peer_next(e->d);
+	}
+	for (size_t i = 0; i < len; i += strlen(all + i) + 1)
+		names += !strncmp(all + i, "TargetName=", 11);
+	assert_int_equal(names, 301);
+}
+
+static void test_request_in_pieces_rfc7143_11_10_2(void **state)
+{
+	struct env *e = *state;
+	struct iscsi_pdu pdu = text_pdu(e->d, 8);
+	struct sent *s;
+
+	pdu.final = false;
+	pdu.cont = true;
+	peer_rx(e->d, &pdu, "SendTarg");
+	s = peer_expect(e->d, ISCSI_TEXT_RESPONSE);
+	assert_false(s->pdu.final);
+	assert_int_equal(s->len, 0);
+	pdu = text_pdu(e->d, 8);
+	pdu.ttt = s->pdu.ttt;
+	peer_rx(e->d, &pdu, "ets=All");
+	EXPECT(peer_next(e->d), RECORD);
+}
+
+static void test_stale_tag_rejected_rfc7143_11_10_4(void **state)
+{
+	struct env *e = *state;
+	struct iscsi_pdu pdu = text_pdu(e->d, 0);
+
+	pdu.ttt = 77;
+	peer_rx(e->d, &pdu, NULL);
+	assert_int_equal(peer_expect(e->d, ISCSI_REJECT)->pdu.reject.reason,
+			 ISCSI_REJECT_INVALID_PDU_FIELD);
+}
+
+static void test_discovery_takes_no_other_key_rfc7143_13_21(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(TEXT(e->d, "X-org.example.key=1")->pdu.op,
+			 ISCSI_REJECT);
+}
+
+static void test_unknown_key_rfc7143_6_2(void **state)
+{
+	struct env *e = *state;
+
+	EXPECT(TEXT(e->p, "X-org.example.key=1"),
+	       "X-org.example.key=NotUnderstood");
+}
+
+static void test_login_key_rejected_rfc7143_13(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(TEXT(e->p, "MaxConnections=4")->pdu.op, ISCSI_REJECT);
+}
+
+static void test_malformed_text_rejected_rfc7143_6_1(void **state)
+{
+	struct env *e = *state;
+
+	assert_int_equal(text(e->p, "no equal sign", 13)->pdu.op, ISCSI_REJECT);
+	assert_int_equal(text(e->d, "SendTargets=All", 15)->pdu.op,
+			 ISCSI_REJECT); /* no NUL at the end */
+}
+
+static void test_request_too_long(void **state)
+{
+	struct env *e = *state;
+	char *big = calloc(1, 9000);
+	struct iscsi_pdu pdu = text_pdu(e->p, 9000);
+
+	memset(big, 'a', 9000);
+	peer_rx(e->p, &pdu, big);
+	peer_expect(e->p, ISCSI_REJECT);
+	free(big);
+	EXPECT(TEXT(e->p, "SendTargets="), RECORD); /* nothing stuck */
+}
+
+/* §13.12: may be declared in any stage. */
+static void test_max_recv_dsl_declared_again(void **state)
+{
+	struct env *e = *state;
+	struct iscsi_pdu nop = { .op = ISCSI_NOP_OUT,
+				 .immediate = true,
+				 .final = true,
+				 .itt = 3,
+				 .ttt = ISCSI_RESERVED_TAG,
+				 .dsl = 4096 };
+	static uint8_t data[4096];
+
+	assert_int_equal(TEXT(e->p, "MaxRecvDataSegmentLength=1024")->pdu.op,
+			 ISCSI_TEXT_RESPONSE);
+	nop.cmdsn = e->p->cmdsn;
+	peer_rx(e->p, &nop, data);
+	assert_int_equal(peer_expect(e->p, ISCSI_NOP_IN)->len, 1024);
+	assert_int_equal(e->p->params.max_send_dsl, 1024);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_send_targets_all_rfc7143_appendix_c),
+		T(test_send_targets_by_name_rfc7143_appendix_c),
+		T(test_send_targets_other_portals),
+		T(test_send_targets_normal_session_rfc7143_appendix_c),
+		T(test_send_targets_in_pieces_rfc7143_11_10_4),
+		T(test_request_in_pieces_rfc7143_11_10_2),
+		T(test_stale_tag_rejected_rfc7143_11_10_4),
+		T(test_discovery_takes_no_other_key_rfc7143_13_21),
+		T(test_unknown_key_rfc7143_6_2),
+		T(test_login_key_rejected_rfc7143_13),
+		T(test_malformed_text_rejected_rfc7143_6_1),
+		T(test_request_too_long),
+		T(test_max_recv_dsl_declared_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* tmf_test.c: task management answered for real. */
+#include <string.h>
+
+#include "base/err.h"
+#include "cmocka_all.h"
+#include "rig.h"
+
+#define WORKERS 2
+
+struct env {
+	struct rig *r;
+	struct peer *p, *other; /* other: on another worker */
+};
+
+static int setup(void **state)
+{
+	static struct env e;
+
+	e.r = rig_new(WORKERS, NULL);
+	e.p = peer_session(e.r, 0, 1);
+	e.other = peer_session(e.r, 1, 2);
+	peer_ready(e.p);
+	peer_ready(e.other);
+	*state = &e;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct env *e = *state;
+
+	rig_free(e->r);
+	return 0;
+}
+
+static void expect_tmf(struct peer *p, uint32_t itt, uint8_t response)
+{
+	struct sent *s = peer_expect(p, ISCSI_TMF_RESPONSE);
+
+	assert_int_equal(s->pdu.itt, itt);
+	assert_int_equal(s->pdu.tmf_response, response);
+}
+
+/* The response comes when the task is gone, and nothing of the task after. */
+static void test_abort_task_rfc7143_11_6_1_a(void **state)
+{
+	struct env *e = *state;
+	uint32_t itt, tmf, cmdsn = e->p->cmdsn;
+
+	e->r->holding = true;
+	itt = peer_read(e->p, 0, 1);
+	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, itt, cmdsn);
+	rig_settle(e->r);
+	assert_true(peer_quiet(e->p)); /* its I/O is still under way */
+	e->r->holding = false;
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_true(peer_quiet(e->p));
+	peer_ready(e->p);
+}
+
+static void test_abort_task_waiting_for_data(void **state)
+{
+	struct env *e = *state;
+	uint32_t itt, tmf, cmdsn = e->p->cmdsn;
+
+	itt = peer_write(e->p, 0, 8);
+	peer_unsolicited(e->p, e->p->last_task, 1, 512, 0);
+	assert_non_null(e->p->get_task);
+	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, itt, cmdsn);
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_null(e->p->get_task);
+	assert_int_equal(e->r->memory[0], 0);
+	assert_int_equal(e->r->buffers, 0);
+}
+
+/* The datamover may need time to let go. */
+static void test_abort_task_released_later(void **state)
+{
+	struct env *e = *state;
+	uint32_t itt, tmf, cmdsn = e->p->cmdsn;
+
+	itt = peer_write(e->p, 0, 8);
+	peer_unsolicited(e->p, e->p->last_task, 1, 512, 0);
+	e->p->release_later = true;
+	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, itt, cmdsn);
+	rig_settle(e->r);
+	assert_true(peer_quiet(e->p));
+	assert_int_equal(e->r->buffers, 1); /* it may still write there */
+	e->p->dm.up->data_completion_notify(&e->p->dm, e->p->releasing,
+					    DM_RELEASED, 0);
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_int_equal(e->r->buffers, 0);
+	e->p->release_later = false;
+}
+
+/* Not received yet, but in the window: counts as received. */
+static void test_abort_task_not_received_rfc7143_11_6_1_b(void **state)
+{
+	struct env *e = *state;
+	uint32_t lost = e->p->cmdsn, tmf;
+
+	e->p->cmdsn++; /* a command that never came */
+	peer_tur(e->p);
+	rig_settle(e->r);
+	assert_true(peer_quiet(e->p)); /* waits for the lost one */
+	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, 4711, lost);
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect(e->p, ISCSI_SCSI_RESPONSE); /* the one behind it */
+	e->p->cmdsn = lost;
+	peer_tur(e->p); /* should it come after all: ignored */
+	assert_null(e->p->last_task);
+	e->p->cmdsn = lost + 2;
+}
+
+static void test_abort_task_unknown_rfc7143_11_6_1_c(void **state)
+{
+	struct env *e = *state;
+	uint32_t tmf =
+		peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, 4711, e->p->cmdsn - 1);
+
+	expect_tmf(e->p, tmf, ISCSI_TMF_NO_TASK);
+}
+
+static void test_abort_of_tmf_rejected_rfc7143_11_5_1(void **state)
+{
+	struct env *e = *state;
+	uint32_t first, second;
+
+	e->r->holding = true;
+	peer_read(e->p, 0, 1);
+	first = peer_tmf(e->p, ISCSI_TMF_LU_RESET, 0, ISCSI_RESERVED_TAG, 0);
+	rig_settle(e->r);
+	second = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, first, 0);
+	expect_tmf(e->p, second, ISCSI_TMF_REJECTED);
+	e->r->holding = false;
+	rig_settle(e->r);
+	expect_tmf(e->p, first, ISCSI_TMF_COMPLETE);
+}
+
+/* Responses that were queued before stay before. */
+static void test_abort_after_response_queued(void **state)
+{
+	struct env *e = *state;
+	uint32_t itt, tmf, cmdsn = e->p->cmdsn;
+
+	itt = peer_read(e->p, 0, 1);
+	rig_release(e->r); /* answered, not yet out */
+	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, itt, cmdsn);
+	assert_int_equal(peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.itt, itt);
+	expect_tmf(e->p, tmf, ISCSI_TMF_NO_TASK);
+}
+
+static void test_abort_task_set_own_session_only(void **state)
+{
+	struct env *e = *state;
+	uint32_t tmf;
+
+	e->r->holding = true;
+	peer_read(e->p, 0, 1);
+	peer_read(e->p, 0, 1);
+	peer_read(e->other, 0, 1);
+	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK_SET, 0, ISCSI_RESERVED_TAG,
+		       0);
+	e->r->holding = false;
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_true(peer_quiet(e->p));
+	peer_expect(e->other, ISCSI_SCSI_RESPONSE);
+}
+
+/* Commands before it that are still to come are waited for. */
+static void test_abort_task_set_waits_for_commands_rfc7143_4_2_3_3(void **state)
+{
+	struct env *e = *state;
+	uint32_t lost = e->p->cmdsn, tmf;
+
+	e->p->cmdsn = lost + 1;
+	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK_SET, 0, ISCSI_RESERVED_TAG,
+		       0);
+	rig_settle(e->r);
+	assert_true(peer_quiet(e->p));
+	e->r->holding = true;
+	e->p->cmdsn = lost;
+	peer_read(e->p, 0, 1);
+	e->r->holding = false;
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_true(peer_quiet(e->p)); /* the late one was aborted */
+}
+
+/* Data on the way for valid TTTs are waited for, a bounded time. */
+static void test_lu_reset_waits_for_data_rfc7143_4_2_3_3_a(void **state)
+{
+	struct env *e = *state;
+	uint32_t tmf;
+
+	peer_write(e->p, 0, 8);
+	peer_unsolicited(e->p, e->p->last_task, 1, 512, 0);
+	tmf = peer_tmf(e->p, ISCSI_TMF_LU_RESET, 0, ISCSI_RESERVED_TAG, 0);
+	rig_settle(e->r);
+	assert_true(peer_quiet(e->p));
+	peer_solicited(e->p, 1, 0);
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_true(peer_quiet(e->p));
+	assert_int_equal(e->r->memory[0], 0);
+}
+
+static void test_lu_reset_data_never_come(void **state)
+{
+	struct env *e = *state;
+	struct tgt_worker *w = tgt_worker(e->r->tgt, 0);
+	xtime now = 100 * XTIME_S;
+	uint32_t tmf;
+
+	peer_write(e->p, 0, 8);
+	peer_unsolicited(e->p, e->p->last_task, 1, 512, 0);
+	e->r->rearmed = false;
+	tmf = peer_tmf(e->p, ISCSI_TMF_LU_RESET, 0, ISCSI_RESERVED_TAG, 0);
+	rig_settle(e->r);
+	assert_true(e->r->rearmed);
+	assert_true(tgt_worker_deadline(w) <= now);
+	tgt_worker_expire(w, now);
+	rig_settle(e->r);
+	assert_true(peer_quiet(e->p));
+	tgt_worker_expire(w, now + e->r->cfg.abort_time);
+	rig_settle(e->r);
+	/* the session itself was silent for long: a ping went before */
+	while (e->p->sent[e->p->next].pdu.op == ISCSI_NOP_IN)
+		peer_next(e->p);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_int_equal(e->r->buffers, 0);
+}
+
+/* All sessions on all workers. */
+static void all_sessions(struct env *e, enum iscsi_tmf function)
+{
+	uint32_t tmf;
+
+	e->r->holding = true;
+	peer_read(e->p, 0, 1);
+	peer_read(e->other, 0, 1);
+	peer_write(e->other, 0, 8);
+	peer_unsolicited(e->other, e->other->last_task, 1, 512, 0);
+	tmf = peer_tmf(e->p, function, 0, ISCSI_RESERVED_TAG, 0);
+	rig_settle(e->r);
+	assert_true(peer_quiet(e->p));
+	e->r->holding = false;
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_true(peer_quiet(e->p));
+	assert_true(peer_quiet(e->other));
+	assert_int_equal(e->r->buffers, 0);
+}
+
+static void test_clear_task_set_other_workers(void **state)
+{
+	all_sessions(*state, ISCSI_TMF_CLEAR_TASK_SET);
+}
+
+static void expect_attention(struct peer *p, uint8_t asc)
+{
+	struct sent *s;
+
+	peer_tur(p);
+	rig_settle(p->rig);
+	s = peer_expect(p, ISCSI_SCSI_RESPONSE);
+	assert_int_equal(s->pdu.rsp.status, SCSI_CHECK_CONDITION);
+	assert_int_equal(s->data[4] & 0x0f, 0x06);
+	assert_int_equal(s->data[14], asc);
+}
+
+static void test_lu_reset_other_workers(void **state)
+{
+	struct env *e = *state;
+
+	all_sessions(e, ISCSI_TMF_LU_RESET);
+	expect_attention(e->other, 0x29);
+}
+
+static void test_warm_reset_other_workers(void **state)
+{
+	struct env *e = *state;
+
+	all_sessions(e, ISCSI_TMF_TARGET_WARM_RESET);
+	expect_attention(e->other, 0x29);
+}
+
+/* A power-on event: response if it still gets out, then all connections. */
+static void test_cold_reset_drops_all_rfc7143_11_5_1(void **state)
+{
+	struct env *e = *state;
+	uint32_t tmf = peer_tmf(e->p, ISCSI_TMF_TARGET_COLD_RESET, 0,
+				ISCSI_RESERVED_TAG, 0);
+
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_true(e->p->gone);
+	assert_true(e->other->gone);
+}
+
+static void test_target_reset_plugs_holes_rfc7143_4_2_3_3_b(void **state)
+{
+	struct env *e = *state;
+	uint32_t tmf;
+
+	e->p->cmdsn += 3; /* three commands that never came */
+	tmf = peer_tmf(e->p, ISCSI_TMF_TARGET_WARM_RESET, 0, ISCSI_RESERVED_TAG,
+		       0);
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_int_equal(e->p->sent[e->p->nsent - 1].pdu.expcmdsn, e->p->cmdsn);
+}
+
+static void test_no_such_lun_rfc7143_11_6_1(void **state)
+{
+	struct env *e = *state;
+	uint32_t tmf = peer_tmf(e->p, ISCSI_TMF_LU_RESET, (uint64_t)5 << 48,
+				ISCSI_RESERVED_TAG, 0);
+
+	expect_tmf(e->p, tmf, ISCSI_TMF_NO_LUN);
+}
+
+static void test_functions_refused(void **state)
+{
+	struct env *e = *state;
+	uint32_t tmf;
+
+	tmf = peer_tmf(e->p, ISCSI_TMF_TASK_REASSIGN, 0, 5, 0);
+	expect_tmf(e->p, tmf, ISCSI_TMF_NO_REASSIGN);
+	tmf = peer_tmf(e->p, ISCSI_TMF_CLEAR_ACA, 0, ISCSI_RESERVED_TAG, 0);
+	expect_tmf(e->p, tmf, ISCSI_TMF_NOT_SUPPORTED);
+	tmf = peer_tmf(e->p, (enum iscsi_tmf)99, 0, ISCSI_RESERVED_TAG, 0);
+	expect_tmf(e->p, tmf, ISCSI_TMF_NOT_SUPPORTED);
+}
+
+static void test_query_task_rfc7144_6_4_2(void **state)
+{
+	struct env *e = *state;
+	uint32_t itt, tmf;
+
+	e->r->holding = true;
+	itt = peer_read(e->p, 0, 1);
+	tmf = peer_tmf(e->p, ISCSI_TMF_QUERY_TASK, 0, itt, e->p->cmdsn - 1);
+	expect_tmf(e->p, tmf, ISCSI_TMF_SUCCEEDED);
+	tmf = peer_tmf(e->p, ISCSI_TMF_QUERY_TASK_SET, 0, ISCSI_RESERVED_TAG,
+		       0);
+	expect_tmf(e->p, tmf, ISCSI_TMF_SUCCEEDED);
+	e->r->holding = false;
+	rig_settle(e->r);
+	peer_expect(e->p, ISCSI_SCSI_RESPONSE);
+	tmf = peer_tmf(e->p, ISCSI_TMF_QUERY_TASK, 0, itt, e->p->cmdsn - 1);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	tmf = peer_tmf(e->p, ISCSI_TMF_QUERY_TASK_SET, 0, ISCSI_RESERVED_TAG,
+		       0);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+}
+
+static void test_nexus_reset_rfc7144_6_3(void **state)
+{
+	struct env *e = *state;
+	uint32_t tmf;
+
+	e->r->holding = true;
+	peer_read(e->p, 0, 1);
+	tmf = peer_tmf(e->p, ISCSI_TMF_I_T_NEXUS_RESET, 0, ISCSI_RESERVED_TAG,
+		       0);
+	e->r->holding = false;
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_true(e->p->gone);
+	assert_false(e->other->gone);
+}
+
+/* The new functions are for sessions of iSCSIProtocolLevel 2 only. */
+static void test_level_2_functions_rfc7144_6_3(void **state)
+{
+	static const char keys[] = "InitiatorName=" RIG_INI "\0"
+				   "SessionType=Normal\0"
+				   "TargetName=" RIG_TARGET;
+	const uint8_t isid[6] = { 0x80, 9 };
+	struct env *e = *state;
+	struct peer *old = peer_new(e->r, 0);
+	uint32_t tmf;
+
+	assert_int_equal(peer_login(old, keys, sizeof(keys), isid, 0), 0);
+	tmf = peer_tmf(old, ISCSI_TMF_QUERY_TASK_SET, 0, ISCSI_RESERVED_TAG, 0);
+	expect_tmf(old, tmf, ISCSI_TMF_NOT_SUPPORTED);
+}
+
+/* Whoever asked is gone: the reset runs on, nobody is answered. */
+static void test_session_lost_during_reset(void **state)
+{
+	struct env *e = *state;
+
+	e->r->holding = true;
+	peer_read(e->p, 0, 1);
+	peer_read(e->other, 0, 1);
+	peer_tmf(e->p, ISCSI_TMF_LU_RESET, 0, ISCSI_RESERVED_TAG, 0);
+	rig_mail(e->r);
+	peer_cut(e->p, ERR_RESET);
+	e->r->holding = false;
+	rig_settle(e->r);
+	assert_true(tgt_worker_idle(tgt_worker(e->r->tgt, 0)));
+	expect_attention(e->other, 0x29);
+}
+
+static void test_session_lost_during_abort(void **state)
+{
+	struct env *e = *state;
+	uint32_t itt, cmdsn = e->p->cmdsn;
+
+	e->r->holding = true;
+	itt = peer_read(e->p, 0, 1);
+	peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, itt, cmdsn);
+	peer_cut(e->p, ERR_RESET);
+	e->r->holding = false;
+	rig_settle(e->r);
+	assert_true(tgt_worker_idle(tgt_worker(e->r->tgt, 0)));
+}
+
+static void test_cmdsn_beyond_window(void **state)
+{
+	struct env *e = *state;
+
+	e->p->cmdsn += 10000;
+	peer_tmf(e->p, ISCSI_TMF_TARGET_WARM_RESET, 0, ISCSI_RESERVED_TAG, 0);
+	assert_int_equal(peer_expect(e->p, ISCSI_REJECT)->pdu.reject.reason,
+			 ISCSI_REJECT_INVALID_PDU_FIELD);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_abort_task_rfc7143_11_6_1_a),
+		T(test_abort_task_waiting_for_data),
+		T(test_abort_task_released_later),
+		T(test_abort_task_not_received_rfc7143_11_6_1_b),
+		T(test_abort_task_unknown_rfc7143_11_6_1_c),
+		T(test_abort_of_tmf_rejected_rfc7143_11_5_1),
+		T(test_abort_after_response_queued),
+		T(test_abort_task_set_own_session_only),
+		T(test_abort_task_set_waits_for_commands_rfc7143_4_2_3_3),
+		T(test_lu_reset_waits_for_data_rfc7143_4_2_3_3_a),
+		T(test_lu_reset_data_never_come),
+		T(test_clear_task_set_other_workers),
+		T(test_lu_reset_other_workers),
+		T(test_warm_reset_other_workers),
+		T(test_cold_reset_drops_all_rfc7143_11_5_1),
+		T(test_target_reset_plugs_holes_rfc7143_4_2_3_3_b),
+		T(test_no_such_lun_rfc7143_11_6_1),
+		T(test_functions_refused),
+		T(test_query_task_rfc7144_6_4_2),
+		T(test_nexus_reset_rfc7144_6_3),
+		T(test_level_2_functions_rfc7144_6_3),
+		T(test_session_lost_during_reset),
+		T(test_session_lost_during_abort),
+		T(test_cmdsn_beyond_window),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
