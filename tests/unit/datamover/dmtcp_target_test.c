@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dmtcp_target_test.c: the target's end of datamover/tcp and a peer that does
+ * not keep to the rules. */
+#include "raw.h"
+
+static struct raw r;
+static uint8_t data[65536];
+
+static void begin(const struct iscsi_params *p)
+{
+	raw_init(&r, ISCSI_TARGET, p);
+	raw_login(&r);
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 11 + 3);
+}
+
+static struct iscsi_pdu command(uint32_t itt, bool write, uint32_t edtl,
+				uint32_t dsl, bool final)
+{
+	struct iscsi_pdu p = {
+		.op = ISCSI_SCSI_COMMAND, .final = final, .itt = itt, .dsl = dsl
+	};
+
+	p.cmd.read = !write;
+	p.cmd.write = write;
+	p.cmd.edtl = edtl;
+	return p;
+}
+
+static struct iscsi_pdu data_out(uint32_t itt, uint32_t ttt, uint32_t datasn,
+				 uint32_t off, uint32_t len, bool final)
+{
+	struct iscsi_pdu p = { .op = ISCSI_DATA_OUT,
+			       .final = final,
+			       .itt = itt,
+			       .ttt = ttt,
+			       .dsl = len };
+
+	p.data.datasn = datasn;
+	p.data.offset = off;
+	return p;
+}
+
+static void feed(const struct iscsi_pdu *p)
+{
+	raw_pdu(&r, p, data, RAW_GOOD);
+	raw_fetch(&r);
+}
+
+/* The last PDU out is the response of itt with this status. */
+static void assert_status(uint32_t itt, uint8_t status)
+{
+	assert_int_equal(r.out.op, ISCSI_SCSI_RESPONSE);
+	assert_int_equal(r.out.itt, itt);
+	assert_int_equal(r.out.rsp.status, status);
+	assert_int_equal(raw_fate(&r), 1);
+}
+
+/* The connection is as well as before. */
+static void assert_still_works(void)
+{
+	struct iscsi_pdu p = command(0x777, true, 512, 512, true);
+
+	feed(&p);
+	assert_status(0x777, 0);
+}
+
+/* ---- what ends the connection ---- */
+
+static void test_dsl_beyond_declared_rfc7143_13_12(void **state)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = command(1, true, 65536, 8193, true);
+
+	(void)state;
+	begin(&k);
+	feed(&p);
+	assert_int_equal(raw_fate(&r), ERR_TOO_LONG);
+	raw_fini(&r);
+}
+
+static void test_login_dsl_beyond_8192_rfc7143_13_12(void **state)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = { .op = ISCSI_LOGIN_REQUEST, .dsl = 8193 };
+
+	(void)state;
+	k.max_recv_dsl = 262144;
+	raw_init(&r, ISCSI_TARGET, &k);
+	raw_pdu(&r, &p, data, RAW_GOOD);
+	assert_int_equal(raw_fate(&r), ERR_TOO_LONG);
+	raw_fini(&r);
+}
+
+static void test_header_digest_wrong_rfc7143_7_7(void **state)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = command(1, false, 512, 0, true);
+
+	(void)state;
+	k.header_digest = true;
+	begin(&k);
+	raw_pdu(&r, &p, NULL, RAW_BAD_HEADER);
+	assert_int_equal(raw_fate(&r), ERR_HEADER_DIGEST);
+	raw_fini(&r);
+}
+
+static void test_ahs_on_data_out_rfc7143_11_2_2(void **state)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = data_out(1, ISCSI_RESERVED_TAG, 0, 0, 0, true);
+
+	(void)state;
+	begin(&k);
+	p.ahs_len = 8;
+	feed(&p);
+	assert_int_equal(raw_fate(&r), ERR_FORMAT);
+	raw_fini(&r);
+}
+
+static void test_peer_that_does_not_read_is_cut(void **state)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = { .op = ISCSI_TMF_REQUEST,
+			       .immediate = true,
+			       .final = true };
+	unsigned i;
+
+	(void)state;
+	begin(&k);
+	p.tmf.function = ISCSI_TMF_ABORT_TASK;
+	for (i = 0; i < 1000 && r.role.terminated == 0; i++) {
+		p.itt = i;
+		raw_pdu(&r, &p, NULL, RAW_GOOD); /* nothing is fetched */
+		if (raw_fate(&r) != 1)
+			break;
+	}
+	assert_true(i < 100);
+	assert_int_equal(r.role.terminate_err, ERR_LIMIT);
+	raw_fini(&r);
+}
+
+/* ---- what is reported, and the connection lives ---- */
+
+static void assert_reported(int err)
+{
+	assert_int_equal(r.role.errors, 1);
+	assert_int_equal(r.role.last_error, err);
+	assert_still_works();
+}
+
+static void test_unknown_opcode_is_reported(void **state)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = { .op = 0x1c, .itt = 5, .dsl = 100 };
+
+	(void)state;
+	begin(&k);
+	feed(&p);
+	assert_reported(ERR_OPCODE);
+	raw_fini(&r);
+}
+
+static void test_target_opcode_from_initiator_is_reported(void **state)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = { .op = ISCSI_NOP_IN, .final = true, .itt = 5 };
+
+	(void)state;
+	begin(&k);
+	feed(&p);
+	assert_reported(ERR_PROTOCOL);
+	raw_fini(&r);
+}
+
+static void test_data_digest_of_control_rfc7143_7_8(void **state)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = { .op = ISCSI_NOP_OUT,
+			       .final = true,
+			       .immediate = true,
+			       .itt = 5,
+			       .dsl = 33 };
+
+	(void)state;
+	k.data_digest = true;
+	raw_init(&r, ISCSI_TARGET, &k);
+	raw_login(&r);
+	raw_pdu(&r, &p, data, RAW_BAD_DATA);
+	assert_int_equal(r.role.errors, 1);
+	assert_int_equal(r.role.last_error, ERR_DATA_DIGEST);
+	assert_int_equal(raw_fate(&r), 1);
+	raw_fini(&r);
+}
+
+static void test_data_digest_of_immediate_data(void **state)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = command(9, true, 512, 512, true);
+
+	(void)state;
+	k.data_digest = true;
+	raw_init(&r, ISCSI_TARGET, &k);
+	raw_login(&r);
+	raw_pdu(&r, &p, data, RAW_BAD_DATA);
+	assert_int_equal(r.role.last_error, ERR_DATA_DIGEST);
+	assert_int_equal(r.role.task[0].state, FAKE_RESPONDING);
+	for (size_t i = 0; i < 512; i++) /* nothing reached the medium */
+		assert_int_equal(r.role.disk[i], 0);
+	assert_int_equal(raw_fate(&r), 1);
+	raw_fini(&r);
+}
+
+/* ---- write data against the rules: the command fails, no more ---- */
+
+static void test_immediate_data_not_agreed_rfc7143_13_11(void **state)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = command(9, true, 512, 512, true);
+
+	(void)state;
+	k.immediate_data = false;
+	begin(&k);
+	feed(&p);
+	assert_status(9, 2);
+	assert_int_equal(r.role.disk[0], 0);
+	raw_fini(&r);
+}
+
+static void test_unsolicited_not_agreed_rfc7143_13_10(void **state)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = command(9, true, 512, 0, false);
+
+	(void)state;
+	k.initial_r2t = true;
+	begin(&k);
+	feed(&p);
+	assert_status(9, 2);
+	p = data_out(9, ISCSI_RESERVED_TAG, 0, 0, 512, true);
+	feed(&p); /* of no task any more */
+	assert_still_works();
+	raw_fini(&r);
+}
+
+static void unsolicited_breaks(uint32_t datasn, uint32_t off, uint32_t len)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = command(9, true, 16384, 4096, false);
+
+	begin(&k);
+	feed(&p);
+	p = data_out(9, ISCSI_RESERVED_TAG, datasn, off, len, true);
+	feed(&p);
+	assert_status(9, 2);
+	assert_still_works();
+	assert_int_equal(r.role.disk[4096], 0);
+	raw_fini(&r);
+}
+
+static void test_unsolicited_datasn_rfc7143_11_7_5(void **state)
+{
+	(void)state;
+	unsolicited_breaks(1, 4096, 512);
+}
+
+static void test_unsolicited_offset_rfc7143_11_7_6(void **state)
+{
+	(void)state;
+	unsolicited_breaks(0, 4608, 512);
+	unsolicited_breaks(0, 0, 512);
+	unsolicited_breaks(0, 0xffffff00, 512);
+}
+
+static void test_unsolicited_beyond_first_burst_rfc7143_13_14(void **state)
+{
+	(void)state;
+	unsolicited_breaks(0, 4096, 4097);
+}
+
+/* asked: a write that gets one R2T for its 8192 bytes. */
+static uint32_t asked(void)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu p = command(9, true, 8192, 0, true);
+
+	begin(&k);
+	feed(&p);
+	assert_int_equal(r.out.op, ISCSI_R2T);
+	assert_int_equal(r.out.r2t.offset, 0);
+	assert_int_equal(r.out.r2t.ddtl, 8192);
+	return r.out.ttt;
+}
+
+static void test_solicited_good(void **state)
+{
+	uint32_t ttt = asked();
+	struct iscsi_pdu p = data_out(9, ttt, 0, 0, 5000, false);
+
+	(void)state;
+	feed(&p);
+	p = data_out(9, ttt, 1, 5000, 3192, true);
+	feed(&p);
+	assert_status(9, 0);
+	assert_memory_equal(r.role.disk, data, 5000);
+	assert_memory_equal(r.role.disk + 5000, data, 3192);
+	raw_fini(&r);
+}
+
+static void solicited_breaks(uint32_t datasn, uint32_t off, uint32_t len,
+			     bool final)
+{
+	uint32_t ttt = asked();
+	struct iscsi_pdu p = data_out(9, ttt, datasn, off, len, final);
+
+	feed(&p);
+	if (!final) { /* the burst runs to its end */
+		p = data_out(9, ttt, datasn + 1, off + len, 1, true);
+		feed(&p);
+	}
+	assert_status(9, 2);
+	assert_int_equal(r.role.disk[0], 0);
+	assert_still_works();
+	raw_fini(&r);
+}
+
+static void test_solicited_breaks_rfc7143_11_7(void **state)
+{
+	(void)state;
+	solicited_breaks(1, 0, 8192, true);	     /* DataSN */
+	solicited_breaks(0, 1, 8191, true);	     /* offset */
+	solicited_breaks(0, 0, 8191, true);	     /* F too early */
+	solicited_breaks(0, 8000, 193, true);	     /* beyond the R2T */
+	solicited_breaks(0, 0xfffffff0, 0x20, true); /* overflow */
+	solicited_breaks(0, 0, 8192, false);	     /* no F at the end */
+}
+
+static void test_data_out_with_invented_tag(void **state)
+{
+	uint32_t ttt = asked();
+	struct iscsi_pdu p;
+
+	(void)state;
+	for (unsigned bit = 0; bit < 32; bit++) {
+		if ((ttt ^ BIT(bit)) == ISCSI_RESERVED_TAG)
+			continue;
+		p = data_out(9, ttt ^ BIT(bit), 0, 0, 8192, true);
+		feed(&p);
+	}
+	p = data_out(8, ttt, 0, 0, 8192, true); /* another task's ITT */
+	feed(&p);
+	assert_int_equal(raw_fate(&r), 1);
+	assert_int_equal(r.role.disk[0], 0);
+	p = data_out(9, ttt, 0, 0, 8192, true);
+	feed(&p);
+	assert_status(9, 0);
+	assert_memory_equal(r.role.disk, data, 8192);
+	raw_fini(&r);
+}
+
+/* ---- how few calls and copies it takes ---- */
+
+static void test_many_commands_one_read_one_send(void **state)
+{
+	struct iscsi_params k = raw_params();
+	static uint8_t bytes[16 * 48];
+	size_t n = 0;
+
+	(void)state;
+	begin(&k);
+	for (uint32_t i = 0; i < FAKE_TASKS; i++) {
+		struct iscsi_pdu p = command(100 + i, false, 4096, 0, true);
+
+		n += raw_encode(&r, &p, NULL, RAW_GOOD, bytes + n);
+	}
+	raw_feed(&r, bytes, n);
+	raw_fetch(&r);
+	assert_int_equal(r.nout, FAKE_TASKS);
+	assert_int_equal(r.out.op, ISCSI_DATA_IN);
+	assert_true(r.out.data.status_present);
+	/* at most 64 pieces were taken per send here */
+	assert_true(r.sends <= FAKE_TASKS * (8 + 1) / 64 + 1);
+	raw_fini(&r);
+}
+
+static void test_large_payload_goes_straight_to_its_place(void **state)
+{
+	uint32_t ttt = asked();
+	struct iscsi_pdu p = data_out(9, ttt, 0, 0, 8192, true);
+	uint64_t before = dmtcp_stats(r.conn)->copied;
+	static uint8_t bytes[9000];
+	size_t n = raw_encode(&r, &p, data, RAW_GOOD, bytes);
+	struct iovec iov[16];
+	unsigned k;
+
+	(void)state;
+	raw_feed(&r, bytes, ISCSI_BHS_LEN);
+	k = dmtcp_stream_ops.rx_where(r.conn, iov, 16);
+	assert_true(k > 1);
+	assert_ptr_equal(iov[0].iov_base,
+			 r.role.task[0].dm.out.iov[0].iov_base);
+	raw_feed(&r, bytes + ISCSI_BHS_LEN, n - ISCSI_BHS_LEN);
+	raw_fetch(&r);
+	assert_status(9, 0);
+	assert_int_equal(dmtcp_stats(r.conn)->copied, before);
+	raw_fini(&r);
+}
+
+/* ---- every truncation ---- */
+
+static void test_peer_vanishes_after_every_byte(void **state)
+{
+	struct iscsi_params k = raw_params();
+	static uint8_t bytes[4096];
+
+	(void)state;
+	k.header_digest = k.data_digest = true;
+	for (size_t cut = 0;; cut++) {
+		struct iscsi_pdu p = command(1, true, 8192, 301, false);
+		size_t n;
+
+		raw_init(&r, ISCSI_TARGET, &k);
+		raw_login(&r);
+		n = raw_encode(&r, &p, data, RAW_GOOD, bytes);
+		p = data_out(1, ISCSI_RESERVED_TAG, 0, 301, 99, true);
+		n += raw_encode(&r, &p, data, RAW_GOOD, bytes + n);
+		raw_feed(&r, bytes, MIN(cut, n));
+		raw_close(&r, ERR_RESET);
+		assert_int_equal(r.role.terminated, 1);
+		assert_int_equal(r.role.terminate_err, ERR_RESET);
+		raw_fini(&r);
+		if (cut == n)
+			break;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_dsl_beyond_declared_rfc7143_13_12),
+		cmocka_unit_test(test_login_dsl_beyond_8192_rfc7143_13_12),
+		cmocka_unit_test(test_header_digest_wrong_rfc7143_7_7),
+		cmocka_unit_test(test_ahs_on_data_out_rfc7143_11_2_2),
+		cmocka_unit_test(test_peer_that_does_not_read_is_cut),
+		cmocka_unit_test(test_unknown_opcode_is_reported),
+		cmocka_unit_test(test_target_opcode_from_initiator_is_reported),
+		cmocka_unit_test(test_data_digest_of_control_rfc7143_7_8),
+		cmocka_unit_test(test_data_digest_of_immediate_data),
+		cmocka_unit_test(test_immediate_data_not_agreed_rfc7143_13_11),
+		cmocka_unit_test(test_unsolicited_not_agreed_rfc7143_13_10),
+		cmocka_unit_test(test_unsolicited_datasn_rfc7143_11_7_5),
+		cmocka_unit_test(test_unsolicited_offset_rfc7143_11_7_6),
+		cmocka_unit_test(
+			test_unsolicited_beyond_first_burst_rfc7143_13_14),
+		cmocka_unit_test(test_solicited_good),
+		cmocka_unit_test(test_solicited_breaks_rfc7143_11_7),
+		cmocka_unit_test(test_data_out_with_invented_tag),
+		cmocka_unit_test(test_many_commands_one_read_one_send),
+		cmocka_unit_test(test_large_payload_goes_straight_to_its_place),
+		cmocka_unit_test(test_peer_vanishes_after_every_byte),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
