@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* block.c: the blocking calls of a block device (SPC-4, SBC-3). */
+#include <string.h>
+
+#include "lib/internal.h"
+#include "scsi/cdb.h"
+
+#define UNIT_ATTENTION_RETRIES 8
+
+static bool is_unit_attention(const struct iser_io *io)
+{
+	struct scsi_sense s;
+
+	return io->err == ISER_E_SCSI &&
+	       !scsi_sense_parse(&s, io->sense, io->sense_len) &&
+	       s.key == SENSE_UNIT_ATTENTION;
+}
+
+/* Runs a command whose data are in one piece; a unit attention is news, not
+ * a failure, so the command is tried again. */
+static int run(struct iser_session *s, struct iser_io *io, int lun,
+	       enum iser_direction dir, const void *buf, size_t len)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, len };
+	int err = 0;
+
+	io->lun = lun;
+	io->cdb_len = (uint8_t)scsi_cdb_len(io->cdb[0]);
+	io->direction = dir;
+	io->iov = &iov;
+	io->niov = dir == ISER_NO_DATA ? 0 : 1;
+	for (int i = 0; i < UNIT_ATTENTION_RETRIES; i++) {
+		err = iser_run(s, io);
+		if (!err || !is_unit_attention(io))
+			break;
+	}
+	return err;
+}
+
+/* Bytes of a data-in command that really came. */
+static int came(const struct iser_io *io, size_t len)
+{
+	if (io->overflow)
+		return (int)len;
+	return (int)(len - MIN((size_t)io->resid, len));
+}
+
+int iser_inquiry(struct iser_session *s, int lun, int page, uint8_t *buf,
+		 size_t size)
+{
+	struct iser_io io = { .cdb = { SCSI_INQUIRY } };
+	int err;
+
+	size = MIN(size, (size_t)65535);
+	memset(buf, 0, size);
+	if (page >= 0) {
+		io.cdb[1] = 1;
+		io.cdb[2] = (uint8_t)page;
+	}
+	put_be16(io.cdb + 3, (uint16_t)size);
+	err = run(s, &io, lun, ISER_READ, buf, size);
+	return err ? err : came(&io, size);
+}
+
+int iser_test_unit_ready(struct iser_session *s, int lun)
+{
+	struct iser_io io = { .cdb = { SCSI_TEST_UNIT_READY } };
+
+	return run(s, &io, lun, ISER_NO_DATA, NULL, 0);
+}
+
+int iser_read_capacity(struct iser_session *s, int lun, struct iser_capacity *c)
+{
+	struct iser_io io = { .cdb = { SCSI_SERVICE_ACTION_IN_16,
+				       SCSI_SAI_READ_CAPACITY_16 } };
+	uint8_t b[32] = { 0 };
+	int err;
+
+	memset(c, 0, sizeof(*c));
+	put_be32(io.cdb + 10, sizeof(b));
+	err = run(s, &io, lun, ISER_READ, b, sizeof(b));
+	if (err)
+		return err;
+	c->blocks = get_be64(b) + 1;
+	c->block_size = get_be32(b + 8);
+	c->physical_block_size = c->block_size << (b[13] & 0x0f);
+	c->thin = b[14] & 0x80;
+	c->reads_zeros = b[14] & 0x40;
+	if (c->block_size < 512 || c->block_size > 65536 ||
+	    (c->block_size & (c->block_size - 1)))
+		return lib_fail(s->ctx, ISER_E_PROTOCOL,
+				"LUN %d reports blocks of %u bytes", lun,
+				c->block_size);
+	return 0;
+}
+
+int iser_report_luns(struct iser_session *s, int *luns, int max)
+{
+	struct iser_io io = { .cdb = { SCSI_REPORT_LUNS } };
+	uint8_t b[8 + 256 * 8] = { 0 };
+	uint32_t n;
+	int err;
+
+	put_be32(io.cdb + 6, sizeof(b));
+	err = run(s, &io, 0, ISER_READ, b, sizeof(b));
+	if (err)
+		return err;
+	n = MIN(get_be32(b) / 8, 256u);
+	for (uint32_t i = 0; i < n && (int)i < max; i++)
+		luns[i] = get_be16(b + 8 + 8 * i) & 0x3fff;
+	return (int)n;
+}
+
+int iser_flush(struct iser_session *s, int lun)
+{
+	struct iser_io io = { .cdb = { SCSI_SYNCHRONIZE_CACHE_10 } };
+
+	return run(s, &io, lun, ISER_NO_DATA, NULL, 0);
+}
+
+void iser_prep_rw(struct iser_io *io, int lun, bool write, uint64_t lba,
+		  uint32_t blocks)
+{
+	io->lun = lun;
+	io->direction = write ? ISER_WRITE : ISER_READ;
+	io->cdb_len = (uint8_t)scsi_cdb_rw(io->cdb, write, lba, blocks, 0);
+}
+
+static int rw(struct iser_session *s, int lun, bool write, uint32_t block_size,
+	      uint64_t lba, const void *buf, size_t len)
+{
+	struct iser_io io = { 0 };
+
+	if (block_size == 0 || len % block_size ||
+	    len / block_size > UINT32_MAX)
+		return lib_fail(s->ctx, ISER_E_INVALID,
+				"%zu bytes are not whole blocks of %u", len,
+				block_size);
+	iser_prep_rw(&io, lun, write, lba, (uint32_t)(len / block_size));
+	return run(s, &io, lun, io.direction, buf, len);
+}
+
+int iser_read(struct iser_session *s, int lun, uint32_t block_size,
+	      uint64_t lba, void *buf, size_t len)
+{
+	return rw(s, lun, false, block_size, lba, buf, len);
+}
+
+int iser_write(struct iser_session *s, int lun, uint32_t block_size,
+	       uint64_t lba, const void *buf, size_t len)
+{
+	return rw(s, lun, true, block_size, lba, buf, len);
+}
+
+uint64_t iser_max_transfer(struct iser_session *s, int lun, uint32_t block_size)
+{
+	uint8_t b[64];
+	int n = iser_inquiry(s, lun, 0xb0, b, sizeof(b));
+
+	return n >= 12 ? (uint64_t)get_be32(b + 8) * block_size : 0;
+}
+
+static int unmap_one(struct iser_session *s, int lun, uint64_t lba,
+		     uint32_t blocks)
+{
+	struct iser_io io = { .cdb = { SCSI_UNMAP } };
+	uint8_t list[24] = { 0 };
+
+	put_be16(list, sizeof(list) - 2);
+	put_be16(list + 2, 16);
+	put_be64(list + 8, lba);
+	put_be32(list + 16, blocks);
+	put_be16(io.cdb + 7, sizeof(list));
+	return run(s, &io, lun, ISER_WRITE, list, sizeof(list));
+}
+
+int iser_unmap(struct iser_session *s, int lun, uint64_t lba, uint64_t blocks)
+{
+	int err = 0;
+
+	while (blocks > 0 && !err) {
+		uint32_t n = (uint32_t)MIN(blocks, (uint64_t)(1u << 31));
+
+		err = unmap_one(s, lun, lba, n);
+		lba += n;
+		blocks -= n;
+	}
+	return err;
+}
+
+int iser_lba_status(struct iser_session *s, int lun, uint64_t lba,
+		    struct iser_extent *extents, int max)
+{
+	struct iser_io io = { .cdb = { SCSI_SERVICE_ACTION_IN_16,
+				       SCSI_SAI_GET_LBA_STATUS } };
+	uint8_t b[8 + 64 * 16] = { 0 };
+	uint32_t alloc, n;
+	int err;
+
+	max = MIN(MAX(max, 0), 64);
+	alloc = 8 + (uint32_t)max * 16;
+	put_be64(io.cdb + 2, lba);
+	put_be32(io.cdb + 10, alloc);
+	err = run(s, &io, lun, ISER_READ, b, alloc);
+	if (err)
+		return err;
+	n = MIN((get_be32(b) + 4 - MIN(get_be32(b) + 4, 8u)) / 16,
+		(uint32_t)max);
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *d = b + 8 + 16 * i;
+
+		extents[i].lba = get_be64(d);
+		extents[i].blocks = get_be32(d + 8);
+		extents[i].mapped = (d[12] & 0x0f) == 0;
+	}
+	return (int)n;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * internal.h: what the files of libiser share.
+ *   context.c  the loop, messages
+ *   url.c      URLs
+ *   session.c  connecting, closing
+ *   io.c       commands
+ *   block.c    the blocking calls of a block device
+ *   discover.c SendTargets
+ */
+#ifndef LIB_INTERNAL_H
+#define LIB_INTERNAL_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/list.h"
+#include "datamover/tcp/dmtcp.h"
+#include "initiator/initiator.h"
+#include "io/io.h"
+#include "iser/iser.h"
+#include "net/net.h"
+
+#define DEFAULT_DEPTH	128
+#define DEFAULT_TIMEOUT 0
+#define CONNECT_TIME	(15 * XTIME_S)
+#define DEFAULT_PORT	3260
+
+struct iser_context {
+	struct io_loop *loop;
+	char initiator[ISCSI_NAME_MAX + 1];
+	char message[512];
+	struct list sessions; /* iser_session.link */
+	uint32_t next_isid;
+	struct trace trace;
+	void (*log)(void *arg, int level, const char *text);
+	void *log_arg;
+};
+
+enum session_state {
+	SESSION_CONNECTING, /* TCP */
+	SESSION_LOGIN,
+	SESSION_UP,
+	SESSION_CLOSING, /* a logout, or a drop, is under way */
+	SESSION_DOWN,	 /* nothing is left of the connection */
+};
+
+/* A command on the wire, for an iser_io. */
+struct lib_task {
+	struct ini_task task;
+	struct iser_io *io;
+	struct lib_task *next_free;
+};
+
+struct iser_session {
+	struct iser_context *ctx;
+	struct list link;
+	struct iser_url url;
+	enum session_state state;
+	int err; /* why it is DOWN */
+	/* the connection; NULL when there is none */
+	struct net_connector *connector;
+	struct net_stream *stream;
+	struct dmtcp_conn *dmtcp;
+	struct ini_session *ini;
+	struct io_timer timer;
+	struct io_defer rearm;
+	struct iscsi_chap_secret chap_out, chap_in;
+	/* how connecting ended */
+	void (*connected)(void *arg, struct iser_session *s, int err);
+	void *connected_arg;
+	/* commands */
+	struct lib_task *tasks, *free_tasks;
+	unsigned depth;
+	struct iser_io *queue, **queue_tail;   /* no task is free */
+	struct iser_io *failed, **failed_tail; /* to be told from the loop */
+	struct io_defer tell_failed;
+	struct net_stream_stats last_stats; /* kept past the stream */
+};
+
+/* context.c */
+int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+int lib_error(int err); /* ERR_... and -Exxx to enum iser_error */
+/* Turns the loop until *flag. */
+int lib_wait(struct iser_context *ctx, const bool *flag);
+
+/* io.c */
+int lib_io_init(struct iser_session *s);
+void lib_io_fini(struct iser_session *s);
+void lib_io_fail_queue(struct iser_session *s, int err);
+
+/* session.c */
+void lib_session_drop(struct iser_session *s, int err);
+void lib_default_url(struct iser_url *url);
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* session.c: connecting, logging in, closing. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "lib/internal.h"
+
+/* ---- the end of connecting ---- */
+
+static void connected(struct iser_session *s, int err)
+{
+	void (*fn)(void *, struct iser_session *, int) = s->connected;
+
+	s->connected = NULL;
+	if (fn)
+		fn(s->connected_arg, s, err);
+}
+
+static int login_error(const struct iser_session *s, int err)
+{
+	const struct iscsi_login_failure *f = ini_failure(s->ini);
+	const char *what = f->text[0] ? f->text : err_str(err);
+	int e = lib_error(err);
+
+	if (f->status == ISCSI_LOGIN_AUTH_FAILURE)
+		e = ISER_E_AUTH;
+	else if (f->status == ISCSI_LOGIN_NOT_FOUND)
+		e = ISER_E_NOT_FOUND;
+	else if (f->status)
+		e = ISER_E_LOGIN;
+	return lib_fail(s->ctx, e, "login to %s at %s:%u failed: %s%s%s",
+			s->url.target[0] ? s->url.target : "discovery",
+			s->url.host, s->url.port, what,
+			f->redirect[0] ? "; it moved to " : "", f->redirect);
+}
+
+/* ---- up-calls of the initiator role ---- */
+
+static void on_logged_in(void *arg, int err)
+{
+	struct iser_session *s = arg;
+
+	if (!err) {
+		s->state = SESSION_UP;
+		connected(s, 0);
+		return;
+	}
+	s->err = login_error(s, err); /* closed follows */
+}
+
+static void on_closed(void *arg, int err)
+{
+	struct iser_session *s = arg;
+
+	if (!s->err)
+		s->err = err ? lib_error(err) : ISER_E_CLOSED;
+}
+
+static void on_async(void *arg, const struct iscsi_async *a)
+{
+	(void)arg;
+	(void)a;
+}
+
+static void set_timer(struct io_defer *d)
+{
+	struct iser_session *s = container_of(d, struct iser_session, rearm);
+
+	if (s->ini)
+		io_timer_set(s->ctx->loop, &s->timer, ini_deadline(s->ini));
+}
+
+static void on_rearm(void *arg)
+{
+	struct iser_session *s = arg;
+
+	io_loop_defer(s->ctx->loop, &s->rearm);
+}
+
+static void on_timer(struct io_timer *t)
+{
+	struct iser_session *s = container_of(t, struct iser_session, timer);
+
+	ini_expire(s->ini, io_now(s->ctx->loop));
+	io_loop_defer(s->ctx->loop, &s->rearm);
+}
+
+static void random_bytes(void *arg, uint8_t *p, size_t n)
+{
+	(void)arg;
+	while (n > 0) {
+		ssize_t got = getrandom(p, n, 0);
+
+		if (got <= 0)
+			abort(); /* CHAP without chance is worse than none */
+		p += got;
+		n -= (size_t)got;
+	}
+}
+
+/* ---- the connection goes ---- */
+
+static void on_stream_closed(void *arg, int err)
+{
+	struct iser_session *s = arg;
+
+	(void)err; /* the role was told, and told us */
+	s->last_stats = *net_stream_stats(s->stream);
+	io_timer_clear(s->ctx->loop, &s->timer);
+	io_defer_cancel(&s->rearm);
+	ini_free(s->ini);
+	s->ini = NULL;
+	dmtcp_free(s->dmtcp);
+	s->dmtcp = NULL;
+	net_stream_free(s->stream);
+	s->stream = NULL;
+	s->state = SESSION_DOWN;
+	lib_io_fail_queue(s, s->err);
+	connected(s, s->err);
+}
+
+void lib_session_drop(struct iser_session *s, int err)
+{
+	if (s->ini)
+		ini_kill(s->ini, err);
+}
+
+/* ---- the connection comes ---- */
+
+static void copy_secret(struct iscsi_chap_secret *to, const char *name,
+			const char *secret)
+{
+	snprintf(to->name, sizeof(to->name), "%s", name);
+	to->secret_len = MIN(strlen(secret), sizeof(to->secret));
+	memcpy(to->secret, secret, to->secret_len);
+}
+
+static void set_digests(struct iscsi_login_config *l, const char *header,
+			const char *data)
+{
+	l->header_digest_none_ok = strstr(header, "none") != NULL;
+	l->header_digest_crc_ok = strstr(header, "crc32c") != NULL;
+	l->data_digest_none_ok = strstr(data, "none") != NULL;
+	l->data_digest_crc_ok = strstr(data, "crc32c") != NULL;
+	/* the order of one key stands for both: they are seldom mixed */
+	l->prefer_digests = header[0] == 'c' || data[0] == 'c';
+}
+
+/* ISID of type "random" (§11.12.5, 10b), one per session of this context. */
+static void set_isid(struct iser_context *ctx, uint8_t isid[6])
+{
+	uint32_t n = ctx->next_isid++;
+
+	isid[0] = 0x80;
+	put_be24(isid + 1, (uint32_t)getpid() & 0xffffff);
+	put_be16(isid + 4, (uint16_t)n);
+	isid[0] |= (uint8_t)(n >> 16) & 0x3f;
+}
+
+static void fill_config(struct iser_session *s, struct ini_config *cfg)
+{
+	const struct iser_url *u = &s->url;
+	struct iscsi_login_config *l = &cfg->login;
+
+	ini_config_default(cfg);
+	l->id.discovery = u->target[0] == '\0';
+	snprintf(l->id.initiator_name, sizeof(l->id.initiator_name), "%s",
+		 u->initiator[0] ? u->initiator : s->ctx->initiator);
+	snprintf(l->id.target_name, sizeof(l->id.target_name), "%s", u->target);
+	set_isid(s->ctx, l->id.isid);
+	set_digests(l, u->header_digest, u->data_digest);
+	if (u->user[0]) {
+		copy_secret(&s->chap_out, u->user, u->password);
+		l->chap_out = &s->chap_out;
+	}
+	if (u->target_user[0]) {
+		copy_secret(&s->chap_in, u->target_user, u->target_password);
+		l->chap_in = &s->chap_in;
+	}
+	l->random = random_bytes;
+	cfg->depth = s->depth;
+	cfg->trace = &s->ctx->trace;
+	cfg->logged_in = on_logged_in;
+	cfg->closed = on_closed;
+	cfg->async = on_async;
+	cfg->rearm = on_rearm;
+	cfg->arg = s;
+}
+
+/* Frees whatever of the connection was made; for failures before start. */
+static void unmake(struct iser_session *s)
+{
+	ini_free(s->ini);
+	dmtcp_free(s->dmtcp);
+	net_stream_free(s->stream);
+	s->ini = NULL;
+	s->dmtcp = NULL;
+	s->stream = NULL;
+}
+
+static int make(struct iser_session *s, int fd)
+{
+	struct dmtcp_config dcfg;
+	struct ini_config cfg;
+
+	s->stream = net_stream_new(s->ctx->loop, fd);
+	if (!s->stream)
+		return ISER_E_NOMEM;
+	dmtcp_config_default(&dcfg, ISCSI_INITIATOR);
+	s->dmtcp = dmtcp_new(&dcfg, net_stream_host(s->stream));
+	if (!s->dmtcp)
+		return ISER_E_NOMEM;
+	fill_config(s, &cfg);
+	s->ini = ini_new(&cfg, dmtcp_dm(s->dmtcp));
+	if (!s->ini)
+		return ISER_E_NOMEM;
+	if (net_stream_start(s->stream, &dmtcp_stream_ops, s->dmtcp,
+			     on_stream_closed, s))
+		return ISER_E_SYSTEM;
+	return 0;
+}
+
+static void on_connected(void *arg, int fd, const char *why)
+{
+	struct iser_session *s = arg;
+	int err;
+
+	s->connector = NULL;
+	if (fd < 0) {
+		s->state = SESSION_DOWN;
+		s->err = lib_fail(s->ctx, ISER_E_CONNECT, "%s", why);
+		lib_io_fail_queue(s, s->err);
+		connected(s, s->err);
+		return;
+	}
+	s->state = SESSION_LOGIN;
+	err = make(s, fd);
+	if (err) {
+		unmake(s);
+		s->state = SESSION_DOWN;
+		s->err = lib_fail(s->ctx, err, "connection to %s:%u: %s",
+				  s->url.host, s->url.port, iser_strerror(err));
+		connected(s, err);
+		return;
+	}
+	ini_start(s->ini, io_now(s->ctx->loop));
+}
+
+static struct iser_session *session_new(struct iser_context *ctx,
+					const struct iser_url *url)
+{
+	struct iser_session *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->ctx = ctx;
+	s->url = *url;
+	s->depth = url->depth ? url->depth : DEFAULT_DEPTH;
+	s->timer.fire = on_timer;
+	s->rearm.run = set_timer;
+	list_init(&s->rearm.link);
+	if (lib_io_init(s)) {
+		free(s);
+		return NULL;
+	}
+	list_push_back(&ctx->sessions, &s->link);
+	return s;
+}
+
+struct iser_session *
+iser_connect_start(struct iser_context *ctx, const struct iser_url *url,
+		   void (*done)(void *arg, struct iser_session *s, int err),
+		   void *arg, int *err)
+{
+	struct iser_session *s = session_new(ctx, url);
+
+	*err = 0;
+	if (s) {
+		s->connected = done;
+		s->connected_arg = arg;
+		s->connector = net_connect(ctx->loop, url->host, url->port,
+					   io_now_exact() + CONNECT_TIME,
+					   on_connected, s);
+	}
+	if (s && s->connector)
+		return s;
+	*err = lib_fail(ctx, ISER_E_NOMEM, "out of memory");
+	if (s) {
+		s->state = SESSION_DOWN;
+		iser_disconnect(s);
+	}
+	return NULL;
+}
+
+struct wait {
+	bool over;
+	int err;
+};
+
+static void wake(void *arg, struct iser_session *s, int err)
+{
+	struct wait *w = arg;
+
+	(void)s;
+	w->over = true;
+	w->err = err;
+}
+
+struct iser_session *iser_connect(struct iser_context *ctx,
+				  const struct iser_url *url, int *err)
+{
+	struct wait w = { 0 };
+	struct iser_session *s = iser_connect_start(ctx, url, wake, &w, err);
+
+	if (!s)
+		return NULL;
+	*err = lib_wait(ctx, &w.over);
+	if (!*err)
+		*err = w.err;
+	if (!*err)
+		return s;
+	s->connected = NULL;
+	iser_disconnect(s);
+	return NULL;
+}
+
+void iser_disconnect(struct iser_session *s)
+{
+	if (!s)
+		return;
+	s->connected = NULL;
+	if (s->connector)
+		net_connect_cancel(s->connector);
+	if (s->ini) {
+		s->state = SESSION_CLOSING;
+		ini_logout(s->ini, io_now_exact());
+	}
+	/* bounded: the role's logout and login times see to it */
+	while (s->stream && !iser_service(s->ctx, -1))
+		;
+	lib_io_fini(s);
+	list_del(&s->link);
+	free(s);
+}
+
+bool iser_is_connected(const struct iser_session *s)
+{
+	return s->state == SESSION_UP && s->ini;
+}
+
+struct iser_context *iser_session_context(const struct iser_session *s)
+{
+	return s->ctx;
+}
+
+void iser_get_params(const struct iser_session *s, struct iser_params *p)
+{
+	const struct iscsi_params *k;
+
+	memset(p, 0, sizeof(*p));
+	p->tpgt = -1;
+	p->transport = "none";
+	if (!s->ini)
+		return;
+	k = ini_params(s->ini);
+	p->transport = ini_transport(s->ini);
+	p->header_digest = k->header_digest;
+	p->data_digest = k->data_digest;
+	p->initial_r2t = k->initial_r2t;
+	p->immediate_data = k->immediate_data;
+	p->max_recv_data_segment_length = k->max_recv_dsl;
+	p->max_send_data_segment_length = k->max_send_dsl;
+	p->max_burst_length = k->max_burst_length;
+	p->first_burst_length = k->first_burst_length;
+	p->max_outstanding_r2t = k->max_outstanding_r2t;
+	p->error_recovery_level = k->error_recovery_level;
+	p->tpgt = ini_tpgt(s->ini);
+}
+
+void iser_get_counters(const struct iser_session *s, struct iser_counters *c)
+{
+	const struct net_stream_stats *st =
+		s->stream ? net_stream_stats(s->stream) : &s->last_stats;
+
+	*c = (struct iser_counters){ .rx_bytes = st->rx_bytes,
+				     .tx_bytes = st->tx_bytes,
+				     .rx_calls = st->rx_calls,
+				     .tx_calls = st->tx_calls };
+}
