@@ -46,6 +46,19 @@ static struct bufv pieces(struct fake_role *r, struct fake_task *t,
 	return bufv_of(t->iov, n);
 }
 
+/* room makes sure of len zeroed bytes in t->buf. */
+static void room(struct fake_task *t, uint32_t len)
+{
+	if (len > t->buf_room) {
+		free(t->buf);
+		t->buf = malloc(len);
+		assert(t->buf);
+		t->buf_room = len;
+	}
+	if (len)
+		memset(t->buf, 0, len);
+}
+
 static struct fake_task *free_task(struct fake_role *r)
 {
 	for (unsigned i = 0; i < FAKE_TASKS; i++)
@@ -140,7 +153,7 @@ static void put(struct fake_role *r, struct fake_task *t)
 	struct iscsi_pdu rsp;
 	bool with = t->answer == FAKE_STATUS_WITH_DATA;
 
-	memcpy(t->buf, r->disk + t->off, t->dm.edtl);
+	memcpy(t->buf, r->disk + t->off, t->dm.edtl); /* edtl > 0 */
 	t->data = pieces(r, t, t->dm.edtl);
 	if (with)
 		rsp = response(r, t);
@@ -152,7 +165,8 @@ static void put(struct fake_role *r, struct fake_task *t)
 static void execute_write(struct fake_role *r, struct fake_task *t)
 {
 	assert(!r->strict || t->dm.out_done == t->dm.edtl);
-	memcpy(r->disk + t->off, t->buf, t->dm.edtl);
+	if (t->dm.edtl)
+		memcpy(r->disk + t->off, t->buf, t->dm.edtl);
 	respond(r, t, 0);
 }
 
@@ -187,6 +201,7 @@ static void target_command(struct fake_role *r, const struct iscsi_pdu *p,
 	t->is_write = p->cmd.write;
 	t->answer = p->cmd.cdb[1] % FAKE_ANSWERS;
 	t->off = off;
+	room(t, p->cmd.edtl);
 	t->dm.out = (struct bufv){ 0 };
 	if (t->is_write) {
 		t->data = pieces(r, t, p->cmd.edtl);
@@ -250,13 +265,15 @@ static void target_completion(struct dm_conn *c, struct dm_task *dm,
 		break;
 	case DM_RESPONSE_SENT:
 		assert(t->state == FAKE_RESPONDING);
-		memset(t->buf, 0xee, dm->edtl); /* it is ours again */
+		if (dm->edtl) /* it is ours again */
+			memset(t->buf, 0xee, dm->edtl);
 		t->state = FAKE_FREE;
 		r->finished++;
 		break;
 	case DM_RELEASED:
 		assert(t->state == FAKE_RELEASING);
-		memset(t->buf, 0xdd, dm->edtl);
+		if (dm->edtl)
+			memset(t->buf, 0xdd, dm->edtl);
 		t->state = FAKE_FREE;
 		r->aborted++;
 		tmf_response(r, t->tmf_itt, ISCSI_TMF_COMPLETE);
@@ -433,8 +450,9 @@ struct fake_task *fake_start(struct fake_role *r, bool is_write, uint32_t off,
 	t->dm.itt = ++r->next_cmdsn & 0x7fffffff;
 	t->dm.edtl = len;
 	t->dm.in = t->dm.out = (struct bufv){ 0 };
-	for (uint32_t i = 0; i < len; i++)
-		t->buf[i] = is_write ? (uint8_t)rnd(r, 256) : 0;
+	room(t, len);
+	for (uint32_t i = 0; i < len && is_write; i++)
+		t->buf[i] = (uint8_t)rnd(r, 256);
 	*(is_write ? &t->dm.out : &t->dm.in) = pieces(r, t, len);
 	t->is_write = is_write;
 	t->off = off;
@@ -481,10 +499,6 @@ static void init(struct fake_role *r, struct dm_conn *dm,
 	r->seed = 7;
 	r->next_cmdsn = 0xfffffff0; /* soon around */
 	r->numbers.statsn = 0xfffffff8;
-	for (unsigned i = 0; i < FAKE_TASKS; i++) {
-		r->task[i].buf = calloc(1, FAKE_MOST);
-		assert(r->task[i].buf);
-	}
 	dm_attach(dm, up, r, &r->numbers);
 }
 

@@ -39,7 +39,8 @@ struct fake_task {
 	bool is_write;
 	uint8_t answer;
 	uint32_t off;
-	uint8_t *buf; /* FAKE_MOST bytes */
+	uint8_t *buf; /* at least edtl bytes */
+	uint32_t buf_room;
 	struct iovec iov[8];
 	struct bufv data;
 	/* initiator */

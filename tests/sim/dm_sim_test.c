@@ -111,7 +111,9 @@ static void command_done(void *arg, struct fake_task *t)
 	}
 	if (!t->is_write && t->answer != FAKE_SENSE && !s->aborts) {
 		assert_int_equal(t->dm.in_done, t->dm.edtl);
-		assert_memory_equal(t->buf, s->model + t->off, t->dm.edtl);
+		if (t->dm.edtl)
+			assert_memory_equal(t->buf, s->model + t->off,
+					    t->dm.edtl);
 	}
 }
 
@@ -138,7 +140,7 @@ static void start_one(struct sim *s, unsigned stripe)
 	t = fake_start(&s->ini, is_write, off, len, answer);
 	assert_non_null(t);
 	s->started++;
-	if (is_write)
+	if (is_write) /* len > 0 */
 		memcpy(s->model + off, t->buf, len);
 	if (s->aborts && rnd(s, 3) == 0) {
 		if (rnd(s, 2))
