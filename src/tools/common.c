@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* common.c: messages, exit codes, sizes. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "iser.h"
+
+void say(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("iser: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+int exit_of(int err)
+{
+	switch ((enum iser_error)err) {
+	case ISER_OK:
+		return EXIT_OK;
+	case ISER_E_NOMEM:
+		return EXIT_NOMEM;
+	case ISER_E_CONNECT:
+	case ISER_E_CLOSED:
+		return EXIT_TRANSPORT;
+	case ISER_E_LOGIN:
+		return EXIT_LOGIN;
+	case ISER_E_AUTH:
+		return EXIT_AUTH;
+	case ISER_E_INVALID:
+		return EXIT_INVALID;
+	case ISER_E_TIMEOUT:
+		return EXIT_TIMEOUT;
+	case ISER_E_PROTOCOL:
+		return EXIT_PROTOCOL;
+	case ISER_E_NOT_FOUND:
+		return EXIT_NO_OBJECTS;
+	default:
+		return EXIT_GENERIC;
+	}
+}
+
+int failed(const struct iser_context *ctx, int err)
+{
+	const char *text = iser_message(ctx);
+
+	say("%s", *text ? text : iser_strerror(err));
+	return exit_of(err);
+}
+
+static void log_line(void *arg, int level, const char *text)
+{
+	(void)arg;
+	(void)level;
+	say("%s", text);
+}
+
+struct iser_context *open_context(const struct common *c)
+{
+	struct iser_context *ctx = iser_context_new(c->initiator);
+
+	if (!ctx)
+		say("out of memory or file descriptors");
+	else if (c->debug)
+		iser_set_log(ctx, c->debug > 1 ? 4 : 3, log_line, NULL);
+	return ctx;
+}
+
+struct iser_session *open_url(struct iser_context *ctx, const char *text,
+			      struct iser_url *url, int *code)
+{
+	struct iser_session *s;
+	char why[256];
+	int err;
+
+	if (iser_url_parse(url, text, false, why, sizeof(why))) {
+		say("%s", why);
+		*code = EXIT_INVALID;
+		return NULL;
+	}
+	s = iser_connect(ctx, url, &err);
+	if (!s)
+		*code = failed(ctx, err);
+	return s;
+}
+
+void print_json(json_t *j)
+{
+	json_dumpf(j, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(j);
+}
+
+bool is_url(const char *text)
+{
+	return strstr(text, "://") != NULL;
+}
+
+bool parse_size(const char *text, uint64_t *size)
+{
+	static const char units[] = "kmgt";
+	char *end;
+	double v = strtod(text, &end);
+	const char *unit;
+
+	if (end == text || !(v >= 0))
+		return false;
+	if (*end) {
+		char c = (char)(*end | 0x20);
+
+		unit = strchr(units, c);
+		if (!unit)
+			return false;
+		for (; unit >= units; unit--)
+			v *= 1024;
+		end++;
+		if (*end == 'i')
+			end++;
+		if (*end == 'B' || *end == 'b')
+			end++;
+	}
+	if (*end || v > 9.2e18)
+		return false;
+	*size = (uint64_t)v;
+	return true;
+}
+
+const char *human(uint64_t bytes, char out[32])
+{
+	static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+	double v = (double)bytes;
+	unsigned u = 0;
+
+	while (v >= 1024 && u < 4) {
+		v /= 1024;
+		u++;
+	}
+	snprintf(out, 32, u ? "%.1f %s" : "%.0f %s", v, units[u]);
+	return out;
+}
+
+uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
