@@ -26,6 +26,20 @@ void dm_attach(struct dm_conn *c, const struct dm_up_ops *up, void *user,
 	c->numbers = numbers;
 }
 
+static const uint8_t may_go[] = {
+	[DM_LOGIN] =
+		BIT(DM_FULL_FEATURE) | BIT(DM_TERMINATING) | BIT(DM_TERMINATED),
+	[DM_FULL_FEATURE] = BIT(DM_TERMINATING) | BIT(DM_TERMINATED),
+	[DM_TERMINATING] = BIT(DM_TERMINATED),
+	[DM_TERMINATED] = 0,
+};
+
+void dm_conn_go(struct dm_conn *c, enum dm_state next)
+{
+	assert(may_go[c->state] & BIT(next));
+	c->state = next;
+}
+
 static bool is_login(uint8_t op)
 {
 	return op == ISCSI_LOGIN_REQUEST || op == ISCSI_LOGIN_RESPONSE;
@@ -49,6 +63,8 @@ int dm_put_data(struct dm_conn *c, struct dm_task *t, const struct bufv *data,
 {
 	assert(c->role == ISCSI_TARGET);
 	assert(!response || response->op == ISCSI_SCSI_RESPONSE);
+	assert(response || data->len > 0);
+	assert(range_ok(offset, data->len, t->edtl));
 	if (c->state >= DM_TERMINATING)
 		return ERR_CLOSED;
 	assert(c->state == DM_FULL_FEATURE);
@@ -91,7 +107,7 @@ int dm_enable_datamover(struct dm_conn *c, const struct dm_control *final_login)
 	assert((final_login != NULL) == (c->role == ISCSI_TARGET));
 	err = c->ops->enable_datamover(c, final_login);
 	if (!err)
-		c->state = DM_FULL_FEATURE;
+		dm_conn_go(c, DM_FULL_FEATURE);
 	return err;
 }
 
@@ -100,7 +116,8 @@ void dm_connection_terminate(struct dm_conn *c, enum dm_terminate how, int err)
 	if (c->state == DM_TERMINATED)
 		return;
 	c->ops->connection_terminate(c, how, err);
-	c->state = DM_TERMINATING;
+	if (c->state < DM_TERMINATING)
+		dm_conn_go(c, DM_TERMINATING);
 }
 
 void dm_notice_key_values(struct dm_conn *c, const struct iscsi_params *p)

@@ -47,7 +47,7 @@ struct dm_control {
 	const uint8_t *data; /* pdu.dsl bytes, or NULL (see SCSI Command) */
 };
 
-#define DM_TASK_PRIVATE 256
+#define DM_TASK_PRIVATE 320
 
 /*
  * The datamover's share of a task. The role embeds it in its own struct and
@@ -81,8 +81,11 @@ void dm_task_init(struct dm_task *t);
 /* What Data_Completion_Notify reports. */
 enum dm_completion {
 	/* Target: all unsolicited data of a write are in (or there were
-	 * none): comes exactly once per SCSI Command with the W bit. err:
-	 * 0, ERR_DATA_DIGEST, ERR_PROTOCOL (bytes missing, §4.2.5.2). */
+	 * none): comes exactly once per SCSI Command with the W bit, and
+	 * the role does not answer the command before. err: 0,
+	 * ERR_DATA_DIGEST, ERR_PROTOCOL (data that were not agreed on),
+	 * ERR_SEQUENCE (their order or place). What an initiator did not
+	 * send unasked (§4.2.5.2) is left to Get_Data. */
 	DM_UNSOLICITED,
 	/* Target: the range of Get_Data is in. err as above. */
 	DM_GET,
@@ -108,7 +111,8 @@ struct dm_up_ops {
 	 * Target, SCSI Command: ctl->data is NULL although pdu.dsl may not
 	 * be; the role stores its task in *task (`out` set), or NULL to have
 	 * all its data thrown away.
-	 * Initiator, SCSI Response: *task is the task it ends; NULL otherwise.
+	 * Initiator, SCSI Response: *task is the task it ends; NULL otherwise,
+	 * and for status of a task that is none (any more): it took a StatSN.
 	 * Negative: the connection can't go on (the datamover then terminates it).
 	 */
 	int (*control_notify)(struct dm_conn *c, const struct dm_control *ctl,
@@ -170,6 +174,10 @@ enum dm_state {
 	DM_TERMINATED,	 /* Connection_Terminate_Notify was given */
 };
 
+/* dm_conn_go is the one place that changes a connection's state. For
+ * datamovers only. */
+void dm_conn_go(struct dm_conn *c, enum dm_state next);
+
 /* The part of a connection that both sides see; a datamover embeds it. */
 struct dm_conn {
 	/* set by the datamover, constant */
@@ -207,6 +215,7 @@ int dm_send_control(struct dm_conn *c, struct dm_task *t,
  * Put_Data (§8.2), target: sends data as the read data of t, starting at
  * byte offset of the command's buffer. The memory behind data (the iovec
  * array too) is borrowed until DM_PUT (response NULL) or DM_RESPONSE_SENT.
+ * One at a time per task (ERR_BUSY); data may be empty only with a response.
  * response: the SCSI Response that ends the task (op, status, residuals,
  * statsn; itt and lun are t's); its status rides on the last Data-In where
  * RFC 7143 §11.7.3 allows.
@@ -246,7 +255,8 @@ void dm_notice_key_values(struct dm_conn *c, const struct iscsi_params *p);
  * Deallocate_Task_Resources (§8.9): the datamover forgets t (an abort). Not
  * after t's response was handed over: the StatSN that it took would be missed.
  * Returns 0: done; ERR_AGAIN: a PDU of t is half way out, or hardware may
- * still touch its memory; DM_RELEASED will follow.
+ * still touch its memory; DM_RELEASED will follow. A target does not abort a
+ * task whose response it has handed over: its StatSN is taken.
  */
 int dm_deallocate_task_resources(struct dm_conn *c, struct dm_task *t);
 

@@ -25,7 +25,7 @@ void dmtcp_die(struct dmtcp_conn *c, int err)
 		c->err = err;
 	c->rx.state = RX_DEAD;
 	if (c->dm.state < DM_TERMINATING)
-		c->dm.state = DM_TERMINATING;
+		dm_conn_go(&c->dm, DM_TERMINATING);
 	dmtcp_kick(c);
 }
 
@@ -41,6 +41,17 @@ static int send_control(struct dm_conn *dm, struct dm_task *t,
 	return dmtcp_queue_control(c, t, ctl, false);
 }
 
+static void dealloc_resources(struct dm_conn *dm)
+{
+	struct dmtcp_conn *c = conn_of(dm);
+
+	free(c->gets);
+	free(c->get_next_free);
+	c->gets = NULL;
+	c->get_next_free = NULL;
+	c->ngets = c->free_get = 0;
+}
+
 static int alloc_resources(struct dm_conn *dm, const struct dm_resources *r)
 {
 	struct dmtcp_conn *c = conn_of(dm);
@@ -51,23 +62,14 @@ static int alloc_resources(struct dm_conn *dm, const struct dm_resources *r)
 		return ERR_RANGE;
 	c->gets = calloc(r->max_tasks, sizeof(*c->gets));
 	c->get_next_free = calloc(r->max_tasks, sizeof(*c->get_next_free));
-	if (!c->gets || !c->get_next_free)
-		return ERR_NOMEM; /* freed with the connection */
+	if (!c->gets || !c->get_next_free) {
+		dealloc_resources(dm);
+		return ERR_NOMEM;
+	}
 	c->ngets = r->max_tasks;
 	for (uint32_t i = 0; i < c->ngets; i++)
 		c->get_next_free[i] = (uint16_t)(i + 1);
 	return 0;
-}
-
-static void dealloc_resources(struct dm_conn *dm)
-{
-	struct dmtcp_conn *c = conn_of(dm);
-
-	free(c->gets);
-	free(c->get_next_free);
-	c->gets = NULL;
-	c->get_next_free = NULL;
-	c->ngets = c->free_get = 0;
 }
 
 /* Read data of a target may be lent memory that changes: needs the copy. */
@@ -106,7 +108,7 @@ static void terminate(struct dm_conn *dm, enum dm_terminate how, int err)
 
 	if (!c->err)
 		c->err = err;
-	if (how == DM_TERMINATE_NOW || !dmtcp_tx_pending(c)) {
+	if (how == DM_TERMINATE_NOW) {
 		dmtcp_die(c, err);
 		return;
 	}
@@ -139,16 +141,9 @@ static int dealloc_task(struct dm_conn *dm, struct dm_task *t)
 		dmtcp_late_free(t);
 	if (p->node.link.next) /* was it ever queued? */
 		list_del(&p->node.link);
-	/* a response queued with data is no task's own any more */
-	list_for_each_safe(it, &c->txq) {
-		struct tx_node *n = list_entry(it, struct tx_node, link);
-		struct dmtcp_control *q;
-
-		if (n->kind != TX_CONTROL)
-			continue;
-		q = container_of(n, struct dmtcp_control, node);
-		if (q->task == t)
-			q->task = NULL;
+	if (p->response) { /* goes out, but for nobody */
+		p->response->task = NULL;
+		p->response = NULL;
 	}
 	if (p->staged == 0)
 		return 0;
@@ -202,9 +197,10 @@ static void closed(void *core, int err, xtime now)
 	c->fate = STREAM_CLOSE;
 	c->rx.state = RX_DEAD;
 	dmtcp_tx_drop_all(c);
+	dmtcp_late_drop_all(c);
 	free(c->rx.collect);
 	c->rx.collect = NULL;
-	c->dm.state = DM_TERMINATED;
+	dm_conn_go(&c->dm, DM_TERMINATED);
 	if (c->dm.up)
 		c->dm.up->connection_terminate_notify(&c->dm,
 						      c->err ? c->err : err);
@@ -254,6 +250,7 @@ struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 	list_init(&c->txq);
 	list_init(&c->dataq);
 	list_init(&c->r2tq);
+	list_init(&c->lates);
 	return c;
 }
 
@@ -262,6 +259,7 @@ void dmtcp_free(struct dmtcp_conn *c)
 	if (!c)
 		return;
 	dealloc_resources(&c->dm);
+	dmtcp_spares_free(c);
 	if (c->stage)
 		free(c->stage->copy);
 	free(c->stage);

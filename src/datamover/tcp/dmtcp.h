@@ -34,9 +34,12 @@ struct dm_conn *dmtcp_dm(struct dmtcp_conn *c);
 
 struct dmtcp_stats {
 	uint64_t rx_pdus, tx_pdus;
+	uint64_t rx_bytes, tx_bytes;	 /* all that the transport moved */
 	uint64_t rx_payload, tx_payload; /* bytes of data segments */
 	uint64_t copied;  /* payload bytes that went through a buffer of ours */
-	uint64_t dropped; /* PDUs without a task, or with a wrong digest */
+	uint64_t r2ts;	  /* sent by the target, taken by the initiator */
+	uint64_t dropped; /* PDUs without a task, or reported to the role */
+	uint64_t digest_errors; /* of headers and of data */
 };
 const struct dmtcp_stats *dmtcp_stats(const struct dmtcp_conn *c);
 

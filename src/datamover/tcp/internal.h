@@ -34,7 +34,10 @@ struct tx_node {
 
 /* ---- a task's share ---- */
 
-/* R2Ts outstanding per task that we keep track of, whatever was agreed. */
+/*
+ * R2Ts outstanding per task that we keep track of: a target sends no more,
+ * whatever was agreed; an initiator's role agrees to no more (§13.17).
+ */
 #define MAX_R2T 4
 
 /* A burst of solicited data: one R2T and its Data-Outs. */
@@ -58,7 +61,9 @@ struct target_task {
 	uint32_t data_off;  /* Buffer Offset of data's first byte */
 	uint32_t data_done; /* bytes of data staged */
 	uint32_t datasn;
-	bool putting, has_response;
+	bool putting;
+	bool status_rides; /* on the last Data-In */
+	bool quiet;	   /* a SCSI Response follows: no DM_PUT */
 	uint8_t status, resid_flags;
 	uint32_t resid, statsn;
 	/* unsolicited data */
@@ -81,14 +86,18 @@ struct initiator_task {
 	uint32_t unsol_end; /* unsolicited Data-Outs go up to here */
 	uint32_t unsol_off, unsol_datasn;
 	uint32_t next_datasn; /* of Data-In and R2T (§11.8.2: one count) */
+	uint32_t data_ins;    /* of these, Data-In */
 	bool command_pending, data_queued;
 	struct dmtcp_late *late; /* response that waits for staged data */
 };
 
+struct dmtcp_control;
+
 struct dmtcp_task {
 	struct tx_node node;
-	uint16_t staged; /* PDUs of it in the stage */
-	bool releasing;	 /* DM_RELEASED is owed */
+	struct dmtcp_control *response; /* target: queued, not yet staged */
+	uint16_t staged;		/* PDUs of it in the stage */
+	bool releasing;			/* DM_RELEASED is owed */
 	struct burst bursts[MAX_R2T];
 	union {
 		struct target_task t;
@@ -97,7 +106,7 @@ struct dmtcp_task {
 };
 
 _Static_assert(sizeof(struct dmtcp_task) <= DM_TASK_PRIVATE,
-	      "raise DM_TASK_PRIVATE");
+	       "raise DM_TASK_PRIVATE");
 
 static inline struct dmtcp_task *priv(struct dm_task *t)
 {
@@ -112,13 +121,21 @@ static inline struct dm_task *task_of(struct dmtcp_task *p)
 /* ---- control-type PDUs on their way out ---- */
 
 struct dmtcp_control {
-	struct tx_node node;
-	struct dm_task *task; /* a SCSI Response with sense; or NULL */
+	union {
+		struct tx_node node;
+		struct dmtcp_control *next_spare;
+	};
+	struct dm_task *task; /* a SCSI Response; or NULL */
 	bool is_final_login;  /* digests begin behind it */
 	struct iscsi_pdu pdu;
 	size_t ahs_len, size; /* size: bytes allocated, for the limit */
 	uint8_t bytes[];      /* AHS, data */
 };
+
+/* Nodes with room for a response with sense are kept for the next one, so
+ * that a command costs no allocation. */
+#define CONTROL_BYTES	   112
+#define CONTROL_SPARES_MAX 256
 
 /* ---- the stage: PDUs encoded, not yet taken by the transport ---- */
 
@@ -166,6 +183,7 @@ struct rx {
 	enum rx_state state;
 	uint8_t *look; /* look-ahead; bytes [head, tail) are unread */
 	size_t look_size, head, tail;
+	unsigned large; /* a large payload came this few PDUs ago */
 	/* this PDU */
 	struct iscsi_pdu pdu;
 	uint8_t bhs[ISCSI_BHS_LEN];
@@ -196,14 +214,16 @@ struct dmtcp_conn {
 	enum stream_fate fate;
 	int err;
 	xtime now, flush_deadline;
-	bool notifying; /* inside rx_done, tx_done or expire */
 	/* receiving */
 	struct rx rx;
 	/* sending */
 	struct list txq;   /* in order: control PDUs, commands, read data */
 	struct list dataq; /* initiator: tasks with Data-Outs to send */
 	struct list r2tq;  /* target: tasks with R2Ts to send */
+	struct list lates; /* initiator: responses that wait */
 	size_t queued_control;
+	struct dmtcp_control *spares;
+	unsigned nspares;
 	uint32_t tx_statsn; /* target: behind the last StatSN sent */
 	struct stage *stage;
 	/* solicited data: TTT -> task (target) */
@@ -243,12 +263,13 @@ void dmtcp_initiator_complete(struct dmtcp_conn *c);
 /* A response waits until none of the task's bytes is in the stage. */
 void dmtcp_late_deliver(struct dmtcp_conn *c, struct dm_task *t);
 void dmtcp_late_free(struct dm_task *t);
+void dmtcp_late_drop_all(struct dmtcp_conn *c);
 
 /* tx.c */
 unsigned dmtcp_tx_what(void *core, struct iovec *iov, unsigned max);
 void dmtcp_tx_done(void *core, size_t n, xtime now);
-bool dmtcp_tx_pending(const struct dmtcp_conn *c);
 void dmtcp_tx_drop_all(struct dmtcp_conn *c);
+void dmtcp_spares_free(struct dmtcp_conn *c);
 int dmtcp_queue_control(struct dmtcp_conn *c, struct dm_task *t,
 			const struct dm_control *ctl, bool final_login);
 /* One PDU into the stage. data may be NULL. Room was checked. */
@@ -257,9 +278,10 @@ struct stage_pdu *dmtcp_stage_pdu(struct dmtcp_conn *c,
 				  const uint8_t *ahs, size_t ahs_len,
 				  const struct bufv *data, size_t off,
 				  uint32_t len, bool unstable);
-/* Room for one more PDU with len bytes out of data (may be NULL). */
+/* Room for one more PDU with pieces of data (may be NULL), of which `unstable`
+ * bytes have to be copied where there is a data digest. */
 bool dmtcp_stage_has_room(const struct dmtcp_conn *c, const struct bufv *data,
-			  uint32_t len);
+			  uint32_t unstable);
 void dmtcp_stage_task(struct stage_pdu *p, struct dm_task *t);
 
 /* tx_target.c, tx_initiator.c: stage PDUs of the task at the queue's head;

@@ -49,6 +49,31 @@ static void grow_look(struct dmtcp_conn *c)
 	r->head = 0;
 }
 
+/*
+ * Where payload is large the look-ahead is short: one that took the next
+ * payload along with its header would have to be copied out again.
+ */
+#define LARGE_PAYLOAD (32u << 10)
+#define SHORT_LOOK    1024u
+/* So many PDUs without a large payload until all of it is offered again. */
+#define LARGE_MEMORY 8
+
+static size_t look_room(const struct rx *r)
+{
+	size_t room = r->look_size - r->tail;
+
+	return r->large ? MIN(room, (size_t)SHORT_LOOK + ISCSI_MAX_AHS_LEN)
+			: room;
+}
+
+static void remember_size(struct rx *r)
+{
+	if (r->pdu.dsl >= LARGE_PAYLOAD)
+		r->large = LARGE_MEMORY;
+	else if (r->large)
+		r->large--;
+}
+
 unsigned dmtcp_rx_where(void *core, struct iovec *iov, unsigned max)
 {
 	struct dmtcp_conn *c = core;
@@ -74,7 +99,7 @@ unsigned dmtcp_rx_where(void *core, struct iovec *iov, unsigned max)
 	 * it may only follow when the direct part is the whole rest */
 	if (r->direct == 0 || r->direct == r->left) {
 		iov[n].iov_base = r->look + r->tail;
-		iov[n++].iov_len = r->look_size - r->tail;
+		iov[n++].iov_len = look_room(r);
 	}
 	return n;
 }
@@ -122,6 +147,7 @@ void dmtcp_rx_forget(struct dmtcp_conn *c, const struct dm_task *t)
 {
 	if (c->rx.task != t)
 		return;
+	assert(!c->rx.direct); /* the driver is not reading into it now */
 	c->rx.task = NULL;
 	c->rx.burst = NULL;
 }
@@ -131,6 +157,7 @@ void dmtcp_rx_forget(struct dmtcp_conn *c, const struct dm_task *t)
 static void drop(struct dmtcp_conn *c, int err)
 {
 	c->stats.dropped++;
+	c->stats.digest_errors += err == ERR_DATA_DIGEST;
 	if (c->dm.role == ISCSI_INITIATOR && err == ERR_DATA_DIGEST)
 		dmtcp_die(c, err); /* ERL 0: §7.8: nothing to ask again with */
 	else
@@ -160,6 +187,7 @@ static void pdu_complete(struct dmtcp_conn *c)
 	r->state = RX_HEADER;
 	c->stats.rx_pdus++;
 	c->stats.rx_payload += r->pdu.dsl;
+	remember_size(r);
 	if (r->is_control) {
 		if (r->drop_err)
 			drop(c, r->drop_err);
@@ -224,6 +252,14 @@ static int judge(const struct dmtcp_conn *c, int decode_err)
 	return 0;
 }
 
+/* §4.2.4: an initiator in login that receives anything but a Login Response
+ * ends the connection. (A target has an answer to give: its role does.) */
+static bool breaks_login(const struct dmtcp_conn *c)
+{
+	return !c->full_feature && c->dm.role == ISCSI_INITIATOR &&
+	       c->rx.pdu.op != ISCSI_LOGIN_RESPONSE;
+}
+
 static void header_complete(struct dmtcp_conn *c, int decode_err)
 {
 	struct rx *r = &c->rx;
@@ -271,12 +307,15 @@ static bool read_header(struct dmtcp_conn *c)
 		uint32_t crc = crc32c_update(CRC32C_SEED, b, n);
 
 		if (crc32c_wire(crc) != get_le32(b + n)) {
-			dmtcp_die(c, ERR_HEADER_DIGEST); /* §7.7 at ERL 0 */
+			c->stats.digest_errors++;
+			dmtcp_die(c, ERR_HEADER_DIGEST); /* §7.8 at ERL 0 */
 			return false;
 		}
 	}
 	decode_err = iscsi_bhs_decode(&r->pdu, b);
 	err = check_lengths(c, &r->pdu);
+	if (!err && breaks_login(c))
+		err = ERR_PROTOCOL;
 	if (err) {
 		dmtcp_die(c, err);
 		return false;
@@ -352,6 +391,7 @@ void dmtcp_rx_done(void *core, size_t n, xtime now)
 	size_t direct = MIN(n, r->direct);
 
 	c->now = now;
+	c->stats.rx_bytes += n;
 	r->direct = 0;
 	if (direct)
 		payload_placed(c, direct);

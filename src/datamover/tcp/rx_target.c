@@ -172,6 +172,8 @@ static void solicited_header(struct dmtcp_conn *c)
 	    !range_ok(d->offset, r->pdu.dsl, b->end))
 		data_err(t, ERR_SEQUENCE);
 	b->datasn++;
+	if (t->lun != r->pdu.lun) /* §4.2.5.3: consistent with the command */
+		data_err(t, ERR_PROTOCOL);
 	if (priv(t)->t.data_err) {
 		/* nothing more is placed, but the bursts run to their ends */
 		r->at = (uint32_t)t->out.len;

@@ -21,7 +21,7 @@ static void add_iov(struct stage *s, const void *base, size_t len)
 }
 
 bool dmtcp_stage_has_room(const struct dmtcp_conn *c, const struct bufv *data,
-			  uint32_t len)
+			  uint32_t unstable)
 {
 	const struct stage *s = c->stage;
 	/* header, AHS, header digest, trailer */
@@ -29,7 +29,8 @@ bool dmtcp_stage_has_room(const struct dmtcp_conn *c, const struct bufv *data,
 
 	return s->npdus < STAGE_PDUS && s->niov + iovs <= STAGE_IOVS &&
 	       s->bytes < STAGE_BYTES &&
-	       (!c->tx_data_digest || len <= DIGEST_COPY_BYTES - s->copied);
+	       (!c->tx_data_digest ||
+		unstable <= DIGEST_COPY_BYTES - s->copied);
 }
 
 /* The CRC of read data that another command may change meanwhile: copied,
@@ -136,20 +137,60 @@ void dmtcp_stage_task(struct stage_pdu *p, struct dm_task *t)
 
 /* ---- control PDUs ---- */
 
+static struct dmtcp_control *new_control(struct dmtcp_conn *c, size_t bytes)
+{
+	struct dmtcp_control *q = c->spares;
+	size_t room = MAX(bytes, (size_t)CONTROL_BYTES);
+
+	if (q && bytes <= CONTROL_BYTES) {
+		c->spares = q->next_spare;
+		c->nspares--;
+		return q;
+	}
+	q = malloc(sizeof(*q) + room);
+	if (q)
+		q->size = sizeof(*q) + room;
+	return q;
+}
+
+static void free_control(struct dmtcp_conn *c, struct dmtcp_control *q)
+{
+	c->queued_control -= q->size;
+	if (q->size > sizeof(*q) + CONTROL_BYTES ||
+	    c->nspares == CONTROL_SPARES_MAX) {
+		free(q);
+		return;
+	}
+	q->next_spare = c->spares;
+	c->spares = q;
+	c->nspares++;
+}
+
+void dmtcp_spares_free(struct dmtcp_conn *c)
+{
+	while (c->spares) {
+		struct dmtcp_control *q = c->spares;
+
+		c->spares = q->next_spare;
+		free(q);
+	}
+	c->nspares = 0;
+}
+
 int dmtcp_queue_control(struct dmtcp_conn *c, struct dm_task *t,
 			const struct dm_control *ctl, bool final_login)
 {
-	size_t size =
-		sizeof(struct dmtcp_control) + ctl->pdu.ahs_len + ctl->pdu.dsl;
+	size_t bytes = (size_t)ctl->pdu.ahs_len + ctl->pdu.dsl;
 	struct dmtcp_control *q;
 
 	if (ctl->pdu.dsl > c->max_send_dsl)
 		return ERR_TOO_LONG;
-	if (size > c->cfg.max_queued_control - c->queued_control) {
+	if (sizeof(*q) + MAX(bytes, (size_t)CONTROL_BYTES) >
+	    c->cfg.max_queued_control - c->queued_control) {
 		dmtcp_die(c, ERR_LIMIT); /* a peer that does not read */
 		return ERR_LIMIT;
 	}
-	q = malloc(size);
+	q = new_control(c, bytes);
 	if (!q)
 		return ERR_NOMEM;
 	q->node.kind = TX_CONTROL;
@@ -157,21 +198,16 @@ int dmtcp_queue_control(struct dmtcp_conn *c, struct dm_task *t,
 	q->is_final_login = final_login;
 	q->pdu = ctl->pdu;
 	q->ahs_len = ctl->pdu.ahs_len;
-	q->size = size;
 	if (ctl->pdu.ahs_len)
 		memcpy(q->bytes, ctl->ahs, ctl->pdu.ahs_len);
 	if (ctl->pdu.dsl)
 		memcpy(q->bytes + q->ahs_len, ctl->data, ctl->pdu.dsl);
-	c->queued_control += size;
+	if (t)
+		priv(t)->response = q;
+	c->queued_control += q->size;
 	list_push_back(&c->txq, &q->node.link);
 	dmtcp_kick(c);
 	return 0;
-}
-
-static void free_control(struct dmtcp_conn *c, struct dmtcp_control *q)
-{
-	c->queued_control -= q->size;
-	free(q);
 }
 
 static void digests_begin(struct dmtcp_conn *c)
@@ -180,8 +216,8 @@ static void digests_begin(struct dmtcp_conn *c)
 	c->tx_data_digest = c->params.data_digest;
 }
 
-/* Whether this response takes a StatSN (§11.2.1... : all but R2T and the
- * NOP-In that asks). */
+/* Whether this response takes a StatSN: all but R2T (§11.8.3) and the NOP-In
+ * that no NOP-Out asked for (§11.19.2). */
 static bool takes_statsn(const struct iscsi_pdu *p)
 {
 	return p->op != ISCSI_NOP_IN || p->itt != ISCSI_RESERVED_TAG;
@@ -201,6 +237,14 @@ static void stamp(struct dmtcp_conn *c, struct iscsi_pdu *p)
 		c->tx_statsn = p->statsn + 1;
 }
 
+/* §11.4.8: the Data-Ins that went before; no R2T is counted. */
+static void stamp_response(struct dmtcp_control *q)
+{
+	q->pdu.rsp.exp_datasn =
+		q->pdu.rsp.response ? 0 : priv(q->task)->t.datasn;
+	priv(q->task)->response = NULL;
+}
+
 static bool stage_control(struct dmtcp_conn *c, struct dmtcp_control *q)
 {
 	struct iovec iov = { q->bytes + q->ahs_len, q->pdu.dsl };
@@ -208,9 +252,11 @@ static bool stage_control(struct dmtcp_conn *c, struct dmtcp_control *q)
 	uint8_t bhs[ISCSI_BHS_LEN];
 	struct stage_pdu *p;
 
-	if (!dmtcp_stage_has_room(c, &data, q->pdu.dsl))
+	if (!dmtcp_stage_has_room(c, &data, 0))
 		return false;
 	stamp(c, &q->pdu);
+	if (q->task)
+		stamp_response(q);
 	iscsi_bhs_encode(&q->pdu, bhs);
 	p = dmtcp_stage_pdu(c, bhs, q->bytes, q->ahs_len, &data, 0, q->pdu.dsl,
 			    false);
@@ -286,6 +332,16 @@ unsigned dmtcp_tx_what(void *core, struct iovec *iov, unsigned max)
 	return n;
 }
 
+static void notify(struct dmtcp_conn *c, struct dm_task *t,
+		   enum dm_completion what)
+{
+	if (what == DM_RESPONSE_SENT) { /* whatever still comes for it */
+		dmtcp_rx_forget(c, t);
+		dmtcp_get_forget(c, t);
+	}
+	c->dm.up->data_completion_notify(&c->dm, t, what, 0);
+}
+
 /* A PDU is out: whoever waits for that is told. */
 static void pdu_out(struct dmtcp_conn *c, struct stage_pdu *p)
 {
@@ -305,7 +361,7 @@ static void pdu_out(struct dmtcp_conn *c, struct stage_pdu *p)
 		return;
 	}
 	if (p->notify)
-		c->dm.up->data_completion_notify(&c->dm, t, p->what, 0);
+		notify(c, t, p->what);
 	else if (c->dm.role == ISCSI_INITIATOR && priv(t)->staged == 0 &&
 		 priv(t)->i.late)
 		dmtcp_late_deliver(c, t);
@@ -317,6 +373,7 @@ void dmtcp_tx_done(void *core, size_t n, xtime now)
 	struct stage *s = c->stage;
 
 	c->now = now;
+	c->stats.tx_bytes += n;
 	while (n > 0) {
 		struct iovec *v = &s->iov[s->first];
 
@@ -330,14 +387,6 @@ void dmtcp_tx_done(void *core, size_t n, xtime now)
 	}
 	while (s->pdu < s->npdus && s->pdus[s->pdu].iov_end <= s->first)
 		pdu_out(c, &s->pdus[s->pdu++]);
-	if (c->fate == STREAM_FLUSH && !dmtcp_tx_pending(c))
-		c->fate = STREAM_CLOSE;
-}
-
-bool dmtcp_tx_pending(const struct dmtcp_conn *c)
-{
-	return c->stage->first < c->stage->niov || !list_empty(&c->txq) ||
-	       !list_empty(&c->r2tq) || !list_empty(&c->dataq);
 }
 
 /* The connection is gone: nobody waits any more. */

@@ -59,7 +59,7 @@ bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t)
 	struct dmtcp_task *p = priv(t);
 	struct stage_pdu *s;
 
-	if (!dmtcp_stage_has_room(c, &t->out, p->i.immediate))
+	if (!dmtcp_stage_has_room(c, &t->out, 0))
 		return false;
 	put_be32(p->i.bhs + 28, c->dm.numbers->expstatsn); /* §11.3.6 */
 	s = dmtcp_stage_pdu(c, p->i.bhs, p->i.ahs, p->i.ahs_len, &t->out, 0,
@@ -84,7 +84,7 @@ static uint32_t stage_one(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 		.op = ISCSI_DATA_OUT,
 		.final = off + len == end,
 		.dsl = len,
-		.lun = t->lun,
+		.lun = ttt == ISCSI_RESERVED_TAG ? 0 : t->lun, /* §11.7.4 */
 		.itt = t->itt,
 		.ttt = ttt,
 		.expstatsn = c->dm.numbers->expstatsn,

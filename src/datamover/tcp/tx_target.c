@@ -4,6 +4,37 @@
 
 #include "datamover/tcp/internal.h"
 
+/* §11.7.3: only what needs no field of a SCSI Response, and no error. */
+static bool may_ride(const struct iscsi_scsi_response *r)
+{
+	bool ended_well = r->status == 0x00 || r->status == 0x04 ||
+			  r->status == 0x10 || r->status == 0x14;
+
+	return ended_well && !r->response && !r->status_qualifier &&
+	       !(r->resid_flags &
+		 (ISCSI_RESID_BIDI_OVERFLOW | ISCSI_RESID_BIDI_UNDERFLOW));
+}
+
+static int queue_response(struct dmtcp_conn *c, struct dm_task *t,
+			  const struct iscsi_pdu *response)
+{
+	struct dm_control ctl = { .pdu = *response };
+
+	ctl.pdu.itt = t->itt;
+	ctl.pdu.ttt = ISCSI_RESERVED_TAG;
+	ctl.pdu.dsl = 0;
+	ctl.pdu.ahs_len = 0;
+	return dmtcp_queue_control(c, t, &ctl, false);
+}
+
+static void keep_status(struct target_task *tt, const struct iscsi_pdu *p)
+{
+	tt->status = p->rsp.status;
+	tt->resid_flags = p->rsp.resid_flags;
+	tt->resid = p->rsp.resid;
+	tt->statsn = p->statsn;
+}
+
 int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 		   const struct bufv *data, uint32_t offset,
 		   const struct iscsi_pdu *response)
@@ -11,33 +42,24 @@ int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 	struct dmtcp_conn *c = conn_of(dm);
 	struct target_task *tt = &priv(t)->t;
 
-	if (data->len == 0 && response) {
-		/* no Data-In to ride on */
-		struct dm_control ctl = { .pdu = *response };
-
-		ctl.pdu.itt = t->itt;
-		ctl.pdu.ttt = ISCSI_RESERVED_TAG;
-		ctl.pdu.dsl = 0;
-		ctl.pdu.rsp.exp_datasn = tt->datasn + tt->r2tsn;
-		return dmtcp_queue_control(c, t, &ctl, false);
-	}
+	if (tt->putting)
+		return ERR_BUSY;
+	if (data->len == 0) /* no Data-In to ride on */
+		return queue_response(c, t, response);
 	if (data->n > MAX_PIECES)
 		return ERR_TOO_LONG;
 	tt->data = *data;
 	tt->data_off = offset;
 	tt->data_done = 0;
 	tt->putting = true;
-	tt->has_response = response != NULL;
-	if (response) {
-		tt->status = response->rsp.status;
-		tt->resid_flags = response->rsp.resid_flags;
-		tt->resid = response->rsp.resid;
-		tt->statsn = response->statsn;
-	}
+	tt->status_rides = response && may_ride(&response->rsp);
+	tt->quiet = response && !tt->status_rides;
 	priv(t)->node.kind = TX_TASK;
 	list_push_back(&c->txq, &priv(t)->node.link);
 	dmtcp_kick(c);
-	return 0;
+	if (tt->status_rides)
+		keep_status(tt, response);
+	return tt->quiet ? queue_response(c, t, response) : 0;
 }
 
 /* Bytes of the next Data-In: within the PDU limit and the sequence (§13.13:
@@ -71,7 +93,7 @@ static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t len,
 
 	p.data.datasn = tt->datasn++;
 	p.data.offset = tt->data_off + tt->data_done;
-	if (last && tt->has_response) { /* §11.7.3 */
+	if (last && tt->status_rides) {
 		p.data.status_present = true;
 		p.data.status = tt->status;
 		p.data.resid_flags = tt->resid_flags;
@@ -98,8 +120,8 @@ bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t)
 		p = dmtcp_stage_pdu(c, bhs, NULL, 0, &tt->data, tt->data_done,
 				    len, true);
 		dmtcp_stage_task(p, t);
-		p->notify = last;
-		p->what = tt->has_response ? DM_RESPONSE_SENT : DM_PUT;
+		p->notify = last && !tt->quiet;
+		p->what = tt->status_rides ? DM_RESPONSE_SENT : DM_PUT;
 		tt->data_done += len;
 	}
 	tt->putting = false;
@@ -127,6 +149,7 @@ static void stage_r2t(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
 	p.r2t.ddtl = b->end - b->off;
 	iscsi_bhs_encode(&p, bhs);
 	dmtcp_stage_pdu(c, bhs, NULL, 0, NULL, 0, 0, false);
+	c->stats.r2ts++;
 	b->announce = false;
 }
 
