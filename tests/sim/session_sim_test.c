@@ -1,0 +1,618 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * session_sim_test.c: the whole stack, initiator over datamover/tcp against
+ * datamover/tcp under target and device, on a virtual wire and clock: every
+ * split, delays, a reset after every single byte. What was acknowledged is on
+ * the medium; every command ends exactly once; nothing is left over (the
+ * sanitizer build sees to that).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "cmocka_all.h"
+#include "datamover/tcp/dmtcp.h"
+#include "initiator/initiator.h"
+#include "scsi/cdb.h"
+#include "sim/wire.h"
+#include "target/target.h"
+
+#define TARGET	  "iqn.2026-01.org.example:disk"
+#define INITIATOR "iqn.2026-01.org.example:host"
+#define BLOCK	  512u
+#define BLOCKS	  4096u
+#define SLOT	  256u /* blocks that one job may touch */
+#define JOBS	  (BLOCKS / SLOT)
+
+/* ---- the target's world ---- */
+
+struct world {
+	struct tgt *tgt;
+	struct dev_server *server;
+	struct tgt_config cfg;
+	struct dev_msg *mail, **mail_end;
+	uint8_t *medium;
+	size_t buffers; /* bytes lent out */
+	xtime now;
+	uint16_t isid;
+};
+
+static void post(void *arg, unsigned worker, struct dev_msg *m)
+{
+	struct world *w = arg;
+
+	assert_int_equal(worker, 0);
+	m->next = NULL;
+	*w->mail_end = m;
+	w->mail_end = &m->next;
+}
+
+static void *buf_get(void *arg, unsigned worker, size_t len)
+{
+	struct world *w = arg;
+
+	(void)worker;
+	w->buffers += len;
+	return malloc(len);
+}
+
+static void buf_put(void *arg, unsigned worker, void *buf, size_t len)
+{
+	struct world *w = arg;
+
+	(void)worker;
+	w->buffers -= len;
+	free(buf);
+}
+
+static void no_rearm(void *arg, unsigned worker)
+{
+	(void)arg;
+	(void)worker;
+}
+
+static void world_open(struct world *w)
+{
+	struct dev_lu_config lu = { .lun = 0 };
+	struct tgt_node_config node = { .name = TARGET };
+
+	memset(w, 0, sizeof(*w));
+	w->mail_end = &w->mail;
+	w->medium = calloc(BLOCKS, BLOCK);
+	tgt_config_default(&w->cfg);
+	w->cfg.env = (struct dev_env){ .nworkers = 1,
+				       .post = post,
+				       .buf_get = buf_get,
+				       .buf_put = buf_put,
+				       .arg = w };
+	w->cfg.rearm = no_rearm;
+	w->cfg.arg = w;
+	w->cfg.idle_time = XTIME_NEVER;
+	w->server = dev_server_new(&w->cfg.env, 1u << 20);
+	assert_int_equal(dev_lu_add(w->server, &lu,
+				    bs_ram_new("ram", w->medium, BLOCKS * BLOCK,
+					       BLOCK, free, w->medium)),
+			 0);
+	node.server = w->server;
+	w->tgt = tgt_new(&w->cfg);
+	assert_int_equal(tgt_node_add(w->tgt, &node), 0);
+}
+
+static void run_mail(struct world *w)
+{
+	while (w->mail) {
+		struct dev_msg *m = w->mail;
+
+		w->mail = m->next;
+		if (!w->mail)
+			w->mail_end = &w->mail;
+		m->run(m);
+	}
+}
+
+static void world_close(struct world *w)
+{
+	run_mail(w);
+	assert_true(tgt_worker_idle(tgt_worker(w->tgt, 0)));
+	assert_int_equal(w->buffers, 0);
+	tgt_free(w->tgt);
+	dev_server_free(w->server);
+}
+
+/* ---- one connection ---- */
+
+struct link {
+	struct world *world;
+	struct wire wire;
+	struct dmtcp_conn *dm[2]; /* 0: initiator, 1: target */
+	struct ini_session *ini;
+	bool logged_in, closed;
+	int login_err, close_err;
+	uint64_t sent[2];
+};
+
+static void on_logged_in(void *arg, int err)
+{
+	struct link *l = arg;
+
+	l->logged_in = err == 0;
+	l->login_err = err;
+}
+
+static void on_closed(void *arg, int err)
+{
+	struct link *l = arg;
+
+	assert_false(l->closed);
+	l->closed = true;
+	l->close_err = err;
+}
+
+static void on_async(void *arg, const struct iscsi_async *a)
+{
+	(void)arg;
+	(void)a;
+}
+
+static void on_rearm(void *arg)
+{
+	(void)arg;
+}
+
+static void count(void *arg, unsigned from, const uint8_t *p, size_t n)
+{
+	struct link *l = arg;
+
+	(void)p;
+	l->sent[from] += n;
+}
+
+struct wishes {
+	bool initial_r2t, immediate_data, header_digest, data_digest;
+	uint32_t dsl, first_burst, max_burst;
+	uint16_t r2ts;
+};
+
+static void apply(struct ini_config *cfg, const struct wishes *k)
+{
+	struct iscsi_params *p = &cfg->login.want;
+
+	p->initial_r2t = k->initial_r2t;
+	p->immediate_data = k->immediate_data;
+	p->max_recv_dsl = k->dsl;
+	p->first_burst_length = k->first_burst;
+	p->max_burst_length = k->max_burst;
+	p->max_outstanding_r2t = k->r2ts;
+	cfg->login.header_digest_none_ok = !k->header_digest;
+	cfg->login.data_digest_none_ok = !k->data_digest;
+	cfg->login.header_digest_crc_ok = k->header_digest;
+	cfg->login.data_digest_crc_ok = k->data_digest;
+}
+
+static void link_open(struct link *l, struct world *world,
+		      const struct wire_config *wire, const struct wishes *k)
+{
+	struct tgt_conn_info info = { .peer = "sim:1",
+				      .peer_host = "sim",
+				      .local = "sim:3260" };
+	struct wire_config wc = *wire;
+	struct ini_config cfg;
+
+	memset(l, 0, sizeof(*l));
+	l->world = world;
+	wc.tap = count;
+	wc.arg = l;
+	wire_init(&l->wire, &wc);
+	for (unsigned i = 0; i < 2; i++) {
+		struct dmtcp_config dc;
+
+		dmtcp_config_default(&dc, i ? ISCSI_TARGET : ISCSI_INITIATOR);
+		l->dm[i] = dmtcp_new(&dc, wire_host(&l->wire, i));
+	}
+	ini_config_default(&cfg);
+	if (k)
+		apply(&cfg, k);
+	strcpy(cfg.login.id.initiator_name, INITIATOR);
+	strcpy(cfg.login.id.target_name, TARGET);
+	cfg.login.id.isid[0] = 0x80;
+	cfg.login.id.isid[5] = (uint8_t)world->isid++;
+	cfg.depth = JOBS;
+	cfg.idle_time = XTIME_NEVER;
+	cfg.logged_in = on_logged_in;
+	cfg.closed = on_closed;
+	cfg.async = on_async;
+	cfg.rearm = on_rearm;
+	cfg.arg = l;
+	l->ini = ini_new(&cfg, dmtcp_dm(l->dm[0]));
+	assert_int_equal(tgt_conn_accept(tgt_worker(world->tgt, 0),
+					 dmtcp_dm(l->dm[1]), &info, world->now),
+			 0);
+	wire_attach(&l->wire, 0, &dmtcp_stream_ops, l->dm[0]);
+	wire_attach(&l->wire, 1, &dmtcp_stream_ops, l->dm[1]);
+	ini_start(l->ini, world->now);
+}
+
+/* Everything that can happen without a deadline happens. */
+static void settle(struct link *l)
+{
+	do {
+		run_mail(l->world);
+		wire_idle(&l->wire);
+	} while (l->world->mail);
+}
+
+static void link_close(struct link *l)
+{
+	if (!l->closed) {
+		ini_logout(l->ini, l->world->now);
+		settle(l);
+	}
+	/* a close that waits for the peer has a time of its own */
+	wire_run(&l->wire, l->wire.now + 60 * XTIME_S);
+	run_mail(l->world);
+	assert_true(l->closed);
+	ini_free(l->ini);
+	for (unsigned i = 0; i < 2; i++)
+		dmtcp_free(l->dm[i]);
+	wire_fini(&l->wire);
+}
+
+/* ---- work: reads and writes that the test knows the outcome of ---- */
+
+struct job {
+	struct work *work;
+	struct ini_task task;
+	struct iovec iov[3];
+	uint8_t data[SLOT * BLOCK], expect[SLOT * BLOCK];
+	uint32_t lba, blocks;
+	bool write, busy;
+};
+
+struct work {
+	struct link *link;
+	struct job jobs[JOBS];
+	uint8_t *model; /* what the medium holds */
+	bool *unsure;	/* of a block: a write of it was not answered */
+	uint32_t seed;
+	unsigned todo, ended, ok;
+};
+
+static uint32_t roll(struct work *w, uint32_t n)
+{
+	w->seed = w->seed * 1664525u + 1013904223u;
+	return (w->seed >> 8) % n;
+}
+
+static void start(struct job *j);
+
+static void check_read(struct work *w, const struct job *j)
+{
+	for (uint32_t i = 0; i < j->blocks; i++) {
+		if (w->unsure[j->lba + i])
+			continue;
+		assert_memory_equal(j->data + i * BLOCK,
+				    w->model + (j->lba + i) * BLOCK, BLOCK);
+	}
+}
+
+static void on_done(struct ini_task *t)
+{
+	struct job *j = container_of(t, struct job, task);
+	struct work *w = j->work;
+
+	assert_true(j->busy);
+	j->busy = false;
+	w->ended++;
+	if (t->err == 0 && t->status == 0) {
+		w->ok++;
+		if (j->write)
+			memcpy(w->model + j->lba * BLOCK, j->data,
+			       j->blocks * BLOCK);
+		else
+			check_read(w, j);
+		for (uint32_t i = 0; j->write && i < j->blocks; i++)
+			w->unsure[j->lba + i] = false;
+	} else if (j->write) {
+		for (uint32_t i = 0; i < j->blocks; i++)
+			w->unsure[j->lba + i] = true;
+	}
+	if (w->todo && !w->link->closed && t->err == 0)
+		start(j);
+}
+
+static void start(struct job *j)
+{
+	struct work *w = j->work;
+	size_t len, a, b;
+	uint32_t slot = (uint32_t)(j - w->jobs) * SLOT;
+
+	w->todo--;
+	j->busy = true;
+	j->write = roll(w, 2);
+	j->blocks = 1 + roll(w, roll(w, 4) ? 16 : SLOT - 1);
+	j->lba = slot + roll(w, SLOT - j->blocks + 1);
+	len = j->blocks * BLOCK;
+	if (j->write)
+		for (size_t i = 0; i < len; i++)
+			j->data[i] = (uint8_t)roll(w, 256);
+	else
+		memset(j->data, 0xee, len);
+	a = roll(w, (uint32_t)len);
+	b = a + roll(w, (uint32_t)(len - a));
+	j->iov[0] = (struct iovec){ j->data, a };
+	j->iov[1] = (struct iovec){ j->data + a, b - a };
+	j->iov[2] = (struct iovec){ j->data + b, len - b };
+	memset(&j->task, 0, sizeof(j->task));
+	j->task.cdb_len = (uint8_t)scsi_cdb_rw(j->task.cdb, j->write, j->lba,
+					       j->blocks, 0);
+	j->task.read = !j->write;
+	j->task.write = j->write;
+	j->task.attr = ISCSI_ATTR_SIMPLE;
+	j->task.deadline = XTIME_NEVER;
+	j->task.done = on_done;
+	if (j->write)
+		j->task.out = bufv_of(j->iov, 3);
+	else
+		j->task.in = bufv_of(j->iov, 3);
+	ini_submit(w->link->ini, &j->task, w->link->world->now);
+}
+
+static struct work *work_new(struct link *l, uint8_t *model, bool *unsure,
+			     uint32_t seed, unsigned todo)
+{
+	struct work *w = calloc(1, sizeof(*w));
+
+	w->link = l;
+	w->model = model;
+	w->unsure = unsure;
+	w->seed = seed;
+	w->todo = todo;
+	for (unsigned i = 0; i < JOBS; i++)
+		w->jobs[i].work = w;
+	return w;
+}
+
+static void test_ready_done(struct ini_task *t)
+{
+	(void)t;
+}
+
+/* The power-on attention is met by a command of no consequence. */
+static void clear_attention(struct link *l)
+{
+	struct ini_task t = { .cdb = { SCSI_TEST_UNIT_READY },
+			      .cdb_len = 6,
+			      .deadline = XTIME_NEVER,
+			      .done = test_ready_done };
+
+	ini_submit(l->ini, &t, l->world->now);
+	settle(l);
+}
+
+static void start_all(struct work *w, unsigned jobs)
+{
+	for (unsigned i = 0; i < jobs && w->todo; i++)
+		start(&w->jobs[i]);
+}
+
+/* Whatever is not unsure is on the medium. */
+static void check_medium(const struct world *world, const uint8_t *model,
+			 const bool *unsure)
+{
+	for (uint32_t i = 0; i < BLOCKS; i++)
+		if (!unsure[i])
+			assert_memory_equal(world->medium + i * BLOCK,
+					    model + i * BLOCK, BLOCK);
+}
+
+/* ---- the tests ---- */
+
+static void run_mix(const struct wishes *k, const struct wire_config *wc,
+		    uint32_t seed, unsigned commands)
+{
+	uint8_t *model = calloc(BLOCKS, BLOCK);
+	bool *unsure = calloc(BLOCKS, sizeof(bool));
+	struct world world;
+	struct link l;
+	struct work *w;
+
+	world_open(&world);
+	link_open(&l, &world, wc, k);
+	settle(&l);
+	assert_true(l.logged_in);
+	clear_attention(&l);
+	w = work_new(&l, model, unsure, seed, commands);
+	start_all(w, JOBS);
+	settle(&l);
+	assert_int_equal(w->ended, commands);
+	assert_int_equal(w->ok, commands);
+	check_medium(&world, model, unsure);
+	link_close(&l);
+	free(w);
+	world_close(&world);
+	free(model);
+	free(unsure);
+}
+
+static const struct wishes every_wish[] = {
+	{ false, true, false, false, 262144, 65536, 262144, 1 },
+	{ true, true, false, false, 8192, 65536, 262144, 4 },
+	{ true, false, false, false, 8192, 4096, 8192, 2 },
+	{ false, false, false, false, 4096, 16384, 16384, 1 },
+	{ false, true, true, false, 8192, 8192, 65536, 4 },
+	{ false, true, false, true, 8192, 8192, 65536, 4 },
+	{ true, true, true, true, 512, 512, 512, 1 },
+	{ false, true, true, true, 65536, 1024, 4096, 3 },
+};
+
+static void test_mix_whole_and_split(void **state)
+{
+	static const size_t chunks[] = { 0, 1, 7, 48, 1000, 65536 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(every_wish); i++)
+		for (size_t c = 0; c < ARRAY_LEN(chunks); c++) {
+			struct wire_config wc = {
+				.seed = (uint32_t)(100 * i + c),
+				.max_chunk = chunks[c],
+				.max_delay = chunks[c] ? XTIME_MS : 0,
+				.cut = { WIRE_NO_CUT, WIRE_NO_CUT },
+			};
+
+			run_mix(&every_wish[i], &wc, (uint32_t)(i + 7 * c),
+				chunks[c] == 1 ? 24 : 200);
+		}
+}
+
+/* One short exchange whose bytes are counted, or cut after `cut` of `end`. */
+static void run_short(uint64_t cut, unsigned end, uint64_t sent[2])
+{
+	static const struct wishes k = { true, true, false, false,
+					 1024, 1024, 2048,  2 };
+	struct wire_config wc = { .cut = { WIRE_NO_CUT, WIRE_NO_CUT } };
+	uint8_t *model = calloc(BLOCKS, BLOCK);
+	bool *unsure = calloc(BLOCKS, sizeof(bool));
+	struct world world;
+	struct link l, second;
+	struct work *w;
+
+	wc.cut[end] = cut;
+	world_open(&world);
+	link_open(&l, &world, &wc, &k);
+	settle(&l);
+	w = work_new(&l, model, unsure, 3, 4);
+	if (l.logged_in && !l.closed) {
+		clear_attention(&l);
+		start_all(w, 4);
+		settle(&l);
+	}
+	for (unsigned i = 0; i < JOBS; i++)
+		assert_false(w->jobs[i].busy);
+	if (cut == WIRE_NO_CUT)
+		assert_int_equal(w->ok, 4);
+	check_medium(&world, model, unsure);
+	memcpy(sent, l.sent, sizeof(l.sent));
+	link_close(&l);
+	/* the target is none the worse for it */
+	wc.cut[end] = WIRE_NO_CUT;
+	link_open(&second, &world, &wc, &k);
+	settle(&second);
+	assert_true(second.logged_in);
+	link_close(&second);
+	free(w);
+	world_close(&world);
+	free(model);
+	free(unsure);
+}
+
+static void test_reset_after_every_byte(void **state)
+{
+	uint64_t whole[2], sent[2];
+
+	(void)state;
+	run_short(WIRE_NO_CUT, 0, whole);
+	for (unsigned end = 0; end < 2; end++)
+		for (uint64_t cut = 0; cut < whole[end]; cut++) {
+			/* inside payload one place is like the next */
+			if (cut > 4000 && cut % 13)
+				continue;
+			run_short(cut, end, sent);
+		}
+}
+
+/* A target that says nothing is given up in time (login and ping). */
+static void test_silence_is_noticed(void **state)
+{
+	struct wire_config wc = { .cut = { WIRE_NO_CUT, WIRE_NO_CUT } };
+	struct world world;
+	struct link l;
+
+	(void)state;
+	world_open(&world);
+	link_open(&l, &world, &wc, NULL);
+	/* no settle: nothing is ever delivered */
+	assert_true(ini_deadline(l.ini) < XTIME_NEVER);
+	ini_expire(l.ini, ini_deadline(l.ini));
+	assert_int_equal(l.login_err, ERR_TIMEOUT);
+	settle(&l);
+	link_close(&l);
+	world_close(&world);
+}
+
+struct answer {
+	struct ini_request r;
+	bool over;
+	int err, response;
+};
+
+static void on_answer(struct ini_request *r, int err,
+		      const struct dm_control *rsp)
+{
+	struct answer *a = container_of(r, struct answer, r);
+
+	a->over = true;
+	a->err = err;
+	a->response = rsp ? rsp->pdu.tmf_response : -1;
+}
+
+struct sensed {
+	struct ini_task t;
+	struct scsi_sense sense;
+};
+
+static void on_sensed(struct ini_task *t)
+{
+	struct sensed *s = container_of(t, struct sensed, t);
+
+	if (t->err || scsi_sense_parse(&s->sense, t->sense, t->sense_len))
+		s->sense.asc = 0;
+}
+
+/* LOGICAL UNIT RESET by one: the other one is told (SAM-5 §6.3.3). */
+static void test_lu_reset_tells_the_other(void **state)
+{
+	struct wire_config wc = { .cut = { WIRE_NO_CUT, WIRE_NO_CUT } };
+	struct answer a = { .r = { .done = on_answer } };
+	struct sensed s = { .t = { .cdb = { SCSI_TEST_UNIT_READY },
+				   .cdb_len = 6,
+				   .deadline = XTIME_NEVER,
+				   .done = on_sensed } };
+	struct world world;
+	struct link one, two;
+
+	(void)state;
+	world_open(&world);
+	link_open(&one, &world, &wc, NULL);
+	settle(&one);
+	link_open(&two, &world, &wc, NULL);
+	settle(&two);
+	assert_true(one.logged_in && two.logged_in);
+	clear_attention(&two);
+	assert_int_equal(ini_task_management(one.ini, &a.r, ISCSI_TMF_LU_RESET,
+					     0, NULL, XTIME_NEVER),
+			 0);
+	settle(&one);
+	assert_true(a.over);
+	assert_int_equal(a.err, 0);
+	assert_int_equal(a.response, ISCSI_TMF_COMPLETE);
+	ini_submit(two.ini, &s.t, world.now);
+	settle(&two);
+	assert_int_equal(s.t.status, 0x02);
+	assert_int_equal(s.sense.key, SENSE_UNIT_ATTENTION);
+	assert_int_equal(s.sense.asc, ASC_BUS_DEVICE_RESET);
+	link_close(&one);
+	link_close(&two);
+	world_close(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_mix_whole_and_split),
+		cmocka_unit_test(test_reset_after_every_byte),
+		cmocka_unit_test(test_silence_is_noticed),
+		cmocka_unit_test(test_lu_reset_tells_the_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
