@@ -210,6 +210,8 @@ static size_t one(struct judge *j, unsigned from)
 	if (w->len < head + hd + data + pad + (data ? dd : 0))
 		return 0;
 	assert_true(p.dsl <= j->params.max_recv_dsl); /* §13.12 */
+	if ((p.op == ISCSI_DATA_IN || p.op == ISCSI_DATA_OUT) && !p.final)
+		assert_int_equal(p.dsl % 4, 0); /* §11.7.7 */
 	if (hd)
 		check_digest(w->bytes, head);
 	if (dd && data)

@@ -284,6 +284,13 @@ bool dmtcp_stage_has_room(const struct dmtcp_conn *c, const struct bufv *data,
 			  uint32_t unstable);
 void dmtcp_stage_task(struct stage_pdu *p, struct dm_task *t);
 
+/* How much of `left` bytes the next data PDU takes: all but the last one of a
+ * sequence should hold whole words (§11.7.7). */
+static inline uint32_t dmtcp_pdu_len(uint32_t left, uint32_t most)
+{
+	return left <= most ? left : most & ~3u;
+}
+
 /* tx_target.c, tx_initiator.c: stage PDUs of the task at the queue's head;
  * true when it is done there. */
 bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t);

@@ -15,7 +15,8 @@ static void plan_unsolicited(const struct dmtcp_conn *c, struct dm_task *t)
 	uint32_t len = (uint32_t)MIN(t->out.len, (size_t)t->edtl);
 	uint32_t burst = MIN(len, k->first_burst_length);
 
-	it->immediate = k->immediate_data ? MIN(burst, c->max_send_dsl) : 0;
+	it->immediate =
+		k->immediate_data ? dmtcp_pdu_len(burst, c->max_send_dsl) : 0;
 	it->unsol_off = it->immediate;
 	it->unsol_end = k->initial_r2t ? it->immediate : burst;
 }
@@ -78,7 +79,7 @@ bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t)
 static uint32_t stage_one(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 			  uint32_t *datasn, uint32_t off, uint32_t end)
 {
-	uint32_t len = MIN(end - off, c->max_send_dsl);
+	uint32_t len = dmtcp_pdu_len(end - off, c->max_send_dsl);
 	uint8_t bhs[ISCSI_BHS_LEN];
 	struct iscsi_pdu p = {
 		.op = ISCSI_DATA_OUT,

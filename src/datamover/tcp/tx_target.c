@@ -67,13 +67,14 @@ int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 static uint32_t next_len(const struct dmtcp_conn *c,
 			 const struct target_task *tt)
 {
-	uint32_t left = (uint32_t)tt->data.len - tt->data_done;
-	uint32_t in_burst = tt->data_done % c->params.max_burst_length;
+	uint32_t burst = c->params.max_burst_length;
+	uint32_t left = MIN((uint32_t)tt->data.len - tt->data_done,
+			    burst - tt->data_done % burst);
+	uint32_t most = c->max_send_dsl;
 
-	left = MIN(left, c->max_send_dsl);
 	if (c->tx_data_digest)
-		left = MIN(left, DIGEST_COPY_BYTES);
-	return MIN(left, c->params.max_burst_length - in_burst);
+		most = MIN(most, DIGEST_COPY_BYTES);
+	return dmtcp_pdu_len(left, most);
 }
 
 static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t len,
