@@ -26,6 +26,12 @@ void dm_attach(struct dm_conn *c, const struct dm_up_ops *up, void *user,
 	c->numbers = numbers;
 }
 
+void dm_set_trace(struct dm_conn *c, struct trace *t, const char *peer)
+{
+	c->trace = t;
+	c->peer = peer;
+}
+
 static const uint8_t may_go[] = {
 	[DM_LOGIN] =
 		BIT(DM_FULL_FEATURE) | BIT(DM_TERMINATING) | BIT(DM_TERMINATED),
@@ -34,9 +40,20 @@ static const uint8_t may_go[] = {
 	[DM_TERMINATED] = 0,
 };
 
+static const char *state_name(enum dm_state s)
+{
+	static const char *const names[] = { "login", "full feature",
+					     "terminating", "terminated" };
+
+	return names[s];
+}
+
 void dm_conn_go(struct dm_conn *c, enum dm_state next)
 {
 	assert(may_go[c->state] & BIT(next));
+	if (c->trace)
+		trace_emit(c->trace, TRACE_STATE, "%s datamover: %s -> %s",
+			   c->peer, state_name(c->state), state_name(next));
 	c->state = next;
 }
 

@@ -30,6 +30,7 @@
 
 #include "base/bufv.h"
 #include "base/list.h"
+#include "base/trace.h"
 #include "iscsi/bhs.h"
 #include "iscsi/params.h"
 #include "iscsi/window.h"
@@ -188,6 +189,9 @@ struct dm_conn {
 	const struct dm_up_ops *up;
 	void *user;
 	const struct iscsi_numbers *numbers; /* written by the role */
+	/* set by dm_set_trace, or NULL */
+	struct trace *trace;
+	const char *peer;
 	/* written by the doorway and the datamover */
 	enum dm_state state;
 };
@@ -196,6 +200,20 @@ struct dm_conn {
  * and user are borrowed until Connection_Terminate_Notify. */
 void dm_attach(struct dm_conn *c, const struct dm_up_ops *up, void *user,
 	       const struct iscsi_numbers *numbers);
+
+/* dm_set_trace: PDUs and states are traced (debug level) under the peer's
+ * name. Both are borrowed for the connection's life. */
+void dm_set_trace(struct dm_conn *c, struct trace *t, const char *peer);
+
+/* dm_trace_pdu is for datamovers: a header that came in or goes out. */
+void dm_trace_header(const struct dm_conn *c, bool out,
+		     const uint8_t bhs[ISCSI_BHS_LEN]);
+static inline void dm_trace_pdu(const struct dm_conn *c, bool out,
+				const uint8_t bhs[ISCSI_BHS_LEN])
+{
+	if (trace_wanted(c->trace, TRACE_LEVEL_DEBUG))
+		dm_trace_header(c, out, bhs);
+}
 
 /* ---- down: each asserts the connection's state ---- */
 

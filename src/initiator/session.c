@@ -325,6 +325,7 @@ struct ini_session *ini_new(const struct ini_config *cfg, struct dm_conn *dm)
 	list_init(&s->requests);
 	iscsi_initiator_window_init(&s->window, 1);
 	dm_attach(dm, &up_ops, s, &s->numbers);
+	dm_set_trace(dm, cfg->trace, "target");
 	return s;
 }
 

@@ -320,6 +320,7 @@ static bool read_header(struct dmtcp_conn *c)
 		dmtcp_die(c, err);
 		return false;
 	}
+	dm_trace_pdu(&c->dm, false, b);
 	memcpy(r->bhs, b, ISCSI_BHS_LEN);
 	memcpy(r->ahs, b + ISCSI_BHS_LEN, r->pdu.ahs_len);
 	r->head += need;

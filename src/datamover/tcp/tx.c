@@ -104,6 +104,7 @@ struct stage_pdu *dmtcp_stage_pdu(struct dmtcp_conn *c,
 	struct stage_pdu *p = &s->pdus[s->npdus++];
 	uint32_t crc;
 
+	dm_trace_pdu(&c->dm, true, bhs);
 	memcpy(p->header, bhs, ISCSI_BHS_LEN);
 	p->task = NULL;
 	p->control = NULL;
