@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The structure of the tree, checked: who includes whom, what a pure room
+links to, how long functions and files are, what may not be written at all.
+
+    check.py TREE [--objects BUILD]     checks; each finding: FILE:LINE: what, what to do
+    check.py --self-test                feeds it bad trees and expects the findings
+"""
+import os, re, subprocess, sys, tempfile
+
+WARN_FUNCTION, MAX_FUNCTION, MAX_FILE = 60, 100, 1000
+
+# What a pure room may take from the C library and its helpers.
+PURE_SYMBOLS = re.compile(r'''^(
+    mem(cpy|set|cmp|move|chr|rchr)|str(len|cmp|ncmp|chr|rchr|str|cpy|nlen|cspn|spn|tol|toul|toull|toll)|
+    __isoc\d+_strto\w+|malloc|calloc|realloc|free|aligned_alloc|
+    v?snprintf|__v?snprintf_chk|__mem\w+_chk|__str\w+_chk|__assert_fail|abort|__stack_chk_fail|
+    crc32_iscsi|crc16_t10dif|EVP_\w+|CRYPTO_memcmp|qsort|bsearch|
+    __cpu_model|__cpu_indicator_init|__popcountdi2|_GLOBAL_OFFSET_TABLE_|
+    __asan_\w+|__ubsan_\w+|__sanitizer_\w+|__sanitizer\w*
+)$''', re.X)
+
+FORBIDDEN = [
+    (re.compile(r'__attribute__\(\(\s*packed|#pragma pack'), 'packed struct: decode by get/put'),
+    (re.compile(r'\b(ntohs|ntohl|htons|htonl|be(16|32|64)toh|htobe(16|32|64)|le(16|32|64)toh|htole(16|32|64))\b'),
+     'byte order by macro: decode by get/put in a codec file'),
+    (re.compile(r'^\s+(unsigned|int|bool|uint\d+_t)\s+\w+\s*:\s*\d+\s*;'), 'bit-field: masks and shifts'),
+    (re.compile(r'\b(TODO|FIXME|XXX)\b(?!.*#\d)'), 'unfinished: name the issue (TODO #n) or finish it'),
+]
+PURE_FORBIDDEN = [
+    (re.compile(r'(?<![>.\w])(printf|fprintf|puts|getenv|time|clock_gettime|rand|random|pthread_\w+)\s*\('),
+     'a pure room has no I/O, clock, environment or thread: take it as an argument'),
+]
+TRANSPORT = re.compile(r'if \(.*\btransport\b\s*==')
+
+
+def rooms(tree):
+    table = {}
+    with open(os.path.join(tree, 'tests/arch/rooms.txt')) as f:
+        for line in f:
+            line = line.split('#')[0].strip()
+            if not line:
+                continue
+            head, allowed = line.split(':')
+            name, kind = head.split()
+            table[name] = (kind, set(allowed.split()))
+    return table
+
+
+def room_of(path, table):
+    """The room of a path below src/."""
+    d = os.path.dirname(path)
+    while d and d not in table:
+        d = os.path.dirname(d)
+    return d
+
+
+def sources(tree, top):
+    for d, dirs, files in os.walk(os.path.join(tree, top)):
+        dirs.sort()
+        for f in sorted(files):
+            if f.endswith(('.c', '.h')):
+                yield os.path.relpath(os.path.join(d, f), tree)
+
+
+def read(tree, path):
+    with open(os.path.join(tree, path), errors='replace') as f:
+        return f.read().split('\n')
+
+
+def code_of(line):
+    """The line without strings and one-line comments: what is written, not said."""
+    line = re.sub(r'"(\\.|[^"\\])*"', '""', line)
+    return re.sub(r'/\*.*?\*/|//.*', '', line)
+
+
+def check_includes(tree, path, lines, table, out):
+    room = room_of(os.path.relpath(path, 'src'), table)
+    if not room:
+        out.append((path, 1, 'belongs to no room of tests/arch/rooms.txt: add it there'))
+        return
+    for n, line in enumerate(lines, 1):
+        m = re.match(r'#include "([^"]+)"', line)
+        if not m:
+            continue
+        other = room_of(m.group(1), table)
+        if not other:   # a private header beside the file
+            if os.path.exists(os.path.join(tree, os.path.dirname(path), m.group(1))) or \
+               m.group(1).startswith('iser/'):
+                continue
+            out.append((path, n, f'"{m.group(1)}" is in no room'))
+        elif other != room and other not in table[room][1]:
+            out.append((path, n, f'{room} may not include {other} (tests/arch/rooms.txt)'))
+
+
+def check_lines(path, lines, pure, out):
+    comment = False
+    for n, line in enumerate(lines, 1):
+        todo = FORBIDDEN[-1]
+        if todo[0].search(line):
+            out.append((path, n, todo[1]))
+        text = code_of(line)
+        if comment:
+            if '*/' not in text:
+                continue
+            text = text.split('*/', 1)[1]
+            comment = False
+        if '/*' in text:
+            comment = True
+            text = text.split('/*', 1)[0]
+        for pattern, what in FORBIDDEN[:-1] + (PURE_FORBIDDEN if pure else []):
+            if pattern.search(text):
+                out.append((path, n, what))
+        if TRANSPORT.search(text) and not path.startswith('src/datamover') and not path.startswith('src/net'):
+            out.append((path, n, 'above the datamover nobody asks which transport it is'))
+
+
+def check_sizes(path, lines, out, warnings):
+    if len(lines) > MAX_FILE:
+        out.append((path, 1, f'{len(lines)} lines, at most {MAX_FILE}: split it by job'))
+    start = None
+    for n, line in enumerate(lines, 1):
+        if line.startswith('{'):
+            start = n
+        elif line.startswith('}') and start:
+            length = n - start + 1
+            if line.rstrip() == '}' and length > MAX_FUNCTION:
+                out.append((path, start, f'a function of {length} lines, at most {MAX_FUNCTION}'))
+            elif line.rstrip() == '}' and length > WARN_FUNCTION:
+                warnings.append((path, start, f'a function of {length} lines'))
+            start = None
+
+
+def check_tree(tree):
+    out, warnings = [], []
+    table = rooms(tree)
+    for path in sources(tree, 'src'):
+        lines = read(tree, path)
+        room = room_of(os.path.relpath(path, 'src'), table)
+        check_includes(tree, path, lines, table, out)
+        check_lines(path, lines, bool(room) and table[room][0] == 'P', out)
+        check_sizes(path, lines, out, warnings)
+    for top in ('src', 'tests', 'include', 'bench', 'examples'):
+        for path in sources(tree, top):
+            lines = read(tree, path)
+            if 'SPDX-License-Identifier: BSD-2-Clause' not in lines[0]:
+                out.append((path, 1, 'the first line is not the SPDX line'))
+            if top != 'src':
+                check_sizes(path, lines, out, warnings)
+    return out, warnings
+
+
+def check_headers(tree, out):
+    """Each header compiles alone."""
+    for top in ('src', 'include'):
+        for path in sources(tree, top):
+            if not path.endswith('.h'):
+                continue
+            r = subprocess.run(['gcc', '-std=gnu11', '-D_GNU_SOURCE', '-DOPENISER_VERSION=""', '-Wall', '-Wextra',
+                                '-Wno-unused-function', '-Werror', '-fsyntax-only', '-Isrc', '-Iinclude',
+                                '-I' + os.path.dirname(path), '-x', 'c', path],
+                               cwd=tree, capture_output=True, text=True)
+            if r.returncode:
+                first = next((l for l in r.stderr.splitlines() if 'error' in l), 'error')
+                out.append((path, 1, 'does not compile alone: ' + first))
+
+
+def check_objects(tree, build, out):
+    """Pure rooms link to nothing that does I/O and have no writable global."""
+    table = rooms(tree)
+    libs = {'base': 'base', 'scsi': 'scsi', 'iscsi': 'iscsi', 'datamover': 'datamover', 'datamover/tcp': 'dmtcp',
+            'datamover/iser': 'dmiser', 'rcap': 'rcap', 'rcap/iwarp': 'iwarp', 'backstore': 'backstore',
+            'device': 'device', 'target': 'target', 'initiator': 'initiator'}
+    paths = {room: os.path.join(build, 'src', f'lib{lib}.a') for room, lib in libs.items()}
+    symbols = {}
+    for room, path in paths.items():
+        if not os.path.exists(path):
+            continue
+        text = subprocess.run(['objdump', '-t', path], capture_output=True, text=True).stdout
+        defined, undefined, where = set(), [], path
+        for line in text.splitlines():
+            m = re.match(r'(\S+\.o):\s+file format', line)
+            if m:
+                where = f'{path}({m.group(1)})'
+            m = re.match(r'[0-9a-f]{16} (.{7}) (\S+)\s+[0-9a-f]{16}\s+(?:\.hidden )?(\S+)$', line)
+            if not m:
+                continue
+            flags, section, name = m.groups()
+            if section == '*UND*':
+                undefined.append((where, name))
+                continue
+            defined.add(name)
+            # .data.rel.ro is constant once linked; .data and .bss are not
+            if re.match(r'\.(data|bss|tdata|tbss)(?!\.rel\.ro)|\*COM\*', section) and 'O' in flags:
+                out.append((where, 0, f'{room}: writable global {name}: a pure room has none'))
+        symbols[room] = (defined, undefined)
+    for room, (defined, undefined) in symbols.items():
+        allowed = set(defined)
+        todo, seen = [room], set()
+        while todo:
+            r = todo.pop()
+            if r in seen:
+                continue
+            seen.add(r)
+            allowed |= symbols.get(r, (set(), []))[0]
+            todo += [x for x in table[r][1]]
+        for where, name in undefined:
+            if name not in allowed and not PURE_SYMBOLS.match(name):
+                out.append((where, 0, f'{room}: links to {name}, which a pure room may not'))
+
+
+def check_format(tree, out):
+    files = [p for top in ('src', 'tests', 'include', 'bench', 'examples') for p in sources(tree, top)]
+    r = subprocess.run(['clang-format', '--dry-run', '-Werror'] + files, cwd=tree, capture_output=True, text=True)
+    seen = set()
+    for line in r.stderr.splitlines():
+        m = re.match(r'(\S+?):(\d+):\d+: error', line)
+        if m and m.group(1) not in seen:
+            seen.add(m.group(1))
+            out.append((m.group(1), int(m.group(2)), 'not formatted: make format'))
+
+
+def self_test():
+    """Every check must find what it is for."""
+    bad = {
+        'src/device/a.c': ('#include "net/net.h"\n', 'device may not include net'),
+        'src/iscsi/b.c': ('struct __attribute__((packed)) x { int a; };\n', 'packed struct'),
+        'src/iscsi/c.c': ('int f(void)\n{\n\treturn ntohl(1);\n}\n', 'byte order by macro'),
+        'src/iscsi/d.c': ('struct x {\n\tunsigned a : 3;\n};\n', 'bit-field'),
+        'src/target/e.c': ('/* TO' + 'DO: later */\n', 'unfinished'),
+        'src/target/f.c': ('int f(void)\n{\n\tprintf("x");\n}\n', 'a pure room has no I/O'),
+        'src/target/g.c': ('int f(void)\n{\n' + '\tx();\n' * 120 + '}\n', 'a function of 122 lines'),
+        'src/target/h.c': ('\n' * 1100, '1101 lines'),
+        'src/target/i.c': ('int f(void)\n{\n\tif (c->transport == TCP)\n\t\tx();\n}\n', 'nobody asks'),
+        'src/nowhere/j.c': ('int x;\n', 'belongs to no room'),
+    }
+    failures = 0
+    spdx = '/* SPDX-License-Identifier: BSD-2-Clause */\n'
+    here = os.path.dirname(os.path.abspath(__file__))
+    for path, (text, want) in list(bad.items()) + [('src/base/k.c', ('int x;\n', 'SPDX'))]:
+        with tempfile.TemporaryDirectory() as d:
+            os.makedirs(os.path.join(d, os.path.dirname(path)))
+            os.makedirs(os.path.join(d, 'tests/arch'))
+            with open(os.path.join(here, 'rooms.txt')) as src, open(os.path.join(d, 'tests/arch/rooms.txt'), 'w') as dst:
+                dst.write(src.read())
+            with open(os.path.join(d, path), 'w') as f:
+                f.write(text if want == 'SPDX' else spdx + text)
+            found = [w for _, _, w in check_tree(d)[0]]
+            ok = any(want in w for w in found)
+            if want == '1101 lines':
+                ok = any('lines, at most' in w for w in found)
+            if want.startswith('a function'):
+                ok = any('a function of' in w for w in found)
+            if not ok:
+                failures += 1
+                print(f'self-test: {path}: expected "{want}", found {found}')
+    # and a good tree gives nothing
+    with tempfile.TemporaryDirectory() as d:
+        os.makedirs(os.path.join(d, 'src/device'))
+        os.makedirs(os.path.join(d, 'tests/arch'))
+        with open(os.path.join(here, 'rooms.txt')) as src, open(os.path.join(d, 'tests/arch/rooms.txt'), 'w') as dst:
+            dst.write(src.read())
+        with open(os.path.join(d, 'src/device/a.c'), 'w') as f:
+            f.write(spdx + '#include "base/bytes.h"\nint f(void)\n{\n\treturn 0;\n}\n')
+        found, _ = check_tree(d)
+        if found:
+            failures += 1
+            print('self-test: a good tree gives', found)
+    print('self-test:', 'ok' if not failures else f'{failures} failures')
+    return 1 if failures else 0
+
+
+def main():
+    if '--self-test' in sys.argv:
+        return self_test()
+    tree = sys.argv[1]
+    out, warnings = check_tree(tree)
+    check_headers(tree, out)
+    check_format(tree, out)
+    if '--objects' in sys.argv:
+        check_objects(tree, sys.argv[sys.argv.index('--objects') + 1], out)
+    for path, line, what in warnings:
+        print(f'{path}:{line}: warning: {what}')
+    for path, line, what in out:
+        print(f'{path}:{line}: {what}')
+    print(f'{len(out)} findings, {len(warnings)} warnings')
+    return 1 if out else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
