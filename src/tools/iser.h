@@ -82,7 +82,7 @@ void progress_end(struct progress *p);
 /* ---- histogram.c: log-linear, 64 steps an octave, about 1.6 % ---- */
 
 #define HIST_SUB_BITS 6
-#define HIST_BUCKETS  ((64 - HIST_SUB_BITS) << HIST_SUB_BITS)
+#define HIST_BUCKETS  ((65 - HIST_SUB_BITS) << HIST_SUB_BITS)
 
 struct histogram {
 	uint64_t count, min, max;

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* url_test.c: URLs, good and bad. */
+#include <iser/iser.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka_all.h"
+
+static struct iser_url u;
+static char why[200];
+
+static int parse(const char *text, bool discovery)
+{
+	return iser_url_parse(&u, text, discovery, why, sizeof(why));
+}
+
+static void test_url_whole(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("iscsi://joe%secret@[fe80::1]:3261/iqn.2026-01."
+			       "a:t/7?header_digest=crc32c&data_digest=none&"
+			       "timeout=9&depth=64&initiator=iqn.b",
+			       false),
+			 0);
+	assert_string_equal(u.user, "joe");
+	assert_string_equal(u.password, "secret");
+	assert_string_equal(u.host, "fe80::1");
+	assert_int_equal(u.port, 3261);
+	assert_string_equal(u.target, "iqn.2026-01.a:t");
+	assert_int_equal(u.lun, 7);
+	assert_string_equal(u.header_digest, "crc32c");
+	assert_string_equal(u.data_digest, "none");
+	assert_int_equal(u.timeout, 9);
+	assert_int_equal(u.depth, 64);
+	assert_string_equal(u.initiator, "iqn.b");
+}
+
+static void test_url_defaults(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("iscsi://h/t/0", false), 0);
+	assert_int_equal(u.port, 3260);
+	assert_int_equal(u.timeout, 0);
+	assert_string_equal(u.user, "");
+	assert_int_equal(parse("h", true), 0);
+	assert_int_equal(u.lun, -1);
+	assert_int_equal(parse("iscsi://h:1/t", true), 0);
+	assert_string_equal(u.target, "t");
+}
+
+static void test_url_bad_ones_say_why(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"http://h/t/0",
+		"iscsi://",
+		"iscsi://h",
+		"iscsi://h/t",
+		"iscsi://h/t/",
+		"iscsi://h/t/x",
+		"iscsi://h/t/-1",
+		"iscsi://h/t/16384",
+		"iscsi://h:/t/0",
+		"iscsi://h:65536/t/0",
+		"iscsi://h:3260x/t/0",
+		"iscsi://[::1/t/0",
+		"iscsi://[::1]x/t/0",
+		"iscsi://@h/t/0",
+		"iscsi://u%@h/t/0",
+		"iscsi://h/t/0?",
+		"iscsi://h/t/0?a",
+		"iscsi://h/t/0?colour=red",
+		"iscsi://h/t/0?header_digest=md5",
+		"iscsi://h/t/0?depth=5000",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		int err = parse(bad[i], false);
+
+		/* an empty query is harmless */
+		if (!strcmp(bad[i], "iscsi://h/t/0?")) {
+			assert_int_equal(err, 0);
+			continue;
+		}
+		if (err != ISER_E_INVALID)
+			print_error("%s\n", bad[i]);
+		assert_int_equal(err, ISER_E_INVALID);
+		assert_true(strlen(why) > 3);
+	}
+}
+
+static void test_url_environment_as_libiscsi(void **state)
+{
+	(void)state;
+	setenv("LIBISCSI_CHAP_USERNAME", "env", 1);
+	setenv("LIBISCSI_CHAP_PASSWORD", "pw", 1);
+	assert_int_equal(parse("iscsi://h/t/0", false), 0);
+	assert_string_equal(u.user, "env");
+	assert_string_equal(u.password, "pw");
+	assert_int_equal(parse("iscsi://me%mine@h/t/0", false), 0);
+	assert_string_equal(u.user, "me");
+	assert_string_equal(u.password, "mine");
+	unsetenv("LIBISCSI_CHAP_USERNAME");
+	unsetenv("LIBISCSI_CHAP_PASSWORD");
+}
+
+/* Nothing listens there: one sentence, and the code for it. */
+static void test_connect_refused(void **state)
+{
+	struct iser_context *ctx = iser_context_new(NULL);
+	int err = 0;
+
+	(void)state;
+	assert_int_equal(parse("iscsi://127.0.0.1:1/t/0", false), 0);
+	assert_null(iser_connect(ctx, &u, &err));
+	assert_int_equal(err, ISER_E_CONNECT);
+	assert_true(strlen(iser_message(ctx)) > 10);
+	iser_context_free(ctx);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_url_whole),
+		cmocka_unit_test(test_url_defaults),
+		cmocka_unit_test(test_url_bad_ones_say_why),
+		cmocka_unit_test(test_url_environment_as_libiscsi),
+		cmocka_unit_test(test_connect_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
