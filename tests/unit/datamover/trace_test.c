@@ -25,7 +25,7 @@ static void assert_said(const char *text)
 	fail_msg("nobody said \"%s\"", text);
 }
 
-static void feed(enum iscsi_opcode op, bool write, uint32_t itt, uint32_t edtl)
+static void feed(uint8_t op, bool write, uint32_t itt, uint32_t edtl)
 {
 	struct iscsi_pdu p = { .op = op, .final = true, .itt = itt };
 
