@@ -254,6 +254,9 @@ class Contest:
         if shutil.which("tgtd") and shutil.which("tgtadm") and \
                 os.geteuid() == 0:
             self.servers["tgtd"] = Tgtd(args)
+        else:
+            print("tgtd is not compared: it is not installed, or this is not "
+                  "root")
         self.lanes = self.make_lanes()
         self.figures = {}   # (case, lane) -> [iops]
         self.rejected = 0   # repetitions that others disturbed to the end
@@ -261,7 +264,9 @@ class Contest:
     def make_lanes(self):
         lanes = {"floor": (floor, None)}  # in the order of the report
         lanes["iserd + iser"] = (iser_bench, "iserd")
-        if shutil.which("iscsi-perf"):
+        if not shutil.which("iscsi-perf"):
+            print("iscsi-perf (libiscsi-bin) is not installed: not measured")
+        else:
             for name in self.servers:
                 lanes[name + " + iscsi-perf"] = (iscsi_perf, name)
         return lanes

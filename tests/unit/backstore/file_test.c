@@ -230,9 +230,13 @@ static void detach(void)
 
 static void need_device(void)
 {
+	char backing[sizeof(path)];
+
 	temp(".", SIZE);
+	memcpy(backing, path, sizeof(path));
 	if (attach())
 		return;
+	unlink(backing);
 	printf("skipped: no loop device (needs root)\n");
 	skip();
 }
