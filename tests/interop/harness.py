@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the interop tests share: a running iserd, commands with a time limit.
+
+The programs come from the environment (set by run.py): ISERD, ISERCTL, ISER,
+and ISERD_IO (uring or epoll). A test whose peer is not
+installed is skipped, and says which package has it.
+"""
+import os
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+ISERD = os.environ.get("ISERD", "build/iserd")
+ISERCTL = os.environ.get("ISERCTL", "build/iserctl")
+ISER = os.environ.get("ISER", "build/iser")
+
+
+def io():
+    """The I/O back end under test."""
+    return os.environ.get("ISERD_IO", "auto")
+
+
+PACKAGES = {
+    "iscsi-ls": "libiscsi-bin", "iscsi-inq": "libiscsi-bin",
+    "iscsi-readcapacity16": "libiscsi-bin", "iscsi-md5sum": "libiscsi from source (Debian leaves it out)",
+    "iscsi-perf": "libiscsi-bin", "iscsi-test-cu": "libiscsi-bin",
+    "qemu-img": "qemu-utils and qemu-block-extra", "tgtd": "tgt",
+    "tgtadm": "tgt", "tshark": "tshark", "dumpcap": "tshark",
+    "mkfs.ext4": "e2fsprogs",
+}
+
+
+def need(*programs):
+    """Decorator: skips a test or class when a program is missing."""
+    missing = [p for p in programs if not shutil.which(p)]
+    if not missing:
+        return lambda x: x
+    return unittest.skip("%s is missing: install %s" % (
+        missing[0], PACKAGES.get(missing[0], missing[0])))
+
+
+def run(args, timeout=60, check=True, **kw):
+    """Runs a program to its end; kills it after timeout seconds."""
+    done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, timeout=timeout, **kw)
+    text = done.stdout.decode(errors="replace")
+    if check and done.returncode != 0:
+        raise AssertionError("%s ended with %d:\n%s" % (
+            " ".join(args), done.returncode, text[-4000:]))
+    done.text = text
+    return done
+
+
+class Daemon:
+    """An iserd on a free port of the loopback."""
+
+    def __init__(self, *args, ready=True):
+        self.log = tempfile.TemporaryFile()
+        listen = [] if "--listen" in args else ["--listen", "127.0.0.1:0"]
+        self.proc = subprocess.Popen(
+            [ISERD, "serve", "--io", io()] + listen + list(args),
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
+        self.urls = []
+        if ready:
+            luns = sum(1 for before, a in zip(("",) + args, args)
+                       if a.startswith(("ram:", "null:", "/")) and
+                       before not in ("--control", "--chap-secret-file"))
+            listeners = max(1, args.count("--listen"))
+            self._read_urls(luns * listeners)
+
+    def _read_urls(self, count):
+        """Each line must be a URL: nothing else may be on stdout."""
+        deadline = time.monotonic() + 20
+        fd = self.proc.stdout.fileno()
+        text = b""
+        while text.count(b"\n") < count:
+            left = deadline - time.monotonic()
+            more = b""
+            if left > 0 and select.select([fd], [], [], left)[0]:
+                more = os.read(fd, 65536)
+            if not more:
+                self.proc.kill()
+                raise AssertionError("iserd is not ready: " + self.messages())
+            text += more
+        self.urls = text.decode().splitlines()
+        for line in self.urls:
+            if not line.startswith("iscsi://"):
+                raise AssertionError("no URL but %r" % line)
+
+    @property
+    def url(self):
+        return self.urls[0]
+
+    @property
+    def portal(self):
+        return self.url.split("/")[2]
+
+    @property
+    def address(self):
+        host, port = self.portal.rsplit(":", 1)
+        return host.strip("[]"), int(port)
+
+    @property
+    def target(self):
+        return self.url.split("/")[3]
+
+    def messages(self):
+        self.log.seek(0)
+        return self.log.read().decode(errors="replace")
+
+    def rss_kib(self):
+        with open("/proc/%d/status" % self.proc.pid) as f:
+            for line in f:
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1])
+
+    def sanitized(self):
+        with open("/proc/%d/maps" % self.proc.pid) as f:
+            return "libasan" in f.read()
+
+    def stop(self, sig=signal.SIGTERM, limit=12):
+        """Ends it in order; returns the exit status."""
+        if self.proc.poll() is None:
+            self.proc.send_signal(sig)
+        try:
+            status = self.proc.wait(limit)
+        except subprocess.TimeoutExpired:
+            self.proc.kill()
+            self.proc.wait()
+            raise AssertionError("iserd did not end: " + self.messages())
+        self.proc.stdout.close()
+        return status
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        status = self.stop()
+        text = self.messages()
+        self.log.close()
+        if kind is None and status != 0:
+            raise AssertionError("iserd ended with %d: %s" % (status, text))
+        for word in ("runtime error", "AddressSanitizer", "LeakSanitizer"):
+            if word in text:
+                raise AssertionError(text[-6000:])
+
+
+class Wire:
+    """An initiator made of bytes, for what no decent one would send."""
+
+    KEYS = ("InitiatorName=iqn.2026-01.org.example:wire", "SessionType=Normal",
+            "InitialR2T=No", "ImmediateData=Yes")
+
+    def __init__(self, daemon):
+        self.daemon = daemon
+        self.sock = socket.create_connection(daemon.address, timeout=10)
+        self.cmdsn = 1
+        self.itt = 1
+
+    def close(self):
+        self.sock.close()
+
+    def send(self, data):
+        self.sock.sendall(data)
+
+    @staticmethod
+    def bhs(op, flags=0x80, dsl=0, lun=b"\0" * 8, itt=0, rest=b""):
+        head = struct.pack(">BBBBI", op, flags, 0, 0, dsl) + lun
+        return (head + struct.pack(">I", itt) + rest).ljust(48, b"\0")
+
+    def pdu(self, op, flags=0x80, data=b"", itt=None, rest=None, **kw):
+        """A request with CmdSN in its place."""
+        if itt is None:
+            itt = self.itt
+            self.itt += 1
+        if rest is None:
+            rest = struct.pack(">III", 0xffffffff, self.cmdsn, 1)
+        pad = b"\0" * (-len(data) % 4)
+        self.send(self.bhs(op, flags, len(data), itt=itt, rest=rest, **kw) +
+                  data + pad)
+        return itt
+
+    def login(self, *more):
+        keys = self.KEYS + ("TargetName=" + self.daemon.target,) + more
+        data = b"".join(k.encode() + b"\0" for k in keys)
+        isid = b"\x80\x12\x34\x56\x00\x01\0\0"
+        head = struct.pack(">BBBBI", 0x43, 0x87, 0, 0, len(data)) + isid
+        head += struct.pack(">IHHII", 0, 0, 0, self.cmdsn, 0)
+        self.send(head.ljust(48, b"\0") + data + b"\0" * (-len(data) % 4))
+        return self.recv()
+
+    def command(self, cdb, flags=0x80, edtl=0, data=b"", immediate=False):
+        rest = struct.pack(">III", edtl, self.cmdsn, 1) + bytes(cdb)
+        itt = self.pdu(0x41 if immediate else 1, flags | 1, data, rest=rest)
+        self.cmdsn += not immediate
+        return itt
+
+    def _exactly(self, n):
+        data = b""
+        while len(data) < n:
+            piece = self.sock.recv(n - len(data))
+            if not piece:
+                raise EOFError("closed after %d of %d bytes" % (len(data), n))
+            data += piece
+        return data
+
+    def recv(self):
+        """The next PDU: (opcode, header, data)."""
+        head = self._exactly(48)
+        dsl = int.from_bytes(head[5:8], "big")
+        data = self._exactly(dsl + (-dsl % 4))[:dsl]
+        return head[0] & 0x3f, head, data
+
+    def expect_close(self, limit=10):
+        """The target ends the connection within the limit."""
+        self.sock.settimeout(limit)
+        try:
+            while self.sock.recv(65536):
+                pass
+        except ConnectionResetError:
+            pass
+
+
+def main():
+    unittest.main(verbosity=2, warnings="ignore")

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs the interop tests with both I/O back ends.
+
+usage: run.py --build DIR [--json FILE] [--io uring|epoll] [NAME]...
+
+One line a case: ok|FAIL|skip NAME reason; the last line counts. NAME selects
+files or cases by a part of their name. Exit status 1: something failed.
+"""
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FILES = ("test_daemon", "test_wire", "test_libiscsi", "test_qemu", "test_iser",
+         "test_tshark")
+# What does not depend on how the daemon waits is run once.
+ONCE = ("test_tshark", "test_daemon.Refusals", "test_libiscsi.Suite.test_ram_4k",
+        "test_iser.OtherTarget")
+
+
+def find_program(build, name, where):
+    for path in (os.path.join(build, name), os.path.join(build, where, name)):
+        if os.path.exists(path):
+            return os.path.abspath(path)
+    return os.path.abspath(os.path.join(build, name))
+
+
+class Result(unittest.TestResult):
+    def __init__(self, io):
+        super().__init__()
+        self.io, self.rows, self.began = io, [], 0
+
+    def startTest(self, test):
+        super().startTest(test)
+        self.began = time.monotonic()
+
+    def _row(self, word, test, reason=""):
+        name = "%s:%s" % (self.io, test.id())
+        took = time.monotonic() - self.began
+        self.rows.append({"result": word, "name": name, "reason": reason,
+                          "seconds": round(took, 2)})
+        first = (reason.strip().splitlines() or [""])[-1][:200]
+        print("%-4s %s %s" % (word, name, first), flush=True)
+        if word == "FAIL":
+            for line in reason.strip().splitlines()[-40:]:
+                print("#   " + line, flush=True)
+
+    def addSuccess(self, test):
+        self._row("ok", test)
+
+    def addSkip(self, test, reason):
+        self._row("skip", test, reason)
+
+    def addFailure(self, test, err):
+        self._row("FAIL", test, self._exc_info_to_string(err, test))
+
+    addError = addFailure
+
+
+def cases(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from cases(item)
+        else:
+            yield item
+
+
+def select(names, io, first):
+    picked = unittest.TestSuite()
+    for file in FILES:
+        suite = unittest.defaultTestLoader.loadTestsFromName(file)
+        for case in cases(suite):
+            if names and not any(n in case.id() for n in names):
+                continue
+            if not first and case.id().startswith(ONCE):
+                continue
+            picked.addTest(case)
+    return picked
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--json")
+    parser.add_argument("--io", choices=("uring", "epoll"))
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    os.environ["ISERD"] = find_program(args.build, "iserd", "src/daemon")
+    os.environ["ISERCTL"] = find_program(args.build, "iserctl", "src/tools")
+    os.environ["ISER"] = find_program(args.build, "iser", "src/tools")
+    sys.path.insert(0, HERE)
+    rows = []
+    with tempfile.TemporaryDirectory(dir=args.build) as work:
+        os.chdir(work)
+        for i, io in enumerate([args.io] if args.io else ["uring", "epoll"]):
+            os.environ["ISERD_IO"] = io
+            result = Result(io)
+            select(args.names, io, i == 0).run(result)
+            rows += result.rows
+        os.chdir("/")
+    count = {w: sum(r["result"] == w for r in rows)
+             for w in ("ok", "FAIL", "skip")}
+    if args.json:
+        with open(args.json, "w") as f:
+            json.dump(rows, f, indent=1)
+    print("%d passed, %d failed, %d skipped" % (
+        count["ok"], count["FAIL"], count["skip"]))
+    return 1 if count["FAIL"] or not count["ok"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

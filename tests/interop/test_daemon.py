@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""iserd as a program: what it prints, how it fails, how it ends."""
+import json
+import os
+import signal
+import socket
+import stat
+import tempfile
+import time
+import unittest
+
+from harness import Daemon, ISERCTL, ISERD, Wire, io, main, run
+
+
+def refused(*args):
+    """Runs iserd where it must not start; returns (status, one line)."""
+    done = run([ISERD, "serve", "--io", io()] + list(args), timeout=20,
+               check=False)
+    return done.returncode, done.text
+
+
+class Start(unittest.TestCase):
+    def test_urls(self):
+        with Daemon("--name", "iqn.2026-01.org.example:x", "ram:8M",
+                    "null:1G") as d:
+            self.assertEqual(len(d.urls), 2)
+            self.assertRegex(d.urls[0], r"^iscsi://127\.0\.0\.1:\d+/"
+                             r"iqn\.2026-01\.org\.example:x/0$")
+            self.assertTrue(d.urls[1].endswith("/1"))
+
+    def test_two_listeners_one_of_them_ipv6(self):
+        with Daemon("--listen", "127.0.0.1:0", "--listen", "[::1]:0",
+                    "ram:8M") as d:
+            self.assertEqual(len(d.urls), 2)
+            self.assertTrue(d.urls[1].startswith("iscsi://[::1]:"))
+
+    def test_idle_memory(self):
+        with Daemon("ram:1G", "null:1T") as d:
+            time.sleep(0.3)
+            if d.sanitized():
+                self.skipTest("a sanitizer takes memory of its own")
+            self.assertLess(d.rss_kib(), 20 * 1024)
+
+    def test_help_and_version(self):
+        self.assertIn("usage: iserd serve", run([ISERD, "--help"]).text)
+        self.assertRegex(run([ISERD, "--version"]).text, r"^iserd \d+\.")
+
+
+class Refusals(unittest.TestCase):
+    def check(self, args, status, *words):
+        got, text = refused(*args)
+        self.assertEqual(got, status, text)
+        self.assertTrue(text.startswith("iserd: "), text)
+        self.assertEqual(text.count("\n"), 1, text)
+        for word in words:
+            self.assertIn(word, text)
+
+    def test_no_lun(self):
+        self.check([], 2, "no LUN")
+
+    def test_missing_file(self):
+        self.check(["/nowhere/disk.img"], 3, "/nowhere/disk.img", "no such file")
+
+    def test_directory(self):
+        self.check(["/tmp"], 3, "/tmp")
+
+    def test_empty_file(self):
+        with tempfile.NamedTemporaryFile() as f:
+            self.check([f.name], 3, f.name)
+
+    def test_bad_sizes(self):
+        self.check(["ram:"], 3, "no size")
+        self.check(["ram:10X"], 3, "10X")
+        self.check(["ram:100"], 3, "multiple")
+        self.check(["null:0"], 3, "not 0")
+        self.check(["ram:900000T"], 3, "memory")
+
+    def test_port_in_use(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            where = "127.0.0.1:%d" % s.getsockname()[1]
+            self.check(["--listen", where, "ram:8M"], 4, where, "in use",
+                       "choose another port")
+
+    def test_bad_addresses(self):
+        self.check(["--listen", "no.such.name", "ram:8M"], 2, "no.such.name")
+        self.check(["--listen", "192.0.2.1:0", "ram:8M"], 4, "192.0.2.1")
+
+    def test_bad_name(self):
+        self.check(["--name", "disk", "--listen", "127.0.0.1:0", "ram:8M"], 2,
+                   "iqn.")
+
+    def test_bad_secret(self):
+        with tempfile.NamedTemporaryFile() as f:
+            f.write(b"short\n")
+            f.flush()
+            self.check(["--chap-user", "me", "--chap-secret-file", f.name,
+                        "--listen", "127.0.0.1:0", "ram:8M"], 2, "12")
+
+
+class End(unittest.TestCase):
+    def test_signals(self):
+        for sig in (signal.SIGTERM, signal.SIGINT):
+            d = Daemon("ram:8M")
+            self.assertEqual(d.stop(sig), 0)
+
+    def test_asks_sessions_to_log_out(self):
+        d = Daemon("ram:8M")
+        w = Wire(d)
+        w.login()
+        d.proc.send_signal(signal.SIGTERM)
+        op, head, _ = w.recv()
+        self.assertEqual((op, head[36]), (0x32, 1))  # Async, logout request
+        w.pdu(0x46, 0x80, rest=b"\0\0\0\0" + w.cmdsn.to_bytes(4, "big"))
+        op, head, _ = w.recv()
+        self.assertEqual((op, head[2]), (0x26, 0))
+        w.expect_close()
+        self.assertEqual(d.proc.wait(10), 0)
+        d.stop()
+
+    def test_drops_who_does_not_log_out(self):
+        d = Daemon("ram:8M")
+        w = Wire(d)
+        w.login()
+        begin = time.monotonic()
+        d.proc.send_signal(signal.SIGTERM)
+        w.expect_close()
+        self.assertEqual(d.proc.wait(12), 0)
+        self.assertLess(time.monotonic() - begin, 10)
+        d.stop()
+
+    def test_second_signal_ends_at_once(self):
+        d = Daemon("ram:8M")
+        w = Wire(d)
+        w.login()
+        d.proc.send_signal(signal.SIGTERM)
+        w.recv()
+        d.proc.send_signal(signal.SIGTERM)
+        self.assertEqual(d.proc.wait(2), 1)
+        d.stop()
+
+
+class Control(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.dir.name, "control")
+
+    def tearDown(self):
+        self.dir.cleanup()
+
+    def ask(self, *args, check=True):
+        return run([ISERCTL, "--socket", self.path] + list(args), timeout=10,
+                   check=check)
+
+    def test_methods(self):
+        with Daemon("--control", self.path, "--workers", "2", "ram:8M") as d:
+            mode = os.stat(self.path).st_mode
+            self.assertEqual(stat.S_IMODE(mode), 0o600)
+            w = Wire(d)
+            w.login()
+            status = json.loads(self.ask("--json", "status").text)
+            self.assertEqual(len(status["sessions"]), 1)
+            s = status["sessions"][0]
+            self.assertEqual(s["initiator"],
+                             "iqn.2026-01.org.example:wire")
+            self.assertEqual(s["keys"]["InitialR2T"], "No")
+            luns = json.loads(self.ask("--json", "luns").text)
+            self.assertEqual(luns[0]["size"], 8 << 20)
+            self.assertIn("debug", self.ask("log", "level=debug").text)
+            self.assertIn("version", self.ask("version").text)
+            self.assertIn("status", self.ask("methods").text)
+            bad = self.ask("nonsense", check=False)
+            self.assertEqual(bad.returncode, 1)
+            self.assertIn("unknown method", bad.text)
+            w.close()
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_shutdown(self):
+        d = Daemon("--control", self.path, "ram:8M")
+        self.ask("shutdown")
+        self.assertEqual(d.proc.wait(10), 0)
+        d.stop()
+
+    def test_nobody_there(self):
+        done = self.ask("status", check=False)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn(self.path, done.text)
+
+    def test_garbage(self):
+        with Daemon("--control", self.path, "ram:8M"):
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(self.path)
+                s.sendall(b"{nonsense\n[]\n{\"jsonrpc\":\"2.0\"}\n")
+                f = s.makefile()
+                self.assertEqual(json.loads(f.readline())["error"]["code"],
+                                 -32700)
+                for _ in range(2):
+                    self.assertEqual(
+                        json.loads(f.readline())["error"]["code"], -32600)
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(self.path)
+                try:
+                    s.sendall(b"x" * 200000)
+                    self.assertEqual(s.recv(1), b"")
+                except OSError:
+                    pass
+            self.ask("version")
+
+    def test_stale_socket_is_replaced(self):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(self.path)
+        with Daemon("--control", self.path, "ram:8M"):
+            self.ask("version")
+            status, text = refused("--listen", "127.0.0.1:0", "--control",
+                                   self.path, "ram:8M")
+            self.assertEqual(status, 1)
+            self.assertIn("another iserd", text)
+
+
+if __name__ == "__main__":
+    main()
