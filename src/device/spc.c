@@ -37,7 +37,7 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 	p[3] = 0x12;		    /* HiSup, response data format 2 */
 	p[4] = INQUIRY_LEN - 5;
 	p[7] = 0x02; /* CmdQue */
-	put_padded(p + 8, 8, cfg ? cfg->vendor : NULL, "OPNISER");
+	put_padded(p + 8, 8, cfg ? cfg->vendor : NULL, "OPENISER");
 	put_padded(p + 16, 16, cfg ? cfg->product : NULL, "VIRTUAL-DISK");
 	put_padded(p + 32, 4, cfg ? cfg->revision : NULL, "0001");
 	for (size_t i = 0; i < ARRAY_LEN(versions); i++)

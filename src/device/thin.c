@@ -173,7 +173,9 @@ void dev_write_same(struct dev_task *t)
 	unsigned shift = t->lu->block_shift;
 	bool unmap = t->cdb[1] & WS_UNMAP;
 
-	if (!no_data(t) && t->out_len < t->lu->block_size) {
+	/* one block of data, neither less nor more: the other blocks of a
+	 * longer buffer would be lost silently */
+	if (!no_data(t) && t->edtl_out != t->lu->block_size) {
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
 		return;
 	}

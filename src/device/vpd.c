@@ -60,8 +60,8 @@ static uint8_t *put_t10(const struct dev_lu *lu, uint8_t *p)
 	size_t n;
 
 	memset(p + 4, ' ', 8);
-	memcpy(p + 4, lu->cfg.vendor[0] ? lu->cfg.vendor : "OPNISER",
-	       MIN(strlen(lu->cfg.vendor[0] ? lu->cfg.vendor : "OPNISER"),
+	memcpy(p + 4, lu->cfg.vendor[0] ? lu->cfg.vendor : "OPENISER",
+	       MIN(strlen(lu->cfg.vendor[0] ? lu->cfg.vendor : "OPENISER"),
 		   (size_t)8));
 	n = serial(lu, (char *)p + 12);
 	return designator(p, CODE_ASCII, ASSOC_LU | 0x1, 8 + n);
