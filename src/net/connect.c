@@ -19,6 +19,7 @@ struct net_connector {
 	struct io_loop *l;
 	/* what is wanted */
 	char host[256], port[8];
+	bool is_too_long; /* host, for a name */
 	xtime deadline;
 	void (*done)(void *arg, int fd, const char *why);
 	void *arg;
@@ -185,6 +186,10 @@ static int64_t resolve(struct io_file_op *op)
 				  .ai_socktype = SOCK_STREAM };
 	struct net_addr a;
 
+	if (c->is_too_long) { /* cut short it would be another name */
+		c->gai = EAI_NONAME;
+		return 0;
+	}
 	/* AI_ADDRCONFIG leaves out families without a configured address,
 	 * loopback not counted: not for addresses given as numbers. */
 	if (net_addr_parse(&a, c->host, 0) == 0)
@@ -243,6 +248,7 @@ net_connect(struct io_loop *l, const char *host, uint16_t port, xtime deadline,
 	c->deadline = deadline;
 	c->done = done;
 	c->arg = arg;
+	c->is_too_long = strlen(host) >= sizeof(c->host);
 	snprintf(c->host, sizeof(c->host), "%s", host);
 	snprintf(c->port, sizeof(c->port), "%u", port);
 	c->watch.fd = -1;

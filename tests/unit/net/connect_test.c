@@ -134,6 +134,18 @@ static void test_connect_unknown_name(void **state)
 	assert_non_null(strstr(f.why, "cannot resolve 'no..such..name': "));
 }
 
+static void test_connect_name_too_long(void **state)
+{
+	struct fixture f = { .l = both_loop(state) };
+	char name[400];
+
+	memset(name, 'a', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	connect_to(&f, name, 1);
+	both_turns(f.l, &f.connected, 1);
+	assert_int_equal(f.out, -ENOENT);
+}
+
 /* A listener whose queue is full does not answer on loopback. */
 static void test_connect_until_the_deadline(void **state)
 {
@@ -289,6 +301,7 @@ int main(void)
 		BOTH(test_connect_by_name),
 		BOTH(test_connect_refused_names_the_address),
 		BOTH(test_connect_unknown_name),
+		BOTH(test_connect_name_too_long),
 		BOTH(test_connect_until_the_deadline),
 		BOTH(test_connect_cancel),
 		BOTH(test_listen_in_use_says_so),
