@@ -38,6 +38,22 @@ bool dev_attention_take(struct dev_nexus *n, uint16_t lun, struct scsi_sense *s)
 	return false;
 }
 
+void dev_nexus_commands_cleared(struct dev_nexus *n, uint64_t lun)
+{
+	uint16_t l;
+
+	if (!dev_lun_decode(lun, &l) && dev_lu_get(n->server, l))
+		dev_attention_set(n, l, UA_COMMANDS_CLEARED);
+}
+
+bool dev_nexus_has_attention(const struct dev_nexus *n, uint64_t lun)
+{
+	uint16_t l;
+
+	return !dev_lun_decode(lun, &l) && dev_lu_get(n->server, l) &&
+	       n->attention[l];
+}
+
 /* ---- to every nexus of every worker ---- */
 
 struct broadcast {

@@ -202,4 +202,11 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t));
  */
 void dev_lu_reset_state(struct dev_lu *lu, struct dev_nexus *by);
 
+/* dev_nexus_commands_cleared: another initiator cleared commands of this one
+ * (CLEAR TASK SET, TAS = 0): unit attention 2Fh/00h. On the nexus's worker. */
+void dev_nexus_commands_cleared(struct dev_nexus *n, uint64_t lun);
+/* dev_nexus_has_attention: a unit attention waits there (SAM-5 §7.9, QUERY
+ * ASYNCHRONOUS EVENT). */
+bool dev_nexus_has_attention(const struct dev_nexus *n, uint64_t lun);
+
 #endif

@@ -102,6 +102,12 @@ static struct tgt_task *session_task(const struct tgt_session *s,
 	return NULL;
 }
 
+bool tgt_abort_affects(const struct tgt_session *s,
+		       const struct tgt_scope *scope)
+{
+	return session_task(s, scope, false) != NULL;
+}
+
 static struct tgt_task *scope_task(const struct tgt_worker *w,
 				   const struct tgt_scope *sc, bool aborting)
 {

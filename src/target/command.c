@@ -110,6 +110,9 @@ static void fail_task(struct tgt_task *t)
 	case ERR_UNSUPPORTED: /* INVALID FIELD IN COMMAND INFORMATION UNIT */
 		dev_task_fail(&t->dev, 0x05, 0x0e03);
 		break;
+	case ERR_PROTOCOL: /* WRITE ERROR: UNEXPECTED UNSOLICITED DATA */
+		dev_task_fail(&t->dev, 0x0b, 0x0c0c);
+		break;
 	default: /* WRITE ERROR: NOT ENOUGH UNSOLICITED DATA */
 		dev_task_fail(&t->dev, 0x0b, 0x0c0d);
 		break;

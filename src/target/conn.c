@@ -186,6 +186,7 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 	tgt_abort_cancel(&c->logout);
 	tgt_text_reset(c);
 	dm_deallocate_connection_resources(dm);
+	dm_set_trace(dm, NULL, NULL); /* it knows the peer's name by c */
 	free(c);
 	if (s)
 		tgt_session_close(s);
@@ -271,6 +272,7 @@ int tgt_conn_accept(struct tgt_worker *w, struct dm_conn *dm,
 	w->nconns++;
 	list_push_back(&w->conns, &c->link);
 	dm_attach(dm, &tgt_up_ops, c, &c->numbers);
+	dm_set_trace(dm, w->tgt->cfg.trace, c->info.peer);
 	dm_set_trace(dm, w->tgt->cfg.trace, c->info.peer);
 	tgt_conn_go(c, ISCSI_S3_XPT_UP); /* T3 */
 	conn_trace(c, TRACE_CONN_OPEN, "accepted on %s over %s", info->local,

@@ -273,6 +273,9 @@ void tgt_text_reset(struct tgt_conn *c);
 void tgt_abort_start(struct tgt_worker *w, struct tgt_abort *a,
 		     const struct tgt_scope *scope,
 		     void (*done)(struct tgt_abort *a));
+/* Whether the session has a task that such an abort would reach. */
+bool tgt_abort_affects(const struct tgt_session *s,
+		       const struct tgt_scope *scope);
 void tgt_abort_cancel(struct tgt_abort *a);
 /* The next step of a task that is ABORTING. */
 void tgt_abort_step(struct tgt_task *t);

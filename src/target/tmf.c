@@ -185,6 +185,13 @@ static void query_task_set(struct tgt_tmf *m)
 	answer(m, response);
 }
 
+static void query_async_event(struct tgt_tmf *m)
+{
+	bool any = dev_nexus_has_attention(m->session->nexus, m->lun);
+
+	answer(m, any ? ISCSI_TMF_SUCCEEDED : ISCSI_TMF_COMPLETE);
+}
+
 /* RFC 7144 §6.3: I_T nexus loss, all connections of the session dropped. */
 static void nexus_reset(struct tgt_tmf *m)
 {
@@ -240,6 +247,20 @@ static void part_done(struct tgt_abort *a)
 	post(a->worker, p->tmf->worker->index, p, part_back);
 }
 
+/* SPC-4 §5.5.2 with TAS = 0: whose commands another clears learns it. */
+static void tell_others(struct tgt_worker *w, const struct tgt_tmf *m,
+			const struct tgt_scope *scope)
+{
+	list_for_each(it, &w->sessions) {
+		struct tgt_session *s =
+			list_entry(it, struct tgt_session, link);
+
+		if (s != m->issuer && s->node == m->node && s->nexus &&
+		    tgt_abort_affects(s, scope))
+			dev_nexus_commands_cleared(s->nexus, m->lun);
+	}
+}
+
 /* On each worker: what is there of the affected tasks is aborted. */
 static void part_run(struct dev_msg *msg)
 {
@@ -251,9 +272,11 @@ static void part_run(struct dev_msg *msg)
 		.lun = m->lun,
 		.wait_session = m->issuer,
 	};
+	struct tgt_worker *w = &m->worker->tgt->workers[p->worker];
 
-	tgt_abort_start(&m->worker->tgt->workers[p->worker], &p->abort, &scope,
-			part_done);
+	if (m->function == ISCSI_TMF_CLEAR_TASK_SET)
+		tell_others(w, m, &scope);
+	tgt_abort_start(w, &p->abort, &scope, part_done);
 }
 
 static void on_all_workers(struct tgt_tmf *m, void (*run)(struct dev_msg *m))
@@ -393,7 +416,7 @@ static const struct tmf_row rows[] = {
 	},
 	[ISCSI_TMF_QUERY_ASYNC_EVENT] = {
 		.name = "QUERY ASYNCHRONOUS EVENT", .on_lu = true,
-		.level2 = true, .run = not_supported,
+		.level2 = true, .run = query_async_event,
 	},
 };
 

@@ -131,9 +131,20 @@ static void test_write_data_missing_rfc7143_11_4_7_2(void **state)
 
 	peer_write(e->p, 0, 2);
 	peer_unsolicited(e->p, e->p->last_task, 0x44, 512, 0);
-	peer_solicited(e->p, 0x44, ERR_PROTOCOL);
+	peer_solicited(e->p, 0x44, ERR_SEQUENCE);
 	rig_settle(e->r);
 	expect_sense(peer_next(e->p), 0x0b, 0x0c, 0x0d);
+	assert_int_equal(e->r->memory[0], 0);
+}
+
+static void test_unexpected_unsolicited_data_rfc7143_11_4_7_2(void **state)
+{
+	struct env *e = *state;
+
+	peer_write(e->p, 0, 2);
+	peer_unsolicited(e->p, e->p->last_task, 0x44, 512, ERR_PROTOCOL);
+	rig_settle(e->r);
+	expect_sense(peer_next(e->p), 0x0b, 0x0c, 0x0c);
 	assert_int_equal(e->r->memory[0], 0);
 }
 
@@ -407,6 +418,7 @@ int main(void)
 		T(test_write_rest_is_asked_for),
 		T(test_write_digest_error_rfc7143_11_4_7_2),
 		T(test_write_data_missing_rfc7143_11_4_7_2),
+		T(test_unexpected_unsolicited_data_rfc7143_11_4_7_2),
 		T(test_bidirectional_refused),
 		T(test_out_of_range_has_sense),
 		T(test_residual_underflow_rfc7143_11_4_5_2),

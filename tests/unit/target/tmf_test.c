@@ -258,11 +258,6 @@ static void all_sessions(struct env *e, enum iscsi_tmf function)
 	assert_int_equal(e->r->buffers, 0);
 }
 
-static void test_clear_task_set_other_workers(void **state)
-{
-	all_sessions(*state, ISCSI_TMF_CLEAR_TASK_SET);
-}
-
 static void expect_attention(struct peer *p, uint8_t asc)
 {
 	struct sent *s;
@@ -273,6 +268,37 @@ static void expect_attention(struct peer *p, uint8_t asc)
 	assert_int_equal(s->pdu.rsp.status, SCSI_CHECK_CONDITION);
 	assert_int_equal(s->data[4] & 0x0f, 0x06);
 	assert_int_equal(s->data[14], asc);
+}
+
+/* TAS = 0: whose commands were cleared learns it by a unit attention. */
+static void test_clear_task_set_other_workers(void **state)
+{
+	struct env *e = *state;
+	struct peer *idle = peer_session(e->r, 1, 3);
+
+	peer_ready(idle);
+	all_sessions(e, ISCSI_TMF_CLEAR_TASK_SET);
+	expect_attention(e->other, 0x2f);
+	peer_ready(e->p);
+	peer_tur(idle); /* had none in the task set */
+	rig_settle(e->r);
+	assert_int_equal(peer_expect(idle, ISCSI_SCSI_RESPONSE)->pdu.rsp.status,
+			 SCSI_GOOD);
+}
+
+static void test_query_async_event_rfc7144_6_3(void **state)
+{
+	struct env *e = *state;
+	struct peer *fresh = peer_session(e->r, 0, 4);
+	uint32_t tmf;
+
+	tmf = peer_tmf(fresh, ISCSI_TMF_QUERY_ASYNC_EVENT, 0,
+		       ISCSI_RESERVED_TAG, 0);
+	expect_tmf(fresh, tmf, ISCSI_TMF_SUCCEEDED); /* POWER ON waits */
+	peer_ready(fresh);
+	tmf = peer_tmf(fresh, ISCSI_TMF_QUERY_ASYNC_EVENT, 0,
+		       ISCSI_RESERVED_TAG, 0);
+	expect_tmf(fresh, tmf, ISCSI_TMF_COMPLETE);
 }
 
 static void test_lu_reset_other_workers(void **state)
@@ -458,6 +484,7 @@ int main(void)
 		T(test_no_such_lun_rfc7143_11_6_1),
 		T(test_functions_refused),
 		T(test_query_task_rfc7144_6_4_2),
+		T(test_query_async_event_rfc7144_6_3),
 		T(test_nexus_reset_rfc7144_6_3),
 		T(test_level_2_functions_rfc7144_6_3),
 		T(test_session_lost_during_reset),
