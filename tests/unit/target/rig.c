@@ -406,8 +406,8 @@ struct sent *peer_expect(struct peer *p, enum iscsi_opcode op)
 
 	if (s->pdu.op != op)
 		fail_msg("%s came, not %s; the target said: %s",
-			 iscsi_opcode_name(s->pdu.op), iscsi_opcode_name(op),
-			 p->rig->last_trace);
+			 iscsi_opcode_name(s->pdu.op),
+			 iscsi_opcode_name((uint8_t)op), p->rig->last_trace);
 	return s;
 }
 
