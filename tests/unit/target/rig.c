@@ -69,6 +69,14 @@ static void add_store(struct rig *r)
 	ram = bs_ram_new("ram:1M", r->memory, RIG_BLOCKS * 512u, 512, free,
 			 r->memory);
 	assert_non_null(ram);
+	if (r->fault_nth) {
+		ram = bs_fault_new(ram,
+				   BIT(BS_READ) | BIT(BS_WRITE) |
+					   BIT(BS_FLUSH) | BIT(BS_UNMAP) |
+					   BIT(BS_ZERO) | BIT(BS_EXTENTS),
+				   r->fault_nth, 0, r->fault_err);
+		assert_non_null(ram);
+	}
 	r->hold = bs_hold_new(ram);
 	assert_non_null(r->hold);
 	assert_int_equal(dev_lu_add(r->server, &lu, r->hold), 0);
@@ -84,9 +92,18 @@ static void add_node(struct rig *r, const char *name)
 
 struct rig *rig_new(unsigned nworkers, void (*change)(struct tgt_config *cfg))
 {
+	return rig_new_faulty(nworkers, change, 0, 0);
+}
+
+struct rig *rig_new_faulty(unsigned nworkers,
+			   void (*change)(struct tgt_config *cfg), unsigned nth,
+			   int err)
+{
 	struct rig *r = calloc(1, sizeof(*r));
 
 	assert_non_null(r);
+	r->fault_nth = nth;
+	r->fault_err = err;
 	list_init(&r->peers);
 	for (unsigned i = 0; i < RIG_WORKERS; i++)
 		r->mail_end[i] = &r->mail[i];

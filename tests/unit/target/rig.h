@@ -53,6 +53,8 @@ struct rig {
 	struct dev_server *server;
 	struct bs *hold; /* holds requests while `holding` */
 	bool holding;
+	unsigned fault_nth;
+	int fault_err;
 	uint8_t *memory;
 	struct list peers;
 	struct dev_msg *mail[RIG_WORKERS], **mail_end[RIG_WORKERS];
@@ -65,6 +67,10 @@ struct rig {
 
 /* rig_new: nworkers workers; change (may be NULL) alters the configuration. */
 struct rig *rig_new(unsigned nworkers, void (*change)(struct tgt_config *cfg));
+/* rig_new_faulty: the nth request to the store fails with err. */
+struct rig *rig_new_faulty(unsigned nworkers,
+			   void (*change)(struct tgt_config *cfg), unsigned nth,
+			   int err);
 void rig_free(struct rig *r);
 /* rig_mail runs posted messages until there are none. */
 void rig_mail(struct rig *r);
