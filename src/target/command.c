@@ -88,10 +88,32 @@ static void put_data(struct tgt_task *t)
 				  with_status ? &pdu : NULL));
 }
 
+/* What a store can't do is ours to mend: a person must hear of it. */
+static void say_store_failed(const struct tgt_task *t)
+{
+	const struct dev_task *d = &t->dev;
+	bool fixed = (d->sense[0] & 0x7f) < 0x72; /* SPC-4 §4.5 */
+	uint8_t key = d->sense[fixed ? 2 : 1] & 0x0f;
+	uint8_t asc = d->sense[fixed ? 12 : 2];
+	bool full = key == 0x07 && asc == 0x27 && d->sense[fixed ? 13 : 3] == 7;
+	struct dev_lu *lu = tgt_find_lu(t->session->node, t->dm.lun);
+
+	if (!lu || (key != 0x03 && key != 0x04 && !full))
+		return; /* the initiator's own doing */
+	trace_emit(t->session->worker->tgt->cfg.trace, TRACE_MEDIUM,
+		   "LUN %u, %s: command %02x of %s failed: %s", dev_lu_lun(lu),
+		   dev_lu_backstore(lu)->name, d->cdb[0],
+		   t->session->id.initiator_name,
+		   full ? "no space left; make room on its file system"
+			: "the medium failed; check the file or device");
+}
+
 static void device_done(struct dev_task *d)
 {
 	struct tgt_task *t = container_of(d, struct tgt_task, dev);
 
+	if (d->sense_len && t->begun)
+		say_store_failed(t);
 	if (d->in.len)
 		put_data(t);
 	else

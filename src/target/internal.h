@@ -197,6 +197,9 @@ struct tgt_conn {
  trace_emit((c)->worker->tgt->cfg.trace, event, "%s %s: " fmt, (c)->info.peer, \
 	    tgt_conn_who(c), ##__VA_ARGS__)
 
+/* target.c: NULL when the node has no such unit. */
+struct dev_lu *tgt_find_lu(const struct tgt_node *n, uint64_t wire);
+
 /* conn.c */
 extern const struct dm_up_ops tgt_up_ops;
 const char *tgt_conn_who(const struct tgt_conn *c);

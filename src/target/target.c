@@ -152,6 +152,14 @@ int tgt_portal_add(struct tgt *t, const char *address)
 	return 0;
 }
 
+struct dev_lu *tgt_find_lu(const struct tgt_node *n, uint64_t wire)
+{
+	uint16_t lun;
+
+	return dev_lun_decode(wire, &lun) ? NULL
+					  : dev_lu_get(n->cfg.server, lun);
+}
+
 struct tgt_worker *tgt_worker(struct tgt *t, unsigned index)
 {
 	return &t->workers[index];

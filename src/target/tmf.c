@@ -299,17 +299,9 @@ static struct dev_nexus *issuing_nexus(const struct tgt_tmf *m)
 	return m->session ? m->session->nexus : NULL;
 }
 
-static struct dev_lu *find_lu(const struct tgt_node *n, uint64_t wire)
-{
-	uint16_t lun;
-
-	return dev_lun_decode(wire, &lun) ? NULL
-					  : dev_lu_get(n->cfg.server, lun);
-}
-
 static void after_lu_reset(struct tgt_tmf *m)
 {
-	struct dev_lu *lu = find_lu(m->node, m->lun);
+	struct dev_lu *lu = tgt_find_lu(m->node, m->lun);
 
 	if (lu)
 		dev_lu_reset_state(lu, issuing_nexus(m));
@@ -499,7 +491,7 @@ static void start(struct tgt_tmf *m)
 
 	if (m->row->level2 && old)
 		answer(m, ISCSI_TMF_NOT_SUPPORTED);
-	else if (m->row->on_lu && !find_lu(m->node, m->lun))
+	else if (m->row->on_lu && !tgt_find_lu(m->node, m->lun))
 		answer(m, ISCSI_TMF_NO_LUN);
 	else if (m->row->plugs && sn_lt(s->window.expcmdsn, m->cmdsn)) {
 		m->started = true; /* or the plug would start it, too */

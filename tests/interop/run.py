@@ -16,8 +16,8 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FILES = ("test_daemon", "test_wire", "test_libiscsi", "test_qemu", "test_iser",
-         "test_tshark")
+FILES = ("test_daemon", "test_wire", "test_store", "test_libiscsi", "test_qemu",
+         "test_iser", "test_tshark")
 # What does not depend on how the daemon waits is run once.
 ONCE = ("test_tshark", "test_daemon.Refusals", "test_libiscsi.Suite.test_ram_4k",
         "test_iser.OtherTarget")
