@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What make install lays down is enough to build and run a program."""
+import os
+import subprocess
+import tempfile
+import unittest
+
+from harness import Daemon, ISER, main, need, run
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(ISER))))
+
+
+def sanitized():
+    options = os.path.join(BUILD, "meson-info", "intro-buildoptions.json")
+    with open(options) as f:
+        return '"value": "none"' not in f.read().split('"name": "b_sanitize"')[1][:200]
+
+
+class Install(unittest.TestCase):
+    @unittest.skipIf(sanitized(), "a sanitizer's library needs a sanitizer's program")
+    def test_example_against_the_installed_library(self):
+        need("meson", "pkg-config", "gcc")
+        with tempfile.TemporaryDirectory() as d:
+            subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", d],
+                           check=True, stdout=subprocess.DEVNULL)
+            pc = [os.path.join(a, f) for a, _, fs in os.walk(d) for f in fs if f == "libiser.pc"]
+            self.assertEqual(len(pc), 1)
+            env = dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(pc[0]), PKG_CONFIG_SYSROOT_DIR=d)
+            flags = subprocess.run(["pkg-config", "--cflags", "--libs", "libiser"], env=env, check=True,
+                                   stdout=subprocess.PIPE, text=True).stdout.split()
+            program = os.path.join(d, "read_first_block")
+            subprocess.run(["gcc", "-Wall", "-Werror", os.path.join(TOP, "examples/read_first_block.c"),
+                            "-o", program] + flags, check=True)
+            lib = os.path.dirname(next(os.path.join(a, f) for a, _, fs in os.walk(d) for f in fs
+                                       if f == "libiser.so.0"))
+            with Daemon("ram:1M") as daemon:
+                out = subprocess.run([program, daemon.url], env=dict(os.environ, LD_LIBRARY_PATH=lib),
+                                     check=True, stdout=subprocess.PIPE, text=True, timeout=30).stdout
+            self.assertIn("2048 blocks of 512 bytes", out)
+            # nothing but the public names leaves the library
+            names = subprocess.run(["nm", "-D", "--defined-only", os.path.join(lib, "libiser.so.0")], check=True,
+                                   stdout=subprocess.PIPE, text=True).stdout
+            for line in names.splitlines():
+                self.assertRegex(line.split()[-1], r"^(iser_|LIBISER_0)")
+
+
+if __name__ == "__main__":
+    main()
