@@ -28,6 +28,13 @@ static void *map(size_t size)
 	return buf == MAP_FAILED ? NULL : buf;
 }
 
+static bool fits(const struct bufpool *p, size_t size)
+{
+	size_t max = size > BUFPOOL_SMALL ? p->max_out / 4 * 3 : p->max_out;
+
+	return p->out <= max && size <= max - p->out;
+}
+
 void *bufpool_get(struct bufpool *p, size_t len)
 {
 	unsigned c = class_of(len);
@@ -37,7 +44,7 @@ void *bufpool_get(struct bufpool *p, size_t len)
 	if (c == BUFPOOL_CLASSES)
 		return NULL;
 	size = (size_t)BUFPOOL_MIN << c;
-	if (size > p->max_out - p->out)
+	if (!fits(p, size))
 		return NULL;
 	p->used = true;
 	buf = p->spare[c];

@@ -11,6 +11,7 @@
 
 #define BUFPOOL_MIN	4096u
 #define BUFPOOL_CLASSES 15 /* 4 KiB .. 64 MiB */
+#define BUFPOOL_SMALL	65536u
 
 struct bufpool {
 	void *spare[BUFPOOL_CLASSES]; /* linked through their first bytes */
@@ -21,7 +22,9 @@ struct bufpool {
 
 void bufpool_init(struct bufpool *p, size_t max_out, size_t max_kept);
 /* bufpool_get: at least len bytes (len > 0). NULL: beyond max_out, larger than
- * the largest class, or no memory. */
+ * the largest class, or no memory. The last quarter of max_out is kept for
+ * small buffers, so that one peer's large writes without data can't starve
+ * everybody's commands. */
 void *bufpool_get(struct bufpool *p, size_t len);
 /* bufpool_put: len as in the get. */
 void bufpool_put(struct bufpool *p, void *buf, size_t len);

@@ -111,10 +111,8 @@ static void arrive(struct dev_msg *m)
 {
 	struct arrival *a = container_of(m, struct arrival, msg);
 
-	if (a->worker->daemon->phase == DAEMON_SERVING)
-		conn_open(a->worker, a->fd);
-	else
-		close(a->fd);
+	/* never behind the drain message: listeners close before it is sent */
+	conn_open(a->worker, a->fd);
 	free(a);
 }
 

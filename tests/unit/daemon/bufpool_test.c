@@ -31,21 +31,27 @@ static void test_bufpool_aligned_and_whole(void **state)
 static void test_bufpool_bounded(void **state)
 {
 	struct bufpool p;
-	void *a, *b;
+	void *small[8], *a, *b;
 
 	(void)state;
 	bufpool_init(&p, 2 * MIB, MIB);
 	a = bufpool_get(&p, MIB);
-	b = bufpool_get(&p, MIB);
+	b = bufpool_get(&p, MIB / 2);
 	assert_non_null(a);
 	assert_non_null(b);
+	/* the last quarter is for small ones */
+	assert_null(bufpool_get(&p, BUFPOOL_SMALL + 1));
+	for (unsigned i = 0; i < 8; i++) {
+		small[i] = bufpool_get(&p, BUFPOOL_SMALL);
+		assert_non_null(small[i]);
+	}
 	assert_null(bufpool_get(&p, 1));
+	for (unsigned i = 0; i < 8; i++)
+		bufpool_put(&p, small[i], BUFPOOL_SMALL);
 	bufpool_put(&p, a, MIB);
+	bufpool_put(&p, b, MIB / 2);
 	assert_null(bufpool_get(&p, 2 * MIB));
-	a = bufpool_get(&p, 4096);
-	assert_non_null(a);
-	bufpool_put(&p, a, 4096);
-	bufpool_put(&p, b, MIB);
+	assert_int_equal(p.out, 0);
 	bufpool_fini(&p);
 }
 
