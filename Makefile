@@ -44,7 +44,7 @@ format:
 
 lint: $(BUILD)/build.ninja
 	cppcheck --project=$(BUILD)/compile_commands.json --enable=warning,performance,portability \
-	  --suppressions-list=.cppcheck-suppressions --inline-suppr --error-exitcode=1 --quiet
+	  --suppressions-list=.cppcheck-suppressions --inline-suppr --error-exitcode=1 --quiet -itests
 	clang-tidy --quiet -p $(BUILD) $$(git ls-files 'src/*.c')
 
 clean:
