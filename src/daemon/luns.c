@@ -64,7 +64,7 @@ static void ram_release(void *arg)
 	free(r);
 }
 
-static struct ram *ram_map(const char *spec, uint64_t size)
+static struct ram *ram_map(const char *spec, uint64_t size, bool sendfile)
 {
 	struct ram *r = calloc(1, sizeof(*r));
 
@@ -78,7 +78,8 @@ static struct ram *ram_map(const char *spec, uint64_t size)
 		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	if (r->memory == MAP_FAILED)
 		goto out_free;
-	net_file_backed(r->memory, size, r->fd);
+	if (sendfile)
+		net_file_backed(r->memory, size, r->fd);
 	return r;
 out_free:
 	say("%s: %s; ask for less memory", spec, strerror(errno));
@@ -103,14 +104,15 @@ static bool fits_memory(const char *spec, uint64_t size)
 	return false;
 }
 
-static struct bs *ram_open(const char *spec, uint64_t size, uint32_t block)
+static struct bs *ram_open(const char *spec, uint64_t size, uint32_t block,
+			   bool sendfile)
 {
 	struct ram *r;
 	struct bs *b;
 
 	if (!fits_memory(spec, size))
 		return NULL;
-	r = ram_map(spec, size);
+	r = ram_map(spec, size, sendfile);
 	if (!r)
 		return NULL;
 	b = bs_ram_new(spec, r->memory, size, block, ram_release, r);
@@ -183,5 +185,6 @@ struct bs *lun_open(const struct options *o, const char *spec,
 		return file_open(o, spec, loops);
 	if (!spec_size(spec, block, &size))
 		return NULL;
-	return ram ? ram_open(spec, size, block) : null_open(spec, size, block);
+	return ram ? ram_open(spec, size, block, o->sendfile)
+		   : null_open(spec, size, block);
 }

@@ -32,6 +32,7 @@ static const char usage_text[] =
 	"  -r, --read-only           refuse writes\n"
 	"  -b, --block-size 512|4096 logical block size (512, or the device's)\n"
 	"      --buffered            files through the page cache (no O_DIRECT)\n"
+	"      --sendfile            ram: reads by sendfile (slower on loopback)\n"
 	"      --io auto|uring|epoll how to wait for work (auto)\n"
 	"  -w, --workers N           threads (1)\n"
 	"      --pin                 bind each thread to a CPU\n"
@@ -124,6 +125,7 @@ static int word(const char *option, const char *text, const char *const *words,
 
 enum {
 	OPT_BUFFERED = 256,
+	OPT_SENDFILE,
 	OPT_IO,
 	OPT_PIN,
 	OPT_SPIN,
@@ -141,6 +143,7 @@ static const struct option long_options[] = {
 	{ "read-only", no_argument, NULL, 'r' },
 	{ "block-size", required_argument, NULL, 'b' },
 	{ "buffered", no_argument, NULL, OPT_BUFFERED },
+	{ "sendfile", no_argument, NULL, OPT_SENDFILE },
 	{ "io", required_argument, NULL, OPT_IO },
 	{ "workers", required_argument, NULL, 'w' },
 	{ "pin", no_argument, NULL, OPT_PIN },
@@ -233,6 +236,9 @@ static bool set_option(struct options *o, int opt, const char *arg)
 		return set_word(o, opt, arg);
 	case 'r':
 		o->read_only = true;
+		return true;
+	case OPT_SENDFILE:
+		o->sendfile = true;
 		return true;
 	case OPT_BUFFERED:
 		o->buffered = true;

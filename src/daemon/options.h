@@ -32,7 +32,7 @@ struct options {
 	const char *luns[LUNS_MAX];
 	unsigned nluns;
 	char name[224]; /* IQN */
-	bool read_only, buffered, pin, prefer_digests;
+	bool read_only, buffered, pin, prefer_digests, sendfile;
 	uint32_t block_size; /* 0: by the medium */
 	enum io_backend io;
 	unsigned workers;

@@ -109,6 +109,11 @@ class Own(Copies, unittest.TestCase):
             with Daemon("ram:24M") as d:
                 self.there_and_back(d.url, tmp)
 
+    def test_copy_ram_by_sendfile(self):
+        with tempfile.TemporaryDirectory(dir=".") as tmp:
+            with Daemon("--sendfile", "ram:24M") as d:
+                self.there_and_back(d.url, tmp)
+
     def test_copy_file(self):
         with tempfile.TemporaryDirectory(dir=".") as tmp:
             disk = os.path.abspath(os.path.join(tmp, "disk"))
