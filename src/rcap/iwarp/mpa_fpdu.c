@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * mpa_fpdu.c: FPDUs in the stream (RFC 5044 §4). Markers stand wherever the
+ * stream's position is a multiple of 512; they are inside the CRC, outside
+ * the length; one that falls between two FPDUs belongs to the second.
+ */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "base/err.h"
+#include "rcap/iwarp/mpa.h"
+
+/* ULPDU length, ULPDU, pad, CRC. */
+static size_t content_len(size_t ulpdu_len)
+{
+	return round_up4(MPA_LENGTH_LEN + ulpdu_len) + MPA_CRC_LEN;
+}
+
+static bool marker_at(const struct mpa_stream *s, uint64_t pos)
+{
+	return s->markers && pos % MPA_MARKER_INTERVAL == 0;
+}
+
+/* Octets until the next marker, its own place not counted. */
+static size_t until_marker(const struct mpa_stream *s, uint64_t pos)
+{
+	if (!s->markers)
+		return SIZE_MAX;
+	return MPA_MARKER_INTERVAL - (size_t)(pos % MPA_MARKER_INTERVAL);
+}
+
+size_t mpa_fpdu_size(const struct mpa_stream *s, size_t ulpdu_len)
+{
+	size_t left = content_len(ulpdu_len);
+	uint64_t pos = s->pos;
+
+	while (left > 0) {
+		size_t n;
+
+		if (marker_at(s, pos))
+			pos += MPA_MARKER_LEN;
+		n = MIN(left, until_marker(s, pos));
+		pos += n;
+		left -= n;
+	}
+	return (size_t)(pos - s->pos);
+}
+
+size_t mpa_max_ulpdu(const struct mpa_stream *s, size_t room)
+{
+	size_t len = MIN(room, (size_t)65534);
+
+	/* every 512 octets lose at most 4: close from above, then step */
+	while (len >= 4 && mpa_fpdu_size(s, (len & ~(size_t)3) - 2) > room)
+		len -= 4;
+	return len >= 4 ? (len & ~(size_t)3) - 2 : 0;
+}
+
+size_t mpa_fpdu_scratch(size_t ulpdu_len)
+{
+	size_t markers = ulpdu_len / (MPA_MARKER_INTERVAL - MPA_MARKER_LEN) + 2;
+
+	return markers * MPA_MARKER_LEN + 4 + MPA_CRC_LEN;
+}
+
+/* ---- building ---- */
+
+struct builder {
+	struct mpa_stream *s;
+	struct iovec *iov;
+	unsigned n, max;
+	uint8_t *scratch;
+	uint64_t start; /* where the length field stands */
+	bool begun;	/* the length field was written */
+	bool overflow;
+	uint32_t crc;
+};
+
+static void emit(struct builder *b, const void *p, size_t n)
+{
+	struct iovec *last = b->n ? &b->iov[b->n - 1] : NULL;
+
+	if (last && (uint8_t *)last->iov_base + last->iov_len == p) {
+		last->iov_len += n;
+	} else if (b->n < b->max) {
+		b->iov[b->n].iov_base = (void *)(uintptr_t)p;
+		b->iov[b->n++].iov_len = n;
+	} else {
+		b->overflow = true;
+	}
+	b->s->pos += n;
+}
+
+static void emit_marker(struct builder *b)
+{
+	uint16_t back = b->begun ? (uint16_t)(b->s->pos - b->start) : 0;
+
+	put_be16(b->scratch, 0);
+	put_be16(b->scratch + 2, back);
+	b->crc = crc32c_update(b->crc, b->scratch, MPA_MARKER_LEN);
+	emit(b, b->scratch, MPA_MARKER_LEN);
+	b->scratch += MPA_MARKER_LEN;
+	if (!b->begun)
+		b->start = b->s->pos;
+}
+
+/* A run of content, cut where markers stand. */
+static void run(struct builder *b, const uint8_t *p, size_t len, bool sum)
+{
+	while (len > 0) {
+		size_t n;
+
+		if (marker_at(b->s, b->s->pos))
+			emit_marker(b);
+		n = MIN(len, until_marker(b->s, b->s->pos));
+		b->begun = true;
+		if (sum && b->s->crc)
+			b->crc = crc32c_update(b->crc, p, n);
+		emit(b, p, n);
+		p += n;
+		len -= n;
+	}
+}
+
+static void run_data(struct builder *b, const struct bufv *data, size_t off,
+		     size_t len)
+{
+	struct iovec piece[8];
+	unsigned n;
+
+	while (len > 0) {
+		size_t got = bufv_slice(data, off, len, piece, 8, &n);
+
+		if (got == 0) {
+			b->overflow = true; /* data is shorter than len */
+			return;
+		}
+		for (unsigned i = 0; i < n; i++)
+			run(b, piece[i].iov_base, piece[i].iov_len, true);
+		off += got;
+		len -= got;
+	}
+}
+
+int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,
+		   const struct bufv *data, size_t off, size_t len,
+		   struct iovec *iov, unsigned max, uint8_t *scratch)
+{
+	size_t ulpdu = head_len - MPA_LENGTH_LEN + len;
+	size_t pad =
+		round_up4(MPA_LENGTH_LEN + ulpdu) - (MPA_LENGTH_LEN + ulpdu);
+	struct builder b = { .s = s,
+			     .iov = iov,
+			     .max = max,
+			     .scratch = scratch,
+			     .start = s->pos,
+			     .crc = CRC32C_SEED };
+	uint8_t *tail;
+
+	put_be16(head, (uint16_t)ulpdu);
+	run(&b, head, head_len, true);
+	run_data(&b, data, off, len);
+	/* pad and CRC stand behind all markers that scratch has room for */
+	tail = scratch + mpa_fpdu_scratch(ulpdu) - 4 - MPA_CRC_LEN;
+	memset(tail, 0, pad);
+	run(&b, tail, pad, true);
+	/* the CRC may have a marker before it, which it covers */
+	if (marker_at(s, s->pos))
+		emit_marker(&b);
+	put_le32(tail + pad, s->crc ? crc32c_wire(b.crc) : 0);
+	run(&b, tail + pad, MPA_CRC_LEN, false);
+	return b.overflow ? ERR_LIMIT : (int)b.n;
+}
+
+/* ---- opening ---- */
+
+void mpa_fpdu_peek(const struct mpa_stream *s, const uint8_t *p, size_t n,
+		   size_t *total)
+{
+	size_t skip = marker_at(s, s->pos) ? MPA_MARKER_LEN : 0;
+
+	*total = 0;
+	if (n >= skip + MPA_LENGTH_LEN)
+		*total = mpa_fpdu_size(s, get_be16(p + skip));
+}
+
+/* A marker must point back to the length field, or be 0 before it. */
+static bool marker_ok(const uint8_t *p, uint64_t pos, uint64_t start,
+		      bool begun)
+{
+	uint16_t back = get_be16(p + 2) & 0xfffc;
+
+	return back == (begun ? (uint16_t)(pos - start) : 0);
+}
+
+struct opener {
+	struct iovec *iov;
+	unsigned n, max;
+	size_t skip; /* of the length field, not yet passed over */
+	size_t left; /* of the ULPDU */
+};
+
+static bool keep(struct opener *o, const uint8_t *p, size_t n)
+{
+	size_t skip = MIN(o->skip, n);
+
+	o->skip -= skip;
+	p += skip;
+	n = MIN(n - skip, o->left);
+	if (n == 0)
+		return true;
+	if (o->n == o->max)
+		return false;
+	o->iov[o->n].iov_base = (void *)(uintptr_t)p;
+	o->iov[o->n++].iov_len = n;
+	o->left -= n;
+	return true;
+}
+
+int mpa_fpdu_open(struct mpa_stream *s, const uint8_t *p, size_t total,
+		  struct iovec *iov, unsigned max, size_t *ulpdu_len)
+{
+	size_t lead = marker_at(s, s->pos) ? MPA_MARKER_LEN : 0, at = 0;
+	uint64_t pos = s->pos, start = s->pos + lead;
+	struct opener o = { .iov = iov, .max = max, .skip = MPA_LENGTH_LEN };
+	size_t covered = total - MPA_CRC_LEN; /* the CRC is never cut */
+
+	*ulpdu_len = o.left = get_be16(p + lead);
+	while (at < covered) {
+		size_t n;
+
+		if (marker_at(s, pos)) {
+			if (!marker_ok(p + at, pos, start, pos >= start))
+				return ERR_FORMAT;
+			at += MPA_MARKER_LEN;
+			pos += MPA_MARKER_LEN;
+			continue;
+		}
+		n = MIN(covered - at, until_marker(s, pos));
+		if (!keep(&o, p + at, n))
+			return ERR_LIMIT;
+		at += n;
+		pos += n;
+	}
+	if (s->crc &&
+	    get_le32(p + covered) !=
+		    crc32c_wire(crc32c_update(CRC32C_SEED, p, covered)))
+		return ERR_DATA_DIGEST;
+	s->pos += total;
+	return (int)o.n;
+}

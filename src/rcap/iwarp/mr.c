@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* mr.c: the table of memory regions: STag = index << 8 | key. */
+#include "rcap/iwarp/mr.h"
+
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+#define MAX_REGIONS 0xffffffu
+
+struct region {
+	struct bufv memory;
+	const void *stream; /* NULL: free */
+	uint64_t base;
+	unsigned rights;
+	uint8_t key;
+	uint32_t next_free;
+};
+
+struct mr_table {
+	uint32_t max, free;
+	uint32_t chance;
+	struct region regions[];
+};
+
+struct mr_table *mr_table_new(uint32_t max, uint32_t seed)
+{
+	struct mr_table *t;
+	size_t size;
+
+	if (max == 0 || max > MAX_REGIONS ||
+	    !mul_ok(max, sizeof(struct region), &size) ||
+	    !add_ok(size, sizeof(*t), &size))
+		return NULL;
+	t = calloc(1, size);
+	if (!t)
+		return NULL;
+	t->max = max;
+	t->chance = seed | 1;
+	for (uint32_t i = 0; i < max; i++)
+		t->regions[i].next_free = i + 1;
+	return t;
+}
+
+void mr_table_free(struct mr_table *t)
+{
+	free(t);
+}
+
+/* Index 0 is never used: STag 0 is valid for nobody. */
+static uint32_t stag_of(uint32_t index, uint8_t key)
+{
+	return (index + 1) << 8 | key;
+}
+
+static struct region *lookup(const struct mr_table *t, uint32_t stag)
+{
+	uint32_t index = (stag >> 8) - 1;
+	const struct region *r;
+
+	if (stag >> 8 == 0 || index >= t->max)
+		return NULL;
+	r = &t->regions[index];
+	if (!r->stream || r->key != (uint8_t)stag)
+		return NULL;
+	return (struct region *)(uintptr_t)r;
+}
+
+/* xorshift: a key differs from the last one of its place, unforeseeably
+ * enough that guessing costs the connection (RFC 5042 §6.2). */
+static uint8_t next_key(struct mr_table *t, uint8_t last)
+{
+	do {
+		t->chance ^= t->chance << 13;
+		t->chance ^= t->chance >> 17;
+		t->chance ^= t->chance << 5;
+	} while ((uint8_t)(t->chance >> 11) == last);
+	return (uint8_t)(t->chance >> 11);
+}
+
+int mr_register(struct mr_table *t, const void *stream,
+		const struct bufv *memory, uint64_t base, unsigned rights,
+		uint32_t *stag)
+{
+	uint32_t index = t->free;
+	struct region *r;
+
+	if (memory->len == 0 || base > UINT64_MAX - memory->len)
+		return ERR_RANGE;
+	if (index == t->max)
+		return ERR_BUSY;
+	r = &t->regions[index];
+	t->free = r->next_free;
+	r->memory = *memory;
+	r->stream = stream;
+	r->base = base;
+	r->rights = rights;
+	r->key = next_key(t, r->key);
+	*stag = stag_of(index, r->key);
+	return 0;
+}
+
+int mr_find(const struct mr_table *t, const void *stream, uint32_t stag,
+	    uint64_t to, uint64_t len, unsigned right,
+	    const struct bufv **memory, size_t *off)
+{
+	const struct region *r;
+
+	*memory = NULL;
+	*off = 0;
+	if (len == 0)
+		return 0;
+	r = lookup(t, stag);
+	if (!r)
+		return -TERM_RDMAP_INVALID_STAG;
+	if (r->stream != stream)
+		return -TERM_RDMAP_STREAM;
+	if (!(r->rights & right))
+		return -TERM_RDMAP_ACCESS;
+	if (to > UINT64_MAX - len)
+		return -TERM_RDMAP_TO_WRAP;
+	if (to < r->base || !range_ok(to - r->base, len, r->memory.len))
+		return -TERM_RDMAP_BOUNDS;
+	*memory = &r->memory;
+	*off = (size_t)(to - r->base);
+	return 0;
+}
+
+static void release(struct mr_table *t, struct region *r)
+{
+	uint32_t index = (uint32_t)(r - t->regions);
+
+	r->stream = NULL;
+	r->memory = (struct bufv){ 0 };
+	r->next_free = t->free;
+	t->free = index;
+}
+
+int mr_invalidate(struct mr_table *t, uint32_t stag)
+{
+	struct region *r = lookup(t, stag);
+
+	if (!r)
+		return ERR_NOT_FOUND;
+	release(t, r);
+	return 0;
+}
+
+int mr_invalidate_remote(struct mr_table *t, const void *stream, uint32_t stag)
+{
+	struct region *r = lookup(t, stag);
+
+	if (!r || r->stream != stream)
+		return -TERM_RDMAP_CANT_INVALIDATE;
+	release(t, r);
+	return 0;
+}
+
+unsigned mr_invalidate_stream(struct mr_table *t, const void *stream)
+{
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < t->max; i++) {
+		if (t->regions[i].stream != stream)
+			continue;
+		release(t, &t->regions[i]);
+		n++;
+	}
+	return n;
+}
+
+uint16_t mr_term_tagged(int reason)
+{
+	switch (-reason) {
+	case TERM_RDMAP_BOUNDS:
+	case TERM_RDMAP_ACCESS: /* DDP has no word for it (RFC 5041 §8.2) */
+		return TERM_DDP_TAGGED_BOUNDS;
+	case TERM_RDMAP_STREAM:
+		return TERM_DDP_TAGGED_STREAM;
+	case TERM_RDMAP_TO_WRAP:
+		return TERM_DDP_TAGGED_TO_WRAP;
+	default:
+		return TERM_DDP_TAGGED_INVALID_STAG;
+	}
+}
