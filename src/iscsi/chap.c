@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "iscsi/text.h"
 
 static const EVP_MD *digest_of(enum chap_algorithm a)
 {
@@ -66,17 +67,6 @@ size_t chap_response(enum chap_algorithm a, uint8_t id,
 	return n;
 }
 
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 static int parse_hex(const char *text, uint8_t *out, size_t max)
 {
 	size_t digits = strlen(text), n = (digits + 1) / 2, at = 0;
@@ -88,8 +78,9 @@ static int parse_hex(const char *text, uint8_t *out, size_t max)
 		return ERR_TOO_LONG;
 	while (i < digits) {
 		/* an odd number of digits: the first byte has only one */
-		int hi = at == 0 && (digits & 1) ? 0 : hex_digit(text[i++]);
-		int lo = hex_digit(text[i++]);
+		int hi = at == 0 && (digits & 1) ? 0
+						 : iscsi_hex_digit(text[i++]);
+		int lo = iscsi_hex_digit(text[i++]);
 
 		if (hi < 0 || lo < 0)
 			return ERR_FORMAT;

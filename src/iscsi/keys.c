@@ -131,17 +131,6 @@ void iscsi_params_defaults(struct iscsi_params *p)
 
 /* ---- values ---- */
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return 16;
-}
-
 int iscsi_number_parse(const char *text, uint32_t *value)
 {
 	uint64_t v = 0;
@@ -154,9 +143,9 @@ int iscsi_number_parse(const char *text, uint32_t *value)
 	if (!*text)
 		return ERR_FORMAT;
 	for (; *text; text++) {
-		int d = digit(*text);
+		int d = iscsi_hex_digit(*text);
 
-		if (d >= base)
+		if (d < 0 || d >= base)
 			return ERR_FORMAT;
 		v = v * (unsigned)base + (unsigned)d;
 		if (v > UINT32_MAX)
@@ -248,26 +237,12 @@ static bool irrelevant(const struct iscsi_negotiation *n,
 	       ((k->flags & ISCSI_KEY_RDMA) && !n->want.rdma_extensions);
 }
 
-/* The comma-separated list has the item. */
-static bool list_has(const char *list, const char *item)
-{
-	size_t len = strlen(item);
-
-	for (const char *p = list; p; p = strchr(p, ',')) {
-		p += *p == ',';
-		if (strncmp(p, item, len) == 0 &&
-		    (p[len] == ',' || p[len] == '\0'))
-			return true;
-	}
-	return false;
-}
-
 /* Digests: the proposer's order counts unless we prefer digests (§6.2.1). */
 static const char *pick_digest(const struct iscsi_negotiation *n, unsigned ours,
 			       const char *list)
 {
-	bool none = (ours & ISCSI_DIGEST_NONE) && list_has(list, "None");
-	bool crc = (ours & ISCSI_DIGEST_CRC) && list_has(list, "CRC32C");
+	bool none = (ours & ISCSI_DIGEST_NONE) && iscsi_list_has(list, "None");
+	bool crc = (ours & ISCSI_DIGEST_CRC) && iscsi_list_has(list, "CRC32C");
 
 	if (none && crc) {
 		if (n->prefer_digests)
@@ -292,9 +267,10 @@ static const char *pick(const struct iscsi_negotiation *n,
 {
 	if (key_id(k) != ISCSI_K_TASK_REPORTING)
 		return pick_digest(n, digests_of(n, k), list);
-	if (n->want.task_reporting_fence && list_has(list, "ResponseFence"))
+	if (n->want.task_reporting_fence &&
+	    iscsi_list_has(list, "ResponseFence"))
 		return "ResponseFence";
-	return list_has(list, "RFC3720") ? "RFC3720" : NULL;
+	return iscsi_list_has(list, "RFC3720") ? "RFC3720" : NULL;
 }
 
 static void list_apply(struct iscsi_negotiation *n, const struct iscsi_key *k,

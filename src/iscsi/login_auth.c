@@ -74,19 +74,6 @@ static bool heard(const struct iscsi_login_engine *e, unsigned what)
 	return (e->auth.heard & what) == what;
 }
 
-/* The comma-separated list has the item. */
-static bool list_has(const char *list, const char *item)
-{
-	size_t n = strlen(item);
-
-	for (const char *p = list; p; p = strchr(p, ',')) {
-		p += *p == ',';
-		if (strncmp(p, item, n) == 0 && (p[n] == ',' || !p[n]))
-			return true;
-	}
-	return false;
-}
-
 /* ---- both ways ---- */
 
 static void put_challenge(struct iscsi_login_engine *e)
@@ -148,12 +135,12 @@ static int pick_method(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
 
-	if (e->verdict.chap_in && list_has(a->method, "CHAP")) {
+	if (e->verdict.chap_in && iscsi_list_has(a->method, "CHAP")) {
 		a->chap = true;
 		iscsi_text_put(&e->out, "AuthMethod", "CHAP");
 		return 0;
 	}
-	if (!e->verdict.chap_in && list_has(a->method, "None")) {
+	if (!e->verdict.chap_in && iscsi_list_has(a->method, "None")) {
 		iscsi_text_put(&e->out, "AuthMethod", "None");
 		return 0;
 	}

@@ -60,6 +60,30 @@ int iscsi_text_next(struct iscsi_text_iter *it,
 	return 1;
 }
 
+bool iscsi_list_has(const char *list, const char *item)
+{
+	size_t len = strlen(item);
+
+	for (const char *p = list; p; p = strchr(p, ',')) {
+		p += *p == ',';
+		if (strncmp(p, item, len) == 0 &&
+		    (p[len] == ',' || p[len] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+int iscsi_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	if (c >= 'A' && c <= 'F')
+		return c - 'A' + 10;
+	return -1;
+}
+
 void iscsi_text_put(struct iscsi_text_out *out, const char *key,
 		    const char *value)
 {

@@ -34,6 +34,12 @@ static inline struct iscsi_text_iter iscsi_text_iter(const void *text,
 int iscsi_text_next(struct iscsi_text_iter *it,
 		    char key[ISCSI_KEY_NAME_MAX + 1], const char **value);
 
+/* iscsi_list_has: whether the comma-separated list (§6.1) has the item. */
+bool iscsi_list_has(const char *list, const char *item);
+
+/* iscsi_hex_digit: its value, or -1. */
+int iscsi_hex_digit(char c);
+
 struct iscsi_text_out {
 	char *buf;
 	size_t len, max;

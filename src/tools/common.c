@@ -53,6 +53,19 @@ int failed(const struct iser_context *ctx, int err)
 	return exit_of(err);
 }
 
+bool common_option(struct common *c, int o, const char *arg)
+{
+	if (o == 'j')
+		c->json = true;
+	else if (o == 'i')
+		c->initiator = arg;
+	else if (o == 'd')
+		c->debug++;
+	else
+		return false;
+	return true;
+}
+
 static void log_line(void *arg, int level, const char *text)
 {
 	(void)arg;

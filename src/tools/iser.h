@@ -53,6 +53,15 @@ struct common {
 	const char *initiator;
 	int debug;
 };
+/* For getopt_long's table, and what to do with one of them: false if o is none
+ * of these. */
+#define COMMON_OPTIONS                                  \
+ { "json", no_argument, NULL, 'j' },                    \
+	 { "initiator", required_argument, NULL, 'i' }, \
+ {                                                      \
+  "debug", no_argument, NULL, 'd'                       \
+ }
+bool common_option(struct common *c, int o, const char *arg);
 struct iser_context *open_context(const struct common *c);
 /* Parses the URL and logs in; NULL: *code is the exit code, said already. */
 struct iser_session *open_url(struct iser_context *ctx, const char *text,

@@ -353,15 +353,6 @@ static bool set_number(const char *text, unsigned lo, unsigned hi,
 static bool set_option(struct bench *b, int o, const char *arg)
 {
 	switch (o) {
-	case 'j':
-		b->common.json = true;
-		return true;
-	case 'i':
-		b->common.initiator = arg;
-		return true;
-	case 'd':
-		b->common.debug++;
-		return true;
 	case 'r':
 		return set_rw(b, arg);
 	case 'm':
@@ -389,16 +380,14 @@ static bool set_option(struct bench *b, int o, const char *arg)
 		b->may_write = true;
 		return true;
 	default:
-		return false;
+		return common_option(&b->common, o, arg);
 	}
 }
 
 static int run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "initiator", required_argument, NULL, 'i' },
-		{ "debug", no_argument, NULL, 'd' },
+		COMMON_OPTIONS,
 		{ "rw", required_argument, NULL, 'r' },
 		{ "write-percent", required_argument, NULL, 'm' },
 		{ "bs", required_argument, NULL, 'b' },

@@ -358,9 +358,7 @@ static int copy(const struct common *common, bool quiet, char **names)
 static int run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "initiator", required_argument, NULL, 'i' },
-		{ "debug", no_argument, NULL, 'd' },
+		COMMON_OPTIONS,
 		{ "quiet", no_argument, NULL, 'q' },
 		{ 0 },
 	};
@@ -370,15 +368,9 @@ static int run(int argc, char **argv)
 
 	optind = 1;
 	while ((o = getopt_long(argc, argv, "q", options, NULL)) != -1) {
-		if (o == 'j')
-			common.json = true;
-		else if (o == 'i')
-			common.initiator = optarg;
-		else if (o == 'd')
-			common.debug++;
-		else if (o == 'q')
+		if (o == 'q')
 			quiet = true;
-		else
+		else if (!common_option(&common, o, optarg))
 			return EXIT_INVALID;
 	}
 	if (optind + 2 != argc) {

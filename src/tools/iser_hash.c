@@ -180,9 +180,7 @@ static int hash(const struct common *common, const char *algo, const char *name)
 static int run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "initiator", required_argument, NULL, 'i' },
-		{ "debug", no_argument, NULL, 'd' },
+		COMMON_OPTIONS,
 		{ "algo", required_argument, NULL, 'a' },
 		{ 0 },
 	};
@@ -192,15 +190,9 @@ static int run(int argc, char **argv)
 
 	optind = 1;
 	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (o == 'j')
-			common.json = true;
-		else if (o == 'i')
-			common.initiator = optarg;
-		else if (o == 'd')
-			common.debug++;
-		else if (o == 'a')
+		if (o == 'a')
 			algo = optarg;
-		else
+		else if (!common_option(&common, o, optarg))
 			return EXIT_INVALID;
 	}
 	if (optind + 1 != argc) {

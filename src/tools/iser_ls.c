@@ -11,9 +11,7 @@
 #define MAX_LUNS 256
 
 static const struct option options[] = {
-	{ "json", no_argument, NULL, 'j' },
-	{ "initiator", required_argument, NULL, 'i' },
-	{ "debug", no_argument, NULL, 'd' },
+	COMMON_OPTIONS,
 	{ "count", required_argument, NULL, 'c' },
 	{ "size", required_argument, NULL, 's' },
 	{ 0 },
@@ -34,15 +32,6 @@ static bool parse(int argc, char **argv, struct args *a)
 	optind = 1;
 	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (o) {
-		case 'j':
-			a->common.json = true;
-			break;
-		case 'i':
-			a->common.initiator = optarg;
-			break;
-		case 'd':
-			a->common.debug++;
-			break;
 		case 'c':
 			a->count = (unsigned)strtoul(optarg, NULL, 10);
 			break;
@@ -51,7 +40,8 @@ static bool parse(int argc, char **argv, struct args *a)
 				say("--size is 0 to 8192");
 			break;
 		default:
-			return false;
+			if (!common_option(&a->common, o, optarg))
+				return false;
 		}
 	}
 	if (optind + 1 != argc) {
