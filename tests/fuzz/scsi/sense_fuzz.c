@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sense_fuzz.c: any bytes as sense data; what was parsed, built in either
+ * format, parses to the same; CDB fields of any CDB. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scsi/cdb.h"
+#include "scsi/sense.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void same(const struct scsi_sense *a, bool descriptor)
+{
+	uint8_t p[32];
+	struct scsi_sense b;
+	size_t n = scsi_sense_build(a, descriptor, p);
+
+	if (n > sizeof(p) || scsi_sense_parse(&b, p, n))
+		abort();
+	if (b.key != a->key || b.asc != a->asc || b.deferred != a->deferred)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct scsi_sense s;
+
+	if (!scsi_sense_parse(&s, data, size)) {
+		same(&s, false);
+		same(&s, true);
+		if (!scsi_sense_key_str(s.key))
+			abort();
+		scsi_asc_str(s.asc);
+	}
+	if (size >= 16) {
+		scsi_cdb_lba(data);
+		scsi_cdb_blocks(data);
+	}
+	return 0;
+}
