@@ -4,12 +4,14 @@
  *   server.c   units, nexuses, LUNs
  *   task.c     begin, execute, finish, abort; buffers
  *   table.c    one row per command; usage masks; which commands there are
+ *   rows_block.c  the rows of what else a block device has
  *   spc.c      INQUIRY, REPORT LUNS, REQUEST SENSE, ...
  *   vpd.c      vital product data
  *   mode.c     MODE SENSE
  *   rw.c       READ, WRITE, SYNCHRONIZE CACHE, capacity
  *   verify.c   VERIFY, WRITE AND VERIFY
  *   thin.c     UNMAP, WRITE SAME, GET LBA STATUS
+ *   defects.c  READ DEFECT DATA
  *   attention.c  unit attentions
  */
 #ifndef DEVICE_INTERNAL_H
@@ -60,6 +62,8 @@ struct dev_server {
 	uint32_t max_transfer; /* bytes */
 	struct dev_lu *lus[DEV_MAX_LUNS];
 	struct list nexuses[DEV_MAX_WORKERS]; /* each its worker's alone */
+	/* by operation code, those without service actions; table.c */
+	const struct dev_command *row_of[256];
 };
 
 /* ---- commands ---- */
@@ -87,9 +91,18 @@ struct dev_command {
 	uint8_t usage[16]; /* bits that count, of each byte; [0] = op */
 };
 
+/* The rows of one file. */
+struct dev_rows {
+	const struct dev_command *rows;
+	size_t n;
+};
+extern const struct dev_rows dev_rows_block; /* rows_block.c */
+
+void dev_command_index(struct dev_server *s);
 /* The row for a CDB; *known tells that its operation code is ours although
  * its service action is not. */
-const struct dev_command *dev_command_find(const uint8_t *cdb, bool *known);
+const struct dev_command *dev_command_find(const struct dev_server *s,
+					   const uint8_t *cdb, bool *known);
 /* -1: fine; else byte << 3 | bit of the highest reserved bit set. */
 int dev_command_check(const struct dev_command *row, const uint8_t *cdb);
 void dev_report_opcodes(struct dev_task *t);
@@ -165,6 +178,9 @@ int dev_prepare_write_same(struct dev_task *t, uint64_t *out_len);
 void dev_write_same(struct dev_task *t);
 int dev_prepare_lba_status(struct dev_task *t, uint64_t *out_len);
 void dev_lba_status(struct dev_task *t);
+
+void dev_read_defects_10(struct dev_task *t);
+void dev_read_defects_12(struct dev_task *t);
 
 /* ---- attention.c ---- */
 

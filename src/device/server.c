@@ -19,6 +19,7 @@ struct dev_server *dev_server_new(const struct dev_env *env,
 	s->max_transfer = max_transfer;
 	for (unsigned i = 0; i < DEV_MAX_WORKERS; i++)
 		list_init(&s->nexuses[i]);
+	dev_command_index(s);
 	return s;
 }
 

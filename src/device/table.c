@@ -80,15 +80,47 @@ static const struct dev_command commands[] = {
 };
 /* clang-format on */
 
-const struct dev_command *dev_command_find(const uint8_t *cdb, bool *known)
+static const struct dev_rows rows_here = { commands, ARRAY_LEN(commands) };
+
+/* One entry per file that has rows. */
+static const struct dev_rows *const tables[] = {
+	&rows_here,
+	&dev_rows_block,
+};
+
+#define for_each_row(c) \
+ for (const struct dev_command *c = tables[0]->rows; c; c = next_row(c))
+
+static const struct dev_command *next_row(const struct dev_command *c)
+{
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+		const struct dev_command *end = tables[i]->rows + tables[i]->n;
+
+		if (c < tables[i]->rows || c >= end)
+			continue;
+		if (c + 1 < end)
+			return c + 1;
+		return i + 1 < ARRAY_LEN(tables) ? tables[i + 1]->rows : NULL;
+	}
+	return NULL;
+}
+
+void dev_command_index(struct dev_server *s)
+{
+	for_each_row(c) if (!(c->flags & CMD_SA)) s->row_of[c->op] = c;
+}
+
+const struct dev_command *dev_command_find(const struct dev_server *s,
+					   const uint8_t *cdb, bool *known)
 {
 	*known = false;
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-		const struct dev_command *c = &commands[i];
-
-		if (c->op != cdb[0])
+	if (s->row_of[cdb[0]])
+		return s->row_of[cdb[0]];
+	for_each_row(c)
+	{
+		if (!(c->flags & CMD_SA) || c->op != cdb[0])
 			continue;
-		if (!(c->flags & CMD_SA) || c->sa == (cdb[1] & 0x1f))
+		if (c->sa == (cdb[1] & 0x1f))
 			return c;
 		*known = true;
 	}
@@ -121,9 +153,8 @@ static size_t all_opcodes(uint8_t *p, bool timeouts)
 {
 	size_t at = 4;
 
-	for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-		const struct dev_command *c = &commands[i];
-
+	for_each_row(c)
+	{
 		p[at] = c->op;
 		if (c->flags & CMD_SA) {
 			put_be16(p + at + 2, c->sa);
@@ -160,12 +191,14 @@ static size_t one_opcode(uint8_t *p, const struct dev_command *c, bool timeouts)
 
 /* Reporting options 1 (no service action), 2 (with), 3 (either). Returns
  * whether the request fits the operation code. */
-static bool pick(const uint8_t *cdb, const struct dev_command **row)
+static bool pick(const struct dev_task *t, const struct dev_command **row)
 {
+	const uint8_t *cdb = t->cdb;
 	uint8_t probe[16] = { cdb[3], cdb[5] & 0x1f };
 	uint16_t sa = get_be16(cdb + 4);
 	bool known;
-	const struct dev_command *c = dev_command_find(probe, &known);
+	const struct dev_command *c =
+		dev_command_find(t->nexus->server, probe, &known);
 	bool has_sa = known || (c && (c->flags & CMD_SA));
 
 	*row = c && has_sa && sa != c->sa ? NULL : c;
@@ -188,7 +221,7 @@ void dev_report_opcodes(struct dev_task *t)
 	unsigned options = t->cdb[2] & 7;
 	uint8_t *p;
 
-	if (options > 3 || (options && !pick(t->cdb, &row))) {
+	if (options > 3 || (options && !pick(t, &row))) {
 		dev_bad_field(t, 2, 2);
 		return;
 	}

@@ -173,7 +173,7 @@ static int find_row(struct dev_task *t)
 	bool known;
 	int bad;
 
-	t->row = dev_command_find(t->cdb, &known);
+	t->row = dev_command_find(t->nexus->server, t->cdb, &known);
 	/* an unknown unit is told of before an unknown command (SPC-4 §4.4) */
 	if (!t->lu && !(t->row && (t->row->flags & CMD_ANY_LUN)))
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,

@@ -1,43 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* device_test.c: the commands, by the clauses of SPC-4, SBC-3 and SAM-5. */
-#include "cmocka_all.h"
-#include "dev_rig.h"
-
-static struct dev_rig rig;
-#define R (&rig)
-
-static int open_rig(void **state)
-{
-	(void)state;
-	memset(R, 0, sizeof(*R));
-	rig_open(R, rig_ram(R), false);
-	/* the power-on attention of both nexuses */
-	for (int i = 0; i < 2; i++) {
-		struct dev_nexus *n = R->nexus;
-
-		rig_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
-		R->nexus = R->other;
-		R->other = n;
-	}
-	return 0;
-}
-
-static int close_rig(void **state)
-{
-	(void)state;
-	rig_close(R);
-	return 0;
-}
-
-#define CMD(out, in, data, ...) \
- rig_run(R, (const uint8_t[16]){ __VA_ARGS__ }, 16, data, out, in)
-
-static void assert_check(uint8_t key, uint16_t asc)
-{
-	assert_int_equal(R->task.status, SCSI_CHECK_CONDITION);
-	assert_int_equal(R->sense.key, key);
-	assert_int_equal(R->sense.asc, asc);
-}
+#include "dev_case.h"
 
 /* ---- every command: reserved bits, SPC-4 §4.5.2.4.2 ---- */
 
@@ -538,8 +501,6 @@ static void test_abort_in_each_phase(void **state)
 	assert_int_equal(dev_task_abort(&R->task, rig_released), ERR_NOT_FOUND);
 	rig_finish(R);
 }
-
-#define T(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 int main(void)
 {

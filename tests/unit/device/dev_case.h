@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dev_case.h: one rig for the cases of a test program, and how they speak of
+ * commands and their ends. */
+#ifndef TESTS_DEVICE_DEV_CASE_H
+#define TESTS_DEVICE_DEV_CASE_H
+
+#include "cmocka_all.h"
+#include "dev_rig.h"
+
+static struct dev_rig rig;
+#define R (&rig)
+
+static inline int open_rig(void **state)
+{
+	(void)state;
+	memset(R, 0, sizeof(*R));
+	rig_open(R, rig_ram(R), false);
+	/* the power-on attention of both nexuses */
+	for (int i = 0; i < 2; i++) {
+		struct dev_nexus *n = R->nexus;
+
+		rig_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+		R->nexus = R->other;
+		R->other = n;
+	}
+	return 0;
+}
+
+static inline int close_rig(void **state)
+{
+	(void)state;
+	rig_close(R);
+	return 0;
+}
+
+#define CMD(out, in, data, ...) \
+ rig_run(R, (const uint8_t[16]){ __VA_ARGS__ }, 16, data, out, in)
+
+static inline void assert_check(uint8_t key, uint16_t asc)
+{
+	assert_int_equal(R->task.status, SCSI_CHECK_CONDITION);
+	assert_int_equal(R->sense.key, key);
+	assert_int_equal(R->sense.asc, asc);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
+
+#endif
