@@ -13,7 +13,7 @@ void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua)
 	/* a power-on says all that a lesser one could (SAM-5 §6.2) */
 	if (ua == UA_POWER_ON)
 		n->attention[lun] = 0;
-	n->attention[lun] |= (uint8_t)BIT(ua);
+	n->attention[lun] |= BIT(ua);
 }
 
 bool dev_attention_take(struct dev_nexus *n, uint16_t lun, struct scsi_sense *s)
@@ -25,12 +25,15 @@ bool dev_attention_take(struct dev_nexus *n, uint16_t lun, struct scsi_sense *s)
 		[UA_CAPACITY_CHANGED] = ASC_CAPACITY_CHANGED,
 		[UA_MODE_CHANGED] = ASC_MODE_PARAMETERS_CHANGED,
 		[UA_LUNS_CHANGED] = ASC_REPORTED_LUNS_CHANGED,
+		[UA_RESERVATIONS_PREEMPTED] = ASC_RESERVATIONS_PREEMPTED,
+		[UA_RESERVATIONS_RELEASED] = ASC_RESERVATIONS_RELEASED,
+		[UA_REGISTRATIONS_PREEMPTED] = ASC_REGISTRATIONS_PREEMPTED,
 	};
 
 	for (unsigned ua = 0; ua < UA_COUNT; ua++) {
 		if (!(n->attention[lun] & BIT(ua)))
 			continue;
-		n->attention[lun] &= (uint8_t)~BIT(ua);
+		n->attention[lun] &= ~BIT(ua);
 		*s = (struct scsi_sense){ .key = SENSE_UNIT_ATTENTION,
 					  .asc = asc[ua] };
 		return true;

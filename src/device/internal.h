@@ -37,6 +37,9 @@ enum dev_ua {
 	UA_CAPACITY_CHANGED,
 	UA_MODE_CHANGED,
 	UA_LUNS_CHANGED,
+	UA_RESERVATIONS_PREEMPTED,
+	UA_RESERVATIONS_RELEASED,
+	UA_REGISTRATIONS_PREEMPTED,
 	UA_COUNT,
 };
 
@@ -44,7 +47,9 @@ struct dev_nexus {
 	struct dev_server *server;
 	struct dev_nexus_config cfg;
 	struct list link;		 /* dev_server.nexuses[worker] */
-	uint8_t attention[DEV_MAX_LUNS]; /* BIT(enum dev_ua) */
+	uint32_t attention[DEV_MAX_LUNS]; /* BIT(enum dev_ua) */
+	/* RSV_* that others' reservations deny to this nexus; reserve.c */
+	uint16_t denied[DEV_MAX_LUNS];
 };
 
 struct dev_lu {
@@ -77,6 +82,20 @@ enum dev_dir {
 #define CMD_ANY_LUN 0x1u /* served without a unit, and past attentions */
 #define CMD_WRITES  0x2u /* refused on a write-protected unit */
 #define CMD_SA	    0x4u /* sa counts: service action in byte 1 */
+
+/*
+ * The conflict column (SPC-4 §5.13, SBC-3 §4.17, SPC-2 §5.5.1): which
+ * reservations of others a command conflicts with. Every row has one of
+ * RSV_NEVER, RSV_UNIT, RSV_READ, RSV_WRITE.
+ */
+#define RSV_KNOWN 0x100u /* the row's author thought of it */
+#define RSV_SPC2  0x200u /* of RESERVE(6), RESERVE(10) */
+#define RSV_EA	  0x400u /* persistent, Exclusive Access types */
+#define RSV_WE	  0x800u /* persistent, Write Exclusive types */
+#define RSV_NEVER RSV_KNOWN
+#define RSV_UNIT  (RSV_KNOWN | RSV_SPC2)
+#define RSV_READ  (RSV_UNIT | RSV_EA)
+#define RSV_WRITE (RSV_READ | RSV_WE)
 
 struct dev_command {
 	const char *name;

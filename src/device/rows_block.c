@@ -5,9 +5,9 @@
 
 /* clang-format off */
 static const struct dev_command commands[] = {
-	{ "READ DEFECT DATA(10)", SCSI_READ_DEFECT_DATA_10, 0, 10, DIR_IN, 0, NULL, dev_read_defects_10,
+	{ "READ DEFECT DATA(10)", SCSI_READ_DEFECT_DATA_10, 0, 10, DIR_IN, RSV_READ, NULL, dev_read_defects_10,
 	  { 0x37, 0, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0x04 } },
-	{ "READ DEFECT DATA(12)", SCSI_READ_DEFECT_DATA_12, 0, 12, DIR_IN, 0, NULL, dev_read_defects_12,
+	{ "READ DEFECT DATA(12)", SCSI_READ_DEFECT_DATA_12, 0, 12, DIR_IN, RSV_READ, NULL, dev_read_defects_12,
 	  { 0xb7, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0x04 } },
 };
 /* clang-format on */

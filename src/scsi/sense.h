@@ -43,6 +43,7 @@ enum scsi_sense_key {
  X(ASC_INVALID_FIELD_IN_CDB, 0x2400, "invalid field in CDB")                   \
  X(ASC_LUN_NOT_SUPPORTED, 0x2500, "logical unit not supported")                \
  X(ASC_INVALID_FIELD_IN_PARAMETERS, 0x2600, "invalid field in parameter list") \
+ X(ASC_INVALID_RELEASE, 0x2604, "invalid release of persistent reservation")   \
  X(ASC_WRITE_PROTECTED, 0x2700, "write protected")                             \
  X(ASC_SPACE_ALLOCATION_FAILED, 0x2707,                                        \
    "space allocation failed write protect")                                    \
@@ -50,14 +51,21 @@ enum scsi_sense_key {
  X(ASC_BUS_DEVICE_RESET, 0x2903, "bus device reset function occurred")         \
  X(ASC_NEXUS_LOSS, 0x2907, "I_T nexus loss occurred")                          \
  X(ASC_MODE_PARAMETERS_CHANGED, 0x2a01, "mode parameters changed")             \
+ X(ASC_RESERVATIONS_PREEMPTED, 0x2a03, "reservations preempted")               \
+ X(ASC_RESERVATIONS_RELEASED, 0x2a04, "reservations released")                 \
+ X(ASC_REGISTRATIONS_PREEMPTED, 0x2a05, "registrations preempted")             \
+ X(ASC_ACCESS_STATE_CHANGED, 0x2a06, "asymmetric access state changed")        \
  X(ASC_CAPACITY_CHANGED, 0x2a09, "capacity data has changed")                  \
  X(ASC_COMMANDS_CLEARED, 0x2f00, "commands cleared by another initiator")      \
  X(ASC_SAVING_NOT_SUPPORTED, 0x3900, "saving parameters not supported")        \
  X(ASC_MEDIUM_NOT_PRESENT, 0x3a00, "medium not present")                       \
  X(ASC_REPORTED_LUNS_CHANGED, 0x3f0e, "reported LUNs data has changed")        \
  X(ASC_INTERNAL_TARGET_FAILURE, 0x4400, "internal target failure")             \
+ X(ASC_RESERVATION_LOST, 0x4401, "persistent reservation information lost")    \
  X(ASC_PROTOCOL_SERVICE_CRC_ERROR, 0x4705, "protocol service CRC error")       \
- X(ASC_INSUFFICIENT_RESOURCES, 0x5503, "insufficient resources")
+ X(ASC_INSUFFICIENT_RESOURCES, 0x5503, "insufficient resources")               \
+ X(ASC_INSUFFICIENT_REGISTRATIONS, 0x5504,                                     \
+   "insufficient registration resources")
 
 enum scsi_asc {
 #define SCSI_ASC_ENUM(name, code, text) name = code,
