@@ -105,6 +105,26 @@ enum scsi_status {
 	SCSI_TASK_ABORTED = 0x40,
 };
 
+/* What a task does to the blocks it names (range.c). */
+enum dev_hold {
+	DEV_HOLD_NONE,
+	DEV_HOLD_WAITS,
+	DEV_HOLD_SHARED, /* as READ and WRITE do */
+	DEV_HOLD_ALONE,	 /* nobody else touches them meanwhile */
+};
+
+struct dev_fence;
+
+struct dev_range {
+	enum dev_hold state;
+	struct list link; /* dev_lane.touching or .waiting */
+	struct dev_lu *lu;
+	unsigned worker;
+	uint64_t lba, blocks;
+	void (*go)(struct dev_range *r);
+	struct dev_fence *fence; /* ALONE, or on the way there */
+};
+
 enum dev_task_phase {
 	DEV_TASK_NEW,
 	DEV_TASK_WANTS_DATA, /* dev_task_begin returned; data under way */
@@ -147,7 +167,7 @@ struct dev_task {
 	bool aborted;
 	struct dev_lu *lu;
 	const struct dev_command *row;
-	struct list link; /* on the unit's list of this worker */
+	struct dev_range range;
 	void *buf;
 	size_t buf_len;
 	struct iovec iov[2];

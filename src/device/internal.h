@@ -12,6 +12,8 @@
  *   verify.c   VERIFY, WRITE AND VERIFY
  *   thin.c     UNMAP, WRITE SAME, GET LBA STATUS
  *   defects.c  READ DEFECT DATA
+ *   range.c    who may touch which blocks at once
+ *   caw.c      COMPARE AND WRITE, ORWRITE, WRITE ATOMIC
  *   attention.c  unit attentions
  */
 #ifndef DEVICE_INTERNAL_H
@@ -46,14 +48,23 @@ enum dev_ua {
 struct dev_nexus {
 	struct dev_server *server;
 	struct dev_nexus_config cfg;
-	struct list link;		 /* dev_server.nexuses[worker] */
+	struct list link;		  /* dev_server.nexuses[worker] */
 	uint32_t attention[DEV_MAX_LUNS]; /* BIT(enum dev_ua) */
 	/* RSV_* that others' reservations deny to this nexus; reserve.c */
 	uint16_t denied[DEV_MAX_LUNS];
 };
 
+/* What one worker knows of a unit: its own, nobody else looks at it. */
+struct dev_lane {
+	_Alignas(64) struct list touching; /* dev_range: SHARED */
+	struct list waiting;		   /* dev_range: for a fence to fall */
+	struct list fences;		   /* struct fence_part of range.c */
+};
+
 struct dev_lu {
 	struct dev_server *server;
+	struct dev_lane *lanes;	 /* [worker] */
+	struct list fence_queue; /* range.c, the home worker's alone */
 	struct bs *bs;
 	struct dev_lu_config cfg;
 	uint64_t blocks;
@@ -96,6 +107,10 @@ enum dev_dir {
 #define RSV_UNIT  (RSV_KNOWN | RSV_SPC2)
 #define RSV_READ  (RSV_UNIT | RSV_EA)
 #define RSV_WRITE (RSV_READ | RSV_WE)
+/* task.lba, task.blocks are touched as by READ and WRITE / are the command's
+ * alone from its first to its last I/O (range.c) */
+#define CMD_TOUCHES 0x8u
+#define CMD_ALONE   0x10u
 
 struct dev_command {
 	const char *name;
@@ -108,6 +123,8 @@ struct dev_command {
 	int (*prepare)(struct dev_task *t, uint64_t *out_len);
 	void (*run)(struct dev_task *t);
 	uint8_t usage[16]; /* bits that count, of each byte; [0] = op */
+	/* NULL: every unit has this command */
+	bool (*has)(const struct dev_lu *lu);
 };
 
 /* The rows of one file. */
@@ -191,6 +208,7 @@ void dev_verify(struct dev_task *t);
 int dev_prepare_write_verify(struct dev_task *t, uint64_t *out_len);
 void dev_write_verify(struct dev_task *t);
 
+bool dev_has_unmap(const struct dev_lu *lu);
 int dev_prepare_unmap(struct dev_task *t, uint64_t *out_len);
 void dev_unmap(struct dev_task *t);
 int dev_prepare_write_same(struct dev_task *t, uint64_t *out_len);
@@ -198,8 +216,34 @@ void dev_write_same(struct dev_task *t);
 int dev_prepare_lba_status(struct dev_task *t, uint64_t *out_len);
 void dev_lba_status(struct dev_task *t);
 
+int dev_prepare_compare_and_write(struct dev_task *t, uint64_t *out_len);
+void dev_compare_and_write(struct dev_task *t);
+int dev_prepare_write_atomic(struct dev_task *t, uint64_t *out_len);
+void dev_orwrite(struct dev_task *t);
+/* The most blocks one WRITE ATOMIC may have (VPD B0h); 0: there is none. */
+uint32_t dev_atomic_max(const struct dev_lu *lu);
+bool dev_has_atomic(const struct dev_lu *lu);
+
 void dev_read_defects_10(struct dev_task *t);
 void dev_read_defects_12(struct dev_task *t);
+
+/* ---- range.c ---- */
+
+int dev_lanes_init(struct dev_lu *lu); /* 0, ERR_NOMEM */
+void dev_lanes_fini(struct dev_lu *lu);
+/*
+ * dev_range_take: r->go is called, now or later, once [lba, lba + blocks) of
+ * lu may be touched. Worker is the calling one. ERR_NOMEM (ALONE only): it
+ * never will be.
+ */
+int dev_range_take(struct dev_range *r, struct dev_lu *lu, unsigned worker,
+		   uint64_t lba, uint64_t blocks, enum dev_hold how,
+		   void (*go)(struct dev_range *r));
+/* dev_range_drop gives it back; harmless when nothing is held. */
+void dev_range_drop(struct dev_range *r);
+/* dev_range_give_up: a range that still waits for others to end is forgotten;
+ * false: go is still to come, or was. */
+bool dev_range_give_up(struct dev_range *r);
 
 /* ---- attention.c ---- */
 

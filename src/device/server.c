@@ -31,6 +31,7 @@ void dev_server_free(struct dev_server *s)
 		if (!s->lus[i])
 			continue;
 		bs_close(s->lus[i]->bs);
+		dev_lanes_fini(s->lus[i]);
 		free(s->lus[i]);
 	}
 	free(s);
@@ -49,6 +50,10 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	if (!lu)
 		return ERR_NOMEM;
 	lu->server = s;
+	if (dev_lanes_init(lu)) {
+		free(lu);
+		return ERR_NOMEM;
+	}
 	lu->bs = b;
 	lu->cfg = *cfg;
 	lu->block_size = b->block_size;

@@ -13,9 +13,9 @@ static const struct dev_command commands[] = {
 	  { 0x00, 0, 0, 0, 0, 0x04 } },
 	{ "REQUEST SENSE", SCSI_REQUEST_SENSE, 0, 6, DIR_IN, CMD_ANY_LUN | RSV_NEVER, NULL, dev_request_sense,
 	  { 0x03, 0x01, 0, 0, 0xff, 0x04 } },
-	{ "READ(6)", SCSI_READ_6, 0, 6, DIR_IN, RSV_READ, dev_prepare_read, dev_read,
+	{ "READ(6)", SCSI_READ_6, 0, 6, DIR_IN, CMD_TOUCHES | RSV_READ, dev_prepare_read, dev_read,
 	  { 0x08, 0x1f, 0xff, 0xff, 0xff, 0x04 } },
-	{ "WRITE(6)", SCSI_WRITE_6, 0, 6, DIR_OUT, CMD_WRITES | RSV_WRITE, dev_prepare_write, dev_write,
+	{ "WRITE(6)", SCSI_WRITE_6, 0, 6, DIR_OUT, CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write, dev_write,
 	  { 0x0a, 0x1f, 0xff, 0xff, 0xff, 0x04 } },
 	{ "INQUIRY", SCSI_INQUIRY, 0, 6, DIR_IN, CMD_ANY_LUN | RSV_NEVER, NULL, dev_inquiry,
 	  { 0x12, 0x01, 0xff, 0xff, 0xff, 0x04 } },
@@ -27,37 +27,37 @@ static const struct dev_command commands[] = {
 	  { 0x1e, 0, 0, 0, 0x03, 0x04 } },
 	{ "READ CAPACITY(10)", SCSI_READ_CAPACITY_10, 0, 10, DIR_IN, RSV_NEVER, NULL, dev_read_capacity_10,
 	  { 0x25, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0x01, 0x04 } },
-	{ "READ(10)", SCSI_READ_10, 0, 10, DIR_IN, RSV_READ, dev_prepare_read, dev_read,
+	{ "READ(10)", SCSI_READ_10, 0, 10, DIR_IN, CMD_TOUCHES | RSV_READ, dev_prepare_read, dev_read,
 	  { 0x28, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
-	{ "WRITE(10)", SCSI_WRITE_10, 0, 10, DIR_OUT, CMD_WRITES | RSV_WRITE, dev_prepare_write, dev_write,
+	{ "WRITE(10)", SCSI_WRITE_10, 0, 10, DIR_OUT, CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write, dev_write,
 	  { 0x2a, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
-	{ "WRITE AND VERIFY(10)", SCSI_WRITE_AND_VERIFY_10, 0, 10, DIR_OUT, CMD_WRITES | RSV_WRITE, dev_prepare_write_verify, dev_write_verify,
+	{ "WRITE AND VERIFY(10)", SCSI_WRITE_AND_VERIFY_10, 0, 10, DIR_OUT, CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write_verify, dev_write_verify,
 	  { 0x2e, 0xf6, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
-	{ "VERIFY(10)", SCSI_VERIFY_10, 0, 10, DIR_OUT, RSV_READ, dev_prepare_verify, dev_verify,
+	{ "VERIFY(10)", SCSI_VERIFY_10, 0, 10, DIR_OUT, CMD_TOUCHES | RSV_READ, dev_prepare_verify, dev_verify,
 	  { 0x2f, 0xf6, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
 	{ "PRE-FETCH(10)", SCSI_PRE_FETCH_10, 0, 10, DIR_NONE, RSV_READ, dev_prepare_range, dev_test_unit_ready,
 	  { 0x34, 0x02, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
 	{ "SYNCHRONIZE CACHE(10)", SCSI_SYNCHRONIZE_CACHE_10, 0, 10, DIR_NONE, RSV_WRITE, dev_prepare_range, dev_synchronize_cache,
 	  { 0x35, 0x06, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
-	{ "WRITE SAME(10)", SCSI_WRITE_SAME_10, 0, 10, DIR_OUT, CMD_WRITES | RSV_WRITE, dev_prepare_write_same, dev_write_same,
+	{ "WRITE SAME(10)", SCSI_WRITE_SAME_10, 0, 10, DIR_OUT, CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write_same, dev_write_same,
 	  { 0x41, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
-	{ "UNMAP", SCSI_UNMAP, 0, 10, DIR_OUT, CMD_WRITES | RSV_WRITE, dev_prepare_unmap, dev_unmap,
-	  { 0x42, 0x01, 0, 0, 0, 0, 0x3f, 0xff, 0xff, 0x04 } },
+	{ "UNMAP", SCSI_UNMAP, 0, 10, DIR_OUT, CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_unmap, dev_unmap,
+	  { 0x42, 0x01, 0, 0, 0, 0, 0x3f, 0xff, 0xff, 0x04 }, dev_has_unmap },
 	{ "MODE SENSE(10)", SCSI_MODE_SENSE_10, 0, 10, DIR_IN, RSV_READ, NULL, dev_mode_sense_10,
 	  { 0x5a, 0x18, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0x04 } },
-	{ "READ(16)", SCSI_READ_16, 0, 16, DIR_IN, RSV_READ, dev_prepare_read, dev_read,
+	{ "READ(16)", SCSI_READ_16, 0, 16, DIR_IN, CMD_TOUCHES | RSV_READ, dev_prepare_read, dev_read,
 	  { 0x88, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
-	{ "WRITE(16)", SCSI_WRITE_16, 0, 16, DIR_OUT, CMD_WRITES | RSV_WRITE, dev_prepare_write, dev_write,
+	{ "WRITE(16)", SCSI_WRITE_16, 0, 16, DIR_OUT, CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write, dev_write,
 	  { 0x8a, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
-	{ "WRITE AND VERIFY(16)", SCSI_WRITE_AND_VERIFY_16, 0, 16, DIR_OUT, CMD_WRITES | RSV_WRITE, dev_prepare_write_verify, dev_write_verify,
+	{ "WRITE AND VERIFY(16)", SCSI_WRITE_AND_VERIFY_16, 0, 16, DIR_OUT, CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write_verify, dev_write_verify,
 	  { 0x8e, 0xf6, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
-	{ "VERIFY(16)", SCSI_VERIFY_16, 0, 16, DIR_OUT, RSV_READ, dev_prepare_verify, dev_verify,
+	{ "VERIFY(16)", SCSI_VERIFY_16, 0, 16, DIR_OUT, CMD_TOUCHES | RSV_READ, dev_prepare_verify, dev_verify,
 	  { 0x8f, 0xf6, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
 	{ "PRE-FETCH(16)", SCSI_PRE_FETCH_16, 0, 16, DIR_NONE, RSV_READ, dev_prepare_range, dev_test_unit_ready,
 	  { 0x90, 0x02, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
 	{ "SYNCHRONIZE CACHE(16)", SCSI_SYNCHRONIZE_CACHE_16, 0, 16, DIR_NONE, RSV_WRITE, dev_prepare_range, dev_synchronize_cache,
 	  { 0x91, 0x06, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
-	{ "WRITE SAME(16)", SCSI_WRITE_SAME_16, 0, 16, DIR_OUT, CMD_WRITES | RSV_WRITE, dev_prepare_write_same, dev_write_same,
+	{ "WRITE SAME(16)", SCSI_WRITE_SAME_16, 0, 16, DIR_OUT, CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write_same, dev_write_same,
 	  { 0x93, 0xf9, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
 	{ "READ CAPACITY(16)", SCSI_SERVICE_ACTION_IN_16, SCSI_SAI_READ_CAPACITY_16, 16, DIR_IN, CMD_SA | RSV_NEVER, NULL, dev_read_capacity_16,
 	  { 0x9e, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x04 } },
@@ -69,13 +69,13 @@ static const struct dev_command commands[] = {
 	  { 0xa3, 0x1f, 0x87, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0x04 } },
 	{ "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS", SCSI_MAINTENANCE_IN, SCSI_MI_REPORT_SUPPORTED_TMFS, 12, DIR_IN, CMD_SA | RSV_READ, NULL, dev_report_tmfs,
 	  { 0xa3, 0x1f, 0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0x04 } },
-	{ "READ(12)", SCSI_READ_12, 0, 12, DIR_IN, RSV_READ, dev_prepare_read, dev_read,
+	{ "READ(12)", SCSI_READ_12, 0, 12, DIR_IN, CMD_TOUCHES | RSV_READ, dev_prepare_read, dev_read,
 	  { 0xa8, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
-	{ "WRITE(12)", SCSI_WRITE_12, 0, 12, DIR_OUT, CMD_WRITES | RSV_WRITE, dev_prepare_write, dev_write,
+	{ "WRITE(12)", SCSI_WRITE_12, 0, 12, DIR_OUT, CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write, dev_write,
 	  { 0xaa, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
-	{ "WRITE AND VERIFY(12)", SCSI_WRITE_AND_VERIFY_12, 0, 12, DIR_OUT, CMD_WRITES | RSV_WRITE, dev_prepare_write_verify, dev_write_verify,
+	{ "WRITE AND VERIFY(12)", SCSI_WRITE_AND_VERIFY_12, 0, 12, DIR_OUT, CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write_verify, dev_write_verify,
 	  { 0xae, 0xf6, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
-	{ "VERIFY(12)", SCSI_VERIFY_12, 0, 12, DIR_OUT, RSV_READ, dev_prepare_verify, dev_verify,
+	{ "VERIFY(12)", SCSI_VERIFY_12, 0, 12, DIR_OUT, CMD_TOUCHES | RSV_READ, dev_prepare_verify, dev_verify,
 	  { 0xaf, 0xf6, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
 };
 /* clang-format on */
@@ -149,12 +149,14 @@ static size_t put_timeouts(uint8_t *p)
 	return TIMEOUTS_LEN;
 }
 
-static size_t all_opcodes(uint8_t *p, bool timeouts)
+static size_t all_opcodes(const struct dev_lu *lu, uint8_t *p, bool timeouts)
 {
 	size_t at = 4;
 
 	for_each_row(c)
 	{
+		if (c->has && !c->has(lu))
+			continue;
 		p[at] = c->op;
 		if (c->flags & CMD_SA) {
 			put_be16(p + at + 2, c->sa);
@@ -202,6 +204,8 @@ static bool pick(const struct dev_task *t, const struct dev_command **row)
 	bool has_sa = known || (c && (c->flags & CMD_SA));
 
 	*row = c && has_sa && sa != c->sa ? NULL : c;
+	if (*row && c->has && !c->has(t->lu))
+		*row = NULL;
 	switch (cdb[2] & 7) {
 	case 1:
 		return !has_sa;
@@ -230,6 +234,6 @@ void dev_report_opcodes(struct dev_task *t)
 		return;
 	dev_return(t,
 		   options ? one_opcode(p, row, timeouts)
-			   : all_opcodes(p, timeouts),
+			   : all_opcodes(t->lu, p, timeouts),
 		   get_be32(t->cdb + 6));
 }

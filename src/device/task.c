@@ -29,6 +29,7 @@ static void buf_put(struct dev_task *t, void *buf, size_t len)
 
 static void finish(struct dev_task *t)
 {
+	dev_range_drop(&t->range);
 	if (t->aborted) {
 		t->phase = DEV_TASK_DONE;
 		t->released(t);
@@ -180,7 +181,7 @@ static int find_row(struct dev_task *t)
 				  ASC_LUN_NOT_SUPPORTED);
 	if (!t->row && known)
 		return dev_refuse_field(t, 1, 4);
-	if (!t->row)
+	if (!t->row || (t->row->has && !t->row->has(t->lu)))
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 	if (t->cdb_len < t->row->len)
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
@@ -220,6 +221,8 @@ static void clear(struct dev_task *t)
 	t->buf = t->aux = NULL;
 	t->buf_len = t->aux_len = 0;
 	t->count = 0;
+	t->lba = t->blocks = 0;
+	t->range.state = DEV_HOLD_NONE;
 }
 
 int dev_task_begin(struct dev_task *t)
@@ -247,6 +250,30 @@ int dev_task_begin(struct dev_task *t)
 	return 0;
 }
 
+static void range_taken(struct dev_range *r)
+{
+	struct dev_task *t = container_of(r, struct dev_task, range);
+
+	if (t->aborted)
+		finish(t);
+	else
+		t->row->run(t);
+}
+
+/* Commands that touch the medium wait for those that want it alone. */
+static void run_in_range(struct dev_task *t)
+{
+	bool alone = t->row->flags & CMD_ALONE;
+
+	if (!(t->row->flags & (CMD_TOUCHES | CMD_ALONE)) || t->blocks == 0)
+		t->row->run(t);
+	else if (dev_range_take(&t->range, t->lu, t->nexus->cfg.worker, t->lba,
+				t->blocks,
+				alone ? DEV_HOLD_ALONE : DEV_HOLD_SHARED,
+				range_taken))
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+}
+
 void dev_task_execute(struct dev_task *t)
 {
 	assert(t->phase == DEV_TASK_WANTS_DATA);
@@ -254,7 +281,7 @@ void dev_task_execute(struct dev_task *t)
 	if (t->refused)
 		finish(t);
 	else
-		t->row->run(t);
+		run_in_range(t);
 }
 
 void dev_task_fail(struct dev_task *t, uint8_t key, uint16_t asc)
@@ -277,7 +304,7 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t))
 		return ERR_NOT_FOUND;
 	t->released = released;
 	t->aborted = true;
-	if (t->phase == DEV_TASK_RUNNING)
+	if (t->phase == DEV_TASK_RUNNING && !dev_range_give_up(&t->range))
 		return 0; /* the I/O under way ends it */
 	t->phase = DEV_TASK_DONE;
 	released(t);

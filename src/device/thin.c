@@ -11,13 +11,17 @@
 #define UNMAP_HEADER 8
 #define UNMAP_DESC   16
 
+bool dev_has_unmap(const struct dev_lu *lu)
+{
+	return lu->bs->caps & BS_CAP_UNMAP;
+}
+
 int dev_prepare_unmap(struct dev_task *t, uint64_t *out_len)
 {
-	if (!(t->lu->bs->caps & BS_CAP_UNMAP))
-		return dev_refuse(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 	if (t->cdb[1] & 0x01) /* ANCHOR: ANC_SUP is 0 */
 		return dev_refuse_field(t, 1, 0);
 	*out_len = get_be16(t->cdb + 7);
+	t->blocks = t->lu->blocks; /* any of them: see range.c */
 	return 0;
 }
 

@@ -106,6 +106,7 @@ static size_t page_block_limits(const struct dev_task *t, uint8_t *p)
 	const struct bs *b = lu->bs;
 	uint32_t most = lu->server->max_transfer >> lu->block_shift;
 
+	p[5] = (uint8_t)MIN(most / 2, 255u); /* COMPARE AND WRITE */
 	put_be16(p + 6, (uint16_t)MAX(b->phys_block / b->block_size, 1u));
 	put_be32(p + 8, most);
 	put_be32(p + 12, most); /* optimal */
@@ -116,6 +117,7 @@ static size_t page_block_limits(const struct dev_task *t, uint8_t *p)
 		put_be32(p + 32, 0x80000000u); /* UGAVALID, alignment 0 */
 	}
 	put_be64(p + 36, lu->blocks); /* MAXIMUM WRITE SAME LENGTH */
+	put_be32(p + 44, dev_atomic_max(lu));
 	return 64;
 }
 

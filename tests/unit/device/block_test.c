@@ -19,10 +19,173 @@ static void test_defect_lists_are_empty_sbc3_5_19(void **state)
 	assert_int_equal(get_be32(R->in + 4), 0);
 }
 
+/* ---- COMPARE AND WRITE, SBC-3 §5.2 ---- */
+
+static uint8_t caw[4 * RIG_BLOCK];
+
+static void fill_caw(uint8_t compare, uint8_t write, unsigned blocks)
+{
+	memset(caw, compare, blocks * RIG_BLOCK);
+	memset(caw + blocks * RIG_BLOCK, write, blocks * RIG_BLOCK);
+}
+
+static void test_compare_and_write_equal_writes(void **state)
+{
+	(void)state;
+	memset(R->medium, 'a', 8 * RIG_BLOCK);
+	fill_caw('a', 'b', 2);
+	assert_int_equal(CMD(2048, 0, caw, 0x89, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0,
+			     0, 0, 2),
+			 SCSI_GOOD);
+	assert_int_equal(R->medium[3 * RIG_BLOCK - 1], 'a');
+	for (size_t i = 3 * RIG_BLOCK; i < 5 * RIG_BLOCK; i++)
+		assert_int_equal(R->medium[i], 'b');
+	assert_int_equal(R->medium[5 * RIG_BLOCK], 'a');
+}
+
+/* The information field holds the offset of the first byte that differs. */
+static void test_compare_and_write_differs_tells_where(void **state)
+{
+	(void)state;
+	memset(R->medium, 'a', 8 * RIG_BLOCK);
+	R->medium[3 * RIG_BLOCK + 777] = 'x';
+	fill_caw('a', 'b', 2);
+	CMD(2048, 0, caw, 0x89, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 2);
+	assert_check(SENSE_MISCOMPARE, ASC_MISCOMPARE_DURING_VERIFY);
+	assert_true(R->sense.has_info);
+	assert_int_equal(R->sense.info, 777);
+	assert_int_equal(R->medium[3 * RIG_BLOCK], 'a');
+}
+
+static void test_compare_and_write_edges(void **state)
+{
+	(void)state;
+	/* no blocks: nothing is done, and that is no error */
+	assert_int_equal(CMD(0, 0, NULL, 0x89), SCSI_GOOD);
+	CMD(1024, 0, caw, 0x89, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 1);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
+	CMD(1024, 0, caw, 0x89, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	/* data-out must be both halves, neither less nor more */
+	CMD(512, 0, caw, 0x89, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	CMD(2048, 0, caw, 0x89, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	/* VPD B0h says how much, and that much is taken */
+	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0xb0, 0, 64), SCSI_GOOD);
+	assert_int_equal(R->in[5], 255);
+}
+
+/* ---- ORWRITE, SBC-3 §5.9 ---- */
+
+static uint8_t big[600 * RIG_BLOCK];
+
+static void test_orwrite_ors_across_chunks(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(big); i++) {
+		big[i] = (uint8_t)(i * 31);
+		R->medium[i + RIG_BLOCK] = (uint8_t)(i >> 9);
+	}
+	/* as much as one command may move, more than half a chunk of it */
+	assert_int_equal(CMD(512 * RIG_BLOCK, 0, big, 0x8b, 0, 0, 0, 0, 0, 0, 0,
+			     0, 1, 0, 0, 2, 0),
+			 SCSI_GOOD);
+	for (size_t i = 0; i < 512 * RIG_BLOCK; i++)
+		assert_int_equal(R->medium[i + RIG_BLOCK],
+				 (uint8_t)(i * 31) | (uint8_t)(i >> 9));
+	assert_int_equal(R->medium[513 * RIG_BLOCK], (uint8_t)512);
+}
+
+/* ---- WRITE ATOMIC, SBC-4 §5.48 ---- */
+
+static void test_write_atomic_limits(void **state)
+{
+	(void)state;
+	memset(big, 0x5a, sizeof(big));
+	assert_int_equal(CMD(4096, 0, big, 0x9c, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0,
+			     0, 0, 8),
+			 SCSI_GOOD);
+	assert_int_equal(R->medium[7 * RIG_BLOCK - 1], 0);
+	assert_memory_equal(R->medium + 7 * RIG_BLOCK, big, 4096);
+	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0xb0, 0, 64), SCSI_GOOD);
+	assert_int_equal(get_be32(R->in + 44), RIG_MAX / RIG_BLOCK);
+	/* no atomic boundary */
+	CMD(4096, 0, big, 0x9c, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 8, 0, 8);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 10);
+	CMD(0, 0, big, 0x9c, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 2, 1);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 12);
+}
+
+/* A medium that stays could tear it: the unit does not have the command, and
+ * says so in both places. */
+static void test_write_atomic_not_on_a_cached_medium(void **state)
+{
+	struct bs *ram;
+
+	close_rig(state);
+	memset(R, 0, sizeof(*R));
+	ram = rig_ram(R);
+	ram->caps |= BS_CAP_WRITE_CACHE;
+	rig_open(R, ram, false);
+	CMD(0, 0, NULL, 0x00);
+	CMD(512, 0, big, 0x9c, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
+	assert_int_equal(CMD(0, 64, NULL, 0xa3, 0x0c, 1, 0x9c, 0, 0, 0, 0, 0,
+			     64),
+			 SCSI_GOOD);
+	assert_int_equal(R->in[1] & 7, 1); /* not supported */
+	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0xb0, 0, 64), SCSI_GOOD);
+	assert_int_equal(get_be32(R->in + 44), 0);
+}
+
+static void one_command(struct bs *store, const uint8_t cdb[16], uint32_t out,
+			uint8_t key)
+{
+	close_rig(NULL);
+	memset(R, 0, sizeof(*R));
+	rig_open(R, store, false);
+	rig_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+	memset(caw, 0, sizeof(caw));
+	rig_run(R, cdb, 16, caw, out, 0);
+	assert_int_equal(R->task.status, SCSI_CHECK_CONDITION);
+	assert_int_equal(R->sense.key, key);
+	/* its blocks are free again */
+	assert_int_equal(rig_run(R, cdb, 16, caw, out, 0), SCSI_GOOD);
+}
+
+static void test_nth_io_of_read_modify_write_fails(void **state)
+{
+	static const uint8_t cdbs[2][16] = {
+		{ 0x89, [13] = 1 },
+		{ 0x8b, [13] = 2 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned op = BS_READ; op <= BS_WRITE; op++) {
+			void *m = calloc(64, RIG_BLOCK);
+			struct bs *ram = bs_ram_new("ram:f", m, 64 * RIG_BLOCK,
+						    RIG_BLOCK, free, m);
+
+			ram = bs_fault_new(ram, BIT(op), 1, 0, ERR_MEDIUM);
+			one_command(ram, cdbs[i], 1024, SENSE_MEDIUM_ERROR);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_defect_lists_are_empty_sbc3_5_19),
+		T(test_compare_and_write_equal_writes),
+		T(test_compare_and_write_differs_tells_where),
+		T(test_compare_and_write_edges),
+		T(test_orwrite_ors_across_chunks),
+		T(test_write_atomic_limits),
+		T(test_write_atomic_not_on_a_cached_medium),
+		T(test_nth_io_of_read_modify_write_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

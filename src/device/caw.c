@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * caw.c: commands that have their blocks alone (range.c): COMPARE AND WRITE
+ * (SBC-3 §5.2), ORWRITE(16) (§5.9), WRITE ATOMIC(16) (SBC-4 §5.48).
+ */
+#include <string.h>
+
+#include "device/internal.h"
+
+/* ---- COMPARE AND WRITE ---- */
+
+int dev_prepare_compare_and_write(struct dev_task *t, uint64_t *out_len)
+{
+	uint64_t most = t->nexus->server->max_transfer >> t->lu->block_shift;
+
+	if (t->cdb[1] & 0xe0) /* WRPROTECT */
+		return dev_refuse_field(t, 1, 7);
+	t->lba = get_be64(t->cdb + 2);
+	t->blocks = t->cdb[13];
+	if (2 * t->blocks > most)
+		return dev_refuse_field(t, 13, -1);
+	*out_len = 2 * t->blocks << t->lu->block_shift;
+	return dev_range(t, t->lba, t->blocks);
+}
+
+static void caw_written(struct dev_task *t, int result)
+{
+	if (result)
+		dev_io_failed(t, result, t->req.off);
+	else
+		dev_good(t);
+}
+
+static size_t first_difference(const uint8_t *a, const uint8_t *b, size_t len)
+{
+	size_t i = 0;
+
+	if (memcmp(a, b, len) == 0)
+		return len;
+	while (a[i] == b[i])
+		i++;
+	return i;
+}
+
+/* What is there was read to aux; data-out is compare data, then write data. */
+static void caw_read(struct dev_task *t, int result)
+{
+	size_t len = t->aux_len, at;
+
+	if (result) {
+		dev_io_failed(t, result, t->req.off);
+		return;
+	}
+	at = first_difference(t->aux, t->buf, len);
+	if (at < len) {
+		dev_sense(t, &(struct scsi_sense){
+				     .key = SENSE_MISCOMPARE,
+				     .asc = ASC_MISCOMPARE_DURING_VERIFY,
+				     .has_info = true,
+				     .info = at });
+		return;
+	}
+	t->iov[0] = (struct iovec){ (uint8_t *)t->buf + len, len };
+	t->req.data = bufv_of(t->iov, 1);
+	dev_submit(t, BS_WRITE, t->cdb[1] & 0x08 ? BS_FUA : 0,
+		   t->lba << t->lu->block_shift, len, caw_written);
+}
+
+void dev_compare_and_write(struct dev_task *t)
+{
+	size_t len = (size_t)t->blocks << t->lu->block_shift;
+
+	/* the number of blocks has one byte: what an initiator cut off there
+	 * shows in what it wants to send */
+	if (t->edtl_out != 2 * len) {
+		dev_bad_field(t, 13, -1);
+		return;
+	}
+	if (len == 0) {
+		dev_good(t);
+		return;
+	}
+	if (!dev_aux(t, len)) {
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		return;
+	}
+	t->iov[1] = (struct iovec){ t->aux, len };
+	t->req.data = bufv_of(&t->iov[1], 1);
+	dev_submit(t, BS_READ, 0, t->lba << t->lu->block_shift, len, caw_read);
+}
+
+/* ---- ORWRITE: read a chunk, OR data-out into it, write it ---- */
+
+static bool orwrite_read(struct dev_task *t)
+{
+	t->count = (uint32_t)MIN(t->end - t->at, (uint64_t)t->aux_len);
+	t->iov[1] = (struct iovec){ t->aux, t->count };
+	t->req.data = bufv_of(&t->iov[1], 1);
+	t->step_io = false;
+	dev_step_io(t, BS_READ, 0, t->at, t->count);
+	return true;
+}
+
+static bool orwrite_step(struct dev_task *t)
+{
+	const uint8_t *from = t->buf;
+	uint8_t *to = t->aux;
+
+	if (t->io_result) {
+		dev_io_failed(t, t->io_result, t->at);
+		return false;
+	}
+	if (t->step_io) { /* a chunk was written */
+		t->at += t->count;
+		t->count = 0;
+	}
+	if (t->at == t->end) {
+		dev_good(t);
+		return false;
+	}
+	if (t->count == 0)
+		return orwrite_read(t);
+	from += t->at - (t->lba << t->lu->block_shift);
+	for (uint32_t i = 0; i < t->count; i++)
+		to[i] |= from[i];
+	t->step_io = true;
+	dev_step_io(t, BS_WRITE, t->cdb[1] & 0x08 ? BS_FUA : 0, t->at,
+		    t->count);
+	return true;
+}
+
+void dev_orwrite(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	uint64_t blocks = t->out_len >> shift;
+
+	if (blocks == 0) {
+		dev_good(t);
+		return;
+	}
+	t->at = t->lba << shift;
+	t->end = (t->lba + blocks) << shift;
+	t->step_io = false;
+	if (!dev_aux(t, (size_t)MIN(t->end - t->at, (uint64_t)DEV_CHUNK))) {
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		return;
+	}
+	dev_steps(t, orwrite_step);
+}
+
+/* ---- WRITE ATOMIC ---- */
+
+/*
+ * All of it or nothing, also after a power loss (SBC-4 §4.29). Memory is gone
+ * with the process, so nobody sees half a write there. A medium that stays
+ * may tear anything larger than one of its blocks: such a unit does not have
+ * this command rather than promise what it cannot keep.
+ */
+uint32_t dev_atomic_max(const struct dev_lu *lu)
+{
+	if (lu->bs->caps & BS_CAP_WRITE_CACHE)
+		return 0;
+	return MIN(lu->server->max_transfer >> lu->block_shift,
+		   (uint32_t)UINT16_MAX);
+}
+
+bool dev_has_atomic(const struct dev_lu *lu)
+{
+	return dev_atomic_max(lu) != 0;
+}
+
+int dev_prepare_write_atomic(struct dev_task *t, uint64_t *out_len)
+{
+	if (t->cdb[1] & 0xe0) /* WRPROTECT */
+		return dev_refuse_field(t, 1, 7);
+	if (get_be16(t->cdb + 10)) /* MAXIMUM ATOMIC BOUNDARY SIZE is 0 */
+		return dev_refuse_field(t, 10, -1);
+	t->lba = get_be64(t->cdb + 2);
+	t->blocks = get_be16(t->cdb + 12);
+	if (dev_range(t, t->lba, t->blocks))
+		return 1;
+	if (t->blocks > dev_atomic_max(t->lu))
+		return dev_refuse_field(t, 12, -1);
+	*out_len = t->blocks << t->lu->block_shift;
+	return 0;
+}
