@@ -4,6 +4,7 @@
 #   make run      the main job on real data, in under a minute after the build
 #   make test     everything that is tested; ends with "N passed, N failed"
 #   make bench    speed against the floor of this machine and against tgt
+#   make lab      the Linux kernel's own iSCSI and iSER as peers, in an emulated guest
 #   make fuzz     every fuzz target for FUZZ_TIME seconds (600)
 BUILD     ?= build
 FUZZ_TIME ?= 600
@@ -29,9 +30,9 @@ test: packages
 bench: packages all
 	@python3 bench/run.py --build $(BUILD)
 
-# The laboratory (a guest with the kernel's own iSER) comes with the iSER work.
-lab:
-	@echo "make lab: there is no laboratory yet; tests/interop has the peers that run here" >&2; exit 1
+lab: packages all
+	@scripts/packages packages-lab.txt
+	@nice python3 tests/lab/run.py --build $(BUILD)
 
 fuzz: packages
 	@scripts/fuzz $(FUZZ_TIME)

@@ -1,0 +1,244 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# build.sh CACHE: makes the guest of the laboratory in the folder CACHE (1 GiB).
+#
+#   CACHE/vmlinux     Debian's kernel, uncompressed
+#   CACHE/guest.cpio  its root tree, an initramfs: a few programs and modules
+#
+# Needs no root. Each product is made once, and again when what it is made of
+# changes; an unfinished one is never taken for whole.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+[ $# = 1 ] || { echo "usage: $0 CACHE" >&2; exit 2; }
+mkdir -p "$1"
+cache=$(cd "$1" && pwd)
+libs=usr/lib/x86_64-linux-gnu
+
+die() {
+	echo "lab: $*" >&2
+	exit 1
+}
+
+words() { # words LIST: a list without its comments
+	sed 's/#.*//' "$here/guest/$1" | tr -s ' \n' '  '
+}
+
+step() { # step TEXT FUNCTION: says what takes how long
+	local began=$SECONDS
+	"$2"
+	[ $((SECONDS - began)) -lt 2 ] || printf 'lab: %s: %d s\n' "$1" $((SECONDS - began)) >&2
+}
+
+newer() { # newer PRODUCT SOURCE...: the product is whole and younger than all of them
+	local product=$1 s
+	shift
+	[ -e "$product" ] || return 1
+	for s; do
+		[ "$product" -nt "$s" ] || return 1
+	done
+}
+
+# ---- what is fetched ----
+
+kernel_version() {
+	local file=$cache/kernel-version package
+	if [ ! -s "$file" ]; then
+		package=$(apt-cache depends linux-image-amd64 2>/dev/null |
+			sed -n 's/.*Depends: linux-image-\([0-9].*\)/\1/p' | head -1)
+		[ -n "$package" ] || die "apt knows no linux-image-amd64: apt-get update?"
+		echo "$package" >"$file"
+	fi
+	cat "$file"
+}
+
+fetch() { # fetch PACKAGE: its file in CACHE/debs; leaves its name in $deb
+	mkdir -p "$cache/debs"
+	deb=$(find "$cache/debs" -name "$1_*.deb" | head -1)
+	[ -z "$deb" ] || return 0
+	mkdir -p "$cache/debs/new"
+	(cd "$cache/debs/new" && apt-get download -qq "$1" 2>"$cache/fetch.log") ||
+		die "can't fetch $1: $(tail -1 "$cache/fetch.log")"
+	mv "$cache/debs/new/$1"_*.deb "$cache/debs/"
+	deb=$(find "$cache/debs" -name "$1_*.deb" | head -1)
+}
+
+# All that guest/packages.txt names depends on, resolved by apt as for an empty
+# machine; a private state keeps this machine's own out of it.
+fetch_programs() {
+	local apt=$cache/apt
+	mkdir -p "$apt/archives/partial"
+	: >"$apt/status"
+	# shellcheck disable=SC2046 # one word each
+	apt-get -qq -y -o Debug::NoLocking=1 -o APT::Install-Recommends=0 \
+		-o APT::Sandbox::User= -o "Dir::State::status=$apt/status" \
+		-o "Dir::Cache::archives=$apt/archives" \
+		--download-only install $(words packages.txt) >"$cache/fetch.log" 2>&1 ||
+		die "can't fetch the guest's programs: $(tail -1 "$cache/fetch.log")"
+}
+
+# ---- the kernel ----
+
+kernel() {
+	newer "$cache/vmlinux" "$here/vmlinux.py" && return
+	fetch "linux-image-$version"
+	rm -rf "$cache/kernel"
+	mkdir -p "$cache/kernel"
+	dpkg-deb -x "$deb" "$cache/kernel"
+	# The ELF file starts by PVH: without a decompressor, which costs seconds
+	# where every instruction is emulated.
+	python3 "$here/vmlinux.py" "$cache/kernel/boot/vmlinuz-$version" "$cache/vmlinux"
+}
+
+# Debian's kernel has no siw: one folder of its own source, built against its headers.
+siw() {
+	local headers=$cache/headers source=$cache/source series package dir
+	newer "$cache/siw.ko" "$cache/vmlinux" && return
+	series=$(echo "$version" | cut -d. -f1,2)
+	rm -rf "$headers" "$source"
+	mkdir -p "$headers" "$source"
+	for package in "linux-headers-$version" "linux-headers-${version%-amd64}-common" "linux-kbuild-$series"; do
+		fetch "$package"
+		dpkg-deb -x "$deb" "$headers"
+	done
+	sed -i "s#/usr/src/#$headers/usr/src/#; s#/usr/lib/#$headers/usr/lib/#" \
+		"$headers/usr/src/linux-headers-$version/Makefile"
+	fetch "linux-source-$series"
+	dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/linux-source-$series.tar.xz" | xz -dc |
+		tar -x -C "$source" --wildcards '*/drivers/infiniband/sw/siw/*'
+	dir=$source/linux-source-$series/drivers/infiniband/sw/siw
+	make -s -C "$headers/usr/src/linux-headers-$version" "M=$dir" CONFIG_RDMA_SIW=m \
+		CONFIG_DEBUG_INFO_BTF_MODULES= modules >"$cache/siw.log" 2>&1 ||
+		die "siw does not build: $(tail -3 "$cache/siw.log")"
+	strip -g -o "$cache/siw.ko" "$dir/siw.ko"
+}
+
+# The module tree that modprobe reads: Debian's, plus siw, minus compression.
+module_tree() {
+	local tree=$cache/kernel/lib/modules/$version
+	newer "$cache/modules.done" "$cache/siw.ko" && return
+	mkdir -p "$tree/extra"
+	cp "$cache/siw.ko" "$tree/extra/"
+	find "$tree" -name '*.ko.xz' -exec xz -d {} +
+	depmod -b "$cache/kernel" "$version"
+	touch "$cache/modules.done"
+}
+
+# ---- the root tree ----
+
+unpack() {
+	local d f root=$cache/root
+	newer "$root.done" "$here/guest/packages.txt" && return
+	fetch_programs
+	rm -rf "$root"
+	mkdir -p "$root"/usr/{bin,sbin,lib,lib64}
+	for d in bin sbin lib lib64; do ln -s "usr/$d" "$root/$d"; done
+	for f in "$cache"/apt/archives/*.deb; do
+		dpkg-deb --fsys-tarfile "$f" | tar -x -C "$root" --keep-directory-symlink --no-same-owner \
+			--exclude=./dev --exclude=./usr/share/{doc,man,locale,perl,python3}
+	done
+	touch "$root.done"
+}
+
+find_program() { # prints its path in the unpacked packages
+	local d
+	for d in usr/bin usr/sbin usr/lib/open-iscsi; do
+		if [ -e "$cache/root/$d/$1" ]; then
+			echo "$cache/root/$d/$1"
+			return
+		fi
+	done
+	die "no program $1 in guest/packages.txt"
+}
+
+copy_programs() {
+	local p f
+	cp "$(command -v busybox)" "$tree/usr/bin/busybox"
+	for p in $(busybox --list); do
+		[ "$p" = busybox ] || ln -s busybox "$tree/usr/bin/$p"
+	done
+	for p in $(words programs.txt); do
+		f=$(find_program "$p")
+		rm -f "$tree/usr/bin/$p"
+		cp -L "$f" "$tree/usr/bin/$p"
+	done
+	ln -sf dash "$tree/usr/bin/sh"
+}
+
+# The RDMA devices' user-space halves are loaded by name.
+copy_providers() {
+	local p
+	mkdir -p "$tree/$libs/libibverbs" "$tree/etc/libibverbs.d"
+	for p in siw rxe; do
+		cp "$cache/root/$libs/libibverbs/lib$p"-*.so "$tree/$libs/libibverbs/"
+		cp "$cache/root/etc/libibverbs.d/$p.driver" "$tree/etc/libibverbs.d/"
+	done
+	cp -r "$cache/root/lib/multipath" "$tree/usr/lib/"
+}
+
+copy_libraries() {
+	local root=$cache/root f
+	for f in "$tree"/usr/bin/* "$tree/$libs"/libibverbs/*.so "$tree"/usr/lib/multipath/*.so; do
+		# busybox is static, links are its
+		[ -L "$f" ] || [ "${f##*/}" = busybox ] || "$root/lib64/ld-linux-x86-64.so.2" --inhibit-cache \
+			--library-path "$root/$libs:$root/$libs/systemd" --list "$f" 2>/dev/null || true
+	done | sed -n 's/.* => \([^ ]*\) .*/\1/p' | sort -u >"$cache/libraries"
+	while read -r f; do
+		case $f in
+		"$root"/*) cp -L "$f" "$tree/$libs/" ;;
+		*) die "the guest's programs want $f: not in guest/packages.txt" ;;
+		esac
+	done <"$cache/libraries"
+	cp -L "$root/lib64/ld-linux-x86-64.so.2" "$tree/usr/lib64/"
+	cp -L "$root/$libs/libgcc_s.so.1" "$tree/$libs/" # dlopened when a thread ends
+}
+
+copy_modules() {
+	local from=$cache/kernel/lib/modules/$version to=$tree/usr/lib/modules/$version m f
+	mkdir -p "$to"
+	for m in $(words modules.txt); do
+		modprobe -d "$cache/kernel" -S "$version" --show-depends "$m" |
+			sed -n 's/^insmod \([^ ]*\).*/\1/p' || die "no module $m"
+	done | sort -u | while read -r f; do
+		mkdir -p "$to/$(dirname "${f#"$from/"}")"
+		cp "$f" "$to/${f#"$from/"}"
+	done
+	cp "$from"/modules.{builtin,builtin.modinfo,order} "$to/"
+	depmod -b "$tree" "$version"
+}
+
+copy_settings() {
+	cp -r "$cache/root/etc/iscsi" "$cache/root/etc/mke2fs.conf" "$tree/etc/"
+	echo 'InitiatorName=iqn.2026-01.org.example:lab-kernel' >"$tree/etc/iscsi/initiatorname.iscsi"
+	printf 'root:x:0:0::/root:/bin/sh\ntcpdump:x:100:100::/:/bin/false\n' >"$tree/etc/passwd"
+	printf 'root:x:0:\ntcpdump:x:100:\n' >"$tree/etc/group"
+	echo '127.0.0.1 localhost lab' >"$tree/etc/hosts"
+}
+
+initramfs() {
+	local product=$cache/guest.cpio d
+	newer "$product" "$here/build.sh" "$here"/guest/{packages,programs,modules}.txt "$here/guest/init" \
+		"$cache/root.done" "$cache/modules.done" && return
+	tree=$cache/tree
+	rm -rf "$tree"
+	mkdir -p "$tree"/usr/{bin,lib,lib64} "$tree/$libs" "$tree"/{proc,sys,dev,run,tmp,lab,root} \
+		"$tree"/etc "$tree"/var/{lib/iscsi,tmp}
+	for d in bin lib lib64; do ln -s "usr/$d" "$tree/$d"; done
+	ln -s usr/bin "$tree/sbin"
+	ln -s bin "$tree/usr/sbin"
+	copy_programs
+	copy_providers
+	copy_libraries
+	copy_modules
+	copy_settings
+	install -m 755 "$here/guest/init" "$tree/init"
+	(cd "$tree" && find . | cpio -o -H newc -R 0:0 --quiet | zstd -q -6 -T1 -f -o "$product.new")
+	mv "$product.new" "$product"
+}
+
+[ "$(dpkg --print-architecture)" = amd64 ] || die "the guest is built for amd64 only"
+version=$(kernel_version)
+step "kernel $version fetched and unpacked" kernel
+step "siw built from the kernel's source" siw
+step "module tree" module_tree
+step "programs fetched and unpacked" unpack
+step "initramfs" initramfs

@@ -1,0 +1,10 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# dissect.sh FILE.pcap [TSHARK OPTION]...: a capture with iSER over iWARP in clear.
+# Two dissectors that claim any Send as theirs are off.
+here=$(dirname "$0")
+[ $# -gt 0 ] || {
+	echo "usage: $0 FILE.pcap [TSHARK OPTION]..." >&2
+	exit 2
+}
+exec tshark -X "lua_script:$here/iser.lua" --disable-protocol rpcordma --disable-protocol smb_direct -r "$@"

@@ -1,0 +1,353 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The laboratory: jobs in a guest with the Linux kernel's own iSCSI and iSER.
+
+Each job (a shell script of tests/lab/jobs) has a guest of its own: booted under
+emulation in some seconds, ended by itself, killed at the job's limit. Prints a
+matrix and ends with "N passed, N failed, N skipped". What a guest left (results,
+logs, captures, the kernel's messages) is in CACHE/run/JOB/out.
+"""
+import argparse
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TREE = os.path.dirname(os.path.dirname(HERE))
+JOBS = os.path.join(HERE, "jobs")
+PROGRAMS = ("src/daemon/iserd", "src/tools/iser", "src/tools/iserctl")
+LIBS = "usr/lib/x86_64-linux-gnu"
+# the steps that have a column of their own in the matrix
+COLUMNS = ("discovery", "login", "compare", "fsck", "abort", "reset",
+           "reconnect", "logout", "dmesg")
+DOC_BEGIN = "<!-- written by tests/lab/run.py --doc: begin -->\n"
+DOC_END = "<!-- written by tests/lab/run.py --doc: end -->\n"
+
+
+class Job:
+    """A script and what its comments say of it: pair, limit, memory."""
+
+    def __init__(self, name, text=None):
+        self.name = name
+        if text is None:
+            with open(os.path.join(JOBS, name)) as f:
+                text = f.read()
+        self.text = text
+        self.pair = [p.strip() for p in self.said("pair", name).split("|")]
+        self.limit = int(self.said("limit", "120"))
+        self.memory = int(self.said("memory", "1024"))
+
+    def said(self, key, otherwise):
+        found = re.search(r"^# %s: (.*)$" % key, self.text, re.M)
+        return found.group(1) if found else otherwise
+
+
+class Results:
+    """The result lines of one guest."""
+
+    def __init__(self):
+        self.steps = []         # (name, "ok" | "not ok" | "skip", why)
+        self.figures = []
+        self.ended = False
+        self.seconds = 0.0
+
+    def add(self, line):
+        """Takes a line of out/results; true: it is one to print."""
+        found = re.match(r"(ok|not ok|skip) (\S+) ?(.*)", line)
+        if found:
+            self.steps.append((found.group(2), found.group(1), found.group(3)))
+        elif line.startswith("figure "):
+            self.figures.append(line[7:])
+        elif line.startswith("end "):
+            self.ended = True
+            return False
+        return True
+
+    def count(self, word):
+        return sum(1 for s in self.steps if s[1] == word)
+
+    def word(self, name):
+        """What stands in the matrix for a step."""
+        words = {s[1] for s in self.steps if s[0] == name}
+        for word, shown in (("not ok", "FAIL"), ("ok", "ok"), ("skip", "skip")):
+            if word in words:
+                return shown
+        return "-"
+
+    def others(self):
+        return [s[0] if s[1] == "ok" else "%s (%s)" % (s[0], s[1])
+                for s in self.steps if s[0] not in COLUMNS]
+
+
+# ---- the guest ----
+
+def libraries_of(program):
+    text = subprocess.run(["ldd", program], stdout=subprocess.PIPE,
+                          check=True).stdout.decode()
+    missing = re.findall(r"(\S+) => not found", text)
+    if missing:
+        sys.exit("lab: %s wants %s" % (program, missing[0]))
+    return re.findall(r"=> (/\S+)", text)
+
+
+def pack(folder, out):
+    """The folder as an archive of the kind that the kernel unpacks at boot."""
+    names = subprocess.run(["find", "."], cwd=folder, check=True,
+                           stdout=subprocess.PIPE).stdout
+    archive = subprocess.run(["cpio", "-o", "-H", "newc", "-R", "0:0",
+                              "--quiet"], cwd=folder, input=names, check=True,
+                             stdout=subprocess.PIPE).stdout
+    with open(out, "wb") as f:
+        subprocess.run(["zstd", "-q", "-1", "-c"], input=archive, stdout=f,
+                       check=True)
+
+
+def bring_programs(build, cache):
+    """The guest's root tree with this project's programs in /opt/openiser."""
+    stage = os.path.join(cache, "project")
+    shutil.rmtree(stage, ignore_errors=True)
+    os.makedirs(os.path.join(stage, LIBS))
+    os.makedirs(os.path.join(stage, "opt/openiser"))
+    modules = glob.glob(os.path.join(build, "src/**/rcap-*.so"), recursive=True)
+    for program in [os.path.join(build, p) for p in PROGRAMS] + modules:
+        if not os.path.exists(program):
+            sys.exit("lab: %s is missing: make" % program)
+        shutil.copy2(program, os.path.join(stage, "opt/openiser"))
+        for lib in libraries_of(program):
+            here = os.path.join(LIBS, os.path.basename(lib))
+            if not os.path.exists(os.path.join(cache, "tree", here)):
+                shutil.copy2(lib, os.path.join(stage, here))
+    pack(stage, os.path.join(cache, "project.cpio"))
+    whole = os.path.join(cache, "whole.cpio")
+    with open(whole + ".new", "wb") as out:
+        for part in ("guest.cpio", "project.cpio"):
+            with open(os.path.join(cache, part), "rb") as f:
+                shutil.copyfileobj(f, out)
+            out.write(b"\0" * (-out.tell() % 4))
+    os.rename(whole + ".new", whole)
+
+
+def qemu_command(args, job, folder):
+    accel = ["-accel", "tcg,thread=multi", "-cpu", "max"]
+    if args.accel == "kvm":     # QEMU itself falls back to the second one
+        accel = ["-accel", "kvm", "-accel", "tcg", "-cpu", "max"]
+    return ["nice", "-n", "10", "qemu-system-x86_64"] + accel + [
+        "-m", str(args.memory or job.memory), "-smp", str(args.cpus),
+        "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
+        "-serial", "file:" + os.path.join(folder, "out/console.txt"),
+        "-kernel", os.path.join(args.cache, "vmlinux"),
+        "-initrd", os.path.join(args.cache, "whole.cpio"),
+        "-append", "console=ttyS0 quiet loglevel=4 panic=-1 nokaslr no5lvl "
+                   "mitigations=off random.trust_cpu=on net.ifnames=0",
+        "-device", "virtio-rng-pci",
+        "-virtfs", "local,path=%s,mount_tag=lab,security_model=none" % folder]
+
+
+def prepare(args, job):
+    folder = os.path.join(args.cache, "run", job.name)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(os.path.join(folder, "out"))
+    shutil.copytree(os.path.join(HERE, "guest"), os.path.join(folder, "guest"))
+    with open(os.path.join(folder, "job"), "w") as f:
+        f.write(job.text)
+    return folder
+
+
+class Tail:
+    """Whole lines of a file that grows."""
+
+    def __init__(self, path):
+        self.path = path
+        self.at = 0
+
+    def lines(self):
+        try:
+            with open(self.path, "rb") as f:
+                f.seek(self.at)
+                text = f.read()
+        except FileNotFoundError:
+            return []
+        text = text[:text.rfind(b"\n") + 1]
+        self.at += len(text)
+        return text.decode(errors="replace").splitlines()
+
+
+def run_guest(args, job, show):
+    """Boots, waits, reads; show(line) prints what comes in meanwhile."""
+    folder = prepare(args, job)
+    out = os.path.join(folder, "out")
+    results, tail = Results(), Tail(os.path.join(out, "results"))
+    log = Tail(os.path.join(out, "log")) if args.shell else None
+    limit, began = args.limit or job.limit, time.monotonic()
+
+    def look():
+        for line in tail.lines():
+            if results.add(line) and not args.shell:
+                show("  " + line)
+        for line in log.lines() if log else []:
+            show(line)
+
+    with open(os.path.join(out, "qemu.txt"), "wb") as text:
+        guest = subprocess.Popen(qemu_command(args, job, folder), stdout=text,
+                                 stderr=subprocess.STDOUT,
+                                 stdin=subprocess.DEVNULL)
+    try:
+        while guest.poll() is None and time.monotonic() - began < limit:
+            time.sleep(0.2)
+            look()
+    finally:
+        if guest.poll() is None:
+            guest.kill()
+            guest.wait()
+    look()
+    results.seconds = time.monotonic() - began
+    if not results.ended:
+        why = "killed after %d s" % limit if guest.returncode < 0 else \
+            last_words(out)
+        results.add("not ok guest did not end in order: " + why)
+        show("  not ok guest " + results.steps[-1][2])
+    elif not results.steps and not args.shell:
+        results.add("not ok guest the job says nothing")
+        show("  not ok guest the job says nothing")
+    return results
+
+
+def last_words(out):
+    for name in ("qemu.txt", "console.txt"):
+        path = os.path.join(out, name)
+        if os.path.exists(path):
+            with open(path, errors="replace") as f:
+                lines = [x.strip() for x in f if x.strip()]
+            if lines:
+                return lines[-1]
+    return "no word from QEMU or the kernel"
+
+
+# ---- the matrix ----
+
+def rows_of(done):
+    rows = [("initiator", "target", "over") + COLUMNS + ("more",)]
+    for job, results in done:
+        pair = tuple((job.pair + ["", "", ""])[:3])
+        rows.append(pair + tuple(results.word(c) for c in COLUMNS) +
+                    (", ".join(results.others()),))
+    return rows
+
+
+def print_matrix(done):
+    rows = [r[:-1] for r in rows_of(done)]
+    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    print()
+    for r in rows:
+        print("  ".join(c.ljust(w) for c, w in zip(r, widths)).rstrip())
+    print()
+
+
+def markdown(args, done):
+    rows = rows_of(done)
+    lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
+    lines += ["| " + " | ".join(r) + " |" for r in rows[1:]]
+    why = ["- %s, %s: %s, %s: %s" % (job.name, name, ", ".join(job.pair), word,
+                                     text)
+           for job, results in done
+           for name, word, text in results.steps if word != "ok"]
+    figures = ["- %s: %s" % (job.name, f) for job, results in done
+               for f in results.figures]
+    with open(os.path.join(args.cache, "kernel-version")) as f:
+        lines.insert(0, "Kernel %s, emulated.\n" % f.read().strip())
+    if why:
+        lines += ["", "What is not ok, and why:", ""] + why
+    if figures:
+        lines += ["", "Figures:", ""] + figures
+    return "\n".join(lines) + "\n"
+
+
+def write_doc(args, done):
+    with open(args.doc) as f:
+        text = f.read()
+    head, mark, rest = text.partition(DOC_BEGIN)
+    old, end, tail = rest.partition(DOC_END)
+    if not mark or not end:
+        sys.exit("lab: %s lacks the marks of --doc" % args.doc)
+    with open(args.doc, "w") as f:
+        f.write(head + mark + "\n" + markdown(args, done) + "\n" + end + tail)
+
+
+# ---- main ----
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--job", action="append", default=[], metavar="NAME",
+                   help="only this one (again: more)")
+    p.add_argument("--shell", metavar="COMMANDS",
+                   help="run these in a guest, with the functions of "
+                        "guest/lib.sh, and show what they print")
+    p.add_argument("--list", action="store_true", help="names of the jobs")
+    p.add_argument("--build", default=os.path.join(TREE, "build"),
+                   help="where meson built the programs (build)")
+    p.add_argument("--cache", default=os.path.join(TREE, "build-lab-cache"),
+                   help="where the guest is kept (build-lab-cache)")
+    p.add_argument("--doc", metavar="FILE", help="put the matrix into this page")
+    p.add_argument("--accel", choices=("tcg", "kvm"), default="tcg")
+    p.add_argument("--cpus", type=int, default=1)
+    p.add_argument("--memory", type=int, help="MiB, instead of the job's")
+    p.add_argument("--limit", type=int, help="seconds, instead of the job's")
+    args = p.parse_args()
+    args.cache, args.build = map(os.path.abspath, (args.cache, args.build))
+    return args
+
+
+def chosen(args):
+    if args.shell:
+        return [Job("shell", args.shell + "\n")]
+    names = sorted(os.listdir(JOBS))
+    for name in args.job:
+        if name not in names:
+            sys.exit("lab: no job %s; there are: %s" % (name, " ".join(names)))
+    return [Job(n) for n in names if not args.job or n in args.job]
+
+
+def show(line):
+    print(line, flush=True)
+
+
+def main():
+    args = arguments()
+    jobs = chosen(args)
+    if args.list:
+        for job in jobs:
+            print("%-24s %s" % (job.name, " | ".join(job.pair)))
+        return 0
+    if not shutil.which("qemu-system-x86_64"):
+        sys.exit("lab: qemu-system-x86_64 is missing (package "
+                 "qemu-system-x86): scripts/packages packages-lab.txt")
+    began = time.monotonic()
+    if subprocess.run(["nice", os.path.join(HERE, "build.sh"),
+                       args.cache]).returncode:
+        return 1
+    bring_programs(args.build, args.cache)
+    done = []
+    for job in jobs:
+        if not args.shell:
+            show("%s: %s" % (job.name, " | ".join(job.pair)))
+        results = run_guest(args, job, show)
+        done.append((job, results))
+        if not args.shell:
+            show("  %.1f s" % results.seconds)
+    if args.shell:
+        return 0 if done[0][1].ended else 1
+    print_matrix(done)
+    if args.doc:
+        write_doc(args, done)
+    total = [sum(r.count(w) for _, r in done) for w in ("ok", "not ok", "skip")]
+    show("%d guests in %.0f s" % (len(done), time.monotonic() - began))
+    show("%d passed, %d failed, %d skipped" % tuple(total))
+    return 1 if total[1] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
