@@ -36,7 +36,7 @@ struct command {
 };
 
 extern const struct command command_ls, command_info, command_copy,
-	command_hash, command_bench, command_ping;
+	command_hash, command_bench, command_ping, command_nbd_serve;
 
 /* ---- common.c ---- */
 

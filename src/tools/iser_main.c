@@ -6,8 +6,8 @@
 #include "iser.h"
 
 static const struct command *const commands[] = {
-	&command_ls,   &command_info,  &command_copy,
-	&command_hash, &command_bench, &command_ping,
+	&command_ls,	&command_info, &command_copy,	   &command_hash,
+	&command_bench, &command_ping, &command_nbd_serve,
 };
 
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -16,7 +16,7 @@ static void usage(FILE *to)
 {
 	fprintf(to, "usage: iser COMMAND [OPTIONS] ...\n\n");
 	for (size_t i = 0; i < NCOMMANDS; i++)
-		fprintf(to, "  %-6s %s\n", commands[i]->name,
+		fprintf(to, "  %-9s  %s\n", commands[i]->name,
 			commands[i]->summary);
 	fprintf(to,
 		"\nA URL is iscsi://[USER[%%PASSWORD]@]HOST[:PORT]/IQN/LUN"

@@ -32,7 +32,8 @@ PACKAGES = {
     "iscsi-perf": "libiscsi-bin", "iscsi-test-cu": "libiscsi-bin",
     "qemu-img": "qemu-utils and qemu-block-extra", "tgtd": "tgt",
     "tgtadm": "tgt", "tshark": "tshark", "dumpcap": "tshark",
-    "mkfs.ext4": "e2fsprogs",
+    "mkfs.ext4": "e2fsprogs", "nbdcopy": "libnbd-bin",
+    "nbdinfo": "libnbd-bin", "fio": "fio", "qemu-io": "qemu-utils",
 }
 
 
