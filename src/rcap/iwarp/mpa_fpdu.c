@@ -57,11 +57,11 @@ size_t mpa_max_ulpdu(const struct mpa_stream *s, size_t room)
 	return len >= 4 ? (len & ~(size_t)3) - 2 : 0;
 }
 
-size_t mpa_fpdu_scratch(size_t ulpdu_len)
+size_t mpa_fpdu_scratch(const struct mpa_stream *s, size_t ulpdu_len)
 {
 	size_t markers = ulpdu_len / (MPA_MARKER_INTERVAL - MPA_MARKER_LEN) + 2;
 
-	return markers * MPA_MARKER_LEN + 4 + MPA_CRC_LEN;
+	return (s->markers ? markers * MPA_MARKER_LEN : 0) + 3 + MPA_CRC_LEN;
 }
 
 /* ---- building ---- */
@@ -70,9 +70,9 @@ struct builder {
 	struct mpa_stream *s;
 	struct iovec *iov;
 	unsigned n, max;
-	uint8_t *scratch;
-	uint64_t start; /* where the length field stands */
-	bool begun;	/* the length field was written */
+	uint8_t *scratch; /* moves on */
+	uint64_t start;	  /* where the length field stands */
+	bool begun;	  /* the length field was written */
 	bool overflow;
 	uint32_t crc;
 };
@@ -145,7 +145,7 @@ static void run_data(struct builder *b, const struct bufv *data, size_t off,
 
 int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,
 		   const struct bufv *data, size_t off, size_t len,
-		   struct iovec *iov, unsigned max, uint8_t *scratch)
+		   struct iovec *iov, unsigned max, uint8_t **scratch)
 {
 	size_t ulpdu = head_len - MPA_LENGTH_LEN + len;
 	size_t pad =
@@ -153,23 +153,24 @@ int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,
 	struct builder b = { .s = s,
 			     .iov = iov,
 			     .max = max,
-			     .scratch = scratch,
+			     .scratch = *scratch,
 			     .start = s->pos,
 			     .crc = CRC32C_SEED };
-	uint8_t *tail;
 
 	put_be16(head, (uint16_t)ulpdu);
 	run(&b, head, head_len, true);
 	run_data(&b, data, off, len);
-	/* pad and CRC stand behind all markers that scratch has room for */
-	tail = scratch + mpa_fpdu_scratch(ulpdu) - 4 - MPA_CRC_LEN;
-	memset(tail, 0, pad);
-	run(&b, tail, pad, true);
+	/* a pad never has a marker before or in it: both keep to words */
+	memset(b.scratch, 0, pad);
+	b.scratch += pad;
+	run(&b, b.scratch - pad, pad, true);
 	/* the CRC may have a marker before it, which it covers */
 	if (marker_at(s, s->pos))
 		emit_marker(&b);
-	put_le32(tail + pad, s->crc ? crc32c_wire(b.crc) : 0);
-	run(&b, tail + pad, MPA_CRC_LEN, false);
+	put_le32(b.scratch, s->crc ? crc32c_wire(b.crc) : 0);
+	b.scratch += MPA_CRC_LEN;
+	run(&b, b.scratch - MPA_CRC_LEN, MPA_CRC_LEN, false);
+	*scratch = b.scratch;
 	return b.overflow ? ERR_LIMIT : (int)b.n;
 }
 

@@ -19,7 +19,9 @@ struct region {
 };
 
 struct mr_table {
-	uint32_t max, free;
+	uint32_t max;
+	uint32_t fresh; /* from here on none was ever used */
+	uint32_t free;	/* a chain of those that were; max: empty */
 	uint32_t chance;
 	struct region regions[];
 };
@@ -36,10 +38,8 @@ struct mr_table *mr_table_new(uint32_t max, uint32_t seed)
 	t = calloc(1, size);
 	if (!t)
 		return NULL;
-	t->max = max;
+	t->max = t->free = max;
 	t->chance = seed | 1;
-	for (uint32_t i = 0; i < max; i++)
-		t->regions[i].next_free = i + 1;
 	return t;
 }
 
@@ -59,7 +59,7 @@ static struct region *lookup(const struct mr_table *t, uint32_t stag)
 	uint32_t index = (stag >> 8) - 1;
 	const struct region *r;
 
-	if (stag >> 8 == 0 || index >= t->max)
+	if (stag >> 8 == 0 || index >= t->fresh)
 		return NULL;
 	r = &t->regions[index];
 	if (!r->stream || r->key != (uint8_t)stag)
@@ -83,7 +83,7 @@ int mr_register(struct mr_table *t, const void *stream,
 		const struct bufv *memory, uint64_t base, unsigned rights,
 		uint32_t *stag)
 {
-	uint32_t index = t->free;
+	uint32_t index = t->free < t->max ? t->free : t->fresh;
 	struct region *r;
 
 	if (memory->len == 0 || base > UINT64_MAX - memory->len)
@@ -91,7 +91,10 @@ int mr_register(struct mr_table *t, const void *stream,
 	if (index == t->max)
 		return ERR_BUSY;
 	r = &t->regions[index];
-	t->free = r->next_free;
+	if (index == t->fresh)
+		t->fresh++;
+	else
+		t->free = r->next_free;
 	r->memory = *memory;
 	r->stream = stream;
 	r->base = base;
@@ -125,6 +128,14 @@ int mr_find(const struct mr_table *t, const void *stream, uint32_t stag,
 	*memory = &r->memory;
 	*off = (size_t)(to - r->base);
 	return 0;
+}
+
+const struct bufv *mr_memory(const struct mr_table *t, const void *stream,
+			     uint32_t stag)
+{
+	const struct region *r = lookup(t, stag);
+
+	return r && r->stream == stream ? &r->memory : NULL;
 }
 
 static void release(struct mr_table *t, struct region *r)
@@ -161,7 +172,7 @@ unsigned mr_invalidate_stream(struct mr_table *t, const void *stream)
 {
 	unsigned n = 0;
 
-	for (uint32_t i = 0; i < t->max; i++) {
+	for (uint32_t i = 0; i < t->fresh; i++) {
 		if (t->regions[i].stream != stream)
 			continue;
 		release(t, &t->regions[i]);

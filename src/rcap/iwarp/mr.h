@@ -42,6 +42,10 @@ int mr_find(const struct mr_table *t, const void *stream, uint32_t stag,
 	    uint64_t to, uint64_t len, unsigned right,
 	    const struct bufv **memory, size_t *off);
 
+/* mr_memory: what the stream's region holds; NULL: no such region of it. */
+const struct bufv *mr_memory(const struct mr_table *t, const void *stream,
+			     uint32_t stag);
+
 /* mr_invalidate, from our side: the memory is its owner's again. ERR_NOT_FOUND:
  * no such STag. */
 int mr_invalidate(struct mr_table *t, uint32_t stag);

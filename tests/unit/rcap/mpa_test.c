@@ -32,13 +32,14 @@ static size_t build(struct mpa_stream *s, uint8_t msn, const uint8_t *data,
 		    size_t len, uint8_t *out)
 {
 	static uint8_t scratch[2048], head[20];
+	uint8_t *room = scratch;
 	struct iovec iov[512], d = { (void *)(uintptr_t)data, len };
 	struct bufv v = bufv_of(&d, 1);
 	int n;
 
 	memcpy(head, send_header, 20);
 	head[15] = msn;
-	n = mpa_fpdu_build(s, head, 20, &v, 0, len, iov, 512, scratch);
+	n = mpa_fpdu_build(s, head, 20, &v, 0, len, iov, 512, &room);
 	assert_true(n > 0);
 	return flatten(iov, n, out);
 }

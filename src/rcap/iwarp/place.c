@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * place.c: DDP (RFC 5041) and RDMAP (RFC 5040): what a segment may do, and
+ * what the last one of a message completes. Nothing is placed that was not
+ * looked up here; every answer is a reason for a Terminate, or 0.
+ */
+#include <string.h>
+
+#include "rcap/iwarp/internal.h"
+
+static bool is_send(uint8_t opcode)
+{
+	return opcode >= RDMAP_SEND && opcode <= RDMAP_SEND_SE_INV;
+}
+
+/* ---- untagged ---- */
+
+/* RFC 6581 §9: the Send that only says Ready To Receive is not the user's. */
+static bool is_rtr_send(const struct iwarp *c, size_t len)
+{
+	const struct rdmap_header *h = &c->rx.h;
+
+	return c->terms.rtr == MPA_RTR_SEND && !c->cfg.active && len == 0 &&
+	       h->opcode == RDMAP_SEND && h->msn == 1 && h->last;
+}
+
+static int place_send(struct iwarp *c, size_t len)
+{
+	struct iwarp_rx *rx = &c->rx;
+	struct rcap_recv *r;
+
+	if (rx->mo > 0 && rx->h.opcode != rx->send_opcode)
+		return -TERM_RDMAP_OPCODE;
+	if (is_rtr_send(c, len))
+		return 0;
+	if (list_empty(&c->recvs))
+		return -TERM_DDP_UNTAGGED_NO_BUFFER;
+	r = list_entry(c->recvs.next, struct rcap_recv, link);
+	if (!range_ok(rx->mo, len, r->cap))
+		return -TERM_DDP_UNTAGGED_TOO_LONG;
+	rx->recv_iov.iov_base = r->buf + rx->mo;
+	rx->recv_iov.iov_len = len;
+	rx->recv_v = (struct bufv){ &rx->recv_iov, 1, len };
+	rx->dest = &rx->recv_v;
+	rx->dest_off = 0;
+	return 0;
+}
+
+static int place_read_request(struct iwarp *c, size_t len)
+{
+	const struct rdmap_header *h = &c->rx.h;
+	const struct bufv *memory;
+	size_t off;
+
+	if (len || !h->last)
+		return -TERM_DDP_UNTAGGED_TOO_LONG;
+	/* IRD buffers are all that queue 1 has (RFC 5040 §5.1, §6.5) */
+	if (c->answers_n >= MAX(c->qp.ird, (uint16_t)1))
+		return -TERM_DDP_UNTAGGED_NO_BUFFER;
+	return mr_find(c->mrs, c, h->source_stag, h->source_to, h->read_size,
+		       MR_REMOTE_READ, &memory, &off);
+}
+
+static int place_terminate(struct iwarp *c, size_t len)
+{
+	struct iwarp_rx *rx = &c->rx;
+
+	if (len > sizeof(rx->terminate))
+		return -TERM_DDP_UNTAGGED_TOO_LONG;
+	rx->recv_iov.iov_base = rx->terminate;
+	rx->recv_iov.iov_len = len;
+	rx->recv_v = (struct bufv){ &rx->recv_iov, 1, len };
+	rx->dest = &rx->recv_v;
+	rx->dest_off = 0;
+	return 0;
+}
+
+/* RFC 5041 §5.3, §7.1: MSN and MO have no gap on a stream in order. */
+static int place_untagged(struct iwarp *c, size_t len)
+{
+	struct iwarp_rx *rx = &c->rx;
+	const struct rdmap_header *h = &rx->h;
+
+	if (h->msn != rx->msn[h->qn])
+		return -TERM_DDP_UNTAGGED_MSN;
+	if (h->mo != (h->qn == DDP_QN_SEND ? rx->mo : 0))
+		return -TERM_DDP_UNTAGGED_MO;
+	if (h->qn == DDP_QN_READ)
+		return place_read_request(c, len);
+	if (h->qn == DDP_QN_TERMINATE)
+		return place_terminate(c, len);
+	return place_send(c, len);
+}
+
+/* ---- tagged ---- */
+
+static int place_write(struct iwarp *c, size_t len)
+{
+	struct iwarp_rx *rx = &c->rx;
+	int err = mr_find(c->mrs, c, rx->h.stag, rx->h.to, len, MR_REMOTE_WRITE,
+			  &rx->dest, &rx->dest_off);
+
+	return err ? -(int)mr_term_tagged(err) : 0;
+}
+
+/* Only the oldest Read may be answered, without a gap (RFC 5040 §5.2.2). */
+static int place_read_response(struct iwarp *c, size_t len)
+{
+	struct iwarp_rx *rx = &c->rx;
+	struct rcap_wr *wr = iwarp_wq_oldest_read(c);
+
+	if (c->tx.rtr_read_out) /* the answer to a Ready To Receive */
+		return len == 0 ? 0 : -TERM_DDP_TAGGED_BOUNDS;
+	if (!wr)
+		return -TERM_RDMAP_OPCODE;
+	if (len && rx->h.stag != wr->local)
+		return -TERM_DDP_TAGGED_INVALID_STAG;
+	if ((len && rx->h.to != wr->moved) ||
+	    !range_ok(wr->moved, len, wr->data.len))
+		return -TERM_DDP_TAGGED_BOUNDS;
+	if (rx->h.last != (wr->moved + len == wr->data.len))
+		return -TERM_RDMAP_STREAM_CATASTROPHIC;
+	rx->dest = &wr->data;
+	rx->dest_off = wr->moved;
+	return 0;
+}
+
+int iwarp_place(struct iwarp *c, size_t len)
+{
+	if (!c->rx.h.tagged)
+		return place_untagged(c, len);
+	if (c->rx.h.opcode == RDMAP_WRITE)
+		return place_write(c, len);
+	return place_read_response(c, len);
+}
+
+void iwarp_replace(struct iwarp *c)
+{
+	struct iwarp_rx *rx = &c->rx;
+	const struct bufv *memory;
+	size_t off;
+	int err;
+
+	if (!rx->dest || rx->h.opcode != RDMAP_WRITE)
+		return;
+	/* the region may have been invalidated since the segment began */
+	err = mr_find(c->mrs, c, rx->h.stag, rx->h.to, 1, MR_REMOTE_WRITE,
+		      &memory, &off);
+	if (!err && memory == rx->dest)
+		return;
+	rx->dest = NULL;
+	rx->refused = -TERM_DDP_TAGGED_INVALID_STAG;
+}
+
+/* ---- what is complete ---- */
+
+static int invalidate_named(struct iwarp *c, struct rcap_recv *r)
+{
+	const struct rdmap_header *h = &c->rx.h;
+	const struct bufv *memory;
+	int err;
+
+	r->solicited =
+		h->opcode == RDMAP_SEND_SE || h->opcode == RDMAP_SEND_SE_INV;
+	r->invalidated =
+		h->opcode == RDMAP_SEND_INV || h->opcode == RDMAP_SEND_SE_INV;
+	r->stag = h->stag;
+	if (!r->invalidated)
+		return 0;
+	memory = mr_memory(c->mrs, c, h->stag);
+	if (memory && iwarp_tx_detach(c, memory))
+		return -TERM_LOCAL_CATASTROPHIC;
+	err = mr_invalidate_remote(c->mrs, c, h->stag);
+	return err;
+}
+
+static int send_done(struct iwarp *c, size_t len)
+{
+	struct iwarp_rx *rx = &c->rx;
+	struct rcap_recv *r;
+	int err;
+
+	if (is_rtr_send(c, len)) {
+		rx->msn[DDP_QN_SEND]++;
+		return 0;
+	}
+	rx->mo += (uint32_t)len;
+	rx->send_opcode = rx->h.opcode;
+	if (!rx->h.last)
+		return 0;
+	r = list_entry(c->recvs.next, struct rcap_recv, link);
+	err = invalidate_named(c, r);
+	if (err)
+		return err;
+	list_del(&r->link);
+	r->len = rx->mo;
+	rx->mo = 0;
+	rx->msn[DDP_QN_SEND]++;
+	c->qp.user->received(c->qp.arg, r, 0);
+	return 0;
+}
+
+static int read_request_done(struct iwarp *c)
+{
+	const struct rdmap_header *h = &c->rx.h;
+	unsigned ring = c->cfg.wish.ird + 1u;
+	struct iwarp_read *a =
+		&c->answers[(c->answers_first + c->answers_n++) % ring];
+
+	*a = (struct iwarp_read){ .sink_stag = h->sink_stag,
+				  .sink_to = h->sink_to,
+				  .source_stag = h->source_stag,
+				  .source_to = h->source_to,
+				  .size = h->read_size };
+	c->rx.msn[DDP_QN_READ]++;
+	iwarp_kick(c);
+	return 0;
+}
+
+static int read_response_done(struct iwarp *c, size_t len)
+{
+	struct rcap_wr *wr = iwarp_wq_oldest_read(c);
+
+	if (c->tx.rtr_read_out) {
+		c->tx.rtr_read_out = false;
+		return 0;
+	}
+	wr->moved += (uint32_t)len;
+	if (c->rx.h.last)
+		iwarp_wq_read_done(c);
+	return 0;
+}
+
+/* RFC 5040 §4.8: the peer gives up; nothing is answered. */
+static int terminated(struct iwarp *c, size_t len)
+{
+	struct rdmap_terminate t;
+
+	if (rdmap_terminate_decode(&t, c->rx.terminate, len))
+		iwarp_die(c, ERR_TERMINATED,
+			  "the peer sent a Terminate of "
+			  "%zu octets, too short",
+			  len);
+	else
+		iwarp_die(c, ERR_TERMINATED,
+			  "the peer sent a Terminate: %s "
+			  "(0x%04x)",
+			  rdmap_term_str(t.reason), t.reason);
+	trace_emit(c->qp.trace, TRACE_TERMINATE, "%s", c->why);
+	return 0;
+}
+
+int iwarp_placed(struct iwarp *c, size_t len)
+{
+	uint8_t opcode = c->rx.h.opcode;
+
+	if (is_send(opcode))
+		return send_done(c, len);
+	switch (opcode) {
+	case RDMAP_READ_REQUEST:
+		return read_request_done(c);
+	case RDMAP_READ_RESPONSE:
+		return read_response_done(c, len);
+	case RDMAP_TERMINATE:
+		return terminated(c, len);
+	default:
+		return 0; /* a Write completes nothing here */
+	}
+}

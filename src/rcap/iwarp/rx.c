@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rx.c: octets to FPDUs (RFC 5044 §4). One FPDU may come in any number of
+ * pieces, with or without markers. Payload that is still in the socket goes
+ * straight to its place; what the look-ahead already holds is copied there.
+ *
+ * An FPDU that lies wholly in the look-ahead is checked before a byte of it
+ * is placed. One that is read in place has its CRC checked before it counts:
+ * until then the bytes of its region are undefined, as RFC 5040 §5.4 says of
+ * any Write that is not yet followed by a completion.
+ */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "rcap/iwarp/internal.h"
+
+/* Payload from this size on is worth a system call of its own. */
+#define LARGE (16u << 10)
+/* What is read behind a large payload: its tail and the next header. */
+#define LOOK_SMALL 128
+
+/* ---- the FPDU under way ---- */
+
+static void begin(struct iwarp_rx *rx)
+{
+	rx->stage = RX_HEAD;
+	rx->head_have = 0;
+	rx->head_need = MPA_LENGTH_LEN + 2; /* with the DDP control field */
+	rx->crc = CRC32C_SEED;
+	rx->refused = 0;
+	rx->dest = NULL;
+}
+
+static void begin_tail(struct iwarp_rx *rx)
+{
+	size_t content = MPA_LENGTH_LEN + rx->ulpdu_len;
+
+	rx->stage = RX_TAIL;
+	rx->tail_have = 0;
+	rx->tail_need = (unsigned)(round_up4(content) - content) + MPA_CRC_LEN;
+}
+
+static void begin_payload(struct iwarp *c)
+{
+	struct iwarp_rx *rx = &c->rx;
+	int n = rdmap_decode(&rx->h, rx->head + MPA_LENGTH_LEN, rx->ulpdu_len);
+
+	rx->stage = RX_PAYLOAD;
+	rx->left = rx->ulpdu_len - (rx->head_have - MPA_LENGTH_LEN);
+	rx->large = rx->left >= LARGE;
+	rx->refused = n < 0 ? n : iwarp_place(c, rx->left);
+	if (rx->refused)
+		rx->dest = NULL;
+	if (rx->left == 0)
+		begin_tail(rx);
+}
+
+/* A part of the header is here: how much more of it is there? */
+static void head_grew(struct iwarp *c)
+{
+	struct iwarp_rx *rx = &c->rx;
+	size_t want;
+
+	rx->ulpdu_len = get_be16(rx->head);
+	want = MIN(rx->ulpdu_len, (size_t)2);
+	if (rx->head_have >= MPA_LENGTH_LEN + 2 && rx->ulpdu_len >= 2)
+		want = MIN(rx->ulpdu_len, rdmap_header_len(rx->head[3] & 0x0f));
+	rx->head_need = (unsigned)(MPA_LENGTH_LEN + want);
+	if (rx->head_have >= rx->head_need)
+		begin_payload(c);
+}
+
+/* Everything of it is here. */
+static void finish(struct iwarp *c)
+{
+	struct iwarp_rx *rx = &c->rx;
+	uint32_t sent = get_le32(rx->tail + rx->tail_need - MPA_CRC_LEN);
+	size_t payload = rx->ulpdu_len - (rx->head_have - MPA_LENGTH_LEN);
+	int reason = rx->refused;
+
+	c->stats.rx_fpdus++;
+	if (rx->s.crc && sent != crc32c_wire(rx->crc)) {
+		c->stats.crc_errors++;
+		iwarp_fail(c, TERM_MPA_CRC, ERR_DATA_DIGEST);
+		return;
+	}
+	iwarp_startup_first(c);
+	if (!iwarp_is_full(c))
+		return;
+	c->stats.rx_payload += payload;
+	if (!reason)
+		reason = iwarp_placed(c, payload);
+	if (reason)
+		iwarp_fail(c, (uint16_t)-reason, ERR_PROTOCOL);
+	else
+		begin(rx);
+}
+
+/* ---- content, in any pieces ---- */
+
+static size_t take_head(struct iwarp *c, const uint8_t *p, size_t n)
+{
+	struct iwarp_rx *rx = &c->rx;
+
+	/* the first two octets alone say whether there are two more */
+	if (rx->head_have < MPA_LENGTH_LEN)
+		n = MIN(n, MPA_LENGTH_LEN - rx->head_have);
+	n = MIN(n, rx->head_need - rx->head_have);
+	if (rx->head_have == 0)
+		rx->start = rx->s.pos;
+	memcpy(rx->head + rx->head_have, p, n);
+	rx->crc = crc32c_update(rx->crc, p, n);
+	rx->head_have += (unsigned)n;
+	if (rx->head_have >= MPA_LENGTH_LEN)
+		head_grew(c);
+	return n;
+}
+
+/* n octets of payload are in place, or dropped. */
+static void payload_moved(struct iwarp_rx *rx, size_t n)
+{
+	rx->dest_off += n;
+	rx->left -= n;
+	if (rx->left == 0)
+		begin_tail(rx);
+}
+
+static size_t take_payload(struct iwarp *c, const uint8_t *p, size_t n)
+{
+	struct iwarp_rx *rx = &c->rx;
+
+	n = MIN(n, rx->left);
+	if (rx->s.crc)
+		rx->crc = crc32c_update(rx->crc, p, n);
+	iwarp_replace(c);
+	if (rx->dest) {
+		bufv_copy_in(rx->dest, rx->dest_off, p, n);
+		c->stats.copied += n;
+	}
+	payload_moved(rx, n);
+	return n;
+}
+
+static size_t take_tail(struct iwarp *c, const uint8_t *p, size_t n)
+{
+	struct iwarp_rx *rx = &c->rx;
+	unsigned pad = rx->tail_need - MPA_CRC_LEN;
+
+	/* the pad alone, then the CRC: only the pad is summed */
+	if (rx->tail_have < pad)
+		n = MIN(n, pad - rx->tail_have);
+	n = MIN(n, rx->tail_need - rx->tail_have);
+	memcpy(rx->tail + rx->tail_have, p, n);
+	if (rx->tail_have < pad)
+		rx->crc = crc32c_update(rx->crc, p, n);
+	rx->tail_have += (unsigned)n;
+	return n;
+}
+
+static size_t take_content(struct iwarp *c, const uint8_t *p, size_t n)
+{
+	switch (c->rx.stage) {
+	case RX_HEAD:
+		return take_head(c, p, n);
+	case RX_PAYLOAD:
+		return take_payload(c, p, n);
+	default:
+		return take_tail(c, p, n);
+	}
+}
+
+/* ---- markers ---- */
+
+static bool in_marker(const struct iwarp_rx *rx)
+{
+	return rx->s.markers &&
+	       rx->s.pos % MPA_MARKER_INTERVAL < MPA_MARKER_LEN;
+}
+
+static size_t until_marker(const struct iwarp_rx *rx)
+{
+	if (!rx->s.markers)
+		return SIZE_MAX;
+	return MPA_MARKER_INTERVAL - (size_t)(rx->s.pos % MPA_MARKER_INTERVAL);
+}
+
+/* A marker points back to the length field, or is 0 right before it
+ * (RFC 5044 §4.3, erratum 1427). */
+static size_t take_marker(struct iwarp *c, const uint8_t *p, size_t n)
+{
+	struct iwarp_rx *rx = &c->rx;
+	bool begun = rx->stage != RX_HEAD || rx->head_have > 0;
+	uint64_t at = rx->s.pos - rx->marker_have;
+	uint16_t want = begun ? (uint16_t)(at - rx->start) : 0;
+
+	n = MIN(n, MPA_MARKER_LEN - rx->marker_have);
+	memcpy(rx->marker + rx->marker_have, p, n);
+	rx->crc = crc32c_update(rx->crc, p, n);
+	rx->marker_have += (unsigned)n;
+	if (rx->marker_have < MPA_MARKER_LEN)
+		return n;
+	rx->marker_have = 0;
+	if ((get_be16(rx->marker + 2) & 0xfffc) != want)
+		iwarp_fail(c, TERM_MPA_MARKER, ERR_FORMAT);
+	return n;
+}
+
+/* ---- a whole FPDU at once ---- */
+
+/* whole handles the FPDU at p if all of it is there: the usual case for all
+ * that is small. Returns its length, 0: take it in pieces. */
+static size_t whole(struct iwarp *c, const uint8_t *p, size_t n)
+{
+	struct iwarp_rx *rx = &c->rx;
+	size_t content, payload;
+
+	if (rx->s.markers || rx->stage != RX_HEAD || rx->head_have || n < 8)
+		return 0;
+	rx->ulpdu_len = get_be16(p);
+	content = round_up4(MPA_LENGTH_LEN + rx->ulpdu_len);
+	if (rx->ulpdu_len < 2 || content + MPA_CRC_LEN > n)
+		return 0;
+	rx->head_have = rx->head_need =
+		(unsigned)(MPA_LENGTH_LEN +
+			   MIN(rx->ulpdu_len, rdmap_header_len(p[3] & 0x0f)));
+	memcpy(rx->head, p, rx->head_have);
+	rx->tail_need = MPA_CRC_LEN;
+	memcpy(rx->tail, p + content, MPA_CRC_LEN);
+	if (rx->s.crc) {
+		rx->crc = crc32c_update(CRC32C_SEED, p, content);
+		if (get_le32(rx->tail) != crc32c_wire(rx->crc)) {
+			finish(c);
+			return content + MPA_CRC_LEN;
+		}
+	}
+	begin_payload(c);
+	payload = rx->left;
+	if (rx->dest && payload) {
+		bufv_copy_in(rx->dest, rx->dest_off, p + rx->head_have,
+			     payload);
+		c->stats.copied += payload;
+	}
+	rx->tail_need = MPA_CRC_LEN;
+	finish(c);
+	return content + MPA_CRC_LEN;
+}
+
+/* ---- the look-ahead ---- */
+
+static size_t take(struct iwarp *c, const uint8_t *p, size_t n)
+{
+	struct iwarp_rx *rx = &c->rx;
+	size_t k = whole(c, p, n);
+
+	if (k == 0 && in_marker(rx))
+		k = take_marker(c, p, n);
+	else if (k == 0)
+		k = take_content(c, p, MIN(n, until_marker(rx)));
+	rx->s.pos += k;
+	if (rx->stage == RX_TAIL && rx->tail_have == rx->tail_need &&
+	    iwarp_is_full(c))
+		finish(c);
+	return k;
+}
+
+void iwarp_rx_consume(struct iwarp *c)
+{
+	struct iwarp_rx *rx = &c->rx;
+
+	if (rx->head_need == 0)
+		begin(rx); /* the very first */
+	while (rx->at < rx->end && iwarp_is_full(c))
+		rx->at += take(c, rx->buf + rx->at, rx->end - rx->at);
+	if (rx->at == rx->end)
+		rx->at = rx->end = 0;
+}
+
+static bool reads_in_place(const struct iwarp *c)
+{
+	const struct iwarp_rx *rx = &c->rx;
+
+	return rx->stage == RX_PAYLOAD && rx->dest && !rx->s.markers &&
+	       rx->at == rx->end && iwarp_is_full(c);
+}
+
+unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
+{
+	struct iwarp_rx *rx = &c->rx;
+	unsigned n = 0;
+
+	if (reads_in_place(c))
+		iwarp_replace(c);
+	if (reads_in_place(c)) {
+		size_t got = bufv_slice(rx->dest, rx->dest_off, rx->left, iov,
+					max - 1, &n);
+
+		if (got < rx->left)
+			return n; /* too many pieces: the look-ahead waits */
+	} else if (rx->at > 0 && rx->end == rx->cap) {
+		memmove(rx->buf, rx->buf + rx->at, rx->end - rx->at);
+		rx->end -= rx->at;
+		rx->at = 0;
+	}
+	if (rx->end == rx->cap)
+		return 0;
+	iov[n].iov_base = rx->buf + rx->end;
+	iov[n++].iov_len = rx->large ? MIN(rx->cap - rx->end, LOOK_SMALL)
+				     : rx->cap - rx->end;
+	return n;
+}
+
+/* Octets that recvmsg put in place. */
+static size_t landed(struct iwarp *c, size_t n)
+{
+	struct iwarp_rx *rx = &c->rx;
+
+	n = MIN(n, rx->left);
+	if (rx->s.crc)
+		rx->crc = bufv_crc32c(rx->dest, rx->dest_off, n, rx->crc);
+	rx->s.pos += n;
+	payload_moved(rx, n);
+	return n;
+}
+
+void iwarp_rx_done(struct iwarp *c, size_t n)
+{
+	c->stats.rx_bytes += n;
+	if (reads_in_place(c))
+		n -= landed(c, n);
+	c->rx.end += n;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* startup.c: MPA Request and Reply (RFC 5044 §7.1, RFC 6581), and who may
+ * speak first. */
+#include <string.h>
+
+#include "rcap/iwarp/internal.h"
+
+static void await(struct iwarp *c, enum iwarp_phase phase)
+{
+	c->phase = phase;
+	c->deadline = c->now + c->cfg.startup_timeout;
+}
+
+static void encode(struct iwarp *c, const struct mpa_frame *f)
+{
+	/* never fails: private data were checked on their way in */
+	c->frame_len = (size_t)mpa_frame_encode(f, c->frame);
+	c->frame_sent = 0;
+	iwarp_kick(c);
+}
+
+void iwarp_startup_begin(struct iwarp *c)
+{
+	const struct mpa_wish *w = &c->cfg.wish;
+
+	if (!c->cfg.active) {
+		c->phase = PHASE_REQUEST_WAIT;
+		return;
+	}
+	c->request = (struct mpa_frame){
+		.markers = w->want_markers,
+		.crc = w->want_crc,
+		.revision = c->cfg.revision,
+		.enhanced = c->cfg.revision >= 2,
+		.peer_to_peer = c->cfg.revision >= 2 && c->cfg.peer_to_peer,
+		.rtr = c->cfg.peer_to_peer ? w->rtr : 0,
+		.ird = w->ird,
+		.ord = w->ord,
+		.private_data = c->private_data,
+		.private_len = c->cfg.private_len,
+	};
+	c->phase = PHASE_REQUEST_OUT;
+	encode(c, &c->request);
+}
+
+/* ---- what was agreed ---- */
+
+static void enter(struct iwarp *c)
+{
+	c->rx.s = (struct mpa_stream){ .markers = c->terms.markers_in,
+				       .crc = c->terms.crc };
+	c->tx.s = (struct mpa_stream){ .markers = c->terms.markers_out,
+				       .crc = c->terms.crc };
+	c->qp.ird = c->terms.ird;
+	c->qp.ord = c->terms.ord;
+	c->qp.send_inv = true;
+}
+
+static void establish(struct iwarp *c, const struct mpa_frame *f)
+{
+	const struct rcap_cm peer = { .ird = c->terms.ird,
+				      .ord = c->terms.ord,
+				      .private_data = f->private_data,
+				      .private_len = f->private_len };
+
+	c->phase = PHASE_FULL;
+	c->deadline = XTIME_NEVER;
+	c->qp.state = RCAP_ESTABLISHED;
+	c->qp.user->established(c->qp.arg, &peer);
+	iwarp_kick(c);
+}
+
+/* ---- passive ---- */
+
+static void request_in(struct iwarp *c, const struct mpa_frame *f)
+{
+	struct mpa_frame reply;
+	struct rcap_cm peer;
+
+	if (f->is_reply) {
+		iwarp_die(c, ERR_PROTOCOL,
+			  "MPA Reply where a Request is due "
+			  "(RFC 5044 §7.1.1)");
+		return;
+	}
+	c->request = *f; /* but its private data, which pass */
+	mpa_answer(f, &c->cfg.wish, &reply, &c->terms);
+	peer = (struct rcap_cm){ .ird = c->terms.ird,
+				 .ord = c->terms.ord,
+				 .private_data = f->private_data,
+				 .private_len = f->private_len };
+	c->phase = PHASE_ULP;
+	c->deadline = XTIME_NEVER;
+	c->qp.state = RCAP_REQUESTED;
+	c->qp.user->connect_request(c->qp.arg, &peer);
+}
+
+static void answer(struct iwarp *c, const struct rcap_cm *cm, bool reject)
+{
+	struct mpa_wish wish = c->cfg.wish;
+	struct mpa_frame reply;
+
+	wish.ird = MIN(wish.ird, cm->ird);
+	wish.ord = MIN(wish.ord, cm->ord);
+	mpa_answer(&c->request, &wish, &reply, &c->terms);
+	reply.reject |= reject;
+	reply.private_data = cm->private_data;
+	reply.private_len = cm->private_len;
+	await(c, PHASE_REPLY_OUT);
+	encode(c, &reply);
+	if (reply.reject)
+		iwarp_die(c, ERR_DENIED,
+			  reject ? "rejected the connection"
+				 : "no common Ready To Receive (RFC 6581 §9)");
+}
+
+int iwarp_startup_accept(struct iwarp *c, const struct rcap_cm *cm)
+{
+	answer(c, cm, false);
+	enter(c);
+	return 0;
+}
+
+void iwarp_startup_reject(struct iwarp *c, const struct rcap_cm *cm)
+{
+	answer(c, cm, true);
+}
+
+void iwarp_startup_first(struct iwarp *c)
+{
+	const struct mpa_frame none = { 0 };
+
+	if (c->phase == PHASE_FIRST_WAIT)
+		establish(c, &none);
+}
+
+/* ---- active ---- */
+
+static void reply_in(struct iwarp *c, const struct mpa_frame *f)
+{
+	int err = mpa_accept(&c->request, f, &c->terms);
+
+	if (err == ERR_DENIED) {
+		iwarp_die(c, err, "the peer rejected the RDMA connection");
+		return;
+	}
+	if (err) {
+		iwarp_die(c, err, "unusable MPA Reply: %s (RFC 6581 §9)",
+			  err_str(err));
+		return;
+	}
+	enter(c);
+	c->tx.rtr_wanted = c->terms.peer_to_peer && c->terms.rtr;
+	establish(c, f);
+}
+
+/* ---- octets ---- */
+
+void iwarp_startup_input(struct iwarp *c)
+{
+	struct iwarp_rx *rx = &c->rx;
+	struct mpa_frame f;
+	int n;
+
+	if (c->phase != PHASE_REQUEST_WAIT && c->phase != PHASE_REPLY_WAIT)
+		return;
+	n = mpa_frame_decode(&f, rx->buf + rx->at, rx->end - rx->at);
+	if (n == 0)
+		return;
+	if (n < 0) {
+		iwarp_die(c, n, "not a usable MPA frame: %s (RFC 5044 §7.1.1)",
+			  err_str(n));
+		return;
+	}
+	rx->at += (size_t)n;
+	if (c->cfg.active)
+		reply_in(c, &f);
+	else
+		request_in(c, &f);
+}
+
+unsigned iwarp_startup_tx(struct iwarp *c, struct iovec *iov)
+{
+	if (c->frame_sent == c->frame_len)
+		return 0;
+	iov->iov_base = c->frame + c->frame_sent;
+	iov->iov_len = c->frame_len - c->frame_sent;
+	return 1;
+}
+
+void iwarp_startup_sent(struct iwarp *c, size_t n)
+{
+	c->frame_sent += n;
+	if (c->frame_sent < c->frame_len)
+		return;
+	if (c->phase == PHASE_REQUEST_OUT)
+		await(c, PHASE_REPLY_WAIT);
+	else if (c->phase == PHASE_REPLY_OUT)
+		await(c, PHASE_FIRST_WAIT);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tx.c: messages to octets. A batch of FPDUs is staged at once: headers, pads
+ * and CRCs in the arena, payload by reference; the driver sends it with as few
+ * calls as the socket allows; then comes the next batch.
+ *
+ * Segments of two messages are never mixed (RFC 5041 §5.3); between messages,
+ * answers to the peer's Reads and our own queue take turns.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "rcap/iwarp/internal.h"
+
+#define PIECES_MAX 16 /* of one segment's payload; longer ones are cut */
+#define FPDU_MAX   65536
+#define COPIES	   (TX_BATCH + FPDU_MAX)
+/* With markers an FPDU has two pieces for every 512 octets. */
+#define MARKED_MAX 8192
+#define PER_FPDU(t) \
+ ((t)->s.markers ? 2 * (MARKED_MAX / 512 + PIECES_MAX) + 8 : PIECES_MAX + 3)
+
+static size_t fpdu_room(const struct iwarp *c)
+{
+	size_t room = c->cfg.emss ? c->cfg.emss : FPDU_MAX - 2;
+
+	return c->tx.s.markers ? MIN(room, (size_t)MARKED_MAX) : room;
+}
+
+/* segment_max: payload octets that fit behind a header of this length. */
+static size_t segment_max(const struct iwarp *c, size_t header)
+{
+	size_t ulpdu = mpa_max_ulpdu(&c->tx.s, fpdu_room(c));
+
+	/* RFC 5044 §4.5: 128 at the least, whatever the path says */
+	return MAX(ulpdu, (size_t)128) - header;
+}
+
+static bool batch_full(const struct iwarp *c, uint64_t begun)
+{
+	const struct iwarp_tx *tx = &c->tx;
+	size_t scratch = mpa_fpdu_scratch(&tx->s, fpdu_room(c));
+
+	return tx->s.pos - begun >= TX_BATCH ||
+	       tx->n + PER_FPDU(tx) > TX_PIECES ||
+	       tx->used + RX_HEAD_MAX + RDMAP_TERMINATE_MAX + scratch >
+		       TX_ARENA;
+}
+
+/* ---- one FPDU ---- */
+
+/* stage frames one segment: header, and len octets of data from off. */
+static void stage(struct iwarp *c, const struct rdmap_header *h,
+		  const struct bufv *data, size_t off, size_t len)
+{
+	struct iwarp_tx *tx = &c->tx;
+	uint8_t *head = tx->arena + tx->used;
+	size_t head_len =
+		MPA_LENGTH_LEN + rdmap_encode(h, head + MPA_LENGTH_LEN);
+	uint8_t *scratch = head + head_len;
+	unsigned last = tx->n ? tx->n - 1 : 0;
+	int n = mpa_fpdu_build(&tx->s, head, head_len, data, off, len,
+			       tx->iov + tx->n, TX_PIECES - tx->n, &scratch);
+
+	if (n < 0) { /* batch_full left room for every case */
+		iwarp_die(c, ERR_LIMIT, "a segment of too many pieces");
+		return;
+	}
+	tx->used = (size_t)(scratch - tx->arena);
+	c->stats.tx_fpdus++;
+	c->stats.tx_payload += len;
+	/* the last CRC and this header lie side by side */
+	if (tx->n && tx->iov[tx->n].iov_base == head &&
+	    (uint8_t *)tx->iov[last].iov_base + tx->iov[last].iov_len == head) {
+		tx->iov[last].iov_len += tx->iov[tx->n].iov_len;
+		memmove(tx->iov + tx->n, tx->iov + tx->n + 1,
+			(size_t)(n - 1) * sizeof(tx->iov[0]));
+		n--;
+	}
+	tx->n += (unsigned)n;
+}
+
+/* segment_len: how much of data from off goes into the next segment. */
+static size_t segment_len(const struct iwarp *c, const struct bufv *data,
+			  size_t off, size_t left, size_t header)
+{
+	size_t len = MIN(left, segment_max(c, header));
+	struct iovec piece[PIECES_MAX];
+	unsigned n;
+
+	if (data->n <= PIECES_MAX)
+		return len;
+	return bufv_slice(data, off, len, piece, PIECES_MAX, &n);
+}
+
+/* ---- our own messages ---- */
+
+/* Payload that may change goes by a copy (RCAP_UNSTABLE). */
+static bool copy_unstable(struct iwarp *c, const struct bufv **data,
+			  struct bufv *copy, struct iovec *iov, size_t off,
+			  size_t len)
+{
+	struct iwarp_tx *tx = &c->tx;
+
+	if (!tx->copies)
+		tx->copies = malloc(COPIES);
+	if (!tx->copies) {
+		iwarp_die(c, ERR_NOMEM, "no memory for %u bytes of copies",
+			  COPIES);
+		return false;
+	}
+	bufv_copy_out(*data, off, tx->copies + tx->copied, len);
+	iov->iov_base = tx->copies + tx->copied;
+	iov->iov_len = len;
+	*copy = (struct bufv){ iov, 1, len };
+	*data = copy;
+	tx->copied += len;
+	c->stats.copied += len;
+	return true;
+}
+
+static uint8_t send_opcode(const struct rcap_wr *wr)
+{
+	if (wr->flags & RCAP_INVALIDATE)
+		return wr->flags & RCAP_SOLICITED ? RDMAP_SEND_SE_INV
+						  : RDMAP_SEND_INV;
+	return wr->flags & RCAP_SOLICITED ? RDMAP_SEND_SE : RDMAP_SEND;
+}
+
+static struct rdmap_header header_of(struct iwarp *c, const struct rcap_wr *wr)
+{
+	struct rdmap_header h = { .stag = wr->stag };
+
+	switch (wr->op) {
+	case RCAP_WRITE:
+		h.opcode = RDMAP_WRITE;
+		h.to = wr->to + wr->moved;
+		break;
+	case RCAP_READ:
+		h.opcode = RDMAP_READ_REQUEST;
+		h.msn = c->tx.msn[DDP_QN_READ];
+		h.sink_stag = wr->local;
+		h.source_stag = wr->stag;
+		h.source_to = wr->to;
+		h.read_size = (uint32_t)wr->data.len;
+		break;
+	default:
+		h.opcode = send_opcode(wr);
+		h.msn = c->tx.msn[DDP_QN_SEND];
+		h.mo = wr->moved;
+		break;
+	}
+	return h;
+}
+
+static void stage_data(struct iwarp *c, struct rcap_wr *wr,
+		       struct rdmap_header *h)
+{
+	const struct bufv *data = &wr->data;
+	size_t left = data->len - wr->moved, off = wr->moved;
+	size_t len =
+		segment_len(c, data, off, left, rdmap_header_len(h->opcode));
+	struct bufv copy;
+	struct iovec iov;
+
+	h->last = len == left;
+	if ((wr->flags & RCAP_UNSTABLE) && c->tx.s.crc && len) {
+		if (!copy_unstable(c, &data, &copy, &iov, off, len))
+			return;
+		off = 0;
+	}
+	stage(c, h, data, off, len);
+	wr->moved += (uint32_t)len;
+}
+
+static void stage_wr(struct iwarp *c)
+{
+	static const struct bufv none;
+	struct iwarp_tx *tx = &c->tx;
+	struct rcap_wr *wr = tx->wr;
+	struct rdmap_header h = header_of(c, wr);
+
+	if (wr->op == RCAP_READ) {
+		h.last = true;
+		stage(c, &h, &none, 0, 0);
+	} else {
+		stage_data(c, wr, &h);
+	}
+	if (!h.last)
+		return;
+	if (wr->op != RCAP_WRITE)
+		tx->msn[wr->op == RCAP_READ ? DDP_QN_READ : DDP_QN_SEND]++;
+	iwarp_wq_staged(c, wr, tx->s.pos);
+	tx->wr = NULL;
+}
+
+/* ---- answers to the peer's Reads ---- */
+
+static void stage_answer(struct iwarp *c)
+{
+	struct iwarp_read *a = &c->answers[c->answers_first];
+	struct rdmap_header h = { .opcode = RDMAP_READ_RESPONSE,
+				  .stag = a->sink_stag,
+				  .to = a->sink_to + a->sent };
+	const struct bufv *memory;
+	size_t off, left = a->size - a->sent, len;
+	/* looked at again for each segment: regions go */
+	int err = mr_find(c->mrs, c, a->source_stag, a->source_to + a->sent,
+			  left, MR_REMOTE_READ, &memory, &off);
+
+	if (err) {
+		iwarp_fail(c, (uint16_t)-err, ERR_ACCESS);
+		return;
+	}
+	len = left ? segment_len(c, memory, off, left, DDP_TAGGED_LEN) : 0;
+	h.last = len == left;
+	stage(c, &h, memory, off, len);
+	a->sent += (uint32_t)len;
+	c->tx.has_responses = true;
+	c->tx.responding = !h.last;
+	if (!h.last)
+		return;
+	c->answers_first = (c->answers_first + 1) % (c->cfg.wish.ird + 1u);
+	c->answers_n--;
+}
+
+/* ---- Ready To Receive, Terminate ---- */
+
+static void stage_rtr(struct iwarp *c)
+{
+	static const struct bufv none;
+	struct iwarp_tx *tx = &c->tx;
+	struct rdmap_header h = { .last = true, .msn = 1 };
+
+	tx->rtr_wanted = false;
+	switch (c->terms.rtr) {
+	case MPA_RTR_WRITE:
+		h.opcode = RDMAP_WRITE;
+		break;
+	case MPA_RTR_READ:
+		h.opcode = RDMAP_READ_REQUEST;
+		tx->msn[DDP_QN_READ]++;
+		tx->rtr_read_out = true;
+		break;
+	default:
+		h.opcode = RDMAP_SEND;
+		tx->msn[DDP_QN_SEND]++;
+		break;
+	}
+	stage(c, &h, &none, 0, 0);
+}
+
+static void stage_terminate(struct iwarp *c)
+{
+	struct iwarp_tx *tx = &c->tx;
+	struct rdmap_header h = { .opcode = RDMAP_TERMINATE,
+				  .last = true,
+				  .msn = 1 };
+	const struct rdmap_terminate t = {
+		.reason = tx->term,
+		.has_segment_len = tx->term_head_len > 0,
+		.has_ddp = tx->term_head_len > 0,
+		.has_rdmap = tx->term_head_len > DDP_UNTAGGED_LEN,
+		.segment_len = tx->term_segment_len,
+		.headers = tx->term_head,
+		.headers_len = tx->term_head_len,
+	};
+	uint8_t *body = tx->arena + tx->used;
+	struct iovec iov = { body, rdmap_terminate_encode(&t, body) };
+	struct bufv v = { &iov, 1, iov.iov_len };
+
+	tx->term_wanted = false;
+	tx->used += iov.iov_len;
+	stage(c, &h, &v, 0, v.len);
+}
+
+/* ---- batches ---- */
+
+/* stage_one stages the next segment of whatever is next; false: nothing. */
+static bool stage_one(struct iwarp *c)
+{
+	struct iwarp_tx *tx = &c->tx;
+	bool may_answer = c->answers_n > 0;
+
+	if (c->phase == PHASE_OVER || c->phase == PHASE_DEAD) {
+		/* what was begun is left as it is: Terminate comes last */
+		if (!tx->term_wanted)
+			return false;
+		stage_terminate(c);
+	} else if (tx->rtr_wanted) {
+		stage_rtr(c);
+	} else if (tx->wr) {
+		stage_wr(c);
+	} else if (tx->responding) {
+		stage_answer(c);
+	} else if (may_answer && (tx->response_next || !iwarp_wq_has_next(c))) {
+		tx->response_next = false;
+		stage_answer(c);
+	} else {
+		tx->response_next = true;
+		tx->wr = iwarp_wq_next(c);
+		if (tx->wr)
+			stage_wr(c);
+		else if (may_answer)
+			stage_answer(c);
+		else
+			return false;
+	}
+	return true;
+}
+
+static void fill_batch(struct iwarp *c)
+{
+	uint64_t begun = c->tx.s.pos;
+
+	iwarp_tx_reset(c);
+	while (!batch_full(c, begun) && stage_one(c))
+		;
+}
+
+/* Nothing before full operation, and nothing of ours before the peer's first
+ * FPDU if it was the one who asked (RFC 5044 §7.1.1). */
+static bool may_stage(const struct iwarp *c)
+{
+	return c->phase == PHASE_FULL ||
+	       (c->phase == PHASE_OVER && c->tx.term_wanted);
+}
+
+unsigned iwarp_tx_what(struct iwarp *c, struct iovec *iov, unsigned max)
+{
+	struct iwarp_tx *tx = &c->tx;
+	unsigned n;
+
+	if (tx->first == tx->n && may_stage(c))
+		fill_batch(c);
+	n = MIN(tx->n - tx->first, max);
+	memcpy(iov, tx->iov + tx->first, n * sizeof(iov[0]));
+	return n;
+}
+
+void iwarp_tx_done(struct iwarp *c, size_t n)
+{
+	struct iwarp_tx *tx = &c->tx;
+
+	tx->taken += n;
+	c->stats.tx_bytes += n;
+	while (n > 0) {
+		struct iovec *v = &tx->iov[tx->first];
+		size_t k = MIN(n, v->iov_len);
+
+		v->iov_base = (uint8_t *)v->iov_base + k;
+		v->iov_len -= k;
+		n -= k;
+		if (v->iov_len == 0)
+			tx->first++;
+	}
+	iwarp_wq_complete(c);
+}
+
+bool iwarp_tx_idle(const struct iwarp *c)
+{
+	const struct iwarp_tx *tx = &c->tx;
+
+	return tx->first == tx->n && !tx->wr && !tx->responding &&
+	       !tx->rtr_wanted && !tx->term_wanted;
+}
+
+void iwarp_tx_reset(struct iwarp *c)
+{
+	struct iwarp_tx *tx = &c->tx;
+
+	tx->n = tx->first = 0;
+	tx->used = tx->copied = 0;
+	tx->has_responses = false;
+	while (tx->detached) {
+		void *next;
+
+		memcpy(&next, tx->detached, sizeof(next));
+		free(tx->detached);
+		tx->detached = next;
+	}
+}
+
+/* ---- memory that is wanted back ---- */
+
+static bool overlaps(const struct iovec *v, const struct bufv *memory)
+{
+	const uint8_t *p = v->iov_base;
+
+	for (unsigned i = 0; i < memory->n; i++) {
+		const uint8_t *m = memory->iov[i].iov_base;
+
+		if (p < m + memory->iov[i].iov_len && m < p + v->iov_len)
+			return true;
+	}
+	return false;
+}
+
+int iwarp_tx_detach(struct iwarp *c, const struct bufv *memory)
+{
+	struct iwarp_tx *tx = &c->tx;
+	size_t total = 0;
+	uint8_t *to;
+
+	if (!tx->has_responses)
+		return 0;
+	for (unsigned i = tx->first; i < tx->n; i++)
+		if (overlaps(&tx->iov[i], memory))
+			total += tx->iov[i].iov_len;
+	if (total == 0)
+		return 0;
+	/* chained to what was detached before, for iwarp_tx_reset */
+	to = malloc(sizeof(void *) + total);
+	if (!to)
+		return ERR_NOMEM;
+	memcpy(to, &tx->detached, sizeof(void *));
+	tx->detached = to;
+	to += sizeof(void *);
+	for (unsigned i = tx->first; i < tx->n; i++) {
+		struct iovec *v = &tx->iov[i];
+
+		if (!overlaps(v, memory))
+			continue;
+		memcpy(to, v->iov_base, v->iov_len);
+		v->iov_base = to;
+		to += v->iov_len;
+	}
+	return 0;
+}

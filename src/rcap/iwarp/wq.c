@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* wq.c: work requests from post to completion, in order (RFC 5040 §5.5). */
+#include <stdlib.h>
+
+#include "rcap/iwarp/internal.h"
+
+#define MARK_PENDING UINT64_MAX /* a Read without its response */
+
+int iwarp_wq_new(struct iwarp *c)
+{
+	list_init(&c->sq);
+	list_init(&c->flight);
+	list_init(&c->recvs);
+	/* 1 more: an RTR Read needs a place whatever ORD is */
+	c->reads = calloc(c->cfg.wish.ord + 1u, sizeof(c->reads[0]));
+	c->answers = calloc(c->cfg.wish.ird + 1u, sizeof(c->answers[0]));
+	return c->reads && c->answers ? 0 : ERR_NOMEM;
+}
+
+void iwarp_wq_free(struct iwarp *c)
+{
+	free(c->reads);
+	free(c->answers);
+}
+
+void iwarp_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
+{
+	struct iwarp *c = container_of(qp, struct iwarp, qp);
+
+	for (unsigned i = 0; i < n; i++) {
+		wr[i]->moved = 0;
+		list_push_back(&c->sq, &wr[i]->link);
+	}
+	iwarp_kick(c);
+}
+
+void iwarp_post_recv(struct rcap_qp *qp, struct rcap_recv *r)
+{
+	struct iwarp *c = container_of(qp, struct iwarp, qp);
+
+	r->len = 0;
+	r->solicited = r->invalidated = false;
+	list_push_back(&c->recvs, &r->link);
+}
+
+/* ---- the send queue ---- */
+
+static struct rcap_wr *first_of(const struct list *l)
+{
+	return list_empty(l) ? NULL : list_entry(l->next, struct rcap_wr, link);
+}
+
+bool iwarp_wq_has_next(const struct iwarp *c)
+{
+	const struct rcap_wr *wr = first_of(&c->sq);
+
+	return wr && (wr->op != RCAP_READ || c->reads_n < c->qp.ord);
+}
+
+static int register_sink(struct iwarp *c, struct rcap_wr *wr)
+{
+	/* No rights: only the response to this very Read may fill it. */
+	if (wr->data.len == 0) {
+		wr->local = 0;
+		return 0;
+	}
+	return mr_register(c->mrs, c, &wr->data, 0, 0, &wr->local);
+}
+
+struct rcap_wr *iwarp_wq_next(struct iwarp *c)
+{
+	struct rcap_wr *wr;
+
+	if (!iwarp_wq_has_next(c))
+		return NULL;
+	wr = first_of(&c->sq);
+	if (wr->op == RCAP_READ && register_sink(c, wr))
+		return NULL; /* the table is full: when one ends */
+	list_del(&wr->link);
+	list_push_back(&c->flight, &wr->link);
+	wr->mark = MARK_PENDING;
+	if (wr->op == RCAP_READ)
+		c->reads[(c->reads_first + c->reads_n++) %
+			 (c->cfg.wish.ord + 1u)] = wr;
+	return wr;
+}
+
+void iwarp_wq_staged(struct iwarp *c, struct rcap_wr *wr, uint64_t end)
+{
+	(void)c;
+	if (wr->op != RCAP_READ)
+		wr->mark = end;
+}
+
+struct rcap_wr *iwarp_wq_oldest_read(const struct iwarp *c)
+{
+	return c->reads_n ? c->reads[c->reads_first] : NULL;
+}
+
+void iwarp_wq_read_done(struct iwarp *c)
+{
+	struct rcap_wr *wr = iwarp_wq_oldest_read(c);
+
+	c->reads_first = (c->reads_first + 1) % (c->cfg.wish.ord + 1u);
+	c->reads_n--;
+	if (wr->local)
+		mr_invalidate(c->mrs, wr->local);
+	wr->mark = 0;
+	iwarp_wq_complete(c);
+	if (!list_empty(&c->sq))
+		iwarp_kick(c);
+}
+
+void iwarp_wq_complete(struct iwarp *c)
+{
+	struct rcap_wr *wr;
+
+	while ((wr = first_of(&c->flight)) && wr->mark <= c->tx.taken) {
+		list_del(&wr->link);
+		c->qp.user->wr_done(c->qp.arg, wr, 0);
+	}
+}
+
+/* ---- the end ---- */
+
+static void flush_list(struct iwarp *c, struct list *l)
+{
+	struct list *n;
+
+	while ((n = list_pop_front(l)))
+		c->qp.user->wr_done(c->qp.arg,
+				    list_entry(n, struct rcap_wr, link),
+				    ERR_ABORTED);
+}
+
+void iwarp_wq_flush(struct iwarp *c)
+{
+	struct list *n;
+
+	c->reads_n = 0;
+	flush_list(c, &c->flight);
+	flush_list(c, &c->sq);
+	while ((n = list_pop_front(&c->recvs)))
+		c->qp.user->received(c->qp.arg,
+				     list_entry(n, struct rcap_recv, link),
+				     ERR_ABORTED);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rcap.c: the doorway to a provider: what is not allowed now stops here. */
+#include "rcap/rcap.h"
+
+#include <assert.h>
+
+#include "base/err.h"
+
+void rcap_set_user(struct rcap_qp *qp, const struct rcap_user *user, void *arg)
+{
+	assert(user->connect_request && user->established && user->wr_done &&
+	       user->received && user->closed);
+	qp->user = user;
+	qp->arg = arg;
+}
+
+void rcap_set_trace(struct rcap_qp *qp, struct trace *trace)
+{
+	qp->trace = trace;
+}
+
+int rcap_accept(struct rcap_qp *qp, const struct rcap_cm *cm)
+{
+	if (qp->state != RCAP_REQUESTED)
+		return ERR_WRONG_STATE;
+	if (cm->private_len > RCAP_PRIVATE_MAX)
+		return ERR_TOO_LONG;
+	return qp->ops->accept(qp, cm);
+}
+
+int rcap_reject(struct rcap_qp *qp, const struct rcap_cm *cm)
+{
+	if (qp->state != RCAP_REQUESTED)
+		return ERR_WRONG_STATE;
+	if (cm->private_len > RCAP_PRIVATE_MAX)
+		return ERR_TOO_LONG;
+	qp->ops->reject(qp, cm);
+	return 0;
+}
+
+int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
+{
+	if (qp->state != RCAP_ESTABLISHED)
+		return ERR_WRONG_STATE;
+	for (unsigned i = 0; i < n; i++)
+		if (wr[i]->data.len > UINT32_MAX)
+			return ERR_RANGE;
+	qp->ops->post(qp, wr, n);
+	return 0;
+}
+
+int rcap_post_recv(struct rcap_qp *qp, struct rcap_recv *r)
+{
+	if (qp->state == RCAP_CLOSED)
+		return ERR_WRONG_STATE;
+	qp->ops->post_recv(qp, r);
+	return 0;
+}
+
+int rcap_reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
+	     unsigned rights, struct rcap_mr *mr)
+{
+	if (qp->state >= RCAP_CLOSING)
+		return ERR_WRONG_STATE;
+	if (memory->len == 0 || base > UINT64_MAX - memory->len)
+		return ERR_RANGE;
+	return qp->ops->reg(qp, memory, base, rights, mr);
+}
+
+void rcap_invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
+{
+	if (qp->state != RCAP_CLOSED)
+		qp->ops->invalidate(qp, mr);
+}
+
+void rcap_disconnect(struct rcap_qp *qp)
+{
+	if (qp->state < RCAP_CLOSING)
+		qp->ops->disconnect(qp);
+}
+
+void rcap_terminate(struct rcap_qp *qp, int err, const char *why)
+{
+	if (qp->state <= RCAP_CLOSING)
+		qp->ops->terminate(qp, err, why);
+}
