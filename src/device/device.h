@@ -114,6 +114,7 @@ enum dev_hold {
 };
 
 struct dev_fence;
+struct dev_copy;
 
 struct dev_range {
 	enum dev_hold state;
@@ -178,6 +179,7 @@ struct dev_task {
 	void *aux;	  /* a second buffer */
 	size_t aux_len;
 	uint32_t count;
+	struct dev_copy *copy; /* the nexus's record of this copy */
 	void (*then)(struct dev_task *t, int result);
 	bool (*step)(struct dev_task *t);
 	int io_result;

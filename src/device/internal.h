@@ -14,6 +14,8 @@
  *   defects.c  READ DEFECT DATA
  *   range.c    who may touch which blocks at once
  *   caw.c      COMPARE AND WRITE, ORWRITE, WRITE ATOMIC
+ *   copy.c     EXTENDED COPY
+ *   copied.c   what is told about copies: RECEIVE COPY RESULTS, VPD 8Fh
  *   attention.c  unit attentions
  */
 #ifndef DEVICE_INTERNAL_H
@@ -45,8 +47,30 @@ enum dev_ua {
 	UA_COUNT,
 };
 
+/* How a copy went, by its list identifier; held for who asks. */
+enum dev_copy_state {
+	COPY_NONE,
+	COPY_RUNS,
+	COPY_DONE,
+	COPY_FAILED,
+};
+
+struct dev_copy {
+	enum dev_copy_state state;
+	bool discard; /* nobody will ask */
+	uint8_t op, sa;
+	uint32_t list_id;
+	uint16_t segments; /* carried out */
+	uint64_t bytes;
+	uint64_t age;
+};
+
+#define DEV_COPIES 16 /* of one nexus */
+
 struct dev_nexus {
 	struct dev_server *server;
+	struct dev_copy copies[DEV_COPIES];
+	uint64_t copies_begun;
 	struct dev_nexus_config cfg;
 	struct list link;		  /* dev_server.nexuses[worker] */
 	uint32_t attention[DEV_MAX_LUNS]; /* BIT(enum dev_ua) */
@@ -143,6 +167,13 @@ const struct dev_command *dev_command_find(const struct dev_server *s,
 int dev_command_check(const struct dev_command *row, const uint8_t *cdb);
 void dev_report_opcodes(struct dev_task *t);
 
+/* server.c: the unit that the nexus knows as this LUN, or NULL: all that a
+ * command may reach besides its own unit goes through here. */
+struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun);
+/* vpd.c: is this one of the unit's own names? */
+bool dev_lu_has_name(const struct dev_lu *lu, uint8_t code_set, uint8_t type,
+		     const uint8_t *name, size_t len);
+
 /* ---- task.c: how a command ends ---- */
 
 void dev_good(struct dev_task *t);
@@ -176,6 +207,11 @@ void dev_submit(struct dev_task *t, enum bs_op op, unsigned flags, uint64_t off,
 void dev_steps(struct dev_task *t, bool (*step)(struct dev_task *t));
 void dev_step_io(struct dev_task *t, enum bs_op op, unsigned flags,
 		 uint64_t off, uint64_t len);
+/* The same on another unit's store, and for a range (shared) instead of I/O. */
+void dev_step_io_on(struct dev_task *t, struct dev_lu *lu, enum bs_op op,
+		    unsigned flags, uint64_t off, uint64_t len);
+void dev_step_range(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
+		    uint64_t blocks);
 /* A second buffer; false: none left (the task is not ended). */
 bool dev_aux(struct dev_task *t, size_t len);
 
@@ -215,6 +251,23 @@ int dev_prepare_write_same(struct dev_task *t, uint64_t *out_len);
 void dev_write_same(struct dev_task *t);
 int dev_prepare_lba_status(struct dev_task *t, uint64_t *out_len);
 void dev_lba_status(struct dev_task *t);
+
+int dev_prepare_extended_copy(struct dev_task *t, uint64_t *out_len);
+void dev_extended_copy(struct dev_task *t);
+
+#define COPY_MAX_TARGETS  16u
+#define COPY_MAX_SEGMENTS 64u
+#define COPY_TARGET_LEN	  32u
+#define COPY_SEGMENT_LEN  28u
+#define COPY_MAX_LIST \
+ (COPY_MAX_TARGETS * COPY_TARGET_LEN + COPY_MAX_SEGMENTS * COPY_SEGMENT_LEN)
+#define COPY_NO_ID UINT32_MAX /* where no list identifier is that long */
+/* A slot for a new copy, as t->copy; false: the task was ended. */
+bool dev_copy_begin(struct dev_task *t, uint32_t list_id, bool discard);
+void dev_copy_end(struct dev_copy *c, bool good);
+void dev_copy_status(struct dev_task *t);
+void dev_copy_parameters(struct dev_task *t);
+size_t dev_copy_page(const struct dev_task *t, uint8_t *p); /* VPD 8Fh */
 
 int dev_prepare_compare_and_write(struct dev_task *t, uint64_t *out_len);
 void dev_compare_and_write(struct dev_task *t);

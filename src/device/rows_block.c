@@ -7,6 +7,12 @@
 static const struct dev_command commands[] = {
 	{ "READ DEFECT DATA(10)", SCSI_READ_DEFECT_DATA_10, 0, 10, DIR_IN, RSV_READ, NULL, dev_read_defects_10,
 	  { 0x37, 0, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0x04 } },
+	{ "EXTENDED COPY(LID1)", SCSI_EXTENDED_COPY, SCSI_XC_LID1, 16, DIR_OUT, CMD_SA, dev_prepare_extended_copy, dev_extended_copy,
+	  { 0x83, 0x1f, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0x04 } },
+	{ "RECEIVE COPY STATUS(LID1)", SCSI_RECEIVE_COPY_RESULTS, SCSI_RCR_COPY_STATUS_LID1, 16, DIR_IN, CMD_SA, NULL, dev_copy_status,
+	  { 0x84, 0x1f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0x04 } },
+	{ "RECEIVE COPY OPERATING PARAMETERS", SCSI_RECEIVE_COPY_RESULTS, SCSI_RCR_OPERATING_PARAMETERS, 16, DIR_IN, CMD_SA, NULL, dev_copy_parameters,
+	  { 0x84, 0x1f, 0xff, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0x04 } },
 	{ "COMPARE AND WRITE", SCSI_COMPARE_AND_WRITE, 0, 16, DIR_OUT, CMD_WRITES | CMD_ALONE | RSV_WRITE, dev_prepare_compare_and_write, dev_compare_and_write,
 	  { 0x89, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0xff, 0x3f, 0x04 } },
 	{ "ORWRITE(16)", SCSI_ORWRITE_16, 0, 16, DIR_OUT, CMD_WRITES | CMD_ALONE | RSV_WRITE, dev_prepare_write, dev_orwrite,

@@ -69,6 +69,11 @@ struct dev_lu *dev_lu_get(struct dev_server *s, uint16_t lun)
 	return lun < DEV_MAX_LUNS ? s->lus[lun] : NULL;
 }
 
+struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun)
+{
+	return dev_lu_get(n->server, lun);
+}
+
 uint16_t dev_lu_lun(const struct dev_lu *lu)
 {
 	return lu->cfg.lun;

@@ -36,6 +36,7 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 	p[2] = 0x06;		    /* SPC-4 */
 	p[3] = 0x12;		    /* HiSup, response data format 2 */
 	p[4] = INQUIRY_LEN - 5;
+	p[5] = 0x08; /* 3PC */
 	p[7] = 0x02; /* CmdQue */
 	put_padded(p + 8, 8, cfg ? cfg->vendor : NULL, "OPENISER");
 	put_padded(p + 16, 16, cfg ? cfg->product : NULL, "VIRTUAL-DISK");

@@ -219,6 +219,7 @@ static void clear(struct dev_task *t)
 	t->lu = NULL;
 	t->row = NULL;
 	t->buf = t->aux = NULL;
+	t->copy = NULL;
 	t->buf_len = t->aux_len = 0;
 	t->count = 0;
 	t->lba = t->blocks = 0;
@@ -296,6 +297,9 @@ void dev_task_end(struct dev_task *t)
 	buf_put(t, t->buf, t->buf_len);
 	buf_put(t, t->aux, t->aux_len);
 	t->buf = t->aux = NULL;
+	if (t->copy && t->copy->state == COPY_RUNS) /* aborted */
+		dev_copy_end(t->copy, false);
+	t->copy = NULL;
 }
 
 int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t))
@@ -349,8 +353,9 @@ static void io_done(struct bs_req *req)
 		t->then(t, req->result);
 }
 
-void dev_submit(struct dev_task *t, enum bs_op op, unsigned flags, uint64_t off,
-		uint64_t len, void (*then)(struct dev_task *t, int result))
+static void submit_on(struct dev_task *t, struct dev_lu *lu, enum bs_op op,
+		      unsigned flags, uint64_t off, uint64_t len,
+		      void (*then)(struct dev_task *t, int result))
 {
 	t->then = then;
 	t->req.op = op;
@@ -359,7 +364,13 @@ void dev_submit(struct dev_task *t, enum bs_op op, unsigned flags, uint64_t off,
 	t->req.off = off;
 	t->req.len = len;
 	t->req.done = io_done;
-	bs_submit(t->lu->bs, &t->req);
+	bs_submit(lu->bs, &t->req);
+}
+
+void dev_submit(struct dev_task *t, enum bs_op op, unsigned flags, uint64_t off,
+		uint64_t len, void (*then)(struct dev_task *t, int result))
+{
+	submit_on(t, t->lu, op, flags, off, len, then);
 }
 
 bool dev_aux(struct dev_task *t, size_t len)
@@ -399,6 +410,29 @@ void dev_step_io(struct dev_task *t, enum bs_op op, unsigned flags,
 		 uint64_t off, uint64_t len)
 {
 	dev_submit(t, op, flags, off, len, step_io_done);
+}
+
+void dev_step_io_on(struct dev_task *t, struct dev_lu *lu, enum bs_op op,
+		    unsigned flags, uint64_t off, uint64_t len)
+{
+	submit_on(t, lu, op, flags, off, len, step_io_done);
+}
+
+static void step_range_taken(struct dev_range *r)
+{
+	struct dev_task *t = container_of(r, struct dev_task, range);
+
+	if (t->aborted)
+		finish(t);
+	else
+		step_io_done(t, 0);
+}
+
+void dev_step_range(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
+		    uint64_t blocks)
+{
+	(void)dev_range_take(&t->range, lu, t->nexus->cfg.worker, lba, blocks,
+			     DEV_HOLD_SHARED, step_range_taken);
 }
 
 void dev_steps(struct dev_task *t, bool (*step)(struct dev_task *t))

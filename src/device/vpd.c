@@ -78,6 +78,19 @@ static uint8_t *put_name(uint8_t *p, const char *name, uint8_t assoc)
 			  padded);
 }
 
+bool dev_lu_has_name(const struct dev_lu *lu, uint8_t code_set, uint8_t type,
+		     const uint8_t *name, size_t len)
+{
+	uint8_t all[128] = { 0 };
+	const uint8_t *end = put_t10(lu, put_naa(lu, all));
+
+	for (const uint8_t *p = all; p < end; p += 4 + p[3])
+		if ((p[0] & 0xf) == code_set && (p[1] & 0xf) == type &&
+		    p[3] == len && memcmp(p + 4, name, len) == 0)
+			return true;
+	return false;
+}
+
 static uint8_t *put_relative_port(const struct dev_nexus *n, uint8_t *p)
 {
 	memset(p + 4, 0, 4);
@@ -153,10 +166,10 @@ static const struct {
 	uint8_t code;
 	size_t (*fill)(const struct dev_task *t, uint8_t *p);
 } pages[] = {
-	{ 0x00, page_supported },      { 0x80, page_serial },
-	{ 0x83, page_identification }, { 0x86, page_extended },
-	{ 0xb0, page_block_limits },   { 0xb1, page_characteristics },
-	{ 0xb2, page_provisioning },
+	{ 0x00, page_supported },	{ 0x80, page_serial },
+	{ 0x83, page_identification },	{ 0x86, page_extended },
+	{ 0x8f, dev_copy_page },	{ 0xb0, page_block_limits },
+	{ 0xb1, page_characteristics }, { 0xb2, page_provisioning },
 };
 
 static size_t page_supported(const struct dev_task *t, uint8_t *p)

@@ -37,6 +37,8 @@ enum scsi_opcode {
 	SCSI_MODE_SENSE_10 = 0x5a,
 	SCSI_PERSISTENT_RESERVE_IN = 0x5e,
 	SCSI_PERSISTENT_RESERVE_OUT = 0x5f,
+	SCSI_EXTENDED_COPY = 0x83,
+	SCSI_RECEIVE_COPY_RESULTS = 0x84,
 	SCSI_READ_16 = 0x88,
 	SCSI_COMPARE_AND_WRITE = 0x89,
 	SCSI_WRITE_16 = 0x8a,
@@ -62,6 +64,9 @@ enum scsi_opcode {
 #define SCSI_SAI_GET_LBA_STATUS		 0x12
 #define SCSI_MI_REPORT_SUPPORTED_OPCODES 0x0c
 #define SCSI_MI_REPORT_SUPPORTED_TMFS	 0x0d
+#define SCSI_XC_LID1			 0x00
+#define SCSI_RCR_COPY_STATUS_LID1	 0x00
+#define SCSI_RCR_OPERATING_PARAMETERS	 0x03
 
 /* scsi_cdb_len: by group code (SPC-4 §4.2.5.1), 6, 10, 12 or 16; 0 for the
  * variable-length and vendor groups. */

@@ -28,11 +28,14 @@ enum scsi_sense_key {
 /* ASC << 8 | ASCQ; X(name, code, text) */
 #define SCSI_ASC_TABLE(X)                                                      \
  X(ASC_NONE, 0x0000, "no additional sense information")                        \
+ X(ASC_OPERATION_IN_PROGRESS, 0x0016, "operation in progress")                 \
  X(ASC_WRITE_ERROR, 0x0c00, "write error")                                     \
  X(ASC_UNEXPECTED_UNSOLICITED_DATA, 0x0c0c,                                    \
    "write error: unexpected unsolicited data")                                 \
  X(ASC_NOT_ENOUGH_UNSOLICITED_DATA, 0x0c0d,                                    \
    "write error: not enough unsolicited data")                                 \
+ X(ASC_THIRD_PARTY_DEVICE_FAILURE, 0x0d01, "third party device failure")       \
+ X(ASC_COPY_TARGET_NOT_REACHABLE, 0x0d02, "copy target device not reachable")  \
  X(ASC_INVALID_FIELD_IN_IU, 0x0e03,                                            \
    "invalid field in command information unit")                                \
  X(ASC_UNRECOVERED_READ_ERROR, 0x1100, "unrecovered read error")               \
@@ -43,6 +46,14 @@ enum scsi_sense_key {
  X(ASC_INVALID_FIELD_IN_CDB, 0x2400, "invalid field in CDB")                   \
  X(ASC_LUN_NOT_SUPPORTED, 0x2500, "logical unit not supported")                \
  X(ASC_INVALID_FIELD_IN_PARAMETERS, 0x2600, "invalid field in parameter list") \
+ X(ASC_TOO_MANY_TARGETS, 0x2606, "too many target descriptors")                \
+ X(ASC_TARGET_DESCRIPTOR_TYPE, 0x2607,                                         \
+   "unsupported target descriptor type code")                                  \
+ X(ASC_TOO_MANY_SEGMENTS, 0x2608, "too many segment descriptors")              \
+ X(ASC_SEGMENT_DESCRIPTOR_TYPE, 0x2609,                                        \
+   "unsupported segment descriptor type code")                                 \
+ X(ASC_INEXACT_SEGMENT, 0x260a, "unexpected inexact segment")                  \
+ X(ASC_INLINE_DATA_LENGTH, 0x260b, "inline data length exceeded")              \
  X(ASC_INVALID_RELEASE, 0x2604, "invalid release of persistent reservation")   \
  X(ASC_WRITE_PROTECTED, 0x2700, "write protected")                             \
  X(ASC_SPACE_ALLOCATION_FAILED, 0x2707,                                        \

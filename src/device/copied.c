@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * copied.c: what is told about copies: RECEIVE COPY STATUS(LID1) (SPC-4
+ * §6.23), operating parameters (§6.21), the third-party copy VPD page
+ * (§7.8.17). A nexus holds how its last copies went.
+ */
+#include <string.h>
+
+#include "device/internal.h"
+
+/* ---- the nexus's copies ---- */
+
+static struct dev_copy *find(struct dev_nexus *n, uint8_t op, uint32_t list_id)
+{
+	for (size_t i = 0; i < DEV_COPIES; i++) {
+		struct dev_copy *c = &n->copies[i];
+
+		if (c->state != COPY_NONE && c->op == op &&
+		    c->list_id == list_id)
+			return c;
+	}
+	return NULL;
+}
+
+/* A free slot, or that of the copy that ended longest ago. */
+static struct dev_copy *pick_slot(struct dev_nexus *n)
+{
+	struct dev_copy *best = NULL;
+
+	for (size_t i = 0; i < DEV_COPIES; i++) {
+		struct dev_copy *c = &n->copies[i];
+
+		if (c->state == COPY_NONE)
+			return c;
+		if (c->state != COPY_RUNS && (!best || c->age < best->age))
+			best = c;
+	}
+	return best;
+}
+
+bool dev_copy_begin(struct dev_task *t, uint32_t list_id, bool discard)
+{
+	struct dev_nexus *n = t->nexus;
+	struct dev_copy *c = NULL;
+
+	if (list_id != COPY_NO_ID)
+		c = find(n, t->cdb[0], list_id);
+	/* SPC-4 §6.4.3.2: the identifier of a copy that runs is taken */
+	if (c && c->state == COPY_RUNS) {
+		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_OPERATION_IN_PROGRESS);
+		return false;
+	}
+	if (!c)
+		c = pick_slot(n);
+	if (!c) {
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		return false;
+	}
+	*c = (struct dev_copy){ .state = COPY_RUNS,
+				.discard = discard,
+				.op = t->cdb[0],
+				.sa = t->cdb[1] & 0x1f,
+				.list_id = list_id,
+				.age = n->copies_begun++ };
+	t->copy = c;
+	return true;
+}
+
+void dev_copy_end(struct dev_copy *c, bool good)
+{
+	if (c->discard)
+		c->state = COPY_NONE;
+	else
+		c->state = good ? COPY_DONE : COPY_FAILED;
+}
+
+/* ---- RECEIVE COPY STATUS(LID1) ---- */
+
+#define UNITS_BYTES 0x00
+#define UNITS_MIB   0x02
+
+void dev_copy_status(struct dev_task *t)
+{
+	static const uint8_t status[] = {
+		[COPY_RUNS] = 0, [COPY_DONE] = 1, [COPY_FAILED] = 2
+	};
+	const struct dev_copy *c =
+		find(t->nexus, SCSI_EXTENDED_COPY, t->cdb[2]);
+	bool many;
+	uint8_t *p;
+
+	if (!c) {
+		dev_bad_field(t, 2, -1);
+		return;
+	}
+	p = dev_param_buf(t);
+	if (!p)
+		return;
+	many = c->bytes > UINT32_MAX;
+	put_be32(p, 8);
+	p[4] = status[c->state];
+	put_be16(p + 5, c->segments);
+	p[7] = many ? UNITS_MIB : UNITS_BYTES;
+	put_be32(p + 8, (uint32_t)(many ? c->bytes >> 20 : c->bytes));
+	dev_return(t, 12, get_be32(t->cdb + 10));
+}
+
+/* ---- what a copy may be ---- */
+
+static const uint8_t descriptor_codes[] = { 0x02, 0xe4 };
+
+static uint32_t max_segment(const struct dev_lu *lu)
+{
+	return UINT16_MAX * lu->block_size; /* at most 256 MiB */
+}
+
+void dev_copy_parameters(struct dev_task *t)
+{
+	size_t len = 44 + sizeof(descriptor_codes);
+	uint8_t *p = dev_param_buf(t);
+
+	if (!p)
+		return;
+	put_be32(p, (uint32_t)len - 4);
+	p[4] = 0x01; /* SNLID: a copy may go without a list identifier */
+	put_be16(p + 8, COPY_MAX_TARGETS);
+	put_be16(p + 10, COPY_MAX_SEGMENTS);
+	put_be32(p + 12, COPY_MAX_LIST);
+	put_be32(p + 16, max_segment(t->lu));
+	put_be16(p + 34, DEV_COPIES); /* TOTAL CONCURRENT COPIES */
+	p[36] = DEV_COPIES;	      /* MAXIMUM CONCURRENT COPIES */
+	p[37] = (uint8_t)t->lu->block_shift;
+	p[43] = sizeof(descriptor_codes);
+	memcpy(p + 44, descriptor_codes, sizeof(descriptor_codes));
+	dev_return(t, len, get_be32(t->cdb + 10));
+}
+
+/* ---- VPD 8Fh ---- */
+
+/* Closes a descriptor that began at p and has its bytes up to end: padded to
+ * a multiple of four. */
+static uint8_t *close_descriptor(uint8_t *p, uint16_t type, uint8_t *end)
+{
+	size_t len = round_up4((size_t)(end - p - 4));
+
+	put_be16(p, type);
+	put_be16(p + 2, (uint16_t)len);
+	return p + 4 + len;
+}
+
+static uint8_t *put_commands(uint8_t *p)
+{
+	static const uint8_t list[] = {
+		SCSI_EXTENDED_COPY,
+		1,
+		SCSI_XC_LID1,
+		SCSI_RECEIVE_COPY_RESULTS,
+		2,
+		SCSI_RCR_COPY_STATUS_LID1,
+		SCSI_RCR_OPERATING_PARAMETERS,
+	};
+
+	p[4] = sizeof(list);
+	memcpy(p + 5, list, sizeof(list));
+	return close_descriptor(p, 0x0001, p + 5 + sizeof(list));
+}
+
+static uint8_t *put_parameters(uint8_t *p)
+{
+	put_be16(p + 8, COPY_MAX_TARGETS);
+	put_be16(p + 10, COPY_MAX_SEGMENTS);
+	put_be32(p + 12, COPY_MAX_LIST);
+	return close_descriptor(p, 0x0004, p + 32);
+}
+
+static uint8_t *put_descriptors(uint8_t *p)
+{
+	p[4] = sizeof(descriptor_codes);
+	memcpy(p + 5, descriptor_codes, sizeof(descriptor_codes));
+	return close_descriptor(p, 0x0008, p + 5 + sizeof(descriptor_codes));
+}
+
+static uint8_t *put_general(const struct dev_lu *lu, uint8_t *p)
+{
+	put_be32(p + 4, DEV_COPIES);
+	put_be32(p + 8, DEV_COPIES);
+	put_be32(p + 12, max_segment(lu));
+	p[16] = (uint8_t)lu->block_shift;
+	return close_descriptor(p, 0x8001, p + 36);
+}
+
+size_t dev_copy_page(const struct dev_task *t, uint8_t *p)
+{
+	uint8_t *at = p + 4;
+
+	at = put_commands(at);
+	at = put_parameters(at);
+	at = put_descriptors(at);
+	at = put_general(t->lu, at);
+	return (size_t)(at - p);
+}

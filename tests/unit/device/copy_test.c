@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* copy_test.c: EXTENDED COPY and what is told about it, by the clauses of
+ * SPC-4. A second unit of other blocks is added to the rig. */
+#include "dev_case.h"
+
+static uint8_t *second; /* 128 blocks of 4096 bytes, LUN 1 */
+static uint8_t list[8192];
+static uint32_t targets, segments;
+
+static int open_two(void **state)
+{
+	struct dev_lu_config cfg = { .lun = 1 };
+
+	open_rig(state);
+	second = calloc(128, 4096);
+	assert_int_equal(dev_lu_add(R->server, &cfg,
+				    bs_ram_new("ram:second", second, 128 * 4096,
+					       4096, free, second)),
+			 0);
+	memset(list, 0, sizeof(list));
+	targets = segments = 0;
+	for (size_t i = 0; i < RIG_BLOCKS * RIG_BLOCK; i++)
+		R->medium[i] = (uint8_t)(i * 13 + (i >> 11));
+	return 0;
+}
+
+/* The NAA name of a unit from its VPD 83h. */
+static void put_name(uint8_t *d, uint64_t lun)
+{
+	const uint8_t *p = R->in + 4;
+
+	rig_begin(R, (const uint8_t[6]){ 0x12, 1, 0x83, 0x04, 0, 0 }, 6, 0,
+		  1024);
+	dev_task_end(&R->task);
+	R->task.lun = lun << 48;
+	dev_task_begin(&R->task);
+	rig_execute(R, NULL);
+	assert_int_equal(rig_finish(R), SCSI_GOOD);
+	while ((p[1] & 0xf) != 3)
+		p += 4 + p[3];
+	d[4] = p[0] & 0xf;
+	d[5] = 3;
+	d[7] = p[3];
+	memcpy(d + 8, p + 4, p[3]);
+}
+
+static void add_target(uint64_t lun)
+{
+	uint8_t *d = list + 16 + 32 * targets++;
+
+	assert_int_equal(segments, 0);
+	d[0] = 0xe4;
+	put_name(d, lun);
+}
+
+static void add_segment(uint16_t from, uint64_t from_lba, uint16_t to,
+			uint64_t to_lba, uint16_t blocks)
+{
+	uint8_t *d = list + 16 + 32 * targets + 28 * segments++;
+
+	d[0] = 0x02;
+	put_be16(d + 2, 24);
+	put_be16(d + 4, from);
+	put_be16(d + 6, to);
+	put_be16(d + 10, blocks);
+	put_be64(d + 12, from_lba);
+	put_be64(d + 20, to_lba);
+}
+
+static int copy_len(uint32_t len)
+{
+	uint8_t cdb[16] = { 0x83 };
+
+	put_be32(cdb + 10, len);
+	return rig_run(R, cdb, 16, list, len, 0);
+}
+
+static int copy(void)
+{
+	put_be16(list + 2, (uint16_t)(32 * targets));
+	put_be32(list + 8, 28 * segments);
+	return copy_len(16 + 32 * targets + 28 * segments);
+}
+
+static void test_copies_within_and_between_units_spc4_6_4(void **state)
+{
+	(void)state;
+	add_target(0);
+	add_target(1);
+	add_segment(0, 0, 0, 512, 400);
+	add_segment(0, 8, 1, 3, 600);  /* 300 KiB: two chunks, other blocks */
+	add_segment(1, 3, 0, 1000, 2); /* the source's blocks: 8 KiB */
+	assert_int_equal(copy(), SCSI_GOOD);
+	assert_memory_equal(R->medium, R->medium + 512 * RIG_BLOCK,
+			    400 * RIG_BLOCK);
+	assert_memory_equal(R->medium + 8 * RIG_BLOCK, second + 3 * 4096,
+			    400 * RIG_BLOCK);
+	assert_memory_equal(R->medium + 1000 * RIG_BLOCK, second + 3 * 4096,
+			    2 * 4096);
+	assert_int_equal(second[3 * 4096 - 1], 0);
+	assert_int_equal(second[78 * 4096], 0);
+}
+
+/* DC: the count is of the destination's blocks. */
+static void test_count_of_destination_blocks_spc4_6_4_6_3(void **state)
+{
+	(void)state;
+	add_target(0);
+	add_target(1);
+	add_segment(0, 0, 1, 0, 2);
+	list[16 + 64 + 1] = 0x02;
+	assert_int_equal(copy(), SCSI_GOOD);
+	assert_memory_equal(R->medium, second, 8192);
+	assert_int_equal(second[8192], 0);
+	/* half a block of the destination */
+	list[16 + 64 + 1] = 0;
+	copy();
+	assert_check(SENSE_COPY_ABORTED, ASC_INEXACT_SEGMENT);
+}
+
+static void test_every_length_of_the_list(void **state)
+{
+	uint32_t len;
+
+	(void)state;
+	add_target(0);
+	add_segment(0, 0, 0, 512, 4);
+	memset(R->medium + 512 * RIG_BLOCK, 0, 4 * RIG_BLOCK);
+	copy();
+	assert_memory_equal(R->medium, R->medium + 512 * RIG_BLOCK,
+			    4 * RIG_BLOCK);
+	memset(R->medium + 512 * RIG_BLOCK, 0, 4 * RIG_BLOCK);
+	len = 16 + 32 + 28;
+	assert_int_equal(copy_len(0), SCSI_GOOD);
+	for (uint32_t n = 1; n < len; n++) {
+		copy_len(n);
+		assert_check(SENSE_ILLEGAL_REQUEST,
+			     ASC_PARAMETER_LIST_LENGTH_ERROR);
+	}
+	assert_int_equal(R->medium[512 * RIG_BLOCK + 1], 0);
+}
+
+static void test_limits_are_what_is_said(void **state)
+{
+	uint16_t most_targets, most_segments;
+
+	(void)state;
+	assert_int_equal(CMD(0, 64, NULL, 0x84, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			     0, 64),
+			 SCSI_GOOD);
+	assert_int_equal(get_be32(R->in) + 4, R->in_len);
+	most_targets = get_be16(R->in + 8);
+	most_segments = get_be16(R->in + 10);
+	for (unsigned i = 0; i <= most_targets; i++)
+		add_target(0);
+	add_segment(0, 0, 0, 512, 1);
+	copy();
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_TOO_MANY_TARGETS);
+	targets = segments = 0;
+	memset(list, 0, sizeof(list));
+	add_target(0);
+	for (unsigned i = 0; i < most_segments; i++)
+		add_segment(0, i, 0, 512 + i, 1);
+	assert_int_equal(copy(), SCSI_GOOD);
+	assert_memory_equal(R->medium, R->medium + 512 * RIG_BLOCK,
+			    most_segments * RIG_BLOCK);
+	add_segment(0, 0, 0, 512, 1);
+	copy();
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_TOO_MANY_SEGMENTS);
+}
+
+static void test_bad_descriptors(void **state)
+{
+	(void)state;
+	add_target(0);
+	add_segment(0, 0, 0, 512, 1);
+	list[16] = 0xe0;
+	copy();
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_TARGET_DESCRIPTOR_TYPE);
+	list[16] = 0xe4;
+	list[48] = 0x03;
+	copy();
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_SEGMENT_DESCRIPTOR_TYPE);
+	list[48] = 0x02;
+	list[48 + 3] = 25;
+	copy();
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
+	assert_int_equal(R->sense.field, 50);
+	list[48 + 3] = 24;
+	list[16 + 7] = 21; /* a name longer than the descriptor */
+	copy();
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
+	list[16 + 7] = 8;
+	list[1] = 0x18; /* no list identifier, but there is one */
+	list[0] = 1;
+	copy();
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
+	assert_int_equal(R->sense.field, 0);
+	list[0] = 0;
+	put_be32(list + 12, 4);
+	copy();
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INLINE_DATA_LENGTH);
+}
+
+/* Nothing is copied when any segment cannot be. */
+static void test_unreachable_is_found_before_copying(void **state)
+{
+	(void)state;
+	memset(R->medium + 512 * RIG_BLOCK, 0, RIG_BLOCK);
+	add_target(0);
+	add_target(0);
+	list[16 + 32 + 8] ^= 0x01; /* nobody's name */
+	add_segment(0, 0, 0, 512, 1);
+	add_segment(0, 0, 1, 513, 1);
+	copy();
+	assert_check(SENSE_COPY_ABORTED, ASC_COPY_TARGET_NOT_REACHABLE);
+	put_be16(list + 16 + 64 + 28 + 6, 2); /* no such descriptor */
+	copy();
+	assert_check(SENSE_COPY_ABORTED, ASC_COPY_TARGET_NOT_REACHABLE);
+	put_be16(list + 16 + 64 + 28 + 6, 0);
+	put_be64(list + 16 + 64 + 28 + 20, RIG_BLOCKS); /* behind the end */
+	copy();
+	assert_check(SENSE_COPY_ABORTED, ASC_COPY_TARGET_NOT_REACHABLE);
+	assert_int_equal(R->medium[512 * RIG_BLOCK + 1], 0);
+}
+
+static int ask(uint8_t id)
+{
+	return CMD(0, 64, NULL, 0x84, 0, id, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 64);
+}
+
+static void test_status_is_held_by_list_identifier_spc4_6_23(void **state)
+{
+	struct dev_nexus *n = R->nexus;
+
+	(void)state;
+	add_target(0);
+	add_segment(0, 0, 0, 512, 3);
+	add_segment(0, 0, 0, 512, 4);
+	ask(7);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	list[0] = 7;
+	assert_int_equal(copy(), SCSI_GOOD);
+	assert_int_equal(ask(7), SCSI_GOOD);
+	assert_int_equal(R->in_len, 12);
+	assert_int_equal(R->in[4], 1); /* completed */
+	assert_int_equal(get_be16(R->in + 5), 2);
+	assert_int_equal(R->in[7], 0); /* bytes */
+	assert_int_equal(get_be32(R->in + 8), 7 * RIG_BLOCK);
+	/* another nexus knows nothing of it */
+	R->nexus = R->other;
+	ask(7);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	R->nexus = n;
+	/* usage 10b: not held */
+	list[0] = 8;
+	list[1] = 0x10;
+	assert_int_equal(copy(), SCSI_GOOD);
+	ask(8);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	/* usage 11b: any number of them */
+	list[0] = 0;
+	list[1] = 0x18;
+	for (unsigned i = 0; i < 50; i++)
+		assert_int_equal(copy(), SCSI_GOOD);
+}
+
+static void test_third_party_page_spc4_7_8_17(void **state)
+{
+	const uint8_t *p, *end;
+	unsigned seen = 0;
+
+	(void)state;
+	assert_int_equal(CMD(0, 1024, NULL, 0x12, 1, 0x8f, 4, 0), SCSI_GOOD);
+	assert_int_equal(get_be16(R->in + 2) + 4u, R->in_len);
+	end = R->in + R->in_len;
+	for (p = R->in + 4; p < end; p += 4 + get_be16(p + 2), seen++)
+		assert_int_equal(get_be16(p + 2) % 4, 0);
+	assert_ptr_equal(p, end);
+	assert_true(seen >= 4);
+	assert_int_equal(CMD(0, 96, NULL, 0x12, 0, 0, 0, 96), SCSI_GOOD);
+	assert_int_equal(R->in[5] & 0x08, 0x08); /* 3PC */
+}
+
+/* ---- with a store that fails or takes its time ---- */
+
+static void reopen(struct bs *store)
+{
+	close_rig(NULL);
+	memset(R, 0, sizeof(*R));
+	rig_open(R, store, false);
+	rig_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+	memset(list, 0, sizeof(list));
+	targets = segments = 0;
+	add_target(0);
+	add_segment(0, 0, 0, 512, 4);
+	list[0] = 9;
+}
+
+static struct bs *plain_ram(void)
+{
+	void *m = calloc(RIG_BLOCKS, RIG_BLOCK);
+
+	return bs_ram_new("ram:f", m, RIG_BLOCKS * RIG_BLOCK, RIG_BLOCK, free,
+			  m);
+}
+
+static void test_nth_io_of_a_copy_fails(void **state)
+{
+	(void)state;
+	for (unsigned op = BS_READ; op <= BS_WRITE; op++) {
+		reopen(bs_fault_new(plain_ram(), BIT(op), 1, 0, ERR_MEDIUM));
+		copy();
+		assert_check(SENSE_COPY_ABORTED,
+			     ASC_THIRD_PARTY_DEVICE_FAILURE);
+		assert_int_equal(ask(9), SCSI_GOOD);
+		assert_int_equal(R->in[4], 2); /* with errors */
+		assert_int_equal(copy(), SCSI_GOOD);
+	}
+}
+
+static void test_copy_is_aborted_between_its_steps(void **state)
+{
+	struct bs *hold;
+	uint8_t cdb[16] = { 0x83 };
+
+	(void)state;
+	hold = bs_hold_new(plain_ram());
+	reopen(hold);
+	put_be16(list + 2, 32);
+	put_be32(list + 8, 28);
+	put_be32(cdb + 10, 16 + 32 + 28);
+	for (unsigned ios = 0; ios < 2; ios++) {
+		rig_begin(R, cdb, 16, 16 + 32 + 28, 0);
+		assert_int_equal(rig_execute(R, list), -1);
+		bs_hold_release(hold, ios);
+		assert_int_equal(bs_hold_waiting(hold), 1);
+		assert_int_equal(dev_task_abort(&R->task, rig_released), 0);
+		bs_hold_release(hold, 1);
+		assert_true(R->released);
+		dev_task_end(&R->task);
+		assert_int_equal(ask(9), SCSI_GOOD);
+		assert_int_equal(R->in[4], 2);
+	}
+}
+
+#define C(name) cmocka_unit_test_setup_teardown(name, open_two, close_rig)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		C(test_copies_within_and_between_units_spc4_6_4),
+		C(test_count_of_destination_blocks_spc4_6_4_6_3),
+		C(test_every_length_of_the_list),
+		C(test_limits_are_what_is_said),
+		C(test_bad_descriptors),
+		C(test_unreachable_is_found_before_copying),
+		C(test_status_is_held_by_list_identifier_spc4_6_23),
+		C(test_third_party_page_spc4_7_8_17),
+		C(test_nth_io_of_a_copy_fails),
+		C(test_copy_is_aborted_between_its_steps),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
