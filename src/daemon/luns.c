@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -174,17 +175,31 @@ static struct bs *file_open(const struct options *o, const char *path,
 	return b;
 }
 
+/* Fresh memory is a disk that was never there before: two of one size must not
+ * look like two paths to one, neither here nor on two machines. */
+static void new_identity(struct bs *b)
+{
+	uint8_t key[16];
+
+	if (getrandom(key, sizeof(key), 0) == (ssize_t)sizeof(key))
+		bs_uuid_derive(b->uuid, key, sizeof(key));
+}
+
 struct bs *lun_open(const struct options *o, const char *spec,
 		    struct io_loop *const *loops)
 {
 	uint32_t block = o->block_size ? o->block_size : 512;
 	bool ram = !strncmp(spec, "ram:", 4);
+	struct bs *b;
 	uint64_t size;
 
 	if (!ram && strncmp(spec, "null:", 5) != 0)
 		return file_open(o, spec, loops);
 	if (!spec_size(spec, block, &size))
 		return NULL;
-	return ram ? ram_open(spec, size, block, o->sendfile)
-		   : null_open(spec, size, block);
+	b = ram ? ram_open(spec, size, block, o->sendfile)
+		: null_open(spec, size, block);
+	if (b)
+		new_identity(b);
+	return b;
 }

@@ -33,6 +33,12 @@ class Tools(unittest.TestCase):
             for page in ("0x00", "0x80", "0x83", "0xb0", "0xb1", "0xb2"):
                 run(["iscsi-inq", "-e", "1", "-c", str(int(page, 16)), d.url])
 
+    def test_units_have_names_of_their_own(self):
+        with Daemon("ram:64M", "ram:64M", "null:1G", "null:1G") as d:
+            serials = {run(["iscsi-inq", "-e", "1", "-c", "128", url]).text
+                       for url in d.urls}
+            self.assertEqual(len(serials), 4)
+
     def test_capacity(self):
         for size, block in (("64M", 512), ("3G", 4096)):
             with Daemon("--block-size", str(block), "null:" + size) as d:
