@@ -33,7 +33,7 @@ PACKAGES = {
     "qemu-img": "qemu-utils and qemu-block-extra", "tgtd": "tgt",
     "tgtadm": "tgt", "tshark": "tshark", "dumpcap": "tshark",
     "mkfs.ext4": "e2fsprogs", "nbdcopy": "libnbd-bin",
-    "nbdinfo": "libnbd-bin", "fio": "fio", "qemu-io": "qemu-utils",
+    "nbdinfo": "libnbd-bin", "fio": "fio", "qemu-io": "qemu-utils", "groff": "groff-base",
 }
 
 

@@ -27,6 +27,8 @@ class Install(unittest.TestCase):
                            check=True, stdout=subprocess.DEVNULL)
             pc = [os.path.join(a, f) for a, _, fs in os.walk(d) for f in fs if f == "libiser.pc"]
             self.assertEqual(len(pc), 1)
+            files = {f for _, _, fs in os.walk(d) for f in fs}
+            self.assertLessEqual({"iser.1", "iserctl.1", "iserd.8", "iser.h"}, {f.removesuffix(".gz") for f in files})
             env = dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(pc[0]), PKG_CONFIG_SYSROOT_DIR=d)
             flags = subprocess.run(["pkg-config", "--cflags", "--libs", "libiser"], env=env, check=True,
                                    stdout=subprocess.PIPE, text=True).stdout.split()
