@@ -105,14 +105,20 @@ static void send_to(struct dev_server *s, unsigned worker,
 	s->env.post(s->env.arg, worker, &b->msg);
 }
 
-void dev_lu_reset_state(struct dev_lu *lu, struct dev_nexus *by)
+void dev_attention_all(struct dev_lu *lu, const struct dev_nexus *by,
+		       const struct dev_nexus *except, enum dev_ua ua)
 {
 	struct dev_server *s = lu->server;
 
 	for (unsigned w = 0; w < s->env.nworkers; w++) {
 		if (s->env.nworkers == 1 || (by && by->cfg.worker == w))
-			set_all(s, w, by, lu->cfg.lun, UA_BUS_DEVICE_RESET);
+			set_all(s, w, except, lu->cfg.lun, ua);
 		else
-			send_to(s, w, by, lu->cfg.lun, UA_BUS_DEVICE_RESET);
+			send_to(s, w, except, lu->cfg.lun, ua);
 	}
+}
+
+void dev_lu_reset_state(struct dev_lu *lu, struct dev_nexus *by)
+{
+	dev_attention_all(lu, by, by, UA_BUS_DEVICE_RESET);
 }

@@ -300,6 +300,10 @@ bool dev_range_give_up(struct dev_range *r);
 
 /* ---- attention.c ---- */
 
+/* For every nexus of the unit but `except`. by: the nexus on whose worker we
+ * are, or NULL. */
+void dev_attention_all(struct dev_lu *lu, const struct dev_nexus *by,
+		       const struct dev_nexus *except, enum dev_ua ua);
 void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua);
 /* The first pending one, taken off: fills *s; false: none. */
 bool dev_attention_take(struct dev_nexus *n, uint16_t lun,
