@@ -114,17 +114,30 @@ static int put_response(struct iscsi_login_engine *e,
 	return 0;
 }
 
-/* Is the response heard the right one for our challenge? */
-static int check_response(struct iscsi_login_engine *e,
-			  const struct iscsi_chap_secret *s)
+/* Is the response heard what this secret makes of our challenge? */
+static bool is_response_of(const struct iscsi_login_engine *e,
+			   const struct iscsi_chap_secret *s)
 {
 	const struct login_auth *a = &e->auth;
 	uint8_t right[CHAP_DIGEST_MAX];
 	size_t n = chap_response(a->algorithm, a->my_id, s, a->my_challenge,
 				 sizeof(a->my_challenge), right);
 
-	if (n == 0 || a->response_len != (int)n ||
-	    !chap_equal(right, a->response, n) || strcmp(a->name, s->name) != 0)
+	return n && a->response_len == (int)n &&
+	       chap_equal(right, a->response, n);
+}
+
+/* theirs: what the peer must know; own: what we prove with, or NULL. */
+static int check_response(struct iscsi_login_engine *e,
+			  const struct iscsi_chap_secret *theirs,
+			  const struct iscsi_chap_secret *own)
+{
+	if (own && is_response_of(e, own))
+		return auth_fail(e, "the peer proves itself with our own CHAP "
+				    "secret: the two must differ "
+				    "(RFC 7143 §9.2.1)");
+	if (!is_response_of(e, theirs) ||
+	    strcmp(e->auth.name, theirs->name) != 0)
 		return auth_fail(e, "CHAP name or secret is wrong");
 	return 0;
 }
@@ -171,7 +184,7 @@ static int prove(struct iscsi_login_engine *e)
 
 	if (!a->challenged || !heard(e, HEARD_CHAP_N))
 		return auth_fail(e, "CHAP_R without CHAP_N or a challenge");
-	err = check_response(e, e->verdict.chap_in);
+	err = check_response(e, e->verdict.chap_in, e->verdict.chap_out);
 	if (err)
 		return err;
 	if (heard(e, HEARD_CHAP_I | HEARD_CHAP_C)) {
@@ -235,6 +248,9 @@ static int challenge_heard(struct iscsi_login_engine *e)
 	    a->algorithm == CHAP_NONE || a->challenged || a->done)
 		return auth_fail(e, "an incomplete or unexpected CHAP "
 				    "challenge");
+	if (!e->cfg->chap_out)
+		return auth_fail(e, "the target asks for CHAP, and there is no "
+				    "name and secret to answer with");
 	err = put_response(e, e->cfg->chap_out);
 	if (err)
 		return err;
@@ -255,7 +271,7 @@ int login_auth_initiator(struct iscsi_login_engine *e)
 	if (!err && heard(e, HEARD_CHAP_R)) {
 		if (!e->auth.challenged || !heard(e, HEARD_CHAP_N))
 			return auth_fail(e, "an unexpected CHAP response");
-		err = check_response(e, e->cfg->chap_in);
+		err = check_response(e, e->cfg->chap_in, e->cfg->chap_out);
 		e->auth.done = err == 0;
 	}
 	return err;

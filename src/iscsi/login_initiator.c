@@ -7,7 +7,7 @@
 
 static bool wants_security(const struct iscsi_login_engine *e)
 {
-	return e->cfg->chap_out != NULL;
+	return e->cfg->chap_out || e->cfg->chap_in;
 }
 
 /* Whatever is to be said at the start of a stage. */

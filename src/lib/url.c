@@ -189,6 +189,25 @@ static void fill_from_environment(struct iser_url *u)
 			 "LIBISCSI_CHAP_TARGET_PASSWORD");
 }
 
+/* The target proves itself within an exchange that the user begins, and with
+ * a secret of its own (RFC 7143 §9.2.1). */
+static int check_chap(const struct parse *p)
+{
+	const struct iser_url *u = p->url;
+
+	if (u->target_user[0] && !u->user[0])
+		return bad(p,
+			   "target_user goes with a user and password of "
+			   "one's own",
+			   u->target_user);
+	if (u->target_user[0] && !strcmp(u->password, u->target_password))
+		return bad(p,
+			   "password and target_password must differ "
+			   "(RFC 7143 §9.2.1)",
+			   u->target_user);
+	return 0;
+}
+
 /* /IQN/LUN behind the host; in discovery either may be left out. */
 static int take_path(const struct parse *p, const char *path, const char *end,
 		     bool discovery)
@@ -264,5 +283,5 @@ int iser_url_parse(struct iser_url *url, const char *text, bool discovery,
 		err = take_query(&p, end + 1);
 	if (!err)
 		fill_from_environment(url);
-	return err;
+	return err ? err : check_chap(&p);
 }

@@ -251,6 +251,39 @@ static void test_login_chap_target_fails_to_prove_itself(void **state)
 	drop(&t, &i);
 }
 
+static void test_login_chap_one_secret_rfc7143_9_2_1(void **state)
+{
+	struct iscsi_chap_secret same = bob;
+	struct end t, i;
+
+	(void)state;
+	make(&t, &i);
+	memcpy(same.secret, alice.secret, sizeof(same.secret));
+	verdict.chap_in = &alice;
+	verdict.chap_out = &same;
+	i.cfg.chap_out = &alice;
+	i.cfg.chap_in = &same;
+	assert_refused(&t, &i, ISCSI_LOGIN_AUTH_FAILURE);
+}
+
+/* Who demands proof of the target, and has none of its own, gets no session
+ * with a target that proves nothing. */
+static void test_login_chap_only_of_the_target(void **state)
+{
+	struct end t, i;
+
+	(void)state;
+	make(&t, &i);
+	verdict.chap_in = &alice;
+	verdict.chap_out = &bob;
+	i.cfg.chap_in = &bob;
+	assert_int_equal(run(&t, &i), ERR_AUTH);
+	drop(&t, &i);
+	make(&t, &i);
+	i.cfg.chap_in = &bob;
+	assert_refused(&t, &i, ISCSI_LOGIN_AUTH_FAILURE);
+}
+
 static void test_login_security_stage_skipped(void **state)
 {
 	struct end t, i;
@@ -457,6 +490,8 @@ int main(void)
 		cmocka_unit_test(test_login_chap_mutual),
 		cmocka_unit_test(test_login_chap_wrong_secret),
 		cmocka_unit_test(test_login_chap_target_fails_to_prove_itself),
+		cmocka_unit_test(test_login_chap_one_secret_rfc7143_9_2_1),
+		cmocka_unit_test(test_login_chap_only_of_the_target),
 		cmocka_unit_test(test_login_security_stage_skipped),
 		cmocka_unit_test(test_login_chap_offered_but_none_taken),
 		cmocka_unit_test(test_login_verdict_refuses),

@@ -72,6 +72,8 @@ static void test_url_bad_ones_say_why(void **state)
 		"iscsi://h/t/0?colour=red",
 		"iscsi://h/t/0?header_digest=md5",
 		"iscsi://h/t/0?depth=5000",
+		"iscsi://h/t/0?target_user=t&target_password=q",
+		"iscsi://u%q@h/t/0?target_user=t&target_password=q",
 	};
 
 	(void)state;
