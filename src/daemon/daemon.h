@@ -51,7 +51,6 @@ struct daemon {
 	struct dev_server *server;
 	struct dev_lu *lus[LUNS_MAX];
 	unsigned nlus;
-	struct iscsi_chap_secret chap;
 	struct tgt *target;
 	struct net_listener *listeners[LISTEN_MAX];
 	unsigned nlisteners;

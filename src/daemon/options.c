@@ -41,6 +41,10 @@ static const char usage_text[] =
 	"                            both (none)\n"
 	"      --chap-user NAME      initiators must log in with this name and\n"
 	"      --chap-secret-file F  the secret in F (12 to 128 bytes)\n"
+	"      --chap-mutual-user N  the target proves itself with this name\n"
+	"      --chap-mutual-secret-file F  and the secret in F to initiators\n"
+	"                            that ask for it\n"
+	"      --discovery-auth      CHAP for discovery sessions, too\n"
 	"      --control PATH        Unix socket for iserctl\n"
 	"      --user NAME           become this user once all is open\n"
 	"      --log LEVEL           error, warning, notice, info or debug\n"
@@ -132,6 +136,9 @@ enum {
 	OPT_DIGESTS,
 	OPT_CHAP_USER,
 	OPT_CHAP_SECRET,
+	OPT_MUTUAL_USER,
+	OPT_MUTUAL_SECRET,
+	OPT_DISCOVERY_AUTH,
 	OPT_CONTROL,
 	OPT_USER,
 	OPT_LOG,
@@ -151,6 +158,10 @@ static const struct option long_options[] = {
 	{ "digests", required_argument, NULL, OPT_DIGESTS },
 	{ "chap-user", required_argument, NULL, OPT_CHAP_USER },
 	{ "chap-secret-file", required_argument, NULL, OPT_CHAP_SECRET },
+	{ "chap-mutual-user", required_argument, NULL, OPT_MUTUAL_USER },
+	{ "chap-mutual-secret-file", required_argument, NULL,
+	  OPT_MUTUAL_SECRET },
+	{ "discovery-auth", no_argument, NULL, OPT_DISCOVERY_AUTH },
 	{ "control", required_argument, NULL, OPT_CONTROL },
 	{ "user", required_argument, NULL, OPT_USER },
 	{ "log", required_argument, NULL, OPT_LOG },
@@ -216,6 +227,18 @@ static bool set_block_size(struct options *o, const char *arg)
 	return o->block_size != 0;
 }
 
+static void set_chap(struct options *o, int opt, const char *arg)
+{
+	if (opt == OPT_CHAP_USER)
+		o->chap_user = arg;
+	else if (opt == OPT_CHAP_SECRET)
+		o->chap_secret_file = arg;
+	else if (opt == OPT_MUTUAL_USER)
+		o->chap_mutual_user = arg;
+	else
+		o->chap_mutual_secret_file = arg;
+}
+
 /* Returns whether the option was good. */
 static bool set_option(struct options *o, int opt, const char *arg)
 {
@@ -247,10 +270,13 @@ static bool set_option(struct options *o, int opt, const char *arg)
 		o->pin = true;
 		return true;
 	case OPT_CHAP_USER:
-		o->chap_user = arg;
-		return true;
 	case OPT_CHAP_SECRET:
-		o->chap_secret_file = arg;
+	case OPT_MUTUAL_USER:
+	case OPT_MUTUAL_SECRET:
+		set_chap(o, opt, arg);
+		return true;
+	case OPT_DISCOVERY_AUTH:
+		o->discovery_auth = true;
 		return true;
 	case OPT_CONTROL:
 		o->control = arg;
@@ -278,6 +304,26 @@ static void default_name(struct options *o)
 		 host[0] ? host : "disk");
 }
 
+static bool check_chap(const struct options *o)
+{
+	if (!o->chap_user != !o->chap_secret_file) {
+		say("--chap-user and --chap-secret-file go together");
+		return false;
+	}
+	if (!o->chap_mutual_user != !o->chap_mutual_secret_file) {
+		say("--chap-mutual-user and --chap-mutual-secret-file go "
+		    "together");
+		return false;
+	}
+	if (!o->chap_user && (o->chap_mutual_user || o->discovery_auth)) {
+		say("%s needs --chap-user: the initiator proves itself first",
+		    o->chap_mutual_user ? "--chap-mutual-user"
+					: "--discovery-auth");
+		return false;
+	}
+	return true;
+}
+
 static bool check(const struct options *o)
 {
 	if (o->nluns == 0) {
@@ -285,11 +331,7 @@ static bool check(const struct options *o)
 		    "\"iserd serve ram:1G\"");
 		return false;
 	}
-	if (!o->chap_user != !o->chap_secret_file) {
-		say("--chap-user and --chap-secret-file go together");
-		return false;
-	}
-	return true;
+	return check_chap(o);
 }
 
 static bool take_luns(struct options *o, int argc, char **argv)

@@ -41,6 +41,8 @@ struct options {
 	const char *control; /* path of the management socket, or NULL */
 	const char *user;    /* to become once everything is open */
 	const char *chap_user, *chap_secret_file;
+	const char *chap_mutual_user, *chap_mutual_secret_file;
+	bool discovery_auth;
 };
 
 /*

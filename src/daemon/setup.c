@@ -66,14 +66,15 @@ int setup_stores(struct daemon *d)
 #define CHAP_SECRET_MIN 12 /* bytes; RFC 7143 §9.2.1: 96 bits */
 
 /* One line; the newline at its end is not part of it. */
-static int read_secret(struct iscsi_chap_secret *s, const char *path)
+static int read_secret(struct iscsi_chap_secret *s, const char *option,
+		       const char *path)
 {
 	char buf[sizeof(s->secret) + 2];
 	FILE *f = fopen(path, "re");
 	size_t n;
 
 	if (!f) {
-		say("--chap-secret-file %s: %s", path, strerror(errno));
+		say("--%s-secret-file %s: %s", option, path, strerror(errno));
 		return EXIT_USAGE;
 	}
 	n = fread(buf, 1, sizeof(buf), f);
@@ -81,9 +82,9 @@ static int read_secret(struct iscsi_chap_secret *s, const char *path)
 	while (n && (buf[n - 1] == '\n' || buf[n - 1] == '\r'))
 		n--;
 	if (n < CHAP_SECRET_MIN || n > sizeof(s->secret)) {
-		say("--chap-secret-file %s: a secret has %d to %zu bytes "
+		say("--%s-secret-file %s: a secret has %d to %zu bytes "
 		    "(RFC 7143 §9.2.1), this one %zu",
-		    path, CHAP_SECRET_MIN, sizeof(s->secret), n);
+		    option, path, CHAP_SECRET_MIN, sizeof(s->secret), n);
 		return EXIT_USAGE;
 	}
 	memcpy(s->secret, buf, n);
@@ -92,16 +93,37 @@ static int read_secret(struct iscsi_chap_secret *s, const char *path)
 	return 0;
 }
 
-static int setup_chap(const struct options *o, struct iscsi_chap_secret *s)
+static int read_user(struct iscsi_chap_secret *s, const char *option,
+		     const char *user, const char *path)
 {
-	if (!o->chap_user)
+	if (!user)
 		return 0;
-	if (strlen(o->chap_user) >= sizeof(s->name)) {
-		say("--chap-user: at most %zu bytes", sizeof(s->name) - 1);
+	if (strlen(user) >= sizeof(s->name)) {
+		say("--%s-user: at most %zu bytes", option,
+		    sizeof(s->name) - 1);
 		return EXIT_USAGE;
 	}
-	memcpy(s->name, o->chap_user, strlen(o->chap_user) + 1);
-	return read_secret(s, o->chap_secret_file);
+	memcpy(s->name, user, strlen(user) + 1);
+	return read_secret(s, option, path);
+}
+
+struct chap {
+	struct iscsi_chap_secret in, out;
+};
+
+static int read_chap(const struct options *o, struct chap *c)
+{
+	int err = read_user(&c->in, "chap", o->chap_user, o->chap_secret_file);
+
+	if (!err)
+		err = read_user(&c->out, "chap-mutual", o->chap_mutual_user,
+				o->chap_mutual_secret_file);
+	if (!err && c->out.name[0] && c->in.secret_len == c->out.secret_len &&
+	    !memcmp(c->in.secret, c->out.secret, c->in.secret_len)) {
+		say("the two CHAP secrets must differ (RFC 7143 §9.2.1)");
+		return EXIT_USAGE;
+	}
+	return err;
 }
 
 static void random_bytes(void *arg, uint8_t *p, size_t n)
@@ -117,13 +139,13 @@ static void random_bytes(void *arg, uint8_t *p, size_t n)
 	}
 }
 
-static int add_node(struct daemon *d)
+static int add_node(struct daemon *d, const struct chap *chap)
 {
-	struct tgt_node_config node = { .server = d->server };
-	int err = setup_chap(&d->options, &node.chap_in);
+	struct tgt_node_config node = { .server = d->server,
+					.chap_in = chap->in,
+					.chap_out = chap->out };
+	int err;
 
-	if (err)
-		return err;
 	snprintf(node.name, sizeof(node.name), "%s", d->options.name);
 	snprintf(node.alias, sizeof(node.alias), "openiser");
 	err = tgt_node_add(d->target, &node);
@@ -141,7 +163,7 @@ static int add_node(struct daemon *d)
 	return 0;
 }
 
-int setup_target(struct daemon *d)
+static int make_target(struct daemon *d, const struct chap *chap)
 {
 	struct tgt_config cfg;
 
@@ -155,17 +177,33 @@ int setup_target(struct daemon *d)
 	};
 	cfg.trace = &d->log.trace;
 	cfg.prefer_digests = d->options.prefer_digests;
+	if (d->options.discovery_auth) {
+		cfg.discovery_in = chap->in;
+		cfg.discovery_out = chap->out;
+	}
 	cfg.random = random_bytes;
 	cfg.rearm = worker_rearm;
 	cfg.arg = d;
 	d->target = tgt_new(&cfg);
+	explicit_bzero(&cfg, sizeof(cfg));
 	if (!d->target) {
 		say("out of memory");
 		return EXIT_ERROR;
 	}
 	for (unsigned i = 0; i < d->nworkers; i++)
 		d->workers[i].target = tgt_worker(d->target, i);
-	return add_node(d);
+	return add_node(d, chap);
+}
+
+int setup_target(struct daemon *d)
+{
+	struct chap chap = { 0 };
+	int err = read_chap(&d->options, &chap);
+
+	if (!err)
+		err = make_target(d, &chap);
+	explicit_bzero(&chap, sizeof(chap));
+	return err;
 }
 
 /* ---- listeners ---- */

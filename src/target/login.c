@@ -49,8 +49,11 @@ static void identify(void *arg, const struct iscsi_login_id *id,
 		v->status = ISCSI_LOGIN_UNAVAILABLE;
 		return;
 	}
-	if (id->discovery)
+	if (id->discovery) {
+		v->chap_in = secret(&t->cfg.discovery_in);
+		v->chap_out = secret(&t->cfg.discovery_out);
 		return;
+	}
 	n = find_node(t, id->target_name);
 	if (!n) {
 		v->status = ISCSI_LOGIN_NOT_FOUND;

@@ -42,6 +42,8 @@ struct tgt_config {
 	xtime abort_time;  /* how long a reset waits for data on the way */
 	uint16_t tpgt;
 	bool prefer_digests;
+	/* CHAP of discovery sessions; empty names: anybody, and no proof */
+	struct iscsi_chap_secret discovery_in, discovery_out;
 	/* Fills n random bytes (CHAP). */
 	void (*random)(void *arg, uint8_t *p, size_t n);
 	/* A deadline of this worker may have come closer: ask again. */

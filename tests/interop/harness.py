@@ -46,6 +46,38 @@ def need(*programs):
         missing[0], PACKAGES.get(missing[0], missing[0])))
 
 
+class Secrets:
+    """Options of an iserd with CHAP both ways; and the URLs that fit it."""
+
+    def __init__(self, *more):
+        self.dir = tempfile.TemporaryDirectory()
+        self.args = []
+        for option, user, secret in (
+                ("chap", "me", "correct horse battery\n"),
+                ("chap-mutual", "disk", "staple in the attic")):
+            path = os.path.join(self.dir.name, option)
+            with open(path, "w") as f:
+                f.write(secret)
+            self.args += ["--%s-user" % option, user,
+                          "--%s-secret-file" % option, path]
+        self.args += more
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.dir.cleanup()
+
+    @staticmethod
+    def url(plain, password="correct horse battery", target=None, user="me",
+            target_user="disk"):
+        """target: the secret that the target must know."""
+        url = plain.replace("iscsi://", "iscsi://%s%%%s@" % (user, password))
+        if target:
+            url += "?target_user=%s&target_password=%s" % (target_user, target)
+        return url
+
+
 def run(args, timeout=60, check=True, **kw):
     """Runs a program to its end; kills it after timeout seconds."""
     done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -71,7 +103,8 @@ class Daemon:
         if ready:
             luns = sum(1 for before, a in zip(("",) + args, args)
                        if a.startswith(("ram:", "null:", "/")) and
-                       before not in ("--control", "--chap-secret-file"))
+                       before not in ("--control", "--chap-secret-file",
+                                      "--chap-mutual-secret-file"))
             listeners = max(1, args.count("--listen"))
             self._read_urls(luns * listeners)
 

@@ -100,6 +100,16 @@ class Refusals(unittest.TestCase):
                         "--listen", "127.0.0.1:0", "ram:8M"], 2, "12")
 
 
+    def test_one_secret_for_both_ways(self):
+        with tempfile.NamedTemporaryFile() as f:
+            f.write(b"one secret for both\n")
+            f.flush()
+            self.check(["--chap-user", "me", "--chap-secret-file", f.name,
+                        "--chap-mutual-user", "disk",
+                        "--chap-mutual-secret-file", f.name,
+                        "--listen", "127.0.0.1:0", "ram:8M"], 2, "differ")
+
+
 class End(unittest.TestCase):
     def test_signals(self):
         for sig in (signal.SIGTERM, signal.SIGINT):

@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from harness import Daemon, ISER, main, need, run
+from harness import Daemon, ISER, Secrets, main, need, run
 
 BUILT = unittest.skipUnless(os.path.exists(ISER), "iser is not built")
 
@@ -138,6 +138,29 @@ class Own(Copies, unittest.TestCase):
         done = run([ISER, "ls", "127.0.0.1:1"], check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("127.0.0.1:1", done.text)
+
+    def test_chap_mutual(self):
+        with Secrets("--discovery-auth") as c, Daemon(*c.args, "ram:8M") as d:
+            good = c.url(d.url, target="staple in the attic")
+            run([ISER, "info", good])
+            run([ISER, "info", c.url(d.url)])
+            self.assertIn(d.target, run([ISER, "ls", good]).text)
+            for bad in (d.url, c.url(d.url, password="wrong wrong wrong"),
+                        c.url(d.url, target="some other secret"),
+                        c.url(d.url, target="staple in the attic",
+                              target_user="disc")):
+                for what in ("info", "ls"):
+                    done = run([ISER, what, bad], check=False)
+                    self.assertIn(done.returncode, (5, 24), bad)
+                    self.assertIn("login", done.text)
+
+    def test_chap_one_secret_for_both(self):
+        with Secrets() as c, Daemon(*c.args, "ram:8M") as d:
+            done = run([ISER, "info", c.url(d.url, password="one same secret",
+                                            target="one same secret")],
+                       check=False)
+            self.assertEqual(done.returncode, 7)
+            self.assertIn("must differ", done.text)
 
     def test_no_such_target(self):
         with Daemon("ram:8M") as d:

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import Daemon, main, need, run
+from harness import Daemon, Secrets, main, need, run
 
 
 @need("iscsi-ls", "iscsi-inq", "iscsi-readcapacity16", "iscsi-perf")
@@ -90,6 +90,41 @@ class Tools(unittest.TestCase):
                 self.assertNotEqual(
                     run(["iscsi-inq", d.url], check=False).returncode, 0)
                 self.assertIn("0201", d.messages())
+
+    def test_chap_mutual(self):
+        with Secrets() as c, Daemon(*c.args, "ram:8M") as d:
+            run(["iscsi-inq", c.url(d.url)])
+            run(["iscsi-inq", c.url(d.url, target="staple in the attic")])
+            for url in (c.url(d.url, target="some other secret"),
+                        c.url(d.url, target="staple in the attic",
+                              target_user="disc"),
+                        c.url(d.url, password="wrong wrong wrong",
+                              target="staple in the attic")):
+                self.assertNotEqual(
+                    run(["iscsi-inq", url], check=False).returncode, 0, url)
+
+    def test_chap_mutual_not_offered(self):
+        with tempfile.NamedTemporaryFile("w") as f:
+            f.write("correct horse battery\n")
+            f.flush()
+            with Daemon("--chap-user", "me", "--chap-secret-file", f.name,
+                        "ram:8M") as d:
+                url = Secrets.url(d.url, target="staple in the attic")
+                self.assertNotEqual(
+                    run(["iscsi-inq", url], check=False).returncode, 0)
+                self.assertIn("mutual", d.messages())
+
+    def test_chap_discovery(self):
+        with Secrets("--discovery-auth") as c, Daemon(*c.args, "ram:8M") as d:
+            portal = "iscsi://" + d.portal
+            self.assertIn(d.target, run(["iscsi-ls", c.url(portal)]).text)
+            for url in (portal, c.url(portal, password="wrong wrong wrong")):
+                done = run(["iscsi-ls", url], check=False)
+                self.assertNotEqual(done.returncode, 0, url)
+                self.assertNotIn(d.target, done.text)
+        with Secrets() as c, Daemon(*c.args, "ram:8M") as d:
+            self.assertIn(d.target,
+                          run(["iscsi-ls", "iscsi://" + d.portal]).text)
 
     def test_digests(self):
         with Daemon("ram:8M") as d:

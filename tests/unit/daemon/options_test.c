@@ -122,8 +122,32 @@ static void test_options_refused(void **state)
 	assert_int_equal(code, EXIT_USAGE);
 	assert_false(PARSE(&o, &code, "serve", "--nonsense", "x"));
 	assert_int_equal(code, EXIT_USAGE);
+}
+
+static void test_options_chap_goes_together(void **state)
+{
+	struct options o;
+	int code = -1;
+
+	(void)state;
 	assert_false(PARSE(&o, &code, "serve", "--chap-user=me", "x"));
 	assert_int_equal(code, EXIT_USAGE);
+	assert_false(PARSE(&o, &code, "serve", "--chap-user=me",
+			   "--chap-secret-file=f", "--chap-mutual-user=t",
+			   "x"));
+	assert_int_equal(code, EXIT_USAGE);
+	assert_false(PARSE(&o, &code, "serve", "--chap-mutual-user=t",
+			   "--chap-mutual-secret-file=g", "x"));
+	assert_int_equal(code, EXIT_USAGE);
+	assert_false(PARSE(&o, &code, "serve", "--discovery-auth", "x"));
+	assert_int_equal(code, EXIT_USAGE);
+	assert_true(PARSE(&o, &code, "serve", "--chap-user=me",
+			  "--chap-secret-file=f", "--chap-mutual-user=t",
+			  "--chap-mutual-secret-file=g", "--discovery-auth",
+			  "x"));
+	assert_string_equal(o.chap_mutual_user, "t");
+	assert_string_equal(o.chap_mutual_secret_file, "g");
+	assert_true(o.discovery_auth);
 }
 
 static void test_options_help(void **state)
@@ -144,6 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_size_parse_good),
 		cmocka_unit_test(test_size_parse_bad),
+		cmocka_unit_test(test_options_chap_goes_together),
 		cmocka_unit_test(test_options_defaults),
 		cmocka_unit_test(test_options_all),
 		cmocka_unit_test(test_options_refused),
