@@ -120,5 +120,6 @@ void dev_attention_all(struct dev_lu *lu, const struct dev_nexus *by,
 
 void dev_lu_reset_state(struct dev_lu *lu, struct dev_nexus *by)
 {
+	dev_mode_reset(lu);
 	dev_attention_all(lu, by, by, UA_BUS_DEVICE_RESET);
 }

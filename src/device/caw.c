@@ -62,7 +62,7 @@ static void caw_read(struct dev_task *t, int result)
 	}
 	t->iov[0] = (struct iovec){ (uint8_t *)t->buf + len, len };
 	t->req.data = bufv_of(t->iov, 1);
-	dev_submit(t, BS_WRITE, t->cdb[1] & 0x08 ? BS_FUA : 0,
+	dev_submit(t, BS_WRITE, dev_fua(t->lu, t->cdb[1] & 0x08),
 		   t->lba << t->lu->block_shift, len, caw_written);
 }
 
@@ -124,7 +124,7 @@ static bool orwrite_step(struct dev_task *t)
 	for (uint32_t i = 0; i < t->count; i++)
 		to[i] |= from[i];
 	t->step_io = true;
-	dev_step_io(t, BS_WRITE, t->cdb[1] & 0x08 ? BS_FUA : 0, t->at,
+	dev_step_io(t, BS_WRITE, dev_fua(t->lu, t->cdb[1] & 0x08), t->at,
 		    t->count);
 	return true;
 }

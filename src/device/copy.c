@@ -189,7 +189,7 @@ static uint16_t resolve_segment(const struct dev_task *t, const uint8_t *d,
 	if (!range_ok(from, n >> s->from->block_shift, s->from->blocks) ||
 	    !range_ok(to, n >> s->to->block_shift, s->to->blocks))
 		return ASC_COPY_TARGET_NOT_REACHABLE;
-	if (s->to->read_only)
+	if (dev_write_protected(s->to))
 		return ASC_WRITE_PROTECTED;
 	s->from_off = from << s->from->block_shift;
 	s->to_off = to << s->to->block_shift;
@@ -284,8 +284,8 @@ static bool copy_step(struct dev_task *t)
 	} else {
 		t->step_io = true;
 		set_data(t);
-		dev_step_io_on(t, s->to, BS_WRITE, 0, s->to_off + j->done,
-			       t->count);
+		dev_step_io_on(t, s->to, BS_WRITE, dev_fua(s->to, false),
+			       s->to_off + j->done, t->count);
 	}
 	return true;
 }

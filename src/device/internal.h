@@ -7,7 +7,8 @@
  *   rows_block.c  the rows of what else a block device has
  *   spc.c      INQUIRY, REPORT LUNS, REQUEST SENSE, ...
  *   vpd.c      vital product data
- *   mode.c     MODE SENSE
+ *   mode.c     MODE SENSE, MODE SELECT
+ *   mode_pages.c  the mode pages
  *   rw.c       READ, WRITE, SYNCHRONIZE CACHE, capacity
  *   verify.c   VERIFY, WRITE AND VERIFY
  *   thin.c     UNMAP, WRITE SAME, GET LBA STATUS
@@ -85,8 +86,26 @@ struct dev_lane {
 	struct list fences;		   /* struct fence_part of range.c */
 };
 
+/*
+ * What MODE SELECT can change (mode.c). All zero is the default. Any worker
+ * may write, any may read: each member alone, through DEV_CTL and
+ * dev_ctl_commit, no two of them together.
+ */
+struct dev_control {
+	uint8_t tst, qerr;
+	bool d_sense, swp, tas;
+	bool write_through; /* WCE is 0 */
+	/* logical block provisioning: soft threshold */
+	bool single_attention; /* SITUA */
+	bool soft_enabled;
+	uint32_t soft_count; /* threshold sets available, or fewer */
+};
+
+#define DEV_CTL(lu, member) __atomic_load_n(&(lu)->ctl.member, __ATOMIC_RELAXED)
+
 struct dev_lu {
 	struct dev_server *server;
+	struct dev_control ctl;
 	struct dev_lane *lanes;	 /* [worker] */
 	struct list fence_queue; /* range.c, the home worker's alone */
 	struct bs *bs;
@@ -229,6 +248,35 @@ void dev_report_tmfs(struct dev_task *t);
 
 void dev_mode_sense_6(struct dev_task *t);
 void dev_mode_sense_10(struct dev_task *t);
+int dev_prepare_mode_select(struct dev_task *t, uint64_t *out_len);
+void dev_mode_select(struct dev_task *t);
+/* Back to the defaults (SPC-4 §5.9: what is not saved is lost by a reset). */
+void dev_mode_reset(struct dev_lu *lu);
+
+/* mode_pages.c: the pages, one row each. */
+struct dev_mode_page {
+	uint8_t code, subpage;
+	uint8_t len;			      /* with its header */
+	bool (*has)(const struct dev_lu *lu); /* NULL: every unit */
+	/* Fill in and take out what is behind the header; p is the page's
+	 * first byte. */
+	void (*fill)(const struct dev_lu *lu, const struct dev_control *c,
+		     uint8_t *p);
+	void (*mask)(const struct dev_lu *lu, uint8_t *p); /* changeable */
+	void (*take)(struct dev_control *c, const uint8_t *p);
+};
+extern const struct dev_mode_page dev_mode_pages[];
+extern const size_t dev_mode_npages;
+size_t dev_mode_header_len(const struct dev_mode_page *m);
+struct dev_control dev_ctl_snapshot(const struct dev_lu *lu);
+void dev_ctl_commit(struct dev_lu *lu, const struct dev_control *c);
+bool dev_write_protected(const struct dev_lu *lu);
+
+/* Flags of a write: asked for by its FUA bit, or by WCE = 0. */
+static inline unsigned dev_fua(const struct dev_lu *lu, bool asked)
+{
+	return asked || DEV_CTL(lu, write_through) ? BS_FUA : 0;
+}
 
 int dev_prepare_read(struct dev_task *t, uint64_t *out_len);
 void dev_read(struct dev_task *t);
@@ -281,6 +329,9 @@ void dev_read_defects_10(struct dev_task *t);
 void dev_read_defects_12(struct dev_task *t);
 
 /* ---- range.c ---- */
+
+/* Behind every medium: what changes the unit itself has this one alone. */
+#define DEV_STATE_LBA (UINT64_MAX - 1)
 
 int dev_lanes_init(struct dev_lu *lu); /* 0, ERR_NOMEM */
 void dev_lanes_fini(struct dev_lu *lu);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mode.c: MODE SENSE (SPC-4 §6.11) and its pages, one row each. */
+/* mode.c: MODE SENSE and MODE SELECT (SPC-4 §§6.9 to 6.12). */
 #include <string.h>
 
 #include "device/internal.h"
@@ -14,76 +14,62 @@ enum page_control {
 
 #define PAGE_ALL    0x3f
 #define SUBPAGE_ALL 0xff
+#define PAGE_MAX    64
+#define SPF	    0x40
 
-/* 08h, SBC-3 §6.5.5 */
-static size_t page_caching(const struct dev_lu *lu, uint8_t *p)
+/* ---- a page as bytes ---- */
+
+static size_t put_page_header(const struct dev_mode_page *m, uint8_t *p)
 {
-	p[2] = lu->bs->caps & BS_CAP_WRITE_CACHE ? 0x04 : 0; /* WCE */
-	return 20;
+	size_t header = dev_mode_header_len(m);
+
+	p[0] = m->code;
+	if (m->subpage) {
+		p[0] |= SPF;
+		p[1] = m->subpage;
+		put_be16(p + 2, (uint16_t)(m->len - header));
+	} else {
+		p[1] = (uint8_t)(m->len - header);
+	}
+	return m->len;
 }
 
-/* 0Ah, SPC-4 §7.5.8 */
-static size_t page_control(const struct dev_lu *lu, uint8_t *p)
+static size_t put_page(const struct dev_lu *lu, const struct dev_mode_page *m,
+		       unsigned pc, uint8_t *p)
 {
-	(void)lu;
-	p[2] = 0x02;			 /* GLTSD */
-	p[3] = 0x10;			 /* unrestricted reordering */
-	p[5] = lu->read_only ? 0x08 : 0; /* SWP */
-	put_be16(p + 8, 0xffff);	 /* busy timeout: unlimited */
-	return 12;
-}
+	const struct dev_control defaults = { .tst = 0 };
+	const struct dev_control now = dev_ctl_snapshot(lu);
 
-/* 01h, SBC-3 §6.5.8 */
-static size_t page_error_recovery(const struct dev_lu *lu, uint8_t *p)
-{
-	(void)lu;
-	p[2] = 0xc0; /* AWRE, ARRE */
-	return 12;
-}
-
-/* 1Ch, SPC-4 §7.5.14 */
-static size_t page_exceptions(const struct dev_lu *lu, uint8_t *p)
-{
-	(void)lu;
-	p[2] = 0x08; /* DEXCPT */
-	return 12;
-}
-
-static const struct {
-	uint8_t code;
-	size_t (*fill)(const struct dev_lu *lu, uint8_t *p);
-} pages[] = {
-	{ 0x01, page_error_recovery },
-	{ 0x08, page_caching },
-	{ 0x0a, page_control },
-	{ 0x1c, page_exceptions },
-};
-
-/* Fills the page at p; nothing can be changed, so its changeable form is all
- * zero behind the header. */
-static size_t put_page(const struct dev_lu *lu, size_t i, unsigned pc,
-		       uint8_t *p)
-{
-	size_t len = pages[i].fill(lu, p);
-
+	memset(p, 0, m->len);
 	if (pc == PC_CHANGEABLE)
-		memset(p, 0, len);
-	p[0] = pages[i].code;
-	p[1] = (uint8_t)(len - 2);
-	return len;
+		m->mask(lu, p);
+	else
+		m->fill(lu, pc == PC_DEFAULT ? &defaults : &now, p);
+	return put_page_header(m, p);
 }
+
+static bool has(const struct dev_lu *lu, const struct dev_mode_page *m)
+{
+	return !m->has || m->has(lu);
+}
+
+/* ---- MODE SENSE ---- */
 
 /* The pages asked for; 0 when there is no such page. */
 static size_t put_pages(const struct dev_task *t, uint8_t *p)
 {
 	unsigned pc = t->cdb[2] >> 6, page = t->cdb[2] & 0x3f;
+	uint8_t subpage = t->cdb[3];
 	size_t at = 0;
 
-	if (t->cdb[3] != 0 && t->cdb[3] != SUBPAGE_ALL)
-		return 0;
-	for (size_t i = 0; i < ARRAY_LEN(pages); i++)
-		if (page == PAGE_ALL || page == pages[i].code)
-			at += put_page(t->lu, i, pc, p + at);
+	for (size_t i = 0; i < dev_mode_npages; i++) {
+		const struct dev_mode_page *m = &dev_mode_pages[i];
+
+		if (!has(t->lu, m) || (page != PAGE_ALL && page != m->code) ||
+		    (subpage != SUBPAGE_ALL && subpage != m->subpage))
+			continue;
+		at += put_page(t->lu, m, pc, p + at);
+	}
 	return at;
 }
 
@@ -103,7 +89,8 @@ static size_t put_block_descriptor(const struct dev_lu *lu, bool is_long,
 
 static uint8_t device_specific(const struct dev_lu *lu)
 {
-	return (uint8_t)((lu->read_only ? 0x80 : 0) | 0x10); /* WP, DPOFUA */
+	return (uint8_t)((dev_write_protected(lu) ? 0x80 : 0) |
+			 0x10); /* WP, DPOFUA */
 }
 
 /* Everything behind the header, whose length is 4 or 8; 0: ended. */
@@ -158,4 +145,179 @@ void dev_mode_sense_10(struct dev_task *t)
 	p[4] = long_lba && descriptor ? 0x01 : 0;
 	put_be16(p + 6, (uint16_t)descriptor);
 	dev_return(t, len, get_be16(t->cdb + 7));
+}
+
+/* ---- MODE SELECT ---- */
+
+#define PF 0x10
+
+int dev_prepare_mode_select(struct dev_task *t, uint64_t *out_len)
+{
+	if (!(t->cdb[1] & PF)) /* pages as the vendor writes them: none */
+		return dev_refuse_field(t, 1, 4);
+	*out_len = t->row->len == 6 ? t->cdb[4] : get_be16(t->cdb + 7);
+	t->lba = DEV_STATE_LBA;
+	t->blocks = 1;
+	return 0;
+}
+
+static bool too_short(struct dev_task *t)
+{
+	dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_PARAMETER_LIST_LENGTH_ERROR);
+	return false;
+}
+
+/* A block descriptor can only say what is so: blocks 0, all ones, or ours. */
+static bool check_descriptor(struct dev_task *t, size_t at, bool is_long)
+{
+	const uint8_t *p = (const uint8_t *)t->buf + at;
+	uint64_t blocks = is_long ? get_be64(p) : get_be32(p);
+	uint32_t size = is_long ? get_be32(p + 12) : get_be24(p + 5);
+	uint64_t all = is_long ? UINT64_MAX : UINT32_MAX;
+
+	if (blocks && blocks != all && blocks != t->lu->blocks)
+		dev_bad_parameter(t, (unsigned)at);
+	else if (size && size != t->lu->block_size)
+		dev_bad_parameter(t, (unsigned)at + (is_long ? 12 : 5));
+	else
+		return true;
+	return false;
+}
+
+/* The header and its descriptors: where the pages begin in *at. */
+static bool skip_descriptors(struct dev_task *t, size_t *at)
+{
+	const uint8_t *p = t->buf;
+	size_t header = t->row->len == 6 ? 4 : 8, n;
+	bool is_long = header == 8 && t->out_len >= 8 && (p[4] & 0x01);
+
+	if (t->out_len < header)
+		return too_short(t);
+	n = header == 4 ? p[3] : get_be16(p + 6);
+	*at = header + n;
+	if (*at > t->out_len)
+		return too_short(t);
+	if (n == 0)
+		return true;
+	if (n != (is_long ? 16u : 8u)) {
+		dev_bad_parameter(t, header == 4 ? 3 : 6);
+		return false;
+	}
+	return check_descriptor(t, header, is_long);
+}
+
+static const struct dev_mode_page *find_page(const struct dev_lu *lu,
+					     uint8_t code, uint8_t subpage)
+{
+	for (size_t i = 0; i < dev_mode_npages; i++) {
+		const struct dev_mode_page *m = &dev_mode_pages[i];
+
+		if (m->code == code && m->subpage == subpage && has(lu, m))
+			return m;
+	}
+	return NULL;
+}
+
+/* SPC-4 §6.9.1: what can't be changed must be as it is. Bytes of the header
+ * were compared by find_page; PS is reserved here. */
+static bool check_page(struct dev_task *t, const struct dev_mode_page *m,
+		       size_t at)
+{
+	const uint8_t *p = (const uint8_t *)t->buf + at;
+	uint8_t now[PAGE_MAX], mask[PAGE_MAX];
+
+	put_page(t->lu, m, PC_CURRENT, now);
+	put_page(t->lu, m, PC_CHANGEABLE, mask);
+	for (size_t i = dev_mode_header_len(m); i < m->len; i++)
+		if ((p[i] ^ now[i]) & ~mask[i]) {
+			dev_bad_parameter(t, (unsigned)(at + i));
+			return false;
+		}
+	/* QERR 10b is reserved (SPC-4 table 319) */
+	if (m->code == 0x0a && (p[3] & 0x06) == 0x04) {
+		dev_bad_parameter(t, (unsigned)at + 3);
+		return false;
+	}
+	return true;
+}
+
+/* One page at *at into c; *at moves behind it. */
+static bool take_page(struct dev_task *t, struct dev_control *c, size_t *at)
+{
+	const uint8_t *p = (const uint8_t *)t->buf + *at;
+	size_t left = t->out_len - *at;
+	bool sub = p[0] & SPF;
+	const struct dev_mode_page *m;
+	size_t len;
+
+	if (left < (sub ? 4u : 2u))
+		return too_short(t);
+	m = find_page(t->lu, p[0] & 0x3f, sub ? p[1] : 0);
+	if (!m || sub != (m->subpage != 0)) {
+		dev_bad_parameter(t, (unsigned)*at);
+		return false;
+	}
+	len = sub ? 4u + get_be16(p + 2) : 2u + p[1];
+	if (len != m->len) {
+		dev_bad_parameter(t, (unsigned)*at + (sub ? 2 : 1));
+		return false;
+	}
+	if (left < len)
+		return too_short(t);
+	if (!check_page(t, m, *at))
+		return false;
+	m->take(c, p);
+	*at += len;
+	return true;
+}
+
+static bool same_control(const struct dev_lu *lu, const struct dev_control *a,
+			 const struct dev_control *b)
+{
+	uint8_t pa[PAGE_MAX], pb[PAGE_MAX];
+
+	for (size_t i = 0; i < dev_mode_npages; i++) {
+		const struct dev_mode_page *m = &dev_mode_pages[i];
+
+		memset(pa, 0, sizeof(pa));
+		memset(pb, 0, sizeof(pb));
+		m->fill(lu, a, pa);
+		m->fill(lu, b, pb);
+		if (memcmp(pa, pb, sizeof(pa)) != 0)
+			return false;
+	}
+	return true;
+}
+
+static void flushed(struct dev_task *t, int result)
+{
+	if (result)
+		dev_io_failed(t, result, 0);
+	else
+		dev_good(t);
+}
+
+void dev_mode_select(struct dev_task *t)
+{
+	struct dev_control was = dev_ctl_snapshot(t->lu), next = was;
+	size_t at;
+
+	if (t->row->len == 6 ? t->cdb[4] == 0 : get_be16(t->cdb + 7) == 0) {
+		dev_good(t); /* an empty list is no error */
+		return;
+	}
+	if (!skip_descriptors(t, &at))
+		return;
+	while (at < t->out_len)
+		if (!take_page(t, &next, &at))
+			return;
+	dev_ctl_commit(t->lu, &next);
+	/* SPC-4 §6.9.1: the others learn of it */
+	if (!same_control(t->lu, &was, &next))
+		dev_attention_all(t->lu, t->nexus, t->nexus, UA_MODE_CHANGED);
+	/* what the cache still holds from before */
+	if (next.write_through && !was.write_through)
+		dev_submit(t, BS_FLUSH, 0, 0, 0, flushed);
+	else
+		dev_good(t);
 }

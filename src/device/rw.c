@@ -108,7 +108,7 @@ void dev_write(struct dev_task *t)
 {
 	bool fua = t->row->len > 6 && (t->cdb[1] & 0x08);
 
-	write_out(t, fua ? BS_FUA : 0, write_done);
+	write_out(t, dev_fua(t->lu, fua), write_done);
 }
 
 /* WRITE AND VERIFY: what is written is made durable, which is as much as a

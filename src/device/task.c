@@ -48,7 +48,8 @@ void dev_good(struct dev_task *t)
 static void set_sense(struct dev_task *t, const struct scsi_sense *s)
 {
 	t->status = SCSI_CHECK_CONDITION;
-	t->sense_len = (uint16_t)scsi_sense_build(s, false, t->sense);
+	t->sense_len = (uint16_t)scsi_sense_build(
+		s, t->lu && DEV_CTL(t->lu, d_sense), t->sense);
 }
 
 void dev_sense(struct dev_task *t, const struct scsi_sense *s)
@@ -201,8 +202,13 @@ static int check_lu(struct dev_task *t)
 		return 0;
 	if (dev_attention_take(t->nexus, t->lu->cfg.lun, &s))
 		return refuse_with(t, &s);
-	if ((t->row->flags & CMD_WRITES) && t->lu->read_only)
+	if (!(t->row->flags & CMD_WRITES))
+		return 0;
+	if (t->lu->read_only)
 		return dev_refuse(t, SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
+	if (DEV_CTL(t->lu, swp))
+		return dev_refuse(t, SENSE_DATA_PROTECT,
+				  ASC_SOFTWARE_WRITE_PROTECTED);
 	return 0;
 }
 

@@ -154,7 +154,7 @@ static bool same_step(struct dev_task *t)
 	t->count = (uint32_t)MIN(t->end - t->at, (uint64_t)t->aux_len);
 	t->iov[1] = (struct iovec){ t->aux, t->count };
 	t->req.data = bufv_of(&t->iov[1], 1);
-	dev_step_io(t, BS_WRITE, 0, t->at, t->count);
+	dev_step_io(t, BS_WRITE, dev_fua(t->lu, false), t->at, t->count);
 	return true;
 }
 
@@ -188,8 +188,9 @@ void dev_write_same(struct dev_task *t)
 	/* UNMAP with other data than zeros: initiators expect the blocks to be
 	 * given back, and so does every other target */
 	if (no_data(t) || unmap || all_zero(t->buf, t->lu->block_size))
-		dev_submit(t, BS_ZERO, unmap ? BS_MAY_UNMAP : 0, t->at,
-			   t->end - t->at, same_done);
+		dev_submit(t, BS_ZERO,
+			   (unmap ? BS_MAY_UNMAP : 0) | dev_fua(t->lu, false),
+			   t->at, t->end - t->at, same_done);
 	else
 		write_pattern(t);
 }

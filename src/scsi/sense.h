@@ -56,6 +56,8 @@ enum scsi_sense_key {
  X(ASC_INLINE_DATA_LENGTH, 0x260b, "inline data length exceeded")              \
  X(ASC_INVALID_RELEASE, 0x2604, "invalid release of persistent reservation")   \
  X(ASC_WRITE_PROTECTED, 0x2700, "write protected")                             \
+ X(ASC_SOFTWARE_WRITE_PROTECTED, 0x2702,                                       \
+   "logical unit software write protected")                                    \
  X(ASC_SPACE_ALLOCATION_FAILED, 0x2707,                                        \
    "space allocation failed write protect")                                    \
  X(ASC_POWER_ON, 0x2900, "power on, reset, or bus device reset occurred")      \

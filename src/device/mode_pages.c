@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* mode_pages.c: the mode pages (SPC-4 §7.5, SBC-3 §6.5), one row each: what
+ * they say, what of them can be changed, and what a change means. */
+#include "device/internal.h"
+
+/* ---- the values ---- */
+
+#define FOR_EACH_MEMBER(X) \
+ X(tst)                    \
+ X(qerr)                   \
+ X(d_sense)                \
+ X(swp)                    \
+ X(tas)                    \
+ X(write_through)          \
+ X(single_attention)       \
+ X(soft_enabled)           \
+ X(soft_count)
+
+struct dev_control dev_ctl_snapshot(const struct dev_lu *lu)
+{
+	struct dev_control c;
+
+#define LOAD(m) c.m = DEV_CTL(lu, m);
+	FOR_EACH_MEMBER(LOAD)
+#undef LOAD
+	return c;
+}
+
+void dev_ctl_commit(struct dev_lu *lu, const struct dev_control *c)
+{
+#define STORE(m) __atomic_store_n(&lu->ctl.m, c->m, __ATOMIC_RELAXED);
+	FOR_EACH_MEMBER(STORE)
+#undef STORE
+}
+
+void dev_mode_reset(struct dev_lu *lu)
+{
+	dev_ctl_commit(lu, &(struct dev_control){ .tst = 0 });
+}
+
+bool dev_write_protected(const struct dev_lu *lu)
+{
+	return lu->read_only || DEV_CTL(lu, swp);
+}
+
+static bool has_cache(const struct dev_lu *lu)
+{
+	return lu->bs->caps & BS_CAP_WRITE_CACHE;
+}
+
+/* ---- pages of which nothing can be changed ---- */
+
+static void fixed_mask(const struct dev_lu *lu, uint8_t *p)
+{
+	(void)lu;
+	(void)p;
+}
+
+static void fixed_take(struct dev_control *c, const uint8_t *p)
+{
+	(void)c;
+	(void)p;
+}
+
+static void fill_nothing(const struct dev_lu *lu, const struct dev_control *c,
+			 uint8_t *p)
+{
+	(void)lu;
+	(void)c;
+	(void)p;
+}
+
+/* 01h, SBC-3 §6.5.8 */
+static void fill_recovery(const struct dev_lu *lu, const struct dev_control *c,
+			  uint8_t *p)
+{
+	(void)lu;
+	(void)c;
+	p[2] = 0xc0; /* AWRE, ARRE */
+}
+
+/* 1Ch, SPC-4 §7.5.14: no predictions, no tests */
+static void fill_exceptions(const struct dev_lu *lu,
+			    const struct dev_control *c, uint8_t *p)
+{
+	(void)lu;
+	(void)c;
+	p[2] = 0x08; /* DEXCPT */
+}
+
+/* ---- 08h, SBC-3 §6.5.5 ---- */
+
+#define WCE 0x04
+
+static void fill_caching(const struct dev_lu *lu, const struct dev_control *c,
+			 uint8_t *p)
+{
+	p[2] = has_cache(lu) && !c->write_through ? WCE : 0;
+}
+
+static void mask_caching(const struct dev_lu *lu, uint8_t *p)
+{
+	p[2] = has_cache(lu) ? WCE : 0;
+}
+
+/* Where there is no cache the bit is 0 and stays it. */
+static void take_caching(struct dev_control *c, const uint8_t *p)
+{
+	c->write_through = !(p[2] & WCE);
+}
+
+/* ---- 0Ah, SPC-4 §7.5.8 ---- */
+
+#define TST_MASK  0xe0
+#define D_SENSE	  0x04
+#define QERR_MASK 0x06
+#define SWP	  0x08
+#define TAS	  0x40
+
+static void fill_control(const struct dev_lu *lu, const struct dev_control *c,
+			 uint8_t *p)
+{
+	(void)lu;
+	/* GLTSD: log parameters are not saved; reordering is unrestricted */
+	p[2] = (uint8_t)(c->tst << 5 | (c->d_sense ? D_SENSE : 0) | 0x02);
+	p[3] = (uint8_t)(0x10 | c->qerr << 1);
+	p[4] = c->swp ? SWP : 0;
+	p[5] = c->tas ? TAS : 0;
+	put_be16(p + 8, 0xffff); /* busy timeout: unlimited */
+}
+
+static void mask_control(const struct dev_lu *lu, uint8_t *p)
+{
+	(void)lu;
+	p[2] = 0x20 | D_SENSE; /* TST: 000b and 001b */
+	p[3] = QERR_MASK;
+	p[4] = SWP;
+	p[5] = TAS;
+}
+
+static void take_control(struct dev_control *c, const uint8_t *p)
+{
+	c->tst = p[2] >> 5;
+	c->d_sense = p[2] & D_SENSE;
+	c->qerr = (p[3] & QERR_MASK) >> 1;
+	c->swp = p[4] & SWP;
+	c->tas = p[5] & TAS;
+}
+
+/* ---- 1Ch/02h, SBC-3 §6.5.9: one soft threshold ---- */
+
+#define SITUA	  0x01
+#define ENABLED	  0x80
+#define AVAILABLE 0x01 /* threshold resource: LBA mapping resources left */
+
+static void fill_provisioning(const struct dev_lu *lu,
+			      const struct dev_control *c, uint8_t *p)
+{
+	(void)lu;
+	p[4] = c->single_attention ? SITUA : 0;
+	p[16] = c->soft_enabled ? ENABLED : 0; /* armed when decreasing */
+	p[17] = AVAILABLE;
+	put_be32(p + 20, c->soft_count);
+}
+
+static void mask_provisioning(const struct dev_lu *lu, uint8_t *p)
+{
+	(void)lu;
+	p[4] = SITUA;
+	p[16] = ENABLED;
+	put_be32(p + 20, UINT32_MAX);
+}
+
+static void take_provisioning(struct dev_control *c, const uint8_t *p)
+{
+	c->single_attention = p[4] & SITUA;
+	c->soft_enabled = p[16] & ENABLED;
+	c->soft_count = get_be32(p + 20);
+}
+
+/* ---- the table, in the order in which page 3Fh gives them ---- */
+
+const struct dev_mode_page dev_mode_pages[] = {
+	{ 0x01, 0, 12, NULL, fill_recovery, fixed_mask, fixed_take },
+	{ 0x02, 0, 16, NULL, fill_nothing, fixed_mask, fixed_take },
+	{ 0x07, 0, 12, NULL, fill_nothing, fixed_mask, fixed_take },
+	{ 0x08, 0, 20, NULL, fill_caching, mask_caching, take_caching },
+	{ 0x0a, 0, 12, NULL, fill_control, mask_control, take_control },
+	{ 0x1a, 0, 40, NULL, fill_nothing, fixed_mask, fixed_take },
+	{ 0x1c, 0, 12, NULL, fill_exceptions, fixed_mask, fixed_take },
+	{ 0x1c, 2, 24, dev_has_unmap, fill_provisioning, mask_provisioning,
+	  take_provisioning },
+};
+const size_t dev_mode_npages = ARRAY_LEN(dev_mode_pages);
+
+/* Subpages have a longer header (SPC-4 §7.5.7). */
+size_t dev_mode_header_len(const struct dev_mode_page *m)
+{
+	return m->subpage ? 4 : 2;
+}
