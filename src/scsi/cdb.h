@@ -68,6 +68,22 @@ enum scsi_opcode {
 #define SCSI_RCR_COPY_STATUS_LID1	 0x00
 #define SCSI_RCR_OPERATING_PARAMETERS	 0x03
 
+/* PERSISTENT RESERVE IN, SPC-4 table 155 */
+#define SCSI_PRIN_READ_KEYS	      0x00
+#define SCSI_PRIN_READ_RESERVATION    0x01
+#define SCSI_PRIN_REPORT_CAPABILITIES 0x02
+#define SCSI_PRIN_READ_FULL_STATUS    0x03
+/* PERSISTENT RESERVE OUT, SPC-4 table 171 */
+#define SCSI_PROUT_REGISTER	     0x00
+#define SCSI_PROUT_RESERVE	     0x01
+#define SCSI_PROUT_RELEASE	     0x02
+#define SCSI_PROUT_CLEAR	     0x03
+#define SCSI_PROUT_PREEMPT	     0x04
+#define SCSI_PROUT_PREEMPT_AND_ABORT 0x05
+#define SCSI_PROUT_REGISTER_IGNORE   0x06
+#define SCSI_PROUT_REGISTER_AND_MOVE 0x07
+#define SCSI_PROUT_REPLACE_LOST	     0x08
+
 /* scsi_cdb_len: by group code (SPC-4 §4.2.5.1), 6, 10, 12 or 16; 0 for the
  * variable-length and vendor groups. */
 size_t scsi_cdb_len(uint8_t opcode);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* transportid.c: iSCSI TransportIDs, SPC-4 §7.6.4.6. */
+#include "scsi/transportid.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+
+#define PROTOCOL_ISCSI 0x5
+#define FORMAT_PORT    0x40 /* TPID FORMAT 01b: name, separator, ISID */
+#define ADDITIONAL_MIN 20
+#define ISID_DIGITS    12
+#define NAME_MAX_BYTES 223 /* RFC 7143 §4.2.7.2 */
+
+static const char separator[] = ",i,0x";
+
+static char lower_hex(char c)
+{
+	if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))
+		return c;
+	if (c >= 'A' && c <= 'F')
+		return (char)(c - 'A' + 'a');
+	return 0;
+}
+
+/* The ISID as 12 digits, whatever leading zeros were left out. */
+static int put_isid(char *out, const char *digits)
+{
+	size_t n = strlen(digits);
+
+	if (n == 0 || n > ISID_DIGITS)
+		return ERR_FORMAT;
+	memset(out, '0', ISID_DIGITS - n);
+	for (size_t i = 0; i < n; i++) {
+		char c = lower_hex(digits[i]);
+
+		if (!c)
+			return ERR_FORMAT;
+		out[ISID_DIGITS - n + i] = c;
+	}
+	out[ISID_DIGITS] = '\0';
+	return 0;
+}
+
+int scsi_transportid_get(const uint8_t *p, size_t len,
+			 char name[SCSI_PORT_NAME_MAX + 1], size_t *used)
+{
+	char text[SCSI_PORT_NAME_MAX + 8];
+	size_t n, at;
+	char *end;
+
+	if (len < 4)
+		return ERR_TRUNCATED;
+	if ((p[0] & 0x0f) != PROTOCOL_ISCSI || (p[0] & 0xc0) != FORMAT_PORT)
+		return ERR_UNSUPPORTED;
+	n = get_be16(p + 2);
+	if (n > len - 4)
+		return ERR_TRUNCATED;
+	if (n < ADDITIONAL_MIN || n % 4 || (p[0] & 0x30) || p[1] ||
+	    !memchr(p + 4, 0, n))
+		return ERR_FORMAT;
+	at = strlen((const char *)p + 4);
+	if (at >= sizeof(text))
+		return ERR_FORMAT;
+	memcpy(text, p + 4, at + 1);
+	end = strstr(text, separator);
+	if (!end || end == text || end - text > NAME_MAX_BYTES)
+		return ERR_FORMAT;
+	at = (size_t)(end - text) + strlen(separator);
+	memcpy(name, text, at);
+	*used = 4 + n;
+	return put_isid(name + at, text + at);
+}
+
+size_t scsi_transportid_put(const char *name, uint8_t *p)
+{
+	size_t n = strlen(name) + 1;
+	size_t padded = MAX(round_up4(n), (size_t)ADDITIONAL_MIN);
+
+	memset(p, 0, 4 + padded);
+	p[0] = FORMAT_PORT | PROTOCOL_ISCSI;
+	put_be16(p + 2, (uint16_t)padded);
+	memcpy(p + 4, name, n);
+	return 4 + padded;
+}
