@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * attention.c: unit attention conditions (SAM-5 §5.14), per nexus and unit.
- * A nexus belongs to one worker; what one worker does to all nexuses of a
- * unit travels as messages.
- */
+/* attention.c: unit attention conditions (SAM-5 §5.14), per nexus and unit. A
+ * nexus and what waits for it belong to one worker. */
 #include <stdlib.h>
 
 #include "device/internal.h"
@@ -116,10 +113,4 @@ void dev_attention_all(struct dev_lu *lu, const struct dev_nexus *by,
 		else
 			send_to(s, w, except, lu->cfg.lun, ua);
 	}
-}
-
-void dev_lu_reset_state(struct dev_lu *lu, struct dev_nexus *by)
-{
-	dev_mode_reset(lu);
-	dev_attention_all(lu, by, by, UA_BUS_DEVICE_RESET);
 }

@@ -28,11 +28,26 @@ struct dev_msg {
 	struct dev_msg *next;
 };
 
+/* What is to be kept of a unit (persistent reservations, SPC-4 §5.13.5). */
+struct dev_save {
+	struct dev_lu *lu;
+	unsigned worker;
+	const uint8_t *data; /* borrowed until done */
+	size_t len;	     /* 0: nothing any more */
+	int result;
+	void (*done)(struct dev_save *s);
+};
+
 struct dev_env {
 	unsigned nworkers;
 	/* Runs m->run on worker's thread, soon; m is borrowed until then. With
 	 * the calling worker as the goal it still comes later, from the loop. */
 	void (*post)(void *arg, unsigned worker, struct dev_msg *m);
+	/*
+	 * Keeps what s has, for the life after a power loss: s->done on
+	 * s->worker once it is on the medium. NULL: nothing can be kept.
+	 */
+	void (*save)(void *arg, struct dev_save *s);
 	/* Data buffers for reads, writes and parameter lists, 4096-aligned,
 	 * from the worker's pool. NULL: none left now. */
 	void *(*buf_get)(void *arg, unsigned worker, size_t len);
@@ -72,6 +87,11 @@ struct bs *dev_lu_backstore(const struct dev_lu *lu);
 int dev_lun_decode(uint64_t wire, uint16_t *lun);
 uint64_t dev_lun_encode(uint16_t lun);
 
+/* dev_port_add: a target port of the device, by its SCSI name; the relative
+ * target port identifier of one that is there already stays. Before the first
+ * nexus. ERR_LIMIT: there are 64; ERR_TOO_LONG. */
+int dev_port_add(struct dev_server *s, const char *name, uint16_t *rtpi);
+
 /* ---- nexus: one initiator port, one target port ---- */
 
 struct dev_nexus_config {
@@ -80,13 +100,25 @@ struct dev_nexus_config {
 	char initiator_port[256], target_port[256];
 	uint16_t relative_target_port; /* VPD 83h */
 	char target_name[224];	       /* VPD 83h */
+	/*
+	 * Another initiator aborts all tasks of this nexus at the unit (PREEMPT
+	 * AND ABORT, SPC-4 §5.13.11.2.6); dev_nexus_tasks_gone once they are.
+	 * On the nexus's worker. NULL: there never are any.
+	 */
+	void (*abort_tasks)(void *arg, uint64_t lun);
+	void *arg;
 };
 
 /* dev_nexus_open: establishes POWER ON unit attentions. NULL: no memory. */
 struct dev_nexus *dev_nexus_open(struct dev_server *s,
 				 const struct dev_nexus_config *cfg);
-/* dev_nexus_close (I_T nexus loss): no task of it may be left. */
+/* dev_nexus_part begins the I_T nexus loss: gives back what RESERVE got; then
+ * done, maybe from within. No task of it may be left, none comes any more. */
+void dev_nexus_part(struct dev_nexus *n, void (*done)(void *arg), void *arg);
+/* dev_nexus_close parts, unless that was done, and frees n; from now on n is
+ * the device's. */
 void dev_nexus_close(struct dev_nexus *n);
+void dev_nexus_tasks_gone(struct dev_nexus *n);
 
 /* ---- tasks ---- */
 
@@ -219,10 +251,13 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t));
 
 /*
  * dev_lu_reset_state: resets the unit's state (mode values, reservations of
- * RESERVE(6/10), unit attention 29h/03h for every other nexus). The tasks are
- * the targets' to abort first. by: the nexus that asked, may be NULL.
+ * RESERVE(6/10), unit attention 29h/03h for every other nexus), everywhere;
+ * then done, maybe from within, on this worker. The tasks are the targets' to
+ * abort first. by: the nexus that asked, compared only, may be NULL.
+ * ERR_NOMEM: nothing was done.
  */
-void dev_lu_reset_state(struct dev_lu *lu, struct dev_nexus *by);
+int dev_lu_reset_state(struct dev_lu *lu, unsigned worker, struct dev_nexus *by,
+		       void (*done)(void *arg, int err), void *arg);
 
 /* dev_nexus_commands_cleared: another initiator cleared commands of this one
  * (CLEAR TASK SET, TAS = 0): unit attention 2Fh/00h. On the nexus's worker. */

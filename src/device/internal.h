@@ -12,6 +12,10 @@
  *   rw.c       READ, WRITE, SYNCHRONIZE CACHE, capacity
  *   verify.c   VERIFY, WRITE AND VERIFY
  *   thin.c     UNMAP, WRITE SAME, GET LBA STATUS
+ *   everywhere.c  visits to all workers
+ *   reserve.c  how reservations change; RESERVE, RELEASE (reserve.h)
+ *   pr_state.c, pr_out.c, pr_in.c  persistent reservations
+ *   rows_reserve.c  their rows
  *   defects.c  READ DEFECT DATA
  *   range.c    who may touch which blocks at once
  *   caw.c      COMPARE AND WRITE, ORWRITE, WRITE ATOMIC
@@ -30,6 +34,7 @@
 
 #define DEV_MAX_LUNS	256
 #define DEV_MAX_WORKERS 64
+#define DEV_MAX_PORTS	64
 #define DEV_PARAM_MAX	8192	     /* largest parameter data we return */
 #define DEV_CHUNK	(256u << 10) /* of commands that work in steps */
 #define UNMAP_MAX_DESCS 256
@@ -68,6 +73,9 @@ struct dev_copy {
 
 #define DEV_COPIES 16 /* of one nexus */
 
+struct rsv_op;
+struct rsv_state;
+
 struct dev_nexus {
 	struct dev_server *server;
 	struct dev_copy copies[DEV_COPIES];
@@ -77,6 +85,12 @@ struct dev_nexus {
 	uint32_t attention[DEV_MAX_LUNS]; /* BIT(enum dev_ua) */
 	/* RSV_* that others' reservations deny to this nexus; reserve.c */
 	uint16_t denied[DEV_MAX_LUNS];
+	bool abort_due;		 /* reserve.c: its tasks are to go */
+	struct rsv_op *aborting; /* waits until they are gone */
+	struct rsv_op *parting;	 /* gives back what RESERVE got */
+	bool is_parting;
+	void (*parted)(void *arg);
+	void *parted_arg;
 };
 
 /* What one worker knows of a unit: its own, nobody else looks at it. */
@@ -114,6 +128,7 @@ struct dev_lu {
 	uint32_t block_size;
 	unsigned block_shift;
 	bool read_only;
+	const struct rsv_state *rsv[DEV_MAX_WORKERS]; /* each its worker's */
 };
 
 struct dev_server {
@@ -121,9 +136,36 @@ struct dev_server {
 	uint32_t max_transfer; /* bytes */
 	struct dev_lu *lus[DEV_MAX_LUNS];
 	struct list nexuses[DEV_MAX_WORKERS]; /* each its worker's alone */
+	unsigned nports; /* relative target ports are 1 .. nports */
+	char ports[DEV_MAX_PORTS][256];
+	struct list closing[DEV_MAX_WORKERS]; /* nexuses that part */
+	/* reserve.c, the home worker's alone */
+	struct list rsv_waiting;
+	struct rsv_op *rsv_current;
+	bool rsv_pumping;
 	/* by operation code, those without service actions; table.c */
 	const struct dev_command *row_of[256];
 };
+
+/* ---- everywhere.c ---- */
+
+/*
+ * A visit to every worker in turn: visit runs on each and has dev_round_next
+ * called there, at once or later; then done, where the round began.
+ */
+struct dev_round {
+	struct dev_msg msg;
+	struct dev_server *server;
+	unsigned at, from;
+	void (*visit)(struct dev_round *r, unsigned worker);
+	void (*done)(struct dev_round *r);
+};
+
+void dev_round_start(struct dev_round *r, unsigned here);
+void dev_round_next(struct dev_round *r);
+/* run on worker `to`; at once if that is here. */
+void dev_round_go(struct dev_round *r, unsigned here, unsigned to,
+		  void (*run)(struct dev_msg *m));
 
 /* ---- commands ---- */
 
@@ -146,6 +188,7 @@ enum dev_dir {
 #define RSV_SPC2  0x200u /* of RESERVE(6), RESERVE(10) */
 #define RSV_EA	  0x400u /* persistent, Exclusive Access types */
 #define RSV_WE	  0x800u /* persistent, Write Exclusive types */
+#define RSV_ALL	  (RSV_SPC2 | RSV_EA | RSV_WE)
 #define RSV_NEVER RSV_KNOWN
 #define RSV_UNIT  (RSV_KNOWN | RSV_SPC2)
 #define RSV_READ  (RSV_UNIT | RSV_EA)
@@ -175,7 +218,8 @@ struct dev_rows {
 	const struct dev_command *rows;
 	size_t n;
 };
-extern const struct dev_rows dev_rows_block; /* rows_block.c */
+extern const struct dev_rows dev_rows_block;   /* rows_block.c */
+extern const struct dev_rows dev_rows_reserve; /* rows_reserve.c */
 
 void dev_command_index(struct dev_server *s);
 /* The row for a CDB; *known tells that its operation code is ours although
@@ -196,6 +240,7 @@ bool dev_lu_has_name(const struct dev_lu *lu, uint8_t code_set, uint8_t type,
 /* ---- task.c: how a command ends ---- */
 
 void dev_good(struct dev_task *t);
+void dev_end(struct dev_task *t, enum scsi_status status); /* no sense */
 void dev_sense(struct dev_task *t, const struct scsi_sense *s);
 void dev_check(struct dev_task *t, uint8_t key, uint16_t asc);
 /* The result of backstore I/O at a byte offset. */
@@ -348,6 +393,22 @@ void dev_range_drop(struct dev_range *r);
 /* dev_range_give_up: a range that still waits for others to end is forgotten;
  * false: go is still to come, or was. */
 bool dev_range_give_up(struct dev_range *r);
+
+void dev_reserve(struct dev_task *t);
+void dev_release(struct dev_task *t);
+void dev_pr_in(struct dev_task *t);
+int dev_prepare_pr_out(struct dev_task *t, uint64_t *out_len);
+void dev_pr_out(struct dev_task *t);
+/* reserve.c: of a new unit, of a new nexus, at the end of either */
+void dev_lu_reservations_init(struct dev_lu *lu);
+void dev_nexus_reservations_init(struct dev_nexus *n);
+void dev_server_reservations_fini(struct dev_server *s);
+/* Whether another's reservation forbids this command. */
+bool dev_denied(const struct dev_task *t);
+/* Whether one forbids the nexus what has these RSV_* columns at a unit: of
+ * commands that reach other units than their own. */
+bool dev_denied_at(const struct dev_nexus *n, const struct dev_lu *lu,
+		   unsigned columns);
 
 /* ---- attention.c ---- */
 

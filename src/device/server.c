@@ -17,8 +17,11 @@ struct dev_server *dev_server_new(const struct dev_env *env,
 		return NULL;
 	s->env = *env;
 	s->max_transfer = max_transfer;
-	for (unsigned i = 0; i < DEV_MAX_WORKERS; i++)
+	for (unsigned i = 0; i < DEV_MAX_WORKERS; i++) {
 		list_init(&s->nexuses[i]);
+		list_init(&s->closing[i]);
+	}
+	list_init(&s->rsv_waiting);
 	dev_command_index(s);
 	return s;
 }
@@ -27,6 +30,7 @@ void dev_server_free(struct dev_server *s)
 {
 	if (!s)
 		return;
+	dev_server_reservations_fini(s);
 	for (unsigned i = 0; i < DEV_MAX_LUNS; i++) {
 		if (!s->lus[i])
 			continue;
@@ -60,6 +64,7 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	lu->block_shift = (unsigned)__builtin_ctz(b->block_size);
 	lu->blocks = b->size >> lu->block_shift;
 	lu->read_only = cfg->read_only || (b->caps & BS_CAP_READ_ONLY);
+	dev_lu_reservations_init(lu);
 	s->lus[cfg->lun] = lu;
 	return 0;
 }
@@ -125,12 +130,23 @@ struct dev_nexus *dev_nexus_open(struct dev_server *s,
 	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++)
 		if (s->lus[lun])
 			dev_attention_set(n, lun, UA_POWER_ON);
+	dev_nexus_reservations_init(n);
 	list_push_back(&s->nexuses[cfg->worker], &n->link);
 	return n;
 }
 
-void dev_nexus_close(struct dev_nexus *n)
+int dev_port_add(struct dev_server *s, const char *name, uint16_t *rtpi)
 {
-	list_del(&n->link);
-	free(n);
+	unsigned i = 0;
+
+	while (i < s->nports && strcmp(s->ports[i], name) != 0)
+		i++;
+	if (i == DEV_MAX_PORTS)
+		return ERR_LIMIT;
+	if (strlen(name) >= sizeof(s->ports[i]))
+		return ERR_TOO_LONG;
+	memcpy(s->ports[i], name, strlen(name) + 1);
+	s->nports = MAX(s->nports, i + 1);
+	*rtpi = (uint16_t)(i + 1);
+	return 0;
 }

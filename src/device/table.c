@@ -90,6 +90,7 @@ static const struct dev_rows rows_here = { commands, ARRAY_LEN(commands) };
 static const struct dev_rows *const tables[] = {
 	&rows_here,
 	&dev_rows_block,
+	&dev_rows_reserve,
 };
 
 #define for_each_row(c) \

@@ -45,6 +45,12 @@ void dev_good(struct dev_task *t)
 	finish(t);
 }
 
+void dev_end(struct dev_task *t, enum scsi_status status)
+{
+	t->status = (uint8_t)status;
+	finish(t);
+}
+
 static void set_sense(struct dev_task *t, const struct scsi_sense *s)
 {
 	t->status = SCSI_CHECK_CONDITION;
@@ -202,6 +208,11 @@ static int check_lu(struct dev_task *t)
 		return 0;
 	if (dev_attention_take(t->nexus, t->lu->cfg.lun, &s))
 		return refuse_with(t, &s);
+	if (dev_denied(t)) {
+		t->status = SCSI_RESERVATION_CONFLICT;
+		t->refused = true;
+		return 1;
+	}
 	if (!(t->row->flags & CMD_WRITES))
 		return 0;
 	if (t->lu->read_only)
@@ -287,6 +298,8 @@ void dev_task_execute(struct dev_task *t)
 	t->phase = DEV_TASK_RUNNING;
 	if (t->refused)
 		finish(t);
+	else if (dev_denied(t)) /* reserved while its data came in */
+		dev_end(t, SCSI_RESERVATION_CONFLICT);
 	else
 		run_in_range(t);
 }

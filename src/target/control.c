@@ -135,13 +135,28 @@ static int logout_response(struct tgt_conn *c, uint32_t itt, uint8_t response)
 	return tgt_conn_send(c, &ctl);
 }
 
-/* All tasks of the session are gone. */
+static void parted(void *arg)
+{
+	struct tgt_session *s = arg;
+	struct tgt_conn *c = s->conn;
+
+	if (!c || !tgt_conn_open(c))
+		return; /* it went meanwhile */
+	logout_response(c, c->logout_itt, 0);
+	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, 0);
+}
+
+/* All tasks of the session are gone. What the initiator had reserved is free
+ * again before it hears that it is out. */
 static void logged_out(struct tgt_abort *a)
 {
 	struct tgt_conn *c = container_of(a, struct tgt_conn, logout);
+	struct tgt_session *s = c->session;
 
-	logout_response(c, c->logout_itt, 0);
-	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, 0);
+	if (s->nexus)
+		dev_nexus_part(s->nexus, parted, s);
+	else
+		parted(s);
 }
 
 static int close_session(struct tgt_conn *c, uint32_t itt)

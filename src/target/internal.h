@@ -20,6 +20,7 @@ struct tgt_conn;
 struct tgt_node {
 	struct list link; /* tgt.nodes */
 	struct tgt_node_config cfg;
+	uint16_t rtpi; /* of its target port */
 };
 
 struct tgt_portal {
@@ -146,7 +147,9 @@ struct tgt_session {
 	unsigned ntmfs;
 	/* session reinstatement: tgt_reinstate_part.link, told at the end */
 	struct list mourners;
-	struct tgt_abort closing; /* waits for the last task */
+	struct tgt_abort closing;   /* waits for the last task */
+	struct tgt_abort preempted; /* of PREEMPT AND ABORT */
+	bool preempting;
 	/* counters */
 	uint64_t commands, bytes_read, bytes_written;
 };
@@ -199,6 +202,10 @@ struct tgt_conn {
 
 /* target.c: NULL when the node has no such unit. */
 struct dev_lu *tgt_find_lu(const struct tgt_node *n, uint64_t wire);
+
+/* SAM name of the node's port (RFC 7143 §2.2 "SCSI Port Name"). */
+void tgt_port_name(const struct tgt *t, const struct tgt_node *n,
+		   char name[256]);
 
 /* conn.c */
 extern const struct dm_up_ops tgt_up_ops;

@@ -235,22 +235,47 @@ struct tgt_session *tgt_session_new(struct tgt_conn *c,
 	return s;
 }
 
+/* ---- PREEMPT AND ABORT by another initiator (SPC-4 §5.13.11.2.6) ---- */
+
+static void preempted_gone(struct tgt_abort *a)
+{
+	struct tgt_session *s = container_of(a, struct tgt_session, preempted);
+
+	s->preempting = false;
+	dev_nexus_tasks_gone(s->nexus);
+}
+
+static void abort_preempted(void *arg, uint64_t lun)
+{
+	struct tgt_session *s = arg;
+	const struct tgt_scope scope = {
+		.session = s,
+		.one_lun = true,
+		.lun = lun,
+	};
+
+	if (tgt_abort_affects(s, &scope)) /* SPC-4 §5.5.2, TAS = 0 */
+		dev_nexus_commands_cleared(s->nexus, lun);
+	s->preempting = true;
+	tgt_abort_start(s->worker, &s->preempted, &scope, preempted_gone);
+}
+
 /* SAM names of the two ports (RFC 7143 §2.2 "SCSI Port Name"). */
-static struct dev_nexus *open_nexus(const struct tgt_session *s)
+static struct dev_nexus *open_nexus(struct tgt_session *s)
 {
 	const struct iscsi_login_id *id = &s->id;
-	unsigned tpgt = s->worker->tgt->cfg.tpgt;
 	struct dev_nexus_config cfg = {
 		.worker = s->worker->index,
-		.relative_target_port = (uint16_t)tpgt,
+		.relative_target_port = s->node->rtpi,
+		.abort_tasks = abort_preempted,
+		.arg = s,
 	};
 
 	snprintf(cfg.initiator_port, sizeof(cfg.initiator_port),
 		 "%s,i,0x%02x%02x%02x%02x%02x%02x", id->initiator_name,
 		 id->isid[0], id->isid[1], id->isid[2], id->isid[3],
 		 id->isid[4], id->isid[5]);
-	snprintf(cfg.target_port, sizeof(cfg.target_port), "%s,t,0x%04x",
-		 s->node->cfg.name, tpgt);
+	tgt_port_name(s->worker->tgt, s->node, cfg.target_port);
 	snprintf(cfg.target_name, sizeof(cfg.target_name), "%s",
 		 s->node->cfg.name);
 	return dev_nexus_open(s->node->cfg.server, &cfg);
@@ -274,6 +299,8 @@ static void session_gone(struct tgt_abort *a)
 {
 	struct tgt_session *s = container_of(a, struct tgt_session, closing);
 
+	if (s->preempting)
+		tgt_abort_cancel(&s->preempted);
 	if (s->nexus)
 		dev_nexus_close(s->nexus);
 	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q1_FREE); /* N3 N6 N9 */

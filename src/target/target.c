@@ -2,6 +2,7 @@
 /* target.c: the target as a whole: nodes, portals, workers, deadlines. */
 #include "target/target.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,9 +121,25 @@ static bool name_ok(const char *name)
 	return true;
 }
 
+void tgt_port_name(const struct tgt *t, const struct tgt_node *n,
+		   char name[256])
+{
+	snprintf(name, 256, "%s,t,0x%04x", n->cfg.name, t->cfg.tpgt);
+}
+
+/* The node's one port is a port of its SCSI device. */
+static int add_port(const struct tgt *t, struct tgt_node *n)
+{
+	char name[256];
+
+	tgt_port_name(t, n, name);
+	return dev_port_add(n->cfg.server, name, &n->rtpi);
+}
+
 int tgt_node_add(struct tgt *t, const struct tgt_node_config *cfg)
 {
 	struct tgt_node *n;
+	int err;
 
 	if (!name_ok(cfg->name))
 		return ERR_FORMAT;
@@ -134,6 +151,11 @@ int tgt_node_add(struct tgt *t, const struct tgt_node_config *cfg)
 	if (!n)
 		return ERR_NOMEM;
 	n->cfg = *cfg;
+	err = add_port(t, n);
+	if (err) {
+		free(n);
+		return err;
+	}
 	list_push_back(&t->nodes, &n->link);
 	return 0;
 }

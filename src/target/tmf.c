@@ -33,6 +33,9 @@ struct tgt_tmf {
 	bool started;
 	struct tgt_abort abort; /* where this session alone is affected */
 	bool aborting;
+	/* of resets: the next unit, and what follows the last */
+	unsigned reset_lun, reset_end;
+	void (*reset_done)(struct tgt_tmf *m);
 	unsigned pending;    /* parts under way */
 	struct part parts[]; /* one per worker */
 };
@@ -299,30 +302,64 @@ static struct dev_nexus *issuing_nexus(const struct tgt_tmf *m)
 	return m->session ? m->session->nexus : NULL;
 }
 
+/* ---- resets: the units' state, one unit after the other ---- */
+
+#define LUNS 256u
+
+static void reset_next(struct tgt_tmf *m);
+
+static void unit_reset(void *arg, int err)
+{
+	struct tgt_tmf *m = arg;
+
+	if (err)
+		m->response = ISCSI_TMF_REJECTED;
+	reset_next(m);
+}
+
+static void reset_next(struct tgt_tmf *m)
+{
+	struct dev_lu *lu = NULL;
+
+	while (!lu && m->reset_lun < m->reset_end)
+		lu = dev_lu_get(m->node->cfg.server, (uint16_t)m->reset_lun++);
+	if (!lu) {
+		m->worker->messages--;
+		m->reset_done(m);
+		return;
+	}
+	if (dev_lu_reset_state(lu, m->worker->index, issuing_nexus(m),
+			       unit_reset, m))
+		unit_reset(m, ERR_NOMEM);
+}
+
+static void reset_units(struct tgt_tmf *m, unsigned first, unsigned end,
+			void (*done)(struct tgt_tmf *m))
+{
+	m->response = ISCSI_TMF_COMPLETE;
+	m->reset_lun = first;
+	m->reset_end = end;
+	m->reset_done = done;
+	m->worker->messages++;
+	reset_next(m);
+}
+
+static void reset_answer(struct tgt_tmf *m)
+{
+	answer(m, m->response);
+}
+
 static void after_lu_reset(struct tgt_tmf *m)
 {
 	struct dev_lu *lu = tgt_find_lu(m->node, m->lun);
+	unsigned lun = lu ? dev_lu_lun(lu) : LUNS;
 
-	if (lu)
-		dev_lu_reset_state(lu, issuing_nexus(m));
-	answer(m, ISCSI_TMF_COMPLETE);
-}
-
-static void reset_all_units(const struct tgt_tmf *m)
-{
-	for (unsigned lun = 0; lun < 256; lun++) {
-		struct dev_lu *lu =
-			dev_lu_get(m->node->cfg.server, (uint16_t)lun);
-
-		if (lu)
-			dev_lu_reset_state(lu, issuing_nexus(m));
-	}
+	reset_units(m, lun, lun + 1, reset_answer);
 }
 
 static void after_warm_reset(struct tgt_tmf *m)
 {
-	reset_all_units(m);
-	answer(m, ISCSI_TMF_COMPLETE);
+	reset_units(m, 0, LUNS, reset_answer);
 }
 
 static void kill_back(struct dev_msg *msg)
@@ -353,12 +390,15 @@ static void part_kill(struct dev_msg *msg)
 }
 
 /* §11.5.1: a power-on event; all connections of all initiators go. */
-static void after_cold_reset(struct tgt_tmf *m)
+static void cold_reset_done(struct tgt_tmf *m)
 {
-	reset_all_units(m);
-	m->response = ISCSI_TMF_COMPLETE;
 	respond(m);
 	on_all_workers(m, part_kill);
+}
+
+static void after_cold_reset(struct tgt_tmf *m)
+{
+	reset_units(m, 0, LUNS, cold_reset_done);
 }
 
 /* ---- the table ---- */

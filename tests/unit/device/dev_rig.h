@@ -97,6 +97,19 @@ static inline void rig_close(struct dev_rig *r)
 		abort(); /* a buffer was not given back */
 }
 
+static inline void rig_reset_done(void *arg, int err)
+{
+	(void)arg;
+	if (err)
+		abort();
+}
+
+static inline void rig_reset(struct dev_lu *lu, struct dev_nexus *by)
+{
+	if (dev_lu_reset_state(lu, 0, by, rig_reset_done, NULL))
+		abort();
+}
+
 static inline void rig_done(struct dev_task *t)
 {
 	container_of(t, struct dev_rig, task)->done = true;

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reserve.c: how a change of a unit's reservations is decided and comes into
+ * force on every worker (see reserve.h), and RESERVE and RELEASE of SPC-2.
+ */
+#include <stdlib.h>
+
+#include "device/reserve.h"
+
+static void pump(struct dev_server *s);
+
+static struct rsv_op *op_of(struct dev_msg *m)
+{
+	return container_of(container_of(m, struct dev_round, msg),
+			    struct rsv_op, round);
+}
+
+/* ---- the end ---- */
+
+static void came_back(struct dev_msg *m)
+{
+	struct rsv_op *op = op_of(m);
+
+	op->done(op);
+}
+
+static void reply(struct rsv_op *op)
+{
+	dev_round_go(&op->round, RSV_HOME, op->from, came_back);
+}
+
+static void op_free(struct rsv_op *op)
+{
+	free(op->out.names);
+	free(op);
+}
+
+/* ---- in force: on each worker ---- */
+
+static bool is_due(const struct rsv_op *op, const struct dev_nexus *n)
+{
+	int i = rsv_find_nexus(op->old, n);
+
+	return n != op->nexus && i >= 0 && op->abort[i];
+}
+
+static void tell(const struct rsv_op *op, struct dev_nexus *n)
+{
+	uint16_t lun = op->lu->cfg.lun;
+	int i = rsv_find_nexus(op->old, n);
+
+	if (n == op->nexus)
+		return;
+	if (op->reset)
+		dev_attention_set(n, lun, UA_BUS_DEVICE_RESET);
+	if (i >= 0 && op->told[i])
+		dev_attention_set(n, lun, (enum dev_ua)(op->told[i] - 1));
+}
+
+static void released_one(struct rsv_op *op)
+{
+	if (--op->pending == 0)
+		dev_round_next(&op->round);
+}
+
+void dev_nexus_tasks_gone(struct dev_nexus *n)
+{
+	struct rsv_op *op = n->aborting;
+
+	n->aborting = NULL;
+	if (op)
+		released_one(op);
+}
+
+/* A nexus of this worker whose tasks are still to be aborted. */
+static struct dev_nexus *next_due(struct dev_server *s, unsigned worker)
+{
+	list_for_each(it, &s->nexuses[worker]) {
+		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+
+		if (n->abort_due)
+			return n;
+	}
+	return NULL;
+}
+
+/* To abort tasks may end a nexus: nothing is remembered meanwhile. */
+static void abort_tasks(struct rsv_op *op, unsigned worker)
+{
+	struct dev_server *s = op->lu->server;
+	struct dev_nexus *n;
+
+	op->pending = 1;
+	while ((n = next_due(s, worker))) {
+		n->abort_due = false;
+		if (!n->cfg.abort_tasks)
+			continue;
+		n->aborting = op;
+		op->pending++;
+		n->cfg.abort_tasks(n->cfg.arg, dev_lun_encode(op->lu->cfg.lun));
+	}
+	released_one(op);
+}
+
+static void visit(struct dev_round *r, unsigned worker)
+{
+	struct rsv_op *op = container_of(r, struct rsv_op, round);
+	struct dev_lu *lu = op->lu;
+
+	lu->rsv[worker] = op->next;
+	if (op->reset && worker == RSV_HOME)
+		dev_mode_reset(lu);
+	list_for_each(it, &lu->server->nexuses[worker]) {
+		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+
+		tell(op, n);
+		n->denied[lu->cfg.lun] = rsv_denied(op->next, n);
+		n->abort_due = op->aborts && is_due(op, n);
+	}
+	abort_tasks(op, worker);
+}
+
+/* ---- decisions: on the home worker ---- */
+
+static void op_finish(struct rsv_op *op)
+{
+	struct dev_server *s = op->lu->server;
+
+	s->rsv_current = NULL;
+	reply(op);
+	pump(s);
+}
+
+static void visited_all(struct dev_round *r)
+{
+	struct rsv_op *op = container_of(r, struct rsv_op, round);
+
+	rsv_free(op->old);
+	op_finish(op);
+}
+
+/*
+ * A command of a nexus whose tasks are being aborted can't wait for the end
+ * of that abort, which waits for it: it ends BUSY, most often unheard.
+ */
+static bool must_not_wait(const struct rsv_op *current, const struct rsv_op *op)
+{
+	return current && current->next && current->aborts && op->task &&
+	       op->lu == current->lu && is_due(current, op->nexus);
+}
+
+static void bounce(struct rsv_op *op)
+{
+	op->status = SCSI_BUSY;
+	reply(op);
+}
+
+static void bounce_waiting(struct dev_server *s)
+{
+	list_for_each_safe(it, &s->rsv_waiting) {
+		struct rsv_op *op = list_entry(it, struct rsv_op, link);
+
+		if (!must_not_wait(s->rsv_current, op))
+			continue;
+		list_del(&op->link);
+		bounce(op);
+	}
+}
+
+static void publish(struct rsv_op *op)
+{
+	if (op->aborts)
+		bounce_waiting(op->lu->server);
+	op->round.visit = visit;
+	op->round.done = visited_all;
+	dev_round_start(&op->round, RSV_HOME);
+}
+
+static void start(struct rsv_op *op)
+{
+	op->lu->server->rsv_current = op;
+	op->old = op->lu->rsv[RSV_HOME];
+	op->status = SCSI_GOOD;
+	op->decide(op);
+	if (op->next)
+		publish(op);
+	else
+		op_finish(op);
+}
+
+static void pump(struct dev_server *s)
+{
+	struct list *n;
+
+	if (s->rsv_pumping)
+		return;
+	s->rsv_pumping = true;
+	while (!s->rsv_current && (n = list_pop_front(&s->rsv_waiting)))
+		start(list_entry(n, struct rsv_op, link));
+	s->rsv_pumping = false;
+}
+
+static void arrive(struct dev_msg *m)
+{
+	struct rsv_op *op = op_of(m);
+	struct dev_server *s = op->lu->server;
+
+	if (must_not_wait(s->rsv_current, op)) {
+		bounce(op);
+		return;
+	}
+	list_push_back(&s->rsv_waiting, &op->link);
+	pump(s);
+}
+
+void rsv_op_start(struct rsv_op *op)
+{
+	list_init(&op->link);
+	op->round.server = op->lu->server;
+	dev_round_go(&op->round, op->from, RSV_HOME, arrive);
+}
+
+void rsv_conflict(struct rsv_op *op)
+{
+	op->status = SCSI_RESERVATION_CONFLICT;
+}
+
+void rsv_check(struct rsv_op *op, uint8_t key, uint16_t asc)
+{
+	op->status = SCSI_CHECK_CONDITION;
+	op->sense = (struct scsi_sense){ .key = key, .asc = asc };
+}
+
+/* The next state, with room for more; NULL: the operation has failed. */
+static struct rsv_state *change(struct rsv_op *op)
+{
+	op->next = rsv_copy(op->old, 0);
+	if (!op->next)
+		rsv_check(op, SENSE_ABORTED_COMMAND,
+			  ASC_INSUFFICIENT_RESOURCES);
+	return op->next;
+}
+
+/* ---- of commands ---- */
+
+static void task_done(struct rsv_op *op)
+{
+	struct dev_task *t = op->task;
+	struct scsi_sense sense = op->sense;
+	uint8_t status = op->status;
+
+	op_free(op);
+	if (status == SCSI_CHECK_CONDITION)
+		dev_sense(t, &sense);
+	else
+		dev_end(t, status);
+}
+
+struct rsv_op *rsv_op_new(struct dev_task *t, void (*decide)(struct rsv_op *))
+{
+	struct rsv_op *op = calloc(1, sizeof(*op));
+
+	if (!op) {
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		return NULL;
+	}
+	op->lu = t->lu;
+	op->nexus = t->nexus;
+	op->task = t;
+	op->from = t->nexus->cfg.worker;
+	op->decide = decide;
+	op->done = task_done;
+	return op;
+}
+
+const struct rsv_state *rsv_now(const struct dev_task *t)
+{
+	return t->lu->rsv[t->nexus->cfg.worker];
+}
+
+/* ---- RESERVE, RELEASE (SPC-2 §5.5.1) ---- */
+
+/*
+ * With registrations there are no reservations of the old kind (SPC-4
+ * §5.13.3, CRH = 1): who has a part in the persistent reservation is told
+ * GOOD and nothing happens, everybody else gets a conflict.
+ */
+static bool old_kind(struct rsv_op *op)
+{
+	const struct rsv_state *s = op->old;
+	int me = rsv_find_nexus(s, op->nexus);
+
+	if (s->n == 0)
+		return true;
+	if (me < 0 || !s->type ||
+	    (rsv_denied(s, op->nexus) & (RSV_WE | RSV_EA)))
+		rsv_conflict(op);
+	return false;
+}
+
+static void decide_reserve(struct rsv_op *op)
+{
+	if (!old_kind(op))
+		return;
+	if (op->old->spc2 && op->old->spc2 != op->nexus)
+		rsv_conflict(op);
+	else if (!op->old->spc2 && change(op))
+		op->next->spc2 = op->nexus;
+}
+
+/* Whose it isn't gets GOOD, too: nothing is released. */
+static void decide_release(struct rsv_op *op)
+{
+	if (!old_kind(op))
+		return;
+	if (op->old->spc2 == op->nexus && change(op))
+		op->next->spc2 = NULL;
+}
+
+static void start_for(struct dev_task *t, void (*decide)(struct rsv_op *op))
+{
+	struct rsv_op *op = rsv_op_new(t, decide);
+
+	if (op)
+		rsv_op_start(op);
+}
+
+/* What a nexus gets this way it has to give back when it ends, memory or not:
+ * the operation for that is made before. */
+void dev_reserve(struct dev_task *t)
+{
+	struct dev_nexus *n = t->nexus;
+
+	if (!n->parting)
+		n->parting = calloc(1, sizeof(*n->parting));
+	if (n->parting)
+		start_for(t, decide_reserve);
+	else
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+}
+
+void dev_release(struct dev_task *t)
+{
+	start_for(t, decide_release);
+}
+
+/* ---- LOGICAL UNIT RESET, I_T nexus loss ---- */
+
+static void told_then(struct rsv_op *op)
+{
+	void (*then)(void *arg, int err) = op->then;
+	int err = op->status == SCSI_GOOD ? 0 : ERR_NOMEM;
+	void *arg = op->arg;
+
+	op_free(op);
+	then(arg, err);
+}
+
+/* SPC-4 §5.13.5: persistent reservations stay. Everybody is told. */
+static void decide_reset(struct rsv_op *op)
+{
+	op->reset = true;
+	if (change(op))
+		op->next->spc2 = NULL;
+}
+
+int dev_lu_reset_state(struct dev_lu *lu, unsigned worker, struct dev_nexus *by,
+		       void (*done)(void *arg, int err), void *arg)
+{
+	struct rsv_op *op = calloc(1, sizeof(*op));
+
+	if (!op)
+		return ERR_NOMEM;
+	op->lu = lu;
+	op->nexus = by;
+	op->from = worker;
+	op->decide = decide_reset;
+	op->done = told_then;
+	op->then = done;
+	op->arg = arg;
+	rsv_op_start(op);
+	return 0;
+}
+
+static void part_next(struct dev_nexus *n);
+
+static void decide_part(struct rsv_op *op)
+{
+	if (op->old->spc2 == op->nexus && change(op))
+		op->next->spc2 = NULL;
+}
+
+static void try_again(struct dev_msg *m)
+{
+	rsv_op_start(op_of(m));
+}
+
+/* Nobody could ever release it but for a reset: without memory, again. */
+static void parted_one(struct rsv_op *op)
+{
+	const struct dev_env *env = &op->lu->server->env;
+
+	op->next = NULL;
+	if (op->status == SCSI_GOOD) {
+		part_next(op->nexus);
+		return;
+	}
+	op->round.msg.run = try_again;
+	env->post(env->arg, op->from, &op->round.msg);
+}
+
+static struct dev_lu *reserved_unit(const struct dev_nexus *n)
+{
+	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
+		struct dev_lu *lu = dev_lu_get(n->server, lun);
+
+		if (lu && lu->rsv[n->cfg.worker]->spc2 == n)
+			return lu;
+	}
+	return NULL;
+}
+
+static void part_next(struct dev_nexus *n)
+{
+	struct rsv_op *op = n->parting;
+	struct dev_lu *lu = op ? reserved_unit(n) : NULL;
+
+	n->is_parting = lu != NULL;
+	if (!lu) {
+		n->parted(n->parted_arg);
+		return;
+	}
+	op->lu = lu;
+	op->nexus = n;
+	op->from = n->cfg.worker;
+	op->decide = decide_part;
+	op->done = parted_one;
+	rsv_op_start(op);
+}
+
+void dev_nexus_part(struct dev_nexus *n, void (*done)(void *arg), void *arg)
+{
+	n->parted = done;
+	n->parted_arg = arg;
+	if (!n->is_parting) /* else it is under way, for somebody who went */
+		part_next(n);
+}
+
+static void closed(void *arg)
+{
+	struct dev_nexus *n = arg;
+
+	list_del(&n->link);
+	free(n->parting);
+	free(n);
+}
+
+void dev_nexus_close(struct dev_nexus *n)
+{
+	list_del(&n->link);
+	list_push_back(&n->server->closing[n->cfg.worker], &n->link);
+	dev_nexus_tasks_gone(n);
+	dev_nexus_part(n, closed, n);
+}
+
+/* ---- what is denied ---- */
+
+/* Rows of SBC-3 table 13 that a CDB's field divides. */
+static bool is_exempt(const uint8_t *cdb)
+{
+	if (cdb[0] == SCSI_START_STOP_UNIT) /* START, no POWER CONDITION */
+		return (cdb[4] & 0xf1) == 0x01;
+	return cdb[0] == SCSI_PREVENT_ALLOW && !(cdb[4] & 0x03);
+}
+
+bool dev_denied_at(const struct dev_nexus *n, const struct dev_lu *lu,
+		   unsigned columns)
+{
+	return (n->denied[lu->cfg.lun] & columns & RSV_ALL) != 0;
+}
+
+bool dev_denied(const struct dev_task *t)
+{
+	unsigned columns = t->row->flags & RSV_ALL;
+
+	return columns && dev_denied_at(t->nexus, t->lu, columns) &&
+	       !is_exempt(t->cdb);
+}
+
+/* ---- units, nexuses, the end ---- */
+
+void dev_lu_reservations_init(struct dev_lu *lu)
+{
+	for (unsigned w = 0; w < DEV_MAX_WORKERS; w++)
+		lu->rsv[w] = &rsv_none;
+}
+
+void dev_nexus_reservations_init(struct dev_nexus *n)
+{
+	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
+		const struct dev_lu *lu = dev_lu_get(n->server, lun);
+
+		if (lu)
+			n->denied[lun] = rsv_denied(lu->rsv[n->cfg.worker], n);
+	}
+}
+
+/* All threads have ended: what was still on its way won't arrive. */
+static void forget(struct rsv_op *op)
+{
+	if (op->next && op->next != op->lu->rsv[RSV_HOME])
+		rsv_free(op->next);
+	else if (op->next)
+		rsv_free(op->old);
+	if (op->done == told_then)
+		op_free(op);
+}
+
+void dev_server_reservations_fini(struct dev_server *s)
+{
+	struct list *it;
+
+	if (s->rsv_current)
+		forget(s->rsv_current);
+	while ((it = list_pop_front(&s->rsv_waiting)))
+		forget(list_entry(it, struct rsv_op, link));
+	for (unsigned w = 0; w < s->env.nworkers; w++)
+		while ((it = s->closing[w].next) != &s->closing[w])
+			closed(list_entry(it, struct dev_nexus, link));
+	for (unsigned i = 0; i < DEV_MAX_LUNS; i++)
+		if (s->lus[i])
+			rsv_free(s->lus[i]->rsv[RSV_HOME]);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* reserve_test.c: RESERVE and RELEASE of SPC-2 by initiators on three workers,
+ * and which command of the table conflicts with what. */
+#include "device/internal.h"
+#include "trio.h"
+
+static const uint8_t reserve_op[] = { SCSI_RESERVE_6, SCSI_RESERVE_10 };
+static const uint8_t release_op[] = { SCSI_RELEASE_6, SCSI_RELEASE_10 };
+
+static int reserve(unsigned who)
+{
+	return RUN(who, 0, SCSI_RESERVE_6);
+}
+
+static int release(unsigned who)
+{
+	return RUN(who, 0, SCSI_RELEASE_6);
+}
+
+static int read_block(unsigned who)
+{
+	return RUN(who, 512, SCSI_READ_10, 0, 0, 0, 0, 0, 0, 0, 1);
+}
+
+static void test_reserve_and_release_spc2_5_5_1(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		uint8_t on = reserve_op[i], off = release_op[1 - i];
+
+		assert_int_equal(RUN(A, 0, on), SCSI_GOOD);
+		assert_int_equal(RUN(A, 0, on), SCSI_GOOD);
+		assert_int_equal(RUN(B, 0, on), SCSI_RESERVATION_CONFLICT);
+		assert_int_equal(tur(B), SCSI_RESERVATION_CONFLICT);
+		assert_int_equal(read_block(C), SCSI_RESERVATION_CONFLICT);
+		assert_int_equal(read_block(A), SCSI_GOOD);
+		/* what always works */
+		assert_int_equal(RUN(B, 96, 0x12, 0, 0, 0, 96), SCSI_GOOD);
+		assert_int_equal(RUN(B, 18, 0x03, 0, 0, 0, 18), SCSI_GOOD);
+		assert_int_equal(RUN(B, 8, 0x25), SCSI_GOOD);
+		/* a release by others is GOOD and does nothing */
+		assert_int_equal(RUN(B, 0, off), SCSI_GOOD);
+		assert_int_equal(tur(B), SCSI_RESERVATION_CONFLICT);
+		assert_int_equal(RUN(A, 0, off), SCSI_GOOD);
+		assert_int_equal(tur(B), SCSI_GOOD);
+		assert_int_equal(read_block(C), SCSI_GOOD);
+	}
+}
+
+/* In force on all workers before GOOD; not before the last has it. */
+static void test_reserve_is_everywhere_before_good(void **state)
+{
+	const uint8_t cdb[16] = { SCSI_RESERVE_6 };
+
+	(void)state;
+	trio_send(C, cdb, NULL, 0, 0);
+	assert_false(trio.i[C].done);
+	assert_true(trio_one(0)); /* decided, in force on worker 0 */
+	assert_int_equal(trio.i[C].done, false);
+	assert_true(trio_one(1));
+	assert_true(trio_one(2));
+	assert_false(trio.i[C].done);
+	trio_settle();
+	assert_int_equal(trio_finish(C), SCSI_GOOD);
+	assert_int_equal(tur(A), SCSI_RESERVATION_CONFLICT);
+	assert_int_equal(tur(B), SCSI_RESERVATION_CONFLICT);
+}
+
+/* Two at once: one gets it. */
+static void test_reserve_race(void **state)
+{
+	const uint8_t cdb[16] = { SCSI_RESERVE_10 };
+	int b, c;
+
+	(void)state;
+	trio_send(B, cdb, NULL, 0, 0);
+	trio_send(C, cdb, NULL, 0, 0);
+	trio_settle();
+	b = trio_finish(B);
+	c = trio_finish(C);
+	assert_int_equal(b, SCSI_GOOD);
+	assert_int_equal(c, SCSI_RESERVATION_CONFLICT);
+}
+
+static void reset_done(void *arg, int err)
+{
+	assert_int_equal(err, 0);
+	++*(int *)arg;
+}
+
+static void test_lu_reset_releases_and_tells(void **state)
+{
+	struct dev_lu *lu = dev_lu_get(trio.server, 0);
+	int done = 0;
+
+	(void)state;
+	assert_int_equal(reserve(A), SCSI_GOOD);
+	assert_int_equal(dev_lu_reset_state(lu, B, trio.i[B].nexus, reset_done,
+					    &done),
+			 0);
+	trio_settle();
+	assert_int_equal(done, 1);
+	assert_int_equal(tur(B), SCSI_GOOD);
+	expect_attention(A, ASC_BUS_DEVICE_RESET);
+	expect_attention(C, ASC_BUS_DEVICE_RESET);
+	assert_int_equal(read_block(C), SCSI_GOOD);
+}
+
+static void test_nexus_loss_releases_spc2_5_5_1(void **state)
+{
+	(void)state;
+	for (unsigned who = 0; who < TRIO_N; who++) {
+		unsigned other = (who + 1) % TRIO_N;
+
+		assert_int_equal(reserve(who), SCSI_GOOD);
+		assert_int_equal(tur(other), SCSI_RESERVATION_CONFLICT);
+		trio_logout(who);
+		assert_int_equal(tur(other), SCSI_GOOD);
+		trio_login(who);
+		no_sense_left(who);
+	}
+	/* a nexus that has nothing takes nothing with it */
+	assert_int_equal(reserve(A), SCSI_GOOD);
+	trio_logout(B);
+	assert_int_equal(tur(C), SCSI_RESERVATION_CONFLICT);
+	trio_login(B);
+	expect_attention(B, ASC_POWER_ON);
+	assert_int_equal(tur(B), SCSI_RESERVATION_CONFLICT);
+}
+
+static void parted(void *arg)
+{
+	++*(int *)arg;
+}
+
+static void test_part_then_close(void **state)
+{
+	int done = 0;
+
+	(void)state;
+	assert_int_equal(reserve(C), SCSI_GOOD);
+	dev_nexus_part(trio.i[C].nexus, parted, &done);
+	assert_int_equal(done, 0);
+	trio_settle();
+	assert_int_equal(done, 1);
+	assert_int_equal(tur(A), SCSI_GOOD);
+	/* closed while it parts: who asked to part has gone */
+	assert_int_equal(reserve(B), SCSI_GOOD);
+	dev_nexus_part(trio.i[B].nexus, parted, &done);
+	trio_logout(B);
+	assert_int_equal(done, 1);
+	assert_int_equal(tur(A), SCSI_GOOD);
+}
+
+/* The data of a WRITE are under way when another reserves. */
+static void test_reserved_while_data_came_in(void **state)
+{
+	struct dev_task *t = &trio.i[B].task;
+	const uint8_t cdb[16] = { SCSI_WRITE_10, [8] = 1 };
+
+	(void)state;
+	memset(t, 0, sizeof(*t));
+	trio.i[B].done = false;
+	t->nexus = trio.i[B].nexus;
+	memcpy(t->cdb, cdb, 16);
+	t->cdb_len = 16;
+	t->edtl_out = 512;
+	t->done = trio_done;
+	assert_int_equal(dev_task_begin(t), 0);
+	assert_int_equal(t->out_len, 512);
+	assert_int_equal(reserve(A), SCSI_GOOD);
+	memset(t->buf, 0, 512);
+	dev_task_execute(t);
+	assert_int_equal(trio_finish(B), SCSI_RESERVATION_CONFLICT);
+}
+
+static void test_aborted_while_it_waits(void **state)
+{
+	const uint8_t cdb[16] = { SCSI_RESERVE_6 };
+
+	(void)state;
+	trio_send(B, cdb, NULL, 0, 0);
+	assert_int_equal(dev_task_abort(&trio.i[B].task, trio_released), 0);
+	assert_false(trio.i[B].released);
+	trio_settle();
+	assert_true(trio.i[B].released);
+	assert_false(trio.i[B].done);
+	dev_task_end(&trio.i[B].task);
+	trio_logout(B); /* it may have got it: not for ever */
+	assert_int_equal(tur(A), SCSI_GOOD);
+}
+
+/* SBC-3 table 13: rows that a field divides */
+static void test_rows_that_a_field_divides(void **state)
+{
+	(void)state;
+	assert_int_equal(reserve(A), SCSI_GOOD);
+	assert_int_equal(RUN(B, 0, 0x1b, 0, 0, 0, 1), SCSI_GOOD);
+	assert_int_equal(RUN(B, 0, 0x1b, 0, 0, 0, 0),
+			 SCSI_RESERVATION_CONFLICT);
+	assert_int_equal(RUN(B, 0, 0x1e, 0, 0, 0, 0), SCSI_GOOD);
+	assert_int_equal(RUN(B, 0, 0x1e, 0, 0, 0, 1),
+			 SCSI_RESERVATION_CONFLICT);
+	assert_int_equal(release(A), SCSI_GOOD);
+}
+
+/* Every row has thought of reservations; what writes conflicts with all. */
+static void test_every_row_has_its_column(void **state)
+{
+	uint8_t probe[16] = { 0 };
+
+	(void)state;
+	for (unsigned op = 0; op < 256; op++)
+		for (uint8_t sa = 0; sa < 32; sa++) {
+			const struct dev_command *c;
+			bool known;
+
+			probe[0] = (uint8_t)op;
+			probe[1] = sa;
+			c = dev_command_find(trio.server, probe, &known);
+			if (!c)
+				continue;
+			if (!(c->flags & RSV_KNOWN))
+				fail_msg("%s: no RSV_ flag", c->name);
+			if (c->flags & CMD_WRITES)
+				assert_int_equal(c->flags & RSV_ALL, RSV_ALL);
+			if (c->flags & CMD_ANY_LUN)
+				assert_int_equal(c->flags & RSV_ALL, 0);
+		}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_reserve_and_release_spc2_5_5_1),
+		T(test_reserve_is_everywhere_before_good),
+		T(test_reserve_race),
+		T(test_lu_reset_releases_and_tells),
+		T(test_nexus_loss_releases_spc2_5_5_1),
+		T(test_part_then_close),
+		T(test_reserved_while_data_came_in),
+		T(test_aborted_while_it_waits),
+		T(test_rows_that_a_field_divides),
+		T(test_every_row_has_its_column),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
