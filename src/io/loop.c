@@ -233,7 +233,8 @@ static int turn(struct io_loop *l, xtime max_wait)
 	l->in_turn = true;
 	l->now = io_now_exact();
 	n = run_deferred(l); /* from between the turns */
-	events = wait_for_events(l, max_wait);
+	/* what happened there may be what the caller waits for */
+	events = wait_for_events(l, n > 0 ? 0 : max_wait);
 	if (events >= 0) {
 		n += events;
 		n += run_posts(l);

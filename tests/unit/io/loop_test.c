@@ -376,6 +376,20 @@ static void test_defer_once_and_again_in_the_same_turn(void **state)
 	assert_int_equal(never.n, 0);
 }
 
+/* What was put off between two turns may be all that the caller waits for. */
+static void test_turn_does_not_wait_after_deferred_calls(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	struct deferred x = { .d.run = run_deferred, .l = l };
+	xtime start = io_now_exact();
+
+	list_init(&x.d.link);
+	io_loop_defer(l, &x.d);
+	io_loop_turn(l, 5 * XTIME_S);
+	assert_int_equal(x.n, 1);
+	assert_true(io_now_exact() - start < 2 * XTIME_S);
+}
+
 /* ---- other threads ---- */
 
 #define POSTS 1000
@@ -546,6 +560,7 @@ int main(void)
 		BOTH(test_turn_waits_no_longer_than_told),
 		BOTH(test_spin_sees_events_and_ends),
 		BOTH(test_defer_once_and_again_in_the_same_turn),
+		BOTH(test_turn_does_not_wait_after_deferred_calls),
 		BOTH(test_post_from_a_thread_in_order),
 		BOTH(test_post_before_the_first_turn),
 		BOTH(test_stop_from_a_signal_handler),
