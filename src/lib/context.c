@@ -130,6 +130,8 @@ struct iser_context *iser_context_new(const char *initiator_name)
 		return NULL;
 	ctx->trace = (struct trace){ .emit = emit };
 	list_init(&ctx->sessions);
+	list_init(&ctx->rdma);
+	list_init(&ctx->rdma_listeners);
 	if (initiator_name)
 		snprintf(ctx->initiator, sizeof(ctx->initiator), "%s",
 			 initiator_name);
@@ -154,6 +156,7 @@ void iser_context_free(struct iser_context *ctx)
 	while (!list_empty(&ctx->sessions))
 		iser_disconnect(list_entry(ctx->sessions.next,
 					   struct iser_session, link));
+	lib_rdma_free_all(ctx);
 	io_loop_free(ctx->loop);
 	free(ctx);
 }

@@ -7,6 +7,7 @@
  *   io.c       commands
  *   block.c    the blocking calls of a block device
  *   discover.c SendTargets
+ *   rdma.c, rdma_listen.c, rdma_post.c: RDMA connections (rdma.h)
  */
 #ifndef LIB_INTERNAL_H
 #define LIB_INTERNAL_H
@@ -30,6 +31,8 @@ struct iser_context {
 	char initiator[ISCSI_NAME_MAX + 1];
 	char message[512];
 	struct list sessions; /* iser_session.link */
+	struct list rdma;     /* iser_rdma.link */
+	struct list rdma_listeners;
 	uint32_t next_isid;
 	struct trace trace;
 	void (*log)(void *arg, int level, const char *text);
@@ -83,6 +86,9 @@ int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)
 int lib_error(int err); /* ERR_... and -Exxx to enum iser_error */
 /* Turns the loop until *flag. */
 int lib_wait(struct iser_context *ctx, const bool *flag);
+
+/* rdma.c */
+void lib_rdma_free_all(struct iser_context *ctx);
 
 /* io.c */
 int lib_io_init(struct iser_session *s);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma_listen.c: RDMA connections that others ask for. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/rdma.h"
+
+#define ASKING_MAX 128
+
+void lib_rdma_asked(struct iser_rdma *c)
+{
+	struct iser_rdma_listener *l = c->listener;
+
+	if (!l)
+		return;
+	c->listener = NULL;
+	if (l->asking-- == ASKING_MAX)
+		net_listener_pause(l->net, false);
+}
+
+static void on_accepted(void *arg, int fd, const struct net_addr *peer)
+{
+	struct iser_rdma_listener *l = arg;
+	struct iser_rdma *c = lib_rdma_new(l->ctx, &l->options);
+
+	(void)peer;
+	if (!c) {
+		close(fd);
+		return;
+	}
+	if (lib_rdma_make(c, fd, false)) {
+		lib_rdma_drop(c);
+		return;
+	}
+	c->listener = l;
+	if (++l->asking == ASKING_MAX)
+		net_listener_pause(l->net, true);
+}
+
+static int start(struct iser_rdma_listener *l, const char *address,
+		 uint16_t default_port)
+{
+	struct net_addr a;
+	int err;
+
+	if (net_addr_parse(&a, address, default_port))
+		return lib_fail(l->ctx, ISER_E_INVALID,
+				"'%s' is no address to listen at; "
+				"ADDRESS:PORT, [V6]:PORT or :PORT is",
+				address);
+	l->net = net_listen(l->ctx->loop, &a, on_accepted, l, &err);
+	if (!l->net)
+		return lib_fail(l->ctx, ISER_E_SYSTEM,
+				"could not listen at %s: %s", address,
+				strerror(-err));
+	net_listener_addr(l->net, &a);
+	net_addr_str(&a, l->address);
+	return 0;
+}
+
+struct iser_rdma_listener *
+iser_rdma_listen(struct iser_context *ctx, const char *address,
+		 uint16_t default_port, const struct iser_rdma_options *options,
+		 void (*request)(void *arg, struct iser_rdma *c,
+				 const struct iser_rdma_peer *peer),
+		 void *arg, int *err)
+{
+	struct iser_rdma_listener *l = calloc(1, sizeof(*l));
+
+	if (!l) {
+		*err = lib_fail(ctx, ISER_E_NOMEM, "out of memory");
+		return NULL;
+	}
+	l->ctx = ctx;
+	if (options)
+		l->options = *options;
+	l->request = request;
+	l->arg = arg;
+	*err = start(l, address, default_port);
+	if (*err) {
+		free(l);
+		return NULL;
+	}
+	list_push_back(&ctx->rdma_listeners, &l->link);
+	return l;
+}
+
+const char *iser_rdma_listener_address(const struct iser_rdma_listener *l)
+{
+	return l->address;
+}
+
+void iser_rdma_listener_free(struct iser_rdma_listener *l)
+{
+	if (!l)
+		return;
+	/* those that have not asked yet are nobody's now */
+	list_for_each(n, &l->ctx->rdma) {
+		struct iser_rdma *c = list_entry(n, struct iser_rdma, link);
+
+		if (c->listener != l)
+			continue;
+		c->listener = NULL;
+		iser_rdma_disconnect(c);
+	}
+	net_listener_free(l->net);
+	list_del(&l->link);
+	free(l);
+}
+
+/* ---- answers ---- */
+
+static struct rcap_cm answer_of(const void *private_data, size_t private_len)
+{
+	/* the most that was agreed already */
+	return (struct rcap_cm){ .ird = MPA_DEPTH_MAX,
+				 .ord = MPA_DEPTH_MAX,
+				 .private_data = private_data,
+				 .private_len = private_len };
+}
+
+static int answered(const struct iser_rdma *c, int err)
+{
+	if (!err)
+		return 0;
+	return lib_fail(c->ctx, lib_rdma_error(err),
+			"answer to RDMA connection from %s: %s", c->peer,
+			err_str(err));
+}
+
+int iser_rdma_accept(struct iser_rdma *c, const void *private_data,
+		     size_t private_len)
+{
+	struct rcap_cm cm = answer_of(private_data, private_len);
+
+	return answered(c, c->iwarp ? rcap_accept(iwarp_qp(c->iwarp), &cm)
+				    : ERR_WRONG_STATE);
+}
+
+int iser_rdma_reject(struct iser_rdma *c, const void *private_data,
+		     size_t private_len)
+{
+	struct rcap_cm cm = answer_of(private_data, private_len);
+
+	return answered(c, c->iwarp ? rcap_reject(iwarp_qp(c->iwarp), &cm)
+				    : ERR_WRONG_STATE);
+}
