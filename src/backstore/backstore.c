@@ -92,6 +92,8 @@ static int refusal(const struct bs *b, const struct bs_req *req)
 {
 	if (req->op == BS_FLUSH)
 		return 0;
+	if (req->op == BS_SPACE)
+		return b->caps & BS_CAP_SPACE ? 0 : ERR_UNSUPPORTED;
 	if (!whole_blocks_inside(b, req->off, req->len))
 		return ERR_RANGE;
 	if (changes_medium(req->op) && (b->caps & BS_CAP_READ_ONLY))
@@ -101,6 +103,11 @@ static int refusal(const struct bs *b, const struct bs_req *req)
 	if (req->op == BS_EXTENTS && !(b->caps & BS_CAP_EXTENTS))
 		return ERR_UNSUPPORTED;
 	return 0;
+}
+
+static bool has_range(enum bs_op op)
+{
+	return op != BS_FLUSH && op != BS_SPACE;
 }
 
 /* needs_flush: FUA was asked for, b has a cache and no cheaper way. */
@@ -116,9 +123,11 @@ void bs_forward(struct bs *next, struct bs_req *req)
 	int err = refusal(next, req);
 
 	assert(next->state == BS_OPEN);
-	if (req->op == BS_EXTENTS)
+	if (req->op == BS_EXTENTS) {
 		req->extent_len = 0;
-	if (err || (req->len == 0 && req->op != BS_FLUSH))
+		req->extent_kept = false;
+	}
+	if (err || (req->len == 0 && has_range(req->op)))
 		bs_complete(req, err);
 	else if (needs_flush(next, req))
 		write_then_flush(next, req);

@@ -23,6 +23,7 @@ enum bs_op {
 	BS_UNMAP,   /* give the space back; reads then give zeros */
 	BS_ZERO,    /* write zeros; BS_MAY_UNMAP allows giving space back */
 	BS_EXTENTS, /* is the byte at off mapped, and for how long alike? */
+	BS_SPACE,   /* how much room the store takes, and can still take */
 };
 
 /* bs_req.flags */
@@ -36,6 +37,7 @@ enum bs_op {
 #define BS_CAP_WRITE_CACHE 0x08u /* volatile until BS_FLUSH */
 #define BS_CAP_LEND	   0x10u
 #define BS_CAP_READ_ONLY   0x20u
+#define BS_CAP_SPACE	   0x40u
 
 #define BS_REQ_PRIVATE 192
 #define BS_REQ_HOOKS   8
@@ -64,6 +66,9 @@ struct bs_req {
 	/* EXTENTS: the run of bytes from off that is alike, and what it is */
 	uint64_t extent_len;
 	bool extent_mapped;
+	bool extent_kept; /* not mapped, but its space is kept for it */
+	/* SPACE, bytes */
+	uint64_t space_used, space_left;
 	/* the doorway's and the filters' own; the last pushed comes first */
 	unsigned nhooks;
 	struct bs_hook hook[BS_REQ_HOOKS];
@@ -147,6 +152,8 @@ struct bs_ram_ops {
 	/* The run from off, at most len bytes, that is alike. */
 	void (*extents)(void *arg, uint64_t off, uint64_t len, uint64_t *run,
 			bool *mapped);
+	/* Bytes of memory that are taken. */
+	uint64_t (*used)(void *arg);
 };
 
 /* bs_ram_set_ops: before the first request. arg is that of bs_ram_new. */

@@ -22,12 +22,15 @@ static struct bs_null *null_of(struct bs *b)
 
 static void null_submit(struct bs *b, struct bs_req *req)
 {
-	(void)b;
 	if (req->op == BS_READ)
 		bufv_fill(&req->data, 0, 0, req->len);
 	if (req->op == BS_EXTENTS) {
 		req->extent_len = req->len;
 		req->extent_mapped = false;
+	}
+	if (req->op == BS_SPACE) {
+		req->space_used = 0;
+		req->space_left = b->size;
 	}
 	bs_complete(req, 0);
 }
@@ -67,5 +70,6 @@ struct bs *bs_null_new(const char *name, uint64_t size, uint32_t block_size)
 		return NULL;
 	}
 	bs_memory_init(&null->bs, &null_ops, name, size, block_size);
+	null->bs.caps |= BS_CAP_SPACE;
 	return &null->bs;
 }

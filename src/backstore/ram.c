@@ -57,6 +57,10 @@ static void ram_submit(struct bs *b, struct bs_req *req)
 		ram->ops->extents(ram->arg, req->off, req->len,
 				  &req->extent_len, &req->extent_mapped);
 		break;
+	case BS_SPACE:
+		req->space_used = ram->ops->used(ram->arg);
+		req->space_left = b->size - MIN(req->space_used, b->size);
+		break;
 	case BS_FLUSH:
 		break;
 	}
@@ -84,7 +88,8 @@ static const struct bs_ops ram_ops = {
 	.close = ram_close,
 };
 
-/* Plain memory: nothing can be given back, all of it is there. */
+/* Plain memory: nothing can be given back, all of it is there, and nobody
+ * asks (no BS_CAP_SPACE). */
 static int punch_unsupported(void *arg, uint64_t off, uint64_t len)
 {
 	(void)arg;
@@ -102,9 +107,16 @@ static void all_mapped(void *arg, uint64_t off, uint64_t len, uint64_t *run,
 	*mapped = true;
 }
 
+static uint64_t all_used(void *arg)
+{
+	(void)arg;
+	return UINT64_MAX;
+}
+
 static const struct bs_ram_ops plain_memory_ops = {
 	.punch = punch_unsupported,
 	.extents = all_mapped,
+	.used = all_used,
 };
 
 void bs_memory_init(struct bs *b, const struct bs_ops *ops, const char *name,
@@ -150,4 +162,5 @@ void bs_ram_set_ops(struct bs *b, const struct bs_ram_ops *ops)
 {
 	assert(b->ops == &ram_ops);
 	ram_of(b)->ops = ops;
+	b->caps |= BS_CAP_SPACE;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -50,9 +51,18 @@ static void ram_extents(void *arg, uint64_t off, uint64_t len, uint64_t *run,
 	*run = MIN(len, (uint64_t)end - off);
 }
 
+static uint64_t ram_used(void *arg)
+{
+	struct ram *r = arg;
+	struct stat st;
+
+	return fstat(r->fd, &st) ? r->size : (uint64_t)st.st_blocks * 512;
+}
+
 static const struct bs_ram_ops ram_ops = {
 	.punch = ram_punch,
 	.extents = ram_extents,
+	.used = ram_used,
 };
 
 static void ram_release(void *arg)

@@ -5,8 +5,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -146,7 +151,7 @@ static void read_or_write(struct bsf_step *s)
 		next_chunk(s);
 }
 
-/* ---- extents ---- */
+/* ---- extents, space ---- */
 
 /* is_hole_at finds the run at off that is alike: returns whether it is a hole,
  * and its end in *end. */
@@ -170,6 +175,29 @@ static int64_t is_hole_at(int fd, uint64_t off, uint64_t *end)
 	return false;
 }
 
+/* What lseek calls a hole may be space that was allocated and never written:
+ * then it is kept. *end moves to where that changes. No FIEMAP, no saying. */
+static bool is_kept(int fd, uint64_t off, uint64_t *end)
+{
+	union {
+		struct fiemap map;
+		char room[sizeof(struct fiemap) + sizeof(struct fiemap_extent)];
+	} u = { .map = { .fm_start = off,
+			 .fm_length = *end - off,
+			 .fm_extent_count = 1 } };
+	const struct fiemap_extent *e = u.map.fm_extents;
+
+	if (ioctl(fd, FS_IOC_FIEMAP, &u.map) < 0 ||
+	    u.map.fm_mapped_extents == 0)
+		return false;
+	if (e->fe_logical > off) { /* a true hole up to there */
+		*end = MIN(*end, e->fe_logical);
+		return false;
+	}
+	*end = MIN(*end, e->fe_logical + e->fe_length);
+	return e->fe_flags & FIEMAP_EXTENT_UNWRITTEN;
+}
+
 /* A block that is part hole, part data counts as mapped. */
 static int64_t find_extent(struct io_file_op *op)
 {
@@ -181,6 +209,7 @@ static int64_t find_extent(struct io_file_op *op)
 	if (hole < 0)
 		return hole;
 	end = MIN(end, req->off + req->len);
+	req->extent_kept = hole && is_kept(op->fd, req->off, &end);
 	if (hole && end - req->off < block) {
 		hole = false;
 		end = req->off + block;
@@ -188,19 +217,37 @@ static int64_t find_extent(struct io_file_op *op)
 	req->extent_len = hole ? (end - req->off) / block * block
 			       : (end - req->off + block - 1) / block * block;
 	req->extent_mapped = !hole;
+	req->extent_kept &= hole != 0;
 	return 0;
 }
 
-static void extent_found(struct io_file_op *op, int64_t result)
+/* A file grows into its file system, but not beyond its size. */
+static int64_t measure_space(struct io_file_op *op)
+{
+	struct bsf_step *s = bsf_step_of_op(op);
+	struct bs_req *req = s->req;
+	uint64_t size = s->file->bs.size;
+	struct statvfs fs;
+	struct stat st;
+
+	if (fstat(op->fd, &st) < 0 || fstatvfs(op->fd, &fs) < 0)
+		return -errno;
+	req->space_used = MIN((uint64_t)st.st_blocks * 512, size);
+	req->space_left = MIN(size - req->space_used,
+			      (uint64_t)fs.f_bavail * fs.f_frsize);
+	return 0;
+}
+
+static void answered(struct io_file_op *op, int64_t result)
 {
 	bsf_finish(bsf_step_of_op(op), result);
 }
 
-static void extents(struct bsf_step *s)
+static void ask(struct bsf_step *s, int64_t (*call)(struct io_file_op *op))
 {
 	s->op.opcode = IO_FILE_CALL;
-	s->op.call = find_extent;
-	bsf_go(s, extent_found);
+	s->op.call = call;
+	bsf_go(s, answered);
 }
 
 /* ---- the table ---- */
@@ -223,7 +270,10 @@ static void file_submit(struct bs *b, struct bs_req *req)
 		bsf_zero(s);
 		break;
 	case BS_EXTENTS:
-		extents(s);
+		ask(s, find_extent);
+		break;
+	case BS_SPACE:
+		ask(s, measure_space);
 		break;
 	}
 }

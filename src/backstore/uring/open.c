@@ -320,6 +320,8 @@ static void find_caps(struct opening *o)
 		b->caps |= BS_CAP_UNMAP;
 	if (knows_holes(o))
 		b->caps |= BS_CAP_EXTENTS;
+	if (!is_device(o))
+		b->caps |= BS_CAP_SPACE;
 }
 
 /* ---- names ---- */

@@ -266,9 +266,16 @@ static void extents(void *arg, uint64_t off, uint64_t len, uint64_t *run_len,
 	*mapped = off == 0;
 }
 
+static uint64_t used(void *arg)
+{
+	assert_ptr_equal(arg, memory);
+	return 1536;
+}
+
 static const struct bs_ram_ops fake_ram_ops = {
 	.punch = punch,
 	.extents = extents,
+	.used = used,
 };
 
 static void test_ram_ops_punch_or_zeros(void **state)
@@ -303,6 +310,28 @@ static void test_ram_extents(void **state)
 	test_submit(b, &t, BS_EXTENTS, 0, 512, 4096, NULL);
 	assert_int_equal(t.req.extent_len, 1024);
 	assert_false(t.req.extent_mapped);
+	bs_close(b);
+}
+
+static void test_space_of_those_who_know(void **state)
+{
+	struct bs *b = ram();
+	struct test_req t;
+
+	(void)state;
+	test_submit(b, &t, BS_SPACE, 0, 0, 0, NULL);
+	assert_int_equal(t.req.result, ERR_UNSUPPORTED);
+	bs_ram_set_ops(b, &fake_ram_ops);
+	test_submit(b, &t, BS_SPACE, 0, 0, 0, NULL);
+	assert_int_equal(t.req.result, 0);
+	assert_int_equal(t.req.space_used, 1536);
+	assert_int_equal(t.req.space_left, b->size - 1536);
+	bs_close(b);
+	b = bs_null_new("null:1M", 1 << 20, 512);
+	test_submit(b, &t, BS_SPACE, 0, 0, 0, NULL);
+	assert_int_equal(t.req.result, 0);
+	assert_int_equal(t.req.space_used, 0);
+	assert_int_equal(t.req.space_left, 1 << 20);
 	bs_close(b);
 }
 
@@ -372,6 +401,7 @@ int main(void)
 		cmocka_unit_test(test_ram_close_releases_once),
 		cmocka_unit_test(test_ram_ops_punch_or_zeros),
 		cmocka_unit_test(test_ram_extents),
+		cmocka_unit_test(test_space_of_those_who_know),
 		cmocka_unit_test(test_null_reads_zeros_drops_writes),
 		cmocka_unit_test(test_uuid_same_store_same_uuid),
 		cmocka_unit_test(test_set_name_is_cut_to_fit),

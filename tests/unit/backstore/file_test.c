@@ -363,6 +363,38 @@ static void test_extents_and_unmap(void **state)
 	free(data);
 }
 
+/* Space that is kept for zeros is neither a hole nor data. */
+static void test_space_kept_and_space_used(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	struct test_req t;
+	struct bs *b;
+	uint64_t before;
+
+	temp(".", SIZE);
+	b = open_path(l, false);
+	if (!(b->caps & BS_CAP_EXTENTS) || !(b->caps & BS_CAP_UNMAP)) {
+		bs_close(b);
+		printf("skipped: no holes on this file system\n");
+		skip();
+	}
+	assert_int_equal(run_req(l, b, &t, BS_SPACE, 0, 0, 0, NULL), 0);
+	before = t.req.space_used;
+	assert_true(before + t.req.space_left <= SIZE);
+	assert_int_equal(run(l, b, BS_ZERO, 0, 1 << 20, 65536, NULL), 0);
+	assert_int_equal(run_req(l, b, &t, BS_SPACE, 0, 0, 0, NULL), 0);
+	assert_int_equal(t.req.space_used, before + 65536);
+	run_req(l, b, &t, BS_EXTENTS, 0, 0, SIZE, NULL);
+	assert_false(t.req.extent_mapped || t.req.extent_kept);
+	assert_int_equal(t.req.extent_len, 1 << 20);
+	run_req(l, b, &t, BS_EXTENTS, 0, 1 << 20, SIZE - (1 << 20), NULL);
+	/* a file system that knows no such state wrote zeros */
+	assert_true(t.req.extent_mapped || t.req.extent_kept);
+	assert_int_equal(t.req.extent_len, 65536);
+	bs_close(b);
+	unlink(path);
+}
+
 /* ZERO without MAY_UNMAP must not give space back (thin provisioning). */
 static void test_zero_keeps_space(void **state)
 {
@@ -613,6 +645,7 @@ int main(void)
 		BOTH(test_device_used_by_the_system_is_refused),
 		BOTH(test_many_odd_pieces),
 		BOTH(test_extents_and_unmap),
+		BOTH(test_space_kept_and_space_used),
 		BOTH(test_zero_keeps_space),
 		BOTH(test_file_truncated_behind_our_back),
 		BOTH(test_fault_in_front_of_a_file),
