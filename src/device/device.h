@@ -61,6 +61,7 @@ struct dev_lu_config {
 	uint16_t lun;
 	bool read_only;
 	bool rotational; /* VPD B1h */
+	bool keeps;	 /* what dev_env.save got will be found again: APTPL */
 	/* INQUIRY: padded with spaces; empty: ours */
 	char vendor[9], product[17], revision[5];
 	char serial[37]; /* VPD 80h; empty: from the backstore's UUID */
@@ -82,6 +83,13 @@ struct dev_lu *dev_lu_get(struct dev_server *s, uint16_t lun);
 uint16_t dev_lu_lun(const struct dev_lu *lu);
 struct bs *dev_lu_backstore(const struct dev_lu *lu);
 
+/*
+ * dev_lu_restore gives the unit what dev_env.save kept of it; before the first
+ * nexus. ERR_DATA_DIGEST, ERR_TRUNCATED, ERR_FORMAT, ERR_LIMIT: it is damaged;
+ * ERR_NOT_FOUND: it is another store's; ERR_NOMEM.
+ */
+int dev_lu_restore(struct dev_lu *lu, const uint8_t *data, size_t len);
+
 /* dev_lun_decode reads an 8-byte LUN as a number (SAM-5 §4.7: simple,
  * peripheral and flat addressing, one level). ERR_NOT_FOUND: another form. */
 int dev_lun_decode(uint64_t wire, uint16_t *lun);
@@ -89,7 +97,7 @@ uint64_t dev_lun_encode(uint16_t lun);
 
 /* dev_port_add: a target port of the device, by its SCSI name; the relative
  * target port identifier of one that is there already stays. Before the first
- * nexus. ERR_LIMIT: there are 64; ERR_TOO_LONG. */
+ * nexus. ERR_LIMIT: there are 65,535; ERR_TOO_LONG; ERR_NOMEM. */
 int dev_port_add(struct dev_server *s, const char *name, uint16_t *rtpi);
 
 /* ---- nexus: one initiator port, one target port ---- */

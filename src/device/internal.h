@@ -14,7 +14,7 @@
  *   thin.c     UNMAP, WRITE SAME, GET LBA STATUS
  *   everywhere.c  visits to all workers
  *   reserve.c  how reservations change; RESERVE, RELEASE (reserve.h)
- *   pr_state.c, pr_out.c, pr_in.c  persistent reservations
+ *   pr_state.c, pr_out.c, pr_in.c, pr_save.c  persistent reservations
  *   rows_reserve.c  their rows
  *   defects.c  READ DEFECT DATA
  *   range.c    who may touch which blocks at once
@@ -34,7 +34,7 @@
 
 #define DEV_MAX_LUNS	256
 #define DEV_MAX_WORKERS 64
-#define DEV_MAX_PORTS	64
+#define DEV_MAX_PORTS	65535u
 #define DEV_PARAM_MAX	8192	     /* largest parameter data we return */
 #define DEV_CHUNK	(256u << 10) /* of commands that work in steps */
 #define UNMAP_MAX_DESCS 256
@@ -137,7 +137,7 @@ struct dev_server {
 	struct dev_lu *lus[DEV_MAX_LUNS];
 	struct list nexuses[DEV_MAX_WORKERS]; /* each its worker's alone */
 	unsigned nports; /* relative target ports are 1 .. nports */
-	char ports[DEV_MAX_PORTS][256];
+	char (*ports)[256];
 	struct list closing[DEV_MAX_WORKERS]; /* nexuses that part */
 	/* reserve.c, the home worker's alone */
 	struct list rsv_waiting;

@@ -59,7 +59,7 @@ static void read_reservation(struct dev_task *t, const struct rsv_state *s)
 static void report_capabilities(struct dev_task *t, const struct rsv_state *s)
 {
 	uint8_t *p = begin(t, s, HEADER);
-	bool keeps = t->nexus->server->env.save != NULL;
+	bool keeps = rsv_keeps(t->lu);
 
 	if (!p)
 		return;

@@ -118,7 +118,7 @@ static bool take_register(struct dev_task *t, struct rsv_out *o,
 	o->spec_i_pt = p[BYTE_FLAGS] & FLAG_SPEC_I;
 	o->all_tg_pt = p[BYTE_FLAGS] & FLAG_ALL_TG;
 	o->aptpl = p[BYTE_FLAGS] & FLAG_APTPL;
-	if (o->aptpl && !t->nexus->server->env.save)
+	if (o->aptpl && !rsv_keeps(t->lu))
 		return bad_byte(t, BYTE_FLAGS);
 	if (!o->spec_i_pt)
 		return len == LIST_MIN || bad_length(t);
@@ -136,7 +136,7 @@ static bool take_move(struct dev_task *t, struct rsv_out *o, const uint8_t *p,
 	o->unregister = p[17] & MOVE_UNREG;
 	o->aptpl = p[17] & FLAG_APTPL;
 	o->port = get_be16(p + 18);
-	if (o->aptpl && !t->nexus->server->env.save)
+	if (o->aptpl && !rsv_keeps(t->lu))
 		return bad_byte(t, 17);
 	if (get_be32(p + 20) != len - MOVE_ID_AT || len == MOVE_ID_AT)
 		return bad_length(t);

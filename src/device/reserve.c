@@ -176,16 +176,71 @@ static void publish(struct rsv_op *op)
 	dev_round_start(&op->round, RSV_HOME);
 }
 
+/* ---- APTPL (SPC-4 §5.13.5): on the medium before it is in force ---- */
+
+static bool is_kept(const struct rsv_state *s)
+{
+	return s->aptpl && s->n;
+}
+
+bool rsv_keeps(const struct dev_lu *lu)
+{
+	return lu->cfg.keeps && lu->server->env.save;
+}
+
+static void give_up(struct rsv_op *op, uint8_t key, uint16_t asc)
+{
+	rsv_check(op, key, asc);
+	rsv_free(op->next);
+	op->next = NULL;
+	op_finish(op);
+}
+
+static void saved(struct dev_save *s)
+{
+	struct rsv_op *op = container_of(s, struct rsv_op, save);
+
+	free(op->saved);
+	op->saved = NULL;
+	if (s->result)
+		give_up(op, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
+	else
+		publish(op);
+}
+
+static void save(struct rsv_op *op)
+{
+	const struct dev_env *env = &op->lu->server->env;
+
+	op->save = (struct dev_save){ .lu = op->lu,
+				      .worker = RSV_HOME,
+				      .done = saved };
+	if (is_kept(op->next)) {
+		op->saved = malloc(rsv_encoded_max(op->next));
+		if (!op->saved) {
+			give_up(op, SENSE_ABORTED_COMMAND,
+				ASC_INSUFFICIENT_RESOURCES);
+			return;
+		}
+		op->save.data = op->saved;
+		op->save.len =
+			rsv_encode(op->next, op->lu->bs->uuid, op->saved);
+	}
+	env->save(env->arg, &op->save);
+}
+
 static void start(struct rsv_op *op)
 {
 	op->lu->server->rsv_current = op;
 	op->old = op->lu->rsv[RSV_HOME];
 	op->status = SCSI_GOOD;
 	op->decide(op);
-	if (op->next)
-		publish(op);
-	else
+	if (!op->next)
 		op_finish(op);
+	else if (is_kept(op->old) || is_kept(op->next))
+		save(op);
+	else
+		publish(op);
 }
 
 static void pump(struct dev_server *s)
@@ -495,6 +550,19 @@ void dev_lu_reservations_init(struct dev_lu *lu)
 		lu->rsv[w] = &rsv_none;
 }
 
+int dev_lu_restore(struct dev_lu *lu, const uint8_t *data, size_t len)
+{
+	struct rsv_state *s;
+	int err = rsv_decode(data, len, lu->bs->uuid, &s);
+
+	if (err)
+		return err;
+	rsv_free(lu->rsv[RSV_HOME]);
+	for (unsigned w = 0; w < DEV_MAX_WORKERS; w++)
+		lu->rsv[w] = s;
+	return 0;
+}
+
 void dev_nexus_reservations_init(struct dev_nexus *n)
 {
 	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
@@ -508,6 +576,7 @@ void dev_nexus_reservations_init(struct dev_nexus *n)
 /* All threads have ended: what was still on its way won't arrive. */
 static void forget(struct rsv_op *op)
 {
+	free(op->saved);
 	if (op->next && op->next != op->lu->rsv[RSV_HOME])
 		rsv_free(op->next);
 	else if (op->next)

@@ -85,6 +85,8 @@ struct rsv_op {
 	bool abort[RSV_MAX];	/* whose tasks go (PREEMPT AND ABORT) */
 	bool reset;		/* tell all: BUS DEVICE RESET */
 	bool aborts;
+	struct dev_save save;
+	uint8_t *saved;
 	unsigned pending; /* nexuses of the visited worker with tasks left */
 };
 
@@ -107,10 +109,23 @@ uint16_t rsv_denied(const struct rsv_state *s, const struct dev_nexus *n);
 /* PERSISTENT RESERVE OUT on op->old. */
 void rsv_decide_out(struct rsv_op *op);
 
-void rsv_conflict(struct rsv_op *op);
-void rsv_check(struct rsv_op *op, uint8_t key, uint16_t asc);
+/* ---- pr_save.c: for the life after a power loss ---- */
+
+/* p has rsv_encoded_max bytes; returns how many are used. */
+size_t rsv_encoded_max(const struct rsv_state *s);
+size_t rsv_encode(const struct rsv_state *s, const uint8_t uuid[16],
+		  uint8_t *p);
+/* ERR_TRUNCATED, ERR_FORMAT, ERR_LIMIT; ERR_DATA_DIGEST: its CRC is wrong;
+ * ERR_NOT_FOUND: another store's; ERR_NOMEM. */
+int rsv_decode(const uint8_t *p, size_t len, const uint8_t uuid[16],
+	       struct rsv_state **state);
+/* APTPL is offered at this unit. */
+bool rsv_keeps(const struct dev_lu *lu);
 
 /* ---- reserve.c ---- */
+
+void rsv_conflict(struct rsv_op *op);
+void rsv_check(struct rsv_op *op, uint8_t key, uint16_t asc);
 
 /* NULL: the task was ended, there is no memory. */
 struct rsv_op *rsv_op_new(struct dev_task *t, void (*decide)(struct rsv_op *));

@@ -38,6 +38,7 @@ void dev_server_free(struct dev_server *s)
 		dev_lanes_fini(s->lus[i]);
 		free(s->lus[i]);
 	}
+	free(s->ports);
 	free(s);
 }
 
@@ -138,15 +139,22 @@ struct dev_nexus *dev_nexus_open(struct dev_server *s,
 int dev_port_add(struct dev_server *s, const char *name, uint16_t *rtpi)
 {
 	unsigned i = 0;
+	void *more;
 
+	if (strlen(name) >= sizeof(s->ports[0]))
+		return ERR_TOO_LONG;
 	while (i < s->nports && strcmp(s->ports[i], name) != 0)
 		i++;
+	*rtpi = (uint16_t)(i + 1);
+	if (i < s->nports)
+		return 0;
 	if (i == DEV_MAX_PORTS)
 		return ERR_LIMIT;
-	if (strlen(name) >= sizeof(s->ports[i]))
-		return ERR_TOO_LONG;
+	more = realloc(s->ports, (i + 1) * sizeof(s->ports[0]));
+	if (!more)
+		return ERR_NOMEM;
+	s->ports = more;
 	memcpy(s->ports[i], name, strlen(name) + 1);
-	s->nports = MAX(s->nports, i + 1);
-	*rtpi = (uint16_t)(i + 1);
+	s->nports++;
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* pr_test.c: persistent reservations by initiators on three workers, by the
  * clauses of SPC-4 §5.13, §6.15 and §6.16. */
+#include "base/crc32c.h"
 #include "device/reserve.h"
 #include "trio.h"
 
@@ -753,6 +754,152 @@ static void test_aptpl_is_refused_where_nothing_is_kept(void **state)
 	expect_bad_list(A, 20);
 }
 
+/* ---- APTPL: SPC-4 §5.13.5 ---- */
+
+static int reg_aptpl(unsigned who)
+{
+	return out(who, SCSI_PROUT_REGISTER, 0, 0, key_of[who], 0x01);
+}
+
+static void test_aptpl_is_kept_before_good(void **state)
+{
+	uint8_t cdb[16] = { SCSI_PERSISTENT_RESERVE_OUT, [8] = 24 };
+	uint8_t list[24] = { [8] = 1, [20] = 0x01 };
+
+	(void)state;
+	assert_int_equal(in(A, SCSI_PRIN_REPORT_CAPABILITIES)[2] & 1, 1);
+	assert_int_equal(trio.i[A].in[3], 0x80);
+	trio.save_later = true;
+	trio_send(B, cdb, list, 24, 0);
+	trio_settle();
+	assert_non_null(trio.saving);
+	assert_false(trio.i[B].done);
+	expect_keys(0, NULL); /* nor is it in force */
+	/* others wait their turn */
+	trio_send(A, cdb, list, 24, 0);
+	trio_settle();
+	assert_false(trio.i[A].done);
+	trio_saved();
+	trio_settle();
+	assert_int_equal(trio_finish(B), SCSI_GOOD);
+	trio_saved();
+	trio_settle();
+	assert_int_equal(trio_finish(A), SCSI_GOOD);
+	assert_int_equal(trio.saves, 2);
+	assert_int_equal(in(A, SCSI_PRIN_REPORT_CAPABILITIES)[3], 0x81);
+}
+
+static void test_aptpl_that_cannot_be_kept(void **state)
+{
+	(void)state;
+	assert_int_equal(reg_aptpl(A), SCSI_GOOD);
+	trio.save_result = ERR_NO_SPACE;
+	assert_int_equal(reserve(A, 3), SCSI_CHECK_CONDITION);
+	expect_sense(A, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
+	expect_reservation(0, 0);
+	trio.save_result = 0;
+	assert_int_equal(reserve(A, 3), SCSI_GOOD);
+	expect_reservation(3, KA);
+}
+
+static void test_aptpl_outlives_the_power(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		assert_int_equal(reg_aptpl(A), SCSI_GOOD);
+		assert_int_equal(reg_aptpl(B), SCSI_GOOD);
+		assert_int_equal(reserve(B, types[i]), SCSI_GOOD);
+		trio_restart();
+		assert_int_equal(generation(), 0); /* §6.15.2 */
+		EXPECT_KEYS(KA, KB);
+		expect_reservation(types[i], types[i] >= 7 ? 0 : KB);
+		assert_int_equal(write_block(C), SCSI_RESERVATION_CONFLICT);
+		assert_int_equal(write_block(B), SCSI_GOOD);
+		assert_int_equal(in(A, SCSI_PRIN_REPORT_CAPABILITIES)[3], 0x81);
+		assert_int_equal(clear(A), SCSI_GOOD);
+		assert_int_equal(trio.saved_len, 0);
+		trio_restart();
+		expect_keys(0, NULL);
+	}
+}
+
+/* The last REGISTER says whether (§5.13.5). */
+static void test_aptpl_switched_off(void **state)
+{
+	(void)state;
+	assert_int_equal(reg_aptpl(A), SCSI_GOOD);
+	assert_int_equal(reserve(A, 1), SCSI_GOOD);
+	assert_true(trio.saved_len > 0);
+	assert_int_equal(reg(B), SCSI_GOOD);
+	assert_int_equal(trio.saved_len, 0);
+	trio_restart();
+	expect_keys(0, NULL);
+	expect_reservation(0, 0);
+	/* what was never to be kept is not saved at all */
+	trio.saves = 0;
+	assert_int_equal(reg(A), SCSI_GOOD);
+	assert_int_equal(reserve(A, 1), SCSI_GOOD);
+	assert_int_equal(trio.saves, 0);
+}
+
+static void test_restore_of_damaged_state(void **state)
+{
+	const uint8_t *uuid =
+		dev_lu_backstore(dev_lu_get(trio.server, 0))->uuid;
+	uint8_t other[16], bad[TRIO_MAX];
+	struct rsv_state *s = NULL;
+
+	(void)state;
+	reg_aptpl(A);
+	reg_aptpl(B);
+	reserve(B, 6);
+	for (size_t n = 0; n < trio.saved_len; n++)
+		assert_int_not_equal(rsv_decode(trio.saved, n, uuid, &s), 0);
+	for (size_t bit = 0; bit < 8 * trio.saved_len; bit++) {
+		memcpy(bad, trio.saved, trio.saved_len);
+		bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_int_not_equal(rsv_decode(bad, trio.saved_len, uuid, &s),
+				     0);
+	}
+	memcpy(other, uuid, 16);
+	other[0] ^= 1;
+	assert_int_equal(rsv_decode(trio.saved, trio.saved_len, other, &s),
+			 ERR_NOT_FOUND);
+	assert_null(s);
+	assert_int_equal(rsv_decode(trio.saved, trio.saved_len, uuid, &s), 0);
+	rsv_free(s);
+}
+
+/* A CRC that is right over contents that make no sense. */
+static void test_restore_of_nonsense(void **state)
+{
+	static const struct {
+		uint8_t at, value;
+	} change[] = {
+		{ 28, 2 }, { 28, 9 }, { 29, 1 },  { 31, 2 }, { 31, 0xff },
+		{ 33, 1 }, { 33, 3 }, { 32, 1 },  { 28, 0 }, { 28, 7 },
+		{ 43, 0 }, { 45, 0 }, { 45, 22 }, { 46, 0 }, { 45, 0xff },
+	};
+	const uint8_t *uuid =
+		dev_lu_backstore(dev_lu_get(trio.server, 0))->uuid;
+	struct rsv_state *s = NULL;
+	uint8_t bad[TRIO_MAX];
+
+	(void)state;
+	reg_aptpl(A);
+	reg_aptpl(B);
+	reserve(B, 6);
+	for (size_t i = 0; i < ARRAY_LEN(change); i++) {
+		memcpy(bad, trio.saved, trio.saved_len);
+		bad[change[i].at] = change[i].value;
+		put_be32(bad + 8,
+			 crc32c_wire(crc32c_update(CRC32C_SEED, bad + 12,
+						   trio.saved_len - 12)));
+		assert_int_not_equal(rsv_decode(bad, trio.saved_len, uuid, &s),
+				     0);
+	}
+}
+
 /* ---- with what else there is ---- */
 
 static void reset_done(void *arg, int err)
@@ -828,6 +975,12 @@ int main(void)
 		T(test_in_at_every_allocation_length),
 		T(test_out_list_lengths_spc4_6_16_1),
 		T(test_aptpl_is_refused_where_nothing_is_kept),
+		TK(test_aptpl_is_kept_before_good),
+		TK(test_aptpl_that_cannot_be_kept),
+		TK(test_aptpl_outlives_the_power),
+		TK(test_aptpl_switched_off),
+		TK(test_restore_of_damaged_state),
+		TK(test_restore_of_nonsense),
 		T(test_lu_reset_keeps_it_spc4_5_13_5),
 		T(test_old_and_new_kind),
 	};

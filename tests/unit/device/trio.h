@@ -229,6 +229,8 @@ static inline void no_sense_left(unsigned who)
 
 static inline void trio_start(void)
 {
+	const struct dev_lu_config lu = { .keeps = trio.env.save != NULL };
+
 	for (unsigned w = 0; w < TRIO_N; w++)
 		trio.end[w] = &trio.mail[w];
 	trio.env.nworkers = TRIO_N;
@@ -237,10 +239,13 @@ static inline void trio_start(void)
 	trio.env.buf_put = trio_put;
 	trio.server = dev_server_new(&trio.env, 1u << 20);
 	assert_non_null(trio.server);
-	assert_int_equal(dev_lu_add(trio.server,
-				    &(struct dev_lu_config){ .lun = 0 },
+	assert_int_equal(dev_lu_add(trio.server, &lu,
 				    bs_null_new("null:1M", 1u << 20, 512)),
 			 0);
+	if (trio.saved_len)
+		assert_int_equal(dev_lu_restore(dev_lu_get(trio.server, 0),
+						trio.saved, trio.saved_len),
+				 0);
 	for (unsigned i = 0; i < TRIO_N; i++) {
 		trio_login(i);
 		no_sense_left(i);
@@ -273,6 +278,13 @@ static inline int trio_close(void **state)
 	dev_server_free(trio.server);
 	assert_int_equal(trio.out, 0);
 	return 0;
+}
+
+/* The power fails and comes back. */
+static inline void trio_restart(void)
+{
+	trio_close(NULL);
+	trio_start();
 }
 
 /* A check condition; *who's* task has ended. */
