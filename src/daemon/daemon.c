@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "daemon/state.h"
 
 /* From the wish to end: until sessions are dropped, until all is dropped. */
 #define DRAIN_LIMIT (6 * XTIME_S)
@@ -180,6 +181,7 @@ static void close_all(struct daemon *d)
 		close_signals(d);
 	}
 	workers_close(d);
+	state_close(d->state);
 }
 
 static void serve(struct daemon *d)

@@ -14,6 +14,7 @@
 #include "target/target.h"
 
 struct control;
+struct state;
 
 struct worker {
 	struct daemon *daemon;
@@ -57,6 +58,7 @@ struct daemon {
 	unsigned next_worker; /* for the next connection */
 	struct io_watch signals;
 	struct control *control;
+	struct state *state; /* NULL: nothing outlives us */
 	/* shutdown */
 	unsigned nidle;
 	struct io_timer limit;

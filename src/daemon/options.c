@@ -46,6 +46,7 @@ static const char usage_text[] =
 	"                            that ask for it\n"
 	"      --discovery-auth      CHAP for discovery sessions, too\n"
 	"      --control PATH        Unix socket for iserctl\n"
+	"      --state DIR           where persistent reservations are kept\n"
 	"      --user NAME           become this user once all is open\n"
 	"      --log LEVEL           error, warning, notice, info or debug\n"
 	"                            (notice)\n"
@@ -140,6 +141,7 @@ enum {
 	OPT_MUTUAL_SECRET,
 	OPT_DISCOVERY_AUTH,
 	OPT_CONTROL,
+	OPT_STATE,
 	OPT_USER,
 	OPT_LOG,
 };
@@ -163,6 +165,7 @@ static const struct option long_options[] = {
 	  OPT_MUTUAL_SECRET },
 	{ "discovery-auth", no_argument, NULL, OPT_DISCOVERY_AUTH },
 	{ "control", required_argument, NULL, OPT_CONTROL },
+	{ "state", required_argument, NULL, OPT_STATE },
 	{ "user", required_argument, NULL, OPT_USER },
 	{ "log", required_argument, NULL, OPT_LOG },
 	{ "help", no_argument, NULL, 'h' },
@@ -280,6 +283,9 @@ static bool set_option(struct options *o, int opt, const char *arg)
 		return true;
 	case OPT_CONTROL:
 		o->control = arg;
+		return true;
+	case OPT_STATE:
+		o->state = arg;
 		return true;
 	case OPT_USER:
 		o->user = arg;

@@ -39,6 +39,7 @@ struct options {
 	enum trace_level log;
 	unsigned spin_us;
 	const char *control; /* path of the management socket, or NULL */
+	const char *state;   /* directory for what outlives us, or NULL */
 	const char *user;    /* to become once everything is open */
 	const char *chap_user, *chap_secret_file;
 	const char *chap_mutual_user, *chap_mutual_secret_file;

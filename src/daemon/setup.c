@@ -13,16 +13,40 @@
 #include "base/err.h"
 #include "daemon/daemon.h"
 #include "daemon/luns.h"
+#include "daemon/state.h"
 
 #define MAX_TRANSFER (32u << 20) /* of one command */
 
 /* ---- stores ---- */
 
-static int add_lu(struct daemon *d, uint16_t lun, struct bs *b)
+static void save(void *arg, struct dev_save *s)
+{
+	struct daemon *d = arg;
+
+	state_save(d->state, s);
+}
+
+/* Memory is gone with us: there is nothing to reserve afterwards. */
+static bool is_lasting(const char *spec)
+{
+	return strncmp(spec, "ram:", 4) != 0 && strncmp(spec, "null:", 5) != 0;
+}
+
+/* Two units on one store would overwrite each other's reservations. */
+static bool is_twice(const struct daemon *d, const struct bs *b)
+{
+	for (unsigned i = 0; i < d->nlus; i++)
+		if (!memcmp(dev_lu_backstore(d->lus[i])->uuid, b->uuid, 16))
+			return true;
+	return false;
+}
+
+static int add_lu(struct daemon *d, uint16_t lun, struct bs *b, bool keeps)
 {
 	struct dev_lu_config cfg = {
 		.lun = lun,
 		.read_only = d->options.read_only,
+		.keeps = keeps,
 	};
 	int err = dev_lu_add(d->server, &cfg, b);
 
@@ -31,29 +55,41 @@ static int add_lu(struct daemon *d, uint16_t lun, struct bs *b)
 		bs_close(b);
 		return EXIT_STORE;
 	}
-	d->lus[d->nlus++] = dev_lu_get(d->server, lun);
+	d->lus[d->nlus] = dev_lu_get(d->server, lun);
+	if (keeps && !state_load(d->state, d->lus[d->nlus]))
+		return EXIT_STORE;
+	d->nlus++;
 	return 0;
 }
 
 int setup_stores(struct daemon *d)
 {
+	const struct options *o = &d->options;
 	const struct dev_env env = {
 		.nworkers = d->nworkers,
 		.post = worker_post,
 		.buf_get = worker_buf_get,
 		.buf_put = worker_buf_put,
+		.save = d->options.state ? save : NULL,
 		.arg = d,
 	};
 
+	if (d->options.state) {
+		d->state = state_open(d->options.state, d->loops[0]);
+		if (!d->state)
+			return EXIT_STORE;
+	}
 	d->server = dev_server_new(&env, MAX_TRANSFER);
 	if (!d->server) {
 		say("out of memory");
 		return EXIT_ERROR;
 	}
-	for (unsigned i = 0; i < d->options.nluns; i++) {
-		struct bs *b =
-			lun_open(&d->options, d->options.luns[i], d->loops);
-		int err = b ? add_lu(d, (uint16_t)i, b) : EXIT_STORE;
+	for (unsigned i = 0; i < o->nluns; i++) {
+		struct bs *b = lun_open(o, o->luns[i], d->loops);
+		int err = b ? add_lu(d, (uint16_t)i, b,
+				     d->state && is_lasting(o->luns[i]) &&
+					     !is_twice(d, b))
+			    : EXIT_STORE;
 
 		if (err)
 			return err;
@@ -307,7 +343,7 @@ int setup_user(const struct daemon *d)
 	const struct passwd *pw;
 
 	if (!name)
-		return 0;
+		return !d->state || state_usable(d->state) ? 0 : EXIT_STORE;
 	errno = 0;
 	pw = getpwnam(name);
 	if (!pw) {
@@ -321,5 +357,5 @@ int setup_user(const struct daemon *d)
 		    strerror(errno));
 		return EXIT_ERROR;
 	}
-	return 0;
+	return !d->state || state_usable(d->state) ? 0 : EXIT_STORE;
 }

@@ -103,7 +103,7 @@ class Daemon:
         if ready:
             luns = sum(1 for before, a in zip(("",) + args, args)
                        if a.startswith(("ram:", "null:", "/")) and
-                       before not in ("--control", "--chap-secret-file",
+                       before not in ("--control", "--state", "--chap-secret-file",
                                       "--chap-mutual-secret-file"))
             listeners = max(1, args.count("--listen"))
             self._read_urls(luns * listeners)

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* state.c: what outlives iserd. A file is never changed: a new one is written,
+ * synced and put in its place, and the directory is synced. */
+#include "daemon/state.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "daemon/options.h"
+
+#define FILE_MAX (64u << 10)
+#define NAME_LEN 48
+
+struct state {
+	const char *path; /* the option's */
+	struct io_loop *loop;
+	int dir;
+	/* the save under way */
+	struct io_file_op op;
+	struct dev_save *save;
+	char name[NAME_LEN], temp[NAME_LEN];
+};
+
+static void name_of(const struct dev_lu *lu, const char *suffix,
+		    char out[NAME_LEN])
+{
+	const struct bs *b = dev_lu_backstore(lu);
+
+	for (int i = 0; i < 16; i++)
+		snprintf(out + 2 * i, 3, "%02x", b->uuid[i]);
+	snprintf(out + 32, NAME_LEN - 32, ".%s", suffix);
+}
+
+/* ---- open, close ---- */
+
+/* Two that write there would undo each other's files. */
+static bool lock(const struct state *s)
+{
+	if (!flock(s->dir, LOCK_EX | LOCK_NB))
+		return true;
+	say("--state %s: %s", s->path,
+	    errno == EWOULDBLOCK
+		    ? "another iserd uses it; give each its own directory"
+		    : strerror(errno));
+	return false;
+}
+
+static bool sync_parent(const struct state *s)
+{
+	int fd = openat(s->dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = fd < 0 || fsync(fd) ? errno : 0;
+
+	if (err)
+		say("--state %s: %s", s->path, strerror(err));
+	if (fd >= 0)
+		close(fd);
+	return !err;
+}
+
+struct state *state_open(const char *path, struct io_loop *loop)
+{
+	struct state *s = calloc(1, sizeof(*s));
+	bool is_new;
+
+	if (!s) {
+		say("out of memory");
+		return NULL;
+	}
+	s->path = path;
+	s->loop = loop;
+	is_new = !mkdir(path, 0700); /* what else went wrong open says, too */
+	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir >= 0 && lock(s) && (!is_new || sync_parent(s)))
+		return s;
+	if (s->dir < 0)
+		say("--state %s: %s; name a directory that iserd may write to",
+		    path, strerror(errno));
+	else
+		close(s->dir);
+	free(s);
+	return NULL;
+}
+
+bool state_usable(const struct state *s)
+{
+	if (!faccessat(s->dir, ".", W_OK | X_OK, AT_EACCESS))
+		return true;
+	say("--state %s: %s; let the user that iserd runs as write there",
+	    s->path, strerror(errno));
+	return false;
+}
+
+void state_close(struct state *s)
+{
+	if (!s)
+		return;
+	close(s->dir);
+	free(s);
+}
+
+/* ---- load ---- */
+
+static const char *damage(int err)
+{
+	switch (err) {
+	case ERR_DATA_DIGEST:
+		return "its checksum is wrong";
+	case ERR_TRUNCATED:
+		return "it is cut off";
+	case ERR_NOT_FOUND:
+		return "it belongs to another store";
+	case ERR_NOMEM:
+		return "out of memory";
+	default:
+		return "it makes no sense";
+	}
+}
+
+/* Never silently without them: two initiators might write at once. */
+static bool restore(const struct state *s, struct dev_lu *lu, const char *name,
+		    const uint8_t *data, size_t len)
+{
+	int err = dev_lu_restore(lu, data, len);
+
+	if (!err)
+		return true;
+	say("%s/%s: the persistent reservations of LUN %u can't be restored: "
+	    "%s; put back a copy of the file, or remove it to start without "
+	    "reservations",
+	    s->path, name, dev_lu_lun(lu), damage(err));
+	return false;
+}
+
+bool state_load(struct state *s, struct dev_lu *lu)
+{
+	uint8_t *data = malloc(FILE_MAX);
+	char name[NAME_LEN];
+	bool ok = false;
+	ssize_t n = -1;
+	int fd;
+
+	name_of(lu, "reservations", name);
+	fd = openat(s->dir, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT) { /* nothing was kept */
+		free(data);
+		return true;
+	}
+	if (fd >= 0 && data)
+		n = read(fd, data, FILE_MAX);
+	if (n < 0)
+		say("%s/%s: %s", s->path, name, strerror(errno));
+	else
+		ok = restore(s, lu, name, data, (size_t)n);
+	if (fd >= 0)
+		close(fd);
+	free(data);
+	return ok;
+}
+
+/* ---- save: on a helper thread ---- */
+
+static int write_all(int fd, const uint8_t *p, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+	}
+	return fsync(fd) ? -errno : 0;
+}
+
+static int replace(const struct state *s)
+{
+	int fd = openat(s->dir, s->temp,
+			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = write_all(fd, s->save->data, s->save->len);
+	if (close(fd) && !err)
+		err = -errno;
+	if (!err && renameat(s->dir, s->temp, s->dir, s->name))
+		err = -errno;
+	if (err)
+		unlinkat(s->dir, s->temp, 0);
+	return err;
+}
+
+static int64_t save_now(struct io_file_op *op)
+{
+	const struct state *s = container_of(op, struct state, op);
+	int err = 0;
+
+	if (s->save->len)
+		err = replace(s);
+	else if (unlinkat(s->dir, s->name, 0) && errno != ENOENT)
+		err = -errno;
+	if (!err && fsync(s->dir))
+		err = -errno;
+	return err;
+}
+
+static void saved(struct io_file_op *op, int64_t result)
+{
+	struct state *s = container_of(op, struct state, op);
+	struct dev_save *save = s->save;
+
+	s->save = NULL;
+	if (result)
+		say("%s/%s: persistent reservations can't be kept: %s", s->path,
+		    s->name, strerror((int)-result));
+	save->result = result ? ERR_MEDIUM : 0;
+	save->done(save);
+}
+
+void state_save(struct state *s, struct dev_save *save)
+{
+	assert(!s->save);
+	s->save = save;
+	name_of(save->lu, "reservations", s->name);
+	name_of(save->lu, "new", s->temp);
+	s->op = (struct io_file_op){
+		.opcode = IO_FILE_CALL,
+		.fd = -1,
+		.call = save_now,
+		.done = saved,
+	};
+	io_file_submit(s->loop, &s->op);
+}

@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Persistent reservations over the life of iserd: killed, started again,
+moved between workers; and state files that are damaged."""
+import glob
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+import unittest
+
+from harness import ISERD, Daemon, Wire, io, main
+
+REGISTER, RESERVE, RELEASE, CLEAR, PREEMPT = range(5)
+IGNORE = 6
+APTPL = 1
+WE, EA, WE_RO, EA_RO, WE_AR, EA_AR = 1, 3, 5, 6, 7, 8
+GOOD, CHECK, CONFLICT = 0, 2, 0x18
+
+
+class Initiator(Wire):
+    """One of several initiators, each with a name of its own."""
+
+    def __init__(self, daemon, name="a"):
+        super().__init__(daemon)
+        self.KEYS = ("InitiatorName=iqn.2026-01.org.example:" + name,
+                     ) + Wire.KEYS[1:]
+        self.login()
+        while self.ready() == CHECK:
+            pass  # what happened before we came
+
+    def scsi(self, cdb, data=b"", read=0):
+        """Status and data-in of a command."""
+        flags = 0xA0 if data else 0xC0 if read else 0x80
+        self.command(bytes(cdb).ljust(16, b"\0"), flags,
+                     len(data) or read, data)
+        got = b""
+        while True:
+            op, head, body = self.recv()
+            if op == 0x25:
+                got += body
+                if head[1] & 1:
+                    return head[3], got
+            elif op == 0x21:
+                return head[3], got
+            else:
+                raise AssertionError("PDU %02x" % op)
+
+    def ready(self):
+        return self.scsi([0])[0]
+
+    def out(self, action, type=0, key=0, new=0, flags=0):
+        data = struct.pack(">QQIBBH", key, new, 0, flags, 0, 0)
+        cdb = struct.pack(">BBBBBIB", 0x5f, action, type, 0, 0, 24, 0)
+        return self.scsi(cdb, data)[0]
+
+    def keys(self):
+        status, data = self.scsi(
+            struct.pack(">BB5xHB", 0x5e, 0, 8192, 0), read=8192)
+        assert status == GOOD, status
+        n = struct.unpack(">I", data[4:8])[0] // 8
+        return sorted(struct.unpack(">%dQ" % n, data[8:8 + 8 * n]))
+
+    def reservation(self):
+        """(type, key) or None."""
+        status, data = self.scsi(
+            struct.pack(">BB5xHB", 0x5e, 1, 8192, 0), read=8192)
+        assert status == GOOD, status
+        if len(data) < 24:
+            return None
+        return data[21] & 15, struct.unpack(">Q", data[8:16])[0]
+
+    def write(self):
+        return self.scsi([0x2a, 0, 0, 0, 0, 0, 0, 0, 1], b"\0" * 512)[0]
+
+
+class Aptpl(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(dir=".")
+        self.disk = os.path.abspath(self.dir + "/disk.img")
+        self.state = os.path.abspath(self.dir + "/state")
+        with open(self.disk, "wb") as f:
+            f.truncate(16 << 20)
+        self.args = ["--state", self.state, "--workers", "2",
+                     "--block-size", "512", "--buffered", self.disk]
+
+    def tearDown(self):
+        shutil.rmtree(self.dir)
+
+    def start(self):
+        # the harness counts what looks like a LUN
+        return Daemon(*self.args)
+
+    def files(self):
+        return glob.glob(self.state + "/*")
+
+    def test_survives_kill(self):
+        d = self.start()
+        a, b = Initiator(d, "a"), Initiator(d, "b")
+        self.assertEqual(a.out(REGISTER, new=0xa, flags=APTPL), GOOD)
+        self.assertEqual(b.out(REGISTER, new=0xb, flags=APTPL), GOOD)
+        self.assertEqual(a.out(RESERVE, WE_RO, key=0xa), GOOD)
+        d.proc.kill()
+        d.proc.wait()
+        with self.start() as d:
+            a, b, c = (Initiator(d, n) for n in "abc")
+            self.assertEqual(c.keys(), [0xa, 0xb])
+            self.assertEqual(c.reservation(), (WE_RO, 0xa))
+            self.assertEqual(a.write(), GOOD)
+            self.assertEqual(b.write(), GOOD)
+            self.assertEqual(c.write(), CONFLICT)
+            self.assertEqual(b.out(CLEAR, key=0xb), GOOD)
+            self.assertEqual(self.files(), [])
+            for i in (a, b, c):
+                i.close()
+        with self.start() as d:
+            c = Initiator(d, "c")
+            self.assertEqual(c.keys(), [])
+            self.assertEqual(c.write(), GOOD)
+            c.close()
+
+    def test_without_aptpl_it_ends(self):
+        d = self.start()
+        a = Initiator(d, "a")
+        self.assertEqual(a.out(REGISTER, new=0xa), GOOD)
+        self.assertEqual(a.out(RESERVE, EA, key=0xa), GOOD)
+        d.proc.kill()
+        d.proc.wait()
+        with self.start() as d:
+            b = Initiator(d, "b")
+            self.assertEqual(b.keys(), [])
+            self.assertEqual(b.write(), GOOD)
+            b.close()
+
+    def test_killed_at_random(self):
+        """Whatever was answered GOOD is there, and nothing torn."""
+        rng = random.Random(6)
+        keys = set()
+        for _ in range(12):
+            d = self.start()
+            i = Initiator(d, "a")
+            have = i.keys()
+            self.assertEqual(len(have), 1 if keys else 0)
+            self.assertLessEqual(set(have), keys)
+            done = keys = set(have)
+            for _ in range(rng.randrange(1, 12)):
+                new = rng.randrange(1, 1 << 60)
+                keys = done | {new}
+                if rng.random() < 0.2:  # while it is at it
+                    data = struct.pack(">QQIBBH", 0, new, 0, APTPL, 0, 0)
+                    cdb = struct.pack(">BBBBBIB6x", 0x5f, IGNORE, 0, 0, 0, 24, 0)
+                    i.command(cdb, 0xA0, 24, data)
+                    break
+                self.assertEqual(i.out(IGNORE, new=new, flags=APTPL), GOOD)
+                done = keys = {new}
+            d.proc.send_signal(signal.SIGKILL)
+            d.proc.wait()
+            d.proc.stdout.close()
+
+    def refused(self):
+        done = subprocess.run([ISERD, "serve", "--io", io(), "--listen",
+                               "127.0.0.1:0"] + self.args,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=20)
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(done.stdout, b"")
+        return done.stderr.decode()
+
+    def test_damaged_state_is_told(self):
+        with self.start() as d:
+            a = Initiator(d, "a")
+            self.assertEqual(a.out(REGISTER, new=0xa, flags=APTPL), GOOD)
+            a.close()
+        [name] = self.files()
+        with open(name, "rb") as f:
+            good = f.read()
+        for bad, why in ((good[:20], "cut off"), (b"", "cut off"),
+                         (good[:-1] + b"\xff", "checksum"),
+                         (b"x" * 100, "no sense")):
+            with open(name, "wb") as f:
+                f.write(bad)
+            text = self.refused()
+            self.assertIn(name, text)
+            self.assertIn(why, text)
+            self.assertIn("remove it", text)
+        with open(name, "wb") as f:
+            f.write(good)
+        with self.start() as d:
+            b = Initiator(d, "b")
+            self.assertEqual(b.keys(), [0xa])
+            b.close()
+
+    def test_state_of_another_daemon(self):
+        with self.start():
+            self.assertIn("another iserd", self.refused())
+
+    def test_state_is_no_directory(self):
+        with open(self.state, "w"):
+            pass
+        self.assertIn("--state", self.refused())
+
+    def test_full_directory(self):
+        """What can't be kept is refused, and said."""
+        if os.geteuid():
+            self.skipTest("needs root for a file system of its own")
+        os.mkdir(self.state)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=3",
+                        "tmpfs", self.state], check=True)
+        try:
+            with self.start() as d:
+                a, b = Initiator(d, "a"), Initiator(d, "b")
+                with open(self.state + "/fill", "wb") as f:
+                    f.write(b"x" * 4096)
+                self.assertEqual(a.out(REGISTER, new=0xa, flags=APTPL), CHECK)
+                self.assertEqual(b.keys(), [])
+                self.assertIn("can't be kept", d.messages())
+                os.unlink(self.state + "/fill")
+                self.assertEqual(a.out(REGISTER, new=0xa, flags=APTPL), GOOD)
+                self.assertEqual(b.keys(), [0xa])
+                a.close()
+                b.close()
+        finally:
+            subprocess.run(["umount", self.state], check=True)
+
+
+class Workers(unittest.TestCase):
+    """Three initiators, each on a worker of its own: a change is in force
+    everywhere once it was answered."""
+
+    def test_every_change_is_everywhere(self):
+        with Daemon("--workers", "3", "ram:8M") as d:
+            three = [Initiator(d, n) for n in "abc"]
+            rng = random.Random(7)
+            for n, i in enumerate(three):
+                self.assertEqual(i.out(REGISTER, new=n + 1), GOOD)
+            for _ in range(300):
+                n = rng.randrange(3)
+                holder, key = three[n], n + 1
+                type = rng.choice((WE, EA))
+                self.assertEqual(holder.out(RESERVE, type, key=key), GOOD)
+                for i in three:
+                    self.assertEqual(i.write(),
+                                     GOOD if i is holder else CONFLICT)
+                self.assertEqual(holder.out(RELEASE, type, key=key), GOOD)
+                for i in three:
+                    self.assertEqual(i.write(), GOOD)
+            for i in three:
+                i.close()
+
+
+if __name__ == "__main__":
+    main()
