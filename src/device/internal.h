@@ -19,6 +19,8 @@
  *   defects.c  READ DEFECT DATA
  *   range.c    who may touch which blocks at once
  *   caw.c      COMPARE AND WRITE, ORWRITE, WRITE ATOMIC
+ *   provisioning.c  how much space is left, soft threshold
+ *   log.c      LOG SENSE
  *   copy.c     EXTENDED COPY
  *   copied.c   what is told about copies: RECEIVE COPY RESULTS, VPD 8Fh
  *   attention.c  unit attentions
@@ -50,6 +52,7 @@ enum dev_ua {
 	UA_RESERVATIONS_PREEMPTED,
 	UA_RESERVATIONS_RELEASED,
 	UA_REGISTRATIONS_PREEMPTED,
+	UA_SOFT_THRESHOLD,
 	UA_COUNT,
 };
 
@@ -98,6 +101,11 @@ struct dev_lane {
 	_Alignas(64) struct list touching; /* dev_range: SHARED */
 	struct list waiting;		   /* dev_range: for a fence to fall */
 	struct list fences;		   /* struct fence_part of range.c */
+	/* counted here, read by any worker (LOG SENSE) */
+	struct dev_counter {
+		uint64_t commands, blocks;
+	} reads, writes;
+	uint64_t since_probe; /* bytes written; see provisioning.c */
 };
 
 /*
@@ -119,6 +127,8 @@ struct dev_control {
 
 struct dev_lu {
 	struct dev_server *server;
+	struct dev_counter counted_before[2]; /* reads, writes; log.c */
+	bool soft_told; /* the threshold was crossed; provisioning.c */
 	struct dev_control ctl;
 	struct dev_lane *lanes;	 /* [worker] */
 	struct list fence_queue; /* range.c, the home worker's alone */
@@ -282,7 +292,24 @@ bool dev_aux(struct dev_task *t, size_t len);
 /* LBA range of a CDB inside the unit; non-zero: refused. */
 int dev_range(struct dev_task *t, uint64_t lba, uint64_t blocks);
 
+/* One more command, and its blocks: by the worker that owns the counter. */
+static inline void dev_count(struct dev_counter *c, uint64_t blocks)
+{
+	__atomic_store_n(&c->commands, c->commands + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->blocks, c->blocks + blocks, __ATOMIC_RELAXED);
+}
+
+/* ---- provisioning.c ---- */
+
+/* The end of a command that wrote: GOOD, maybe after a look at the space. */
+void dev_written(struct dev_task *t, uint64_t bytes);
+/* A threshold set is 2^n blocks; 0: the store cannot tell its space. */
+unsigned dev_threshold_exponent(const struct dev_lu *lu);
+
 /* ---- handlers, by file ---- */
+
+void dev_log_sense(struct dev_task *t);
+void dev_log_select(struct dev_task *t);
 
 void dev_inquiry(struct dev_task *t);
 void dev_vpd(struct dev_task *t, uint8_t page, size_t alloc);

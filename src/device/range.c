@@ -18,6 +18,7 @@
  *   ending: owner -> home, home -> each lane, each lane -> home, which frees
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/internal.h"
 
@@ -76,6 +77,7 @@ int dev_lanes_init(struct dev_lu *lu)
 	lu->lanes = aligned_alloc(64, n * sizeof(lu->lanes[0]));
 	if (!lu->lanes)
 		return ERR_NOMEM;
+	memset(lu->lanes, 0, n * sizeof(lu->lanes[0]));
 	for (unsigned i = 0; i < n; i++) {
 		list_init(&lu->lanes[i].touching);
 		list_init(&lu->lanes[i].waiting);

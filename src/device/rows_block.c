@@ -7,6 +7,10 @@
 static const struct dev_command commands[] = {
 	{ "READ DEFECT DATA(10)", SCSI_READ_DEFECT_DATA_10, 0, 10, DIR_IN, RSV_READ, NULL, dev_read_defects_10,
 	  { 0x37, 0, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0x04 } },
+	{ "LOG SELECT", SCSI_LOG_SELECT, 0, 10, DIR_NONE, RSV_WRITE, NULL, dev_log_select,
+	  { 0x4c, 0x02, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0x04 } },
+	{ "LOG SENSE", SCSI_LOG_SENSE, 0, 10, DIR_IN, RSV_NEVER, NULL, dev_log_sense,
+	  { 0x4d, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 0xff, 0x04 } },
 	{ "EXTENDED COPY(LID1)", SCSI_EXTENDED_COPY, SCSI_XC_LID1, 16, DIR_OUT, CMD_SA | RSV_WRITE, dev_prepare_extended_copy, dev_extended_copy,
 	  { 0x83, 0x1f, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0x04 } },
 	{ "RECEIVE COPY STATUS(LID1)", SCSI_RECEIVE_COPY_RESULTS, SCSI_RCR_COPY_STATUS_LID1, 16, DIR_IN, CMD_SA | RSV_READ, NULL, dev_copy_status,

@@ -27,6 +27,11 @@ static int take_range(struct dev_task *t)
 	return dev_range(t, t->lba, t->blocks);
 }
 
+static struct dev_lane *my_lane(const struct dev_task *t)
+{
+	return &t->lu->lanes[t->nexus->cfg.worker];
+}
+
 /* ---- READ ---- */
 
 int dev_prepare_read(struct dev_task *t, uint64_t *out_len)
@@ -54,6 +59,7 @@ void dev_read(struct dev_task *t)
 	uint64_t wanted = MIN(len, (uint64_t)t->edtl_in);
 
 	t->in_total = len;
+	dev_count(&my_lane(t)->reads, t->blocks);
 	wanted = (wanted + t->lu->block_size - 1) >> shift << shift;
 	if (wanted == 0) {
 		dev_good(t);
@@ -85,6 +91,14 @@ static void write_done(struct dev_task *t, int result)
 	if (result)
 		dev_io_failed(t, result, t->req.off);
 	else
+		dev_written(t, t->req.len);
+}
+
+static void flush_done(struct dev_task *t, int result)
+{
+	if (result)
+		dev_io_failed(t, result, 0);
+	else
 		dev_good(t);
 }
 
@@ -95,6 +109,7 @@ static void write_out(struct dev_task *t, unsigned flags,
 	unsigned shift = t->lu->block_shift;
 	uint64_t len = (uint64_t)t->out_len >> shift << shift;
 
+	dev_count(&my_lane(t)->writes, len >> shift);
 	if (len == 0) {
 		dev_good(t);
 		return;
@@ -138,7 +153,7 @@ int dev_prepare_range(struct dev_task *t, uint64_t *out_len)
 void dev_synchronize_cache(struct dev_task *t)
 {
 	/* a backstore flushes as a whole; IMMED is honoured by being late */
-	dev_submit(t, BS_FLUSH, 0, 0, 0, write_done);
+	dev_submit(t, BS_FLUSH, 0, 0, 0, flush_done);
 }
 
 void dev_read_capacity_10(struct dev_task *t)

@@ -10,6 +10,7 @@
 
 #define UNMAP_HEADER 8
 #define UNMAP_DESC   16
+#define UNMAP_ANCHOR 0x01
 
 bool dev_has_unmap(const struct dev_lu *lu)
 {
@@ -18,8 +19,6 @@ bool dev_has_unmap(const struct dev_lu *lu)
 
 int dev_prepare_unmap(struct dev_task *t, uint64_t *out_len)
 {
-	if (t->cdb[1] & 0x01) /* ANCHOR: ANC_SUP is 0 */
-		return dev_refuse_field(t, 1, 0);
 	*out_len = get_be16(t->cdb + 7);
 	t->blocks = t->lu->blocks; /* any of them: see range.c */
 	return 0;
@@ -69,8 +68,9 @@ static bool unmap_step(struct dev_task *t)
 		return false;
 	}
 	d = unmap_desc(t, (uint32_t)t->at++);
-	dev_step_io(t, BS_UNMAP, 0, get_be64(d) << shift,
-		    (uint64_t)get_be32(d + 8) << shift);
+	/* anchored: the blocks read as zeros and keep their space */
+	dev_step_io(t, t->cdb[1] & UNMAP_ANCHOR ? BS_ZERO : BS_UNMAP, 0,
+		    get_be64(d) << shift, (uint64_t)get_be32(d + 8) << shift);
 	return true;
 }
 
@@ -111,7 +111,8 @@ int dev_prepare_write_same(struct dev_task *t, uint64_t *out_len)
 {
 	if (t->cdb[1] & 0xe0) /* WRPROTECT */
 		return dev_refuse_field(t, 1, 7);
-	if (t->cdb[1] & WS_ANCHOR)
+	/* SBC-3 §5.49: to anchor is one way to unmap */
+	if ((t->cdb[1] & (WS_ANCHOR | WS_UNMAP)) == WS_ANCHOR)
 		return dev_refuse_field(t, 1, 4);
 	if ((t->cdb[1] & WS_UNMAP) && !(t->lu->bs->caps & BS_CAP_UNMAP))
 		return dev_refuse_field(t, 1, 3);
@@ -137,7 +138,7 @@ static void same_done(struct dev_task *t, int result)
 	if (result)
 		dev_io_failed(t, result, t->req.off);
 	else
-		dev_good(t);
+		dev_written(t, t->req.len);
 }
 
 static bool same_step(struct dev_task *t)
@@ -148,7 +149,7 @@ static bool same_step(struct dev_task *t)
 	}
 	t->at += t->count;
 	if (t->at == t->end) {
-		dev_good(t);
+		dev_written(t, t->blocks << t->lu->block_shift);
 		return false;
 	}
 	t->count = (uint32_t)MIN(t->end - t->at, (uint64_t)t->aux_len);
@@ -175,7 +176,7 @@ static void write_pattern(struct dev_task *t)
 void dev_write_same(struct dev_task *t)
 {
 	unsigned shift = t->lu->block_shift;
-	bool unmap = t->cdb[1] & WS_UNMAP;
+	bool unmap = t->cdb[1] & WS_UNMAP, anchor = t->cdb[1] & WS_ANCHOR;
 
 	/* one block of data, neither less nor more: the other blocks of a
 	 * longer buffer would be lost silently */
@@ -189,7 +190,8 @@ void dev_write_same(struct dev_task *t)
 	 * given back, and so does every other target */
 	if (no_data(t) || unmap || all_zero(t->buf, t->lu->block_size))
 		dev_submit(t, BS_ZERO,
-			   (unmap ? BS_MAY_UNMAP : 0) | dev_fua(t->lu, false),
+			   (unmap && !anchor ? BS_MAY_UNMAP : 0) |
+				   dev_fua(t->lu, false),
 			   t->at, t->end - t->at, same_done);
 	else
 		write_pattern(t);
@@ -210,14 +212,29 @@ int dev_prepare_lba_status(struct dev_task *t, uint64_t *out_len)
 	return 0;
 }
 
-static void put_extent(struct dev_task *t, uint64_t blocks, bool mapped)
+/* Provisioning status, SBC-3 table 69 */
+enum lba_status {
+	LBA_MAPPED,
+	LBA_DEALLOCATED,
+	LBA_ANCHORED,
+};
+
+static enum lba_status status_of(const struct bs_req *r)
+{
+	if (r->extent_mapped)
+		return LBA_MAPPED;
+	return r->extent_kept ? LBA_ANCHORED : LBA_DEALLOCATED;
+}
+
+static void put_extent(struct dev_task *t, uint64_t blocks,
+		       enum lba_status status)
 {
 	uint8_t *d = (uint8_t *)t->buf + STATUS_HEADER + t->count * STATUS_DESC;
 
 	blocks = MIN(blocks, (uint64_t)UINT32_MAX);
 	put_be64(d, t->at);
 	put_be32(d + 8, (uint32_t)blocks);
-	d[12] = mapped ? 0 : 1; /* deallocated */
+	d[12] = (uint8_t)status;
 	t->count++;
 	t->at += blocks;
 }
@@ -235,7 +252,7 @@ static bool status_step(struct dev_task *t)
 		uint64_t n =
 			(t->req.extent_len + t->lu->block_size - 1) >> shift;
 
-		put_extent(t, MAX(n, 1ull), t->req.extent_mapped);
+		put_extent(t, MAX(n, 1ull), status_of(&t->req));
 	}
 	want = alloc > STATUS_HEADER ? (alloc - STATUS_HEADER) / STATUS_DESC
 				     : 0;
@@ -260,7 +277,7 @@ void dev_lba_status(struct dev_task *t)
 	t->at = t->lba;
 	t->step_io = false;
 	if (!(t->lu->bs->caps & BS_CAP_EXTENTS)) {
-		put_extent(t, t->lu->blocks - t->lba, true);
+		put_extent(t, t->lu->blocks - t->lba, LBA_MAPPED);
 		put_be32(t->buf, STATUS_HEADER + STATUS_DESC - 4);
 		dev_return(t, STATUS_HEADER + STATUS_DESC,
 			   get_be32(t->cdb + 10));

@@ -145,7 +145,8 @@ static size_t page_characteristics(const struct dev_task *t, uint8_t *p)
 static size_t page_provisioning(const struct dev_task *t, uint8_t *p)
 {
 	if (t->lu->bs->caps & BS_CAP_UNMAP) {
-		p[5] = 0xe4; /* LBPU, LBPWS, LBPWS10, LBPRZ */
+		p[4] = (uint8_t)dev_threshold_exponent(t->lu);
+		p[5] = 0xe6; /* LBPU, LBPWS, LBPWS10, LBPRZ, ANC_SUP */
 		p[6] = 0x02; /* thin */
 	}
 	return 8;

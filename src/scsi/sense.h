@@ -70,6 +70,7 @@ enum scsi_sense_key {
  X(ASC_ACCESS_STATE_CHANGED, 0x2a06, "asymmetric access state changed")        \
  X(ASC_CAPACITY_CHANGED, 0x2a09, "capacity data has changed")                  \
  X(ASC_COMMANDS_CLEARED, 0x2f00, "commands cleared by another initiator")      \
+ X(ASC_SOFT_THRESHOLD, 0x3807, "thin provisioning soft threshold reached")     \
  X(ASC_SAVING_NOT_SUPPORTED, 0x3900, "saving parameters not supported")        \
  X(ASC_MEDIUM_NOT_PRESENT, 0x3a00, "medium not present")                       \
  X(ASC_REPORTED_LUNS_CHANGED, 0x3f0e, "reported LUNs data has changed")        \

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* thin_test.c: thin provisioning, its threshold, and the log pages, by the
+ * clauses of SBC-3 and SPC-4. The store says what the test wants it to. */
+#include "dev_case.h"
+
+#define BIG (16u << 20)
+
+static uint64_t taken; /* bytes that the store takes */
+static unsigned ops[BS_SPACE + 1], zero_flags;
+
+static int punch(void *arg, uint64_t off, uint64_t len)
+{
+	memset((uint8_t *)arg + off, 0, len);
+	return 0;
+}
+
+static void extents(void *arg, uint64_t off, uint64_t len, uint64_t *run,
+		    bool *mapped)
+{
+	(void)arg;
+	*run = MIN(len, 8192 - off % 8192);
+	*mapped = off / 8192 % 2 == 0;
+}
+
+static uint64_t used(void *arg)
+{
+	(void)arg;
+	return taken;
+}
+
+static const struct bs_ram_ops thin_ops = {
+	.punch = punch,
+	.extents = extents,
+	.used = used,
+};
+
+static void note(void *arg, const struct bs_req *req)
+{
+	(void)arg;
+	ops[req->op]++;
+	if (req->op == BS_ZERO)
+		zero_flags = req->flags;
+}
+
+static int open_thin(void **state)
+{
+	struct bs *ram;
+
+	(void)state;
+	memset(R, 0, sizeof(*R));
+	R->medium = calloc(1, BIG);
+	ram = bs_ram_new("ram:thin", R->medium, BIG, RIG_BLOCK, free,
+			 R->medium);
+	bs_ram_set_ops(ram, &thin_ops);
+	taken = 0;
+	memset(ops, 0, sizeof(ops));
+	rig_open(R, bs_trace_new(ram, note, NULL), false);
+	for (int i = 0; i < 2; i++) {
+		struct dev_nexus *n = R->nexus;
+
+		CMD(0, 0, NULL, 0x00);
+		R->nexus = R->other;
+		R->other = n;
+	}
+	return 0;
+}
+
+/* ---- UNMAP and WRITE SAME that anchor, SBC-3 §§5.28, 5.49 ---- */
+
+static void test_unmap_anchors(void **state)
+{
+	uint8_t list[24] = { 0, 22, 0, 16 };
+
+	(void)state;
+	put_be32(list + 16, 4);
+	memset(R->medium, 0xaa, 4096);
+	assert_int_equal(CMD(24, 0, list, 0x42, 1, 0, 0, 0, 0, 0, 0, 24),
+			 SCSI_GOOD);
+	assert_int_equal(ops[BS_UNMAP], 0);
+	assert_int_equal(ops[BS_ZERO], 1);
+	assert_false(zero_flags & BS_MAY_UNMAP);
+	assert_int_equal(R->medium[2047], 0);
+	assert_int_equal(R->medium[2048], 0xaa);
+	assert_int_equal(CMD(24, 0, list, 0x42, 0, 0, 0, 0, 0, 0, 0, 24),
+			 SCSI_GOOD);
+	assert_int_equal(ops[BS_UNMAP], 1);
+}
+
+static void test_write_same_anchors(void **state)
+{
+	static const uint8_t zeros[512];
+
+	(void)state;
+	assert_int_equal(CMD(512, 0, zeros, 0x93, 0x18, 0, 0, 0, 0, 0, 0, 0, 0,
+			     0, 0, 0, 4),
+			 SCSI_GOOD);
+	assert_false(zero_flags & BS_MAY_UNMAP);
+	assert_int_equal(CMD(512, 0, zeros, 0x41, 0x08, 0, 0, 0, 0, 0, 0, 4),
+			 SCSI_GOOD);
+	assert_true(zero_flags & BS_MAY_UNMAP);
+	/* ANCHOR without UNMAP */
+	CMD(512, 0, zeros, 0x93, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.bit, 4);
+	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0xb2, 0, 64), SCSI_GOOD);
+	assert_int_equal(R->in[5], 0xe6); /* ANC_SUP and the rest */
+	assert_int_equal(R->in[4], 11);	  /* 2048 blocks: 1 MiB */
+}
+
+/* ---- GET LBA STATUS, SBC-3 §5.5 ---- */
+
+static void test_lba_status_follows_the_store(void **state)
+{
+	(void)state;
+	assert_int_equal(CMD(0, 56, NULL, 0x9e, 0x12, 0, 0, 0, 0, 0, 0, 0, 9, 0,
+			     0, 0, 56),
+			 SCSI_GOOD);
+	assert_int_equal(R->in_len, 56);
+	/* the first begins at the LBA that was asked for */
+	assert_int_equal(get_be64(R->in + 8), 9);
+	assert_int_equal(get_be32(R->in + 16), 7);
+	assert_int_equal(R->in[20], 0);
+	assert_int_equal(get_be64(R->in + 24), 16);
+	assert_int_equal(get_be32(R->in + 32), 16);
+	assert_int_equal(R->in[36], 1);
+	assert_int_equal(R->in[52], 0);
+}
+
+/* ---- the soft threshold, SBC-3 §4.7.3.8 ---- */
+
+static void set_threshold(uint32_t sets, bool single)
+{
+	uint8_t list[8 + 24] = { [8] = 0x5c, [9] = 2, [11] = 20 };
+
+	list[8 + 4] = single;
+	list[8 + 16] = 0x80;
+	list[8 + 17] = 1;
+	put_be32(list + 8 + 20, sets);
+	assert_int_equal(CMD(32, 0, list, 0x55, 0x10, 0, 0, 0, 0, 0, 0, 32),
+			 SCSI_GOOD);
+	for (int i = 0; i < 2; i++) { /* MODE PARAMETERS CHANGED */
+		struct dev_nexus *n = R->nexus;
+
+		CMD(0, 0, NULL, 0x00);
+		R->nexus = R->other;
+		R->other = n;
+	}
+}
+
+static uint8_t quarter[RIG_MAX];
+
+static void write_mib(void)
+{
+	for (unsigned i = 0; i < (1u << 20) / RIG_MAX; i++)
+		assert_int_equal(CMD(RIG_MAX, 0, quarter, 0x2a, 0, 0, 0, 0, 0,
+				     0, 2, 0),
+				 SCSI_GOOD);
+}
+
+static void test_soft_threshold_is_told_once_per_crossing(void **state)
+{
+	struct dev_nexus *n = R->nexus;
+
+	(void)state;
+	write_mib();
+	assert_int_equal(ops[BS_SPACE], 0); /* not enabled: nothing asked */
+	set_threshold(4, false);
+	taken = 11u << 20; /* 5 MiB left */
+	write_mib();
+	assert_int_equal(ops[BS_SPACE], 1);
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+	taken = 12u << 20; /* 4 left */
+	write_mib();
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
+	R->nexus = R->other;
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
+	R->nexus = n;
+	write_mib();
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+	/* room again, and gone again */
+	taken = 0;
+	write_mib();
+	taken = 15u << 20;
+	write_mib();
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
+}
+
+static void test_soft_threshold_single_attention(void **state)
+{
+	struct dev_nexus *n = R->nexus;
+
+	(void)state;
+	set_threshold(8, true);
+	taken = 15u << 20;
+	write_mib();
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
+	R->nexus = R->other;
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+	R->nexus = n;
+}
+
+/* ---- LOG SENSE, SPC-4 §6.8 ---- */
+
+static void test_log_pages_are_what_page_0_says(void **state)
+{
+	uint8_t codes[16];
+	uint16_t n;
+
+	(void)state;
+	assert_int_equal(CMD(0, 64, NULL, 0x4d, 0, 0x40, 0, 0, 0, 0, 0, 64),
+			 SCSI_GOOD);
+	n = get_be16(R->in + 2);
+	assert_int_equal(n + 4u, R->in_len);
+	memcpy(codes, R->in + 4, n);
+	assert_int_equal(n, 4);
+	for (uint8_t code = 0; code < 0x40; code++) {
+		CMD(0, 255, NULL, 0x4d, 0, 0x40 | code, 0, 0, 0, 0, 0, 255);
+		if (memchr(codes, code, n)) {
+			assert_int_equal(R->task.status, SCSI_GOOD);
+			assert_int_equal(R->in[0], code);
+			assert_int_equal(get_be16(R->in + 2) + 4u, R->in_len);
+		} else {
+			assert_check(SENSE_ILLEGAL_REQUEST,
+				     ASC_INVALID_FIELD_IN_CDB);
+			assert_int_equal(R->sense.field, 2);
+		}
+	}
+	/* with subpages: pairs; the first two are 00h/00h and 00h/FFh */
+	assert_int_equal(CMD(0, 64, NULL, 0x4d, 0, 0x40, 0xff, 0, 0, 0, 0, 64),
+			 SCSI_GOOD);
+	assert_int_equal(R->in[0], 0x40);
+	assert_int_equal(get_be16(R->in + 2), 2 * n + 2);
+	assert_int_equal(get_be32(R->in + 4), 0x000000ff);
+	/* threshold values, defaults */
+	CMD(0, 64, NULL, 0x4d, 0, 0x0c, 0, 0, 0, 0, 0, 64);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+}
+
+static void test_log_space_sbc3_6_4_5(void **state)
+{
+	(void)state;
+	taken = 5u << 20;
+	assert_int_equal(CMD(0, 64, NULL, 0x4d, 0, 0x4c, 0, 0, 0, 0, 0, 64),
+			 SCSI_GOOD);
+	assert_int_equal(R->in_len, 4 + 12 + 12);
+	assert_int_equal(get_be16(R->in + 4), 1);
+	assert_int_equal(get_be32(R->in + 8), 11);
+	assert_int_equal(get_be16(R->in + 16), 2);
+	assert_int_equal(get_be32(R->in + 20), 5);
+	/* from the second parameter on; behind the last */
+	assert_int_equal(CMD(0, 64, NULL, 0x4d, 0, 0x4c, 0, 0, 0, 2, 0, 64),
+			 SCSI_GOOD);
+	assert_int_equal(R->in_len, 4 + 12);
+	CMD(0, 64, NULL, 0x4d, 0, 0x4c, 0, 0, 0, 3, 0, 64);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 5);
+}
+
+static uint64_t statistic(unsigned i)
+{
+	assert_int_equal(CMD(0, 128, NULL, 0x4d, 0, 0x59, 0, 0, 0, 0, 0, 128),
+			 SCSI_GOOD);
+	return get_be64(R->in + 8 + 8 * i);
+}
+
+static void test_log_statistics_and_their_reset_spc4_7_3_9(void **state)
+{
+	(void)state;
+	CMD(4096, 0, quarter, 0x2a, 0, 0, 0, 0, 0, 0, 0, 8);
+	CMD(0, 1024, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 2);
+	CMD(0, 512, NULL, 0x88, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
+	assert_int_equal(statistic(0), 2);
+	assert_int_equal(statistic(1), 1);
+	assert_int_equal(statistic(2), 8);
+	assert_int_equal(statistic(3), 3);
+	/* without PCR nothing happens; with it the counters begin again */
+	assert_int_equal(CMD(0, 0, NULL, 0x4c, 0, 0x40), SCSI_GOOD);
+	assert_int_equal(statistic(3), 3);
+	assert_int_equal(CMD(0, 0, NULL, 0x4c, 2, 0x40), SCSI_GOOD);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(statistic(i), 0);
+	CMD(0, 0, NULL, 0x4c, 2, 0x40, 0, 0, 0, 0, 0, 4);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	CMD(0, 0, NULL, 0x4c, 2, 0x41);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+}
+
+#define C(name) cmocka_unit_test_setup_teardown(name, open_thin, close_rig)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		C(test_unmap_anchors),
+		C(test_write_same_anchors),
+		C(test_lba_status_follows_the_store),
+		C(test_soft_threshold_is_told_once_per_crossing),
+		C(test_soft_threshold_single_attention),
+		C(test_log_pages_are_what_page_0_says),
+		C(test_log_space_sbc3_6_4_5),
+		C(test_log_statistics_and_their_reset_spc4_7_3_9),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
