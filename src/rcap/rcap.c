@@ -45,6 +45,9 @@ int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		if (wr[i]->data.len > UINT32_MAX)
 			return ERR_RANGE;
+	for (unsigned i = 0; i < n; i++)
+		if (wr[i]->op == RCAP_READ && qp->ord == 0)
+			return ERR_LIMIT; /* it would wait for ever */
 	qp->ops->post(qp, wr, n);
 	return 0;
 }

@@ -58,6 +58,7 @@ struct rcap_wr {
 	struct bufv data; /* source; READ: where the bytes go */
 	uint32_t stag;	  /* the peer's region; Send: see RCAP_INVALIDATE */
 	uint64_t to;	  /* tagged offset in it */
+	unsigned tag;	  /* the user's own */
 	/* the provider's, until wr_done */
 	struct list link;
 	uint64_t mark;
@@ -155,7 +156,8 @@ int rcap_reject(struct rcap_qp *qp, const struct rcap_cm *cm);
  * rcap_post posts n requests as one, in order: a chain like "RDMA Write, then
  * Send" costs one hand-over. Reads beyond qp->ord wait, and what is behind
  * them. Returns 0; ERR_WRONG_STATE: the connection is going or gone, no request
- * was taken; ERR_RANGE: a request is longer than 2^32 - 1 bytes, none was taken.
+ * was taken; ERR_RANGE: a request is longer than 2^32 - 1 bytes, ERR_LIMIT: a
+ * READ where ord is 0; none was taken.
  */
 int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n);
 

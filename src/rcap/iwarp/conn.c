@@ -55,22 +55,25 @@ void iwarp_die(struct iwarp *c, int err, const char *fmt, ...)
 	iwarp_kick(c);
 }
 
-static void keep_headers(struct iwarp *c)
+/* RFC 5040 §4.8 figure 10: which headers of the segment at fault go with it:
+ * have octets at head, of a segment of len. */
+static void keep_headers(struct iwarp *c, uint16_t reason, const uint8_t *head,
+			 size_t have, size_t len)
 {
-	struct iwarp_rx *rx = &c->rx;
-	size_t have = rx->head_have > MPA_LENGTH_LEN
-			      ? rx->head_have - MPA_LENGTH_LEN
-			      : 0;
+	bool tagged = have > 0 && (head[0] & 0x80);
+	size_t ddp = tagged ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN;
+	bool is_read = !tagged && have == ddp + RDMAP_READ_LEN;
 
-	/* RFC 5040 §4.8 figure 10: the headers of the segment at fault */
-	if (have < DDP_TAGGED_LEN)
+	if (reason >> 12 == 2 || reason >> 8 == 0 || have < ddp)
 		return;
-	c->tx.term_head_len = have;
-	memcpy(c->tx.term_head, rx->head + MPA_LENGTH_LEN, have);
-	c->tx.term_segment_len = (uint16_t)rx->ulpdu_len;
+	/* RDMAP's own only where an access was refused */
+	c->tx.term_head_len = reason >> 8 == 1 && is_read ? have : ddp;
+	memcpy(c->tx.term_head, head, c->tx.term_head_len);
+	c->tx.term_segment_len = (uint16_t)len;
 }
 
-void iwarp_fail(struct iwarp *c, uint16_t reason, int err)
+static void fail(struct iwarp *c, uint16_t reason, int err, const uint8_t *head,
+		 size_t have, size_t len)
 {
 	bool may_speak = c->phase == PHASE_FULL;
 
@@ -86,8 +89,37 @@ void iwarp_fail(struct iwarp *c, uint16_t reason, int err)
 	c->deadline = c->now + CLOSING_MAX;
 	c->tx.term_wanted = true;
 	c->tx.term = reason;
-	if (reason >> 12 != 2) /* MPA's headers are not to be trusted */
-		keep_headers(c);
+	keep_headers(c, reason, head, have, len);
+}
+
+void iwarp_fail(struct iwarp *c, uint16_t reason, int err)
+{
+	struct iwarp_rx *rx = &c->rx;
+	size_t have = rx->head_have > MPA_LENGTH_LEN
+			      ? rx->head_have - MPA_LENGTH_LEN
+			      : 0;
+
+	fail(c, reason, err, rx->head + MPA_LENGTH_LEN, have, rx->ulpdu_len);
+}
+
+void iwarp_fail_answer(struct iwarp *c, uint16_t reason,
+		       const struct iwarp_read *a)
+{
+	/* the request, as far as it is not answered yet */
+	const struct rdmap_header h = {
+		.last = true,
+		.opcode = RDMAP_READ_REQUEST,
+		.msn = a->msn,
+		.sink_stag = a->sink_stag,
+		.sink_to = a->sink_to + a->sent,
+		.read_size = a->size - a->sent,
+		.source_stag = a->source_stag,
+		.source_to = a->source_to + a->sent,
+	};
+	uint8_t head[DDP_HEADER_MAX];
+	size_t n = rdmap_encode(&h, head);
+
+	fail(c, reason, ERR_ACCESS, head, n, n);
 }
 
 /* ---- the provider's table ---- */
@@ -130,6 +162,14 @@ static void invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
 		iwarp_die(c, ERR_NOMEM, "no memory to take a region back");
 	}
 	mr_invalidate(c->mrs, mr->stag);
+	if (!list_empty(&c->sq))
+		iwarp_kick(c); /* a Read may wait for a place in the table */
+}
+
+/* What tells a slow peer from one that does nothing any more. */
+static uint64_t moved(const struct iwarp *c)
+{
+	return c->stats.tx_bytes + c->stats.rx_payload;
 }
 
 static void disconnect(struct rcap_qp *qp)
@@ -142,6 +182,7 @@ static void disconnect(struct rcap_qp *qp)
 	}
 	qp->state = RCAP_CLOSING;
 	c->deadline = c->now + CLOSING_MAX;
+	c->closing_mark = moved(c);
 	iwarp_kick(c);
 }
 
@@ -228,6 +269,25 @@ static xtime deadline(const void *core)
 	return c->deadline;
 }
 
+static const char *waited_for(const struct iwarp *c)
+{
+	switch (c->phase) {
+	case PHASE_REQUEST_OUT:
+		return "the MPA Request could not be sent in time";
+	case PHASE_REPLY_WAIT:
+		return "no MPA Reply came in time";
+	case PHASE_REQUEST_WAIT:
+		return "no MPA Request came in time";
+	case PHASE_REPLY_OUT:
+		return "the MPA Reply could not be sent in time";
+	case PHASE_FIRST_WAIT:
+		return "no FPDU came after the MPA Reply";
+	default:
+		return c->reads_n ? "the peer left Reads unanswered"
+				  : "the peer takes no more octets";
+	}
+}
+
 static void expire(void *core, xtime now)
 {
 	struct iwarp *c = core;
@@ -235,16 +295,14 @@ static void expire(void *core, xtime now)
 	c->now = now;
 	if (now < c->deadline)
 		return;
-	c->deadline = XTIME_NEVER;
-	if (c->phase == PHASE_FULL || c->phase == PHASE_OVER) {
-		iwarp_die(c, ERR_TIMEOUT, "the peer left Reads unanswered");
-		c->phase = PHASE_DEAD;
-	} else if (c->phase == PHASE_FIRST_WAIT) {
-		iwarp_die(c, ERR_TIMEOUT, "no FPDU came after the MPA Reply");
-	} else {
-		iwarp_die(c, ERR_TIMEOUT, "no MPA %s came in time",
-			  c->cfg.active ? "Reply" : "Request");
+	if (c->phase == PHASE_FULL && c->closing_mark != moved(c)) {
+		c->closing_mark = moved(c);
+		c->deadline = now + CLOSING_MAX;
+		return;
 	}
+	c->deadline = XTIME_NEVER;
+	iwarp_die(c, ERR_TIMEOUT, "%s", waited_for(c));
+	c->phase = PHASE_DEAD; /* what is unsent stays unsent */
 }
 
 /* Everything that was posted is done, and so are the answers. */
@@ -268,17 +326,29 @@ static enum stream_fate fate(const void *core, int *err)
 	return drained(c) ? STREAM_FLUSH : STREAM_GO;
 }
 
+/* What a FIN cut off; NULL: nothing. */
+static const char *cut_off(const struct iwarp *c)
+{
+	const struct iwarp_rx *rx = &c->rx;
+
+	if (c->qp.state < RCAP_ESTABLISHED)
+		return "the peer closed during start-up";
+	if (rx->stage != RX_HEAD || rx->head_have || rx->marker_have ||
+	    rx->send_begun)
+		return "the peer closed in the middle of a message";
+	if (!drained(c))
+		return "the peer closed before all requests were done";
+	return NULL;
+}
+
 static void closed(void *core, int err, xtime now)
 {
 	struct iwarp *c = core;
-	bool orderly = c->qp.state >= RCAP_ESTABLISHED && !c->err && !err &&
-		       (c->rx.stage == RX_HEAD && c->rx.head_have == 0);
+	const char *why = err ? err_str(err) : cut_off(c);
 
 	c->now = now;
-	if (!orderly && !c->why[0])
-		iwarp_die(c, err ? err : ERR_CLOSED, "%s",
-			  err ? err_str(err)
-			      : "the peer closed in the middle of something");
+	if (why && !c->why[0])
+		iwarp_die(c, err ? err : ERR_CLOSED, "%s", why);
 	c->phase = PHASE_DEAD;
 	c->qp.state = RCAP_CLOSED;
 	iwarp_tx_reset(c);

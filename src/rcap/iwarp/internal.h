@@ -58,6 +58,7 @@ struct iwarp_rx {
 	/* its segment */
 	struct rdmap_header h;
 	int refused; /* -TERM_...: it may do nothing; its payload is dropped */
+	bool marker_lied;	 /* the same, if its CRC is right */
 	const struct bufv *dest; /* NULL: dropped */
 	size_t dest_off;
 	struct iovec recv_iov; /* dest of a Send: what is left of a receive */
@@ -65,12 +66,14 @@ struct iwarp_rx {
 	/* untagged queues */
 	uint32_t msn[DDP_QN_COUNT]; /* of the message under way, or the next */
 	uint32_t mo;		    /* queue 0: octets of it that are here */
-	uint8_t send_opcode;	    /* of the message under way */
+	bool send_begun;	    /* a message is under way */
+	uint8_t send_opcode;	    /* its opcode */
 	uint8_t terminate[RDMAP_TERMINATE_MAX];
 };
 
 /* A Read Request of the peer's that we answer. */
 struct iwarp_read {
+	uint32_t msn; /* of its request */
 	uint32_t sink_stag, source_stag;
 	uint64_t sink_to, source_to;
 	uint32_t size, sent;
@@ -98,7 +101,7 @@ struct iwarp_tx {
 	uint32_t msn[DDP_QN_COUNT];
 	bool term_wanted, rtr_wanted;
 	bool rtr_read_out; /* its response is no work request's */
-	uint16_t term; /* reason */
+	uint16_t term;	   /* reason */
 	uint8_t term_head[DDP_HEADER_MAX];
 	size_t term_head_len; /* of the segment at fault */
 	uint16_t term_segment_len;
@@ -129,6 +132,7 @@ struct iwarp {
 	struct iwarp_read *answers; /* the peer's: a ring of terms.ird */
 	unsigned answers_first, answers_n;
 	/* the end */
+	uint64_t closing_mark; /* octets moved when the deadline was set */
 	int err;
 	char why[160];
 	struct iwarp_stats stats;
@@ -141,10 +145,13 @@ static inline void iwarp_kick(struct iwarp *c)
 
 /* conn.c: iwarp_die ends the connection without another word; iwarp_fail ends
  * it with a Terminate of that reason where one can be sent. Both take the
- * first call's reason. */
+ * first call's reason. iwarp_fail names the headers of the segment that came
+ * in last; iwarp_fail_answer those of a Read Request (RFC 5040 §4.8). */
 void iwarp_die(struct iwarp *c, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void iwarp_fail(struct iwarp *c, uint16_t reason, int err);
+void iwarp_fail_answer(struct iwarp *c, uint16_t reason,
+		       const struct iwarp_read *a);
 bool iwarp_is_full(const struct iwarp *c); /* FPDUs may come in */
 
 /* startup.c */

@@ -19,6 +19,7 @@
 #define MPA_PRIVATE_MAX	 512
 #define MPA_ENHANCED_LEN 4	/* RFC 6581 §9, part of private data */
 #define MPA_DEPTH_MAX	 0x3fff /* IRD and ORD have 14 bits */
+#define MPA_DEPTH_ULP	 0x3fff /* "the ULP sees to it" (RFC 6581 §9.1) */
 
 /* Which message may serve as Ready To Receive (RFC 6581 §9). */
 #define MPA_RTR_SEND  0x1u
@@ -77,8 +78,9 @@ void mpa_answer(const struct mpa_frame *request, const struct mpa_wish *wish,
 
 /*
  * mpa_accept (initiator): the terms after the reply to our request. ERR_DENIED:
- * R was set; ERR_PROTOCOL: another form than was asked for, or no RTR that we
- * offered (RFC 6581 §9.2); ERR_LIMIT: the reply's ORD exceeds our IRD (§9.1).
+ * R was set; ERR_PROTOCOL: another form than was asked for; ERR_UNSUPPORTED: no
+ * RTR that we offered (RFC 6581 §9.2); ERR_LIMIT: the reply's ORD exceeds our
+ * IRD (§9.1). The last two are told to the peer: terms say how.
  */
 int mpa_accept(const struct mpa_frame *request, const struct mpa_frame *reply,
 	       struct mpa_terms *terms);

@@ -134,6 +134,7 @@ void mpa_answer(const struct mpa_frame *request, const struct mpa_wish *wish,
 		terms->peer_to_peer = request->peer_to_peer;
 		if (request->peer_to_peer)
 			terms->rtr = pick_rtr(request->rtr & wish->rtr);
+		/* §9.1: so that the Read can be taken */
 		if (terms->rtr == MPA_RTR_READ && terms->ird == 0)
 			terms->ird = 1;
 	}
@@ -145,11 +146,16 @@ void mpa_answer(const struct mpa_frame *request, const struct mpa_wish *wish,
 		.enhanced = request->enhanced,
 		.peer_to_peer = terms->peer_to_peer,
 		.rtr = terms->rtr,
-		.ird = terms->ird,
-		.ord = terms->ord,
-		/* an RTR was demanded and none can be agreed on */
-		.reject = request->peer_to_peer && !terms->rtr,
+		.ird = request->ord == MPA_DEPTH_ULP ? MPA_DEPTH_ULP
+						     : terms->ird,
+		.ord = request->ird == MPA_DEPTH_ULP ? MPA_DEPTH_ULP
+						     : terms->ord,
 	};
+	if (!terms->peer_to_peer || terms->rtr)
+		return;
+	/* §9.2: none in common: ours are named, and the initiator gives up */
+	reply->rtr = wish->rtr;
+	reply->reject = !wish->rtr;
 }
 
 int mpa_accept(const struct mpa_frame *request, const struct mpa_frame *reply,
@@ -169,13 +175,16 @@ int mpa_accept(const struct mpa_frame *request, const struct mpa_frame *reply,
 	terms->ord = request->ord;
 	if (!request->enhanced)
 		return 0;
-	if (reply->ord > request->ird)
-		return ERR_LIMIT;
-	terms->ird = reply->ord;
+	/* §9.1: 3FFFh leaves our own values as they are */
 	terms->ord = MIN(request->ord, reply->ird);
+	if (reply->ord != MPA_DEPTH_ULP) {
+		if (reply->ord > request->ird)
+			return ERR_LIMIT;
+		terms->ird = reply->ord;
+	}
 	if (!request->peer_to_peer)
 		return 0;
 	terms->peer_to_peer = true;
 	terms->rtr = pick_rtr(request->rtr & reply->rtr);
-	return reply->peer_to_peer && terms->rtr ? 0 : ERR_PROTOCOL;
+	return reply->peer_to_peer && terms->rtr ? 0 : ERR_UNSUPPORTED;
 }

@@ -162,7 +162,8 @@ int mr_invalidate_remote(struct mr_table *t, const void *stream, uint32_t stag)
 {
 	struct region *r = lookup(t, stag);
 
-	if (!r || r->stream != stream)
+	/* the sink of a Read is ours to end, whoever was told its STag */
+	if (!r || r->stream != stream || !r->rights)
 		return -TERM_RDMAP_CANT_INVALIDATE;
 	release(t, r);
 	return 0;
@@ -185,7 +186,7 @@ uint16_t mr_term_tagged(int reason)
 {
 	switch (-reason) {
 	case TERM_RDMAP_BOUNDS:
-	case TERM_RDMAP_ACCESS: /* DDP has no word for it (RFC 5041 §8.2) */
+	case TERM_RDMAP_ACCESS: /* DDP has no word for it (RFC 5041 §7.2) */
 		return TERM_DDP_TAGGED_BOUNDS;
 	case TERM_RDMAP_STREAM:
 		return TERM_DDP_TAGGED_STREAM;

@@ -50,13 +50,14 @@ const struct bufv *mr_memory(const struct mr_table *t, const void *stream,
  * no such STag. */
 int mr_invalidate(struct mr_table *t, uint32_t stag);
 /* mr_invalidate_remote: a Send with Invalidate of the stream named it.
- * -TERM_RDMAP_CANT_INVALIDATE: not this stream's, or not there. */
+ * -TERM_RDMAP_CANT_INVALIDATE: not this stream's, not there, or never meant
+ * for the peer (no rights). */
 int mr_invalidate_remote(struct mr_table *t, const void *stream, uint32_t stag);
 /* mr_invalidate_stream: the stream is gone; returns how many it had. */
 unsigned mr_invalidate_stream(struct mr_table *t, const void *stream);
 
 /* mr_term_tagged: the reason of mr_find as DDP names it for a tagged segment
- * (RFC 5041 §8.2), where the segment is a Write or a Read Response. */
+ * (RFC 5041 §7.2), where the segment is a Write or a Read Response. */
 uint16_t mr_term_tagged(int reason);
 
 #endif

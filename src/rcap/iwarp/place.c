@@ -21,7 +21,8 @@ static bool is_rtr_send(const struct iwarp *c, size_t len)
 	const struct rdmap_header *h = &c->rx.h;
 
 	return c->terms.rtr == MPA_RTR_SEND && !c->cfg.active && len == 0 &&
-	       h->opcode == RDMAP_SEND && h->msn == 1 && h->last;
+	       h->opcode == RDMAP_SEND && h->msn == 1 && h->last &&
+	       !c->rx.send_begun;
 }
 
 static int place_send(struct iwarp *c, size_t len)
@@ -29,14 +30,15 @@ static int place_send(struct iwarp *c, size_t len)
 	struct iwarp_rx *rx = &c->rx;
 	struct rcap_recv *r;
 
-	if (rx->mo > 0 && rx->h.opcode != rx->send_opcode)
+	if (rx->send_begun && rx->h.opcode != rx->send_opcode)
 		return -TERM_RDMAP_OPCODE;
 	if (is_rtr_send(c, len))
 		return 0;
 	if (list_empty(&c->recvs))
 		return -TERM_DDP_UNTAGGED_NO_BUFFER;
 	r = list_entry(c->recvs.next, struct rcap_recv, link);
-	if (!range_ok(rx->mo, len, r->cap))
+	/* a message has less than 2^32 octets, however large the place is */
+	if (!range_ok(rx->mo, len, MIN(r->cap, (size_t)UINT32_MAX)))
 		return -TERM_DDP_UNTAGGED_TOO_LONG;
 	rx->recv_iov.iov_base = r->buf + rx->mo;
 	rx->recv_iov.iov_len = len;
@@ -55,7 +57,7 @@ static int place_read_request(struct iwarp *c, size_t len)
 	if (len || !h->last)
 		return -TERM_DDP_UNTAGGED_TOO_LONG;
 	/* IRD buffers are all that queue 1 has (RFC 5040 §5.1, §6.5) */
-	if (c->answers_n >= MAX(c->qp.ird, (uint16_t)1))
+	if (c->answers_n >= c->qp.ird)
 		return -TERM_DDP_UNTAGGED_NO_BUFFER;
 	return mr_find(c->mrs, c, h->source_stag, h->source_to, h->read_size,
 		       MR_REMOTE_READ, &memory, &off);
@@ -109,8 +111,11 @@ static int place_read_response(struct iwarp *c, size_t len)
 	struct iwarp_rx *rx = &c->rx;
 	struct rcap_wr *wr = iwarp_wq_oldest_read(c);
 
-	if (c->tx.rtr_read_out) /* the answer to a Ready To Receive */
-		return len == 0 ? 0 : -TERM_DDP_TAGGED_BOUNDS;
+	if (c->tx.rtr_read_out) { /* the answer to a Ready To Receive */
+		if (len)
+			return -TERM_DDP_TAGGED_BOUNDS;
+		return rx->h.last ? 0 : -TERM_RDMAP_STREAM_CATASTROPHIC;
+	}
 	if (!wr)
 		return -TERM_RDMAP_OPCODE;
 	if (len && rx->h.stag != wr->local)
@@ -137,19 +142,17 @@ int iwarp_place(struct iwarp *c, size_t len)
 void iwarp_replace(struct iwarp *c)
 {
 	struct iwarp_rx *rx = &c->rx;
-	const struct bufv *memory;
-	size_t off;
+	size_t payload = rx->ulpdu_len - (rx->head_have - MPA_LENGTH_LEN);
 	int err;
 
-	if (!rx->dest || rx->h.opcode != RDMAP_WRITE)
+	if (!rx->dest || rx->h.opcode != RDMAP_WRITE || rx->left == 0)
 		return;
-	/* the region may have been invalidated since the segment began */
-	err = mr_find(c->mrs, c, rx->h.stag, rx->h.to, 1, MR_REMOTE_WRITE,
-		      &memory, &off);
-	if (!err && memory == rx->dest)
-		return;
-	rx->dest = NULL;
-	rx->refused = -TERM_DDP_TAGGED_INVALID_STAG;
+	/* the region may have been invalidated since the segment began, and its
+	 * place in the table may hold another one */
+	err = mr_find(c->mrs, c, rx->h.stag, rx->h.to + (payload - rx->left),
+		      rx->left, MR_REMOTE_WRITE, &rx->dest, &rx->dest_off);
+	if (err)
+		rx->refused = -(int)mr_term_tagged(err);
 }
 
 /* ---- what is complete ---- */
@@ -186,6 +189,7 @@ static int send_done(struct iwarp *c, size_t len)
 	}
 	rx->mo += (uint32_t)len;
 	rx->send_opcode = rx->h.opcode;
+	rx->send_begun = !rx->h.last;
 	if (!rx->h.last)
 		return 0;
 	r = list_entry(c->recvs.next, struct rcap_recv, link);
@@ -207,7 +211,8 @@ static int read_request_done(struct iwarp *c)
 	struct iwarp_read *a =
 		&c->answers[(c->answers_first + c->answers_n++) % ring];
 
-	*a = (struct iwarp_read){ .sink_stag = h->sink_stag,
+	*a = (struct iwarp_read){ .msn = h->msn,
+				  .sink_stag = h->sink_stag,
 				  .sink_to = h->sink_to,
 				  .source_stag = h->source_stag,
 				  .source_to = h->source_to,
@@ -244,8 +249,9 @@ static int terminated(struct iwarp *c, size_t len)
 	else
 		iwarp_die(c, ERR_TERMINATED,
 			  "the peer sent a Terminate: %s "
-			  "(0x%04x)",
-			  rdmap_term_str(t.reason), t.reason);
+			  "(0x%04x%s)",
+			  rdmap_term_str(t.reason), t.reason,
+			  t.swapped ? ", layer and type swapped" : "");
 	trace_emit(c->qp.trace, TRACE_TERMINATE, "%s", c->why);
 	return 0;
 }

@@ -12,6 +12,7 @@
 #define CTRL_LAST	   0x4000
 #define CTRL_DDP_VERSION   0x0300
 #define CTRL_RDMAP_VERSION 0x00c0
+#define CTRL_OPCODE	   0x000f
 #define DDP_VERSION_1	   0x0100
 #define RDMAP_VERSION_1	   0x0040
 
@@ -35,12 +36,23 @@ size_t rdmap_header_len(uint8_t opcode)
 	       (opcode == RDMAP_READ_REQUEST ? RDMAP_READ_LEN : 0);
 }
 
+size_t rdmap_peek_len(const uint8_t *p)
+{
+	uint16_t ctrl = get_be16(p);
+
+	if (ctrl & CTRL_TAGGED)
+		return DDP_TAGGED_LEN;
+	return (ctrl & CTRL_OPCODE) == RDMAP_READ_REQUEST
+		       ? DDP_UNTAGGED_LEN + RDMAP_READ_LEN
+		       : DDP_UNTAGGED_LEN;
+}
+
 /* What can be said of the first 16 bits alone. */
 static int check_control(struct rdmap_header *h, uint16_t ctrl)
 {
 	h->tagged = ctrl & CTRL_TAGGED;
 	h->last = ctrl & CTRL_LAST;
-	h->opcode = ctrl & 0x0f;
+	h->opcode = ctrl & CTRL_OPCODE;
 	if ((ctrl & CTRL_DDP_VERSION) != DDP_VERSION_1)
 		return h->tagged ? -TERM_DDP_TAGGED_VERSION
 				 : -TERM_DDP_UNTAGGED_VERSION;
@@ -147,13 +159,84 @@ size_t rdmap_terminate_encode(const struct rdmap_terminate *t, uint8_t *p)
 	return n;
 }
 
+/* clang-format off */
+static const struct {
+	uint16_t reason;
+	const char *text;
+} term_names[] = {
+	{ TERM_LOCAL_CATASTROPHIC, "RDMAP: local catastrophic error" },
+	{ TERM_RDMAP_INVALID_STAG, "RDMAP: invalid STag" },
+	{ TERM_RDMAP_BOUNDS, "RDMAP: base or bounds violation" },
+	{ TERM_RDMAP_ACCESS, "RDMAP: access rights violation" },
+	{ TERM_RDMAP_STREAM, "RDMAP: STag not associated with this stream" },
+	{ TERM_RDMAP_TO_WRAP, "RDMAP: tagged offset wraps" },
+	{ TERM_RDMAP_PROTECTION_UNSPECIFIED, "RDMAP: unspecified protection error" },
+	{ TERM_RDMAP_CANT_INVALIDATE, "RDMAP: STag can't be invalidated" },
+	{ TERM_RDMAP_CANT_INVALIDATE_OP, "RDMAP: STag can't be invalidated" },
+	{ TERM_RDMAP_VERSION, "RDMAP: invalid version" },
+	{ TERM_RDMAP_OPCODE, "RDMAP: unexpected opcode" },
+	{ TERM_RDMAP_STREAM_CATASTROPHIC, "RDMAP: catastrophic error of the stream" },
+	{ TERM_RDMAP_GLOBAL_CATASTROPHIC, "RDMAP: catastrophic error, global" },
+	{ TERM_RDMAP_UNSPECIFIED, "RDMAP: unspecified error" },
+	{ TERM_DDP_LOCAL_CATASTROPHIC, "DDP: local catastrophic error" },
+	{ TERM_DDP_TAGGED_INVALID_STAG, "DDP: tagged, invalid STag" },
+	{ TERM_DDP_TAGGED_BOUNDS, "DDP: tagged, base or bounds violation" },
+	{ TERM_DDP_TAGGED_STREAM, "DDP: tagged, STag not associated with this stream" },
+	{ TERM_DDP_TAGGED_TO_WRAP, "DDP: tagged, offset wraps" },
+	{ TERM_DDP_TAGGED_VERSION, "DDP: tagged, invalid version" },
+	{ TERM_DDP_UNTAGGED_QN, "DDP: untagged, invalid queue number" },
+	{ TERM_DDP_UNTAGGED_NO_BUFFER, "DDP: untagged, no buffer" },
+	{ TERM_DDP_UNTAGGED_MSN, "DDP: untagged, MSN out of range" },
+	{ TERM_DDP_UNTAGGED_MO, "DDP: untagged, invalid message offset" },
+	{ TERM_DDP_UNTAGGED_TOO_LONG, "DDP: untagged, message too long" },
+	{ TERM_DDP_UNTAGGED_VERSION, "DDP: untagged, invalid version" },
+	{ TERM_MPA_CLOSED, "MPA: connection closed" },
+	{ TERM_MPA_CRC, "MPA: CRC error" },
+	{ TERM_MPA_MARKER, "MPA: marker and length disagree" },
+	{ TERM_MPA_FRAME, "MPA: invalid request or reply frame" },
+	{ TERM_MPA_LOCAL_CATASTROPHIC, "MPA: local catastrophic error" },
+	{ TERM_MPA_IRD, "MPA: insufficient IRD resources" },
+	{ TERM_MPA_RTR, "MPA: no matching Ready To Receive" },
+};
+/* clang-format on */
+
+static const char *term_name(uint16_t reason)
+{
+	if (reason >> 8 == 0) /* any code goes with it (figure 9) */
+		reason = TERM_LOCAL_CATASTROPHIC;
+	for (size_t i = 0; i < ARRAY_LEN(term_names); i++)
+		if (term_names[i].reason == reason)
+			return term_names[i].text;
+	return NULL;
+}
+
+const char *rdmap_term_str(uint16_t reason)
+{
+	const char *name = term_name(reason);
+
+	return name ? name : "unknown reason";
+}
+
+/* Linux' siw puts the two nibbles of the first octet the wrong way round on
+ * little-endian machines. */
+static void set_reason(struct rdmap_terminate *t, uint16_t reason)
+{
+	uint16_t other = (uint16_t)((reason & 0xff) | (reason & 0xf000) >> 4 |
+				    (reason & 0x0f00) << 4);
+
+	t->reason = reason;
+	t->swapped = !term_name(reason) && term_name(other);
+	if (t->swapped)
+		t->reason = other;
+}
+
 int rdmap_terminate_decode(struct rdmap_terminate *t, const uint8_t *p,
 			   size_t n)
 {
 	memset(t, 0, sizeof(*t));
 	if (n < 4)
 		return ERR_TRUNCATED;
-	t->reason = get_be16(p);
+	set_reason(t, get_be16(p));
 	if (n >= 6 && (p[2] & (TERM_M | TERM_D))) {
 		t->has_segment_len = p[2] & TERM_M;
 		t->segment_len = get_be16(p + 4);
@@ -164,65 +247,4 @@ int rdmap_terminate_decode(struct rdmap_terminate *t, const uint8_t *p,
 	t->has_rdmap = t->has_ddp && (p[2] & TERM_R) &&
 		       t->headers_len >= DDP_UNTAGGED_LEN + RDMAP_READ_LEN;
 	return 0;
-}
-
-const char *rdmap_term_str(uint16_t reason)
-{
-	switch ((enum rdmap_term)reason) {
-	case TERM_LOCAL_CATASTROPHIC:
-		return "RDMAP: local catastrophic error";
-	case TERM_RDMAP_INVALID_STAG:
-		return "RDMAP: invalid STag";
-	case TERM_RDMAP_BOUNDS:
-		return "RDMAP: base or bounds violation";
-	case TERM_RDMAP_ACCESS:
-		return "RDMAP: access rights violation";
-	case TERM_RDMAP_STREAM:
-		return "RDMAP: STag not associated with this stream";
-	case TERM_RDMAP_TO_WRAP:
-		return "RDMAP: tagged offset wraps";
-	case TERM_RDMAP_CANT_INVALIDATE:
-		return "RDMAP: STag can't be invalidated";
-	case TERM_RDMAP_VERSION:
-		return "RDMAP: invalid version";
-	case TERM_RDMAP_OPCODE:
-		return "RDMAP: unexpected opcode";
-	case TERM_RDMAP_STREAM_CATASTROPHIC:
-		return "RDMAP: catastrophic error of the stream";
-	case TERM_RDMAP_UNSPECIFIED:
-		return "RDMAP: unspecified error";
-	case TERM_DDP_LOCAL_CATASTROPHIC:
-		return "DDP: local catastrophic error";
-	case TERM_DDP_TAGGED_INVALID_STAG:
-		return "DDP: tagged, invalid STag";
-	case TERM_DDP_TAGGED_BOUNDS:
-		return "DDP: tagged, base or bounds violation";
-	case TERM_DDP_TAGGED_STREAM:
-		return "DDP: tagged, STag not associated with this stream";
-	case TERM_DDP_TAGGED_TO_WRAP:
-		return "DDP: tagged, offset wraps";
-	case TERM_DDP_TAGGED_VERSION:
-		return "DDP: tagged, invalid version";
-	case TERM_DDP_UNTAGGED_QN:
-		return "DDP: untagged, invalid queue number";
-	case TERM_DDP_UNTAGGED_NO_BUFFER:
-		return "DDP: untagged, no buffer";
-	case TERM_DDP_UNTAGGED_MSN:
-		return "DDP: untagged, MSN out of range";
-	case TERM_DDP_UNTAGGED_MO:
-		return "DDP: untagged, invalid message offset";
-	case TERM_DDP_UNTAGGED_TOO_LONG:
-		return "DDP: untagged, message too long";
-	case TERM_DDP_UNTAGGED_VERSION:
-		return "DDP: untagged, invalid version";
-	case TERM_MPA_CLOSED:
-		return "MPA: connection closed";
-	case TERM_MPA_CRC:
-		return "MPA: CRC error";
-	case TERM_MPA_MARKER:
-		return "MPA: marker and length disagree";
-	case TERM_MPA_FRAME:
-		return "MPA: invalid request or reply frame";
-	}
-	return "unknown reason";
 }

@@ -48,6 +48,9 @@ struct rdmap_header {
 
 /* rdmap_header_len: DDP and RDMAP header of this opcode, bytes. */
 size_t rdmap_header_len(uint8_t opcode);
+/* rdmap_peek_len: as far as its first two octets at p tell, whether they go
+ * together or not. */
+size_t rdmap_peek_len(const uint8_t *p);
 
 /*
  * rdmap_decode reads the header of a ULPDU of n bytes. Returns its length, or
@@ -61,7 +64,7 @@ size_t rdmap_encode(const struct rdmap_header *h, uint8_t *p);
 /*
  * Terminate reasons: Layer << 12 | Error Type << 8 | Error Code, as the first
  * 16 bits of the Terminate Control Field have them (RFC 5040 §4.8, RFC 5041
- * §8.2, RFC 5044 §8).
+ * §7.2, RFC 5044 §8, RFC 6581 §8).
  */
 enum rdmap_term {
 	TERM_LOCAL_CATASTROPHIC = 0x0000,
@@ -71,9 +74,12 @@ enum rdmap_term {
 	TERM_RDMAP_STREAM = 0x0103,
 	TERM_RDMAP_TO_WRAP = 0x0104,
 	TERM_RDMAP_CANT_INVALIDATE = 0x0109,
+	TERM_RDMAP_PROTECTION_UNSPECIFIED = 0x01ff,
 	TERM_RDMAP_VERSION = 0x0205,
 	TERM_RDMAP_OPCODE = 0x0206,
 	TERM_RDMAP_STREAM_CATASTROPHIC = 0x0207,
+	TERM_RDMAP_GLOBAL_CATASTROPHIC = 0x0208,
+	TERM_RDMAP_CANT_INVALIDATE_OP = 0x0209,
 	TERM_RDMAP_UNSPECIFIED = 0x02ff,
 	TERM_DDP_LOCAL_CATASTROPHIC = 0x1000,
 	TERM_DDP_TAGGED_INVALID_STAG = 0x1100,
@@ -91,12 +97,18 @@ enum rdmap_term {
 	TERM_MPA_CRC = 0x2002,
 	TERM_MPA_MARKER = 0x2003,
 	TERM_MPA_FRAME = 0x2004,
+	TERM_MPA_LOCAL_CATASTROPHIC = 0x2005,
+	TERM_MPA_IRD = 0x2006,
+	TERM_MPA_RTR = 0x2007,
 };
 
 const char *rdmap_term_str(uint16_t reason);
 
 struct rdmap_terminate {
-	uint16_t reason;			  /* enum rdmap_term */
+	uint16_t reason; /* enum rdmap_term */
+	/* decode: it makes sense only with layer and type swapped, as Linux'
+	 * siw sends them; reason is what was meant */
+	bool swapped;
 	bool has_segment_len, has_ddp, has_rdmap; /* M, D, R */
 	uint16_t segment_len;
 	/* the headers of the segment that caused it; borrowed */

@@ -29,6 +29,7 @@ static void begin(struct iwarp_rx *rx)
 	rx->head_need = MPA_LENGTH_LEN + 2; /* with the DDP control field */
 	rx->crc = CRC32C_SEED;
 	rx->refused = 0;
+	rx->marker_lied = false;
 	rx->dest = NULL;
 }
 
@@ -50,7 +51,7 @@ static void begin_payload(struct iwarp *c)
 	rx->left = rx->ulpdu_len - (rx->head_have - MPA_LENGTH_LEN);
 	rx->large = rx->left >= LARGE;
 	rx->refused = n < 0 ? n : iwarp_place(c, rx->left);
-	if (rx->refused)
+	if (rx->refused || rx->marker_lied)
 		rx->dest = NULL;
 	if (rx->left == 0)
 		begin_tail(rx);
@@ -65,7 +66,8 @@ static void head_grew(struct iwarp *c)
 	rx->ulpdu_len = get_be16(rx->head);
 	want = MIN(rx->ulpdu_len, (size_t)2);
 	if (rx->head_have >= MPA_LENGTH_LEN + 2 && rx->ulpdu_len >= 2)
-		want = MIN(rx->ulpdu_len, rdmap_header_len(rx->head[3] & 0x0f));
+		want = MIN(rx->ulpdu_len,
+			   rdmap_peek_len(rx->head + MPA_LENGTH_LEN));
 	rx->head_need = (unsigned)(MPA_LENGTH_LEN + want);
 	if (rx->head_have >= rx->head_need)
 		begin_payload(c);
@@ -85,7 +87,13 @@ static void finish(struct iwarp *c)
 		iwarp_fail(c, TERM_MPA_CRC, ERR_DATA_DIGEST);
 		return;
 	}
-	iwarp_startup_first(c);
+	if (rx->marker_lied) { /* and the CRC is right (RFC 5044 §8) */
+		iwarp_fail(c, TERM_MPA_MARKER, ERR_FORMAT);
+		return;
+	}
+	/* a Terminate begins nothing */
+	if (reason || rx->h.opcode != RDMAP_TERMINATE)
+		iwarp_startup_first(c);
 	if (!iwarp_is_full(c))
 		return;
 	c->stats.rx_payload += payload;
@@ -201,8 +209,12 @@ static size_t take_marker(struct iwarp *c, const uint8_t *p, size_t n)
 	if (rx->marker_have < MPA_MARKER_LEN)
 		return n;
 	rx->marker_have = 0;
-	if ((get_be16(rx->marker + 2) & 0xfffc) != want)
-		iwarp_fail(c, TERM_MPA_MARKER, ERR_FORMAT);
+	if ((get_be16(rx->marker + 2) & 0xfffc) != want) {
+		rx->marker_lied = true; /* what is wrong shows at its CRC */
+		rx->dest = NULL;
+		if (!rx->s.crc)
+			iwarp_fail(c, TERM_MPA_MARKER, ERR_FORMAT);
+	}
 	return n;
 }
 
@@ -223,7 +235,8 @@ static size_t whole(struct iwarp *c, const uint8_t *p, size_t n)
 		return 0;
 	rx->head_have = rx->head_need =
 		(unsigned)(MPA_LENGTH_LEN +
-			   MIN(rx->ulpdu_len, rdmap_header_len(p[3] & 0x0f)));
+			   MIN(rx->ulpdu_len,
+			       rdmap_peek_len(p + MPA_LENGTH_LEN)));
 	memcpy(rx->head, p, rx->head_have);
 	rx->tail_need = MPA_CRC_LEN;
 	memcpy(rx->tail, p + content, MPA_CRC_LEN);

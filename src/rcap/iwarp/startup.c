@@ -144,6 +144,14 @@ static void reply_in(struct iwarp *c, const struct mpa_frame *f)
 		iwarp_die(c, err, "the peer rejected the RDMA connection");
 		return;
 	}
+	if (err == ERR_LIMIT || err == ERR_UNSUPPORTED) {
+		/* RFC 6581 §§9.1, 9.2: the responder is told why */
+		enter(c);
+		c->phase = PHASE_FULL;
+		iwarp_fail(c, err == ERR_LIMIT ? TERM_MPA_IRD : TERM_MPA_RTR,
+			   err);
+		return;
+	}
 	if (err) {
 		iwarp_die(c, err, "unusable MPA Reply: %s (RFC 6581 §9)",
 			  err_str(err));

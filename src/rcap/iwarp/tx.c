@@ -210,7 +210,7 @@ static void stage_answer(struct iwarp *c)
 			  left, MR_REMOTE_READ, &memory, &off);
 
 	if (err) {
-		iwarp_fail(c, (uint16_t)-err, ERR_ACCESS);
+		iwarp_fail_answer(c, (uint16_t)-err, a);
 		return;
 	}
 	len = left ? segment_len(c, memory, off, left, DDP_TAGGED_LEN) : 0;

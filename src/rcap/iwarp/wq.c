@@ -54,7 +54,9 @@ bool iwarp_wq_has_next(const struct iwarp *c)
 {
 	const struct rcap_wr *wr = first_of(&c->sq);
 
-	return wr && (wr->op != RCAP_READ || c->reads_n < c->qp.ord);
+	/* a Ready To Receive that is a Read fills a place of the peer's, too */
+	return wr && (wr->op != RCAP_READ ||
+		      c->reads_n + c->tx.rtr_read_out < c->qp.ord);
 }
 
 static int register_sink(struct iwarp *c, struct rcap_wr *wr)

@@ -224,7 +224,8 @@ static void test_frame_refusals(void **state)
 	assert_int_equal(mpa_frame_decode(&f, b, sizeof(b)), 532);
 }
 
-/* RFC 6581 §9.2: each RTR that both can do; none: refused. */
+/* RFC 6581 §9.2: each RTR that both can do; where there is none the responder
+ * names its own, and the initiator gives up. */
 static void test_rtr_each_kind_rfc6581_9_2(void **state)
 {
 	static const unsigned kinds[] = { MPA_RTR_SEND, MPA_RTR_WRITE,
@@ -246,13 +247,58 @@ static void test_rtr_each_kind_rfc6581_9_2(void **state)
 			struct mpa_terms a, b;
 
 			mpa_answer(&req, &wish, &reply, &a);
-			assert_int_equal(reply.reject, !(ours & kinds[i]));
+			assert_true(reply.peer_to_peer);
+			assert_int_equal(reply.reject, ours == 0);
 			if (reply.reject)
 				continue;
+			if (!(ours & kinds[i])) {
+				assert_int_equal(reply.rtr, ours);
+				assert_int_equal(mpa_accept(&req, &reply, &b),
+						 ERR_UNSUPPORTED);
+				continue;
+			}
 			assert_int_equal(mpa_accept(&req, &reply, &b), 0);
 			assert_int_equal(a.rtr, kinds[i]);
 			assert_int_equal(b.rtr, kinds[i]);
 		}
+}
+
+/* RFC 6581 §9.1: each side's ORD ends at the other's IRD; 3FFFh leaves all to
+ * the ULPs. */
+static void test_depths_rfc6581_9_1(void **state)
+{
+	static const struct {
+		uint16_t req_ird, req_ord; /* initiator */
+		uint16_t ird, ord;	   /* responder's wish */
+		uint16_t reply_ird, reply_ord;
+		uint16_t a_ird, a_ord; /* the initiator's in the end */
+	} rows[] = {
+		{ 4, 8, 16, 16, 8, 4, 4, 8 },
+		{ 4, 8, 2, 1, 2, 1, 1, 2 },
+		{ 0, 0, 9, 9, 0, 0, 0, 0 },
+		{ 0x3fff, 8, 16, 5, 8, 0x3fff, 0x3fff, 8 },
+		{ 4, 0x3fff, 16, 5, 0x3fff, 4, 4, 0x3fff },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct mpa_frame req = { .revision = 2,
+					       .enhanced = true,
+					       .ird = rows[i].req_ird,
+					       .ord = rows[i].req_ord };
+		const struct mpa_wish wish = { .ird = rows[i].ird,
+					       .ord = rows[i].ord };
+		struct mpa_frame reply;
+		struct mpa_terms a, b;
+
+		mpa_answer(&req, &wish, &reply, &b);
+		assert_int_equal(reply.ird, rows[i].reply_ird);
+		assert_int_equal(reply.ord, rows[i].reply_ord);
+		assert_true(b.ird <= rows[i].ird && b.ord <= rows[i].ord);
+		assert_int_equal(mpa_accept(&req, &reply, &a), 0);
+		assert_int_equal(a.ird, rows[i].a_ird);
+		assert_int_equal(a.ord, rows[i].a_ord);
+	}
 }
 
 static void test_crc_if_either_asks_rfc5044_7_1(void **state)
@@ -285,6 +331,7 @@ int main(void)
 		cmocka_unit_test(test_frame_of_linux_siw),
 		cmocka_unit_test(test_frame_refusals),
 		cmocka_unit_test(test_rtr_each_kind_rfc6581_9_2),
+		cmocka_unit_test(test_depths_rfc6581_9_1),
 		cmocka_unit_test(test_crc_if_either_asks_rfc5044_7_1),
 	};
 
