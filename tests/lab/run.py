@@ -51,7 +51,7 @@ class Results:
 
     def __init__(self):
         self.steps = []         # (name, "ok" | "not ok" | "skip", why)
-        self.figures = []
+        self.figures = []       # (name, value, unit)
         self.ended = False
         self.seconds = 0.0
 
@@ -60,8 +60,8 @@ class Results:
         found = re.match(r"(ok|not ok|skip) (\S+) ?(.*)", line)
         if found:
             self.steps.append((found.group(2), found.group(1), found.group(3)))
-        elif line.startswith("figure "):
-            self.figures.append(line[7:])
+        elif re.match(r"figure \S+ \S+ \S+$", line):
+            self.figures.append(tuple(line.split()[1:]))
         elif line.startswith("end "):
             self.ended = True
             return False
@@ -238,8 +238,25 @@ def rows_of(done):
     return rows
 
 
-def print_matrix(done):
-    rows = [r[:-1] for r in rows_of(done)]
+def figures_of(done):
+    """The same of figures: one column for each name, where there is any."""
+    names = []
+    for _, results in done:
+        names += [f for f in ((x[0], x[2]) for x in results.figures)
+                  if f not in names]
+    rows = [("initiator", "target", "over") +
+            tuple("%s %s" % (n.replace("-", " "), unit) for n, unit in names)]
+    for job, results in done:
+        have = {x[0]: x[1] for x in results.figures}
+        if have:
+            rows.append(tuple((job.pair + ["", "", ""])[:3]) +
+                        tuple(have.get(n, "-") for n, _ in names))
+    return rows if names else []
+
+
+def print_table(rows):
+    if not rows:
+        return
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
     print()
     for r in rows:
@@ -247,22 +264,26 @@ def print_matrix(done):
     print()
 
 
+def markdown_table(rows):
+    lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
+    return lines + ["| " + " | ".join(r) + " |" for r in rows[1:]]
+
+
 def markdown(args, done):
     rows = rows_of(done)
-    lines = ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
-    lines += ["| " + " | ".join(r) + " |" for r in rows[1:]]
+    lines = markdown_table(rows)
     why = ["- %s, %s: %s, %s: %s" % (job.name, name, ", ".join(job.pair), word,
                                      text)
            for job, results in done
            for name, word, text in results.steps if word != "ok"]
-    figures = ["- %s: %s" % (job.name, f) for job, results in done
-               for f in results.figures]
+    figures = figures_of(done)
     with open(os.path.join(args.cache, "kernel-version")) as f:
         lines.insert(0, "Kernel %s, emulated.\n" % f.read().strip())
     if why:
         lines += ["", "What is not ok, and why:", ""] + why
     if figures:
-        lines += ["", "Figures:", ""] + figures
+        lines += ["", "Figures, for comparison with each other only:", ""]
+        lines += markdown_table(figures)
     return "\n".join(lines) + "\n"
 
 
@@ -340,7 +361,8 @@ def main():
             show("  %.1f s" % results.seconds)
     if args.shell:
         return 0 if done[0][1].ended else 1
-    print_matrix(done)
+    print_table([r[:-1] for r in rows_of(done)])
+    print_table(figures_of(done))
     if args.doc:
         write_doc(args, done)
     total = [sum(r.count(w) for _, r in done) for w in ("ok", "not ok", "skip")]
