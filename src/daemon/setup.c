@@ -70,6 +70,7 @@ int setup_stores(struct daemon *d)
 		.post = worker_post,
 		.buf_get = worker_buf_get,
 		.buf_put = worker_buf_put,
+		.wall_ms = worker_wall_ms,
 		.save = d->options.state ? save : NULL,
 		.arg = d,
 	};
@@ -209,6 +210,7 @@ static int make_target(struct daemon *d, const struct chap *chap)
 		.post = worker_post,
 		.buf_get = worker_buf_get,
 		.buf_put = worker_buf_put,
+		.wall_ms = worker_wall_ms,
 		.arg = d,
 	};
 	cfg.trace = &d->log.trace;

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/daemon.h"
 
@@ -36,6 +37,15 @@ void worker_buf_put(void *arg, unsigned worker, void *buf, size_t len)
 }
 
 /* ---- time ---- */
+
+uint64_t worker_wall_ms(void *arg)
+{
+	struct timespec ts;
+
+	(void)arg;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
 
 static void set_clock(struct worker *w)
 {

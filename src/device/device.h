@@ -52,6 +52,9 @@ struct dev_env {
 	 * from the worker's pool. NULL: none left now. */
 	void *(*buf_get)(void *arg, unsigned worker, size_t len);
 	void (*buf_put)(void *arg, unsigned worker, void *buf, size_t len);
+	/* Milliseconds since 1970 UTC, for REPORT TIMESTAMP; NULL: the units
+	 * do not have that command. Any worker. */
+	uint64_t (*wall_ms)(void *arg);
 	void *arg;
 };
 

@@ -6,6 +6,7 @@
  *   table.c    one row per command; usage masks; which commands there are
  *   rows_block.c  the rows of what else a block device has
  *   spc.c      INQUIRY, REPORT LUNS, REQUEST SENSE, ...
+ *   spc_more.c TIMESTAMP, IDENTIFYING INFORMATION, echo buffer
  *   vpd.c      vital product data
  *   mode.c     MODE SENSE, MODE SELECT
  *   mode_pages.c  the mode pages
@@ -53,6 +54,7 @@ enum dev_ua {
 	UA_RESERVATIONS_RELEASED,
 	UA_REGISTRATIONS_PREEMPTED,
 	UA_SOFT_THRESHOLD,
+	UA_TIMESTAMP_CHANGED,
 	UA_COUNT,
 };
 
@@ -82,6 +84,8 @@ struct rsv_state;
 struct dev_nexus {
 	struct dev_server *server;
 	struct dev_copy copies[DEV_COPIES];
+	uint8_t *echo; /* of WRITE BUFFER; spc_more.c */
+	uint16_t echo_len;
 	uint64_t copies_begun;
 	struct dev_nexus_config cfg;
 	struct list link;		  /* dev_server.nexuses[worker] */
@@ -128,6 +132,8 @@ struct dev_control {
 struct dev_lu {
 	struct dev_server *server;
 	struct dev_counter counted_before[2]; /* reads, writes; log.c */
+	uint64_t clock_offset; /* SET TIMESTAMP: added to wall_ms */
+	bool clock_set;
 	bool soft_told; /* the threshold was crossed; provisioning.c */
 	struct dev_control ctl;
 	struct dev_lane *lanes;	 /* [worker] */
@@ -317,6 +323,15 @@ void dev_report_luns(struct dev_task *t);
 void dev_request_sense(struct dev_task *t);
 void dev_test_unit_ready(struct dev_task *t);
 void dev_report_tmfs(struct dev_task *t);
+
+bool dev_has_timestamp(const struct dev_lu *lu);
+void dev_report_timestamp(struct dev_task *t);
+int dev_prepare_set_timestamp(struct dev_task *t, uint64_t *out_len);
+void dev_set_timestamp(struct dev_task *t);
+void dev_report_identifying(struct dev_task *t);
+int dev_prepare_write_buffer(struct dev_task *t, uint64_t *out_len);
+void dev_write_buffer(struct dev_task *t);
+void dev_read_buffer(struct dev_task *t);
 
 void dev_mode_sense_6(struct dev_task *t);
 void dev_mode_sense_10(struct dev_task *t);

@@ -513,6 +513,8 @@ static void closed(void *arg)
 void dev_nexus_close(struct dev_nexus *n)
 {
 	list_del(&n->link);
+	free(n->echo);
+	n->echo = NULL;
 	list_push_back(&n->server->closing[n->cfg.worker], &n->link);
 	dev_nexus_tasks_gone(n);
 	dev_nexus_part(n, closed, n);

@@ -7,6 +7,10 @@
 static const struct dev_command commands[] = {
 	{ "READ DEFECT DATA(10)", SCSI_READ_DEFECT_DATA_10, 0, 10, DIR_IN, RSV_READ, NULL, dev_read_defects_10,
 	  { 0x37, 0, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0x04 } },
+	{ "WRITE BUFFER", SCSI_WRITE_BUFFER, 0, 10, DIR_OUT, RSV_WRITE, dev_prepare_write_buffer, dev_write_buffer,
+	  { 0x3b, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x04 } },
+	{ "READ BUFFER", SCSI_READ_BUFFER, 0, 10, DIR_IN, RSV_READ, NULL, dev_read_buffer,
+	  { 0x3c, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x04 } },
 	{ "LOG SELECT", SCSI_LOG_SELECT, 0, 10, DIR_NONE, RSV_WRITE, NULL, dev_log_select,
 	  { 0x4c, 0x02, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0x04 } },
 	{ "LOG SENSE", SCSI_LOG_SENSE, 0, 10, DIR_IN, RSV_NEVER, NULL, dev_log_sense,
@@ -23,6 +27,12 @@ static const struct dev_command commands[] = {
 	  { 0x8b, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
 	{ "WRITE ATOMIC(16)", SCSI_WRITE_ATOMIC_16, 0, 16, DIR_OUT, CMD_WRITES | CMD_ALONE | RSV_WRITE, dev_prepare_write_atomic, dev_write,
 	  { 0x9c, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 }, dev_has_atomic },
+	{ "REPORT IDENTIFYING INFORMATION", SCSI_MAINTENANCE_IN, SCSI_MI_REPORT_IDENTIFYING, 12, DIR_IN, CMD_SA | RSV_NEVER, NULL, dev_report_identifying,
+	  { 0xa3, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0x04 } },
+	{ "REPORT TIMESTAMP", SCSI_MAINTENANCE_IN, SCSI_MI_REPORT_TIMESTAMP, 12, DIR_IN, CMD_SA | RSV_NEVER, NULL, dev_report_timestamp,
+	  { 0xa3, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0x04 }, dev_has_timestamp },
+	{ "SET TIMESTAMP", SCSI_MAINTENANCE_OUT, SCSI_MO_SET_TIMESTAMP, 12, DIR_OUT, CMD_SA | RSV_WRITE, dev_prepare_set_timestamp, dev_set_timestamp,
+	  { 0xa4, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0x04 }, dev_has_timestamp },
 	{ "READ DEFECT DATA(12)", SCSI_READ_DEFECT_DATA_12, 0, 12, DIR_IN, RSV_READ, NULL, dev_read_defects_12,
 	  { 0xb7, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0x04 } },
 };

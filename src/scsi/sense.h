@@ -69,6 +69,8 @@ enum scsi_sense_key {
  X(ASC_REGISTRATIONS_PREEMPTED, 0x2a05, "registrations preempted")             \
  X(ASC_ACCESS_STATE_CHANGED, 0x2a06, "asymmetric access state changed")        \
  X(ASC_CAPACITY_CHANGED, 0x2a09, "capacity data has changed")                  \
+ X(ASC_TIMESTAMP_CHANGED, 0x2a10, "timestamp changed")                         \
+ X(ASC_COMMAND_SEQUENCE, 0x2c00, "command sequence error")                     \
  X(ASC_COMMANDS_CLEARED, 0x2f00, "commands cleared by another initiator")      \
  X(ASC_SOFT_THRESHOLD, 0x3807, "thin provisioning soft threshold reached")     \
  X(ASC_SAVING_NOT_SUPPORTED, 0x3900, "saving parameters not supported")        \

@@ -175,6 +175,108 @@ static void test_nth_io_of_read_modify_write_fails(void **state)
 		}
 }
 
+/* ---- TIMESTAMP, IDENTIFYING INFORMATION, echo buffer ---- */
+
+static uint64_t clock_ms;
+
+static uint64_t fake_clock(void *arg)
+{
+	(void)arg;
+	return clock_ms;
+}
+
+static uint64_t timestamp(uint8_t *origin)
+{
+	assert_int_equal(CMD(0, 64, NULL, 0xa3, 0x0f, 0, 0, 0, 0, 0, 0, 0, 64),
+			 SCSI_GOOD);
+	assert_int_equal(R->in_len, 12);
+	assert_int_equal(get_be16(R->in), 10);
+	*origin = R->in[2];
+	return (uint64_t)get_be16(R->in + 4) << 32 | get_be32(R->in + 6);
+}
+
+static void test_timestamp_is_set_and_goes_on_spc4_6_45(void **state)
+{
+	uint8_t list[12] = { [4] = 0x01, [5] = 0x02, [9] = 0x05 }, origin;
+	struct dev_nexus *n = R->nexus;
+
+	(void)state;
+	/* no clock, no command */
+	CMD(0, 64, NULL, 0xa3, 0x0f, 0, 0, 0, 0, 0, 0, 0, 64);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
+	close_rig(state);
+	memset(R, 0, sizeof(*R));
+	R->wall_ms = fake_clock;
+	rig_open(R, rig_ram(R), false);
+	n = R->nexus;
+	CMD(0, 0, NULL, 0x00);
+	R->nexus = R->other;
+	CMD(0, 0, NULL, 0x00);
+	R->nexus = n;
+	clock_ms = 1000;
+	assert_int_equal(timestamp(&origin), 1000);
+	assert_int_equal(origin, 3);
+	assert_int_equal(CMD(12, 0, list, 0xa4, 0x0f, 0, 0, 0, 0, 0, 0, 0, 12),
+			 SCSI_GOOD);
+	clock_ms = 1007;
+	assert_int_equal(timestamp(&origin), 0x010200000005ull + 7);
+	assert_int_equal(origin, 2);
+	for (uint8_t len = 1; len < 16; len++) {
+		if (len == 12)
+			continue;
+		CMD(len, 0, list, 0xa4, 0x0f, 0, 0, 0, 0, 0, 0, 0, len);
+		assert_check(SENSE_ILLEGAL_REQUEST,
+			     ASC_PARAMETER_LIST_LENGTH_ERROR);
+	}
+	R->nexus = R->other;
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_UNIT_ATTENTION, ASC_TIMESTAMP_CHANGED);
+	R->nexus = n;
+}
+
+static void test_no_identifying_information_spc4_6_32(void **state)
+{
+	(void)state;
+	assert_int_equal(CMD(0, 64, NULL, 0xa3, 0x05, 0, 0, 0, 0, 0, 0, 0, 64),
+			 SCSI_GOOD);
+	assert_int_equal(R->in_len, 4);
+	assert_int_equal(CMD(0, 64, NULL, 0xa3, 0x05, 0, 0, 0, 0, 0, 0, 0, 64,
+			     0xfe),
+			 SCSI_GOOD);
+	assert_int_equal(get_be16(R->in + 2), 4);
+	CMD(0, 64, NULL, 0xa3, 0x05, 0, 0, 0, 0, 0, 0, 0, 64, 0x10);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+}
+
+static void test_echo_buffer_of_each_nexus_spc4_6_49(void **state)
+{
+	static const uint8_t text[] = "said by one";
+	struct dev_nexus *n = R->nexus;
+
+	(void)state;
+	assert_int_equal(CMD(0, 4, NULL, 0x3c, 0x0b, 0, 0, 0, 0, 0, 0, 4),
+			 SCSI_GOOD);
+	assert_int_equal(get_be32(R->in), 4096); /* capacity, EBOS 0 */
+	CMD(0, 4, NULL, 0x3c, 0x0a, 0, 0, 0, 0, 0, 0, 4);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_COMMAND_SEQUENCE);
+	assert_int_equal(CMD(sizeof(text), 0, text, 0x3b, 0x0a, 0, 0, 0, 0, 0,
+			     0, sizeof(text)),
+			 SCSI_GOOD);
+	R->nexus = R->other;
+	CMD(0, 4, NULL, 0x3c, 0x0a, 0, 0, 0, 0, 0, 0, 4);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_COMMAND_SEQUENCE);
+	R->nexus = n;
+	assert_int_equal(CMD(0, 64, NULL, 0x3c, 0x0a, 0, 0, 0, 0, 0, 0, 64),
+			 SCSI_GOOD);
+	assert_int_equal(R->in_len, sizeof(text));
+	assert_memory_equal(R->in, text, sizeof(text));
+	CMD(0, 0, NULL, 0x3b, 0x0a, 0, 0, 0, 0, 0, 0x10, 1);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 6);
+	CMD(0, 0, NULL, 0x3b, 0x05);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -185,6 +287,9 @@ int main(void)
 		T(test_orwrite_ors_across_chunks),
 		T(test_write_atomic_limits),
 		T(test_write_atomic_not_on_a_cached_medium),
+		T(test_timestamp_is_set_and_goes_on_spc4_6_45),
+		T(test_no_identifying_information_spc4_6_32),
+		T(test_echo_buffer_of_each_nexus_spc4_6_49),
 		T(test_nth_io_of_read_modify_write_fails),
 	};
 

@@ -26,6 +26,7 @@ struct dev_rig {
 	uint8_t *medium;
 	size_t out;		 /* bytes of buffers lent out */
 	unsigned fail_buf_after; /* 0: never; n: the nth get fails */
+	uint64_t (*wall_ms)(void *arg);
 	/* the last command */
 	struct dev_task task;
 	bool done, released;
@@ -80,6 +81,7 @@ static inline void rig_open(struct dev_rig *r, struct bs *store, bool read_only)
 				   .post = rig_post,
 				   .buf_get = rig_get,
 				   .buf_put = rig_put,
+				   .wall_ms = r->wall_ms,
 				   .arg = r };
 	r->server = dev_server_new(&r->env, RIG_MAX);
 	if (!r->server || dev_lu_add(r->server, &lu, store))
