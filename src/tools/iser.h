@@ -36,7 +36,8 @@ struct command {
 };
 
 extern const struct command command_ls, command_info, command_copy,
-	command_hash, command_bench, command_ping, command_nbd_serve;
+	command_hash, command_bench, command_ping, command_nbd_serve,
+	command_rping, command_rbench;
 
 /* ---- common.c ---- */
 

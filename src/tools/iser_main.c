@@ -6,8 +6,9 @@
 #include "iser.h"
 
 static const struct command *const commands[] = {
-	&command_ls,	&command_info, &command_copy,	   &command_hash,
-	&command_bench, &command_ping, &command_nbd_serve,
+	&command_ls,	    &command_info,  &command_copy,
+	&command_hash,	    &command_bench, &command_ping,
+	&command_nbd_serve, &command_rping, &command_rbench,
 };
 
 #define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -8,7 +8,8 @@ import unittest
 from harness import ISER, ISERCTL, ISERD, main, need, run
 
 MAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/man")
-COMMANDS = ("ls", "info", "copy", "hash", "bench", "ping", "nbd-serve")
+COMMANDS = ("ls", "info", "copy", "hash", "bench", "ping", "nbd-serve",
+            "rping", "rbench")
 COMMON = {"json", "initiator", "debug", "help"}
 
 

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rbench_server.c: the passive end of iser rbench, and the format of what the
+ * two ends say. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "rbench.h"
+
+#define MAX_CLIENTS 16
+
+static const char magic[4] = "ORB1";
+
+/* ---- formats ---- */
+
+static void put_be(uint8_t *p, uint64_t v, unsigned n)
+{
+	while (n--) {
+		p[n] = (uint8_t)v;
+		v >>= 8;
+	}
+}
+
+static uint64_t get_be(const uint8_t *p, unsigned n)
+{
+	uint64_t v = 0;
+
+	while (n--)
+		v = v << 8 | *p++;
+	return v;
+}
+
+void rbench_put_plan(const struct rbench_plan *p, uint8_t out[RBENCH_PLAN])
+{
+	memset(out, 0, RBENCH_PLAN);
+	memcpy(out, magic, sizeof(magic));
+	put_be(out + 4, p->test, 4);
+	put_be(out + 8, p->size, 4);
+}
+
+bool rbench_get_plan(struct rbench_plan *p, const void *in, size_t len)
+{
+	const uint8_t *b = in;
+	uint64_t test;
+
+	if (len != RBENCH_PLAN || memcmp(b, magic, sizeof(magic)))
+		return false;
+	test = get_be(b + 4, 4);
+	p->size = (uint32_t)get_be(b + 8, 4);
+	if (test >= RBENCH_TESTS || p->size == 0 || p->size > RBENCH_SIZE_MAX)
+		return false;
+	p->test = (enum rbench_test)test;
+	return true;
+}
+
+void rbench_put_region(const struct rbench_region *r,
+		       uint8_t out[RBENCH_CONTROL])
+{
+	put_be(out, r->base, 8);
+	put_be(out + 8, r->stag, 4);
+	put_be(out + 12, r->len, 4);
+}
+
+void rbench_get_region(struct rbench_region *r,
+		       const uint8_t in[RBENCH_CONTROL])
+{
+	r->base = get_be(in, 8);
+	r->stag = (uint32_t)get_be(in + 8, 4);
+	r->len = (uint32_t)get_be(in + 12, 4);
+}
+
+static void sent(struct iser_rdma_wr *wr)
+{
+	(void)wr;
+}
+
+int rbench_send(struct iser_rdma *c, struct rbench_message *m,
+		const struct rbench_region *r, unsigned flags, uint32_t stag)
+{
+	struct iser_rdma_wr *one = &m->wr;
+
+	rbench_put_region(r, m->body);
+	m->iov = (struct iovec){ m->body, RBENCH_CONTROL };
+	m->wr = (struct iser_rdma_wr){ .op = ISER_RDMA_SEND,
+				       .flags = flags,
+				       .stag = stag,
+				       .iov = &m->iov,
+				       .niov = 1,
+				       .done = sent };
+	return iser_rdma_post(c, &one, 1);
+}
+
+/* ---- one client ---- */
+
+enum client_state {
+	GREETING, /* the client's region is not known yet */
+	RUNNING,
+	OVER,
+};
+
+struct server;
+
+struct client {
+	struct server *s;
+	struct client *next;
+	struct iser_rdma *c;
+	enum client_state state;
+	struct rbench_plan plan;
+	struct rbench_region theirs;
+	struct iser_rdma_mr mr;
+	uint8_t *landing, *source;
+	struct iovec landing_iov, source_iov;
+	uint8_t seen; /* write_lat: the last mark that came */
+	bool answering;
+	struct iser_rdma_wr answer;
+	/* messages; their receives share the memory of what is measured */
+	struct iser_rdma_recv *recv;
+	unsigned uncredited;
+	struct rbench_message ready, end, credit[8];
+	unsigned credits;
+};
+
+struct server {
+	struct iser_context *ctx;
+	struct client *clients;
+	unsigned n;
+};
+
+static void give_up(struct client *k, const char *why)
+{
+	if (k->state == OVER)
+		return;
+	say("%s", why);
+	k->state = OVER;
+	iser_rdma_terminate(k->c, why);
+}
+
+static void answered(struct iser_rdma_wr *wr)
+{
+	struct client *k = wr->arg;
+
+	k->answering = false;
+}
+
+static void answer(struct client *k, enum iser_rdma_op op)
+{
+	struct iser_rdma_wr *one = &k->answer;
+
+	if (k->answering) {
+		give_up(k, "a client did not wait for the answer");
+		return;
+	}
+	k->answering = true;
+	k->answer = (struct iser_rdma_wr){ .op = op,
+					   .iov = &k->source_iov,
+					   .niov = 1,
+					   .stag = k->theirs.stag,
+					   .to = k->theirs.base,
+					   .done = answered,
+					   .arg = k };
+	iser_rdma_post(k->c, &one, 1);
+}
+
+/* A new mark in the last byte: the peer's Write is here as a whole. */
+static void look(struct client *k)
+{
+	const volatile uint8_t *mark = k->landing + k->plan.size - 1;
+	uint8_t now = *mark;
+
+	if (k->state != RUNNING || k->plan.test != RBENCH_WRITE_LAT ||
+	    now == k->seen)
+		return;
+	k->seen = now;
+	k->source[k->plan.size - 1] = now;
+	answer(k, ISER_RDMA_WRITE);
+}
+
+static void give_credit(struct client *k)
+{
+	const struct rbench_region more = { .len = RBENCH_CREDIT_LOT };
+
+	if (++k->uncredited < RBENCH_CREDIT_LOT)
+		return;
+	k->uncredited = 0;
+	/* at most CREDITS / CREDIT_LOT of them are under way */
+	rbench_send(k->c, &k->credit[k->credits++ % 8], &more,
+		    ISER_RDMA_SOLICITED, 0);
+}
+
+static void greet(struct client *k, const struct iser_rdma_recv *r)
+{
+	const struct rbench_region ours = { .base = k->mr.base,
+					    .stag = k->mr.stag,
+					    .len = k->plan.size };
+
+	if (r->len != RBENCH_CONTROL) {
+		give_up(k, "a client's first message is none of rbench's");
+		return;
+	}
+	rbench_get_region(&k->theirs, r->buf);
+	memset(k->landing, 0, RBENCH_CONTROL);
+	k->state = RUNNING;
+	rbench_send(k->c, &k->ready, &ours, 0, 0);
+}
+
+static void received(struct iser_rdma_recv *r)
+{
+	struct client *k = r->arg;
+	const struct rbench_region none = { 0 };
+
+	if (r->err || k->state == OVER)
+		return;
+	if (k->state == GREETING) {
+		greet(k, r);
+	} else if (r->solicited) {
+		/* at the end, the client's region goes, too */
+		rbench_send(k->c, &k->end, &none, ISER_RDMA_INVALIDATE,
+			    k->theirs.stag);
+		k->state = OVER;
+	}
+	if (k->state == OVER)
+		return;
+	iser_rdma_post_recv(k->c, r);
+	if (k->plan.test == RBENCH_SEND_BW)
+		give_credit(k);
+	else if (k->plan.test == RBENCH_SEND_LAT && k->credits++ > 0)
+		answer(k, ISER_RDMA_SEND);
+}
+
+/* ---- clients come and go ---- */
+
+static void client_free(struct client *k)
+{
+	struct client **at = &k->s->clients;
+
+	while (*at && *at != k)
+		at = &(*at)->next;
+	if (*at) {
+		*at = k->next;
+		k->s->n--;
+	}
+	iser_rdma_free(k->c);
+	free(k->recv);
+	free(k->landing);
+	free(k->source);
+	free(k);
+}
+
+static void established(void *arg, struct iser_rdma *c,
+			const struct iser_rdma_peer *peer)
+{
+	(void)arg;
+	(void)c;
+	(void)peer;
+}
+
+static void closed(void *arg, struct iser_rdma *c, int err)
+{
+	struct client *k = arg;
+
+	(void)c;
+	if (err && k->state != OVER)
+		say("%s", iser_message(k->s->ctx));
+	client_free(k);
+}
+
+static const struct iser_rdma_callbacks callbacks = {
+	.established = established,
+	.closed = closed,
+};
+
+static bool set_up(struct client *k)
+{
+	size_t size =
+		k->plan.size < RBENCH_CONTROL ? RBENCH_CONTROL : k->plan.size;
+
+	k->landing = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
+	k->source = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
+	k->recv = calloc(RBENCH_CREDITS, sizeof(k->recv[0]));
+	if (!k->landing || !k->source || !k->recv)
+		return false;
+	memset(k->landing, 0, size);
+	memset(k->source, 0x5a, size);
+	k->landing_iov = (struct iovec){ k->landing, k->plan.size };
+	k->source_iov = (struct iovec){ k->source, k->plan.size };
+	if (iser_rdma_register(k->c, &k->landing_iov, 1, 0,
+			       ISER_RDMA_REMOTE_READ | ISER_RDMA_REMOTE_WRITE,
+			       &k->mr))
+		return false;
+	for (unsigned i = 0; i < RBENCH_CREDITS; i++) {
+		k->recv[i] = (struct iser_rdma_recv){ .buf = k->landing,
+						      .size = size,
+						      .done = received,
+						      .arg = k };
+		if (iser_rdma_post_recv(k->c, &k->recv[i]))
+			return false;
+	}
+	return true;
+}
+
+static void on_request(void *arg, struct iser_rdma *c,
+		       const struct iser_rdma_peer *peer)
+{
+	struct server *s = arg;
+	struct rbench_plan plan;
+	struct client *k;
+
+	if (s->n == MAX_CLIENTS ||
+	    !rbench_get_plan(&plan, peer->private_data, peer->private_len)) {
+		iser_rdma_reject(c, NULL, 0);
+		return;
+	}
+	k = calloc(1, sizeof(*k));
+	if (!k) {
+		iser_rdma_reject(c, NULL, 0);
+		return;
+	}
+	k->s = s;
+	k->c = c;
+	k->plan = plan;
+	k->next = s->clients;
+	s->clients = k;
+	s->n++;
+	/* from here on closed frees it */
+	iser_rdma_set_callbacks(c, &callbacks, k);
+	if (set_up(k)) {
+		iser_rdma_accept(c, NULL, 0);
+	} else {
+		k->state = OVER;
+		iser_rdma_reject(c, NULL, 0);
+	}
+}
+
+int rbench_serve(struct iser_context *ctx, const char *where,
+		 const struct iser_rdma_options *options, bool spin)
+{
+	struct server s = { .ctx = ctx };
+	struct iser_rdma_listener *l;
+	int err;
+
+	l = iser_rdma_listen(ctx, where, RBENCH_PORT, options, on_request, &s,
+			     &err);
+	if (!l)
+		return failed(ctx, err);
+	rdma_say_ready(iser_rdma_listener_address(l));
+	while (!rdma_stopped()) {
+		if (!rdma_turn(ctx, spin))
+			break;
+		for (struct client *k = s.clients; k; k = k->next)
+			look(k);
+	}
+	iser_rdma_listener_free(l);
+	while (s.clients)
+		client_free(s.clients);
+	return rdma_stopped() ? EXIT_OK : EXIT_GENERIC;
+}

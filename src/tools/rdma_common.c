@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma_common.c: options, addresses and signals of the RDMA commands. */
+#include "rdma_common.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TURN_MS 200 /* a signal may come right before the wait */
+
+static bool set_revision(struct iser_rdma_options *o, const char *arg)
+{
+	if (!strcmp(arg, "1"))
+		o->revision = ISER_RDMA_PLAIN;
+	else if (!strcmp(arg, "2"))
+		o->revision = ISER_RDMA_ENHANCED;
+	else
+		say("--mpa is 1 or 2");
+	return !strcmp(arg, "1") || !strcmp(arg, "2");
+}
+
+static bool set_fpdu(struct iser_rdma_options *o, const char *arg)
+{
+	uint64_t size;
+
+	if (!parse_size(arg, &size) || size < 128 || size > 65535) {
+		say("--fpdu is 128 to 65535");
+		return false;
+	}
+	o->fpdu_max = (uint32_t)size;
+	return true;
+}
+
+bool rdma_option(struct iser_rdma_options *o, int opt, const char *arg)
+{
+	switch (opt) {
+	case 'K':
+		o->no_crc = true;
+		return true;
+	case 'M':
+		o->markers = true;
+		return true;
+	case 'R':
+		return set_revision(o, arg);
+	case 'P':
+		o->peer_to_peer = true;
+		return true;
+	case 'F':
+		return set_fpdu(o, arg);
+	default:
+		return false;
+	}
+}
+
+bool rdma_parse_host(const char *text, uint16_t default_port, char host[256],
+		     uint16_t *port)
+{
+	const char *end = text + strlen(text), *colon = strrchr(text, ':');
+	const char *from = text, *to = end;
+	char *rest;
+	unsigned long v = default_port;
+
+	if (text[0] == '[') {
+		from++;
+		to = strchr(text, ']');
+		colon = to && to[1] == ':' ? to + 1 : NULL;
+		if (!to || (!colon && to[1]))
+			goto wrong;
+	} else if (colon && strchr(text, ':') != colon) {
+		colon = NULL; /* a bare IPv6 address */
+	} else if (colon) {
+		to = colon;
+	}
+	if (colon) {
+		v = strtoul(colon + 1, &rest, 10);
+		if (rest == colon + 1 || *rest || v == 0 || v > 65535)
+			goto wrong;
+	}
+	if (to == from || to - from > 255)
+		goto wrong;
+	memcpy(host, from, (size_t)(to - from));
+	host[to - from] = '\0';
+	*port = (uint16_t)v;
+	return true;
+wrong:
+	say("'%s' is no HOST, HOST:PORT or [V6]:PORT", text);
+	return false;
+}
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int n)
+{
+	(void)n;
+	stop = 1;
+}
+
+void rdma_catch_signals(void)
+{
+	struct sigaction a = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &a, NULL);
+	sigaction(SIGTERM, &a, NULL);
+}
+
+bool rdma_stopped(void)
+{
+	return stop;
+}
+
+bool rdma_turn(struct iser_context *ctx, bool spin)
+{
+	if (!iser_service(ctx, spin ? 0 : TURN_MS))
+		return true;
+	say("%s", iser_message(ctx));
+	return false;
+}
+
+void rdma_say_ready(const char *address)
+{
+	printf("%s\n", address);
+	fflush(stdout);
+}
