@@ -78,7 +78,9 @@ ISER_API int iser_service(struct iser_context *ctx, int timeout_ms);
 #define ISER_NAME_MAX 224
 
 struct iser_url {
-	char transport[8]; /* "iscsi" */
+	char transport[8]; /* "iscsi", "iser", "auto": see iser_url_parse */
+	char start[8];	   /* "rdma", "stream" */
+	char compat[8];	   /* "linux", "strict" */
 	char host[256];
 	uint16_t port;
 	char target[ISER_NAME_MAX]; /* empty in a discovery URL */
@@ -87,7 +89,8 @@ struct iser_url {
 	char user[ISER_NAME_MAX], password[128];
 	char target_user[ISER_NAME_MAX], target_password[128];
 	/* keys: initiator=IQN, header_digest= and data_digest= none, crc32c,
-	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N */
+	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N,
+	 * transport=, start=, compat= */
 	char initiator[ISER_NAME_MAX];
 	char header_digest[16], data_digest[16];
 	unsigned timeout; /* seconds a command may take; 0: for ever */
@@ -96,7 +99,15 @@ struct iser_url {
 
 /*
  * iser_url_parse reads a full URL, or, where discovery is true, also
- * "HOST[:PORT]" and "iscsi://HOST[:PORT]". As in libiscsi the environment's
+ * "HOST[:PORT]" and "iscsi://HOST[:PORT]". iser:// stands for transport=iser.
+ *
+ * transport: tcp (plain iSCSI, the default of iscsi://), iser, or auto: iSER
+ * if the target has it, else iSCSI. start says how iSER begins: rdma (in RDMA
+ * mode at once, as Linux does it; the default) or stream (the login goes over
+ * TCP and the connection turns to RDMA mode behind it, RFC 7145 §5.1). compat:
+ * linux or strict, which of the two readings of RFC 7145 is kept (by default
+ * linux for start=rdma, strict for start=stream).
+ * As in libiscsi the environment's
  * LIBISCSI_CHAP_USERNAME, _PASSWORD, _TARGET_USERNAME and _TARGET_PASSWORD
  * fill in what the URL leaves out. why (size bytes) gets a sentence.
  */
@@ -139,7 +150,10 @@ iser_session_context(const struct iser_session *s);
 
 /* What was negotiated. */
 struct iser_params {
-	const char *transport;
+	const char *transport; /* "tcp", "iser" */
+	const char *kind;      /* for people: how the transport came about */
+	/* iSER: the rules of compatibility that are kept, "CM_HEADER, ..." */
+	const char *rules;
 	bool header_digest, data_digest, initial_r2t, immediate_data;
 	uint32_t max_recv_data_segment_length, max_send_data_segment_length;
 	uint32_t max_burst_length, first_burst_length;

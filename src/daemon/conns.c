@@ -10,23 +10,27 @@
 
 #include "base/err.h"
 #include "daemon/daemon.h"
-#include "datamover/tcp/dmtcp.h"
+#include "net/conn.h"
 
 struct conn {
 	struct list link; /* worker's conns */
 	struct worker *worker;
-	struct net_stream *stream;
-	struct dmtcp_conn *dm;
+	struct net_conn *net;
+	bool opened;
 };
+
+/* Connections that have not yet said a byte, per worker. */
+#define MAX_SILENT 64
 
 static void conn_closed(void *arg, int err)
 {
 	struct conn *c = arg;
 
 	(void)err; /* the target has said why */
+	if (!c->opened)
+		c->worker->nsilent--;
 	list_del(&c->link);
-	dmtcp_free(c->dm);
-	net_stream_free(c->stream);
+	net_conn_free(c->net);
 	free(c);
 }
 
@@ -44,55 +48,69 @@ static void fill_info(struct tgt_conn_info *info, const struct conn *c)
 	struct net_addr a;
 
 	static_assert(NET_ADDR_STR <= TGT_ADDR_STR, "addresses fit");
-	net_stream_peer(c->stream, &a);
+	net_stream_peer(net_conn_stream(c->net), &a);
 	net_addr_str(&a, info->peer);
 	host_of(info->peer_host, info->peer);
-	net_stream_local(c->stream, &a);
+	net_stream_local(net_conn_stream(c->net), &a);
 	net_addr_str(&a, info->local);
 }
 
-/* Makes the layers over fd, which is owned from here on. */
+static int conn_opened(void *arg, struct dm_conn *dm)
+{
+	struct conn *c = arg;
+	struct tgt_conn_info info;
+
+	c->opened = true;
+	c->worker->nsilent--;
+	fill_info(&info, c);
+	return tgt_conn_accept(c->worker->target, dm, &info,
+			       io_now(c->worker->loop));
+}
+
+static const struct net_conn_ops conn_ops = {
+	.opened = conn_opened,
+	.closed = conn_closed,
+};
+
+/* Makes what listens to fd, which is owned from here on. */
 static int conn_build(struct conn *c, int fd)
 {
-	struct tgt_conn_info info;
-	struct dmtcp_config cfg;
+	const struct options *o = &c->worker->daemon->options;
+	struct net_conn_config cfg;
 	int err;
 
-	c->stream = net_stream_new(c->worker->loop, fd);
-	if (!c->stream)
+	net_conn_config_default(&cfg, ISCSI_TARGET);
+	cfg.allow = o->transports;
+	if (o->strict)
+		cfg.rules_rdma = cfg.rules_stream;
+	setup_random(NULL, (uint8_t *)&cfg.seed, sizeof(cfg.seed));
+	c->net = net_conn_new(c->worker->loop, fd, &cfg);
+	if (!c->net)
 		return ERR_NOMEM;
-	dmtcp_config_default(&cfg, ISCSI_TARGET);
-	c->dm = dmtcp_new(&cfg, net_stream_host(c->stream));
-	if (!c->dm) {
-		net_stream_free(c->stream);
-		return ERR_NOMEM;
-	}
-	fill_info(&info, c);
-	err = tgt_conn_accept(c->worker->target, dmtcp_dm(c->dm), &info,
-			      io_now(c->worker->loop));
-	if (err) {
-		dmtcp_free(c->dm);
-		net_stream_free(c->stream);
-	}
+	err = net_conn_start(c->net, &conn_ops, c);
+	if (err)
+		net_conn_free(c->net);
 	return err;
 }
 
 static void conn_open(struct worker *w, int fd)
 {
-	struct conn *c = calloc(1, sizeof(*c));
-	int err;
+	struct conn *c;
 
+	if (w->nsilent >= MAX_SILENT) {
+		close(fd); /* the oldest of them leave after 15 s */
+		return;
+	}
+	c = calloc(1, sizeof(*c));
 	if (!c) {
 		close(fd);
 		return;
 	}
 	c->worker = w;
+	w->nsilent++;
 	list_push_back(&w->conns, &c->link);
-	err = conn_build(c, fd);
-	if (!err)
-		err = net_stream_start(c->stream, &dmtcp_stream_ops, c->dm,
-				       conn_closed, c);
-	if (err) {
+	if (conn_build(c, fd)) {
+		w->nsilent--;
 		list_del(&c->link);
 		free(c);
 		return;

@@ -27,6 +27,7 @@ struct worker {
 	struct bufpool bufs;
 	struct tgt_worker *target;
 	struct list conns;     /* conns.c */
+	unsigned nsilent;      /* of them, those that said nothing yet */
 	struct io_timer clock; /* the target's deadlines */
 	struct io_timer chores;
 	bool chores_set;
@@ -88,6 +89,7 @@ void conns_accepted(void *arg, int fd, const struct net_addr *peer);
 /* setup.c: opens what the options name; each returns an exit_code after a
  * message. */
 int setup_stores(struct daemon *d);
+void setup_random(void *arg, uint8_t *p, size_t n);
 int setup_target(struct daemon *d);
 int setup_listeners(struct daemon *d);
 int setup_user(const struct daemon *d);

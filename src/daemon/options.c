@@ -45,6 +45,11 @@ static const char usage_text[] =
 	"      --chap-mutual-secret-file F  and the secret in F to initiators\n"
 	"                            that ask for it\n"
 	"      --discovery-auth      CHAP for discovery sessions, too\n"
+	"      --transport LIST      what may come in, of tcp (iSCSI), iser (RDMA\n"
+	"                            from the start) and switch (iSER after a\n"
+	"                            login over TCP) (tcp,iser,switch)\n"
+	"      --compat linux|strict iSER from the start as Linux speaks it, or\n"
+	"                            by the letter of RFC 7145 (linux)\n"
 	"      --control PATH        Unix socket for iserctl\n"
 	"      --state DIR           where persistent reservations are kept\n"
 	"      --user NAME           become this user once all is open\n"
@@ -135,6 +140,8 @@ enum {
 	OPT_PIN,
 	OPT_SPIN,
 	OPT_DIGESTS,
+	OPT_TRANSPORT,
+	OPT_COMPAT,
 	OPT_CHAP_USER,
 	OPT_CHAP_SECRET,
 	OPT_MUTUAL_USER,
@@ -157,6 +164,8 @@ static const struct option long_options[] = {
 	{ "workers", required_argument, NULL, 'w' },
 	{ "pin", no_argument, NULL, OPT_PIN },
 	{ "spin", required_argument, NULL, OPT_SPIN },
+	{ "transport", required_argument, NULL, OPT_TRANSPORT },
+	{ "compat", required_argument, NULL, OPT_COMPAT },
 	{ "digests", required_argument, NULL, OPT_DIGESTS },
 	{ "chap-user", required_argument, NULL, OPT_CHAP_USER },
 	{ "chap-secret-file", required_argument, NULL, OPT_CHAP_SECRET },
@@ -198,6 +207,7 @@ static bool set_name(struct options *o, const char *arg)
 static bool set_word(struct options *o, int opt, const char *arg)
 {
 	static const char *const ios[] = { "auto", "uring", "epoll" };
+	static const char *const compats[] = { "linux", "strict" };
 	static const char *const digests[] = { "none", "prefer" };
 	static const char *const levels[] = { "error", "warning", "notice",
 					      "info", "debug" };
@@ -211,6 +221,10 @@ static bool set_word(struct options *o, int opt, const char *arg)
 	case OPT_DIGESTS:
 		i = word("digests", arg, digests, ARRAY_LEN(digests));
 		o->prefer_digests = i == 1;
+		break;
+	case OPT_COMPAT:
+		i = word("compat", arg, compats, ARRAY_LEN(compats));
+		o->strict = i == 1;
 		break;
 	default:
 		i = word("log", arg, levels, ARRAY_LEN(levels));
@@ -228,6 +242,29 @@ static bool set_block_size(struct options *o, const char *arg)
 	if (!o->block_size)
 		say("--block-size %s: must be 512 or 4096", arg);
 	return o->block_size != 0;
+}
+
+static bool set_transports(struct options *o, const char *arg)
+{
+	static const char *const words[] = { "tcp", "iser", "switch" };
+	static const unsigned bits[] = { NET_ALLOW_TCP, NET_ALLOW_RDMA,
+					 NET_ALLOW_SWITCH };
+	char one[16];
+
+	o->transports = 0;
+	for (const char *p = arg, *end; *p; p = *end ? end + 1 : end) {
+		int i;
+
+		end = strchrnul(p, ',');
+		snprintf(one, sizeof(one), "%.*s", (int)MIN(end - p, 15), p);
+		i = word("transport", one, words, ARRAY_LEN(words));
+		if (i < 0)
+			return false;
+		o->transports |= bits[i];
+	}
+	if (!o->transports)
+		say("--transport: names none");
+	return o->transports != 0;
 }
 
 static void set_chap(struct options *o, int opt, const char *arg)
@@ -258,6 +295,7 @@ static bool set_option(struct options *o, int opt, const char *arg)
 		return number("spin", arg, 0, 10000, &o->spin_us);
 	case OPT_IO:
 	case OPT_DIGESTS:
+	case OPT_COMPAT:
 	case OPT_LOG:
 		return set_word(o, opt, arg);
 	case 'r':
@@ -272,6 +310,8 @@ static bool set_option(struct options *o, int opt, const char *arg)
 	case OPT_PIN:
 		o->pin = true;
 		return true;
+	case OPT_TRANSPORT:
+		return set_transports(o, arg);
 	case OPT_CHAP_USER:
 	case OPT_CHAP_SECRET:
 	case OPT_MUTUAL_USER:
@@ -387,6 +427,7 @@ bool options_parse(struct options *o, int argc, char **argv, int *code)
 	*o = (struct options){
 		.io = IO_AUTO,
 		.workers = 1,
+		.transports = NET_ALLOW_ALL,
 		.log = TRACE_LEVEL_NOTICE,
 	};
 	*code = EXIT_OK;

@@ -9,6 +9,7 @@
 
 #include "base/trace.h"
 #include "io/io.h"
+#include "net/conn.h"
 
 #ifndef OPENISER_VERSION
 # define OPENISER_VERSION "unknown"
@@ -44,6 +45,8 @@ struct options {
 	const char *chap_user, *chap_secret_file;
 	const char *chap_mutual_user, *chap_mutual_secret_file;
 	bool discovery_auth;
+	unsigned transports; /* NET_ALLOW_* */
+	bool strict;	     /* RFC 7145 to the letter, also for RDMA-first */
 };
 
 /*

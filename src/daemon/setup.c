@@ -163,7 +163,7 @@ static int read_chap(const struct options *o, struct chap *c)
 	return err;
 }
 
-static void random_bytes(void *arg, uint8_t *p, size_t n)
+void setup_random(void *arg, uint8_t *p, size_t n)
 {
 	(void)arg;
 	while (n) {
@@ -219,7 +219,7 @@ static int make_target(struct daemon *d, const struct chap *chap)
 		cfg.discovery_in = chap->in;
 		cfg.discovery_out = chap->out;
 	}
-	cfg.random = random_bytes;
+	cfg.random = setup_random;
 	cfg.rearm = worker_rearm;
 	cfg.arg = d;
 	d->target = tgt_new(&cfg);

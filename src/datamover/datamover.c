@@ -17,6 +17,14 @@ void dm_task_init(struct dm_task *t)
 	memset(t->priv, 0, sizeof(t->priv));
 }
 
+void dm_conn_take_over(struct dm_conn *c, const struct dm_ops *ops, void *impl,
+		       const char *transport)
+{
+	c->ops = ops;
+	c->impl = impl;
+	c->transport = transport;
+}
+
 void dm_attach(struct dm_conn *c, const struct dm_up_ops *up, void *user,
 	       const struct iscsi_numbers *numbers)
 {

@@ -179,12 +179,28 @@ enum dm_state {
  * datamovers only. */
 void dm_conn_go(struct dm_conn *c, enum dm_state next);
 
-/* The part of a connection that both sides see; a datamover embeds it. */
+/* Whether RDMAExtensions=Yes can be agreed on (RFC 7145 §6.3). */
+enum dm_rdma {
+	DM_RDMA_NO,
+	DM_RDMA_POSSIBLE, /* a stream that can go to RDMA mode after login */
+	DM_RDMA_ALREADY,  /* RDMA mode since its first byte */
+};
+
+/*
+ * The part of a connection that both sides see; a datamover embeds it. When a
+ * connection that was a byte stream goes on in RDMA mode (RFC 7145 §5.1), the
+ * role keeps this struct, and ops and impl change under it: dm_conn_take_over.
+ */
 struct dm_conn {
 	/* set by the datamover, constant */
 	const struct dm_ops *ops;
+	void *impl; /* the datamover's own struct */
 	enum iscsi_role role;
 	const char *transport; /* "tcp", "iser" : for people only */
+	/* Most bytes of data in a control-type PDU that the peer can really
+	 * take in full feature phase; 0: what it declared. */
+	uint32_t max_control_data;
+	enum dm_rdma rdma;
 	/* set by dm_attach */
 	const struct dm_up_ops *up;
 	void *user;
@@ -195,6 +211,10 @@ struct dm_conn {
 	/* written by the doorway and the datamover */
 	enum dm_state state;
 };
+
+/* dm_conn_take_over: another datamover goes on with c. For datamovers only. */
+void dm_conn_take_over(struct dm_conn *c, const struct dm_ops *ops, void *impl,
+		       const char *transport);
 
 /* dm_attach gives the connection its role: before the first byte. numbers
  * and user are borrowed until Connection_Terminate_Notify. */

@@ -56,10 +56,10 @@ static int full_feature(struct ini_session *s)
 
 	s->params = *iscsi_login_params(s->login);
 	s->tpgt = iscsi_login_tpgt(s->login);
+	dm_notice_key_values(s->dm, &s->params);
 	err = dm_allocate_connection_resources(s->dm, &r);
 	if (err)
 		return err;
-	dm_notice_key_values(s->dm, &s->params);
 	err = dm_enable_datamover(s->dm, NULL);
 	if (err)
 		return err;

@@ -281,6 +281,16 @@ static void list_apply(struct iscsi_negotiation *n, const struct iscsi_key *k,
 			  strcmp(value, "ResponseFence") == 0);
 }
 
+/* What a target wants of a key, now. Under iSER an RDMA Read costs less than
+ * the receives that unsolicited bursts would need (RFC 7145 §8.1.1.2). */
+static uint32_t own_value(const struct iscsi_negotiation *n,
+			  const struct iscsi_key *k)
+{
+	if (key_id(k) == ISCSI_K_INITIAL_R2T && n->result.rdma_extensions)
+		return 1;
+	return param_get(&n->want, k);
+}
+
 /* The peer proposed; we accept. */
 static int accept_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 		      const char *value, struct iscsi_text_out *out)
@@ -299,7 +309,7 @@ static int accept_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 		iscsi_text_put(out, k->name, "Reject"); /* §6.2.2 */
 		return 0;
 	}
-	v = combine(k->kind, v, param_get(&n->want, k));
+	v = combine(k->kind, v, own_value(n, k));
 	param_set(&n->result, k, v);
 	value_put(k, v, out);
 	return 0;

@@ -15,11 +15,10 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/list.h"
-#include "datamover/tcp/dmtcp.h"
 #include "initiator/initiator.h"
 #include "io/io.h"
 #include "iser/iser.h"
-#include "net/net.h"
+#include "net/conn.h"
 
 #define DEFAULT_DEPTH	128
 #define DEFAULT_TIMEOUT 0
@@ -62,9 +61,12 @@ struct iser_session {
 	int err; /* why it is DOWN */
 	/* the connection; NULL when there is none */
 	struct net_connector *connector;
-	struct net_stream *stream;
-	struct dmtcp_conn *dmtcp;
+	struct net_conn *net;
 	struct ini_session *ini;
+	unsigned attempt;    /* transport=auto: iSER was tried */
+	bool rdma;	     /* this one begins in RDMA mode */
+	bool login_answered; /* by a target that refused it */
+	char rules[128];
 	struct io_timer timer;
 	struct io_defer rearm;
 	struct iscsi_chap_secret chap_out, chap_in;

@@ -6,7 +6,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "datamover/iser/dmiser.h"
 #include "lib/internal.h"
+
+/* transport=auto: how long an MPA Reply may take before iSCSI is tried. */
+#define AUTO_TIME (2 * XTIME_S)
 
 /* ---- the end of connecting ---- */
 
@@ -39,15 +43,33 @@ static int login_error(const struct iser_session *s, int err)
 
 /* ---- up-calls of the initiator role ---- */
 
+/* iSER was asked for, and nothing else will do. */
+static bool transport_ok(struct iser_session *s)
+{
+	if (strcmp(s->url.transport, "iser") != 0 || s->rdma ||
+	    ini_params(s->ini)->rdma_extensions || !s->url.target[0])
+		return true;
+	s->err = lib_fail(s->ctx, ISER_E_LOGIN,
+			  "%s at %s:%u answers RDMAExtensions=No: it has no "
+			  "iSER behind a login over TCP; try start=rdma or "
+			  "transport=auto",
+			  s->url.target, s->url.host, s->url.port);
+	ini_kill(s->ini, ERR_NEGOTIATION);
+	return false;
+}
+
 static void on_logged_in(void *arg, int err)
 {
 	struct iser_session *s = arg;
 
+	if (!err && !transport_ok(s))
+		return;
 	if (!err) {
 		s->state = SESSION_UP;
 		connected(s, 0);
 		return;
 	}
+	s->login_answered = ini_failure(s->ini)->status != 0;
 	s->err = login_error(s, err); /* closed follows */
 }
 
@@ -103,20 +125,52 @@ static void random_bytes(void *arg, uint8_t *p, size_t n)
 
 /* ---- the connection goes ---- */
 
+/* Frees whatever of the connection was made. */
+static void unmake(struct iser_session *s)
+{
+	ini_free(s->ini);
+	net_conn_free(s->net);
+	s->ini = NULL;
+	s->net = NULL;
+}
+
+static void on_connected(void *arg, int fd, const char *why);
+
+static bool connect_start(struct iser_session *s)
+{
+	s->state = SESSION_CONNECTING;
+	s->connector =
+		net_connect(s->ctx->loop, s->url.host, s->url.port,
+			    io_now_exact() + CONNECT_TIME, on_connected, s);
+	return s->connector != NULL;
+}
+
+/* transport=auto: what does not understand an MPA Request may speak iSCSI. */
+static bool fall_back(struct iser_session *s)
+{
+	bool tried = !strcmp(s->url.transport, "auto") && s->rdma &&
+		     s->state == SESSION_LOGIN && !s->login_answered &&
+		     s->attempt == 0;
+
+	if (!tried)
+		return false;
+	s->attempt++;
+	s->err = 0;
+	s->rdma = false;
+	return connect_start(s);
+}
+
 static void on_stream_closed(void *arg, int err)
 {
 	struct iser_session *s = arg;
 
 	(void)err; /* the role was told, and told us */
-	s->last_stats = *net_stream_stats(s->stream);
+	s->last_stats = *net_stream_stats(net_conn_stream(s->net));
 	io_timer_clear(s->ctx->loop, &s->timer);
 	io_defer_cancel(&s->rearm);
-	ini_free(s->ini);
-	s->ini = NULL;
-	dmtcp_free(s->dmtcp);
-	s->dmtcp = NULL;
-	net_stream_free(s->stream);
-	s->stream = NULL;
+	unmake(s);
+	if (fall_back(s))
+		return;
 	s->state = SESSION_DOWN;
 	lib_io_fail_queue(s, s->err);
 	connected(s, s->err);
@@ -190,35 +244,80 @@ static void fill_config(struct iser_session *s, struct ini_config *cfg)
 	cfg->arg = s;
 }
 
-/* Frees whatever of the connection was made; for failures before start. */
-static void unmake(struct iser_session *s)
+/* What iSER wants to agree on: solicited data by RDMA Read, not by bursts;
+ * few bytes in a PDU to us, and what LIO has buffers for in one to it. */
+static void wish_rdma(struct iscsi_params *want)
 {
-	ini_free(s->ini);
-	dmtcp_free(s->dmtcp);
-	net_stream_free(s->stream);
-	s->ini = NULL;
-	s->dmtcp = NULL;
-	s->stream = NULL;
+	want->rdma_extensions = true;
+	want->initial_r2t = true;
+	want->first_burst_length = 8192;
+	want->target_recv_dsl = 8192;
+	want->initiator_recv_dsl = 4096;
+}
+
+static int on_opened(void *arg, struct dm_conn *dm)
+{
+	struct iser_session *s = arg;
+	struct ini_config cfg;
+
+	fill_config(s, &cfg);
+	if (strcmp(s->url.transport, "iscsi") != 0)
+		wish_rdma(&cfg.login.want);
+	if (dm->rdma == DM_RDMA_ALREADY) {
+		/* RFC 7145 §6.1 */
+		cfg.login.header_digest_crc_ok = false;
+		cfg.login.data_digest_crc_ok = false;
+		cfg.login.want.max_recv_dsl = 8192;
+	}
+	s->ini = ini_new(&cfg, dm);
+	return s->ini ? 0 : ERR_NOMEM;
+}
+
+static const struct net_conn_ops conn_ops = {
+	.opened = on_opened,
+	.closed = on_stream_closed,
+};
+
+static void note_rules(struct iser_session *s, unsigned rules)
+{
+	s->rules[0] = '\0';
+	for (unsigned i = 0; dmiser_rule_name(i); i++)
+		if (rules & 1u << i)
+			snprintf(s->rules + strlen(s->rules),
+				 sizeof(s->rules) - strlen(s->rules), "%s%s",
+				 s->rules[0] ? " " : "", dmiser_rule_name(i));
+}
+
+static void fill_conn_config(struct iser_session *s,
+			     struct net_conn_config *cfg)
+{
+	const char *compat = s->url.compat;
+
+	net_conn_config_default(cfg, ISCSI_INITIATOR);
+	cfg->start = s->rdma ? NET_START_RDMA : NET_START_STREAM;
+	if (!strcmp(compat, "strict"))
+		cfg->rules_rdma = DMISER_STRICT;
+	if (!strcmp(compat, "linux"))
+		cfg->rules_stream = DMISER_LINUX;
+	note_rules(s, s->rdma ? cfg->rules_rdma : cfg->rules_stream);
+	if (!strcmp(s->url.transport, "iscsi"))
+		cfg->allow = NET_ALLOW_TCP;
+	if (!strcmp(s->url.transport, "auto") && s->rdma)
+		cfg->mpa_time = AUTO_TIME;
+	cfg->max_tasks = s->depth + 16;
+	random_bytes(NULL, (uint8_t *)&cfg->seed, sizeof(cfg->seed));
 }
 
 static int make(struct iser_session *s, int fd)
 {
-	struct dmtcp_config dcfg;
-	struct ini_config cfg;
+	struct net_conn_config cfg;
 
-	s->stream = net_stream_new(s->ctx->loop, fd);
-	if (!s->stream)
+	fill_conn_config(s, &cfg);
+	s->login_answered = false;
+	s->net = net_conn_new(s->ctx->loop, fd, &cfg);
+	if (!s->net)
 		return ISER_E_NOMEM;
-	dmtcp_config_default(&dcfg, ISCSI_INITIATOR);
-	s->dmtcp = dmtcp_new(&dcfg, net_stream_host(s->stream));
-	if (!s->dmtcp)
-		return ISER_E_NOMEM;
-	fill_config(s, &cfg);
-	s->ini = ini_new(&cfg, dmtcp_dm(s->dmtcp));
-	if (!s->ini)
-		return ISER_E_NOMEM;
-	if (net_stream_start(s->stream, &dmtcp_stream_ops, s->dmtcp,
-			     on_stream_closed, s))
+	if (net_conn_start(s->net, &conn_ops, s))
 		return ISER_E_SYSTEM;
 	return 0;
 }
@@ -281,11 +380,10 @@ iser_connect_start(struct iser_context *ctx, const struct iser_url *url,
 	if (s) {
 		s->connected = done;
 		s->connected_arg = arg;
-		s->connector = net_connect(ctx->loop, url->host, url->port,
-					   io_now_exact() + CONNECT_TIME,
-					   on_connected, s);
+		s->rdma = strcmp(url->transport, "iscsi") != 0 &&
+			  !strcmp(url->start, "rdma");
 	}
-	if (s && s->connector)
+	if (s && connect_start(s))
 		return s;
 	*err = lib_fail(ctx, ISER_E_NOMEM, "out of memory");
 	if (s) {
@@ -339,7 +437,7 @@ void iser_disconnect(struct iser_session *s)
 		ini_logout(s->ini, io_now_exact());
 	}
 	/* bounded: the role's logout and login times see to it */
-	while (s->stream && !iser_service(s->ctx, -1))
+	while (s->net && !iser_service(s->ctx, -1))
 		;
 	lib_io_fini(s);
 	list_del(&s->link);
@@ -362,11 +460,14 @@ void iser_get_params(const struct iser_session *s, struct iser_params *p)
 
 	memset(p, 0, sizeof(*p));
 	p->tpgt = -1;
-	p->transport = "none";
+	p->transport = p->kind = "none";
+	p->rules = "";
 	if (!s->ini)
 		return;
 	k = ini_params(s->ini);
 	p->transport = ini_transport(s->ini);
+	p->kind = net_conn_kind(s->net);
+	p->rules = strcmp(p->transport, "iser") ? "" : s->rules;
 	p->header_digest = k->header_digest;
 	p->data_digest = k->data_digest;
 	p->initial_r2t = k->initial_r2t;
@@ -383,7 +484,8 @@ void iser_get_params(const struct iser_session *s, struct iser_params *p)
 void iser_get_counters(const struct iser_session *s, struct iser_counters *c)
 {
 	const struct net_stream_stats *st =
-		s->stream ? net_stream_stats(s->stream) : &s->last_stats;
+		s->net ? net_stream_stats(net_conn_stream(s->net))
+		       : &s->last_stats;
 
 	*c = (struct iser_counters){ .rx_bytes = st->rx_bytes,
 				     .tx_bytes = st->tx_bytes,

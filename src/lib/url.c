@@ -121,6 +121,40 @@ static int take_text(const struct parse *p, char *out, size_t size,
 	return take(p, out, size, v, v + strlen(v), "value in the URL");
 }
 
+/* One of the words in list ("a|b|c"), whole. */
+static int take_word(const struct parse *p, char *out, size_t size,
+		     const char *v, const char *list, const char *what)
+{
+	size_t n = strlen(v);
+
+	for (const char *w = list; w; w = strchr(w, '|')) {
+		w += *w == '|';
+		if (n && !strncmp(w, v, n) && (w[n] == '|' || !w[n])) {
+			snprintf(out, size, "%s", v);
+			return 0;
+		}
+	}
+	return bad(p, what, v);
+}
+
+static int take_rdma_key(const struct parse *p, const char *key, const char *v)
+{
+	struct iser_url *u = p->url;
+
+	if (!strcmp(key, "start"))
+		return take_word(p, u->start, sizeof(u->start), v,
+				 "rdma|stream", "start is rdma or stream");
+	if (!strcmp(key, "compat"))
+		return take_word(p, u->compat, sizeof(u->compat), v,
+				 "linux|strict", "compat is linux or strict");
+	if (strcmp(key, "transport") != 0)
+		return bad(p, "unknown key in the URL", key);
+	if (!strcmp(v, "tcp"))
+		v = "iscsi";
+	return take_word(p, u->transport, sizeof(u->transport), v,
+			 "iscsi|iser|auto", "transport is tcp, iser or auto");
+}
+
 static int take_key(const struct parse *p, const char *key, const char *v)
 {
 	struct iser_url *u = p->url;
@@ -142,7 +176,7 @@ static int take_key(const struct parse *p, const char *key, const char *v)
 	if (!strcmp(key, "target_password"))
 		return take_text(p, u->target_password,
 				 sizeof(u->target_password), v);
-	return bad(p, "unknown key in the URL", key);
+	return take_rdma_key(p, key, v);
 }
 
 static int take_query(const struct parse *p, const char *q)
@@ -244,6 +278,7 @@ void lib_default_url(struct iser_url *url)
 {
 	memset(url, 0, sizeof(*url));
 	strcpy(url->transport, "iscsi");
+	strcpy(url->start, "rdma");
 	strcpy(url->header_digest, "none,crc32c");
 	strcpy(url->data_digest, "none,crc32c");
 	url->port = DEFAULT_PORT;
@@ -262,10 +297,14 @@ int iser_url_parse(struct iser_url *url, const char *text, bool discovery,
 	lib_default_url(url);
 	if (size)
 		why[0] = '\0';
-	if (!strncmp(s, "iscsi://", 8))
+	if (!strncmp(s, "iscsi://", 8)) {
 		s += 8;
-	else if (!discovery || strstr(s, "://"))
-		return bad(&p, "not an iscsi:// URL", text);
+	} else if (!strncmp(s, "iser://", 7)) {
+		s += 7;
+		strcpy(url->transport, "iser");
+	} else if (!discovery || strstr(s, "://")) {
+		return bad(&p, "not an iscsi:// or iser:// URL", text);
+	}
 	end = strchrnul(s, '?');
 	slash = memchr(s, '/', (size_t)(end - s));
 	if (!slash)

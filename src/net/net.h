@@ -73,6 +73,13 @@ size_t net_stream_emss(const struct net_stream *s);
  */
 int net_file_backed(const void *base, size_t len, int fd);
 
+/* net_stream_switch: from the next byte on another core has the stream; the
+ * old one hears nothing more. Allowed from within the old one's ops. */
+void net_stream_switch(struct net_stream *s, const struct stream_ops *ops,
+		       void *core);
+/* net_stream_mss: octets of a TCP segment (RFC 5044 §4.5 EMSS); 0: unknown. */
+size_t net_stream_mss(const struct net_stream *s);
+
 /* ---- listening ---- */
 
 struct net_listener;

@@ -396,6 +396,25 @@ int net_stream_start(struct net_stream *s, const struct stream_ops *ops,
 	return 0;
 }
 
+void net_stream_switch(struct net_stream *s, const struct stream_ops *ops,
+		       void *core)
+{
+	assert(s->state == RUNNING);
+	s->ops = ops;
+	s->core = core;
+	kick(&s->host);
+}
+
+size_t net_stream_mss(const struct net_stream *s)
+{
+	int mss = 0;
+	socklen_t len = sizeof(mss);
+
+	if (getsockopt(s->watch.fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len))
+		return 0;
+	return mss > 0 ? (size_t)mss : 0;
+}
+
 void net_stream_free(struct net_stream *s)
 {
 	if (!s)

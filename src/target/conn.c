@@ -56,9 +56,25 @@ int tgt_conn_send(struct tgt_conn *c, struct dm_control *ctl)
 		return 0;
 	ctl->pdu.statsn = c->numbers.statsn++;
 	err = dm_send_control(c->dm, NULL, ctl);
-	if (err)
+	if (err == ERR_BUSY) {
+		/* RFC 7145 §8.1.2: not even a Reject is sent beyond what the
+		 * initiator has room for */
+		c->numbers.statsn--;
+		conn_trace(c, TRACE_PROTOCOL,
+			   "%s withheld: MaxOutstandingUnexpectedPDUs",
+			   iscsi_opcode_name(ctl->pdu.op));
+	} else if (err) {
 		tgt_conn_fail(c, err, iscsi_opcode_name(ctl->pdu.op));
+	}
 	return 0;
+}
+
+uint32_t tgt_conn_data_max(const struct tgt_conn *c)
+{
+	uint32_t most = c->session->params.max_send_dsl;
+
+	return c->dm->max_control_data ? MIN(most, c->dm->max_control_data)
+				       : most;
 }
 
 /* ---- up-calls ---- */

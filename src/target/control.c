@@ -45,7 +45,7 @@ static int send_nop_in(struct tgt_conn *c, uint32_t ttt)
 	};
 	int err = dm_send_control(c->dm, NULL, &ctl);
 
-	if (err)
+	if (err && err != ERR_BUSY)
 		tgt_conn_fail(c, err, "NOP-In");
 	return err;
 }
@@ -55,15 +55,18 @@ int tgt_ping(struct tgt_conn *c)
 	if (++c->next_ttt == ISCSI_RESERVED_TAG)
 		c->next_ttt = 1;
 	c->ping_ttt = c->next_ttt;
-	c->pinging = true;
-	return send_nop_in(c, c->ping_ttt);
+	/* withheld (RFC 7145 §8.1.2): there is nothing to wait for */
+	c->pinging = send_nop_in(c, c->ping_ttt) != ERR_BUSY;
+	return 0;
 }
 
 /* The window opened and no response is on its way to say so (§11.19). */
 int tgt_announce_window(struct tgt_conn *c)
 {
 	c->session->stalled = false;
-	return tgt_conn_open(c) ? send_nop_in(c, ISCSI_RESERVED_TAG) : 0;
+	if (tgt_conn_open(c) && send_nop_in(c, ISCSI_RESERVED_TAG) == ERR_BUSY)
+		c->session->stalled = true; /* with the next occasion */
+	return 0;
 }
 
 int tgt_async(struct tgt_conn *c, const struct iscsi_async *a)
@@ -91,7 +94,7 @@ static int nop_echo(struct tgt_conn *c, const struct dm_control *in)
 			.final = true,
 			.itt = in->pdu.itt,
 			.ttt = ISCSI_RESERVED_TAG,
-			.dsl = MIN(in->pdu.dsl, c->session->params.max_send_dsl),
+			.dsl = MIN(in->pdu.dsl, tgt_conn_data_max(c)),
 		},
 		.data = in->data,
 	};

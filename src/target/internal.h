@@ -215,6 +215,8 @@ void tgt_conn_go(struct tgt_conn *c, enum iscsi_conn_state next);
 void tgt_conn_fail(struct tgt_conn *c, int err, const char *why);
 void tgt_conn_end(struct tgt_conn *c, enum dm_terminate how, int err);
 int tgt_conn_send(struct tgt_conn *c, struct dm_control *ctl);
+/* Most bytes of data in one PDU to the initiator. */
+uint32_t tgt_conn_data_max(const struct tgt_conn *c);
 void tgt_conn_expire(struct tgt_conn *c, xtime now);
 void tgt_conn_ask_logout(struct tgt_conn *c, xtime now);
 void tgt_rearm(struct tgt_worker *w);

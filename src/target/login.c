@@ -96,6 +96,20 @@ static void random_bytes(void *arg, uint8_t *p, size_t n)
 
 /* ---- begin, end ---- */
 
+/* What can be agreed on over this datamover. */
+static void fit_transport(struct iscsi_login_config *l,
+			  const struct dm_conn *dm)
+{
+	l->want.rdma_extensions = dm->rdma != DM_RDMA_NO;
+	if (dm->rdma != DM_RDMA_ALREADY)
+		return;
+	/* RFC 7145 §6.1, also for those who never offer RDMAExtensions */
+	l->header_digest_crc_ok = l->data_digest_crc_ok = false;
+	l->prefer_digests = false;
+	l->want.initial_r2t = true;
+	l->want.max_recv_dsl = 8192;
+}
+
 int tgt_login_new(struct tgt_conn *c)
 {
 	const struct tgt_config *cfg = &c->worker->tgt->cfg;
@@ -116,6 +130,7 @@ int tgt_login_new(struct tgt_conn *c)
 		.arg = c,
 		.random = random_bytes,
 	};
+	fit_transport(&l->cfg, c->dm);
 	l->engine = iscsi_login_new(&l->cfg);
 	if (!l->engine) {
 		free(l);
@@ -158,13 +173,14 @@ void tgt_login_finish(struct tgt_conn *c)
 	s->id = *iscsi_login_id(l->engine);
 	err = tgt_session_start(s, l->cmdsn);
 	r.max_tasks = s->ntasks;
-	if (!err)
+	if (!err) {
+		dm_notice_key_values(c->dm, &s->params);
 		err = dm_allocate_connection_resources(c->dm, &r);
+	}
 	if (err) {
 		tgt_conn_fail(c, err, "login");
 		return;
 	}
-	dm_notice_key_values(c->dm, &s->params);
 	tgt_conn_go(c, ISCSI_S5_LOGGED_IN); /* T5 */
 	err = dm_enable_datamover(c->dm, &l->out);
 	if (err) {

@@ -164,7 +164,7 @@ static int respond(struct tgt_conn *c, bool request_final)
 {
 	struct tgt_text *x = &c->text;
 	size_t left = x->out_len - x->out_sent;
-	size_t n = MIN(left, (size_t)c->session->params.max_send_dsl);
+	size_t n = MIN(left, (size_t)tgt_conn_data_max(c));
 	struct dm_control ctl = {
 		.pdu = {
 			.op = ISCSI_TEXT_RESPONSE,

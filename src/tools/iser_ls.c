@@ -174,14 +174,14 @@ static json_t *info_params(struct iser_session *s)
 
 	iser_get_params(s, &p);
 	return json_pack(
-		"{s:s,s:s,s:s,s:b,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
-		"transport", p.transport, "HeaderDigest",
-		p.header_digest ? "CRC32C" : "None", "DataDigest",
-		p.data_digest ? "CRC32C" : "None", "InitialR2T", p.initial_r2t,
-		"ImmediateData", p.immediate_data, "MaxRecvDataSegmentLength",
-		(int)p.max_recv_data_segment_length, "MaxSendDataSegmentLength",
-		(int)p.max_send_data_segment_length, "MaxBurstLength",
-		(int)p.max_burst_length, "FirstBurstLength",
+		"{s:s,s:s,s:s,s:s,s:s,s:b,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+		"transport", p.transport, "kind", p.kind, "rules", p.rules,
+		"HeaderDigest", p.header_digest ? "CRC32C" : "None",
+		"DataDigest", p.data_digest ? "CRC32C" : "None", "InitialR2T",
+		p.initial_r2t, "ImmediateData", p.immediate_data,
+		"MaxRecvDataSegmentLength", (int)p.max_recv_data_segment_length,
+		"MaxSendDataSegmentLength", (int)p.max_send_data_segment_length,
+		"MaxBurstLength", (int)p.max_burst_length, "FirstBurstLength",
 		(int)p.first_burst_length, "MaxOutstandingR2T",
 		(int)p.max_outstanding_r2t, "ErrorRecoveryLevel",
 		(int)p.error_recovery_level, "TargetPortalGroupTag", p.tpgt);

@@ -41,10 +41,8 @@ static int send_control(struct dm_conn *dm, struct dm_task *t,
 	return dmtcp_queue_control(c, t, ctl, false);
 }
 
-static void dealloc_resources(struct dm_conn *dm)
+static void free_gets(struct dmtcp_conn *c)
 {
-	struct dmtcp_conn *c = conn_of(dm);
-
 	free(c->gets);
 	free(c->get_next_free);
 	c->gets = NULL;
@@ -52,18 +50,24 @@ static void dealloc_resources(struct dm_conn *dm)
 	c->ngets = c->free_get = 0;
 }
 
+static void dealloc_resources(struct dm_conn *dm)
+{
+	free_gets(conn_of(dm));
+}
+
 static int alloc_resources(struct dm_conn *dm, const struct dm_resources *r)
 {
 	struct dmtcp_conn *c = conn_of(dm);
 
-	if (c->gets || dm->role == ISCSI_INITIATOR)
+	c->resources = *r;
+	if (c->gets || dm->role == ISCSI_INITIATOR || c->params.rdma_extensions)
 		return 0;
 	if (r->max_tasks == 0 || r->max_tasks > 0xffff)
 		return ERR_RANGE;
 	c->gets = calloc(r->max_tasks, sizeof(*c->gets));
 	c->get_next_free = calloc(r->max_tasks, sizeof(*c->get_next_free));
 	if (!c->gets || !c->get_next_free) {
-		dealloc_resources(dm);
+		free_gets(c);
 		return ERR_NOMEM;
 	}
 	c->ngets = r->max_tasks;
@@ -81,11 +85,36 @@ static int prepare_digests(struct dmtcp_conn *c)
 	return c->stage->copy ? 0 : ERR_NOMEM;
 }
 
+/* RFC 7145 §5.1.2: the final response goes out as octets, and nothing behind
+ * it does. */
+static int leave_stream_mode(struct dmtcp_conn *c,
+			     const struct dm_control *final_login)
+{
+	const struct dmtcp_rdma *rdma = &c->cfg.rdma;
+	int err = 0;
+
+	if (!rdma->prepare)
+		return ERR_NEGOTIATION; /* it should not have been agreed on */
+	if (final_login)
+		err = dmtcp_queue_control(c, NULL, final_login, false);
+	if (!err)
+		err = rdma->prepare(rdma->arg, &c->dm, &c->params,
+				    &c->resources);
+	if (err)
+		return err;
+	c->leaving = true;
+	c->flush_deadline = c->now + FLUSH_TIME;
+	dmtcp_kick(c);
+	return 0;
+}
+
 static int enable(struct dm_conn *dm, const struct dm_control *final_login)
 {
 	struct dmtcp_conn *c = conn_of(dm);
 	int err = prepare_digests(c);
 
+	if (!err && c->params.rdma_extensions)
+		return leave_stream_mode(c, final_login);
 	if (!err && final_login)
 		err = dmtcp_queue_control(c, NULL, final_login, true);
 	if (err)
@@ -169,7 +198,9 @@ static xtime deadline(const void *core)
 {
 	const struct dmtcp_conn *c = core;
 
-	return c->fate == STREAM_FLUSH ? c->flush_deadline : XTIME_NEVER;
+	if (c->fate == STREAM_FLUSH || c->leaving)
+		return c->flush_deadline;
+	return XTIME_NEVER;
 }
 
 static void expire(void *core, xtime now)
@@ -177,8 +208,14 @@ static void expire(void *core, xtime now)
 	struct dmtcp_conn *c = core;
 
 	c->now = now;
-	if (c->fate == STREAM_FLUSH && now >= c->flush_deadline)
+	if (now < deadline(c))
+		return;
+	if (!c->leaving) {
 		dmtcp_die(c, ERR_TIMEOUT);
+		return;
+	}
+	c->fate = STREAM_CLOSE;
+	c->err = ERR_TIMEOUT;
 }
 
 static enum stream_fate fate(const void *core, int *err)
@@ -200,6 +237,10 @@ static void closed(void *core, int err, xtime now)
 	dmtcp_late_drop_all(c);
 	free(c->rx.collect);
 	c->rx.collect = NULL;
+	if (c->leaving) { /* the role is no longer ours */
+		c->cfg.rdma.closed(c->cfg.rdma.arg, c->err ? c->err : err, now);
+		return;
+	}
 	dm_conn_go(&c->dm, DM_TERMINATED);
 	if (c->dm.up)
 		c->dm.up->connection_terminate_notify(&c->dm,
@@ -243,6 +284,8 @@ struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 	c->cfg = *cfg;
 	c->host = host;
 	c->dm.ops = &ops;
+	c->dm.impl = c;
+	c->dm.rdma = cfg->rdma.prepare ? DM_RDMA_POSSIBLE : DM_RDMA_NO;
 	c->dm.role = cfg->role;
 	c->dm.transport = "tcp";
 	iscsi_params_defaults(&c->params);
@@ -258,7 +301,7 @@ void dmtcp_free(struct dmtcp_conn *c)
 {
 	if (!c)
 		return;
-	dealloc_resources(&c->dm);
+	free_gets(c); /* not by c->dm: another may have taken it over */
 	dmtcp_spares_free(c);
 	if (c->stage)
 		free(c->stage->copy);
@@ -270,6 +313,12 @@ void dmtcp_free(struct dmtcp_conn *c)
 struct dm_conn *dmtcp_dm(struct dmtcp_conn *c)
 {
 	return &c->dm;
+}
+
+const uint8_t *dmtcp_left(const struct dmtcp_conn *c, size_t *n)
+{
+	*n = c->rx.tail - c->rx.head;
+	return c->rx.look + c->rx.head;
 }
 
 const struct dmtcp_stats *dmtcp_stats(const struct dmtcp_conn *c)

@@ -11,8 +11,27 @@
 
 struct dmtcp_conn;
 
+/*
+ * What a connection asks of whoever can take it to RDMA mode when its login
+ * ended with RDMAExtensions=Yes (RFC 7145 §5.1).
+ */
+struct dmtcp_rdma {
+	/* Everything that the other datamover needs is made, and it takes face
+	 * over; an error leaves all as it was, and the login fails. */
+	int (*prepare)(void *arg, struct dm_conn *face,
+		       const struct iscsi_params *params,
+		       const struct dm_resources *r);
+	/* The last octet of the stream mode is out, and none more is read:
+	 * dmtcp_left gives what was read too far. */
+	void (*drained)(void *arg);
+	/* The transport went before that. */
+	void (*closed)(void *arg, int err, xtime now);
+	void *arg;
+};
+
 struct dmtcp_config {
 	enum iscsi_role role;
+	struct dmtcp_rdma rdma; /* prepare NULL: RDMA mode is not possible */
 	/* Bytes of the look-ahead buffer in full feature phase; during login
 	 * it is just large enough for a Login PDU. */
 	size_t lookahead;
@@ -31,6 +50,10 @@ struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 void dmtcp_free(struct dmtcp_conn *c);
 
 struct dm_conn *dmtcp_dm(struct dmtcp_conn *c);
+
+/* dmtcp_left: after rdma.drained, octets of the peer's that belong to what
+ * comes behind the stream mode; borrowed. */
+const uint8_t *dmtcp_left(const struct dmtcp_conn *c, size_t *n);
 
 struct dmtcp_stats {
 	uint64_t rx_pdus, tx_pdus;

@@ -210,6 +210,10 @@ struct dmtcp_conn {
 	bool tx_header_digest, tx_data_digest;
 	bool full_feature;
 	uint32_t max_recv_dsl, max_send_dsl;
+	struct dm_resources resources;
+	/* RDMA mode is next: no more is read, and when all is out, it is
+	 * another's turn */
+	bool leaving, left;
 	/* life */
 	enum stream_fate fate;
 	int err;
@@ -236,7 +240,7 @@ struct dmtcp_conn {
 
 static inline struct dmtcp_conn *conn_of(struct dm_conn *c)
 {
-	return container_of(c, struct dmtcp_conn, dm);
+	return c->impl;
 }
 
 /* conn.c */

@@ -80,7 +80,7 @@ unsigned dmtcp_rx_where(void *core, struct iovec *iov, unsigned max)
 	struct rx *r = &c->rx;
 	unsigned n = 0;
 
-	if (c->fate != STREAM_GO || max < 2)
+	if (c->fate != STREAM_GO || c->leaving || max < 2)
 		return 0;
 	/* at most a header, or a trailer, is left over: cheap to move */
 	memmove(r->look, look_at(r), unread(r));
@@ -367,7 +367,7 @@ static void run(struct dmtcp_conn *c)
 {
 	bool more = true;
 
-	while (more && c->fate == STREAM_GO) {
+	while (more && c->fate == STREAM_GO && !c->leaving) {
 		switch (c->rx.state) {
 		case RX_HEADER:
 			more = read_header(c);

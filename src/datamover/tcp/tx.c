@@ -330,6 +330,10 @@ unsigned dmtcp_tx_what(void *core, struct iovec *iov, unsigned max)
 	}
 	n = MIN(s->niov - s->first, max);
 	memcpy(iov, s->iov + s->first, n * sizeof(*iov));
+	if (n == 0 && c->leaving && !c->left) {
+		c->left = true;
+		c->cfg.rdma.drained(c->cfg.rdma.arg);
+	}
 	return n;
 }
 

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* conn.c: an iSER connection: its life, the primitives, the Hello exchange. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "datamover/iser/internal.h"
+
+/* To Linux, libiscsi and FreeBSD initiators, whatever they declare. */
+#define SMALL_DATA 128
+
+/* ---- the end ---- */
+
+void dmiser_die(struct dmiser_conn *c, int err, const char *why)
+{
+	if (c->dead)
+		return;
+	c->dead = true;
+	c->err = err;
+	if (c->face->trace)
+		trace_emit(c->face->trace, TRACE_PROTOCOL, "%s iSER: %s: %s",
+			   c->face->peer ? c->face->peer : "peer", why,
+			   err_str(err));
+	if (c->face->state < DM_TERMINATING)
+		dm_conn_go(c->face, DM_TERMINATING);
+	rcap_terminate(c->qp, err, why);
+}
+
+void dmiser_task_idle(struct dmiser_conn *c, struct dm_task *t)
+{
+	struct dmiser_task *p = priv(t);
+
+	if (p->busy)
+		return;
+	if (p->releasing) {
+		p->releasing = false;
+		c->face->up->data_completion_notify(c->face, t, DM_RELEASED, 0);
+	} else if (c->face->role == ISCSI_INITIATOR) {
+		dmiser_late(c, t);
+	}
+}
+
+/* ---- Hello, §5.1.3 ---- */
+
+static int say_hello(struct dmiser_conn *c, uint8_t opcode, uint16_t depth,
+		     bool reject)
+{
+	const struct iser_header h = { .opcode = opcode,
+				       .reject = reject,
+				       .max_ver = ISER_PROTO_VERSION,
+				       .min_ver = ISER_PROTO_VERSION,
+				       .depth = depth };
+	struct iser_msg *m = dmiser_msg_new(c, ISER_HEADER_LEN);
+	struct rcap_wr *wr;
+
+	if (!m)
+		return ERR_NOMEM;
+	iser_header_encode(&h, m->iov[0].iov_base);
+	m->iov[0].iov_len = m->wr.data.len = ISER_HEADER_LEN;
+	wr = &m->wr;
+	if (rcap_post(c->qp, &wr, 1)) {
+		dmiser_msg_free(c, m);
+		return ERR_CLOSED;
+	}
+	return 0;
+}
+
+static int hello_in(struct dmiser_conn *c, const struct iser_header *h)
+{
+	bool overlap = h->min_ver <= ISER_PROTO_VERSION &&
+		       h->max_ver >= ISER_PROTO_VERSION;
+	bool reject = !overlap || (h->depth > 0 && c->ord == 0);
+
+	/* once, first, and where it was not agreed on too (§5.1.3's last
+	 * paragraph), but never in the middle */
+	if (c->hello == HELLO_DONE || c->heard || !c->full_feature)
+		return ERR_PROTOCOL;
+	c->ord = MIN(c->ord, h->depth);
+	c->hello = HELLO_DONE;
+	if (say_hello(c, ISER_HELLO_REPLY, c->ord, reject) || reject)
+		return ERR_NEGOTIATION; /* §10.1.3.2 */
+	dmiser_send_waiting(c);
+	return 0;
+}
+
+static int hello_reply_in(struct dmiser_conn *c, const struct iser_header *h)
+{
+	if (c->hello != HELLO_AWAIT)
+		return ERR_PROTOCOL;
+	if (h->reject || h->min_ver != ISER_PROTO_VERSION)
+		return ERR_NEGOTIATION;
+	c->hello = HELLO_DONE;
+	dmiser_send_waiting(c);
+	return 0;
+}
+
+int dmiser_hello(struct dmiser_conn *c, const struct iser_header *h, size_t len)
+{
+	if (len != ISER_HEADER_LEN) /* §9.3, §9.4: only the header */
+		return ERR_FORMAT;
+	if (c->face->role == ISCSI_TARGET)
+		return h->opcode == ISER_HELLO ? hello_in(c, h) : ERR_PROTOCOL;
+	return h->opcode == ISER_HELLO_REPLY ? hello_reply_in(c, h)
+					     : ERR_PROTOCOL;
+}
+
+/* ---- primitives ---- */
+
+static int allocate(struct dm_conn *dm, const struct dm_resources *r)
+{
+	struct dmiser_conn *c = conn_of(dm);
+
+	c->max_recv_dsl = c->params.max_recv_dsl;
+	if (dm->role == ISCSI_TARGET) {
+		int err = dmiser_target_new(c);
+
+		if (err)
+			return err;
+	}
+	return dmiser_rx_prepare(c, r);
+}
+
+static void deallocate(struct dm_conn *dm)
+{
+	struct dmiser_conn *c = conn_of(dm);
+
+	if (dm->state != DM_TERMINATED)
+		return; /* the receives are posted: closed gives them back */
+	dmiser_rx_free(c);
+	dmiser_target_free(c);
+}
+
+static void enter_full_feature(struct dmiser_conn *c)
+{
+	c->full_feature = true;
+	/* discovery sessions have no RDMAExtensions; their text is whole */
+	if (c->face->role == ISCSI_TARGET && rule(c, DMISER_SMALL_PDUS) &&
+	    c->params.rdma_extensions)
+		c->face->max_control_data = SMALL_DATA;
+}
+
+static int enable(struct dm_conn *dm, const struct dm_control *final_login)
+{
+	struct dmiser_conn *c = conn_of(dm);
+	int err = 0;
+
+	if (final_login)
+		err = dmiser_send_control(dm, NULL, final_login);
+	if (!err)
+		enter_full_feature(c);
+	return err;
+}
+
+static void terminate(struct dm_conn *dm, enum dm_terminate how, int err)
+{
+	struct dmiser_conn *c = conn_of(dm);
+
+	if (!c->err)
+		c->err = err;
+	if (how == DM_TERMINATE_AFTER_SENT || !err) {
+		rcap_disconnect(c->qp);
+		return;
+	}
+	c->dead = true;
+	rcap_terminate(c->qp, err, err_str(err));
+}
+
+static void notice_keys(struct dm_conn *dm, const struct iscsi_params *p)
+{
+	struct dmiser_conn *c = conn_of(dm);
+
+	c->params = *p;
+}
+
+static int dealloc_task(struct dm_conn *dm, struct dm_task *t)
+{
+	struct dmiser_conn *c = conn_of(dm);
+	struct dmiser_task *p = priv(t);
+
+	if (dm->role == ISCSI_TARGET)
+		dmiser_get_forget(c, t);
+	else
+		dmiser_forget_stags(c, t);
+	if (p->busy == 0)
+		return 0;
+	p->releasing = true;
+	return ERR_AGAIN;
+}
+
+static const struct dm_ops ops = {
+	.send_control = dmiser_send_control,
+	.put_data = dmiser_put_data,
+	.get_data = dmiser_get_data,
+	.allocate_connection_resources = allocate,
+	.deallocate_connection_resources = deallocate,
+	.enable_datamover = enable,
+	.connection_terminate = terminate,
+	.notice_key_values = notice_keys,
+	.deallocate_task_resources = dealloc_task,
+};
+
+/* ---- the queue pair's up-calls ---- */
+
+static void heed_cm(struct dmiser_conn *c, const struct rcap_cm *peer)
+{
+	/* absent bytes stand for 0 on every fabric where they can be read */
+	uint8_t flags =
+		peer->private_len ? peer->private_data[0] : ISER_CM_NO_SEND_INV;
+
+	c->send_inv = c->qp->send_inv && !(flags & ISER_CM_NO_SEND_INV);
+}
+
+static void connect_request(void *arg, const struct rcap_cm *peer)
+{
+	struct dmiser_conn *c = arg;
+	uint8_t cm[DMISER_CM_LEN] = { ISER_CM_NO_ZBVA };
+	struct rcap_cm answer = { .ird = c->cfg.ird, .ord = c->cfg.ord };
+
+	if (rule(c, DMISER_CM_HEADER)) {
+		heed_cm(c, peer);
+		if (!c->send_inv)
+			cm[0] |= ISER_CM_NO_SEND_INV;
+		answer.private_data = cm;
+		answer.private_len = sizeof(cm);
+	}
+	rcap_accept(c->qp, &answer);
+}
+
+static void established(void *arg, const struct rcap_cm *peer)
+{
+	struct dmiser_conn *c = arg;
+
+	(void)peer;
+	c->established = true;
+	c->ord = MIN(c->qp->ord, c->cfg.ord);
+	if (!rule(c, DMISER_ASK_INVALIDATE))
+		c->send_inv = c->qp->send_inv;
+	if (c->hello == HELLO_AWAIT && c->face->role == ISCSI_INITIATOR) {
+		if (say_hello(c, ISER_HELLO, MIN(c->qp->ird, c->cfg.ird),
+			      false))
+			dmiser_die(c, ERR_NOMEM, "iSER Hello");
+		return;
+	}
+	dmiser_send_waiting(c);
+}
+
+static void wr_done(void *arg, struct rcap_wr *wr, int err)
+{
+	struct dmiser_conn *c = arg;
+
+	switch ((enum wr_kind)wr->tag) {
+	case WR_MSG:
+		dmiser_msg_done(c, container_of(wr, struct iser_msg, wr), err);
+		break;
+	case WR_PUT:
+		dmiser_put_done(
+			c, task_of(container_of(wr, struct dmiser_task, t.put)),
+			err);
+		break;
+	case WR_READ:
+		dmiser_read_done(c, container_of(wr, struct iser_read, wr),
+				 err);
+		break;
+	}
+}
+
+static void closed(void *arg, int err, const char *why)
+{
+	struct dmiser_conn *c = arg;
+	struct dm_conn *face = c->face;
+
+	c->dead = true;
+	if (err && face->trace && !c->err)
+		trace_emit(face->trace, TRACE_RDMA, "%s RDMA connection: %s",
+			   face->peer ? face->peer : "peer", why);
+	dm_conn_go(face, DM_TERMINATED);
+	if (face->up)
+		face->up->connection_terminate_notify(face,
+						      c->err ? c->err : err);
+}
+
+static const struct rcap_user user = {
+	.connect_request = connect_request,
+	.established = established,
+	.wr_done = wr_done,
+	.received = dmiser_received,
+	.closed = closed,
+};
+
+/* ---- life ---- */
+
+struct dmiser_conn *dmiser_new(const struct dmiser_config *cfg,
+			       struct rcap_qp *qp)
+{
+	struct dmiser_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->cfg = *cfg;
+	c->qp = qp;
+	c->face = cfg->face ? cfg->face : &c->dm;
+	c->dm.role = cfg->role;
+	c->dm.rdma = DM_RDMA_ALREADY;
+	dm_conn_take_over(&c->dm, &ops, c, "iser");
+	iscsi_params_defaults(&c->params);
+	c->max_recv_dsl = LOGIN_DSL;
+	list_init(&c->spares);
+	list_init(&c->waiting);
+	list_init(&c->getq);
+	list_init(&c->free_reads);
+	rcap_set_user(qp, &user, c);
+	if (!cfg->face && dmiser_rx_login(c)) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+int dmiser_take_over(struct dmiser_conn *c, const struct iscsi_params *params,
+		     const struct dm_resources *r)
+{
+	int err;
+
+	c->params = *params;
+	c->max_recv_dsl = params->max_recv_dsl;
+	err = c->face->role == ISCSI_TARGET ? dmiser_target_new(c) : 0;
+	if (!err)
+		err = dmiser_rx_prepare(c, r);
+	if (err)
+		return err;
+	if (params->iser_hello_required)
+		c->hello = HELLO_AWAIT;
+	dm_conn_take_over(c->face, &ops, c, "iser");
+	enter_full_feature(c);
+	return 0;
+}
+
+void dmiser_free(struct dmiser_conn *c)
+{
+	if (!c)
+		return;
+	dmiser_rx_free(c);
+	dmiser_target_free(c);
+	dmiser_msgs_drop(c);
+	free(c->login_mem);
+	free(c);
+}
+
+struct dm_conn *dmiser_dm(struct dmiser_conn *c)
+{
+	return &c->dm;
+}
+
+const struct dmiser_stats *dmiser_stats(const struct dmiser_conn *c)
+{
+	return &c->stats;
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rx.c: receives: how many stand ready (RFC 7145 §8.1), and from a message to
+ * a PDU. Every length is checked here: a message is at least what its own
+ * headers say, before any of it is looked at.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "datamover/iser/internal.h"
+
+/* Login PDUs: one is answered before the next comes, and one more. */
+#define LOGIN_RECVS 2
+#define LOGIN_LEN   (ISER_PDU_LEN + LOGIN_DSL)
+/* Immediate requests and ping responses beyond the command window (§8.1.1),
+ * whatever MaxOutstandingUnexpectedPDUs is left at. */
+#define SPARE_RECVS 16
+#define AHS_ROOM    256 /* MaxAHSLength's default, §6.8 */
+
+/* ---- receives ---- */
+
+void dmiser_repost(struct dmiser_conn *c, struct rcap_recv *r)
+{
+	if (!c->dead)
+		rcap_post_recv(c->qp, r);
+}
+
+int dmiser_rx_login(struct dmiser_conn *c)
+{
+	c->login_mem = malloc(LOGIN_RECVS * LOGIN_LEN);
+	if (!c->login_mem)
+		return ERR_NOMEM;
+	for (unsigned i = 0; i < LOGIN_RECVS; i++) {
+		c->login_recvs[i].buf = c->login_mem + i * LOGIN_LEN;
+		c->login_recvs[i].cap = LOGIN_LEN;
+		rcap_post_recv(c->qp, &c->login_recvs[i]);
+	}
+	return 0;
+}
+
+/* Sends that one task may bring at once: its command, or its response, and
+ * unsolicited Data-Outs (§8.1.1.2). */
+static unsigned sends_per_task(const struct dmiser_conn *c)
+{
+	const struct iscsi_params *k = &c->params;
+
+	if (c->face->role == ISCSI_INITIATOR || k->initial_r2t)
+		return 1;
+	return 1 +
+	       (k->first_burst_length + c->max_recv_dsl - 1) / c->max_recv_dsl;
+}
+
+int dmiser_rx_prepare(struct dmiser_conn *c, const struct dm_resources *r)
+{
+	size_t n = (size_t)r->max_tasks * sends_per_task(c) + SPARE_RECVS;
+	size_t bytes;
+
+	if (c->recvs)
+		return 0;
+	c->recv_len = round_up4(ISER_PDU_LEN + AHS_ROOM + c->max_recv_dsl);
+	if (!mul_ok(n, c->recv_len, &bytes) || n > UINT32_MAX)
+		return ERR_NOMEM;
+	c->recv_mem = malloc(bytes);
+	c->recvs = calloc(n, sizeof(c->recvs[0]));
+	if (!c->recv_mem || !c->recvs) {
+		dmiser_rx_free(c);
+		return ERR_NOMEM;
+	}
+	c->nrecvs = (unsigned)n;
+	for (unsigned i = 0; i < c->nrecvs; i++) {
+		c->recvs[i].buf = c->recv_mem + i * c->recv_len;
+		c->recvs[i].cap = c->recv_len;
+		rcap_post_recv(c->qp, &c->recvs[i]);
+	}
+	return 0;
+}
+
+void dmiser_rx_free(struct dmiser_conn *c)
+{
+	free(c->recvs);
+	free(c->recv_mem);
+	c->recvs = NULL;
+	c->recv_mem = NULL;
+	c->nrecvs = 0;
+}
+
+/* ---- from message to PDU ---- */
+
+/* 76 + AHS + data, the data padded or not (both exist in the world). */
+static int open_pdu(struct dmiser_conn *c, struct iser_in *in)
+{
+	const struct rcap_recv *r = in->recv;
+	size_t want;
+	int err;
+
+	if (r->len < ISER_PDU_LEN)
+		return ERR_TRUNCATED;
+	in->bhs = r->buf + ISER_HEADER_LEN;
+	err = iscsi_bhs_decode(&in->pdu, in->bhs);
+	dm_trace_pdu(c->face, false, in->bhs);
+	want = ISER_PDU_LEN + in->pdu.ahs_len + (size_t)in->pdu.dsl;
+	if (r->len < want || r->len > round_up4(want))
+		return ERR_TRUNCATED;
+	if (in->pdu.dsl > (c->full_feature ? c->max_recv_dsl : LOGIN_DSL))
+		return ERR_TOO_LONG;
+	/* §11.2.2: AHS belong to SCSI Commands, after login */
+	if (in->pdu.ahs_len &&
+	    (!c->full_feature || in->pdu.op != ISCSI_SCSI_COMMAND))
+		return ERR_TOO_LONG;
+	in->ahs = in->pdu.ahs_len ? r->buf + ISER_PDU_LEN : NULL;
+	in->data = in->pdu.dsl ? r->buf + ISER_PDU_LEN + in->pdu.ahs_len : NULL;
+	return err;
+}
+
+void dmiser_retire_unexpected(struct dmiser_conn *c, uint32_t expstatsn)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < c->nunexpected; i++)
+		if (!sn_lt(c->unexpected[i], expstatsn))
+			c->unexpected[left++] = c->unexpected[i];
+	c->nunexpected = left;
+}
+
+static void plain_pdu(struct dmiser_conn *c, struct iser_in *in)
+{
+	const struct dm_control ctl = {
+		.pdu = in->pdu, .bhs = in->bhs, .ahs = in->ahs, .data = in->data
+	};
+	struct dm_task *t = NULL;
+	int err = c->face->up->control_notify(c->face, &ctl, &t);
+
+	if (err)
+		dmiser_die(c, err, "the iSCSI layer gave up");
+}
+
+/* Returns true when the receive was kept. */
+static bool deliver(struct dmiser_conn *c, struct iser_in *in)
+{
+	if (c->face->role == ISCSI_TARGET && c->full_feature) {
+		c->heard = true;
+		dmiser_retire_unexpected(c, in->pdu.expstatsn);
+		/* §8.1.2 c: the answer to a ping retires it */
+		if (in->pdu.op == ISCSI_NOP_OUT && c->nunexpected &&
+		    in->pdu.itt == ISCSI_RESERVED_TAG)
+			c->nunexpected--;
+	}
+	switch (in->pdu.op) {
+	case ISCSI_SCSI_COMMAND:
+		if (c->full_feature && c->face->role == ISCSI_TARGET) {
+			dmiser_target_command(c, in);
+			return false;
+		}
+		break;
+	case ISCSI_DATA_OUT:
+		if (c->full_feature && c->face->role == ISCSI_TARGET) {
+			dmiser_target_data_out(c, in);
+			return false;
+		}
+		break;
+	case ISCSI_SCSI_RESPONSE:
+		if (c->full_feature && c->face->role == ISCSI_INITIATOR)
+			return dmiser_initiator_response(c, in);
+		break;
+	case ISCSI_DATA_IN:
+	case ISCSI_R2T:
+		/* §7.2: data-type PDUs are never sent as such */
+		dmiser_die(c, ERR_PROTOCOL,
+			   "a data-type PDU in a Send (RFC 7145 §7.2)");
+		return false;
+	default:
+		break;
+	}
+	plain_pdu(c, in);
+	return false;
+}
+
+/* §10.1.4.4: what is no PDU to the iSCSI layer is its to reject. */
+static void report(struct dmiser_conn *c, const struct iser_in *in, int err)
+{
+	if (!c->full_feature) {
+		dmiser_die(c, err, "not an iSCSI PDU (RFC 7143 §11)");
+		return;
+	}
+	c->face->up->error_notify(c->face, &in->pdu, in->bhs, err);
+}
+
+static bool take(struct dmiser_conn *c, struct rcap_recv *r)
+{
+	struct iser_in in = { .recv = r };
+	int err = iser_header_decode(&in.h, r->buf, r->len);
+
+	if (err) {
+		dmiser_die(c, err, "malformed iSER header (RFC 7145 §9.1)");
+		return false;
+	}
+	if (in.h.opcode != ISER_CONTROL || c->hello == HELLO_AWAIT) {
+		if (dmiser_hello(c, &in.h, r->len))
+			dmiser_die(c, ERR_PROTOCOL,
+				   "iSER Hello exchange (RFC 7145 §10.1.3.4)");
+		return false;
+	}
+	c->stats.rx_pdus++;
+	err = open_pdu(c, &in);
+	if (err == ERR_TRUNCATED || err == ERR_TOO_LONG) {
+		dmiser_die(c, err,
+			   "a Send whose length is not what its PDU says "
+			   "(RFC 7145 §9.2)");
+		return false;
+	}
+	if (!err && iscsi_opcode_from_initiator(in.pdu.op) !=
+			    (c->face->role == ISCSI_TARGET))
+		err = ERR_PROTOCOL;
+	/* RFC 7143 §4.2.4; a target's role has an answer to give */
+	if (!err && !c->full_feature && c->face->role == ISCSI_INITIATOR &&
+	    in.pdu.op != ISCSI_LOGIN_RESPONSE)
+		err = ERR_PROTOCOL;
+	if (err) {
+		report(c, &in, err);
+		return false;
+	}
+	return deliver(c, &in);
+}
+
+void dmiser_received(void *arg, struct rcap_recv *r, int err)
+{
+	struct dmiser_conn *c = arg;
+
+	if (err || c->dead)
+		return;
+	if (!take(c, r))
+		dmiser_repost(c, r);
+}

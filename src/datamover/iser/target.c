@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * target.c: commands in; Put_Data by RDMA Write with the response behind it in
+ * one post; Get_Data by RDMA Read within iSER-ORD (RFC 7145 §7.3, §8.2, §9.5).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "datamover/iser/internal.h"
+
+static void notify(struct dmiser_conn *c, struct dm_task *t,
+		   enum dm_completion what, int err)
+{
+	c->face->up->data_completion_notify(c->face, t, what, err);
+}
+
+/* ---- commands ---- */
+
+/* The Remote Mapping (§7.3.1). The role may answer a command before its
+ * up-call returns: whoever touches the task first notes it. */
+static void bind(const struct dmiser_conn *c, struct dm_task *t)
+{
+	struct target_task *tt = &priv(t)->t;
+	const struct iser_header *h = c->current;
+
+	if (tt->bound || !h)
+		return;
+	tt->bound = true;
+	tt->wsv = h->wsv;
+	tt->rsv = h->rsv;
+	tt->write_stag = h->write_stag;
+	tt->write_base = h->write_base;
+	tt->read_stag = h->read_stag;
+	tt->read_base = h->read_base;
+}
+
+/* RFC 7143 §11.3.4, §13.10, §13.11. */
+static int check_unsolicited(const struct dmiser_conn *c,
+			     const struct iscsi_pdu *p)
+{
+	const struct iscsi_params *k = &c->params;
+
+	if ((p->dsl && !k->immediate_data) || (!p->final && k->initial_r2t))
+		return ERR_PROTOCOL;
+	if (p->dsl > k->first_burst_length || p->dsl > p->cmd.edtl)
+		return ERR_SEQUENCE;
+	return 0;
+}
+
+/* Unsolicited bytes to where the command wants them. */
+static void place(struct dmiser_conn *c, struct dm_task *t, uint32_t off,
+		  const uint8_t *data, uint32_t len)
+{
+	c->stats.copied += bufv_copy_in(&t->out, off, data, len);
+	t->out_done += len;
+}
+
+static void unsolicited_over(struct dmiser_conn *c, struct dm_task *t)
+{
+	struct target_task *tt = &priv(t)->t;
+	int err = tt->data_err;
+
+	tt->unsolicited = false;
+	tt->unsolicited_len = tt->unsol_off;
+	tt->data_err = 0;
+	notify(c, t, DM_UNSOLICITED, err);
+}
+
+static void write_came(struct dmiser_conn *c, struct dm_task *t,
+		       const struct iser_in *in)
+{
+	struct target_task *tt = &priv(t)->t;
+
+	tt->unsolicited = true;
+	tt->unsol_off = in->pdu.dsl;
+	tt->data_err = check_unsolicited(c, &in->pdu);
+	if (!tt->data_err && in->pdu.dsl)
+		place(c, t, 0, in->data, in->pdu.dsl);
+	if (in->pdu.final || c->params.initial_r2t)
+		unsolicited_over(c, t);
+}
+
+void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in)
+{
+	const struct dm_control ctl = { .pdu = in->pdu,
+					.bhs = in->bhs,
+					.ahs = in->ahs };
+	struct dm_task *t = NULL;
+	int err;
+
+	if (in->pdu.cmd.read && in->pdu.cmd.edtl && !in->h.rsv) {
+		/* §10.1.3.3: fields that do not go together */
+		dmiser_die(c, ERR_FORMAT,
+			   "a read without a Read STag (RFC 7145 §7.3.1)");
+		return;
+	}
+	c->current = &in->h;
+	err = c->face->up->control_notify(c->face, &ctl, &t);
+	if (err) {
+		c->current = NULL;
+		dmiser_die(c, err, "the iSCSI layer gave up");
+		return;
+	}
+	if (t)
+		bind(c, t);
+	c->current = NULL;
+	if (t && in->pdu.cmd.write)
+		write_came(c, t, in);
+}
+
+void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in)
+{
+	const struct iscsi_data *d = &in->pdu.data;
+	struct dm_task *t;
+	struct target_task *tt;
+
+	if (in->pdu.ttt != ISCSI_RESERVED_TAG) {
+		/* §7.3.4: solicited data never come by Data-Out */
+		dmiser_die(c, ERR_PROTOCOL,
+			   "a solicited Data-Out (RFC 7145 §7.3.4)");
+		return;
+	}
+	t = c->face->up->find_task(c->face, in->pdu.itt);
+	tt = t ? &priv(t)->t : NULL;
+	if (!t || !tt->unsolicited)
+		return; /* aborted, or never there */
+	if (d->datasn != tt->unsol_datasn || d->offset != tt->unsol_off ||
+	    !range_ok(d->offset, in->pdu.dsl,
+		      MIN(c->params.first_burst_length, t->edtl)))
+		tt->data_err = tt->data_err ? tt->data_err : ERR_SEQUENCE;
+	tt->unsol_datasn++;
+	tt->unsol_off += in->pdu.dsl;
+	if (!tt->data_err)
+		place(c, t, d->offset, in->data, in->pdu.dsl);
+	if (in->pdu.final)
+		unsolicited_over(c, t);
+}
+
+/* ---- SCSI Response, Put_Data ---- */
+
+/* §7.3.2: the Read STag first, else the Write STag. */
+static void name_stag(const struct dmiser_conn *c, const struct target_task *tt,
+		      struct iser_msg *m)
+{
+	if (!c->send_inv || !(tt->rsv || tt->wsv))
+		return;
+	m->wr.flags |= RCAP_INVALIDATE;
+	m->wr.stag = tt->rsv ? tt->read_stag : tt->write_stag;
+}
+
+int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
+			 const struct dm_control *ctl, struct rcap_wr *first)
+{
+	static const struct iser_header plain = { .opcode = ISER_CONTROL };
+	struct iser_msg *m;
+
+	bind(c, t);
+	m = dmiser_msg_pdu(c, &plain, &ctl->pdu, NULL, ctl->data);
+	if (!m)
+		return ERR_NOMEM;
+	m->kind = MSG_RESPONSE;
+	m->task = t;
+	name_stag(c, &priv(t)->t, m);
+	return dmiser_send(c, first, m);
+}
+
+int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
+		    const struct bufv *data, uint32_t offset,
+		    const struct iscsi_pdu *response)
+{
+	struct dmiser_conn *c = conn_of(dm);
+	struct target_task *tt = &priv(t)->t;
+	struct dm_control ctl = { .data = NULL };
+	struct rcap_wr *wr = &tt->put;
+
+	bind(c, t);
+	if (tt->putting)
+		return ERR_BUSY;
+	if (data->len && !tt->rsv)
+		return ERR_PROTOCOL;
+	/* a target's store may lend its own memory, which others change */
+	*wr = (struct rcap_wr){ .op = RCAP_WRITE,
+				.flags = RCAP_UNSTABLE,
+				.data = *data,
+				.stag = tt->read_stag,
+				.to = tt->read_base + offset,
+				.tag = WR_PUT };
+	tt->putting = data->len > 0;
+	tt->notify_put = !response;
+	c->stats.rdma_writes += data->len > 0;
+	c->stats.write_bytes += data->len;
+	if (!response) {
+		priv(t)->busy++;
+		return rcap_post(c->qp, &wr, 1) ? ERR_CLOSED : 0;
+	}
+	ctl.pdu = *response;
+	ctl.pdu.itt = t->itt;
+	ctl.pdu.expcmdsn = dm->numbers->expcmdsn;
+	ctl.pdu.maxcmdsn = dm->numbers->maxcmdsn;
+	return dmiser_send_response(c, t, &ctl, data->len ? wr : NULL);
+}
+
+void dmiser_put_done(struct dmiser_conn *c, struct dm_task *t, int err)
+{
+	struct target_task *tt = &priv(t)->t;
+
+	tt->putting = false;
+	priv(t)->busy--;
+	if (err)
+		return;
+	if (tt->notify_put && !priv(t)->releasing)
+		notify(c, t, DM_PUT, 0);
+	else
+		dmiser_task_idle(c, t);
+}
+
+/* ---- Get_Data ---- */
+
+int dmiser_target_new(struct dmiser_conn *c)
+{
+	unsigned n = c->cfg.ord;
+
+	if (c->reads || n == 0)
+		return 0;
+	c->reads = calloc(n, sizeof(c->reads[0]));
+	if (!c->reads)
+		return ERR_NOMEM;
+	for (unsigned i = 0; i < n; i++)
+		list_push_back(&c->free_reads, &c->reads[i].link);
+	return 0;
+}
+
+void dmiser_target_free(struct dmiser_conn *c)
+{
+	free(c->reads);
+	c->reads = NULL;
+	list_init(&c->free_reads);
+}
+
+/* Where byte off of the command's write data lies at the initiator: see
+ * TaggedBufferForSolicitedDataOnly, §6.9. */
+static uint64_t remote_offset(const struct dmiser_conn *c,
+			      const struct target_task *tt, uint32_t off)
+{
+	bool solicited_only = rule(c, DMISER_SOLICITED_VA) ||
+			      c->params.tagged_buffer_for_solicited_data_only;
+
+	return tt->write_base + off -
+	       (solicited_only ? tt->unsolicited_len : 0);
+}
+
+/* One RDMA Read, of what one R2T might ask for (§7.3.6). */
+static void read_some(struct dmiser_conn *c, struct dm_task *t)
+{
+	struct target_task *tt = &priv(t)->t;
+	uint32_t len =
+		MIN(tt->get_end - tt->get_next, c->params.max_burst_length);
+	struct iser_read *r = list_entry(list_pop_front(&c->free_reads),
+					 struct iser_read, link);
+	struct rcap_wr *wr = &r->wr;
+	unsigned n;
+
+	len = (uint32_t)bufv_slice(&t->out, tt->get_next, len, r->iov,
+				   READ_PIECES, &n);
+	*wr = (struct rcap_wr){ .op = RCAP_READ,
+				.data = { r->iov, n, len },
+				.stag = tt->write_stag,
+				.to = remote_offset(c, tt, tt->get_next),
+				.tag = WR_READ };
+	r->task = t;
+	r->len = len;
+	tt->get_next += len;
+	tt->reads++;
+	c->reads_out++;
+	priv(t)->busy++;
+	c->stats.rdma_reads++;
+	c->stats.read_bytes += len;
+	if (rcap_post(c->qp, &wr, 1)) /* going: the notice tells */
+		list_push_front(&c->free_reads, &r->link);
+}
+
+/* As many RDMA Reads as iSER-ORD allows (§8.2), commands in turn. */
+static void read_more(struct dmiser_conn *c)
+{
+	while (!list_empty(&c->getq) && c->reads_out < c->ord && !c->dead) {
+		struct target_task *tt =
+			list_entry(c->getq.next, struct target_task, get_link);
+		struct dm_task *t =
+			task_of(container_of(tt, struct dmiser_task, t));
+
+		list_del(&tt->get_link);
+		read_some(c, t);
+		if (tt->get_next < tt->get_end)
+			list_push_back(&c->getq, &tt->get_link);
+	}
+}
+
+int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
+		    uint32_t len)
+{
+	struct dmiser_conn *c = conn_of(dm);
+	struct target_task *tt = &priv(t)->t;
+
+	bind(c, t);
+	if (tt->getting)
+		return ERR_BUSY;
+	/* no buffer advertised, or none of its bytes can be asked for */
+	if (!tt->wsv || c->ord == 0 || offset + len > t->out.len)
+		return ERR_PROTOCOL;
+	tt->getting = true;
+	tt->get_next = offset;
+	tt->get_end = offset + len;
+	tt->reads = 0;
+	list_init(&tt->get_link);
+	list_push_back(&c->getq, &tt->get_link);
+	read_more(c);
+	return 0;
+}
+
+void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err)
+{
+	struct dm_task *t = r->task;
+	struct target_task *tt = &priv(t)->t;
+
+	list_push_back(&c->free_reads, &r->link);
+	c->reads_out--;
+	priv(t)->busy--;
+	tt->reads--;
+	if (err)
+		return;
+	t->out_done += r->len;
+	if (tt->getting && tt->reads == 0 && tt->get_next == tt->get_end) {
+		tt->getting = false;
+		notify(c, t, DM_GET, 0);
+	} else {
+		dmiser_task_idle(c, t);
+	}
+	read_more(c);
+}
+
+void dmiser_get_forget(struct dmiser_conn *c, struct dm_task *t)
+{
+	struct target_task *tt = &priv(t)->t;
+
+	(void)c;
+	tt->unsolicited = false;
+	if (!tt->getting)
+		return;
+	tt->getting = false;
+	list_del(&tt->get_link);
+	tt->get_end = tt->get_next;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* conn.c: a socket with whichever datamover belongs on it. */
+#include "net/conn.h"
+
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "datamover/iser/dmiser.h"
+#include "datamover/tcp/dmtcp.h"
+#include "rcap/iwarp/iwarp.h"
+
+/* The first byte: 'M' of "MPA ID Req Frame" (RFC 5044 §7.1.1) is no iSCSI
+ * opcode that could begin a login (0x03, 0x43: RFC 7143 §11.12). */
+#define MPA_FIRST_BYTE 'M'
+
+struct net_conn {
+	struct io_loop *l;
+	struct net_conn_config cfg;
+	struct net_stream *stream;
+	const struct net_conn_ops *ops;
+	void *arg;
+	/* what is on it; iwarp and dmiser may come late, or never */
+	struct dmtcp_conn *dmtcp;
+	struct iwarp *iwarp;
+	struct dmiser_conn *dmiser;
+	bool switched;
+	/* before that is known */
+	uint8_t first;
+	bool refused;
+	int err;
+	xtime deadline;
+};
+
+void net_conn_config_default(struct net_conn_config *cfg, enum iscsi_role role)
+{
+	*cfg = (struct net_conn_config){
+		.role = role,
+		.start =
+			role == ISCSI_TARGET ? NET_START_ANY : NET_START_STREAM,
+		.allow = NET_ALLOW_ALL,
+		.rules_rdma = DMISER_LINUX,
+		.rules_stream = DMISER_STRICT,
+		.crc = true,
+		.mpa_revision = 2,
+		.sniff_time = 15 * XTIME_S,
+		.mpa_time = 10 * XTIME_S,
+		.max_tasks = 1024,
+	};
+}
+
+/* ---- RDMA ---- */
+
+static int make_rdma(struct net_conn *c, struct dm_conn *face)
+{
+	struct dmiser_config d;
+	struct iwarp_config w;
+	uint8_t cm[DMISER_CM_LEN];
+
+	dmiser_config_default(&d, c->cfg.role);
+	d.rules = face ? c->cfg.rules_stream : c->cfg.rules_rdma;
+	d.face = face;
+	iwarp_config_default(&w, c->cfg.role == ISCSI_INITIATOR);
+	w.wish.want_crc = c->cfg.crc;
+	w.wish.want_markers = c->cfg.markers;
+	w.wish.ird = d.ird;
+	w.wish.ord = d.ord;
+	w.revision = c->cfg.mpa_revision;
+	w.peer_to_peer = true; /* hardware asks for it */
+	w.emss = net_stream_mss(c->stream);
+	w.max_regions = 2 * c->cfg.max_tasks + 64;
+	w.seed = c->cfg.seed;
+	w.startup_timeout = c->cfg.mpa_time;
+	if (w.active && (d.rules & DMISER_CM_HEADER)) {
+		dmiser_cm_request(&d, cm);
+		w.private_data = cm;
+		w.private_len = sizeof(cm);
+	}
+	c->iwarp = iwarp_new(&w, net_stream_host(c->stream), NULL, 0,
+			     io_now(c->l));
+	if (!c->iwarp)
+		return ERR_NOMEM;
+	c->dmiser = dmiser_new(&d, iwarp_qp(c->iwarp));
+	if (c->dmiser)
+		return 0;
+	iwarp_free(c->iwarp);
+	c->iwarp = NULL;
+	return ERR_NOMEM;
+}
+
+/* ---- from stream to RDMA mode ---- */
+
+static int prepare(void *arg, struct dm_conn *face,
+		   const struct iscsi_params *params,
+		   const struct dm_resources *r)
+{
+	struct net_conn *c = arg;
+	int err = make_rdma(c, face);
+
+	if (!err)
+		err = dmiser_take_over(c->dmiser, params, r);
+	if (!err)
+		return 0;
+	/* as if it had never been: the stream still has its core */
+	dmiser_free(c->dmiser);
+	iwarp_free(c->iwarp);
+	c->dmiser = NULL;
+	c->iwarp = NULL;
+	return err;
+}
+
+/* feed gives a core octets that somebody else has read. */
+static void feed(const struct stream_ops *ops, void *core, const uint8_t *p,
+		 size_t n, xtime now)
+{
+	while (n > 0) {
+		struct iovec iov[8];
+		unsigned k = ops->rx_where(core, iov, 8);
+		struct bufv v = bufv_of(iov, k);
+		size_t got = bufv_copy_in(&v, 0, p, n);
+
+		if (got == 0)
+			return; /* it takes none: it is going */
+		ops->rx_done(core, got, now);
+		p += got;
+		n -= got;
+	}
+}
+
+static void drained(void *arg)
+{
+	struct net_conn *c = arg;
+	size_t n;
+	const uint8_t *p = dmtcp_left(c->dmtcp, &n);
+
+	c->switched = true;
+	net_stream_switch(c->stream, &iwarp_stream_ops, c->iwarp);
+	feed(&iwarp_stream_ops, c->iwarp, p, n, io_now(c->l));
+}
+
+static void closed_early(void *arg, int err, xtime now)
+{
+	struct net_conn *c = arg;
+
+	iwarp_stream_ops.closed(c->iwarp, err, now);
+}
+
+/* ---- what the connection is ---- */
+
+static int make_tcp(struct net_conn *c)
+{
+	struct dmtcp_config cfg;
+
+	dmtcp_config_default(&cfg, c->cfg.role);
+	if (c->cfg.allow & NET_ALLOW_SWITCH)
+		cfg.rdma = (struct dmtcp_rdma){ .prepare = prepare,
+						.drained = drained,
+						.closed = closed_early,
+						.arg = c };
+	c->dmtcp = dmtcp_new(&cfg, net_stream_host(c->stream));
+	return c->dmtcp ? 0 : ERR_NOMEM;
+}
+
+static int make(struct net_conn *c, bool rdma)
+{
+	unsigned need =
+		rdma ? NET_ALLOW_RDMA : NET_ALLOW_TCP | NET_ALLOW_SWITCH;
+	int err;
+
+	if (!(c->cfg.allow & need))
+		return ERR_DENIED;
+	err = rdma ? make_rdma(c, NULL) : make_tcp(c);
+	if (err)
+		return err;
+	return c->ops->opened(c->arg,
+			      rdma ? dmiser_dm(c->dmiser) : dmtcp_dm(c->dmtcp));
+}
+
+static const struct stream_ops *ops_of(const struct net_conn *c)
+{
+	return c->dmtcp ? &dmtcp_stream_ops : &iwarp_stream_ops;
+}
+
+static void *core_of(const struct net_conn *c)
+{
+	return c->dmtcp ? (void *)c->dmtcp : (void *)c->iwarp;
+}
+
+/* ---- the first byte ---- */
+
+static unsigned sniff_where(void *core, struct iovec *iov, unsigned max)
+{
+	struct net_conn *c = core;
+
+	(void)max;
+	iov[0] = (struct iovec){ &c->first, 1 };
+	return 1;
+}
+
+static void sniff_done(void *core, size_t n, xtime now)
+{
+	struct net_conn *c = core;
+
+	(void)n;
+	c->err = make(c, c->first == MPA_FIRST_BYTE);
+	if (c->err) {
+		c->refused = true;
+		return;
+	}
+	net_stream_switch(c->stream, ops_of(c), core_of(c));
+	feed(ops_of(c), core_of(c), &c->first, 1, now);
+}
+
+static unsigned sniff_what(void *core, struct iovec *iov, unsigned max)
+{
+	(void)core;
+	(void)iov;
+	(void)max;
+	return 0;
+}
+
+static void sniff_sent(void *core, size_t n, xtime now)
+{
+	(void)core;
+	(void)n;
+	(void)now;
+}
+
+static xtime sniff_deadline(const void *core)
+{
+	const struct net_conn *c = core;
+
+	return c->deadline;
+}
+
+static void sniff_expire(void *core, xtime now)
+{
+	struct net_conn *c = core;
+
+	if (now < c->deadline)
+		return;
+	c->err = ERR_TIMEOUT;
+	c->refused = true;
+}
+
+static enum stream_fate sniff_fate(const void *core, int *err)
+{
+	const struct net_conn *c = core;
+
+	*err = c->err;
+	return c->refused ? STREAM_CLOSE : STREAM_GO;
+}
+
+static void sniff_closed(void *core, int err, xtime now)
+{
+	(void)core;
+	(void)err;
+	(void)now;
+}
+
+static const struct stream_ops sniff_ops = {
+	.rx_where = sniff_where,
+	.rx_done = sniff_done,
+	.tx_what = sniff_what,
+	.tx_done = sniff_sent,
+	.deadline = sniff_deadline,
+	.expire = sniff_expire,
+	.fate = sniff_fate,
+	.closed = sniff_closed,
+};
+
+/* ---- life ---- */
+
+struct net_conn *net_conn_new(struct io_loop *l, int fd,
+			      const struct net_conn_config *cfg)
+{
+	struct net_stream *stream = net_stream_new(l, fd);
+	struct net_conn *c;
+
+	if (!stream)
+		return NULL;
+	c = calloc(1, sizeof(*c));
+	if (!c) {
+		net_stream_free(stream);
+		return NULL;
+	}
+	c->l = l;
+	c->cfg = *cfg;
+	c->stream = stream;
+	return c;
+}
+
+static void stream_closed(void *arg, int err)
+{
+	struct net_conn *c = arg;
+
+	c->ops->closed(c->arg, err);
+}
+
+int net_conn_start(struct net_conn *c, const struct net_conn_ops *ops,
+		   void *arg)
+{
+	int err;
+
+	c->ops = ops;
+	c->arg = arg;
+	if (c->cfg.start == NET_START_ANY) {
+		c->deadline = io_now(c->l) + c->cfg.sniff_time;
+		return net_stream_start(c->stream, &sniff_ops, c, stream_closed,
+					c);
+	}
+	err = make(c, c->cfg.start == NET_START_RDMA);
+	if (err)
+		return err;
+	return net_stream_start(c->stream, ops_of(c), core_of(c), stream_closed,
+				c);
+}
+
+void net_conn_free(struct net_conn *c)
+{
+	if (!c)
+		return;
+	dmiser_free(c->dmiser);
+	iwarp_free(c->iwarp);
+	dmtcp_free(c->dmtcp);
+	net_stream_free(c->stream);
+	free(c);
+}
+
+struct net_stream *net_conn_stream(struct net_conn *c)
+{
+	return c->stream;
+}
+
+const char *net_conn_kind(const struct net_conn *c)
+{
+	if (c->dmiser && c->dmtcp)
+		return "iser, login over the stream";
+	if (c->dmiser)
+		return "iser, RDMA from the start";
+	return c->dmtcp ? "iscsi" : "not known yet";
+}
