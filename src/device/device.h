@@ -169,6 +169,15 @@ struct dev_range {
 	struct dev_fence *fence; /* ALONE, or on the way there */
 };
 
+/* Task attributes, as iSCSI numbers them (RFC 7143 §11.3.1). */
+enum dev_attr {
+	DEV_ATTR_UNTAGGED,
+	DEV_ATTR_SIMPLE,
+	DEV_ATTR_ORDERED,
+	DEV_ATTR_HEAD_OF_QUEUE,
+	DEV_ATTR_ACA, /* and beyond: refused */
+};
+
 enum dev_task_phase {
 	DEV_TASK_NEW,
 	DEV_TASK_WANTS_DATA, /* dev_task_begin returned; data under way */
@@ -212,6 +221,8 @@ struct dev_task {
 	struct dev_lu *lu;
 	const struct dev_command *row;
 	struct dev_range range;
+	struct list in_set; /* nexus's tasks, until it ends (taskset.c) */
+	bool dormant;	    /* waits for others there */
 	void *buf;
 	size_t buf_len;
 	struct iovec iov[2];

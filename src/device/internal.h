@@ -18,6 +18,7 @@
  *   pr_state.c, pr_out.c, pr_in.c, pr_save.c  persistent reservations
  *   rows_reserve.c  their rows
  *   defects.c  READ DEFECT DATA
+ *   taskset.c  task attributes: who waits for whom
  *   range.c    who may touch which blocks at once
  *   caw.c      COMPARE AND WRITE, ORWRITE, WRITE ATOMIC
  *   provisioning.c  how much space is left, soft threshold
@@ -92,6 +93,12 @@ struct dev_nexus {
 	uint32_t attention[DEV_MAX_LUNS]; /* BIT(enum dev_ua) */
 	/* RSV_* that others' reservations deny to this nexus; reserve.c */
 	uint16_t denied[DEV_MAX_LUNS];
+	/* taskset.c: its commands that have not ended, in their order */
+	struct list tasks;
+	uint16_t special[DEV_MAX_LUNS]; /* ORDERED, HEAD OF QUEUE among them */
+	uint32_t ndormant;
+	struct dev_msg wake;
+	bool is_waking, is_closed;
 	bool abort_due;		 /* reserve.c: its tasks are to go */
 	struct rsv_op *aborting; /* waits until they are gone */
 	struct rsv_op *parting;	 /* gives back what RESERVE got */
@@ -451,6 +458,17 @@ bool dev_denied(const struct dev_task *t);
  * commands that reach other units than their own. */
 bool dev_denied_at(const struct dev_nexus *n, const struct dev_lu *lu,
 		   unsigned columns);
+
+/* ---- taskset.c ---- */
+
+void dev_set_enter(struct dev_task *t);
+void dev_set_leave(struct dev_task *t); /* harmless when it left before */
+/* Whether it has to; then dev_task_enabled is called in its time. */
+bool dev_set_waits(struct dev_task *t);
+/* An ORDERED command among those of all nexuses. */
+bool dev_set_is_barrier(const struct dev_task *t);
+void dev_task_enabled(struct dev_task *t); /* task.c */
+void dev_nexus_free(struct dev_nexus *n);  /* reserve.c */
 
 /* ---- attention.c ---- */
 

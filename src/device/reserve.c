@@ -501,13 +501,20 @@ void dev_nexus_part(struct dev_nexus *n, void (*done)(void *arg), void *arg)
 		part_next(n);
 }
 
+void dev_nexus_free(struct dev_nexus *n)
+{
+	list_del(&n->link);
+	free(n->parting);
+	free(n);
+}
+
 static void closed(void *arg)
 {
 	struct dev_nexus *n = arg;
 
-	list_del(&n->link);
-	free(n->parting);
-	free(n);
+	n->is_closed = true;
+	if (!n->is_waking)
+		dev_nexus_free(n);
 }
 
 void dev_nexus_close(struct dev_nexus *n)
@@ -597,7 +604,7 @@ void dev_server_reservations_fini(struct dev_server *s)
 		forget(list_entry(it, struct rsv_op, link));
 	for (unsigned w = 0; w < s->env.nworkers; w++)
 		while ((it = s->closing[w].next) != &s->closing[w])
-			closed(list_entry(it, struct dev_nexus, link));
+			dev_nexus_free(list_entry(it, struct dev_nexus, link));
 	for (unsigned i = 0; i < DEV_MAX_LUNS; i++)
 		if (s->lus[i])
 			rsv_free(s->lus[i]->rsv[RSV_HOME]);

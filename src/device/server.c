@@ -128,6 +128,7 @@ struct dev_nexus *dev_nexus_open(struct dev_server *s,
 		return NULL;
 	n->server = s;
 	n->cfg = *cfg;
+	list_init(&n->tasks);
 	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++)
 		if (s->lus[lun])
 			dev_attention_set(n, lun, UA_POWER_ON);

@@ -30,6 +30,7 @@ static void buf_put(struct dev_task *t, void *buf, size_t len)
 static void finish(struct dev_task *t)
 {
 	dev_range_drop(&t->range);
+	dev_set_leave(t);
 	if (t->aborted) {
 		t->phase = DEV_TASK_DONE;
 		t->released(t);
@@ -181,6 +182,9 @@ static int find_row(struct dev_task *t)
 	bool known;
 	int bad;
 
+	if (t->attr >= DEV_ATTR_ACA) /* there never is one (SAM-5 §8.5) */
+		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
+				  ASC_INVALID_FIELD_IN_IU);
 	t->row = dev_command_find(t->nexus->server, t->cdb, &known);
 	/* an unknown unit is told of before an unknown command (SPC-4 §4.4) */
 	if (!t->lu && !(t->row && (t->row->flags & CMD_ANY_LUN)))
@@ -252,6 +256,7 @@ int dev_task_begin(struct dev_task *t)
 	t->phase = DEV_TASK_WANTS_DATA;
 	if (!dev_lun_decode(t->lun, &lun))
 		t->lu = dev_lu_get(t->nexus->server, lun);
+	dev_set_enter(t);
 	if (find_row(t) || check_lu(t) || !t->row->prepare ||
 	    t->row->prepare(t, &want))
 		return 0;
@@ -260,8 +265,10 @@ int dev_task_begin(struct dev_task *t)
 	if (t->out_len == 0)
 		return 0;
 	t->buf = buf_get(t, t->out_len);
-	if (!t->buf)
+	if (!t->buf) {
+		dev_set_leave(t);
 		return ERR_BUSY;
+	}
 	t->buf_len = t->out_len;
 	t->iov[0] = (struct iovec){ t->buf, t->out_len };
 	t->out = bufv_of(t->iov, 1);
@@ -281,15 +288,32 @@ static void range_taken(struct dev_range *r)
 /* Commands that touch the medium wait for those that want it alone. */
 static void run_in_range(struct dev_task *t)
 {
+	unsigned worker = t->nexus->cfg.worker;
 	bool alone = t->row->flags & CMD_ALONE;
+	int err;
 
-	if (!(t->row->flags & (CMD_TOUCHES | CMD_ALONE)) || t->blocks == 0)
+	if (!(t->row->flags & (CMD_TOUCHES | CMD_ALONE)) || t->blocks == 0) {
 		t->row->run(t);
-	else if (dev_range_take(&t->range, t->lu, t->nexus->cfg.worker, t->lba,
-				t->blocks,
-				alone ? DEV_HOLD_ALONE : DEV_HOLD_SHARED,
-				range_taken))
+		return;
+	}
+	if (dev_set_is_barrier(t))
+		err = dev_range_take(&t->range, t->lu, worker, 0, t->lu->blocks,
+				     DEV_HOLD_ALONE, range_taken);
+	else
+		err = dev_range_take(&t->range, t->lu, worker, t->lba,
+				     t->blocks,
+				     alone ? DEV_HOLD_ALONE : DEV_HOLD_SHARED,
+				     range_taken);
+	if (err)
 		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+}
+
+void dev_task_enabled(struct dev_task *t)
+{
+	if (dev_denied(t)) /* reserved while its data came in, or it waited */
+		dev_end(t, SCSI_RESERVATION_CONFLICT);
+	else
+		run_in_range(t);
 }
 
 void dev_task_execute(struct dev_task *t)
@@ -298,10 +322,8 @@ void dev_task_execute(struct dev_task *t)
 	t->phase = DEV_TASK_RUNNING;
 	if (t->refused)
 		finish(t);
-	else if (dev_denied(t)) /* reserved while its data came in */
-		dev_end(t, SCSI_RESERVATION_CONFLICT);
-	else
-		run_in_range(t);
+	else if (!dev_set_waits(t))
+		dev_task_enabled(t);
 }
 
 void dev_task_fail(struct dev_task *t, uint8_t key, uint16_t asc)
@@ -313,6 +335,7 @@ void dev_task_fail(struct dev_task *t, uint8_t key, uint16_t asc)
 void dev_task_end(struct dev_task *t)
 {
 	assert(t->phase != DEV_TASK_RUNNING);
+	dev_set_leave(t);
 	buf_put(t, t->buf, t->buf_len);
 	buf_put(t, t->aux, t->aux_len);
 	t->buf = t->aux = NULL;
@@ -327,8 +350,10 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t))
 		return ERR_NOT_FOUND;
 	t->released = released;
 	t->aborted = true;
-	if (t->phase == DEV_TASK_RUNNING && !dev_range_give_up(&t->range))
+	if (t->phase == DEV_TASK_RUNNING && !t->dormant &&
+	    !dev_range_give_up(&t->range))
 		return 0; /* the I/O under way ends it */
+	dev_set_leave(t);
 	t->phase = DEV_TASK_DONE;
 	released(t);
 	return 0;

@@ -42,7 +42,8 @@ static struct trio {
 	struct dev_server *server;
 	struct dev_msg *mail[TRIO_N], **end[TRIO_N];
 	struct trio_ini i[TRIO_N];
-	int out; /* buffers */
+	struct bs *store; /* other than null */
+	int out;	  /* buffers */
 	/* what was asked to be kept */
 	struct dev_save *saving;
 	bool save_later;
@@ -239,9 +240,10 @@ static inline void trio_start(void)
 	trio.env.buf_put = trio_put;
 	trio.server = dev_server_new(&trio.env, 1u << 20);
 	assert_non_null(trio.server);
-	assert_int_equal(dev_lu_add(trio.server, &lu,
-				    bs_null_new("null:1M", 1u << 20, 512)),
-			 0);
+	if (!trio.store)
+		trio.store = bs_null_new("null:1M", 1u << 20, 512);
+	assert_int_equal(dev_lu_add(trio.server, &lu, trio.store), 0);
+	trio.store = NULL; /* the unit's now */
 	if (trio.saved_len)
 		assert_int_equal(dev_lu_restore(dev_lu_get(trio.server, 0),
 						trio.saved, trio.saved_len),
