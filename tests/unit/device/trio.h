@@ -110,7 +110,8 @@ static inline void trio_saved(void)
 	s->result = trio.save_result;
 	if (!s->result) {
 		trio.saved_len = s->len;
-		memcpy(trio.saved, s->data, s->len);
+		if (s->len)
+			memcpy(trio.saved, s->data, s->len);
 	}
 	s->done(s);
 }
