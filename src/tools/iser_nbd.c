@@ -19,7 +19,8 @@
 #define MAX_CLIENTS 32
 #define LEAVE_NS    10000000000u /* for what is under way at the end */
 #define EVENTS	    64
-#define REST_MS	    100 /* when no descriptor is left for a client */
+#define REST_MS	    100	 /* when no descriptor is left for a client */
+#define LOOK_MS	    1000 /* whether who negotiates is still at it */
 #define NBD_PORT    "127.0.0.1:10809"
 
 struct server {
@@ -34,6 +35,7 @@ struct server {
 	struct nbd_listener listener;
 	struct nbd_client *clients;
 	unsigned nclients, numbers;
+	bool negotiating; /* one of them */
 	int epoll, signals;
 	bool listening; /* the listener is polled */
 	bool resting;	/* ... and will be again, soon */
@@ -103,8 +105,11 @@ static void leave(struct server *s, int code)
 static void bury(struct server *s)
 {
 	struct nbd_client **p = &s->clients, *c;
+	uint64_t now = now_ns();
 
+	s->negotiating = false;
 	while ((c = *p)) {
+		s->negotiating |= nbd_client_hurry(c, now);
 		if (!nbd_client_over(c)) {
 			p = &c->next;
 			continue;
@@ -185,6 +190,8 @@ static int wait_for(struct server *s)
 			return 0;
 	if (s->resting || s->leaving)
 		ms = sooner(ms, REST_MS);
+	if (s->negotiating)
+		ms = sooner(ms, LOOK_MS);
 	return ms;
 }
 

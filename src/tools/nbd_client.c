@@ -12,12 +12,28 @@
 #define BATCH	 32 /* answers per call */
 #define ROUNDS	 16 /* calls per turn: others want to be served, too */
 #define NEGO_TRY 64
+#define NEGO_NS	 10000000000u /* to say what it wants */
 
 /* ---- endings ---- */
 
 void nbd_client_drop(struct nbd_client *c)
 {
 	c->state = NBD_GONE;
+}
+
+static void complain(struct nbd_client *c, const char *what)
+{
+	say("client %u: %s; closed", c->number, what);
+	nbd_client_drop(c);
+}
+
+bool nbd_client_hurry(struct nbd_client *c, uint64_t now)
+{
+	if (c->state != NBD_NEGOTIATING)
+		return false;
+	if (now - c->since >= NEGO_NS)
+		complain(c, "it does not say what it wants");
+	return c->state == NBD_NEGOTIATING;
 }
 
 void nbd_client_leave(struct nbd_client *c)
@@ -32,12 +48,6 @@ bool nbd_client_over(const struct nbd_client *c)
 {
 	return c->in_flight == 0 && (c->state == NBD_GONE ||
 				     (c->state == NBD_LEAVING && !c->replies));
-}
-
-static void complain(struct nbd_client *c, const char *what)
-{
-	say("client %u: %s; closed", c->number, what);
-	nbd_client_drop(c);
 }
 
 /* A call on the socket that moved nothing. */
@@ -443,6 +453,7 @@ struct nbd_client *nbd_client_new(int fd, unsigned number, struct nbd_unit *u,
 	c->fd = fd;
 	c->number = number;
 	c->unit = u;
+	c->since = now_ns();
 	c->replies_tail = &c->replies;
 	for (unsigned i = 0; i < NBD_JOBS; i++) {
 		c->jobs[i] = (struct nbd_job){

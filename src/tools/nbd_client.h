@@ -32,6 +32,7 @@ struct nbd_client {
 	struct nbd_client *next;
 	struct nbd_unit *unit;
 	/* negotiation */
+	uint64_t since;
 	struct nbd_nego nego;
 	size_t nego_sent;
 	/* what comes in */
@@ -64,6 +65,9 @@ void nbd_client_send(struct nbd_client *c);
 unsigned nbd_client_wants(const struct nbd_client *c);
 /* Requests are here already, and there is room for them again. */
 bool nbd_client_is_ready(const struct nbd_client *c);
+/* A client that has negotiated since before `now` less a limit of ours has no
+ * place here any longer. Returns whether it still negotiates. */
+bool nbd_client_hurry(struct nbd_client *c, uint64_t now);
 /* No more requests; those that are under way are answered. */
 void nbd_client_leave(struct nbd_client *c);
 /* The connection is dropped. */

@@ -369,6 +369,31 @@ class Manners(unittest.TestCase):
                 err, cookie, data = r.reply(4096)
                 self.assertEqual((err, data), (0, bytes([cookie & 255]) * 4096))
 
+    def test_says_nothing(self):
+        """Who does not negotiate gets 10 seconds, and nobody waits for it."""
+        with Daemon("ram:24M") as d, Bridge(d.url) as b, Raw(b.path) as silent:
+            with Raw(b.path) as r:
+                r.open()
+                self.assertEqual(r.ask(3), 0)
+            silent.exactly(18)
+            silent.sock.settimeout(20)
+            began = time.monotonic()
+            silent.expect_close()
+            self.assertGreater(time.monotonic() - began, 8)
+            self.assertIn("does not say", b.messages())
+
+    def test_more_clients_than_places(self):
+        with Daemon("ram:24M") as d, Bridge(d.url) as b:
+            held = [Raw(b.path) for _ in range(40)]
+            for r in held[:32]:
+                r.open()
+            for r in held[:32]:
+                self.assertEqual(r.ask(0, 0, 512, read=512)[0], 0)
+                r.sock.close()
+            for r in held[32:]:
+                r.open()
+                r.sock.close()
+
     def test_once(self):
         with Daemon("ram:24M") as d, Bridge(d.url, "--once") as b:
             with Raw(b.path): # asked and went: does not count
