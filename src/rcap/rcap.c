@@ -34,8 +34,7 @@ int rcap_reject(struct rcap_qp *qp, const struct rcap_cm *cm)
 		return ERR_WRONG_STATE;
 	if (cm->private_len > RCAP_PRIVATE_MAX)
 		return ERR_TOO_LONG;
-	qp->ops->reject(qp, cm);
-	return 0;
+	return qp->ops->reject(qp, cm);
 }
 
 int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)

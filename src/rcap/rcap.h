@@ -119,7 +119,7 @@ struct rcap_user {
 /* Down: a provider's table; called through the doorway below only. */
 struct rcap_ops {
 	int (*accept)(struct rcap_qp *qp, const struct rcap_cm *cm);
-	void (*reject)(struct rcap_qp *qp, const struct rcap_cm *cm);
+	int (*reject)(struct rcap_qp *qp, const struct rcap_cm *cm);
 	void (*post)(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n);
 	void (*post_recv)(struct rcap_qp *qp, struct rcap_recv *r);
 	int (*reg)(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,

@@ -134,9 +134,9 @@ static int accept_qp(struct rcap_qp *qp, const struct rcap_cm *cm)
 	return iwarp_startup_accept(of(qp), cm);
 }
 
-static void reject_qp(struct rcap_qp *qp, const struct rcap_cm *cm)
+static int reject_qp(struct rcap_qp *qp, const struct rcap_cm *cm)
 {
-	iwarp_startup_reject(of(qp), cm);
+	return iwarp_startup_reject(of(qp), cm);
 }
 
 static int reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,

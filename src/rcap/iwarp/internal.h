@@ -160,7 +160,7 @@ void iwarp_startup_input(struct iwarp *c);
 unsigned iwarp_startup_tx(struct iwarp *c, struct iovec *iov);
 void iwarp_startup_sent(struct iwarp *c, size_t n);
 int iwarp_startup_accept(struct iwarp *c, const struct rcap_cm *cm);
-void iwarp_startup_reject(struct iwarp *c, const struct rcap_cm *cm);
+int iwarp_startup_reject(struct iwarp *c, const struct rcap_cm *cm);
 void iwarp_startup_first(struct iwarp *c); /* the peer's first FPDU is here */
 
 /* rx.c */

@@ -116,14 +116,19 @@ static void answer(struct iwarp *c, const struct rcap_cm *cm, bool reject)
 
 int iwarp_startup_accept(struct iwarp *c, const struct rcap_cm *cm)
 {
+	if (c->phase != PHASE_ULP)
+		return ERR_WRONG_STATE; /* answered already */
 	answer(c, cm, false);
 	enter(c);
 	return 0;
 }
 
-void iwarp_startup_reject(struct iwarp *c, const struct rcap_cm *cm)
+int iwarp_startup_reject(struct iwarp *c, const struct rcap_cm *cm)
 {
+	if (c->phase != PHASE_ULP)
+		return ERR_WRONG_STATE;
 	answer(c, cm, true);
+	return 0;
 }
 
 void iwarp_startup_first(struct iwarp *c)
