@@ -112,11 +112,14 @@ struct dev_nexus_config {
 	uint16_t relative_target_port; /* VPD 83h */
 	char target_name[224];	       /* VPD 83h */
 	/*
-	 * Another initiator aborts all tasks of this nexus at the unit (PREEMPT
-	 * AND ABORT, SPC-4 §5.13.11.2.6); dev_nexus_tasks_gone once they are.
-	 * On the nexus's worker. NULL: there never are any.
+	 * All tasks of this nexus at the unit are to go but for `except`:
+	 * another initiator aborts them (PREEMPT AND ABORT, SPC-4
+	 * §5.13.11.2.6; QERR, §7.5.8), or, where there is an exception, one of
+	 * their own. dev_nexus_tasks_gone once they are. On the nexus's
+	 * worker. NULL: there never are any.
 	 */
-	void (*abort_tasks)(void *arg, uint64_t lun);
+	void (*abort_tasks)(void *arg, uint64_t lun,
+			    const struct dev_task *except);
 	void *arg;
 };
 
@@ -280,6 +283,11 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t));
  */
 int dev_lu_reset_state(struct dev_lu *lu, unsigned worker, struct dev_nexus *by,
 		       void (*done)(void *arg, int err), void *arg);
+
+/* Of the control mode page (SPC-4 §7.5.8): commands that another initiator
+ * aborts end TASK ABORTED; each nexus has a task set of its own. */
+bool dev_lu_tas(const struct dev_lu *lu);
+bool dev_lu_own_task_sets(const struct dev_lu *lu);
 
 /* dev_nexus_commands_cleared: another initiator cleared commands of this one
  * (CLEAR TASK SET, TAS = 0): unit attention 2Fh/00h. On the nexus's worker. */

@@ -467,8 +467,12 @@ void dev_set_leave(struct dev_task *t); /* harmless when it left before */
 bool dev_set_waits(struct dev_task *t);
 /* An ORDERED command among those of all nexuses. */
 bool dev_set_is_barrier(const struct dev_task *t);
-void dev_task_enabled(struct dev_task *t); /* task.c */
-void dev_nexus_free(struct dev_nexus *n);  /* reserve.c */
+void dev_task_enabled(struct dev_task *t);  /* task.c */
+void dev_task_finished(struct dev_task *t); /* task.c */
+/* reserve.c: the other tasks of t's nexus at its unit, or of all, are aborted;
+ * then dev_task_finished. False: no memory for it. */
+bool dev_sweep(struct dev_task *t, bool all);
+void dev_nexus_free(struct dev_nexus *n); /* reserve.c */
 
 /* ---- attention.c ---- */
 

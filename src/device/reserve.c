@@ -39,9 +39,12 @@ static void op_free(struct rsv_op *op)
 
 static bool is_due(const struct rsv_op *op, const struct dev_nexus *n)
 {
-	int i = rsv_find_nexus(op->old, n);
+	int i;
 
-	return n != op->nexus && i >= 0 && op->abort[i];
+	if (op->sweep)
+		return op->sweep == SWEEP_ALL || n == op->nexus;
+	i = rsv_find_nexus(op->old, n);
+	return i >= 0 && op->abort[i];
 }
 
 static void tell(const struct rsv_op *op, struct dev_nexus *n)
@@ -97,7 +100,8 @@ static void abort_tasks(struct rsv_op *op, unsigned worker)
 			continue;
 		n->aborting = op;
 		op->pending++;
-		n->cfg.abort_tasks(n->cfg.arg, dev_lun_encode(op->lu->cfg.lun));
+		n->cfg.abort_tasks(n->cfg.arg, dev_lun_encode(op->lu->cfg.lun),
+				   n == op->nexus ? op->task : NULL);
 	}
 	released_one(op);
 }
@@ -107,14 +111,15 @@ static void visit(struct dev_round *r, unsigned worker)
 	struct rsv_op *op = container_of(r, struct rsv_op, round);
 	struct dev_lu *lu = op->lu;
 
-	lu->rsv[worker] = op->next;
+	if (op->next)
+		lu->rsv[worker] = op->next;
 	if (op->reset && worker == RSV_HOME)
 		dev_mode_reset(lu);
 	list_for_each(it, &lu->server->nexuses[worker]) {
 		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
 
 		tell(op, n);
-		n->denied[lu->cfg.lun] = rsv_denied(op->next, n);
+		n->denied[lu->cfg.lun] = rsv_denied(lu->rsv[worker], n);
 		n->abort_due = op->aborts && is_due(op, n);
 	}
 	abort_tasks(op, worker);
@@ -135,7 +140,8 @@ static void visited_all(struct dev_round *r)
 {
 	struct rsv_op *op = container_of(r, struct rsv_op, round);
 
-	rsv_free(op->old);
+	if (op->next)
+		rsv_free(op->old);
 	op_finish(op);
 }
 
@@ -145,7 +151,7 @@ static void visited_all(struct dev_round *r)
  */
 static bool must_not_wait(const struct rsv_op *current, const struct rsv_op *op)
 {
-	return current && current->next && current->aborts && op->task &&
+	return current && current->aborts && op->task &&
 	       op->lu == current->lu && is_due(current, op->nexus);
 }
 
@@ -235,8 +241,10 @@ static void start(struct rsv_op *op)
 	op->old = op->lu->rsv[RSV_HOME];
 	op->status = SCSI_GOOD;
 	op->decide(op);
-	if (!op->next)
+	if (!op->next && !op->sweep)
 		op_finish(op);
+	else if (!op->next)
+		publish(op);
 	else if (is_kept(op->old) || is_kept(op->next))
 		save(op);
 	else
@@ -331,6 +339,38 @@ struct rsv_op *rsv_op_new(struct dev_task *t, void (*decide)(struct rsv_op *))
 const struct rsv_state *rsv_now(const struct dev_task *t)
 {
 	return t->lu->rsv[t->nexus->cfg.worker];
+}
+
+/* ---- QERR (SPC-4 §7.5.8) ---- */
+
+static void decide_sweep(struct rsv_op *op)
+{
+	op->aborts = true;
+}
+
+static void swept(struct rsv_op *op)
+{
+	struct dev_task *t = op->task;
+
+	op_free(op);
+	dev_task_finished(t);
+}
+
+bool dev_sweep(struct dev_task *t, bool all)
+{
+	struct rsv_op *op = calloc(1, sizeof(*op));
+
+	if (!op)
+		return false;
+	op->lu = t->lu;
+	op->nexus = t->nexus;
+	op->task = t;
+	op->from = t->nexus->cfg.worker;
+	op->sweep = all ? SWEEP_ALL : SWEEP_OWN;
+	op->decide = decide_sweep;
+	op->done = swept;
+	rsv_op_start(op);
+	return true;
 }
 
 /* ---- RESERVE, RELEASE (SPC-2 §5.5.1) ---- */

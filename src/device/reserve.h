@@ -84,6 +84,11 @@ struct rsv_op {
 	uint8_t told[RSV_MAX];	/* 1 + the dev_ua for old->regs[i], or 0 */
 	bool abort[RSV_MAX];	/* whose tasks go (PREEMPT AND ABORT) */
 	bool reset;		/* tell all: BUS DEVICE RESET */
+	enum rsv_sweep {
+		SWEEP_NONE,
+		SWEEP_OWN, /* abort[] does not count: the asking nexus's tasks */
+		SWEEP_ALL, /* everybody's */
+	} sweep;
 	bool aborts;
 	struct dev_save save;
 	uint8_t *saved;

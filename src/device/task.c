@@ -27,9 +27,26 @@ static void buf_put(struct dev_task *t, void *buf, size_t len)
 
 /* ---- endings ---- */
 
+/* QERR: what ends with CHECK CONDITION takes others with it (SPC-4 §7.5.8).
+ * Whether it has to wait for their end. */
+static bool takes_others(struct dev_task *t)
+{
+	unsigned qerr = t->lu ? DEV_CTL(t->lu, qerr) : 0;
+
+	if (!qerr || t->status != SCSI_CHECK_CONDITION || t->aborted)
+		return false;
+	return dev_sweep(t, qerr == 1 && !dev_lu_own_task_sets(t->lu));
+}
+
 static void finish(struct dev_task *t)
 {
 	dev_range_drop(&t->range);
+	if (!takes_others(t))
+		dev_task_finished(t);
+}
+
+void dev_task_finished(struct dev_task *t)
+{
 	dev_set_leave(t);
 	if (t->aborted) {
 		t->phase = DEV_TASK_DONE;
@@ -329,6 +346,7 @@ void dev_task_execute(struct dev_task *t)
 void dev_task_fail(struct dev_task *t, uint8_t key, uint16_t asc)
 {
 	assert(t->phase == DEV_TASK_WANTS_DATA);
+	t->phase = DEV_TASK_RUNNING; /* its end may take time (QERR) */
 	dev_check(t, key, asc);
 }
 

@@ -79,7 +79,7 @@ bool dev_set_waits(struct dev_task *t)
 
 bool dev_set_is_barrier(const struct dev_task *t)
 {
-	return is_ordered(t) && DEV_CTL(t->lu, tst) == 0;
+	return is_ordered(t) && !dev_lu_own_task_sets(t->lu);
 }
 
 /* ---- waking ---- */
@@ -137,4 +137,16 @@ void dev_set_leave(struct dev_task *t)
 		n->ndormant--;
 	}
 	wake_soon(n);
+}
+
+/* ---- the control mode page ---- */
+
+bool dev_lu_tas(const struct dev_lu *lu)
+{
+	return DEV_CTL(lu, tas);
+}
+
+bool dev_lu_own_task_sets(const struct dev_lu *lu)
+{
+	return DEV_CTL(lu, tst) == 1;
 }

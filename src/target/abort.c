@@ -18,6 +18,8 @@ static bool in_scope(const struct tgt_scope *sc, const struct tgt_task *t)
 		return false;
 	if (sc->one_task && sc->itt != t->dm.itt)
 		return false;
+	if (sc->except == &t->dev)
+		return false;
 	/* an immediate command bears the number of the next numbered one */
 	if (sc->before)
 		return t->immediate ? sn_le(t->cmdsn, sc->cmdsn)
@@ -48,6 +50,8 @@ void tgt_abort_step(struct tgt_task *t)
 			return;
 		t->dev_holds = false; /* it was done with the task already */
 	}
+	if (t->told)
+		tgt_command_aborted(t);
 	tgt_task_put(t);
 	tgt_abort_check(w);
 }
@@ -61,10 +65,19 @@ static void let_datamover_go(struct tgt_task *t)
 		t->dm_holds = true;
 }
 
-static void abort_task(struct tgt_task *t, bool wait_data)
+static bool is_told(const struct tgt_scope *sc, const struct tgt_task *t)
 {
+	const struct dev_lu *lu = tgt_find_lu(t->session->node, t->dm.lun);
+
+	return sc->told && t->session != sc->issuer && lu && dev_lu_tas(lu);
+}
+
+static void abort_task(struct tgt_task *t, const struct tgt_scope *sc)
+{
+	bool wait_data = sc->wait_session == t->session;
 	bool data_under_way = t->state == TGT_TASK_DATA;
 
+	t->told = is_told(sc, t);
 	tgt_task_go(t, TGT_TASK_ABORTING);
 	if (data_under_way && wait_data && t->session->conn)
 		t->abort_late = true; /* §4.2.3.3 a): its TTTs first */
@@ -102,10 +115,12 @@ static struct tgt_task *session_task(const struct tgt_session *s,
 	return NULL;
 }
 
-bool tgt_abort_affects(const struct tgt_session *s,
-		       const struct tgt_scope *scope)
+void tgt_abort_tell(struct tgt_session *s, const struct tgt_scope *scope)
 {
-	return session_task(s, scope, false) != NULL;
+	const struct dev_lu *lu = tgt_find_lu(s->node, scope->lun);
+
+	if (lu && !dev_lu_tas(lu) && session_task(s, scope, false))
+		dev_nexus_commands_cleared(s->nexus, scope->lun);
 }
 
 static struct tgt_task *scope_task(const struct tgt_worker *w,
@@ -140,7 +155,7 @@ void tgt_abort_start(struct tgt_worker *w, struct tgt_abort *a,
 	a->deadline = XTIME_NEVER;
 	list_init(&a->link);
 	while ((t = scope_task(w, scope, false)))
-		abort_task(t, scope->wait_session == t->session);
+		abort_task(t, scope);
 	if (scope->wait_session && scope_task(w, scope, true)) {
 		a->deadline = 0;
 		tgt_rearm(w);

@@ -69,6 +69,19 @@ static void send_response(struct tgt_task *t)
 	check_sent(t, dm_send_control(c->dm, &t->dm, &ctl));
 }
 
+/* SAM-5 §5.3.1: TASK ABORTED. The datamover has let go of the task. */
+void tgt_command_aborted(struct tgt_task *t)
+{
+	struct tgt_conn *c = t->session->conn;
+	struct dm_control ctl = { .data = NULL };
+
+	if (!c || !tgt_conn_open(c))
+		return;
+	t->refusal = SCSI_TASK_ABORTED;
+	make_response(t, &ctl.pdu);
+	tgt_conn_send(c, &ctl);
+}
+
 static void put_data(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->session->conn;

@@ -72,6 +72,7 @@ struct tgt_task {
 	bool dm_holds;	 /* the datamover has yet to let go: DM_RELEASED */
 	bool dev_asked;	 /* dev_task_abort was called */
 	bool dev_holds;	 /* the device has yet to let go: released */
+	bool told;	 /* TASK ABORTED, once it is aborted */
 	bool abort_late; /* a reset waits for the data on the way */
 	int data_err;	 /* why its write data are not usable */
 	uint8_t refusal; /* SCSI status to end with, device not asked */
@@ -102,6 +103,11 @@ struct tgt_scope {
 	uint32_t itt;
 	bool before; /* ... issued before this CmdSN only */
 	uint32_t cmdsn;
+	const struct dev_task *except; /* ... but for this one */
+	/* The tasks of others than the issuer (compared only) are told TASK
+	 * ABORTED where their unit has TAS = 1 (SPC-4 §7.5.8). */
+	bool told;
+	const void *issuer;
 	/* The session whose data on the way may come in first (§4.2.3.3 a);
 	 * compared only. */
 	const void *wait_session;
@@ -264,6 +270,8 @@ void tgt_order_forget(struct tgt_session *s, const struct tgt_task *t);
 int tgt_command(struct tgt_conn *c, const struct dm_control *ctl,
 		struct dm_task **task);
 void tgt_command_turn(struct tgt_task *t);
+/* It was aborted: its response all the same, TASK ABORTED. */
+void tgt_command_aborted(struct tgt_task *t);
 void tgt_command_data(struct tgt_task *t, enum dm_completion what, int err);
 
 /* control.c: everything that is no SCSI Command, in full feature phase. */
@@ -285,9 +293,9 @@ void tgt_text_reset(struct tgt_conn *c);
 void tgt_abort_start(struct tgt_worker *w, struct tgt_abort *a,
 		     const struct tgt_scope *scope,
 		     void (*done)(struct tgt_abort *a));
-/* Whether the session has a task that such an abort would reach. */
-bool tgt_abort_affects(const struct tgt_session *s,
-		       const struct tgt_scope *scope);
+/* Another clears commands of this session at scope's unit: with TAS = 0 it
+ * learns that by a unit attention, if there are any (SPC-4 §5.5.2). */
+void tgt_abort_tell(struct tgt_session *s, const struct tgt_scope *scope);
 void tgt_abort_cancel(struct tgt_abort *a);
 /* The next step of a task that is ABORTING. */
 void tgt_abort_step(struct tgt_task *t);

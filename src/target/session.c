@@ -117,7 +117,7 @@ struct tgt_task *tgt_task_get(struct tgt_session *s, uint32_t itt,
 	s->immediates += immediate;
 	t->immediate = immediate;
 	t->has_turn = t->begun = false;
-	t->dm_holds = t->abort_late = false;
+	t->dm_holds = t->abort_late = t->told = false;
 	t->dev_asked = t->dev_holds = false;
 	t->data_err = 0;
 	t->refusal = SCSI_GOOD;
@@ -245,17 +245,21 @@ static void preempted_gone(struct tgt_abort *a)
 	dev_nexus_tasks_gone(s->nexus);
 }
 
-static void abort_preempted(void *arg, uint64_t lun)
+static void abort_preempted(void *arg, uint64_t lun,
+			    const struct dev_task *except)
 {
 	struct tgt_session *s = arg;
 	const struct tgt_scope scope = {
 		.session = s,
 		.one_lun = true,
 		.lun = lun,
+		.except = except,
+		.told = true,
+		.issuer = except ? s : NULL,
 	};
 
-	if (tgt_abort_affects(s, &scope)) /* SPC-4 §5.5.2, TAS = 0 */
-		dev_nexus_commands_cleared(s->nexus, lun);
+	if (!except)
+		tgt_abort_tell(s, &scope);
 	s->preempting = true;
 	tgt_abort_start(s->worker, &s->preempted, &scope, preempted_gone);
 }

@@ -258,9 +258,8 @@ static void tell_others(struct tgt_worker *w, const struct tgt_tmf *m,
 		struct tgt_session *s =
 			list_entry(it, struct tgt_session, link);
 
-		if (s != m->issuer && s->node == m->node && s->nexus &&
-		    tgt_abort_affects(s, scope))
-			dev_nexus_commands_cleared(s->nexus, m->lun);
+		if (s != m->issuer && s->node == m->node && s->nexus)
+			tgt_abort_tell(s, scope);
 	}
 }
 
@@ -273,6 +272,8 @@ static void part_run(struct dev_msg *msg)
 		.node = m->node,
 		.one_lun = m->row->on_lu,
 		.lun = m->lun,
+		.told = true,
+		.issuer = m->issuer,
 		.wait_session = m->issuer,
 	};
 	struct tgt_worker *w = &m->worker->tgt->workers[p->worker];
@@ -295,6 +296,17 @@ static void on_all_workers(struct tgt_tmf *m, void (*run)(struct dev_msg *m))
 static void abort_everywhere(struct tgt_tmf *m)
 {
 	on_all_workers(m, part_run);
+}
+
+/* §11.5.1: which tasks those are the TST field says (SPC-4 §7.5.8). */
+static void clear_task_set(struct tgt_tmf *m)
+{
+	struct dev_lu *lu = tgt_find_lu(m->node, m->lun);
+
+	if (lu && dev_lu_own_task_sets(lu))
+		abort_task_set(m);
+	else
+		abort_everywhere(m);
 }
 
 static struct dev_nexus *issuing_nexus(const struct tgt_tmf *m)
@@ -417,7 +429,7 @@ static const struct tmf_row rows[] = {
 	},
 	[ISCSI_TMF_CLEAR_TASK_SET] = {
 		.name = "CLEAR TASK SET", .on_lu = true, .waits = true,
-		.run = abort_everywhere,
+		.run = clear_task_set,
 	},
 	[ISCSI_TMF_LU_RESET] = {
 		.name = "LOGICAL UNIT RESET", .on_lu = true, .waits = true,

@@ -298,6 +298,73 @@ static void test_other_attributes_are_refused(void **state)
 	}
 }
 
+/* ---- QERR (SPC-4 §7.5.8): who goes with a command that fails ---- */
+
+static void test_qerr(void **state)
+{
+	static const struct {
+		uint8_t qerr, tst;
+		unsigned aborts[TRIO_N];
+	} cases[] = {
+		{ 0, 0, { 0, 0, 0 } }, { 3, 0, { 0, 1, 0 } },
+		{ 1, 0, { 1, 1, 1 } }, { 1, 1, { 0, 1, 0 } },
+		{ 3, 1, { 0, 1, 0 } },
+	};
+	struct dev_lu *lu = dev_lu_get(trio.server, 0);
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		for (unsigned who = 0; who < TRIO_N; who++)
+			trio.i[who].aborts = 0;
+		lu->ctl.qerr = cases[i].qerr;
+		lu->ctl.tst = cases[i].tst;
+		assert_int_equal(tur(B), SCSI_GOOD);
+		assert_int_equal(RUN(B, 0, 0xff), SCSI_CHECK_CONDITION);
+		for (unsigned who = 0; who < TRIO_N; who++)
+			assert_int_equal(trio.i[who].aborts,
+					 cases[i].aborts[who]);
+		if (cases[i].aborts[B]) /* but for itself */
+			assert_ptr_equal(trio.i[B].spared, &trio.i[B].task);
+		if (cases[i].aborts[A])
+			assert_null(trio.i[A].spared);
+	}
+}
+
+/* The status comes when the others are gone, not before; two that fail at
+ * once don't wait for each other. */
+static void test_qerr_waits_for_the_others(void **state)
+{
+	const uint8_t bad[16] = { 0xff };
+	struct dev_lu *lu = dev_lu_get(trio.server, 0);
+
+	(void)state;
+	lu->ctl.qerr = 1;
+	trio.i[A].abort_later = true;
+	trio_send(B, bad, NULL, 0, 0);
+	trio_settle();
+	assert_false(trio.i[B].done);
+	trio_send(A, bad, NULL, 0, 0);
+	trio_settle();
+	assert_true(trio.i[A].done);
+	trio_finish(A);
+	dev_nexus_tasks_gone(trio.i[A].nexus);
+	trio_settle();
+	trio_finish(B);
+	/* one that lost its data, and is aborted meanwhile */
+	trio.i[A].abort_later = true;
+	arrives(0, B, S);
+	dev_task_fail(&ones[0].task, SENSE_ABORTED_COMMAND,
+		      ASC_PROTOCOL_SERVICE_CRC_ERROR);
+	trio_settle();
+	assert_false(ones[0].done);
+	assert_int_equal(dev_task_abort(&ones[0].task, one_released), 0);
+	assert_false(ones[0].released);
+	dev_nexus_tasks_gone(trio.i[A].nexus);
+	trio_settle();
+	assert_true(ones[0].released);
+	end_all(1);
+}
+
 /* Any mixture: every rule holds whenever something is with the store, and
  * all end. */
 static bool older_special(unsigned i)
@@ -367,6 +434,8 @@ int main(void)
 		TS(test_units_have_sets_of_their_own),
 		TS(test_reserved_while_dormant),
 		TS(test_other_attributes_are_refused),
+		TS(test_qerr),
+		TS(test_qerr_waits_for_the_others),
 		TS(test_random_mixtures),
 	};
 

@@ -33,6 +33,7 @@ struct trio_ini {
 	struct scsi_sense sense;
 	/* PREEMPT AND ABORT reached it */
 	unsigned aborts;
+	const struct dev_task *spared;
 	bool abort_later;
 	char name[SCSI_PORT_NAME_MAX + 1];
 };
@@ -127,12 +128,14 @@ static inline void trio_save(void *arg, struct dev_save *s)
 		trio_saved();
 }
 
-static inline void trio_abort(void *arg, uint64_t lun)
+static inline void trio_abort(void *arg, uint64_t lun,
+			      const struct dev_task *except)
 {
 	struct trio_ini *i = arg;
 
 	assert_int_equal(lun, 0);
 	i->aborts++;
+	i->spared = except;
 	if (!i->abort_later)
 		dev_nexus_tasks_gone(i->nexus);
 }

@@ -142,6 +142,14 @@ static bool run_one_mail(struct rig *r, unsigned worker)
 	return true;
 }
 
+bool rig_mail_one(struct rig *r)
+{
+	for (unsigned i = 0; i < r->cfg.env.nworkers; i++)
+		if (run_one_mail(r, i))
+			return true;
+	return false;
+}
+
 void rig_mail(struct rig *r)
 {
 	bool again;

@@ -74,6 +74,8 @@ struct rig *rig_new_faulty(unsigned nworkers,
 void rig_free(struct rig *r);
 /* rig_mail runs posted messages until there are none. */
 void rig_mail(struct rig *r);
+/* rig_mail_one runs one of them; false: there is none. */
+bool rig_mail_one(struct rig *r);
 /* rig_settle: messages, terminations and transmissions until all is quiet. */
 void rig_settle(struct rig *r);
 void rig_release(struct rig *r); /* lets all held I/O go */

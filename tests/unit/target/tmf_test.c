@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "cmocka_all.h"
+#include "device/internal.h"
 #include "rig.h"
 
 #define WORKERS 2
@@ -286,6 +287,190 @@ static void test_clear_task_set_other_workers(void **state)
 			 SCSI_GOOD);
 }
 
+/* ---- the control mode page: TAS, TST ---- */
+
+static void expect_status(struct peer *p, uint8_t status)
+{
+	assert_int_equal(peer_expect(p, ISCSI_SCSI_RESPONSE)->pdu.rsp.status,
+			 status);
+}
+
+static struct dev_control *control_page(struct env *e)
+{
+	return &dev_lu_get(e->r->server, 0)->ctl;
+}
+
+/* TAS = 1: what another initiator aborts ends TASK ABORTED. */
+static void told_functions(struct env *e, enum iscsi_tmf function)
+{
+	uint32_t tmf, read, write;
+
+	control_page(e)->tas = true;
+	e->r->holding = true;
+	peer_read(e->p, 0, 1);
+	read = peer_read(e->other, 0, 1);
+	write = peer_write(e->other, 0, 8);
+	tmf = peer_tmf(e->p, function, 0, ISCSI_RESERVED_TAG, 0);
+	rig_settle(e->r);
+	e->r->holding = false;
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_true(peer_quiet(e->p)); /* its own vanish */
+	for (int i = 0; i < 2; i++) {
+		struct sent *s = peer_expect(e->other, ISCSI_SCSI_RESPONSE);
+
+		assert_int_equal(s->pdu.rsp.status, SCSI_TASK_ABORTED);
+		assert_int_equal(s->pdu.rsp.response, 0);
+		assert_true(s->pdu.itt == read || s->pdu.itt == write);
+		assert_int_equal(s->len, 0);
+	}
+	assert_true(peer_quiet(e->other));
+	assert_int_equal(e->r->buffers, 0);
+}
+
+static void test_clear_task_set_with_tas_spc4_7_5_8(void **state)
+{
+	told_functions(*state, ISCSI_TMF_CLEAR_TASK_SET);
+	peer_ready(((struct env *)*state)->p);
+	/* status instead of an attention */
+	peer_tur(((struct env *)*state)->other);
+	rig_settle(((struct env *)*state)->r);
+	assert_int_equal(peer_expect(((struct env *)*state)->other,
+				     ISCSI_SCSI_RESPONSE)
+				 ->pdu.rsp.status,
+			 SCSI_GOOD);
+}
+
+static void test_resets_with_tas_spc4_7_5_8(void **state)
+{
+	struct env *e = *state;
+
+	told_functions(e, ISCSI_TMF_LU_RESET);
+	expect_attention(e->other, 0x29);
+	told_functions(e, ISCSI_TMF_TARGET_WARM_RESET);
+	expect_attention(e->other, 0x29);
+}
+
+static void test_clear_task_set_of_its_own_spc4_7_5_8(void **state)
+{
+	struct env *e = *state;
+	uint32_t tmf;
+
+	control_page(e)->tst = 1;
+	e->r->holding = true;
+	peer_read(e->p, 0, 1);
+	peer_read(e->other, 0, 1);
+	tmf = peer_tmf(e->p, ISCSI_TMF_CLEAR_TASK_SET, 0, ISCSI_RESERVED_TAG,
+		       0);
+	rig_settle(e->r);
+	e->r->holding = false;
+	rig_settle(e->r);
+	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_true(peer_quiet(e->p));
+	expect_status(e->other, SCSI_GOOD);
+}
+
+/* ---- PREEMPT AND ABORT (SPC-4 §5.13.11.2.6) ---- */
+
+static void pr_out(struct peer *p, uint8_t action, uint8_t type, uint64_t key,
+		   uint64_t sa_key)
+{
+	const uint8_t cdb[16] = { 0x5f, action, type, [8] = 24 };
+	uint8_t list[24] = { 0 };
+
+	put_be64(list, key);
+	put_be64(list + 8, sa_key);
+	peer_command(p, cdb, false, true, 24);
+	bufv_copy_in(&p->last_task->out, 0, list, 24);
+	p->last_task->out_done = 24;
+	p->dm.up->data_completion_notify(&p->dm, p->last_task, DM_UNSOLICITED,
+					 0);
+	rig_settle(p->rig);
+}
+
+static void preempt_and_abort(struct env *e, bool tas)
+{
+	control_page(e)->tas = tas;
+	pr_out(e->p, 0, 0, 0, 1);
+	expect_status(e->p, SCSI_GOOD);
+	pr_out(e->other, 0, 0, 0, 2);
+	expect_status(e->other, SCSI_GOOD);
+	e->r->holding = true;
+	peer_read(e->p, 0, 1); /* stays */
+	peer_read(e->other, 0, 1);
+	peer_write(e->other, 0, 8); /* its data never come */
+	pr_out(e->p, 5, 1, 1, 2);
+	assert_true(peer_quiet(e->p)); /* waits for the held read */
+	e->r->holding = false;
+	rig_settle(e->r);
+	expect_status(e->p, SCSI_GOOD); /* the read */
+	expect_status(e->p, SCSI_GOOD);
+	for (int i = 0; tas && i < 2; i++)
+		expect_status(e->other, SCSI_TASK_ABORTED);
+	assert_true(peer_quiet(e->other));
+	if (!tas)
+		expect_attention(e->other, 0x2f);
+	expect_attention(e->other, 0x2a);
+	assert_int_equal(e->r->buffers, 0);
+}
+
+static void test_preempt_and_abort(void **state)
+{
+	preempt_and_abort(*state, false);
+}
+
+static void test_preempt_and_abort_with_tas(void **state)
+{
+	preempt_and_abort(*state, true);
+}
+
+/* The preempted session goes while its tasks are waited for. */
+static void test_preempt_and_abort_of_a_lost_session(void **state)
+{
+	struct env *e = *state;
+
+	pr_out(e->p, 0, 0, 0, 1);
+	expect_status(e->p, SCSI_GOOD);
+	pr_out(e->other, 0, 0, 0, 2);
+	expect_status(e->other, SCSI_GOOD);
+	e->r->holding = true;
+	peer_read(e->other, 0, 1);
+	pr_out(e->p, 5, 1, 1, 2);
+	assert_true(peer_quiet(e->p));
+	peer_cut(e->other, ERR_RESET);
+	rig_settle(e->r);
+	e->r->holding = false;
+	rig_settle(e->r);
+	expect_status(e->p, SCSI_GOOD);
+}
+
+/* What RESERVE got is free before the answer to the logout. */
+static void test_logout_gives_a_reservation_back(void **state)
+{
+	struct env *e = *state;
+	const uint8_t cdb[16] = { 0x16 };
+	struct iscsi_pdu out = { .op = ISCSI_LOGOUT_REQUEST,
+				 .immediate = true,
+				 .final = true };
+
+	peer_command(e->other, cdb, false, false, 0);
+	rig_settle(e->r);
+	expect_status(e->other, SCSI_GOOD);
+	peer_tur(e->p);
+	rig_settle(e->r);
+	expect_status(e->p, SCSI_RESERVATION_CONFLICT);
+	out.itt = 4711;
+	out.cmdsn = e->other->cmdsn;
+	peer_rx(e->other, &out, NULL);
+	while (peer_quiet(e->other))
+		assert_true(rig_mail_one(e->r));
+	peer_expect(e->other, ISCSI_LOGOUT_RESPONSE);
+	peer_tur(e->p);
+	assert_false(peer_quiet(e->p)); /* at once, before any more mail */
+	expect_status(e->p, SCSI_GOOD);
+	rig_settle(e->r);
+}
+
 static void test_query_async_event_rfc7144_6_3(void **state)
 {
 	struct env *e = *state;
@@ -484,6 +669,13 @@ int main(void)
 		T(test_no_such_lun_rfc7143_11_6_1),
 		T(test_functions_refused),
 		T(test_query_task_rfc7144_6_4_2),
+		T(test_clear_task_set_with_tas_spc4_7_5_8),
+		T(test_resets_with_tas_spc4_7_5_8),
+		T(test_clear_task_set_of_its_own_spc4_7_5_8),
+		T(test_preempt_and_abort),
+		T(test_preempt_and_abort_with_tas),
+		T(test_preempt_and_abort_of_a_lost_session),
+		T(test_logout_gives_a_reservation_back),
 		T(test_query_async_event_rfc7144_6_3),
 		T(test_nexus_reset_rfc7144_6_3),
 		T(test_level_2_functions_rfc7144_6_3),
