@@ -89,12 +89,21 @@ struct iser_url {
 	char user[ISER_NAME_MAX], password[128];
 	char target_user[ISER_NAME_MAX], target_password[128];
 	/* keys: initiator=IQN, header_digest= and data_digest= none, crc32c,
-	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N,
+	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N, reconnect=N,
 	 * transport=, start=, compat= */
 	char initiator[ISER_NAME_MAX];
 	char header_digest[16], data_digest[16];
 	unsigned timeout; /* seconds a command may take; 0: for ever */
 	unsigned depth;	  /* commands in flight; 0: the default, 128 */
+	/*
+	 * How often a session that was lost tries to log in again (without a
+	 * command answered in between) before its commands fail; 0, the
+	 * default: not at all. Commands that may be done twice (READ, WRITE,
+	 * queries...) are issued again, each as often at most; others fail
+	 * with ISER_E_CLOSED. What a unit had in a volatile cache when it lost
+	 * power is not known here.
+	 */
+	unsigned reconnect;
 };
 
 /*
@@ -143,6 +152,7 @@ iser_connect_start(struct iser_context *ctx, const struct iser_url *url,
 		   void *arg, int *err);
 /* iser_disconnect logs out (waits for the answer, bounded) and frees s. */
 ISER_API void iser_disconnect(struct iser_session *s);
+/* Whether commands can be submitted: logged in, or on the way back. */
 ISER_API bool iser_is_connected(const struct iser_session *s);
 /* Whose message iser_message gives: that of this session's context. */
 ISER_API struct iser_context *
@@ -166,6 +176,7 @@ ISER_API void iser_get_params(const struct iser_session *s,
 struct iser_counters {
 	uint64_t rx_bytes, tx_bytes; /* on the transport */
 	uint64_t rx_calls, tx_calls; /* system calls that moved them */
+	uint64_t reconnects;	     /* how often the session came back */
 };
 ISER_API void iser_get_counters(const struct iser_session *s,
 				struct iser_counters *c);

@@ -161,6 +161,7 @@ int iser_discover(struct iser_context *ctx, const struct iser_url *url,
 
 	*list = NULL;
 	u.target[0] = '\0';
+	u.reconnect = 0; /* asking anew is the caller's */
 	s = iser_connect(ctx, &u, &err);
 	if (!s)
 		return err;

@@ -5,6 +5,7 @@
  *   url.c      URLs
  *   session.c  connecting, closing
  *   io.c       commands
+ *   reconnect.c what a lost connection leaves, and the way back
  *   block.c    the blocking calls of a block device
  *   discover.c SendTargets
  *   rdma.c, rdma_listen.c, rdma_post.c: RDMA connections (rdma.h)
@@ -42,6 +43,7 @@ enum session_state {
 	SESSION_CONNECTING, /* TCP */
 	SESSION_LOGIN,
 	SESSION_UP,
+	SESSION_AWAY,	 /* lost, and on the way back: commands wait */
 	SESSION_CLOSING, /* a logout, or a drop, is under way */
 	SESSION_DOWN,	 /* nothing is left of the connection */
 };
@@ -50,7 +52,19 @@ enum session_state {
 struct lib_task {
 	struct ini_task task;
 	struct iser_io *io;
-	struct lib_task *next_free;
+	struct lib_task *next; /* free, or to be issued again */
+	unsigned tries;	       /* how often it was issued again */
+	bool forgave;	       /* it met the unit attention of a new session */
+};
+
+/* The way back of a lost session, reconnect.c's. */
+struct lib_back {
+	unsigned attempts; /* since a command was answered */
+	unsigned count;	   /* how often it came back */
+	unsigned time2wait;
+	bool leaving; /* the target asked for a logout */
+	struct io_timer timer;
+	struct lib_task *redo, **redo_tail;
 };
 
 struct iser_session {
@@ -70,6 +84,8 @@ struct iser_session {
 	struct io_timer timer;
 	struct io_defer rearm;
 	struct iscsi_chap_secret chap_out, chap_in;
+	uint8_t isid[6]; /* the same in every login: §6.3.5 */
+	struct lib_back back;
 	/* how connecting ended */
 	void (*connected)(void *arg, struct iser_session *s, int err);
 	void *connected_arg;
@@ -96,9 +112,28 @@ void lib_rdma_free_all(struct iser_context *ctx);
 int lib_io_init(struct iser_session *s);
 void lib_io_fini(struct iser_session *s);
 void lib_io_fail_queue(struct iser_session *s, int err);
+void lib_io_fail_later(struct iser_session *s, struct iser_io *io, int err);
+void lib_io_pump(struct iser_session *s);
+
+/* reconnect.c */
+void lib_back_init(struct iser_session *s);
+void lib_back_fini(struct iser_session *s);
+/* Whether a command may be carried out twice. */
+bool lib_back_may_repeat(uint8_t opcode);
+/* Whether an ended task is not for the caller yet. */
+bool lib_back_keeps(struct iser_session *s, struct lib_task *lt);
+/* The connection, or the attempt at one, is over: true if another attempt
+ * follows; false: the session is down and its commands have failed. */
+bool lib_back_next(struct iser_session *s);
+void lib_back_logged_in(struct iser_session *s);
+void lib_back_async(struct iser_session *s, const struct iscsi_async *a);
+/* Logs out once nothing is under way, if the target asked for that. */
+void lib_back_leave(struct iser_session *s);
 
 /* session.c */
 void lib_session_drop(struct iser_session *s, int err);
+/* Begins to connect; s->err says why not. */
+int lib_session_connect(struct iser_session *s);
 void lib_default_url(struct iser_url *url);
 
 #endif

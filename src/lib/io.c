@@ -18,20 +18,22 @@ static void take_result(struct iser_io *io, const struct ini_task *t)
 	io->err = t->err ? lib_error(t->err) : t->status ? ISER_E_SCSI : 0;
 }
 
-static void pump(struct iser_session *s);
-
 static void task_done(struct ini_task *task)
 {
 	struct lib_task *lt = container_of(task, struct lib_task, task);
 	struct iser_io *io = lt->io;
 	struct iser_session *s = io->session;
 
+	if (lib_back_keeps(s, lt)) {
+		lib_back_leave(s);
+		return;
+	}
 	take_result(io, task);
-	lt->next_free = s->free_tasks;
+	lt->next = s->free_tasks;
 	s->free_tasks = lt;
 	io->done(io);
-	if (s->queue && s->ini)
-		pump(s);
+	lib_io_pump(s);
+	lib_back_leave(s);
 }
 
 /* Told from the loop, not from within iser_submit. */
@@ -50,7 +52,7 @@ static void tell_failed(struct io_defer *d)
 	}
 }
 
-static void fail_later(struct iser_session *s, struct iser_io *io, int err)
+void lib_io_fail_later(struct iser_session *s, struct iser_io *io, int err)
 {
 	io->err = err;
 	io->next = NULL;
@@ -65,7 +67,7 @@ void lib_io_fail_queue(struct iser_session *s, int err)
 		struct iser_io *io = s->queue;
 
 		s->queue = io->next;
-		fail_later(s, io, err);
+		lib_io_fail_later(s, io, err);
 	}
 	s->queue_tail = &s->queue;
 }
@@ -80,6 +82,8 @@ static void start(struct iser_session *s, struct lib_task *lt,
 	const struct bufv data = bufv_of(io->iov, io->niov);
 
 	lt->io = io;
+	lt->tries = 0;
+	lt->forgave = false;
 	t->lun = (uint64_t)(unsigned)io->lun << 48;
 	if (io->lun > 255) /* flat space addressing, SAM-5 §4.7 */
 		t->lun |= 0x4000000000000000ull;
@@ -97,13 +101,13 @@ static void start(struct iser_session *s, struct lib_task *lt,
 	ini_submit(s->ini, t, now);
 }
 
-static void pump(struct iser_session *s)
+void lib_io_pump(struct iser_session *s)
 {
-	while (s->queue && s->free_tasks && s->ini) {
+	while (s->queue && s->free_tasks && s->ini && s->state == SESSION_UP) {
 		struct lib_task *lt = s->free_tasks;
 		struct iser_io *io = s->queue;
 
-		s->free_tasks = lt->next_free;
+		s->free_tasks = lt->next;
 		s->queue = io->next;
 		if (!s->queue)
 			s->queue_tail = &s->queue;
@@ -120,18 +124,18 @@ void iser_submit(struct iser_session *s, struct iser_io *io)
 	io->overflow = false;
 	io->sense_len = 0;
 	io->next = NULL;
-	if (s->state != SESSION_UP || !s->ini) {
-		fail_later(s, io, s->err ? s->err : ISER_E_CLOSED);
+	if (s->state != SESSION_AWAY && (s->state != SESSION_UP || !s->ini)) {
+		lib_io_fail_later(s, io, s->err ? s->err : ISER_E_CLOSED);
 		return;
 	}
 	if (io->niov > 1024 || io->cdb_len == 0 ||
 	    io->cdb_len > sizeof(io->cdb) || io->lun < 0 || io->lun > 16383) {
-		fail_later(s, io, ISER_E_INVALID);
+		lib_io_fail_later(s, io, ISER_E_INVALID);
 		return;
 	}
 	*s->queue_tail = io;
 	s->queue_tail = &io->next;
-	pump(s);
+	lib_io_pump(s);
 }
 
 static void run_done(struct iser_io *io)
@@ -190,7 +194,7 @@ int lib_io_init(struct iser_session *s)
 	if (!s->tasks)
 		return ISER_E_NOMEM;
 	for (unsigned i = 0; i < s->depth; i++) {
-		s->tasks[i].next_free = s->free_tasks;
+		s->tasks[i].next = s->free_tasks;
 		s->free_tasks = &s->tasks[i];
 	}
 	s->queue_tail = &s->queue;

@@ -65,7 +65,7 @@ static void on_logged_in(void *arg, int err)
 	if (!err && !transport_ok(s))
 		return;
 	if (!err) {
-		s->state = SESSION_UP;
+		lib_back_logged_in(s);
 		connected(s, 0);
 		return;
 	}
@@ -83,8 +83,7 @@ static void on_closed(void *arg, int err)
 
 static void on_async(void *arg, const struct iscsi_async *a)
 {
-	(void)arg;
-	(void)a;
+	lib_back_async(arg, a);
 }
 
 static void set_timer(struct io_defer *d)
@@ -136,13 +135,14 @@ static void unmake(struct iser_session *s)
 
 static void on_connected(void *arg, int fd, const char *why);
 
-static bool connect_start(struct iser_session *s)
+int lib_session_connect(struct iser_session *s)
 {
-	s->state = SESSION_CONNECTING;
 	s->connector =
 		net_connect(s->ctx->loop, s->url.host, s->url.port,
 			    io_now_exact() + CONNECT_TIME, on_connected, s);
-	return s->connector != NULL;
+	if (!s->connector)
+		s->err = lib_fail(s->ctx, ISER_E_NOMEM, "out of memory");
+	return s->connector ? 0 : s->err;
 }
 
 /* transport=auto: what does not understand an MPA Request may speak iSCSI. */
@@ -157,7 +157,14 @@ static bool fall_back(struct iser_session *s)
 	s->attempt++;
 	s->err = 0;
 	s->rdma = false;
-	return connect_start(s);
+	s->state = SESSION_CONNECTING;
+	return !lib_session_connect(s);
+}
+
+static void connection_over(struct iser_session *s)
+{
+	if (!lib_back_next(s))
+		connected(s, s->err);
 }
 
 static void on_stream_closed(void *arg, int err)
@@ -169,11 +176,8 @@ static void on_stream_closed(void *arg, int err)
 	io_timer_clear(s->ctx->loop, &s->timer);
 	io_defer_cancel(&s->rearm);
 	unmake(s);
-	if (fall_back(s))
-		return;
-	s->state = SESSION_DOWN;
-	lib_io_fail_queue(s, s->err);
-	connected(s, s->err);
+	if (!fall_back(s))
+		connection_over(s);
 }
 
 void lib_session_drop(struct iser_session *s, int err)
@@ -224,7 +228,7 @@ static void fill_config(struct iser_session *s, struct ini_config *cfg)
 	snprintf(l->id.initiator_name, sizeof(l->id.initiator_name), "%s",
 		 u->initiator[0] ? u->initiator : s->ctx->initiator);
 	snprintf(l->id.target_name, sizeof(l->id.target_name), "%s", u->target);
-	set_isid(s->ctx, l->id.isid);
+	memcpy(l->id.isid, s->isid, sizeof(s->isid));
 	set_digests(l, u->header_digest, u->data_digest);
 	if (u->user[0]) {
 		copy_secret(&s->chap_out, u->user, u->password);
@@ -329,20 +333,18 @@ static void on_connected(void *arg, int fd, const char *why)
 
 	s->connector = NULL;
 	if (fd < 0) {
-		s->state = SESSION_DOWN;
 		s->err = lib_fail(s->ctx, ISER_E_CONNECT, "%s", why);
-		lib_io_fail_queue(s, s->err);
-		connected(s, s->err);
+		connection_over(s);
 		return;
 	}
-	s->state = SESSION_LOGIN;
+	if (s->state != SESSION_AWAY)
+		s->state = SESSION_LOGIN;
 	err = make(s, fd);
 	if (err) {
 		unmake(s);
-		s->state = SESSION_DOWN;
 		s->err = lib_fail(s->ctx, err, "connection to %s:%u: %s",
 				  s->url.host, s->url.port, iser_strerror(err));
-		connected(s, err);
+		connection_over(s);
 		return;
 	}
 	ini_start(s->ini, io_now(s->ctx->loop));
@@ -361,6 +363,8 @@ static struct iser_session *session_new(struct iser_context *ctx,
 	s->timer.fire = on_timer;
 	s->rearm.run = set_timer;
 	list_init(&s->rearm.link);
+	set_isid(ctx, s->isid);
+	lib_back_init(s);
 	if (lib_io_init(s)) {
 		free(s);
 		return NULL;
@@ -383,7 +387,7 @@ iser_connect_start(struct iser_context *ctx, const struct iser_url *url,
 		s->rdma = strcmp(url->transport, "iscsi") != 0 &&
 			  !strcmp(url->start, "rdma");
 	}
-	if (s && connect_start(s))
+	if (s && !lib_session_connect(s))
 		return s;
 	*err = lib_fail(ctx, ISER_E_NOMEM, "out of memory");
 	if (s) {
@@ -432,13 +436,13 @@ void iser_disconnect(struct iser_session *s)
 	s->connected = NULL;
 	if (s->connector)
 		net_connect_cancel(s->connector);
-	if (s->ini) {
-		s->state = SESSION_CLOSING;
+	s->state = SESSION_CLOSING;
+	if (s->ini)
 		ini_logout(s->ini, io_now_exact());
-	}
 	/* bounded: the role's logout and login times see to it */
 	while (s->net && !iser_service(s->ctx, -1))
 		;
+	lib_back_fini(s);
 	lib_io_fini(s);
 	list_del(&s->link);
 	free(s);
@@ -446,7 +450,7 @@ void iser_disconnect(struct iser_session *s)
 
 bool iser_is_connected(const struct iser_session *s)
 {
-	return s->state == SESSION_UP && s->ini;
+	return s->state == SESSION_AWAY || (s->state == SESSION_UP && s->ini);
 }
 
 struct iser_context *iser_session_context(const struct iser_session *s)
@@ -490,5 +494,6 @@ void iser_get_counters(const struct iser_session *s, struct iser_counters *c)
 	*c = (struct iser_counters){ .rx_bytes = st->rx_bytes,
 				     .tx_bytes = st->tx_bytes,
 				     .rx_calls = st->rx_calls,
-				     .tx_calls = st->tx_calls };
+				     .tx_calls = st->tx_calls,
+				     .reconnects = s->back.count };
 }

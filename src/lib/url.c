@@ -171,6 +171,8 @@ static int take_key(const struct parse *p, const char *key, const char *v)
 		return take_number(p, v, 86400, &u->timeout, "timeout");
 	if (!strcmp(key, "depth"))
 		return take_number(p, v, 4096, &u->depth, "depth");
+	if (!strcmp(key, "reconnect"))
+		return take_number(p, v, 1000, &u->reconnect, "reconnect");
 	if (!strcmp(key, "target_user"))
 		return take_text(p, u->target_user, sizeof(u->target_user), v);
 	if (!strcmp(key, "target_password"))

@@ -141,14 +141,15 @@ static json_t *one_way(const struct bench *b, int w, double s)
 static void report_json(const struct bench *b, const struct result *r)
 {
 	json_t *j = json_pack(
-		"{s:s,s:I,s:i,s:i,s:i,s:b,s:f,s:{s:f,s:f},s:{s:I,s:I}}", "url",
-		b->url_text, "size", (json_int_t)b->size, "depth",
+		"{s:s,s:I,s:i,s:i,s:i,s:b,s:f,s:{s:f,s:f},s:{s:I,s:I},s:I}",
+		"url", b->url_text, "size", (json_int_t)b->size, "depth",
 		(int)b->depth, "connections", (int)b->connections,
 		"write_percent", (int)b->write_percent, "random", b->random,
 		"seconds", r->seconds, "cpu_seconds", "user", r->user, "system",
 		r->system, "system_calls", "receive",
 		(json_int_t)r->calls.rx_calls, "send",
-		(json_int_t)r->calls.tx_calls);
+		(json_int_t)r->calls.tx_calls, "reconnects",
+		(json_int_t)r->calls.reconnects);
 
 	if (b->latency[0].count)
 		json_object_set_new(j, "read", one_way(b, 0, r->seconds));
@@ -279,6 +280,7 @@ static void measure(struct bench *b, struct iser_session **s, struct job *jobs,
 		iser_get_counters(s[i], &c);
 		r->calls.rx_calls += c.rx_calls;
 		r->calls.tx_calls += c.tx_calls;
+		r->calls.reconnects += c.reconnects;
 	}
 }
 

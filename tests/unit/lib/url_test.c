@@ -19,7 +19,7 @@ static void test_url_whole(void **state)
 	(void)state;
 	assert_int_equal(parse("iscsi://joe%secret@[fe80::1]:3261/iqn.2026-01."
 			       "a:t/7?header_digest=crc32c&data_digest=none&"
-			       "timeout=9&depth=64&initiator=iqn.b",
+			       "timeout=9&depth=64&reconnect=7&initiator=iqn.b",
 			       false),
 			 0);
 	assert_string_equal(u.user, "joe");
@@ -32,6 +32,7 @@ static void test_url_whole(void **state)
 	assert_string_equal(u.data_digest, "none");
 	assert_int_equal(u.timeout, 9);
 	assert_int_equal(u.depth, 64);
+	assert_int_equal(u.reconnect, 7);
 	assert_string_equal(u.initiator, "iqn.b");
 }
 
@@ -72,6 +73,8 @@ static void test_url_bad_ones_say_why(void **state)
 		"iscsi://h/t/0?colour=red",
 		"iscsi://h/t/0?header_digest=md5",
 		"iscsi://h/t/0?depth=5000",
+		"iscsi://h/t/0?reconnect=1001",
+		"iscsi://h/t/0?reconnect=-1",
 		"iscsi://h/t/0?target_user=t&target_password=q",
 		"iscsi://u%q@h/t/0?target_user=t&target_password=q",
 	};

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A session whose connection is lost comes back, and no data go astray."""
+import json
+import os
+import select
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+from harness import Daemon, ISER, main, need, run
+from test_iser import BUILT, make_image, sha256
+from test_nbd import Bridge, Raw
+
+
+class Cutter(threading.Thread):
+    """Stands between initiator and target; cuts each connection after so
+    many bytes of payload, either way together; the last one is left alone."""
+
+    def __init__(self, address, cuts):
+        super().__init__(daemon=True)
+        self.address, self.cuts, self.accepted = address, list(cuts), 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.stop = False
+        self.start()
+
+    def run(self):
+        while not self.stop:
+            if not select.select([self.listener], [], [], 0.2)[0]:
+                continue
+            near = self.listener.accept()[0]
+            self.accepted += 1
+            self.serve(near, self.cuts.pop(0) if self.cuts else None)
+
+    def serve(self, near, limit):
+        far = socket.create_connection(self.address)
+        ends, passed = {near: far, far: near}, 0
+        while not self.stop and (limit is None or passed < limit):
+            for s in select.select(list(ends), [], [], 0.2)[0]:
+                try:
+                    data = s.recv(16384)
+                    if not data:
+                        passed = float("inf")
+                        limit = 0
+                        break
+                    ends[s].sendall(data)
+                except OSError:
+                    limit = 0
+                    break
+                passed += len(data)
+        for s in ends:  # at once, whatever is on the way
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                         struct.pack("ii", 1, 0))
+            s.close()
+
+    def url(self, daemon, keys):
+        return "iscsi://127.0.0.1:%d/%s/0?%s" % (self.port, daemon.target,
+                                                 keys)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop = True
+        self.join(5)
+        self.listener.close()
+
+
+@BUILT
+class Reconnect(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory(dir=".")
+        self.image = os.path.join(self.dir.name, "image")
+        self.back = os.path.join(self.dir.name, "back")
+        make_image(self.image)
+
+    def tearDown(self):
+        self.dir.cleanup()
+
+    def test_copy_through_cuts(self):
+        with Daemon("--workers", "2", "ram:24M") as d:
+            with Cutter(d.address, [300000, 1000000, 2500001]) as cut:
+                run([ISER, "copy", "--quiet", self.image,
+                     cut.url(d, "reconnect=3")])
+                self.assertEqual(cut.accepted, 4)
+            self.assertIn(sha256(self.image), run([ISER, "hash", d.url]).text)
+            with Cutter(d.address, [300000, 1000000, 2500001]) as cut:
+                run([ISER, "copy", "--quiet",
+                     cut.url(d, "reconnect=3&header_digest=crc32c"),
+                     self.back])
+                self.assertEqual(cut.accepted, 4)
+        self.assertEqual(sha256(self.image), sha256(self.back))
+
+    def test_without_the_key_it_fails(self):
+        with Daemon("ram:24M") as d, Cutter(d.address, [300000]) as cut:
+            done = run([ISER, "copy", "--quiet", self.image, cut.url(d, "")[:-1]],
+                       check=False)
+            self.assertEqual(done.returncode, 4, done.text)
+            self.assertIn("connection lost", done.text)
+
+    def test_cut_in_login(self):
+        """The way back is cut, too: each time is an attempt."""
+        with Daemon("ram:24M") as d:
+            with Cutter(d.address, [300000, 100, 100]) as cut:
+                run([ISER, "copy", "--quiet", self.image,
+                     cut.url(d, "reconnect=3")])
+            self.assertIn(sha256(self.image), run([ISER, "hash", d.url]).text)
+            with Cutter(d.address, [300000, 100, 100, 100]) as cut:
+                done = run([ISER, "copy", "--quiet", self.image,
+                            cut.url(d, "reconnect=2")], check=False)
+                self.assertEqual(cut.accepted, 3)
+            self.assertEqual(done.returncode, 4, done.text)
+
+    def test_gives_up(self):
+        with Daemon("ram:24M") as d:
+            began = time.monotonic()
+            with Cutter(d.address, [500000]) as cut:
+                url = cut.url(d, "reconnect=3")
+                proc = subprocess.Popen(
+                    [ISER, "bench", "--time", "60", url],
+                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                while cut.accepted == 0 or cut.cuts:
+                    time.sleep(0.05)
+            text = proc.communicate(timeout=30)[1].decode()
+            self.assertEqual(proc.returncode, 4, text)
+            self.assertLess(time.monotonic() - began, 20)
+
+    def test_counts(self):
+        with Daemon("ram:24M") as d, Cutter(d.address, [60000]) as cut:
+            done = run([ISER, "bench", "--json", "--time", "4", "--depth", "1",
+                        cut.url(d, "reconnect=5")])
+            self.assertEqual(json.loads(done.text)["reconnects"], 1)
+
+    def test_target_killed_and_back(self):
+        """fio writes and verifies while the target dies and comes back."""
+        need("fio")
+        disk = os.path.abspath(os.path.join(self.dir.name, "disk"))
+        with open(disk, "wb") as f:
+            f.truncate(64 << 20)
+        d = Daemon(disk)
+        listen = d.portal
+        with Bridge(d.url + "?reconnect=100") as b:
+            fio = subprocess.Popen(
+                ["fio", "--name=verify", "--ioengine=nbd", "--uri=" + b.uri,
+                 "--rw=randwrite", "--bs=16k", "--iodepth=16", "--size=64M",
+                 "--rate_iops=700", "--verify=crc32c", "--verify_fatal=1"],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            for _ in range(2):
+                time.sleep(1.2)
+                self.assertIsNone(fio.poll())
+                d.proc.kill()
+                d.proc.wait()
+                d.proc.stdout.close()
+                time.sleep(0.3)
+                d = Daemon("--listen", listen, disk)
+            text = fio.communicate(timeout=60)[0].decode()
+            self.assertEqual(fio.returncode, 0, text)
+        d.stop()
+
+    def test_target_asks_for_logout_and_comes_back(self):
+        """An orderly restart: no command is lost, none is done twice."""
+        disk = os.path.abspath(os.path.join(self.dir.name, "disk"))
+        with open(disk, "wb") as f:
+            f.truncate(24 << 20)
+        d = Daemon(disk)
+        listen = d.portal
+        with Bridge(d.url + "?reconnect=100") as b, Raw(b.path) as r:
+            r.open()
+            self.assertEqual(r.ask(1, 0, 512, data=b"a" * 512), 0)
+            d.stop()
+            self.assertIn("logged out", d.messages())
+            r.request(0, 0, 512)
+            r.request(1, 512, 512, data=b"b" * 512, cookie=2)
+            d = Daemon("--listen", listen, disk)
+            replies = {}
+            for _ in range(2):
+                magic, err, cookie = struct.unpack(">IIQ", r.exactly(16))
+                replies[cookie] = (err, r.exactly(512) if cookie == 1 else b"")
+            self.assertEqual(replies, {1: (0, b"a" * 512), 2: (0, b"")})
+        d.stop()
+
+
+if __name__ == "__main__":
+    main()
