@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * session_sim_test.c: the whole stack, initiator over datamover/tcp against
- * datamover/tcp under target and device, on a virtual wire and clock: every
- * split, delays, a reset after every single byte. What was acknowledged is on
+ * session_sim_test.c: the whole stack, initiator against target and device over
+ * each datamover (iSCSI over TCP, iSER from the first byte, iSER behind a login
+ * over TCP), on a virtual wire and clock: every split, delays, a reset after
+ * every single byte. What was acknowledged is on
  * the medium; every command ends exactly once; nothing is left over (the
  * sanitizer build sees to that).
  */
@@ -11,10 +12,9 @@
 
 #include "base/err.h"
 #include "cmocka_all.h"
-#include "datamover/tcp/dmtcp.h"
 #include "initiator/initiator.h"
 #include "scsi/cdb.h"
-#include "sim/wire.h"
+#include "sim/transport.h"
 #include "target/target.h"
 
 #define TARGET	  "iqn.2026-01.org.example:disk"
@@ -124,7 +124,7 @@ static void world_close(struct world *w)
 struct link {
 	struct world *world;
 	struct wire wire;
-	struct dmtcp_conn *dm[2]; /* 0: initiator, 1: target */
+	struct sim_transport transport[2]; /* initiator, target */
 	struct ini_session *ini;
 	bool logged_in, closed;
 	int login_err, close_err;
@@ -190,7 +190,8 @@ static void apply(struct ini_config *cfg, const struct wishes *k)
 }
 
 static void link_open(struct link *l, struct world *world,
-		      const struct wire_config *wire, const struct wishes *k)
+		      const struct wire_config *wire, const struct wishes *k,
+		      enum sim_way way)
 {
 	struct tgt_conn_info info = { .peer = "sim:1",
 				      .peer_host = "sim",
@@ -203,15 +204,15 @@ static void link_open(struct link *l, struct world *world,
 	wc.tap = count;
 	wc.arg = l;
 	wire_init(&l->wire, &wc);
-	for (unsigned i = 0; i < 2; i++) {
-		struct dmtcp_config dc;
-
-		dmtcp_config_default(&dc, i ? ISCSI_TARGET : ISCSI_INITIATOR);
-		l->dm[i] = dmtcp_new(&dc, wire_host(&l->wire, i));
-	}
+	for (unsigned i = 0; i < 2; i++)
+		sim_transport_init(&l->transport[i], &l->wire, i, way);
 	ini_config_default(&cfg);
 	if (k)
 		apply(&cfg, k);
+	cfg.login.want.rdma_extensions = way != SIM_TCP;
+	if (way == SIM_ISER_FIRST) /* RFC 7145 §6.1 */
+		cfg.login.header_digest_crc_ok = cfg.login.data_digest_crc_ok =
+			false;
 	strcpy(cfg.login.id.initiator_name, INITIATOR);
 	strcpy(cfg.login.id.target_name, TARGET);
 	cfg.login.id.isid[0] = 0x80;
@@ -223,12 +224,13 @@ static void link_open(struct link *l, struct world *world,
 	cfg.async = on_async;
 	cfg.rearm = on_rearm;
 	cfg.arg = l;
-	l->ini = ini_new(&cfg, dmtcp_dm(l->dm[0]));
+	l->ini = ini_new(&cfg, sim_transport_dm(&l->transport[0]));
 	assert_int_equal(tgt_conn_accept(tgt_worker(world->tgt, 0),
-					 dmtcp_dm(l->dm[1]), &info, world->now),
+					 sim_transport_dm(&l->transport[1]),
+					 &info, world->now),
 			 0);
-	wire_attach(&l->wire, 0, &dmtcp_stream_ops, l->dm[0]);
-	wire_attach(&l->wire, 1, &dmtcp_stream_ops, l->dm[1]);
+	sim_transport_go(&l->transport[0]);
+	sim_transport_go(&l->transport[1]);
 	ini_start(l->ini, world->now);
 }
 
@@ -253,7 +255,7 @@ static void link_close(struct link *l)
 	assert_true(l->closed);
 	ini_free(l->ini);
 	for (unsigned i = 0; i < 2; i++)
-		dmtcp_free(l->dm[i]);
+		sim_transport_fini(&l->transport[i]);
 	wire_fini(&l->wire);
 }
 
@@ -407,8 +409,9 @@ static void check_medium(const struct world *world, const uint8_t *model,
 
 /* ---- the tests ---- */
 
-static void run_mix(const struct wishes *k, const struct wire_config *wc,
-		    uint32_t seed, unsigned commands)
+static void run_mix(enum sim_way way, const struct wishes *k,
+		    const struct wire_config *wc, uint32_t seed,
+		    unsigned commands)
 {
 	uint8_t *model = calloc(BLOCKS, BLOCK);
 	bool *unsure = calloc(BLOCKS, sizeof(bool));
@@ -417,9 +420,11 @@ static void run_mix(const struct wishes *k, const struct wire_config *wc,
 	struct work *w;
 
 	world_open(&world);
-	link_open(&l, &world, wc, k);
+	link_open(&l, &world, wc, k, way);
 	settle(&l);
 	assert_true(l.logged_in);
+	assert_string_equal(ini_transport(l.ini),
+			    way == SIM_TCP ? "tcp" : "iser");
 	clear_attention(&l);
 	w = work_new(&l, model, unsure, seed, commands);
 	start_all(w, JOBS);
@@ -445,11 +450,10 @@ static const struct wishes every_wish[] = {
 	{ false, true, true, true, 65536, 1024, 4096, 3 },
 };
 
-static void test_mix_whole_and_split(void **state)
+static void mix_whole_and_split(enum sim_way way)
 {
 	static const size_t chunks[] = { 0, 1, 7, 48, 1000, 65536 };
 
-	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(every_wish); i++)
 		for (size_t c = 0; c < ARRAY_LEN(chunks); c++) {
 			struct wire_config wc = {
@@ -459,13 +463,32 @@ static void test_mix_whole_and_split(void **state)
 				.cut = { WIRE_NO_CUT, WIRE_NO_CUT },
 			};
 
-			run_mix(&every_wish[i], &wc, (uint32_t)(i + 7 * c),
+			run_mix(way, &every_wish[i], &wc, (uint32_t)(i + 7 * c),
 				chunks[c] == 1 ? 24 : 200);
 		}
 }
 
+static void test_mix_tcp(void **state)
+{
+	(void)state;
+	mix_whole_and_split(SIM_TCP);
+}
+
+static void test_mix_iser_first(void **state)
+{
+	(void)state;
+	mix_whole_and_split(SIM_ISER_FIRST);
+}
+
+static void test_mix_iser_switch(void **state)
+{
+	(void)state;
+	mix_whole_and_split(SIM_ISER_SWITCH);
+}
+
 /* One short exchange whose bytes are counted, or cut after `cut` of `end`. */
-static void run_short(uint64_t cut, unsigned end, uint64_t sent[2])
+static void run_short(enum sim_way way, uint64_t cut, unsigned end,
+		      uint64_t sent[2])
 {
 	static const struct wishes k = { true, true, false, false,
 					 1024, 1024, 2048,  2 };
@@ -478,7 +501,7 @@ static void run_short(uint64_t cut, unsigned end, uint64_t sent[2])
 
 	wc.cut[end] = cut;
 	world_open(&world);
-	link_open(&l, &world, &wc, &k);
+	link_open(&l, &world, &wc, &k, way);
 	settle(&l);
 	w = work_new(&l, model, unsure, 3, 4);
 	if (l.logged_in && !l.closed) {
@@ -495,7 +518,7 @@ static void run_short(uint64_t cut, unsigned end, uint64_t sent[2])
 	link_close(&l);
 	/* the target is none the worse for it */
 	wc.cut[end] = WIRE_NO_CUT;
-	link_open(&second, &world, &wc, &k);
+	link_open(&second, &world, &wc, &k, way);
 	settle(&second);
 	assert_true(second.logged_in);
 	link_close(&second);
@@ -505,31 +528,47 @@ static void run_short(uint64_t cut, unsigned end, uint64_t sent[2])
 	free(unsure);
 }
 
-static void test_reset_after_every_byte(void **state)
+static void reset_after_every_byte(enum sim_way way)
 {
 	uint64_t whole[2], sent[2];
 
-	(void)state;
-	run_short(WIRE_NO_CUT, 0, whole);
+	run_short(way, WIRE_NO_CUT, 0, whole);
 	for (unsigned end = 0; end < 2; end++)
 		for (uint64_t cut = 0; cut < whole[end]; cut++) {
 			/* inside payload one place is like the next */
-			if (cut > 4000 && cut % 13)
+			if (cut > 1500 && cut % 13)
 				continue;
-			run_short(cut, end, sent);
+			run_short(way, cut, end, sent);
 		}
 }
 
+static void test_reset_after_every_byte_tcp(void **state)
+{
+	(void)state;
+	reset_after_every_byte(SIM_TCP);
+}
+
+static void test_reset_after_every_byte_iser_first(void **state)
+{
+	(void)state;
+	reset_after_every_byte(SIM_ISER_FIRST);
+}
+
+static void test_reset_after_every_byte_iser_switch(void **state)
+{
+	(void)state;
+	reset_after_every_byte(SIM_ISER_SWITCH);
+}
+
 /* A target that says nothing is given up in time (login and ping). */
-static void test_silence_is_noticed(void **state)
+static void silence_is_noticed(enum sim_way way)
 {
 	struct wire_config wc = { .cut = { WIRE_NO_CUT, WIRE_NO_CUT } };
 	struct world world;
 	struct link l;
 
-	(void)state;
 	world_open(&world);
-	link_open(&l, &world, &wc, NULL);
+	link_open(&l, &world, &wc, NULL, way);
 	/* no settle: nothing is ever delivered */
 	assert_true(ini_deadline(l.ini) < XTIME_NEVER);
 	ini_expire(l.ini, ini_deadline(l.ini));
@@ -537,6 +576,13 @@ static void test_silence_is_noticed(void **state)
 	settle(&l);
 	link_close(&l);
 	world_close(&world);
+}
+
+static void test_silence_is_noticed(void **state)
+{
+	(void)state;
+	for (unsigned way = 0; way < SIM_WAYS; way++)
+		silence_is_noticed((enum sim_way)way);
 }
 
 struct answer {
@@ -569,7 +615,7 @@ static void on_sensed(struct ini_task *t)
 }
 
 /* LOGICAL UNIT RESET by one: the other one is told (SAM-5 §6.3.3). */
-static void test_lu_reset_tells_the_other(void **state)
+static void lu_reset_tells_the_other(enum sim_way way)
 {
 	struct wire_config wc = { .cut = { WIRE_NO_CUT, WIRE_NO_CUT } };
 	struct answer a = { .r = { .done = on_answer } };
@@ -580,11 +626,10 @@ static void test_lu_reset_tells_the_other(void **state)
 	struct world world;
 	struct link one, two;
 
-	(void)state;
 	world_open(&world);
-	link_open(&one, &world, &wc, NULL);
+	link_open(&one, &world, &wc, NULL, way);
 	settle(&one);
-	link_open(&two, &world, &wc, NULL);
+	link_open(&two, &world, &wc, NULL, way);
 	settle(&two);
 	assert_true(one.logged_in && two.logged_in);
 	clear_attention(&two);
@@ -605,11 +650,22 @@ static void test_lu_reset_tells_the_other(void **state)
 	world_close(&world);
 }
 
+static void test_lu_reset_tells_the_other(void **state)
+{
+	(void)state;
+	for (unsigned way = 0; way < SIM_WAYS; way++)
+		lu_reset_tells_the_other((enum sim_way)way);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mix_whole_and_split),
-		cmocka_unit_test(test_reset_after_every_byte),
+		cmocka_unit_test(test_mix_tcp),
+		cmocka_unit_test(test_mix_iser_first),
+		cmocka_unit_test(test_mix_iser_switch),
+		cmocka_unit_test(test_reset_after_every_byte_tcp),
+		cmocka_unit_test(test_reset_after_every_byte_iser_first),
+		cmocka_unit_test(test_reset_after_every_byte_iser_switch),
 		cmocka_unit_test(test_silence_is_noticed),
 		cmocka_unit_test(test_lu_reset_tells_the_other),
 	};
