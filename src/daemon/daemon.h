@@ -80,6 +80,7 @@ void worker_post(void *arg, unsigned worker, struct dev_msg *msg);
 void *worker_buf_get(void *arg, unsigned worker, size_t len);
 void worker_buf_put(void *arg, unsigned worker, void *buf, size_t len);
 uint64_t worker_wall_ms(void *arg);
+void worker_later(void *arg, unsigned worker, unsigned ms, struct dev_msg *m);
 void worker_rearm(void *arg, unsigned worker);
 void worker_busy(struct worker *w);
 

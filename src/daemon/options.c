@@ -30,6 +30,9 @@ static const char usage_text[] =
 	"                            IPv6 as [::1]:3260)\n"
 	"  -n, --name IQN            the target's name\n"
 	"  -r, --read-only           refuse writes\n"
+	"      --removable           the medium can be ejected\n"
+	"      --sanitize-rate SIZE  bytes per second that SANITIZE OVERWRITE\n"
+	"                            write at most (no limit)\n"
 	"  -b, --block-size 512|4096 logical block size (512, or the device's)\n"
 	"      --buffered            files through the page cache (no O_DIRECT)\n"
 	"      --sendfile            ram: reads by sendfile (slower on loopback)\n"
@@ -136,6 +139,8 @@ static int word(const char *option, const char *text, const char *const *words,
 enum {
 	OPT_BUFFERED = 256,
 	OPT_SENDFILE,
+	OPT_REMOVABLE,
+	OPT_SANITIZE_RATE,
 	OPT_IO,
 	OPT_PIN,
 	OPT_SPIN,
@@ -157,6 +162,8 @@ static const struct option long_options[] = {
 	{ "listen", required_argument, NULL, 'l' },
 	{ "name", required_argument, NULL, 'n' },
 	{ "read-only", no_argument, NULL, 'r' },
+	{ "removable", no_argument, NULL, OPT_REMOVABLE },
+	{ "sanitize-rate", required_argument, NULL, OPT_SANITIZE_RATE },
 	{ "block-size", required_argument, NULL, 'b' },
 	{ "buffered", no_argument, NULL, OPT_BUFFERED },
 	{ "sendfile", no_argument, NULL, OPT_SENDFILE },
@@ -244,6 +251,16 @@ static bool set_block_size(struct options *o, const char *arg)
 	return o->block_size != 0;
 }
 
+static bool set_rate(struct options *o, const char *arg)
+{
+	if (size_parse(arg, &o->sanitize_rate))
+		return true;
+	say("--sanitize-rate %s: no size; write bytes per second, or a number "
+	    "with K, M or G, as in 100M",
+	    arg);
+	return false;
+}
+
 static bool set_transports(struct options *o, const char *arg)
 {
 	static const char *const words[] = { "tcp", "iser", "switch" };
@@ -301,6 +318,11 @@ static bool set_option(struct options *o, int opt, const char *arg)
 	case 'r':
 		o->read_only = true;
 		return true;
+	case OPT_REMOVABLE:
+		o->removable = true;
+		return true;
+	case OPT_SANITIZE_RATE:
+		return set_rate(o, arg);
 	case OPT_SENDFILE:
 		o->sendfile = true;
 		return true;

@@ -33,8 +33,9 @@ struct options {
 	const char *luns[LUNS_MAX];
 	unsigned nluns;
 	char name[224]; /* IQN */
-	bool read_only, buffered, pin, prefer_digests, sendfile;
-	uint32_t block_size; /* 0: by the medium */
+	bool read_only, buffered, pin, prefer_digests, sendfile, removable;
+	uint64_t sanitize_rate; /* bytes per second; 0: no limit */
+	uint32_t block_size;	/* 0: by the medium */
 	enum io_backend io;
 	unsigned workers;
 	enum trace_level log;

@@ -46,6 +46,8 @@ static int add_lu(struct daemon *d, uint16_t lun, struct bs *b, bool keeps)
 	struct dev_lu_config cfg = {
 		.lun = lun,
 		.read_only = d->options.read_only,
+		.removable = d->options.removable,
+		.erase_rate = d->options.sanitize_rate,
 		.keeps = keeps,
 	};
 	int err = dev_lu_add(d->server, &cfg, b);
@@ -71,6 +73,7 @@ int setup_stores(struct daemon *d)
 		.buf_get = worker_buf_get,
 		.buf_put = worker_buf_put,
 		.wall_ms = worker_wall_ms,
+		.later = worker_later,
 		.save = d->options.state ? save : NULL,
 		.arg = d,
 	};

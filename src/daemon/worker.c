@@ -47,6 +47,39 @@ uint64_t worker_wall_ms(void *arg)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
+#define LATER_MAX 1000 /* ms: nobody waits longer at the end */
+
+struct delayed {
+	struct io_timer timer;
+	struct dev_msg *msg;
+};
+
+static void delay_over(struct io_timer *t)
+{
+	struct delayed *l = container_of(t, struct delayed, timer);
+	struct dev_msg *m = l->msg;
+
+	free(l);
+	m->run(m);
+}
+
+void worker_later(void *arg, unsigned worker, unsigned ms, struct dev_msg *m)
+{
+	struct daemon *d = arg;
+	struct io_loop *loop = d->workers[worker].loop;
+	struct delayed *l = calloc(1, sizeof(*l));
+
+	if (l) {
+		l->timer.fire = delay_over;
+		l->msg = m;
+	}
+	if (!l || io_timer_set(loop, &l->timer,
+			       io_now(loop) + MIN(ms, LATER_MAX) * XTIME_MS)) {
+		free(l);
+		worker_post(arg, worker, m); /* too soon is better than never */
+	}
+}
+
 static void set_clock(struct worker *w)
 {
 	io_timer_set(w->loop, &w->clock, tgt_worker_deadline(w->target));
@@ -104,7 +137,8 @@ static void check_idle(struct io_timer *t)
 {
 	struct worker *w = container_of(t, struct worker, drain_tick);
 
-	if (list_empty(&w->conns) && tgt_worker_idle(w->target))
+	if (list_empty(&w->conns) && tgt_worker_idle(w->target) &&
+	    !dev_server_is_busy(w->daemon->server))
 		worker_post(w->daemon, 0, &w->idle);
 	else
 		io_timer_set(w->loop, t, io_now(w->loop) + DRAIN_TICK);
@@ -114,6 +148,7 @@ static void drain(struct dev_msg *m)
 {
 	struct worker *w = container_of(m, struct worker, drain);
 
+	dev_server_stop(w->daemon->server);
 	tgt_worker_drain(w->target, io_now(w->loop));
 	set_clock(w);
 	check_idle(&w->drain_tick);

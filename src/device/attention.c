@@ -27,6 +27,7 @@ bool dev_attention_take(struct dev_nexus *n, uint16_t lun, struct scsi_sense *s)
 		[UA_REGISTRATIONS_PREEMPTED] = ASC_REGISTRATIONS_PREEMPTED,
 		[UA_SOFT_THRESHOLD] = ASC_SOFT_THRESHOLD,
 		[UA_TIMESTAMP_CHANGED] = ASC_TIMESTAMP_CHANGED,
+		[UA_MEDIUM_CHANGED] = ASC_MEDIUM_MAY_HAVE_CHANGED,
 	};
 
 	for (unsigned ua = 0; ua < UA_COUNT; ua++) {

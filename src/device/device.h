@@ -55,6 +55,10 @@ struct dev_env {
 	/* Milliseconds since 1970 UTC, for REPORT TIMESTAMP; NULL: the units
 	 * do not have that command. Any worker. */
 	uint64_t (*wall_ms)(void *arg);
+	/* Posts m to the calling worker ms from now. NULL: erase_rate does not
+	 * count. */
+	void (*later)(void *arg, unsigned worker, unsigned ms,
+		      struct dev_msg *m);
 	void *arg;
 };
 
@@ -64,7 +68,11 @@ struct dev_lu_config {
 	uint16_t lun;
 	bool read_only;
 	bool rotational; /* VPD B1h */
-	bool keeps;	 /* what dev_env.save got will be found again: APTPL */
+	bool removable;	 /* the medium can be ejected */
+	/* Bytes per second that SANITIZE OVERWRITE writes at most; 0: as
+	 * fast as they can. */
+	uint64_t erase_rate;
+	bool keeps; /* what dev_env.save got will be found again: APTPL */
 	/* INQUIRY: padded with spaces; empty: ours */
 	char vendor[9], product[17], revision[5];
 	char serial[37]; /* VPD 80h; empty: from the backstore's UUID */
@@ -74,7 +82,13 @@ struct dev_lu_config {
  * the most bytes one command may move (VPD B0h). NULL: out of memory. */
 struct dev_server *dev_server_new(const struct dev_env *env,
 				  uint32_t max_transfer);
-/* dev_server_free: no nexus, no task left; closes the backstores. */
+/*
+ * dev_server_stop: what goes on in the background (SANITIZE, FORMAT UNIT) is
+ * to end; dev_server_is_busy tells whether any of it is left.
+ */
+void dev_server_stop(struct dev_server *s);
+bool dev_server_is_busy(const struct dev_server *s);
+/* dev_server_free: nothing in the background, no nexus, no task left; closes the backstores. */
 void dev_server_free(struct dev_server *s);
 
 /* dev_lu_add takes over b. ERR_BUSY: the LUN is taken; ERR_RANGE: LUN beyond
@@ -241,6 +255,10 @@ struct dev_task {
 	bool (*step)(struct dev_task *t);
 	int io_result;
 	void (*released)(struct dev_task *t);
+	/* Lets go of what the task waits for, when it is aborted; NULL: its
+	 * own I/O, which comes to an end. */
+	void (*let_go)(struct dev_task *t);
+	void *waits_for;
 	struct bs_req req;
 };
 

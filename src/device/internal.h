@@ -19,6 +19,10 @@
  *   rows_reserve.c  their rows
  *   defects.c  READ DEFECT DATA
  *   taskset.c  task attributes: who waits for whom
+ *   condition.c  is the unit ready
+ *   removal.c  START STOP UNIT, PREVENT ALLOW MEDIUM REMOVAL
+ *   erase.c    overwriting or erasing a whole unit, in the background
+ *   sanitize.c SANITIZE, FORMAT UNIT
  *   range.c    who may touch which blocks at once
  *   caw.c      COMPARE AND WRITE, ORWRITE, WRITE ATOMIC
  *   provisioning.c  how much space is left, soft threshold
@@ -56,6 +60,7 @@ enum dev_ua {
 	UA_REGISTRATIONS_PREEMPTED,
 	UA_SOFT_THRESHOLD,
 	UA_TIMESTAMP_CHANGED,
+	UA_MEDIUM_CHANGED,
 	UA_COUNT,
 };
 
@@ -88,6 +93,7 @@ struct dev_nexus {
 	uint8_t *echo; /* of WRITE BUFFER; spc_more.c */
 	uint16_t echo_len;
 	uint64_t copies_begun;
+	uint32_t prevents[DEV_MAX_LUNS]; /* removal.c: generation + 1 */
 	struct dev_nexus_config cfg;
 	struct list link;		  /* dev_server.nexuses[worker] */
 	uint32_t attention[DEV_MAX_LUNS]; /* BIT(enum dev_ua) */
@@ -134,6 +140,16 @@ struct dev_control {
 	uint32_t soft_count; /* threshold sets available, or fewer */
 };
 
+/* Why a unit does not serve its medium; condition.c. */
+enum dev_condition {
+	LU_READY,
+	LU_NO_MEDIUM,
+	LU_SANITIZING,
+	LU_SANITIZE_FAILED,
+	LU_FORMATTING,
+	LU_FORMAT_FAILED,
+};
+
 #define DEV_CTL(lu, member) __atomic_load_n(&(lu)->ctl.member, __ATOMIC_RELAXED)
 
 struct dev_lu {
@@ -141,7 +157,11 @@ struct dev_lu {
 	struct dev_counter counted_before[2]; /* reads, writes; log.c */
 	uint64_t clock_offset; /* SET TIMESTAMP: added to wall_ms */
 	bool clock_set;
-	bool soft_told; /* the threshold was crossed; provisioning.c */
+	bool soft_told;	      /* the threshold was crossed; provisioning.c */
+	uint8_t condition;    /* enum dev_condition; condition.c */
+	bool unrestricted;    /* EXIT FAILURE MODE is allowed (AUSE) */
+	uint16_t progress;    /* of 65536 */
+	uint64_t preventions; /* generation << 32 | how many; removal.c */
 	struct dev_control ctl;
 	struct dev_lane *lanes;	 /* [worker] */
 	struct list fence_queue; /* range.c, the home worker's alone */
@@ -159,6 +179,8 @@ struct dev_server {
 	uint32_t max_transfer; /* bytes */
 	struct dev_lu *lus[DEV_MAX_LUNS];
 	struct list nexuses[DEV_MAX_WORKERS]; /* each its worker's alone */
+	bool stopping;
+	unsigned nbackground;
 	unsigned nports; /* relative target ports are 1 .. nports */
 	char (*ports)[256];
 	struct list closing[DEV_MAX_WORKERS]; /* nexuses that part */
@@ -220,6 +242,8 @@ enum dev_dir {
  * alone from its first to its last I/O (range.c) */
 #define CMD_TOUCHES 0x8u
 #define CMD_ALONE   0x10u
+#define CMD_MEDIUM  0x20u /* refused while there is none, or a broken one */
+#define CMD_ALWAYS  0x40u /* served even while the unit is being erased */
 
 struct dev_command {
 	const char *name;
@@ -421,6 +445,47 @@ bool dev_has_atomic(const struct dev_lu *lu);
 
 void dev_read_defects_10(struct dev_task *t);
 void dev_read_defects_12(struct dev_task *t);
+
+/* ---- condition.c ---- */
+
+enum dev_condition dev_condition(const struct dev_lu *lu);
+/* From one condition to another; false: it was no longer the first. */
+bool dev_condition_go(struct dev_lu *lu, enum dev_condition from,
+		      enum dev_condition to);
+/* Does the unit's condition forbid the command? Fills *s then. */
+bool dev_condition_forbids(const struct dev_lu *lu,
+			   const struct dev_command *row, struct scsi_sense *s);
+/* What REQUEST SENSE tells of it; false: nothing. */
+bool dev_condition_sense(const struct dev_lu *lu, struct scsi_sense *s);
+
+/* ---- removal.c ---- */
+
+void dev_start_stop(struct dev_task *t);
+void dev_prevent_allow(struct dev_task *t);
+void dev_removal_reset(struct dev_lu *lu);
+void dev_removal_nexus_gone(struct dev_nexus *n);
+
+/* ---- erase.c, sanitize.c ---- */
+
+struct dev_erase_spec {
+	enum dev_condition during, failed;
+	bool immediate, unrestricted;
+	unsigned passes; /* of the pattern; 0: zeros, space given back */
+	bool invert;	 /* every other pass */
+	const uint8_t *pattern;
+	size_t pattern_len;
+};
+
+/* Erases all of the unit in the background, and ends the task: at once, or
+ * when that is over. */
+void dev_erase(struct dev_task *t, const struct dev_erase_spec *spec);
+int dev_prepare_overwrite(struct dev_task *t, uint64_t *out_len);
+void dev_sanitize_overwrite(struct dev_task *t);
+int dev_prepare_erase(struct dev_task *t, uint64_t *out_len);
+void dev_sanitize_block_erase(struct dev_task *t);
+void dev_sanitize_exit_failure(struct dev_task *t);
+int dev_prepare_format(struct dev_task *t, uint64_t *out_len);
+void dev_format_unit(struct dev_task *t);
 
 /* ---- range.c ---- */
 

@@ -113,8 +113,10 @@ static void visit(struct dev_round *r, unsigned worker)
 
 	if (op->next)
 		lu->rsv[worker] = op->next;
-	if (op->reset && worker == RSV_HOME)
+	if (op->reset && worker == RSV_HOME) {
 		dev_mode_reset(lu);
+		dev_removal_reset(lu);
+	}
 	list_for_each(it, &lu->server->nexuses[worker]) {
 		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
 
@@ -560,6 +562,7 @@ static void closed(void *arg)
 void dev_nexus_close(struct dev_nexus *n)
 {
 	list_del(&n->link);
+	dev_removal_nexus_gone(n);
 	free(n->echo);
 	n->echo = NULL;
 	list_push_back(&n->server->closing[n->cfg.worker], &n->link);

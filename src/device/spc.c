@@ -33,8 +33,9 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 	if (!p)
 		return;
 	p[0] = t->lu ? 0x00 : 0x7f; /* no unit here: qualifier 011b */
-	p[2] = 0x06;		    /* SPC-4 */
-	p[3] = 0x12;		    /* HiSup, response data format 2 */
+	p[1] = cfg && cfg->removable ? 0x80 : 0; /* RMB */
+	p[2] = 0x06;				 /* SPC-4 */
+	p[3] = 0x12; /* HiSup, response data format 2 */
 	p[4] = INQUIRY_LEN - 5;
 	p[5] = 0x08; /* 3PC */
 	p[7] = 0x02; /* CmdQue */
@@ -104,8 +105,8 @@ void dev_request_sense(struct dev_task *t)
 	if (!t->lu) {
 		s.key = SENSE_ILLEGAL_REQUEST;
 		s.asc = ASC_LUN_NOT_SUPPORTED;
-	} else {
-		(void)dev_attention_take(t->nexus, t->lu->cfg.lun, &s);
+	} else if (!dev_attention_take(t->nexus, t->lu->cfg.lun, &s)) {
+		(void)dev_condition_sense(t->lu, &s);
 	}
 	p = dev_param_buf(t);
 	if (p)

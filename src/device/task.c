@@ -234,6 +234,8 @@ static int check_lu(struct dev_task *t)
 		t->refused = true;
 		return 1;
 	}
+	if (dev_condition_forbids(t->lu, t->row, &s))
+		return refuse_with(t, &s);
 	if (!(t->row->flags & CMD_WRITES))
 		return 0;
 	if (t->lu->read_only)
@@ -258,6 +260,7 @@ static void clear(struct dev_task *t)
 	t->row = NULL;
 	t->buf = t->aux = NULL;
 	t->copy = NULL;
+	t->let_go = NULL;
 	t->buf_len = t->aux_len = 0;
 	t->count = 0;
 	t->lba = t->blocks = 0;
@@ -325,10 +328,16 @@ static void run_in_range(struct dev_task *t)
 		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
 }
 
+/* Again, for the unit may have been reserved or have become not ready while
+ * data came in, or the task waited. */
 void dev_task_enabled(struct dev_task *t)
 {
-	if (dev_denied(t)) /* reserved while its data came in, or it waited */
+	struct scsi_sense s;
+
+	if (dev_denied(t))
 		dev_end(t, SCSI_RESERVATION_CONFLICT);
+	else if (t->lu && dev_condition_forbids(t->lu, t->row, &s))
+		dev_sense(t, &s);
 	else
 		run_in_range(t);
 }
@@ -368,8 +377,10 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t))
 		return ERR_NOT_FOUND;
 	t->released = released;
 	t->aborted = true;
-	if (t->phase == DEV_TASK_RUNNING && !t->dormant &&
-	    !dev_range_give_up(&t->range))
+	if (t->phase == DEV_TASK_RUNNING && t->let_go)
+		t->let_go(t);
+	else if (t->phase == DEV_TASK_RUNNING && !t->dormant &&
+		 !dev_range_give_up(&t->range))
 		return 0; /* the I/O under way ends it */
 	dev_set_leave(t);
 	t->phase = DEV_TASK_DONE;

@@ -19,6 +19,11 @@
 /* Figure "field pointer sense-key specific data", 3 bytes. */
 static void put_field(const struct scsi_sense *s, uint8_t *p)
 {
+	if (s->has_progress) { /* "progress indication" in its place */
+		p[0] = 0x80;
+		put_be16(p + 1, s->progress);
+		return;
+	}
 	p[0] = (uint8_t)(0x80 | (s->in_cdb ? 0x40 : 0) |
 			 (s->has_bit ? 0x08 | (s->bit & 7) : 0));
 	put_be16(p + 1, s->field);
@@ -26,6 +31,10 @@ static void put_field(const struct scsi_sense *s, uint8_t *p)
 
 static void get_field(struct scsi_sense *s, const uint8_t *p)
 {
+	if ((p[0] & 0x80) && s->key == SENSE_NOT_READY) {
+		s->has_progress = true;
+		s->progress = get_be16(p + 1);
+	}
 	if (!(p[0] & 0x80) || s->key != SENSE_ILLEGAL_REQUEST)
 		return;
 	s->has_field = true;
@@ -46,7 +55,7 @@ static size_t build_fixed(const struct scsi_sense *s, uint8_t *p)
 	}
 	p[7] = SCSI_SENSE_FIXED_LEN - 8;
 	put_be16(p + 12, s->asc);
-	if (s->has_field)
+	if (s->has_field || s->has_progress)
 		put_field(s, p + 15);
 	return SCSI_SENSE_FIXED_LEN;
 }
@@ -66,7 +75,7 @@ static size_t build_descriptor(const struct scsi_sense *s, uint8_t *p)
 		put_be64(p + n + 4, s->info);
 		n += 12;
 	}
-	if (s->has_field) {
+	if (s->has_field || s->has_progress) {
 		p[n] = DESC_KEY_SPECIFIC;
 		p[n + 1] = 6;
 		put_field(s, p + n + 4);

@@ -29,6 +29,10 @@ enum scsi_sense_key {
 #define SCSI_ASC_TABLE(X)                                                      \
  X(ASC_NONE, 0x0000, "no additional sense information")                        \
  X(ASC_OPERATION_IN_PROGRESS, 0x0016, "operation in progress")                 \
+ X(ASC_FORMAT_IN_PROGRESS, 0x0404,                                             \
+   "logical unit not ready, format in progress")                               \
+ X(ASC_SANITIZE_IN_PROGRESS, 0x041b,                                           \
+   "logical unit not ready, sanitize in progress")                             \
  X(ASC_WRITE_ERROR, 0x0c00, "write error")                                     \
  X(ASC_UNEXPECTED_UNSOLICITED_DATA, 0x0c0c,                                    \
    "write error: unexpected unsolicited data")                                 \
@@ -60,6 +64,8 @@ enum scsi_sense_key {
    "logical unit software write protected")                                    \
  X(ASC_SPACE_ALLOCATION_FAILED, 0x2707,                                        \
    "space allocation failed write protect")                                    \
+ X(ASC_MEDIUM_MAY_HAVE_CHANGED, 0x2800,                                        \
+   "not ready to ready change, medium may have changed")                       \
  X(ASC_POWER_ON, 0x2900, "power on, reset, or bus device reset occurred")      \
  X(ASC_BUS_DEVICE_RESET, 0x2903, "bus device reset function occurred")         \
  X(ASC_NEXUS_LOSS, 0x2907, "I_T nexus loss occurred")                          \
@@ -72,6 +78,8 @@ enum scsi_sense_key {
  X(ASC_TIMESTAMP_CHANGED, 0x2a10, "timestamp changed")                         \
  X(ASC_COMMAND_SEQUENCE, 0x2c00, "command sequence error")                     \
  X(ASC_COMMANDS_CLEARED, 0x2f00, "commands cleared by another initiator")      \
+ X(ASC_FORMAT_FAILED, 0x3101, "format command failed")                         \
+ X(ASC_SANITIZE_FAILED, 0x3103, "sanitize command failed")                     \
  X(ASC_SOFT_THRESHOLD, 0x3807, "thin provisioning soft threshold reached")     \
  X(ASC_SAVING_NOT_SUPPORTED, 0x3900, "saving parameters not supported")        \
  X(ASC_MEDIUM_NOT_PRESENT, 0x3a00, "medium not present")                       \
@@ -79,6 +87,7 @@ enum scsi_sense_key {
  X(ASC_INTERNAL_TARGET_FAILURE, 0x4400, "internal target failure")             \
  X(ASC_RESERVATION_LOST, 0x4401, "persistent reservation information lost")    \
  X(ASC_PROTOCOL_SERVICE_CRC_ERROR, 0x4705, "protocol service CRC error")       \
+ X(ASC_REMOVAL_PREVENTED, 0x5302, "medium removal prevented")                  \
  X(ASC_INSUFFICIENT_RESOURCES, 0x5503, "insufficient resources")               \
  X(ASC_INSUFFICIENT_REGISTRATIONS, 0x5504,                                     \
    "insufficient registration resources")
@@ -99,6 +108,9 @@ struct scsi_sense {
 	bool has_field, in_cdb, has_bit;
 	uint8_t bit;
 	uint16_t field;
+	/* of a NOT READY: how far what goes on is, of 65536 */
+	bool has_progress;
+	uint16_t progress;
 };
 
 #define SCSI_SENSE_FIXED_LEN 18

@@ -26,7 +26,12 @@ struct dev_rig {
 	uint8_t *medium;
 	size_t out;		 /* bytes of buffers lent out */
 	unsigned fail_buf_after; /* 0: never; n: the nth get fails */
+	/* before rig_open, where the test wants its own */
 	uint64_t (*wall_ms)(void *arg);
+	void (*post)(void *arg, unsigned worker, struct dev_msg *m);
+	void (*later)(void *arg, unsigned worker, unsigned ms,
+		      struct dev_msg *m);
+	const struct dev_lu_config *lu;
 	/* the last command */
 	struct dev_task task;
 	bool done, released;
@@ -71,18 +76,20 @@ static inline struct bs *rig_ram(struct dev_rig *r)
 
 static inline void rig_open(struct dev_rig *r, struct bs *store, bool read_only)
 {
-	struct dev_lu_config lu = { .lun = 0, .read_only = read_only };
+	struct dev_lu_config lu = r->lu ? *r->lu : (struct dev_lu_config){ 0 };
 	struct dev_nexus_config n = { .initiator_port = "iqn.i,i,0x1",
 				      .target_port = "iqn.t,t,0x0001",
 				      .target_name = "iqn.t",
 				      .relative_target_port = 1 };
 
 	r->env = (struct dev_env){ .nworkers = 1,
-				   .post = rig_post,
+				   .post = r->post ? r->post : rig_post,
+				   .later = r->later,
 				   .buf_get = rig_get,
 				   .buf_put = rig_put,
 				   .wall_ms = r->wall_ms,
 				   .arg = r };
+	lu.read_only = read_only;
 	r->server = dev_server_new(&r->env, RIG_MAX);
 	if (!r->server || dev_lu_add(r->server, &lu, store))
 		abort();

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * condition.c: is a unit ready, and if not, which commands are served and
+ * what the others are told (SBC-3 §§4.9, 4.10, 4.11). One atomic byte; a
+ * ready unit costs a command one load of it.
+ */
+#include "device/internal.h"
+
+static const uint8_t may_go[] = {
+	[LU_READY] =
+		BIT(LU_NO_MEDIUM) | BIT(LU_SANITIZING) | BIT(LU_FORMATTING),
+	[LU_NO_MEDIUM] = BIT(LU_READY),
+	[LU_SANITIZING] = BIT(LU_READY) | BIT(LU_SANITIZE_FAILED),
+	[LU_SANITIZE_FAILED] = BIT(LU_SANITIZING) | BIT(LU_READY),
+	[LU_FORMATTING] = BIT(LU_READY) | BIT(LU_FORMAT_FAILED),
+	[LU_FORMAT_FAILED] = BIT(LU_SANITIZING) | BIT(LU_FORMATTING),
+};
+
+enum dev_condition dev_condition(const struct dev_lu *lu)
+{
+	return (enum dev_condition)__atomic_load_n(&lu->condition,
+						   __ATOMIC_ACQUIRE);
+}
+
+bool dev_condition_go(struct dev_lu *lu, enum dev_condition from,
+		      enum dev_condition to)
+{
+	uint8_t was = (uint8_t)from;
+
+	if (!(may_go[from] & BIT(to)))
+		return false;
+	return __atomic_compare_exchange_n(&lu->condition, &was, (uint8_t)to,
+					   false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_RELAXED);
+}
+
+static const struct {
+	uint8_t key;
+	uint16_t asc;
+	bool progress;
+} tells[] = {
+	[LU_NO_MEDIUM] = { SENSE_NOT_READY, ASC_MEDIUM_NOT_PRESENT, false },
+	[LU_SANITIZING] = { SENSE_NOT_READY, ASC_SANITIZE_IN_PROGRESS, true },
+	[LU_SANITIZE_FAILED] = { SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED,
+				 false },
+	[LU_FORMATTING] = { SENSE_NOT_READY, ASC_FORMAT_IN_PROGRESS, true },
+	[LU_FORMAT_FAILED] = { SENSE_MEDIUM_ERROR, ASC_FORMAT_FAILED, false },
+};
+
+static void tell(const struct dev_lu *lu, enum dev_condition c,
+		 struct scsi_sense *s)
+{
+	*s = (struct scsi_sense){ .key = tells[c].key, .asc = tells[c].asc };
+	if (!tells[c].progress)
+		return;
+	s->has_progress = true;
+	s->progress = __atomic_load_n(&lu->progress, __ATOMIC_RELAXED);
+}
+
+bool dev_condition_forbids(const struct dev_lu *lu,
+			   const struct dev_command *row, struct scsi_sense *s)
+{
+	enum dev_condition c = dev_condition(lu);
+
+	if (c == LU_READY)
+		return false;
+	if (row->flags & (CMD_ANY_LUN | CMD_ALWAYS))
+		return false;
+	/* SBC-3 §§4.10, 4.11: while that goes on, next to nothing is served */
+	if (c != LU_SANITIZING && c != LU_FORMATTING &&
+	    !(row->flags & CMD_MEDIUM))
+		return false;
+	tell(lu, c, s);
+	return true;
+}
+
+bool dev_condition_sense(const struct dev_lu *lu, struct scsi_sense *s)
+{
+	enum dev_condition c = dev_condition(lu);
+
+	if (c == LU_READY)
+		return false;
+	tell(lu, c, s);
+	return true;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sanitize.c: SANITIZE (SBC-3 §5.24) and FORMAT UNIT (§5.3). */
+#include "device/internal.h"
+
+#define IMMED 0x80
+#define AUSE  0x20
+
+/* ---- SANITIZE: OVERWRITE ---- */
+
+#define OVERWRITE_HEADER 4u
+#define INVERT		 0x80
+#define TEST		 0x60
+#define COUNT		 0x1f
+
+int dev_prepare_overwrite(struct dev_task *t, uint64_t *out_len)
+{
+	uint32_t len = get_be16(t->cdb + 7);
+
+	if (len <= OVERWRITE_HEADER ||
+	    len > OVERWRITE_HEADER + t->lu->block_size)
+		return dev_refuse_field(t, 7, -1);
+	*out_len = len;
+	return 0;
+}
+
+void dev_sanitize_overwrite(struct dev_task *t)
+{
+	const uint8_t *p = t->buf;
+	uint16_t len;
+
+	if (t->out_len < OVERWRITE_HEADER + 1) {
+		dev_check(t, SENSE_ILLEGAL_REQUEST,
+			  ASC_PARAMETER_LIST_LENGTH_ERROR);
+		return;
+	}
+	len = get_be16(p + 2);
+	if (p[0] & TEST || (p[0] & COUNT) == 0) {
+		dev_bad_parameter(t, 0);
+		return;
+	}
+	if (p[1]) {
+		dev_bad_parameter(t, 1);
+		return;
+	}
+	if (len == 0 || OVERWRITE_HEADER + len > t->out_len) {
+		dev_bad_parameter(t, 2);
+		return;
+	}
+	dev_erase(t, &(struct dev_erase_spec){
+			     .during = LU_SANITIZING,
+			     .failed = LU_SANITIZE_FAILED,
+			     .immediate = t->cdb[1] & IMMED,
+			     .unrestricted = t->cdb[1] & AUSE,
+			     .passes = p[0] & COUNT,
+			     .invert = p[0] & INVERT,
+			     .pattern = p + OVERWRITE_HEADER,
+			     .pattern_len = len,
+		     });
+}
+
+/* ---- SANITIZE: BLOCK ERASE, EXIT FAILURE MODE ---- */
+
+int dev_prepare_erase(struct dev_task *t, uint64_t *out_len)
+{
+	(void)out_len;
+	if (get_be16(t->cdb + 7)) /* there is no parameter list */
+		return dev_refuse_field(t, 7, -1);
+	return 0;
+}
+
+void dev_sanitize_block_erase(struct dev_task *t)
+{
+	dev_erase(t, &(struct dev_erase_spec){
+			     .during = LU_SANITIZING,
+			     .failed = LU_SANITIZE_FAILED,
+			     .immediate = t->cdb[1] & IMMED,
+			     .unrestricted = t->cdb[1] & AUSE,
+		     });
+}
+
+/* SBC-3 §4.11.4: a failure is left behind only where the command that failed
+ * allowed it; without a failure there is nothing to leave. */
+void dev_sanitize_exit_failure(struct dev_task *t)
+{
+	if (dev_condition(t->lu) == LU_SANITIZE_FAILED &&
+	    !__atomic_load_n(&t->lu->unrestricted, __ATOMIC_RELAXED)) {
+		dev_bad_field(t, 1, 4);
+		return;
+	}
+	(void)dev_condition_go(t->lu, LU_SANITIZE_FAILED, LU_READY);
+	dev_good(t);
+}
+
+/* ---- FORMAT UNIT ---- */
+
+#define FMTPINFO	0xc0
+#define LONGLIST	0x20
+#define FMTDATA		0x10
+#define PF_USAGE	0x07 /* PROTECTION FIELDS USAGE */
+#define FORMAT_IMMED	0x02
+#define FORMAT_HARMLESS 0xf0 /* FOV, DPRY, DCRT, STPF: about defects */
+
+static uint32_t format_header(const struct dev_task *t)
+{
+	return t->cdb[1] & LONGLIST ? 8 : 4;
+}
+
+int dev_prepare_format(struct dev_task *t, uint64_t *out_len)
+{
+	if (t->cdb[1] & FMTPINFO) /* no protection information */
+		return dev_refuse_field(t, 1, 7);
+	if (t->cdb[1] & FMTDATA)
+		*out_len = format_header(t);
+	else if (t->cdb[1] & ~FMTDATA & 0x3f) /* all of it is of the list */
+		return dev_refuse_field(t, 1, 5);
+	return 0;
+}
+
+/* The list's header; false: the task was ended. */
+static bool check_format(struct dev_task *t)
+{
+	const uint8_t *p = t->buf;
+	bool is_long = t->cdb[1] & LONGLIST;
+
+	if (t->out_len < format_header(t))
+		dev_check(t, SENSE_ILLEGAL_REQUEST,
+			  ASC_PARAMETER_LIST_LENGTH_ERROR);
+	else if (p[0] & PF_USAGE)
+		dev_bad_parameter(t, 0);
+	else if (p[1] & (uint8_t) ~(FORMAT_HARMLESS | FORMAT_IMMED))
+		dev_bad_parameter(t, 1);
+	else if (is_long ? get_be32(p + 4) : get_be16(p + 2))
+		dev_bad_parameter(t, is_long ? 4 : 2); /* a defect list */
+	else if (is_long && p[3])
+		dev_bad_parameter(t, 3);
+	else
+		return true;
+	return false;
+}
+
+/* Afterwards all blocks read as zeros. */
+void dev_format_unit(struct dev_task *t)
+{
+	bool has_list = t->cdb[1] & FMTDATA;
+
+	if (has_list && !check_format(t))
+		return;
+	dev_erase(t, &(struct dev_erase_spec){
+			     .during = LU_FORMATTING,
+			     .failed = LU_FORMAT_FAILED,
+			     .immediate = has_list && (((uint8_t *)t->buf)[1] &
+						       FORMAT_IMMED),
+		     });
+}

@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* erase_test.c: SANITIZE, FORMAT UNIT and what a unit is meanwhile; ejecting
+ * a medium. Messages to the loop wait until the test lets them run. */
+#include "dev_case.h"
+#include "device/internal.h"
+
+static struct dev_msg *mail[64];
+static unsigned nmail;
+static unsigned asked_ms;
+
+static void hold_post(void *arg, unsigned worker, struct dev_msg *m)
+{
+	(void)arg;
+	(void)worker;
+	assert_true(nmail < ARRAY_LEN(mail));
+	mail[nmail++] = m;
+}
+
+static void later(void *arg, unsigned worker, unsigned ms, struct dev_msg *m)
+{
+	asked_ms = ms;
+	hold_post(arg, worker, m);
+}
+
+static bool turn(void)
+{
+	struct dev_msg *m = mail[0];
+
+	if (!nmail)
+		return false;
+	memmove(mail, mail + 1, --nmail * sizeof(mail[0]));
+	m->run(m);
+	return true;
+}
+
+static void run_out(void)
+{
+	while (turn())
+		;
+}
+
+static struct bs *fault;
+static struct dev_lu_config unit;
+
+static int open_with(struct bs *store)
+{
+	uint8_t *medium = R->medium;
+
+	memset(R, 0, sizeof(*R));
+	R->medium = medium;
+	nmail = 0;
+	R->post = hold_post;
+	R->later = later;
+	R->lu = &unit;
+	rig_open(R, store, false);
+	for (int i = 0; i < 2; i++) {
+		struct dev_nexus *n = R->nexus;
+
+		CMD(0, 0, NULL, 0x00);
+		R->nexus = R->other;
+		R->other = n;
+	}
+	return 0;
+}
+
+static int open_erase(void **state)
+{
+	(void)state;
+	unit = (struct dev_lu_config){ .removable = true };
+	memset(R, 0, sizeof(*R));
+	return open_with(rig_ram(R));
+}
+
+static int close_erase(void **state)
+{
+	run_out();
+	assert_false(dev_server_is_busy(R->server));
+	return close_rig(state);
+}
+
+static uint8_t list[4 + RIG_BLOCK];
+
+static int overwrite(uint8_t flags, uint8_t count, uint16_t len)
+{
+	uint8_t cdb[16] = { 0x48, (uint8_t)(flags | 0x01) };
+
+	list[0] = count;
+	list[1] = 0;
+	put_be16(list + 2, len);
+	put_be16(cdb + 7, (uint16_t)(4 + len));
+	return rig_run(R, cdb, 16, list, 4u + len, 0);
+}
+
+static void assert_all(uint8_t a, uint8_t b)
+{
+	for (size_t i = 0; i < RIG_BLOCKS * RIG_BLOCK; i++)
+		assert_int_equal(R->medium[i], i % 2 ? b : a);
+}
+
+#define IMMED 0x80
+
+static void test_overwrite_with_a_pattern_sbc3_5_24_3(void **state)
+{
+	(void)state;
+	list[4] = 0x12;
+	list[5] = 0x34;
+	assert_int_equal(overwrite(IMMED, 1, 2), SCSI_GOOD);
+	run_out();
+	assert_all(0x12, 0x34);
+	/* inverted in every other pass, and as it is in the last */
+	list[4] = 0x55;
+	assert_int_equal(overwrite(IMMED, 0x80 | 2, 1), SCSI_GOOD);
+	while (R->medium[0] == 0x12)
+		assert_true(turn());
+	assert_int_equal(R->medium[0], 0xaa);
+	run_out();
+	assert_all(0x55, 0x55);
+}
+
+static void test_overwrite_bad_lists(void **state)
+{
+	(void)state;
+	overwrite(0, 0, 4);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
+	overwrite(0, 0x21, 4); /* TEST */
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
+	overwrite(0, 1, 0);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	CMD(8, 0, list, 0x48, 0x01, 0, 0, 0, 0, 0, 2, 5);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 7);
+	/* a pattern longer than the list */
+	list[0] = 1;
+	put_be16(list + 2, 5);
+	CMD(8, 0, list, 0x48, 0x01, 0, 0, 0, 0, 0, 0, 8);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
+	assert_int_equal(R->sense.field, 2);
+	CMD(8, 0, list, 0x48, 0x02, 0, 0, 0, 0, 0, 0, 8);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+}
+
+/* SBC-3 §4.11.3: INQUIRY, REQUEST SENSE, REPORT LUNS, ... and nothing else. */
+static void test_what_is_served_meanwhile_sbc3_4_11(void **state)
+{
+	(void)state;
+	assert_int_equal(overwrite(IMMED, 3, 1), SCSI_GOOD);
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_NOT_READY, ASC_SANITIZE_IN_PROGRESS);
+	assert_true(R->sense.has_progress);
+	assert_int_equal(R->sense.progress, 0);
+	while (__atomic_load_n(&dev_lu_get(R->server, 0)->progress,
+			       __ATOMIC_RELAXED) < 65535 / 3)
+		assert_true(turn());
+	CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1);
+	assert_check(SENSE_NOT_READY, ASC_SANITIZE_IN_PROGRESS);
+	assert_int_equal(R->sense.progress, 65535 / 3);
+	CMD(0, 0, NULL, 0x1b, 0, 0, 0, 3);
+	assert_check(SENSE_NOT_READY, ASC_SANITIZE_IN_PROGRESS);
+	CMD(0, 0, NULL, 0x48, 0x02);
+	assert_check(SENSE_NOT_READY, ASC_SANITIZE_IN_PROGRESS);
+	assert_int_equal(CMD(0, 96, NULL, 0x12, 0, 0, 0, 96), SCSI_GOOD);
+	assert_int_equal(CMD(0, 18, NULL, 0x03, 0, 0, 0, 18), SCSI_GOOD);
+	assert_int_equal(R->in[2], SENSE_NOT_READY);
+	assert_int_equal(get_be16(R->in + 12), ASC_SANITIZE_IN_PROGRESS);
+	assert_int_equal(R->in[15], 0x80);
+	assert_int_equal(CMD(0, 64, NULL, 0xa3, 0x0c, 0, 0, 0, 0, 0, 0, 0, 64),
+			 SCSI_GOOD);
+	run_out();
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+}
+
+/* Without IMMED the command ends with the operation; an abort takes the
+ * command away and not the operation (SBC-3 §4.11.2). */
+static void test_abort_leaves_the_operation(void **state)
+{
+	const uint8_t cdb[16] = { 0x48, 0x02 };
+
+	(void)state;
+	memset(R->medium, 0xaa, RIG_BLOCKS * RIG_BLOCK);
+	rig_begin(R, cdb, 16, 0, 0);
+	assert_int_equal(rig_execute(R, NULL), -1);
+	run_out();
+	assert_true(R->done);
+	assert_int_equal(rig_finish(R), SCSI_GOOD);
+	assert_all(0, 0);
+	memset(R->medium, 0xaa, RIG_BLOCKS * RIG_BLOCK);
+	rig_begin(R, cdb, 16, 0, 0);
+	assert_int_equal(rig_execute(R, NULL), -1);
+	assert_int_equal(dev_task_abort(&R->task, rig_released), 0);
+	assert_true(R->released);
+	dev_task_end(&R->task);
+	assert_int_equal(R->medium[0], 0xaa);
+	run_out();
+	assert_false(R->done);
+	assert_all(0, 0);
+}
+
+static void test_rate_is_asked_for_by_time(void **state)
+{
+	close_erase(state);
+	memset(R, 0, sizeof(*R));
+	unit.erase_rate = 1u << 20;
+	open_with(rig_ram(R));
+	assert_int_equal(overwrite(IMMED, 1, 1), SCSI_GOOD);
+	run_out();
+	assert_int_equal(asked_ms, 250); /* a chunk of 256 KiB */
+}
+
+static void test_stopping_the_server_ends_it(void **state)
+{
+	(void)state;
+	assert_int_equal(overwrite(IMMED, 31, 1), SCSI_GOOD);
+	turn();
+	assert_true(dev_server_is_busy(R->server));
+	dev_server_stop(R->server);
+	run_out();
+	assert_false(dev_server_is_busy(R->server));
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
+}
+
+static void test_failure_and_the_ways_out_sbc3_4_11_4(void **state)
+{
+	void *m = calloc(RIG_BLOCKS, RIG_BLOCK);
+
+	close_erase(state);
+	fault = bs_fault_new(bs_ram_new("ram:f", m, RIG_BLOCKS * RIG_BLOCK,
+					RIG_BLOCK, free, m),
+			     BIT(BS_WRITE), 1, 0, ERR_MEDIUM);
+	open_with(fault);
+	assert_int_equal(overwrite(IMMED, 1, 1), SCSI_GOOD);
+	run_out();
+	CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1);
+	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
+	/* restricted: only another sanitize helps */
+	CMD(0, 0, NULL, 0x48, 0x1f);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(overwrite(IMMED, 1, 1), SCSI_GOOD);
+	run_out();
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+	/* nothing to leave is no error */
+	assert_int_equal(CMD(0, 0, NULL, 0x48, 0x1f), SCSI_GOOD);
+}
+
+static void test_failure_unrestricted_may_be_left(void **state)
+{
+	const uint8_t cdb[16] = { 0x48, 0x21, 0, 0, 0, 0, 0, 0, 5 };
+	void *m = calloc(RIG_BLOCKS, RIG_BLOCK);
+
+	close_erase(state);
+	open_with(bs_fault_new(bs_ram_new("ram:f", m, RIG_BLOCKS * RIG_BLOCK,
+					  RIG_BLOCK, free, m),
+			       BIT(BS_WRITE), 1, 0, ERR_MEDIUM));
+	list[0] = 1;
+	list[1] = 0;
+	put_be16(list + 2, 1);
+	rig_begin(R, cdb, 16, 5, 0);
+	rig_execute(R, list);
+	run_out();
+	assert_true(R->done);
+	rig_finish(R);
+	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
+	assert_int_equal(CMD(0, 0, NULL, 0x48, 0x1f), SCSI_GOOD);
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+}
+
+/* ---- FORMAT UNIT, SBC-3 §5.3 ---- */
+
+static void test_format_unit(void **state)
+{
+	uint8_t header[8] = { 0, 0x02 };
+
+	(void)state;
+	memset(R->medium, 0xaa, RIG_BLOCKS * RIG_BLOCK);
+	assert_int_equal(CMD(4, 0, header, 0x04, 0x10), SCSI_GOOD);
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_NOT_READY, ASC_FORMAT_IN_PROGRESS);
+	run_out();
+	assert_all(0, 0);
+	/* a defect list, protection information: there is neither */
+	header[3] = 8;
+	CMD(4, 0, header, 0x04, 0x10);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
+	assert_int_equal(R->sense.field, 2);
+	CMD(0, 0, NULL, 0x04, 0x80);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	for (uint8_t len = 0; len < 8; len++) {
+		CMD(len, 0, header, 0x04, 0x30);
+		assert_check(SENSE_ILLEGAL_REQUEST,
+			     ASC_PARAMETER_LIST_LENGTH_ERROR);
+	}
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+}
+
+/* ---- ejecting, SBC-3 §5.25, SPC-4 §6.14 ---- */
+
+#define EJECT 0x1b, 0, 0, 0, 0x02
+#define LOAD  0x1b, 0, 0, 0, 0x03
+
+static void test_eject_and_load(void **state)
+{
+	struct dev_nexus *n = R->nexus;
+
+	(void)state;
+	assert_int_equal(CMD(0, 0, NULL, EJECT), SCSI_GOOD);
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_NOT_READY, ASC_MEDIUM_NOT_PRESENT);
+	CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1);
+	assert_check(SENSE_NOT_READY, ASC_MEDIUM_NOT_PRESENT);
+	CMD(0, 0, NULL, 0x48, 0x02);
+	assert_check(SENSE_NOT_READY, ASC_MEDIUM_NOT_PRESENT);
+	/* what does not need it is served */
+	assert_int_equal(CMD(0, 255, NULL, 0x1a, 8, 0x3f, 0, 255), SCSI_GOOD);
+	assert_int_equal(CMD(0, 0, NULL, LOAD), SCSI_GOOD);
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+	R->nexus = R->other;
+	run_out();
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_UNIT_ATTENTION, ASC_MEDIUM_MAY_HAVE_CHANGED);
+	R->nexus = n;
+	/* a power condition keeps LOEJ and START from counting */
+	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 0x32), SCSI_GOOD);
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+	assert_int_equal(CMD(0, 96, NULL, 0x12, 0, 0, 0, 96), SCSI_GOOD);
+	assert_int_equal(R->in[1], 0x80); /* RMB */
+}
+
+static void test_prevention_counts_per_nexus(void **state)
+{
+	struct dev_nexus *n = R->nexus;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) { /* twice is once */
+		assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 1), SCSI_GOOD);
+		R->nexus = R->other;
+		CMD(0, 0, NULL, EJECT);
+		assert_check(SENSE_ILLEGAL_REQUEST, ASC_REMOVAL_PREVENTED);
+		assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 0), SCSI_GOOD);
+		CMD(0, 0, NULL, EJECT);
+		assert_check(SENSE_ILLEGAL_REQUEST, ASC_REMOVAL_PREVENTED);
+		R->nexus = n;
+	}
+	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 0), SCSI_GOOD);
+	assert_int_equal(CMD(0, 0, NULL, EJECT), SCSI_GOOD);
+}
+
+static void reset_done(void *arg, int err)
+{
+	(void)arg;
+	assert_int_equal(err, 0);
+}
+
+static void test_prevention_ends_with_reset_and_nexus(void **state)
+{
+	struct dev_nexus_config cfg = { .initiator_port = "iqn.x,i,0x2",
+					.target_port = "iqn.t,t,0x0001",
+					.target_name = "iqn.t" };
+	struct dev_nexus *n = R->nexus;
+
+	(void)state;
+	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 1), SCSI_GOOD);
+	dev_lu_reset_state(dev_lu_get(R->server, 0), 0, NULL, reset_done, NULL);
+	run_out();
+	CMD(0, 0, NULL, 0x00);
+	assert_int_equal(CMD(0, 0, NULL, EJECT), SCSI_GOOD);
+	assert_int_equal(CMD(0, 0, NULL, LOAD), SCSI_GOOD);
+	run_out();
+	R->nexus = dev_nexus_open(R->server, &cfg);
+	CMD(0, 0, NULL, 0x00);
+	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 1), SCSI_GOOD);
+	dev_nexus_close(R->nexus);
+	run_out();
+	R->nexus = n;
+	assert_int_equal(CMD(0, 0, NULL, EJECT), SCSI_GOOD);
+}
+
+static void test_fixed_disks_do_not_eject(void **state)
+{
+	close_erase(state);
+	memset(R, 0, sizeof(*R));
+	unit.removable = false;
+	open_with(rig_ram(R));
+	CMD(0, 0, NULL, EJECT);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 4);
+	assert_int_equal(CMD(0, 0, NULL, 0x1b), SCSI_GOOD); /* stop */
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+}
+
+#define C(name) cmocka_unit_test_setup_teardown(name, open_erase, close_erase)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		C(test_overwrite_with_a_pattern_sbc3_5_24_3),
+		C(test_overwrite_bad_lists),
+		C(test_what_is_served_meanwhile_sbc3_4_11),
+		C(test_abort_leaves_the_operation),
+		C(test_rate_is_asked_for_by_time),
+		C(test_stopping_the_server_ends_it),
+		C(test_failure_and_the_ways_out_sbc3_4_11_4),
+		C(test_failure_unrestricted_may_be_left),
+		C(test_format_unit),
+		C(test_eject_and_load),
+		C(test_prevention_counts_per_nexus),
+		C(test_prevention_ends_with_reset_and_nexus),
+		C(test_fixed_disks_do_not_eject),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
