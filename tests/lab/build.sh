@@ -66,6 +66,7 @@ fetch() { # fetch PACKAGE: its file in CACHE/debs; leaves its name in $deb
 # machine; a private state keeps this machine's own out of it.
 fetch_programs() {
 	local apt=$cache/apt
+	rm -rf "$apt"
 	mkdir -p "$apt/archives/partial"
 	: >"$apt/status"
 	# shellcheck disable=SC2046 # one word each
@@ -172,12 +173,11 @@ copy_providers() {
 		cp "$cache/root/$libs/libibverbs/lib$p"-*.so "$tree/$libs/libibverbs/"
 		cp "$cache/root/etc/libibverbs.d/$p.driver" "$tree/etc/libibverbs.d/"
 	done
-	cp -r "$cache/root/lib/multipath" "$tree/usr/lib/"
 }
 
 copy_libraries() {
 	local root=$cache/root f
-	for f in "$tree"/usr/bin/* "$tree/$libs"/libibverbs/*.so "$tree"/usr/lib/multipath/*.so; do
+	for f in "$tree"/usr/bin/* "$tree/$libs"/libibverbs/*.so; do
 		# busybox is static, links are its
 		[ -L "$f" ] || [ "${f##*/}" = busybox ] || "$root/lib64/ld-linux-x86-64.so.2" --inhibit-cache \
 			--library-path "$root/$libs:$root/$libs/systemd" --list "$f" 2>/dev/null || true
@@ -224,6 +224,7 @@ initramfs() {
 		"$tree"/etc "$tree"/var/{lib/iscsi,tmp}
 	for d in bin lib lib64; do ln -s "usr/$d" "$tree/$d"; done
 	ln -s usr/bin "$tree/sbin"
+	ln -s ../run "$tree/var/run"
 	ln -s bin "$tree/usr/sbin"
 	copy_programs
 	copy_providers

@@ -12,6 +12,8 @@ IQN_TGT=iqn.2026-01.org.example:tgt
 # the kernel's end of the cable, and the end where no RDMA device is
 HERE=192.0.2.9
 FAR=192.0.2.10
+HERE2=198.51.100.9
+FAR2=198.51.100.10
 
 uptime_s() { cut -d' ' -f1 /proc/uptime; }
 
@@ -65,31 +67,45 @@ wait_for() { # wait_for TENTHS COMMAND...: until it succeeds
 # ---- cables ----
 
 # far: a cable between here (near, HERE) and the namespace "far" (cord, FAR), which
-# has no RDMA device. Packets of both directions go to out/NAME.pcap.
+# has no RDMA device; far_second: one more (near2, cord2)
 far() {
 	ip netns add far
-	ip link add near type veth peer name cord netns far
-	ip addr add $HERE/24 dev near
-	ip link set near up
-	ip -n far addr add $FAR/24 dev cord
-	ip -n far link set cord up
 	ip -n far link set lo up
-	wait_for 50 carrier near
+	far_cable '' $HERE $FAR
+}
+far_second() { far_cable 2 $HERE2 $FAR2; }
+far_cable() {
+	ip link add "near$1" type veth peer name "cord$1" netns far
+	ip addr add "$2/24" dev "near$1"
+	ip link set "near$1" up
+	ip -n far addr add "$3/24" dev "cord$1"
+	ip -n far link set "cord$1" up
+	wait_for 50 carrier "near$1"
 }
 carrier() { [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ]; }
 at_far() { nsenter --net=/run/netns/far "$@"; }
 
-# cut and mend: every packet is lost in both directions, the carrier stays
-cable() { # cable add|del WHAT...: at both ends of the cable that is there
-	cable_do=$1
-	shift
-	for end in near wa wb; do
-		[ ! -e /sys/class/net/$end ] || tc qdisc "$cable_do" dev $end root "$@" || return 1
-	done
-	[ ! -e /run/netns/far ] || at_far tc qdisc "$cable_do" dev cord root "$@"
+# cut_cable and mend_cable [NEAR]: every packet is lost in both directions, the
+# carrier stays
+cut_cable() {
+	modprobe sch_netem
+	cable "${1:-}" add netem loss 100%
 }
-cut_cable() { modprobe sch_netem && cable add netem loss 100%; }
-mend_cable() { cable del; }
+mend_cable() { cable "${1:-}" del; }
+cable() { # cable NEAR add|del WHAT...: at both ends of this or of the only one
+	cable_end=$1 cable_do=$2
+	shift 2
+	case ${cable_end:-$(ls /sys/class/net)} in
+	*wa*)
+		tc qdisc "$cable_do" dev wa root "$@" && tc qdisc "$cable_do" dev wb root "$@"
+		;;
+	*)
+		cable_end=${cable_end:-near}
+		tc qdisc "$cable_do" dev "$cable_end" root "$@" &&
+			at_far tc qdisc "$cable_do" dev "cord${cable_end#near}" root "$@"
+		;;
+	esac
+}
 
 # wire: a cable with both ends (wa HERE, wb FAR) in this namespace, for the kernel's
 # own parts, which live in the first one only. Rules keep the packets on the cable.
@@ -165,6 +181,22 @@ lio_portal_iser() {
 	nsenter --net=/run/netns/aside mkdir "$1" && echo 1 >"$1/iser"
 }
 
+# tgt: its iSER listens on every address, port 3260; its TCP portal is elsewhere. It
+# pins its buffers (1 GiB unless told otherwise) and wants both address and name bound.
+tgt() { # tgt MIB
+	echo 1 >/proc/sys/vm/overcommit_memory
+	truncate -s "$1M" /tmp/tgt.disk
+	tgtd -f --iscsi portal=127.0.0.1:3299 --iser pool_sz_mb=64 >"$OUT/tgtd.log" 2>&1 &
+	wait_for 50 tgtadm --lld iser --mode sys --op show >/dev/null 2>&1
+	tgtadm --lld iser --mode target --op new --tid 1 --targetname $IQN_TGT &&
+		tgtadm --lld iser --mode logicalunit --op new --tid 1 --lun 1 --backing-store /tmp/tgt.disk &&
+		tgtadm --lld iser --mode target --op bind --tid 1 --initiator-address ALL &&
+		for name in kernel ours; do
+			tgtadm --lld iser --mode target --op bind --tid 1 \
+				--initiator-name iqn.2026-01.org.example:lab-$name || return 1
+		done
+}
+
 # iserd_at_far [OPTION]... LUN...: our daemon where no RDMA device is
 iserd_at_far() {
 	iserd_watched "$@" &
@@ -201,16 +233,21 @@ kernel_discovery() {
 	grep -q "$2" /run/found
 }
 kernel_login() {
-	iscsiadm -m node -o delete >/dev/null 2>&1 # what discovery left
-	iscsiadm -m node -T "$2" -p "$1:3260" -I "$3" -o new >/dev/null || return 1
+	node="iscsiadm -m node -T $2 -p $1:3260 -I $3"
+	iscsiadm -m node -T "$2" -p "$1:3260" -o delete >/dev/null 2>&1 # what discovery left
+	$node -o new >/dev/null || return 1
 	shift 3
 	for setting; do
-		iscsiadm -m node -o update -n "${setting%%=*}" -v "${setting#*=}" || return 1
+		$node -o update -n "${setting%%=*}" -v "${setting#*=}" || return 1
 	done
-	iscsiadm -m node --login && wait_for 150 kernel_disk
+	$node --login && wait_for 150 kernel_disk
 }
-# prints the disk's path
+# kernel_disk: prints the path of DISK, or of the first one by iSCSI
 kernel_disk() {
+	[ -z "${DISK:-}" ] || {
+		echo "$DISK"
+		return
+	}
 	for d in /sys/class/iscsi_session/session*/device/target*/*/block/*; do
 		[ -b "/dev/${d##*/}" ] && echo "/dev/${d##*/}" && return
 	done
@@ -220,7 +257,7 @@ kernel_logout() {
 	iscsiadm -m node --logoutall=all && iscsiadm -m node -o delete && ! kernel_disk
 }
 kernel_state() { cat /sys/class/iscsi_session/session*/state; }
-kernel_logged_in() { [ "$(kernel_state)" = LOGGED_IN ]; }
+kernel_logged_in() { ! kernel_state | grep -qv LOGGED_IN; }
 
 # ---- what is done with a disk ----
 
@@ -327,7 +364,7 @@ trouble() {
 	sleep 1
 	"$@" || return 1
 	gone=$(uptime_s) before=$(cat /run/piece)
-	wait_for 2000 piece_after "$before"
+	wait_for 2000 writer_beyond "$before"
 	echo "$(uptime_s) $gone" | awk '{ printf "%.1f\n", $1 - $2 }' | tee /run/back
 	wait $writer && wait_for 100 kernel_logged_in || return 1
 	dd if="$(kernel_disk)" of=/tmp/back bs=1M count=96 iflag=direct && cmp /tmp/pieces /tmp/back
@@ -344,9 +381,9 @@ disk_pieces() { # 96 acknowledged writes of 1 MiB, and a breath after each
 		sleep 0.05
 	done
 }
-piece_after() { [ "$(cat /run/piece)" != "$1" ]; }
-cable_out() { # cable_out SECONDS
-	cut_cable && sleep "$1" && mend_cable
+writer_beyond() { [ "$(cat /run/piece)" != "$1" ] || ! kill -0 "$writer" 2>/dev/null; }
+cable_out() { # cable_out SECONDS [NEAR]
+	cut_cable "${2:-}" && sleep "$1" && mend_cable "${2:-}"
 }
 iserd_killed() { # iserd_killed LUN...: without any word, and a new one 3 s later
 	kill -KILL "$(cat /run/iserd.pid)"
@@ -465,6 +502,33 @@ libiscsi_rate() { # NAME BLOCKS DEPTH UNIT
 	timeout 10 iscsi-perf -i $IQN_LIBISCSI -t 3 -b "$2" -m "$3" -r "$libiscsi_url" >"$OUT/$1.txt" 2>&1
 	figure "$1" "$(grep -ao 'iops average [0-9]* ([0-9]*' "$OUT/$1.txt" | tail -1 |
 		awk -v unit="$4" '{ sub(/\(/, "", $4); print unit == "IOPS" ? $3 : $4 }')" "$4"
+}
+
+# ---- two paths ----
+
+# The disks of both sessions are one unit, and a disk of both is made of them
+paths_join() {
+	set -- /sys/class/iscsi_session/session*/device/target*/*/block/*
+	cmp "$1/device/vpd_pg83" "$2/device/vpd_pg83" || return 1
+	cat "$1/dev" "$2/dev" >/run/paths
+	modprobe -a dm_multipath dm_round_robin
+	dmsetup create paths --noudevsync --noudevrules --table "0 $(cat "$1/size") multipath 1 queue_if_no_path 0 1 1 round-robin 0 2 1 $(
+		tr '\n' ' ' </run/paths | sed 's/ / 100 /g')"
+}
+# One path is cut until the disk does without it, mended, and used again
+path_out() { # path_out NEAR
+	cut_cable "$1"
+	wait_for 600 path_lost || return 1
+	sleep 3
+	mend_cable "$1"
+}
+path_lost() { dmsetup status paths | grep -q ' F '; }
+paths_back() {
+	wait_for 600 kernel_logged_in || return 1
+	while read -r path; do
+		dmsetup message paths 0 "reinstate_path $path"
+	done </run/paths
+	! path_lost
 }
 
 # ---- what may not be there yet ----
