@@ -176,7 +176,10 @@ ISER_API void iser_get_params(const struct iser_session *s,
 struct iser_counters {
 	uint64_t rx_bytes, tx_bytes; /* on the transport */
 	uint64_t rx_calls, tx_calls; /* system calls that moved them */
-	uint64_t reconnects;	     /* how often the session came back */
+	/* Payload that passed through a buffer of the library's on its way
+	 * between the caller's memory and the socket. */
+	uint64_t copied_bytes;
+	uint64_t reconnects; /* how often the session came back */
 };
 ISER_API void iser_get_counters(const struct iser_session *s,
 				struct iser_counters *c);

@@ -51,6 +51,7 @@ static void fill_info(struct tgt_conn_info *info, const struct conn *c)
 	net_stream_peer(net_conn_stream(c->net), &a);
 	net_addr_str(&a, info->peer);
 	host_of(info->peer_host, info->peer);
+	info->owner = c->net;
 	net_stream_local(net_conn_stream(c->net), &a);
 	net_addr_str(&a, info->local);
 }

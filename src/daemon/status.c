@@ -4,9 +4,28 @@
 
 #include <stdio.h>
 
+#include "datamover/iser/dmiser.h"
+#include "net/conn.h"
+
 static json_t *yes_no(bool b)
 {
 	return json_string(b ? "Yes" : "No");
+}
+
+/* Those of RFC 7145 §6. */
+static void add_rdma_keys(json_t *k, const struct iscsi_params *p)
+{
+	json_object_set_new(k, "RDMAExtensions", yes_no(p->rdma_extensions));
+	json_object_set_new(k, "TargetRecvDataSegmentLength",
+			    json_integer(p->target_recv_dsl));
+	json_object_set_new(k, "InitiatorRecvDataSegmentLength",
+			    json_integer(p->initiator_recv_dsl));
+	json_object_set_new(k, "MaxOutstandingUnexpectedPDUs",
+			    json_integer(p->max_outstanding_unexpected_pdus));
+	json_object_set_new(k, "TaggedBufferForSolicitedDataOnly",
+			    yes_no(p->tagged_buffer_for_solicited_data_only));
+	json_object_set_new(k, "iSERHelloRequired",
+			    yes_no(p->iser_hello_required));
 }
 
 /* The negotiated keys by their names in RFC 7143 §13. */
@@ -36,7 +55,38 @@ static json_t *keys(const struct iscsi_params *p)
 			    json_integer(p->error_recovery_level));
 	json_object_set_new(k, "iSCSIProtocolLevel",
 			    json_integer(p->protocol_level));
+	if (p->rdma_extensions)
+		add_rdma_keys(k, p);
 	return k;
+}
+
+static json_t *rule_names(unsigned rules)
+{
+	json_t *names = json_array();
+
+	for (unsigned i = 0; dmiser_rule_name(i); i++)
+		if (rules & 1u << i)
+			json_array_append_new(names,
+					      json_string(dmiser_rule_name(i)));
+	return names;
+}
+
+/* What moves the connection's bytes, and at what price. */
+static void add_transport(json_t *s, const struct net_conn *c)
+{
+	struct net_conn_stats st;
+
+	net_conn_stats(c, &st);
+	json_object_set_new(s, "kind", json_string(net_conn_kind(c)));
+	if (net_conn_is_iser(c))
+		json_object_set_new(s, "rules", rule_names(net_conn_rules(c)));
+	json_object_set_new(s, "traffic",
+			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "bytes_in",
+				      (json_int_t)st.net.rx_bytes, "bytes_out",
+				      (json_int_t)st.net.tx_bytes, "calls_in",
+				      (json_int_t)st.net.rx_calls, "calls_out",
+				      (json_int_t)st.net.tx_calls,
+				      "bytes_copied", (json_int_t)st.copied));
 }
 
 static void add_session(void *arg, const struct tgt_conn_status *st)
@@ -49,6 +99,7 @@ static void add_session(void *arg, const struct tgt_conn_status *st)
 	json_object_set_new(s, "peer", json_string(st->info->peer));
 	json_object_set_new(s, "local", json_string(st->info->local));
 	json_object_set_new(s, "transport", json_string(st->transport));
+	add_transport(s, st->info->owner);
 	json_object_set_new(s, "state", json_string(st->state));
 	json_object_set_new(s, "initiator", json_string(st->initiator));
 	json_object_set_new(s, "target",

@@ -95,7 +95,7 @@ struct iser_session {
 	struct iser_io *queue, **queue_tail;   /* no task is free */
 	struct iser_io *failed, **failed_tail; /* to be told from the loop */
 	struct io_defer tell_failed;
-	struct net_stream_stats last_stats; /* kept past the stream */
+	struct net_conn_stats past_stats; /* of connections that are gone */
 };
 
 /* context.c */

@@ -167,12 +167,24 @@ static void connection_over(struct iser_session *s)
 		connected(s, s->err);
 }
 
+static void add_stats(struct net_conn_stats *sum, const struct net_conn *c)
+{
+	struct net_conn_stats st;
+
+	net_conn_stats(c, &st);
+	sum->net.rx_bytes += st.net.rx_bytes;
+	sum->net.tx_bytes += st.net.tx_bytes;
+	sum->net.rx_calls += st.net.rx_calls;
+	sum->net.tx_calls += st.net.tx_calls;
+	sum->copied += st.copied;
+}
+
 static void on_stream_closed(void *arg, int err)
 {
 	struct iser_session *s = arg;
 
 	(void)err; /* the role was told, and told us */
-	s->last_stats = *net_stream_stats(net_conn_stream(s->net));
+	add_stats(&s->past_stats, s->net);
 	io_timer_clear(s->ctx->loop, &s->timer);
 	io_defer_cancel(&s->rearm);
 	unmake(s);
@@ -487,13 +499,14 @@ void iser_get_params(const struct iser_session *s, struct iser_params *p)
 
 void iser_get_counters(const struct iser_session *s, struct iser_counters *c)
 {
-	const struct net_stream_stats *st =
-		s->net ? net_stream_stats(net_conn_stream(s->net))
-		       : &s->last_stats;
+	struct net_conn_stats st = s->past_stats;
 
-	*c = (struct iser_counters){ .rx_bytes = st->rx_bytes,
-				     .tx_bytes = st->tx_bytes,
-				     .rx_calls = st->rx_calls,
-				     .tx_calls = st->tx_calls,
+	if (s->net)
+		add_stats(&st, s->net);
+	*c = (struct iser_counters){ .rx_bytes = st.net.rx_bytes,
+				     .tx_bytes = st.net.tx_bytes,
+				     .rx_calls = st.net.rx_calls,
+				     .tx_calls = st.net.tx_calls,
+				     .copied_bytes = st.copied,
 				     .reconnects = s->back.count };
 }

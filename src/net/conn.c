@@ -332,6 +332,19 @@ struct net_stream *net_conn_stream(struct net_conn *c)
 	return c->stream;
 }
 
+void net_conn_stats(const struct net_conn *c, struct net_conn_stats *st)
+{
+	st->net = *net_stream_stats(c->stream);
+	st->copied = 0;
+	/* of a connection that changed over, both */
+	if (c->dmtcp)
+		st->copied += dmtcp_stats(c->dmtcp)->copied;
+	if (c->iwarp)
+		st->copied += iwarp_stats(c->iwarp)->copied;
+	if (c->dmiser)
+		st->copied += dmiser_stats(c->dmiser)->copied;
+}
+
 const char *net_conn_kind(const struct net_conn *c)
 {
 	if (c->dmiser && c->dmtcp)
@@ -339,4 +352,16 @@ const char *net_conn_kind(const struct net_conn *c)
 	if (c->dmiser)
 		return "iser, RDMA from the start";
 	return c->dmtcp ? "iscsi" : "not known yet";
+}
+
+bool net_conn_is_iser(const struct net_conn *c)
+{
+	return c->dmiser != NULL;
+}
+
+unsigned net_conn_rules(const struct net_conn *c)
+{
+	if (!c->dmiser)
+		return 0;
+	return c->dmtcp ? c->cfg.rules_stream : c->cfg.rules_rdma;
 }

@@ -64,9 +64,19 @@ int net_conn_start(struct net_conn *c, const struct net_conn_ops *ops,
 /* net_conn_free: after closed (also from within), or if it never started. */
 void net_conn_free(struct net_conn *c);
 
-/* The socket underneath: addresses, counters. */
+/* The socket underneath: addresses. */
 struct net_stream *net_conn_stream(struct net_conn *c);
+
+struct net_conn_stats {
+	struct net_stream_stats net; /* bytes and system calls of the socket */
+	/* Payload that a buffer of ours came between, in user space. */
+	uint64_t copied;
+};
+void net_conn_stats(const struct net_conn *c, struct net_conn_stats *st);
 /* How it came about, for people: "tcp", "iser (rdma from the start)", ... */
 const char *net_conn_kind(const struct net_conn *c);
+bool net_conn_is_iser(const struct net_conn *c);
+/* Rules of datamover/iser/dmiser.h that are kept; 0 where there is no iSER. */
+unsigned net_conn_rules(const struct net_conn *c);
 
 #endif

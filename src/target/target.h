@@ -83,6 +83,7 @@ struct tgt_conn_info {
 	char peer[TGT_ADDR_STR];      /* "10.0.0.9:41234" */
 	char peer_host[TGT_ADDR_STR]; /* "10.0.0.9": counts logins */
 	char local[TGT_ADDR_STR];     /* "10.0.0.1:3260": TargetAddress */
+	void *owner; /* the caller's, for its use in tgt_worker_each */
 };
 
 /*

@@ -35,6 +35,7 @@ struct bench {
 	int code;
 	struct histogram latency[2]; /* read, write */
 	uint64_t bytes[2];
+	uint64_t ended; /* operations, the ramp's too */
 };
 
 struct job {
@@ -91,6 +92,7 @@ static void done(struct iser_io *io)
 	uint64_t now = now_ns();
 
 	b->in_flight--;
+	b->ended++;
 	if (io->err) {
 		fail(j);
 		return;
@@ -118,8 +120,30 @@ static double cpu_seconds(bool system)
 
 struct result {
 	double seconds, user, system;
-	struct iser_counters calls;
+	struct iser_counters calls; /* of all operations */
+	struct iser_params params;
 };
+
+static double per_operation(const struct bench *b, double what)
+{
+	return b->ended ? what / (double)b->ended : 0;
+}
+
+static double calls_per_operation(const struct bench *b, const struct result *r)
+{
+	return per_operation(b,
+			     (double)(r->calls.rx_calls + r->calls.tx_calls));
+}
+
+/* What an operation costs, on average. */
+static json_t *costs(const struct bench *b, const struct result *r)
+{
+	return json_pack("{s:f,s:f,s:f}", "system_calls",
+			 calls_per_operation(b, r), "copied_bytes",
+			 per_operation(b, (double)r->calls.copied_bytes),
+			 "cpu_us",
+			 per_operation(b, (r->user + r->system) * 1e6));
+}
 
 static json_t *one_way(const struct bench *b, int w, double s)
 {
@@ -151,6 +175,9 @@ static void report_json(const struct bench *b, const struct result *r)
 		(json_int_t)r->calls.tx_calls, "reconnects",
 		(json_int_t)r->calls.reconnects);
 
+	json_object_set_new(j, "transport", json_string(r->params.transport));
+	json_object_set_new(j, "kind", json_string(r->params.kind));
+	json_object_set_new(j, "per_operation", costs(b, r));
 	if (b->latency[0].count)
 		json_object_set_new(j, "read", one_way(b, 0, r->seconds));
 	if (b->latency[1].count)
@@ -178,19 +205,19 @@ static void print_way(const struct bench *b, int w, double s)
 
 static void report(const struct bench *b, const struct result *r)
 {
-	uint64_t ops = b->latency[0].count + b->latency[1].count;
-
 	if (b->common.json) {
 		report_json(b, r);
 		return;
 	}
 	print_way(b, 0, r->seconds);
 	print_way(b, 1, r->seconds);
-	printf("%.1f s, CPU %.2f s user %.2f s system (%.2f us per "
-	       "operation), %.1f operations per send\n",
-	       r->seconds, r->user, r->system,
-	       ops ? (r->user + r->system) * 1e6 / (double)ops : 0,
-	       r->calls.tx_calls ? (double)ops / (double)r->calls.tx_calls : 0);
+	printf("%.1f s over %s, CPU %.2f s user %.2f s system\n", r->seconds,
+	       r->params.kind, r->user, r->system);
+	printf("per operation: CPU %.2f us, %.3f system calls, %.0f bytes "
+	       "copied in user space\n",
+	       per_operation(b, (r->user + r->system) * 1e6),
+	       calls_per_operation(b, r),
+	       per_operation(b, (double)r->calls.copied_bytes));
 }
 
 /* ---- set-up ---- */
@@ -253,6 +280,21 @@ static int make_jobs(struct bench *b, struct iser_session **s, struct job *jobs,
 	return 0;
 }
 
+/* Adds what the sessions counted so far; sign -1 takes it away. */
+static void add_counters(struct bench *b, struct iser_session **s, int sign,
+			 struct iser_counters *sum)
+{
+	for (unsigned i = 0; i < b->connections; i++) {
+		struct iser_counters c;
+
+		iser_get_counters(s[i], &c);
+		sum->rx_calls += (uint64_t)sign * c.rx_calls;
+		sum->tx_calls += (uint64_t)sign * c.tx_calls;
+		sum->copied_bytes += (uint64_t)sign * c.copied_bytes;
+		sum->reconnects += (uint64_t)sign * c.reconnects;
+	}
+}
+
 static void measure(struct bench *b, struct iser_session **s, struct job *jobs,
 		    unsigned n, struct result *r)
 {
@@ -264,6 +306,8 @@ static void measure(struct bench *b, struct iser_session **s, struct job *jobs,
 			       : b->measure_from + (uint64_t)(b->seconds * 1e9);
 	r->user = cpu_seconds(false);
 	r->system = cpu_seconds(true);
+	iser_get_params(s[0], &r->params);
+	add_counters(b, s, -1, &r->calls);
 	for (unsigned i = 0; i < n; i++)
 		submit(&jobs[i], now);
 	while (b->in_flight && !iser_service(b->ctx, -1))
@@ -274,14 +318,7 @@ static void measure(struct bench *b, struct iser_session **s, struct job *jobs,
 			     : 1e-9;
 	r->user = cpu_seconds(false) - r->user;
 	r->system = cpu_seconds(true) - r->system;
-	for (unsigned i = 0; i < b->connections; i++) {
-		struct iser_counters c;
-
-		iser_get_counters(s[i], &c);
-		r->calls.rx_calls += c.rx_calls;
-		r->calls.tx_calls += c.tx_calls;
-		r->calls.reconnects += c.reconnects;
-	}
+	add_counters(b, s, 1, &r->calls);
 }
 
 static int run_bench(struct bench *b)

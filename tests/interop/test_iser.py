@@ -132,7 +132,12 @@ class Own(Copies, unittest.TestCase):
             for how in ("randread", "randwrite", "randrw"):
                 done = run([ISER, "bench", "--json", "--rw", how, "--time",
                             "1", "--depth", "16", "--yes-overwrite", d.url])
-                self.assertTrue(json.loads(done.text))
+                found = json.loads(done.text)
+                self.assertTrue(found.get("read") or found.get("write"))
+                cost = found["per_operation"]
+                # batches: less than one call per operation at depth 16
+                self.assertTrue(0 < cost["system_calls"] < 4, cost)
+                self.assertLess(cost["copied_bytes"], 3 * 4096)
 
     def test_nobody_there(self):
         done = run([ISER, "ls", "127.0.0.1:1"], check=False)

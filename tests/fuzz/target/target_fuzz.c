@@ -94,8 +94,9 @@ static void open_store(struct bench *b)
 
 static void open_bench(struct bench *b)
 {
-	const struct tgt_conn_info info = { "192.0.2.9:1", "192.0.2.9",
-					    "192.0.2.1:3260" };
+	const struct tgt_conn_info info = { .peer = "192.0.2.9:1",
+					    .peer_host = "192.0.2.9",
+					    .local = "192.0.2.1:3260" };
 	struct tgt_node_config node = { .name = "iqn.2026-01.org.example:disk" };
 	struct dmtcp_config dm;
 	struct tgt_config cfg;
