@@ -117,6 +117,53 @@ uint64_t dev_lun_encode(uint16_t lun);
  * nexus. ERR_LIMIT: there are 65,535; ERR_TOO_LONG; ERR_NOMEM. */
 int dev_port_add(struct dev_server *s, const char *name, uint16_t *rtpi);
 
+/* dev_server_first_port: relative target port identifiers count from here (1);
+ * before the first port. */
+void dev_server_first_port(struct dev_server *s, uint16_t rtpi);
+
+/* ---- target port groups (ALUA, SPC-4 §5.11) ---- */
+
+#define DEV_MAX_GROUPS	16
+#define DEV_GROUP_PORTS 16
+
+enum dev_access { /* primary states, SPC-4 table 264 */
+	DEV_ACCESS_OPTIMIZED,
+	DEV_ACCESS_NON_OPTIMIZED,
+	DEV_ACCESS_STANDBY,
+	DEV_ACCESS_UNAVAILABLE,
+};
+
+struct dev_group {
+	uint16_t id; /* not 0 */
+	enum dev_access state;
+	bool preferred;
+	uint8_t status; /* 0: as it was set up; 1, 2: SPC-4 table 265 */
+	unsigned nports;
+	/* relative target ports, ours and those of others on the same store */
+	uint16_t ports[DEV_GROUP_PORTS];
+};
+
+struct dev_group_change {
+	uint16_t id;
+	enum dev_access state;
+	bool set_preferred, preferred;
+};
+
+/* dev_group_add: with the first one the device has ALUA; before the first
+ * nexus. ERR_BUSY: the id or a port is taken; ERR_LIMIT; ERR_NOMEM. */
+int dev_group_add(struct dev_server *s, const struct dev_group *g);
+/* dev_groups copies them; returns how many. On worker 0. */
+unsigned dev_groups(const struct dev_server *s,
+		    struct dev_group out[DEV_MAX_GROUPS]);
+/*
+ * dev_group_set changes a group's state; done, maybe from within, when it is
+ * in force everywhere, all initiators are told, and, where it took access away,
+ * no command that was admitted before is at the medium any more. On worker 0.
+ * ERR_NOT_FOUND, now or to done: no such group; ERR_NOMEM.
+ */
+int dev_group_set(struct dev_server *s, const struct dev_group_change *c,
+		  void (*done)(void *arg, int err), void *arg);
+
 /* ---- nexus: one initiator port, one target port ---- */
 
 struct dev_nexus_config {

@@ -13,6 +13,7 @@
  *   rw.c       READ, WRITE, SYNCHRONIZE CACHE, capacity
  *   verify.c   VERIFY, WRITE AND VERIFY
  *   thin.c     UNMAP, WRITE SAME, GET LBA STATUS
+ *   alua.c, rows_alua.c  target port groups
  *   everywhere.c  visits to all workers
  *   reserve.c  how reservations change; RESERVE, RELEASE (reserve.h)
  *   pr_state.c, pr_out.c, pr_in.c, pr_save.c  persistent reservations
@@ -58,6 +59,7 @@ enum dev_ua {
 	UA_RESERVATIONS_PREEMPTED,
 	UA_RESERVATIONS_RELEASED,
 	UA_REGISTRATIONS_PREEMPTED,
+	UA_ACCESS_CHANGED,
 	UA_SOFT_THRESHOLD,
 	UA_TIMESTAMP_CHANGED,
 	UA_MEDIUM_CHANGED,
@@ -84,6 +86,7 @@ struct dev_copy {
 
 #define DEV_COPIES 16 /* of one nexus */
 
+struct dev_alua;
 struct rsv_op;
 struct rsv_state;
 
@@ -97,6 +100,7 @@ struct dev_nexus {
 	struct dev_nexus_config cfg;
 	struct list link;		  /* dev_server.nexuses[worker] */
 	uint32_t attention[DEV_MAX_LUNS]; /* BIT(enum dev_ua) */
+	enum dev_access access;		  /* its port's; alua.c */
 	/* RSV_* that others' reservations deny to this nexus; reserve.c */
 	uint16_t denied[DEV_MAX_LUNS];
 	/* taskset.c: its commands that have not ended, in their order */
@@ -181,7 +185,11 @@ struct dev_server {
 	struct list nexuses[DEV_MAX_WORKERS]; /* each its worker's alone */
 	bool stopping;
 	unsigned nbackground;
-	unsigned nports; /* relative target ports are 1 .. nports */
+	uint16_t first_port; /* relative target ports count from here */
+	unsigned nports;
+	bool has_groups;
+	struct dev_alua *alua_first;		      /* while it is set up */
+	const struct dev_alua *alua[DEV_MAX_WORKERS]; /* each its worker's */
 	char (*ports)[256];
 	struct list closing[DEV_MAX_WORKERS]; /* nexuses that part */
 	/* reserve.c, the home worker's alone */
@@ -233,6 +241,11 @@ enum dev_dir {
 #define RSV_SPC2  0x200u /* of RESERVE(6), RESERVE(10) */
 #define RSV_EA	  0x400u /* persistent, Exclusive Access types */
 #define RSV_WE	  0x800u /* persistent, Write Exclusive types */
+/* Served by a port in these access states, too (SPC-4 §5.11.2). */
+#define ACC_STANDBY	0x1000u
+#define ACC_UNAVAILABLE 0x2000u
+#define ACC_ALWAYS	(ACC_STANDBY | ACC_UNAVAILABLE)
+
 #define RSV_ALL	  (RSV_SPC2 | RSV_EA | RSV_WE)
 #define RSV_NEVER RSV_KNOWN
 #define RSV_UNIT  (RSV_KNOWN | RSV_SPC2)
@@ -266,6 +279,7 @@ struct dev_rows {
 	size_t n;
 };
 extern const struct dev_rows dev_rows_block;   /* rows_block.c */
+extern const struct dev_rows dev_rows_alua;    /* rows_alua.c */
 extern const struct dev_rows dev_rows_reserve; /* rows_reserve.c */
 
 void dev_command_index(struct dev_server *s);
@@ -538,6 +552,18 @@ void dev_task_finished(struct dev_task *t); /* task.c */
  * then dev_task_finished. False: no memory for it. */
 bool dev_sweep(struct dev_task *t, bool all);
 void dev_nexus_free(struct dev_nexus *n); /* reserve.c */
+
+/* ---- alua.c ---- */
+
+bool dev_has_groups(const struct dev_lu *lu);
+void dev_nexus_access_init(struct dev_nexus *n);
+uint16_t dev_nexus_group(const struct dev_nexus *n); /* 0: none */
+/* Why the port's access state forbids the command (NOT READY), or 0. */
+uint16_t dev_inaccessible(const struct dev_task *t);
+void dev_report_groups(struct dev_task *t);
+int dev_prepare_set_groups(struct dev_task *t, uint64_t *out_len);
+void dev_set_groups(struct dev_task *t);
+void dev_server_groups_fini(struct dev_server *s);
 
 /* ---- attention.c ---- */
 

@@ -188,7 +188,7 @@ static unsigned ports_of(const struct rsv_op *op)
 static uint16_t port_at(const struct rsv_op *op, unsigned i)
 {
 	if (op->out.all_tg_pt && op->lu->server->nports)
-		return (uint16_t)(i + 1);
+		return (uint16_t)(op->lu->server->first_port + i);
 	return op->nexus->cfg.relative_target_port;
 }
 
@@ -435,7 +435,9 @@ static bool may_move(struct work *w)
 	}
 	if (o->sa_key == 0)
 		return bad_move(w, 8);
-	if (server->nports ? o->port == 0 || o->port > server->nports
+	if (server->nports ? o->port < server->first_port ||
+				     o->port - server->first_port >=
+					     (int)server->nports
 			   : o->port != asks->relative_target_port)
 		return bad_move(w, 18);
 	if (o->port == asks->relative_target_port &&

@@ -3,24 +3,14 @@
  * themselves: what conflicts depends on who asks for what. */
 #include "device/internal.h"
 
-#define PR_IN(name, sa)                                                       \
- {                                                                            \
-  "PERSISTENT RESERVE IN, " name, SCSI_PERSISTENT_RESERVE_IN, sa, 10, DIR_IN, \
-	  CMD_SA | RSV_NEVER, NULL, dev_pr_in,                                \
-  {                                                                           \
-   0x5e, 0x1f, 0, 0, 0, 0, 0, 0xff, 0xff, 0x04                                \
-  }                                                                           \
- }
-#define PR_OUT(name, sa, type)                                          \
- {                                                                      \
-  "PERSISTENT RESERVE OUT, " name, SCSI_PERSISTENT_RESERVE_OUT, sa, 10, \
-	  DIR_OUT, CMD_SA | RSV_NEVER, dev_prepare_pr_out, dev_pr_out,  \
-  {                                                                     \
-   0x5f, 0x1f, type, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x04                 \
-  }                                                                     \
- }
-
 /* clang-format off */
+#define PR_IN(name, sa) \
+	{ "PERSISTENT RESERVE IN, " name, SCSI_PERSISTENT_RESERVE_IN, sa, 10, DIR_IN, CMD_SA | RSV_NEVER | ACC_STANDBY, NULL, dev_pr_in, \
+	  { 0x5e, 0x1f, 0, 0, 0, 0, 0, 0xff, 0xff, 0x04 } }
+#define PR_OUT(name, sa) \
+	{ "PERSISTENT RESERVE OUT, " name, SCSI_PERSISTENT_RESERVE_OUT, sa, 10, DIR_OUT, CMD_SA | RSV_NEVER | ACC_STANDBY, dev_prepare_pr_out, dev_pr_out, \
+	  { 0x5f, 0x1f, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x04 } }
+
 static const struct dev_command commands[] = {
 	/* extents and third parties are obsolete, and refused */
 	{ "RESERVE(6)", SCSI_RESERVE_6, 0, 6, DIR_NONE, RSV_NEVER, NULL, dev_reserve,
@@ -35,14 +25,14 @@ static const struct dev_command commands[] = {
 	PR_IN("READ RESERVATION", SCSI_PRIN_READ_RESERVATION),
 	PR_IN("REPORT CAPABILITIES", SCSI_PRIN_REPORT_CAPABILITIES),
 	PR_IN("READ FULL STATUS", SCSI_PRIN_READ_FULL_STATUS),
-	PR_OUT("REGISTER", SCSI_PROUT_REGISTER, 0xff),
-	PR_OUT("RESERVE", SCSI_PROUT_RESERVE, 0xff),
-	PR_OUT("RELEASE", SCSI_PROUT_RELEASE, 0xff),
-	PR_OUT("CLEAR", SCSI_PROUT_CLEAR, 0xff),
-	PR_OUT("PREEMPT", SCSI_PROUT_PREEMPT, 0xff),
-	PR_OUT("PREEMPT AND ABORT", SCSI_PROUT_PREEMPT_AND_ABORT, 0xff),
-	PR_OUT("REGISTER AND IGNORE EXISTING KEY", SCSI_PROUT_REGISTER_IGNORE, 0xff),
-	PR_OUT("REGISTER AND MOVE", SCSI_PROUT_REGISTER_AND_MOVE, 0xff),
+	PR_OUT("REGISTER", SCSI_PROUT_REGISTER),
+	PR_OUT("RESERVE", SCSI_PROUT_RESERVE),
+	PR_OUT("RELEASE", SCSI_PROUT_RELEASE),
+	PR_OUT("CLEAR", SCSI_PROUT_CLEAR),
+	PR_OUT("PREEMPT", SCSI_PROUT_PREEMPT),
+	PR_OUT("PREEMPT AND ABORT", SCSI_PROUT_PREEMPT_AND_ABORT),
+	PR_OUT("REGISTER AND IGNORE EXISTING KEY", SCSI_PROUT_REGISTER_IGNORE),
+	PR_OUT("REGISTER AND MOVE", SCSI_PROUT_REGISTER_AND_MOVE),
 };
 /* clang-format on */
 

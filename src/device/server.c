@@ -22,6 +22,7 @@ struct dev_server *dev_server_new(const struct dev_env *env,
 		list_init(&s->closing[i]);
 	}
 	list_init(&s->rsv_waiting);
+	s->first_port = 1;
 	dev_command_index(s);
 	return s;
 }
@@ -38,6 +39,7 @@ void dev_server_free(struct dev_server *s)
 		dev_lanes_fini(s->lus[i]);
 		free(s->lus[i]);
 	}
+	dev_server_groups_fini(s);
 	free(s->ports);
 	free(s);
 }
@@ -133,6 +135,7 @@ struct dev_nexus *dev_nexus_open(struct dev_server *s,
 		if (s->lus[lun])
 			dev_attention_set(n, lun, UA_POWER_ON);
 	dev_nexus_reservations_init(n);
+	dev_nexus_access_init(n);
 	list_push_back(&s->nexuses[cfg->worker], &n->link);
 	return n;
 }
@@ -146,10 +149,10 @@ int dev_port_add(struct dev_server *s, const char *name, uint16_t *rtpi)
 		return ERR_TOO_LONG;
 	while (i < s->nports && strcmp(s->ports[i], name) != 0)
 		i++;
-	*rtpi = (uint16_t)(i + 1);
+	*rtpi = (uint16_t)(s->first_port + i);
 	if (i < s->nports)
 		return 0;
-	if (i == DEV_MAX_PORTS)
+	if (i == DEV_MAX_PORTS || s->first_port + i > UINT16_MAX)
 		return ERR_LIMIT;
 	more = realloc(s->ports, (i + 1) * sizeof(s->ports[0]));
 	if (!more)
@@ -158,4 +161,9 @@ int dev_port_add(struct dev_server *s, const char *name, uint16_t *rtpi)
 	memcpy(s->ports[i], name, strlen(name) + 1);
 	s->nports++;
 	return 0;
+}
+
+void dev_server_first_port(struct dev_server *s, uint16_t rtpi)
+{
+	s->first_port = rtpi;
 }

@@ -38,7 +38,9 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 	p[3] = 0x12; /* HiSup, response data format 2 */
 	p[4] = INQUIRY_LEN - 5;
 	p[5] = 0x08; /* 3PC */
-	p[7] = 0x02; /* CmdQue */
+	if (t->lu && dev_has_groups(t->lu))
+		p[5] |= 0x30; /* TPGS: implicit and explicit */
+	p[7] = 0x02;	      /* CmdQue */
 	put_padded(p + 8, 8, cfg ? cfg->vendor : NULL, "OPENISER");
 	put_padded(p + 16, 16, cfg ? cfg->product : NULL, "VIRTUAL-DISK");
 	put_padded(p + 32, 4, cfg ? cfg->revision : NULL, "0001");

@@ -19,9 +19,9 @@ static const struct dev_command commands[] = {
 	  { 0x0a, 0x1f, 0xff, 0xff, 0xff, 0x04 } },
 	{ "INQUIRY", SCSI_INQUIRY, 0, 6, DIR_IN, CMD_ANY_LUN | RSV_NEVER, NULL, dev_inquiry,
 	  { 0x12, 0x01, 0xff, 0xff, 0xff, 0x04 } },
-	{ "MODE SENSE(6)", SCSI_MODE_SENSE_6, 0, 6, DIR_IN, RSV_READ, NULL, dev_mode_sense_6,
+	{ "MODE SENSE(6)", SCSI_MODE_SENSE_6, 0, 6, DIR_IN, RSV_READ | ACC_STANDBY, NULL, dev_mode_sense_6,
 	  { 0x1a, 0x08, 0xff, 0xff, 0xff, 0x04 } },
-	{ "MODE SELECT(6)", SCSI_MODE_SELECT_6, 0, 6, DIR_OUT, CMD_ALONE | RSV_WRITE, dev_prepare_mode_select, dev_mode_select,
+	{ "MODE SELECT(6)", SCSI_MODE_SELECT_6, 0, 6, DIR_OUT, CMD_ALONE | RSV_WRITE | ACC_STANDBY, dev_prepare_mode_select, dev_mode_select,
 	  { 0x15, 0x10, 0, 0, 0xff, 0x04 } },
 	{ "START STOP UNIT", SCSI_START_STOP_UNIT, 0, 6, DIR_NONE, RSV_WRITE, NULL, dev_start_stop,
 	  { 0x1b, 0x01, 0, 0x0f, 0xf7, 0x04 } },
@@ -45,9 +45,9 @@ static const struct dev_command commands[] = {
 	  { 0x41, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x3f, 0xff, 0xff, 0x04 } },
 	{ "UNMAP", SCSI_UNMAP, 0, 10, DIR_OUT, CMD_MEDIUM | CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_unmap, dev_unmap,
 	  { 0x42, 0x01, 0, 0, 0, 0, 0x3f, 0xff, 0xff, 0x04 }, dev_has_unmap },
-	{ "MODE SELECT(10)", SCSI_MODE_SELECT_10, 0, 10, DIR_OUT, CMD_ALONE | RSV_WRITE, dev_prepare_mode_select, dev_mode_select,
+	{ "MODE SELECT(10)", SCSI_MODE_SELECT_10, 0, 10, DIR_OUT, CMD_ALONE | RSV_WRITE | ACC_STANDBY, dev_prepare_mode_select, dev_mode_select,
 	  { 0x55, 0x10, 0, 0, 0, 0, 0, 0xff, 0xff, 0x04 } },
-	{ "MODE SENSE(10)", SCSI_MODE_SENSE_10, 0, 10, DIR_IN, RSV_READ, NULL, dev_mode_sense_10,
+	{ "MODE SENSE(10)", SCSI_MODE_SENSE_10, 0, 10, DIR_IN, RSV_READ | ACC_STANDBY, NULL, dev_mode_sense_10,
 	  { 0x5a, 0x18, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0x04 } },
 	{ "READ(16)", SCSI_READ_16, 0, 16, DIR_IN, CMD_MEDIUM | CMD_TOUCHES | RSV_READ, dev_prepare_read, dev_read,
 	  { 0x88, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0x04 } },
@@ -91,6 +91,7 @@ static const struct dev_rows *const tables[] = {
 	&rows_here,
 	&dev_rows_block,
 	&dev_rows_reserve,
+	&dev_rows_alua,
 };
 
 #define for_each_row(c) \

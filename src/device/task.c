@@ -207,9 +207,13 @@ static int find_row(struct dev_task *t)
 	if (!t->lu && !(t->row && (t->row->flags & CMD_ANY_LUN)))
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
 				  ASC_LUN_NOT_SUPPORTED);
+	if (t->row && t->row->has && !t->row->has(t->lu)) {
+		known = t->row->flags & CMD_SA;
+		t->row = NULL;
+	}
 	if (!t->row && known)
 		return dev_refuse_field(t, 1, 4);
-	if (!t->row || (t->row->has && !t->row->has(t->lu)))
+	if (!t->row)
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 	if (t->cdb_len < t->row->len)
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
@@ -224,11 +228,15 @@ static int find_row(struct dev_task *t)
 static int check_lu(struct dev_task *t)
 {
 	struct scsi_sense s;
+	uint16_t asc;
 
 	if (t->row->flags & CMD_ANY_LUN)
 		return 0;
 	if (dev_attention_take(t->nexus, t->lu->cfg.lun, &s))
 		return refuse_with(t, &s);
+	asc = dev_inaccessible(t);
+	if (asc)
+		return dev_refuse(t, SENSE_NOT_READY, asc);
 	if (dev_denied(t)) {
 		t->status = SCSI_RESERVATION_CONFLICT;
 		t->refused = true;
@@ -295,13 +303,30 @@ int dev_task_begin(struct dev_task *t)
 	return 0;
 }
 
+/* Has somebody shut the door since the command was looked at? */
+static bool is_shut_out(struct dev_task *t)
+{
+	uint16_t asc = t->lu ? dev_inaccessible(t) : 0;
+	struct scsi_sense s;
+
+	if (asc)
+		dev_check(t, SENSE_NOT_READY, asc);
+	else if (dev_denied(t))
+		dev_end(t, SCSI_RESERVATION_CONFLICT);
+	else if (t->lu && dev_condition_forbids(t->lu, t->row, &s))
+		dev_sense(t, &s);
+	else
+		return false;
+	return true;
+}
+
 static void range_taken(struct dev_range *r)
 {
 	struct dev_task *t = container_of(r, struct dev_task, range);
 
 	if (t->aborted)
 		finish(t);
-	else
+	else if (!is_shut_out(t))
 		t->row->run(t);
 }
 
@@ -332,13 +357,7 @@ static void run_in_range(struct dev_task *t)
  * data came in, or the task waited. */
 void dev_task_enabled(struct dev_task *t)
 {
-	struct scsi_sense s;
-
-	if (dev_denied(t))
-		dev_end(t, SCSI_RESERVATION_CONFLICT);
-	else if (t->lu && dev_condition_forbids(t->lu, t->row, &s))
-		dev_sense(t, &s);
-	else
+	if (!is_shut_out(t))
 		run_in_range(t);
 }
 

@@ -98,6 +98,17 @@ static uint8_t *put_relative_port(const struct dev_nexus *n, uint8_t *p)
 	return designator(p, CODE_BINARY, PIV_ISCSI | ASSOC_PORT | 0x4, 4);
 }
 
+static uint8_t *put_group(const struct dev_nexus *n, uint8_t *p)
+{
+	uint16_t group = dev_nexus_group(n);
+
+	if (!group)
+		return p;
+	memset(p + 4, 0, 4);
+	put_be16(p + 6, group);
+	return designator(p, CODE_BINARY, PIV_ISCSI | ASSOC_PORT | 0x5, 4);
+}
+
 static size_t page_identification(const struct dev_task *t, uint8_t *p)
 {
 	uint8_t *at = p + 4;
@@ -105,6 +116,7 @@ static size_t page_identification(const struct dev_task *t, uint8_t *p)
 	at = put_naa(t->lu, at);
 	at = put_t10(t->lu, at);
 	at = put_relative_port(t->nexus, at);
+	at = put_group(t->nexus, at);
 	at = put_name(at, t->nexus->cfg.target_port, ASSOC_PORT);
 	at = put_name(at, t->nexus->cfg.target_name, ASSOC_DEVICE);
 	return (size_t)(at - p);

@@ -31,6 +31,10 @@ enum scsi_sense_key {
  X(ASC_OPERATION_IN_PROGRESS, 0x0016, "operation in progress")                 \
  X(ASC_FORMAT_IN_PROGRESS, 0x0404,                                             \
    "logical unit not ready, format in progress")                               \
+ X(ASC_PORT_IN_STANDBY, 0x040b,                                                \
+   "logical unit not accessible, target port in standby state")                \
+ X(ASC_PORT_UNAVAILABLE, 0x040c,                                               \
+   "logical unit not accessible, target port in unavailable state")            \
  X(ASC_SANITIZE_IN_PROGRESS, 0x041b,                                           \
    "logical unit not ready, sanitize in progress")                             \
  X(ASC_WRITE_ERROR, 0x0c00, "write error")                                     \
@@ -90,7 +94,8 @@ enum scsi_sense_key {
  X(ASC_REMOVAL_PREVENTED, 0x5302, "medium removal prevented")                  \
  X(ASC_INSUFFICIENT_RESOURCES, 0x5503, "insufficient resources")               \
  X(ASC_INSUFFICIENT_REGISTRATIONS, 0x5504,                                     \
-   "insufficient registration resources")
+   "insufficient registration resources")                                      \
+ X(ASC_SET_GROUPS_FAILED, 0x670a, "set target port groups command failed")
 
 enum scsi_asc {
 #define SCSI_ASC_ENUM(name, code, text) name = code,

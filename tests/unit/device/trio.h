@@ -44,7 +44,9 @@ static struct trio {
 	struct dev_msg *mail[TRIO_N], **end[TRIO_N];
 	struct trio_ini i[TRIO_N];
 	struct bs *store; /* other than null */
-	int out;	  /* buffers */
+	void (*set_up)(struct dev_server *s);
+	uint16_t port[TRIO_N]; /* relative target port, other than 1 */
+	int out;	       /* buffers */
 	/* what was asked to be kept */
 	struct dev_save *saving;
 	bool save_later;
@@ -143,10 +145,11 @@ static inline void trio_abort(void *arg, uint64_t lun,
 static inline void trio_login(unsigned who)
 {
 	struct trio_ini *i = &trio.i[who];
+	uint16_t port = trio.port[who] ? trio.port[who] : 1;
 	struct dev_nexus_config cfg = { .worker = who,
 					.target_port = "iqn.t,t,0x0001",
 					.target_name = "iqn.t",
-					.relative_target_port = 1,
+					.relative_target_port = port,
 					.abort_tasks = trio_abort,
 					.arg = i };
 
@@ -252,6 +255,8 @@ static inline void trio_start(void)
 		assert_int_equal(dev_lu_restore(dev_lu_get(trio.server, 0),
 						trio.saved, trio.saved_len),
 				 0);
+	if (trio.set_up)
+		trio.set_up(trio.server);
 	for (unsigned i = 0; i < TRIO_N; i++) {
 		trio_login(i);
 		no_sense_left(i);
