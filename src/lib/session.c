@@ -251,6 +251,8 @@ static void fill_config(struct iser_session *s, struct ini_config *cfg)
 		l->chap_in = &s->chap_in;
 	}
 	l->random = random_bytes;
+	if (u->reconnect) /* as soon as the target lets us (§13.15) */
+		l->want.default_time2wait = 0;
 	cfg->depth = s->depth;
 	cfg->trace = &s->ctx->trace;
 	cfg->logged_in = on_logged_in;

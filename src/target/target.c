@@ -36,6 +36,7 @@ static void default_params(struct iscsi_params *p)
 	p->max_outstanding_r2t = 8;
 	p->error_recovery_level = 0;
 	p->default_time2retain = 0; /* nothing is kept for a lost session */
+	p->default_time2wait = 0;   /* nor to be waited for (§13.15) */
 	p->protocol_level = 2;
 	p->task_reporting_fence = true;
 }

@@ -129,6 +129,16 @@ class Raw:
 
 @BUILT
 class Clients(unittest.TestCase):
+    """Over iSCSI; and the same over iSER below, by either way in."""
+
+    keys, over = "", "tcp"
+
+    def url(self, daemon):
+        return daemon.url + ("?" + self.keys if self.keys else "")
+
+    def check_transport(self, daemon):
+        self.assertIn("over " + self.over, daemon.messages())
+
     def setUp(self):
         self.dir = tempfile.TemporaryDirectory(dir=".")
         self.image = os.path.join(self.dir.name, "image")
@@ -153,7 +163,8 @@ class Clients(unittest.TestCase):
     @need("qemu-img")
     def test_qemu_img(self):
         with Daemon("ram:24M") as d:
-            self.there_and_back(d.url)
+            self.there_and_back(self.url(d))
+            self.check_transport(d)
 
     @need("qemu-img")
     def test_qemu_img_tcp_digests(self):
@@ -167,7 +178,7 @@ class Clients(unittest.TestCase):
         with open(disk, "wb") as f:
             f.truncate(SIZE)
         with Daemon("--block-size", "4096", disk) as d:
-            self.there_and_back(d.url)
+            self.there_and_back(self.url(d))
         self.assertEqual(sha256(self.image), sha256(disk))
 
     @need("qemu-img", "tgtd", "tgtadm")
@@ -181,7 +192,7 @@ class Clients(unittest.TestCase):
     def test_nbdcopy(self):
         make_image(self.image, SIZE)
         with Daemon("--workers", "2", "ram:24M") as d:
-            with Bridge(d.url) as b:
+            with Bridge(self.url(d)) as b:
                 run(["nbdcopy", "--connections=4", self.image, b.uri])
                 run(["nbdcopy", "--flush", self.image, b.uri])
                 run(["nbdcopy", "--request-size=2097152", b.uri, self.back])
@@ -191,7 +202,7 @@ class Clients(unittest.TestCase):
     @need("nbdinfo")
     def test_nbdinfo(self):
         with Daemon("--block-size", "4096", "ram:24M") as d:
-            with Bridge(d.url, "--export", "disk") as b:
+            with Bridge(self.url(d), "--export", "disk") as b:
                 self.assertIn("disk", run(["nbdinfo", "--list", b.uri]).text)
                 info = json.loads(run(["nbdinfo", "--json", b.uri]).text)
                 e = info["exports"][0]
@@ -210,7 +221,7 @@ class Clients(unittest.TestCase):
     def test_extents(self):
         make_image(self.image, SIZE)
         with Daemon("ram:24M") as d:
-            with Bridge(d.url) as b:
+            with Bridge(self.url(d)) as b:
                 run(["nbdcopy", self.image, b.uri])
                 rows = [line.split() for line in
                         run(["nbdinfo", "--map", b.uri]).text.splitlines()]
@@ -222,7 +233,7 @@ class Clients(unittest.TestCase):
     @need("fio")
     def test_fio_verify(self):
         with Daemon("--workers", "2", "ram:64M") as d:
-            with Bridge(d.url) as b:
+            with Bridge(self.url(d)) as b:
                 for bs in ("4k", "512-64k", "1M"):
                     bs = ["--bsrange=" + bs] if "-" in bs else ["--bs=" + bs]
                     text = run(["fio", "--name=verify", "--ioengine=nbd",
@@ -236,7 +247,7 @@ class Clients(unittest.TestCase):
 
     @need("fio")
     def test_fio_clients_at_once(self):
-        with Daemon("ram:64M") as d, Bridge(d.url) as b:
+        with Daemon("ram:64M") as d, Bridge(self.url(d)) as b:
             run(["fio", "--name=many", "--ioengine=nbd", "--uri=" + b.uri,
                  "--rw=randwrite", "--bs=16k", "--iodepth=16", "--numjobs=4",
                  "--size=16M", "--offset_increment=16M", "--verify=crc32c",
@@ -249,7 +260,7 @@ class Clients(unittest.TestCase):
             text = run(["qemu-io", "-f", "raw", "-d", "unmap"] + args +
                        [uri]).text
             self.assertNotIn("failed", text)
-        with Daemon("ram:24M") as d, Bridge(d.url) as b:
+        with Daemon("ram:24M") as d, Bridge(self.url(d)) as b:
             io(b.uri, "write -P 0x5a 0 8M", "write -z 1M 1M",
                "write -z -u 2M 1M", "discard 3M 1M", "write -f -P 7 4M 64k",
                "flush", "read -P 0x5a 0 1M", "read -P 0 1M 3M",
@@ -257,16 +268,26 @@ class Clients(unittest.TestCase):
 
     def test_read_only(self):
         with Daemon("ram:24M") as d:
-            with Bridge(d.url, "--read-only") as b, Raw(b.path) as r:
+            with Bridge(self.url(d), "--read-only") as b, Raw(b.path) as r:
                 r.open()
                 self.assertTrue(r.flags & 2)
                 self.assertEqual(r.ask(1, 0, 512, data=b"x" * 512), EPERM)
                 self.assertEqual(r.ask(6, 0, 512), EPERM)
                 self.assertEqual(r.ask(0, 0, 512, read=512), (0, bytes(512)))
         with Daemon("--read-only", "ram:24M") as d:
-            with Bridge(d.url) as b, Raw(b.path) as r:
+            with Bridge(self.url(d)) as b, Raw(b.path) as r:
                 r.open()
                 self.assertTrue(r.flags & 2)
+
+
+class ClientsRdma(Clients):
+    keys, over = "transport=iser&start=rdma", "iser"
+    test_qemu_img_tcp_digests = test_qemu_img_other_target = None
+
+
+class ClientsStream(Clients):
+    keys, over = "transport=iser&start=stream", "iser"
+    test_qemu_img_tcp_digests = test_qemu_img_other_target = None
 
 
 @BUILT

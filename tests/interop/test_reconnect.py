@@ -3,6 +3,7 @@
 """A session whose connection is lost comes back, and no data go astray."""
 import json
 import os
+import random
 import select
 import socket
 import struct
@@ -58,9 +59,9 @@ class Cutter(threading.Thread):
                          struct.pack("ii", 1, 0))
             s.close()
 
-    def url(self, daemon, keys):
-        return "iscsi://127.0.0.1:%d/%s/0?%s" % (self.port, daemon.target,
-                                                 keys)
+    def url(self, daemon, *keys):
+        return "iscsi://127.0.0.1:%d/%s/0?%s" % (
+            self.port, daemon.target, "&".join(k for k in keys if k))
 
     def __enter__(self):
         return self
@@ -73,6 +74,8 @@ class Cutter(threading.Thread):
 
 @BUILT
 class Reconnect(unittest.TestCase):
+    keys, over = "", "tcp"
+
     def setUp(self):
         self.dir = tempfile.TemporaryDirectory(dir=".")
         self.image = os.path.join(self.dir.name, "image")
@@ -83,23 +86,26 @@ class Reconnect(unittest.TestCase):
         self.dir.cleanup()
 
     def test_copy_through_cuts(self):
+        chance = random.Random(4)
+        cuts = [chance.randrange(2000, 1 << chance.randrange(12, 22))
+                for _ in range(16)]
+        keys = ("reconnect=%d" % len(cuts), self.keys)
         with Daemon("--workers", "2", "ram:24M") as d:
-            with Cutter(d.address, [300000, 1000000, 2500001]) as cut:
-                run([ISER, "copy", "--quiet", self.image,
-                     cut.url(d, "reconnect=3")])
-                self.assertEqual(cut.accepted, 4)
+            with Cutter(d.address, cuts[:8]) as cut:
+                run([ISER, "copy", "--quiet", self.image, cut.url(d, *keys)])
+                self.assertEqual(cut.accepted, 9)
             self.assertIn(sha256(self.image), run([ISER, "hash", d.url]).text)
-            with Cutter(d.address, [300000, 1000000, 2500001]) as cut:
+            with Cutter(d.address, cuts[8:]) as cut:
                 run([ISER, "copy", "--quiet",
-                     cut.url(d, "reconnect=3&header_digest=crc32c"),
-                     self.back])
-                self.assertEqual(cut.accepted, 4)
+                     cut.url(d, "header_digest=crc32c", *keys), self.back])
+                self.assertEqual(cut.accepted, 9)
+            self.assertIn("over " + self.over, d.messages())
         self.assertEqual(sha256(self.image), sha256(self.back))
 
     def test_without_the_key_it_fails(self):
         with Daemon("ram:24M") as d, Cutter(d.address, [300000]) as cut:
-            done = run([ISER, "copy", "--quiet", self.image, cut.url(d, "")[:-1]],
-                       check=False)
+            done = run([ISER, "copy", "--quiet", self.image,
+                        cut.url(d, "depth=8", self.keys)], check=False)
             self.assertEqual(done.returncode, 4, done.text)
             self.assertIn("connection lost", done.text)
 
@@ -108,11 +114,11 @@ class Reconnect(unittest.TestCase):
         with Daemon("ram:24M") as d:
             with Cutter(d.address, [300000, 100, 100]) as cut:
                 run([ISER, "copy", "--quiet", self.image,
-                     cut.url(d, "reconnect=3")])
+                     cut.url(d, "reconnect=3", self.keys)])
             self.assertIn(sha256(self.image), run([ISER, "hash", d.url]).text)
             with Cutter(d.address, [300000, 100, 100, 100]) as cut:
                 done = run([ISER, "copy", "--quiet", self.image,
-                            cut.url(d, "reconnect=2")], check=False)
+                            cut.url(d, "reconnect=2", self.keys)], check=False)
                 self.assertEqual(cut.accepted, 3)
             self.assertEqual(done.returncode, 4, done.text)
 
@@ -120,7 +126,7 @@ class Reconnect(unittest.TestCase):
         with Daemon("ram:24M") as d:
             began = time.monotonic()
             with Cutter(d.address, [500000]) as cut:
-                url = cut.url(d, "reconnect=3")
+                url = cut.url(d, "reconnect=3", self.keys)
                 proc = subprocess.Popen(
                     [ISER, "bench", "--time", "60", url],
                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -133,7 +139,7 @@ class Reconnect(unittest.TestCase):
     def test_counts(self):
         with Daemon("ram:24M") as d, Cutter(d.address, [60000]) as cut:
             done = run([ISER, "bench", "--json", "--time", "4", "--depth", "1",
-                        cut.url(d, "reconnect=5")])
+                        cut.url(d, "reconnect=5", self.keys)])
             self.assertEqual(json.loads(done.text)["reconnects"], 1)
 
     def test_target_killed_and_back(self):
@@ -144,7 +150,7 @@ class Reconnect(unittest.TestCase):
             f.truncate(64 << 20)
         d = Daemon(disk)
         listen = d.portal
-        with Bridge(d.url + "?reconnect=100") as b:
+        with Bridge(d.url + "?reconnect=100&" + self.keys) as b:
             fio = subprocess.Popen(
                 ["fio", "--name=verify", "--ioengine=nbd", "--uri=" + b.uri,
                  "--rw=randwrite", "--bs=16k", "--iodepth=16", "--size=64M",
@@ -169,7 +175,7 @@ class Reconnect(unittest.TestCase):
             f.truncate(24 << 20)
         d = Daemon(disk)
         listen = d.portal
-        with Bridge(d.url + "?reconnect=100") as b, Raw(b.path) as r:
+        with Bridge(d.url + "?reconnect=100&" + self.keys) as b, Raw(b.path) as r:
             r.open()
             self.assertEqual(r.ask(1, 0, 512, data=b"a" * 512), 0)
             d.stop()
@@ -183,6 +189,14 @@ class Reconnect(unittest.TestCase):
                 replies[cookie] = (err, r.exactly(512) if cookie == 1 else b"")
             self.assertEqual(replies, {1: (0, b"a" * 512), 2: (0, b"")})
         d.stop()
+
+
+class ReconnectRdma(Reconnect):
+    keys, over = "transport=iser&start=rdma", "iser"
+
+
+class ReconnectStream(Reconnect):
+    keys, over = "transport=iser&start=stream", "iser"
 
 
 if __name__ == "__main__":
