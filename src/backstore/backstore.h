@@ -154,10 +154,14 @@ struct bs_ram_ops {
 			bool *mapped);
 	/* Bytes of memory that are taken. */
 	uint64_t (*used)(void *arg);
+	/* Nothing was written to the memory yet: what never is, is never read
+	 * either, and extents are known without asking. */
+	bool is_empty;
 };
 
-/* bs_ram_set_ops: before the first request. arg is that of bs_ram_new. */
-void bs_ram_set_ops(struct bs *ram, const struct bs_ram_ops *ops);
+/* bs_ram_set_ops: before the first request. arg is that of bs_ram_new.
+ * ERR_NOMEM: close it. */
+int bs_ram_set_ops(struct bs *ram, const struct bs_ram_ops *ops);
 
 /* bs_null_new: reads give zeros, writes are dropped. */
 struct bs *bs_null_new(const char *name, uint64_t size, uint32_t block_size);

@@ -6,12 +6,19 @@
 
 #include "backstore/backstore.h"
 #include "backstore/memory.h"
+#include "backstore/memory_map.h"
 #include "base/bytes.h"
 #include "base/err.h"
+
+/* Zeros to lend where nothing was written; never written themselves, so the
+ * system keeps one page behind them all. */
+#define LENT_ZEROS ((size_t)1 << 20)
 
 struct bs_ram {
 	struct bs bs;
 	uint8_t *memory;
+	struct memory_map *map; /* NULL: all of it counts as written */
+	void *zeros;
 	const struct bs_ram_ops *ops;
 	void (*release)(void *arg);
 	void *arg;
@@ -22,10 +29,89 @@ static struct bs_ram *ram_of(struct bs *b)
 	return container_of(b, struct bs_ram, bs);
 }
 
-static void unmap(struct bs_ram *ram, uint64_t off, uint64_t len)
+/* The run from off that is alike; without a map, what the driver says. */
+static uint64_t run_at(const struct bs_ram *ram, uint64_t off, uint64_t len,
+		       bool *written)
 {
+	uint64_t run = len;
+
+	*written = true;
+	if (ram->map)
+		return memory_map_run(ram->map, off, len, written);
+	ram->ops->extents(ram->arg, off, len, &run, written);
+	return run;
+}
+
+static void read_pieces(const struct bs_ram *ram, const struct bs_req *req)
+{
+	uint64_t at = 0;
+
+	while (at < req->len) {
+		bool written = true;
+		uint64_t n = req->len - at;
+
+		if (ram->map)
+			n = run_at(ram, req->off + at, n, &written);
+		if (written)
+			bufv_copy_in(&req->data, at,
+				     ram->memory + req->off + at, n);
+		else
+			bufv_fill(&req->data, at, 0, n);
+		at += n;
+	}
+}
+
+static void will_write(struct bs_ram *ram, uint64_t off, uint64_t len)
+{
+	if (ram->map)
+		memory_map_set(ram->map, off, len);
+}
+
+static void fill_zeros(struct bs_ram *ram, uint64_t off, uint64_t len)
+{
+	will_write(ram, off, len);
+	memset(ram->memory + off, 0, len);
+}
+
+/* Parts of pages are made zero only where there is something. */
+static void clear_part(struct bs_ram *ram, uint64_t off, uint64_t len)
+{
+	bool written = true;
+
+	if (len && ram->map)
+		(void)run_at(ram, off, len, &written);
+	if (len && written)
+		memset(ram->memory + off, 0, len);
+}
+
+static void unmap_pages(struct bs_ram *ram, uint64_t off, uint64_t len)
+{
+	memory_map_clear(ram->map, off, len);
 	if (ram->ops->punch(ram->arg, off, len) < 0)
 		memset(ram->memory + off, 0, len);
+}
+
+static void unmap(struct bs_ram *ram, uint64_t off, uint64_t len)
+{
+	uint64_t end = off + len;
+	uint64_t first = (off + MEMORY_PAGE - 1) & ~(MEMORY_PAGE - 1);
+	uint64_t last = end & ~(MEMORY_PAGE - 1);
+
+	if (!ram->map) {
+		if (ram->ops->punch(ram->arg, off, len) < 0)
+			memset(ram->memory + off, 0, len);
+		return;
+	}
+	if (first >= last) { /* no whole page: at most two parts */
+		uint64_t n = MIN(first, end) - off;
+
+		clear_part(ram, off, n);
+		clear_part(ram, off + n, len - n);
+		return;
+	}
+	clear_part(ram, off, first - off);
+	unmap_pages(ram, first, last - first);
+	clear_part(ram, last, end - last);
 }
 
 static void zero(struct bs_ram *ram, const struct bs_req *req)
@@ -33,7 +119,7 @@ static void zero(struct bs_ram *ram, const struct bs_req *req)
 	if (req->flags & BS_MAY_UNMAP)
 		unmap(ram, req->off, req->len);
 	else
-		memset(ram->memory + req->off, 0, req->len);
+		fill_zeros(ram, req->off, req->len);
 }
 
 static void ram_submit(struct bs *b, struct bs_req *req)
@@ -42,9 +128,10 @@ static void ram_submit(struct bs *b, struct bs_req *req)
 
 	switch (req->op) {
 	case BS_READ:
-		bufv_copy_in(&req->data, 0, ram->memory + req->off, req->len);
+		read_pieces(ram, req);
 		break;
 	case BS_WRITE:
+		will_write(ram, req->off, req->len);
 		bufv_copy_out(&req->data, 0, ram->memory + req->off, req->len);
 		break;
 	case BS_UNMAP:
@@ -54,8 +141,8 @@ static void ram_submit(struct bs *b, struct bs_req *req)
 		zero(ram, req);
 		break;
 	case BS_EXTENTS:
-		ram->ops->extents(ram->arg, req->off, req->len,
-				  &req->extent_len, &req->extent_mapped);
+		req->extent_len =
+			run_at(ram, req->off, req->len, &req->extent_mapped);
 		break;
 	case BS_SPACE:
 		req->space_used = ram->ops->used(ram->arg);
@@ -69,7 +156,14 @@ static void ram_submit(struct bs *b, struct bs_req *req)
 
 static int ram_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov)
 {
-	*iov = (struct iovec){ ram_of(b)->memory + off, len };
+	struct bs_ram *ram = ram_of(b);
+	bool written = true;
+
+	if (ram->map && run_at(ram, off, len, &written) < len)
+		return ERR_UNSUPPORTED; /* some of it is, some is not */
+	if (!written && len > LENT_ZEROS)
+		return ERR_UNSUPPORTED;
+	*iov = (struct iovec){ written ? ram->memory + off : ram->zeros, len };
 	return 0;
 }
 
@@ -79,6 +173,8 @@ static void ram_close(struct bs *b)
 
 	if (ram->release)
 		ram->release(ram->arg);
+	memory_map_free(ram->map);
+	free(ram->zeros);
 	free(ram);
 }
 
@@ -158,9 +254,18 @@ struct bs *bs_ram_new(const char *name, void *memory, uint64_t size,
 	return &ram->bs;
 }
 
-void bs_ram_set_ops(struct bs *b, const struct bs_ram_ops *ops)
+int bs_ram_set_ops(struct bs *b, const struct bs_ram_ops *ops)
 {
+	struct bs_ram *ram = ram_of(b);
+
 	assert(b->ops == &ram_ops);
-	ram_of(b)->ops = ops;
+	ram->ops = ops;
+	if (ops->is_empty) {
+		ram->map = memory_map_new(b->size);
+		ram->zeros = calloc(1, LENT_ZEROS);
+		if (!ram->map || !ram->zeros)
+			return ERR_NOMEM;
+	}
 	b->caps |= BS_CAP_SPACE;
+	return 0;
 }

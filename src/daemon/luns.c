@@ -63,6 +63,7 @@ static const struct bs_ram_ops ram_ops = {
 	.punch = ram_punch,
 	.extents = ram_extents,
 	.used = ram_used,
+	.is_empty = true,
 };
 
 static void ram_release(void *arg)
@@ -132,7 +133,11 @@ static struct bs *ram_open(const char *spec, uint64_t size, uint32_t block,
 		say("%s: out of memory", spec);
 		return NULL;
 	}
-	bs_ram_set_ops(b, &ram_ops);
+	if (bs_ram_set_ops(b, &ram_ops)) {
+		bs_close(b);
+		say("%s: out of memory", spec);
+		return NULL;
+	}
 	return b;
 }
 

@@ -335,6 +335,89 @@ static void test_space_of_those_who_know(void **state)
 	bs_close(b);
 }
 
+/* ---- memory that is empty at first ---- */
+
+#define WIDE (1u << 20) /* 256 pages: several words of the map */
+
+static int no_punch(void *arg, uint64_t off, uint64_t len)
+{
+	(void)arg;
+	(void)off;
+	(void)len;
+	return ERR_UNSUPPORTED; /* zeros, as after a punch */
+}
+
+static const struct bs_ram_ops empty_ops = {
+	.punch = no_punch,
+	.extents = extents,
+	.used = used,
+	.is_empty = true,
+};
+
+/* Random writes, zeros and unmaps against a plain copy. */
+static void test_empty_ram_against_a_model(void **state)
+{
+	static uint8_t mem[WIDE], model[WIDE], data[WIDE], back[WIDE];
+	uint64_t seed = 7;
+	struct bs *b = bs_ram_new("ram:w", mem, WIDE, 512, NULL, NULL);
+	struct test_req t;
+
+	(void)state;
+	assert_int_equal(bs_ram_set_ops(b, &empty_ops), 0);
+	for (unsigned i = 0; i < 5000; i++) {
+		uint64_t off, len;
+		struct iovec iov;
+
+		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+		off = (seed >> 20) % (WIDE / 512) * 512;
+		len = (1 + (seed >> 40) % (i % 8 ? 40 : 700)) * 512;
+		len = MIN(len, WIDE - off);
+		switch (seed >> 60) {
+		case 0:
+		case 1:
+			memset(data, (int)(i | 1), len);
+			assert_int_equal(run(b, BS_WRITE, 0, off, len, data),
+					 0);
+			memset(model + off, (int)(i | 1), len);
+			break;
+		case 2:
+			assert_int_equal(run(b, BS_ZERO, 0, off, len, NULL), 0);
+			memset(model + off, 0, len);
+			break;
+		case 3:
+		case 4:
+			assert_int_equal(run(b, BS_UNMAP, 0, off, len, NULL),
+					 0);
+			memset(model + off, 0, len);
+			break;
+		default:
+			assert_int_equal(run(b, BS_READ, 0, off, len, back), 0);
+			assert_memory_equal(back, model + off, len);
+			if (!bs_lend(b, off, len, &iov))
+				assert_memory_equal(iov.iov_base, model + off,
+						    len);
+		}
+	}
+	/* the extents cover it all, in pages, and say what was written */
+	for (uint64_t at = 0; at < WIDE; at += t.req.extent_len) {
+		test_submit(b, &t, BS_EXTENTS, 0, at, WIDE - at, NULL);
+		assert_true(t.req.extent_len > 0);
+		assert_int_equal(t.req.extent_len % 4096, 0);
+		for (uint64_t i = 0; i < t.req.extent_len; i++)
+			if (!t.req.extent_mapped)
+				assert_int_equal(model[at + i], 0);
+	}
+	assert_int_equal(run(b, BS_UNMAP, 0, 0, WIDE, NULL), 0);
+	test_submit(b, &t, BS_EXTENTS, 0, 0, WIDE, NULL);
+	assert_false(t.req.extent_mapped);
+	assert_int_equal(t.req.extent_len, WIDE);
+	/* a hole is lent as zeros that are not the memory */
+	memset(mem, 0xee, WIDE); /* must not be seen */
+	assert_int_equal(run(b, BS_READ, 0, 0, 512, back), 0);
+	assert_int_equal(back[0], 0);
+	bs_close(b);
+}
+
 static void test_null_reads_zeros_drops_writes(void **state)
 {
 	struct bs *b = bs_null_new("null:1T", (uint64_t)1 << 40, 4096);
@@ -402,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_ram_ops_punch_or_zeros),
 		cmocka_unit_test(test_ram_extents),
 		cmocka_unit_test(test_space_of_those_who_know),
+		cmocka_unit_test(test_empty_ram_against_a_model),
 		cmocka_unit_test(test_null_reads_zeros_drops_writes),
 		cmocka_unit_test(test_uuid_same_store_same_uuid),
 		cmocka_unit_test(test_set_name_is_cut_to_fit),
