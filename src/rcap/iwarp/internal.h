@@ -54,7 +54,7 @@ struct iwarp_rx {
 	uint8_t marker[MPA_MARKER_LEN];
 	unsigned marker_have;
 	size_t ulpdu_len, left; /* left: payload not yet placed */
-	bool large;		/* this or the last one: read in place */
+	unsigned large; /* > 0: this or one of the last is read in place */
 	/* its segment */
 	struct rdmap_header h;
 	int refused; /* -TERM_...: it may do nothing; its payload is dropped */

@@ -17,8 +17,11 @@
 
 /* Payload from this size on is worth a system call of its own. */
 #define LARGE (16u << 10)
-/* What is read behind a large payload: its tail and the next header. */
-#define LOOK_SMALL 128
+/* What is read behind the last segment of a large message, and as long as it
+ * is not sure that only small ones follow: a short Send or two. */
+#define LOOK_SMALL 256
+/* So many small ones in a row, and all of the look-ahead is read again. */
+#define SMALL_AGAIN 2
 
 /* ---- the FPDU under way ---- */
 
@@ -49,7 +52,10 @@ static void begin_payload(struct iwarp *c)
 
 	rx->stage = RX_PAYLOAD;
 	rx->left = rx->ulpdu_len - (rx->head_have - MPA_LENGTH_LEN);
-	rx->large = rx->left >= LARGE;
+	if (rx->left >= LARGE)
+		rx->large = SMALL_AGAIN;
+	else if (rx->large > 0)
+		rx->large--;
 	rx->refused = n < 0 ? n : iwarp_place(c, rx->left);
 	if (rx->refused || rx->marker_lied)
 		rx->dest = NULL;
@@ -297,6 +303,23 @@ static bool reads_in_place(const struct iwarp *c)
 	       rx->at == rx->end && iwarp_is_full(c);
 }
 
+/* How much is read behind what goes to its place. Not more than the tail and
+ * the next header inside of a message: what follows is payload, that would be
+ * copied, and would leave the rest of it badly aligned. */
+static size_t look(const struct iwarp *c)
+{
+	const struct iwarp_rx *rx = &c->rx;
+	size_t room = rx->cap - rx->end, content;
+
+	if (rx->large == 0 || rx->s.markers)
+		return room;
+	if (rx->stage != RX_PAYLOAD || rx->h.last || !rx->h.tagged)
+		return MIN(room, (size_t)LOOK_SMALL);
+	content = MPA_LENGTH_LEN + rx->ulpdu_len;
+	return MIN(room, round_up4(content) - content + MPA_CRC_LEN +
+				 MPA_LENGTH_LEN + DDP_TAGGED_LEN);
+}
+
 unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
 {
 	struct iwarp_rx *rx = &c->rx;
@@ -318,8 +341,7 @@ unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
 	if (rx->end == rx->cap)
 		return 0;
 	iov[n].iov_base = rx->buf + rx->end;
-	iov[n++].iov_len = rx->large ? MIN(rx->cap - rx->end, LOOK_SMALL)
-				     : rx->cap - rx->end;
+	iov[n++].iov_len = look(c);
 	return n;
 }
 

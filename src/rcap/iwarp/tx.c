@@ -15,6 +15,8 @@
 
 #define PIECES_MAX 16 /* of one segment's payload; longer ones are cut */
 #define FPDU_MAX   65536
+#define LINE	   64
+#define EVEN_FROM  4096 /* shorter segments are as long as can be */
 #define COPIES	   (TX_BATCH + FPDU_MAX)
 /* With markers an FPDU has two pieces for every 512 octets. */
 #define MARKED_MAX 8192
@@ -81,11 +83,27 @@ static void stage(struct iwarp *c, const struct rdmap_header *h,
 	tx->n += (unsigned)n;
 }
 
+/*
+ * A long message is cut evenly, and at cache lines, so that what follows the
+ * first segment lands as well aligned as the first: copies to other places
+ * cost the receiver up to half as much again, and a short last segment as
+ * much as a long one.
+ */
+static size_t evened(size_t most, size_t left)
+{
+	size_t n = (left + most - 1) / most;
+
+	if (n < 2 || most < EVEN_FROM)
+		return most;
+	n = ((left + n - 1) / n + LINE - 1) & ~(size_t)(LINE - 1);
+	return n <= most ? n : most & ~(size_t)(LINE - 1);
+}
+
 /* segment_len: how much of data from off goes into the next segment. */
 static size_t segment_len(const struct iwarp *c, const struct bufv *data,
 			  size_t off, size_t left, size_t header)
 {
-	size_t len = MIN(left, segment_max(c, header));
+	size_t len = MIN(left, evened(segment_max(c, header), left));
 	struct iovec piece[PIECES_MAX];
 	unsigned n;
 
