@@ -21,6 +21,7 @@ static void encode(struct iwarp *c, const struct mpa_frame *f)
 
 void iwarp_startup_begin(struct iwarp *c)
 {
+	c->qp.send_inv = true; /* the user's answer may tell of it */
 	const struct mpa_wish *w = &c->cfg.wish;
 
 	if (!c->cfg.active) {
@@ -53,7 +54,6 @@ static void enter(struct iwarp *c)
 				       .crc = c->terms.crc };
 	c->qp.ird = c->terms.ird;
 	c->qp.ord = c->terms.ord;
-	c->qp.send_inv = true;
 }
 
 static void establish(struct iwarp *c, const struct mpa_frame *f)
