@@ -46,6 +46,20 @@ def need(*programs):
         missing[0], PACKAGES.get(missing[0], missing[0])))
 
 
+# The ways into one port: how a URL asks for each, and what it is called.
+WAYS = {"tcp": (None, "iscsi"),
+        "rdma": ("start=rdma", "iser, RDMA from the start"),
+        "stream": ("start=stream", "iser, login over the stream")}
+
+
+def over(url, way):
+    """The same unit, another way in."""
+    key = WAYS[way][0]
+    if not key:
+        return url
+    return "iser" + url[5:] + ("&" if "?" in url else "?") + key
+
+
 class Secrets:
     """Options of an iserd with CHAP both ways; and the URLs that fit it."""
 
@@ -190,6 +204,7 @@ class Wire:
 
     KEYS = ("InitiatorName=iqn.2026-01.org.example:wire", "SessionType=Normal",
             "InitialR2T=No", "ImmediateData=Yes")
+    ISID = b"\x80\x12\x34\x56\x00\x01"
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -208,6 +223,10 @@ class Wire:
         head = struct.pack(">BBBBI", op, flags, 0, 0, dsl) + lun
         return (head + struct.pack(">I", itt) + rest).ljust(48, b"\0")
 
+    def put(self, head, data=b""):
+        """A PDU as it is said on this transport."""
+        self.send(head + data + b"\0" * (-len(data) % 4))
+
     def pdu(self, op, flags=0x80, data=b"", itt=None, rest=None, **kw):
         """A request with CmdSN in its place."""
         if itt is None:
@@ -215,18 +234,17 @@ class Wire:
             self.itt += 1
         if rest is None:
             rest = struct.pack(">III", 0xffffffff, self.cmdsn, 1)
-        pad = b"\0" * (-len(data) % 4)
-        self.send(self.bhs(op, flags, len(data), itt=itt, rest=rest, **kw) +
-                  data + pad)
+        self.put(self.bhs(op, flags, len(data), itt=itt, rest=rest, **kw),
+                 data)
         return itt
 
     def login(self, *more):
         keys = self.KEYS + ("TargetName=" + self.daemon.target,) + more
         data = b"".join(k.encode() + b"\0" for k in keys)
-        isid = b"\x80\x12\x34\x56\x00\x01\0\0"
-        head = struct.pack(">BBBBI", 0x43, 0x87, 0, 0, len(data)) + isid
+        head = struct.pack(">BBBBI", 0x43, 0x87, 0, 0, len(data))
+        head += self.ISID + b"\0\0"
         head += struct.pack(">IHHII", 0, 0, 0, self.cmdsn, 0)
-        self.send(head.ljust(48, b"\0") + data + b"\0" * (-len(data) % 4))
+        self.put(head.ljust(48, b"\0"), data)
         return self.recv()
 
     def command(self, cdb, flags=0x80, edtl=0, data=b"", immediate=False):
@@ -234,6 +252,35 @@ class Wire:
         itt = self.pdu(0x41 if immediate else 1, flags | 1, data, rest=rest)
         self.cmdsn += not immediate
         return itt
+
+    def ask(self, cdb, edtl=0, data=b""):
+        """A whole command with its data: (status, data or sense)."""
+        flags = 0xa0 if data else 0xc0 if edtl else 0x80
+        self.command(cdb, flags, edtl or len(data), data)
+        got = b""
+        while True:
+            op, head, part = self.recv()
+            if op == 0x21:
+                return head[3], part if len(part) else got
+            if op == 0x25:
+                got += part
+                if head[1] & 1:
+                    return head[3], got
+
+    def ready(self):
+        """Takes the unit attention of a new nexus."""
+        for _ in range(3):
+            if self.ask(bytes(16))[0] == 0:
+                return self
+        raise AssertionError("unit is not ready")
+
+    def read10(self, lba, blocks):
+        cdb = b"\x28\0" + struct.pack(">IBH", lba, 0, blocks) + bytes(7)
+        return self.ask(cdb, edtl=blocks * 512)
+
+    def write10(self, lba, data):
+        cdb = b"\x2a\0" + struct.pack(">IBH", lba, 0, len(data) // 512)
+        return self.ask(cdb + bytes(7), data=data)
 
     def _exactly(self, n):
         data = b""

@@ -10,7 +10,7 @@ import tempfile
 import time
 import unittest
 
-from harness import Daemon, ISER, Secrets, main, need, run
+from harness import Daemon, ISER, Secrets, WAYS, main, need, over, run
 
 BUILT = unittest.skipUnless(os.path.exists(ISER), "iser is not built")
 
@@ -78,8 +78,17 @@ class Tgt:
         self.proc.stderr.close()
 
 
-class Copies:
-    """There and back, byte for byte, against whatever serves self.url."""
+class Way:
+    """A mixin of cases that are the same whichever way in is taken."""
+
+    way = "tcp"
+
+    def at(self, url):
+        return over(url, self.way)
+
+
+class Copies(Way):
+    """There and back, byte for byte, against whatever serves url."""
 
     def there_and_back(self, url, tmp):
         image, back = os.path.join(tmp, "image"), os.path.join(tmp, "back")
@@ -89,89 +98,155 @@ class Copies:
         run([ISER, "copy", "--quiet", url, back])
         self.assertEqual(sha256(image), sha256(back))
 
+    def copies(self, *args, keys=""):
+        with tempfile.TemporaryDirectory(dir=".") as tmp:
+            with Daemon(*args) as d:
+                self.there_and_back(self.at(d.url + keys), tmp)
 
-@BUILT
-class Own(Copies, unittest.TestCase):
+
+class OwnCases(Copies):
     def test_ls(self):
         with Daemon("ram:8M", "null:1G") as d:
-            text = run([ISER, "ls", d.portal]).text
+            portal = self.at("iscsi://" + d.portal)
+            text = run([ISER, "ls", portal]).text
             self.assertIn(d.target, text)
-            done = run([ISER, "ls", "--json", d.portal])
-            self.assertIn(d.target, json.dumps(json.loads(done.text)))
+            found = json.loads(run([ISER, "ls", "--json", portal]).text)
+            self.assertEqual([u["bytes"] for t in found for u in t["units"]],
+                             [8 << 20, 1 << 30])
 
     def test_info(self):
         with Daemon("ram:8M") as d:
-            info = json.loads(run([ISER, "info", "--json", d.url]).text)
-            self.assertIn("8388608", json.dumps(info))
+            info = json.loads(run([ISER, "info", "--json",
+                                   self.at(d.url)]).text)
+            self.assertEqual(info["bytes"], 8 << 20)
+            session = info["session"]
+            self.assertEqual(session["kind"], WAYS[self.way][1])
+            self.assertEqual("CM_HEADER" in session["rules"],
+                             self.way == "rdma")
+            self.assertTrue({"00", "80", "83", "b0"} <= set(info["vpd"]))
+
+    def test_ping(self):
+        with Daemon("ram:8M") as d:
+            for size in ("0", "1", "127", "128", "4096"):
+                run([ISER, "ping", "--count", "3", "--size", size,
+                     self.at(d.url)])
 
     def test_copy_ram(self):
-        with tempfile.TemporaryDirectory(dir=".") as tmp:
-            with Daemon("ram:24M") as d:
-                self.there_and_back(d.url, tmp)
+        self.copies("ram:24M")
 
     def test_copy_ram_by_sendfile(self):
-        with tempfile.TemporaryDirectory(dir=".") as tmp:
-            with Daemon("--sendfile", "ram:24M") as d:
-                self.there_and_back(d.url, tmp)
+        self.copies("--sendfile", "ram:24M")
+
+    def test_copy_ram_4k_blocks(self):
+        self.copies("--block-size", "4096", "ram:24M")
 
     def test_copy_file(self):
         with tempfile.TemporaryDirectory(dir=".") as tmp:
             disk = os.path.abspath(os.path.join(tmp, "disk"))
             make_image(disk)
             with Daemon("--workers", "2", disk) as d:
-                self.there_and_back(d.url, tmp)
+                self.there_and_back(self.at(d.url), tmp)
 
     def test_copy_digests(self):
+        """RFC 7145 §6.1: over iSER nobody offers them, whatever one asks."""
+        self.copies("ram:24M", keys="?header_digest=crc32c&data_digest=crc32c")
+
+    def test_copy_depth_1(self):
+        self.copies("ram:24M", keys="?depth=1")
+
+    def test_copy_from_a_pipe(self):
         with tempfile.TemporaryDirectory(dir=".") as tmp:
-            with Daemon("ram:24M") as d:
-                self.there_and_back(
-                    d.url + "?header_digest=crc32c&data_digest=crc32c", tmp)
+            image = os.path.join(tmp, "image")
+            make_image(image)
+            with Daemon("ram:24M") as d, open(image, "rb") as f:
+                url = self.at(d.url)
+                subprocess.run([ISER, "copy", "--quiet", "-", url], stdin=f,
+                               timeout=60, check=True)
+                done = subprocess.run([ISER, "copy", "--quiet", url, "-"],
+                                      stdout=subprocess.PIPE, timeout=60,
+                                      check=True)
+                self.assertEqual(hashlib.sha256(done.stdout).hexdigest(),
+                                 sha256(image))
 
     def test_bench(self):
         with Daemon("ram:64M") as d:
             for how in ("randread", "randwrite", "randrw"):
                 done = run([ISER, "bench", "--json", "--rw", how, "--time",
-                            "1", "--depth", "16", "--yes-overwrite", d.url])
+                            "1", "--depth", "16", "--yes-overwrite",
+                            self.at(d.url)])
                 found = json.loads(done.text)
                 self.assertTrue(found.get("read") or found.get("write"))
+                self.assertEqual(found["kind"], WAYS[self.way][1])
                 cost = found["per_operation"]
                 # batches: less than one call per operation at depth 16
                 self.assertTrue(0 < cost["system_calls"] < 4, cost)
                 self.assertLess(cost["copied_bytes"], 3 * 4096)
 
+    def test_bench_sizes(self):
+        """Sizes about FirstBurstLength and MaxBurstLength, odd depths."""
+        with Daemon("--workers", "2", "ram:64M") as d:
+            for size in ("512", "8k", "8704", "1M", "1049088", "4M"):
+                for how in ("randread", "randwrite"):
+                    run([ISER, "bench", "--json", "--rw", how, "--amount",
+                         "32M", "--bs", size, "--depth", "7",
+                         "--connections", "2", "--yes-overwrite",
+                         self.at(d.url)])
+
     def test_nobody_there(self):
-        done = run([ISER, "ls", "127.0.0.1:1"], check=False)
+        done = run([ISER, "ls", self.at("iscsi://127.0.0.1:1")], check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("127.0.0.1:1", done.text)
 
     def test_chap_mutual(self):
         with Secrets("--discovery-auth") as c, Daemon(*c.args, "ram:8M") as d:
-            good = c.url(d.url, target="staple in the attic")
+            good = self.at(c.url(d.url, target="staple in the attic"))
             run([ISER, "info", good])
-            run([ISER, "info", c.url(d.url)])
+            run([ISER, "info", self.at(c.url(d.url))])
             self.assertIn(d.target, run([ISER, "ls", good]).text)
             for bad in (d.url, c.url(d.url, password="wrong wrong wrong"),
                         c.url(d.url, target="some other secret"),
                         c.url(d.url, target="staple in the attic",
                               target_user="disc")):
                 for what in ("info", "ls"):
-                    done = run([ISER, what, bad], check=False)
+                    done = run([ISER, what, self.at(bad)], check=False)
                     self.assertIn(done.returncode, (5, 24), bad)
                     self.assertIn("login", done.text)
 
     def test_chap_one_secret_for_both(self):
         with Secrets() as c, Daemon(*c.args, "ram:8M") as d:
-            done = run([ISER, "info", c.url(d.url, password="one same secret",
-                                            target="one same secret")],
-                       check=False)
+            url = c.url(d.url, password="one same secret",
+                        target="one same secret")
+            done = run([ISER, "info", self.at(url)], check=False)
             self.assertEqual(done.returncode, 7)
             self.assertIn("must differ", done.text)
 
     def test_no_such_target(self):
         with Daemon("ram:8M") as d:
             url = "iscsi://%s/iqn.2026-01.org.example:nobody/0" % d.portal
-            done = run([ISER, "info", url], check=False)
+            done = run([ISER, "info", self.at(url)], check=False)
             self.assertNotEqual(done.returncode, 0)
+            self.assertIn("nobody", done.text)
+
+    def test_no_such_unit(self):
+        with Daemon("ram:8M") as d:
+            done = run([ISER, "info", self.at(d.url[:-1] + "9")], check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("not supported", done.text.lower())
+
+    def test_read_only(self):
+        with tempfile.TemporaryDirectory(dir=".") as tmp:
+            image = os.path.join(tmp, "image")
+            make_image(image, 8 << 20)
+            with Daemon("--read-only", "ram:8M") as d:
+                done = run([ISER, "copy", "--quiet", image, self.at(d.url)],
+                           check=False)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("protect", done.text.lower())
+
+
+@BUILT
+class Own(OwnCases, unittest.TestCase):
+    pass
 
 
 @BUILT
