@@ -9,32 +9,30 @@
 
 #include "datamover/iser/internal.h"
 
-/* Login PDUs: one is answered before the next comes, and one more. */
-#define LOGIN_RECVS 2
-#define LOGIN_LEN   (ISER_PDU_LEN + LOGIN_DSL)
+#define LOGIN_LEN (ISER_PDU_LEN + LOGIN_DSL)
 /* Immediate requests and ping responses beyond the command window (§8.1.1),
  * whatever MaxOutstandingUnexpectedPDUs is left at. */
 #define SPARE_RECVS 16
-#define AHS_ROOM    256 /* MaxAHSLength's default, §6.8 */
 
 /* ---- receives ---- */
 
 void dmiser_repost(struct dmiser_conn *c, struct rcap_recv *r)
 {
-	if (!c->dead)
+	/* the login's own receive is too small for what may come behind it */
+	if (!c->dead && !(r == &c->login_recv && c->recvs))
 		rcap_post_recv(c->qp, r);
 }
 
+/* One: a Login PDU is answered before the next may come (RFC 7143 §6.3), and
+ * one more would be the first that a PDU of the full feature phase meets. */
 int dmiser_rx_login(struct dmiser_conn *c)
 {
-	c->login_mem = malloc(LOGIN_RECVS * LOGIN_LEN);
+	c->login_mem = malloc(LOGIN_LEN);
 	if (!c->login_mem)
 		return ERR_NOMEM;
-	for (unsigned i = 0; i < LOGIN_RECVS; i++) {
-		c->login_recvs[i].buf = c->login_mem + i * LOGIN_LEN;
-		c->login_recvs[i].cap = LOGIN_LEN;
-		rcap_post_recv(c->qp, &c->login_recvs[i]);
-	}
+	c->login_recv.buf = c->login_mem;
+	c->login_recv.cap = LOGIN_LEN;
+	rcap_post_recv(c->qp, &c->login_recv);
 	return 0;
 }
 
@@ -57,7 +55,7 @@ int dmiser_rx_prepare(struct dmiser_conn *c, const struct dm_resources *r)
 
 	if (c->recvs)
 		return 0;
-	c->recv_len = round_up4(ISER_PDU_LEN + AHS_ROOM + c->max_recv_dsl);
+	c->recv_len = round_up4(ISER_PDU_LEN + AHS_MAX + c->max_recv_dsl);
 	if (!mul_ok(n, c->recv_len, &bytes) || n > UINT32_MAX)
 		return ERR_NOMEM;
 	c->recv_mem = malloc(bytes);
@@ -86,6 +84,18 @@ void dmiser_rx_free(struct dmiser_conn *c)
 
 /* ---- from message to PDU ---- */
 
+/* libiscsi 1.19 counts in a WRITE's DataSegmentLength what it leaves to RDMA
+ * Read: its Send ends behind the headers, its base offset is the buffer's
+ * start. Nothing came, so nothing is taken for immediate data; a message that
+ * is short by any other amount stays an error. */
+static bool counts_absent_data(const struct dmiser_conn *c,
+			       const struct iser_in *in)
+{
+	return c->face->role == ISCSI_TARGET && c->full_feature &&
+	       in->pdu.op == ISCSI_SCSI_COMMAND && in->h.wsv &&
+	       in->recv->len == ISER_PDU_LEN + (size_t)in->pdu.ahs_len;
+}
+
 /* 76 + AHS + data, the data padded or not (both exist in the world). */
 static int open_pdu(struct dmiser_conn *c, struct iser_in *in)
 {
@@ -98,26 +108,37 @@ static int open_pdu(struct dmiser_conn *c, struct iser_in *in)
 	in->bhs = r->buf + ISER_HEADER_LEN;
 	err = iscsi_bhs_decode(&in->pdu, in->bhs);
 	dm_trace_pdu(c->face, false, in->bhs);
+	if (counts_absent_data(c, in))
+		in->pdu.dsl = 0;
 	want = ISER_PDU_LEN + in->pdu.ahs_len + (size_t)in->pdu.dsl;
 	if (r->len < want || r->len > round_up4(want))
 		return ERR_TRUNCATED;
 	if (in->pdu.dsl > (c->full_feature ? c->max_recv_dsl : LOGIN_DSL))
 		return ERR_TOO_LONG;
 	/* §11.2.2: AHS belong to SCSI Commands, after login */
-	if (in->pdu.ahs_len &&
-	    (!c->full_feature || in->pdu.op != ISCSI_SCSI_COMMAND))
+	if (in->pdu.ahs_len > AHS_MAX || /* RFC 7145 §6.8 */
+	    (in->pdu.ahs_len &&
+	     (!c->full_feature || in->pdu.op != ISCSI_SCSI_COMMAND)))
 		return ERR_TOO_LONG;
 	in->ahs = in->pdu.ahs_len ? r->buf + ISER_PDU_LEN : NULL;
 	in->data = in->pdu.dsl ? r->buf + ISER_PDU_LEN + in->pdu.ahs_len : NULL;
 	return err;
 }
 
-void dmiser_retire_unexpected(struct dmiser_conn *c, uint32_t expstatsn)
+void dmiser_retire_unexpected(struct dmiser_conn *c,
+			      const struct iscsi_pdu *pdu)
 {
+	bool target = c->face->role == ISCSI_TARGET;
+	uint32_t expected = target ? pdu->expstatsn : pdu->expcmdsn;
+	/* §8.1.2 c: the answer to a ping retires it */
+	bool pong = target && pdu->op == ISCSI_NOP_OUT &&
+		    pdu->itt == ISCSI_RESERVED_TAG &&
+		    pdu->ttt != ISCSI_RESERVED_TAG;
 	unsigned left = 0;
 
 	for (unsigned i = 0; i < c->nunexpected; i++)
-		if (!sn_lt(c->unexpected[i], expstatsn))
+		if (!sn_lt(c->unexpected[i].sn, expected) &&
+		    !(pong && c->unexpected[i].ttt == pdu->ttt))
 			c->unexpected[left++] = c->unexpected[i];
 	c->nunexpected = left;
 }
@@ -137,13 +158,9 @@ static void plain_pdu(struct dmiser_conn *c, struct iser_in *in)
 /* Returns true when the receive was kept. */
 static bool deliver(struct dmiser_conn *c, struct iser_in *in)
 {
-	if (c->face->role == ISCSI_TARGET && c->full_feature) {
+	if (c->full_feature) {
 		c->heard = true;
-		dmiser_retire_unexpected(c, in->pdu.expstatsn);
-		/* §8.1.2 c: the answer to a ping retires it */
-		if (in->pdu.op == ISCSI_NOP_OUT && c->nunexpected &&
-		    in->pdu.itt == ISCSI_RESERVED_TAG)
-			c->nunexpected--;
+		dmiser_retire_unexpected(c, &in->pdu);
 	}
 	switch (in->pdu.op) {
 	case ISCSI_SCSI_COMMAND:
@@ -195,13 +212,17 @@ static bool take(struct dmiser_conn *c, struct rcap_recv *r)
 		return false;
 	}
 	if (in.h.opcode != ISER_CONTROL || c->hello == HELLO_AWAIT) {
-		if (dmiser_hello(c, &in.h, r->len))
-			dmiser_die(c, ERR_PROTOCOL,
-				   "iSER Hello exchange (RFC 7145 §10.1.3.4)");
+		dmiser_hello(c, &in.h, r->len);
 		return false;
 	}
 	c->stats.rx_pdus++;
 	err = open_pdu(c, &in);
+	if (!err && r->invalidated && in.pdu.op != ISCSI_SCSI_RESPONSE) {
+		dmiser_die(c, ERR_PROTOCOL,
+			   "a PDU that ends no command invalidated an STag "
+			   "(RFC 7145 §7.3.2)");
+		return false;
+	}
 	if (err == ERR_TRUNCATED || err == ERR_TOO_LONG) {
 		dmiser_die(c, err,
 			   "a Send whose length is not what its PDU says "
@@ -228,6 +249,7 @@ void dmiser_received(void *arg, struct rcap_recv *r, int err)
 
 	if (err || c->dead)
 		return;
-	if (!take(c, r))
+	/* nothing new once the connection is on its way out */
+	if (c->face->state >= DM_TERMINATING || !take(c, r))
 		dmiser_repost(c, r);
 }
