@@ -10,10 +10,11 @@
 
 /* ---- the end ---- */
 
-void dmiser_die(struct dmiser_conn *c, int err, const char *why)
+/* Returns whether the queue pair is still to be told. */
+static bool give_up(struct dmiser_conn *c, int err, const char *why)
 {
 	if (c->dead)
-		return;
+		return false;
 	c->dead = true;
 	c->err = err;
 	if (c->face->trace)
@@ -22,7 +23,19 @@ void dmiser_die(struct dmiser_conn *c, int err, const char *why)
 			   err_str(err));
 	if (c->face->state < DM_TERMINATING)
 		dm_conn_go(c->face, DM_TERMINATING);
-	rcap_terminate(c->qp, err, why);
+	return true;
+}
+
+void dmiser_die(struct dmiser_conn *c, int err, const char *why)
+{
+	if (give_up(c, err, why))
+		rcap_terminate(c->qp, err, why);
+}
+
+void dmiser_die_politely(struct dmiser_conn *c, int err, const char *why)
+{
+	if (give_up(c, err, why))
+		rcap_disconnect(c->qp);
 }
 
 void dmiser_task_idle(struct dmiser_conn *c, struct dm_task *t)
@@ -64,43 +77,75 @@ static int say_hello(struct dmiser_conn *c, uint8_t opcode, uint16_t depth,
 	return 0;
 }
 
-static int hello_in(struct dmiser_conn *c, const struct iser_header *h)
+/* Initiator: it, or nothing, is the first message (§5.1.1). */
+static void begin_hello(struct dmiser_conn *c)
+{
+	c->ird = MIN(c->qp->ird, c->cfg.ird);
+	if (say_hello(c, ISER_HELLO, c->ird, false))
+		dmiser_die(c, ERR_NOMEM, "iSER Hello");
+}
+
+static void hello_in(struct dmiser_conn *c, const struct iser_header *h)
 {
 	bool overlap = h->min_ver <= ISER_PROTO_VERSION &&
 		       h->max_ver >= ISER_PROTO_VERSION;
 	bool reject = !overlap || (h->depth > 0 && c->ord == 0);
 
-	/* once, first, and where it was not agreed on too (§5.1.3's last
-	 * paragraph), but never in the middle */
-	if (c->hello == HELLO_DONE || c->heard || !c->full_feature)
-		return ERR_PROTOCOL;
 	c->ord = MIN(c->ord, h->depth);
 	c->hello = HELLO_DONE;
-	if (say_hello(c, ISER_HELLO_REPLY, c->ord, reject) || reject)
-		return ERR_NEGOTIATION; /* §10.1.3.2 */
+	if (say_hello(c, ISER_HELLO_REPLY, c->ord, reject)) {
+		dmiser_die(c, ERR_NOMEM, "iSER HelloReply");
+		return;
+	}
+	if (reject) /* it still has to go out */
+		dmiser_die_politely(c, ERR_NEGOTIATION,
+				    "iSER version or iSER-IRD is not ours "
+				    "(RFC 7145 §10.1.3.2)");
 	dmiser_send_waiting(c);
-	return 0;
 }
 
-static int hello_reply_in(struct dmiser_conn *c, const struct iser_header *h)
+static void hello_reply_in(struct dmiser_conn *c, const struct iser_header *h)
 {
-	if (c->hello != HELLO_AWAIT)
-		return ERR_PROTOCOL;
-	if (h->reject || h->min_ver != ISER_PROTO_VERSION)
-		return ERR_NEGOTIATION;
+	if (h->reject || h->min_ver != ISER_PROTO_VERSION) {
+		dmiser_die(c, ERR_NEGOTIATION,
+			   "HelloReply refuses us (RFC 7145 §10.1.3.2)");
+		return;
+	}
+	if (h->depth > c->ird) {
+		dmiser_die(c, ERR_FORMAT,
+			   "iSER-ORD beyond our iSER-IRD (RFC 7145 §5.1.3)");
+		return;
+	}
 	c->hello = HELLO_DONE;
 	dmiser_send_waiting(c);
-	return 0;
 }
 
-int dmiser_hello(struct dmiser_conn *c, const struct iser_header *h, size_t len)
+/* Once, first, and at the target where it was not agreed on too (§5.1.3's last
+ * paragraph), but never in the middle. */
+static bool hello_now(const struct dmiser_conn *c, uint8_t opcode)
 {
-	if (len != ISER_HEADER_LEN) /* §9.3, §9.4: only the header */
-		return ERR_FORMAT;
-	if (c->face->role == ISCSI_TARGET)
-		return h->opcode == ISER_HELLO ? hello_in(c, h) : ERR_PROTOCOL;
-	return h->opcode == ISER_HELLO_REPLY ? hello_reply_in(c, h)
-					     : ERR_PROTOCOL;
+	if (c->face->role == ISCSI_INITIATOR)
+		return opcode == ISER_HELLO_REPLY && c->hello == HELLO_AWAIT;
+	return opcode == ISER_HELLO && c->hello != HELLO_DONE && !c->heard &&
+	       c->full_feature;
+}
+
+void dmiser_hello(struct dmiser_conn *c, const struct iser_header *h,
+		  size_t len)
+{
+	if (!hello_now(c, h->opcode))
+		dmiser_die(c, ERR_PROTOCOL,
+			   h->opcode == ISER_CONTROL
+				   ? "no iSER Hello (RFC 7145 §10.1.3.4)"
+				   : "iSER Hello at the wrong time "
+				     "(RFC 7145 §10.1.3.4)");
+	else if (len != ISER_HEADER_LEN)
+		dmiser_die(c, ERR_FORMAT,
+			   "a Hello is only a header (RFC 7145 §10.1.3.3)");
+	else if (h->opcode == ISER_HELLO)
+		hello_in(c, h);
+	else
+		hello_reply_in(c, h);
 }
 
 /* ---- primitives ---- */
@@ -145,9 +190,15 @@ static int enable(struct dm_conn *dm, const struct dm_control *final_login)
 
 	if (final_login)
 		err = dmiser_send_control(dm, NULL, final_login);
-	if (!err)
-		enter_full_feature(c);
-	return err;
+	if (err)
+		return err;
+	enter_full_feature(c);
+	if (c->params.iser_hello_required) {
+		c->hello = HELLO_AWAIT;
+		if (dm->role == ISCSI_INITIATOR)
+			begin_hello(c);
+	}
+	return 0;
 }
 
 static void terminate(struct dm_conn *dm, enum dm_terminate how, int err)
@@ -234,13 +285,10 @@ static void established(void *arg, const struct rcap_cm *peer)
 	c->ord = MIN(c->qp->ord, c->cfg.ord);
 	if (!rule(c, DMISER_ASK_INVALIDATE))
 		c->send_inv = c->qp->send_inv;
-	if (c->hello == HELLO_AWAIT && c->face->role == ISCSI_INITIATOR) {
-		if (say_hello(c, ISER_HELLO, MIN(c->qp->ird, c->cfg.ird),
-			      false))
-			dmiser_die(c, ERR_NOMEM, "iSER Hello");
-		return;
-	}
-	dmiser_send_waiting(c);
+	if (c->hello == HELLO_AWAIT && c->face->role == ISCSI_INITIATOR)
+		begin_hello(c);
+	else
+		dmiser_send_waiting(c);
 }
 
 static void wr_done(void *arg, struct rcap_wr *wr, int err)

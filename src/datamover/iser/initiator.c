@@ -3,6 +3,7 @@
  * initiator.c: commands out with the STags of their buffers, responses in and
  * the STags gone before anybody hears of it (RFC 7145 §7.3.1, §7.3.2, §8.3).
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "datamover/iser/internal.h"
@@ -50,7 +51,8 @@ static struct plan plan_of(const struct dmiser_conn *c, const struct dm_task *t)
 	/* §7.3.1: all but the last PDU of unsolicited data are full: where
 	 * the pieces are too many for that, nothing more goes unasked */
 	p.unsolicited = p.immediate;
-	if (!k->initial_r2t && p.immediate == MIN(burst, k->max_send_dsl))
+	if (!k->initial_r2t &&
+	    (!k->immediate_data || p.immediate == MIN(burst, k->max_send_dsl)))
 		p.unsolicited = burst;
 	return p;
 }
@@ -120,20 +122,39 @@ static int send_task_msg(struct dmiser_conn *c, struct dm_task *t,
 	return dmiser_send(c, NULL, m);
 }
 
+static int send_data_out(struct dmiser_conn *c, struct dm_task *t,
+			 const struct iscsi_pdu *pdu)
+{
+	static const struct iser_header plain = { .opcode = ISER_CONTROL };
+	struct iovec piece[MSG_PIECES - 1];
+	uint32_t off = pdu->data.offset, len = pdu->dsl;
+	uint8_t *copy = NULL;
+	struct iser_msg *m;
+	unsigned n;
+
+	/* pieces too many for one message: it has to be full all the same */
+	if (bufv_slice(&t->out, off, len, piece, MSG_PIECES - 1, &n) < len) {
+		copy = malloc(len);
+		if (!copy)
+			return ERR_NOMEM;
+		bufv_copy_out(&t->out, off, copy, len);
+	}
+	m = dmiser_msg_pdu(c, &plain, pdu, NULL, copy);
+	free(copy);
+	if (!m)
+		return ERR_NOMEM;
+	return send_task_msg(c, t, m, off, copy ? 0 : len);
+}
+
 /* Unsolicited Data-Outs (§7.3.4). */
 static int send_data_outs(struct dmiser_conn *c, struct dm_task *t,
 			  const struct plan *p)
 {
-	static const struct iser_header plain = { .opcode = ISER_CONTROL };
 	uint32_t off = p->immediate, datasn = 0;
 
 	while (off < p->unsolicited) {
-		struct iovec piece[MSG_PIECES - 1];
-		unsigned n;
-		uint32_t len = (uint32_t)bufv_slice(&t->out, off,
-						    MIN(p->unsolicited - off,
-							c->params.max_send_dsl),
-						    piece, MSG_PIECES - 1, &n);
+		uint32_t len =
+			MIN(p->unsolicited - off, c->params.max_send_dsl);
 		struct iscsi_pdu pdu = {
 			.op = ISCSI_DATA_OUT,
 			.final = off + len == p->unsolicited,
@@ -142,13 +163,11 @@ static int send_data_outs(struct dmiser_conn *c, struct dm_task *t,
 			.ttt = ISCSI_RESERVED_TAG,
 			.expstatsn = c->face->numbers->expstatsn,
 		};
-		struct iser_msg *m;
 		int err;
 
 		pdu.data.datasn = datasn++;
 		pdu.data.offset = off;
-		m = dmiser_msg_pdu(c, &plain, &pdu, NULL, NULL);
-		err = m ? send_task_msg(c, t, m, off, len) : ERR_NOMEM;
+		err = send_data_out(c, t, &pdu);
 		if (err)
 			return err;
 		off += len;
@@ -181,7 +200,15 @@ int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 		return err ? err : ERR_NOMEM;
 	}
 	err = send_task_msg(c, t, m, 0, p.immediate);
-	return err ? err : send_data_outs(c, t, &p);
+	if (err) {
+		/* nothing is out: the buffers are the role's from here on */
+		dmiser_forget_stags(c, t);
+		return err;
+	}
+	err = send_data_outs(c, t, &p);
+	if (err) /* the command is out: it can't be taken back alone */
+		dmiser_die(c, err, "no memory for unsolicited data");
+	return 0;
 }
 
 /* ---- responses ---- */

@@ -24,6 +24,7 @@
 /* iSER header and BHS */
 #define ISER_PDU_LEN (ISER_HEADER_LEN + ISCSI_BHS_LEN)
 #define LOGIN_DSL    8192 /* RFC 7143 §13.12 */
+#define AHS_MAX	     256  /* what we take: MaxAHSLength's default, §6.8 */
 
 /* ---- a task's share ---- */
 
@@ -135,12 +136,13 @@ struct dmiser_conn {
 	int err;
 	uint32_t max_recv_dsl;
 	uint16_t ord; /* iSER-ORD */
+	uint16_t ird; /* iSER-IRD, as our Hello declared it */
 	/* receives */
 	struct rcap_recv *recvs; /* of the full feature phase */
 	uint8_t *recv_mem;
 	size_t recv_len; /* bytes of each */
 	unsigned nrecvs;
-	struct rcap_recv login_recvs[2];
+	struct rcap_recv login_recv;
 	uint8_t *login_mem;
 	const struct iser_header *current; /* of the command in the up-call */
 	/* sends */
@@ -151,8 +153,11 @@ struct dmiser_conn {
 	unsigned reads_out;
 	struct list free_reads;
 	struct list getq; /* target_task.get_link */
-	/* unexpected PDUs to the initiator that are not retired, §8.1.2 */
-	uint32_t unexpected[UNEXPECTED_MAX];
+	/* unexpected PDUs that were sent and are not retired, §8.1.1.3 (by
+	 * CmdSN), §8.1.2 (by StatSN; ttt of a ping) */
+	struct {
+		uint32_t sn, ttt;
+	} unexpected[UNEXPECTED_MAX];
 	unsigned nunexpected;
 	struct dmiser_stats stats;
 };
@@ -169,8 +174,10 @@ static inline bool rule(const struct dmiser_conn *c, unsigned r)
 
 /* conn.c: the connection has to go: §10.1.3.3. clause and what for people. */
 void dmiser_die(struct dmiser_conn *c, int err, const char *why);
-int dmiser_hello(struct dmiser_conn *c, const struct iser_header *h,
-		 size_t len);
+/* The same, but what was posted before still goes out. */
+void dmiser_die_politely(struct dmiser_conn *c, int err, const char *why);
+void dmiser_hello(struct dmiser_conn *c, const struct iser_header *h,
+		  size_t len);
 /* A task's work request is done: if it was let go, the role hears of it. */
 void dmiser_task_idle(struct dmiser_conn *c, struct dm_task *t);
 
@@ -201,7 +208,9 @@ int dmiser_rx_prepare(struct dmiser_conn *c, const struct dm_resources *r);
 void dmiser_rx_free(struct dmiser_conn *c);
 void dmiser_received(void *arg, struct rcap_recv *r, int err);
 void dmiser_repost(struct dmiser_conn *c, struct rcap_recv *r);
-void dmiser_retire_unexpected(struct dmiser_conn *c, uint32_t expstatsn);
+/* What an incoming PDU says of those that are outstanding. */
+void dmiser_retire_unexpected(struct dmiser_conn *c,
+			      const struct iscsi_pdu *pdu);
 
 /* A PDU that came in; all of it is borrowed. */
 struct iser_in {

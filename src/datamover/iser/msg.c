@@ -178,9 +178,13 @@ static void fill_numbers(const struct dmiser_conn *c, struct iscsi_pdu *pdu)
 	pdu->maxcmdsn = n->maxcmdsn;
 }
 
-/* §8.1.2: PDUs that the initiator does not expect. */
-static bool is_unexpected(const struct iscsi_pdu *p)
+/* §8.1.1.3, §8.1.2: PDUs that the other side does not expect. */
+static bool is_unexpected(const struct dmiser_conn *c,
+			  const struct iscsi_pdu *p)
 {
+	if (c->face->role == ISCSI_INITIATOR) /* an answer is expected */
+		return p->immediate && !(p->op == ISCSI_NOP_OUT &&
+					 p->ttt != ISCSI_RESERVED_TAG);
 	return p->op == ISCSI_ASYNC_MESSAGE || p->op == ISCSI_REJECT ||
 	       (p->op == ISCSI_NOP_IN && p->itt == ISCSI_RESERVED_TAG);
 }
@@ -188,16 +192,21 @@ static bool is_unexpected(const struct iscsi_pdu *p)
 static int count_unexpected(struct dmiser_conn *c, const struct iscsi_pdu *p)
 {
 	uint32_t most = c->params.max_outstanding_unexpected_pdus;
+	bool target = c->face->role == ISCSI_TARGET;
 
-	if (c->face->role == ISCSI_INITIATOR || !c->full_feature ||
-	    !is_unexpected(p))
+	if (!c->full_feature || !is_unexpected(c, p))
 		return 0;
-	if (!c->heard && rule(c, DMISER_QUIET_START))
+	if (target && !c->heard && rule(c, DMISER_QUIET_START))
 		return ERR_BUSY;
+	if (!target && most == 0) /* it takes any number (§6.7) */
+		return 0;
 	most = most ? MIN(most, (uint32_t)UNEXPECTED_MAX) : UNEXPECTED_MAX;
 	if (c->nunexpected >= most)
 		return ERR_BUSY;
-	c->unexpected[c->nunexpected++] = p->statsn;
+	c->unexpected[c->nunexpected].sn = target ? p->statsn : p->cmdsn;
+	c->unexpected[c->nunexpected].ttt =
+		p->op == ISCSI_NOP_IN ? p->ttt : ISCSI_RESERVED_TAG;
+	c->nunexpected++;
 	return 0;
 }
 
@@ -210,6 +219,14 @@ static uint32_t data_limit(const struct dmiser_conn *c)
 	if (c->face->max_control_data)
 		most = MIN(most, c->face->max_control_data);
 	return most;
+}
+
+/* What the peer declared (§6.8); 0: any length. */
+static uint32_t max_ahs(const struct dmiser_conn *c)
+{
+	uint32_t most = c->params.max_ahs_length;
+
+	return most ? most : ISCSI_MAX_AHS_LEN;
 }
 
 /* Sense that the peer has no room for is cut (§11.4.7: SenseLength tells). */
@@ -236,8 +253,12 @@ int dmiser_send_control(struct dm_conn *dm, struct dm_task *t,
 	struct iser_msg *m;
 	int err;
 
-	if (t && k.pdu.op == ISCSI_SCSI_COMMAND)
-		return dmiser_send_command(c, t, ctl);
+	if (k.pdu.ahs_len > max_ahs(c))
+		return ERR_TOO_LONG;
+	if (t && k.pdu.op == ISCSI_SCSI_COMMAND) {
+		err = count_unexpected(c, &k.pdu);
+		return err ? err : dmiser_send_command(c, t, ctl);
+	}
 	fill_numbers(c, &k.pdu);
 	if (data_limit(c) <= sizeof(sense))
 		cut_sense(c, &k, sense);

@@ -172,6 +172,7 @@ int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
 	struct target_task *tt = &priv(t)->t;
 	struct dm_control ctl = { .data = NULL };
 	struct rcap_wr *wr = &tt->put;
+	int err;
 
 	bind(c, t);
 	if (tt->putting)
@@ -197,7 +198,10 @@ int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
 	ctl.pdu.itt = t->itt;
 	ctl.pdu.expcmdsn = dm->numbers->expcmdsn;
 	ctl.pdu.maxcmdsn = dm->numbers->maxcmdsn;
-	return dmiser_send_response(c, t, &ctl, data->len ? wr : NULL);
+	err = dmiser_send_response(c, t, &ctl, data->len ? wr : NULL);
+	if (err)
+		tt->putting = false;
+	return err;
 }
 
 void dmiser_put_done(struct dmiser_conn *c, struct dm_task *t, int err)
@@ -295,6 +299,19 @@ static void read_more(struct dmiser_conn *c)
 	}
 }
 
+static bool may_get(struct dmiser_conn *c, const struct target_task *tt)
+{
+	if (!tt->wsv)
+		dmiser_die(c, ERR_FORMAT,
+			   "a write without a Write STag for its solicited "
+			   "data (RFC 7145 §9.2)");
+	else if (c->ord == 0)
+		dmiser_die(c, ERR_LIMIT,
+			   "solicited data, and iSER-ORD is 0 "
+			   "(RFC 7145 §7.3.6)");
+	return !c->dead;
+}
+
 int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 		    uint32_t len)
 {
@@ -304,9 +321,10 @@ int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 	bind(c, t);
 	if (tt->getting)
 		return ERR_BUSY;
-	/* no buffer advertised, or none of its bytes can be asked for */
-	if (!tt->wsv || c->ord == 0 || offset + len > t->out.len)
-		return ERR_PROTOCOL;
+	if (!range_ok(offset, len, t->out.len))
+		return ERR_RANGE;
+	if (!may_get(c, tt))
+		return 0; /* the terminate notice follows */
 	tt->getting = true;
 	tt->get_next = offset;
 	tt->get_end = offset + len;
