@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* fake_rcap.c: see fake_rcap.h. */
+#include "sim/fake_rcap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "base/err.h"
+
+static void must(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static struct fake_rcap *of(struct rcap_qp *qp)
+{
+	return container_of(qp, struct fake_rcap, qp);
+}
+
+/* ---- regions ---- */
+
+static struct fake_region *find(struct fake_region *table, uint32_t stag)
+{
+	for (unsigned i = 0; i < FAKE_REGIONS; i++)
+		if (table[i].valid && table[i].stag == stag)
+			return &table[i];
+	return NULL;
+}
+
+static struct fake_region *unused(struct fake_region *table)
+{
+	for (unsigned i = 0; i < FAKE_REGIONS; i++)
+		if (!table[i].valid)
+			return &table[i];
+	return NULL;
+}
+
+static struct fake_region *reach(struct fake_region *table, uint32_t stag,
+				 uint64_t to, size_t n, unsigned right)
+{
+	struct fake_region *r = find(table, stag);
+
+	if (!r || (r->rights & right) != right || to < r->base ||
+	    !range_ok(to - r->base, n, r->memory.len))
+		return NULL;
+	return r;
+}
+
+void fake_rcap_remote(struct fake_rcap *f, uint32_t stag, uint64_t base,
+		      void *buf, size_t n)
+{
+	struct fake_region *r = unused(f->remote);
+
+	must(r && !find(f->remote, stag));
+	*r = (struct fake_region){ .valid = true,
+				   .stag = stag,
+				   .base = base,
+				   .rights = RCAP_REMOTE_READ |
+					     RCAP_REMOTE_WRITE };
+	r->piece = (struct iovec){ buf, n };
+	r->memory = bufv_of(&r->piece, 1);
+}
+
+int fake_rcap_peer_write(struct fake_rcap *f, uint32_t stag, uint64_t to,
+			 const void *bytes, size_t n)
+{
+	struct fake_region *r = reach(f->local, stag, to, n, RCAP_REMOTE_WRITE);
+
+	if (!r)
+		return ERR_ACCESS;
+	bufv_copy_in(&r->memory, to - r->base, bytes, n);
+	return 0;
+}
+
+int fake_rcap_peer_read(struct fake_rcap *f, uint32_t stag, uint64_t to,
+			void *bytes, size_t n)
+{
+	struct fake_region *r = reach(f->local, stag, to, n, RCAP_REMOTE_READ);
+
+	if (!r)
+		return ERR_ACCESS;
+	bufv_copy_out(&r->memory, to - r->base, bytes, n);
+	return 0;
+}
+
+unsigned fake_rcap_valid(const struct fake_rcap *f)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < FAKE_REGIONS; i++)
+		n += f->local[i].valid;
+	return n;
+}
+
+/* ---- the provider's table ---- */
+
+static int accept_qp(struct rcap_qp *qp, const struct rcap_cm *cm)
+{
+	struct fake_rcap *f = of(qp);
+
+	f->accepted = true;
+	f->private_len = MIN(cm->private_len, sizeof(f->private_data));
+	if (f->private_len)
+		memcpy(f->private_data, cm->private_data, f->private_len);
+	f->accept_ird = cm->ird;
+	f->accept_ord = cm->ord;
+	return 0;
+}
+
+static int reject_qp(struct rcap_qp *qp, const struct rcap_cm *cm)
+{
+	(void)cm;
+	of(qp)->rejected = true;
+	return 0;
+}
+
+static uint32_t sum_of(const struct rcap_wr *wr)
+{
+	if (wr->op == RCAP_READ || (wr->flags & RCAP_UNSTABLE))
+		return 0;
+	return bufv_crc32c(&wr->data, 0, wr->data.len, CRC32C_SEED);
+}
+
+static unsigned reads_out(const struct fake_rcap *f)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f->nposted; i++)
+		n += f->posted[i]->op == RCAP_READ;
+	return n;
+}
+
+static void post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
+{
+	struct fake_rcap *f = of(qp);
+
+	f->chains += n > 1;
+	for (unsigned i = 0; i < n; i++) {
+		for (unsigned k = 0; k < f->nposted; k++)
+			must(f->posted[k] != wr[i]);
+		must(f->nposted < FAKE_POSTED);
+		f->sums[f->nposted] = sum_of(wr[i]);
+		f->posted[f->nposted++] = wr[i];
+	}
+	f->most_reads = MAX(f->most_reads, reads_out(f));
+	must(reads_out(f) <= f->qp.ord);
+}
+
+static void post_recv(struct rcap_qp *qp, struct rcap_recv *r)
+{
+	struct fake_rcap *f = of(qp);
+
+	list_for_each(it, &f->recvs)
+		must(it != &r->link);
+	r->len = 0;
+	r->solicited = r->invalidated = false;
+	list_push_back(&f->recvs, &r->link);
+	f->nrecvs++;
+}
+
+static int reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
+	       unsigned rights, struct rcap_mr *mr)
+{
+	struct fake_rcap *f = of(qp);
+	struct fake_region *r = unused(f->local);
+
+	if (f->fail_regs)
+		f->fail_regs--;
+	else if (r) {
+		f->next_stag += 0x101;
+		*r = (struct fake_region){ .valid = true,
+					   .stag = f->next_stag,
+					   .base = base,
+					   .rights = rights,
+					   .memory = *memory };
+		*mr = (struct rcap_mr){ .stag = r->stag,
+					.base = base,
+					.len = memory->len };
+		return 0;
+	}
+	return ERR_BUSY;
+}
+
+static void invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
+{
+	struct fake_region *r = find(of(qp)->local, mr->stag);
+
+	if (r)
+		r->valid = false;
+}
+
+static void disconnect(struct rcap_qp *qp)
+{
+	of(qp)->disconnected = true;
+	qp->state = RCAP_CLOSING;
+}
+
+static void terminate(struct rcap_qp *qp, int err, const char *why)
+{
+	struct fake_rcap *f = of(qp);
+
+	if (!f->terminated) {
+		f->term_err = err;
+		f->term_why = why;
+	}
+	f->terminated = true;
+	qp->state = RCAP_CLOSING;
+}
+
+static const struct rcap_ops ops = {
+	.accept = accept_qp,
+	.reject = reject_qp,
+	.post = post,
+	.post_recv = post_recv,
+	.reg = reg,
+	.invalidate = invalidate,
+	.disconnect = disconnect,
+	.terminate = terminate,
+};
+
+/* ---- the test's side ---- */
+
+void fake_rcap_init(struct fake_rcap *f, uint16_t ird, uint16_t ord)
+{
+	memset(f, 0, sizeof(*f));
+	f->qp.ops = &ops;
+	f->qp.state = RCAP_STARTING;
+	f->qp.ird = ird;
+	f->qp.ord = ord;
+	f->qp.send_inv = true;
+	f->next_stag = 0x80001000;
+	list_init(&f->recvs);
+}
+
+void fake_rcap_request(struct fake_rcap *f, const void *private_data,
+		       size_t private_len)
+{
+	const struct rcap_cm cm = { .ird = f->qp.ird,
+				    .ord = f->qp.ord,
+				    .private_data = private_data,
+				    .private_len = private_len };
+
+	f->qp.state = RCAP_REQUESTED;
+	f->qp.user->connect_request(f->qp.arg, &cm);
+}
+
+void fake_rcap_establish(struct fake_rcap *f, const void *private_data,
+			 size_t private_len)
+{
+	const struct rcap_cm cm = { .ird = f->qp.ird,
+				    .ord = f->qp.ord,
+				    .private_data = private_data,
+				    .private_len = private_len };
+
+	f->qp.state = RCAP_ESTABLISHED;
+	f->qp.user->established(f->qp.arg, &cm);
+}
+
+static int refuse(struct fake_rcap *f, int err, const char *why)
+{
+	fake_rcap_close(f, err, why);
+	return err;
+}
+
+int fake_rcap_deliver(struct fake_rcap *f, const void *bytes, size_t n,
+		      uint32_t stag)
+{
+	struct fake_region *region = find(f->local, stag);
+	struct rcap_recv *r;
+
+	if (f->qp.state == RCAP_CLOSED)
+		return ERR_CLOSED;
+	if (list_empty(&f->recvs))
+		return refuse(f, ERR_LIMIT, "no receive stands ready");
+	if (stag && !region)
+		return refuse(f, ERR_ACCESS, "invalidates what is not valid");
+	r = list_entry(list_pop_front(&f->recvs), struct rcap_recv, link);
+	f->nrecvs--;
+	if (n > r->cap) {
+		f->qp.user->received(f->qp.arg, r, ERR_ABORTED);
+		return refuse(f, ERR_TOO_LONG, "a message beyond its receive");
+	}
+	if (region)
+		region->valid = false;
+	if (n)
+		memcpy(r->buf, bytes, n);
+	r->len = n;
+	r->invalidated = stag != 0;
+	r->stag = stag;
+	f->qp.user->received(f->qp.arg, r, 0);
+	return 0;
+}
+
+struct rcap_wr *fake_rcap_wr(const struct fake_rcap *f, unsigned i)
+{
+	return i < f->nposted ? f->posted[i] : NULL;
+}
+
+size_t fake_rcap_bytes(const struct rcap_wr *wr, void *to, size_t max)
+{
+	return bufv_copy_out(&wr->data, 0, to, max);
+}
+
+/* An RDMA Write or Read at the peer. */
+static bool at_peer(struct fake_rcap *f, const struct rcap_wr *wr)
+{
+	struct fake_region *r =
+		reach(f->remote, wr->stag, wr->to, wr->data.len, 0);
+
+	if (wr->data.len == 0)
+		return true; /* nothing is looked at */
+	if (!r)
+		return false;
+	for (unsigned i = 0, at = 0; i < wr->data.n; i++) {
+		struct iovec *piece = &wr->data.iov[i];
+		size_t off = wr->to - r->base + at;
+
+		if (wr->op == RCAP_WRITE)
+			bufv_copy_in(&r->memory, off, piece->iov_base,
+				     piece->iov_len);
+		else
+			bufv_copy_out(&r->memory, off, piece->iov_base,
+				      piece->iov_len);
+		at += (unsigned)piece->iov_len;
+	}
+	return true;
+}
+
+static struct rcap_wr *take(struct fake_rcap *f)
+{
+	struct rcap_wr *wr = f->posted[0];
+
+	must(f->sums[0] == sum_of(wr));
+	f->nposted--;
+	memmove(f->posted, f->posted + 1, f->nposted * sizeof(wr));
+	memmove(f->sums, f->sums + 1, f->nposted * sizeof(f->sums[0]));
+	return wr;
+}
+
+unsigned fake_rcap_complete(struct fake_rcap *f, unsigned n)
+{
+	unsigned done = 0;
+
+	while (done < n && f->nposted && f->qp.state != RCAP_CLOSED) {
+		struct rcap_wr *wr = f->posted[0];
+
+		if (wr->op != RCAP_SEND && !at_peer(f, wr)) {
+			must(f->lax);
+			fake_rcap_close(f, ERR_ACCESS, "the peer refused");
+			return done;
+		}
+		take(f);
+		f->qp.user->wr_done(f->qp.arg, wr, 0);
+		done++;
+	}
+	return done;
+}
+
+void fake_rcap_close(struct fake_rcap *f, int err, const char *why)
+{
+	struct list *n;
+
+	if (f->qp.state == RCAP_CLOSED)
+		return;
+	f->qp.state = RCAP_CLOSED;
+	for (unsigned i = 0; i < FAKE_REGIONS; i++)
+		f->local[i].valid = false;
+	while (f->nposted)
+		f->qp.user->wr_done(f->qp.arg, take(f), ERR_ABORTED);
+	while ((n = list_pop_front(&f->recvs)))
+		f->qp.user->received(f->qp.arg,
+				     list_entry(n, struct rcap_recv, link),
+				     ERR_ABORTED);
+	f->nrecvs = 0;
+	f->qp.user->closed(f->qp.arg, f->terminated ? f->term_err : err,
+			   f->terminated ? f->term_why : why);
+}
