@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -41,6 +42,7 @@ struct raw {
 	int fd[2]; /* server, client */
 	uint64_t messages;
 	double took;
+	double cpu[2]; /* seconds of CPU: server, client */
 };
 
 static void fail(const char *what)
@@ -55,6 +57,16 @@ static double now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+/* CPU seconds of this thread so far. */
+static double cpu_time(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_THREAD, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
 static void pin(int cpu)
@@ -109,7 +121,7 @@ static void swallow(const struct raw *r, uint8_t *buffer, size_t size)
 
 static void *serve(void *arg)
 {
-	const struct raw *r = arg;
+	struct raw *r = arg;
 	size_t size = r->size < LOOK && r->mode != PONG ? LOOK : r->size;
 	uint8_t *buffer = must_alloc(size);
 
@@ -121,6 +133,7 @@ static void *serve(void *arg)
 	else
 		swallow(r, buffer, size);
 	free(buffer);
+	r->cpu[0] = cpu_time();
 	return NULL;
 }
 
@@ -168,10 +181,11 @@ static bool once(struct raw *r, uint8_t *p)
 static void load(struct raw *r)
 {
 	uint8_t *p = must_alloc(r->size);
-	double start;
+	double start, cpu;
 
 	pin(r->client_cpu);
 	start = now();
+	cpu = cpu_time();
 	while (now() - start < r->seconds)
 		if (!once(r, p))
 			fail("the connection");
@@ -179,6 +193,7 @@ static void load(struct raw *r)
 	if (r->mode != PONG)
 		exactly(r->fd[1], p, 1, false);
 	r->took = now() - start;
+	r->cpu[1] = cpu_time() - cpu;
 	free(p);
 }
 
@@ -270,9 +285,11 @@ int main(int argc, char **argv)
 	pthread_join(thread, NULL);
 	close(r.fd[0]);
 	printf("{\"messages_per_second\": %.0f, \"bytes_per_second\": %.0f, "
-	       "\"us_per_message\": %.3f}\n",
+	       "\"us_per_message\": %.3f, \"server_cpu\": %.3f, "
+	       "\"client_cpu\": %.3f}\n",
 	       (double)r.messages / r.took,
 	       (double)r.messages * (double)r.size / r.took,
-	       r.took * 1e6 / (double)r.messages);
+	       r.took * 1e6 / (double)r.messages, r.cpu[0] / r.took,
+	       r.cpu[1] / r.took);
 	return 0;
 }

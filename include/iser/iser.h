@@ -72,6 +72,9 @@ ISER_API int iser_which_events(struct iser_context *ctx);
 ISER_API int iser_next_timeout(struct iser_context *ctx);
 /* iser_service: one turn of the loop; waits at most timeout_ms (0: not). */
 ISER_API int iser_service(struct iser_context *ctx, int timeout_ms);
+/* iser_set_spin: before it sleeps, the loop looks for events for up to this
+ * many microseconds after the last one; 0, the default: it sleeps at once. */
+ISER_API void iser_set_spin(struct iser_context *ctx, unsigned microseconds);
 
 /* ---- URLs: iscsi://[USER[%PASSWORD]@]HOST[:PORT]/IQN/LUN[?KEY=VALUE...] ---- */
 

@@ -194,6 +194,11 @@ int iser_service(struct iser_context *ctx, int timeout_ms)
 	return 0;
 }
 
+void iser_set_spin(struct iser_context *ctx, unsigned microseconds)
+{
+	io_loop_set_spin(ctx->loop, microseconds * XTIME_US);
+}
+
 int lib_wait(struct iser_context *ctx, const bool *flag)
 {
 	while (!*flag) {

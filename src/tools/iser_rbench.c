@@ -17,6 +17,7 @@
 #define MIB	    1048576.0
 #define DEFAULT_BW  5000
 #define DEFAULT_LAT 1000
+#define SPIN_US	    200 /* an idle end sleeps */
 
 static const struct {
 	const char *name, *title;
@@ -42,7 +43,7 @@ static const struct {
 struct rbench {
 	struct common common;
 	struct iser_rdma_options options;
-	bool server, spin;
+	bool server, events;
 	const char *where;
 	unsigned wanted; /* bits of enum rbench_test */
 	uint32_t sizes[SIZES_MAX];
@@ -366,7 +367,7 @@ static int drive(struct run *r)
 	for (unsigned i = 0; i < RECVS; i++)
 		iser_rdma_post_recv(r->c, &r->recv[i]);
 	while (r->c) {
-		if (!rdma_turn(b->ctx, b->spin))
+		if (!rdma_turn(b->ctx))
 			return EXIT_GENERIC;
 		if (r->c)
 			look(r);
@@ -590,8 +591,8 @@ static bool set_option(struct rbench *b, int o, const char *arg)
 	case 't':
 		b->seconds = strtod(arg, NULL);
 		return b->seconds > 0;
-	case 'p':
-		b->spin = true;
+	case 'e':
+		b->events = true;
 		return true;
 	default:
 		return rdma_option(&b->options, o, arg) ||
@@ -611,13 +612,13 @@ static bool parse(struct rbench *b, int argc, char **argv)
 		{ "iterations", required_argument, NULL, 'n' },
 		{ "time", required_argument, NULL, 't' },
 		{ "depth", required_argument, NULL, 'q' },
-		{ "spin", no_argument, NULL, 'p' },
+		{ "events", no_argument, NULL, 'e' },
 		{ 0 },
 	};
 	int o;
 
 	optind = 1;
-	while ((o = getopt_long(argc, argv, "sn:", options, NULL)) != -1)
+	while ((o = getopt_long(argc, argv, "esn:", options, NULL)) != -1)
 		if (!set_option(b, o, optarg)) {
 			say("iser rbench --help tells the options");
 			return false;
@@ -646,9 +647,10 @@ static int run(int argc, char **argv)
 	if (parse(b, argc, argv)) {
 		b->ctx = open_context(&b->common);
 		rdma_catch_signals();
+		if (b->ctx && !b->events)
+			iser_set_spin(b->ctx, SPIN_US);
 		code = !b->ctx	   ? EXIT_NOMEM
-		       : b->server ? rbench_serve(b->ctx, b->where, &b->options,
-						  b->spin)
+		       : b->server ? rbench_serve(b->ctx, b->where, &b->options)
 				   : run_all(b);
 		iser_context_free(b->ctx);
 	}
@@ -672,6 +674,7 @@ const struct command command_rbench = {
 		"  --time SECONDS       this long instead\n"
 		"  --depth N            requests under way, for bandwidth "
 		"(64)\n"
-		"  --spin               poll, do not sleep\n" RDMA_HELP,
+		"  -e, --events         sleep until something comes, do not "
+		"poll before\n" RDMA_HELP,
 	.run = run,
 };

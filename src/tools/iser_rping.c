@@ -293,7 +293,7 @@ static int serve(struct rping *r)
 		return failed(r->ctx, err);
 	rdma_say_ready(iser_rdma_listener_address(l));
 	while (!rdma_stopped() && !(r->once && r->served && !r->clients))
-		if (!rdma_turn(r->ctx, false))
+		if (!rdma_turn(r->ctx))
 			return EXIT_GENERIC;
 	iser_rdma_listener_free(l);
 	return r->once ? r->code : EXIT_OK;
@@ -454,7 +454,7 @@ static int ping(struct rping *r)
 	else
 		r->code = failed(r->ctx, err);
 	while (e->c && !e->over)
-		if (!rdma_turn(r->ctx, false)) {
+		if (!rdma_turn(r->ctx)) {
 			r->code = EXIT_GENERIC;
 			break;
 		}

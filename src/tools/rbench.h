@@ -59,6 +59,6 @@ int rbench_send(struct iser_rdma *c, struct rbench_message *m,
 
 /* rbench_server.c: serves until it is told to stop; an exit code. */
 int rbench_serve(struct iser_context *ctx, const char *where,
-		 const struct iser_rdma_options *options, bool spin);
+		 const struct iser_rdma_options *options);
 
 #endif

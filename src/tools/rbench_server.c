@@ -331,7 +331,7 @@ static void on_request(void *arg, struct iser_rdma *c,
 }
 
 int rbench_serve(struct iser_context *ctx, const char *where,
-		 const struct iser_rdma_options *options, bool spin)
+		 const struct iser_rdma_options *options)
 {
 	struct server s = { .ctx = ctx };
 	struct iser_rdma_listener *l;
@@ -343,7 +343,7 @@ int rbench_serve(struct iser_context *ctx, const char *where,
 		return failed(ctx, err);
 	rdma_say_ready(iser_rdma_listener_address(l));
 	while (!rdma_stopped()) {
-		if (!rdma_turn(ctx, spin))
+		if (!rdma_turn(ctx))
 			break;
 		for (struct client *k = s.clients; k; k = k->next)
 			look(k);

@@ -108,9 +108,9 @@ bool rdma_stopped(void)
 	return stop;
 }
 
-bool rdma_turn(struct iser_context *ctx, bool spin)
+bool rdma_turn(struct iser_context *ctx)
 {
-	if (!iser_service(ctx, spin ? 0 : TURN_MS))
+	if (!iser_service(ctx, TURN_MS))
 		return true;
 	say("%s", iser_message(ctx));
 	return false;

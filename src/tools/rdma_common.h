@@ -32,9 +32,9 @@ bool rdma_parse_host(const char *text, uint16_t default_port, char host[256],
 /* SIGINT and SIGTERM end a command in order: rdma_stopped tells. */
 void rdma_catch_signals(void);
 bool rdma_stopped(void);
-/* One turn of ctx's loop that comes back for a signal, too, or at once (spin);
- * false: it failed, said already. */
-bool rdma_turn(struct iser_context *ctx, bool spin);
+/* One turn of ctx's loop that comes back for a signal, too; false: it failed,
+ * said already. */
+bool rdma_turn(struct iser_context *ctx);
 
 /* One line on stdout when clients may come. */
 void rdma_say_ready(const char *address);

@@ -80,7 +80,7 @@ struct iwarp_read {
 };
 
 #define TX_PIECES 512
-#define TX_BATCH  (128u << 10) /* stays in the cache from CRC to send */
+#define TX_BATCH  (256u << 10) /* stays in the cache from CRC to send */
 #define TX_ARENA  (32u << 10)
 
 struct iwarp_tx {
