@@ -13,7 +13,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "daemon/daemon.h"
+#include "daemon/groups.h"
 #include "daemon/status.h"
 
 #define LINE_MAX_BYTES 65536
@@ -219,6 +221,95 @@ static void do_status(const struct request *r)
 	worker_post(r->client->control->daemon, 0, &k->msg);
 }
 
+/* ---- target port groups ---- */
+
+static void do_groups(const struct request *r)
+{
+	answer_result(r->client, r->id,
+		      groups_json(r->client->control->daemon->server));
+}
+
+/* A change of a group that is on its way. */
+struct regroup {
+	struct client *client;
+	json_t *id;
+};
+
+static void regrouped(void *arg, int err)
+{
+	struct regroup *g = arg;
+	struct client *c = g->client;
+
+	c->pending--;
+	if (c->gone && !c->pending)
+		client_free(c);
+	else if (!c->gone && err)
+		answer_error(c, g->id, RPC_BAD_PARAMS,
+			     err == ERR_NOT_FOUND
+				     ? "no such group; \"groups\" lists them"
+				     : err_str(err));
+	else if (!c->gone)
+		answer_result(c, g->id,
+			      groups_json(c->control->daemon->server));
+	json_decref(g->id);
+	free(g);
+}
+
+/* A number, or its digits, as iserctl sends all it is given. */
+static uint16_t id_param(const struct request *r)
+{
+	const json_t *v = json_object_get(r->params, "id");
+	json_int_t n = json_integer_value(v);
+
+	if (json_is_string(v))
+		n = strtol(json_string_value(v), NULL, 10);
+	return n > 0 && n <= UINT16_MAX ? (uint16_t)n : 0;
+}
+
+/* preferred may be left out; nothing may be wrong. */
+static bool change_param(const struct request *r, struct dev_group_change *c)
+{
+	const char *state =
+		json_string_value(json_object_get(r->params, "state"));
+	const json_t *v = json_object_get(r->params, "preferred");
+	const char *preferred = json_string_value(v);
+
+	c->id = id_param(r);
+	c->set_preferred = v != NULL;
+	c->preferred =
+		json_is_true(v) || (preferred && !strcmp(preferred, "yes"));
+	return c->id && state && group_state_parse(&c->state, state) &&
+	       (!v || c->preferred || json_is_false(v) ||
+		(preferred && !strcmp(preferred, "no")));
+}
+
+static void do_group(const struct request *r)
+{
+	struct daemon *d = r->client->control->daemon;
+	struct dev_group_change change = { 0 };
+	struct regroup *g;
+	int err;
+
+	if (!change_param(r, &change)) {
+		answer_error(r->client, r->id, RPC_BAD_PARAMS,
+			     "give id=ID, state=optimized, non-optimized, "
+			     "standby or unavailable, and preferred=yes or no "
+			     "if you like");
+		return;
+	}
+	g = calloc(1, sizeof(*g));
+	if (!g) {
+		answer_error(r->client, r->id, RPC_INTERNAL, "out of memory");
+		return;
+	}
+	g->client = r->client;
+	g->id = json_incref(r->id);
+	r->client->pending++;
+	err = dev_group_set(d->server, &change, regrouped, g);
+	if (err)
+		regrouped(g, err);
+}
+
 static void do_methods(const struct request *r);
 
 static const struct {
@@ -226,6 +317,8 @@ static const struct {
 	void (*run)(const struct request *r);
 } methods[] = {
 	{ "luns", "what is served", do_luns },
+	{ "groups", "target port groups (ALUA)", do_groups },
+	{ "group", "id=ID state=STATE [preferred=yes|no] sets one", do_group },
 	{ "log", "the log level; level=LEVEL sets it", do_log },
 	{ "methods", "this list", do_methods },
 	{ "shutdown", "end in order, as SIGTERM", do_shutdown },

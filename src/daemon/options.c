@@ -55,6 +55,12 @@ static const char usage_text[] =
 	"                            by the letter of RFC 7145 (linux)\n"
 	"      --control PATH        Unix socket for iserctl\n"
 	"      --state DIR           where persistent reservations are kept\n"
+	"      --alua ID:STATE:PORT[,PORT][:preferred]  a target port group, ours\n"
+	"                            or of another iserd on the same LUNs; STATE is\n"
+	"                            optimized, non-optimized, standby, unavailable\n"
+	"      --shared              another iserd with --shared may serve the same\n"
+	"                            files; one at a time, by --alua\n"
+	"      --port-id N           the relative target port identifier (1)\n"
 	"      --user NAME           become this user once all is open\n"
 	"      --log LEVEL           error, warning, notice, info or debug\n"
 	"                            (notice)\n"
@@ -154,6 +160,9 @@ enum {
 	OPT_DISCOVERY_AUTH,
 	OPT_CONTROL,
 	OPT_STATE,
+	OPT_ALUA,
+	OPT_PORT_ID,
+	OPT_SHARED,
 	OPT_USER,
 	OPT_LOG,
 };
@@ -182,6 +191,9 @@ static const struct option long_options[] = {
 	{ "discovery-auth", no_argument, NULL, OPT_DISCOVERY_AUTH },
 	{ "control", required_argument, NULL, OPT_CONTROL },
 	{ "state", required_argument, NULL, OPT_STATE },
+	{ "alua", required_argument, NULL, OPT_ALUA },
+	{ "port-id", required_argument, NULL, OPT_PORT_ID },
+	{ "shared", no_argument, NULL, OPT_SHARED },
 	{ "user", required_argument, NULL, OPT_USER },
 	{ "log", required_argument, NULL, OPT_LOG },
 	{ "help", no_argument, NULL, 'h' },
@@ -196,6 +208,16 @@ static bool set_listen(struct options *o, const char *arg)
 		return false;
 	}
 	o->listen[o->nlisten++] = arg;
+	return true;
+}
+
+static bool set_group(struct options *o, const char *arg)
+{
+	if (o->ngroups == GROUPS_MAX) {
+		say("--alua: at most %d groups", GROUPS_MAX);
+		return false;
+	}
+	o->groups[o->ngroups++] = arg;
 	return true;
 }
 
@@ -346,6 +368,13 @@ static bool set_option(struct options *o, int opt, const char *arg)
 	case OPT_CONTROL:
 		o->control = arg;
 		return true;
+	case OPT_ALUA:
+		return set_group(o, arg);
+	case OPT_SHARED:
+		o->shared = true;
+		return true;
+	case OPT_PORT_ID:
+		return number("port-id", arg, 1, 65535, &o->port_id);
 	case OPT_STATE:
 		o->state = arg;
 		return true;

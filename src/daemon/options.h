@@ -26,6 +26,7 @@ enum exit_code {
 
 #define LUNS_MAX   256
 #define LISTEN_MAX 64
+#define GROUPS_MAX 16
 
 struct options {
 	const char *listen[LISTEN_MAX];
@@ -33,7 +34,8 @@ struct options {
 	const char *luns[LUNS_MAX];
 	unsigned nluns;
 	char name[224]; /* IQN */
-	bool read_only, buffered, pin, prefer_digests, sendfile, removable;
+	bool read_only, buffered, pin, prefer_digests, sendfile, removable,
+		shared;
 	uint64_t sanitize_rate; /* bytes per second; 0: no limit */
 	uint32_t block_size;	/* 0: by the medium */
 	enum io_backend io;
@@ -42,7 +44,10 @@ struct options {
 	unsigned spin_us;
 	const char *control; /* path of the management socket, or NULL */
 	const char *state;   /* directory for what outlives us, or NULL */
-	const char *user;    /* to become once everything is open */
+	const char *groups[GROUPS_MAX]; /* ALUA, as groups.h reads them */
+	unsigned ngroups;
+	unsigned port_id; /* relative target port identifier; 0: 1 */
+	const char *user; /* to become once everything is open */
 	const char *chap_user, *chap_secret_file;
 	const char *chap_mutual_user, *chap_mutual_secret_file;
 	bool discovery_auth;

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "daemon/daemon.h"
+#include "daemon/groups.h"
 #include "daemon/luns.h"
 #include "daemon/state.h"
 
@@ -64,6 +65,40 @@ static int add_lu(struct daemon *d, uint16_t lun, struct bs *b, bool keeps)
 	return 0;
 }
 
+/* ---- target port groups ---- */
+
+static int add_group(struct daemon *d, const char *text)
+{
+	struct dev_group g;
+	int err;
+
+	if (!group_parse(&g, text)) {
+		say("--alua %s: write ID:STATE:PORT[,PORT...], as in "
+		    "1:optimized:1 or 2:standby:2:preferred",
+		    text);
+		return EXIT_USAGE;
+	}
+	err = dev_group_add(d->server, &g);
+	if (!err)
+		return 0;
+	say("--alua %s: %s", text,
+	    err == ERR_BUSY ? "the group or one of its ports was given before"
+			    : err_str(err));
+	return EXIT_USAGE;
+}
+
+static int setup_groups(struct daemon *d)
+{
+	const struct options *o = &d->options;
+	int err = 0;
+
+	if (o->port_id)
+		dev_server_first_port(d->server, (uint16_t)o->port_id);
+	for (unsigned i = 0; i < o->ngroups && !err; i++)
+		err = add_group(d, o->groups[i]);
+	return err;
+}
+
 int setup_stores(struct daemon *d)
 {
 	const struct options *o = &d->options;
@@ -98,7 +133,7 @@ int setup_stores(struct daemon *d)
 		if (err)
 			return err;
 	}
-	return 0;
+	return setup_groups(d);
 }
 
 /* ---- target ---- */

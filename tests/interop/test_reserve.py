@@ -29,8 +29,9 @@ class Initiator(Wire):
         self.KEYS = ("InitiatorName=iqn.2026-01.org.example:" + name,
                      ) + Wire.KEYS[1:]
         self.login()
-        while self.ready() == CHECK:
-            pass  # what happened before we came
+        for _ in range(8):  # what happened before we came
+            if self.ready() != CHECK:
+                break
 
     def scsi(self, cdb, data=b"", read=0):
         """Status and data-in of a command."""

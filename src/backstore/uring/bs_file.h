@@ -14,6 +14,7 @@ struct bs_file_config {
 	const char *path;
 	bool read_only;
 	bool buffered;	     /* never O_DIRECT */
+	bool shared;	     /* others that say so may have it open, too */
 	uint32_t block_size; /* 512 or 4096; 0: what the medium says, or 512 */
 	/* loops[i] is worker i's; borrowed, must outlive the backstore. */
 	struct io_loop *const *loops;

@@ -96,7 +96,7 @@ static int open_fd(struct opening *o)
 	int fd;
 
 	flags |= o->cfg->read_only ? O_RDONLY : O_RDWR;
-	if (is_device(o) && !o->cfg->read_only)
+	if (is_device(o) && !o->cfg->read_only && !o->cfg->shared)
 		flags |= O_EXCL;
 	fd = open(o->cfg->path, flags);
 	return fd < 0 ? -errno : fd;
@@ -106,8 +106,9 @@ static int open_fd(struct opening *o)
  * The lock is the open file's: it goes when the process does. */
 static int lock(struct opening *o)
 {
+	bool alone = !o->cfg->read_only && !o->cfg->shared;
 	struct flock l = {
-		.l_type = o->cfg->read_only ? F_RDLCK : F_WRLCK,
+		.l_type = alone ? F_WRLCK : F_RDLCK,
 		.l_whence = SEEK_SET,
 	};
 
@@ -117,8 +118,7 @@ static int lock(struct opening *o)
 		return 0;
 	return refuse(o, -EBUSY,
 		      "another process has locked it (iserd, QEMU?); stop it%s",
-		      o->cfg->read_only ? ""
-					: ", or let both serve it read-only");
+		      alone ? ", or let both serve it read-only" : "");
 }
 
 /* ---- size and blocks ---- */

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Two iserd on one disk, active and standby (ALUA): what each tells, failover
+by iserctl and by an initiator, and that no write of the old active one comes
+after the new one has begun."""
+import os
+import struct
+import subprocess
+import tempfile
+import threading
+import unittest
+
+from harness import ISERCTL, ISERD, Daemon, io, main, run
+from test_reserve import CHECK, GOOD, Initiator
+
+AO, AN, STANDBY, UNAVAILABLE = range(4)
+NOT_READY, ATTENTION = 2, 6
+
+
+class Path(Initiator):
+    """An initiator that keeps the sense of its last command."""
+
+    def scsi(self, cdb, data=b"", read=0):
+        flags = 0xA0 if data else 0xC0 if read else 0x80
+        self.command(bytes(cdb).ljust(16, b"\0"), flags, len(data) or read, data)
+        got = b""
+        while True:
+            op, head, body = self.recv()
+            if op == 0x25:
+                got += body
+                if head[1] & 1:
+                    return head[3], got
+            else:
+                assert op == 0x21, op
+                self.sense = (body[4] & 15, struct.unpack(">H", body[14:16])[0]) \
+                    if len(body) >= 16 else None
+                return head[3], got
+
+    def groups(self):
+        """{group: (state, preferred, ports)}"""
+        status, data = self.scsi(struct.pack(">BB4xI2x", 0xa3, 0x0a, 1024), read=1024)
+        assert status == GOOD, self.sense
+        found, at = {}, 4
+        while at < len(data):
+            group, n = struct.unpack(">H", data[at + 2:at + 4])[0], data[at + 7]
+            ports = [struct.unpack(">H", data[at + 10 + 4 * i:at + 12 + 4 * i])[0]
+                     for i in range(n)]
+            found[group] = (data[at] & 15, data[at] >> 7, ports)
+            at += 8 + 4 * n
+        return found
+
+    def set_group(self, group, state):
+        data = struct.pack(">4xBxH", state, group)
+        return self.scsi(struct.pack(">BB4xI2x", 0xa4, 0x0a, len(data)), data)[0]
+
+    def names(self):
+        """VPD 83h: {(association, type): bytes}"""
+        status, data = self.scsi([0x12, 1, 0x83, 2, 0], read=512)
+        assert status == GOOD
+        found, at = {}, 4
+        while at < len(data):
+            kind, n = data[at + 1] & 0x3f, data[at + 3]
+            found[kind] = data[at + 4:at + 4 + n]
+            at += 4 + n
+        return found
+
+    def read(self, lba):
+        return self.scsi(struct.pack(">BBIBHB", 0x28, 0, lba, 0, 1, 0), read=512)
+
+    def put(self, lba, byte):
+        return self.scsi(struct.pack(">BBIBHB", 0x2a, 8, lba, 0, 1, 0),
+                         bytes([byte]) * 512)[0]
+
+
+class Pair(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory(dir=".")
+        self.disk = os.path.abspath(self.dir.name + "/disk.img")
+        with open(self.disk, "wb") as f:
+            f.truncate(8 << 20)
+        self.daemons = []
+        self.sockets = []
+        for port in (1, 2):
+            sock = os.path.abspath(self.dir.name + "/ctl%d" % port)
+            self.sockets.append(sock)
+            self.daemons.append(Daemon(
+                "--port-id", str(port), "--alua", "1:optimized:1:preferred",
+                "--alua", "2:standby:2", "--control", sock,
+                "--shared", "--block-size", "512", "--buffered", "--workers", "2", self.disk))
+
+    def tearDown(self):
+        for d in self.daemons:
+            d.__exit__(None, None, None)
+        self.dir.cleanup()
+
+    def set(self, which, group, state):
+        return run([ISERCTL, "-s", self.sockets[which], "group", "id=%d" % group,
+                    "state=" + state])
+
+    def paths(self):
+        return [Path(d) for d in self.daemons]
+
+    def test_both_tell_of_both(self):
+        a, b = self.paths()
+        want = {1: (AO, 1, [1]), 2: (STANDBY, 0, [2])}
+        self.assertEqual(a.groups(), want)
+        self.assertEqual(b.groups(), want)
+        na, nb = a.names(), b.names()
+        self.assertEqual(na[0x03], nb[0x03])  # NAA: one unit
+        self.assertEqual(na[0x01], nb[0x01])
+        self.assertEqual(na[0x14], struct.pack(">I", 1))  # port
+        self.assertEqual(nb[0x14], struct.pack(">I", 2))
+        self.assertEqual(na[0x15], struct.pack(">I", 1))  # group
+        self.assertEqual(nb[0x15], struct.pack(">I", 2))
+        for p in (a, b):
+            self.assertEqual(p.scsi([0x12, 0, 0, 0, 96], read=96)[1][5] & 0x30, 0x30)
+        self.assertEqual(a.put(0, 1), GOOD)
+        self.assertEqual(b.put(0, 2), CHECK)
+        self.assertEqual(b.sense, (NOT_READY, 0x040b))
+        for p in (a, b):
+            p.close()
+
+    def test_failover(self):
+        a, b = self.paths()
+        self.assertEqual(a.put(7, 0x11), GOOD)
+        text = self.set(0, 1, "standby").text
+        self.assertIn("standby", text)
+        self.set(1, 1, "standby")
+        self.set(1, 2, "optimized")
+        self.set(0, 2, "optimized")
+        for p in (a, b):
+            self.assertEqual(p.ready(), CHECK)
+            self.assertEqual(p.sense, (ATTENTION, 0x2a06))
+        self.assertEqual(a.put(7, 0x22), CHECK)
+        self.assertEqual(a.sense, (NOT_READY, 0x040b))
+        self.assertEqual(b.read(7)[1], b"\x11" * 512)
+        self.assertEqual(b.put(7, 0x33), GOOD)
+        self.assertEqual(a.groups(), {1: (STANDBY, 1, [1]), 2: (AO, 0, [2])})
+        self.assertEqual(a.groups(), b.groups())
+        for p in (a, b):
+            p.close()
+
+    def test_by_the_initiator(self):
+        a, b = self.paths()
+        self.assertEqual(b.set_group(2, AN), GOOD)
+        self.assertEqual(b.ready(), GOOD)
+        self.assertEqual(b.groups()[2][0], AN)
+        # a group of the other daemon is not b's to set
+        self.assertEqual(b.set_group(1, STANDBY), CHECK)
+        self.assertEqual(b.sense, (4, 0x670a))
+        self.assertEqual(b.set_group(2, STANDBY), GOOD)
+        self.assertEqual(b.ready(), CHECK)
+        for p in (a, b):
+            p.close()
+
+    def test_no_write_after_standby(self):
+        """Writers run into the change; what was answered GOOD is there, and
+        nothing is written once iserctl has returned."""
+        for turn in range(3):
+            writers, done, stop = [], [{} for _ in range(4)], threading.Event()
+
+            def work(n):
+                p = Path(self.daemons[0], "w%d" % n)
+                lba, byte = 100 * (n + 1), 0
+                while not stop.is_set():
+                    byte = byte % 250 + 1
+                    status = p.put(lba, byte)
+                    if status != GOOD:
+                        if p.sense[0] == ATTENTION:
+                            continue
+                        assert p.sense[0] == NOT_READY, p.sense
+                        break
+                    done[n][lba] = byte
+                p.close()
+
+            for n in range(4):
+                t = threading.Thread(target=work, args=(n,))
+                t.start()
+                writers.append(t)
+            stop.wait(0.2)
+            self.set(0, 1, "standby")
+            with open(self.disk, "rb") as f:
+                then = f.read()
+            stop.wait(0.1)
+            with open(self.disk, "rb") as f:
+                self.assertEqual(f.read(), then)
+            stop.set()
+            for t in writers:
+                t.join()
+            for part in done:
+                for lba, byte in part.items():
+                    self.assertEqual(then[512 * lba:512 * lba + 512],
+                                     bytes([byte]) * 512)
+            self.assertTrue(any(done))
+            self.set(0, 1, "optimized")
+
+    def test_refusals(self):
+        for args, word in ((["group", "id=9", "state=standby"], "no such group"),
+                           (["group", "id=1", "state=asleep"], "non-optimized"),
+                           (["group", "id=1"], "give id="),
+                           (["group", "id=x", "state=standby"], "give id="),
+                           (["group", "id=1", "state=standby", "preferred=maybe"], "give id=")):
+            done = run([ISERCTL, "-s", self.sockets[0]] + args, check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(word, done.text)
+        text = run([ISERCTL, "-s", self.sockets[0], "groups"]).text
+        self.assertIn("standby", text)
+        run([ISERCTL, "-s", self.sockets[0], "group", "id=2", "state=standby",
+             "preferred=yes"])
+
+
+class Options(unittest.TestCase):
+    def test_bad(self):
+        for args in (["--alua", "1"], ["--alua", "0:standby:1"], ["--alua", "1:asleep:1"],
+                     ["--alua", "1:standby:"], ["--alua", "1:standby:1,"],
+                     ["--alua", "1:standby:70000"], ["--alua", "1:standby:1:liked"],
+                     ["--alua", "1:standby:1", "--alua", "1:standby:2"],
+                     ["--alua", "1:standby:1", "--alua", "2:standby:1"],
+                     ["--port-id", "0"]):
+            done = subprocess.run([ISERD, "serve", "--io", io(), "--listen", "127.0.0.1:0"] +
+                                  args + ["ram:1M"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, timeout=20)
+            self.assertEqual(done.returncode, 2, args)
+            self.assertIn(args[-2].encode(), done.stderr)
+
+
+if __name__ == "__main__":
+    main()
