@@ -84,6 +84,7 @@ struct iser_url {
 	char transport[8]; /* "iscsi", "iser", "auto": see iser_url_parse */
 	char start[8];	   /* "rdma", "stream" */
 	char compat[8];	   /* "linux", "strict" */
+	char rcap[8];	   /* "iwarp", "verbs" */
 	char host[256];
 	uint16_t port;
 	char target[ISER_NAME_MAX]; /* empty in a discovery URL */
@@ -93,7 +94,7 @@ struct iser_url {
 	char target_user[ISER_NAME_MAX], target_password[128];
 	/* keys: initiator=IQN, header_digest= and data_digest= none, crc32c,
 	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N, reconnect=N,
-	 * transport=, start=, compat= */
+	 * transport=, start=, compat=, rcap= */
 	char initiator[ISER_NAME_MAX];
 	char header_digest[16], data_digest[16];
 	unsigned timeout; /* seconds a command may take; 0: for ever */
@@ -118,7 +119,8 @@ struct iser_url {
  * mode at once, as Linux does it; the default) or stream (the login goes over
  * TCP and the connection turns to RDMA mode behind it, RFC 7145 §5.1). compat:
  * linux or strict, which of the two readings of RFC 7145 is kept (by default
- * linux for start=rdma, strict for start=stream).
+ * linux for start=rdma, strict for start=stream). rcap, with start=rdma: iwarp
+ * (our own, over TCP; the default) or verbs (an RDMA device of this machine).
  * As in libiscsi the environment's
  * LIBISCSI_CHAP_USERNAME, _PASSWORD, _TARGET_USERNAME and _TARGET_PASSWORD
  * fill in what the URL leaves out. why (size bytes) gets a sentence.

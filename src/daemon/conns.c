@@ -45,15 +45,14 @@ static void host_of(char *host, const char *address)
 
 static void fill_info(struct tgt_conn_info *info, const struct conn *c)
 {
-	struct net_addr a;
+	struct net_addr local, a;
 
 	static_assert(NET_ADDR_STR <= TGT_ADDR_STR, "addresses fit");
-	net_stream_peer(net_conn_stream(c->net), &a);
+	net_conn_addresses(c->net, &local, &a);
 	net_addr_str(&a, info->peer);
 	host_of(info->peer_host, info->peer);
 	info->owner = c->net;
-	net_stream_local(net_conn_stream(c->net), &a);
-	net_addr_str(&a, info->local);
+	net_addr_str(&local, info->local);
 }
 
 static int conn_opened(void *arg, struct dm_conn *dm)
@@ -73,18 +72,22 @@ static const struct net_conn_ops conn_ops = {
 	.closed = conn_closed,
 };
 
+static void fill_config(const struct daemon *d, struct net_conn_config *cfg)
+{
+	net_conn_config_default(cfg, ISCSI_TARGET);
+	cfg->allow = d->options.transports;
+	if (d->options.strict)
+		cfg->rules_rdma = cfg->rules_stream;
+	setup_random(NULL, (uint8_t *)&cfg->seed, sizeof(cfg->seed));
+}
+
 /* Makes what listens to fd, which is owned from here on. */
 static int conn_build(struct conn *c, int fd)
 {
-	const struct options *o = &c->worker->daemon->options;
 	struct net_conn_config cfg;
 	int err;
 
-	net_conn_config_default(&cfg, ISCSI_TARGET);
-	cfg.allow = o->transports;
-	if (o->strict)
-		cfg.rules_rdma = cfg.rules_stream;
-	setup_random(NULL, (uint8_t *)&cfg.seed, sizeof(cfg.seed));
+	fill_config(c->worker->daemon, &cfg);
 	c->net = net_conn_new(c->worker->loop, fd, &cfg);
 	if (!c->net)
 		return ERR_NOMEM;
@@ -92,6 +95,33 @@ static int conn_build(struct conn *c, int fd)
 	if (err)
 		net_conn_free(c->net);
 	return err;
+}
+
+/* A connection that an RDMA device accepted; worker 0 has them all. */
+void conns_verbs_accepted(void *arg, struct verbs_conn *vc)
+{
+	struct daemon *d = arg;
+	struct worker *w = &d->workers[0];
+	struct net_conn_config cfg;
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return;
+	c->worker = w;
+	w->nsilent++;
+	list_push_back(&w->conns, &c->link);
+	fill_config(d, &cfg);
+	c->net = net_conn_new_verbs(w->loop, d->verbs, vc, &cfg);
+	if (c->net && !net_conn_start(c->net, &conn_ops, c)) {
+		worker_busy(w);
+		return;
+	}
+	net_conn_disown_verbs(c->net);
+	net_conn_free(c->net);
+	if (!c->opened)
+		w->nsilent--;
+	list_del(&c->link);
+	free(c);
 }
 
 static void conn_open(struct worker *w, int fd)

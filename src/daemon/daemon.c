@@ -23,6 +23,7 @@ static void close_listeners(struct daemon *d)
 {
 	while (d->nlisteners)
 		net_listener_free(d->listeners[--d->nlisteners]);
+	net_verbs_unlisten(d->verbs);
 }
 
 /* Sessions did not end by themselves. */
@@ -174,6 +175,7 @@ static void close_all(struct daemon *d)
 	workers_stop(d);
 	if (d->target)
 		tgt_free(d->target);
+	net_verbs_close(d->verbs);
 	if (d->server)
 		dev_server_free(d->server);
 	if (d->workers && d->loops[0]) {

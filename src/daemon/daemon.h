@@ -11,6 +11,7 @@
 #include "daemon/mailbox.h"
 #include "daemon/options.h"
 #include "net/net.h"
+#include "net/verbs.h"
 #include "target/target.h"
 
 struct control;
@@ -56,7 +57,8 @@ struct daemon {
 	struct tgt *target;
 	struct net_listener *listeners[LISTEN_MAX];
 	unsigned nlisteners;
-	unsigned next_worker; /* for the next connection */
+	struct net_verbs *verbs; /* NULL: none; on worker 0 */
+	unsigned next_worker;	 /* for the next connection */
 	struct io_watch signals;
 	struct control *control;
 	struct state *state; /* NULL: nothing outlives us */
@@ -86,6 +88,7 @@ void worker_busy(struct worker *w);
 
 /* conns.c */
 void conns_accepted(void *arg, int fd, const struct net_addr *peer);
+void conns_verbs_accepted(void *arg, struct verbs_conn *vc);
 
 /* setup.c: opens what the options name; each returns an exit_code after a
  * message. */

@@ -51,6 +51,8 @@ static const char usage_text[] =
 	"      --transport LIST      what may come in, of tcp (iSCSI), iser (RDMA\n"
 	"                            from the start) and switch (iSER after a\n"
 	"                            login over TCP) (tcp,iser,switch)\n"
+	"      --verbs auto|off|on   RDMA devices, too: if there are any, never, or\n"
+	"                            refuse to start without (auto)\n"
 	"      --compat linux|strict iSER from the start as Linux speaks it, or\n"
 	"                            by the letter of RFC 7145 (linux)\n"
 	"      --control PATH        Unix socket for iserctl\n"
@@ -153,6 +155,7 @@ enum {
 	OPT_DIGESTS,
 	OPT_TRANSPORT,
 	OPT_COMPAT,
+	OPT_VERBS,
 	OPT_CHAP_USER,
 	OPT_CHAP_SECRET,
 	OPT_MUTUAL_USER,
@@ -181,6 +184,7 @@ static const struct option long_options[] = {
 	{ "pin", no_argument, NULL, OPT_PIN },
 	{ "spin", required_argument, NULL, OPT_SPIN },
 	{ "transport", required_argument, NULL, OPT_TRANSPORT },
+	{ "verbs", required_argument, NULL, OPT_VERBS },
 	{ "compat", required_argument, NULL, OPT_COMPAT },
 	{ "digests", required_argument, NULL, OPT_DIGESTS },
 	{ "chap-user", required_argument, NULL, OPT_CHAP_USER },
@@ -236,6 +240,7 @@ static bool set_name(struct options *o, const char *arg)
 static bool set_word(struct options *o, int opt, const char *arg)
 {
 	static const char *const ios[] = { "auto", "uring", "epoll" };
+	static const char *const verbs[] = { "auto", "off", "on" };
 	static const char *const compats[] = { "linux", "strict" };
 	static const char *const digests[] = { "none", "prefer" };
 	static const char *const levels[] = { "error", "warning", "notice",
@@ -250,6 +255,10 @@ static bool set_word(struct options *o, int opt, const char *arg)
 	case OPT_DIGESTS:
 		i = word("digests", arg, digests, ARRAY_LEN(digests));
 		o->prefer_digests = i == 1;
+		break;
+	case OPT_VERBS:
+		i = word("verbs", arg, verbs, ARRAY_LEN(verbs));
+		o->verbs = i > 0 ? (enum verbs_wish)i : VERBS_AUTO;
 		break;
 	case OPT_COMPAT:
 		i = word("compat", arg, compats, ARRAY_LEN(compats));
@@ -335,6 +344,7 @@ static bool set_option(struct options *o, int opt, const char *arg)
 	case OPT_IO:
 	case OPT_DIGESTS:
 	case OPT_COMPAT:
+	case OPT_VERBS:
 	case OPT_LOG:
 		return set_word(o, opt, arg);
 	case 'r':

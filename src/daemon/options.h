@@ -52,7 +52,12 @@ struct options {
 	const char *chap_mutual_user, *chap_mutual_secret_file;
 	bool discovery_auth;
 	unsigned transports; /* NET_ALLOW_* */
-	bool strict;	     /* RFC 7145 to the letter, also for RDMA-first */
+	enum verbs_wish {
+		VERBS_AUTO,
+		VERBS_OFF,
+		VERBS_ON
+	} verbs;
+	bool strict; /* RFC 7145 to the letter, also for RDMA-first */
 };
 
 /*

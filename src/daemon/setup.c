@@ -335,6 +335,42 @@ static int listen_on(struct daemon *d, const char *text)
 	return 0;
 }
 
+/* The same addresses on RDMA devices. An address that none of them has, or a
+ * port that software iWARP took from an iWARP device of the kernel's, is
+ * nothing to complain of: it is served all the same. */
+static int listen_verbs(struct daemon *d)
+{
+	bool must = d->options.verbs == VERBS_ON;
+	unsigned n = 0;
+	char why[256];
+	int err;
+
+	if (d->options.verbs == VERBS_OFF ||
+	    !(d->options.transports & NET_ALLOW_RDMA))
+		return 0;
+	d->verbs = net_verbs_open(d->loops[0], &err, why, sizeof(why));
+	if (!d->verbs) {
+		if (must)
+			say("--verbs on: %s", why);
+		return must ? EXIT_NETWORK : 0;
+	}
+	for (unsigned i = 0; i < d->nlisteners; i++) {
+		char name[NET_ADDR_STR];
+		struct net_addr a;
+
+		net_listener_addr(d->listeners[i], &a);
+		net_addr_str(&a, name);
+		err = net_verbs_listen(d->verbs, &a, conns_verbs_accepted, d);
+		n += err == 0;
+		trace_emit(&d->log.trace, TRACE_RDMA, "RDMA devices at %s: %s",
+			   name, err ? strerror(-err) : "listening");
+	}
+	if (n || !must)
+		return 0;
+	say("--verbs on: no RDMA device has any of these addresses");
+	return EXIT_NETWORK;
+}
+
 int setup_listeners(struct daemon *d)
 {
 	for (unsigned i = 0; i < d->options.nlisten; i++) {
@@ -343,7 +379,7 @@ int setup_listeners(struct daemon *d)
 		if (err)
 			return err;
 	}
-	return 0;
+	return listen_verbs(d);
 }
 
 /* An address to paste: the wildcard stands for this machine. */

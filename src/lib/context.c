@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "lib/internal.h"
+#include "net/verbs.h"
 
 const char *iser_version(void)
 {
@@ -157,6 +158,7 @@ void iser_context_free(struct iser_context *ctx)
 		iser_disconnect(list_entry(ctx->sessions.next,
 					   struct iser_session, link));
 	lib_rdma_free_all(ctx);
+	net_verbs_close(ctx->verbs);
 	io_loop_free(ctx->loop);
 	free(ctx);
 }

@@ -8,6 +8,7 @@
  *   reconnect.c what a lost connection leaves, and the way back
  *   block.c    the blocking calls of a block device
  *   discover.c SendTargets
+ *   verbs.c    sessions over RDMA devices
  *   rdma.c, rdma_listen.c, rdma_post.c: RDMA connections (rdma.h)
  */
 #ifndef LIB_INTERNAL_H
@@ -33,6 +34,7 @@ struct iser_context {
 	struct list sessions; /* iser_session.link */
 	struct list rdma;     /* iser_rdma.link */
 	struct list rdma_listeners;
+	struct net_verbs *verbs; /* NULL until one is wanted */
 	uint32_t next_isid;
 	struct trace trace;
 	void (*log)(void *arg, int level, const char *text);
@@ -108,6 +110,9 @@ int lib_wait(struct iser_context *ctx, const bool *flag);
 /* rdma.c */
 void lib_rdma_free_all(struct iser_context *ctx);
 
+/* verbs.c */
+int lib_verbs_connect(struct iser_session *s);
+
 /* io.c */
 int lib_io_init(struct iser_session *s);
 void lib_io_fini(struct iser_session *s);
@@ -131,6 +136,10 @@ void lib_back_async(struct iser_session *s, const struct iscsi_async *a);
 void lib_back_leave(struct iser_session *s);
 
 /* session.c */
+/* lib_session_adopt logs in over a device's connection; on failure s->net says
+ * whether it has taken vc over. */
+struct verbs_conn;
+int lib_session_adopt(struct iser_session *s, struct verbs_conn *vc);
 void lib_session_drop(struct iser_session *s, int err);
 /* Begins to connect; s->err says why not. */
 int lib_session_connect(struct iser_session *s);

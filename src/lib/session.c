@@ -137,6 +137,8 @@ static void on_connected(void *arg, int fd, const char *why);
 
 int lib_session_connect(struct iser_session *s)
 {
+	if (s->rdma && !strcmp(s->url.rcap, "verbs"))
+		return lib_verbs_connect(s);
 	s->connector =
 		net_connect(s->ctx->loop, s->url.host, s->url.port,
 			    io_now_exact() + CONNECT_TIME, on_connected, s);
@@ -340,6 +342,25 @@ static int make(struct iser_session *s, int fd)
 	return 0;
 }
 
+int lib_session_adopt(struct iser_session *s, struct verbs_conn *vc)
+{
+	struct net_conn_config cfg;
+
+	if (s->state != SESSION_AWAY)
+		s->state = SESSION_LOGIN;
+	fill_conn_config(s, &cfg);
+	s->login_answered = false;
+	s->net = net_conn_new_verbs(s->ctx->loop, s->ctx->verbs, vc, &cfg);
+	if (!s->net)
+		return ISER_E_NOMEM;
+	if (net_conn_start(s->net, &conn_ops, s)) {
+		unmake(s);
+		return ISER_E_NOMEM;
+	}
+	ini_start(s->ini, io_now(s->ctx->loop));
+	return 0;
+}
+
 static void on_connected(void *arg, int fd, const char *why)
 {
 	struct iser_session *s = arg;
@@ -403,7 +424,7 @@ iser_connect_start(struct iser_context *ctx, const struct iser_url *url,
 	}
 	if (s && !lib_session_connect(s))
 		return s;
-	*err = lib_fail(ctx, ISER_E_NOMEM, "out of memory");
+	*err = s ? s->err : lib_fail(ctx, ISER_E_NOMEM, "out of memory");
 	if (s) {
 		s->state = SESSION_DOWN;
 		iser_disconnect(s);

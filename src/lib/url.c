@@ -147,6 +147,9 @@ static int take_rdma_key(const struct parse *p, const char *key, const char *v)
 	if (!strcmp(key, "compat"))
 		return take_word(p, u->compat, sizeof(u->compat), v,
 				 "linux|strict", "compat is linux or strict");
+	if (!strcmp(key, "rcap"))
+		return take_word(p, u->rcap, sizeof(u->rcap), v, "iwarp|verbs",
+				 "rcap is iwarp or verbs");
 	if (strcmp(key, "transport") != 0)
 		return bad(p, "unknown key in the URL", key);
 	if (!strcmp(v, "tcp"))
@@ -281,6 +284,7 @@ void lib_default_url(struct iser_url *url)
 	memset(url, 0, sizeof(*url));
 	strcpy(url->transport, "iscsi");
 	strcpy(url->start, "rdma");
+	strcpy(url->rcap, "iwarp");
 	strcpy(url->header_digest, "none,crc32c");
 	strcpy(url->data_digest, "none,crc32c");
 	url->port = DEFAULT_PORT;

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "datamover/iser/dmiser.h"
 #include "datamover/tcp/dmtcp.h"
+#include "net/verbs.h"
 #include "rcap/iwarp/iwarp.h"
 
 /* The first byte: 'M' of "MPA ID Req Frame" (RFC 5044 §7.1.1) is no iSCSI
@@ -17,7 +18,9 @@
 struct net_conn {
 	struct io_loop *l;
 	struct net_conn_config cfg;
-	struct net_stream *stream;
+	struct net_stream *stream; /* NULL: vconn */
+	struct net_verbs *verbs;
+	struct verbs_conn *vconn;
 	const struct net_conn_ops *ops;
 	void *arg;
 	/* what is on it; iwarp and dmiser may come late, or never */
@@ -72,7 +75,7 @@ static int make_rdma(struct net_conn *c, struct dm_conn *face)
 	w.seed = c->cfg.seed;
 	w.startup_timeout = c->cfg.mpa_time;
 	if (w.active && (d.rules & DMISER_CM_HEADER)) {
-		dmiser_cm_request(&d, cm);
+		dmiser_cm_request(true, cm);
 		w.private_data = cm;
 		w.private_len = sizeof(cm);
 	}
@@ -297,6 +300,49 @@ static void stream_closed(void *arg, int err)
 	c->ops->closed(c->arg, err);
 }
 
+struct net_conn *net_conn_new_verbs(struct io_loop *l, struct net_verbs *v,
+				    struct verbs_conn *vc,
+				    const struct net_conn_config *cfg)
+{
+	struct net_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->l = l;
+	c->cfg = *cfg;
+	c->verbs = v;
+	c->vconn = vc;
+	return c;
+}
+
+void net_conn_disown_verbs(struct net_conn *c)
+{
+	if (c)
+		c->vconn = NULL;
+}
+
+static void vconn_gone(void *arg)
+{
+	struct net_conn *c = arg;
+
+	c->ops->closed(c->arg, 0);
+}
+
+static int start_verbs(struct net_conn *c)
+{
+	const struct verbs_module *m = net_verbs_module(c->verbs);
+	struct dmiser_config d;
+
+	if (!(c->cfg.allow & NET_ALLOW_RDMA))
+		return ERR_DENIED;
+	dmiser_config_default(&d, c->cfg.role);
+	d.rules = c->cfg.rules_rdma;
+	m->on_gone(c->vconn, vconn_gone, c);
+	c->dmiser = dmiser_new(&d, m->qp(c->vconn));
+	return c->dmiser ? c->ops->opened(c->arg, dmiser_dm(c->dmiser))
+			 : ERR_NOMEM;
+}
+
 int net_conn_start(struct net_conn *c, const struct net_conn_ops *ops,
 		   void *arg)
 {
@@ -304,6 +350,8 @@ int net_conn_start(struct net_conn *c, const struct net_conn_ops *ops,
 
 	c->ops = ops;
 	c->arg = arg;
+	if (c->vconn)
+		return start_verbs(c);
 	if (c->cfg.start == NET_START_ANY) {
 		c->deadline = io_now(c->l) + c->cfg.sniff_time;
 		return net_stream_start(c->stream, &sniff_ops, c, stream_closed,
@@ -324,18 +372,28 @@ void net_conn_free(struct net_conn *c)
 	iwarp_free(c->iwarp);
 	dmtcp_free(c->dmtcp);
 	net_stream_free(c->stream);
+	if (c->vconn)
+		net_verbs_module(c->verbs)->free(c->vconn);
 	free(c);
 }
 
-struct net_stream *net_conn_stream(struct net_conn *c)
+void net_conn_addresses(const struct net_conn *c, struct net_addr *local,
+			struct net_addr *peer)
 {
-	return c->stream;
+	if (c->stream) {
+		net_stream_local(c->stream, local);
+		net_stream_peer(c->stream, peer);
+		return;
+	}
+	net_verbs_module(c->verbs)->addresses(c->vconn, &local->sa, &peer->sa);
+	local->len = peer->len = sizeof(local->sa);
 }
 
 void net_conn_stats(const struct net_conn *c, struct net_conn_stats *st)
 {
-	st->net = *net_stream_stats(c->stream);
-	st->copied = 0;
+	*st = (struct net_conn_stats){ .copied = 0 };
+	if (c->stream)
+		st->net = *net_stream_stats(c->stream);
 	/* of a connection that changed over, both */
 	if (c->dmtcp)
 		st->copied += dmtcp_stats(c->dmtcp)->copied;
@@ -347,6 +405,8 @@ void net_conn_stats(const struct net_conn *c, struct net_conn_stats *st)
 
 const char *net_conn_kind(const struct net_conn *c)
 {
+	if (c->vconn)
+		return "iser, RDMA device";
 	if (c->dmiser && c->dmtcp)
 		return "iser, login over the stream";
 	if (c->dmiser)

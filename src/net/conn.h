@@ -58,14 +58,24 @@ struct net_conn_ops {
 /* net_conn_new takes over fd. NULL: out of memory, fd is closed. */
 struct net_conn *net_conn_new(struct io_loop *l, int fd,
 			      const struct net_conn_config *cfg);
+/* net_conn_new_verbs: the same for a connection of an RDMA device, which it
+ * takes over; cfg's start is not looked at. */
+struct net_verbs;
+struct verbs_conn;
+struct net_conn *net_conn_new_verbs(struct io_loop *l, struct net_verbs *v,
+				    struct verbs_conn *vc,
+				    const struct net_conn_config *cfg);
+/* net_conn_disown_verbs: it failed to start, and the device's connection stays
+ * with whoever made it. NULL is fine. */
+void net_conn_disown_verbs(struct net_conn *c);
 /* net_conn_start: 0, or ERR_... / -Exxx, then closed is not called. */
 int net_conn_start(struct net_conn *c, const struct net_conn_ops *ops,
 		   void *arg);
 /* net_conn_free: after closed (also from within), or if it never started. */
 void net_conn_free(struct net_conn *c);
 
-/* The socket underneath: addresses. */
-struct net_stream *net_conn_stream(struct net_conn *c);
+void net_conn_addresses(const struct net_conn *c, struct net_addr *local,
+			struct net_addr *peer);
 
 struct net_conn_stats {
 	struct net_stream_stats net; /* bytes and system calls of the socket */

@@ -139,6 +139,7 @@ struct rcap_qp {
 	/* agreed, valid from ESTABLISHED on */
 	uint16_t ird, ord;
 	bool send_inv; /* the provider can Send with Invalidate */
+	bool recv_inv; /* its regions may be invalidated by the peer */
 };
 
 /* ---- the doorway ---- */

@@ -34,7 +34,7 @@ static void make_rdma(struct sim_transport *t, struct dm_conn *face)
 	w.peer_to_peer = true;
 	w.seed = 77;
 	if (w.active && (d.rules & DMISER_CM_HEADER)) {
-		dmiser_cm_request(&d, cm);
+		dmiser_cm_request(true, cm);
 		w.private_data = cm;
 		w.private_len = sizeof(cm);
 	}

@@ -76,8 +76,7 @@ struct dm_conn *dmiser_dm(struct dmiser_conn *c);
 /* The private data of the CM exchange (IBTA Annex A12): what an active side
  * sends along. */
 #define DMISER_CM_LEN 4
-void dmiser_cm_request(const struct dmiser_config *cfg,
-		       uint8_t p[DMISER_CM_LEN]);
+void dmiser_cm_request(bool recv_inv, uint8_t p[DMISER_CM_LEN]);
 
 struct dmiser_stats {
 	uint64_t rx_pdus, tx_pdus;

@@ -10,13 +10,19 @@
 
 /* ---- STags ---- */
 
+/* Also after the peer invalidated it: a provider may have more to let go. */
+static void release(struct dmiser_conn *c, struct rcap_mr *mr, bool *valid)
+{
+	*valid = false;
+	rcap_invalidate(c->qp, mr);
+}
+
 static void forget(struct dmiser_conn *c, struct rcap_mr *mr, bool *valid)
 {
 	if (!*valid)
 		return;
-	*valid = false;
 	c->stats.invalidated++;
-	rcap_invalidate(c->qp, mr);
+	release(c, mr, valid);
 }
 
 void dmiser_forget_stags(struct dmiser_conn *c, struct dm_task *t)
@@ -224,9 +230,9 @@ static int heed_invalidated(struct dmiser_conn *c, struct dm_task *t,
 		return 0;
 	c->stats.remote_invalidated++;
 	if (it->in_valid && r->stag == it->in.stag)
-		it->in_valid = false;
+		release(c, &it->in, &it->in_valid);
 	else if (it->out_valid && r->stag == it->out.stag)
-		it->out_valid = false;
+		release(c, &it->out, &it->out_valid);
 	else
 		return ERR_PROTOCOL;
 	return 0;

@@ -37,12 +37,9 @@ void dmiser_config_default(struct dmiser_config *cfg, enum iscsi_role role)
 	};
 }
 
-void dmiser_cm_request(const struct dmiser_config *cfg,
-		       uint8_t p[DMISER_CM_LEN])
+void dmiser_cm_request(bool recv_inv, uint8_t p[DMISER_CM_LEN])
 {
-	(void)cfg;
-	/* our regions begin where we say: no zero-based addresses are needed;
-	 * Send with Invalidate is welcome */
 	memset(p, 0, DMISER_CM_LEN);
-	p[0] = ISER_CM_NO_ZBVA;
+	/* our regions begin where we say: no zero-based addresses are needed */
+	p[0] = ISER_CM_NO_ZBVA | (recv_inv ? 0 : ISER_CM_NO_SEND_INV);
 }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* verbs.c: the module for RDMA devices: found, loaded, asked. */
+#include "net/verbs.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "datamover/iser/dmiser.h"
+
+#ifndef OPENISER_MODULE_DIR
+# define OPENISER_MODULE_DIR "/usr/lib/openiser"
+#endif
+
+#define LISTENERS_MAX 64
+
+struct net_verbs {
+	void *handle;
+	const struct verbs_module *m;
+	struct verbs *v;
+	struct verbs_listener *listeners[LISTENERS_MAX];
+	unsigned nlisteners;
+};
+
+static void *load(int *err, char *why, size_t size)
+{
+	const char *dir = getenv("OPENISER_MODULES");
+	char path[4096];
+	void *h;
+
+	snprintf(path, sizeof(path), "%s/" VERBS_FILE,
+		 dir ? dir : OPENISER_MODULE_DIR);
+	h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (h)
+		return h;
+	snprintf(why, size, "%s", dlerror());
+	/* absent itself, or one of the libraries that it needs */
+	*err = strncmp(why, path, strlen(path)) == 0 ? -ENOENT : -ELIBACC;
+	return NULL;
+}
+
+struct net_verbs *net_verbs_open(struct io_loop *l, int *err, char *why,
+				 size_t size)
+{
+	struct net_verbs *v = calloc(1, sizeof(*v));
+
+	*err = -ENOMEM;
+	snprintf(why, size, "out of memory");
+	if (!v)
+		return NULL;
+	v->handle = load(err, why, size);
+	if (v->handle)
+		v->m = dlsym(v->handle, VERBS_SYMBOL);
+	if (v->handle && (!v->m || v->m->abi != VERBS_ABI)) {
+		*err = -ELIBBAD;
+		snprintf(why, size, "%s is of another version", VERBS_FILE);
+	} else if (v->m) {
+		v->v = v->m->open(l, err);
+		if (!v->v)
+			snprintf(why, size, "%s",
+				 *err == -ENODEV ? "no RDMA device here"
+						 : strerror(-*err));
+	}
+	if (v->v)
+		return v;
+	if (v->handle)
+		dlclose(v->handle);
+	free(v);
+	return NULL;
+}
+
+void net_verbs_unlisten(struct net_verbs *v)
+{
+	while (v && v->nlisteners)
+		v->m->unlisten(v->listeners[--v->nlisteners]);
+}
+
+void net_verbs_close(struct net_verbs *v)
+{
+	if (!v)
+		return;
+	net_verbs_unlisten(v);
+	v->m->close(v->v);
+	dlclose(v->handle);
+	free(v);
+}
+
+const struct verbs_module *net_verbs_module(const struct net_verbs *v)
+{
+	return v->m;
+}
+
+/* As deep as a window of commands with room for what is unexpected. */
+static struct verbs_config config_of(enum iscsi_role role)
+{
+	struct verbs_config cfg = { .sends = 384,
+				    .recvs = 1200,
+				    .connect_time = 10 * XTIME_S };
+	struct dmiser_config d;
+
+	dmiser_config_default(&d, role);
+	cfg.ird = d.ird;
+	cfg.ord = d.ord;
+	return cfg;
+}
+
+int net_verbs_listen(struct net_verbs *v, const struct net_addr *a,
+		     void (*accepted)(void *arg, struct verbs_conn *c),
+		     void *arg)
+{
+	const struct verbs_config cfg = config_of(ISCSI_TARGET);
+	struct verbs_listener *l;
+	int err;
+
+	if (v->nlisteners == LISTENERS_MAX)
+		return -ENOBUFS;
+	l = v->m->listen(v->v, (const struct sockaddr *)&a->sa, &cfg, accepted,
+			 arg, &err);
+	if (l)
+		v->listeners[v->nlisteners++] = l;
+	return l ? 0 : err;
+}
+
+struct verbs_conn *net_verbs_connect(struct net_verbs *v,
+				     const struct net_addr *a, int *err)
+{
+	struct verbs_config cfg = config_of(ISCSI_INITIATOR);
+	uint8_t cm[DMISER_CM_LEN];
+
+	/* the kernel's software devices end a connection over the remote
+	 * invalidation of a plain region */
+	dmiser_cm_request(false, cm);
+	cfg.private_data = cm;
+	cfg.private_len = sizeof(cm);
+	return v->m->connect(v->v, (const struct sockaddr *)&a->sa, &cfg, err);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* cm.c: connecting and accepting by librdmacm, and how a connection ends. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rcap/verbs/internal.h"
+
+#define CLOSING_MAX (3 * XTIME_S)
+
+/* ---- the end ---- */
+
+static void end(struct io_defer *d)
+{
+	struct verbs_conn *c = container_of(d, struct verbs_conn, end);
+
+	io_timer_clear(c->v->l, &c->timer);
+	verbs_work_end(c);
+	c->qp.state = RCAP_CLOSED;
+	c->qp.user->closed(c->qp.arg, c->err, c->why);
+	if (c->gone)
+		c->gone(c->gone_arg);
+}
+
+void verbs_over(struct verbs_conn *c, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (c->ending)
+		return;
+	c->ending = true;
+	if (!c->why[0]) {
+		c->err = err;
+		va_start(ap, fmt);
+		vsnprintf(c->why, sizeof(c->why), fmt, ap);
+		va_end(ap);
+	}
+	if (c->qp.state == RCAP_ESTABLISHED || c->qp.state == RCAP_CLOSING)
+		rdma_disconnect(c->id);
+	c->qp.state = MAX(c->qp.state, RCAP_CLOSING);
+	io_loop_defer(c->v->l, &c->end);
+}
+
+static void timer_fired(struct io_timer *t)
+{
+	struct verbs_conn *c = container_of(t, struct verbs_conn, timer);
+
+	if (c->qp.state < RCAP_ESTABLISHED)
+		verbs_over(c, ERR_TIMEOUT, "no answer in time");
+	else
+		verbs_over(c, c->err, "closed");
+}
+
+/* All that was posted is done: now it may go. */
+void verbs_drained(struct verbs_conn *c)
+{
+	if (!c->disconnecting || c->ending || c->qp.state != RCAP_CLOSING)
+		return;
+	rdma_disconnect(c->id); /* DISCONNECTED follows, or the timer */
+}
+
+/* ---- the provider's table ---- */
+
+static int accept_conn(struct rcap_qp *qp, const struct rcap_cm *cm)
+{
+	struct verbs_conn *c = conn_of(qp);
+	struct rdma_conn_param p = {
+		.private_data = cm->private_data,
+		.private_data_len = (uint8_t)cm->private_len,
+		.rnr_retry_count = 7,
+		.retry_count = 7,
+	};
+
+	if (cm->private_len > PRIVATE_MAX)
+		return ERR_TOO_LONG;
+	c->qp.ird = MIN(c->qp.ird, cm->ird);
+	c->qp.ord = MIN(c->qp.ord, cm->ord);
+	p.responder_resources = (uint8_t)c->qp.ird;
+	p.initiator_depth = (uint8_t)c->qp.ord;
+	if (rdma_accept(c->id, &p))
+		verbs_over(c, ERR_RESET, "accept: %s", strerror(errno));
+	return 0;
+}
+
+static int reject_conn(struct rcap_qp *qp, const struct rcap_cm *cm)
+{
+	struct verbs_conn *c = conn_of(qp);
+
+	rdma_reject(c->id, cm->private_data,
+		    (uint8_t)MIN(cm->private_len, (size_t)PRIVATE_MAX));
+	verbs_over(c, ERR_DENIED, "rejected the connection");
+	return 0;
+}
+
+static void disconnect(struct rcap_qp *qp)
+{
+	struct verbs_conn *c = conn_of(qp);
+
+	if (qp->state != RCAP_ESTABLISHED) {
+		verbs_over(c, ERR_CLOSED, "closed during start-up");
+		return;
+	}
+	qp->state = RCAP_CLOSING;
+	c->disconnecting = true;
+	io_timer_set(c->v->l, &c->timer, io_now_exact() + CLOSING_MAX);
+	if (list_empty(&c->sq) && list_empty(&c->flight))
+		verbs_drained(c);
+}
+
+static void terminate(struct rcap_qp *qp, int err, const char *why)
+{
+	verbs_over(conn_of(qp), err, "%s", why);
+}
+
+const struct rcap_ops verbs_rcap_ops = {
+	.accept = accept_conn,
+	.reject = reject_conn,
+	.post = verbs_post,
+	.post_recv = verbs_post_recv,
+	.reg = verbs_reg,
+	.invalidate = verbs_invalidate,
+	.disconnect = disconnect,
+	.terminate = terminate,
+};
+
+/* ---- objects ---- */
+
+static struct verbs_conn *conn_new(struct verbs *v,
+				   const struct verbs_config *cfg)
+{
+	struct verbs_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->v = v;
+	c->cfg = *cfg;
+	c->qp.ops = &verbs_rcap_ops;
+	c->timer.fire = timer_fired;
+	c->end.run = end;
+	list_init(&c->end.link);
+	list_init(&c->sq);
+	list_init(&c->flight);
+	list_init(&c->recvs);
+	list_init(&c->held);
+	list_init(&c->free_transfers);
+	c->cfg.private_len = MIN(cfg->private_len, (size_t)PRIVATE_MAX);
+	if (c->cfg.private_len)
+		memcpy(c->private_data, cfg->private_data, c->cfg.private_len);
+	return c;
+}
+
+void verbs_conn_free(struct verbs_conn *c)
+{
+	if (!c)
+		return;
+	io_timer_clear(c->v->l, &c->timer);
+	io_defer_cancel(&c->end);
+	if (c->cq) /* it never got as far as its end */
+		verbs_work_end(c);
+	if (c->id)
+		rdma_destroy_id(c->id);
+	free(c);
+}
+
+struct verbs_conn *verbs_connect(struct verbs *v, const struct sockaddr *dst,
+				 const struct verbs_config *cfg, int *err)
+{
+	struct verbs_conn *c = conn_new(v, cfg);
+
+	*err = -ENOMEM;
+	if (!c)
+		return NULL;
+	if (rdma_create_id(v->channel, &c->id, c, RDMA_PS_TCP) ||
+	    rdma_resolve_addr(c->id, NULL, (struct sockaddr *)(uintptr_t)dst,
+			      2000) ||
+	    io_timer_set(v->l, &c->timer, io_now_exact() + cfg->connect_time)) {
+		*err = -errno;
+		verbs_conn_free(c);
+		return NULL;
+	}
+	*err = 0;
+	return c;
+}
+
+/* ---- events ---- */
+
+static void address_known(struct verbs_conn *c)
+{
+	if (rdma_resolve_route(c->id, 2000))
+		verbs_over(c, ERR_RESET, "route: %s", strerror(errno));
+}
+
+static void route_known(struct verbs_conn *c)
+{
+	struct rdma_conn_param p = {
+		.private_data = c->private_data,
+		.private_data_len = (uint8_t)c->cfg.private_len,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+	int err = verbs_work_new(c);
+
+	if (err) {
+		verbs_over(c, ERR_NOMEM, "queue pair: %s", strerror(-err));
+		return;
+	}
+	p.responder_resources = (uint8_t)c->cfg.ird;
+	p.initiator_depth = (uint8_t)c->cfg.ord;
+	if (rdma_connect(c->id, &p))
+		verbs_over(c, ERR_RESET, "connect: %s", strerror(errno));
+}
+
+static void established(struct verbs_conn *c, const struct rdma_cm_event *ev)
+{
+	const struct rdma_conn_param *p = &ev->param.conn;
+	struct rcap_cm peer = { .ird = c->cfg.ird, .ord = c->cfg.ord };
+	bool active = c->qp.state == RCAP_STARTING;
+
+	if (c->ending)
+		return;
+	io_timer_clear(c->v->l, &c->timer);
+	if (active) {
+		peer.ird = (uint16_t)MIN((int)c->cfg.ird,
+					 (int)p->responder_resources);
+		peer.ord =
+			(uint16_t)MIN((int)c->cfg.ord, (int)p->initiator_depth);
+		c->qp.ird = c->cfg.ird; /* ready for more is no harm */
+		c->qp.ord = peer.ord;
+		peer.private_data = p->private_data;
+		peer.private_len = p->private_data ? p->private_data_len : 0;
+	}
+	c->qp.state = RCAP_ESTABLISHED;
+	c->qp.user->established(c->qp.arg, &peer);
+}
+
+static void request(struct verbs_listener *l, struct rdma_cm_event *ev)
+{
+	const struct rdma_conn_param *p = &ev->param.conn;
+	struct verbs_conn *c = conn_new(l->v, &l->cfg);
+	struct rcap_cm peer;
+	int err;
+
+	if (!c) {
+		rdma_reject(ev->id, NULL, 0);
+		rdma_destroy_id(ev->id);
+		return;
+	}
+	c->id = ev->id;
+	c->id->context = c;
+	err = verbs_work_new(c);
+	if (err) {
+		rdma_reject(c->id, NULL, 0);
+		verbs_conn_free(c);
+		return;
+	}
+	c->qp.ird = (uint16_t)MIN((int)c->cfg.ird, (int)p->responder_resources);
+	c->qp.ord = (uint16_t)MIN((int)c->cfg.ord, (int)p->initiator_depth);
+	peer = (struct rcap_cm){ .ird = c->qp.ird,
+				 .ord = c->qp.ord,
+				 .private_data = p->private_data,
+				 .private_len = p->private_data
+							? p->private_data_len
+							: 0 };
+	c->qp.state = RCAP_REQUESTED;
+	l->accepted(l->arg, c);
+	if (!c->qp.user) { /* nobody wants it */
+		rdma_reject(c->id, NULL, 0);
+		verbs_conn_free(c);
+		return;
+	}
+	c->qp.user->connect_request(c->qp.arg, &peer);
+}
+
+static void conn_event(struct verbs_conn *c, const struct rdma_cm_event *ev)
+{
+	switch (ev->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		address_known(c);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		route_known(c);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		established(c, ev);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		verbs_over(c, ERR_DENIED,
+			   "the peer rejected the RDMA connection (%d)",
+			   ev->status);
+		break;
+	case RDMA_CM_EVENT_DISCONNECTED:
+		verbs_poll(c); /* what came before it counts */
+		verbs_over(c, 0, "closed");
+		break;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		verbs_over(c, ERR_RESET, "the RDMA device was removed");
+		break;
+	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+		break;
+	default:
+		verbs_over(c, ERR_RESET, "%s (%d)", rdma_event_str(ev->event),
+			   ev->status);
+		break;
+	}
+}
+
+void verbs_cm_event(struct verbs *v, struct rdma_cm_event *ev)
+{
+	(void)v;
+	if (ev->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		request(ev->listen_id->context, ev);
+	else if (ev->id->qp_type == IBV_QPT_RC && !ev->listen_id &&
+		 ev->id->context)
+		conn_event(ev->id->context, ev);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * memory.c: what a device may touch. Small payload goes by slots that are
+ * registered once, with one copy; large payload is registered for the one
+ * transfer, in place where it lies in one piece (iWARP devices take one piece
+ * only as the sink of a Read).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rcap/verbs/internal.h"
+
+int verbs_memory_new(struct verbs_conn *c)
+{
+	int access = IBV_ACCESS_LOCAL_WRITE;
+	unsigned n = c->max_sends;
+
+	/* RFC 5040 §5.2: the sink of a Read is a tagged buffer there */
+	if (c->is_iwarp)
+		access |= IBV_ACCESS_REMOTE_WRITE;
+	if (posix_memalign((void **)&c->slots, 4096, (size_t)n * SLOT_LEN))
+		c->slots = NULL;
+	c->transfers = calloc(n, sizeof(c->transfers[0]));
+	if (!c->slots || !c->transfers)
+		return -ENOMEM;
+	c->slots_mr =
+		ibv_reg_mr(c->id->pd, c->slots, (size_t)n * SLOT_LEN, access);
+	if (!c->slots_mr)
+		return -errno;
+	for (unsigned i = 0; i < n; i++) {
+		c->transfers[i].slot = c->slots + (size_t)i * SLOT_LEN;
+		list_push_back(&c->free_transfers, &c->transfers[i].link);
+	}
+	return 0;
+}
+
+void verbs_memory_free(struct verbs_conn *c)
+{
+	for (unsigned i = 0; i < c->nrecv_mrs; i++)
+		ibv_dereg_mr(c->recv_mrs[i].mr);
+	free(c->recv_mrs);
+	if (c->slots_mr)
+		ibv_dereg_mr(c->slots_mr);
+	free(c->slots);
+	free(c->transfers);
+	c->recv_mrs = NULL;
+	c->slots_mr = NULL;
+	c->slots = NULL;
+	c->transfers = NULL;
+}
+
+/* ---- local memory of a work request ---- */
+
+static bool register_large(struct verbs_conn *c, struct transfer *t)
+{
+	struct rcap_wr *wr = t->wr;
+	bool reads = wr->op == RCAP_READ;
+	int access = reads ? IBV_ACCESS_LOCAL_WRITE : 0;
+
+	if (reads && c->is_iwarp)
+		access |= IBV_ACCESS_REMOTE_WRITE;
+	t->from = wr->data.n == 1 ? wr->data.iov[0].iov_base : NULL;
+	if (!t->from) {
+		t->bounce = malloc(wr->data.len);
+		t->from = t->bounce;
+		t->copy_back = reads;
+	}
+	if (t->bounce && !reads)
+		bufv_copy_out(&wr->data, 0, t->bounce, wr->data.len);
+	if (t->from)
+		t->mr = ibv_reg_mr(c->id->pd, t->from, wr->data.len, access);
+	return t->mr != NULL;
+}
+
+struct transfer *verbs_transfer(struct verbs_conn *c, struct rcap_wr *wr,
+				struct ibv_sge *sge)
+{
+	struct list *n = list_pop_front(&c->free_transfers);
+	struct transfer *t;
+
+	if (!n)
+		return NULL;
+	t = list_entry(n, struct transfer, link);
+	t->wr = wr;
+	t->bounce = NULL;
+	t->mr = NULL;
+	t->copy_back = false;
+	t->from = t->slot;
+	if (wr->data.len > SLOT_LEN) {
+		if (!register_large(c, t)) {
+			verbs_transfer_done(c, t, false);
+			return NULL;
+		}
+	} else if (wr->op == RCAP_READ) {
+		t->copy_back = true;
+	} else {
+		bufv_copy_out(&wr->data, 0, t->slot, wr->data.len);
+	}
+	sge->addr = (uintptr_t)t->from;
+	sge->length = (uint32_t)wr->data.len;
+	sge->lkey = t->mr ? t->mr->lkey : c->slots_mr->lkey;
+	return t;
+}
+
+void verbs_transfer_done(struct verbs_conn *c, struct transfer *t, bool ok)
+{
+	if (ok && t->copy_back)
+		bufv_copy_in(&t->wr->data, 0, t->from, t->wr->data.len);
+	if (t->mr)
+		ibv_dereg_mr(t->mr);
+	free(t->bounce);
+	t->mr = NULL;
+	t->bounce = NULL;
+	list_push_back(&c->free_transfers, &t->link);
+}
+
+/* ---- receives: the same few buffers for the connection's life ---- */
+
+struct ibv_mr *verbs_recv_mr(struct verbs_conn *c, const struct rcap_recv *r)
+{
+	struct recv_mr *m;
+
+	for (unsigned i = 0; i < c->nrecv_mrs; i++)
+		if (c->recv_mrs[i].buf == r->buf)
+			return c->recv_mrs[i].mr;
+	if (c->nrecv_mrs == c->max_recv_mrs) {
+		unsigned max = c->max_recv_mrs ? 2 * c->max_recv_mrs : 64;
+
+		m = realloc(c->recv_mrs, max * sizeof(*m));
+		if (!m)
+			return NULL;
+		c->recv_mrs = m;
+		c->max_recv_mrs = max;
+	}
+	m = &c->recv_mrs[c->nrecv_mrs];
+	m->buf = r->buf;
+	m->mr = ibv_reg_mr(c->id->pd, r->buf, r->cap, IBV_ACCESS_LOCAL_WRITE);
+	if (m->mr)
+		c->nrecv_mrs++;
+	return m->mr;
+}
+
+/* ---- regions for the peer ---- */
+
+struct region {
+	struct ibv_mr *mr;
+	uint8_t *bounce;    /* memory in more than one piece is gathered here */
+	struct bufv memory; /* where it goes back to; borrowed */
+	bool copy_back;
+};
+
+int verbs_reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
+	      unsigned rights, struct rcap_mr *mr)
+{
+	struct verbs_conn *c = conn_of(qp);
+	struct region *r = calloc(1, sizeof(*r));
+	int access = 0;
+	void *at;
+
+	(void)base; /* a region begins at its address: no zero-based ones */
+	if (!r)
+		return ERR_NOMEM;
+	if (rights & RCAP_REMOTE_READ)
+		access |= IBV_ACCESS_REMOTE_READ;
+	if (rights & RCAP_REMOTE_WRITE)
+		access |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
+	r->memory = *memory;
+	if (memory->n > 1) {
+		r->bounce = malloc(memory->len);
+		r->copy_back = rights & RCAP_REMOTE_WRITE;
+		if (r->bounce)
+			bufv_copy_out(memory, 0, r->bounce, memory->len);
+	}
+	at = memory->n > 1 ? r->bounce : memory->iov[0].iov_base;
+	if (at && c->id->pd)
+		r->mr = ibv_reg_mr(c->id->pd, at, memory->len, access);
+	if (!r->mr) {
+		free(r->bounce);
+		free(r);
+		return ERR_NOMEM;
+	}
+	*mr = (struct rcap_mr){ .stag = r->mr->rkey,
+				.base = (uintptr_t)at,
+				.len = memory->len,
+				.provider = r };
+	return 0;
+}
+
+void verbs_invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
+{
+	struct region *r = mr->provider;
+
+	(void)qp;
+	if (!r)
+		return;
+	mr->provider = NULL;
+	ibv_dereg_mr(r->mr); /* from here on the device touches nothing */
+	if (r->copy_back)
+		bufv_copy_in(&r->memory, 0, r->bounce, r->memory.len);
+	free(r->bounce);
+	free(r);
+}
