@@ -109,6 +109,7 @@ int setup_stores(struct daemon *d)
 		.buf_put = worker_buf_put,
 		.wall_ms = worker_wall_ms,
 		.later = worker_later,
+		.random = setup_random,
 		.save = d->options.state ? save : NULL,
 		.arg = d,
 	};

@@ -10,12 +10,13 @@
 
 /* ---- the nexus's copies ---- */
 
-static struct dev_copy *find(struct dev_nexus *n, uint8_t op, uint32_t list_id)
+struct dev_copy *dev_copy_find(struct dev_nexus *n, enum dev_copy_kind kind,
+			       uint32_t list_id)
 {
 	for (size_t i = 0; i < DEV_COPIES; i++) {
 		struct dev_copy *c = &n->copies[i];
 
-		if (c->state != COPY_NONE && c->op == op &&
+		if (c->state != COPY_NONE && c->kind == kind &&
 		    c->list_id == list_id)
 			return c;
 	}
@@ -38,13 +39,14 @@ static struct dev_copy *pick_slot(struct dev_nexus *n)
 	return best;
 }
 
-bool dev_copy_begin(struct dev_task *t, uint32_t list_id, bool discard)
+bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
+		    uint32_t list_id, bool discard)
 {
 	struct dev_nexus *n = t->nexus;
 	struct dev_copy *c = NULL;
 
 	if (list_id != COPY_NO_ID)
-		c = find(n, t->cdb[0], list_id);
+		c = dev_copy_find(n, kind, list_id);
 	/* SPC-4 §6.4.3.2: the identifier of a copy that runs is taken */
 	if (c && c->state == COPY_RUNS) {
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_OPERATION_IN_PROGRESS);
@@ -56,9 +58,10 @@ bool dev_copy_begin(struct dev_task *t, uint32_t list_id, bool discard)
 		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
 		return false;
 	}
+	dev_token_put(c->token);
 	*c = (struct dev_copy){ .state = COPY_RUNS,
+				.kind = kind,
 				.discard = discard,
-				.op = t->cdb[0],
 				.sa = t->cdb[1] & 0x1f,
 				.list_id = list_id,
 				.age = n->copies_begun++ };
@@ -85,7 +88,7 @@ void dev_copy_status(struct dev_task *t)
 		[COPY_RUNS] = 0, [COPY_DONE] = 1, [COPY_FAILED] = 2
 	};
 	const struct dev_copy *c =
-		find(t->nexus, SCSI_EXTENDED_COPY, t->cdb[2]);
+		dev_copy_find(t->nexus, COPY_BY_LID1, t->cdb[2]);
 	bool many;
 	uint8_t *p;
 
@@ -148,21 +151,26 @@ static uint8_t *close_descriptor(uint8_t *p, uint16_t type, uint8_t *end)
 	return p + 4 + len;
 }
 
-static uint8_t *put_commands(uint8_t *p)
+static uint8_t *put_commands(const struct dev_lu *lu, uint8_t *p)
 {
-	static const uint8_t list[] = {
-		SCSI_EXTENDED_COPY,
-		1,
-		SCSI_XC_LID1,
-		SCSI_RECEIVE_COPY_RESULTS,
-		2,
-		SCSI_RCR_COPY_STATUS_LID1,
-		SCSI_RCR_OPERATING_PARAMETERS,
-	};
+	bool tokens = dev_has_tokens(lu);
+	uint8_t *at = p + 5;
 
-	p[4] = sizeof(list);
-	memcpy(p + 5, list, sizeof(list));
-	return close_descriptor(p, 0x0001, p + 5 + sizeof(list));
+	*at++ = SCSI_EXTENDED_COPY;
+	*at++ = tokens ? 3 : 1;
+	*at++ = SCSI_XC_LID1;
+	if (tokens) {
+		*at++ = SCSI_XC_POPULATE_TOKEN;
+		*at++ = SCSI_XC_WRITE_USING_TOKEN;
+	}
+	*at++ = SCSI_RECEIVE_COPY_RESULTS;
+	*at++ = tokens ? 3 : 2;
+	*at++ = SCSI_RCR_COPY_STATUS_LID1;
+	*at++ = SCSI_RCR_OPERATING_PARAMETERS;
+	if (tokens)
+		*at++ = SCSI_RCR_TOKEN_INFORMATION;
+	p[4] = (uint8_t)(at - p - 5);
+	return close_descriptor(p, 0x0001, at);
 }
 
 static uint8_t *put_parameters(uint8_t *p)
@@ -189,13 +197,41 @@ static uint8_t *put_general(const struct dev_lu *lu, uint8_t *p)
 	return close_descriptor(p, 0x8001, p + 36);
 }
 
+/* What tokens may be: block device ROD limits, types of token. */
+static uint8_t *put_token_limits(const struct dev_lu *lu, uint8_t *p)
+{
+	put_be16(p + 10, TOKEN_RANGES);
+	put_be32(p + 12, TOKEN_IDLE_MAX);
+	put_be32(p + 16, TOKEN_IDLE);
+	put_be64(p + 20, TOKEN_MAX_BYTES >> lu->block_shift);
+	put_be64(p + 28, TOKEN_MAX_BYTES >> lu->block_shift);
+	return close_descriptor(p, 0x0000, p + 36);
+}
+
+#define TOKEN_IN  0x02
+#define TOKEN_OUT 0x01
+
+static uint8_t *put_token_types(uint8_t *p)
+{
+	put_be16(p + 6, 2 * 64);
+	put_be32(p + 8, ROD_CHANGE_VULNERABLE);
+	p[12] = TOKEN_IN | TOKEN_OUT;
+	put_be32(p + 72, ROD_ZEROS);
+	p[76] = TOKEN_IN;
+	return close_descriptor(p, 0x0108, p + 8 + 2 * 64);
+}
+
 size_t dev_copy_page(const struct dev_task *t, uint8_t *p)
 {
 	uint8_t *at = p + 4;
 
-	at = put_commands(at);
+	if (dev_has_tokens(t->lu))
+		at = put_token_limits(t->lu, at);
+	at = put_commands(t->lu, at);
 	at = put_parameters(at);
 	at = put_descriptors(at);
+	if (dev_has_tokens(t->lu))
+		at = put_token_types(at);
 	at = put_general(t->lu, at);
 	return (size_t)(at - p);
 }

@@ -1,233 +1,69 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * copy.c: EXTENDED COPY(LID1) (SPC-4 §6.4): block to block, between units
- * that the initiator could read and write itself over this nexus, and no
- * others. Everything is checked before the first block is copied.
+ * copy.c: copying blocks within and between units, chunk by chunk, for
+ * EXTENDED COPY (copy_list.c) and WRITE USING TOKEN (token.c).
  */
 #include <assert.h>
-#include <string.h>
 
 #include "device/internal.h"
 
-#define HEADER	       16u
-#define DATA_AT	       4096u /* in aux: our state, then the data */
-#define MAX_PARAMETERS 8192u
-#define TARGET_E4      0xe4
-#define SEGMENT_B2B    0x02
-#define USAGE_DISCARD  2
-#define USAGE_NONE     3
-#define LU_ID_TYPE     0xc0
-#define NULL_DEVICE    0x20
-#define COUNT_IS_DEST  0x02 /* DC */
+#define DATA_AT	   4096u /* in aux: the job, then the data */
+#define ZERO_CHUNK (64u << 20)
 
-/* One segment, resolved. */
-struct segment {
-	struct dev_lu *from, *to;
-	uint64_t from_off, to_off, len; /* bytes */
-};
+static_assert(sizeof(struct dev_job) <= DATA_AT, "the job has one page");
 
-/* At the front of aux. */
-struct job {
-	uint32_t nsegments, now;
-	uint64_t done; /* bytes of this segment */
-	bool was_read;
-	struct segment segments[COPY_MAX_SEGMENTS];
-};
-
-static_assert(sizeof(struct job) <= DATA_AT, "the state has one page");
-
-/* ---- the parameter list ---- */
-
-static void put_segment_error(struct dev_task *t, uint16_t asc, uint32_t at)
+struct dev_job *dev_job_new(struct dev_task *t)
 {
-	dev_sense(t, &(struct scsi_sense){ .key = SENSE_COPY_ABORTED,
-					   .asc = asc,
-					   .has_field = true,
-					   .field = (uint16_t)at });
-}
+	struct dev_job *j;
 
-int dev_prepare_extended_copy(struct dev_task *t, uint64_t *out_len)
-{
-	uint32_t len = get_be32(t->cdb + 10);
-
-	if (len > MAX_PARAMETERS)
-		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
-				  ASC_PARAMETER_LIST_LENGTH_ERROR);
-	*out_len = len;
-	return 0;
-}
-
-/* Bytes 0, 1, 12: list identifier, its usage, inline data. */
-static bool check_header(struct dev_task *t)
-{
-	const uint8_t *p = t->buf;
-	unsigned usage = p[1] >> 3 & 3;
-
-	if (p[1] & 0xc0 || usage == 1)
-		dev_bad_parameter(t, 1);
-	else if (usage == USAGE_NONE && p[0])
-		dev_bad_parameter(t, 0);
-	else if (get_be32(p + 12))
-		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INLINE_DATA_LENGTH);
-	else
-		return true;
-	return false;
-}
-
-/* Are both lists there, and no longer than they may be? */
-static bool check_lengths(struct dev_task *t)
-{
-	const uint8_t *p = t->buf;
-	uint32_t targets, segments;
-
-	if (t->out_len < HEADER)
-		goto bad;
-	targets = get_be16(p + 2);
-	segments = get_be32(p + 8);
-	if (segments > COPY_MAX_LIST || targets + segments > COPY_MAX_LIST ||
-	    HEADER + targets + segments > t->out_len)
-		goto bad;
-	if (targets % COPY_TARGET_LEN) {
-		dev_bad_parameter(t, 2);
-		return false;
-	}
-	if (targets / COPY_TARGET_LEN > COPY_MAX_TARGETS) {
-		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_TOO_MANY_TARGETS);
-		return false;
-	}
-	return true;
-bad:
-	dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_PARAMETER_LIST_LENGTH_ERROR);
-	return false;
-}
-
-static bool check_targets(struct dev_task *t)
-{
-	const uint8_t *p = t->buf;
-	uint32_t end = HEADER + get_be16(p + 2);
-
-	for (uint32_t at = HEADER; at < end; at += COPY_TARGET_LEN) {
-		if (p[at] != TARGET_E4) {
-			dev_check(t, SENSE_ILLEGAL_REQUEST,
-				  ASC_TARGET_DESCRIPTOR_TYPE);
-			return false;
-		}
-		if (p[at + 7] > 20) {
-			dev_bad_parameter(t, at + 7);
-			return false;
-		}
-	}
-	return true;
-}
-
-/* Type and length of each segment descriptor; their number, or -1. */
-static int count_segments(struct dev_task *t)
-{
-	const uint8_t *p = t->buf;
-	uint32_t at = HEADER + get_be16(p + 2), end = at + get_be32(p + 8);
-	unsigned n = 0;
-
-	for (; at < end; at += COPY_SEGMENT_LEN, n++) {
-		if (p[at] != SEGMENT_B2B) {
-			dev_check(t, SENSE_ILLEGAL_REQUEST,
-				  ASC_SEGMENT_DESCRIPTOR_TYPE);
-			return -1;
-		}
-		if (n == COPY_MAX_SEGMENTS) {
-			dev_check(t, SENSE_ILLEGAL_REQUEST,
-				  ASC_TOO_MANY_SEGMENTS);
-			return -1;
-		}
-		if (end - at < COPY_SEGMENT_LEN ||
-		    get_be16(p + at + 2) != COPY_SEGMENT_LEN - 4) {
-			dev_bad_parameter(t, at + 2);
-			return -1;
-		}
-	}
-	return (int)n;
-}
-
-/* ---- whom the descriptors mean ---- */
-
-/* The unit that target descriptor i names, among those of this nexus. */
-static struct dev_lu *resolve(const struct dev_task *t, unsigned i)
-{
-	const uint8_t *d = (const uint8_t *)t->buf + HEADER;
-
-	if (i >= get_be16((const uint8_t *)t->buf + 2) / COPY_TARGET_LEN)
+	if (!dev_aux(t, DATA_AT + DEV_CHUNK)) {
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
 		return NULL;
-	d += i * COPY_TARGET_LEN;
-	/* byte 1, LU ID TYPE and NUL, does not count here (SPC-4 §6.4.5.2) */
-	if (d[5] & 0x30) /* ASSOCIATION: a logical unit's name only */
-		return NULL;
-	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
-		struct dev_lu *lu = dev_nexus_lu(t->nexus, lun);
-
-		if (lu &&
-		    dev_lu_has_name(lu, d[4] & 0xf, d[5] & 0xf, d + 8, d[7]))
-			return lu;
 	}
-	return NULL;
+	j = t->aux;
+	*j = (struct dev_job){ .now = 0 };
+	return j;
 }
 
-/* Fills *s from the descriptor at d; 0, or what is wrong with it. Blocks that
- * are not there are a place that cannot be reached. */
-static uint16_t resolve_segment(const struct dev_task *t, const uint8_t *d,
-				struct segment *s)
+uint16_t dev_copy_refusal(const struct dev_nexus *n, const struct dev_lu *from,
+			  const struct dev_lu *to)
 {
-	uint64_t from = get_be64(d + 12), to = get_be64(d + 20), n;
-
-	s->from = resolve(t, get_be16(d + 4));
-	s->to = resolve(t, get_be16(d + 6));
-	if (!s->from || !s->to)
+	if ((from && dev_condition(from) != LU_READY) ||
+	    dev_condition(to) != LU_READY)
 		return ASC_COPY_TARGET_NOT_REACHABLE;
-	n = (uint64_t)get_be16(d + 10)
-	    << (d[1] & COUNT_IS_DEST ? s->to : s->from)->block_shift;
-	s->len = n;
-	if (n % s->from->block_size || n % s->to->block_size)
-		return ASC_INEXACT_SEGMENT;
-	if (!range_ok(from, n >> s->from->block_shift, s->from->blocks) ||
-	    !range_ok(to, n >> s->to->block_shift, s->to->blocks))
-		return ASC_COPY_TARGET_NOT_REACHABLE;
-	if (dev_write_protected(s->to))
+	if (dev_write_protected(to))
 		return ASC_WRITE_PROTECTED;
-	s->from_off = from << s->from->block_shift;
-	s->to_off = to << s->to->block_shift;
+	if ((from && dev_denied_at(n, from, RSV_READ)) ||
+	    dev_denied_at(n, to, RSV_WRITE))
+		return ASC_THIRD_PARTY_DEVICE_FAILURE;
 	return 0;
 }
 
-static bool resolve_all(struct dev_task *t, struct job *j)
+/* ---- chunk by chunk ---- */
+
+static void put_failure(struct dev_task *t, const struct dev_job *j,
+			uint16_t asc)
 {
-	const uint8_t *p = t->buf;
-	uint32_t at = HEADER + get_be16(p + 2);
+	struct scsi_sense s = { .key = SENSE_COPY_ABORTED, .asc = asc };
 
-	for (uint32_t i = 0; i < j->nsegments; i++, at += COPY_SEGMENT_LEN) {
-		uint16_t bad = resolve_segment(t, p + at, &j->segments[i]);
-
-		if (!bad)
-			continue;
-		put_segment_error(t, bad, at);
-		return false;
+	if (j->list_at) { /* which segment descriptor */
+		s.has_field = true;
+		s.field = (uint16_t)(j->list_at + j->now * COPY_SEGMENT_LEN);
 	}
-	return true;
+	dev_copy_end(t->copy, false);
+	dev_sense(t, &s);
 }
 
-/* ---- copying ---- */
-
-static bool copy_failed(struct dev_task *t, struct job *j)
+static bool io_failed(struct dev_task *t, const struct dev_job *j)
 {
-	int err = t->io_result;
-
-	dev_copy_end(t->copy, false);
-	put_segment_error(t,
-			  err == ERR_NO_SPACE ? ASC_SPACE_ALLOCATION_FAILED
-					      : ASC_THIRD_PARTY_DEVICE_FAILURE,
-			  HEADER + get_be16((const uint8_t *)t->buf + 2) +
-				  j->now * COPY_SEGMENT_LEN);
+	put_failure(t, j,
+		    t->io_result == ERR_NO_SPACE
+			    ? ASC_SPACE_ALLOCATION_FAILED
+			    : ASC_THIRD_PARTY_DEVICE_FAILURE);
 	return false;
 }
 
-static void chunk_is_done(struct dev_task *t, struct job *j)
+static void chunk_is_done(struct dev_task *t, struct dev_job *j)
 {
 	dev_range_drop(&t->range);
 	j->done += t->count;
@@ -238,7 +74,7 @@ static void chunk_is_done(struct dev_task *t, struct job *j)
 }
 
 /* Off to the next segment that has anything left; false: all done. */
-static bool find_work(const struct dev_task *t, struct job *j)
+static bool find_work(const struct dev_task *t, struct dev_job *j)
 {
 	while (j->now < j->nsegments && j->done == j->segments[j->now].len) {
 		j->now++;
@@ -254,70 +90,77 @@ static void set_data(struct dev_task *t)
 	t->req.data = bufv_of(&t->iov[1], 1);
 }
 
+/* The next chunk; zeros need no reading. */
+static void read_chunk(struct dev_task *t, struct dev_job *j,
+		       const struct dev_segment *s)
+{
+	t->count = (uint32_t)MIN(s->len - j->done, (uint64_t)DEV_CHUNK);
+	set_data(t);
+	dev_step_io_on(t, s->from, BS_READ, 0, s->from_off + j->done, t->count);
+}
+
+static void take_place(struct dev_task *t, struct dev_job *j,
+		       const struct dev_segment *s)
+{
+	if (!s->from)
+		t->count =
+			(uint32_t)MIN(s->len - j->done, (uint64_t)ZERO_CHUNK);
+	j->was_read = true;
+	dev_step_range(t, s->to, (s->to_off + j->done) >> s->to->block_shift,
+		       t->count >> s->to->block_shift);
+}
+
+static void write_chunk(struct dev_task *t, const struct dev_job *j,
+			const struct dev_segment *s)
+{
+	unsigned fua = dev_fua(s->to, false);
+
+	t->step_io = true;
+	if (s->from)
+		set_data(t);
+	if (s->from)
+		dev_step_io_on(t, s->to, BS_WRITE, fua, s->to_off + j->done,
+			       t->count);
+	else
+		dev_step_io_on(t, s->to, BS_ZERO, fua | BS_MAY_UNMAP,
+			       s->to_off + j->done, t->count);
+}
+
 /* A chunk is read (count says that), its place at the destination taken
  * (was_read), it is written (step_io). */
-static bool copy_step(struct dev_task *t)
+static bool step(struct dev_task *t)
 {
-	struct job *j = t->aux;
-	const struct segment *s;
+	struct dev_job *j = t->aux;
+	const struct dev_segment *s;
 
 	if (t->io_result)
-		return copy_failed(t, j);
+		return io_failed(t, j);
 	if (t->step_io) /* a chunk was written */
 		chunk_is_done(t, j);
+	if (t->count == 0 && j->token && dev_token_is_bad(j->token)) {
+		put_failure(t, j, ASC_TOKEN_REVOKED);
+		return false;
+	}
 	if (t->count == 0 && !find_work(t, j)) {
+		if (j->use_up)
+			dev_token_use_up(j->token);
 		dev_copy_end(t->copy, true);
 		dev_good(t);
 		return false;
 	}
 	s = &j->segments[j->now];
-	if (t->count == 0) {
-		t->count = (uint32_t)MIN(s->len - j->done, (uint64_t)DEV_CHUNK);
-		set_data(t);
-		dev_step_io_on(t, s->from, BS_READ, 0, s->from_off + j->done,
-			       t->count);
-	} else if (!j->was_read) {
-		j->was_read = true;
-		dev_step_range(t, s->to,
-			       (s->to_off + j->done) >> s->to->block_shift,
-			       t->count >> s->to->block_shift);
-	} else {
-		t->step_io = true;
-		set_data(t);
-		dev_step_io_on(t, s->to, BS_WRITE, dev_fua(s->to, false),
-			       s->to_off + j->done, t->count);
-	}
+	if (t->count == 0 && s->from)
+		read_chunk(t, j, s);
+	else if (!j->was_read)
+		take_place(t, j, s);
+	else
+		write_chunk(t, j, s);
 	return true;
 }
 
-void dev_extended_copy(struct dev_task *t)
+void dev_job_run(struct dev_task *t)
 {
-	const uint8_t *p = t->buf;
-	unsigned usage;
-	struct job *j;
-	int n;
-
-	if (get_be32(t->cdb + 10) == 0) {
-		dev_good(t); /* nothing to do, which is no error */
-		return;
-	}
-	if (!check_lengths(t) || !check_header(t) || !check_targets(t))
-		return;
-	usage = p[1] >> 3 & 3;
-	n = count_segments(t);
-	if (n < 0)
-		return;
-	if (!dev_aux(t, DATA_AT + DEV_CHUNK)) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
-		return;
-	}
-	j = t->aux;
-	*j = (struct job){ .nsegments = (uint32_t)n };
-	if (!resolve_all(t, j))
-		return;
-	if (!dev_copy_begin(t, usage == USAGE_NONE ? COPY_NO_ID : p[0],
-			    usage >= USAGE_DISCARD))
-		return;
 	t->step_io = false;
-	dev_steps(t, copy_step);
+	t->count = 0;
+	dev_steps(t, step);
 }

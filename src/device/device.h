@@ -55,6 +55,8 @@ struct dev_env {
 	/* Milliseconds since 1970 UTC, for REPORT TIMESTAMP; NULL: the units
 	 * do not have that command. Any worker. */
 	uint64_t (*wall_ms)(void *arg);
+	/* Bytes that nobody can guess; NULL: no ROD tokens. Any worker. */
+	void (*random)(void *arg, uint8_t *p, size_t n);
 	/* Posts m to the calling worker ms from now. NULL: erase_rate does not
 	 * count. */
 	void (*later)(void *arg, unsigned worker, unsigned ms,

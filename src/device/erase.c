@@ -176,6 +176,7 @@ static void drained(struct dev_range *r)
 	struct erase *e = container_of(r, struct erase, range);
 
 	dev_range_drop(r);
+	dev_tokens_touch(e->lu, e->worker, 0, e->lu->blocks);
 	go_on(e, 0);
 }
 

@@ -28,7 +28,9 @@
  *   caw.c      COMPARE AND WRITE, ORWRITE, WRITE ATOMIC
  *   provisioning.c  how much space is left, soft threshold
  *   log.c      LOG SENSE
- *   copy.c     EXTENDED COPY
+ *   copy.c     copying chunk by chunk
+ *   copy_list.c  EXTENDED COPY
+ *   token.c    POPULATE TOKEN, WRITE USING TOKEN
  *   copied.c   what is told about copies: RECEIVE COPY RESULTS, VPD 8Fh
  *   attention.c  unit attentions
  */
@@ -66,6 +68,8 @@ enum dev_ua {
 	UA_COUNT,
 };
 
+struct dev_token;
+
 /* How a copy went, by its list identifier; held for who asks. */
 enum dev_copy_state {
 	COPY_NONE,
@@ -74,10 +78,19 @@ enum dev_copy_state {
 	COPY_FAILED,
 };
 
+/* Each kind has list identifiers of its own. */
+enum dev_copy_kind {
+	COPY_BY_LID1,
+	COPY_BY_TOKEN, /* POPULATE TOKEN, WRITE USING TOKEN */
+};
+
 struct dev_copy {
 	enum dev_copy_state state;
+	enum dev_copy_kind kind;
 	bool discard; /* nobody will ask */
-	uint8_t op, sa;
+	bool partial; /* less was written than there was room for */
+	uint8_t sa;
+	struct dev_token *token; /* that was made; counted */
 	uint32_t list_id;
 	uint16_t segments; /* carried out */
 	uint64_t bytes;
@@ -127,6 +140,7 @@ struct dev_lane {
 		uint64_t commands, blocks;
 	} reads, writes;
 	uint64_t since_probe; /* bytes written; see provisioning.c */
+	struct list tokens;   /* struct token_part of token.c */
 };
 
 /*
@@ -295,6 +309,8 @@ void dev_report_opcodes(struct dev_task *t);
  * command may reach besides its own unit goes through here. */
 struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun);
 /* vpd.c: is this one of the unit's own names? */
+/* One of them, as code set, kind, reserved, length, name: at most 12 bytes. */
+void dev_lu_put_name(const struct dev_lu *lu, uint8_t *p);
 bool dev_lu_has_name(const struct dev_lu *lu, uint8_t code_set, uint8_t type,
 		     const uint8_t *name, size_t len);
 
@@ -435,6 +451,53 @@ void dev_lba_status(struct dev_task *t);
 int dev_prepare_extended_copy(struct dev_task *t, uint64_t *out_len);
 void dev_extended_copy(struct dev_task *t);
 
+/* ---- copy.c: a job is at the front of the task's aux ---- */
+
+struct dev_segment {
+	struct dev_lu *from, *to;	/* from: NULL for zeros */
+	uint64_t from_off, to_off, len; /* bytes */
+};
+
+struct dev_job {
+	struct dev_token *token; /* what is read must be as it was */
+	uint32_t list_at;	 /* of the first segment descriptor, or 0 */
+	uint32_t nsegments, now;
+	uint64_t done; /* bytes of this segment */
+	bool was_read;
+	bool use_up; /* the token is good no longer when all is done */
+	struct dev_segment segments[64];
+};
+
+struct dev_job *dev_job_new(struct dev_task *t); /* NULL: task was ended */
+void dev_job_run(struct dev_task *t);		 /* t->copy is begun */
+/* Why the nexus may not copy between these; 0: it may. */
+uint16_t dev_copy_refusal(const struct dev_nexus *n, const struct dev_lu *from,
+			  const struct dev_lu *to);
+
+/* ---- token.c ---- */
+
+#define TOKEN_LEN	      512u
+#define ROD_CHANGE_VULNERABLE 0x00800001u /* a copy until it is changed */
+#define ROD_ZEROS	      0xffff0001u
+#define TOKEN_RANGES	      32u
+#define TOKEN_IDLE	      300u /* seconds */
+#define TOKEN_IDLE_MAX	      3600u
+#define TOKEN_MAX_BYTES	      ((uint64_t)256 << 20) /* of one command */
+
+bool dev_has_tokens(const struct dev_lu *lu);
+int dev_prepare_token(struct dev_task *t, uint64_t *out_len);
+void dev_populate_token(struct dev_task *t);
+void dev_write_using_token(struct dev_task *t);
+void dev_receive_token_information(struct dev_task *t);
+/* [lba, lba + blocks) is about to be written: tokens that stand for any of it
+ * are good no longer. */
+void dev_tokens_touch(struct dev_lu *lu, unsigned worker, uint64_t lba,
+		      uint64_t blocks);
+bool dev_token_is_bad(const struct dev_token *k);
+void dev_token_use_up(struct dev_token *k);
+void dev_token_put(struct dev_token *k);
+void dev_tokens_fini(struct dev_server *s);
+
 #define COPY_MAX_TARGETS  16u
 #define COPY_MAX_SEGMENTS 64u
 #define COPY_TARGET_LEN	  32u
@@ -443,7 +506,11 @@ void dev_extended_copy(struct dev_task *t);
  (COPY_MAX_TARGETS * COPY_TARGET_LEN + COPY_MAX_SEGMENTS * COPY_SEGMENT_LEN)
 #define COPY_NO_ID UINT32_MAX /* where no list identifier is that long */
 /* A slot for a new copy, as t->copy; false: the task was ended. */
-bool dev_copy_begin(struct dev_task *t, uint32_t list_id, bool discard);
+bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
+		    uint32_t list_id, bool discard);
+/* The nexus's record, or NULL. */
+struct dev_copy *dev_copy_find(struct dev_nexus *n, enum dev_copy_kind kind,
+			       uint32_t list_id);
 void dev_copy_end(struct dev_copy *c, bool good);
 void dev_copy_status(struct dev_task *t);
 void dev_copy_parameters(struct dev_task *t);

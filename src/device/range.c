@@ -82,6 +82,7 @@ int dev_lanes_init(struct dev_lu *lu)
 		list_init(&lu->lanes[i].touching);
 		list_init(&lu->lanes[i].waiting);
 		list_init(&lu->lanes[i].fences);
+		list_init(&lu->lanes[i].tokens);
 	}
 	list_init(&lu->fence_queue);
 	return 0;

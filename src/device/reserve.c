@@ -563,6 +563,10 @@ void dev_nexus_close(struct dev_nexus *n)
 {
 	list_del(&n->link);
 	dev_removal_nexus_gone(n);
+	for (unsigned i = 0; i < DEV_COPIES; i++) {
+		dev_token_put(n->copies[i].token);
+		n->copies[i].token = NULL;
+	}
 	free(n->echo);
 	n->echo = NULL;
 	list_push_back(&n->server->closing[n->cfg.worker], &n->link);

@@ -32,6 +32,7 @@ void dev_server_free(struct dev_server *s)
 	if (!s)
 		return;
 	dev_server_reservations_fini(s);
+	dev_tokens_fini(s);
 	for (unsigned i = 0; i < DEV_MAX_LUNS; i++) {
 		if (!s->lus[i])
 			continue;

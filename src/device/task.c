@@ -320,6 +320,17 @@ static bool is_shut_out(struct dev_task *t)
 	return true;
 }
 
+/* Tokens that stand for what it writes are good no longer. UNMAP, whose range
+ * is "somewhere", sees to that itself. */
+static void run_row(struct dev_task *t)
+{
+	if ((t->row->flags & CMD_WRITES) && t->blocks &&
+	    t->row->op != SCSI_UNMAP)
+		dev_tokens_touch(t->lu, t->nexus->cfg.worker, t->lba,
+				 t->blocks);
+	t->row->run(t);
+}
+
 static void range_taken(struct dev_range *r)
 {
 	struct dev_task *t = container_of(r, struct dev_task, range);
@@ -327,7 +338,7 @@ static void range_taken(struct dev_range *r)
 	if (t->aborted)
 		finish(t);
 	else if (!is_shut_out(t))
-		t->row->run(t);
+		run_row(t);
 }
 
 /* Commands that touch the medium wait for those that want it alone. */
@@ -338,7 +349,7 @@ static void run_in_range(struct dev_task *t)
 	int err;
 
 	if (!(t->row->flags & (CMD_TOUCHES | CMD_ALONE)) || t->blocks == 0) {
-		t->row->run(t);
+		run_row(t);
 		return;
 	}
 	if (dev_set_is_barrier(t))
@@ -514,10 +525,12 @@ static void step_range_taken(struct dev_range *r)
 {
 	struct dev_task *t = container_of(r, struct dev_task, range);
 
-	if (t->aborted)
+	if (t->aborted) {
 		finish(t);
-	else
-		step_io_done(t, 0);
+		return;
+	}
+	dev_tokens_touch(r->lu, r->worker, r->lba, r->blocks);
+	step_io_done(t, 0);
 }
 
 void dev_step_range(struct dev_task *t, struct dev_lu *lu, uint64_t lba,

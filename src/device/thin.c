@@ -68,6 +68,8 @@ static bool unmap_step(struct dev_task *t)
 		return false;
 	}
 	d = unmap_desc(t, (uint32_t)t->at++);
+	dev_tokens_touch(t->lu, t->nexus->cfg.worker, get_be64(d),
+			 get_be32(d + 8));
 	/* anchored: the blocks read as zeros and keep their space */
 	dev_step_io(t, t->cdb[1] & UNMAP_ANCHOR ? BS_ZERO : BS_UNMAP, 0,
 		    get_be64(d) << shift, (uint64_t)get_be32(d + 8) << shift);

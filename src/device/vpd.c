@@ -78,6 +78,11 @@ static uint8_t *put_name(uint8_t *p, const char *name, uint8_t assoc)
 			  padded);
 }
 
+void dev_lu_put_name(const struct dev_lu *lu, uint8_t *p)
+{
+	put_naa(lu, p);
+}
+
 bool dev_lu_has_name(const struct dev_lu *lu, uint8_t code_set, uint8_t type,
 		     const uint8_t *name, size_t len)
 {

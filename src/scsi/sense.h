@@ -51,6 +51,11 @@ enum scsi_sense_key {
  X(ASC_MISCOMPARE_DURING_VERIFY, 0x1d00, "miscompare during verify operation") \
  X(ASC_INVALID_OPCODE, 0x2000, "invalid command operation code")               \
  X(ASC_LBA_OUT_OF_RANGE, 0x2100, "logical block address out of range")         \
+ X(ASC_TOKEN_TYPE, 0x2301, "unsupported token type")                           \
+ X(ASC_TOKEN_UNKNOWN, 0x2304, "token unknown")                                 \
+ X(ASC_TOKEN_CORRUPT, 0x2305, "token corrupt")                                 \
+ X(ASC_TOKEN_REVOKED, 0x2306, "token revoked")                                 \
+ X(ASC_TOKEN_EXPIRED, 0x2307, "token expired")                                 \
  X(ASC_INVALID_FIELD_IN_CDB, 0x2400, "invalid field in CDB")                   \
  X(ASC_LUN_NOT_SUPPORTED, 0x2500, "logical unit not supported")                \
  X(ASC_INVALID_FIELD_IN_PARAMETERS, 0x2600, "invalid field in parameter list") \

@@ -201,9 +201,9 @@ static void test_timestamp_is_set_and_goes_on_spc4_6_45(void **state)
 	struct dev_nexus *n = R->nexus;
 
 	(void)state;
-	/* no clock, no command */
+	/* no clock, no such service action */
 	CMD(0, 64, NULL, 0xa3, 0x0f, 0, 0, 0, 0, 0, 0, 0, 64);
-	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	close_rig(state);
 	memset(R, 0, sizeof(*R));
 	R->wall_ms = fake_clock;

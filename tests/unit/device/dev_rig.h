@@ -31,6 +31,7 @@ struct dev_rig {
 	void (*post)(void *arg, unsigned worker, struct dev_msg *m);
 	void (*later)(void *arg, unsigned worker, unsigned ms,
 		      struct dev_msg *m);
+	void (*random)(void *arg, uint8_t *p, size_t n);
 	const struct dev_lu_config *lu;
 	/* the last command */
 	struct dev_task task;
@@ -85,6 +86,7 @@ static inline void rig_open(struct dev_rig *r, struct bs *store, bool read_only)
 	r->env = (struct dev_env){ .nworkers = 1,
 				   .post = r->post ? r->post : rig_post,
 				   .later = r->later,
+				   .random = r->random,
 				   .buf_get = rig_get,
 				   .buf_put = rig_put,
 				   .wall_ms = r->wall_ms,

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * copy_list.c: EXTENDED COPY(LID1) (SPC-4 §6.4): block to block, between units
+ * that the initiator could read and write itself over this nexus, and no
+ * others. Everything is checked before the first block is copied.
+ */
+
+#include "device/internal.h"
+
+#define HEADER	       16u
+#define MAX_PARAMETERS 8192u
+#define TARGET_E4      0xe4
+#define SEGMENT_B2B    0x02
+#define USAGE_DISCARD  2
+#define USAGE_NONE     3
+#define LU_ID_TYPE     0xc0
+#define NULL_DEVICE    0x20
+#define COUNT_IS_DEST  0x02 /* DC */
+
+/* ---- the parameter list ---- */
+
+static void put_segment_error(struct dev_task *t, uint16_t asc, uint32_t at)
+{
+	dev_sense(t, &(struct scsi_sense){ .key = SENSE_COPY_ABORTED,
+					   .asc = asc,
+					   .has_field = true,
+					   .field = (uint16_t)at });
+}
+
+int dev_prepare_extended_copy(struct dev_task *t, uint64_t *out_len)
+{
+	uint32_t len = get_be32(t->cdb + 10);
+
+	if (len > MAX_PARAMETERS)
+		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
+				  ASC_PARAMETER_LIST_LENGTH_ERROR);
+	*out_len = len;
+	return 0;
+}
+
+/* Bytes 0, 1, 12: list identifier, its usage, inline data. */
+static bool check_header(struct dev_task *t)
+{
+	const uint8_t *p = t->buf;
+	unsigned usage = p[1] >> 3 & 3;
+
+	if (p[1] & 0xc0 || usage == 1)
+		dev_bad_parameter(t, 1);
+	else if (usage == USAGE_NONE && p[0])
+		dev_bad_parameter(t, 0);
+	else if (get_be32(p + 12))
+		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INLINE_DATA_LENGTH);
+	else
+		return true;
+	return false;
+}
+
+/* Are both lists there, and no longer than they may be? */
+static bool check_lengths(struct dev_task *t)
+{
+	const uint8_t *p = t->buf;
+	uint32_t targets, segments;
+
+	if (t->out_len < HEADER)
+		goto bad;
+	targets = get_be16(p + 2);
+	segments = get_be32(p + 8);
+	if (segments > COPY_MAX_LIST || targets + segments > COPY_MAX_LIST ||
+	    HEADER + targets + segments > t->out_len)
+		goto bad;
+	if (targets % COPY_TARGET_LEN) {
+		dev_bad_parameter(t, 2);
+		return false;
+	}
+	if (targets / COPY_TARGET_LEN > COPY_MAX_TARGETS) {
+		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_TOO_MANY_TARGETS);
+		return false;
+	}
+	return true;
+bad:
+	dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_PARAMETER_LIST_LENGTH_ERROR);
+	return false;
+}
+
+static bool check_targets(struct dev_task *t)
+{
+	const uint8_t *p = t->buf;
+	uint32_t end = HEADER + get_be16(p + 2);
+
+	for (uint32_t at = HEADER; at < end; at += COPY_TARGET_LEN) {
+		if (p[at] != TARGET_E4) {
+			dev_check(t, SENSE_ILLEGAL_REQUEST,
+				  ASC_TARGET_DESCRIPTOR_TYPE);
+			return false;
+		}
+		if (p[at + 7] > 20) {
+			dev_bad_parameter(t, at + 7);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Type and length of each segment descriptor; their number, or -1. */
+static int count_segments(struct dev_task *t)
+{
+	const uint8_t *p = t->buf;
+	uint32_t at = HEADER + get_be16(p + 2), end = at + get_be32(p + 8);
+	unsigned n = 0;
+
+	for (; at < end; at += COPY_SEGMENT_LEN, n++) {
+		if (p[at] != SEGMENT_B2B) {
+			dev_check(t, SENSE_ILLEGAL_REQUEST,
+				  ASC_SEGMENT_DESCRIPTOR_TYPE);
+			return -1;
+		}
+		if (n == COPY_MAX_SEGMENTS) {
+			dev_check(t, SENSE_ILLEGAL_REQUEST,
+				  ASC_TOO_MANY_SEGMENTS);
+			return -1;
+		}
+		if (end - at < COPY_SEGMENT_LEN ||
+		    get_be16(p + at + 2) != COPY_SEGMENT_LEN - 4) {
+			dev_bad_parameter(t, at + 2);
+			return -1;
+		}
+	}
+	return (int)n;
+}
+
+/* ---- whom the descriptors mean ---- */
+
+/* The unit that target descriptor i names, among those of this nexus. */
+static struct dev_lu *resolve(const struct dev_task *t, unsigned i)
+{
+	const uint8_t *d = (const uint8_t *)t->buf + HEADER;
+
+	if (i >= get_be16((const uint8_t *)t->buf + 2) / COPY_TARGET_LEN)
+		return NULL;
+	d += i * COPY_TARGET_LEN;
+	/* byte 1, LU ID TYPE and NUL, does not count here (SPC-4 §6.4.5.2) */
+	if (d[5] & 0x30) /* ASSOCIATION: a logical unit's name only */
+		return NULL;
+	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
+		struct dev_lu *lu = dev_nexus_lu(t->nexus, lun);
+
+		if (lu &&
+		    dev_lu_has_name(lu, d[4] & 0xf, d[5] & 0xf, d + 8, d[7]))
+			return lu;
+	}
+	return NULL;
+}
+
+/* Fills *s from the descriptor at d; 0, or what is wrong with it. Blocks that
+ * are not there are a place that cannot be reached. */
+static uint16_t resolve_segment(const struct dev_task *t, const uint8_t *d,
+				struct dev_segment *s)
+{
+	uint64_t from = get_be64(d + 12), to = get_be64(d + 20), n;
+
+	s->from = resolve(t, get_be16(d + 4));
+	s->to = resolve(t, get_be16(d + 6));
+	if (!s->from || !s->to)
+		return ASC_COPY_TARGET_NOT_REACHABLE;
+	n = (uint64_t)get_be16(d + 10)
+	    << (d[1] & COUNT_IS_DEST ? s->to : s->from)->block_shift;
+	s->len = n;
+	if (n % s->from->block_size || n % s->to->block_size)
+		return ASC_INEXACT_SEGMENT;
+	if (!range_ok(from, n >> s->from->block_shift, s->from->blocks) ||
+	    !range_ok(to, n >> s->to->block_shift, s->to->blocks))
+		return ASC_COPY_TARGET_NOT_REACHABLE;
+	s->from_off = from << s->from->block_shift;
+	s->to_off = to << s->to->block_shift;
+	return dev_copy_refusal(t->nexus, s->from, s->to);
+}
+
+static bool resolve_all(struct dev_task *t, struct dev_job *j)
+{
+	const uint8_t *p = t->buf;
+	uint32_t at = HEADER + get_be16(p + 2);
+
+	for (uint32_t i = 0; i < j->nsegments; i++, at += COPY_SEGMENT_LEN) {
+		uint16_t bad = resolve_segment(t, p + at, &j->segments[i]);
+
+		if (!bad)
+			continue;
+		put_segment_error(t, bad, at);
+		return false;
+	}
+	return true;
+}
+
+void dev_extended_copy(struct dev_task *t)
+{
+	const uint8_t *p = t->buf;
+	unsigned usage;
+	struct dev_job *j;
+	int n;
+
+	if (get_be32(t->cdb + 10) == 0) {
+		dev_good(t); /* nothing to do, which is no error */
+		return;
+	}
+	if (!check_lengths(t) || !check_header(t) || !check_targets(t))
+		return;
+	usage = p[1] >> 3 & 3;
+	n = count_segments(t);
+	if (n < 0)
+		return;
+	j = dev_job_new(t);
+	if (!j)
+		return;
+	j->nsegments = (uint32_t)n;
+	j->list_at = HEADER + get_be16(p + 2);
+	if (resolve_all(t, j) &&
+	    dev_copy_begin(t, COPY_BY_LID1,
+			   usage == USAGE_NONE ? COPY_NO_ID : p[0],
+			   usage >= USAGE_DISCARD))
+		dev_job_run(t);
+}
