@@ -66,12 +66,15 @@ static struct nbd_job *take_job(struct nbd_client *c)
 	struct nbd_job *j = c->free;
 
 	c->free = j->next;
+	c->taken++;
 	return j;
 }
 
 static void give_job(struct nbd_client *c, struct nbd_job *j)
 {
+	c->taken--;
 	c->bytes -= j->held;
+	c->unit->held -= j->held;
 	j->held = 0;
 	nbd_job_release(j, true);
 	j->next = c->free;
@@ -80,7 +83,9 @@ static void give_job(struct nbd_client *c, struct nbd_job *j)
 
 static bool has_room(const struct nbd_client *c)
 {
-	return c->free && c->bytes < NBD_BYTES;
+	if (!c->taken) /* whatever the others do */
+		return true;
+	return c->free && c->bytes < NBD_BYTES && c->unit->held < NBD_ALL_BYTES;
 }
 
 static enum nbd_error make_room(struct nbd_client *c, struct nbd_job *j)
@@ -91,6 +96,7 @@ static enum nbd_error make_room(struct nbd_client *c, struct nbd_job *j)
 		return NBD_ENOMEM;
 	j->held = data ? j->req.length : 0;
 	c->bytes += j->held;
+	c->unit->held += j->held;
 	return NBD_OK;
 }
 
@@ -468,6 +474,7 @@ struct nbd_client *nbd_client_new(int fd, unsigned number, struct nbd_unit *u,
 void nbd_client_free(struct nbd_client *c)
 {
 	close(c->fd);
+	c->unit->held -= c->bytes;
 	for (unsigned i = 0; i < NBD_JOBS; i++)
 		nbd_job_release(&c->jobs[i], false);
 	free(c);

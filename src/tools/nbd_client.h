@@ -9,8 +9,9 @@
 
 #include "nbd_unit.h"
 
-#define NBD_JOBS  64	      /* requests that a client may have under way */
-#define NBD_BYTES (64u << 20) /* and their data, but for the last of them */
+#define NBD_JOBS      64 /* requests that a client may have under way */
+#define NBD_BYTES     (64u << 20) /* and their data, but for the last of them */
+#define NBD_ALL_BYTES (256u << 20) /* of all clients; each may have one more */
 
 /* Read at once, so that many small requests come with one call; what of it is
  * payload is copied, so it is short. */
@@ -44,6 +45,7 @@ struct nbd_client {
 	/* requests */
 	struct nbd_job jobs[NBD_JOBS], *free;
 	unsigned in_flight; /* at the unit */
+	unsigned taken;	    /* jobs that are not free */
 	size_t bytes;	    /* held by jobs */
 	/* answers, in the order in which they are ready */
 	struct nbd_job *replies, **replies_tail;

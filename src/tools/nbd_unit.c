@@ -7,9 +7,9 @@
 #include <string.h>
 
 #define ZEROS	      (1u << 20)
-#define MAX_STEP      (1u << 22) /* blocks to be zeroed or unmapped at once */
-#define KEEP	      (4u << 20) /* larger buffers are given back */
-#define ATTENTIONS    8		 /* unit attentions in a row */
+#define MAX_STEP      (1u << 22)   /* blocks to be zeroed or unmapped at once */
+#define KEEP	      (128u << 20) /* of memory for the next requests */
+#define ATTENTIONS    8		   /* unit attentions in a row */
 #define BUSY_TRIES    1000
 #define BUSY_WAIT_NS  10000000u
 #define EXTENTS	      128
@@ -371,25 +371,27 @@ static size_t room_for(const struct nbd_job *j)
 	}
 }
 
+void nbd_job_release(struct nbd_job *j, bool keep)
+{
+	if (keep && j->unit->buffers <= KEEP)
+		return;
+	free(j->buf);
+	j->unit->buffers -= j->buf_size;
+	j->buf = NULL;
+	j->buf_size = 0;
+}
+
 bool nbd_job_room(struct nbd_job *j)
 {
 	size_t need = (room_for(j) + 4095) & ~(size_t)4095;
 
 	if (need <= j->buf_size)
 		return true;
-	free(j->buf);
+	nbd_job_release(j, false);
 	j->buf = aligned_alloc(4096, need);
 	j->buf_size = j->buf ? need : 0;
+	j->unit->buffers += j->buf_size;
 	return j->buf != NULL;
-}
-
-void nbd_job_release(struct nbd_job *j, bool keep)
-{
-	if (keep && j->buf_size <= KEEP)
-		return;
-	free(j->buf);
-	j->buf = NULL;
-	j->buf_size = 0;
 }
 
 void nbd_job_start(struct nbd_job *j)

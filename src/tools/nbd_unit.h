@@ -23,6 +23,8 @@ struct nbd_unit {
 	char description[80];
 	/* most blocks per command */
 	uint64_t max_transfer, max_unmap, max_same;
+	size_t held;	/* bytes of data in all jobs: their owners count it */
+	size_t buffers; /* bytes of memory that all jobs have */
 	/* learnt on the way */
 	bool no_same; /* WRITE SAME is not there */
 	uint8_t *zeros;
@@ -74,7 +76,8 @@ void nbd_job_start(struct nbd_job *j);
 int nbd_unit_timeout(const struct nbd_unit *u);
 void nbd_unit_tick(struct nbd_unit *u);
 
-/* Frees a job's memory; keeps it where keep is set and it is not large. */
+/* Frees a job's memory; keeps it for the next where keep is set and all
+ * together do not have much. */
 void nbd_job_release(struct nbd_job *j, bool keep);
 
 #endif

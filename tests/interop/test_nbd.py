@@ -37,6 +37,11 @@ class Bridge:
             self.proc.kill()
             raise AssertionError("not ready: " + self.messages())
 
+    def rss_kib(self):
+        with open("/proc/%d/status" % self.proc.pid) as f:
+            return next(int(line.split()[1]) for line in f
+                        if line.startswith("VmRSS:"))
+
     def messages(self):
         self.log.seek(0)
         return self.log.read().decode(errors="replace")
@@ -335,8 +340,28 @@ class Manners(unittest.TestCase):
                     for i in range(60):
                         r.request(0, i << 20, 1 << 20, cookie=i)
             with Raw(b.path) as r:
+                r.sock.settimeout(60)
                 r.open()
                 self.assertEqual(r.ask(3), 0)
+
+    def test_memory_is_bounded(self):
+        """Answers that nobody reads: of all clients about 256 MiB."""
+        with Daemon("null:1G") as d, Bridge(d.url) as b:
+            lazy = [Raw(b.path) for _ in range(16)]
+            for r in lazy:
+                r.open()
+                for i in range(48):
+                    r.request(0, i << 20, 1 << 20, cookie=i)
+            with Raw(b.path) as r: # and nobody waits for them
+                r.sock.settimeout(60)
+                r.open()
+                self.assertEqual(r.ask(0, 0, 4096, read=4096)[0], 0)
+                if not d.sanitized():
+                    self.assertLess(b.rss_kib(), 400 << 10)
+            for r in lazy:
+                self.assertEqual(sorted(r.reply(1 << 20)[1]
+                                        for _ in range(48)), list(range(48)))
+                r.sock.close()
 
     def test_bad_requests_are_answered(self):
         with Daemon("ram:24M") as d, Bridge(d.url) as b, Raw(b.path) as r:
