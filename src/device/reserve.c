@@ -52,10 +52,11 @@ static void tell(const struct rsv_op *op, struct dev_nexus *n)
 	uint16_t lun = op->lu->cfg.lun;
 	int i = rsv_find_nexus(op->old, n);
 
-	if (n == op->nexus)
-		return;
+	/* SAM-5 §6.3.3: for every nexus, the one that asked among them */
 	if (op->reset)
 		dev_attention_set(n, lun, UA_BUS_DEVICE_RESET);
+	if (n == op->nexus)
+		return;
 	if (i >= 0 && op->told[i])
 		dev_attention_set(n, lun, (enum dev_ua)(op->told[i] - 1));
 }

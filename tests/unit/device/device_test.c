@@ -121,9 +121,10 @@ static void test_attention_rules_sam5_5_14(void **state)
 	assert_int_equal(R->in[2], SENSE_UNIT_ATTENTION);
 	assert_int_equal(get_be16(R->in + 12), ASC_BUS_DEVICE_RESET);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	/* who reset is not told */
+	/* who reset is told, too (SAM-5 §6.3.3) */
 	rig_reset(lu, R->nexus);
-	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_UNIT_ATTENTION, ASC_BUS_DEVICE_RESET);
 }
 
 /* ---- reading and writing ---- */

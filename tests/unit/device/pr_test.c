@@ -917,7 +917,8 @@ static void test_lu_reset_keeps_it_spc4_5_13_5(void **state)
 	reserve(A, 1);
 	dev_lu_reset_state(lu, C, trio.i[C].nexus, reset_done, NULL);
 	trio_settle();
-	no_sense_left(B);
+	for (unsigned who = A; who <= C; who++)
+		no_sense_left(who);
 	assert_int_equal(write_block(B), SCSI_RESERVATION_CONFLICT);
 	expect_reservation(1, KA);
 }

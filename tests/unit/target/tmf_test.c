@@ -347,8 +347,10 @@ static void test_resets_with_tas_spc4_7_5_8(void **state)
 
 	told_functions(e, ISCSI_TMF_LU_RESET);
 	expect_attention(e->other, 0x29);
+	expect_attention(e->p, 0x29);
 	told_functions(e, ISCSI_TMF_TARGET_WARM_RESET);
 	expect_attention(e->other, 0x29);
+	expect_attention(e->p, 0x29);
 }
 
 static void test_clear_task_set_of_its_own_spc4_7_5_8(void **state)
