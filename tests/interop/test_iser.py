@@ -212,6 +212,18 @@ class OwnCases(Copies):
                     self.assertIn(done.returncode, (5, 24), bad)
                     self.assertIn("login", done.text)
 
+    def test_chap_mutual_over_iser(self):
+        with Secrets("--discovery-auth") as c, Daemon(*c.args, "ram:8M") as d:
+            for start in ("rdma", "stream"):
+                keys = "&transport=iser&start=" + start
+                good = c.url(d.url, target="staple in the attic") + keys
+                self.assertIn("iser", run([ISER, "info", good]).text)
+                for bad in (d.url + "?" + keys[1:],
+                            c.url(d.url, target="some other secret") + keys):
+                    done = run([ISER, "info", bad], check=False)
+                    self.assertIn(done.returncode, (5, 24), bad)
+            self.assertIn("over iser", d.messages())
+
     def test_chap_one_secret_for_both(self):
         with Secrets() as c, Daemon(*c.args, "ram:8M") as d:
             url = c.url(d.url, password="one same secret",

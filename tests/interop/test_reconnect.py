@@ -14,7 +14,7 @@ import time
 import unittest
 
 from harness import Daemon, ISER, main, need, run
-from test_iser import BUILT, make_image, sha256
+from test_iser import BUILT, Tgt, make_image, sha256
 from test_nbd import Bridge, Raw
 
 
@@ -189,6 +189,25 @@ class Reconnect(unittest.TestCase):
                 replies[cookie] = (err, r.exactly(512) if cookie == 1 else b"")
             self.assertEqual(replies, {1: (0, b"a" * 512), 2: (0, b"")})
         d.stop()
+
+
+@BUILT
+@need("tgtd", "tgtadm")
+class OtherTarget(unittest.TestCase):
+    def test_copy_through_cuts(self):
+        with tempfile.TemporaryDirectory(dir=".") as tmp:
+            disk = os.path.abspath(os.path.join(tmp, "disk"))
+            image = os.path.join(tmp, "image")
+            make_image(disk)
+            make_image(image)
+            with Tgt(disk) as t:
+                host, port = t.portal.rsplit(":", 1)
+                with Cutter((host, int(port)), [300000, 1000001]) as cut:
+                    url = "iscsi://127.0.0.1:%d/%s/1?reconnect=9" % (
+                        cut.port, t.IQN)
+                    run([ISER, "copy", "--quiet", image, url])
+                    self.assertEqual(cut.accepted, 3)
+                self.assertIn(sha256(image), run([ISER, "hash", t.url]).text)
 
 
 class ReconnectRdma(Reconnect):
