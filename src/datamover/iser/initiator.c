@@ -268,7 +268,8 @@ bool dmiser_initiator_response(struct dmiser_conn *c, struct iser_in *in)
 {
 	struct dm_task *t = c->face->up->find_task(c->face, in->pdu.itt);
 
-	if (t && heed_invalidated(c, t, in->recv)) {
+	/* an STag that was valid belongs to a command: if not to this one... */
+	if (t ? heed_invalidated(c, t, in->recv) : in->recv->invalidated) {
 		dmiser_die(c, ERR_PROTOCOL,
 			   "a response invalidated an STag that is not its "
 			   "command's (RFC 7145 §7.3.2)");
