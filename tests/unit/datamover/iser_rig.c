@@ -233,6 +233,12 @@ static void begin(struct rig *r, enum iscsi_role role, unsigned rules,
 	dm_set_trace(r->dm, &r->trace, RIG_PEER);
 }
 
+void rig_raw(struct rig *r, enum iscsi_role role, unsigned rules,
+	     const struct iscsi_params *params)
+{
+	begin(r, role, rules, params, NULL);
+}
+
 void rig_init(struct rig *r, enum iscsi_role role, unsigned rules,
 	      const struct iscsi_params *params)
 {
@@ -242,13 +248,19 @@ void rig_init(struct rig *r, enum iscsi_role role, unsigned rules,
 
 void rig_up(struct rig *r)
 {
-	static const uint8_t cm[DMISER_CM_LEN] = { 0x80 };
+	rig_up_with(r, 0x80);
+}
+
+void rig_up_with(struct rig *r, int flags)
+{
+	const uint8_t cm[DMISER_CM_LEN] = { (uint8_t)flags };
+	size_t n = flags < 0 ? 0 : sizeof(cm);
 
 	if (r->dm->role == ISCSI_TARGET) {
-		fake_rcap_request(&r->f, cm, sizeof(cm));
+		fake_rcap_request(&r->f, cm, n);
 		assert_true(r->f.accepted);
 	}
-	fake_rcap_establish(&r->f, cm, sizeof(cm));
+	fake_rcap_establish(&r->f, cm, n);
 }
 
 void rig_login(struct rig *r)

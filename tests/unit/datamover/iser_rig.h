@@ -68,7 +68,10 @@ struct rig {
 };
 
 struct iscsi_params rig_params(void);
-/* rig_init: RDMA from the start; queue pair up, nothing said. */
+/* rig_raw: RDMA from the start; the queue pair is not up yet (rig_up). */
+void rig_raw(struct rig *r, enum iscsi_role role, unsigned rules,
+	     const struct iscsi_params *params);
+/* rig_init: and it is up, nothing said. */
 void rig_init(struct rig *r, enum iscsi_role role, unsigned rules,
 	      const struct iscsi_params *params);
 /* rig_login: to full feature phase over Sends. */
@@ -78,6 +81,8 @@ void rig_login(struct rig *r);
 void rig_switched(struct rig *r, enum iscsi_role role, unsigned rules,
 		  const struct iscsi_params *params);
 void rig_up(struct rig *r);
+/* The peer's private data begin with flags; -1: there are none. */
+void rig_up_with(struct rig *r, int flags);
 /* Both, and the login. */
 void rig_target(struct rig *r, unsigned rules, const struct iscsi_params *p);
 void rig_initiator(struct rig *r, unsigned rules, const struct iscsi_params *p);
@@ -99,7 +104,6 @@ void rig_write(struct rig *r, uint32_t itt, uint32_t edtl, uint32_t dsl,
 	       bool final);
 void rig_data_out(struct rig *r, uint32_t itt, uint32_t datasn, uint32_t off,
 		  uint32_t len, bool final);
-/* rig_write_base: where the peer says that its write data begin. */
 struct iscsi_pdu rig_command(uint32_t itt, uint32_t edtl, bool write);
 uint8_t rig_byte(size_t i); /* of every payload, by its place */
 

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* iser_rules_test.c: each compatibility rule of dmiser.h on and off, and the
+ * limits on unexpected PDUs (RFC 7145 §8.1). */
+#include "iser_rig.h"
+
+static struct rig r;
+
+static void test_rule_table_is_whole(void **state)
+{
+	unsigned all = 0, n = 0;
+
+	(void)state;
+#define ROW(name, bit, text)                      \
+ assert_int_equal(DMISER_##name, bit);            \
+ assert_int_equal(all &bit, 0);                   \
+ all |= bit;                                      \
+ assert_string_equal(dmiser_rule_name(n), #name); \
+ assert_string_equal(dmiser_rule_text(n), text);  \
+ n++;
+	DMISER_RULES(ROW)
+#undef ROW
+	assert_int_equal(all, DMISER_LINUX);
+	assert_null(dmiser_rule_name(n));
+	assert_null(dmiser_rule_text(n));
+}
+
+/* ---- CM_HEADER, ASK_INVALIDATE ---- */
+
+struct cm_row {
+	unsigned rules;
+	int private; /* first byte; -1: no bytes at all */
+	int answer;  /* the same, of ours */
+	bool invalidates;
+};
+
+static void run_cm(const struct cm_row *row)
+{
+	const struct iscsi_params p = rig_params();
+
+	rig_raw(&r, ISCSI_TARGET, row->rules, &p);
+	rig_up_with(&r, row->private);
+	if (row->answer < 0) {
+		assert_int_equal(r.f.private_len, 0);
+	} else {
+		assert_int_equal(r.f.private_len, 4);
+		assert_int_equal(r.f.private_data[0], row->answer);
+		assert_int_equal(r.f.private_data[1], 0);
+		assert_int_equal(r.f.private_data[2], 0);
+		assert_int_equal(r.f.private_data[3], 0);
+	}
+	rig_login(&r);
+	rig_read(&r, 5, 512);
+	assert_int_equal(rig_respond(&r, rig_find(&r, 5), 0), 0);
+	assert_int_equal(!!(fake_rcap_wr(&r.f, 0)->flags & RCAP_INVALIDATE),
+			 row->invalidates);
+	rig_fini(&r);
+}
+
+/* What is in the peer's four bytes, or that there are none. */
+static void test_cm_private_data(void **state)
+{
+	static const struct cm_row rows[] = {
+		/* the world: 0x40 is "no Send with Invalidate, please" */
+		{ DMISER_LINUX, 0x80, 0x80, true },
+		{ DMISER_LINUX, 0x00, 0x80, true },
+		{ DMISER_LINUX, 0xc0, 0xc0, false },
+		{ DMISER_LINUX, 0x40, 0xc0, false },
+		{ DMISER_LINUX, -1, 0xc0, false },
+		/* to the letter: nothing of that kind is exchanged */
+		{ DMISER_STRICT, 0xc0, -1, true },
+		{ DMISER_STRICT, -1, -1, true },
+		/* one without the other */
+		{ DMISER_CM_HEADER, 0xc0, 0xc0, true },
+		{ DMISER_ASK_INVALIDATE, 0x80, -1, false },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
+		run_cm(&rows[i]);
+}
+
+/* A provider that can't Send with Invalidate never has to. */
+static void test_provider_without_send_with_invalidate(void **state)
+{
+	const struct iscsi_params p = rig_params();
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		rig_raw(&r, ISCSI_TARGET, i ? DMISER_LINUX : DMISER_STRICT, &p);
+		r.f.qp.send_inv = false;
+		rig_up(&r);
+		rig_login(&r);
+		rig_read(&r, 5, 512);
+		rig_respond(&r, rig_find(&r, 5), 0);
+		assert_false(fake_rcap_wr(&r.f, 0)->flags & RCAP_INVALIDATE);
+		rig_fini(&r);
+	}
+}
+
+/* ---- SMALL_PDUS ---- */
+
+static void assert_sense_cut(unsigned rules, uint32_t want)
+{
+	const struct iscsi_params p = rig_params();
+	struct rig_sent *s;
+
+	rig_target(&r, rules, &p);
+	rig_read(&r, 5, 512);
+	assert_int_equal(rig_respond(&r, rig_find(&r, 5), 254), 0);
+	s = rig_sent_at(&r, 0);
+	assert_int_equal(s->pdu.dsl, want);
+	/* RFC 7143 §11.4.7.1: SenseLength tells the same */
+	assert_int_equal(get_be16(s->data), want - 2);
+	for (uint32_t i = 2; i < want; i++)
+		assert_int_equal(s->data[i], rig_byte(i));
+	rig_fini(&r);
+}
+
+static void test_small_pdus(void **state)
+{
+	const struct iscsi_params p = rig_params();
+
+	(void)state;
+	assert_sense_cut(DMISER_LINUX, 128);
+	assert_sense_cut(DMISER_STRICT, 254);
+	assert_sense_cut(DMISER_SMALL_PDUS, 128);
+	assert_sense_cut(DMISER_LINUX & ~(unsigned)DMISER_SMALL_PDUS, 254);
+	/* text and ping data: the role knows the limit, and is held to it */
+	rig_target(&r, DMISER_LINUX, &p);
+	assert_int_equal(r.dm->max_control_data, 128);
+	assert_int_equal(rig_send(&r, ISCSI_NOP_IN, 5, 129), ERR_TOO_LONG);
+	assert_int_equal(rig_send(&r, ISCSI_TEXT_RESPONSE, 5, 129),
+			 ERR_TOO_LONG);
+	assert_int_equal(rig_send(&r, ISCSI_NOP_IN, 5, 128), 0);
+	assert_int_equal(rig_send(&r, ISCSI_TEXT_RESPONSE, 5, 128), 0);
+	rig_fini(&r);
+}
+
+/* A discovery session has no RDMAExtensions; its initiators' receives are
+ * those of the login. An initiator is never held to it. */
+static void test_small_pdus_only_to_initiators(void **state)
+{
+	struct iscsi_params p = rig_params();
+
+	(void)state;
+	p.rdma_extensions = false;
+	rig_target(&r, DMISER_LINUX, &p);
+	assert_int_equal(r.dm->max_control_data, 0);
+	assert_int_equal(rig_send(&r, ISCSI_TEXT_RESPONSE, 5, 4000), 0);
+	rig_fini(&r);
+	p.rdma_extensions = true;
+	rig_initiator(&r, DMISER_LINUX, &p);
+	assert_int_equal(rig_send(&r, ISCSI_TEXT_REQUEST, 5, 4000), 0);
+	rig_fini(&r);
+}
+
+/* Less than 128, where the initiator says so: InitiatorRecvDataSegmentLength
+ * counts (RFC 7145 §6.5). [RFC7145 §6.2 #2] */
+static void test_sense_is_cut_to_what_was_negotiated(void **state)
+{
+	struct iscsi_params p = rig_params();
+	struct rig_sent *s;
+
+	(void)state;
+	p.max_send_dsl = 100;
+	rig_target(&r, DMISER_LINUX, &p);
+	rig_read(&r, 5, 512);
+	assert_int_equal(rig_respond(&r, rig_find(&r, 5), 254), 0);
+	s = rig_sent_at(&r, 0);
+	assert_int_equal(s->pdu.dsl, 100);
+	assert_int_equal(get_be16(s->data), 98);
+	rig_fini(&r);
+}
+
+/* ---- PLAIN_SEND ---- */
+
+static void assert_flags(unsigned rules, enum iscsi_role role, bool solicited)
+{
+	const struct iscsi_params p = rig_params();
+	struct rcap_wr *wr;
+
+	if (role == ISCSI_TARGET)
+		rig_target(&r, rules, &p);
+	else
+		rig_initiator(&r, rules, &p);
+	rig_send(&r,
+		 role == ISCSI_TARGET ? ISCSI_TEXT_RESPONSE
+				      : ISCSI_TEXT_REQUEST,
+		 1, 0);
+	wr = fake_rcap_wr(&r.f, 0);
+	assert_int_equal(!!(wr->flags & RCAP_SOLICITED), solicited);
+	if (role == ISCSI_TARGET) {
+		rig_read(&r, 5, 512);
+		rig_respond(&r, rig_find(&r, 5), 0);
+		wr = fake_rcap_wr(&r.f, 1);
+		/* SendInvSE, §9.5.2 */
+		assert_int_equal(wr->flags & RCAP_INVALIDATE, RCAP_INVALIDATE);
+		assert_int_equal(!!(wr->flags & RCAP_SOLICITED), solicited);
+	}
+	rig_fini(&r);
+}
+
+static void test_plain_send(void **state)
+{
+	(void)state;
+	assert_flags(DMISER_LINUX, ISCSI_TARGET, false);
+	assert_flags(DMISER_LINUX, ISCSI_INITIATOR, false);
+	assert_flags(DMISER_STRICT, ISCSI_TARGET, true);
+	assert_flags(DMISER_STRICT, ISCSI_INITIATOR, true);
+}
+
+/* ---- QUIET_START, and §8.1.2 ---- */
+
+static int unexpected(uint8_t op)
+{
+	return rig_send(&r, op, ISCSI_RESERVED_TAG, 0);
+}
+
+static void nop_out(uint32_t expstatsn, uint32_t ttt)
+{
+	const struct iscsi_pdu p = { .op = ISCSI_NOP_OUT,
+				     .final = true,
+				     .immediate = true,
+				     .itt = ISCSI_RESERVED_TAG,
+				     .ttt = ttt,
+				     .expstatsn = expstatsn };
+
+	rig_plain_pdu(&r, &p, NULL);
+}
+
+static void test_quiet_start(void **state)
+{
+	static const uint8_t ops[] = { ISCSI_NOP_IN, ISCSI_ASYNC_MESSAGE,
+				       ISCSI_REJECT };
+	const struct iscsi_params p = rig_params();
+
+	(void)state;
+	rig_target(&r, DMISER_LINUX, &p);
+	for (unsigned i = 0; i < ARRAY_LEN(ops); i++)
+		assert_int_equal(unexpected(ops[i]), ERR_BUSY);
+	assert_int_equal(r.f.nposted, 0);
+	nop_out(100, ISCSI_RESERVED_TAG);
+	for (unsigned i = 0; i < ARRAY_LEN(ops); i++)
+		assert_int_equal(unexpected(ops[i]), 0);
+	rig_fini(&r);
+	rig_target(&r, DMISER_STRICT, &p);
+	assert_int_equal(unexpected(ISCSI_ASYNC_MESSAGE), 0);
+	rig_fini(&r);
+}
+
+/* [RFC7145 §8.1.2 #1] [RFC7145 §8.1.2 #2]: not one more than declared, not
+ * even to report an error; each is retired as its clause says. */
+static void test_unexpected_pdus_rfc7145_8_1_2(void **state)
+{
+	struct iscsi_params p = rig_params();
+
+	(void)state;
+	p.max_outstanding_unexpected_pdus = 3;
+	rig_target(&r, DMISER_STRICT, &p);
+	r.numbers.statsn = 0xffffffff; /* around the corner */
+	assert_int_equal(unexpected(ISCSI_ASYNC_MESSAGE), 0);
+	r.numbers.statsn = 0;
+	assert_int_equal(unexpected(ISCSI_REJECT), 0);
+	r.numbers.statsn = 1;
+	assert_int_equal(unexpected(ISCSI_NOP_IN), 0);
+	assert_int_equal(unexpected(ISCSI_REJECT), ERR_BUSY);
+	assert_int_equal(unexpected(ISCSI_ASYNC_MESSAGE), ERR_BUSY);
+	assert_int_equal(unexpected(ISCSI_NOP_IN), ERR_BUSY);
+	/* what was asked for is not counted */
+	assert_int_equal(rig_send(&r, ISCSI_NOP_IN, 7, 0), 0);
+	assert_int_equal(rig_send(&r, ISCSI_TEXT_RESPONSE, 8, 0), 0);
+	/* a: the Asynchronous Message (StatSN = -1) by ExpStatSN 0 */
+	nop_out(0xffffffff, ISCSI_RESERVED_TAG);
+	assert_int_equal(unexpected(ISCSI_REJECT), ERR_BUSY);
+	nop_out(0, ISCSI_RESERVED_TAG);
+	assert_int_equal(unexpected(ISCSI_REJECT), 0);
+	assert_int_equal(unexpected(ISCSI_REJECT), ERR_BUSY);
+	/* b, c: all of them by ExpStatSN 2 */
+	nop_out(2, ISCSI_RESERVED_TAG);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(unexpected(ISCSI_NOP_IN), 0);
+	assert_int_equal(unexpected(ISCSI_NOP_IN), ERR_BUSY);
+	rig_fini(&r);
+}
+
+/* c: the answer to a ping retires that ping, and nothing else. */
+static void test_ping_is_retired_by_its_tag_rfc7145_8_1_2(void **state)
+{
+	struct iscsi_params p = rig_params();
+	struct dm_control ping = { .pdu = { .op = ISCSI_NOP_IN,
+					    .final = true,
+					    .itt = ISCSI_RESERVED_TAG,
+					    .ttt = 42,
+					    .statsn = 100 } };
+
+	(void)state;
+	p.max_outstanding_unexpected_pdus = 2;
+	rig_target(&r, DMISER_STRICT, &p);
+	assert_int_equal(dm_send_control(r.dm, NULL, &ping), 0);
+	assert_int_equal(unexpected(ISCSI_ASYNC_MESSAGE), 0);
+	nop_out(100, 41);
+	nop_out(100, ISCSI_RESERVED_TAG);
+	assert_int_equal(unexpected(ISCSI_ASYNC_MESSAGE), ERR_BUSY);
+	nop_out(100, 42);
+	assert_int_equal(unexpected(ISCSI_ASYNC_MESSAGE), 0);
+	assert_int_equal(unexpected(ISCSI_ASYNC_MESSAGE), ERR_BUSY);
+	nop_out(100, 42); /* it is not there any more */
+	assert_int_equal(unexpected(ISCSI_ASYNC_MESSAGE), ERR_BUSY);
+	rig_fini(&r);
+}
+
+/* 0: no limit is declared. We keep one all the same. */
+static void test_unexpected_pdus_without_limit(void **state)
+{
+	const struct iscsi_params p = rig_params();
+	unsigned n = 0;
+
+	(void)state;
+	rig_target(&r, DMISER_STRICT, &p);
+	while (n < 1000 && !unexpected(ISCSI_ASYNC_MESSAGE))
+		n++;
+	assert_in_range(n, 2, 64);
+	nop_out(101, ISCSI_RESERVED_TAG);
+	assert_int_equal(unexpected(ISCSI_ASYNC_MESSAGE), 0);
+	rig_fini(&r);
+}
+
+/* ---- §8.1.1.3: immediate requests ---- */
+
+static int immediate(uint8_t op, uint32_t cmdsn, uint32_t ttt)
+{
+	const struct dm_control ctl = { .pdu = { .op = op,
+						 .immediate = true,
+						 .final = true,
+						 .itt = 3,
+						 .ttt = ttt,
+						 .cmdsn = cmdsn } };
+
+	return dm_send_control(r.dm, NULL, &ctl);
+}
+
+static void say_expcmdsn(uint32_t expcmdsn)
+{
+	const struct iscsi_pdu p = { .op = ISCSI_NOP_IN,
+				     .final = true,
+				     .itt = ISCSI_RESERVED_TAG,
+				     .ttt = ISCSI_RESERVED_TAG,
+				     .expcmdsn = expcmdsn,
+				     .maxcmdsn = expcmdsn + 8 };
+
+	rig_plain_pdu(&r, &p, NULL);
+}
+
+/* [RFC7145 §8.1.1.3 #1] [RFC7145 §8.1.1.3 #3] */
+static void test_immediate_requests_rfc7145_8_1_1_3(void **state)
+{
+	struct iscsi_params p = rig_params();
+	int err;
+
+	(void)state;
+	p.max_outstanding_unexpected_pdus = 2;
+	rig_initiator(&r, DMISER_LINUX, &p);
+	assert_int_equal(immediate(ISCSI_NOP_OUT, 7, ISCSI_RESERVED_TAG), 0);
+	assert_int_equal(immediate(ISCSI_TMF_REQUEST, 8, 0), 0);
+	assert_int_equal(immediate(ISCSI_TMF_REQUEST, 8, 0), ERR_BUSY);
+	/* a numbered request, and a command; the answer to a ping */
+	assert_int_equal(rig_send(&r, ISCSI_TEXT_REQUEST, 5, 0), 0);
+	rig_start(&r, 6, false, 512, 1, &err);
+	assert_int_equal(err, 0);
+	assert_int_equal(immediate(ISCSI_NOP_OUT, 8, 99), 0);
+	/* the one with CmdSN 7 is retired when ExpCmdSN is 8 */
+	say_expcmdsn(7);
+	assert_int_equal(immediate(ISCSI_TMF_REQUEST, 8, 0), ERR_BUSY);
+	say_expcmdsn(8);
+	assert_int_equal(immediate(ISCSI_TMF_REQUEST, 8, 0), 0);
+	assert_int_equal(immediate(ISCSI_TMF_REQUEST, 8, 0), ERR_BUSY);
+	say_expcmdsn(9);
+	assert_int_equal(immediate(ISCSI_TMF_REQUEST, 9, 0), 0);
+	rig_fini(&r);
+}
+
+static void test_immediate_requests_without_limit(void **state)
+{
+	const struct iscsi_params p = rig_params();
+
+	(void)state;
+	rig_initiator(&r, DMISER_LINUX, &p);
+	for (unsigned i = 0; i < 100; i++)
+		assert_int_equal(
+			immediate(ISCSI_NOP_OUT, 7, ISCSI_RESERVED_TAG), 0);
+	rig_fini(&r);
+}
+
+/* ---- receives, §8.1 ---- */
+
+/* As many stand ready as the window lets come, and some more.
+ * [RFC7145 §8.1.1.1 #1] [RFC7145 §8.1.1.3 #2] */
+static void test_receives_stand_ready_rfc7145_8_1(void **state)
+{
+	struct iscsi_params p = rig_params();
+
+	(void)state;
+	p.initial_r2t = true;
+	rig_initiator(&r, DMISER_LINUX, &p);
+	assert_true(r.f.nrecvs >= RIG_TASKS + 2);
+	rig_fini(&r);
+	rig_target(&r, DMISER_LINUX, &p);
+	assert_true(r.f.nrecvs >= RIG_TASKS + 2);
+	rig_fini(&r);
+	/* unsolicited Data-Outs: FirstBurstLength by the longest PDU */
+	p.initial_r2t = false;
+	p.first_burst_length = 65536;
+	rig_target(&r, DMISER_LINUX, &p);
+	assert_true(r.f.nrecvs >= RIG_TASKS * (1 + 8) + 2);
+	rig_fini(&r);
+}
+
+/* Before the login is over there is one, of a Login PDU's size (§5.1.2's
+ * attack). [RFC7145 §5.1.2 #2] [RFC7145 §5.1.2 #3] [RFC5047 §11.1 #1] */
+static void test_little_is_held_before_the_login_rfc7145_5_1_2(void **state)
+{
+	const struct iscsi_params p = rig_params();
+	struct rcap_recv *recv;
+
+	(void)state;
+	rig_init(&r, ISCSI_TARGET, DMISER_LINUX, &p);
+	assert_int_equal(r.f.nrecvs, 1);
+	recv = list_entry(r.f.recvs.next, struct rcap_recv, link);
+	assert_int_equal(recv->cap, ISER_PDU + 8192);
+	rig_fini(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_rule_table_is_whole),
+		cmocka_unit_test(test_cm_private_data),
+		cmocka_unit_test(test_provider_without_send_with_invalidate),
+		cmocka_unit_test(test_small_pdus),
+		cmocka_unit_test(test_small_pdus_only_to_initiators),
+		cmocka_unit_test(test_sense_is_cut_to_what_was_negotiated),
+		cmocka_unit_test(test_plain_send),
+		cmocka_unit_test(test_quiet_start),
+		cmocka_unit_test(test_unexpected_pdus_rfc7145_8_1_2),
+		cmocka_unit_test(test_ping_is_retired_by_its_tag_rfc7145_8_1_2),
+		cmocka_unit_test(test_unexpected_pdus_without_limit),
+		cmocka_unit_test(test_immediate_requests_rfc7145_8_1_1_3),
+		cmocka_unit_test(test_immediate_requests_without_limit),
+		cmocka_unit_test(test_receives_stand_ready_rfc7145_8_1),
+		cmocka_unit_test(
+			test_little_is_held_before_the_login_rfc7145_5_1_2),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
