@@ -15,109 +15,10 @@
 #include "initiator/initiator.h"
 #include "scsi/cdb.h"
 #include "sim/transport.h"
-#include "target/target.h"
+#include "sim/world.h"
 
-#define TARGET	  "iqn.2026-01.org.example:disk"
-#define INITIATOR "iqn.2026-01.org.example:host"
-#define BLOCK	  512u
-#define BLOCKS	  4096u
-#define SLOT	  256u /* blocks that one job may touch */
-#define JOBS	  (BLOCKS / SLOT)
-
-/* ---- the target's world ---- */
-
-struct world {
-	struct tgt *tgt;
-	struct dev_server *server;
-	struct tgt_config cfg;
-	struct dev_msg *mail, **mail_end;
-	uint8_t *medium;
-	size_t buffers; /* bytes lent out */
-	xtime now;
-	uint16_t isid;
-};
-
-static void post(void *arg, unsigned worker, struct dev_msg *m)
-{
-	struct world *w = arg;
-
-	assert_int_equal(worker, 0);
-	m->next = NULL;
-	*w->mail_end = m;
-	w->mail_end = &m->next;
-}
-
-static void *buf_get(void *arg, unsigned worker, size_t len)
-{
-	struct world *w = arg;
-
-	(void)worker;
-	w->buffers += len;
-	return malloc(len);
-}
-
-static void buf_put(void *arg, unsigned worker, void *buf, size_t len)
-{
-	struct world *w = arg;
-
-	(void)worker;
-	w->buffers -= len;
-	free(buf);
-}
-
-static void no_rearm(void *arg, unsigned worker)
-{
-	(void)arg;
-	(void)worker;
-}
-
-static void world_open(struct world *w)
-{
-	struct dev_lu_config lu = { .lun = 0 };
-	struct tgt_node_config node = { .name = TARGET };
-
-	memset(w, 0, sizeof(*w));
-	w->mail_end = &w->mail;
-	w->medium = calloc(BLOCKS, BLOCK);
-	tgt_config_default(&w->cfg);
-	w->cfg.env = (struct dev_env){ .nworkers = 1,
-				       .post = post,
-				       .buf_get = buf_get,
-				       .buf_put = buf_put,
-				       .arg = w };
-	w->cfg.rearm = no_rearm;
-	w->cfg.arg = w;
-	w->cfg.idle_time = XTIME_NEVER;
-	w->server = dev_server_new(&w->cfg.env, 1u << 20);
-	assert_int_equal(dev_lu_add(w->server, &lu,
-				    bs_ram_new("ram", w->medium, BLOCKS * BLOCK,
-					       BLOCK, free, w->medium)),
-			 0);
-	node.server = w->server;
-	w->tgt = tgt_new(&w->cfg);
-	assert_int_equal(tgt_node_add(w->tgt, &node), 0);
-}
-
-static void run_mail(struct world *w)
-{
-	while (w->mail) {
-		struct dev_msg *m = w->mail;
-
-		w->mail = m->next;
-		if (!w->mail)
-			w->mail_end = &w->mail;
-		m->run(m);
-	}
-}
-
-static void world_close(struct world *w)
-{
-	run_mail(w);
-	assert_true(tgt_worker_idle(tgt_worker(w->tgt, 0)));
-	assert_int_equal(w->buffers, 0);
-	tgt_free(w->tgt);
-	dev_server_free(w->server);
-}
+#define SLOT 256u /* blocks that one job may touch */
+#define JOBS (BLOCKS / SLOT)
 
 /* ---- one connection ---- */
 
@@ -238,7 +139,7 @@ static void link_open(struct link *l, struct world *world,
 static void settle(struct link *l)
 {
 	do {
-		run_mail(l->world);
+		world_run_mail(l->world);
 		wire_idle(&l->wire);
 	} while (l->world->mail);
 }
@@ -251,7 +152,7 @@ static void link_close(struct link *l)
 	}
 	/* a close that waits for the peer has a time of its own */
 	wire_run(&l->wire, l->wire.now + 60 * XTIME_S);
-	run_mail(l->world);
+	world_run_mail(l->world);
 	assert_true(l->closed);
 	ini_free(l->ini);
 	for (unsigned i = 0; i < 2; i++)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * world.h: a target with one ram disk and one worker, without a socket, a
+ * thread or a clock of its own.
+ */
+#ifndef TESTS_SIM_WORLD_H
+#define TESTS_SIM_WORLD_H
+
+#include "backstore/backstore.h"
+#include "target/target.h"
+
+#define TARGET	  "iqn.2026-01.org.example:disk"
+#define INITIATOR "iqn.2026-01.org.example:host"
+#define BLOCK	  512u
+#define BLOCKS	  4096u
+
+struct world {
+	struct tgt *tgt;
+	struct dev_server *server;
+	struct tgt_config cfg;
+	struct dev_msg *mail, **mail_end;
+	uint8_t *medium;
+	size_t buffers; /* bytes lent out */
+	xtime now;
+	uint16_t isid;
+};
+
+void world_open(struct world *w);
+/* world_open_seen: seen gets every request of the device to its store. */
+void world_open_seen(struct world *w,
+		     void (*seen)(void *arg, const struct bs_req *req),
+		     void *arg);
+void world_run_mail(struct world *w);
+void world_close(struct world *w);
+
+#endif
