@@ -76,11 +76,12 @@ struct run {
 static void seen(void *arg, const struct bs_req *req)
 {
 	struct run *r = arg;
-	uint32_t crc = bufv_crc32c(&req->data, 0, req->data.len, CRC32C_SEED);
+	bool moves = req->op == BS_READ || req->op == BS_WRITE;
 
 	say(&r->device, "store: op %d at %llu len %llu result %d data %08x\n",
 	    req->op, (unsigned long long)req->off, (unsigned long long)req->len,
-	    req->result, req->data.len ? crc : 0);
+	    req->result,
+	    moves ? bufv_crc32c(&req->data, 0, req->len, CRC32C_SEED) : 0);
 }
 
 static void done(struct ini_task *t)
