@@ -17,7 +17,7 @@
 #define MIB	    1048576.0
 #define DEFAULT_BW  5000
 #define DEFAULT_LAT 1000
-#define SPIN_US	    200 /* an idle end sleeps */
+#define SPIN_US	    50 /* an idle end sleeps */
 
 static const struct {
 	const char *name, *title;
