@@ -60,61 +60,68 @@ bool dev_nexus_has_attention(const struct dev_nexus *n, uint64_t lun)
 
 /* ---- to every nexus of every worker ---- */
 
-struct broadcast {
-	struct dev_msg msg;
-	struct dev_server *server;
+struct telling {
+	struct dev_round round;
+	struct dev_lu *lu;
 	const struct dev_nexus *except; /* compared only, never followed */
-	unsigned worker;
-	uint16_t lun;
 	enum dev_ua ua;
+	struct dev_task *task; /* that waits for it, or NULL */
+	void (*then)(struct dev_task *t);
 };
 
-static void set_all(struct dev_server *s, unsigned worker,
-		    const struct dev_nexus *except, uint16_t lun,
-		    enum dev_ua ua)
+static void tell_worker(struct dev_round *r, unsigned worker)
 {
-	list_for_each(it, &s->nexuses[worker]) {
+	const struct telling *k = container_of(r, struct telling, round);
+
+	list_for_each(it, &k->lu->server->nexuses[worker]) {
 		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
 
-		if (n != except)
-			dev_attention_set(n, lun, ua);
+		if (n != k->except)
+			dev_attention_set(n, k->lu->cfg.lun, k->ua);
 	}
+	dev_round_next(r);
 }
 
-static void arrived(struct dev_msg *m)
+static void all_told(struct dev_round *r)
 {
-	struct broadcast *b = container_of(m, struct broadcast, msg);
+	struct telling *k = container_of(r, struct telling, round);
+	struct dev_task *t = k->task;
+	void (*then)(struct dev_task * task) = k->then;
 
-	set_all(b->server, b->worker, b->except, b->lun, b->ua);
-	free(b);
+	free(k);
+	if (t)
+		then(t);
 }
 
-static void send_to(struct dev_server *s, unsigned worker,
-		    const struct dev_nexus *except, uint16_t lun,
-		    enum dev_ua ua)
+/* False: no memory; an attention less, nothing else depends on it. */
+static bool tell(struct dev_lu *lu, unsigned here,
+		 const struct dev_nexus *except, enum dev_ua ua,
+		 struct dev_task *t, void (*then)(struct dev_task *t))
 {
-	struct broadcast *b = malloc(sizeof(*b));
+	struct telling *k = malloc(sizeof(*k));
 
-	if (!b)
-		return; /* an attention less; nothing else depends on it */
-	*b = (struct broadcast){ .msg = { .run = arrived },
-				 .server = s,
-				 .except = except,
-				 .worker = worker,
-				 .lun = lun,
-				 .ua = ua };
-	s->env.post(s->env.arg, worker, &b->msg);
+	if (!k)
+		return false;
+	*k = (struct telling){ .round = { .server = lu->server,
+					  .visit = tell_worker,
+					  .done = all_told },
+			       .lu = lu,
+			       .except = except,
+			       .ua = ua,
+			       .task = t,
+			       .then = then };
+	dev_round_start(&k->round, here);
+	return true;
 }
 
-void dev_attention_all(struct dev_lu *lu, const struct dev_nexus *by,
-		       const struct dev_nexus *except, enum dev_ua ua)
+void dev_attention_all(struct dev_task *t, enum dev_ua ua)
 {
-	struct dev_server *s = lu->server;
+	tell(t->lu, t->nexus->cfg.worker, NULL, ua, NULL, NULL);
+}
 
-	for (unsigned w = 0; w < s->env.nworkers; w++) {
-		if (s->env.nworkers == 1 || (by && by->cfg.worker == w))
-			set_all(s, w, except, lu->cfg.lun, ua);
-		else
-			send_to(s, w, except, lu->cfg.lun, ua);
-	}
+void dev_attention_others(struct dev_task *t, enum dev_ua ua,
+			  void (*then)(struct dev_task *t))
+{
+	if (!tell(t->lu, t->nexus->cfg.worker, t->nexus, ua, t, then))
+		then(t);
 }

@@ -343,12 +343,11 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t));
 
 /*
  * dev_lu_reset_state: resets the unit's state (mode values, reservations of
- * RESERVE(6/10), unit attention 29h/03h for every other nexus), everywhere;
- * then done, maybe from within, on this worker. The tasks are the targets' to
- * abort first. by: the nexus that asked, compared only, may be NULL.
- * ERR_NOMEM: nothing was done.
+ * RESERVE(6/10), unit attention 29h/03h for every nexus), everywhere; then
+ * done, maybe from within, on this worker. The tasks are the targets' to abort
+ * first. ERR_NOMEM: nothing was done.
  */
-int dev_lu_reset_state(struct dev_lu *lu, unsigned worker, struct dev_nexus *by,
+int dev_lu_reset_state(struct dev_lu *lu, unsigned worker,
 		       void (*done)(void *arg, int err), void *arg);
 
 /* Of the control mode page (SPC-4 §7.5.8): commands that another initiator

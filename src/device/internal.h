@@ -301,6 +301,8 @@ void dev_command_index(struct dev_server *s);
  * its service action is not. */
 const struct dev_command *dev_command_find(const struct dev_server *s,
 					   const uint8_t *cdb, bool *known);
+/* Whether the unit has any command of this operation code. */
+bool dev_command_any(const struct dev_lu *lu, uint8_t op);
 /* -1: fine; else byte << 3 | bit of the highest reserved bit set. */
 int dev_command_check(const struct dev_command *row, const uint8_t *cdb);
 void dev_report_opcodes(struct dev_task *t);
@@ -634,10 +636,12 @@ void dev_server_groups_fini(struct dev_server *s);
 
 /* ---- attention.c ---- */
 
-/* For every nexus of the unit but `except`. by: the nexus on whose worker we
- * are, or NULL. */
-void dev_attention_all(struct dev_lu *lu, const struct dev_nexus *by,
-		       const struct dev_nexus *except, enum dev_ua ua);
+/* For every nexus of t's unit; soon. */
+void dev_attention_all(struct dev_task *t, enum dev_ua ua);
+/* For every nexus of t's unit but its own; then goes on with t, once all of
+ * them have it: what they do next can't come before. */
+void dev_attention_others(struct dev_task *t, enum dev_ua ua,
+			  void (*then)(struct dev_task *t));
 void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua);
 /* The first pending one, taken off: fills *s; false: none. */
 bool dev_attention_take(struct dev_nexus *n, uint16_t lun,

@@ -297,6 +297,14 @@ static void flushed(struct dev_task *t, int result)
 		dev_good(t);
 }
 
+static void selected(struct dev_task *t)
+{
+	if (t->count)
+		dev_submit(t, BS_FLUSH, 0, 0, 0, flushed);
+	else
+		dev_good(t);
+}
+
 void dev_mode_select(struct dev_task *t)
 {
 	struct dev_control was = dev_ctl_snapshot(t->lu), next = was;
@@ -312,12 +320,11 @@ void dev_mode_select(struct dev_task *t)
 		if (!take_page(t, &next, &at))
 			return;
 	dev_ctl_commit(t->lu, &next);
-	/* SPC-4 §6.9.1: the others learn of it */
-	if (!same_control(t->lu, &was, &next))
-		dev_attention_all(t->lu, t->nexus, t->nexus, UA_MODE_CHANGED);
 	/* what the cache still holds from before */
-	if (next.write_through && !was.write_through)
-		dev_submit(t, BS_FLUSH, 0, 0, 0, flushed);
+	t->count = next.write_through && !was.write_through;
+	/* SPC-4 §6.9.1: the others learn of it */
+	if (same_control(t->lu, &was, &next))
+		selected(t);
 	else
-		dev_good(t);
+		dev_attention_others(t, UA_MODE_CHANGED, selected);
 }

@@ -28,7 +28,7 @@ static void crossed(struct dev_task *t, bool below)
 	if (DEV_CTL(lu, single_attention))
 		dev_attention_set(t->nexus, lu->cfg.lun, UA_SOFT_THRESHOLD);
 	else
-		dev_attention_all(lu, t->nexus, NULL, UA_SOFT_THRESHOLD);
+		dev_attention_all(t, UA_SOFT_THRESHOLD);
 }
 
 /* A store that cannot say just now is asked again after the next set. */

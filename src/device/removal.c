@@ -79,8 +79,9 @@ void dev_prevent_allow(struct dev_task *t)
 static void load(struct dev_task *t)
 {
 	if (dev_condition_go(t->lu, LU_NO_MEDIUM, LU_READY))
-		dev_attention_all(t->lu, t->nexus, t->nexus, UA_MEDIUM_CHANGED);
-	dev_good(t);
+		dev_attention_others(t, UA_MEDIUM_CHANGED, dev_good);
+	else
+		dev_good(t);
 }
 
 static void eject(struct dev_task *t)

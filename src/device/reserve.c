@@ -52,7 +52,7 @@ static void tell(const struct rsv_op *op, struct dev_nexus *n)
 	uint16_t lun = op->lu->cfg.lun;
 	int i = rsv_find_nexus(op->old, n);
 
-	/* SAM-5 §6.3.3: for every nexus, the one that asked among them */
+	/* of a reset who asked for it hears, too (SAM-5 §6.3.3) */
 	if (op->reset)
 		dev_attention_set(n, lun, UA_BUS_DEVICE_RESET);
 	if (n == op->nexus)
@@ -462,7 +462,7 @@ static void decide_reset(struct rsv_op *op)
 		op->next->spc2 = NULL;
 }
 
-int dev_lu_reset_state(struct dev_lu *lu, unsigned worker, struct dev_nexus *by,
+int dev_lu_reset_state(struct dev_lu *lu, unsigned worker,
 		       void (*done)(void *arg, int err), void *arg)
 {
 	struct rsv_op *op = calloc(1, sizeof(*op));
@@ -470,7 +470,6 @@ int dev_lu_reset_state(struct dev_lu *lu, unsigned worker, struct dev_nexus *by,
 	if (!op)
 		return ERR_NOMEM;
 	op->lu = lu;
-	op->nexus = by;
 	op->from = worker;
 	op->decide = decide_reset;
 	op->done = told_then;

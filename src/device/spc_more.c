@@ -74,8 +74,7 @@ void dev_set_timestamp(struct dev_task *t)
 	__atomic_store_n(&t->lu->clock_offset, to - wall_ms(t->lu),
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&t->lu->clock_set, true, __ATOMIC_RELEASE);
-	dev_attention_all(t->lu, t->nexus, t->nexus, UA_TIMESTAMP_CHANGED);
-	dev_good(t);
+	dev_attention_others(t, UA_TIMESTAMP_CHANGED, dev_good);
 }
 
 /* ---- identifying information ---- */

@@ -133,6 +133,12 @@ const struct dev_command *dev_command_find(const struct dev_server *s,
 	return NULL;
 }
 
+bool dev_command_any(const struct dev_lu *lu, uint8_t op)
+{
+	for_each_row(c) if (c->op == op && (!c->has || c->has(lu))) return true;
+	return false;
+}
+
 int dev_command_check(const struct dev_command *row, const uint8_t *cdb)
 {
 	for (unsigned i = 1; i < row->len; i++) {

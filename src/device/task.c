@@ -208,7 +208,7 @@ static int find_row(struct dev_task *t)
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
 				  ASC_LUN_NOT_SUPPORTED);
 	if (t->row && t->row->has && !t->row->has(t->lu)) {
-		known = t->row->flags & CMD_SA;
+		known = dev_command_any(t->lu, t->row->op);
 		t->row = NULL;
 	}
 	if (!t->row && known)

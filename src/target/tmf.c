@@ -309,11 +309,6 @@ static void clear_task_set(struct tgt_tmf *m)
 		abort_everywhere(m);
 }
 
-static struct dev_nexus *issuing_nexus(const struct tgt_tmf *m)
-{
-	return m->session ? m->session->nexus : NULL;
-}
-
 /* ---- resets: the units' state, one unit after the other ---- */
 
 #define LUNS 256u
@@ -340,8 +335,7 @@ static void reset_next(struct tgt_tmf *m)
 		m->reset_done(m);
 		return;
 	}
-	if (dev_lu_reset_state(lu, m->worker->index, issuing_nexus(m),
-			       unit_reset, m))
+	if (dev_lu_reset_state(lu, m->worker->index, unit_reset, m))
 		unit_reset(m, ERR_NOMEM);
 }
 

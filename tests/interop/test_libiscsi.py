@@ -138,8 +138,9 @@ class Suite(unittest.TestCase):
 
     def run_suite(self, *args):
         with Daemon(*args) as d:
-            done = run(["iscsi-test-cu", "-d", "-n", "--test=ALL", d.url], timeout=240,
-                       check=False)
+            # twice: the second path of its multipath tests
+            done = run(["iscsi-test-cu", "-d", "-n", "--test=ALL", d.url, d.url],
+                       timeout=240, check=False)
         totals = {k: v for k, *v in re.findall(
             r"^ +(suites|tests|asserts) +(\S+) +(\S+) +(\S+) +(\S+)",
             done.text, re.M)}

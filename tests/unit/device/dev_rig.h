@@ -115,9 +115,9 @@ static inline void rig_reset_done(void *arg, int err)
 		abort();
 }
 
-static inline void rig_reset(struct dev_lu *lu, struct dev_nexus *by)
+static inline void rig_reset(struct dev_lu *lu)
 {
-	if (dev_lu_reset_state(lu, 0, by, rig_reset_done, NULL))
+	if (dev_lu_reset_state(lu, 0, rig_reset_done, NULL))
 		abort();
 }
 

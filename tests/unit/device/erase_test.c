@@ -347,12 +347,6 @@ static void test_prevention_counts_per_nexus(void **state)
 	assert_int_equal(CMD(0, 0, NULL, EJECT), SCSI_GOOD);
 }
 
-static void reset_done(void *arg, int err)
-{
-	(void)arg;
-	assert_int_equal(err, 0);
-}
-
 static void test_prevention_ends_with_reset_and_nexus(void **state)
 {
 	struct dev_nexus_config cfg = { .initiator_port = "iqn.x,i,0x2",
@@ -362,7 +356,7 @@ static void test_prevention_ends_with_reset_and_nexus(void **state)
 
 	(void)state;
 	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 1), SCSI_GOOD);
-	dev_lu_reset_state(dev_lu_get(R->server, 0), 0, NULL, reset_done, NULL);
+	rig_reset(dev_lu_get(R->server, 0));
 	run_out();
 	CMD(0, 0, NULL, 0x00);
 	assert_int_equal(CMD(0, 0, NULL, EJECT), SCSI_GOOD);

@@ -227,7 +227,7 @@ static void test_software_write_protect_spc4_7_5_8(void **state)
 	assert_int_equal(R->in[2] & 0x80, 0x80); /* WP */
 	assert_int_equal(R->in[4 + 4], 0x08);
 	/* a reset brings the default back (SPC-4 §5.9) */
-	rig_reset(dev_lu_get(R->server, 0), NULL);
+	rig_reset(dev_lu_get(R->server, 0));
 	CMD(0, 0, NULL, 0x00);
 	assert_int_equal(CMD(512, 0, block, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1),
 			 SCSI_GOOD);

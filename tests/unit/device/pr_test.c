@@ -915,7 +915,7 @@ static void test_lu_reset_keeps_it_spc4_5_13_5(void **state)
 	(void)state;
 	reg(A);
 	reserve(A, 1);
-	dev_lu_reset_state(lu, C, trio.i[C].nexus, reset_done, NULL);
+	dev_lu_reset_state(lu, C, reset_done, NULL);
 	trio_settle();
 	for (unsigned who = A; who <= C; who++)
 		no_sense_left(who);

@@ -347,7 +347,7 @@ static void test_resets_with_tas_spc4_7_5_8(void **state)
 
 	told_functions(e, ISCSI_TMF_LU_RESET);
 	expect_attention(e->other, 0x29);
-	expect_attention(e->p, 0x29);
+	expect_attention(e->p, 0x29); /* SAM-5 §6.3.3: who asked, too */
 	told_functions(e, ISCSI_TMF_TARGET_WARM_RESET);
 	expect_attention(e->other, 0x29);
 	expect_attention(e->p, 0x29);
