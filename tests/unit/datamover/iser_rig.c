@@ -287,14 +287,25 @@ void rig_login(struct rig *r)
 	r->controls = 0;
 }
 
+void rig_unswitched(struct rig *r, enum iscsi_role role, unsigned rules,
+		    const struct iscsi_params *params)
+{
+	begin(r, role, rules, params, &r->face);
+}
+
+bool rig_switch(struct rig *r)
+{
+	if (dmiser_take_over(r->conn, &r->params, &r->resources))
+		return false;
+	dm_conn_go(&r->face, DM_FULL_FEATURE);
+	return true;
+}
+
 void rig_switched(struct rig *r, enum iscsi_role role, unsigned rules,
 		  const struct iscsi_params *params)
 {
-	struct dm_conn *face = &r->face;
-
-	begin(r, role, rules, params, face);
-	assert_int_equal(dmiser_take_over(r->conn, params, &r->resources), 0);
-	dm_conn_go(face, DM_FULL_FEATURE);
+	rig_unswitched(r, role, rules, params);
+	assert_true(rig_switch(r));
 }
 
 void rig_target(struct rig *r, unsigned rules, const struct iscsi_params *p)

@@ -80,6 +80,10 @@ void rig_login(struct rig *r);
  * pair is not up yet (rig_up). */
 void rig_switched(struct rig *r, enum iscsi_role role, unsigned rules,
 		  const struct iscsi_params *params);
+/* The same in two steps: the stream is left (false: out of memory). */
+void rig_unswitched(struct rig *r, enum iscsi_role role, unsigned rules,
+		    const struct iscsi_params *params);
+bool rig_switch(struct rig *r);
 void rig_up(struct rig *r);
 /* The peer's private data begin with flags; -1: there are none. */
 void rig_up_with(struct rig *r, int flags);
