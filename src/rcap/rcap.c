@@ -37,6 +37,12 @@ int rcap_reject(struct rcap_qp *qp, const struct rcap_cm *cm)
 	return qp->ops->reject(qp, cm);
 }
 
+static bool is_asked(const struct rcap_wr *wr)
+{
+	return wr->op == RCAP_READ || wr->op == RCAP_FETCH_ADD ||
+	       wr->op == RCAP_CMP_SWAP;
+}
+
 int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
 {
 	if (qp->state != RCAP_ESTABLISHED)
@@ -44,9 +50,12 @@ int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		if (wr[i]->data.len > UINT32_MAX)
 			return ERR_RANGE;
-	for (unsigned i = 0; i < n; i++)
-		if (wr[i]->op == RCAP_READ && qp->ord == 0)
+	for (unsigned i = 0; i < n; i++) {
+		if (wr[i]->op >= RCAP_IMMEDIATE && !qp->extended)
+			return ERR_UNSUPPORTED;
+		if (is_asked(wr[i]) && qp->ord == 0)
 			return ERR_LIMIT; /* it would wait for ever */
+	}
 	qp->ops->post(qp, wr, n);
 	return 0;
 }

@@ -25,8 +25,9 @@
 /* ---- memory ---- */
 
 /* What a peer may do with a region. Local access is always allowed. */
-#define RCAP_REMOTE_READ  0x1u
-#define RCAP_REMOTE_WRITE 0x2u
+#define RCAP_REMOTE_READ   0x1u
+#define RCAP_REMOTE_WRITE  0x2u
+#define RCAP_REMOTE_ATOMIC 0x4u /* where qp->extended */
 
 struct rcap_mr {
 	uint32_t stag; /* what the peer is told */
@@ -41,6 +42,18 @@ enum rcap_op {
 	RCAP_SEND,
 	RCAP_WRITE,
 	RCAP_READ,
+	/* where qp->extended (RFC 7306); all that they carry is in the wr */
+	RCAP_IMMEDIATE, /* 8 octets that arrive as a message of their own */
+	RCAP_FETCH_ADD, /* on 8 octets of the peer's, at wr.stag, wr.to */
+	RCAP_CMP_SWAP,
+};
+
+/* RFC 7306 §5.1: what to do with the peer's 8 octets, and what was there. */
+struct rcap_atomic {
+	/* to add, field by field: mask has a bit at the top of each; or to put
+	 * there under mask where compare matches under compare_mask */
+	uint64_t value, mask, compare, compare_mask;
+	uint64_t original; /* filled when it is done */
 };
 
 /* Send: raise a solicited event at the peer (RFC 5040 §4.3, SendSE). */
@@ -59,6 +72,8 @@ struct rcap_wr {
 	uint32_t stag;	  /* the peer's region; Send: see RCAP_INVALIDATE */
 	uint64_t to;	  /* tagged offset in it */
 	unsigned tag;	  /* the user's own */
+	uint64_t immediate;
+	struct rcap_atomic *atomic;
 	/* the provider's, until wr_done */
 	struct list link;
 	uint64_t mark;
@@ -74,6 +89,8 @@ struct rcap_recv {
 	bool solicited;
 	bool invalidated; /* the peer invalidated our region `stag` */
 	uint32_t stag;
+	bool is_immediate; /* 8 octets and no message: len is 0 */
+	uint64_t immediate;
 	struct list link; /* the provider's */
 };
 
@@ -138,6 +155,7 @@ struct rcap_qp {
 	enum rcap_state state;
 	/* agreed, valid from ESTABLISHED on */
 	uint16_t ird, ord;
+	bool extended; /* RFC 7306's operations may be used */
 	bool send_inv; /* the provider can Send with Invalidate */
 	bool recv_inv; /* its regions may be invalidated by the peer */
 };
@@ -158,7 +176,8 @@ int rcap_reject(struct rcap_qp *qp, const struct rcap_cm *cm);
  * Send" costs one hand-over. Reads beyond qp->ord wait, and what is behind
  * them. Returns 0; ERR_WRONG_STATE: the connection is going or gone, no request
  * was taken; ERR_RANGE: a request is longer than 2^32 - 1 bytes, ERR_LIMIT: a
- * READ where ord is 0; none was taken.
+ * READ (or FETCH_ADD, CMP_SWAP) where ord is 0, ERR_UNSUPPORTED: an operation
+ * of RFC 7306 that was not agreed on; none was taken.
  */
 int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n);
 
@@ -169,7 +188,10 @@ int rcap_post_recv(struct rcap_qp *qp, struct rcap_recv *r);
 
 /*
  * rcap_reg makes memory reachable for this connection's peer (RFC 5040 §7) as
- * [base, base + memory->len). memory's iovec array is borrowed too. 0 with *mr,
+ * [base, base + memory->len). memory's iovec array is borrowed too. What a peer
+ * may read and not write must not change while a Read of it is answered: it is
+ * sent from where it is, under a CRC; what it may write as well is copied. 0
+ * with *mr,
  * ERR_BUSY (no region is free), ERR_RANGE (empty, or wraps), ERR_WRONG_STATE.
  */
 int rcap_reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,

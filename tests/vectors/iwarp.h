@@ -274,7 +274,7 @@ static const struct vector_fpdu vector_fpdus[] = {
 	  "1f262d343b424950575e656c737a81888f969da4abb200007473245c" },
 };
 
-/* RFC 5041 §4.2, §4.3; RFC 5040 §4.1 figure 3, §4.4. tx: what we send is the
+/* RFC 5041 §4.2, §4.3; RFC 5040 §4.1 figure 3, §4.4; RFC 7306. tx: what we send is the
  * same. */
 struct vector_header {
 	const char *source, *hex;
@@ -322,6 +322,24 @@ static const struct vector_header vector_headers[] = {
 	{ "Terminate, siw",
 	  "414700000000000000020000000100000000", true,
 	  { .last = true, .opcode = RDMAP_TERMINATE, .qn = 2, .msn = 1 } },
+	{ "Immediate Data, RFC 7306 figure 7",
+	  "4148000000000000000000000001000000000102030405060708", true,
+	  { .last = true, .opcode = RDMAP_IMMEDIATE, .msn = 1, .value = 0x0102030405060708 } },
+	{ "Immediate Data with SE, RFC 7306 figure 7",
+	  "414900000000000000000000000200000000ffffffffffffffff", true,
+	  { .last = true, .opcode = RDMAP_IMMEDIATE_SE, .msn = 2, .value = UINT64_MAX } },
+	{ "Atomic Request, FetchAdd, RFC 7306 figure 4",
+	  "414a00000000000000010000000300000000000000000000000312345678ff149c0e20c34200000000000000000780000000000000000000000000000000ffffffffffffffff", true,
+	  { .last = true, .opcode = RDMAP_ATOMIC_REQUEST, .qn = 1, .msn = 3, .atomic = RDMAP_FETCH_ADD, .request_id = 3, .source_stag = 0x12345678, .source_to = 0xff149c0e20c34200, .value = 7, .mask = 0x8000000000000000, .compare_mask = UINT64_MAX } },
+	{ "Atomic Request, CmpSwap, RFC 7306 figure 4",
+	  "414a0000000000000001000000040000000000000002deadbeef1234567800000000000010001111111111111111222222222222222233333333333333334444444444444444", true,
+	  { .last = true, .opcode = RDMAP_ATOMIC_REQUEST, .qn = 1, .msn = 4, .atomic = RDMAP_CMP_SWAP, .request_id = 0xdeadbeef, .source_stag = 0x12345678, .source_to = 0x1000, .value = 0x1111111111111111, .mask = 0x2222222222222222, .compare = 0x3333333333333333, .compare_mask = 0x4444444444444444 } },
+	{ "Atomic Request, reserved bits set",
+	  "414a00000000000000010000000400000000fffffff2deadbeef1234567800000000000010000000000000000000000000000000000000000000000000000000000000000000", false,
+	  { .last = true, .opcode = RDMAP_ATOMIC_REQUEST, .qn = 1, .msn = 4, .atomic = RDMAP_CMP_SWAP, .request_id = 0xdeadbeef, .source_stag = 0x12345678, .source_to = 0x1000 } },
+	{ "Atomic Response, RFC 7306 figure 6",
+	  "414b00000000000000030000000100000000deadbeef0102030405060708", true,
+	  { .last = true, .opcode = RDMAP_ATOMIC_RESPONSE, .qn = 3, .msn = 1, .request_id = 0xdeadbeef, .value = 0x0102030405060708 } },
 };
 
 /* RFC 5040 §4.8 figures 7 to 10: the Terminate Header, behind the DDP header. */

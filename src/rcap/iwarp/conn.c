@@ -106,19 +106,14 @@ void iwarp_fail_answer(struct iwarp *c, uint16_t reason,
 		       const struct iwarp_read *a)
 {
 	/* the request, as far as it is not answered yet */
-	const struct rdmap_header h = {
-		.last = true,
-		.opcode = RDMAP_READ_REQUEST,
-		.msn = a->msn,
-		.sink_stag = a->sink_stag,
-		.sink_to = a->sink_to + a->sent,
-		.read_size = a->size - a->sent,
-		.source_stag = a->source_stag,
-		.source_to = a->source_to + a->sent,
-	};
+	struct rdmap_header h = a->h;
 	uint8_t head[DDP_HEADER_MAX];
-	size_t n = rdmap_encode(&h, head);
+	size_t n;
 
+	h.sink_to += a->sent;
+	h.read_size -= a->sent;
+	h.source_to += a->sent;
+	n = rdmap_encode(&h, head);
 	fail(c, reason, ERR_ACCESS, head, n, n);
 }
 
@@ -144,7 +139,8 @@ static int reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 {
 	struct iwarp *c = of(qp);
 	unsigned r = (rights & RCAP_REMOTE_READ ? MR_REMOTE_READ : 0) |
-		     (rights & RCAP_REMOTE_WRITE ? MR_REMOTE_WRITE : 0);
+		     (rights & RCAP_REMOTE_WRITE ? MR_REMOTE_WRITE : 0) |
+		     (rights & RCAP_REMOTE_ATOMIC ? MR_REMOTE_ATOMIC : 0);
 
 	*mr = (struct rcap_mr){ .base = base, .len = memory->len };
 	return mr_register(c->mrs, c, memory, base, r, &mr->stag);

@@ -8,6 +8,7 @@
  *   place.c    DDP and RDMAP: what a segment may do, and what it completes
  *   tx.c       FPDUs to octets: segments staged in batches
  *   wq.c       work requests from post to completion
+ *   atomic.c   RFC 7306's operations on memory
  */
 #ifndef RCAP_IWARP_INTERNAL_H
 #define RCAP_IWARP_INTERNAL_H
@@ -71,12 +72,10 @@ struct iwarp_rx {
 	uint8_t terminate[RDMAP_TERMINATE_MAX];
 };
 
-/* A Read Request of the peer's that we answer. */
+/* A Read or Atomic Request of the peer's that we answer. */
 struct iwarp_read {
-	uint32_t msn; /* of its request */
-	uint32_t sink_stag, source_stag;
-	uint64_t sink_to, source_to;
-	uint32_t size, sent;
+	struct rdmap_header h;
+	uint32_t sent; /* octets of a Read */
 };
 
 #define TX_PIECES 512
@@ -146,7 +145,7 @@ static inline void iwarp_kick(struct iwarp *c)
 /* conn.c: iwarp_die ends the connection without another word; iwarp_fail ends
  * it with a Terminate of that reason where one can be sent. Both take the
  * first call's reason. iwarp_fail names the headers of the segment that came
- * in last; iwarp_fail_answer those of a Read Request (RFC 5040 §4.8). */
+ * in last; iwarp_fail_answer those of a request (RFC 5040 §4.8). */
 void iwarp_die(struct iwarp *c, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void iwarp_fail(struct iwarp *c, uint16_t reason, int err);
@@ -202,5 +201,15 @@ struct rcap_wr *iwarp_wq_oldest_read(const struct iwarp *c);
 void iwarp_wq_read_done(struct iwarp *c);
 void iwarp_wq_complete(struct iwarp *c);
 void iwarp_wq_flush(struct iwarp *c);
+
+/* iwarp_wq_is_asked: it is done when its response is here. */
+bool iwarp_wq_is_asked(const struct rcap_wr *wr);
+
+/* atomic.c */
+/* iwarp_atomic_word: the 8 octets at off; NULL: not in one piece, or not
+ * aligned (RFC 7306 §5.1). */
+uint64_t *iwarp_atomic_word(const struct bufv *memory, size_t off);
+/* iwarp_atomic_do does what h asks for; returns what was there. */
+uint64_t iwarp_atomic_do(uint64_t *word, const struct rdmap_header *h);
 
 #endif

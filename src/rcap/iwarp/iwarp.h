@@ -27,6 +27,9 @@ struct iwarp_config {
 	/* Octets of an FPDU at most, its markers and CRC counted: the path's
 	 * EMSS (RFC 5044 §4.5); 0: as long as the format can say. */
 	size_t emss;
+	/* RFC 7306: Immediate Data and atomic operations. MPA can't negotiate
+	 * them: both users have to know. */
+	bool extended;
 	size_t lookahead; /* bytes of the receive buffer, at least 1024 */
 	uint32_t max_regions;
 	uint32_t seed;	       /* makes STag keys hard to guess */

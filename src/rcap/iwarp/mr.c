@@ -138,6 +138,13 @@ const struct bufv *mr_memory(const struct mr_table *t, const void *stream,
 	return r && r->stream == stream ? &r->memory : NULL;
 }
 
+bool mr_may_change(const struct mr_table *t, uint32_t stag)
+{
+	const struct region *r = lookup(t, stag);
+
+	return r && (r->rights & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC));
+}
+
 static void release(struct mr_table *t, struct region *r)
 {
 	uint32_t index = (uint32_t)(r - t->regions);

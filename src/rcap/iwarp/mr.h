@@ -12,8 +12,9 @@
 #include "base/bufv.h"
 #include "rcap/iwarp/rdmap.h"
 
-#define MR_REMOTE_READ	0x1u
-#define MR_REMOTE_WRITE 0x2u
+#define MR_REMOTE_READ	 0x1u
+#define MR_REMOTE_WRITE	 0x2u
+#define MR_REMOTE_ATOMIC 0x4u
 
 struct mr_table;
 
@@ -45,6 +46,9 @@ int mr_find(const struct mr_table *t, const void *stream, uint32_t stag,
 /* mr_memory: what the stream's region holds; NULL: no such region of it. */
 const struct bufv *mr_memory(const struct mr_table *t, const void *stream,
 			     uint32_t stag);
+
+/* mr_may_change: the peer itself can change what it may read there. */
+bool mr_may_change(const struct mr_table *t, uint32_t stag);
 
 /* mr_invalidate, from our side: the memory is its owner's again. ERR_NOT_FOUND:
  * no such STag. */

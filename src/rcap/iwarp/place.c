@@ -63,6 +63,58 @@ static int place_read_request(struct iwarp *c, size_t len)
 		       MR_REMOTE_READ, &memory, &off);
 }
 
+/* RFC 7306 §6.3: a message of its own, in one segment. */
+static int place_immediate(struct iwarp *c, size_t len)
+{
+	if (c->rx.send_begun)
+		return -TERM_RDMAP_OPCODE;
+	if (len || !c->rx.h.last)
+		return -TERM_DDP_UNTAGGED_TOO_LONG;
+	return list_empty(&c->recvs) ? -TERM_DDP_UNTAGGED_NO_BUFFER : 0;
+}
+
+/* RFC 7306 §§5.2.1, 8.2. Atomic Requests share the queue and the depth of
+ * Reads. */
+static int place_atomic_request(struct iwarp *c, size_t len)
+{
+	const struct rdmap_header *h = &c->rx.h;
+	const struct bufv *memory;
+	size_t off;
+	int err;
+
+	if (len || !h->last)
+		return -TERM_DDP_UNTAGGED_TOO_LONG;
+	if (c->answers_n >= c->qp.ird)
+		return -TERM_DDP_UNTAGGED_NO_BUFFER;
+	if (h->atomic != RDMAP_FETCH_ADD && h->atomic != RDMAP_CMP_SWAP)
+		return -TERM_RDMAP_OPCODE;
+	err = mr_find(c->mrs, c, h->source_stag, h->source_to, sizeof(uint64_t),
+		      MR_REMOTE_ATOMIC, &memory, &off);
+	if (err)
+		return err;
+	return iwarp_atomic_word(memory, off) ? 0
+					      : -TERM_RDMAP_STREAM_CATASTROPHIC;
+}
+
+static bool is_atomic(const struct rcap_wr *wr)
+{
+	return wr->op == RCAP_FETCH_ADD || wr->op == RCAP_CMP_SWAP;
+}
+
+/* RFC 7306 §5.2.2: the oldest of what we asked for, and no other. */
+static int place_atomic_response(struct iwarp *c, size_t len)
+{
+	const struct rcap_wr *wr = iwarp_wq_oldest_read(c);
+
+	if (c->tx.rtr_read_out || !wr || !is_atomic(wr))
+		return -TERM_DDP_UNTAGGED_NO_BUFFER;
+	if (len || !c->rx.h.last)
+		return -TERM_DDP_UNTAGGED_TOO_LONG;
+	return c->rx.h.request_id == wr->local
+		       ? 0
+		       : -TERM_RDMAP_STREAM_CATASTROPHIC;
+}
+
 static int place_terminate(struct iwarp *c, size_t len)
 {
 	struct iwarp_rx *rx = &c->rx;
@@ -87,11 +139,21 @@ static int place_untagged(struct iwarp *c, size_t len)
 		return -TERM_DDP_UNTAGGED_MSN;
 	if (h->mo != (h->qn == DDP_QN_SEND ? rx->mo : 0))
 		return -TERM_DDP_UNTAGGED_MO;
-	if (h->qn == DDP_QN_READ)
+	switch (h->opcode) {
+	case RDMAP_READ_REQUEST:
 		return place_read_request(c, len);
-	if (h->qn == DDP_QN_TERMINATE)
+	case RDMAP_TERMINATE:
 		return place_terminate(c, len);
-	return place_send(c, len);
+	case RDMAP_IMMEDIATE:
+	case RDMAP_IMMEDIATE_SE:
+		return place_immediate(c, len);
+	case RDMAP_ATOMIC_REQUEST:
+		return place_atomic_request(c, len);
+	case RDMAP_ATOMIC_RESPONSE:
+		return place_atomic_response(c, len);
+	default:
+		return place_send(c, len);
+	}
 }
 
 /* ---- tagged ---- */
@@ -116,7 +178,7 @@ static int place_read_response(struct iwarp *c, size_t len)
 			return -TERM_DDP_TAGGED_BOUNDS;
 		return rx->h.last ? 0 : -TERM_RDMAP_STREAM_CATASTROPHIC;
 	}
-	if (!wr)
+	if (!wr || is_atomic(wr))
 		return -TERM_RDMAP_OPCODE;
 	if (len && rx->h.stag != wr->local)
 		return -TERM_DDP_TAGGED_INVALID_STAG;
@@ -204,21 +266,36 @@ static int send_done(struct iwarp *c, size_t len)
 	return 0;
 }
 
-static int read_request_done(struct iwarp *c)
+static int request_done(struct iwarp *c)
 {
-	const struct rdmap_header *h = &c->rx.h;
 	unsigned ring = c->cfg.wish.ird + 1u;
-	struct iwarp_read *a =
-		&c->answers[(c->answers_first + c->answers_n++) % ring];
+	unsigned at = (c->answers_first + c->answers_n++) % ring;
 
-	*a = (struct iwarp_read){ .msn = h->msn,
-				  .sink_stag = h->sink_stag,
-				  .sink_to = h->sink_to,
-				  .source_stag = h->source_stag,
-				  .source_to = h->source_to,
-				  .size = h->read_size };
+	c->answers[at] = (struct iwarp_read){ .h = c->rx.h };
 	c->rx.msn[DDP_QN_READ]++;
 	iwarp_kick(c);
+	return 0;
+}
+
+/* One receive, of which nothing is written. */
+static int immediate_done(struct iwarp *c)
+{
+	struct rcap_recv *r = list_entry(c->recvs.next, struct rcap_recv, link);
+
+	list_del(&r->link);
+	r->is_immediate = true;
+	r->immediate = c->rx.h.value;
+	r->solicited = c->rx.h.opcode == RDMAP_IMMEDIATE_SE;
+	c->rx.msn[DDP_QN_SEND]++;
+	c->qp.user->received(c->qp.arg, r, 0);
+	return 0;
+}
+
+static int atomic_response_done(struct iwarp *c)
+{
+	iwarp_wq_oldest_read(c)->atomic->original = c->rx.h.value;
+	c->rx.msn[DDP_QN_ATOMIC]++;
+	iwarp_wq_read_done(c);
 	return 0;
 }
 
@@ -264,7 +341,13 @@ int iwarp_placed(struct iwarp *c, size_t len)
 		return send_done(c, len);
 	switch (opcode) {
 	case RDMAP_READ_REQUEST:
-		return read_request_done(c);
+	case RDMAP_ATOMIC_REQUEST:
+		return request_done(c);
+	case RDMAP_ATOMIC_RESPONSE:
+		return atomic_response_done(c);
+	case RDMAP_IMMEDIATE:
+	case RDMAP_IMMEDIATE_SE:
+		return immediate_done(c);
 	case RDMAP_READ_RESPONSE:
 		return read_response_done(c, len);
 	case RDMAP_TERMINATE:

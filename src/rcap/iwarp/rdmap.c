@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdmap.c: DDP and RDMAP headers, RFC 5041 §4, RFC 5040 §4. */
+/* rdmap.c: DDP and RDMAP headers, RFC 5041 §4, RFC 5040 §4, RFC 7306 §4. */
 #include "rcap/iwarp/rdmap.h"
 
 #include <string.h>
@@ -23,17 +23,42 @@ static bool is_tagged(uint8_t opcode)
 
 static uint32_t queue_of(uint8_t opcode)
 {
-	if (opcode == RDMAP_READ_REQUEST)
+	switch (opcode) {
+	case RDMAP_READ_REQUEST:
+	case RDMAP_ATOMIC_REQUEST:
 		return DDP_QN_READ;
-	return opcode == RDMAP_TERMINATE ? DDP_QN_TERMINATE : DDP_QN_SEND;
+	case RDMAP_TERMINATE:
+		return DDP_QN_TERMINATE;
+	case RDMAP_ATOMIC_RESPONSE:
+		return DDP_QN_ATOMIC;
+	default:
+		return DDP_QN_SEND;
+	}
+}
+
+/* RDMAP's own header, behind that of DDP. */
+static size_t own_len(uint8_t opcode)
+{
+	switch (opcode) {
+	case RDMAP_READ_REQUEST:
+		return RDMAP_READ_LEN;
+	case RDMAP_IMMEDIATE:
+	case RDMAP_IMMEDIATE_SE:
+		return RDMAP_IMMEDIATE_LEN;
+	case RDMAP_ATOMIC_REQUEST:
+		return RDMAP_ATOMIC_REQUEST_LEN;
+	case RDMAP_ATOMIC_RESPONSE:
+		return RDMAP_ATOMIC_RESPONSE_LEN;
+	default:
+		return 0;
+	}
 }
 
 size_t rdmap_header_len(uint8_t opcode)
 {
 	if (is_tagged(opcode))
 		return DDP_TAGGED_LEN;
-	return DDP_UNTAGGED_LEN +
-	       (opcode == RDMAP_READ_REQUEST ? RDMAP_READ_LEN : 0);
+	return DDP_UNTAGGED_LEN + own_len(opcode);
 }
 
 size_t rdmap_peek_len(const uint8_t *p)
@@ -42,14 +67,14 @@ size_t rdmap_peek_len(const uint8_t *p)
 
 	if (ctrl & CTRL_TAGGED)
 		return DDP_TAGGED_LEN;
-	return (ctrl & CTRL_OPCODE) == RDMAP_READ_REQUEST
-		       ? DDP_UNTAGGED_LEN + RDMAP_READ_LEN
-		       : DDP_UNTAGGED_LEN;
+	return DDP_UNTAGGED_LEN + own_len(ctrl & CTRL_OPCODE);
 }
 
 /* What can be said of the first 16 bits alone. */
-static int check_control(struct rdmap_header *h, uint16_t ctrl)
+static int check_control(struct rdmap_header *h, uint16_t ctrl, bool extended)
 {
+	uint8_t last = extended ? RDMAP_ATOMIC_RESPONSE : RDMAP_TERMINATE;
+
 	h->tagged = ctrl & CTRL_TAGGED;
 	h->last = ctrl & CTRL_LAST;
 	h->opcode = ctrl & CTRL_OPCODE;
@@ -59,7 +84,7 @@ static int check_control(struct rdmap_header *h, uint16_t ctrl)
 	if ((ctrl & CTRL_RDMAP_VERSION) != RDMAP_VERSION_1)
 		return -TERM_RDMAP_VERSION;
 	/* an opcode on the wrong kind of buffer is unexpected there */
-	if (h->opcode > RDMAP_TERMINATE || is_tagged(h->opcode) != h->tagged)
+	if (h->opcode > last || is_tagged(h->opcode) != h->tagged)
 		return -TERM_RDMAP_OPCODE;
 	return 0;
 }
@@ -73,14 +98,50 @@ static void decode_read(struct rdmap_header *h, const uint8_t *p)
 	h->source_to = get_be64(p + 20);
 }
 
-int rdmap_decode(struct rdmap_header *h, const uint8_t *p, size_t n)
+static void decode_atomic(struct rdmap_header *h, const uint8_t *p)
+{
+	h->atomic = p[3] & 0x0f;
+	h->request_id = get_be32(p + 4);
+	h->source_stag = get_be32(p + 8);
+	h->source_to = get_be64(p + 12);
+	h->value = get_be64(p + 20);
+	h->mask = get_be64(p + 28);
+	h->compare = get_be64(p + 36);
+	h->compare_mask = get_be64(p + 44);
+}
+
+/* What is behind DDP's header. */
+static void decode_own(struct rdmap_header *h, const uint8_t *p)
+{
+	switch (h->opcode) {
+	case RDMAP_READ_REQUEST:
+		decode_read(h, p);
+		break;
+	case RDMAP_IMMEDIATE:
+	case RDMAP_IMMEDIATE_SE:
+		h->value = get_be64(p);
+		break;
+	case RDMAP_ATOMIC_REQUEST:
+		decode_atomic(h, p);
+		break;
+	case RDMAP_ATOMIC_RESPONSE:
+		h->request_id = get_be32(p);
+		h->value = get_be64(p + 4);
+		break;
+	default:
+		break;
+	}
+}
+
+int rdmap_decode(struct rdmap_header *h, const uint8_t *p, size_t n,
+		 bool extended)
 {
 	int err;
 
 	memset(h, 0, sizeof(*h));
 	if (n < 2)
 		return -TERM_RDMAP_STREAM_CATASTROPHIC;
-	err = check_control(h, get_be16(p));
+	err = check_control(h, get_be16(p), extended);
 	if (err)
 		return err;
 	if (n < rdmap_header_len(h->opcode))
@@ -93,13 +154,55 @@ int rdmap_decode(struct rdmap_header *h, const uint8_t *p, size_t n)
 	h->qn = get_be32(p + 6);
 	h->msn = get_be32(p + 10);
 	h->mo = get_be32(p + 14);
-	if (h->qn >= DDP_QN_COUNT)
+	if (h->qn > (extended ? DDP_QN_ATOMIC : DDP_QN_TERMINATE))
 		return -TERM_DDP_UNTAGGED_QN;
 	if (h->qn != queue_of(h->opcode)) /* RFC 5040 §5.1 */
 		return -TERM_RDMAP_OPCODE;
-	if (h->opcode == RDMAP_READ_REQUEST)
-		decode_read(h, p + DDP_UNTAGGED_LEN);
+	decode_own(h, p + DDP_UNTAGGED_LEN);
 	return (int)rdmap_header_len(h->opcode);
+}
+
+static void encode_read(const struct rdmap_header *h, uint8_t *p)
+{
+	put_be32(p, h->sink_stag);
+	put_be64(p + 4, h->sink_to);
+	put_be32(p + 12, h->read_size);
+	put_be32(p + 16, h->source_stag);
+	put_be64(p + 20, h->source_to);
+}
+
+static void encode_atomic(const struct rdmap_header *h, uint8_t *p)
+{
+	put_be32(p, h->atomic);
+	put_be32(p + 4, h->request_id);
+	put_be32(p + 8, h->source_stag);
+	put_be64(p + 12, h->source_to);
+	put_be64(p + 20, h->value);
+	put_be64(p + 28, h->mask);
+	put_be64(p + 36, h->compare);
+	put_be64(p + 44, h->compare_mask);
+}
+
+static void encode_own(const struct rdmap_header *h, uint8_t *p)
+{
+	switch (h->opcode) {
+	case RDMAP_READ_REQUEST:
+		encode_read(h, p);
+		break;
+	case RDMAP_IMMEDIATE:
+	case RDMAP_IMMEDIATE_SE:
+		put_be64(p, h->value);
+		break;
+	case RDMAP_ATOMIC_REQUEST:
+		encode_atomic(h, p);
+		break;
+	case RDMAP_ATOMIC_RESPONSE:
+		put_be32(p, h->request_id);
+		put_be64(p + 4, h->value);
+		break;
+	default:
+		break;
+	}
 }
 
 size_t rdmap_encode(const struct rdmap_header *h, uint8_t *p)
@@ -119,15 +222,8 @@ size_t rdmap_encode(const struct rdmap_header *h, uint8_t *p)
 	put_be32(p + 6, queue_of(h->opcode));
 	put_be32(p + 10, h->msn);
 	put_be32(p + 14, h->mo);
-	if (h->opcode != RDMAP_READ_REQUEST)
-		return DDP_UNTAGGED_LEN;
-	p += DDP_UNTAGGED_LEN;
-	put_be32(p, h->sink_stag);
-	put_be64(p + 4, h->sink_to);
-	put_be32(p + 12, h->read_size);
-	put_be32(p + 16, h->source_stag);
-	put_be64(p + 20, h->source_to);
-	return DDP_UNTAGGED_LEN + RDMAP_READ_LEN;
+	encode_own(h, p + DDP_UNTAGGED_LEN);
+	return rdmap_header_len(h->opcode);
 }
 
 /* ---- Terminate ---- */
@@ -151,7 +247,8 @@ size_t rdmap_terminate_encode(const struct rdmap_terminate *t, uint8_t *p)
 	put_be16(p + 4, t->segment_len);
 	n += 2;
 	if (t->has_ddp) {
-		size_t len = MIN(t->headers_len, (size_t)DDP_HEADER_MAX);
+		size_t len =
+			MIN(t->headers_len, (size_t)RDMAP_TERMINATE_HEADERS);
 
 		memcpy(p + n, t->headers, len);
 		n += len;
@@ -241,7 +338,7 @@ int rdmap_terminate_decode(struct rdmap_terminate *t, const uint8_t *p,
 		t->has_segment_len = p[2] & TERM_M;
 		t->segment_len = get_be16(p + 4);
 		t->headers = p + 6;
-		t->headers_len = MIN(n - 6, (size_t)DDP_HEADER_MAX);
+		t->headers_len = MIN(n - 6, (size_t)RDMAP_TERMINATE_HEADERS);
 	}
 	t->has_ddp = (p[2] & TERM_D) && t->headers_len >= DDP_TAGGED_LEN;
 	t->has_rdmap = t->has_ddp && (p[2] & TERM_R) &&

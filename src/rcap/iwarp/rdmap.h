@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdmap.h: the headers of DDP (RFC 5041 §4) and RDMAP (RFC 5040 §4) as one
- * host-order struct, and the Terminate Message. Codec only.
+ * rdmap.h: the headers of DDP (RFC 5041 §4) and RDMAP (RFC 5040 §4, RFC 7306
+ * §4) as one host-order struct, and the Terminate Message. Codec only.
  */
 #ifndef RCAP_IWARP_RDMAP_H
 #define RCAP_IWARP_RDMAP_H
@@ -20,18 +20,34 @@ enum rdmap_opcode {
 	RDMAP_SEND_SE = 5,
 	RDMAP_SEND_SE_INV = 6,
 	RDMAP_TERMINATE = 7,
+	/* RFC 7306 §4.1, where both ends agreed on it */
+	RDMAP_IMMEDIATE = 8,
+	RDMAP_IMMEDIATE_SE = 9,
+	RDMAP_ATOMIC_REQUEST = 10,
+	RDMAP_ATOMIC_RESPONSE = 11,
+};
+
+/* RFC 7306 §5.2.1 figure 5 */
+enum rdmap_atomic {
+	RDMAP_FETCH_ADD = 0,
+	RDMAP_CMP_SWAP = 2,
 };
 
 /* RFC 5040 §5.1 table: untagged queues */
 #define DDP_QN_SEND	 0
 #define DDP_QN_READ	 1
 #define DDP_QN_TERMINATE 2
-#define DDP_QN_COUNT	 3
+#define DDP_QN_ATOMIC	 3 /* RFC 7306: responses */
+#define DDP_QN_COUNT	 4
 
 #define DDP_TAGGED_LEN	 14 /* without the MPA length */
 #define DDP_UNTAGGED_LEN 18
 #define RDMAP_READ_LEN	 28 /* Read Request header behind the DDP header */
-#define DDP_HEADER_MAX	 (DDP_UNTAGGED_LEN + RDMAP_READ_LEN)
+/* RFC 7306 §§5.2, 6.2 */
+#define RDMAP_IMMEDIATE_LEN	  8
+#define RDMAP_ATOMIC_REQUEST_LEN  52
+#define RDMAP_ATOMIC_RESPONSE_LEN 12
+#define DDP_HEADER_MAX		  (DDP_UNTAGGED_LEN + RDMAP_ATOMIC_REQUEST_LEN)
 
 struct rdmap_header {
 	bool tagged, last;
@@ -44,6 +60,12 @@ struct rdmap_header {
 	/* Read Request, RFC 5040 §4.4 */
 	uint32_t sink_stag, read_size, source_stag;
 	uint64_t sink_to, source_to;
+	/* RFC 7306. Immediate Data: value. Atomic Request: the memory is
+	 * source_stag, source_to; value and mask to add or to swap. Atomic
+	 * Response: value, what was there. */
+	uint8_t atomic; /* enum rdmap_atomic, or another */
+	uint32_t request_id;
+	uint64_t value, mask, compare, compare_mask;
 };
 
 /* rdmap_header_len: DDP and RDMAP header of this opcode, bytes. */
@@ -53,10 +75,12 @@ size_t rdmap_header_len(uint8_t opcode);
 size_t rdmap_peek_len(const uint8_t *p);
 
 /*
- * rdmap_decode reads the header of a ULPDU of n bytes. Returns its length, or
- * one of the Terminate reasons below, negative (-TERM_...).
+ * rdmap_decode reads the header of a ULPDU of n bytes; extended: RFC 7306 holds.
+ * Returns its length, or one of the Terminate reasons below, negative
+ * (-TERM_...).
  */
-int rdmap_decode(struct rdmap_header *h, const uint8_t *p, size_t n);
+int rdmap_decode(struct rdmap_header *h, const uint8_t *p, size_t n,
+		 bool extended);
 /* rdmap_encode writes the header; p has room for DDP_HEADER_MAX. Returns its
  * length. */
 size_t rdmap_encode(const struct rdmap_header *h, uint8_t *p);
@@ -116,7 +140,9 @@ struct rdmap_terminate {
 	size_t headers_len;
 };
 
-#define RDMAP_TERMINATE_MAX (4 + 2 + DDP_HEADER_MAX)
+/* RDMAP's header is there for Read Requests only (RFC 5040 §4.8) */
+#define RDMAP_TERMINATE_HEADERS (DDP_UNTAGGED_LEN + RDMAP_READ_LEN)
+#define RDMAP_TERMINATE_MAX	(4 + 2 + RDMAP_TERMINATE_HEADERS)
 
 /* rdmap_terminate_encode writes the Terminate Header (behind the DDP header);
  * returns its length. p has room for RDMAP_TERMINATE_MAX. */

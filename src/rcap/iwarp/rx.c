@@ -48,7 +48,8 @@ static void begin_tail(struct iwarp_rx *rx)
 static void begin_payload(struct iwarp *c)
 {
 	struct iwarp_rx *rx = &c->rx;
-	int n = rdmap_decode(&rx->h, rx->head + MPA_LENGTH_LEN, rx->ulpdu_len);
+	int n = rdmap_decode(&rx->h, rx->head + MPA_LENGTH_LEN, rx->ulpdu_len,
+			     c->cfg.extended);
 
 	rx->stage = RX_PAYLOAD;
 	rx->left = rx->ulpdu_len - (rx->head_have - MPA_LENGTH_LEN);

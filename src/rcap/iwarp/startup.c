@@ -54,6 +54,7 @@ static void enter(struct iwarp *c)
 				       .crc = c->terms.crc };
 	c->qp.ird = c->terms.ird;
 	c->qp.ord = c->terms.ord;
+	c->qp.extended = c->cfg.extended;
 }
 
 static void establish(struct iwarp *c, const struct mpa_frame *f)

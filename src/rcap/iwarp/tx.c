@@ -114,7 +114,7 @@ static size_t segment_len(const struct iwarp *c, const struct bufv *data,
 
 /* ---- our own messages ---- */
 
-/* Payload that may change goes by a copy (RCAP_UNSTABLE). */
+/* Payload that may change between its CRC and the wire goes by a copy. */
 static bool copy_unstable(struct iwarp *c, const struct bufv **data,
 			  struct bufv *copy, struct iovec *iov, size_t off,
 			  size_t len)
@@ -146,7 +146,26 @@ static uint8_t send_opcode(const struct rcap_wr *wr)
 	return wr->flags & RCAP_SOLICITED ? RDMAP_SEND_SE : RDMAP_SEND;
 }
 
-static struct rdmap_header header_of(struct iwarp *c, const struct rcap_wr *wr)
+/* RFC 7306 §5.2.1; what has no meaning is as that clause wants it. */
+static void atomic_header(struct iwarp *c, struct rcap_wr *wr,
+			  struct rdmap_header *h)
+{
+	const struct rcap_atomic *a = wr->atomic;
+	bool swap = wr->op == RCAP_CMP_SWAP;
+
+	h->opcode = RDMAP_ATOMIC_REQUEST;
+	h->atomic = swap ? RDMAP_CMP_SWAP : RDMAP_FETCH_ADD;
+	h->msn = wr->local = c->tx.msn[DDP_QN_READ];
+	h->request_id = wr->local;
+	h->source_stag = wr->stag;
+	h->source_to = wr->to;
+	h->value = a->value;
+	h->mask = a->mask;
+	h->compare = swap ? a->compare : 0;
+	h->compare_mask = swap ? a->compare_mask : UINT64_MAX;
+}
+
+static struct rdmap_header header_of(struct iwarp *c, struct rcap_wr *wr)
 {
 	struct rdmap_header h = { .stag = wr->stag };
 
@@ -162,6 +181,16 @@ static struct rdmap_header header_of(struct iwarp *c, const struct rcap_wr *wr)
 		h.source_stag = wr->stag;
 		h.source_to = wr->to;
 		h.read_size = (uint32_t)wr->data.len;
+		break;
+	case RCAP_FETCH_ADD:
+	case RCAP_CMP_SWAP:
+		atomic_header(c, wr, &h);
+		break;
+	case RCAP_IMMEDIATE:
+		h.opcode = wr->flags & RCAP_SOLICITED ? RDMAP_IMMEDIATE_SE
+						      : RDMAP_IMMEDIATE;
+		h.msn = c->tx.msn[DDP_QN_SEND];
+		h.value = wr->immediate;
 		break;
 	default:
 		h.opcode = send_opcode(wr);
@@ -199,32 +228,66 @@ static void stage_wr(struct iwarp *c)
 	struct rcap_wr *wr = tx->wr;
 	struct rdmap_header h = header_of(c, wr);
 
-	if (wr->op == RCAP_READ) {
+	if (wr->op == RCAP_SEND || wr->op == RCAP_WRITE) {
+		stage_data(c, wr, &h);
+	} else {
 		h.last = true;
 		stage(c, &h, &none, 0, 0);
-	} else {
-		stage_data(c, wr, &h);
 	}
 	if (!h.last)
 		return;
 	if (wr->op != RCAP_WRITE)
-		tx->msn[wr->op == RCAP_READ ? DDP_QN_READ : DDP_QN_SEND]++;
+		tx->msn[iwarp_wq_is_asked(wr) ? DDP_QN_READ : DDP_QN_SEND]++;
 	iwarp_wq_staged(c, wr, tx->s.pos);
 	tx->wr = NULL;
 }
 
 /* ---- answers to the peer's Reads ---- */
 
-static void stage_answer(struct iwarp *c)
+static void answered(struct iwarp *c)
 {
-	struct iwarp_read *a = &c->answers[c->answers_first];
-	struct rdmap_header h = { .opcode = RDMAP_READ_RESPONSE,
-				  .stag = a->sink_stag,
-				  .to = a->sink_to + a->sent };
+	c->answers_first = (c->answers_first + 1) % (c->cfg.wish.ird + 1u);
+	c->answers_n--;
+}
+
+/* RFC 7306 §5.4: done when its turn to be answered has come, behind the Reads
+ * that came before it. */
+static void stage_atomic(struct iwarp *c, const struct iwarp_read *a)
+{
+	static const struct bufv none;
+	struct rdmap_header h = { .opcode = RDMAP_ATOMIC_RESPONSE,
+				  .last = true,
+				  .msn = c->tx.msn[DDP_QN_ATOMIC],
+				  .request_id = a->h.request_id };
 	const struct bufv *memory;
-	size_t off, left = a->size - a->sent, len;
+	size_t off;
+	int err = mr_find(c->mrs, c, a->h.source_stag, a->h.source_to,
+			  sizeof(uint64_t), MR_REMOTE_ATOMIC, &memory, &off);
+	uint64_t *word = err ? NULL : iwarp_atomic_word(memory, off);
+
+	if (!err && !word)
+		err = -TERM_RDMAP_STREAM_CATASTROPHIC;
+	if (err) {
+		iwarp_fail_answer(c, (uint16_t)-err, a);
+		return;
+	}
+	h.value = iwarp_atomic_do(word, &a->h);
+	stage(c, &h, &none, 0, 0);
+	c->tx.msn[DDP_QN_ATOMIC]++;
+	answered(c);
+}
+
+static void stage_read_response(struct iwarp *c, struct iwarp_read *a)
+{
+	struct rdmap_header h = { .opcode = RDMAP_READ_RESPONSE,
+				  .stag = a->h.sink_stag,
+				  .to = a->h.sink_to + a->sent };
+	const struct bufv *memory;
+	struct bufv copy;
+	struct iovec iov;
+	size_t off, left = a->h.read_size - a->sent, len;
 	/* looked at again for each segment: regions go */
-	int err = mr_find(c->mrs, c, a->source_stag, a->source_to + a->sent,
+	int err = mr_find(c->mrs, c, a->h.source_stag, a->h.source_to + a->sent,
 			  left, MR_REMOTE_READ, &memory, &off);
 
 	if (err) {
@@ -233,14 +296,27 @@ static void stage_answer(struct iwarp *c)
 	}
 	len = left ? segment_len(c, memory, off, left, DDP_TAGGED_LEN) : 0;
 	h.last = len == left;
+	if (len && c->tx.s.crc && mr_may_change(c->mrs, a->h.source_stag)) {
+		if (!copy_unstable(c, &memory, &copy, &iov, off, len))
+			return;
+		off = 0;
+	}
 	stage(c, &h, memory, off, len);
 	a->sent += (uint32_t)len;
 	c->tx.has_responses = true;
 	c->tx.responding = !h.last;
-	if (!h.last)
-		return;
-	c->answers_first = (c->answers_first + 1) % (c->cfg.wish.ird + 1u);
-	c->answers_n--;
+	if (h.last)
+		answered(c);
+}
+
+static void stage_answer(struct iwarp *c)
+{
+	struct iwarp_read *a = &c->answers[c->answers_first];
+
+	if (a->h.opcode == RDMAP_ATOMIC_REQUEST)
+		stage_atomic(c, a);
+	else
+		stage_read_response(c, a);
 }
 
 /* ---- Ready To Receive, Terminate ---- */

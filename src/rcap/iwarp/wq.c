@@ -39,7 +39,7 @@ void iwarp_post_recv(struct rcap_qp *qp, struct rcap_recv *r)
 	struct iwarp *c = container_of(qp, struct iwarp, qp);
 
 	r->len = 0;
-	r->solicited = r->invalidated = false;
+	r->solicited = r->invalidated = r->is_immediate = false;
 	list_push_back(&c->recvs, &r->link);
 }
 
@@ -50,12 +50,18 @@ static struct rcap_wr *first_of(const struct list *l)
 	return list_empty(l) ? NULL : list_entry(l->next, struct rcap_wr, link);
 }
 
+bool iwarp_wq_is_asked(const struct rcap_wr *wr)
+{
+	return wr->op == RCAP_READ || wr->op == RCAP_FETCH_ADD ||
+	       wr->op == RCAP_CMP_SWAP;
+}
+
 bool iwarp_wq_has_next(const struct iwarp *c)
 {
 	const struct rcap_wr *wr = first_of(&c->sq);
 
 	/* a Ready To Receive that is a Read fills a place of the peer's, too */
-	return wr && (wr->op != RCAP_READ ||
+	return wr && (!iwarp_wq_is_asked(wr) ||
 		      c->reads_n + c->tx.rtr_read_out < c->qp.ord);
 }
 
@@ -81,7 +87,7 @@ struct rcap_wr *iwarp_wq_next(struct iwarp *c)
 	list_del(&wr->link);
 	list_push_back(&c->flight, &wr->link);
 	wr->mark = MARK_PENDING;
-	if (wr->op == RCAP_READ)
+	if (iwarp_wq_is_asked(wr))
 		c->reads[(c->reads_first + c->reads_n++) %
 			 (c->cfg.wish.ord + 1u)] = wr;
 	return wr;
@@ -90,7 +96,7 @@ struct rcap_wr *iwarp_wq_next(struct iwarp *c)
 void iwarp_wq_staged(struct iwarp *c, struct rcap_wr *wr, uint64_t end)
 {
 	(void)c;
-	if (wr->op != RCAP_READ)
+	if (!iwarp_wq_is_asked(wr))
 		wr->mark = end;
 }
 
@@ -105,7 +111,7 @@ void iwarp_wq_read_done(struct iwarp *c)
 
 	c->reads_first = (c->reads_first + 1) % (c->cfg.wish.ord + 1u);
 	c->reads_n--;
-	if (wr->local)
+	if (wr->op == RCAP_READ && wr->local)
 		mr_invalidate(c->mrs, wr->local);
 	wr->mark = 0;
 	iwarp_wq_complete(c);

@@ -24,12 +24,12 @@ static void frame(const uint8_t *p, size_t n)
 		abort();
 }
 
-static void headers(const uint8_t *p, size_t n)
+static void headers(const uint8_t *p, size_t n, bool extended)
 {
 	struct rdmap_terminate t;
 	struct rdmap_header h;
 	uint8_t out[DDP_HEADER_MAX];
-	int len = rdmap_decode(&h, p, n);
+	int len = rdmap_decode(&h, p, n, extended);
 
 	if (len > 0 &&
 	    ((size_t)len > n || rdmap_encode(&h, out) != (size_t)len))
@@ -56,7 +56,7 @@ static void stream(const uint8_t *p, size_t n, uint8_t how)
 		if (k < 0)
 			return;
 		if (k > 0)
-			headers(iov[0].iov_base, iov[0].iov_len);
+			headers(iov[0].iov_base, iov[0].iov_len, how & 4);
 		p += total;
 		n -= total;
 	}
@@ -67,7 +67,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	frame(data + 1, size - 1);
-	headers(data + 1, size - 1);
+	headers(data + 1, size - 1, false);
+	headers(data + 1, size - 1, true);
 	stream(data + 1, size - 1, data[0]);
 	return 0;
 }

@@ -43,7 +43,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define READ_AT	 (RECV_AT + RECVS * (SMALL + GUARD))
 #define SEND_AT	 (READ_AT + READS * (SMALL + GUARD))
 #define SEND_LEN 1024 /* a Send's or Write's source: ours while it is out */
-#define ARENA	 (SEND_AT + SENDS * SEND_LEN)
+#define X_AT	 (SEND_AT + SENDS * SEND_LEN + GUARD)
+#define X_LEN	 64 /* for atomic operations */
+#define ARENA	 (X_AT + X_LEN + GUARD)
 #define PENDING	 (1u << 18)
 
 struct area {
@@ -55,12 +57,14 @@ enum area_id {
 	A_W,
 	A_RECV,
 	A_READ = A_RECV + RECVS,
-	A_COUNT = A_READ + READS
+	A_X = A_READ + READS,
+	A_COUNT,
 };
 
 struct request {
 	struct rcap_wr wr;
 	struct iovec iov;
+	struct rcap_atomic atomic;
 	bool out;
 };
 
@@ -71,10 +75,11 @@ struct run {
 	xtime now;
 	uint8_t canary[8];
 	uint64_t rotations[8];
-	uint8_t arena[ARENA], shadow[ARENA];
+	_Alignas(8) uint8_t arena[ARENA];
+	uint8_t shadow[ARENA];
 	struct area areas[A_COUNT];
-	struct iovec r_iov, w_iov;
-	struct rcap_mr r, w;
+	struct iovec r_iov, w_iov, x_iov;
+	struct rcap_mr r, w, x;
 	bool r_valid, w_valid;
 	struct rcap_recv recv[RECVS];
 	struct request reads[READS], sends[SENDS];
@@ -93,6 +98,11 @@ struct run {
 };
 
 static uint8_t source[8];
+
+static bool is_extended(const struct run *r)
+{
+	return r->emss & 0x04;
+}
 
 /* ---- the model ---- */
 
@@ -217,7 +227,8 @@ static void received(void *arg, struct rcap_recv *v, int err)
 	else if (v->invalidated && r->r_valid && v->stag == r->r.stag)
 		retire_region(r, false);
 	else
-		CHECK(!v->invalidated);
+		CHECK(!v->invalidated || v->stag == r->x.stag);
+	CHECK(is_extended(r) || !v->is_immediate);
 	refill(r, a);
 	a->open = rcap_post_recv(r->qp, v) == 0;
 }
@@ -357,6 +368,8 @@ static void make_areas(struct run *r)
 		r->areas[A_READ + i] =
 			(struct area){ READ_AT + i * (SMALL + GUARD), SMALL,
 				       false };
+	r->areas[A_X] = (struct area){ X_AT, X_LEN, is_extended(r) };
+	memset(r->arena + X_AT, 1, X_LEN);
 	for (size_t i = 0; i < R_LEN; i++) /* what may be read is harmless */
 		r->arena[R_AT + i] = (uint8_t)(i % 7);
 	memcpy(r->shadow, r->arena, ARENA);
@@ -387,6 +400,7 @@ static void config_of(const struct run *r, struct iwarp_config *cfg)
 	cfg->emss = r->emss & 0x40 ? 0 : 160 + (r->emss & 0x3c) * 8u;
 	cfg->lookahead = r->emss & 0x80 ? 65536 : 1024;
 	cfg->max_regions = 16;
+	cfg->extended = is_extended(r);
 	cfg->seed = 7;
 }
 
@@ -408,6 +422,9 @@ static void set_up(struct run *r)
 	CHECK(rcap_reg(r->qp, &v, BASE, RCAP_REMOTE_READ, &r->r) == 0);
 	r->r_valid = true;
 	register_w(r);
+	r->x_iov = (struct iovec){ r->arena + X_AT, X_LEN };
+	v = bufv_of(&r->x_iov, 1);
+	CHECK(rcap_reg(r->qp, &v, BASE, RCAP_REMOTE_ATOMIC, &r->x) == 0);
 	for (unsigned i = 0; i < RECVS; i++) {
 		r->recv[i].buf = r->arena + r->areas[A_RECV + i].at;
 		r->recv[i].cap = SMALL;
@@ -483,6 +500,9 @@ static void post(struct run *r, enum rcap_op op, uint8_t arg)
 				  .data = bufv_of(&q->iov, 1),
 				  .stag = 0x1234,
 				  .to = 0x5678 };
+	if (op > RCAP_READ)
+		q->wr.data.len = 0;
+	q->wr.atomic = &q->atomic;
 	w = &q->wr;
 	if (op == RCAP_READ)
 		refill(r, a);
@@ -547,6 +567,8 @@ static void act(struct run *r, uint8_t op, uint8_t arg)
 		break;
 	case 13:
 		register_w(r);
+		if (arg)
+			post(r, RCAP_IMMEDIATE + arg % 3, arg);
 		break;
 	case 14:
 		r->window = arg * 16u;
@@ -612,7 +634,7 @@ static void check_sent(const struct run *r)
 		CHECK(k > 0);
 		v = bufv_of(iov, (unsigned)k);
 		bufv_copy_out(&v, 0, head, sizeof(head));
-		CHECK(rdmap_decode(&h, head, ulpdu) > 0);
+		CHECK(rdmap_decode(&h, head, ulpdu, is_extended(r)) > 0);
 		over = h.opcode == RDMAP_TERMINATE;
 	}
 	CHECK(!over || n == 0);

@@ -287,7 +287,7 @@ static void set_streams(struct peer *p, bool crc, bool to_qp, bool from_qp)
 	p->seen = p->sent_len;
 }
 
-struct peer *peer_up(uint16_t bits, unsigned recvs)
+static struct peer *up(uint16_t bits, unsigned recvs, bool extended)
 {
 	struct iwarp_config cfg;
 	struct peer *p;
@@ -300,6 +300,7 @@ struct peer *peer_up(uint16_t bits, unsigned recvs)
 	cfg.wish.want_markers = markers;
 	cfg.wish.ird = cfg.wish.ord = 2;
 	cfg.seed = 77;
+	cfg.extended = extended;
 	p = peer_new(&cfg, NULL, 0, recvs);
 	peer_octets(p, b,
 		    peer_frame(b, false, bits, "\0\2\0\2",
@@ -312,6 +313,16 @@ struct peer *peer_up(uint16_t bits, unsigned recvs)
 	assert_int_equal(p->established, 1);
 	assert_int_equal(rcap_state(p->qp), RCAP_ESTABLISHED);
 	return p;
+}
+
+struct peer *peer_up(uint16_t bits, unsigned recvs)
+{
+	return up(bits, recvs, false);
+}
+
+struct peer *peer_up_extended(unsigned recvs)
+{
+	return up(0x5002, recvs, true);
 }
 
 struct peer *peer_up_active(uint16_t bits, unsigned recvs)

@@ -82,6 +82,8 @@ size_t peer_frame(uint8_t *b, bool reply, uint16_t bits, const void *data,
 /* peer_up: a passive queue pair after the request with these bits (revision
  * counted), its reply and a first FPDU: a zero-length Write. */
 struct peer *peer_up(uint16_t bits, unsigned recvs);
+/* peer_up_extended: the same with CRC, and RFC 7306's operations on. */
+struct peer *peer_up_extended(unsigned recvs);
 /* peer_up_active: an active one after the reply with these bits. */
 struct peer *peer_up_active(uint16_t bits, unsigned recvs);
 

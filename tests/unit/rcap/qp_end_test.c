@@ -323,7 +323,7 @@ static void test_terminate_in_the_middle_of_a_message(void **state)
 
 /* ---- regions that go ---- */
 
-#define BIG (300u << 10)
+#define BIG (900u << 10) /* more than is staged at once */
 
 struct big {
 	uint8_t *memory;
@@ -429,6 +429,39 @@ static void test_invalidate_before_a_response(void **state)
 	p->stalled = false;
 	peer_turn(p);
 	peer_expect_terminate(p, TERM_RDMAP_INVALID_STAG, u, n, 18, 28);
+	peer_free(p);
+}
+
+/* A Read, and a Write to the same place before the answer is on the wire: it
+ * gives what was there, and its CRC is right (peer_next looks). */
+static void test_write_behind_a_read_of_the_same_place(void **state)
+{
+	struct peer *p = peer_up(0x5002, 1);
+	uint8_t memory[64], old[64], u[128];
+	struct iovec iov = { memory, sizeof(memory) };
+	const struct bufv v = bufv_of(&iov, 1);
+	struct rcap_mr mr;
+	struct seg read = {
+		.ctrl = C_READ, .qn = 1, .msn = 1, .read = true, .size = 64
+	};
+	struct seg write = { .ctrl = C_WRITE, .payload = 64 };
+
+	(void)state;
+	memset(memory, 0x33, sizeof(memory));
+	memcpy(old, memory, sizeof(old));
+	assert_int_equal(rcap_reg(p->qp, &v, 0,
+				  RCAP_REMOTE_READ | RCAP_REMOTE_WRITE, &mr),
+			 0);
+	read.source = write.stag = mr.stag;
+	p->stalled = true;
+	peer_segment(p, &read);
+	take(p, 5);
+	peer_segment(p, &write);
+	assert_int_equal(memory[63], 64);
+	p->stalled = false;
+	peer_turn(p);
+	assert_int_equal(peer_next(p, u), 14 + 64);
+	assert_memory_equal(u + 14, old, 64);
 	peer_free(p);
 }
 
@@ -659,6 +692,7 @@ int main(void)
 		cmocka_unit_test(test_terminate_in_the_middle_of_a_message),
 		cmocka_unit_test(test_invalidate_while_a_response_is_staged),
 		cmocka_unit_test(test_invalidate_before_a_response),
+		cmocka_unit_test(test_write_behind_a_read_of_the_same_place),
 		cmocka_unit_test(test_invalidate_while_a_write_comes_in),
 		cmocka_unit_test(
 			test_stag_is_another_region_when_the_write_goes_on),

@@ -58,10 +58,11 @@ static void test_headers_both_ways(void **state)
 
 		assert_int_equal(rdmap_encode(&v->h, out), v->len);
 		assert_memory_equal(out, v->bytes, v->len);
-		assert_int_equal(rdmap_decode(&h, v->bytes, v->len), v->len);
+		assert_int_equal(rdmap_decode(&h, v->bytes, v->len, i & 1),
+				 v->len);
 		assert_memory_equal(&h, &v->h, sizeof(h));
 		for (size_t cut = 0; cut < v->len; cut++)
-			assert_true(rdmap_decode(&h, v->bytes, cut) < 0);
+			assert_true(rdmap_decode(&h, v->bytes, cut, i & 1) < 0);
 	}
 }
 
@@ -89,7 +90,8 @@ static void test_wrong_headers_have_their_reason(void **state)
 
 		memcpy(b, vectors[3].bytes, 18);
 		b[bad[i].at] = bad[i].value;
-		assert_int_equal(rdmap_decode(&h, b, 18), -bad[i].reason);
+		assert_int_equal(rdmap_decode(&h, b, 18, false),
+				 -bad[i].reason);
 		assert_string_not_equal(rdmap_term_str((uint16_t)bad[i].reason),
 					"unknown reason");
 	}

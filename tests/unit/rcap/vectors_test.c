@@ -136,13 +136,17 @@ static void test_headers(void **state)
 		struct rdmap_header h;
 		uint8_t b[ROOM], out[DDP_HEADER_MAX];
 		size_t n = unhex(v->hex, b);
+		bool extended = v->h.opcode > RDMAP_TERMINATE;
 
+		if (extended)
+			assert_int_equal(rdmap_decode(&h, b, n, false),
+					 -TERM_RDMAP_OPCODE);
 		assert_int_equal(rdmap_header_len(v->h.opcode), n);
 		assert_int_equal(rdmap_peek_len(b), n);
-		assert_int_equal(rdmap_decode(&h, b, n), n);
+		assert_int_equal(rdmap_decode(&h, b, n, extended), n);
 		assert_memory_equal(&h, &v->h, sizeof(h));
 		for (size_t k = 0; k < n; k++)
-			assert_true(rdmap_decode(&h, b, k) < 0);
+			assert_true(rdmap_decode(&h, b, k, true) < 0);
 		if (!v->tx)
 			continue;
 		assert_int_equal(rdmap_encode(&v->h, out), n);
