@@ -396,6 +396,7 @@ struct iwarp *iwarp_new(const struct iwarp_config *cfg,
 		return NULL;
 	c->qp.ops = &ops;
 	c->qp.state = RCAP_STARTING;
+	c->qp.recv_inv = true;
 	c->cfg = *cfg;
 	c->host = host;
 	c->now = now;
