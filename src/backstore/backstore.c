@@ -94,6 +94,8 @@ static int refusal(const struct bs *b, const struct bs_req *req)
 		return 0;
 	if (req->op == BS_SPACE)
 		return b->caps & BS_CAP_SPACE ? 0 : ERR_UNSUPPORTED;
+	if (req->op == BS_SIZE)
+		return b->caps & BS_CAP_SIZE ? 0 : ERR_UNSUPPORTED;
 	if (!whole_blocks_inside(b, req->off, req->len))
 		return ERR_RANGE;
 	if (changes_medium(req->op) && (b->caps & BS_CAP_READ_ONLY))
@@ -107,7 +109,18 @@ static int refusal(const struct bs *b, const struct bs_req *req)
 
 static bool has_range(enum bs_op op)
 {
-	return op != BS_FLUSH && op != BS_SPACE;
+	return op != BS_FLUSH && op != BS_SPACE && op != BS_SIZE;
+}
+
+/* Every store on the way learns it; any worker may be reading the old size,
+ * and what it then asks for is told it is not there. */
+static void size_known(void *arg, struct bs_req *req)
+{
+	struct bs *b = arg;
+
+	if (!req->result)
+		__atomic_store_n(&b->size, req->size_now, __ATOMIC_RELAXED);
+	bs_complete(req, req->result);
 }
 
 /* needs_flush: FUA was asked for, b has a cache and no cheaper way. */
@@ -127,6 +140,8 @@ void bs_forward(struct bs *next, struct bs_req *req)
 		req->extent_len = 0;
 		req->extent_kept = false;
 	}
+	if (!err && req->op == BS_SIZE)
+		bs_req_push(req, size_known, next);
 	if (err || (req->len == 0 && has_range(req->op)))
 		bs_complete(req, err);
 	else if (needs_flush(next, req))

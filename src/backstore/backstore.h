@@ -24,6 +24,7 @@ enum bs_op {
 	BS_ZERO,    /* write zeros; BS_MAY_UNMAP allows giving space back */
 	BS_EXTENTS, /* is the byte at off mapped, and for how long alike? */
 	BS_SPACE,   /* how much room the store takes, and can still take */
+	BS_SIZE,    /* how large is it now? bs.size is that afterwards */
 };
 
 /* bs_req.flags */
@@ -38,6 +39,7 @@ enum bs_op {
 #define BS_CAP_LEND	   0x10u
 #define BS_CAP_READ_ONLY   0x20u
 #define BS_CAP_SPACE	   0x40u
+#define BS_CAP_SIZE	   0x80u /* it can change while the store is open */
 
 #define BS_REQ_PRIVATE 192
 #define BS_REQ_HOOKS   8
@@ -69,6 +71,7 @@ struct bs_req {
 	bool extent_kept; /* not mapped, but its space is kept for it */
 	/* SPACE, bytes */
 	uint64_t space_used, space_left;
+	uint64_t size_now; /* SIZE, bytes; a multiple of block_size */
 	/* the doorway's and the filters' own; the last pushed comes first */
 	unsigned nhooks;
 	struct bs_hook hook[BS_REQ_HOOKS];
@@ -97,7 +100,7 @@ enum bs_state {
 struct bs {
 	const struct bs_ops *ops;
 	enum bs_state state;
-	uint64_t size;	      /* bytes; a multiple of block_size */
+	uint64_t size;	      /* bytes; a multiple of block_size; BS_SIZE */
 	uint32_t block_size;  /* smallest unit, bytes: 512 or 4096 */
 	uint32_t phys_block;  /* what the medium likes, bytes */
 	uint32_t unmap_grain; /* bytes; 0 when BS_CAP_UNMAP is missing */

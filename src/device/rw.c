@@ -156,17 +156,13 @@ void dev_synchronize_cache(struct dev_task *t)
 	dev_submit(t, BS_FLUSH, 0, 0, 0, flush_done);
 }
 
-void dev_read_capacity_10(struct dev_task *t)
+/* ---- READ CAPACITY ---- */
+
+static void report_10(struct dev_task *t)
 {
 	uint64_t last = t->lu->blocks ? t->lu->blocks - 1 : 0;
-	uint8_t *p;
+	uint8_t *p = dev_param_buf(t);
 
-	/* SBC-3 §5.15.2: without PMI the LBA field shall be zero */
-	if (!(t->cdb[8] & 0x01) && get_be32(t->cdb + 2)) {
-		dev_bad_field(t, 2, -1);
-		return;
-	}
-	p = dev_param_buf(t);
 	if (!p)
 		return;
 	put_be32(p, (uint32_t)MIN(last, (uint64_t)UINT32_MAX));
@@ -174,17 +170,12 @@ void dev_read_capacity_10(struct dev_task *t)
 	dev_return(t, 8, 8);
 }
 
-void dev_read_capacity_16(struct dev_task *t)
+static void report_16(struct dev_task *t)
 {
 	const struct dev_lu *lu = t->lu;
 	uint32_t ratio = MAX(lu->bs->phys_block / lu->block_size, 1u);
-	uint8_t *p;
+	uint8_t *p = dev_param_buf(t);
 
-	if (!(t->cdb[14] & 0x01) && get_be64(t->cdb + 2)) {
-		dev_bad_field(t, 2, -1);
-		return;
-	}
-	p = dev_param_buf(t);
 	if (!p)
 		return;
 	put_be64(p, lu->blocks ? lu->blocks - 1 : 0);
@@ -193,4 +184,51 @@ void dev_read_capacity_16(struct dev_task *t)
 	if (lu->bs->caps & BS_CAP_UNMAP)
 		p[14] = 0xc0; /* LBPME, LBPRZ */
 	dev_return(t, 32, get_be32(t->cdb + 10));
+}
+
+static void report(struct dev_task *t)
+{
+	if (t->row->len == 10)
+		report_10(t);
+	else
+		report_16(t);
+}
+
+/* The store may have grown, or shrunk: whoever asks for the capacity finds it,
+ * and the others get a unit attention (SBC-3 §4.5). */
+static void size_came(struct dev_task *t, int result)
+{
+	struct dev_lu *lu = t->lu;
+	uint64_t now = t->req.size_now >> lu->block_shift;
+
+	if (result ||
+	    __atomic_exchange_n(&lu->blocks, now, __ATOMIC_RELAXED) == now)
+		report(t);
+	else
+		dev_attention_others(t, UA_CAPACITY_CHANGED, report);
+}
+
+static void ask_size(struct dev_task *t)
+{
+	if (t->lu->bs->caps & BS_CAP_SIZE)
+		dev_submit(t, BS_SIZE, 0, 0, 0, size_came);
+	else
+		report(t);
+}
+
+void dev_read_capacity_10(struct dev_task *t)
+{
+	/* SBC-3 §5.15.2: without PMI the LBA field shall be zero */
+	if (!(t->cdb[8] & 0x01) && get_be32(t->cdb + 2))
+		dev_bad_field(t, 2, -1);
+	else
+		ask_size(t);
+}
+
+void dev_read_capacity_16(struct dev_task *t)
+{
+	if (!(t->cdb[14] & 0x01) && get_be64(t->cdb + 2))
+		dev_bad_field(t, 2, -1);
+	else
+		ask_size(t);
 }

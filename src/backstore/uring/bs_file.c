@@ -238,6 +238,19 @@ static int64_t measure_space(struct io_file_op *op)
 	return 0;
 }
 
+/* A file as it is now, a device as the kernel knows it now. */
+static int64_t measure_size(struct io_file_op *op)
+{
+	struct bsf_step *s = bsf_step_of_op(op);
+	off_t size = lseek(op->fd, 0, SEEK_END);
+
+	if (size < 0)
+		return -errno;
+	s->req->size_now =
+		(uint64_t)size & ~((uint64_t)s->file->bs.block_size - 1);
+	return 0;
+}
+
 static void answered(struct io_file_op *op, int64_t result)
 {
 	bsf_finish(bsf_step_of_op(op), result);
@@ -274,6 +287,9 @@ static void file_submit(struct bs *b, struct bs_req *req)
 		break;
 	case BS_SPACE:
 		ask(s, measure_space);
+		break;
+	case BS_SIZE:
+		ask(s, measure_size);
 		break;
 	}
 }

@@ -312,7 +312,7 @@ static void find_caps(struct opening *o)
 {
 	struct bs *b = &o->file->bs;
 
-	b->caps = BS_CAP_FUA | BS_CAP_WRITE_CACHE;
+	b->caps = BS_CAP_FUA | BS_CAP_WRITE_CACHE | BS_CAP_SIZE;
 	if (o->cfg->read_only)
 		b->caps |= BS_CAP_READ_ONLY;
 	b->unmap_grain = unmap_grain(o);

@@ -363,6 +363,30 @@ static void test_extents_and_unmap(void **state)
 	free(data);
 }
 
+static void test_size_follows_the_file(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	uint8_t *data = aligned_alloc(4096, 4096);
+	struct test_req t;
+	struct bs *b;
+
+	temp(".", SIZE);
+	b = open_path(l, false);
+	assert_true(b->caps & BS_CAP_SIZE);
+	assert_int_equal(run(l, b, BS_READ, 0, SIZE, 4096, data), ERR_RANGE);
+	assert_int_equal(truncate(path, SIZE + 4096 + 100), 0);
+	assert_int_equal(run_req(l, b, &t, BS_SIZE, 0, 0, 0, NULL), 0);
+	assert_int_equal(t.req.size_now, SIZE + 4096);
+	assert_int_equal(b->size, SIZE + 4096);
+	assert_int_equal(run(l, b, BS_READ, 0, SIZE, 4096, data), 0);
+	assert_int_equal(truncate(path, 8192), 0);
+	assert_int_equal(run(l, b, BS_SIZE, 0, 0, 0, NULL), 0);
+	assert_int_equal(run(l, b, BS_READ, 0, 8192, 4096, data), ERR_RANGE);
+	bs_close(b);
+	unlink(path);
+	free(data);
+}
+
 /* Space that is kept for zeros is neither a hole nor data. */
 static void test_space_kept_and_space_used(void **state)
 {
@@ -646,6 +670,7 @@ int main(void)
 		BOTH(test_many_odd_pieces),
 		BOTH(test_extents_and_unmap),
 		BOTH(test_space_kept_and_space_used),
+		BOTH(test_size_follows_the_file),
 		BOTH(test_zero_keeps_space),
 		BOTH(test_file_truncated_behind_our_back),
 		BOTH(test_fault_in_front_of_a_file),

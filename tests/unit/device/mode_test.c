@@ -233,7 +233,7 @@ static void test_software_write_protect_spc4_7_5_8(void **state)
 			 SCSI_GOOD);
 }
 
-static unsigned ops[BS_EXTENTS + 1], last_flags;
+static unsigned ops[BS_SIZE + 1], last_flags;
 
 static void note(void *arg, const struct bs_req *req)
 {

@@ -6,7 +6,7 @@
 #define BIG (16u << 20)
 
 static uint64_t taken; /* bytes that the store takes */
-static unsigned ops[BS_SPACE + 1], zero_flags;
+static unsigned ops[BS_SIZE + 1], zero_flags;
 
 static int punch(void *arg, uint64_t off, uint64_t len)
 {
@@ -289,6 +289,81 @@ static void test_log_statistics_and_their_reset_spc4_7_3_9(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 }
 
+/* ---- a store that changes its size, SBC-3 §4.5 ---- */
+
+struct growing {
+	struct bs bs;
+	uint64_t now;
+};
+
+static void growing_submit(struct bs *b, struct bs_req *req)
+{
+	if (req->op == BS_SIZE)
+		req->size_now = container_of(b, struct growing, bs)->now;
+	bs_complete(req, 0);
+}
+
+static int growing_lend(struct bs *b, uint64_t off, size_t len,
+			struct iovec *iov)
+{
+	(void)b;
+	(void)off;
+	(void)len;
+	(void)iov;
+	return ERR_UNSUPPORTED;
+}
+
+static void growing_close(struct bs *b)
+{
+	(void)b;
+}
+
+static const struct bs_ops growing_ops = {
+	.submit = growing_submit,
+	.lend = growing_lend,
+	.close = growing_close,
+};
+
+static void test_capacity_changes_online(void **state)
+{
+	struct growing g = { .bs = { .ops = &growing_ops,
+				     .size = 1 << 20,
+				     .block_size = 512,
+				     .phys_block = 512,
+				     .caps = BS_CAP_SIZE },
+			     .now = 1 << 20 };
+	struct dev_nexus *n;
+
+	close_rig(state);
+	memset(R, 0, sizeof(*R));
+	rig_open(R, bs_trace_new(&g.bs, note, NULL), false);
+	n = R->nexus;
+	CMD(0, 0, NULL, 0x00);
+	R->nexus = R->other;
+	CMD(0, 0, NULL, 0x00);
+	R->nexus = n;
+	assert_int_equal(CMD(0, 8, NULL, 0x25), SCSI_GOOD);
+	assert_int_equal(get_be32(R->in), 2047);
+	g.now = 2 << 20;
+	CMD(0, 512, NULL, 0x28, 0, 0, 0, 0x08, 0, 0, 0, 1);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
+	assert_int_equal(CMD(0, 32, NULL, 0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			     0, 0, 32),
+			 SCSI_GOOD);
+	assert_int_equal(get_be64(R->in), 4095);
+	assert_int_equal(CMD(0, 512, NULL, 0x28, 0, 0, 0, 0x08, 0, 0, 0, 1),
+			 SCSI_GOOD);
+	R->nexus = R->other;
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_UNIT_ATTENTION, ASC_CAPACITY_CHANGED);
+	/* once; and no more where nothing changed */
+	assert_int_equal(CMD(0, 8, NULL, 0x25), SCSI_GOOD);
+	R->nexus = n;
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+	rig_close(R);
+	open_thin(state);
+}
+
 #define C(name) cmocka_unit_test_setup_teardown(name, open_thin, close_rig)
 
 int main(void)
@@ -301,6 +376,7 @@ int main(void)
 		C(test_soft_threshold_single_attention),
 		C(test_log_pages_are_what_page_0_says),
 		C(test_log_space_sbc3_6_4_5),
+		C(test_capacity_changes_online),
 		C(test_log_statistics_and_their_reset_spc4_7_3_9),
 	};
 
