@@ -22,13 +22,30 @@ struct conn {
 /* Connections that have not yet said a byte, per worker. */
 #define MAX_SILENT 64
 
+/* Of what was opened, the target has said why it ended. */
+static void conn_never_opened(const struct conn *c, int err)
+{
+	const char *why = net_conn_why(c->net);
+	char name[NET_ADDR_STR];
+	struct net_addr local, a;
+
+	net_conn_addresses(c->net, &local, &a);
+	net_addr_str(&a, name);
+	trace_emit(&c->worker->daemon->log.trace,
+		   err == ERR_TIMEOUT  ? TRACE_CONN_TIMEOUT
+		   : err == ERR_DENIED ? TRACE_LOGIN_FAILED
+				       : TRACE_CONN_CLOSE,
+		   "%s closed: %s", name, why ? why : err_str(err));
+}
+
 static void conn_closed(void *arg, int err)
 {
 	struct conn *c = arg;
 
-	(void)err; /* the target has said why */
-	if (!c->opened)
+	if (!c->opened) {
 		c->worker->nsilent--;
+		conn_never_opened(c, err);
+	}
 	list_del(&c->link);
 	net_conn_free(c->net);
 	free(c);
@@ -129,6 +146,8 @@ static void conn_open(struct worker *w, int fd)
 	struct conn *c;
 
 	if (w->nsilent >= MAX_SILENT) {
+		trace_emit(&w->daemon->log.trace, TRACE_CONN_LIMIT,
+			   "refused: too many connections that say nothing");
 		close(fd); /* the oldest of them leave after 15 s */
 		return;
 	}

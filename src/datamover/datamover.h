@@ -183,6 +183,7 @@ void dm_conn_go(struct dm_conn *c, enum dm_state next);
 enum dm_rdma {
 	DM_RDMA_NO,
 	DM_RDMA_POSSIBLE, /* a stream that can go to RDMA mode after login */
+	DM_RDMA_REQUIRED, /* the same, and it must: else no session */
 	DM_RDMA_ALREADY,  /* RDMA mode since its first byte */
 };
 

@@ -23,6 +23,22 @@ static void connected(struct iser_session *s, int err)
 		fn(s->connected_arg, s, err);
 }
 
+/* What may help where a peer went without an answer, or said only no. */
+static const char *hint(const struct iser_session *s, uint16_t status)
+{
+	bool wants_iser = strcmp(s->url.transport, "iscsi") != 0;
+
+	if (status && status != ISCSI_LOGIN_INITIATOR_ERROR)
+		return "";
+	if (!status && s->rdma)
+		return "; it may have no iSER from the start: try start=stream "
+		       "or transport=auto";
+	if (!status && wants_iser)
+		return "; it may have no iSER behind a login over TCP: try "
+		       "start=rdma";
+	return wants_iser ? "" : "; it may want iSER: try transport=iser";
+}
+
 static int login_error(const struct iser_session *s, int err)
 {
 	const struct iscsi_login_failure *f = ini_failure(s->ini);
@@ -35,10 +51,11 @@ static int login_error(const struct iser_session *s, int err)
 		e = ISER_E_NOT_FOUND;
 	else if (f->status)
 		e = ISER_E_LOGIN;
-	return lib_fail(s->ctx, e, "login to %s at %s:%u failed: %s%s%s",
+	return lib_fail(s->ctx, e, "login to %s at %s:%u failed: %s%s%s%s",
 			s->url.target[0] ? s->url.target : "discovery",
 			s->url.host, s->url.port, what,
-			f->redirect[0] ? "; it moved to " : "", f->redirect);
+			f->redirect[0] ? "; it moved to " : "", f->redirect,
+			hint(s, f->status));
 }
 
 /* ---- up-calls of the initiator role ---- */

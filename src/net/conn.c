@@ -32,6 +32,7 @@ struct net_conn {
 	uint8_t first;
 	bool refused;
 	int err;
+	const char *why; /* nothing was opened; NULL: no more than err says */
 	xtime deadline;
 };
 
@@ -159,7 +160,9 @@ static int make_tcp(struct net_conn *c)
 		cfg.rdma = (struct dmtcp_rdma){ .prepare = prepare,
 						.drained = drained,
 						.closed = closed_early,
-						.arg = c };
+						.arg = c,
+						.required = !(c->cfg.allow &
+							      NET_ALLOW_TCP) };
 	c->dmtcp = dmtcp_new(&cfg, net_stream_host(c->stream));
 	return c->dmtcp ? 0 : ERR_NOMEM;
 }
@@ -170,8 +173,11 @@ static int make(struct net_conn *c, bool rdma)
 		rdma ? NET_ALLOW_RDMA : NET_ALLOW_TCP | NET_ALLOW_SWITCH;
 	int err;
 
-	if (!(c->cfg.allow & need))
+	if (!(c->cfg.allow & need)) {
+		c->why = rdma ? "iSER from the start is not allowed here"
+			      : "iSCSI over TCP is not allowed here";
 		return ERR_DENIED;
+	}
 	err = rdma ? make_rdma(c, NULL) : make_tcp(c);
 	if (err)
 		return err;
@@ -243,6 +249,7 @@ static void sniff_expire(void *core, xtime now)
 	if (now < c->deadline)
 		return;
 	c->err = ERR_TIMEOUT;
+	c->why = "it said nothing";
 	c->refused = true;
 }
 
@@ -401,6 +408,11 @@ void net_conn_stats(const struct net_conn *c, struct net_conn_stats *st)
 		st->copied += iwarp_stats(c->iwarp)->copied;
 	if (c->dmiser)
 		st->copied += dmiser_stats(c->dmiser)->copied;
+}
+
+const char *net_conn_why(const struct net_conn *c)
+{
+	return c->why;
 }
 
 const char *net_conn_kind(const struct net_conn *c)

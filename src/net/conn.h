@@ -83,6 +83,8 @@ struct net_conn_stats {
 	uint64_t copied;
 };
 void net_conn_stats(const struct net_conn *c, struct net_conn_stats *st);
+/* Why nothing was opened, for people; NULL: no more than closed's err says. */
+const char *net_conn_why(const struct net_conn *c);
 /* How it came about, for people: "tcp", "iser (rdma from the start)", ... */
 const char *net_conn_kind(const struct net_conn *c);
 bool net_conn_is_iser(const struct net_conn *c);

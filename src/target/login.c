@@ -65,6 +65,18 @@ static void identify(void *arg, const struct iscsi_login_id *id,
 	memcpy(v->target_alias, n->cfg.alias, sizeof(v->target_alias));
 }
 
+/* Where plain iSCSI is forbidden, a stream has to go to RDMA mode. */
+static bool transport_will_do(const struct tgt_conn *c,
+			      const struct iscsi_params *params)
+{
+	if (c->dm->rdma != DM_RDMA_REQUIRED || params->rdma_extensions)
+		return true;
+	conn_trace(c, TRACE_LOGIN_FAILED,
+		   "iSCSI over TCP is not allowed here, and the initiator did "
+		   "not agree on RDMAExtensions=Yes");
+	return false;
+}
+
 static uint16_t admit(void *arg, const struct iscsi_login_id *id,
 		      const struct iscsi_params *params, uint16_t *tsih)
 {
@@ -78,6 +90,8 @@ static uint16_t admit(void *arg, const struct iscsi_login_id *id,
 		return ISCSI_LOGIN_NO_SESSION;
 	if (c->session)
 		return ISCSI_LOGIN_TARGET_ERROR;
+	if (!id->discovery && !transport_will_do(c, params))
+		return ISCSI_LOGIN_INITIATOR_ERROR;
 	c->session = tgt_session_new(c, id, params, c->login->node);
 	if (!c->session)
 		return ISCSI_LOGIN_NO_RESOURCES;

@@ -84,6 +84,16 @@ struct iser_context *open_context(const struct common *c)
 	return ctx;
 }
 
+void tell_transport(const struct iser_session *s, const struct iser_url *url)
+{
+	struct iser_params p;
+
+	if (strcmp(url->transport, "auto") != 0)
+		return;
+	iser_get_params(s, &p);
+	say("%s:%u: transport=auto found %s", url->host, url->port, p.kind);
+}
+
 struct iser_session *open_url(struct iser_context *ctx, const char *text,
 			      struct iser_url *url, int *code)
 {
@@ -97,7 +107,9 @@ struct iser_session *open_url(struct iser_context *ctx, const char *text,
 		return NULL;
 	}
 	s = iser_connect(ctx, url, &err);
-	if (!s)
+	if (s)
+		tell_transport(s, url);
+	else
 		*code = failed(ctx, err);
 	return s;
 }

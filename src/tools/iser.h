@@ -67,6 +67,8 @@ struct iser_context *open_context(const struct common *c);
 /* Parses the URL and logs in; NULL: *code is the exit code, said already. */
 struct iser_session *open_url(struct iser_context *ctx, const char *text,
 			      struct iser_url *url, int *code);
+/* transport=auto says what it came to. */
+void tell_transport(const struct iser_session *s, const struct iser_url *url);
 /* Prints j and drops it. */
 void print_json(json_t *j);
 

@@ -103,10 +103,12 @@ static int list_target(struct iser_context *ctx, const struct iser_url *portal,
 	if (!targets)
 		printf("%s  %s\n", t->name, t->address);
 	s = iser_connect(ctx, &url, &err);
-	if (s)
+	if (s) {
+		tell_transport(s, &url);
 		n = iser_report_luns(s, luns, MAX_LUNS);
-	else
+	} else {
 		say("%s", iser_message(ctx));
+	}
 	for (int i = 0; i < n && i < MAX_LUNS; i++)
 		list_unit(s, luns[i], units);
 	if (targets)

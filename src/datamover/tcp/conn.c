@@ -285,7 +285,9 @@ struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 	c->host = host;
 	c->dm.ops = &ops;
 	c->dm.impl = c;
-	c->dm.rdma = cfg->rdma.prepare ? DM_RDMA_POSSIBLE : DM_RDMA_NO;
+	c->dm.rdma = !cfg->rdma.prepare	  ? DM_RDMA_NO
+		     : cfg->rdma.required ? DM_RDMA_REQUIRED
+					  : DM_RDMA_POSSIBLE;
 	c->dm.role = cfg->role;
 	c->dm.transport = "tcp";
 	iscsi_params_defaults(&c->params);

@@ -27,6 +27,7 @@ struct dmtcp_rdma {
 	/* The transport went before that. */
 	void (*closed)(void *arg, int err, xtime now);
 	void *arg;
+	bool required; /* no session stays on the stream */
 };
 
 struct dmtcp_config {
