@@ -79,9 +79,11 @@ struct iser_session {
 	struct net_connector *connector;
 	struct net_conn *net;
 	struct ini_session *ini;
-	unsigned attempt;    /* transport=auto: iSER was tried */
-	bool rdma;	     /* this one begins in RDMA mode */
+	bool rdma;	     /* it begins in RDMA mode */
+	bool plain;	     /* transport=auto came down to iSCSI */
 	bool login_answered; /* by a target that refused it */
+	bool rdma_failed;    /* it was agreed on, and then did not work */
+	struct ini_request probe;
 	char rules[128];
 	struct io_timer timer;
 	struct io_defer rearm;

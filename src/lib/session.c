@@ -23,20 +23,23 @@ static void connected(struct iser_session *s, int err)
 		fn(s->connected_arg, s, err);
 }
 
+static bool wants_iser(const struct iser_session *s)
+{
+	return strcmp(s->url.transport, "iscsi") != 0 && !s->plain;
+}
+
 /* What may help where a peer went without an answer, or said only no. */
 static const char *hint(const struct iser_session *s, uint16_t status)
 {
-	bool wants_iser = strcmp(s->url.transport, "iscsi") != 0;
-
 	if (status && status != ISCSI_LOGIN_INITIATOR_ERROR)
 		return "";
 	if (!status && s->rdma)
 		return "; it may have no iSER from the start: try start=stream "
 		       "or transport=auto";
-	if (!status && wants_iser)
+	if (!status && wants_iser(s))
 		return "; it may have no iSER behind a login over TCP: try "
 		       "start=rdma";
-	return wants_iser ? "" : "; it may want iSER: try transport=iser";
+	return wants_iser(s) ? "" : "; it may want iSER: try transport=iser";
 }
 
 static int login_error(const struct iser_session *s, int err)
@@ -75,15 +78,55 @@ static bool transport_ok(struct iser_session *s)
 	return false;
 }
 
+static void session_up(struct iser_session *s)
+{
+	lib_back_logged_in(s);
+	connected(s, 0);
+}
+
+static void rdma_answered(struct ini_request *r, int err,
+			  const struct dm_control *rsp)
+{
+	struct iser_session *s = container_of(r, struct iser_session, probe);
+
+	(void)rsp;
+	if (!err) {
+		session_up(s);
+		return;
+	}
+	s->err =
+		lib_fail(s->ctx, lib_error(err),
+			 "%s at %s:%u answers RDMAExtensions=Yes and then does "
+			 "not go to RDMA mode: %s; try start=rdma or "
+			 "transport=tcp",
+			 s->url.target, s->url.host, s->url.port, err_str(err));
+	s->rdma_failed = true;
+	ini_kill(s->ini, err);
+}
+
+/* There are targets (tgt) that say RDMAExtensions=Yes and know nothing of RFC
+ * 7145 §5.1.2: only what was answered in RDMA mode shows that it is one. */
+static void probe_rdma(struct iser_session *s)
+{
+	xtime deadline = io_now(s->ctx->loop) + CONNECT_TIME;
+
+	s->probe = (struct ini_request){ .done = rdma_answered };
+	if (ini_ping(s->ini, &s->probe, NULL, 0, deadline))
+		ini_kill(s->ini, ERR_NOMEM);
+}
+
 static void on_logged_in(void *arg, int err)
 {
 	struct iser_session *s = arg;
 
 	if (!err && !transport_ok(s))
 		return;
+	if (!err && !s->rdma && ini_params(s->ini)->rdma_extensions) {
+		probe_rdma(s);
+		return;
+	}
 	if (!err) {
-		lib_back_logged_in(s);
-		connected(s, 0);
+		session_up(s);
 		return;
 	}
 	s->login_answered = ini_failure(s->ini)->status != 0;
@@ -164,18 +207,18 @@ int lib_session_connect(struct iser_session *s)
 	return s->connector ? 0 : s->err;
 }
 
-/* transport=auto: what does not understand an MPA Request may speak iSCSI. */
+/* transport=auto: what does not understand an MPA Request may speak iSCSI, and
+ * what does not understand it behind a login may stay with that. */
 static bool fall_back(struct iser_session *s)
 {
-	bool tried = !strcmp(s->url.transport, "auto") && s->rdma &&
-		     s->state == SESSION_LOGIN && !s->login_answered &&
-		     s->attempt == 0;
-
-	if (!tried)
+	if (strcmp(s->url.transport, "auto") != 0 ||
+	    s->state != SESSION_LOGIN || s->login_answered || s->plain)
 		return false;
-	s->attempt++;
-	s->err = 0;
+	if (!s->rdma && !s->rdma_failed)
+		return false;
+	s->plain = !s->rdma;
 	s->rdma = false;
+	s->err = 0;
 	s->state = SESSION_CONNECTING;
 	return !lib_session_connect(s);
 }
@@ -298,7 +341,7 @@ static int on_opened(void *arg, struct dm_conn *dm)
 	struct ini_config cfg;
 
 	fill_config(s, &cfg);
-	if (strcmp(s->url.transport, "iscsi") != 0)
+	if (wants_iser(s))
 		wish_rdma(&cfg.login.want);
 	if (dm->rdma == DM_RDMA_ALREADY) {
 		/* RFC 7145 §6.1 */
@@ -337,9 +380,9 @@ static void fill_conn_config(struct iser_session *s,
 	if (!strcmp(compat, "linux"))
 		cfg->rules_stream = DMISER_LINUX;
 	note_rules(s, s->rdma ? cfg->rules_rdma : cfg->rules_stream);
-	if (!strcmp(s->url.transport, "iscsi"))
+	if (!wants_iser(s))
 		cfg->allow = NET_ALLOW_TCP;
-	if (!strcmp(s->url.transport, "auto") && s->rdma)
+	if (!strcmp(s->url.transport, "auto"))
 		cfg->mpa_time = AUTO_TIME;
 	cfg->max_tasks = s->depth + 16;
 	random_bytes(NULL, (uint8_t *)&cfg->seed, sizeof(cfg->seed));
@@ -350,7 +393,7 @@ static int make(struct iser_session *s, int fd)
 	struct net_conn_config cfg;
 
 	fill_conn_config(s, &cfg);
-	s->login_answered = false;
+	s->login_answered = s->rdma_failed = false;
 	s->net = net_conn_new(s->ctx->loop, fd, &cfg);
 	if (!s->net)
 		return ISER_E_NOMEM;
