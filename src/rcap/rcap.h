@@ -156,6 +156,8 @@ struct rcap_qp {
 	/* agreed, valid from ESTABLISHED on */
 	uint16_t ird, ord;
 	bool extended; /* RFC 7306's operations may be used */
+	/* active: what came with a rejection, in `closed`; or NULL */
+	const struct rcap_cm *rejection;
 	bool send_inv; /* the provider can Send with Invalidate */
 	bool recv_inv; /* its regions may be invalidated by the peer */
 };

@@ -118,7 +118,9 @@ struct iwarp {
 	size_t frame_len, frame_sent;
 	struct mpa_frame request;
 	struct mpa_terms terms;
-	uint8_t private_data[MPA_PRIVATE_MAX]; /* ours, for the request */
+	uint8_t private_data[MPA_PRIVATE_MAX]; /* ours, for the request; then
+						* a rejection's */
+	struct rcap_cm rejection;
 	struct iwarp_rx rx;
 	struct iwarp_tx tx;
 	struct mr_table *mrs;

@@ -142,11 +142,24 @@ void iwarp_startup_first(struct iwarp *c)
 
 /* ---- active ---- */
 
+/* RFC 5044 §7.1.2 (6), RFC 6581 §9.1: the user learns what came with it. */
+static void keep_rejection(struct iwarp *c, const struct mpa_frame *f)
+{
+	if (f->private_len)
+		memcpy(c->private_data, f->private_data, f->private_len);
+	c->rejection = (struct rcap_cm){ .ird = f->ird,
+					 .ord = f->ord,
+					 .private_data = c->private_data,
+					 .private_len = f->private_len };
+	c->qp.rejection = &c->rejection;
+}
+
 static void reply_in(struct iwarp *c, const struct mpa_frame *f)
 {
 	int err = mpa_accept(&c->request, f, &c->terms);
 
 	if (err == ERR_DENIED) {
+		keep_rejection(c, f);
 		iwarp_die(c, err, "the peer rejected the RDMA connection");
 		return;
 	}

@@ -486,6 +486,28 @@ static void test_rejection_with_private_data(void **state)
 	peer_free(p);
 }
 
+static void test_what_comes_with_a_rejection_rfc6581_9_1(void **state)
+{
+	struct iwarp_config cfg = config(true);
+	struct peer *p = active(&cfg);
+	uint8_t b[64];
+
+	(void)state;
+	peer_octets(p, b, peer_frame(b, true, 0x3002, "\0\1\0\7full", 8));
+	peer_expect_closed(p, ERR_DENIED, "rejected");
+	assert_non_null(p->qp->rejection);
+	assert_int_equal(p->qp->rejection->ird, 1);
+	assert_int_equal(p->qp->rejection->ord, 7);
+	assert_int_equal(p->qp->rejection->private_len, 4);
+	assert_memory_equal(p->qp->rejection->private_data, "full", 4);
+	peer_free(p);
+	p = active(&cfg);
+	peer_fin(p, 0);
+	assert_null(p->qp->rejection);
+	p->seen = p->sent_len;
+	peer_free(p);
+}
+
 /* ---- RFC 6581 ---- */
 
 /* §9.1: what the peer may ask for at once, and what we may. */
@@ -741,6 +763,7 @@ int main(void)
 		cmocka_unit_test(test_private_data_both_ways),
 		cmocka_unit_test(test_request_and_reply_of_an_initiator),
 		cmocka_unit_test(test_rejection_with_private_data),
+		cmocka_unit_test(test_what_comes_with_a_rejection_rfc6581_9_1),
 		cmocka_unit_test(test_depths_of_a_responder_rfc6581_9_1),
 		cmocka_unit_test(test_reply_beyond_our_ird_rfc6581_9_1),
 		cmocka_unit_test(test_no_common_rtr_rfc6581_9_2),
