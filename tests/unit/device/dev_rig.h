@@ -33,6 +33,7 @@ struct dev_rig {
 		      struct dev_msg *m);
 	void (*random)(void *arg, uint8_t *p, size_t n);
 	const struct dev_lu_config *lu;
+	uint64_t lun; /* of the next command */
 	/* the last command */
 	struct dev_task task;
 	bool done, released;
@@ -141,6 +142,7 @@ static inline int rig_begin(struct dev_rig *r, const uint8_t *cdb, size_t len,
 	r->done = r->released = false;
 	r->in_len = 0;
 	t->nexus = r->nexus;
+	t->lun = r->lun << 48;
 	t->attr = 1;
 	memcpy(t->cdb, cdb, len);
 	t->cdb_len = (uint16_t)MAX(len, (size_t)16); /* iSCSI: 16 at least */
