@@ -152,6 +152,10 @@ ISER_API void iser_rdma_free(struct iser_rdma *c);
 
 #define ISER_RDMA_REMOTE_READ  0x1u
 #define ISER_RDMA_REMOTE_WRITE 0x2u
+/* All of the region is undefined until the peer's Send after its Writes: bytes
+ * may be put anywhere in it before their place is known, which saves system
+ * calls. For regions that are written as a whole. */
+#define ISER_RDMA_UNDEFINED 0x4u
 
 struct iser_rdma_mr {
 	uint32_t stag; /* tell it to the peer, with base and len */

@@ -147,6 +147,8 @@ int iser_rdma_register(struct iser_rdma *c, struct iovec *iov, unsigned niov,
 		wanted |= RCAP_REMOTE_READ;
 	if (rights & ISER_RDMA_REMOTE_WRITE)
 		wanted |= RCAP_REMOTE_WRITE;
+	if (rights & ISER_RDMA_UNDEFINED)
+		wanted |= RCAP_UNDEFINED;
 	*mr = (struct iser_rdma_mr){ .base = base, .len = v.len };
 	if (c->iwarp)
 		err = rcap_reg(iwarp_qp(c->iwarp), &v, base, wanted, &r);

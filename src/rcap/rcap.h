@@ -28,6 +28,10 @@
 #define RCAP_REMOTE_READ   0x1u
 #define RCAP_REMOTE_WRITE  0x2u
 #define RCAP_REMOTE_ATOMIC 0x4u /* where qp->extended */
+/* The peer writes the region as a whole, from its start on, and until the user
+ * is told that it did so, all of it is undefined: the provider may put bytes
+ * anywhere in it before it knows their place, and read more at once. */
+#define RCAP_UNDEFINED 0x8u
 
 struct rcap_mr {
 	uint32_t stag; /* what the peer is told */

@@ -270,9 +270,12 @@ static const struct iser_rdma_callbacks callbacks = {
 
 static bool set_up(struct client *k)
 {
+	unsigned rights = ISER_RDMA_REMOTE_READ | ISER_RDMA_REMOTE_WRITE;
 	size_t size =
 		k->plan.size < RBENCH_CONTROL ? RBENCH_CONTROL : k->plan.size;
 
+	if (k->plan.test == RBENCH_WRITE_BW) /* the others look at it */
+		rights |= ISER_RDMA_UNDEFINED;
 	k->landing = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
 	k->source = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
 	k->recv = calloc(RBENCH_CREDITS, sizeof(k->recv[0]));
@@ -282,9 +285,7 @@ static bool set_up(struct client *k)
 	memset(k->source, 0x5a, size);
 	k->landing_iov = (struct iovec){ k->landing, k->plan.size };
 	k->source_iov = (struct iovec){ k->source, k->plan.size };
-	if (iser_rdma_register(k->c, &k->landing_iov, 1, 0,
-			       ISER_RDMA_REMOTE_READ | ISER_RDMA_REMOTE_WRITE,
-			       &k->mr))
+	if (iser_rdma_register(k->c, &k->landing_iov, 1, 0, rights, &k->mr))
 		return false;
 	for (unsigned i = 0; i < RBENCH_CREDITS; i++) {
 		k->recv[i] = (struct iser_rdma_recv){ .buf = k->landing,

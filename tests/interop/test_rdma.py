@@ -5,6 +5,7 @@ against a peer made of bytes; tshark's MPA, DDP and RDMAP dissectors as judges
 of what they put on the wire."""
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -360,6 +361,89 @@ class Attacks(unittest.TestCase):
                     c.sendall(junk)
                     self.assertEqual(c.recv(100), b"")
             self.assertEqual(rping(s, "-C", "1")["pings"], 1)
+
+
+@unittest.skipUnless(os.path.exists(ISER), "iser is not built")
+class Segments(unittest.TestCase):
+    """A peer that cuts its messages as nobody does: rbench's server reads
+    ahead into a region that is undefined, and must put everything right."""
+
+    SIZE = 900000
+
+    def begin(self, server):
+        plan = b"ORB1" + struct.pack(">IIxxxx", 0, self.SIZE)  # write_bw
+        p = Peer(server, plan)
+        p.send(untagged(SEND, 0, 1, bytes(16)))
+        ready = p.receive()[18:]
+        base, stag, size = struct.unpack(">QII", ready)
+        self.assertEqual(size, self.SIZE)
+        return p, base, stag
+
+    @staticmethod
+    def cut(chance, data, stag, to):
+        """Segments of any length, of which neighbours are often alike."""
+        out, at, n = [], 0, 60000
+        while at < len(data):
+            if chance.random() < 0.4:
+                n = chance.choice((1, 15, 16384, 16385, 20000, 40000, 60001,
+                                   65521, chance.randrange(1, 65522)))
+            n = min(n, len(data) - at)
+            out.append(tagged(WRITE, stag, to + at, data[at:at + n],
+                              at + n == len(data)))
+            at += n
+        return out
+
+    def read_back(self, p, base, stag, msn):
+        request = struct.pack(">IQIIQ", 7, 0, self.SIZE, stag, base)
+        p.send(untagged(READ_REQUEST, 1, msn, request))
+        data = b""
+        while len(data) < self.SIZE:
+            data += p.receive()[14:]
+        return data
+
+    def test_any_lengths(self):
+        chance = random.Random(20)
+        with Server("rbench") as s:
+            p, base, stag = self.begin(s)
+            for msn in range(1, 9):
+                data = chance.randbytes(self.SIZE)
+                wire = b"".join(fpdu(u) for u in
+                                self.cut(chance, data, stag, base))
+                step = chance.choice((len(wire), 200000, 70000, 8191))
+                for at in range(0, len(wire), step):
+                    p.sock.sendall(wire[at:at + step])
+                self.assertEqual(self.read_back(p, base, stag, msn), data)
+            p.close()
+            self.assertEqual(s.messages(), "")
+
+    def test_something_else_in_between(self):
+        """After a segment that is not the last, another message all the
+        same: what was read ahead is looked at before it counts."""
+        with Server("rbench") as s:
+            p, base, stag = self.begin(s)
+            first, other = b"a" * 60000, b"b" * 61000
+            p.send(tagged(WRITE, stag, base, first, False),
+                   tagged(WRITE, stag, base + 500000, other, False),
+                   tagged(WRITE, stag, base + 561000, other, True),
+                   tagged(WRITE, stag, base + 60000, b"c" * 60000, True))
+            data = self.read_back(p, base, stag, 1)
+            self.assertEqual(data[:120000], first + b"c" * 60000)
+            self.assertEqual(data[500000:622000], other * 2)
+            p.send(tagged(WRITE, stag, base, first, False),
+                   untagged(SEND, 3, 1, bytes(60000)))
+            self.assertEqual(p.terminate_reason(), 0x1201)
+            p.close()
+
+    def test_wrong_crc_of_what_was_read_ahead(self):
+        with Server("rbench") as s:
+            p, base, stag = self.begin(s)
+            good = fpdu(tagged(WRITE, stag, base, bytes(60000), False))
+            bad = bytearray(fpdu(tagged(WRITE, stag, base + 60000,
+                                        bytes(60000), True)))
+            bad[-1] ^= 1
+            p.sock.sendall(good * 3 + bad)
+            self.assertEqual(p.terminate_reason(), 0x2002)
+            p.close()
 
 
 # ---- the judge ----

@@ -140,7 +140,8 @@ static int reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 	struct iwarp *c = of(qp);
 	unsigned r = (rights & RCAP_REMOTE_READ ? MR_REMOTE_READ : 0) |
 		     (rights & RCAP_REMOTE_WRITE ? MR_REMOTE_WRITE : 0) |
-		     (rights & RCAP_REMOTE_ATOMIC ? MR_REMOTE_ATOMIC : 0);
+		     (rights & RCAP_REMOTE_ATOMIC ? MR_REMOTE_ATOMIC : 0) |
+		     (rights & RCAP_UNDEFINED ? MR_UNDEFINED : 0);
 
 	*mr = (struct rcap_mr){ .base = base, .len = memory->len };
 	return mr_register(c->mrs, c, memory, base, r, &mr->stag);

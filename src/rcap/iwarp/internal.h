@@ -33,6 +33,9 @@ enum iwarp_phase {
 /* head of an FPDU as it is read: length, DDP, RDMAP */
 #define RX_HEAD_MAX (MPA_LENGTH_LEN + DDP_HEADER_MAX)
 
+/* pad and CRC of one FPDU, length and tagged header of the next */
+#define RX_BETWEEN (3 + MPA_CRC_LEN + MPA_LENGTH_LEN + DDP_TAGGED_LEN)
+
 enum rx_stage {
 	RX_HEAD,
 	RX_PAYLOAD,
@@ -62,6 +65,13 @@ struct iwarp_rx {
 	bool marker_lied;	 /* the same, if its CRC is right */
 	const struct bufv *dest; /* NULL: dropped */
 	size_t dest_off;
+	/* guessed: the next segment, where it goes if it is like this one */
+	struct {
+		const struct bufv *dest;
+		size_t off, len; /* in dest; len 0: nothing is guessed */
+		size_t before_len;
+		uint8_t before[RX_BETWEEN], behind[RX_BETWEEN];
+	} guess;
 	struct iovec recv_iov; /* dest of a Send: what is left of a receive */
 	struct bufv recv_v;
 	/* untagged queues */
@@ -175,6 +185,8 @@ void iwarp_rx_consume(struct iwarp *c);
 int iwarp_place(struct iwarp *c, size_t len);
 /* iwarp_replace looks again, before more of it is read: regions go. */
 void iwarp_replace(struct iwarp *c);
+/* iwarp_may_guess: all of the destination is undefined for now. */
+bool iwarp_may_guess(const struct iwarp *c);
 /* iwarp_placed: all of it is in place and its CRC is right. -TERM_... */
 int iwarp_placed(struct iwarp *c, size_t len);
 

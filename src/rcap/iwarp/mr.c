@@ -145,6 +145,14 @@ bool mr_may_change(const struct mr_table *t, uint32_t stag)
 	return r && (r->rights & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC));
 }
 
+bool mr_is_undefined(const struct mr_table *t, const void *stream,
+		     uint32_t stag)
+{
+	const struct region *r = lookup(t, stag);
+
+	return r && r->stream == stream && (r->rights & MR_UNDEFINED);
+}
+
 static void release(struct mr_table *t, struct region *r)
 {
 	uint32_t index = (uint32_t)(r - t->regions);

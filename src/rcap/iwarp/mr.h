@@ -15,6 +15,7 @@
 #define MR_REMOTE_READ	 0x1u
 #define MR_REMOTE_WRITE	 0x2u
 #define MR_REMOTE_ATOMIC 0x4u
+#define MR_UNDEFINED	 0x8u /* see RCAP_UNDEFINED */
 
 struct mr_table;
 
@@ -49,6 +50,10 @@ const struct bufv *mr_memory(const struct mr_table *t, const void *stream,
 
 /* mr_may_change: the peer itself can change what it may read there. */
 bool mr_may_change(const struct mr_table *t, uint32_t stag);
+
+/* mr_is_undefined: the stream's region was registered with MR_UNDEFINED. */
+bool mr_is_undefined(const struct mr_table *t, const void *stream,
+		     uint32_t stag);
 
 /* mr_invalidate, from our side: the memory is its owner's again. ERR_NOT_FOUND:
  * no such STag. */

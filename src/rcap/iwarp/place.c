@@ -201,6 +201,14 @@ int iwarp_place(struct iwarp *c, size_t len)
 	return place_read_response(c, len);
 }
 
+bool iwarp_may_guess(const struct iwarp *c)
+{
+	const struct rdmap_header *h = &c->rx.h;
+
+	/* Read Responses could be, too; with CRC they came out slower. */
+	return h->opcode == RDMAP_WRITE && mr_is_undefined(c->mrs, c, h->stag);
+}
+
 void iwarp_replace(struct iwarp *c)
 {
 	struct iwarp_rx *rx = &c->rx;

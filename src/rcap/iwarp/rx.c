@@ -304,21 +304,66 @@ static bool reads_in_place(const struct iwarp *c)
 	       rx->at == rx->end && iwarp_is_full(c);
 }
 
+/* Tail of this FPDU, and length and header of a tagged one behind it. */
+static size_t between(const struct iwarp_rx *rx)
+{
+	size_t content = MPA_LENGTH_LEN + rx->ulpdu_len;
+
+	return round_up4(content) - content + MPA_CRC_LEN + MPA_LENGTH_LEN +
+	       DDP_TAGGED_LEN;
+}
+
 /* How much is read behind what goes to its place. Not more than the tail and
  * the next header inside of a message: what follows is payload, that would be
  * copied, and would leave the rest of it badly aligned. */
 static size_t look(const struct iwarp *c)
 {
 	const struct iwarp_rx *rx = &c->rx;
-	size_t room = rx->cap - rx->end, content;
+	size_t room = rx->cap - rx->end;
 
 	if (rx->large == 0 || rx->s.markers)
 		return room;
 	if (rx->stage != RX_PAYLOAD || rx->h.last || !rx->h.tagged)
 		return MIN(room, (size_t)LOOK_SMALL);
-	content = MPA_LENGTH_LEN + rx->ulpdu_len;
-	return MIN(room, round_up4(content) - content + MPA_CRC_LEN +
-				 MPA_LENGTH_LEN + DDP_TAGGED_LEN);
+	return MIN(room, between(rx));
+}
+
+static unsigned piece(struct iovec *iov, void *p, size_t n)
+{
+	*iov = (struct iovec){ p, n };
+	return 1;
+}
+
+/*
+ * Inside of a message the next segment is most likely as long as this one and
+ * goes right behind it. Where the destination is undefined anyway it is read
+ * there in the same call; rx_done looks at its header before it counts, and
+ * moves what was not where it belongs. Returns the pieces added, or 0.
+ */
+static unsigned guess(struct iwarp *c, struct iovec *iov, unsigned max)
+{
+	struct iwarp_rx *rx = &c->rx;
+	size_t off = rx->dest_off + rx->left, len;
+	unsigned n = 0, k;
+
+	rx->guess.len = 0;
+	if (c->phase != PHASE_FULL || rx->h.last || rx->large == 0 ||
+	    !rx->h.tagged || max < 3 || !iwarp_may_guess(c))
+		return 0;
+	len = rx->ulpdu_len - DDP_TAGGED_LEN;
+	len = MIN(len, rx->dest->len - off);
+	if (len < LARGE || len + RX_BETWEEN > rx->cap)
+		return 0;
+	rx->guess.before_len = between(rx);
+	n += piece(iov, rx->guess.before, rx->guess.before_len);
+	if (bufv_slice(rx->dest, off, len, iov + n, max - 2, &k) < len)
+		return 0;
+	n += k;
+	n += piece(iov + n, rx->guess.behind, between(rx));
+	rx->guess.dest = rx->dest;
+	rx->guess.off = off;
+	rx->guess.len = len;
+	return n;
 }
 
 unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
@@ -326,6 +371,7 @@ unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
 	struct iwarp_rx *rx = &c->rx;
 	unsigned n = 0;
 
+	rx->guess.len = 0;
 	if (reads_in_place(c))
 		iwarp_replace(c);
 	if (reads_in_place(c)) {
@@ -334,6 +380,9 @@ unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
 
 		if (got < rx->left)
 			return n; /* too many pieces: the look-ahead waits */
+		n += guess(c, iov + n, max - n);
+		if (rx->guess.len)
+			return n;
 	} else if (rx->at > 0 && rx->end == rx->cap) {
 		memmove(rx->buf, rx->buf + rx->at, rx->end - rx->at);
 		rx->end -= rx->at;
@@ -359,10 +408,41 @@ static size_t landed(struct iwarp *c, size_t n)
 	return n;
 }
 
+/* Octets that were read by guess: n from the end of the payload under way on.
+ * Nobody is called back in between: inside of a message nothing completes. */
+static void guessed(struct iwarp *c, size_t n)
+{
+	struct iwarp_rx *rx = &c->rx;
+	const struct bufv *dest = rx->guess.dest;
+	size_t before = MIN(n, rx->guess.before_len), len, hit = 0;
+
+	for (size_t at = 0; at < before && iwarp_is_full(c);)
+		at += take(c, rx->guess.before + at, before - at);
+	n -= before;
+	len = MIN(n, rx->guess.len);
+	if (!iwarp_is_full(c))
+		return;
+	if (reads_in_place(c) && rx->dest == dest &&
+	    rx->dest_off == rx->guess.off)
+		hit = landed(c, len);
+	/* the rest was something else */
+	bufv_copy_out(dest, rx->guess.off + hit, rx->buf, len - hit);
+	memcpy(rx->buf + len - hit, rx->guess.behind, n - len);
+	rx->at = 0;
+	rx->end = n - hit;
+	c->stats.copied += len - hit;
+}
+
 void iwarp_rx_done(struct iwarp *c, size_t n)
 {
+	struct iwarp_rx *rx = &c->rx;
+	bool by_guess = rx->guess.len > 0;
+
 	c->stats.rx_bytes += n;
 	if (reads_in_place(c))
 		n -= landed(c, n);
-	c->rx.end += n;
+	if (n > 0 && by_guess)
+		guessed(c, n);
+	else
+		rx->end += n;
 }
