@@ -3,7 +3,7 @@
  * raw_stream.c: what plain TCP sockets do on this machine's loopback, to
  * compare RDMA over them with: a stream of sends of one size (read as they
  * come, into one buffer of that size), and blocking ping-pong.
- *   --mode stream   one send per message
+ *   --mode stream   one send per message; --read: bytes a receive
  *   --mode batch    as many messages per sendmsg as the depth says
  *   --mode pong     one message there and back at a time
  */
@@ -35,7 +35,7 @@ enum mode {
 
 struct raw {
 	enum mode mode;
-	size_t size;
+	size_t size, read; /* bytes a send and a receive */
 	unsigned depth;
 	double seconds;
 	int server_cpu, client_cpu;
@@ -119,10 +119,19 @@ static void swallow(const struct raw *r, uint8_t *buffer, size_t size)
 	send(r->fd[0], buffer, 1, MSG_NOSIGNAL); /* all of it is here */
 }
 
+static size_t read_size(const struct raw *r)
+{
+	if (r->mode == PONG)
+		return r->size;
+	if (r->read)
+		return r->read;
+	return r->size < LOOK ? LOOK : r->size;
+}
+
 static void *serve(void *arg)
 {
 	struct raw *r = arg;
-	size_t size = r->size < LOOK && r->mode != PONG ? LOOK : r->size;
+	size_t size = read_size(r);
 	uint8_t *buffer = must_alloc(size);
 
 	pin(r->server_cpu);
@@ -234,8 +243,8 @@ static bool parse(struct raw *r, int argc, char **argv)
 	static const struct option options[] = {
 		{ "mode", 1, NULL, 'm' },	{ "size", 1, NULL, 's' },
 		{ "depth", 1, NULL, 'd' },	{ "time", 1, NULL, 't' },
-		{ "server-cpu", 1, NULL, 'S' }, { "client-cpu", 1, NULL, 'C' },
-		{ NULL, 0, NULL, 0 },
+		{ "read", 1, NULL, 'r' },	{ "server-cpu", 1, NULL, 'S' },
+		{ "client-cpu", 1, NULL, 'C' }, { NULL, 0, NULL, 0 },
 	};
 	bool ok = true;
 	int o;
@@ -245,6 +254,8 @@ static bool parse(struct raw *r, int argc, char **argv)
 			ok = set_mode(r, optarg);
 		else if (o == 's')
 			r->size = strtoul(optarg, NULL, 0);
+		else if (o == 'r')
+			r->read = strtoul(optarg, NULL, 0);
 		else if (o == 'd')
 			r->depth = (unsigned)strtoul(optarg, NULL, 0);
 		else if (o == 't')
@@ -272,7 +283,7 @@ int main(int argc, char **argv)
 	if (!parse(&r, argc, argv)) {
 		fputs("usage: raw_stream [--mode stream|batch|pong] [--size "
 		      "BYTES] [--depth N]\n"
-		      "                  [--time SECONDS] [--server-cpu N] "
+		      "                  [--read BYTES] [--time SECONDS] [--server-cpu N] "
 		      "[--client-cpu N]\n",
 		      stderr);
 		return 2;
