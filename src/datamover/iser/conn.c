@@ -311,6 +311,15 @@ static void wr_done(void *arg, struct rcap_wr *wr, int err)
 	}
 }
 
+/* A line that was lost is news; what a peer did to RDMAP or below, or said in
+ * its Terminate, is a warning with its reason. */
+static enum trace_event event_of(int err)
+{
+	bool lost = err == ERR_RESET || err == ERR_CLOSED || err == ERR_TIMEOUT;
+
+	return lost ? TRACE_RDMA : TRACE_TERMINATE;
+}
+
 static void closed(void *arg, int err, const char *why)
 {
 	struct dmiser_conn *c = arg;
@@ -318,7 +327,7 @@ static void closed(void *arg, int err, const char *why)
 
 	c->dead = true;
 	if (err && face->trace && !c->err)
-		trace_emit(face->trace, TRACE_RDMA, "%s RDMA connection: %s",
+		trace_emit(face->trace, event_of(err), "%s RDMA connection: %s",
 			   face->peer ? face->peer : "peer", why);
 	dm_conn_go(face, DM_TERMINATED);
 	if (face->up)
