@@ -6,27 +6,25 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import Daemon, Wire, main, need, run
+from harness import Daemon, Wire, main, run
+from rdma_wire import RdmaWire
 
 DATA_PROTECT, MEDIUM_ERROR = 7, 3
 
 
-def write10(w, lba, blocks):
-    cdb = b"\x2a\0" + lba.to_bytes(4, "big") + b"\0" + \
-        blocks.to_bytes(2, "big") + bytes(7)
-    w.command(cdb, 0xa0, edtl=blocks * 512, data=b"x" * (blocks * 512))
-    _, head, data = w.recv()
-    return head[3], data[4] & 15 if len(data) > 4 else 0
+def key_of(answer):
+    """Status and sense key."""
+    status, data = answer
+    return status, data[4] & 15 if status else 0
 
 
-def ready(daemon):
-    w = Wire(daemon)
-    w.login()
-    for _ in range(3):
-        w.command(bytes(16))
-        if w.recv()[1][3] == 0:
-            return w
-    raise AssertionError("unit is not ready")
+def wires(daemon):
+    """A session that is ready, by each way in."""
+    for make in (Wire, RdmaWire, lambda d: RdmaWire(d, "stream")):
+        w = make(daemon)
+        w.login()
+        yield w.ready()
+        w.close()
 
 
 @unittest.skipUnless(os.geteuid() == 0, "needs root to mount a small tmpfs")
@@ -47,20 +45,17 @@ class FullDisk(unittest.TestCase):
         with open(path, "wb") as f:
             f.truncate(16 << 20)  # thin: 2 MiB of it can be written
         with Daemon("--buffered", path) as d:
-            w, failed = ready(d), None
-            for lba in range(0, 16384, 256):
-                status, key = write10(w, lba, 128)
-                if status:
-                    failed = (status, key)
-                    break
-            self.assertEqual(failed, (2, DATA_PROTECT))
-            # what was written is still there, and the session goes on
-            w.command(b"\x28" + bytes(7) + b"\x01" + bytes(7), 0xc0, edtl=512)
-            _, head, data = w.recv()
-            self.assertEqual((head[3], data), (0, b"x" * 512))
+            for w in wires(d):
+                failed, data = (0, 0), b"x" * 65536
+                for lba in range(0, 16384, 256):
+                    failed = key_of(w.write10(lba, data))
+                    if failed[0]:
+                        break
+                self.assertEqual(failed, (2, DATA_PROTECT))
+                # what was written is still there, and the session goes on
+                self.assertEqual(w.read10(0, 1), (0, b"x" * 512))
             self.assertRegex(d.messages(), r"MEDIUM: LUN 0, %s: .* no space "
                              "left" % path)
-            w.close()
 
 
 class Shrunk(unittest.TestCase):
@@ -69,17 +64,14 @@ class Shrunk(unittest.TestCase):
         with tempfile.NamedTemporaryFile(dir=".") as f:
             f.truncate(8 << 20)
             with Daemon("--buffered", os.path.abspath(f.name)) as d:
-                w = ready(d)
-                f.truncate(4 << 20)
-                w.command(b"\x28\0" + (12000).to_bytes(4, "big") + b"\0\0\x08" +
-                          bytes(7), 0xc0, edtl=4096)
-                _, head, data = w.recv()
-                self.assertEqual((head[3], data[4] & 15), (2, MEDIUM_ERROR))
+                for w in wires(d):
+                    f.truncate(8 << 20)
+                    self.assertEqual(w.read10(12000, 8)[0], 0)
+                    f.truncate(4 << 20)
+                    self.assertEqual(key_of(w.read10(12000, 8)),
+                                     (2, MEDIUM_ERROR))
+                    self.assertEqual(w.read10(0, 1)[0], 0)
                 self.assertIn("the medium failed", d.messages())
-                w.command(b"\x28" + bytes(7) + b"\x01" + bytes(7), 0xc0,
-                          edtl=512)
-                self.assertEqual(w.recv()[1][3], 0)
-                w.close()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,555 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""An iSER initiator made of bytes: what RFC 7145 promises to a good one, and
+the answer that a bad one gets; other sessions unharmed."""
+import os
+import random
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness import Daemon, ISER, Wire, main, over, run
+from rdma_wire import (HELLO, READ_REQUEST, SEND, SEND_INV, WRITE, RdmaWire,
+                       Terminated)
+from test_iser import BUILT
+from test_iser_rdma import Control
+
+REJECT, RESPONSE, LOGIN, NOP_IN, TMF = 0x3f, 0x21, 0x23, 0x20, 0x22
+READ10, WRITE10 = b"\x28", b"\x2a"
+ABORT_TASK, LUN_RESET = 1, 5
+
+
+def rw(op, lba, blocks):
+    return op + b"\0" + struct.pack(">IBH", lba, 0, blocks) + bytes(7)
+
+
+class Good(unittest.TestCase):
+    """§7.3: data by RDMA Write and Read, STags gone with the response."""
+
+    def both(self, check, **kw):
+        for start in ("rdma", "stream"):
+            with Daemon("ram:8M") as d:
+                w = RdmaWire(d, start, **kw)
+                w.login()
+                w.ready()
+                check(w)
+                w.close()
+
+    def test_data_and_invalidation(self):
+        def check(w):
+            blob = os.urandom(65536)
+            self.assertEqual(w.write10(5, blob), (0, b""))
+            self.assertEqual(w.reads_asked, 1)
+            self.assertEqual(w.read10(5, 128), (0, blob))
+            self.assertEqual(len(w.invalidated), 2)
+            self.assertEqual(w.memory, {})
+        self.both(check)
+
+    def test_no_invalidation_unless_it_is_allowed(self):
+        """IBTA A12's flag 40h, and no private data at all."""
+        for cm in (b"\xc0\0\0\0", b""):
+            with Daemon("ram:8M") as d:
+                w = RdmaWire(d, cm=cm)
+                self.assertEqual(w.reply_private, b"\xc0\0\0\0")
+                w.login()
+                w.ready()
+                self.assertEqual(w.read10(0, 8), (0, bytes(4096)))
+                self.assertEqual(w.invalidated, [])
+                w.close()
+
+    def test_immediate_data_and_the_rest(self):
+        def check(w):
+            blob = os.urandom(16384)
+            for n in (512, 4096, 8192):
+                cdb = rw(WRITE10, 0, 32)
+                self.assertEqual(w.ask(cdb, data=blob, at_once=n), (0, b""))
+                self.assertEqual(w.read10(0, 32), (0, blob))
+            cdb = rw(WRITE10, 0, 16)
+            asked = w.reads_asked
+            self.assertEqual(w.ask(cdb, data=blob[:8192], at_once=8192)[0], 0)
+            self.assertEqual(w.reads_asked, asked)
+        self.both(check)
+
+    def test_without_crc_it_still_has_one(self):
+        """RFC 5044 §7.1: either end may ask for the CRC; iserd does."""
+        self.both(lambda w: self.assertEqual(w.read10(0, 8)[0], 0), crc=False)
+
+    def test_ping_is_echoed(self):
+        def check(w):
+            for n in (0, 1, 3, 4, 127):
+                w.pdu(0x40, data=b"x" * n)
+                op, _, data = w.recv()
+                self.assertEqual((op, data), (NOP_IN, b"x" * n))
+        self.both(check)
+
+    def test_linux_gets_128_bytes_at_most(self):
+        """Linux' ib_iser has no room for more, whatever it declares."""
+        with Daemon("ram:8M") as d:
+            w = RdmaWire(d)
+            w.login()
+            w.ready()
+            w.pdu(0x40, data=b"x" * 4096)
+            op, _, data = w.recv()
+            self.assertEqual(op, NOP_IN)
+            self.assertLessEqual(len(data), 128)
+            w.close()
+
+    def test_discovery_over_rdma(self):
+        with Daemon("ram:8M") as d:
+            w = RdmaWire(d)
+            w.KEYS = ("InitiatorName=iqn.2026-01.org.example:wire",
+                      "SessionType=Discovery")
+            w.login()
+            w.pdu(0x04, data=b"SendTargets=All\0", rest=struct.pack(
+                ">III", 0xffffffff, w.cmdsn, 1))
+            op, _, data = w.recv()
+            self.assertEqual(op, 0x24)
+            self.assertIn(b"TargetName=" + d.target.encode(), data)
+            w.close()
+
+    def test_extensions_in_a_discovery_session(self):
+        """§6.3: the key is not for them; the session is none the worse."""
+        with Daemon("ram:8M") as d:
+            for start in ("rdma", "tcp"):
+                w = RdmaWire(d) if start == "rdma" else Wire(d)
+                w.KEYS = ("InitiatorName=iqn.2026-01.org.example:wire",
+                          "SessionType=Discovery", "RDMAExtensions=Yes")
+                op, head, data = w.login()
+                self.assertEqual((op, head[36:38]), (LOGIN, b"\0\0"), start)
+                self.assertNotIn(b"RDMAExtensions=Yes", data)
+                w.close()
+
+    def test_reinstatement(self):
+        """RFC 7143 §6.3.5: the same ISID ends the older session, whichever
+        transports the two have."""
+        with Control("ram:8M") as c:
+            for first in ("rdma", "stream", "tcp"):
+                for second in ("rdma", "stream", "tcp"):
+                    a, b = (Wire(c.daemon) if s == "tcp" else
+                            RdmaWire(c.daemon, s) for s in (first, second))
+                    a.login()
+                    a.ready()
+                    op, head, _ = b.login()
+                    self.assertEqual(head[36:38], b"\0\0", (first, second))
+                    a.expect_close()
+                    b.ready()
+                    c.wait_for_sessions(1)
+                    a.close()
+                    b.close()
+                    c.wait_for_sessions(0)
+
+
+class Manage(unittest.TestCase):
+    """Task management while data are on their way."""
+
+    def tmf(self, w, function, tag=0xffffffff, ref=0):
+        w.pdu(0x42, 0x80 | function, rest=struct.pack(
+            ">IIII", tag, w.cmdsn, 1, ref))
+
+    def test_abort_while_a_read_is_unanswered(self):
+        """§8.3: the buffer is the target's until its RDMA Read is over; then
+        the abort is answered and the command is not."""
+        with Daemon("ram:8M") as d:
+            for start in ("rdma", "stream"):
+                w = RdmaWire(d, start)
+                w.login()
+                w.ready()
+                w.answer_reads = False
+                sn = w.cmdsn
+                itt = w.command(rw(WRITE10, 0, 16), 0xa0, 8192,
+                                b"z" * 8192)
+                u = None
+                while u is None or u[1] & 15 != READ_REQUEST:
+                    u = w.next_ulpdu()
+                w._serve_read(u[18:])
+                self.tmf(w, ABORT_TASK, itt, sn)
+                time.sleep(0.2)
+                sink, to, size, stag, at = w.unanswered
+                w.tagged(2, sink, to, bytes(w.memory[stag][at:at + size]))
+                op, head, _ = w.recv()
+                self.assertEqual((op, head[2]), (TMF, 0))
+                w.answer_reads = True
+                self.assertEqual(w.read10(0, 16), (0, bytes(8192)))
+                w.close()
+
+    def test_abort_of_what_is_over(self):
+        with Daemon("ram:8M") as d:
+            w = RdmaWire(d)
+            w.login()
+            w.ready()
+            self.tmf(w, ABORT_TASK, 0x7777, w.cmdsn - 1)
+            op, head, _ = w.recv()
+            self.assertEqual(op, TMF)
+            self.assertIn(head[2], (0, 1))  # done, or task not there
+            w.close()
+
+    @unittest.skipUnless(os.path.exists(ISER), "iser is not built")
+    def test_reset_under_load(self):
+        """LOGICAL UNIT RESET by another session: who had commands there
+        learns of it by error or time limit, the unit goes on."""
+        for way in ("tcp", "rdma", "stream"):
+            with Daemon("--workers", "2", "ram:64M") as d:
+                url = over(d.url + "?timeout=2", way)
+                job = subprocess.Popen(
+                    [ISER, "bench", "--time", "30", "--rw", "randwrite",
+                     "--bs", "64k", "--yes-overwrite", url],
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                time.sleep(0.5)
+                w = RdmaWire(d)
+                w.login()
+                self.tmf(w, LUN_RESET)
+                op, head, _ = w.recv()
+                self.assertEqual((op, head[2]), (TMF, 0))
+                text = job.communicate(timeout=20)[0].decode()
+                self.assertNotEqual(job.returncode, 0)
+                self.assertRegex(text, "timed out|29h|attention|ABORT|reset",
+                                 way)
+                w.ready()
+                self.assertEqual(w.read10(0, 128)[0], 0)
+                w.close()
+
+
+class BadInput(unittest.TestCase):
+    """One daemon; healthy sessions by TCP and RDMA stay through each test."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.daemon = Daemon("ram:8M")
+        cls.healthy = []
+        for i, w in enumerate((Wire(cls.daemon), RdmaWire(cls.daemon))):
+            w.ISID = b"\x80\x12\x34\x99\x00" + bytes([i])
+            w.login()
+            w.ready()
+            cls.healthy.append(w)
+
+    @classmethod
+    def tearDownClass(cls):
+        for w in cls.healthy:
+            w.close()
+        with cls.daemon:
+            pass
+
+    def setUp(self):
+        self.open = []
+        self.told = len(self.daemon.messages())
+
+    def tearDown(self):
+        for w in self.open:
+            w.close()
+        for w in self.healthy:
+            w.pdu(0x40, data=b"still there?")
+            op, _, data = w.recv()
+            self.assertEqual((op, data), (NOP_IN, b"still there?"))
+
+    def wire(self, **kw):
+        self.open.append(RdmaWire(self.daemon, **kw))
+        return self.open[-1]
+
+    def session(self, start="rdma"):
+        w = self.wire(start=start)
+        op, head, _ = w.login()
+        self.assertEqual((op, head[36:38]), (LOGIN, b"\0\0"))
+        return w.ready()
+
+    def refused(self, w, log):
+        """The connection ends, by Terminate or at once; the log says why."""
+        try:
+            while True:
+                w.next_send()
+        except (EOFError, ConnectionError, Terminated) as e:
+            self.end = e
+        w.expect_close()
+        end = time.monotonic() + 3
+        while log not in self.daemon.messages()[self.told:]:
+            if time.monotonic() > end:
+                raise AssertionError("no %r in: %s" % (
+                    log, self.daemon.messages()[self.told:]))
+            time.sleep(0.02)
+
+    # ---- MPA ----
+
+    def test_not_quite_mpa(self):
+        for key in (b"MPA ID Req Framf", b"MMMMMMMMMMMMMMMM",
+                    b"MPA ID Rep Frame"):
+            w = self.wire(connect=False)
+            w.mpa_request(key=key)
+            w.expect_close()
+
+    def test_mpa_private_data_too_long(self):
+        w = self.wire(connect=False)
+        w.sock.sendall(b"MPA ID Req Frame" + struct.pack(">BBH", 0x40, 1, 513)
+                       + bytes(513))
+        w.expect_close()
+
+    def test_mpa_unknown_revision(self):
+        w = self.wire(connect=False)
+        w.mpa_request(revision=9)
+        w.expect_close()
+
+    def test_mpa_request_in_pieces(self):
+        w = self.wire(connect=False)
+        for byte in b"MPA ID Req Frame" + b"\x40\x01\0\4\x80\0\0\0":
+            w.sock.sendall(bytes([byte]))
+            time.sleep(0.002)
+        w.mpa_reply()
+        w.in_rdma = True
+        self.assertEqual(w.login()[1][36:38], b"\0\0")
+
+    def test_noise_behind_mpa(self):
+        rnd = random.Random(4)
+        for _ in range(30):
+            w = self.wire()
+            try:
+                w.sock.sendall(rnd.randbytes(rnd.randrange(1, 3000)))
+                w.sock.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
+            w.expect_close()
+
+    def test_bits_flipped_in_a_login(self):
+        """Without a CRC to catch them: whatever it becomes, iserd lives."""
+        rnd = random.Random(5)
+        for _ in range(60):
+            w = self.wire()
+            real, flip = w.fpdu, rnd.randrange(0, 8 * 120)
+
+            def fpdu(u, spoil=0):
+                u = bytearray(u)
+                if flip // 8 < len(u):
+                    u[flip // 8] ^= 1 << flip % 8
+                real(bytes(u), spoil)
+            w.fpdu = fpdu
+            w.sock.settimeout(0.3)
+            try:
+                w.login()
+            except (OSError, EOFError, AssertionError, Terminated):
+                pass
+            w.close()
+
+    def test_fpdu_crc_wrong(self):
+        w = self.session()
+        real = w.fpdu
+        w.fpdu = lambda u: real(u, spoil=1)
+        w.pdu(0x40)
+        self.refused(w, "CRC")
+        self.assertIsInstance(self.end, Terminated)
+
+    # ---- DDP, RDMAP ----
+
+    def test_ddp_version(self):
+        w = self.session()
+        w.untagged(SEND, bytes(76), ddp=0x00)
+        self.refused(w, "DDP")
+
+    def test_rdmap_opcode(self):
+        w = self.session()
+        w.untagged(0xe, bytes(76))
+        self.refused(w, "opcode")
+
+    def test_queue_that_is_not_there(self):
+        w = self.session()
+        w.msn[7] = 1
+        w.untagged(SEND, bytes(76), queue=7)
+        self.refused(w, "queue")
+
+    def test_message_number_gap(self):
+        w = self.session()
+        w.untagged(SEND, bytes(76), msn=w.msn[0] + 1)
+        self.refused(w, "MSN")
+
+    def test_write_to_no_memory(self):
+        w = self.session()
+        w.tagged(WRITE, 0x12345678, 0, bytes(64))
+        self.refused(w, "STag")
+        self.assertIsInstance(self.end, Terminated)
+
+    def test_read_of_no_memory(self):
+        """A target answers no RDMA Reads at all: its IRD is 0."""
+        w = self.session()
+        w.untagged(READ_REQUEST, struct.pack(">IQIIQ", 1, 0, 64, 0x4242, 0),
+                   queue=1)
+        self.refused(w, "no buffer")
+
+    def test_invalidates_what_is_not_there(self):
+        w = self.session()
+        w.untagged(SEND_INV, RdmaWire.header() + Wire.bhs(0x40),
+                   stag=0x12345)
+        self.refused(w, "invalidated")
+
+    def test_more_sends_than_there_is_room_for(self):
+        """§8.1: 4,000 pings that nobody reads the answers of."""
+        w = self.session()
+        w.sock.settimeout(3)
+        try:
+            for _ in range(4000):
+                w.pdu(0x40, data=b"x" * 64)
+        except OSError:
+            pass
+        self.assertLess(self.daemon.rss_kib(), 300 * 1024)
+
+    # ---- iSER ----
+
+    def test_login_shorter_than_the_iser_header(self):
+        """A hole of a real kernel once."""
+        for n in (0, 1, 12, 27):
+            w = self.wire()
+            w.untagged(SEND, RdmaWire.header()[:n])
+            self.refused(w, "RFC 7145")
+
+    def test_login_shorter_than_its_header(self):
+        for n in (28, 29, 75):
+            w = self.wire()
+            w.untagged(SEND, (RdmaWire.header() + Wire.bhs(0x43, 0x87))[:n])
+            self.refused(w, "RFC 7145 §9.2")
+
+    def test_login_data_shorter_than_told(self):
+        w = self.wire()
+        w.untagged(SEND, RdmaWire.header() + Wire.bhs(0x43, 0x87, dsl=4096) +
+                   bytes(100))
+        self.refused(w, "RFC 7145 §9.2")
+
+    def test_login_longer_than_its_room(self):
+        w = self.wire()
+        w.untagged(SEND, RdmaWire.header() + Wire.bhs(0x43, 0x87, dsl=16384) +
+                   bytes(16384))
+        self.refused(w, "too long")
+
+    def test_unknown_iser_opcode(self):
+        for opcode in (0, 4, 15):
+            w = self.session()
+            w.untagged(SEND, RdmaWire.header(opcode) + Wire.bhs(0x40))
+            self.refused(w, "RFC 7145 §9.1")
+
+    def test_hello_out_of_place(self):
+        """§10.1.3.4: before the login is over, and in the middle."""
+        hello = bytes([HELLO << 4, 0xaa, 0, 4]) + bytes(24)
+        w = self.wire()
+        w.untagged(SEND, hello)
+        self.refused(w, "Hello")
+        w = self.session()
+        w.untagged(SEND, hello)
+        self.refused(w, "Hello")
+
+    def test_command_before_login(self):
+        w = self.wire()
+        w.command(bytes(16))
+        self.refused(w, "before login")
+
+    def test_read_without_an_stag(self):
+        w = self.session()
+        w.command(rw(READ10, 0, 8), 0xc0, 4096, header=RdmaWire.header())
+        self.refused(w, "RFC 7145 §7.3.1")
+
+    def test_write_without_an_stag(self):
+        w = self.session()
+        w.command(rw(WRITE10, 0, 8), 0xa0, 4096, b"x" * 4096,
+                  header=RdmaWire.header())
+        self.refused(w, "RFC 7145 §9.2")
+
+    def test_solicited_data_out(self):
+        w = self.session()
+        w.pdu(0x05, data=b"x" * 512, rest=struct.pack(
+            ">IIIIIII", 0x1234, 0, 1, 0, 0, 0, 0))
+        self.refused(w, "RFC 7145 §7.3.4")
+
+    def test_targets_opcodes(self):
+        """R2T, Data-In and responses are not an initiator's."""
+        for op in (0x31, 0x25, 0x21, 0x20):
+            w = self.session()
+            w.pdu(op)
+            try:
+                op, head, _ = w.recv()
+                self.assertEqual(op, REJECT)
+            except (EOFError, ConnectionError, Terminated):
+                pass
+
+    def test_opcode_that_is_none(self):
+        w = self.session()
+        w.pdu(0x1f)
+        op, head, data = w.recv()
+        self.assertEqual((op, head[2]), (REJECT, 5))
+        self.assertEqual(data[0] & 0x3f, 0x1f)
+
+    def test_stag_of_a_read_is_wrong(self):
+        """The target writes where it was told: the initiator's RDMA layer
+        refuses, and the target ends its side."""
+        w = self.session()
+        w.command(rw(READ10, 0, 8), 0xc0, 4096, header=RdmaWire.header(
+            flags=4, read=(0xdead, 0)))
+        with self.assertRaises(AssertionError):
+            w.recv()
+
+    def test_sends_stop_in_the_middle(self):
+        for cut in (1, 3, 20, 60):
+            w = self.session()
+            w.fpdu = lambda u: w.sock.sendall(
+                (struct.pack(">H", len(u)) + u)[:cut])
+            w.pdu(0x40, data=b"x" * 100)
+
+    def test_vanishes_with_commands_in_flight(self):
+        for i in range(10):
+            w = self.session("stream" if i % 2 else "rdma")
+            for _ in range(16):
+                w.command(rw(READ10, 0, 128), 0xc0, edtl=65536)
+                w.command(rw(WRITE10, 0, 128), 0xa0, 65536, bytes(65536))
+            w.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                              struct.pack("ii", 1, 0))
+            w.sock.close()
+
+    def test_reads_nothing(self):
+        w = self.session()
+        w.sock.setblocking(False)
+        begin = time.monotonic()
+        try:
+            while time.monotonic() - begin < 2:
+                w.command(rw(READ10, 0, 128), 0xc0, edtl=65536)
+        except (BlockingIOError, ConnectionError):
+            pass
+        self.assertLess(self.daemon.rss_kib(), 600 * 1024)
+
+    def test_asks_for_rdma_and_stays_on_the_stream(self):
+        """§5.1.2: behind RDMAExtensions=Yes comes an MPA Request or the end."""
+        w = self.wire(start="stream")
+        Wire.login(w)
+        w.sock.sendall(Wire.bhs(0x40))
+        w.expect_close()
+
+
+class HalfOpen(unittest.TestCase):
+    """What stops on the way in goes after a while, and holds up nobody."""
+
+    def test_times_out(self):
+        with Control("ram:8M") as c:
+            silent = socket.create_connection(c.daemon.address)
+            word = socket.create_connection(c.daemon.address)
+            word.sendall(b"MPA ID")
+            asked = RdmaWire(c.daemon)     # and no login
+            half = RdmaWire(c.daemon)      # half a login
+            half.fpdu(struct.pack(">BBIIII", 1, 0x43, 0, 0, 1, 0) + bytes(50))
+            agreed = RdmaWire(c.daemon, "stream")
+            Wire.login(agreed)             # and no MPA Request
+            began = time.monotonic()
+            for s in (silent, word, asked.sock, half.sock, agreed.sock):
+                s.settimeout(25)
+                try:
+                    while s.recv(4096):
+                        pass
+                except ConnectionError:
+                    pass
+                s.close()
+            took = time.monotonic() - began
+            self.assertTrue(4 < took < 20, took)
+            c.wait_for_sessions(0)
+            text = c.daemon.messages()
+            self.assertIn("it said nothing", text)
+            w = RdmaWire(c.daemon)
+            w.login()
+            w.ready()
+            w.close()
+
+
+if __name__ == "__main__":
+    main()
