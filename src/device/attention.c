@@ -13,33 +13,38 @@ void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua)
 	n->attention[lun] |= BIT(ua);
 }
 
+static const uint16_t asc[UA_COUNT] = {
+	[UA_POWER_ON] = ASC_POWER_ON,
+	[UA_BUS_DEVICE_RESET] = ASC_BUS_DEVICE_RESET,
+	[UA_COMMANDS_CLEARED] = ASC_COMMANDS_CLEARED,
+	[UA_CAPACITY_CHANGED] = ASC_CAPACITY_CHANGED,
+	[UA_MODE_CHANGED] = ASC_MODE_PARAMETERS_CHANGED,
+	[UA_LUNS_CHANGED] = ASC_REPORTED_LUNS_CHANGED,
+	[UA_RESERVATIONS_PREEMPTED] = ASC_RESERVATIONS_PREEMPTED,
+	[UA_RESERVATIONS_RELEASED] = ASC_RESERVATIONS_RELEASED,
+	[UA_REGISTRATIONS_PREEMPTED] = ASC_REGISTRATIONS_PREEMPTED,
+	[UA_ACCESS_CHANGED] = ASC_ACCESS_STATE_CHANGED,
+	[UA_SOFT_THRESHOLD] = ASC_SOFT_THRESHOLD,
+	[UA_TIMESTAMP_CHANGED] = ASC_TIMESTAMP_CHANGED,
+	[UA_MEDIUM_CHANGED] = ASC_MEDIUM_MAY_HAVE_CHANGED,
+};
+
+/* The one that is reported first; there is one. */
+static unsigned first(uint32_t attention)
+{
+	return (unsigned)__builtin_ctz(attention);
+}
+
 bool dev_attention_take(struct dev_nexus *n, uint16_t lun, struct scsi_sense *s)
 {
-	static const uint16_t asc[UA_COUNT] = {
-		[UA_POWER_ON] = ASC_POWER_ON,
-		[UA_BUS_DEVICE_RESET] = ASC_BUS_DEVICE_RESET,
-		[UA_COMMANDS_CLEARED] = ASC_COMMANDS_CLEARED,
-		[UA_CAPACITY_CHANGED] = ASC_CAPACITY_CHANGED,
-		[UA_MODE_CHANGED] = ASC_MODE_PARAMETERS_CHANGED,
-		[UA_LUNS_CHANGED] = ASC_REPORTED_LUNS_CHANGED,
-		[UA_RESERVATIONS_PREEMPTED] = ASC_RESERVATIONS_PREEMPTED,
-		[UA_RESERVATIONS_RELEASED] = ASC_RESERVATIONS_RELEASED,
-		[UA_REGISTRATIONS_PREEMPTED] = ASC_REGISTRATIONS_PREEMPTED,
-		[UA_ACCESS_CHANGED] = ASC_ACCESS_STATE_CHANGED,
-		[UA_SOFT_THRESHOLD] = ASC_SOFT_THRESHOLD,
-		[UA_TIMESTAMP_CHANGED] = ASC_TIMESTAMP_CHANGED,
-		[UA_MEDIUM_CHANGED] = ASC_MEDIUM_MAY_HAVE_CHANGED,
-	};
+	uint32_t attention = n->attention[lun];
 
-	for (unsigned ua = 0; ua < UA_COUNT; ua++) {
-		if (!(n->attention[lun] & BIT(ua)))
-			continue;
-		n->attention[lun] &= ~BIT(ua);
-		*s = (struct scsi_sense){ .key = SENSE_UNIT_ATTENTION,
-					  .asc = asc[ua] };
-		return true;
-	}
-	return false;
+	if (!attention)
+		return false;
+	*s = (struct scsi_sense){ .key = SENSE_UNIT_ATTENTION,
+				  .asc = asc[first(attention)] };
+	n->attention[lun] &= ~BIT(first(attention));
+	return true;
 }
 
 void dev_nexus_commands_cleared(struct dev_nexus *n, uint64_t lun)
@@ -50,12 +55,21 @@ void dev_nexus_commands_cleared(struct dev_nexus *n, uint64_t lun)
 		dev_attention_set(n, l, UA_COMMANDS_CLEARED);
 }
 
-bool dev_nexus_has_attention(const struct dev_nexus *n, uint64_t lun)
+bool dev_nexus_attention(const struct dev_nexus *n, uint64_t lun,
+			 uint8_t info[3])
 {
+	uint32_t attention;
 	uint16_t l;
 
-	return !dev_lun_decode(lun, &l) && dev_lu_get(n->server, l) &&
-	       n->attention[l];
+	if (dev_lun_decode(lun, &l) || !dev_lu_get(n->server, l) ||
+	    !n->attention[l])
+		return false;
+	attention = n->attention[l];
+	/* UADE DEPTH: one, or more; then the sense key */
+	info[0] = attention & (attention - 1) ? 0x20 : 0x10;
+	info[0] |= SENSE_UNIT_ATTENTION;
+	put_be16(info + 1, asc[first(attention)]);
+	return true;
 }
 
 /* ---- to every nexus of every worker ---- */

@@ -274,7 +274,6 @@ struct dev_task {
 	struct bufv out;  /* where they go; lent until dev_task_end */
 	/* set before done */
 	uint8_t status; /* enum scsi_status */
-	uint16_t status_qualifier;
 	uint16_t sense_len;
 	uint8_t sense[DEV_SENSE_MAX];
 	struct bufv in; /* data-in, <= edtl_in bytes; lent until dev_task_end */
@@ -358,8 +357,9 @@ bool dev_lu_own_task_sets(const struct dev_lu *lu);
 /* dev_nexus_commands_cleared: another initiator cleared commands of this one
  * (CLEAR TASK SET, TAS = 0): unit attention 2Fh/00h. On the nexus's worker. */
 void dev_nexus_commands_cleared(struct dev_nexus *n, uint64_t lun);
-/* dev_nexus_has_attention: a unit attention waits there (SAM-5 §7.9, QUERY
- * ASYNCHRONOUS EVENT). */
-bool dev_nexus_has_attention(const struct dev_nexus *n, uint64_t lun);
+/* dev_nexus_attention: whether a unit attention waits there; info gets what
+ * QUERY ASYNCHRONOUS EVENT tells of it (SAM-5 §7.9). On the nexus's worker. */
+bool dev_nexus_attention(const struct dev_nexus *n, uint64_t lun,
+			 uint8_t info[3]);
 
 #endif

@@ -4,6 +4,7 @@
  * denied what, and what each service action of PERSISTENT RESERVE OUT makes of
  * a snapshot. No thread, no task, no I/O.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,7 @@ static void add(struct rsv_state *s, uint64_t key, const char *name,
 {
 	struct rsv_reg *r = &s->regs[s->n++];
 
+	assert(strlen(name) < sizeof(r->name)); /* iSCSI names are shorter */
 	r->key = key;
 	r->port = port;
 	memcpy(r->name, name, strlen(name) + 1);

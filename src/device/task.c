@@ -260,7 +260,6 @@ static void clear(struct dev_task *t)
 	t->out_len = 0;
 	t->out = t->in = (struct bufv){ 0 };
 	t->status = SCSI_GOOD;
-	t->status_qualifier = 0;
 	t->sense_len = 0;
 	t->in_total = t->out_total = 0;
 	t->aborted = t->refused = t->in_step = t->step_again = false;

@@ -266,11 +266,13 @@ static void text_encode(const struct iscsi_pdu *p, uint8_t *b)
 static void tmf_response_decode(struct iscsi_pdu *p, const uint8_t *b)
 {
 	p->tmf_response = b[2];
+	memcpy(p->tmf_info, b + 8, sizeof(p->tmf_info));
 }
 
 static void tmf_response_encode(const struct iscsi_pdu *p, uint8_t *b)
 {
 	b[2] = p->tmf_response;
+	memcpy(b + 8, p->tmf_info, sizeof(p->tmf_info));
 }
 
 static void nothing_decode(struct iscsi_pdu *p, const uint8_t *b)

@@ -215,7 +215,11 @@ struct iscsi_pdu {
 		struct iscsi_scsi_command cmd;
 		struct iscsi_scsi_response rsp;
 		struct iscsi_tmf_request_fields tmf;
-		uint8_t tmf_response; /* enum iscsi_tmf_response */
+		struct {
+			uint8_t tmf_response; /* enum iscsi_tmf_response */
+			/* Additional Response Information, RFC 7144 §6.4.1 */
+			uint8_t tmf_info[3];
+		};
 		struct iscsi_data data;
 		struct iscsi_r2t r2t;
 		struct iscsi_async async;

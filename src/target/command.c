@@ -24,6 +24,12 @@ static void set_residual(struct iscsi_scsi_response *r, uint64_t spdtl,
 	r->resid = (uint32_t)MIN(diff, (uint64_t)UINT32_MAX);
 }
 
+/* SAM-5 §5.3.2: come again after 100 ms (RFC 7144 §5.2.1 brings it over). */
+static uint16_t qualifier(uint8_t status)
+{
+	return status == SCSI_BUSY || status == SCSI_TASK_SET_FULL ? 1 : 0;
+}
+
 static void make_response(const struct tgt_task *t, struct iscsi_pdu *pdu)
 {
 	const struct dev_task *d = &t->dev;
@@ -36,8 +42,8 @@ static void make_response(const struct tgt_task *t, struct iscsi_pdu *pdu)
 		.ttt = ISCSI_RESERVED_TAG,
 	};
 	pdu->rsp.status = t->refusal ? t->refusal : d->status;
-	if (t->begun)
-		pdu->rsp.status_qualifier = d->status_qualifier;
+	if (t->session->params.protocol_level >= 2)
+		pdu->rsp.status_qualifier = qualifier(pdu->rsp.status);
 	set_residual(&pdu->rsp, moved, t->dm.edtl);
 }
 
@@ -264,7 +270,6 @@ static void begin(struct tgt_task *t, const struct iscsi_scsi_command *cmd)
 	d->out_len = 0;
 	d->out = d->in = (struct bufv){ .n = 0 };
 	d->status = SCSI_GOOD;
-	d->status_qualifier = 0;
 	d->sense_len = 0;
 	d->in_total = d->out_total = 0;
 	if (dev_task_begin(d)) {

@@ -6,6 +6,7 @@
  * left.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "target/internal.h"
@@ -28,6 +29,7 @@ struct tgt_tmf {
 	const struct tmf_row *row;
 	const void *issuer; /* the session, for comparison only */
 	uint8_t function, response;
+	uint8_t info[3]; /* Additional Response Information */
 	uint32_t itt, rtt, cmdsn, ref_cmdsn;
 	uint64_t lun;
 	bool started;
@@ -73,6 +75,7 @@ static void respond(struct tgt_tmf *m)
 		.ttt = ISCSI_RESERVED_TAG,
 	};
 	ctl.pdu.tmf_response = m->response;
+	memcpy(ctl.pdu.tmf_info, m->info, sizeof(m->info));
 	tgt_conn_send(s->conn, &ctl);
 }
 
@@ -190,7 +193,7 @@ static void query_task_set(struct tgt_tmf *m)
 
 static void query_async_event(struct tgt_tmf *m)
 {
-	bool any = dev_nexus_has_attention(m->session->nexus, m->lun);
+	bool any = dev_nexus_attention(m->session->nexus, m->lun, m->info);
 
 	answer(m, any ? ISCSI_TMF_SUCCEEDED : ISCSI_TMF_COMPLETE);
 }

@@ -196,6 +196,15 @@ static void test_residual_overflow_rfc7143_11_4_5_2(void **state)
 	assert_int_equal(s->pdu.rsp.resid, 1536);
 }
 
+/* With a retry delay: 100 ms (SAM-5 §5.3.2, RFC 7144 §5.2.1). */
+static void expect_come_again(struct peer *p, uint8_t status)
+{
+	struct sent *s = peer_expect(p, ISCSI_SCSI_RESPONSE);
+
+	assert_int_equal(s->pdu.rsp.status, status);
+	assert_int_equal(s->pdu.rsp.status_qualifier, 1);
+}
+
 static void test_no_buffer_is_busy(void **state)
 {
 	struct env *e = *state;
@@ -204,8 +213,7 @@ static void test_no_buffer_is_busy(void **state)
 	peer_write(e->p, 0, 1);
 	peer_unsolicited(e->p, e->p->last_task, 0x66, 0, 0);
 	rig_settle(e->r);
-	assert_int_equal(peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.rsp.status,
-			 SCSI_BUSY);
+	expect_come_again(e->p, SCSI_BUSY);
 	e->r->no_buffers = false;
 }
 
@@ -219,8 +227,7 @@ static void test_no_buffer_with_others_is_task_set_full(void **state)
 	peer_write(e->p, 0, 1);
 	peer_unsolicited(e->p, e->p->last_task, 0x66, 0, 0);
 	rig_settle(e->r);
-	assert_int_equal(peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.rsp.status,
-			 SCSI_TASK_SET_FULL);
+	expect_come_again(e->p, SCSI_TASK_SET_FULL);
 	e->r->no_buffers = false;
 }
 

@@ -473,6 +473,18 @@ static void test_logout_gives_a_reservation_back(void **state)
 	rig_settle(e->r);
 }
 
+/* SAM-5 §7.9: depth and sense key, additional sense code and qualifier. */
+static void expect_info(struct peer *p, uint32_t itt, uint8_t depth_key,
+			uint16_t asc)
+{
+	struct sent *s = peer_expect(p, ISCSI_TMF_RESPONSE);
+
+	assert_int_equal(s->pdu.itt, itt);
+	assert_int_equal(s->pdu.tmf_response, ISCSI_TMF_SUCCEEDED);
+	assert_int_equal(s->pdu.tmf_info[0], depth_key);
+	assert_int_equal(get_be16(s->pdu.tmf_info + 1), asc);
+}
+
 static void test_query_async_event_rfc7144_6_3(void **state)
 {
 	struct env *e = *state;
@@ -481,7 +493,14 @@ static void test_query_async_event_rfc7144_6_3(void **state)
 
 	tmf = peer_tmf(fresh, ISCSI_TMF_QUERY_ASYNC_EVENT, 0,
 		       ISCSI_RESERVED_TAG, 0);
-	expect_tmf(fresh, tmf, ISCSI_TMF_SUCCEEDED); /* POWER ON waits */
+	/* POWER ON waits, alone */
+	expect_info(fresh, tmf, 0x16, 0x2900);
+	dev_attention_set(list_entry(e->r->server->nexuses[0].prev,
+				     struct dev_nexus, link),
+			  0, UA_MODE_CHANGED);
+	tmf = peer_tmf(fresh, ISCSI_TMF_QUERY_ASYNC_EVENT, 0,
+		       ISCSI_RESERVED_TAG, 0);
+	expect_info(fresh, tmf, 0x26, 0x2900); /* and more */
 	peer_ready(fresh);
 	tmf = peer_tmf(fresh, ISCSI_TMF_QUERY_ASYNC_EVENT, 0,
 		       ISCSI_RESERVED_TAG, 0);
