@@ -15,6 +15,10 @@
  * opcode that could begin a login (0x03, 0x43: RFC 7143 §11.12). */
 #define MPA_FIRST_BYTE 'M'
 
+/* A batch of small commands or their data comes in one call; the memory is
+ * touched only as far as it is used. */
+#define LOOKAHEAD (256u << 10)
+
 struct net_conn {
 	struct io_loop *l;
 	struct net_conn_config cfg;
@@ -72,6 +76,7 @@ static int make_rdma(struct net_conn *c, struct dm_conn *face)
 	w.revision = c->cfg.mpa_revision;
 	w.peer_to_peer = true; /* hardware asks for it */
 	w.emss = net_stream_mss(c->stream);
+	w.lookahead = LOOKAHEAD;
 	w.max_regions = 2 * c->cfg.max_tasks + 64;
 	w.seed = c->cfg.seed;
 	w.startup_timeout = c->cfg.mpa_time;
