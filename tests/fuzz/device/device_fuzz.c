@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * device_fuzz.c: any CDBs with any parameter data on a small unit of 512-byte
- * blocks and one of 4096. Input, as often as it lasts: 16 bytes of CDB, 2 of
- * expected data-in, 2 of data-out (its highest bit: the other unit), that much
- * data-out. The store checks that no request leaves it; the rig
- * that every buffer comes back.
+ * device_fuzz.c: any CDBs with any parameter data from two initiators at a
+ * small unit that has all there is: removable, thin, keeping reservations, with
+ * target port groups, tokens and a clock; and at one of 4096-byte blocks beside
+ * it. Input, as often as it lasts: 16 bytes of CDB, 2 of expected data-in, 2 of
+ * data-out, that much data-out. The top bits of the two numbers choose the
+ * nexus, the unit, the task attribute, and a reset. The store checks that no request leaves it; the rig that every buffer comes
+ * back; what the unit says of itself must be whole.
  */
 #include <stdint.h>
 
+#include "device/reserve.h"
 #include "unit/device/dev_rig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+#define LENGTH	0x1fffu
+#define OTHER	0x8000u /* of data-in: the other nexus */
+#define ORDERED 0x4000u
+#define REFLECT 0x2000u /* what the last command told is in data-out */
+#define SECOND	0x8000u /* of data-out: the other unit */
+#define RESET	0x4000u /* a LOGICAL UNIT RESET before */
+#define NEXUS	0x2000u /* the nexus ends and comes again before */
+
 static struct dev_rig rig;
-
-static uint64_t clock_ms(void *arg)
-{
-	(void)arg;
-	return 1000000;
-}
-
-static void no_chance(void *arg, uint8_t *p, size_t n)
-{
-	(void)arg;
-	memset(p, 0x5a, n);
-}
+static uint64_t ticks;
 
 static void inside(void *arg, const struct bs_req *req)
 {
@@ -33,48 +33,166 @@ static void inside(void *arg, const struct bs_req *req)
 	    (req->data.len != req->len ||
 	     !range_ok(req->off, req->len, RIG_BLOCKS * RIG_BLOCK)))
 		abort();
+	if ((req->op == BS_ZERO || req->op == BS_UNMAP) &&
+	    !range_ok(req->off, req->len, RIG_BLOCKS * RIG_BLOCK))
+		abort();
+}
+
+static uint64_t clock_ms(void *arg)
+{
+	(void)arg;
+	return ticks += 1000;
+}
+
+static void counted(void *arg, uint8_t *p, size_t n)
+{
+	(void)arg;
+	for (size_t i = 0; i < n; i++)
+		p[i] = (uint8_t)(++ticks * 167);
+}
+
+/* What is to be kept can be read again. A key that ends in FFh can't be. */
+static void save(void *arg, struct dev_save *s)
+{
+	struct rsv_state *kept;
+
+	(void)arg;
+	s->result = 0;
+	if (s->len) {
+		if (rsv_decode(s->data, s->len, s->lu->bs->uuid, &kept))
+			abort();
+		for (unsigned i = 0; i < kept->n; i++)
+			if ((kept->regs[i].key & 0xff) == 0xff)
+				s->result = ERR_MEDIUM;
+		rsv_free(kept);
+	}
+	s->done(s);
+}
+
+static void set_up(struct dev_server *s)
+{
+	static const struct dev_group groups[] = {
+		{ .id = 1, .nports = 1, .ports = { 1 } },
+		{ .id = 2, .nports = 1, .ports = { 2 } },
+	};
+	static const struct dev_lu_config second = { .lun = 1, .keeps = true };
+	uint16_t rtpi;
+	void *memory = calloc(64, 4096);
+
+	if (!memory || dev_lu_add(s, &second,
+				  bs_ram_new("ram:2", memory, 64 * 4096, 4096,
+					     free, memory)))
+		abort();
+	for (size_t i = 0; i < ARRAY_LEN(groups); i++)
+		if (dev_group_add(s, &groups[i]))
+			abort();
+	if (dev_port_add(s, "iqn.t,t,0x0001", &rtpi) ||
+	    dev_port_add(s, "iqn.t,t,0x0002", &rtpi))
+		abort();
+}
+
+static void swap(void)
+{
+	struct dev_nexus *n = rig.nexus;
+
+	rig.nexus = rig.other;
+	rig.other = n;
+}
+
+static void take_attentions(void)
+{
+	for (rig.lun = 0; rig.lun < 2; rig.lun++)
+		rig_run(&rig, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+}
+
+static void again(void)
+{
+	const struct dev_nexus_config n = { .initiator_port = "iqn.k,i,0x3",
+					    .target_port = "iqn.t,t,0x0002",
+					    .target_name = "iqn.t",
+					    .relative_target_port = 2 };
+
+	dev_nexus_close(rig.nexus);
+	rig.nexus = dev_nexus_open(rig.server, &n);
+	take_attentions();
+}
+
+static void check_end(int status, uint32_t in, uint32_t out)
+{
+	const struct dev_task *t = &rig.task;
+
+	if (status < 0)
+		abort(); /* a ram store leaves nothing under way */
+	if (rig.in_len > in || t->out_len > out || t->sense_len > DEV_SENSE_MAX)
+		abort();
+	if ((status == SCSI_CHECK_CONDITION) != (t->sense_len != 0))
+		abort();
+	if (status == SCSI_CHECK_CONDITION && rig.in_len)
+		abort();
+	/* a pointer into the CDB points into the CDB */
+	if (rig.sense.has_field && rig.sense.in_cdb && t->row &&
+	    rig.sense.field >= 16)
+		abort();
+}
+
+/* A ROD token, or a unit's name out of VPD page 83h, where the parameter list
+ * of who uses it has it: nothing that could be guessed. */
+static void reflect(uint8_t *data, uint32_t len)
+{
+	if (rig.in_len >= 38 + TOKEN_LEN && len >= 16 + TOKEN_LEN)
+		memcpy(data + 16, rig.in + 38, TOKEN_LEN);
+	else if (rig.in_len >= 16 && len >= 32)
+		memcpy(data + 20, rig.in + 4, 12);
 }
 
 static size_t one(const uint8_t *p, size_t size)
 {
 	uint32_t in = get_be16(p + 16), out = get_be16(p + 18);
-	bool second = out & 0x8000;
-	uint8_t *data = NULL;
+	uint32_t len = (uint32_t)MIN((size_t)out & LENGTH, size - 20);
+	uint8_t *data = malloc(len + 1);
 	int status;
 
-	out = (uint32_t)MIN((size_t)(out & 0x7fff), size - 20);
-	if (out) {
-		data = malloc(out);
-		if (!data)
-			return size;
-		memcpy(data, p + 20, out);
-	}
-	rig.lun = second;
-	status = rig_run(&rig, p, 16, data, out, in);
-	if (status < 0)
-		abort(); /* a ram store leaves nothing under way */
-	if (rig.in_len > in || rig.task.sense_len > DEV_SENSE_MAX ||
-	    (status == SCSI_CHECK_CONDITION && !rig.task.sense_len))
-		abort();
+	if (!data)
+		return size;
+	memcpy(data, p + 20, len);
+	if (in & REFLECT)
+		reflect(data, len);
+	if (out & NEXUS)
+		again();
+	rig.lun = out & SECOND ? 1 : 0;
+	if (out & RESET)
+		rig_reset(dev_lu_get(rig.server, (uint16_t)rig.lun));
+	if (in & OTHER)
+		swap();
+	if (rig_begin(&rig, p, 16, len, in & LENGTH))
+		abort(); /* the rig has buffers */
+	rig.task.attr = in & ORDERED ? DEV_ATTR_ORDERED : DEV_ATTR_SIMPLE;
+	status = rig_execute(&rig, data);
+	if (status >= 0)
+		rig_finish(&rig);
+	check_end(status, in & LENGTH, len);
 	free(data);
-	return 20 + out;
+	return 20 + len;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct dev_lu_config removable = { .removable = true };
-	static const struct dev_lu_config second = { .lun = 1 };
-	void *memory = calloc(64, 4096);
+	static const struct dev_lu_config lu = { .removable = true,
+						 .keeps = true };
 
 	memset(&rig, 0, sizeof(rig));
+	ticks = 0;
+	rig.lu = &lu;
+	rig.two_initiators = true;
 	rig.wall_ms = clock_ms;
-	rig.random = no_chance;
-	rig.lu = &removable;
+	rig.random = counted;
+	rig.save = save;
+	rig.set_up = set_up;
 	rig_open(&rig, bs_trace_new(rig_ram(&rig), inside, NULL), false);
-	if (!memory || dev_lu_add(rig.server, &second,
-				  bs_ram_new("ram:2", memory, 64 * 4096, 4096,
-					     free, memory)))
-		abort();
+	for (int i = 0; i < 2; i++) { /* the power-on attentions */
+		take_attentions();
+		swap();
+	}
 	while (size >= 20) {
 		size_t n = one(data, size);
 

@@ -32,6 +32,9 @@ struct dev_rig {
 	void (*later)(void *arg, unsigned worker, unsigned ms,
 		      struct dev_msg *m);
 	void (*random)(void *arg, uint8_t *p, size_t n);
+	void (*save)(void *arg, struct dev_save *s);
+	void (*set_up)(struct dev_server *s); /* before the nexuses */
+	bool two_initiators; /* nexus and other have names of their own */
 	const struct dev_lu_config *lu;
 	uint64_t lun; /* of the next command */
 	/* the last command */
@@ -88,6 +91,7 @@ static inline void rig_open(struct dev_rig *r, struct bs *store, bool read_only)
 				   .post = r->post ? r->post : rig_post,
 				   .later = r->later,
 				   .random = r->random,
+				   .save = r->save,
 				   .buf_get = rig_get,
 				   .buf_put = rig_put,
 				   .wall_ms = r->wall_ms,
@@ -96,7 +100,11 @@ static inline void rig_open(struct dev_rig *r, struct bs *store, bool read_only)
 	r->server = dev_server_new(&r->env, RIG_MAX);
 	if (!r->server || dev_lu_add(r->server, &lu, store))
 		abort();
+	if (r->set_up)
+		r->set_up(r->server);
 	r->nexus = dev_nexus_open(r->server, &n);
+	if (r->two_initiators)
+		strcpy(n.initiator_port, "iqn.j,i,0x2");
 	r->other = dev_nexus_open(r->server, &n);
 }
 
