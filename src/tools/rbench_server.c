@@ -270,11 +270,14 @@ static const struct iser_rdma_callbacks callbacks = {
 
 static bool set_up(struct client *k)
 {
-	unsigned rights = ISER_RDMA_REMOTE_READ | ISER_RDMA_REMOTE_WRITE;
+	unsigned rights = ISER_RDMA_REMOTE_READ;
 	size_t size =
 		k->plan.size < RBENCH_CONTROL ? RBENCH_CONTROL : k->plan.size;
 
-	if (k->plan.test == RBENCH_WRITE_BW) /* the others look at it */
+	/* what the peer may write is copied where a CRC covers its reads */
+	if (k->plan.test != RBENCH_READ_BW && k->plan.test != RBENCH_READ_LAT)
+		rights |= ISER_RDMA_REMOTE_WRITE;
+	if (k->plan.test == RBENCH_WRITE_BW) /* write_lat looks at it */
 		rights |= ISER_RDMA_UNDEFINED;
 	k->landing = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);
 	k->source = aligned_alloc(4096, (size + 4095) & ~(size_t)4095);

@@ -67,6 +67,15 @@ class Rping(unittest.TestCase):
                 r = rping(s, "-C", "20", "-S", str(size))
                 self.assertEqual((r["pings"], r["size"]), (20, size))
 
+    def test_segments_read_two_at_a_time(self):
+        """Read Responses in segments of 16 KiB and more, all of one length or
+        the last one shorter; the data come back by Writes and are compared."""
+        with Server("rping", "--fpdu", "17000") as s:
+            for fpdu_max in ("16500", "20000", "25000", "33000"):
+                for size in ("65536", "60000", "49153"):
+                    r = rping(s, "-C", "30", "-S", size, "--fpdu", fpdu_max)
+                    self.assertEqual(r["pings"], 30)
+
     def test_every_option(self):
         """Both sides' wishes, and what has to come of them."""
         for n in range(64):

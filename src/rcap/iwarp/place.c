@@ -205,8 +205,9 @@ bool iwarp_may_guess(const struct iwarp *c)
 {
 	const struct rdmap_header *h = &c->rx.h;
 
-	/* Read Responses could be, too; with CRC they came out slower. */
-	return h->opcode == RDMAP_WRITE && mr_is_undefined(c->mrs, c, h->stag);
+	if (h->opcode == RDMAP_WRITE)
+		return mr_is_undefined(c->mrs, c, h->stag);
+	return h->opcode == RDMAP_READ_RESPONSE;
 }
 
 void iwarp_replace(struct iwarp *c)
