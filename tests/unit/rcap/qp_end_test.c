@@ -375,8 +375,10 @@ static void invalidate_under_a_response(bool remotely, size_t part)
 		peer_segment(p, &inv);
 		assert_true(p->last.invalidated);
 		assert_int_equal(p->last.stag, b.mr.stag);
+		memset(b.memory, 0xdd, BIG);
 	}
 	rcap_invalidate(p->qp, &b.mr);
+	memset(b.memory, 0xee, BIG); /* ours again */
 	free(b.memory);
 	p->stalled = false;
 	peer_turn(p);
@@ -623,6 +625,10 @@ static void test_everything_after_the_end(void **state)
 	struct rcap_mr mr;
 
 	(void)state;
+	wr.data.len =
+		(size_t)UINT32_MAX + 1; /* a message's end is a 32 bit MO */
+	assert_int_equal(rcap_post(p->qp, &w, 1), ERR_RANGE);
+	wr.data.len = 0;
 	peer_fin(p, 0);
 	assert_int_equal(rcap_state(p->qp), RCAP_CLOSED);
 	assert_int_equal(rcap_post(p->qp, &w, 1), ERR_WRONG_STATE);

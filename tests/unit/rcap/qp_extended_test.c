@@ -484,6 +484,30 @@ static void test_atomics_asked_for_rfc7306_5_2_1(void **state)
 	peer_free(p);
 }
 
+/* Request identifiers and STags are not of one kind, although they may be the
+ * same number. */
+static void test_identifiers_are_no_stags(void **state)
+{
+	struct peer *p = peer_up_extended(1);
+	struct rcap_atomic a = { .value = 7 };
+	const struct seg write = { .ctrl = C_WRITE,
+				   .stag = S_WRITABLE,
+				   .to = PEER_BASE,
+				   .payload = 8 };
+	struct rcap_wr wr;
+
+	(void)state;
+	for (uint32_t i = 1; i < 0x300; i++) {
+		post_atomic(p, &wr, RCAP_FETCH_ADD, &a);
+		answer(p, i, i, i);
+		assert_int_equal(a.original, i);
+	}
+	peer_segment(p, &write);
+	assert_int_equal(p->memory[3 * PEER_REGION + 7], 8);
+	assert_int_equal(rcap_state(p->qp), RCAP_ESTABLISHED);
+	peer_free(p);
+}
+
 static void test_bad_atomic_responses_rfc7306_5_2_2(void **state)
 {
 	static const struct {
@@ -568,6 +592,7 @@ int main(void)
 			test_atomics_share_the_queue_of_reads_rfc7306_5_2),
 		cmocka_unit_test(test_invalidated_before_its_turn),
 		cmocka_unit_test(test_atomics_asked_for_rfc7306_5_2_1),
+		cmocka_unit_test(test_identifiers_are_no_stags),
 		cmocka_unit_test(test_bad_atomic_responses_rfc7306_5_2_2),
 		cmocka_unit_test(test_answers_of_the_wrong_kind),
 	};

@@ -364,6 +364,34 @@ static void test_markers_that_lie(void **state)
 	}
 }
 
+/* A marker in the header that lies: the payload behind it goes nowhere. */
+static void test_marker_in_a_header_that_lies(void **state)
+{
+	static uint8_t b[2048], ulpdu[1024];
+	struct peer *p = peer_up(0xd002, 1);
+	struct seg s = { WR(PEER_BASE, 400) };
+	size_t n, at;
+
+	(void)state;
+	/* up to 12 octets before the next marker */
+	while (512 - p->in.pos % 512 != 12) {
+		const struct seg hello = { .ctrl = C_WRITE };
+		const struct seg step = { WR(PEER_BASE + 1000, 4) };
+
+		peer_segment(p, (512 - p->in.pos % 512) % 20 == 12 ? &hello
+								   : &step);
+	}
+	memset(p->memory + 3 * PEER_REGION, PEER_CANARY, PEER_REGION);
+	at = 12;
+	n = peer_fpdu(p, ulpdu, peer_lay(p, &s, ulpdu), b);
+	b[at + 3] ^= 0x08;
+	put_le32(b + n - 4, crc32c_wire(crc32c_update(CRC32C_SEED, b, n - 4)));
+	peer_octets(p, b, n);
+	peer_expect_terminate(p, TERM_MPA_MARKER, NULL, 0, 0, 0);
+	peer_untouched(p);
+	peer_free(p);
+}
+
 /* A length that lies leads to a marker that is not where it should be. */
 static void test_length_that_lies(void **state)
 {
@@ -542,6 +570,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_crc_rfc5044_8),
 		cmocka_unit_test(test_no_crc_means_any_value),
 		cmocka_unit_test(test_markers_that_lie),
+		cmocka_unit_test(test_marker_in_a_header_that_lies),
 		cmocka_unit_test(test_length_that_lies),
 		cmocka_unit_test(test_garbage_instead_of_fpdus),
 		cmocka_unit_test(test_zero_length_everything),
