@@ -8,12 +8,15 @@ matrix and ends with "N passed, N failed, N skipped". What a guest left (results
 logs, captures, the kernel's messages) is in CACHE/run/JOB/out.
 """
 import argparse
+import contextlib
+import fcntl
 import glob
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -106,10 +109,10 @@ def pack(folder, out):
                        check=True)
 
 
-def bring_programs(build, cache):
-    """The guest's root tree with this project's programs in /opt/openiser."""
-    stage = os.path.join(cache, "project")
-    shutil.rmtree(stage, ignore_errors=True)
+def bring_programs(build, cache, work):
+    """The guest's root tree with this project's programs in /opt/openiser: a
+    file in the folder work."""
+    stage = os.path.join(work, "project")
     os.makedirs(os.path.join(stage, LIBS))
     os.makedirs(os.path.join(stage, "opt/openiser"))
     modules = glob.glob(os.path.join(build, "src/**/rcap-*.so"), recursive=True)
@@ -121,14 +124,15 @@ def bring_programs(build, cache):
             here = os.path.join(LIBS, os.path.basename(lib))
             if not os.path.exists(os.path.join(cache, "tree", here)):
                 shutil.copy2(lib, os.path.join(stage, here))
-    pack(stage, os.path.join(cache, "project.cpio"))
-    whole = os.path.join(cache, "whole.cpio")
-    with open(whole + ".new", "wb") as out:
-        for part in ("guest.cpio", "project.cpio"):
-            with open(os.path.join(cache, part), "rb") as f:
+    project = os.path.join(work, "project.cpio")
+    pack(stage, project)
+    whole = os.path.join(work, "whole.cpio")
+    with open(whole, "wb") as out:
+        for part in (os.path.join(cache, "guest.cpio"), project):
+            with open(part, "rb") as f:
                 shutil.copyfileobj(f, out)
             out.write(b"\0" * (-out.tell() % 4))
-    os.rename(whole + ".new", whole)
+    return whole
 
 
 def qemu_command(args, job, folder):
@@ -140,7 +144,7 @@ def qemu_command(args, job, folder):
         "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
         "-serial", "file:" + os.path.join(folder, "out/console.txt"),
         "-kernel", os.path.join(args.cache, "vmlinux"),
-        "-initrd", os.path.join(args.cache, "whole.cpio"),
+        "-initrd", args.initrd,
         "-append", "console=ttyS0 quiet loglevel=4 panic=-1 nokaslr no5lvl "
                    "mitigations=off random.trust_cpu=on net.ifnames=0",
         "-device", "virtio-rng-pci",
@@ -155,6 +159,15 @@ def prepare(args, job):
     with open(os.path.join(folder, "job"), "w") as f:
         f.write(job.text)
     return folder
+
+
+@contextlib.contextmanager
+def one_at_a_time(args, job):
+    """Two runs may share the cache; a job's folder is one run's at a time."""
+    os.makedirs(os.path.join(args.cache, "run"), exist_ok=True)
+    with open(os.path.join(args.cache, "run", job.name + ".lock"), "w") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield
 
 
 class Tail:
@@ -346,16 +359,21 @@ def main():
     if not shutil.which("qemu-system-x86_64"):
         sys.exit("lab: qemu-system-x86_64 is missing (package "
                  "qemu-system-x86): scripts/packages packages-lab.txt")
-    began = time.monotonic()
     if subprocess.run(["nice", os.path.join(HERE, "build.sh"),
                        args.cache]).returncode:
         return 1
-    bring_programs(args.build, args.cache)
-    done = []
+    with tempfile.TemporaryDirectory(prefix="work-", dir=args.cache) as work:
+        args.initrd = bring_programs(args.build, args.cache, work)
+        return run_all(args, jobs)
+
+
+def run_all(args, jobs):
+    began, done = time.monotonic(), []
     for job in jobs:
         if not args.shell:
             show("%s: %s" % (job.name, " | ".join(job.pair)))
-        results = run_guest(args, job, show)
+        with one_at_a_time(args, job):
+            results = run_guest(args, job, show)
         done.append((job, results))
         if not args.shell:
             show("  %.1f s" % results.seconds)

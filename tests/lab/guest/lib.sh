@@ -191,9 +191,9 @@ tgt() { # tgt MIB
 	tgtadm --lld iser --mode target --op new --tid 1 --targetname $IQN_TGT &&
 		tgtadm --lld iser --mode logicalunit --op new --tid 1 --lun 1 --backing-store /tmp/tgt.disk &&
 		tgtadm --lld iser --mode target --op bind --tid 1 --initiator-address ALL &&
-		for name in kernel ours; do
+		for name in example:lab-kernel openiser:lab; do # open-iscsi's and ours
 			tgtadm --lld iser --mode target --op bind --tid 1 \
-				--initiator-name iqn.2026-01.org.example:lab-$name || return 1
+				--initiator-name iqn.2026-01.org.$name || return 1
 		done
 }
 
@@ -358,7 +358,7 @@ iser_rate() { # iser_rate NAME URL UNIT OPTION...
 # been acknowledged, the session be there, and each piece be found on the disk.
 # Leaves the seconds from the command's end to the next acknowledged write in /run/back.
 trouble() {
-	[ -e /tmp/pieces ] || dd if=/dev/urandom of=/tmp/pieces bs=1M count=96 2>/dev/null
+	[ -e /tmp/pieces ] || dd if=/dev/urandom of=/tmp/pieces bs=1M count=48 2>/dev/null
 	disk_pieces /tmp/pieces "$(kernel_disk)" &
 	writer=$!
 	sleep 1
@@ -367,11 +367,11 @@ trouble() {
 	wait_for 2000 writer_beyond "$before"
 	echo "$(uptime_s) $gone" | awk '{ printf "%.1f\n", $1 - $2 }' | tee /run/back
 	wait $writer && wait_for 100 kernel_logged_in || return 1
-	dd if="$(kernel_disk)" of=/tmp/back bs=1M count=96 iflag=direct && cmp /tmp/pieces /tmp/back
+	dd if="$(kernel_disk)" of=/tmp/back bs=1M count=48 iflag=direct && cmp /tmp/pieces /tmp/back
 }
-disk_pieces() { # 96 acknowledged writes of 1 MiB, and a breath after each
+disk_pieces() { # 48 acknowledged writes of 1 MiB, and a breath after each
 	piece=0
-	while [ $piece -lt 96 ]; do
+	while [ $piece -lt 48 ]; do
 		echo $piece >/run/piece
 		dd if="$1" of="$2" bs=1M count=1 skip=$piece seek=$piece oflag=direct conv=notrunc 2>/run/piece.dd || {
 			echo "write of piece $piece: $(tail -1 /run/piece.dd)"
@@ -395,13 +395,15 @@ iserd_killed() { # iserd_killed LUN...: without any word, and a new one 3 s late
 siw_gone() { # siw_gone NETDEV: the kernel's device, for 3 s
 	rdma link del "siw_$1" && sleep 3 && rdma_device siw "$1"
 }
-# kernel_troubles ADDRESS IQN INTERFACE: logs in to stand two minutes and more
+# kernel_troubles ADDRESS IQN INTERFACE SECONDS...: logs in to stand minutes, and is
+# cut off for so long
 kernel_troubles() {
 	iscsid_start
 	step login 60 kernel_login "$1" "$2" "$3" node.session.timeo.replacement_timeout=300 || return 1
-	for seconds in 5 30 130; do
-		dd if=/dev/zero of="$(kernel_disk)" bs=1M count=96 oflag=direct 2>/dev/null
-		step reconnect $((seconds + 90)) trouble cable_out $seconds || return 1
+	shift 3
+	for seconds; do
+		dd if=/dev/zero of="$(kernel_disk)" bs=1M count=48 oflag=direct 2>/dev/null
+		step reconnect $((seconds + 150)) trouble cable_out "$seconds" || return 1
 		figure "back-after-cut-$seconds" "$(cat /run/back)" s
 	done
 }
@@ -437,10 +439,10 @@ kernel_session() {
 	kernel_figures
 }
 
-# iser_session SCHEME ADDRESS IQN NETDEV: the same of our initiator, run at the far
-# end against a unit of 64 MiB
+# iser_session SCHEME ADDRESS IQN NETDEV [LUN]: the same of our initiator, run at the
+# far end against a unit of 64 MiB
 iser_session() {
-	iser_url="$1://$2:3260/$3/0"
+	iser_url="$1://$2:3260/$3/${5:-0}"
 	capture session "$4" 500
 	step discovery 20 iser_finds "$1://$2:3260" "$3"
 	step login 20 at_far iser info "$iser_url" || return 1
@@ -535,10 +537,16 @@ paths_back() {
 	! path_lost
 }
 
-# ---- what may not be there yet ----
-
-# An MPA Request with iSER's private data, as ib_iser sends it: is there a Reply?
-iserd_knows_iwarp() {
-	printf 'MPA ID Req Frame\020\002\000\010\000\200\000\001\200\000\000\000' |
-		timeout 3 nc $FAR 3260 | head -c 16 | grep -q 'MPA ID Rep Frame'
+# iser_through SECONDS URL: our initiator copies a file in while the cable is cut
+iser_through() {
+	[ -e /tmp/reference ] || dd if=/dev/urandom of=/tmp/reference bs=1M count=64
+	at_far iser copy /tmp/reference "$2" &
+	copy=$!
+	sleep 1
+	kill -0 $copy || return 1 # too quick to be cut
+	cable_out "$1" || return 1
+	mended=$(uptime_s)
+	wait $copy || return 1
+	echo "$(uptime_s) $mended" | awk '{ printf "over %.1f s after the cable was mended\n", $1 - $2 }'
+	at_far iser copy --quiet "$2" /tmp/back && cmp /tmp/reference /tmp/back
 }
