@@ -77,7 +77,9 @@ int net_file_backed(const void *base, size_t len, int fd);
  * old one hears nothing more. Allowed from within the old one's ops. */
 void net_stream_switch(struct net_stream *s, const struct stream_ops *ops,
 		       void *core);
-/* net_stream_mss: octets of a TCP segment (RFC 5044 §4.5 EMSS); 0: unknown. */
+/* net_stream_mss: octets of a TCP segment (RFC 5044 §4.5 EMSS); 0: it does not
+ * matter, since nothing on the path cuts at segments (the loopback device,
+ * where what the kernel says is half the window so far). */
 size_t net_stream_mss(const struct net_stream *s);
 
 /* ---- listening ---- */

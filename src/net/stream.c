@@ -18,11 +18,12 @@
 #include "net/backed.h"
 #include "net/net.h"
 
-#define RX_PIECES   64
-#define TX_PIECES   512
-#define RX_PER_TURN (1u << 20) /* then the other connections have their turn */
-#define FLUSH_MAX   (5 * XTIME_S) /* for a peer that does not read */
-#define LINGER_MAX  (500 * XTIME_MS)
+#define RX_PIECES    64
+#define TX_PIECES    512
+#define RX_PER_TURN  (1u << 20) /* then the other connections have their turn */
+#define FLUSH_MAX    (5 * XTIME_S) /* for a peer that does not read */
+#define LOOPBACK_MSS 16384	   /* beyond any frame that hardware sends */
+#define LINGER_MAX   (500 * XTIME_MS)
 
 enum stream_state {
 	NEW,
@@ -412,7 +413,7 @@ size_t net_stream_mss(const struct net_stream *s)
 
 	if (getsockopt(s->watch.fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len))
 		return 0;
-	return mss > 0 ? (size_t)mss : 0;
+	return mss > 0 && mss < LOOPBACK_MSS ? (size_t)mss : 0;
 }
 
 void net_stream_free(struct net_stream *s)
