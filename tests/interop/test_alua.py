@@ -67,7 +67,7 @@ class Path(Initiator):
     def read(self, lba):
         return self.scsi(struct.pack(">BBIBHB", 0x28, 0, lba, 0, 1, 0), read=512)
 
-    def put(self, lba, byte):
+    def store(self, lba, byte):
         return self.scsi(struct.pack(">BBIBHB", 0x2a, 8, lba, 0, 1, 0),
                          bytes([byte]) * 512)[0]
 
@@ -114,15 +114,15 @@ class Pair(unittest.TestCase):
         self.assertEqual(nb[0x15], struct.pack(">I", 2))
         for p in (a, b):
             self.assertEqual(p.scsi([0x12, 0, 0, 0, 96], read=96)[1][5] & 0x30, 0x30)
-        self.assertEqual(a.put(0, 1), GOOD)
-        self.assertEqual(b.put(0, 2), CHECK)
+        self.assertEqual(a.store(0, 1), GOOD)
+        self.assertEqual(b.store(0, 2), CHECK)
         self.assertEqual(b.sense, (NOT_READY, 0x040b))
         for p in (a, b):
             p.close()
 
     def test_failover(self):
         a, b = self.paths()
-        self.assertEqual(a.put(7, 0x11), GOOD)
+        self.assertEqual(a.store(7, 0x11), GOOD)
         text = self.set(0, 1, "standby").text
         self.assertIn("standby", text)
         self.set(1, 1, "standby")
@@ -131,10 +131,10 @@ class Pair(unittest.TestCase):
         for p in (a, b):
             self.assertEqual(p.ready(), CHECK)
             self.assertEqual(p.sense, (ATTENTION, 0x2a06))
-        self.assertEqual(a.put(7, 0x22), CHECK)
+        self.assertEqual(a.store(7, 0x22), CHECK)
         self.assertEqual(a.sense, (NOT_READY, 0x040b))
         self.assertEqual(b.read(7)[1], b"\x11" * 512)
-        self.assertEqual(b.put(7, 0x33), GOOD)
+        self.assertEqual(b.store(7, 0x33), GOOD)
         self.assertEqual(a.groups(), {1: (STANDBY, 1, [1]), 2: (AO, 0, [2])})
         self.assertEqual(a.groups(), b.groups())
         for p in (a, b):
@@ -164,7 +164,7 @@ class Pair(unittest.TestCase):
                 lba, byte = 100 * (n + 1), 0
                 while not stop.is_set():
                     byte = byte % 250 + 1
-                    status = p.put(lba, byte)
+                    status = p.store(lba, byte)
                     if status != GOOD:
                         if p.sense[0] == ATTENTION:
                             continue

@@ -24,14 +24,18 @@ GOOD, CHECK, CONFLICT = 0, 2, 0x18
 class Initiator(Wire):
     """One of several initiators, each with a name of its own."""
 
-    def __init__(self, daemon, name="a"):
+    def __init__(self, daemon, name="a", lun=0):
         super().__init__(daemon)
+        self.lun = struct.pack(">Q", lun << 48)
         self.KEYS = ("InitiatorName=iqn.2026-01.org.example:" + name,
                      ) + Wire.KEYS[1:]
         self.login()
         for _ in range(8):  # what happened before we came
             if self.ready() != CHECK:
                 break
+
+    def pdu(self, *args, **kw):
+        return super().pdu(*args, lun=self.lun, **kw)
 
     def scsi(self, cdb, data=b"", read=0):
         """Status and data-in of a command."""

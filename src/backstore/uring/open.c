@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backstore/uring/file.h"
@@ -103,7 +104,13 @@ static int open_fd(struct opening *o)
 }
 
 /* Where the file system knows no such locks there is nobody to be kept out.
- * The lock is the open file's: it goes when the process does. */
+ * The lock is the open file's: it goes when the process does, or, where
+ * io_uring had requests of it under way, soon after that. One that is started
+ * in the place of one that was killed waits for this. */
+#define LOCK_TRIES 40u
+
+static const struct timespec LOCK_PAUSE = { .tv_nsec = 25000000 };
+
 static int lock(struct opening *o)
 {
 	bool alone = !o->cfg->read_only && !o->cfg->shared;
@@ -112,10 +119,13 @@ static int lock(struct opening *o)
 		.l_whence = SEEK_SET,
 	};
 
-	if (fcntl(o->file->fd, F_OFD_SETLK, &l) == 0)
-		return 0;
-	if (errno != EAGAIN && errno != EACCES)
-		return 0;
+	for (unsigned i = 0; i < LOCK_TRIES; i++) {
+		if (fcntl(o->file->fd, F_OFD_SETLK, &l) == 0)
+			return 0;
+		if (errno != EAGAIN && errno != EACCES)
+			return 0;
+		nanosleep(&LOCK_PAUSE, NULL);
+	}
 	return refuse(o, -EBUSY,
 		      "another process has locked it (iserd, QEMU?); stop it%s",
 		      alone ? ", or let both serve it read-only" : "");
