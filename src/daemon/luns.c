@@ -178,6 +178,7 @@ static struct bs *file_open(const struct options *o, const char *path,
 		.read_only = o->read_only,
 		.buffered = o->buffered,
 		.shared = o->shared,
+		.lock_retries = 40, /* a killed iserd lets go soon */
 		.block_size = o->block_size,
 		.loops = loops,
 		.nloops = o->workers,

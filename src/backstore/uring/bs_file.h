@@ -13,8 +13,11 @@
 struct bs_file_config {
 	const char *path;
 	bool read_only;
-	bool buffered;	     /* never O_DIRECT */
-	bool shared;	     /* others that say so may have it open, too */
+	bool buffered; /* never O_DIRECT */
+	bool shared;   /* others that say so may have it open, too */
+	/* Whoever had it locked may be about to end: ask so often again, 25 ms
+	 * apart. */
+	unsigned lock_retries;
 	uint32_t block_size; /* 512 or 4096; 0: what the medium says, or 512 */
 	/* loops[i] is worker i's; borrowed, must outlive the backstore. */
 	struct io_loop *const *loops;

@@ -107,8 +107,6 @@ static int open_fd(struct opening *o)
  * The lock is the open file's: it goes when the process does, or, where
  * io_uring had requests of it under way, soon after that. One that is started
  * in the place of one that was killed waits for this. */
-#define LOCK_TRIES 40u
-
 static const struct timespec LOCK_PAUSE = { .tv_nsec = 25000000 };
 
 static int lock(struct opening *o)
@@ -119,12 +117,13 @@ static int lock(struct opening *o)
 		.l_whence = SEEK_SET,
 	};
 
-	for (unsigned i = 0; i < LOCK_TRIES; i++) {
+	for (unsigned i = 0; i <= o->cfg->lock_retries; i++) {
 		if (fcntl(o->file->fd, F_OFD_SETLK, &l) == 0)
 			return 0;
 		if (errno != EAGAIN && errno != EACCES)
 			return 0;
-		nanosleep(&LOCK_PAUSE, NULL);
+		if (i < o->cfg->lock_retries)
+			nanosleep(&LOCK_PAUSE, NULL);
 	}
 	return refuse(o, -EBUSY,
 		      "another process has locked it (iserd, QEMU?); stop it%s",
