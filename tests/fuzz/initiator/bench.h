@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* bench.h: a whole initiator role below which a fuzzer puts the connection that
+ * it likes: once logged in it reads, writes and pings, and counts what ends. */
+#ifndef TESTS_FUZZ_INITIATOR_BENCH_H
+#define TESTS_FUZZ_INITIATOR_BENCH_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "initiator/initiator.h"
+#include "scsi/cdb.h"
+
+#define TASKS 4
+#define LEN   3000
+
+struct bench {
+	struct ini_session *s;
+	struct ini_task task[TASKS];
+	struct iovec iov[TASKS];
+	uint8_t *buf[TASKS];
+	struct ini_request ping;
+	unsigned submitted, ended;
+	bool pinged, ponged, closed;
+};
+
+static struct bench b;
+
+static inline void task_done(struct ini_task *t)
+{
+	if (t->in_done > LEN)
+		abort();
+	b.ended++;
+}
+
+static inline void pong(struct ini_request *r, int err,
+			const struct dm_control *rsp)
+{
+	(void)r;
+	(void)err;
+	(void)rsp;
+	b.ponged = true;
+}
+
+static inline void logged_in(void *arg, int err)
+{
+	(void)arg;
+	for (unsigned i = 0; !err && i < TASKS; i++) {
+		struct ini_task *t = &b.task[i];
+
+		b.iov[i] = (struct iovec){ b.buf[i], LEN };
+		t->cdb_len = (uint8_t)scsi_cdb_rw(t->cdb, i & 1, 0, 6, 0);
+		t->write = i & 1;
+		t->read = !t->write;
+		t->in = t->out = bufv_of(&b.iov[i], 1);
+		if (t->write)
+			t->in = (struct bufv){ 0 };
+		else
+			t->out = (struct bufv){ 0 };
+		t->deadline = XTIME_NEVER;
+		t->done = task_done;
+		b.submitted++;
+		ini_submit(b.s, t, 0);
+	}
+	b.ping.done = pong;
+	b.pinged = !err && !ini_ping(b.s, &b.ping, "x", 1, XTIME_NEVER);
+}
+
+static inline void closed(void *arg, int err)
+{
+	(void)arg;
+	(void)err;
+	b.closed = true;
+}
+
+static inline void async(void *arg, const struct iscsi_async *a)
+{
+	(void)arg;
+	(void)a;
+}
+
+static inline void rearm(void *arg)
+{
+	(void)arg;
+}
+
+static inline void bench_open(struct dm_conn *dm, bool rdma)
+{
+	struct ini_config cfg;
+
+	memset(&b, 0, sizeof(b));
+	for (unsigned i = 0; i < TASKS; i++)
+		b.buf[i] = malloc(LEN); /* exact, for the sanitizer */
+	ini_config_default(&cfg);
+	strcpy(cfg.login.id.initiator_name, "iqn.a:i");
+	strcpy(cfg.login.id.target_name, "iqn.a:t");
+	cfg.login.want.rdma_extensions = rdma;
+	cfg.logged_in = logged_in;
+	cfg.closed = closed;
+	cfg.async = async;
+	cfg.rearm = rearm;
+	b.s = ini_new(&cfg, dm);
+	if (!b.s)
+		abort();
+	ini_start(b.s, 0);
+}
+
+/* The connection is closed: each ended exactly once. */
+static inline void bench_close(void)
+{
+	if (!b.closed || b.ended != b.submitted || b.pinged != b.ponged)
+		abort();
+	ini_free(b.s);
+	for (unsigned i = 0; i < TASKS; i++)
+		free(b.buf[i]);
+}
+
+#endif
