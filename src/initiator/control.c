@@ -7,6 +7,24 @@
 
 /* ---- requests ---- */
 
+/* Immediate, past a closed window; where the target takes no more of those
+ * (RFC 7145 §8.1.1.3), in turn. */
+int ini_send_request(struct ini_session *s, struct dm_control *ctl)
+{
+	int err;
+
+	ctl->pdu.immediate = true;
+	ctl->pdu.cmdsn = s->window.cmdsn;
+	err = dm_send_control(s->dm, NULL, ctl);
+	if (err != ERR_BUSY || !iscsi_initiator_window_open(&s->window))
+		return err;
+	ctl->pdu.immediate = false;
+	err = dm_send_control(s->dm, NULL, ctl);
+	if (!err)
+		s->window.cmdsn++;
+	return err;
+}
+
 static int request(struct ini_session *s, struct ini_request *r,
 		   struct dm_control *ctl, xtime deadline)
 {
@@ -20,10 +38,8 @@ static int request(struct ini_session *s, struct ini_request *r,
 		return ERR_BUSY;
 	r->deadline = deadline;
 	ctl->pdu.final = true;
-	ctl->pdu.immediate = true; /* past a closed window */
 	ctl->pdu.itt = r->itt;
-	ctl->pdu.cmdsn = s->window.cmdsn;
-	err = dm_send_control(s->dm, NULL, ctl);
+	err = ini_send_request(s, ctl);
 	if (err) {
 		ini_slot_free(s, r->itt);
 		return err;
@@ -57,6 +73,9 @@ int ini_ping(struct ini_session *s, struct ini_request *r, const void *data,
 					   .dsl = (uint32_t)len },
 				  .data = data };
 
+	/* RFC 7145 §6.2: it comes back */
+	if (s->params.rdma_extensions && len > s->params.max_recv_dsl)
+		return ERR_TOO_LONG;
 	return request(s, r, &ctl, deadline);
 }
 

@@ -62,6 +62,7 @@ void ini_expire_tasks(struct ini_session *s, xtime now);
 
 /* control.c */
 int ini_control(struct ini_session *s, const struct dm_control *ctl);
+int ini_send_request(struct ini_session *s, struct dm_control *ctl);
 void ini_expire_requests(struct ini_session *s, xtime now);
 void ini_request_end(struct ini_session *s, struct ini_request *r, int err,
 		     const struct dm_control *rsp);

@@ -351,8 +351,7 @@ static void logged_out(struct ini_request *r, int err,
 void ini_logout(struct ini_session *s, xtime now)
 {
 	struct dm_control ctl = { .pdu = { .op = ISCSI_LOGOUT_REQUEST,
-					   .final = true,
-					   .immediate = true } };
+					   .final = true } };
 
 	s->now = now;
 	if (s->state != ISCSI_S5_LOGGED_IN &&
@@ -363,10 +362,8 @@ void ini_logout(struct ini_session *s, xtime now)
 	s->logout.done = logged_out;
 	s->logout.deadline = XTIME_NEVER;
 	ctl.pdu.itt = ini_slot_take(s, NULL, &s->logout);
-	ctl.pdu.cmdsn = s->window.cmdsn;
 	ctl.pdu.logout.reason = ISCSI_LOGOUT_SESSION;
-	if (ctl.pdu.itt == ISCSI_RESERVED_TAG ||
-	    dm_send_control(s->dm, NULL, &ctl)) {
+	if (ctl.pdu.itt == ISCSI_RESERVED_TAG || ini_send_request(s, &ctl)) {
 		ini_kill(s, 0);
 		return;
 	}
