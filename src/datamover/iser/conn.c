@@ -289,6 +289,7 @@ static void established(void *arg, const struct rcap_cm *peer)
 		begin_hello(c);
 	else
 		dmiser_send_waiting(c);
+	dmiser_take_early(c);
 }
 
 static void wr_done(void *arg, struct rcap_wr *wr, int err)
@@ -364,6 +365,7 @@ struct dmiser_conn *dmiser_new(const struct dmiser_config *cfg,
 	list_init(&c->waiting);
 	list_init(&c->getq);
 	list_init(&c->free_reads);
+	list_init(&c->early);
 	rcap_set_user(qp, &user, c);
 	if (!cfg->face && dmiser_rx_login(c)) {
 		free(c);

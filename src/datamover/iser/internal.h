@@ -144,6 +144,7 @@ struct dmiser_conn {
 	unsigned nrecvs;
 	struct rcap_recv login_recv;
 	uint8_t *login_mem;
+	struct list early; /* rcap_recv.link: came before established */
 	const struct iser_header *current; /* of the command in the up-call */
 	/* sends */
 	struct list spares, waiting; /* iser_msg.link */
@@ -207,6 +208,7 @@ int dmiser_rx_login(struct dmiser_conn *c);
 int dmiser_rx_prepare(struct dmiser_conn *c, const struct dm_resources *r);
 void dmiser_rx_free(struct dmiser_conn *c);
 void dmiser_received(void *arg, struct rcap_recv *r, int err);
+void dmiser_take_early(struct dmiser_conn *c);
 void dmiser_repost(struct dmiser_conn *c, struct rcap_recv *r);
 /* What an incoming PDU says of those that are outstanding. */
 void dmiser_retire_unexpected(struct dmiser_conn *c,

@@ -243,13 +243,33 @@ static bool take(struct dmiser_conn *c, struct rcap_recv *r)
 	return deliver(c, &in);
 }
 
-void dmiser_received(void *arg, struct rcap_recv *r, int err)
+static void received(struct dmiser_conn *c, struct rcap_recv *r)
 {
-	struct dmiser_conn *c = arg;
-
-	if (err || c->dead)
+	if (c->dead)
 		return;
 	/* nothing new once the connection is on its way out */
 	if (c->face->state >= DM_TERMINATING || !take(c, r))
 		dmiser_repost(c, r);
+}
+
+/* A message may overtake the word that the connection is established; nothing
+ * can be answered before. */
+void dmiser_received(void *arg, struct rcap_recv *r, int err)
+{
+	struct dmiser_conn *c = arg;
+
+	if (err)
+		return;
+	if (c->established)
+		received(c, r);
+	else
+		list_push_back(&c->early, &r->link);
+}
+
+void dmiser_take_early(struct dmiser_conn *c)
+{
+	struct list *n;
+
+	while ((n = list_pop_front(&c->early)))
+		received(c, list_entry(n, struct rcap_recv, link));
 }

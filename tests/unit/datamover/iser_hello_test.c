@@ -112,6 +112,31 @@ static void test_switch_fails_before_the_queue_pair_is_up(void **state)
 	rig_fini(&r);
 }
 
+/* Messages that overtake the word that the queue pair is up: they wait, none is
+ * lost, and none is answered too early. */
+static void test_messages_before_the_queue_pair_is_up(void **state)
+{
+	const struct iscsi_params p = rig_params();
+
+	(void)state;
+	rig_switched(&r, ISCSI_TARGET, DMISER_STRICT, &p);
+	r.f.qp.state = RCAP_REQUESTED;
+	rig_read(&r, 5, 512);
+	rig_write(&r, 6, 512, 0, true);
+	assert_int_equal(r.controls, 0);
+	rig_up(&r);
+	assert_int_equal(r.controls, 2);
+	assert_non_null(rig_find(&r, 5));
+	assert_int_equal(rig_find(&r, 6)->seen[DM_UNSOLICITED], 1);
+	rig_fini(&r);
+	/* or the end comes first */
+	rig_switched(&r, ISCSI_TARGET, DMISER_STRICT, &p);
+	rig_read(&r, 5, 512);
+	fake_rcap_close(&r.f, ERR_RESET, "cut");
+	assert_int_equal(r.controls, 0);
+	rig_fini(&r);
+}
+
 /* A task that was given up while its command still waited. */
 static void test_abort_before_the_queue_pair_is_up(void **state)
 {
@@ -461,6 +486,7 @@ int main(void)
 		cmocka_unit_test(test_switch_without_hello_rfc7145_5_1),
 		cmocka_unit_test(test_switch_receives_stand_ready),
 		cmocka_unit_test(test_switch_fails_before_the_queue_pair_is_up),
+		cmocka_unit_test(test_messages_before_the_queue_pair_is_up),
 		cmocka_unit_test(test_abort_before_the_queue_pair_is_up),
 		cmocka_unit_test(test_initiator_says_hello_first_rfc7145_5_1_3),
 		cmocka_unit_test(test_target_answers_hello_rfc7145_5_1_3),
