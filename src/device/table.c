@@ -215,6 +215,9 @@ static bool pick(const struct dev_task *t, const struct dev_command **row)
 		dev_command_find(t->nexus->server, probe, &known);
 	bool has_sa = known || (c && (c->flags & CMD_SA));
 
+	*row = NULL;
+	if (!dev_command_any(t->lu, cdb[3])) /* on this unit */
+		return (cdb[2] & 7) != 0;
 	*row = c && has_sa && sa != c->sa ? NULL : c;
 	if (*row && c->has && !c->has(t->lu))
 		*row = NULL;

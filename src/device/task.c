@@ -208,10 +208,10 @@ static int find_row(struct dev_task *t)
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
 				  ASC_LUN_NOT_SUPPORTED);
 	if (t->row && t->row->has && !t->row->has(t->lu)) {
-		known = dev_command_any(t->lu, t->row->op);
 		t->row = NULL;
+		known = true;
 	}
-	if (!t->row && known)
+	if (!t->row && known && dev_command_any(t->lu, t->cdb[0]))
 		return dev_refuse_field(t, 1, 4);
 	if (!t->row)
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);

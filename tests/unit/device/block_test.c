@@ -280,6 +280,73 @@ static void test_echo_buffer_of_each_nexus_spc4_6_49(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 }
 
+/* ---- every operation code, every service action ---- */
+
+/* What REPORT SUPPORTED OPERATION CODES does not know is refused, an operation
+ * code as such and a service action by its field; what it knows is not. */
+static void test_every_code_and_service_action_spc4_6_35(void **state)
+{
+	(void)state;
+	for (unsigned op = 0; op < 256; op++) {
+		bool any = false, with_sa;
+
+		CMD(0, 64, NULL, 0xa3, 0x0c, 1, (uint8_t)op, 0, 0, 0, 0, 0, 64);
+		with_sa = R->task.status == SCSI_CHECK_CONDITION;
+		if (!with_sa)
+			any = (R->in[1] & 7) == 3;
+		for (uint8_t sa = 0; sa < 32; sa++) {
+			uint8_t cdb[16] = { (uint8_t)op, sa };
+			bool has = any;
+
+			if (with_sa) {
+				CMD(0, 64, NULL, 0xa3, 0x0c, 2, (uint8_t)op, 0,
+				    sa, 0, 0, 0, 64);
+				has = (R->in[1] & 7) == 3;
+			}
+			if (has || (!with_sa && sa))
+				continue;
+			rig_run(R, cdb, 16, NULL, 0, 0);
+			if (!with_sa) {
+				assert_check(SENSE_ILLEGAL_REQUEST,
+					     ASC_INVALID_OPCODE);
+				continue;
+			}
+			assert_check(SENSE_ILLEGAL_REQUEST,
+				     ASC_INVALID_FIELD_IN_CDB);
+			assert_int_equal(R->sense.field, 1);
+		}
+	}
+}
+
+/* All-zero fields: nothing is asked for, so nothing comes, and what is refused
+ * is refused with a reason. The few that always answer are named. */
+static void test_every_command_with_zeros_for_fields(void **state)
+{
+	static uint8_t all[8192];
+	uint32_t len;
+
+	(void)state;
+	assert_int_equal(CMD(0, sizeof(all), NULL, 0xa3, 0x0c, 0, 0, 0, 0, 0, 0,
+			     0x20, 0),
+			 SCSI_GOOD);
+	memcpy(all, R->in, R->in_len);
+	len = get_be32(all);
+	for (uint32_t at = 4; at < 4 + len; at += 8) {
+		uint8_t op = all[at], sa = all[at + 3];
+		uint8_t cdb[16] = { op, all[at + 5] & 1 ? sa : 0 };
+
+		rig_run(R, cdb, 16, NULL, 0, sizeof(R->in));
+		if (R->task.status == SCSI_CHECK_CONDITION)
+			assert_int_not_equal(R->sense.key, SENSE_NO_SENSE);
+		else
+			assert_int_equal(R->task.status, SCSI_GOOD);
+		if (op != SCSI_READ_6 && op != SCSI_READ_CAPACITY_10)
+			assert_int_equal(R->in_len, 0);
+		/* LOAD, in case it was START STOP UNIT; a sanitize is over */
+		assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -293,6 +360,8 @@ int main(void)
 		T(test_timestamp_is_set_and_goes_on_spc4_6_45),
 		T(test_no_identifying_information_spc4_6_32),
 		T(test_echo_buffer_of_each_nexus_spc4_6_49),
+		T(test_every_code_and_service_action_spc4_6_35),
+		T(test_every_command_with_zeros_for_fields),
 		T(test_nth_io_of_read_modify_write_fails),
 	};
 
