@@ -282,7 +282,9 @@ struct dev_command {
 	 * what is in the CDB: non-zero = it was refused (dev_refuse_*). */
 	int (*prepare)(struct dev_task *t, uint64_t *out_len);
 	void (*run)(struct dev_task *t);
-	uint8_t usage[16]; /* bits that count, of each byte; [0] = op */
+	/* Bits that count, of each byte; [0] = op. In CONTROL none does: NACA
+	 * is refused, for NORMACA is 0 in INQUIRY data (SAM-5 §5.2). */
+	uint8_t usage[16];
 	/* NULL: every unit has this command */
 	bool (*has)(const struct dev_lu *lu);
 };

@@ -6,21 +6,21 @@
 /* clang-format off */
 #define PR_IN(name, sa) \
 	{ "PERSISTENT RESERVE IN, " name, SCSI_PERSISTENT_RESERVE_IN, sa, 10, DIR_IN, CMD_SA | RSV_NEVER | ACC_STANDBY, NULL, dev_pr_in, \
-	  { 0x5e, 0x1f, 0, 0, 0, 0, 0, 0xff, 0xff, 0x04 } }
+	  { 0x5e, 0x1f, 0, 0, 0, 0, 0, 0xff, 0xff, 0 } }
 #define PR_OUT(name, sa) \
 	{ "PERSISTENT RESERVE OUT, " name, SCSI_PERSISTENT_RESERVE_OUT, sa, 10, DIR_OUT, CMD_SA | RSV_NEVER | ACC_STANDBY, dev_prepare_pr_out, dev_pr_out, \
-	  { 0x5f, 0x1f, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x04 } }
+	  { 0x5f, 0x1f, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 } }
 
 static const struct dev_command commands[] = {
 	/* extents and third parties are obsolete, and refused */
 	{ "RESERVE(6)", SCSI_RESERVE_6, 0, 6, DIR_NONE, RSV_NEVER, NULL, dev_reserve,
-	  { 0x16, 0, 0, 0, 0, 0x04 } },
+	  { 0x16, 0, 0, 0, 0, 0 } },
 	{ "RELEASE(6)", SCSI_RELEASE_6, 0, 6, DIR_NONE, RSV_NEVER, NULL, dev_release,
-	  { 0x17, 0, 0, 0, 0, 0x04 } },
+	  { 0x17, 0, 0, 0, 0, 0 } },
 	{ "RESERVE(10)", SCSI_RESERVE_10, 0, 10, DIR_NONE, RSV_NEVER, NULL, dev_reserve,
-	  { 0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0x04 } },
+	  { 0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0 } },
 	{ "RELEASE(10)", SCSI_RELEASE_10, 0, 10, DIR_NONE, RSV_NEVER, NULL, dev_release,
-	  { 0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0x04 } },
+	  { 0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0 } },
 	PR_IN("READ KEYS", SCSI_PRIN_READ_KEYS),
 	PR_IN("READ RESERVATION", SCSI_PRIN_READ_RESERVATION),
 	PR_IN("REPORT CAPABILITIES", SCSI_PRIN_REPORT_CAPABILITIES),
