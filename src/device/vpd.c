@@ -180,16 +180,26 @@ static size_t page_extended(const struct dev_task *t, uint8_t *p)
 	return 64;
 }
 
+/* 87h, SPC-4 §7.8.9: all mode pages are shared by all nexuses */
+static size_t page_mode_policy(const struct dev_task *t, uint8_t *p)
+{
+	(void)t;
+	p[4] = 0x3f; /* every page */
+	p[5] = 0xff; /* and subpage */
+	return 8;
+}
+
 static size_t page_supported(const struct dev_task *t, uint8_t *p);
 
 static const struct {
 	uint8_t code;
 	size_t (*fill)(const struct dev_task *t, uint8_t *p);
 } pages[] = {
-	{ 0x00, page_supported },	{ 0x80, page_serial },
-	{ 0x83, page_identification },	{ 0x86, page_extended },
-	{ 0x8f, dev_copy_page },	{ 0xb0, page_block_limits },
-	{ 0xb1, page_characteristics }, { 0xb2, page_provisioning },
+	{ 0x00, page_supported },      { 0x80, page_serial },
+	{ 0x83, page_identification }, { 0x86, page_extended },
+	{ 0x87, page_mode_policy },    { 0x8f, dev_copy_page },
+	{ 0xb0, page_block_limits },   { 0xb1, page_characteristics },
+	{ 0xb2, page_provisioning },
 };
 
 static size_t page_supported(const struct dev_task *t, uint8_t *p)

@@ -130,6 +130,29 @@ class End(unittest.TestCase):
         self.assertEqual(d.proc.wait(10), 0)
         d.stop()
 
+    def test_ends_a_sanitize(self):
+        """One that would take a minute goes on without its session, and ends
+        with the daemon."""
+        with Daemon("--sanitize-rate", "1M", "ram:64M") as d:
+            w = Wire(d)
+            self.assertEqual(w.login()[0], 0x23)
+            w.command(b"\0" * 16)  # the unit attention
+            self.assertEqual(w.recv()[1][3], 2)
+            w.command(b"\x48\x81" + b"\0" * 6 + b"\x05" + b"\0" * 7, 0xa0, 5,
+                      b"\x01\0\0\x01\xaa")
+            self.assertEqual(w.recv()[1][3], 0)
+            w.close()
+            w = Wire(d)
+            w.login()
+            w.command(b"\0" * 16)
+            w.recv()
+            w.command(b"\0" * 16)
+            op, head, data = w.recv()
+            self.assertEqual((head[3], data[4] & 15, data[14:16]),
+                             (2, 2, b"\x04\x1b"))
+            w.close()
+            self.assertEqual(d.stop(), 0)
+
     def test_drops_who_does_not_log_out(self):
         d = Daemon("ram:8M")
         w = Wire(d)

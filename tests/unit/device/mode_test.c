@@ -270,6 +270,16 @@ static void test_write_cache_off_sbc3_6_5_5(void **state)
 	assert_true(last_flags & BS_FUA);
 }
 
+static void test_policy_page_is_as_others_learn_of_changes(void **state)
+{
+	static const uint8_t want[8] = { 0, 0x87, 0, 4, 0x3f, 0xff, 0, 0 };
+
+	(void)state;
+	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0x87, 0, 64), SCSI_GOOD);
+	assert_int_equal(R->in_len, 8);
+	assert_memory_equal(R->in, want, 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +288,7 @@ int main(void)
 		T(test_select_list_at_every_length),
 		T(test_block_descriptor_says_only_what_is_so),
 		T(test_others_learn_of_a_change_spc4_6_9),
+		T(test_policy_page_is_as_others_learn_of_changes),
 		T(test_d_sense_spc4_7_5_8),
 		T(test_software_write_protect_spc4_7_5_8),
 		T(test_write_cache_off_sbc3_6_5_5),
