@@ -56,8 +56,7 @@ struct iser_rdma_options {
 	 * connection is established; 0: 10. */
 	unsigned timeout;
 	/* Bytes of an FPDU at most; 0: what fits in a TCP segment (RFC 5044
-	 * §4.5), and 65535 where segments have 16 KiB or more, as on the
-	 * loopback. */
+	 * §4.5), and 65535 on the loopback, where nothing cuts at segments. */
 	uint32_t fpdu_max;
 };
 

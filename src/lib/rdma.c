@@ -7,8 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define FPDU_MAX      65535u
-#define SOFTWARE_EMSS 16384u
+#define FPDU_MAX 65535u
 
 int lib_rdma_error(int err)
 {
@@ -184,18 +183,6 @@ struct iser_rdma *lib_rdma_new(struct iser_context *ctx,
 	return c;
 }
 
-/*
- * An FPDU should fit in a segment (RFC 5044 §4.5), which is what adapters want
- * to see. Where segments are this long there is none in between: the peer is
- * software on this machine, and the longest FPDU costs it least.
- */
-static size_t default_fpdu(const struct net_stream *s)
-{
-	size_t emss = net_stream_emss(s);
-
-	return emss >= SOFTWARE_EMSS ? FPDU_MAX : emss;
-}
-
 static void fill_config(const struct iser_rdma *c, struct iwarp_config *cfg,
 			bool active)
 {
@@ -215,7 +202,7 @@ static void fill_config(const struct iser_rdma *c, struct iwarp_config *cfg,
 	cfg->private_data = c->private_data;
 	cfg->private_len = active ? c->private_len : 0;
 	cfg->emss = o->fpdu_max ? MIN(o->fpdu_max, FPDU_MAX)
-				: default_fpdu(c->stream);
+				: net_stream_mss(c->stream);
 	/* keys are only a second fence; the first is the connection */
 	if (getrandom(&cfg->seed, sizeof(cfg->seed), GRND_NONBLOCK) !=
 	    (ssize_t)sizeof(cfg->seed))
@@ -238,7 +225,7 @@ static int make_queue_pair(struct iser_rdma *c, bool active)
 	struct list *n;
 
 	fill_config(c, &cfg, active);
-	c->info.fpdu_max = (uint32_t)cfg.emss;
+	c->info.fpdu_max = cfg.emss ? (uint32_t)cfg.emss : FPDU_MAX;
 	c->iwarp = iwarp_new(&cfg, net_stream_host(c->stream), NULL, 0,
 			     io_now_exact());
 	if (!c->iwarp)

@@ -60,9 +60,6 @@ void net_stream_free(struct net_stream *s);
 void net_stream_peer(const struct net_stream *s, struct net_addr *a);
 void net_stream_local(const struct net_stream *s, struct net_addr *a);
 const struct net_stream_stats *net_stream_stats(struct net_stream *s);
-/* net_stream_emss: bytes of payload that a TCP segment takes now; 0: not known
- * (not TCP). */
-size_t net_stream_emss(const struct net_stream *s);
 
 /*
  * net_file_backed tells that [base, base + len) is a shared mapping of fd from

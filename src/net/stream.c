@@ -441,13 +441,3 @@ const struct net_stream_stats *net_stream_stats(struct net_stream *s)
 	s->stats.tx_calls = s->send.calls;
 	return &s->stats;
 }
-
-size_t net_stream_emss(const struct net_stream *s)
-{
-	int mss = 0;
-	socklen_t len = sizeof(mss);
-
-	if (getsockopt(s->watch.fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len))
-		return 0;
-	return mss > 0 ? (size_t)mss : 0;
-}
