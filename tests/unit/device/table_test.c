@@ -1,0 +1,993 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * table_test.c: bad input, generated from the command table: every row, with
+ * every CDB length, each reserved bit, each bit that counts, allocation lengths
+ * of 0 and 1, parameter lists cut at each byte and damaged at each, service
+ * actions 0 to 31 of all 256 operation codes, LBAs and lengths at the edges.
+ * A new row is tested without a line here; a command whose CDB of zeros is
+ * refused may want a template (below) so that more of it is reached.
+ */
+#include <stdio.h>
+
+#include "dev_case.h"
+#include "device/internal.h"
+#include "device/reserve.h"
+
+#define MAX_ROWS 512
+
+/* ---- the unit: all features, and an eye on what reaches the store ---- */
+
+static unsigned changes; /* requests that change the medium */
+static struct dev_command const *rows[MAX_ROWS];
+static unsigned nrows;
+
+static void eye(void *arg, const struct bs_req *req)
+{
+	(void)arg;
+	if (req->op == BS_WRITE || req->op == BS_ZERO || req->op == BS_UNMAP)
+		changes++;
+	if (req->op != BS_FLUSH && req->op != BS_SIZE && req->op != BS_SPACE)
+		assert_true(
+			range_ok(req->off, req->len, RIG_BLOCKS * RIG_BLOCK));
+}
+
+static uint64_t a_clock(void *arg)
+{
+	(void)arg;
+	return 1234567;
+}
+
+static void no_chance(void *arg, uint8_t *p, size_t n)
+{
+	(void)arg;
+	memset(p, 0x5a, n);
+}
+
+static void keep(void *arg, struct dev_save *s)
+{
+	(void)arg;
+	s->result = 0;
+	s->done(s);
+}
+
+static void add_group(struct dev_server *s)
+{
+	const struct dev_group g = { .id = 1, .nports = 1, .ports = { 1 } };
+	uint16_t rtpi;
+
+	assert_int_equal(dev_group_add(s, &g), 0);
+	assert_int_equal(dev_port_add(s, "iqn.t,t,0x0001", &rtpi), 0);
+}
+
+static int open_all(void **state)
+{
+	static const struct dev_lu_config lu = { .removable = true,
+						 .keeps = true };
+
+	(void)state;
+	memset(R, 0, sizeof(*R));
+	R->lu = &lu;
+	R->wall_ms = a_clock;
+	R->random = no_chance;
+	R->save = keep;
+	R->set_up = add_group;
+	R->two_initiators = true;
+	rig_open(R, bs_trace_new(rig_ram(R), eye, NULL), false);
+	memset(R->medium, 0x11, RIG_BLOCKS * RIG_BLOCK);
+	for (int i = 0; i < 2; i++) { /* the power-on attentions */
+		struct dev_nexus *n = R->nexus;
+
+		rig_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+		R->nexus = R->other;
+		R->other = n;
+	}
+	changes = 0;
+	return 0;
+}
+
+static void fresh(void)
+{
+	close_rig(NULL);
+	open_all(NULL);
+}
+
+/* By way of the lookup that serves commands, so that no row is forgotten. */
+static int find_rows(void **state)
+{
+	open_all(state);
+	nrows = 0;
+	for (unsigned op = 0; op < 256; op++)
+		for (unsigned sa = 0; sa < 32; sa++) {
+			const uint8_t cdb[16] = { (uint8_t)op, (uint8_t)sa };
+			bool known;
+			const struct dev_command *c =
+				dev_command_find(R->server, cdb, &known);
+
+			if (!c || (nrows && rows[nrows - 1] == c))
+				continue;
+			assert_true(nrows < MAX_ROWS);
+			rows[nrows++] = c;
+		}
+	return close_rig(state);
+}
+
+#define for_rows(c)                             \
+ for (const struct dev_command **p_ = rows, *c; \
+      p_ < rows + nrows && (c = *p_); p_++)
+
+/* ---- a good CDB, and a good parameter list, of each row ---- */
+
+#define LIST_MAX 2048u
+
+static uint8_t list[LIST_MAX];
+
+struct template
+{
+	uint8_t op, sa;
+	uint8_t byte, value;	   /* of the CDB: other than 0 */
+	unsigned (*list)(void);	   /* fills `list`; its length */
+	uint8_t len_at, len_bytes; /* where the CDB says it */
+	uint8_t least; /* bytes that are a list already; 0: all of them */
+	bool any;      /* every length will do */
+};
+
+static unsigned unmap_list(void)
+{
+	put_be16(list, 22);
+	put_be16(list + 2, 16);
+	put_be64(list + 8, 3);
+	put_be32(list + 16, 2);
+	return 24;
+}
+
+static unsigned select_6(void)
+{
+	static const uint8_t page[] = { 0x0a, 10, 0x06, 0x10, 0, 0,
+					0,    0,  0xff, 0xff, 0, 0 };
+
+	memcpy(list + 4, page, sizeof(page));
+	return 4 + sizeof(page);
+}
+
+static unsigned select_10(void)
+{
+	unsigned n = select_6();
+
+	memmove(list + 8, list + 4, n - 4);
+	memset(list + 4, 0, 4);
+	return n + 4;
+}
+
+static unsigned register_list(void)
+{
+	put_be64(list + 8, 0xabc);
+	return 24;
+}
+
+static unsigned register_others(void)
+{
+	static const char name[] = "iqn.k,i,0x3";
+
+	put_be64(list + 8, 0xabc);
+	list[20] = 0x08; /* SPEC_I_PT */
+	put_be32(list + 24, (uint32_t)scsi_transportid_put(name, list + 28));
+	return 28 + get_be32(list + 24);
+}
+
+static unsigned key_list(void)
+{
+	return 24;
+}
+
+static unsigned move_list(void)
+{
+	put_be64(list + 8, 0xabc);
+	put_be16(list + 18, 1);
+	put_be32(list + 20,
+		 (uint32_t)scsi_transportid_put("iqn.k,i,0x3", list + 24));
+	return 24 + get_be32(list + 20);
+}
+
+static unsigned copy_list(void)
+{
+	put_be16(list + 2, 32);
+	put_be32(list + 8, 28);
+	list[16] = 0xe4;
+	dev_lu_put_name(dev_lu_get(R->server, 0), list + 16 + 4);
+	list[48] = 0x02;
+	put_be16(list + 50, 24);
+	put_be16(list + 58, 4);
+	put_be64(list + 68, 100);
+	return 76;
+}
+
+static unsigned populate_list(void)
+{
+	put_be16(list, 30);
+	put_be16(list + 14, 16);
+	put_be32(list + 24, 8);
+	return 32;
+}
+
+static unsigned token_list(void)
+{
+	put_be16(list, 550);
+	put_be32(list + 16, ROD_ZEROS);
+	put_be16(list + 22, TOKEN_LEN - 8);
+	put_be16(list + 534, 16);
+	put_be64(list + 536, 16);
+	put_be32(list + 544, 8);
+	return 552;
+}
+
+static unsigned groups_list(void)
+{
+	put_be16(list + 6, 1);
+	return 8;
+}
+
+static unsigned timestamp_list(void)
+{
+	put_be32(list + 6, 99);
+	return 12;
+}
+
+static unsigned overwrite_list(void)
+{
+	list[0] = 1;
+	put_be16(list + 2, 4);
+	put_be32(list + 4, 0x61626364);
+	return 8;
+}
+
+static unsigned format_list(void)
+{
+	return 4;
+}
+
+static unsigned echo_list(void)
+{
+	memset(list, 0xe0, 64);
+	return 64;
+}
+
+static const struct template templates[] = {
+	{ SCSI_MODE_SENSE_6, 0, 2, 0x3f, NULL, 4, 1, 0, true },
+	{ SCSI_MODE_SENSE_10, 0, 2, 0x3f, NULL, 7, 2, 0, true },
+	{ SCSI_LOG_SENSE, 0, 2, 0x40, NULL, 7, 2, 0, true },
+	{ SCSI_LOG_SELECT, 0, 2, 0x40, NULL, 0, 0, 0, true },
+	{ SCSI_READ_BUFFER, 0, 1, 0x0b, NULL, 6, 3, 0, true },
+	{ SCSI_INQUIRY, 0, 0, 0, NULL, 3, 2, 0, true },
+	{ SCSI_REQUEST_SENSE, 0, 0, 0, NULL, 4, 1, 0, true },
+	{ SCSI_READ_DEFECT_DATA_10, 0, 0, 0, NULL, 7, 2, 0, true },
+	{ SCSI_SERVICE_ACTION_IN_16, 0xff, 0, 0, NULL, 10, 4, 0, true },
+	{ SCSI_RECEIVE_COPY_RESULTS, 0xff, 0, 0, NULL, 10, 4, 0, true },
+	{ SCSI_REPORT_LUNS, 0, 0, 0, NULL, 6, 4, 0, true },
+	{ SCSI_MAINTENANCE_IN, 0xff, 0, 0, NULL, 6, 4, 0, true },
+	{ SCSI_READ_DEFECT_DATA_12, 0, 0, 0, NULL, 6, 4, 0, true },
+	{ SCSI_PERSISTENT_RESERVE_IN, 0xff, 0, 0, NULL, 7, 2, 0, true },
+	{ SCSI_UNMAP, 0, 0, 0, unmap_list, 7, 2, 0, true },
+	{ SCSI_MODE_SELECT_6, 0, 1, 0x10, select_6, 4, 1, 4, false },
+	{ SCSI_MODE_SELECT_10, 0, 1, 0x10, select_10, 7, 2, 8, false },
+	{ SCSI_PERSISTENT_RESERVE_OUT, SCSI_PROUT_REGISTER, 0, 0,
+	  register_others, 5, 4, 0, false },
+	{ SCSI_PERSISTENT_RESERVE_OUT, SCSI_PROUT_REGISTER, 0, 0, register_list,
+	  5, 4, 0, false },
+	{ SCSI_PERSISTENT_RESERVE_OUT, SCSI_PROUT_REGISTER_IGNORE, 0, 0,
+	  register_list, 5, 4, 0, false },
+	{ SCSI_PERSISTENT_RESERVE_OUT, SCSI_PROUT_REGISTER_AND_MOVE, 0, 0,
+	  move_list, 5, 4, 0, false },
+	{ SCSI_PERSISTENT_RESERVE_OUT, 0xff, 2, 0x01, key_list, 5, 4, 0,
+	  false },
+	{ SCSI_EXTENDED_COPY, SCSI_XC_LID1, 0, 0, copy_list, 10, 4, 0, false },
+	{ SCSI_EXTENDED_COPY, SCSI_XC_POPULATE_TOKEN, 0, 0, populate_list, 10,
+	  4, 0, false },
+	{ SCSI_EXTENDED_COPY, SCSI_XC_WRITE_USING_TOKEN, 0, 0, token_list, 10,
+	  4, 0, false },
+	{ SCSI_MAINTENANCE_OUT, SCSI_MO_SET_TARGET_PORT_GROUPS, 0, 0,
+	  groups_list, 6, 4, 4, false },
+	{ SCSI_MAINTENANCE_OUT, SCSI_MO_SET_TIMESTAMP, 0, 0, timestamp_list, 6,
+	  4, 0, false },
+	{ SCSI_SANITIZE, SCSI_SANITIZE_OVERWRITE, 0, 0, overwrite_list, 7, 2, 0,
+	  false },
+	{ SCSI_FORMAT_UNIT, 0, 1, 0x10, format_list, 0, 0, true },
+	{ SCSI_WRITE_BUFFER, 0, 1, 0x0a, echo_list, 6, 3, 0, true },
+};
+
+#define for_templates(m)                    \
+ for (const struct template *m = templates; \
+      m < templates + ARRAY_LEN(templates); m++)
+
+static bool is_of(const struct template *m, const struct dev_command *c)
+{
+	return m->op == c->op &&
+	       (!(c->flags & CMD_SA) || m->sa == c->sa || m->sa == 0xff);
+}
+
+static const struct template *template_of(const struct dev_command *c)
+{
+	for_templates(m) if (is_of(m, c)) return m;
+	return NULL;
+}
+
+static void put_number(uint8_t *cdb, unsigned at, unsigned bytes, uint64_t v)
+{
+	for (unsigned i = 0; i < bytes; i++)
+		cdb[at + i] = (uint8_t)(v >> 8 * (bytes - 1 - i));
+}
+
+/* A CDB that means nothing extraordinary; returns how long its list is. */
+static unsigned good(const struct dev_command *c, const struct template *m,
+		     uint8_t cdb[16])
+{
+	unsigned n = 0;
+
+	memset(cdb, 0, 16);
+	memset(list, 0, sizeof(list));
+	cdb[0] = c->op;
+	if (c->flags & CMD_SA)
+		cdb[1] = c->sa;
+	if (!m)
+		return 0;
+	cdb[m->byte] |= m->value;
+	if (m->byte == 0)
+		cdb[0] = c->op;
+	if (m->list)
+		n = m->list();
+	if (m->list && m->len_bytes)
+		put_number(cdb, m->len_at, m->len_bytes, n);
+	return n;
+}
+
+/* ---- what is true of the end of any command ---- */
+
+/* What is kept of the unit beside its blocks. */
+struct print {
+	struct dev_control ctl;
+	const struct rsv_state *rsv;
+	uint8_t condition;
+	uint64_t preventions, clock;
+	enum dev_access access;
+};
+
+static struct print print(void)
+{
+	const struct dev_lu *lu = dev_lu_get(R->server, 0);
+
+	return (struct print){ .ctl = dev_ctl_snapshot(lu),
+			       .rsv = lu->rsv[0],
+			       .condition = lu->condition,
+			       .preventions = lu->preventions,
+			       .clock = lu->clock_offset,
+			       .access = R->nexus->access };
+}
+
+static bool same(const struct print *a, const struct print *b)
+{
+	return a->ctl.tst == b->ctl.tst && a->ctl.qerr == b->ctl.qerr &&
+	       a->ctl.d_sense == b->ctl.d_sense && a->ctl.swp == b->ctl.swp &&
+	       a->ctl.tas == b->ctl.tas &&
+	       a->ctl.write_through == b->ctl.write_through &&
+	       a->rsv == b->rsv && a->condition == b->condition &&
+	       a->preventions == b->preventions && a->clock == b->clock &&
+	       a->access == b->access;
+}
+
+static void why(const char *what, const uint8_t *cdb)
+{
+	print_message("%s: CDB", what);
+	for (unsigned i = 0; i < 16; i++)
+		print_message(" %02x", cdb[i]);
+	print_message(": status %02x key %x asc %04x field %s%u bit %d\n",
+		      R->task.status, R->sense.key, R->sense.asc,
+		      R->sense.has_field ? R->sense.in_cdb ? "c" : "p" : "-",
+		      R->sense.field, R->sense.has_bit ? R->sense.bit : -1);
+}
+
+#define CHECK_THAT(x)    \
+ do {                    \
+  if (!(x)) {            \
+   why(#x, R->task.cdb); \
+   fail();               \
+  }                      \
+ } while (0)
+
+/* SPC-4 §4.5.2.4.2: the pointer is at what the initiator sent. */
+static void check_pointer(const struct dev_task *t)
+{
+	const struct scsi_sense *s = &R->sense;
+
+	if (s->asc == ASC_INVALID_FIELD_IN_CDB) {
+		CHECK_THAT(s->has_field && s->in_cdb);
+		CHECK_THAT(s->field < (t->row ? t->row->len : 2));
+	}
+	if (s->asc == ASC_INVALID_FIELD_IN_PARAMETERS) {
+		CHECK_THAT(s->has_field && !s->in_cdb);
+		CHECK_THAT(s->field < t->out_len);
+	}
+	/* fixed format has room for 32 bits (§4.5.3) */
+	if (s->asc == ASC_LBA_OUT_OF_RANGE && t->lba <= UINT32_MAX &&
+	    t->row->op != SCSI_UNMAP && t->row->op != SCSI_EXTENDED_COPY)
+		CHECK_THAT(s->has_info);
+}
+
+/* A command that was refused did nothing. */
+static void check_end(uint32_t in, const struct print *before)
+{
+	const struct dev_task *t = &R->task;
+	struct print now = print();
+
+	CHECK_THAT(R->done);
+	CHECK_THAT(R->in_len <= in);
+	CHECK_THAT(t->status == SCSI_GOOD ||
+		   t->status == SCSI_CHECK_CONDITION ||
+		   t->status == SCSI_RESERVATION_CONFLICT);
+	CHECK_THAT((t->status == SCSI_CHECK_CONDITION) == (t->sense_len != 0));
+	if (t->status == SCSI_GOOD)
+		return;
+	CHECK_THAT(R->in_len == 0);
+	CHECK_THAT(same(before, &now));
+	if (t->status != SCSI_CHECK_CONDITION)
+		return;
+	CHECK_THAT(R->sense.key && scsi_asc_str(R->sense.asc));
+	if (R->sense.key != SENSE_ILLEGAL_REQUEST)
+		return;
+	CHECK_THAT(changes == 0);
+	check_pointer(t);
+}
+
+/* A command that may have changed the unit has a new one after it. */
+static void run(const uint8_t *cdb, uint16_t cdb_len, const void *data,
+		uint32_t out, uint32_t in)
+{
+	static bool stale;
+	struct print before;
+
+	if (stale)
+		fresh();
+	stale = false;
+	before = print();
+	changes = 0;
+	assert_int_equal(rig_begin(R, cdb, 16, out, in), 0);
+	if (cdb_len != 16) { /* the rig's own commands have 16 at least */
+		dev_task_end(&R->task);
+		R->task.cdb_len = cdb_len;
+		assert_int_equal(dev_task_begin(&R->task), 0);
+	}
+	CHECK_THAT(R->task.out_len <= out);
+	CHECK_THAT(rig_execute(R, data) >= 0);
+	rig_finish(R);
+	check_end(in, &before);
+	stale = R->task.status == SCSI_GOOD && R->task.row->dir != DIR_IN;
+}
+
+static bool refused(uint16_t asc)
+{
+	return R->task.status == SCSI_CHECK_CONDITION &&
+	       R->sense.key == SENSE_ILLEGAL_REQUEST && R->sense.asc == asc;
+}
+
+/* ---- the rows themselves ---- */
+
+static void test_rows_are_whole_and_all_are_reported_spc4_6_35(void **state)
+{
+	unsigned shown = 0;
+	const uint8_t *end;
+
+	(void)state;
+	for_rows(c)
+	{
+		assert_non_null(c->name);
+		assert_true(c->len == 6 || c->len == 10 || c->len == 12 ||
+			    c->len == 16);
+		assert_int_equal(c->usage[0], c->op);
+		assert_true(c->flags & RSV_KNOWN);
+		if (c->flags & CMD_SA)
+			assert_int_equal(c->usage[1] & 0x1f, 0x1f);
+		if (scsi_cdb_len(c->op))
+			assert_int_equal(scsi_cdb_len(c->op), c->len);
+		shown += !c->has || c->has(dev_lu_get(R->server, 0));
+	}
+	assert_int_equal(CMD(0, 8192, NULL, 0xa3, 0x0c, 0, 0, 0, 0, 0, 0, 0x20,
+			     0),
+			 SCSI_GOOD);
+	end = R->in + R->in_len;
+	assert_int_equal(end - R->in, get_be32(R->in) + 4);
+	assert_int_equal(get_be32(R->in) / 8, shown);
+}
+
+/* ---- lengths of CDBs ---- */
+
+static void test_cdb_of_every_length(void **state)
+{
+	uint8_t cdb[16];
+
+	(void)state;
+	for_rows(c)
+	{
+		const struct template *m = template_of(c);
+		unsigned n = good(c, m, cdb);
+
+		for (uint16_t len = 0; len < c->len; len++) {
+			run(cdb, len, list, n, 64);
+			CHECK_THAT(refused(ASC_INVALID_FIELD_IN_IU));
+		}
+		for (uint16_t len = c->len; len <= 16; len++) {
+			run(cdb, len, list, n, 64);
+			CHECK_THAT(!refused(ASC_INVALID_FIELD_IN_IU) || n == 0);
+		}
+	}
+}
+
+/* Bytes behind the CDB don't count. */
+static void test_bytes_behind_a_cdb(void **state)
+{
+	uint8_t cdb[16];
+
+	(void)state;
+	for_rows(c)
+	{
+		unsigned n = good(c, template_of(c), cdb);
+		struct scsi_sense s;
+		uint8_t status;
+
+		run(cdb, 16, list, n, 64);
+		s = R->sense;
+		status = R->task.status;
+		memset(cdb + c->len, 0xff, 16u - c->len);
+		run(cdb, 16, list, n, 64);
+		CHECK_THAT(R->task.status == status && R->sense.asc == s.asc &&
+			   R->sense.field == s.field);
+	}
+}
+
+/* ---- reserved bits ---- */
+
+static void test_each_reserved_bit_spc4_4_5_2_4_2(void **state)
+{
+	uint8_t cdb[16];
+	unsigned tried = 0;
+
+	(void)state;
+	for_rows(c) for (unsigned i = 8; i < c->len * 8u; i++)
+	{
+		unsigned n = good(c, template_of(c), cdb);
+
+		if (c->usage[i / 8] & BIT(i % 8))
+			continue;
+		cdb[i / 8] |= (uint8_t)BIT(i % 8);
+		run(cdb, 16, list, n, 64);
+		CHECK_THAT(refused(ASC_INVALID_FIELD_IN_CDB));
+		CHECK_THAT(R->sense.field == i / 8 && R->sense.has_bit &&
+			   R->sense.bit == i % 8);
+		CHECK_THAT(R->task.out_len == 0);
+		tried++;
+	}
+	assert_true(tried > 500);
+}
+
+/* ---- one bit that counts ---- */
+
+/* The pointer is at the bit's byte, or where the field begins. */
+static bool points_near(const struct dev_command *c, unsigned byte)
+{
+	unsigned at = R->sense.field;
+
+	if (at > byte)
+		return false;
+	for (unsigned i = at; i <= byte; i++)
+		if (!c->usage[i])
+			return false;
+	return true;
+}
+
+static unsigned good_with_room(const struct dev_command *c, uint8_t cdb[16])
+{
+	const struct template *m = template_of(c);
+	unsigned n = good(c, m, cdb);
+
+	if (m && !m->list && m->len_bytes)
+		put_number(cdb, m->len_at, m->len_bytes, 255);
+	return n;
+}
+
+static void test_each_bit_that_counts(void **state)
+{
+	uint8_t cdb[16];
+
+	(void)state;
+	for_rows(c) for (unsigned i = 8; i < c->len * 8u; i++)
+	{
+		unsigned n = good_with_room(c, cdb);
+
+		run(cdb, 16, list, n, 64);
+		if (refused(ASC_INVALID_FIELD_IN_CDB) ||
+		    !(c->usage[i / 8] & BIT(i % 8)) ||
+		    ((c->flags & CMD_SA) && i < 8 + 5))
+			continue;
+		n = good_with_room(c, cdb);
+		cdb[i / 8] ^= (uint8_t)BIT(i % 8);
+		run(cdb, 16, list, n, 64);
+		if (refused(ASC_INVALID_FIELD_IN_CDB))
+			CHECK_THAT(points_near(c, i / 8));
+	}
+}
+
+/* ---- allocation lengths ---- */
+
+static void test_allocation_length_cuts_spc4_4_2_5_6(void **state)
+{
+	static const uint32_t lengths[] = { 0, 1, 2, 3, 4, 7, 8, 255 };
+	uint8_t cdb[16];
+	unsigned tried = 0;
+
+	(void)state;
+	for_rows(c) for (size_t i = 0; i < ARRAY_LEN(lengths); i++)
+	{
+		const struct template *m = template_of(c);
+		uint32_t n = lengths[i];
+
+		good(c, m, cdb);
+		if (!m || m->list || !m->len_bytes)
+			continue;
+		put_number(cdb, m->len_at, m->len_bytes, n);
+		run(cdb, 16, NULL, 0, 255);
+		CHECK_THAT(R->in_len <= n);
+		CHECK_THAT(R->task.in_total <= n);
+		/* two commands want more; others may be told that what is
+		 * asked for is not there */
+		if (refused(ASC_INVALID_FIELD_IN_CDB) &&
+		    (c->op == SCSI_REPORT_LUNS ||
+		     c->sa == SCSI_MI_REPORT_SUPPORTED_TMFS))
+			CHECK_THAT(R->sense.field == m->len_at && n < 16);
+		tried++;
+	}
+	assert_true(tried > 100);
+}
+
+static void test_data_in_needs_no_reader(void **state)
+{
+	uint8_t cdb[16];
+
+	(void)state;
+	for_rows(c)
+	{
+		const struct template *m = template_of(c);
+
+		if (c->dir != DIR_IN)
+			continue;
+		for (uint32_t in = 0; in < 20; in++) {
+			good(c, m, cdb);
+			if (m && m->len_bytes)
+				put_number(cdb, m->len_at, m->len_bytes, 255);
+			run(cdb, 16, NULL, 0, in);
+			CHECK_THAT(R->task.status != SCSI_GOOD ||
+				   R->in_len ==
+					   MIN((uint64_t)in, R->task.in_total));
+		}
+	}
+}
+
+/* ---- parameter lists ---- */
+
+/* Those for any service action are for those without one of their own. */
+static bool has_list(const struct template *m, const struct dev_command *c)
+{
+	return m->list && is_of(m, c) && (m->sa != 0xff || template_of(c) == m);
+}
+
+#define for_lists(m, c) for_templates(m) for_rows(c) if (has_list(m, c))
+
+/* A copy of exactly so many bytes: who reads more is seen by a sanitizer. */
+static void run_list(const uint8_t *cdb, unsigned sent)
+{
+	uint8_t *exact = malloc(sent ? sent : 1);
+
+	assert_non_null(exact);
+	memcpy(exact, list, sent);
+	run(cdb, 16, exact, sent, 0);
+	free(exact);
+}
+
+static void test_parameter_list_is_good_as_it_is(void **state)
+{
+	uint8_t cdb[16];
+	unsigned seen = 0;
+
+	(void)state;
+	for_lists(m, c)
+	{
+		run_list(cdb, good(c, m, cdb));
+		/* but for what only registrants may */
+		CHECK_THAT(R->task.status == SCSI_GOOD ||
+			   R->task.status == SCSI_RESERVATION_CONFLICT);
+		seen++;
+	}
+	assert_true(seen >= 20);
+}
+
+static bool is_enough(const struct template *m, unsigned n)
+{
+	return m->any || (m->least && n == m->least);
+}
+
+/* The initiator sends less than the CDB says; then the CDB says so, too. */
+static void cut_at(const struct dev_command *c, const struct template *m,
+		   unsigned cut)
+{
+	uint8_t cdb[16];
+
+	good(c, m, cdb);
+	run_list(cdb, cut);
+	if (!is_enough(m, cut))
+		CHECK_THAT(R->task.status != SCSI_GOOD);
+	if (!m->len_bytes)
+		return;
+	put_number(cdb, m->len_at, m->len_bytes, cut);
+	run_list(cdb, cut);
+	if (cut && !is_enough(m, cut))
+		CHECK_THAT(R->task.status != SCSI_GOOD);
+	CHECK_THAT(R->task.status != SCSI_CHECK_CONDITION ||
+		   R->sense.key == SENSE_ILLEGAL_REQUEST);
+}
+
+static void test_parameter_list_cut_at_each_byte(void **state)
+{
+	uint8_t cdb[16];
+
+	(void)state;
+	for_lists(m, c)
+	{
+		unsigned n = good(c, m, cdb);
+
+		for (unsigned cut = 0; cut < n; cut++)
+			cut_at(c, m, cut);
+	}
+}
+
+static void test_parameter_list_damaged_at_each_bit(void **state)
+{
+	uint8_t cdb[16];
+
+	(void)state;
+	for_lists(m, c)
+	{
+		unsigned n = good(c, m, cdb);
+
+		for (unsigned bit = 0; bit < n * 8; bit++) {
+			good(c, m, cdb);
+			list[bit / 8] ^= (uint8_t)BIT(bit % 8);
+			run_list(cdb, n);
+		}
+	}
+}
+
+static void test_parameter_list_of_ones(void **state)
+{
+	uint8_t cdb[16];
+
+	(void)state;
+	for_lists(m, c)
+	{
+		unsigned n = good(c, m, cdb);
+
+		for (unsigned at = 0; at < n; at++) {
+			good(c, m, cdb);
+			memset(list + at, 0xff, MIN(8u, n - at));
+			run_list(cdb, n);
+		}
+	}
+}
+
+/* ---- service actions and operation codes ---- */
+
+static void test_every_opcode_and_service_action(void **state)
+{
+	static const uint8_t zeros[65536];
+
+	(void)state;
+	for (unsigned op = 0; op < 256; op++)
+		for (unsigned sa = 0; sa < 32; sa++) {
+			const uint8_t cdb[16] = { (uint8_t)op, (uint8_t)sa };
+			bool known, ours;
+			const struct dev_command *c =
+				dev_command_find(R->server, cdb, &known);
+
+			ours = c &&
+			       (!c->has || c->has(dev_lu_get(R->server, 0)));
+			if (c && !ours)
+				known = dev_command_any(
+					dev_lu_get(R->server, 0), (uint8_t)op);
+			run(cdb, 16, zeros, sizeof(zeros), 64);
+			if (!ours && known)
+				CHECK_THAT(refused(ASC_INVALID_FIELD_IN_CDB) &&
+					   R->sense.field == 1);
+			else if (!ours)
+				CHECK_THAT(refused(ASC_INVALID_OPCODE));
+			else
+				CHECK_THAT(!refused(ASC_INVALID_OPCODE));
+		}
+}
+
+/* ---- LBA and length ---- */
+
+/* What the command makes of so many blocks at this place. */
+static uint64_t taken(const struct dev_command *c, unsigned at, unsigned bytes,
+		      uint64_t n)
+{
+	uint8_t cdb[16];
+
+	good(c, template_of(c), cdb);
+	put_number(cdb, at, bytes, n);
+	rig_begin(R, cdb, 16, 0, 0);
+	dev_task_end(&R->task);
+	return R->task.blocks;
+}
+
+/* Where this row has its number of blocks; 0: nowhere. */
+static unsigned blocks_at(const struct dev_command *c, unsigned *bytes)
+{
+	static const struct {
+		uint8_t cdb_len, at, bytes;
+	} places[] = { { 6, 4, 1 },   { 10, 7, 2 },  { 12, 6, 4 },
+		       { 16, 10, 4 }, { 16, 12, 2 }, { 16, 13, 1 } };
+
+	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+		uint64_t n = 3 + (1ull << (8 * places[i].bytes - 7));
+
+		*bytes = places[i].bytes;
+		if (places[i].cdb_len == c->len &&
+		    taken(c, places[i].at, *bytes, 3) == 3 &&
+		    taken(c, places[i].at, *bytes, n) == n &&
+		    c->usage[places[i].at])
+			return places[i].at;
+	}
+	return 0;
+}
+
+/* Its bytes; 0: this row has no LBA. */
+static unsigned lba_bytes(const struct dev_command *c)
+{
+	unsigned bytes = c->len == 16 ? 8 : c->len == 6 ? 2 : 4;
+	uint8_t cdb[16];
+
+	good(c, template_of(c), cdb);
+	put_number(cdb, 2, bytes, 5);
+	rig_begin(R, cdb, 16, 0, 0);
+	dev_task_end(&R->task);
+	return R->task.lba == 5 ? bytes : 0;
+}
+
+/* As much data-out as the command asks for, or as there is. */
+static uint32_t wants(const uint8_t *cdb)
+{
+	rig_begin(R, cdb, 16, RIG_MAX, 0);
+	dev_task_end(&R->task);
+	return (uint32_t)MIN(R->task.out_total, (uint64_t)RIG_MAX);
+}
+
+static void one_edge(const struct dev_command *c, uint64_t lba, uint64_t blocks)
+{
+	static uint8_t data[RIG_MAX];
+	unsigned bytes = lba_bytes(c), n, at = blocks_at(c, &n);
+	uint64_t mask = n == 4 ? UINT32_MAX : BIT(8 * n) - 1;
+	uint8_t cdb[16];
+
+	if (bytes < 8)
+		lba &= bytes == 2 ? UINT16_MAX : UINT32_MAX;
+	good(c, template_of(c), cdb);
+	put_number(cdb, 2, bytes, lba);
+	if (at)
+		put_number(cdb, at, n, blocks);
+	blocks = at ? blocks & mask : 0;
+	if (c->len == 6 && blocks == 0)
+		blocks = 256;
+	run(cdb, 16, data, wants(cdb), RIG_MAX);
+	if (refused(ASC_INVALID_FIELD_IN_CDB))
+		CHECK_THAT(R->sense.field == at);
+	else if (refused(ASC_LBA_OUT_OF_RANGE))
+		CHECK_THAT(R->sense.has_info == (lba <= UINT32_MAX) &&
+			   R->sense.info == (R->sense.has_info ? lba : 0) &&
+			   (lba >= RIG_BLOCKS || blocks > RIG_BLOCKS - lba));
+	else if (R->task.status == SCSI_GOOD)
+		CHECK_THAT(lba <= RIG_BLOCKS && blocks <= RIG_BLOCKS - lba);
+	else
+		CHECK_THAT(refused(ASC_INVALID_FIELD_IN_IU) ||
+			   R->sense.key == SENSE_MISCOMPARE);
+}
+
+static void test_lba_and_length_at_the_edges_sbc3_4_5(void **state)
+{
+	static const uint64_t lbas[] = { 0,
+					 1,
+					 RIG_BLOCKS - 1,
+					 RIG_BLOCKS,
+					 RIG_BLOCKS + 1,
+					 0x1fffff,
+					 INT32_MAX,
+					 UINT32_MAX,
+					 1ull << 32,
+					 INT64_MAX,
+					 1ull << 63,
+					 (1ull << 63) + RIG_BLOCKS,
+					 UINT64_MAX >> 9,
+					 UINT64_MAX - 1,
+					 UINT64_MAX };
+	static const uint64_t blocks[] = {
+		0,	    1,	       2,	 RIG_BLOCKS,	 RIG_BLOCKS + 1,
+		UINT16_MAX, INT32_MAX, 1u << 31, UINT32_MAX - 1, UINT32_MAX
+	};
+	unsigned tried = 0;
+
+	(void)state;
+	for_rows(c)
+	{
+		if (!lba_bytes(c))
+			continue;
+		tried++;
+		for (size_t i = 0; i < ARRAY_LEN(lbas); i++)
+			for (size_t j = 0; j < ARRAY_LEN(blocks); j++)
+				one_edge(c, lbas[i], blocks[j]);
+	}
+	assert_true(tried >= 24);
+}
+
+/* ---- chance ---- */
+
+static uint32_t dice(void)
+{
+	static uint64_t s = 0x9e3779b97f4a7c15;
+
+	s ^= s << 13;
+	s ^= s >> 7;
+	s ^= s << 17;
+	return (uint32_t)(s >> 16);
+}
+
+static void test_anything_within_the_usage_mask(void **state)
+{
+	static uint8_t data[8192];
+	uint8_t cdb[16];
+
+	(void)state;
+	for_rows(c) for (unsigned i = 0; i < 100; i++)
+	{
+		good(c, template_of(c), cdb);
+		memcpy(data, list, sizeof(list));
+		for (unsigned k = dice() % 4; k; k--) {
+			unsigned at = 1 + dice() % (c->len - 1u);
+
+			cdb[at] = (uint8_t)dice() & c->usage[at];
+		}
+		if (c->flags & CMD_SA)
+			cdb[1] = (uint8_t)((cdb[1] & ~0x1f) | c->sa);
+		for (unsigned k = dice() % 4; k; k--)
+			data[dice() % 64] = (uint8_t)dice();
+		run(cdb, 16, data, dice() % sizeof(data),
+		    dice() % sizeof(data));
+	}
+}
+
+#define A(name) cmocka_unit_test_setup_teardown(name, open_all, close_rig)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		A(test_rows_are_whole_and_all_are_reported_spc4_6_35),
+		A(test_cdb_of_every_length),
+		A(test_bytes_behind_a_cdb),
+		A(test_each_reserved_bit_spc4_4_5_2_4_2),
+		A(test_each_bit_that_counts),
+		A(test_allocation_length_cuts_spc4_4_2_5_6),
+		A(test_data_in_needs_no_reader),
+		A(test_parameter_list_is_good_as_it_is),
+		A(test_parameter_list_cut_at_each_byte),
+		A(test_parameter_list_damaged_at_each_bit),
+		A(test_parameter_list_of_ones),
+		A(test_every_opcode_and_service_action),
+		A(test_lba_and_length_at_the_edges_sbc3_4_5),
+		A(test_anything_within_the_usage_mask),
+	};
+
+	return cmocka_run_group_tests(tests, find_rows, NULL);
+}
