@@ -313,6 +313,17 @@ static void session_gone(struct tgt_abort *a)
 	session_free(s);
 }
 
+static struct tgt_task *abort_to_end(const struct tgt_session *s)
+{
+	list_for_each(it, &s->active) {
+		struct tgt_task *t = list_entry(it, struct tgt_task, link);
+
+		if (t->state == TGT_TASK_ABORTING && !t->dev_holds)
+			return t;
+	}
+	return NULL;
+}
+
 /*
  * The connection is gone and with it, at ErrorRecoveryLevel 0, the session
  * (§8.2: no time to retain). The datamover has let go of every task.
@@ -320,6 +331,7 @@ static void session_gone(struct tgt_abort *a)
 void tgt_session_close(struct tgt_session *s)
 {
 	const struct tgt_scope scope = { .session = s };
+	struct tgt_task *t;
 
 	s->conn = NULL;
 	tgt_tmf_forget(s);
@@ -328,11 +340,13 @@ void tgt_session_close(struct tgt_session *s)
 		iscsi_session_go(ISCSI_TARGET, &s->state,
 				 ISCSI_Q4_FAILED); /* N5 */
 	list_for_each_safe(it, &s->active) {
-		struct tgt_task *t = list_entry(it, struct tgt_task, link);
-
-		t->dm_holds = false;
+		t = list_entry(it, struct tgt_task, link);
+		t->dm_holds = t->abort_late = false;
 		if (t->state == TGT_TASK_RESPONSE)
 			tgt_task_put(t);
 	}
+	/* those that were being aborted have nothing to wait for any more */
+	while ((t = abort_to_end(s)))
+		tgt_abort_step(t);
 	tgt_abort_start(s->worker, &s->closing, &scope, session_gone);
 }
