@@ -327,8 +327,45 @@ static void set_chap(struct options *o, int opt, const char *arg)
 		o->chap_mutual_secret_file = arg;
 }
 
-/* Returns whether the option was good. */
-static bool set_option(struct options *o, int opt, const char *arg)
+/* Options without an argument; NULL: it is none of them. */
+static bool *flag_of(struct options *o, int opt)
+{
+	switch (opt) {
+	case 'r':
+		return &o->read_only;
+	case OPT_REMOVABLE:
+		return &o->removable;
+	case OPT_SENDFILE:
+		return &o->sendfile;
+	case OPT_BUFFERED:
+		return &o->buffered;
+	case OPT_PIN:
+		return &o->pin;
+	case OPT_DISCOVERY_AUTH:
+		return &o->discovery_auth;
+	case OPT_SHARED:
+		return &o->shared;
+	default:
+		return NULL;
+	}
+}
+
+/* Options whose argument is taken as it is; NULL: it is none of them. */
+static const char **text_of(struct options *o, int opt)
+{
+	switch (opt) {
+	case OPT_CONTROL:
+		return &o->control;
+	case OPT_STATE:
+		return &o->state;
+	case OPT_USER:
+		return &o->user;
+	default:
+		return NULL;
+	}
+}
+
+static bool set_checked(struct options *o, int opt, const char *arg)
 {
 	switch (opt) {
 	case 'l':
@@ -341,29 +378,8 @@ static bool set_option(struct options *o, int opt, const char *arg)
 		return number("workers", arg, 1, 64, &o->workers);
 	case OPT_SPIN:
 		return number("spin", arg, 0, 10000, &o->spin_us);
-	case OPT_IO:
-	case OPT_DIGESTS:
-	case OPT_COMPAT:
-	case OPT_VERBS:
-	case OPT_LOG:
-		return set_word(o, opt, arg);
-	case 'r':
-		o->read_only = true;
-		return true;
-	case OPT_REMOVABLE:
-		o->removable = true;
-		return true;
 	case OPT_SANITIZE_RATE:
 		return set_rate(o, arg);
-	case OPT_SENDFILE:
-		o->sendfile = true;
-		return true;
-	case OPT_BUFFERED:
-		o->buffered = true;
-		return true;
-	case OPT_PIN:
-		o->pin = true;
-		return true;
 	case OPT_TRANSPORT:
 		return set_transports(o, arg);
 	case OPT_CHAP_USER:
@@ -372,28 +388,34 @@ static bool set_option(struct options *o, int opt, const char *arg)
 	case OPT_MUTUAL_SECRET:
 		set_chap(o, opt, arg);
 		return true;
-	case OPT_DISCOVERY_AUTH:
-		o->discovery_auth = true;
-		return true;
-	case OPT_CONTROL:
-		o->control = arg;
-		return true;
 	case OPT_ALUA:
 		return set_group(o, arg);
-	case OPT_SHARED:
-		o->shared = true;
-		return true;
 	case OPT_PORT_ID:
 		return number("port-id", arg, 1, 65535, &o->port_id);
-	case OPT_STATE:
-		o->state = arg;
-		return true;
-	case OPT_USER:
-		o->user = arg;
-		return true;
+	case OPT_IO:
+	case OPT_DIGESTS:
+	case OPT_COMPAT:
+	case OPT_VERBS:
+	case OPT_LOG:
+		return set_word(o, opt, arg);
 	default:
 		return false;
 	}
+}
+
+/* Returns whether the option was good. */
+static bool set_option(struct options *o, int opt, const char *arg)
+{
+	bool *flag = flag_of(o, opt);
+	const char **text = text_of(o, opt);
+
+	if (flag)
+		*flag = true;
+	else if (text)
+		*text = arg;
+	else
+		return set_checked(o, opt, arg);
+	return true;
 }
 
 /* A name of this machine's own, unless --name gives one. */
