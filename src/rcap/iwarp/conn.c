@@ -195,7 +195,7 @@ static void terminate(struct rcap_qp *qp, int err, const char *why)
 	c->deadline = c->now + CLOSING_MAX;
 	c->tx.term_wanted = true;
 	/* RFC 5040 §7.2: the ULP's own errors have no code of theirs */
-	c->tx.term = TERM_LOCAL_CATASTROPHIC | 0xff;
+	c->tx.term = TERM_LOCAL_CATASTROPHIC;
 }
 
 static const struct rcap_ops ops = {

@@ -91,7 +91,8 @@ size_t rdmap_encode(const struct rdmap_header *h, uint8_t *p);
  * §7.2, RFC 5044 §8, RFC 6581 §8).
  */
 enum rdmap_term {
-	TERM_LOCAL_CATASTROPHIC = 0x0000,
+	/* any code will do (figure 9), but 0 would be no error */
+	TERM_LOCAL_CATASTROPHIC = 0x00ff,
 	TERM_RDMAP_INVALID_STAG = 0x0100,
 	TERM_RDMAP_BOUNDS = 0x0101,
 	TERM_RDMAP_ACCESS = 0x0102,
