@@ -24,7 +24,7 @@ struct erase {
 	uint8_t *buf;		    /* DEV_CHUNK of the pattern */
 	bool inverted;		    /* what is in buf now */
 	unsigned pass;
-	uint64_t at;
+	uint64_t at, size; /* as it was when this began */
 };
 
 /* ---- the end ---- */
@@ -114,7 +114,7 @@ static void submit(struct erase *e, enum bs_op op, unsigned flags, uint64_t len)
 
 static void set_progress(struct erase *e)
 {
-	uint64_t size = e->lu->bs->size;
+	uint64_t size = e->size;
 	unsigned passes = MAX(e->spec.passes, 1u);
 	double all = (double)size * passes;
 	double done = (double)size * e->pass + (double)e->at;
@@ -138,7 +138,7 @@ static void set_pattern(struct erase *e)
 
 static void write_chunk(struct erase *e)
 {
-	uint64_t len = MIN(e->lu->bs->size - e->at, (uint64_t)DEV_CHUNK);
+	uint64_t len = MIN(e->size - e->at, (uint64_t)DEV_CHUNK);
 
 	set_pattern(e);
 	e->iov = (struct iovec){ e->buf, (size_t)len };
@@ -149,7 +149,7 @@ static void write_chunk(struct erase *e)
 static void next(struct dev_msg *m)
 {
 	struct erase *e = container_of(m, struct erase, msg);
-	uint64_t size = e->lu->bs->size;
+	uint64_t size = e->size;
 
 	if (__atomic_load_n(&e->lu->server->stopping, __ATOMIC_RELAXED)) {
 		end(e, ERR_ABORTED);
@@ -210,6 +210,7 @@ static struct erase *erase_new(struct dev_task *t,
 	e->lu = t->lu;
 	e->worker = t->nexus->cfg.worker;
 	e->spec = *spec;
+	e->size = t->lu->bs->size;
 	if (!fill_pattern(e, spec)) {
 		free(e);
 		return NULL;

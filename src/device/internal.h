@@ -537,9 +537,16 @@ enum dev_condition dev_condition(const struct dev_lu *lu);
 /* From one condition to another; false: it was no longer the first. */
 bool dev_condition_go(struct dev_lu *lu, enum dev_condition from,
 		      enum dev_condition to);
+bool dev_condition_judges(const struct dev_lu *lu,
+			  const struct dev_command *row, struct scsi_sense *s);
 /* Does the unit's condition forbid the command? Fills *s then. */
-bool dev_condition_forbids(const struct dev_lu *lu,
-			   const struct dev_command *row, struct scsi_sense *s);
+static inline bool dev_condition_forbids(const struct dev_lu *lu,
+					 const struct dev_command *row,
+					 struct scsi_sense *s)
+{
+	return __atomic_load_n(&lu->condition, __ATOMIC_ACQUIRE) != LU_READY &&
+	       dev_condition_judges(lu, row, s);
+}
 /* What REQUEST SENSE tells of it; false: nothing. */
 bool dev_condition_sense(const struct dev_lu *lu, struct scsi_sense *s);
 
