@@ -73,6 +73,26 @@ class Good(unittest.TestCase):
             self.assertEqual(w.reads_asked, asked)
         self.both(check)
 
+    def test_data_that_are_told_and_not_sent(self):
+        """libiscsi's writes: DataSegmentLength is there, the data are not;
+        the STag names all of them. Without an STag it is an error."""
+        with Daemon("ram:8M") as d:
+            w = RdmaWire(d)
+            w.login()
+            w.ready()
+            blob = os.urandom(4096)
+            stag, itt = w.register(bytearray(blob)), w.itt
+            w.itt += 1
+            rest = struct.pack(">III", 4096, w.cmdsn, 1) + rw(WRITE10, 0, 8)
+            head = w.bhs(1, 0xa1, 4096, itt=itt, rest=rest)
+            w.put(head, b"", w.header(1, 8, (stag, 0)))
+            w.cmdsn += 1
+            op, head, _ = w.recv()
+            self.assertEqual((op, head[3]), (RESPONSE, 0))
+            self.assertEqual(w.reads_asked, 1)
+            self.assertEqual(w.read10(0, 8), (0, blob))
+            w.close()
+
     def test_without_crc_it_still_has_one(self):
         """RFC 5044 §7.1: either end may ask for the CRC; iserd does."""
         self.both(lambda w: self.assertEqual(w.read10(0, 8)[0], 0), crc=False)
