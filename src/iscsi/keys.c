@@ -325,6 +325,9 @@ static int declared_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 		return complain(n, ERR_NEGOTIATION, k->name, value,
 				"value not allowed", k->clause);
 	}
+	if (key_id(k) == ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH &&
+	    n->result.rdma_extensions)
+		return 0; /* RFC 7145 §6.2: it does not count there */
 	param_set(&n->result, k, v);
 	return 0;
 }
