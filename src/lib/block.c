@@ -6,6 +6,9 @@
 #include "scsi/cdb.h"
 
 #define UNIT_ATTENTION_RETRIES 8
+/* What Linux's initiator asks of an iSER target at most. tgt drops the
+ * connection of who asks for more, and its Block Limits page is silent. */
+#define ISER_TRANSFER_MAX (512u << 10)
 
 static bool is_unit_attention(const struct iser_io *io)
 {
@@ -156,8 +159,13 @@ uint64_t iser_max_transfer(struct iser_session *s, int lun, uint32_t block_size)
 {
 	uint8_t b[64];
 	int n = iser_inquiry(s, lun, 0xb0, b, sizeof(b));
+	uint64_t max = n >= 12 ? (uint64_t)get_be32(b + 8) * block_size : 0;
+	struct iser_params p;
 
-	return n >= 12 ? (uint64_t)get_be32(b + 8) * block_size : 0;
+	iser_get_params(s, &p);
+	if (!strcmp(p.transport, "iser") && (!max || max > ISER_TRANSFER_MAX))
+		max = ISER_TRANSFER_MAX;
+	return max;
 }
 
 static int unmap_one(struct iser_session *s, int lun, uint64_t lba,

@@ -209,11 +209,13 @@ void end_next_data(struct end *e, uint64_t off, uint64_t *start, uint64_t *stop)
 
 static int write_zeros(struct end *e, uint64_t off, uint64_t len)
 {
+	bool limited = e->max_transfer && e->max_transfer < ZEROS;
+	uint64_t most = limited ? e->max_transfer : ZEROS;
 	uint8_t *zeros = calloc(1, ZEROS);
 	int code = zeros ? 0 : EXIT_NOMEM;
 
 	while (len > 0 && !code) {
-		size_t n = len < ZEROS ? (size_t)len : ZEROS;
+		size_t n = (size_t)(len < most ? len : most);
 
 		if (e->kind != END_UNIT)
 			code = end_write_file(e, off, zeros, n);
