@@ -14,6 +14,7 @@ import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -158,7 +159,14 @@ def prepare(args, job):
     shutil.copytree(os.path.join(HERE, "guest"), os.path.join(folder, "guest"))
     with open(os.path.join(folder, "job"), "w") as f:
         f.write(job.text)
+    with open(os.path.join(folder, "settings"), "w") as f:
+        f.write("export PATIENCE=%d\n" % patience(args))
     return folder
+
+
+def patience(args):
+    """By what to multiply limits: a busy machine is slow, not broken."""
+    return args.patience or 1 + int(os.getloadavg()[0] / os.cpu_count())
 
 
 @contextlib.contextmanager
@@ -195,7 +203,8 @@ def run_guest(args, job, show):
     out = os.path.join(folder, "out")
     results, tail = Results(), Tail(os.path.join(out, "results"))
     log = Tail(os.path.join(out, "log")) if args.shell else None
-    limit, began = args.limit or job.limit, time.monotonic()
+    limit = args.limit or job.limit * patience(args)
+    began = time.monotonic()
 
     def look():
         for line in tail.lines():
@@ -329,6 +338,8 @@ def arguments():
     p.add_argument("--accel", choices=("tcg", "kvm"), default="tcg")
     p.add_argument("--cpus", type=int, default=1)
     p.add_argument("--memory", type=int, help="MiB, instead of the job's")
+    p.add_argument("--patience", type=int, metavar="N",
+                   help="multiply all limits (1, or more on a busy machine)")
     p.add_argument("--limit", type=int, help="seconds, instead of the job's")
     args = p.parse_args()
     args.cache, args.build = map(os.path.abspath, (args.cache, args.build))
@@ -350,6 +361,8 @@ def show(line):
 
 
 def main():
+    # so that the guest ends with us
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     args = arguments()
     jobs = chosen(args)
     if args.list:
