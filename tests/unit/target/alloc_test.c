@@ -3,6 +3,8 @@
  * alloc_test.c: the n-th allocation fails, for every n, over whole sessions:
  * nothing crashes, nothing leaks, the target is idle afterwards.
  */
+#include <stdio.h>
+
 #include "cmocka_all.h"
 /* the bench of the fuzz target, and its corpus as scenarios */
 #include "fuzz/target/target_fuzz.c"
@@ -57,14 +59,14 @@ static size_t read_corpus(const char *name, uint8_t *buf, size_t max)
 /* From the first byte on, with the nth allocation failing. */
 static bool run_failing(unsigned long nth, const uint8_t *data, size_t size)
 {
-	struct bench b = { .now = XTIME_S };
+	struct stream s = { .seen = 0 };
 
 	failed = false;
-	open_bench(&b);
+	open_stream(&s);
 	countdown = nth;
-	run_stream(&b, data[0], data + 1, size - 1);
+	run_stream(&s, data[0], data + 1, size - 1);
 	countdown = 0;
-	close_bench(&b, false);
+	close_stream(&s, false);
 	return failed;
 }
 
