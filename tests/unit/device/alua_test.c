@@ -92,55 +92,17 @@ static int read_block(unsigned who)
 
 static void test_report_spc4_6_37(void **state)
 {
+	/* clang-format off */
 	static const uint8_t want[] = {
-		0,
-		0,
-		0,
-		40,
+		0, 0, 0, 40,
 		/* group 10: preferred, active/optimized; port 5 */
-		0x80,
-		0x0f,
-		0,
-		10,
-		0,
-		0,
-		0,
-		1,
-		0,
-		0,
-		0,
-		5,
+		0x80, 0x0f, 0, 10, 0, 0, 0, 1, 0, 0, 0, 5,
 		/* group 20: active/non-optimized; port 6 */
-		0x01,
-		0x0f,
-		0,
-		20,
-		0,
-		0,
-		0,
-		1,
-		0,
-		0,
-		0,
-		6,
+		0x01, 0x0f, 0, 20, 0, 0, 0, 1, 0, 0, 0, 6,
 		/* group 30: standby; ports 7, 8 */
-		0x02,
-		0x0f,
-		0,
-		30,
-		0,
-		0,
-		0,
-		2,
-		0,
-		0,
-		0,
-		7,
-		0,
-		0,
-		0,
-		8,
+		0x02, 0x0f, 0, 30, 0, 0, 0, 2, 0, 0, 0, 7, 0, 0, 0, 8,
 	};
+	/* clang-format on */
 
 	(void)state;
 	assert_int_equal(report(A, 0), SCSI_GOOD);

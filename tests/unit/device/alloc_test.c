@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * alloc_test.c: the n-th allocation fails, for every n, while three initiators
+ * reserve, preempt each other, change access states and leave. Each command
+ * ends; who holds what is the same for all; nothing leaks.
+ */
+#include "device/reserve.h"
+#include "trio.h"
+
+static unsigned long countdown; /* 0: off */
+static bool failed;
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t n);
+
+static bool fails(void)
+{
+	if (countdown == 0 || --countdown)
+		return false;
+	failed = true;
+	return true;
+}
+
+void *__wrap_malloc(size_t n)
+{
+	return fails() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+	return fails() ? NULL : __real_realloc(p, n);
+}
+
+static void groups(struct dev_server *s)
+{
+	static const struct dev_group g = { .id = 1,
+					    .nports = 1,
+					    .ports = { 1 } };
+	uint16_t rtpi;
+
+	assert_int_equal(dev_port_add(s, "iqn.t,t,0x0001", &rtpi), 0);
+	assert_int_equal(dev_group_add(s, &g), 0);
+}
+
+static int alloc_open(void **state)
+{
+	memset(&trio, 0, sizeof(trio));
+	trio.env.save = trio_save;
+	trio.set_up = groups;
+	trio_start();
+	(void)state;
+	return 0;
+}
+
+/* A command that may find no memory for its data, or for itself. */
+static void try(unsigned who, const uint8_t *cdb, const void *data,
+		uint32_t out, uint32_t in)
+{
+	struct trio_ini *i = &trio.i[who];
+	struct dev_task *t = &i->task;
+
+	memset(t, 0, sizeof(*t));
+	i->done = false;
+	t->nexus = i->nexus;
+	memcpy(t->cdb, cdb, 16);
+	t->cdb_len = 16;
+	t->edtl_out = out;
+	t->edtl_in = in;
+	t->done = trio_done;
+	if (dev_task_begin(t))
+		return;
+	if (t->out_len)
+		bufv_copy_in(&t->out, 0, data, t->out_len);
+	dev_task_execute(t);
+	trio_settle();
+	trio_finish(who);
+}
+
+static void out(unsigned who, uint8_t sa, uint64_t key, uint64_t sa_key)
+{
+	const uint8_t cdb[16] = { SCSI_PERSISTENT_RESERVE_OUT, sa,
+				  sa == 1 || sa > 3 ? 5 : 0, [8] = 24 };
+	uint8_t list[24] = { 0 };
+
+	put_be64(list, key);
+	put_be64(list + 8, sa_key);
+	list[20] = sa == 6; /* APTPL */
+	try(who, sa == 6 ? (const uint8_t[16]){ 0x5f, 6, [8] = 24 } : cdb, list,
+	    24, 0);
+}
+
+static void set_state(unsigned who, uint8_t to)
+{
+	static const uint8_t cdb[16] = { SCSI_MAINTENANCE_OUT, 0x0a, [9] = 8 };
+	const uint8_t list[8] = { [4] = to, [7] = 1 };
+
+	try(who, cdb, list, 8, 0);
+}
+
+/* All workers go by the same snapshot, and what was kept is it. */
+static void expect_one_truth(void)
+{
+	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+	struct rsv_state *kept = NULL;
+
+	for (unsigned w = 1; w < TRIO_N; w++)
+		assert_ptr_equal(lu->rsv[w], lu->rsv[0]);
+	if (!lu->rsv[0]->n)
+		return;
+	assert_int_equal(
+		rsv_decode(trio.saved, trio.saved_len, lu->bs->uuid, &kept), 0);
+	assert_int_equal(kept->n, lu->rsv[0]->n);
+	assert_int_equal(kept->type, lu->rsv[0]->type);
+	rsv_free(kept);
+}
+
+static void reset_done(void *arg, int err)
+{
+	(void)err;
+	++*(int *)arg;
+}
+
+static void scenario(void)
+{
+	static const uint8_t reserve6[16] = { SCSI_RESERVE_6 };
+	static const uint8_t keys[16] = { 0x5e, 3, [8] = 200 };
+	int done = 0;
+
+	try(A, reserve6, NULL, 0, 0);
+	dev_nexus_close(trio.i[A].nexus);
+	trio_settle();
+	out(B, 6, 0, 2);
+	out(C, 6, 0, 3);
+	out(C, 1, 3, 0);
+	try(B, keys, NULL, 0, 200);
+	out(B, 5, 2, 3);
+	set_state(B, DEV_ACCESS_STANDBY);
+	set_state(C, DEV_ACCESS_OPTIMIZED);
+	if (!dev_lu_reset_state(dev_lu_get(trio.server, 0), C, reset_done,
+				&done)) {
+		trio_settle();
+		assert_int_equal(done, 1);
+	}
+	out(B, 3, 2, 0);
+}
+
+static void test_nth_allocation_fails(void **state)
+{
+	unsigned long nth = 0;
+
+	do {
+		if (nth)
+			alloc_open(state);
+		failed = false;
+		countdown = ++nth;
+		scenario();
+		countdown = 0;
+		trio.i[A].nexus = NULL;
+		expect_one_truth();
+		/* what A had reserved is free, memory or not */
+		assert_null(dev_lu_get(trio.server, 0)->rsv[0]->spc2);
+		trio_close(state);
+	} while (failed);
+	print_message("%lu allocations\n", nth - 1);
+	assert_true(nth > 15);
+	alloc_open(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_nth_allocation_fails,
+						alloc_open, trio_close),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
