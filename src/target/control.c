@@ -214,6 +214,9 @@ struct request_row {
 
 static int snack(struct tgt_conn *c, const struct dm_control *ctl)
 {
+	if (c->session->params.rdma_extensions)
+		return tgt_reject(c, ISCSI_REJECT_PROTOCOL, ctl->bhs,
+				  "SNACK under iSER (RFC 7145 §7.3.11)");
 	return tgt_reject(c, ISCSI_REJECT_SNACK, ctl->bhs,
 			  "SNACK at ErrorRecoveryLevel 0 (§11.16)");
 }

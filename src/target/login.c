@@ -173,6 +173,43 @@ static void say_logged_in(const struct tgt_conn *c)
 		   s->node ? s->node->cfg.name : "discovery", c->dm->transport);
 }
 
+static void send_out(struct tgt_conn *c)
+{
+	int err = dm_send_control(c->dm, NULL, &c->login->out);
+
+	if (err)
+		tgt_conn_fail(c, err, "Login Response");
+}
+
+/* A Login Response that is only a status (§11.13.5). */
+static void send_status(struct tgt_conn *c, uint32_t itt, uint32_t statsn,
+			uint16_t status)
+{
+	struct tgt_login *l = c->login;
+
+	l->out = (struct dm_control){
+		.pdu = {
+			.op = ISCSI_LOGIN_RESPONSE,
+			.itt = itt,
+			.ttt = ISCSI_RESERVED_TAG,
+			.statsn = statsn,
+		},
+	};
+	l->out.pdu.login.status_class = (uint8_t)(status >> 8);
+	l->out.pdu.login.status_detail = (uint8_t)status;
+	send_out(c);
+}
+
+/* RFC 7145 §10.1.3.1; in place of the response that was made already. */
+static void no_resources(struct tgt_conn *c, int err)
+{
+	const struct iscsi_pdu *final = &c->login->out.pdu;
+
+	conn_trace(c, TRACE_RESOURCE, "login: %s", err_str(err));
+	send_status(c, final->itt, final->statsn, ISCSI_LOGIN_NO_RESOURCES);
+	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, err);
+}
+
 /* No older session is in the way: full feature phase. */
 void tgt_login_finish(struct tgt_conn *c)
 {
@@ -192,7 +229,7 @@ void tgt_login_finish(struct tgt_conn *c)
 		err = dm_allocate_connection_resources(c->dm, &r);
 	}
 	if (err) {
-		tgt_conn_fail(c, err, "login");
+		no_resources(c, err);
 		return;
 	}
 	tgt_conn_go(c, ISCSI_S5_LOGGED_IN); /* T5 */
@@ -206,14 +243,6 @@ void tgt_login_finish(struct tgt_conn *c)
 }
 
 /* ---- PDUs ---- */
-
-static void send_out(struct tgt_conn *c)
-{
-	int err = dm_send_control(c->dm, NULL, &c->login->out);
-
-	if (err)
-		tgt_conn_fail(c, err, "Login Response");
-}
 
 static void refused(struct tgt_conn *c, int err)
 {
@@ -262,26 +291,12 @@ static void first_request(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 /* §6.3: anything but a Login Request ends the login phase. */
 static int not_a_login(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 {
-	struct tgt_login *l = c->login;
-
 	conn_trace(c, TRACE_PROTOCOL,
 		   "%s before login (RFC 7143 §6.3); dropped",
 		   iscsi_opcode_name(pdu->op));
-	if (c->state == ISCSI_S4_IN_LOGIN && !c->reinstate) {
-		l->out = (struct dm_control){
-			.pdu = {
-				.op = ISCSI_LOGIN_RESPONSE,
-				.itt = pdu->itt,
-				.ttt = ISCSI_RESERVED_TAG,
-				.statsn = c->numbers.statsn++,
-			},
-		};
-		l->out.pdu.login.status_class =
-			ISCSI_LOGIN_INVALID_DURING_LOGIN >> 8;
-		l->out.pdu.login.status_detail =
-			ISCSI_LOGIN_INVALID_DURING_LOGIN & 0xff;
-		send_out(c);
-	}
+	if (c->state == ISCSI_S4_IN_LOGIN && !c->reinstate)
+		send_status(c, pdu->itt, c->numbers.statsn++,
+			    ISCSI_LOGIN_INVALID_DURING_LOGIN);
 	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, ERR_PROTOCOL);
 	return 0;
 }

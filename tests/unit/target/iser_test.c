@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* iser_test.c: the whole target over datamover/iser on a fake queue pair: what
+ * RFC 7145 asks of the iSCSI layer at the target. */
+#include <string.h>
+
+#include "cmocka_all.h"
+#include "datamover/iser/dmiser.h"
+#include "datamover/iser/header.h"
+#include "fuzz/target/bench.h"
+#include "sim/fake_rcap.h"
+
+#define HEADERS (ISER_HEADER_LEN + ISCSI_BHS_LEN)
+#define NAMES                                \
+ "InitiatorName=iqn.2026-01.org.example:i\0" \
+ "TargetName=iqn.2026-01.org.example:disk\0"
+#define RDMA                                              \
+ "RDMAExtensions=Yes\0TargetRecvDataSegmentLength=8192\0" \
+ "InitiatorRecvDataSegmentLength=262144\0"
+
+static struct bench b;
+static struct fake_rcap f;
+static struct dmiser_conn *conn;
+static size_t too_big; /* malloc of more fails; 0: off */
+
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+
+void *__wrap_malloc(size_t n)
+{
+	return too_big && n > too_big ? NULL : __real_malloc(n);
+}
+
+static void begin(void)
+{
+	static const uint8_t cm[4] = { 0x80 };
+	struct dmiser_config cfg;
+
+	bench_open(&b);
+	fake_rcap_init(&f, 0, 4);
+	dmiser_config_default(&cfg, ISCSI_TARGET);
+	conn = dmiser_new(&cfg, &f.qp);
+	assert_non_null(conn);
+	bench_accept(&b, dmiser_dm(conn));
+	fake_rcap_request(&f, cm, sizeof(cm));
+	fake_rcap_establish(&f, cm, sizeof(cm));
+}
+
+static void end(void)
+{
+	fake_rcap_close(&f, 0, "the test is over");
+	bench_close(&b);
+	dmiser_free(conn);
+}
+
+static void deliver(const struct iscsi_pdu *pdu, const void *data)
+{
+	const struct iser_header h = { .opcode = ISER_CONTROL };
+	uint8_t bytes[HEADERS + 1024];
+
+	iser_header_encode(&h, bytes);
+	iscsi_bhs_encode(pdu, bytes + ISER_HEADER_LEN);
+	if (pdu->dsl)
+		memcpy(bytes + HEADERS, data, pdu->dsl);
+	fake_rcap_deliver(&f, bytes, HEADERS + pdu->dsl, 0);
+	bench_mail(&b);
+}
+
+/* The oldest answer, taken off the queue; its data. */
+static struct iscsi_pdu answer(char *data, size_t max)
+{
+	static uint8_t bytes[HEADERS + 8192];
+	struct rcap_wr *wr = fake_rcap_wr(&f, 0);
+	struct iscsi_pdu pdu;
+
+	assert_non_null(wr);
+	memset(bytes, 0, sizeof(bytes));
+	fake_rcap_bytes(wr, bytes, sizeof(bytes));
+	assert_int_equal(iscsi_bhs_decode(&pdu, bytes + ISER_HEADER_LEN), 0);
+	if (data)
+		memcpy(data, bytes + HEADERS, max);
+	fake_rcap_complete(&f, 1);
+	return pdu;
+}
+
+static void login(const char *text, size_t n)
+{
+	struct iscsi_pdu p = { .op = ISCSI_LOGIN_REQUEST,
+			       .immediate = true,
+			       .final = true,
+			       .dsl = (uint32_t)n };
+
+	p.login.transit = true;
+	p.login.csg = 1;
+	p.login.nsg = 3;
+	p.login.isid[0] = 0x40;
+	deliver(&p, text);
+}
+
+#define LOGIN(text) login(text, sizeof(text) - 1)
+
+static bool says(const char *text, size_t n, const char *pair)
+{
+	for (size_t at = 0; at < n; at += strlen(text + at) + 1)
+		if (strcmp(text + at, pair) == 0)
+			return true;
+	return false;
+}
+
+static void logged_in(void)
+{
+	struct iscsi_pdu p;
+
+	LOGIN(NAMES RDMA);
+	p = answer(NULL, 0);
+	assert_int_equal(p.op, ISCSI_LOGIN_RESPONSE);
+	assert_int_equal(p.login.status_class, 0);
+	assert_int_equal(dmiser_dm(conn)->state, DM_FULL_FEATURE);
+}
+
+static void assert_rejected(uint8_t op, uint8_t reason)
+{
+	const struct iscsi_pdu p = { .op = op, .final = true, .itt = 7 };
+	char data[ISCSI_BHS_LEN];
+	struct iscsi_pdu a;
+
+	begin();
+	logged_in();
+	deliver(&p, NULL);
+	a = answer(data, sizeof(data));
+	assert_int_equal(a.op, ISCSI_REJECT);
+	assert_int_equal(a.reject.reason, reason);
+	assert_int_equal(data[0] & 0x3f, op);
+	end();
+}
+
+static void test_snack_over_iser_rfc7145_7_3_11(void **state)
+{
+	(void)state;
+	assert_rejected(ISCSI_SNACK_REQUEST, ISCSI_REJECT_PROTOCOL);
+}
+
+static void
+test_login_in_full_feature_phase_over_iser_rfc7145_7_3_9(void **state)
+{
+	(void)state;
+	assert_rejected(ISCSI_LOGIN_REQUEST, ISCSI_REJECT_PROTOCOL);
+}
+
+/* The memory for receives can't be had. */
+static void test_no_resources_rfc7145_10_1_3_1(void **state)
+{
+	struct iscsi_pdu p;
+
+	(void)state;
+	begin();
+	too_big = 100000;
+	LOGIN(NAMES RDMA);
+	too_big = 0;
+	p = answer(NULL, 0);
+	assert_int_equal(p.op, ISCSI_LOGIN_RESPONSE);
+	assert_int_equal(p.login.status_class, 3);
+	assert_int_equal(p.login.status_detail, 2);
+	assert_false(p.login.transit);
+	assert_null(fake_rcap_wr(&f, 0));
+	assert_true(f.disconnected);
+	end();
+}
+
+/* RDMA from the start, as the world does it: RDMAExtensions is irrelevant in a
+ * discovery session, and may be left out; no digest is ever agreed on. */
+static void test_login_over_rdma_from_the_start(void **state)
+{
+	static char text[1024];
+	struct iscsi_pdu p;
+
+	(void)state;
+	begin();
+	LOGIN("InitiatorName=iqn.2026-01.org.example:i\0"
+	      "SessionType=Discovery\0RDMAExtensions=Yes\0");
+	p = answer(text, sizeof(text));
+	assert_int_equal(p.login.status_class, 0);
+	assert_true(says(text, p.dsl, "RDMAExtensions=Irrelevant"));
+	end();
+	begin();
+	LOGIN(NAMES "HeaderDigest=CRC32C,None\0DataDigest=CRC32C,None\0" RDMA);
+	p = answer(text, sizeof(text));
+	assert_true(says(text, p.dsl, "HeaderDigest=None"));
+	assert_true(says(text, p.dsl, "DataDigest=None"));
+	assert_true(says(text, p.dsl, "RDMAExtensions=Yes"));
+	/* nothing that was not offered: open-iscsi refuses keys it does not
+	 * know */
+	assert_null(memmem(text, p.dsl, "iSERHello", 9));
+	assert_null(memmem(text, p.dsl, "MaxOutstandingUn", 16));
+	assert_null(memmem(text, p.dsl, "MaxAHS", 6));
+	assert_null(memmem(text, p.dsl, "TaggedBuffer", 12));
+	end();
+}
+
+/* Ping data come back, as far as real initiators have room. */
+static void test_ping_is_cut_to_what_initiators_take(void **state)
+{
+	static char data[512];
+	const struct iscsi_pdu p = { .op = ISCSI_NOP_OUT,
+				     .final = true,
+				     .itt = 7,
+				     .ttt = ISCSI_RESERVED_TAG,
+				     .dsl = sizeof(data) };
+	struct iscsi_pdu a;
+
+	(void)state;
+	begin();
+	logged_in();
+	deliver(&p, data);
+	a = answer(NULL, 0);
+	assert_int_equal(a.op, ISCSI_NOP_IN);
+	assert_int_equal(a.dsl, 128);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_snack_over_iser_rfc7145_7_3_11),
+		cmocka_unit_test(
+			test_login_in_full_feature_phase_over_iser_rfc7145_7_3_9),
+		cmocka_unit_test(test_no_resources_rfc7145_10_1_3_1),
+		cmocka_unit_test(test_login_over_rdma_from_the_start),
+		cmocka_unit_test(test_ping_is_cut_to_what_initiators_take),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
