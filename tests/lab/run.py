@@ -309,7 +309,24 @@ def markdown(args, done):
     return "\n".join(lines) + "\n"
 
 
+def with_kept(args, done):
+    """What ran now, and what other jobs left when they ran last."""
+    now = {job.name for job, _ in done}
+    kept = []
+    for name in sorted(os.listdir(JOBS)):
+        path = os.path.join(args.cache, "run", name, "out/results")
+        if name in now or not os.path.exists(path):
+            continue
+        results = Results()
+        for line in Tail(path).lines():
+            results.add(line)
+        if results.ended:
+            kept.append((Job(name), results))
+    return sorted(done + kept, key=lambda x: x[0].name)
+
+
 def write_doc(args, done):
+    done = with_kept(args, done)
     with open(args.doc) as f:
         text = f.read()
     head, mark, rest = text.partition(DOC_BEGIN)
@@ -334,7 +351,8 @@ def arguments():
                    help="where meson built the programs (build)")
     p.add_argument("--cache", default=os.path.join(TREE, "build-lab-cache"),
                    help="where the guest is kept (build-lab-cache)")
-    p.add_argument("--doc", metavar="FILE", help="put the matrix into this page")
+    p.add_argument("--doc", metavar="FILE", help="put the matrix into this page, with what "
+                        "other jobs left when they ran last")
     p.add_argument("--accel", choices=("tcg", "kvm"), default="tcg")
     p.add_argument("--cpus", type=int, default=1)
     p.add_argument("--memory", type=int, help="MiB, instead of the job's")
@@ -353,7 +371,7 @@ def chosen(args):
     for name in args.job:
         if name not in names:
             sys.exit("lab: no job %s; there are: %s" % (name, " ".join(names)))
-    return [Job(n) for n in names if not args.job or n in args.job]
+    return [Job(n) for n in args.job or names]
 
 
 def show(line):

@@ -264,7 +264,7 @@ kernel_logged_in() { ! kernel_state | grep -qv LOGGED_IN; }
 
 disk_small() { # a few commands for the capture: immediate data, R2T or RDMA Read, reads
 	disk=$(kernel_disk)
-	for size in 4k 64k; do
+	for size in 4k 16k; do
 		dd if=/dev/urandom of=/tmp/small bs=$size count=1 &&
 			dd if=/tmp/small of="$disk" bs=$size seek=16 oflag=direct &&
 			dd if="$disk" of=/tmp/small.back bs=$size skip=16 count=1 iflag=direct &&
@@ -448,7 +448,7 @@ iser_session() {
 	step discovery 20 iser_finds "$1://$2:3260" "$3"
 	step login 20 at_far iser info "$iser_url" || return 1
 	step ping 20 at_far iser ping --count 3 "$iser_url"
-	step small 20 at_far iser bench --rw rw --bs 64k --amount 256k --depth 1 --yes-overwrite "$iser_url"
+	step small 20 at_far iser bench --rw rw --bs 16k --amount 64k --depth 1 --yes-overwrite "$iser_url"
 	capture_end
 	step compare 200 iser_compare "$iser_url"
 	step fsck 100 iser_fsck "$iser_url"
