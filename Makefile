@@ -5,6 +5,7 @@
 #   make test     everything that is tested; ends with "N passed, N failed"
 #   make bench    speed against the floor of this machine and against tgt
 #   make lab      the Linux kernel's own iSCSI and iSER as peers, in an emulated guest
+#   make soak     models and power cuts for minutes rather than seconds
 #   make fuzz     every fuzz target for FUZZ_TIME seconds (600)
 BUILD     ?= build
 FUZZ_TIME ?= 600
@@ -34,6 +35,9 @@ lab: packages all
 	@scripts/packages packages-lab.txt
 	@nice python3 tests/lab/run.py --build $(BUILD)
 
+soak: packages all
+	@scripts/soak $(BUILD)
+
 fuzz: packages
 	@scripts/fuzz $(FUZZ_TIME)
 
@@ -51,4 +55,4 @@ lint: $(BUILD)/build.ninja
 clean:
 	rm -rf build build-clang build-san build-fuzz
 
-.PHONY: all packages run test bench lab fuzz install format lint clean
+.PHONY: all packages run test bench lab soak fuzz install format lint clean

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""iserd killed at random moments under load, again and again: every write with
-FUA that was answered is there afterwards, every registration with APTPL, and
-nothing half done. POWER_CUTS=200 makes it 200 times."""
+"""iserd killed at random moments under load, again and again, with connections
+over TCP and iSER: every write that was answered with FUA, or before a flush that
+was answered, is there afterwards, and every registration and reservation with
+APTPL; nothing is half done. POWER_CUTS=200 makes it 200 times."""
 import os
 import random
 import shutil
@@ -14,61 +15,101 @@ import time
 import unittest
 
 from harness import Daemon, main
+from rdma_wire import RdmaWire
 from test_reserve import APTPL, CHECK, GOOD, IGNORE, RELEASE, RESERVE, WE_RO, Initiator
 
-WRITERS = 3
-BLOCKS = 64  # of each writer
-CUTS = int(os.environ.get("POWER_CUTS", "25"))
+WAYS = ("tcp", "tcp", "rdma", "stream")  # of each writer
+BLOCKS = 64                              # of each writer
+MOST = 8                                 # of a write
+CUTS = int(os.environ.get("POWER_CUTS", "12"))
 
 
 def block(writer, lba, number):
-    return struct.pack(">III", writer, lba, number) * 42 + b"\0" * 8
+    """A number of 0: never written."""
+    return (struct.pack(">III", writer, lba, number) * 43)[:512] if number else bytes(512)
+
+
+class OverIser(RdmaWire):
+    """An Initiator over iSER."""
+
+    def __init__(self, daemon, name, start):
+        super().__init__(daemon, start)
+        self.KEYS = ("InitiatorName=iqn.2026-01.org.example:" + name,) + RdmaWire.KEYS[1:]
+        self.login()
+        self.ready()
+
+    def scsi(self, cdb, data=b"", read=0):
+        return self.ask(bytes(cdb).ljust(16, b"\0"), read, data)
 
 
 class Writer(threading.Thread):
-    """Writes its blocks over and over, until the power goes."""
+    """Writes its blocks over and over, until the power goes. may_be: of each
+    block the numbers it may have; the first one is safe."""
 
-    def __init__(self, daemon, n, known, seed):
+    def __init__(self, daemon, n, may_be, seed):
         super().__init__()
-        self.n, self.known, self.rng = n, known, random.Random(seed)
+        self.n, self.may_be, self.rng = n, may_be, random.Random(seed)
         self.base = 1000 * (n + 1)
-        self.under_way = None  # (lba, number)
+        self.now = {}
         self.wrong = None
-        self.i = Initiator(daemon, "w%d" % n)
+        self.answered = {"fua": 0, "flush": 0, "swap": 0, "cached": 0}
+        name = "w%d" % n
+        self.i = (Initiator(daemon, name) if WAYS[n] == "tcp" else
+                  OverIser(daemon, name, WAYS[n]))
 
     def check(self):
-        """What was answered is there; of what was under way all or nothing."""
-        maybe = self.known.pop("maybe", None)
-        for lba, number in list(self.known.items()):
-            status, data = self.i.scsi(struct.pack(">BBIBHB", 0x28, 0, lba, 0, 1, 0),
-                                       read=512)
-            good = data == block(self.n, lba, number)
-            if not good and maybe and maybe[0] == lba:
-                good = data == block(self.n, lba, maybe[1])
-                self.known[lba] = maybe[1]
-            if status != GOOD or not good:
-                raise AssertionError("LBA %d: status %02x, not write %d" % (
-                    lba, status, number))
-        if maybe and maybe[0] not in self.known:
-            status, data = self.i.scsi(
-                struct.pack(">BBIBHB", 0x28, 0, maybe[0], 0, 1, 0), read=512)
-            assert data in (bytes(512), block(self.n, *maybe)), maybe
-            if data != bytes(512):
-                self.known[maybe[0]] = maybe[1]
+        """What was safe is there; of what was under way all or nothing."""
+        status, data = self.i.scsi(
+            struct.pack(">BBIBHB", 0x28, 0, self.base, 0, BLOCKS, 0), read=512 * BLOCKS)
+        assert status == GOOD, status
+        for i in range(BLOCKS):
+            lba = self.base + i
+            there = [x for x in self.may_be.get(lba, [0])
+                     if data[512 * i:512 * i + 512] == block(self.n, lba, x)]
+            if not there:
+                raise AssertionError("writer %d, LBA %d: %s..., which is none of %s" % (
+                    self.n, lba, data[512 * i:512 * i + 16].hex(), self.may_be.get(lba)))
+            self.may_be[lba] = there[:1]
+            self.now[lba] = there[0]
+
+    def blocks(self, lba, count, number):
+        return b"".join(block(self.n, lba + i, number) for i in range(count))
+
+    def command(self, what, lba, count, number):
+        if what == "flush":
+            return self.i.scsi(struct.pack(">BBIBHB", 0x35, 0, 0, 0, 0, 0))
+        if what == "swap":  # COMPARE AND WRITE with FUA
+            return self.i.scsi(struct.pack(">BBQxxxB", 0x89, 8, lba, 1),
+                               block(self.n, lba, self.now[lba]) +
+                               block(self.n, lba, number))
+        return self.i.scsi(struct.pack(">BBIBHB", 0x2a, 8 if what == "fua" else 0,
+                                       lba, 0, count, 0), self.blocks(lba, count, number))
+
+    def step(self):
+        what = self.rng.choice(("fua", "fua", "swap", "cached", "cached", "flush"))
+        count = 1 if what == "swap" else self.rng.randrange(1, MOST + 1)
+        lba = self.base + self.rng.randrange(BLOCKS - count + 1)
+        number = self.rng.randrange(1, 1 << 32)
+        touched = range(lba, lba + count) if what != "flush" else ()
+        for b in touched:
+            self.may_be[b].append(number)
+        status, _ = self.command(what, lba, count, number)
+        if status != GOOD:
+            self.wrong = what, status
+            return False
+        self.answered[what] += 1
+        for b in touched:
+            self.now[b] = number
+            if what != "cached":
+                self.may_be[b] = [number]
+        if what == "flush":
+            self.may_be.update((b, [x]) for b, x in self.now.items())
+        return True
 
     def run(self):
         try:
-            while True:
-                lba = self.base + self.rng.randrange(BLOCKS)
-                number = self.rng.randrange(1 << 32)
-                self.known["maybe"] = (lba, number)
-                cdb = struct.pack(">BBIBHB", 0x2a, 8, lba, 0, 1, 0)
-                status, _ = self.i.scsi(cdb, block(self.n, lba, number))
-                if status != GOOD:
-                    self.wrong = status
-                    return
-                self.known[lba] = number
-                del self.known["maybe"]
+            while self.step():
+                pass
         except (OSError, EOFError):
             pass  # the power is gone
 
@@ -123,6 +164,7 @@ class PowerCuts(unittest.TestCase):
             with open(disk, "wb") as f:
                 f.truncate(8 << 20)
         self.rng = random.Random(20261121)
+        self.answered = {}
 
     def tearDown(self):
         shutil.rmtree(self.dir)
@@ -134,14 +176,14 @@ class PowerCuts(unittest.TestCase):
     def life(self, written, fence, last):
         """From one power-on to the next power cut."""
         d = self.daemon()
-        work = [Writer(d, n, written[n], self.rng.random()) for n in range(WRITERS)]
+        work = [Writer(d, n, written[n], self.rng.random()) for n in range(len(WAYS))]
         work.append(Registrant(d, fence, self.rng.random()))
         for w in work:
             w.check()
         if not last:
             for w in work:
                 w.start()
-            time.sleep(self.rng.random() * .08)
+            time.sleep(self.rng.random() * .3)
             d.proc.send_signal(signal.SIGKILL)
         else:
             d.proc.kill()
@@ -153,15 +195,20 @@ class PowerCuts(unittest.TestCase):
                 self.assertFalse(w.is_alive())
             self.assertIsNone(w.wrong)
             w.i.close()
+        self.assertNotIn("Sanitizer", d.messages())
+        d.log.close()
+        for w in work[:-1]:
+            self.answered = {k: self.answered.get(k, 0) + v for k, v in w.answered.items()}
 
     def test_killed_at_random(self):
-        written = [{} for _ in range(WRITERS)]
+        written = [{} for _ in range(len(WAYS))]
         fence = {"now": ([], None)}
         for cut in range(CUTS):
             self.life(written, fence, False)
         self.life(written, fence, True)
-        print("#   %d cuts, %d blocks written" % (CUTS, sum(map(len, written))))
-        self.assertGreater(sum(map(len, written)), 10)
+        print("#   %d cuts, answered: %s" % (CUTS, self.answered))
+        for what, count in self.answered.items():
+            self.assertGreater(count, CUTS, what)
 
 
 if __name__ == "__main__":

@@ -290,7 +290,7 @@ static const struct template templates[] = {
 	  4, 0, false },
 	{ SCSI_SANITIZE, SCSI_SANITIZE_OVERWRITE, 0, 0, overwrite_list, 7, 2, 0,
 	  false },
-	{ SCSI_FORMAT_UNIT, 0, 1, 0x10, format_list, 0, 0, true },
+	{ SCSI_FORMAT_UNIT, 0, 1, 0x10, format_list, 0, 0, 0, false },
 	{ SCSI_WRITE_BUFFER, 0, 1, 0x0a, echo_list, 6, 3, 0, true },
 };
 
