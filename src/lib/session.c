@@ -28,10 +28,17 @@ static bool wants_iser(const struct iser_session *s)
 	return strcmp(s->url.transport, "iscsi") != 0 && !s->plain;
 }
 
-/* What may help where a peer went without an answer, or said only no. */
-static const char *hint(const struct iser_session *s, uint16_t status)
+/* Whether that is how a peer ends what it does not understand, or forbids. */
+static bool is_no(int err)
 {
-	if (status && status != ISCSI_LOGIN_INITIATOR_ERROR)
+	return err == ERR_CLOSED || err == ERR_RESET || err == ERR_TIMEOUT ||
+	       err == ERR_DENIED || err == ERR_FORMAT;
+}
+
+/* What may help where a peer went without an answer, or said only no. */
+static const char *hint(const struct iser_session *s, uint16_t status, int err)
+{
+	if (status ? status != ISCSI_LOGIN_INITIATOR_ERROR : !is_no(err))
 		return "";
 	if (!status && s->rdma)
 		return "; it may have no iSER from the start: try start=stream "
@@ -58,7 +65,7 @@ static int login_error(const struct iser_session *s, int err)
 			s->url.target[0] ? s->url.target : "discovery",
 			s->url.host, s->url.port, what,
 			f->redirect[0] ? "; it moved to " : "", f->redirect,
-			hint(s, f->status));
+			hint(s, f->status, err));
 }
 
 /* ---- up-calls of the initiator role ---- */
