@@ -17,6 +17,7 @@
 
 /* ---- the unit: all features, and an eye on what reaches the store ---- */
 
+static bool descriptors; /* sense in that format */
 static unsigned changes; /* requests that change the medium */
 static struct dev_command const *rows[MAX_ROWS];
 static unsigned nrows;
@@ -74,6 +75,8 @@ static int open_all(void **state)
 	R->two_initiators = true;
 	rig_open(R, bs_trace_new(rig_ram(R), eye, NULL), false);
 	memset(R->medium, 0x11, RIG_BLOCKS * RIG_BLOCK);
+	dev_ctl_commit(dev_lu_get(R->server, 0),
+		       &(struct dev_control){ .d_sense = descriptors });
 	for (int i = 0; i < 2; i++) { /* the power-on attentions */
 		struct dev_nexus *n = R->nexus;
 
@@ -406,8 +409,9 @@ static void check_pointer(const struct dev_task *t)
 		CHECK_THAT(s->field < t->out_len);
 	}
 	/* fixed format has room for 32 bits (§4.5.3) */
-	if (s->asc == ASC_LBA_OUT_OF_RANGE && t->lba <= UINT32_MAX &&
-	    t->row->op != SCSI_UNMAP && t->row->op != SCSI_EXTENDED_COPY)
+	if (s->asc == ASC_LBA_OUT_OF_RANGE &&
+	    (descriptors || (t->lba <= UINT32_MAX && t->row->op != SCSI_UNMAP &&
+			     t->row->op != SCSI_EXTENDED_COPY)))
 		CHECK_THAT(s->has_info);
 }
 
@@ -886,7 +890,8 @@ static void one_edge(const struct dev_command *c, uint64_t lba, uint64_t blocks)
 	if (refused(ASC_INVALID_FIELD_IN_CDB))
 		CHECK_THAT(R->sense.field == at);
 	else if (refused(ASC_LBA_OUT_OF_RANGE))
-		CHECK_THAT(R->sense.has_info == (lba <= UINT32_MAX) &&
+		CHECK_THAT(R->sense.has_info ==
+				   (descriptors || lba <= UINT32_MAX) &&
 			   R->sense.info == (R->sense.has_info ? lba : 0) &&
 			   (lba >= RIG_BLOCKS || blocks > RIG_BLOCKS - lba));
 	else if (R->task.status == SCSI_GOOD)
@@ -896,7 +901,7 @@ static void one_edge(const struct dev_command *c, uint64_t lba, uint64_t blocks)
 			   R->sense.key == SENSE_MISCOMPARE);
 }
 
-static void test_lba_and_length_at_the_edges_sbc3_4_5(void **state)
+static void all_edges(void)
 {
 	static const uint64_t lbas[] = { 0,
 					 1,
@@ -919,7 +924,6 @@ static void test_lba_and_length_at_the_edges_sbc3_4_5(void **state)
 	};
 	unsigned tried = 0;
 
-	(void)state;
 	for_rows(c)
 	{
 		if (!lba_bytes(c))
@@ -930,6 +934,31 @@ static void test_lba_and_length_at_the_edges_sbc3_4_5(void **state)
 				one_edge(c, lbas[i], blocks[j]);
 	}
 	assert_true(tried >= 24);
+}
+
+static void test_lba_and_length_at_the_edges_sbc3_4_5(void **state)
+{
+	(void)state;
+	all_edges();
+}
+
+/* Sense in descriptor format, which has room for any LBA. */
+static int open_with_descriptors(void **state)
+{
+	descriptors = true;
+	return open_all(state);
+}
+
+static int close_with_descriptors(void **state)
+{
+	descriptors = false;
+	return close_rig(state);
+}
+
+static void test_lba_and_length_with_descriptor_sense_spc4_4_5_2(void **state)
+{
+	(void)state;
+	all_edges();
 }
 
 /* ---- chance ---- */
@@ -970,6 +999,10 @@ static void test_anything_within_the_usage_mask(void **state)
 
 #define A(name) cmocka_unit_test_setup_teardown(name, open_all, close_rig)
 
+#define D(name)                                               \
+ cmocka_unit_test_setup_teardown(name, open_with_descriptors, \
+				 close_with_descriptors)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -987,6 +1020,9 @@ int main(void)
 		A(test_every_opcode_and_service_action),
 		A(test_lba_and_length_at_the_edges_sbc3_4_5),
 		A(test_anything_within_the_usage_mask),
+		D(test_lba_and_length_with_descriptor_sense_spc4_4_5_2),
+		D(test_parameter_list_damaged_at_each_bit),
+		D(test_parameter_list_cut_at_each_byte),
 	};
 
 	return cmocka_run_group_tests(tests, find_rows, NULL);
