@@ -435,6 +435,7 @@ kernel_session() {
 		'node.conn[0].timeo.noop_out_timeout=0' || return 1
 	iscsiadm -m session -P 2 >"$OUT/session.txt" 2>&1
 	step compare 200 disk_compare 64
+	[ -z "${SMOKE:-}" ] || return 0
 	step fsck 100 disk_fsck
 	step reset 30 disk_reset
 	kernel_figures
