@@ -94,7 +94,9 @@ static int advertise_in(struct dmiser_conn *c, struct dm_task *t,
 
 	if (t->in.len == 0)
 		return 0;
-	err = rcap_reg(c->qp, &t->in, 0, RCAP_REMOTE_WRITE, &it->in);
+	/* a caller reads no more of it than the response says came */
+	err = rcap_reg(c->qp, &t->in, 0, RCAP_REMOTE_WRITE | RCAP_UNDEFINED,
+		       &it->in);
 	if (err)
 		return err;
 	it->in_valid = true;

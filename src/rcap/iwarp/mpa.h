@@ -114,12 +114,14 @@ size_t mpa_max_ulpdu(const struct mpa_stream *s, size_t room);
  * left free for the length: head[0..1] is written), then len bytes of data
  * from off. The pieces go to iov (at most max), small parts (markers, pad,
  * CRC) one behind the other to *scratch (room for mpa_fpdu_scratch bytes),
- * which moves on. s->pos moves on. Returns the number of pieces, or ERR_LIMIT
+ * which moves on. copy: NULL, or room for len bytes that data are copied to and
+ * sent from, summed in the same pass. s->pos moves on. Returns the number of pieces, or ERR_LIMIT
  * (too few).
  */
 int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,
 		   const struct bufv *data, size_t off, size_t len,
-		   struct iovec *iov, unsigned max, uint8_t **scratch);
+		   uint8_t *copy, struct iovec *iov, unsigned max,
+		   uint8_t **scratch);
 size_t mpa_fpdu_scratch(const struct mpa_stream *s, size_t ulpdu_len);
 
 /*

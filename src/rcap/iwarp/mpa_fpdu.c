@@ -123,8 +123,26 @@ static void run(struct builder *b, const uint8_t *p, size_t len, bool sum)
 	}
 }
 
+/* What is summed is still in the first cache then. */
+#define COPY_PIECE 4096
+
+static uint8_t *run_copy(struct builder *b, uint8_t *to, const uint8_t *p,
+			 size_t len)
+{
+	while (len > 0) {
+		size_t n = MIN(len, (size_t)COPY_PIECE);
+
+		memcpy(to, p, n);
+		run(b, to, n, true);
+		to += n;
+		p += n;
+		len -= n;
+	}
+	return to;
+}
+
 static void run_data(struct builder *b, const struct bufv *data, size_t off,
-		     size_t len)
+		     size_t len, uint8_t *copy)
 {
 	struct iovec piece[8];
 	unsigned n;
@@ -136,7 +154,10 @@ static void run_data(struct builder *b, const struct bufv *data, size_t off,
 			b->overflow = true; /* data is shorter than len */
 			return;
 		}
-		for (unsigned i = 0; i < n; i++)
+		for (unsigned i = 0; i < n && copy; i++)
+			copy = run_copy(b, copy, piece[i].iov_base,
+					piece[i].iov_len);
+		for (unsigned i = 0; i < n && !copy; i++)
 			run(b, piece[i].iov_base, piece[i].iov_len, true);
 		off += got;
 		len -= got;
@@ -145,7 +166,8 @@ static void run_data(struct builder *b, const struct bufv *data, size_t off,
 
 int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,
 		   const struct bufv *data, size_t off, size_t len,
-		   struct iovec *iov, unsigned max, uint8_t **scratch)
+		   uint8_t *copy, struct iovec *iov, unsigned max,
+		   uint8_t **scratch)
 {
 	size_t ulpdu = head_len - MPA_LENGTH_LEN + len;
 	size_t pad =
@@ -159,7 +181,7 @@ int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,
 
 	put_be16(head, (uint16_t)ulpdu);
 	run(&b, head, head_len, true);
-	run_data(&b, data, off, len);
+	run_data(&b, data, off, len, copy);
 	/* a pad never has a marker before or in it: both keep to words */
 	memset(b.scratch, 0, pad);
 	b.scratch += pad;

@@ -53,8 +53,9 @@ static bool batch_full(const struct iwarp *c, uint64_t begun)
 /* ---- one FPDU ---- */
 
 /* stage frames one segment: header, and len octets of data from off. */
-static void stage(struct iwarp *c, const struct rdmap_header *h,
-		  const struct bufv *data, size_t off, size_t len)
+static void stage_copied(struct iwarp *c, const struct rdmap_header *h,
+			 const struct bufv *data, size_t off, size_t len,
+			 uint8_t *copy)
 {
 	struct iwarp_tx *tx = &c->tx;
 	uint8_t *head = tx->arena + tx->used;
@@ -62,7 +63,7 @@ static void stage(struct iwarp *c, const struct rdmap_header *h,
 		MPA_LENGTH_LEN + rdmap_encode(h, head + MPA_LENGTH_LEN);
 	uint8_t *scratch = head + head_len;
 	unsigned last = tx->n ? tx->n - 1 : 0;
-	int n = mpa_fpdu_build(&tx->s, head, head_len, data, off, len,
+	int n = mpa_fpdu_build(&tx->s, head, head_len, data, off, len, copy,
 			       tx->iov + tx->n, TX_PIECES - tx->n, &scratch);
 
 	if (n < 0) { /* batch_full left room for every case */
@@ -99,6 +100,30 @@ static size_t evened(size_t most, size_t left)
 	return n <= most ? n : most & ~(size_t)(LINE - 1);
 }
 
+static void stage(struct iwarp *c, const struct rdmap_header *h,
+		  const struct bufv *data, size_t off, size_t len)
+{
+	stage_copied(c, h, data, off, len, NULL);
+}
+
+/* Payload that may change between its CRC and the wire goes by a copy. NULL:
+ * there is no memory for it, and the connection goes. */
+static uint8_t *room_for_copy(struct iwarp *c, size_t len)
+{
+	struct iwarp_tx *tx = &c->tx;
+
+	if (!tx->copies)
+		tx->copies = malloc(COPIES);
+	if (!tx->copies) {
+		iwarp_die(c, ERR_NOMEM, "no memory for %u bytes of copies",
+			  COPIES);
+		return NULL;
+	}
+	tx->copied += len;
+	c->stats.copied += len;
+	return tx->copies + tx->copied - len;
+}
+
 /* segment_len: how much of data from off goes into the next segment. */
 static size_t segment_len(const struct iwarp *c, const struct bufv *data,
 			  size_t off, size_t left, size_t header)
@@ -113,30 +138,6 @@ static size_t segment_len(const struct iwarp *c, const struct bufv *data,
 }
 
 /* ---- our own messages ---- */
-
-/* Payload that may change between its CRC and the wire goes by a copy. */
-static bool copy_unstable(struct iwarp *c, const struct bufv **data,
-			  struct bufv *copy, struct iovec *iov, size_t off,
-			  size_t len)
-{
-	struct iwarp_tx *tx = &c->tx;
-
-	if (!tx->copies)
-		tx->copies = malloc(COPIES);
-	if (!tx->copies) {
-		iwarp_die(c, ERR_NOMEM, "no memory for %u bytes of copies",
-			  COPIES);
-		return false;
-	}
-	bufv_copy_out(*data, off, tx->copies + tx->copied, len);
-	iov->iov_base = tx->copies + tx->copied;
-	iov->iov_len = len;
-	*copy = (struct bufv){ iov, 1, len };
-	*data = copy;
-	tx->copied += len;
-	c->stats.copied += len;
-	return true;
-}
 
 static uint8_t send_opcode(const struct rcap_wr *wr)
 {
@@ -208,16 +209,15 @@ static void stage_data(struct iwarp *c, struct rcap_wr *wr,
 	size_t left = data->len - wr->moved, off = wr->moved;
 	size_t len =
 		segment_len(c, data, off, left, rdmap_header_len(h->opcode));
-	struct bufv copy;
-	struct iovec iov;
+	uint8_t *copy = NULL;
 
 	h->last = len == left;
 	if ((wr->flags & RCAP_UNSTABLE) && c->tx.s.crc && len) {
-		if (!copy_unstable(c, &data, &copy, &iov, off, len))
+		copy = room_for_copy(c, len);
+		if (!copy)
 			return;
-		off = 0;
 	}
-	stage(c, h, data, off, len);
+	stage_copied(c, h, data, off, len, copy);
 	wr->moved += (uint32_t)len;
 }
 
@@ -283,8 +283,7 @@ static void stage_read_response(struct iwarp *c, struct iwarp_read *a)
 				  .stag = a->h.sink_stag,
 				  .to = a->h.sink_to + a->sent };
 	const struct bufv *memory;
-	struct bufv copy;
-	struct iovec iov;
+	uint8_t *copy = NULL;
 	size_t off, left = a->h.read_size - a->sent, len;
 	/* looked at again for each segment: regions go */
 	int err = mr_find(c->mrs, c, a->h.source_stag, a->h.source_to + a->sent,
@@ -297,11 +296,11 @@ static void stage_read_response(struct iwarp *c, struct iwarp_read *a)
 	len = left ? segment_len(c, memory, off, left, DDP_TAGGED_LEN) : 0;
 	h.last = len == left;
 	if (len && c->tx.s.crc && mr_may_change(c->mrs, a->h.source_stag)) {
-		if (!copy_unstable(c, &memory, &copy, &iov, off, len))
+		copy = room_for_copy(c, len);
+		if (!copy)
 			return;
-		off = 0;
 	}
-	stage(c, &h, memory, off, len);
+	stage_copied(c, &h, memory, off, len, copy);
 	a->sent += (uint32_t)len;
 	c->tx.has_responses = true;
 	c->tx.responding = !h.last;

@@ -473,7 +473,7 @@ static void framed(struct run *r, const uint8_t *p, size_t n, size_t fill)
 		memcpy(head + MPA_LENGTH_LEN, p, n);
 	memset(head + MPA_LENGTH_LEN + n, 0x11, fill);
 	k = mpa_fpdu_build(&r->in, head, MPA_LENGTH_LEN + n + fill, &none, 0, 0,
-			   iov, 400, &room);
+			   NULL, iov, 400, &room);
 	CHECK(k > 0);
 	v = bufv_of(iov, (unsigned)k);
 	bufv_copy_out(&v, 0, out, v.len);

@@ -39,7 +39,7 @@ static size_t build(struct mpa_stream *s, uint8_t msn, const uint8_t *data,
 
 	memcpy(head, send_header, 20);
 	head[15] = msn;
-	n = mpa_fpdu_build(s, head, 20, &v, 0, len, iov, 512, &room);
+	n = mpa_fpdu_build(s, head, 20, &v, 0, len, NULL, iov, 512, &room);
 	assert_true(n > 0);
 	return flatten(iov, n, out);
 }

@@ -403,7 +403,8 @@ size_t peer_fpdu(struct peer *p, const void *ulpdu, size_t n, uint8_t *b)
 	int k;
 
 	memcpy(head + 2, ulpdu, n);
-	k = mpa_fpdu_build(&p->in, head, n + 2, &none, 0, 0, iov, 300, &room);
+	k = mpa_fpdu_build(&p->in, head, n + 2, &none, 0, 0, NULL, iov, 300,
+			   &room);
 	assert_true(k > 0);
 	v = bufv_of(iov, (unsigned)k);
 	bufv_copy_out(&v, 0, b, v.len);

@@ -104,8 +104,8 @@ static void build_it(const struct vector_fpdu *v, size_t head, const uint8_t *b,
 	data[0] = (struct iovec){ ulpdu + head, cut };
 	data[1] = (struct iovec){ ulpdu + head + cut, len - head - cut };
 	d = bufv_of(data, 2);
-	k = mpa_fpdu_build(&s, first, MPA_LENGTH_LEN + head, &d, 0, d.len, iov,
-			   32, &room);
+	k = mpa_fpdu_build(&s, first, MPA_LENGTH_LEN + head, &d, 0, d.len, NULL,
+			   iov, 32, &room);
 	assert_true(k > 0);
 	pieces = bufv_of(iov, (unsigned)k);
 	assert_int_equal(bufv_copy_out(&pieces, 0, got, ROOM), n);
