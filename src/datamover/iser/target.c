@@ -138,14 +138,15 @@ void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in)
 
 /* ---- SCSI Response, Put_Data ---- */
 
-/* §7.3.2: the Read STag first, else the Write STag. */
-static void name_stag(const struct dmiser_conn *c, const struct target_task *tt,
+/* §7.3.2: the Read STag first, else the Write STag; neither is used again. */
+static void name_stag(const struct dmiser_conn *c, struct target_task *tt,
 		      struct iser_msg *m)
 {
-	if (!c->send_inv || !(tt->rsv || tt->wsv))
-		return;
-	m->wr.flags |= RCAP_INVALIDATE;
-	m->wr.stag = tt->rsv ? tt->read_stag : tt->write_stag;
+	if (c->send_inv && (tt->rsv || tt->wsv)) {
+		m->wr.flags |= RCAP_INVALIDATE;
+		m->wr.stag = tt->rsv ? tt->read_stag : tt->write_stag;
+	}
+	tt->rsv = tt->wsv = false;
 }
 
 int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,

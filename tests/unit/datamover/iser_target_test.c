@@ -179,6 +179,7 @@ static void test_response_names_the_stag_rfc7145_7_3_2(void **state)
 	struct iscsi_pdu both = rig_command(7, 512, true);
 	struct iscsi_pdu none = rig_command(8, 0, true);
 	struct iser_header h = rig_plain();
+	struct bufv data = data_of(100);
 
 	(void)state;
 	begin(DMISER_LINUX);
@@ -198,6 +199,10 @@ static void test_response_names_the_stag_rfc7145_7_3_2(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		assert_true(fake_rcap_wr(&r.f, i)->flags & RCAP_INVALIDATE);
 	assert_false(fake_rcap_wr(&r.f, 3)->flags & RCAP_INVALIDATE);
+	/* the Remote Mapping went with the response */
+	assert_int_equal(dm_put_data(r.dm, &rig_find(&r, 5)->dm, &data, 0,
+				     NULL),
+			 ERR_PROTOCOL);
 	rig_fini(&r);
 }
 
