@@ -25,6 +25,7 @@ void dm_conn_take_over(struct dm_conn *c, const struct dm_ops *ops, void *impl,
 	c->transport = transport;
 }
 
+/* [RFC 5047: 9 #1] */
 void dm_attach(struct dm_conn *c, const struct dm_up_ops *up, void *user,
 	       const struct iscsi_numbers *numbers)
 {
@@ -70,6 +71,7 @@ static bool is_login(uint8_t op)
 	return op == ISCSI_LOGIN_REQUEST || op == ISCSI_LOGIN_RESPONSE;
 }
 
+/* [RFC 7145: 7.3.9 #1] [RFC 5047: 5.4 #1, 7.1 #1, 8.1 #1] */
 int dm_send_control(struct dm_conn *c, struct dm_task *t,
 		    const struct dm_control *ctl)
 {
@@ -83,6 +85,7 @@ int dm_send_control(struct dm_conn *c, struct dm_task *t,
 	return c->ops->send_control(c, t, ctl);
 }
 
+/* [RFC 5047: 8.2 #1, 10.2.1 #1] */
 int dm_put_data(struct dm_conn *c, struct dm_task *t, const struct bufv *data,
 		uint32_t offset, const struct iscsi_pdu *response)
 {
@@ -96,6 +99,7 @@ int dm_put_data(struct dm_conn *c, struct dm_task *t, const struct bufv *data,
 	return c->ops->put_data(c, t, data, offset, response);
 }
 
+/* [RFC 5047: 8.3 #1] */
 int dm_get_data(struct dm_conn *c, struct dm_task *t, uint32_t offset,
 		uint32_t len)
 {
@@ -107,6 +111,7 @@ int dm_get_data(struct dm_conn *c, struct dm_task *t, uint32_t offset,
 	return c->ops->get_data(c, t, offset, len);
 }
 
+/* [RFC 5047: 8.4 #1] */
 int dm_allocate_connection_resources(struct dm_conn *c,
 				     const struct dm_resources *r)
 {

@@ -9,6 +9,7 @@
 
 /* Immediate, past a closed window; where the target takes no more of those
  * (RFC 7145 §8.1.1.3), in turn. */
+/* [RFC 7145: 8.1.1.3 #3] */
 int ini_send_request(struct ini_session *s, struct dm_control *ctl)
 {
 	int err;
@@ -65,6 +66,7 @@ int ini_task_management(struct ini_session *s, struct ini_request *r,
 	return request(s, r, &ctl, deadline);
 }
 
+/* [RFC 7145: 6.2 #4] */
 int ini_ping(struct ini_session *s, struct ini_request *r, const void *data,
 	     size_t len, xtime deadline)
 {

@@ -30,6 +30,7 @@ static void login_over(struct ini_session *s, int err)
 	s->cfg.logged_in(s->cfg.arg, err);
 }
 
+/* [RFC 7145: 10.1.3.1 #2, 10.1.4.6 #1-2 #5-6] */
 static void login_failed(struct ini_session *s, int err)
 {
 	TRACE(s, TRACE_LOGIN_FAILED, "%s: %s", err_str(err),
@@ -49,6 +50,7 @@ static int login_send(struct ini_session *s)
 	return dm_send_control(s->dm, NULL, &ctl);
 }
 
+/* [RFC 7145: 5.1.1 #4] */
 static int full_feature(struct ini_session *s)
 {
 	struct dm_resources r = { .max_tasks = s->cfg.depth };

@@ -230,6 +230,7 @@ static int complain(struct iscsi_negotiation *n, int err, const char *key,
 	return err;
 }
 
+/* [RFC 7145: 5.1 #5] */
 static bool irrelevant(const struct iscsi_negotiation *n,
 		       const struct iscsi_key *k)
 {
@@ -292,6 +293,7 @@ static uint32_t own_value(const struct iscsi_negotiation *n,
 }
 
 /* The peer proposed; we accept. */
+/* [RFC 7145: 5.1 #3, 6.3 #1-2 #5-6] */
 static int accept_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 		      const char *value, struct iscsi_text_out *out)
 {
@@ -315,6 +317,7 @@ static int accept_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 	return 0;
 }
 
+/* [RFC 7145: 6.2 #1] */
 static int declared_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 			const char *value, struct iscsi_text_out *out)
 {
@@ -346,6 +349,7 @@ static bool is_constant_answer(const char *value)
 }
 
 /* The peer answers what we proposed. */
+/* [RFC 7145: 5.1 #4] */
 static int answered_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 			const char *value)
 {
@@ -399,6 +403,7 @@ static int admissible(struct iscsi_negotiation *n, unsigned stage,
 }
 
 /* A key of the table that is no answer to one of ours. */
+/* [RFC 7145: 3.3 #9] */
 static int proposed_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 			const char *value, struct iscsi_text_out *out)
 {
@@ -424,6 +429,7 @@ static int proposed_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 	}
 }
 
+/* [RFC 7145: 3.3 #8] */
 int iscsi_negotiation_key(struct iscsi_negotiation *n, unsigned stage,
 			  const char *key, const char *value,
 			  struct iscsi_text_out *out)
@@ -467,6 +473,7 @@ static void offer_digests(struct iscsi_negotiation *n,
 }
 
 /* Keys that an initiator offers only where it wants more than the default. */
+/* [RFC 7145: 3.3 #1, 5.1 #8] */
 static bool worth_offering(const struct iscsi_negotiation *n,
 			   const struct iscsi_key *k)
 {
@@ -506,6 +513,7 @@ static void offer_one(struct iscsi_negotiation *n, const struct iscsi_key *k,
 	n->offered |= key_bit(k);
 }
 
+/* [RFC 7145: 5.1 #6, 6.3 #3] */
 void iscsi_negotiation_offer(struct iscsi_negotiation *n,
 			     struct iscsi_text_out *out)
 {
@@ -528,6 +536,7 @@ void iscsi_negotiation_declare(struct iscsi_negotiation *n,
 	n->offered |= key_bit(k);
 }
 
+/* [RFC 7145: 3.3 #10, 5.1 #9, 6.2 #2-3] */
 void iscsi_negotiation_finish(struct iscsi_negotiation *n)
 {
 	struct iscsi_params *p = &n->result;

@@ -136,6 +136,7 @@ static void feed(const struct stream_ops *ops, void *core, const uint8_t *p,
 	}
 }
 
+/* [RFC 7145: 5.1 #1] */
 static void drained(void *arg)
 {
 	struct net_conn *c = arg;

@@ -56,6 +56,7 @@ void tgt_abort_step(struct tgt_task *t)
 	tgt_abort_check(w);
 }
 
+/* [RFC 7145: 8.3.2 #4] [RFC 5047: 8.9 #1] */
 static void let_datamover_go(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->session->conn;
@@ -95,6 +96,7 @@ void tgt_abort_data(struct tgt_task *t)
 	tgt_abort_step(t);
 }
 
+/* [RFC 5047: 8.9 #2] */
 static bool may_abort(const struct tgt_task *t)
 {
 	return t->state != TGT_TASK_RESPONSE && t->state != TGT_TASK_ABORTING;

@@ -54,6 +54,7 @@ static void check_sent(struct tgt_task *t, int err)
 }
 
 /* The response as a PDU of its own, with sense (§11.4.7). */
+/* [RFC 7145: 9.5.1 #8] */
 static void send_response(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->session->conn;
@@ -88,6 +89,7 @@ void tgt_command_aborted(struct tgt_task *t)
 	tgt_conn_send(c, &ctl);
 }
 
+/* [RFC 7145: 7.3.5 #1, 9.5.2 #5] */
 static void put_data(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->session->conn;
@@ -192,6 +194,7 @@ void tgt_command_turn(struct tgt_task *t)
 
 /* ---- in: write data ---- */
 
+/* [RFC 7145: 7.3.6 #1, 9.5.1 #7] */
 static void want_rest(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->session->conn;

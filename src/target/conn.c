@@ -48,6 +48,7 @@ void tgt_conn_fail(struct tgt_conn *c, int err, const char *why)
 }
 
 /* Sends a control PDU that takes a StatSN. */
+/* [RFC 7145: 8.1.2 #2-3] */
 int tgt_conn_send(struct tgt_conn *c, struct dm_control *ctl)
 {
 	int err;
@@ -186,6 +187,7 @@ static void to_free(struct tgt_conn *c, int err)
 	tgt_conn_go(c, ISCSI_S1_FREE);
 }
 
+/* [RFC 7145: 10.1.1.1 #1, 10.1.4.6 #3-4] [RFC 5047: 9.2 #1] */
 static void connection_terminate_notify(struct dm_conn *dm, int err)
 {
 	struct tgt_conn *c = dm->user;

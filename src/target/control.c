@@ -138,6 +138,7 @@ static int logout_response(struct tgt_conn *c, uint32_t itt, uint8_t response)
 	return tgt_conn_send(c, &ctl);
 }
 
+/* [RFC 7145: 5.2.2 #3] */
 static void parted(void *arg)
 {
 	struct tgt_session *s = arg;
@@ -212,6 +213,7 @@ struct request_row {
 	int (*run)(struct tgt_conn *c, const struct dm_control *ctl);
 };
 
+/* [RFC 7145: 7.3.11 #2-3] */
 static int snack(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	if (c->session->params.rdma_extensions)
@@ -249,6 +251,7 @@ static const struct request_row *find_row(uint8_t op)
 }
 
 /* A request whose turn has come. */
+/* [RFC 7145: 7.3.9 #2-3] */
 int tgt_control(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	const struct request_row *row = find_row(ctl->pdu.op);

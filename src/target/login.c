@@ -211,6 +211,7 @@ static void no_resources(struct tgt_conn *c, int err)
 }
 
 /* No older session is in the way: full feature phase. */
+/* [RFC 7145: 5.1.2 #1-3 #6, 10.1.3.1 #4-5] [RFC 5047: 8.6 #1, 11.1 #2] */
 void tgt_login_finish(struct tgt_conn *c)
 {
 	struct tgt_session *s = c->session;

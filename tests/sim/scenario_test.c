@@ -457,6 +457,8 @@ static struct run *play(unsigned way, const char *path)
 	return r;
 }
 
+/* [RFC 7145: 3.1 #1, 7.3 #1, 7.3.5 #1, 7.3.6 #1, 7.3.9 #1] [RFC 5047: 5.4
+ * #1, 6 #1-2, 7.1 #1, 8 #1, 8.1 #1, 8.2 #1, 8.3 #1, 9 #1] */
 static void test_every_datamover_gives_the_same(void **state)
 {
 	struct run *tcp = play(SIM_TCP, SCENARIO);

@@ -375,12 +375,14 @@ static void test_mix_tcp(void **state)
 	mix_whole_and_split(SIM_TCP);
 }
 
+/* [RFC 7145: 5.2.1 #2, 7.3.6 #3 #9-11, 9.5.1 #7-8, 9.5.2 #5] */
 static void test_mix_iser_first(void **state)
 {
 	(void)state;
 	mix_whole_and_split(SIM_ISER_FIRST);
 }
 
+/* [RFC 7145: 5.1 #1, 5.1.2 #6-8] [RFC 5047: 8.6 #2] */
 static void test_mix_iser_switch(void **state)
 {
 	(void)state;
@@ -449,12 +451,14 @@ static void test_reset_after_every_byte_tcp(void **state)
 	reset_after_every_byte(SIM_TCP);
 }
 
+/* [RFC 7145: 5.2.3.2 #4] [RFC 5047: 10.2.1 #1] */
 static void test_reset_after_every_byte_iser_first(void **state)
 {
 	(void)state;
 	reset_after_every_byte(SIM_ISER_FIRST);
 }
 
+/* [RFC 7145: 5.1.2 #11, 10.1.1.2 #1-2] */
 static void test_reset_after_every_byte_iser_switch(void **state)
 {
 	(void)state;

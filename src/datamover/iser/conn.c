@@ -26,6 +26,7 @@ static bool give_up(struct dmiser_conn *c, int err, const char *why)
 	return true;
 }
 
+/* [RFC 7145: 10.1.3.3 #2-3] */
 void dmiser_die(struct dmiser_conn *c, int err, const char *why)
 {
 	if (give_up(c, err, why))
@@ -54,6 +55,7 @@ void dmiser_task_idle(struct dmiser_conn *c, struct dm_task *t)
 
 /* ---- Hello, §5.1.3 ---- */
 
+/* [RFC 7145: 9.3 #1-4, 9.4 #1] */
 static int say_hello(struct dmiser_conn *c, uint8_t opcode, uint16_t depth,
 		     bool reject)
 {
@@ -78,6 +80,7 @@ static int say_hello(struct dmiser_conn *c, uint8_t opcode, uint16_t depth,
 }
 
 /* Initiator: it, or nothing, is the first message (§5.1.1). */
+/* [RFC 7145: 5.1.1 #2, 5.1.3 #1] */
 static void begin_hello(struct dmiser_conn *c)
 {
 	c->ird = MIN(c->qp->ird, c->cfg.ird);
@@ -85,6 +88,7 @@ static void begin_hello(struct dmiser_conn *c)
 		dmiser_die(c, ERR_NOMEM, "iSER Hello");
 }
 
+/* [RFC 7145: 5.1.2 #9, 5.1.3 #5, 10.1.3.2 #1-2] */
 static void hello_in(struct dmiser_conn *c, const struct iser_header *h)
 {
 	bool overlap = h->min_ver <= ISER_PROTO_VERSION &&
@@ -122,6 +126,7 @@ static void hello_reply_in(struct dmiser_conn *c, const struct iser_header *h)
 
 /* Once, first, and at the target where it was not agreed on too (§5.1.3's last
  * paragraph), but never in the middle. */
+/* [RFC 7145: 5.1.3 #6] */
 static bool hello_now(const struct dmiser_conn *c, uint8_t opcode)
 {
 	if (c->face->role == ISCSI_INITIATOR)
@@ -130,6 +135,7 @@ static bool hello_now(const struct dmiser_conn *c, uint8_t opcode)
 	       c->full_feature;
 }
 
+/* [RFC 7145: 10.1.3.4 #1-2] */
 void dmiser_hello(struct dmiser_conn *c, const struct iser_header *h,
 		  size_t len)
 {
@@ -150,6 +156,7 @@ void dmiser_hello(struct dmiser_conn *c, const struct iser_header *h,
 
 /* ---- primitives ---- */
 
+/* [RFC 7145: 5.1.1 #3, 5.1.2 #5, 10.1.3.1 #3] */
 static int allocate(struct dm_conn *dm, const struct dm_resources *r)
 {
 	struct dmiser_conn *c = conn_of(dm);
@@ -164,6 +171,7 @@ static int allocate(struct dm_conn *dm, const struct dm_resources *r)
 	return dmiser_rx_prepare(c, r);
 }
 
+/* [RFC 7145: 5.2.2 #5] */
 static void deallocate(struct dm_conn *dm)
 {
 	struct dmiser_conn *c = conn_of(dm);
@@ -183,6 +191,7 @@ static void enter_full_feature(struct dmiser_conn *c)
 		c->face->max_control_data = SMALL_DATA;
 }
 
+/* [RFC 7145: 6.10 #1] */
 static int enable(struct dm_conn *dm, const struct dm_control *final_login)
 {
 	struct dmiser_conn *c = conn_of(dm);
@@ -201,6 +210,7 @@ static int enable(struct dm_conn *dm, const struct dm_control *final_login)
 	return 0;
 }
 
+/* [RFC 7145: 5.2.2 #4] */
 static void terminate(struct dm_conn *dm, enum dm_terminate how, int err)
 {
 	struct dmiser_conn *c = conn_of(dm);
@@ -215,6 +225,7 @@ static void terminate(struct dm_conn *dm, enum dm_terminate how, int err)
 	rcap_terminate(c->qp, err, err_str(err));
 }
 
+/* [RFC 5047: 8.8 #1] */
 static void notice_keys(struct dm_conn *dm, const struct iscsi_params *p)
 {
 	struct dmiser_conn *c = conn_of(dm);
@@ -222,6 +233,7 @@ static void notice_keys(struct dm_conn *dm, const struct iscsi_params *p)
 	c->params = *p;
 }
 
+/* [RFC 7145: 8.3.2 #1] */
 static int dealloc_task(struct dm_conn *dm, struct dm_task *t)
 {
 	struct dmiser_conn *c = conn_of(dm);
@@ -276,6 +288,7 @@ static void connect_request(void *arg, const struct rcap_cm *peer)
 	rcap_accept(c->qp, &answer);
 }
 
+/* [RFC 7145: 5.1.1 #5, 5.1.3 #2, 6.10 #2] */
 static void established(void *arg, const struct rcap_cm *peer)
 {
 	struct dmiser_conn *c = arg;
@@ -321,6 +334,8 @@ static enum trace_event event_of(int err)
 	return lost ? TRACE_RDMA : TRACE_TERMINATE;
 }
 
+/* [RFC 7145: 3.2.4 #1, 5.2.1 #3, 5.2.3.1 #1-3, 5.2.3.2 #1-4, 10.1.1.2
+ * #1-2, 10.1.2.1 #1-2, 10.1.2.2 #1-2, 10.1.3.3 #4-5] [RFC 5047: 9.2 #2] */
 static void closed(void *arg, int err, const char *why)
 {
 	struct dmiser_conn *c = arg;
@@ -346,6 +361,7 @@ static const struct rcap_user user = {
 
 /* ---- life ---- */
 
+/* [RFC 7145: 3.1 #1] [RFC 5047: 8 #1] */
 struct dmiser_conn *dmiser_new(const struct dmiser_config *cfg,
 			       struct rcap_qp *qp)
 {

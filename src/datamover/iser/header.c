@@ -11,6 +11,7 @@
 #define FLAG_RSV    0x04
 #define FLAG_REJECT 0x01
 
+/* [RFC 7145: 9.2 #2-3 #9] */
 static void decode_control(struct iser_header *h, const uint8_t *p)
 {
 	h->wsv = p[0] & FLAG_WSV;
@@ -25,6 +26,7 @@ static void decode_control(struct iser_header *h, const uint8_t *p)
 	}
 }
 
+/* [RFC 7145: 9.3 #5-6, 9.4 #5-6] */
 int iser_header_decode(struct iser_header *h, const uint8_t *p, size_t n)
 {
 	memset(h, 0, sizeof(*h));
@@ -48,6 +50,7 @@ int iser_header_decode(struct iser_header *h, const uint8_t *p, size_t n)
 	}
 }
 
+/* [RFC 7145: 9.2 #1 #4-7] */
 static void encode_control(const struct iser_header *h, uint8_t *p)
 {
 	if (h->wsv) {
@@ -62,6 +65,7 @@ static void encode_control(const struct iser_header *h, uint8_t *p)
 	}
 }
 
+/* [RFC 7145: 9.2 #8, 9.4 #2-4] */
 void iser_header_encode(const struct iser_header *h, uint8_t p[ISER_HEADER_LEN])
 {
 	memset(p, 0, ISER_HEADER_LEN);

@@ -25,6 +25,7 @@ static void forget(struct dmiser_conn *c, struct rcap_mr *mr, bool *valid)
 	release(c, mr, valid);
 }
 
+/* [RFC 7145: 7.3.2 #10 #12, 8.3.2 #2-3] */
 void dmiser_forget_stags(struct dmiser_conn *c, struct dm_task *t)
 {
 	struct initiator_task *it = &priv(t)->i;
@@ -41,6 +42,7 @@ struct plan {
 	uint32_t immediate, unsolicited;
 };
 
+/* [RFC 7145: 7.3.1 #2-5] */
 static struct plan plan_of(const struct dmiser_conn *c, const struct dm_task *t)
 {
 	const struct iscsi_params *k = &c->params;
@@ -66,6 +68,7 @@ static struct plan plan_of(const struct dmiser_conn *c, const struct dm_task *t)
 /* §7.3.1: the Write STag names all of the buffer, or only what is solicited
  * (TaggedBufferForSolicitedDataOnly); real initiators advance the offset in
  * either case. */
+/* [RFC 7145: 7.3.1 #6-9, 9.5.1 #3] */
 static int advertise_out(struct dmiser_conn *c, struct dm_task *t,
 			 const struct plan *p, struct iser_header *h)
 {
@@ -86,6 +89,7 @@ static int advertise_out(struct dmiser_conn *c, struct dm_task *t,
 	return 0;
 }
 
+/* [RFC 7145: 7.3.1 #10-14, 9.5.2 #3] */
 static int advertise_in(struct dmiser_conn *c, struct dm_task *t,
 			struct iser_header *h)
 {
@@ -130,6 +134,7 @@ static int send_task_msg(struct dmiser_conn *c, struct dm_task *t,
 	return dmiser_send(c, NULL, m);
 }
 
+/* [RFC 7145: 7.3.4 #1 #4] */
 static int send_data_out(struct dmiser_conn *c, struct dm_task *t,
 			 const struct iscsi_pdu *pdu)
 {
@@ -155,6 +160,7 @@ static int send_data_out(struct dmiser_conn *c, struct dm_task *t,
 }
 
 /* Unsolicited Data-Outs (§7.3.4). */
+/* [RFC 7145: 6.4 #1, 7.3.1 #15, 7.3.4 #2, 9.5.1 #5] */
 static int send_data_outs(struct dmiser_conn *c, struct dm_task *t,
 			  const struct plan *p)
 {
@@ -183,6 +189,7 @@ static int send_data_outs(struct dmiser_conn *c, struct dm_task *t,
 	return 0;
 }
 
+/* [RFC 7145: 7.3.1 #1, 9.5.1 #1-2, 9.5.2 #1-2] */
 int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 			const struct dm_control *ctl)
 {
@@ -223,6 +230,7 @@ int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 
 /* A peer may invalidate one of the two STags of this very command; another
  * one would have failed in the RCaP, or be another command's (§7.3.2). */
+/* [RFC 7145: 7.3.2 #11] */
 static int heed_invalidated(struct dmiser_conn *c, struct dm_task *t,
 			    const struct rcap_recv *r)
 {
@@ -250,6 +258,7 @@ static uint32_t bytes_read(const struct dm_task *t, const struct iscsi_pdu *p)
 	return (uint32_t)MIN(t->in.len, (size_t)(t->edtl - missing));
 }
 
+/* [RFC 7145: 7.3.2 #13-14, 9.5.1 #9, 9.5.2 #7] */
 static void give_response(struct dmiser_conn *c, struct dm_task *t,
 			  const struct iscsi_pdu *pdu, const uint8_t *bhs,
 			  const uint8_t *data)

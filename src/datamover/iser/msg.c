@@ -72,6 +72,7 @@ void dmiser_msgs_drop(struct dmiser_conn *c)
 	c->nspares = 0;
 }
 
+/* [RFC 7145: 7.3 #2, 9.1 #1] */
 struct iser_msg *dmiser_msg_pdu(struct dmiser_conn *c,
 				const struct iser_header *h,
 				const struct iscsi_pdu *pdu, const uint8_t *ahs,
@@ -104,6 +105,7 @@ struct iser_msg *dmiser_msg_pdu(struct dmiser_conn *c,
 
 /* ---- out ---- */
 
+/* [RFC 7145: 5.1.3 #3] [RFC 5047: 6 #1-2] */
 int dmiser_send(struct dmiser_conn *c, struct rcap_wr *first,
 		struct iser_msg *m)
 {
@@ -189,6 +191,7 @@ static bool is_unexpected(const struct dmiser_conn *c,
 	       (p->op == ISCSI_NOP_IN && p->itt == ISCSI_RESERVED_TAG);
 }
 
+/* [RFC 7145: 8.1.1.3 #1, 8.1.2 #1] */
 static int count_unexpected(struct dmiser_conn *c, const struct iscsi_pdu *p)
 {
 	uint32_t most = c->params.max_outstanding_unexpected_pdus;
@@ -243,6 +246,8 @@ static void cut_sense(const struct dmiser_conn *c, struct dm_control *ctl,
 	ctl->pdu.dsl = most;
 }
 
+/* [RFC 7145: 5.2.1 #1, 5.2.2 #2, 7.3 #1, 7.3.3 #1, 7.3.7 #1-2, 7.3.8 #1-2,
+ * 7.3.10 #1, 7.3.12 #1-2, 7.3.13 #1-2] */
 int dmiser_send_control(struct dm_conn *dm, struct dm_task *t,
 			const struct dm_control *ctl)
 {

@@ -27,6 +27,7 @@ const char *dmiser_rule_text(unsigned i)
 	return i < NROWS ? rows[i].text : NULL;
 }
 
+/* [RFC 7145: 5.1.1 #1] */
 void dmiser_config_default(struct dmiser_config *cfg, enum iscsi_role role)
 {
 	*cfg = (struct dmiser_config){

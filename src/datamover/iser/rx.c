@@ -38,6 +38,7 @@ int dmiser_rx_login(struct dmiser_conn *c)
 
 /* Sends that one task may bring at once: its command, or its response, and
  * unsolicited Data-Outs (§8.1.1.2). */
+/* [RFC 7145: 8.1.1.1 #1] */
 static unsigned sends_per_task(const struct dmiser_conn *c)
 {
 	const struct iscsi_params *k = &c->params;
@@ -48,6 +49,7 @@ static unsigned sends_per_task(const struct dmiser_conn *c)
 	       (k->first_burst_length + c->max_recv_dsl - 1) / c->max_recv_dsl;
 }
 
+/* [RFC 7145: 8.1.1.3 #2, 10.1.3.1 #1] */
 int dmiser_rx_prepare(struct dmiser_conn *c, const struct dm_resources *r)
 {
 	size_t n = (size_t)r->max_tasks * sends_per_task(c) + SPARE_RECVS;
@@ -143,6 +145,7 @@ void dmiser_retire_unexpected(struct dmiser_conn *c,
 	c->nunexpected = left;
 }
 
+/* [RFC 7145: 3.2 #1, 5.2.1 #2, 5.2.2 #1, 7.2 #1, 10.1.4.1 #1] */
 static void plain_pdu(struct dmiser_conn *c, struct iser_in *in)
 {
 	const struct dm_control ctl = {

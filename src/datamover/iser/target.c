@@ -18,6 +18,7 @@ static void notify(struct dmiser_conn *c, struct dm_task *t,
 
 /* The Remote Mapping (§7.3.1). The role may answer a command before its
  * up-call returns: whoever touches the task first notes it. */
+/* [RFC 7145: 7.3.1 #16] */
 static void bind(const struct dmiser_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &priv(t)->t;
@@ -55,6 +56,7 @@ static void place(struct dmiser_conn *c, struct dm_task *t, uint32_t off,
 	t->out_done += len;
 }
 
+/* [RFC 7145: 9.5.1 #6] */
 static void unsolicited_over(struct dmiser_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &priv(t)->t;
@@ -80,6 +82,7 @@ static void write_came(struct dmiser_conn *c, struct dm_task *t,
 		unsolicited_over(c, t);
 }
 
+/* [RFC 7145: 9.5.1 #4, 9.5.2 #4] */
 void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in)
 {
 	const struct dm_control ctl = { .pdu = in->pdu,
@@ -108,6 +111,7 @@ void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in)
 		write_came(c, t, in);
 }
 
+/* [RFC 7145: 7.3.4 #3] */
 void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in)
 {
 	const struct iscsi_data *d = &in->pdu.data;
@@ -139,6 +143,7 @@ void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in)
 /* ---- SCSI Response, Put_Data ---- */
 
 /* §7.3.2: the Read STag first, else the Write STag; neither is used again. */
+/* [RFC 7145: 7.3.2 #6 #8-9] */
 static void name_stag(const struct dmiser_conn *c, struct target_task *tt,
 		      struct iser_msg *m)
 {
@@ -149,6 +154,7 @@ static void name_stag(const struct dmiser_conn *c, struct target_task *tt,
 	tt->rsv = tt->wsv = false;
 }
 
+/* [RFC 7145: 7.3.2 #1 #4-5 #7] */
 int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
 			 const struct dm_control *ctl, struct rcap_wr *first)
 {
@@ -165,6 +171,7 @@ int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
 	return dmiser_send(c, first, m);
 }
 
+/* [RFC 7145: 3.3 #6-7, 7.3.2 #2-3, 7.3.5 #3-7 #18-20, 9.5.2 #6] */
 int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
 		    const struct bufv *data, uint32_t offset,
 		    const struct iscsi_pdu *response)
@@ -205,6 +212,7 @@ int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
 	return err;
 }
 
+/* [RFC 7145: 7.1 #1-3, 7.3.5 #8-11] [RFC 5047: 9.3 #1-2] */
 void dmiser_put_done(struct dmiser_conn *c, struct dm_task *t, int err)
 {
 	struct target_task *tt = &priv(t)->t;
@@ -244,6 +252,7 @@ void dmiser_target_free(struct dmiser_conn *c)
 
 /* Where byte off of the command's write data lies at the initiator: see
  * TaggedBufferForSolicitedDataOnly, §6.9. */
+/* [RFC 7145: 7.3.6 #14] */
 static uint64_t remote_offset(const struct dmiser_conn *c,
 			      const struct target_task *tt, uint32_t off)
 {
@@ -255,6 +264,7 @@ static uint64_t remote_offset(const struct dmiser_conn *c,
 }
 
 /* One RDMA Read, of what one R2T might ask for (§7.3.6). */
+/* [RFC 7145: 7.3.6 #4 #7 #12-13] */
 static void read_some(struct dmiser_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &priv(t)->t;
@@ -285,6 +295,7 @@ static void read_some(struct dmiser_conn *c, struct dm_task *t)
 }
 
 /* As many RDMA Reads as iSER-ORD allows (§8.2), commands in turn. */
+/* [RFC 7145: 7.3.6 #8, 8.2 #1] */
 static void read_more(struct dmiser_conn *c)
 {
 	while (!list_empty(&c->getq) && c->reads_out < c->ord && !c->dead) {
@@ -300,6 +311,7 @@ static void read_more(struct dmiser_conn *c)
 	}
 }
 
+/* [RFC 7145: 7.3.6 #5-6] */
 static bool may_get(struct dmiser_conn *c, const struct target_task *tt)
 {
 	if (!tt->wsv)
@@ -336,6 +348,7 @@ int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 	return 0;
 }
 
+/* [RFC 7145: 7.3.6 #15-16] [RFC 5047: 10.2.2.1 #1] */
 void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err)
 {
 	struct dm_task *t = r->task;
@@ -357,6 +370,7 @@ void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err)
 	read_more(c);
 }
 
+/* [RFC 7145: 8.3.2 #5-6] */
 void dmiser_get_forget(struct dmiser_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &priv(t)->t;

@@ -87,6 +87,7 @@ static int prepare_digests(struct dmtcp_conn *c)
 
 /* RFC 7145 §5.1.2: the final response goes out as octets, and nothing behind
  * it does. */
+/* [RFC 7145: 3.3 #3, 5.1.2 #7-8 #11] [RFC 5047: 8.6 #2] */
 static int leave_stream_mode(struct dmtcp_conn *c,
 			     const struct dm_control *final_login)
 {
@@ -108,6 +109,7 @@ static int leave_stream_mode(struct dmtcp_conn *c,
 	return 0;
 }
 
+/* [RFC 7145: 3.3 #2, 5.1 #2] */
 static int enable(struct dm_conn *dm, const struct dm_control *final_login)
 {
 	struct dmtcp_conn *c = conn_of(dm);

@@ -65,6 +65,7 @@ bool iwarp_wq_has_next(const struct iwarp *c)
 		      c->reads_n + c->tx.rtr_read_out < c->qp.ord);
 }
 
+/* [RFC 7145: 7.3.6 #3 #9-11] */
 static int register_sink(struct iwarp *c, struct rcap_wr *wr)
 {
 	/* No rights: only the response to this very Read may fill it. */

@@ -64,6 +64,7 @@ static void test_abort_write_between_its_steps(void **state)
 }
 
 /* RDMA Reads are under way: the peer may still fill the buffer. */
+/* [RFC 7145: 8.3.2 #5-6] [RFC 5047: 10.2.2.1 #1] */
 static void test_abort_write_while_reads_are_out(void **state)
 {
 	struct rig_task *a, *b;
@@ -169,6 +170,7 @@ static void test_abort_read_between_its_steps(void **state)
 }
 
 /* The connection ends while a release is owed: its notice tells all. */
+/* [RFC 7145: 5.2.2 #5] */
 static void test_connection_ends_before_the_release(void **state)
 {
 	struct rig_task *t;
@@ -205,8 +207,8 @@ static void respond(uint32_t itt)
 	rig_plain_pdu(&r, &p, NULL);
 }
 
-/* [RFC7145 §8.3.2 #2] [RFC7145 §8.3.2 #3] [RFC5047 §8.9 #1]: no byte lands
- * in a buffer that was given up. */
+/* No byte lands in a buffer that was given up. */
+/* [RFC 7145: 7.3.1 #8 #13, 8.3.2 #1-3] */
 static void test_abort_command_that_is_out(void **state)
 {
 	struct rig_task *t;
@@ -275,6 +277,7 @@ static void test_abort_command_whose_response_is_in(void **state)
 	rig_fini(&r);
 }
 
+/* [RFC 7145: 3.2.4 #1, 5.2.1 #3, 5.2.3.2 #1-3] [RFC 5047: 9.2 #2] */
 static void test_connection_ends_with_commands_out(void **state)
 {
 	(void)state;

@@ -234,18 +234,21 @@ static void run_all(bool (*run)(unsigned long, enum iscsi_role),
 	assert_true(n > least); /* the loop met something to fail */
 }
 
+/* [RFC 7145: 5.1.2 #5, 10.1.3.1 #3] [RFC 5047: 8.4 #1] */
 static void test_target_nth_allocation_fails(void **state)
 {
 	(void)state;
 	run_all(run_first, ISCSI_TARGET, 6);
 }
 
+/* [RFC 7145: 5.1.1 #3, 10.1.3.1 #1-2] */
 static void test_initiator_nth_allocation_fails(void **state)
 {
 	(void)state;
 	run_all(run_first, ISCSI_INITIATOR, 6);
 }
 
+/* [RFC 7145: 3.3 #3] */
 static void test_switch_nth_allocation_fails(void **state)
 {
 	(void)state;

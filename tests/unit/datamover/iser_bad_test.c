@@ -68,7 +68,7 @@ static void deliver_cut(struct iscsi_pdu pdu, size_t len)
 	fake_rcap_deliver(&r.f, bytes, len, 0);
 }
 
-/* [RFC7145 §10.1.3.3 #2] [RFC7145 §10.1.3.3 #3] */
+/* [RFC 7145: 10.1.3.3 #4-5] */
 static void test_length_is_not_what_the_pdu_says(void **state)
 {
 	struct iscsi_pdu p = nop(ISCSI_NOP_OUT);
@@ -113,7 +113,7 @@ static void test_more_data_than_negotiated_rfc7145_6_4(void **state)
 	rig_fini(&r);
 }
 
-/* RFC 7143 §11.2.2; RFC 7145 §6.8. [RFC7145 §6.8 #1] */
+/* RFC 7143 §11.2.2; RFC 7145 §6.8. */
 static void test_ahs_where_none_belongs(void **state)
 {
 	struct iscsi_pdu p = nop(ISCSI_NOP_OUT);
@@ -153,7 +153,7 @@ static void test_ahs_where_none_belongs(void **state)
 
 /* ---- opcodes ---- */
 
-/* [RFC7145 §10.1.3.3 #1] */
+/* [RFC 7145: 10.1.3.3 #2-3] */
 static void test_unknown_iser_opcodes_rfc7145_10_1_3_3(void **state)
 {
 	(void)state;
@@ -235,7 +235,6 @@ static void test_data_type_pdus_in_a_send_rfc7145_7_1(void **state)
 	}
 }
 
-/* [RFC7145 §7.3.4 #1] */
 static void test_solicited_data_out_rfc7145_7_3_4(void **state)
 {
 	struct iscsi_pdu p = nop(ISCSI_DATA_OUT);
@@ -292,6 +291,7 @@ static void test_login_request_too_many(void **state)
 	rig_fini(&r);
 }
 
+/* [RFC 7145: 10.1.2.1 #1-2] */
 static void test_login_longer_than_a_login_pdu(void **state)
 {
 	const struct iscsi_params p = rig_params();
@@ -348,6 +348,7 @@ static void test_write_without_write_stag_rfc7145_9_2(void **state)
 
 /* STags that name nothing, offsets and lengths outside of them: the RCaP at the
  * peer refuses, and the connection's end is all that happens here. */
+/* [RFC 7145: 10.1.2.2 #1-2] */
 static void test_impossible_stags_and_offsets(void **state)
 {
 	static const struct {
@@ -438,7 +439,7 @@ static void test_more_pdus_than_receives(void **state)
 
 /* ---- the role gives up; the end is under way ---- */
 
-/* [RFC7145 §10.1.4.1 #1] */
+/* [RFC 7145: 10.1.4.1 #1] */
 static void test_role_gives_up(void **state)
 {
 	(void)state;
@@ -461,8 +462,9 @@ static void test_role_gives_up(void **state)
 	rig_fini(&r);
 }
 
-/* Nothing is handed up once the end was asked for, and what comes meanwhile
- * does no harm. [RFC7145 §5.2.2 #4] [RFC7145 §5.2.3.1 #1] */
+/* Nothing is handed up once the end was asked for, and what comes
+ * meanwhile does no harm. */
+/* [RFC 7145: 5.2.2 #4, 5.2.3.1 #1-3] */
 static void test_pdus_after_the_end_was_asked_for(void **state)
 {
 	static const enum dm_terminate hows[] = { DM_TERMINATE_AFTER_SENT,

@@ -29,6 +29,7 @@ static struct iser_header zeroed(uint8_t opcode)
 	return h;
 }
 
+/* [RFC 7145: 9.2 #8] */
 static void test_header_control_without_tags_rfc7145_9_2(void **state)
 {
 	static const uint8_t want[ISER_HEADER_LEN] = { 0x10 };
@@ -77,6 +78,7 @@ static void test_header_write_rfc7145_9_2(void **state)
 	assert_header(&h, want);
 }
 
+/* [RFC 7145: 9.2 #1] */
 static void test_header_both_rfc7145_9_2(void **state)
 {
 	/* clang-format off */
@@ -99,7 +101,7 @@ static void test_header_both_rfc7145_9_2(void **state)
 	assert_header(&h, want);
 }
 
-/* [RFC7145 §9.2 #2] [RFC7145 §9.2 #3] [RFC7145 §9.2 #4] */
+/* [RFC 7145: 9.2 #2-7] */
 static void test_header_invalid_tags_are_ignored_rfc7145_9_2(void **state)
 {
 	uint8_t b[ISER_HEADER_LEN];
@@ -121,7 +123,7 @@ static void test_header_invalid_tags_are_ignored_rfc7145_9_2(void **state)
 		assert_int_equal(b[i], 0);
 }
 
-/* [RFC7145 §9.2 #5] [RFC7145 §9.3 #4] [RFC7145 §9.4 #4] */
+/* [RFC 7145: 9.2 #9, 9.3 #5-6, 9.4 #5-6] */
 static void test_header_reserved_bits_are_ignored_rfc7145_9(void **state)
 {
 	/* of the control header, Hello, HelloReply: what is reserved */
@@ -149,7 +151,7 @@ static void test_header_reserved_bits_are_ignored_rfc7145_9(void **state)
 		}
 }
 
-/* [RFC7145 §9.3 #1] [RFC7145 §9.3 #2] [RFC7145 §9.3 #3] */
+/* [RFC 7145: 9.3 #2-4] */
 static void test_header_hello_rfc7145_9_3(void **state)
 {
 	static const uint8_t want[ISER_HEADER_LEN] = { 0x20, 0xaa, 0x00, 0x20 };
@@ -162,7 +164,7 @@ static void test_header_hello_rfc7145_9_3(void **state)
 	assert_header(&h, want);
 }
 
-/* [RFC7145 §9.4 #1] [RFC7145 §9.4 #2] [RFC7145 §9.4 #3] */
+/* [RFC 7145: 9.4 #2-4] */
 static void test_header_hello_reply_rfc7145_9_4(void **state)
 {
 	static const uint8_t want[ISER_HEADER_LEN] = { 0x30, 0xaa, 0x01, 0x02 };
@@ -203,7 +205,7 @@ static void test_header_unassigned_opcodes_rfc7145_9_1(void **state)
 	}
 }
 
-/* [RFC7145 §9.1 #1] */
+/* [RFC 7145: 9.1 #1] */
 static void test_header_every_truncation_rfc7145_9_1(void **state)
 {
 	const uint8_t b[ISER_HEADER_LEN] = { 0x1c, 1, 2, 3, 4 };

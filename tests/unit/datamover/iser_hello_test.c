@@ -36,7 +36,7 @@ static struct iser_header said(unsigned i)
 	struct rcap_wr *wr = fake_rcap_wr(&r.f, i);
 
 	assert_non_null(wr);
-	/* [RFC7145 §9.3 #1] [RFC7145 §9.4 #1]: only the header */
+	/* Only the header */
 	assert_int_equal(fake_rcap_bytes(wr, bytes, sizeof(bytes)),
 			 ISER_HEADER_LEN);
 	assert_int_equal(iser_header_decode(&h, bytes, ISER_HEADER_LEN), 0);
@@ -56,7 +56,7 @@ static void a_nop(uint8_t op)
 
 /* ---- without Hello ---- */
 
-/* [RFC7145 §5.1.3 #2] [RFC7145 §5.1.1 #5] [RFC7145 §6.10 #2] */
+/* [RFC 7145: 5.1.1 #5, 5.1.3 #2, 6.10 #2] */
 static void test_switch_without_hello_rfc7145_5_1(void **state)
 {
 	const struct iscsi_params p = rig_params();
@@ -95,6 +95,7 @@ static void test_switch_receives_stand_ready(void **state)
 }
 
 /* The stream went before the queue pair was up. */
+/* [RFC 7145: 10.1.1.1 #1] */
 static void test_switch_fails_before_the_queue_pair_is_up(void **state)
 {
 	const struct iscsi_params p = hello_params();
@@ -156,7 +157,7 @@ static void test_abort_before_the_queue_pair_is_up(void **state)
 
 /* ---- with it ---- */
 
-/* [RFC7145 §5.1.3 #1] [RFC7145 §5.1.1 #2] [RFC7145 §5.1.1 #3] */
+/* [RFC 7145: 5.1.1 #1-2, 5.1.3 #1, 9.3 #1] */
 static void test_initiator_says_hello_first_rfc7145_5_1_3(void **state)
 {
 	const struct iscsi_params p = hello_params();
@@ -187,7 +188,7 @@ static void test_initiator_says_hello_first_rfc7145_5_1_3(void **state)
 	rig_fini(&r);
 }
 
-/* [RFC7145 §5.1.3 #3] [RFC7145 §5.1.3 #5] [RFC7145 §5.1.2 #9] */
+/* [RFC 7145: 5.1.2 #9, 5.1.3 #3, 9.4 #1] */
 static void test_target_answers_hello_rfc7145_5_1_3(void **state)
 {
 	const struct iscsi_params p = hello_params();
@@ -219,6 +220,7 @@ static void test_target_answers_hello_rfc7145_5_1_3(void **state)
 	rig_fini(&r);
 }
 
+/* [RFC 7145: 5.1.3 #5] */
 static void test_target_has_less_ord_than_offered(void **state)
 {
 	const struct iscsi_params p = hello_params();
@@ -233,8 +235,9 @@ static void test_target_has_less_ord_than_offered(void **state)
 	rig_fini(&r);
 }
 
-/* An initiator of RFC 5046 says Hello unasked: answered, also over RDMA from
- * the start, if it is the first message. [RFC7145 §5.1.3 #6] */
+/* An initiator of RFC 5046 says Hello unasked: answered, also over RDMA
+ * from the start, if it is the first message. */
+/* [RFC 7145: 5.1.3 #6] */
 static void test_hello_that_was_not_agreed_on_rfc7145_5_1_3(void **state)
 {
 	const struct iscsi_params p = rig_params();
@@ -255,6 +258,7 @@ static void test_hello_that_was_not_agreed_on_rfc7145_5_1_3(void **state)
 }
 
 /* Agreed on over RDMA from the start: behind the login, both ways. */
+/* [RFC 7145: 6.10 #1] */
 static void test_hello_over_rdma_from_the_start(void **state)
 {
 	const struct iscsi_params p = hello_params();
@@ -280,8 +284,7 @@ static void test_hello_over_rdma_from_the_start(void **state)
 
 /* ---- refused ---- */
 
-/* [RFC7145 §10.1.3.2 #1] [RFC7145 §10.1.3.2 #2]: with REJ, which still goes
- * out before the end. */
+/* With REJ, which still goes out before the end. */
 static void assert_rejected(const struct iser_header *h, uint16_t ord)
 {
 	const struct iscsi_params p = hello_params();
@@ -303,6 +306,7 @@ static void assert_rejected(const struct iser_header *h, uint16_t ord)
 	rig_fini(&r);
 }
 
+/* [RFC 7145: 10.1.3.2 #1-2] */
 static void test_hello_is_rejected_rfc7145_10_1_3_2(void **state)
 {
 	struct iser_header h = hello(ISER_HELLO, 4);
@@ -370,7 +374,7 @@ static void test_reply_that_refuses_rfc7145_10_1_3_2(void **state)
 
 /* ---- at the wrong time, of the wrong form ---- */
 
-/* [RFC7145 §10.1.3.4 #1] [RFC7145 §10.1.3.4 #2] */
+/* [RFC 7145: 10.1.3.4 #1-2] */
 static void test_hello_is_missing_rfc7145_10_1_3_4(void **state)
 {
 	const struct iscsi_params p = hello_params();
@@ -457,7 +461,6 @@ static void test_hello_from_the_wrong_side(void **state)
 	}
 }
 
-/* [RFC7145 §10.1.3.3 #1] */
 static void test_hello_of_the_wrong_length_rfc7145_10_1_3_3(void **state)
 {
 	const struct iscsi_params p = hello_params();

@@ -43,8 +43,7 @@ static int respond(uint32_t itt, uint32_t stag, uint32_t resid)
 
 /* ---- reads ---- */
 
-/* [RFC7145 §7.3.1 #1] [RFC7145 §7.3.1 #5] [RFC7145 §7.3.1 #6]
- * [RFC7145 §7.3.1 #7] [RFC7145 §9.5.2 #2] [RFC7145 §7.3.2 #9] */
+/* [RFC 7145: 7.3.1 #1 #10-12 #14, 7.3.2 #13-14, 9.5.2 #1-3 #7] */
 static void test_read_advertises_rfc7145_7_3_1(void **state)
 {
 	struct rig_task *t;
@@ -123,8 +122,9 @@ static void test_command_of_nothing(void **state)
 
 /* ---- writes ---- */
 
-/* What was solicited is where the header says: all real initiators' way, and
- * the RFC's two. [RFC7145 §7.3.1 #3] [RFC7145 §7.3.1 #4] */
+/* What was solicited is where the header says: all real initiators' way,
+ * and the RFC's two. */
+/* [RFC 7145: 7.3.1 #6-7 #9, 7.3.6 #14, 9.5.1 #1-3] */
 static void test_write_base_in_each_reading_rfc7145_6_9(void **state)
 {
 	static const struct {
@@ -168,8 +168,7 @@ static void test_write_base_in_each_reading_rfc7145_6_9(void **state)
 	}
 }
 
-/* [RFC7145 §7.3.1 #8] [RFC7145 §7.3.4 #2] [RFC7145 §7.3.4 #4]
- * [RFC7145 §6.4 #1] */
+/* [RFC 7145: 7.3.1 #2-5 #15, 7.3.4 #1-2 #4, 9.5.1 #5] */
 static void test_unsolicited_data_outs_rfc7145_7_3_4(void **state)
 {
 	struct iscsi_params p = rig_params();
@@ -202,8 +201,8 @@ static void test_unsolicited_data_outs_rfc7145_7_3_4(void **state)
 	rig_fini(&r);
 }
 
-/* All of it goes unasked: no STag is needed. ImmediateData=No: Data-Outs only.
- * [RFC7145 §8.3.1 #1] */
+/* All of it goes unasked: no STag is needed. ImmediateData=No: Data-Outs
+ * only. */
 static void test_small_write_needs_no_stag(void **state)
 {
 	struct iscsi_params p = rig_params();
@@ -238,6 +237,7 @@ static void test_small_write_needs_no_stag(void **state)
 
 /* More pieces than a message carries: what isn't the last PDU is full all the
  * same. */
+/* [RFC 7145: 6.4 #1] */
 static void test_data_outs_of_many_pieces_rfc7145_7_3_1(void **state)
 {
 	struct iscsi_params p = rig_params();
@@ -272,7 +272,7 @@ static void test_data_outs_of_many_pieces_rfc7145_7_3_1(void **state)
 
 /* ---- the STags' end ---- */
 
-/* [RFC7145 §7.3.2 #8] [RFC7145 §7.3.2 #10] [RFC7145 §7.3.2 #12] */
+/* [RFC 7145: 7.3.2 #10, 9.5.1 #9] */
 static void test_remote_invalidation_rfc7145_7_3_2(void **state)
 {
 	struct rig_task *t;
@@ -299,7 +299,8 @@ static void test_remote_invalidation_rfc7145_7_3_2(void **state)
 	rig_fini(&r);
 }
 
-/* [RFC7145 §7.3.2 #11]: both STags, one of them invalidated by the peer. */
+/* Both STags, one of them invalidated by the peer. */
+/* [RFC 7145: 7.3.2 #12] */
 static void test_both_stags_go_rfc7145_7_3_2(void **state)
 {
 	struct dm_control ctl = { .pdu = rig_command(5, 20000, true) };
@@ -333,6 +334,7 @@ static void test_both_stags_go_rfc7145_7_3_2(void **state)
 	rig_fini(&r);
 }
 
+/* [RFC 7145: 7.3.2 #11] */
 static void test_response_invalidates_another_commands_stag(void **state)
 {
 	uint32_t other;
@@ -477,7 +479,8 @@ static void test_command_on_a_dying_queue_pair(void **state)
 	rig_fini(&r);
 }
 
-/* [RFC7145 §6.8 #1] of what we send */
+/* Of what we send */
+/* [RFC 7145: 7.3 #2] */
 static void test_ahs_beyond_what_the_target_takes_rfc7145_6_8(void **state)
 {
 	struct iscsi_params p = rig_params();
@@ -502,8 +505,7 @@ static void test_ahs_beyond_what_the_target_takes_rfc7145_6_8(void **state)
 	rig_fini(&r);
 }
 
-/* [RFC7145 §3.1 #1] [RFC7145 §7.3.3 #1] [RFC7145 §7.3.10 #1]
- * [RFC7145 §7.3.13 #2] [RFC7145 §7.3.8 #2] */
+/* [RFC 7145: 5.2.1 #1, 7.3.3 #1, 7.3.8 #1-2, 7.3.10 #1, 7.3.13 #1-2] */
 static void test_other_requests_go_as_sends(void **state)
 {
 	static const uint8_t ops[] = { ISCSI_NOP_OUT, ISCSI_TMF_REQUEST,

@@ -154,8 +154,8 @@ static void test_small_pdus_only_to_initiators(void **state)
 	rig_fini(&r);
 }
 
-/* Less than 128, where the initiator says so: InitiatorRecvDataSegmentLength
- * counts (RFC 7145 §6.5). [RFC7145 §6.2 #2] */
+/* Less than 128, where the initiator says so:
+ * InitiatorRecvDataSegmentLength counts (RFC 7145 §6.5). */
 static void test_sense_is_cut_to_what_was_negotiated(void **state)
 {
 	struct iscsi_params p = rig_params();
@@ -248,8 +248,9 @@ static void test_quiet_start(void **state)
 	rig_fini(&r);
 }
 
-/* [RFC7145 §8.1.2 #1] [RFC7145 §8.1.2 #2]: not one more than declared, not
- * even to report an error; each is retired as its clause says. */
+/* Not one more than declared, not even to report an error; each is retired
+ * as its clause says. */
+/* [RFC 7145: 8.1.2 #1-3] */
 static void test_unexpected_pdus_rfc7145_8_1_2(void **state)
 {
 	struct iscsi_params p = rig_params();
@@ -351,7 +352,7 @@ static void say_expcmdsn(uint32_t expcmdsn)
 	rig_plain_pdu(&r, &p, NULL);
 }
 
-/* [RFC7145 §8.1.1.3 #1] [RFC7145 §8.1.1.3 #3] */
+/* [RFC 7145: 8.1.1.3 #1] */
 static void test_immediate_requests_rfc7145_8_1_1_3(void **state)
 {
 	struct iscsi_params p = rig_params();
@@ -393,8 +394,8 @@ static void test_immediate_requests_without_limit(void **state)
 
 /* ---- receives, §8.1 ---- */
 
-/* As many stand ready as the window lets come, and some more.
- * [RFC7145 §8.1.1.1 #1] [RFC7145 §8.1.1.3 #2] */
+/* As many stand ready as the window lets come, and some more. */
+/* [RFC 7145: 8.1.1.1 #1, 8.1.1.3 #2] */
 static void test_receives_stand_ready_rfc7145_8_1(void **state)
 {
 	struct iscsi_params p = rig_params();
@@ -416,7 +417,8 @@ static void test_receives_stand_ready_rfc7145_8_1(void **state)
 }
 
 /* Before the login is over there is one, of a Login PDU's size (§5.1.2's
- * attack). [RFC7145 §5.1.2 #2] [RFC7145 §5.1.2 #3] [RFC5047 §11.1 #1] */
+ * attack). */
+/* [RFC 7145: 5.1.2 #2-3] [RFC 5047: 11.1 #2] */
 static void test_little_is_held_before_the_login_rfc7145_5_1_2(void **state)
 {
 	const struct iscsi_params p = rig_params();

@@ -32,9 +32,8 @@ static void assert_got(const struct rig_task *t, uint32_t off, uint32_t len)
 
 /* ---- reads ---- */
 
-/* [RFC7145 §7.3.5 #2] [RFC7145 §7.3.5 #3] [RFC7145 §7.3.5 #4]
- * [RFC7145 §7.3.5 #5] [RFC7145 §7.3.5 #6] [RFC7145 §7.3.5 #13]
- * [RFC7145 §7.1 #2] [RFC7145 §3.3 #6] [RFC7145 §7.3.2 #2] */
+/* [RFC 7145: 3.3 #6-7, 7.1 #2-3, 7.3.2 #2-3, 7.3.5 #3-5 #7 #10-11 #18-20,
+ * 9.5.2 #4 #6] [RFC 5047: 9.3 #2] */
 static void test_put_data_with_response_rfc7145_7_3_5(void **state)
 {
 	struct bufv data = data_of(4096);
@@ -76,7 +75,7 @@ static void test_put_data_with_response_rfc7145_7_3_5(void **state)
 	rig_fini(&r);
 }
 
-/* [RFC7145 §7.3.5 #7] [RFC7145 §7.1 #1] [RFC5047 §9.3 #1] */
+/* [RFC 7145: 7.1 #1, 7.3.2 #1, 7.3.5 #6 #8-9] [RFC 5047: 9.3 #1] */
 static void test_put_data_apart_rfc7145_7_3_5(void **state)
 {
 	struct bufv data = data_of(1000);
@@ -155,8 +154,8 @@ static void respond_now(struct rig *g, struct rig_task *t)
 	assert_int_equal(dm_put_data(g->dm, &t->dm, &data, 0, &rsp), 0);
 }
 
-/* The Remote Mapping is there as soon as the role hears of the command.
- * [RFC7145 §7.3.1 #9] [RFC7145 §7.3.5 #2] */
+/* The Remote Mapping is there as soon as the role hears of the command. */
+/* [RFC 7145: 7.3.1 #16] */
 static void test_answer_from_within_control_notify(void **state)
 {
 	(void)state;
@@ -172,8 +171,7 @@ static void test_answer_from_within_control_notify(void **state)
 
 /* ---- responses ---- */
 
-/* [RFC7145 §7.3.2 #3] [RFC7145 §7.3.2 #4] [RFC7145 §7.3.2 #5]
- * [RFC7145 §7.3.2 #6] [RFC7145 §7.3.2 #7] */
+/* [RFC 7145: 7.3.2 #4-9] */
 static void test_response_names_the_stag_rfc7145_7_3_2(void **state)
 {
 	struct iscsi_pdu both = rig_command(7, 512, true);
@@ -206,7 +204,7 @@ static void test_response_names_the_stag_rfc7145_7_3_2(void **state)
 	rig_fini(&r);
 }
 
-/* [RFC7145 §3.1 #1] */
+/* [RFC 7145: 5.2.2 #2, 7.3.7 #1-2, 7.3.12 #1-2] */
 static void test_other_pdus_go_as_sends(void **state)
 {
 	static const uint8_t ops[] = {
@@ -243,9 +241,7 @@ static void test_too_much_data_for_a_pdu(void **state)
 
 /* ---- writes ---- */
 
-/* [RFC7145 §7.3.6 #2] [RFC7145 §7.3.6 #4] [RFC7145 §7.3.6 #6]
- * [RFC7145 §7.3.6 #9] [RFC7145 §7.3.6 #10] [RFC7145 §7.3.6 #11]
- * [RFC7145 §7.3.6 #13] */
+/* [RFC 7145: 7.3.6 #4 #7 #12-13 #15-16, 9.5.1 #4] */
 static void test_get_data_rfc7145_7_3_6(void **state)
 {
 	struct rig_task *t;
@@ -273,8 +269,8 @@ static void test_get_data_rfc7145_7_3_6(void **state)
 	rig_fini(&r);
 }
 
-/* MaxBurstLength cuts, iSER-ORD limits. [RFC7145 §7.3.6 #7] [RFC7145 §8.2 #1]
- */
+/* MaxBurstLength cuts, iSER-ORD limits. */
+/* [RFC 7145: 7.3.6 #8, 8.2 #1] [RFC 5047: 8.8 #1] */
 static void test_get_data_by_burst_and_ord_rfc7145_8_2(void **state)
 {
 	struct rig_task *t;
@@ -352,7 +348,7 @@ static void test_get_data_many_pieces(void **state)
 	rig_fini(&r);
 }
 
-/* [RFC7145 §7.3.6 #5] */
+/* [RFC 7145: 7.3.6 #5-6] */
 static void test_get_data_with_ord_0_rfc7145_7_3_6(void **state)
 {
 	const struct iscsi_params p = rig_params();
@@ -388,7 +384,7 @@ static void test_immediate_data(void **state)
 	rig_fini(&r);
 }
 
-/* [RFC7145 §7.3.4 #3] [RFC7145 §9.5.1 #5] */
+/* [RFC 7145: 7.3.4 #3, 9.5.1 #6] */
 static void test_unsolicited_data_rfc7145_7_3_4(void **state)
 {
 	struct rig_task *t;
@@ -413,8 +409,8 @@ static void test_unsolicited_data_rfc7145_7_3_4(void **state)
 	rig_fini(&r);
 }
 
-/* Where the Write Base Offset points: TaggedBufferForSolicitedDataOnly, and
- * what the world does. [RFC7145 §7.3.6 #11] */
+/* Where the Write Base Offset points: TaggedBufferForSolicitedDataOnly,
+ * and what the world does. */
 static void test_write_base_in_each_reading_rfc7145_6_9(void **state)
 {
 	static const struct {
@@ -569,7 +565,7 @@ static void test_bidirectional_is_handed_up(void **state)
 
 /* ---- control-type PDUs in ---- */
 
-/* [RFC7145 §7.2 #1] [RFC7145 §3.2 #1] */
+/* [RFC 7145: 3.2 #1, 5.2.2 #1, 7.2 #1] */
 static void test_control_pdus_are_handed_up_rfc7145_7_2(void **state)
 {
 	static const uint8_t ops[] = {

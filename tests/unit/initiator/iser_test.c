@@ -159,8 +159,8 @@ static bool says(const char *text, size_t n, const char *pair)
 }
 
 /* Offered at once, in the first Login Request; no digest, no marker, no
- * MaxRecvDataSegmentLength with it. [RFC7145 §6.3 #3] [RFC7145 §5.1 #4]
- * [RFC7145 §5.1 #6] [RFC7145 §3.3 #1] */
+ * MaxRecvDataSegmentLength with it. */
+/* [RFC 7145: 3.3 #1, 5.1 #6, 6.3 #3] */
 static void test_first_request_offers_rdma_extensions_rfc7145_6_3(void **state)
 {
 	static char text[8192];
@@ -181,7 +181,8 @@ static void test_first_request_offers_rdma_extensions_rfc7145_6_3(void **state)
 	end();
 }
 
-/* [RFC7145 §6.2 #2]: the limits are those of the two new keys. */
+/* The limits are those of the two new keys. */
+/* [RFC 7145: 5.1.1 #4] */
 static void test_params_of_the_session_rfc7145_6_2(void **state)
 {
 	const struct iscsi_params *p;
@@ -198,7 +199,8 @@ static void test_params_of_the_session_rfc7145_6_2(void **state)
 	end();
 }
 
-/* [RFC7145 §6.2 #3]: the answer has to fit, too. */
+/* The answer has to fit, too. */
+/* [RFC 7145: 6.2 #4] */
 static void test_ping_no_longer_than_its_answer_rfc7145_6_2(void **state)
 {
 	static uint8_t data[8192];
@@ -214,8 +216,9 @@ static void test_ping_no_longer_than_its_answer_rfc7145_6_2(void **state)
 	end();
 }
 
-/* [RFC7145 §8.1.1.3 #3]: where the target takes no more immediate requests they
- * wait for their turn like others. */
+/* Where the target takes no more immediate requests they wait for their
+ * turn like others. */
+/* [RFC 7145: 8.1.1.3 #3] */
 static void test_requests_in_turn_rfc7145_8_1_1_3(void **state)
 {
 	struct ini_request r[4] = { { .done = done },
@@ -269,7 +272,8 @@ static void test_logout_in_turn(void **state)
 	end();
 }
 
-/* [RFC7145 §10.1.4.6 #3]: the target refuses the login. */
+/* The target refuses the login. */
+/* [RFC 7145: 10.1.4.6 #1-2 #5-6] */
 static void test_login_refused_rfc7145_10_1_4_6(void **state)
 {
 	struct iscsi_pdu p = { .op = ISCSI_LOGIN_RESPONSE, .statsn = 10 };

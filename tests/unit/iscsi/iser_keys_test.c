@@ -43,6 +43,7 @@ static bool said(const char *pair)
 	return false;
 }
 
+/* [RFC 7145: 3.3 #2, 5.1 #2-3, 6.3 #1-2 #6] */
 static void test_rdma_extensions_is_and_rfc7145_6_3(void **state)
 {
 	static const struct {
@@ -65,6 +66,7 @@ static void test_rdma_extensions_is_and_rfc7145_6_3(void **state)
 	}
 }
 
+/* [RFC 7145: 5.1 #9] */
 static void test_digests_are_off_rfc7145_6_1(void **state)
 {
 	(void)state;
@@ -90,6 +92,7 @@ static void test_digests_are_off_rfc7145_6_1(void **state)
 	assert_true(n.result.data_digest);
 }
 
+/* [RFC 7145: 3.3 #10, 6.2 #2-3] */
 static void test_recv_dsl_of_both_sides_rfc7145_6_2(void **state)
 {
 	(void)state;
@@ -115,6 +118,7 @@ static void test_recv_dsl_of_both_sides_rfc7145_6_2(void **state)
 }
 
 /* Declared anew in full feature phase (RFC 7143 §13.12): not under iSER. */
+/* [RFC 7145: 6.2 #1] */
 static void test_max_recv_dsl_in_full_feature_rfc7145_6_2(void **state)
 {
 	(void)state;
@@ -132,6 +136,7 @@ static void test_max_recv_dsl_in_full_feature_rfc7145_6_2(void **state)
 }
 
 /* An answer above what was offered is none. */
+/* [RFC 7145: 5.1 #4] */
 static void test_answers_keep_to_the_rule(void **state)
 {
 	(void)state;
@@ -148,6 +153,7 @@ static void test_answers_keep_to_the_rule(void **state)
 	assert_false(n.result.rdma_extensions);
 }
 
+/* [RFC 7145: 5.1 #5] */
 static void test_no_rdma_in_discovery_rfc7145_5_1(void **state)
 {
 	(void)state;
@@ -164,6 +170,7 @@ static void test_no_rdma_in_discovery_rfc7145_5_1(void **state)
 	assert_false(said("RDMAExtensions=No"));
 }
 
+/* [RFC 7145: 5.1 #8] */
 static void test_only_on_the_leading_connection_rfc7145_5_1(void **state)
 {
 	(void)state;
@@ -203,6 +210,7 @@ static void test_keys_in_the_wrong_stage(void **state)
 	assert_int_equal(say("RDMAExtensions", "Yes"), ERR_PROTOCOL);
 }
 
+/* [RFC 7145: 3.3 #8] */
 static void test_declared_keys_rfc7145_6_7_to_6_10(void **state)
 {
 	(void)state;
@@ -242,6 +250,7 @@ static void test_markers_are_off_rfc7145_6_6(void **state)
 }
 
 /* Without RDMA mode in reach they are understood, and irrelevant. */
+/* [RFC 7145: 3.3 #9] */
 static void test_keys_are_understood_rfc7145_3_3(void **state)
 {
 	(void)state;

@@ -156,6 +156,7 @@ static void random_wants(struct iscsi_params *p, uint32_t *seed)
 	p->initiator_recv_dsl = roll(seed, 512, 0xffffff);
 }
 
+/* [RFC 7145: 6.3 #5] */
 static void test_login_random_wants_agree(void **state)
 {
 	uint32_t seed = 20260101;

@@ -144,6 +144,7 @@ static struct sent *logout(struct env *e, uint8_t reason, uint16_t cid)
 	return peer_next(e->p);
 }
 
+/* [RFC 7145: 5.2.2 #3] */
 static void test_logout_session_rfc7143_11_14(void **state)
 {
 	struct env *e = *state;
@@ -204,6 +205,7 @@ static void test_logout_terminates_commands_rfc7143_11_14(void **state)
 	assert_true(e->p->gone);
 }
 
+/* [RFC 5047: 9.2 #1] */
 static void test_connection_lost_during_logout(void **state)
 {
 	struct env *e = *state;

@@ -133,12 +133,14 @@ static void assert_rejected(uint8_t op, uint8_t reason)
 	end();
 }
 
+/* [RFC 7145: 7.3.11 #2-3] */
 static void test_snack_over_iser_rfc7145_7_3_11(void **state)
 {
 	(void)state;
 	assert_rejected(ISCSI_SNACK_REQUEST, ISCSI_REJECT_PROTOCOL);
 }
 
+/* [RFC 7145: 7.3.9 #2-3] */
 static void
 test_login_in_full_feature_phase_over_iser_rfc7145_7_3_9(void **state)
 {
@@ -147,6 +149,7 @@ test_login_in_full_feature_phase_over_iser_rfc7145_7_3_9(void **state)
 }
 
 /* The memory for receives can't be had. */
+/* [RFC 7145: 10.1.3.1 #4-5, 10.1.4.6 #3-4] */
 static void test_no_resources_rfc7145_10_1_3_1(void **state)
 {
 	struct iscsi_pdu p;

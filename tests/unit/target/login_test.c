@@ -11,6 +11,7 @@ static const uint8_t isid_a[6] = { 0x80, 1, 2, 3, 4, 5 };
 
 #define KEYS(p, text) peer_login(p, text, sizeof(text), isid_a, 0)
 
+/* [RFC 7145: 5.1.2 #1] [RFC 5047: 8.6 #1] */
 static void test_login_normal(void **state)
 {
 	struct rig *r = rig_new(1, NULL);

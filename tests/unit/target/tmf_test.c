@@ -78,6 +78,7 @@ static void test_abort_task_waiting_for_data(void **state)
 }
 
 /* The datamover may need time to let go. */
+/* [RFC 7145: 8.3.2 #4] [RFC 5047: 8.9 #1] */
 static void test_abort_task_released_later(void **state)
 {
 	struct env *e = *state;
@@ -144,6 +145,7 @@ static void test_abort_of_tmf_rejected_rfc7143_11_5_1(void **state)
 }
 
 /* Responses that were queued before stay before. */
+/* [RFC 5047: 8.9 #2] */
 static void test_abort_after_response_queued(void **state)
 {
 	struct env *e = *state;
