@@ -44,7 +44,8 @@ static bool batch_full(const struct iwarp *c, uint64_t begun)
 	const struct iwarp_tx *tx = &c->tx;
 	size_t scratch = mpa_fpdu_scratch(&tx->s, fpdu_room(c));
 
-	return tx->s.pos - begun >= TX_BATCH ||
+	/* without a CRC nothing has to stay in the cache until it is sent */
+	return tx->s.pos - begun >= (tx->s.crc ? TX_BATCH : 2 * TX_BATCH) ||
 	       tx->n + PER_FPDU(tx) > TX_PIECES ||
 	       tx->used + RX_HEAD_MAX + RDMAP_TERMINATE_MAX + scratch >
 		       TX_ARENA;
