@@ -144,6 +144,12 @@ static void do_luns(const struct request *r)
 		      status_luns(r->client->control->daemon));
 }
 
+static void do_reservations(const struct request *r)
+{
+	answer_result(r->client, r->id,
+		      status_reservations(r->client->control->daemon));
+}
+
 static void do_log(const struct request *r)
 {
 	struct daemon *d = r->client->control->daemon;
@@ -321,6 +327,8 @@ static const struct {
 	{ "group", "id=ID state=STATE [preferred=yes|no] sets one", do_group },
 	{ "log", "the log level; level=LEVEL sets it", do_log },
 	{ "methods", "this list", do_methods },
+	{ "reservations", "who has registered and reserved what",
+	  do_reservations },
 	{ "shutdown", "end in order, as SIGTERM", do_shutdown },
 	{ "status", "listeners, sessions and their counters", do_status },
 	{ "version", "name and version", do_version },

@@ -162,6 +162,38 @@ json_t *status_luns(const struct daemon *d)
 	return all;
 }
 
+static void add_registration(void *arg, const struct dev_registration *r)
+{
+	char key[19];
+
+	snprintf(key, sizeof(key), "0x%016llx", (unsigned long long)r->key);
+	json_array_append_new(arg, json_pack("{s:s, s:i, s:s, s:b}",
+					     "initiator", r->initiator_port,
+					     "port", (int)r->target_port, "key",
+					     key, "holds", (int)r->holds));
+}
+
+json_t *status_reservations(const struct daemon *d)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < d->nlus; i++) {
+		json_t *regs = json_array();
+		struct dev_reservation r;
+
+		dev_lu_reservation(d->lus[i], &r);
+		dev_lu_registrations(d->lus[i], add_registration, regs);
+		json_array_append_new(
+			all,
+			json_pack("{s:i, s:s?, s:s?, s:I, s:b, s:o}", "lun",
+				  (int)dev_lu_lun(d->lus[i]), "type", r.type,
+				  "reserved", r.reserved, "generation",
+				  (json_int_t)r.generation, "aptpl",
+				  (int)r.aptpl, "registrations", regs));
+	}
+	return all;
+}
+
 json_t *status_daemon(const struct daemon *d, json_t *sessions)
 {
 	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:o, s:o, s:o}", "version",

@@ -109,6 +109,28 @@ struct bs *dev_lu_backstore(const struct dev_lu *lu);
  */
 int dev_lu_restore(struct dev_lu *lu, const uint8_t *data, size_t len);
 
+/* What a person may want to know of a unit's reservations; names are borrowed
+ * for the call. On worker 0. */
+struct dev_registration {
+	const char *initiator_port;
+	uint16_t target_port;
+	uint64_t key;
+	bool holds;
+};
+
+struct dev_reservation {
+	const char *type;     /* "Write Exclusive"; NULL: none */
+	const char *reserved; /* whose by RESERVE(6/10); NULL: nobody's */
+	uint32_t generation;
+	bool aptpl;
+};
+
+void dev_lu_reservation(const struct dev_lu *lu, struct dev_reservation *r);
+void dev_lu_registrations(const struct dev_lu *lu,
+			  void (*fn)(void *arg,
+				     const struct dev_registration *r),
+			  void *arg);
+
 /* dev_lun_decode reads an 8-byte LUN as a number (SAM-5 §4.7: simple,
  * peripheral and flat addressing, one level). ERR_NOT_FOUND: another form. */
 int dev_lun_decode(uint64_t wire, uint16_t *lun);

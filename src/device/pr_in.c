@@ -120,3 +120,41 @@ void dev_pr_in(struct dev_task *t)
 		break;
 	}
 }
+
+/* ---- for people ---- */
+
+void dev_lu_reservation(const struct dev_lu *lu, struct dev_reservation *r)
+{
+	static const char *const types[] = {
+		[RSV_TYPE_WE] = "Write Exclusive",
+		[RSV_TYPE_EA] = "Exclusive Access",
+		[RSV_TYPE_WE_RO] = "Write Exclusive, Registrants Only",
+		[RSV_TYPE_EA_RO] = "Exclusive Access, Registrants Only",
+		[RSV_TYPE_WE_AR] = "Write Exclusive, All Registrants",
+		[RSV_TYPE_EA_AR] = "Exclusive Access, All Registrants",
+	};
+	const struct rsv_state *s = lu->rsv[RSV_HOME];
+
+	*r = (struct dev_reservation){
+		.type = types[s->type],
+		/* it lives until it has given that back, here first */
+		.reserved = s->spc2 ? s->spc2->cfg.initiator_port : NULL,
+		.generation = s->generation,
+		.aptpl = s->aptpl && s->n,
+	};
+}
+
+void dev_lu_registrations(const struct dev_lu *lu,
+			  void (*fn)(void *arg,
+				     const struct dev_registration *r),
+			  void *arg)
+{
+	const struct rsv_state *s = lu->rsv[RSV_HOME];
+
+	for (unsigned i = 0; i < s->n; i++)
+		fn(arg, &(struct dev_registration){
+				.initiator_port = s->regs[i].name,
+				.target_port = s->regs[i].port,
+				.key = s->regs[i].key,
+				.holds = rsv_is_holder(s, (int)i) });
+}

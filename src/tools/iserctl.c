@@ -35,6 +35,7 @@ static const char usage_text[] =
 	"  status            listeners, sessions, counters\n"
 	"  luns              what is served\n"
 	"  log [level=LEVEL] shows or sets the log level\n"
+	"  reservations      who has registered and reserved what\n"
 	"  groups            target port groups (ALUA)\n"
 	"  group id=ID state=STATE [preferred=yes|no]  sets one: optimized,\n"
 	"                    non-optimized, standby, unavailable\n"

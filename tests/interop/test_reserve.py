@@ -3,6 +3,7 @@
 """Persistent reservations over the life of iserd: killed, started again,
 moved between workers; and state files that are damaged."""
 import glob
+import json
 import os
 import random
 import shutil
@@ -12,7 +13,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ISERD, Daemon, Wire, io, main
+from harness import ISERCTL, ISERD, Daemon, Wire, io, main, run
 
 REGISTER, RESERVE, RELEASE, CLEAR, PREEMPT = range(5)
 IGNORE = 6
@@ -229,6 +230,36 @@ class Aptpl(unittest.TestCase):
                 b.close()
         finally:
             subprocess.run(["umount", self.state], check=True)
+
+
+class Told(unittest.TestCase):
+    """iserctl says who holds what."""
+
+    def ask(self, sock):
+        text = run([ISERCTL, "-s", sock, "--json", "reservations"]).text
+        return json.loads(text)
+
+    def test_reservations(self):
+        with tempfile.TemporaryDirectory(dir=".") as tmp:
+            sock = os.path.abspath(tmp + "/ctl")
+            with Daemon("--control", sock, "--workers", "2", "ram:8M", "ram:8M") as d:
+                a, b, c = Initiator(d, "a"), Initiator(d, "b"), Initiator(d, "c", 1)
+                a.out(REGISTER, new=0xa)
+                b.out(REGISTER, new=0xb)
+                a.out(RESERVE, EA_RO, key=0xa)
+                self.assertEqual(c.scsi([0x16])[0], GOOD)
+                one, two = self.ask(sock)
+                self.assertEqual(one["type"], "Exclusive Access, Registrants Only")
+                self.assertEqual(one["generation"], 2)
+                self.assertIsNone(one["reserved"])
+                self.assertEqual([(r["key"], r["holds"]) for r in one["registrations"]],
+                                 [("0x%016x" % 0xa, True), ("0x%016x" % 0xb, False)])
+                self.assertIn("example:a,i,0x", one["registrations"][0]["initiator"])
+                self.assertIn("example:c,i,0x", two["reserved"])
+                self.assertIsNone(two["type"])
+                self.assertIn("Registrants", run([ISERCTL, "-s", sock, "reservations"]).text)
+                for i in (a, b, c):
+                    i.close()
 
 
 class Workers(unittest.TestCase):
