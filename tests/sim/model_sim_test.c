@@ -5,7 +5,8 @@
  * between workers is delivered and the store answers in any order. Afterwards
  * there must be one order of these commands in which the model, which knows
  * neither workers nor messages, gives each the same end and the same data, and
- * comes to the same blocks, reservations and unit attentions.
+ * comes to the same blocks, reservations and unit attentions; ORDERED commands
+ * in their place.
  *
  * Commands that touch blocks go together, and so do those that change
  * reservations, with commands on blocks of their own beside them. What the
@@ -167,6 +168,7 @@ static const char *const names[] = { "READ",
 
 struct op {
 	enum kind kind;
+	uint8_t attr;
 	unsigned who, lba, n;
 	uint64_t values[2 * MOST]; /* of its data-out, one a block */
 	struct pr_out pr;
@@ -385,6 +387,18 @@ static bool model_is_where_we_are(void)
 	return true;
 }
 
+/* SAM-5 §8.6: of one initiator's commands. They began in their order. */
+static bool must_wait(const struct op *o, unsigned left)
+{
+	for (unsigned i = 0; &ops[i] < o; i++)
+		if (left & BIT(i) && ops[i].who == o->who &&
+		    o->attr != DEV_ATTR_HEAD_OF_QUEUE &&
+		    (o->attr == DEV_ATTR_ORDERED ||
+		     ops[i].attr == DEV_ATTR_ORDERED))
+			return true;
+	return false;
+}
+
 static unsigned old_news[TRIO_N]; /* those from before the round */
 
 /*
@@ -401,7 +415,7 @@ static bool there_is_an_order(unsigned left)
 	for (unsigned i = 0; i < nops; i++) {
 		const struct op *o = &ops[i];
 
-		if (!(left & BIT(i)))
+		if (!(left & BIT(i)) || must_wait(o, left))
 			continue;
 		if (m.news[o->who] && model_attention(o) &&
 		    there_is_an_order(left & ~BIT(i)))
@@ -426,13 +440,14 @@ static void tell(unsigned round)
 	for (unsigned i = 0; i < nops; i++) {
 		const struct op *o = &ops[i];
 
-		print_message("%c: %s blocks %u+%u pr %u/%u key %u>%u: status "
-			      "%02x key %x asc %04x got %zu %016llx\n",
-			      'A' + (int)o->who, names[o->kind], o->lba, o->n,
-			      o->pr.action, o->pr.type, (unsigned)o->pr.key,
-			      (unsigned)o->pr.sa_key, o->task.status,
-			      o->sense.key, o->sense.asc, o->got,
-			      (unsigned long long)get_be64(o->in));
+		print_message(
+			"%c: %s (%u) blocks %u+%u pr %u/%u key %u>%u: status "
+			"%02x key %x asc %04x got %zu %016llx\n",
+			'A' + (int)o->who, names[o->kind], o->attr, o->lba,
+			o->n, o->pr.action, o->pr.type, (unsigned)o->pr.key,
+			(unsigned)o->pr.sa_key, o->task.status, o->sense.key,
+			o->sense.asc, o->got,
+			(unsigned long long)get_be64(o->in));
 	}
 }
 
@@ -450,7 +465,7 @@ static void begin(struct op *o)
 	memset(t, 0, sizeof(*t));
 	o->begun = true;
 	t->nexus = trio.i[o->who].nexus;
-	t->attr = DEV_ATTR_SIMPLE;
+	t->attr = o->attr;
 	memcpy(t->cdb, o->cdb, 16);
 	t->cdb_len = 16;
 	t->edtl_out = o->out_len;
@@ -686,6 +701,7 @@ static struct op *add(enum kind kind)
 
 	o->kind = kind;
 	o->who = rnd(TRIO_N);
+	o->attr = DEV_ATTR_SIMPLE;
 	o->lba = o->n = o->out_len = o->in_len = 0;
 	o->begun = o->done = false;
 	memset(o->cdb, 0, sizeof(o->cdb));
@@ -699,13 +715,18 @@ static struct op *add(enum kind kind)
 /* On the same few blocks, as far as they go. */
 static void make_data_round(void)
 {
+	static const uint8_t attrs[] = {
+		DEV_ATTR_SIMPLE,  DEV_ATTR_SIMPLE,	  DEV_ATTR_UNTAGGED,
+		DEV_ATTR_ORDERED, DEV_ATTR_HEAD_OF_QUEUE,
+	};
 	unsigned n = 1 + rnd(TOGETHER), from = rnd(BLOCKS - MOST);
 
 	for (unsigned i = 0; i < n; i++) {
 		unsigned at = rnd(MOST / 2), most = MOST - at;
+		struct op *o = add((enum kind)rnd(K_ON_BLOCKS));
 
-		make_on_blocks(add((enum kind)rnd(K_ON_BLOCKS)), from + at,
-			       1 + rnd(most));
+		o->attr = attrs[rnd(ARRAY_LEN(attrs))];
+		make_on_blocks(o, from + at, 1 + rnd(most));
 	}
 }
 
