@@ -6,7 +6,7 @@
  * there must be one order of these commands in which the model, which knows
  * neither workers nor messages, gives each the same end and the same data, and
  * comes to the same blocks, reservations and unit attentions; ORDERED commands
- * in their place.
+ * in their place. Some are aborted: they did all they had to, or nothing.
  *
  * Commands that touch blocks go together, and so do those that change
  * reservations, with commands on blocks of their own beside them. What the
@@ -178,6 +178,7 @@ struct op {
 	/* how it ended */
 	struct dev_task task;
 	bool begun, done;
+	bool aborted, released; /* it vanished: it did all or nothing */
 	struct scsi_sense sense;
 	uint8_t in[MOST * BLOCK];
 	size_t got;
@@ -185,7 +186,7 @@ struct op {
 
 static struct op ops[TOGETHER];
 static struct {
-	unsigned good, conflict, other;
+	unsigned good, conflict, other, aborted;
 } seen[K_ALL];
 static unsigned nops;
 
@@ -417,12 +418,16 @@ static bool there_is_an_order(unsigned left)
 
 		if (!(left & BIT(i)) || must_wait(o, left))
 			continue;
-		if (m.news[o->who] && model_attention(o) &&
+		if (m.news[o->who] && !o->aborted && model_attention(o) &&
 		    there_is_an_order(left & ~BIT(i)))
 			return true;
 		model_put_back(&before);
-		if (!(m.news[o->who] & old_news[o->who]) && model_agrees(o) &&
+		if (!(m.news[o->who] & old_news[o->who]) &&
+		    (model_agrees(o) || o->aborted) &&
 		    there_is_an_order(left & ~BIT(i)))
+			return true;
+		model_put_back(&before);
+		if (o->aborted && there_is_an_order(left & ~BIT(i)))
 			return true;
 		model_put_back(&before);
 	}
@@ -442,12 +447,13 @@ static void tell(unsigned round)
 
 		print_message(
 			"%c: %s (%u) blocks %u+%u pr %u/%u key %u>%u: status "
-			"%02x key %x asc %04x got %zu %016llx\n",
+			"%02x key %x asc %04x got %zu %016llx%s\n",
 			'A' + (int)o->who, names[o->kind], o->attr, o->lba,
 			o->n, o->pr.action, o->pr.type, (unsigned)o->pr.key,
 			(unsigned)o->pr.sa_key, o->task.status, o->sense.key,
 			o->sense.asc, o->got,
-			(unsigned long long)get_be64(o->in));
+			(unsigned long long)get_be64(o->in),
+			o->aborted ? ", aborted" : "");
 	}
 }
 
@@ -477,11 +483,33 @@ static void begin(struct op *o)
 	dev_task_execute(t);
 }
 
+static void op_released(struct dev_task *t)
+{
+	container_of(t, struct op, task)->released = true;
+}
+
+/* One that has not ended, if there is any. */
+static bool abort_one(unsigned begun)
+{
+	unsigned from = rnd(nops);
+
+	for (unsigned i = 0; i < nops; i++) {
+		struct op *o = &ops[(from + i) % nops];
+
+		if (o - ops >= begun || o->done || o->aborted)
+			continue;
+		o->aborted = true;
+		assert_int_equal(dev_task_abort(&o->task, op_released), 0);
+		return true;
+	}
+	return false;
+}
+
 static void end(struct op *o)
 {
 	struct dev_task *t = &o->task;
 
-	assert_true(o->done);
+	assert_true(o->done != o->aborted && o->aborted == o->released);
 	memset(&o->sense, 0, sizeof(o->sense));
 	if (t->sense_len)
 		assert_int_equal(
@@ -495,6 +523,8 @@ static bool happen(unsigned *begun)
 {
 	unsigned what = rnd(TRIO_N + 2);
 
+	if (*begun && rnd(50) == 0 && abort_one(*begun))
+		return true;
 	for (unsigned i = 0; i < TRIO_N + 2; i++, what = (what + 1) % 5) {
 		if (what < TRIO_N) {
 			if (trio_one(what))
@@ -521,7 +551,9 @@ static void run_together(unsigned round)
 	for (unsigned i = 0; i < TRIO_N; i++)
 		old_news[i] = m.news[i];
 	for (unsigned i = 0; i < nops; i++) {
-		if (ops[i].task.status == SCSI_GOOD)
+		if (ops[i].aborted)
+			seen[ops[i].kind].aborted++;
+		else if (ops[i].task.status == SCSI_GOOD)
 			seen[ops[i].kind].good++;
 		else if (ops[i].task.status == SCSI_RESERVATION_CONFLICT)
 			seen[ops[i].kind].conflict++;
@@ -703,7 +735,7 @@ static struct op *add(enum kind kind)
 	o->who = rnd(TRIO_N);
 	o->attr = DEV_ATTR_SIMPLE;
 	o->lba = o->n = o->out_len = o->in_len = 0;
-	o->begun = o->done = false;
+	o->begun = o->done = o->aborted = o->released = false;
 	memset(o->cdb, 0, sizeof(o->cdb));
 	memset(&o->pr, 0, sizeof(o->pr));
 	memset(o->in, 0, 8);
@@ -817,9 +849,10 @@ static void test_an_order_explains_what_all_saw(void **state)
 	print_message("%u commands, seed %u\n", n, seed);
 	play(seed, n);
 	for (unsigned k = 0; k < K_ALL; k++) {
-		print_message("%-18s good %u, conflict %u, other %u\n",
-			      names[k], seen[k].good, seen[k].conflict,
-			      seen[k].other);
+		print_message(
+			"%-18s good %u, conflict %u, other %u, aborted %u\n",
+			names[k], seen[k].good, seen[k].conflict, seen[k].other,
+			seen[k].aborted);
 		/* none of them was always refused, or never */
 		assert_true(seen[k].good > n / 500 && seen[k].conflict &&
 			    seen[k].other);
