@@ -432,10 +432,12 @@ def main():
         own_namespace()
     else:
         set_up_namespace()
-    import rdma  # which takes from here what it needs
+    import iser  # which take from here what they need
+    import rdma
     rows, missed = [], 0
     for measure, cases in ((measure_iscsi, choose_cases(args)),
-                           (rdma.measure, rdma.choose(args))):
+                           (rdma.measure, rdma.choose(args)),
+                           (iser.measure, iser.choose(args))):
         if cases:
             more, failed = measure(args, cases)
             rows += more
