@@ -388,12 +388,13 @@ static bool model_is_where_we_are(void)
 	return true;
 }
 
-/* SAM-5 §8.6: of one initiator's commands. They began in their order. */
+/* SAM-5 §8.6: of one initiator's commands. They began in their order. One that
+ * was aborted left the set early, and holds nobody up. */
 static bool must_wait(const struct op *o, unsigned left)
 {
 	for (unsigned i = 0; &ops[i] < o; i++)
-		if (left & BIT(i) && ops[i].who == o->who &&
-		    o->attr != DEV_ATTR_HEAD_OF_QUEUE &&
+		if (left & BIT(i) && ops[i].who == o->who && !ops[i].aborted &&
+		    !o->aborted && o->attr != DEV_ATTR_HEAD_OF_QUEUE &&
 		    (o->attr == DEV_ATTR_ORDERED ||
 		     ops[i].attr == DEV_ATTR_ORDERED))
 			return true;
