@@ -500,7 +500,7 @@ libiscsi_test() { # TEST URL; the suite tells failures in its text only
 	iscsi-test-cu -i $IQN_LIBISCSI -d -n -t "$1" "$2" >/run/suite 2>&1
 	! libiscsi_crash $? || return 77
 	grep -v '^ *$' /run/suite | head -30
-	if grep -q 'revents is not POLLIN' /run/suite && ! grep -q 'PROTOCOL' "$OUT/iserd.log" 2>/dev/null; then
+	if grep -q 'revents is not POLLIN' /run/suite && [ -e "$OUT/iserd.log" ] && ! grep -q PROTOCOL "$OUT/iserd.log"; then
 		echo "libiscsi 1.19 takes a second without an event for an error: this machine is too slow"
 		return 77
 	fi
