@@ -88,7 +88,12 @@ struct rcap_wr {
 struct rcap_recv {
 	uint8_t *buf;
 	size_t cap;
+	/* The user asks rcap_recv_bytes where the message is: a provider that
+	 * has it elsewhere then need not copy it. */
+	bool may_lend;
 	/* filled when it comes back */
+	const uint8_t *lent; /* NULL: in buf; else the provider's memory, valid
+			      * during the up-call only */
 	size_t len;
 	bool solicited;
 	bool invalidated; /* the peer invalidated our region `stag` */
@@ -97,6 +102,11 @@ struct rcap_recv {
 	uint64_t immediate;
 	struct list link; /* the provider's */
 };
+
+static inline const uint8_t *rcap_recv_bytes(const struct rcap_recv *r)
+{
+	return r->lent ? r->lent : r->buf;
+}
 
 /* ---- connections ---- */
 

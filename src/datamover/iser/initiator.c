@@ -275,6 +275,14 @@ static void give_response(struct dmiser_conn *c, struct dm_task *t,
 		dmiser_die(c, err, "the iSCSI layer gave up");
 }
 
+/* What is lent goes with the up-call: it is needed for longer. */
+static void keep_message(struct rcap_recv *r)
+{
+	if (r->lent)
+		memcpy(r->buf, r->lent, r->len);
+	r->lent = NULL;
+}
+
 bool dmiser_initiator_response(struct dmiser_conn *c, struct iser_in *in)
 {
 	struct dm_task *t = c->face->up->find_task(c->face, in->pdu.itt);
@@ -291,6 +299,7 @@ bool dmiser_initiator_response(struct dmiser_conn *c, struct iser_in *in)
 		 * buffers back yet */
 		if (priv(t)->i.late)
 			return false; /* a second one is ignored */
+		keep_message(in->recv);
 		priv(t)->i.late = in->recv;
 		return true;
 	}
@@ -308,7 +317,7 @@ void dmiser_late(struct dmiser_conn *c, struct dm_task *t)
 	if (!r || c->dead)
 		return;
 	it->late = NULL;
-	bhs = r->buf + ISER_HEADER_LEN;
+	bhs = rcap_recv_bytes(r) + ISER_HEADER_LEN;
 	if (iscsi_bhs_decode(&pdu, bhs) == 0) /* it was checked once */
 		give_response(c, t, &pdu, bhs,
 			      pdu.dsl ? bhs + ISCSI_BHS_LEN + pdu.ahs_len

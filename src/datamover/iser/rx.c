@@ -32,6 +32,7 @@ int dmiser_rx_login(struct dmiser_conn *c)
 		return ERR_NOMEM;
 	c->login_recv.buf = c->login_mem;
 	c->login_recv.cap = LOGIN_LEN;
+	c->login_recv.may_lend = true;
 	rcap_post_recv(c->qp, &c->login_recv);
 	return 0;
 }
@@ -70,6 +71,7 @@ int dmiser_rx_prepare(struct dmiser_conn *c, const struct dm_resources *r)
 	for (unsigned i = 0; i < c->nrecvs; i++) {
 		c->recvs[i].buf = c->recv_mem + i * c->recv_len;
 		c->recvs[i].cap = c->recv_len;
+		c->recvs[i].may_lend = true;
 		rcap_post_recv(c->qp, &c->recvs[i]);
 	}
 	return 0;
@@ -102,12 +104,13 @@ static bool counts_absent_data(const struct dmiser_conn *c,
 static int open_pdu(struct dmiser_conn *c, struct iser_in *in)
 {
 	const struct rcap_recv *r = in->recv;
+	const uint8_t *rest;
 	size_t want;
 	int err;
 
 	if (r->len < ISER_PDU_LEN)
 		return ERR_TRUNCATED;
-	in->bhs = r->buf + ISER_HEADER_LEN;
+	in->bhs = rcap_recv_bytes(r) + ISER_HEADER_LEN;
 	err = iscsi_bhs_decode(&in->pdu, in->bhs);
 	dm_trace_pdu(c->face, false, in->bhs);
 	if (counts_absent_data(c, in))
@@ -122,8 +125,9 @@ static int open_pdu(struct dmiser_conn *c, struct iser_in *in)
 	    (in->pdu.ahs_len &&
 	     (!c->full_feature || in->pdu.op != ISCSI_SCSI_COMMAND)))
 		return ERR_TOO_LONG;
-	in->ahs = in->pdu.ahs_len ? r->buf + ISER_PDU_LEN : NULL;
-	in->data = in->pdu.dsl ? r->buf + ISER_PDU_LEN + in->pdu.ahs_len : NULL;
+	rest = in->bhs + ISCSI_BHS_LEN;
+	in->ahs = in->pdu.ahs_len ? rest : NULL;
+	in->data = in->pdu.dsl ? rest + in->pdu.ahs_len : NULL;
 	return err;
 }
 
@@ -208,7 +212,7 @@ static void report(struct dmiser_conn *c, const struct iser_in *in, int err)
 static bool take(struct dmiser_conn *c, struct rcap_recv *r)
 {
 	struct iser_in in = { .recv = r };
-	int err = iser_header_decode(&in.h, r->buf, r->len);
+	int err = iser_header_decode(&in.h, rcap_recv_bytes(r), r->len);
 
 	if (err) {
 		dmiser_die(c, err, "malformed iSER header (RFC 7145 §9.1)");

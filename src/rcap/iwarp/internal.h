@@ -183,6 +183,8 @@ void iwarp_rx_consume(struct iwarp *c);
 /* iwarp_place decides on the segment c->rx.h with len octets of payload: sets
  * rx.dest (and dest_off), or returns -TERM_... */
 int iwarp_place(struct iwarp *c, size_t len);
+/* iwarp_lend: a whole message is at p, and its receive may be told so. */
+bool iwarp_lend(struct iwarp *c, const uint8_t *p, size_t len);
 /* iwarp_replace looks again, before more of it is read: regions go. */
 void iwarp_replace(struct iwarp *c);
 /* iwarp_may_guess: all of the destination is undefined for now. */

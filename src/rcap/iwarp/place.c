@@ -210,6 +210,19 @@ bool iwarp_may_guess(const struct iwarp *c)
 	return h->opcode == RDMAP_READ_RESPONSE;
 }
 
+bool iwarp_lend(struct iwarp *c, const uint8_t *p, size_t len)
+{
+	struct iwarp_rx *rx = &c->rx;
+	struct rcap_recv *r;
+
+	if (!is_send(rx->h.opcode) || !rx->h.last || rx->mo || len == 0)
+		return false;
+	r = list_entry(c->recvs.next, struct rcap_recv, link);
+	if (r->may_lend)
+		r->lent = p;
+	return r->may_lend;
+}
+
 void iwarp_replace(struct iwarp *c)
 {
 	struct iwarp_rx *rx = &c->rx;

@@ -254,7 +254,7 @@ static size_t whole(struct iwarp *c, const uint8_t *p, size_t n)
 	}
 	begin_payload(c);
 	payload = rx->left;
-	if (rx->dest && payload) {
+	if (rx->dest && payload && !iwarp_lend(c, p + rx->head_have, payload)) {
 		bufv_copy_in(rx->dest, rx->dest_off, p + rx->head_have,
 			     payload);
 		c->stats.copied += payload;

@@ -39,6 +39,7 @@ void iwarp_post_recv(struct rcap_qp *qp, struct rcap_recv *r)
 	struct iwarp *c = container_of(qp, struct iwarp, qp);
 
 	r->len = 0;
+	r->lent = NULL;
 	r->solicited = r->invalidated = r->is_immediate = false;
 	list_push_back(&c->recvs, &r->link);
 }
