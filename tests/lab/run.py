@@ -81,10 +81,9 @@ class Results:
     def word(self, name):
         """What stands in the matrix for a step."""
         words = {s[1] for s in self.steps if s[0] == name}
-        for word, shown in (("not ok", "FAIL"), ("ok", "ok"), ("skip", "skip")):
-            if word in words:
-                return shown
-        return "-"
+        if "not ok" in words:
+            return "FAIL"
+        return ", ".join(w for w in ("ok", "skip") if w in words) or "-"
 
     def others(self):
         return [s[0] if s[1] == "ok" else "%s (%s)" % (s[0], s[1])
@@ -305,11 +304,13 @@ def markdown(args, done):
            for name, word, text in results.steps if word != "ok"]
     figures = figures_of(done)
     with open(os.path.join(args.cache, "kernel-version")) as f:
-        lines.insert(0, "Kernel %s, emulated.\n" % f.read().strip())
+        lines.insert(0, "Kernel %s, emulated; each row is of its "
+                     "last run.\n" % f.read().strip())
     if why:
         lines += ["", "What is not ok, and why:", ""] + why
     if figures:
-        lines += ["", "Figures, for comparison with each other only:", ""]
+        lines += ["", "Figures of guests on a machine that had other "
+                  "work: they differ by 2 or 3 from run to run.", ""]
         lines += markdown_table(figures)
     return "\n".join(lines) + "\n"
 
