@@ -339,6 +339,8 @@ int iser_rdma_wait(struct iser_rdma *c)
 		return 0;
 	if (c->state == RDMA_DOWN)
 		return c->err ? c->err : ISER_E_CLOSED;
+	/* cleared before this returns: by wake, or below */
+	/* cppcheck-suppress autoVariables */
 	c->wait = &w;
 	err = lib_wait(c->ctx, &w.over);
 	if (err) {

@@ -134,5 +134,7 @@ struct verbs_conn *net_verbs_connect(struct net_verbs *v,
 	dmiser_cm_request(false, cm);
 	cfg.private_data = cm;
 	cfg.private_len = sizeof(cm);
+	/* cfg and what it points to are copied */
+	/* cppcheck-suppress returnDanglingLifetime */
 	return v->m->connect(v->v, (const struct sockaddr *)&a->sa, &cfg, err);
 }

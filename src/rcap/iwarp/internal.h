@@ -92,6 +92,12 @@ struct iwarp_read {
 #define TX_BATCH  (256u << 10) /* stays in the cache from CRC to send */
 #define TX_ARENA  (32u << 10)
 
+/* Bytes of a batch whose memory its owner wanted back. */
+struct iwarp_detached {
+	struct iwarp_detached *next;
+	uint8_t bytes[];
+};
+
 struct iwarp_tx {
 	struct mpa_stream s; /* pos: octets staged since full operation */
 	uint64_t taken;	     /* octets the transport took */
@@ -101,8 +107,8 @@ struct iwarp_tx {
 	size_t used;
 	uint8_t *copies; /* unstable payload of a batch; made when needed */
 	size_t copied;
-	bool has_responses; /* the batch refers to regions */
-	void *detached;	    /* copies of what an invalidated region held */
+	bool has_responses;		 /* the batch refers to regions */
+	struct iwarp_detached *detached; /* what an invalidated region held */
 	/* the message under way */
 	struct rcap_wr *wr; /* or */
 	bool responding;    /* the oldest of the reads */

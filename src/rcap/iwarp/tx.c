@@ -468,9 +468,8 @@ void iwarp_tx_reset(struct iwarp *c)
 	tx->used = tx->copied = 0;
 	tx->has_responses = false;
 	while (tx->detached) {
-		void *next;
+		struct iwarp_detached *next = tx->detached->next;
 
-		memcpy(&next, tx->detached, sizeof(next));
 		free(tx->detached);
 		tx->detached = next;
 	}
@@ -495,6 +494,7 @@ int iwarp_tx_detach(struct iwarp *c, const struct bufv *memory)
 {
 	struct iwarp_tx *tx = &c->tx;
 	size_t total = 0;
+	struct iwarp_detached *d;
 	uint8_t *to;
 
 	if (!tx->has_responses)
@@ -504,13 +504,12 @@ int iwarp_tx_detach(struct iwarp *c, const struct bufv *memory)
 			total += tx->iov[i].iov_len;
 	if (total == 0)
 		return 0;
-	/* chained to what was detached before, for iwarp_tx_reset */
-	to = malloc(sizeof(void *) + total);
-	if (!to)
+	d = malloc(sizeof(*d) + total);
+	if (!d)
 		return ERR_NOMEM;
-	memcpy(to, &tx->detached, sizeof(void *));
-	tx->detached = to;
-	to += sizeof(void *);
+	d->next = tx->detached; /* all go with the batch */
+	tx->detached = d;
+	to = d->bytes;
 	for (unsigned i = tx->first; i < tx->n; i++) {
 		struct iovec *v = &tx->iov[i];
 
