@@ -53,6 +53,8 @@ static const char usage_text[] =
 	"                            login over TCP) (tcp,iser,switch)\n"
 	"      --verbs auto|off|on   RDMA devices, too: if there are any, never, or\n"
 	"                            refuse to start without (auto)\n"
+	"      --verbs-listen ADDR[:PORT]  an address for RDMA devices alone, may\n"
+	"                            be given again\n"
 	"      --compat linux|strict iSER from the start as Linux speaks it, or\n"
 	"                            by the letter of RFC 7145 (linux)\n"
 	"      --control PATH        Unix socket for iserctl\n"
@@ -156,6 +158,7 @@ enum {
 	OPT_TRANSPORT,
 	OPT_COMPAT,
 	OPT_VERBS,
+	OPT_VERBS_LISTEN,
 	OPT_CHAP_USER,
 	OPT_CHAP_SECRET,
 	OPT_MUTUAL_USER,
@@ -185,6 +188,7 @@ static const struct option long_options[] = {
 	{ "spin", required_argument, NULL, OPT_SPIN },
 	{ "transport", required_argument, NULL, OPT_TRANSPORT },
 	{ "verbs", required_argument, NULL, OPT_VERBS },
+	{ "verbs-listen", required_argument, NULL, OPT_VERBS_LISTEN },
 	{ "compat", required_argument, NULL, OPT_COMPAT },
 	{ "digests", required_argument, NULL, OPT_DIGESTS },
 	{ "chap-user", required_argument, NULL, OPT_CHAP_USER },
@@ -292,6 +296,16 @@ static bool set_rate(struct options *o, const char *arg)
 	return false;
 }
 
+static bool set_verbs_listen(struct options *o, const char *arg)
+{
+	if (o->nverbs_listen == LISTEN_MAX) {
+		say("--verbs-listen: at most %d times", LISTEN_MAX);
+		return false;
+	}
+	o->verbs_listen[o->nverbs_listen++] = arg;
+	return true;
+}
+
 static bool set_transports(struct options *o, const char *arg)
 {
 	static const char *const words[] = { "tcp", "iser", "switch" };
@@ -382,6 +396,8 @@ static bool set_checked(struct options *o, int opt, const char *arg)
 		return set_rate(o, arg);
 	case OPT_TRANSPORT:
 		return set_transports(o, arg);
+	case OPT_VERBS_LISTEN:
+		return set_verbs_listen(o, arg);
 	case OPT_CHAP_USER:
 	case OPT_CHAP_SECRET:
 	case OPT_MUTUAL_USER:

@@ -31,6 +31,8 @@ enum exit_code {
 struct options {
 	const char *listen[LISTEN_MAX];
 	unsigned nlisten;
+	const char *verbs_listen[LISTEN_MAX]; /* RDMA devices only */
+	unsigned nverbs_listen;
 	const char *luns[LUNS_MAX];
 	unsigned nluns;
 	char name[224]; /* IQN */

@@ -336,12 +336,23 @@ static int listen_on(struct daemon *d, const char *text)
 	return 0;
 }
 
+static int verbs_at(struct daemon *d, const struct net_addr *a)
+{
+	char name[NET_ADDR_STR];
+	int err = net_verbs_listen(d->verbs, a, conns_verbs_accepted, d);
+
+	net_addr_str(a, name);
+	trace_emit(&d->log.trace, TRACE_RDMA, "RDMA devices at %s: %s", name,
+		   err ? strerror(-err) : "listening");
+	return err;
+}
+
 /* The same addresses on RDMA devices. An address that none of them has, or a
  * port that software iWARP took from an iWARP device of the kernel's, is
  * nothing to complain of: it is served all the same. */
 static int listen_verbs(struct daemon *d)
 {
-	bool must = d->options.verbs == VERBS_ON;
+	bool must = d->options.verbs == VERBS_ON || d->options.nverbs_listen;
 	unsigned n = 0;
 	char why[256];
 	int err;
@@ -352,23 +363,34 @@ static int listen_verbs(struct daemon *d)
 	d->verbs = net_verbs_open(d->loops[0], &err, why, sizeof(why));
 	if (!d->verbs) {
 		if (must)
-			say("--verbs on: %s", why);
+			say("RDMA devices: %s", why);
 		return must ? EXIT_NETWORK : 0;
 	}
-	for (unsigned i = 0; i < d->nlisteners; i++) {
-		char name[NET_ADDR_STR];
+	for (unsigned i = 0; i < d->nlisteners && !d->options.nverbs_listen;
+	     i++) {
 		struct net_addr a;
 
 		net_listener_addr(d->listeners[i], &a);
-		net_addr_str(&a, name);
-		err = net_verbs_listen(d->verbs, &a, conns_verbs_accepted, d);
-		n += err == 0;
-		trace_emit(&d->log.trace, TRACE_RDMA, "RDMA devices at %s: %s",
-			   name, err ? strerror(-err) : "listening");
+		n += !verbs_at(d, &a);
+	}
+	for (unsigned i = 0; i < d->options.nverbs_listen; i++) {
+		const char *text = d->options.verbs_listen[i];
+		struct net_addr a;
+
+		if (net_addr_parse(&a, text, 3260)) {
+			say("--verbs-listen %s: no numeric address", text);
+			return EXIT_USAGE;
+		}
+		err = verbs_at(d, &a);
+		if (err) { /* asked for by name */
+			say("--verbs-listen %s: %s", text, strerror(-err));
+			return EXIT_NETWORK;
+		}
+		n++;
 	}
 	if (n || !must)
 		return 0;
-	say("--verbs on: no RDMA device has any of these addresses");
+	say("RDMA devices: none has any of these addresses");
 	return EXIT_NETWORK;
 }
 

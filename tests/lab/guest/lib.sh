@@ -16,6 +16,8 @@ FAR=192.0.2.10
 HERE2=198.51.100.9
 FAR2=198.51.100.10
 
+export OPENISER_MODULES=/opt/openiser # rcap-verbs.so
+
 uptime_s() { cut -d' ' -f1 /proc/uptime; }
 
 # ---- results: the host prints and counts these lines ----
@@ -84,7 +86,13 @@ far_cable() {
 	wait_for 50 carrier "near$1"
 }
 carrier() { [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ]; }
-at_far() { nsenter --net=/run/netns/far "$@"; }
+at_far() { # a job with both ends in one namespace says: export ONE_NAMESPACE=1
+	if [ -n "${ONE_NAMESPACE:-}" ]; then
+		"$@"
+	else
+		nsenter --net=/run/netns/far "$@"
+	fi
+}
 
 # cut_cable and mend_cable [NEAR]: every packet is lost in both directions, the
 # carrier stays
@@ -208,7 +216,7 @@ iserd_at_far() {
 iserd_watched() { # keeps its process and its exit status in /run
 	: >"$OUT/iserd.urls"
 	at_far sh -c 'echo $$ >/run/iserd.pid; exec "$@"' iserd iserd serve --name $IQN_ISERD \
-		--listen $FAR:3260 --control /run/iserd.ctl "$@" >"$OUT/iserd.urls" 2>"$OUT/iserd.log"
+		--listen "${ISERD_LISTEN:-$FAR:3260}" --control /run/iserd.ctl "$@" >"$OUT/iserd.urls" 2>"$OUT/iserd.log"
 	echo $? >/run/iserd.status
 }
 iserd_ends() { # in order: exit status 0, within 15 s, no word of an error
@@ -444,9 +452,9 @@ kernel_session() {
 # iser_session SCHEME ADDRESS IQN NETDEV [LUN]: the same of our initiator, run at the
 # far end against a unit of 64 MiB
 iser_session() {
-	iser_url="$1://$2:3260/$3/${5:-0}"
+	iser_url="$1://$2:3260/$3/${5:-0}${iser_query:-}"
 	capture session "$4" 500
-	step discovery 20 iser_finds "$1://$2:3260" "$3"
+	step discovery 20 iser_finds "$1://$2:3260${iser_query:-}" "$3"
 	step login 20 at_far iser info "$iser_url" || return 1
 	step ping 20 at_far iser ping --count 3 "$iser_url"
 	step small 20 at_far iser bench --rw rw --bs 16k --amount 64k --depth 1 --yes-overwrite "$iser_url"
