@@ -258,9 +258,8 @@ int verbs_work_new(struct verbs_conn *c)
 		c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 	/* not over iWARP devices: what siw's user-space provider sends there
 	 * does not name the region that it was given */
-	c->qp.send_inv =
-		!c->is_iwarp &&
-		(attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS);
+	c->qp.send_inv = !c->is_iwarp && (attr.device_cap_flags &
+					  IBV_DEVICE_MEM_MGT_EXTENSIONS);
 	c->max_sends = MIN(c->cfg.sends, (unsigned)attr.max_qp_wr);
 	c->cfg.recvs = MIN(c->cfg.recvs, (unsigned)attr.max_qp_wr);
 	c->cfg.ird = (uint16_t)MIN((int)c->cfg.ird, attr.max_qp_rd_atom);
