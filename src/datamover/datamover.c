@@ -162,3 +162,15 @@ int dm_deallocate_task_resources(struct dm_conn *c, struct dm_task *t)
 	assert(c->state != DM_TERMINATED);
 	return c->ops->deallocate_task_resources(c, t);
 }
+
+int dm_judge_unsolicited(const struct iscsi_params *k,
+			 const struct iscsi_pdu *p)
+{
+	if (p->dsl && !k->immediate_data)
+		return ERR_PROTOCOL;
+	if (!p->final && k->initial_r2t)
+		return ERR_PROTOCOL;
+	if (p->dsl > k->first_burst_length || p->dsl > p->cmd.edtl)
+		return ERR_SEQUENCE;
+	return 0;
+}

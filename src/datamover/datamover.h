@@ -236,6 +236,14 @@ static inline void dm_trace_pdu(const struct dm_conn *c, bool out,
 		dm_trace_header(c, out, bhs);
 }
 
+/*
+ * dm_judge_unsolicited is for a target's datamovers: what a SCSI Command may
+ * bring along (RFC 7143 §11.3.4, §13.10, §13.11). 0, ERR_PROTOCOL (data that
+ * were not agreed on), ERR_SEQUENCE (more than fits).
+ */
+int dm_judge_unsolicited(const struct iscsi_params *k,
+			 const struct iscsi_pdu *p);
+
 /* ---- down: each asserts the connection's state ---- */
 
 /*

@@ -35,19 +35,6 @@ static void bind(const struct dmiser_conn *c, struct dm_task *t)
 	tt->read_base = h->read_base;
 }
 
-/* RFC 7143 §11.3.4, §13.10, §13.11. */
-static int check_unsolicited(const struct dmiser_conn *c,
-			     const struct iscsi_pdu *p)
-{
-	const struct iscsi_params *k = &c->params;
-
-	if ((p->dsl && !k->immediate_data) || (!p->final && k->initial_r2t))
-		return ERR_PROTOCOL;
-	if (p->dsl > k->first_burst_length || p->dsl > p->cmd.edtl)
-		return ERR_SEQUENCE;
-	return 0;
-}
-
 /* Unsolicited bytes to where the command wants them. */
 static void place(struct dmiser_conn *c, struct dm_task *t, uint32_t off,
 		  const uint8_t *data, uint32_t len)
@@ -75,7 +62,7 @@ static void write_came(struct dmiser_conn *c, struct dm_task *t,
 
 	tt->unsolicited = true;
 	tt->unsol_off = in->pdu.dsl;
-	tt->data_err = check_unsolicited(c, &in->pdu);
+	tt->data_err = dm_judge_unsolicited(&c->params, &in->pdu);
 	if (!tt->data_err && in->pdu.dsl)
 		place(c, t, 0, in->data, in->pdu.dsl);
 	if (in->pdu.final || c->params.initial_r2t)

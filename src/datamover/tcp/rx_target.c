@@ -32,21 +32,6 @@ static void unsolicited_over(struct dmtcp_conn *c, struct dm_task *t)
 	notify(c, t, DM_UNSOLICITED, err);
 }
 
-/* What a SCSI Command may bring along: §11.3.4, §13.10, §13.11. */
-static int check_unsolicited(const struct dmtcp_conn *c,
-			     const struct iscsi_pdu *p)
-{
-	const struct iscsi_params *k = &c->params;
-
-	if (p->dsl && !k->immediate_data)
-		return ERR_PROTOCOL;
-	if (!p->final && k->initial_r2t)
-		return ERR_PROTOCOL;
-	if (p->dsl > k->first_burst_length || p->dsl > p->cmd.edtl)
-		return ERR_SEQUENCE;
-	return 0;
-}
-
 static void command_header(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -68,7 +53,7 @@ static void command_header(struct dmtcp_conn *c)
 	tt = &priv(t)->t;
 	tt->unsol = UNSOL_OPEN;
 	tt->unsol_off = r->pdu.dsl;
-	tt->data_err = check_unsolicited(c, &r->pdu);
+	tt->data_err = dm_judge_unsolicited(&c->params, &r->pdu);
 	r->task = t;
 	r->at = 0;
 }
