@@ -384,8 +384,7 @@ int dev_prepare_set_groups(struct dev_task *t, uint64_t *out_len)
 	uint32_t len = get_be32(t->cdb + 6);
 
 	if (len && (len < LIST_HEAD || len > LIST_MAX || len % 4))
-		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
-				  ASC_PARAMETER_LIST_LENGTH_ERROR);
+		return dev_refuse_length(t);
 	*out_len = len;
 	return 0;
 }
@@ -431,8 +430,7 @@ void dev_set_groups(struct dev_task *t)
 	struct alua_op *op;
 
 	if (t->out_len != get_be32(t->cdb + 6)) {
-		dev_check(t, SENSE_ILLEGAL_REQUEST,
-			  ASC_PARAMETER_LIST_LENGTH_ERROR);
+		dev_bad_length(t);
 		return;
 	}
 	op = calloc(1, sizeof(*op));

@@ -333,6 +333,10 @@ int dev_refuse_lba(struct dev_task *t, uint64_t lba);
 /* In run: CHECK CONDITION, invalid field in CDB / parameter list. */
 void dev_bad_field(struct dev_task *t, unsigned byte, int bit);
 void dev_bad_parameter(struct dev_task *t, unsigned byte);
+/* PARAMETER LIST LENGTH ERROR: of the list that came; of the length that the
+ * CDB announces, before it comes (returns as dev_refuse). */
+void dev_bad_length(struct dev_task *t);
+int dev_refuse_length(struct dev_task *t);
 /* Parameter data: len bytes were built in t->buf; at most alloc of them are
  * returned. */
 uint8_t *dev_param_buf(struct dev_task *t); /* NULL: task was ended BUSY */

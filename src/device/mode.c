@@ -163,7 +163,7 @@ int dev_prepare_mode_select(struct dev_task *t, uint64_t *out_len)
 
 static bool too_short(struct dev_task *t)
 {
-	dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_PARAMETER_LIST_LENGTH_ERROR);
+	dev_bad_length(t);
 	return false;
 }
 

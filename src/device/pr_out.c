@@ -64,8 +64,7 @@ int dev_prepare_pr_out(struct dev_task *t, uint64_t *out_len)
 	/* §6.16.1: 24 bytes, but for what can have TransportIDs */
 	if (len < LIST_MIN || len > LIST_MAX ||
 	    (len != LIST_MIN && !moves(t) && !registers(t)))
-		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
-				  ASC_PARAMETER_LIST_LENGTH_ERROR);
+		return dev_refuse_length(t);
 	*out_len = len;
 	return 0;
 }
@@ -74,7 +73,7 @@ int dev_prepare_pr_out(struct dev_task *t, uint64_t *out_len)
 
 static bool bad_length(struct dev_task *t)
 {
-	dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_PARAMETER_LIST_LENGTH_ERROR);
+	dev_bad_length(t);
 	return false;
 }
 

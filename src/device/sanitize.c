@@ -29,8 +29,7 @@ void dev_sanitize_overwrite(struct dev_task *t)
 	uint16_t len;
 
 	if (t->out_len < OVERWRITE_HEADER + 1) {
-		dev_check(t, SENSE_ILLEGAL_REQUEST,
-			  ASC_PARAMETER_LIST_LENGTH_ERROR);
+		dev_bad_length(t);
 		return;
 	}
 	len = get_be16(p + 2);
@@ -123,8 +122,7 @@ static bool check_format(struct dev_task *t)
 	bool is_long = t->cdb[1] & LONGLIST;
 
 	if (t->out_len < format_header(t))
-		dev_check(t, SENSE_ILLEGAL_REQUEST,
-			  ASC_PARAMETER_LIST_LENGTH_ERROR);
+		dev_bad_length(t);
 	else if (p[0] & PF_USAGE)
 		dev_bad_parameter(t, 0);
 	else if (p[1] & (uint8_t) ~(FORMAT_HARMLESS | FORMAT_IMMED))

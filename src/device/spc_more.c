@@ -50,8 +50,7 @@ int dev_prepare_set_timestamp(struct dev_task *t, uint64_t *out_len)
 	uint32_t len = get_be32(t->cdb + 6);
 
 	if (len && len != STAMP_LEN)
-		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
-				  ASC_PARAMETER_LIST_LENGTH_ERROR);
+		return dev_refuse_length(t);
 	*out_len = len;
 	return 0;
 }
@@ -66,8 +65,7 @@ void dev_set_timestamp(struct dev_task *t)
 		return;
 	}
 	if (t->out_len < STAMP_LEN) {
-		dev_check(t, SENSE_ILLEGAL_REQUEST,
-			  ASC_PARAMETER_LIST_LENGTH_ERROR);
+		dev_bad_length(t);
 		return;
 	}
 	to = (uint64_t)get_be16(p + 4) << 32 | get_be32(p + 6);

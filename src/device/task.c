@@ -169,6 +169,17 @@ int dev_refuse(struct dev_task *t, uint8_t key, uint16_t asc)
 	return refuse_with(t, &(struct scsi_sense){ .key = key, .asc = asc });
 }
 
+void dev_bad_length(struct dev_task *t)
+{
+	dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_PARAMETER_LIST_LENGTH_ERROR);
+}
+
+int dev_refuse_length(struct dev_task *t)
+{
+	return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
+			  ASC_PARAMETER_LIST_LENGTH_ERROR);
+}
+
 int dev_refuse_field(struct dev_task *t, unsigned byte, int bit)
 {
 	const struct scsi_sense s = field_sense(byte, bit, true);

@@ -86,8 +86,7 @@ void dev_unmap(struct dev_task *t)
 		return;
 	}
 	if (t->out_len < UNMAP_HEADER) {
-		dev_check(t, SENSE_ILLEGAL_REQUEST,
-			  ASC_PARAMETER_LIST_LENGTH_ERROR);
+		dev_bad_length(t);
 		return;
 	}
 	/* what does not fit in the list is not there */

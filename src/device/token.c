@@ -180,8 +180,7 @@ int dev_prepare_token(struct dev_task *t, uint64_t *out_len)
 	uint32_t len = get_be32(t->cdb + 10);
 
 	if (len > MAX_LIST)
-		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
-				  ASC_PARAMETER_LIST_LENGTH_ERROR);
+		return dev_refuse_length(t);
 	*out_len = len;
 	return 0;
 }
@@ -203,7 +202,7 @@ static bool check_lengths(struct dev_task *t, uint32_t header, unsigned len_at)
 	}
 	return true;
 bad:
-	dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_PARAMETER_LIST_LENGTH_ERROR);
+	dev_bad_length(t);
 	return false;
 }
 
