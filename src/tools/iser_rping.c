@@ -54,23 +54,6 @@ struct end {
 
 /* ---- both sides ---- */
 
-static void put_be(uint8_t *p, uint64_t v, unsigned n)
-{
-	while (n--) {
-		p[n] = (uint8_t)v;
-		v >>= 8;
-	}
-}
-
-static uint64_t get_be(const uint8_t *p, unsigned n)
-{
-	uint64_t v = 0;
-
-	while (n--)
-		v = v << 8 | *p++;
-	return v;
-}
-
 static void give_up(struct end *e, const char *why)
 {
 	if (!e->leaving)
@@ -92,9 +75,9 @@ static void fill_send(struct end *e, const struct iser_rdma_mr *mr)
 {
 	memset(e->out, 0, sizeof(e->out));
 	if (mr) {
-		put_be(e->out, mr->base, 8);
-		put_be(e->out + 8, mr->stag, 4);
-		put_be(e->out + 12, mr->len, 4);
+		rdma_put_be(e->out, mr->base, 8);
+		rdma_put_be(e->out + 8, mr->stag, 4);
+		rdma_put_be(e->out + 12, mr->len, 4);
 	}
 	e->out_iov = (struct iovec){ e->out, INFO_LEN };
 	e->send = (struct iser_rdma_wr){ .op = ISER_RDMA_SEND,
@@ -177,13 +160,14 @@ static void prepare_move(struct end *e, enum iser_rdma_op op, const uint8_t *in,
 			 size_t len)
 {
 	e->data_iov = (struct iovec){ e->sink, len };
-	e->move = (struct iser_rdma_wr){ .op = op,
-					 .iov = &e->data_iov,
-					 .niov = 1,
-					 .stag = (uint32_t)get_be(in + 8, 4),
-					 .to = get_be(in, 8),
-					 .done = server_moved,
-					 .arg = e };
+	e->move =
+		(struct iser_rdma_wr){ .op = op,
+				       .iov = &e->data_iov,
+				       .niov = 1,
+				       .stag = (uint32_t)rdma_get_be(in + 8, 4),
+				       .to = rdma_get_be(in, 8),
+				       .done = server_moved,
+				       .arg = e };
 }
 
 static void fetch(struct end *e, const uint8_t *in)
@@ -191,7 +175,7 @@ static void fetch(struct end *e, const uint8_t *in)
 	struct iser_rdma_wr *one = &e->move;
 
 	e->busy = 1;
-	e->fetched = (size_t)get_be(in + 12, 4);
+	e->fetched = (size_t)rdma_get_be(in + 12, 4);
 	if (e->fetched > SIZE_MAX_RPING) {
 		give_up(e, "a client asks for pings of more than 64 KiB");
 		return;
@@ -203,7 +187,7 @@ static void fetch(struct end *e, const uint8_t *in)
 
 static void put(struct end *e, const uint8_t *in)
 {
-	size_t room = (size_t)get_be(in + 12, 4);
+	size_t room = (size_t)rdma_get_be(in + 12, 4);
 
 	e->ping++;
 	e->r->pings++;

@@ -12,29 +12,12 @@ static const char magic[4] = "ORB1";
 
 /* ---- formats ---- */
 
-static void put_be(uint8_t *p, uint64_t v, unsigned n)
-{
-	while (n--) {
-		p[n] = (uint8_t)v;
-		v >>= 8;
-	}
-}
-
-static uint64_t get_be(const uint8_t *p, unsigned n)
-{
-	uint64_t v = 0;
-
-	while (n--)
-		v = v << 8 | *p++;
-	return v;
-}
-
 void rbench_put_plan(const struct rbench_plan *p, uint8_t out[RBENCH_PLAN])
 {
 	memset(out, 0, RBENCH_PLAN);
 	memcpy(out, magic, sizeof(magic));
-	put_be(out + 4, p->test, 4);
-	put_be(out + 8, p->size, 4);
+	rdma_put_be(out + 4, p->test, 4);
+	rdma_put_be(out + 8, p->size, 4);
 }
 
 bool rbench_get_plan(struct rbench_plan *p, const void *in, size_t len)
@@ -44,8 +27,8 @@ bool rbench_get_plan(struct rbench_plan *p, const void *in, size_t len)
 
 	if (len != RBENCH_PLAN || memcmp(b, magic, sizeof(magic)))
 		return false;
-	test = get_be(b + 4, 4);
-	p->size = (uint32_t)get_be(b + 8, 4);
+	test = rdma_get_be(b + 4, 4);
+	p->size = (uint32_t)rdma_get_be(b + 8, 4);
 	if (test >= RBENCH_TESTS || p->size == 0 || p->size > RBENCH_SIZE_MAX)
 		return false;
 	p->test = (enum rbench_test)test;
@@ -55,17 +38,17 @@ bool rbench_get_plan(struct rbench_plan *p, const void *in, size_t len)
 void rbench_put_region(const struct rbench_region *r,
 		       uint8_t out[RBENCH_CONTROL])
 {
-	put_be(out, r->base, 8);
-	put_be(out + 8, r->stag, 4);
-	put_be(out + 12, r->len, 4);
+	rdma_put_be(out, r->base, 8);
+	rdma_put_be(out + 8, r->stag, 4);
+	rdma_put_be(out + 12, r->len, 4);
 }
 
 void rbench_get_region(struct rbench_region *r,
 		       const uint8_t in[RBENCH_CONTROL])
 {
-	r->base = get_be(in, 8);
-	r->stag = (uint32_t)get_be(in + 8, 4);
-	r->len = (uint32_t)get_be(in + 12, 4);
+	r->base = rdma_get_be(in, 8);
+	r->stag = (uint32_t)rdma_get_be(in + 8, 4);
+	r->len = (uint32_t)rdma_get_be(in + 12, 4);
 }
 
 static void sent(struct iser_rdma_wr *wr)

@@ -121,3 +121,20 @@ void rdma_say_ready(const char *address)
 	printf("%s\n", address);
 	fflush(stdout);
 }
+
+void rdma_put_be(uint8_t *p, uint64_t v, unsigned n)
+{
+	while (n--) {
+		p[n] = (uint8_t)v;
+		v >>= 8;
+	}
+}
+
+uint64_t rdma_get_be(const uint8_t *p, unsigned n)
+{
+	uint64_t v = 0;
+
+	while (n--)
+		v = v << 8 | *p++;
+	return v;
+}

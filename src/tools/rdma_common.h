@@ -36,6 +36,10 @@ bool rdma_stopped(void);
  * said already. */
 bool rdma_turn(struct iser_context *ctx);
 
+/* Numbers of n bytes in what the two ends say, most significant first. */
+void rdma_put_be(uint8_t *p, uint64_t v, unsigned n);
+uint64_t rdma_get_be(const uint8_t *p, unsigned n);
+
 /* One line on stdout when clients may come. */
 void rdma_say_ready(const char *address);
 
