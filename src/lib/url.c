@@ -97,30 +97,6 @@ static int take_host(const struct parse *p, const char *from, const char *to)
 
 /* ---- ?KEY=VALUE&... ---- */
 
-static bool digest_ok(const char *v)
-{
-	return !strcmp(v, "none") || !strcmp(v, "crc32c") ||
-	       !strcmp(v, "none,crc32c") || !strcmp(v, "crc32c,none");
-}
-
-static int take_digest(const struct parse *p, char *out, size_t size,
-		       const char *v)
-{
-	if (!digest_ok(v))
-		return bad(p,
-			   "a digest is none, crc32c, none,crc32c or "
-			   "crc32c,none",
-			   v);
-	snprintf(out, size, "%s", v);
-	return 0;
-}
-
-static int take_text(const struct parse *p, char *out, size_t size,
-		     const char *v)
-{
-	return take(p, out, size, v, v + strlen(v), "value in the URL");
-}
-
 /* One of the words in list ("a|b|c"), whole. */
 static int take_word(const struct parse *p, char *out, size_t size,
 		     const char *v, const char *list, const char *what)
@@ -135,6 +111,20 @@ static int take_word(const struct parse *p, char *out, size_t size,
 		}
 	}
 	return bad(p, what, v);
+}
+
+static int take_digest(const struct parse *p, char *out, size_t size,
+		       const char *v)
+{
+	return take_word(p, out, size, v, "none|crc32c|none,crc32c|crc32c,none",
+			 "a digest is none, crc32c, none,crc32c or "
+			 "crc32c,none");
+}
+
+static int take_text(const struct parse *p, char *out, size_t size,
+		     const char *v)
+{
+	return take(p, out, size, v, v + strlen(v), "value in the URL");
 }
 
 static int take_rdma_key(const struct parse *p, const char *key, const char *v)
