@@ -31,7 +31,6 @@ struct net_conn {
 	struct dmtcp_conn *dmtcp;
 	struct iwarp *iwarp;
 	struct dmiser_conn *dmiser;
-	bool switched;
 	/* before that is known */
 	uint8_t first;
 	bool refused;
@@ -143,7 +142,6 @@ static void drained(void *arg)
 	size_t n;
 	const uint8_t *p = dmtcp_left(c->dmtcp, &n);
 
-	c->switched = true;
 	net_stream_switch(c->stream, &iwarp_stream_ops, c->iwarp);
 	feed(&iwarp_stream_ops, c->iwarp, p, n, io_now(c->l));
 }

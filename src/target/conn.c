@@ -291,7 +291,6 @@ int tgt_conn_accept(struct tgt_worker *w, struct dm_conn *dm,
 	list_push_back(&w->conns, &c->link);
 	dm_attach(dm, &tgt_up_ops, c, &c->numbers);
 	dm_set_trace(dm, w->tgt->cfg.trace, c->info.peer);
-	dm_set_trace(dm, w->tgt->cfg.trace, c->info.peer);
 	tgt_conn_go(c, ISCSI_S3_XPT_UP); /* T3 */
 	conn_trace(c, TRACE_CONN_OPEN, "accepted on %s over %s", info->local,
 		   dm->transport);
