@@ -13,50 +13,9 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "cmocka_all.h"
+#include "fail_alloc.h"
 #include "net/net.h"
 #include "req.h"
-
-/* ---- the allocator ---- */
-
-static unsigned long countdown; /* 0: off */
-static bool failed;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__real_aligned_alloc(size_t align, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-void *__wrap_aligned_alloc(size_t align, size_t n);
-
-static bool fails(void)
-{
-	if (countdown == 0 || --countdown)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
-
-void *__wrap_aligned_alloc(size_t align, size_t n)
-{
-	return fails() ? NULL : __real_aligned_alloc(align, n);
-}
 
 /* ---- a core that says one byte and reads one ---- */
 

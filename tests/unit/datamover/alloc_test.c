@@ -4,33 +4,8 @@
  * a whole exchange of each role: everybody is told once, nothing is lost. The
  * roles here allocate nothing themselves.
  */
+#include "fail_alloc.h"
 #include "raw.h"
-
-static unsigned long countdown; /* 0: off */
-static bool failed;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-
-static bool fails(void)
-{
-	if (countdown == 0 || --countdown)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
 
 /* ---- a role with one task ---- */
 

@@ -4,33 +4,8 @@
  * over a whole exchange of each role and each way in: the role is told, no STag
  * stays behind, nothing is lost. The rig allocates nothing itself.
  */
+#include "fail_alloc.h"
 #include "iser_rig.h"
-
-static unsigned long countdown; /* 0: off */
-static bool failed;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-
-static bool fails(void)
-{
-	if (countdown == 0 || --countdown)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
 
 static struct rig r;
 static uint8_t lent[RIG_BUF];

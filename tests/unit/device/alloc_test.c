@@ -5,40 +5,8 @@
  * ends; who holds what is the same for all; nothing leaks.
  */
 #include "device/reserve.h"
+#include "fail_alloc.h"
 #include "trio.h"
-
-static unsigned long countdown; /* 0: off */
-static bool failed;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *p, size_t n);
-
-static bool fails(void)
-{
-	if (countdown == 0 || --countdown)
-		return false;
-	failed = true;
-	return true;
-}
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-	return fails() ? NULL : __real_realloc(p, n);
-}
 
 static void groups(struct dev_server *s)
 {

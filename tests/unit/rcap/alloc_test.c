@@ -4,29 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fail_alloc.h"
 #include "unit/rcap/peer.h"
-
-static unsigned long countdown; /* 0: off */
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-
-static bool fails(void)
-{
-	return countdown > 0 && --countdown == 0;
-}
-
-void *__wrap_malloc(size_t n)
-{
-	return fails() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-	return fails() ? NULL : __real_calloc(n, size);
-}
 
 static void kick(struct stream_host *host)
 {
