@@ -199,6 +199,17 @@ class Daemon:
                 raise AssertionError(text[-6000:])
 
 
+def exactly(sock, n):
+    """The next n octets of a stream; EOFError if it ends before."""
+    data = b""
+    while len(data) < n:
+        piece = sock.recv(n - len(data))
+        if not piece:
+            raise EOFError("closed after %d of %d bytes" % (len(data), n))
+        data += piece
+    return data
+
+
 class Wire:
     """An initiator made of bytes, for what no decent one would send."""
 
@@ -283,13 +294,7 @@ class Wire:
         return self.ask(cdb + bytes(7), data=data)
 
     def _exactly(self, n):
-        data = b""
-        while len(data) < n:
-            piece = self.sock.recv(n - len(data))
-            if not piece:
-                raise EOFError("closed after %d of %d bytes" % (len(data), n))
-            data += piece
-        return data
+        return exactly(self.sock, n)
 
     def recv(self):
         """The next PDU: (opcode, header, data)."""

@@ -15,7 +15,7 @@ import struct
 import threading
 
 import rdma_wire
-from harness import Wire
+from harness import Wire, exactly
 from rdma_wire import (CONTROL, READ_RESPONSE, RSV, SEND, SEND_INV,
                        SEND_SE_INV, WRITE, WSV, RdmaWire)
 
@@ -55,13 +55,7 @@ class Pair:
     # ---- the initiator's PDUs ----
 
     def exactly(self, n):
-        data = b""
-        while len(data) < n:
-            piece = self.near.recv(n - len(data))
-            if not piece:
-                raise EOFError
-            data += piece
-        return data
+        return exactly(self.near, n)
 
     def from_near(self):
         head = self.exactly(48)

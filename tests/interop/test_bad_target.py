@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from harness import ISER, main
+from harness import ISER, exactly, main
 from rdma_wire import (HELLO_REPLY, READ_REQUEST, READ_RESPONSE, SEND,
                        SEND_INV, TERMINATE, WRITE, Rdma, RdmaWire)
 from test_iser import BUILT
@@ -32,13 +32,7 @@ class Peer(Rdma):
         self.statsn = 1
 
     def _exactly(self, n):
-        data = b""
-        while len(data) < n:
-            piece = self.sock.recv(n - len(data))
-            if not piece:
-                raise EOFError
-            data += piece
-        return data
+        return exactly(self.sock, n)
 
     def mpa(self, key=b"MPA ID Rep Frame", flags=0x40, revision=None,
             private=None, length=None):

@@ -13,7 +13,7 @@ import tempfile
 import time
 import unittest
 
-from harness import Daemon, ISER, main, need, run
+from harness import Daemon, ISER, exactly, main, need, run
 from test_iser import BUILT, Tgt, make_image, sha256
 
 SIZE = 24 << 20
@@ -93,13 +93,7 @@ class Raw:
         self.sock.close()
 
     def exactly(self, n):
-        data = b""
-        while len(data) < n:
-            piece = self.sock.recv(n - len(data))
-            if not piece:
-                raise EOFError("closed after %d of %d bytes" % (len(data), n))
-            data += piece
-        return data
+        return exactly(self.sock, n)
 
     def open(self):
         """The old way in: EXPORT_NAME; simple replies."""

@@ -15,7 +15,8 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ISER, main, need, run
+from harness import ISER, exactly, main, need, run
+from rdma_wire import crc32c
 from test_tshark import Capture
 
 WRITE, READ_REQUEST, READ_RESPONSE, SEND, SEND_INV, SEND_SE, SEND_SE_INV, \
@@ -190,18 +191,6 @@ class Rbench(unittest.TestCase):
 
 # ---- the wire, in Python ----
 
-def crc32c(data, table=[]):  # pylint: disable=dangerous-default-value
-    if not table:
-        for n in range(256):
-            for _ in range(8):
-                n = n >> 1 ^ (0x82f63b78 if n & 1 else 0)
-            table.append(n)
-    crc = 0xffffffff
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xff] ^ crc >> 8
-    return crc ^ 0xffffffff
-
-
 def fpdu(ulpdu):
     body = struct.pack(">H", len(ulpdu)) + ulpdu
     body += bytes(-len(body) % 4)
@@ -267,13 +256,7 @@ class Peer:
         self.flags, self.revision = reply[16], reply[17]
 
     def exactly(self, n):
-        data = b""
-        while len(data) < n:
-            piece = self.sock.recv(n - len(data))
-            if not piece:
-                raise EOFError("closed after %d of %d bytes" % (len(data), n))
-            data += piece
-        return data
+        return exactly(self.sock, n)
 
     def send(self, *ulpdus):
         self.sock.sendall(b"".join(fpdu(u) for u in ulpdus))
