@@ -81,6 +81,12 @@ struct bs_req {
 
 struct bs;
 
+/* Disks have 512 or 4096 bytes in a block, optical media 2048. */
+static inline bool bs_block_size_ok(uint32_t size)
+{
+	return size == 512 || size == 2048 || size == 4096;
+}
+
 struct bs_ops {
 	void (*submit)(struct bs *b, struct bs_req *req);
 	/* Points *iov at [off, off + len) in memory that stays readable until
@@ -101,7 +107,7 @@ struct bs {
 	const struct bs_ops *ops;
 	enum bs_state state;
 	uint64_t size;	      /* bytes; a multiple of block_size; BS_SIZE */
-	uint32_t block_size;  /* smallest unit, bytes: 512 or 4096 */
+	uint32_t block_size;  /* smallest unit, bytes; bs_block_size_ok */
 	uint32_t phys_block;  /* what the medium likes, bytes */
 	uint32_t unmap_grain; /* bytes; 0 when BS_CAP_UNMAP is missing */
 	unsigned caps;

@@ -221,7 +221,7 @@ void bs_memory_init(struct bs *b, const struct bs_ops *ops, const char *name,
 {
 	uint8_t key[sizeof(b->name) + 8];
 
-	assert(block_size == 512 || block_size == 4096);
+	assert(bs_block_size_ok(block_size));
 	assert(size % block_size == 0);
 	*b = (struct bs){
 		.ops = ops,

@@ -170,16 +170,19 @@ static bool spec_size(const char *spec, uint32_t block, uint64_t *size)
 	return true;
 }
 
+#define CD_PREFIX "cd:"
+#define CD_BLOCK  2048u
+
 static struct bs *file_open(const struct options *o, const char *path,
-			    struct io_loop *const *loops)
+			    enum dev_type type, struct io_loop *const *loops)
 {
 	const struct bs_file_config cfg = {
 		.path = path,
-		.read_only = o->read_only,
+		.read_only = o->read_only || type == DEV_CD,
 		.buffered = o->buffered,
 		.shared = o->shared,
 		.lock_retries = 40, /* a killed iserd lets go soon */
-		.block_size = o->block_size,
+		.block_size = type == DEV_CD ? CD_BLOCK : o->block_size,
 		.loops = loops,
 		.nloops = o->workers,
 	};
@@ -202,6 +205,16 @@ static void new_identity(struct bs *b)
 		bs_uuid_derive(b->uuid, key, sizeof(key));
 }
 
+enum dev_type lun_type(const char *spec)
+{
+	return strncmp(spec, CD_PREFIX, strlen(CD_PREFIX)) ? DEV_DISK : DEV_CD;
+}
+
+static const char *path_of(const char *spec)
+{
+	return lun_type(spec) == DEV_CD ? spec + strlen(CD_PREFIX) : spec;
+}
+
 struct bs *lun_open(const struct options *o, const char *spec,
 		    struct io_loop *const *loops)
 {
@@ -211,7 +224,7 @@ struct bs *lun_open(const struct options *o, const char *spec,
 	uint64_t size;
 
 	if (!ram && strncmp(spec, "null:", 5) != 0)
-		return file_open(o, spec, loops);
+		return file_open(o, path_of(spec), lun_type(spec), loops);
 	if (!spec_size(spec, block, &size))
 		return NULL;
 	b = ram ? ram_open(spec, size, block, o->sendfile)

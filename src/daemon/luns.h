@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* luns.h: what "disk.img", "ram:1G" and "null:1T" on the command line mean. */
+/* luns.h: what "disk.img", "cd:boot.iso", "ram:1G" and "null:1T" on the command
+ * line mean. */
 #ifndef DAEMON_LUNS_H
 #define DAEMON_LUNS_H
 
 #include "backstore/backstore.h"
 #include "daemon/options.h"
+#include "device/device.h"
 
 /*
  * lun_open opens one LUN. NULL after a line on stderr. loops[i] is worker i's,
@@ -12,5 +14,8 @@
  */
 struct bs *lun_open(const struct options *o, const char *spec,
 		    struct io_loop *const *loops);
+
+/* lun_type: which type of unit it is to be. */
+enum dev_type lun_type(const char *spec);
 
 #endif

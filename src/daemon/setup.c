@@ -27,10 +27,12 @@ static void save(void *arg, struct dev_save *s)
 	state_save(d->state, s);
 }
 
-/* Memory is gone with us: there is nothing to reserve afterwards. */
+/* Memory is gone with us: there is nothing to reserve afterwards. A CD is not
+ * reserved at all. */
 static bool is_lasting(const char *spec)
 {
-	return strncmp(spec, "ram:", 4) != 0 && strncmp(spec, "null:", 5) != 0;
+	return lun_type(spec) == DEV_DISK && strncmp(spec, "ram:", 4) != 0 &&
+	       strncmp(spec, "null:", 5) != 0;
 }
 
 /* Two units on one store would overwrite each other's reservations. */
@@ -42,12 +44,14 @@ static bool is_twice(const struct daemon *d, const struct bs *b)
 	return false;
 }
 
-static int add_lu(struct daemon *d, uint16_t lun, struct bs *b, bool keeps)
+static int add_lu(struct daemon *d, uint16_t lun, enum dev_type type,
+		  struct bs *b, bool keeps)
 {
 	struct dev_lu_config cfg = {
 		.lun = lun,
+		.type = type,
 		.read_only = d->options.read_only,
-		.removable = d->options.removable,
+		.removable = d->options.removable || type == DEV_CD,
 		.erase_rate = d->options.sanitize_rate,
 		.keeps = keeps,
 	};
@@ -126,7 +130,7 @@ int setup_stores(struct daemon *d)
 	}
 	for (unsigned i = 0; i < o->nluns; i++) {
 		struct bs *b = lun_open(o, o->luns[i], d->loops);
-		int err = b ? add_lu(d, (uint16_t)i, b,
+		int err = b ? add_lu(d, (uint16_t)i, lun_type(o->luns[i]), b,
 				     d->state && is_lasting(o->luns[i]) &&
 					     !is_twice(d, b))
 			    : EXIT_STORE;

@@ -66,8 +66,16 @@ struct dev_env {
 
 /* ---- units ---- */
 
+/* What a unit is; which commands, pages and data it has follows (table.c). */
+enum dev_type {
+	DEV_DISK, /* direct access block device, SBC-3 */
+	DEV_CD,	  /* CD/DVD device, MMC-6: 2,048-byte blocks, read only */
+	DEV_NTYPES,
+};
+
 struct dev_lu_config {
 	uint16_t lun;
+	enum dev_type type;
 	bool read_only;
 	bool rotational; /* VPD B1h */
 	bool removable;	 /* the medium can be ejected */

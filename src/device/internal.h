@@ -5,6 +5,7 @@
  *   task.c     begin, execute, finish, abort; buffers
  *   table.c    one row per command; usage masks; which commands there are
  *   rows_block.c  the rows of what else a block device has
+ *   rows_cd.c  the rows of a CD/DVD device
  *   spc.c      INQUIRY, REPORT LUNS, REQUEST SENSE, ...
  *   spc_more.c TIMESTAMP, IDENTIFYING INFORMATION, echo buffer
  *   vpd.c      vital product data
@@ -211,7 +212,7 @@ struct dev_server {
 	struct rsv_op *rsv_current;
 	bool rsv_pumping;
 	/* by operation code, those without service actions; table.c */
-	const struct dev_command *row_of[256];
+	const struct dev_command *row_of[DEV_NTYPES][256];
 };
 
 /* ---- everywhere.c ---- */
@@ -272,6 +273,12 @@ enum dev_dir {
 #define CMD_MEDIUM  0x20u /* refused while there is none, or a broken one */
 #define CMD_ALWAYS  0x40u /* served even while the unit is being erased */
 
+/* Which types of units have the command; without any of them, disks do. */
+#define FOR(type)    (0x1000000u << (type))
+#define FOR_DISK     FOR(DEV_DISK)
+#define FOR_CD	     FOR(DEV_CD)
+#define FOR_ANY_TYPE 0xff000000u
+
 struct dev_command {
 	const char *name;
 	uint8_t op, sa;
@@ -296,19 +303,26 @@ struct dev_rows {
 };
 extern const struct dev_rows dev_rows_block;   /* rows_block.c */
 extern const struct dev_rows dev_rows_alua;    /* rows_alua.c */
+extern const struct dev_rows dev_rows_cd;      /* rows_cd.c */
 extern const struct dev_rows dev_rows_reserve; /* rows_reserve.c */
 
 void dev_command_index(struct dev_server *s);
-/* The row for a CDB; *known tells that its operation code is ours although
- * its service action is not. */
+/* The row for a CDB to a unit of this type; *known tells that its operation
+ * code is ours although its service action is not. */
 const struct dev_command *dev_command_find(const struct dev_server *s,
+					   enum dev_type type,
 					   const uint8_t *cdb, bool *known);
+/* Whether units of this type have the row; whether this one does. */
+bool dev_command_is_for(const struct dev_command *c, enum dev_type type);
+bool dev_command_has(const struct dev_lu *lu, const struct dev_command *c);
 /* Whether the unit has any command of this operation code. */
 bool dev_command_any(const struct dev_lu *lu, uint8_t op);
 /* -1: fine; else byte << 3 | bit of the highest reserved bit set. */
 int dev_command_check(const struct dev_command *row, const uint8_t *cdb);
 void dev_report_opcodes(struct dev_task *t);
 
+/* server.c: its type; no unit (NULL) is taken for a disk. */
+enum dev_type dev_lu_type(const struct dev_lu *lu);
 /* server.c: the unit that the nexus knows as this LUN, or NULL: all that a
  * command may reach besides its own unit goes through here. */
 struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun);
@@ -386,6 +400,7 @@ unsigned dev_threshold_exponent(const struct dev_lu *lu);
 void dev_log_sense(struct dev_task *t);
 void dev_log_select(struct dev_task *t);
 
+uint8_t dev_peripheral_type(const struct dev_lu *lu);
 void dev_inquiry(struct dev_task *t);
 void dev_vpd(struct dev_task *t, uint8_t page, size_t alloc);
 void dev_report_luns(struct dev_task *t);

@@ -83,6 +83,11 @@ struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun)
 	return dev_lu_get(n->server, lun);
 }
 
+enum dev_type dev_lu_type(const struct dev_lu *lu)
+{
+	return lu ? lu->cfg.type : DEV_DISK;
+}
+
 uint16_t dev_lu_lun(const struct dev_lu *lu)
 {
 	return lu->cfg.lun;

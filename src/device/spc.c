@@ -18,6 +18,22 @@ static void put_padded(uint8_t *p, size_t len, const char *text,
 	memcpy(p, text, n);
 }
 
+/* What of INQUIRY data follows from the type of the unit. */
+static const struct type {
+	uint8_t peripheral;  /* SPC-4 table 142 */
+	bool third_party;    /* EXTENDED COPY */
+	const char *product; /* unless another was configured */
+	uint16_t version;    /* of the command set's standard */
+} types[DEV_NTYPES] = {
+	[DEV_DISK] = { 0x00, true, "VIRTUAL-DISK", 0x04c0 /* SBC-3 */ },
+	[DEV_CD] = { 0x05, false, "VIRTUAL-CDROM", 0x04e0 /* MMC-6 */ },
+};
+
+uint8_t dev_peripheral_type(const struct dev_lu *lu)
+{
+	return types[lu->cfg.type].peripheral;
+}
+
 /* SPC-4 §6.4.2 */
 static void standard_inquiry(struct dev_task *t, size_t alloc)
 {
@@ -25,27 +41,29 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 		0x00a0, /* SAM-5 */
 		0x0960, /* iSCSI */
 		0x0460, /* SPC-4 */
-		0x04c0, /* SBC-3 */
 	};
 	const struct dev_lu_config *cfg = t->lu ? &t->lu->cfg : NULL;
+	const struct type *type = &types[dev_lu_type(t->lu)];
 	uint8_t *p = dev_param_buf(t);
 
 	if (!p)
 		return;
-	p[0] = t->lu ? 0x00 : 0x7f; /* no unit here: qualifier 011b */
+	p[0] = t->lu ? dev_peripheral_type(t->lu)
+		     : 0x7f; /* no unit here: qualifier 011b */
 	p[1] = cfg && cfg->removable ? 0x80 : 0; /* RMB */
 	p[2] = 0x06;				 /* SPC-4 */
 	p[3] = 0x12; /* HiSup, response data format 2 */
 	p[4] = INQUIRY_LEN - 5;
-	p[5] = 0x08; /* 3PC */
+	p[5] = type->third_party ? 0x08 : 0; /* 3PC */
 	if (t->lu && dev_has_groups(t->lu))
 		p[5] |= 0x30; /* TPGS: implicit and explicit */
 	p[7] = 0x02;	      /* CmdQue */
 	put_padded(p + 8, 8, cfg ? cfg->vendor : NULL, "OPENISER");
-	put_padded(p + 16, 16, cfg ? cfg->product : NULL, "VIRTUAL-DISK");
+	put_padded(p + 16, 16, cfg ? cfg->product : NULL, type->product);
 	put_padded(p + 32, 4, cfg ? cfg->revision : NULL, "0001");
 	for (size_t i = 0; i < ARRAY_LEN(versions); i++)
 		put_be16(p + 58 + 2 * i, versions[i]);
+	put_be16(p + 58 + sizeof(versions), type->version);
 	dev_return(t, INQUIRY_LEN, alloc);
 }
 

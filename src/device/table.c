@@ -9,15 +9,15 @@
 
 /* clang-format off */
 static const struct dev_command commands[] = {
-	{ "TEST UNIT READY", SCSI_TEST_UNIT_READY, 0, 6, DIR_NONE, CMD_MEDIUM | RSV_UNIT, NULL, dev_test_unit_ready,
+	{ "TEST UNIT READY", SCSI_TEST_UNIT_READY, 0, 6, DIR_NONE, FOR_ANY_TYPE | CMD_MEDIUM | RSV_UNIT, NULL, dev_test_unit_ready,
 	  { 0x00, 0, 0, 0, 0, 0 } },
-	{ "REQUEST SENSE", SCSI_REQUEST_SENSE, 0, 6, DIR_IN, CMD_ANY_LUN | RSV_NEVER, NULL, dev_request_sense,
+	{ "REQUEST SENSE", SCSI_REQUEST_SENSE, 0, 6, DIR_IN, FOR_ANY_TYPE | CMD_ANY_LUN | RSV_NEVER, NULL, dev_request_sense,
 	  { 0x03, 0x01, 0, 0, 0xff, 0 } },
 	{ "READ(6)", SCSI_READ_6, 0, 6, DIR_IN, CMD_MEDIUM | CMD_TOUCHES | RSV_READ, dev_prepare_read, dev_read,
 	  { 0x08, 0x1f, 0xff, 0xff, 0xff, 0 } },
 	{ "WRITE(6)", SCSI_WRITE_6, 0, 6, DIR_OUT, CMD_MEDIUM | CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write, dev_write,
 	  { 0x0a, 0x1f, 0xff, 0xff, 0xff, 0 } },
-	{ "INQUIRY", SCSI_INQUIRY, 0, 6, DIR_IN, CMD_ANY_LUN | RSV_NEVER, NULL, dev_inquiry,
+	{ "INQUIRY", SCSI_INQUIRY, 0, 6, DIR_IN, FOR_ANY_TYPE | CMD_ANY_LUN | RSV_NEVER, NULL, dev_inquiry,
 	  { 0x12, 0x01, 0xff, 0xff, 0xff, 0 } },
 	{ "MODE SENSE(6)", SCSI_MODE_SENSE_6, 0, 6, DIR_IN, RSV_READ | ACC_STANDBY, NULL, dev_mode_sense_6,
 	  { 0x1a, 0x08, 0xff, 0xff, 0xff, 0 } },
@@ -67,11 +67,11 @@ static const struct dev_command commands[] = {
 	  { 0x9e, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0 } },
 	{ "GET LBA STATUS", SCSI_SERVICE_ACTION_IN_16, SCSI_SAI_GET_LBA_STATUS, 16, DIR_IN, CMD_MEDIUM | CMD_SA | RSV_READ, dev_prepare_lba_status, dev_lba_status,
 	  { 0x9e, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0 } },
-	{ "REPORT LUNS", SCSI_REPORT_LUNS, 0, 12, DIR_IN, CMD_ANY_LUN | RSV_NEVER, NULL, dev_report_luns,
+	{ "REPORT LUNS", SCSI_REPORT_LUNS, 0, 12, DIR_IN, FOR_ANY_TYPE | CMD_ANY_LUN | RSV_NEVER, NULL, dev_report_luns,
 	  { 0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0 } },
-	{ "REPORT SUPPORTED OPERATION CODES", SCSI_MAINTENANCE_IN, SCSI_MI_REPORT_SUPPORTED_OPCODES, 12, DIR_IN, CMD_ALWAYS | CMD_SA | RSV_READ, NULL, dev_report_opcodes,
+	{ "REPORT SUPPORTED OPERATION CODES", SCSI_MAINTENANCE_IN, SCSI_MI_REPORT_SUPPORTED_OPCODES, 12, DIR_IN, FOR_ANY_TYPE | CMD_ALWAYS | CMD_SA | RSV_READ, NULL, dev_report_opcodes,
 	  { 0xa3, 0x1f, 0x87, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0 } },
-	{ "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS", SCSI_MAINTENANCE_IN, SCSI_MI_REPORT_SUPPORTED_TMFS, 12, DIR_IN, CMD_ALWAYS | CMD_SA | RSV_READ, NULL, dev_report_tmfs,
+	{ "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS", SCSI_MAINTENANCE_IN, SCSI_MI_REPORT_SUPPORTED_TMFS, 12, DIR_IN, FOR_ANY_TYPE | CMD_ALWAYS | CMD_SA | RSV_READ, NULL, dev_report_tmfs,
 	  { 0xa3, 0x1f, 0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0 } },
 	{ "READ(12)", SCSI_READ_12, 0, 12, DIR_IN, CMD_MEDIUM | CMD_TOUCHES | RSV_READ, dev_prepare_read, dev_read,
 	  { 0xa8, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0 } },
@@ -88,10 +88,8 @@ static const struct dev_rows rows_here = { commands, ARRAY_LEN(commands) };
 
 /* One entry per file that has rows. */
 static const struct dev_rows *const tables[] = {
-	&rows_here,
-	&dev_rows_block,
-	&dev_rows_reserve,
-	&dev_rows_alua,
+	&rows_here,	&dev_rows_block, &dev_rows_reserve,
+	&dev_rows_alua, &dev_rows_cd,
 };
 
 #define for_each_row(c) \
@@ -113,18 +111,36 @@ static const struct dev_command *next_row(const struct dev_command *c)
 
 void dev_command_index(struct dev_server *s)
 {
-	for_each_row(c) if (!(c->flags & CMD_SA)) s->row_of[c->op] = c;
+	for (unsigned type = 0; type < DEV_NTYPES; type++)
+		for_each_row(c) if (!(c->flags & CMD_SA) &&
+				    dev_command_is_for(c, (enum dev_type)type))
+			s->row_of[type][c->op] = c;
+}
+
+bool dev_command_is_for(const struct dev_command *c, enum dev_type type)
+{
+	unsigned types = c->flags & FOR_ANY_TYPE;
+
+	return (types ? types : FOR_DISK) & FOR(type);
+}
+
+bool dev_command_has(const struct dev_lu *lu, const struct dev_command *c)
+{
+	return dev_command_is_for(c, dev_lu_type(lu)) &&
+	       (!c->has || c->has(lu));
 }
 
 const struct dev_command *dev_command_find(const struct dev_server *s,
+					   enum dev_type type,
 					   const uint8_t *cdb, bool *known)
 {
 	*known = false;
-	if (s->row_of[cdb[0]])
-		return s->row_of[cdb[0]];
+	if (s->row_of[type][cdb[0]])
+		return s->row_of[type][cdb[0]];
 	for_each_row(c)
 	{
-		if (!(c->flags & CMD_SA) || c->op != cdb[0])
+		if (!(c->flags & CMD_SA) || c->op != cdb[0] ||
+		    !dev_command_is_for(c, type))
 			continue;
 		if (c->sa == (cdb[1] & 0x1f))
 			return c;
@@ -135,7 +151,7 @@ const struct dev_command *dev_command_find(const struct dev_server *s,
 
 bool dev_command_any(const struct dev_lu *lu, uint8_t op)
 {
-	for_each_row(c) if (c->op == op && (!c->has || c->has(lu))) return true;
+	for_each_row(c) if (c->op == op && dev_command_has(lu, c)) return true;
 	return false;
 }
 
@@ -167,7 +183,7 @@ static size_t all_opcodes(const struct dev_lu *lu, uint8_t *p, bool timeouts)
 
 	for_each_row(c)
 	{
-		if (c->has && !c->has(lu))
+		if (!dev_command_has(lu, c))
 			continue;
 		p[at] = c->op;
 		if (c->flags & CMD_SA) {
@@ -211,8 +227,8 @@ static bool pick(const struct dev_task *t, const struct dev_command **row)
 	uint8_t probe[16] = { cdb[3], cdb[5] & 0x1f };
 	uint16_t sa = get_be16(cdb + 4);
 	bool known;
-	const struct dev_command *c =
-		dev_command_find(t->nexus->server, probe, &known);
+	const struct dev_command *c = dev_command_find(
+		t->nexus->server, dev_lu_type(t->lu), probe, &known);
 	bool has_sa = known || (c && (c->flags & CMD_SA));
 
 	*row = NULL;

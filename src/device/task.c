@@ -213,7 +213,8 @@ static int find_row(struct dev_task *t)
 	if (t->attr >= DEV_ATTR_ACA) /* there never is one (SAM-5 §8.5) */
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
 				  ASC_INVALID_FIELD_IN_IU);
-	t->row = dev_command_find(t->nexus->server, t->cdb, &known);
+	t->row = dev_command_find(t->nexus->server, dev_lu_type(t->lu), t->cdb,
+				  &known);
 	/* an unknown unit is told of before an unknown command (SPC-4 §4.4) */
 	if (!t->lu && !(t->row && (t->row->flags & CMD_ANY_LUN)))
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,

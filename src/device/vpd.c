@@ -191,23 +191,38 @@ static size_t page_mode_policy(const struct dev_task *t, uint8_t *p)
 
 static size_t page_supported(const struct dev_task *t, uint8_t *p);
 
+#define DISK BIT(DEV_DISK)
+#define ALL  UINT32_MAX
+
 static const struct {
 	uint8_t code;
+	uint32_t types; /* BIT(enum dev_type) */
 	size_t (*fill)(const struct dev_task *t, uint8_t *p);
 } pages[] = {
-	{ 0x00, page_supported },      { 0x80, page_serial },
-	{ 0x83, page_identification }, { 0x86, page_extended },
-	{ 0x87, page_mode_policy },    { 0x8f, dev_copy_page },
-	{ 0xb0, page_block_limits },   { 0xb1, page_characteristics },
-	{ 0xb2, page_provisioning },
+	{ 0x00, ALL, page_supported },
+	{ 0x80, ALL, page_serial },
+	{ 0x83, ALL, page_identification },
+	{ 0x86, ALL, page_extended },
+	{ 0x87, ALL, page_mode_policy },
+	{ 0x8f, DISK, dev_copy_page },
+	{ 0xb0, DISK, page_block_limits },
+	{ 0xb1, DISK, page_characteristics },
+	{ 0xb2, DISK, page_provisioning },
 };
+
+static bool has(const struct dev_lu *lu, size_t i)
+{
+	return pages[i].types & BIT(lu->cfg.type);
+}
 
 static size_t page_supported(const struct dev_task *t, uint8_t *p)
 {
-	(void)t;
+	size_t at = 4;
+
 	for (size_t i = 0; i < ARRAY_LEN(pages); i++)
-		p[4 + i] = pages[i].code;
-	return 4 + ARRAY_LEN(pages);
+		if (has(t->lu, i))
+			p[at++] = pages[i].code;
+	return at;
 }
 
 void dev_vpd(struct dev_task *t, uint8_t page, size_t alloc)
@@ -216,12 +231,13 @@ void dev_vpd(struct dev_task *t, uint8_t page, size_t alloc)
 		uint8_t *p;
 		size_t len;
 
-		if (pages[i].code != page)
+		if (pages[i].code != page || !has(t->lu, i))
 			continue;
 		p = dev_param_buf(t);
 		if (!p)
 			return;
 		len = pages[i].fill(t, p);
+		p[0] = dev_peripheral_type(t->lu);
 		p[1] = page;
 		put_be16(p + 2, (uint16_t)(len - 4));
 		dev_return(t, len, alloc);

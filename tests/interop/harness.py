@@ -116,7 +116,7 @@ class Daemon:
         self.urls = []
         if ready:
             luns = sum(1 for before, a in zip(("",) + args, args)
-                       if a.startswith(("ram:", "null:", "/")) and
+                       if a.startswith(("ram:", "null:", "cd:", "/")) and
                        before not in ("--control", "--state", "--chap-secret-file",
                                       "--chap-mutual-secret-file"))
             listeners = max(1, args.count("--listen"))

@@ -18,7 +18,7 @@ struct bs_file_config {
 	/* Whoever had it locked may be about to end: ask so often again, 25 ms
 	 * apart. */
 	unsigned lock_retries;
-	uint32_t block_size; /* 512 or 4096; 0: what the medium says, or 512 */
+	uint32_t block_size; /* 0: what the medium says, or 512 */
 	/* loops[i] is worker i's; borrowed, must outlive the backstore. */
 	struct io_loop *const *loops;
 	unsigned nloops;

@@ -168,7 +168,7 @@ static int measure(struct opening *o)
 
 	b->block_size =
 		o->cfg->block_size ? o->cfg->block_size : native_block(o);
-	if (b->block_size != 512 && b->block_size != 4096)
+	if (!bs_block_size_ok(b->block_size))
 		return refuse(o, -EINVAL,
 			      "blocks of %u bytes are not supported; use 512 "
 			      "or 4096",

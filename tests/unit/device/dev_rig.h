@@ -76,7 +76,8 @@ static inline struct bs *rig_ram(struct dev_rig *r)
 {
 	r->medium = calloc(RIG_BLOCKS, RIG_BLOCK);
 	return bs_ram_new("ram:test", r->medium, RIG_BLOCKS * RIG_BLOCK,
-			  RIG_BLOCK, free, r->medium);
+			  r->lu && r->lu->type == DEV_CD ? 2048 : RIG_BLOCK,
+			  free, r->medium);
 }
 
 static inline void rig_open(struct dev_rig *r, struct bs *store, bool read_only)

@@ -208,23 +208,24 @@ static void test_every_row_has_its_column(void **state)
 	uint8_t probe[16] = { 0 };
 
 	(void)state;
-	for (unsigned op = 0; op < 256; op++)
-		for (uint8_t sa = 0; sa < 32; sa++) {
-			const struct dev_command *c;
-			bool known;
+	for (unsigned i = 0; i < DEV_NTYPES * 256 * 32; i++) {
+		const struct dev_command *c;
+		bool known;
 
-			probe[0] = (uint8_t)op;
-			probe[1] = sa;
-			c = dev_command_find(trio.server, probe, &known);
-			if (!c)
-				continue;
-			if (!(c->flags & RSV_KNOWN))
-				fail_msg("%s: no RSV_ flag", c->name);
-			if (c->flags & CMD_WRITES)
-				assert_int_equal(c->flags & RSV_ALL, RSV_ALL);
-			if (c->flags & CMD_ANY_LUN)
-				assert_int_equal(c->flags & RSV_ALL, 0);
-		}
+		probe[0] = (uint8_t)(i / 32);
+		probe[1] = (uint8_t)(i % 32);
+		c = dev_command_find(trio.server,
+				     (enum dev_type)(i / (256 * 32)), probe,
+				     &known);
+		if (!c)
+			continue;
+		if (!(c->flags & RSV_KNOWN))
+			fail_msg("%s: no RSV_ flag", c->name);
+		if (c->flags & CMD_WRITES)
+			assert_int_equal(c->flags & RSV_ALL, RSV_ALL);
+		if (c->flags & CMD_ANY_LUN)
+			assert_int_equal(c->flags & RSV_ALL, 0);
+	}
 }
 
 int main(void)
