@@ -3,7 +3,6 @@
  * synced and put in its place, and the directory is synced. */
 #include "daemon/state.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,10 +19,23 @@
 #define FILE_MAX (64u << 10)
 #define NAME_LEN 48
 
+static const struct {
+	const char *suffix, *what, *without;
+} kinds[DEV_KEPT_KINDS] = {
+	[DEV_KEPT_RESERVATIONS] = { "reservations",
+				    "the persistent reservations",
+				    "reservations" },
+	[DEV_KEPT_UNIT] = { "unit",
+			    "the saved mode pages and identifying information",
+			    "them (but a SANITIZE or FORMAT UNIT may have been "
+			    "under way: then give the command again)" },
+};
+
 struct state {
 	const char *path; /* the option's */
 	struct io_loop *loop;
 	int dir;
+	struct list waiting; /* dev_save */
 	/* the save under way */
 	struct io_file_op op;
 	struct dev_save *save;
@@ -77,6 +89,7 @@ struct state *state_open(const char *path, struct io_loop *loop)
 	}
 	s->path = path;
 	s->loop = loop;
+	list_init(&s->waiting);
 	is_new = !mkdir(path, 0700); /* what else went wrong open says, too */
 	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dir >= 0 && lock(s) && (!is_new || sync_parent(s)))
@@ -126,21 +139,22 @@ static const char *damage(int err)
 }
 
 /* Never silently without them: two initiators might write at once. */
-static bool restore(const struct state *s, struct dev_lu *lu, const char *name,
-		    const uint8_t *data, size_t len)
+static bool restore(const struct state *s, struct dev_lu *lu,
+		    enum dev_kept kind, const char *name, const uint8_t *data,
+		    size_t len)
 {
-	int err = dev_lu_restore(lu, data, len);
+	int err = dev_lu_restore(lu, kind, data, len);
 
 	if (!err)
 		return true;
-	say("%s/%s: the persistent reservations of LUN %u can't be restored: "
-	    "%s; put back a copy of the file, or remove it to start without "
-	    "reservations",
-	    s->path, name, dev_lu_lun(lu), damage(err));
+	say("%s/%s: %s of LUN %u can't be restored: %s; put back a copy of the "
+	    "file, or remove it to start without %s",
+	    s->path, name, kinds[kind].what, dev_lu_lun(lu), damage(err),
+	    kinds[kind].without);
 	return false;
 }
 
-bool state_load(struct state *s, struct dev_lu *lu)
+static bool load(struct state *s, struct dev_lu *lu, enum dev_kept kind)
 {
 	uint8_t *data = malloc(FILE_MAX);
 	char name[NAME_LEN];
@@ -148,7 +162,7 @@ bool state_load(struct state *s, struct dev_lu *lu)
 	ssize_t n = -1;
 	int fd;
 
-	name_of(lu, "reservations", name);
+	name_of(lu, kinds[kind].suffix, name);
 	fd = openat(s->dir, name, O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT) { /* nothing was kept */
 		free(data);
@@ -159,14 +173,22 @@ bool state_load(struct state *s, struct dev_lu *lu)
 	if (n < 0)
 		say("%s/%s: %s", s->path, name, strerror(errno));
 	else
-		ok = restore(s, lu, name, data, (size_t)n);
+		ok = restore(s, lu, kind, name, data, (size_t)n);
 	if (fd >= 0)
 		close(fd);
 	free(data);
 	return ok;
 }
 
-/* ---- save: on a helper thread ---- */
+bool state_load(struct state *s, struct dev_lu *lu)
+{
+	for (unsigned kind = 0; kind < DEV_KEPT_KINDS; kind++)
+		if (!load(s, lu, (enum dev_kept)kind))
+			return false;
+	return true;
+}
+
+/* ---- save: on a helper thread, one at a time ---- */
 
 static int write_all(int fd, const uint8_t *p, size_t len)
 {
@@ -215,6 +237,8 @@ static int64_t save_now(struct io_file_op *op)
 	return err;
 }
 
+static void save_next(struct state *s);
+
 static void saved(struct io_file_op *op, int64_t result)
 {
 	struct state *s = container_of(op, struct state, op);
@@ -222,17 +246,23 @@ static void saved(struct io_file_op *op, int64_t result)
 
 	s->save = NULL;
 	if (result)
-		say("%s/%s: persistent reservations can't be kept: %s", s->path,
-		    s->name, strerror((int)-result));
+		say("%s/%s: %s can't be kept: %s", s->path, s->name,
+		    kinds[save->kind].what, strerror((int)-result));
 	save->result = result ? ERR_MEDIUM : 0;
 	save->done(save);
+	save_next(s);
 }
 
-void state_save(struct state *s, struct dev_save *save)
+static void save_next(struct state *s)
 {
-	assert(!s->save);
+	struct list *n = s->save ? NULL : list_pop_front(&s->waiting);
+	struct dev_save *save;
+
+	if (!n)
+		return;
+	save = list_entry(n, struct dev_save, link);
 	s->save = save;
-	name_of(save->lu, "reservations", s->name);
+	name_of(save->lu, kinds[save->kind].suffix, s->name);
 	name_of(save->lu, "new", s->temp);
 	s->op = (struct io_file_op){
 		.opcode = IO_FILE_CALL,
@@ -241,4 +271,10 @@ void state_save(struct state *s, struct dev_save *save)
 		.done = saved,
 	};
 	io_file_submit(s->loop, &s->op);
+}
+
+void state_save(struct state *s, struct dev_save *save)
+{
+	list_push_back(&s->waiting, &save->link);
+	save_next(s);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * state.h: the directory with what outlives iserd: persistent reservations
- * with APTPL, one file a store, named by its UUID.
+ * with APTPL, saved mode pages and the like, one file a store and kind, named
+ * by the store's UUID.
  */
 #ifndef DAEMON_STATE_H
 #define DAEMON_STATE_H
@@ -20,7 +21,7 @@ bool state_usable(const struct state *s);
 /* state_load gives the unit what was kept of it; false after a message. */
 bool state_load(struct state *s, struct dev_lu *lu);
 /* state_save is dev_env.save: a new file in the place of the old one, synced,
- * on a helper thread. One at a time, on worker 0. */
+ * on a helper thread. On worker 0. */
 void state_save(struct state *s, struct dev_save *save);
 void state_close(struct state *s);
 

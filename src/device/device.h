@@ -28,9 +28,19 @@ struct dev_msg {
 	struct dev_msg *next;
 };
 
-/* What is to be kept of a unit (persistent reservations, SPC-4 §5.13.5). */
+/* What is kept of a unit over a power loss, each by itself. */
+enum dev_kept {
+	DEV_KEPT_RESERVATIONS, /* persistent ones (SPC-4 §5.13.5) */
+	/* saved mode pages, identifying information, SANITIZE or FORMAT UNIT
+	 * under way */
+	DEV_KEPT_UNIT,
+	DEV_KEPT_KINDS,
+};
+
 struct dev_save {
+	struct list link; /* the keeper's */
 	struct dev_lu *lu;
+	enum dev_kept kind;
 	unsigned worker;
 	const uint8_t *data; /* borrowed until done */
 	size_t len;	     /* 0: nothing any more */
@@ -45,7 +55,8 @@ struct dev_env {
 	void (*post)(void *arg, unsigned worker, struct dev_msg *m);
 	/*
 	 * Keeps what s has, for the life after a power loss: s->done on
-	 * s->worker once it is on the medium. NULL: nothing can be kept.
+	 * s->worker once it is on the medium. From worker 0; there may be one
+	 * of each kind at a time. NULL: nothing can be kept.
 	 */
 	void (*save)(void *arg, struct dev_save *s);
 	/* Data buffers for reads, writes and parameter lists, 4096-aligned,
@@ -82,7 +93,8 @@ struct dev_lu_config {
 	/* Bytes per second that SANITIZE OVERWRITE writes at most; 0: as
 	 * fast as they can. */
 	uint64_t erase_rate;
-	bool keeps; /* what dev_env.save got will be found again: APTPL */
+	/* what dev_env.save got will be found again: APTPL, saved mode pages */
+	bool keeps;
 	/* INQUIRY: padded with spaces; empty: ours */
 	char vendor[9], product[17], revision[5];
 	char serial[37]; /* VPD 80h; empty: from the backstore's UUID */
@@ -115,7 +127,8 @@ struct bs *dev_lu_backstore(const struct dev_lu *lu);
  * nexus. ERR_DATA_DIGEST, ERR_TRUNCATED, ERR_FORMAT, ERR_LIMIT: it is damaged;
  * ERR_NOT_FOUND: it is another store's; ERR_NOMEM.
  */
-int dev_lu_restore(struct dev_lu *lu, const uint8_t *data, size_t len);
+int dev_lu_restore(struct dev_lu *lu, enum dev_kept kind, const uint8_t *data,
+		   size_t len);
 
 /* What a person may want to know of a unit's reservations; names are borrowed
  * for the call. On worker 0. */

@@ -7,7 +7,8 @@
  *   rows_block.c  the rows of what else a block device has
  *   rows_cd.c  the rows of a CD/DVD device
  *   spc.c      INQUIRY, REPORT LUNS, REQUEST SENSE, ...
- *   spc_more.c TIMESTAMP, IDENTIFYING INFORMATION, echo buffer
+ *   spc_more.c TIMESTAMP, echo buffer
+ *   identify.c IDENTIFYING INFORMATION
  *   vpd.c      vital product data
  *   mode.c     MODE SENSE, MODE SELECT
  *   mode_pages.c  the mode pages
@@ -20,6 +21,7 @@
  *   pr_state.c, pr_out.c, pr_in.c, pr_save.c  persistent reservations
  *   rows_reserve.c  their rows
  *   defects.c  READ DEFECT DATA
+ *   keep.c, keep_save.c  what outlives a power loss (keep.h)
  *   taskset.c  task attributes: who waits for whom
  *   condition.c  is the unit ready
  *   removal.c  START STOP UNIT, PREVENT ALLOW MEDIUM REMOVAL
@@ -65,6 +67,7 @@ enum dev_ua {
 	UA_ACCESS_CHANGED,
 	UA_SOFT_THRESHOLD,
 	UA_TIMESTAMP_CHANGED,
+	UA_DEVICE_IDENTIFIER,
 	UA_MEDIUM_CHANGED,
 	UA_COUNT,
 };
@@ -101,6 +104,8 @@ struct dev_copy {
 #define DEV_COPIES 16 /* of one nexus */
 
 struct dev_alua;
+struct dev_record;
+struct keep_op;
 struct rsv_op;
 struct rsv_state;
 
@@ -147,7 +152,7 @@ struct dev_lane {
 /*
  * What MODE SELECT can change (mode.c). All zero is the default. Any worker
  * may write, any may read: each member alone, through DEV_CTL and
- * dev_ctl_commit, no two of them together.
+ * dev_ctl_store, no two of them together.
  */
 struct dev_control {
 	uint8_t tst, qerr;
@@ -181,9 +186,10 @@ struct dev_lu {
 	bool unrestricted;    /* EXIT FAILURE MODE is allowed (AUSE) */
 	uint16_t progress;    /* of 65536 */
 	uint64_t preventions; /* generation << 32 | how many; removal.c */
-	struct dev_control ctl;
-	struct dev_lane *lanes;	 /* [worker] */
-	struct list fence_queue; /* range.c, the home worker's alone */
+	struct dev_control ctl, saved; /* mode values: current, saved */
+	struct dev_record *kept;       /* keep.h; NULL: nothing can be */
+	struct dev_lane *lanes;	       /* [worker] */
+	struct list fence_queue;       /* range.c, the home worker's alone */
 	struct bs *bs;
 	struct dev_lu_config cfg;
 	uint64_t blocks;
@@ -211,6 +217,10 @@ struct dev_server {
 	struct list rsv_waiting;
 	struct rsv_op *rsv_current;
 	bool rsv_pumping;
+	/* keep.c, the home worker's alone */
+	struct list keep_waiting;
+	struct keep_op *keep_current;
+	bool keep_pumping;
 	/* by operation code, those without service actions; table.c */
 	const struct dev_command *row_of[DEV_NTYPES][256];
 };
@@ -413,6 +423,8 @@ void dev_report_timestamp(struct dev_task *t);
 int dev_prepare_set_timestamp(struct dev_task *t, uint64_t *out_len);
 void dev_set_timestamp(struct dev_task *t);
 void dev_report_identifying(struct dev_task *t);
+int dev_prepare_set_identifying(struct dev_task *t, uint64_t *out_len);
+void dev_set_identifying(struct dev_task *t);
 int dev_prepare_write_buffer(struct dev_task *t, uint64_t *out_len);
 void dev_write_buffer(struct dev_task *t);
 void dev_read_buffer(struct dev_task *t);
@@ -421,7 +433,7 @@ void dev_mode_sense_6(struct dev_task *t);
 void dev_mode_sense_10(struct dev_task *t);
 int dev_prepare_mode_select(struct dev_task *t, uint64_t *out_len);
 void dev_mode_select(struct dev_task *t);
-/* Back to the defaults (SPC-4 §5.9: what is not saved is lost by a reset). */
+/* Back to what is saved (SPC-4 §5.9: the rest is lost by a reset). */
 void dev_mode_reset(struct dev_lu *lu);
 
 /* mode_pages.c: the pages, one row each. */
@@ -439,9 +451,11 @@ struct dev_mode_page {
 extern const struct dev_mode_page dev_mode_pages[];
 extern const size_t dev_mode_npages;
 size_t dev_mode_header_len(const struct dev_mode_page *m);
-struct dev_control dev_ctl_snapshot(const struct dev_lu *lu);
-void dev_ctl_commit(struct dev_lu *lu, const struct dev_control *c);
+struct dev_control dev_ctl_load(const struct dev_control *from);
+void dev_ctl_store(struct dev_control *to, const struct dev_control *c);
 bool dev_write_protected(const struct dev_lu *lu);
+/* keep.c: whether anything of the unit outlives a power loss. */
+bool dev_keeps(const struct dev_lu *lu);
 
 /* Flags of a write: asked for by its FUA bit, or by WCE = 0. */
 static inline unsigned dev_fua(const struct dev_lu *lu, bool asked)

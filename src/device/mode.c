@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mode.c: MODE SENSE and MODE SELECT (SPC-4 §§6.9 to 6.12). */
+#include <stdlib.h>
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/keep.h"
 
 /* Page control field, SPC-4 table 165. */
 enum page_control {
@@ -16,6 +17,7 @@ enum page_control {
 #define SUBPAGE_ALL 0xff
 #define PAGE_MAX    64
 #define SPF	    0x40
+#define PS	    0x80
 
 /* ---- a page as bytes ---- */
 
@@ -34,17 +36,31 @@ static size_t put_page_header(const struct dev_mode_page *m, uint8_t *p)
 	return m->len;
 }
 
-static size_t put_page(const struct dev_lu *lu, const struct dev_mode_page *m,
-		       unsigned pc, uint8_t *p)
+static struct dev_control values(const struct dev_lu *lu, unsigned pc)
 {
-	const struct dev_control defaults = { .tst = 0 };
-	const struct dev_control now = dev_ctl_snapshot(lu);
+	switch (pc) {
+	case PC_DEFAULT:
+		return (struct dev_control){ .tst = 0 };
+	case PC_SAVED:
+		return dev_ctl_load(&lu->saved);
+	default:
+		return dev_ctl_load(&lu->ctl);
+	}
+}
 
+static size_t put_values(const struct dev_lu *lu, const struct dev_mode_page *m,
+			 const struct dev_control *c, uint8_t *p)
+{
 	memset(p, 0, m->len);
-	if (pc == PC_CHANGEABLE)
-		m->mask(lu, p);
-	else
-		m->fill(lu, pc == PC_DEFAULT ? &defaults : &now, p);
+	m->fill(lu, c, p);
+	return put_page_header(m, p);
+}
+
+static size_t put_mask(const struct dev_lu *lu, const struct dev_mode_page *m,
+		       uint8_t *p)
+{
+	memset(p, 0, m->len);
+	m->mask(lu, p);
 	return put_page_header(m, p);
 }
 
@@ -59,6 +75,7 @@ static bool has(const struct dev_lu *lu, const struct dev_mode_page *m)
 static size_t put_pages(const struct dev_task *t, uint8_t *p)
 {
 	unsigned pc = t->cdb[2] >> 6, page = t->cdb[2] & 0x3f;
+	const struct dev_control c = values(t->lu, pc);
 	uint8_t subpage = t->cdb[3];
 	size_t at = 0;
 
@@ -68,7 +85,13 @@ static size_t put_pages(const struct dev_task *t, uint8_t *p)
 		if (!has(t->lu, m) || (page != PAGE_ALL && page != m->code) ||
 		    (subpage != SUBPAGE_ALL && subpage != m->subpage))
 			continue;
-		at += put_page(t->lu, m, pc, p + at);
+		if (pc == PC_CHANGEABLE)
+			put_mask(t->lu, m, p + at);
+		else
+			put_values(t->lu, m, &c, p + at);
+		if (dev_keeps(t->lu))
+			p[at] |= PS; /* SPC-4 §7.5.7 */
+		at += m->len;
 	}
 	return at;
 }
@@ -100,7 +123,7 @@ static size_t build(struct dev_task *t, size_t header, bool long_lba,
 	uint8_t *p;
 	size_t at = header, n;
 
-	if (t->cdb[2] >> 6 == PC_SAVED) {
+	if (t->cdb[2] >> 6 == PC_SAVED && !dev_keeps(t->lu)) {
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_SAVING_NOT_SUPPORTED);
 		return 0;
 	}
@@ -150,11 +173,14 @@ void dev_mode_sense_10(struct dev_task *t)
 /* ---- MODE SELECT ---- */
 
 #define PF 0x10
+#define SP 0x01
 
 int dev_prepare_mode_select(struct dev_task *t, uint64_t *out_len)
 {
 	if (!(t->cdb[1] & PF)) /* pages as the vendor writes them: none */
 		return dev_refuse_field(t, 1, 4);
+	if ((t->cdb[1] & SP) && !dev_keeps(t->lu))
+		return dev_refuse_field(t, 1, 0);
 	*out_len = t->row->len == 6 ? t->cdb[4] : get_be16(t->cdb + 7);
 	t->lba = DEV_STATE_LBA;
 	t->blocks = 1;
@@ -218,23 +244,29 @@ static const struct dev_mode_page *find_page(const struct dev_lu *lu,
 	return NULL;
 }
 
+/* QERR 10b is reserved (SPC-4 table 319). */
+static bool is_reserved(const struct dev_mode_page *m, const uint8_t *p)
+{
+	return m->code == 0x0a && !m->subpage && (p[3] & 0x06) == 0x04;
+}
+
 /* SPC-4 §6.9.1: what can't be changed must be as it is. Bytes of the header
  * were compared by find_page; PS is reserved here. */
 static bool check_page(struct dev_task *t, const struct dev_mode_page *m,
 		       size_t at)
 {
 	const uint8_t *p = (const uint8_t *)t->buf + at;
+	const struct dev_control c = values(t->lu, PC_CURRENT);
 	uint8_t now[PAGE_MAX], mask[PAGE_MAX];
 
-	put_page(t->lu, m, PC_CURRENT, now);
-	put_page(t->lu, m, PC_CHANGEABLE, mask);
+	put_values(t->lu, m, &c, now);
+	put_mask(t->lu, m, mask);
 	for (size_t i = dev_mode_header_len(m); i < m->len; i++)
 		if ((p[i] ^ now[i]) & ~mask[i]) {
 			dev_bad_parameter(t, (unsigned)(at + i));
 			return false;
 		}
-	/* QERR 10b is reserved (SPC-4 table 319) */
-	if (m->code == 0x0a && (p[3] & 0x06) == 0x04) {
+	if (is_reserved(m, p)) {
 		dev_bad_parameter(t, (unsigned)at + 3);
 		return false;
 	}
@@ -271,8 +303,8 @@ static bool take_page(struct dev_task *t, struct dev_control *c, size_t *at)
 	return true;
 }
 
-static bool same_control(const struct dev_lu *lu, const struct dev_control *a,
-			 const struct dev_control *b)
+bool dev_mode_same(const struct dev_lu *lu, const struct dev_control *a,
+		   const struct dev_control *b)
 {
 	uint8_t pa[PAGE_MAX], pb[PAGE_MAX];
 
@@ -305,26 +337,135 @@ static void selected(struct dev_task *t)
 		dev_good(t);
 }
 
-void dev_mode_select(struct dev_task *t)
+/* The list was good: its values come into force. */
+static void apply(struct dev_task *t, const struct dev_control *next)
 {
-	struct dev_control was = dev_ctl_snapshot(t->lu), next = was;
-	size_t at;
+	const struct dev_control was = values(t->lu, PC_CURRENT);
 
-	if (t->row->len == 6 ? t->cdb[4] == 0 : get_be16(t->cdb + 7) == 0) {
-		dev_good(t); /* an empty list is no error */
-		return;
-	}
-	if (!skip_descriptors(t, &at))
-		return;
-	while (at < t->out_len)
-		if (!take_page(t, &next, &at))
-			return;
-	dev_ctl_commit(t->lu, &next);
+	dev_ctl_store(&t->lu->ctl, next);
 	/* what the cache still holds from before */
-	t->count = next.write_through && !was.write_through;
+	t->count = next->write_through && !was.write_through;
 	/* SPC-4 §6.9.1: the others learn of it */
-	if (same_control(t->lu, &was, &next))
+	if (dev_mode_same(t->lu, &was, next))
 		selected(t);
 	else
 		dev_attention_others(t, UA_MODE_CHANGED, selected);
+}
+
+/* ---- SP: saved first (SPC-4 §6.9.1) ---- */
+
+struct save_op {
+	struct keep_op op;
+	struct dev_task *task;
+	struct dev_control next;
+};
+
+static void save_modes(struct keep_op *op, struct dev_record *r)
+{
+	r->modes = container_of(op, struct save_op, op)->next;
+}
+
+static void modes_saved(struct keep_op *op)
+{
+	struct save_op *s = container_of(op, struct save_op, op);
+	const struct dev_control next = s->next;
+	struct dev_task *t = s->task;
+	int err = op->err;
+
+	free(s);
+	if (err == ERR_NOMEM)
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+	else if (err)
+		dev_check(t, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
+	else
+		apply(t, &next);
+}
+
+static void save_then_apply(struct dev_task *t, const struct dev_control *next)
+{
+	struct save_op *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		return;
+	}
+	s->task = t;
+	s->next = *next;
+	s->op.lu = t->lu;
+	s->op.from = t->nexus->cfg.worker;
+	s->op.change = save_modes;
+	s->op.done = modes_saved;
+	dev_keep(&s->op);
+}
+
+void dev_mode_select(struct dev_task *t)
+{
+	size_t len = t->row->len == 6 ? t->cdb[4] : get_be16(t->cdb + 7), at;
+	struct dev_control next = values(t->lu, PC_CURRENT);
+
+	/* an empty list is no error; with SP what is current is saved */
+	if (len && !skip_descriptors(t, &at))
+		return;
+	while (len && at < t->out_len)
+		if (!take_page(t, &next, &at))
+			return;
+	if (t->cdb[1] & SP)
+		save_then_apply(t, &next);
+	else
+		apply(t, &next);
+}
+
+/* ---- saved values as bytes ---- */
+
+size_t dev_mode_encode(const struct dev_lu *lu, const struct dev_control *c,
+		       uint8_t p[DEV_MODES_MAX])
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < dev_mode_npages; i++)
+		if (has(lu, &dev_mode_pages[i]))
+			at += put_values(lu, &dev_mode_pages[i], c, p + at);
+	return at;
+}
+
+/* What can be changed of it; the rest is as the unit has it now, which may
+ * have another store than when it was saved. */
+static int merge(const struct dev_lu *lu, const struct dev_mode_page *m,
+		 const uint8_t *p, struct dev_control *c)
+{
+	uint8_t page[PAGE_MAX], mask[PAGE_MAX];
+
+	put_values(lu, m, c, page);
+	put_mask(lu, m, mask);
+	for (size_t i = dev_mode_header_len(m); i < m->len; i++)
+		page[i] = (uint8_t)((page[i] & ~mask[i]) | (p[i] & mask[i]));
+	if (is_reserved(m, page))
+		return ERR_FORMAT;
+	m->take(c, page);
+	return 0;
+}
+
+int dev_mode_decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
+		    struct dev_control *c)
+{
+	for (size_t at = 0, n; at < len; at += n) {
+		bool sub = p[at] & SPF;
+		const struct dev_mode_page *m;
+		int err;
+
+		if (len - at < (sub ? 4u : 2u))
+			return ERR_FORMAT;
+		n = sub ? 4u + get_be16(p + at + 2) : 2u + p[at + 1];
+		if (n > len - at)
+			return ERR_FORMAT;
+		m = find_page(lu, p[at] & 0x3f, sub ? p[at + 1] : 0);
+		if (!m || sub != (m->subpage != 0))
+			continue;
+		if (n != m->len)
+			return ERR_FORMAT;
+		err = merge(lu, m, p + at, c);
+		if (err)
+			return err;
+	}
+	return 0;
 }

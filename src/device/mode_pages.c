@@ -16,26 +16,28 @@
  X(soft_enabled)           \
  X(soft_count)
 
-struct dev_control dev_ctl_snapshot(const struct dev_lu *lu)
+struct dev_control dev_ctl_load(const struct dev_control *from)
 {
-	struct dev_control c;
+	struct dev_control c = { .tst = 0 };
 
-#define LOAD(m) c.m = DEV_CTL(lu, m);
+#define LOAD(m) c.m = __atomic_load_n(&from->m, __ATOMIC_RELAXED);
 	FOR_EACH_MEMBER(LOAD)
 #undef LOAD
 	return c;
 }
 
-void dev_ctl_commit(struct dev_lu *lu, const struct dev_control *c)
+void dev_ctl_store(struct dev_control *to, const struct dev_control *c)
 {
-#define STORE(m) __atomic_store_n(&lu->ctl.m, c->m, __ATOMIC_RELAXED);
+#define STORE(m) __atomic_store_n(&to->m, c->m, __ATOMIC_RELAXED);
 	FOR_EACH_MEMBER(STORE)
 #undef STORE
 }
 
 void dev_mode_reset(struct dev_lu *lu)
 {
-	dev_ctl_commit(lu, &(struct dev_control){ .tst = 0 });
+	const struct dev_control saved = dev_ctl_load(&lu->saved);
+
+	dev_ctl_store(&lu->ctl, &saved);
 }
 
 bool dev_write_protected(const struct dev_lu *lu)

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "device/keep.h"
 #include "device/reserve.h"
 
 static void pump(struct dev_server *s);
@@ -194,7 +195,7 @@ static bool is_kept(const struct rsv_state *s)
 
 bool rsv_keeps(const struct dev_lu *lu)
 {
-	return lu->cfg.keeps && lu->server->env.save;
+	return dev_keeps(lu);
 }
 
 static void give_up(struct rsv_op *op, uint8_t key, uint16_t asc)
@@ -222,6 +223,7 @@ static void save(struct rsv_op *op)
 	const struct dev_env *env = &op->lu->server->env;
 
 	op->save = (struct dev_save){ .lu = op->lu,
+				      .kind = DEV_KEPT_RESERVATIONS,
 				      .worker = RSV_HOME,
 				      .done = saved };
 	if (is_kept(op->next)) {
@@ -606,10 +608,15 @@ void dev_lu_reservations_init(struct dev_lu *lu)
 		lu->rsv[w] = &rsv_none;
 }
 
-int dev_lu_restore(struct dev_lu *lu, const uint8_t *data, size_t len)
+int dev_lu_restore(struct dev_lu *lu, enum dev_kept kind, const uint8_t *data,
+		   size_t len)
 {
 	struct rsv_state *s;
-	int err = rsv_decode(data, len, lu->bs->uuid, &s);
+	int err;
+
+	if (kind == DEV_KEPT_UNIT)
+		return dev_keep_restore(lu, data, len);
+	err = rsv_decode(data, len, lu->bs->uuid, &s);
 
 	if (err)
 		return err;

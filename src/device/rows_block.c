@@ -43,6 +43,8 @@ static const struct dev_command commands[] = {
 	  { 0x9c, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f, 0 }, dev_has_atomic },
 	{ "REPORT IDENTIFYING INFORMATION", SCSI_MAINTENANCE_IN, SCSI_MI_REPORT_IDENTIFYING, 12, DIR_IN, CMD_SA | RSV_NEVER, NULL, dev_report_identifying,
 	  { 0xa3, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0 } },
+	{ "SET IDENTIFYING INFORMATION", SCSI_MAINTENANCE_OUT, SCSI_MO_SET_IDENTIFYING, 12, DIR_OUT, CMD_SA | RSV_WRITE, dev_prepare_set_identifying, dev_set_identifying,
+	  { 0xa4, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xfe, 0 }, dev_keeps },
 	{ "REPORT TIMESTAMP", SCSI_MAINTENANCE_IN, SCSI_MI_REPORT_TIMESTAMP, 12, DIR_IN, CMD_SA | RSV_NEVER, NULL, dev_report_timestamp,
 	  { 0xa3, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0 }, dev_has_timestamp },
 	{ "SET TIMESTAMP", SCSI_MAINTENANCE_OUT, SCSI_MO_SET_TIMESTAMP, 12, DIR_OUT, CMD_SA | RSV_WRITE, dev_prepare_set_timestamp, dev_set_timestamp,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/keep.h"
 
 struct dev_server *dev_server_new(const struct dev_env *env,
 				  uint32_t max_transfer)
@@ -22,6 +22,7 @@ struct dev_server *dev_server_new(const struct dev_env *env,
 		list_init(&s->closing[i]);
 	}
 	list_init(&s->rsv_waiting);
+	list_init(&s->keep_waiting);
 	s->first_port = 1;
 	dev_command_index(s);
 	return s;
@@ -38,6 +39,7 @@ void dev_server_free(struct dev_server *s)
 			continue;
 		bs_close(s->lus[i]->bs);
 		dev_lanes_fini(s->lus[i]);
+		free(s->lus[i]->kept);
 		free(s->lus[i]);
 	}
 	dev_server_groups_fini(s);
@@ -58,12 +60,13 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	if (!lu)
 		return ERR_NOMEM;
 	lu->server = s;
-	if (dev_lanes_init(lu)) {
+	lu->cfg = *cfg;
+	if (dev_keep_init(lu) || dev_lanes_init(lu)) {
+		free(lu->kept);
 		free(lu);
 		return ERR_NOMEM;
 	}
 	lu->bs = b;
-	lu->cfg = *cfg;
 	lu->block_size = b->block_size;
 	lu->block_shift = (unsigned)__builtin_ctz(b->block_size);
 	lu->blocks = b->size >> lu->block_shift;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* spc_more.c: REPORT and SET TIMESTAMP (SPC-4 §§6.38, 6.45), REPORT
- * IDENTIFYING INFORMATION (§6.32), the echo buffer (§§6.18, 6.49). */
+/* spc_more.c: REPORT and SET TIMESTAMP (SPC-4 §§6.38, 6.46), the echo buffer
+ * (§§6.18, 6.49). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,33 +73,6 @@ void dev_set_timestamp(struct dev_task *t)
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&t->lu->clock_set, true, __ATOMIC_RELEASE);
 	dev_attention_others(t, UA_TIMESTAMP_CHANGED, dev_good);
-}
-
-/* ---- identifying information ---- */
-
-#define TYPE_DEVICE    0x00
-#define TYPE_SUPPORTED 0x7f
-
-/* There is none, and none can be set: nothing would keep it (SPC-4 §5.7 wants
- * it to outlive the power). */
-void dev_report_identifying(struct dev_task *t)
-{
-	uint8_t type = t->cdb[10] >> 1;
-	size_t len = 4;
-	uint8_t *p;
-
-	if (type != TYPE_DEVICE && type != TYPE_SUPPORTED) {
-		dev_bad_field(t, 10, 7);
-		return;
-	}
-	p = dev_param_buf(t);
-	if (!p)
-		return;
-	if (type == TYPE_SUPPORTED) { /* one descriptor: type 0, length 0 */
-		put_be16(p + 2, 4);
-		len += 4;
-	}
-	dev_return(t, len, get_be32(t->cdb + 6));
 }
 
 /* ---- echo buffer: one per nexus, so nobody overwrites another's ---- */

@@ -92,6 +92,7 @@ enum scsi_sense_key {
  X(ASC_SOFT_THRESHOLD, 0x3807, "thin provisioning soft threshold reached")     \
  X(ASC_SAVING_NOT_SUPPORTED, 0x3900, "saving parameters not supported")        \
  X(ASC_MEDIUM_NOT_PRESENT, 0x3a00, "medium not present")                       \
+ X(ASC_DEVICE_IDENTIFIER_CHANGED, 0x3f05, "device identifier changed")         \
  X(ASC_REPORTED_LUNS_CHANGED, 0x3f0e, "reported LUNs data has changed")        \
  X(ASC_INTERNAL_TARGET_FAILURE, 0x4400, "internal target failure")             \
  X(ASC_RESERVATION_LOST, 0x4401, "persistent reservation information lost")    \

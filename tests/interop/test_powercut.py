@@ -3,7 +3,7 @@
 """iserd killed at random moments under load, again and again, with connections
 over TCP and iSER: every write that was answered with FUA, or before a flush that
 was answered, is there afterwards, and every registration and reservation with
-APTPL; nothing is half done. POWER_CUTS=200 makes it 200 times."""
+APTPL, every saved mode page and all identifying information; nothing is half done. POWER_CUTS=200 makes it 200 times."""
 import os
 import random
 import shutil
@@ -156,10 +156,68 @@ class Registrant(threading.Thread):
             pass
 
 
+class Saver(threading.Thread):
+    """Saves a mode page, and a name, until the power goes. known: what each may
+    be; the first one is safe."""
+
+    SOFT = 0x1c, 2  # Logical Block Provisioning: any 32 bits as its threshold
+
+    def __init__(self, daemon, known, seed):
+        super().__init__()
+        self.known, self.rng = known, random.Random(seed)
+        self.wrong = None
+        self.answered = {"saved": 0, "named": 0}
+        self.i = Initiator(daemon, "s", 2)
+
+    def page(self, pc):
+        status, data = self.i.scsi([0x1a, 8, pc << 6 | self.SOFT[0], self.SOFT[1], 255],
+                                   read=255)
+        assert status == GOOD, status
+        return struct.unpack(">I", data[4 + 20:4 + 24])[0]
+
+    def name(self):
+        status, data = self.i.scsi(struct.pack(">BB4xIB", 0xa3, 5, 600, 0), read=600)
+        assert status == GOOD, status
+        return data[4:]
+
+    def check(self):
+        for what, now in (("page", self.page(3)), ("name", self.name())):
+            if now not in self.known[what]:
+                raise AssertionError("%s: %r is there, not %r" % (what, now, self.known[what]))
+            self.known[what] = [now]
+        assert self.page(0) == self.known["page"][0]  # current is what was saved
+
+    def step(self):
+        if self.rng.random() < .5:
+            value, what, count = self.rng.randrange(1 << 32), "page", "saved"
+            page = bytes([0x5c, 2, 0, 20]) + bytes(13) + b"\1" + bytes(2)
+            data = bytes(4) + page + struct.pack(">I", value)
+            cdb = [0x15, 0x11, 0, 0, len(data)]
+        else:
+            value, what, count = self.rng.randbytes(self.rng.randrange(1, 512)), "name", "named"
+            data, cdb = value, struct.pack(">BB4xIB", 0xa4, 6, len(value), 0)
+        self.known[what].append(value)
+        status = self.i.scsi(cdb, data)[0]
+        if status == GOOD:
+            self.known[what] = [value]
+            self.answered[count] += 1
+        return status
+
+    def run(self):
+        try:
+            while True:
+                status = self.step()
+                if status not in (GOOD, CHECK):
+                    self.wrong = status
+                    return
+        except (OSError, EOFError):
+            pass
+
+
 class PowerCuts(unittest.TestCase):
     def setUp(self):
         self.dir = os.path.abspath(tempfile.mkdtemp(dir="."))
-        self.disks = [self.dir + "/data.img", self.dir + "/fence.img"]
+        self.disks = [self.dir + "/%s.img" % n for n in ("data", "fence", "kept")]
         for disk in self.disks:
             with open(disk, "wb") as f:
                 f.truncate(8 << 20)
@@ -173,10 +231,11 @@ class PowerCuts(unittest.TestCase):
         return Daemon("--state", self.dir + "/state", "--workers", "3",
                       "--block-size", "512", *self.disks)
 
-    def life(self, written, fence, last):
+    def life(self, written, fence, kept, last):
         """From one power-on to the next power cut."""
         d = self.daemon()
         work = [Writer(d, n, written[n], self.rng.random()) for n in range(len(WAYS))]
+        work.append(Saver(d, kept, self.rng.random()))
         work.append(Registrant(d, fence, self.rng.random()))
         for w in work:
             w.check()
@@ -198,14 +257,16 @@ class PowerCuts(unittest.TestCase):
         self.assertNotIn("Sanitizer", d.messages())
         d.log.close()
         for w in work[:-1]:
-            self.answered = {k: self.answered.get(k, 0) + v for k, v in w.answered.items()}
+            self.answered.update((k, self.answered.get(k, 0) + v)
+                                 for k, v in w.answered.items())
 
     def test_killed_at_random(self):
         written = [{} for _ in range(len(WAYS))]
         fence = {"now": ([], None)}
+        kept = {"page": [0], "name": [b""]}
         for cut in range(CUTS):
-            self.life(written, fence, False)
-        self.life(written, fence, True)
+            self.life(written, fence, kept, False)
+        self.life(written, fence, kept, True)
         print("#   %d cuts, answered: %s" % (CUTS, self.answered))
         for what, count in self.answered.items():
             self.assertGreater(count, CUTS, what)

@@ -10,6 +10,7 @@
  */
 #include <stdint.h>
 
+#include "device/keep.h"
 #include "device/reserve.h"
 #include "unit/device/dev_rig.h"
 
@@ -54,11 +55,15 @@ static void counted(void *arg, uint8_t *p, size_t n)
 /* What is to be kept can be read again. A key that ends in FFh can't be. */
 static void save(void *arg, struct dev_save *s)
 {
+	static struct dev_record record;
 	struct rsv_state *kept;
 
 	(void)arg;
 	s->result = 0;
-	if (s->len) {
+	if (s->len && s->kind == DEV_KEPT_UNIT) {
+		if (keep_decode(s->lu, s->data, s->len, &record))
+			abort();
+	} else if (s->len) {
 		if (rsv_decode(s->data, s->len, s->lu->bs->uuid, &kept))
 			abort();
 		for (unsigned i = 0; i < kept->n; i++)

@@ -123,6 +123,12 @@ static inline unsigned timestamp_list(void)
 	return 12;
 }
 
+static inline unsigned name_list(void)
+{
+	memcpy(list, "disk of the till", 17);
+	return 17;
+}
+
 static inline unsigned overwrite_list(void)
 {
 	list[0] = 1;
@@ -178,6 +184,8 @@ static const struct template templates[] = {
 	{ SCSI_MAINTENANCE_OUT, SCSI_MO_SET_TARGET_PORT_GROUPS, 0, 0,
 	  groups_list, 6, 4, 4, false },
 	{ SCSI_MAINTENANCE_OUT, SCSI_MO_SET_TIMESTAMP, 0, 0, timestamp_list, 6,
+	  4, 0, false },
+	{ SCSI_MAINTENANCE_OUT, SCSI_MO_SET_IDENTIFYING, 10, 0x04, name_list, 6,
 	  4, 0, false },
 	{ SCSI_SANITIZE, SCSI_SANITIZE_OVERWRITE, 0, 0, overwrite_list, 7, 2, 0,
 	  false },

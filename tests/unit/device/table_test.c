@@ -90,8 +90,8 @@ static int open_all(void **state)
 	R->two_initiators = true;
 	rig_open(R, bs_trace_new(rig_ram(R), eye, NULL), protected);
 	memset(R->medium, 0x11, RIG_BLOCKS * RIG_BLOCK);
-	dev_ctl_commit(dev_lu_get(R->server, 0),
-		       &(struct dev_control){ .d_sense = descriptors });
+	dev_ctl_store(&dev_lu_get(R->server, 0)->ctl,
+		      &(struct dev_control){ .d_sense = descriptors });
 	for (int i = 0; i < 2; i++) { /* the power-on attentions */
 		struct dev_nexus *n = R->nexus;
 
@@ -148,7 +148,7 @@ static struct print print(void)
 {
 	const struct dev_lu *lu = dev_lu_get(R->server, 0);
 
-	return (struct print){ .ctl = dev_ctl_snapshot(lu),
+	return (struct print){ .ctl = dev_ctl_load(&lu->ctl),
 			       .rsv = lu->rsv[0],
 			       .condition = lu->condition,
 			       .preventions = lu->preventions,

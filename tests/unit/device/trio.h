@@ -52,8 +52,10 @@ static struct trio {
 	bool save_later;
 	int save_result;
 	unsigned saves;
-	uint8_t saved[TRIO_MAX];
+	uint8_t saved[TRIO_MAX]; /* reservations */
 	size_t saved_len;
+	uint8_t unit[TRIO_MAX]; /* the rest */
+	size_t unit_len;
 } trio;
 
 static inline void trio_post(void *arg, unsigned worker, struct dev_msg *m)
@@ -113,7 +115,11 @@ static inline void trio_saved(void)
 
 	trio.saving = NULL;
 	s->result = trio.save_result;
-	if (!s->result) {
+	if (!s->result && s->kind == DEV_KEPT_UNIT) {
+		trio.unit_len = s->len;
+		if (s->len)
+			memcpy(trio.unit, s->data, s->len);
+	} else if (!s->result) {
 		trio.saved_len = s->len;
 		if (s->len)
 			memcpy(trio.saved, s->data, s->len);
@@ -255,7 +261,13 @@ static inline void trio_start(void)
 	trio.store = NULL; /* the unit's now */
 	if (trio.saved_len)
 		assert_int_equal(dev_lu_restore(dev_lu_get(trio.server, 0),
+						DEV_KEPT_RESERVATIONS,
 						trio.saved, trio.saved_len),
+				 0);
+	if (trio.unit_len)
+		assert_int_equal(dev_lu_restore(dev_lu_get(trio.server, 0),
+						DEV_KEPT_UNIT, trio.unit,
+						trio.unit_len),
 				 0);
 	if (trio.set_up)
 		trio.set_up(trio.server);

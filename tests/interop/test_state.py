@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What a unit keeps over the life of iserd, with --state: saved mode pages,
+identifying information; and files that are damaged."""
+import glob
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+
+from harness import ISERD, Daemon, io, main
+from test_alua import Path
+from test_reserve import CHECK, GOOD
+
+SWP, SP, PF = 8, 1, 0x10
+CURRENT, DEFAULT, SAVED = 0, 2, 3
+ILLEGAL = 5
+
+
+class Unit(Path):
+    def control(self, pc=CURRENT):
+        """The control mode page, or None."""
+        status, data = self.scsi([0x1a, 8, pc << 6 | 0x0a, 0, 255], read=255)
+        return data[4:] if status == GOOD else None
+
+    def protect(self, on, flags=0):
+        page = bytes([0x0a, 10, 2, 0x10, SWP if on else 0, 0, 0, 0, 0xff, 0xff, 0, 0])
+        return self.scsi([0x15, PF | flags, 0, 0, 16], bytes(4) + page)[0]
+
+    def name(self, text=None, kind=0):
+        if text is None:
+            status, data = self.scsi(struct.pack(">BB4xIB", 0xa3, 5, 1024, kind << 1), read=1024)
+            assert status == GOOD, self.sense
+            return data[4:]
+        return self.scsi(struct.pack(">BB4xIB", 0xa4, 6, len(text), kind << 1), text)[0]
+
+
+class Kept(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp(dir=".")
+        self.disk = os.path.abspath(self.dir + "/disk.img")
+        self.state = os.path.abspath(self.dir + "/state")
+        with open(self.disk, "wb") as f:
+            f.truncate(16 << 20)
+        self.args = ["--state", self.state, "--workers", "2", "--block-size", "512",
+                     "--buffered", self.disk]
+
+    def tearDown(self):
+        shutil.rmtree(self.dir)
+
+    def start(self, *more):
+        return Daemon(*more, *self.args)
+
+    def killed(self, d):
+        d.proc.kill()
+        d.proc.wait()
+        d.proc.stdout.close()
+        d.log.close()
+
+    def test_saved_mode_pages(self):
+        d = self.start()
+        a = Unit(d)
+        self.assertEqual(a.control()[0], 0x8a)  # PS
+        self.assertEqual(a.protect(True, SP), GOOD)
+        self.assertEqual(a.protect(False), GOOD)
+        self.killed(d)
+        with self.start() as d:
+            a = Unit(d, "a")
+            for pc, want in ((CURRENT, SWP), (SAVED, SWP), (DEFAULT, 0)):
+                self.assertEqual(a.control(pc)[4] & SWP, want)
+            self.assertEqual(a.write(), CHECK)
+            self.assertEqual(a.sense, (7, 0x2702))
+            self.assertEqual(a.protect(False, SP), GOOD)
+            self.assertEqual(a.write(), GOOD)
+            self.assertEqual(glob.glob(self.state + "/*"), [])
+            a.close()
+
+    def test_identifying_information(self):
+        d = self.start()
+        a = Unit(d)
+        self.assertEqual(a.name(b"\x01\x02" * 256), GOOD)
+        self.assertEqual(a.name(b"till 3\0", 2), GOOD)
+        self.killed(d)
+        with self.start() as d:
+            a = Unit(d, "a")
+            self.assertEqual(a.name(), b"\x01\x02" * 256)
+            self.assertEqual(a.name(kind=2), b"till 3\0")
+            a.close()
+
+    def test_memory_keeps_nothing(self):
+        with Daemon("--state", self.state, "ram:8M") as d:
+            a = Unit(d)
+            self.assertEqual(a.control()[0], 0x0a)
+            self.assertIsNone(a.control(SAVED))
+            self.assertEqual(a.sense, (ILLEGAL, 0x3900))
+            self.assertEqual(a.protect(True, SP), CHECK)
+            self.assertEqual(a.sense, (ILLEGAL, 0x2400))
+            self.assertEqual(a.name(b"x"), CHECK)
+            a.close()
+
+    def refused(self):
+        done = subprocess.run([ISERD, "serve", "--io", io(), "--listen", "127.0.0.1:0"] +
+                              self.args, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=20)
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(done.stdout, b"")
+        return done.stderr.decode()
+
+    def test_damage_is_told(self):
+        with self.start() as d:
+            a = Unit(d)
+            self.assertEqual(a.protect(True, SP), GOOD)
+            a.close()
+        [name] = glob.glob(self.state + "/*")
+        self.assertTrue(name.endswith(".unit"))
+        with open(name, "rb") as f:
+            good = f.read()
+        for bad, why in ((good[:20], "cut off"), (b"", "cut off"),
+                         (good[:-1] + b"\x55", "checksum"), (b"x" * 100, "no sense"),
+                         (good[:8] + b"\0" + good[9:], "checksum")):
+            with open(name, "wb") as f:
+                f.write(bad)
+            text = self.refused()
+            self.assertIn(name, text)
+            self.assertIn(why, text)
+            self.assertIn("remove it", text)
+        os.unlink(name)
+        with self.start() as d:
+            a = Unit(d, "a")
+            self.assertEqual(a.control()[4] & SWP, 0)
+            a.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* keep_test.c: what a unit keeps over a power loss: saved mode pages (SPC-4
+ * §6.9), identifying information (§5.6); and the bytes it is kept as. */
+#include "base/crc32c.h"
+#include "device/keep.h"
+#include "trio.h"
+
+#define SP	0x01
+#define PF	0x10
+#define CURRENT 0
+#define SAVED	3
+#define SWP	0x08
+
+/* MODE SELECT(6) of the control page: software write protect. */
+static void send_swp(unsigned who, uint8_t flags, uint8_t swp)
+{
+	static const uint8_t cdb[16] = { 0x15, PF, 0, 0, 16 };
+	const uint8_t list[16] = { 0,	0, 0, 0, 0x0a, 10,   0x02, 0x10,
+				   swp, 0, 0, 0, 0xff, 0xff, 0,	   0 };
+	uint8_t with[16];
+
+	memcpy(with, cdb, 16);
+	with[1] |= flags;
+	trio_send(who, with, list, 16, 0);
+}
+
+static int select_swp(unsigned who, uint8_t flags, uint8_t swp)
+{
+	send_swp(who, flags, swp);
+	trio_settle();
+	return trio_finish(who);
+}
+
+/* What the control page says of it. */
+static uint8_t swp_of(unsigned who, uint8_t pc)
+{
+	assert_int_equal(RUN(who, 255, 0x1a, 8, (uint8_t)(pc << 6 | 0x0a), 0,
+			     255),
+			 SCSI_GOOD);
+	return trio.i[who].in[4 + 4];
+}
+
+static void ok(void *arg, int err)
+{
+	(void)arg;
+	assert_int_equal(err, 0);
+}
+
+static void reset(void)
+{
+	assert_int_equal(
+		dev_lu_reset_state(dev_lu_get(trio.server, 0), 0, ok, NULL), 0);
+	trio_settle();
+	for (unsigned i = 0; i < TRIO_N; i++)
+		no_sense_left(i);
+}
+
+static void test_what_is_saved_stays_spc4_6_9(void **state)
+{
+	(void)state;
+	assert_int_equal(select_swp(A, SP, SWP), SCSI_GOOD);
+	expect_attention(B, ASC_MODE_PARAMETERS_CHANGED);
+	assert_int_equal(swp_of(B, SAVED), SWP);
+	assert_int_equal(trio.i[B].in[4] & 0x80, 0x80); /* PS */
+	no_sense_left(C);
+	/* current values are another thing, and go with a reset */
+	assert_int_equal(select_swp(C, 0, 0), SCSI_GOOD);
+	no_sense_left(A);
+	assert_int_equal(swp_of(A, CURRENT), 0);
+	assert_int_equal(swp_of(A, SAVED), SWP);
+	reset();
+	assert_int_equal(swp_of(A, CURRENT), SWP);
+	assert_int_equal(select_swp(C, 0, 0), SCSI_GOOD);
+	trio_restart();
+	assert_int_equal(swp_of(A, CURRENT), SWP);
+	assert_int_equal(swp_of(A, SAVED), SWP);
+	/* back to the defaults: there is nothing to keep any more */
+	assert_int_equal(select_swp(A, SP, 0), SCSI_GOOD);
+	assert_int_equal(trio.unit_len, 0);
+}
+
+/* §6.9.1: with SP, what is current is saved with what the list has. */
+static void test_an_empty_list_saves_too(void **state)
+{
+	(void)state;
+	assert_int_equal(select_swp(A, 0, SWP), SCSI_GOOD);
+	assert_int_equal(trio.saves, 0);
+	assert_int_equal(RUN(A, 0, 0x55, PF | SP), SCSI_GOOD);
+	assert_int_equal(trio.saves, 1);
+	trio_restart();
+	assert_int_equal(swp_of(A, CURRENT), SWP);
+}
+
+static void test_good_means_it_is_on_the_medium(void **state)
+{
+	(void)state;
+	trio.save_later = true;
+	send_swp(B, SP, SWP);
+	trio_settle();
+	assert_false(trio.i[B].done);
+	assert_int_equal(swp_of(A, CURRENT), 0);
+	trio_saved();
+	trio_settle();
+	assert_int_equal(trio_finish(B), SCSI_GOOD);
+	no_sense_left(A);
+	assert_int_equal(swp_of(A, CURRENT), SWP);
+	/* it can't be kept: nothing has happened */
+	trio.save_result = ERR_MEDIUM;
+	trio.save_later = false;
+	assert_int_equal(select_swp(B, SP, 0), SCSI_CHECK_CONDITION);
+	expect_sense(B, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
+	assert_int_equal(swp_of(A, CURRENT), SWP);
+	assert_int_equal(swp_of(A, SAVED), SWP);
+}
+
+/* The initiator goes while its command waits for the medium. */
+static void test_abort_while_it_is_saved(void **state)
+{
+	(void)state;
+	trio.save_later = true;
+	send_swp(B, SP, SWP);
+	trio_settle();
+	assert_int_equal(dev_task_abort(&trio.i[B].task, trio_released), 0);
+	assert_false(trio.i[B].released);
+	trio_saved();
+	trio_settle();
+	assert_true(trio.i[B].released);
+	assert_false(trio.i[B].done);
+	dev_task_end(&trio.i[B].task);
+	/* and the next one is served */
+	trio.save_later = false;
+	no_sense_left(A);
+	assert_int_equal(select_swp(A, SP, 0), SCSI_GOOD);
+}
+
+static void test_two_at_once_take_turns(void **state)
+{
+	static const uint8_t name[16] = { 0xa4, 0x06, [9] = 3 };
+
+	(void)state;
+	trio.save_later = true;
+	send_swp(A, SP, SWP);
+	trio_send(B, name, "abc", 3, 0);
+	trio_settle();
+	assert_int_equal(trio.saves, 1);
+	trio_saved();
+	trio_settle();
+	assert_int_equal(trio.saves, 2);
+	assert_true(trio.i[A].done != trio.i[B].done);
+	trio_saved();
+	trio_settle();
+	assert_int_equal(trio_finish(A), SCSI_GOOD);
+	assert_int_equal(trio_finish(B), SCSI_GOOD);
+	trio.save_later = false;
+	trio_restart();
+	assert_int_equal(swp_of(A, CURRENT), SWP);
+	assert_int_equal(RUN(A, 99, 0xa3, 0x05, [9] = 99), SCSI_GOOD);
+	assert_int_equal(trio.i[A].in_len, 7);
+}
+
+static void test_where_nothing_can_be_kept(void **state)
+{
+	(void)state;
+	assert_int_equal(select_swp(A, SP, SWP), SCSI_CHECK_CONDITION);
+	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(trio.i[A].sense.field, 1);
+	assert_int_equal(trio.i[A].sense.bit, 0);
+	assert_int_equal(swp_of(A, CURRENT), 0);
+	assert_int_equal(trio.i[A].in[4] & 0x80, 0); /* PS */
+	RUN(A, 255, 0x1a, 8, SAVED << 6 | 0x0a, 0, 255);
+	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_SAVING_NOT_SUPPORTED);
+	RUN(A, 0, 0xa4, 0x06); /* nor is there any other of this code */
+	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
+	/* the report is empty */
+	assert_int_equal(RUN(A, 99, 0xa3, 0x05, [9] = 99), SCSI_GOOD);
+	assert_int_equal(trio.i[A].in_len, 4);
+	assert_int_equal(get_be16(trio.i[A].in + 2), 0);
+}
+
+/* ---- identifying information ---- */
+
+static int set_info(unsigned who, uint8_t type, const void *info, uint32_t len)
+{
+	uint8_t cdb[16] = { 0xa4, 0x06, [10] = (uint8_t)(type << 1) };
+
+	put_be32(cdb + 6, len);
+	return trio_run(who, cdb, info, len, 0);
+}
+
+static void expect_info(unsigned who, uint8_t type, const void *info,
+			size_t len)
+{
+	uint8_t cdb[16] = { 0xa3, 0x05, [10] = (uint8_t)(type << 1) };
+
+	put_be32(cdb + 6, 1024);
+	assert_int_equal(trio_run(who, cdb, NULL, 0, 1024), SCSI_GOOD);
+	assert_int_equal(trio.i[who].in_len, 4 + len);
+	assert_int_equal(get_be16(trio.i[who].in + 2), len);
+	assert_memory_equal(trio.i[who].in + 4, info, len);
+}
+
+static void test_identifying_information_spc4_6_43(void **state)
+{
+	static const char text[] = "Kasse 3, B\xc3\xbcro";
+	uint8_t most[513];
+
+	(void)state;
+	memset(most, 0xee, sizeof(most));
+	assert_int_equal(set_info(B, 0, most, 512), SCSI_GOOD);
+	expect_attention(A, ASC_DEVICE_IDENTIFIER_CHANGED);
+	expect_attention(C, ASC_DEVICE_IDENTIFIER_CHANGED);
+	assert_int_equal(tur(B), SCSI_GOOD);
+	assert_int_equal(set_info(B, 2, text, sizeof(text)), SCSI_GOOD);
+	no_sense_left(A);
+	no_sense_left(C);
+	expect_info(A, 0, most, 512);
+	expect_info(C, 2, text, sizeof(text));
+	reset();
+	trio_restart();
+	expect_info(A, 0, most, 512);
+	expect_info(A, 2, text, sizeof(text));
+	/* a list of no length takes it away */
+	assert_int_equal(set_info(A, 0, NULL, 0), SCSI_GOOD);
+	assert_int_equal(set_info(A, 2, NULL, 0), SCSI_GOOD);
+	expect_info(A, 0, NULL, 0);
+	assert_int_equal(trio.unit_len, 0);
+}
+
+static void test_identifying_information_refused(void **state)
+{
+	static const uint8_t over[513];
+
+	(void)state;
+	set_info(A, 0, over, 513);
+	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(trio.i[A].sense.field, 6);
+	set_info(A, 2, over, 257);
+	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	set_info(A, 1, over, 4); /* restricted: SCC-2 */
+	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(trio.i[A].sense.field, 10);
+	for (size_t i = 0; i < 6; i++) {
+		static const char *const bad[] = { "a\0b",	   "ab\xff",
+						   "a\xc3(",	   "\xe2\x82",
+						   "\xc0\xaf\x00", "abcd" };
+		static const uint8_t len[] = { 4, 4, 4, 3, 3, 4 };
+
+		set_info(A, 2, bad[i], len[i]);
+		expect_sense(A, SENSE_ILLEGAL_REQUEST,
+			     ASC_INVALID_FIELD_IN_PARAMETERS);
+	}
+	assert_int_equal(trio.saves, 0);
+	/* which types there are, and how long (table 228) */
+	assert_int_equal(RUN(A, 99, 0xa3, 0x05, [9] = 99, [10] = 0xfe),
+			 SCSI_GOOD);
+	assert_int_equal(trio.i[A].in_len, 12);
+	assert_int_equal(get_be32(trio.i[A].in + 4), 0x00000200);
+	assert_int_equal(get_be32(trio.i[A].in + 8), 0x04000100);
+}
+
+/* ---- the bytes ---- */
+
+static void fill(void)
+{
+	assert_int_equal(select_swp(A, SP, SWP), SCSI_GOOD);
+	assert_int_equal(set_info(A, 0, "x", 1), SCSI_GOOD);
+	assert_int_equal(set_info(A, 2, "text", 5), SCSI_GOOD);
+}
+
+static void sign(uint8_t *p, size_t len)
+{
+	put_be32(p + 8,
+		 crc32c_wire(crc32c_update(CRC32C_SEED, p + 12, len - 12)));
+}
+
+static void test_damage_is_seen(void **state)
+{
+	static struct dev_record r;
+	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+	uint8_t *p = trio.unit, bad[4096];
+
+	(void)state;
+	fill();
+	assert_int_equal(keep_decode(lu, p, trio.unit_len, &r), 0);
+	assert_true(r.modes.swp);
+	for (size_t n = 0; n < trio.unit_len; n++) {
+		memcpy(bad, p, n);
+		assert_int_not_equal(keep_decode(lu, bad, n, &r), 0);
+	}
+	for (size_t bit = 0; bit < 8 * trio.unit_len; bit++) {
+		memcpy(bad, p, trio.unit_len);
+		bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_int_not_equal(keep_decode(lu, bad, trio.unit_len, &r),
+				     0);
+	}
+	memcpy(bad, p, trio.unit_len);
+	bad[12] ^= 1; /* the UUID */
+	sign(bad, trio.unit_len);
+	assert_int_equal(keep_decode(lu, bad, trio.unit_len, &r),
+			 ERR_NOT_FOUND);
+	/* an item twice, an item unknown, QERR 10b */
+	memcpy(bad, p, trio.unit_len);
+	put_be16(bad + 28, 9);
+	sign(bad, trio.unit_len);
+	assert_int_equal(keep_decode(lu, bad, trio.unit_len, &r), ERR_FORMAT);
+	memcpy(bad, p, trio.unit_len);
+	memcpy(bad + trio.unit_len, p + 28, trio.unit_len - 28);
+	sign(bad, 2 * trio.unit_len - 28);
+	assert_int_equal(keep_decode(lu, bad, 2 * trio.unit_len - 28, &r),
+			 ERR_FORMAT);
+	memcpy(bad, p, trio.unit_len);
+	for (size_t at = 32; at < trio.unit_len; at += 2u + bad[at + 1])
+		if (bad[at] == 0x0a) {
+			bad[at + 3] |= 0x04;
+			break;
+		}
+	sign(bad, trio.unit_len);
+	assert_int_equal(keep_decode(lu, bad, trio.unit_len, &r), ERR_FORMAT);
+}
+
+/* A page that this unit has not, or a bit that it can't change: the file of
+ * another version, or of other options. */
+static void test_what_is_unknown_is_left_out(void **state)
+{
+	static struct dev_record r;
+	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+	uint8_t p[256] = { 0 };
+
+	(void)state;
+	assert_int_equal(select_swp(A, SP, SWP), SCSI_GOOD);
+	memcpy(p, trio.unit, 28);
+	put_be16(p + 28, 1);
+	put_be16(p + 30, 4 + 12);
+	p[32] = 0x3e;
+	p[33] = 2;
+	p[36] = 0x0a;
+	p[37] = 10;
+	p[38] = 0xff & ~0xe0;
+	p[40] = 0xff;
+	sign(p, 48);
+	assert_int_equal(keep_decode(lu, p, 48, &r), 0);
+	assert_true(r.modes.swp && r.modes.d_sense);
+	assert_int_equal(r.modes.tst, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TK(test_what_is_saved_stays_spc4_6_9),
+		TK(test_an_empty_list_saves_too),
+		TK(test_good_means_it_is_on_the_medium),
+		TK(test_abort_while_it_is_saved),
+		TK(test_two_at_once_take_turns),
+		T(test_where_nothing_can_be_kept),
+		TK(test_identifying_information_spc4_6_43),
+		TK(test_identifying_information_refused),
+		TK(test_damage_is_seen),
+		TK(test_what_is_unknown_is_left_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
