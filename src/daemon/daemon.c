@@ -194,6 +194,7 @@ static void serve(struct daemon *d)
 	trace_emit(&d->log.trace, TRACE_START, "serving %u LUN%s as %s (%s)",
 		   d->nlus, d->nlus == 1 ? "" : "s", d->options.name,
 		   io_backend_name(io_loop_backend(d->loops[0])));
+	dev_server_resume(d->server);
 	setup_print_urls(d);
 	err = io_loop_run(d->loops[0]);
 	if (err) {

@@ -104,6 +104,9 @@ struct dev_lu_config {
  * the most bytes one command may move (VPD B0h). NULL: out of memory. */
 struct dev_server *dev_server_new(const struct dev_env *env,
 				  uint32_t max_transfer);
+/* dev_server_resume: goes on with what the last process was erasing, as
+ * dev_lu_restore told. Once all units are there, on worker 0. */
+void dev_server_resume(struct dev_server *s);
 /*
  * dev_server_stop: what goes on in the background (SANITIZE, FORMAT UNIT) is
  * to end; dev_server_is_busy tells whether any of it is left.

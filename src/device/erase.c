@@ -4,13 +4,19 @@
  * on the worker where it began, whatever becomes of the command and its nexus
  * (SBC-3 §4.11.2: no task management function aborts it). First every command
  * under way is waited for; new ones are refused by then (condition.c).
+ *
+ * Where a unit keeps anything it keeps this: that it has begun before the
+ * command ends or a block is touched, how far it is from time to time, behind a
+ * flush, and that it is over before the unit is ready. What the end of the
+ * process cut off goes on with the next one (SBC-3 §4.11.2).
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/keep.h"
 
 #define ERASE_CHUNK ((uint64_t)1 << 30) /* of zeros, given back at once */
+#define CHECKPOINTS 32u			/* of a pass */
 
 struct erase {
 	struct dev_msg msg;
@@ -25,7 +31,66 @@ struct erase {
 	bool inverted;		    /* what is in buf now */
 	unsigned pass;
 	uint64_t at, size; /* as it was when this began */
+	/* what is kept of it */
+	enum dev_condition was; /* before it began */
+	struct keep_op keep;
+	struct keep_erase first; /* the record that it begins with */
+	void (*then)(struct erase *e, int err);
+	bool at_checkpoint; /* what the flush under way is for */
+	unsigned safe_pass;
+	uint64_t safe_at;
+	int err; /* how it ended */
 };
+
+/* ---- the record ---- */
+
+static void kept(struct keep_op *op)
+{
+	struct erase *e = container_of(op, struct erase, keep);
+
+	e->then(e, op->err);
+}
+
+static void keep_then(struct erase *e,
+		      void (*change)(struct keep_op *op, struct dev_record *r),
+		      void (*then)(struct erase *e, int err))
+{
+	if (!dev_keeps(e->lu)) {
+		then(e, 0);
+		return;
+	}
+	e->then = then;
+	e->keep.lu = e->lu;
+	e->keep.from = e->worker;
+	e->keep.change = change;
+	e->keep.done = kept;
+	dev_keep(&e->keep);
+}
+
+static void keep_first(struct keep_op *op, struct dev_record *r)
+{
+	r->erase = container_of(op, struct erase, keep)->first;
+}
+
+static void keep_progress(struct keep_op *op, struct dev_record *r)
+{
+	const struct erase *e = container_of(op, struct erase, keep);
+
+	r->erase.pass = (uint8_t)e->pass;
+	r->erase.at = e->at;
+}
+
+static void keep_failure(struct keep_op *op, struct dev_record *r)
+{
+	(void)op;
+	r->erase.state = KEEP_ERASE_FAILED;
+}
+
+static void keep_end(struct keep_op *op, struct dev_record *r)
+{
+	(void)op;
+	memset(&r->erase, 0, sizeof(r->erase));
+}
 
 /* ---- the end ---- */
 
@@ -39,23 +104,69 @@ static void end_task(struct erase *e, int err)
 	t->let_go = NULL;
 	if (!err)
 		dev_good(t);
+	else if (err == ERR_ABORTED && dev_keeps(e->lu)) /* to go on later */
+		dev_check(t, SENSE_NOT_READY,
+			  e->spec.during == LU_SANITIZING
+				  ? ASC_SANITIZE_IN_PROGRESS
+				  : ASC_FORMAT_IN_PROGRESS);
 	else
 		dev_check(t, SENSE_MEDIUM_ERROR,
 			  e->spec.during == LU_SANITIZING ? ASC_SANITIZE_FAILED
 							  : ASC_FORMAT_FAILED);
 }
 
-static void end(struct erase *e, int err)
+static void erase_free(struct erase *e)
+{
+	const struct dev_env *env = &e->lu->server->env;
+
+	if (e->buf)
+		env->buf_put(env->arg, e->worker, e->buf, DEV_CHUNK);
+	free(e);
+}
+
+static void leave(struct erase *e)
 {
 	struct dev_server *s = e->lu->server;
 
+	erase_free(e);
+	__atomic_fetch_sub(&s->nbackground, 1, __ATOMIC_RELEASE);
+}
+
+/* Blocks that are written once the unit is ready must not be erased by the
+ * next process: where that can't be kept it has failed. */
+static void succeeded(struct erase *e, int err)
+{
 	(void)dev_condition_go(e->lu, e->spec.during,
 			       err ? e->spec.failed : LU_READY);
 	end_task(e, err);
-	if (e->buf)
-		s->env.buf_put(s->env.arg, e->worker, e->buf, DEV_CHUNK);
-	__atomic_fetch_sub(&s->nbackground, 1, __ATOMIC_RELEASE);
-	free(e);
+	leave(e);
+}
+
+/* Whether it is kept or not: if not, the next process tries again. */
+static void failed(struct erase *e, int err)
+{
+	(void)err;
+	succeeded(e, e->err);
+}
+
+static void end(struct erase *e, int err)
+{
+	e->err = err;
+	if (!err)
+		keep_then(e, keep_end, succeeded);
+	else
+		keep_then(e, keep_failure, failed);
+}
+
+/* The process ends: where there is a record the next one goes on. */
+static void break_off(struct erase *e)
+{
+	if (!dev_keeps(e->lu)) {
+		end(e, ERR_ABORTED);
+		return;
+	}
+	end_task(e, ERR_ABORTED);
+	leave(e);
 }
 
 /* The command is aborted; what it began goes on. */
@@ -85,6 +196,25 @@ static void go_on(struct erase *e, uint64_t bytes)
 		env->post(env->arg, e->worker, &e->msg);
 }
 
+/* Without it the record tells of less than was done: that does no harm. */
+static void checkpointed(struct erase *e, int err)
+{
+	(void)err;
+	e->at_checkpoint = false;
+	e->safe_pass = e->pass;
+	e->safe_at = e->at;
+	go_on(e, 0);
+}
+
+static bool is_checkpoint_due(const struct erase *e)
+{
+	if (!dev_keeps(e->lu) || e->at == e->size)
+		return false;
+	return e->pass != e->safe_pass ||
+	       e->at - e->safe_at >=
+		       MAX(e->size / CHECKPOINTS, (uint64_t)DEV_CHUNK);
+}
+
 static void chunk_done(struct bs_req *req)
 {
 	struct erase *e = container_of(req, struct erase, req);
@@ -94,7 +224,10 @@ static void chunk_done(struct bs_req *req)
 		return;
 	}
 	if (req->op == BS_FLUSH) {
-		end(e, 0);
+		if (e->at_checkpoint)
+			keep_then(e, keep_progress, checkpointed);
+		else
+			end(e, 0);
 		return;
 	}
 	e->at += req->len;
@@ -152,7 +285,7 @@ static void next(struct dev_msg *m)
 	uint64_t size = e->size;
 
 	if (__atomic_load_n(&e->lu->server->stopping, __ATOMIC_RELAXED)) {
-		end(e, ERR_ABORTED);
+		break_off(e);
 		return;
 	}
 	if (e->at == size && e->pass + 1 < e->spec.passes) {
@@ -160,7 +293,8 @@ static void next(struct dev_msg *m)
 		e->at = 0;
 	}
 	set_progress(e);
-	if (e->at == size)
+	e->at_checkpoint = is_checkpoint_due(e);
+	if (e->at == size || e->at_checkpoint)
 		submit(e, BS_FLUSH, 0, 0);
 	else if (e->spec.passes)
 		write_chunk(e);
@@ -200,17 +334,17 @@ static bool fill_pattern(struct erase *e, const struct dev_erase_spec *spec)
 	return true;
 }
 
-static struct erase *erase_new(struct dev_task *t,
+static struct erase *erase_new(struct dev_lu *lu, unsigned worker,
 			       const struct dev_erase_spec *spec)
 {
 	struct erase *e = calloc(1, sizeof(*e));
 
 	if (!e)
 		return NULL;
-	e->lu = t->lu;
-	e->worker = t->nexus->cfg.worker;
+	e->lu = lu;
+	e->worker = worker;
 	e->spec = *spec;
-	e->size = t->lu->bs->size;
+	e->size = lu->bs->size;
 	if (!fill_pattern(e, spec)) {
 		free(e);
 		return NULL;
@@ -218,21 +352,29 @@ static struct erase *erase_new(struct dev_task *t,
 	return e;
 }
 
-static void erase_free(struct erase *e)
+static void fill_record(struct erase *e, const struct dev_erase_spec *spec)
 {
-	const struct dev_env *env = &e->lu->server->env;
+	struct keep_erase *k = &e->first;
 
-	if (e->buf)
-		env->buf_put(env->arg, e->worker, e->buf, DEV_CHUNK);
-	free(e);
+	k->state = KEEP_ERASING;
+	k->formats = spec->during == LU_FORMATTING;
+	k->unrestricted = spec->unrestricted;
+	k->invert = spec->invert;
+	k->passes = (uint8_t)spec->passes;
+	k->size = e->size;
+	if (!spec->passes)
+		return;
+	k->pattern_len = (uint16_t)MIN(spec->pattern_len, sizeof(k->pattern));
+	memcpy(k->pattern, spec->pattern, k->pattern_len);
 }
 
 /* The unit is ours, from whatever condition allows it. */
-static bool occupy(struct dev_task *t, enum dev_condition during)
+static bool occupy(struct erase *e, struct dev_task *t)
 {
 	struct scsi_sense s;
 
-	if (dev_condition_go(t->lu, dev_condition(t->lu), during))
+	e->was = dev_condition(t->lu);
+	if (dev_condition_go(t->lu, e->was, e->spec.during))
 		return true;
 	if (!dev_condition_sense(t->lu, &s))
 		s = (struct scsi_sense){ .key = SENSE_ABORTED_COMMAND };
@@ -245,35 +387,167 @@ static void no_resources(struct dev_task *t)
 	dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
 }
 
+/* Nothing was touched: the unit is what it was before. */
+static void give_up(struct erase *e, int err)
+{
+	struct dev_task *t = e->task;
+
+	(void)dev_condition_go(e->lu, e->spec.during, e->was);
+	if (t) {
+		t->waits_for = NULL;
+		t->let_go = NULL;
+		if (err == ERR_NOMEM)
+			no_resources(t);
+		else
+			dev_check(t, SENSE_HARDWARE_ERROR,
+				  ASC_INTERNAL_TARGET_FAILURE);
+	}
+	leave(e);
+}
+
+static void begun(struct erase *e, int err)
+{
+	struct dev_task *t = e->spec.immediate ? e->task : NULL;
+
+	if (err) {
+		give_up(e, err);
+		return;
+	}
+	if (t) { /* it need not wait */
+		let_go(t);
+		t->let_go = NULL;
+	}
+	if (dev_range_take(&e->range, e->lu, e->worker, 0, e->lu->blocks,
+			   DEV_HOLD_ALONE, drained)) {
+		end(e, ERR_NOMEM);
+		if (t)
+			no_resources(t);
+	} else if (t) {
+		dev_good(t);
+	}
+}
+
 void dev_erase(struct dev_task *t, const struct dev_erase_spec *spec)
 {
 	struct dev_lu *lu = t->lu;
-	struct erase *e = erase_new(t, spec);
+	struct erase *e = erase_new(lu, t->nexus->cfg.worker, spec);
 
 	if (!e) {
 		no_resources(t);
 		return;
 	}
-	if (!occupy(t, spec->during)) {
+	if (!occupy(e, t)) {
 		erase_free(e);
 		return;
 	}
+	fill_record(e, spec);
 	__atomic_store_n(&lu->progress, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&lu->unrestricted, spec->unrestricted,
 			 __ATOMIC_RELAXED);
 	__atomic_fetch_add(&lu->server->nbackground, 1, __ATOMIC_RELAXED);
-	if (!spec->immediate) {
-		e->task = t;
-		t->waits_for = e;
-		t->let_go = let_go;
-	}
-	if (dev_range_take(&e->range, lu, e->worker, 0, lu->blocks,
-			   DEV_HOLD_ALONE, drained)) {
-		end(e, ERR_NOMEM);
-		if (spec->immediate)
-			no_resources(t);
-	} else if (spec->immediate) {
+	e->task = t;
+	t->waits_for = e;
+	t->let_go = let_go;
+	keep_then(e, keep_first, begun);
+}
+
+/* ---- leaving a failure behind ---- */
+
+struct forgive_op {
+	struct keep_op op;
+	struct dev_task *task;
+};
+
+/* Another SANITIZE may have begun meanwhile: that is not forgiven. */
+static void forgive(struct keep_op *op, struct dev_record *r)
+{
+	if (r->erase.state == KEEP_ERASE_FAILED)
+		keep_end(op, r);
+}
+
+static void forgiven(struct keep_op *op)
+{
+	struct forgive_op *f = container_of(op, struct forgive_op, op);
+	struct dev_task *t = f->task;
+	int err = op->err;
+
+	free(f);
+	if (err == ERR_NOMEM) {
+		no_resources(t);
+	} else if (err) {
+		dev_check(t, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
+	} else {
+		(void)dev_condition_go(t->lu, LU_SANITIZE_FAILED, LU_READY);
 		dev_good(t);
+	}
+}
+
+void dev_erase_forgive(struct dev_task *t)
+{
+	struct forgive_op *f;
+
+	if (!dev_keeps(t->lu)) {
+		(void)dev_condition_go(t->lu, LU_SANITIZE_FAILED, LU_READY);
+		dev_good(t);
+		return;
+	}
+	f = calloc(1, sizeof(*f));
+	if (!f) {
+		no_resources(t);
+		return;
+	}
+	f->task = t;
+	f->op.lu = t->lu;
+	f->op.from = t->nexus->cfg.worker;
+	f->op.change = forgive;
+	f->op.done = forgiven;
+	dev_keep(&f->op);
+}
+
+/* ---- going on with what the last process began ---- */
+
+/* A medium of another size, or other blocks: the pass begins again. */
+static void go_where_it_was(struct erase *e, const struct keep_erase *k)
+{
+	e->pass = e->safe_pass = k->pass;
+	if (k->size == e->size && k->at % e->lu->block_size == 0)
+		e->at = e->safe_at = k->at;
+}
+
+static void resume(struct dev_lu *lu)
+{
+	const struct keep_erase *k = &lu->kept->erase;
+	const struct dev_erase_spec spec = {
+		.during = k->formats ? LU_FORMATTING : LU_SANITIZING,
+		.failed = k->formats ? LU_FORMAT_FAILED : LU_SANITIZE_FAILED,
+		.unrestricted = k->unrestricted,
+		.passes = k->passes,
+		.invert = k->invert,
+		.pattern = k->pattern,
+		.pattern_len = k->pattern_len,
+	};
+	struct erase *e;
+
+	/* the record stays: with write access or more memory it goes on */
+	e = lu->read_only ? NULL : erase_new(lu, KEEP_HOME, &spec);
+	if (!e) {
+		(void)dev_condition_go(lu, spec.during, spec.failed);
+		return;
+	}
+	go_where_it_was(e, k);
+	set_progress(e);
+	__atomic_fetch_add(&lu->server->nbackground, 1, __ATOMIC_RELAXED);
+	begun(e, 0);
+}
+
+void dev_server_resume(struct dev_server *s)
+{
+	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
+		struct dev_lu *lu = dev_lu_get(s, lun);
+
+		if (lu && dev_keeps(lu) &&
+		    lu->kept->erase.state == KEEP_ERASING)
+			resume(lu);
 	}
 }
 

@@ -604,6 +604,8 @@ struct dev_erase_spec {
 /* Erases all of the unit in the background, and ends the task: at once, or
  * when that is over. */
 void dev_erase(struct dev_task *t, const struct dev_erase_spec *spec);
+/* Ends t once a SANITIZE that failed is forgotten. */
+void dev_erase_forgive(struct dev_task *t);
 int dev_prepare_overwrite(struct dev_task *t, uint64_t *out_len);
 void dev_sanitize_overwrite(struct dev_task *t);
 int dev_prepare_erase(struct dev_task *t, uint64_t *out_len);

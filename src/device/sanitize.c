@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sanitize.c: SANITIZE (SBC-3 §5.24) and FORMAT UNIT (§5.3). */
-#include "device/internal.h"
+#include "device/keep.h"
 
 #define IMMED 0x80
 #define AUSE  0x20
@@ -17,7 +17,7 @@ int dev_prepare_overwrite(struct dev_task *t, uint64_t *out_len)
 	uint32_t len = get_be16(t->cdb + 7);
 
 	if (len <= OVERWRITE_HEADER ||
-	    len > OVERWRITE_HEADER + t->lu->block_size)
+	    len > OVERWRITE_HEADER + MIN(t->lu->block_size, KEEP_PATTERN_MAX))
 		return dev_refuse_field(t, 7, -1);
 	*out_len = len;
 	return 0;
@@ -86,8 +86,7 @@ void dev_sanitize_exit_failure(struct dev_task *t)
 		dev_bad_field(t, 1, 4);
 		return;
 	}
-	(void)dev_condition_go(t->lu, LU_SANITIZE_FAILED, LU_READY);
-	dev_good(t);
+	dev_erase_forgive(t);
 }
 
 /* ---- FORMAT UNIT ---- */

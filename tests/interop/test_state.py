@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """What a unit keeps over the life of iserd, with --state: saved mode pages,
-identifying information; and files that are damaged."""
+identifying information, a SANITIZE or FORMAT UNIT that it was killed in; and files
+that are damaged."""
 import glob
 import os
 import shutil
 import struct
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 from harness import ISERD, Daemon, io, main
 from test_alua import Path
 from test_reserve import CHECK, GOOD
 
+NOT_READY = 2
 SWP, SP, PF = 8, 1, 0x10
 CURRENT, DEFAULT, SAVED = 0, 2, 3
 ILLEGAL = 5
@@ -37,7 +41,7 @@ class Unit(Path):
         return self.scsi(struct.pack(">BB4xIB", 0xa4, 6, len(text), kind << 1), text)[0]
 
 
-class Kept(unittest.TestCase):
+class Lives(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.mkdtemp(dir=".")
         self.disk = os.path.abspath(self.dir + "/disk.img")
@@ -53,12 +57,14 @@ class Kept(unittest.TestCase):
     def start(self, *more):
         return Daemon(*more, *self.args)
 
-    def killed(self, d):
-        d.proc.kill()
+    def killed(self, d, how=signal.SIGKILL):
+        d.proc.send_signal(how)
         d.proc.wait()
         d.proc.stdout.close()
         d.log.close()
 
+
+class Kept(Lives):
     def test_saved_mode_pages(self):
         d = self.start()
         a = Unit(d)
@@ -131,6 +137,90 @@ class Kept(unittest.TestCase):
             a = Unit(d, "a")
             self.assertEqual(a.control()[4] & SWP, 0)
             a.close()
+
+
+class Erased(Lives):
+    """SBC-3 §4.11.2: what a power loss cuts off goes on."""
+    RATE = ("--sanitize-rate", "16M")
+
+    def progress(self, unit):
+        """Of 65536, or None when it is over."""
+        status, data = unit.scsi([3, 0, 0, 0, 18], read=18)
+        self.assertEqual(status, GOOD)
+        if data[2] & 15 == 0:
+            return None
+        self.assertEqual((data[2] & 15, data[12]), (NOT_READY, 4))
+        self.assertEqual(data[13], self.ascq)
+        return struct.unpack(">H", data[16:18])[0]
+
+    def overwrite(self, unit, passes, pattern):
+        self.ascq = 0x1b
+        data = struct.pack(">BBH", passes, 0, len(pattern)) + pattern
+        return unit.scsi(struct.pack(">BB5xH", 0x48, 0x81, len(data)), data)[0]
+
+    def wait(self, unit):
+        end = time.monotonic() + 30
+        while self.progress(unit) is not None:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(.05)
+
+    def expect(self, byte):
+        with open(self.disk, "rb") as f:
+            self.assertEqual(f.read(), bytes([byte]) * (16 << 20))
+
+    def life(self, how, last):
+        """Until it is a bit further; returns how far."""
+        d = self.start(*self.RATE)
+        a = Unit(d, "a")
+        began = self.progress(a)
+        self.assertIsNotNone(began)
+        self.assertGreaterEqual(began, last)
+        self.assertEqual(a.write(), CHECK)
+        self.assertEqual(a.sense, (NOT_READY, 0x400 | self.ascq))
+        while self.progress(a) < began + 6000:
+            time.sleep(.02)
+        self.killed(d, how)
+        return began
+
+    def test_overwrite_goes_on(self):
+        d = self.start(*self.RATE)
+        self.assertEqual(self.overwrite(Unit(d), 2, b"\x3c"), GOOD)
+        self.killed(d)
+        last = -1
+        for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
+            now = self.life(how, last)
+            self.assertGreater(now, last)
+            last = now
+        with self.start() as d:
+            a = Unit(d, "a")
+            self.wait(a)
+            self.assertEqual(a.write(), GOOD)
+            self.assertEqual(a.scsi([0x35])[0], GOOD)
+            self.assertEqual(glob.glob(self.state + "/*"), [])
+            a.close()
+        with open(self.disk, "r+b") as f:
+            self.assertEqual(f.read(512), bytes(512))
+            f.seek(0)
+            f.write(b"\x3c" * 512)
+        self.expect(0x3c)
+        with self.start() as d:  # once over it is over
+            a = Unit(d, "a")
+            self.assertIsNone(self.progress(a))
+            a.close()
+
+    def test_format_goes_on(self):
+        with open(self.disk, "r+b") as f:
+            f.write(b"\xff" * (16 << 20))
+        d = self.start()
+        a = Unit(d)
+        a.command(struct.pack(">BB14x", 4, 0x10), 0xA0, 4, b"\0\2\0\0")
+        self.killed(d)  # before it began, or meanwhile, or behind it
+        with self.start() as d:
+            a, self.ascq = Unit(d, "a"), 4
+            self.wait(a)
+            a.close()
+        with open(self.disk, "rb") as f:
+            self.assertIn(set(f.read()), ({0}, {255}))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 /* erase_test.c: SANITIZE, FORMAT UNIT and what a unit is meanwhile; ejecting
  * a medium. Messages to the loop wait until the test lets them run. */
 #include "dev_case.h"
-#include "device/internal.h"
+#include "device/keep.h"
 
 static struct dev_msg *mail[64];
 static unsigned nmail;
@@ -384,7 +384,260 @@ static void test_fixed_disks_do_not_eject(void **state)
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 }
 
+/* ---- over a power loss, SBC-3 §4.11.2 ---- */
+
+static uint8_t lasting[RIG_BLOCKS * RIG_BLOCK];
+static uint8_t kept[8192];
+static size_t kept_len;
+static int save_result, save_after; /* the nth from now on fails */
+
+static void save(void *arg, struct dev_save *s)
+{
+	(void)arg;
+	assert_int_equal(s->kind, DEV_KEPT_UNIT);
+	s->result = save_after && --save_after == 0 ? save_result : 0;
+	if (!s->result) {
+		assert_true(s->len <= sizeof(kept));
+		kept_len = s->len;
+		if (s->len)
+			memcpy(kept, s->data, s->len);
+	}
+	s->done(s);
+}
+
+static void stays(void *arg)
+{
+	(void)arg;
+}
+
+static void restore(struct dev_server *s)
+{
+	if (kept_len)
+		assert_int_equal(dev_lu_restore(dev_lu_get(s, 0), DEV_KEPT_UNIT,
+						kept, kept_len),
+				 0);
+}
+
+static bool broken;
+
+static void power_on(bool read_only)
+{
+	struct bs *b = bs_ram_new("ram:stays", lasting, sizeof(lasting),
+				  RIG_BLOCK, stays, NULL);
+
+	if (broken)
+		b = bs_fault_new(b, BIT(BS_WRITE), 1, 0, ERR_MEDIUM);
+	memset(R, 0, sizeof(*R));
+	nmail = 0;
+	R->post = hold_post;
+	R->later = later;
+	R->lu = &unit;
+	R->save = save;
+	R->set_up = restore;
+	rig_open(R, b, read_only);
+	dev_server_resume(R->server);
+	CMD(0, 0, NULL, 0x00); /* POWER ON */
+}
+
+static void power_off(void)
+{
+	dev_server_stop(R->server);
+	run_out();
+	assert_false(dev_server_is_busy(R->server));
+	rig_close(R);
+}
+
+static int open_lasting(void **state)
+{
+	(void)state;
+	unit = (struct dev_lu_config){ .keeps = true };
+	kept_len = 0;
+	save_after = 0;
+	broken = false;
+	memset(lasting, 0x11, sizeof(lasting));
+	power_on(false);
+	return 0;
+}
+
+static int close_lasting(void **state)
+{
+	(void)state;
+	power_off();
+	return 0;
+}
+
+static struct keep_erase record(void)
+{
+	static struct dev_record r;
+
+	memset(&r, 0, sizeof(r));
+	if (kept_len)
+		assert_int_equal(keep_decode(dev_lu_get(R->server, 0), kept,
+					     kept_len, &r),
+				 0);
+	return r.erase;
+}
+
+static void expect_pattern(uint8_t byte)
+{
+	for (size_t i = 0; i < sizeof(lasting); i++)
+		assert_int_equal(lasting[i], byte);
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+	assert_int_equal(kept_len, 0);
+}
+
+static void test_a_power_loss_at_every_turn_sbc3_4_11_2(void **state)
+{
+	bool over = false;
+
+	(void)state;
+	for (unsigned n = 0; !over; n++) {
+		memset(lasting, 0x11, sizeof(lasting));
+		list[4] = 0x5a;
+		assert_int_equal(overwrite(IMMED, 0x80 | 3, 1), SCSI_GOOD);
+		assert_int_equal(record().state, KEEP_ERASING);
+		for (unsigned i = 0; i < n && !over; i++)
+			over = !turn();
+		power_off();
+		power_on(false);
+		if (!over && kept_len) {
+			CMD(0, 0, NULL, 0x00);
+			assert_check(SENSE_NOT_READY, ASC_SANITIZE_IN_PROGRESS);
+			CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1);
+			assert_check(SENSE_NOT_READY, ASC_SANITIZE_IN_PROGRESS);
+		}
+		run_out();
+		expect_pattern(0x5a);
+	}
+}
+
+/* What is behind a checkpoint is not done again. */
+static void test_it_goes_on_where_it_was(void **state)
+{
+	(void)state;
+	list[4] = 0x5a;
+	assert_int_equal(overwrite(IMMED, 3, 1), SCSI_GOOD);
+	while (record().pass != 2 || record().at != DEV_CHUNK)
+		assert_true(turn());
+	power_off();
+	memset(lasting, 0x77, sizeof(lasting));
+	power_on(false);
+	run_out();
+	assert_int_equal(lasting[DEV_CHUNK - 1], 0x77);
+	memset(lasting, 0x5a, DEV_CHUNK);
+	expect_pattern(0x5a);
+}
+
+static void test_format_unit_goes_on_too(void **state)
+{
+	const uint8_t header[4] = { 0, 0x02 };
+
+	(void)state;
+	assert_int_equal(CMD(4, 0, header, 0x04, 0x10), SCSI_GOOD);
+	power_off();
+	power_on(false);
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_NOT_READY, ASC_FORMAT_IN_PROGRESS);
+	run_out();
+	expect_pattern(0);
+}
+
+/* The command waits, and the process ends: it is told that it goes on. */
+static void test_the_end_while_the_command_waits(void **state)
+{
+	const uint8_t cdb[16] = { 0x48, 0x02 };
+
+	(void)state;
+	rig_begin(R, cdb, 16, 0, 0);
+	assert_int_equal(rig_execute(R, NULL), -1);
+	turn();
+	dev_server_stop(R->server);
+	run_out();
+	assert_true(R->done);
+	rig_finish(R);
+	assert_check(SENSE_NOT_READY, ASC_SANITIZE_IN_PROGRESS);
+	power_off();
+	power_on(false);
+	run_out();
+	expect_pattern(0);
+}
+
+static void test_write_protected_it_can_not_go_on(void **state)
+{
+	(void)state;
+	list[4] = 0x5a;
+	assert_int_equal(overwrite(IMMED, 1, 1), SCSI_GOOD);
+	power_off();
+	power_on(true);
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
+	power_off();
+	power_on(false);
+	run_out();
+	expect_pattern(0x5a);
+}
+
+static void test_a_failure_stays(void **state)
+{
+	uint8_t cdb[16] = { 0x48, 0xa1, [8] = 5 };
+
+	(void)state;
+	power_off();
+	broken = true;
+	power_on(false);
+	assert_int_equal(overwrite(IMMED, 1, 1), SCSI_GOOD);
+	run_out();
+	power_off();
+	power_on(false);
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
+	CMD(0, 0, NULL, 0x48, 0x1f); /* restricted */
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	/* unrestricted: it may be left, if that can be kept */
+	assert_int_equal(rig_run(R, cdb, 16, list, 5, 0), SCSI_GOOD);
+	run_out();
+	power_off();
+	broken = false;
+	power_on(false);
+	save_after = 1;
+	save_result = ERR_MEDIUM;
+	CMD(0, 0, NULL, 0x48, 0x1f);
+	assert_check(SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
+	assert_int_equal(CMD(0, 0, NULL, 0x48, 0x1f), SCSI_GOOD);
+	assert_int_equal(kept_len, 0);
+	power_off();
+	power_on(false);
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+}
+
+static void test_what_can_not_be_kept(void **state)
+{
+	(void)state;
+	/* the beginning: nothing is touched */
+	save_after = 1;
+	save_result = ERR_MEDIUM;
+	overwrite(IMMED, 1, 1);
+	assert_check(SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
+	run_out();
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+	assert_int_equal(lasting[0], 0x11);
+	/* the end: another process would erase what is written now */
+	list[4] = 0x5a;
+	assert_int_equal(overwrite(IMMED, 1, 1), SCSI_GOOD);
+	save_after = 2; /* behind one checkpoint */
+	run_out();
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
+	power_off();
+	power_on(false);
+	run_out();
+	expect_pattern(0x5a);
+}
+
 #define C(name) cmocka_unit_test_setup_teardown(name, open_erase, close_erase)
+
+#define L(name) \
+ cmocka_unit_test_setup_teardown(name, open_lasting, close_lasting)
 
 int main(void)
 {
@@ -402,6 +655,13 @@ int main(void)
 		C(test_prevention_counts_per_nexus),
 		C(test_prevention_ends_with_reset_and_nexus),
 		C(test_fixed_disks_do_not_eject),
+		L(test_a_power_loss_at_every_turn_sbc3_4_11_2),
+		L(test_it_goes_on_where_it_was),
+		L(test_format_unit_goes_on_too),
+		L(test_the_end_while_the_command_waits),
+		L(test_write_protected_it_can_not_go_on),
+		L(test_a_failure_stays),
+		L(test_what_can_not_be_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
