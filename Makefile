@@ -25,7 +25,9 @@ packages:
 run: packages all
 	@scripts/run $(BUILD)
 
+# without the laboratory's packages its smoke job is skipped
 test: packages
+	-@scripts/packages packages-lab.txt
 	@scripts/test
 
 bench: packages all
