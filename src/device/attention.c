@@ -36,16 +36,25 @@ static unsigned first(uint32_t attention)
 	return (unsigned)__builtin_ctz(attention);
 }
 
-bool dev_attention_take(struct dev_nexus *n, uint16_t lun, struct scsi_sense *s)
+unsigned dev_attention_take(struct dev_nexus *n, uint16_t lun,
+			    struct scsi_sense *s)
 {
 	uint32_t attention = n->attention[lun];
 
 	if (!attention)
-		return false;
+		return 0;
 	*s = (struct scsi_sense){ .key = SENSE_UNIT_ATTENTION,
 				  .asc = asc[first(attention)] };
 	n->attention[lun] &= ~BIT(first(attention));
-	return true;
+	return 1 + first(attention);
+}
+
+/* Nobody heard of it: the command that would have told it was aborted. */
+void dev_attention_put_back(struct dev_task *t)
+{
+	if (t->attention)
+		t->nexus->attention[t->lu->cfg.lun] |= BIT(t->attention - 1u);
+	t->attention = 0;
 }
 
 void dev_nexus_commands_cleared(struct dev_nexus *n, uint64_t lun)

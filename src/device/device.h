@@ -242,6 +242,14 @@ void dev_nexus_part(struct dev_nexus *n, void (*done)(void *arg), void *arg);
  * the device's. */
 void dev_nexus_close(struct dev_nexus *n);
 void dev_nexus_tasks_gone(struct dev_nexus *n);
+/*
+ * dev_nexus_clear_aca: CLEAR ACA (SAM-5 §7.4). The nexus's tasks of the ACA
+ * attribute are the target's to abort first. done, maybe from within, once it
+ * is in force everywhere; ERR_NOMEM: the ACA is still there. On the nexus's
+ * worker.
+ */
+void dev_nexus_clear_aca(struct dev_nexus *n, uint64_t lun,
+			 void (*done)(void *arg, int err), void *arg);
 
 /* ---- tasks ---- */
 
@@ -287,7 +295,7 @@ enum dev_attr {
 	DEV_ATTR_SIMPLE,
 	DEV_ATTR_ORDERED,
 	DEV_ATTR_HEAD_OF_QUEUE,
-	DEV_ATTR_ACA, /* and beyond: refused */
+	DEV_ATTR_ACA, /* beyond: refused */
 };
 
 enum dev_task_phase {
@@ -334,6 +342,9 @@ struct dev_task {
 	struct dev_range range;
 	struct list in_set; /* nexus's tasks, until it ends (taskset.c) */
 	bool dormant;	    /* waits for others there */
+	bool held;	    /* ... at its end (aca.c) */
+	bool past_aca;	    /* an ACA does not block it */
+	uint8_t attention;  /* 1 + that which it tells of; attention.c */
 	void *buf;
 	size_t buf_len;
 	struct iovec iov[2];

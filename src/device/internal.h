@@ -23,6 +23,7 @@
  *   defects.c  READ DEFECT DATA
  *   keep.c, keep_save.c  what outlives a power loss (keep.h)
  *   taskset.c  task attributes: who waits for whom
+ *   aca.c      auto contingent allegiance, QERR
  *   condition.c  is the unit ready
  *   removal.c  START STOP UNIT, PREVENT ALLOW MEDIUM REMOVAL
  *   erase.c    overwriting or erasing a whole unit, in the background
@@ -126,7 +127,10 @@ struct dev_nexus {
 	struct list tasks;
 	uint16_t special[DEV_MAX_LUNS]; /* ORDERED, HEAD OF QUEUE among them */
 	uint32_t ndormant;
+	uint32_t naca;		   /* units where an ACA hinders it; aca.c */
+	uint8_t aca[DEV_MAX_LUNS]; /* what does */
 	struct dev_msg wake;
+	unsigned nclearing; /* CLEAR ACAs under way: nothing is woken before */
 	bool is_waking, is_closed;
 	bool abort_due;		 /* reserve.c: its tasks are to go */
 	struct rsv_op *aborting; /* waits until they are gone */
@@ -147,6 +151,8 @@ struct dev_lane {
 	} reads, writes;
 	uint64_t since_probe; /* bytes written; see provisioning.c */
 	struct list tokens;   /* struct token_part of token.c */
+	/* whose ACA hinders all nexuses; compared only (aca.c) */
+	const struct dev_nexus *faulted;
 };
 
 /*
@@ -299,8 +305,8 @@ struct dev_command {
 	 * what is in the CDB: non-zero = it was refused (dev_refuse_*). */
 	int (*prepare)(struct dev_task *t, uint64_t *out_len);
 	void (*run)(struct dev_task *t);
-	/* Bits that count, of each byte; [0] = op. In CONTROL none does: NACA
-	 * is refused, for NORMACA is 0 in INQUIRY data (SAM-5 §5.2). */
+	/* Bits that count, of each byte; [0] = op. In CONTROL it is NACA
+	 * (SAM-5 §5.2), for every command: it need not be said here. */
 	uint8_t usage[16];
 	/* NULL: every unit has this command */
 	bool (*has)(const struct dev_lu *lu);
@@ -327,6 +333,8 @@ bool dev_command_is_for(const struct dev_command *c, enum dev_type type);
 bool dev_command_has(const struct dev_lu *lu, const struct dev_command *c);
 /* Whether the unit has any command of this operation code. */
 bool dev_command_any(const struct dev_lu *lu, uint8_t op);
+/* Where CONTROL is, by the operation code's group; -1: nobody knows. */
+int dev_control_at(const uint8_t *cdb);
 /* -1: fine; else byte << 3 | bit of the highest reserved bit set. */
 int dev_command_check(const struct dev_command *row, const uint8_t *cdb);
 void dev_report_opcodes(struct dev_task *t);
@@ -661,10 +669,26 @@ bool dev_set_waits(struct dev_task *t);
 bool dev_set_is_barrier(const struct dev_task *t);
 void dev_task_enabled(struct dev_task *t);  /* task.c */
 void dev_task_finished(struct dev_task *t); /* task.c */
-/* reserve.c: the other tasks of t's nexus at its unit, or of all, are aborted;
- * then dev_task_finished. False: no memory for it. */
-bool dev_sweep(struct dev_task *t, bool all);
+void dev_task_retry(struct dev_task *t);    /* task.c: its end, again */
+/* An ACA keeps it from ending; dev_task_retry is called in its time. */
+bool dev_set_holds(struct dev_task *t);
+/* Nothing of the kind keeps the nexus's tasks back any more. */
+void dev_set_wake(struct dev_nexus *n);
 void dev_nexus_free(struct dev_nexus *n); /* reserve.c */
+
+/* ---- aca.c ---- */
+
+#define CONTROL_NACA 0x04
+
+bool dev_task_naca(const struct dev_task *t);
+/* Whether a command that comes is refused for its attribute, or for an ACA. */
+bool dev_aca_refuses(struct dev_task *t);
+/* Whether an ACA keeps a task of the task set from being enabled, or ending. */
+bool dev_aca_blocks(const struct dev_task *t);
+/* After CHECK CONDITION: true: dev_task_finished (or _retry) is called once
+ * what NACA and QERR make of it is in force everywhere. */
+bool dev_fault(struct dev_task *t);
+void dev_nexus_aca_init(struct dev_nexus *n);
 
 /* ---- alua.c ---- */
 
@@ -687,8 +711,9 @@ void dev_attention_all(struct dev_task *t, enum dev_ua ua);
 void dev_attention_others(struct dev_task *t, enum dev_ua ua,
 			  void (*then)(struct dev_task *t));
 void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua);
-/* The first pending one, taken off: fills *s; false: none. */
-bool dev_attention_take(struct dev_nexus *n, uint16_t lun,
-			struct scsi_sense *s);
+/* The first pending one, taken off: fills *s, returns 1 + which; 0: none. */
+unsigned dev_attention_take(struct dev_nexus *n, uint16_t lun,
+			    struct scsi_sense *s);
+void dev_attention_put_back(struct dev_task *t);
 
 #endif

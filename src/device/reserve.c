@@ -30,7 +30,7 @@ static void reply(struct rsv_op *op)
 	dev_round_go(&op->round, RSV_HOME, op->from, came_back);
 }
 
-static void op_free(struct rsv_op *op)
+void rsv_op_free(struct rsv_op *op)
 {
 	free(op->out.names);
 	free(op);
@@ -38,7 +38,7 @@ static void op_free(struct rsv_op *op)
 
 /* ---- in force: on each worker ---- */
 
-static bool is_due(const struct rsv_op *op, const struct dev_nexus *n)
+bool rsv_is_due(const struct rsv_op *op, const struct dev_nexus *n)
 {
 	int i;
 
@@ -119,12 +119,14 @@ static void visit(struct dev_round *r, unsigned worker)
 		dev_mode_reset(lu);
 		dev_removal_reset(lu);
 	}
+	dev_aca_set_lane(op, worker);
 	list_for_each(it, &lu->server->nexuses[worker]) {
 		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
 
 		tell(op, n);
+		dev_aca_set(op, n);
 		n->denied[lu->cfg.lun] = rsv_denied(lu->rsv[worker], n);
-		n->abort_due = op->aborts && is_due(op, n);
+		n->abort_due = op->aborts && rsv_is_due(op, n);
 	}
 	abort_tasks(op, worker);
 }
@@ -156,7 +158,7 @@ static void visited_all(struct dev_round *r)
 static bool must_not_wait(const struct rsv_op *current, const struct rsv_op *op)
 {
 	return current && current->aborts && op->task &&
-	       op->lu == current->lu && is_due(current, op->nexus);
+	       op->lu == current->lu && rsv_is_due(current, op->nexus);
 }
 
 static void bounce(struct rsv_op *op)
@@ -246,7 +248,9 @@ static void start(struct rsv_op *op)
 	op->old = op->lu->rsv[RSV_HOME];
 	op->status = SCSI_GOOD;
 	op->decide(op);
-	if (!op->next && !op->sweep)
+	if (op->status == SCSI_GOOD && op->aborts && !op->sweep)
+		dev_aca_preempt(op);
+	if (!op->next && !op->sweep && !op->aca)
 		op_finish(op);
 	else if (!op->next)
 		publish(op);
@@ -317,7 +321,7 @@ static void task_done(struct rsv_op *op)
 	struct scsi_sense sense = op->sense;
 	uint8_t status = op->status;
 
-	op_free(op);
+	rsv_op_free(op);
 	if (status == SCSI_CHECK_CONDITION)
 		dev_sense(t, &sense);
 	else
@@ -335,6 +339,7 @@ struct rsv_op *rsv_op_new(struct dev_task *t, void (*decide)(struct rsv_op *))
 	op->lu = t->lu;
 	op->nexus = t->nexus;
 	op->task = t;
+	op->naca = dev_task_naca(t);
 	op->from = t->nexus->cfg.worker;
 	op->decide = decide;
 	op->done = task_done;
@@ -344,38 +349,6 @@ struct rsv_op *rsv_op_new(struct dev_task *t, void (*decide)(struct rsv_op *))
 const struct rsv_state *rsv_now(const struct dev_task *t)
 {
 	return t->lu->rsv[t->nexus->cfg.worker];
-}
-
-/* ---- QERR (SPC-4 §7.5.8) ---- */
-
-static void decide_sweep(struct rsv_op *op)
-{
-	op->aborts = true;
-}
-
-static void swept(struct rsv_op *op)
-{
-	struct dev_task *t = op->task;
-
-	op_free(op);
-	dev_task_finished(t);
-}
-
-bool dev_sweep(struct dev_task *t, bool all)
-{
-	struct rsv_op *op = calloc(1, sizeof(*op));
-
-	if (!op)
-		return false;
-	op->lu = t->lu;
-	op->nexus = t->nexus;
-	op->task = t;
-	op->from = t->nexus->cfg.worker;
-	op->sweep = all ? SWEEP_ALL : SWEEP_OWN;
-	op->decide = decide_sweep;
-	op->done = swept;
-	rsv_op_start(op);
-	return true;
 }
 
 /* ---- RESERVE, RELEASE (SPC-2 §5.5.1) ---- */
@@ -427,13 +400,18 @@ static void start_for(struct dev_task *t, void (*decide)(struct rsv_op *op))
 
 /* What a nexus gets this way it has to give back when it ends, memory or not:
  * the operation for that is made before. */
+bool rsv_will_part(struct dev_nexus *n)
+{
+	if (!n->parting)
+		n->parting = calloc(1, sizeof(*n->parting));
+	return n->parting != NULL;
+}
+
 void dev_reserve(struct dev_task *t)
 {
 	struct dev_nexus *n = t->nexus;
 
-	if (!n->parting)
-		n->parting = calloc(1, sizeof(*n->parting));
-	if (n->parting)
+	if (rsv_will_part(n))
 		start_for(t, decide_reserve);
 	else
 		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
@@ -452,7 +430,7 @@ static void told_then(struct rsv_op *op)
 	int err = op->status == SCSI_GOOD ? 0 : ERR_NOMEM;
 	void *arg = op->arg;
 
-	op_free(op);
+	rsv_op_free(op);
 	then(arg, err);
 }
 
@@ -460,6 +438,7 @@ static void told_then(struct rsv_op *op)
 static void decide_reset(struct rsv_op *op)
 {
 	op->reset = true;
+	op->aca = RSV_ACA_CLEAR;
 	if (change(op))
 		op->next->spc2 = NULL;
 }
@@ -485,6 +464,9 @@ static void part_next(struct dev_nexus *n);
 
 static void decide_part(struct rsv_op *op)
 {
+	bool faulted = op->lu->lanes[RSV_HOME].faulted == op->nexus;
+
+	op->aca = faulted ? RSV_ACA_CLEAR : RSV_ACA_KEEP;
 	if (op->old->spc2 == op->nexus && change(op))
 		op->next->spc2 = NULL;
 }
@@ -508,12 +490,14 @@ static void parted_one(struct rsv_op *op)
 	env->post(env->arg, op->from, &op->round.msg);
 }
 
+/* One that it has reserved, or where its ACA hinders others. */
 static struct dev_lu *reserved_unit(const struct dev_nexus *n)
 {
 	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
 		struct dev_lu *lu = dev_lu_get(n->server, lun);
 
-		if (lu && lu->rsv[n->cfg.worker]->spc2 == n)
+		if (lu && (lu->rsv[n->cfg.worker]->spc2 == n ||
+			   lu->lanes[n->cfg.worker].faulted == n))
 			return lu;
 	}
 	return NULL;
@@ -557,7 +541,7 @@ static void closed(void *arg)
 	struct dev_nexus *n = arg;
 
 	n->is_closed = true;
-	if (!n->is_waking)
+	if (!n->is_waking && !n->nclearing)
 		dev_nexus_free(n);
 }
 
@@ -644,8 +628,8 @@ static void forget(struct rsv_op *op)
 		rsv_free(op->next);
 	else if (op->next)
 		rsv_free(op->old);
-	if (op->done == told_then)
-		op_free(op);
+	if (op->then)
+		rsv_op_free(op);
 }
 
 void dev_server_reservations_fini(struct dev_server *s)

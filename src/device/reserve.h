@@ -64,6 +64,13 @@ struct rsv_out {
 	char (*names)[SCSI_PORT_NAME_MAX + 1];
 };
 
+/* What becomes of the ACA of a shared task set (aca.c). */
+enum rsv_aca {
+	RSV_ACA_KEEP,
+	RSV_ACA_ESTABLISH, /* on op->nexus */
+	RSV_ACA_CLEAR,
+};
+
 struct rsv_op {
 	struct dev_round round; /* also carries it home and back */
 	struct list link;	/* server's rsv_waiting, on the home worker */
@@ -90,6 +97,9 @@ struct rsv_op {
 		SWEEP_ALL, /* everybody's */
 	} sweep;
 	bool aborts;
+	enum rsv_aca aca;
+	bool aca_of_all;     /* ACAs of task sets of one nexus are cleared */
+	bool naca, past_aca; /* of the command, as dev_task has it */
 	struct dev_save save;
 	uint8_t *saved;
 	unsigned pending; /* nexuses of the visited worker with tasks left */
@@ -129,6 +139,11 @@ bool rsv_keeps(const struct dev_lu *lu);
 
 /* ---- reserve.c ---- */
 
+void rsv_op_free(struct rsv_op *op);
+/* Whose tasks and ACA go with op: what n is, and not where, counts. */
+bool rsv_is_due(const struct rsv_op *op, const struct dev_nexus *n);
+/* What the nexus gets it can give back at its end; false: no memory. */
+bool rsv_will_part(struct dev_nexus *n);
 void rsv_conflict(struct rsv_op *op);
 void rsv_check(struct rsv_op *op, uint8_t key, uint16_t asc);
 
@@ -138,5 +153,14 @@ struct rsv_op *rsv_op_new(struct dev_task *t, void (*decide)(struct rsv_op *));
 void rsv_op_start(struct rsv_op *op);
 /* What the worker goes by. */
 const struct rsv_state *rsv_now(const struct dev_task *t);
+
+/* ---- aca.c ---- */
+
+/* A PREEMPT AND ABORT that was decided: may it go past the ACA, and what becomes
+ * of that? */
+void dev_aca_preempt(struct rsv_op *op);
+/* The visit: what the worker has to know, and each of its nexuses. */
+void dev_aca_set_lane(const struct rsv_op *op, unsigned worker);
+void dev_aca_set(const struct rsv_op *op, struct dev_nexus *n);
 
 #endif

@@ -145,6 +145,7 @@ struct dev_nexus *dev_nexus_open(struct dev_server *s,
 			dev_attention_set(n, lun, UA_POWER_ON);
 	dev_nexus_reservations_init(n);
 	dev_nexus_access_init(n);
+	dev_nexus_aca_init(n);
 	list_push_back(&s->nexuses[cfg->worker], &n->link);
 	return n;
 }

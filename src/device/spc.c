@@ -52,7 +52,7 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 		     : 0x7f; /* no unit here: qualifier 011b */
 	p[1] = cfg && cfg->removable ? 0x80 : 0; /* RMB */
 	p[2] = 0x06;				 /* SPC-4 */
-	p[3] = 0x12; /* HiSup, response data format 2 */
+	p[3] = 0x32; /* NormACA, HiSup, response data format 2 */
 	p[4] = INQUIRY_LEN - 5;
 	p[5] = type->third_party ? 0x08 : 0; /* 3PC */
 	if (t->lu && dev_has_groups(t->lu))
@@ -153,8 +153,8 @@ void dev_report_tmfs(struct dev_task *t)
 	p = dev_param_buf(t);
 	if (!p)
 		return;
-	p[0] = 0xda; /* ATS ATSS - CTSS LURS - - QTS: abort task, abort task
-		      * set, clear task set, LU reset, query task */
+	p[0] = 0xfa; /* ATS ATSS CACAS CTSS LURS QTS: abort task, abort task
+		      * set, clear ACA, clear task set, LU reset, query task */
 	p[1] = 0x07; /* QAES QTSS ITNRS */
 	p[3] = extended ? 0x0c : 0;
 	dev_return(t, extended ? 16 : 4, alloc);

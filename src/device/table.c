@@ -155,10 +155,30 @@ bool dev_command_any(const struct dev_lu *lu, uint8_t op)
 	return false;
 }
 
+/* SPC-4 §4.2.5: the group code tells the length, and so where it ends. */
+int dev_control_at(const uint8_t *cdb)
+{
+	static const int8_t at[8] = { 5, 9, 9, -1, 15, 11, -1, -1 };
+
+	if (cdb[0] == 0x7f) /* variable length: it comes first */
+		return 1;
+	return at[cdb[0] >> 5];
+}
+
+static uint8_t usage(const struct dev_command *row, unsigned byte)
+{
+	uint8_t naca = (int)byte == dev_control_at(&row->op) ? CONTROL_NACA : 0;
+
+	return row->usage[byte] | naca;
+}
+
 int dev_command_check(const struct dev_command *row, const uint8_t *cdb)
 {
 	for (unsigned i = 1; i < row->len; i++) {
 		unsigned bad = cdb[i] & ~row->usage[i] & 0xffu;
+
+		if (bad)
+			bad = cdb[i] & ~usage(row, i) & 0xffu;
 
 		if (bad)
 			return (int)(i << 3 |
@@ -208,7 +228,8 @@ static size_t one_opcode(uint8_t *p, const struct dev_command *c, bool timeouts)
 	if (!c)
 		return at;
 	put_be16(p + 2, c->len);
-	memcpy(p + 4, c->usage, c->len);
+	for (unsigned i = 0; i < c->len; i++)
+		p[4 + i] = usage(c, i);
 	if (c->flags & CMD_SA)
 		p[5] = (uint8_t)((c->usage[1] & ~0x1f) | c->sa);
 	at += c->len;

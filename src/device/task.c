@@ -27,22 +27,19 @@ static void buf_put(struct dev_task *t, void *buf, size_t len)
 
 /* ---- endings ---- */
 
-/* QERR: what ends with CHECK CONDITION takes others with it (SPC-4 §7.5.8).
- * Whether it has to wait for their end. */
-static bool takes_others(struct dev_task *t)
-{
-	unsigned qerr = t->lu ? DEV_CTL(t->lu, qerr) : 0;
-
-	if (!qerr || t->status != SCSI_CHECK_CONDITION || t->aborted)
-		return false;
-	return dev_sweep(t, qerr == 1 && !dev_lu_own_task_sets(t->lu));
-}
-
 static void finish(struct dev_task *t)
 {
 	dev_range_drop(&t->range);
-	if (!takes_others(t))
-		dev_task_finished(t);
+	if (t->nexus->naca && !t->aborted && dev_set_holds(t))
+		return;
+	if (t->status == SCSI_CHECK_CONDITION && !t->aborted && dev_fault(t))
+		return; /* ends when what follows from that is in force */
+	dev_task_finished(t);
+}
+
+void dev_task_retry(struct dev_task *t)
+{
+	finish(t);
 }
 
 void dev_task_finished(struct dev_task *t)
@@ -210,9 +207,6 @@ static int find_row(struct dev_task *t)
 	bool known;
 	int bad;
 
-	if (t->attr >= DEV_ATTR_ACA) /* there never is one (SAM-5 §8.5) */
-		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
-				  ASC_INVALID_FIELD_IN_IU);
 	t->row = dev_command_find(t->nexus->server, dev_lu_type(t->lu), t->cdb,
 				  &known);
 	/* an unknown unit is told of before an unknown command (SPC-4 §4.4) */
@@ -244,7 +238,9 @@ static int check_lu(struct dev_task *t)
 
 	if (t->row->flags & CMD_ANY_LUN)
 		return 0;
-	if (dev_attention_take(t->nexus, t->lu->cfg.lun, &s))
+	t->attention =
+		(uint8_t)dev_attention_take(t->nexus, t->lu->cfg.lun, &s);
+	if (t->attention)
 		return refuse_with(t, &s);
 	asc = dev_inaccessible(t);
 	if (asc)
@@ -275,6 +271,8 @@ static void clear(struct dev_task *t)
 	t->sense_len = 0;
 	t->in_total = t->out_total = 0;
 	t->aborted = t->refused = t->in_step = t->step_again = false;
+	t->past_aca = t->held = false;
+	t->attention = 0;
 	t->lu = NULL;
 	t->row = NULL;
 	t->buf = t->aux = NULL;
@@ -296,6 +294,9 @@ int dev_task_begin(struct dev_task *t)
 	if (!dev_lun_decode(t->lun, &lun))
 		t->lu = dev_lu_get(t->nexus->server, lun);
 	dev_set_enter(t);
+	/* ACA ACTIVE is told before anything else (SAM-5 §5.3.3) */
+	if ((t->nexus->naca || t->attr >= DEV_ATTR_ACA) && dev_aca_refuses(t))
+		return 0;
 	if (find_row(t) || check_lu(t) || !t->row->prepare ||
 	    t->row->prepare(t, &want))
 		return 0;
@@ -418,7 +419,8 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t))
 		return ERR_NOT_FOUND;
 	t->released = released;
 	t->aborted = true;
-	if (t->phase == DEV_TASK_RUNNING && t->let_go)
+	dev_attention_put_back(t);
+	if (t->phase == DEV_TASK_RUNNING && t->let_go && !t->held)
 		t->let_go(t);
 	else if (t->phase == DEV_TASK_RUNNING && !t->dormant &&
 		 !dev_range_give_up(&t->range))

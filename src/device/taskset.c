@@ -9,6 +9,9 @@
  * that touches the medium has it to itself, too (range.c): commands of other
  * nexuses are before it or behind it. Which of the two is known to nobody but
  * the unit, since connections have no order among them.
+ *
+ * While there is an auto contingent allegiance (aca.c) what it blocks is
+ * dormant, too, or, where it ran already, held at its end.
  */
 #include "device/internal.h"
 
@@ -54,7 +57,9 @@ static bool is_dormant(const struct dev_task *t)
 {
 	bool older = true;
 
-	if (is_head(t))
+	if (t->nexus->naca && dev_aca_blocks(t))
+		return true;
+	if (is_head(t) || t->past_aca || t->held)
 		return false;
 	list_for_each(it, &t->nexus->tasks) {
 		const struct dev_task *other =
@@ -68,12 +73,29 @@ static bool is_dormant(const struct dev_task *t)
 	return false;
 }
 
-bool dev_set_waits(struct dev_task *t)
+static void fall_asleep(struct dev_task *t)
 {
-	if (!t->lu || !t->nexus->special[t->lu->cfg.lun] || !is_dormant(t))
-		return false;
 	t->dormant = true;
 	t->nexus->ndormant++;
+}
+
+bool dev_set_waits(struct dev_task *t)
+{
+	const struct dev_nexus *n = t->nexus;
+
+	if (!t->lu || (!n->special[t->lu->cfg.lun] && !n->naca) ||
+	    !is_dormant(t))
+		return false;
+	fall_asleep(t);
+	return true;
+}
+
+bool dev_set_holds(struct dev_task *t)
+{
+	if (!dev_aca_blocks(t))
+		return false;
+	t->held = true;
+	fall_asleep(t);
 	return true;
 }
 
@@ -95,28 +117,37 @@ static struct dev_task *next_awake(const struct dev_nexus *n)
 	return NULL;
 }
 
+static void go_on(struct dev_task *t)
+{
+	t->held = false;
+	dev_task_retry(t);
+}
+
 /* What runs may end, and with it the nexus: it stays until this is over. */
 static void wake(struct dev_msg *m)
 {
 	struct dev_nexus *n = container_of(m, struct dev_nexus, wake);
 	struct dev_task *t;
 
-	while ((t = next_awake(n))) {
+	while (!n->nclearing && (t = next_awake(n))) {
 		t->dormant = false;
 		n->ndormant--;
-		dev_task_enabled(t);
+		if (t->held)
+			go_on(t);
+		else
+			dev_task_enabled(t);
 	}
 	n->is_waking = false;
-	if (n->is_closed)
+	if (n->is_closed && !n->nclearing)
 		dev_nexus_free(n);
 }
 
 /* From the loop: the response of what ended goes first. */
-static void wake_soon(struct dev_nexus *n)
+void dev_set_wake(struct dev_nexus *n)
 {
 	const struct dev_env *env = &n->server->env;
 
-	if (!n->ndormant || n->is_waking)
+	if (!n->ndormant || n->is_waking || n->nclearing)
 		return;
 	n->is_waking = true;
 	n->wake.run = wake;
@@ -136,7 +167,7 @@ void dev_set_leave(struct dev_task *t)
 		t->dormant = false;
 		n->ndormant--;
 	}
-	wake_soon(n);
+	dev_set_wake(n);
 }
 
 /* ---- the control mode page ---- */

@@ -18,6 +18,8 @@ static bool in_scope(const struct tgt_scope *sc, const struct tgt_task *t)
 		return false;
 	if (sc->one_task && sc->itt != t->dm.itt)
 		return false;
+	if (sc->aca && t->dev.attr != DEV_ATTR_ACA)
+		return false;
 	if (sc->except == &t->dev)
 		return false;
 	/* an immediate command bears the number of the next numbered one */

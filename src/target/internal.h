@@ -101,6 +101,7 @@ struct tgt_scope {
 	uint64_t lun;
 	bool one_task; /* ... with this ITT only */
 	uint32_t itt;
+	bool aca;    /* ... with the ACA attribute only */
 	bool before; /* ... issued before this CmdSN only */
 	uint32_t cmdsn;
 	const struct dev_task *except; /* ... but for this one */

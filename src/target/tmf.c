@@ -215,6 +215,33 @@ static void after_nexus_reset(struct tgt_tmf *m)
 		tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, ERR_TERMINATED);
 }
 
+/* SAM-5 §7.4: to the task of the ACA attribute it is an ABORT TASK. */
+static void clear_aca(struct tgt_tmf *m)
+{
+	const struct tgt_scope scope = {
+		.session = m->session,
+		.one_lun = true,
+		.lun = m->lun,
+		.aca = true,
+	};
+
+	abort_local(m, &scope);
+}
+
+static void aca_cleared(void *arg, int err)
+{
+	struct tgt_tmf *m = arg;
+
+	m->worker->messages--;
+	answer(m, err ? ISCSI_TMF_REJECTED : ISCSI_TMF_COMPLETE);
+}
+
+static void after_clear_aca(struct tgt_tmf *m)
+{
+	m->worker->messages++;
+	dev_nexus_clear_aca(m->session->nexus, m->lun, aca_cleared, m);
+}
+
 static void not_supported(struct tgt_tmf *m)
 {
 	answer(m, ISCSI_TMF_NOT_SUPPORTED);
@@ -420,9 +447,9 @@ static const struct tmf_row rows[] = {
 		.name = "ABORT TASK SET", .on_lu = true, .waits = true,
 		.run = abort_task_set,
 	},
-	/* there is no ACA to clear: NormACA is 0 (SPC-4 §6.6.2) */
 	[ISCSI_TMF_CLEAR_ACA] = {
-		.name = "CLEAR ACA", .on_lu = true, .run = not_supported,
+		.name = "CLEAR ACA", .on_lu = true,
+		.run = clear_aca, .after = after_clear_aca,
 	},
 	[ISCSI_TMF_CLEAR_TASK_SET] = {
 		.name = "CLEAR TASK SET", .on_lu = true, .waits = true,

@@ -6,7 +6,9 @@
  * there must be one order of these commands in which the model, which knows
  * neither workers nor messages, gives each the same end and the same data, and
  * comes to the same blocks, reservations and unit attentions; ORDERED commands
- * in their place. Some are aborted: they did all they had to, or nothing.
+ * in their place. Some are aborted: they did all they had to, or nothing. Some
+ * fail with NACA = 1: what comes while there is an ACA is turned away and did
+ * nothing, or has the ACA attribute; what was there before ends when it is over.
  *
  * Commands that touch blocks go together, and so do those that change
  * reservations, with commands on blocks of their own beside them. What the
@@ -145,6 +147,7 @@ enum kind {
 	K_KEYS,
 	K_RESERVATION,
 	K_ALL,
+	K_FAULT = K_ALL, /* READ of what is not there, NACA = 1 */
 };
 
 static const char *const names[] = { "READ",
@@ -164,7 +167,8 @@ static const char *const names[] = { "READ",
 				     "RELEASE",
 				     "PR OUT",
 				     "KEYS",
-				     "RESERVATION" };
+				     "RESERVATION",
+				     "FAULT" };
 
 struct op {
 	enum kind kind;
@@ -187,7 +191,8 @@ struct op {
 static struct op ops[TOGETHER];
 static struct {
 	unsigned good, conflict, other, aborted;
-} seen[K_ALL];
+} seen[K_ALL + 1];
+static unsigned turned, past; /* by an ACA; by the ACA attribute */
 static unsigned nops;
 
 static bool writes(const struct op *o)
@@ -316,10 +321,25 @@ static bool model_attention(const struct op *o)
 	return ends(o, check(SENSE_UNIT_ATTENTION, news_asc[what]));
 }
 
+/* SAM-5 §§5.10.3, 5.10.4 */
+static bool is_turned_away(const struct op *o)
+{
+	return !o->aborted && (o->task.status == SCSI_BUSY ||
+			       o->task.status == SCSI_ACA_ACTIVE);
+}
+
 /* Does the model end the command as the unit did? */
 static bool model_agrees(const struct op *o)
 {
+	if (o->attr == DEV_ATTR_ACA &&
+	    ends(o, check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_MESSAGE)))
+		return true; /* there was no ACA */
 	switch (o->kind) {
+	case K_FAULT:
+		if (model_access(o->who, false).status != SCSI_GOOD)
+			return ends(o, conflict);
+		return ends(o,
+			    check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE));
 	case K_READY:
 		return ends(o, m.reserved >= 0 && m.reserved != (int)o->who
 				       ? conflict
@@ -394,7 +414,9 @@ static bool must_wait(const struct op *o, unsigned left)
 {
 	for (unsigned i = 0; &ops[i] < o; i++)
 		if (left & BIT(i) && ops[i].who == o->who && !ops[i].aborted &&
-		    !o->aborted && o->attr != DEV_ATTR_HEAD_OF_QUEUE &&
+		    !o->aborted && !is_turned_away(&ops[i]) &&
+		    o->attr != DEV_ATTR_HEAD_OF_QUEUE &&
+		    o->attr != DEV_ATTR_ACA &&
 		    (o->attr == DEV_ATTR_ORDERED ||
 		     ops[i].attr == DEV_ATTR_ORDERED))
 			return true;
@@ -402,6 +424,17 @@ static bool must_wait(const struct op *o, unsigned left)
 }
 
 static unsigned old_news[TRIO_N]; /* those from before the round */
+
+/* A command that was about to tell an attention was aborted: others came by
+ * meanwhile, and the attention is there again. */
+static bool was_told_in_vain(unsigned who)
+{
+	for (unsigned i = 0; i < nops; i++)
+		if (ops[i].who == who && ops[i].aborted &&
+		    ops[i].sense.key == SENSE_UNIT_ATTENTION)
+			return true;
+	return false;
+}
 
 /*
  * Is there an order? Tries all that agree so far. An attention that comes while
@@ -417,13 +450,24 @@ static bool there_is_an_order(unsigned left)
 	for (unsigned i = 0; i < nops; i++) {
 		const struct op *o = &ops[i];
 
-		if (!(left & BIT(i)) || must_wait(o, left))
+		if (!(left & BIT(i)))
 			continue;
+		if (is_turned_away(o))
+			return there_is_an_order(left & ~BIT(i));
+		if (must_wait(o, left))
+			continue;
+		/* refused for its attribute, before any attention */
+		if (m.news[o->who] && o->attr == DEV_ATTR_ACA &&
+		    ends(o,
+			 check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_MESSAGE)) &&
+		    there_is_an_order(left & ~BIT(i)))
+			return true;
 		if (m.news[o->who] && !o->aborted && model_attention(o) &&
 		    there_is_an_order(left & ~BIT(i)))
 			return true;
 		model_put_back(&before);
-		if (!(m.news[o->who] & old_news[o->who]) &&
+		if ((!(m.news[o->who] & old_news[o->who]) ||
+		     was_told_in_vain(o->who)) &&
 		    (model_agrees(o) || o->aborted) &&
 		    there_is_an_order(left & ~BIT(i)))
 			return true;
@@ -541,17 +585,51 @@ static bool happen(unsigned *begun)
 	return false;
 }
 
+static void cleared(void *arg, int err)
+{
+	(void)arg;
+	assert_int_equal(err, 0);
+}
+
+/* Whoever is faulted clears it, once nothing else can happen; false: nobody is. */
+static bool clear_aca(void)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < TRIO_N; i++) {
+		any |= trio.i[i].nexus->naca != 0;
+		dev_nexus_clear_aca(trio.i[i].nexus, 0, cleared, NULL);
+	}
+	return any;
+}
+
+static void expect_turned_away(const struct op *o)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < nops; i++)
+		any |= ops[i].kind == K_FAULT && &ops[i] != o;
+	assert_true(any);
+	turned++;
+}
+
 static void run_together(unsigned round)
 {
 	unsigned begun = 0;
 
-	while (happen(&begun))
-		;
+	do
+		while (happen(&begun))
+			;
+	while (clear_aca());
 	for (unsigned i = 0; i < nops; i++)
 		end(&ops[i]);
 	for (unsigned i = 0; i < TRIO_N; i++)
 		old_news[i] = m.news[i];
 	for (unsigned i = 0; i < nops; i++) {
+		if (is_turned_away(&ops[i]))
+			expect_turned_away(&ops[i]);
+		past += ops[i].attr == DEV_ATTR_ACA && !ops[i].aborted &&
+			ops[i].task.status == SCSI_GOOD;
 		if (ops[i].aborted)
 			seen[ops[i].kind].aborted++;
 		else if (ops[i].task.status == SCSI_GOOD)
@@ -745,6 +823,30 @@ static struct op *add(enum kind kind)
 
 /* ---- rounds ---- */
 
+/* In some rounds one or two of them fail and say NACA = 1; others come for the
+ * ACA. Not where one comes alone. */
+static void make_faults(void)
+{
+	if (nops < 2 || rnd(8))
+		return;
+	for (unsigned i = 0; i < 2; i++) {
+		struct op *o = &ops[rnd(nops)];
+
+		o->kind = K_FAULT;
+		o->attr = DEV_ATTR_SIMPLE;
+		o->lba = o->n = o->out_len = 0;
+		memset(o->cdb, 0, sizeof(o->cdb));
+		o->cdb[0] = SCSI_READ_10;
+		o->cdb[2] = 0xff;
+		o->cdb[8] = 1;
+		o->cdb[9] = CONTROL_NACA;
+		o->in_len = BLOCK;
+	}
+	for (unsigned i = 0; i < nops; i++)
+		if (ops[i].kind < K_ON_BLOCKS && rnd(3) == 0)
+			ops[i].attr = DEV_ATTR_ACA;
+}
+
 /* On the same few blocks, as far as they go. */
 static void make_data_round(void)
 {
@@ -761,6 +863,7 @@ static void make_data_round(void)
 		o->attr = attrs[rnd(ARRAY_LEN(attrs))];
 		make_on_blocks(o, from + at, 1 + rnd(most));
 	}
+	make_faults();
 }
 
 static void make_reservation_round(void)
@@ -775,6 +878,7 @@ static void make_reservation_round(void)
 		else
 			make_other(add(K_FLUSH + rnd(K_ALL - K_FLUSH)), n == 1);
 	}
+	make_faults();
 }
 
 static void relogin(unsigned who)
@@ -858,6 +962,10 @@ static void test_an_order_explains_what_all_saw(void **state)
 		assert_true(seen[k].good > n / 500 && seen[k].conflict &&
 			    seen[k].other);
 	}
+	print_message("turned away %u, past an ACA %u, faults %u\n", turned,
+		      past, seen[K_FAULT].other);
+	assert_true(turned > n / 1000 && past > n / 10000 &&
+		    seen[K_FAULT].other > n / 1000);
 }
 
 int main(void)

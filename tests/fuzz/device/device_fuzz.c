@@ -5,7 +5,8 @@
  * target port groups, tokens and a clock; and at one of 4096-byte blocks beside
  * it. Input, as often as it lasts: 16 bytes of CDB, 2 of expected data-in, 2 of
  * data-out, that much data-out. The top bits of the two numbers choose the
- * nexus, the unit, the task attribute, and a reset. The store checks that no request leaves it; the rig that every buffer comes
+ * nexus, the unit, the task attribute, a reset, the end of the nexus, or CLEAR
+ * ACA. The store checks that no request leaves it; the rig that every buffer comes
  * back; what the unit says of itself must be whole.
  */
 #include <stdint.h>
@@ -17,12 +18,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define LENGTH	0x1fffu
-#define OTHER	0x8000u /* of data-in: the other nexus */
-#define ORDERED 0x4000u
-#define REFLECT 0x2000u /* what the last command told is in data-out */
-#define SECOND	0x8000u /* of data-out: the other unit */
-#define RESET	0x4000u /* a LOGICAL UNIT RESET before */
-#define NEXUS	0x2000u /* the nexus ends and comes again before */
+#define OTHER	0x8000u		/* of data-in: the other nexus */
+#define ORDERED 0x4000u		/* or, with bit 0 of the CDB's last byte, ACA */
+#define REFLECT 0x2000u		/* what the last command told is in data-out */
+#define SECOND	0x8000u		/* of data-out: the other unit */
+#define RESET	0x4000u		/* a LOGICAL UNIT RESET before */
+#define NEXUS	0x2000u		/* the nexus ends and comes again before */
+#define CLEAR	(RESET | NEXUS) /* neither of them: CLEAR ACA before */
 
 static struct dev_rig rig;
 static uint64_t ticks;
@@ -150,6 +152,20 @@ static void reflect(uint8_t *data, uint32_t len)
 		memcpy(data + 20, rig.in + 4, 12);
 }
 
+static void cleared(void *arg, int err)
+{
+	(void)arg;
+	if (err)
+		abort();
+}
+
+static uint8_t attribute(const uint8_t *cdb, uint32_t in)
+{
+	if (!(in & ORDERED))
+		return DEV_ATTR_SIMPLE;
+	return cdb[15] & 1 ? DEV_ATTR_ACA : DEV_ATTR_ORDERED;
+}
+
 static size_t one(const uint8_t *p, size_t size)
 {
 	uint32_t in = get_be16(p + 16), out = get_be16(p + 18);
@@ -162,16 +178,18 @@ static size_t one(const uint8_t *p, size_t size)
 	memcpy(data, p + 20, len);
 	if (in & REFLECT)
 		reflect(data, len);
-	if (out & NEXUS)
+	if ((out & CLEAR) == NEXUS)
 		again();
 	rig.lun = out & SECOND ? 1 : 0;
-	if (out & RESET)
+	if ((out & CLEAR) == CLEAR)
+		dev_nexus_clear_aca(rig.nexus, rig.lun << 48, cleared, NULL);
+	else if (out & RESET)
 		rig_reset(dev_lu_get(rig.server, (uint16_t)rig.lun));
 	if (in & OTHER)
 		swap();
+	rig.attr = attribute(p, in);
 	if (rig_begin(&rig, p, 16, len, in & LENGTH))
 		abort(); /* the rig has buffers */
-	rig.task.attr = in & ORDERED ? DEV_ATTR_ORDERED : DEV_ATTR_SIMPLE;
 	status = rig_execute(&rig, data);
 	if (status >= 0)
 		rig_finish(&rig);

@@ -43,6 +43,7 @@ struct dev_rig {
 	uint8_t in[RIG_MAX];
 	size_t in_len;
 	struct scsi_sense sense;
+	uint8_t attr; /* of commands; 0: SIMPLE */
 };
 
 static inline void rig_post(void *arg, unsigned worker, struct dev_msg *m)
@@ -152,7 +153,7 @@ static inline int rig_begin(struct dev_rig *r, const uint8_t *cdb, size_t len,
 	r->in_len = 0;
 	t->nexus = r->nexus;
 	t->lun = r->lun << 48;
-	t->attr = 1;
+	t->attr = r->attr ? r->attr : DEV_ATTR_SIMPLE;
 	memcpy(t->cdb, cdb, len);
 	t->cdb_len = (uint16_t)MAX(len, (size_t)16); /* iSCSI: 16 at least */
 	t->edtl_out = edtl_out;

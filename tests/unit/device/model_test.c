@@ -50,8 +50,19 @@ static void expect(unsigned who, int status, struct result want)
 	assert_int_equal(i->sense.asc, want.asc);
 }
 
-/* An attention comes first, once. True: that was it. */
-static bool expect_news(unsigned who, int status)
+/* SAM-5 §§5.10.3, 5.10.4, of commands without NACA or the ACA attribute. */
+static bool expect_aca(unsigned who, int status)
+{
+	if (!m.faulted)
+		return false;
+	assert_int_equal(status,
+			 m.faulted == who + 1 ? SCSI_ACA_ACTIVE : SCSI_BUSY);
+	return true;
+}
+
+/* What comes before anything else: an ACA, an attention (once). True: that was
+ * it. */
+static bool expect_attention_of(unsigned who, int status)
 {
 	unsigned what = 0;
 
@@ -64,7 +75,36 @@ static bool expect_news(unsigned who, int status)
 	return true;
 }
 
+static bool expect_news(unsigned who, int status)
+{
+	return expect_aca(who, status) || expect_attention_of(who, status);
+}
+
 /* ---- what an initiator does ---- */
+
+/* SPC-4 §5.13.11.2.6: a PREEMPT AND ABORT while another is faulted. */
+static void past_aca(unsigned who, const struct pr_out *o, int status)
+{
+	unsigned f = m.faulted - 1;
+	bool all = all_registrants() && o->sa_key == 0;
+	bool due = all || (m.registered[f] && m.key[f] == o->sa_key);
+	bool every = all_registrants();
+	struct model before = m;
+	struct result want;
+
+	if (expect_attention_of(who, status))
+		return;
+	want = model_out(who, o);
+	if (want.status != SCSI_GOOD) {
+		expect(who, status, want);
+	} else if (due || every) {
+		expect(who, status, want);
+		m.faulted = due ? 0 : m.faulted;
+	} else {
+		m = before;
+		assert_int_equal(status, SCSI_BUSY);
+	}
+}
 
 static void random_out(unsigned who)
 {
@@ -86,7 +126,9 @@ static void random_out(unsigned who)
 	if (o.action == 0 || o.action == 3 || o.action > 5)
 		o.type = 0;
 	status = device_out(who, &o);
-	if (!expect_news(who, status))
+	if (o.action == 5 && m.faulted && m.faulted != who + 1)
+		past_aca(who, &o, status);
+	else if (!expect_news(who, status))
 		expect(who, status, model_out(who, &o));
 }
 
@@ -171,9 +213,86 @@ static void random_in(unsigned who)
 		compare_reservation(who);
 }
 
+static void cleared(void *arg, int err)
+{
+	assert_int_equal(err, 0);
+	*(bool *)arg = true;
+}
+
+static void clear_aca(unsigned who)
+{
+	bool over = false;
+
+	dev_nexus_clear_aca(trio.i[who].nexus, 0, cleared, &over);
+	trio_settle();
+	assert_true(over);
+	if (m.faulted == who + 1)
+		m.faulted = 0;
+}
+
+/* A READ of blocks that are not there, with NACA or without. */
+static int fault(unsigned who, bool naca)
+{
+	return RUN(who, 512, SCSI_READ_10, 0, 0xff, 0, 0, 0, 0, 0, 1,
+		   naca ? CONTROL_NACA : 0);
+}
+
+static void random_fault(unsigned who)
+{
+	int status = fault(who, true);
+
+	if (m.faulted) {
+		assert_int_equal(status, SCSI_ACA_ACTIVE);
+		return;
+	}
+	if (!expect_attention_of(who, status) &&
+	    model_access(who, false).status != SCSI_GOOD)
+		expect(who, status, conflict);
+	else
+		m.faulted = who + 1; /* an attention is one, too */
+}
+
+/* One of the ACA attribute: NACA makes a new ACA, else there is none any more
+ * once it fails. */
+static void random_aca_task(unsigned who)
+{
+	bool naca = rnd(2);
+	int status;
+
+	trio.i[who].attr = DEV_ATTR_ACA;
+	status = fault(who, naca);
+	trio.i[who].attr = 0;
+	if (m.faulted != who + 1) {
+		assert_int_equal(status, m.faulted ? SCSI_ACA_ACTIVE
+						   : SCSI_CHECK_CONDITION);
+		if (!m.faulted && naca)
+			m.faulted = who + 1;
+		return;
+	}
+	if (!expect_attention_of(who, status) &&
+	    model_access(who, false).status != SCSI_GOOD)
+		expect(who, status, conflict);
+	else if (!naca)
+		m.faulted = 0;
+}
+
+static void random_aca(unsigned who)
+{
+	if (!m.faulted)
+		random_fault(who);
+	else if (rnd(2))
+		clear_aca(rnd(TRIO_N));
+	else if (rnd(4))
+		random_aca_task(rnd(2) ? who : m.faulted - 1);
+	else
+		random_fault(who);
+}
+
 static void relogin(unsigned who)
 {
 	trio_logout(who);
+	if (m.faulted == who + 1)
+		m.faulted = 0;
 	if (m.reserved == (int)who)
 		m.reserved = -1;
 	trio_login(who);
@@ -193,6 +312,7 @@ static void reset_unit(unsigned who)
 			 0);
 	trio_settle();
 	m.reserved = -1;
+	m.faulted = 0;
 	for (unsigned i = 0; i < TRIO_N; i++)
 		m.news[i] |= 1u << NEWS_RESET;
 }
@@ -209,7 +329,9 @@ static void random_step(void)
 {
 	unsigned who = rnd(TRIO_N), what = rnd(1000);
 
-	if (what < 400)
+	if (m.faulted ? rnd(4) == 0 : rnd(64) == 0)
+		random_aca(who);
+	else if (what < 400)
 		random_out(who);
 	else if (what < 700)
 		random_access(who);

@@ -28,6 +28,7 @@ static struct model {
 	int reserved;  /* by RESERVE; -1: nobody */
 	uint32_t generation;
 	unsigned news[TRIO_N];
+	unsigned faulted; /* 1 + whose ACA there is; 0: none */
 } m;
 
 struct result {

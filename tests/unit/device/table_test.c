@@ -338,6 +338,12 @@ static void test_bytes_behind_a_cdb(void **state)
 
 /* ---- reserved bits ---- */
 
+/* NACA, of CONTROL (SAM-5 §5.2): the last byte of these. */
+static bool is_naca(const struct dev_command *c, unsigned bit)
+{
+	return bit == (c->len - 1u) * 8 + 2;
+}
+
 static void test_each_reserved_bit_spc4_4_5_2_4_2(void **state)
 {
 	uint8_t cdb[16];
@@ -348,7 +354,7 @@ static void test_each_reserved_bit_spc4_4_5_2_4_2(void **state)
 	{
 		unsigned n = good(c, template_of(c), cdb);
 
-		if (c->usage[i / 8] & BIT(i % 8))
+		if ((c->usage[i / 8] & BIT(i % 8)) || is_naca(c, i))
 			continue;
 		cdb[i / 8] |= (uint8_t)BIT(i % 8);
 		run(cdb, 16, list, n, 64);
@@ -406,6 +412,47 @@ static void test_each_bit_that_counts(void **state)
 		if (refused(ASC_INVALID_FIELD_IN_CDB))
 			CHECK_THAT(points_near(c, i / 8));
 	}
+}
+
+/* ---- NACA (SAM-5 §§5.2, 5.10.2) ---- */
+
+static void nothing_left(void *arg, int err)
+{
+	(void)arg;
+	assert_int_equal(err, 0);
+}
+
+/* It counts for every command: how it ends is the same, what follows is not. */
+static void test_naca_of_each_command_sam5_5_2(void **state)
+{
+	uint8_t cdb[16];
+
+	(void)state;
+	for_rows(c)
+	{
+		unsigned n = good(c, template_of(c), cdb);
+		uint8_t status;
+
+		fresh();
+		run(cdb, 16, list, n, 64);
+		status = R->task.status;
+		fresh();
+		cdb[c->len - 1] |= CONTROL_NACA;
+		run(cdb, 16, list, n, 64);
+		CHECK_THAT(R->task.status == status);
+		assert_int_equal(CMD(0, 0, NULL, 0),
+				 status == SCSI_CHECK_CONDITION
+					 ? SCSI_ACA_ACTIVE
+					 : SCSI_GOOD);
+		dev_nexus_clear_aca(R->nexus, 0, nothing_left, NULL);
+		assert_int_equal(CMD(0, 8192, NULL, 0xa3, 0x0c,
+				     c->flags & CMD_SA ? 2 : 1, c->op, 0, c->sa,
+				     0, 0, 0x20, 0),
+				 SCSI_GOOD);
+		if (!c->has || c->has(dev_lu_get(R->server, 0)))
+			assert_int_equal(R->in[4 + c->len - 1], CONTROL_NACA);
+	}
+	fresh();
 }
 
 /* ---- allocation lengths ---- */
@@ -594,6 +641,8 @@ static void test_every_opcode_and_service_action(void **state)
 				known = dev_command_any(
 					dev_lu_get(R->server, 0), (uint8_t)op);
 			run(cdb, 16, zeros, sizeof(zeros), 64);
+			/* 7Fh has CONTROL there, and with it NACA */
+			dev_nexus_clear_aca(R->nexus, 0, nothing_left, NULL);
 			if (!ours && known)
 				CHECK_THAT(refused(ASC_INVALID_FIELD_IN_CDB) &&
 					   R->sense.field == 1);
@@ -840,6 +889,7 @@ int main(void)
 		A(test_bytes_behind_a_cdb),
 		A(test_each_reserved_bit_spc4_4_5_2_4_2),
 		A(test_each_bit_that_counts),
+		A(test_naca_of_each_command_sam5_5_2),
 		A(test_allocation_length_cuts_spc4_4_2_5_6),
 		A(test_data_in_needs_no_reader),
 		A(test_parameter_list_is_good_as_it_is),

@@ -36,6 +36,7 @@ struct trio_ini {
 	const struct dev_task *spared;
 	bool abort_later;
 	char name[SCSI_PORT_NAME_MAX + 1];
+	uint8_t attr; /* of its commands */
 };
 
 static struct trio {
@@ -195,6 +196,7 @@ static inline void trio_send(unsigned who, const uint8_t *cdb, const void *data,
 	memset(t, 0, sizeof(*t));
 	i->done = i->released = false;
 	t->nexus = i->nexus;
+	t->attr = i->attr;
 	memcpy(t->cdb, cdb, 16);
 	t->cdb_len = 16;
 	t->edtl_out = out;

@@ -522,7 +522,8 @@ uint32_t peer_command(struct peer *p, const uint8_t cdb[16], bool read,
 
 	pdu.cmd.read = read;
 	pdu.cmd.write = write;
-	pdu.cmd.attr = ISCSI_ATTR_SIMPLE;
+	pdu.cmd.attr = p->attr ? p->attr : ISCSI_ATTR_SIMPLE;
+	pdu.cmd.priority = p->priority;
 	pdu.cmd.edtl = edtl;
 	memcpy(pdu.cmd.cdb, cdb, 16);
 	assert_int_equal(peer_rx(p, &pdu, NULL), 0);

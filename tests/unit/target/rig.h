@@ -45,6 +45,7 @@ struct peer { /* one connection, seen from the wire */
 	struct iscsi_params params;
 	/* the initiator's numbers */
 	uint32_t cmdsn, itt;
+	uint8_t attr, priority; /* of its commands; 0: SIMPLE */
 };
 
 struct rig {

@@ -567,8 +567,6 @@ static void test_functions_refused(void **state)
 
 	tmf = peer_tmf(e->p, ISCSI_TMF_TASK_REASSIGN, 0, 5, 0);
 	expect_tmf(e->p, tmf, ISCSI_TMF_NO_REASSIGN);
-	tmf = peer_tmf(e->p, ISCSI_TMF_CLEAR_ACA, 0, ISCSI_RESERVED_TAG, 0);
-	expect_tmf(e->p, tmf, ISCSI_TMF_NOT_SUPPORTED);
 	tmf = peer_tmf(e->p, (enum iscsi_tmf)99, 0, ISCSI_RESERVED_TAG, 0);
 	expect_tmf(e->p, tmf, ISCSI_TMF_NOT_SUPPORTED);
 }

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* aca_test.c: auto contingent allegiance over iSCSI: NACA, the ACA attribute,
+ * CLEAR ACA (SAM-5 §§5.10, 7.4; RFC 7143 §§10.2, 11.5.1). */
+#include <string.h>
+
+#include "base/err.h"
+#include "cmocka_all.h"
+#include "device/internal.h"
+#include "rig.h"
+
+struct env {
+	struct rig *r;
+	struct peer *p, *other; /* other: on another worker */
+};
+
+static int setup(void **state)
+{
+	static struct env e;
+
+	e.r = rig_new(2, NULL);
+	e.p = peer_session(e.r, 0, 1);
+	e.other = peer_session(e.r, 1, 2);
+	peer_ready(e.p);
+	peer_ready(e.other);
+	*state = &e;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	rig_free(((struct env *)*state)->r);
+	return 0;
+}
+
+static struct dev_control *control_page(struct env *e)
+{
+	return &dev_lu_get(e->r->server, 0)->ctl;
+}
+
+static void expect_status(struct peer *p, uint8_t status)
+{
+	rig_settle(p->rig);
+	assert_int_equal(peer_expect(p, ISCSI_SCSI_RESPONSE)->pdu.rsp.status,
+			 status);
+}
+
+static void expect_response(struct peer *p, uint32_t itt, uint8_t status)
+{
+	struct sent *s;
+
+	rig_settle(p->rig);
+	s = peer_expect(p, ISCSI_SCSI_RESPONSE);
+	assert_int_equal(s->pdu.itt, itt);
+	assert_int_equal(s->pdu.rsp.status, status);
+}
+
+static void expect_tmf(struct peer *p, uint32_t itt, uint8_t response)
+{
+	struct sent *s;
+
+	rig_settle(p->rig);
+	s = peer_expect(p, ISCSI_TMF_RESPONSE);
+	assert_int_equal(s->pdu.itt, itt);
+	assert_int_equal(s->pdu.tmf_response, response);
+}
+
+static uint32_t tmf(struct peer *p, enum iscsi_tmf function)
+{
+	return peer_tmf(p, function, 0, ISCSI_RESERVED_TAG, 0);
+}
+
+static void clear_aca(struct peer *p)
+{
+	expect_tmf(p, tmf(p, ISCSI_TMF_CLEAR_ACA), ISCSI_TMF_COMPLETE);
+}
+
+static void tur_ends(struct peer *p, uint8_t attr, uint8_t status)
+{
+	p->attr = attr;
+	peer_tur(p);
+	p->attr = 0;
+	expect_status(p, status);
+}
+
+/* READ(10) of a block that is not there, NACA = 1. */
+static void fault(struct peer *p)
+{
+	const uint8_t cdb[16] = { 0x28, 0, 0xff, [8] = 1, [9] = 0x04 };
+
+	peer_command(p, cdb, true, false, 512);
+}
+
+static void establish(struct peer *p)
+{
+	struct sent *s;
+
+	fault(p);
+	rig_settle(p->rig);
+	s = peer_expect(p, ISCSI_SCSI_RESPONSE);
+	assert_int_equal(s->pdu.rsp.status, SCSI_CHECK_CONDITION);
+	assert_true(s->len > 2); /* §10.2: autosense all the same */
+}
+
+static void expect_none(struct env *e)
+{
+	tur_ends(e->p, 0, SCSI_GOOD);
+	tur_ends(e->other, 0, SCSI_GOOD);
+}
+
+static void test_clear_aca_rfc7143_11_5_1(void **state)
+{
+	struct env *e = *state;
+
+	clear_aca(e->p); /* there is none: nothing happens */
+	establish(e->p);
+	tur_ends(e->p, 0, SCSI_ACA_ACTIVE);
+	tur_ends(e->other, 0, SCSI_BUSY);
+	clear_aca(e->other); /* it is not the other's to clear */
+	tur_ends(e->p, ISCSI_ATTR_ORDERED, SCSI_ACA_ACTIVE);
+	tur_ends(e->p, ISCSI_ATTR_ACA, SCSI_GOOD);
+	clear_aca(e->p);
+	expect_none(e);
+	expect_tmf(e->p,
+		   peer_tmf(e->p, ISCSI_TMF_CLEAR_ACA, (uint64_t)5 << 48,
+			    ISCSI_RESERVED_TAG, 0),
+		   ISCSI_TMF_NO_LUN);
+}
+
+/* On both workers: one with the store, one whose data come in, one dormant. */
+static void test_blocked_until_cleared_sam5_5_10_2(void **state)
+{
+	struct env *e = *state;
+	uint32_t reads[2], write;
+
+	e->r->holding = true;
+	reads[0] = peer_read(e->p, 0, 1);
+	reads[1] = peer_read(e->other, 0, 1);
+	write = peer_write(e->p, 8, 8);
+	peer_unsolicited(e->p, e->p->last_task, 1, 512, 0);
+	establish(e->p);
+	e->r->holding = false;
+	rig_settle(e->r);
+	peer_solicited(e->p, 1, 0);
+	rig_settle(e->r);
+	assert_true(peer_quiet(e->p));
+	assert_true(peer_quiet(e->other));
+	assert_int_equal(e->r->memory[8 * 512], 0);
+	/* the answer comes first, then what was blocked */
+	clear_aca(e->p);
+	expect_response(e->p, reads[0], SCSI_GOOD);
+	expect_response(e->p, write, SCSI_GOOD);
+	expect_response(e->other, reads[1], SCSI_GOOD);
+	assert_int_equal(e->r->memory[8 * 512], 1);
+}
+
+/* SAM-5 §7.4: to a task of the ACA attribute it is an ABORT TASK. */
+static void test_clear_aca_aborts_the_aca_task(void **state)
+{
+	struct env *e = *state;
+	uint32_t itt, function, blocked;
+
+	e->r->holding = true;
+	blocked = peer_read(e->p, 1, 1);
+	establish(e->p);
+	e->p->attr = ISCSI_ATTR_ACA;
+	itt = peer_read(e->p, 0, 1);
+	e->p->attr = 0;
+	function =
+		peer_tmf(e->p, ISCSI_TMF_QUERY_TASK, 0, itt, e->p->cmdsn - 1);
+	expect_tmf(e->p, function, ISCSI_TMF_SUCCEEDED);
+	function = tmf(e->p, ISCSI_TMF_CLEAR_ACA);
+	rig_settle(e->r);
+	assert_true(peer_quiet(e->p)); /* its I/O is under way */
+	e->r->holding = false;
+	expect_tmf(e->p, function, ISCSI_TMF_COMPLETE);
+	expect_response(e->p, blocked, SCSI_GOOD);
+	assert_true(peer_quiet(e->p)); /* nothing of the aborted one */
+	expect_none(e);
+}
+
+/* QERR = 01b: what is blocked with 00b goes, and its owners hear of it. */
+static void qerr(struct env *e, bool tas)
+{
+	uint32_t itt;
+
+	control_page(e)->qerr = 1;
+	control_page(e)->tas = tas;
+	e->r->holding = true;
+	itt = peer_read(e->other, 0, 1);
+	fault(e->p);
+	rig_settle(e->r);
+	assert_true(peer_quiet(e->p)); /* the status waits for their end */
+	e->r->holding = false;
+	expect_status(e->p, SCSI_CHECK_CONDITION);
+	assert_true(peer_quiet(e->p));
+	if (tas)
+		expect_response(e->other, itt, SCSI_TASK_ABORTED);
+	assert_true(peer_quiet(e->other));
+	tur_ends(e->other, 0, SCSI_BUSY);
+	clear_aca(e->p);
+	if (!tas) /* COMMANDS CLEARED BY ANOTHER INITIATOR */
+		tur_ends(e->other, 0, SCSI_CHECK_CONDITION);
+	expect_none(e);
+	assert_int_equal(e->r->buffers, 0);
+}
+
+static void test_qerr_takes_others_sam5_5_10_2(void **state)
+{
+	qerr(*state, false);
+	qerr(*state, true);
+}
+
+/* What aborts tasks leaves the ACA (SAM-5 §7.2, §7.5), what resets ends it. */
+static void test_functions_meanwhile_sam5_7(void **state)
+{
+	static const enum iscsi_tmf stays[] = { ISCSI_TMF_ABORT_TASK_SET,
+						ISCSI_TMF_CLEAR_TASK_SET };
+	static const enum iscsi_tmf ends[] = { ISCSI_TMF_LU_RESET,
+					       ISCSI_TMF_TARGET_WARM_RESET };
+	struct env *e = *state;
+
+	for (unsigned i = 0; i < 2; i++) {
+		e->r->holding = true;
+		peer_read(e->p, 0, 1);
+		establish(e->p);
+		e->r->holding = false;
+		rig_settle(e->r); /* it is blocked at its end */
+		assert_true(peer_quiet(e->p));
+		expect_tmf(e->p, tmf(e->p, stays[i]), ISCSI_TMF_COMPLETE);
+		assert_true(peer_quiet(e->p));
+		tur_ends(e->p, 0, SCSI_ACA_ACTIVE);
+		clear_aca(e->p);
+		expect_none(e);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		establish(e->p);
+		expect_tmf(e->other, tmf(e->other, ends[i]),
+			   ISCSI_TMF_COMPLETE);
+		tur_ends(e->p, 0, SCSI_CHECK_CONDITION); /* BUS DEVICE RESET */
+		tur_ends(e->other, 0, SCSI_CHECK_CONDITION);
+		expect_none(e);
+	}
+}
+
+static void test_session_loss_ends_it_sam5_5_10_5(void **state)
+{
+	struct env *e = *state;
+	uint32_t itt;
+
+	e->r->holding = true;
+	itt = peer_read(e->other, 0, 1);
+	establish(e->p);
+	e->r->holding = false;
+	rig_settle(e->r);
+	assert_true(peer_quiet(e->other));
+	peer_cut(e->p, ERR_RESET);
+	expect_response(e->other, itt, SCSI_GOOD);
+	tur_ends(e->other, 0, SCSI_GOOD);
+}
+
+/* Whoever asked is gone before the answer. */
+static void test_session_lost_during_clear_aca(void **state)
+{
+	struct env *e = *state;
+
+	establish(e->other);
+	tmf(e->other, ISCSI_TMF_CLEAR_ACA);
+	peer_cut(e->other, ERR_RESET);
+	rig_settle(e->r);
+	assert_true(tgt_worker_idle(tgt_worker(e->r->tgt, 1)));
+	tur_ends(e->p, 0, SCSI_GOOD);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_clear_aca_rfc7143_11_5_1),
+		T(test_blocked_until_cleared_sam5_5_10_2),
+		T(test_clear_aca_aborts_the_aca_task),
+		T(test_qerr_takes_others_sam5_5_10_2),
+		T(test_functions_meanwhile_sam5_7),
+		T(test_session_loss_ends_it_sam5_5_10_5),
+		T(test_session_lost_during_clear_aca),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
