@@ -96,6 +96,8 @@ static int refusal(const struct bs *b, const struct bs_req *req)
 		return b->caps & BS_CAP_SPACE ? 0 : ERR_UNSUPPORTED;
 	if (req->op == BS_SIZE)
 		return b->caps & BS_CAP_SIZE ? 0 : ERR_UNSUPPORTED;
+	if (req->op == BS_REKEY)
+		return b->caps & BS_CAP_REKEY ? 0 : ERR_UNSUPPORTED;
 	if (!whole_blocks_inside(b, req->off, req->len))
 		return ERR_RANGE;
 	if (changes_medium(req->op) && (b->caps & BS_CAP_READ_ONLY))
@@ -109,7 +111,8 @@ static int refusal(const struct bs *b, const struct bs_req *req)
 
 static bool has_range(enum bs_op op)
 {
-	return op != BS_FLUSH && op != BS_SPACE && op != BS_SIZE;
+	return op != BS_FLUSH && op != BS_SPACE && op != BS_SIZE &&
+	       op != BS_REKEY;
 }
 
 /* Every store on the way learns it; any worker may be reading the old size,

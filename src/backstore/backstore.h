@@ -25,6 +25,10 @@ enum bs_op {
 	BS_EXTENTS, /* is the byte at off mapped, and for how long alike? */
 	BS_SPACE,   /* how much room the store takes, and can still take */
 	BS_SIZE,    /* how large is it now? bs.size is that afterwards */
+	/* What was written can't be read ever again: another key is in force,
+	 * and the old one is gone. What is read instead nobody knows. No other
+	 * request may be under way. */
+	BS_REKEY,
 };
 
 /* bs_req.flags */
@@ -40,6 +44,7 @@ enum bs_op {
 #define BS_CAP_READ_ONLY   0x20u
 #define BS_CAP_SPACE	   0x40u
 #define BS_CAP_SIZE	   0x80u /* it can change while the store is open */
+#define BS_CAP_REKEY	   0x100u
 
 #define BS_REQ_PRIVATE 192
 #define BS_REQ_HOOKS   8
@@ -192,5 +197,40 @@ void bs_hold_release(struct bs *hold, unsigned n);
 struct bs *bs_trace_new(struct bs *next,
 			void (*fn)(void *arg, const struct bs_req *req),
 			void *arg);
+
+/* ---- encryption ---- */
+
+#define BS_CRYPT_KEY 64 /* bytes: AES-256-XTS has two keys */
+
+/* Another key is to be kept in the place of the old one, for good. */
+struct bs_key_change {
+	const uint8_t *key; /* BS_CRYPT_KEY bytes, borrowed until done */
+	unsigned worker;
+	/* set before done. in_force: whoever opens the store from now on finds
+	 * the new key; that may be so although something failed. */
+	bool in_force;
+	int result;
+	void (*done)(struct bs_key_change *c); /* on that worker */
+};
+
+struct bs_crypt_config {
+	const uint8_t *key; /* borrowed for the call; its halves differ */
+	unsigned nworkers;
+	/* Bytes that nobody can guess; false: there are none. */
+	bool (*random)(void *arg, uint8_t *p, size_t n);
+	/* NULL: the key stays (no BS_REKEY) */
+	void (*keep)(void *arg, struct bs_key_change *c);
+	void (*release)(void *arg); /* when the store is closed; or NULL */
+	void *arg;
+};
+
+/*
+ * bs_crypt_new: a filter that encrypts what it writes with AES-256-XTS, in
+ * sectors of 512 bytes; the tweak is the sector's number. What the store behind
+ * it does not hold, it does not hold either: holes and zeros that BS_UNMAP and
+ * BS_ZERO leave are seen as such in the store. NULL: out of memory, or
+ * libcrypto does not take the key; next is still open then.
+ */
+struct bs *bs_crypt_new(struct bs *next, const struct bs_crypt_config *cfg);
 
 #endif

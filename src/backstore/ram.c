@@ -149,7 +149,8 @@ static void ram_submit(struct bs *b, struct bs_req *req)
 		req->space_left = b->size - MIN(req->space_used, b->size);
 		break;
 	case BS_FLUSH:
-	case BS_SIZE: /* memory does not grow: not BS_CAP_SIZE */
+	case BS_SIZE:  /* memory does not grow: not BS_CAP_SIZE */
+	case BS_REKEY: /* nor encrypt: not BS_CAP_REKEY */
 		break;
 	}
 	bs_complete(req, 0);

@@ -15,7 +15,7 @@ PURE_SYMBOLS = re.compile(r'''^(
     mem(cpy|set|cmp|move|chr|rchr)|str(len|cmp|ncmp|chr|rchr|str|cpy|nlen|cspn|spn|tol|toul|toull|toll)|
     __isoc\d+_strto\w+|malloc|calloc|realloc|free|aligned_alloc|
     v?snprintf|__v?snprintf_chk|__mem\w+_chk|__str\w+_chk|__assert_fail|abort|__stack_chk_fail|
-    crc32_iscsi|crc16_t10dif|EVP_\w+|CRYPTO_memcmp|qsort|bsearch|
+    crc32_iscsi|crc16_t10dif|EVP_\w+|CRYPTO_memcmp|OPENSSL_cleanse|qsort|bsearch|
     __cpu_model|__cpu_indicator_init|__popcountdi2|_GLOBAL_OFFSET_TABLE_|
     __asan_\w+|__ubsan_\w+|__sanitizer_\w+|__sanitizer\w*
 )$''', re.X)

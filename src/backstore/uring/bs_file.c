@@ -291,6 +291,9 @@ static void file_submit(struct bs *b, struct bs_req *req)
 	case BS_SIZE:
 		ask(s, measure_size);
 		break;
+	case BS_REKEY: /* not BS_CAP_REKEY */
+		bsf_finish(s, -EOPNOTSUPP);
+		break;
 	}
 }
 
