@@ -215,6 +215,14 @@ static bool is_checkpoint_due(const struct erase *e)
 		       MAX(e->size / CHECKPOINTS, (uint64_t)DEV_CHUNK);
 }
 
+/* Where no space is given back there is no need to touch the blocks. */
+static void rekeyed(struct erase *e)
+{
+	e->spec.rekey = false;
+	if (!dev_has_unmap(e->lu))
+		e->at = e->size;
+}
+
 static void chunk_done(struct bs_req *req)
 {
 	struct erase *e = container_of(req, struct erase, req);
@@ -230,6 +238,8 @@ static void chunk_done(struct bs_req *req)
 			end(e, 0);
 		return;
 	}
+	if (req->op == BS_REKEY)
+		rekeyed(e);
 	e->at += req->len;
 	go_on(e, req->op == BS_WRITE ? req->len : 0);
 }
@@ -239,7 +249,7 @@ static void submit(struct erase *e, enum bs_op op, unsigned flags, uint64_t len)
 	e->req.op = op;
 	e->req.flags = flags;
 	e->req.worker = e->worker;
-	e->req.off = op == BS_FLUSH ? 0 : e->at;
+	e->req.off = len ? e->at : 0;
 	e->req.len = len;
 	e->req.done = chunk_done;
 	bs_submit(e->lu->bs, &e->req);
@@ -294,7 +304,9 @@ static void next(struct dev_msg *m)
 	}
 	set_progress(e);
 	e->at_checkpoint = is_checkpoint_due(e);
-	if (e->at == size || e->at_checkpoint)
+	if (e->spec.rekey)
+		submit(e, BS_REKEY, 0, 0);
+	else if (e->at == size || e->at_checkpoint)
 		submit(e, BS_FLUSH, 0, 0);
 	else if (e->spec.passes)
 		write_chunk(e);
@@ -359,6 +371,7 @@ static void fill_record(struct erase *e, const struct dev_erase_spec *spec)
 	k->state = KEEP_ERASING;
 	k->formats = spec->during == LU_FORMATTING;
 	k->unrestricted = spec->unrestricted;
+	k->rekey = spec->rekey;
 	k->invert = spec->invert;
 	k->passes = (uint8_t)spec->passes;
 	k->size = e->size;
@@ -521,6 +534,7 @@ static void resume(struct dev_lu *lu)
 		.during = k->formats ? LU_FORMATTING : LU_SANITIZING,
 		.failed = k->formats ? LU_FORMAT_FAILED : LU_SANITIZE_FAILED,
 		.unrestricted = k->unrestricted,
+		.rekey = k->rekey, /* once more does no harm */
 		.passes = k->passes,
 		.invert = k->invert,
 		.pattern = k->pattern,

@@ -603,6 +603,7 @@ void dev_removal_nexus_gone(struct dev_nexus *n);
 struct dev_erase_spec {
 	enum dev_condition during, failed;
 	bool immediate, unrestricted;
+	bool rekey;	 /* first; then zeros, where space is given back */
 	unsigned passes; /* of the pattern; 0: zeros, space given back */
 	bool invert;	 /* every other pass */
 	const uint8_t *pattern;
@@ -618,6 +619,8 @@ int dev_prepare_overwrite(struct dev_task *t, uint64_t *out_len);
 void dev_sanitize_overwrite(struct dev_task *t);
 int dev_prepare_erase(struct dev_task *t, uint64_t *out_len);
 void dev_sanitize_block_erase(struct dev_task *t);
+bool dev_has_rekey(const struct dev_lu *lu);
+void dev_sanitize_crypto_erase(struct dev_task *t);
 void dev_sanitize_exit_failure(struct dev_task *t);
 int dev_prepare_format(struct dev_task *t, uint64_t *out_len);
 void dev_format_unit(struct dev_task *t);

@@ -30,6 +30,7 @@ struct keep_erase {
 		KEEP_ERASE_FAILED,
 	} state;
 	bool formats; /* FORMAT UNIT; else SANITIZE */
+	bool rekey;   /* CRYPTO ERASE */
 	bool unrestricted, invert;
 	uint8_t passes, pass;
 	uint64_t at, size;    /* bytes of the pass that are done, of the unit */

@@ -35,6 +35,7 @@ enum item {
 #define FORMATS	     0x01
 #define UNRESTRICTED 0x02
 #define INVERT	     0x04
+#define REKEY	     0x08
 
 static const uint16_t info_max[KEEP_INFOS] = { 512, 256 };
 
@@ -82,7 +83,7 @@ static size_t put_erase(const struct keep_erase *e, uint8_t *p)
 	v[0] = (uint8_t)e->state;
 	v[1] = (uint8_t)((e->formats ? FORMATS : 0) |
 			 (e->unrestricted ? UNRESTRICTED : 0) |
-			 (e->invert ? INVERT : 0));
+			 (e->invert ? INVERT : 0) | (e->rekey ? REKEY : 0));
 	v[2] = e->passes;
 	v[3] = e->pass;
 	put_be64(v + 8, e->at);
@@ -126,6 +127,8 @@ static bool erase_ok(const struct keep_erase *e)
 		return false;
 	if (!e->passes != !e->pattern_len)
 		return false;
+	if (e->rekey && (e->formats || e->passes))
+		return false;
 	return e->passes <= 31 && e->pass < MAX(e->passes, 1u) &&
 	       e->at <= e->size;
 }
@@ -134,12 +137,14 @@ static int take_erase(struct keep_erase *e, const uint8_t *p, size_t len)
 {
 	if (len < ERASE_LEN || len > ERASE_LEN + KEEP_PATTERN_MAX)
 		return ERR_FORMAT;
-	if (p[1] & ~(FORMATS | UNRESTRICTED | INVERT) || get_be32(p + 4))
+	if (p[1] & ~(FORMATS | UNRESTRICTED | INVERT | REKEY) ||
+	    get_be32(p + 4))
 		return ERR_FORMAT;
 	e->state = (enum keep_erase_state)p[0];
 	e->formats = p[1] & FORMATS;
 	e->unrestricted = p[1] & UNRESTRICTED;
 	e->invert = p[1] & INVERT;
+	e->rekey = p[1] & REKEY;
 	e->passes = p[2];
 	e->pass = p[3];
 	e->at = get_be64(p + 8);

@@ -13,6 +13,8 @@ static const struct dev_command commands[] = {
 	  { 0x48, 0xbf, 0, 0, 0, 0, 0, 0xff, 0xff, 0 } },
 	{ "SANITIZE BLOCK ERASE", SCSI_SANITIZE, SCSI_SANITIZE_BLOCK_ERASE, 10, DIR_NONE, CMD_SA | CMD_WRITES | RSV_WRITE, dev_prepare_erase, dev_sanitize_block_erase,
 	  { 0x48, 0xbf, 0, 0, 0, 0, 0, 0xff, 0xff, 0 }, dev_has_unmap },
+	{ "SANITIZE CRYPTO ERASE", SCSI_SANITIZE, SCSI_SANITIZE_CRYPTO_ERASE, 10, DIR_NONE, CMD_SA | CMD_WRITES | RSV_WRITE, dev_prepare_erase, dev_sanitize_crypto_erase,
+	  { 0x48, 0xbf, 0, 0, 0, 0, 0, 0xff, 0xff, 0 }, dev_has_rekey },
 	{ "SANITIZE EXIT FAILURE MODE", SCSI_SANITIZE, SCSI_SANITIZE_EXIT_FAILURE, 10, DIR_NONE, CMD_SA | CMD_WRITES | RSV_WRITE, dev_prepare_erase, dev_sanitize_exit_failure,
 	  { 0x48, 0xbf, 0, 0, 0, 0, 0, 0xff, 0xff, 0 } },
 	{ "WRITE BUFFER", SCSI_WRITE_BUFFER, 0, 10, DIR_OUT, RSV_WRITE | ACC_STANDBY, dev_prepare_write_buffer, dev_write_buffer,

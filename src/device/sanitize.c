@@ -57,7 +57,7 @@ void dev_sanitize_overwrite(struct dev_task *t)
 		     });
 }
 
-/* ---- SANITIZE: BLOCK ERASE, EXIT FAILURE MODE ---- */
+/* ---- SANITIZE: BLOCK ERASE, CRYPTO ERASE, EXIT FAILURE MODE ---- */
 
 int dev_prepare_erase(struct dev_task *t, uint64_t *out_len)
 {
@@ -74,6 +74,23 @@ void dev_sanitize_block_erase(struct dev_task *t)
 			     .failed = LU_SANITIZE_FAILED,
 			     .immediate = t->cdb[1] & IMMED,
 			     .unrestricted = t->cdb[1] & AUSE,
+		     });
+}
+
+bool dev_has_rekey(const struct dev_lu *lu)
+{
+	return lu->bs->caps & BS_CAP_REKEY;
+}
+
+/* Another key, and blocks that nobody can read any more are given back. */
+void dev_sanitize_crypto_erase(struct dev_task *t)
+{
+	dev_erase(t, &(struct dev_erase_spec){
+			     .during = LU_SANITIZING,
+			     .failed = LU_SANITIZE_FAILED,
+			     .immediate = t->cdb[1] & IMMED,
+			     .unrestricted = t->cdb[1] & AUSE,
+			     .rekey = true,
 		     });
 }
 

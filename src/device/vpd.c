@@ -157,6 +157,8 @@ static size_t page_characteristics(const struct dev_task *t, uint8_t *p)
 	put_be16(p + 4, t->lu->cfg.rotational ? 7200 : 1);
 	if (dev_has_unmap(t->lu))
 		p[7] = 0x40; /* WABEREQ 01b: reads work after BLOCK ERASE */
+	if (dev_has_rekey(t->lu))
+		p[7] |= 0x10; /* WACEREQ 01b: and after CRYPTO ERASE */
 	return 64;
 }
 

@@ -1,42 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* erase_test.c: SANITIZE, FORMAT UNIT and what a unit is meanwhile; ejecting
  * a medium. Messages to the loop wait until the test lets them run. */
-#include "dev_case.h"
+#include "dev_mail.h"
 #include "device/keep.h"
 
-static struct dev_msg *mail[64];
-static unsigned nmail;
 static unsigned asked_ms;
-
-static void hold_post(void *arg, unsigned worker, struct dev_msg *m)
-{
-	(void)arg;
-	(void)worker;
-	assert_true(nmail < ARRAY_LEN(mail));
-	mail[nmail++] = m;
-}
 
 static void later(void *arg, unsigned worker, unsigned ms, struct dev_msg *m)
 {
 	asked_ms = ms;
 	hold_post(arg, worker, m);
-}
-
-static bool turn(void)
-{
-	struct dev_msg *m = mail[0];
-
-	if (!nmail)
-		return false;
-	memmove(mail, mail + 1, --nmail * sizeof(mail[0]));
-	m->run(m);
-	return true;
-}
-
-static void run_out(void)
-{
-	while (turn())
-		;
 }
 
 static struct bs *fault;

@@ -9,6 +9,7 @@
  */
 #include <stdio.h>
 
+#include "crypt_rig.h"
 #include "dev_case.h"
 #include "device/internal.h"
 #include "device/reserve.h"
@@ -40,9 +41,11 @@ static uint64_t nblocks(void)
 static void eye(void *arg, const struct bs_req *req)
 {
 	(void)arg;
-	if (req->op == BS_WRITE || req->op == BS_ZERO || req->op == BS_UNMAP)
+	if (req->op == BS_WRITE || req->op == BS_ZERO || req->op == BS_UNMAP ||
+	    req->op == BS_REKEY)
 		changes++;
-	if (req->op != BS_FLUSH && req->op != BS_SIZE && req->op != BS_SPACE)
+	if (req->op != BS_FLUSH && req->op != BS_SIZE && req->op != BS_SPACE &&
+	    req->op != BS_REKEY)
 		assert_true(
 			range_ok(req->off, req->len, RIG_BLOCKS * RIG_BLOCK));
 }
@@ -88,7 +91,8 @@ static int open_all(void **state)
 	R->save = keep;
 	R->set_up = add_group;
 	R->two_initiators = true;
-	rig_open(R, bs_trace_new(rig_ram(R), eye, NULL), protected);
+	rig_open(R, bs_trace_new(rig_encrypted(rig_ram(R)), eye, NULL),
+		 protected);
 	memset(R->medium, 0x11, RIG_BLOCKS * RIG_BLOCK);
 	dev_ctl_store(&dev_lu_get(R->server, 0)->ctl,
 		      &(struct dev_control){ .d_sense = descriptors });

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* crypto_erase_test.c: SANITIZE CRYPTO ERASE (SBC-3 §§4.11, 5.24) on a unit
+ * whose store encrypts. */
+#include "crypt_rig.h"
+#include "dev_mail.h"
+#include "device/internal.h"
+
+#define BYTES (RIG_BLOCKS * RIG_BLOCK)
+#define IMMED 0x80
+#define AUSE  0x20
+
+static struct bs *hold;
+static unsigned unmapped; /* bytes */
+
+static void see(void *arg, const struct bs_req *req)
+{
+	(void)arg;
+	if (req->op == BS_ZERO && (req->flags & BS_MAY_UNMAP))
+		unmapped += (unsigned)req->len;
+}
+
+static void open_on(struct bs *store)
+{
+	nmail = 0;
+	R->post = hold_post;
+	rig_open(R, store, false);
+	for (int i = 0; i < 2; i++) {
+		struct dev_nexus *n = R->nexus;
+
+		CMD(0, 0, NULL, 0x00);
+		R->nexus = R->other;
+		R->other = n;
+	}
+	unmapped = 0;
+}
+
+static int open_encrypted(void **state)
+{
+	(void)state;
+	memset(R, 0, sizeof(*R));
+	open_on(rig_encrypted(bs_trace_new(rig_ram(R), see, NULL)));
+	return 0;
+}
+
+/* Requests to the store wait. */
+static void open_held(void **state)
+{
+	close_rig(state);
+	memset(R, 0, sizeof(*R));
+	hold = bs_hold_new(rig_ram(R));
+	open_on(rig_encrypted(hold));
+}
+
+static uint8_t data[RIG_BLOCK];
+
+static void write_data(void)
+{
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 5 + 1);
+	assert_int_equal(CMD(RIG_BLOCK, 0, data, 0x2a, 0, 0, 0, 0, 7, 0, 0, 1),
+			 SCSI_GOOD);
+	assert_memory_not_equal(R->medium + 7 * RIG_BLOCK, data, RIG_BLOCK);
+}
+
+static void read_data(void)
+{
+	assert_int_equal(CMD(0, RIG_BLOCK, NULL, 0x28, 0, 0, 0, 0, 7, 0, 0, 1),
+			 SCSI_GOOD);
+}
+
+/* To its end; with IMMED the command ends before. */
+static int erase(uint8_t flags)
+{
+	const uint8_t cdb[16] = { 0x48, (uint8_t)(flags | 0x03) };
+
+	rig_begin(R, cdb, 16, 0, 0);
+	if (rig_execute(R, NULL) == -1) {
+		assert_false(flags & IMMED);
+		run_out();
+		assert_true(R->done);
+	}
+	return rig_finish(R);
+}
+
+static void test_data_are_gone_and_blocks_given_back(void **state)
+{
+	static const uint8_t zeros[RIG_BLOCK];
+
+	(void)state;
+	write_data();
+	read_data();
+	assert_memory_equal(R->in, data, RIG_BLOCK);
+	assert_int_equal(erase(0), SCSI_GOOD);
+	assert_int_equal(crypt_rig.changes, 2);
+	assert_int_equal(unmapped, BYTES);
+	read_data(); /* WACEREQ 01b; LBPRZ */
+	assert_memory_equal(R->in, zeros, RIG_BLOCK);
+	write_data();
+	read_data();
+	assert_memory_equal(R->in, data, RIG_BLOCK);
+}
+
+/* A store that gives nothing back is not touched: what it holds makes no sense
+ * any more. */
+static void test_store_without_unmap(void **state)
+{
+	struct bs *ram;
+
+	close_rig(state);
+	memset(R, 0, sizeof(*R));
+	ram = rig_ram(R);
+	ram->caps &= ~BS_CAP_UNMAP;
+	open_on(rig_encrypted(bs_trace_new(ram, see, NULL)));
+	write_data();
+	memcpy(R->in, R->medium + 7 * RIG_BLOCK, RIG_BLOCK);
+	assert_int_equal(erase(IMMED), SCSI_GOOD);
+	run_out();
+	assert_int_equal(crypt_rig.changes, 2);
+	assert_int_equal(unmapped, 0);
+	read_data();
+	assert_memory_not_equal(R->in, data, RIG_BLOCK);
+	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0xb1, 0, 64), SCSI_GOOD);
+	assert_int_equal(R->in[7], 0x10); /* WACEREQ 01b, WABEREQ 00b */
+}
+
+static void erase_done(struct dev_task *t)
+{
+	assert_int_equal(t->status, SCSI_GOOD);
+}
+
+/* The key changes when no command is at the medium any more; those that come
+ * later are told (SBC-3 §4.11.2). */
+static void test_waits_for_commands_under_way(void **state)
+{
+	const uint8_t write[16] = { 0x2a, 0, 0, 0, 0, 7, 0, 0, 1 };
+	static struct dev_task other;
+
+	open_held(state);
+	rig_begin(R, write, 16, RIG_BLOCK, 0);
+	assert_int_equal(rig_execute(R, data), -1);
+	assert_int_equal(bs_hold_waiting(hold), 1);
+	/* a second command beside the rig's one */
+	other.nexus = R->other;
+	other.cdb[0] = 0x48;
+	other.cdb[1] = IMMED | 0x03;
+	other.cdb_len = 16;
+	assert_int_equal(dev_task_begin(&other), 0);
+	other.done = erase_done;
+	dev_task_execute(&other);
+	assert_int_equal(other.status, SCSI_GOOD);
+	dev_task_end(&other);
+	run_out();
+	assert_int_equal(crypt_rig.changes, 1);
+	crypt_rig.answer_later = true;
+	bs_hold_release(hold, 1);
+	run_out();
+	assert_true(R->done);
+	rig_finish(R);
+	assert_int_equal(crypt_rig.changes, 2);
+	CMD(0, RIG_BLOCK, NULL, 0x28, 0, 0, 0, 0, 7, 0, 0, 1);
+	assert_check(SENSE_NOT_READY, ASC_SANITIZE_IN_PROGRESS);
+	assert_true(R->sense.has_progress);
+	crypt_answer(crypt_rig.later);
+	run_out();
+	bs_hold_release(hold, 1); /* zeros */
+	run_out();
+	bs_hold_release(hold, 1); /* flush */
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+}
+
+/* GOOD only when the new key is kept; without it the data stay as they are. */
+static void test_key_that_cannot_be_kept(void **state)
+{
+	(void)state;
+	write_data();
+	crypt_rig.lost = true;
+	assert_int_equal(erase(AUSE), SCSI_CHECK_CONDITION);
+	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
+	CMD(0, RIG_BLOCK, NULL, 0x28, 0, 0, 0, 0, 7, 0, 0, 1);
+	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
+	assert_int_equal(unmapped, 0);
+	/* AUSE: the failure may be left, with nothing lost */
+	assert_int_equal(CMD(0, 0, NULL, 0x48, 0x1f), SCSI_GOOD);
+	read_data();
+	assert_memory_equal(R->in, data, RIG_BLOCK);
+	assert_int_equal(erase(0), SCSI_CHECK_CONDITION);
+	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
+	CMD(0, 0, NULL, 0x48, 0x1f);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	crypt_rig.lost = false;
+	assert_int_equal(erase(0), SCSI_GOOD);
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+}
+
+/* SBC-3 §6.6.2, SPC-4 §6.35: told only where it is there. */
+static void test_units_that_do_not_encrypt(void **state)
+{
+	const uint8_t ask[16] = { 0xa3, 0x0c, 0x02, 0x48, 0, 0x03, 0, 0, 0, 64 };
+
+	(void)state;
+	assert_int_equal(rig_run(R, ask, 12, NULL, 0, 64), SCSI_GOOD);
+	assert_int_equal(R->in[1] & 7, 3); /* supported */
+	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0xb1, 0, 64), SCSI_GOOD);
+	assert_int_equal(R->in[7], 0x50); /* WABEREQ, WACEREQ 01b */
+	close_rig(state);
+	open_rig(state);
+	assert_int_equal(rig_run(R, ask, 12, NULL, 0, 64), SCSI_GOOD);
+	assert_int_equal(R->in[1] & 7, 1); /* not */
+	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0xb1, 0, 64), SCSI_GOOD);
+	assert_int_equal(R->in[7], 0x40);
+	CMD(0, 0, NULL, 0x48, 0x03);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+}
+
+static void test_has_no_parameter_list(void **state)
+{
+	(void)state;
+	CMD(8, 0, data, 0x48, 0x03, 0, 0, 0, 0, 0, 0, 8);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 7);
+	assert_int_equal(crypt_rig.changes, 1);
+}
+
+#define C(name) cmocka_unit_test_setup_teardown(name, open_encrypted, close_rig)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		C(test_data_are_gone_and_blocks_given_back),
+		C(test_store_without_unmap),
+		C(test_waits_for_commands_under_way),
+		C(test_key_that_cannot_be_kept),
+		C(test_units_that_do_not_encrypt),
+		C(test_has_no_parameter_list),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
