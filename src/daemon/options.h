@@ -59,7 +59,7 @@ struct options {
 		VERBS_OFF,
 		VERBS_ON
 	} verbs;
-	bool strict; /* RFC 7145 to the letter, also for RDMA-first */
+	bool strict; /* the standards to the letter: RDMA-first, WRITE SAME */
 };
 
 /*

@@ -90,6 +90,7 @@ struct dev_lu_config {
 	bool read_only;
 	bool rotational; /* VPD B1h */
 	bool removable;	 /* the medium can be ejected */
+	bool strict;	 /* to the letter where the world does otherwise */
 	/* Bytes per second that SANITIZE OVERWRITE writes at most; 0: as
 	 * fast as they can. */
 	uint64_t erase_rate;

@@ -187,9 +187,11 @@ void dev_write_same(struct dev_task *t)
 	}
 	t->at = t->lba << shift;
 	t->end = (t->lba + t->blocks) << shift;
-	/* UNMAP with other data than zeros: initiators expect the blocks to be
-	 * given back, and so does every other target */
-	if (no_data(t) || unmap || all_zero(t->buf, t->lu->block_size))
+	/* LBPRZ is 1: blocks that are given back read as zeros, so that with
+	 * other data they are to be written (SBC-3 §5.49). Most targets give
+	 * them back all the same, and libiscsi's suite wants that. */
+	if (no_data(t) || all_zero(t->buf, t->lu->block_size) ||
+	    (unmap && !t->lu->cfg.strict))
 		dev_submit(t, BS_ZERO,
 			   (unmap && !anchor ? BS_MAY_UNMAP : 0) |
 				   dev_fua(t->lu, false),

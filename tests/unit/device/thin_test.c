@@ -107,6 +107,32 @@ static void test_write_same_anchors(void **state)
 	assert_int_equal(R->in[4], 11);	  /* 2048 blocks: 1 MiB */
 }
 
+/* With LBPRZ only zeros can be had by unmapping. */
+static void test_write_same_unmap_of_other_data_sbc3_5_49(void **state)
+{
+	static uint8_t data[512], was[RIG_BLOCK];
+
+	(void)state;
+	memset(data, 0x3c, sizeof(data));
+	for (unsigned strict = 0; strict < 2; strict++) {
+		static struct dev_lu_config lu;
+
+		lu.strict = strict;
+		memset(R, 0, sizeof(*R));
+		R->lu = &lu;
+		rig_open(R, rig_ram(R), false);
+		CMD(0, 0, NULL, 0x00);
+		memset(R->medium, 0x11, 4096);
+		assert_int_equal(CMD(512, 0, data, 0x41, 0x08, 0, 0, 0, 0, 0, 0,
+				     4),
+				 SCSI_GOOD);
+		memset(was, strict ? 0x3c : 0, sizeof(was));
+		assert_memory_equal(R->medium + 3 * RIG_BLOCK, was, RIG_BLOCK);
+		assert_int_equal(R->medium[4 * RIG_BLOCK], 0x11);
+		rig_close(R);
+	}
+}
+
 /* ---- GET LBA STATUS, SBC-3 §5.5 ---- */
 
 static void test_lba_status_follows_the_store(void **state)
@@ -371,6 +397,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		C(test_unmap_anchors),
 		C(test_write_same_anchors),
+		cmocka_unit_test(test_write_same_unmap_of_other_data_sbc3_5_49),
 		C(test_lba_status_follows_the_store),
 		C(test_soft_threshold_is_told_once_per_crossing),
 		C(test_soft_threshold_single_attention),
