@@ -61,6 +61,8 @@ static const char usage_text[] =
 	"      --control PATH        Unix socket for iserctl\n"
 	"      --state DIR           where persistent reservations and saved mode\n"
 	"                            pages are kept\n"
+	"      --allow-lost-reservations  start where they can't be read, too: the\n"
+	"                            LUN waits for REPLACE LOST RESERVATION\n"
 	"      --alua ID:STATE:PORT[,PORT][:preferred]  a target port group, ours\n"
 	"                            or of another iserd on the same LUNs; STATE is\n"
 	"                            optimized, non-optimized, standby, unavailable\n"
@@ -168,6 +170,7 @@ enum {
 	OPT_DISCOVERY_AUTH,
 	OPT_CONTROL,
 	OPT_STATE,
+	OPT_ALLOW_LOST,
 	OPT_ALUA,
 	OPT_PORT_ID,
 	OPT_SHARED,
@@ -201,6 +204,7 @@ static const struct option long_options[] = {
 	{ "discovery-auth", no_argument, NULL, OPT_DISCOVERY_AUTH },
 	{ "control", required_argument, NULL, OPT_CONTROL },
 	{ "state", required_argument, NULL, OPT_STATE },
+	{ "allow-lost-reservations", no_argument, NULL, OPT_ALLOW_LOST },
 	{ "alua", required_argument, NULL, OPT_ALUA },
 	{ "port-id", required_argument, NULL, OPT_PORT_ID },
 	{ "shared", no_argument, NULL, OPT_SHARED },
@@ -361,6 +365,8 @@ static bool *flag_of(struct options *o, int opt)
 		return &o->discovery_auth;
 	case OPT_SHARED:
 		return &o->shared;
+	case OPT_ALLOW_LOST:
+		return &o->allow_lost;
 	default:
 		return NULL;
 	}

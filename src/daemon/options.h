@@ -37,7 +37,7 @@ struct options {
 	unsigned nluns;
 	char name[224]; /* IQN */
 	bool read_only, buffered, pin, prefer_digests, sendfile, removable,
-		shared;
+		shared, allow_lost;
 	uint64_t sanitize_rate; /* bytes per second; 0: no limit */
 	uint32_t block_size;	/* 0: by the medium */
 	enum io_backend io;

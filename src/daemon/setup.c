@@ -120,7 +120,8 @@ int setup_stores(struct daemon *d)
 	};
 
 	if (d->options.state) {
-		d->state = state_open(d->options.state, d->loops[0]);
+		d->state = state_open(d->options.state, d->loops[0],
+				      d->options.allow_lost);
 		if (!d->state)
 			return EXIT_STORE;
 	}

@@ -35,6 +35,7 @@ struct state {
 	const char *path; /* the option's */
 	struct io_loop *loop;
 	int dir;
+	bool may_lose;	     /* reservations: --allow-lost-reservations */
 	struct list waiting; /* dev_save */
 	/* the save under way */
 	struct io_file_op op;
@@ -78,7 +79,7 @@ static bool sync_parent(const struct state *s)
 	return !err;
 }
 
-struct state *state_open(const char *path, struct io_loop *loop)
+struct state *state_open(const char *path, struct io_loop *loop, bool may_lose)
 {
 	struct state *s = calloc(1, sizeof(*s));
 	bool is_new;
@@ -89,6 +90,7 @@ struct state *state_open(const char *path, struct io_loop *loop)
 	}
 	s->path = path;
 	s->loop = loop;
+	s->may_lose = may_lose;
 	list_init(&s->waiting);
 	is_new = !mkdir(path, 0700); /* what else went wrong open says, too */
 	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -139,6 +141,11 @@ static const char *damage(int err)
 }
 
 /* Never silently without them: two initiators might write at once. */
+static bool may_be_lost(const struct state *s, enum dev_kept kind, int err)
+{
+	return kind == DEV_KEPT_RESERVATIONS && s->may_lose && err != ERR_NOMEM;
+}
+
 static bool restore(const struct state *s, struct dev_lu *lu,
 		    enum dev_kept kind, const char *name, const uint8_t *data,
 		    size_t len)
@@ -147,6 +154,14 @@ static bool restore(const struct state *s, struct dev_lu *lu,
 
 	if (!err)
 		return true;
+	if (may_be_lost(s, kind, err)) {
+		say("%s/%s: the persistent reservations of LUN %u are lost: "
+		    "%s; it is not served until an initiator replaces them "
+		    "(REPLACE LOST RESERVATION)",
+		    s->path, name, dev_lu_lun(lu), damage(err));
+		dev_lu_lose_reservations(lu);
+		return true;
+	}
 	say("%s/%s: %s of LUN %u can't be restored: %s; put back a copy of the "
 	    "file, or remove it to start without %s",
 	    s->path, name, kinds[kind].what, dev_lu_lun(lu), damage(err),

@@ -13,8 +13,9 @@
 struct state;
 
 /* state_open: makes path a directory if it is none, and keeps others from it.
- * loop: worker 0's. NULL after a message. */
-struct state *state_open(const char *path, struct io_loop *loop);
+ * loop: worker 0's. may_lose: units whose reservations are damaged start
+ * without knowing them. NULL after a message. */
+struct state *state_open(const char *path, struct io_loop *loop, bool may_lose);
 /* state_usable: the user that iserd runs as may write there; else false after
  * a message. */
 bool state_usable(const struct state *s);

@@ -184,12 +184,12 @@ json_t *status_reservations(const struct daemon *d)
 		dev_lu_reservation(d->lus[i], &r);
 		dev_lu_registrations(d->lus[i], add_registration, regs);
 		json_array_append_new(
-			all,
-			json_pack("{s:i, s:s?, s:s?, s:I, s:b, s:o}", "lun",
-				  (int)dev_lu_lun(d->lus[i]), "type", r.type,
-				  "reserved", r.reserved, "generation",
-				  (json_int_t)r.generation, "aptpl",
-				  (int)r.aptpl, "registrations", regs));
+			all, json_pack("{s:i, s:s?, s:s?, s:I, s:b, s:b, s:o}",
+				       "lun", (int)dev_lu_lun(d->lus[i]),
+				       "type", r.type, "reserved", r.reserved,
+				       "generation", (json_int_t)r.generation,
+				       "aptpl", (int)r.aptpl, "lost",
+				       (int)r.lost, "registrations", regs));
 	}
 	return all;
 }

@@ -134,6 +134,11 @@ struct bs *dev_lu_backstore(const struct dev_lu *lu);
 int dev_lu_restore(struct dev_lu *lu, enum dev_kept kind, const uint8_t *data,
 		   size_t len);
 
+/* dev_lu_lose_reservations: there were some, and what they were is not known:
+ * the unit refuses next to everything until REPLACE LOST RESERVATION (SPC-4
+ * §5.13.5.3). Before the first nexus, on a unit that keeps them. */
+void dev_lu_lose_reservations(struct dev_lu *lu);
+
 /* What a person may want to know of a unit's reservations; names are borrowed
  * for the call. On worker 0. */
 struct dev_registration {
@@ -148,6 +153,7 @@ struct dev_reservation {
 	const char *reserved; /* whose by RESERVE(6/10); NULL: nobody's */
 	uint32_t generation;
 	bool aptpl;
+	bool lost; /* what there was can't be read */
 };
 
 void dev_lu_reservation(const struct dev_lu *lu, struct dev_reservation *r);

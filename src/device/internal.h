@@ -277,6 +277,9 @@ enum dev_dir {
 #define ACC_UNAVAILABLE 0x2000u
 #define ACC_ALWAYS	(ACC_STANDBY | ACC_UNAVAILABLE)
 
+/* Served while the reservations are lost (SPC-4 §5.13.5.2). */
+#define RSV_LOST_TOO 0x4000u
+
 #define RSV_ALL	  (RSV_SPC2 | RSV_EA | RSV_WE)
 #define RSV_NEVER RSV_KNOWN
 #define RSV_UNIT  (RSV_KNOWN | RSV_SPC2)
@@ -655,8 +658,10 @@ void dev_pr_out(struct dev_task *t);
 void dev_lu_reservations_init(struct dev_lu *lu);
 void dev_nexus_reservations_init(struct dev_nexus *n);
 void dev_server_reservations_fini(struct dev_server *s);
-/* Whether another's reservation forbids this command. */
+/* Whether another's reservation forbids this command; whether nobody knows
+ * any more who has reserved the unit, which does, too. */
 bool dev_denied(const struct dev_task *t);
+bool dev_denied_by_loss(const struct dev_task *t);
 /* Whether one forbids the nexus what has these RSV_* columns at a unit: of
  * commands that reach other units than their own. */
 bool dev_denied_at(const struct dev_nexus *n, const struct dev_lu *lu,

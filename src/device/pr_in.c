@@ -64,8 +64,8 @@ static void report_capabilities(struct dev_task *t, const struct rsv_state *s)
 	if (!p)
 		return;
 	put_be16(p, HEADER);
-	/* CRH, SIP_C, ATP_C; PTPL_C */
-	p[2] = (uint8_t)(0x10 | 0x08 | 0x04 | (keeps ? 0x01 : 0));
+	/* CRH, SIP_C, ATP_C; RLR_C, PTPL_C */
+	p[2] = (uint8_t)(0x10 | 0x08 | 0x04 | (keeps ? 0x81 : 0));
 	p[3] = (uint8_t)(0x80 | (s->aptpl ? 0x01 : 0)); /* TMV; PTPL_A */
 	p[4] = 0xea; /* WR_EX_AR EX_AC_RO WR_EX_RO - EX_AC - WR_EX - */
 	p[5] = 0x01; /* EX_AC_AR */
@@ -141,6 +141,7 @@ void dev_lu_reservation(const struct dev_lu *lu, struct dev_reservation *r)
 		.reserved = s->spc2 ? s->spc2->cfg.initiator_port : NULL,
 		.generation = s->generation,
 		.aptpl = s->aptpl && s->n,
+		.lost = s->lost,
 	};
 }
 

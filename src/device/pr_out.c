@@ -45,6 +45,7 @@ static int check_type(struct dev_task *t)
 	case SCSI_PROUT_RELEASE:
 	case SCSI_PROUT_PREEMPT:
 	case SCSI_PROUT_PREEMPT_AND_ABORT:
+	case SCSI_PROUT_REPLACE_LOST:
 		if (t->cdb[2] >> SCOPE_SHIFT) /* only LU_SCOPE (table 77) */
 			return dev_refuse_field(t, 2, 7);
 		if (!type_ok(t->cdb[2] & TYPE_MASK))
@@ -83,6 +84,19 @@ static bool bad_byte(struct dev_task *t, size_t byte)
 	return false;
 }
 
+/* §7.6.4.6: a device's name stands for its ports where they are registered;
+ * a reservation moves to one port. */
+static bool take_id(const struct dev_task *t, struct rsv_out *o,
+		    const uint8_t *p, size_t len, size_t *used)
+{
+	char *name = o->names[o->nnames];
+	int err = scsi_transportid_get(p, len, name, used);
+
+	if (err == ERR_UNSUPPORTED && !moves(t))
+		err = scsi_transportid_get_device(p, len, name, used);
+	return !err;
+}
+
 /* The TransportIDs of p[at .. end); false: the task was ended. */
 static bool take_ids(struct dev_task *t, struct rsv_out *o, const uint8_t *p,
 		     size_t at, size_t end)
@@ -101,8 +115,7 @@ static bool take_ids(struct dev_task *t, struct rsv_out *o, const uint8_t *p,
 	}
 	while (at < end) {
 		if (o->nnames == most ||
-		    scsi_transportid_get(p + at, end - at, o->names[o->nnames],
-					 &used))
+		    !take_id(t, o, p + at, end - at, &used))
 			return bad_byte(t, at);
 		o->nnames++;
 		at += used;
@@ -144,6 +157,14 @@ static bool take_move(struct dev_task *t, struct rsv_out *o, const uint8_t *p,
 	return o->nnames == 1 || bad_byte(t, MOVE_ID_AT);
 }
 
+/* §6.16.3: of its flags only APTPL counts. */
+static bool take_replace(struct dev_task *t, struct rsv_out *o,
+			 const uint8_t *p)
+{
+	o->aptpl = p[BYTE_FLAGS] & FLAG_APTPL;
+	return !o->aptpl || rsv_keeps(t->lu) || bad_byte(t, BYTE_FLAGS);
+}
+
 static bool take_list(struct dev_task *t, struct rsv_out *o)
 {
 	const uint8_t *p = t->buf;
@@ -159,23 +180,135 @@ static bool take_list(struct dev_task *t, struct rsv_out *o)
 		return take_move(t, o, p, len);
 	if (registers(t))
 		return take_register(t, o, p, len);
+	if (o->action == SCSI_PROUT_REPLACE_LOST)
+		return take_replace(t, o, p);
 	return true;
+}
+
+static void decide(struct dev_task *t, const struct rsv_out *o)
+{
+	struct rsv_op *op = rsv_op_new(t, rsv_decide_out);
+
+	if (!op) {
+		free(o->names);
+		return;
+	}
+	op->out = *o;
+	rsv_op_start(op);
+}
+
+/* ---- devices: the ports of theirs that are known, on all workers ---- */
+
+struct search {
+	struct dev_round round;
+	struct dev_task *task;
+	struct rsv_out out;
+	unsigned n;
+	bool too_many;
+	char found[RSV_MAX][SCSI_PORT_NAME_MAX + 1];
+};
+
+static void found(struct search *s, const char *port)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (!strcmp(s->found[i], port))
+			return;
+	if (s->n == RSV_MAX)
+		s->too_many = true;
+	else
+		memcpy(s->found[s->n++], port, strlen(port) + 1);
+}
+
+static bool is_wanted(const struct search *s, const char *port)
+{
+	for (unsigned i = 0; i < s->out.nnames; i++)
+		if (!strcmp(s->out.names[i], port) ||
+		    scsi_port_is_of(port, s->out.names[i]))
+			return true;
+	return false;
+}
+
+static void search_worker(struct dev_round *r, unsigned worker)
+{
+	struct search *s = container_of(r, struct search, round);
+
+	list_for_each(it, &r->server->nexuses[worker]) {
+		const struct dev_nexus *n =
+			list_entry(it, struct dev_nexus, link);
+
+		if (is_wanted(s, n->cfg.initiator_port))
+			found(s, n->cfg.initiator_port);
+	}
+	dev_round_next(r);
+}
+
+/* Those that have registered are known as well, and ports may be named, too. */
+static void add_others(struct search *s)
+{
+	const struct rsv_state *now = rsv_now(s->task);
+
+	for (unsigned i = 0; i < now->n; i++)
+		if (is_wanted(s, now->regs[i].name))
+			found(s, now->regs[i].name);
+	for (unsigned i = 0; i < s->out.nnames; i++)
+		if (!scsi_name_is_device(s->out.names[i]))
+			found(s, s->out.names[i]);
+}
+
+static void searched(struct dev_round *r)
+{
+	struct search *s = container_of(r, struct search, round);
+	struct rsv_out o = s->out;
+	struct dev_task *t = s->task;
+
+	add_others(s);
+	free(o.names);
+	o.nnames = s->n;
+	o.names = malloc(MAX(s->n, 1u) * sizeof(o.names[0]));
+	if (o.names)
+		memcpy(o.names, s->found, s->n * sizeof(o.names[0]));
+	if (s->too_many)
+		dev_check(t, SENSE_ILLEGAL_REQUEST,
+			  ASC_INSUFFICIENT_REGISTRATIONS);
+	else if (!o.names)
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+	else
+		decide(t, &o);
+	if (s->too_many)
+		free(o.names);
+	free(s);
+}
+
+static void search_then_decide(struct dev_task *t, const struct rsv_out *o)
+{
+	struct search *s = calloc(1, sizeof(*s));
+
+	if (!s) {
+		free(o->names);
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		return;
+	}
+	s->task = t;
+	s->out = *o;
+	s->round.server = t->nexus->server;
+	s->round.visit = search_worker;
+	s->round.done = searched;
+	dev_round_start(&s->round, t->nexus->cfg.worker);
 }
 
 void dev_pr_out(struct dev_task *t)
 {
-	struct rsv_op *op;
 	struct rsv_out o = { 0 };
+	unsigned i = 0;
 
 	if (!take_list(t, &o)) {
 		free(o.names); /* the task was ended */
 		return;
 	}
-	op = rsv_op_new(t, rsv_decide_out);
-	if (!op) {
-		free(o.names);
-		return;
-	}
-	op->out = o;
-	rsv_op_start(op);
+	while (i < o.nnames && !scsi_name_is_device(o.names[i]))
+		i++;
+	if (i < o.nnames)
+		search_then_decide(t, &o);
+	else
+		decide(t, &o);
 }

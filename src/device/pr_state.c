@@ -13,6 +13,7 @@
 /* ---- snapshots ---- */
 
 const struct rsv_state rsv_none = { .holder = -1 };
+const struct rsv_state rsv_lost = { .holder = -1, .lost = true };
 
 struct rsv_state *rsv_copy(const struct rsv_state *s, unsigned more)
 {
@@ -28,7 +29,7 @@ struct rsv_state *rsv_copy(const struct rsv_state *s, unsigned more)
 
 void rsv_free(const struct rsv_state *s)
 {
-	if (s != &rsv_none)
+	if (s != &rsv_none && s != &rsv_lost)
 		free((void *)(uintptr_t)s);
 }
 
@@ -71,6 +72,8 @@ uint16_t rsv_denied(const struct rsv_state *s, const struct dev_nexus *n)
 {
 	int me;
 
+	if (s->lost)
+		return RSV_ALL | RSV_LOST;
 	if (s->spc2)
 		return s->spc2 == n ? 0 : RSV_SPC2;
 	if (!s->type)
@@ -410,7 +413,7 @@ static void decide_preempt(struct work *w)
 
 /* ---- REGISTER AND MOVE (§5.13.8) ---- */
 
-static bool bad_move(struct work *w, unsigned byte)
+static bool bad_list(struct work *w, unsigned byte)
 {
 	rsv_check(w->op, SENSE_ILLEGAL_REQUEST,
 		  ASC_INVALID_FIELD_IN_PARAMETERS);
@@ -436,15 +439,15 @@ static bool may_move(struct work *w)
 		return false;
 	}
 	if (o->sa_key == 0)
-		return bad_move(w, 8);
+		return bad_list(w, 8);
 	if (server->nports ? o->port < server->first_port ||
 				     o->port - server->first_port >=
 					     (int)server->nports
 			   : o->port != asks->relative_target_port)
-		return bad_move(w, 18);
+		return bad_list(w, 18);
 	if (o->port == asks->relative_target_port &&
 	    !strcmp(o->names[0], asks->initiator_port))
-		return bad_move(w, 24);
+		return bad_list(w, 24);
 	return true;
 }
 
@@ -467,6 +470,34 @@ static void decide_move(struct work *w)
 	settle(w, true);
 }
 
+/* ---- REPLACE LOST RESERVATION (§5.13.11.3) ---- */
+
+/* Nothing of what was is known; nobody is told. */
+static void decide_replace(struct work *w)
+{
+	const struct rsv_out *o = &w->op->out;
+
+	if (!w->op->old->lost) {
+		rsv_check(w->op, SENSE_ILLEGAL_REQUEST, ASC_INVALID_RELEASE);
+		return;
+	}
+	if (o->key || !o->sa_key) {
+		bad_list(w, o->key ? 0 : 8);
+		return;
+	}
+	if (!begin(w, 1))
+		return;
+	w->s->lost = false;
+	w->s->n = 0;
+	add(w->s, o->sa_key, w->op->nexus->cfg.initiator_port,
+	    w->op->nexus->cfg.relative_target_port);
+	w->s->type = o->type;
+	w->s->holder = rsv_is_all_registrants(o->type) ? -1 : 0;
+	w->s->aptpl = o->aptpl;
+	w->s->generation = 0;
+	settle(w, false);
+}
+
 /* ---- the table ---- */
 
 struct action {
@@ -483,6 +514,7 @@ static const struct action actions[] = {
 	[SCSI_PROUT_PREEMPT_AND_ABORT] = { false, decide_preempt },
 	[SCSI_PROUT_REGISTER_IGNORE] = { true, decide_register_ignore },
 	[SCSI_PROUT_REGISTER_AND_MOVE] = { false, decide_move },
+	[SCSI_PROUT_REPLACE_LOST] = { true, decide_replace },
 };
 
 void rsv_decide_out(struct rsv_op *op)

@@ -254,7 +254,7 @@ static void start(struct rsv_op *op)
 		op_finish(op);
 	else if (!op->next)
 		publish(op);
-	else if (is_kept(op->old) || is_kept(op->next))
+	else if (is_kept(op->old) || op->old->lost || is_kept(op->next))
 		save(op);
 	else
 		publish(op);
@@ -576,11 +576,23 @@ bool dev_denied_at(const struct dev_nexus *n, const struct dev_lu *lu,
 	return (n->denied[lu->cfg.lun] & columns & RSV_ALL) != 0;
 }
 
+/* SPC-4 §5.13.5.3.2, and the list of §5.13.5.2; INQUIRY and the like do not
+ * come this far. */
+bool dev_denied_by_loss(const struct dev_task *t)
+{
+	if (!(t->nexus->denied[t->lu->cfg.lun] & RSV_LOST))
+		return false;
+	if (t->row->op == SCSI_START_STOP_UNIT)
+		return (t->cdb[4] & 0xf1) != 0x01;
+	return !(t->row->flags & (RSV_LOST_TOO | CMD_ANY_LUN));
+}
+
 bool dev_denied(const struct dev_task *t)
 {
 	unsigned columns = t->row->flags & RSV_ALL;
 
 	return columns && dev_denied_at(t->nexus, t->lu, columns) &&
+	       !(t->nexus->denied[t->lu->cfg.lun] & RSV_LOST) &&
 	       !is_exempt(t->cdb);
 }
 
@@ -608,6 +620,12 @@ int dev_lu_restore(struct dev_lu *lu, enum dev_kept kind, const uint8_t *data,
 	for (unsigned w = 0; w < DEV_MAX_WORKERS; w++)
 		lu->rsv[w] = s;
 	return 0;
+}
+
+void dev_lu_lose_reservations(struct dev_lu *lu)
+{
+	for (unsigned w = 0; w < DEV_MAX_WORKERS; w++)
+		lu->rsv[w] = &rsv_lost;
 }
 
 void dev_nexus_reservations_init(struct dev_nexus *n)

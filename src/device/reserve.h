@@ -43,6 +43,7 @@ struct rsv_state {
 	uint32_t generation; /* PRGENERATION */
 	enum rsv_type type;
 	bool aptpl;
+	bool lost;  /* what there was can't be read (SPC-4 §5.13.5.3) */
 	int holder; /* of the types that one nexus holds; else -1 */
 	/* who has the unit by RESERVE(6/10), or NULL; for comparison only */
 	const struct dev_nexus *spc2;
@@ -107,7 +108,7 @@ struct rsv_op {
 
 /* ---- pr_state.c: snapshots, without any thread or task ---- */
 
-extern const struct rsv_state rsv_none;
+extern const struct rsv_state rsv_none, rsv_lost;
 
 /* A copy with room for `more` registrations; NULL: no memory. */
 struct rsv_state *rsv_copy(const struct rsv_state *s, unsigned more);
@@ -119,6 +120,9 @@ bool rsv_is_all_registrants(enum rsv_type type);
 bool rsv_is_registrants_only(enum rsv_type type);
 bool rsv_is_exclusive_access(enum rsv_type type);
 bool rsv_is_holder(const struct rsv_state *s, int reg);
+/* In dev_nexus.denied: the reservations are lost. */
+#define RSV_LOST 0x8000u
+
 /* The RSV_* flags of commands that the nexus may not give. */
 uint16_t rsv_denied(const struct rsv_state *s, const struct dev_nexus *n);
 /* PERSISTENT RESERVE OUT on op->old. */

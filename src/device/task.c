@@ -245,6 +245,8 @@ static int check_lu(struct dev_task *t)
 	asc = dev_inaccessible(t);
 	if (asc)
 		return dev_refuse(t, SENSE_NOT_READY, asc);
+	if (dev_denied_by_loss(t))
+		return dev_refuse(t, SENSE_DATA_PROTECT, ASC_RESERVATION_LOST);
 	if (dev_denied(t)) {
 		t->status = SCSI_RESERVATION_CONFLICT;
 		t->refused = true;
@@ -323,6 +325,8 @@ static bool is_shut_out(struct dev_task *t)
 
 	if (asc)
 		dev_check(t, SENSE_NOT_READY, asc);
+	else if (t->lu && dev_denied_by_loss(t))
+		dev_check(t, SENSE_DATA_PROTECT, ASC_RESERVATION_LOST);
 	else if (dev_denied(t))
 		dev_end(t, SCSI_RESERVATION_CONFLICT);
 	else if (t->lu && dev_condition_forbids(t->lu, t->row, &s))

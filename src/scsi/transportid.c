@@ -8,6 +8,7 @@
 #include "base/err.h"
 
 #define PROTOCOL_ISCSI 0x5
+#define FORMAT_DEVICE  0x00 /* TPID FORMAT 00b: name */
 #define FORMAT_PORT    0x40 /* TPID FORMAT 01b: name, separator, ISID */
 #define ADDITIONAL_MIN 20
 #define ISID_DIGITS    12
@@ -43,16 +44,17 @@ static int put_isid(char *out, const char *digits)
 	return 0;
 }
 
-int scsi_transportid_get(const uint8_t *p, size_t len,
-			 char name[SCSI_PORT_NAME_MAX + 1], size_t *used)
+#define TEXT_MAX (SCSI_PORT_NAME_MAX + 8)
+
+/* The text of a TransportID of this format. */
+static int get_text(const uint8_t *p, size_t len, uint8_t format,
+		    char text[TEXT_MAX], size_t *used)
 {
-	char text[SCSI_PORT_NAME_MAX + 8];
 	size_t n, at;
-	char *end;
 
 	if (len < 4)
 		return ERR_TRUNCATED;
-	if ((p[0] & 0x0f) != PROTOCOL_ISCSI || (p[0] & 0xc0) != FORMAT_PORT)
+	if ((p[0] & 0x0f) != PROTOCOL_ISCSI || (p[0] & 0xc0) != format)
 		return ERR_UNSUPPORTED;
 	n = get_be16(p + 2);
 	if (n > len - 4)
@@ -61,15 +63,55 @@ int scsi_transportid_get(const uint8_t *p, size_t len,
 	    !memchr(p + 4, 0, n))
 		return ERR_FORMAT;
 	at = strlen((const char *)p + 4);
-	if (at >= sizeof(text))
+	if (at >= TEXT_MAX)
 		return ERR_FORMAT;
 	memcpy(text, p + 4, at + 1);
+	*used = 4 + n;
+	return 0;
+}
+
+bool scsi_name_is_device(const char *name)
+{
+	return !strstr(name, separator);
+}
+
+bool scsi_port_is_of(const char *port, const char *device)
+{
+	size_t n = strlen(device);
+
+	return !strncmp(port, device, n) &&
+	       !strncmp(port + n, separator, strlen(separator));
+}
+
+int scsi_transportid_get_device(const uint8_t *p, size_t len,
+				char name[SCSI_PORT_NAME_MAX + 1], size_t *used)
+{
+	char text[TEXT_MAX];
+	int err = get_text(p, len, FORMAT_DEVICE, text, used);
+
+	if (err)
+		return err;
+	if (!text[0] || strlen(text) > NAME_MAX_BYTES || strchr(text, ','))
+		return ERR_FORMAT;
+	memcpy(name, text, strlen(text) + 1);
+	return 0;
+}
+
+int scsi_transportid_get(const uint8_t *p, size_t len,
+			 char name[SCSI_PORT_NAME_MAX + 1], size_t *used)
+{
+	char text[TEXT_MAX];
+	int err = get_text(p, len, FORMAT_PORT, text, used);
+	size_t at;
+	char *end;
+
+	if (err)
+		return err;
 	end = strstr(text, separator);
 	if (!end || end == text || end - text > NAME_MAX_BYTES)
 		return ERR_FORMAT;
 	at = (size_t)(end - text) + strlen(separator);
 	memcpy(name, text, at);
-	*used = 4 + n;
 	return put_isid(name + at, text + at);
 }
 

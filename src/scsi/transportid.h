@@ -6,6 +6,7 @@
 #ifndef SCSI_TRANSPORTID_H
 #define SCSI_TRANSPORTID_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,16 @@
  */
 int scsi_transportid_get(const uint8_t *p, size_t len,
 			 char name[SCSI_PORT_NAME_MAX + 1], size_t *used);
+
+/* scsi_transportid_get_device does the same for one that names a device (TPID
+ * FORMAT 00b): all of its ports are meant. name: without any ISID. */
+int scsi_transportid_get_device(const uint8_t *p, size_t len,
+				char name[SCSI_PORT_NAME_MAX + 1],
+				size_t *used);
+/* Whether the port, by its name, is one of that device. */
+bool scsi_port_is_of(const char *port, const char *device);
+/* A device's name, not a port's. */
+bool scsi_name_is_device(const char *name);
 
 /* scsi_transportid_put writes name's; p has SCSI_TRANSPORTID_MAX bytes.
  * Returns the length, a multiple of 4. */

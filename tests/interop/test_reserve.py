@@ -17,6 +17,7 @@ from harness import ISERCTL, ISERD, Daemon, Wire, io, main, run
 
 REGISTER, RESERVE, RELEASE, CLEAR, PREEMPT = range(5)
 IGNORE = 6
+REPLACE_LOST = 8
 APTPL = 1
 WE, EA, WE_RO, EA_RO, WE_AR, EA_AR = 1, 3, 5, 6, 7, 8
 GOOD, CHECK, CONFLICT = 0, 2, 0x18
@@ -197,6 +198,37 @@ class Aptpl(unittest.TestCase):
         with self.start() as d:
             b = Initiator(d, "b")
             self.assertEqual(b.keys(), [0xa])
+            b.close()
+
+    def test_lost_reservations_are_replaced(self):
+        """SPC-4 §5.13.5.3: who wants to start all the same says so."""
+        with self.start() as d:
+            a = Initiator(d, "a")
+            self.assertEqual(a.out(REGISTER, new=0xa, flags=APTPL), GOOD)
+            a.close()
+        [name] = self.files()
+        with open(name, "r+b") as f:
+            f.write(b"rubbish")
+        self.args.insert(0, "--allow-lost-reservations")
+        for replaces in (False, True):
+            with self.start() as d:
+                self.assertIn(name, d.messages())
+                self.assertIn("are lost", d.messages())
+                a, b = Initiator(d, "a"), Initiator(d, "b")
+                self.assertEqual(a.ready(), CHECK)
+                self.assertEqual(a.write(), CHECK)
+                self.assertEqual(a.out(IGNORE, new=1), CHECK)
+                if replaces:
+                    self.assertEqual(a.out(REPLACE_LOST, EA, new=0xb, flags=APTPL), GOOD)
+                    self.assertEqual(a.write(), GOOD)
+                    self.assertEqual(b.write(), CONFLICT)
+                a.close()
+                b.close()
+        self.args.pop(0)
+        with self.start() as d:
+            b = Initiator(d, "b")
+            self.assertEqual(b.reservation(), (EA, 0xb))
+            self.assertEqual(b.write(), CONFLICT)
             b.close()
 
     def test_state_of_another_daemon(self):

@@ -18,6 +18,9 @@ static void transport_id(const uint8_t *data, size_t size)
 	char name[SCSI_PORT_NAME_MAX + 1], same[SCSI_PORT_NAME_MAX + 1];
 	size_t used, len;
 
+	if (!scsi_transportid_get_device(data, size, name, &used) &&
+	    (used > size || !scsi_name_is_device(name)))
+		abort();
 	if (scsi_transportid_get(data, size, name, &used))
 		return;
 	len = scsi_transportid_put(name, again);

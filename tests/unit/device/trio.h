@@ -245,7 +245,8 @@ static inline void no_sense_left(unsigned who)
 		;
 }
 
-static inline void trio_start(void)
+/* The unit may refuse what it is asked. */
+static inline void trio_begin(bool ready)
 {
 	const struct dev_lu_config lu = { .keeps = trio.env.save != NULL };
 
@@ -275,8 +276,16 @@ static inline void trio_start(void)
 		trio.set_up(trio.server);
 	for (unsigned i = 0; i < TRIO_N; i++) {
 		trio_login(i);
-		no_sense_left(i);
+		if (ready)
+			no_sense_left(i);
+		else
+			tur(i); /* POWER ON */
 	}
+}
+
+static inline void trio_start(void)
+{
+	trio_begin(true);
 }
 
 static inline int trio_open(void **state)
