@@ -45,7 +45,10 @@ enum err_class {
  X(ERR_READ_ONLY, -1026, REQUEST, "write protected")                \
  X(ERR_TERMINATED, -1027, CONNECTION, "terminated")                 \
  X(ERR_ACCESS, -1028, CONNECTION, "memory access refused")          \
- X(ERR_LIMIT, -1029, CONNECTION, "beyond an agreed limit")
+ X(ERR_LIMIT, -1029, CONNECTION, "beyond an agreed limit")          \
+ X(ERR_PI_GUARD, -1030, REQUEST, "logical block guard is wrong")    \
+ X(ERR_PI_APP_TAG, -1031, REQUEST, "application tag is wrong")      \
+ X(ERR_PI_REF_TAG, -1032, REQUEST, "reference tag is wrong")
 
 enum err_code {
 	ERR_NONE = 0,
