@@ -78,13 +78,19 @@ static void write_then_flush(struct bs *b, struct bs_req *req)
 
 static bool changes_medium(enum bs_op op)
 {
-	return op == BS_WRITE || op == BS_UNMAP || op == BS_ZERO;
+	return op == BS_WRITE || op == BS_UNMAP || op == BS_ZERO ||
+	       op == BS_PROTECT || op == BS_MEND;
 }
 
 static bool whole_blocks_inside(const struct bs *b, uint64_t off, uint64_t len)
 {
 	return range_ok(off, len, b->size) &&
 	       ((off | len) & (b->block_size - 1)) == 0;
+}
+
+static bool has_range(enum bs_op op)
+{
+	return op < BS_PROTECT && op != BS_FLUSH && op != BS_REKEY;
 }
 
 /* refusal gives the code of a request that b cannot do, or 0. */
@@ -98,8 +104,10 @@ static int refusal(const struct bs *b, const struct bs_req *req)
 		return b->caps & BS_CAP_SIZE ? 0 : ERR_UNSUPPORTED;
 	if (req->op == BS_REKEY)
 		return b->caps & BS_CAP_REKEY ? 0 : ERR_UNSUPPORTED;
-	if (!whole_blocks_inside(b, req->off, req->len))
+	if (has_range(req->op) && !whole_blocks_inside(b, req->off, req->len))
 		return ERR_RANGE;
+	if (!has_range(req->op) && !b->protection) /* PROTECT, MEND */
+		return ERR_UNSUPPORTED;
 	if (changes_medium(req->op) && (b->caps & BS_CAP_READ_ONLY))
 		return ERR_READ_ONLY;
 	if (req->op == BS_UNMAP && !(b->caps & BS_CAP_UNMAP))
@@ -107,12 +115,6 @@ static int refusal(const struct bs *b, const struct bs_req *req)
 	if (req->op == BS_EXTENTS && !(b->caps & BS_CAP_EXTENTS))
 		return ERR_UNSUPPORTED;
 	return 0;
-}
-
-static bool has_range(enum bs_op op)
-{
-	return op != BS_FLUSH && op != BS_SPACE && op != BS_SIZE &&
-	       op != BS_REKEY;
 }
 
 /* Every store on the way learns it; any worker may be reading the old size,

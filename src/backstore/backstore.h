@@ -23,6 +23,8 @@ enum bs_op {
 	BS_UNMAP,   /* give the space back; reads then give zeros */
 	BS_ZERO,    /* write zeros; BS_MAY_UNMAP allows giving space back */
 	BS_EXTENTS, /* is the byte at off mapped, and for how long alike? */
+	BS_PROTECT, /* all blocks are of protection type pi_type, unchecked */
+	BS_MEND,    /* after an unclean end, before anything else; protect.h */
 	BS_SPACE,   /* how much room the store takes, and can still take */
 	BS_SIZE,    /* how large is it now? bs.size is that afterwards */
 	/* What was written can't be read ever again: another key is in force,
@@ -34,6 +36,11 @@ enum bs_op {
 /* bs_req.flags */
 #define BS_FUA	     0x1u /* BS_WRITE, BS_ZERO: durable before completion */
 #define BS_MAY_UNMAP 0x2u /* BS_ZERO */
+#define BS_ALONE     0x4u /* BS_FLUSH: nothing else is under way */
+/* Of stores with protection information, where the request brings none: */
+#define BS_PI_UNCHECKED 0x8u  /* BS_READ: don't hold the blocks against it */
+#define BS_PI_OWNED	0x10u /* BS_WRITE: application tags are not ours */
+#define BS_PI_NONE	0x20u /* BS_WRITE: have none afterwards (all FFh) */
 
 /* bs.caps */
 #define BS_CAP_FUA	   0x01u /* BS_FUA costs less than write + flush */
@@ -64,6 +71,11 @@ struct bs_req {
 	unsigned worker; /* index of the submitting worker */
 	uint64_t off, len;
 	struct bufv data; /* READ, WRITE: data.len == len; borrowed */
+	/* READ, WRITE of a store with protection information: 8 bytes for each
+	 * block, to be filled, or to be kept as they are. NULL: the store
+	 * checks them, and makes them, itself. */
+	uint8_t *pi;
+	uint8_t pi_type; /* PROTECT: 0 (none), 1, 2, 3 */
 	/* Called once, possibly before bs_submit returns. */
 	void (*done)(struct bs_req *req);
 	/* set before done. 0 or ERR_MEDIUM, ERR_NO_SPACE, ERR_READ_ONLY,
@@ -77,6 +89,8 @@ struct bs_req {
 	/* SPACE, bytes */
 	uint64_t space_used, space_left;
 	uint64_t size_now; /* SIZE, bytes; a multiple of block_size */
+	uint64_t bad_at;   /* ERR_PI_*: the block, in bytes */
+	uint64_t mended;   /* MEND: how many blocks */
 	/* the doorway's and the filters' own; the last pushed comes first */
 	unsigned nhooks;
 	struct bs_hook hook[BS_REQ_HOOKS];
@@ -107,6 +121,12 @@ enum bs_state {
 	BS_CLOSED,
 };
 
+/* What is known of a store with protection information. */
+struct bs_protection {
+	uint8_t type;	    /* 0: it has none now */
+	unsigned unsettled; /* regions that a BS_FLUSH with BS_ALONE settles */
+};
+
 /* The common part; a backstore embeds it. */
 struct bs {
 	const struct bs_ops *ops;
@@ -116,6 +136,7 @@ struct bs {
 	uint32_t phys_block;  /* what the medium likes, bytes */
 	uint32_t unmap_grain; /* bytes; 0 when BS_CAP_UNMAP is missing */
 	unsigned caps;
+	const struct bs_protection *protection; /* NULL: it can't have any */
 	uint8_t uuid[16]; /* the same each time the same store is opened */
 	char name[256];	  /* "ram:64M", a path: for people and VPD */
 };

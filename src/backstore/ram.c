@@ -149,6 +149,8 @@ static void ram_submit(struct bs *b, struct bs_req *req)
 		req->space_left = b->size - MIN(req->space_used, b->size);
 		break;
 	case BS_FLUSH:
+	case BS_PROTECT: /* not b->protection */
+	case BS_MEND:
 	case BS_SIZE:  /* memory does not grow: not BS_CAP_SIZE */
 	case BS_REKEY: /* nor encrypt: not BS_CAP_REKEY */
 		break;
@@ -222,7 +224,8 @@ void bs_memory_init(struct bs *b, const struct bs_ops *ops, const char *name,
 {
 	uint8_t key[sizeof(b->name) + 8];
 
-	assert(bs_block_size_ok(block_size));
+	/* 8: records beside the blocks of another store */
+	assert(bs_block_size_ok(block_size) || block_size == 8);
 	assert(size % block_size == 0);
 	*b = (struct bs){
 		.ops = ops,

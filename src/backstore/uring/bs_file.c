@@ -291,8 +291,10 @@ static void file_submit(struct bs *b, struct bs_req *req)
 	case BS_SIZE:
 		ask(s, measure_size);
 		break;
+	case BS_PROTECT: /* not b->protection */
+	case BS_MEND:
 	case BS_REKEY: /* not BS_CAP_REKEY */
-		bsf_finish(s, -EOPNOTSUPP);
+		bs_complete(req, ERR_UNSUPPORTED);
 		break;
 	}
 }
