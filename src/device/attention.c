@@ -143,6 +143,12 @@ void dev_attention_all(struct dev_task *t, enum dev_ua ua)
 	tell(t->lu, t->nexus->cfg.worker, NULL, ua, NULL, NULL);
 }
 
+void dev_attention_unit(struct dev_lu *lu, unsigned worker,
+			const struct dev_nexus *except, enum dev_ua ua)
+{
+	tell(lu, worker, except, ua, NULL, NULL);
+}
+
 void dev_attention_others(struct dev_task *t, enum dev_ua ua,
 			  void (*then)(struct dev_task *t))
 {

@@ -5,21 +5,20 @@
  */
 #include <string.h>
 
+#include "base/pi.h"
 #include "device/internal.h"
 
 /* ---- COMPARE AND WRITE ---- */
 
 int dev_prepare_compare_and_write(struct dev_task *t, uint64_t *out_len)
 {
-	uint64_t most = t->nexus->server->max_transfer >> t->lu->block_shift;
-
-	if (t->cdb[1] & 0xe0) /* WRPROTECT */
-		return dev_refuse_field(t, 1, 7);
+	if (dev_protect_prepare(t))
+		return 1;
 	t->lba = get_be64(t->cdb + 2);
 	t->blocks = t->cdb[13];
-	if (2 * t->blocks > most)
+	if (2 * t->blocks > dev_most_blocks(t->lu))
 		return dev_refuse_field(t, 13, -1);
-	*out_len = 2 * t->blocks << t->lu->block_shift;
+	*out_len = 2 * t->blocks * dev_wire_block(t);
 	return dev_range(t, t->lba, t->blocks);
 }
 
@@ -42,16 +41,32 @@ static size_t first_difference(const uint8_t *a, const uint8_t *b, size_t len)
 	return i;
 }
 
+/* The first block whose information is another than the one expected. */
+static size_t first_other_pi(const struct dev_task *t, size_t len)
+{
+	size_t block = t->lu->block_size;
+
+	for (size_t i = 0; t->protect && i < len / block; i++)
+		if (dev_protect_differs(t, dev_chunk_pi(t) + i * 8,
+					(uint8_t *)t->pi + i * 8))
+			return i * block;
+	return len;
+}
+
 /* What is there was read to aux; data-out is compare data, then write data. */
 static void caw_read(struct dev_task *t, int result)
 {
-	size_t len = t->aux_len, at;
+	size_t len = dev_chunk_len(t), at;
 
 	if (result) {
 		dev_io_failed(t, result, t->req.off);
 		return;
 	}
+	if (t->judged &&
+	    !dev_protect_check(t, t->aux, dev_chunk_pi(t), 0, t->blocks))
+		return;
 	at = first_difference(t->aux, t->buf, len);
+	at = MIN(at, first_other_pi(t, len));
 	if (at < len) {
 		dev_sense(t, &(struct scsi_sense){
 				     .key = SENSE_MISCOMPARE,
@@ -62,6 +77,7 @@ static void caw_read(struct dev_task *t, int result)
 	}
 	t->iov[0] = (struct iovec){ (uint8_t *)t->buf + len, len };
 	t->req.data = bufv_of(t->iov, 1);
+	t->req.pi = t->pi ? (uint8_t *)t->pi + t->blocks * 8 : NULL;
 	dev_submit(t, BS_WRITE, dev_fua(t->lu, t->cdb[1] & 0x08),
 		   t->lba << t->lu->block_shift, len, caw_written);
 }
@@ -72,7 +88,7 @@ void dev_compare_and_write(struct dev_task *t)
 
 	/* the number of blocks has one byte: what an initiator cut off there
 	 * shows in what it wants to send */
-	if (t->edtl_out != 2 * len) {
+	if (t->edtl_out != 2 * t->blocks * dev_wire_block(t)) {
 		dev_bad_field(t, 13, -1);
 		return;
 	}
@@ -80,12 +96,13 @@ void dev_compare_and_write(struct dev_task *t)
 		dev_good(t);
 		return;
 	}
-	if (!dev_aux(t, len)) {
+	if (!dev_aux_chunk(t, len)) {
 		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
 		return;
 	}
 	t->iov[1] = (struct iovec){ t->aux, len };
 	t->req.data = bufv_of(&t->iov[1], 1);
+	t->req.pi = dev_chunk_pi(t);
 	dev_submit(t, BS_READ, 0, t->lba << t->lu->block_shift, len, caw_read);
 }
 
@@ -93,16 +110,31 @@ void dev_compare_and_write(struct dev_task *t)
 
 static bool orwrite_read(struct dev_task *t)
 {
-	t->count = (uint32_t)MIN(t->end - t->at, (uint64_t)t->aux_len);
+	t->count = (uint32_t)MIN(t->end - t->at, (uint64_t)dev_chunk_len(t));
 	t->iov[1] = (struct iovec){ t->aux, t->count };
 	t->req.data = bufv_of(&t->iov[1], 1);
+	t->req.pi = dev_chunk_pi(t);
 	t->step_io = false;
 	dev_step_io(t, BS_READ, 0, t->at, t->count);
 	return true;
 }
 
+/* SBC-3 §4.28: guards are made of what comes out; tags are those that came. */
+static void orwrite_pi(struct dev_task *t, uint64_t first)
+{
+	size_t block = t->lu->block_size;
+	uint8_t *pi = dev_chunk_pi(t);
+
+	memcpy(pi, (uint8_t *)t->pi + first * PI_LEN,
+	       t->count / block * PI_LEN);
+	for (size_t i = 0; i < t->count / block; i++)
+		put_be16(pi + i * PI_LEN,
+			 pi_guard((uint8_t *)t->aux + i * block, block));
+}
+
 static bool orwrite_step(struct dev_task *t)
 {
+	uint64_t first = (t->at >> t->lu->block_shift) - t->lba;
 	const uint8_t *from = t->buf;
 	uint8_t *to = t->aux;
 
@@ -120,9 +152,14 @@ static bool orwrite_step(struct dev_task *t)
 	}
 	if (t->count == 0)
 		return orwrite_read(t);
-	from += t->at - (t->lba << t->lu->block_shift);
+	if (t->judged && !dev_protect_check(t, t->aux, dev_chunk_pi(t), first,
+					    t->count >> t->lu->block_shift))
+		return false;
+	from += first << t->lu->block_shift;
 	for (uint32_t i = 0; i < t->count; i++)
 		to[i] |= from[i];
+	if (t->judged)
+		orwrite_pi(t, first);
 	t->step_io = true;
 	dev_step_io(t, BS_WRITE, dev_fua(t->lu, t->cdb[1] & 0x08), t->at,
 		    t->count);
@@ -141,7 +178,7 @@ void dev_orwrite(struct dev_task *t)
 	t->at = t->lba << shift;
 	t->end = (t->lba + blocks) << shift;
 	t->step_io = false;
-	if (!dev_aux(t, (size_t)MIN(t->end - t->at, (uint64_t)DEV_CHUNK))) {
+	if (!dev_aux_chunk(t, t->end - t->at)) {
 		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
 		return;
 	}
@@ -160,8 +197,7 @@ uint32_t dev_atomic_max(const struct dev_lu *lu)
 {
 	if (lu->bs->caps & BS_CAP_WRITE_CACHE)
 		return 0;
-	return MIN(lu->server->max_transfer >> lu->block_shift,
-		   (uint32_t)UINT16_MAX);
+	return (uint32_t)MIN(dev_most_blocks(lu), (uint64_t)UINT16_MAX);
 }
 
 bool dev_has_atomic(const struct dev_lu *lu)
@@ -171,8 +207,8 @@ bool dev_has_atomic(const struct dev_lu *lu)
 
 int dev_prepare_write_atomic(struct dev_task *t, uint64_t *out_len)
 {
-	if (t->cdb[1] & 0xe0) /* WRPROTECT */
-		return dev_refuse_field(t, 1, 7);
+	if (dev_protect_prepare(t))
+		return 1;
 	if (get_be16(t->cdb + 10)) /* MAXIMUM ATOMIC BOUNDARY SIZE is 0 */
 		return dev_refuse_field(t, 10, -1);
 	t->lba = get_be64(t->cdb + 2);
@@ -181,6 +217,6 @@ int dev_prepare_write_atomic(struct dev_task *t, uint64_t *out_len)
 		return 1;
 	if (t->blocks > dev_atomic_max(t->lu))
 		return dev_refuse_field(t, 12, -1);
-	*out_len = t->blocks << t->lu->block_shift;
+	*out_len = t->blocks * dev_wire_block(t);
 	return 0;
 }

@@ -90,11 +90,21 @@ static void set_data(struct dev_task *t)
 	t->req.data = bufv_of(&t->iov[1], 1);
 }
 
-/* The next chunk; zeros need no reading. */
+/* The next chunk; zeros need no reading. A block and its protection
+ * information have to be read as one. */
 static void read_chunk(struct dev_task *t, struct dev_job *j,
 		       const struct dev_segment *s)
 {
-	t->count = (uint32_t)MIN(s->len - j->done, (uint64_t)DEV_CHUNK);
+	uint32_t n = (uint32_t)MIN(s->len - j->done, (uint64_t)DEV_CHUNK);
+	unsigned shift = s->from->block_shift;
+
+	if (DEV_PROTECTION(s->from) && !j->holds_source) {
+		j->holds_source = true;
+		dev_step_source(t, s->from, (s->from_off + j->done) >> shift,
+				n >> shift);
+		return;
+	}
+	t->count = n;
 	set_data(t);
 	dev_step_io_on(t, s->from, BS_READ, 0, s->from_off + j->done, t->count);
 }
@@ -102,6 +112,9 @@ static void read_chunk(struct dev_task *t, struct dev_job *j,
 static void take_place(struct dev_task *t, struct dev_job *j,
 		       const struct dev_segment *s)
 {
+	if (j->holds_source)
+		dev_range_drop(&t->range);
+	j->holds_source = false;
 	if (!s->from)
 		t->count =
 			(uint32_t)MIN(s->len - j->done, (uint64_t)ZERO_CHUNK);

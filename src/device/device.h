@@ -357,6 +357,10 @@ struct dev_task {
 	struct iovec iov[2];
 	uint64_t lba;
 	uint64_t blocks;
+	uint8_t protect; /* RDPROTECT, WRPROTECT and their like */
+	uint8_t judged;	 /* the type of protection they were judged by; or 0 */
+	void *pi;	 /* protection information of out, or of in */
+	size_t pi_len;
 	bool refused, in_step, step_again, step_io; /* see task.c */
 	uint64_t at, end; /* commands that work in steps: byte offsets */
 	void *aux;	  /* a second buffer */

@@ -29,6 +29,8 @@ struct erase {
 	struct dev_erase_spec spec; /* without its pattern */
 	uint8_t *buf;		    /* DEV_CHUNK of the pattern */
 	bool inverted;		    /* what is in buf now */
+	bool formatted;		    /* the store has its new protection type */
+	struct dev_nexus *nexus;    /* compared only, never followed */
 	unsigned pass;
 	uint64_t at, size; /* as it was when this began */
 	/* what is kept of it */
@@ -223,6 +225,18 @@ static void rekeyed(struct erase *e)
 		e->at = e->size;
 }
 
+/* SBC-3 §5.3: another format is a change of capacity data to all others. */
+static void take_type(struct erase *e)
+{
+	uint8_t type = e->spec.type;
+
+	e->formatted = true;
+	if (__atomic_exchange_n(&e->lu->protection, type, __ATOMIC_RELAXED) !=
+	    type)
+		dev_attention_unit(e->lu, e->worker, e->nexus,
+				   UA_CAPACITY_CHANGED);
+}
+
 static void chunk_done(struct bs_req *req)
 {
 	struct erase *e = container_of(req, struct erase, req);
@@ -240,6 +254,11 @@ static void chunk_done(struct bs_req *req)
 	}
 	if (req->op == BS_REKEY)
 		rekeyed(e);
+	if (req->op == BS_PROTECT) {
+		take_type(e);
+		go_on(e, 0);
+		return;
+	}
 	e->at += req->len;
 	go_on(e, req->op == BS_WRITE ? req->len : 0);
 }
@@ -251,6 +270,7 @@ static void submit(struct erase *e, enum bs_op op, unsigned flags, uint64_t len)
 	e->req.worker = e->worker;
 	e->req.off = len ? e->at : 0;
 	e->req.len = len;
+	e->req.pi_type = e->spec.type;
 	e->req.done = chunk_done;
 	bs_submit(e->lu->bs, &e->req);
 }
@@ -286,7 +306,7 @@ static void write_chunk(struct erase *e)
 	set_pattern(e);
 	e->iov = (struct iovec){ e->buf, (size_t)len };
 	e->req.data = bufv_of(&e->iov, 1);
-	submit(e, BS_WRITE, 0, len);
+	submit(e, BS_WRITE, BS_PI_NONE, len); /* SBC-3 §4.11.1 */
 }
 
 static void next(struct dev_msg *m)
@@ -306,6 +326,8 @@ static void next(struct dev_msg *m)
 	e->at_checkpoint = is_checkpoint_due(e);
 	if (e->spec.rekey)
 		submit(e, BS_REKEY, 0, 0);
+	else if (e->at == size && e->spec.protect && !e->formatted)
+		submit(e, BS_PROTECT, 0, 0);
 	else if (e->at == size || e->at_checkpoint)
 		submit(e, BS_FLUSH, 0, 0);
 	else if (e->spec.passes)
@@ -373,6 +395,7 @@ static void fill_record(struct erase *e, const struct dev_erase_spec *spec)
 	k->unrestricted = spec->unrestricted;
 	k->rekey = spec->rekey;
 	k->invert = spec->invert;
+	k->pi_type = spec->type;
 	k->passes = (uint8_t)spec->passes;
 	k->size = e->size;
 	if (!spec->passes)
@@ -453,6 +476,7 @@ void dev_erase(struct dev_task *t, const struct dev_erase_spec *spec)
 		erase_free(e);
 		return;
 	}
+	e->nexus = t->nexus;
 	fill_record(e, spec);
 	__atomic_store_n(&lu->progress, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&lu->unrestricted, spec->unrestricted,
@@ -539,6 +563,8 @@ static void resume(struct dev_lu *lu)
 		.invert = k->invert,
 		.pattern = k->pattern,
 		.pattern_len = k->pattern_len,
+		.protect = k->formats && lu->bs->protection,
+		.type = k->pi_type,
 	};
 	struct erase *e;
 

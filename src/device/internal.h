@@ -14,12 +14,14 @@
  *   mode_pages.c  the mode pages
  *   rw.c       READ, WRITE, SYNCHRONIZE CACHE, capacity
  *   verify.c   VERIFY, WRITE AND VERIFY
+ *   protect.c  protection information on the wire
  *   thin.c     UNMAP, WRITE SAME, GET LBA STATUS
  *   alua.c, rows_alua.c  target port groups
  *   everywhere.c  visits to all workers
  *   reserve.c  how reservations change; RESERVE, RELEASE (reserve.h)
  *   pr_state.c, pr_out.c, pr_in.c, pr_save.c  persistent reservations
  *   rows_reserve.c  their rows
+ *   rows_protect.c  the 32-byte commands
  *   defects.c  READ DEFECT DATA
  *   keep.c, keep_save.c  what outlives a power loss (keep.h)
  *   taskset.c  task attributes: who waits for whom
@@ -164,6 +166,9 @@ struct dev_control {
 	uint8_t tst, qerr;
 	bool d_sense, swp, tas;
 	bool write_through; /* WCE is 0 */
+	/* protection information: application tags are the application's; it
+	 * is not checked where the CDB says 000b */
+	bool ato, dpicz;
 	/* logical block provisioning: soft threshold */
 	bool single_attention; /* SITUA */
 	bool soft_enabled;
@@ -181,6 +186,9 @@ enum dev_condition {
 };
 
 #define DEV_CTL(lu, member) __atomic_load_n(&(lu)->ctl.member, __ATOMIC_RELAXED)
+
+/* Any worker; FORMAT UNIT changes it while nothing is under way. */
+#define DEV_PROTECTION(lu) __atomic_load_n(&(lu)->protection, __ATOMIC_RELAXED)
 
 struct dev_lu {
 	struct dev_server *server;
@@ -202,6 +210,7 @@ struct dev_lu {
 	uint32_t block_size;
 	unsigned block_shift;
 	bool read_only;
+	uint8_t protection; /* type 1, 2, 3; 0: none. DEV_PROTECTION */
 	const struct rsv_state *rsv[DEV_MAX_WORKERS]; /* each its worker's */
 };
 
@@ -261,7 +270,7 @@ enum dev_dir {
 
 #define CMD_ANY_LUN 0x1u /* served without a unit, and past attentions */
 #define CMD_WRITES  0x2u /* refused on a write-protected unit */
-#define CMD_SA	    0x4u /* sa counts: service action in byte 1 */
+#define CMD_SA	    0x4u /* sa counts: service action, scsi_cdb_sa */
 
 /*
  * The conflict column (SPC-4 §5.13, SBC-3 §4.17, SPC-2 §5.5.1): which
@@ -300,7 +309,8 @@ enum dev_dir {
 
 struct dev_command {
 	const char *name;
-	uint8_t op, sa;
+	uint8_t op;
+	uint16_t sa;
 	uint8_t len;
 	enum dev_dir dir;
 	unsigned flags;
@@ -310,7 +320,7 @@ struct dev_command {
 	void (*run)(struct dev_task *t);
 	/* Bits that count, of each byte; [0] = op. In CONTROL it is NACA
 	 * (SAM-5 §5.2), for every command: it need not be said here. */
-	uint8_t usage[16];
+	uint8_t usage[32];
 	/* NULL: every unit has this command */
 	bool (*has)(const struct dev_lu *lu);
 };
@@ -324,6 +334,7 @@ extern const struct dev_rows dev_rows_block;   /* rows_block.c */
 extern const struct dev_rows dev_rows_alua;    /* rows_alua.c */
 extern const struct dev_rows dev_rows_cd;      /* rows_cd.c */
 extern const struct dev_rows dev_rows_reserve; /* rows_reserve.c */
+extern const struct dev_rows dev_rows_protect; /* rows_protect.c */
 
 void dev_command_index(struct dev_server *s);
 /* The row for a CDB to a unit of this type; *known tells that its operation
@@ -396,6 +407,9 @@ void dev_step_io_on(struct dev_task *t, struct dev_lu *lu, enum bs_op op,
 		    unsigned flags, uint64_t off, uint64_t len);
 void dev_step_range(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
 		    uint64_t blocks);
+/* To read only: of a store whose blocks must not change meanwhile. */
+void dev_step_source(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
+		     uint64_t blocks);
 /* A second buffer; false: none left (the task is not ended). */
 bool dev_aux(struct dev_task *t, size_t len);
 
@@ -488,6 +502,59 @@ void dev_verify(struct dev_task *t);
 int dev_prepare_write_verify(struct dev_task *t, uint64_t *out_len);
 void dev_write_verify(struct dev_task *t);
 
+/* ---- protect.c ---- */
+
+/* The byte that has RDPROTECT, DPO, FUA or the like (SBC-3 §5). */
+static inline unsigned dev_flags_at(const struct dev_task *t)
+{
+	return t->row->len == 32 ? 10 : 1;
+}
+
+static inline uint8_t dev_flags(const struct dev_task *t)
+{
+	return t->cdb[dev_flags_at(t)];
+}
+
+bool dev_has_type_2(const struct dev_lu *lu);
+/* In prepare, of a command with such a field: sets protect and judged. Returns
+ * as dev_refuse. */
+int dev_protect_look(struct dev_task *t);
+static inline int dev_protect_prepare(struct dev_task *t)
+{
+	return (dev_flags(t) & 0xe0) || t->row->len == 32 ? dev_protect_look(t)
+							  : 0;
+}
+/* Bytes of a block on the wire. */
+static inline uint32_t dev_wire_block(const struct dev_task *t)
+{
+	return t->lu->block_size + (t->protect ? 8u : 0);
+}
+/* The most blocks of one command. */
+uint64_t dev_most_blocks(const struct dev_lu *lu);
+/* Flags for the store: ATO, DPICZ. */
+unsigned dev_protect_flags(const struct dev_lu *lu);
+/* Of ERR_PI_*; 0: it is none. */
+uint16_t dev_protect_asc(int err);
+/* Before a judged command with data-out runs: t->buf has only blocks then,
+ * t->pi the rest, checked. False: the task was ended. */
+bool dev_protect_take(struct dev_task *t);
+void dev_protect_read(struct dev_task *t);
+/* n blocks, the first of which is the command's first-th. False: ended. */
+bool dev_protect_check(struct dev_task *t, const uint8_t *data,
+		       const uint8_t *pi, uint64_t first, uint64_t n);
+bool dev_protect_differs(const struct dev_task *t, const uint8_t *a,
+			 const uint8_t *b);
+/* Of the i-th block where all are like the first. */
+void dev_protect_same(const struct dev_task *t, const uint8_t *first,
+		      uint64_t i, uint8_t *pi);
+/* t->aux: a chunk of at most DEV_CHUNK, and its information if the command is
+ * judged (else NULL). False: none left. */
+bool dev_aux_chunk(struct dev_task *t, uint64_t len);
+size_t dev_chunk_len(const struct dev_task *t);
+uint8_t *dev_chunk_pi(const struct dev_task *t);
+/* t->pi for so many blocks; false: the task was ended BUSY. */
+bool dev_pi_buf(struct dev_task *t, uint64_t blocks);
+
 bool dev_has_unmap(const struct dev_lu *lu);
 int dev_prepare_unmap(struct dev_task *t, uint64_t *out_len);
 void dev_unmap(struct dev_task *t);
@@ -512,6 +579,7 @@ struct dev_job {
 	uint32_t nsegments, now;
 	uint64_t done; /* bytes of this segment */
 	bool was_read;
+	bool holds_source;
 	bool use_up; /* the token is good no longer when all is done */
 	struct dev_segment segments[64];
 };
@@ -611,6 +679,9 @@ struct dev_erase_spec {
 	bool invert;	 /* every other pass */
 	const uint8_t *pattern;
 	size_t pattern_len;
+	/* then the unit is of protection type 0 to 3 */
+	bool protect;
+	uint8_t type;
 };
 
 /* Erases all of the unit in the background, and ends the task: at once, or
@@ -718,6 +789,9 @@ void dev_attention_all(struct dev_task *t, enum dev_ua ua);
  * them have it: what they do next can't come before. */
 void dev_attention_others(struct dev_task *t, enum dev_ua ua,
 			  void (*then)(struct dev_task *t));
+/* For every nexus of the unit but one. */
+void dev_attention_unit(struct dev_lu *lu, unsigned worker,
+			const struct dev_nexus *except, enum dev_ua ua);
 void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua);
 /* The first pending one, taken off: fills *s, returns 1 + which; 0: none. */
 unsigned dev_attention_take(struct dev_nexus *n, uint16_t lun,

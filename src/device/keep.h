@@ -33,6 +33,7 @@ struct keep_erase {
 	bool rekey;   /* CRYPTO ERASE */
 	bool unrestricted, invert;
 	uint8_t passes, pass;
+	uint8_t pi_type;      /* FORMAT UNIT: of protection, afterwards */
 	uint64_t at, size;    /* bytes of the pass that are done, of the unit */
 	uint16_t pattern_len; /* 0: no passes, zeros */
 	uint8_t pattern[KEEP_PATTERN_MAX];

@@ -86,6 +86,7 @@ static size_t put_erase(const struct keep_erase *e, uint8_t *p)
 			 (e->invert ? INVERT : 0) | (e->rekey ? REKEY : 0));
 	v[2] = e->passes;
 	v[3] = e->pass;
+	v[4] = e->pi_type;
 	put_be64(v + 8, e->at);
 	put_be64(v + 16, e->size);
 	memcpy(v + ERASE_LEN, e->pattern, e->pattern_len);
@@ -137,8 +138,8 @@ static int take_erase(struct keep_erase *e, const uint8_t *p, size_t len)
 {
 	if (len < ERASE_LEN || len > ERASE_LEN + KEEP_PATTERN_MAX)
 		return ERR_FORMAT;
-	if (p[1] & ~(FORMATS | UNRESTRICTED | INVERT | REKEY) ||
-	    get_be32(p + 4))
+	if (p[1] & ~(FORMATS | UNRESTRICTED | INVERT | REKEY) || p[4] > 3 ||
+	    get_be24(p + 5))
 		return ERR_FORMAT;
 	e->state = (enum keep_erase_state)p[0];
 	e->formats = p[1] & FORMATS;
@@ -147,6 +148,7 @@ static int take_erase(struct keep_erase *e, const uint8_t *p, size_t len)
 	e->rekey = p[1] & REKEY;
 	e->passes = p[2];
 	e->pass = p[3];
+	e->pi_type = p[4];
 	e->at = get_be64(p + 8);
 	e->size = get_be64(p + 16);
 	e->pattern_len = (uint16_t)(len - ERASE_LEN);

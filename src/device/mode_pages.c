@@ -12,6 +12,8 @@
  X(swp)                    \
  X(tas)                    \
  X(write_through)          \
+ X(ato)                    \
+ X(dpicz)                  \
  X(single_attention)       \
  X(soft_enabled)           \
  X(soft_count)
@@ -118,6 +120,8 @@ static void take_caching(struct dev_control *c, const uint8_t *p)
 #define QERR_MASK 0x06
 #define SWP	  0x08
 #define TAS	  0x40
+#define DPICZ	  0x08
+#define ATO	  0x80
 
 static void fill_control(const struct dev_lu *lu, const struct dev_control *c,
 			 uint8_t *p)
@@ -127,17 +131,19 @@ static void fill_control(const struct dev_lu *lu, const struct dev_control *c,
 	p[2] = (uint8_t)(c->tst << 5 | (c->d_sense ? D_SENSE : 0) | 0x02);
 	p[3] = (uint8_t)(0x10 | c->qerr << 1);
 	p[4] = c->swp ? SWP : 0;
-	p[5] = c->tas ? TAS : 0;
+	p[2] |= c->dpicz ? DPICZ : 0;
+	p[5] = (uint8_t)((c->tas ? TAS : 0) | (c->ato ? ATO : 0));
 	put_be16(p + 8, 0xffff); /* busy timeout: unlimited */
 }
 
 static void mask_control(const struct dev_lu *lu, uint8_t *p)
 {
-	(void)lu;
-	p[2] = 0x20 | D_SENSE; /* TST: 000b and 001b */
+	bool pi = lu->bs->protection;
+
+	p[2] = 0x20 | D_SENSE | (pi ? DPICZ : 0); /* TST: 000b and 001b */
 	p[3] = QERR_MASK;
 	p[4] = SWP;
-	p[5] = TAS;
+	p[5] = TAS | (pi ? ATO : 0);
 }
 
 static void take_control(struct dev_control *c, const uint8_t *p)
@@ -147,6 +153,8 @@ static void take_control(struct dev_control *c, const uint8_t *p)
 	c->qerr = (p[3] & QERR_MASK) >> 1;
 	c->swp = p[4] & SWP;
 	c->tas = p[5] & TAS;
+	c->dpicz = p[2] & DPICZ;
+	c->ato = p[5] & ATO;
 }
 
 /* ---- 1Ch/02h, SBC-3 §6.5.9: one soft threshold ---- */

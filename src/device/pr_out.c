@@ -172,7 +172,7 @@ static bool take_list(struct dev_task *t, struct rsv_out *o)
 
 	if (len != get_be32(t->cdb + 5)) /* the initiator sends less */
 		return bad_length(t);
-	o->action = t->row->sa;
+	o->action = (uint8_t)t->row->sa;
 	o->type = (enum rsv_type)(t->cdb[2] & TYPE_MASK);
 	o->key = get_be64(p);
 	o->sa_key = get_be64(p + 8);

@@ -5,8 +5,8 @@
 /* The byte that holds the transfer length, for the field pointer. */
 static unsigned length_byte(const struct dev_task *t)
 {
-	static const uint8_t by_len[17] = {
-		[6] = 4, [10] = 7, [12] = 6, [16] = 10
+	static const uint8_t by_len[33] = {
+		[6] = 4, [10] = 7, [12] = 6, [16] = 10, [32] = 28
 	};
 
 	return by_len[t->row->len];
@@ -15,14 +15,11 @@ static unsigned length_byte(const struct dev_task *t)
 /* LBA, length and protection bits of a READ/WRITE-like CDB. */
 static int take_range(struct dev_task *t)
 {
-	uint64_t most = t->nexus->server->max_transfer >> t->lu->block_shift;
-
-	/* no protection information on this unit: RDPROTECT, WRPROTECT */
-	if (t->row->len > 6 && (t->cdb[1] & 0xe0))
-		return dev_refuse_field(t, 1, 7);
+	if (dev_protect_prepare(t))
+		return 1;
 	t->lba = scsi_cdb_lba(t->cdb);
 	t->blocks = scsi_cdb_blocks(t->cdb);
-	if (t->blocks > most)
+	if (t->blocks > dev_most_blocks(t->lu))
 		return dev_refuse_field(t, length_byte(t), -1);
 	return dev_range(t, t->lba, t->blocks);
 }
@@ -58,8 +55,12 @@ void dev_read(struct dev_task *t)
 	uint64_t off = t->lba << shift, len = t->blocks << shift;
 	uint64_t wanted = MIN(len, (uint64_t)t->edtl_in);
 
-	t->in_total = len;
 	dev_count(&my_lane(t)->reads, t->blocks);
+	if (t->judged) {
+		dev_protect_read(t);
+		return;
+	}
+	t->in_total = len;
 	wanted = (wanted + t->lu->block_size - 1) >> shift << shift;
 	if (wanted == 0) {
 		dev_good(t);
@@ -82,7 +83,7 @@ int dev_prepare_write(struct dev_task *t, uint64_t *out_len)
 {
 	if (take_range(t))
 		return 1;
-	*out_len = t->blocks << t->lu->block_shift;
+	*out_len = t->blocks * dev_wire_block(t);
 	return 0;
 }
 
@@ -116,12 +117,13 @@ static void write_out(struct dev_task *t, unsigned flags,
 	}
 	t->iov[0].iov_len = (size_t)len;
 	t->req.data = bufv_of(t->iov, 1);
+	t->req.pi = t->pi;
 	dev_submit(t, BS_WRITE, flags, t->lba << shift, len, then);
 }
 
 void dev_write(struct dev_task *t)
 {
-	bool fua = t->row->len > 6 && (t->cdb[1] & 0x08);
+	bool fua = t->row->len > 6 && (dev_flags(t) & 0x08);
 
 	write_out(t, dev_fua(t->lu, fua), write_done);
 }
@@ -130,8 +132,8 @@ void dev_write(struct dev_task *t)
  * medium with its own checking can be asked for (SBC-3 §5.45). */
 int dev_prepare_write_verify(struct dev_task *t, uint64_t *out_len)
 {
-	if ((t->cdb[1] & 0x06) == 0x04) /* BYTCHK 10b is reserved */
-		return dev_refuse_field(t, 1, 2);
+	if ((dev_flags(t) & 0x06) == 0x04) /* BYTCHK 10b is reserved */
+		return dev_refuse_field(t, dev_flags_at(t), 2);
 	return dev_prepare_write(t, out_len);
 }
 
@@ -150,8 +152,28 @@ int dev_prepare_range(struct dev_task *t, uint64_t *out_len)
 	return dev_range(t, t->lba, t->blocks);
 }
 
+/* With the unit at rest its store can forget what was being written. */
+static void at_rest(struct dev_range *r)
+{
+	struct dev_task *t = container_of(r, struct dev_task, range);
+
+	if (t->aborted)
+		dev_good(t);
+	else
+		dev_submit(t, BS_FLUSH, BS_ALONE, 0, 0, flush_done);
+}
+
+#define UNSETTLED_MAX 64u /* regions, of 16 MiB: a second or two to mend */
+
 void dev_synchronize_cache(struct dev_task *t)
 {
+	const struct bs_protection *p = t->lu->bs->protection;
+
+	if (p &&
+	    __atomic_load_n(&p->unsettled, __ATOMIC_RELAXED) > UNSETTLED_MAX &&
+	    !dev_range_take(&t->range, t->lu, t->nexus->cfg.worker, 0,
+			    t->lu->blocks, DEV_HOLD_ALONE, at_rest))
+		return;
 	/* a backstore flushes as a whole; IMMED is honoured by being late */
 	dev_submit(t, BS_FLUSH, 0, 0, 0, flush_done);
 }
@@ -180,6 +202,8 @@ static void report_16(struct dev_task *t)
 		return;
 	put_be64(p, lu->blocks ? lu->blocks - 1 : 0);
 	put_be32(p + 8, lu->block_size);
+	if (DEV_PROTECTION(lu)) /* P_TYPE, PROT_EN; P_I_EXPONENT is 0 */
+		p[12] = (uint8_t)((DEV_PROTECTION(lu) - 1) << 1 | 0x01);
 	p[13] = (uint8_t)(31 - __builtin_clz(ratio)) & 0x0f;
 	if (lu->bs->caps & BS_CAP_UNMAP)
 		p[14] = 0xc0; /* LBPME, LBPRZ */

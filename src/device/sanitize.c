@@ -108,7 +108,6 @@ void dev_sanitize_exit_failure(struct dev_task *t)
 
 /* ---- FORMAT UNIT ---- */
 
-#define FMTPINFO	0xc0
 #define LONGLIST	0x20
 #define FMTDATA		0x10
 #define PF_USAGE	0x07 /* PROTECTION FIELDS USAGE */
@@ -122,7 +121,9 @@ static uint32_t format_header(const struct dev_task *t)
 
 int dev_prepare_format(struct dev_task *t, uint64_t *out_len)
 {
-	if (t->cdb[1] & FMTPINFO) /* no protection information */
+	unsigned info = t->cdb[1] >> 6;
+
+	if (info && (!t->lu->bs->protection || info == 1)) /* 01b: reserved */
 		return dev_refuse_field(t, 1, 7);
 	if (t->cdb[1] & FMTDATA)
 		*out_len = format_header(t);
@@ -139,7 +140,7 @@ static bool check_format(struct dev_task *t)
 
 	if (t->out_len < format_header(t))
 		dev_bad_length(t);
-	else if (p[0] & PF_USAGE)
+	else if ((p[0] & PF_USAGE) > (t->cdb[1] >> 6 == 3 ? 1 : 0))
 		dev_bad_parameter(t, 0);
 	else if (p[1] & (uint8_t) ~(FORMAT_HARMLESS | FORMAT_IMMED))
 		dev_bad_parameter(t, 1);
@@ -152,6 +153,15 @@ static bool check_format(struct dev_task *t)
 	return false;
 }
 
+/* FMTPINFO and PROTECTION FIELD USAGE, SBC-3 table 48. */
+static uint8_t format_type(const struct dev_task *t)
+{
+	unsigned info = t->cdb[1] >> 6;
+	bool usage = t->cdb[1] & FMTDATA && *(uint8_t *)t->buf & PF_USAGE;
+
+	return (uint8_t)(info == 0 ? 0 : info == 2 ? 1 : usage ? 3 : 2);
+}
+
 /* Afterwards all blocks read as zeros. */
 void dev_format_unit(struct dev_task *t)
 {
@@ -162,6 +172,8 @@ void dev_format_unit(struct dev_task *t)
 	dev_erase(t, &(struct dev_erase_spec){
 			     .during = LU_FORMATTING,
 			     .failed = LU_FORMAT_FAILED,
+			     .protect = t->lu->bs->protection,
+			     .type = format_type(t),
 			     .immediate = has_list && (((uint8_t *)t->buf)[1] &
 						       FORMAT_IMMED),
 		     });

@@ -71,6 +71,7 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	lu->block_shift = (unsigned)__builtin_ctz(b->block_size);
 	lu->blocks = b->size >> lu->block_shift;
 	lu->read_only = cfg->read_only || (b->caps & BS_CAP_READ_ONLY);
+	lu->protection = b->protection ? b->protection->type : 0;
 	dev_lu_reservations_init(lu);
 	s->lus[cfg->lun] = lu;
 	return 0;

@@ -89,7 +89,7 @@ static const struct dev_rows rows_here = { commands, ARRAY_LEN(commands) };
 /* One entry per file that has rows. */
 static const struct dev_rows *const tables[] = {
 	&rows_here,	&dev_rows_block, &dev_rows_reserve,
-	&dev_rows_alua, &dev_rows_cd,
+	&dev_rows_alua, &dev_rows_cd,	 &dev_rows_protect,
 };
 
 #define for_each_row(c) \
@@ -142,7 +142,7 @@ const struct dev_command *dev_command_find(const struct dev_server *s,
 		if (!(c->flags & CMD_SA) || c->op != cdb[0] ||
 		    !dev_command_is_for(c, type))
 			continue;
-		if (c->sa == (cdb[1] & 0x1f))
+		if (c->sa == scsi_cdb_sa(cdb))
 			return c;
 		*known = true;
 	}
@@ -230,7 +230,9 @@ static size_t one_opcode(uint8_t *p, const struct dev_command *c, bool timeouts)
 	put_be16(p + 2, c->len);
 	for (unsigned i = 0; i < c->len; i++)
 		p[4 + i] = usage(c, i);
-	if (c->flags & CMD_SA)
+	if (c->op == SCSI_VARIABLE_LENGTH)
+		put_be16(p + 4 + 8, c->sa);
+	else if (c->flags & CMD_SA)
 		p[5] = (uint8_t)((c->usage[1] & ~0x1f) | c->sa);
 	at += c->len;
 	if (timeouts) {
@@ -245,7 +247,8 @@ static size_t one_opcode(uint8_t *p, const struct dev_command *c, bool timeouts)
 static bool pick(const struct dev_task *t, const struct dev_command **row)
 {
 	const uint8_t *cdb = t->cdb;
-	uint8_t probe[16] = { cdb[3], cdb[5] & 0x1f };
+	/* the service action where either kind of CDB has it */
+	uint8_t probe[16] = { cdb[3], cdb[5] & 0x1f, [8] = cdb[4], cdb[5] };
 	uint16_t sa = get_be16(cdb + 4);
 	bool known;
 	const struct dev_command *c = dev_command_find(

@@ -117,6 +117,13 @@ void dev_io_failed(struct dev_task *t, int err, uint64_t off)
 		break;
 	case ERR_MEDIUM:
 		break;
+	case ERR_PI_GUARD:
+	case ERR_PI_APP_TAG:
+	case ERR_PI_REF_TAG:
+		s.key = SENSE_ABORTED_COMMAND;
+		s.asc = dev_protect_asc(err);
+		s.info = t->req.bad_at >> t->lu->block_shift;
+		break;
 	default:
 		s.key = SENSE_HARDWARE_ERROR;
 		s.asc = ASC_INTERNAL_TARGET_FAILURE;
@@ -218,7 +225,9 @@ static int find_row(struct dev_task *t)
 		known = true;
 	}
 	if (!t->row && known && dev_command_any(t->lu, t->cdb[0]))
-		return dev_refuse_field(t, 1, 4);
+		return dev_refuse_field(
+			t, t->cdb[0] == SCSI_VARIABLE_LENGTH ? 8 : 1,
+			t->cdb[0] == SCSI_VARIABLE_LENGTH ? 7 : 4);
 	if (!t->row)
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 	if (t->cdb_len < t->row->len)
@@ -227,6 +236,9 @@ static int find_row(struct dev_task *t)
 	bad = dev_command_check(t->row, t->cdb);
 	if (bad >= 0)
 		return dev_refuse_field(t, (unsigned)bad >> 3, bad & 7);
+	/* ADDITIONAL CDB LENGTH, SPC-4 §4.2.3 */
+	if (t->row->op == SCSI_VARIABLE_LENGTH && t->cdb[7] != t->row->len - 8)
+		return dev_refuse_field(t, 7, -1);
 	return 0;
 }
 
@@ -277,10 +289,12 @@ static void clear(struct dev_task *t)
 	t->attention = 0;
 	t->lu = NULL;
 	t->row = NULL;
-	t->buf = t->aux = NULL;
+	t->buf = t->aux = t->pi = NULL;
+	t->protect = t->judged = 0;
+	t->req.pi = NULL;
 	t->copy = NULL;
 	t->let_go = NULL;
-	t->buf_len = t->aux_len = 0;
+	t->buf_len = t->aux_len = t->pi_len = 0;
 	t->count = 0;
 	t->lba = t->blocks = 0;
 	t->range.state = DEV_HOLD_NONE;
@@ -344,6 +358,8 @@ static void run_row(struct dev_task *t)
 	    t->row->op != SCSI_UNMAP)
 		dev_tokens_touch(t->lu, t->nexus->cfg.worker, t->lba,
 				 t->blocks);
+	if (t->judged && t->row->dir == DIR_OUT && !dev_protect_take(t))
+		return;
 	t->row->run(t);
 }
 
@@ -361,7 +377,9 @@ static void range_taken(struct dev_range *r)
 static void run_in_range(struct dev_task *t)
 {
 	unsigned worker = t->nexus->cfg.worker;
-	bool alone = t->row->flags & CMD_ALONE;
+	/* a block and its protection information are one to all others */
+	bool alone = t->row->flags & CMD_ALONE ||
+		     (t->row->flags & CMD_WRITES && DEV_PROTECTION(t->lu));
 	int err;
 
 	if (!(t->row->flags & (CMD_TOUCHES | CMD_ALONE)) || t->blocks == 0) {
@@ -411,7 +429,8 @@ void dev_task_end(struct dev_task *t)
 	dev_set_leave(t);
 	buf_put(t, t->buf, t->buf_len);
 	buf_put(t, t->aux, t->aux_len);
-	t->buf = t->aux = NULL;
+	buf_put(t, t->pi, t->pi_len);
+	t->buf = t->aux = t->pi = NULL;
 	if (t->copy && t->copy->state == COPY_RUNS) /* aborted */
 		dev_copy_end(t->copy, false);
 	t->copy = NULL;
@@ -463,6 +482,15 @@ void dev_return(struct dev_task *t, size_t len, size_t alloc)
 	dev_good(t);
 }
 
+bool dev_pi_buf(struct dev_task *t, uint64_t blocks)
+{
+	t->pi_len = blocks * 8;
+	t->pi = buf_get(t, t->pi_len);
+	if (!t->pi)
+		busy(t);
+	return t->pi != NULL;
+}
+
 static void io_done(struct bs_req *req)
 {
 	struct dev_task *t = container_of(req, struct dev_task, req);
@@ -480,6 +508,8 @@ static void submit_on(struct dev_task *t, struct dev_lu *lu, enum bs_op op,
 	t->then = then;
 	t->req.op = op;
 	t->req.flags = flags;
+	if (DEV_PROTECTION(lu))
+		t->req.flags |= dev_protect_flags(lu);
 	t->req.worker = t->nexus->cfg.worker;
 	t->req.off = off;
 	t->req.len = len;
@@ -553,8 +583,30 @@ static void step_range_taken(struct dev_range *r)
 void dev_step_range(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
 		    uint64_t blocks)
 {
+	int err = dev_range_take(
+		&t->range, lu, t->nexus->cfg.worker, lba, blocks,
+		DEV_PROTECTION(lu) ? DEV_HOLD_ALONE : DEV_HOLD_SHARED,
+		step_range_taken);
+
+	if (err)
+		step_io_done(t, err);
+}
+
+static void step_source_taken(struct dev_range *r)
+{
+	struct dev_task *t = container_of(r, struct dev_task, range);
+
+	if (t->aborted)
+		finish(t);
+	else
+		step_io_done(t, 0);
+}
+
+void dev_step_source(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
+		     uint64_t blocks)
+{
 	(void)dev_range_take(&t->range, lu, t->nexus->cfg.worker, lba, blocks,
-			     DEV_HOLD_SHARED, step_range_taken);
+			     DEV_HOLD_SHARED, step_source_taken);
 }
 
 void dev_steps(struct dev_task *t, bool (*step)(struct dev_task *t))

@@ -105,18 +105,20 @@ void dev_unmap(struct dev_task *t)
 
 static bool no_data(const struct dev_task *t)
 {
-	return t->row->len == 16 && (t->cdb[1] & WS_NDOB);
+	return t->row->len >= 16 && (dev_flags(t) & WS_NDOB);
 }
 
 int dev_prepare_write_same(struct dev_task *t, uint64_t *out_len)
 {
-	if (t->cdb[1] & 0xe0) /* WRPROTECT */
-		return dev_refuse_field(t, 1, 7);
+	unsigned at = dev_flags_at(t), flags = dev_flags(t);
+
+	if (dev_protect_prepare(t))
+		return 1;
 	/* SBC-3 §5.49: to anchor is one way to unmap */
-	if ((t->cdb[1] & (WS_ANCHOR | WS_UNMAP)) == WS_ANCHOR)
-		return dev_refuse_field(t, 1, 4);
-	if ((t->cdb[1] & WS_UNMAP) && !(t->lu->bs->caps & BS_CAP_UNMAP))
-		return dev_refuse_field(t, 1, 3);
+	if ((flags & (WS_ANCHOR | WS_UNMAP)) == WS_ANCHOR)
+		return dev_refuse_field(t, at, 4);
+	if ((flags & WS_UNMAP) && !(t->lu->bs->caps & BS_CAP_UNMAP))
+		return dev_refuse_field(t, at, 3);
 	t->lba = scsi_cdb_lba(t->cdb);
 	t->blocks = scsi_cdb_blocks(t->cdb);
 	if (t->blocks == 0 &&
@@ -125,7 +127,7 @@ int dev_prepare_write_same(struct dev_task *t, uint64_t *out_len)
 	if (dev_range(t, t->lba, t->blocks))
 		return 1;
 	if (!no_data(t))
-		*out_len = t->lu->block_size;
+		*out_len = dev_wire_block(t);
 	return 0;
 }
 
@@ -142,6 +144,18 @@ static void same_done(struct dev_task *t, int result)
 		dev_written(t, t->req.len);
 }
 
+/* What came with the one block, for each of a chunk. */
+static void same_pi(struct dev_task *t)
+{
+	uint64_t first = (t->at >> t->lu->block_shift) - t->lba;
+
+	if (!t->pi)
+		return; /* the store makes it */
+	t->req.pi = dev_chunk_pi(t);
+	for (uint64_t i = 0; i < t->count >> t->lu->block_shift; i++)
+		dev_protect_same(t, t->pi, first + i, t->req.pi + i * 8);
+}
+
 static bool same_step(struct dev_task *t)
 {
 	if (t->io_result) {
@@ -153,9 +167,10 @@ static bool same_step(struct dev_task *t)
 		dev_written(t, t->blocks << t->lu->block_shift);
 		return false;
 	}
-	t->count = (uint32_t)MIN(t->end - t->at, (uint64_t)t->aux_len);
+	t->count = (uint32_t)MIN(t->end - t->at, (uint64_t)dev_chunk_len(t));
 	t->iov[1] = (struct iovec){ t->aux, t->count };
 	t->req.data = bufv_of(&t->iov[1], 1);
+	same_pi(t);
 	dev_step_io(t, BS_WRITE, dev_fua(t->lu, false), t->at, t->count);
 	return true;
 }
@@ -164,11 +179,11 @@ static void write_pattern(struct dev_task *t)
 {
 	size_t block = t->lu->block_size, len;
 
-	len = (size_t)MIN(t->end - t->at, (uint64_t)DEV_CHUNK);
-	if (!dev_aux(t, len)) {
+	if (!dev_aux_chunk(t, t->end - t->at)) {
 		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
 		return;
 	}
+	len = dev_chunk_len(t);
 	for (size_t at = 0; at < len; at += block)
 		memcpy((uint8_t *)t->aux + at, t->buf, block);
 	dev_steps(t, same_step);
@@ -177,11 +192,12 @@ static void write_pattern(struct dev_task *t)
 void dev_write_same(struct dev_task *t)
 {
 	unsigned shift = t->lu->block_shift;
-	bool unmap = t->cdb[1] & WS_UNMAP, anchor = t->cdb[1] & WS_ANCHOR;
+	bool unmap = dev_flags(t) & WS_UNMAP, anchor = dev_flags(t) & WS_ANCHOR;
+	bool zeros;
 
 	/* one block of data, neither less nor more: the other blocks of a
 	 * longer buffer would be lost silently */
-	if (!no_data(t) && t->edtl_out != t->lu->block_size) {
+	if (!no_data(t) && t->edtl_out != dev_wire_block(t)) {
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
 		return;
 	}
@@ -190,8 +206,11 @@ void dev_write_same(struct dev_task *t)
 	/* LBPRZ is 1: blocks that are given back read as zeros, so that with
 	 * other data they are to be written (SBC-3 §5.49). Most targets give
 	 * them back all the same, and libiscsi's suite wants that. */
-	if (no_data(t) || all_zero(t->buf, t->lu->block_size) ||
-	    (unmap && !t->lu->cfg.strict))
+	zeros = no_data(t) || (unmap && !t->lu->cfg.strict);
+	/* zeros that are written have protection information, others none */
+	if (!zeros && (unmap || !DEV_PROTECTION(t->lu)))
+		zeros = all_zero(t->buf, t->lu->block_size);
+	if (zeros)
 		dev_submit(t, BS_ZERO,
 			   (unmap && !anchor ? BS_MAY_UNMAP : 0) |
 				   dev_fua(t->lu, false),

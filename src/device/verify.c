@@ -16,26 +16,29 @@ enum bytchk {
 
 static unsigned bytchk(const struct dev_task *t)
 {
-	return (t->cdb[1] >> 1) & 3;
+	return (dev_flags(t) >> 1) & 3;
 }
 
 int dev_prepare_verify(struct dev_task *t, uint64_t *out_len)
 {
 	unsigned check = bytchk(t);
 
-	if (t->cdb[1] & 0xe0) /* VRPROTECT */
-		return dev_refuse_field(t, 1, 7);
+	if (dev_protect_prepare(t))
+		return 1;
 	if (check == 2)
-		return dev_refuse_field(t, 1, 2);
+		return dev_refuse_field(t, dev_flags_at(t), 2);
 	if (dev_prepare_range(t, out_len))
 		return 1;
-	if (check == CHECK_DATA &&
-	    t->blocks > t->nexus->server->max_transfer >> t->lu->block_shift)
-		return dev_refuse_field(t, t->row->len == 16 ? 10 : 7, -1);
+	if (check == CHECK_DATA && t->blocks > dev_most_blocks(t->lu))
+		return dev_refuse_field(t,
+					t->row->len == 32   ? 28
+					: t->row->len == 16 ? 10
+							    : 7,
+					-1);
 	if (check == CHECK_DATA)
-		*out_len = t->blocks << t->lu->block_shift;
+		*out_len = t->blocks * dev_wire_block(t);
 	else if (check == CHECK_ONE_BLOCK && t->blocks)
-		*out_len = t->lu->block_size;
+		*out_len = dev_wire_block(t);
 	return 0;
 }
 
@@ -51,6 +54,26 @@ static size_t differs(const struct dev_task *t, size_t len)
 
 		if (a[i] != b[at])
 			return i;
+	}
+	return len;
+}
+
+/* What was read, and the information that came with data-out, if any. */
+static size_t pi_differs(const struct dev_task *t, size_t len)
+{
+	unsigned shift = t->lu->block_shift;
+	uint64_t first = (t->at >> shift) - t->lba;
+	const uint8_t *medium = dev_chunk_pi(t), *out = t->pi;
+
+	for (uint64_t i = 0; out && i < len >> shift; i++) {
+		uint8_t want[8];
+
+		if (bytchk(t) == CHECK_ONE_BLOCK)
+			dev_protect_same(t, out, first + i, want);
+		else
+			memcpy(want, out + (first + i) * 8, 8);
+		if (dev_protect_differs(t, medium + i * 8, want))
+			return (size_t)(i << shift);
 	}
 	return len;
 }
@@ -73,8 +96,15 @@ static bool step(struct dev_task *t)
 		return false;
 	}
 	if (t->count) { /* bytes that the last I/O brought */
-		size_t at = bytchk(t) == CHECK_MEDIUM ? t->count
-						      : differs(t, t->count);
+		uint64_t first = (t->at >> t->lu->block_shift) - t->lba;
+		size_t at = t->count;
+
+		if (t->judged &&
+		    !dev_protect_check(t, t->aux, dev_chunk_pi(t), first,
+				       t->count >> t->lu->block_shift))
+			return false;
+		if (bytchk(t) != CHECK_MEDIUM)
+			at = MIN(differs(t, t->count), pi_differs(t, t->count));
 
 		if (at < t->count) {
 			miscompare(t, at);
@@ -86,9 +116,10 @@ static bool step(struct dev_task *t)
 		dev_good(t);
 		return false;
 	}
-	t->count = (uint32_t)MIN(t->end - t->at, (uint64_t)t->aux_len);
+	t->count = (uint32_t)MIN(t->end - t->at, (uint64_t)dev_chunk_len(t));
 	t->iov[1] = (struct iovec){ t->aux, t->count };
 	t->req.data = bufv_of(&t->iov[1], 1);
+	t->req.pi = dev_chunk_pi(t);
 	dev_step_io(t, BS_READ, 0, t->at, t->count);
 	return true;
 }
@@ -108,7 +139,7 @@ void dev_verify(struct dev_task *t)
 		dev_good(t);
 		return;
 	}
-	if (!dev_aux(t, (size_t)MIN(t->end - t->at, (uint64_t)DEV_CHUNK))) {
+	if (!dev_aux_chunk(t, t->end - t->at)) {
 		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
 		return;
 	}

@@ -134,7 +134,7 @@ static size_t page_block_limits(const struct dev_task *t, uint8_t *p)
 {
 	const struct dev_lu *lu = t->lu;
 	const struct bs *b = lu->bs;
-	uint32_t most = lu->server->max_transfer >> lu->block_shift;
+	uint32_t most = (uint32_t)dev_most_blocks(lu);
 
 	p[5] = (uint8_t)MIN(most / 2, 255u); /* COMPARE AND WRITE */
 	put_be16(p + 6, (uint16_t)MAX(b->phys_block / b->block_size, 1u));
@@ -176,7 +176,9 @@ static size_t page_provisioning(const struct dev_task *t, uint8_t *p)
 /* 86h, SPC-4 §7.8.7 */
 static size_t page_extended(const struct dev_task *t, uint8_t *p)
 {
-	p[5] = 0x07; /* HEADSUP, ORDSUP, SIMPSUP */
+	if (t->lu->bs->protection)
+		p[4] = 0x3f; /* SPT: types 1, 2, 3; GRD_, APP_, REF_CHK */
+	p[5] = 0x07;	     /* HEADSUP, ORDSUP, SIMPSUP */
 	p[6] = t->lu->bs->caps & BS_CAP_WRITE_CACHE ? 0x01 : 0x00; /* V_SUP */
 	p[7] = 0x01;						   /* LUICLR */
 	return 64;

@@ -13,9 +13,18 @@ size_t scsi_cdb_len(uint8_t opcode)
 	return by_group[opcode >> 5];
 }
 
+uint16_t scsi_cdb_sa(const uint8_t *cdb)
+{
+	return cdb[0] == SCSI_VARIABLE_LENGTH ? get_be16(cdb + 8)
+					      : cdb[1] & 0x1f;
+}
+
+/* Those of 32 bytes: SBC-3 §§5.10, 5.36 and the like. */
 uint64_t scsi_cdb_lba(const uint8_t *cdb)
 {
 	switch (scsi_cdb_len(cdb[0])) {
+	case 0:
+		return get_be64(cdb + 12);
 	case 6:
 		return get_be24(cdb + 1) & 0x1fffff;
 	case 16:
@@ -28,6 +37,8 @@ uint64_t scsi_cdb_lba(const uint8_t *cdb)
 uint32_t scsi_cdb_blocks(const uint8_t *cdb)
 {
 	switch (scsi_cdb_len(cdb[0])) {
+	case 0:
+		return get_be32(cdb + 28);
 	case 6:
 		return cdb[4] ? cdb[4] : 256;
 	case 10:

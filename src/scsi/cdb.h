@@ -43,6 +43,7 @@ enum scsi_opcode {
 	SCSI_MODE_SENSE_10 = 0x5a,
 	SCSI_PERSISTENT_RESERVE_IN = 0x5e,
 	SCSI_PERSISTENT_RESERVE_OUT = 0x5f,
+	SCSI_VARIABLE_LENGTH = 0x7f,
 	SCSI_EXTENDED_COPY = 0x83,
 	SCSI_RECEIVE_COPY_RESULTS = 0x84,
 	SCSI_READ_16 = 0x88,
@@ -65,6 +66,13 @@ enum scsi_opcode {
 	SCSI_VERIFY_12 = 0xaf,
 	SCSI_READ_DEFECT_DATA_12 = 0xb7,
 };
+
+/* Service actions of SCSI_VARIABLE_LENGTH, in bytes 8 and 9 (SPC-4 §4.2.3) */
+#define SCSI_VL_READ_32		    0x0009
+#define SCSI_VL_VERIFY_32	    0x000a
+#define SCSI_VL_WRITE_32	    0x000b
+#define SCSI_VL_WRITE_AND_VERIFY_32 0x000c
+#define SCSI_VL_WRITE_SAME_32	    0x000d
 
 #define SCSI_SAI_READ_CAPACITY_16	  0x10
 #define SCSI_SAI_GET_LBA_STATUS		  0x12
@@ -106,6 +114,9 @@ enum scsi_opcode {
 /* scsi_cdb_len: by group code (SPC-4 §4.2.5.1), 6, 10, 12 or 16; 0 for the
  * variable-length and vendor groups. */
 size_t scsi_cdb_len(uint8_t opcode);
+/* scsi_cdb_sa: the service action, where the operation code has any. The CDB
+ * has 10 bytes or more if it is of variable length. */
+uint16_t scsi_cdb_sa(const uint8_t *cdb);
 
 /* LBA and number of blocks of a READ/WRITE-like CDB, by its group. READ(6)
  * and WRITE(6) with length 0 mean 256 blocks. */

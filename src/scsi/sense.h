@@ -46,6 +46,11 @@ enum scsi_sense_key {
  X(ASC_COPY_TARGET_NOT_REACHABLE, 0x0d02, "copy target device not reachable")  \
  X(ASC_INVALID_FIELD_IN_IU, 0x0e03,                                            \
    "invalid field in command information unit")                                \
+ X(ASC_GUARD_CHECK_FAILED, 0x1001, "logical block guard check failed")         \
+ X(ASC_APP_TAG_CHECK_FAILED, 0x1002,                                           \
+   "logical block application tag check failed")                               \
+ X(ASC_REF_TAG_CHECK_FAILED, 0x1003,                                           \
+   "logical block reference tag check failed")                                 \
  X(ASC_UNRECOVERED_READ_ERROR, 0x1100, "unrecovered read error")               \
  X(ASC_PARAMETER_LIST_LENGTH_ERROR, 0x1a00, "parameter list length error")     \
  X(ASC_MISCOMPARE_DURING_VERIFY, 0x1d00, "miscompare during verify operation") \

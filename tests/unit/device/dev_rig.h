@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backstore/protect.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "device/device.h"
@@ -23,7 +24,7 @@ struct dev_rig {
 	struct dev_env env;
 	struct dev_server *server;
 	struct dev_nexus *nexus, *other;
-	uint8_t *medium;
+	uint8_t *medium, *pi;
 	size_t out;		 /* bytes of buffers lent out */
 	unsigned fail_buf_after; /* 0: never; n: the nth get fails */
 	/* before rig_open, where the test wants its own */
@@ -79,6 +80,21 @@ static inline struct bs *rig_ram(struct dev_rig *r)
 	return bs_ram_new("ram:test", r->medium, RIG_BLOCKS * RIG_BLOCK,
 			  r->lu && r->lu->type == DEV_CD ? 2048 : RIG_BLOCK,
 			  free, r->medium);
+}
+
+/* With protection information of this type. */
+static inline struct bs *rig_protected(struct dev_rig *r, struct bs *data,
+				       uint8_t type)
+{
+	struct bs_protect_config cfg = { .data = data, .type = type };
+	struct bs *b;
+
+	r->pi = calloc(RIG_BLOCKS, 8);
+	cfg.pi = bs_ram_new("ram:pi", r->pi, RIG_BLOCKS * 8, 8, free, r->pi);
+	b = bs_protect_new(&cfg);
+	if (!b)
+		abort();
+	return b;
 }
 
 static inline void rig_open(struct dev_rig *r, struct bs *store, bool read_only)

@@ -9,6 +9,7 @@
 #include "scsi/transportid.h"
 
 #define LIST_MAX 2048u
+#define CDB_MAX	 32u
 
 static uint8_t list[LIST_MAX];
 
@@ -218,15 +219,19 @@ static inline void put_number(uint8_t *cdb, unsigned at, unsigned bytes,
 
 /* A CDB that means nothing extraordinary; returns how long its list is. */
 static inline unsigned good(const struct dev_command *c,
-			    const struct template *m, uint8_t cdb[16])
+			    const struct template *m, uint8_t cdb[CDB_MAX])
 {
 	unsigned n = 0;
 
-	memset(cdb, 0, 16);
+	memset(cdb, 0, CDB_MAX);
 	memset(list, 0, sizeof(list));
 	cdb[0] = c->op;
-	if (c->flags & CMD_SA)
-		cdb[1] = c->sa;
+	if (c->op == SCSI_VARIABLE_LENGTH) {
+		cdb[7] = (uint8_t)(c->len - 8);
+		put_be16(cdb + 8, c->sa);
+	} else if (c->flags & CMD_SA) {
+		cdb[1] = (uint8_t)c->sa;
+	}
 	if (!m)
 		return 0;
 	cdb[m->byte] |= m->value;

@@ -22,6 +22,7 @@
 static enum dev_type type; /* of the unit */
 static bool descriptors;   /* sense in that format */
 static bool protected;	   /* the unit is read only */
+static uint8_t pi_type;	   /* of protection information */
 static unsigned changes;   /* requests that change the medium */
 static struct dev_command const *rows[MAX_ROWS];
 static unsigned nrows;
@@ -81,6 +82,7 @@ static void add_group(struct dev_server *s)
 static int open_all(void **state)
 {
 	static struct dev_lu_config lu = { .removable = true, .keeps = true };
+	struct bs *store;
 
 	(void)state;
 	lu.type = type;
@@ -91,8 +93,10 @@ static int open_all(void **state)
 	R->save = keep;
 	R->set_up = add_group;
 	R->two_initiators = true;
-	rig_open(R, bs_trace_new(rig_encrypted(rig_ram(R)), eye, NULL),
-		 protected);
+	store = rig_encrypted(rig_ram(R));
+	if (pi_type)
+		store = rig_protected(R, store, pi_type);
+	rig_open(R, bs_trace_new(store, eye, NULL), protected);
 	memset(R->medium, 0x11, RIG_BLOCKS * RIG_BLOCK);
 	dev_ctl_store(&dev_lu_get(R->server, 0)->ctl,
 		      &(struct dev_control){ .d_sense = descriptors });
@@ -113,24 +117,37 @@ static void fresh(void)
 	open_all(NULL);
 }
 
+static void find_row(uint8_t op, uint16_t sa)
+{
+	const uint8_t cdb[CDB_MAX] = {
+		op, (uint8_t)(sa & 0x1f), [8] = (uint8_t)(sa >> 8), (uint8_t)sa
+	};
+	const struct dev_lu *lu = dev_lu_get(R->server, 0);
+	bool known;
+	const struct dev_command *c =
+		dev_command_find(R->server, type, cdb, &known);
+
+	if (!c || !dev_command_has(lu, c) || (nrows && rows[nrows - 1] == c))
+		return;
+	assert_true(nrows < MAX_ROWS);
+	rows[nrows++] = c;
+}
+
 /* By way of the lookup that serves commands, so that no row is forgotten. */
 static int find_rows(void **state)
 {
 	open_all(state);
 	nrows = 0;
 	for (unsigned op = 0; op < 256; op++)
-		for (unsigned sa = 0; sa < 32; sa++) {
-			const uint8_t cdb[16] = { (uint8_t)op, (uint8_t)sa };
-			bool known;
-			const struct dev_command *c =
-				dev_command_find(R->server, type, cdb, &known);
-
-			if (!c || (nrows && rows[nrows - 1] == c))
-				continue;
-			assert_true(nrows < MAX_ROWS);
-			rows[nrows++] = c;
-		}
+		for (unsigned sa = 0; sa < 32; sa++)
+			find_row((uint8_t)op, (uint16_t)sa);
 	return close_rig(state);
+}
+
+static int find_rows_of_type_2(void **state)
+{
+	pi_type = 2;
+	return find_rows(state);
 }
 
 #define for_rows(c)                             \
@@ -174,7 +191,7 @@ static bool same(const struct print *a, const struct print *b)
 static void why(const char *what, const uint8_t *cdb)
 {
 	print_message("%s: CDB", what);
-	for (unsigned i = 0; i < 16; i++)
+	for (unsigned i = 0; i < CDB_MAX; i++)
 		print_message(" %02x", cdb[i]);
 	print_message(": status %02x key %x asc %04x field %s%u bit %d\n",
 		      R->task.status, R->sense.key, R->sense.asc,
@@ -197,7 +214,9 @@ static void check_pointer(const struct dev_task *t)
 
 	if (s->asc == ASC_INVALID_FIELD_IN_CDB) {
 		CHECK_THAT(s->has_field && s->in_cdb);
-		CHECK_THAT(s->field < (t->row ? t->row->len : 2));
+		CHECK_THAT(s->field < (t->row		   ? t->row->len
+				       : t->cdb[0] == 0x7f ? 9
+							   : 2));
 	}
 	if (s->asc == ASC_INVALID_FIELD_IN_PARAMETERS) {
 		CHECK_THAT(s->has_field && !s->in_cdb);
@@ -247,8 +266,8 @@ static void run(const uint8_t *cdb, uint16_t cdb_len, const void *data,
 	stale = false;
 	before = print();
 	changes = 0;
-	assert_int_equal(rig_begin(R, cdb, 16, out, in), 0);
-	if (cdb_len != 16) { /* the rig's own commands have 16 at least */
+	assert_int_equal(rig_begin(R, cdb, CDB_MAX, out, in), 0);
+	if (cdb_len != CDB_MAX) { /* the rig's own have 16 at least */
 		dev_task_end(&R->task);
 		R->task.cdb_len = cdb_len;
 		assert_int_equal(dev_task_begin(&R->task), 0);
@@ -278,10 +297,12 @@ static void test_rows_are_whole_and_all_are_reported_spc4_6_35(void **state)
 	{
 		assert_non_null(c->name);
 		assert_true(c->len == 6 || c->len == 10 || c->len == 12 ||
-			    c->len == 16);
+			    c->len == 16 || c->len == 32);
 		assert_int_equal(c->usage[0], c->op);
 		assert_true(c->flags & RSV_KNOWN);
-		if (c->flags & CMD_SA)
+		if (c->op == SCSI_VARIABLE_LENGTH)
+			assert_int_equal(get_be16(c->usage + 8), 0xffff);
+		else if (c->flags & CMD_SA)
 			assert_int_equal(c->usage[1] & 0x1f, 0x1f);
 		if (scsi_cdb_len(c->op))
 			assert_int_equal(scsi_cdb_len(c->op), c->len);
@@ -299,7 +320,7 @@ static void test_rows_are_whole_and_all_are_reported_spc4_6_35(void **state)
 
 static void test_cdb_of_every_length(void **state)
 {
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 
 	(void)state;
 	for_rows(c)
@@ -311,7 +332,7 @@ static void test_cdb_of_every_length(void **state)
 			run(cdb, len, list, n, 64);
 			CHECK_THAT(refused(ASC_INVALID_FIELD_IN_IU));
 		}
-		for (uint16_t len = c->len; len <= 16; len++) {
+		for (uint16_t len = c->len; len <= CDB_MAX; len++) {
 			run(cdb, len, list, n, 64);
 			CHECK_THAT(!refused(ASC_INVALID_FIELD_IN_IU) || n == 0);
 		}
@@ -321,7 +342,7 @@ static void test_cdb_of_every_length(void **state)
 /* Bytes behind the CDB don't count. */
 static void test_bytes_behind_a_cdb(void **state)
 {
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 
 	(void)state;
 	for_rows(c)
@@ -330,11 +351,11 @@ static void test_bytes_behind_a_cdb(void **state)
 		struct scsi_sense s;
 		uint8_t status;
 
-		run(cdb, 16, list, n, 64);
+		run(cdb, CDB_MAX, list, n, 64);
 		s = R->sense;
 		status = R->task.status;
-		memset(cdb + c->len, 0xff, 16u - c->len);
-		run(cdb, 16, list, n, 64);
+		memset(cdb + c->len, 0xff, CDB_MAX - c->len);
+		run(cdb, CDB_MAX, list, n, 64);
 		CHECK_THAT(R->task.status == status && R->sense.asc == s.asc &&
 			   R->sense.field == s.field);
 	}
@@ -342,15 +363,15 @@ static void test_bytes_behind_a_cdb(void **state)
 
 /* ---- reserved bits ---- */
 
-/* NACA, of CONTROL (SAM-5 §5.2): the last byte of these. */
+/* NACA, of CONTROL (SAM-5 §5.2). */
 static bool is_naca(const struct dev_command *c, unsigned bit)
 {
-	return bit == (c->len - 1u) * 8 + 2;
+	return bit == (unsigned)dev_control_at(&c->op) * 8 + 2;
 }
 
 static void test_each_reserved_bit_spc4_4_5_2_4_2(void **state)
 {
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 	unsigned tried = 0;
 
 	(void)state;
@@ -361,7 +382,7 @@ static void test_each_reserved_bit_spc4_4_5_2_4_2(void **state)
 		if ((c->usage[i / 8] & BIT(i % 8)) || is_naca(c, i))
 			continue;
 		cdb[i / 8] |= (uint8_t)BIT(i % 8);
-		run(cdb, 16, list, n, 64);
+		run(cdb, CDB_MAX, list, n, 64);
 		CHECK_THAT(refused(ASC_INVALID_FIELD_IN_CDB));
 		CHECK_THAT(R->sense.field == i / 8 && R->sense.has_bit &&
 			   R->sense.bit == i % 8);
@@ -386,7 +407,16 @@ static bool points_near(const struct dev_command *c, unsigned byte)
 	return true;
 }
 
-static unsigned good_with_room(const struct dev_command *c, uint8_t cdb[16])
+/* A bit that makes it another command. */
+static bool is_of_sa(const struct dev_command *c, unsigned byte, unsigned bit)
+{
+	if (c->op == SCSI_VARIABLE_LENGTH)
+		return byte == 8 || byte == 9;
+	return (c->flags & CMD_SA) && byte == 1 && bit < 5;
+}
+
+static unsigned good_with_room(const struct dev_command *c,
+			       uint8_t cdb[CDB_MAX])
 {
 	const struct template *m = template_of(c);
 	unsigned n = good(c, m, cdb);
@@ -398,21 +428,21 @@ static unsigned good_with_room(const struct dev_command *c, uint8_t cdb[16])
 
 static void test_each_bit_that_counts(void **state)
 {
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 
 	(void)state;
 	for_rows(c) for (unsigned i = 8; i < c->len * 8u; i++)
 	{
 		unsigned n = good_with_room(c, cdb);
 
-		run(cdb, 16, list, n, 64);
+		run(cdb, CDB_MAX, list, n, 64);
 		if (refused(ASC_INVALID_FIELD_IN_CDB) ||
 		    !(c->usage[i / 8] & BIT(i % 8)) ||
-		    ((c->flags & CMD_SA) && i < 8 + 5))
+		    is_of_sa(c, i / 8, i % 8))
 			continue;
 		n = good_with_room(c, cdb);
 		cdb[i / 8] ^= (uint8_t)BIT(i % 8);
-		run(cdb, 16, list, n, 64);
+		run(cdb, CDB_MAX, list, n, 64);
 		if (refused(ASC_INVALID_FIELD_IN_CDB))
 			CHECK_THAT(points_near(c, i / 8));
 	}
@@ -429,7 +459,7 @@ static void nothing_left(void *arg, int err)
 /* It counts for every command: how it ends is the same, what follows is not. */
 static void test_naca_of_each_command_sam5_5_2(void **state)
 {
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 
 	(void)state;
 	for_rows(c)
@@ -438,11 +468,11 @@ static void test_naca_of_each_command_sam5_5_2(void **state)
 		uint8_t status;
 
 		fresh();
-		run(cdb, 16, list, n, 64);
+		run(cdb, CDB_MAX, list, n, 64);
 		status = R->task.status;
 		fresh();
-		cdb[c->len - 1] |= CONTROL_NACA;
-		run(cdb, 16, list, n, 64);
+		cdb[dev_control_at(&c->op)] |= CONTROL_NACA;
+		run(cdb, CDB_MAX, list, n, 64);
 		CHECK_THAT(R->task.status == status);
 		assert_int_equal(CMD(0, 0, NULL, 0),
 				 status == SCSI_CHECK_CONDITION
@@ -450,11 +480,12 @@ static void test_naca_of_each_command_sam5_5_2(void **state)
 					 : SCSI_GOOD);
 		dev_nexus_clear_aca(R->nexus, 0, nothing_left, NULL);
 		assert_int_equal(CMD(0, 8192, NULL, 0xa3, 0x0c,
-				     c->flags & CMD_SA ? 2 : 1, c->op, 0, c->sa,
-				     0, 0, 0x20, 0),
+				     c->flags & CMD_SA ? 2 : 1, c->op, 0,
+				     (uint8_t)c->sa, 0, 0, 0x20, 0),
 				 SCSI_GOOD);
 		if (!c->has || c->has(dev_lu_get(R->server, 0)))
-			assert_int_equal(R->in[4 + c->len - 1], CONTROL_NACA);
+			assert_int_equal(R->in[4 + dev_control_at(&c->op)],
+					 CONTROL_NACA);
 	}
 	fresh();
 }
@@ -464,7 +495,7 @@ static void test_naca_of_each_command_sam5_5_2(void **state)
 static void test_allocation_length_cuts_spc4_4_2_5_6(void **state)
 {
 	static const uint32_t lengths[] = { 0, 1, 2, 3, 4, 7, 8, 255 };
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 	unsigned tried = 0;
 
 	(void)state;
@@ -477,7 +508,7 @@ static void test_allocation_length_cuts_spc4_4_2_5_6(void **state)
 		if (!m || m->list || !m->len_bytes)
 			continue;
 		put_number(cdb, m->len_at, m->len_bytes, n);
-		run(cdb, 16, NULL, 0, 255);
+		run(cdb, CDB_MAX, NULL, 0, 255);
 		CHECK_THAT(R->in_len <= n);
 		CHECK_THAT(R->task.in_total <= n);
 		/* two commands want more; others may be told that what is
@@ -493,7 +524,7 @@ static void test_allocation_length_cuts_spc4_4_2_5_6(void **state)
 
 static void test_data_in_needs_no_reader(void **state)
 {
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 
 	(void)state;
 	for_rows(c)
@@ -506,7 +537,7 @@ static void test_data_in_needs_no_reader(void **state)
 			good(c, m, cdb);
 			if (m && m->len_bytes)
 				put_number(cdb, m->len_at, m->len_bytes, 255);
-			run(cdb, 16, NULL, 0, in);
+			run(cdb, CDB_MAX, NULL, 0, in);
 			CHECK_THAT(R->task.status != SCSI_GOOD ||
 				   R->in_len ==
 					   MIN((uint64_t)in, R->task.in_total));
@@ -531,13 +562,13 @@ static void run_list(const uint8_t *cdb, unsigned sent)
 
 	assert_non_null(exact);
 	memcpy(exact, list, sent);
-	run(cdb, 16, exact, sent, 0);
+	run(cdb, CDB_MAX, exact, sent, 0);
 	free(exact);
 }
 
 static void test_parameter_list_is_good_as_it_is(void **state)
 {
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 	unsigned seen = 0;
 
 	(void)state;
@@ -564,7 +595,7 @@ static bool is_enough(const struct template *m, unsigned n)
 static void cut_at(const struct dev_command *c, const struct template *m,
 		   unsigned cut)
 {
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 
 	good(c, m, cdb);
 	run_list(cdb, cut);
@@ -582,7 +613,7 @@ static void cut_at(const struct dev_command *c, const struct template *m,
 
 static void test_parameter_list_cut_at_each_byte(void **state)
 {
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 
 	(void)state;
 	for_lists(m, c)
@@ -596,7 +627,7 @@ static void test_parameter_list_cut_at_each_byte(void **state)
 
 static void test_parameter_list_damaged_at_each_bit(void **state)
 {
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 
 	(void)state;
 	for_lists(m, c)
@@ -613,7 +644,7 @@ static void test_parameter_list_damaged_at_each_bit(void **state)
 
 static void test_parameter_list_of_ones(void **state)
 {
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 
 	(void)state;
 	for_lists(m, c)
@@ -637,22 +668,25 @@ static void test_every_opcode_and_service_action(void **state)
 	(void)state;
 	for (unsigned op = 0; op < 256; op++)
 		for (unsigned sa = 0; sa < 32; sa++) {
-			const uint8_t cdb[16] = { (uint8_t)op, (uint8_t)sa };
+			const uint8_t cdb[CDB_MAX] = { (uint8_t)op,
+						       (uint8_t)sa, [7] = 24, 0,
+						       (uint8_t)sa };
 			bool known, ours;
 			const struct dev_command *c =
 				dev_command_find(R->server, type, cdb, &known);
 
 			ours = c &&
 			       dev_command_has(dev_lu_get(R->server, 0), c);
-			if (c && !ours)
-				known = dev_command_any(
-					dev_lu_get(R->server, 0), (uint8_t)op);
-			run(cdb, 16, zeros, sizeof(zeros), 64);
+			known = (known || c) &&
+				dev_command_any(dev_lu_get(R->server, 0),
+						(uint8_t)op);
+			run(cdb, CDB_MAX, zeros, sizeof(zeros), 64);
 			/* 7Fh has CONTROL there, and with it NACA */
 			dev_nexus_clear_aca(R->nexus, 0, nothing_left, NULL);
 			if (!ours && known)
 				CHECK_THAT(refused(ASC_INVALID_FIELD_IN_CDB) &&
-					   R->sense.field == 1);
+					   R->sense.field ==
+						   (op == 0x7f ? 8 : 1));
 			else if (!ours)
 				CHECK_THAT(refused(ASC_INVALID_OPCODE));
 			else
@@ -666,11 +700,11 @@ static void test_every_opcode_and_service_action(void **state)
 static uint64_t taken(const struct dev_command *c, unsigned at, unsigned bytes,
 		      uint64_t n)
 {
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 
 	good(c, template_of(c), cdb);
 	put_number(cdb, at, bytes, n);
-	rig_begin(R, cdb, 16, 0, 0);
+	rig_begin(R, cdb, CDB_MAX, 0, 0);
 	dev_task_end(&R->task);
 	return R->task.blocks;
 }
@@ -696,15 +730,20 @@ static unsigned blocks_at(const struct dev_command *c, unsigned *bytes)
 	return 0;
 }
 
+static unsigned lba_at(const struct dev_command *c)
+{
+	return c->len == 32 ? 12 : 2;
+}
+
 /* Its bytes; 0: this row has no LBA. */
 static unsigned lba_bytes(const struct dev_command *c)
 {
-	unsigned bytes = c->len == 16 ? 8 : c->len == 6 ? 2 : 4;
-	uint8_t cdb[16];
+	unsigned bytes = c->len >= 16 ? 8 : c->len == 6 ? 2 : 4;
+	uint8_t cdb[CDB_MAX];
 
 	good(c, template_of(c), cdb);
-	put_number(cdb, 2, bytes, 5);
-	rig_begin(R, cdb, 16, 0, 0);
+	put_number(cdb, lba_at(c), bytes, 5);
+	rig_begin(R, cdb, CDB_MAX, 0, 0);
 	dev_task_end(&R->task);
 	return R->task.lba == 5 ? bytes : 0;
 }
@@ -712,7 +751,7 @@ static unsigned lba_bytes(const struct dev_command *c)
 /* As much data-out as the command asks for, or as there is. */
 static uint32_t wants(const uint8_t *cdb)
 {
-	rig_begin(R, cdb, 16, RIG_MAX, 0);
+	rig_begin(R, cdb, CDB_MAX, RIG_MAX, 0);
 	dev_task_end(&R->task);
 	return (uint32_t)MIN(R->task.out_total, (uint64_t)RIG_MAX);
 }
@@ -722,18 +761,18 @@ static void one_edge(const struct dev_command *c, uint64_t lba, uint64_t blocks)
 	static uint8_t data[RIG_MAX];
 	unsigned bytes = lba_bytes(c), n, at = blocks_at(c, &n);
 	uint64_t mask = n == 4 ? UINT32_MAX : BIT(8 * n) - 1;
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 
 	if (bytes < 8)
 		lba &= bytes == 2 ? UINT16_MAX : UINT32_MAX;
 	good(c, template_of(c), cdb);
-	put_number(cdb, 2, bytes, lba);
+	put_number(cdb, lba_at(c), bytes, lba);
 	if (at)
 		put_number(cdb, at, n, blocks);
 	blocks = at ? blocks & mask : 0;
 	if (c->len == 6 && blocks == 0)
 		blocks = 256;
-	run(cdb, 16, data, wants(cdb), RIG_MAX);
+	run(cdb, CDB_MAX, data, wants(cdb), RIG_MAX);
 	if (refused(ASC_INVALID_FIELD_IN_CDB))
 		CHECK_THAT(R->sense.field == at);
 	else if (refused(ASC_LBA_OUT_OF_RANGE))
@@ -825,7 +864,7 @@ static int close_protected(void **state)
 static void test_nothing_is_written_where_nothing_may_be(void **state)
 {
 	static uint8_t data[RIG_MAX];
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 	unsigned tried = 0;
 
 	(void)state;
@@ -834,7 +873,7 @@ static void test_nothing_is_written_where_nothing_may_be(void **state)
 		unsigned n = good(c, template_of(c), cdb);
 
 		memcpy(data, list, n);
-		run(cdb, 16, data, MAX(n, RIG_BLOCK), 64);
+		run(cdb, CDB_MAX, data, MAX(n, RIG_BLOCK), 64);
 		CHECK_THAT(changes == 0);
 		if (!(c->flags & CMD_WRITES))
 			continue;
@@ -861,7 +900,7 @@ static uint32_t dice(void)
 static void test_anything_within_the_usage_mask(void **state)
 {
 	static uint8_t data[8192];
-	uint8_t cdb[16];
+	uint8_t cdb[CDB_MAX];
 
 	(void)state;
 	for_rows(c) for (unsigned i = 0; i < 100; i++)
@@ -873,11 +912,13 @@ static void test_anything_within_the_usage_mask(void **state)
 
 			cdb[at] = (uint8_t)dice() & c->usage[at];
 		}
-		if (c->flags & CMD_SA)
+		if (c->op == SCSI_VARIABLE_LENGTH)
+			put_be16(cdb + 8, c->sa);
+		else if (c->flags & CMD_SA)
 			cdb[1] = (uint8_t)((cdb[1] & ~0x1f) | c->sa);
 		for (unsigned k = dice() % 4; k; k--)
 			data[dice() % 64] = (uint8_t)dice();
-		run(cdb, 16, data, dice() % sizeof(data),
+		run(cdb, CDB_MAX, data, dice() % sizeof(data),
 		    dice() % sizeof(data));
 	}
 }
@@ -922,5 +963,8 @@ int main(void)
 			i == DEV_CD ? "CD/DVD device" : "disk", tests,
 			find_rows, NULL);
 	}
-	return failed;
+	type = DEV_DISK;
+	return failed +
+	       cmocka_run_group_tests_name("disk with type 2 protection", tests,
+					   find_rows_of_type_2, NULL);
 }
