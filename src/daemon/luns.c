@@ -18,6 +18,7 @@
 
 #include "backstore/uring/bs_file.h"
 #include "base/bytes.h"
+#include "daemon/encrypt.h"
 #include "net/net.h"
 
 struct ram {
@@ -215,8 +216,8 @@ static const char *path_of(const char *spec)
 	return lun_type(spec) == DEV_CD ? spec + strlen(CD_PREFIX) : spec;
 }
 
-struct bs *lun_open(const struct options *o, const char *spec,
-		    struct io_loop *const *loops)
+static struct bs *store_open(const struct options *o, const char *spec,
+			     struct io_loop *const *loops)
 {
 	uint32_t block = o->block_size ? o->block_size : 512;
 	bool ram = !strncmp(spec, "ram:", 4);
@@ -232,4 +233,16 @@ struct bs *lun_open(const struct options *o, const char *spec,
 	if (b)
 		new_identity(b);
 	return b;
+}
+
+struct bs *lun_open(const struct options *o, const char *spec,
+		    struct io_loop *const *loops)
+{
+	struct lun_key k;
+	struct bs *b;
+
+	if (!lun_key_split(&k, spec))
+		return NULL;
+	b = store_open(o, k.store, loops);
+	return b && k.path ? lun_encrypt(b, o, &k, loops) : b;
 }

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "daemon/daemon.h"
+#include "daemon/encrypt.h"
 #include "daemon/groups.h"
 #include "daemon/luns.h"
 #include "daemon/state.h"
@@ -442,13 +443,23 @@ void setup_print_urls(const struct daemon *d)
 
 /* ---- privileges ---- */
 
+/* By the user that iserd runs as. */
+static bool can_be_written(const struct daemon *d)
+{
+	bool good = !d->state || state_usable(d->state);
+
+	for (unsigned i = 0; i < d->options.nluns; i++)
+		good &= lun_key_usable(d->options.luns[i], &d->options);
+	return good;
+}
+
 int setup_user(const struct daemon *d)
 {
 	const char *name = d->options.user;
 	const struct passwd *pw;
 
 	if (!name)
-		return !d->state || state_usable(d->state) ? 0 : EXIT_STORE;
+		return can_be_written(d) ? 0 : EXIT_STORE;
 	errno = 0;
 	pw = getpwnam(name);
 	if (!pw) {
@@ -462,5 +473,5 @@ int setup_user(const struct daemon *d)
 		    strerror(errno));
 		return EXIT_ERROR;
 	}
-	return !d->state || state_usable(d->state) ? 0 : EXIT_STORE;
+	return can_be_written(d) ? 0 : EXIT_STORE;
 }

@@ -17,7 +17,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FILES = ("test_daemon", "test_wire", "test_store", "test_reserve",
-         "test_state", "test_taskset", "test_powercut", "test_alua", "test_libiscsi", "test_qemu",
+         "test_state", "test_crypt", "test_taskset", "test_powercut", "test_alua", "test_libiscsi", "test_qemu",
          "test_iser", "test_iser_rdma", "test_rdma_wire", "test_bad_target",
          "test_nbd", "test_rdma", "test_reconnect",
          "test_tshark", "test_iser_tshark", "test_install",
@@ -25,9 +25,9 @@ FILES = ("test_daemon", "test_wire", "test_store", "test_reserve",
 # What does not depend on how the daemon waits is run once.
 ONCE = ("test_tshark", "test_iser_tshark", "test_install",
         "test_daemon.Refusals", "test_libiscsi.Suite.test_ram_4k",
-        "test_libiscsi.Suite.test_iser", "test_iser.OtherTarget",
+        "test_libiscsi.Suite.test_iser", "test_libiscsi.Suite.test_encrypted", "test_iser.OtherTarget",
         "test_iser_rdma.OtherTarget",
-        "test_nbd", "test_rdma.", "test_bad_target", "test_reconnect", "test_man")
+        "test_crypt.Keys", "test_nbd", "test_rdma.", "test_bad_target", "test_reconnect", "test_man")
 
 
 def find_program(build, name, where):

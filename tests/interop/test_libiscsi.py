@@ -196,6 +196,14 @@ class Suite(unittest.TestCase):
                             self.ONE_PATH),
                        options=["--allow-sanitize"])
 
+    def test_encrypted(self):
+        # nothing is left out for want of CRYPTO ERASE
+        with tempfile.TemporaryDirectory(dir=".") as folder:
+            self.run_suite(["--removable", "--sanitize-rate", "16M", "--workers", "2",
+                            "ram:100M,key=%s/key" % os.path.abspath(folder)],
+                           but=(self.SAME_BLOCKS, self.WRITABLE, self.ONE_PATH),
+                           options=["--allow-sanitize"])
+
     DISK = (SAME_BLOCKS, NOT_ASKED, WRITABLE, ONE_PATH) + FIXED_DISK
 
     def test_iser_from_the_start(self):

@@ -1,0 +1,331 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Encrypted images: what is in the file, read by libgcrypt; keys that are
+missing, bad or taken; CRYPTO ERASE, and iserd killed in the midst of it."""
+import os
+import random
+import shutil
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import gcrypt_xts
+from harness import ISERD, Daemon, io, main, need, run
+from test_alua import Path
+from test_nbd import Bridge
+from test_reserve import CHECK, GOOD
+
+MIB = 1 << 20
+SIZE = 16 * MIB
+CUTS = int(os.environ.get("POWER_CUTS", "12"))
+LEFT = ".iserd-new"
+
+
+class Unit(Path):
+    def store(self, lba, data):
+        assert self.scsi([0x2a, 8, *lba.to_bytes(4, "big"), 0,
+                          *(len(data) // 512).to_bytes(2, "big")], data)[0] == GOOD, self.sense
+
+    def get(self, lba, blocks):
+        status, data = self.scsi([0x28, 0, *lba.to_bytes(4, "big"), 0,
+                                  *blocks.to_bytes(2, "big")], read=512 * blocks)
+        assert status == GOOD, self.sense
+        return data
+
+    def crypto_erase(self, flags=0):
+        return self.scsi([0x48, flags | 3])[0]
+
+
+class Encrypted(unittest.TestCase):
+    def setUp(self):
+        self.dir = os.path.abspath(tempfile.mkdtemp(dir="."))
+        self.disk, self.key = self.dir + "/disk.img", self.dir + "/disk.key"
+        with open(self.disk, "wb") as f:
+            f.truncate(SIZE)
+        self.lun = self.disk + ",key=" + self.key
+
+    def tearDown(self):
+        shutil.rmtree(self.dir)
+
+    def secret(self):
+        with open(self.key, "rb") as f:
+            return f.read()
+
+    def image(self):
+        with open(self.disk, "rb") as f:
+            return f.read()
+
+
+@unittest.skipUnless(gcrypt_xts.present, "libgcrypt.so.20 is missing")
+class Image(Encrypted):
+    @need("qemu-img")
+    def copy(self, *args):
+        """By qemu-img, both ways; the plain and the encrypted bytes."""
+        plain = random.Random(3).randbytes(5 * MIB) + bytes(2 * MIB) + b"plain text " * 100000
+        plain = plain.ljust(SIZE, b"\0")
+        with open(self.dir + "/plain", "wb") as f:
+            f.write(plain)
+        with Daemon(*args, self.lun) as d:
+            run(["qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", self.dir + "/plain", d.url])
+            run(["qemu-img", "compare", "-f", "raw", "-F", "raw", self.dir + "/plain", d.url])
+        with Daemon(*args, self.lun) as d:  # the key is read back
+            run(["qemu-img", "convert", "-f", "raw", "-O", "raw", d.url, self.dir + "/back"])
+        with open(self.dir + "/back", "rb") as f:
+            self.assertTrue(f.read() == plain)
+        return plain, self.image()
+
+    def check(self, plain, image):
+        self.assertNotIn(b"plain text", image)
+        seen = {plain[i:i + 16] for i in range(0, 5 * MIB, 512)}
+        self.assertFalse([i for i in range(0, SIZE, 16) if image[i:i + 16] in seen])
+        zero = bytes(512)
+        by_other = gcrypt_xts.decrypt(self.secret(), image)
+        for i in range(0, SIZE, 512):
+            want = plain[i:i + 512]
+            if image[i:i + 512] == zero:  # never written, or given back
+                self.assertEqual(want, zero)
+            else:
+                self.assertEqual(by_other[i:i + 512], want)
+
+    def test_512(self):
+        self.check(*self.copy("--block-size", "512", "--workers", "2"))
+
+    def test_4096_and_buffered(self):
+        self.check(*self.copy("--block-size", "4096", "--buffered"))
+
+    def test_either_block_size_reads_the_same(self):
+        for mine, other in (("512", "4096"), ("4096", "512")):
+            self.copy("--block-size", mine)
+            with Daemon("--block-size", other, self.lun) as d:
+                run(["qemu-img", "compare", "-f", "raw", "-F", "raw", self.dir + "/plain", d.url])
+
+    @need("fio")
+    def test_fio_verify(self):
+        with Daemon("--workers", "2", self.lun) as d, Bridge(d.url) as b:
+            run(["fio", "--name=verify", "--ioengine=nbd", "--uri=" + b.uri, "--rw=randrw",
+                 "--bsrange=4k-512k", "--size=16M", "--iodepth=16", "--verify=crc32c",
+                 "--verify_fatal=1"])
+
+
+class Keys(Encrypted):
+    def refused(self, *args):
+        done = subprocess.run([ISERD, "serve", "--io", io(), "--listen", "127.0.0.1:0", *args],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertEqual(done.stdout, b"")
+        self.assertEqual(done.stderr.count(b"\n"), 1)
+        return done.stderr.decode()
+
+    def test_made_for_a_new_image(self):
+        with Daemon(self.lun) as d:
+            self.assertEqual(stat.S_IMODE(os.stat(self.key).st_mode), 0o600)
+            key = self.secret()
+            self.assertEqual(len(key), 64)
+            self.assertNotEqual(key[:32], key[32:])
+            Unit(d).store(5, b"x" * 512)
+            for text in (d.messages(), d.url):
+                self.assertNotIn("key", text)
+        with Daemon(self.lun) as d:
+            self.assertEqual(Unit(d).get(5, 1), b"x" * 512)
+        self.assertEqual(self.secret(), key)
+
+    def test_missing_while_there_are_data(self):
+        with Daemon(self.lun) as d:
+            Unit(d).store(SIZE // 512 - 8, b"x" * 512)
+        os.rename(self.key, self.key + ".away")
+        before = self.image()
+        text = self.refused(self.lun)
+        for word in (self.key, "has data", "new-key="):
+            self.assertIn(word, text)
+        self.assertEqual(os.listdir(self.dir).count("disk.key"), 0)
+        self.assertEqual(self.image(), before)
+        with Daemon(self.disk + ",new-key=" + self.key) as d:
+            self.assertNotEqual(Unit(d).get(SIZE // 512 - 8, 1), b"x" * 512)
+        self.assertIn("replaces none", self.refused(self.disk + ",new-key=" + self.key))
+        os.rename(self.key + ".away", self.key)
+        with Daemon(self.lun) as d:
+            self.assertEqual(Unit(d).get(SIZE // 512 - 8, 1), b"x" * 512)
+
+    def test_plain_image_is_not_taken_for_an_encrypted_one(self):
+        with open(self.disk, "r+b") as f:
+            f.seek(3 * MIB)
+            f.write(b"y")
+        self.assertIn("has data", self.refused(self.lun))
+        with open(self.disk, "r+b") as f:  # zeros, though they take space
+            f.write(bytes(4 * MIB))
+        with Daemon(self.lun) as d:
+            Unit(d).store(0, b"x" * 512)
+
+    def test_bad_files(self):
+        def made(data, mode=0o600):
+            with open(self.key, "wb") as f:
+                f.write(data)
+            os.chmod(self.key, mode)
+        good = bytes(range(64))
+        for data, mode, why in ((good[:63], 0o600, "64 bytes"), (good + b"\n", 0o600, "64 bytes"),
+                                (b"", 0o600, "64 bytes"), (good, 0o640, "chmod 600"),
+                                (good[:32] * 2, 0o600, "alike")):
+            made(data, mode)
+            text = self.refused(self.lun)
+            self.assertIn(why, text)
+            self.assertIn(self.key, text)
+        made(good)
+        os.link(self.key, self.dir + "/second")
+        self.assertIn("second name", self.refused(self.lun))
+        os.unlink(self.dir + "/second")
+        os.rename(self.key, self.dir + "/real")
+        os.symlink(self.dir + "/real", self.key)
+        self.assertIn("symbolic link", self.refused(self.lun))
+        self.assertIn("No such file", self.refused(self.disk + ",key=/nowhere/at/all"))
+        self.assertIn("no file is named", self.refused(self.disk + ",key="))
+
+    def test_a_key_belongs_to_one_unit(self):
+        other = self.dir + "/other.img"
+        shutil.copy(self.disk, other)
+        self.assertIn("key of its own", self.refused(self.lun, other + ",key=" + self.key))
+        with Daemon(self.lun):
+            self.assertIn("key of its own", self.refused(other + ",key=" + self.key))
+        self.assertIn("--shared", self.refused("--shared", self.lun))
+        self.assertIn("nothing is kept", self.refused("null:1M,key=" + self.key))
+
+    def test_read_only(self):
+        with Daemon(self.lun) as d:
+            Unit(d).store(0, b"x" * 512)
+        with Daemon("--read-only", self.lun) as d, Daemon("--read-only", self.lun) as e:
+            for each in (d, e):
+                a = Unit(each)
+                self.assertEqual(a.get(0, 1), b"x" * 512)
+                self.assertEqual(a.crypto_erase(), CHECK)
+        os.unlink(self.key)
+        self.assertIn("No such file", self.refused("--read-only", self.lun))
+
+
+class Erase(Encrypted):
+    def test_data_are_gone(self):
+        with Daemon("--workers", "2", self.lun) as d:
+            a = Unit(d)
+            a.store(100, b"secret! " * 640)
+            old_key, old_image = self.secret(), self.image()
+            old = os.open(self.key, os.O_RDONLY)
+            self.assertEqual(a.crypto_erase(), GOOD)
+            self.assertNotEqual(self.secret(), old_key)
+            self.assertEqual(stat.S_IMODE(os.stat(self.key).st_mode), 0o600)
+            self.assertEqual(sorted(os.listdir(self.dir)), ["disk.img", "disk.key"])
+            # what had the old file open finds that it was overwritten
+            self.assertNotEqual(os.pread(old, 64, 0), old_key)
+            self.assertEqual(os.fstat(old).st_nlink, 0)
+            os.close(old)
+            self.assertEqual(a.get(100, 10), bytes(5120))
+            a.store(100, b"new" * 512)
+        self.assertNotEqual(old_image[51200:], self.image()[51200:])
+        # a copy of the old image is of no use with the new key
+        with open(self.disk, "wb") as f:
+            f.write(old_image)
+        with Daemon(self.lun) as d:
+            self.assertNotIn(b"secret", Unit(d).get(100, 10))
+
+    def test_key_that_cannot_be_written(self):
+        os.mkdir(self.dir + "/k")
+        self.key = self.dir + "/k/disk.key"
+        with Daemon(self.disk + ",key=" + self.key) as d:
+            a = Unit(d)
+            a.store(7, b"x" * 512)
+            before = self.secret()
+            os.mkdir(self.key + LEFT)  # in the way of the new one
+            self.assertEqual(a.crypto_erase(0x20), CHECK)
+            self.assertEqual(a.sense, (3, 0x3103))
+            self.assertIn("can't be changed", d.messages())
+            self.assertEqual(self.secret(), before)
+            self.assertEqual(a.scsi([0x48, 0x1f])[0], GOOD)  # AUSE
+            self.assertEqual(a.get(7, 1), b"x" * 512)
+            os.rmdir(self.key + LEFT)
+            self.assertEqual(a.crypto_erase(), GOOD)
+            self.assertNotEqual(self.secret(), before)
+
+    def start(self, more):
+        """After what was cut off has come to its end."""
+        d = Daemon(*more, "--workers", "2", self.lun)
+        a = Unit(d)
+        end = time.monotonic() + 20
+        while a.scsi([0])[0] != GOOD:
+            self.assertEqual(a.sense[0], 2)  # being sanitized
+            self.assertLess(time.monotonic(), end)
+            time.sleep(.01)
+        return d, a
+
+    def check(self, a, known, resumed):
+        """The key is the old one, and all is there, or another, and nothing."""
+        there = a.get(0, 8)
+        if known["key"] == self.secret():
+            self.assertIn(there, known["may be"])
+        elif resumed:
+            self.assertEqual(there, bytes(4096))
+        else:
+            for data in known["may be"]:
+                self.assertFalse([i for i in range(8) if data[512 * i:512 * i + 512] ==
+                                  there[512 * i:512 * i + 512] != bytes(512)])
+        known["may be"] = [there]
+        known["key"] = self.secret()
+
+    def work(self, a, known, rng):
+        """Writes and erases over and over until the power goes."""
+        while True:
+            data = rng.randbytes(512) * 8
+            known["may be"].append(data)
+            a.store(0, data)
+            known["may be"] = [data]
+            if rng.random() < .7:
+                assert a.crypto_erase() == GOOD, a.sense
+                known["erased"] += 1
+                known["may be"] = [bytes(4096)]
+                known["key"] = self.secret()
+
+    def life(self, rng, known, more):
+        d, a = self.start(more)
+        self.check(a, known, more)
+        axe = threading.Timer(rng.random() * .1, d.proc.kill)
+        axe.start()
+        try:
+            self.work(a, known, rng)
+        except (OSError, EOFError):
+            pass
+        axe.join()
+        a.close()
+        d.proc.wait()
+        d.proc.stdout.close()
+        self.assertNotIn("Sanitizer", d.messages())
+        d.log.close()
+        self.assertEqual(len(self.secret()), 64)  # one of them is always there
+
+    def killed(self, *more):
+        rng = random.Random(20261121)
+        with Daemon(self.lun):
+            pass
+        known = {"may be": [bytes(4096)], "key": self.secret(), "erased": 0}
+        left = 0
+        for cut in range(CUTS):
+            self.life(rng, known, more)
+            left += os.path.exists(self.key + LEFT)
+        d, a = self.start(more)
+        self.check(a, known, more)
+        self.assertFalse(os.path.exists(self.key + LEFT))
+        a.close()
+        self.assertEqual(d.stop(), 0)
+        d.log.close()
+        print("#   %d cuts, %d erasures, %d times a key was left to be wiped" % (
+            CUTS, known["erased"], left))
+        self.assertGreater(known["erased"], CUTS)
+
+    def test_killed_in_the_midst(self):
+        self.killed()
+
+    def test_killed_and_resumed(self):
+        """SBC-3 §4.11.2, with what --state keeps."""
+        self.killed("--state", self.dir + "/state")
+
+
+if __name__ == "__main__":
+    main()
