@@ -261,6 +261,21 @@ static void regrouped(void *arg, int err)
 	free(g);
 }
 
+/* NULL after an answer. */
+static struct regroup *regroup_new(const struct request *r)
+{
+	struct regroup *g = calloc(1, sizeof(*g));
+
+	if (!g) {
+		answer_error(r->client, r->id, RPC_INTERNAL, "out of memory");
+		return NULL;
+	}
+	g->client = r->client;
+	g->id = json_incref(r->id);
+	r->client->pending++;
+	return g;
+}
+
 /* A number, or its digits, as iserctl sends all it is given. */
 static uint16_t id_param(const struct request *r)
 {
@@ -299,19 +314,36 @@ static void do_group(const struct request *r)
 	if (!change_param(r, &change)) {
 		answer_error(r->client, r->id, RPC_BAD_PARAMS,
 			     "give id=ID, state=optimized, non-optimized, "
-			     "standby or unavailable, and preferred=yes or no "
-			     "if you like");
+			     "standby, unavailable or transitioning, and "
+			     "preferred=yes or no if you like");
 		return;
 	}
-	g = calloc(1, sizeof(*g));
-	if (!g) {
-		answer_error(r->client, r->id, RPC_INTERNAL, "out of memory");
+	g = regroup_new(r);
+	if (!g)
 		return;
-	}
-	g->client = r->client;
-	g->id = json_incref(r->id);
-	r->client->pending++;
 	err = dev_group_set(d->server, &change, regrouped, g);
+	if (err)
+		regrouped(g, err);
+}
+
+static void do_port(const struct request *r)
+{
+	struct daemon *d = r->client->control->daemon;
+	const char *state =
+		json_string_value(json_object_get(r->params, "state"));
+	bool offline = state && !strcmp(state, "offline");
+	struct regroup *g;
+	int err;
+
+	if (!id_param(r) || !state || (!offline && strcmp(state, "online"))) {
+		answer_error(r->client, r->id, RPC_BAD_PARAMS,
+			     "give id=PORT and state=offline or online");
+		return;
+	}
+	g = regroup_new(r);
+	if (!g)
+		return;
+	err = dev_port_set(d->server, id_param(r), offline, regrouped, g);
 	if (err)
 		regrouped(g, err);
 }
@@ -325,6 +357,8 @@ static const struct {
 	{ "luns", "what is served", do_luns },
 	{ "groups", "target port groups (ALUA)", do_groups },
 	{ "group", "id=ID state=STATE [preferred=yes|no] sets one", do_group },
+	{ "port", "id=PORT state=offline|online tells of another iserd's",
+	  do_port },
 	{ "log", "the log level; level=LEVEL sets it", do_log },
 	{ "methods", "this list", do_methods },
 	{ "reservations", "who has registered and reserved what",

@@ -8,11 +8,13 @@
 
 #include "base/bytes.h"
 
+/* Those that a group can have. */
 static const char *const names[] = {
 	[DEV_ACCESS_OPTIMIZED] = "optimized",
 	[DEV_ACCESS_NON_OPTIMIZED] = "non-optimized",
 	[DEV_ACCESS_STANDBY] = "standby",
 	[DEV_ACCESS_UNAVAILABLE] = "unavailable",
+	[DEV_ACCESS_TRANSITIONING] = "transitioning",
 };
 
 const char *group_state_name(enum dev_access state)
@@ -23,7 +25,8 @@ const char *group_state_name(enum dev_access state)
 static bool state_parse(enum dev_access *state, const char *text, size_t len)
 {
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (strlen(names[i]) == len && !memcmp(names[i], text, len)) {
+		if (names[i] && strlen(names[i]) == len &&
+		    !memcmp(names[i], text, len)) {
 			*state = (enum dev_access)i;
 			return true;
 		}
@@ -76,6 +79,17 @@ bool group_parse(struct dev_group *g, const char *text)
 	return g->preferred || !*text;
 }
 
+static bool is_offline(const struct dev_server *s, uint16_t port)
+{
+	uint16_t ports[DEV_MAX_OFFLINE];
+	unsigned n = dev_offline_ports(s, ports);
+
+	for (unsigned i = 0; i < n; i++)
+		if (ports[i] == port)
+			return true;
+	return false;
+}
+
 json_t *groups_json(const struct dev_server *s)
 {
 	struct dev_group groups[DEV_MAX_GROUPS];
@@ -83,17 +97,22 @@ json_t *groups_json(const struct dev_server *s)
 	json_t *all = json_array();
 
 	for (unsigned i = 0; i < n; i++) {
-		json_t *ports = json_array();
+		json_t *ports = json_array(), *offline = json_array();
 
-		for (unsigned p = 0; p < groups[i].nports; p++)
-			json_array_append_new(ports,
-					      json_integer(groups[i].ports[p]));
+		for (unsigned p = 0; p < groups[i].nports; p++) {
+			uint16_t port = groups[i].ports[p];
+
+			json_array_append_new(ports, json_integer(port));
+			if (is_offline(s, port))
+				json_array_append_new(offline,
+						      json_integer(port));
+		}
 		json_array_append_new(
-			all,
-			json_pack("{s:i, s:s, s:b, s:o}", "id",
-				  (int)groups[i].id, "state",
-				  names[groups[i].state], "preferred",
-				  (int)groups[i].preferred, "ports", ports));
+			all, json_pack("{s:i, s:s, s:b, s:o, s:o}", "id",
+				       (int)groups[i].id, "state",
+				       names[groups[i].state], "preferred",
+				       (int)groups[i].preferred, "ports", ports,
+				       "offline", offline));
 	}
 	return all;
 }

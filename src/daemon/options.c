@@ -69,6 +69,7 @@ static const char usage_text[] =
 	"      --alua ID:STATE:PORT[,PORT][:preferred]  a target port group, ours\n"
 	"                            or of another iserd on the same LUNs; STATE is\n"
 	"                            optimized, non-optimized, standby, unavailable\n"
+	"                            or transitioning\n"
 	"      --shared              another iserd with --shared may serve the same\n"
 	"                            files; one at a time, by --alua\n"
 	"      --port-id N           the relative target port identifier (1)\n"

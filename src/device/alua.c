@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * alua.c: target port groups and their asymmetric access states (SPC-4
- * §5.11). What is known of them is an immutable snapshot that every worker has
+ * §5.16). What is known of them is an immutable snapshot that every worker has
  * a pointer to; a change visits each worker, as those of reservations do.
  *
  * Groups may have ports that are not ours: two daemons on one store each tell
@@ -9,6 +9,7 @@
  * access away is reported as done, what was admitted before has ended on every
  * unit: the other side may begin.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,20 +20,29 @@
 struct dev_alua {
 	unsigned n;
 	struct dev_group groups[DEV_MAX_GROUPS];
+	unsigned noffline;
+	uint16_t offline[DEV_MAX_OFFLINE];
 };
 
 struct alua_op {
 	struct dev_round round;
+	struct list link; /* server's alua_waiting, on the home worker */
 	struct dev_server *server;
 	unsigned from;
 	const struct dev_nexus *by; /* who asked; compared only */
 	struct dev_task *task;	    /* SET TARGET PORT GROUPS */
 	unsigned nchanges;
 	struct dev_group_change changes[DEV_MAX_GROUPS];
-	struct dev_alua *next;
+	uint16_t port; /* of dev_port_set; 0: of none */
+	bool offline;
+	/* what every worker is to know: while access is taken away, then */
+	struct dev_alua *during, *next;
 	const struct dev_alua *old;
+	/* the visit under way */
+	const struct dev_alua *now;
+	int ua; /* enum dev_ua, or NOBODY */
+	void (*visited)(struct alua_op *op);
 	/* taking access away */
-	bool drains;
 	uint16_t lun;
 	struct dev_range range;
 	/* the end */
@@ -41,6 +51,8 @@ struct alua_op {
 	void (*then)(void *arg, int err);
 	void *arg;
 };
+
+#define NOBODY (-1)
 
 /* ---- what is known ---- */
 
@@ -66,6 +78,11 @@ static bool is_ours(const struct dev_server *s, const struct dev_group *g)
 		if (has_port(g, (uint16_t)(s->first_port + i)))
 			return true;
 	return false;
+}
+
+static bool is_own_port(const struct dev_server *s, uint16_t port)
+{
+	return port >= s->first_port && port - s->first_port < (int)s->nports;
 }
 
 static const struct dev_group *group_of(const struct dev_alua *a, uint16_t port)
@@ -105,7 +122,13 @@ uint16_t dev_nexus_group(const struct dev_nexus *n)
 	return g ? g->id : 0;
 }
 
-/* ---- which commands are refused (§5.11.2.4 to §5.11.2.8) ---- */
+/* SPC-4 §5.16.2.4.5: by an unavailable port there is no unit now. */
+uint8_t dev_peripheral_qualifier(const struct dev_nexus *n)
+{
+	return n->access == DEV_ACCESS_UNAVAILABLE ? 0x20 : 0;
+}
+
+/* ---- which commands are refused (§5.16.2.4 and §5.16.2.5) ---- */
 
 uint16_t dev_inaccessible(const struct dev_task *t)
 {
@@ -117,6 +140,9 @@ uint16_t dev_inaccessible(const struct dev_task *t)
 	case DEV_ACCESS_UNAVAILABLE:
 		return t->row->flags & ACC_UNAVAILABLE ? 0
 						       : ASC_PORT_UNAVAILABLE;
+	case DEV_ACCESS_TRANSITIONING: /* the same commands */
+		return t->row->flags & ACC_UNAVAILABLE ? 0
+						       : ASC_ACCESS_TRANSITION;
 	default:
 		return 0;
 	}
@@ -137,11 +163,62 @@ static void come_back(struct dev_msg *m)
 	op->done(op);
 }
 
+static void pump(struct dev_server *s);
+
 static void end(struct alua_op *op, int err)
 {
+	struct dev_server *s = op->server;
+
 	op->err = err;
+	s->alua_current = NULL;
 	dev_round_go(&op->round, HOME, op->from, come_back);
+	pump(s);
 }
+
+/* ---- every worker takes a snapshot ---- */
+
+static void tell(struct dev_nexus *n, enum dev_ua ua)
+{
+	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++)
+		if (dev_lu_get(n->server, lun))
+			dev_attention_set(n, lun, ua);
+}
+
+static void visit(struct dev_round *r, unsigned worker)
+{
+	struct alua_op *op = container_of(r, struct alua_op, round);
+	struct dev_server *s = op->server;
+
+	s->alua[worker] = op->now;
+	list_for_each(it, &s->nexuses[worker]) {
+		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+
+		dev_nexus_access_init(n);
+		if (op->ua != NOBODY && n != op->by)
+			tell(n, (enum dev_ua)op->ua);
+	}
+	dev_round_next(r);
+}
+
+static void visited(struct dev_round *r)
+{
+	struct alua_op *op = container_of(r, struct alua_op, round);
+
+	op->visited(op);
+}
+
+static void publish(struct alua_op *op, const struct dev_alua *now, int ua,
+		    void (*then)(struct alua_op *op))
+{
+	op->now = now;
+	op->ua = ua;
+	op->visited = then;
+	op->round.visit = visit;
+	op->round.done = visited;
+	dev_round_start(&op->round, HOME);
+}
+
+/* ---- access is taken away: transitioning until nobody is there any more ---- */
 
 static void drain_next(struct alua_op *op);
 
@@ -154,8 +231,22 @@ static void drained_one(struct dev_range *r)
 	drain_next(op);
 }
 
+static void changed(struct alua_op *op)
+{
+	free((void *)(uintptr_t)op->old);
+	free(op->during);
+	end(op, 0);
+}
+
+static void changed_back(struct alua_op *op)
+{
+	free(op->during);
+	free(op->next);
+	end(op, ERR_NOMEM);
+}
+
 /* Each unit's medium for ourselves, once: then nobody is at it who came
- * before. */
+ * before. Where that can't be had the change has failed (§5.16.2.5). */
 static void drain_next(struct alua_op *op)
 {
 	struct dev_lu *lu = NULL;
@@ -164,49 +255,26 @@ static void drain_next(struct alua_op *op)
 	       (!(lu = dev_lu_get(op->server, op->lun)) || !lu->blocks))
 		op->lun++;
 	if (op->lun == DEV_MAX_LUNS)
-		end(op, 0);
+		publish(op, op->next, UA_ACCESS_CHANGED, changed);
 	else if (dev_range_take(&op->range, lu, HOME, 0, lu->blocks,
 				DEV_HOLD_ALONE, drained_one))
-		end(op, ERR_NOMEM);
+		publish(op, op->old,
+			op->task ? NOBODY : UA_ACCESS_CHANGE_FAILED,
+			changed_back);
 }
 
-static void visited_all(struct dev_round *r)
-{
-	struct alua_op *op = container_of(r, struct alua_op, round);
-
-	free((void *)(uintptr_t)op->old);
-	if (op->drains)
-		drain_next(op);
-	else
-		end(op, 0);
-}
-
-static void tell(struct dev_nexus *n)
-{
-	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++)
-		if (dev_lu_get(n->server, lun))
-			dev_attention_set(n, lun, UA_ACCESS_CHANGED);
-}
-
-static void visit(struct dev_round *r, unsigned worker)
-{
-	struct alua_op *op = container_of(r, struct alua_op, round);
-	struct dev_server *s = op->server;
-
-	s->alua[worker] = op->next;
-	list_for_each(it, &s->nexuses[worker]) {
-		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
-
-		dev_nexus_access_init(n);
-		if (n != op->by)
-			tell(n);
-	}
-	dev_round_next(r);
-}
+/* ---- a change is decided, one at a time ---- */
 
 static bool is_active(enum dev_access state)
 {
 	return state <= DEV_ACCESS_NON_OPTIMIZED;
+}
+
+static bool loses_access(const struct alua_op *op, unsigned i)
+{
+	return is_active(op->old->groups[i].state) &&
+	       !is_active(op->next->groups[i].state) &&
+	       is_ours(op->server, &op->next->groups[i]);
 }
 
 /* By command only groups of ours change; others would not know. */
@@ -218,14 +286,53 @@ static int apply(struct alua_op *op, const struct dev_group_change *c)
 		return ERR_NOT_FOUND;
 	if (op->task && g->state != c->state && !is_ours(op->server, g))
 		return ERR_UNSUPPORTED;
-	if (is_active(g->state) && !is_active(c->state) &&
-	    is_ours(op->server, g))
-		op->drains = true;
 	if (g->state != c->state)
-		g->status = op->task ? 1 : 2; /* SPC-4 table 265 */
+		g->status = op->task ? 1 : 2; /* SPC-4 table 308 */
 	g->state = c->state;
 	if (c->set_preferred)
 		g->preferred = c->preferred;
+	return 0;
+}
+
+static int apply_port(struct alua_op *op)
+{
+	struct dev_alua *a = op->next;
+	unsigned i = 0;
+
+	if (!group_of(a, op->port))
+		return ERR_NOT_FOUND;
+	if (is_own_port(op->server, op->port))
+		return ERR_UNSUPPORTED;
+	while (i < a->noffline && a->offline[i] != op->port)
+		i++;
+	if (op->offline && i == DEV_MAX_OFFLINE)
+		return ERR_LIMIT;
+	if (op->offline && i == a->noffline)
+		a->offline[a->noffline++] = op->port;
+	if (!op->offline && i < a->noffline) {
+		a->offline[i] = a->offline[--a->noffline];
+		a->offline[a->noffline] = 0;
+	}
+	return 0;
+}
+
+/* While it takes access away; NULL in op->during where it does not. */
+static int make_during(struct alua_op *op)
+{
+	for (unsigned i = 0; i < op->next->n; i++) {
+		if (!loses_access(op, i))
+			continue;
+		if (!op->during)
+			op->during = malloc(sizeof(*op->during));
+		if (!op->during)
+			return ERR_NOMEM;
+	}
+	if (!op->during)
+		return 0;
+	*op->during = *op->next;
+	for (unsigned i = 0; i < op->next->n; i++)
+		if (loses_access(op, i))
+			op->during->groups[i].state = DEV_ACCESS_TRANSITIONING;
 	return 0;
 }
 
@@ -238,8 +345,12 @@ static int decide(struct alua_op *op)
 	if (!op->next)
 		return ERR_NOMEM;
 	*op->next = *op->old;
+	if (op->port)
+		err = apply_port(op);
 	for (unsigned i = 0; i < op->nchanges && !err; i++)
 		err = apply(op, &op->changes[i]);
+	if (!err)
+		err = make_during(op);
 	if (!err && memcmp(op->next, op->old, sizeof(*op->next)) != 0)
 		return 0;
 	free(op->next);
@@ -247,22 +358,40 @@ static int decide(struct alua_op *op)
 	return err;
 }
 
+static void start_one(struct alua_op *op)
+{
+	int err;
+
+	op->server->alua_current = op;
+	err = decide(op);
+	if (!op->next)
+		end(op, err);
+	else if (op->during)
+		publish(op, op->during, NOBODY, drain_next);
+	else
+		publish(op, op->next, UA_ACCESS_CHANGED, changed);
+}
+
+static void pump(struct dev_server *s)
+{
+	struct list *n =
+		s->alua_current ? NULL : list_pop_front(&s->alua_waiting);
+
+	if (n)
+		start_one(list_entry(n, struct alua_op, link));
+}
+
 static void arrive(struct dev_msg *m)
 {
 	struct alua_op *op = op_of(m);
-	int err = decide(op);
 
-	if (!op->next) {
-		end(op, err);
-		return;
-	}
-	op->round.visit = visit;
-	op->round.done = visited_all;
-	dev_round_start(&op->round, HOME);
+	list_push_back(&op->server->alua_waiting, &op->link);
+	pump(op->server);
 }
 
 static void start(struct alua_op *op)
 {
+	list_init(&op->link);
 	op->round.server = op->server;
 	dev_round_go(&op->round, op->from, HOME, arrive);
 }
@@ -279,19 +408,42 @@ static void told(struct alua_op *op)
 	then(arg, err);
 }
 
-int dev_group_set(struct dev_server *s, const struct dev_group_change *c,
-		  void (*done)(void *arg, int err), void *arg)
+static struct alua_op *implicit_op(struct dev_server *s,
+				   void (*done)(void *arg, int err), void *arg)
 {
-	struct alua_op *op = s->has_groups ? calloc(1, sizeof(*op)) : NULL;
+	struct alua_op *op = calloc(1, sizeof(*op));
 
 	if (!op)
-		return s->has_groups ? ERR_NOMEM : ERR_NOT_FOUND;
+		return NULL;
 	op->server = s;
 	op->from = HOME;
-	op->changes[op->nchanges++] = *c;
 	op->done = told;
 	op->then = done;
 	op->arg = arg;
+	return op;
+}
+
+int dev_group_set(struct dev_server *s, const struct dev_group_change *c,
+		  void (*done)(void *arg, int err), void *arg)
+{
+	struct alua_op *op = s->has_groups ? implicit_op(s, done, arg) : NULL;
+
+	if (!op)
+		return s->has_groups ? ERR_NOMEM : ERR_NOT_FOUND;
+	op->changes[op->nchanges++] = *c;
+	start(op);
+	return 0;
+}
+
+int dev_port_set(struct dev_server *s, uint16_t port, bool offline,
+		 void (*done)(void *arg, int err), void *arg)
+{
+	struct alua_op *op = s->has_groups ? implicit_op(s, done, arg) : NULL;
+
+	if (!op)
+		return s->has_groups ? ERR_NOMEM : ERR_NOT_FOUND;
+	op->port = port;
+	op->offline = offline;
 	start(op);
 	return 0;
 }
@@ -328,6 +480,16 @@ unsigned dev_groups(const struct dev_server *s,
 	return a ? a->n : 0;
 }
 
+unsigned dev_offline_ports(const struct dev_server *s,
+			   uint16_t out[DEV_MAX_OFFLINE])
+{
+	const struct dev_alua *a = s->alua[HOME];
+
+	for (unsigned i = 0; a && i < a->noffline; i++)
+		out[i] = a->offline[i];
+	return a ? a->noffline : 0;
+}
+
 void dev_server_groups_fini(struct dev_server *s)
 {
 	free((void *)(uintptr_t)s->alua[HOME]);
@@ -336,7 +498,10 @@ void dev_server_groups_fini(struct dev_server *s)
 /* ---- REPORT TARGET PORT GROUPS (SPC-4 §6.37) ---- */
 
 #define FORMAT_EXTENDED 0x20 /* PARAMETER DATA FORMAT 001b */
-#define SUPPORTED	0x0f /* U_SUP S_SUP AN_SUP AO_SUP */
+#define SUPPORTED	0xcf /* T_SUP O_SUP U_SUP S_SUP AN_SUP AO_SUP */
+/* An implicit change takes as long as commands that are under way; initiators
+ * are to wait, not to give the path up. */
+#define TRANSITION_SECONDS 60
 
 static size_t put_group(const struct dev_group *g, uint8_t *p)
 {
@@ -350,6 +515,26 @@ static size_t put_group(const struct dev_group *g, uint8_t *p)
 	for (unsigned i = 0; i < g->nports; i++, at += 4)
 		put_be16(p + at + 2, g->ports[i]);
 	return at;
+}
+
+/* A secondary target port group has the ports that are offline (§5.16.2.1);
+ * its number is none that a primary one has. */
+static size_t put_offline(const struct dev_alua *a, uint8_t *p)
+{
+	struct dev_group g = { .id = UINT16_MAX,
+			       .state = DEV_ACCESS_OFFLINE,
+			       .status = 2,
+			       .nports = a->noffline };
+
+	if (!a->noffline)
+		return 0;
+	for (unsigned i = 0; i < a->n; i++)
+		if (a->groups[i].id == g.id) {
+			g.id--;
+			i = UINT_MAX; /* from the beginning */
+		}
+	memcpy(g.ports, a->offline, sizeof(g.ports));
+	return put_group(&g, p);
 }
 
 void dev_report_groups(struct dev_task *t)
@@ -366,10 +551,13 @@ void dev_report_groups(struct dev_task *t)
 	p = dev_param_buf(t);
 	if (!p)
 		return;
-	if (format)
-		p[4] = 0x10; /* and no transition takes any time */
+	if (format) {
+		p[4] = 0x10;
+		p[5] = TRANSITION_SECONDS;
+	}
 	for (unsigned i = 0; i < a->n; i++)
 		at += put_group(&a->groups[i], p + at);
+	at += put_offline(a, p + at);
 	put_be32(p, (uint32_t)(at - 4));
 	dev_return(t, at, get_be32(t->cdb + 6));
 }

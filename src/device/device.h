@@ -180,12 +180,15 @@ void dev_server_first_port(struct dev_server *s, uint16_t rtpi);
 
 #define DEV_MAX_GROUPS	16
 #define DEV_GROUP_PORTS 16
+#define DEV_MAX_OFFLINE 16
 
-enum dev_access { /* primary states, SPC-4 table 264 */
+enum dev_access { /* SPC-4 table 307 */
 	DEV_ACCESS_OPTIMIZED,
 	DEV_ACCESS_NON_OPTIMIZED,
 	DEV_ACCESS_STANDBY,
 	DEV_ACCESS_UNAVAILABLE,
+	DEV_ACCESS_OFFLINE = 0xe, /* secondary: of a port, not of a group */
+	DEV_ACCESS_TRANSITIONING = 0xf,
 };
 
 struct dev_group {
@@ -210,11 +213,22 @@ int dev_group_add(struct dev_server *s, const struct dev_group *g);
 /* dev_groups copies them; returns how many. On worker 0. */
 unsigned dev_groups(const struct dev_server *s,
 		    struct dev_group out[DEV_MAX_GROUPS]);
+/* dev_offline_ports copies which target ports are offline; how many. */
+unsigned dev_offline_ports(const struct dev_server *s,
+			   uint16_t out[DEV_MAX_OFFLINE]);
+/*
+ * dev_port_set tells of a target port of another daemon on the same store that
+ * it is offline (SPC-4 §5.16.2.4.6), or is back. As dev_group_set; a port of
+ * ours is ERR_UNSUPPORTED: it answers. ERR_LIMIT.
+ */
+int dev_port_set(struct dev_server *s, uint16_t port, bool offline,
+		 void (*done)(void *arg, int err), void *arg);
 /*
  * dev_group_set changes a group's state; done, maybe from within, when it is
  * in force everywhere, all initiators are told, and, where it took access away,
- * no command that was admitted before is at the medium any more. On worker 0.
- * ERR_NOT_FOUND, now or to done: no such group; ERR_NOMEM.
+ * no command that was admitted before is at the medium any more: until then it
+ * is transitioning. On worker 0. ERR_NOT_FOUND, now or to done: no such group;
+ * ERR_NOMEM: it is as it was.
  */
 int dev_group_set(struct dev_server *s, const struct dev_group_change *c,
 		  void (*done)(void *arg, int err), void *arg);

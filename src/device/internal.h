@@ -68,6 +68,7 @@ enum dev_ua {
 	UA_RESERVATIONS_RELEASED,
 	UA_REGISTRATIONS_PREEMPTED,
 	UA_ACCESS_CHANGED,
+	UA_ACCESS_CHANGE_FAILED,
 	UA_SOFT_THRESHOLD,
 	UA_TIMESTAMP_CHANGED,
 	UA_DEVICE_IDENTIFIER,
@@ -107,6 +108,7 @@ struct dev_copy {
 #define DEV_COPIES 16 /* of one nexus */
 
 struct dev_alua;
+struct alua_op;
 struct dev_record;
 struct keep_op;
 struct rsv_op;
@@ -224,6 +226,8 @@ struct dev_server {
 	uint16_t first_port; /* relative target ports count from here */
 	unsigned nports;
 	bool has_groups;
+	struct list alua_waiting; /* changes, on the home worker */
+	struct alua_op *alua_current;
 	struct dev_alua *alua_first;		      /* while it is set up */
 	const struct dev_alua *alua[DEV_MAX_WORKERS]; /* each its worker's */
 	char (*ports)[256];
@@ -774,6 +778,8 @@ void dev_nexus_aca_init(struct dev_nexus *n);
 bool dev_has_groups(const struct dev_lu *lu);
 void dev_nexus_access_init(struct dev_nexus *n);
 uint16_t dev_nexus_group(const struct dev_nexus *n); /* 0: none */
+/* The peripheral qualifier of INQUIRY data by way of the nexus's port. */
+uint8_t dev_peripheral_qualifier(const struct dev_nexus *n);
 /* Why the port's access state forbids the command (NOT READY), or 0. */
 uint16_t dev_inaccessible(const struct dev_task *t);
 void dev_report_groups(struct dev_task *t);

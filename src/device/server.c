@@ -23,6 +23,7 @@ struct dev_server *dev_server_new(const struct dev_env *env,
 	}
 	list_init(&s->rsv_waiting);
 	list_init(&s->keep_waiting);
+	list_init(&s->alua_waiting);
 	s->first_port = 1;
 	dev_command_index(s);
 	return s;

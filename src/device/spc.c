@@ -48,7 +48,8 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 
 	if (!p)
 		return;
-	p[0] = t->lu ? dev_peripheral_type(t->lu)
+	p[0] = t->lu ? dev_peripheral_qualifier(t->nexus) |
+			       dev_peripheral_type(t->lu)
 		     : 0x7f; /* no unit here: qualifier 011b */
 	p[1] = cfg && cfg->removable ? 0x80 : 0; /* RMB */
 	p[2] = 0x06;				 /* SPC-4 */

@@ -241,7 +241,8 @@ void dev_vpd(struct dev_task *t, uint8_t page, size_t alloc)
 		if (!p)
 			return;
 		len = pages[i].fill(t, p);
-		p[0] = dev_peripheral_type(t->lu);
+		p[0] = dev_peripheral_qualifier(t->nexus) |
+		       dev_peripheral_type(t->lu);
 		p[1] = page;
 		put_be16(p + 2, (uint16_t)(len - 4));
 		dev_return(t, len, alloc);

@@ -31,6 +31,8 @@ enum scsi_sense_key {
  X(ASC_OPERATION_IN_PROGRESS, 0x0016, "operation in progress")                 \
  X(ASC_FORMAT_IN_PROGRESS, 0x0404,                                             \
    "logical unit not ready, format in progress")                               \
+ X(ASC_ACCESS_TRANSITION, 0x040a,                                              \
+   "logical unit not accessible, asymmetric access state transition")          \
  X(ASC_PORT_IN_STANDBY, 0x040b,                                                \
    "logical unit not accessible, target port in standby state")                \
  X(ASC_PORT_UNAVAILABLE, 0x040c,                                               \
@@ -88,6 +90,8 @@ enum scsi_sense_key {
  X(ASC_RESERVATIONS_RELEASED, 0x2a04, "reservations released")                 \
  X(ASC_REGISTRATIONS_PREEMPTED, 0x2a05, "registrations preempted")             \
  X(ASC_ACCESS_STATE_CHANGED, 0x2a06, "asymmetric access state changed")        \
+ X(ASC_ACCESS_TRANSITION_FAILED, 0x2a07,                                       \
+   "implicit asymmetric access state transition failed")                       \
  X(ASC_CAPACITY_CHANGED, 0x2a09, "capacity data has changed")                  \
  X(ASC_TIMESTAMP_CHANGED, 0x2a10, "timestamp changed")                         \
  X(ASC_COMMAND_SEQUENCE, 0x2c00, "command sequence error")                     \

@@ -3,6 +3,7 @@
 """Two iserd on one disk, active and standby (ALUA): what each tells, failover
 by iserctl and by an initiator, and that no write of the old active one comes
 after the new one has begun."""
+import json
 import os
 import struct
 import subprocess
@@ -14,6 +15,7 @@ from harness import ISERCTL, ISERD, Daemon, io, main, run
 from test_reserve import CHECK, GOOD, Initiator
 
 AO, AN, STANDBY, UNAVAILABLE = range(4)
+OFFLINE, TRANSITIONING = 14, 15
 NOT_READY, ATTENTION = 2, 6
 
 
@@ -140,9 +142,41 @@ class Pair(unittest.TestCase):
         for p in (a, b):
             p.close()
 
+    def test_transition_and_peer_that_is_gone(self):
+        """The standby one tells initiators to wait while the other is looked
+        after, then that its port is offline, and takes over."""
+        a, b = self.paths()
+        self.set(1, 2, "transitioning")
+        self.assertEqual(b.ready(), CHECK)
+        self.assertEqual(b.sense, (ATTENTION, 0x2a06))
+        self.assertEqual(b.ready(), CHECK)
+        self.assertEqual(b.sense, (NOT_READY, 0x040a))
+        self.assertEqual(b.groups()[2], (TRANSITIONING, 0, [2]))
+        a.close()
+        self.daemons[0].proc.kill()
+        self.daemons[0].proc.wait()
+        text = run([ISERCTL, "-s", self.sockets[1], "--json", "port", "id=1",
+                    "state=offline"]).text
+        self.assertEqual([g["offline"] for g in json.loads(text)], [[1], []])
+        self.set(1, 1, "unavailable")
+        self.set(1, 2, "optimized")
+        self.assertEqual(b.ready(), CHECK)
+        self.assertEqual(b.store(7, 0x44), GOOD)
+        self.assertEqual(b.groups(), {1: (UNAVAILABLE, 1, [1]), 2: (AO, 0, [2]),
+                                      0xffff: (OFFLINE, 0, [1])})
+        done = run([ISERCTL, "-s", self.sockets[1], "port", "id=2", "state=offline"], check=False)
+        self.assertEqual(done.returncode, 1)  # it answers
+        run([ISERCTL, "-s", self.sockets[1], "port", "id=1", "state=online"])
+        self.assertEqual(b.ready(), CHECK)
+        self.assertEqual(len(b.groups()), 2)
+        b.close()
+        self.daemons[0] = Daemon("ram:1M")  # for tearDown
+
     def test_by_the_initiator(self):
         a, b = self.paths()
         self.assertEqual(b.set_group(2, AN), GOOD)
+        self.assertEqual(b.set_group(2, OFFLINE), CHECK)
+        self.assertEqual(b.sense, (5, 0x2600))
         self.assertEqual(b.ready(), GOOD)
         self.assertEqual(b.groups()[2][0], AN)
         # a group of the other daemon is not b's to set
@@ -169,6 +203,7 @@ class Pair(unittest.TestCase):
                         if p.sense[0] == ATTENTION:
                             continue
                         assert p.sense[0] == NOT_READY, p.sense
+                        assert p.sense[1] in (0x040a, 0x040b), p.sense
                         break
                     done[n][lba] = byte
                 p.close()

@@ -121,6 +121,45 @@ static void scenario(void)
 	out(B, 3, 2, 0);
 }
 
+static void set_done(void *arg, int err)
+{
+	*(int *)arg = err;
+}
+
+/* SPC-4 §5.16.2.5: a change that fails leaves all as it was, and when nobody's
+ * command asked for it, everybody hears of it. */
+static void test_failed_transition(void **state)
+{
+	const struct dev_group_change change = { .id = 1,
+						 .state = DEV_ACCESS_STANDBY };
+	unsigned begun = 0;
+	int err = 1;
+
+	(void)state;
+	for (unsigned long nth = 1; err; nth++) {
+		failed = false;
+		countdown = nth;
+		if (!dev_group_set(trio.server, &change, set_done, &err))
+			trio_settle();
+		countdown = 0;
+		if (!err)
+			break;
+		assert_true(failed);
+		if (tur(A) == SCSI_GOOD)
+			continue; /* it had not begun */
+		begun++;
+		expect_sense(A, SENSE_UNIT_ATTENTION,
+			     ASC_ACCESS_TRANSITION_FAILED);
+		expect_attention(B, ASC_ACCESS_TRANSITION_FAILED);
+		expect_attention(C, ASC_ACCESS_TRANSITION_FAILED);
+		assert_int_equal(tur(A), SCSI_GOOD);
+	}
+	assert_true(begun > 0);
+	expect_attention(A, ASC_ACCESS_STATE_CHANGED);
+	assert_int_equal(tur(A), SCSI_CHECK_CONDITION);
+	expect_sense(A, SENSE_NOT_READY, ASC_PORT_IN_STANDBY);
+}
+
 static void test_nth_allocation_fails(void **state)
 {
 	unsigned long nth = 0;
@@ -147,6 +186,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_nth_allocation_fails,
+						alloc_open, trio_close),
+		cmocka_unit_test_setup_teardown(test_failed_transition,
 						alloc_open, trio_close),
 	};
 

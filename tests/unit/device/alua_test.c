@@ -96,11 +96,11 @@ static void test_report_spc4_6_37(void **state)
 	static const uint8_t want[] = {
 		0, 0, 0, 40,
 		/* group 10: preferred, active/optimized; port 5 */
-		0x80, 0x0f, 0, 10, 0, 0, 0, 1, 0, 0, 0, 5,
+		0x80, 0xcf, 0, 10, 0, 0, 0, 1, 0, 0, 0, 5,
 		/* group 20: active/non-optimized; port 6 */
-		0x01, 0x0f, 0, 20, 0, 0, 0, 1, 0, 0, 0, 6,
+		0x01, 0xcf, 0, 20, 0, 0, 0, 1, 0, 0, 0, 6,
 		/* group 30: standby; ports 7, 8 */
-		0x02, 0x0f, 0, 30, 0, 0, 0, 2, 0, 0, 0, 7, 0, 0, 0, 8,
+		0x02, 0xcf, 0, 30, 0, 0, 0, 2, 0, 0, 0, 7, 0, 0, 0, 8,
 	};
 	/* clang-format on */
 
@@ -113,6 +113,7 @@ static void test_report_spc4_6_37(void **state)
 	assert_int_equal(trio.i[C].in_len, sizeof(want) + 4);
 	assert_int_equal(get_be32(trio.i[C].in), 44);
 	assert_int_equal(trio.i[C].in[4], 0x10);
+	assert_int_equal(trio.i[C].in[5], 60); /* IMPLICIT TRANSITION TIME */
 	assert_memory_equal(trio.i[C].in + 8, want + 4, sizeof(want) - 4);
 	assert_int_equal(report(A, 0x40), SCSI_CHECK_CONDITION);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
@@ -243,6 +244,7 @@ static void test_what_is_served_in_which_state(void **state)
 		{ { 0xa0, [9] = 16 }, 16, true, true },
 		{ { 0x03, 0, 0, 0, 18 }, 18, true, true },
 		{ { 0xa3, 0x0a, [9] = 255 }, 255, true, true },
+		{ { 0x3c, 0x0b, [8] = 4 }, 4, true, true },
 		{ { 0x1a, 0, 0x3f, 0, 255 }, 255, true, false },
 		{ { 0x5e, 0, [8] = 255 }, 255, true, false },
 		{ { 0x4d, 0, 0x40, [8] = 255 }, 255, true, false },
@@ -257,6 +259,11 @@ static void test_what_is_served_in_which_state(void **state)
 	for (unsigned s = SB; s <= UA; s++) {
 		assert_int_equal(set_one(A, 20, (uint8_t)s), SCSI_GOOD);
 		expect_attention(C, ASC_ACCESS_STATE_CHANGED);
+		/* the peripheral qualifier (§5.16.2.4.5) */
+		assert_int_equal(RUN(C, 96, 0x12, 0, 0, 0, 96), SCSI_GOOD);
+		assert_int_equal(trio.i[C].in[0], s == SB ? 0 : 0x20);
+		assert_int_equal(RUN(C, 96, 0x12, 1, 0x80, 0, 96), SCSI_GOOD);
+		assert_int_equal(trio.i[C].in[0], s == SB ? 0 : 0x20);
 		for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 			bool ok = s == SB ? cases[i].standby
 					  : cases[i].unavailable;
@@ -344,14 +351,119 @@ static void test_standby_waits_for_what_is_under_way(void **state)
 	assert_int_equal(dev_group_set(trio.server, &change, answered, &a), 0);
 	trio_settle();
 	assert_int_equal(a.n, 0);
-	/* new ones are refused meanwhile; B never had a chance */
-	expect_attention(B, ASC_ACCESS_STATE_CHANGED);
+	/* new ones are refused meanwhile (§5.16.2.5); B never had a chance */
 	assert_int_equal(tur(B), SCSI_CHECK_CONDITION);
-	expect_sense(B, SENSE_NOT_READY, ASC_PORT_IN_STANDBY);
+	expect_sense(B, SENSE_NOT_READY, ASC_ACCESS_TRANSITION);
+	assert_int_equal(report(B, 0), SCSI_GOOD);
+	assert_int_equal(trio.i[B].in[4], 0x8f);
+	assert_int_equal(RUN(B, 96, 0x12, 0, 0, 0, 96), SCSI_GOOD);
+	assert_int_equal(RUN(B, 4, 0x3c, 0x0b, [8] = 4), SCSI_GOOD);
+	RUN(B, 255, 0x1a, 0, 0x3f, 0, 255);
+	expect_sense(B, SENSE_NOT_READY, ASC_ACCESS_TRANSITION);
 	bs_hold_release(hold, 1);
 	trio_settle();
 	assert_int_equal(a.n, 1);
 	assert_int_equal(trio_finish(A), SCSI_GOOD);
+	expect_attention(B, ASC_ACCESS_STATE_CHANGED);
+	assert_int_equal(tur(B), SCSI_CHECK_CONDITION);
+	expect_sense(B, SENSE_NOT_READY, ASC_PORT_IN_STANDBY);
+	assert_int_equal(report(B, 0), SCSI_GOOD);
+	assert_int_equal(trio.i[B].in[4], 0x82);
+	assert_int_equal(trio.i[B].in[9], 2);
+}
+
+/* While one changes another waits, and is then decided from what came out. */
+static void test_changes_take_turns(void **state)
+{
+	static const uint8_t cdb[16] = { SCSI_WRITE_10, [8] = 1 };
+	static const uint8_t block[512], list[8] = { [4] = AN, [7] = 10 };
+	const struct dev_group_change change = { .id = 10, .state = SB };
+	static const uint8_t set[16] = { 0xa4, 0x0a, [9] = 8 };
+	struct answer a = { 0 };
+
+	(void)state;
+	trio_send(A, cdb, block, 512, 0);
+	trio_settle();
+	assert_int_equal(dev_group_set(trio.server, &change, answered, &a), 0);
+	trio_settle();
+	trio_send(B, set, list, 8, 0);
+	trio_settle();
+	assert_int_equal(a.n, 0);
+	assert_false(trio.i[B].done);
+	bs_hold_release(hold, 1);
+	trio_settle();
+	assert_int_equal(a.n, 1);
+	assert_int_equal(trio_finish(B), SCSI_GOOD);
+	assert_int_equal(trio_finish(A), SCSI_GOOD);
+	expect_attention(A, ASC_ACCESS_STATE_CHANGED);
+	expect_states(A, 0x81, 0x01, 0x02);
+	assert_int_equal(trio.i[A].in[9], 1);
+}
+
+/* Whoever commands both daemons may say that it goes on: initiators wait. */
+static void test_transitioning_as_long_as_it_takes(void **state)
+{
+	struct dev_group_change change = { .id = 20,
+					   .state = DEV_ACCESS_TRANSITIONING };
+	struct answer a = { 0 };
+
+	(void)state;
+	assert_int_equal(dev_group_set(trio.server, &change, answered, &a), 0);
+	trio_settle();
+	expect_attention(C, ASC_ACCESS_STATE_CHANGED);
+	assert_int_equal(tur(C), SCSI_CHECK_CONDITION);
+	expect_sense(C, SENSE_NOT_READY, ASC_ACCESS_TRANSITION);
+	no_sense_left(A);
+	expect_states(A, 0x80, 0x0f, 0x02);
+	change.state = AO;
+	assert_int_equal(dev_group_set(trio.server, &change, answered, &a), 0);
+	trio_settle();
+	expect_attention(C, ASC_ACCESS_STATE_CHANGED);
+	assert_int_equal(read_block(C), SCSI_GOOD);
+	assert_int_equal(a.n, 2);
+}
+
+/* SPC-4 §5.16.2.4.6: a port that is gone can't tell, another one does. */
+static void test_offline_ports(void **state)
+{
+	uint16_t ports[DEV_MAX_OFFLINE];
+	const uint8_t *p = trio.i[A].in;
+	struct answer a = { 0 };
+
+	(void)state;
+	assert_int_equal(dev_port_set(trio.server, 8, true, answered, &a), 0);
+	trio_settle();
+	assert_int_equal(a.err, 0);
+	for (unsigned who = A; who <= C; who++)
+		expect_attention(who, ASC_ACCESS_STATE_CHANGED);
+	assert_int_equal(report(A, 0), SCSI_GOOD);
+	assert_int_equal(get_be32(p), 52);
+	assert_int_equal(p[44], 0x0e);
+	assert_int_equal(get_be16(p + 46), 0xffff);
+	assert_int_equal(p[49], 2);
+	assert_int_equal(p[51], 1);
+	assert_int_equal(get_be16(p + 54), 8);
+	/* in its primary group it stays */
+	assert_int_equal(p[28], SB);
+	assert_int_equal(p[35], 2);
+	assert_int_equal(dev_offline_ports(trio.server, ports), 1);
+	/* nothing new, a port of ours, a port of nobody's */
+	assert_int_equal(dev_port_set(trio.server, 8, true, answered, &a), 0);
+	trio_settle();
+	assert_int_equal(tur(A), SCSI_GOOD);
+	assert_int_equal(dev_port_set(trio.server, 6, true, answered, &a), 0);
+	trio_settle();
+	assert_int_equal(a.err, ERR_UNSUPPORTED);
+	assert_int_equal(dev_port_set(trio.server, 9, true, answered, &a), 0);
+	trio_settle();
+	assert_int_equal(a.err, ERR_NOT_FOUND);
+	assert_int_equal(dev_port_set(trio.server, 8, false, answered, &a), 0);
+	trio_settle();
+	assert_int_equal(a.err, 0);
+	expect_attention(A, ASC_ACCESS_STATE_CHANGED);
+	assert_int_equal(report(A, 0), SCSI_GOOD);
+	assert_int_equal(get_be32(p), 40);
+	assert_int_equal(a.n, 5);
 }
 
 /* A WRITE whose data are still on their way is not let in afterwards. */
@@ -412,6 +524,9 @@ int main(void)
 		TA(test_implicit),
 		TA(test_standby_waits_for_what_is_under_way),
 		TA(test_standby_before_the_data_came),
+		TA(test_changes_take_turns),
+		TA(test_transitioning_as_long_as_it_takes),
+		TA(test_offline_ports),
 		TA(test_group_add_refuses),
 	};
 
