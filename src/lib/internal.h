@@ -65,6 +65,7 @@ struct lib_back {
 	unsigned count;	   /* how often it came back */
 	unsigned time2wait;
 	bool leaving; /* the target asked for a logout */
+	int held;     /* socket of the connection that was lost, or -1 */
 	struct io_timer timer;
 	struct lib_task *redo, **redo_tail;
 };
@@ -132,6 +133,10 @@ bool lib_back_keeps(struct iser_session *s, struct lib_task *lt);
 /* The connection, or the attempt at one, is over: true if another attempt
  * follows; false: the session is down and its commands have failed. */
 bool lib_back_next(struct iser_session *s);
+/* The connection is over: its socket may be kept ... */
+void lib_back_lost(struct iser_session *s);
+/* ... and ends here, ahead of the next one's first byte. */
+void lib_back_let_go(struct iser_session *s);
 void lib_back_logged_in(struct iser_session *s);
 void lib_back_async(struct iser_session *s, const struct iscsi_async *a);
 /* Logs out once nothing is under way, if the target asked for that. */

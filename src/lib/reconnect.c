@@ -7,6 +7,7 @@
  * was lost is carried out late, behind what is issued now.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "lib/internal.h"
 #include "scsi/cdb.h"
@@ -144,6 +145,34 @@ static void give_up(struct iser_session *s)
 		fail_task(s, lt, s->err);
 }
 
+/*
+ * A connection that we gave up since nothing came any more is still up at the
+ * target, and our FIN won't get there before the network does what it should
+ * again: its next transmission may be a minute away then. The new login would
+ * come first, and the target would have to end the old connection with all that
+ * waits on it, which LIO over siw never gets to the end of. So the old socket
+ * stays until the path is there again, and its RST goes ahead of the login.
+ */
+void lib_back_lost(struct iser_session *s)
+{
+	int fd = net_conn_held(s->net);
+
+	if (fd < 0)
+		return;
+	if (s->state != SESSION_UP && s->state != SESSION_AWAY) {
+		close(fd); /* it was ours to end, and has been */
+		return;
+	}
+	net_reset(s->back.held);
+	s->back.held = fd;
+}
+
+void lib_back_let_go(struct iser_session *s)
+{
+	net_reset(s->back.held);
+	s->back.held = -1;
+}
+
 bool lib_back_next(struct iser_session *s)
 {
 	bool lost = s->state == SESSION_UP || s->state == SESSION_AWAY;
@@ -155,6 +184,7 @@ bool lib_back_next(struct iser_session *s)
 	    s->err == ISER_E_AUTH ||
 	    io_timer_set(s->ctx->loop, &s->back.timer, io_now_exact() + d)) {
 		s->state = SESSION_DOWN;
+		lib_back_let_go(s); /* nobody will */
 		give_up(s);
 		lib_io_fail_queue(s, s->err);
 		return false;
@@ -224,12 +254,14 @@ void lib_back_leave(struct iser_session *s)
 void lib_back_init(struct iser_session *s)
 {
 	s->back.redo_tail = &s->back.redo;
+	s->back.held = -1;
 	s->back.timer.fire = attempt;
 }
 
 void lib_back_fini(struct iser_session *s)
 {
 	io_timer_clear(s->ctx->loop, &s->back.timer);
+	net_reset(s->back.held);
 	if (!s->err)
 		s->err = ISER_E_CLOSED;
 	give_up(s);

@@ -254,6 +254,7 @@ static void on_stream_closed(void *arg, int err)
 
 	(void)err; /* the role was told, and told us */
 	add_stats(&s->past_stats, s->net);
+	lib_back_lost(s);
 	io_timer_clear(s->ctx->loop, &s->timer);
 	io_defer_cancel(&s->rearm);
 	unmake(s);
@@ -382,6 +383,7 @@ static void fill_conn_config(struct iser_session *s,
 
 	net_conn_config_default(cfg, ISCSI_INITIATOR);
 	cfg->start = s->rdma ? NET_START_RDMA : NET_START_STREAM;
+	cfg->hold = s->url.reconnect;
 	if (!strcmp(compat, "strict"))
 		cfg->rules_rdma = DMISER_STRICT;
 	if (!strcmp(compat, "linux"))
@@ -441,6 +443,7 @@ static void on_connected(void *arg, int fd, const char *why)
 	}
 	if (s->state != SESSION_AWAY)
 		s->state = SESSION_LOGIN;
+	lib_back_let_go(s);
 	err = make(s, fd);
 	if (err) {
 		unmake(s);

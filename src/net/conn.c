@@ -301,6 +301,8 @@ struct net_conn *net_conn_new(struct io_loop *l, int fd,
 	c->l = l;
 	c->cfg = *cfg;
 	c->stream = stream;
+	if (cfg->hold)
+		net_stream_hold(stream);
 	return c;
 }
 
@@ -386,6 +388,11 @@ void net_conn_free(struct net_conn *c)
 	if (c->vconn)
 		net_verbs_module(c->verbs)->free(c->vconn);
 	free(c);
+}
+
+int net_conn_held(struct net_conn *c)
+{
+	return c->stream ? net_stream_held(c->stream) : -1;
 }
 
 void net_conn_addresses(const struct net_conn *c, struct net_addr *local,

@@ -33,6 +33,7 @@ struct net_conn_config {
 	unsigned allow; /* NET_ALLOW_*, one at the least */
 	/* Rules of datamover/iser/dmiser.h, by start. */
 	unsigned rules_rdma, rules_stream;
+	bool hold;	      /* net_conn_held will be asked */
 	bool crc;	      /* MPA: want CRC32C (RFC 5044 §4.4) */
 	bool markers;	      /* MPA: ask for markers */
 	uint8_t mpa_revision; /* of our request, 1 or 2 */
@@ -73,6 +74,9 @@ int net_conn_start(struct net_conn *c, const struct net_conn_ops *ops,
 		   void *arg);
 /* net_conn_free: after closed (also from within), or if it never started. */
 void net_conn_free(struct net_conn *c);
+/* net_conn_held: the socket of a connection that we gave up and the peer did
+ * not, which the caller ends (net_reset); -1: none. From closed on. */
+int net_conn_held(struct net_conn *c);
 
 void net_conn_addresses(const struct net_conn *c, struct net_addr *local,
 			struct net_addr *peer);

@@ -57,6 +57,16 @@ int net_stream_start(struct net_stream *s, const struct stream_ops *ops,
  * it failed. */
 void net_stream_free(struct net_stream *s);
 
+/*
+ * net_stream_hold: a socket whose peer has neither closed nor failed when the
+ * core gives up is not closed; net_stream_held takes it over then, from closed
+ * on (-1: there is none). net_reset ends a socket by RST, and what was still to
+ * be sent on it is dropped; -1 is fine.
+ */
+void net_stream_hold(struct net_stream *s);
+int net_stream_held(struct net_stream *s);
+void net_reset(int fd);
+
 void net_stream_peer(const struct net_stream *s, struct net_addr *a);
 void net_stream_local(const struct net_stream *s, struct net_addr *a);
 const struct net_stream_stats *net_stream_stats(struct net_stream *s);

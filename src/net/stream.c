@@ -48,6 +48,8 @@ struct net_stream {
 	bool rx_paused;	 /* the core takes no input now */
 	bool tx_blocked; /* the socket takes no output now */
 	bool ended;	 /* nothing more comes in: FIN or an error */
+	bool gave_up;	 /* ended by give_up, not by the peer */
+	bool hold;	 /* net_stream_hold */
 	int end_err;	 /* why: 0 = FIN */
 	int fate_err;	 /* LINGERING: why the core wanted to close */
 	xtime timer_at;	 /* XTIME_NEVER: not set */
@@ -214,12 +216,16 @@ static bool send_once(struct net_stream *s)
 /* shut: s may be freed by closed. */
 static void shut(struct net_stream *s, int err)
 {
+	bool keep = s->hold && (!s->ended || s->gave_up);
+
 	s->state = CLOSED;
 	io_timer_clear(s->l, &s->timer);
 	io_watch_del(s->l, &s->watch);
 	io_defer_cancel(&s->service);
-	close(s->watch.fd);
-	s->watch.fd = -1;
+	if (!keep) {
+		close(s->watch.fd);
+		s->watch.fd = -1;
+	}
 	s->ops->closed(s->core, err, io_now_exact());
 	s->closed(s->arg, err);
 }
@@ -245,9 +251,10 @@ static void timer_fired(struct io_timer *t)
 	xtime now = io_now(s->l);
 
 	s->timer_at = XTIME_NEVER;
-	if (s->give_up <= now)
+	if (s->give_up <= now) {
+		s->gave_up = !s->ended;
 		end(s, ERR_TIMEOUT);
-	else if (s->state == RUNNING && s->ops->deadline(s->core) <= now) {
+	} else if (s->state == RUNNING && s->ops->deadline(s->core) <= now) {
 		s->ops->expire(s->core, now);
 		s->rx_paused = false;
 	}
@@ -414,6 +421,30 @@ size_t net_stream_mss(const struct net_stream *s)
 	if (getsockopt(s->watch.fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len))
 		return 0;
 	return mss > 0 && mss < LOOPBACK_MSS ? (size_t)mss : 0;
+}
+
+void net_stream_hold(struct net_stream *s)
+{
+	s->hold = true;
+}
+
+int net_stream_held(struct net_stream *s)
+{
+	int fd = s->watch.fd;
+
+	assert(s->state == CLOSED);
+	s->watch.fd = -1;
+	return fd;
+}
+
+void net_reset(int fd)
+{
+	struct linger now = { .l_onoff = 1, .l_linger = 0 };
+
+	if (fd < 0)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(fd);
 }
 
 void net_stream_free(struct net_stream *s)

@@ -35,7 +35,7 @@ struct core {
 	xtime deadline;
 	/* what it saw */
 	unsigned expired, closed, owner_told, rx_done;
-	int closed_err, owner_err;
+	int closed_err, owner_err, held;
 };
 
 static unsigned span(struct core *c, uint64_t from, uint64_t to,
@@ -138,6 +138,7 @@ static void owner_told(void *arg, int err)
 	assert_int_equal(c->closed, 1);
 	c->owner_told++;
 	c->owner_err = err;
+	c->held = net_stream_held(c->s);
 	net_stream_free(c->s);
 	c->s = NULL;
 }
@@ -489,6 +490,65 @@ static void test_close_now_with_the_cores_reason(void **state)
 	finish(&t);
 }
 
+/* What was given up is still a connection to its peer, until it is reset. */
+static void test_held_until_it_is_reset(void **state)
+{
+	struct test t;
+	char c;
+
+	open_over(&t, state, tcp_pair);
+	net_stream_hold(t.c->s);
+	start(&t);
+	turns(&t, 2);
+	t.c->fate = STREAM_CLOSE;
+	t.c->fate_err = ERR_TIMEOUT;
+	kick(&t);
+	until_closed(&t, ERR_TIMEOUT);
+	assert_true(t.c->held >= 0);
+	assert_int_equal(recv(t.peer, &c, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	net_reset(t.c->held);
+	assert_int_equal(recv(t.peer, &c, 1, 0), -1);
+	assert_int_equal(errno, ECONNRESET);
+	finish(&t);
+}
+
+/* The same where it had last words that the peer does not answer. */
+static void test_held_after_last_words(void **state)
+{
+	struct test t;
+	char c;
+
+	open_over(&t, state, tcp_pair);
+	net_stream_hold(t.c->s);
+	start(&t);
+	turns(&t, 2);
+	t.c->fate = STREAM_FLUSH;
+	t.c->fate_err = ERR_TIMEOUT;
+	kick(&t);
+	until_closed(&t, ERR_TIMEOUT);
+	assert_true(t.c->held >= 0);
+	net_reset(t.c->held);
+	assert_int_equal(recv(t.peer, &c, 1, 0), 0); /* FIN came first */
+	assert_int_equal(send(t.peer, "x", 1, MSG_NOSIGNAL), -1);
+	finish(&t);
+}
+
+static void test_nothing_to_hold_where_the_peer_closed(void **state)
+{
+	struct test t;
+
+	open_over(&t, state, tcp_pair);
+	net_stream_hold(t.c->s);
+	start(&t);
+	close(t.peer);
+	t.peer = -1;
+	until_closed(&t, 0);
+	assert_int_equal(t.c->held, -1);
+	net_reset(t.c->held);
+	finish(&t);
+}
+
 static void test_deadline_expires_and_moves(void **state)
 {
 	struct test t;
@@ -731,6 +791,9 @@ int main(void)
 		BOTH(test_flush_last_words_arrive),
 		BOTH(test_flush_does_not_wait_for_the_peer_for_ever),
 		BOTH(test_close_now_with_the_cores_reason),
+		BOTH(test_held_until_it_is_reset),
+		BOTH(test_held_after_last_words),
+		BOTH(test_nothing_to_hold_where_the_peer_closed),
 		BOTH(test_deadline_expires_and_moves),
 		BOTH(test_one_stream_does_not_hold_up_the_turn),
 		BOTH(test_never_started_is_freed),
