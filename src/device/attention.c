@@ -37,6 +37,17 @@ static unsigned first(uint32_t attention)
 	return (unsigned)__builtin_ctz(attention);
 }
 
+static uint16_t asc_of(const struct dev_nexus *n, uint16_t lun)
+{
+	unsigned ua = first(n->attention[lun]);
+
+	if (ua == UA_OF_DEVICE)
+		return __atomic_load_n(
+			&dev_lu_get(n->server, lun)->pass_attention,
+			__ATOMIC_RELAXED);
+	return asc[ua];
+}
+
 unsigned dev_attention_take(struct dev_nexus *n, uint16_t lun,
 			    struct scsi_sense *s)
 {
@@ -45,7 +56,7 @@ unsigned dev_attention_take(struct dev_nexus *n, uint16_t lun,
 	if (!attention)
 		return 0;
 	*s = (struct scsi_sense){ .key = SENSE_UNIT_ATTENTION,
-				  .asc = asc[first(attention)] };
+				  .asc = asc_of(n, lun) };
 	n->attention[lun] &= ~BIT(first(attention));
 	return 1 + first(attention);
 }
@@ -79,7 +90,7 @@ bool dev_nexus_attention(const struct dev_nexus *n, uint64_t lun,
 	/* UADE DEPTH: one, or more; then the sense key */
 	info[0] = attention & (attention - 1) ? 0x20 : 0x10;
 	info[0] |= SENSE_UNIT_ATTENTION;
-	put_be16(info + 1, asc[first(attention)]);
+	put_be16(info + 1, asc_of(n, l));
 	return true;
 }
 

@@ -28,7 +28,8 @@ struct dev_job *dev_job_new(struct dev_task *t)
 uint16_t dev_copy_refusal(const struct dev_nexus *n, const struct dev_lu *from,
 			  const struct dev_lu *to)
 {
-	if ((from && dev_condition(from) != LU_READY) ||
+	if ((from && from->pass) || to->pass || /* we know no blocks there */
+	    (from && dev_condition(from) != LU_READY) ||
 	    dev_condition(to) != LU_READY)
 		return ASC_COPY_TARGET_NOT_REACHABLE;
 	if (dev_write_protected(to))

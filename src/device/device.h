@@ -15,6 +15,7 @@
 #include "base/bufv.h"
 #include "base/list.h"
 #include "base/xtime.h"
+#include "device/pass.h"
 
 struct dev_server; /* the logical units behind one target (SCSI device) */
 struct dev_lu;
@@ -121,9 +122,15 @@ void dev_server_free(struct dev_server *s);
  * 255 (peripheral / flat addressing of SAM-5). */
 int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	       struct bs *b);
+/* dev_lu_add_pass: a unit whose commands p carries out; takes it over. Codes as
+ * dev_lu_add's, and ERR_NOMEM. Of cfg the LUN, read_only and keeps count. */
+int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
+		    struct pass *p);
 /* dev_lu_get: NULL when there is none. */
 struct dev_lu *dev_lu_get(struct dev_server *s, uint16_t lun);
 uint16_t dev_lu_lun(const struct dev_lu *lu);
+/* dev_lu_backstore: that of a passthrough unit has its name and UUID, but no
+ * blocks. */
 struct bs *dev_lu_backstore(const struct dev_lu *lu);
 
 /*
@@ -389,7 +396,12 @@ struct dev_task {
 	 * own I/O, which comes to an end. */
 	void (*let_go)(struct dev_task *t);
 	void *waits_for;
-	struct bs_req req;
+	/* pass.c: to the real device; it is there now; whole blocks of data */
+	bool passes, sent, of_blocks;
+	union {
+		struct bs_req req;
+		struct pass_req pass;
+	};
 };
 
 /*
@@ -430,6 +442,10 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t));
  */
 int dev_lu_reset_state(struct dev_lu *lu, unsigned worker,
 		       void (*done)(void *arg, int err), void *arg);
+
+/* dev_lu_interrupt: before the tasks of a unit are aborted by a reset of it:
+ * one that has them from elsewhere resets that, too. */
+void dev_lu_interrupt(struct dev_lu *lu, unsigned worker);
 
 /* Of the control mode page (SPC-4 §7.5.8): commands that another initiator
  * aborts end TASK ABORTED; each nexus has a task set of its own. */

@@ -39,6 +39,7 @@
  *   token.c    POPULATE TOKEN, WRITE USING TOKEN
  *   copied.c   what is told about copies: RECEIVE COPY RESULTS, VPD 8Fh
  *   attention.c  unit attentions
+ *   pass.c, pass_cdb.c, pass_tell.c  a real device's unit (pass.h, pass_unit.h)
  */
 #ifndef DEVICE_INTERNAL_H
 #define DEVICE_INTERNAL_H
@@ -73,6 +74,7 @@ enum dev_ua {
 	UA_TIMESTAMP_CHANGED,
 	UA_DEVICE_IDENTIFIER,
 	UA_MEDIUM_CHANGED,
+	UA_OF_DEVICE, /* pass.c: what the real device said last */
 	UA_COUNT,
 };
 
@@ -207,6 +209,8 @@ struct dev_lu {
 	struct dev_lane *lanes;	       /* [worker] */
 	struct list fence_queue;       /* range.c, the home worker's alone */
 	struct bs *bs;
+	struct pass *pass;	 /* NULL: not a real device's unit */
+	uint16_t pass_attention; /* atomic: ASC of UA_OF_DEVICE */
 	struct dev_lu_config cfg;
 	uint64_t blocks;
 	uint32_t block_size;
@@ -356,6 +360,9 @@ int dev_control_at(const uint8_t *cdb);
 /* -1: fine; else byte << 3 | bit of the highest reserved bit set. */
 int dev_command_check(const struct dev_command *row, const uint8_t *cdb);
 void dev_report_opcodes(struct dev_task *t);
+/* The descriptors of all commands the unit has; returns their length. */
+size_t dev_put_opcodes(const struct dev_lu *lu, uint8_t *p, bool timeouts);
+#define DEV_OUR_OPCODES_MAX 1024u /* of a passthrough unit */
 
 /* server.c: its type; no unit (NULL) is taken for a disk. */
 enum dev_type dev_lu_type(const struct dev_lu *lu);
@@ -442,6 +449,10 @@ void dev_log_select(struct dev_task *t);
 uint8_t dev_peripheral_type(const struct dev_lu *lu);
 void dev_inquiry(struct dev_task *t);
 void dev_vpd(struct dev_task *t, uint8_t page, size_t alloc);
+/* Designators of the nexus's target port and device (VPD 83h); returns where
+ * they end. */
+#define DEV_PORT_NAMES_MAX 512u
+uint8_t *dev_put_port_names(const struct dev_task *t, uint8_t *p);
 void dev_report_luns(struct dev_task *t);
 void dev_request_sense(struct dev_task *t);
 void dev_test_unit_ready(struct dev_task *t);
@@ -786,6 +797,19 @@ void dev_report_groups(struct dev_task *t);
 int dev_prepare_set_groups(struct dev_task *t, uint64_t *out_len);
 void dev_set_groups(struct dev_task *t);
 void dev_server_groups_fini(struct dev_server *s);
+
+/* ---- pass.c ---- */
+
+/* Whether the unit is a real device's, which this command is for. */
+bool dev_pass_takes(const struct dev_task *t);
+/* What find_row, prepare and run are for other commands. */
+int dev_pass_find_row(struct dev_task *t);
+int dev_pass_prepare(struct dev_task *t, uint64_t *out_len);
+void dev_pass_run(struct dev_task *t);
+/* Whether the task's command was kept from being sent. */
+bool dev_pass_withdraw(struct dev_task *t);
+/* Of a passthrough unit: is the command one of those that we carry out? */
+bool dev_pass_owns(const struct dev_lu *lu, const struct dev_command *c);
 
 /* ---- attention.c ---- */
 

@@ -39,6 +39,8 @@ void dev_server_free(struct dev_server *s)
 		if (!s->lus[i])
 			continue;
 		bs_close(s->lus[i]->bs);
+		if (s->lus[i]->pass)
+			s->lus[i]->pass->ops->close(s->lus[i]->pass);
 		dev_lanes_fini(s->lus[i]);
 		free(s->lus[i]->kept);
 		free(s->lus[i]);
@@ -75,6 +77,32 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	lu->protection = b->protection ? b->protection->type : 0;
 	dev_lu_reservations_init(lu);
 	s->lus[cfg->lun] = lu;
+	return 0;
+}
+
+/* It has the face of a store, for all that asks for a name and a UUID. What
+ * waits for the unit as a whole waits for its only block (range.c). */
+int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
+		    struct pass *p)
+{
+	const struct dev_lu_config c = { .lun = cfg->lun,
+					 .read_only = cfg->read_only,
+					 .keeps = cfg->keeps };
+	struct bs *face = bs_null_new(p->name, 0, 512);
+	int err = ERR_NOMEM;
+
+	if (face) {
+		memcpy(face->uuid, p->uuid, sizeof(face->uuid));
+		err = dev_lu_add(s, &c, face);
+	}
+	if (err) {
+		if (face)
+			bs_close(face);
+		return err;
+	}
+	p->max_transfer = MIN(p->max_transfer, s->max_transfer);
+	s->lus[cfg->lun]->pass = p;
+	s->lus[cfg->lun]->blocks = 1;
 	return 0;
 }
 

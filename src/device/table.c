@@ -127,7 +127,8 @@ bool dev_command_is_for(const struct dev_command *c, enum dev_type type)
 bool dev_command_has(const struct dev_lu *lu, const struct dev_command *c)
 {
 	return dev_command_is_for(c, dev_lu_type(lu)) &&
-	       (!c->has || c->has(lu));
+	       (!c->has || c->has(lu)) &&
+	       (!lu || !lu->pass || dev_pass_owns(lu, c));
 }
 
 const struct dev_command *dev_command_find(const struct dev_server *s,
@@ -197,9 +198,9 @@ static size_t put_timeouts(uint8_t *p)
 	return TIMEOUTS_LEN;
 }
 
-static size_t all_opcodes(const struct dev_lu *lu, uint8_t *p, bool timeouts)
+size_t dev_put_opcodes(const struct dev_lu *lu, uint8_t *p, bool timeouts)
 {
-	size_t at = 4;
+	size_t at = 0;
 
 	for_each_row(c)
 	{
@@ -216,8 +217,15 @@ static size_t all_opcodes(const struct dev_lu *lu, uint8_t *p, bool timeouts)
 		if (timeouts)
 			at += put_timeouts(p + at);
 	}
-	put_be32(p, (uint32_t)(at - 4));
 	return at;
+}
+
+static size_t all_opcodes(const struct dev_lu *lu, uint8_t *p, bool timeouts)
+{
+	size_t len = dev_put_opcodes(lu, p + 4, timeouts);
+
+	put_be32(p, (uint32_t)len);
+	return 4 + len;
 }
 
 static size_t one_opcode(uint8_t *p, const struct dev_command *c, bool timeouts)

@@ -214,6 +214,8 @@ static int find_row(struct dev_task *t)
 	bool known;
 	int bad;
 
+	if (dev_pass_takes(t))
+		return dev_pass_find_row(t);
 	t->row = dev_command_find(t->nexus->server, dev_lu_type(t->lu), t->cdb,
 				  &known);
 	/* an unknown unit is told of before an unknown command (SPC-4 §4.4) */
@@ -287,6 +289,7 @@ static void clear(struct dev_task *t)
 	t->aborted = t->refused = t->in_step = t->step_again = false;
 	t->past_aca = t->held = false;
 	t->attention = 0;
+	t->passes = t->sent = false;
 	t->lu = NULL;
 	t->row = NULL;
 	t->buf = t->aux = t->pi = NULL;
@@ -298,6 +301,13 @@ static void clear(struct dev_task *t)
 	t->count = 0;
 	t->lba = t->blocks = 0;
 	t->range.state = DEV_HOLD_NONE;
+}
+
+static int prepare(struct dev_task *t, uint64_t *out_len)
+{
+	if (t->passes)
+		return dev_pass_prepare(t, out_len);
+	return t->row->prepare ? t->row->prepare(t, out_len) : 0;
 }
 
 int dev_task_begin(struct dev_task *t)
@@ -313,8 +323,7 @@ int dev_task_begin(struct dev_task *t)
 	/* ACA ACTIVE is told before anything else (SAM-5 §5.3.3) */
 	if ((t->nexus->naca || t->attr >= DEV_ATTR_ACA) && dev_aca_refuses(t))
 		return 0;
-	if (find_row(t) || check_lu(t) || !t->row->prepare ||
-	    t->row->prepare(t, &want))
+	if (find_row(t) || check_lu(t) || prepare(t, &want))
 		return 0;
 	t->out_total = want;
 	t->out_len = (uint32_t)MIN(want, (uint64_t)t->edtl_out);
@@ -354,6 +363,10 @@ static bool is_shut_out(struct dev_task *t)
  * is "somewhere", sees to that itself. */
 static void run_row(struct dev_task *t)
 {
+	if (t->passes) {
+		dev_pass_run(t);
+		return;
+	}
 	if ((t->row->flags & CMD_WRITES) && t->blocks &&
 	    t->row->op != SCSI_UNMAP)
 		dev_tokens_touch(t->lu, t->nexus->cfg.worker, t->lba,
@@ -378,11 +391,13 @@ static void run_in_range(struct dev_task *t)
 {
 	unsigned worker = t->nexus->cfg.worker;
 	/* a block and its protection information are one to all others */
-	bool alone = t->row->flags & CMD_ALONE ||
-		     (t->row->flags & CMD_WRITES && DEV_PROTECTION(t->lu));
+	bool alone = !t->passes &&
+		     (t->row->flags & CMD_ALONE ||
+		      (t->row->flags & CMD_WRITES && DEV_PROTECTION(t->lu)));
 	int err;
 
-	if (!(t->row->flags & (CMD_TOUCHES | CMD_ALONE)) || t->blocks == 0) {
+	if (!(t->passes || (t->row->flags & (CMD_TOUCHES | CMD_ALONE))) ||
+	    t->blocks == 0) {
 		run_row(t);
 		return;
 	}
@@ -446,7 +461,7 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t))
 	if (t->phase == DEV_TASK_RUNNING && t->let_go && !t->held)
 		t->let_go(t);
 	else if (t->phase == DEV_TASK_RUNNING && !t->dormant &&
-		 !dev_range_give_up(&t->range))
+		 !dev_pass_withdraw(t) && !dev_range_give_up(&t->range))
 		return 0; /* the I/O under way ends it */
 	dev_set_leave(t);
 	t->phase = DEV_TASK_DONE;

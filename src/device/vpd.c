@@ -114,16 +114,21 @@ static uint8_t *put_group(const struct dev_nexus *n, uint8_t *p)
 	return designator(p, CODE_BINARY, PIV_ISCSI | ASSOC_PORT | 0x5, 4);
 }
 
+uint8_t *dev_put_port_names(const struct dev_task *t, uint8_t *p)
+{
+	p = put_relative_port(t->nexus, p);
+	p = put_group(t->nexus, p);
+	p = put_name(p, t->nexus->cfg.target_port, ASSOC_PORT);
+	return put_name(p, t->nexus->cfg.target_name, ASSOC_DEVICE);
+}
+
 static size_t page_identification(const struct dev_task *t, uint8_t *p)
 {
 	uint8_t *at = p + 4;
 
 	at = put_naa(t->lu, at);
 	at = put_t10(t->lu, at);
-	at = put_relative_port(t->nexus, at);
-	at = put_group(t->nexus, at);
-	at = put_name(at, t->nexus->cfg.target_port, ASSOC_PORT);
-	at = put_name(at, t->nexus->cfg.target_name, ASSOC_DEVICE);
+	at = dev_put_port_names(t, at);
 	return (size_t)(at - p);
 }
 

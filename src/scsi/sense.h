@@ -39,6 +39,9 @@ enum scsi_sense_key {
    "logical unit not accessible, target port in unavailable state")            \
  X(ASC_SANITIZE_IN_PROGRESS, 0x041b,                                           \
    "logical unit not ready, sanitize in progress")                             \
+ X(ASC_NO_SELECTION_RESPONSE, 0x0500,                                          \
+   "logical unit does not respond to selection")                               \
+ X(ASC_LU_COMMUNICATION, 0x0800, "logical unit communication failure")         \
  X(ASC_WRITE_ERROR, 0x0c00, "write error")                                     \
  X(ASC_UNEXPECTED_UNSOLICITED_DATA, 0x0c0c,                                    \
    "write error: unexpected unsolicited data")                                 \
@@ -57,6 +60,7 @@ enum scsi_sense_key {
  X(ASC_PARAMETER_LIST_LENGTH_ERROR, 0x1a00, "parameter list length error")     \
  X(ASC_MISCOMPARE_DURING_VERIFY, 0x1d00, "miscompare during verify operation") \
  X(ASC_INVALID_OPCODE, 0x2000, "invalid command operation code")               \
+ X(ASC_NO_ACCESS_RIGHTS, 0x2002, "access denied - no access rights")           \
  X(ASC_LBA_OUT_OF_RANGE, 0x2100, "logical block address out of range")         \
  X(ASC_TOKEN_TYPE, 0x2301, "unsupported token type")                           \
  X(ASC_TOKEN_UNKNOWN, 0x2304, "token unknown")                                 \
@@ -95,6 +99,8 @@ enum scsi_sense_key {
  X(ASC_CAPACITY_CHANGED, 0x2a09, "capacity data has changed")                  \
  X(ASC_TIMESTAMP_CHANGED, 0x2a10, "timestamp changed")                         \
  X(ASC_COMMAND_SEQUENCE, 0x2c00, "command sequence error")                     \
+ X(ASC_COMMAND_TIMEOUT, 0x2e02,                                                \
+   "command timeout during processing due to error recovery")                  \
  X(ASC_COMMANDS_CLEARED, 0x2f00, "commands cleared by another initiator")      \
  X(ASC_FORMAT_FAILED, 0x3101, "format command failed")                         \
  X(ASC_SANITIZE_FAILED, 0x3103, "sanitize command failed")                     \
@@ -105,6 +111,7 @@ enum scsi_sense_key {
  X(ASC_REPORTED_LUNS_CHANGED, 0x3f0e, "reported LUNs data has changed")        \
  X(ASC_INTERNAL_TARGET_FAILURE, 0x4400, "internal target failure")             \
  X(ASC_RESERVATION_LOST, 0x4401, "persistent reservation information lost")    \
+ X(ASC_SCSI_PARITY_ERROR, 0x4700, "SCSI parity error")                         \
  X(ASC_PROTOCOL_SERVICE_CRC_ERROR, 0x4705, "protocol service CRC error")       \
  X(ASC_INVALID_MESSAGE, 0x4900, "invalid message error")                       \
  X(ASC_REMOVAL_PREVENTED, 0x5302, "medium removal prevented")                  \

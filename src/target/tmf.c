@@ -323,9 +323,26 @@ static void on_all_workers(struct tgt_tmf *m, void (*run)(struct dev_msg *m))
 		post(m->worker, i, &m->parts[i], run);
 }
 
+#define LUNS 256u
+
 static void abort_everywhere(struct tgt_tmf *m)
 {
 	on_all_workers(m, part_run);
+}
+
+/* A real device behind a unit is reset first: its commands end sooner. */
+static void reset_everywhere(struct tgt_tmf *m)
+{
+	const struct dev_lu *only = tgt_find_lu(m->node, m->lun);
+
+	for (unsigned lun = 0; lun < LUNS; lun++) {
+		struct dev_lu *lu =
+			dev_lu_get(m->node->cfg.server, (uint16_t)lun);
+
+		if (lu && (!m->row->on_lu || lu == only))
+			dev_lu_interrupt(lu, m->worker->index);
+	}
+	abort_everywhere(m);
 }
 
 /* §11.5.1: which tasks those are the TST field says (SPC-4 §7.5.8). */
@@ -340,8 +357,6 @@ static void clear_task_set(struct tgt_tmf *m)
 }
 
 /* ---- resets: the units' state, one unit after the other ---- */
-
-#define LUNS 256u
 
 static void reset_next(struct tgt_tmf *m);
 
@@ -457,15 +472,15 @@ static const struct tmf_row rows[] = {
 	},
 	[ISCSI_TMF_LU_RESET] = {
 		.name = "LOGICAL UNIT RESET", .on_lu = true, .waits = true,
-		.run = abort_everywhere, .after = after_lu_reset,
+		.run = reset_everywhere, .after = after_lu_reset,
 	},
 	[ISCSI_TMF_TARGET_WARM_RESET] = {
 		.name = "TARGET WARM RESET", .plugs = true,
-		.run = abort_everywhere, .after = after_warm_reset,
+		.run = reset_everywhere, .after = after_warm_reset,
 	},
 	[ISCSI_TMF_TARGET_COLD_RESET] = {
 		.name = "TARGET COLD RESET", .plugs = true,
-		.run = abort_everywhere, .after = after_cold_reset,
+		.run = reset_everywhere, .after = after_cold_reset,
 	},
 	[ISCSI_TMF_TASK_REASSIGN] = {
 		.name = "TASK REASSIGN", .run = no_reassign,
