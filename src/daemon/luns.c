@@ -19,6 +19,7 @@
 #include "backstore/uring/bs_file.h"
 #include "base/bytes.h"
 #include "daemon/encrypt.h"
+#include "device/sg/sg.h"
 #include "net/net.h"
 
 struct ram {
@@ -245,4 +246,41 @@ struct bs *lun_open(const struct options *o, const char *spec,
 		return NULL;
 	b = store_open(o, k.store, loops);
 	return b && k.path ? lun_encrypt(b, o, &k, loops) : b;
+}
+
+/* ---- SCSI devices of this machine ---- */
+
+#define SCSI_PREFIX "scsi:"
+
+bool lun_is_scsi(const char *spec)
+{
+	return !strncmp(spec, SCSI_PREFIX, strlen(SCSI_PREFIX));
+}
+
+static void device_gone(void *arg, const char *path)
+{
+	(void)arg;
+	say("%s: the device is gone; its commands fail until iserd is started "
+	    "again with it",
+	    path);
+}
+
+struct pass *lun_open_scsi(const struct options *o, const char *spec,
+			   struct io_loop *const *loops)
+{
+	const struct sg_config cfg = {
+		.path = spec + strlen(SCSI_PREFIX),
+		.read_only = o->read_only,
+		.shared = o->shared,
+		.timeout = o->scsi_timeout,
+		.loops = loops,
+		.nloops = o->workers,
+		.gone = device_gone,
+	};
+	char why[512];
+	struct pass *p = sg_open(&cfg, why, sizeof(why));
+
+	if (!p)
+		say("%s", why);
+	return p;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* luns.h: what "disk.img", "cd:boot.iso", "ram:1G" and "null:1T" on the command
- * line mean. */
+/* luns.h: what "disk.img", "cd:boot.iso", "scsi:/dev/sg1", "ram:1G" and "null:1T"
+ * on the command line mean. */
 #ifndef DAEMON_LUNS_H
 #define DAEMON_LUNS_H
 
@@ -14,6 +14,11 @@
  */
 struct bs *lun_open(const struct options *o, const char *spec,
 		    struct io_loop *const *loops);
+
+/* "scsi:/dev/sg1": a SCSI device of this machine; NULL after a line on stderr. */
+bool lun_is_scsi(const char *spec);
+struct pass *lun_open_scsi(const struct options *o, const char *spec,
+			   struct io_loop *const *loops);
 
 /* lun_type: which type of unit it is to be. */
 enum dev_type lun_type(const char *spec);

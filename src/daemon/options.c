@@ -15,13 +15,16 @@
 static const char usage_text[] =
 	"usage: iserd serve [OPTION]... LUN...\n"
 	"\n"
-	"Serves each LUN (numbered from 0) as a disk (or a CD/DVD drive) over\n"
-	"iSCSI, in the foreground, until SIGTERM or SIGINT. Once ready it prints\n"
-	"one URL for each LUN on standard output; messages go to standard error.\n"
+	"Serves each LUN (numbered from 0) as a disk (or a CD/DVD drive, or what\n"
+	"it is) over iSCSI, in the foreground, until SIGTERM or SIGINT. Once ready\n"
+	"it prints one URL for each LUN on standard output; messages go to\n"
+	"standard error.\n"
 	"\n"
 	"LUN is one of\n"
 	"  PATH              a file or a block device\n"
 	"  cd:PATH           an ISO image, as a CD/DVD drive with it inside\n"
+	"  scsi:DEVICE       a SCSI device of this machine, as it is: /dev/sgN,\n"
+	"                    /dev/bsg/H:C:T:L, /dev/sdX, /dev/srN\n"
 	"  ram:SIZE          memory, lost at the end\n"
 	"  null:SIZE         reads give zeros, writes are dropped\n"
 	"  LUN,key=FILE      the same, encrypted (AES-256-XTS) with the key in FILE,\n"
@@ -37,6 +40,8 @@ static const char usage_text[] =
 	"      --removable           the medium can be ejected\n"
 	"      --sanitize-rate SIZE  bytes per second that SANITIZE OVERWRITE\n"
 	"                            write at most (no limit)\n"
+	"      --scsi-timeout SECONDS  until a command of a scsi: LUN is given up\n"
+	"                            (60; two hours for what may last long)\n"
 	"  -b, --block-size 512|4096 logical block size (512, or the device's)\n"
 	"      --buffered            files through the page cache (no O_DIRECT)\n"
 	"      --sendfile            ram: reads by sendfile (slower on loopback)\n"
@@ -159,6 +164,7 @@ enum {
 	OPT_SENDFILE,
 	OPT_REMOVABLE,
 	OPT_SANITIZE_RATE,
+	OPT_SCSI_TIMEOUT,
 	OPT_IO,
 	OPT_PIN,
 	OPT_SPIN,
@@ -188,6 +194,7 @@ static const struct option long_options[] = {
 	{ "read-only", no_argument, NULL, 'r' },
 	{ "removable", no_argument, NULL, OPT_REMOVABLE },
 	{ "sanitize-rate", required_argument, NULL, OPT_SANITIZE_RATE },
+	{ "scsi-timeout", required_argument, NULL, OPT_SCSI_TIMEOUT },
 	{ "block-size", required_argument, NULL, 'b' },
 	{ "buffered", no_argument, NULL, OPT_BUFFERED },
 	{ "sendfile", no_argument, NULL, OPT_SENDFILE },
@@ -418,6 +425,8 @@ static bool set_checked(struct options *o, int opt, const char *arg)
 		return true;
 	case OPT_ALUA:
 		return set_group(o, arg);
+	case OPT_SCSI_TIMEOUT:
+		return number("scsi-timeout", arg, 1, 86400, &o->scsi_timeout);
 	case OPT_PORT_ID:
 		return number("port-id", arg, 1, 65535, &o->port_id);
 	case OPT_IO:
@@ -538,6 +547,7 @@ bool options_parse(struct options *o, int argc, char **argv, int *code)
 	*o = (struct options){
 		.io = IO_AUTO,
 		.workers = 1,
+		.scsi_timeout = 60,
 		.transports = NET_ALLOW_ALL,
 		.log = TRACE_LEVEL_NOTICE,
 	};

@@ -39,6 +39,7 @@ struct options {
 	bool read_only, buffered, pin, prefer_digests, sendfile, removable,
 		shared, allow_lost;
 	uint64_t sanitize_rate; /* bytes per second; 0: no limit */
+	unsigned scsi_timeout;	/* seconds; scsi: units */
 	uint32_t block_size;	/* 0: by the medium */
 	enum io_backend io;
 	unsigned workers;

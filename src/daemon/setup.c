@@ -37,12 +37,22 @@ static bool is_lasting(const char *spec)
 }
 
 /* Two units on one store would overwrite each other's reservations. */
-static bool is_twice(const struct daemon *d, const struct bs *b)
+static bool is_twice(const struct daemon *d, const uint8_t uuid[16])
 {
 	for (unsigned i = 0; i < d->nlus; i++)
-		if (!memcmp(dev_lu_backstore(d->lus[i])->uuid, b->uuid, 16))
+		if (!memcmp(dev_lu_backstore(d->lus[i])->uuid, uuid, 16))
 			return true;
 	return false;
+}
+
+/* The unit is there; with what was kept of it. */
+static int added(struct daemon *d, uint16_t lun, bool keeps)
+{
+	d->lus[d->nlus] = dev_lu_get(d->server, lun);
+	if (keeps && !state_load(d->state, d->lus[d->nlus]))
+		return EXIT_STORE;
+	d->nlus++;
+	return 0;
 }
 
 static int add_lu(struct daemon *d, uint16_t lun, enum dev_type type,
@@ -64,11 +74,37 @@ static int add_lu(struct daemon *d, uint16_t lun, enum dev_type type,
 		bs_close(b);
 		return EXIT_STORE;
 	}
-	d->lus[d->nlus] = dev_lu_get(d->server, lun);
-	if (keeps && !state_load(d->state, d->lus[d->nlus]))
+	return added(d, lun, keeps);
+}
+
+static int add_scsi(struct daemon *d, uint16_t lun, const char *spec)
+{
+	struct pass *p = lun_open_scsi(&d->options, spec, d->loops);
+	struct dev_lu_config cfg = {
+		.lun = lun,
+		.read_only = d->options.read_only,
+	};
+	int err;
+
+	if (!p)
 		return EXIT_STORE;
-	d->nlus++;
-	return 0;
+	cfg.keeps = d->state && !is_twice(d, p->uuid);
+	err = dev_lu_add_pass(d->server, &cfg, p);
+	if (!err)
+		return added(d, lun, cfg.keeps);
+	say("%s: %s", p->name, err_str(err));
+	p->ops->close(p);
+	return EXIT_STORE;
+}
+
+static int add_store(struct daemon *d, uint16_t lun, const char *spec)
+{
+	struct bs *b = lun_open(&d->options, spec, d->loops);
+
+	if (!b)
+		return EXIT_STORE;
+	return add_lu(d, lun, lun_type(spec), b,
+		      d->state && is_lasting(spec) && !is_twice(d, b->uuid));
 }
 
 /* ---- target port groups ---- */
@@ -132,11 +168,9 @@ int setup_stores(struct daemon *d)
 		return EXIT_ERROR;
 	}
 	for (unsigned i = 0; i < o->nluns; i++) {
-		struct bs *b = lun_open(o, o->luns[i], d->loops);
-		int err = b ? add_lu(d, (uint16_t)i, lun_type(o->luns[i]), b,
-				     d->state && is_lasting(o->luns[i]) &&
-					     !is_twice(d, b))
-			    : EXIT_STORE;
+		int err = lun_is_scsi(o->luns[i])
+				  ? add_scsi(d, (uint16_t)i, o->luns[i])
+				  : add_store(d, (uint16_t)i, o->luns[i]);
 
 		if (err)
 			return err;

@@ -560,3 +560,143 @@ iser_through() {
 	echo "$(uptime_s) $mended" | awk '{ printf "over %.1f s after the cable was mended\n", $1 - $2 }'
 	at_far iser copy --quiet "$2" /tmp/back && cmp /tmp/reference /tmp/back
 }
+
+# ---- a real SCSI device behind our daemon ----
+
+# debug_disk OPTION...: one made up by the kernel; its names go to GENERIC (/dev/sgN) and
+# DIRECT (/dev/sdX, if it is a disk)
+debug_disk() {
+	modprobe -a crc32c_generic crct10dif_generic crc64_rocksoft_generic sd_mod sg &&
+		modprobe scsi_debug "$@" || return 1
+	wait_for 50 debug_names && export GENERIC DIRECT debug_path
+	sleep 0.5 # sd looks at it
+}
+debug_names() {
+	for d in /sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*:*:*:*; do
+		[ -e "$d/generic/dev" ] || return 1
+		debug_path=$d
+		GENERIC=/dev/$(basename "$(readlink "$d/generic")")
+		DIRECT=/dev/$(ls "$d/block" 2>/dev/null)
+	done
+}
+debug_set() { echo "$2" >"/sys/bus/pseudo/drivers/scsi_debug/$1"; }
+
+# pass_both NAME PROGRAM... @: the program says of the device, for which @ stands, the
+# same through us as directly
+pass_both() {
+	pass_name=$1 pass_here=$(kernel_generic)
+	shift
+	for way in "$GENERIC" "$pass_here"; do
+		pass_words=''
+		for word; do
+			[ "$word" = @ ] && word=$way
+			pass_words="$pass_words $word"
+		done
+		# shellcheck disable=SC2086 # words
+		timeout 20 $pass_words 2>&1 | sed "s#$way#DEVICE#g" >"$OUT/$pass_name.${way#/dev/}"
+	done
+	[ -s "$OUT/$pass_name.${GENERIC#/dev/}" ] || {
+		echo "$pass_name says nothing"
+		return 1
+	}
+	diff "$OUT/$pass_name.${GENERIC#/dev/}" "$OUT/$pass_name.${pass_here#/dev/}" >"$OUT/$pass_name.diff" && return
+	echo "$pass_name differs:"
+	cat "$OUT/$pass_name.diff"
+	return 1
+}
+# kernel_generic: the /dev/sgN of the first unit by iSCSI
+kernel_generic() {
+	for d in /sys/class/iscsi_session/session*/device/target*/*/generic; do
+		[ -e "$d" ] && echo "/dev/$(basename "$(readlink "$d")")" && return
+	done
+	return 1
+}
+pass_told_the_same() {
+	sg_turs "$(kernel_generic)" >/dev/null 2>&1 # an attention, if one waits
+	pass_status=0
+	for page in 80 84 85 86 87 89 b1 b2; do
+		pass_both "vpd-$page" sg_vpd -H --page=0x$page @ || pass_status=1
+	done
+	pass_both inquiry sg_inq -H @ || pass_status=1
+	pass_both capacity-10 sg_readcap -H @ || pass_status=1
+	pass_both capacity-16 sg_readcap --16 -H @ || pass_status=1
+	pass_both modes sg_modes -a -H @ || pass_status=1
+	pass_both logs sg_logs -a -H @ || pass_status=1
+	pass_both lba-status sg_get_lba_status -H --lba=0 @ || pass_status=1
+	pass_both defects sg_raw -r 64 @ 37 00 18 00 00 00 00 00 40 00 || pass_status=1
+	pass_both requests sg_requests -H @ || pass_status=1
+	pass_both invalid-opcode sg_raw -r 64 @ c1 00 00 00 00 00 00 00 00 00 || pass_status=1
+	pass_both invalid-field sg_raw -r 64 @ 1a 00 3e 00 40 00 || pass_status=1
+	pass_both out-of-range sg_raw -r 512 @ 28 00 7f ff ff ff 00 00 01 00 || pass_status=1
+	pass_both one-opcode sg_opcodes --opcode=0x42 -H @ || pass_status=1
+	return $pass_status
+}
+# What one writes the other reads, over the command set's writes
+pass_data_the_same() {
+	here=$(kernel_generic)
+	dd if=/dev/urandom of=/tmp/some bs=512 count=64 2>/dev/null
+	sg_dd if=/tmp/some of="$here" bs=512 seek=1000 count=64 cdbsz=16 2>/dev/null &&
+		sg_dd if="$GENERIC" of=/tmp/some.back bs=512 skip=1000 count=64 2>/dev/null && cmp /tmp/some /tmp/some.back || return 1
+	sg_write_same --in=/tmp/some --lba=2000 --num=100 --xferlen=512 "$here" &&
+		sg_dd if="$GENERIC" of=/tmp/one bs=512 skip=2099 count=1 2>/dev/null &&
+		dd if=/tmp/some of=/tmp/one.sent bs=512 count=1 2>/dev/null && cmp /tmp/one /tmp/one.sent || return 1
+	cat /tmp/one /tmp/one.sent >/tmp/caw # what is there, and what is to be
+	sg_compare_and_write --in=/tmp/caw --lba=2000 --num=1 --xferlen=1024 "$here" || return 1
+	dd if=/dev/urandom of=/tmp/caw bs=1024 count=1 2>/dev/null
+	sg_compare_and_write --in=/tmp/caw --lba=2000 --num=1 --xferlen=1024 "$here"
+	[ $? = 14 ] || return 1 # MISCOMPARE
+	sg_verify --lba=1000 --count=64 "$here" && sg_sync "$here"
+}
+pass_unmap() {
+	here=$(kernel_generic)
+	sg_write_same --in=/dev/zero --lba=4096 --num=64 --xferlen=512 "$here" &&
+		sg_unmap --force --lba=4096 --num=64 "$here" &&
+		pass_both unmapped sg_get_lba_status -H --lba=4096 @
+}
+# Sectors 0x1234 to 0x123d fail to be read: the sense is the device's, to the byte
+pass_medium_error() {
+	debug_set opts 2
+	pass_both medium-error sg_raw -r 8192 @ 28 00 00 00 12 30 00 00 10 00
+	pass_status=$?
+	grep -i "medium error" "$OUT/medium-error.${GENERIC#/dev/}" || pass_status=1
+	grep -iE "info.*123|12 34" "$OUT/medium-error.${GENERIC#/dev/}" || pass_status=1
+	debug_set opts 0
+	return $pass_status
+}
+# A command takes 6 s, and the initiator gives it up after one: its abort is answered
+# when the device has let go, and the disk works afterwards.
+pass_abort() {
+	before=$(kernel_statistic tmfcmd_pdus) late_began=$(uptime_s)
+	debug_set ndelay 0 && debug_set delay 1500 || return 1 # in ticks of 4 ms
+	sg_raw -t 1 -r 512 "$(kernel_generic)" 28 00 00 00 00 00 00 00 01 00
+	echo "$late_began $(uptime_s)" | awk '{ print "given up after", $2 - $1, "s"; exit !($2 - $1 > 4) }' &&
+		kernel_task_management "$before" || return 1
+	wait_for 100 debug_set delay 0 && disk_small
+}
+# The device never answers: the host gives the command up (--scsi-timeout), says so,
+# and the disk works afterwards.
+pass_silent() {
+	silent_began=$(uptime_s)
+	debug_set every_nth 1 && debug_set opts 0x80 || return 1
+	sg_raw -t 60 -r 512 "$(kernel_generic)" 28 00 00 00 00 00 00 00 01 00 2>&1 | tee /run/silent
+	debug_set opts 0
+	debug_set every_nth 0
+	grep -qi "aborted command" /run/silent &&
+		echo "$silent_began $(uptime_s)" | awk '{ print "given up after", $2 - $1, "s"; exit !($2 - $1 < 30) }' &&
+		disk_small
+}
+# The device is taken away while it is read and written
+pass_gone() {
+	disk=$(kernel_disk)
+	for process in 1 2 3 4; do
+		dd if="$disk" of=/dev/null bs=64k iflag=direct 2>/run/gone.$process &
+		dd if=/dev/zero of="$disk" bs=64k oflag=direct 2>/dev/null &
+	done
+	sleep 1
+	echo 1 >"$debug_path/delete"
+	wait
+	cat /run/gone.*
+	grep -q "device is gone" "$OUT/iserd.log" || return 1
+	timeout 20 sg_turs "$(kernel_generic)" 2>&1 | tee /run/gone.turs
+	at_far iserctl --socket /run/iserd.ctl status >/run/gone.status && kill -0 "$(cat /run/iserd.pid)"
+}
