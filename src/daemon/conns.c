@@ -114,11 +114,10 @@ static int conn_build(struct conn *c, int fd)
 	return err;
 }
 
-/* A connection that an RDMA device accepted; worker 0 has them all. */
-void conns_verbs_accepted(void *arg, struct verbs_conn *vc)
+/* A connection of an RDMA device, on the worker that has it. */
+static void verbs_accepted(void *arg, struct verbs_conn *vc)
 {
-	struct daemon *d = arg;
-	struct worker *w = &d->workers[0];
+	struct worker *w = arg;
 	struct net_conn_config cfg;
 	struct conn *c = calloc(1, sizeof(*c));
 
@@ -127,8 +126,8 @@ void conns_verbs_accepted(void *arg, struct verbs_conn *vc)
 	c->worker = w;
 	w->nsilent++;
 	list_push_back(&w->conns, &c->link);
-	fill_config(d, &cfg);
-	c->net = net_conn_new_verbs(w->loop, d->verbs, vc, &cfg);
+	fill_config(w->daemon, &cfg);
+	c->net = net_conn_new_verbs(w->loop, w->verbs, vc, &cfg);
 	if (c->net && !net_conn_start(c->net, &conn_ops, c)) {
 		worker_busy(w);
 		return;
@@ -201,5 +200,44 @@ void conns_accepted(void *arg, int fd, const struct net_addr *peer)
 		return;
 	}
 	*a = (struct arrival){ .msg.run = arrive, .worker = w, .fd = fd };
+	worker_post(d, w->index, &a->msg);
+}
+
+/* The same of an RDMA device. */
+struct verbs_arrival {
+	struct dev_msg msg;
+	struct worker *worker;
+	struct verbs_request *request;
+};
+
+static void verbs_arrive(struct dev_msg *m)
+{
+	struct verbs_arrival *a = container_of(m, struct verbs_arrival, msg);
+	struct worker *w = a->worker;
+
+	net_verbs_module(w->verbs)->take(a->request, verbs_accepted, w);
+	free(a);
+}
+
+void conns_verbs_asked(void *arg, struct verbs_request *r)
+{
+	struct daemon *d = arg;
+	struct worker *w = &d->workers[d->next_worker++ % d->nworkers];
+	const struct verbs_module *m = net_verbs_module(d->workers[0].verbs);
+	struct verbs_arrival *a;
+
+	if (w->index == 0) {
+		m->take(r, verbs_accepted, w);
+		return;
+	}
+	a = malloc(sizeof(*a));
+	if (!a || net_verbs_hand(d->workers[0].verbs, r, w->verbs)) {
+		free(a);
+		m->refuse(r);
+		return;
+	}
+	*a = (struct verbs_arrival){ .msg.run = verbs_arrive,
+				     .worker = w,
+				     .request = r };
 	worker_post(d, w->index, &a->msg);
 }

@@ -23,7 +23,8 @@ static void close_listeners(struct daemon *d)
 {
 	while (d->nlisteners)
 		net_listener_free(d->listeners[--d->nlisteners]);
-	net_verbs_unlisten(d->verbs);
+	if (d->workers)
+		net_verbs_unlisten(d->workers[0].verbs);
 }
 
 /* Sessions did not end by themselves. */
@@ -175,7 +176,8 @@ static void close_all(struct daemon *d)
 	workers_stop(d);
 	if (d->target)
 		tgt_free(d->target);
-	net_verbs_close(d->verbs);
+	for (unsigned i = 0; d->workers && i < d->nworkers; i++)
+		net_verbs_close(d->workers[i].verbs);
 	if (d->server)
 		dev_server_free(d->server);
 	if (d->workers && d->loops[0]) {

@@ -27,9 +27,10 @@ struct worker {
 	/* its thread's own */
 	struct bufpool bufs;
 	struct tgt_worker *target;
-	struct list conns;     /* conns.c */
-	unsigned nsilent;      /* of them, those that said nothing yet */
-	struct io_timer clock; /* the target's deadlines */
+	struct net_verbs *verbs; /* NULL: none; worker 0's has the listeners */
+	struct list conns;	 /* conns.c */
+	unsigned nsilent;	 /* of them, those that said nothing yet */
+	struct io_timer clock;	 /* the target's deadlines */
 	struct io_timer chores;
 	bool chores_set;
 	/* shutdown */
@@ -57,8 +58,7 @@ struct daemon {
 	struct tgt *target;
 	struct net_listener *listeners[LISTEN_MAX];
 	unsigned nlisteners;
-	struct net_verbs *verbs; /* NULL: none; on worker 0 */
-	unsigned next_worker;	 /* for the next connection */
+	unsigned next_worker; /* for the next connection */
 	struct io_watch signals;
 	struct control *control;
 	struct state *state; /* NULL: nothing outlives us */
@@ -88,7 +88,7 @@ void worker_busy(struct worker *w);
 
 /* conns.c */
 void conns_accepted(void *arg, int fd, const struct net_addr *peer);
-void conns_verbs_accepted(void *arg, struct verbs_conn *vc);
+void conns_verbs_asked(void *arg, struct verbs_request *r);
 
 /* setup.c: opens what the options name; each returns an exit_code after a
  * message. */

@@ -377,61 +377,96 @@ static int listen_on(struct daemon *d, const char *text)
 	return 0;
 }
 
+/* What RDMA devices say, and that there are some again. */
+static void verbs_event(void *arg, const char *text)
+{
+	struct daemon *d = arg;
+
+	trace_emit(&d->log.trace, TRACE_RDMA, "RDMA device: %s", text);
+}
+
 static int verbs_at(struct daemon *d, const struct net_addr *a)
 {
 	char name[NET_ADDR_STR];
-	int err = net_verbs_listen(d->verbs, a, conns_verbs_accepted, d);
+	int err =
+		net_verbs_listen(d->workers[0].verbs, a, conns_verbs_asked, d);
 
 	net_addr_str(a, name);
-	trace_emit(&d->log.trace, TRACE_RDMA, "RDMA devices at %s: %s", name,
-		   err ? strerror(-err) : "listening");
+	if (err != -ENODEV)
+		trace_emit(&d->log.trace, TRACE_RDMA, "RDMA devices at %s: %s",
+			   name, err ? strerror(-err) : "listening");
 	return err;
 }
 
-/* The same addresses on RDMA devices. An address that none of them has, or a
- * port that software iWARP took from an iWARP device of the kernel's, is
- * nothing to complain of: it is served all the same. */
-static int listen_verbs(struct daemon *d)
+/* Each worker has a channel of its own: connections are spread. */
+static int open_verbs(struct daemon *d, bool must)
 {
-	bool must = d->options.verbs == VERBS_ON || d->options.nverbs_listen;
-	unsigned n = 0;
+	const struct verbs_host host = { .wait = true,
+					 .event = verbs_event,
+					 .arg = d };
 	char why[256];
 	int err;
 
-	if (d->options.verbs == VERBS_OFF ||
-	    !(d->options.transports & NET_ALLOW_RDMA))
-		return 0;
-	d->verbs = net_verbs_open(d->loops[0], &err, why, sizeof(why));
-	if (!d->verbs) {
+	for (unsigned i = 0; i < d->nworkers; i++) {
+		d->workers[i].verbs = net_verbs_open(d->loops[i], &host, &err,
+						     why, sizeof(why));
+		if (d->workers[i].verbs)
+			continue;
 		if (must)
 			say("RDMA devices: %s", why);
-		return must ? EXIT_NETWORK : 0;
+		return EXIT_NETWORK;
 	}
-	for (unsigned i = 0; i < d->nlisteners && !d->options.nverbs_listen;
-	     i++) {
+	return 0;
+}
+
+/* The same addresses as those of the sockets. One that no device has, or a
+ * port that software iWARP took from an iWARP device of the kernel's, is
+ * nothing to complain of: it is served all the same. */
+static unsigned listen_verbs_too(struct daemon *d)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < d->nlisteners; i++) {
 		struct net_addr a;
 
 		net_listener_addr(d->listeners[i], &a);
 		n += !verbs_at(d, &a);
 	}
-	for (unsigned i = 0; i < d->options.nverbs_listen; i++) {
-		const char *text = d->options.verbs_listen[i];
-		struct net_addr a;
+	return n;
+}
 
-		if (net_addr_parse(&a, text, 3260)) {
-			say("--verbs-listen %s: no numeric address", text);
-			return EXIT_USAGE;
-		}
-		err = verbs_at(d, &a);
-		if (err) { /* asked for by name */
-			say("--verbs-listen %s: %s", text, strerror(-err));
-			return EXIT_NETWORK;
-		}
-		n++;
+/* Asked for by name: it has to be there. */
+static int listen_verbs_only(struct daemon *d, const char *text)
+{
+	struct net_addr a;
+	int err;
+
+	if (net_addr_parse(&a, text, 3260)) {
+		say("--verbs-listen %s: no numeric address", text);
+		return EXIT_USAGE;
 	}
-	if (n || !must)
+	err = verbs_at(d, &a);
+	if (err)
+		say("--verbs-listen %s: %s", text, strerror(-err));
+	return err ? EXIT_NETWORK : 0;
+}
+
+static int listen_verbs(struct daemon *d)
+{
+	bool must = d->options.verbs == VERBS_ON || d->options.nverbs_listen;
+	int err;
+
+	if (d->options.verbs == VERBS_OFF ||
+	    !(d->options.transports & NET_ALLOW_RDMA))
 		return 0;
-	say("RDMA devices: none has any of these addresses");
+	err = open_verbs(d, must);
+	if (err)
+		return must ? err : 0;
+	for (unsigned i = 0; i < d->options.nverbs_listen && !err; i++)
+		err = listen_verbs_only(d, d->options.verbs_listen[i]);
+	if (d->options.nverbs_listen || listen_verbs_too(d) || !must)
+		return err;
+	say("RDMA devices: none is there with any of these addresses");
 	return EXIT_NETWORK;
 }
 

@@ -123,7 +123,12 @@ static void add_session(void *arg, const struct tgt_conn_status *st)
 
 void status_sessions(const struct worker *w, json_t *sessions)
 {
+	size_t i = json_array_size(sessions);
+
 	tgt_worker_each(w->target, add_session, sessions);
+	for (; i < json_array_size(sessions); i++)
+		json_object_set_new(json_array_get(sessions, i), "worker",
+				    json_integer(w->index));
 }
 
 static json_t *listeners(const struct daemon *d)

@@ -27,12 +27,13 @@ static int resolve(struct iser_session *s, struct net_addr *a)
 
 static int open_verbs(struct iser_context *ctx)
 {
+	const struct verbs_host host = { .wait = false };
 	char why[256];
 	int err;
 
 	if (ctx->verbs)
 		return 0;
-	ctx->verbs = net_verbs_open(ctx->loop, &err, why, sizeof(why));
+	ctx->verbs = net_verbs_open(ctx->loop, &host, &err, why, sizeof(why));
 	if (ctx->verbs)
 		return 0;
 	return lib_fail(ctx, ISER_E_CONNECT,

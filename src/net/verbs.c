@@ -41,8 +41,9 @@ static void *load(int *err, char *why, size_t size)
 	return NULL;
 }
 
-struct net_verbs *net_verbs_open(struct io_loop *l, int *err, char *why,
-				 size_t size)
+struct net_verbs *net_verbs_open(struct io_loop *l,
+				 const struct verbs_host *host, int *err,
+				 char *why, size_t size)
 {
 	struct net_verbs *v = calloc(1, sizeof(*v));
 
@@ -57,7 +58,7 @@ struct net_verbs *net_verbs_open(struct io_loop *l, int *err, char *why,
 		*err = -ELIBBAD;
 		snprintf(why, size, "%s is of another version", VERBS_FILE);
 	} else if (v->m) {
-		v->v = v->m->open(l, err);
+		v->v = v->m->open(l, host, err);
 		if (!v->v)
 			snprintf(why, size, "%s",
 				 *err == -ENODEV ? "no RDMA device here"
@@ -107,7 +108,7 @@ static struct verbs_config config_of(enum iscsi_role role)
 }
 
 int net_verbs_listen(struct net_verbs *v, const struct net_addr *a,
-		     void (*accepted)(void *arg, struct verbs_conn *c),
+		     void (*asked)(void *arg, struct verbs_request *r),
 		     void *arg)
 {
 	const struct verbs_config cfg = config_of(ISCSI_TARGET);
@@ -116,11 +117,17 @@ int net_verbs_listen(struct net_verbs *v, const struct net_addr *a,
 
 	if (v->nlisteners == LISTENERS_MAX)
 		return -ENOBUFS;
-	l = v->m->listen(v->v, (const struct sockaddr *)&a->sa, &cfg, accepted,
+	l = v->m->listen(v->v, (const struct sockaddr *)&a->sa, &cfg, asked,
 			 arg, &err);
 	if (l)
 		v->listeners[v->nlisteners++] = l;
-	return l ? 0 : err;
+	return err;
+}
+
+int net_verbs_hand(struct net_verbs *from, struct verbs_request *r,
+		   struct net_verbs *to)
+{
+	return from->m->hand(r, to->v);
 }
 
 struct verbs_conn *net_verbs_connect(struct net_verbs *v,

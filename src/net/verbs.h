@@ -16,12 +16,14 @@ struct net_verbs;
 
 /*
  * net_verbs_open: *err -ENOENT: no such module (it was not built, or is not
- * installed), -ELIBACC: its libraries are missing, -ENODEV: no RDMA device.
+ * installed), -ELIBACC: its libraries are missing, -ENODEV: no RDMA device,
+ * and host does not wait for one.
  * why (size bytes) gets a sentence. The module is looked for in
  * $OPENISER_MODULES, then where it was installed.
  */
-struct net_verbs *net_verbs_open(struct io_loop *l, int *err, char *why,
-				 size_t size);
+struct net_verbs *net_verbs_open(struct io_loop *l,
+				 const struct verbs_host *host, int *err,
+				 char *why, size_t size);
 /* net_verbs_unlisten: nobody is accepted any more. */
 void net_verbs_unlisten(struct net_verbs *v);
 /* net_verbs_close: no connection is left; listeners end with it. NULL is
@@ -29,12 +31,17 @@ void net_verbs_unlisten(struct net_verbs *v);
 void net_verbs_close(struct net_verbs *v);
 const struct verbs_module *net_verbs_module(const struct net_verbs *v);
 
-/* net_verbs_listen: on every device that has the address. accepted makes a
- * net_conn of it (net_conn_new_verbs, net_conn_start), or leaves it alone: then
- * the peer is refused. Returns 0 or -Exxx. */
+/*
+ * net_verbs_listen: on every device that has the address. asked gets each
+ * connection: it refuses it, takes it, or hands it to another worker. Returns
+ * 0 or -Exxx: where the host waits for devices it listens none the less, later.
+ */
 int net_verbs_listen(struct net_verbs *v, const struct net_addr *a,
-		     void (*accepted)(void *arg, struct verbs_conn *c),
+		     void (*asked)(void *arg, struct verbs_request *r),
 		     void *arg);
+/* net_verbs_hand: r is the other worker's, which is to be told now. */
+int net_verbs_hand(struct net_verbs *from, struct verbs_request *r,
+		   struct net_verbs *to);
 
 /* net_verbs_connect begins to connect; the rest comes by the queue pair. */
 struct verbs_conn *net_verbs_connect(struct net_verbs *v,

@@ -75,6 +75,7 @@ static int accept_conn(struct rcap_qp *qp, const struct rcap_cm *cm)
 
 	if (cm->private_len > PRIVATE_MAX)
 		return ERR_TOO_LONG;
+	verbs_push_recvs(c); /* the peer speaks at once */
 	c->qp.ird = MIN(c->qp.ird, cm->ird);
 	c->qp.ord = MIN(c->qp.ord, cm->ord);
 	p.responder_resources = (uint8_t)c->qp.ird;
@@ -105,8 +106,7 @@ static void disconnect(struct rcap_qp *qp)
 	qp->state = RCAP_CLOSING;
 	c->disconnecting = true;
 	io_timer_set(c->v->l, &c->timer, io_now_exact() + CLOSING_MAX);
-	if (list_empty(&c->sq) && list_empty(&c->flight))
-		verbs_drained(c);
+	io_loop_defer(c->v->l, &c->turn);
 }
 
 static void terminate(struct rcap_qp *qp, int err, const char *why)
@@ -127,20 +127,23 @@ const struct rcap_ops verbs_rcap_ops = {
 
 /* ---- objects ---- */
 
-static struct verbs_conn *conn_new(struct verbs *v,
-				   const struct verbs_config *cfg)
+struct verbs_conn *verbs_conn_new(struct verbs *v,
+				  const struct verbs_config *cfg)
 {
 	struct verbs_conn *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
+	c->kind = VERBS_CONN;
 	c->v = v;
 	c->cfg = *cfg;
 	c->qp.ops = &verbs_rcap_ops;
 	c->timer.fire = timer_fired;
 	c->end.run = end;
 	list_init(&c->end.link);
+	list_init(&c->turn.link);
 	list_init(&c->sq);
+	list_init(&c->owed);
 	list_init(&c->flight);
 	list_init(&c->recvs);
 	list_init(&c->held);
@@ -148,6 +151,7 @@ static struct verbs_conn *conn_new(struct verbs *v,
 	c->cfg.private_len = MIN(cfg->private_len, (size_t)PRIVATE_MAX);
 	if (c->cfg.private_len)
 		memcpy(c->private_data, cfg->private_data, c->cfg.private_len);
+	list_push_back(&v->conns, &c->link);
 	return c;
 }
 
@@ -156,32 +160,46 @@ void verbs_conn_free(struct verbs_conn *c)
 	if (!c)
 		return;
 	io_timer_clear(c->v->l, &c->timer);
-	io_defer_cancel(&c->end);
-	if (c->cq) /* it never got as far as its end */
+	if (c->channel) /* it never got as far as its end */
 		verbs_work_end(c);
+	io_defer_cancel(&c->end);
+	io_defer_cancel(&c->turn);
 	if (c->id)
 		rdma_destroy_id(c->id);
+	verbs_device_put(c->dev);
+	list_del(&c->link);
 	free(c);
+}
+
+static int start(struct verbs_conn *c, const struct sockaddr *dst)
+{
+	int err = verbs_channel(c->v);
+
+	if (!err)
+		err = verbs_watch(c->v);
+	if (err)
+		return err;
+	if (rdma_create_id(c->v->channel, &c->id, c, RDMA_PS_TCP) ||
+	    rdma_resolve_addr(c->id, NULL, (struct sockaddr *)(uintptr_t)dst,
+			      2000))
+		return -errno;
+	return io_timer_set(c->v->l, &c->timer,
+			    io_now_exact() + c->cfg.connect_time);
 }
 
 struct verbs_conn *verbs_connect(struct verbs *v, const struct sockaddr *dst,
 				 const struct verbs_config *cfg, int *err)
 {
-	struct verbs_conn *c = conn_new(v, cfg);
+	struct verbs_conn *c = verbs_conn_new(v, cfg);
 
 	*err = -ENOMEM;
 	if (!c)
 		return NULL;
-	if (rdma_create_id(v->channel, &c->id, c, RDMA_PS_TCP) ||
-	    rdma_resolve_addr(c->id, NULL, (struct sockaddr *)(uintptr_t)dst,
-			      2000) ||
-	    io_timer_set(v->l, &c->timer, io_now_exact() + cfg->connect_time)) {
-		*err = -errno;
-		verbs_conn_free(c);
-		return NULL;
-	}
-	*err = 0;
-	return c;
+	*err = start(c, dst);
+	if (!*err)
+		return c;
+	verbs_conn_free(c);
+	return NULL;
 }
 
 /* ---- events ---- */
@@ -235,45 +253,7 @@ static void established(struct verbs_conn *c, const struct rdma_cm_event *ev)
 	c->qp.user->established(c->qp.arg, &peer);
 }
 
-static void request(struct verbs_listener *l, struct rdma_cm_event *ev)
-{
-	const struct rdma_conn_param *p = &ev->param.conn;
-	struct verbs_conn *c = conn_new(l->v, &l->cfg);
-	struct rcap_cm peer;
-	int err;
-
-	if (!c) {
-		rdma_reject(ev->id, NULL, 0);
-		rdma_destroy_id(ev->id);
-		return;
-	}
-	c->id = ev->id;
-	c->id->context = c;
-	err = verbs_work_new(c);
-	if (err) {
-		rdma_reject(c->id, NULL, 0);
-		verbs_conn_free(c);
-		return;
-	}
-	c->qp.ird = (uint16_t)MIN((int)c->cfg.ird, (int)p->responder_resources);
-	c->qp.ord = (uint16_t)MIN((int)c->cfg.ord, (int)p->initiator_depth);
-	peer = (struct rcap_cm){ .ird = c->qp.ird,
-				 .ord = c->qp.ord,
-				 .private_data = p->private_data,
-				 .private_len = p->private_data
-							? p->private_data_len
-							: 0 };
-	c->qp.state = RCAP_REQUESTED;
-	l->accepted(l->arg, c);
-	if (!c->qp.user) { /* nobody wants it */
-		rdma_reject(c->id, NULL, 0);
-		verbs_conn_free(c);
-		return;
-	}
-	c->qp.user->connect_request(c->qp.arg, &peer);
-}
-
-static void conn_event(struct verbs_conn *c, const struct rdma_cm_event *ev)
+void verbs_conn_event(struct verbs_conn *c, const struct rdma_cm_event *ev)
 {
 	switch (ev->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -296,6 +276,7 @@ static void conn_event(struct verbs_conn *c, const struct rdma_cm_event *ev)
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		verbs_over(c, ERR_RESET, "the RDMA device was removed");
+		verbs_device_removed(c->v, c->id->verbs);
 		break;
 	case RDMA_CM_EVENT_TIMEWAIT_EXIT:
 		break;
@@ -304,14 +285,4 @@ static void conn_event(struct verbs_conn *c, const struct rdma_cm_event *ev)
 			   ev->status);
 		break;
 	}
-}
-
-void verbs_cm_event(struct verbs *v, struct rdma_cm_event *ev)
-{
-	(void)v;
-	if (ev->event == RDMA_CM_EVENT_CONNECT_REQUEST)
-		request(ev->listen_id->context, ev);
-	else if (ev->id->qp_type == IBV_QPT_RC && !ev->listen_id &&
-		 ev->id->context)
-		conn_event(ev->id->context, ev);
 }

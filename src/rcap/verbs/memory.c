@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * memory.c: what a device may touch. Small payload goes by slots that are
- * registered once, with one copy; large payload is registered for the one
- * transfer, in place where it lies in one piece (iWARP devices take one piece
- * only as the sink of a Read).
+ * memory.c: what a device may touch. What is very small goes along with the
+ * request where the device takes it (inline); other small payload by slots that
+ * are registered once, with one copy: the owners of both have their memory back
+ * at once. Large payload is registered for the one transfer, in place where it
+ * lies in one piece (iWARP devices take one piece only as the sink of a Read).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,6 +46,8 @@ void verbs_memory_free(struct verbs_conn *c)
 	free(c->slots);
 	free(c->transfers);
 	c->recv_mrs = NULL;
+	c->nrecv_mrs = 0;
+	list_init(&c->free_transfers);
 	c->slots_mr = NULL;
 	c->slots = NULL;
 	c->transfers = NULL;
@@ -73,8 +76,21 @@ static bool register_large(struct verbs_conn *c, struct transfer *t)
 	return t->mr != NULL;
 }
 
+/* What is to be sent and is small: a copy, in the request or in a slot. */
+static uint32_t copy_small(struct verbs_conn *c, struct transfer *t,
+			   const struct rcap_wr *wr, uint8_t *inl)
+{
+	/* siw takes nothing along with a Send with Invalidate */
+	bool along = wr->data.len <= c->max_inline &&
+		     !(c->is_iwarp && (wr->flags & RCAP_INVALIDATE));
+
+	t->from = along ? inl : t->slot;
+	bufv_copy_out(&wr->data, 0, t->from, wr->data.len);
+	return along ? 0 : c->slots_mr->lkey;
+}
+
 struct transfer *verbs_transfer(struct verbs_conn *c, struct rcap_wr *wr,
-				struct ibv_sge *sge)
+				struct ibv_sge *sge, uint8_t *inl)
 {
 	struct list *n = list_pop_front(&c->free_transfers);
 	struct transfer *t;
@@ -85,21 +101,24 @@ struct transfer *verbs_transfer(struct verbs_conn *c, struct rcap_wr *wr,
 	t->wr = wr;
 	t->bounce = NULL;
 	t->mr = NULL;
+	t->is_read = wr->op == RCAP_READ;
 	t->copy_back = false;
 	t->from = t->slot;
+	sge->lkey = c->slots_mr->lkey;
 	if (wr->data.len > SLOT_LEN) {
 		if (!register_large(c, t)) {
 			verbs_transfer_done(c, t, false);
 			return NULL;
 		}
-	} else if (wr->op == RCAP_READ) {
+		sge->lkey = t->mr->lkey;
+	} else if (t->is_read) {
 		t->copy_back = true;
 	} else {
-		bufv_copy_out(&wr->data, 0, t->slot, wr->data.len);
+		sge->lkey = copy_small(c, t, wr, inl);
+		t->wr = NULL;
 	}
 	sge->addr = (uintptr_t)t->from;
 	sge->length = (uint32_t)wr->data.len;
-	sge->lkey = t->mr ? t->mr->lkey : c->slots_mr->lkey;
 	return t;
 }
 

@@ -1,12 +1,55 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* module.c: the table that rcap-verbs.so exports; listeners, events. */
+/* module.c: the table that rcap-verbs.so exports; the channel of events. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "rcap/verbs/internal.h"
 
-#define BACKLOG 64
+void verbs_say(struct verbs *v, const char *fmt, ...)
+{
+	char text[200];
+	va_list ap;
+
+	if (!v->host.event)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	v->host.event(v->host.arg, text);
+}
+
+/* ---- the connection manager's events ---- */
+
+static void dispatch(struct rdma_cm_event *ev)
+{
+	void *context = ev->id->context;
+
+	if (ev->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		verbs_asked(ev->listen_id->context, ev);
+		return;
+	}
+	if (!context)
+		return;
+	switch (*(enum verbs_kind *)context) {
+	case VERBS_CONN:
+		verbs_conn_event(context, ev);
+		break;
+	case VERBS_REQUEST:
+		verbs_request_event(context);
+		break;
+	case VERBS_LISTENER:
+		if (ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+			struct verbs_listener *l = context;
+
+			verbs_device_removed(l->v, ev->id->verbs);
+			verbs_listener_lost(l);
+		}
+		break;
+	}
+}
 
 static void cm_ready(struct io_watch *w, unsigned events)
 {
@@ -17,92 +60,84 @@ static void cm_ready(struct io_watch *w, unsigned events)
 	while (rdma_get_cm_event(v->channel, &ev) == 0) {
 		/* an id may be destroyed only when its events are acked: ends
 		 * are deferred to the end of the turn */
-		verbs_cm_event(v, ev);
+		dispatch(ev);
 		rdma_ack_cm_event(ev);
 	}
 }
 
-static bool has_device(void)
+int verbs_channel(struct verbs *v)
 {
-	int n = 0;
-	struct ibv_device **list = ibv_get_device_list(&n);
-
-	if (list)
-		ibv_free_device_list(list);
-	return n > 0;
+	if (v->channel)
+		return 0;
+	v->channel = rdma_create_event_channel();
+	if (!v->channel)
+		return -errno;
+	fcntl(v->channel->fd, F_SETFL,
+	      fcntl(v->channel->fd, F_GETFL) | O_NONBLOCK);
+	return 0;
 }
 
-static struct verbs *open_verbs(struct io_loop *l, int *err)
+int verbs_watch(struct verbs *v)
+{
+	int err;
+
+	if (v->watching)
+		return 0;
+	v->watch = (struct io_watch){ .fd = v->channel->fd,
+				      .want = IO_IN,
+				      .ready = cm_ready };
+	err = io_watch_add(v->l, &v->watch);
+	v->watching = !err;
+	return err;
+}
+
+/* ---- life ---- */
+
+static struct verbs *open_verbs(struct io_loop *l,
+				const struct verbs_host *host, int *err)
 {
 	struct verbs *v;
 
 	*err = -ENODEV;
-	if (!has_device())
+	if (!host->wait && !verbs_any_device())
 		return NULL;
 	v = calloc(1, sizeof(*v));
 	*err = -ENOMEM;
 	if (!v)
 		return NULL;
 	v->l = l;
-	v->channel = rdma_create_event_channel();
-	if (!v->channel) {
-		*err = -errno;
-		free(v);
-		return NULL;
-	}
-	fcntl(v->channel->fd, F_SETFL,
-	      fcntl(v->channel->fd, F_GETFL) | O_NONBLOCK);
-	v->watch = (struct io_watch){ .fd = v->channel->fd,
-				      .want = IO_IN,
-				      .ready = cm_ready };
-	*err = io_watch_add(l, &v->watch);
-	if (!*err)
+	v->host = *host;
+	v->look.fire = verbs_look;
+	v->tidy.run = verbs_tidy;
+	list_init(&v->tidy.link);
+	list_init(&v->conns);
+	list_init(&v->listeners);
+	*err = host->wait ? 0 : verbs_channel(v);
+	if (!*err && v->channel)
+		*err = verbs_watch(v);
+	if (!*err) {
+		verbs_join(v);
 		return v;
-	rdma_destroy_event_channel(v->channel);
+	}
+	if (v->channel)
+		rdma_destroy_event_channel(v->channel);
 	free(v);
 	return NULL;
 }
 
 static void close_verbs(struct verbs *v)
 {
-	io_watch_del(v->l, &v->watch);
-	rdma_destroy_event_channel(v->channel);
+	io_timer_clear(v->l, &v->look);
+	io_defer_cancel(&v->tidy);
+	verbs_leave(v);
+	if (v->watching)
+		io_watch_del(v->l, &v->watch);
+	if (v->channel)
+		rdma_destroy_event_channel(v->channel);
 	free(v);
 }
 
-static struct verbs_listener *
-listen_verbs(struct verbs *v, const struct sockaddr *sa,
-	     const struct verbs_config *cfg,
-	     void (*accepted)(void *arg, struct verbs_conn *c), void *arg,
-	     int *err)
-{
-	struct verbs_listener *l = calloc(1, sizeof(*l));
-
-	*err = -ENOMEM;
-	if (!l)
-		return NULL;
-	l->v = v;
-	l->cfg = *cfg;
-	l->accepted = accepted;
-	l->arg = arg;
-	if (rdma_create_id(v->channel, &l->id, l, RDMA_PS_TCP) == 0 &&
-	    rdma_bind_addr(l->id, (struct sockaddr *)(uintptr_t)sa) == 0 &&
-	    rdma_listen(l->id, BACKLOG) == 0) {
-		*err = 0;
-		return l;
-	}
-	*err = -errno;
-	if (l->id)
-		rdma_destroy_id(l->id);
-	free(l);
-	return NULL;
-}
-
-static void unlisten(struct verbs_listener *l)
-{
-	rdma_destroy_id(l->id);
-	free(l);
-}
+/* ---- the table ---- */
 
 static struct rcap_qp *qp(struct verbs_conn *c)
 {
@@ -147,8 +182,11 @@ const struct verbs_module openiser_verbs = {
 	.abi = VERBS_ABI,
 	.open = open_verbs,
 	.close = close_verbs,
-	.listen = listen_verbs,
-	.unlisten = unlisten,
+	.listen = verbs_listen,
+	.unlisten = verbs_unlisten,
+	.hand = verbs_hand,
+	.take = verbs_take,
+	.refuse = verbs_refuse,
 	.connect = verbs_connect,
 	.qp = qp,
 	.on_gone = on_gone,

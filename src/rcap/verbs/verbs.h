@@ -17,13 +17,23 @@
 #include "io/io.h"
 #include "rcap/rcap.h"
 
-#define VERBS_ABI    1
+#define VERBS_ABI    2
 #define VERBS_SYMBOL "openiser_verbs"
 #define VERBS_FILE   "rcap-verbs.so"
 
 struct verbs;
 struct verbs_listener;
 struct verbs_conn;
+struct verbs_request; /* a connection that asks */
+
+/* What a struct verbs is opened with. */
+struct verbs_host {
+	/* Listeners wait for devices that are not there (yet, or any more). */
+	bool wait;
+	/* What devices say, for people; from the loop's thread. May be NULL. */
+	void (*event)(void *arg, const char *text);
+	void *arg;
+};
 
 struct verbs_config {
 	uint16_t ird, ord;	     /* wished */
@@ -35,20 +45,35 @@ struct verbs_config {
 
 struct verbs_module {
 	uint32_t abi; /* VERBS_ABI */
-	/* open: NULL with *err -ENODEV (no RDMA device or no rdma_cm here),
-	 * -ENOMEM, ... */
-	struct verbs *(*open)(struct io_loop *l, int *err);
+	/* open: NULL with *err -ENODEV (no RDMA device or no rdma_cm here; not
+	 * where the host waits for one), -ENOMEM, ... */
+	struct verbs *(*open)(struct io_loop *l, const struct verbs_host *host,
+			      int *err);
 	/* close: no listener and no connection is left. */
 	void (*close)(struct verbs *v);
-	/* listen: on every device that has this address. accepted gets each
-	 * connection before its connect_request: set the user there. */
+	/*
+	 * listen: on every device that has this address; the wildcard means
+	 * all of them, those to come as well. *err says whether there is one
+	 * now; with verbs_host.wait that is no reason for NULL. asked gets
+	 * each connection, to be refused, taken, or handed on.
+	 */
 	struct verbs_listener *(*listen)(struct verbs *v,
 					 const struct sockaddr *sa,
 					 const struct verbs_config *cfg,
-					 void (*accepted)(void *arg,
-							  struct verbs_conn *c),
+					 void (*asked)(void *arg,
+						       struct verbs_request *r),
 					 void *arg, int *err);
 	void (*unlisten)(struct verbs_listener *l);
+	/* hand: from here on r belongs to the thread of `to`: tell that one to
+	 * take or refuse it. -Exxx: it stays. */
+	int (*hand)(struct verbs_request *r, struct verbs *to);
+	/* take: r is used up. accepted gets the connection, before its
+	 * connect_request: set the user there, or leave it: that is a no. Not
+	 * called when it can't be, or nobody asks any more. */
+	void (*take)(struct verbs_request *r,
+		     void (*accepted)(void *arg, struct verbs_conn *c),
+		     void *arg);
+	void (*refuse)(struct verbs_request *r);
 	/* connect: the queue pair's user hears of everything else. */
 	struct verbs_conn *(*connect)(struct verbs *v,
 				      const struct sockaddr *dst,

@@ -401,8 +401,33 @@ iserd_killed() { # iserd_killed LUN...: without any word, and a new one 3 s late
 	sleep 3
 	iserd_at_far "$@"
 }
-siw_gone() { # siw_gone NETDEV: the kernel's device, for 3 s
-	rdma link del "siw_$1" && sleep 3 && rdma_device siw "$1"
+siw_gone() { device_gone siw "$1"; } # siw_gone NETDEV: the kernel's device
+device_gone() { # device_gone siw|rxe NETDEV: for 3 s
+	rdma link del "$1_$2" && sleep 3 && rdma_device "$1" "$2"
+}
+# iserd has found DEVICE, or lost it, so many times
+iserd_listens() { wait_for 150 log_says "$2" "listening, device $1"; }
+iserd_lost() { wait_for 150 log_says "$2" "$1: the device was removed"; }
+log_says() { [ "$(grep -c "$2" "$OUT/iserd.log")" -ge "$1" ]; }
+# workers_serve N: each of N workers has a session by an RDMA device
+workers_serve() {
+	iserctl --socket /run/iserd.ctl --json status | tee /run/status | grep '"kind"' | sort | uniq -c
+	worker=0
+	while [ $worker -lt "$1" ]; do
+		grep -q "\"worker\": *$worker" /run/status || return 1
+		worker=$((worker + 1))
+	done
+	! grep '"kind"' /run/status | grep -v 'RDMA device'
+}
+# two sessions at once, each on a range of its own, both compared
+two_benches() { # URL
+	iser bench --rw rw --bs 64k --time 3 --depth 4 --yes-overwrite "$1" &
+	first=$!
+	iser bench --rw rw --bs 4k --time 3 --depth 8 --yes-overwrite "$1" &
+	sleep 2
+	workers_serve 2
+	serve_status=$?
+	wait $first && wait $! && [ $serve_status = 0 ]
 }
 # kernel_troubles ADDRESS IQN INTERFACE SECONDS...: logs in to stand minutes, and is
 # cut off for so long
