@@ -55,6 +55,13 @@ struct iser_rdma_options {
 	/* Seconds for connecting, and for each step of the peer's until the
 	 * connection is established; 0: 10. */
 	unsigned timeout;
+	/* An RDMA device of this machine (InfiniBand, RoCE, iWARP) in place of
+	 * software iWARP: what concerns MPA and FPDUs is the device's business
+	 * then, and private data are 56 bytes at most. */
+	bool device;
+	/* Software iWARP: the operations of RFC 7306 may be used. Nothing on
+	 * the wire agrees on them: both programs have to know and say so. */
+	bool extended;
 	/* Bytes of an FPDU at most; 0: what fits in a TCP segment (RFC 5044
 	 * §4.5), and 65535 on the loopback, where nothing cuts at segments. */
 	uint32_t fpdu_max;
@@ -155,10 +162,13 @@ ISER_API void iser_rdma_free(struct iser_rdma *c);
  * may be put anywhere in it before their place is known, which saves system
  * calls. For regions that are written as a whole. */
 #define ISER_RDMA_UNDEFINED 0x4u
+/* Atomic operations, where options.extended (RFC 7306 §5). */
+#define ISER_RDMA_REMOTE_ATOMIC 0x8u
 
 struct iser_rdma_mr {
 	uint32_t stag; /* tell it to the peer, with base and len */
-	uint64_t base; /* offset of the first byte, as the peer says it */
+	uint64_t base; /* offset of the first byte, as the peer says it; on a
+			* device the address of the memory, whatever was asked */
 	size_t len;
 	uint64_t library[4]; /* the library's */
 };
@@ -184,6 +194,19 @@ enum iser_rdma_op {
 	ISER_RDMA_SEND,
 	ISER_RDMA_WRITE,
 	ISER_RDMA_READ,
+	/* with options.extended; niov is 0 */
+	ISER_RDMA_IMMEDIATE, /* 8 octets that arrive as a message of their own
+			      * (RFC 7306 §6) */
+	ISER_RDMA_FETCH_ADD, /* on 8 octets of the peer's (RFC 7306 §5.1) */
+	ISER_RDMA_CMP_SWAP,
+};
+
+/* What to do with the peer's 8 octets at wr.stag, wr.to (a multiple of 8). */
+struct iser_rdma_atomic {
+	/* FETCH_ADD: to add; mask has a bit at the top of each field. CMP_SWAP:
+	 * to put there under mask where compare matches under compare_mask. */
+	uint64_t value, mask, compare, compare_mask;
+	uint64_t original; /* what was there; set before done */
 };
 
 #define ISER_RDMA_SOLICITED  0x1u /* Send: with Solicited Event */
@@ -195,13 +218,15 @@ struct iser_rdma_wr {
 	unsigned flags;
 	struct iovec *iov; /* source; Read: where the bytes go */
 	unsigned niov;
-	uint32_t stag; /* the peer's region; Send: see INVALIDATE */
-	uint64_t to;   /* and the place in it */
+	uint32_t stag;	    /* the peer's region; Send: see INVALIDATE */
+	uint64_t to;	    /* and the place in it */
+	uint64_t immediate; /* IMMEDIATE */
+	struct iser_rdma_atomic *atomic; /* FETCH_ADD, CMP_SWAP; borrowed */
 	void (*done)(struct iser_rdma_wr *wr);
 	void *arg;
 	/* set before done */
 	int err;
-	uint64_t library[16]; /* the library's */
+	uint64_t library[24]; /* the library's */
 };
 
 /*
@@ -209,7 +234,8 @@ struct iser_rdma_wr {
  * in order too: for a Send or a Write when its memory may be used again (the
  * peer need not have it yet), for a Read when the bytes are here. More Reads
  * than ORD wait, and what is behind them. ISER_E_CLOSED: not established or
- * ended; ISER_E_INVALID: longer than 2^32 - 1 bytes; none was taken then.
+ * ended; ISER_E_INVALID: longer than 2^32 - 1 bytes, or an operation of RFC
+ * 7306 without options.extended; none was taken then.
  */
 ISER_API int iser_rdma_post(struct iser_rdma *c, struct iser_rdma_wr *const *wr,
 			    unsigned n);
@@ -226,6 +252,8 @@ struct iser_rdma_recv {
 	bool solicited;
 	bool invalidated; /* the peer ended our region stag */
 	uint32_t stag;
+	bool is_immediate; /* 8 octets and no message: len is 0 */
+	uint64_t immediate;
 	uint64_t library[12]; /* the library's */
 };
 
@@ -242,6 +270,7 @@ struct iser_rdma_info {
 	bool crc, markers_in, markers_out, peer_to_peer;
 	uint16_t ird, ord;
 	uint32_t fpdu_max;
+	const char *device; /* its name; NULL: software iWARP */
 };
 ISER_API void iser_rdma_get_info(const struct iser_rdma *c,
 				 struct iser_rdma_info *info);

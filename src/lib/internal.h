@@ -115,6 +115,10 @@ void lib_rdma_free_all(struct iser_context *ctx);
 
 /* verbs.c */
 int lib_verbs_connect(struct iser_session *s);
+int lib_verbs_open(struct iser_context *ctx);
+/* One address; names are looked up in place, which may take its time. */
+int lib_verbs_resolve(struct iser_context *ctx, const char *host,
+		      uint16_t number, struct net_addr *a);
 
 /* io.c */
 int lib_io_init(struct iser_session *s);

@@ -84,15 +84,20 @@ static void on_request(void *arg, const struct rcap_cm *cm)
 
 static void keep_info(struct iser_rdma *c)
 {
-	const struct mpa_terms *t = iwarp_terms(c->iwarp);
+	const struct mpa_terms *t;
 
 	c->info.established = true;
+	c->info.ird = c->qp->ird;
+	c->info.ord = c->qp->ord;
+	if (!c->iwarp) {
+		lib_rdma_device_info(c);
+		return;
+	}
+	t = iwarp_terms(c->iwarp);
 	c->info.crc = t->crc;
 	c->info.markers_in = t->markers_in;
 	c->info.markers_out = t->markers_out;
 	c->info.peer_to_peer = t->peer_to_peer;
-	c->info.ird = t->ird;
-	c->info.ord = t->ord;
 }
 
 static void on_established(void *arg, const struct rcap_cm *cm)
@@ -115,7 +120,7 @@ static void on_closed(void *arg, int err, const char *why)
 	snprintf(c->why, sizeof(c->why), "%s", why);
 }
 
-static const struct rcap_user user = {
+const struct rcap_user lib_rdma_user = {
 	.connect_request = on_request,
 	.established = on_established,
 	.wr_done = lib_rdma_wr_done,
@@ -133,8 +138,14 @@ static void on_stream_closed(void *arg, int err)
 	iser_rdma_get_stats(c, &c->stats);
 	iwarp_free(c->iwarp);
 	c->iwarp = NULL;
+	c->qp = NULL;
 	net_stream_free(c->stream);
 	c->stream = NULL;
+	tell_closed(c);
+}
+
+void lib_rdma_closed(struct iser_rdma *c)
+{
 	tell_closed(c);
 }
 
@@ -197,6 +208,7 @@ static void fill_config(const struct iser_rdma *c, struct iwarp_config *cfg,
 		cfg->wish.ord = MIN(o->ord, (uint16_t)MPA_DEPTH_MAX);
 	cfg->revision = o->revision == ISER_RDMA_PLAIN ? 1 : 2;
 	cfg->peer_to_peer = o->peer_to_peer;
+	cfg->extended = o->extended;
 	if (o->timeout)
 		cfg->startup_timeout = o->timeout * XTIME_S;
 	cfg->private_data = c->private_data;
@@ -230,17 +242,18 @@ static int make_queue_pair(struct iser_rdma *c, bool active)
 			     io_now_exact());
 	if (!c->iwarp)
 		return ISER_E_NOMEM;
-	rcap_set_user(iwarp_qp(c->iwarp), &user, c);
-	rcap_set_trace(iwarp_qp(c->iwarp), &c->ctx->trace);
+	c->qp = iwarp_qp(c->iwarp);
+	rcap_set_user(c->qp, &lib_rdma_user, c);
+	rcap_set_trace(c->qp, &c->ctx->trace);
 	if (net_stream_start(c->stream, &iwarp_stream_ops, c->iwarp,
 			     on_stream_closed, c)) {
 		iwarp_free(c->iwarp);
 		c->iwarp = NULL;
+		c->qp = NULL;
 		return ISER_E_SYSTEM;
 	}
 	while ((n = list_pop_front(&c->early)))
-		rcap_post_recv(iwarp_qp(c->iwarp),
-			       list_entry(n, struct rcap_recv, link));
+		rcap_post_recv(c->qp, list_entry(n, struct rcap_recv, link));
 	return 0;
 }
 
@@ -318,6 +331,13 @@ iser_rdma_connect_start(struct iser_context *ctx, const char *host,
 		c->private_len = private_len;
 		if (private_len)
 			memcpy(c->private_data, private_data, private_len);
+		if (c->options.device) {
+			*err = lib_rdma_device_connect(c, port);
+			if (!*err)
+				return c;
+			lib_rdma_drop(c);
+			return NULL;
+		}
 		c->connector = net_connect(ctx->loop, host, port,
 					   io_now_exact() + seconds * XTIME_S,
 					   on_connected, c);
@@ -368,14 +388,14 @@ void iser_rdma_disconnect(struct iser_rdma *c)
 		/* closed must not come from within this call */
 		io_loop_defer(c->ctx->loop, &c->gone);
 	}
-	if (c->iwarp)
-		rcap_disconnect(iwarp_qp(c->iwarp));
+	if (c->qp)
+		rcap_disconnect(c->qp);
 }
 
 void iser_rdma_terminate(struct iser_rdma *c, const char *why)
 {
-	if (c->iwarp)
-		rcap_terminate(iwarp_qp(c->iwarp), ERR_PROTOCOL, why);
+	if (c->qp)
+		rcap_terminate(c->qp, ERR_PROTOCOL, why);
 	else
 		iser_rdma_disconnect(c);
 }
@@ -390,10 +410,10 @@ void iser_rdma_free(struct iser_rdma *c)
 		net_connect_cancel(c->connector);
 	c->connector = NULL;
 	flush_early(c);
-	if (c->iwarp)
-		rcap_disconnect(iwarp_qp(c->iwarp));
+	if (c->qp)
+		rcap_disconnect(c->qp);
 	/* bounded: the queue pair's and the stream's own times see to it */
-	while (c->stream && !iser_service(c->ctx, -1))
+	while ((c->stream || c->vconn) && !iser_service(c->ctx, -1))
 		;
 	lib_rdma_drop(c);
 }

@@ -37,8 +37,10 @@ struct iser_rdma {
 	struct net_connector *connector;
 	struct net_stream *stream;
 	struct iwarp *iwarp;
-	struct io_defer gone; /* disconnected before it was connected */
-	struct list early;    /* rcap_recv.link: posted before there was a qp */
+	struct verbs_conn *vconn; /* or one of a device's */
+	struct rcap_qp *qp;	  /* of either */
+	struct io_defer gone;	  /* disconnected before it was connected */
+	struct list early; /* rcap_recv.link: posted before there was a qp */
 	uint8_t private_data[RCAP_PRIVATE_MAX];
 	size_t private_len;
 	char host[256];
@@ -46,6 +48,7 @@ struct iser_rdma {
 	int err;
 	char why[200];
 	char peer[NET_ADDR_STR], local[NET_ADDR_STR];
+	char device[64];
 	struct iser_rdma_stats stats;
 	struct iser_rdma_info info;
 };
@@ -55,6 +58,7 @@ struct iser_rdma_listener {
 	struct list link;
 	struct iser_rdma_options options;
 	struct net_listener *net;
+	struct verbs_listener *verbs; /* or that of devices */
 	unsigned asking; /* connections that were not requested yet */
 	void (*request)(void *arg, struct iser_rdma *c,
 			const struct iser_rdma_peer *peer);
@@ -72,6 +76,17 @@ struct iser_rdma *lib_rdma_new(struct iser_context *ctx,
 int lib_rdma_make(struct iser_rdma *c, int fd, bool active);
 /* lib_rdma_drop forgets c at once: it has no connection. */
 void lib_rdma_drop(struct iser_rdma *c);
+
+extern const struct rcap_user lib_rdma_user;
+/* Nothing is left of its connection: the last thing that is done with c. */
+void lib_rdma_closed(struct iser_rdma *c);
+
+/* rdma_device.c: enum iser_error, said. */
+int lib_rdma_device_connect(struct iser_rdma *c, uint16_t port);
+int lib_rdma_device_listen(struct iser_rdma_listener *l,
+			   const struct net_addr *a);
+void lib_rdma_device_unlisten(struct iser_rdma_listener *l);
+void lib_rdma_device_info(struct iser_rdma *c); /* it is established */
 
 /* rdma_listen.c: c is its listener's no more. */
 void lib_rdma_asked(struct iser_rdma *c);

@@ -15,7 +15,7 @@ void lib_rdma_asked(struct iser_rdma *c)
 	if (!l)
 		return;
 	c->listener = NULL;
-	if (l->asking-- == ASKING_MAX)
+	if (l->asking-- == ASKING_MAX && l->net)
 		net_listener_pause(l->net, false);
 }
 
@@ -49,6 +49,8 @@ static int start(struct iser_rdma_listener *l, const char *address,
 				"'%s' is no address to listen at; "
 				"ADDRESS:PORT, [V6]:PORT or :PORT is",
 				address);
+	if (l->options.device)
+		return lib_rdma_device_listen(l, &a);
 	l->net = net_listen(l->ctx->loop, &a, on_accepted, l, &err);
 	if (!l->net)
 		return lib_fail(l->ctx, ISER_E_SYSTEM,
@@ -104,7 +106,9 @@ void iser_rdma_listener_free(struct iser_rdma_listener *l)
 		c->listener = NULL;
 		iser_rdma_disconnect(c);
 	}
-	net_listener_free(l->net);
+	if (l->net)
+		net_listener_free(l->net);
+	lib_rdma_device_unlisten(l);
 	list_del(&l->link);
 	free(l);
 }
@@ -134,8 +138,7 @@ int iser_rdma_accept(struct iser_rdma *c, const void *private_data,
 {
 	struct rcap_cm cm = answer_of(private_data, private_len);
 
-	return answered(c, c->iwarp ? rcap_accept(iwarp_qp(c->iwarp), &cm)
-				    : ERR_WRONG_STATE);
+	return answered(c, c->qp ? rcap_accept(c->qp, &cm) : ERR_WRONG_STATE);
 }
 
 int iser_rdma_reject(struct iser_rdma *c, const void *private_data,
@@ -143,6 +146,5 @@ int iser_rdma_reject(struct iser_rdma *c, const void *private_data,
 {
 	struct rcap_cm cm = answer_of(private_data, private_len);
 
-	return answered(c, c->iwarp ? rcap_reject(iwarp_qp(c->iwarp), &cm)
-				    : ERR_WRONG_STATE);
+	return answered(c, c->qp ? rcap_reject(c->qp, &cm) : ERR_WRONG_STATE);
 }

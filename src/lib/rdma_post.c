@@ -9,6 +9,7 @@
 struct lib_wr {
 	struct rcap_wr wr;
 	struct iser_rdma_wr *user;
+	struct rcap_atomic atomic;
 };
 
 struct lib_recv {
@@ -29,10 +30,13 @@ static_assert(sizeof(void *) <= sizeof(((struct iser_rdma_mr *)NULL)->library),
 
 void lib_rdma_wr_done(void *arg, struct rcap_wr *wr, int err)
 {
-	struct iser_rdma_wr *user = container_of(wr, struct lib_wr, wr)->user;
+	struct lib_wr *l = container_of(wr, struct lib_wr, wr);
+	struct iser_rdma_wr *user = l->user;
 
 	(void)arg;
 	user->err = lib_rdma_error(err);
+	if (!err && l->wr.atomic)
+		user->atomic->original = l->atomic.original;
 	user->done(user);
 }
 
@@ -47,6 +51,8 @@ void lib_rdma_received(void *arg, struct rcap_recv *r, int err)
 	user->solicited = r->solicited;
 	user->invalidated = r->invalidated;
 	user->stag = r->stag;
+	user->is_immediate = r->is_immediate;
+	user->immediate = r->immediate;
 	user->done(user);
 }
 
@@ -60,6 +66,9 @@ static void fill(struct lib_wr *l, struct iser_rdma_wr *user)
 		[ISER_RDMA_SEND] = RCAP_SEND,
 		[ISER_RDMA_WRITE] = RCAP_WRITE,
 		[ISER_RDMA_READ] = RCAP_READ,
+		[ISER_RDMA_IMMEDIATE] = RCAP_IMMEDIATE,
+		[ISER_RDMA_FETCH_ADD] = RCAP_FETCH_ADD,
+		[ISER_RDMA_CMP_SWAP] = RCAP_CMP_SWAP,
 	};
 	unsigned flags = 0;
 
@@ -73,21 +82,43 @@ static void fill(struct lib_wr *l, struct iser_rdma_wr *user)
 	l->wr.data = bufv_of(user->iov, user->niov);
 	l->wr.stag = user->stag;
 	l->wr.to = user->to;
+	l->wr.immediate = user->immediate;
+	l->wr.atomic = NULL;
+	if (user->op != ISER_RDMA_FETCH_ADD && user->op != ISER_RDMA_CMP_SWAP)
+		return;
+	l->atomic = (struct rcap_atomic){ .value = user->atomic->value,
+					  .mask = user->atomic->mask,
+					  .compare = user->atomic->compare,
+					  .compare_mask =
+						  user->atomic->compare_mask };
+	l->wr.atomic = &l->atomic;
+}
+
+static bool is_possible(const struct iser_rdma *c,
+			const struct iser_rdma_wr *wr)
+{
+	bool atomic =
+		wr->op == ISER_RDMA_FETCH_ADD || wr->op == ISER_RDMA_CMP_SWAP;
+
+	if ((unsigned)wr->op > ISER_RDMA_CMP_SWAP ||
+	    (wr->op >= ISER_RDMA_IMMEDIATE && !c->qp->extended))
+		return false;
+	return bufv_of(wr->iov, wr->niov).len <= UINT32_MAX &&
+	       (!atomic || wr->atomic);
 }
 
 static int check(struct iser_rdma *c, struct iser_rdma_wr *const *wr,
 		 unsigned n)
 {
-	if (!c->iwarp || rcap_state(iwarp_qp(c->iwarp)) != RCAP_ESTABLISHED)
+	if (!c->qp || rcap_state(c->qp) != RCAP_ESTABLISHED)
 		return lib_fail(c->ctx, ISER_E_CLOSED,
 				"RDMA connection with %s: not established",
 				c->peer[0] ? c->peer : c->host);
 	for (unsigned i = 0; i < n; i++)
-		if ((unsigned)wr[i]->op > ISER_RDMA_READ ||
-		    bufv_of(wr[i]->iov, wr[i]->niov).len > UINT32_MAX)
+		if (!is_possible(c, wr[i]))
 			return lib_fail(c->ctx, ISER_E_INVALID,
 					"RDMA request %u of %u: not an "
-					"operation, or longer than 4 GiB",
+					"operation here, or longer than 4 GiB",
 					i + 1, n);
 	return 0;
 }
@@ -108,7 +139,7 @@ int iser_rdma_post(struct iser_rdma *c, struct iser_rdma_wr *const *wr,
 			chain[i] = &l->wr;
 		}
 		/* posting calls nobody back: what was checked still holds */
-		err = lib_rdma_error(rcap_post(iwarp_qp(c->iwarp), chain, k));
+		err = lib_rdma_error(rcap_post(c->qp, chain, k));
 		wr += k;
 		n -= k;
 	}
@@ -127,7 +158,7 @@ int iser_rdma_post_recv(struct iser_rdma *c, struct iser_rdma_recv *r)
 		list_push_back(&c->early, &l->recv.link);
 		return 0;
 	}
-	if (c->iwarp && !rcap_post_recv(iwarp_qp(c->iwarp), &l->recv))
+	if (c->qp && !rcap_post_recv(c->qp, &l->recv))
 		return 0;
 	return lib_fail(c->ctx, ISER_E_CLOSED,
 			"RDMA connection with %s: it has ended", c->peer);
@@ -149,14 +180,17 @@ int iser_rdma_register(struct iser_rdma *c, struct iovec *iov, unsigned niov,
 		wanted |= RCAP_REMOTE_WRITE;
 	if (rights & ISER_RDMA_UNDEFINED)
 		wanted |= RCAP_UNDEFINED;
+	if (rights & ISER_RDMA_REMOTE_ATOMIC)
+		wanted |= RCAP_REMOTE_ATOMIC;
 	*mr = (struct iser_rdma_mr){ .base = base, .len = v.len };
-	if (c->iwarp)
-		err = rcap_reg(iwarp_qp(c->iwarp), &v, base, wanted, &r);
+	if (c->qp)
+		err = rcap_reg(c->qp, &v, base, wanted, &r);
 	if (err)
 		return lib_fail(c->ctx, lib_rdma_error(err),
 				"registering %zu bytes of memory: %s", v.len,
 				err_str(err));
 	mr->stag = r.stag;
+	mr->base = r.base;
 	memcpy(mr->library, &r.provider, sizeof(r.provider));
 	return 0;
 }
@@ -168,7 +202,7 @@ void iser_rdma_invalidate(struct iser_rdma *c, struct iser_rdma_mr *mr)
 			     .len = mr->len };
 
 	memcpy(&r.provider, mr->library, sizeof(r.provider));
-	if (c->iwarp && mr->stag)
-		rcap_invalidate(iwarp_qp(c->iwarp), &r);
+	if (c->qp && mr->stag)
+		rcap_invalidate(c->qp, &r);
 	mr->stag = 0;
 }

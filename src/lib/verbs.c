@@ -8,16 +8,17 @@
 #include "net/verbs.h"
 
 /* One address; names are looked up in place, which may take its time. */
-static int resolve(struct iser_session *s, struct net_addr *a)
+int lib_verbs_resolve(struct iser_context *ctx, const char *host,
+		      uint16_t number, struct net_addr *a)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list;
 	char port[8];
 	int err;
 
-	snprintf(port, sizeof(port), "%u", s->url.port);
-	err = getaddrinfo(s->url.host, port, &hints, &list);
+	snprintf(port, sizeof(port), "%u", number);
+	err = getaddrinfo(host, port, &hints, &list);
 	if (err)
-		return lib_fail(s->ctx, ISER_E_CONNECT, "%s: %s", s->url.host,
+		return lib_fail(ctx, ISER_E_CONNECT, "%s: %s", host,
 				gai_strerror(err));
 	memcpy(&a->sa, list->ai_addr, list->ai_addrlen);
 	a->len = list->ai_addrlen;
@@ -25,7 +26,7 @@ static int resolve(struct iser_session *s, struct net_addr *a)
 	return 0;
 }
 
-static int open_verbs(struct iser_context *ctx)
+int lib_verbs_open(struct iser_context *ctx)
 {
 	const struct verbs_host host = { .wait = false };
 	char why[256];
@@ -37,7 +38,7 @@ static int open_verbs(struct iser_context *ctx)
 	if (ctx->verbs)
 		return 0;
 	return lib_fail(ctx, ISER_E_CONNECT,
-			"rcap=verbs: %s; rcap=iwarp needs no device", why);
+			"RDMA device: %s; rcap=iwarp needs none", why);
 }
 
 static int begin(struct iser_session *s, const struct net_addr *a)
@@ -61,10 +62,10 @@ static int begin(struct iser_session *s, const struct net_addr *a)
 int lib_verbs_connect(struct iser_session *s)
 {
 	struct net_addr a = { .len = 0 };
-	int err = open_verbs(s->ctx);
+	int err = lib_verbs_open(s->ctx);
 
 	if (!err)
-		err = resolve(s, &a);
+		err = lib_verbs_resolve(s->ctx, s->url.host, s->url.port, &a);
 	if (!err)
 		err = begin(s, &a);
 	s->err = err;

@@ -93,6 +93,11 @@ const struct verbs_module *net_verbs_module(const struct net_verbs *v)
 	return v->m;
 }
 
+struct verbs *net_verbs_handle(const struct net_verbs *v)
+{
+	return v->v;
+}
+
 /* As deep as a window of commands with room for what is unexpected. */
 static struct verbs_config config_of(enum iscsi_role role)
 {

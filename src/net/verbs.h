@@ -30,6 +30,8 @@ void net_verbs_unlisten(struct net_verbs *v);
  * fine, for both. */
 void net_verbs_close(struct net_verbs *v);
 const struct verbs_module *net_verbs_module(const struct net_verbs *v);
+/* What the module's calls take. */
+struct verbs *net_verbs_handle(const struct net_verbs *v);
 
 /*
  * net_verbs_listen: on every device that has the address. asked gets each

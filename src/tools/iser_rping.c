@@ -44,6 +44,9 @@ struct end {
 	struct iovec out_iov, data_iov;
 	struct iser_rdma_wr send, move;
 	unsigned busy; /* requests under way */
+	/* the server: what came before our own requests were told done */
+	bool early;
+	uint8_t next[INFO_LEN];
 	/* memory: the client's source; both sides' sink */
 	uint8_t *source, *sink;
 	struct iovec source_iov, sink_iov;
@@ -63,11 +66,15 @@ static void give_up(struct end *e, const char *why)
 	iser_rdma_terminate(e->c, why);
 }
 
+static void go_on(struct end *e);
+
 static void wr_done(struct iser_rdma_wr *wr)
 {
 	struct end *e = wr->arg;
 
 	e->busy--;
+	if (!wr->err)
+		go_on(e);
 }
 
 /* Sends a region's description; NULL: "go on", of the same size. */
@@ -145,8 +152,11 @@ static void server_moved(struct iser_rdma_wr *wr)
 	struct end *e = wr->arg;
 
 	e->busy--;
-	if (wr->err || wr->op != ISER_RDMA_READ)
+	if (wr->err || wr->op != ISER_RDMA_READ) {
+		if (!wr->err)
+			go_on(e);
 		return;
+	}
 	if (e->r->print)
 		printf("server ping data: %.*s\n", (int)e->fetched,
 		       (const char *)e->sink);
@@ -198,10 +208,22 @@ static void put(struct end *e, const uint8_t *in)
 	post(e, true);
 }
 
+/* A device may tell of the client's answer before it tells that what the
+ * client answers was sent. */
+static void go_on(struct end *e)
+{
+	if (e->busy || !e->early || e->leaving)
+		return;
+	e->early = false;
+	if (e->sink_turn)
+		put(e, e->next);
+	else
+		fetch(e, e->next);
+}
+
 static void server_received(struct iser_rdma_recv *r)
 {
 	struct end *e = r->arg;
-	uint8_t in[INFO_LEN];
 
 	if (r->err || e->leaving)
 		return;
@@ -209,16 +231,14 @@ static void server_received(struct iser_rdma_recv *r)
 		give_up(e, "a client's message has not 16 bytes");
 		return;
 	}
-	if (e->busy) {
+	if (e->early) {
 		give_up(e, "a client spoke out of turn");
 		return;
 	}
-	memcpy(in, r->buf, sizeof(in));
+	memcpy(e->next, r->buf, sizeof(e->next));
+	e->early = true;
 	iser_rdma_post_recv(e->c, r);
-	if (e->sink_turn)
-		put(e, in);
-	else
-		fetch(e, in);
+	go_on(e);
 }
 
 static void server_established(void *arg, struct iser_rdma *c,

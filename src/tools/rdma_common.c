@@ -34,6 +34,12 @@ static bool set_fpdu(struct iser_rdma_options *o, const char *arg)
 bool rdma_option(struct iser_rdma_options *o, int opt, const char *arg)
 {
 	switch (opt) {
+	case 'D':
+		o->device = !strcmp(arg, "verbs");
+		if (o->device || !strcmp(arg, "iwarp"))
+			return true;
+		say("--rcap is iwarp or verbs");
+		return false;
 	case 'K':
 		o->no_crc = true;
 		return true;

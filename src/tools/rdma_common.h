@@ -8,18 +8,21 @@
 #include "iser.h"
 
 /* For getopt_long's table and --help. */
-#define RDMA_OPTIONS                                                          \
- { "no-crc", no_argument, NULL, 'K' }, { "markers", no_argument, NULL, 'M' }, \
-	 { "mpa", required_argument, NULL, 'R' },                             \
-	 { "peer-to-peer", no_argument, NULL, 'P' },                          \
- {                                                                            \
-  "fpdu", required_argument, NULL, 'F'                                        \
+#define RDMA_OPTIONS                                 \
+ { "rcap", required_argument, NULL, 'D' },           \
+	 { "no-crc", no_argument, NULL, 'K' },       \
+	 { "markers", no_argument, NULL, 'M' },      \
+	 { "mpa", required_argument, NULL, 'R' },    \
+	 { "peer-to-peer", no_argument, NULL, 'P' }, \
+ {                                                   \
+  "fpdu", required_argument, NULL, 'F'               \
  }
-#define RDMA_HELP                                               \
- "  --no-crc             no CRC32C, if the other side agrees\n" \
- "  --markers            ask for markers in what comes in\n"    \
- "  --mpa 1|2            revision of the MPA request (2)\n"     \
- "  --peer-to-peer       the server may speak first (MPA 2)\n"  \
+#define RDMA_HELP                                                     \
+ "  --rcap iwarp|verbs   software iWARP, or an RDMA device (iwarp)\n" \
+ "  --no-crc             no CRC32C, if the other side agrees\n"       \
+ "  --markers            ask for markers in what comes in\n"          \
+ "  --mpa 1|2            revision of the MPA request (2)\n"           \
+ "  --peer-to-peer       the server may speak first (MPA 2)\n"        \
  "  --fpdu SIZE          longest FPDU; the default fits in a TCP segment\n"
 
 /* rdma_option: false if opt is none of these, or arg is wrong (said). */

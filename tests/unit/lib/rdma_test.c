@@ -325,6 +325,87 @@ static void test_reject_rfc5044_7_1(void **state)
 	pair_free(p);
 }
 
+/* [RFC 7306 §5, §6] Immediate Data and atomic operations, where both say so;
+ * nothing of them where our side does not. */
+static void test_extended_rfc7306(void **state)
+{
+	const struct iser_rdma_options o = { .extended = true };
+	struct pair *p = pair_new(&o);
+	uint64_t memory[2] = { 100, 7 };
+	struct iovec region = { memory, sizeof(memory) };
+	struct iser_rdma_atomic add = { .value = 5 },
+				swap = { .value = 9,
+					 .mask = UINT64_MAX,
+					 .compare = 7,
+					 .compare_mask = UINT64_MAX };
+	struct iser_rdma_wr wr[3], *chain[3] = { &wr[0], &wr[1], &wr[2] };
+	struct iser_rdma_mr mr;
+
+	(void)state;
+	connect_pair(p, &o);
+	assert_int_equal(iser_rdma_wait(p->a.c), 0);
+	assert_int_equal(iser_rdma_register(p->b.c, &region, 1, 0x1000,
+					    ISER_RDMA_REMOTE_ATOMIC, &mr),
+			 0);
+	wr[0] = wr_of(&p->a, ISER_RDMA_FETCH_ADD, NULL);
+	wr[0].atomic = &add;
+	wr[1] = wr_of(&p->a, ISER_RDMA_CMP_SWAP, NULL);
+	wr[1].atomic = &swap;
+	wr[2] = wr_of(&p->a, ISER_RDMA_IMMEDIATE, NULL);
+	wr[2].immediate = 0x1122334455667788;
+	for (unsigned i = 0; i < 3; i++) {
+		wr[i].niov = 0;
+		wr[i].stag = mr.stag;
+		wr[i].to = mr.base + 8 * (i == 1);
+	}
+	assert_int_equal(iser_rdma_post(p->a.c, chain, 3), 0);
+	turn_until_n(p, &p->a.done, 3);
+	turn_until_n(p, &p->b.received, 1);
+	assert_int_equal(add.original, 100);
+	assert_int_equal(swap.original, 7);
+	assert_int_equal(memory[0], 105);
+	assert_int_equal(memory[1], 9);
+	assert_true(p->b.last.is_immediate);
+	assert_int_equal(p->b.last.immediate, 0x1122334455667788);
+	assert_int_equal(p->b.last.len, 0);
+	wr[0].atomic = NULL; /* an atomic operation without its numbers */
+	assert_int_equal(iser_rdma_post(p->a.c, chain, 1), ISER_E_INVALID);
+	finish(p);
+}
+
+static void test_extended_not_agreed(void **state)
+{
+	struct pair *p = pair_new(NULL);
+	struct iser_rdma_wr wr, *one = &wr;
+
+	(void)state;
+	connect_pair(p, NULL);
+	assert_int_equal(iser_rdma_wait(p->a.c), 0);
+	wr = wr_of(&p->a, ISER_RDMA_IMMEDIATE, NULL);
+	wr.niov = 0;
+	assert_int_equal(iser_rdma_post(p->a.c, &one, 1), ISER_E_INVALID);
+	finish(p);
+}
+
+/* A device is asked for where there is none: one sentence. */
+static void test_device_absent(void **state)
+{
+	const struct iser_rdma_options o = { .device = true };
+	struct iser_context *ctx = iser_context_new(NULL);
+	int err = 0;
+
+	(void)state;
+	setenv("OPENISER_MODULES", "/nonexistent", 1);
+	assert_null(iser_rdma_connect_start(ctx, "127.0.0.1", 7174, &o, NULL, 0,
+					    &callbacks, NULL, &err));
+	assert_int_equal(err, ISER_E_CONNECT);
+	assert_non_null(strstr(iser_message(ctx), "RDMA device"));
+	assert_null(iser_rdma_listen(ctx, "127.0.0.1:7174", 0, &o, on_request,
+				     NULL, &err));
+	assert_int_equal(err, ISER_E_CONNECT);
+	iser_context_free(ctx);
+}
+
 static void test_nobody_listens(void **state)
 {
 	struct pair *p = pair_new(NULL);
@@ -439,6 +520,9 @@ int main(void)
 		cmocka_unit_test(test_private_data_and_sends),
 		cmocka_unit_test(test_write_read_invalidate),
 		cmocka_unit_test(test_reject_rfc5044_7_1),
+		cmocka_unit_test(test_extended_rfc7306),
+		cmocka_unit_test(test_extended_not_agreed),
+		cmocka_unit_test(test_device_absent),
 		cmocka_unit_test(test_nobody_listens),
 		cmocka_unit_test(test_disconnect_while_connecting),
 		cmocka_unit_test(test_free_at_any_time),
