@@ -203,7 +203,9 @@ class Clients(unittest.TestCase):
         with Daemon("--block-size", "4096", "ram:24M") as d:
             with Bridge(self.url(d), "--export", "disk") as b:
                 self.assertIn("disk", run(["nbdinfo", "--list", b.uri]).text)
-                info = json.loads(run(["nbdinfo", "--json", b.uri]).text)
+                # --no-content: else it wants the program "file"
+                info = json.loads(run(["nbdinfo", "--no-content", "--json",
+                                       b.uri]).text)
                 e = info["exports"][0]
                 self.assertEqual(e["export-name"], "disk")
                 self.assertEqual(e["export-size"], SIZE)

@@ -120,6 +120,10 @@ class Rping(unittest.TestCase):
                           s.proc.stdout.read().decode())
 
     def test_names_and_versions_of_ip(self):
+        try:
+            socket.getaddrinfo("localhost", None)
+        except socket.gaierror:
+            self.skipTest("no localhost in /etc/hosts")
         with Server("rping") as s:
             out = run([ISER, "rping", "-C", "1", "localhost:%d" % s.port])
             self.assertIn("1 pings", out.text)
