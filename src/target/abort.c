@@ -23,7 +23,7 @@ static bool in_scope(const struct tgt_scope *sc, const struct tgt_task *t)
 	if (sc->except == &t->dev)
 		return false;
 	/* an immediate command bears the number of the next numbered one */
-	if (sc->before)
+	if (sc->before && (sc->session || sc->wait_session == s))
 		return t->immediate ? sn_le(t->cmdsn, sc->cmdsn)
 				    : sn_lt(t->cmdsn, sc->cmdsn);
 	return true;

@@ -266,7 +266,8 @@ static void begin(struct tgt_task *t, const struct iscsi_scsi_command *cmd)
 	d->nexus = s->nexus;
 	d->lun = t->dm.lun;
 	d->attr = cmd->attr;
-	d->priority = cmd->priority;
+	/* RFC 7144 §5.1.1: ignored unless that was negotiated */
+	d->priority = s->params.protocol_level >= 2 ? cmd->priority : 0;
 	d->edtl_out = cmd->write && !bidi ? cmd->edtl : 0;
 	d->edtl_in = cmd->read && !bidi ? cmd->edtl : 0;
 	d->done = device_done;

@@ -102,7 +102,7 @@ struct tgt_scope {
 	bool one_task; /* ... with this ITT only */
 	uint32_t itt;
 	bool aca;    /* ... with the ACA attribute only */
-	bool before; /* ... issued before this CmdSN only */
+	bool before; /* ... issued before this CmdSN only, by wait_session */
 	uint32_t cmdsn;
 	const struct dev_task *except; /* ... but for this one */
 	/* The tasks of others than the issuer (compared only) are told TASK

@@ -143,6 +143,25 @@ static struct tgt_task *referenced(const struct tgt_tmf *m)
 	return t;
 }
 
+/* §11.6.1 b): a command of the window that was not received counts as received
+ * once a function names it. */
+static bool is_still_to_come(const struct tgt_tmf *m)
+{
+	const struct iscsi_target_window *w = &m->session->window;
+
+	return sn_lt(m->ref_cmdsn, m->cmdsn) &&
+	       iscsi_target_window_check(w, m->ref_cmdsn) != ISCSI_CMDSN_IGNORE;
+}
+
+static void complete_and_plug(struct tgt_tmf *m)
+{
+	struct tgt_session *s = m->session;
+	uint32_t cmdsn = m->ref_cmdsn;
+
+	answer(m, ISCSI_TMF_COMPLETE);
+	tgt_order_plug(s, cmdsn);
+}
+
 /* §11.6.1 a), b), c) */
 static void abort_task(struct tgt_tmf *m)
 {
@@ -157,13 +176,8 @@ static void abort_task(struct tgt_tmf *m)
 		abort_local(m, &scope);
 	} else if (is_tmf(s, m->rtt)) {
 		answer(m, ISCSI_TMF_REJECTED); /* §11.5.1 */
-	} else if (iscsi_target_window_check(&s->window, m->ref_cmdsn) !=
-			   ISCSI_CMDSN_IGNORE &&
-		   sn_lt(m->ref_cmdsn, m->cmdsn)) {
-		uint32_t cmdsn = m->ref_cmdsn;
-
-		answer(m, ISCSI_TMF_COMPLETE);
-		tgt_order_plug(s, cmdsn);
+	} else if (is_still_to_come(m)) {
+		complete_and_plug(m);
 	} else {
 		answer(m, ISCSI_TMF_NO_TASK);
 	}
@@ -173,9 +187,12 @@ static void query_task(struct tgt_tmf *m)
 {
 	if (is_tmf(m->session, m->rtt) && m->rtt != m->itt)
 		answer(m, ISCSI_TMF_REJECTED); /* RFC 7144 §6.3 */
+	else if (referenced(m))
+		answer(m, ISCSI_TMF_SUCCEEDED);
+	else if (is_still_to_come(m))
+		complete_and_plug(m); /* RFC 7144 §6.3.3 */
 	else
-		answer(m, referenced(m) ? ISCSI_TMF_SUCCEEDED
-					: ISCSI_TMF_COMPLETE);
+		answer(m, ISCSI_TMF_COMPLETE);
 }
 
 static void query_task_set(struct tgt_tmf *m)
@@ -305,6 +322,9 @@ static void part_run(struct dev_msg *msg)
 		.told = true,
 		.issuer = m->issuer,
 		.wait_session = m->issuer,
+		/* §11.5.1: resets alone reach what comes behind them */
+		.before = m->function == ISCSI_TMF_CLEAR_TASK_SET,
+		.cmdsn = m->cmdsn,
 	};
 	struct tgt_worker *w = &m->worker->tgt->workers[p->worker];
 
