@@ -43,6 +43,9 @@ enum iser_error {
 	ISER_E_PROTOCOL = -10, /* the peer broke the protocol */
 	ISER_E_UNSUPPORTED = -11,
 	ISER_E_SYSTEM = -12, /* the operating system said no */
+	/* the target dropped the command: another initiator reset the unit or
+	 * cleared its task set, or the target has failed */
+	ISER_E_ABORTED = -13,
 };
 
 ISER_API const char *iser_strerror(int err);
@@ -94,20 +97,24 @@ struct iser_url {
 	char target_user[ISER_NAME_MAX], target_password[128];
 	/* keys: initiator=IQN, header_digest= and data_digest= none, crc32c,
 	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N, reconnect=N,
-	 * transport=, start=, compat=, rcap= */
+	 * priority=N, transport=, start=, compat=, rcap= */
 	char initiator[ISER_NAME_MAX];
 	char header_digest[16], data_digest[16];
-	unsigned timeout; /* seconds a command may take; 0: for ever */
-	unsigned depth;	  /* commands in flight; 0: the default, 128 */
+	/* seconds until a command is overdue, each time that it is issued; the
+	 * connection is given up then. 0: for ever */
+	unsigned timeout;
+	unsigned depth; /* commands in flight; 0: the default, 128 */
 	/*
 	 * How often a session that was lost tries to log in again (without a
 	 * command answered in between) before its commands fail; 0, the
 	 * default: not at all. Commands that may be done twice (READ, WRITE,
-	 * queries...) are issued again, each as often at most; others fail
-	 * with ISER_E_CLOSED. What a unit had in a volatile cache when it lost
+	 * queries...) are issued again, each as often at most, and so are those
+	 * that were overdue (timeout) or dropped by the target; others fail
+	 * with ISER_E_CLOSED, ISER_E_TIMEOUT, ISER_E_ABORTED. What a unit had in a volatile cache when it lost
 	 * power is not known here.
 	 */
 	unsigned reconnect;
+	unsigned priority; /* of commands that have none: see iser_io */
 };
 
 /*
@@ -221,6 +228,10 @@ struct iser_io {
 	unsigned niov;
 	void (*done)(struct iser_io *io);
 	void *arg; /* the caller's */
+	/* Command priority (SAM-5 §8.7): 1, the highest, to 15; 0: that of the
+	 * URL, or none. Needs a target of iSCSIProtocolLevel 2; without one it
+	 * is not sent. */
+	uint8_t priority;
 	/* set before done */
 	int err;	/* ISER_E_SCSI: see status and sense */
 	uint8_t status; /* SCSI status byte */

@@ -22,9 +22,10 @@ struct ini_config {
 	struct iscsi_login_config login; /* role, want, id, CHAP, random */
 	unsigned depth;			 /* requests in flight, 1 to 4096 */
 	xtime login_time;		 /* from start to full feature phase */
-	xtime idle_time;     /* silence before a ping; XTIME_NEVER: none */
-	xtime ping_time;     /* for its answer */
-	xtime logout_time;   /* for the answer to a logout */
+	xtime idle_time;   /* silence before a ping; XTIME_NEVER: none */
+	xtime ping_time;   /* for its answer */
+	xtime logout_time; /* for the answer to a logout */
+	xtime query_time;  /* until QUERY TASK asks for a command; never: not */
 	struct trace *trace; /* may be NULL */
 	/* The login is over: 0, or why not (iscsi_login_failure tells more).
 	 * May submit; may not free the session. */
@@ -65,13 +66,16 @@ struct ini_task {
 	uint8_t cdb[48];
 	uint8_t cdb_len;
 	bool read, write;
-	uint8_t attr; /* enum iscsi_attr */
+	uint8_t attr;	  /* enum iscsi_attr */
+	uint8_t priority; /* RFC 7144 §5.1.1; 0: none */
 	bool immediate;
 	struct bufv in, out; /* borrowed until done */
 	xtime deadline;	     /* XTIME_NEVER: none */
 	void (*done)(struct ini_task *t);
 	/* set before done */
-	int err; /* 0: status is there. ERR_TIMEOUT, ERR_CLOSED, ... */
+	/* 0: status is there. ERR_TIMEOUT, ERR_CLOSED, ...; ERR_ABORTED: the
+	 * target has dropped it, and will not answer */
+	int err;
 	uint8_t status;
 	bool underflow, overflow;
 	uint32_t resid;
@@ -84,6 +88,10 @@ struct ini_task {
 	struct list link;
 	uint32_t cmdsn;
 	uint8_t state;
+	/* cleared.c */
+	xtime looked_at; /* sent, or last asked about */
+	uint8_t missing; /* how often in turn the target knew nothing of it */
+	bool suspect;	 /* an attention says that it may be gone */
 };
 
 /* ini_submit: t is borrowed until done, which may come from within only when

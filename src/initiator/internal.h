@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* internal.h: what session.c (life, login), task.c (SCSI commands) and
- * control.c (all other PDUs) share. */
+/* internal.h: what session.c (life, login), task.c (SCSI commands), cleared.c
+ * (those that the target dropped) and control.c (all other PDUs) share. */
 #ifndef INITIATOR_INTERNAL_H
 #define INITIATOR_INTERNAL_H
 
@@ -45,6 +45,9 @@ struct ini_session {
 	xtime now, login_deadline, heard, ping_deadline, logout_deadline;
 	struct ini_request ping, logout;
 	bool pinging, has_deadlines;
+	struct ini_request query; /* cleared.c: one at a time */
+	uint32_t queried;	  /* the command's ITT */
+	bool querying, query_aborts, no_query;
 	int kill_err;
 };
 
@@ -59,6 +62,12 @@ uint32_t ini_slot_take(struct ini_session *s, struct ini_task *t,
 void ini_slot_free(struct ini_session *s, uint32_t itt);
 struct ini_slot *ini_slot_find(struct ini_session *s, uint32_t itt);
 void ini_expire_tasks(struct ini_session *s, xtime now);
+
+/* cleared.c */
+/* An attention came: are those before it still there? */
+void ini_cleared_attention(struct ini_session *s, const struct ini_task *t);
+void ini_cleared_look(struct ini_session *s, xtime now);
+void ini_cleared_released(struct ini_task *t);
 
 /* control.c */
 int ini_control(struct ini_session *s, const struct dm_control *ctl);

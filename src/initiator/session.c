@@ -144,7 +144,7 @@ static void data_completion(struct dm_conn *c, struct dm_task *t,
 	(void)err;
 	/* the only one an initiator gets: an abort that had to wait */
 	if (what == DM_RELEASED)
-		ini_task_end(container_of(t, struct ini_task, dm), ERR_TIMEOUT);
+		ini_cleared_released(container_of(t, struct ini_task, dm));
 }
 
 static void data_ack(struct dm_conn *c, struct dm_task *t, uint32_t datasn)
@@ -262,6 +262,7 @@ void ini_expire(struct ini_session *s, xtime now)
 		return;
 	}
 	expire_ping(s, now);
+	ini_cleared_look(s, now);
 	if (s->has_deadlines) {
 		ini_expire_tasks(s, now);
 		ini_expire_requests(s, now);
@@ -281,6 +282,7 @@ void ini_config_default(struct ini_config *cfg)
 	cfg->login.want.max_burst_length = 1u << 20;
 	cfg->login.want.max_outstanding_r2t = 4;
 	cfg->login.want.default_time2retain = 0;
+	cfg->login.want.protocol_level = 2;
 	cfg->login.header_digest_none_ok = cfg->login.data_digest_none_ok =
 		true;
 	cfg->login.header_digest_crc_ok = cfg->login.data_digest_crc_ok = true;
@@ -289,6 +291,7 @@ void ini_config_default(struct ini_config *cfg)
 	cfg->idle_time = 5 * XTIME_S;
 	cfg->ping_time = 10 * XTIME_S;
 	cfg->logout_time = 5 * XTIME_S;
+	cfg->query_time = 5 * XTIME_S;
 }
 
 static bool alloc_slots(struct ini_session *s)

@@ -84,6 +84,9 @@ static int send(struct ini_session *s, struct ini_task *t)
 	p->cmd.read = t->read;
 	p->cmd.write = t->write;
 	p->cmd.attr = t->attr;
+	/* RFC 7144 §5.1.1: no other value unless that was negotiated */
+	if (s->params.protocol_level >= 2)
+		p->cmd.priority = t->priority & 0x0f;
 	p->cmd.edtl = t->dm.edtl;
 	memcpy(p->cmd.cdb, t->cdb, MIN((size_t)t->cdb_len, sizeof(p->cmd.cdb)));
 	t->cmdsn = p->cmdsn;
@@ -103,6 +106,9 @@ static bool start(struct ini_session *s, struct ini_task *t)
 	if (t->dm.itt == ISCSI_RESERVED_TAG)
 		return false;
 	t->state = INI_TASK_SENT;
+	t->looked_at = s->now;
+	t->suspect = false;
+	t->missing = 0;
 	list_push_back(&s->sent, &t->link);
 	s->in_flight++;
 	err = send(s, t);
@@ -192,6 +198,8 @@ void ini_task_response(struct ini_session *s, struct ini_task *t,
 	t->overflow = r->resid_flags & ISCSI_RESID_OVERFLOW;
 	t->resid = t->underflow || t->overflow ? r->resid : 0;
 	take_sense(t, ctl);
+	if (t->sense_len)
+		ini_cleared_attention(s, t);
 	/* §11.4.3: Target Failure and vendor codes: no SCSI status */
 	ini_task_end(t, r->response ? ERR_ABORTED : 0);
 	ini_pump(s);

@@ -46,6 +46,8 @@ const char *iser_strerror(int err)
 		return "not supported";
 	case ISER_E_SYSTEM:
 		return "system error";
+	case ISER_E_ABORTED:
+		return "the target dropped the command";
 	}
 	return "unknown error";
 }
@@ -66,6 +68,8 @@ int lib_error(int err)
 	case -ECONNRESET:
 	case -EPIPE:
 		return ISER_E_CLOSED;
+	case ERR_ABORTED:
+		return ISER_E_ABORTED;
 	case ERR_AUTH:
 		return ISER_E_AUTH;
 	case ERR_LOGIN:

@@ -126,6 +126,7 @@ void lib_io_fini(struct iser_session *s);
 void lib_io_fail_queue(struct iser_session *s, int err);
 void lib_io_fail_later(struct iser_session *s, struct iser_io *io, int err);
 void lib_io_pump(struct iser_session *s);
+xtime lib_io_deadline(const struct iser_session *s, xtime now);
 
 /* reconnect.c */
 void lib_back_init(struct iser_session *s);

@@ -52,6 +52,12 @@ static void tell_failed(struct io_defer *d)
 	}
 }
 
+/* Of a command that is issued now, for the first time or again. */
+xtime lib_io_deadline(const struct iser_session *s, xtime now)
+{
+	return s->url.timeout ? now + s->url.timeout * XTIME_S : XTIME_NEVER;
+}
+
 void lib_io_fail_later(struct iser_session *s, struct iser_io *io, int err)
 {
 	io->err = err;
@@ -95,8 +101,8 @@ static void start(struct iser_session *s, struct lib_task *lt,
 	t->immediate = false;
 	t->in = t->read ? data : (struct bufv){ 0 };
 	t->out = t->write ? data : (struct bufv){ 0 };
-	t->deadline =
-		s->url.timeout ? now + s->url.timeout * XTIME_S : XTIME_NEVER;
+	t->priority = io->priority ? io->priority : (uint8_t)s->url.priority;
+	t->deadline = lib_io_deadline(s, now);
 	t->done = task_done;
 	ini_submit(s->ini, t, now);
 }

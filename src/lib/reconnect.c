@@ -5,6 +5,9 @@
  * the new login has the ISID of the lost session and TSIH 0, so the target
  * ends that session and its tasks before it lets us in (§6.3.5): nothing that
  * was lost is carried out late, behind what is issued now.
+ *
+ * A command that is overdue is one way to lose the connection (the role gives
+ * it up); its time begins anew each time it is issued.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -77,7 +80,7 @@ static bool kept_after_loss(struct iser_session *s, struct lib_task *lt)
 {
 	const struct ini_task *t = &lt->task;
 
-	if (!is_loss(t->err) || io_now(s->ctx->loop) >= t->deadline)
+	if (!is_loss(t->err))
 		return false;
 	if (s->state == SESSION_UP)
 		s->state = SESSION_AWAY;
@@ -85,6 +88,20 @@ static bool kept_after_loss(struct iser_session *s, struct lib_task *lt)
 	    !lib_back_may_repeat(t->cdb[0]))
 		return false;
 	keep(s, lt);
+	return true;
+}
+
+/* The target has dropped it, the session is there. */
+static bool issued_again(struct iser_session *s, struct lib_task *lt)
+{
+	xtime now = io_now(s->ctx->loop);
+
+	if (s->state != SESSION_UP || lt->tries >= s->url.reconnect ||
+	    !lib_back_may_repeat(lt->task.cdb[0]))
+		return false;
+	lt->tries++;
+	lt->task.deadline = lib_io_deadline(s, now);
+	ini_submit(s->ini, &lt->task, now);
 	return true;
 }
 
@@ -103,6 +120,8 @@ bool lib_back_keeps(struct iser_session *s, struct lib_task *lt)
 {
 	if (!s->url.reconnect)
 		return false;
+	if (lt->task.err == ERR_ABORTED)
+		return issued_again(s, lt);
 	if (lt->task.err)
 		return kept_after_loss(s, lt);
 	s->back.attempts = 0; /* the target does its work again */
@@ -217,10 +236,8 @@ void lib_back_logged_in(struct iser_session *s)
 	s->back.redo_tail = &s->back.redo;
 	while ((lt = redo)) {
 		redo = lt->next;
-		if (now >= lt->task.deadline)
-			fail_task(s, lt, ISER_E_TIMEOUT);
-		else
-			ini_submit(s->ini, &lt->task, now);
+		lt->task.deadline = lib_io_deadline(s, now);
+		ini_submit(s->ini, &lt->task, now);
 	}
 	lib_io_pump(s);
 }

@@ -166,6 +166,8 @@ static int take_key(const struct parse *p, const char *key, const char *v)
 		return take_number(p, v, 4096, &u->depth, "depth");
 	if (!strcmp(key, "reconnect"))
 		return take_number(p, v, 1000, &u->reconnect, "reconnect");
+	if (!strcmp(key, "priority"))
+		return take_number(p, v, 15, &u->priority, "priority");
 	if (!strcmp(key, "target_user"))
 		return take_text(p, u->target_user, sizeof(u->target_user), v);
 	if (!strcmp(key, "target_password"))

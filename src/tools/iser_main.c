@@ -22,7 +22,7 @@ static void usage(FILE *to)
 	fprintf(to,
 		"\nA URL is iscsi://[USER[%%PASSWORD]@]HOST[:PORT]/IQN/LUN"
 		"[?KEY=VALUE...],\n"
-		"keys: initiator, header_digest, data_digest, timeout, depth,\n"
+		"keys: initiator, header_digest, data_digest, timeout, depth, priority,\n"
 		"reconnect, transport, start, compat, rcap, target_user, target_password.\n"
 		"iser://... stands for transport=iser.\n\n"
 		"iser COMMAND --help tells more; iser --version.\n");

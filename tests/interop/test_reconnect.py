@@ -54,6 +54,9 @@ class Cutter(threading.Thread):
                     limit = 0
                     break
                 passed += len(data)
+        self.end(ends)
+
+    def end(self, ends):
         for s in ends:  # at once, whatever is on the way
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                          struct.pack("ii", 1, 0))
@@ -70,6 +73,25 @@ class Cutter(threading.Thread):
         self.stop = True
         self.join(5)
         self.listener.close()
+
+
+class Staller(Cutter):
+    """After so many bytes nothing passes any more; nobody is told."""
+
+    def __init__(self, address, cuts):
+        self.silent = []
+        super().__init__(address, cuts)
+
+    def end(self, ends):
+        if self.stop:
+            super().end(ends)
+        else:
+            self.silent.append(ends)
+
+    def __exit__(self, *args):
+        super().__exit__(*args)
+        for ends in self.silent:
+            super().end(ends)
 
 
 @BUILT
@@ -121,6 +143,20 @@ class Reconnect(unittest.TestCase):
                             cut.url(d, "reconnect=2", self.keys)], check=False)
                 self.assertEqual(cut.accepted, 3)
             self.assertEqual(done.returncode, 4, done.text)
+
+    def test_overdue_commands_are_issued_again(self):
+        """timeout=: each attempt has its time; reconnect= says how many."""
+        with Daemon("ram:24M") as d:
+            with Staller(d.address, [300000, 1000001]) as cut:
+                run([ISER, "copy", "--quiet", self.image,
+                     cut.url(d, "timeout=2", "reconnect=5", self.keys)])
+                self.assertEqual(cut.accepted, 3)
+            self.assertIn(sha256(self.image), run([ISER, "hash", d.url]).text)
+            with Staller(d.address, [300000]) as cut:
+                done = run([ISER, "copy", "--quiet", self.image,
+                            cut.url(d, "timeout=2", self.keys)], check=False)
+                self.assertEqual(done.returncode, 8, done.text)
+                self.assertIn("timed out", done.text)
 
     def test_gives_up(self):
         with Daemon("ram:24M") as d:

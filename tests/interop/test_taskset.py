@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The task set on the wire: auto contingent allegiance, by two initiators of
-bytes, on one worker and on two."""
+bytes, on one worker and on two; commands that are dropped, and libiser."""
+import ctypes
+import os
 import shutil
+import socket
 import struct
+import threading
+import time
 import unittest
 
-from harness import Daemon, Wire, io, main, run
+from harness import Daemon, ISER, Wire, io, main, run
 
 GOOD, CHECK, BUSY, ACA_ACTIVE = 0, 2, 8, 0x30
 SIMPLE, ORDERED, HEAD, ACA = 1, 2, 3, 4
@@ -172,6 +177,149 @@ class AutoContingentAllegiance(unittest.TestCase):
 
 class OnTwoWorkers(AutoContingentAllegiance):
     WORKERS = "2"
+
+
+class Io(ctypes.Structure):
+    """struct iser_io"""
+    _fields_ = [("lun", ctypes.c_int), ("cdb", ctypes.c_uint8 * 32),
+                ("cdb_len", ctypes.c_uint8), ("direction", ctypes.c_int),
+                ("iov", ctypes.c_void_p), ("niov", ctypes.c_uint),
+                ("done", ctypes.c_void_p), ("arg", ctypes.c_void_p),
+                ("priority", ctypes.c_uint8), ("err", ctypes.c_int),
+                ("status", ctypes.c_uint8), ("resid", ctypes.c_uint32),
+                ("overflow", ctypes.c_bool), ("sense_len", ctypes.c_uint16),
+                ("sense", ctypes.c_uint8 * 252), ("next", ctypes.c_void_p),
+                ("session", ctypes.c_void_p)]
+
+
+class Iovec(ctypes.Structure):
+    _fields_ = [("base", ctypes.c_char_p), ("len", ctypes.c_size_t)]
+
+
+class Library:
+    """libiser, as another language sees it."""
+
+    def __init__(self):
+        path = os.path.join(os.path.dirname(ISER), "..", "lib", "libiser.so")
+        if not os.path.exists(path):
+            path = os.path.join(os.path.dirname(ISER), "src/lib/libiser.so")
+        try:
+            self.lib = ctypes.CDLL(path)
+        except OSError as e:
+            raise unittest.SkipTest("libiser is not to be loaded: %s" % e)
+        for name in "iser_context_new", "iser_connect":
+            getattr(self.lib, name).restype = ctypes.c_void_p
+        self.lib.iser_message.restype = ctypes.c_char_p
+        self.ctx = ctypes.c_void_p(self.lib.iser_context_new(None))
+
+    def connect(self, url):
+        parsed, err = ctypes.create_string_buffer(8192), ctypes.c_int()
+        assert not self.lib.iser_url_parse(parsed, url.encode(), False, None, 0)
+        self.session = ctypes.c_void_p(self.lib.iser_connect(
+            self.ctx, parsed, ctypes.byref(err)))
+        assert self.session, self.message()
+
+    def message(self):
+        return self.lib.iser_message(self.ctx).decode()
+
+    def run(self, cdb, out=b""):
+        iov = Iovec(out, len(out))
+        io_ = Io(direction=2 if out else 0, cdb_len=len(cdb))
+        io_.cdb[:len(cdb)] = list(cdb)
+        io_.iov = ctypes.cast(ctypes.pointer(iov), ctypes.c_void_p)
+        io_.niov = 1 if out else 0
+        return self.lib.iser_run(self.session, ctypes.byref(io_)), io_.status
+
+    def close(self):
+        self.lib.iser_disconnect(self.session)
+        self.lib.iser_context_free(self.ctx)
+
+
+class Priority(unittest.TestCase):
+    """RFC 7144 §5.1.1: PRI goes out where iSCSIProtocolLevel is 2, as an
+    initiator's bytes say, and is 0 elsewhere."""
+
+    def commands(self, daemon, keys, level=b"2"):
+        """Byte 2 of each SCSI Command of a run of iser."""
+        seen, listener = [], socket.create_server(("127.0.0.1", 0))
+
+        def exactly(s, n):
+            data = b""
+            while len(data) < n:
+                data += s.recv(n - len(data)) or 1 / 0
+            return data
+
+        def pdu(s):
+            head = exactly(s, 48)
+            n = int.from_bytes(head[5:8], "big")
+            return head, exactly(s, n + -n % 4)
+
+        def up(near, far):
+            try:
+                while True:
+                    head, data = pdu(near)
+                    if head[0] & 0x3f == 1:
+                        seen.append(head[2])
+                    data = data.replace(b"ProtocolLevel=2",
+                                        b"ProtocolLevel=" + level)
+                    far.sendall(head + data)
+            except (ZeroDivisionError, OSError):
+                far.close()
+
+        def serve():
+            near = listener.accept()[0]
+            far = socket.create_connection(daemon.address)
+            threading.Thread(target=up, args=(near, far), daemon=True).start()
+            try:
+                while True:
+                    near.sendall(far.recv(65536) or 1 / 0)
+            except (ZeroDivisionError, OSError):
+                near.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        run([ISER, "hash", "iscsi://127.0.0.1:%d/%s/0?%s" % (
+            listener.getsockname()[1], daemon.target, keys)])
+        listener.close()
+        return set(seen)
+
+    def test_on_the_wire(self):
+        with Daemon("--io", io(), "ram:1M") as d:
+            self.assertEqual(self.commands(d, "depth=8"), {0})
+            self.assertEqual(self.commands(d, "priority=5"), {5})
+            self.assertEqual(self.commands(d, "priority=5", b"1"), {0})
+
+
+class Dropped(unittest.TestCase):
+    """A LUN reset by another, TAS = 0: the target ends the command without a
+    word. libiser asks for it (QUERY TASK) and says what happened."""
+    ABORTED = -13
+
+    def test_libiser_finds_out(self):
+        with Daemon("--io", io(), "--sanitize-rate", "1M",
+                    "ram:64M") as d:
+            lib = Library()
+            lib.connect(d.url)
+            for _ in range(3):
+                if lib.run(bytes(6))[1] == GOOD:
+                    break
+            ended = []
+            cdb = bytes([0x48, 0x01, 0, 0, 0, 0, 0, 0, 8, 0])
+            pattern = bytes([1, 0, 0, 4]) + b"abcd"
+            t = threading.Thread(
+                target=lambda: ended.append(lib.run(cdb, pattern)))
+            t.start()
+            time.sleep(7)  # longer than until it is asked for: it is there
+            self.assertFalse(ended)
+            other = Initiator.__new__(Initiator)
+            Wire.__init__(other, d)
+            other.login()
+            self.assertEqual(other.tmf(LU_RESET), 0)
+            t.join(20)
+            self.assertEqual([e for e, _ in ended], [self.ABORTED])
+            self.assertIn("dropped", lib.message())
+            self.assertNotEqual(lib.run(bytes(6))[0], -8)  # still connected
+            other.close()
+            lib.close()
 
 
 if __name__ == "__main__":

@@ -90,6 +90,8 @@ static void apply(struct ini_config *cfg, const struct wishes *k)
 	cfg->login.data_digest_crc_ok = k->data_digest;
 }
 
+static uint32_t level = 2; /* iSCSIProtocolLevel that is wanted */
+
 static void link_open(struct link *l, struct world *world,
 		      const struct wire_config *wire, const struct wishes *k,
 		      enum sim_way way)
@@ -111,6 +113,7 @@ static void link_open(struct link *l, struct world *world,
 	if (k)
 		apply(&cfg, k);
 	cfg.login.want.rdma_extensions = way != SIM_TCP;
+	cfg.login.want.protocol_level = level;
 	if (way == SIM_ISER_FIRST) /* RFC 7145 §6.1 */
 		cfg.login.header_digest_crc_ok = cfg.login.data_digest_crc_ok =
 			false;
@@ -562,6 +565,152 @@ static void test_lu_reset_tells_the_other(void **state)
 		lu_reset_tells_the_other((enum sim_way)way);
 }
 
+/* ---- a command that the target dropped without a word (TAS = 0) ---- */
+
+struct dropped {
+	struct world world;
+	struct link one, two;
+	struct ini_task read;
+	struct iovec iov;
+	uint8_t data[BLOCK];
+	bool ended;
+};
+
+static void on_dropped(struct ini_task *t)
+{
+	struct dropped *d = container_of(t, struct dropped, read);
+
+	assert_false(d->ended);
+	d->ended = true;
+}
+
+/* A READ of two's stays with the store. */
+static void dropped_open(struct dropped *d, enum sim_way way)
+{
+	struct wire_config wc = { .cut = { WIRE_NO_CUT, WIRE_NO_CUT } };
+
+	memset(d, 0, sizeof(*d));
+	world_open_held(&d->world);
+	link_open(&d->one, &d->world, &wc, NULL, way);
+	settle(&d->one);
+	link_open(&d->two, &d->world, &wc, NULL, way);
+	settle(&d->two);
+	assert_true(d->one.logged_in && d->two.logged_in);
+	clear_attention(&d->two);
+	d->iov = (struct iovec){ d->data, BLOCK };
+	d->read = (struct ini_task){ .cdb = { SCSI_READ_10, [8] = 1 },
+				     .cdb_len = 10,
+				     .read = true,
+				     .in = bufv_of(&d->iov, 1),
+				     .deadline = XTIME_NEVER,
+				     .done = on_dropped };
+	ini_submit(d->two.ini, &d->read, d->world.now);
+	settle(&d->two);
+}
+
+static void dropped_close(struct dropped *d)
+{
+	link_close(&d->one);
+	link_close(&d->two);
+	world_close(&d->world);
+}
+
+static void reset_by_one(struct dropped *d)
+{
+	struct answer a = { .r = { .done = on_answer } };
+
+	assert_int_equal(ini_task_management(d->one.ini, &a.r,
+					     ISCSI_TMF_LU_RESET, 0, NULL,
+					     XTIME_NEVER),
+			 0);
+	settle(&d->one);
+	bs_hold_release(d->world.hold, 1);
+	settle(&d->two);
+	settle(&d->one);
+	assert_true(a.over);
+	assert_int_equal(a.response, ISCSI_TMF_COMPLETE);
+	assert_false(d->ended);
+}
+
+/* Time goes by at two. */
+static void later(struct dropped *d, xtime by)
+{
+	d->world.now += by;
+	ini_expire(d->two.ini, d->world.now);
+	settle(&d->two);
+}
+
+static void expect_dropped(struct dropped *d)
+{
+	assert_true(d->ended);
+	assert_int_equal(d->read.err, ERR_ABORTED);
+	assert_false(d->two.closed); /* the session goes on */
+	clear_attention(&d->two);
+	clear_attention(&d->two);
+}
+
+/* Nothing else is sent: QUERY TASK finds out (RFC 7144 §6.3). */
+static void found_by_query(enum sim_way way)
+{
+	struct dropped d;
+
+	dropped_open(&d, way);
+	later(&d, 6 * XTIME_S); /* the target has it: nothing happens */
+	later(&d, 6 * XTIME_S);
+	assert_false(d.ended);
+	reset_by_one(&d);
+	later(&d, 6 * XTIME_S);
+	assert_false(d.ended); /* asked twice */
+	later(&d, 2 * XTIME_S);
+	expect_dropped(&d);
+	dropped_close(&d);
+}
+
+/* A later command meets the unit attention: what came before is suspect. */
+static void found_by_attention(enum sim_way way, uint32_t protocol_level)
+{
+	struct dropped d;
+
+	level = protocol_level;
+	dropped_open(&d, way);
+	level = 2;
+	reset_by_one(&d);
+	clear_attention(&d.two); /* BUS DEVICE RESET */
+	assert_true(ini_deadline(d.two.ini) < XTIME_NEVER);
+	later(&d, XTIME_S);
+	later(&d, XTIME_S);
+	expect_dropped(&d);
+	dropped_close(&d);
+}
+
+/* One that is there, and answers while it is asked for. */
+static void not_dropped(enum sim_way way)
+{
+	struct dropped d;
+
+	dropped_open(&d, way);
+	d.world.now += 6 * XTIME_S;
+	ini_expire(d.two.ini, d.world.now);
+	bs_hold_release(d.world.hold, 1);
+	settle(&d.two);
+	assert_true(d.ended);
+	assert_int_equal(d.read.err, 0);
+	assert_int_equal(d.read.status, 0);
+	later(&d, 6 * XTIME_S);
+	dropped_close(&d);
+}
+
+static void test_dropped_commands_are_found(void **state)
+{
+	(void)state;
+	for (unsigned way = 0; way < SIM_WAYS; way++) {
+		found_by_query((enum sim_way)way);
+		found_by_attention((enum sim_way)way, 2);
+		found_by_attention((enum sim_way)way, 1);
+		not_dropped((enum sim_way)way);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -573,6 +722,7 @@ int main(void)
 		cmocka_unit_test(test_reset_after_every_byte_iser_switch),
 		cmocka_unit_test(test_silence_is_noticed),
 		cmocka_unit_test(test_lu_reset_tells_the_other),
+		cmocka_unit_test(test_dropped_commands_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

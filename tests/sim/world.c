@@ -42,14 +42,9 @@ static void no_rearm(void *arg, unsigned worker)
 	(void)worker;
 }
 
-void world_open(struct world *w)
-{
-	world_open_seen(w, NULL, NULL);
-}
-
-void world_open_seen(struct world *w,
-		     void (*seen)(void *arg, const struct bs_req *req),
-		     void *arg)
+static void open_on(struct world *w,
+		    void (*seen)(void *arg, const struct bs_req *req),
+		    void *arg, bool held)
 {
 	struct dev_lu_config lu = { .lun = 0 };
 	struct tgt_node_config node = { .name = TARGET };
@@ -62,6 +57,8 @@ void world_open_seen(struct world *w,
 			   w->medium);
 	if (seen)
 		store = bs_trace_new(store, seen, arg);
+	if (held)
+		store = w->hold = bs_hold_new(store);
 	tgt_config_default(&w->cfg);
 	w->cfg.env = (struct dev_env){ .nworkers = 1,
 				       .post = post,
@@ -76,6 +73,23 @@ void world_open_seen(struct world *w,
 	node.server = w->server;
 	w->tgt = tgt_new(&w->cfg);
 	assert_int_equal(tgt_node_add(w->tgt, &node), 0);
+}
+
+void world_open(struct world *w)
+{
+	open_on(w, NULL, NULL, false);
+}
+
+void world_open_held(struct world *w)
+{
+	open_on(w, NULL, NULL, true);
+}
+
+void world_open_seen(struct world *w,
+		     void (*seen)(void *arg, const struct bs_req *req),
+		     void *arg)
+{
+	open_on(w, seen, arg, false);
 }
 
 void world_run_mail(struct world *w)

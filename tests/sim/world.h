@@ -20,7 +20,8 @@ struct world {
 	struct tgt_config cfg;
 	struct dev_msg *mail, **mail_end;
 	uint8_t *medium;
-	size_t buffers; /* bytes lent out */
+	struct bs *hold; /* keeps requests until it is told, or NULL */
+	size_t buffers;	 /* bytes lent out */
 	xtime now;
 	uint16_t isid;
 };
@@ -30,6 +31,8 @@ void world_open(struct world *w);
 void world_open_seen(struct world *w,
 		     void (*seen)(void *arg, const struct bs_req *req),
 		     void *arg);
+/* world_open_held: requests wait in w->hold (bs_hold_release). */
+void world_open_held(struct world *w);
 void world_run_mail(struct world *w);
 void world_close(struct world *w);
 

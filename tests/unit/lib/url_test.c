@@ -17,11 +17,12 @@ static int parse(const char *text, bool discovery)
 static void test_url_whole(void **state)
 {
 	(void)state;
-	assert_int_equal(parse("iscsi://joe%secret@[fe80::1]:3261/iqn.2026-01."
-			       "a:t/7?header_digest=crc32c&data_digest=none&"
-			       "timeout=9&depth=64&reconnect=7&initiator=iqn.b",
-			       false),
-			 0);
+	assert_int_equal(
+		parse("iscsi://joe%secret@[fe80::1]:3261/iqn.2026-01."
+		      "a:t/7?header_digest=crc32c&data_digest=none&"
+		      "timeout=9&depth=64&reconnect=7&priority=3&initiator=iqn.b",
+		      false),
+		0);
 	assert_string_equal(u.user, "joe");
 	assert_string_equal(u.password, "secret");
 	assert_string_equal(u.host, "fe80::1");
@@ -33,6 +34,7 @@ static void test_url_whole(void **state)
 	assert_int_equal(u.timeout, 9);
 	assert_int_equal(u.depth, 64);
 	assert_int_equal(u.reconnect, 7);
+	assert_int_equal(u.priority, 3);
 	assert_string_equal(u.initiator, "iqn.b");
 }
 
@@ -74,6 +76,7 @@ static void test_url_bad_ones_say_why(void **state)
 		"iscsi://h/t/0?header_digest=md5",
 		"iscsi://h/t/0?depth=5000",
 		"iscsi://h/t/0?reconnect=1001",
+		"iscsi://h/t/0?priority=16",
 		"iscsi://h/t/0?reconnect=-1",
 		"iscsi://h/t/0?target_user=t&target_password=q",
 		"iscsi://u%q@h/t/0?target_user=t&target_password=q",
