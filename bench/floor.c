@@ -5,21 +5,12 @@
  * one read brings with one send, and a client that sends as many as one read
  * answered. No command, no check, no buffer to find.
  */
-#include <arpa/inet.h>
-#include <errno.h>
 #include <getopt.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "loopback.h"
 
 #define HEADER 48u
 #define BUFFER (1u << 20)
@@ -34,42 +25,6 @@ struct floor {
 	uint64_t done;
 	double took;
 };
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "floor: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	if (cpu < 0)
-		return;
-	CPU_ZERO(&set);
-	CPU_SET((size_t)cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail("pinning a thread");
-}
-
-static void *must_alloc(size_t size)
-{
-	void *p = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
-
-	if (!p)
-		fail("memory");
-	memset(p, 1, size);
-	return p;
-}
 
 /* One end: what it reads and writes per request, and what is left over. */
 struct end {
@@ -190,26 +145,6 @@ static void load(struct floor *f, int fd)
 	}
 	f->took = now() - start;
 	end_free(&e);
-}
-
-static void make_pair(int fd[2])
-{
-	struct sockaddr_in a = { .sin_family = AF_INET };
-	socklen_t len = sizeof(a);
-	int l = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-
-	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	fd[1] = socket(AF_INET, SOCK_STREAM, 0);
-	if (l < 0 || fd[1] < 0 || bind(l, (struct sockaddr *)&a, len) ||
-	    listen(l, 1) || getsockname(l, (struct sockaddr *)&a, &len) ||
-	    connect(fd[1], (struct sockaddr *)&a, len))
-		fail("loopback");
-	fd[0] = accept(l, NULL, NULL);
-	if (fd[0] < 0)
-		fail("accept");
-	for (int i = 0; i < 2; i++)
-		setsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	close(l);
 }
 
 static void usage(FILE *to)

@@ -7,22 +7,13 @@
  *   --mode batch    as many messages per sendmsg as the depth says
  *   --mode pong     one message there and back at a time
  */
-#include <arpa/inet.h>
-#include <errno.h>
 #include <getopt.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "loopback.h"
 
 #define BATCH_MAX 512
 #define LOOK	  65536u /* small messages are read many at once */
@@ -45,20 +36,6 @@ struct raw {
 	double cpu[2]; /* seconds of CPU: server, client */
 };
 
-static void fail(const char *what)
-{
-	fprintf(stderr, "raw_stream: %s: %s\n", what, strerror(errno));
-	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
 /* CPU seconds of this thread so far. */
 static double cpu_time(void)
 {
@@ -67,28 +44,6 @@ static double cpu_time(void)
 	getrusage(RUSAGE_THREAD, &u);
 	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
-}
-
-static void pin(int cpu)
-{
-	cpu_set_t set;
-
-	if (cpu < 0)
-		return;
-	CPU_ZERO(&set);
-	CPU_SET((size_t)cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
-		fail("pinning a thread");
-}
-
-static uint8_t *must_alloc(size_t size)
-{
-	uint8_t *p = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
-
-	if (!p)
-		fail("memory");
-	memset(p, 1, size);
-	return p;
 }
 
 static bool exactly(int fd, uint8_t *p, size_t n, bool out)
@@ -204,26 +159,6 @@ static void load(struct raw *r)
 	r->took = now() - start;
 	r->cpu[1] = cpu_time() - cpu;
 	free(p);
-}
-
-static void make_pair(int fd[2])
-{
-	struct sockaddr_in a = { .sin_family = AF_INET };
-	socklen_t len = sizeof(a);
-	int l = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-
-	a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	fd[1] = socket(AF_INET, SOCK_STREAM, 0);
-	if (l < 0 || fd[1] < 0 || bind(l, (struct sockaddr *)&a, len) ||
-	    listen(l, 1) || getsockname(l, (struct sockaddr *)&a, &len) ||
-	    connect(fd[1], (struct sockaddr *)&a, len))
-		fail("loopback");
-	fd[0] = accept(l, NULL, NULL);
-	if (fd[0] < 0)
-		fail("accept");
-	for (int i = 0; i < 2; i++)
-		setsockopt(fd[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	close(l);
 }
 
 static bool set_mode(struct raw *r, const char *name)
