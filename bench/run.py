@@ -85,14 +85,16 @@ def wait_for_port(port, process, seconds=10):
 
 
 class Iserd:
-    def __init__(self, args):
+    def __init__(self, args, luns=None):
+        luns = luns or ["ram:%d" % args.disk]
         self.process = subprocess.Popen(
             pinned(args.server_cpu,
                    [args.iserd, "serve", "--listen", "127.0.0.1:0", "--name",
                     IQN, "--log", "error", "--io", args.io, "--spin",
-                    str(args.spin), "ram:%d" % args.disk]),
+                    str(args.spin)] + luns),
             stdout=subprocess.PIPE, text=True)
-        self.url = self.process.stdout.readline().strip()
+        self.urls = [self.process.stdout.readline().strip() for _ in luns]
+        self.url = self.urls[0]
         if not self.url:
             raise RuntimeError("iserd did not start")
 
@@ -432,12 +434,14 @@ def main():
         own_namespace()
     else:
         set_up_namespace()
-    import iser  # which take from here what they need
+    import encrypted  # which take from here what they need
+    import iser
     import rdma
     rows, missed = [], 0
     for measure, cases in ((measure_iscsi, choose_cases(args)),
                            (rdma.measure, rdma.choose(args)),
-                           (iser.measure, iser.choose(args))):
+                           (iser.measure, iser.choose(args)),
+                           (encrypted.measure, encrypted.choose(args))):
         if cases:
             more, failed = measure(args, cases)
             rows += more
