@@ -293,6 +293,30 @@ disk_fsck() {
 		umount /mnt && fsck.ext4 -f -n "$disk" &&
 		mount -t ext4 "$disk" /mnt && [ "$sum" = "$(sha256sum </mnt/file)" ] && umount /mnt
 }
+# dm_crypt_reads IMAGE KEY MIB: the image of an encrypted unit, where all of it was
+# written, is to dm-crypt what the disk is to us
+dm_crypt_reads() {
+	modprobe -a dm_crypt loop && losetup -r /dev/loop7 "$1" || return 1
+	dmsetup create plain --readonly --noudevsync --noudevrules --table \
+		"0 $(($3 * 2048)) crypt aes-xts-plain64 $(od -An -v -tx1 "$2" | tr -d ' \n') 0 /dev/loop7 0" &&
+		dmsetup mknodes plain &&
+		dd if="$(kernel_disk)" of=/tmp/back bs=1M count="$3" iflag=direct &&
+		cmp -n $(($3 << 20)) /tmp/back /dev/mapper/plain && cmp -s -n 4096 /tmp/back "$1"
+	same=$?
+	dmsetup remove --noudevsync --noudevrules plain
+	losetup -d /dev/loop7
+	[ $same = 1 ] # the last cmp: the image itself is another thing
+}
+# disk_crypto_erase KEY MIB: the first so many MiB, random before, are zeros, the key is another
+disk_crypto_erase() {
+	disk=$(kernel_disk)
+	before=$(sha256sum <"$1")
+	sg_opcodes --opcode=0x48,3 "$disk" && sg_vpd --page=bdc "$disk" &&
+		sg_sanitize --crypto --quick --early "$disk" && sg_turs --num=20 "$disk"
+	wait_for 100 sg_turs "$disk" && blockdev --flushbufs "$disk" &&
+		dd if="$disk" of=/tmp/back bs=1M count="$2" iflag=direct &&
+		cmp -n $(($2 << 20)) /tmp/back /dev/zero && [ "$before" != "$(sha256sum <"$1")" ]
+}
 # a LUN reset by hand: it was sent and answered, and the disk works afterwards
 disk_reset() {
 	before=$(kernel_statistic tmfcmd_pdus)
