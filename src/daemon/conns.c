@@ -95,7 +95,7 @@ static void fill_config(const struct daemon *d, struct net_conn_config *cfg)
 	cfg->allow = d->options.transports;
 	if (d->options.strict)
 		cfg->rules_rdma = cfg->rules_stream;
-	setup_random(NULL, (uint8_t *)&cfg->seed, sizeof(cfg->seed));
+	io_random(NULL, (uint8_t *)&cfg->seed, sizeof(cfg->seed));
 }
 
 /* Makes what listens to fd, which is owned from here on. */

@@ -93,7 +93,6 @@ void conns_verbs_asked(void *arg, struct verbs_request *r);
 /* setup.c: opens what the options name; each returns an exit_code after a
  * message. */
 int setup_stores(struct daemon *d);
-void setup_random(void *arg, uint8_t *p, size_t n);
 int setup_target(struct daemon *d);
 int setup_listeners(struct daemon *d);
 int setup_user(const struct daemon *d);

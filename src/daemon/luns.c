@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -203,8 +202,8 @@ static void new_identity(struct bs *b)
 {
 	uint8_t key[16];
 
-	if (getrandom(key, sizeof(key), 0) == (ssize_t)sizeof(key))
-		bs_uuid_derive(b->uuid, key, sizeof(key));
+	io_random(NULL, key, sizeof(key));
+	bs_uuid_derive(b->uuid, key, sizeof(key));
 }
 
 enum dev_type lun_type(const char *spec)

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -151,7 +150,7 @@ int setup_stores(struct daemon *d)
 		.buf_put = worker_buf_put,
 		.wall_ms = worker_wall_ms,
 		.later = worker_later,
-		.random = setup_random,
+		.random = io_random,
 		.save = d->options.state ? save : NULL,
 		.arg = d,
 	};
@@ -243,19 +242,6 @@ static int read_chap(const struct options *o, struct chap *c)
 	return err;
 }
 
-void setup_random(void *arg, uint8_t *p, size_t n)
-{
-	(void)arg;
-	while (n) {
-		ssize_t got = getrandom(p, n, 0);
-
-		if (got <= 0)
-			continue; /* interrupted */
-		p += got;
-		n -= (size_t)got;
-	}
-}
-
 static int add_node(struct daemon *d, const struct chap *chap)
 {
 	struct tgt_node_config node = { .server = d->server,
@@ -299,7 +285,7 @@ static int make_target(struct daemon *d, const struct chap *chap)
 		cfg.discovery_in = chap->in;
 		cfg.discovery_out = chap->out;
 	}
-	cfg.random = setup_random;
+	cfg.random = io_random;
 	cfg.rearm = worker_rearm;
 	cfg.arg = d;
 	d->target = tgt_new(&cfg);

@@ -154,4 +154,10 @@ struct io_file_op {
  * all others. */
 void io_file_submit(struct io_loop *l, struct io_file_op *op);
 
+/* ---- chance ---- */
+
+/* io_random: bytes that nobody can guess; any thread. arg is not looked at: it
+ * fits where a pure room asks for chance. */
+void io_random(void *arg, uint8_t *p, size_t n);
+
 #endif

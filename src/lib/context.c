@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "lib/internal.h"
@@ -143,9 +142,7 @@ struct iser_context *iser_context_new(const char *initiator_name)
 	else
 		default_name(ctx->initiator);
 	/* sessions of one initiator name differ in their ISID (§11.12.5) */
-	if (getrandom(&ctx->next_isid, sizeof(ctx->next_isid), 0) !=
-	    (ssize_t)sizeof(ctx->next_isid))
-		ctx->next_isid = (uint32_t)getpid();
+	io_random(NULL, (uint8_t *)&ctx->next_isid, sizeof(ctx->next_isid));
 	ctx->loop = io_loop_new(IO_EPOLL, &err);
 	if (!ctx->loop) {
 		free(ctx);

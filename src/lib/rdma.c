@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define FPDU_MAX 65535u
 
@@ -216,9 +215,7 @@ static void fill_config(const struct iser_rdma *c, struct iwarp_config *cfg,
 	cfg->emss = o->fpdu_max ? MIN(o->fpdu_max, FPDU_MAX)
 				: net_stream_mss(c->stream);
 	/* keys are only a second fence; the first is the connection */
-	if (getrandom(&cfg->seed, sizeof(cfg->seed), GRND_NONBLOCK) !=
-	    (ssize_t)sizeof(cfg->seed))
-		cfg->seed = (uint32_t)io_now_exact();
+	io_random(NULL, (uint8_t *)&cfg->seed, sizeof(cfg->seed));
 }
 
 static void keep_addresses(struct iser_rdma *c)

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "datamover/iser/dmiser.h"
@@ -176,19 +175,6 @@ static void on_timer(struct io_timer *t)
 	io_loop_defer(s->ctx->loop, &s->rearm);
 }
 
-static void random_bytes(void *arg, uint8_t *p, size_t n)
-{
-	(void)arg;
-	while (n > 0) {
-		ssize_t got = getrandom(p, n, 0);
-
-		if (got <= 0)
-			abort(); /* CHAP without chance is worse than none */
-		p += got;
-		n -= (size_t)got;
-	}
-}
-
 /* ---- the connection goes ---- */
 
 /* Frees whatever of the connection was made. */
@@ -320,7 +306,7 @@ static void fill_config(struct iser_session *s, struct ini_config *cfg)
 		copy_secret(&s->chap_in, u->target_user, u->target_password);
 		l->chap_in = &s->chap_in;
 	}
-	l->random = random_bytes;
+	l->random = io_random;
 	if (u->reconnect) /* as soon as the target lets us (§13.15) */
 		l->want.default_time2wait = 0;
 	cfg->depth = s->depth;
@@ -394,7 +380,7 @@ static void fill_conn_config(struct iser_session *s,
 	if (!strcmp(s->url.transport, "auto"))
 		cfg->mpa_time = AUTO_TIME;
 	cfg->max_tasks = s->depth + 16;
-	random_bytes(NULL, (uint8_t *)&cfg->seed, sizeof(cfg->seed));
+	io_random(NULL, (uint8_t *)&cfg->seed, sizeof(cfg->seed));
 }
 
 static int make(struct iser_session *s, int fd)
