@@ -101,13 +101,12 @@ struct run {
 
 static void finish(struct run *r)
 {
-	const struct rbench_region none = { 0 };
-
 	r->state = FINISHING;
 	if (tests[r->test].op == ISER_RDMA_READ || tests[r->test].latency)
 		r->end = now_ns(); /* nothing is under way */
-	rbench_send(r->c, &r->finish, &none,
-		    ISER_RDMA_SOLICITED | ISER_RDMA_INVALIDATE, r->theirs.stag);
+	rbench_send_end(r->c, &r->finish,
+			ISER_RDMA_SOLICITED | ISER_RDMA_INVALIDATE,
+			r->theirs.stag);
 }
 
 static bool has_more(const struct run *r)
@@ -274,7 +273,7 @@ static void received(struct iser_rdma_recv *in)
 
 	if (in->err || r->state == OVER)
 		return;
-	if (r->state == FINISHING && in->invalidated) {
+	if (r->state == FINISHING && rbench_is_end(r->c, in, in->invalidated)) {
 		if (!r->end)
 			r->end = now_ns();
 		r->state = OVER;
@@ -301,6 +300,7 @@ static void established(void *arg, struct iser_rdma *c,
 
 	(void)peer;
 	iser_rdma_get_info(c, &r->info);
+	ours.base = r->mr.base;
 	ours.stag = r->mr.stag;
 	if (!err)
 		err = rbench_send(c, &r->greeting, &ours, 0, 0);

@@ -5,7 +5,9 @@
  * a 16-byte Send, the client first. A run ends with a solicited Send that
  * invalidates the server's region, answered by a Send that invalidates the
  * client's. In between come the operations that are measured, and, where
- * Sends are measured for bandwidth, credits from the server.
+ * Sends are measured for bandwidth, credits from the server. Over devices
+ * the end is known by what it says: they tell users of no solicited event, and
+ * those of the kernel end a connection over the invalidation of a plain region.
  */
 #ifndef TOOLS_RBENCH_H
 #define TOOLS_RBENCH_H
@@ -15,6 +17,7 @@
 #define RBENCH_PORT	  7175
 #define RBENCH_CONTROL	  16 /* be64 base, be32 STag, be32 count or length */
 #define RBENCH_PLAN	  16
+#define RBENCH_END	  0x4f5242454e442121u /* base of a device's last Send */
 #define RBENCH_SIZE_MAX	  (64u << 20)
 #define RBENCH_DEPTH_MAX  4096
 #define RBENCH_CREDITS	  512 /* Sends that the server can take unasked */
@@ -56,6 +59,11 @@ struct rbench_message {
 };
 int rbench_send(struct iser_rdma *c, struct rbench_message *m,
 		const struct rbench_region *r, unsigned flags, uint32_t stag);
+/* The end of a run, from either side: with the peer's region. */
+int rbench_send_end(struct iser_rdma *c, struct rbench_message *m,
+		    unsigned flags, uint32_t stag);
+bool rbench_is_end(const struct iser_rdma *c, const struct iser_rdma_recv *r,
+		   bool otherwise);
 
 /* rbench_server.c: serves until it is told to stop; an exit code. */
 int rbench_serve(struct iser_context *ctx, const char *where,

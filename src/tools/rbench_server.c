@@ -25,7 +25,8 @@ bool rbench_get_plan(struct rbench_plan *p, const void *in, size_t len)
 	const uint8_t *b = in;
 	uint64_t test;
 
-	if (len != RBENCH_PLAN || memcmp(b, magic, sizeof(magic)))
+	/* InfiniBand's connection manager hands on all that has room there */
+	if (len < RBENCH_PLAN || memcmp(b, magic, sizeof(magic)))
 		return false;
 	test = rdma_get_be(b + 4, 4);
 	p->size = (uint32_t)rdma_get_be(b + 8, 4);
@@ -72,6 +73,36 @@ int rbench_send(struct iser_rdma *c, struct rbench_message *m,
 	return iser_rdma_post(c, &one, 1);
 }
 
+static bool on_device(const struct iser_rdma *c)
+{
+	struct iser_rdma_info info;
+
+	iser_rdma_get_info(c, &info);
+	return info.device != NULL;
+}
+
+int rbench_send_end(struct iser_rdma *c, struct rbench_message *m,
+		    unsigned flags, uint32_t stag)
+{
+	const struct rbench_region r = { .base = on_device(c) ? RBENCH_END
+							      : 0 };
+
+	return rbench_send(c, m, &r, r.base ? 0 : flags, stag);
+}
+
+bool rbench_is_end(const struct iser_rdma *c, const struct iser_rdma_recv *r,
+		   bool otherwise)
+{
+	struct rbench_region said;
+
+	if (!on_device(c))
+		return otherwise;
+	if (r->len != RBENCH_CONTROL)
+		return false;
+	rbench_get_region(&said, r->buf);
+	return said.base == RBENCH_END;
+}
+
 /* ---- one client ---- */
 
 enum client_state {
@@ -93,7 +124,9 @@ struct client {
 	uint8_t *landing, *source;
 	struct iovec landing_iov, source_iov;
 	uint8_t seen; /* write_lat: the last mark that came */
-	bool answering;
+	/* a device may tell of the client's next message before it tells that
+	 * the answer to the last one is out */
+	bool answering, owing;
 	struct iser_rdma_wr answer;
 	/* messages; their receives share the memory of what is measured */
 	struct iser_rdma_recv *recv;
@@ -117,21 +150,19 @@ static void give_up(struct client *k, const char *why)
 	iser_rdma_terminate(k->c, why);
 }
 
-static void answered(struct iser_rdma_wr *wr)
-{
-	struct client *k = wr->arg;
-
-	k->answering = false;
-}
+static void answered(struct iser_rdma_wr *wr);
 
 static void answer(struct client *k, enum iser_rdma_op op)
 {
 	struct iser_rdma_wr *one = &k->answer;
 
-	if (k->answering) {
+	if (k->owing) {
 		give_up(k, "a client did not wait for the answer");
 		return;
 	}
+	k->owing = k->answering;
+	if (k->owing)
+		return;
 	k->answering = true;
 	k->answer = (struct iser_rdma_wr){ .op = op,
 					   .iov = &k->source_iov,
@@ -141,6 +172,16 @@ static void answer(struct client *k, enum iser_rdma_op op)
 					   .done = answered,
 					   .arg = k };
 	iser_rdma_post(k->c, &one, 1);
+}
+
+static void answered(struct iser_rdma_wr *wr)
+{
+	struct client *k = wr->arg;
+	bool again = k->owing && !wr->err;
+
+	k->answering = k->owing = false;
+	if (again)
+		answer(k, wr->op);
 }
 
 /* A new mark in the last byte: the peer's Write is here as a whole. */
@@ -188,16 +229,15 @@ static void greet(struct client *k, const struct iser_rdma_recv *r)
 static void received(struct iser_rdma_recv *r)
 {
 	struct client *k = r->arg;
-	const struct rbench_region none = { 0 };
 
 	if (r->err || k->state == OVER)
 		return;
 	if (k->state == GREETING) {
 		greet(k, r);
-	} else if (r->solicited) {
+	} else if (rbench_is_end(k->c, r, r->solicited)) {
 		/* at the end, the client's region goes, too */
-		rbench_send(k->c, &k->end, &none, ISER_RDMA_INVALIDATE,
-			    k->theirs.stag);
+		rbench_send_end(k->c, &k->end, ISER_RDMA_INVALIDATE,
+				k->theirs.stag);
 		k->state = OVER;
 	}
 	if (k->state == OVER)
@@ -317,6 +357,15 @@ static void on_request(void *arg, struct iser_rdma *c,
 	}
 }
 
+/* What a device puts into memory wakes nobody. */
+static bool turn(struct server *s)
+{
+	for (struct client *k = s->clients; k; k = k->next)
+		if (k->plan.test == RBENCH_WRITE_LAT && on_device(k->c))
+			return !iser_service(s->ctx, 0);
+	return rdma_turn(s->ctx);
+}
+
 int rbench_serve(struct iser_context *ctx, const char *where,
 		 const struct iser_rdma_options *options)
 {
@@ -330,7 +379,7 @@ int rbench_serve(struct iser_context *ctx, const char *where,
 		return failed(ctx, err);
 	rdma_say_ready(iser_rdma_listener_address(l));
 	while (!rdma_stopped()) {
-		if (!rdma_turn(ctx))
+		if (!turn(&s))
 			break;
 		for (struct client *k = s.clients; k; k = k->next)
 			look(k);

@@ -251,6 +251,7 @@ static void established(struct verbs_conn *c, const struct rdma_cm_event *ev)
 	}
 	c->qp.state = RCAP_ESTABLISHED;
 	c->qp.user->established(c->qp.arg, &peer);
+	verbs_poll(c); /* what came before */
 }
 
 void verbs_conn_event(struct verbs_conn *c, const struct rdma_cm_event *ev)

@@ -265,24 +265,19 @@ static bool is_listed(struct ibv_device *const *list, int n,
 void verbs_devices_look(struct verbs *v)
 {
 	struct ibv_context *gone[8];
-	struct ibv_device **list;
 	unsigned ngone = 0;
-	int n = 0;
 
-	if (list_empty(&v->devices))
-		return;
-	list = ibv_get_device_list(&n);
-	if (!list)
+	if (!v->listed)
 		return;
 	list_for_each(i, &v->devices) {
 		struct verbs_device *d =
 			list_entry(i, struct verbs_device, link);
 
-		if (!d->gone && !is_listed(list, n, d->ctx->device) &&
+		if (!d->gone &&
+		    !is_listed(v->listed, v->nlisted, d->ctx->device) &&
 		    ngone < ARRAY_LEN(gone))
 			gone[ngone++] = d->ctx;
 	}
-	ibv_free_device_list(list);
 	for (unsigned i = 0; i < ngone; i++)
 		verbs_device_removed(v, gone[i]);
 }

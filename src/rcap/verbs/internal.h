@@ -59,6 +59,10 @@ struct verbs {
 	struct list conns;     /* verbs_conn.link */
 	struct list listeners; /* verbs_listener.link */
 	struct io_timer look;
+	struct io_file_op listing; /* on a helper thread: it may take long */
+	bool is_listing;
+	struct ibv_device **listed; /* all devices, as of now */
+	int nlisted;
 	struct io_defer tidy; /* listeners whose device is gone */
 	/* device.c, under its lock */
 	struct list process; /* every struct verbs of this process */

@@ -13,10 +13,10 @@
 
 /* ---- listeners ---- */
 
-static int begin(struct verbs_listener *l)
+static int begin(struct verbs_listener *l, bool any_device)
 {
 	struct verbs *v = l->v;
-	int err = verbs_any_device() ? verbs_channel(v) : -ENODEV;
+	int err = any_device ? verbs_channel(v) : -ENODEV;
 
 	if (!err)
 		err = verbs_watch(v);
@@ -69,23 +69,65 @@ void verbs_tidy(struct io_defer *d)
 	}
 }
 
-/* Devices come and go; nothing tells of those that come. */
+static bool is_all_well(const struct verbs *v)
+{
+	list_for_each(n, &v->listeners)
+		if (!list_entry(n, struct verbs_listener, link)->id)
+			return false;
+	return list_empty(&v->devices);
+}
+
+static void look_again(struct verbs *v)
+{
+	if (!list_empty(&v->listeners))
+		io_timer_set(v->l, &v->look, io_now(v->l) + LOOK_EVERY);
+}
+
+static int64_t list_devices(struct io_file_op *op)
+{
+	struct verbs *v = container_of(op, struct verbs, listing);
+
+	v->nlisted = 0;
+	v->listed = ibv_get_device_list(&v->nlisted);
+	return 0;
+}
+
+static void devices_listed(struct io_file_op *op, int64_t result)
+{
+	struct verbs *v = container_of(op, struct verbs, listing);
+
+	(void)result;
+	v->is_listing = false;
+	verbs_devices_look(v);
+	list_for_each(n, &v->listeners) {
+		struct verbs_listener *l =
+			list_entry(n, struct verbs_listener, link);
+
+		if (!l->id && !begin(l, v->nlisted > 0))
+			verbs_say(v, "listening, device %s",
+				  l->dev ? l->dev->name : "any");
+	}
+	if (v->listed)
+		ibv_free_device_list(v->listed);
+	v->listed = NULL;
+	look_again(v);
+}
+
+/* Devices come and go; nothing tells of those that come. The kernel was seen to
+ * take a third of a second for the answer. */
 void verbs_look(struct io_timer *t)
 {
 	struct verbs *v = container_of(t, struct verbs, look);
 
-	if (verbs_class_exists()) {
-		verbs_devices_look(v);
-		list_for_each(n, &v->listeners) {
-			struct verbs_listener *l =
-				list_entry(n, struct verbs_listener, link);
-
-			if (!l->id && !begin(l))
-				verbs_say(v, "listening, device %s",
-					  l->dev ? l->dev->name : "any");
-		}
+	if (!verbs_class_exists() || is_all_well(v)) {
+		look_again(v);
+		return;
 	}
-	io_timer_set(v->l, t, io_now(v->l) + LOOK_EVERY);
+	v->is_listing = true;
+	v->listing = (struct io_file_op){ .opcode = IO_FILE_CALL,
+					  .call = list_devices,
+					  .done = devices_listed };
+	io_file_submit(v->l, &v->listing);
 }
 
 static size_t length_of(const struct sockaddr *sa)
@@ -111,13 +153,13 @@ struct verbs_listener *verbs_listen(struct verbs *v, const struct sockaddr *sa,
 	l->cfg = *cfg;
 	l->asked = asked;
 	l->arg = arg;
-	*err = begin(l);
+	*err = begin(l, verbs_any_device());
 	if (*err && !v->host.wait) {
 		free(l);
 		return NULL;
 	}
 	list_push_back(&v->listeners, &l->link);
-	if (v->host.wait && !v->look.heap_index)
+	if (v->host.wait && !v->look.heap_index && !v->is_listing)
 		io_timer_set(v->l, &v->look, io_now_exact() + LOOK_EVERY);
 	return l;
 }

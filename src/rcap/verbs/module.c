@@ -127,6 +127,9 @@ static struct verbs *open_verbs(struct io_loop *l,
 
 static void close_verbs(struct verbs *v)
 {
+	/* a helper thread may be in this module, which is unloaded next */
+	while (v->is_listing && io_loop_turn(v->l, 50 * XTIME_MS) >= 0)
+		;
 	io_timer_clear(v->l, &v->look);
 	io_defer_cancel(&v->tidy);
 	verbs_leave(v);

@@ -100,6 +100,10 @@ bool verbs_poll(struct verbs_conn *c)
 	bool any = false;
 	int n;
 
+	/* over InfiniBand the peer's first message may be here before the
+	 * connection manager has said so */
+	if (c->qp.state < RCAP_ESTABLISHED)
+		return false;
 	while (c->rcq && !c->ending) {
 		n = ibv_poll_cq(c->rcq, BATCH, wc);
 		any |= poll_sends(c);

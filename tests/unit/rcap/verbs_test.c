@@ -485,6 +485,15 @@ static void listening(struct world *w, struct verbs_listener **l)
 	assert_int_equal(err, fake.no_device ? -ENODEV : 0);
 }
 
+/* A helper thread lists the devices. */
+static void look(struct world *w)
+{
+	verbs_look(&w->v->look);
+	while (w->v->is_listing)
+		assert_true(io_loop_turn(w->l, XTIME_S) >= 0);
+	turn(w);
+}
+
 /* There is no device, then there is one, it goes, and another one comes. */
 static void test_device_comes_and_goes(void **state)
 {
@@ -496,12 +505,12 @@ static void test_device_comes_and_goes(void **state)
 	fake_begin();
 	fake.no_device = fake.no_class = true;
 	listening(&w, &l);
-	verbs_look(&w.v->look);
+	look(&w);
 	fake.no_class = false;
-	verbs_look(&w.v->look);
+	look(&w);
 	assert_null(l->id);
 	fake.no_device = false;
-	verbs_look(&w.v->look);
+	look(&w);
 	assert_non_null(l->id);
 	assert_string_equal(w.said[0], "listening, device fake0");
 	old = fake.ctx;
@@ -512,7 +521,7 @@ static void test_device_comes_and_goes(void **state)
 	/* what librdmacm holds of it leads nowhere now */
 	assert_int_equal(write(old->cmd_fd, "x", 1), 1);
 	fake_other_device();
-	verbs_look(&w.v->look);
+	look(&w);
 	assert_string_equal(w.said[2], "listening, device fake1");
 	openiser_verbs.unlisten(l);
 	end(&w);
@@ -534,7 +543,7 @@ static void test_device_vanishes(void **state)
 	assert_memory_equal(w.peer_data, "abc", 3);
 	assert_int_equal(w.c->qp.ird, 4);
 	fake.no_device = true;
-	verbs_look(&w.v->look);
+	look(&w);
 	turn(&w);
 	assert_true(w.closed);
 	assert_null(l->id);
@@ -545,6 +554,8 @@ static void test_device_vanishes(void **state)
 /* A request goes to another thread's channel, and may be dead by then. */
 static void test_hand(void **state)
 {
+	static uint8_t buf[64];
+	struct rcap_recv recv = { .buf = buf, .cap = sizeof(buf) };
 	struct verbs_listener *l;
 	struct world w, other;
 	struct verbs *v2;
@@ -566,9 +577,16 @@ static void test_hand(void **state)
 	assert_int_equal(fake.migrations, 2);
 	openiser_verbs.take(w.request, on_accepted, &other);
 	assert_ptr_equal(other.c->v, v2);
+	/* its first message is here before it is established */
+	assert_int_equal(rcap_post_recv(&other.c->qp, &recv), 0);
+	turn(&other);
+	fake_received(other.c->rcq, fake.recvs[0], 5, 0, 0);
+	turn(&other);
+	assert_int_equal(other.nreceived, 0);
 	fake_cm(other.c->id, NULL, RDMA_CM_EVENT_ESTABLISHED, NULL);
 	turn(&other);
 	assert_int_equal(other.nestablished, 1);
+	assert_int_equal(other.nreceived, 1);
 	/* an event of the device's that the first thread reads is the other's */
 	fake_async(IBV_EVENT_QP_FATAL, other.c->id->qp, NULL);
 	turn(&w);
