@@ -87,19 +87,32 @@ static struct dev_counter since_reset(const struct dev_lu *lu, bool writes)
 	return s;
 }
 
-/* Times are not measured: their intervals are zero. */
+static void put_pair(struct out *o, uint16_t code, uint32_t a, uint32_t b)
+{
+	uint8_t *v = put(o, code, 8);
+
+	if (!v)
+		return;
+	put_be32(v, a);
+	put_be32(v + 4, b);
+}
+
+/* Times are not measured: they are zero intervals, which are a millisecond
+ * (10 to the -3rd of a second) each. */
 static void fill_statistics(struct dev_task *t, struct out *o)
 {
 	struct dev_counter r = since_reset(t->lu, false);
 	struct dev_counter w = since_reset(t->lu, true);
 	uint8_t *v = put(o, 0x0001, 64);
 
-	if (!v)
-		return;
-	put_be64(v, r.commands);
-	put_be64(v + 8, w.commands);
-	put_be64(v + 16, w.blocks); /* received */
-	put_be64(v + 24, r.blocks); /* transmitted */
+	if (v) {
+		put_be64(v, r.commands);
+		put_be64(v + 8, w.commands);
+		put_be64(v + 16, w.blocks); /* received */
+		put_be64(v + 24, r.blocks); /* transmitted */
+	}
+	put_pair(o, 0x0002, 0, 0); /* idle */
+	put_pair(o, 0x0003, 3, 1); /* the interval */
 }
 
 /* ---- 2Fh, SPC-4 §7.3.11: no exception, no temperature ---- */

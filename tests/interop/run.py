@@ -16,7 +16,7 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FILES = ("test_daemon", "test_wire", "test_store", "test_reserve",
+FILES = ("test_daemon", "test_wire", "test_logins", "test_store", "test_reserve",
          "test_state", "test_crypt", "test_taskset", "test_powercut", "test_alua", "test_libiscsi", "test_qemu",
          "test_iser", "test_iser_rdma", "test_rdma_wire", "test_bad_target",
          "test_nbd", "test_rdma", "test_reconnect",

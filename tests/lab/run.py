@@ -213,7 +213,7 @@ def run_guest(args, job, show):
     def look():
         for line in tail.lines():
             if results.add(line) and not args.shell:
-                show("  " + line)
+                show("%7.1f s  %s" % (time.monotonic() - began, line))
         for line in log.lines() if log else []:
             show(line)
 

@@ -18,6 +18,9 @@ FAR2=198.51.100.10
 
 export OPENISER_MODULES=/opt/openiser # rcap-verbs.so
 
+# shellcheck source=tests/lab/guest/scsi.sh
+. /lab/guest/scsi.sh
+
 uptime_s() { cut -d' ' -f1 /proc/uptime; }
 
 # ---- results: the host prints and counts these lines ----

@@ -303,6 +303,12 @@ static void test_log_statistics_and_their_reset_spc4_7_3_9(void **state)
 	assert_int_equal(statistic(1), 1);
 	assert_int_equal(statistic(2), 8);
 	assert_int_equal(statistic(3), 3);
+	/* idle time and what an interval is: 1 ms */
+	assert_int_equal(get_be16(R->in + 2), 92);
+	assert_int_equal(get_be32(R->in + 72), 0x00020308);
+	assert_int_equal(get_be32(R->in + 84), 0x00030308);
+	assert_int_equal(get_be32(R->in + 88), 3);
+	assert_int_equal(get_be32(R->in + 92), 1);
 	/* without PCR nothing happens; with it the counters begin again */
 	assert_int_equal(CMD(0, 0, NULL, 0x4c, 0, 0x40), SCSI_GOOD);
 	assert_int_equal(statistic(3), 3);
