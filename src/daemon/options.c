@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "datamover/iser/dmiser.h"
 
 static const char usage_text[] =
 	"usage: iserd serve [OPTION]... LUN...\n"
@@ -65,7 +66,8 @@ static const char usage_text[] =
 	"      --verbs-listen ADDR[:PORT]  an address for RDMA devices alone, may\n"
 	"                            be given again\n"
 	"      --compat linux|strict iSER from the start, and WRITE SAME with UNMAP,\n"
-	"                            as the world has it, or by the letter (linux)\n"
+	"                            as the world has it, or by the letter (linux);\n"
+	"                            help lists what differs over iSER\n"
 	"      --control PATH        Unix socket for iserctl\n"
 	"      --state DIR           where persistent reservations and saved mode\n"
 	"                            pages are kept\n"
@@ -515,6 +517,27 @@ static bool take_luns(struct options *o, int argc, char **argv)
 	return check(o);
 }
 
+/* Where --compat linux is not what RFC 7145 says over iSER. */
+static void print_rules(void)
+{
+	for (unsigned i = 0; dmiser_rule_name(i); i++)
+		printf("%-15s %s\n", dmiser_rule_name(i), dmiser_rule_text(i));
+}
+
+/* What is answered, in place of serving. */
+static bool is_question(int opt, const char *arg)
+{
+	if (opt == 'h')
+		fputs(usage_text, stdout);
+	else if (opt == 'V')
+		fputs("iserd " OPENISER_VERSION "\n", stdout);
+	else if (opt == OPT_COMPAT && !strcmp(arg, "help"))
+		print_rules();
+	else
+		return false;
+	return true;
+}
+
 static bool parse_serve(struct options *o, int argc, char **argv, int *code)
 {
 	int opt;
@@ -523,10 +546,7 @@ static bool parse_serve(struct options *o, int argc, char **argv, int *code)
 	optind = 1;
 	while ((opt = getopt_long(argc, argv, "l:n:rb:w:hV", long_options,
 				  NULL)) != -1) {
-		if (opt == 'h' || opt == 'V') {
-			fputs(opt == 'h' ? usage_text
-					 : "iserd " OPENISER_VERSION "\n",
-			      stdout);
+		if (is_question(opt, optarg)) {
 			*code = EXIT_OK;
 			return false;
 		}

@@ -45,6 +45,9 @@ class Start(unittest.TestCase):
     def test_help_and_version(self):
         self.assertIn("usage: iserd serve", run([ISERD, "--help"]).text)
         self.assertRegex(run([ISERD, "--version"]).text, r"^iserd \d+\.")
+        rules = run([ISERD, "serve", "--compat", "help"]).text.splitlines()
+        self.assertEqual(len(rules), 6)
+        self.assertRegex(rules[0], "^CM_HEADER +four bytes")
 
 
 class Refusals(unittest.TestCase):
