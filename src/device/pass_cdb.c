@@ -3,6 +3,8 @@
  * pass_cdb.c: what a CDB itself says of its data: which way they go and how
  * many there are. What is not known here goes by what the initiator expects.
  */
+#include <string.h>
+
 #include "device/pass_unit.h"
 
 /* What the length field counts. */
@@ -202,33 +204,38 @@ size_t pass_cdb_len(const uint8_t *cdb, size_t have)
 }
 
 /* What may take much longer than anything else does. */
+static const uint8_t slow_disk[] = {
+	0x04, /* FORMAT UNIT */
+	0x07, /* REASSIGN BLOCKS */
+	0x1d, /* SEND DIAGNOSTIC */
+	0x48, /* SANITIZE */
+};
+
+static const uint8_t slow_other[] = {
+	0x01, /* REWIND */
+	0x04, /* FORMAT MEDIUM, FORMAT UNIT */
+	0x07, /* INITIALIZE ELEMENT STATUS */
+	0x11, /* SPACE */
+	0x19, /* ERASE */
+	0x1b, /* LOAD UNLOAD, START STOP UNIT */
+	0x1d, /* SEND DIAGNOSTIC */
+	0x2b, /* LOCATE */
+	0x37, /* INITIALIZE ELEMENT STATUS WITH RANGE */
+	0x5b, /* CLOSE TRACK SESSION */
+	0x91, /* SPACE(16) */
+	0x92, /* LOCATE(16) */
+	0x93, /* ERASE(16) */
+	0xa1, /* BLANK */
+	0xa5, /* MOVE MEDIUM */
+	0xa6, /* EXCHANGE MEDIUM */
+};
+
 unsigned pass_timeout(const struct pass *p, const uint8_t *cdb)
 {
-	static const uint8_t slow[] = {
-		0x01, /* REWIND, REZERO UNIT */
-		0x04, /* FORMAT UNIT, FORMAT MEDIUM */
-		0x07, /* REASSIGN BLOCKS, INITIALIZE ELEMENT STATUS */
-		0x11, /* SPACE */
-		0x19, /* ERASE */
-		0x1b, /* START STOP UNIT, LOAD UNLOAD */
-		0x1d, /* SEND DIAGNOSTIC */
-		0x2b, /* LOCATE */
-		0x37, /* INITIALIZE ELEMENT STATUS WITH RANGE */
-		0x41, /* WRITE SAME(10) */
-		0x42, /* UNMAP */
-		0x48, /* SANITIZE */
-		0x53, /* RESERVE TRACK */
-		0x5b, /* CLOSE TRACK SESSION */
-		0x91, /* SPACE(16), SYNCHRONIZE CACHE(16) */
-		0x92, /* LOCATE(16) */
-		0x93, /* ERASE(16), WRITE SAME(16) */
-		0xa1, /* BLANK */
-		0xa5, /* MOVE MEDIUM */
-		0xa6, /* EXCHANGE MEDIUM */
-	};
+	bool disk = pass_has_blocks(p->type);
+	const uint8_t *slow = disk ? slow_disk : slow_other;
+	size_t n = disk ? sizeof(slow_disk) : sizeof(slow_other);
 
-	for (size_t i = 0; i < ARRAY_LEN(slow); i++)
-		if (cdb[0] == slow[i])
-			return MAX(p->timeout, PASS_SLOW);
-	return p->timeout;
+	return memchr(slow, cdb[0], n) ? MAX(p->timeout, PASS_SLOW)
+				       : p->timeout;
 }

@@ -65,6 +65,13 @@ class Refusals(unittest.TestCase):
     def test_missing_file(self):
         self.check(["/nowhere/disk.img"], 3, "/nowhere/disk.img", "no such file")
 
+    def test_no_scsi_device(self):
+        self.check(["scsi:/dev/nowhere"], 3, "/dev/nowhere", "no such device")
+        self.check(["scsi:/dev/null"], 3, "/dev/null", "no SCSI device",
+                   "/dev/sgN")
+        self.check(["scsi:/etc/passwd"], 3, "/etc/passwd", "is no device")
+        self.check(["--scsi-timeout", "0", "ram:1M"], 2, "--scsi-timeout")
+
     def test_directory(self):
         self.check(["/tmp"], 3, "/tmp")
 

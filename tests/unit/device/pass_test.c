@@ -254,6 +254,10 @@ static void test_unknown_commands_go_by_what_is_expected(void **state)
 	assert_int_equal(fake.len, 77);
 	assert_int_equal(CMD(0, 0, NULL, 0x01), SCSI_GOOD);
 	assert_int_equal(fake.dir, PASS_NONE);
+	assert_int_equal(CMD(0, 0, NULL, 0x91), SCSI_GOOD);
+	assert_int_equal(fake.timeout, 60); /* SYNCHRONIZE CACHE(16) */
+	assert_int_equal(CMD(0, 0, NULL, 0x48, 0x03), SCSI_GOOD);
+	assert_int_equal(fake.timeout, 7200); /* SANITIZE */
 }
 
 /* RFC 7143 §11.4.5: residuals are what the device moved against what was
@@ -394,6 +398,8 @@ static void test_tapes_have_no_blocks(void **state)
 	assert_int_equal(fake.len, 4000);
 	assert_int_equal(CMD(0, 0, NULL, 0x01), SCSI_GOOD);
 	assert_int_equal(fake.timeout, 7200); /* REWIND */
+	assert_int_equal(CMD(0, 0, NULL, 0x91), SCSI_GOOD);
+	assert_int_equal(fake.timeout, 7200); /* SPACE(16) */
 	CMD(0, 0, NULL, 0x00);
 	assert_int_equal(fake.timeout, 60);
 }
