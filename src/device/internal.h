@@ -26,6 +26,7 @@
  *   keep.c, keep_save.c  what outlives a power loss (keep.h)
  *   taskset.c  task attributes: who waits for whom
  *   aca.c      auto contingent allegiance, QERR
+ *   priority.c command priorities
  *   condition.c  is the unit ready
  *   removal.c  START STOP UNIT, PREVENT ALLOW MEDIUM REMOVAL
  *   erase.c    overwriting or erasing a whole unit, in the background
@@ -57,7 +58,8 @@
 #define DEV_CHUNK	(256u << 10) /* of commands that work in steps */
 #define UNMAP_MAX_DESCS 256
 
-/* Unit attentions of a nexus at a unit, in the order they are reported. */
+/* Unit attentions of a nexus at a unit, in the order they are reported: power
+ * on, resets, the others (SAM-5 §5.14). */
 enum dev_ua {
 	UA_POWER_ON,
 	UA_BUS_DEVICE_RESET,
@@ -72,6 +74,7 @@ enum dev_ua {
 	UA_ACCESS_CHANGE_FAILED,
 	UA_SOFT_THRESHOLD,
 	UA_TIMESTAMP_CHANGED,
+	UA_PRIORITY_CHANGED,
 	UA_DEVICE_IDENTIFIER,
 	UA_MEDIUM_CHANGED,
 	UA_OF_DEVICE, /* pass.c: what the real device said last */
@@ -135,6 +138,8 @@ struct dev_nexus {
 	uint32_t ndormant;
 	uint32_t naca;		   /* units where an ACA hinders it; aca.c */
 	uint8_t aca[DEV_MAX_LUNS]; /* what does */
+	/* by SET PRIORITY; 0: the unit's initial one */
+	uint8_t priority[DEV_MAX_LUNS];
 	struct dev_msg wake;
 	unsigned nclearing; /* CLEAR ACAs under way: nothing is woken before */
 	bool is_waking, is_closed;
@@ -155,8 +160,9 @@ struct dev_lane {
 	struct dev_counter {
 		uint64_t commands, blocks;
 	} reads, writes;
-	uint64_t since_probe; /* bytes written; see provisioning.c */
-	struct list tokens;   /* struct token_part of token.c */
+	uint64_t since_probe;	/* bytes written; see provisioning.c */
+	struct list tokens;	/* struct token_part of token.c */
+	struct list priorities; /* struct assigned of priority.c */
 	/* whose ACA hinders all nexuses; compared only (aca.c) */
 	const struct dev_nexus *faulted;
 };
@@ -176,7 +182,8 @@ struct dev_control {
 	/* logical block provisioning: soft threshold */
 	bool single_attention; /* SITUA */
 	bool soft_enabled;
-	uint32_t soft_count; /* threshold sets available, or fewer */
+	uint32_t soft_count;	  /* threshold sets available, or fewer */
+	uint8_t initial_priority; /* of commands; control extension */
 };
 
 /* Why a unit does not serve its medium; condition.c. */
@@ -769,6 +776,17 @@ bool dev_set_holds(struct dev_task *t);
 /* Nothing of the kind keeps the nexus's tasks back any more. */
 void dev_set_wake(struct dev_nexus *n);
 void dev_nexus_free(struct dev_nexus *n); /* reserve.c */
+
+/* ---- priority.c ---- */
+
+/* 1, the highest, to 15: of a task that waits. */
+unsigned dev_priority(const struct dev_task *t);
+void dev_report_priority(struct dev_task *t);
+int dev_prepare_set_priority(struct dev_task *t, uint64_t *out_len);
+void dev_set_priority(struct dev_task *t);
+/* All are as they were at first: a reset, or the end. */
+void dev_priorities_forget(struct dev_lu *lu, unsigned worker);
+void dev_nexus_priorities_init(struct dev_nexus *n);
 
 /* ---- aca.c ---- */
 

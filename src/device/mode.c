@@ -337,6 +337,12 @@ static void selected(struct dev_task *t)
 		dev_good(t);
 }
 
+/* SPC-4 §7.5.9 */
+static void tell_priority(struct dev_task *t)
+{
+	dev_attention_others(t, UA_PRIORITY_CHANGED, selected);
+}
+
 /* The list was good: its values come into force. */
 static void apply(struct dev_task *t, const struct dev_control *next)
 {
@@ -348,6 +354,8 @@ static void apply(struct dev_task *t, const struct dev_control *next)
 	/* SPC-4 §6.9.1: the others learn of it */
 	if (dev_mode_same(t->lu, &was, next))
 		selected(t);
+	else if (was.initial_priority != next->initial_priority)
+		dev_attention_others(t, UA_MODE_CHANGED, tell_priority);
 	else
 		dev_attention_others(t, UA_MODE_CHANGED, selected);
 }

@@ -16,7 +16,8 @@
  X(dpicz)                  \
  X(single_attention)       \
  X(soft_enabled)           \
- X(soft_count)
+ X(soft_count)             \
+ X(initial_priority)
 
 struct dev_control dev_ctl_load(const struct dev_control *from)
 {
@@ -157,6 +158,31 @@ static void take_control(struct dev_control *c, const uint8_t *p)
 	c->ato = p[5] & ATO;
 }
 
+/* ---- 0Ah/01h, SPC-4 §7.5.9 ---- */
+
+#define TCMOS  0x04 /* the time stamp is this machine's clock, */
+#define SCSIP  0x02 /* until SET TIMESTAMP sets it */
+#define IALUAE 0x01
+
+static void fill_extension(const struct dev_lu *lu, const struct dev_control *c,
+			   uint8_t *p)
+{
+	p[4] = dev_has_timestamp(lu) ? TCMOS | SCSIP : 0;
+	p[4] |= dev_has_groups(lu) ? IALUAE : 0;
+	p[5] = c->initial_priority;
+}
+
+static void mask_extension(const struct dev_lu *lu, uint8_t *p)
+{
+	(void)lu;
+	p[5] = 0x0f;
+}
+
+static void take_extension(struct dev_control *c, const uint8_t *p)
+{
+	c->initial_priority = p[5] & 0x0f;
+}
+
 /* ---- 1Ch/02h, SBC-3 §6.5.9: one soft threshold ---- */
 
 #define SITUA	  0x01
@@ -196,6 +222,7 @@ const struct dev_mode_page dev_mode_pages[] = {
 	{ 0x07, 0, 12, NULL, fill_nothing, fixed_mask, fixed_take },
 	{ 0x08, 0, 20, NULL, fill_caching, mask_caching, take_caching },
 	{ 0x0a, 0, 12, NULL, fill_control, mask_control, take_control },
+	{ 0x0a, 1, 32, NULL, fill_extension, mask_extension, take_extension },
 	{ 0x1a, 0, 40, NULL, fill_nothing, fixed_mask, fixed_take },
 	{ 0x1c, 0, 12, NULL, fill_exceptions, fixed_mask, fixed_take },
 	{ 0x1c, 2, 24, dev_has_unmap, fill_provisioning, mask_provisioning,

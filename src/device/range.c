@@ -83,6 +83,7 @@ int dev_lanes_init(struct dev_lu *lu)
 		list_init(&lu->lanes[i].waiting);
 		list_init(&lu->lanes[i].fences);
 		list_init(&lu->lanes[i].tokens);
+		list_init(&lu->lanes[i].priorities);
 	}
 	list_init(&lu->fence_queue);
 	return 0;

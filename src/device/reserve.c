@@ -120,6 +120,8 @@ static void visit(struct dev_round *r, unsigned worker)
 		dev_removal_reset(lu);
 	}
 	dev_aca_set_lane(op, worker);
+	if (op->reset)
+		dev_priorities_forget(lu, worker);
 	list_for_each(it, &lu->server->nexuses[worker]) {
 		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
 

@@ -41,6 +41,8 @@ void dev_server_free(struct dev_server *s)
 		bs_close(s->lus[i]->bs);
 		if (s->lus[i]->pass)
 			s->lus[i]->pass->ops->close(s->lus[i]->pass);
+		for (unsigned w = 0; w < s->env.nworkers; w++)
+			dev_priorities_forget(s->lus[i], w);
 		dev_lanes_fini(s->lus[i]);
 		free(s->lus[i]->kept);
 		free(s->lus[i]);
@@ -176,6 +178,7 @@ struct dev_nexus *dev_nexus_open(struct dev_server *s,
 	dev_nexus_reservations_init(n);
 	dev_nexus_access_init(n);
 	dev_nexus_aca_init(n);
+	dev_nexus_priorities_init(n);
 	list_push_back(&s->nexuses[cfg->worker], &n->link);
 	return n;
 }

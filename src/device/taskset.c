@@ -106,15 +106,22 @@ bool dev_set_is_barrier(const struct dev_task *t)
 
 /* ---- waking ---- */
 
+/* Of SIMPLE ones that of the highest priority (SAM-5 §8.7); the older, else. */
 static struct dev_task *next_awake(const struct dev_nexus *n)
 {
+	struct dev_task *next = NULL;
+
 	list_for_each(it, &n->tasks) {
 		struct dev_task *t = list_entry(it, struct dev_task, in_set);
 
-		if (t->dormant && !is_dormant(t))
+		if (!t->dormant || is_dormant(t))
+			continue;
+		if (is_special(t))
 			return t;
+		if (!next || dev_priority(t) < dev_priority(next))
+			next = t;
 	}
-	return NULL;
+	return next;
 }
 
 static void go_on(struct dev_task *t)

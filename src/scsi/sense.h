@@ -96,6 +96,7 @@ enum scsi_sense_key {
  X(ASC_ACCESS_STATE_CHANGED, 0x2a06, "asymmetric access state changed")        \
  X(ASC_ACCESS_TRANSITION_FAILED, 0x2a07,                                       \
    "implicit asymmetric access state transition failed")                       \
+ X(ASC_PRIORITY_CHANGED, 0x2a08, "priority changed")                           \
  X(ASC_CAPACITY_CHANGED, 0x2a09, "capacity data has changed")                  \
  X(ASC_TIMESTAMP_CHANGED, 0x2a10, "timestamp changed")                         \
  X(ASC_COMMAND_SEQUENCE, 0x2c00, "command sequence error")                     \

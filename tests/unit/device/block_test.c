@@ -204,9 +204,9 @@ static void test_timestamp_is_set_and_goes_on_spc4_6_45(void **state)
 	/* no clock, no such service action */
 	CMD(0, 64, NULL, 0xa3, 0x0f, 0, 0, 0, 0, 0, 0, 0, 64);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	/* the unit has no service action of that code at all */
+	/* of that code there is SET PRIORITY */
 	CMD(0, 64, NULL, 0xa4, 0x0f);
-	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	close_rig(state);
 	memset(R, 0, sizeof(*R));
 	R->wall_ms = fake_clock;

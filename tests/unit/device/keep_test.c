@@ -169,8 +169,9 @@ static void test_where_nothing_can_be_kept(void **state)
 	assert_int_equal(trio.i[A].in[4] & 0x80, 0); /* PS */
 	RUN(A, 255, 0x1a, 8, SAVED << 6 | 0x0a, 0, 255);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_SAVING_NOT_SUPPORTED);
-	RUN(A, 0, 0xa4, 0x06); /* nor is there any other of this code */
-	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
+	RUN(A, 0, 0xa4, 0x06); /* of this code there is SET PRIORITY alone */
+	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(trio.i[A].sense.field, 1);
 	/* the report is empty */
 	assert_int_equal(RUN(A, 99, 0xa3, 0x05, [9] = 99), SCSI_GOOD);
 	assert_int_equal(trio.i[A].in_len, 4);

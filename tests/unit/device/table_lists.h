@@ -149,6 +149,16 @@ static inline unsigned echo_list(void)
 	return 64;
 }
 
+static inline unsigned priority_list(void)
+{
+	size_t id = scsi_transportid_put("iqn.k,i,0x800000000003", list + 8);
+
+	list[0] = 3;
+	put_be16(list + 2, 1);
+	put_be16(list + 6, (uint16_t)id);
+	return 8 + (unsigned)id;
+}
+
 static const struct template templates[] = {
 	{ SCSI_MODE_SENSE_6, 0, 2, 0x3f, NULL, 4, 1, 0, true },
 	{ SCSI_MODE_SENSE_10, 0, 2, 0x3f, NULL, 7, 2, 0, true },
@@ -184,6 +194,8 @@ static const struct template templates[] = {
 	  4, 0, false },
 	{ SCSI_MAINTENANCE_OUT, SCSI_MO_SET_TARGET_PORT_GROUPS, 0, 0,
 	  groups_list, 6, 4, 4, false },
+	{ SCSI_MAINTENANCE_OUT, SCSI_MO_SET_PRIORITY, 2, 0x40, priority_list, 6,
+	  4, 0, false },
 	{ SCSI_MAINTENANCE_OUT, SCSI_MO_SET_TIMESTAMP, 0, 0, timestamp_list, 6,
 	  4, 0, false },
 	{ SCSI_MAINTENANCE_OUT, SCSI_MO_SET_IDENTIFYING, 10, 0x04, name_list, 6,
