@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* erase_test.c: SANITIZE, FORMAT UNIT and what a unit is meanwhile; ejecting
  * a medium. Messages to the loop wait until the test lets them run. */
+#include "crypt_rig.h"
 #include "dev_mail.h"
 #include "device/keep.h"
 
@@ -391,7 +392,7 @@ static void restore(struct dev_server *s)
 				 0);
 }
 
-static bool broken;
+static bool broken, encrypts;
 
 static void power_on(bool read_only)
 {
@@ -400,6 +401,8 @@ static void power_on(bool read_only)
 
 	if (broken)
 		b = bs_fault_new(b, BIT(BS_WRITE), 1, 0, ERR_MEDIUM);
+	if (encrypts)
+		b = rig_encrypted(b);
 	memset(R, 0, sizeof(*R));
 	nmail = 0;
 	R->post = hold_post;
@@ -426,7 +429,7 @@ static int open_lasting(void **state)
 	unit = (struct dev_lu_config){ .keeps = true };
 	kept_len = 0;
 	save_after = 0;
-	broken = false;
+	broken = encrypts = false;
 	memset(lasting, 0x11, sizeof(lasting));
 	power_on(false);
 	return 0;
@@ -482,6 +485,54 @@ static void test_a_power_loss_at_every_turn_sbc3_4_11_2(void **state)
 		run_out();
 		expect_pattern(0x5a);
 	}
+}
+
+/* The key changes once more: the record does not tell whether it had. */
+static void test_crypto_erase_and_a_power_loss_at_every_turn(void **state)
+{
+	bool over = false;
+	unsigned resumed = 0;
+
+	(void)state;
+	for (unsigned n = 0; !over; n++) {
+		power_off();
+		encrypts = true;
+		power_on(false);
+		memset(lasting, 0x11, sizeof(lasting));
+		assert_int_equal(CMD(0, 0, NULL, 0x48, IMMED | 0x03),
+				 SCSI_GOOD);
+		assert_true(record().rekey);
+		for (unsigned i = 0; i < n && !over; i++)
+			over = !turn();
+		power_off();
+		power_on(false);
+		assert_int_equal(crypt_rig.changes, 1);
+		if (kept_len) {
+			assert_int_equal(record().state, KEEP_ERASING);
+			resumed++;
+			run_out();
+			assert_int_equal(crypt_rig.changes, 2);
+		}
+		expect_pattern(0);
+	}
+	assert_true(resumed > 2);
+}
+
+/* Without its key there is no way to go on. */
+static void test_crypto_erase_of_what_encrypts_no_longer(void **state)
+{
+	(void)state;
+	power_off();
+	encrypts = true;
+	power_on(false);
+	assert_int_equal(CMD(0, 0, NULL, 0x48, IMMED | 0x03), SCSI_GOOD);
+	power_off();
+	encrypts = false;
+	power_on(false);
+	run_out();
+	CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1);
+	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
+	assert_int_equal(record().state, KEEP_ERASE_FAILED);
 }
 
 /* What is behind a checkpoint is not done again. */
@@ -629,6 +680,8 @@ int main(void)
 		C(test_prevention_ends_with_reset_and_nexus),
 		C(test_fixed_disks_do_not_eject),
 		L(test_a_power_loss_at_every_turn_sbc3_4_11_2),
+		L(test_crypto_erase_and_a_power_loss_at_every_turn),
+		L(test_crypto_erase_of_what_encrypts_no_longer),
 		L(test_it_goes_on_where_it_was),
 		L(test_format_unit_goes_on_too),
 		L(test_the_end_while_the_command_waits),
