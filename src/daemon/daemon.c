@@ -72,6 +72,9 @@ static void flush_store(struct daemon *d, struct bs *b)
 	xtime limit = io_now_exact() + FLUSH_LIMIT;
 	struct flush f = { .req = { .op = BS_FLUSH, .done = flushed } };
 
+	if (d->nidle == d->nworkers)
+		f.req.flags = BS_ALONE;
+
 	if (!(b->caps & BS_CAP_WRITE_CACHE))
 		return;
 	bs_submit(b, &f.req);

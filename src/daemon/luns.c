@@ -142,6 +142,11 @@ static struct bs *ram_open(const char *spec, uint64_t size, uint32_t block,
 	return b;
 }
 
+struct bs *lun_memory(const char *spec, uint64_t size, uint32_t block)
+{
+	return ram_open(spec, size, block, false);
+}
+
 static struct bs *null_open(const char *spec, uint64_t size, uint32_t block)
 {
 	struct bs *b = bs_null_new(spec, size, block);

@@ -8,6 +8,8 @@
 #include "daemon/options.h"
 #include "device/device.h"
 
+/* lun_memory: more memory of a LUN's, for what is beside it. */
+struct bs *lun_memory(const char *spec, uint64_t size, uint32_t block);
 /*
  * lun_open opens one LUN. NULL after a line on stderr. loops[i] is worker i's,
  * borrowed until the store is closed.

@@ -44,6 +44,8 @@ static const char usage_text[] =
 	"      --scsi-timeout SECONDS  until a command of a scsi: LUN is given up\n"
 	"                            (60; two hours for what may last long)\n"
 	"  -b, --block-size 512|4096 logical block size (512, or the device's)\n"
+	"      --protection 1|2|3    protection information of that type; of a file\n"
+	"                            it is kept in PATH.pi\n"
 	"      --buffered            files through the page cache (no O_DIRECT)\n"
 	"      --sendfile            ram: reads by sendfile (slower on loopback)\n"
 	"      --io auto|uring|epoll how to wait for work (auto)\n"
@@ -164,6 +166,7 @@ static int word(const char *option, const char *text, const char *const *words,
 enum {
 	OPT_BUFFERED = 256,
 	OPT_SENDFILE,
+	OPT_PROTECTION,
 	OPT_REMOVABLE,
 	OPT_SANITIZE_RATE,
 	OPT_SCSI_TIMEOUT,
@@ -198,6 +201,7 @@ static const struct option long_options[] = {
 	{ "sanitize-rate", required_argument, NULL, OPT_SANITIZE_RATE },
 	{ "scsi-timeout", required_argument, NULL, OPT_SCSI_TIMEOUT },
 	{ "block-size", required_argument, NULL, 'b' },
+	{ "protection", required_argument, NULL, OPT_PROTECTION },
 	{ "buffered", no_argument, NULL, OPT_BUFFERED },
 	{ "sendfile", no_argument, NULL, OPT_SENDFILE },
 	{ "io", required_argument, NULL, OPT_IO },
@@ -303,6 +307,16 @@ static bool set_block_size(struct options *o, const char *arg)
 	if (!o->block_size)
 		say("--block-size %s: must be 512 or 4096", arg);
 	return o->block_size != 0;
+}
+
+static bool set_protection(struct options *o, const char *arg)
+{
+	unsigned type;
+
+	if (!number("protection", arg, 1, 3, &type))
+		return false;
+	o->protection = (uint8_t)type;
+	return true;
 }
 
 static bool set_rate(struct options *o, const char *arg)
@@ -413,6 +427,8 @@ static bool set_checked(struct options *o, int opt, const char *arg)
 		return number("workers", arg, 1, 64, &o->workers);
 	case OPT_SPIN:
 		return number("spin", arg, 0, 10000, &o->spin_us);
+	case OPT_PROTECTION:
+		return set_protection(o, arg);
 	case OPT_SANITIZE_RATE:
 		return set_rate(o, arg);
 	case OPT_TRANSPORT:

@@ -41,6 +41,7 @@ struct options {
 	uint64_t sanitize_rate; /* bytes per second; 0: no limit */
 	unsigned scsi_timeout;	/* seconds; scsi: units */
 	uint32_t block_size;	/* 0: by the medium */
+	uint8_t protection;	/* type of protection information; 0: none */
 	enum io_backend io;
 	unsigned workers;
 	enum trace_level log;

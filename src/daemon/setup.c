@@ -14,6 +14,7 @@
 #include "daemon/encrypt.h"
 #include "daemon/groups.h"
 #include "daemon/luns.h"
+#include "daemon/protection.h"
 #include "daemon/state.h"
 
 #define MAX_TRANSFER (32u << 20) /* of one command */
@@ -99,7 +100,10 @@ static int add_scsi(struct daemon *d, uint16_t lun, const char *spec)
 static int add_store(struct daemon *d, uint16_t lun, const char *spec)
 {
 	struct bs *b = lun_open(&d->options, spec, d->loops);
+	struct lun_key k;
 
+	if (b && lun_key_split(&k, spec)) /* above what is encrypted */
+		b = protection_open(&d->options, k.store, b, d->loops);
 	if (!b)
 		return EXIT_STORE;
 	return add_lu(d, lun, lun_type(spec), b,

@@ -551,8 +551,11 @@ static inline uint32_t dev_wire_block(const struct dev_task *t)
 {
 	return t->lu->block_size + (t->protect ? 8u : 0);
 }
-/* The most blocks of one command. */
-uint64_t dev_most_blocks(const struct dev_lu *lu);
+/* The most blocks of one command; on the wire they may be more bytes. */
+static inline uint64_t dev_most_blocks(const struct dev_lu *lu)
+{
+	return lu->server->max_transfer >> lu->block_shift;
+}
 /* Flags for the store: ATO, DPICZ. */
 unsigned dev_protect_flags(const struct dev_lu *lu);
 /* Of ERR_PI_*; 0: it is none. */

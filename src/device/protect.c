@@ -22,16 +22,6 @@ unsigned dev_protect_flags(const struct dev_lu *lu)
 	       (DEV_CTL(lu, ato) ? BS_PI_OWNED : 0);
 }
 
-uint64_t dev_most_blocks(const struct dev_lu *lu)
-{
-	uint32_t most = lu->server->max_transfer;
-
-	if (!lu->bs->protection)
-		return most >> lu->block_shift;
-	/* whatever the type is now: it can be changed */
-	return (most - 4096) / (lu->block_size + PI_LEN);
-}
-
 /* ---- which fields there may be ---- */
 
 int dev_protect_look(struct dev_task *t)

@@ -242,6 +242,12 @@ class Suite(unittest.TestCase):
         self.file_suite(
             wrong="test_get_lba_status_unmap_single.c" if size > 512 else None)
 
+    def test_protected_file(self):
+        size = os.statvfs(".").f_bsize
+        self.file_suite(
+            "--protection", "1", "--workers", "2",
+            wrong="test_get_lba_status_unmap_single.c" if size > 512 else None)
+
     def test_file_4k_blocks(self):
         self.file_suite("--block-size", "4096", but=(self.SAME_BLOCKS,))
 

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
+#include "base/pi.h"
 #include "cmocka_all.h"
 #include "initiator/initiator.h"
 #include "scsi/cdb.h"
@@ -392,6 +394,108 @@ static void test_mix_iser_switch(void **state)
 	mix_whole_and_split(SIM_ISER_SWITCH);
 }
 
+/* ---- protection information, CDBs of variable length ---- */
+
+#define PI_BLOCKS 40u
+#define PI_WIRE	  (PI_BLOCKS * (BLOCK + PI_LEN))
+
+struct one {
+	struct ini_task task;
+	struct iovec iov;
+	bool done;
+};
+
+static void one_done(struct ini_task *t)
+{
+	container_of(t, struct one, task)->done = true;
+}
+
+static void run_one(struct link *l, struct one *o, bool write, void *data,
+		    size_t len)
+{
+	o->iov = (struct iovec){ data, len };
+	if (write)
+		o->task.out = bufv_of(&o->iov, 1);
+	else
+		o->task.in = bufv_of(&o->iov, 1);
+	o->task.write = write;
+	o->task.read = !write;
+	o->task.deadline = XTIME_NEVER;
+	o->task.done = one_done;
+	ini_submit(l->ini, &o->task, l->world->now);
+	settle(l);
+	assert_true(o->done);
+}
+
+/* READ(32), WRITE(32), SBC-3 §§5.12, 5.34 */
+static struct one cdb32(uint16_t sa, uint32_t lba, uint32_t ref)
+{
+	struct one o = {
+		.task = { .cdb = { SCSI_VARIABLE_LENGTH, [7] = 24, [10] = 0x20 },
+			  .cdb_len = 32 }
+	};
+
+	put_be16(o.task.cdb + 8, sa);
+	put_be64(o.task.cdb + 12, lba);
+	put_be32(o.task.cdb + 20, ref);
+	put_be32(o.task.cdb + 28, PI_BLOCKS);
+	return o;
+}
+
+/* RFC 7143 §11.2.2.3: the CDB's second half is in an AHS. */
+static void run_32(enum sim_way way, const struct wishes *k, size_t chunk)
+{
+	struct wire_config wc = { .max_chunk = chunk,
+				  .cut = { WIRE_NO_CUT, WIRE_NO_CUT } };
+	uint8_t *out = malloc(PI_WIRE), *in = calloc(1, PI_WIRE);
+	struct world world;
+	struct link l;
+	struct one o;
+
+	for (unsigned i = 0; i < PI_BLOCKS; i++) {
+		uint8_t *p = out + i * (BLOCK + PI_LEN);
+
+		memset(p, (int)i, BLOCK);
+		pi_put(p + BLOCK, pi_guard(p, BLOCK), 0x1234, 7000 + i);
+	}
+	world_open_protected(&world, 2);
+	link_open(&l, &world, &wc, k, way);
+	settle(&l);
+	clear_attention(&l);
+	o = cdb32(SCSI_VL_WRITE_32, 100, 7000);
+	run_one(&l, &o, true, out, PI_WIRE);
+	assert_int_equal(o.task.status, 0);
+	assert_int_equal(world.medium[139 * BLOCK], 39);
+	o = cdb32(SCSI_VL_READ_32, 100, 7000);
+	run_one(&l, &o, false, in, PI_WIRE);
+	assert_int_equal(o.task.status, 0);
+	assert_int_equal(o.task.resid, 0);
+	assert_memory_equal(in, out, PI_WIRE);
+	/* the bytes of the AHS count: another tag than the one there */
+	o = cdb32(SCSI_VL_READ_32, 100, 7001);
+	run_one(&l, &o, false, in, PI_WIRE);
+	assert_int_equal(o.task.status, 2);
+	assert_int_equal(o.task.sense[2] & 0xf, 0xb);
+	assert_int_equal(get_be16(o.task.sense + 12), 0x1003);
+	link_close(&l);
+	world_close(&world);
+	free(out);
+	free(in);
+}
+
+static void test_32_byte_cdbs_over_each_transport_rfc7143_11_2_2_3(void **state)
+{
+	static const enum sim_way ways[] = { SIM_TCP, SIM_ISER_FIRST,
+					     SIM_ISER_SWITCH };
+	static const size_t chunks[] = { 0, 1, 1000 };
+
+	(void)state;
+	for (size_t w = 0; w < ARRAY_LEN(ways); w++)
+		for (size_t i = 0; i < ARRAY_LEN(every_wish); i++)
+			for (size_t c = 0; c < ARRAY_LEN(chunks); c++)
+				run_32(ways[w], &every_wish[i], chunks[c]);
+}
+
 /* One short exchange whose bytes are counted, or cut after `cut` of `end`. */
 static void run_short(enum sim_way way, uint64_t cut, unsigned end,
 		      uint64_t sent[2])
@@ -717,6 +821,8 @@ int main(void)
 		cmocka_unit_test(test_mix_tcp),
 		cmocka_unit_test(test_mix_iser_first),
 		cmocka_unit_test(test_mix_iser_switch),
+		cmocka_unit_test(
+			test_32_byte_cdbs_over_each_transport_rfc7143_11_2_2_3),
 		cmocka_unit_test(test_reset_after_every_byte_tcp),
 		cmocka_unit_test(test_reset_after_every_byte_iser_first),
 		cmocka_unit_test(test_reset_after_every_byte_iser_switch),

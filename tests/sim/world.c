@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backstore/protect.h"
 #include "base/bytes.h"
 #include "cmocka_all.h"
 
@@ -42,9 +43,18 @@ static void no_rearm(void *arg, unsigned worker)
 	(void)worker;
 }
 
+static struct bs *protect(struct bs *data, uint8_t type)
+{
+	struct bs_protect_config cfg = { .data = data, .type = type };
+	void *pi = calloc(BLOCKS, 8);
+
+	cfg.pi = bs_ram_new("ram:pi", pi, BLOCKS * 8, 8, free, pi);
+	return bs_protect_new(&cfg);
+}
+
 static void open_on(struct world *w,
 		    void (*seen)(void *arg, const struct bs_req *req),
-		    void *arg, bool held)
+		    void *arg, bool held, uint8_t type)
 {
 	struct dev_lu_config lu = { .lun = 0 };
 	struct tgt_node_config node = { .name = TARGET };
@@ -55,6 +65,8 @@ static void open_on(struct world *w,
 	w->medium = calloc(BLOCKS, BLOCK);
 	store = bs_ram_new("ram", w->medium, BLOCKS * BLOCK, BLOCK, free,
 			   w->medium);
+	if (type)
+		store = protect(store, type);
 	if (seen)
 		store = bs_trace_new(store, seen, arg);
 	if (held)
@@ -77,19 +89,24 @@ static void open_on(struct world *w,
 
 void world_open(struct world *w)
 {
-	open_on(w, NULL, NULL, false);
+	open_on(w, NULL, NULL, false, 0);
 }
 
 void world_open_held(struct world *w)
 {
-	open_on(w, NULL, NULL, true);
+	open_on(w, NULL, NULL, true, 0);
 }
 
 void world_open_seen(struct world *w,
 		     void (*seen)(void *arg, const struct bs_req *req),
 		     void *arg)
 {
-	open_on(w, seen, arg, false);
+	open_on(w, seen, arg, false, 0);
+}
+
+void world_open_protected(struct world *w, uint8_t type)
+{
+	open_on(w, NULL, NULL, false, type);
 }
 
 void world_run_mail(struct world *w)

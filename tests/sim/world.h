@@ -33,6 +33,8 @@ void world_open_seen(struct world *w,
 		     void *arg);
 /* world_open_held: requests wait in w->hold (bs_hold_release). */
 void world_open_held(struct world *w);
+/* world_open_protected: blocks have protection information of this type. */
+void world_open_protected(struct world *w, uint8_t type);
 void world_run_mail(struct world *w);
 void world_close(struct world *w);
 

@@ -19,6 +19,9 @@ struct bs_file_config {
 	 * apart. */
 	unsigned lock_retries;
 	uint32_t block_size; /* 0: what the medium says, or 512 */
+	/* Not 0: a file of records of so many bytes beside another store: its
+	 * blocks, as many as are wanted. */
+	uint32_t grain;
 	/* loops[i] is worker i's; borrowed, must outlive the backstore. */
 	struct io_loop *const *loops;
 	unsigned nloops;

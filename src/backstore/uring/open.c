@@ -166,6 +166,11 @@ static int measure(struct opening *o)
 	struct bs *b = &o->file->bs;
 	int err = 0;
 
+	if (o->cfg->grain) {
+		b->block_size = b->phys_block = o->cfg->grain;
+		b->size = 1ull << 50;
+		return 0;
+	}
 	b->block_size =
 		o->cfg->block_size ? o->cfg->block_size : native_block(o);
 	if (!bs_block_size_ok(b->block_size))
@@ -257,7 +262,7 @@ static void go_direct(struct opening *o)
 /* A hole beyond the end changes nothing, but shows if there can be holes. */
 static bool can_punch(const struct opening *o)
 {
-	uint64_t end = (o->file->bs.size + 4095) / 4096 * 4096;
+	uint64_t end = ((uint64_t)o->st.st_size + 4095) / 4096 * 4096;
 
 	return fallocate(o->file->fd,
 			 FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)end,

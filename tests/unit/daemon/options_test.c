@@ -163,9 +163,25 @@ static void test_options_help(void **state)
 	assert_int_equal(code, EXIT_OK);
 }
 
+static void test_protection(void **state)
+{
+	struct options o;
+	int code;
+
+	(void)state;
+	assert_true(PARSE(&o, &code, "serve", "ram:1M"));
+	assert_int_equal(o.protection, 0);
+	assert_true(PARSE(&o, &code, "serve", "--protection", "2", "ram:1M"));
+	assert_int_equal(o.protection, 2);
+	assert_false(PARSE(&o, &code, "serve", "--protection", "0", "ram:1M"));
+	assert_int_equal(code, EXIT_USAGE);
+	assert_false(PARSE(&o, &code, "serve", "--protection", "4", "ram:1M"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_protection),
 		cmocka_unit_test(test_size_parse_good),
 		cmocka_unit_test(test_size_parse_bad),
 		cmocka_unit_test(test_options_chap_goes_together),

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* protection.c: opens, makes and mends what is beside a LUN. */
+#include "daemon/protection.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backstore/protect.h"
+#include "backstore/uring/bs_file.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "daemon/luns.h"
+
+/* The file beside a file. */
+struct beside {
+	const struct options *o;
+	const struct bs *data;
+	char path[PATH_MAX];
+	struct stat st; /* of the data */
+	int fd;
+	struct protect_head head;
+};
+
+static bool failed(const struct beside *f)
+{
+	say("%s: %s", f->path, strerror(errno));
+	return false;
+}
+
+/* Nobody knows of it before its directory does. */
+static bool sync_directory(const struct beside *f)
+{
+	char dir[PATH_MAX];
+	char *slash;
+	int fd, err;
+
+	snprintf(dir, sizeof(dir), "%s", f->path);
+	slash = strrchr(dir, '/');
+	if (slash)
+		slash[1] = '\0';
+	fd = open(slash ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return failed(f);
+	err = fsync(fd);
+	close(fd);
+	return err ? failed(f) : true;
+}
+
+/* The head comes last: without one there is nothing yet. */
+static bool make(struct beside *f)
+{
+	uint8_t p[PROTECT_HEAD_LEN];
+
+	f->head = (struct protect_head){ .type = f->o->protection,
+					 .block_size = f->data->block_size };
+	protect_head_put(&f->head, p);
+	if (fsync(f->fd) || pwrite(f->fd, p, sizeof(p), 0) != sizeof(p) ||
+	    fsync(f->fd))
+		return failed(f);
+	return sync_directory(f);
+}
+
+static bool read_head(struct beside *f, const uint8_t *p)
+{
+	int err = protect_head_get(&f->head, p);
+
+	if (err) {
+		say("%s: %s; if it is to be lost, remove it", f->path,
+		    err == ERR_DATA_DIGEST ? "is damaged"
+					   : "has no protection information");
+		return false;
+	}
+	if (f->head.block_size != f->data->block_size) {
+		say("%s: is for blocks of %u bytes; serve the LUN with "
+		    "--block-size %u, or remove it",
+		    f->path, f->head.block_size, f->head.block_size);
+		return false;
+	}
+	if (f->o->protection && f->o->protection != f->head.type)
+		say("%s: the LUN is formatted with protection type %u, and "
+		    "stays it; FORMAT UNIT changes that",
+		    f->path, f->head.type);
+	return true;
+}
+
+/* What grew has no information; what was cut off has none when it is back. */
+static bool look(struct beside *f)
+{
+	static const uint8_t none[PROTECT_HEAD_LEN];
+	uint8_t p[PROTECT_HEAD_LEN] = { 0 };
+	off_t size = (off_t)(PROTECT_PI_AT +
+			     f->data->size / f->data->block_size * 8);
+	ssize_t n = pread(f->fd, p, sizeof(p), 0);
+
+	if (n < 0)
+		return failed(f);
+	if (!f->o->read_only && ftruncate(f->fd, size))
+		return failed(f);
+	if (memcmp(p, none, sizeof(p)) != 0)
+		return read_head(f, p);
+	if (f->o->protection && !f->o->read_only)
+		return make(f);
+	say("%s: has no protection information; remove it", f->path);
+	return false;
+}
+
+static struct bs *open_store(const struct beside *f,
+			     struct io_loop *const *loops)
+{
+	const struct bs_file_config cfg = {
+		.path = f->path,
+		.read_only = f->o->read_only,
+		.buffered = true,
+		.lock_retries = 40,
+		.grain = PROTECT_GRAIN,
+		.loops = loops,
+		.nloops = f->o->workers,
+	};
+	char why[512];
+	int err;
+	struct bs *b = bs_file_open(&cfg, &err, why, sizeof(why));
+
+	if (!b)
+		say("%s", why);
+	return b;
+}
+
+/* ---- after an unclean end ---- */
+
+struct mend {
+	struct bs_req req;
+	bool done;
+};
+
+static void mended(struct bs_req *req)
+{
+	container_of(req, struct mend, req)->done = true;
+}
+
+static bool mend(const struct beside *f, struct bs *b, struct io_loop *loop)
+{
+	struct mend m = { .req = { .op = BS_MEND, .done = mended } };
+
+	if (f->o->read_only)
+		return true;
+	bs_submit(b, &m.req);
+	while (!m.done)
+		io_loop_turn(loop, 50 * XTIME_MS);
+	if (m.req.result) {
+		say("%s: can't be mended after an unclean end: %s", f->path,
+		    err_str(m.req.result));
+		return false;
+	}
+	if (m.req.mended)
+		say("%s: after an unclean end the guards of %llu blocks are "
+		    "made anew",
+		    f->path, (unsigned long long)m.req.mended);
+	return true;
+}
+
+/* ---- a file ---- */
+
+static bool may_be_protected(const struct beside *f, const char *spec)
+{
+	if (!S_ISREG(f->st.st_mode))
+		say("%s: protection information is kept beside files only, "
+		    "and this is a device",
+		    spec);
+	else if (f->o->shared)
+		say("%s: --shared LUNs can't have protection information",
+		    spec);
+	else if (f->data->size > PROTECT_REGIONS * PROTECT_REGION)
+		say("%s: protection information is for 16 TiB at most", spec);
+	else
+		return true;
+	return false;
+}
+
+static struct bs *beside_file(struct beside *f, const char *spec,
+			      struct bs *data, struct io_loop *const *loops)
+{
+	struct bs_protect_config cfg = { .data = data, .lasting = true };
+	struct bs *b;
+
+	if (!may_be_protected(f, spec) || !look(f))
+		return NULL;
+	cfg.type = f->head.type;
+	cfg.pi = open_store(f, loops);
+	if (!cfg.pi)
+		return NULL;
+	b = bs_protect_new(&cfg);
+	if (!b) {
+		say("%s: out of memory", spec);
+		bs_close(cfg.pi);
+		return NULL;
+	}
+	if (mend(f, b, loops[0]))
+		return b;
+	bs_close(b);
+	return NULL;
+}
+
+static struct bs *open_file(const struct options *o, const char *spec,
+			    struct bs *data, struct io_loop *const *loops)
+{
+	struct beside f = { .o = o, .data = data };
+	int flags = o->read_only ? O_RDONLY : O_RDWR;
+	struct bs *b;
+
+	snprintf(f.path, sizeof(f.path), "%s.pi", spec);
+	if (stat(spec, &f.st)) {
+		say("%s: %s", spec, strerror(errno));
+		bs_close(data);
+		return NULL;
+	}
+	if (o->protection && !o->read_only && S_ISREG(f.st.st_mode))
+		flags |= O_CREAT;
+	f.fd = open(f.path, flags | O_CLOEXEC, f.st.st_mode & 0666);
+	if (f.fd < 0 && errno == ENOENT && !o->protection)
+		return data;
+	b = NULL;
+	if (f.fd >= 0 || !S_ISREG(f.st.st_mode))
+		b = beside_file(&f, spec, data, loops);
+	else
+		failed(&f);
+	if (f.fd >= 0)
+		close(f.fd);
+	if (!b && data->state == BS_OPEN)
+		bs_close(data);
+	return b;
+}
+
+/* ---- memory ---- */
+
+static struct bs *open_memory(const struct options *o, const char *spec,
+			      struct bs *data)
+{
+	uint64_t size = data->size / data->block_size * 8;
+	struct bs_protect_config cfg = { .data = data, .type = o->protection };
+	struct bs *b = NULL;
+
+	cfg.pi = lun_memory(spec, (size + 4095) & ~(uint64_t)4095,
+			    PROTECT_GRAIN);
+	if (cfg.pi) {
+		b = bs_protect_new(&cfg);
+		if (!b) {
+			say("%s: out of memory", spec);
+			bs_close(cfg.pi);
+		}
+	}
+	if (!b)
+		bs_close(data);
+	return b;
+}
+
+struct bs *protection_open(const struct options *o, const char *spec,
+			   struct bs *b, struct io_loop *const *loops)
+{
+	bool memory = !strncmp(spec, "ram:", 4);
+
+	if (!strncmp(spec, "null:", 5) || lun_type(spec) != DEV_DISK)
+		return b;
+	if (!memory)
+		return open_file(o, spec, b, loops);
+	return o->protection ? open_memory(o, spec, b) : b;
+}

@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Protection information (DIF) on the wire, over each transport, and over the
+life of iserd: killed, started again, formatted, grown. The CRC is computed here
+by the polynomial of SBC-3 §4.22.4."""
+import os
+import shutil
+import signal
+import struct
+import tempfile
+import unittest
+
+from harness import ISERD, Daemon, Wire, main, run
+from rdma_wire import RdmaWire
+import test_powercut
+
+GOOD, CHECK = 0, 2
+NONE = b"\xff" * 8
+
+
+def crc(data):
+    n = 0
+    for byte in data:
+        n ^= byte << 8
+        for _ in range(8):
+            n = (n << 1 ^ 0x8bb7) & 0xffff if n & 0x8000 else n << 1
+    return n
+
+
+def guarded(data, ref, app=0, size=512):
+    """Blocks with their information behind them."""
+    out = b""
+    for i in range(0, len(data), size):
+        block = data[i:i + size]
+        out += block + struct.pack(">HHI", crc(block), app, ref + i // size)
+    return out
+
+
+class Initiator(Wire):
+    def __init__(self, daemon):
+        super().__init__(daemon)
+        self.ahs = b""
+        self.login()
+        self.ready()
+
+    @staticmethod
+    def take_ahs(w, cdb):
+        """RFC 7143 §11.2.2.3: what is beyond 16 bytes."""
+        w.ahs = b""
+        if len(cdb) > 16:
+            w.ahs = struct.pack(">HBB", len(cdb) - 15, 1, 0) + cdb[16:]
+
+    def ask(self, cdb, edtl=0, data=b""):
+        cdb = bytes(cdb).ljust(16, b"\0")
+        self.take_ahs(self, cdb)
+        return super().ask(cdb[:16], edtl, data)
+
+    def put(self, head, data=b"", **kw):
+        if head[0] & 0x3f == 1 and self.ahs:
+            head = head[:4] + bytes([len(self.ahs) // 4]) + head[5:] + self.ahs
+        super().put(head, data, **kw)
+
+
+class OverIser(RdmaWire):
+    def __init__(self, daemon, start):
+        super().__init__(daemon, start)
+        self.ahs = b""
+        self.login()
+        self.ready()
+
+    def ask(self, cdb, edtl=0, data=b"", at_once=0):
+        cdb = bytes(cdb).ljust(16, b"\0")
+        Initiator.take_ahs(self, cdb)
+        return super().ask(cdb[:16], edtl, data, at_once)
+
+    def put(self, head, data=b"", header=None):
+        if head[0] & 0x3f == 1 and self.ahs:
+            head = head[:4] + bytes([len(self.ahs) // 4]) + head[5:] + self.ahs
+        super().put(head, data, header)
+
+
+WAYS = {"tcp": Initiator, "rdma": lambda d: OverIser(d, "rdma"),
+        "stream": lambda d: OverIser(d, "stream")}
+
+
+def rw(op, lba, n, field=0):
+    return struct.pack(">BBIBHB", op, field << 5, lba, 0, n, 0)
+
+
+def rw32(sa, lba, n, ref, field=1, app=0, mask=0):
+    return struct.pack(">BBxxxxBBHBxQIHHI", 0x7f, 0, 0, 24, sa, field << 5,
+                       lba, ref, app, mask, n)
+
+
+def capacity(i):
+    status, data = i.ask(bytes([0x9e, 0x10]) + bytes(11) + b"\x20\0\0", 32)
+    assert status == GOOD
+    blocks, size, pi = struct.unpack(">QIB", data[:13])
+    return blocks + 1, size, (pi >> 1) + 1 if pi & 1 else 0
+
+
+def sense(data):
+    """Key, ASC and ASCQ, LBA, of what an answer without data brings."""
+    s = data[2:]
+    return s[2] & 15, s[12] << 8 | s[13], struct.unpack(">I", s[3:7])[0]
+
+
+class OnTheWire(unittest.TestCase):
+    def test_type_1(self):
+        blocks = guarded(os.urandom(512 * 9), 70)
+        with Daemon("--protection", "1", "ram:16M") as d:
+            for name, way in WAYS.items():
+                with self.subTest(name):
+                    i = way(d)
+                    self.assertEqual(i.ask(rw(0x2a, 70, 9, 1), 0, blocks)[0], GOOD)
+                    self.assertEqual(i.ask(rw(0x28, 70, 9, 1), len(blocks)), (GOOD, blocks))
+                    bad = blocks[:520 * 4] + bytes([blocks[520 * 4] ^ 1]) + blocks[520 * 4 + 1:]
+                    status, data = i.ask(rw(0x2a, 70, 9, 1), 0, bad)
+                    self.assertEqual((status, sense(data)), (CHECK, (0xb, 0x1001, 74)))
+                    i.close()
+
+    def test_made_by_the_unit(self):
+        data = os.urandom(4096 * 3)
+        with Daemon("--protection", "1", "--block-size", "4096", "ram:16M") as d:
+            i = Initiator(d)
+            self.assertEqual(i.ask(rw(0x2a, 5, 3), 0, data)[0], GOOD)
+            self.assertEqual(i.ask(rw(0x28, 5, 3, 1), 3 * 4104),
+                             (GOOD, guarded(data, 5, size=4096)))
+            i.close()
+
+    def test_type_2_in_32_bytes(self):
+        blocks = guarded(os.urandom(512 * 9), 5000, 0x1234)
+        with Daemon("--protection", "2", "ram:16M") as d:
+            for name, way in WAYS.items():
+                with self.subTest(name):
+                    i = way(d)
+                    self.assertEqual(i.ask(rw32(11, 70, 9, 5000), 0, blocks)[0], GOOD)
+                    self.assertEqual(i.ask(rw32(9, 70, 9, 5000), len(blocks)), (GOOD, blocks))
+                    status, data = i.ask(rw32(10, 70, 9, 5001))
+                    self.assertEqual((status, sense(data)), (CHECK, (0xb, 0x1003, 70)))
+                    status, data = i.ask(rw(0x28, 70, 9, 1), len(blocks))
+                    self.assertEqual(sense(data)[:2], (5, 0x2000))
+                    i.close()
+
+
+class Beside(unittest.TestCase):
+    """The file that is beside a file."""
+
+    def setUp(self):
+        self.dir = os.path.abspath(tempfile.mkdtemp(dir="."))
+        self.disk = self.dir + "/disk.img"
+        with open(self.disk, "wb") as f:
+            f.truncate(64 << 20)
+
+    def tearDown(self):
+        shutil.rmtree(self.dir)
+
+    def serve(self, *args):
+        return Daemon(*args, "--block-size", "512", self.disk)
+
+    def refused(self, *args):
+        done = run([ISERD, "serve", "--listen", "127.0.0.1:0", *args], check=False)
+        self.assertEqual(done.returncode, 3, done.text)
+        return done.text
+
+    def test_type_outlives_iserd(self):
+        blocks = guarded(os.urandom(512 * 8), 100, 7)
+        with self.serve("--protection", "1") as d:
+            i = Initiator(d)
+            self.assertEqual(capacity(i), (131072, 512, 1))
+            # FMTPINFO 11b, PROTECTION FIELD USAGE 001b: type 3
+            self.assertEqual(i.ask(bytes([4, 0xd0, 0, 0, 0, 0]), 0, b"\1\0\0\0")[0], GOOD)
+            self.assertEqual(capacity(i)[2], 3)
+            self.assertEqual(i.ask(rw(0x2a, 9, 8, 1), 0, blocks)[0], GOOD)
+            i.close()
+        d = self.serve()
+        i = Initiator(d)
+        self.assertEqual(capacity(i)[2], 3)
+        self.assertEqual(i.ask(rw(0x28, 9, 8, 1), len(blocks)), (GOOD, blocks))
+        self.assertEqual(i.ask(rw(0x28, 8, 1, 1), 520)[1][512:], NONE)
+        self.assertEqual(i.ask(bytes([4, 0x10, 0, 0, 0, 0]), 0, bytes(4))[0], GOOD)
+        d.proc.kill()
+        d.proc.wait()
+        d.proc.stdout.close()
+        d.log.close()
+        with self.serve("--protection", "2") as d:
+            i = Initiator(d)
+            self.assertEqual(capacity(i)[2], 0)
+            self.assertIn("formatted with protection type 0", d.messages())
+            i.close()
+
+    def test_grown_and_shrunk(self):
+        blocks = guarded(os.urandom(512 * 8), 131000)
+        with self.serve("--protection", "1") as d:
+            i = Initiator(d)
+            self.assertEqual(i.ask(rw(0x2a, 131000, 8, 1), 0, blocks)[0], GOOD)
+            for size in (32 << 20, 96 << 20):
+                os.truncate(self.disk, size)
+                self.assertEqual(capacity(i)[0], size // 512)
+                i.ready()
+            for lba in (131000, 131072, 196600):
+                status, data = i.ask(rw(0x28, lba, 8, 1), 520 * 8)
+                self.assertEqual(status, GOOD)
+                self.assertEqual(data, (bytes(512) + NONE) * 8)
+            blocks = guarded(blocks[:512] * 8, 196600)
+            self.assertEqual(i.ask(rw(0x2a, 196600, 8, 1), 0, blocks)[0], GOOD)
+            i.close()
+        os.truncate(self.disk, 80 << 20)  # while nobody looks
+        with self.serve() as d:
+            i = Initiator(d)
+            os.truncate(self.disk, 96 << 20)
+            self.assertEqual(capacity(i)[0], 196608)
+            self.assertEqual(i.ask(rw(0x28, 196600, 8), 4096), (GOOD, bytes(4096)))
+            i.close()
+
+    def test_changed_behind_its_back(self):
+        with self.serve("--protection", "1") as d:
+            i = Initiator(d)
+            self.assertEqual(i.ask(rw(0x2a, 8, 8), 0, os.urandom(4096))[0], GOOD)
+            i.close()
+        with open(self.disk, "r+b") as f:
+            f.seek(8 * 512 + 700)
+            f.write(b"another byte")
+        with self.serve() as d:  # nothing was under way: this is corruption
+            i = Initiator(d)
+            status, data = i.ask(rw(0x28, 8, 8), 4096)
+            self.assertEqual((status, sense(data)), (CHECK, (0xb, 0x1001, 9)))
+            i.close()
+
+    def torn(self, disk):
+        """Killed while a region is marked, and as if data of the second
+        block had come to the medium and its information had not."""
+        d = self.serve("--protection", "1")
+        i = Initiator(d)
+        self.assertEqual(i.ask(rw(0x2a, 8, 8), 0, os.urandom(4096))[0], GOOD)
+        d.proc.send_signal(signal.SIGKILL)
+        d.proc.wait()
+        d.proc.stdout.close()
+        d.log.close()
+        with open(disk, "r+b") as f:
+            f.seek(9 * 512)
+            f.write(b"half of a write")
+
+    def test_half_a_write_is_mended(self):
+        self.torn(self.disk)
+        with self.serve() as d:
+            i = Initiator(d)
+            self.assertEqual(i.ask(rw(0x28, 8, 8), 4096)[0], GOOD)
+            self.assertIn("the guards of 1 blocks are made anew", d.messages())
+            i.close()
+        with self.serve() as d:
+            self.assertNotIn("made anew", d.messages())
+
+    def test_what_cannot_be_served(self):
+        with self.serve("--protection", "1"):
+            pass
+        self.assertIn("--block-size 512", self.refused("--block-size", "4096", self.disk))
+        self.assertIn("--shared", self.refused("--block-size", "512", "--shared", self.disk))
+        with open(self.disk + ".pi", "r+b") as f:
+            f.seek(17)
+            f.write(b"\1")
+        self.assertIn("is damaged", self.refused("--block-size", "512", self.disk))
+        with open(self.disk + ".pi", "r+b") as f:
+            f.write(bytes(64))
+        self.assertIn("has no protection", self.refused("--block-size", "512", self.disk))
+
+
+class PowerCuts(test_powercut.PowerCuts):
+    """The same with protection information: what was answered is there, and
+    no block is unreadable for its guard."""
+
+    def daemon(self):
+        return Daemon("--protection", "1", "--state", self.dir + "/state",
+                      "--workers", "3", "--block-size", "512", *self.disks)
+
+
+if __name__ == "__main__":
+    main()
