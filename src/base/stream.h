@@ -31,6 +31,9 @@ struct stream_ops {
 	unsigned (*rx_where)(void *core, struct iovec *iov, unsigned max);
 	/* rx_done: n > 0 bytes were put there. */
 	void (*rx_done)(void *core, size_t n, xtime now);
+	/* rx_sure: of what the transport still has or will get, how many bytes
+	 * the peer owes: the driver need not wake for each few of them. */
+	size_t (*rx_sure)(const void *core);
 	/* tx_what fills at most max entries with the next bytes to send;
 	 * returns their number, 0 = nothing now. The bytes stay put and
 	 * unchanged until tx_done took them. */

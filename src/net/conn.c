@@ -224,6 +224,12 @@ static void sniff_done(void *core, size_t n, xtime now)
 	feed(ops_of(c), core_of(c), &c->first, 1, now);
 }
 
+static size_t sniff_sure(const void *core)
+{
+	(void)core;
+	return 0;
+}
+
 static unsigned sniff_what(void *core, struct iovec *iov, unsigned max)
 {
 	(void)core;
@@ -275,6 +281,7 @@ static void sniff_closed(void *core, int err, xtime now)
 static const struct stream_ops sniff_ops = {
 	.rx_where = sniff_where,
 	.rx_done = sniff_done,
+	.rx_sure = sniff_sure,
 	.tx_what = sniff_what,
 	.tx_done = sniff_sent,
 	.deadline = sniff_deadline,

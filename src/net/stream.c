@@ -18,8 +18,11 @@
 #include "net/backed.h"
 #include "net/net.h"
 
-#define RX_PIECES    64
-#define TX_PIECES    512
+#define RX_PIECES 64
+#define TX_PIECES 512
+/* Most of an FPDU may be with the core already (64 KiB), and is owed no more. */
+#define PATIENT_FROM (96u << 10)
+#define PATIENT_FOR  (32 << 10)
 #define RX_PER_TURN  (1u << 20) /* then the other connections have their turn */
 #define FLUSH_MAX    (5 * XTIME_S) /* for a peer that does not read */
 #define LOOPBACK_MSS 16384	   /* beyond any frame that hardware sends */
@@ -46,6 +49,7 @@ struct net_stream {
 	/* where we are */
 	enum stream_state state;
 	bool rx_paused;	 /* the core takes no input now */
+	bool patient;	 /* set_low_water */
 	bool tx_blocked; /* the socket takes no output now */
 	bool ended;	 /* nothing more comes in: FIN or an error */
 	bool gave_up;	 /* ended by give_up, not by the peer */
@@ -130,12 +134,27 @@ static bool receive_once(struct net_stream *s, size_t *budget)
 	return (size_t)got == bufv_of(iov, n).len;
 }
 
+/* Where the peer owes much, a few bytes of it wake nobody: siw sends what it
+ * was asked for in pieces of a segment. Its FIN does, and so does an error. */
+static void set_low_water(struct net_stream *s)
+{
+	bool patient =
+		s->state == RUNNING && s->ops->rx_sure(s->core) >= PATIENT_FROM;
+	int bytes = patient ? PATIENT_FOR : 1;
+
+	if (patient == s->patient)
+		return;
+	s->patient = patient;
+	setsockopt(s->watch.fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
+}
+
 static void take_input(struct net_stream *s)
 {
 	size_t budget = RX_PER_TURN;
 
 	while (budget > 0 && wants_input(s) && receive_once(s, &budget))
 		;
+	set_low_water(s);
 }
 
 /* drop_input reads what a peer still sends after our FIN, lest the close that

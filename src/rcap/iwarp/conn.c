@@ -354,9 +354,18 @@ static void closed(void *core, int err, xtime now)
 	c->qp.user->closed(c->qp.arg, c->err, c->why);
 }
 
+/* What is missing of the Reads that are out. */
+static size_t rx_sure(const void *core)
+{
+	const struct iwarp *c = core;
+
+	return c->phase == PHASE_FULL ? iwarp_wq_owed(c) : 0;
+}
+
 const struct stream_ops iwarp_stream_ops = {
 	.rx_where = rx_where,
 	.rx_done = rx_done,
+	.rx_sure = rx_sure,
 	.tx_what = tx_what,
 	.tx_done = tx_done,
 	.deadline = deadline,

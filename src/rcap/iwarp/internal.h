@@ -220,6 +220,8 @@ bool iwarp_wq_has_next(const struct iwarp *c);
  * octets; Reads: when their response is here. */
 void iwarp_wq_staged(struct iwarp *c, struct rcap_wr *wr, uint64_t end);
 struct rcap_wr *iwarp_wq_oldest_read(const struct iwarp *c);
+/* Bytes that are still to come in answer to our Reads. */
+size_t iwarp_wq_owed(const struct iwarp *c);
 void iwarp_wq_read_done(struct iwarp *c);
 void iwarp_wq_complete(struct iwarp *c);
 void iwarp_wq_flush(struct iwarp *c);

@@ -107,6 +107,20 @@ struct rcap_wr *iwarp_wq_oldest_read(const struct iwarp *c)
 	return c->reads_n ? c->reads[c->reads_first] : NULL;
 }
 
+size_t iwarp_wq_owed(const struct iwarp *c)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < c->reads_n; i++) {
+		const struct rcap_wr *wr =
+			c->reads[(c->reads_first + i) % (c->cfg.wish.ord + 1u)];
+
+		if (wr->op == RCAP_READ)
+			n += wr->data.len - wr->moved;
+	}
+	return n;
+}
+
 void iwarp_wq_read_done(struct iwarp *c)
 {
 	struct rcap_wr *wr = iwarp_wq_oldest_read(c);

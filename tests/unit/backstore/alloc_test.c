@@ -95,9 +95,16 @@ static void core_closed(void *core, int err, xtime now)
 	(void)now;
 }
 
+static size_t rx_sure(const void *core)
+{
+	(void)core;
+	return 0;
+}
+
 static const struct stream_ops ops = {
 	.rx_where = rx_where,
 	.rx_done = rx_done,
+	.rx_sure = rx_sure,
 	.tx_what = tx_what,
 	.tx_done = tx_done,
 	.deadline = deadline,

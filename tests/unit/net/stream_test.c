@@ -25,6 +25,7 @@ struct core {
 	uint8_t ring[RING];
 	uint64_t in, out;
 	bool pause_input;
+	size_t sure;
 	/* or pieces of its own */
 	struct iovec piece[64];
 	unsigned npieces;
@@ -120,9 +121,17 @@ static void closed(void *core, int err, xtime now)
 	c->closed_err = err;
 }
 
+static size_t rx_sure(const void *core)
+{
+	const struct core *c = core;
+
+	return c->sure;
+}
+
 static const struct stream_ops ops = {
 	.rx_where = rx_where,
 	.rx_done = rx_done,
+	.rx_sure = rx_sure,
 	.tx_what = tx_what,
 	.tx_done = tx_done,
 	.deadline = deadline,
@@ -247,6 +256,48 @@ static void fill(uint8_t *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		data[i] = pattern(i);
+}
+
+static void say_bytes(struct test *t, size_t n)
+{
+	static uint8_t bytes[65536];
+
+	assert_int_equal(send(t->peer, bytes, n, 0), (ssize_t)n);
+	turns(t, 20);
+}
+
+/* Where the peer owes much, a little of it is left in the socket; enough of it,
+ * or the end, is not. */
+static void test_patient_while_much_is_owed(void **state)
+{
+	static uint8_t back[65536];
+	struct test t;
+
+	open_over(&t, state, tcp_pair);
+	start(&t);
+	t.c->sure = 1u << 20;
+	say_bytes(&t, 100);
+	receive(&t, back, 100);
+	say_bytes(&t, 1000);
+	assert_int_equal(t.c->in, 100);
+	say_bytes(&t, 40000);
+	receive(&t, back, 41000);
+	t.c->sure = 0;
+	say_bytes(&t, 40000);
+	receive(&t, back, 40000);
+	say_bytes(&t, 10);
+	receive(&t, back, 10);
+	t.c->sure = 1u << 20;
+	say_bytes(&t, 10);
+	receive(&t, back, 10);
+	say_bytes(&t, 10);
+	assert_int_equal(t.c->in, 81120);
+	shutdown(t.peer, SHUT_WR);
+	receive(&t, back, 10);
+	close(t.peer);
+	t.peer = -1;
+	until_closed(&t, 0);
+	finish(&t);
 }
 
 static void assert_end_of_stream(struct test *t)
@@ -784,6 +835,7 @@ int main(void)
 		BOTH(test_echo_byte_by_byte),
 		BOTH(test_one_read_one_write_per_turn),
 		BOTH(test_half_close_gets_its_answer_first),
+		BOTH(test_patient_while_much_is_owed),
 		BOTH(test_reset_by_the_peer),
 		BOTH(test_reset_while_input_is_paused),
 		BOTH(test_paused_input_resumes_by_kick),
