@@ -96,7 +96,7 @@ void dev_compare_and_write(struct dev_task *t)
 		dev_good(t);
 		return;
 	}
-	if (!dev_aux_chunk(t, len)) {
+	if (!dev_aux_blocks(t, len)) {
 		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
 		return;
 	}

@@ -575,6 +575,8 @@ void dev_protect_same(const struct dev_task *t, const uint8_t *first,
 /* t->aux: a chunk of at most DEV_CHUNK, and its information if the command is
  * judged (else NULL). False: none left. */
 bool dev_aux_chunk(struct dev_task *t, uint64_t len);
+/* The same for all of them at once, however many. */
+bool dev_aux_blocks(struct dev_task *t, size_t len);
 size_t dev_chunk_len(const struct dev_task *t);
 uint8_t *dev_chunk_pi(const struct dev_task *t);
 /* t->pi for so many blocks; false: the task was ended BUSY. */

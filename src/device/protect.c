@@ -239,13 +239,16 @@ void dev_protect_read(struct dev_task *t)
 
 /* ---- a second buffer with room for information behind its blocks ---- */
 
+bool dev_aux_blocks(struct dev_task *t, size_t len)
+{
+	if (t->judged)
+		len += len / t->lu->block_size * PI_LEN;
+	return dev_aux(t, len);
+}
+
 bool dev_aux_chunk(struct dev_task *t, uint64_t len)
 {
-	size_t chunk = (size_t)MIN(len, (uint64_t)DEV_CHUNK);
-
-	if (t->judged)
-		chunk += chunk / t->lu->block_size * PI_LEN;
-	return dev_aux(t, chunk);
+	return dev_aux_blocks(t, (size_t)MIN(len, (uint64_t)DEV_CHUNK));
 }
 
 size_t dev_chunk_len(const struct dev_task *t)

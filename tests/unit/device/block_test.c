@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* block_test.c: commands of rows_block.c, by the clauses of SBC-3. */
 #include "dev_case.h"
+#include "device/internal.h"
 
 /* ---- READ DEFECT DATA, SBC-3 §§5.19, 5.20 ---- */
 
@@ -347,9 +348,43 @@ static void test_every_command_with_zeros_for_fields(void **state)
 	}
 }
 
+/* More than one chunk, which it reads at once: 65 blocks of 4096 bytes. */
+static void test_compare_and_write_of_many_large_blocks(void **state)
+{
+	enum {
+		LEN = 65 * 4096,
+		ALL = 128 * 4096
+	};
+	uint8_t *memory = calloc(1, ALL), *data = malloc(2 * LEN);
+
+	close_rig(state);
+	assert_true(memory && data);
+	memset(R, 0, sizeof(*R));
+	rig_open(R, bs_ram_new("ram:4k", memory, ALL, 4096, free, memory),
+		 false);
+	R->server->max_transfer = 1u << 20;
+	CMD(0, 0, NULL, 0);
+	memset(data, 0, LEN);
+	memset(data + LEN, 0x5a, LEN);
+	assert_int_equal(CMD(2 * LEN, 0, data, 0x89, [13] = 65), SCSI_GOOD);
+	assert_memory_equal(memory, data + LEN, LEN);
+	assert_int_equal(memory[LEN], 0);
+	data[LEN - 1] =
+		1; /* what is there is 5Ah now; the first is different */
+	CMD(2 * LEN, 0, data, 0x89, [13] = 65);
+	assert_check(SENSE_MISCOMPARE, ASC_MISCOMPARE_DURING_VERIFY);
+	assert_int_equal(R->sense.info, 0);
+	memset(data, 0x5a, LEN - 1); /* the last one */
+	CMD(2 * LEN, 0, data, 0x89, [13] = 65);
+	assert_check(SENSE_MISCOMPARE, ASC_MISCOMPARE_DURING_VERIFY);
+	assert_int_equal(R->sense.info, LEN - 1);
+	free(data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(test_compare_and_write_of_many_large_blocks),
 		T(test_defect_lists_are_empty_sbc3_5_19),
 		T(test_compare_and_write_equal_writes),
 		T(test_compare_and_write_differs_tells_where),
