@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * protection_fuzz.c: any CDBs, those of 32 bytes among them, with any data at a
+ * unit with protection information. Input: a byte that chooses the type; then,
+ * as often as it lasts: 32 bytes of CDB, 2 of expected data-in, 2 of data-out,
+ * that much data-out. The store checks that no request leaves it; whatever was
+ * written, a READ that checks nothing gives it, and VERIFY judges it as READ
+ * does.
+ */
+#include <stdint.h>
+
+#include "device/internal.h"
+#include "unit/device/dev_rig.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define ONE    36u
+#define LENGTH 0x3fffu
+#define WIRE   (RIG_BLOCK + 8)
+
+static struct dev_rig rig;
+
+static void inside(void *arg, const struct bs_req *req)
+{
+	(void)arg;
+	if ((req->op == BS_READ || req->op == BS_WRITE || req->op == BS_ZERO ||
+	     req->op == BS_UNMAP) &&
+	    !range_ok(req->off, req->len, RIG_BLOCKS * RIG_BLOCK))
+		abort();
+	if ((req->op == BS_READ || req->op == BS_WRITE) &&
+	    req->data.len != req->len)
+		abort();
+}
+
+static size_t one(const uint8_t *p, size_t size)
+{
+	uint32_t in = get_be16(p + 32) & LENGTH, out = get_be16(p + 34);
+	uint32_t len = (uint32_t)MIN((size_t)out & LENGTH, size - ONE);
+	int status;
+
+	if (rig_begin(&rig, p, 32, len, in))
+		abort(); /* the rig has buffers */
+	status = rig_execute(&rig, p + ONE);
+	if (status < 0)
+		abort(); /* a ram store leaves nothing under way */
+	rig_finish(&rig);
+	if (rig.in_len > in || rig.task.out_len > len ||
+	    (status == SCSI_CHECK_CONDITION) != (rig.task.sense_len != 0) ||
+	    (rig.sense.has_field && rig.sense.in_cdb && rig.task.row &&
+	     rig.sense.field >= rig.task.row->len))
+		abort();
+	return ONE + len;
+}
+
+/* 64 blocks as they are, and judged by READ and by VERIFY. */
+static void look(void)
+{
+	uint8_t type = DEV_PROTECTION(dev_lu_get(rig.server, 0));
+	const uint8_t field = type == 2 ? 0 : 0x60;
+	const uint8_t raw[10] = { SCSI_READ_10, field, 0, 0, 0, 0, 0, 0, 64 };
+	const uint8_t get[10] = { SCSI_READ_10, 0, 0, 0, 0, 0, 0, 0, 64 };
+	const uint8_t check[10] = { SCSI_VERIFY_10, 0, 0, 0, 0, 0, 0, 0, 64 };
+	int status;
+
+	for (int i = 0; i < 8; i++) /* attentions */
+		rig_run(&rig, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+	if (type != 2 &&
+	    rig_run(&rig, raw, 10, NULL, 0, 64 * WIRE) == SCSI_GOOD &&
+	    rig.in_len != 64 * WIRE)
+		abort();
+	status = rig_run(&rig, get, 10, NULL, 0, 64 * RIG_BLOCK);
+	if (rig_run(&rig, check, 10, NULL, 0, 0) != status)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t type = size ? (uint8_t)(data[0] % 3 + 1) : 1;
+	struct bs *store;
+
+	memset(&rig, 0, sizeof(rig));
+	store = rig_protected(&rig, rig_ram(&rig), type);
+	rig_open(&rig, bs_trace_new(store, inside, NULL), false);
+	rig_run(&rig, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+	if (size) {
+		data++;
+		size--;
+	}
+	while (size >= ONE) {
+		size_t n = one(data, size);
+
+		data += n;
+		size -= n;
+	}
+	look();
+	rig_close(&rig);
+	return 0;
+}
