@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +17,7 @@
 #include "base/err.h"
 #include "daemon/daemon.h"
 #include "daemon/groups.h"
+#include "daemon/luns.h"
 #include "daemon/status.h"
 
 #define LINE_MAX_BYTES 65536
@@ -348,6 +350,127 @@ static void do_port(const struct request *r)
 		regrouped(g, err);
 }
 
+/* ---- media of CD/DVD drives ---- */
+
+/* A change of medium that is on its way. */
+struct remedium {
+	struct client *client;
+	json_t *id;
+	const struct dev_lu *lu;
+};
+
+static void medium_changed(void *arg, int err)
+{
+	struct remedium *g = arg;
+	struct client *c = g->client;
+
+	c->pending--;
+	if (c->gone && !c->pending)
+		client_free(c);
+	else if (!c->gone && err)
+		answer_error(c, g->id, RPC_INTERNAL, err_str(err));
+	else if (!c->gone)
+		answer_result(c, g->id, status_lun(c->control->daemon, g->lu));
+	json_decref(g->id);
+	free(g);
+}
+
+static const char *medium_refusal(int err)
+{
+	switch (err) {
+	case ERR_UNSUPPORTED:
+		return "the LUN is no CD/DVD drive";
+	case ERR_BUSY:
+		return "an initiator has locked the drive, and was asked to let "
+		       "go; try again, or give force=yes";
+	case ERR_AGAIN:
+		return "the medium is just being changed";
+	default:
+		return err_str(err);
+	}
+}
+
+/* Takes over b, NULL to eject. */
+static void change_medium(const struct request *r, struct dev_lu *lu,
+			  struct bs *b)
+{
+	const char *force =
+		json_string_value(json_object_get(r->params, "force"));
+	struct remedium *g = calloc(1, sizeof(*g));
+	int err = ERR_NOMEM;
+
+	if (g) {
+		g->client = r->client;
+		g->id = json_incref(r->id);
+		g->lu = lu;
+		r->client->pending++;
+		err = dev_lu_change_medium(lu, b,
+					   force && !strcmp(force, "yes"),
+					   medium_changed, g);
+		if (!err)
+			return;
+		r->client->pending--;
+		json_decref(g->id);
+		free(g);
+	}
+	if (b)
+		bs_close(b);
+	answer_error(r->client, r->id, RPC_BAD_PARAMS, medium_refusal(err));
+}
+
+/* The unit that lun=N names; NULL: it was answered. */
+static struct dev_lu *lun_param(const struct request *r)
+{
+	const json_t *v = json_object_get(r->params, "lun");
+	const char *text = json_string_value(v);
+	json_int_t n = json_is_integer(v) ? json_integer_value(v) : -1;
+	struct dev_lu *lu = NULL;
+	char *end;
+
+	if (text && *text) {
+		n = strtol(text, &end, 10);
+		if (*end)
+			n = -1;
+	}
+	if (n >= 0 && n <= UINT16_MAX)
+		lu = dev_lu_get(r->client->control->daemon->server,
+				(uint16_t)n);
+	if (!lu)
+		answer_error(r->client, r->id, RPC_BAD_PARAMS,
+			     "give lun=N; \"luns\" lists them");
+	return lu;
+}
+
+static void do_eject(const struct request *r)
+{
+	struct dev_lu *lu = lun_param(r);
+
+	if (lu)
+		change_medium(r, lu, NULL);
+}
+
+static void do_insert(const struct request *r)
+{
+	const struct daemon *d = r->client->control->daemon;
+	const char *path =
+		json_string_value(json_object_get(r->params, "path"));
+	struct dev_lu *lu = lun_param(r);
+	char why[512] = "give path=IMAGE";
+	struct bs *b = NULL;
+
+	if (!lu)
+		return;
+	if (dev_lu_type(lu) != DEV_CD)
+		snprintf(why, sizeof(why), "%s",
+			 medium_refusal(ERR_UNSUPPORTED));
+	else if (path)
+		b = lun_open_cd(&d->options, path, d->loops, why, sizeof(why));
+	if (b)
+		change_medium(r, lu, b);
+	else
+		answer_error(r->client, r->id, RPC_BAD_PARAMS, why);
+}
+
 static void do_methods(const struct request *r);
 
 static const struct {
@@ -355,6 +478,9 @@ static const struct {
 	void (*run)(const struct request *r);
 } methods[] = {
 	{ "luns", "what is served", do_luns },
+	{ "eject", "lun=N [force=yes] takes the medium out of a drive",
+	  do_eject },
+	{ "insert", "lun=N path=IMAGE [force=yes] puts one in", do_insert },
 	{ "groups", "target port groups (ALUA)", do_groups },
 	{ "group", "id=ID state=STATE [preferred=yes|no] sets one", do_group },
 	{ "port", "id=PORT state=offline|online tells of another iserd's",

@@ -75,7 +75,7 @@ static void flush_store(struct daemon *d, struct bs *b)
 	if (d->nidle == d->nworkers)
 		f.req.flags = BS_ALONE;
 
-	if (!(b->caps & BS_CAP_WRITE_CACHE))
+	if (!b || !(b->caps & BS_CAP_WRITE_CACHE))
 		return;
 	bs_submit(b, &f.req);
 	while (!f.done && io_now_exact() < limit)

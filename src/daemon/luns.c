@@ -179,22 +179,52 @@ static bool spec_size(const char *spec, uint32_t block, uint64_t *size)
 #define CD_PREFIX "cd:"
 #define CD_BLOCK  2048u
 
-static struct bs *file_open(const struct options *o, const char *path,
-			    enum dev_type type, struct io_loop *const *loops)
+static struct bs_file_config file_config(const struct options *o,
+					 const char *path,
+					 struct io_loop *const *loops)
 {
-	const struct bs_file_config cfg = {
+	return (struct bs_file_config){
 		.path = path,
-		.read_only = o->read_only || type == DEV_CD,
+		.read_only = o->read_only,
 		.buffered = o->buffered,
 		.shared = o->shared,
 		.lock_retries = 40, /* a killed iserd lets go soon */
-		.block_size = type == DEV_CD ? CD_BLOCK : o->block_size,
+		.block_size = o->block_size,
 		.loops = loops,
 		.nloops = o->workers,
 	};
+}
+
+static struct bs *file_open(const struct options *o, const char *path,
+			    struct io_loop *const *loops)
+{
+	const struct bs_file_config cfg = file_config(o, path, loops);
 	char why[512];
 	int err;
 	struct bs *b = bs_file_open(&cfg, &err, why, sizeof(why));
+
+	if (!b)
+		say("%s", why);
+	return b;
+}
+
+struct bs *lun_open_cd(const struct options *o, const char *path,
+		       struct io_loop *const *loops, char *why, size_t size)
+{
+	struct bs_file_config cfg = file_config(o, path, loops);
+	int err;
+
+	cfg.read_only = true;
+	cfg.block_size = CD_BLOCK;
+	cfg.lock_retries = 0; /* nobody waits: a session may be at work */
+	return bs_file_open(&cfg, &err, why, size);
+}
+
+static struct bs *cd_open(const struct options *o, const char *path,
+			  struct io_loop *const *loops)
+{
+	char why[512];
+	struct bs *b = lun_open_cd(o, path, loops, why, sizeof(why));
 
 	if (!b)
 		say("%s", why);
@@ -216,9 +246,9 @@ enum dev_type lun_type(const char *spec)
 	return strncmp(spec, CD_PREFIX, strlen(CD_PREFIX)) ? DEV_DISK : DEV_CD;
 }
 
-static const char *path_of(const char *spec)
+bool lun_is_empty_drive(const char *spec)
 {
-	return lun_type(spec) == DEV_CD ? spec + strlen(CD_PREFIX) : spec;
+	return !strcmp(spec, CD_PREFIX);
 }
 
 static struct bs *store_open(const struct options *o, const char *spec,
@@ -229,8 +259,10 @@ static struct bs *store_open(const struct options *o, const char *spec,
 	struct bs *b;
 	uint64_t size;
 
+	if (lun_type(spec) == DEV_CD)
+		return cd_open(o, spec + strlen(CD_PREFIX), loops);
 	if (!ram && strncmp(spec, "null:", 5) != 0)
-		return file_open(o, path_of(spec), lun_type(spec), loops);
+		return file_open(o, spec, loops);
 	if (!spec_size(spec, block, &size))
 		return NULL;
 	b = ram ? ram_open(spec, size, block, o->sendfile)

@@ -22,6 +22,13 @@ bool lun_is_scsi(const char *spec);
 struct pass *lun_open_scsi(const struct options *o, const char *spec,
 			   struct io_loop *const *loops);
 
+/* lun_open_cd: an image for a CD/DVD drive; NULL: why[] (size bytes) says. */
+struct bs *lun_open_cd(const struct options *o, const char *path,
+		       struct io_loop *const *loops, char *why, size_t size);
+
+/* lun_is_empty_drive: "cd:" alone, which has nothing to open. */
+bool lun_is_empty_drive(const char *spec);
+
 /* lun_type: which type of unit it is to be. */
 enum dev_type lun_type(const char *spec);
 

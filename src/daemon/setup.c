@@ -39,10 +39,23 @@ static bool is_lasting(const char *spec)
 /* Two units on one store would overwrite each other's reservations. */
 static bool is_twice(const struct daemon *d, const uint8_t uuid[16])
 {
-	for (unsigned i = 0; i < d->nlus; i++)
-		if (!memcmp(dev_lu_backstore(d->lus[i])->uuid, uuid, 16))
+	for (unsigned i = 0; i < d->nlus; i++) {
+		const struct bs *other = dev_lu_backstore(d->lus[i]);
+
+		if (other && !memcmp(other->uuid, uuid, 16))
 			return true;
+	}
 	return false;
+}
+
+/* A drive stays what it is whatever medium is in it. */
+static void name_drive(const struct daemon *d, struct dev_lu_config *cfg)
+{
+	char key[sizeof(d->options.name) + 16];
+	int n = snprintf(key, sizeof(key), "%s cd %u", d->options.name,
+			 cfg->lun);
+
+	bs_uuid_derive(cfg->uuid, key, (size_t)n);
 }
 
 /* The unit is there; with what was kept of it. */
@@ -67,11 +80,15 @@ static int add_lu(struct daemon *d, uint16_t lun, enum dev_type type,
 		.erase_rate = d->options.sanitize_rate,
 		.keeps = keeps,
 	};
-	int err = dev_lu_add(d->server, &cfg, b);
+	int err;
 
+	if (type == DEV_CD)
+		name_drive(d, &cfg);
+	err = dev_lu_add(d->server, &cfg, b);
 	if (err) {
-		say("%s: %s", b->name, err_str(err));
-		bs_close(b);
+		say("LUN %u: %s", lun, err_str(err));
+		if (b)
+			bs_close(b);
 		return EXIT_STORE;
 	}
 	return added(d, lun, keeps);
@@ -99,13 +116,16 @@ static int add_scsi(struct daemon *d, uint16_t lun, const char *spec)
 
 static int add_store(struct daemon *d, uint16_t lun, const char *spec)
 {
-	struct bs *b = lun_open(&d->options, spec, d->loops);
+	struct bs *b = NULL;
 	struct lun_key k;
 
-	if (b && lun_key_split(&k, spec)) /* above what is encrypted */
-		b = protection_open(&d->options, k.store, b, d->loops);
-	if (!b)
-		return EXIT_STORE;
+	if (!lun_is_empty_drive(spec)) {
+		b = lun_open(&d->options, spec, d->loops);
+		if (b && lun_key_split(&k, spec)) /* above what is encrypted */
+			b = protection_open(&d->options, k.store, b, d->loops);
+		if (!b)
+			return EXIT_STORE;
+	}
 	return add_lu(d, lun, lun_type(spec), b,
 		      d->state && is_lasting(spec) && !is_twice(d, b->uuid));
 }

@@ -146,24 +146,33 @@ static json_t *listeners(const struct daemon *d)
 	return all;
 }
 
+json_t *status_lun(const struct daemon *d, const struct dev_lu *lu)
+{
+	const struct bs *b = dev_lu_backstore(lu);
+	bool is_cd = dev_lu_type(lu) == DEV_CD;
+	bool ro = d->options.read_only || is_cd ||
+		  (b->caps & BS_CAP_READ_ONLY) != 0;
+	json_t *j =
+		json_pack("{s:i, s:s, s:s?, s:I, s:i, s:b, s:b}", "lun",
+			  (int)dev_lu_lun(lu), "type", is_cd ? "cd" : "disk",
+			  "store", b ? b->name : NULL, "size",
+			  b ? (json_int_t)b->size : (json_int_t)0, "block_size",
+			  b ? (int)b->block_size : 2048, "read_only", (int)ro,
+			  "write_cache",
+			  (int)(!ro && (b->caps & BS_CAP_WRITE_CACHE)));
+
+	if (is_cd) /* by an initiator, which keeps the medium inside */
+		json_object_set_new(j, "locked",
+				    json_boolean(dev_is_locked(lu)));
+	return j;
+}
+
 json_t *status_luns(const struct daemon *d)
 {
 	json_t *all = json_array();
 
-	for (unsigned i = 0; i < d->nlus; i++) {
-		const struct bs *b = dev_lu_backstore(d->lus[i]);
-		bool ro = d->options.read_only ||
-			  (b->caps & BS_CAP_READ_ONLY) != 0;
-
-		json_array_append_new(
-			all,
-			json_pack("{s:i, s:s, s:I, s:i, s:b, s:b}", "lun",
-				  (int)dev_lu_lun(d->lus[i]), "store", b->name,
-				  "size", (json_int_t)b->size, "block_size",
-				  (int)b->block_size, "read_only", (int)ro,
-				  "write_cache",
-				  (int)((b->caps & BS_CAP_WRITE_CACHE) != 0)));
-	}
+	for (unsigned i = 0; i < d->nlus; i++)
+		json_array_append_new(all, status_lun(d, d->lus[i]));
 	return all;
 }
 

@@ -143,7 +143,8 @@ static struct dev_lu *resolve(const struct dev_task *t, unsigned i)
 	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
 		struct dev_lu *lu = dev_nexus_lu(t->nexus, lun);
 
-		if (lu &&
+		/* block devices only */
+		if (lu && lu->cfg.type == DEV_DISK &&
 		    dev_lu_has_name(lu, d[4] & 0xf, d[5] & 0xf, d + 8, d[7]))
 			return lu;
 	}

@@ -99,7 +99,8 @@ struct dev_lu_config {
 	bool keeps;
 	/* INQUIRY: padded with spaces; empty: ours */
 	char vendor[9], product[17], revision[5];
-	char serial[37]; /* VPD 80h; empty: from the backstore's UUID */
+	char serial[37];  /* VPD 80h; empty: from the UUID */
+	uint8_t uuid[16]; /* the unit's own; all zero: its backstore's */
 };
 
 /* dev_server_new: env is copied, what it points to borrowed. max_transfer:
@@ -118,8 +119,9 @@ bool dev_server_is_busy(const struct dev_server *s);
 /* dev_server_free: nothing in the background, no nexus, no task left; closes the backstores. */
 void dev_server_free(struct dev_server *s);
 
-/* dev_lu_add takes over b. ERR_BUSY: the LUN is taken; ERR_RANGE: LUN beyond
- * 255 (peripheral / flat addressing of SAM-5). */
+/* dev_lu_add takes over b; DEV_CD: NULL is a drive with no medium in it. ERR_BUSY:
+ * the LUN is taken; ERR_RANGE: LUN beyond 255 (peripheral / flat addressing of
+ * SAM-5). */
 int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	       struct bs *b);
 /* dev_lu_add_pass: a unit whose commands p carries out; takes it over. Codes as
@@ -130,8 +132,25 @@ int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
 struct dev_lu *dev_lu_get(struct dev_server *s, uint16_t lun);
 uint16_t dev_lu_lun(const struct dev_lu *lu);
 /* dev_lu_backstore: that of a passthrough unit has its name and UUID, but no
- * blocks. */
+ * blocks; of a DEV_CD
+ * it is for worker 0 only, and NULL without a medium. */
 struct bs *dev_lu_backstore(const struct dev_lu *lu);
+enum dev_type dev_lu_type(const struct dev_lu *lu); /* NULL: DEV_DISK */
+/* dev_is_locked: an initiator wants the medium to stay where it is (PREVENT
+ * ALLOW MEDIUM REMOVAL). */
+bool dev_is_locked(const struct dev_lu *lu);
+
+/*
+ * dev_lu_change_medium: b (read only, as large in its blocks) is the medium of a
+ * DEV_CD from now on, and the device's; NULL: none is. The one before is closed.
+ * done, maybe from within, when that is so and all initiators are told. On
+ * worker 0. ERR_UNSUPPORTED: no such unit; ERR_FORMAT: no such medium; ERR_BUSY:
+ * an initiator holds it and was asked to let go (force: ejected all the same);
+ * ERR_AGAIN: it is just being changed; ERR_NOMEM. After an error b is still the
+ * caller's.
+ */
+int dev_lu_change_medium(struct dev_lu *lu, struct bs *b, bool force,
+			 void (*done)(void *arg, int err), void *arg);
 
 /*
  * dev_lu_restore gives the unit what dev_env.save kept of it; before the first
@@ -366,6 +385,7 @@ struct dev_task {
 	enum dev_task_phase phase;
 	bool aborted;
 	struct dev_lu *lu;
+	uint32_t medium; /* dev_lu.medium when it began */
 	const struct dev_command *row;
 	struct dev_range range;
 	struct list in_set; /* nexus's tasks, until it ends (taskset.c) */

@@ -5,7 +5,7 @@
  *   task.c     begin, execute, finish, abort; buffers
  *   table.c    one row per command; usage masks; which commands there are
  *   rows_block.c  the rows of what else a block device has
- *   rows_cd.c  the rows of a CD/DVD device
+ *   rows_cd.c and others  the CD/DVD device, see cd.h
  *   spc.c      INQUIRY, REPORT LUNS, REQUEST SENSE, ...
  *   spc_more.c TIMESTAMP, echo buffer
  *   identify.c IDENTIFYING INFORMATION
@@ -125,7 +125,9 @@ struct dev_nexus {
 	uint8_t *echo; /* of WRITE BUFFER; spc_more.c */
 	uint16_t echo_len;
 	uint64_t copies_begun;
-	uint32_t prevents[DEV_MAX_LUNS]; /* removal.c: generation + 1 */
+	/* removal.c: generation + 1 */
+	uint32_t prevents[DEV_MAX_LUNS], persists[DEV_MAX_LUNS];
+	uint8_t media_event[DEV_MAX_LUNS]; /* enum cd_event; medium.c */
 	struct dev_nexus_config cfg;
 	struct list link;		  /* dev_server.nexuses[worker] */
 	uint32_t attention[DEV_MAX_LUNS]; /* BIT(enum dev_ua) */
@@ -194,6 +196,11 @@ enum dev_condition {
 	LU_SANITIZE_FAILED,
 	LU_FORMATTING,
 	LU_FORMAT_FAILED,
+	/* of DEV_CD */
+	LU_EJECTED, /* in the open tray */
+	LU_EMPTY,
+	LU_EMPTY_OPEN,
+	LU_CHANGING,
 };
 
 #define DEV_CTL(lu, member) __atomic_load_n(&(lu)->ctl.member, __ATOMIC_RELAXED)
@@ -206,11 +213,14 @@ struct dev_lu {
 	struct dev_counter counted_before[2]; /* reads, writes; log.c */
 	uint64_t clock_offset; /* SET TIMESTAMP: added to wall_ms */
 	bool clock_set;
-	bool soft_told;	      /* the threshold was crossed; provisioning.c */
-	uint8_t condition;    /* enum dev_condition; condition.c */
-	bool unrestricted;    /* EXIT FAILURE MODE is allowed (AUSE) */
-	uint16_t progress;    /* of 65536 */
-	uint64_t preventions; /* generation << 32 | how many; removal.c */
+	bool soft_told;	       /* the threshold was crossed; provisioning.c */
+	uint8_t condition;     /* enum dev_condition; condition.c */
+	bool unrestricted;     /* EXIT FAILURE MODE is allowed (AUSE) */
+	uint16_t progress;     /* of 65536 */
+	uint64_t preventions;  /* generation << 32 | how many; removal.c */
+	uint64_t persistences; /* the same, of persistent prevention */
+	uint32_t medium;       /* number of the one inside; medium.c */
+	uint8_t uuid[16];
 	struct dev_control ctl, saved; /* mode values: current, saved */
 	struct dev_record *kept;       /* keep.h; NULL: nothing can be */
 	struct dev_lane *lanes;	       /* [worker] */
@@ -311,10 +321,11 @@ enum dev_dir {
 #define RSV_WRITE (RSV_READ | RSV_WE)
 /* task.lba, task.blocks are touched as by READ and WRITE / are the command's
  * alone from its first to its last I/O (range.c) */
-#define CMD_TOUCHES 0x8u
-#define CMD_ALONE   0x10u
-#define CMD_MEDIUM  0x20u /* refused while there is none, or a broken one */
-#define CMD_ALWAYS  0x40u /* served even while the unit is being erased */
+#define CMD_TOUCHES	 0x8u
+#define CMD_ALONE	 0x10u
+#define CMD_MEDIUM	 0x20u /* refused while there is none, or a broken one */
+#define CMD_ALWAYS	 0x40u /* served even while the unit is being erased */
+#define CMD_NO_ATTENTION 0x80u /* served past attentions, which stay */
 
 /* Which types of units have the command; without any of them, disks do. */
 #define FOR(type)    (0x1000000u << (type))
@@ -371,8 +382,6 @@ void dev_report_opcodes(struct dev_task *t);
 size_t dev_put_opcodes(const struct dev_lu *lu, uint8_t *p, bool timeouts);
 #define DEV_OUR_OPCODES_MAX 1024u /* of a passthrough unit */
 
-/* server.c: its type; no unit (NULL) is taken for a disk. */
-enum dev_type dev_lu_type(const struct dev_lu *lu);
 /* server.c: the unit that the nexus knows as this LUN, or NULL: all that a
  * command may reach besides its own unit goes through here. */
 struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun);
@@ -483,11 +492,12 @@ void dev_mode_select(struct dev_task *t);
 /* Back to what is saved (SPC-4 §5.9: the rest is lost by a reset). */
 void dev_mode_reset(struct dev_lu *lu);
 
+bool dev_is_cd(const struct dev_lu *lu); /* cd_mode.c */
 /* mode_pages.c: the pages, one row each. */
 struct dev_mode_page {
 	uint8_t code, subpage;
 	uint8_t len;			      /* with its header */
-	bool (*has)(const struct dev_lu *lu); /* NULL: every unit */
+	bool (*has)(const struct dev_lu *lu); /* NULL: every disk */
 	/* Fill in and take out what is behind the header; p is the page's
 	 * first byte. */
 	void (*fill)(const struct dev_lu *lu, const struct dev_control *c,

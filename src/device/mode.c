@@ -66,7 +66,7 @@ static size_t put_mask(const struct dev_lu *lu, const struct dev_mode_page *m,
 
 static bool has(const struct dev_lu *lu, const struct dev_mode_page *m)
 {
-	return !m->has || m->has(lu);
+	return m->has ? m->has(lu) : !dev_is_cd(lu);
 }
 
 /* ---- MODE SENSE ---- */
@@ -112,6 +112,8 @@ static size_t put_block_descriptor(const struct dev_lu *lu, bool is_long,
 
 static uint8_t device_specific(const struct dev_lu *lu)
 {
+	if (dev_is_cd(lu)) /* reserved */
+		return 0;
 	return (uint8_t)((dev_write_protected(lu) ? 0x80 : 0) |
 			 0x10); /* WP, DPOFUA */
 }
@@ -131,7 +133,8 @@ static size_t build(struct dev_task *t, size_t header, bool long_lba,
 	if (!p)
 		return 0;
 	*descriptor = 0;
-	if (!(t->cdb[1] & 0x08)) /* DBD */
+	/* MMC-6 §7.2 has no block descriptors */
+	if (!(t->cdb[1] & 0x08) && !dev_is_cd(t->lu)) /* DBD */
 		*descriptor = put_block_descriptor(t->lu, long_lba, p + at);
 	at += *descriptor;
 	n = put_pages(t, p + at);
@@ -311,6 +314,8 @@ bool dev_mode_same(const struct dev_lu *lu, const struct dev_control *a,
 	for (size_t i = 0; i < dev_mode_npages; i++) {
 		const struct dev_mode_page *m = &dev_mode_pages[i];
 
+		if (!has(lu, m))
+			continue;
 		memset(pa, 0, sizeof(pa));
 		memset(pb, 0, sizeof(pb));
 		m->fill(lu, a, pa);

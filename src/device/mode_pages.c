@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mode_pages.c: the mode pages (SPC-4 §7.5, SBC-3 §6.5), one row each: what
  * they say, what of them can be changed, and what a change means. */
-#include "device/internal.h"
+#include "device/cd.h"
 
 /* ---- the values ---- */
 
@@ -227,6 +227,12 @@ const struct dev_mode_page dev_mode_pages[] = {
 	{ 0x1c, 0, 12, NULL, fill_exceptions, fixed_mask, fixed_take },
 	{ 0x1c, 2, 24, dev_has_unmap, fill_provisioning, mask_provisioning,
 	  take_provisioning },
+	{ 0x01, 0, 12, dev_is_cd, cd_fill_recovery, fixed_mask, fixed_take },
+	{ 0x1a, 0, 12, dev_is_cd, fill_nothing, fixed_mask, fixed_take },
+	{ 0x1c, 0, 12, dev_is_cd, fill_exceptions, fixed_mask, fixed_take },
+	{ 0x1d, 0, 12, dev_is_cd, cd_fill_timeout, fixed_mask, fixed_take },
+	{ 0x2a, 0, 32, dev_is_cd, cd_fill_capabilities, fixed_mask,
+	  fixed_take },
 };
 const size_t dev_mode_npages = ARRAY_LEN(dev_mode_pages);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * removal.c: START STOP UNIT (SBC-3 §5.25), PREVENT ALLOW MEDIUM REMOVAL
- * (SPC-4 §6.14). A nexus's prevention counts while its generation is the
+ * (SPC-4 §6.14); both of MMC-6, too. A nexus's prevention counts while its generation is the
  * unit's: a reset begins a new one, and all are gone.
  */
-#include "device/internal.h"
+#include "device/cd.h"
 
 /* ---- who prevents ---- */
 
@@ -13,28 +13,45 @@ static uint32_t generation(uint64_t preventions)
 	return (uint32_t)(preventions >> 32);
 }
 
-/* One more or one less of this generation; a reset meanwhile wins. */
-static void count(struct dev_lu *lu, uint32_t gen, int by)
+/* What prevents, by one nexus and by all. MMC-6 §6.14 has two kinds: a
+ * persistent prevention lets initiators eject, but not people. */
+struct prevention {
+	uint32_t *mine;
+	uint64_t *all;
+};
+
+static struct prevention plain(struct dev_nexus *n, struct dev_lu *lu)
 {
-	uint64_t was = __atomic_load_n(&lu->preventions, __ATOMIC_RELAXED);
+	return (struct prevention){ n ? &n->prevents[lu->cfg.lun] : NULL,
+				    &lu->preventions };
+}
+
+static struct prevention persistent(struct dev_nexus *n, struct dev_lu *lu)
+{
+	return (struct prevention){ n ? &n->persists[lu->cfg.lun] : NULL,
+				    &lu->persistences };
+}
+
+/* One more or one less of this generation; a reset meanwhile wins. */
+static void count(uint64_t *all, uint32_t gen, int by)
+{
+	uint64_t was = __atomic_load_n(all, __ATOMIC_RELAXED);
 
 	while (generation(was) == gen &&
-	       !__atomic_compare_exchange_n(&lu->preventions, &was,
+	       !__atomic_compare_exchange_n(all, &was,
 					    was + (uint64_t)(int64_t)by, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
 }
 
-static void prevent(struct dev_nexus *n, struct dev_lu *lu, bool on)
+static void prevent(struct prevention p, bool on)
 {
-	uint32_t *mine = &n->prevents[lu->cfg.lun];
-	uint32_t gen =
-		generation(__atomic_load_n(&lu->preventions, __ATOMIC_RELAXED));
-	bool was = *mine == gen + 1;
+	uint32_t gen = generation(__atomic_load_n(p.all, __ATOMIC_RELAXED));
+	bool was = *p.mine == gen + 1;
 
 	if (was != on)
-		count(lu, gen, on ? 1 : -1);
-	*mine = on ? gen + 1 : 0;
+		count(p.all, gen, on ? 1 : -1);
+	*p.mine = on ? gen + 1 : 0;
 }
 
 static bool is_prevented(const struct dev_lu *lu)
@@ -42,14 +59,26 @@ static bool is_prevented(const struct dev_lu *lu)
 	return (uint32_t)__atomic_load_n(&lu->preventions, __ATOMIC_RELAXED);
 }
 
-void dev_removal_reset(struct dev_lu *lu)
+bool dev_is_locked(const struct dev_lu *lu)
 {
-	uint64_t was = __atomic_load_n(&lu->preventions, __ATOMIC_RELAXED);
+	return is_prevented(lu) ||
+	       (uint32_t)__atomic_load_n(&lu->persistences, __ATOMIC_RELAXED);
+}
+
+static void reset(struct prevention p)
+{
+	uint64_t was = __atomic_load_n(p.all, __ATOMIC_RELAXED);
 
 	while (!__atomic_compare_exchange_n(
-		&lu->preventions, &was, (uint64_t)(generation(was) + 1) << 32,
-		false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		p.all, &was, (uint64_t)(generation(was) + 1) << 32, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
+}
+
+void dev_removal_reset(struct dev_lu *lu)
+{
+	reset(plain(NULL, lu));
+	reset(persistent(NULL, lu));
 }
 
 void dev_removal_nexus_gone(struct dev_nexus *n)
@@ -58,14 +87,22 @@ void dev_removal_nexus_gone(struct dev_nexus *n)
 		struct dev_lu *lu = dev_lu_get(n->server, lun);
 
 		if (lu && n->prevents[lun])
-			prevent(n, lu, false);
+			prevent(plain(n, lu), false);
+		if (lu && n->persists[lun])
+			prevent(persistent(n, lu), false);
 	}
 }
 
+/* Bit 0 prevents, bit 1 says which of the two is meant: on disks there is only
+ * the one. */
 void dev_prevent_allow(struct dev_task *t)
 {
+	bool persists = t->lu->cfg.type == DEV_CD && (t->cdb[4] & 0x02);
+
 	if (t->lu->cfg.removable)
-		prevent(t->nexus, t->lu, t->cdb[4] & 0x01);
+		prevent(persists ? persistent(t->nexus, t->lu)
+				 : plain(t->nexus, t->lu),
+			t->cdb[4] & 0x01);
 	dev_good(t);
 }
 
@@ -131,4 +168,41 @@ void dev_start_stop(struct dev_task *t)
 		dev_submit(t, BS_FLUSH, 0, 0, 0, flushed_then_eject);
 	else
 		eject(t);
+}
+
+/* ---- the same for a CD/DVD device, MMC-6 §6.42 ---- */
+
+/* The tray closes; is there anything in it? */
+static void load_cd(struct dev_task *t)
+{
+	(void)dev_condition_go(t->lu, LU_EMPTY_OPEN, LU_EMPTY);
+	if (dev_condition_go(t->lu, LU_EJECTED, LU_READY))
+		cd_tell(t, CD_EVENT_NEW_MEDIUM, dev_good);
+	else
+		dev_good(t);
+}
+
+/* The medium lies in the open tray, and can be loaded again. */
+static void eject_cd(struct dev_task *t)
+{
+	(void)dev_condition_go(t->lu, LU_EMPTY, LU_EMPTY_OPEN);
+	if (dev_condition_go(t->lu, LU_READY, LU_EJECTED))
+		cd_tell(t, CD_EVENT_REMOVAL, dev_good);
+	else
+		dev_good(t);
+}
+
+/* Power conditions as above. A tray that is out may come in whoever prevents. */
+void cd_start_stop(struct dev_task *t)
+{
+	uint8_t what = t->cdb[4];
+
+	if (what & POWER_CONDITION || !(what & LOEJ))
+		dev_good(t);
+	else if (what & START)
+		load_cd(t);
+	else if (is_prevented(t->lu))
+		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_REMOVAL_PREVENTED);
+	else
+		eject_cd(t);
 }

@@ -66,7 +66,9 @@ void dev_read(struct dev_task *t)
 		dev_good(t);
 		return;
 	}
-	if (!bs_lend(t->lu->bs, off, (size_t)wanted, &t->iov[0])) {
+	/* a medium that is taken out takes with it what it lent */
+	if (t->lu->cfg.type != DEV_CD &&
+	    !bs_lend(t->lu->bs, off, (size_t)wanted, &t->iov[0])) {
 		read_done(t, 0);
 		return;
 	}

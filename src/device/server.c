@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/cd.h"
 #include "device/keep.h"
 
 struct dev_server *dev_server_new(const struct dev_env *env,
@@ -38,7 +39,8 @@ void dev_server_free(struct dev_server *s)
 	for (unsigned i = 0; i < DEV_MAX_LUNS; i++) {
 		if (!s->lus[i])
 			continue;
-		bs_close(s->lus[i]->bs);
+		if (s->lus[i]->bs)
+			bs_close(s->lus[i]->bs);
 		if (s->lus[i]->pass)
 			s->lus[i]->pass->ops->close(s->lus[i]->pass);
 		for (unsigned w = 0; w < s->env.nworkers; w++)
@@ -50,6 +52,13 @@ void dev_server_free(struct dev_server *s)
 	dev_server_groups_fini(s);
 	free(s->ports);
 	free(s);
+}
+
+static bool has_uuid(const struct dev_lu_config *cfg)
+{
+	static const uint8_t none[16];
+
+	return memcmp(cfg->uuid, none, sizeof(none)) != 0;
 }
 
 int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
@@ -72,11 +81,13 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 		return ERR_NOMEM;
 	}
 	lu->bs = b;
-	lu->block_size = b->block_size;
-	lu->block_shift = (unsigned)__builtin_ctz(b->block_size);
-	lu->blocks = b->size >> lu->block_shift;
-	lu->read_only = cfg->read_only || (b->caps & BS_CAP_READ_ONLY);
-	lu->protection = b->protection ? b->protection->type : 0;
+	lu->block_size = b ? b->block_size : CD_BLOCK;
+	lu->block_shift = (unsigned)__builtin_ctz(lu->block_size);
+	lu->blocks = b ? b->size >> lu->block_shift : 0;
+	lu->read_only = cfg->read_only || !b || (b->caps & BS_CAP_READ_ONLY);
+	lu->condition = b ? LU_READY : LU_EMPTY;
+	memcpy(lu->uuid, has_uuid(cfg) || !b ? cfg->uuid : b->uuid, 16);
+	lu->protection = b && b->protection ? b->protection->type : 0;
 	dev_lu_reservations_init(lu);
 	s->lus[cfg->lun] = lu;
 	return 0;

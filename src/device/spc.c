@@ -58,7 +58,7 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 	p[5] = type->third_party ? 0x08 : 0; /* 3PC */
 	if (t->lu && dev_has_groups(t->lu))
 		p[5] |= 0x30; /* TPGS: implicit and explicit */
-	if (t->lu && t->lu->bs->protection)
+	if (t->lu && !dev_is_cd(t->lu) && t->lu->bs->protection)
 		p[5] |= 0x01; /* PROTECT */
 	p[7] = 0x02;	      /* CmdQue */
 	put_padded(p + 8, 8, cfg ? cfg->vendor : NULL, "OPENISER");

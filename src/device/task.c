@@ -252,8 +252,9 @@ static int check_lu(struct dev_task *t)
 
 	if (t->row->flags & CMD_ANY_LUN)
 		return 0;
-	t->attention =
-		(uint8_t)dev_attention_take(t->nexus, t->lu->cfg.lun, &s);
+	if (!(t->row->flags & CMD_NO_ATTENTION))
+		t->attention = (uint8_t)dev_attention_take(t->nexus,
+							   t->lu->cfg.lun, &s);
 	if (t->attention)
 		return refuse_with(t, &s);
 	asc = dev_inaccessible(t);
@@ -310,6 +311,11 @@ static int prepare(struct dev_task *t, uint64_t *out_len)
 	return t->row->prepare ? t->row->prepare(t, out_len) : 0;
 }
 
+static uint32_t medium_of(const struct dev_lu *lu)
+{
+	return __atomic_load_n(&lu->medium, __ATOMIC_RELAXED);
+}
+
 int dev_task_begin(struct dev_task *t)
 {
 	uint64_t want = 0;
@@ -319,6 +325,8 @@ int dev_task_begin(struct dev_task *t)
 	t->phase = DEV_TASK_WANTS_DATA;
 	if (!dev_lun_decode(t->lun, &lun))
 		t->lu = dev_lu_get(t->nexus->server, lun);
+	if (t->lu)
+		t->medium = medium_of(t->lu);
 	dev_set_enter(t);
 	/* ACA ACTIVE is told before anything else (SAM-5 §5.3.3) */
 	if ((t->nexus->naca || t->attr >= DEV_ATTR_ACA) && dev_aca_refuses(t))
@@ -354,6 +362,9 @@ static bool is_shut_out(struct dev_task *t)
 		dev_end(t, SCSI_RESERVATION_CONFLICT);
 	else if (t->lu && dev_condition_forbids(t->lu, t->row, &s))
 		dev_sense(t, &s);
+	else if (t->lu && t->medium != medium_of(t->lu))
+		/* what was checked was checked of another one */
+		dev_check(t, SENSE_UNIT_ATTENTION, ASC_MEDIUM_MAY_HAVE_CHANGED);
 	else
 		return false;
 	return true;

@@ -6,7 +6,7 @@
 
 static const char hex[] = "0123456789abcdef";
 
-/* The serial number: as configured, or the store's UUID. */
+/* The serial number: as configured, or the UUID. */
 static size_t serial(const struct dev_lu *lu, char out[37])
 {
 	size_t n = strlen(lu->cfg.serial);
@@ -16,8 +16,8 @@ static size_t serial(const struct dev_lu *lu, char out[37])
 		return n;
 	}
 	for (n = 0; n < 16; n++) {
-		out[2 * n] = hex[lu->bs->uuid[n] >> 4];
-		out[2 * n + 1] = hex[lu->bs->uuid[n] & 15];
+		out[2 * n] = hex[lu->uuid[n] >> 4];
+		out[2 * n + 1] = hex[lu->uuid[n] & 15];
 	}
 	return 32;
 }
@@ -50,7 +50,7 @@ static uint8_t *designator(uint8_t *p, uint8_t code, uint8_t kind, size_t len)
  * of a missing one. */
 static uint8_t *put_naa(const struct dev_lu *lu, uint8_t *p)
 {
-	memcpy(p + 4, lu->bs->uuid, 8);
+	memcpy(p + 4, lu->uuid, 8);
 	p[4] = (uint8_t)(0x30 | (p[4] & 0x0f));
 	return designator(p, CODE_BINARY, ASSOC_LU | 0x3, 8);
 }
@@ -181,11 +181,14 @@ static size_t page_provisioning(const struct dev_task *t, uint8_t *p)
 /* 86h, SPC-4 §7.8.7 */
 static size_t page_extended(const struct dev_task *t, uint8_t *p)
 {
-	if (t->lu->bs->protection)
+	const struct bs *bs = dev_is_cd(t->lu) ? NULL : t->lu->bs;
+
+	if (bs && bs->protection)
 		p[4] = 0x3f; /* SPT: types 1, 2, 3; GRD_, APP_, REF_CHK */
 	p[5] = 0x07;	     /* HEADSUP, ORDSUP, SIMPSUP */
-	p[6] = t->lu->bs->caps & BS_CAP_WRITE_CACHE ? 0x01 : 0x00; /* V_SUP */
-	p[7] = 0x01;						   /* LUICLR */
+	if (bs && (bs->caps & BS_CAP_WRITE_CACHE))
+		p[6] = 0x01; /* V_SUP */
+	p[7] = 0x01;	     /* LUICLR */
 	return 64;
 }
 

@@ -29,6 +29,7 @@ enum scsi_sense_key {
 #define SCSI_ASC_TABLE(X)                                                      \
  X(ASC_NONE, 0x0000, "no additional sense information")                        \
  X(ASC_OPERATION_IN_PROGRESS, 0x0016, "operation in progress")                 \
+ X(ASC_BECOMING_READY, 0x0401, "logical unit is in process of becoming ready") \
  X(ASC_FORMAT_IN_PROGRESS, 0x0404,                                             \
    "logical unit not ready, format in progress")                               \
  X(ASC_ACCESS_TRANSITION, 0x040a,                                              \
@@ -103,11 +104,14 @@ enum scsi_sense_key {
  X(ASC_COMMAND_TIMEOUT, 0x2e02,                                                \
    "command timeout during processing due to error recovery")                  \
  X(ASC_COMMANDS_CLEARED, 0x2f00, "commands cleared by another initiator")      \
+ X(ASC_INCOMPATIBLE_MEDIUM, 0x3002, "cannot read medium, incompatible format") \
  X(ASC_FORMAT_FAILED, 0x3101, "format command failed")                         \
  X(ASC_SANITIZE_FAILED, 0x3103, "sanitize command failed")                     \
  X(ASC_SOFT_THRESHOLD, 0x3807, "thin provisioning soft threshold reached")     \
  X(ASC_SAVING_NOT_SUPPORTED, 0x3900, "saving parameters not supported")        \
  X(ASC_MEDIUM_NOT_PRESENT, 0x3a00, "medium not present")                       \
+ X(ASC_NO_MEDIUM_TRAY_CLOSED, 0x3a01, "medium not present, tray closed")       \
+ X(ASC_NO_MEDIUM_TRAY_OPEN, 0x3a02, "medium not present, tray open")           \
  X(ASC_DEVICE_IDENTIFIER_CHANGED, 0x3f05, "device identifier changed")         \
  X(ASC_REPORTED_LUNS_CHANGED, 0x3f0e, "reported LUNs data has changed")        \
  X(ASC_INTERNAL_TARGET_FAILURE, 0x4400, "internal target failure")             \
@@ -119,6 +123,7 @@ enum scsi_sense_key {
  X(ASC_INSUFFICIENT_RESOURCES, 0x5503, "insufficient resources")               \
  X(ASC_INSUFFICIENT_REGISTRATIONS, 0x5504,                                     \
    "insufficient registration resources")                                      \
+ X(ASC_ILLEGAL_MODE_FOR_TRACK, 0x6400, "illegal mode for this track")          \
  X(ASC_SET_GROUPS_FAILED, 0x670a, "set target port groups command failed")
 
 enum scsi_asc {

@@ -36,6 +36,8 @@ static const char usage_text[] =
 	"  luns              what is served\n"
 	"  log [level=LEVEL] shows or sets the log level\n"
 	"  reservations      who has registered and reserved what\n"
+	"  eject lun=N [force=yes]  takes the medium out of a CD/DVD drive\n"
+	"  insert lun=N path=IMAGE [force=yes]  puts another one in\n"
 	"  groups            target port groups (ALUA)\n"
 	"  group id=ID state=STATE [preferred=yes|no]  sets one: optimized,\n"
 	"                    non-optimized, standby, unavailable, transitioning\n"

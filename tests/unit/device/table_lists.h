@@ -12,6 +12,7 @@
 #define CDB_MAX	 32u
 
 static uint8_t list[LIST_MAX];
+static enum dev_type type; /* of the unit under test */
 
 struct template
 {
@@ -206,9 +207,56 @@ static const struct template templates[] = {
 	{ SCSI_WRITE_BUFFER, 0, 1, 0x0a, echo_list, 6, 3, 0, true },
 };
 
-#define for_templates(m)                    \
- for (const struct template *m = templates; \
-      m < templates + ARRAY_LEN(templates); m++)
+static inline unsigned cd_select_10(void)
+{
+	static const uint8_t page[] = { 0x01, 10, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0 };
+
+	memcpy(list + 8, page, sizeof(page));
+	return 8 + sizeof(page);
+}
+
+static inline unsigned streaming_list(void)
+{
+	put_be32(list + 8, 255); /* from block 0 to this */
+	put_be32(list + 12, 1000);
+	put_be32(list + 16, 1000);
+	return 28;
+}
+
+static const struct template cd_templates[] = {
+	{ SCSI_MODE_SENSE_6, 0, 2, 0x3f, NULL, 4, 1, 0, true },
+	{ SCSI_MODE_SENSE_10, 0, 2, 0x3f, NULL, 7, 2, 0, true },
+	{ SCSI_INQUIRY, 0, 0, 0, NULL, 3, 2, 0, true },
+	{ SCSI_REQUEST_SENSE, 0, 0, 0, NULL, 4, 1, 0, true },
+	{ SCSI_REPORT_LUNS, 0, 0, 0, NULL, 6, 4, 0, true },
+	{ SCSI_MAINTENANCE_IN, 0xff, 0, 0, NULL, 6, 4, 0, true },
+	{ SCSI_READ_SUBCHANNEL, 0, 3, 0x02, NULL, 7, 2, 0, true },
+	{ SCSI_READ_TOC, 0, 0, 0, NULL, 7, 2, 0, true },
+	{ SCSI_GET_CONFIGURATION, 0, 0, 0, NULL, 7, 2, 0, true },
+	{ SCSI_GET_EVENT_STATUS, 0, 1, 0x01, NULL, 7, 2, 0, true },
+	{ SCSI_READ_DISC_INFORMATION, 0, 0, 0, NULL, 7, 2, 0, true },
+	{ SCSI_READ_TRACK_INFORMATION, 0, 5, 0x01, NULL, 7, 2, 0, true },
+	{ SCSI_MODE_SELECT_10, 0, 1, 0x10, cd_select_10, 7, 2, 8, false },
+	{ SCSI_MECHANISM_STATUS, 0, 0, 0, NULL, 8, 2, 0, true },
+	{ SCSI_READ_DISC_STRUCTURE, 0, 7, 0xff, NULL, 8, 2, 0, true },
+	{ SCSI_SET_STREAMING, 0, 0, 0, streaming_list, 9, 2, 0, false },
+	{ SCSI_READ_CD, 0, 9, 0xf8, NULL, 0, 0, 0, true },
+	{ SCSI_READ_CD_MSF, 0, 4, 0x02, NULL, 0, 0, 0, true },
+};
+
+static inline const struct template *templates_begin(void)
+{
+	return type == DEV_CD ? cd_templates : templates;
+}
+
+static inline const struct template *templates_end(void)
+{
+	return type == DEV_CD ? cd_templates + ARRAY_LEN(cd_templates)
+			      : templates + ARRAY_LEN(templates);
+}
+
+#define for_templates(m) \
+ for (const struct template *m = templates_begin(); m < templates_end(); m++)
 
 static inline bool is_of(const struct template *m, const struct dev_command *c)
 {
