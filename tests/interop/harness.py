@@ -31,7 +31,7 @@ PACKAGES = {
     "iscsi-readcapacity16": "libiscsi-bin", "iscsi-md5sum": "libiscsi from source (Debian leaves it out)",
     "iscsi-perf": "libiscsi-bin", "iscsi-test-cu": "libiscsi-bin",
     "qemu-img": "qemu-utils and qemu-block-extra", "tgtd": "tgt",
-    "tgtadm": "tgt", "tshark": "tshark", "dumpcap": "tshark",
+    "qemu-system-x86_64": "qemu-system-x86", "tgtadm": "tgt", "tshark": "tshark", "dumpcap": "tshark",
     "mkfs.ext4": "e2fsprogs", "nbdcopy": "libnbd-bin",
     "nbdinfo": "libnbd-bin", "fio": "fio", "qemu-io": "qemu-utils", "groff": "groff-base",
 }

@@ -17,7 +17,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FILES = ("test_daemon", "test_wire", "test_logins", "test_store", "test_reserve",
-         "test_state", "test_crypt", "test_taskset", "test_powercut", "test_alua", "test_libiscsi", "test_qemu",
+         "test_state", "test_crypt", "test_taskset", "test_powercut", "test_alua", "test_libiscsi", "test_qemu", "test_cd",
          "test_iser", "test_iser_rdma", "test_rdma_wire", "test_bad_target",
          "test_nbd", "test_protection", "test_rdma", "test_reconnect",
          "test_tshark", "test_iser_tshark", "test_install",
