@@ -35,7 +35,7 @@ bench: packages all
 
 lab: packages all
 	@scripts/packages packages-lab.txt
-	@nice python3 tests/lab/run.py --build $(BUILD)
+	@nice python3 tests/lab/run.py --build $(BUILD) --guests 2
 
 soak: packages all
 	@scripts/soak $(BUILD)

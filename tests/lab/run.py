@@ -8,6 +8,7 @@ matrix and ends with "N passed, N failed, N skipped". What a guest left (results
 logs, captures, the kernel's messages) is in CACHE/run/JOB/out.
 """
 import argparse
+import concurrent.futures
 import contextlib
 import fcntl
 import glob
@@ -18,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -32,6 +34,8 @@ SMOKE = "siw-linux-to-iserd"
 # what the guest is made with and runs in, beside what make test needs anyway
 TOOLS = ("qemu-system-x86_64", "busybox", "cpio", "depmod", "zstd", "xz",
          "make", "gcc-12")
+# all guests are to end now
+STOP = threading.Event()
 DOC_BEGIN = "<!-- written by tests/lab/run.py --doc: begin -->\n"
 DOC_END = "<!-- written by tests/lab/run.py --doc: end -->\n"
 
@@ -222,7 +226,8 @@ def run_guest(args, job, show):
                                  stderr=subprocess.STDOUT,
                                  stdin=subprocess.DEVNULL)
     try:
-        while guest.poll() is None and time.monotonic() - began < limit:
+        while guest.poll() is None and time.monotonic() - began < limit and \
+                not STOP.is_set():
             time.sleep(0.2)
             look()
     finally:
@@ -232,7 +237,8 @@ def run_guest(args, job, show):
     look()
     results.seconds = time.monotonic() - began
     if not results.ended:
-        why = "killed after %d s" % limit if guest.returncode < 0 else \
+        why = "the laboratory was ended" if STOP.is_set() else \
+            "killed after %d s" % limit if guest.returncode < 0 else \
             last_words(out)
         results.add("not ok guest did not end in order: " + why)
         show("  not ok guest " + results.steps[-1][2])
@@ -364,6 +370,8 @@ def arguments():
                         "other jobs left when they ran last")
     p.add_argument("--accel", choices=("tcg", "kvm"), default="tcg")
     p.add_argument("--cpus", type=int, default=1)
+    p.add_argument("--guests", type=int, default=1, metavar="N",
+                   help="so many at once (1)")
     p.add_argument("--memory", type=int, help="MiB, instead of the job's")
     p.add_argument("--patience", type=int, metavar="N",
                    help="multiply all limits (1, or more on a busy machine)")
@@ -421,18 +429,48 @@ def no_guest(args, why):
     return 0
 
 
-def run_all(args, jobs):
-    began, done = time.monotonic(), []
-    for job in jobs:
-        if not args.shell:
-            show("%s: %s" % (job.name, " | ".join(job.pair)))
+def run_one(args, job):
+    """A job's results; never an exception, or the matrix would be lost."""
+    tell = show
+    if args.guests > 1:     # whose line is it?
+        def tell(line):
+            show("%-28s %s" % (job.name, line))
+    if not args.shell:
+        tell("%s: %s" % (job.name, " | ".join(job.pair)))
+    results = Results()
+    try:
         with one_at_a_time(args, job):
-            results = run_guest(args, job, show)
-        done.append((job, results))
-        if not args.shell:
-            show("  %.1f s" % results.seconds)
+            if not STOP.is_set():
+                results = run_guest(args, job, tell)
+    except Exception as e:  # pylint: disable=broad-except
+        results.add("not ok guest %s: %s" % (type(e).__name__, e))
+        tell("  not ok guest %s" % results.steps[-1][2])
+    if not args.shell:
+        tell("  %.1f s" % results.seconds)
+    return results
+
+
+def run_jobs(args, jobs):
+    """Pairs of job and results, as far as it came; the longest ones begin."""
+    pool = concurrent.futures.ThreadPoolExecutor(args.guests)
+    order = sorted(jobs, key=lambda j: -j.limit) if args.guests > 1 else jobs
+    runs = [(job, pool.submit(run_one, args, job)) for job in order]
+    try:
+        concurrent.futures.wait([f for _, f in runs])
+    except BaseException:   # SIGTERM, Ctrl-C: what is there is still shown
+        STOP.set()
+        for _, f in runs:
+            f.cancel()
+    pool.shutdown()
+    done = [(job, f.result()) for job, f in runs if not f.cancelled()]
+    return sorted(done, key=lambda x: jobs.index(x[0]))
+
+
+def run_all(args, jobs):
+    began = time.monotonic()
+    done = run_jobs(args, jobs)
     if args.shell:
-        return 0 if done[0][1].ended else 1
+        return 0 if done and done[0][1].ended else 1
     if not args.smoke:
         print_table([r[:-1] for r in rows_of(done)])
         print_table(figures_of(done))
@@ -441,7 +479,9 @@ def run_all(args, jobs):
     total = [sum(r.count(w) for _, r in done) for w in ("ok", "not ok", "skip")]
     show("%d guests in %.0f s" % (len(done), time.monotonic() - began))
     show("%d passed, %d failed, %d skipped" % tuple(total))
-    return 1 if total[1] else 0
+    if len(done) < len(jobs):
+        show("%d jobs were not run" % (len(jobs) - len(done)))
+    return 1 if total[1] or len(done) < len(jobs) else 0
 
 
 if __name__ == "__main__":

@@ -369,11 +369,13 @@ kernel_rate() { # kernel_rate NAME PROCESSES KIB COUNT UNIT
 	figure "$1" "$(echo "$rate_began $(uptime_s) $2 $3 $4" | awk -v unit="$5" '{
 		n = $3 * $5 / ($2 - $1); printf "%.0f", unit == "IOPS" ? n : n * $4 * 1024 / 1e6 }')" "$5"
 }
-iser_figures() { # iser_figures URL: the same of our initiator
+# iser_figures URL: the same of our initiator. LARGE: what the target takes at most at once
+iser_figures() {
+	iser_large=${LARGE:-1m}
 	iser_rate read-4k-depth-8 "$1" IOPS --rw randread --bs 4k --depth 8
 	iser_rate write-4k-depth-8 "$1" IOPS --rw randwrite --bs 4k --depth 8 --yes-overwrite
-	iser_rate read-1m-depth-4 "$1" MB/s --rw read --bs 1M --depth 4
-	iser_rate write-1m-depth-4 "$1" MB/s --rw write --bs 1M --depth 4 --yes-overwrite
+	iser_rate "read-$iser_large-depth-4" "$1" MB/s --rw read --bs "$iser_large" --depth 4
+	iser_rate "write-$iser_large-depth-4" "$1" MB/s --rw write --bs "$iser_large" --depth 4 --yes-overwrite
 }
 iser_rate() { # iser_rate NAME URL UNIT OPTION...
 	rate_name=$1 rate_url=$2 rate_unit=$3
@@ -456,6 +458,75 @@ two_benches() { # URL
 	serve_status=$?
 	wait $first && wait $! && [ $serve_status = 0 ]
 }
+# ---- a machine that is gone for good, under load ----
+
+# vanish_writers: both disks (LUN 0 and 1, of the sessions in this order) are written to
+# by two writers each; what was acknowledged is in /run/acked.DISK.WRITER
+vanish_writers() {
+	dd if=/dev/urandom of=/tmp/pieces bs=1M count=48 2>/dev/null
+	for lun in 0 1; do
+		disk=$(scsi_disk $((lun + 1)) $lun) || return 1
+		for writer in 0 1; do
+			vanish_writer "$disk" $((writer * 24)) /run/acked.$lun.$writer &
+			echo $! >>/run/writers
+		done
+	done
+	wait_for 300 vanish_under_way
+}
+vanish_writer() { # DISK FIRST FILE: 24 pieces of 1 MiB, one after the other
+	piece=0
+	while [ $piece -lt 24 ]; do
+		dd if=/tmp/pieces of="$1" bs=1M count=1 skip=$(($2 + piece)) seek=$(($2 + piece)) oflag=direct conv=notrunc 2>/dev/null || return
+		piece=$((piece + 1))
+		echo $piece >"$3"
+		sleep 0.1
+	done
+}
+vanish_under_way() { [ -s /run/acked.0.0 ] && [ -s /run/acked.0.1 ] && [ -s /run/acked.1.0 ] && [ -s /run/acked.1.1 ]; }
+# The initiator's machine goes: not one packet more. iserd's sessions end by its own
+# timers: 15 s without a word and 15 s for a ping.
+vanish_initiator() {
+	iserctl -s /run/iserd.ctl status | grep -A3 '^sessions' | grep -q '(none)' && return 1
+	cut_cable near && cut_cable near2 || return 1
+	began=$(uptime_s)
+	wait_for 450 vanish_no_session || return 1
+	echo "$(uptime_s) $began" | awk '{ printf "%.1f\n", $1 - $2 }' | tee /run/vanished
+}
+vanish_no_session() { iserctl -s /run/iserd.ctl status | grep -A1 '^sessions' | grep -q '(none)'; }
+# Everybody else is served, and what was acknowledged is there
+vanish_acked() {
+	for lun in 0 1; do
+		at_far iser copy --quiet "iscsi://$FAR:3260/$IQN_ISERD/$lun" /tmp/back || return 1
+		for writer in 0 1; do
+			acked=$(cat /run/acked.$lun.$writer)
+			echo "LUN $lun, writer $writer: $acked pieces acknowledged"
+			[ "$acked" -gt 0 ] && [ "$acked" -lt 24 ] || return 1
+			dd if=/tmp/pieces of=/tmp/want bs=1M skip=$((writer * 24)) count="$acked" 2>/dev/null
+			dd if=/tmp/back bs=1M skip=$((writer * 24)) count="$acked" 2>/dev/null | cmp - /tmp/want || return 1
+		done
+	done
+}
+# vanish_target URL URL: our initiator writes to both when their machine goes; both end by
+# the initiator's timers (5 s without a word, 10 s for a ping), and say what happened
+vanish_target() {
+	at_far iser bench --rw write --bs 64k --depth 16 --time 120 --yes-overwrite "$1" >/run/vanish.1 2>&1 &
+	one=$!
+	at_far iser bench --rw write --bs 64k --depth 16 --time 120 --yes-overwrite "$2" >/run/vanish.2 2>&1 &
+	two=$!
+	sleep 3
+	kill -0 $one && kill -0 $two && cut_cable near && cut_cable near2 || return 1
+	began=$(uptime_s)
+	wait $one
+	status_one=$?
+	wait $two
+	status_two=$?
+	echo "$(uptime_s) $began" | awk '{ printf "%.1f\n", $1 - $2 }' | tee /run/vanished
+	cat /run/vanish.1 /run/vanish.2
+	echo "exit status $status_one and $status_two"
+	# 8: a timeout
+	[ $status_one = 8 ] && [ $status_two = 8 ] && grep -q 'timed out' /run/vanish.1 && grep -q 'timed out' /run/vanish.2 && [ "$(sed 's/\..*//' /run/vanished)" -lt $((25 * PATIENCE)) ]
+}
+
 # kernel_troubles ADDRESS IQN INTERFACE SECONDS...: logs in to stand minutes, and is
 # cut off for so long
 kernel_troubles() {
