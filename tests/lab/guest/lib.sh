@@ -704,7 +704,7 @@ debug_names() {
 }
 debug_set() { echo "$2" >"/sys/bus/pseudo/drivers/scsi_debug/$1"; }
 
-# pass_both NAME PROGRAM... @: the program says of the device, for which @ stands, the
+# pass_both NAME PROGRAM... @: but for NORMACA, which is ours, the program says of the device, for which @ stands, the
 # same through us as directly
 pass_both() {
 	pass_name=$1 pass_here=$(kernel_generic)
@@ -716,7 +716,7 @@ pass_both() {
 			pass_words="$pass_words $word"
 		done
 		# shellcheck disable=SC2086 # words
-		timeout 20 $pass_words 2>&1 | sed "s#$way#DEVICE#g" >"$OUT/$pass_name.${way#/dev/}"
+		timeout 20 $pass_words 2>&1 | sed "s#$way#DEVICE#g; s#NormACA=1#NormACA=0#" >"$OUT/$pass_name.${way#/dev/}"
 	done
 	[ -s "$OUT/$pass_name.${GENERIC#/dev/}" ] || {
 		echo "$pass_name says nothing"
@@ -740,7 +740,7 @@ pass_told_the_same() {
 	for page in 80 84 85 86 87 89 b1 b2; do
 		pass_both "vpd-$page" sg_vpd -H --page=0x$page @ || pass_status=1
 	done
-	pass_both inquiry sg_inq -H @ || pass_status=1
+	pass_both inquiry sg_inq @ || pass_status=1
 	pass_both capacity-10 sg_readcap -H @ || pass_status=1
 	pass_both capacity-16 sg_readcap --16 -H @ || pass_status=1
 	pass_both modes sg_modes -a -H @ || pass_status=1
@@ -822,4 +822,75 @@ pass_gone() {
 	grep -q "device is gone" "$OUT/iserd.log" || return 1
 	timeout 20 sg_turs "$(kernel_generic)" 2>&1 | tee /run/gone.turs
 	at_far iserctl --socket /run/iserd.ctl status >/run/gone.status && kill -0 "$(cat /run/iserd.pid)"
+}
+# pass_type OPTION...: another kind of scsi_debug: the same words through us as directly
+pass_type() {
+	pass_begin "$@" && pass_serve "scsi:$GENERIC" || return 1
+	pass_status=0
+	pass_both inquiry sg_inq @ || pass_status=1
+	pass_both pages sg_vpd -H --page=0x80 @ || pass_status=1
+	pass_both ready sg_turs -v @ || pass_status=1
+	pass_both modes sg_modes -a -H @ || pass_status=1
+	pass_both capacity sg_readcap --16 -H @ || pass_status=1
+	pass_both read sg_raw -r 4096 @ 28 00 00 00 00 00 00 00 08 00 || pass_status=1
+	pass_both read-checked sg_raw -r 4096 @ 28 20 00 00 00 00 00 00 08 00 || pass_status=1
+	pass_both unknown sg_raw -r 96 @ c5 01 02 03 04 05 06 07 08 00 || pass_status=1
+	pass_end && return $pass_status
+}
+pass_begin() {
+	rmmod scsi_debug 2>/dev/null
+	debug_disk "$@"
+}
+pass_serve() { # OPTION... LUN
+	rm -f /run/iserd.status /run/iserd.ctl
+	iserd_at_far --log warning "$@" && kernel_discovery "$FAR" "$IQN_ISERD" default >/dev/null || return 1
+	iscsiadm -m node -T $IQN_ISERD --login >/dev/null && wait_for 150 kernel_generic
+	sg_turs "$(kernel_generic)" >/dev/null 2>&1 # an attention, if one waits
+	sg_turs "$(kernel_generic)" >/dev/null 2>&1
+	true
+}
+pass_end() {
+	iscsiadm -m node --logoutall=all && iscsiadm -m node -o delete && iserd_ends
+}
+# pass_door bsg|block|user: the same disk by another name, or by a daemon without rights
+pass_door() {
+	pass_begin dev_size_mb=64 delay=0 || return 1
+	case $1 in
+	bsg) pass_serve "scsi:/dev/bsg/${debug_path##*/}" ;;
+	block) pass_serve "scsi:$DIRECT" ;;
+	user) pass_serve --user nobody "scsi:$GENERIC" ;;
+	esac || return 1
+	wait_for 50 kernel_disk && disk_compare 16 && pass_both medium-error-free sg_raw -r 512 @ 28 00 00 00 10 00 00 00 01 00 &&
+		dd if="$DIRECT" of=/tmp/direct bs=1M count=16 iflag=direct && cmp /tmp/direct /tmp/reference && pass_end
+}
+# A disk that is mounted is not served under any of its names
+pass_mounted() {
+	pass_begin dev_size_mb=64 delay=0 && mkfs.ext4 -q "$DIRECT" && mkdir -p /mnt && mount -t ext4 "$DIRECT" /mnt || return 1
+	for pass_name in "$GENERIC" "$DIRECT" "/dev/bsg/${debug_path##*/}"; do
+		timeout 5 iserd serve --listen 127.0.0.1:0 "scsi:$pass_name" 2>/run/mounted
+		[ $? = 3 ] && grep "$pass_name: its disk $DIRECT is in use by the system" /run/mounted || return 1
+	done
+	umount /mnt
+}
+# What the suite passes directly at the device it must pass through us, too
+pass_suite() {
+	pass_tests "$GENERIC" >"$OUT/suite.direct"
+	pass_tests "$1" >"$OUT/suite.through"
+	awk '{ n[$2]++ } END { for (r in n) printf "%s %d, ", r, n[r] }' "$OUT/suite.direct" | sed 's/^/directly: /; s/, $/\n/'
+	awk '{ n[$2]++ } END { for (r in n) printf "%s %d, ", r, n[r] }' "$OUT/suite.through" | sed 's/^/through us: /; s/, $/\n/'
+	grep -q "^Read10.Simple passed" "$OUT/suite.direct" && grep -q "^Read10.Simple passed" "$OUT/suite.through" || return 1
+	awk 'NR == FNR { direct[$1] = $2; next }
+		$2 == "FAILED" && ($1 ~ /^(Prin|Prout|Reserve6)/ || direct[$1] == "passed") { print "fails through us:", $1, "(directly: " direct[$1] ")"; bad = 1 }
+		END { exit bad }' "$OUT/suite.direct" "$OUT/suite.through"
+}
+pass_tests() { # URL or device: lines "Suite.Test passed|FAILED|skipped"
+	for family in Read10 Read16 Read12 Read6 Write10 Write12 Write16 WriteVerify10 WriteVerify16 WriteSame10 WriteSame16 \
+		Verify10 Verify16 Unmap GetLBAStatus CompareAndWrite Inquiry ModeSense6 ReadCapacity10 ReadCapacity16 \
+		ReportSupportedOpcodes TestUnitReady Prefetch10 Prefetch16 OrWrite ReadDefectData10 NoMedia StartStopUnit \
+		PrinReadKeys PrinServiceactionRange PrinReportCapabilities ProutRegister ProutReserve ProutClear ProutPreempt Reserve6; do
+		timeout 60 iscsi-test-cu -i $IQN_LIBISCSI -d -V -t "ALL.$family" "$1" 2>&1
+	done | tr -d '\r' | awk '/^Suite: / { suite = $2 } /Test: / { name = $2; skipped = 0 }
+		/SKIPPED/ { skipped = 1 }
+		name && /passed$/ { print suite "." name, skipped ? "skipped" : "passed"; name = "" }
+		name && /FAILED$/ { print suite "." name, "FAILED"; name = "" }'
 }
