@@ -68,11 +68,14 @@ static void tell(const struct dev_lu *lu, enum dev_condition c,
 	s->progress = __atomic_load_n(&lu->progress, __ATOMIC_RELAXED);
 }
 
-bool dev_condition_judges(const struct dev_lu *lu,
-			  const struct dev_command *row, struct scsi_sense *s)
+bool dev_condition_judges(struct dev_lu *lu, const struct dev_command *row,
+			  struct scsi_sense *s)
 {
 	enum dev_condition c = dev_condition(lu);
 
+	/* TEST UNIT READY and READ CAPACITY need no medium to turn */
+	if ((row->flags & CMD_MEDIUM) && row->prepare)
+		dev_power_wake(lu);
 	if (c == LU_READY)
 		return false;
 	if (row->flags & (CMD_ANY_LUN | CMD_ALWAYS))
@@ -90,7 +93,7 @@ bool dev_condition_sense(const struct dev_lu *lu, struct scsi_sense *s)
 	enum dev_condition c = dev_condition(lu);
 
 	if (c == LU_READY)
-		return false;
+		return dev_power_sense(lu, s);
 	tell(lu, c, s);
 	return true;
 }

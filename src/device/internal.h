@@ -28,6 +28,7 @@
  *   aca.c      auto contingent allegiance, QERR
  *   priority.c command priorities
  *   condition.c  is the unit ready
+ *   power.c    power conditions
  *   removal.c  START STOP UNIT, PREVENT ALLOW MEDIUM REMOVAL
  *   erase.c    overwriting or erasing a whole unit, in the background
  *   sanitize.c SANITIZE, FORMAT UNIT
@@ -215,6 +216,7 @@ struct dev_lu {
 	bool clock_set;
 	bool soft_told;	       /* the threshold was crossed; provisioning.c */
 	uint8_t condition;     /* enum dev_condition; condition.c */
+	uint8_t power;	       /* 0: active; power.c */
 	bool unrestricted;     /* EXIT FAILURE MODE is allowed (AUSE) */
 	uint16_t progress;     /* of 65536 */
 	uint64_t preventions;  /* generation << 32 | how many; removal.c */
@@ -686,18 +688,30 @@ enum dev_condition dev_condition(const struct dev_lu *lu);
 /* From one condition to another; false: it was no longer the first. */
 bool dev_condition_go(struct dev_lu *lu, enum dev_condition from,
 		      enum dev_condition to);
-bool dev_condition_judges(const struct dev_lu *lu,
-			  const struct dev_command *row, struct scsi_sense *s);
+bool dev_condition_judges(struct dev_lu *lu, const struct dev_command *row,
+			  struct scsi_sense *s);
 /* Does the unit's condition forbid the command? Fills *s then. */
-static inline bool dev_condition_forbids(const struct dev_lu *lu,
+static inline bool dev_condition_forbids(struct dev_lu *lu,
 					 const struct dev_command *row,
 					 struct scsi_sense *s)
 {
-	return __atomic_load_n(&lu->condition, __ATOMIC_ACQUIRE) != LU_READY &&
+	return (__atomic_load_n(&lu->condition, __ATOMIC_ACQUIRE) |
+		__atomic_load_n(&lu->power, __ATOMIC_RELAXED)) &&
 	       dev_condition_judges(lu, row, s);
 }
 /* What REQUEST SENSE tells of it; false: nothing. */
 bool dev_condition_sense(const struct dev_lu *lu, struct scsi_sense *s);
+
+/* ---- power.c ---- */
+
+/* POWER CONDITION and its modifier as an index, or -1: there is none such. */
+int dev_power_find(uint8_t condition, uint8_t modifier);
+void dev_power_go(struct dev_lu *lu, int index);
+bool dev_power_needs_flush(int index);
+void dev_power_wake(struct dev_lu *lu);
+/* What REQUEST SENSE tells of it; false: it is active. */
+bool dev_power_sense(const struct dev_lu *lu, struct scsi_sense *s);
+size_t dev_power_page(const struct dev_task *t, uint8_t *p); /* VPD 8Ah */
 
 /* ---- removal.c ---- */
 

@@ -144,18 +144,51 @@ static void flushed(struct dev_task *t, int result)
 		dev_good(t);
 }
 
+static void flushed_then_rest(struct dev_task *t, int result)
+{
+	if (result) {
+		dev_io_failed(t, result, 0);
+		return;
+	}
+	dev_power_go(t->lu, (int)t->count);
+	dev_good(t);
+}
+
+static void change_power(struct dev_task *t)
+{
+	int to = dev_power_find(t->cdb[4] >> 4, t->cdb[3] & 0x0f);
+
+	if (to < 0) {
+		dev_bad_field(t, dev_power_find(t->cdb[4] >> 4, 0) < 0 ? 4 : 3,
+			      -1);
+		return;
+	}
+	t->count = (uint32_t)to;
+	if (dev_power_needs_flush(to) && !(t->cdb[4] & NO_FLUSH))
+		dev_submit(t, BS_FLUSH, 0, 0, 0, flushed_then_rest);
+	else
+		flushed_then_rest(t, 0);
+}
+
+static void activate(struct dev_task *t)
+{
+	dev_power_wake(t->lu);
+	dev_good(t);
+}
+
 /*
- * Power conditions are accepted and mean nothing here, and so does stopping
- * without ejecting, but for the flush: other initiators may be at work on a
- * unit that one of them thinks to spin down.
+ * To stop without ejecting means nothing here, but for the flush: other
+ * initiators may be at work on a unit that one of them thinks to spin down.
  */
 void dev_start_stop(struct dev_task *t)
 {
 	uint8_t what = t->cdb[4];
 	bool flush = !(what & NO_FLUSH);
 
-	if (what & POWER_CONDITION || (what & (LOEJ | START)) == START)
-		dev_good(t);
+	if (what >> 4)
+		change_power(t);
+	else if ((what & (LOEJ | START)) == START)
+		activate(t);
 	else if (!(what & LOEJ))
 		flush ? dev_submit(t, BS_FLUSH, 0, 0, 0, flushed) : dev_good(t);
 	else if (!t->lu->cfg.removable)

@@ -118,6 +118,7 @@ static void visit(struct dev_round *r, unsigned worker)
 	if (op->reset && worker == RSV_HOME) {
 		dev_mode_reset(lu);
 		dev_removal_reset(lu);
+		dev_power_wake(lu);
 	}
 	dev_aca_set_lane(op, worker);
 	if (op->reset)

@@ -211,15 +211,11 @@ static const struct {
 	uint32_t types; /* BIT(enum dev_type) */
 	size_t (*fill)(const struct dev_task *t, uint8_t *p);
 } pages[] = {
-	{ 0x00, ALL, page_supported },
-	{ 0x80, ALL, page_serial },
-	{ 0x83, ALL, page_identification },
-	{ 0x86, ALL, page_extended },
-	{ 0x87, ALL, page_mode_policy },
-	{ 0x8f, DISK, dev_copy_page },
-	{ 0xb0, DISK, page_block_limits },
-	{ 0xb1, DISK, page_characteristics },
-	{ 0xb2, DISK, page_provisioning },
+	{ 0x00, ALL, page_supported },	      { 0x80, ALL, page_serial },
+	{ 0x83, ALL, page_identification },   { 0x86, ALL, page_extended },
+	{ 0x87, ALL, page_mode_policy },      { 0x8a, DISK, dev_power_page },
+	{ 0x8f, DISK, dev_copy_page },	      { 0xb0, DISK, page_block_limits },
+	{ 0xb1, DISK, page_characteristics }, { 0xb2, DISK, page_provisioning },
 };
 
 static bool has(const struct dev_lu *lu, size_t i)

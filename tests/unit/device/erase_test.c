@@ -358,6 +358,66 @@ static void test_fixed_disks_do_not_eject(void **state)
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 }
 
+/* ---- power conditions, SPC-4 §5.12 ---- */
+
+#define POWER(condition, modifier) \
+ 0x1b, 0, 0, modifier, (uint8_t)((condition) << 4)
+
+static uint16_t sensed(void)
+{
+	assert_int_equal(CMD(0, 18, NULL, 0x03, 0, 0, 0, 18), SCSI_GOOD);
+	assert_int_equal(R->in[2] & 15, SENSE_NO_SENSE);
+	return get_be16(R->in + 12);
+}
+
+static void test_power_conditions_sbc3_5_25(void **state)
+{
+	static const struct {
+		uint8_t condition, modifier;
+		uint16_t asc;
+	} good[] = {
+		{ 2, 0, 0x5e03 },   { 2, 1, 0x5e06 },	{ 2, 2, 0x5e08 },
+		{ 3, 0, 0x5e04 },   { 3, 1, 0x5e0a },	{ 7, 0, 0x5e0a },
+		{ 1, 0, 0 },	    { 0xa, 0, 0x5e03 }, { 0xb, 1, 0x5e0a },
+		{ 0xa, 2, 0x5e08 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
+		assert_int_equal(
+			CMD(0, 0, NULL,
+			    POWER(good[i].condition, good[i].modifier)),
+			SCSI_GOOD);
+		assert_int_equal(sensed(), good[i].asc);
+	}
+	/* it is ready all the same, and what needs the medium wakes it */
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+	assert_int_equal(CMD(0, 8, NULL, 0x25), SCSI_GOOD);
+	assert_int_equal(sensed(), 0x5e08);
+	assert_int_equal(CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1),
+			 SCSI_GOOD);
+	assert_int_equal(sensed(), 0);
+	assert_int_equal(CMD(0, 0, NULL, POWER(3, 0)), SCSI_GOOD);
+	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 1), SCSI_GOOD);
+	assert_int_equal(sensed(), 0);
+	assert_int_equal(CMD(0, 0, NULL, POWER(3, 0)), SCSI_GOOD);
+	rig_reset(dev_lu_get(R->server, 0));
+	run_out();
+	CMD(0, 0, NULL, 0x00);
+	assert_int_equal(sensed(), 0);
+	/* what there is not */
+	CMD(0, 0, NULL, POWER(4, 0));
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 4);
+	CMD(0, 0, NULL, POWER(2, 3));
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 3);
+	/* VPD 8Ah */
+	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0x8a, 0, 64), SCSI_GOOD);
+	assert_int_equal(R->in_len, 18);
+	assert_int_equal(get_be16(R->in + 4), 0x0307);
+}
+
 /* ---- over a power loss, SBC-3 §4.11.2 ---- */
 
 static uint8_t lasting[RIG_BLOCKS * RIG_BLOCK];
@@ -679,6 +739,7 @@ int main(void)
 		C(test_prevention_counts_per_nexus),
 		C(test_prevention_ends_with_reset_and_nexus),
 		C(test_fixed_disks_do_not_eject),
+		C(test_power_conditions_sbc3_5_25),
 		L(test_a_power_loss_at_every_turn_sbc3_4_11_2),
 		L(test_crypto_erase_and_a_power_loss_at_every_turn),
 		L(test_crypto_erase_of_what_encrypts_no_longer),
