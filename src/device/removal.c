@@ -154,13 +154,20 @@ static void flushed_then_rest(struct dev_task *t, int result)
 	dev_good(t);
 }
 
+/* Reserved conditions mean nothing, unless it goes by the letter: libiscsi's
+ * suite sends them all and wants that they keep LOEJ from counting. */
 static void change_power(struct dev_task *t)
 {
-	int to = dev_power_find(t->cdb[4] >> 4, t->cdb[3] & 0x0f);
+	uint8_t condition = t->cdb[4] >> 4, modifier = t->cdb[3] & 0x0f;
+	int to = dev_power_find(condition, modifier);
 
 	if (to < 0) {
-		dev_bad_field(t, dev_power_find(t->cdb[4] >> 4, 0) < 0 ? 4 : 3,
-			      -1);
+		if (dev_power_find(condition, 0) >= 0)
+			dev_bad_field(t, 3, -1);
+		else if (t->lu->cfg.strict)
+			dev_bad_field(t, 4, -1);
+		else
+			dev_good(t);
 		return;
 	}
 	t->count = (uint32_t)to;

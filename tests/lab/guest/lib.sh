@@ -430,6 +430,86 @@ iserd_killed() { # iserd_killed LUN...: without any word, and a new one 3 s late
 	sleep 3
 	iserd_at_far "$@"
 }
+# ---- what a unit keeps, with sg3-utils and sdparm ----
+
+STATE='--buffered --state /run/state --alua 1:optimized:1 --alua 2:standby:2 --sanitize-rate 8M --allow-lost-reservations /run/disk.img'
+state_serve() {
+	[ -e /run/disk.img ] || truncate -s 48M /run/disk.img
+	# shellcheck disable=SC2086 # words
+	iserd_at_far $STATE
+}
+state_again() { # killed, damaged by COMMAND..., and back
+	kill -KILL "$(cat /run/iserd.pid)"
+	wait_for 50 [ -s /run/iserd.status ]
+	rm -f /run/iserd.status /run/iserd.ctl
+	"$@"
+	state_serve && wait_for 300 kernel_logged_in || return 1
+	for _ in 1 2 3 4; do sg_turs "$(kernel_disk)" >/dev/null 2>&1; done
+	return 0
+}
+state_shows() { # state_shows PATTERN COMMAND...
+	pattern=$1
+	shift
+	"$@" >/run/shown 2>&1
+	cat /run/shown
+	grep -qiE "$pattern" /run/shown
+}
+state_pages() {
+	disk=$(kernel_disk)
+	sdparm --set=TAS=1 --save "$disk" && sdparm --set=QErr=1 "$disk" &&
+		state_shows 'TAS +1 .*sav: +1' sdparm --long --get=TAS "$disk" &&
+		state_shows 'QErr +1 .*sav: +0' sdparm --long --get=QErr "$disk" &&
+		printf 'till three' >/run/name && sg_ident --set "$disk" </run/name &&
+		state_shows 'till three' sg_ident --ascii "$disk"
+}
+state_pages_kept() {
+	disk=$(kernel_disk)
+	state_shows 'TAS +1 .*sav: +1' sdparm --long --get=TAS "$disk" &&
+		state_shows 'QErr +0 ' sdparm --long --get=QErr "$disk" &&
+		state_shows 'till three' sg_ident --ascii "$disk"
+}
+state_reserve() {
+	disk=$(kernel_disk)
+	sg_persist --out --register --param-sark=abc --param-aptpl "$disk" &&
+		sg_persist --out --reserve --param-rk=abc --prout-type=1 "$disk" &&
+		state_shows 'Replace Lost.*: 1|RLR_C.*: 1' sg_persist --in --report-capabilities "$disk"
+}
+state_reserved() { state_shows "Key *= *0x$1" sg_persist --in --read-reservation "$(kernel_disk)"; }
+state_damage() { for f in /run/state/*.reservations; do echo rubbish >"$f"; done; }
+state_replace() {
+	disk=$(kernel_disk)
+	state_shows 'reservation information lost' sg_turs -v "$disk" &&
+		sg_persist --out --replace-lost --param-sark=def --prout-type=1 --param-aptpl "$disk" &&
+		sg_turs "$disk" && state_reserved def
+}
+state_groups() {
+	disk=$(kernel_disk)
+	state_shows 'active/optimized' sg_rtpg --decode --extended "$disk" && grep -q standby /run/shown || return 1
+	sg_stpg --standby "$disk" && state_shows 'in standby state' sg_turs -v "$disk" || return 1
+	state_shows 'explicit' sg_rtpg --decode "$disk" || return 1
+	sg_stpg --optimized "$disk" && sg_turs "$disk" || return 1
+	# by whoever commands the daemon: told by a unit attention first
+	iserctl -s /run/iserd.ctl group id=1 state=transitioning &&
+		state_shows 'access state changed' sg_turs -v "$disk" &&
+		state_shows 'access state transition' sg_turs -v "$disk" &&
+		state_shows '0x0f .transitioning' sg_rtpg --decode "$disk" || return 1
+	iserctl -s /run/iserd.ctl group id=1 state=optimized && iserctl -s /run/iserd.ctl port id=2 state=offline &&
+		state_shows 'access state changed' sg_turs -v "$disk" &&
+		state_shows '0x0e .offline' sg_rtpg --decode "$disk" && sg_turs "$disk"
+}
+state_power() {
+	disk=$(kernel_disk)
+	sg_vpd --page=pc "$disk" && sg_start --pc=3 "$disk" && state_shows 'standby' sg_requests "$disk" &&
+		sg_start --pc=2 --mod=1 "$disk" && state_shows 'idle_b|idle condition' sg_requests "$disk" &&
+		sg_start --pc=1 "$disk" && ! state_shows 'standby|idle' sg_requests "$disk"
+}
+state_sanitize() { sg_sanitize --overwrite --zero --quick --early "$(kernel_disk)"; }
+state_sanitizing() { state_shows 'sanitize in progress' sg_turs -v "$(kernel_disk)"; }
+state_sanitized() {
+	wait_for 400 sg_turs "$(kernel_disk)" >/dev/null 2>&1 && dd if=/run/disk.img bs=1M 2>/dev/null |
+		cmp -n 50331648 - /dev/zero
+}
+
 siw_gone() { device_gone siw "$1"; } # siw_gone NETDEV: the kernel's device
 device_gone() { # device_gone siw|rxe NETDEV: for 3 s
 	rdma link del "$1_$2" && sleep 3 && rdma_device "$1" "$2"

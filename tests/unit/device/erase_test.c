@@ -406,6 +406,9 @@ static void test_power_conditions_sbc3_5_25(void **state)
 	CMD(0, 0, NULL, 0x00);
 	assert_int_equal(sensed(), 0);
 	/* what there is not */
+	assert_int_equal(CMD(0, 0, NULL, POWER(4, 0)), SCSI_GOOD);
+	assert_int_equal(sensed(), 0);
+	dev_lu_get(R->server, 0)->cfg.strict = true;
 	CMD(0, 0, NULL, POWER(4, 0));
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(R->sense.field, 4);
