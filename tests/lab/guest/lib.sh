@@ -486,7 +486,7 @@ state_groups() {
 	disk=$(kernel_disk)
 	state_shows 'active/optimized' sg_rtpg --decode --extended "$disk" && grep -q standby /run/shown || return 1
 	sg_stpg --standby "$disk" && state_shows 'in standby state' sg_turs -v "$disk" || return 1
-	state_shows 'explicit' sg_rtpg --decode "$disk" || return 1
+	state_shows 'by SET TARGET PORT GROUPS|explicit' sg_rtpg --decode "$disk" || return 1
 	sg_stpg --optimized "$disk" && sg_turs "$disk" || return 1
 	# by whoever commands the daemon: told by a unit attention first
 	iserctl -s /run/iserd.ctl group id=1 state=transitioning &&
