@@ -932,13 +932,12 @@ pass_serve() { # OPTION... LUN
 pass_end() {
 	iscsiadm -m node --logoutall=all && iscsiadm -m node -o delete && iserd_ends
 }
-# pass_door bsg|block|user: the same disk by another name, or by a daemon without rights
+# pass_door bsg|block: the same disk by another name
 pass_door() {
 	pass_begin dev_size_mb=64 delay=0 || return 1
 	case $1 in
 	bsg) pass_serve "scsi:/dev/bsg/${debug_path##*/}" ;;
 	block) pass_serve "scsi:$DIRECT" ;;
-	user) pass_serve --user nobody "scsi:$GENERIC" ;;
 	esac || return 1
 	wait_for 50 kernel_disk && disk_compare 16 && pass_both medium-error-free sg_raw -r 512 @ 28 00 00 00 10 00 00 00 01 00 &&
 		dd if="$DIRECT" of=/tmp/direct bs=1M count=16 iflag=direct && cmp /tmp/direct /tmp/reference && pass_end
@@ -951,26 +950,4 @@ pass_mounted() {
 		[ $? = 3 ] && grep "$pass_name: its disk $DIRECT is in use by the system" /run/mounted || return 1
 	done
 	umount /mnt
-}
-# What the suite passes directly at the device it must pass through us, too
-pass_suite() {
-	pass_tests "$GENERIC" >"$OUT/suite.direct"
-	pass_tests "$1" >"$OUT/suite.through"
-	awk '{ n[$2]++ } END { for (r in n) printf "%s %d, ", r, n[r] }' "$OUT/suite.direct" | sed 's/^/directly: /; s/, $/\n/'
-	awk '{ n[$2]++ } END { for (r in n) printf "%s %d, ", r, n[r] }' "$OUT/suite.through" | sed 's/^/through us: /; s/, $/\n/'
-	grep -q "^Read10.Simple passed" "$OUT/suite.direct" && grep -q "^Read10.Simple passed" "$OUT/suite.through" || return 1
-	awk 'NR == FNR { direct[$1] = $2; next }
-		$2 == "FAILED" && ($1 ~ /^(Prin|Prout|Reserve6)/ || direct[$1] == "passed") { print "fails through us:", $1, "(directly: " direct[$1] ")"; bad = 1 }
-		END { exit bad }' "$OUT/suite.direct" "$OUT/suite.through"
-}
-pass_tests() { # URL or device: lines "Suite.Test passed|FAILED|skipped"
-	for family in Read10 Read16 Read12 Read6 Write10 Write12 Write16 WriteVerify10 WriteVerify16 WriteSame10 WriteSame16 \
-		Verify10 Verify16 Unmap GetLBAStatus CompareAndWrite Inquiry ModeSense6 ReadCapacity10 ReadCapacity16 \
-		ReportSupportedOpcodes TestUnitReady Prefetch10 Prefetch16 OrWrite ReadDefectData10 NoMedia StartStopUnit \
-		PrinReadKeys PrinServiceactionRange PrinReportCapabilities ProutRegister ProutReserve ProutClear ProutPreempt Reserve6; do
-		timeout 60 iscsi-test-cu -i $IQN_LIBISCSI -d -V -t "ALL.$family" "$1" 2>&1
-	done | tr -d '\r' | awk '/^Suite: / { suite = $2 } /Test: / { name = $2; skipped = 0 }
-		/SKIPPED/ { skipped = 1 }
-		name && /passed$/ { print suite "." name, skipped ? "skipped" : "passed"; name = "" }
-		name && /FAILED$/ { print suite "." name, "FAILED"; name = "" }'
 }
