@@ -3,6 +3,8 @@
 """Protection information (DIF) on the wire, over each transport, and over the
 life of iserd: killed, started again, formatted, grown. The CRC is computed here
 by the polynomial of SBC-3 §4.22.4."""
+import ctypes
+import ctypes.util
 import os
 import shutil
 import signal
@@ -141,6 +143,57 @@ class OnTheWire(unittest.TestCase):
                     status, data = i.ask(rw(0x28, 70, 9, 1), len(blocks))
                     self.assertEqual(sense(data)[:2], (5, 0x2000))
                     i.close()
+
+
+class Libiscsi:
+    """Somebody else's initiator, by its library."""
+
+    class Task(ctypes.Structure):
+        _fields_ = [("status", ctypes.c_int)]
+
+    def __init__(self, daemon):
+        self.lib = ctypes.CDLL(ctypes.util.find_library("iscsi"))
+        for name in ("create_context", "read10_sync", "write10_sync", "testunitready_sync"):
+            getattr(self.lib, "iscsi_" + name).restype = ctypes.c_void_p
+        self.i = ctypes.c_void_p(self.lib.iscsi_create_context(b"iqn.2026-01.org.example:li"))
+        assert not self.lib.iscsi_set_targetname(self.i, daemon.target.encode())
+        self.lib.iscsi_set_session_type(self.i, 2)  # normal
+        assert not self.lib.iscsi_full_connect_sync(self.i, daemon.portal.encode(), 0)
+        self.lib.iscsi_testunitready_sync(self.i, 0)
+
+    def status(self, task):
+        return self.Task.from_address(task).status
+
+    def write(self, lba, data, field):
+        return self.status(self.lib.iscsi_write10_sync(
+            self.i, 0, lba, data, len(data), 520, field, 0, 0, 0, 0))
+
+    def read(self, lba, size, field):
+        return self.status(self.lib.iscsi_read10_sync(
+            self.i, 0, lba, size, 520, field, 0, 0, 0, 0))
+
+    def close(self):
+        self.lib.iscsi_logout_sync(self.i)
+        self.lib.iscsi_destroy_context(self.i)
+
+
+class ByLibiscsi(unittest.TestCase):
+    def test_protect_fields(self):
+        if not ctypes.util.find_library("iscsi"):
+            self.skipTest("no libiscsi")
+        blocks = guarded(os.urandom(512 * 64), 300)
+        with Daemon("--protection", "1", "ram:16M") as d:
+            li = Libiscsi(d)
+            self.assertEqual(li.write(300, blocks, 1), GOOD)
+            self.assertEqual(li.read(300, len(blocks), 1), GOOD)
+            self.assertEqual(li.write(301, blocks, 1), CHECK)
+            self.assertEqual(li.write(301, blocks, 4), GOOD)  # the guard only
+            self.assertEqual(li.read(301, len(blocks), 1), CHECK)
+            self.assertEqual(li.read(301, len(blocks), 4), GOOD)
+            i = Initiator(d)  # what it wrote is what is there
+            self.assertEqual(i.ask(rw(0x28, 301, 64, 3), len(blocks)), (GOOD, blocks))
+            i.close()
+            li.close()
 
 
 class Beside(unittest.TestCase):
