@@ -951,3 +951,56 @@ pass_mounted() {
 	done
 	umount /mnt
 }
+
+# ---- a CD/DVD unit ----
+
+# two images, one.iso and two.iso, and what their files have to be
+cd_images() {
+	for name in one two; do
+		mkdir -p "/tmp/$name/deep/er"
+		dd if=/dev/urandom of="/tmp/$name/large" bs=1M count=8 2>/dev/null
+		dd if=/dev/urandom of="/tmp/$name/deep/er/small" bs=777 count=1 2>/dev/null
+		(cd "/tmp/$name" && find . -type f | sort | xargs sha256sum) >"/tmp/$name.sums"
+		genisoimage -quiet -R -V "$name" -o "/tmp/$name.iso" "/tmp/$name" || return 1
+	done
+}
+cd_ctl() { at_far iserctl --socket /run/iserd.ctl "$@"; }
+# cd_mounted NAME COMMAND...: with the medium NAME mounted at /mnt/cd
+cd_mounted() {
+	cd_name=$1
+	shift
+	mkdir -p /mnt/cd
+	wait_for 100 mount -t iso9660 -o ro "$(kernel_disk)" /mnt/cd || return 1
+	"$@"
+	cd_status=$?
+	umount /mnt/cd && return $cd_status
+}
+cd_sums() { cd /mnt/cd && sha256sum -c "/tmp/$cd_name.sums"; }
+cd_compare() { # also block by block, past the file system
+	cd_mounted "$1" sh -c ". /lab/guest/lib.sh; cd_name=$1; cd_sums" || return 1
+	dd if="$(kernel_disk)" bs=64k iflag=direct 2>/dev/null | cmp - "/tmp/$1.iso"
+}
+cd_utils() {
+	disk=$(kernel_disk)
+	sg_inq "$disk" && sg_turs "$disk" && sg_readcap "$disk" && sg_modes -a "$disk" || return 1
+	sg_get_config "$disk" | tee /run/config
+	grep -qi 'current profile: *CD-ROM' /run/config || return 1
+	# READ TOC, in MSF, and READ CD with all that is in a sector
+	sg_raw -r 20 "$disk" 43 02 00 00 00 00 01 00 14 00 || return 1
+	sg_raw -r 2352 -o /run/sector "$disk" be 00 00 00 00 10 00 00 01 f8 00 00 || return 1
+	dd if=/run/sector bs=16 skip=1 count=128 2>/dev/null >/run/user
+	dd if="$disk" bs=2048 skip=16 count=1 2>/dev/null | cmp - /run/user
+}
+# a mounted medium is locked: iserd asks for it, and does not take it
+cd_locked() {
+	cd_mounted "${1:-one}" sh -c '. /lab/guest/lib.sh; ! cd_ctl eject lun=0' && cd_ctl luns
+}
+cd_exchange() { cd_ctl insert lun=0 "path=/tmp/$1.iso"; }
+cd_no_medium() { sg_turs "$(kernel_disk)" 2>&1 | tee /run/turs | grep -qi 'not ready\|medium not present' || ! sg_turs "$(kernel_disk)"; }
+cd_eject() { # by the initiator, back, and by iserd
+	disk=$(kernel_disk)
+	sg_start --eject "$disk" && cd_no_medium && sg_start --load "$disk" || return 1
+	wait_for 50 sg_turs "$disk" && cd_ctl eject lun=0 && cd_no_medium || return 1
+	! mount -t iso9660 -o ro "$disk" /mnt/cd
+}
+cd_insert() { cd_ctl insert lun=0 "path=/tmp/$1.iso" && wait_for 50 sg_turs "$(kernel_disk)"; }
