@@ -210,15 +210,6 @@ static void lat_done(struct iser_rdma_wr *wr)
 		lat_over(r);
 }
 
-/* What a device puts into memory wakes nobody. */
-static bool turn(struct run *r)
-{
-	bool looks = r->state == RUNNING && r->test == RBENCH_WRITE_LAT &&
-		     r->b->options.device;
-
-	return looks ? !iser_service(r->b->ctx, 0) : rdma_turn(r->b->ctx);
-}
-
 /* The server's Write is here: its mark comes last. */
 static void look(struct run *r)
 {
@@ -376,7 +367,7 @@ static int drive(struct run *r)
 	for (unsigned i = 0; i < RECVS; i++)
 		iser_rdma_post_recv(r->c, &r->recv[i]);
 	while (r->c) {
-		if (!turn(r))
+		if (!rdma_turn(b->ctx))
 			return EXIT_GENERIC;
 		if (r->c)
 			look(r);
