@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck shell=sh
+# What is done with a disk that has protection information: pi.sh STEP [ARG]...
+. /lab/guest/lib.sh
+disk=$(kernel_disk)
+PI=/tmp/pi
+
+fails_with() { # fails_with TEXT COMMAND...
+	text=$1
+	shift
+	"$@" >/tmp/failed 2>&1 && {
+		echo "no failure: $*"
+		return 1
+	}
+	cat /tmp/failed
+	grep -qi "$text" /tmp/failed
+}
+
+told() { # told TYPE: what the unit says, and what Linux makes of it
+	sg_readcap -l "$disk" | tee /tmp/told
+	grep -q "prot_en=1, p_type=$(($1 - 1)), p_i_exponent=0" /tmp/told || return 1
+	sg_inq "$disk" | grep -i 'PROTECT=1' || return 1
+	sg_inq --page=0x86 --hex "$disk"
+	dmesg | grep -i 'DIF Type' # Linux names it; iscsi_tcp itself moves no such bytes for sd
+	[ "$(cat /sys/class/block/"${disk##*/}"/device/scsi_disk/*/protection_type)" = "$1" ]
+}
+
+# 16 blocks that Linux wrote without information, read with it by ddpt, and written back
+wire() {
+	dd if=/dev/urandom of=$PI.data bs=512 count=16 &&
+		dd if=$PI.data of="$disk" bs=512 seek=64 oflag=direct &&
+		ddpt if="$disk" iflag=pt of=$PI.wire bs=512 skip=64 count=16 protect=1 || return 1
+	[ "$(wc -c <$PI.wire)" = $((16 * 520)) ] || return 1
+	for i in 0 15; do # the blocks are there, and behind each its LBA as reference tag
+		dd if=$PI.wire bs=1 skip=$((520 * i)) count=512 of=$PI.a
+		dd if=$PI.data bs=512 skip=$i count=1 of=$PI.b
+		cmp $PI.a $PI.b || return 1
+		dd if=$PI.wire bs=1 skip=$((520 * i + 516)) count=4 | od -An -tx1 | tee $PI.tag
+		grep -q "00 00 00 $(printf %02x $((64 + i)))" $PI.tag || return 1
+	done
+	ddpt if=$PI.wire of="$disk" oflag=pt bs=512 seek=64 count=16 protect=0,1 &&
+		sg_verify --vrprotect=1 --lba=64 --count=16 "$disk" &&
+		sg_verify --16 --vrprotect=1 --lba=64 --count=16 "$disk" &&
+		sg_verify --vrprotect=1 --ndo=$((16 * 520)) --lba=64 --count=16 --in=$PI.wire "$disk"
+}
+
+# At another LBA the tags are wrong; a changed byte does not fit its guard.
+refused() {
+	cp $PI.wire $PI.bad
+	printf 'x' | dd of=$PI.bad bs=1 seek=530 conv=notrunc
+	fails_with 'reference tag check failed' \
+		ddpt if=$PI.wire of="$disk" oflag=pt bs=512 seek=128 count=16 protect=0,1 verbose=2 &&
+		fails_with 'guard check failed' \
+			ddpt if=$PI.bad of="$disk" oflag=pt bs=512 seek=64 count=16 protect=0,1 verbose=2
+}
+
+# Damage that was written unchecked is found by whoever reads, Linux too.
+found() {
+	ddpt if=$PI.bad of="$disk" oflag=pt bs=512 seek=64 count=16 protect=0,3 &&
+		fails_with 'guard check failed' sg_verify -v --lba=64 --count=16 "$disk" &&
+		fails_with 'error' dd if="$disk" of=/dev/null bs=512 skip=64 count=16 iflag=direct &&
+		dd if=$PI.data of="$disk" bs=512 seek=64 oflag=direct &&
+		dd if="$disk" bs=512 skip=64 count=16 iflag=direct | cmp - $PI.data
+}
+
+# FORMAT UNIT to another type
+format() { # format TYPE
+	case $1 in
+	1) set -- "$1" --fmtpinfo=2 ;;
+	2) set -- "$1" --fmtpinfo=3 ;;
+	3) set -- "$1" --fmtpinfo=3 --pfu=1 ;;
+	esac
+	type=$1
+	shift
+	sg_format --format --quick --wait "$@" "$disk" &&
+		echo 1 >"/sys/class/block/${disk##*/}/device/rescan" || return 1
+	sg_readcap -l "$disk" | tee /tmp/told
+	grep -q "prot_en=1, p_type=$((type - 1))" /tmp/told
+}
+
+read_32() { # read_32 REFERENCE_TAG: 16 blocks from LBA 200 with information
+	sg_raw -r $((16 * 520)) -o $PI.back "$disk" 7f 00 00 00 00 00 00 18 00 09 20 00 \
+		00 00 00 00 00 00 00 c8 00 00 00 "$1" ff ff 00 00 00 00 00 10
+}
+# The 32-byte commands come in an AHS of the kernel's initiator; the expected tag
+# is another than the LBA.
+bytes_32() {
+	sg_write_x --normal --32 --wrprotect=1 --lba=200 --num=16 --ref-tag=64 --tag-mask=0 \
+		--in=$PI.wire "$disk" && read_32 40 && cmp $PI.wire $PI.back &&
+		fails_with 'reference tag check failed' read_32 41 &&
+		fails_with 'protection error' \
+			sg_write_x --normal --32 --wrprotect=1 --lba=200 --num=16 --ref-tag=65 \
+			--tag-mask=0 --in=$PI.wire "$disk" &&
+		sg_write_x --same=0 --32 --wrprotect=1 --lba=300 --num=50 --ref-tag=64 --tag-mask=0 \
+			--in=$PI.wire "$disk" &&
+		fails_with 'invalid command operation code' \
+			sg_raw -r 520 "$disk" 28 20 00 00 00 c8 00 00 01 00 &&
+		sg_opcodes "$disk" | grep -i 'read(32)'
+}
+
+"$@"
