@@ -133,7 +133,7 @@ int dev_keep_restore(struct dev_lu *lu, const uint8_t *data, size_t len)
 	if (err)
 		return err;
 	lu->ctl = lu->saved = lu->kept->modes;
-	lu->condition = condition_of(&lu->kept->erase);
+	lu->condition = (uint8_t)condition_of(&lu->kept->erase);
 	lu->unrestricted = lu->kept->erase.unrestricted;
 	return 0;
 }
