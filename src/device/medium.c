@@ -26,6 +26,8 @@ static void tell_worker(const struct dev_lu *lu, unsigned worker,
 	list_for_each(it, &lu->server->nexuses[worker]) {
 		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
 
+		/* cppcheck-suppress nullPointerRedundantCheck
+		 * except is NULL for nobody, n never */
 		n->media_event[lu->cfg.lun] = (uint8_t)event;
 		if (event == CD_EVENT_NEW_MEDIUM && n != except)
 			dev_attention_set(n, lu->cfg.lun, UA_MEDIUM_CHANGED);

@@ -137,7 +137,8 @@ size_t scsi_cdb_len(uint8_t opcode);
 uint16_t scsi_cdb_sa(const uint8_t *cdb);
 
 /* LBA and number of blocks of a READ/WRITE-like CDB, by its group. READ(6)
- * and WRITE(6) with length 0 mean 256 blocks. */
+ * and WRITE(6) with length 0 mean 256 blocks. The CDB has all octets of its
+ * group, 32 if it is of variable length. */
 uint64_t scsi_cdb_lba(const uint8_t *cdb);
 uint32_t scsi_cdb_blocks(const uint8_t *cdb);
 

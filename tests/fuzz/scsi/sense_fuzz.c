@@ -34,8 +34,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		scsi_asc_str(s.asc);
 	}
 	if (size >= 16) {
-		scsi_cdb_lba(data);
-		scsi_cdb_blocks(data);
+		uint8_t cdb[32] = { 0 };
+
+		memcpy(cdb, data, size < sizeof(cdb) ? size : sizeof(cdb));
+		scsi_cdb_lba(cdb);
+		scsi_cdb_blocks(cdb);
 	}
 	return 0;
 }
