@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from harness import Daemon, ISER, Wire, io, main, run
+from harness import Daemon, ISER, Wire, exactly, io, main, run
 
 GOOD, CHECK, BUSY, ACA_ACTIVE = 0, 2, 8, 0x30
 SIMPLE, ORDERED, HEAD, ACA = 1, 2, 3, 4
@@ -204,6 +204,10 @@ class Library:
         if not os.path.exists(path):
             path = os.path.join(os.path.dirname(ISER), "src/lib/libiser.so")
         try:
+            with open(path, "rb") as f:
+                if b"__asan_init" in f.read():  # it would end this process
+                    raise unittest.SkipTest("a libiser with a sanitizer wants "
+                                            "a program that has it")
             self.lib = ctypes.CDLL(path)
         except OSError as e:
             raise unittest.SkipTest("libiser is not to be loaded: %s" % e)
@@ -243,12 +247,6 @@ class Priority(unittest.TestCase):
         """Byte 2 of each SCSI Command of a run of iser."""
         seen, listener = [], socket.create_server(("127.0.0.1", 0))
 
-        def exactly(s, n):
-            data = b""
-            while len(data) < n:
-                data += s.recv(n - len(data)) or 1 / 0
-            return data
-
         def pdu(s):
             head = exactly(s, 48)
             n = int.from_bytes(head[5:8], "big")
@@ -263,7 +261,7 @@ class Priority(unittest.TestCase):
                     data = data.replace(b"ProtocolLevel=2",
                                         b"ProtocolLevel=" + level)
                     far.sendall(head + data)
-            except (ZeroDivisionError, OSError):
+            except (EOFError, OSError):
                 far.close()
 
         def serve():
