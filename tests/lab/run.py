@@ -63,7 +63,8 @@ class Results:
 
     def __init__(self):
         self.steps = []         # (name, "ok" | "not ok" | "skip", why)
-        self.figures = []       # (name, value, unit)
+        self.figures = []       # (name, value, unit, pair or None)
+        self.pair = None        # whose figures follow, if not the job's
         self.ended = False
         self.seconds = 0.0
 
@@ -73,7 +74,9 @@ class Results:
         if found:
             self.steps.append((found.group(2), found.group(1), found.group(3)))
         elif re.match(r"figure \S+ \S+ \S+$", line):
-            self.figures.append(tuple(line.split()[1:]))
+            self.figures.append(tuple(line.split()[1:]) + (self.pair,))
+        elif line.startswith("pair "):
+            self.pair = tuple(x.strip() for x in line[5:].split("|"))
         elif line.startswith("end "):
             self.ended = True
             return False
@@ -272,16 +275,16 @@ def rows_of(done):
 
 def figures_of(done):
     """The same of figures: one column for each name, where there is any."""
-    names = []
-    for _, results in done:
-        names += [f for f in ((x[0], x[2]) for x in results.figures)
-                  if f not in names]
+    names = list(dict.fromkeys((x[0], x[2]) for _, results in done
+                               for x in results.figures))
     rows = [("initiator", "target", "over") +
             tuple("%s %s" % (n.replace("-", " "), unit) for n, unit in names)]
     for job, results in done:
-        have = {x[0]: x[1] for x in results.figures}
-        if have:
-            rows.append(tuple((job.pair + ["", "", ""])[:3]) +
+        pairs = {}
+        for name, value, _, pair in results.figures:
+            pairs.setdefault(pair or tuple(job.pair), {})[name] = value
+        for pair, have in pairs.items():
+            rows.append((pair + ("", "", ""))[:3] +
                         tuple(have.get(n, "-") for n, _ in names))
     return rows if names else []
 

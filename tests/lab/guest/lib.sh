@@ -35,6 +35,8 @@ skip() { result "skip $*"; }
 figure() { # figure NAME VALUE UNIT
 	if [ -n "$2" ]; then result "figure $*"; else not_ok "$1" "no figure"; fi
 }
+# the next figures are of this pair: INITIATOR | TARGET | OVER
+pair() { result "pair $*"; }
 
 # step NAME LIMIT COMMAND...: a program or a function of this file, in so many seconds
 # (on an idle machine) at most; its output goes to out/NAME.txt, the last line of it tells why it failed.
@@ -165,9 +167,10 @@ rdma_device() {
 
 # ---- targets ----
 
+lio_root=/sys/kernel/config/target
+
 # lio ADDRESS PORT tcp|iser [MIB]: the kernel's target, a ram disk, open to all
 lio() {
-	lio_root=/sys/kernel/config/target
 	modprobe -a target_core_mod iscsi_target_mod
 	[ -d $lio_root ] || mount -t configfs configfs /sys/kernel/config
 	mkdir -p $lio_root/core/rd_mcp_0/ram
@@ -185,6 +188,10 @@ lio() {
 	echo 1 >$lio_tpg/enable
 }
 lio_portal_tcp() { mkdir "$1"; }
+lio_ends() { # its port is free
+	echo 0 >$lio_root/iscsi/$IQN_LIO/tpgt_1/enable
+	rmdir $lio_root/iscsi/$IQN_LIO/tpgt_1/np/*
+}
 # The new portal listens on TCP; siw's listener is a TCP listener too. The first one
 # goes to a namespace where it is in nobody's way.
 lio_portal_iser() {
@@ -368,6 +375,16 @@ kernel_rate() { # kernel_rate NAME PROCESSES KIB COUNT UNIT
 	for pid in $pids; do wait "$pid"; done
 	figure "$1" "$(echo "$rate_began $(uptime_s) $2 $3 $4" | awk -v unit="$5" '{
 		n = $3 * $5 / ($2 - $1); printf "%.0f", unit == "IOPS" ? n : n * $4 * 1024 / 1e6 }')" "$5"
+}
+# Of several pairs in one boot: same_boot_kernel and same_boot_iser, ADDRESS IQN PAIR
+same_boot_kernel() {
+	pair "Linux ib_iser | $3"
+	step login 60 kernel_login "$1" "$2" iser && kernel_figures && step logout 30 kernel_logout
+}
+same_boot_iser() {
+	pair "iser${iser_query:+, verbs} | $3"
+	same_url="iser://$1:3260/$2/0${iser_query:-}"
+	step login 20 at_far iser info "$same_url" && iser_figures "$same_url"
 }
 # iser_figures URL: the same of our initiator. LARGE: what the target takes at most at once
 iser_figures() {
