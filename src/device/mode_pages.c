@@ -228,6 +228,7 @@ const struct dev_mode_page dev_mode_pages[] = {
 	{ 0x1c, 2, 24, dev_has_unmap, fill_provisioning, mask_provisioning,
 	  take_provisioning },
 	{ 0x01, 0, 12, dev_is_cd, cd_fill_recovery, fixed_mask, fixed_take },
+	{ 0x0a, 0, 12, dev_is_cd, fill_control, fixed_mask, fixed_take },
 	{ 0x1a, 0, 12, dev_is_cd, fill_nothing, fixed_mask, fixed_take },
 	{ 0x1c, 0, 12, dev_is_cd, fill_exceptions, fixed_mask, fixed_take },
 	{ 0x1d, 0, 12, dev_is_cd, cd_fill_timeout, fixed_mask, fixed_take },

@@ -110,6 +110,7 @@ void dev_prevent_allow(struct dev_task *t)
 
 #define POWER_CONDITION 0xf0
 #define NO_FLUSH	0x04
+#define FORMAT_LAYER	0x04 /* MMC-6's name for the bit */
 #define LOEJ		0x02
 #define START		0x01
 
@@ -232,13 +233,19 @@ static void eject_cd(struct dev_task *t)
 		dev_good(t);
 }
 
-/* Power conditions as above. A tray that is out may come in whoever prevents. */
+/*
+ * Power conditions as above. A tray that is out may come in whoever prevents.
+ * What is NO_FLUSH on disks is FL here: with LOEJ and START it asks for another
+ * layer of a hybrid disc, which no medium of ours is; else it means nothing.
+ */
 void cd_start_stop(struct dev_task *t)
 {
 	uint8_t what = t->cdb[4];
 
 	if (what & POWER_CONDITION || !(what & LOEJ))
 		dev_good(t);
+	else if ((what & (FORMAT_LAYER | START)) == (FORMAT_LAYER | START))
+		dev_bad_field(t, 4, 2);
 	else if (what & START)
 		load_cd(t);
 	else if (is_prevented(t->lu))

@@ -10,7 +10,7 @@ static const struct dev_command commands[] = {
 	{ "MODE SENSE(6)", SCSI_MODE_SENSE_6, 0, 6, DIR_IN, FOR_CD | RSV_READ, NULL, dev_mode_sense_6,
 	  { 0x1a, 0x08, 0xff, 0xff, 0xff, 0 } },
 	{ "START STOP UNIT", SCSI_START_STOP_UNIT, 0, 6, DIR_NONE, FOR_CD | RSV_WRITE, NULL, cd_start_stop,
-	  { 0x1b, 0x01, 0, 0, 0xf3, 0 } },
+	  { 0x1b, 0x01, 0, 0, 0xf7, 0 } },
 	{ "PREVENT ALLOW MEDIUM REMOVAL", SCSI_PREVENT_ALLOW, 0, 6, DIR_NONE, FOR_CD | RSV_WRITE, NULL, dev_prevent_allow,
 	  { 0x1e, 0, 0, 0, 0x03, 0 } },
 	{ "READ CAPACITY(10)", SCSI_READ_CAPACITY_10, 0, 10, DIR_IN, FOR_CD | CMD_MEDIUM | RSV_NEVER, NULL, cd_read_capacity,

@@ -25,7 +25,7 @@ FILES = ("test_daemon", "test_wire", "test_logins", "test_store", "test_reserve"
 # What does not depend on how the daemon waits is run once.
 ONCE = ("test_tshark", "test_iser_tshark", "test_install",
         "test_daemon.Refusals", "test_libiscsi.Suite.test_ram_4k",
-        "test_libiscsi.Suite.test_iser", "test_libiscsi.Suite.test_encrypted", "test_iser.OtherTarget",
+        "test_libiscsi.Suite.test_iser", "test_libiscsi.Suite.test_cd", "test_libiscsi.Suite.test_encrypted", "test_iser.OtherTarget",
         "test_iser_rdma.OtherTarget",
         "test_crypt.Keys", "test_nbd", "test_rdma.", "test_bad_target", "test_reconnect", "test_man")
 

@@ -228,6 +228,37 @@ class Suite(unittest.TestCase):
                        but=(self.SAME_BLOCKS, self.NOT_ASKED, self.WRITABLE,
                             self.ONE_PATH) + self.FIXED_DISK)
 
+    # what MMC-6 has not, or the row of a drive that only reads
+    NO_DISK = (
+        "Not SBC device", "PERSISTENT RESERVE IN is not", "PROUT Not Supported",
+        "RESERVE6 is not", "Logical unit is fully provisioned",
+        "EXTENDEDCOPY is not", "RECEIVE_COPY_RESULTS is not",
+        "RECEIVECOPYRESULT is not", "GET_LBA_STATUS is not",
+        "GETLBASTATUS is not", "READ6 is not", "READ16 is not",
+        "READCAPACITY16 is not", "READDEFECTDATA10 is not",
+        "READDEFECTDATA12 is not", "PREFETCH10 is not", "PREFETCH16 is not",
+        "VERIFY10 is not", "VERIFY12 is not", "VERIFY16 is not",
+        "WRITE10 is not", "WRITE12 is not", "WRITE16 is not",
+        "WRITEVERIFY10 is not", "WRITEVERIFY12 is not",
+        "WRITEVERIFY16 is not")
+    # of these nothing is left out; the two are from the suite's own beginning
+    CD_FAMILIES = ("ReportSupportedOpcodes", "StartStopUnit", "TestUnitReady",
+                   "ReadCapacity10", "Read10.Simple", "Read10.BeyondEol",
+                   "Read12.Simple", "Read12.BeyondEol", "ModeSense6.AllPages",
+                   "ModeSense6.Control", "iSCSIcmdsn")
+    AT_THE_BEGINNING = ("PERSISTENT RESERVE IN is not",
+                        "READCAPACITY16 is not")
+
+    def test_cd(self):
+        with tempfile.NamedTemporaryFile(dir=".") as f:
+            f.truncate(100 << 20)
+            cd = "cd:" + os.path.abspath(f.name)
+            self.run_suite([cd], but=self.NO_DISK +
+                           (self.NOT_ASKED, self.WRITABLE))
+            for family in self.CD_FAMILIES:
+                self.run_suite([cd], but=self.AT_THE_BEGINNING,
+                               test="ALL." + family)
+
     def file_suite(self, *args, but=(), wrong=None):
         with tempfile.NamedTemporaryFile(dir=".") as f:
             f.truncate(100 << 20)

@@ -359,6 +359,9 @@ static void test_read_cd_main_channel_mmc6_6_17_2_6(void **state)
 			assert_check(SENSE_ILLEGAL_REQUEST,
 				     ASC_INVALID_FIELD_IN_CDB);
 			assert_int_equal(R->sense.field, 9);
+			/* C2 is the lower field (SPC-4 §4.5.2.4.2) */
+			assert_int_equal(R->sense.bit,
+					 cases[i].byte & 0x06 ? 2 : 7);
 			continue;
 		}
 		assert_int_equal(R->task.status, SCSI_GOOD);
@@ -369,8 +372,12 @@ static void test_read_cd_main_channel_mmc6_6_17_2_6(void **state)
 	assert_int_equal(CMD(0, 4096, NULL, 0xbe, 0x08, 0, 0, 0, 5, 0, 0, 1,
 			     0x10),
 			 SCSI_GOOD);
-	CMD(0, 4096, NULL, 0xbe, 0, 0, 0, 0, 5, 0, 0, 1, 0x10, 0x02);
-	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	for (uint8_t sub = 1; sub < 8; sub++) { /* sub-channel selection */
+		CMD(0, 4096, NULL, 0xbe, 0, 0, 0, 0, 5, 0, 0, 1, 0x10, sub);
+		assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+		assert_int_equal(R->sense.field, 10);
+		assert_int_equal(R->sense.bit, 2);
+	}
 }
 
 static void test_read_cd_at_the_edges(void **state)
@@ -563,7 +570,13 @@ static void test_mode_pages_mmc6_7(void **state)
 	assert_int_equal(CMD(0, 255, NULL, 0x1a, 0, 0x2a, 0, 255), SCSI_GOOD);
 	assert_int_equal(R->in[4 + 6], 0x2b); /* locked */
 	assert_int_equal(CMD(0, 255, NULL, 0x1a, 0, 0x3f, 0, 255), SCSI_GOOD);
-	assert_int_equal(R->in_len, 4 + 4 * 12 + 32);
+	assert_int_equal(R->in_len, 4 + 5 * 12 + 32);
+	/* all types have control (SPC-4 §7.5.8); nothing in it can be changed */
+	assert_int_equal(CMD(0, 255, NULL, 0x1a, 0, 0x4a, 0, 255), SCSI_GOOD);
+	assert_int_equal(R->in_len, 4 + 12);
+	assert_int_equal(R->in[4], 0x0a);
+	for (int i = 6; i < 16; i++)
+		assert_int_equal(R->in[i], 0);
 	CMD(0, 255, NULL, 0x1a, 0, 0x08, 0, 255); /* a disk's */
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 }
@@ -665,6 +678,25 @@ static void test_eject_and_load_by_an_initiator_mmc6_6_42(void **state)
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_MEDIUM_MAY_HAVE_CHANGED);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+}
+
+/* Bit 2 of byte 4 is NO_FLUSH of disks; a layer is changed by LOEJ and START. */
+static void test_format_layer_mmc6_6_42(void **state)
+{
+	static const uint8_t mean_nothing[] = { 0x04, 0x05, 0x34, 0x37 };
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(mean_nothing); i++)
+		assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0,
+				     mean_nothing[i]),
+				 SCSI_GOOD);
+	CMD(0, 0, NULL, 0x1b, 0, 0, 0, 0x07);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 4);
+	assert_int_equal(R->sense.bit, 2);
+	expect_event(CD_EVENT_NONE, 0x02);
+	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 0x06), SCSI_GOOD);
+	expect_event(CD_EVENT_REMOVAL, 0x01);
 }
 
 static void test_a_drive_that_starts_empty(void **state)
@@ -921,6 +953,7 @@ int main(void)
 		C(test_speeds_are_taken_mmc6_6_37_6_39),
 		C(test_event_classes_mmc6_6_6),
 		C(test_eject_and_load_by_an_initiator_mmc6_6_42),
+		C(test_format_layer_mmc6_6_42),
 		WITH(test_a_drive_that_starts_empty, open_empty),
 		C(test_another_medium_is_put_in),
 		C(test_a_locked_drive_asks_to_be_unlocked_mmc6_6_14),
