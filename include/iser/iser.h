@@ -263,8 +263,12 @@ struct iser_capacity {
 	bool reads_zeros; /* LBPRZ: unmapped blocks */
 };
 
+/* iser_read_capacity asks as the unit's type wants it. ISER_E_UNSUPPORTED: units
+ * of that type have none (tapes, enclosures, ...). */
 ISER_API int iser_read_capacity(struct iser_session *s, int lun,
 				struct iser_capacity *c);
+/* The peripheral device type (byte 0 of INQUIRY data) in words. */
+ISER_API const char *iser_device_type(uint8_t type);
 /* VPD page (page >= 0) or standard INQUIRY data (-1). Returns bytes. */
 ISER_API int iser_inquiry(struct iser_session *s, int lun, int page,
 			  uint8_t *buf, size_t size);

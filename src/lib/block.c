@@ -72,16 +72,84 @@ int iser_test_unit_ready(struct iser_session *s, int lun)
 	return run(s, &io, lun, ISER_NO_DATA, NULL, 0);
 }
 
-int iser_read_capacity(struct iser_session *s, int lun, struct iser_capacity *c)
+/* ---- capacity ---- */
+
+/* SPC-4 table 144 */
+#define TYPE_DISK	0x00
+#define TYPE_WRITE_ONCE 0x04
+#define TYPE_CD		0x05
+#define TYPE_OPTICAL	0x07
+#define TYPE_RBC	0x0e
+#define TYPE_ZONED	0x14
+#define TYPE_UNKNOWN	0x1f
+
+const char *iser_device_type(uint8_t type)
+{
+	static const char *const names[] = {
+		[TYPE_DISK] = "disk",
+		[0x01] = "tape drive",
+		[0x02] = "printer",
+		[0x03] = "processor",
+		[TYPE_WRITE_ONCE] = "write-once device",
+		[TYPE_CD] = "CD/DVD drive",
+		[0x06] = "scanner",
+		[TYPE_OPTICAL] = "optical memory device",
+		[0x08] = "medium changer",
+		[0x09] = "communications device",
+		[0x0c] = "storage array controller",
+		[0x0d] = "enclosure",
+		[TYPE_RBC] = "simplified disk",
+		[0x0f] = "optical card reader",
+		[0x11] = "object storage device",
+		[0x12] = "automation/drive interface",
+		[TYPE_ZONED] = "zoned disk",
+		[0x1e] = "well known logical unit",
+		[TYPE_UNKNOWN] = "unknown device",
+	};
+
+	type &= 0x1f;
+	if (type >= ARRAY_LEN(names) || !names[type])
+		return "device of a reserved type";
+	return names[type];
+}
+
+static bool has_capacity(uint8_t type)
+{
+	switch (type) {
+	case TYPE_DISK:
+	case TYPE_WRITE_ONCE:
+	case TYPE_CD:
+	case TYPE_OPTICAL:
+	case TYPE_RBC:
+	case TYPE_ZONED:
+	case TYPE_UNKNOWN: /* no such unit: its own words are better */
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool is_refused(const struct iser_io *io)
+{
+	struct scsi_sense s;
+
+	return io->err == ISER_E_SCSI &&
+	       !scsi_sense_parse(&s, io->sense, io->sense_len) &&
+	       s.key == SENSE_ILLEGAL_REQUEST;
+}
+
+/* READ CAPACITY(16), SBC-3 §5.16. *refused: it may not know the command. */
+static int capacity_16(struct iser_session *s, int lun, struct iser_capacity *c,
+		       bool *refused)
 {
 	struct iser_io io = { .cdb = { SCSI_SERVICE_ACTION_IN_16,
 				       SCSI_SAI_READ_CAPACITY_16 } };
 	uint8_t b[32] = { 0 };
 	int err;
 
-	memset(c, 0, sizeof(*c));
 	put_be32(io.cdb + 10, sizeof(b));
 	err = run(s, &io, lun, ISER_READ, b, sizeof(b));
+	*refused = err && is_refused(&io);
 	if (err)
 		return err;
 	c->blocks = get_be64(b) + 1;
@@ -89,6 +157,62 @@ int iser_read_capacity(struct iser_session *s, int lun, struct iser_capacity *c)
 	c->physical_block_size = c->block_size << (b[13] & 0x0f);
 	c->thin = b[14] & 0x80;
 	c->reads_zeros = b[14] & 0x40;
+	return 0;
+}
+
+/* READ CAPACITY(10), SBC-3 §5.15, MMC-6 §6.24. *more: it has more blocks than
+ * the answer holds. */
+static int capacity_10(struct iser_session *s, int lun, struct iser_capacity *c,
+		       bool *more)
+{
+	struct iser_io io = { .cdb = { SCSI_READ_CAPACITY_10 } };
+	uint8_t b[8] = { 0 };
+	int err = run(s, &io, lun, ISER_READ, b, sizeof(b));
+
+	*more = !err && get_be32(b) == UINT32_MAX;
+	if (err)
+		return err;
+	c->blocks = (uint64_t)get_be32(b) + 1;
+	c->block_size = c->physical_block_size = get_be32(b + 4);
+	return 0;
+}
+
+/* SPC-2 targets and MMC devices know the short command only; of the latter some
+ * do not take what they do not know lightly, so they are asked that first. */
+static int ask_capacity(struct iser_session *s, int lun, uint8_t type,
+			struct iser_capacity *c)
+{
+	bool again = false, dummy;
+	int err;
+
+	if (type == TYPE_CD || type == TYPE_RBC) {
+		err = capacity_10(s, lun, c, &again);
+		/* what the short answer holds is there, whatever comes now */
+		if (again)
+			(void)capacity_16(s, lun, c, &dummy);
+		return err;
+	}
+	err = capacity_16(s, lun, c, &again);
+	return again ? capacity_10(s, lun, c, &dummy) : err;
+}
+
+int iser_read_capacity(struct iser_session *s, int lun, struct iser_capacity *c)
+{
+	uint8_t inq[36];
+	int err;
+
+	memset(c, 0, sizeof(*c));
+	err = iser_inquiry(s, lun, -1, inq, sizeof(inq));
+	if (err < 0)
+		return err;
+	/* a peripheral qualifier other than 0: no unit to be typed */
+	if (!(inq[0] & 0xe0) && !has_capacity(inq[0]))
+		return lib_fail(s->ctx, ISER_E_UNSUPPORTED,
+				"LUN %d of %s is a %s: it has no capacity", lun,
+				s->url.target, iser_device_type(inq[0]));
+	err = ask_capacity(s, lun, inq[0], c);
+	if (err)
+		return err;
 	if (c->block_size < 512 || c->block_size > 65536 ||
 	    (c->block_size & (c->block_size - 1)))
 		return lib_fail(s->ctx, ISER_E_PROTOCOL,

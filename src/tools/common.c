@@ -114,6 +114,31 @@ struct iser_session *open_url(struct iser_context *ctx, const char *text,
 	return s;
 }
 
+#define TYPE_CD		  0x05
+#define GET_CONFIGURATION 0x46
+#define RANDOM_WRITABLE	  0x20
+#define CURRENT		  0x01
+
+/* MMC-6 §6.5: is the feature Random Writable (§5.3.7) current? */
+bool is_read_only_cd(struct iser_session *s, int lun)
+{
+	uint8_t b[36] = { 0 };
+	struct iovec iov = { b, sizeof(b) };
+	struct iser_io io = { .lun = lun,
+			      .cdb = { GET_CONFIGURATION, 2, 0, RANDOM_WRITABLE,
+				       0, 0, 0, 0, sizeof(b) },
+			      .cdb_len = 10,
+			      .direction = ISER_READ,
+			      .iov = &iov,
+			      .niov = 1 };
+
+	if (iser_inquiry(s, lun, -1, b, sizeof(b)) < 0 || b[0] != TYPE_CD)
+		return false;
+	memset(b, 0, sizeof(b));
+	return iser_run(s, &io) || b[8] || b[9] != RANDOM_WRITABLE ||
+	       !(b[10] & CURRENT);
+}
+
 void print_json(json_t *j)
 {
 	json_dumpf(j, stdout, JSON_INDENT(2));

@@ -105,6 +105,16 @@ static int check_room(const struct end *e, uint64_t size)
 	return EXIT_INVALID;
 }
 
+static int check_unit(const struct end *e, uint64_t size)
+{
+	if (is_read_only_cd(e->session, e->url.lun)) {
+		say("%s is a CD/DVD drive, what is in it can't be written",
+		    e->name);
+		return EXIT_INVALID;
+	}
+	return check_room(e, size);
+}
+
 int end_open_sink(struct end *e, struct iser_context *ctx, const char *name,
 		  uint64_t size)
 {
@@ -113,7 +123,7 @@ int end_open_sink(struct end *e, struct iser_context *ctx, const char *name,
 	*e = (struct end){ .name = name, .fd = -1 };
 	if (is_url(name)) {
 		code = open_unit(e, ctx);
-		return code ? code : check_room(e, size);
+		return code ? code : check_unit(e, size);
 	}
 	if (!strcmp(name, "-"))
 		e->fd = dup(STDOUT_FILENO);

@@ -69,6 +69,8 @@ struct iser_session *open_url(struct iser_context *ctx, const char *text,
 			      struct iser_url *url, int *code);
 /* transport=auto says what it came to. */
 void tell_transport(const struct iser_session *s, const struct iser_url *url);
+/* Whether it is a CD/DVD drive, and its medium none that takes WRITE commands. */
+bool is_read_only_cd(struct iser_session *s, int lun);
 /* Prints j and drops it. */
 void print_json(json_t *j);
 

@@ -260,6 +260,11 @@ static int connect_all(struct bench *b, struct iser_session **s)
 		if (err)
 			return failed(b->ctx, err);
 	}
+	if (b->write_percent && is_read_only_cd(s[0], b->url.lun)) {
+		say("%s is a CD/DVD drive, what is in it can't be written",
+		    b->url_text);
+		return EXIT_INVALID;
+	}
 	return check(b);
 }
 

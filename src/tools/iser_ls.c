@@ -82,13 +82,18 @@ static void list_unit(struct iser_session *s, int lun, json_t *units)
 	trimmed(inq + 16, 16, product);
 	if (units)
 		json_array_append_new(
-			units, json_pack("{s:i,s:s,s:s,s:I,s:i}", "lun", lun,
+			units, json_pack("{s:i,s:s,s:s,s:s,s:I,s:i}", "lun",
+					 lun, "type", iser_device_type(inq[0]),
 					 "vendor", vendor, "product", product,
 					 "bytes", (json_int_t)bytes,
 					 "block_size", (int)c.block_size));
+	else if (c.block_size)
+		printf("  LUN %-3d %10s  %s %s, %s, blocks of %u\n", lun,
+		       human(bytes, size), vendor, product,
+		       iser_device_type(inq[0]), c.block_size);
 	else
-		printf("  LUN %-3d %10s  %s %s, blocks of %u\n", lun,
-		       human(bytes, size), vendor, product, c.block_size);
+		printf("  LUN %-3d %10s  %s %s, %s\n", lun, "-", vendor,
+		       product, iser_device_type(inq[0]));
 }
 
 static int list_target(struct iser_context *ctx, const struct iser_url *portal,
@@ -218,24 +223,56 @@ static json_t *info_serial(struct iser_session *s, int lun)
 	return json_string(trimmed(b + 4, (size_t)n - 4, text));
 }
 
-static json_t *info_all(struct iser_session *s, const struct iser_url *url,
-			const struct iser_capacity *c)
+#define REMOVABLE 0x80
+
+/* What there is of it: size, or why it has none. err: there should be one. */
+static json_t *info_capacity(struct iser_session *s, const struct iser_url *url,
+			     const uint8_t *inq, int *err)
 {
-	uint8_t inq[96] = { 0 };
+	struct iser_capacity c;
+
+	*err = iser_read_capacity(s, url->lun, &c);
+	if (*err) {
+		json_t *why = json_pack("{s:s}", "no_capacity",
+					iser_message(iser_session_context(s)));
+
+		/* not by its type, or its medium is away */
+		if (*err == ISER_E_UNSUPPORTED ||
+		    (*err == ISER_E_SCSI && (inq[1] & REMOVABLE)))
+			*err = 0;
+		return why;
+	}
+	return json_pack("{s:I,s:i,s:i,s:b}", "bytes",
+			 (json_int_t)(c.blocks * c.block_size), "block_size",
+			 (int)c.block_size, "physical_block_size",
+			 (int)c.physical_block_size, "thin", c.thin);
+}
+
+/* NULL: *err says why not. */
+static json_t *info_all(struct iser_session *s, const struct iser_url *url,
+			int *err)
+{
 	char vendor[9], product[17], revision[5];
+	json_t *all, *capacity;
+	uint8_t inq[96] = { 0 };
 
 	iser_inquiry(s, url->lun, -1, inq, sizeof(inq));
-	return json_pack("{s:s,s:i,s:s,s:s,s:s,s:o,s:I,s:i,s:i,s:b,s:o,s:o}",
-			 "target", url->target, "lun", url->lun, "vendor",
-			 trimmed(inq + 8, 8, vendor), "product",
-			 trimmed(inq + 16, 16, product), "revision",
-			 trimmed(inq + 32, 4, revision), "serial",
-			 info_serial(s, url->lun), "bytes",
-			 (json_int_t)(c->blocks * c->block_size), "block_size",
-			 (int)c->block_size, "physical_block_size",
-			 (int)c->physical_block_size, "thin", c->thin,
-			 "session", info_params(s), "vpd",
-			 info_pages(s, url->lun));
+	capacity = info_capacity(s, url, inq, err);
+	if (*err) {
+		json_decref(capacity);
+		return NULL;
+	}
+	all = json_pack("{s:s,s:i,s:s,s:s,s:s,s:s,s:o}", "target", url->target,
+			"lun", url->lun, "type", iser_device_type(inq[0]),
+			"vendor", trimmed(inq + 8, 8, vendor), "product",
+			trimmed(inq + 16, 16, product), "revision",
+			trimmed(inq + 32, 4, revision), "serial",
+			info_serial(s, url->lun));
+	json_object_update(all, capacity);
+	json_decref(capacity);
+	json_object_set_new(all, "session", info_params(s));
+	json_object_set_new(all, "vpd", info_pages(s, url->lun));
+	return all;
 }
 
 /* The same tree, for people. */
@@ -262,11 +299,11 @@ static void print_tree(json_t *tree, int indent)
 
 static int run_info(int argc, char **argv)
 {
-	struct iser_capacity c;
 	struct iser_context *ctx;
 	struct iser_session *s;
 	struct iser_url url;
 	struct args a;
+	json_t *tree;
 	int code = 0, err;
 
 	if (!parse(argc, argv, &a))
@@ -276,14 +313,12 @@ static int run_info(int argc, char **argv)
 		return EXIT_NOMEM;
 	s = open_url(ctx, a.what, &url, &code);
 	if (s) {
-		err = iser_read_capacity(s, url.lun, &c);
-		if (err) {
+		tree = info_all(s, &url, &err);
+		if (!tree) {
 			code = failed(ctx, err);
 		} else if (a.common.json) {
-			print_json(info_all(s, &url, &c));
+			print_json(tree);
 		} else {
-			json_t *tree = info_all(s, &url, &c);
-
 			print_tree(tree, 0);
 			json_decref(tree);
 		}

@@ -396,7 +396,8 @@ bool nbd_job_room(struct nbd_job *j)
 
 void nbd_job_start(struct nbd_job *j)
 {
-	uint32_t block = j->unit->block;
+	const struct nbd_unit *u = j->unit;
+	uint32_t block = u->block;
 	uint64_t end = j->req.offset + j->req.length;
 
 	j->io.done = io_done;
@@ -417,6 +418,10 @@ void nbd_job_start(struct nbd_job *j)
 		j->data_len = j->req.length;
 	} else if (j->req.command == NBD_BLOCK_STATUS) {
 		j->data = j->buf + STATUS_HEADER + STATUS_SIZE * EXTENTS;
+	} else if (j->req.command == NBD_FLUSH && u->read_only) {
+		finish(j,
+		       0); /* a drive that only reads knows no such command */
+		return;
 	} else if (j->req.command == NBD_FLUSH) {
 		submit_flush(j);
 		j->left = 0;
@@ -541,6 +546,8 @@ static int ask(struct nbd_unit *u)
 	describe(u, inq);
 	ask_limits(u);
 	ask_modes(u);
+	/* its mode parameter header has no WP (MMC-6 §7.2) */
+	u->read_only |= is_read_only_cd(u->session, u->url.lun);
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """A CD/DVD unit: SeaBIOS boots from it, libiscsi and QEMU read it, iserctl changes
-its medium."""
+its medium; and our initiator with drives, ours and tgt's."""
+import json
 import os
 import subprocess
 import tempfile
@@ -9,7 +10,9 @@ import time
 import unittest
 
 import iso
-from harness import ISERCTL, Daemon, main, need, run
+from harness import ISER, ISERCTL, WAYS, Daemon, main, need, over, run
+from test_iser import Tgt, sha256
+from test_nbd import EPERM, Bridge, Raw
 
 WORD = "GREETINGS-FROM-THE-CD"
 
@@ -101,6 +104,66 @@ class Cd(unittest.TestCase):
                             ["insert", "lun=1", "path=/nowhere"]):
                     self.assertEqual(run([ISERCTL, "-s", ctl] + bad,
                                          check=False).returncode, 1)
+
+    def initiator(self, url, image):
+        """Everything that reads does, everything that writes says why not."""
+        info = json.loads(run([ISER, "info", "--json", url]).text)
+        size = os.path.getsize(image)
+        self.assertEqual((info["type"], info["bytes"], info["block_size"]),
+                         ("CD/DVD drive", size, 2048))
+        self.assertIn(sha256(image), run([ISER, "hash", url]).text)
+        run([ISER, "copy", url, self.path("back")])
+        self.assertEqual(sha256(image), sha256(self.path("back")))
+        run([ISER, "bench", "--time", "0.1", "--bs", "2k", url])
+        for args in (["copy", image, url],
+                     ["bench", "--rw", "write", "--yes-overwrite", "--bs",
+                      "2k", url]):
+            done = run([ISER] + args, check=False)
+            self.assertEqual(done.returncode, 7)
+            self.assertIn("is a CD/DVD drive, what is in it can't be written",
+                          done.text)
+        with Bridge(url) as b, Raw(b.path) as r:
+            r.open()
+            self.assertEqual(r.size, size)
+            self.assertTrue(r.flags & 2)  # read only
+            with open(image, "rb") as f:
+                f.seek(2047)
+                self.assertEqual(r.ask(0, 2047, 4098, read=4098),
+                                 (0, f.read(4098)))
+            self.assertEqual(r.ask(1, 0, 2048, data=bytes(2048)), EPERM)
+            self.assertEqual(r.ask(3), 0)  # a flush of nothing
+
+    def test_our_initiator(self):
+        for way in WAYS:
+            with self.subTest(way), Daemon("cd:" + self.one) as d:
+                self.initiator(over(d.url, way), self.one)
+
+    def test_our_initiator_and_an_empty_drive(self):
+        with Daemon("cd:") as d:
+            info = run([ISER, "info", d.url]).text
+            self.assertIn("medium not present", info)
+            self.assertIn("CD/DVD drive", info)
+            self.assertIn("CD/DVD drive",
+                          run([ISER, "ls", d.portal]).text)
+            done = run([ISER, "hash", d.url], check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("medium not present", done.text)
+
+    @need("tgtd", "tgtadm")
+    def test_our_initiator_and_other_drives(self):
+        with Tgt(self.one, "cd") as t:
+            self.initiator(t.url, self.one)
+            # tgt's LUN 0 is no disk either, and has no size at all
+            controller = t.url[:-1] + "0"
+            info = json.loads(run([ISER, "info", "--json", controller]).text)
+            self.assertEqual(info["type"], "storage array controller")
+            self.assertIn("it has no capacity", info["no_capacity"])
+            self.assertNotIn("bytes", info)
+            for name in "storage array controller", "CD/DVD drive":
+                self.assertIn(name, run([ISER, "ls", t.portal]).text)
+            done = run([ISER, "hash", controller], check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("it has no capacity", done.text)
 
     def test_an_image_that_is_not_whole_blocks(self):
         odd = self.write("odd.iso", b"x" * 5000)

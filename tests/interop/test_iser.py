@@ -36,7 +36,7 @@ class Tgt:
 
     IQN = "iqn.2026-01.org.example:tgt"
 
-    def __init__(self, image):
+    def __init__(self, image, kind="disk"):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
@@ -49,7 +49,7 @@ class Tgt:
         self.adm("--op", "new", "--mode", "target", "--tid", "1", "-T",
                  self.IQN)
         self.adm("--op", "new", "--mode", "logicalunit", "--tid", "1",
-                 "--lun", "1", "-b", image)
+                 "--lun", "1", "--device-type=" + kind, "-b", image)
         self.adm("--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL")
         self.portal = "127.0.0.1:%d" % self.port
         self.url = "iscsi://%s/%s/1" % (self.portal, self.IQN)

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * capacity_test.c: iser_read_capacity and units of all types: which command it
+ * asks, what of the answer it takes. block.c alone, its sessions are ours.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cmocka_all.h"
+#include "lib/internal.h"
+#include "scsi/cdb.h"
+#include "scsi/sense.h"
+
+enum answer {
+	REFUSED,
+	GOOD,
+	NOT_READY,
+	ATTENTION,
+	LOST
+};
+
+/* The unit. */
+static struct {
+	uint8_t type;
+	enum answer ten, sixteen;
+	uint32_t last10, block10;
+	uint64_t last16;
+	uint8_t asked[32]; /* operation codes */
+	unsigned nasked;
+} unit;
+static char message[200];
+
+/* ---- what block.c wants of the other files ---- */
+
+int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	(void)ctx;
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+void iser_get_params(const struct iser_session *s, struct iser_params *p)
+{
+	(void)s;
+	memset(p, 0, sizeof(*p));
+}
+
+static int end(struct iser_io *io, enum answer a)
+{
+	static const struct scsi_sense senses[] = {
+		[REFUSED] = { .key = SENSE_ILLEGAL_REQUEST,
+			      .asc = ASC_INVALID_OPCODE },
+		[NOT_READY] = { .key = SENSE_NOT_READY,
+				.asc = ASC_NO_MEDIUM_TRAY_OPEN },
+		[ATTENTION] = { .key = SENSE_UNIT_ATTENTION,
+				.asc = ASC_MEDIUM_MAY_HAVE_CHANGED },
+	};
+
+	if (a == GOOD)
+		return 0;
+	if (a == LOST)
+		return io->err = ISER_E_CLOSED;
+	io->status = 0x02; /* CHECK CONDITION */
+	io->sense_len =
+		(uint16_t)scsi_sense_build(&senses[a], false, io->sense);
+	return io->err = ISER_E_SCSI;
+}
+
+int iser_run(struct iser_session *s, struct iser_io *io)
+{
+	uint8_t *p = io->iov->iov_base;
+
+	(void)s;
+	io->err = 0;
+	assert_true(unit.nasked < sizeof(unit.asked));
+	unit.asked[unit.nasked++] = io->cdb[0];
+	switch (io->cdb[0]) {
+	case SCSI_INQUIRY:
+		assert_int_equal(io->cdb_len, 6);
+		p[0] = unit.type;
+		return 0;
+	case SCSI_READ_CAPACITY_10:
+		assert_int_equal(io->cdb_len, 10);
+		assert_int_equal(io->iov->iov_len, 8);
+		put_be32(p, unit.last10);
+		put_be32(p + 4, unit.block10);
+		if (unit.ten == ATTENTION) { /* once */
+			unit.ten = GOOD;
+			return end(io, ATTENTION);
+		}
+		return end(io, unit.ten);
+	case SCSI_SERVICE_ACTION_IN_16:
+		assert_int_equal(io->cdb_len, 16);
+		assert_int_equal(get_be32(io->cdb + 10), 32);
+		put_be64(p, unit.last16);
+		put_be32(p + 8, 512);
+		p[13] = 3;
+		p[14] = 0xc0;
+		return end(io, unit.sixteen);
+	default:
+		fail();
+		return 0;
+	}
+}
+
+/* ---- tests ---- */
+
+static struct iser_session session;
+
+static int ask(struct iser_capacity *c)
+{
+	message[0] = '\0';
+	unit.nasked = 0;
+	return iser_read_capacity(&session, 0, c);
+}
+
+/* The unit was asked INQUIRY, then these. */
+static void assert_asked(uint8_t one, uint8_t two)
+{
+	assert_int_equal(unit.asked[0], SCSI_INQUIRY);
+	assert_int_equal(unit.nasked, 1 + (one != 0) + (two != 0));
+	if (one)
+		assert_int_equal(unit.asked[1], one);
+	if (two)
+		assert_int_equal(unit.asked[2], two);
+}
+
+static int new_unit(void **state)
+{
+	(void)state;
+	memset(&unit, 0, sizeof(unit));
+	unit.ten = unit.sixteen = GOOD;
+	unit.last10 = 99;
+	unit.block10 = 2048;
+	unit.last16 = (5ull << 32) - 1;
+	return 0;
+}
+
+static void test_disk_sbc3_5_16(void **state)
+{
+	struct iser_capacity c;
+
+	(void)state;
+	assert_int_equal(ask(&c), 0);
+	assert_asked(0x9e, 0);
+	assert_int_equal(c.blocks, 5ull << 32);
+	assert_int_equal(c.block_size, 512);
+	assert_int_equal(c.physical_block_size, 4096);
+	assert_true(c.thin && c.reads_zeros);
+}
+
+static void test_disk_of_old_sbc2(void **state)
+{
+	struct iser_capacity c;
+
+	(void)state;
+	unit.sixteen = REFUSED;
+	assert_int_equal(ask(&c), 0);
+	assert_asked(0x9e, 0x25);
+	assert_int_equal(c.blocks, 100);
+	assert_int_equal(c.block_size, 2048);
+	assert_int_equal(c.physical_block_size, 2048);
+	assert_false(c.thin || c.reads_zeros);
+	unit.ten = REFUSED;
+	assert_int_equal(ask(&c), ISER_E_SCSI);
+	/* the short answer says that there are more: so many are there */
+	unit.ten = GOOD;
+	unit.last10 = UINT32_MAX;
+	assert_int_equal(ask(&c), 0);
+	assert_asked(0x9e, 0x25);
+	assert_int_equal(c.blocks, 1ull << 32);
+}
+
+static void test_other_failures_are_not_asked_again(void **state)
+{
+	static const struct {
+		enum answer answer;
+		int err;
+	} cases[] = { { NOT_READY, ISER_E_SCSI }, { LOST, ISER_E_CLOSED } };
+	struct iser_capacity c;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		unit.sixteen = cases[i].answer;
+		assert_int_equal(ask(&c), cases[i].err);
+		assert_asked(0x9e, 0);
+	}
+}
+
+static void test_cd_mmc6_6_24(void **state)
+{
+	struct iser_capacity c;
+
+	(void)state;
+	unit.type = 0x05;
+	unit.sixteen = REFUSED;
+	unit.ten = ATTENTION;
+	assert_int_equal(ask(&c), 0);
+	assert_asked(0x25, 0x25);
+	assert_int_equal(c.blocks, 100);
+	assert_int_equal(c.block_size, 2048);
+	unit.ten = NOT_READY;
+	assert_int_equal(ask(&c), ISER_E_SCSI);
+	assert_asked(0x25, 0);
+	/* more than the short answer holds: the long one, if it is there */
+	unit.ten = GOOD;
+	unit.last10 = UINT32_MAX;
+	assert_int_equal(ask(&c), 0);
+	assert_asked(0x25, 0x9e);
+	assert_int_equal(c.blocks, 1ull << 32);
+	unit.sixteen = GOOD;
+	assert_int_equal(ask(&c), 0);
+	assert_int_equal(c.blocks, 5ull << 32);
+}
+
+/* SPC-4 table 144 */
+static void test_types_without_capacity(void **state)
+{
+	static const uint8_t with[] = { 0x00, 0x04, 0x05, 0x07, 0x0e, 0x14 };
+	struct iser_capacity c;
+
+	(void)state;
+	for (uint8_t type = 0; type < 0x1f; type++) {
+		unit.type = type;
+		if (memchr(with, type, sizeof(with))) {
+			assert_int_equal(ask(&c), 0);
+			continue;
+		}
+		assert_int_equal(ask(&c), ISER_E_UNSUPPORTED);
+		assert_asked(0, 0);
+		assert_non_null(strstr(message, iser_device_type(type)));
+	}
+	/* no unit there: what it says to the command is told */
+	unit.type = 0x7f;
+	unit.ten = unit.sixteen = REFUSED;
+	assert_int_equal(ask(&c), ISER_E_SCSI);
+}
+
+static void test_blocks_that_make_no_sense(void **state)
+{
+	static const uint32_t sizes[] = { 0, 1, 256, 2352, 131072, UINT32_MAX };
+	struct iser_capacity c;
+
+	(void)state;
+	unit.type = 0x05;
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+		unit.block10 = sizes[i];
+		assert_int_equal(ask(&c), ISER_E_PROTOCOL);
+	}
+}
+
+#define T(name) cmocka_unit_test_setup(name, new_unit)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_disk_sbc3_5_16),
+		T(test_disk_of_old_sbc2),
+		T(test_other_failures_are_not_asked_again),
+		T(test_cd_mmc6_6_24),
+		T(test_types_without_capacity),
+		T(test_blocks_that_make_no_sense),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
