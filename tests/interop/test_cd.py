@@ -4,15 +4,18 @@
 its medium; and our initiator with drives, ours and tgt's."""
 import json
 import os
+import random
+import re
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 
 import iso
 from harness import ISER, ISERCTL, WAYS, Daemon, main, need, over, run
 from test_iser import Tgt, sha256
-from test_nbd import EPERM, Bridge, Raw
+from test_nbd import EIO, EPERM, Bridge, Raw
 
 WORD = "GREETINGS-FROM-THE-CD"
 
@@ -164,6 +167,66 @@ class Cd(unittest.TestCase):
             done = run([ISER, "hash", controller], check=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn("it has no capacity", done.text)
+
+    def test_media_change_under_load(self):
+        """Two sessions on two workers read all the while. No READ has data of
+        two media, all end, and both media are met."""
+        size, depth, length = 4 << 20, 16, 65536
+        images = [self.write("all%d.iso" % n, bytes([n]) * size)
+                  for n in (1, 2)]
+        met, wrong = set(), []
+        over_now = threading.Event()
+
+        def read(path):
+            try:
+                with Raw(path) as r:
+                    r.open()
+                    for _ in range(depth):
+                        r.request(0, random.randrange(size - length), length)
+                    while not over_now.is_set():
+                        err, _, data = r.reply(length)
+                        if err not in (0, EIO) or (
+                                not err and data != data[:1] * length):
+                            raise AssertionError("%d %r" % (err, data[:8]))
+                        met.add(err or -data[0])
+                        r.request(0, random.randrange(size - length), length)
+                    for _ in range(depth):
+                        r.reply(length)
+            except Exception as e:  # told by the main thread
+                wrong.append(e)
+
+        with tempfile.TemporaryDirectory() as where:
+            ctl = os.path.join(where, "ctl")
+            with Daemon("--control", ctl, "--workers", "2",
+                        "cd:" + images[0]) as d, \
+                    Bridge(d.url) as one, Bridge(over(d.url, "rdma")) as two:
+                readers = [threading.Thread(target=read, args=(b.path,))
+                           for b in (one, two)]
+                for r in readers:
+                    r.start()
+                end = time.monotonic() + 5
+                changes = 0
+                while time.monotonic() < end and not wrong:
+                    changes += 1
+                    if changes % 3 == 0:
+                        run([ISERCTL, "-s", ctl, "eject", "lun=0"])
+                    run([ISERCTL, "-s", ctl, "insert", "lun=0",
+                         "path=" + images[changes % 2]])
+                status = run([ISERCTL, "-s", ctl, "status", "--json"]).text
+                over_now.set()
+                for r in readers:
+                    r.join(20)
+                    self.assertFalse(r.is_alive())
+                self.assertFalse(wrong)
+                # both media, and the drive without one
+                self.assertEqual(met, {-1, -2, EIO})
+                self.assertGreater(changes, 10)
+                self.assertEqual(set(re.findall(r'"worker": (\d)', status)),
+                                 {"0", "1"})
+                print("#   %d changes" % changes)
+                self.assertIn(
+                    sha256(images[changes % 2]),
+                    run([ISER, "hash", d.url]).text)
 
     def test_an_image_that_is_not_whole_blocks(self):
         odd = self.write("odd.iso", b"x" * 5000)
