@@ -141,6 +141,7 @@ struct setting {
 	struct dev_task *task;
 	const struct dev_nexus *asker; /* compared only */
 	uint8_t which, priority;
+	bool refused; /* there are too many: the first worker decides it */
 	uint16_t port;
 	char name[SCSI_PORT_NAME_MAX + 1];
 	struct assigned *copies[]; /* one a worker, or taken */
@@ -168,6 +169,13 @@ static void keep(struct setting *s, struct dev_lane *lane, unsigned worker)
 	}
 }
 
+/* Of all that are under way at once, on whichever workers they came. */
+static bool is_one_too_many(const struct setting *s, struct dev_lane *lane)
+{
+	return s->which != EVERY_NEXUS && s->priority && count(lane) >= MOST &&
+	       !find(lane, s->name, s->port);
+}
+
 static bool is_meant(const struct setting *s, const struct dev_nexus *n)
 {
 	return s->which == EVERY_NEXUS ||
@@ -180,6 +188,12 @@ static void visit(struct dev_round *r, unsigned worker)
 	struct setting *s = container_of(r, struct setting, round);
 	struct dev_lu *lu = s->task->lu;
 
+	if (worker == 0)
+		s->refused = is_one_too_many(s, &lu->lanes[worker]);
+	if (s->refused) {
+		dev_round_next(r);
+		return;
+	}
 	if (s->which == EVERY_NEXUS)
 		dev_priorities_forget(lu, worker);
 	else
@@ -200,9 +214,13 @@ static void visited(struct dev_round *r)
 {
 	struct setting *s = container_of(r, struct setting, round);
 	struct dev_task *t = s->task;
+	bool refused = s->refused;
 
 	setting_free(s, r->server->env.nworkers);
-	dev_good(t);
+	if (refused)
+		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INSUFFICIENT_RESOURCES);
+	else
+		dev_good(t);
 }
 
 static struct setting *setting_new(struct dev_task *t)
@@ -279,7 +297,6 @@ static void copy_out(struct setting *s, unsigned nworkers)
 
 void dev_set_priority(struct dev_task *t)
 {
-	struct dev_lane *lane = &t->lu->lanes[t->nexus->cfg.worker];
 	unsigned n = t->lu->server->env.nworkers;
 	struct setting *s;
 
@@ -292,12 +309,6 @@ void dev_set_priority(struct dev_task *t)
 		return;
 	if (!take_nexus(t, s)) {
 		setting_free(s, n);
-		return;
-	}
-	if (count(lane) >= MOST && !find(lane, s->name, s->port) &&
-	    s->priority) {
-		setting_free(s, n);
-		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INSUFFICIENT_RESOURCES);
 		return;
 	}
 	copy_out(s, n);

@@ -156,6 +156,33 @@ static void test_refused(void **state)
 	assert_int_equal(nset(C), 64);
 }
 
+/* Those under way at once have that limit, too, whichever their workers. */
+static void test_too_many_at_once(void **state)
+{
+	const uint8_t cdb[16] = { 0xa4, 0x0e, THIS, [9] = 8 };
+	const uint8_t list[8] = { 1 };
+	unsigned good = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 63; i++) {
+		snprintf(trio.i[A].name, sizeof(trio.i[A].name),
+			 "iqn.x%u,i,0x800000000001", i);
+		assert_int_equal(set(A, OTHER, 1, A), SCSI_GOOD);
+	}
+	for (unsigned who = 0; who < TRIO_N; who++)
+		trio_send(who, cdb, list, 8, 0);
+	trio_settle();
+	for (unsigned who = 0; who < TRIO_N; who++)
+		if (trio_finish(who) == SCSI_GOOD)
+			good++;
+		else
+			expect_sense(who, SENSE_ILLEGAL_REQUEST,
+				     ASC_INSUFFICIENT_RESOURCES);
+	assert_int_equal(good, 1);
+	for (unsigned who = 0; who < TRIO_N; who++)
+		assert_int_equal(nset(who), 64);
+}
+
 static void test_initial_priority_spc4_7_5_9(void **state)
 {
 	(void)state;
@@ -290,6 +317,7 @@ int main(void)
 		T(test_of_all_spc4_6_44),
 		T(test_a_reset_forgets_spc4_6_44),
 		T(test_refused),
+		T(test_too_many_at_once),
 		T(test_initial_priority_spc4_7_5_9),
 		TH(test_highest_first_sam5_8_7),
 		TH(test_that_of_the_nexus_counts),
