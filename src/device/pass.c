@@ -62,7 +62,8 @@ static const struct dev_command unknown = {
 	.flags = CMD_WRITES | RSV_WRITE,
 };
 
-/* Rows are known for disks and CDs; other types have what all of them have. */
+/* Rows are known for disks and CDs; other types have what all of them have.
+ * WRITE BUFFER is harmless to our units, but gives a device its firmware. */
 static const struct dev_command *row_of(const struct dev_task *t)
 {
 	uint8_t type = t->lu->pass->type;
@@ -72,8 +73,9 @@ static const struct dev_command *row_of(const struct dev_task *t)
 	c = dev_command_find(t->nexus->server,
 			     type == TYPE_MMC ? DEV_CD : DEV_DISK, t->cdb,
 			     &known);
-	if (!c || (type != TYPE_MMC && !pass_has_blocks(type) &&
-		   (c->flags & FOR_ANY_TYPE) != FOR_ANY_TYPE))
+	if (!c || c->op == SCSI_WRITE_BUFFER ||
+	    (type != TYPE_MMC && !pass_has_blocks(type) &&
+	     (c->flags & FOR_ANY_TYPE) != FOR_ANY_TYPE))
 		return &unknown;
 	return c;
 }

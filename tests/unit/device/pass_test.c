@@ -608,6 +608,9 @@ static void test_read_only_lets_through_what_is_known_to_read(void **state)
 	assert_check(SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
 	CMD(0, 8, NULL, 0xc1);
 	assert_check(SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
+	/* WRITE BUFFER: microcode, saved (SPC-4 §6.49) */
+	CMD(512, 0, pattern, 0x3b, 5, 0, 0, 0, 0, 0, 2, 0);
+	assert_check(SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
 	assert_int_equal(fake.n, 1);
 }
 
