@@ -124,6 +124,11 @@ static void take_place(struct dev_task *t, struct dev_job *j,
 		       t->count >> s->to->block_shift);
 }
 
+static uint32_t erasures(const struct dev_lu *lu)
+{
+	return __atomic_load_n(&lu->erasures, __ATOMIC_RELAXED);
+}
+
 static void write_chunk(struct dev_task *t, const struct dev_job *j,
 			const struct dev_segment *s)
 {
@@ -163,6 +168,11 @@ static bool step(struct dev_task *t)
 		return false;
 	}
 	s = &j->segments[j->now];
+	/* what was there before an erasure does not come back */
+	if (j->was_read && s->erasures != erasures(s->to)) {
+		put_failure(t, j, ASC_THIRD_PARTY_DEVICE_FAILURE);
+		return false;
+	}
 	if (t->count == 0 && s->from)
 		read_chunk(t, j, s);
 	else if (!j->was_read)
@@ -174,6 +184,10 @@ static bool step(struct dev_task *t)
 
 void dev_job_run(struct dev_task *t)
 {
+	struct dev_job *j = t->aux;
+
+	for (uint32_t i = 0; i < j->nsegments; i++)
+		j->segments[i].erasures = erasures(j->segments[i].to);
 	t->step_io = false;
 	t->count = 0;
 	dev_steps(t, step);

@@ -410,8 +410,10 @@ static bool occupy(struct erase *e, struct dev_task *t)
 	struct scsi_sense s;
 
 	e->was = dev_condition(t->lu);
-	if (dev_condition_go(t->lu, e->was, e->spec.during))
+	if (dev_condition_go(t->lu, e->was, e->spec.during)) {
+		__atomic_add_fetch(&t->lu->erasures, 1, __ATOMIC_RELAXED);
 		return true;
+	}
 	if (!dev_condition_sense(t->lu, &s))
 		s = (struct scsi_sense){ .key = SENSE_ABORTED_COMMAND };
 	dev_sense(t, &s);

@@ -222,6 +222,7 @@ struct dev_lu {
 	uint64_t preventions;  /* generation << 32 | how many; removal.c */
 	uint64_t persistences; /* the same, of persistent prevention */
 	uint32_t medium;       /* number of the one inside; medium.c */
+	uint32_t erasures;     /* SANITIZEs and FORMAT UNITs begun; erase.c */
 	uint8_t uuid[16];
 	struct dev_control ctl, saved; /* mode values: current, saved */
 	struct dev_record *kept;       /* keep.h; NULL: nothing can be */
@@ -610,6 +611,7 @@ void dev_extended_copy(struct dev_task *t);
 struct dev_segment {
 	struct dev_lu *from, *to;	/* from: NULL for zeros */
 	uint64_t from_off, to_off, len; /* bytes */
+	uint32_t erasures;		/* of the destination, so far */
 };
 
 struct dev_job {

@@ -344,6 +344,52 @@ static void test_copy_is_aborted_between_its_steps(void **state)
 	}
 }
 
+static void format_done(struct dev_task *t)
+{
+	(void)t;
+}
+
+/* What was read before a FORMAT UNIT is not written behind it. */
+static void test_copy_does_not_outlive_a_format_sbc3_4_11(void **state)
+{
+	static struct dev_task format;
+	struct bs *hold;
+	uint8_t cdb[16] = { 0x83 };
+
+	(void)state;
+	hold = bs_hold_new(plain_ram());
+	reopen(hold);
+	put_be16(list + 2, 32);
+	put_be32(list + 8, 28);
+	put_be32(cdb + 10, 16 + 32 + 28);
+	rig_begin(R, cdb, 16, 16 + 32 + 28, 0);
+	assert_int_equal(rig_execute(R, list), -1);
+	memset(&format, 0, sizeof(format));
+	format.nexus = R->nexus;
+	format.attr = DEV_ATTR_SIMPLE;
+	format.cdb[0] = 0x04;
+	format.cdb_len = 16;
+	format.done = format_done;
+	assert_int_equal(dev_task_begin(&format), 0);
+	dev_task_execute(&format);
+	assert_int_equal(bs_hold_waiting(hold), 2); /* READ, zeros */
+	bs_hold_release(hold, 1);
+	assert_true(R->done);
+	rig_finish(R);
+	assert_check(SENSE_COPY_ABORTED, ASC_THIRD_PARTY_DEVICE_FAILURE);
+	while (bs_hold_waiting(hold))
+		bs_hold_release(hold, 1);
+	assert_int_equal(format.status, SCSI_GOOD);
+	dev_task_end(&format);
+	assert_int_equal(ask(9), SCSI_GOOD);
+	assert_int_equal(R->in[4], 2);
+	rig_begin(R, cdb, 16, 16 + 32 + 28, 0); /* and again it may */
+	rig_execute(R, list);
+	bs_hold_release(hold, 1);
+	bs_hold_release(hold, 1);
+	assert_int_equal(rig_finish(R), SCSI_GOOD);
+}
+
 #define C(name) cmocka_unit_test_setup_teardown(name, open_two, close_rig)
 
 int main(void)
@@ -359,6 +405,7 @@ int main(void)
 		C(test_third_party_page_spc4_7_8_17),
 		C(test_nth_io_of_a_copy_fails),
 		C(test_copy_is_aborted_between_its_steps),
+		C(test_copy_does_not_outlive_a_format_sbc3_4_11),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
