@@ -25,6 +25,7 @@ struct beside {
 	struct stat st; /* of the data */
 	int fd;
 	struct protect_head head;
+	bool closed; /* data was, with what is above it */
 };
 
 static bool failed(const struct beside *f)
@@ -97,17 +98,20 @@ static bool look(struct beside *f)
 	off_t size = (off_t)(PROTECT_PI_AT +
 			     f->data->size / f->data->block_size * 8);
 	ssize_t n = pread(f->fd, p, sizeof(p), 0);
+	bool is_new = !memcmp(p, none, sizeof(p));
 
 	if (n < 0)
 		return failed(f);
+	if (is_new && (!f->o->protection || f->o->read_only)) {
+		say("%s: has no protection information; remove it", f->path);
+		return false;
+	}
+	/* what is another's, or for other blocks, stays as it is */
+	if (!is_new && !read_head(f, p))
+		return false;
 	if (!f->o->read_only && ftruncate(f->fd, size))
 		return failed(f);
-	if (memcmp(p, none, sizeof(p)) != 0)
-		return read_head(f, p);
-	if (f->o->protection && !f->o->read_only)
-		return make(f);
-	say("%s: has no protection information; remove it", f->path);
-	return false;
+	return !is_new || make(f);
 }
 
 static struct bs *open_store(const struct beside *f,
@@ -203,6 +207,7 @@ static struct bs *beside_file(struct beside *f, const char *spec,
 	if (mend(f, b, loops[0]))
 		return b;
 	bs_close(b);
+	f->closed = true;
 	return NULL;
 }
 
@@ -231,7 +236,7 @@ static struct bs *open_file(const struct options *o, const char *spec,
 		failed(&f);
 	if (f.fd >= 0)
 		close(f.fd);
-	if (!b && data->state == BS_OPEN)
+	if (!b && !f.closed)
 		bs_close(data);
 	return b;
 }

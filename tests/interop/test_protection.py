@@ -307,7 +307,9 @@ class Beside(unittest.TestCase):
     def test_what_cannot_be_served(self):
         with self.serve("--protection", "1"):
             pass
+        size = os.path.getsize(self.disk + ".pi")
         self.assertIn("--block-size 512", self.refused("--block-size", "4096", self.disk))
+        self.assertEqual(os.path.getsize(self.disk + ".pi"), size)
         self.assertIn("--shared", self.refused("--block-size", "512", "--shared", self.disk))
         with open(self.disk + ".pi", "r+b") as f:
             f.seek(17)
@@ -316,6 +318,11 @@ class Beside(unittest.TestCase):
         with open(self.disk + ".pi", "r+b") as f:
             f.write(bytes(64))
         self.assertIn("has no protection", self.refused("--block-size", "512", self.disk))
+        with open(self.disk + ".pi", "wb") as f:
+            f.write(b"somebody's own file, of other things" * 100)
+        self.assertIn("has no protection", self.refused("--protection", "1", self.disk))
+        with open(self.disk + ".pi", "rb") as f:
+            self.assertEqual(f.read(), b"somebody's own file, of other things" * 100)
 
 
 class PowerCuts(test_powercut.PowerCuts):
