@@ -559,17 +559,11 @@ static bool take_input(struct client *c)
 	return true;
 }
 
-static void client_ready(struct io_watch *w, unsigned events)
+static void client_read(struct client *c)
 {
-	struct client *c = container_of(w, struct client, watch);
-	ssize_t n;
+	ssize_t n = recv(c->watch.fd, c->in + c->in_len,
+			 LINE_MAX_BYTES - c->in_len, MSG_DONTWAIT);
 
-	if (events & IO_OUT)
-		client_write(c);
-	if (c->gone || !(events & (IO_IN | IO_ERR)))
-		return;
-	n = recv(w->fd, c->in + c->in_len, LINE_MAX_BYTES - c->in_len,
-		 MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
@@ -577,14 +571,24 @@ static void client_ready(struct io_watch *w, unsigned events)
 		return;
 	}
 	c->in_len += (size_t)n;
-	c->pending++; /* keeps c while its input is taken */
 	while (take_input(c))
 		;
+	if (!c->gone && c->in_len == LINE_MAX_BYTES)
+		client_close(c);
+}
+
+static void client_ready(struct io_watch *w, unsigned events)
+{
+	struct client *c = container_of(w, struct client, watch);
+
+	c->pending++; /* keeps c, whatever closes it */
+	if (events & IO_OUT)
+		client_write(c);
+	if (!c->gone && (events & (IO_IN | IO_ERR)))
+		client_read(c);
 	c->pending--;
 	if (c->gone && !c->pending)
 		client_free(c);
-	else if (!c->gone && c->in_len == LINE_MAX_BYTES)
-		client_close(c);
 }
 
 static void client_new(struct control *k, int fd)
