@@ -258,7 +258,9 @@ struct iser_rdma_recv {
 };
 
 /* iser_rdma_post_recv: a place for one Send of the peer's, in order. A Send
- * that finds none, or one too small, ends the connection. ISER_E_CLOSED. */
+ * that finds none, or one too small, ends the connection. A device keeps buf
+ * registered: post the same few again, and don't unmap any before closed.
+ * ISER_E_CLOSED. */
 ISER_API int iser_rdma_post_recv(struct iser_rdma *c, struct iser_rdma_recv *r);
 
 /* ---- what holds, what happened ---- */

@@ -132,8 +132,7 @@ static void verbs_accepted(void *arg, struct verbs_conn *vc)
 		worker_busy(w);
 		return;
 	}
-	net_conn_disown_verbs(c->net);
-	net_conn_free(c->net);
+	net_conn_refuse_verbs(c->net);
 	if (!c->opened)
 		w->nsilent--;
 	list_del(&c->link);

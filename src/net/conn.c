@@ -335,10 +335,67 @@ struct net_conn *net_conn_new_verbs(struct io_loop *l, struct net_verbs *v,
 	return c;
 }
 
-void net_conn_disown_verbs(struct net_conn *c)
+/* ---- a connection of a device that can't be had ---- */
+
+static void refuse_request(void *arg, const struct rcap_cm *peer)
 {
-	if (c)
-		c->vconn = NULL;
+	const struct net_conn *c = arg;
+	const struct rcap_cm no = { .private_len = 0 };
+
+	(void)peer;
+	rcap_reject(net_verbs_module(c->verbs)->qp(c->vconn), &no);
+}
+
+static void refuse_established(void *arg, const struct rcap_cm *peer)
+{
+	(void)arg;
+	(void)peer;
+}
+
+static void refuse_wr(void *arg, struct rcap_wr *wr, int err)
+{
+	(void)arg;
+	(void)wr;
+	(void)err;
+}
+
+static void refuse_recv(void *arg, struct rcap_recv *r, int err)
+{
+	(void)arg;
+	(void)r;
+	(void)err;
+}
+
+static void refuse_closed(void *arg, int err, const char *why)
+{
+	(void)arg;
+	(void)err;
+	(void)why;
+}
+
+static const struct rcap_user refusal = {
+	.connect_request = refuse_request,
+	.established = refuse_established,
+	.wr_done = refuse_wr,
+	.received = refuse_recv,
+	.closed = refuse_closed,
+};
+
+static void refused(void *arg)
+{
+	net_conn_free(arg);
+}
+
+/* The queue pair has receives of the datamover's: it goes first. */
+void net_conn_refuse_verbs(struct net_conn *c)
+{
+	const struct verbs_module *m;
+
+	if (!c)
+		return;
+	m = net_verbs_module(c->verbs);
+	rcap_set_user(m->qp(c->vconn), &refusal, c);
+	m->on_gone(c->vconn, refused, c);
 }
 
 static void vconn_gone(void *arg)

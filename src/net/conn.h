@@ -66,9 +66,10 @@ struct verbs_conn;
 struct net_conn *net_conn_new_verbs(struct io_loop *l, struct net_verbs *v,
 				    struct verbs_conn *vc,
 				    const struct net_conn_config *cfg);
-/* net_conn_disown_verbs: it failed to start, and the device's connection stays
- * with whoever made it. NULL is fine. */
-void net_conn_disown_verbs(struct net_conn *c);
+/* net_conn_refuse_verbs: in place of net_conn_free where it failed to start,
+ * from within verbs_module.take: the peer is refused, and c goes when that is
+ * done. NULL is fine. */
+void net_conn_refuse_verbs(struct net_conn *c);
 /* net_conn_start: 0, or ERR_... / -Exxx, then closed is not called. */
 int net_conn_start(struct net_conn *c, const struct net_conn_ops *ops,
 		   void *arg);

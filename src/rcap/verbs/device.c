@@ -261,6 +261,12 @@ static bool is_listed(struct ibv_device *const *list, int n,
 	return false;
 }
 
+void verbs_devices_look_for(struct verbs *v)
+{
+	list_for_each(n, &v->devices)
+		list_entry(n, struct verbs_device, link)->looked_for = true;
+}
+
 /* A device that others hold up while it goes tells nobody (see let_go). */
 void verbs_devices_look(struct verbs *v)
 {
@@ -273,7 +279,7 @@ void verbs_devices_look(struct verbs *v)
 		struct verbs_device *d =
 			list_entry(i, struct verbs_device, link);
 
-		if (!d->gone &&
+		if (!d->gone && d->looked_for &&
 		    !is_listed(v->listed, v->nlisted, d->ctx->device) &&
 		    ngone < ARRAY_LEN(gone))
 			gone[ngone++] = d->ctx;

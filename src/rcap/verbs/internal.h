@@ -81,6 +81,7 @@ struct verbs_device {
 	char name[64];
 	unsigned users; /* connections and listeners */
 	bool gone;
+	bool looked_for;       /* it was in use before the listing began */
 	struct io_watch watch; /* its asynchronous events */
 };
 
@@ -105,6 +106,7 @@ struct transfer {
 /* A registered receive: they come back again and again. */
 struct recv_mr {
 	uint8_t *buf;
+	size_t cap;
 	struct ibv_mr *mr;
 };
 
@@ -190,7 +192,9 @@ void verbs_say(struct verbs *v, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* listen.c */
-void verbs_asked(struct verbs_listener *l, struct rdma_cm_event *ev);
+/* verbs_request_new: NULL: out of memory. */
+struct verbs_request *verbs_request_new(struct verbs_listener *l,
+					const struct rdma_cm_event *ev);
 void verbs_request_event(struct verbs_request *r);
 void verbs_listener_lost(struct verbs_listener *l);
 void verbs_tidy(struct io_defer *d);
@@ -215,6 +219,9 @@ struct verbs_device *verbs_device_get(struct verbs *v, struct ibv_context *ctx);
 void verbs_device_put(struct verbs_device *d);
 /* All that uses the device ends; in every thread. */
 void verbs_device_removed(struct verbs *v, struct ibv_context *ctx);
+/* Before and after devices are listed: those in use that are not there any more
+ * are removed. */
+void verbs_devices_look_for(struct verbs *v);
 void verbs_devices_look(struct verbs *v);
 bool verbs_any_device(void);
 

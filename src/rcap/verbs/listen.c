@@ -123,6 +123,7 @@ void verbs_look(struct io_timer *t)
 		look_again(v);
 		return;
 	}
+	verbs_devices_look_for(v);
 	v->is_listing = true;
 	v->listing = (struct io_file_op){ .opcode = IO_FILE_CALL,
 					  .call = list_devices,
@@ -177,16 +178,14 @@ void verbs_unlisten(struct verbs_listener *l)
 
 /* ---- connections that ask ---- */
 
-void verbs_asked(struct verbs_listener *l, struct rdma_cm_event *ev)
+struct verbs_request *verbs_request_new(struct verbs_listener *l,
+					const struct rdma_cm_event *ev)
 {
 	const struct rdma_conn_param *p = &ev->param.conn;
 	struct verbs_request *r = calloc(1, sizeof(*r));
 
-	if (!r) {
-		rdma_reject(ev->id, NULL, 0);
-		rdma_destroy_id(ev->id);
-		return;
-	}
+	if (!r)
+		return NULL;
 	r->kind = VERBS_REQUEST;
 	r->v = l->v;
 	r->id = ev->id;
@@ -199,7 +198,7 @@ void verbs_asked(struct verbs_listener *l, struct rdma_cm_event *ev)
 		r->cm.private_data = r->private_data;
 		r->cm.private_len = p->private_data_len;
 	}
-	l->asked(l->arg, r);
+	return r;
 }
 
 /* Whatever it is: it does not ask any more. */
@@ -249,6 +248,7 @@ void verbs_take(struct verbs_request *r,
 		void (*accepted)(void *arg, struct verbs_conn *c), void *arg)
 {
 	struct verbs_conn *c = NULL;
+	int err;
 
 	if (!r->dead && !verbs_watch(r->v))
 		c = verbs_conn_new(r->v, &r->cfg);
@@ -256,8 +256,13 @@ void verbs_take(struct verbs_request *r,
 		verbs_refuse(r);
 		return;
 	}
-	if (!make(c, r))
+	err = make(c, r);
+	if (!err)
 		accepted(arg, c);
+	else
+		verbs_say(r->v, "a connection was refused: queue pair: %s%s",
+			  strerror(-err),
+			  err == -ENOMEM ? " (ulimit -l?)" : "");
 	if (c->qp.user) {
 		c->qp.user->connect_request(c->qp.arg, &r->cm);
 	} else { /* nobody wants it, or it can't be */

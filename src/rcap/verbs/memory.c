@@ -144,7 +144,8 @@ struct ibv_mr *verbs_recv_mr(struct verbs_conn *c, const struct rcap_recv *r)
 	struct recv_mr *m;
 
 	for (unsigned i = 0; i < c->nrecv_mrs; i++)
-		if (c->recv_mrs[i].buf == r->buf)
+		if (c->recv_mrs[i].buf == r->buf &&
+		    c->recv_mrs[i].cap >= r->cap)
 			return c->recv_mrs[i].mr;
 	if (c->nrecv_mrs == c->max_recv_mrs) {
 		unsigned max = c->max_recv_mrs ? 2 * c->max_recv_mrs : 64;
@@ -157,6 +158,7 @@ struct ibv_mr *verbs_recv_mr(struct verbs_conn *c, const struct rcap_recv *r)
 	}
 	m = &c->recv_mrs[c->nrecv_mrs];
 	m->buf = r->buf;
+	m->cap = r->cap;
 	m->mr = ibv_reg_mr(c->id->pd, r->buf, r->cap, IBV_ACCESS_LOCAL_WRITE);
 	if (m->mr)
 		c->nrecv_mrs++;

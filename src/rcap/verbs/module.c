@@ -27,10 +27,6 @@ static void dispatch(struct rdma_cm_event *ev)
 {
 	void *context = ev->id->context;
 
-	if (ev->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-		verbs_asked(ev->listen_id->context, ev);
-		return;
-	}
 	if (!context)
 		return;
 	switch (*(enum verbs_kind *)context) {
@@ -51,6 +47,21 @@ static void dispatch(struct rdma_cm_event *ev)
 	}
 }
 
+static void asked(struct rdma_cm_event *ev)
+{
+	struct verbs_listener *l = ev->listen_id->context;
+	struct rdma_cm_id *id = ev->id;
+	struct verbs_request *r = verbs_request_new(l, ev);
+
+	rdma_ack_cm_event(ev);
+	if (r) {
+		l->asked(l->arg, r); /* may end the listener */
+	} else {
+		rdma_reject(id, NULL, 0);
+		rdma_destroy_id(id);
+	}
+}
+
 static void cm_ready(struct io_watch *w, unsigned events)
 {
 	struct verbs *v = container_of(w, struct verbs, watch);
@@ -58,8 +69,13 @@ static void cm_ready(struct io_watch *w, unsigned events)
 
 	(void)events;
 	while (rdma_get_cm_event(v->channel, &ev) == 0) {
-		/* an id may be destroyed only when its events are acked: ends
-		 * are deferred to the end of the turn */
+		/* an id may be destroyed only when its events are acked, else
+		 * that waits for ever: ends are deferred to the end of the
+		 * turn, and a request is told of when its event is acked */
+		if (ev->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			asked(ev);
+			continue;
+		}
 		dispatch(ev);
 		rdma_ack_cm_event(ev);
 	}
@@ -127,12 +143,14 @@ static struct verbs *open_verbs(struct io_loop *l,
 
 static void close_verbs(struct verbs *v)
 {
-	/* a helper thread may be in this module, which is unloaded next */
-	while (v->is_listing && io_loop_turn(v->l, 50 * XTIME_MS) >= 0)
+	verbs_leave(v);
+	/* a helper thread may be in this module, which is unloaded next; what
+	 * another thread told is on its way with a part of v */
+	while ((v->is_listing || v->noted) &&
+	       io_loop_turn(v->l, v->noted ? 0 : 50 * XTIME_MS) >= 0)
 		;
 	io_timer_clear(v->l, &v->look);
 	io_defer_cancel(&v->tidy);
-	verbs_leave(v);
 	if (v->watching)
 		io_watch_del(v->l, &v->watch);
 	if (v->channel)

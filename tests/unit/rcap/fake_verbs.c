@@ -384,6 +384,9 @@ void ibv_ack_async_event(struct ibv_async_event *ev)
 
 /* ---- librdmacm ---- */
 
+/* Whose event is being looked at: to destroy it would not come back. */
+static const struct rdma_cm_id *unacked;
+
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
 	struct fake_cm_channel *c = calloc(1, sizeof(*c));
@@ -407,12 +410,14 @@ int rdma_get_cm_event(struct rdma_event_channel *channel,
 	if (!take_one(channel->fd))
 		return -1;
 	*ev = &c->events[c->get++ % 16];
+	unacked = (*ev)->listen_id ? (*ev)->listen_id : (*ev)->id;
 	return 0;
 }
 
 int rdma_ack_cm_event(struct rdma_cm_event *ev)
 {
 	(void)ev;
+	unacked = NULL;
 	return 0;
 }
 
@@ -449,6 +454,7 @@ struct rdma_cm_id *fake_id(struct rdma_cm_id *listen)
 int rdma_destroy_id(struct rdma_cm_id *id)
 {
 	assert_null(id->qp);
+	assert_ptr_not_equal(id, unacked);
 	free(id);
 	fake.ids--;
 	return 0;
@@ -490,8 +496,8 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 {
 	(void)pd;
 	assert_int_equal(attr->sq_sig_all, 0);
-	if (attr->cap.max_inline_data > FAKE_INLINE) {
-		errno = EINVAL;
+	if (attr->cap.max_inline_data > FAKE_INLINE || fake.qp_error) {
+		errno = fake.qp_error ? fake.qp_error : EINVAL;
 		return -1;
 	}
 	id->qp = calloc(1, sizeof(*id->qp));

@@ -25,7 +25,7 @@ struct fake_send {
 struct fake {
 	/* set by the test */
 	bool no_device, no_class, is_iwarp;
-	int post_error, migrate_error;
+	int post_error, migrate_error, qp_error;
 	/* seen by the test */
 	struct fake_send sends[FAKE_SENDS];
 	unsigned nsends, send_calls;

@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "cmocka_all.h"
+#include "net/conn.h"
+#include "net/verbs.h"
 #include "unit/rcap/fake_verbs.h"
 
 extern const struct verbs_module openiser_verbs;
@@ -28,6 +30,7 @@ struct world {
 	char why[120], said[4][80];
 	unsigned nsaid;
 	struct verbs_request *request;
+	struct verbs_listener *listener;
 	uint8_t peer_data[8];
 	struct rcap_recv last;
 };
@@ -551,6 +554,175 @@ static void test_device_vanishes(void **state)
 	end(&w);
 }
 
+/* A device that came after the listing was begun is not in it. */
+static void test_listing_is_older(void **state)
+{
+	struct ibv_device *none[] = { NULL };
+	struct world w;
+
+	(void)state;
+	fake_begin();
+	connected(&w);
+	w.v->listed = none;
+	verbs_devices_look(w.v);
+	turn(&w);
+	assert_false(w.closed);
+	verbs_devices_look_for(w.v);
+	verbs_devices_look(w.v);
+	turn(&w);
+	assert_true(w.closed);
+	w.v->listed = NULL;
+	end(&w);
+}
+
+static void on_asked_once(void *arg, struct verbs_request *r)
+{
+	struct world *w = arg;
+
+	w->request = r;
+	openiser_verbs.unlisten(w->listener);
+}
+
+/* A listener may end when it has what it waited for. */
+static void test_unlisten_when_asked(void **state)
+{
+	struct world w;
+	int err;
+
+	(void)state;
+	fake_begin();
+	begin(&w, true);
+	w.listener = openiser_verbs.listen(w.v, sa(), &config, on_asked_once,
+					   &w, &err);
+	assert_non_null(w.listener);
+	fake_cm(fake_id(w.listener->id), w.listener->id,
+		RDMA_CM_EVENT_CONNECT_REQUEST, "abc");
+	turn(&w);
+	assert_int_equal(fake.ids, 1);
+	openiser_verbs.take(w.request, on_accepted, &w);
+	assert_int_equal(w.nrequests, 1);
+	end(&w);
+}
+
+/* Why a peer was refused is said. */
+static void test_no_queue_pair(void **state)
+{
+	struct verbs_listener *l;
+	struct world w;
+
+	(void)state;
+	fake_begin();
+	listening(&w, &l);
+	fake.qp_error = ENOMEM;
+	fake_cm(fake_id(l->id), l->id, RDMA_CM_EVENT_CONNECT_REQUEST, "abc");
+	turn(&w);
+	openiser_verbs.take(w.request, on_accepted, &w);
+	assert_null(w.c);
+	assert_int_equal(fake.rejects, 1);
+	assert_string_equal(w.said[0],
+			    "a connection was refused: queue pair: Cannot "
+			    "allocate memory (ulimit -l?)");
+	openiser_verbs.unlisten(l);
+	end(&w);
+}
+
+/* What another thread told and nobody looked at yet. */
+static void test_told_at_the_end(void **state)
+{
+	struct world w, other;
+
+	(void)state;
+	fake_begin();
+	connected(&w);
+	begin(&other, false);
+	fake_async(IBV_EVENT_PORT_ERR, NULL, NULL);
+	turn(&w);
+	assert_true(other.v->noted);
+	openiser_verbs.close(other.v);
+	turn(&other);
+	io_loop_free(other.l);
+	end(&w);
+}
+
+/* The same memory, with more room. */
+static void test_receive_grows(void **state)
+{
+	static uint8_t buf[64];
+	struct rcap_recv r = { .buf = buf, .cap = 32 };
+	struct world w;
+	unsigned mrs;
+
+	(void)state;
+	fake_begin();
+	connected(&w);
+	assert_int_equal(rcap_post_recv(&w.c->qp, &r), 0);
+	turn(&w);
+	mrs = fake.mrs;
+	fake_received(w.c->rcq, fake.recvs[0], 5, 0, 0);
+	turn(&w);
+	r.cap = 64;
+	assert_int_equal(rcap_post_recv(&w.c->qp, &r), 0);
+	turn(&w);
+	assert_int_equal(fake.mrs, mrs + 1);
+	end(&w);
+}
+
+/* ---- net/conn.c on a device's connection ---- */
+
+const struct verbs_module *net_verbs_module(const struct net_verbs *v)
+{
+	(void)v;
+	return &openiser_verbs;
+}
+
+static int too_many(void *arg, struct dm_conn *dm)
+{
+	(void)arg;
+	(void)dm;
+	return ERR_LIMIT;
+}
+
+static void never_closed(void *arg, int err)
+{
+	(void)arg;
+	(void)err;
+	fail();
+}
+
+static void take_for_net(void *arg, struct verbs_conn *vc)
+{
+	static const struct net_conn_ops ops = { .opened = too_many,
+						 .closed = never_closed };
+	struct world *w = arg;
+	struct net_conn_config cfg;
+	struct net_conn *c;
+
+	net_conn_config_default(&cfg, ISCSI_TARGET);
+	c = net_conn_new_verbs(w->l, NULL, vc, &cfg);
+	assert_non_null(c);
+	assert_int_equal(net_conn_start(c, &ops, w), ERR_LIMIT);
+	net_conn_refuse_verbs(c);
+}
+
+/* The datamover has posted its first receive by then. */
+static void test_too_many(void **state)
+{
+	struct verbs_listener *l;
+	struct world w;
+
+	(void)state;
+	fake_begin();
+	listening(&w, &l);
+	fake_cm(fake_id(l->id), l->id, RDMA_CM_EVENT_CONNECT_REQUEST, "abc");
+	turn(&w);
+	openiser_verbs.take(w.request, take_for_net, &w);
+	turn(&w);
+	assert_int_equal(fake.rejects, 1);
+	assert_int_equal(fake.accepts, 0);
+	openiser_verbs.unlisten(l);
+	end(&w);
+}
+
 /* A request goes to another thread's channel, and may be dead by then. */
 static void test_hand(void **state)
 {
@@ -628,6 +800,12 @@ int main(void)
 		cmocka_unit_test(test_async_events),
 		cmocka_unit_test(test_device_comes_and_goes),
 		cmocka_unit_test(test_device_vanishes),
+		cmocka_unit_test(test_listing_is_older),
+		cmocka_unit_test(test_unlisten_when_asked),
+		cmocka_unit_test(test_no_queue_pair),
+		cmocka_unit_test(test_told_at_the_end),
+		cmocka_unit_test(test_receive_grows),
+		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_hand),
 	};
 
