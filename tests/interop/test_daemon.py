@@ -251,6 +251,24 @@ class Control(unittest.TestCase):
                     pass
             self.ask("version")
 
+    def test_client_goes_while_it_is_owed_answers(self):
+        line = b'{"jsonrpc":"2.0","id":1,"method":"methods"}\n'
+        with Daemon("--control", self.path, "ram:8M"):
+            for _ in range(3):
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.setblocking(False)
+                    s.connect(self.path)
+                    asked = 0
+                    deadline = time.monotonic() + 1
+                    while asked < 2000 and time.monotonic() < deadline:
+                        try:
+                            s.send(line)
+                            asked += 1
+                        except BlockingIOError:
+                            time.sleep(0.01)
+                    time.sleep(0.3)  # all is read, and answers wait
+                self.ask("version")
+
     def test_stale_socket_is_replaced(self):
         with socket.socket(socket.AF_UNIX) as s:
             s.bind(self.path)
