@@ -20,6 +20,8 @@
 #include "daemon/options.h"
 
 #define TEMP_SUFFIX ".iserd-new"
+/* A name may lead to anything: a pipe would be waited for. */
+#define NO_TRICKS (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 struct keyfile {
 	struct keyfile_config cfg;
@@ -64,8 +66,7 @@ static int wipe(int fd)
  * descriptor, or -Exxx. */
 static int write_temp(const struct keyfile *k, const uint8_t *key)
 {
-	int fd = openat(k->dir, k->temp,
-			O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	int fd = openat(k->dir, k->temp, O_RDWR | O_CREAT | O_EXCL | NO_TRICKS,
 			0600);
 	int err;
 
@@ -82,20 +83,40 @@ static int write_temp(const struct keyfile *k, const uint8_t *key)
 	return err;
 }
 
-/* A change that was cut off left a file: the key that was to come, or the one
- * that has gone. */
-static int clean_up(const struct keyfile *k)
+/* Nobody else's file may be overwritten, by whatever name it got there. */
+static bool is_leftover(int fd)
 {
-	int fd = openat(k->dir, k->temp, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	int err;
+	struct stat st;
 
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
+	       st.st_size <= BS_CRYPT_KEY;
+}
+
+/* A change that was cut off left a file: the key that was to come, or the one
+ * that has gone. False after a message. */
+static bool clean_up(const struct keyfile *k)
+{
+	int fd = openat(k->dir, k->temp, O_RDWR | NO_TRICKS);
+	int err = 0;
+
+	if (fd < 0 && errno == ENOENT)
+		return true;
 	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	err = flock(fd, LOCK_EX | LOCK_NB) ? -errno : wipe(fd);
-	close(fd);
+		err = -errno;
+	else if (!is_leftover(fd))
+		err = -EEXIST;
+	else
+		err = flock(fd, LOCK_EX | LOCK_NB) ? -errno : wipe(fd);
+	if (fd >= 0)
+		close(fd);
 	if (!err && (unlinkat(k->dir, k->temp, 0) || fsync(k->dir)))
 		err = -errno;
-	return err;
+	if (err)
+		say("key file %s: %s is in the way: %s", k->cfg.path, k->temp,
+		    err == -EEXIST ? "no change of the key left it; move it "
+				     "elsewhere"
+				   : strerror(-err));
+	return !err;
 }
 
 /* ---- opening ---- */
@@ -123,25 +144,36 @@ static bool find_folder(struct keyfile *k)
 	return k->dir >= 0;
 }
 
+/* The name, unless somebody else was first. */
+static int give_name(const struct keyfile *k)
+{
+	if (!renameat2(k->dir, k->temp, k->dir, k->name, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	return renameat(k->dir, k->temp, k->dir, k->name) ? -errno : 0;
+}
+
 static struct keyfile *make(struct keyfile *k, uint8_t *key)
 {
-	int err = clean_up(k);
+	int err;
 
-	if (!err && !keyfile_random(k, key, BS_CRYPT_KEY))
-		err = -EIO;
-	if (!err)
-		err = write_temp(k, key);
-	if (err >= 0) {
-		k->fd = err;
-		err = 0;
-		if (renameat2(k->dir, k->temp, k->dir, k->name,
-			      RENAME_NOREPLACE) &&
-		    (errno != EINVAL ||
-		     renameat(k->dir, k->temp, k->dir, k->name)))
-			err = -errno;
+	if (!clean_up(k)) {
+		keyfile_close(k);
+		return NULL;
 	}
-	if (!err && fsync(k->dir))
+	if (!keyfile_random(k, key, BS_CRYPT_KEY))
+		return refuse(k, "there is no chance to make a key from");
+	k->fd = write_temp(k, key);
+	if (k->fd < 0)
+		return refuse(k, strerror(-k->fd));
+	err = give_name(k);
+	if (err) {
+		(void)wipe(k->fd);
+		unlinkat(k->dir, k->temp, 0);
+	} else if (fsync(k->dir)) {
 		err = -errno;
+	}
 	return err ? refuse(k, strerror(-err)) : k;
 }
 
@@ -161,7 +193,6 @@ static struct keyfile *read_key(struct keyfile *k, uint8_t *key)
 {
 	const char *why;
 	struct stat st;
-	int err;
 
 	if (flock(k->fd, (k->cfg.read_only ? LOCK_SH : LOCK_EX) | LOCK_NB))
 		return refuse(k,
@@ -178,15 +209,16 @@ static struct keyfile *read_key(struct keyfile *k, uint8_t *key)
 		return refuse(k, "cannot be read");
 	if (!CRYPTO_memcmp(key, key + BS_CRYPT_KEY / 2, BS_CRYPT_KEY / 2))
 		return refuse(k, "is no key for XTS: its halves are alike");
-	err = k->cfg.read_only ? 0 : clean_up(k);
-	return err ? refuse(k, strerror(-err)) : k;
+	if (k->cfg.read_only || clean_up(k))
+		return k;
+	keyfile_close(k);
+	return NULL;
 }
 
 static struct keyfile *open_or_make(struct keyfile *k, uint8_t *key)
 {
 	k->fd = openat(k->dir, k->name,
-		       (k->cfg.read_only ? O_RDONLY : O_RDWR) | O_NOFOLLOW |
-			       O_CLOEXEC);
+		       (k->cfg.read_only ? O_RDONLY : O_RDWR) | NO_TRICKS);
 	if (k->fd < 0 && errno == ENOENT && k->cfg.wish != KEY_MUST_EXIST)
 		return make(k, key);
 	if (k->fd < 0)
