@@ -91,6 +91,7 @@ struct run {
 	uint64_t sample_at, sample_done;
 	double peak; /* bytes a second */
 	uint8_t mark;
+	struct rdma_looks looks;
 	struct histogram latency;
 	double squares;
 	struct iser_rdma_stats stats;
@@ -210,14 +211,24 @@ static void lat_done(struct iser_rdma_wr *wr)
 		lat_over(r);
 }
 
+static bool turn(struct run *r)
+{
+	if (r->state == RUNNING && r->test == RBENCH_WRITE_LAT &&
+	    r->b->options.device)
+		return rdma_look(r->b->ctx, &r->looks);
+	return rdma_turn(r->b->ctx);
+}
+
 /* The server's Write is here: its mark comes last. */
 static void look(struct run *r)
 {
 	const volatile uint8_t *mark = r->landing + r->size - 1;
 
 	if (r->state == RUNNING && r->test == RBENCH_WRITE_LAT &&
-	    r->posted > r->done && *mark == r->mark)
+	    r->posted > r->done && *mark == r->mark) {
+		r->looks.n = 0;
 		lat_over(r);
+	}
 }
 
 /* ---- what the server says ---- */
@@ -367,7 +378,7 @@ static int drive(struct run *r)
 	for (unsigned i = 0; i < RECVS; i++)
 		iser_rdma_post_recv(r->c, &r->recv[i]);
 	while (r->c) {
-		if (!rdma_turn(b->ctx))
+		if (!turn(r))
 			return EXIT_GENERIC;
 		if (r->c)
 			look(r);

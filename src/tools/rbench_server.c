@@ -139,6 +139,7 @@ struct server {
 	struct iser_context *ctx;
 	struct client *clients;
 	unsigned n;
+	struct rdma_looks looks;
 };
 
 static void give_up(struct client *k, const char *why)
@@ -194,6 +195,7 @@ static void look(struct client *k)
 	    now == k->seen)
 		return;
 	k->seen = now;
+	k->s->looks.n = 0;
 	k->source[k->plan.size - 1] = now;
 	answer(k, ISER_RDMA_WRITE);
 }
@@ -362,7 +364,7 @@ static bool turn(struct server *s)
 {
 	for (struct client *k = s->clients; k; k = k->next)
 		if (k->plan.test == RBENCH_WRITE_LAT && on_device(k->c))
-			return !iser_service(s->ctx, 0);
+			return rdma_look(s->ctx, &s->looks);
 	return rdma_turn(s->ctx);
 }
 

@@ -2,10 +2,13 @@
 /* rdma_common.c: options, addresses and signals of the RDMA commands. */
 #include "rdma_common.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#define LOOKS	64  /* without a nap */
 #define TURN_MS 200 /* a signal may come right before the wait */
 
 static bool set_revision(struct iser_rdma_options *o, const char *arg)
@@ -114,12 +117,30 @@ bool rdma_stopped(void)
 	return stop;
 }
 
-bool rdma_turn(struct iser_context *ctx)
+static bool turn(struct iser_context *ctx, int timeout_ms)
 {
-	if (!iser_service(ctx, TURN_MS))
+	if (!iser_service(ctx, timeout_ms))
 		return true;
 	say("%s", iser_message(ctx));
 	return false;
+}
+
+bool rdma_turn(struct iser_context *ctx)
+{
+	return turn(ctx, TURN_MS);
+}
+
+bool rdma_look(struct iser_context *ctx, struct rdma_looks *l)
+{
+	static const struct timespec nap = { .tv_nsec = 20000 };
+
+	/* The other end and the device's own threads may need this
+	 * processor: after a while only a nap lets them have it. */
+	if (++l->n < LOOKS)
+		sched_yield();
+	else
+		nanosleep(&nap, NULL);
+	return turn(ctx, 0);
 }
 
 void rdma_say_ready(const char *address)

@@ -38,6 +38,15 @@ bool rdma_stopped(void);
 /* One turn of ctx's loop that comes back for a signal, too; false: it failed,
  * said already. */
 bool rdma_turn(struct iser_context *ctx);
+/*
+ * The same for who looks at memory that a device writes to, which wakes nobody:
+ * it does not wait in the loop, but lets others run, and naps for microseconds
+ * once it has looked in vain for a while. n is set to 0 when something came.
+ */
+struct rdma_looks {
+	unsigned n;
+};
+bool rdma_look(struct iser_context *ctx, struct rdma_looks *l);
 
 /* Numbers of n bytes in what the two ends say, most significant first. */
 void rdma_put_be(uint8_t *p, uint64_t v, unsigned n);
