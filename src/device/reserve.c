@@ -198,6 +198,14 @@ static bool is_kept(const struct rsv_state *s)
 	return s->aptpl && s->n;
 }
 
+/* What can't be read stays on the medium as long as it is not made up for. */
+static bool is_to_be_saved(const struct rsv_op *op)
+{
+	if (op->next->lost)
+		return false;
+	return is_kept(op->old) || op->old->lost || is_kept(op->next);
+}
+
 bool rsv_keeps(const struct dev_lu *lu)
 {
 	return dev_keeps(lu);
@@ -257,7 +265,7 @@ static void start(struct rsv_op *op)
 		op_finish(op);
 	else if (!op->next)
 		publish(op);
-	else if (is_kept(op->old) || op->old->lost || is_kept(op->next))
+	else if (is_to_be_saved(op))
 		save(op);
 	else
 		publish(op);

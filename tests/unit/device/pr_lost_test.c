@@ -65,6 +65,30 @@ static void test_what_is_served_while_they_are_lost(void **state)
 	assert_int_equal(RUN(A, 0, 0x1b, 0, 0, 0, 1), SCSI_GOOD); /* START */
 }
 
+static void reset_done(void *arg, int err)
+{
+	(void)arg;
+	assert_int_equal(err, 0);
+}
+
+/* What can't be read stays where it is, for the next process to find: only a
+ * REPLACE LOST RESERVATION makes up for it (§5.13.5.3.2). */
+static void test_a_reset_does_not_make_up_for_it(void **state)
+{
+	(void)state;
+	assert_int_equal(dev_lu_reset_state(dev_lu_get(trio.server, 0), A,
+					    reset_done, NULL),
+			 0);
+	trio_settle();
+	assert_int_equal(trio.saves, 0);
+	tur(B); /* the reset */
+	tur(B);
+	expect_lost(B);
+	assert_int_equal(replace(A, 0, 1, 1, 0), SCSI_CHECK_CONDITION);
+	assert_int_equal(replace(A, 0, 1, 1, 0), SCSI_GOOD);
+	assert_int_equal(trio.saves, 1);
+}
+
 static void test_replace_lost_reservation_spc4_5_13_11_3(void **state)
 {
 	const uint8_t *p = trio.i[A].in;
@@ -195,6 +219,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		L(test_what_is_served_while_they_are_lost),
+		L(test_a_reset_does_not_make_up_for_it),
 		L(test_replace_lost_reservation_spc4_5_13_11_3),
 		L(test_replace_with_aptpl_is_kept),
 		T(test_all_known_ports_of_a_device_spc4_7_6_4_6),
