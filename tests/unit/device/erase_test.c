@@ -455,7 +455,22 @@ static void restore(struct dev_server *s)
 				 0);
 }
 
-static bool broken, encrypts;
+static bool broken, encrypts, protects;
+
+/* What is beside it, of a medium that stays: head, marks, information. */
+static uint8_t lasting_pi[PROTECT_PI_AT + RIG_BLOCKS * 8];
+
+static struct bs *with_protection(struct bs *data)
+{
+	struct bs_protect_config cfg = { .data = data, .lasting = true };
+	struct protect_head head;
+
+	if (!protect_head_get(&head, lasting_pi))
+		cfg.type = head.type;
+	cfg.pi = bs_ram_new("ram:pi", lasting_pi, sizeof(lasting_pi),
+			    PROTECT_GRAIN, stays, NULL);
+	return bs_protect_new(&cfg);
+}
 
 static void power_on(bool read_only)
 {
@@ -466,6 +481,8 @@ static void power_on(bool read_only)
 		b = bs_fault_new(b, BIT(BS_WRITE), 1, 0, ERR_MEDIUM);
 	if (encrypts)
 		b = rig_encrypted(b);
+	if (protects)
+		b = with_protection(b);
 	memset(R, 0, sizeof(*R));
 	nmail = 0;
 	R->post = hold_post;
@@ -492,7 +509,7 @@ static int open_lasting(void **state)
 	unit = (struct dev_lu_config){ .keeps = true };
 	kept_len = 0;
 	save_after = 0;
-	broken = encrypts = false;
+	broken = encrypts = protects = false;
 	memset(lasting, 0x11, sizeof(lasting));
 	power_on(false);
 	return 0;
@@ -629,6 +646,56 @@ static void test_format_unit_goes_on_too(void **state)
 	expect_pattern(0);
 }
 
+static uint8_t protection(void)
+{
+	assert_int_equal(CMD(0, 32, NULL, 0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			     0, 0, 32),
+			 SCSI_GOOD);
+	return R->in[12] & 1 ? (uint8_t)(1 + (R->in[12] >> 1 & 7)) : 0;
+}
+
+/* FORMAT UNIT with another type of protection, cut off at every turn: the unit
+ * has that type, and no information of before (SBC-3 §5.3). */
+static void
+test_format_with_protection_and_a_power_loss_at_every_turn(void **state)
+{
+	static const uint8_t info[4] = { 0x00, 0x80, 0xc0, 0xc0 };
+	unsigned resumed = 0;
+	bool over = false;
+
+	(void)state;
+	memset(lasting_pi, 0, sizeof(lasting_pi));
+	power_off();
+	protects = true;
+	power_on(false);
+	for (unsigned n = 0; !over; n++) {
+		uint8_t type = (uint8_t)((n + 1) % 4);
+		const uint8_t header[4] = { type == 3, 0x02 };
+
+		memset(lasting, 0x11, sizeof(lasting));
+		memset(lasting_pi + PROTECT_PI_AT, 0x33, RIG_BLOCKS * 8u);
+		assert_int_equal(CMD(4, 0, header, 0x04,
+				     (uint8_t)(info[type] | 0x10)),
+				 SCSI_GOOD);
+		assert_int_equal(record().pi_type, type);
+		for (unsigned i = 0; i < n && !over; i++)
+			over = !turn();
+		power_off();
+		power_on(false);
+		resumed += kept_len != 0;
+		run_out();
+		CMD(0, 0, NULL, 0x00); /* another format, if it changed now */
+		expect_pattern(0);
+		assert_int_equal(protection(), type);
+		for (size_t i = 0; i < RIG_BLOCKS * 8u; i++)
+			assert_int_equal(lasting_pi[PROTECT_PI_AT + i], 0);
+		power_off(); /* and the next process finds it */
+		power_on(false);
+		assert_int_equal(protection(), type);
+	}
+	assert_true(resumed > 2);
+}
+
 /* The command waits, and the process ends: it is told that it goes on. */
 static void test_the_end_while_the_command_waits(void **state)
 {
@@ -748,6 +815,7 @@ int main(void)
 		L(test_crypto_erase_of_what_encrypts_no_longer),
 		L(test_it_goes_on_where_it_was),
 		L(test_format_unit_goes_on_too),
+		L(test_format_with_protection_and_a_power_loss_at_every_turn),
 		L(test_the_end_while_the_command_waits),
 		L(test_write_protected_it_can_not_go_on),
 		L(test_a_failure_stays),
