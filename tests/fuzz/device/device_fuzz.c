@@ -2,11 +2,12 @@
 /*
  * device_fuzz.c: any CDBs with any parameter data from two initiators at a
  * small unit that has all there is: removable, thin, keeping reservations, with
- * target port groups, tokens and a clock; and at one of 4096-byte blocks beside
- * it. Input, as often as it lasts: 16 bytes of CDB, 2 of expected data-in, 2 of
- * data-out, that much data-out. The top bits of the two numbers choose the
- * nexus, the unit, the task attribute, a reset, the end of the nexus, or CLEAR
- * ACA. The store checks that no request leaves it; the rig that every buffer comes
+ * target port groups, tokens and a clock; at one of 4096-byte blocks and at a
+ * CD/DVD device beside it. Input, as often as it lasts: 16 bytes of CDB, 2 of
+ * expected data-in, 2 of data-out, that much data-out. The top bits of the two
+ * numbers and the last ones of the CDB choose the nexus, the unit, the task
+ * attribute, a reset, the end of the nexus, CLEAR ACA, or another medium. The
+ * store checks that no request leaves it; the rig that every buffer comes
  * back; what the unit says of itself must be whole.
  */
 #include <stdint.h>
@@ -21,10 +22,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define OTHER	0x8000u		/* of data-in: the other nexus */
 #define ORDERED 0x4000u		/* or, with bit 0 of the CDB's last byte, ACA */
 #define REFLECT 0x2000u		/* what the last command told is in data-out */
-#define SECOND	0x8000u		/* of data-out: the other unit */
+#define SECOND	0x8000u		/* of data-out: another unit */
 #define RESET	0x4000u		/* a LOGICAL UNIT RESET before */
 #define NEXUS	0x2000u		/* the nexus ends and comes again before */
 #define CLEAR	(RESET | NEXUS) /* neither of them: CLEAR ACA before */
+#define THE_CD	0x02u		/* of the CDB's last byte: SECOND is that */
+#define MEDIUM	0x04u		/* RESET of the CD is another medium */
 
 static struct dev_rig rig;
 static uint64_t ticks;
@@ -76,6 +79,37 @@ static void save(void *arg, struct dev_save *s)
 	s->done(s);
 }
 
+#define CD_LUN	  2u
+#define CD_BLOCKS 64u
+
+static struct bs *disc(void)
+{
+	void *memory = calloc(CD_BLOCKS, 2048);
+	struct bs *b;
+
+	if (!memory)
+		abort();
+	b = bs_ram_new("ram:cd", memory, CD_BLOCKS * 2048, 2048, free, memory);
+	b->caps |= BS_CAP_READ_ONLY;
+	return b;
+}
+
+static void exchanged(void *arg, int err)
+{
+	(void)arg;
+	if (err)
+		abort();
+}
+
+/* In, out, in: what prevents that is asked, or not. */
+static void exchange(struct dev_lu *lu)
+{
+	struct bs *b = dev_lu_backstore(lu) ? NULL : disc();
+
+	if (dev_lu_change_medium(lu, b, ticks++ & 1, exchanged, NULL) && b)
+		bs_close(b);
+}
+
 static void set_up(struct dev_server *s)
 {
 	static const struct dev_group groups[] = {
@@ -83,12 +117,17 @@ static void set_up(struct dev_server *s)
 		{ .id = 2, .nports = 1, .ports = { 2 } },
 	};
 	static const struct dev_lu_config second = { .lun = 1, .keeps = true };
+	static const struct dev_lu_config cd = { .lun = CD_LUN,
+						 .type = DEV_CD,
+						 .removable = true };
 	uint16_t rtpi;
 	void *memory = calloc(64, 4096);
 
-	if (!memory || dev_lu_add(s, &second,
-				  bs_ram_new("ram:2", memory, 64 * 4096, 4096,
-					     free, memory)))
+	if (!memory ||
+	    dev_lu_add(s, &second,
+		       bs_ram_new("ram:2", memory, 64 * 4096, 4096, free,
+				  memory)) ||
+	    dev_lu_add(s, &cd, disc()))
 		abort();
 	for (size_t i = 0; i < ARRAY_LEN(groups); i++)
 		if (dev_group_add(s, &groups[i]))
@@ -108,7 +147,7 @@ static void swap(void)
 
 static void take_attentions(void)
 {
-	for (rig.lun = 0; rig.lun < 2; rig.lun++)
+	for (rig.lun = 0; rig.lun <= CD_LUN; rig.lun++)
 		rig_run(&rig, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
 }
 
@@ -180,9 +219,11 @@ static size_t one(const uint8_t *p, size_t size)
 		reflect(data, len);
 	if ((out & CLEAR) == NEXUS)
 		again();
-	rig.lun = out & SECOND ? 1 : 0;
+	rig.lun = !(out & SECOND) ? 0 : p[15] & THE_CD ? CD_LUN : 1;
 	if ((out & CLEAR) == CLEAR)
 		dev_nexus_clear_aca(rig.nexus, rig.lun << 48, cleared, NULL);
+	else if ((out & RESET) && rig.lun == CD_LUN && (p[15] & MEDIUM))
+		exchange(dev_lu_get(rig.server, CD_LUN));
 	else if (out & RESET)
 		rig_reset(dev_lu_get(rig.server, (uint16_t)rig.lun));
 	if (in & OTHER)
