@@ -699,6 +699,21 @@ static void test_format_layer_mmc6_6_42(void **state)
 	expect_event(CD_EVENT_REMOVAL, 0x01);
 }
 
+/* All pages and subpages, and none of them asks a medium. */
+static void test_mode_pages_of_an_empty_drive(void **state)
+{
+	(void)state;
+	assert_int_equal(CMD(0, 255, NULL, 0x1a, 0, 0x3f, 0xff, 255),
+			 SCSI_GOOD);
+	assert_int_equal(R->in_len, 4 + 5 * 12 + 32);
+	assert_int_equal(CMD(0, 255, NULL, 0x5a, 0, 0x2a, 0, 0, 0, 0, 0, 255),
+			 SCSI_GOOD);
+	assert_int_equal(R->in_len, 8 + 32);
+	/* MODE SELECT looks for its pages, too */
+	CMD(20, 0, R->in, 0x55, 0x10, 0, 0, 0, 0, 0, 0, 20);
+	assert_int_equal(R->task.status, SCSI_CHECK_CONDITION);
+}
+
 static void test_a_drive_that_starts_empty(void **state)
 {
 	(void)state;
@@ -954,6 +969,7 @@ int main(void)
 		C(test_event_classes_mmc6_6_6),
 		C(test_eject_and_load_by_an_initiator_mmc6_6_42),
 		C(test_format_layer_mmc6_6_42),
+		WITH(test_mode_pages_of_an_empty_drive, open_empty),
 		WITH(test_a_drive_that_starts_empty, open_empty),
 		C(test_another_medium_is_put_in),
 		C(test_a_locked_drive_asks_to_be_unlocked_mmc6_6_14),
