@@ -66,7 +66,10 @@ static size_t put_mask(const struct dev_lu *lu, const struct dev_mode_page *m,
 
 static bool has(const struct dev_lu *lu, const struct dev_mode_page *m)
 {
-	return m->has ? m->has(lu) : !dev_is_cd(lu);
+	/* the disks' look at the store, of which an empty drive has none */
+	if (dev_is_cd(lu))
+		return m->has == dev_is_cd;
+	return !m->has || m->has(lu);
 }
 
 /* ---- MODE SENSE ---- */

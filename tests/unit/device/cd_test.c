@@ -721,6 +721,9 @@ static void test_a_drive_that_starts_empty(void **state)
 	assert_check(SENSE_NOT_READY, ASC_NO_MEDIUM_TRAY_CLOSED);
 	CMD(0, 255, NULL, 0x43, 0, 0, 0, 0, 0, 0, 0, 255);
 	assert_check(SENSE_NOT_READY, ASC_NO_MEDIUM_TRAY_CLOSED);
+	/* the modes are the drive's: there is no store to ask for them */
+	assert_int_equal(CMD(0, 255, NULL, 0x1a, 0, 0x3f, 0, 255), SCSI_GOOD);
+	assert_int_equal(R->in_len, 4 + 5 * 12 + 32);
 	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 2), SCSI_GOOD);
 	expect_event(CD_EVENT_NONE, 0x01);
 	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 3), SCSI_GOOD);
