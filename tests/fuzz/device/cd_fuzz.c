@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cd_fuzz.c: any CDBs with any parameter data from two initiators at a CD/DVD
+ * drive whose medium comes and goes. Input, as often as it lasts: 16 bytes of
+ * CDB, 2 of expected data-in, 2 of data-out, that much data-out. The top bits of
+ * data-in choose the nexus and a medium to be put in before, those of data-out
+ * a reset and whether a locked drive is forced. The store checks that no request
+ * leaves the medium or writes on it; what READ gives is the medium's own.
+ */
+#include <stdint.h>
+
+#include "device/cd.h"
+#include "unit/device/dev_rig.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define LENGTH	   0x0fffu
+#define OTHER	   0x8000u /* of data-in: the other nexus */
+#define CHANGE	   0x4000u /* the two bits below say which medium */
+#define MEDIUM(in) ((in) >> 12 & 3)
+#define RESET	   0x8000u /* of data-out */
+#define FORCE	   0x4000u
+
+/* Of every profile; 0: the drive is emptied. */
+static const uint64_t sizes[] = { 0, 64, 2000000, DVD_MAX_BLOCKS + 1 };
+#define FILL 0x5c /* of the small one; the others are zeros */
+
+static struct dev_rig rig;
+static uint64_t blocks; /* of the medium inside */
+
+static void inside(void *arg, const struct bs_req *req)
+{
+	const uint64_t *size = arg;
+
+	if (req->op == BS_FLUSH)
+		return;
+	if (req->op != BS_READ || req->data.len != req->len ||
+	    !range_ok(req->off, req->len, *size * CD_BLOCK))
+		abort();
+}
+
+static struct bs *medium(unsigned which)
+{
+	uint64_t bytes = sizes[which] * CD_BLOCK;
+	struct bs *b;
+
+	if (!bytes)
+		return NULL;
+	if (sizes[which] == 64) {
+		uint8_t *p = malloc(bytes);
+
+		if (!p)
+			abort();
+		memset(p, FILL, bytes);
+		b = bs_ram_new("ram:cd", p, bytes, CD_BLOCK, free, p);
+	} else {
+		b = bs_null_new("null:", bytes, CD_BLOCK);
+	}
+	b->caps |= BS_CAP_READ_ONLY;
+	b = bs_trace_new(b, inside, (void *)(uintptr_t)&sizes[which]);
+	b->caps |= BS_CAP_READ_ONLY;
+	return b;
+}
+
+static void changed(void *arg, int err)
+{
+	if (err)
+		abort(); /* nothing is under way that it would wait for */
+	*(bool *)arg = true;
+}
+
+static void change(unsigned which, bool force)
+{
+	struct dev_lu *lu = dev_lu_get(rig.server, 0);
+	struct bs *b = medium(which);
+	bool done = false;
+
+	if (!dev_lu_change_medium(lu, b, force, changed, &done)) {
+		if (!done)
+			abort();
+		blocks = sizes[which];
+	} else {
+		if (force || !dev_is_locked(lu))
+			abort();
+		if (b)
+			bs_close(b);
+	}
+}
+
+static void swap(void)
+{
+	struct dev_nexus *n = rig.nexus;
+
+	rig.nexus = rig.other;
+	rig.other = n;
+}
+
+static void check_end(const uint8_t *cdb, int status, uint32_t in, uint32_t out)
+{
+	const struct dev_task *t = &rig.task;
+
+	if (status < 0)
+		abort(); /* these stores leave nothing under way */
+	if (rig.in_len > in || t->out_len > out || t->sense_len > DEV_SENSE_MAX)
+		abort();
+	if ((status == SCSI_CHECK_CONDITION) != (t->sense_len != 0))
+		abort();
+	if (status == SCSI_CHECK_CONDITION && rig.in_len)
+		abort();
+	if (rig.sense.has_field && rig.sense.in_cdb && t->row &&
+	    rig.sense.field >= t->row->len)
+		abort();
+	if (status || (cdb[0] != SCSI_READ_10 && cdb[0] != SCSI_READ_12))
+		return;
+	for (uint32_t i = 0; i < rig.in_len; i++)
+		if (rig.in[i] != (blocks == 64 ? FILL : 0))
+			abort();
+}
+
+static size_t one(const uint8_t *p, size_t size)
+{
+	uint32_t in = get_be16(p + 16), out = get_be16(p + 18);
+	uint32_t len = (uint32_t)MIN((size_t)out & LENGTH, size - 20);
+	int status;
+
+	if (in & CHANGE)
+		change(MEDIUM(in), out & FORCE);
+	if (out & RESET)
+		rig_reset(dev_lu_get(rig.server, 0));
+	if (in & OTHER)
+		swap();
+	if (rig_begin(&rig, p, 16, len, in & LENGTH))
+		abort(); /* the rig has buffers */
+	status = rig_execute(&rig, p + 20);
+	if (status >= 0)
+		rig_finish(&rig);
+	check_end(p, status, in & LENGTH, len);
+	return 20 + len;
+}
+
+/* Whatever was done, another medium can be put in, and is read. */
+static void look(void)
+{
+	static const uint8_t last[10] = { SCSI_READ_10, 0, 0, 0, 0,
+					  63,		0, 0, 1, 0 };
+
+	change(1, true);
+	rig_reset(dev_lu_get(rig.server, 0)); /* no ACA is left */
+	for (int i = 0; i < 8; i++)	      /* attentions */
+		rig_run(&rig, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+	if (rig_run(&rig, last, 10, NULL, 0, CD_BLOCK) != SCSI_GOOD ||
+	    rig.in_len != CD_BLOCK || rig.in[CD_BLOCK - 1] != FILL)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct dev_lu_config lu = { .type = DEV_CD,
+						 .removable = true };
+
+	memset(&rig, 0, sizeof(rig));
+	rig.lu = &lu;
+	rig.two_initiators = true;
+	blocks = sizes[1];
+	rig_open(&rig, medium(1), true);
+	for (int i = 0; i < 2; i++) { /* the power-on attentions */
+		rig_run(&rig, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+		swap();
+	}
+	while (size >= 20) {
+		size_t n = one(data, size);
+
+		data += n;
+		size -= n;
+	}
+	look();
+	rig_close(&rig);
+	return 0;
+}
