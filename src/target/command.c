@@ -118,12 +118,13 @@ static void say_store_failed(const struct tgt_task *t)
 	uint8_t asc = d->sense[fixed ? 12 : 2];
 	bool full = key == 0x07 && asc == 0x27 && d->sense[fixed ? 13 : 3] == 7;
 	struct dev_lu *lu = tgt_find_lu(t->session->node, t->dm.lun);
+	const struct bs *b = lu ? dev_lu_backstore(lu) : NULL;
 
 	if (!lu || (key != 0x03 && key != 0x04 && !full))
 		return; /* the initiator's own doing */
 	trace_emit(t->session->worker->tgt->cfg.trace, TRACE_MEDIUM,
 		   "LUN %u, %s: command %02x of %s failed: %s", dev_lu_lun(lu),
-		   dev_lu_backstore(lu)->name, d->cdb[0],
+		   b ? b->name : "its medium is out by now", d->cdb[0],
 		   t->session->id.initiator_name,
 		   full ? "no space left; make room on its file system"
 			: "the medium failed; check the file or device");
