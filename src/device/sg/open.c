@@ -208,11 +208,13 @@ static bool refuse_kind(struct opening *o, int err)
 		      err < 0 ? strerror(-err) : "it fails an INQUIRY");
 }
 
-/* Which way commands go, and what answers to them. */
+/* Which way commands go, and what answers to them. A descriptor for reading
+ * takes none by write(). */
 static bool identify(struct opening *o)
 {
 	struct sg_device *d = o->dev;
-	enum sg_kind kind = is_generic(o) ? SG_ASYNC : SG_V3;
+	enum sg_kind kind =
+		is_generic(o) && !o->cfg->read_only ? SG_ASYNC : SG_V3;
 	uint8_t p[96];
 	int err = inquire(d, kind, false, 0, p, sizeof(p));
 

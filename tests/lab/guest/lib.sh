@@ -959,12 +959,21 @@ pass_door() {
 	wait_for 50 kernel_disk && disk_compare 16 && pass_both medium-error-free sg_raw -r 512 @ 28 00 00 00 10 00 00 00 01 00 &&
 		dd if="$DIRECT" of=/tmp/direct bs=1M count=16 iflag=direct && cmp /tmp/direct /tmp/reference && pass_end
 }
-# A disk that is mounted is not served under any of its names
+# pass_read_only DEVICE: it is read, and not written
+pass_read_only() {
+	pass_serve --read-only "scsi:$1" || return 1
+	sg_raw -r 512 -o /tmp/served "$(kernel_generic)" 28 00 00 00 00 02 00 00 01 00 &&
+		dd if="$DIRECT" of=/tmp/direct bs=512 skip=2 count=1 && cmp /tmp/served /tmp/direct || return 1
+	sg_raw -s 512 -i /tmp/served "$(kernel_generic)" 2a 00 00 00 00 02 00 00 01 00 2>&1 | tee /run/written
+	grep -qi "write protected" /run/written && pass_end
+}
+# A disk that is mounted is not served under any of its names, but for reading
 pass_mounted() {
 	pass_begin dev_size_mb=64 delay=0 && mkfs.ext4 -q "$DIRECT" && mkdir -p /mnt && mount -t ext4 "$DIRECT" /mnt || return 1
 	for pass_name in "$GENERIC" "$DIRECT" "/dev/bsg/${debug_path##*/}"; do
 		timeout 5 iserd serve --listen 127.0.0.1:0 "scsi:$pass_name" 2>/run/mounted
 		[ $? = 3 ] && grep "$pass_name: its disk $DIRECT is in use by the system" /run/mounted || return 1
+		pass_read_only "$pass_name" || return 1
 	done
 	umount /mnt
 }
