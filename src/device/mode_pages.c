@@ -189,12 +189,6 @@ static void take_extension(struct dev_control *c, const uint8_t *p)
 #define ENABLED	  0x80
 #define AVAILABLE 0x01 /* threshold resource: LBA mapping resources left */
 
-/* A drive may have no medium, and so no store to ask. */
-static bool has_provisioning(const struct dev_lu *lu)
-{
-	return !dev_is_cd(lu) && dev_has_unmap(lu);
-}
-
 static void fill_provisioning(const struct dev_lu *lu,
 			      const struct dev_control *c, uint8_t *p)
 {
@@ -231,7 +225,7 @@ const struct dev_mode_page dev_mode_pages[] = {
 	{ 0x0a, 1, 32, NULL, fill_extension, mask_extension, take_extension },
 	{ 0x1a, 0, 40, NULL, fill_nothing, fixed_mask, fixed_take },
 	{ 0x1c, 0, 12, NULL, fill_exceptions, fixed_mask, fixed_take },
-	{ 0x1c, 2, 24, has_provisioning, fill_provisioning, mask_provisioning,
+	{ 0x1c, 2, 24, dev_has_unmap, fill_provisioning, mask_provisioning,
 	  take_provisioning },
 	{ 0x01, 0, 12, dev_is_cd, cd_fill_recovery, fixed_mask, fixed_take },
 	{ 0x0a, 0, 12, dev_is_cd, fill_control, fixed_mask, fixed_take },
