@@ -174,6 +174,8 @@ struct rcap_qp {
 	const struct rcap_cm *rejection;
 	bool send_inv; /* the provider can Send with Invalidate */
 	bool recv_inv; /* its regions may be invalidated by the peer */
+	/* what one READ had better ask for at most, bytes; 0: no matter */
+	uint32_t read_best;
 };
 
 /* ---- the doorway ---- */

@@ -262,6 +262,8 @@ static void read_some(struct dmiser_conn *c, struct dm_task *t)
 	struct rcap_wr *wr = &r->wr;
 	unsigned n;
 
+	if (c->qp->read_best)
+		len = MIN(len, c->qp->read_best);
 	len = (uint32_t)bufv_slice(&t->out, tt->get_next, len, r->iov,
 				   READ_PIECES, &n);
 	*wr = (struct rcap_wr){ .op = RCAP_READ,

@@ -235,6 +235,10 @@ static int make_qp(struct verbs_conn *c)
 	return err;
 }
 
+/* Answers of 1 MiB are more than rxe can send in one go: it loses some, and
+ * asks again after seconds. Many of 256 KiB are no slower anywhere. */
+#define READ_BEST (256u << 10)
+
 static int limits(struct verbs_conn *c, struct ibv_device_attr *attr)
 {
 	int err = ibv_query_device(c->id->verbs, attr);
@@ -244,6 +248,7 @@ static int limits(struct verbs_conn *c, struct ibv_device_attr *attr)
 	c->is_iwarp =
 		c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 	c->qp.send_inv = attr->device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS;
+	c->qp.read_best = READ_BEST;
 	c->max_sends = MIN(c->cfg.sends, (unsigned)attr->max_qp_wr);
 	c->cfg.recvs = MIN(c->cfg.recvs, (unsigned)attr->max_qp_wr);
 	c->cfg.ird = (uint16_t)MIN((int)c->cfg.ird, attr->max_qp_rd_atom);

@@ -269,6 +269,27 @@ static void test_get_data_rfc7145_7_3_6(void **state)
 	rig_fini(&r);
 }
 
+/* What the queue pair likes cuts, too. */
+static void test_get_data_as_the_queue_pair_likes(void **state)
+{
+	struct rig_task *t;
+
+	(void)state;
+	begin(DMISER_LINUX);
+	r.f.qp.read_best = 3000;
+	rig_write(&r, 5, 8000, 0, true);
+	t = rig_find(&r, 5);
+	assert_int_equal(dm_get_data(r.dm, &t->dm, 0, 8000), 0);
+	assert_int_equal(fake_rcap_wr(&r.f, 0)->data.len, 3000);
+	assert_int_equal(fake_rcap_wr(&r.f, 2)->data.len, 2000);
+	assert_true(fake_rcap_wr(&r.f, 2)->to == RIG_WRITE_BASE + 6000);
+	rig_flush(&r);
+	assert_int_equal(t->seen[DM_GET], 1);
+	assert_got(t, 0, 8000);
+	assert_int_equal(dmiser_stats(r.conn)->rdma_reads, 3);
+	rig_fini(&r);
+}
+
 /* MaxBurstLength cuts, iSER-ORD limits. */
 /* [RFC 7145: 7.3.6 #8, 8.2 #1] [RFC 5047: 8.8 #1] */
 static void test_get_data_by_burst_and_ord_rfc7145_8_2(void **state)
@@ -623,6 +644,7 @@ int main(void)
 		cmocka_unit_test(test_other_pdus_go_as_sends),
 		cmocka_unit_test(test_too_much_data_for_a_pdu),
 		cmocka_unit_test(test_get_data_rfc7145_7_3_6),
+		cmocka_unit_test(test_get_data_as_the_queue_pair_likes),
 		cmocka_unit_test(test_get_data_by_burst_and_ord_rfc7145_8_2),
 		cmocka_unit_test(test_get_data_in_turn),
 		cmocka_unit_test(test_get_data_many_pieces),
