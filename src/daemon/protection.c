@@ -211,6 +211,19 @@ static struct bs *beside_file(struct beside *f, const char *spec,
 	return NULL;
 }
 
+static bool find_beside(struct beside *f, const char *spec)
+{
+	int n = snprintf(f->path, sizeof(f->path), "%s.pi", spec);
+
+	if ((size_t)n >= sizeof(f->path))
+		say("no room for \".pi\" behind so long a name: %s", spec);
+	else if (stat(spec, &f->st))
+		say("%s: %s", spec, strerror(errno));
+	else
+		return true;
+	return false;
+}
+
 static struct bs *open_file(const struct options *o, const char *spec,
 			    struct bs *data, struct io_loop *const *loops)
 {
@@ -218,15 +231,15 @@ static struct bs *open_file(const struct options *o, const char *spec,
 	int flags = o->read_only ? O_RDONLY : O_RDWR;
 	struct bs *b;
 
-	snprintf(f.path, sizeof(f.path), "%s.pi", spec);
-	if (stat(spec, &f.st)) {
-		say("%s: %s", spec, strerror(errno));
+	/* whatever has that name is not waited for */
+	flags |= O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	if (!find_beside(&f, spec)) {
 		bs_close(data);
 		return NULL;
 	}
 	if (o->protection && !o->read_only && S_ISREG(f.st.st_mode))
 		flags |= O_CREAT;
-	f.fd = open(f.path, flags | O_CLOEXEC, f.st.st_mode & 0666);
+	f.fd = open(f.path, flags, f.st.st_mode & 0666);
 	if (f.fd < 0 && errno == ENOENT && !o->protection)
 		return data;
 	b = NULL;

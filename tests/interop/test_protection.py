@@ -304,6 +304,22 @@ class Beside(unittest.TestCase):
         with self.serve() as d:
             self.assertNotIn("made anew", d.messages())
 
+    def test_odd_names_beside_it(self):
+        # a name that has no room for .pi: the disk itself is not taken for it
+        folder, name = os.path.split(self.disk)
+        size = os.path.getsize(self.disk)
+        for room in range(3):
+            fill = 4095 - room - len(folder) - 1 - len(name)
+            path = folder + "/" * (fill + 1) + name
+            self.assertEqual(len(path), 4095 - room)
+            self.assertIn("so long a name", self.refused(
+                "--block-size", "512", "--protection", "1", path))
+            self.assertEqual(os.path.getsize(self.disk), size)
+        # a pipe is not waited for
+        os.mkfifo(self.disk + ".pi", 0o600)
+        self.refused("--block-size", "512", "--read-only", self.disk)
+        self.refused("--block-size", "512", self.disk)
+
     def test_what_cannot_be_served(self):
         with self.serve("--protection", "1"):
             pass
