@@ -101,7 +101,8 @@ struct telling {
 	struct dev_round round;
 	struct dev_lu *lu;
 	const struct dev_nexus *except; /* compared only, never followed */
-	enum dev_ua ua;
+	dev_tell *tell;
+	unsigned what;
 	struct dev_task *task; /* that waits for it, or NULL */
 	void (*then)(struct dev_task *t);
 };
@@ -113,8 +114,7 @@ static void tell_worker(struct dev_round *r, unsigned worker)
 	list_for_each(it, &k->lu->server->nexuses[worker]) {
 		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
 
-		if (n != k->except)
-			dev_attention_set(n, k->lu->cfg.lun, k->ua);
+		k->tell(n, k->lu, k->what, n == k->except);
 	}
 	dev_round_next(r);
 }
@@ -130,10 +130,9 @@ static void all_told(struct dev_round *r)
 		then(t);
 }
 
-/* False: no memory; an attention less, nothing else depends on it. */
-static bool tell(struct dev_lu *lu, unsigned here,
-		 const struct dev_nexus *except, enum dev_ua ua,
-		 struct dev_task *t, void (*then)(struct dev_task *t))
+bool dev_tell_all(struct dev_lu *lu, unsigned here,
+		  const struct dev_nexus *except, dev_tell *tell, unsigned what,
+		  struct dev_task *t, void (*then)(struct dev_task *t))
 {
 	struct telling *k = malloc(sizeof(*k));
 
@@ -144,11 +143,27 @@ static bool tell(struct dev_lu *lu, unsigned here,
 					  .done = all_told },
 			       .lu = lu,
 			       .except = except,
-			       .ua = ua,
+			       .tell = tell,
+			       .what = what,
 			       .task = t,
 			       .then = then };
 	dev_round_start(&k->round, here);
 	return true;
+}
+
+static void set_one(struct dev_nexus *n, const struct dev_lu *lu, unsigned ua,
+		    bool is_except)
+{
+	if (!is_except)
+		dev_attention_set(n, lu->cfg.lun, (enum dev_ua)ua);
+}
+
+/* False: no memory; an attention less, nothing else depends on it. */
+static bool tell(struct dev_lu *lu, unsigned here,
+		 const struct dev_nexus *except, enum dev_ua ua,
+		 struct dev_task *t, void (*then)(struct dev_task *t))
+{
+	return dev_tell_all(lu, here, except, set_one, ua, t, then);
 }
 
 void dev_attention_all(struct dev_task *t, enum dev_ua ua)

@@ -862,6 +862,17 @@ bool dev_pass_owns(const struct dev_lu *lu, const struct dev_command *c);
 
 /* ---- attention.c ---- */
 
+/*
+ * dev_tell_all: tell is called for every nexus of lu's server, on its worker;
+ * then goes on with t, if there is one, once all were told. False: no memory,
+ * nobody is told.
+ */
+typedef void dev_tell(struct dev_nexus *n, const struct dev_lu *lu,
+		      unsigned what, bool is_except);
+bool dev_tell_all(struct dev_lu *lu, unsigned here,
+		  const struct dev_nexus *except, dev_tell *tell, unsigned what,
+		  struct dev_task *t, void (*then)(struct dev_task *t));
+
 /* For every nexus of t's unit; soon. */
 void dev_attention_all(struct dev_task *t, enum dev_ua ua);
 /* For every nexus of t's unit but its own; then goes on with t, once all of

@@ -11,72 +11,20 @@
 
 /* ---- telling everybody ---- */
 
-struct telling {
-	struct dev_round round;
-	struct dev_lu *lu;
-	const struct dev_nexus *except; /* from the unit attention */
-	enum cd_event event;
-	struct dev_task *task;
-	void (*then)(struct dev_task *t);
-};
-
-static void tell_worker(const struct dev_lu *lu, unsigned worker,
-			const struct dev_nexus *except, enum cd_event event)
+/* The others hear of a new medium by a unit attention, too. */
+static void tell_one(struct dev_nexus *n, const struct dev_lu *lu,
+		     unsigned event, bool is_own)
 {
-	list_for_each(it, &lu->server->nexuses[worker]) {
-		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
-
-		/* cppcheck-suppress nullPointerRedundantCheck
-		 * except is NULL for nobody, n never */
-		n->media_event[lu->cfg.lun] = (uint8_t)event;
-		if (event == CD_EVENT_NEW_MEDIUM && n != except)
-			dev_attention_set(n, lu->cfg.lun, UA_MEDIUM_CHANGED);
-	}
-}
-
-static void visit_telling(struct dev_round *r, unsigned worker)
-{
-	const struct telling *k = container_of(r, struct telling, round);
-
-	tell_worker(k->lu, worker, k->except, k->event);
-	dev_round_next(r);
-}
-
-static void all_told(struct dev_round *r)
-{
-	struct telling *k = container_of(r, struct telling, round);
-	struct dev_task *t = k->task;
-	void (*then)(struct dev_task * task) = k->then;
-
-	free(k);
-	if (t)
-		then(t);
-}
-
-/* False: no memory; nobody is told. */
-static bool tell(struct dev_lu *lu, unsigned here, enum cd_event event,
-		 struct dev_task *t, void (*then)(struct dev_task *t))
-{
-	struct telling *k = malloc(sizeof(*k));
-
-	if (!k)
-		return false;
-	*k = (struct telling){ .round = { .server = lu->server,
-					  .visit = visit_telling,
-					  .done = all_told },
-			       .lu = lu,
-			       .except = t ? t->nexus : NULL,
-			       .event = event,
-			       .task = t,
-			       .then = then };
-	dev_round_start(&k->round, here);
-	return true;
+	n->media_event[lu->cfg.lun] = (uint8_t)event;
+	if (event == CD_EVENT_NEW_MEDIUM && !is_own)
+		dev_attention_set(n, lu->cfg.lun, UA_MEDIUM_CHANGED);
 }
 
 void cd_tell(struct dev_task *t, enum cd_event event,
 	     void (*then)(struct dev_task *t))
 {
-	if (!tell(t->lu, t->nexus->cfg.worker, event, t, then))
+	if (!dev_tell_all(t->lu, t->nexus->cfg.worker, t->nexus, tell_one,
+			  event, t, then))
 		then(t);
 }
 
@@ -117,9 +65,11 @@ static void visit_change(struct dev_round *r, unsigned worker)
 {
 	const struct change *c = container_of(r, struct change, round);
 
-	tell_worker(c->lu, worker, NULL,
-		    c->after == LU_READY ? CD_EVENT_NEW_MEDIUM
-					 : CD_EVENT_REMOVAL);
+	list_for_each(it, &c->lu->server->nexuses[worker])
+		tell_one(list_entry(it, struct dev_nexus, link), c->lu,
+			 c->after == LU_READY ? CD_EVENT_NEW_MEDIUM
+					      : CD_EVENT_REMOVAL,
+			 false);
 	dev_round_next(r);
 }
 
@@ -171,7 +121,8 @@ static int check(struct dev_lu *lu, const struct bs *b, bool force)
 	if (force || dev_condition(lu) != LU_READY || !dev_is_locked(lu))
 		return 0;
 	/* as if its button had been pressed: who locked it may let go */
-	(void)tell(lu, 0, CD_EVENT_EJECT_REQUEST, NULL, NULL);
+	(void)dev_tell_all(lu, 0, NULL, tell_one, CD_EVENT_EJECT_REQUEST, NULL,
+			   NULL);
 	return ERR_BUSY;
 }
 
