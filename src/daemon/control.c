@@ -47,7 +47,7 @@ struct client {
 	struct io_watch watch;
 	char *in, *out;
 	size_t in_len, out_len;
-	unsigned pending; /* answers that are still being collected */
+	unsigned pending; /* who still needs it: answers that are owed, a call */
 	bool gone;
 };
 
@@ -71,6 +71,17 @@ static void client_close(struct client *c)
 	c->control->nclients--;
 	if (!c->pending)
 		client_free(c);
+}
+
+/* One less needs it. False: it has gone, and may be freed now. */
+static bool client_let_go(struct client *c)
+{
+	c->pending--;
+	if (!c->gone)
+		return true;
+	if (!c->pending)
+		client_free(c);
+	return false;
 }
 
 static void client_write(struct client *c)
@@ -133,6 +144,19 @@ struct request {
 	json_t *id, *params; /* params may be NULL; both borrowed */
 };
 
+/* An answer that comes later, to a client that client_let_go lets go then. The
+ * id is the owner's. */
+struct owed {
+	struct client *client;
+	json_t *id;
+};
+
+static struct owed owe(const struct request *r)
+{
+	r->client->pending++;
+	return (struct owed){ r->client, json_incref(r->id) };
+}
+
 static void do_version(const struct request *r)
 {
 	answer_result(r->client, r->id,
@@ -176,34 +200,29 @@ static void do_shutdown(const struct request *r)
 /* A status on its way from worker to worker. */
 struct collect {
 	struct dev_msg msg;
-	struct client *client;
-	json_t *id, *sessions;
+	struct owed owed;
+	json_t *sessions;
 	unsigned worker;
 };
 
 static void collected(struct dev_msg *m)
 {
 	struct collect *k = container_of(m, struct collect, msg);
-	struct client *c = k->client;
+	struct client *c = k->owed.client;
 
-	c->pending--;
-	if (c->gone && !c->pending) {
-		client_free(c);
-		json_decref(k->sessions);
-	} else if (c->gone) {
-		json_decref(k->sessions);
-	} else {
-		answer_result(c, k->id,
+	if (client_let_go(c))
+		answer_result(c, k->owed.id,
 			      status_daemon(c->control->daemon, k->sessions));
-	}
-	json_decref(k->id);
+	else
+		json_decref(k->sessions);
+	json_decref(k->owed.id);
 	free(k);
 }
 
 static void visit(struct dev_msg *m)
 {
 	struct collect *k = container_of(m, struct collect, msg);
-	struct daemon *d = k->client->control->daemon;
+	struct daemon *d = k->owed.client->control->daemon;
 	unsigned next = k->worker + 1;
 
 	status_sessions(&d->workers[k->worker], k->sessions);
@@ -221,11 +240,9 @@ static void do_status(const struct request *r)
 		answer_error(r->client, r->id, RPC_INTERNAL, "out of memory");
 		return;
 	}
-	k->client = r->client;
-	k->id = json_incref(r->id);
+	k->owed = owe(r);
 	k->sessions = json_array();
 	k->msg.run = visit;
-	r->client->pending++;
 	worker_post(r->client->control->daemon, 0, &k->msg);
 }
 
@@ -237,44 +254,34 @@ static void do_groups(const struct request *r)
 		      groups_json(r->client->control->daemon->server));
 }
 
-/* A change of a group that is on its way. */
-struct regroup {
-	struct client *client;
-	json_t *id;
-};
-
 static void regrouped(void *arg, int err)
 {
-	struct regroup *g = arg;
+	struct owed *g = arg;
 	struct client *c = g->client;
+	bool there = client_let_go(c);
 
-	c->pending--;
-	if (c->gone && !c->pending)
-		client_free(c);
-	else if (!c->gone && err)
+	if (there && err)
 		answer_error(c, g->id, RPC_BAD_PARAMS,
 			     err == ERR_NOT_FOUND
 				     ? "no such group; \"groups\" lists them"
 				     : err_str(err));
-	else if (!c->gone)
+	else if (there)
 		answer_result(c, g->id,
 			      groups_json(c->control->daemon->server));
 	json_decref(g->id);
 	free(g);
 }
 
-/* NULL after an answer. */
-static struct regroup *regroup_new(const struct request *r)
+/* For a change of a group that is on its way; NULL after an answer. */
+static struct owed *regroup_new(const struct request *r)
 {
-	struct regroup *g = calloc(1, sizeof(*g));
+	struct owed *g = malloc(sizeof(*g));
 
 	if (!g) {
 		answer_error(r->client, r->id, RPC_INTERNAL, "out of memory");
 		return NULL;
 	}
-	g->client = r->client;
-	g->id = json_incref(r->id);
-	r->client->pending++;
+	*g = owe(r);
 	return g;
 }
 
@@ -310,7 +317,7 @@ static void do_group(const struct request *r)
 {
 	struct daemon *d = r->client->control->daemon;
 	struct dev_group_change change = { 0 };
-	struct regroup *g;
+	struct owed *g;
 	int err;
 
 	if (!change_param(r, &change)) {
@@ -334,7 +341,7 @@ static void do_port(const struct request *r)
 	const char *state =
 		json_string_value(json_object_get(r->params, "state"));
 	bool offline = state && !strcmp(state, "offline");
-	struct regroup *g;
+	struct owed *g;
 	int err;
 
 	if (!id_param(r) || !state || (!offline && strcmp(state, "online"))) {
@@ -354,24 +361,22 @@ static void do_port(const struct request *r)
 
 /* A change of medium that is on its way. */
 struct remedium {
-	struct client *client;
-	json_t *id;
+	struct owed owed;
 	const struct dev_lu *lu;
 };
 
 static void medium_changed(void *arg, int err)
 {
 	struct remedium *g = arg;
-	struct client *c = g->client;
+	struct client *c = g->owed.client;
+	bool there = client_let_go(c);
 
-	c->pending--;
-	if (c->gone && !c->pending)
-		client_free(c);
-	else if (!c->gone && err)
-		answer_error(c, g->id, RPC_INTERNAL, err_str(err));
-	else if (!c->gone)
-		answer_result(c, g->id, status_lun(c->control->daemon, g->lu));
-	json_decref(g->id);
+	if (there && err)
+		answer_error(c, g->owed.id, RPC_INTERNAL, err_str(err));
+	else if (there)
+		answer_result(c, g->owed.id,
+			      status_lun(c->control->daemon, g->lu));
+	json_decref(g->owed.id);
 	free(g);
 }
 
@@ -400,17 +405,15 @@ static void change_medium(const struct request *r, struct dev_lu *lu,
 	int err = ERR_NOMEM;
 
 	if (g) {
-		g->client = r->client;
-		g->id = json_incref(r->id);
+		g->owed = owe(r);
 		g->lu = lu;
-		r->client->pending++;
 		err = dev_lu_change_medium(lu, b,
 					   force && !strcmp(force, "yes"),
 					   medium_changed, g);
 		if (!err)
 			return;
-		r->client->pending--;
-		json_decref(g->id);
+		(void)client_let_go(r->client); /* its call needs it yet */
+		json_decref(g->owed.id);
 		free(g);
 	}
 	if (b)
@@ -586,9 +589,7 @@ static void client_ready(struct io_watch *w, unsigned events)
 		client_write(c);
 	if (!c->gone && (events & (IO_IN | IO_ERR)))
 		client_read(c);
-	c->pending--;
-	if (c->gone && !c->pending)
-		client_free(c);
+	(void)client_let_go(c);
 }
 
 static void client_new(struct control *k, int fd)
