@@ -195,17 +195,23 @@ static struct bs_file_config file_config(const struct options *o,
 	};
 }
 
-static struct bs *file_open(const struct options *o, const char *path,
-			    struct io_loop *const *loops)
+struct bs *lun_file(const struct bs_file_config *cfg)
 {
-	const struct bs_file_config cfg = file_config(o, path, loops);
 	char why[512];
 	int err;
-	struct bs *b = bs_file_open(&cfg, &err, why, sizeof(why));
+	struct bs *b = bs_file_open(cfg, &err, why, sizeof(why));
 
 	if (!b)
 		say("%s", why);
 	return b;
+}
+
+static struct bs *file_open(const struct options *o, const char *path,
+			    struct io_loop *const *loops)
+{
+	const struct bs_file_config cfg = file_config(o, path, loops);
+
+	return lun_file(&cfg);
 }
 
 struct bs *lun_open_cd(const struct options *o, const char *path,

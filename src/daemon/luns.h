@@ -8,6 +8,11 @@
 #include "daemon/options.h"
 #include "device/device.h"
 
+struct bs_file_config;
+
+/* lun_file: a file of a LUN's, or what is beside it; NULL after a line on
+ * stderr. */
+struct bs *lun_file(const struct bs_file_config *cfg);
 /* lun_memory: more memory of a LUN's, for what is beside it. */
 struct bs *lun_memory(const char *spec, uint64_t size, uint32_t block);
 /*

@@ -126,13 +126,8 @@ static struct bs *open_store(const struct beside *f,
 		.loops = loops,
 		.nloops = f->o->workers,
 	};
-	char why[512];
-	int err;
-	struct bs *b = bs_file_open(&cfg, &err, why, sizeof(why));
 
-	if (!b)
-		say("%s", why);
-	return b;
+	return lun_file(&cfg);
 }
 
 /* ---- after an unclean end ---- */
