@@ -2,6 +2,8 @@
 /* err.c: texts and classes of the error codes. */
 #include "base/err.h"
 
+#include <stdio.h>
+
 const char *err_str(int err)
 {
 	switch (err) {
@@ -30,4 +32,13 @@ enum err_class err_class_of(int err)
 	default:
 		return ERR_CLASS_FATAL;
 	}
+}
+
+void err_why(char *why, size_t size, const char *what, const char *format,
+	     va_list args)
+{
+	int at = snprintf(why, size, "%s: ", what);
+
+	if (at > 0 && (size_t)at < size)
+		vsnprintf(why + at, size - (size_t)at, format, args);
 }

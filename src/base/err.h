@@ -6,6 +6,9 @@
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 
+#include <stdarg.h>
+#include <stddef.h>
+
 /* What the caller can do about an error. */
 enum err_class {
 	ERR_CLASS_NONE,	      /* no error */
@@ -62,5 +65,10 @@ const char *err_str(int err);
 
 /* err_class_of sorts an error code; unknown codes are FATAL. */
 enum err_class err_class_of(int err);
+
+/* err_why: "what: " and the formatted rest, for people, to why (size bytes,
+ * always ended). */
+void err_why(char *why, size_t size, const char *what, const char *format,
+	     va_list args);
 
 #endif

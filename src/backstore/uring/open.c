@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "backstore/uring/file.h"
+#include "base/err.h"
 
 /* What is being opened, and where to say what is wrong with it. */
 struct opening {
@@ -32,14 +33,11 @@ struct opening {
 __attribute__((format(printf, 3, 4))) static int
 refuse(struct opening *o, int err, const char *format, ...)
 {
-	int at = snprintf(o->why, o->why_size, "%s: ", o->cfg->path);
 	va_list args;
 
-	if (at > 0 && (size_t)at < o->why_size) {
-		va_start(args, format);
-		vsnprintf(o->why + at, o->why_size - (size_t)at, format, args);
-		va_end(args);
-	}
+	va_start(args, format);
+	err_why(o->why, o->why_size, o->cfg->path, format, args);
+	va_end(args);
 	return err;
 }
 

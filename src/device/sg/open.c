@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "backstore/backstore.h"
+#include "base/err.h"
 #include "device/sg/internal.h"
 #include "scsi/cdb.h"
 
@@ -36,14 +37,11 @@ struct opening {
 __attribute__((format(printf, 2, 3))) static bool
 refuse(struct opening *o, const char *format, ...)
 {
-	int at = snprintf(o->why, o->why_size, "%s: ", o->cfg->path);
 	va_list args;
 
-	if (at > 0 && (size_t)at < o->why_size) {
-		va_start(args, format);
-		vsnprintf(o->why + at, o->why_size - (size_t)at, format, args);
-		va_end(args);
-	}
+	va_start(args, format);
+	err_why(o->why, o->why_size, o->cfg->path, format, args);
+	va_end(args);
 	return false;
 }
 
