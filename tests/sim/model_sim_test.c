@@ -310,15 +310,33 @@ static bool model_reservation(const struct op *o)
 				   (all_registrants() ? 0 : m.key[m.holder]));
 }
 
-/* The first of its initiator's attentions. */
+/* A command that was about to tell an attention (asc 0: any) was aborted:
+ * others came by meanwhile, and the attention is there again. */
+static bool was_told_in_vain(unsigned who, uint16_t asc)
+{
+	for (unsigned i = 0; i < nops; i++)
+		if (ops[i].who == who && ops[i].aborted &&
+		    ops[i].sense.key == SENSE_UNIT_ATTENTION &&
+		    (!asc || ops[i].sense.asc == asc))
+			return true;
+	return false;
+}
+
+/* The first of its initiator's attentions but for those told in vain, which
+ * were away when others looked. */
 static bool model_attention(const struct op *o)
 {
-	unsigned what = 0;
-
-	while (!(m.news[o->who] & 1u << what))
-		what++;
-	m.news[o->who] &= ~(1u << what);
-	return ends(o, check(SENSE_UNIT_ATTENTION, news_asc[what]));
+	for (unsigned what = 0; what < NEWS_KINDS; what++) {
+		if (!(m.news[o->who] & 1u << what))
+			continue;
+		if (ends(o, check(SENSE_UNIT_ATTENTION, news_asc[what]))) {
+			m.news[o->who] &= ~(1u << what);
+			return true;
+		}
+		if (!was_told_in_vain(o->who, news_asc[what]))
+			return false;
+	}
+	return false;
 }
 
 /* SAM-5 §§5.10.3, 5.10.4 */
@@ -425,17 +443,6 @@ static bool must_wait(const struct op *o, unsigned left)
 
 static unsigned old_news[TRIO_N]; /* those from before the round */
 
-/* A command that was about to tell an attention was aborted: others came by
- * meanwhile, and the attention is there again. */
-static bool was_told_in_vain(unsigned who)
-{
-	for (unsigned i = 0; i < nops; i++)
-		if (ops[i].who == who && ops[i].aborted &&
-		    ops[i].sense.key == SENSE_UNIT_ATTENTION)
-			return true;
-	return false;
-}
-
 /*
  * Is there an order? Tries all that agree so far. An attention that comes while
  * a command is under way may be that command's or the next one's (SAM-5 §5.14:
@@ -467,7 +474,7 @@ static bool there_is_an_order(unsigned left)
 			return true;
 		model_put_back(&before);
 		if ((!(m.news[o->who] & old_news[o->who]) ||
-		     was_told_in_vain(o->who)) &&
+		     was_told_in_vain(o->who, 0)) &&
 		    (model_agrees(o) || o->aborted) &&
 		    there_is_an_order(left & ~BIT(i)))
 			return true;
