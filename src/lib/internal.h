@@ -148,8 +148,8 @@ void lib_back_async(struct iser_session *s, const struct iscsi_async *a);
 void lib_back_leave(struct iser_session *s);
 
 /* session.c */
-/* lib_session_adopt logs in over a device's connection; on failure s->net says
- * whether it has taken vc over. */
+/* lib_session_adopt logs in over a device's connection, which it takes over
+ * whatever it returns. */
 struct verbs_conn;
 int lib_session_adopt(struct iser_session *s, struct verbs_conn *vc);
 void lib_session_drop(struct iser_session *s, int err);

@@ -7,6 +7,7 @@
 
 #include "datamover/iser/dmiser.h"
 #include "lib/internal.h"
+#include "net/verbs.h"
 
 /* transport=auto: how long an MPA Reply may take before iSCSI is tried. */
 #define AUTO_TIME (2 * XTIME_S)
@@ -406,8 +407,10 @@ int lib_session_adopt(struct iser_session *s, struct verbs_conn *vc)
 	fill_conn_config(s, &cfg);
 	s->login_answered = false;
 	s->net = net_conn_new_verbs(s->ctx->loop, s->ctx->verbs, vc, &cfg);
-	if (!s->net)
+	if (!s->net) {
+		net_verbs_module(s->ctx->verbs)->free(vc);
 		return ISER_E_NOMEM;
+	}
 	if (net_conn_start(s->net, &conn_ops, s)) {
 		unmake(s);
 		return ISER_E_NOMEM;

@@ -54,8 +54,6 @@ static int begin(struct iser_session *s, const struct net_addr *a)
 	err = lib_session_adopt(s, vc);
 	if (!err)
 		return 0;
-	if (!s->net)
-		net_verbs_module(s->ctx->verbs)->free(vc);
 	return lib_fail(s->ctx, ISER_E_NOMEM, "out of memory");
 }
 
