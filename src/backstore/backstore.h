@@ -26,7 +26,8 @@ enum bs_op {
 	BS_PROTECT, /* all blocks are of protection type pi_type, unchecked */
 	BS_MEND,    /* after an unclean end, before anything else; protect.h */
 	BS_SPACE,   /* how much room the store takes, and can still take */
-	BS_SIZE,    /* how large is it now? bs.size is that afterwards */
+	BS_SIZE,    /* how large is it now? bs.size is that afterwards. One at
+		     * a time, and nobody uses what is new before it is known */
 	/* What was written can't be read ever again: another key is in force,
 	 * and the old one is gone. What is read instead nobody knows. No other
 	 * request may be under way. */

@@ -74,7 +74,8 @@ bool dev_condition_judges(struct dev_lu *lu, const struct dev_command *row,
 	enum dev_condition c = dev_condition(lu);
 
 	/* TEST UNIT READY and READ CAPACITY need no medium to turn */
-	if ((row->flags & CMD_MEDIUM) && row->prepare)
+	if ((row->flags & CMD_MEDIUM) && row->prepare &&
+	    row->prepare != dev_prepare_capacity)
 		dev_power_wake(lu);
 	if (c == LU_READY)
 		return false;

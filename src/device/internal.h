@@ -529,6 +529,7 @@ int dev_prepare_write(struct dev_task *t, uint64_t *out_len);
 void dev_write(struct dev_task *t);
 int dev_prepare_range(struct dev_task *t, uint64_t *out_len);
 void dev_synchronize_cache(struct dev_task *t);
+int dev_prepare_capacity(struct dev_task *t, uint64_t *out_len);
 void dev_read_capacity_10(struct dev_task *t);
 void dev_read_capacity_16(struct dev_task *t);
 

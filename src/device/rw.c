@@ -220,6 +220,18 @@ static void report(struct dev_task *t)
 		report_16(t);
 }
 
+/* One at a time looks at the size of a store that can change: it is the unit's
+ * own state, and what grew may be made ready for its first use (backstore.h). */
+int dev_prepare_capacity(struct dev_task *t, uint64_t *out_len)
+{
+	(void)out_len;
+	if (t->lu->bs->caps & BS_CAP_SIZE) {
+		t->lba = DEV_STATE_LBA;
+		t->blocks = 1;
+	}
+	return 0;
+}
+
 /* The store may have grown, or shrunk: whoever asks for the capacity finds it,
  * and the others get a unit attention (SBC-3 §4.5). */
 static void size_came(struct dev_task *t, int result)

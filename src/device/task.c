@@ -412,9 +412,10 @@ static void run_in_range(struct dev_task *t)
 		run_row(t);
 		return;
 	}
-	if (dev_set_is_barrier(t))
-		err = dev_range_take(&t->range, t->lu, worker, 0, t->lu->blocks,
-				     DEV_HOLD_ALONE, range_taken);
+	if (dev_set_is_barrier(t)) /* the unit's own state, too */
+		err = dev_range_take(&t->range, t->lu, worker, 0,
+				     DEV_STATE_LBA + 1, DEV_HOLD_ALONE,
+				     range_taken);
 	else
 		err = dev_range_take(&t->range, t->lu, worker, t->lba,
 				     t->blocks,
