@@ -73,6 +73,13 @@ static bool is_preempt_and_abort(const struct dev_task *t)
 	       (t->cdb[1] & 0x1f) == SCSI_PROUT_PREEMPT_AND_ABORT;
 }
 
+/* Among what comes on the faulted nexus (§5.10.3; SPC-4 §7.5.8: TMF_ONLY). */
+static bool may_pass(const struct dev_task *t)
+{
+	return t->attr == DEV_ATTR_ACA && !has_aca_task(t) &&
+	       !DEV_CTL(t->lu, tmf_only);
+}
+
 /* §5.10.3 on the faulted nexus, §5.10.4 on others that share its task set. */
 bool dev_aca_refuses(struct dev_task *t)
 {
@@ -87,7 +94,7 @@ bool dev_aca_refuses(struct dev_task *t)
 	if (!aca)
 		return false;
 	if (aca & ACA_MINE)
-		t->past_aca = t->attr == DEV_ATTR_ACA && !has_aca_task(t);
+		t->past_aca = may_pass(t);
 	else
 		t->past_aca =
 			t->attr != DEV_ATTR_ACA && is_preempt_and_abort(t);

@@ -178,6 +178,7 @@ struct dev_lane {
 struct dev_control {
 	uint8_t tst, qerr;
 	bool d_sense, swp, tas;
+	bool tmf_only; /* no command ends an ACA, or gets past one of its own */
 	bool write_through; /* WCE is 0 */
 	/* protection information: application tags are the application's; it
 	 * is not checked where the CDB says 000b */

@@ -11,6 +11,7 @@
  X(d_sense)                \
  X(swp)                    \
  X(tas)                    \
+ X(tmf_only)               \
  X(write_through)          \
  X(ato)                    \
  X(dpicz)                  \
@@ -117,6 +118,7 @@ static void take_caching(struct dev_control *c, const uint8_t *p)
 /* ---- 0Ah, SPC-4 §7.5.8 ---- */
 
 #define TST_MASK  0xe0
+#define TMF_ONLY  0x10
 #define D_SENSE	  0x04
 #define QERR_MASK 0x06
 #define SWP	  0x08
@@ -132,7 +134,8 @@ static void fill_control(const struct dev_lu *lu, const struct dev_control *c,
 	p[2] = (uint8_t)(c->tst << 5 | (c->d_sense ? D_SENSE : 0) | 0x02);
 	p[3] = (uint8_t)(0x10 | c->qerr << 1);
 	p[4] = c->swp ? SWP : 0;
-	p[2] |= c->dpicz ? DPICZ : 0;
+	p[2] |= (uint8_t)((c->dpicz ? DPICZ : 0) |
+			  (c->tmf_only ? TMF_ONLY : 0));
 	p[5] = (uint8_t)((c->tas ? TAS : 0) | (c->ato ? ATO : 0));
 	put_be16(p + 8, 0xffff); /* busy timeout: unlimited */
 }
@@ -141,7 +144,8 @@ static void mask_control(const struct dev_lu *lu, uint8_t *p)
 {
 	bool pi = lu->bs->protection;
 
-	p[2] = 0x20 | D_SENSE | (pi ? DPICZ : 0); /* TST: 000b and 001b */
+	/* TST: 000b and 001b */
+	p[2] = 0x20 | TMF_ONLY | D_SENSE | (pi ? DPICZ : 0);
 	p[3] = QERR_MASK;
 	p[4] = SWP;
 	p[5] = TAS | (pi ? ATO : 0);
@@ -154,6 +158,7 @@ static void take_control(struct dev_control *c, const uint8_t *p)
 	c->qerr = (p[3] & QERR_MASK) >> 1;
 	c->swp = p[4] & SWP;
 	c->tas = p[5] & TAS;
+	c->tmf_only = p[2] & TMF_ONLY;
 	c->dpicz = p[2] & DPICZ;
 	c->ato = p[5] & ATO;
 }

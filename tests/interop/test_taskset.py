@@ -130,6 +130,28 @@ class AutoContingentAllegiance(unittest.TestCase):
         self.assertEqual(b.status(), GOOD)
         self.assertEqual(a.status(ACA), CHECK)  # there is none
 
+    def test_task_management_only(self):
+        def tmf_only(i, on):
+            """MODE SELECT(6) of the control page."""
+            page = bytes([0x0a, 10, 0x12 if on else 0x02, 0x10])
+            page = bytes(4) + page + b"\0\0\0\0\xff\xff\0\0"
+            cdb = [0x15, 0x10, 0, 0, len(page), 0]
+            self.assertEqual(i.scsi(cdb, data=page)[0], GOOD)
+
+        a, b = self.a, self.b
+        tmf_only(b, True)
+        self.assertEqual(a.status(), CHECK)  # MODE PARAMETERS CHANGED
+        self.assertEqual(a.fault(), CHECK)
+        self.assertEqual(a.status(ACA), ACA_ACTIVE)
+        self.assertEqual(a.fault(ACA, naca=0), ACA_ACTIVE)
+        self.assertEqual(b.status(), BUSY)
+        self.assertEqual(a.tmf(CLEAR_ACA), 0)
+        self.assertEqual(a.status(), GOOD)
+        tmf_only(a, False)
+        self.assertEqual(a.fault(), CHECK)
+        self.assertEqual(a.status(ACA), GOOD)
+        self.assertEqual(a.tmf(CLEAR_ACA), 0)
+
     def test_failed_aca_command_clears_it(self):
         self.assertEqual(self.a.fault(), CHECK)
         self.assertEqual(self.a.fault(ACA, naca=0), CHECK)

@@ -194,6 +194,7 @@ static struct {
 } seen[K_ALL + 1];
 static unsigned turned, past; /* by an ACA; by the ACA attribute */
 static unsigned nops;
+static bool tmf_only; /* in this round */
 
 static bool writes(const struct op *o)
 {
@@ -633,10 +634,14 @@ static void run_together(unsigned round)
 	for (unsigned i = 0; i < TRIO_N; i++)
 		old_news[i] = m.news[i];
 	for (unsigned i = 0; i < nops; i++) {
+		bool got_past = ops[i].attr == DEV_ATTR_ACA &&
+				!ops[i].aborted &&
+				ops[i].task.status == SCSI_GOOD;
+
 		if (is_turned_away(&ops[i]))
 			expect_turned_away(&ops[i]);
-		past += ops[i].attr == DEV_ATTR_ACA && !ops[i].aborted &&
-			ops[i].task.status == SCSI_GOOD;
+		assert_false(got_past && tmf_only); /* SPC-4 §7.5.8 */
+		past += got_past;
 		if (ops[i].aborted)
 			seen[ops[i].kind].aborted++;
 		else if (ops[i].task.status == SCSI_GOOD)
@@ -852,6 +857,8 @@ static void make_faults(void)
 	for (unsigned i = 0; i < nops; i++)
 		if (ops[i].kind < K_ON_BLOCKS && rnd(3) == 0)
 			ops[i].attr = DEV_ATTR_ACA;
+	tmf_only = rnd(4) == 0;
+	dev_lu_get(trio.server, 0)->ctl.tmf_only = tmf_only;
 }
 
 /* On the same few blocks, as far as they go. */

@@ -278,6 +278,34 @@ static void test_faulted_nexus_sam5_5_10_3(void **state)
 	faulted_nexus();
 }
 
+/* SPC-4 §7.5.8: only task management ends it; what is past it goes on. */
+static void tmf_only(void)
+{
+	establish(A);
+	one_read(0, A, X, false);
+	lu->ctl.tmf_only = true;
+	tur_ends(A, X, false, SCSI_ACA_ACTIVE);
+	tur_ends(A, X, NACA, SCSI_ACA_ACTIVE);
+	tur_ends(A, S, false, SCSI_ACA_ACTIVE);
+	one_fault(1, A, X, false);
+	expect(1, SCSI_ACA_ACTIVE);
+	let_go(1);
+	expect(0, SCSI_GOOD);
+	tur_ends(A, X, false, SCSI_ACA_ACTIVE);
+	clear_aca(A);
+	tur_ends(A, X, false, SCSI_CHECK_CONDITION); /* there is none */
+	expect_none();
+	lu->ctl.tmf_only = false;
+}
+
+static void test_task_management_only_spc4_7_5_8(void **state)
+{
+	(void)state;
+	tmf_only();
+	lu->ctl.tst = 1;
+	tmf_only();
+}
+
 static void test_other_nexuses_sam5_5_10_4(void **state)
 {
 	(void)state;
@@ -662,6 +690,8 @@ static void test_preempt_and_abort_of_the_faulted(void **state)
 	preempt(B, X, false, A + 1, SCSI_ACA_ACTIVE);
 	preempt(A, S, false, C + 1, SCSI_ACA_ACTIVE);
 	tur_ends(B, S, false, SCSI_BUSY); /* nothing has changed */
+	/* and with TMF_ONLY it is no command of the faulted one */
+	lu->ctl.tmf_only = true;
 	preempt(B, S, false, A + 1, SCSI_GOOD);
 	expect_attention(A, ASC_REGISTRATIONS_PREEMPTED);
 	expect_none();
@@ -718,6 +748,7 @@ int main(void)
 		TA(test_no_unit_no_aca),
 		TA(test_other_units_are_not_touched),
 		TA(test_faulted_nexus_sam5_5_10_3),
+		TA(test_task_management_only_spc4_7_5_8),
 		TA(test_other_nexuses_sam5_5_10_4),
 		TA(test_other_task_sets_sam5_5_10_4),
 		TA(test_aca_attribute_without_aca),

@@ -96,7 +96,7 @@ static void test_select_every_bit_of_every_page(void **state)
 			assert_int_equal(R->sense.field, 8 + bit / 8);
 		}
 	}
-	assert_true(changed >= 5 + 32);
+	assert_true(changed >= 6 + 32);
 	sense_all(0, mask);
 	assert_memory_equal(mask + 8, now + 8, pages_len - 8);
 }

@@ -262,6 +262,10 @@ static void random_aca_task(unsigned who)
 	trio.i[who].attr = DEV_ATTR_ACA;
 	status = fault(who, naca);
 	trio.i[who].attr = 0;
+	if (m.tmf_only && m.faulted) {
+		assert_int_equal(status, SCSI_ACA_ACTIVE);
+		return;
+	}
 	if (m.faulted != who + 1) {
 		assert_int_equal(status, m.faulted ? SCSI_ACA_ACTIVE
 						   : SCSI_CHECK_CONDITION);
@@ -276,8 +280,16 @@ static void random_aca_task(unsigned who)
 		m.faulted = 0;
 }
 
+/* As if by MODE SELECT; what that tells the others is not of this model. */
+static void set_tmf_only(bool on)
+{
+	dev_lu_get(trio.server, 0)->ctl.tmf_only = m.tmf_only = on;
+}
+
 static void random_aca(unsigned who)
 {
+	if (rnd(8) == 0)
+		set_tmf_only(rnd(2));
 	if (!m.faulted)
 		random_fault(who);
 	else if (rnd(2))
@@ -313,6 +325,7 @@ static void reset_unit(unsigned who)
 	trio_settle();
 	m.reserved = -1;
 	m.faulted = 0;
+	m.tmf_only = false; /* it was not saved */
 	for (unsigned i = 0; i < TRIO_N; i++)
 		m.news[i] |= 1u << NEWS_RESET;
 }

@@ -29,6 +29,7 @@ static struct model {
 	uint32_t generation;
 	unsigned news[TRIO_N];
 	unsigned faulted; /* 1 + whose ACA there is; 0: none */
+	bool tmf_only;
 } m;
 
 struct result {
