@@ -68,6 +68,10 @@ class Result(unittest.TestResult):
 
     addError = addFailure
 
+    def addSubTest(self, test, subtest, err):
+        if err:
+            self.addFailure(subtest, err)
+
 
 def cases(suite):
     for item in suite:
