@@ -23,6 +23,13 @@
 #define LINE_MAX_BYTES 65536
 #define CLIENTS_MAX    16
 
+/* A client with that many bytes of answers that it has not read, or so many
+ * answers that are still to come, is asked for no more requests; one that reads
+ * nothing then for so long goes. */
+#define UNREAD_MAX  (256u << 10)
+#define OWED_MAX    8
+#define UNREAD_TIME (5 * XTIME_S)
+
 /* JSON-RPC 2.0 §5.1 */
 enum rpc_error {
 	RPC_PARSE = -32700,
@@ -45,10 +52,13 @@ struct client {
 	struct control *control;
 	struct list link;
 	struct io_watch watch;
+	struct io_timer unread; /* set while it is asked for no more */
+	struct io_defer more;	/* requests that waited */
 	char *in, *out;
 	size_t in_len, out_len;
 	unsigned pending; /* who still needs it: answers that are owed, a call */
-	bool gone;
+	unsigned owed;
+	bool is_timed, gone;
 };
 
 /* ---- answers ---- */
@@ -65,6 +75,8 @@ static void client_close(struct client *c)
 	if (c->gone)
 		return;
 	c->gone = true;
+	io_timer_clear(c->control->loop, &c->unread);
+	io_defer_cancel(&c->more);
 	io_watch_del(c->control->loop, &c->watch);
 	close(c->watch.fd);
 	list_del(&c->link);
@@ -84,6 +96,28 @@ static bool client_let_go(struct client *c)
 	return false;
 }
 
+static bool is_behind(const struct client *c)
+{
+	return c->out_len >= UNREAD_MAX || c->owed >= OWED_MAX;
+}
+
+/* After whatever may have changed how far behind it is. */
+static void client_watch(struct client *c, bool progress)
+{
+	struct io_loop *l = c->control->loop;
+	bool behind = is_behind(c), was_behind = !(c->watch.want & IO_IN);
+
+	io_watch_want(l, &c->watch,
+		      (behind ? 0 : IO_IN) | (c->out_len ? IO_OUT : 0));
+	if (c->out_len < UNREAD_MAX)
+		io_timer_clear(l, &c->unread);
+	else if (progress || !c->is_timed)
+		io_timer_set(l, &c->unread, io_now(l) + UNREAD_TIME);
+	c->is_timed = c->out_len >= UNREAD_MAX;
+	if (was_behind && !behind)
+		io_loop_defer(l, &c->more);
+}
+
 static void client_write(struct client *c)
 {
 	ssize_t n = send(c->watch.fd, c->out, c->out_len,
@@ -97,8 +131,17 @@ static void client_write(struct client *c)
 		c->out_len -= (size_t)n;
 		memmove(c->out, c->out + n, c->out_len);
 	}
-	io_watch_want(c->control->loop, &c->watch,
-		      c->out_len ? IO_IN | IO_OUT : IO_IN);
+	client_watch(c, n > 0);
+}
+
+static void client_unread(struct io_timer *t)
+{
+	struct client *c = container_of(t, struct client, unread);
+
+	trace_emit(&c->control->daemon->log.trace, TRACE_CONN_LIMIT,
+		   "control socket: dropped a client that does not read its "
+		   "answers");
+	client_close(c);
 }
 
 /* Takes over response. */
@@ -144,8 +187,7 @@ struct request {
 	json_t *id, *params; /* params may be NULL; both borrowed */
 };
 
-/* An answer that comes later, to a client that client_let_go lets go then. The
- * id is the owner's. */
+/* An answer that comes later, behind settle. The id is the owner's. */
 struct owed {
 	struct client *client;
 	json_t *id;
@@ -154,7 +196,18 @@ struct owed {
 static struct owed owe(const struct request *r)
 {
 	r->client->pending++;
+	r->client->owed++;
 	return (struct owed){ r->client, json_incref(r->id) };
+}
+
+/* It is given now. False: there is nobody to give it to. */
+static bool settle(const struct owed *o)
+{
+	o->client->owed--;
+	if (!client_let_go(o->client))
+		return false;
+	client_watch(o->client, false);
+	return true;
 }
 
 static void do_version(const struct request *r)
@@ -210,7 +263,7 @@ static void collected(struct dev_msg *m)
 	struct collect *k = container_of(m, struct collect, msg);
 	struct client *c = k->owed.client;
 
-	if (client_let_go(c))
+	if (settle(&k->owed))
 		answer_result(c, k->owed.id,
 			      status_daemon(c->control->daemon, k->sessions));
 	else
@@ -258,7 +311,7 @@ static void regrouped(void *arg, int err)
 {
 	struct owed *g = arg;
 	struct client *c = g->client;
-	bool there = client_let_go(c);
+	bool there = settle(g);
 
 	if (there && err)
 		answer_error(c, g->id, RPC_BAD_PARAMS,
@@ -369,7 +422,7 @@ static void medium_changed(void *arg, int err)
 {
 	struct remedium *g = arg;
 	struct client *c = g->owed.client;
-	bool there = client_let_go(c);
+	bool there = settle(&g->owed);
 
 	if (there && err)
 		answer_error(c, g->owed.id, RPC_INTERNAL, err_str(err));
@@ -412,7 +465,7 @@ static void change_medium(const struct request *r, struct dev_lu *lu,
 					   medium_changed, g);
 		if (!err)
 			return;
-		(void)client_let_go(r->client); /* its call needs it yet */
+		(void)settle(&g->owed); /* its call needs it yet */
 		json_decref(g->owed.id);
 		free(g);
 	}
@@ -562,6 +615,27 @@ static bool take_input(struct client *c)
 	return true;
 }
 
+/* What came, as long as it reads what it is told. */
+static void client_take(struct client *c)
+{
+	while (!is_behind(c) && take_input(c))
+		;
+	if (c->gone)
+		return;
+	client_watch(c, false);
+	if (!is_behind(c) && c->in_len == LINE_MAX_BYTES)
+		client_close(c); /* a line without an end */
+}
+
+static void client_more(struct io_defer *d)
+{
+	struct client *c = container_of(d, struct client, more);
+
+	c->pending++; /* keeps c, whatever closes it */
+	client_take(c);
+	(void)client_let_go(c);
+}
+
 static void client_read(struct client *c)
 {
 	ssize_t n = recv(c->watch.fd, c->in + c->in_len,
@@ -574,10 +648,7 @@ static void client_read(struct client *c)
 		return;
 	}
 	c->in_len += (size_t)n;
-	while (take_input(c))
-		;
-	if (!c->gone && c->in_len == LINE_MAX_BYTES)
-		client_close(c);
+	client_take(c);
 }
 
 static void client_ready(struct io_watch *w, unsigned events)
@@ -587,32 +658,50 @@ static void client_ready(struct io_watch *w, unsigned events)
 	c->pending++; /* keeps c, whatever closes it */
 	if (events & IO_OUT)
 		client_write(c);
+	if (!c->gone && (events & IO_ERR) && is_behind(c))
+		client_close(c); /* it is not there to read them */
 	if (!c->gone && (events & (IO_IN | IO_ERR)))
 		client_read(c);
 	(void)client_let_go(c);
 }
 
-static void client_new(struct control *k, int fd)
+static struct client *client_make(struct control *k, int fd)
 {
 	struct client *c = calloc(1, sizeof(*c));
 
-	if (c)
-		c->in = malloc(LINE_MAX_BYTES);
-	if (!c || !c->in || k->nclients >= CLIENTS_MAX)
-		goto out_free;
+	if (!c)
+		return NULL;
+	c->in = malloc(LINE_MAX_BYTES);
 	c->control = k;
 	c->watch.fd = fd;
 	c->watch.want = IO_IN;
 	c->watch.ready = client_ready;
-	if (io_watch_add(k->loop, &c->watch))
-		goto out_free;
+	c->unread.fire = client_unread;
+	c->more.run = client_more;
+	list_init(&c->more.link);
+	if (c->in && !io_watch_add(k->loop, &c->watch))
+		return c;
+	client_free(c);
+	return NULL;
+}
+
+static void client_new(struct control *k, int fd)
+{
+	static const char no[] =
+		"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32000,"
+		"\"message\":\"too many clients of the control socket\"}}\n";
+	struct client *c = NULL;
+
+	if (k->nclients < CLIENTS_MAX)
+		c = client_make(k, fd);
+	else
+		(void)send(fd, no, sizeof(no) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (!c) {
+		close(fd);
+		return;
+	}
 	list_push_back(&k->clients, &c->link);
 	k->nclients++;
-	return;
-out_free:
-	close(fd);
-	if (c)
-		client_free(c);
 }
 
 static void control_ready(struct io_watch *w, unsigned events)

@@ -3,6 +3,7 @@
 """iserd as a program: what it prints, how it fails, how it ends."""
 import json
 import os
+import select
 import signal
 import socket
 import stat
@@ -268,6 +269,62 @@ class Control(unittest.TestCase):
                             time.sleep(0.01)
                     time.sleep(0.3)  # all is read, and answers wait
                 self.ask("version")
+
+    def ask_and_ask(self, s, line):
+        """Requests, until no more are taken for a second: how many."""
+        s.setblocking(False)
+        s.connect(self.path)
+        many, sent, last = line * 1000, 0, time.monotonic()
+        while sent < 4 << 20 and time.monotonic() < last + 1:
+            try:
+                sent += s.send(many[sent % len(line):])
+                last = time.monotonic()
+            except BlockingIOError:
+                time.sleep(0.01)
+        return sent // len(line)
+
+    def test_client_that_reads_no_answers(self):
+        """It is asked for no more; nothing is lost if it reads after all."""
+        for method in ("methods", "status"):
+            line = (b'{"jsonrpc":"2.0","id":1,"method":"%s"}\n' %
+                    method.encode())
+            with self.subTest(method), socket.socket(socket.AF_UNIX) as s, \
+                    Daemon("--control", self.path, "ram:8M"):
+                asked = self.ask_and_ask(s, line)
+                self.assertLess(asked * len(line), 1 << 20)
+                self.ask("version")
+                s.settimeout(10)
+                f = s.makefile()
+                for _ in range(asked):
+                    self.assertIn("result", json.loads(f.readline()))
+
+    def test_client_that_reads_no_answers_is_dropped(self):
+        line = b'{"jsonrpc":"2.0","id":1,"method":"methods"}\n'
+        with Daemon("--control", self.path, "ram:8M") as d, \
+                socket.socket(socket.AF_UNIX) as s:
+            self.ask_and_ask(s, line)
+            poll = select.poll()
+            poll.register(s, 0)  # POLLHUP is told always
+            self.assertTrue(poll.poll(20000))
+            self.ask("version")
+            self.assertIn("does not read its answers", d.messages())
+
+    def test_too_many_clients(self):
+        with Daemon("--control", self.path, "ram:8M"):
+            all = [socket.socket(socket.AF_UNIX) for _ in range(16)]
+            for s in all:
+                s.connect(self.path)
+            done = self.ask("version", check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("too many clients", done.text)
+            all.pop().close()
+            for _ in range(100):
+                if not self.ask("version", check=False).returncode:
+                    break
+            else:
+                self.fail("a place is not free again")
+            for s in all:
+                s.close()
 
     def test_stale_socket_is_replaced(self):
         with socket.socket(socket.AF_UNIX) as s:
