@@ -14,6 +14,8 @@
 #include <stdlib.h>
 
 #include "device/reserve.h"
+#include "device/table.h"
+#include "device/taskset.h"
 
 /* dev_nexus.aca: what hinders the nexus at a unit. */
 #define ACA_OWN	    0x1u /* it is faulted; the task set is its own */

@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/attention.h"
+#include "device/handlers.h"
+#include "device/range.h"
+#include "device/table.h"
 
 #define HOME 0u
 

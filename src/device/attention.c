@@ -3,7 +3,7 @@
  * nexus and what waits for it belong to one worker. */
 #include <stdlib.h>
 
-#include "device/internal.h"
+#include "device/attention.h"
 
 void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua)
 {

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/pi.h"
-#include "device/internal.h"
+#include "device/handlers.h"
+#include "device/protect.h"
 
 /* ---- COMPARE AND WRITE ---- */
 

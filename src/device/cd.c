@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device/cd.h"
+#include "device/condition.h"
 
 uint64_t cd_blocks(const struct dev_lu *lu)
 {

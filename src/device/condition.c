@@ -4,7 +4,9 @@
  * what the others are told (SBC-3 §§4.9, 4.10, 4.11). One atomic byte; a
  * ready unit costs a command one load of it.
  */
-#include "device/internal.h"
+#include "device/condition.h"
+#include "device/handlers.h"
+#include "device/table.h"
 
 static const uint16_t may_go[] = {
 	[LU_READY] = BIT(LU_NO_MEDIUM) | BIT(LU_SANITIZING) |

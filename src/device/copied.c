@@ -6,7 +6,8 @@
  */
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/copy.h"
+#include "device/handlers.h"
 
 /* ---- the nexus's copies ---- */
 

@@ -5,7 +5,11 @@
  */
 #include <assert.h>
 
-#include "device/internal.h"
+#include "device/condition.h"
+#include "device/copy.h"
+#include "device/mode.h"
+#include "device/range.h"
+#include "device/table.h"
 
 #define DATA_AT	   4096u /* in aux: the job, then the data */
 #define ZERO_CHUNK (64u << 20)

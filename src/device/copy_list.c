@@ -5,7 +5,8 @@
  * others. Everything is checked before the first block is copied.
  */
 
-#include "device/internal.h"
+#include "device/copy.h"
+#include "device/handlers.h"
 
 #define HEADER	       16u
 #define MAX_PARAMETERS 8192u

@@ -3,6 +3,7 @@
  * defects.c: READ DEFECT DATA(10) and (12) (SBC-3 §§5.19, 5.20): the store
  * deals with bad blocks itself, so both lists are there and empty.
  */
+#include "device/handlers.h"
 #include "device/internal.h"
 
 #define LIST_BITS   0x18 /* REQ_PLIST, REQ_GLIST */

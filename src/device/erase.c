@@ -13,7 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/attention.h"
+#include "device/copy.h"
+#include "device/erase.h"
 #include "device/keep.h"
+#include "device/range.h"
 
 #define ERASE_CHUNK ((uint64_t)1 << 30) /* of zeros, given back at once */
 #define CHECKPOINTS 32u			/* of a pass */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/attention.h"
+#include "device/handlers.h"
 #include "device/keep.h"
 
 #define TYPE_IDENTIFYING 0x00

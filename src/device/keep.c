@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* keep.c: how the record of a unit changes (see keep.h). */
 #include "device/keep.h"
+#include "device/condition.h"
+#include "device/mode.h"
 
 #include <stdlib.h>
 

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "device/handlers.h"
 #include "device/internal.h"
 
 #define PC_CUMULATIVE 1

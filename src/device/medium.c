@@ -7,7 +7,10 @@
  */
 #include <stdlib.h>
 
+#include "device/attention.h"
 #include "device/cd.h"
+#include "device/condition.h"
+#include "device/range.h"
 
 /* ---- telling everybody ---- */
 

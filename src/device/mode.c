@@ -3,7 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/attention.h"
+#include "device/handlers.h"
 #include "device/keep.h"
+#include "device/mode.h"
+#include "device/range.h"
+#include "device/table.h"
 
 /* Page control field, SPC-4 table 165. */
 enum page_control {

@@ -2,6 +2,7 @@
 /* mode_pages.c: the mode pages (SPC-4 §7.5, SBC-3 §6.5), one row each: what
  * they say, what of them can be changed, and what a change means. */
 #include "device/cd.h"
+#include "device/mode.h"
 
 /* ---- the values ---- */
 

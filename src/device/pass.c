@@ -16,7 +16,10 @@
  */
 #include <string.h>
 
+#include "device/attention.h"
 #include "device/pass_unit.h"
+#include "device/range.h"
+#include "device/table.h"
 
 /* [op], [op, service action] of MAINTENANCE IN and OUT */
 enum pass_owner pass_owner(const struct pass *p, uint8_t op, unsigned sa)

@@ -6,7 +6,9 @@
  */
 #include <string.h>
 
+#include "device/handlers.h"
 #include "device/pass_unit.h"
+#include "device/table.h"
 
 #define HALF (DEV_PARAM_MAX / 2)
 

@@ -5,7 +5,7 @@
  * it was put in, tells so, and serves its commands; the first that needs the
  * medium makes it active again. Timers it has none (mode page 1Ah).
  */
-#include "device/internal.h"
+#include "device/condition.h"
 
 enum { /* ASCQ of LOW POWER CONDITION ON, by command; 0: active */
 	IDLE_A = 0x03,

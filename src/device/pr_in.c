@@ -2,7 +2,9 @@
 /* pr_in.c: PERSISTENT RESERVE IN (SPC-4 §6.15). */
 #include <string.h>
 
+#include "device/handlers.h"
 #include "device/reserve.h"
+#include "device/table.h"
 
 #define HEADER	 8  /* PRGENERATION, ADDITIONAL LENGTH */
 #define FULL_LEN 24 /* of a full status descriptor, without TransportID */

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/handlers.h"
 #include "device/reserve.h"
+#include "device/table.h"
 
 #define LIST_MIN    24
 #define LIST_MAX    65536u

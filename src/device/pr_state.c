@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/attention.h"
 #include "device/reserve.h"
+#include "device/table.h"
 
 /* ---- snapshots ---- */
 

@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/attention.h"
+#include "device/handlers.h"
+#include "device/taskset.h"
 #include "scsi/transportid.h"
 
 #define LIST_LEN    8u	 /* without the TransportID */

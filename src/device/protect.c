@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/pi.h"
-#include "device/internal.h"
+#include "device/protect.h"
 
 bool dev_has_type_2(const struct dev_lu *lu)
 {

@@ -5,7 +5,7 @@
  * per threshold set that a worker wrote, at the end of the command that
  * completed the set; where it is not enabled nothing is asked.
  */
-#include "device/internal.h"
+#include "device/attention.h"
 
 #define SET_SHIFT 20 /* 1 MiB */
 

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/range.h"
 
 /* A fence in one lane. */
 struct fence_part {

@@ -4,7 +4,10 @@
  * (SPC-4 §6.14); both of MMC-6, too. A nexus's prevention counts while its generation is the
  * unit's: a reset begins a new one, and all are gone.
  */
+#include "device/attention.h"
 #include "device/cd.h"
+#include "device/condition.h"
+#include "device/handlers.h"
 
 /* ---- who prevents ---- */
 

@@ -5,8 +5,15 @@
  */
 #include <stdlib.h>
 
+#include "device/attention.h"
+#include "device/condition.h"
+#include "device/copy.h"
+#include "device/handlers.h"
 #include "device/keep.h"
+#include "device/mode.h"
 #include "device/reserve.h"
+#include "device/table.h"
+#include "device/taskset.h"
 
 static void pump(struct dev_server *s);
 

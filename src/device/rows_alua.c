@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rows_alua.c: the rows of target port groups, where there are any, and of
  * command priorities. */
-#include "device/internal.h"
+#include "device/handlers.h"
+#include "device/table.h"
 
 /* clang-format off */
 static const struct dev_command commands[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rows_block.c: the rows of the commands of a block device that go beyond
  * reading, writing and telling what it is (SBC-3 §5). */
-#include "device/internal.h"
+#include "device/handlers.h"
+#include "device/table.h"
 
 /* clang-format off */
 static const struct dev_command commands[] = {

@@ -4,6 +4,8 @@
  * have. Reservations of others: MMC-6 has none, so the columns are never asked.
  */
 #include "device/cd.h"
+#include "device/handlers.h"
+#include "device/table.h"
 
 /* clang-format off */
 static const struct dev_command commands[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rows_protect.c: the 32-byte commands (SBC-3 §§5.12, 5.34, 5.36, 5.47, 5.51):
  * of units with type 2 protection, and of no others. */
-#include "device/internal.h"
+#include "device/handlers.h"
+#include "device/table.h"
 
 /* group number; ADDITIONAL CDB LENGTH, service action; the flags; LBA; expected
  * initial logical block reference tag; expected application tag and its mask;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rows_reserve.c: the rows of reservations. They look for conflicts
  * themselves: what conflicts depends on who asks for what. */
-#include "device/internal.h"
+#include "device/handlers.h"
+#include "device/table.h"
 
 /* clang-format off */
 #define PR_IN(name, sa) \

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rw.c: READ, WRITE, SYNCHRONIZE CACHE, READ CAPACITY (SBC-3 §5). */
-#include "device/internal.h"
+#include "device/attention.h"
+#include "device/handlers.h"
+#include "device/protect.h"
+#include "device/range.h"
 
 /* The byte that holds the transfer length, for the field pointer. */
 static unsigned length_byte(const struct dev_task *t)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sanitize.c: SANITIZE (SBC-3 §5.24) and FORMAT UNIT (§5.3). */
+#include "device/erase.h"
+#include "device/handlers.h"
 #include "device/keep.h"
 
 #define IMMED 0x80

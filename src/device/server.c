@@ -3,8 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/attention.h"
 #include "device/cd.h"
+#include "device/condition.h"
+#include "device/copy.h"
 #include "device/keep.h"
+#include "device/range.h"
+#include "device/table.h"
+#include "device/taskset.h"
 
 struct dev_server *dev_server_new(const struct dev_env *env,
 				  uint32_t max_transfer)

@@ -2,7 +2,9 @@
 /* spc.c: commands every device type has (SPC-4 §6). */
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/attention.h"
+#include "device/condition.h"
+#include "device/handlers.h"
 
 #define INQUIRY_LEN 96
 

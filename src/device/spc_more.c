@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/attention.h"
+#include "device/handlers.h"
 
 /* ---- time stamp ---- */
 

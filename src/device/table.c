@@ -5,7 +5,8 @@
  */
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/handlers.h"
+#include "device/table.h"
 
 /* clang-format off */
 static const struct dev_command commands[] = {

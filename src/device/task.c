@@ -6,7 +6,12 @@
 #include <assert.h>
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/attention.h"
+#include "device/condition.h"
+#include "device/copy.h"
+#include "device/protect.h"
+#include "device/range.h"
+#include "device/taskset.h"
 
 /* ---- buffers ---- */
 

@@ -13,7 +13,7 @@
  * While there is an auto contingent allegiance (aca.c) what it blocks is
  * dormant, too, or, where it ran already, held at its end.
  */
-#include "device/internal.h"
+#include "device/taskset.h"
 
 static bool is_ordered(const struct dev_task *t)
 {

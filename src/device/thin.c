@@ -4,7 +4,9 @@
  */
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/copy.h"
+#include "device/handlers.h"
+#include "device/protect.h"
 
 /* ---- UNMAP ---- */
 

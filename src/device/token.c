@@ -11,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/copy.h"
+#include "device/handlers.h"
+#include "device/range.h"
 
 #define MAX_TOKENS   64u /* of a unit; then the oldest goes */
 #define ROD_INTERNAL 0u	 /* the type is ours to choose */

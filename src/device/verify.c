@@ -6,7 +6,8 @@
  */
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/handlers.h"
+#include "device/protect.h"
 
 enum bytchk {
 	CHECK_MEDIUM = 0,

@@ -2,7 +2,9 @@
 /* vpd.c: vital product data pages (SPC-4 §7.8, SBC-3 §6.6). */
 #include <string.h>
 
-#include "device/internal.h"
+#include "device/condition.h"
+#include "device/copy.h"
+#include "device/protect.h"
 
 static const char hex[] = "0123456789abcdef";
 

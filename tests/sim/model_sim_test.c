@@ -15,7 +15,9 @@
  * standards leave open when others are under way (PREEMPT AND ABORT, resets, a
  * lost nexus) comes alone. MODEL_SEED and MODEL_COMMANDS give other runs.
  */
+#include "device/attention.h"
 #include "device/reserve.h"
+#include "device/table.h"
 #include "unit/device/rsv_model.h"
 
 #define COMMANDS 100000u

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "device/cd.h"
+#include "device/table.h"
 #include "unit/device/dev_rig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

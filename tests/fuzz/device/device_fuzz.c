@@ -12,6 +12,7 @@
  */
 #include <stdint.h>
 
+#include "device/copy.h"
 #include "device/keep.h"
 #include "device/reserve.h"
 #include "unit/device/dev_rig.h"

@@ -9,7 +9,7 @@
  */
 #include <stdint.h>
 
-#include "device/internal.h"
+#include "device/table.h"
 #include "unit/device/dev_rig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

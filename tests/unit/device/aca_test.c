@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* aca_test.c: auto contingent allegiance (SAM-5 §5.10) of three initiators on
  * three workers, on a store that answers when the test says so. */
-#include "device/internal.h"
+#include "device/table.h"
 #include "trio.h"
 
 #define TASKS 16

@@ -4,7 +4,7 @@
  * each held against a small model of a unit with reservations (rsv_model.h).
  * The seed is printed; MODEL_SEED and MODEL_COMMANDS give others.
  */
-#include "device/internal.h"
+#include "device/table.h"
 #include "rsv_model.h"
 
 #define COMMANDS 1000000u

@@ -4,7 +4,9 @@
  * what it was sent, and ends commands as the test says.
  */
 #include "dev_case.h"
-#include "device/internal.h"
+#include "device/attention.h"
+#include "device/copy.h"
+#include "device/table.h"
 
 /* ---- the device ---- */
 

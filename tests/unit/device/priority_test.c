@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* priority_test.c: command priorities (SAM-5 §8.7, SPC-4 §§6.34, 6.44, 7.5.9):
  * who has which, who hears of it, and what it does to commands that wait. */
-#include "device/internal.h"
+#include "device/attention.h"
 #include "trio.h"
 
 #define THIS  0x00

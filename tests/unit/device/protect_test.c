@@ -2,7 +2,7 @@
 /* protect_test.c: protection information of types 1, 2 and 3 (SBC-3 §4.22). */
 #include "base/pi.h"
 #include "dev_case.h"
-#include "device/internal.h"
+#include "device/mode.h"
 
 #define WIRE (RIG_BLOCK + PI_LEN)
 

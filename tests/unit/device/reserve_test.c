@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* reserve_test.c: RESERVE and RELEASE of SPC-2 by initiators on three workers,
  * and which command of the table conflicts with what. */
-#include "device/internal.h"
+#include "device/table.h"
 #include "trio.h"
 
 static const uint8_t reserve_op[] = { SCSI_RESERVE_6, SCSI_RESERVE_10 };

@@ -5,7 +5,8 @@
 #define TESTS_DEVICE_TABLE_LISTS_H
 
 #include "dev_case.h"
-#include "device/internal.h"
+#include "device/copy.h"
+#include "device/table.h"
 #include "scsi/transportid.h"
 
 #define LIST_MAX 2048u

@@ -11,8 +11,9 @@
 
 #include "crypt_rig.h"
 #include "dev_case.h"
-#include "device/internal.h"
+#include "device/mode.h"
 #include "device/reserve.h"
+#include "device/table.h"
 #include "table_lists.h"
 
 #define MAX_ROWS 512

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "cmocka_all.h"
-#include "device/internal.h"
+#include "device/table.h"
 #include "rig.h"
 
 #define LBA 64u

@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "cmocka_all.h"
-#include "device/internal.h"
+#include "device/attention.h"
 #include "rig.h"
 
 #define WORKERS 2

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * copy.h: what the files that copy blocks between units share: EXTENDED COPY,
+ * POPULATE TOKEN and WRITE USING TOKEN, and what is told about them.
+ */
+#ifndef DEVICE_COPY_H
+#define DEVICE_COPY_H
+
+#include "device/internal.h"
+
+/* ---- copy.c: a job is at the front of the task's aux ---- */
+
+struct dev_segment {
+	struct dev_lu *from, *to;	/* from: NULL for zeros */
+	uint64_t from_off, to_off, len; /* bytes */
+	uint32_t erasures;		/* of the destination, so far */
+};
+
+struct dev_job {
+	struct dev_token *token; /* what is read must be as it was */
+	uint32_t list_at;	 /* of the first segment descriptor, or 0 */
+	uint32_t nsegments, now;
+	uint64_t done; /* bytes of this segment */
+	bool was_read;
+	bool holds_source;
+	bool use_up; /* the token is good no longer when all is done */
+	struct dev_segment segments[64];
+};
+
+struct dev_job *dev_job_new(struct dev_task *t); /* NULL: task was ended */
+void dev_job_run(struct dev_task *t);		 /* t->copy is begun */
+/* Why the nexus may not copy between these; 0: it may. */
+uint16_t dev_copy_refusal(const struct dev_nexus *n, const struct dev_lu *from,
+			  const struct dev_lu *to);
+
+/* ---- token.c ---- */
+
+#define TOKEN_LEN	      512u
+#define ROD_CHANGE_VULNERABLE 0x00800001u /* a copy until it is changed */
+#define ROD_ZEROS	      0xffff0001u
+#define TOKEN_RANGES	      32u
+#define TOKEN_IDLE	      300u /* seconds */
+#define TOKEN_IDLE_MAX	      3600u
+#define TOKEN_MAX_BYTES	      ((uint64_t)256 << 20) /* of one command */
+
+/* [lba, lba + blocks) is about to be written: tokens that stand for any of it
+ * are good no longer. */
+void dev_tokens_touch(struct dev_lu *lu, unsigned worker, uint64_t lba,
+		      uint64_t blocks);
+bool dev_token_is_bad(const struct dev_token *k);
+void dev_token_use_up(struct dev_token *k);
+void dev_token_put(struct dev_token *k);
+void dev_tokens_fini(struct dev_server *s);
+
+/* ---- copied.c ---- */
+
+#define COPY_MAX_TARGETS  16u
+#define COPY_MAX_SEGMENTS 64u
+#define COPY_TARGET_LEN	  32u
+#define COPY_SEGMENT_LEN  28u
+#define COPY_MAX_LIST \
+ (COPY_MAX_TARGETS * COPY_TARGET_LEN + COPY_MAX_SEGMENTS * COPY_SEGMENT_LEN)
+#define COPY_NO_ID UINT32_MAX /* where no list identifier is that long */
+
+/* A slot for a new copy, as t->copy; false: the task was ended. */
+bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
+		    uint32_t list_id, bool discard);
+/* The nexus's record, or NULL. */
+struct dev_copy *dev_copy_find(struct dev_nexus *n, enum dev_copy_kind kind,
+			       uint32_t list_id);
+void dev_copy_end(struct dev_copy *c, bool good);
+size_t dev_copy_page(const struct dev_task *t, uint8_t *p); /* VPD 8Fh */
+
+#endif

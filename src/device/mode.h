@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* mode.h: the mode pages, one row each, and what they change. */
+#ifndef DEVICE_MODE_H
+#define DEVICE_MODE_H
+
+#include "device/internal.h"
+
+struct dev_mode_page {
+	uint8_t code, subpage;
+	uint8_t len;			      /* with its header */
+	bool (*has)(const struct dev_lu *lu); /* NULL: every disk */
+	/* Fill in and take out what is behind the header; p is the page's
+	 * first byte. */
+	void (*fill)(const struct dev_lu *lu, const struct dev_control *c,
+		     uint8_t *p);
+	void (*mask)(const struct dev_lu *lu, uint8_t *p); /* changeable */
+	void (*take)(struct dev_control *c, const uint8_t *p);
+};
+extern const struct dev_mode_page dev_mode_pages[];
+extern const size_t dev_mode_npages;
+size_t dev_mode_header_len(const struct dev_mode_page *m);
+struct dev_control dev_ctl_load(const struct dev_control *from);
+void dev_ctl_store(struct dev_control *to, const struct dev_control *c);
+/* Read-only, or made so by SWP. */
+bool dev_write_protected(const struct dev_lu *lu);
+/* Back to what is saved (SPC-4 §5.9: the rest is lost by a reset). */
+void dev_mode_reset(struct dev_lu *lu);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* protect.h: protection information on the wire. */
+#ifndef DEVICE_PROTECT_H
+#define DEVICE_PROTECT_H
+
+#include "device/table.h"
+
+/* The byte that has RDPROTECT, DPO, FUA or the like (SBC-3 §5). */
+static inline unsigned dev_flags_at(const struct dev_task *t)
+{
+	return t->row->len == 32 ? 10 : 1;
+}
+
+static inline uint8_t dev_flags(const struct dev_task *t)
+{
+	return t->cdb[dev_flags_at(t)];
+}
+
+/* In prepare, of a command with such a field: sets protect and judged. Returns
+ * as dev_refuse. */
+int dev_protect_look(struct dev_task *t);
+static inline int dev_protect_prepare(struct dev_task *t)
+{
+	return (dev_flags(t) & 0xe0) || t->row->len == 32 ? dev_protect_look(t)
+							  : 0;
+}
+/* Bytes of a block on the wire. */
+static inline uint32_t dev_wire_block(const struct dev_task *t)
+{
+	return t->lu->block_size + (t->protect ? 8u : 0);
+}
+/* The most blocks of one command; on the wire they may be more bytes. */
+static inline uint64_t dev_most_blocks(const struct dev_lu *lu)
+{
+	return lu->server->max_transfer >> lu->block_shift;
+}
+/* Flags for the store: ATO, DPICZ. */
+unsigned dev_protect_flags(const struct dev_lu *lu);
+/* Of ERR_PI_*; 0: it is none. */
+uint16_t dev_protect_asc(int err);
+/* Before a judged command with data-out runs: t->buf has only blocks then,
+ * t->pi the rest, checked. False: the task was ended. */
+bool dev_protect_take(struct dev_task *t);
+void dev_protect_read(struct dev_task *t);
+/* n blocks, the first of which is the command's first-th. False: ended. */
+bool dev_protect_check(struct dev_task *t, const uint8_t *data,
+		       const uint8_t *pi, uint64_t first, uint64_t n);
+bool dev_protect_differs(const struct dev_task *t, const uint8_t *a,
+			 const uint8_t *b);
+/* Of the i-th block where all are like the first. */
+void dev_protect_same(const struct dev_task *t, const uint8_t *first,
+		      uint64_t i, uint8_t *pi);
+/* t->aux: a chunk of at most DEV_CHUNK, and its information if the command is
+ * judged (else NULL). False: none left. */
+bool dev_aux_chunk(struct dev_task *t, uint64_t len);
+/* The same for all of them at once, however many. */
+bool dev_aux_blocks(struct dev_task *t, size_t len);
+size_t dev_chunk_len(const struct dev_task *t);
+uint8_t *dev_chunk_pi(const struct dev_task *t);
+/* t->pi for so many blocks; false: the task was ended BUSY. */
+bool dev_pi_buf(struct dev_task *t, uint64_t blocks);
+
+#endif
