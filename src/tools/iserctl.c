@@ -78,16 +78,26 @@ out_close:
 	return -1;
 }
 
-static bool send_request(FILE *f, const char *method, json_t *params)
+/* An iserd that has no place for us says so and goes, and may have gone: what
+ * can't be sent does not matter, there is something to read. */
+static bool send_request(int fd, const char *method, json_t *params)
 {
 	json_t *request =
 		json_pack("{s:s, s:i, s:s, s:O}", "jsonrpc", "2.0", "id", 1,
 			  "method", method, "params", params);
-	bool ok = request && !json_dumpf(request, f, JSON_COMPACT) &&
-		  fputc('\n', f) != EOF && !fflush(f);
+	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
+	size_t len = text ? strlen(text) : 0, sent = 0;
+	ssize_t n = 0;
 
+	if (text)
+		text[len++] = '\n'; /* in the place of the NUL */
+	while (sent < len && n >= 0) {
+		n = send(fd, text + sent, len - sent, MSG_NOSIGNAL);
+		sent += n > 0 ? (size_t)n : 0;
+	}
 	json_decref(request);
-	return ok;
+	free(text);
+	return len > 0;
 }
 
 static json_t *read_answer(FILE *f)
@@ -259,12 +269,12 @@ static int ask(const struct command *c)
 
 	if (fd < 0)
 		return EXIT_NO_DAEMON;
-	f = fdopen(fd, "r+");
+	f = fdopen(fd, "r");
 	if (!f) {
 		close(fd);
 		return EXIT_REFUSED;
 	}
-	answer = send_request(f, c->method, c->params) ? read_answer(f) : NULL;
+	answer = send_request(fd, c->method, c->params) ? read_answer(f) : NULL;
 	if (answer)
 		code = print_answer(answer, c->json);
 	else
