@@ -263,8 +263,9 @@ struct iser_capacity {
 	bool reads_zeros; /* LBPRZ: unmapped blocks */
 };
 
-/* iser_read_capacity asks as the unit's type wants it. ISER_E_UNSUPPORTED: units
- * of that type have none (tapes, enclosures, ...). */
+/* iser_read_capacity asks as the unit's type wants it, behind an INQUIRY if
+ * this session has had none of that unit lately (iser_inquiry with -1 counts).
+ * ISER_E_UNSUPPORTED: units of that type have none (tapes, enclosures, ...). */
 ISER_API int iser_read_capacity(struct iser_session *s, int lun,
 				struct iser_capacity *c);
 /* The peripheral device type (byte 0 of INQUIRY data) in words. */

@@ -10,6 +10,8 @@
  * connection of who asks for more, and its Block Limits page is silent. */
 #define ISER_TRANSFER_MAX (512u << 10)
 
+#define TARGET_CHANGED 0x3f /* TARGET OPERATING CONDITIONS HAVE CHANGED, ... */
+
 static bool is_unit_attention(const struct iser_io *io)
 {
 	struct scsi_sense s;
@@ -62,6 +64,10 @@ int iser_inquiry(struct iser_session *s, int lun, int page, uint8_t *buf,
 	}
 	put_be16(io.cdb + 3, (uint16_t)size);
 	err = run(s, &io, lun, ISER_READ, buf, size);
+	if (!err && page < 0 && came(&io, size) > 0)
+		s->typed = (struct lib_type){ .is_known = true,
+					      .type = buf[0],
+					      .lun = lun };
 	return err ? err : came(&io, size);
 }
 
@@ -196,21 +202,41 @@ static int ask_capacity(struct iser_session *s, int lun, uint8_t type,
 	return again ? capacity_10(s, lun, c, &dummy) : err;
 }
 
-int iser_read_capacity(struct iser_session *s, int lun, struct iser_capacity *c)
+void lib_type_news(struct iser_session *s, const struct iser_io *io)
+{
+	struct scsi_sense sense;
+
+	if (s->typed.is_known && is_unit_attention(io) &&
+	    !scsi_sense_parse(&sense, io->sense, io->sense_len) &&
+	    sense.asc >> 8 == TARGET_CHANGED)
+		s->typed.is_known = false;
+}
+
+/* Byte 0 of INQUIRY data, as it was told to this session; or less than 0. */
+static int type_of(struct iser_session *s, int lun)
 {
 	uint8_t inq[36];
 	int err;
 
-	memset(c, 0, sizeof(*c));
+	if (s->typed.is_known && s->typed.lun == lun)
+		return s->typed.type;
 	err = iser_inquiry(s, lun, -1, inq, sizeof(inq));
-	if (err < 0)
-		return err;
+	return err < 0 ? err : inq[0];
+}
+
+int iser_read_capacity(struct iser_session *s, int lun, struct iser_capacity *c)
+{
+	int err, type = type_of(s, lun);
+
+	memset(c, 0, sizeof(*c));
+	if (type < 0)
+		return type;
 	/* a peripheral qualifier other than 0: no unit to be typed */
-	if (!(inq[0] & 0xe0) && !has_capacity(inq[0]))
+	if (!(type & 0xe0) && !has_capacity((uint8_t)type))
 		return lib_fail(s->ctx, ISER_E_UNSUPPORTED,
 				"LUN %d of %s is a %s: it has no capacity", lun,
-				s->url.target, iser_device_type(inq[0]));
-	err = ask_capacity(s, lun, inq[0], c);
+				s->url.target, iser_device_type((uint8_t)type));
+	err = ask_capacity(s, lun, (uint8_t)type, c);
 	if (err)
 		return err;
 	if (c->block_size < 512 || c->block_size > 65536 ||

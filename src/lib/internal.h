@@ -50,6 +50,13 @@ enum session_state {
 	SESSION_DOWN,	 /* nothing is left of the connection */
 };
 
+/* What INQUIRY last said of a unit, block.c's. */
+struct lib_type {
+	bool is_known;
+	uint8_t type;
+	int lun;
+};
+
 /* A command on the wire, for an iser_io. */
 struct lib_task {
 	struct ini_task task;
@@ -101,6 +108,7 @@ struct iser_session {
 	struct iser_io *failed, **failed_tail; /* to be told from the loop */
 	struct io_defer tell_failed;
 	struct net_conn_stats past_stats; /* of connections that are gone */
+	struct lib_type typed;
 };
 
 /* context.c */
@@ -127,6 +135,10 @@ void lib_io_fail_queue(struct iser_session *s, int err);
 void lib_io_fail_later(struct iser_session *s, struct iser_io *io, int err);
 void lib_io_pump(struct iser_session *s);
 xtime lib_io_deadline(const struct iser_session *s, xtime now);
+
+/* block.c */
+/* A command of whoever's ended with a status: is it news of the unit's type? */
+void lib_type_news(struct iser_session *s, const struct iser_io *io);
 
 /* reconnect.c */
 void lib_back_init(struct iser_session *s);

@@ -16,6 +16,8 @@ static void take_result(struct iser_io *io, const struct ini_task *t)
 	io->sense_len = (uint16_t)MIN((size_t)t->sense_len, sizeof(io->sense));
 	memcpy(io->sense, t->sense, io->sense_len);
 	io->err = t->err ? lib_error(t->err) : t->status ? ISER_E_SCSI : 0;
+	if (io->err)
+		lib_type_news(io->session, io);
 }
 
 static void task_done(struct ini_task *task)

@@ -185,6 +185,7 @@ static void unmake(struct iser_session *s)
 	net_conn_free(s->net);
 	s->ini = NULL;
 	s->net = NULL;
+	s->typed.is_known = false; /* it may come back as another one */
 }
 
 static void on_connected(void *arg, int fd, const char *why);

@@ -527,10 +527,10 @@ static int ask(struct nbd_unit *u)
 {
 	struct iser_capacity c;
 	uint8_t inq[96] = { 0 };
-	int err = iser_read_capacity(u->session, u->url.lun, &c);
+	int n = iser_inquiry(u->session, u->url.lun, -1, inq, sizeof(inq));
+	int err = n < 0 ? n : iser_read_capacity(u->session, u->url.lun, &c);
 
-	if (!err &&
-	    iser_inquiry(u->session, u->url.lun, -1, inq, sizeof(inq)) < 32)
+	if (!err && n < 32)
 		err = ISER_E_PROTOCOL;
 	if (err)
 		return failed(iser_session_context(u->session), err);

@@ -116,6 +116,7 @@ static int ask(struct iser_capacity *c)
 {
 	message[0] = '\0';
 	unit.nasked = 0;
+	session.typed.is_known = false;
 	return iser_read_capacity(&session, 0, c);
 }
 
@@ -241,6 +242,46 @@ static void test_types_without_capacity(void **state)
 	assert_int_equal(ask(&c), ISER_E_SCSI);
 }
 
+/* What INQUIRY said to this session is not asked for again, until the target
+ * says that it has changed (SPC-4 §5.14: 3Fh/03h, INQUIRY DATA HAS CHANGED). */
+static void test_type_is_asked_once(void **state)
+{
+	static const struct scsi_sense news[] = {
+		{ .key = SENSE_UNIT_ATTENTION, .asc = ASC_POWER_ON },
+		{ .key = SENSE_ILLEGAL_REQUEST, .asc = 0x3f03 },
+		{ .key = SENSE_UNIT_ATTENTION, .asc = 0x3f03 },
+	};
+	struct iser_io io = { .err = ISER_E_SCSI };
+	struct iser_capacity c;
+	uint8_t inq[36];
+
+	(void)state;
+	assert_int_equal(ask(&c), 0);
+	unit.nasked = 0;
+	assert_int_equal(iser_read_capacity(&session, 0, &c), 0);
+	assert_int_equal(unit.nasked, 1);
+	assert_int_equal(unit.asked[0], 0x9e);
+	assert_int_equal(c.blocks, 5ull << 32);
+	for (size_t i = 0; i < ARRAY_LEN(news); i++) {
+		unit.nasked = 0;
+		io.sense_len =
+			(uint16_t)scsi_sense_build(&news[i], false, io.sense);
+		lib_type_news(&session, &io);
+		assert_int_equal(iser_read_capacity(&session, 0, &c), 0);
+		assert_int_equal(unit.nasked, i == 2 ? 2 : 1);
+	}
+	/* another unit; and what the caller has asked */
+	unit.nasked = 0;
+	assert_int_equal(iser_read_capacity(&session, 1, &c), 0);
+	assert_asked(0x9e, 0);
+	unit.type = 0x05;
+	assert_int_equal(iser_inquiry(&session, 0, -1, inq, 36), 36);
+	unit.nasked = 0;
+	assert_int_equal(iser_read_capacity(&session, 0, &c), 0);
+	assert_int_equal(unit.nasked, 1);
+	assert_int_equal(unit.asked[0], 0x25);
+}
+
 static void test_blocks_that_make_no_sense(void **state)
 {
 	static const uint32_t sizes[] = { 0, 1, 256, 2352, 131072, UINT32_MAX };
@@ -264,6 +305,7 @@ int main(void)
 		T(test_other_failures_are_not_asked_again),
 		T(test_cd_mmc6_6_24),
 		T(test_types_without_capacity),
+		T(test_type_is_asked_once),
 		T(test_blocks_that_make_no_sense),
 	};
 
