@@ -199,7 +199,6 @@ static uint64_t timestamp(uint8_t *origin)
 static void test_timestamp_is_set_and_goes_on_spc4_6_45(void **state)
 {
 	uint8_t list[12] = { [4] = 0x01, [5] = 0x02, [9] = 0x05 }, origin;
-	struct dev_nexus *n = R->nexus;
 
 	(void)state;
 	/* no clock, no such service action */
@@ -212,11 +211,7 @@ static void test_timestamp_is_set_and_goes_on_spc4_6_45(void **state)
 	memset(R, 0, sizeof(*R));
 	R->wall_ms = fake_clock;
 	rig_open(R, rig_ram(R), false);
-	n = R->nexus;
-	CMD(0, 0, NULL, 0x00);
-	R->nexus = R->other;
-	CMD(0, 0, NULL, 0x00);
-	R->nexus = n;
+	rig_take_attentions(R);
 	clock_ms = 1000;
 	assert_int_equal(timestamp(&origin), 1000);
 	assert_int_equal(origin, 3);
@@ -232,10 +227,10 @@ static void test_timestamp_is_set_and_goes_on_spc4_6_45(void **state)
 		assert_check(SENSE_ILLEGAL_REQUEST,
 			     ASC_PARAMETER_LIST_LENGTH_ERROR);
 	}
-	R->nexus = R->other;
+	rig_swap(R);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_TIMESTAMP_CHANGED);
-	R->nexus = n;
+	rig_swap(R);
 }
 
 static void test_no_identifying_information_spc4_6_32(void **state)
@@ -255,7 +250,6 @@ static void test_no_identifying_information_spc4_6_32(void **state)
 static void test_echo_buffer_of_each_nexus_spc4_6_49(void **state)
 {
 	static const uint8_t text[] = "said by one";
-	struct dev_nexus *n = R->nexus;
 
 	(void)state;
 	assert_int_equal(CMD(0, 4, NULL, 0x3c, 0x0b, 0, 0, 0, 0, 0, 0, 4),
@@ -266,10 +260,10 @@ static void test_echo_buffer_of_each_nexus_spc4_6_49(void **state)
 	assert_int_equal(CMD(sizeof(text), 0, text, 0x3b, 0x0a, 0, 0, 0, 0, 0,
 			     0, sizeof(text)),
 			 SCSI_GOOD);
-	R->nexus = R->other;
+	rig_swap(R);
 	CMD(0, 4, NULL, 0x3c, 0x0a, 0, 0, 0, 0, 0, 0, 4);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_COMMAND_SEQUENCE);
-	R->nexus = n;
+	rig_swap(R);
 	assert_int_equal(CMD(0, 64, NULL, 0x3c, 0x0a, 0, 0, 0, 0, 0, 0, 64),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, sizeof(text));

@@ -17,17 +17,6 @@ static struct bs *memory(uint64_t blocks, uint8_t fill)
 	return b;
 }
 
-static void take_attentions(void)
-{
-	for (int i = 0; i < 2; i++) {
-		struct dev_nexus *n = R->nexus;
-
-		rig_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
-		R->nexus = R->other;
-		R->other = n;
-	}
-}
-
 static int open_with(struct bs *b)
 {
 	static const struct dev_lu_config lu = { .type = DEV_CD,
@@ -35,7 +24,7 @@ static int open_with(struct bs *b)
 
 	R->lu = &lu;
 	rig_open(R, b, true);
-	take_attentions();
+	rig_take_attentions(R);
 	return 0;
 }
 
@@ -623,14 +612,6 @@ static void expect_event(uint8_t event, uint8_t status)
 	assert_int_equal(status_now, status);
 }
 
-static void swap_nexuses(void)
-{
-	struct dev_nexus *n = R->nexus;
-
-	R->nexus = R->other;
-	R->other = n;
-}
-
 static void test_event_classes_mmc6_6_6(void **state)
 {
 	(void)state;
@@ -673,7 +654,7 @@ static void test_eject_and_load_by_an_initiator_mmc6_6_42(void **state)
 	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 3), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 	expect_event(CD_EVENT_NEW_MEDIUM, 0x02);
-	swap_nexuses(); /* who did not do it is told twice */
+	rig_swap(R); /* who did not do it is told twice */
 	expect_event(CD_EVENT_NEW_MEDIUM, 0x02); /* past the attention */
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_MEDIUM_MAY_HAVE_CHANGED);
@@ -745,7 +726,7 @@ static void test_another_medium_is_put_in(void **state)
 	CMD(0, 36, NULL, 0x12, 1, 0x80, 0, 36);
 	memcpy(serial, R->in, 36);
 	assert_int_equal(change(memory(500, 0x77), false), 0);
-	for (int i = 0; i < 2; i++, swap_nexuses()) {
+	for (int i = 0; i < 2; i++, rig_swap(R)) {
 		CMD(0, 8, NULL, 0x25);
 		assert_check(SENSE_UNIT_ATTENTION, ASC_MEDIUM_MAY_HAVE_CHANGED);
 		assert_int_equal(CMD(0, 8, NULL, 0x25), SCSI_GOOD);
@@ -779,7 +760,7 @@ static void test_a_locked_drive_asks_to_be_unlocked_mmc6_6_14(void **state)
 	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 0), SCSI_GOOD);
 	assert_int_equal(change(NULL, false), 0);
 	assert_int_equal(change(memory(3, 0), false), 0);
-	take_attentions();
+	rig_take_attentions(R);
 	/* by force */
 	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 1), SCSI_GOOD);
 	assert_int_equal(change(NULL, true), 0);
@@ -807,7 +788,7 @@ static void test_prevention_ends_with_nexus_and_reset(void **state)
 
 	(void)state;
 	third = dev_nexus_open(R->server, &n);
-	swap_nexuses();
+	rig_swap(R);
 	{
 		struct dev_nexus *mine = R->nexus;
 
@@ -936,7 +917,7 @@ static void test_aborted_while_the_medium_changes(void **state)
 	turn();
 	assert_true(R->released && was_changed);
 	dev_task_end(&R->task);
-	take_attentions();
+	rig_take_attentions(R);
 	assert_int_equal(CMD(0, 2048, NULL, 0x28, 0, 0, 0, 0, 3, 0, 0, 1),
 			 SCSI_GOOD);
 	assert_int_equal(R->in[0], 9);

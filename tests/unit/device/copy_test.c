@@ -231,8 +231,6 @@ static int ask(uint8_t id)
 
 static void test_status_is_held_by_list_identifier_spc4_6_23(void **state)
 {
-	struct dev_nexus *n = R->nexus;
-
 	(void)state;
 	add_target(0);
 	add_segment(0, 0, 0, 512, 3);
@@ -248,10 +246,10 @@ static void test_status_is_held_by_list_identifier_spc4_6_23(void **state)
 	assert_int_equal(R->in[7], 0); /* bytes */
 	assert_int_equal(get_be32(R->in + 8), 7 * RIG_BLOCK);
 	/* another nexus knows nothing of it */
-	R->nexus = R->other;
+	rig_swap(R);
 	ask(7);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	R->nexus = n;
+	rig_swap(R);
 	/* usage 10b: not held */
 	list[0] = 8;
 	list[1] = 0x10;

@@ -24,13 +24,7 @@ static void open_on(struct bs *store)
 	nmail = 0;
 	R->post = hold_post;
 	rig_open(R, store, false);
-	for (int i = 0; i < 2; i++) {
-		struct dev_nexus *n = R->nexus;
-
-		CMD(0, 0, NULL, 0x00);
-		R->nexus = R->other;
-		R->other = n;
-	}
+	rig_take_attentions(R);
 	unmapped = 0;
 }
 

@@ -15,14 +15,7 @@ static inline int open_rig(void **state)
 	(void)state;
 	memset(R, 0, sizeof(*R));
 	rig_open(R, rig_ram(R), false);
-	/* the power-on attention of both nexuses */
-	for (int i = 0; i < 2; i++) {
-		struct dev_nexus *n = R->nexus;
-
-		rig_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
-		R->nexus = R->other;
-		R->other = n;
-	}
+	rig_take_attentions(R);
 	return 0;
 }
 

@@ -215,4 +215,28 @@ static inline int rig_run(struct dev_rig *r, const uint8_t *cdb, size_t len,
 	return rig_finish(r);
 }
 
+/* TEST UNIT READY. */
+static inline int rig_test(struct dev_rig *r)
+{
+	return rig_run(r, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+}
+
+/* What comes next, the other nexus asks. */
+static inline void rig_swap(struct dev_rig *r)
+{
+	struct dev_nexus *n = r->nexus;
+
+	r->nexus = r->other;
+	r->other = n;
+}
+
+/* One attention of each nexus, such as POWER ON. */
+static inline void rig_take_attentions(struct dev_rig *r)
+{
+	for (int i = 0; i < 2; i++) {
+		rig_test(r);
+		rig_swap(r);
+	}
+}
+
 #endif

@@ -27,13 +27,7 @@ static int open_with(struct bs *store)
 	R->later = later;
 	R->lu = &unit;
 	rig_open(R, store, false);
-	for (int i = 0; i < 2; i++) {
-		struct dev_nexus *n = R->nexus;
-
-		CMD(0, 0, NULL, 0x00);
-		R->nexus = R->other;
-		R->other = n;
-	}
+	rig_take_attentions(R);
 	return 0;
 }
 
@@ -276,8 +270,6 @@ static void test_format_unit(void **state)
 
 static void test_eject_and_load(void **state)
 {
-	struct dev_nexus *n = R->nexus;
-
 	(void)state;
 	assert_int_equal(CMD(0, 0, NULL, EJECT), SCSI_GOOD);
 	CMD(0, 0, NULL, 0x00);
@@ -290,11 +282,11 @@ static void test_eject_and_load(void **state)
 	assert_int_equal(CMD(0, 255, NULL, 0x1a, 8, 0x3f, 0, 255), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, LOAD), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	R->nexus = R->other;
+	rig_swap(R);
 	run_out();
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_MEDIUM_MAY_HAVE_CHANGED);
-	R->nexus = n;
+	rig_swap(R);
 	/* a power condition keeps LOEJ and START from counting */
 	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 0x32), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
@@ -304,18 +296,16 @@ static void test_eject_and_load(void **state)
 
 static void test_prevention_counts_per_nexus(void **state)
 {
-	struct dev_nexus *n = R->nexus;
-
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) { /* twice is once */
 		assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 1), SCSI_GOOD);
-		R->nexus = R->other;
+		rig_swap(R);
 		CMD(0, 0, NULL, EJECT);
 		assert_check(SENSE_ILLEGAL_REQUEST, ASC_REMOVAL_PREVENTED);
 		assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 0), SCSI_GOOD);
 		CMD(0, 0, NULL, EJECT);
 		assert_check(SENSE_ILLEGAL_REQUEST, ASC_REMOVAL_PREVENTED);
-		R->nexus = n;
+		rig_swap(R);
 	}
 	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 0), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, EJECT), SCSI_GOOD);

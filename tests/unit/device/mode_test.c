@@ -184,19 +184,17 @@ static int control(uint8_t b2, uint8_t b3, uint8_t b4, uint8_t b5)
 
 static void test_others_learn_of_a_change_spc4_6_9(void **state)
 {
-	struct dev_nexus *n = R->nexus;
-
 	(void)state;
 	assert_int_equal(control(0, 0, 0, 0), SCSI_GOOD); /* no change */
-	R->nexus = R->other;
+	rig_swap(R);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	R->nexus = n;
+	rig_swap(R);
 	assert_int_equal(control(0, 0, 0, 0x40), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	R->nexus = R->other;
+	rig_swap(R);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_MODE_PARAMETERS_CHANGED);
-	R->nexus = n;
+	rig_swap(R);
 }
 
 static void test_d_sense_spc4_7_5_8(void **state)

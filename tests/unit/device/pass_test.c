@@ -107,14 +107,6 @@ static void add_pass(struct dev_server *s)
 		more_set_up(s);
 }
 
-static void swap(void)
-{
-	struct dev_nexus *n = R->nexus;
-
-	R->nexus = R->other;
-	R->other = n;
-}
-
 /* The unit is LUN 1, beside a disk. */
 static int open_type(uint8_t type)
 {
@@ -132,10 +124,7 @@ static int open_type(uint8_t type)
 	R->two_initiators = true;
 	rig_open(R, rig_ram(R), false);
 	R->lun = 1;
-	for (int i = 0; i < 2; i++) {
-		rig_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
-		swap();
-	}
+	rig_take_attentions(R);
 	assert_int_equal(fake.n, 0); /* the attention was ours */
 	return 0;
 }
@@ -493,7 +482,7 @@ static void test_the_devices_attention_reaches_all(void **state)
 	assert_check(SENSE_UNIT_ATTENTION, 0x2a09);
 	works();
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD); /* once */
-	swap();
+	rig_swap(R);
 	fake.n = 0;
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, 0x2a09);
@@ -506,14 +495,14 @@ static void test_mode_select_is_told_to_the_others(void **state)
 	(void)state;
 	assert_int_equal(CMD(4, 0, pattern, 0x15, 0x10, 0, 0, 4, 0), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	swap();
+	rig_swap(R);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_MODE_PARAMETERS_CHANGED);
-	swap(); /* one that failed is not */
+	rig_swap(R); /* one that failed is not */
 	fails(SENSE_ILLEGAL_REQUEST, 0x2600);
 	CMD(4, 0, pattern, 0x15, 0x10, 0, 0, 4, 0);
 	works();
-	swap();
+	rig_swap(R);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 }
 
@@ -543,7 +532,7 @@ static void test_reservations_are_ours(void **state)
 	assert_int_equal(CMD(24, 0, list, 0x5f, 1, 1, 0, 0, 0, 0, 0, 24, 0),
 			 SCSI_GOOD);
 	assert_int_equal(fake.n, 0);
-	swap();
+	rig_swap(R);
 	/* the other may read, not write, and nothing of the vendor's */
 	assert_int_equal(CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0),
 			 SCSI_GOOD);
@@ -552,7 +541,7 @@ static void test_reservations_are_ours(void **state)
 			 SCSI_RESERVATION_CONFLICT);
 	assert_int_equal(CMD(0, 512, NULL, 0xc1), SCSI_RESERVATION_CONFLICT);
 	assert_int_equal(fake.n, 1);
-	swap();
+	rig_swap(R);
 	assert_int_equal(CMD(512, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0),
 			 SCSI_GOOD);
 }

@@ -8,22 +8,11 @@
 
 static uint8_t wire[64 * WIRE];
 
-static void take_attentions(void)
-{
-	for (int i = 0; i < 2; i++) {
-		struct dev_nexus *n = R->nexus;
-
-		rig_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
-		R->nexus = R->other;
-		R->other = n;
-	}
-}
-
 static int open_type(uint8_t type)
 {
 	memset(R, 0, sizeof(*R));
 	rig_open(R, rig_protected(R, rig_ram(R), type), false);
-	take_attentions();
+	rig_take_attentions(R);
 	return 0;
 }
 
@@ -685,14 +674,11 @@ static void test_format_unit_changes_the_type_sbc3_5_3(void **state)
 	fill(1, 0, 10);
 	assert_int_equal(write_pi(1, 10, 1), SCSI_GOOD);
 	for (size_t i = 0; i < ARRAY_LEN(good); i++) {
-		struct dev_nexus *n = R->nexus;
-
 		assert_int_equal(format(good[i].info, good[i].usage),
 				 SCSI_GOOD);
 		assert_says(good[i].type);
 		assert_none(10);
-		R->nexus = R->other; /* who is told of it, once */
-		R->other = n;
+		rig_swap(R); /* who is told of it, once */
 		CMD(0, 0, NULL, SCSI_TEST_UNIT_READY);
 		assert_check(SENSE_UNIT_ATTENTION, ASC_CAPACITY_CHANGED);
 		assert_int_equal(CMD(0, 0, NULL, SCSI_TEST_UNIT_READY),

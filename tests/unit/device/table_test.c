@@ -100,13 +100,7 @@ static int open_all(void **state)
 	memset(R->medium, 0x11, RIG_BLOCKS * RIG_BLOCK);
 	dev_ctl_store(&dev_lu_get(R->server, 0)->ctl,
 		      &(struct dev_control){ .d_sense = descriptors });
-	for (int i = 0; i < 2; i++) { /* the power-on attentions */
-		struct dev_nexus *n = R->nexus;
-
-		rig_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
-		R->nexus = R->other;
-		R->other = n;
-	}
+	rig_take_attentions(R);
 	changes = 0;
 	return 0;
 }

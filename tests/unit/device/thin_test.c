@@ -55,13 +55,7 @@ static int open_thin(void **state)
 	taken = 0;
 	memset(ops, 0, sizeof(ops));
 	rig_open(R, bs_trace_new(ram, note, NULL), false);
-	for (int i = 0; i < 2; i++) {
-		struct dev_nexus *n = R->nexus;
-
-		CMD(0, 0, NULL, 0x00);
-		R->nexus = R->other;
-		R->other = n;
-	}
+	rig_take_attentions(R);
 	return 0;
 }
 
@@ -164,13 +158,7 @@ static void set_threshold(uint32_t sets, bool single)
 	put_be32(list + 8 + 20, sets);
 	assert_int_equal(CMD(32, 0, list, 0x55, 0x10, 0, 0, 0, 0, 0, 0, 32),
 			 SCSI_GOOD);
-	for (int i = 0; i < 2; i++) { /* MODE PARAMETERS CHANGED */
-		struct dev_nexus *n = R->nexus;
-
-		CMD(0, 0, NULL, 0x00);
-		R->nexus = R->other;
-		R->other = n;
-	}
+	rig_take_attentions(R); /* MODE PARAMETERS CHANGED */
 }
 
 static uint8_t quarter[RIG_MAX];
@@ -185,8 +173,6 @@ static void write_mib(void)
 
 static void test_soft_threshold_is_told_once_per_crossing(void **state)
 {
-	struct dev_nexus *n = R->nexus;
-
 	(void)state;
 	write_mib();
 	assert_int_equal(ops[BS_SPACE], 0); /* not enabled: nothing asked */
@@ -199,10 +185,10 @@ static void test_soft_threshold_is_told_once_per_crossing(void **state)
 	write_mib();
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
-	R->nexus = R->other;
+	rig_swap(R);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
-	R->nexus = n;
+	rig_swap(R);
 	write_mib();
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 	/* room again, and gone again */
@@ -216,17 +202,15 @@ static void test_soft_threshold_is_told_once_per_crossing(void **state)
 
 static void test_soft_threshold_single_attention(void **state)
 {
-	struct dev_nexus *n = R->nexus;
-
 	(void)state;
 	set_threshold(8, true);
 	taken = 15u << 20;
 	write_mib();
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
-	R->nexus = R->other;
+	rig_swap(R);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	R->nexus = n;
+	rig_swap(R);
 }
 
 /* ---- LOG SENSE, SPC-4 §6.8 ---- */
@@ -364,16 +348,11 @@ static void test_capacity_changes_online(void **state)
 				     .phys_block = 512,
 				     .caps = BS_CAP_SIZE },
 			     .now = 1 << 20 };
-	struct dev_nexus *n;
 
 	close_rig(state);
 	memset(R, 0, sizeof(*R));
 	rig_open(R, bs_trace_new(&g.bs, note, NULL), false);
-	n = R->nexus;
-	CMD(0, 0, NULL, 0x00);
-	R->nexus = R->other;
-	CMD(0, 0, NULL, 0x00);
-	R->nexus = n;
+	rig_take_attentions(R);
 	assert_int_equal(CMD(0, 8, NULL, 0x25), SCSI_GOOD);
 	assert_int_equal(get_be32(R->in), 2047);
 	g.now = 2 << 20;
@@ -385,12 +364,12 @@ static void test_capacity_changes_online(void **state)
 	assert_int_equal(get_be64(R->in), 4095);
 	assert_int_equal(CMD(0, 512, NULL, 0x28, 0, 0, 0, 0x08, 0, 0, 0, 1),
 			 SCSI_GOOD);
-	R->nexus = R->other;
+	rig_swap(R);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_CAPACITY_CHANGED);
 	/* once; and no more where nothing changed */
 	assert_int_equal(CMD(0, 8, NULL, 0x25), SCSI_GOOD);
-	R->nexus = n;
+	rig_swap(R);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 	rig_close(R);
 	open_thin(state);

@@ -34,13 +34,7 @@ static int open_tokens(void **state)
 	R->wall_ms = fake_clock;
 	R->random = fake_random;
 	rig_open(R, rig_ram(R), false);
-	for (int i = 0; i < 2; i++) {
-		struct dev_nexus *n = R->nexus;
-
-		CMD(0, 0, NULL, 0x00);
-		R->nexus = R->other;
-		R->other = n;
-	}
+	rig_take_attentions(R);
 	second = calloc(128, 4096);
 	assert_int_equal(dev_lu_add(R->server, &cfg,
 				    bs_ram_new("ram:second", second, 128 * 4096,
