@@ -10,8 +10,7 @@
 #include <stdint.h>
 
 #include "device/cd.h"
-#include "device/table.h"
-#include "unit/device/dev_rig.h"
+#include "rig_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -88,29 +87,9 @@ static void change(unsigned which, bool force)
 	}
 }
 
-static void swap(void)
+/* READ gives what is on the medium. */
+static void check_read(const uint8_t *cdb, int status)
 {
-	struct dev_nexus *n = rig.nexus;
-
-	rig.nexus = rig.other;
-	rig.other = n;
-}
-
-static void check_end(const uint8_t *cdb, int status, uint32_t in, uint32_t out)
-{
-	const struct dev_task *t = &rig.task;
-
-	if (status < 0)
-		abort(); /* these stores leave nothing under way */
-	if (rig.in_len > in || t->out_len > out || t->sense_len > DEV_SENSE_MAX)
-		abort();
-	if ((status == SCSI_CHECK_CONDITION) != (t->sense_len != 0))
-		abort();
-	if (status == SCSI_CHECK_CONDITION && rig.in_len)
-		abort();
-	if (rig.sense.has_field && rig.sense.in_cdb && t->row &&
-	    rig.sense.field >= t->row->len)
-		abort();
 	if (status || (cdb[0] != SCSI_READ_10 && cdb[0] != SCSI_READ_12))
 		return;
 	for (uint32_t i = 0; i < rig.in_len; i++)
@@ -129,13 +108,14 @@ static size_t one(const uint8_t *p, size_t size)
 	if (out & RESET)
 		rig_reset(dev_lu_get(rig.server, 0));
 	if (in & OTHER)
-		swap();
+		rig_swap(&rig);
 	if (rig_begin(&rig, p, 16, len, in & LENGTH))
 		abort(); /* the rig has buffers */
 	status = rig_execute(&rig, p + 20);
 	if (status >= 0)
 		rig_finish(&rig);
-	check_end(p, status, in & LENGTH, len);
+	check_our_end(&rig, status, in & LENGTH, len);
+	check_read(p, status);
 	return 20 + len;
 }
 
@@ -148,7 +128,7 @@ static void look(void)
 	change(1, true);
 	rig_reset(dev_lu_get(rig.server, 0)); /* no ACA is left */
 	for (int i = 0; i < 8; i++)	      /* attentions */
-		rig_run(&rig, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+		rig_test(&rig);
 	if (rig_run(&rig, last, 10, NULL, 0, CD_BLOCK) != SCSI_GOOD ||
 	    rig.in_len != CD_BLOCK || rig.in[CD_BLOCK - 1] != FILL)
 		abort();
@@ -164,16 +144,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rig.two_initiators = true;
 	blocks = sizes[1];
 	rig_open(&rig, medium(1), true);
-	for (int i = 0; i < 2; i++) { /* the power-on attentions */
-		rig_run(&rig, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
-		swap();
-	}
-	while (size >= 20) {
-		size_t n = one(data, size);
-
-		data += n;
-		size -= n;
-	}
+	rig_take_attentions(&rig);
+	each_command(data, size, 20, one);
 	look();
 	rig_close(&rig);
 	return 0;

@@ -15,7 +15,7 @@
 #include "device/copy.h"
 #include "device/keep.h"
 #include "device/reserve.h"
-#include "unit/device/dev_rig.h"
+#include "rig_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -138,18 +138,10 @@ static void set_up(struct dev_server *s)
 		abort();
 }
 
-static void swap(void)
-{
-	struct dev_nexus *n = rig.nexus;
-
-	rig.nexus = rig.other;
-	rig.other = n;
-}
-
 static void take_attentions(void)
 {
 	for (rig.lun = 0; rig.lun <= CD_LUN; rig.lun++)
-		rig_run(&rig, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+		rig_test(&rig);
 }
 
 static void again(void)
@@ -162,24 +154,6 @@ static void again(void)
 	dev_nexus_close(rig.nexus);
 	rig.nexus = dev_nexus_open(rig.server, &n);
 	take_attentions();
-}
-
-static void check_end(int status, uint32_t in, uint32_t out)
-{
-	const struct dev_task *t = &rig.task;
-
-	if (status < 0)
-		abort(); /* a ram store leaves nothing under way */
-	if (rig.in_len > in || t->out_len > out || t->sense_len > DEV_SENSE_MAX)
-		abort();
-	if ((status == SCSI_CHECK_CONDITION) != (t->sense_len != 0))
-		abort();
-	if (status == SCSI_CHECK_CONDITION && rig.in_len)
-		abort();
-	/* a pointer into the CDB points into the CDB */
-	if (rig.sense.has_field && rig.sense.in_cdb && t->row &&
-	    rig.sense.field >= 16)
-		abort();
 }
 
 /* A ROD token, or a unit's name out of VPD page 83h, where the parameter list
@@ -228,14 +202,14 @@ static size_t one(const uint8_t *p, size_t size)
 	else if (out & RESET)
 		rig_reset(dev_lu_get(rig.server, (uint16_t)rig.lun));
 	if (in & OTHER)
-		swap();
+		rig_swap(&rig);
 	rig.attr = attribute(p, in);
 	if (rig_begin(&rig, p, 16, len, in & LENGTH))
 		abort(); /* the rig has buffers */
 	status = rig_execute(&rig, data);
 	if (status >= 0)
 		rig_finish(&rig);
-	check_end(status, in & LENGTH, len);
+	check_our_end(&rig, status, in & LENGTH, len);
 	free(data);
 	return 20 + len;
 }
@@ -256,14 +230,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rig_open(&rig, bs_trace_new(rig_ram(&rig), inside, NULL), false);
 	for (int i = 0; i < 2; i++) { /* the power-on attentions */
 		take_attentions();
-		swap();
+		rig_swap(&rig);
 	}
-	while (size >= 20) {
-		size_t n = one(data, size);
-
-		data += n;
-		size -= n;
-	}
+	each_command(data, size, 20, one);
 	rig_close(&rig);
 	return 0;
 }

@@ -8,8 +8,7 @@
  */
 #include <stdint.h>
 
-#include "device/internal.h"
-#include "unit/device/dev_rig.h"
+#include "rig_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -82,25 +81,12 @@ static void set_up(struct dev_server *s)
 		abort();
 }
 
-static void check_end(int status, uint32_t in, uint32_t out)
-{
-	const struct dev_task *t = &rig.task;
-
-	if (status < 0 || rig.in_len > in || t->out_len > out ||
-	    t->sense_len > DEV_SENSE_MAX)
-		abort();
-	if ((status == SCSI_CHECK_CONDITION) != (t->sense_len != 0))
-		abort();
-	if (rig.in_len > t->in_total)
-		abort();
-}
-
 static size_t one(const uint8_t *p, size_t size)
 {
 	uint32_t in = get_be16(p + 32), out = get_be16(p + 34) & LENGTH;
 	size_t len = MIN((size_t)get_be16(p + 41), size - HEAD);
 	uint8_t *data = calloc(1, out + 1);
-	struct dev_nexus *n = rig.nexus;
+	int status;
 
 	if (!data)
 		return size;
@@ -108,12 +94,12 @@ static size_t one(const uint8_t *p, size_t size)
 	device.rest = p + HEAD;
 	device.len = len;
 	memcpy(data, p + HEAD, MIN(len, (size_t)out));
-	if (in & OTHER) {
-		rig.nexus = rig.other;
-		rig.other = n;
-	}
-	check_end(rig_run(&rig, p, in & LONG ? 32 : 16, data, out, in & LENGTH),
-		  in & LENGTH, out);
+	if (in & OTHER)
+		rig_swap(&rig);
+	status = rig_run(&rig, p, in & LONG ? 32 : 16, data, out, in & LENGTH);
+	check_end(&rig, status, in & LENGTH, out);
+	if (rig.in_len > rig.task.in_total)
+		abort();
 	free(data);
 	return HEAD + len;
 }
@@ -136,12 +122,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rig.lun = 1;
 	data += 2;
 	size -= 2;
-	while (size >= HEAD) {
-		size_t n = one(data, size);
-
-		data += n;
-		size -= n;
-	}
+	each_command(data, size, HEAD, one);
 	rig_close(&rig);
 	return 0;
 }

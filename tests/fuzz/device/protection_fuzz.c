@@ -9,8 +9,7 @@
  */
 #include <stdint.h>
 
-#include "device/table.h"
-#include "unit/device/dev_rig.h"
+#include "rig_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -41,14 +40,9 @@ static size_t one(const uint8_t *p, size_t size)
 	if (rig_begin(&rig, p, 32, len, in))
 		abort(); /* the rig has buffers */
 	status = rig_execute(&rig, p + ONE);
-	if (status < 0)
-		abort(); /* a ram store leaves nothing under way */
-	rig_finish(&rig);
-	if (rig.in_len > in || rig.task.out_len > len ||
-	    (status == SCSI_CHECK_CONDITION) != (rig.task.sense_len != 0) ||
-	    (rig.sense.has_field && rig.sense.in_cdb && rig.task.row &&
-	     rig.sense.field >= rig.task.row->len))
-		abort();
+	if (status >= 0)
+		rig_finish(&rig);
+	check_our_end(&rig, status, in, len);
 	return ONE + len;
 }
 
@@ -63,7 +57,7 @@ static void look(void)
 	int status;
 
 	for (int i = 0; i < 8; i++) /* attentions */
-		rig_run(&rig, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+		rig_test(&rig);
 	if (type != 2 &&
 	    rig_run(&rig, raw, 10, NULL, 0, 64 * WIRE) == SCSI_GOOD &&
 	    rig.in_len != 64 * WIRE)
@@ -81,17 +75,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memset(&rig, 0, sizeof(rig));
 	store = rig_protected(&rig, rig_ram(&rig), type);
 	rig_open(&rig, bs_trace_new(store, inside, NULL), false);
-	rig_run(&rig, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+	rig_test(&rig);
 	if (size) {
 		data++;
 		size--;
 	}
-	while (size >= ONE) {
-		size_t n = one(data, size);
-
-		data += n;
-		size -= n;
-	}
+	each_command(data, size, ONE, one);
 	look();
 	rig_close(&rig);
 	return 0;
