@@ -2,61 +2,18 @@
 /* aca_test.c: auto contingent allegiance (SAM-5 §5.10) of three initiators on
  * three workers, on a store that answers when the test says so. */
 #include "device/table.h"
-#include "trio.h"
+#include "ones.h"
 
-#define TASKS 16
-#define NACA  true
+#define NACA true
+#define LAST (ONES - 1)
 
-static struct one {
-	struct dev_task task;
-	bool done, released;
-} ones[TASKS];
-static struct bs *hold;
 static struct dev_lu *lu;
 
 static int aca_open(void **state)
 {
-	(void)state;
-	memset(&trio, 0, sizeof(trio));
-	memset(ones, 0, sizeof(ones));
-	hold = bs_hold_new(bs_null_new("null:1M", 1u << 20, 512));
-	trio.store = hold;
-	trio_start();
+	ones_open(state);
 	lu = dev_lu_get(trio.server, 0);
 	return 0;
-}
-
-static void one_done(struct dev_task *t)
-{
-	container_of(t, struct one, task)->done = true;
-}
-
-static void one_released(struct dev_task *t)
-{
-	container_of(t, struct one, task)->released = true;
-}
-
-static void one_begin(unsigned i, unsigned who, enum dev_attr attr,
-		      const uint8_t cdb[16])
-{
-	struct dev_task *t = &ones[i].task;
-
-	memset(&ones[i], 0, sizeof(ones[i]));
-	t->nexus = trio.i[who].nexus;
-	t->attr = (uint8_t)attr;
-	memcpy(t->cdb, cdb, 16);
-	t->cdb_len = 16;
-	t->edtl_out = t->edtl_in = 512;
-	t->done = one_done;
-	assert_int_equal(dev_task_begin(t), 0);
-}
-
-static void one_run(unsigned i)
-{
-	if (ones[i].task.out_len)
-		memset(ones[i].task.buf, 0, ones[i].task.out_len);
-	dev_task_execute(&ones[i].task);
-	trio_settle();
 }
 
 /* A READ of one block, which waits at the store. */
@@ -103,29 +60,18 @@ static void expect_waits(unsigned i)
 	assert_false(ones[i].done);
 }
 
-static void let_go(unsigned n)
-{
-	bs_hold_release(hold, n);
-	trio_settle();
-}
-
-#define S DEV_ATTR_SIMPLE
-#define O DEV_ATTR_ORDERED
-#define H DEV_ATTR_HEAD_OF_QUEUE
-#define X DEV_ATTR_ACA
-
 static void tur_ends(unsigned who, enum dev_attr attr, bool naca,
 		     enum scsi_status status)
 {
-	one_tur(TASKS - 1, who, attr, naca);
-	expect(TASKS - 1, status);
+	one_tur(LAST, who, attr, naca);
+	expect(LAST, status);
 }
 
 /* An ACA on the nexus. */
 static void establish(unsigned who)
 {
-	one_fault(TASKS - 1, who, S, NACA);
-	expect(TASKS - 1, SCSI_CHECK_CONDITION);
+	one_fault(LAST, who, S, NACA);
+	expect(LAST, SCSI_CHECK_CONDITION);
 }
 
 static void clear_done(void *arg, int err)
@@ -200,15 +146,11 @@ static void test_any_check_condition_does(void **state)
 static void test_no_unit_no_aca(void **state)
 {
 	const uint8_t cdb[16] = { SCSI_TEST_UNIT_READY, [5] = CONTROL_NACA };
-	struct dev_task *t = &ones[0].task;
+	struct dev_task *t = one_new(0, A, S, cdb);
 
 	(void)state;
-	t->nexus = trio.i[A].nexus;
 	t->lun = dev_lun_encode(7);
-	memcpy(t->cdb, cdb, 16);
-	t->cdb_len = 16;
-	t->done = one_done;
-	dev_task_begin(t);
+	assert_int_equal(dev_task_begin(t), 0);
 	one_run(0);
 	expect(0, SCSI_CHECK_CONDITION);
 	expect_none();
@@ -219,7 +161,7 @@ static void test_no_unit_no_aca(void **state)
 static void test_other_units_are_not_touched(void **state)
 {
 	const uint8_t cdb[16] = { SCSI_INQUIRY, [4] = 96 };
-	struct dev_task *t = &ones[0].task;
+	struct dev_task *t;
 
 	(void)state;
 	assert_int_equal(dev_lu_add(trio.server,
@@ -227,12 +169,9 @@ static void test_other_units_are_not_touched(void **state)
 				    bs_null_new("null:2M", 2u << 20, 512)),
 			 0);
 	establish(A);
-	t->nexus = trio.i[A].nexus;
+	t = one_new(0, A, S, cdb);
 	t->lun = dev_lun_encode(1);
-	memcpy(t->cdb, cdb, 16);
-	t->cdb_len = 16;
-	t->done = one_done;
-	dev_task_begin(t);
+	assert_int_equal(dev_task_begin(t), 0);
 	one_run(0);
 	expect(0, SCSI_GOOD);
 	clear_aca(A);
@@ -342,15 +281,15 @@ static void test_other_task_sets_sam5_5_10_4(void **state)
 
 static void test_aca_attribute_without_aca(void **state)
 {
-	struct dev_task *t = &ones[TASKS - 1].task;
+	struct dev_task *t = &ones[LAST].task;
 	struct scsi_sense s;
 
 	(void)state;
-	one_tur(TASKS - 1, A, X, false);
+	one_tur(LAST, A, X, false);
 	assert_int_equal(scsi_sense_parse(&s, t->sense, t->sense_len), 0);
 	assert_int_equal(s.key, SENSE_ILLEGAL_REQUEST);
 	assert_int_equal(s.asc, ASC_INVALID_MESSAGE);
-	expect(TASKS - 1, SCSI_CHECK_CONDITION);
+	expect(LAST, SCSI_CHECK_CONDITION);
 	/* in a task set of its own another's ACA is none, either */
 	lu->ctl.tst = 1;
 	establish(A);
@@ -374,11 +313,11 @@ static void test_blocked_ones_end_behind_it_sam5_5_10_2(void **state)
 	one_read(3, A, X, false); /* past the ordered one */
 	let_go(1);
 	expect(3, SCSI_GOOD);
-	assert_int_equal(bs_hold_waiting(hold), 0);
+	expect_held(0);
 	clear_aca(A);
 	expect(0, SCSI_GOOD);
 	expect(1, SCSI_GOOD);
-	assert_int_equal(bs_hold_waiting(hold), 1);
+	expect_held(1);
 	let_go(1);
 	expect(2, SCSI_GOOD);
 	expect_none();
@@ -395,9 +334,9 @@ static void test_blocked_before_it_starts(void **state)
 	establish(C);
 	one_run(0);
 	one_run(1);
-	assert_int_equal(bs_hold_waiting(hold), 0);
+	expect_held(0);
 	clear_aca(C);
-	assert_int_equal(bs_hold_waiting(hold), 2);
+	expect_held(2);
 	let_go(2);
 	expect(0, SCSI_GOOD);
 	expect(1, SCSI_GOOD);

@@ -9,8 +9,6 @@
 #define SB DEV_ACCESS_STANDBY
 #define UA DEV_ACCESS_UNAVAILABLE
 
-static struct bs *hold;
-
 static void set_up(struct dev_server *s)
 {
 	static const struct dev_group groups[] = {
@@ -36,9 +34,7 @@ static void set_up(struct dev_server *s)
 static int alua_open(void **state)
 {
 	(void)state;
-	memset(&trio, 0, sizeof(trio));
-	hold = bs_hold_new(bs_null_new("null:1M", 1u << 20, 512));
-	trio.store = hold;
+	trio_on_hold();
 	trio.set_up = set_up;
 	trio.port[A] = trio.port[B] = 5;
 	trio.port[C] = 6;
@@ -85,8 +81,7 @@ static int read_block(unsigned who)
 
 	trio_send(who, cdb, NULL, 0, 512);
 	trio_settle();
-	bs_hold_release(hold, 1);
-	trio_settle();
+	let_go(1);
 	return trio_finish(who);
 }
 
@@ -346,8 +341,7 @@ static void test_standby_waits_for_what_is_under_way(void **state)
 
 	(void)state;
 	trio_send(A, cdb, block, 512, 0);
-	trio_settle();
-	assert_int_equal(bs_hold_waiting(hold), 1);
+	expect_held(1);
 	assert_int_equal(dev_group_set(trio.server, &change, answered, &a), 0);
 	trio_settle();
 	assert_int_equal(a.n, 0);
@@ -360,8 +354,7 @@ static void test_standby_waits_for_what_is_under_way(void **state)
 	assert_int_equal(RUN(B, 4, 0x3c, 0x0b, [8] = 4), SCSI_GOOD);
 	RUN(B, 255, 0x1a, 0, 0x3f, 0, 255);
 	expect_sense(B, SENSE_NOT_READY, ASC_ACCESS_TRANSITION);
-	bs_hold_release(hold, 1);
-	trio_settle();
+	let_go(1);
 	assert_int_equal(a.n, 1);
 	assert_int_equal(trio_finish(A), SCSI_GOOD);
 	expect_attention(B, ASC_ACCESS_STATE_CHANGED);
@@ -390,8 +383,7 @@ static void test_changes_take_turns(void **state)
 	trio_settle();
 	assert_int_equal(a.n, 0);
 	assert_false(trio.i[B].done);
-	bs_hold_release(hold, 1);
-	trio_settle();
+	let_go(1);
 	assert_int_equal(a.n, 1);
 	assert_int_equal(trio_finish(B), SCSI_GOOD);
 	assert_int_equal(trio_finish(A), SCSI_GOOD);
@@ -470,26 +462,17 @@ static void test_offline_ports(void **state)
 static void test_standby_before_the_data_came(void **state)
 {
 	const struct dev_group_change change = { .id = 10, .state = SB };
-	struct dev_task *t = &trio.i[B].task;
+	const uint8_t cdb[16] = { SCSI_WRITE_10, [8] = 1 };
+	struct dev_task *t = trio_announce(B, cdb, 512, 0);
 	struct answer a = { 0 };
 
 	(void)state;
-	memset(t, 0, sizeof(*t));
-	trio.i[B].done = false;
-	t->nexus = trio.i[B].nexus;
-	t->cdb[0] = SCSI_WRITE_10;
-	t->cdb[8] = 1;
-	t->cdb_len = 16;
-	t->edtl_out = 512;
-	t->done = trio_done;
-	assert_int_equal(dev_task_begin(t), 0);
 	assert_int_equal(dev_group_set(trio.server, &change, answered, &a), 0);
 	trio_settle();
 	assert_int_equal(a.n, 1);
 	memset(t->buf, 0, 512);
 	dev_task_execute(t);
-	trio_settle();
-	assert_int_equal(bs_hold_waiting(hold), 0);
+	expect_held(0);
 	assert_int_equal(trio_finish(B), SCSI_CHECK_CONDITION);
 	expect_sense(B, SENSE_NOT_READY, ASC_PORT_IN_STANDBY);
 }

@@ -2,7 +2,7 @@
 /* priority_test.c: command priorities (SAM-5 §8.7, SPC-4 §§6.34, 6.44, 7.5.9):
  * who has which, who hears of it, and what it does to commands that wait. */
 #include "device/attention.h"
-#include "trio.h"
+#include "ones.h"
 
 #define THIS  0x00
 #define OTHER 0x40
@@ -199,45 +199,14 @@ static void test_initial_priority_spc4_7_5_9(void **state)
 
 #define N 6
 
-static struct one {
-	struct dev_task task;
-	unsigned place;
-} ones[N];
-static struct bs *hold;
-static unsigned nended;
-
-static int hold_open(void **state)
-{
-	(void)state;
-	memset(&trio, 0, sizeof(trio));
-	memset(ones, 0, sizeof(ones));
-	nended = 0;
-	hold = bs_hold_new(bs_null_new("null:1M", 1u << 20, 512));
-	trio.store = hold;
-	trio_start();
-	return 0;
-}
-
-static void one_done(struct dev_task *t)
-{
-	container_of(t, struct one, task)->place = ++nended;
-}
-
 static void comes(unsigned i, enum dev_attr attr, uint8_t priority)
 {
 	const uint8_t cdb[16] = { SCSI_READ_10, [5] = (uint8_t)i, [8] = 1 };
-	struct dev_task *t = &ones[i].task;
+	struct dev_task *t = one_new(i, A, attr, cdb);
 
-	t->nexus = trio.i[A].nexus;
-	t->attr = (uint8_t)attr;
 	t->priority = priority;
-	memcpy(t->cdb, cdb, 16);
-	t->cdb_len = 16;
-	t->edtl_in = 512;
-	t->done = one_done;
 	assert_int_equal(dev_task_begin(t), 0);
-	dev_task_execute(t);
-	trio_settle();
+	one_run(i);
 }
 
 /* Behind an ORDERED one wait: 15, none, 1, none, 5. They go on as they are
@@ -248,11 +217,9 @@ static void expect_order(const unsigned places[N])
 
 	for (unsigned i = 0; i < N; i++)
 		comes(i, i ? DEV_ATTR_SIMPLE : DEV_ATTR_ORDERED, priority[i]);
-	assert_int_equal(bs_hold_waiting(hold), 1);
-	for (unsigned i = 0; i < N; i++) {
-		bs_hold_release(hold, 1);
-		trio_settle();
-	}
+	expect_held(1);
+	for (unsigned i = 0; i < N; i++)
+		let_go(1);
 	for (unsigned i = 0; i < N; i++) {
 		assert_int_equal(ones[i].place, places[i]);
 		dev_task_end(&ones[i].task);
@@ -307,7 +274,7 @@ static void test_attentions_by_precedence_sam5_5_14(void **state)
 	assert_int_equal(tur(A), SCSI_GOOD);
 }
 
-#define TH(name) cmocka_unit_test_setup_teardown(name, hold_open, trio_close)
+#define TH(name) cmocka_unit_test_setup_teardown(name, ones_open, trio_close)
 
 int main(void)
 {

@@ -153,18 +153,10 @@ static void test_part_then_close(void **state)
 /* The data of a WRITE are under way when another reserves. */
 static void test_reserved_while_data_came_in(void **state)
 {
-	struct dev_task *t = &trio.i[B].task;
 	const uint8_t cdb[16] = { SCSI_WRITE_10, [8] = 1 };
+	struct dev_task *t = trio_announce(B, cdb, 512, 0);
 
 	(void)state;
-	memset(t, 0, sizeof(*t));
-	trio.i[B].done = false;
-	t->nexus = trio.i[B].nexus;
-	memcpy(t->cdb, cdb, 16);
-	t->cdb_len = 16;
-	t->edtl_out = 512;
-	t->done = trio_done;
-	assert_int_equal(dev_task_begin(t), 0);
 	assert_int_equal(t->out_len, 512);
 	assert_int_equal(reserve(A), SCSI_GOOD);
 	memset(t->buf, 0, 512);

@@ -2,86 +2,20 @@
 /* taskset_test.c: SIMPLE, ORDERED and HEAD OF QUEUE commands (SAM-5 §8.5 to
  * §8.7) on a store that answers when the test says so. */
 #include "device/internal.h"
-#include "trio.h"
-
-#define TASKS 400
-
-static struct one {
-	struct dev_task task;
-	unsigned who;
-	bool started, done, released;
-	unsigned place; /* in the order of endings */
-} ones[TASKS];
-static struct bs *hold;
-static unsigned nended;
-
-static int set_open(void **state)
-{
-	(void)state;
-	memset(&trio, 0, sizeof(trio));
-	memset(ones, 0, sizeof(ones));
-	nended = 0;
-	hold = bs_hold_new(bs_null_new("null:1M", 1u << 20, 512));
-	trio.store = hold;
-	trio_start();
-	return 0;
-}
-
-static void one_done(struct dev_task *t)
-{
-	struct one *o = container_of(t, struct one, task);
-
-	o->done = true;
-	o->place = ++nended;
-}
-
-static void one_released(struct dev_task *t)
-{
-	container_of(t, struct one, task)->released = true;
-}
+#include "ones.h"
 
 /* A WRITE of one block comes in; its data may come later. */
 static void arrives(unsigned i, unsigned who, enum dev_attr attr)
 {
-	struct one *o = &ones[i];
-	struct dev_task *t = &o->task;
 	const uint8_t cdb[16] = { SCSI_WRITE_10, [5] = (uint8_t)i, [8] = 1 };
 
-	memset(o, 0, sizeof(*o));
-	o->who = who;
-	t->nexus = trio.i[who].nexus;
-	t->attr = (uint8_t)attr;
-	memcpy(t->cdb, cdb, 16);
-	t->cdb_len = 16;
-	t->edtl_out = 512;
-	t->done = one_done;
-	assert_int_equal(dev_task_begin(t), 0);
-}
-
-static void data_in(unsigned i)
-{
-	memset(ones[i].task.buf, 0, 512);
-	dev_task_execute(&ones[i].task);
-	trio_settle();
+	one_begin(i, who, attr, cdb);
 }
 
 static void comes(unsigned i, unsigned who, enum dev_attr attr)
 {
 	arrives(i, who, attr);
-	data_in(i);
-}
-
-/* n requests are with the store. */
-static void expect_held(unsigned n)
-{
-	trio_settle();
-	assert_int_equal(bs_hold_waiting(hold), n);
-}
-
-static void let_go(unsigned n)
-{
-	bs_hold_release(hold, n);
-	trio_settle();
+	one_run(i);
 }
 
 static void end_all(unsigned n)
@@ -93,10 +27,6 @@ static void end_all(unsigned n)
 		dev_task_end(&ones[i].task);
 	}
 }
-
-#define S DEV_ATTR_SIMPLE
-#define O DEV_ATTR_ORDERED
-#define H DEV_ATTR_HEAD_OF_QUEUE
 
 static void test_simple_ones_run_together_sam5_8_6_1(void **state)
 {
@@ -140,10 +70,10 @@ static void test_ordered_waits_for_data_of_older_ones(void **state)
 	arrives(0, A, S);
 	arrives(1, A, O);
 	arrives(2, A, S);
-	data_in(2);
-	data_in(1);
+	one_run(2);
+	one_run(1);
 	expect_held(0);
-	data_in(0);
+	one_run(0);
 	expect_held(1);
 	let_go(1);
 	assert_true(ones[0].done);
@@ -244,7 +174,8 @@ static void test_abort_wakes_others(void **state)
 
 static void test_units_have_sets_of_their_own(void **state)
 {
-	struct dev_task *t = &ones[1].task;
+	static const uint8_t cdb[16] = { SCSI_TEST_UNIT_READY };
+	struct dev_task *t;
 
 	(void)state;
 	assert_int_equal(dev_lu_add(trio.server,
@@ -252,17 +183,13 @@ static void test_units_have_sets_of_their_own(void **state)
 				    bs_null_new("null:2M", 2u << 20, 512)),
 			 0);
 	arrives(0, A, O);
-	memset(t, 0, sizeof(*t));
-	t->nexus = trio.i[A].nexus;
+	t = one_new(1, A, S, cdb);
 	t->lun = dev_lun_encode(1);
-	t->attr = S;
-	t->cdb_len = 16;
-	t->done = one_done;
-	dev_task_begin(t);
+	assert_int_equal(dev_task_begin(t), 0);
 	dev_task_execute(t);
 	assert_true(ones[1].done); /* whatever its status */
 	dev_task_end(t);
-	data_in(0);
+	one_run(0);
 	let_go(1);
 	end_all(1);
 }
@@ -282,16 +209,13 @@ static void test_reserved_while_dormant(void **state)
 
 static void test_other_attributes_are_refused(void **state)
 {
+	static const uint8_t cdb[16] = { SCSI_TEST_UNIT_READY };
+
 	(void)state;
 	for (unsigned attr = DEV_ATTR_ACA; attr < 8; attr++) {
 		struct dev_task *t = &ones[0].task;
 
-		memset(t, 0, sizeof(*t));
-		t->nexus = trio.i[A].nexus;
-		t->attr = (uint8_t)attr;
-		t->cdb_len = 16;
-		t->done = one_done;
-		dev_task_begin(t);
+		one_begin(0, A, (enum dev_attr)attr, cdb);
 		dev_task_execute(t);
 		assert_int_equal(t->status, SCSI_CHECK_CONDITION);
 		dev_task_end(t);
@@ -391,34 +315,35 @@ static void test_random_mixtures(void **state)
 	unsigned seed = 20260101, started = 0;
 
 	(void)state;
-	for (unsigned i = 0; i < TASKS; i++) {
+	for (unsigned i = 0; i < ONES; i++) {
 		static const enum dev_attr kinds[] = { S, S, S, S, O, H };
-		unsigned before = bs_hold_waiting(hold);
+		unsigned before = bs_hold_waiting(trio.hold);
 
 		seed = seed * 1664525u + 1013904223u;
 		comes(i, seed >> 28 & 1, kinds[(seed >> 16) % 6]);
 		if (ones[i].task.attr == H && !other_barrier(i) &&
 		    !older_special(i))
-			assert_int_equal(bs_hold_waiting(hold), before + 1);
+			assert_int_equal(bs_hold_waiting(trio.hold),
+					 before + 1);
 		else if (ones[i].task.attr != H && older_special(i))
-			assert_int_equal(bs_hold_waiting(hold), before);
+			assert_int_equal(bs_hold_waiting(trio.hold), before);
 		started++;
 		while ((seed = seed * 1664525u + 1013904223u) >> 31 &&
-		       bs_hold_waiting(hold))
+		       bs_hold_waiting(trio.hold))
 			let_go(1);
 	}
-	while (bs_hold_waiting(hold))
+	while (bs_hold_waiting(trio.hold))
 		let_go(1);
 	assert_int_equal(nended, started);
-	for (unsigned i = 0; i < TASKS; i++)
+	for (unsigned i = 0; i < ONES; i++)
 		for (unsigned j = 0; j < i; j++)
 			if (ones[j].who == ones[i].who &&
 			    ones[j].task.attr != H && ones[i].task.attr == O)
 				assert_true(ones[j].place < ones[i].place);
-	end_all(TASKS);
+	end_all(ONES);
 }
 
-#define TS(name) cmocka_unit_test_setup_teardown(name, set_open, trio_close)
+#define TS(name) cmocka_unit_test_setup_teardown(name, ones_open, trio_close)
 
 int main(void)
 {

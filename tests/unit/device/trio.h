@@ -45,6 +45,7 @@ static struct trio {
 	struct dev_msg *mail[TRIO_N], **end[TRIO_N];
 	struct trio_ini i[TRIO_N];
 	struct bs *store; /* other than null */
+	struct bs *hold;  /* what waits there; trio_on_hold */
 	void (*set_up)(struct dev_server *s);
 	uint16_t port[TRIO_N]; /* relative target port, other than 1 */
 	int out;	       /* buffers */
@@ -186,9 +187,9 @@ static inline void trio_released(struct dev_task *t)
 	container_of(t, struct trio_ini, task)->released = true;
 }
 
-/* A command up to the point where it waits for others. */
-static inline void trio_send(unsigned who, const uint8_t *cdb, const void *data,
-			     uint32_t out, uint32_t in)
+/* A command whose data are still to come. */
+static inline struct dev_task *trio_announce(unsigned who, const uint8_t *cdb,
+					     uint32_t out, uint32_t in)
 {
 	struct trio_ini *i = &trio.i[who];
 	struct dev_task *t = &i->task;
@@ -203,6 +204,15 @@ static inline void trio_send(unsigned who, const uint8_t *cdb, const void *data,
 	t->edtl_in = in;
 	t->done = trio_done;
 	assert_int_equal(dev_task_begin(t), 0);
+	return t;
+}
+
+/* A command up to the point where it waits for others. */
+static inline void trio_send(unsigned who, const uint8_t *cdb, const void *data,
+			     uint32_t out, uint32_t in)
+{
+	struct dev_task *t = trio_announce(who, cdb, out, in);
+
 	if (t->out_len)
 		bufv_copy_in(&t->out, 0, data, t->out_len);
 	dev_task_execute(t);
@@ -294,6 +304,35 @@ static inline int trio_open(void **state)
 	memset(&trio, 0, sizeof(trio));
 	trio_start();
 	return 0;
+}
+
+/* For a store that answers when the test says so: before trio_start. */
+static inline void trio_on_hold(void)
+{
+	memset(&trio, 0, sizeof(trio));
+	trio.hold = bs_hold_new(bs_null_new("null:1M", 1u << 20, 512));
+	trio.store = trio.hold;
+}
+
+static inline int trio_open_on_hold(void **state)
+{
+	(void)state;
+	trio_on_hold();
+	trio_start();
+	return 0;
+}
+
+/* n requests are with the store. */
+static inline void expect_held(unsigned n)
+{
+	trio_settle();
+	assert_int_equal(bs_hold_waiting(trio.hold), n);
+}
+
+static inline void let_go(unsigned n)
+{
+	bs_hold_release(trio.hold, n);
+	trio_settle();
 }
 
 static inline int trio_open_keeping(void **state)
