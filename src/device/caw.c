@@ -159,8 +159,10 @@ static bool orwrite_step(struct dev_task *t)
 	from += first << t->lu->block_shift;
 	for (uint32_t i = 0; i < t->count; i++)
 		to[i] |= from[i];
-	if (t->judged)
+	if (t->protect)
 		orwrite_pi(t, first);
+	else
+		t->req.pi = NULL; /* the store makes it */
 	t->step_io = true;
 	dev_step_io(t, BS_WRITE, dev_fua(t->lu, t->cdb[1] & 0x08), t->at,
 		    t->count);

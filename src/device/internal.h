@@ -27,6 +27,7 @@
  *     mode.c, mode_pages.c
  *   protect.h    protection information on the wire
  *     protect.c
+ *     apptag.c      the Application Tag mode page
  *   copy.h       copies between units
  *     copy.c        chunk by chunk
  *     copy_list.c   EXTENDED COPY
@@ -160,10 +161,21 @@ struct dev_lane {
 	const struct dev_nexus *faulted;
 };
 
+/* Blocks that are to have this application tag; apptag.c. */
+struct dev_tag_range {
+	uint64_t lba, blocks;
+	uint16_t tag;
+	bool last;
+};
+
+#define DEV_TAG_RANGES	  8u
+#define DEV_TAGS_PAGE_LEN 208u
+
 /*
  * What MODE SELECT can change (mode.c). All zero is the default. Any worker
  * may write, any may read: each member alone, through DEV_CTL and
- * dev_ctl_store, no two of them together.
+ * dev_ctl_store, no two of them together. (Where there are tags nothing is under
+ * way while MODE SELECT changes them.)
  */
 struct dev_control {
 	uint8_t tst, qerr;
@@ -173,6 +185,8 @@ struct dev_control {
 	/* protection information: application tags are the application's; it
 	 * is not checked where the CDB says 000b */
 	bool ato, dpicz;
+	bool atmpe; /* the tags count */
+	struct dev_tag_range tags[DEV_TAG_RANGES];
 	/* logical block provisioning: soft threshold */
 	bool single_attention; /* SITUA */
 	bool soft_enabled;

@@ -7,6 +7,7 @@
 #include "device/handlers.h"
 #include "device/keep.h"
 #include "device/mode.h"
+#include "device/protect.h"
 #include "device/range.h"
 #include "device/table.h"
 
@@ -20,7 +21,7 @@ enum page_control {
 
 #define PAGE_ALL    0x3f
 #define SUBPAGE_ALL 0xff
-#define PAGE_MAX    64
+#define PAGE_MAX    256
 #define SPF	    0x40
 #define PS	    0x80
 
@@ -160,6 +161,10 @@ void dev_mode_sense_6(struct dev_task *t)
 
 	if (len == 0)
 		return;
+	if (len > 256) { /* more than the header can tell */
+		dev_bad_field(t, 3, -1);
+		return;
+	}
 	p[0] = (uint8_t)(len - 1);
 	p[2] = device_specific(t->lu);
 	p[3] = (uint8_t)descriptor;
@@ -186,6 +191,13 @@ void dev_mode_sense_10(struct dev_task *t)
 #define PF 0x10
 #define SP 0x01
 
+/* What a command's blocks are held against stays the same as long as it runs:
+ * the unit is at rest meanwhile. */
+static bool changes_all(const struct dev_lu *lu)
+{
+	return !dev_is_cd(lu) && dev_has_tags(lu);
+}
+
 int dev_prepare_mode_select(struct dev_task *t, uint64_t *out_len)
 {
 	if (!(t->cdb[1] & PF)) /* pages as the vendor writes them: none */
@@ -193,8 +205,8 @@ int dev_prepare_mode_select(struct dev_task *t, uint64_t *out_len)
 	if ((t->cdb[1] & SP) && !dev_keeps(t->lu))
 		return dev_refuse_field(t, 1, 0);
 	*out_len = t->row->len == 6 ? t->cdb[4] : get_be16(t->cdb + 7);
-	t->lba = DEV_STATE_LBA;
-	t->blocks = 1;
+	t->lba = changes_all(t->lu) ? 0 : DEV_STATE_LBA;
+	t->blocks = DEV_STATE_LBA + 1 - t->lba;
 	return 0;
 }
 
@@ -255,12 +267,6 @@ static const struct dev_mode_page *find_page(const struct dev_lu *lu,
 	return NULL;
 }
 
-/* QERR 10b is reserved (SPC-4 table 319). */
-static bool is_reserved(const struct dev_mode_page *m, const uint8_t *p)
-{
-	return m->code == 0x0a && !m->subpage && (p[3] & 0x06) == 0x04;
-}
-
 /* SPC-4 §6.9.1: what can't be changed must be as it is. Bytes of the header
  * were compared by find_page; PS is reserved here. */
 static bool check_page(struct dev_task *t, const struct dev_mode_page *m,
@@ -269,16 +275,21 @@ static bool check_page(struct dev_task *t, const struct dev_mode_page *m,
 	const uint8_t *p = (const uint8_t *)t->buf + at;
 	const struct dev_control c = values(t->lu, PC_CURRENT);
 	uint8_t now[PAGE_MAX], mask[PAGE_MAX];
+	size_t header = dev_mode_header_len(m);
+	unsigned bad = 0;
 
 	put_values(t->lu, m, &c, now);
 	put_mask(t->lu, m, mask);
-	for (size_t i = dev_mode_header_len(m); i < m->len; i++)
+	for (size_t i = header; i < m->len; i++)
 		if ((p[i] ^ now[i]) & ~mask[i]) {
 			dev_bad_parameter(t, (unsigned)(at + i));
 			return false;
 		}
-	if (is_reserved(m, p)) {
-		dev_bad_parameter(t, (unsigned)at + 3);
+	/* what is so already may stay so, though the unit has grown since */
+	if (m->bad && memcmp(p + header, now + header, m->len - header) != 0)
+		bad = m->bad(p, t->lu->blocks);
+	if (bad) {
+		dev_bad_parameter(t, (unsigned)at + bad);
 		return false;
 	}
 	return true;
@@ -460,7 +471,7 @@ static int merge(const struct dev_lu *lu, const struct dev_mode_page *m,
 	put_mask(lu, m, mask);
 	for (size_t i = dev_mode_header_len(m); i < m->len; i++)
 		page[i] = (uint8_t)((page[i] & ~mask[i]) | (p[i] & mask[i]));
-	if (is_reserved(m, page))
+	if (m->bad && m->bad(page, 0))
 		return ERR_FORMAT;
 	m->take(c, page);
 	return 0;

@@ -15,6 +15,10 @@ struct dev_mode_page {
 		     uint8_t *p);
 	void (*mask)(const struct dev_lu *lu, uint8_t *p); /* changeable */
 	void (*take)(struct dev_control *c, const uint8_t *p);
+	/* NULL: whatever the mask allows may be set. Else where the first
+	 * byte is that can't be as it is; 0: none is. Blocks of the unit; 0:
+	 * of a unit that had as many when the page was saved. */
+	unsigned (*bad)(const uint8_t *p, uint64_t blocks);
 };
 extern const struct dev_mode_page dev_mode_pages[];
 extern const size_t dev_mode_npages;

@@ -3,6 +3,7 @@
  * they say, what of them can be changed, and what a change means. */
 #include "device/cd.h"
 #include "device/mode.h"
+#include "device/protect.h"
 
 /* ---- the values ---- */
 
@@ -16,10 +17,17 @@
  X(write_through)          \
  X(ato)                    \
  X(dpicz)                  \
+ X(atmpe)                  \
  X(single_attention)       \
  X(soft_enabled)           \
  X(soft_count)             \
  X(initial_priority)
+
+#define FOR_EACH_OF_RANGE(X, i) \
+ X(tags[i].lba)                 \
+ X(tags[i].blocks)              \
+ X(tags[i].tag)                 \
+ X(tags[i].last)
 
 struct dev_control dev_ctl_load(const struct dev_control *from)
 {
@@ -27,6 +35,9 @@ struct dev_control dev_ctl_load(const struct dev_control *from)
 
 #define LOAD(m) c.m = __atomic_load_n(&from->m, __ATOMIC_RELAXED);
 	FOR_EACH_MEMBER(LOAD)
+	for (unsigned i = 0; i < DEV_TAG_RANGES; i++) {
+		FOR_EACH_OF_RANGE(LOAD, i)
+	}
 #undef LOAD
 	return c;
 }
@@ -35,6 +46,9 @@ void dev_ctl_store(struct dev_control *to, const struct dev_control *c)
 {
 #define STORE(m) __atomic_store_n(&to->m, c->m, __ATOMIC_RELAXED);
 	FOR_EACH_MEMBER(STORE)
+	for (unsigned i = 0; i < DEV_TAG_RANGES; i++) {
+		FOR_EACH_OF_RANGE(STORE, i)
+	}
 #undef STORE
 }
 
@@ -126,6 +140,7 @@ static void take_caching(struct dev_control *c, const uint8_t *p)
 #define TAS	  0x40
 #define DPICZ	  0x08
 #define ATO	  0x80
+#define ATMPE	  0x20
 
 static void fill_control(const struct dev_lu *lu, const struct dev_control *c,
 			 uint8_t *p)
@@ -137,7 +152,8 @@ static void fill_control(const struct dev_lu *lu, const struct dev_control *c,
 	p[4] = c->swp ? SWP : 0;
 	p[2] |= (uint8_t)((c->dpicz ? DPICZ : 0) |
 			  (c->tmf_only ? TMF_ONLY : 0));
-	p[5] = (uint8_t)((c->tas ? TAS : 0) | (c->ato ? ATO : 0));
+	p[5] = (uint8_t)((c->tas ? TAS : 0) | (c->ato ? ATO : 0) |
+			 (c->atmpe ? ATMPE : 0));
 	put_be16(p + 8, 0xffff); /* busy timeout: unlimited */
 }
 
@@ -149,7 +165,7 @@ static void mask_control(const struct dev_lu *lu, uint8_t *p)
 	p[2] = 0x20 | TMF_ONLY | D_SENSE | (pi ? DPICZ : 0);
 	p[3] = QERR_MASK;
 	p[4] = SWP;
-	p[5] = TAS | (pi ? ATO : 0);
+	p[5] = TAS | (pi ? ATO | ATMPE : 0);
 }
 
 static void take_control(struct dev_control *c, const uint8_t *p)
@@ -162,6 +178,14 @@ static void take_control(struct dev_control *c, const uint8_t *p)
 	c->tmf_only = p[2] & TMF_ONLY;
 	c->dpicz = p[2] & DPICZ;
 	c->ato = p[5] & ATO;
+	c->atmpe = p[5] & ATMPE;
+}
+
+/* QERR 10b is reserved (table 319). */
+static unsigned bad_control(const uint8_t *p, uint64_t blocks)
+{
+	(void)blocks;
+	return (p[3] & QERR_MASK) == 0x04 ? 3 : 0;
 }
 
 /* ---- 0Ah/01h, SPC-4 §7.5.9 ---- */
@@ -227,8 +251,11 @@ const struct dev_mode_page dev_mode_pages[] = {
 	{ 0x02, 0, 16, NULL, fill_nothing, fixed_mask, fixed_take },
 	{ 0x07, 0, 12, NULL, fill_nothing, fixed_mask, fixed_take },
 	{ 0x08, 0, 20, NULL, fill_caching, mask_caching, take_caching },
-	{ 0x0a, 0, 12, NULL, fill_control, mask_control, take_control },
+	{ 0x0a, 0, 12, NULL, fill_control, mask_control, take_control,
+	  bad_control },
 	{ 0x0a, 1, 32, NULL, fill_extension, mask_extension, take_extension },
+	{ 0x0a, 2, DEV_TAGS_PAGE_LEN, dev_has_tags, dev_tags_fill,
+	  dev_tags_mask, dev_tags_take, dev_tags_bad },
 	{ 0x1a, 0, 40, NULL, fill_nothing, fixed_mask, fixed_take },
 	{ 0x1c, 0, 12, NULL, fill_exceptions, fixed_mask, fixed_take },
 	{ 0x1c, 2, 24, dev_has_unmap, fill_provisioning, mask_provisioning,

@@ -54,13 +54,25 @@ static bool is_stale(struct dev_task *t)
 #define GUARD_IS_CHECKED 0x33u
 #define TAGS_ARE_CHECKED 0x27u
 
+static bool is_unchecked(const struct dev_task *t)
+{
+	return !t->protect && DEV_CTL(t->lu, dpicz);
+}
+
+static bool tags_are_checked(const struct dev_task *t)
+{
+	return TAGS_ARE_CHECKED >> t->protect & 1 && !is_unchecked(t);
+}
+
+/* But for application tags that the mode page knows. */
 static struct pi_rule rule_of(const struct dev_task *t)
 {
-	bool tags = TAGS_ARE_CHECKED >> t->protect & 1;
+	bool tags = tags_are_checked(t);
 	struct pi_rule r = {
 		.type = t->judged,
-		.guard = GUARD_IS_CHECKED >> t->protect & 1,
-		.ref = tags,
+		.guard = GUARD_IS_CHECKED >> t->protect & 1 && !is_unchecked(t),
+		/* of type 2 a CDB without it tells nothing of it */
+		.ref = tags && (t->judged != 2 || t->row->len == 32),
 		.ref_want = (uint32_t)t->lba,
 	};
 
@@ -71,8 +83,6 @@ static struct pi_rule rule_of(const struct dev_task *t)
 		/* §5.12: the two don't count where ATO is 0 */
 		r.app = tags && DEV_CTL(t->lu, ato);
 	}
-	if (!t->protect && DEV_CTL(t->lu, dpicz))
-		r.guard = r.app = r.ref = false;
 	return r;
 }
 
@@ -101,13 +111,21 @@ uint16_t dev_protect_asc(int err)
 bool dev_protect_check(struct dev_task *t, const uint8_t *data,
 		       const uint8_t *pi, uint64_t first, uint64_t n)
 {
-	const struct pi_rule r = rule_of(t);
+	bool by_page = t->row->len != 32 && tags_are_checked(t) &&
+		       dev_tags_count(t->lu);
 	size_t block = t->lu->block_size;
+	struct pi_rule r = rule_of(t);
 
 	for (uint64_t i = 0; i < n; i++) {
-		int err = pi_check(&r, data + i * block, block, pi + i * PI_LEN,
-				   first + i);
+		int err;
 
+		if (by_page) {
+			r.app_mask = 0xffff;
+			r.app = dev_tag_of(t->lu, t->lba + first + i,
+					   &r.app_want);
+		}
+		err = pi_check(&r, data + i * block, block, pi + i * PI_LEN,
+			       first + i);
 		if (!err)
 			continue;
 		failed(t, err, t->lba + first + i);

@@ -16,13 +16,33 @@ static inline uint8_t dev_flags(const struct dev_task *t)
 	return t->cdb[dev_flags_at(t)];
 }
 
+/* ---- apptag.c: the Application Tag mode page ---- */
+
+bool dev_has_tags(const struct dev_lu *lu);
+void dev_tags_fill(const struct dev_lu *lu, const struct dev_control *c,
+		   uint8_t *p);
+void dev_tags_mask(const struct dev_lu *lu, uint8_t *p);
+void dev_tags_take(struct dev_control *c, const uint8_t *p);
+unsigned dev_tags_bad(const uint8_t *p, uint64_t blocks);
+/* The tag that a block is to have; false: it may have any. */
+bool dev_tag_of(const struct dev_lu *lu, uint64_t lba, uint16_t *tag);
+/* Whether the page counts (SPC-4 §7.5.8). */
+static inline bool dev_tags_count(const struct dev_lu *lu)
+{
+	return DEV_CTL(lu, atmpe) && DEV_CTL(lu, ato) && DEV_PROTECTION(lu);
+}
+
+/* ---- protect.c ---- */
+
 /* In prepare, of a command with such a field: sets protect and judged. Returns
  * as dev_refuse. */
 int dev_protect_look(struct dev_task *t);
 static inline int dev_protect_prepare(struct dev_task *t)
 {
-	return (dev_flags(t) & 0xe0) || t->row->len == 32 ? dev_protect_look(t)
-							  : 0;
+	return (dev_flags(t) & 0xe0) || t->row->len == 32 ||
+			       dev_tags_count(t->lu)
+		       ? dev_protect_look(t)
+		       : 0;
 }
 /* Bytes of a block on the wire. */
 static inline uint32_t dev_wire_block(const struct dev_task *t)
@@ -38,6 +58,13 @@ static inline uint64_t dev_most_blocks(const struct dev_lu *lu)
 unsigned dev_protect_flags(const struct dev_lu *lu);
 /* Of ERR_PI_*; 0: it is none. */
 uint16_t dev_protect_asc(int err);
+/* Before a judged command runs: one that has no information on the wire does
+ * not care if the unit was formatted anew. */
+static inline void dev_protect_renew(struct dev_task *t)
+{
+	if (!t->protect && t->row->len != 32)
+		t->judged = DEV_PROTECTION(t->lu);
+}
 /* Before a judged command with data-out runs: t->buf has only blocks then,
  * t->pi the rest, checked. False: the task was ended. */
 bool dev_protect_take(struct dev_task *t);

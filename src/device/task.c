@@ -387,6 +387,8 @@ static void run_row(struct dev_task *t)
 	    t->row->op != SCSI_UNMAP)
 		dev_tokens_touch(t->lu, t->nexus->cfg.worker, t->lba,
 				 t->blocks);
+	if (t->judged)
+		dev_protect_renew(t);
 	if (t->judged && t->row->dir == DIR_OUT && !dev_protect_take(t))
 		return;
 	t->row->run(t);

@@ -145,6 +145,75 @@ class OnTheWire(unittest.TestCase):
                     i.close()
 
 
+LAST = 0x80
+
+
+def tag_page(*ranges):
+    """The Application Tag mode page (SBC-4 6.5.3) as a list for MODE SELECT(10):
+    ranges are (LBA, blocks, tag), the last of them LAST."""
+    page = bytes([0x4a, 2, 0, 204]) + bytes(12)
+    for n, (lba, blocks, tag) in enumerate(ranges, 1):
+        flags = LAST if n == len(ranges) else 0
+        page += struct.pack(">B5xHQQ", flags, tag, lba, blocks)
+    return bytes(8) + page.ljust(208, b"\0")
+
+
+def mode_select(i, page, sp=0):
+    cdb = struct.pack(">BB5xHx", 0x55, 0x10 | sp, len(page))
+    return i.ask(cdb, 0, page)
+
+
+def control(ato, atmpe):
+    return bytes(8) + bytes([0x0a, 10, 2, 0x10, 0, ato << 7 | atmpe << 5, 0, 0, 255, 255, 0, 0])
+
+
+class ApplicationTags(unittest.TestCase):
+    def setUp(self):
+        self.dir = os.path.abspath(tempfile.mkdtemp(dir="."))
+        with open(self.dir + "/disk.img", "wb") as f:
+            f.truncate(16 << 20)
+        os.mkdir(self.dir + "/state")
+
+    def tearDown(self):
+        shutil.rmtree(self.dir)
+
+    def serve(self):
+        return Daemon("--protection", "1", "--block-size", "512", "--state", self.dir + "/state",
+                      self.dir + "/disk.img")
+
+    def check(self, i, lba, tag, good):
+        blocks = guarded(os.urandom(512 * 4), lba, tag)
+        self.assertEqual(i.ask(rw(0x2a, lba, 4, 3), 0, blocks)[0], GOOD)  # unchecked
+        for field in 0, 1:
+            status, data = i.ask(rw(0x28, lba, 4, field), (520 if field else 512) * 4)
+            self.assertEqual(status, GOOD if good else CHECK)
+            if not good:
+                self.assertEqual(sense(data), (0xb, 0x1002, lba))
+
+    def test_mode_page(self):
+        page = tag_page((0, 1000, 0x1111), (1000, 31768, 0x2222))
+        with self.serve() as d:
+            i = Initiator(d)
+            status, data = mode_select(i, tag_page((0, 1000, 1), (1001, 31767, 2)))
+            self.assertEqual((status, sense(data)[:2]), (CHECK, (5, 0x2600)))
+            self.assertEqual(mode_select(i, page, sp=1)[0], GOOD)
+            self.check(i, 996, 0x3333, True)  # the page does not count yet
+            self.assertEqual(mode_select(i, control(1, 1), sp=1)[0], GOOD)
+            self.check(i, 996, 0x1111, True)
+            self.check(i, 996, 0x2222, False)
+            self.check(i, 1000, 0x2222, True)
+            i.close()
+        with self.serve() as d:  # both were saved
+            i = Initiator(d)
+            status, data = i.ask(struct.pack(">BBBB3xHx", 0x5a, 8, 0x0a, 2, 512), 512)
+            self.assertEqual((status, data[9:]), (GOOD, page[9:]))
+            self.check(i, 996, 0x1111, True)
+            self.check(i, 1000, 0x1111, False)
+            self.assertEqual(mode_select(i, control(1, 0))[0], GOOD)
+            self.check(i, 1000, 0x1111, True)
+            i.close()
+
+
 class Libiscsi:
     """Somebody else's initiator, by its library."""
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* grown_test.c: a unit with protection information whose store grew, and
- * several who find it out at once (SBC-3 §4.5, §4.22). */
+/* grown_test.c: of a unit with protection information, what only one at a time
+ * may change: a store that grew, found out by several at once (SBC-3 §4.5,
+ * §4.22), and what its blocks are held against (SBC-4 §6.5.3). */
 #include "backstore/protect.h"
 #include "base/pi.h"
 #include "trio.h"
@@ -9,14 +10,15 @@
 #define MOST  (2u << 20) /* bytes */
 #define WIRE  (BLOCK + PI_LEN)
 
-/* Memory that says how large it is, and is slow to clear its first piece. */
+/* Memory that says how large it is, and is slow to clear its first piece, or to
+ * read. */
 struct shelf {
 	struct bs bs;
 	uint8_t bytes[MOST];
 	uint64_t now;
 	unsigned zeros;
 	struct bs_req *late;
-	bool is_slow;
+	bool is_slow, reads_slowly;
 };
 
 static struct shelf data, pi;
@@ -38,7 +40,8 @@ static void shelf_submit(struct bs *b, struct bs_req *req)
 {
 	struct shelf *s = container_of(b, struct shelf, bs);
 
-	if (req->op == BS_ZERO && s->is_slow && ++s->zeros == 1)
+	if ((req->op == BS_ZERO && s->is_slow && ++s->zeros == 1) ||
+	    (req->op == BS_READ && s->reads_slowly))
 		s->late = req;
 	else
 		answer(s, req);
@@ -207,15 +210,40 @@ static void test_they_are_aborted(void **state)
 	write_it(C);
 }
 
+/* MODE SELECT of what a READ's blocks are held against waits for it, and those
+ * that come wait for MODE SELECT: no command sees half of a change. */
+static void test_modes_change_at_rest(void **state)
+{
+	static const uint8_t read_first[16] = { SCSI_READ_10, [8] = 1 };
+	static const uint8_t select[16] = { SCSI_MODE_SELECT_6,
+					    0x10, [4] = 16 };
+	static const uint8_t ato[16] = { [4] = 0x0a, 10, 0x02, 0x10, 0,
+					 0x80,	     0,	 0,    0xff, 0xff };
+
+	(void)state;
+	data.reads_slowly = true;
+	trio_send(A, read_first, NULL, 0, BLOCK);
+	trio_send(B, select, ato, 16, 0);
+	trio_settle();
+	assert_false(trio.i[B].done);
+	trio_send(C, read_first, NULL, 0, BLOCK);
+	trio_settle();
+	data.reads_slowly = false;
+	answer(&data, data.late);
+	trio_settle();
+	assert_int_equal(trio_finish(A), SCSI_GOOD);
+	assert_int_equal(trio_finish(B), SCSI_GOOD);
+	assert_int_equal(trio_finish(C), SCSI_GOOD);
+}
+
 #define G(name) cmocka_unit_test_setup_teardown(name, open_grown, trio_close)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		G(test_two_find_it_at_once),
-		G(test_the_first_is_ordered),
-		G(test_the_second_is_ordered),
-		G(test_they_are_aborted),
+		G(test_two_find_it_at_once),   G(test_the_first_is_ordered),
+		G(test_the_second_is_ordered), G(test_they_are_aborted),
+		G(test_modes_change_at_rest),
 	};
 
 	return cmocka_run_group_tests_name("device grown", tests, NULL, NULL);
