@@ -11,6 +11,14 @@
  * out for long. It is asked twice, a second apart. Elsewhere the suspects are
  * aborted, which tells the same: behind the answer to ABORT TASK nothing comes
  * of the task any more (RFC 7143 §11.5.1).
+ *
+ * There, too, a ping finds commands that never came to the target: what it got
+ * before the ping it acknowledges in the answer (§4.2.2.1), and a number that
+ * misses holds up all behind it. Two answers that do not acknowledge it make a
+ * command suspect. To send it again is for ErrorRecoveryLevel 1 (§7.1.4.2), but
+ * ABORT TASK fills the gap at every level (§7.11). Of what the target has
+ * acknowledged and dropped nothing at that protocol level tells but a command
+ * behind it, and that is not ours to send: the attention is its issuer's.
  */
 #include "initiator/internal.h"
 
@@ -54,8 +62,8 @@ void ini_cleared_attention(struct ini_session *s, const struct ini_task *t)
 static void end_it(struct ini_session *s, struct ini_task *t)
 {
 	trace_emit(s->cfg.trace, TRACE_TMF,
-		   "command %02x: the target no longer has it; another "
-		   "initiator may have reset the unit",
+		   "command %02x: the target does not have it; it was lost, or "
+		   "another initiator reset the unit",
 		   t->cdb[0]);
 	if (dm_deallocate_task_resources(s->dm, &t->dm) != ERR_AGAIN)
 		ini_cleared_released(t);
@@ -71,8 +79,18 @@ void ini_cleared_released(struct ini_task *t)
 
 /* ---- asking ---- */
 
-static void take_answer(struct ini_session *s, struct ini_task *t,
-			uint8_t response)
+/* The first that was not: what is behind it waits for it. Data that come of it
+ * say that it is there; what it sends itself may go out behind the ping, and a
+ * target may take a WRITE for deliverable only then. */
+static bool is_unacknowledged(const struct ini_session *s,
+			      const struct ini_task *t)
+{
+	return !t->immediate && !t->write && !t->dm.in_done &&
+	       t->cmdsn == s->window.expcmdsn;
+}
+
+static void take_response(struct ini_session *s, struct ini_task *t,
+			  uint8_t response)
 {
 	bool gone =
 		response == ISCSI_TMF_COMPLETE || response == ISCSI_TMF_NO_TASK;
@@ -81,11 +99,19 @@ static void take_answer(struct ini_session *s, struct ini_task *t,
 		t->suspect = false;
 		t->missing = 0;
 		/* what can't be asked for is not asked for again */
-		if (!s->query_aborts && response != ISCSI_TMF_SUCCEEDED)
+		if (s->query_by == INI_QUERY && response != ISCSI_TMF_SUCCEEDED)
 			s->no_query = true;
-	} else if (s->query_aborts || ++t->missing == MISSINGS) {
+	} else if (s->query_by == INI_ABORT || ++t->missing == MISSINGS) {
 		end_it(s, t);
 	}
+}
+
+static void take_pong(struct ini_session *s, struct ini_task *t)
+{
+	if (!is_unacknowledged(s, t))
+		t->missing = 0;
+	else if (++t->missing == MISSINGS)
+		t->suspect = true;
 }
 
 static void answered(struct ini_request *r, int err,
@@ -95,9 +121,17 @@ static void answered(struct ini_request *r, int err,
 	struct ini_slot *slot = ini_slot_find(s, s->queried);
 
 	s->querying = false;
-	if (err || rsp->pdu.op != ISCSI_TMF_RESPONSE || !slot || !slot->task)
+	if (err || !slot || !slot->task)
 		return; /* it was answered meanwhile, or all is over */
-	take_answer(s, slot->task, rsp->pdu.tmf_response);
+	if (rsp->pdu.op == ISCSI_NOP_IN && s->query_by == INI_PING)
+		take_pong(s, slot->task);
+	else if (rsp->pdu.op == ISCSI_TMF_RESPONSE && s->query_by != INI_PING)
+		take_response(s, slot->task, rsp->pdu.tmf_response);
+	slot = ini_slot_find(s, s->queried);
+	if (!slot || !slot->task || !slot->task->missing)
+		return;
+	s->has_deadlines = true; /* it is looked at again soon */
+	ini_rearm(s);
 }
 
 static bool can_query(const struct ini_session *s)
@@ -114,20 +148,35 @@ static bool is_due(const struct ini_session *s, const struct ini_task *t,
 		return age >= AGAIN;
 	if (t->suspect)
 		return age >= SETTLED;
-	return can_query(s) && s->cfg.query_time != XTIME_NEVER &&
-	       age >= s->cfg.query_time;
+	return (can_query(s) || is_unacknowledged(s, t)) &&
+	       s->cfg.query_time != XTIME_NEVER && age >= s->cfg.query_time;
+}
+
+static enum ini_query_by way_of(const struct ini_session *s,
+				const struct ini_task *t)
+{
+	if (can_query(s))
+		return INI_QUERY;
+	return t->suspect ? INI_ABORT : INI_PING;
 }
 
 static void ask(struct ini_session *s, struct ini_task *t, xtime now)
 {
-	s->query_aborts = !can_query(s);
+	int err;
+
+	s->query_by = way_of(s, t);
 	s->queried = t->dm.itt;
 	s->query.done = answered;
 	t->looked_at = now;
-	s->querying = !ini_task_management(
-		s, &s->query,
-		s->query_aborts ? ISCSI_TMF_ABORT_TASK : ISCSI_TMF_QUERY_TASK,
-		t->lun, t, XTIME_NEVER);
+	if (s->query_by == INI_PING)
+		err = ini_ping(s, &s->query, NULL, 0, XTIME_NEVER);
+	else
+		err = ini_task_management(s, &s->query,
+					  s->query_by == INI_ABORT
+						  ? ISCSI_TMF_ABORT_TASK
+						  : ISCSI_TMF_QUERY_TASK,
+					  t->lun, t, XTIME_NEVER);
+	s->querying = !err;
 }
 
 void ini_cleared_look(struct ini_session *s, xtime now)

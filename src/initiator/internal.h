@@ -16,6 +16,13 @@ enum ini_task_state {
 	INI_TASK_SENT,
 };
 
+/* How the target is asked for a task, cleared.c. */
+enum ini_query_by {
+	INI_QUERY, /* QUERY TASK */
+	INI_ABORT, /* ABORT TASK: it is not there, or not any more */
+	INI_PING,  /* a NOP-Out: what of before it was acknowledged */
+};
+
 /* What an Initiator Task Tag stands for. */
 struct ini_slot {
 	struct ini_task *task;	     /* one of these two, or */
@@ -47,7 +54,8 @@ struct ini_session {
 	bool pinging, has_deadlines;
 	struct ini_request query; /* cleared.c: one at a time */
 	uint32_t queried;	  /* the command's ITT */
-	bool querying, query_aborts, no_query;
+	enum ini_query_by query_by;
+	bool querying, no_query;
 	int kill_err;
 };
 
