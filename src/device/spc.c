@@ -158,7 +158,7 @@ void dev_report_tmfs(struct dev_task *t)
 	p = dev_param_buf(t);
 	if (!p)
 		return;
-	p[0] = 0xfa; /* ATS ATSS CACAS CTSS LURS QTS: abort task, abort task
+	p[0] = 0xfc; /* ATS ATSS CACAS CTSS LURS QTS: abort task, abort task
 		      * set, clear ACA, clear task set, LU reset, query task */
 	p[1] = 0x07; /* QAES QTSS ITNRS */
 	p[3] = extended ? 0x0c : 0;

@@ -310,6 +310,22 @@ static void test_unmap_list_at_every_length_sbc3_5_28(void **state)
 
 /* ---- parameter data ---- */
 
+/* SPC-4 table 300: TARGET RESET and WAKEUP are obsolete there. */
+static void test_supported_tmfs_spc4_6_36(void **state)
+{
+	(void)state;
+	assert_int_equal(CMD(0, 16, NULL, 0xa3, 0x0d, 0x80, 0, 0, 0, 0, 0, 0,
+			     16),
+			 SCSI_GOOD);
+	/* ATS ATSS CACAS CTSS LURS QTS; QAES QTSS ITNRS; 12 bytes more */
+	assert_int_equal(get_be32(R->in), 0xfc07000c);
+	assert_int_equal(R->in_len, 16);
+	assert_int_equal(CMD(0, 16, NULL, 0xa3, 0x0d, 0, 0, 0, 0, 0, 0, 0, 4),
+			 SCSI_GOOD);
+	assert_int_equal(get_be32(R->in), 0xfc070000);
+	assert_int_equal(R->in_len, 4);
+}
+
 static void test_allocation_length_0_and_1(void **state)
 {
 	static const uint8_t cdbs[][16] = {
@@ -515,6 +531,7 @@ int main(void)
 		T(test_verify_compares),
 		T(test_write_same),
 		T(test_unmap_list_at_every_length_sbc3_5_28),
+		T(test_supported_tmfs_spc4_6_36),
 		T(test_allocation_length_0_and_1),
 		T(test_mode_sense),
 		T(test_capacity),
