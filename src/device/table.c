@@ -27,7 +27,7 @@ static const struct dev_command commands[] = {
 	{ "START STOP UNIT", SCSI_START_STOP_UNIT, 0, 6, DIR_NONE, RSV_WRITE, NULL, dev_start_stop,
 	  { 0x1b, 0x01, 0, 0x0f, 0xf7, 0 } },
 	/* the default self-test, or nothing to test (SPC-4 §6.42) */
-	{ "SEND DIAGNOSTIC", SCSI_SEND_DIAGNOSTIC, 0, 6, DIR_NONE, CMD_MEDIUM | RSV_READ, NULL, dev_test_unit_ready,
+	{ "SEND DIAGNOSTIC", SCSI_SEND_DIAGNOSTIC, 0, 6, DIR_NONE, CMD_MEDIUM | RSV_WRITE, NULL, dev_test_unit_ready,
 	  { 0x1d, 0x17, 0, 0, 0, 0 } },
 	{ "PREVENT ALLOW MEDIUM REMOVAL", SCSI_PREVENT_ALLOW, 0, 6, DIR_NONE, RSV_WRITE, NULL, dev_prevent_allow,
 	  { 0x1e, 0, 0, 0, 0x03, 0 } },

@@ -194,6 +194,147 @@ static void test_rows_that_a_field_divides(void **state)
 	assert_int_equal(release(A), SCSI_GOOD);
 }
 
+/* The tables of the standards, not ours: what a nexus that is not registered
+ * may send while another holds a persistent reservation. */
+enum {
+	ALLOWED,
+	READS,
+	CONFLICTS
+};
+static const struct {
+	uint8_t op, sa, byte, value; /* of the CDB; value != 0: at byte */
+	uint8_t what; /* ALLOWED: always; READS: with Write Exclusive types */
+} by_t10[] = {
+	/* SPC-4 table 65 */
+	{ 0x83, 0x00, 0, 0, CONFLICTS },  /* EXTENDED COPY(LID1) */
+	{ 0x12, 0x00, 0, 0, ALLOWED },	  /* INQUIRY */
+	{ 0x4c, 0x00, 0, 0, CONFLICTS },  /* LOG SELECT */
+	{ 0x4d, 0x00, 2, 0x40, ALLOWED }, /* LOG SENSE */
+	{ 0x15, 0x10, 0, 0, CONFLICTS },  /* MODE SELECT */
+	{ 0x55, 0x10, 0, 0, CONFLICTS },
+	{ 0x1a, 0x00, 2, 0x3f, READS }, /* MODE SENSE */
+	{ 0x5a, 0x00, 2, 0x3f, READS },
+	{ 0x5e, 0x00, 0, 0, ALLOWED },	 /* PERSISTENT RESERVE IN */
+	{ 0x3c, 0x0b, 0, 0, READS },	 /* READ BUFFER */
+	{ 0x84, 0x00, 0, 0, ALLOWED },	 /* RECEIVE COPY STATUS(LID1) */
+	{ 0x84, 0x03, 0, 0, ALLOWED },	 /* ... OPERATING PARAMETERS */
+	{ 0x84, 0x07, 0, 0, ALLOWED },	 /* RECEIVE ROD TOKEN INFORMATION */
+	{ 0xa3, 0x05, 0, 0, ALLOWED },	 /* REPORT IDENTIFYING INFORMATION */
+	{ 0xa0, 0x00, 9, 16, ALLOWED },	 /* REPORT LUNS */
+	{ 0xa3, 0x0e, 0, 0, ALLOWED },	 /* REPORT PRIORITY */
+	{ 0xa3, 0x0c, 0, 0, READS },	 /* ... SUPPORTED OPERATION CODES */
+	{ 0xa3, 0x0d, 9, 4, READS },	 /* ... TASK MANAGEMENT FUNCTIONS */
+	{ 0xa3, 0x0f, 0, 0, ALLOWED },	 /* REPORT TIMESTAMP */
+	{ 0x03, 0x00, 0, 0, ALLOWED },	 /* REQUEST SENSE */
+	{ 0x1d, 0x00, 0, 0, CONFLICTS }, /* SEND DIAGNOSTIC */
+	{ 0xa4, 0x0e, 0, 0, CONFLICTS }, /* SET PRIORITY */
+	{ 0xa4, 0x0f, 0, 0, CONFLICTS }, /* SET TIMESTAMP */
+	{ 0x00, 0x00, 0, 0, ALLOWED },	 /* TEST UNIT READY */
+	{ 0x3b, 0x0a, 0, 0, CONFLICTS }, /* WRITE BUFFER */
+	/* SBC-3 table 13 */
+	{ 0x89, 0x00, 0, 0, CONFLICTS }, /* COMPARE AND WRITE */
+	{ 0x04, 0x00, 0, 0, CONFLICTS }, /* FORMAT UNIT */
+	{ 0x9e, 0x12, 0, 0, READS },	 /* GET LBA STATUS */
+	{ 0x8b, 0x00, 0, 0, CONFLICTS }, /* ORWRITE */
+	{ 0x83, 0x10, 0, 0, READS },	 /* POPULATE TOKEN */
+	{ 0x34, 0x00, 0, 0, READS },	 /* PRE-FETCH */
+	{ 0x90, 0x00, 0, 0, READS },
+	{ 0x1e, 0x00, 0, 0, ALLOWED }, /* PREVENT ALLOW MEDIUM REMOVAL */
+	{ 0x1e, 0x00, 4, 1, CONFLICTS },
+	{ 0x08, 0x00, 4, 1, READS }, /* READ */
+	{ 0x28, 0x00, 0, 0, READS },
+	{ 0xa8, 0x00, 0, 0, READS },
+	{ 0x88, 0x00, 0, 0, READS },
+	{ 0x25, 0x00, 0, 0, ALLOWED }, /* READ CAPACITY */
+	{ 0x9e, 0x10, 0, 0, ALLOWED },
+	{ 0x37, 0x00, 0, 0, READS }, /* READ DEFECT DATA */
+	{ 0xb7, 0x00, 0, 0, READS },
+	{ 0x48, 0x1f, 0, 0, CONFLICTS }, /* SANITIZE */
+	{ 0x1b, 0x00, 4, 1, ALLOWED },	 /* START STOP UNIT */
+	{ 0x1b, 0x00, 0, 0, CONFLICTS },
+	{ 0x1b, 0x00, 4, 0x11, CONFLICTS },
+	{ 0x35, 0x00, 0, 0, CONFLICTS }, /* SYNCHRONIZE CACHE */
+	{ 0x91, 0x00, 0, 0, CONFLICTS },
+	{ 0x42, 0x00, 0, 0, CONFLICTS }, /* UNMAP */
+	{ 0x2f, 0x00, 0, 0, READS },	 /* VERIFY */
+	{ 0xaf, 0x00, 0, 0, READS },
+	{ 0x8f, 0x00, 0, 0, READS },
+	{ 0x0a, 0x00, 4, 1, CONFLICTS }, /* WRITE */
+	{ 0x2a, 0x00, 0, 0, CONFLICTS },
+	{ 0xaa, 0x00, 0, 0, CONFLICTS },
+	{ 0x8a, 0x00, 0, 0, CONFLICTS },
+	{ 0x2e, 0x00, 0, 0, CONFLICTS }, /* WRITE AND VERIFY */
+	{ 0xae, 0x00, 0, 0, CONFLICTS },
+	{ 0x8e, 0x00, 0, 0, CONFLICTS },
+	{ 0x9c, 0x00, 0, 0, CONFLICTS }, /* WRITE ATOMIC */
+	{ 0x41, 0x00, 0, 0, CONFLICTS }, /* WRITE SAME */
+	{ 0x93, 0x00, 0, 0, CONFLICTS },
+	{ 0x83, 0x11, 0, 0, CONFLICTS }, /* WRITE USING TOKEN */
+};
+
+static uint64_t some_time(void *arg)
+{
+	(void)arg;
+	return 1;
+}
+
+static void no_secret(void *arg, uint8_t *p, size_t n)
+{
+	(void)arg;
+	memset(p, 0, n);
+}
+
+/* A unit with all the commands: time stamps and tokens, too. */
+static int open_with_clock(void **state)
+{
+	(void)state;
+	memset(&trio, 0, sizeof(trio));
+	trio.env.wall_ms = some_time;
+	trio.env.random = no_secret;
+	trio_start();
+	return 0;
+}
+
+static void persist(uint8_t sa, uint8_t type, uint64_t key, uint64_t sa_key)
+{
+	const uint8_t cdb[16] = { 0x5f, sa, type, [8] = 24 };
+	uint8_t list[24] = { 0 };
+
+	put_be64(list, key);
+	put_be64(list + 8, sa_key);
+	assert_int_equal(trio_run(A, cdb, list, 24, 0), SCSI_GOOD);
+}
+
+static void expect_table(bool ea)
+{
+	for (size_t i = 0; i < ARRAY_LEN(by_t10); i++) {
+		uint8_t cdb[16] = { by_t10[i].op, by_t10[i].sa };
+		bool conflict = by_t10[i].what == CONFLICTS ||
+				(ea && by_t10[i].what == READS);
+		int status;
+
+		if (by_t10[i].value)
+			cdb[by_t10[i].byte] = by_t10[i].value;
+		status = trio_run(B, cdb, NULL, 0, 0);
+		if ((status == SCSI_RESERVATION_CONFLICT) != conflict)
+			fail_msg("%02x/%02x: status %02x", by_t10[i].op,
+				 by_t10[i].sa, status);
+	}
+}
+
+static void test_tables_spc4_65_sbc3_13(void **state)
+{
+	(void)state;
+	persist(0x00, 0, 0, 5); /* REGISTER */
+	for (uint8_t type = 1; type < 9; type++) {
+		if (type == 2 || type == 4)
+			continue;
+		persist(0x01, type, 5, 0); /* RESERVE */
+		expect_table(type == 3 || type == 6 || type == 8);
+		persist(0x02, type, 5, 0); /* RELEASE */
+	}
+}
+
 /* Every row has thought of reservations; what writes conflicts with all. */
 static void test_every_row_has_its_column(void **state)
 {
@@ -233,6 +374,8 @@ int main(void)
 		T(test_aborted_while_it_waits),
 		T(test_rows_that_a_field_divides),
 		T(test_every_row_has_its_column),
+		cmocka_unit_test_setup_teardown(test_tables_spc4_65_sbc3_13,
+						open_with_clock, trio_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
