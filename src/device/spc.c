@@ -103,10 +103,6 @@ void dev_report_luns(struct dev_task *t)
 		dev_bad_field(t, 2, -1);
 		return;
 	}
-	if (alloc < 16) {
-		dev_bad_field(t, 6, -1);
-		return;
-	}
 	p = dev_param_buf(t);
 	if (!p)
 		return;

@@ -331,8 +331,9 @@ static void test_allocation_length_0_and_1(void **state)
 	static const uint8_t cdbs[][16] = {
 		{ 0x12 },	   { 0x12, 1, 0x83 }, { 0x1a, 0, 0x3f },
 		{ 0x5a, 0, 0x3f }, { 0x9e, 0x10 },    { 0x03 },
+		{ 0xa0 },
 	};
-	static const uint8_t at[] = { 4, 4, 4, 8, 13, 4 };
+	static const uint8_t at[] = { 4, 4, 4, 8, 13, 4, 9 };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cdbs); i++)
