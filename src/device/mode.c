@@ -88,6 +88,9 @@ static size_t put_pages(const struct dev_task *t, uint8_t *p)
 	uint8_t subpage = t->cdb[3];
 	size_t at = 0;
 
+	/* SPC-4 §6.11.1: of all pages it is no subpage or all of them */
+	if (page == PAGE_ALL && subpage && subpage != SUBPAGE_ALL)
+		return 0;
 	for (size_t i = 0; i < dev_mode_npages; i++) {
 		const struct dev_mode_page *m = &dev_mode_pages[i];
 

@@ -59,6 +59,12 @@ static void test_every_page_of_the_standard_is_there(void **state)
 	/* one subpage alone */
 	assert_int_equal(CMD(0, 255, NULL, 0x1a, 8, 0x1c, 2, 255), SCSI_GOOD);
 	assert_int_equal(R->in_len, 4 + 24);
+	/* of all pages there is no such choice (SPC-4 §6.11.1) */
+	for (uint8_t sub = 1; sub < 4; sub++) {
+		CMD(0, 255, NULL, 0x1a, 8, 0x3f, sub, 255);
+		assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+		assert_int_equal(R->sense.field, 3);
+	}
 }
 
 /* SPC-4 §6.9.1: a bit that is not changeable and not as it is gives the byte,
