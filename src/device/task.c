@@ -209,7 +209,7 @@ int dev_range(struct dev_task *t, uint64_t lba, uint64_t blocks)
 {
 	if (range_ok(lba, blocks, t->lu->blocks))
 		return 0;
-	return dev_refuse_lba(t, lba);
+	return dev_refuse_lba(t, MAX(lba, t->lu->blocks));
 }
 
 /* ---- begin ---- */

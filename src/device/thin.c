@@ -43,10 +43,11 @@ static bool unmap_check(struct dev_task *t, uint32_t n)
 
 		if (range_ok(get_be64(d), get_be32(d + 8), t->lu->blocks))
 			continue;
-		dev_sense(t, &(struct scsi_sense){ .key = SENSE_ILLEGAL_REQUEST,
-						   .asc = ASC_LBA_OUT_OF_RANGE,
-						   .has_info = true,
-						   .info = get_be64(d) });
+		dev_sense(t, &(struct scsi_sense){
+				     .key = SENSE_ILLEGAL_REQUEST,
+				     .asc = ASC_LBA_OUT_OF_RANGE,
+				     .has_info = true,
+				     .info = MAX(get_be64(d), t->lu->blocks) });
 		return false;
 	}
 	return true;

@@ -235,7 +235,7 @@ static unsigned take_ranges(struct dev_task *t, uint32_t at, unsigned n,
 					     .key = SENSE_ILLEGAL_REQUEST,
 					     .asc = ASC_LBA_OUT_OF_RANGE,
 					     .has_info = true,
-					     .info = lba });
+					     .info = MAX(lba, lu->blocks) });
 			return 0;
 		}
 		if (overlaps_one_of(r, i, lba, blocks)) {

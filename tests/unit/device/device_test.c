@@ -168,6 +168,7 @@ static void test_read_6_of_zero_is_256_blocks_sbc3_5_9(void **state)
 	assert_int_equal(R->in_len, 256 * RIG_BLOCK);
 }
 
+/* The first that is not there (SBC-3 §4.18.1). */
 static void test_lba_out_of_range_names_the_lba(void **state)
 {
 	(void)state;
@@ -180,6 +181,7 @@ static void test_lba_out_of_range_names_the_lba(void **state)
 			 SCSI_GOOD);
 	CMD(0, 1024, NULL, 0x28, 0, 0, 0, 3, 0xff, 0, 0, 2);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
+	assert_int_equal(R->sense.info, 1024);
 	CMD(0, 512, NULL, 0x88, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 	    0xff, 0, 0, 0, 1);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);

@@ -772,10 +772,12 @@ static void one_edge(const struct dev_command *c, uint64_t lba, uint64_t blocks)
 	if (refused(ASC_INVALID_FIELD_IN_CDB))
 		CHECK_THAT(R->sense.field == at);
 	else if (refused(ASC_LBA_OUT_OF_RANGE))
-		CHECK_THAT(R->sense.has_info ==
-				   (descriptors || lba <= UINT32_MAX) &&
-			   R->sense.info == (R->sense.has_info ? lba : 0) &&
-			   (lba >= nblocks() || blocks > nblocks() - lba));
+		CHECK_THAT(
+			R->sense.has_info ==
+				(descriptors || lba <= UINT32_MAX) &&
+			R->sense.info ==
+				(R->sense.has_info ? MAX(lba, nblocks()) : 0) &&
+			(lba >= nblocks() || blocks > nblocks() - lba));
 	else if (R->task.status == SCSI_GOOD)
 		CHECK_THAT(lba <= nblocks() && blocks <= nblocks() - lba);
 	else

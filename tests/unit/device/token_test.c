@@ -292,7 +292,7 @@ static void test_bad_lists(void **state)
 	assert_int_equal(R->sense.field, 32);
 	populate(1, RANGES({ 0, 4 }, { 1023, 2 }));
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
-	assert_int_equal(R->sense.info, 1023);
+	assert_int_equal(R->sense.info, 1024);
 	put_be32(list + 4, 3601);
 	send_list(0x10, 1, 48);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
