@@ -107,6 +107,54 @@ scsi_aptpl() { # scsi_aptpl LUN...: a reservation that lives through a new iserd
 		pr "$one" --clear --param-rk=0xcc && settle "$two" && may "$two" 1 1
 }
 
+# ---- auto contingent allegiance by two sessions (SAM-5 §5.10) ----
+
+# A READ beyond the end with NACA = 1 makes the nexus the faulted one. Linux has no CLEAR
+# ACA and no ACA attribute: only a reset or the nexus' end help.
+aca_fault() { # aca_fault DISK
+	aca_raw 'Check Condition' "$1" 28 00 ff ff ff fe 00 00 01 04
+}
+# aca_raw STATUS DISK CDB...: the command ends with this status, as sg_raw names it (its
+# exit status for ACA ACTIVE is 99)
+aca_raw() {
+	aca_want=$1
+	shift
+	sg_raw -t 2 -r 512 "$@" >/run/raw 2>&1
+	cat /run/raw
+	grep -qi "^SCSI Status: $aca_want *\$" /run/raw && return
+	echo "sg_raw $*: not $aca_want"
+	return 1
+}
+aca_test_unit() { aca_raw "$1" "$2" 00 00 00 00 00 "$3"; } # STATUS DISK CONTROL
+aca_write() { dd if=/tmp/reference of="$1" bs=4k count=1 seek=16 oflag=direct; }
+scsi_aca() {
+	one=$(scsi_disk 1 0) two=$(scsi_disk 2 0)
+	settle "$one" "$two"
+	sg_inq "$one" | tee /run/says
+	grep -q 'NormACA=1' /run/says && scsi_fill "$one" 1 || return 1
+	# without NACA nothing is left of a failure
+	aca_raw 'Check Condition' "$one" 28 00 ff ff ff fe 00 00 01 00 && aca_test_unit Good "$one" 00 && aca_test_unit Good "$two" 00 || return 1
+	# the faulted nexus: ACA ACTIVE, which Linux hands on at once and takes for an I/O error
+	aca_fault "$one" && aca_test_unit 'ACA Active' "$one" 00 && aca_test_unit 'ACA Active' "$one" 04 || return 1
+	aca_write "$one" 2>/run/says && return 1
+	cat /run/says
+	grep -q 'Input/output error' /run/says || return 1
+	# the other one: ACA ACTIVE only if it asks so, else BUSY, which Linux sends again till it
+	# is tired: sg_raw after 2 s, a write not before the reset
+	aca_test_unit 'ACA Active' "$two" 04 && aca_test_unit Busy "$two" 00 || return 1
+	aca_write "$two" &
+	aca_writer=$!
+	sleep 2
+	kill -0 $aca_writer && sg_reset -d "$one" && wait $aca_writer || return 1
+	settle "$one" "$two"
+	aca_write "$one" && aca_test_unit Good "$one" 00 && aca_test_unit Good "$two" 00 || return 1
+	# once more the other way round, and the faulted one logs out
+	aca_fault "$two" && aca_test_unit 'ACA Active' "$two" 00 && aca_test_unit Busy "$one" 00 || return 1
+	iscsiadm -m node -T "$IQN_ISERD" -I second --logout &&
+		aca_test_unit Good "$one" 00 && aca_write "$one" || return 1
+	iscsiadm -m node -T "$IQN_ISERD" -I second --login && wait_for 150 scsi_disk 2 0 && settle "$(scsi_disk 2 0)"
+}
+
 # ---- what the disk says of itself ----
 
 # scsi_says COMMAND...: succeeds, and found nothing odd in what it was told
@@ -324,6 +372,7 @@ scsi_session() {
 	step second-initiator 60 scsi_second "$scsi_transport" || return 1
 	step reservations 120 scsi_reservations
 	step preempt 60 scsi_preempt
+	step aca 60 scsi_aca
 	step aptpl 120 scsi_aptpl "$@"
 	step logout 30 kernel_logout
 }
