@@ -41,7 +41,7 @@ DOC_END = "<!-- written by tests/lab/run.py --doc: end -->\n"
 
 
 class Job:
-    """A script and what its comments say of it: pair, limit, memory."""
+    """A script and what its comments say of it: pair, limit, memory, machines."""
 
     def __init__(self, name, text=None):
         self.name = name
@@ -52,6 +52,8 @@ class Job:
         self.pair = [p.strip() for p in self.said("pair", name).split("|")]
         self.limit = int(self.said("limit", "120"))
         self.memory = int(self.said("memory", "1024"))
+        # guests on one cable, each with the script: $MACHINE is 1, 2
+        self.machines = int(self.said("machines", "1"))
 
     def said(self, key, otherwise):
         found = re.search(r"^# %s: (.*)$" % key, self.text, re.M)
@@ -65,6 +67,7 @@ class Results:
         self.steps = []         # (name, "ok" | "not ok" | "skip", why)
         self.figures = []       # (name, value, unit, pair or None)
         self.pair = None        # whose figures follow, if not the job's
+        self.kill = False       # the second machine is to be killed now
         self.ended = False
         self.seconds = 0.0
 
@@ -77,6 +80,9 @@ class Results:
             self.figures.append(tuple(line.split()[1:]) + (self.pair,))
         elif line.startswith("pair "):
             self.pair = tuple(x.strip() for x in line[5:].split("|"))
+        elif line == "kill":
+            self.kill = True
+            return False
         elif line.startswith("end "):
             self.ended = True
             return False
@@ -146,26 +152,44 @@ def bring_programs(build, cache, work):
     return whole
 
 
-def qemu_command(args, job, folder):
+def cable(job, number):
+    """The end of the cable between two guests: datagrams of UNIX sockets in the
+    job's folder. Whoever is killed says nothing, nor loses the other its link."""
+    if job.machines == 1:
+        return []
+    return ["-netdev", "dgram,id=cable,local.type=unix,local.path=cable.%d,"
+            "remote.type=unix,remote.path=cable.%d" % (number, 3 - number),
+            "-device", "virtio-net-pci,netdev=cable,mac=52:54:00:00:00:%02x" %
+            number]
+
+
+def qemu_command(args, job, folder, number):
+    out = out_of(folder, number)
     accel = ["-accel", "tcg,thread=multi", "-cpu", "max"]
     if args.accel == "kvm":     # QEMU itself falls back to the second one
         accel = ["-accel", "kvm", "-accel", "tcg", "-cpu", "max"]
     return ["nice", "-n", "10", "qemu-system-x86_64"] + accel + [
         "-m", str(args.memory or job.memory), "-smp", str(args.cpus),
         "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
-        "-serial", "file:" + os.path.join(folder, "out/console.txt"),
+        "-serial", "file:" + os.path.join(out, "console.txt"),
         "-kernel", os.path.join(args.cache, "vmlinux"),
         "-initrd", args.initrd,
         "-append", "console=ttyS0 quiet loglevel=4 panic=-1 nokaslr no5lvl "
-                   "mitigations=off random.trust_cpu=on net.ifnames=0",
+                   "mitigations=off random.trust_cpu=on net.ifnames=0 "
+                   "lab.machine=%d" % number,
         "-device", "virtio-rng-pci",
-        "-virtfs", "local,path=%s,mount_tag=lab,security_model=none" % folder]
+        "-virtfs", "local,path=%s,mount_tag=lab,security_model=none" % folder] + \
+        cable(job, number)
+
+
+def out_of(folder, number):
+    return os.path.join(folder, "out" if number == 1 else "out/second")
 
 
 def prepare(args, job):
     folder = os.path.join(args.cache, "run", job.name)
     shutil.rmtree(folder, ignore_errors=True)
-    os.makedirs(os.path.join(folder, "out"))
+    os.makedirs(out_of(folder, job.machines))
     shutil.copytree(os.path.join(HERE, "guest"), os.path.join(folder, "guest"))
     with open(os.path.join(folder, "job"), "w") as f:
         f.write(job.text)
@@ -208,8 +232,17 @@ class Tail:
         return text.decode(errors="replace").splitlines()
 
 
+def start_guest(args, job, folder, number):
+    with open(os.path.join(out_of(folder, number), "qemu.txt"), "wb") as text:
+        return subprocess.Popen(qemu_command(args, job, folder, number),
+                                cwd=folder, stdout=text,
+                                stderr=subprocess.STDOUT,
+                                stdin=subprocess.DEVNULL)
+
+
 def run_guest(args, job, show):
-    """Boots, waits, reads; show(line) prints what comes in meanwhile."""
+    """Boots, waits, reads; show(line) prints what comes in meanwhile. The first
+    machine's end is the job's."""
     folder = prepare(args, job)
     out = os.path.join(folder, "out")
     results, tail = Results(), Tail(os.path.join(out, "results"))
@@ -224,24 +257,29 @@ def run_guest(args, job, show):
         for line in log.lines() if log else []:
             show(line)
 
-    with open(os.path.join(out, "qemu.txt"), "wb") as text:
-        guest = subprocess.Popen(qemu_command(args, job, folder), stdout=text,
-                                 stderr=subprocess.STDOUT,
-                                 stdin=subprocess.DEVNULL)
+    guests = [start_guest(args, job, folder, number + 1)
+              for number in range(job.machines)]
     try:
-        while guest.poll() is None and time.monotonic() - began < limit and \
-                not STOP.is_set():
+        while guests[0].poll() is None and \
+                time.monotonic() - began < limit and not STOP.is_set():
             time.sleep(0.2)
             look()
+            if results.kill:
+                results.kill = False
+                guests[1].kill()
+                guests[1].wait()
+                with open(os.path.join(out, "killed"), "w"):
+                    pass
     finally:
-        if guest.poll() is None:
-            guest.kill()
-            guest.wait()
+        for guest in guests:
+            if guest.poll() is None:
+                guest.kill()
+                guest.wait()
     look()
     results.seconds = time.monotonic() - began
     if not results.ended:
         why = "the laboratory was ended" if STOP.is_set() else \
-            "killed after %d s" % limit if guest.returncode < 0 else \
+            "killed after %d s" % limit if guests[0].returncode < 0 else \
             last_words(out)
         results.add("not ok guest did not end in order: " + why)
         show("  not ok guest " + results.steps[-1][2])

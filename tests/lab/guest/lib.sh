@@ -3,7 +3,7 @@
 # shellcheck disable=SC2034 # the names of targets are for the jobs
 # What the jobs share. POSIX sh, runs in the guest; each step sources it anew.
 
-OUT=/lab/out
+: "${OUT:=/lab/out}"
 : "${PEERS_OWN:=}"
 : "${PATIENCE:=1}" # how many times slower than an idle machine the host is
 IQN_LIO=iqn.2026-01.org.example:lio
@@ -20,6 +20,8 @@ export OPENISER_MODULES=/opt/openiser # rcap-verbs.so
 
 # shellcheck source=tests/lab/guest/scsi.sh
 . /lab/guest/scsi.sh
+# shellcheck source=tests/lab/guest/killed.sh
+. /lab/guest/killed.sh
 
 uptime_s() { cut -d' ' -f1 /proc/uptime; }
 
@@ -558,13 +560,14 @@ two_benches() { # URL
 # ---- a machine that is gone for good, under load ----
 
 # vanish_writers: both disks (LUN 0 and 1, of the sessions in this order) are written to
-# by two writers each; what was acknowledged is in /run/acked.DISK.WRITER
+# by two writers each; what was acknowledged is in $ACKED/acked.DISK.WRITER
+: "${ACKED:=/run}"
 vanish_writers() {
-	dd if=/dev/urandom of=/tmp/pieces bs=1M count=48 2>/dev/null
+	[ -e /tmp/pieces ] || dd if=/dev/urandom of=/tmp/pieces bs=1M count=48 2>/dev/null
 	for lun in 0 1; do
 		disk=$(scsi_disk $((lun + 1)) $lun) || return 1
 		for writer in 0 1; do
-			vanish_writer "$disk" $((writer * 24)) /run/acked.$lun.$writer &
+			vanish_writer "$disk" $((writer * 24)) "$ACKED/acked.$lun.$writer" &
 			echo $! >>/run/writers
 		done
 	done
@@ -579,14 +582,14 @@ vanish_writer() { # DISK FIRST FILE: 24 pieces of 1 MiB, one after the other
 		sleep 0.1
 	done
 }
-vanish_under_way() { [ -s /run/acked.0.0 ] && [ -s /run/acked.0.1 ] && [ -s /run/acked.1.0 ] && [ -s /run/acked.1.1 ]; }
+vanish_under_way() { [ -s "$ACKED/acked.0.0" ] && [ -s "$ACKED/acked.0.1" ] && [ -s "$ACKED/acked.1.0" ] && [ -s "$ACKED/acked.1.1" ]; }
 # The initiator's machine goes: not one packet more. iserd's sessions end by its own
-# timers: 15 s without a word and 15 s for a ping.
+# timers: 15 s without a word, of which it looks every 15 s, and 15 s for a ping.
 vanish_initiator() {
 	iserctl -s /run/iserd.ctl status | grep -A3 '^sessions' | grep -q '(none)' && return 1
 	cut_cable near && cut_cable near2 || return 1
 	began=$(uptime_s)
-	wait_for 450 vanish_no_session || return 1
+	wait_for 500 vanish_no_session || return 1
 	echo "$(uptime_s) $began" | awk '{ printf "%.1f\n", $1 - $2 }' | tee /run/vanished
 }
 vanish_no_session() { iserctl -s /run/iserd.ctl status | grep -A1 '^sessions' | grep -q '(none)'; }
@@ -595,7 +598,7 @@ vanish_acked() {
 	for lun in 0 1; do
 		at_far iser copy --quiet "iscsi://$FAR:3260/$IQN_ISERD/$lun" /tmp/back || return 1
 		for writer in 0 1; do
-			acked=$(cat /run/acked.$lun.$writer)
+			acked=$(cat "$ACKED/acked.$lun.$writer")
 			echo "LUN $lun, writer $writer: $acked pieces acknowledged"
 			[ "$acked" -gt 0 ] && [ "$acked" -lt 24 ] || return 1
 			dd if=/tmp/pieces of=/tmp/want bs=1M skip=$((writer * 24)) count="$acked" 2>/dev/null
