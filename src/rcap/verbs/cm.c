@@ -148,6 +148,7 @@ struct verbs_conn *verbs_conn_new(struct verbs *v,
 	list_init(&c->recvs);
 	list_init(&c->held);
 	list_init(&c->free_transfers);
+	list_init(&c->regions);
 	c->cfg.private_len = MIN(cfg->private_len, (size_t)PRIVATE_MAX);
 	if (c->cfg.private_len)
 		memcpy(c->private_data, cfg->private_data, c->cfg.private_len);

@@ -140,6 +140,7 @@ struct verbs_conn {
 	struct list free_transfers;
 	uint8_t *slots;
 	struct ibv_mr *slots_mr;
+	struct list regions; /* the peer's, until invalidated or the end */
 	/* receives */
 	struct list recvs; /* posted, not yet with the device */
 	struct list held;  /* with the device */

@@ -39,23 +39,6 @@ int verbs_memory_new(struct verbs_conn *c)
 	return 0;
 }
 
-void verbs_memory_free(struct verbs_conn *c)
-{
-	for (unsigned i = 0; i < c->nrecv_mrs; i++)
-		ibv_dereg_mr(c->recv_mrs[i].mr);
-	free(c->recv_mrs);
-	if (c->slots_mr)
-		ibv_dereg_mr(c->slots_mr);
-	free(c->slots);
-	free(c->transfers);
-	c->recv_mrs = NULL;
-	c->nrecv_mrs = 0;
-	list_init(&c->free_transfers);
-	c->slots_mr = NULL;
-	c->slots = NULL;
-	c->transfers = NULL;
-}
-
 /* ---- local memory of a work request ---- */
 
 static bool register_large(struct verbs_conn *c, struct transfer *t)
@@ -168,11 +151,31 @@ struct ibv_mr *verbs_recv_mr(struct verbs_conn *c, const struct rcap_recv *r)
 /* ---- regions for the peer ---- */
 
 struct region {
+	struct list link; /* verbs_conn.regions */
 	struct ibv_mr *mr;
 	uint8_t *bounce;    /* memory in more than one piece is gathered here */
 	struct bufv memory; /* where it goes back to; borrowed */
 	bool copy_back;
 };
+
+static void region_free(struct region *r)
+{
+	list_del(&r->link);
+	free(r->bounce);
+	free(r);
+}
+
+/* The connection is over, and whose memory they are of may have it back. */
+static void free_regions(struct verbs_conn *c)
+{
+	while (!list_empty(&c->regions)) {
+		struct region *r =
+			list_entry(c->regions.next, struct region, link);
+
+		ibv_dereg_mr(r->mr);
+		region_free(r);
+	}
+}
 
 int verbs_reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 	      unsigned rights, struct rcap_mr *mr)
@@ -204,6 +207,7 @@ int verbs_reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 		free(r);
 		return ERR_NOMEM;
 	}
+	list_push_back(&c->regions, &r->link);
 	*mr = (struct rcap_mr){ .stag = r->mr->rkey,
 				.base = (uintptr_t)at,
 				.len = memory->len,
@@ -222,6 +226,25 @@ void verbs_invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
 	ibv_dereg_mr(r->mr); /* from here on the device touches nothing */
 	if (r->copy_back)
 		bufv_copy_in(&r->memory, 0, r->bounce, r->memory.len);
-	free(r->bounce);
-	free(r);
+	region_free(r);
+}
+
+/* ---- the end ---- */
+
+void verbs_memory_free(struct verbs_conn *c)
+{
+	free_regions(c);
+	for (unsigned i = 0; i < c->nrecv_mrs; i++)
+		ibv_dereg_mr(c->recv_mrs[i].mr);
+	free(c->recv_mrs);
+	if (c->slots_mr)
+		ibv_dereg_mr(c->slots_mr);
+	free(c->slots);
+	free(c->transfers);
+	c->recv_mrs = NULL;
+	c->nrecv_mrs = 0;
+	list_init(&c->free_transfers);
+	c->slots_mr = NULL;
+	c->slots = NULL;
+	c->transfers = NULL;
 }

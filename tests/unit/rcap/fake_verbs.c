@@ -494,7 +494,8 @@ int rdma_resolve_route(struct rdma_cm_id *id, int ms)
 int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 		   struct ibv_qp_init_attr *attr)
 {
-	(void)pd;
+	static struct ibv_pd own;
+
 	assert_int_equal(attr->sq_sig_all, 0);
 	if (attr->cap.max_inline_data > FAKE_INLINE || fake.qp_error) {
 		errno = fake.qp_error ? fake.qp_error : EINVAL;
@@ -504,6 +505,7 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 	assert_non_null(id->qp);
 	id->qp->context = id->verbs;
 	id->qp->qp_num = 42;
+	id->pd = pd ? pd : &own;
 	fake.qps++;
 	return 0;
 }

@@ -417,6 +417,37 @@ static void test_error_flushes(void **state)
 	end(&w);
 }
 
+/* A region goes with its connection at the latest; one that was invalidated, or
+ * is only afterwards, is not given back twice. */
+static void test_regions_end(void **state)
+{
+	struct iovec one[1] = { { memory[0], LARGE } };
+	struct iovec two[2] = { { memory[1], 512 }, { memory[3], 512 } };
+	struct bufv in_one = bufv_of(one, 1), in_two = bufv_of(two, 2);
+	struct rcap_mr mr[3];
+	unsigned mrs;
+	struct world w;
+
+	(void)state;
+	fake_begin();
+	connected(&w);
+	mrs = fake.mrs;
+	assert_int_equal(
+		rcap_reg(&w.c->qp, &in_one, 0, RCAP_REMOTE_READ, &mr[0]), 0);
+	assert_int_equal(
+		rcap_reg(&w.c->qp, &in_two, 0, RCAP_REMOTE_WRITE, &mr[1]), 0);
+	assert_int_equal(
+		rcap_reg(&w.c->qp, &in_two, 0, RCAP_REMOTE_READ, &mr[2]), 0);
+	rcap_invalidate(&w.c->qp, &mr[0]);
+	assert_int_equal(fake.mrs, mrs + 2);
+	rcap_terminate(&w.c->qp, ERR_PROTOCOL, "enough");
+	turn(&w);
+	assert_true(w.closed);
+	assert_int_equal(fake.mrs, 0);
+	rcap_invalidate(&w.c->qp, &mr[1]);
+	end(&w);
+}
+
 static void test_post_fails(void **state)
 {
 	struct request r;
@@ -796,6 +827,7 @@ int main(void)
 		cmocka_unit_test(test_receives_in_one_call),
 		cmocka_unit_test(test_disconnect_waits),
 		cmocka_unit_test(test_error_flushes),
+		cmocka_unit_test(test_regions_end),
 		cmocka_unit_test(test_post_fails),
 		cmocka_unit_test(test_async_events),
 		cmocka_unit_test(test_device_comes_and_goes),
