@@ -34,6 +34,10 @@ SMOKE = "siw-linux-to-iserd"
 # what the guest is made with and runs in, beside what make test needs anyway
 TOOLS = ("qemu-system-x86_64", "busybox", "cpio", "depmod", "zstd", "xz",
          "make", "gcc-12")
+# what a sanitizer finds comes into files of its own, from each program of a job
+SANITIZERS = """export ASAN_OPTIONS=log_path=/lab/out/sanitizer
+export UBSAN_OPTIONS=print_stacktrace=1:log_path=/lab/out/sanitizer
+"""
 # all guests are to end now
 STOP = threading.Event()
 DOC_BEGIN = "<!-- written by tests/lab/run.py --doc: begin -->\n"
@@ -128,10 +132,11 @@ def pack(folder, out):
 
 def bring_programs(build, cache, work):
     """The guest's root tree with this project's programs in /opt/openiser: a
-    file in the folder work."""
+    file in the folder work; and whether a sanitizer is in them."""
     stage = os.path.join(work, "project")
     os.makedirs(os.path.join(stage, LIBS))
     os.makedirs(os.path.join(stage, "opt/openiser"))
+    sanitized = False
     modules = glob.glob(os.path.join(build, "src/**/rcap-*.so"), recursive=True)
     for program in [os.path.join(build, p) for p in PROGRAMS] + modules:
         if not os.path.exists(program):
@@ -139,6 +144,7 @@ def bring_programs(build, cache, work):
         shutil.copy2(program, os.path.join(stage, "opt/openiser"))
         for lib in libraries_of(program):
             here = os.path.join(LIBS, os.path.basename(lib))
+            sanitized |= os.path.basename(lib).startswith(("libasan", "libubsan"))
             if not os.path.exists(os.path.join(cache, "tree", here)):
                 shutil.copy2(lib, os.path.join(stage, here))
     project = os.path.join(work, "project.cpio")
@@ -149,7 +155,7 @@ def bring_programs(build, cache, work):
             with open(part, "rb") as f:
                 shutil.copyfileobj(f, out)
             out.write(b"\0" * (-out.tell() % 4))
-    return whole
+    return whole, sanitized
 
 
 def cable(job, number):
@@ -168,8 +174,9 @@ def qemu_command(args, job, folder, number):
     accel = ["-accel", "tcg,thread=multi", "-cpu", "max"]
     if args.accel == "kvm":     # QEMU itself falls back to the second one
         accel = ["-accel", "kvm", "-accel", "tcg", "-cpu", "max"]
+    memory = args.memory or job.memory + (1024 if args.sanitized else 0)
     return ["nice", "-n", "10", "qemu-system-x86_64"] + accel + [
-        "-m", str(args.memory or job.memory), "-smp", str(args.cpus),
+        "-m", str(memory), "-smp", str(args.cpus),
         "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
         "-serial", "file:" + os.path.join(out, "console.txt"),
         "-kernel", os.path.join(args.cache, "vmlinux"),
@@ -196,12 +203,15 @@ def prepare(args, job):
     with open(os.path.join(folder, "settings"), "w") as f:
         f.write("export PATIENCE=%d SMOKE=%s\n" %
                 (patience(args), "yes" if args.smoke else ""))
+        if args.sanitized:
+            f.write(SANITIZERS)
     return folder
 
 
 def patience(args):
     """By what to multiply limits: a busy machine is slow, not broken."""
-    return args.patience or 1 + int(os.getloadavg()[0] / os.cpu_count())
+    return (args.patience or 1 + int(os.getloadavg()[0] / os.cpu_count())) * \
+        (3 if args.sanitized else 1)
 
 
 @contextlib.contextmanager
@@ -283,10 +293,20 @@ def run_guest(args, job, show):
             last_words(out)
         results.add("not ok guest did not end in order: " + why)
         show("  not ok guest " + results.steps[-1][2])
-    elif not results.steps and not args.shell:
+    for path in sorted(glob.glob(os.path.join(out, "sanitizer.*"))):
+        results.add("not ok sanitizer %s: %s" % (os.path.basename(path),
+                                                 sanitizer_says(path)))
+        show("  not ok sanitizer " + results.steps[-1][2])
+    if not results.steps and not args.shell:
         results.add("not ok guest the job says nothing")
         show("  not ok guest the job says nothing")
     return results
+
+
+def sanitizer_says(path):
+    with open(path, errors="replace") as f:
+        found = re.search(r".*(?:ERROR|runtime error).*", f.read())
+    return found.group(0).strip() if found else "see there"
 
 
 def last_words(out):
@@ -458,7 +478,7 @@ def main():
                        args.cache]).returncode:
         return no_guest(args, "the guest can't be made")
     with tempfile.TemporaryDirectory(prefix="work-", dir=args.cache) as work:
-        args.initrd = bring_programs(args.build, args.cache, work)
+        args.initrd, args.sanitized = bring_programs(args.build, args.cache, work)
         return run_all(args, jobs)
 
 
