@@ -34,6 +34,9 @@ struct stream_ops {
 	/* rx_sure: of what the transport still has or will get, how many bytes
 	 * the peer owes: the driver need not wake for each few of them. */
 	size_t (*rx_sure)(const void *core);
+	/* rx_likely: the same of what the peer will send unless it thinks
+	 * better of it; that wakes the driver in a moment, however little. */
+	size_t (*rx_likely)(const void *core);
 	/* tx_what fills at most max entries with the next bytes to send;
 	 * returns their number, 0 = nothing now. The bytes stay put and
 	 * unchanged until tx_done took them. */

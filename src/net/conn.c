@@ -230,6 +230,12 @@ static size_t sniff_sure(const void *core)
 	return 0;
 }
 
+static size_t sniff_likely(const void *core)
+{
+	(void)core;
+	return 0;
+}
+
 static unsigned sniff_what(void *core, struct iovec *iov, unsigned max)
 {
 	(void)core;
@@ -282,6 +288,7 @@ static const struct stream_ops sniff_ops = {
 	.rx_where = sniff_where,
 	.rx_done = sniff_done,
 	.rx_sure = sniff_sure,
+	.rx_likely = sniff_likely,
 	.tx_what = sniff_what,
 	.tx_done = sniff_sent,
 	.deadline = sniff_deadline,

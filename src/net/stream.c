@@ -23,6 +23,8 @@
 /* Most of an FPDU may be with the core already (64 KiB), and is owed no more. */
 #define PATIENT_FROM (96u << 10)
 #define PATIENT_FOR  (32 << 10)
+/* For what is only likely to come we wait no longer than this. */
+#define PATIENCE_MAX (2 * XTIME_MS)
 #define RX_PER_TURN  (1u << 20) /* then the other connections have their turn */
 #define FLUSH_MAX    (5 * XTIME_S) /* for a peer that does not read */
 #define LOOPBACK_MSS 16384	   /* beyond any frame that hardware sends */
@@ -38,7 +40,7 @@ enum stream_state {
 struct net_stream {
 	struct io_loop *l;
 	struct io_watch watch;
-	struct io_timer timer;
+	struct io_timer timer, impatience;
 	struct io_defer service;
 	struct stream_host host;
 	/* the core */
@@ -50,6 +52,8 @@ struct net_stream {
 	enum stream_state state;
 	bool rx_paused;	 /* the core takes no input now */
 	bool patient;	 /* set_low_water */
+	bool timing;	 /* impatience is set */
+	bool in_vain;	 /* nothing came while we were, of what was likely */
 	bool tx_blocked; /* the socket takes no output now */
 	bool ended;	 /* nothing more comes in: FIN or an error */
 	bool gave_up;	 /* ended by give_up, not by the peer */
@@ -128,10 +132,23 @@ static bool receive_once(struct net_stream *s, size_t *budget)
 		return false;
 	}
 	s->stats.rx_bytes += (uint64_t)got;
+	s->in_vain = false;
 	s->ops->rx_done(s->core, (size_t)got, io_now(s->l));
 	*budget -= MIN(*budget, (size_t)got);
 	/* A short read emptied the socket: no call to be told so. */
 	return (size_t)got == bufv_of(iov, n).len;
+}
+
+/* A peer that most likely sends much: while it does, we have patience. A timer
+ * that is set stays: too early, it costs less than to be moved each time. */
+static bool is_likely(struct net_stream *s)
+{
+	if (s->in_vain || s->ops->rx_likely(s->core) < PATIENT_FROM)
+		return false;
+	if (!s->timing)
+		s->timing = !io_timer_set(s->l, &s->impatience,
+					  io_now(s->l) + PATIENCE_MAX);
+	return s->timing;
 }
 
 /* Where the peer owes much, a few bytes of it wake nobody: siw sends what it
@@ -139,7 +156,8 @@ static bool receive_once(struct net_stream *s, size_t *budget)
 static void set_low_water(struct net_stream *s)
 {
 	bool patient =
-		s->state == RUNNING && s->ops->rx_sure(s->core) >= PATIENT_FROM;
+		s->state == RUNNING &&
+		(s->ops->rx_sure(s->core) >= PATIENT_FROM || is_likely(s));
 	int bytes = patient ? PATIENT_FOR : 1;
 
 	if (patient == s->patient)
@@ -155,6 +173,23 @@ static void take_input(struct net_stream *s)
 	while (budget > 0 && wants_input(s) && receive_once(s, &budget))
 		;
 	set_low_water(s);
+}
+
+/* patience_ended: what came meanwhile is taken, however little it is. */
+static void patience_ended(struct io_timer *t)
+{
+	struct net_stream *s = container_of(t, struct net_stream, impatience);
+	uint64_t before = s->stats.rx_bytes;
+
+	s->timing = false;
+	if (!s->patient || !wants_input(s))
+		return;
+	take_input(s);
+	if (s->stats.rx_bytes == before) {
+		s->in_vain = true;
+		set_low_water(s);
+	}
+	io_loop_defer(s->l, &s->service);
 }
 
 /* drop_input reads what a peer still sends after our FIN, lest the close that
@@ -239,6 +274,7 @@ static void shut(struct net_stream *s, int err)
 
 	s->state = CLOSED;
 	io_timer_clear(s->l, &s->timer);
+	io_timer_clear(s->l, &s->impatience);
 	io_watch_del(s->l, &s->watch);
 	io_defer_cancel(&s->service);
 	if (!keep) {
@@ -391,6 +427,7 @@ struct net_stream *net_stream_new(struct io_loop *l, int fd)
 		.ready = stream_ready,
 	};
 	s->timer.fire = timer_fired;
+	s->impatience.fire = patience_ended;
 	s->timer_at = s->give_up = XTIME_NEVER;
 	s->service.run = serve;
 	list_init(&s->service.link);

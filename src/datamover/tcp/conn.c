@@ -260,6 +260,7 @@ const struct stream_ops dmtcp_stream_ops = {
 	.rx_where = dmtcp_rx_where,
 	.rx_done = dmtcp_rx_done,
 	.rx_sure = rx_sure,
+	.rx_likely = rx_sure,
 	.tx_what = dmtcp_tx_what,
 	.tx_done = dmtcp_tx_done,
 	.deadline = deadline,

@@ -362,10 +362,18 @@ static size_t rx_sure(const void *core)
 	return c->phase == PHASE_FULL ? iwarp_wq_owed(c) : 0;
 }
 
+static size_t rx_likely(const void *core)
+{
+	const struct iwarp *c = core;
+
+	return c->phase == PHASE_FULL ? iwarp_rx_likely(c) : 0;
+}
+
 const struct stream_ops iwarp_stream_ops = {
 	.rx_where = rx_where,
 	.rx_done = rx_done,
 	.rx_sure = rx_sure,
+	.rx_likely = rx_likely,
 	.tx_what = tx_what,
 	.tx_done = tx_done,
 	.deadline = deadline,

@@ -183,6 +183,7 @@ void iwarp_startup_first(struct iwarp *c); /* the peer's first FPDU is here */
 /* rx.c */
 unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max);
 void iwarp_rx_done(struct iwarp *c, size_t n);
+size_t iwarp_rx_likely(const struct iwarp *c);
 void iwarp_rx_consume(struct iwarp *c);
 
 /* place.c */

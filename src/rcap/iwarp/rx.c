@@ -393,6 +393,26 @@ unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
 	return n;
 }
 
+/* A region that is written as a whole, in one message or several: what is
+ * missing of it behind the segment that came last. */
+size_t iwarp_rx_likely(const struct iwarp *c)
+{
+	const struct iwarp_rx *rx = &c->rx;
+	const struct rdmap_header *h = &rx->h;
+	size_t have = rx->end - rx->at, off, rest;
+	const struct bufv *memory;
+
+	if (!h->tagged || h->opcode != RDMAP_WRITE ||
+	    rx->ulpdu_len <= DDP_TAGGED_LEN)
+		return 0;
+	rest = rx->ulpdu_len - DDP_TAGGED_LEN;
+	if (mr_find(c->mrs, c, h->stag, h->to, rest, MR_UNDEFINED, &memory,
+		    &off))
+		return 0;
+	rest = memory->len - off - rest;
+	return rest > have ? rest - have : 0;
+}
+
 /* Octets that recvmsg put in place. */
 static size_t landed(struct iwarp *c, size_t n)
 {

@@ -105,6 +105,7 @@ static const struct stream_ops ops = {
 	.rx_where = rx_where,
 	.rx_done = rx_done,
 	.rx_sure = rx_sure,
+	.rx_likely = rx_sure,
 	.tx_what = tx_what,
 	.tx_done = tx_done,
 	.deadline = deadline,

@@ -25,7 +25,7 @@ struct core {
 	uint8_t ring[RING];
 	uint64_t in, out;
 	bool pause_input;
-	size_t sure;
+	size_t sure, likely;
 	/* or pieces of its own */
 	struct iovec piece[64];
 	unsigned npieces;
@@ -128,10 +128,18 @@ static size_t rx_sure(const void *core)
 	return c->sure;
 }
 
+static size_t rx_likely(const void *core)
+{
+	const struct core *c = core;
+
+	return c->likely;
+}
+
 static const struct stream_ops ops = {
 	.rx_where = rx_where,
 	.rx_done = rx_done,
 	.rx_sure = rx_sure,
+	.rx_likely = rx_likely,
 	.tx_what = tx_what,
 	.tx_done = tx_done,
 	.deadline = deadline,
@@ -418,6 +426,44 @@ static void reset(int fd)
 
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
 	close(fd);
+}
+
+/* The same of what is only likely to come, but not for long: what did come is
+ * taken in a moment, and when nothing does, the next of it is taken at once. */
+static void test_patient_for_a_moment(void **state)
+{
+	static uint8_t back[6400];
+	unsigned before;
+	struct test t;
+
+	open_over(&t, state, tcp_pair);
+	start(&t);
+	t.c->likely = 1u << 20;
+	say_bytes(&t, 100);
+	receive(&t, back, 100);
+	before = t.c->rx_done;
+	for (int i = 0; i < 64; i++) {
+		assert_int_equal(send(t.peer, back, 100, 0), 100);
+		turns(&t, 2);
+	}
+	assert_true(t.c->rx_done < before + 64);
+	receive(&t, back, 6400);
+	for (xtime end = io_now_exact() + 20 * XTIME_MS; io_now_exact() < end;)
+		turns(&t, 1);
+	before = t.c->rx_done;
+	say_bytes(&t, 10);
+	assert_int_equal(t.c->rx_done, before + 1);
+	receive(&t, back, 10);
+	/* much of it is taken without waiting */
+	say_bytes(&t, 40000);
+	assert_int_equal(t.c->in, 46510);
+	for (int i = 0; i < 8; i++)
+		receive(&t, back, 5000);
+	shutdown(t.peer, SHUT_WR);
+	close(t.peer);
+	t.peer = -1;
+	until_closed(&t, 0);
+	finish(&t);
 }
 
 static void test_reset_by_the_peer(void **state)
@@ -836,6 +882,7 @@ int main(void)
 		BOTH(test_one_read_one_write_per_turn),
 		BOTH(test_half_close_gets_its_answer_first),
 		BOTH(test_patient_while_much_is_owed),
+		BOTH(test_patient_for_a_moment),
 		BOTH(test_reset_by_the_peer),
 		BOTH(test_reset_while_input_is_paused),
 		BOTH(test_paused_input_resumes_by_kick),

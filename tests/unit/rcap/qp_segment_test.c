@@ -476,6 +476,37 @@ static void test_zero_length_everything(void **state)
 	peer_free(p);
 }
 
+/* Behind a Write the rest of a region that is written as a whole is likely to
+ * follow; behind a Send nothing is, nor where the region is gone. */
+static void test_what_is_likely_to_follow(void **state)
+{
+	static uint8_t memory[PEER_REGION];
+	struct iovec iov = { memory, sizeof(memory) };
+	struct bufv v = bufv_of(&iov, 1);
+	struct seg s = { WR(PEER_BASE + 16, 1000) };
+	const struct seg told = { .ctrl = C_SEND, .msn = 1, .payload = 8 };
+	struct peer *p = peer_up(0x5002, 1);
+	struct rcap_mr mr;
+
+	(void)state;
+	peer_segment(p, &s); /* not one of those */
+	assert_int_equal(iwarp_stream_ops.rx_likely(p->c), 0);
+	assert_int_equal(rcap_reg(p->qp, &v, PEER_BASE,
+				  RCAP_REMOTE_WRITE | RCAP_UNDEFINED, &mr),
+			 0);
+	s.stag = mr.stag;
+	peer_segment(p, &s);
+	assert_int_equal(iwarp_stream_ops.rx_likely(p->c), PEER_REGION - 1016);
+	peer_segment(p, &told);
+	assert_int_equal(iwarp_stream_ops.rx_likely(p->c), 0);
+	s.ctrl = C_MORE(C_WRITE);
+	peer_segment(p, &s);
+	assert_int_equal(iwarp_stream_ops.rx_likely(p->c), PEER_REGION - 1016);
+	rcap_invalidate(p->qp, &mr);
+	assert_int_equal(iwarp_stream_ops.rx_likely(p->c), 0);
+	peer_free(p);
+}
+
 static void test_writes_land_where_they_say(void **state)
 {
 	static const size_t chunks[] = { 0, 1, 100 };
@@ -574,6 +605,7 @@ int main(void)
 		cmocka_unit_test(test_length_that_lies),
 		cmocka_unit_test(test_garbage_instead_of_fpdus),
 		cmocka_unit_test(test_zero_length_everything),
+		cmocka_unit_test(test_what_is_likely_to_follow),
 		cmocka_unit_test(test_writes_land_where_they_say),
 		cmocka_unit_test(test_reads_give_what_they_say),
 		cmocka_unit_test(test_sends_of_each_kind),
