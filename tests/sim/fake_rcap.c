@@ -21,52 +21,27 @@ static struct fake_rcap *of(struct rcap_qp *qp)
 
 /* ---- regions ---- */
 
-static struct fake_region *find(struct fake_region *table, uint32_t stag)
-{
-	for (unsigned i = 0; i < FAKE_REGIONS; i++)
-		if (table[i].valid && table[i].stag == stag)
-			return &table[i];
-	return NULL;
-}
-
-static struct fake_region *unused(struct fake_region *table)
-{
-	for (unsigned i = 0; i < FAKE_REGIONS; i++)
-		if (!table[i].valid)
-			return &table[i];
-	return NULL;
-}
-
-static struct fake_region *reach(struct fake_region *table, uint32_t stag,
-				 uint64_t to, size_t n, unsigned right)
-{
-	struct fake_region *r = find(table, stag);
-
-	if (!r || (r->rights & right) != right || to < r->base ||
-	    !range_ok(to - r->base, n, r->memory.len))
-		return NULL;
-	return r;
-}
-
 void fake_rcap_remote(struct fake_rcap *f, uint32_t stag, uint64_t base,
 		      void *buf, size_t n)
 {
-	struct fake_region *r = unused(f->remote);
+	const struct sim_region wanted = { .stag = stag,
+					   .base = base,
+					   .rights = RCAP_REMOTE_READ |
+						     RCAP_REMOTE_WRITE };
+	struct sim_region *r;
 
-	must(r && !find(f->remote, stag));
-	*r = (struct fake_region){ .valid = true,
-				   .stag = stag,
-				   .base = base,
-				   .rights = RCAP_REMOTE_READ |
-					     RCAP_REMOTE_WRITE };
-	r->piece = (struct iovec){ buf, n };
-	r->memory = bufv_of(&r->piece, 1);
+	must(!region_find(f->remote, FAKE_REGIONS, stag));
+	r = region_add(f->remote, FAKE_REGIONS, &wanted);
+	must(r);
+	f->pieces[r - f->remote] = (struct iovec){ buf, n };
+	r->memory = bufv_of(&f->pieces[r - f->remote], 1);
 }
 
 int fake_rcap_peer_write(struct fake_rcap *f, uint32_t stag, uint64_t to,
 			 const void *bytes, size_t n)
 {
-	struct fake_region *r = reach(f->local, stag, to, n, RCAP_REMOTE_WRITE);
+	struct sim_region *r = region_reach(f->local, FAKE_REGIONS, stag, to, n,
+					    RCAP_REMOTE_WRITE);
 
 	if (!r)
 		return ERR_ACCESS;
@@ -77,7 +52,8 @@ int fake_rcap_peer_write(struct fake_rcap *f, uint32_t stag, uint64_t to,
 int fake_rcap_peer_read(struct fake_rcap *f, uint32_t stag, uint64_t to,
 			void *bytes, size_t n)
 {
-	struct fake_region *r = reach(f->local, stag, to, n, RCAP_REMOTE_READ);
+	struct sim_region *r = region_reach(f->local, FAKE_REGIONS, stag, to, n,
+					    RCAP_REMOTE_READ);
 
 	if (!r)
 		return ERR_ACCESS;
@@ -164,28 +140,23 @@ static int reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 	       unsigned rights, struct rcap_mr *mr)
 {
 	struct fake_rcap *f = of(qp);
-	struct fake_region *r = unused(f->local);
-
-	if (f->fail_regs)
-		f->fail_regs--;
-	else if (r) {
-		f->next_stag += 0x101;
-		*r = (struct fake_region){ .valid = true,
-					   .stag = f->next_stag,
+	const struct sim_region wanted = { .stag = f->next_stag + 0x101,
 					   .base = base,
 					   .rights = rights,
 					   .memory = *memory };
-		*mr = (struct rcap_mr){ .stag = r->stag,
-					.base = base,
-					.len = memory->len };
-		return 0;
+
+	if (f->fail_regs) {
+		f->fail_regs--;
+		return ERR_BUSY;
 	}
-	return ERR_BUSY;
+	f->next_stag = wanted.stag;
+	return region_register(f->local, FAKE_REGIONS, &wanted, mr);
 }
 
 static void invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
 {
-	struct fake_region *r = find(of(qp)->local, mr->stag);
+	struct sim_region *r =
+		region_find(of(qp)->local, FAKE_REGIONS, mr->stag);
 
 	if (r)
 		r->valid = false;
@@ -267,7 +238,7 @@ static int refuse(struct fake_rcap *f, int err, const char *why)
 int fake_rcap_deliver(struct fake_rcap *f, const void *bytes, size_t n,
 		      uint32_t stag)
 {
-	struct fake_region *region = find(f->local, stag);
+	struct sim_region *region = region_find(f->local, FAKE_REGIONS, stag);
 	struct rcap_recv *r;
 
 	if (f->qp.state == RCAP_CLOSED)
@@ -306,25 +277,14 @@ size_t fake_rcap_bytes(const struct rcap_wr *wr, void *to, size_t max)
 /* An RDMA Write or Read at the peer. */
 static bool at_peer(struct fake_rcap *f, const struct rcap_wr *wr)
 {
-	struct fake_region *r =
-		reach(f->remote, wr->stag, wr->to, wr->data.len, 0);
+	struct sim_region *r = region_reach(f->remote, FAKE_REGIONS, wr->stag,
+					    wr->to, wr->data.len, 0);
 
 	if (wr->data.len == 0)
 		return true; /* nothing is looked at */
 	if (!r)
 		return false;
-	for (unsigned i = 0, at = 0; i < wr->data.n; i++) {
-		struct iovec *piece = &wr->data.iov[i];
-		size_t off = wr->to - r->base + at;
-
-		if (wr->op == RCAP_WRITE)
-			bufv_copy_in(&r->memory, off, piece->iov_base,
-				     piece->iov_len);
-		else
-			bufv_copy_out(&r->memory, off, piece->iov_base,
-				      piece->iov_len);
-		at += (unsigned)piece->iov_len;
-	}
+	region_move(r, wr);
 	return true;
 }
 

@@ -14,19 +14,10 @@
 #define TESTS_SIM_FAKE_RCAP_H
 
 #include "rcap/rcap.h"
+#include "sim/regions.h"
 
 #define FAKE_REGIONS 64
 #define FAKE_POSTED  1024
-
-/* A region of the user's, or of the peer's. */
-struct fake_region {
-	bool valid;
-	uint32_t stag;
-	uint64_t base;
-	unsigned rights;
-	struct bufv memory;
-	struct iovec piece; /* the peer's: its only piece */
-};
 
 struct fake_rcap {
 	struct rcap_qp qp;
@@ -36,7 +27,9 @@ struct fake_rcap {
 	unsigned nposted;
 	struct list recvs;
 	unsigned nrecvs;
-	struct fake_region local[FAKE_REGIONS], remote[FAKE_REGIONS];
+	struct sim_region local[FAKE_REGIONS]; /* the user's */
+	struct sim_region remote[FAKE_REGIONS];
+	struct iovec pieces[FAKE_REGIONS]; /* of remote, one each */
 	uint32_t next_stag;
 	/* what the user asked for */
 	bool accepted, rejected, disconnected, terminated;

@@ -47,27 +47,20 @@ static int reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 {
 	struct loop_end *e = of(qp);
 
-	for (unsigned i = 0; i < LOOP_REGIONS; i++) {
-		if (e->regions[i].valid)
-			continue;
-		e->regions[i].valid = true;
-		e->regions[i].rights = rights;
-		e->regions[i].memory = *memory;
-		e->regions[i].base = base;
-		e->regions[i].stag = ++e->next_stag;
-		*mr = (struct rcap_mr){ .stag = e->next_stag,
-					.base = base,
-					.len = memory->len };
-		return 0;
-	}
-	return ERR_BUSY;
+	const struct sim_region wanted = { .stag = ++e->next_stag,
+					   .base = base,
+					   .rights = rights,
+					   .memory = *memory };
+
+	return region_register(e->regions, LOOP_REGIONS, &wanted, mr);
 }
 
 static void drop(struct loop_end *e, uint32_t stag)
 {
-	for (unsigned i = 0; i < LOOP_REGIONS; i++)
-		if (e->regions[i].stag == stag)
-			e->regions[i].valid = false;
+	struct sim_region *r = region_find(e->regions, LOOP_REGIONS, stag);
+
+	if (r)
+		r->valid = false;
 }
 
 static void invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
@@ -135,28 +128,12 @@ static void send(struct loop_end *e, const struct rcap_wr *wr)
 
 static void reach(struct loop_end *e, const struct rcap_wr *wr)
 {
-	struct loop_end *p = e->peer;
-	bool writes = wr->op == RCAP_WRITE;
-	unsigned i = 0;
-	uint8_t byte;
+	struct sim_region *r = region_reach(
+		e->peer->regions, LOOP_REGIONS, wr->stag, wr->to, wr->data.len,
+		wr->op == RCAP_WRITE ? RCAP_REMOTE_WRITE : RCAP_REMOTE_READ);
 
-	while (i < LOOP_REGIONS &&
-	       !(p->regions[i].valid && p->regions[i].stag == wr->stag))
-		i++;
-	assert_true(i < LOOP_REGIONS);
-	assert_true(p->regions[i].rights &
-		    (writes ? RCAP_REMOTE_WRITE : RCAP_REMOTE_READ));
-	assert_true(range_ok(wr->to - p->regions[i].base, wr->data.len,
-			     p->regions[i].memory.len));
-	for (size_t k = 0; k < wr->data.len; k++) {
-		const struct bufv *far = &p->regions[i].memory;
-		size_t at = wr->to - p->regions[i].base + k;
-
-		bufv_copy_out(writes ? &wr->data : far, writes ? k : at, &byte,
-			      1);
-		bufv_copy_in(writes ? far : &wr->data, writes ? at : k, &byte,
-			     1);
-	}
+	assert_non_null(r);
+	region_move(r, wr);
 }
 
 static bool step(struct loop_end *e)

@@ -8,6 +8,7 @@
 #define TESTS_SIM_LOOP_RCAP_H
 
 #include "rcap/rcap.h"
+#include "sim/regions.h"
 
 #define LOOP_REGIONS 256
 
@@ -15,13 +16,7 @@ struct loop_end {
 	struct rcap_qp qp;
 	struct loop_end *peer;
 	struct list sq, recvs;
-	struct {
-		bool valid;
-		unsigned rights;
-		struct bufv memory;
-		uint64_t base;
-		uint32_t stag;
-	} regions[LOOP_REGIONS];
+	struct sim_region regions[LOOP_REGIONS];
 	uint32_t next_stag;
 	bool ending; /* the user, or the peer, wants to close */
 	int err;

@@ -16,7 +16,7 @@ enum own_step {
 
 static struct fuzz_end e;
 
-static bool leads_to(const struct fake_region *r, const struct fake_task *t)
+static bool leads_to(const struct sim_region *r, const struct fake_task *t)
 {
 	const uint8_t *at = r->valid ? r->memory.iov[0].iov_base : NULL;
 
