@@ -4,44 +4,12 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "cmocka_all.h"
-#include "device/internal.h"
-#include "rig.h"
-
-struct env {
-	struct rig *r;
-	struct peer *p, *other; /* other: on another worker */
-};
-
-static int setup(void **state)
-{
-	static struct env e;
-
-	e.r = rig_new(2, NULL);
-	e.p = peer_session(e.r, 0, 1);
-	e.other = peer_session(e.r, 1, 2);
-	peer_ready(e.p);
-	peer_ready(e.other);
-	*state = &e;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	rig_free(((struct env *)*state)->r);
-	return 0;
-}
-
-static struct dev_control *control_page(struct env *e)
-{
-	return &dev_lu_get(e->r->server, 0)->ctl;
-}
+#include "env.h"
 
 static void expect_status(struct peer *p, uint8_t status)
 {
 	rig_settle(p->rig);
-	assert_int_equal(peer_expect(p, ISCSI_SCSI_RESPONSE)->pdu.rsp.status,
-			 status);
+	peer_expect_status(p, status);
 }
 
 static void expect_response(struct peer *p, uint32_t itt, uint8_t status)
@@ -56,12 +24,8 @@ static void expect_response(struct peer *p, uint32_t itt, uint8_t status)
 
 static void expect_tmf(struct peer *p, uint32_t itt, uint8_t response)
 {
-	struct sent *s;
-
 	rig_settle(p->rig);
-	s = peer_expect(p, ISCSI_TMF_RESPONSE);
-	assert_int_equal(s->pdu.itt, itt);
-	assert_int_equal(s->pdu.tmf_response, response);
+	peer_expect_tmf(p, itt, response);
 }
 
 static uint32_t tmf(struct peer *p, enum iscsi_tmf function)
@@ -271,18 +235,16 @@ static void test_session_lost_during_clear_aca(void **state)
 	tur_ends(e->p, 0, SCSI_GOOD);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_clear_aca_rfc7143_11_5_1),
-		T(test_blocked_until_cleared_sam5_5_10_2),
-		T(test_clear_aca_aborts_the_aca_task),
-		T(test_qerr_takes_others_sam5_5_10_2),
-		T(test_functions_meanwhile_sam5_7),
-		T(test_session_loss_ends_it_sam5_5_10_5),
-		T(test_session_lost_during_clear_aca),
+		TWO(test_clear_aca_rfc7143_11_5_1),
+		TWO(test_blocked_until_cleared_sam5_5_10_2),
+		TWO(test_clear_aca_aborts_the_aca_task),
+		TWO(test_qerr_takes_others_sam5_5_10_2),
+		TWO(test_functions_meanwhile_sam5_7),
+		TWO(test_session_loss_ends_it_sam5_5_10_5),
+		TWO(test_session_lost_during_clear_aca),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,32 +3,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "cmocka_all.h"
-#include "rig.h"
-
-struct env {
-	struct rig *r;
-	struct peer *p;
-};
-
-static int setup(void **state)
-{
-	static struct env e;
-
-	e.r = rig_new(1, NULL);
-	e.p = peer_session(e.r, 0, 1);
-	peer_ready(e.p);
-	*state = &e;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct env *e = *state;
-
-	rig_free(e->r);
-	return 0;
-}
+#include "env.h"
 
 static void test_read(void **state)
 {
@@ -96,8 +71,7 @@ static void test_write_rest_is_asked_for(void **state)
 	assert_int_equal(e->r->memory[0], 0); /* nothing written yet */
 	peer_solicited(e->p, 0x33, 0);
 	rig_settle(e->r);
-	assert_int_equal(peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.rsp.status,
-			 SCSI_GOOD);
+	peer_expect_status(e->p, SCSI_GOOD);
 	assert_int_equal(e->r->memory[0], 0x22);
 	assert_int_equal(e->r->memory[1024], 0x33);
 }
@@ -414,33 +388,31 @@ static void test_send_failure_drops_connection(void **state)
 	assert_int_equal(e->p->how, DM_TERMINATE_NOW);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_read),
-		T(test_statsn_counts_responses_rfc7143_4_2_2_2),
-		T(test_write_immediate),
-		T(test_write_rest_is_asked_for),
-		T(test_write_digest_error_rfc7143_11_4_7_2),
-		T(test_write_data_missing_rfc7143_11_4_7_2),
-		T(test_unexpected_unsolicited_data_rfc7143_11_4_7_2),
-		T(test_bidirectional_refused),
-		T(test_out_of_range_has_sense),
-		T(test_residual_underflow_rfc7143_11_4_5_2),
-		T(test_residual_overflow_rfc7143_11_4_5_2),
-		T(test_no_buffer_is_busy),
-		T(test_no_buffer_with_others_is_task_set_full),
-		T(test_window_ignores_outside_rfc7143_4_2_2_1),
-		T(test_commands_run_in_order_rfc7143_4_2_2_1),
-		T(test_duplicate_inside_window_ignored_rfc7143_4_2_2_1),
-		T(test_tag_in_use_rejected_rfc7143_11_17_1),
-		T(test_window_full),
-		T(test_immediate_command),
-		T(test_too_many_immediate_rejected_rfc7143_4_2_2_1),
-		T(test_connection_lost_with_io_in_flight),
-		T(test_send_failure_drops_connection),
+		ONE(test_read),
+		ONE(test_statsn_counts_responses_rfc7143_4_2_2_2),
+		ONE(test_write_immediate),
+		ONE(test_write_rest_is_asked_for),
+		ONE(test_write_digest_error_rfc7143_11_4_7_2),
+		ONE(test_write_data_missing_rfc7143_11_4_7_2),
+		ONE(test_unexpected_unsolicited_data_rfc7143_11_4_7_2),
+		ONE(test_bidirectional_refused),
+		ONE(test_out_of_range_has_sense),
+		ONE(test_residual_underflow_rfc7143_11_4_5_2),
+		ONE(test_residual_overflow_rfc7143_11_4_5_2),
+		ONE(test_no_buffer_is_busy),
+		ONE(test_no_buffer_with_others_is_task_set_full),
+		ONE(test_window_ignores_outside_rfc7143_4_2_2_1),
+		ONE(test_commands_run_in_order_rfc7143_4_2_2_1),
+		ONE(test_duplicate_inside_window_ignored_rfc7143_4_2_2_1),
+		ONE(test_tag_in_use_rejected_rfc7143_11_17_1),
+		ONE(test_window_full),
+		ONE(test_immediate_command),
+		ONE(test_too_many_immediate_rejected_rfc7143_4_2_2_1),
+		ONE(test_connection_lost_with_io_in_flight),
+		ONE(test_send_failure_drops_connection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,32 +3,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "cmocka_all.h"
-#include "rig.h"
-
-struct env {
-	struct rig *r;
-	struct peer *p;
-};
-
-static int setup(void **state)
-{
-	static struct env e;
-
-	e.r = rig_new(1, NULL);
-	e.p = peer_session(e.r, 0, 1);
-	peer_ready(e.p);
-	*state = &e;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct env *e = *state;
-
-	rig_free(e->r);
-	return 0;
-}
+#include "env.h"
 
 static struct iscsi_pdu request(const struct peer *p, enum iscsi_opcode op)
 {
@@ -287,8 +262,7 @@ static void test_request_waits_for_its_turn_rfc7143_4_2_2_1(void **state)
 	peer_rx(e->p, &pdu, "abc");
 	assert_true(peer_quiet(e->p));
 	peer_tur(e->p);
-	assert_int_equal(peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.rsp.status,
-			 SCSI_GOOD);
+	peer_expect_status(e->p, SCSI_GOOD);
 	assert_memory_equal(peer_expect(e->p, ISCSI_NOP_IN)->data, "abc", 3);
 }
 
@@ -392,31 +366,29 @@ static void test_closing_is_bounded(void **state)
 	assert_int_equal(e->p->how, DM_TERMINATE_NOW);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_nop_out_echoed_rfc7143_11_19),
-		T(test_nop_out_echo_cut_rfc7143_11_18_3),
-		T(test_nop_out_without_tag_must_be_immediate_rfc7143_11_18_1),
-		T(test_ping_and_pong_rfc7143_11_19),
-		T(test_ping_unanswered),
-		T(test_logout_session_rfc7143_11_14),
-		T(test_logout_connection_rfc7143_11_15_1),
-		T(test_logout_for_recovery_rfc7143_11_15_1),
-		T(test_logout_reserved_reason),
-		T(test_logout_terminates_commands_rfc7143_11_14),
-		T(test_connection_lost_during_logout),
-		T(test_snack_rejected_rfc7143_11_16),
-		T(test_login_in_full_feature_phase_rejected),
-		T(test_error_notify_rejects_rfc7143_11_17_1),
-		T(test_request_waits_for_its_turn_rfc7143_4_2_2_1),
-		T(test_too_much_ahead_drops_connection),
-		T(test_discovery_allows_little_rfc7143_13_21),
-		T(test_drain_asks_for_logout_rfc7143_11_9_1),
-		T(test_drain_drops_who_stays_rfc7143_11_9_1),
-		T(test_closing_is_bounded),
+		ONE(test_nop_out_echoed_rfc7143_11_19),
+		ONE(test_nop_out_echo_cut_rfc7143_11_18_3),
+		ONE(test_nop_out_without_tag_must_be_immediate_rfc7143_11_18_1),
+		ONE(test_ping_and_pong_rfc7143_11_19),
+		ONE(test_ping_unanswered),
+		ONE(test_logout_session_rfc7143_11_14),
+		ONE(test_logout_connection_rfc7143_11_15_1),
+		ONE(test_logout_for_recovery_rfc7143_11_15_1),
+		ONE(test_logout_reserved_reason),
+		ONE(test_logout_terminates_commands_rfc7143_11_14),
+		ONE(test_connection_lost_during_logout),
+		ONE(test_snack_rejected_rfc7143_11_16),
+		ONE(test_login_in_full_feature_phase_rejected),
+		ONE(test_error_notify_rejects_rfc7143_11_17_1),
+		ONE(test_request_waits_for_its_turn_rfc7143_4_2_2_1),
+		ONE(test_too_much_ahead_drops_connection),
+		ONE(test_discovery_allows_little_rfc7143_13_21),
+		ONE(test_drain_asks_for_logout_rfc7143_11_9_1),
+		ONE(test_drain_drops_who_stays_rfc7143_11_9_1),
+		ONE(test_closing_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

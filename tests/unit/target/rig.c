@@ -436,6 +436,20 @@ struct sent *peer_expect(struct peer *p, enum iscsi_opcode op)
 	return s;
 }
 
+void peer_expect_status(struct peer *p, uint8_t status)
+{
+	assert_int_equal(peer_expect(p, ISCSI_SCSI_RESPONSE)->pdu.rsp.status,
+			 status);
+}
+
+void peer_expect_tmf(struct peer *p, uint32_t itt, uint8_t response)
+{
+	struct sent *s = peer_expect(p, ISCSI_TMF_RESPONSE);
+
+	assert_int_equal(s->pdu.itt, itt);
+	assert_int_equal(s->pdu.tmf_response, response);
+}
+
 bool peer_quiet(const struct peer *p)
 {
 	return p->next == p->nsent;

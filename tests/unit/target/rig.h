@@ -92,6 +92,8 @@ int peer_rx(struct peer *p, struct iscsi_pdu *pdu, const void *data);
 /* The next thing that the role sent; fails the test if there is none. */
 struct sent *peer_next(struct peer *p);
 struct sent *peer_expect(struct peer *p, enum iscsi_opcode op);
+void peer_expect_status(struct peer *p, uint8_t status);
+void peer_expect_tmf(struct peer *p, uint32_t itt, uint8_t response);
 bool peer_quiet(const struct peer *p);
 /* All that was sent is out. */
 void peer_flush(struct peer *p);

@@ -145,14 +145,6 @@ static unsigned responses(struct peer *p, uint8_t status)
 	return n;
 }
 
-static void expect_tmf(struct peer *p, uint32_t itt, uint8_t response)
-{
-	struct sent *s = peer_expect(p, ISCSI_TMF_RESPONSE);
-
-	assert_int_equal(s->pdu.itt, itt);
-	assert_int_equal(s->pdu.tmf_response, response);
-}
-
 static bool is_reset(enum iscsi_tmf f)
 {
 	return f == ISCSI_TMF_LU_RESET || f == ISCSI_TMF_TARGET_WARM_RESET;
@@ -236,10 +228,10 @@ static void one(enum iscsi_tmf f, enum stage stage, bool own, bool tas)
 		assert_int_equal(told, 1);
 	else
 		assert_int_equal(told, tas && !own ? victim.n : 0);
-	expect_tmf(asker, itt,
-		   f == ISCSI_TMF_ABORT_TASK && stage == ANSWERED
-			   ? ISCSI_TMF_NO_TASK
-			   : ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(asker, itt,
+			f == ISCSI_TMF_ABORT_TASK && stage == ANSWERED
+				? ISCSI_TMF_NO_TASK
+				: ISCSI_TMF_COMPLETE);
 	if (!own || f == ISCSI_TMF_ABORT_TASK)
 		fill_the_hole();
 	rig_settle(r);
@@ -304,7 +296,7 @@ static void test_abort_of_a_dormant_task(void **state)
 	bring(asker, DORMANT);
 	itt = ask(ISCSI_TMF_ABORT_TASK);
 	rig_mail(r);
-	expect_tmf(asker, itt, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(asker, itt, ISCSI_TMF_COMPLETE);
 	r->holding = false;
 	rig_settle(r);
 	assert_int_equal(responses(asker, SCSI_GOOD), 1);
@@ -345,18 +337,18 @@ static void test_queries_in_each_stage_rfc7144_6_3(void **state)
 		bring(asker, (enum stage)s);
 		itt = ask(ISCSI_TMF_QUERY_TASK_SET);
 		responses(asker, SCSI_GOOD);
-		expect_tmf(asker, itt, want);
+		peer_expect_tmf(asker, itt, want);
 		itt = peer_tmf(asker, ISCSI_TMF_QUERY_TASK, 0, victim.itt,
 			       victim.cmdsn);
-		expect_tmf(asker, itt, want);
+		peer_expect_tmf(asker, itt, want);
 		/* it is of this unit only */
 		itt = peer_tmf(asker, ISCSI_TMF_QUERY_TASK, (uint64_t)5 << 48,
 			       victim.itt, victim.cmdsn);
-		expect_tmf(asker, itt, ISCSI_TMF_NO_LUN);
+		peer_expect_tmf(asker, itt, ISCSI_TMF_NO_LUN);
 		/* another's are not its own */
 		itt = peer_tmf(other, ISCSI_TMF_QUERY_TASK_SET, 0,
 			       ISCSI_RESERVED_TAG, 0);
-		expect_tmf(other, itt, ISCSI_TMF_COMPLETE);
+		peer_expect_tmf(other, itt, ISCSI_TMF_COMPLETE);
 		if (s == WANTS_DATA)
 			peer_solicited(asker, 0x77, 0);
 		fill_the_hole();
@@ -380,7 +372,7 @@ static void test_query_of_what_has_not_come(void **state)
 	assert_true(peer_quiet(asker));
 	itt = peer_tmf(asker, ISCSI_TMF_QUERY_TASK, 0, 4711, lost);
 	rig_settle(r);
-	expect_tmf(asker, itt, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(asker, itt, ISCSI_TMF_COMPLETE);
 	peer_expect(asker, ISCSI_SCSI_RESPONSE); /* the one behind it */
 	rig_free(r);
 }

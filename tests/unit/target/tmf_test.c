@@ -3,45 +3,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "cmocka_all.h"
 #include "device/attention.h"
-#include "rig.h"
-
-#define WORKERS 2
-
-struct env {
-	struct rig *r;
-	struct peer *p, *other; /* other: on another worker */
-};
-
-static int setup(void **state)
-{
-	static struct env e;
-
-	e.r = rig_new(WORKERS, NULL);
-	e.p = peer_session(e.r, 0, 1);
-	e.other = peer_session(e.r, 1, 2);
-	peer_ready(e.p);
-	peer_ready(e.other);
-	*state = &e;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct env *e = *state;
-
-	rig_free(e->r);
-	return 0;
-}
-
-static void expect_tmf(struct peer *p, uint32_t itt, uint8_t response)
-{
-	struct sent *s = peer_expect(p, ISCSI_TMF_RESPONSE);
-
-	assert_int_equal(s->pdu.itt, itt);
-	assert_int_equal(s->pdu.tmf_response, response);
-}
+#include "env.h"
 
 /* The response comes when the task is gone, and nothing of the task after. */
 static void test_abort_task_rfc7143_11_6_1_a(void **state)
@@ -56,7 +19,7 @@ static void test_abort_task_rfc7143_11_6_1_a(void **state)
 	assert_true(peer_quiet(e->p)); /* its I/O is still under way */
 	e->r->holding = false;
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p));
 	peer_ready(e->p);
 }
@@ -71,7 +34,7 @@ static void test_abort_task_waiting_for_data(void **state)
 	assert_non_null(e->p->get_task);
 	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, itt, cmdsn);
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_null(e->p->get_task);
 	assert_int_equal(e->r->memory[0], 0);
 	assert_int_equal(e->r->buffers, 0);
@@ -94,7 +57,7 @@ static void test_abort_task_released_later(void **state)
 	e->p->dm.up->data_completion_notify(&e->p->dm, e->p->releasing,
 					    DM_RELEASED, 0);
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_int_equal(e->r->buffers, 0);
 	e->p->release_later = false;
 }
@@ -111,7 +74,7 @@ static void test_abort_task_not_received_rfc7143_11_6_1_b(void **state)
 	assert_true(peer_quiet(e->p)); /* waits for the lost one */
 	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, 4711, lost);
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	peer_expect(e->p, ISCSI_SCSI_RESPONSE); /* the one behind it */
 	e->p->cmdsn = lost;
 	peer_tur(e->p); /* should it come after all: ignored */
@@ -125,7 +88,7 @@ static void test_abort_task_unknown_rfc7143_11_6_1_c(void **state)
 	uint32_t tmf =
 		peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, 4711, e->p->cmdsn - 1);
 
-	expect_tmf(e->p, tmf, ISCSI_TMF_NO_TASK);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_NO_TASK);
 }
 
 static void test_abort_of_tmf_rejected_rfc7143_11_5_1(void **state)
@@ -138,10 +101,10 @@ static void test_abort_of_tmf_rejected_rfc7143_11_5_1(void **state)
 	first = peer_tmf(e->p, ISCSI_TMF_LU_RESET, 0, ISCSI_RESERVED_TAG, 0);
 	rig_settle(e->r);
 	second = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, first, 0);
-	expect_tmf(e->p, second, ISCSI_TMF_REJECTED);
+	peer_expect_tmf(e->p, second, ISCSI_TMF_REJECTED);
 	e->r->holding = false;
 	rig_settle(e->r);
-	expect_tmf(e->p, first, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, first, ISCSI_TMF_COMPLETE);
 }
 
 /* Responses that were queued before stay before. */
@@ -155,7 +118,7 @@ static void test_abort_after_response_queued(void **state)
 	rig_release(e->r); /* answered, not yet out */
 	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, itt, cmdsn);
 	assert_int_equal(peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.itt, itt);
-	expect_tmf(e->p, tmf, ISCSI_TMF_NO_TASK);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_NO_TASK);
 }
 
 static void test_abort_task_set_own_session_only(void **state)
@@ -171,7 +134,7 @@ static void test_abort_task_set_own_session_only(void **state)
 		       0);
 	e->r->holding = false;
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p));
 	peer_expect(e->other, ISCSI_SCSI_RESPONSE);
 }
@@ -192,7 +155,7 @@ static void test_abort_task_set_waits_for_commands_rfc7143_4_2_3_3(void **state)
 	peer_read(e->p, 0, 1);
 	e->r->holding = false;
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p)); /* the late one was aborted */
 }
 
@@ -209,7 +172,7 @@ static void test_lu_reset_waits_for_data_rfc7143_4_2_3_3_a(void **state)
 	assert_true(peer_quiet(e->p));
 	peer_solicited(e->p, 1, 0);
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p));
 	assert_int_equal(e->r->memory[0], 0);
 }
@@ -236,7 +199,7 @@ static void test_lu_reset_data_never_come(void **state)
 	/* the session itself was silent for long: a ping went before */
 	while (e->p->sent[e->p->next].pdu.op == ISCSI_NOP_IN)
 		peer_next(e->p);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_int_equal(e->r->buffers, 0);
 }
 
@@ -255,7 +218,7 @@ static void all_sessions(struct env *e, enum iscsi_tmf function)
 	assert_true(peer_quiet(e->p));
 	e->r->holding = false;
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p));
 	assert_true(peer_quiet(e->other));
 	assert_int_equal(e->r->buffers, 0);
@@ -285,22 +248,10 @@ static void test_clear_task_set_other_workers(void **state)
 	peer_ready(e->p);
 	peer_tur(idle); /* had none in the task set */
 	rig_settle(e->r);
-	assert_int_equal(peer_expect(idle, ISCSI_SCSI_RESPONSE)->pdu.rsp.status,
-			 SCSI_GOOD);
+	peer_expect_status(idle, SCSI_GOOD);
 }
 
 /* ---- the control mode page: TAS, TST ---- */
-
-static void expect_status(struct peer *p, uint8_t status)
-{
-	assert_int_equal(peer_expect(p, ISCSI_SCSI_RESPONSE)->pdu.rsp.status,
-			 status);
-}
-
-static struct dev_control *control_page(struct env *e)
-{
-	return &dev_lu_get(e->r->server, 0)->ctl;
-}
 
 /* TAS = 1: what another initiator aborts ends TASK ABORTED. */
 static void told_functions(struct env *e, enum iscsi_tmf function)
@@ -316,7 +267,7 @@ static void told_functions(struct env *e, enum iscsi_tmf function)
 	rig_settle(e->r);
 	e->r->holding = false;
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p)); /* its own vanish */
 	for (int i = 0; i < 2; i++) {
 		struct sent *s = peer_expect(e->other, ISCSI_SCSI_RESPONSE);
@@ -369,9 +320,9 @@ static void test_clear_task_set_of_its_own_spc4_7_5_8(void **state)
 	rig_settle(e->r);
 	e->r->holding = false;
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p));
-	expect_status(e->other, SCSI_GOOD);
+	peer_expect_status(e->other, SCSI_GOOD);
 }
 
 /* ---- PREEMPT AND ABORT (SPC-4 §5.13.11.2.6) ---- */
@@ -396,9 +347,9 @@ static void preempt_and_abort(struct env *e, bool tas)
 {
 	control_page(e)->tas = tas;
 	pr_out(e->p, 0, 0, 0, 1);
-	expect_status(e->p, SCSI_GOOD);
+	peer_expect_status(e->p, SCSI_GOOD);
 	pr_out(e->other, 0, 0, 0, 2);
-	expect_status(e->other, SCSI_GOOD);
+	peer_expect_status(e->other, SCSI_GOOD);
 	e->r->holding = true;
 	peer_read(e->p, 0, 1); /* stays */
 	peer_read(e->other, 0, 1);
@@ -407,10 +358,10 @@ static void preempt_and_abort(struct env *e, bool tas)
 	assert_true(peer_quiet(e->p)); /* waits for the held read */
 	e->r->holding = false;
 	rig_settle(e->r);
-	expect_status(e->p, SCSI_GOOD); /* the read */
-	expect_status(e->p, SCSI_GOOD);
+	peer_expect_status(e->p, SCSI_GOOD); /* the read */
+	peer_expect_status(e->p, SCSI_GOOD);
 	for (int i = 0; tas && i < 2; i++)
-		expect_status(e->other, SCSI_TASK_ABORTED);
+		peer_expect_status(e->other, SCSI_TASK_ABORTED);
 	assert_true(peer_quiet(e->other));
 	if (!tas)
 		expect_attention(e->other, 0x2f);
@@ -434,9 +385,9 @@ static void test_preempt_and_abort_of_a_lost_session(void **state)
 	struct env *e = *state;
 
 	pr_out(e->p, 0, 0, 0, 1);
-	expect_status(e->p, SCSI_GOOD);
+	peer_expect_status(e->p, SCSI_GOOD);
 	pr_out(e->other, 0, 0, 0, 2);
-	expect_status(e->other, SCSI_GOOD);
+	peer_expect_status(e->other, SCSI_GOOD);
 	e->r->holding = true;
 	peer_read(e->other, 0, 1);
 	pr_out(e->p, 5, 1, 1, 2);
@@ -445,7 +396,7 @@ static void test_preempt_and_abort_of_a_lost_session(void **state)
 	rig_settle(e->r);
 	e->r->holding = false;
 	rig_settle(e->r);
-	expect_status(e->p, SCSI_GOOD);
+	peer_expect_status(e->p, SCSI_GOOD);
 }
 
 /* What RESERVE got is free before the answer to the logout. */
@@ -459,10 +410,10 @@ static void test_logout_gives_a_reservation_back(void **state)
 
 	peer_command(e->other, cdb, false, false, 0);
 	rig_settle(e->r);
-	expect_status(e->other, SCSI_GOOD);
+	peer_expect_status(e->other, SCSI_GOOD);
 	peer_tur(e->p);
 	rig_settle(e->r);
-	expect_status(e->p, SCSI_RESERVATION_CONFLICT);
+	peer_expect_status(e->p, SCSI_RESERVATION_CONFLICT);
 	out.itt = 4711;
 	out.cmdsn = e->other->cmdsn;
 	peer_rx(e->other, &out, NULL);
@@ -471,7 +422,7 @@ static void test_logout_gives_a_reservation_back(void **state)
 	peer_expect(e->other, ISCSI_LOGOUT_RESPONSE);
 	peer_tur(e->p);
 	assert_false(peer_quiet(e->p)); /* at once, before any more mail */
-	expect_status(e->p, SCSI_GOOD);
+	peer_expect_status(e->p, SCSI_GOOD);
 	rig_settle(e->r);
 }
 
@@ -506,7 +457,7 @@ static void test_query_async_event_rfc7144_6_3(void **state)
 	peer_ready(fresh);
 	tmf = peer_tmf(fresh, ISCSI_TMF_QUERY_ASYNC_EVENT, 0,
 		       ISCSI_RESERVED_TAG, 0);
-	expect_tmf(fresh, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(fresh, tmf, ISCSI_TMF_COMPLETE);
 }
 
 static void test_lu_reset_other_workers(void **state)
@@ -533,7 +484,7 @@ static void test_cold_reset_drops_all_rfc7143_11_5_1(void **state)
 				ISCSI_RESERVED_TAG, 0);
 
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(e->p->gone);
 	assert_true(e->other->gone);
 }
@@ -547,7 +498,7 @@ static void test_target_reset_plugs_holes_rfc7143_4_2_3_3_b(void **state)
 	tmf = peer_tmf(e->p, ISCSI_TMF_TARGET_WARM_RESET, 0, ISCSI_RESERVED_TAG,
 		       0);
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_int_equal(e->p->sent[e->p->nsent - 1].pdu.expcmdsn, e->p->cmdsn);
 }
 
@@ -557,7 +508,7 @@ static void test_no_such_lun_rfc7143_11_6_1(void **state)
 	uint32_t tmf = peer_tmf(e->p, ISCSI_TMF_LU_RESET, (uint64_t)5 << 48,
 				ISCSI_RESERVED_TAG, 0);
 
-	expect_tmf(e->p, tmf, ISCSI_TMF_NO_LUN);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_NO_LUN);
 }
 
 static void test_functions_refused(void **state)
@@ -566,9 +517,9 @@ static void test_functions_refused(void **state)
 	uint32_t tmf;
 
 	tmf = peer_tmf(e->p, ISCSI_TMF_TASK_REASSIGN, 0, 5, 0);
-	expect_tmf(e->p, tmf, ISCSI_TMF_NO_REASSIGN);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_NO_REASSIGN);
 	tmf = peer_tmf(e->p, (enum iscsi_tmf)99, 0, ISCSI_RESERVED_TAG, 0);
-	expect_tmf(e->p, tmf, ISCSI_TMF_NOT_SUPPORTED);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_NOT_SUPPORTED);
 }
 
 static void test_query_task_rfc7144_6_4_2(void **state)
@@ -579,18 +530,18 @@ static void test_query_task_rfc7144_6_4_2(void **state)
 	e->r->holding = true;
 	itt = peer_read(e->p, 0, 1);
 	tmf = peer_tmf(e->p, ISCSI_TMF_QUERY_TASK, 0, itt, e->p->cmdsn - 1);
-	expect_tmf(e->p, tmf, ISCSI_TMF_SUCCEEDED);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_SUCCEEDED);
 	tmf = peer_tmf(e->p, ISCSI_TMF_QUERY_TASK_SET, 0, ISCSI_RESERVED_TAG,
 		       0);
-	expect_tmf(e->p, tmf, ISCSI_TMF_SUCCEEDED);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_SUCCEEDED);
 	e->r->holding = false;
 	rig_settle(e->r);
 	peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 	tmf = peer_tmf(e->p, ISCSI_TMF_QUERY_TASK, 0, itt, e->p->cmdsn - 1);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	tmf = peer_tmf(e->p, ISCSI_TMF_QUERY_TASK_SET, 0, ISCSI_RESERVED_TAG,
 		       0);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 }
 
 static void test_nexus_reset_rfc7144_6_3(void **state)
@@ -604,7 +555,7 @@ static void test_nexus_reset_rfc7144_6_3(void **state)
 		       0);
 	e->r->holding = false;
 	rig_settle(e->r);
-	expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(e->p->gone);
 	assert_false(e->other->gone);
 }
@@ -622,7 +573,7 @@ static void test_level_2_functions_rfc7144_6_3(void **state)
 
 	assert_int_equal(peer_login(old, keys, sizeof(keys), isid, 0), 0);
 	tmf = peer_tmf(old, ISCSI_TMF_QUERY_TASK_SET, 0, ISCSI_RESERVED_TAG, 0);
-	expect_tmf(old, tmf, ISCSI_TMF_NOT_SUPPORTED);
+	peer_expect_tmf(old, tmf, ISCSI_TMF_NOT_SUPPORTED);
 }
 
 /* Whoever asked is gone: the reset runs on, nobody is answered. */
@@ -666,43 +617,41 @@ static void test_cmdsn_beyond_window(void **state)
 			 ISCSI_REJECT_INVALID_PDU_FIELD);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_abort_task_rfc7143_11_6_1_a),
-		T(test_abort_task_waiting_for_data),
-		T(test_abort_task_released_later),
-		T(test_abort_task_not_received_rfc7143_11_6_1_b),
-		T(test_abort_task_unknown_rfc7143_11_6_1_c),
-		T(test_abort_of_tmf_rejected_rfc7143_11_5_1),
-		T(test_abort_after_response_queued),
-		T(test_abort_task_set_own_session_only),
-		T(test_abort_task_set_waits_for_commands_rfc7143_4_2_3_3),
-		T(test_lu_reset_waits_for_data_rfc7143_4_2_3_3_a),
-		T(test_lu_reset_data_never_come),
-		T(test_clear_task_set_other_workers),
-		T(test_lu_reset_other_workers),
-		T(test_warm_reset_other_workers),
-		T(test_cold_reset_drops_all_rfc7143_11_5_1),
-		T(test_target_reset_plugs_holes_rfc7143_4_2_3_3_b),
-		T(test_no_such_lun_rfc7143_11_6_1),
-		T(test_functions_refused),
-		T(test_query_task_rfc7144_6_4_2),
-		T(test_clear_task_set_with_tas_spc4_7_5_8),
-		T(test_resets_with_tas_spc4_7_5_8),
-		T(test_clear_task_set_of_its_own_spc4_7_5_8),
-		T(test_preempt_and_abort),
-		T(test_preempt_and_abort_with_tas),
-		T(test_preempt_and_abort_of_a_lost_session),
-		T(test_logout_gives_a_reservation_back),
-		T(test_query_async_event_rfc7144_6_3),
-		T(test_nexus_reset_rfc7144_6_3),
-		T(test_level_2_functions_rfc7144_6_3),
-		T(test_session_lost_during_reset),
-		T(test_session_lost_during_abort),
-		T(test_cmdsn_beyond_window),
+		TWO(test_abort_task_rfc7143_11_6_1_a),
+		TWO(test_abort_task_waiting_for_data),
+		TWO(test_abort_task_released_later),
+		TWO(test_abort_task_not_received_rfc7143_11_6_1_b),
+		TWO(test_abort_task_unknown_rfc7143_11_6_1_c),
+		TWO(test_abort_of_tmf_rejected_rfc7143_11_5_1),
+		TWO(test_abort_after_response_queued),
+		TWO(test_abort_task_set_own_session_only),
+		TWO(test_abort_task_set_waits_for_commands_rfc7143_4_2_3_3),
+		TWO(test_lu_reset_waits_for_data_rfc7143_4_2_3_3_a),
+		TWO(test_lu_reset_data_never_come),
+		TWO(test_clear_task_set_other_workers),
+		TWO(test_lu_reset_other_workers),
+		TWO(test_warm_reset_other_workers),
+		TWO(test_cold_reset_drops_all_rfc7143_11_5_1),
+		TWO(test_target_reset_plugs_holes_rfc7143_4_2_3_3_b),
+		TWO(test_no_such_lun_rfc7143_11_6_1),
+		TWO(test_functions_refused),
+		TWO(test_query_task_rfc7144_6_4_2),
+		TWO(test_clear_task_set_with_tas_spc4_7_5_8),
+		TWO(test_resets_with_tas_spc4_7_5_8),
+		TWO(test_clear_task_set_of_its_own_spc4_7_5_8),
+		TWO(test_preempt_and_abort),
+		TWO(test_preempt_and_abort_with_tas),
+		TWO(test_preempt_and_abort_of_a_lost_session),
+		TWO(test_logout_gives_a_reservation_back),
+		TWO(test_query_async_event_rfc7144_6_3),
+		TWO(test_nexus_reset_rfc7144_6_3),
+		TWO(test_level_2_functions_rfc7144_6_3),
+		TWO(test_session_lost_during_reset),
+		TWO(test_session_lost_during_abort),
+		TWO(test_cmdsn_beyond_window),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
