@@ -5,6 +5,8 @@ The programs come from the environment (set by run.py): ISERD, ISERCTL, ISER,
 and ISERD_IO (uring or epoll). A test whose peer is not
 installed is skipped, and says which package has it.
 """
+import glob
+import hashlib
 import os
 import select
 import shutil
@@ -104,15 +106,84 @@ def run(args, timeout=60, check=True, **kw):
     return done
 
 
+def sparse(path, size):
+    """A file of zeros, as an image; returns the path."""
+    with open(path, "wb") as f:
+        f.truncate(size)
+    return path
+
+
+def make_image(path, size=24 << 20):
+    """An image with something in two places, and zeros elsewhere."""
+    with open(path, "wb") as f:
+        f.write(os.urandom(3 << 20))
+        f.seek(10 << 20)
+        f.write(os.urandom(1 << 20))
+        f.truncate(size)
+
+
+def sha256(path):
+    h = hashlib.sha256()
+    with open(path, "rb") as f:
+        for piece in iter(lambda: f.read(1 << 20), b""):
+            h.update(piece)
+    return h.hexdigest()
+
+
+class Folder(unittest.TestCase):
+    """A case with a directory of its own, which is gone after it."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(dir=".")
+        self.addCleanup(folder.cleanup)
+        self.dir = os.path.abspath(folder.name)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+
+class Lives(Folder):
+    """Several lives of an iserd, with the same disk and what it keeps in self.state."""
+
+    def setUp(self):
+        super().setUp()
+        self.disk = sparse(self.path("disk.img"), 16 << 20)
+        self.state = self.path("state")
+        self.args = ["--state", self.state, "--workers", "2", "--block-size", "512",
+                     "--buffered", self.disk]
+
+    def start(self, *more):
+        return Daemon(*more, *self.args)
+
+    def files(self):
+        """What is kept."""
+        return glob.glob(self.state + "/*")
+
+
+def _serve(args):
+    """The command line of an iserd, on a free port if none is named."""
+    listen = [] if "--listen" in args else ["--listen", "127.0.0.1:0"]
+    return [ISERD, "serve", "--io", io()] + listen + list(args)
+
+
+def refused(*args, status=3):
+    """Runs an iserd that must not start; returns what it says."""
+    done = subprocess.run(_serve(args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=20)
+    text = done.stderr.decode()
+    if done.returncode != status or done.stdout:
+        raise AssertionError("iserd ended with %d: %s%s" % (
+            done.returncode, done.stdout.decode(), text))
+    return text
+
+
 class Daemon:
     """An iserd on a free port of the loopback."""
 
     def __init__(self, *args, ready=True):
         self.log = tempfile.TemporaryFile()
-        listen = [] if "--listen" in args else ["--listen", "127.0.0.1:0"]
-        self.proc = subprocess.Popen(
-            [ISERD, "serve", "--io", io()] + listen + list(args),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
+        self.proc = subprocess.Popen(_serve(args), stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.PIPE, stderr=self.log)
         self.urls = []
         if ready:
             luns = sum(1 for before, a in zip(("",) + args, args)
@@ -185,18 +256,30 @@ class Daemon:
         self.proc.stdout.close()
         return status
 
+    def die(self, how=signal.SIGKILL):
+        """Its life ends here, whatever it is at."""
+        self.proc.send_signal(how)
+        self.proc.wait()
+        self.proc.stdout.close()
+        self._last_words()
+
+    def _last_words(self):
+        """All that it said; a sanitizer must not be among it."""
+        text = self.messages()
+        self.log.close()
+        for word in ("runtime error", "AddressSanitizer", "LeakSanitizer"):
+            if word in text:
+                raise AssertionError(text[-6000:])
+        return text
+
     def __enter__(self):
         return self
 
     def __exit__(self, kind, value, trace):
         status = self.stop()
-        text = self.messages()
-        self.log.close()
+        text = self._last_words()
         if kind is None and status != 0:
             raise AssertionError("iserd ended with %d: %s" % (status, text))
-        for word in ("runtime error", "AddressSanitizer", "LeakSanitizer"):
-            if word in text:
-                raise AssertionError(text[-6000:])
 
 
 def exactly(sock, n):

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Our initiator against targets made of bytes that do what no decent one
 would: it ends with an error that says something, soon, and not by a signal."""
-import os
 import random
 import socket
 import struct

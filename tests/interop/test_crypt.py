@@ -6,14 +6,12 @@ import os
 import random
 import shutil
 import stat
-import subprocess
-import tempfile
 import threading
 import time
 import unittest
 
 import gcrypt_xts
-from harness import ISERD, Daemon, io, main, need, run
+from harness import Daemon, Folder, main, need, refused, run, sparse
 from test_alua import Path
 from test_nbd import Bridge
 from test_reserve import CHECK, GOOD
@@ -39,16 +37,11 @@ class Unit(Path):
         return self.scsi([0x48, flags | 3])[0]
 
 
-class Encrypted(unittest.TestCase):
+class Encrypted(Folder):
     def setUp(self):
-        self.dir = os.path.abspath(tempfile.mkdtemp(dir="."))
-        self.disk, self.key = self.dir + "/disk.img", self.dir + "/disk.key"
-        with open(self.disk, "wb") as f:
-            f.truncate(SIZE)
+        super().setUp()
+        self.disk, self.key = sparse(self.path("disk.img"), SIZE), self.path("disk.key")
         self.lun = self.disk + ",key=" + self.key
-
-    def tearDown(self):
-        shutil.rmtree(self.dir)
 
     def secret(self):
         with open(self.key, "rb") as f:
@@ -112,12 +105,9 @@ class Image(Encrypted):
 
 class Keys(Encrypted):
     def refused(self, *args):
-        done = subprocess.run([ISERD, "serve", "--io", io(), "--listen", "127.0.0.1:0", *args],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20)
-        self.assertEqual(done.returncode, 3, done.stderr)
-        self.assertEqual(done.stdout, b"")
-        self.assertEqual(done.stderr.count(b"\n"), 1)
-        return done.stderr.decode()
+        text = refused(*args)
+        self.assertEqual(text.count("\n"), 1)
+        return text
 
     def test_made_for_a_new_image(self):
         with Daemon(self.lun) as d:
@@ -313,10 +303,7 @@ class Erase(Encrypted):
         except (OSError, EOFError):
             pass
         a.close()
-        d.proc.wait()
-        d.proc.stdout.close()
-        self.assertNotIn("Sanitizer", d.messages())
-        d.log.close()
+        d.die()
         self.assertEqual(len(self.secret()), 64)  # one of them is always there
 
     def killed(self, *more):

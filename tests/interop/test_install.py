@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import Daemon, ISER, main, need, run
+from harness import ISER, Daemon, main, need
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(ISER))))

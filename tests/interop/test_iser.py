@@ -10,25 +10,9 @@ import tempfile
 import time
 import unittest
 
-from harness import Daemon, ISER, Secrets, WAYS, main, need, over, run
+from harness import ISER, WAYS, Daemon, Secrets, main, make_image, need, over, run, sha256
 
 BUILT = unittest.skipUnless(os.path.exists(ISER), "iser is not built")
-
-
-def make_image(path, size=24 << 20):
-    with open(path, "wb") as f:
-        f.write(os.urandom(3 << 20))
-        f.seek(10 << 20)
-        f.write(os.urandom(1 << 20))
-        f.truncate(size)
-
-
-def sha256(path):
-    h = hashlib.sha256()
-    with open(path, "rb") as f:
-        for piece in iter(lambda: f.read(1 << 20), b""):
-            h.update(piece)
-    return h.hexdigest()
 
 
 class Tgt:

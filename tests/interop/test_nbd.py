@@ -13,8 +13,8 @@ import tempfile
 import time
 import unittest
 
-from harness import Daemon, ISER, exactly, main, need, run
-from test_iser import BUILT, Tgt, make_image, sha256
+from harness import ISER, Daemon, Folder, exactly, main, make_image, need, run, sha256, sparse
+from test_iser import BUILT, Tgt
 
 SIZE = 24 << 20
 EIO, EINVAL, ENOSPC, EOVERFLOW, EPERM = 5, 22, 28, 75, 1
@@ -127,7 +127,7 @@ class Raw:
 
 
 @BUILT
-class Clients(unittest.TestCase):
+class Clients(Folder):
     """Over iSCSI; and the same over iSER below, by either way in."""
 
     keys, over = "", "tcp"
@@ -139,12 +139,8 @@ class Clients(unittest.TestCase):
         self.assertIn("over " + self.over, daemon.messages())
 
     def setUp(self):
-        self.dir = tempfile.TemporaryDirectory(dir=".")
-        self.image = os.path.join(self.dir.name, "image")
-        self.back = os.path.join(self.dir.name, "back")
-
-    def tearDown(self):
-        self.dir.cleanup()
+        super().setUp()
+        self.image, self.back = self.path("image"), self.path("back")
 
     def there_and_back(self, url, **kw):
         make_image(self.image, SIZE)
@@ -173,16 +169,14 @@ class Clients(unittest.TestCase):
 
     @need("qemu-img")
     def test_qemu_img_file_4k(self):
-        disk = os.path.abspath(os.path.join(self.dir.name, "disk"))
-        with open(disk, "wb") as f:
-            f.truncate(SIZE)
+        disk = sparse(self.path("disk"), SIZE)
         with Daemon("--block-size", "4096", disk) as d:
             self.there_and_back(self.url(d))
         self.assertEqual(sha256(self.image), sha256(disk))
 
     @need("qemu-img", "tgtd", "tgtadm")
     def test_qemu_img_other_target(self):
-        disk = os.path.abspath(os.path.join(self.dir.name, "disk"))
+        disk = self.path("disk")
         make_image(disk, SIZE)
         with Tgt(disk) as t:
             self.there_and_back(t.url)

@@ -6,15 +6,11 @@ was answered, is there afterwards, and every registration and reservation with
 APTPL, every saved mode page and all identifying information; nothing is half done. POWER_CUTS=200 makes it 200 times."""
 import os
 import random
-import shutil
-import signal
 import struct
-import tempfile
 import threading
 import time
-import unittest
 
-from harness import Daemon, main
+from harness import Daemon, Folder, main, sparse
 from rdma_wire import RdmaWire
 from test_reserve import APTPL, CHECK, GOOD, IGNORE, RELEASE, RESERVE, WE_RO, Initiator
 
@@ -214,18 +210,12 @@ class Saver(threading.Thread):
             pass
 
 
-class PowerCuts(unittest.TestCase):
+class PowerCuts(Folder):
     def setUp(self):
-        self.dir = os.path.abspath(tempfile.mkdtemp(dir="."))
-        self.disks = [self.dir + "/%s.img" % n for n in ("data", "fence", "kept")]
-        for disk in self.disks:
-            with open(disk, "wb") as f:
-                f.truncate(8 << 20)
+        super().setUp()
+        self.disks = [sparse(self.path(n + ".img"), 8 << 20) for n in ("data", "fence", "kept")]
         self.rng = random.Random(20261121)
         self.answered = {}
-
-    def tearDown(self):
-        shutil.rmtree(self.dir)
 
     def daemon(self):
         return Daemon("--state", self.dir + "/state", "--workers", "3",
@@ -243,19 +233,13 @@ class PowerCuts(unittest.TestCase):
             for w in work:
                 w.start()
             time.sleep(self.rng.random() * .3)
-            d.proc.send_signal(signal.SIGKILL)
-        else:
-            d.proc.kill()
-        d.proc.wait()
-        d.proc.stdout.close()
+        d.die()
         for w in work:
             if not last:
                 w.join(20)
                 self.assertFalse(w.is_alive())
             self.assertIsNone(w.wrong)
             w.i.close()
-        self.assertNotIn("Sanitizer", d.messages())
-        d.log.close()
         for w in work[:-1]:
             self.answered.update((k, self.answered.get(k, 0) + v)
                                  for k, v in w.answered.items())

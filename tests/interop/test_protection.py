@@ -6,13 +6,10 @@ by the polynomial of SBC-3 §4.22.4."""
 import ctypes
 import ctypes.util
 import os
-import shutil
-import signal
 import struct
-import tempfile
 import unittest
 
-from harness import ISERD, Daemon, Wire, main, run
+from harness import Daemon, Folder, Wire, main, refused, sparse
 from rdma_wire import RdmaWire
 import test_powercut
 
@@ -265,25 +262,15 @@ class ByLibiscsi(unittest.TestCase):
             li.close()
 
 
-class Beside(unittest.TestCase):
+class Beside(Folder):
     """The file that is beside a file."""
 
     def setUp(self):
-        self.dir = os.path.abspath(tempfile.mkdtemp(dir="."))
-        self.disk = self.dir + "/disk.img"
-        with open(self.disk, "wb") as f:
-            f.truncate(64 << 20)
-
-    def tearDown(self):
-        shutil.rmtree(self.dir)
+        super().setUp()
+        self.disk = sparse(self.path("disk.img"), 64 << 20)
 
     def serve(self, *args):
         return Daemon(*args, "--block-size", "512", self.disk)
-
-    def refused(self, *args):
-        done = run([ISERD, "serve", "--listen", "127.0.0.1:0", *args], check=False)
-        self.assertEqual(done.returncode, 3, done.text)
-        return done.text
 
     def test_type_outlives_iserd(self):
         blocks = guarded(os.urandom(512 * 8), 100, 7)
@@ -301,10 +288,7 @@ class Beside(unittest.TestCase):
         self.assertEqual(i.ask(rw(0x28, 9, 8, 1), len(blocks)), (GOOD, blocks))
         self.assertEqual(i.ask(rw(0x28, 8, 1, 1), 520)[1][512:], NONE)
         self.assertEqual(i.ask(bytes([4, 0x10, 0, 0, 0, 0]), 0, bytes(4))[0], GOOD)
-        d.proc.kill()
-        d.proc.wait()
-        d.proc.stdout.close()
-        d.log.close()
+        d.die()
         with self.serve("--protection", "2") as d:
             i = Initiator(d)
             self.assertEqual(capacity(i)[2], 0)
@@ -355,10 +339,7 @@ class Beside(unittest.TestCase):
         d = self.serve("--protection", "1")
         i = Initiator(d)
         self.assertEqual(i.ask(rw(0x2a, 8, 8), 0, os.urandom(4096))[0], GOOD)
-        d.proc.send_signal(signal.SIGKILL)
-        d.proc.wait()
-        d.proc.stdout.close()
-        d.log.close()
+        d.die()
         with open(disk, "r+b") as f:
             f.seek(9 * 512)
             f.write(b"half of a write")
@@ -381,31 +362,31 @@ class Beside(unittest.TestCase):
             fill = 4095 - room - len(folder) - 1 - len(name)
             path = folder + "/" * (fill + 1) + name
             self.assertEqual(len(path), 4095 - room)
-            self.assertIn("so long a name", self.refused(
+            self.assertIn("so long a name", refused(
                 "--block-size", "512", "--protection", "1", path))
             self.assertEqual(os.path.getsize(self.disk), size)
         # a pipe is not waited for
         os.mkfifo(self.disk + ".pi", 0o600)
-        self.refused("--block-size", "512", "--read-only", self.disk)
-        self.refused("--block-size", "512", self.disk)
+        refused("--block-size", "512", "--read-only", self.disk)
+        refused("--block-size", "512", self.disk)
 
     def test_what_cannot_be_served(self):
         with self.serve("--protection", "1"):
             pass
         size = os.path.getsize(self.disk + ".pi")
-        self.assertIn("--block-size 512", self.refused("--block-size", "4096", self.disk))
+        self.assertIn("--block-size 512", refused("--block-size", "4096", self.disk))
         self.assertEqual(os.path.getsize(self.disk + ".pi"), size)
-        self.assertIn("--shared", self.refused("--block-size", "512", "--shared", self.disk))
+        self.assertIn("--shared", refused("--block-size", "512", "--shared", self.disk))
         with open(self.disk + ".pi", "r+b") as f:
             f.seek(17)
             f.write(b"\1")
-        self.assertIn("is damaged", self.refused("--block-size", "512", self.disk))
+        self.assertIn("is damaged", refused("--block-size", "512", self.disk))
         with open(self.disk + ".pi", "r+b") as f:
             f.write(bytes(64))
-        self.assertIn("has no protection", self.refused("--block-size", "512", self.disk))
+        self.assertIn("has no protection", refused("--block-size", "512", self.disk))
         with open(self.disk + ".pi", "wb") as f:
             f.write(b"somebody's own file, of other things" * 100)
-        self.assertIn("has no protection", self.refused("--protection", "1", self.disk))
+        self.assertIn("has no protection", refused("--protection", "1", self.disk))
         with open(self.disk + ".pi", "rb") as f:
             self.assertEqual(f.read(), b"somebody's own file, of other things" * 100)
 

@@ -1,34 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """QEMU's tools: an image goes out and comes back, byte for byte."""
-import hashlib
-import os
-import tempfile
-import unittest
 
-from harness import Daemon, main, need, run
-
-
-def sha256(path):
-    with open(path, "rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest() if hasattr(
-            hashlib, "file_digest") else hashlib.sha256(f.read()).hexdigest()
+from harness import Daemon, Folder, main, make_image, need, run, sha256, sparse
 
 
 @need("qemu-img")
-class Qemu(unittest.TestCase):
+class Qemu(Folder):
     def setUp(self):
-        self.dir = tempfile.TemporaryDirectory(dir=".")
-        self.image = os.path.join(self.dir.name, "image")
-        self.back = os.path.join(self.dir.name, "back")
-        with open(self.image, "wb") as f:
-            f.write(os.urandom(3 << 20))
-            f.seek(20 << 20)
-            f.write(os.urandom(1 << 20))
-            f.truncate(32 << 20)
-
-    def tearDown(self):
-        self.dir.cleanup()
+        super().setUp()
+        self.image, self.back = self.path("image"), self.path("back")
+        make_image(self.image, 32 << 20)
 
     def there_and_back(self, *args):
         with Daemon(*args) as d:
@@ -45,16 +27,12 @@ class Qemu(unittest.TestCase):
         self.there_and_back("ram:32M")
 
     def test_file(self):
-        path = os.path.abspath(os.path.join(self.dir.name, "disk"))
-        with open(path, "wb") as f:
-            f.truncate(32 << 20)
+        path = sparse(self.path("disk"), 32 << 20)
         self.there_and_back(path)
         self.assertEqual(sha256(path), sha256(self.image))
 
     def test_file_buffered_4k(self):
-        path = os.path.abspath(os.path.join(self.dir.name, "disk"))
-        with open(path, "wb") as f:
-            f.truncate(32 << 20)
+        path = sparse(self.path("disk"), 32 << 20)
         self.there_and_back("--buffered", "--block-size", "4096", path)
         self.assertEqual(sha256(path), sha256(self.image))
 

@@ -7,11 +7,10 @@ import random
 import socket
 import struct
 import subprocess
-import tempfile
 import time
 import unittest
 
-from harness import Daemon, ISER, Wire, main, over, run
+from harness import ISER, Daemon, Wire, main, over
 from rdma_wire import (HELLO, READ_REQUEST, SEND, SEND_INV, WRITE, RdmaWire,
                        Terminated)
 from test_iser import BUILT

@@ -13,8 +13,8 @@ import threading
 import time
 import unittest
 
-from harness import Daemon, ISER, main, need, run
-from test_iser import BUILT, Tgt, make_image, sha256
+from harness import ISER, Daemon, Folder, main, make_image, need, run, sha256, sparse
+from test_iser import BUILT, Tgt
 from test_nbd import Bridge, Raw
 
 
@@ -95,17 +95,13 @@ class Staller(Cutter):
 
 
 @BUILT
-class Reconnect(unittest.TestCase):
+class Reconnect(Folder):
     keys, over = "", "tcp"
 
     def setUp(self):
-        self.dir = tempfile.TemporaryDirectory(dir=".")
-        self.image = os.path.join(self.dir.name, "image")
-        self.back = os.path.join(self.dir.name, "back")
+        super().setUp()
+        self.image, self.back = self.path("image"), self.path("back")
         make_image(self.image)
-
-    def tearDown(self):
-        self.dir.cleanup()
 
     def test_copy_through_cuts(self):
         chance = random.Random(4)
@@ -178,12 +174,10 @@ class Reconnect(unittest.TestCase):
                         cut.url(d, "reconnect=5", self.keys)])
             self.assertEqual(json.loads(done.text)["reconnects"], 1)
 
+    @need("fio")
     def test_target_killed_and_back(self):
         """fio writes and verifies while the target dies and comes back."""
-        need("fio")
-        disk = os.path.abspath(os.path.join(self.dir.name, "disk"))
-        with open(disk, "wb") as f:
-            f.truncate(64 << 20)
+        disk = sparse(self.path("disk"), 64 << 20)
         d = Daemon(disk)
         listen = d.portal
         with Bridge(d.url + "?reconnect=100&" + self.keys) as b:
@@ -195,9 +189,7 @@ class Reconnect(unittest.TestCase):
             for _ in range(2):
                 time.sleep(1.2)
                 self.assertIsNone(fio.poll())
-                d.proc.kill()
-                d.proc.wait()
-                d.proc.stdout.close()
+                d.die()
                 time.sleep(0.3)
                 d = Daemon("--listen", listen, disk)
             text = fio.communicate(timeout=60)[0].decode()
@@ -206,9 +198,7 @@ class Reconnect(unittest.TestCase):
 
     def test_target_asks_for_logout_and_comes_back(self):
         """An orderly restart: no command is lost, none is done twice."""
-        disk = os.path.abspath(os.path.join(self.dir.name, "disk"))
-        with open(disk, "wb") as f:
-            f.truncate(24 << 20)
+        disk = sparse(self.path("disk"), 24 << 20)
         d = Daemon(disk)
         listen = d.portal
         with Bridge(d.url + "?reconnect=100&" + self.keys) as b, Raw(b.path) as r:

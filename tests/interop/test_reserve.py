@@ -2,18 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Persistent reservations over the life of iserd: killed, started again,
 moved between workers; and state files that are damaged."""
-import glob
 import json
 import os
 import random
-import shutil
-import signal
 import struct
 import subprocess
 import tempfile
 import unittest
 
-from harness import ISERCTL, ISERD, Daemon, Wire, io, main, run
+from harness import ISERCTL, Daemon, Lives, Wire, main, refused, run
 
 REGISTER, RESERVE, RELEASE, CLEAR, PREEMPT = range(5)
 IGNORE = 6
@@ -40,21 +37,21 @@ class Initiator(Wire):
         return super().pdu(*args, lun=self.lun, **kw)
 
     def scsi(self, cdb, data=b"", read=0):
-        """Status and data-in of a command."""
+        """Status and data-in of a command; self.sense is (key, ASC and ASCQ) or None."""
         flags = 0xA0 if data else 0xC0 if read else 0x80
-        self.command(bytes(cdb).ljust(16, b"\0"), flags,
-                     len(data) or read, data)
-        got = b""
+        self.command(bytes(cdb).ljust(16, b"\0"), flags, len(data) or read, data)
+        got, self.sense = b"", None
         while True:
             op, head, body = self.recv()
             if op == 0x25:
                 got += body
                 if head[1] & 1:
                     return head[3], got
-            elif op == 0x21:
-                return head[3], got
             else:
-                raise AssertionError("PDU %02x" % op)
+                assert op == 0x21, "PDU %02x" % op
+                if len(body) >= 16:
+                    self.sense = body[4] & 15, struct.unpack(">H", body[14:16])[0]
+                return head[3], got
 
     def ready(self):
         return self.scsi([0])[0]
@@ -84,34 +81,14 @@ class Initiator(Wire):
         return self.scsi([0x2a, 0, 0, 0, 0, 0, 0, 0, 1], b"\0" * 512)[0]
 
 
-class Aptpl(unittest.TestCase):
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(dir=".")
-        self.disk = os.path.abspath(self.dir + "/disk.img")
-        self.state = os.path.abspath(self.dir + "/state")
-        with open(self.disk, "wb") as f:
-            f.truncate(16 << 20)
-        self.args = ["--state", self.state, "--workers", "2",
-                     "--block-size", "512", "--buffered", self.disk]
-
-    def tearDown(self):
-        shutil.rmtree(self.dir)
-
-    def start(self):
-        # the harness counts what looks like a LUN
-        return Daemon(*self.args)
-
-    def files(self):
-        return glob.glob(self.state + "/*")
-
+class Aptpl(Lives):
     def test_survives_kill(self):
         d = self.start()
         a, b = Initiator(d, "a"), Initiator(d, "b")
         self.assertEqual(a.out(REGISTER, new=0xa, flags=APTPL), GOOD)
         self.assertEqual(b.out(REGISTER, new=0xb, flags=APTPL), GOOD)
         self.assertEqual(a.out(RESERVE, WE_RO, key=0xa), GOOD)
-        d.proc.kill()
-        d.proc.wait()
+        d.die()
         with self.start() as d:
             a, b, c = (Initiator(d, n) for n in "abc")
             self.assertEqual(c.keys(), [0xa, 0xb])
@@ -134,8 +111,7 @@ class Aptpl(unittest.TestCase):
         a = Initiator(d, "a")
         self.assertEqual(a.out(REGISTER, new=0xa), GOOD)
         self.assertEqual(a.out(RESERVE, EA, key=0xa), GOOD)
-        d.proc.kill()
-        d.proc.wait()
+        d.die()
         with self.start() as d:
             b = Initiator(d, "b")
             self.assertEqual(b.keys(), [])
@@ -163,18 +139,7 @@ class Aptpl(unittest.TestCase):
                     break
                 self.assertEqual(i.out(IGNORE, new=new, flags=APTPL), GOOD)
                 done = keys = {new}
-            d.proc.send_signal(signal.SIGKILL)
-            d.proc.wait()
-            d.proc.stdout.close()
-
-    def refused(self):
-        done = subprocess.run([ISERD, "serve", "--io", io(), "--listen",
-                               "127.0.0.1:0"] + self.args,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=20)
-        self.assertEqual(done.returncode, 3)
-        self.assertEqual(done.stdout, b"")
-        return done.stderr.decode()
+            d.die()
 
     def test_damaged_state_is_told(self):
         with self.start() as d:
@@ -189,7 +154,7 @@ class Aptpl(unittest.TestCase):
                          (b"x" * 100, "no sense")):
             with open(name, "wb") as f:
                 f.write(bad)
-            text = self.refused()
+            text = refused(*self.args)
             self.assertIn(name, text)
             self.assertIn(why, text)
             self.assertIn("remove it", text)
@@ -233,12 +198,12 @@ class Aptpl(unittest.TestCase):
 
     def test_state_of_another_daemon(self):
         with self.start():
-            self.assertIn("another iserd", self.refused())
+            self.assertIn("another iserd", refused(*self.args))
 
     def test_state_is_no_directory(self):
         with open(self.state, "w"):
             pass
-        self.assertIn("--state", self.refused())
+        self.assertIn("--state", refused(*self.args))
 
     def test_full_directory(self):
         """What can't be kept is refused, and said."""

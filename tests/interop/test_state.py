@@ -3,17 +3,12 @@
 """What a unit keeps over the life of iserd, with --state: saved mode pages,
 identifying information, a SANITIZE or FORMAT UNIT that it was killed in; and files
 that are damaged."""
-import glob
 import os
-import shutil
 import struct
 import signal
-import subprocess
-import tempfile
 import time
-import unittest
 
-from harness import ISERD, Daemon, io, main
+from harness import Daemon, Lives, main, refused
 from test_alua import Path
 from test_reserve import CHECK, GOOD
 
@@ -41,29 +36,6 @@ class Unit(Path):
         return self.scsi(struct.pack(">BB4xIB", 0xa4, 6, len(text), kind << 1), text)[0]
 
 
-class Lives(unittest.TestCase):
-    def setUp(self):
-        self.dir = tempfile.mkdtemp(dir=".")
-        self.disk = os.path.abspath(self.dir + "/disk.img")
-        self.state = os.path.abspath(self.dir + "/state")
-        with open(self.disk, "wb") as f:
-            f.truncate(16 << 20)
-        self.args = ["--state", self.state, "--workers", "2", "--block-size", "512",
-                     "--buffered", self.disk]
-
-    def tearDown(self):
-        shutil.rmtree(self.dir)
-
-    def start(self, *more):
-        return Daemon(*more, *self.args)
-
-    def killed(self, d, how=signal.SIGKILL):
-        d.proc.send_signal(how)
-        d.proc.wait()
-        d.proc.stdout.close()
-        d.log.close()
-
-
 class Kept(Lives):
     def test_saved_mode_pages(self):
         d = self.start()
@@ -71,7 +43,7 @@ class Kept(Lives):
         self.assertEqual(a.control()[0], 0x8a)  # PS
         self.assertEqual(a.protect(True, SP), GOOD)
         self.assertEqual(a.protect(False), GOOD)
-        self.killed(d)
+        d.die()
         with self.start() as d:
             a = Unit(d, "a")
             for pc, want in ((CURRENT, SWP), (SAVED, SWP), (DEFAULT, 0)):
@@ -80,7 +52,7 @@ class Kept(Lives):
             self.assertEqual(a.sense, (7, 0x2702))
             self.assertEqual(a.protect(False, SP), GOOD)
             self.assertEqual(a.write(), GOOD)
-            self.assertEqual(glob.glob(self.state + "/*"), [])
+            self.assertEqual(self.files(), [])
             a.close()
 
     def test_identifying_information(self):
@@ -88,7 +60,7 @@ class Kept(Lives):
         a = Unit(d)
         self.assertEqual(a.name(b"\x01\x02" * 256), GOOD)
         self.assertEqual(a.name(b"till 3\0", 2), GOOD)
-        self.killed(d)
+        d.die()
         with self.start() as d:
             a = Unit(d, "a")
             self.assertEqual(a.name(), b"\x01\x02" * 256)
@@ -106,20 +78,12 @@ class Kept(Lives):
             self.assertEqual(a.name(b"x"), CHECK)
             a.close()
 
-    def refused(self):
-        done = subprocess.run([ISERD, "serve", "--io", io(), "--listen", "127.0.0.1:0"] +
-                              self.args, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              timeout=20)
-        self.assertEqual(done.returncode, 3)
-        self.assertEqual(done.stdout, b"")
-        return done.stderr.decode()
-
     def test_damage_is_told(self):
         with self.start() as d:
             a = Unit(d)
             self.assertEqual(a.protect(True, SP), GOOD)
             a.close()
-        [name] = glob.glob(self.state + "/*")
+        [name] = self.files()
         self.assertTrue(name.endswith(".unit"))
         with open(name, "rb") as f:
             good = f.read()
@@ -128,7 +92,7 @@ class Kept(Lives):
                          (good[:8] + b"\0" + good[9:], "checksum")):
             with open(name, "wb") as f:
                 f.write(bad)
-            text = self.refused()
+            text = refused(*self.args)
             self.assertIn(name, text)
             self.assertIn(why, text)
             self.assertIn("remove it", text)
@@ -179,13 +143,13 @@ class Erased(Lives):
         self.assertEqual(a.sense, (NOT_READY, 0x400 | self.ascq))
         while self.progress(a) < began + 6000:
             time.sleep(.02)
-        self.killed(d, how)
+        d.die(how)
         return began
 
     def test_overwrite_goes_on(self):
         d = self.start(*self.RATE)
         self.assertEqual(self.overwrite(Unit(d), 2, b"\x3c"), GOOD)
-        self.killed(d)
+        d.die()
         last = -1
         for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
             now = self.life(how, last)
@@ -196,7 +160,7 @@ class Erased(Lives):
             self.wait(a)
             self.assertEqual(a.write(), GOOD)
             self.assertEqual(a.scsi([0x35])[0], GOOD)
-            self.assertEqual(glob.glob(self.state + "/*"), [])
+            self.assertEqual(self.files(), [])
             a.close()
         with open(self.disk, "r+b") as f:
             self.assertEqual(f.read(512), bytes(512))
@@ -214,7 +178,7 @@ class Erased(Lives):
         d = self.start()
         a = Unit(d)
         a.command(struct.pack(">BB14x", 4, 0x10), 0xA0, 4, b"\0\2\0\0")
-        self.killed(d)  # before it began, or meanwhile, or behind it
+        d.die()  # before it began, or meanwhile, or behind it
         with self.start() as d:
             a, self.ascq = Unit(d, "a"), 4
             self.wait(a)

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import Daemon, Wire, main, run
+from harness import Daemon, Wire, main, run, sparse
 from rdma_wire import RdmaWire
 
 DATA_PROTECT, MEDIUM_ERROR = 7, 3
@@ -42,8 +42,7 @@ class FullDisk(unittest.TestCase):
 
     def test_full(self):
         path = os.path.join(self.dir, "disk")
-        with open(path, "wb") as f:
-            f.truncate(16 << 20)  # thin: 2 MiB of it can be written
+        sparse(path, 16 << 20)  # thin: 2 MiB of it can be written
         with Daemon("--buffered", path) as d:
             for w in wires(d):
                 failed, data = (0, 0), b"x" * 65536

@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from harness import Daemon, ISER, Wire, main, need, run
+from harness import ISER, Daemon, main, need, run
 
 
 class Capture:
