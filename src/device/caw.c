@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * caw.c: commands that have their blocks alone (range.c): COMPARE AND WRITE
- * (SBC-3 §5.2), ORWRITE(16) (§5.9), WRITE ATOMIC(16) (SBC-4 §5.48).
+ * (SBC-3 §5.2), WRITE ATOMIC(16) (SBC-4 §5.48).
  */
 #include <string.h>
 
@@ -105,87 +105,6 @@ void dev_compare_and_write(struct dev_task *t)
 	t->req.data = bufv_of(&t->iov[1], 1);
 	t->req.pi = dev_chunk_pi(t);
 	dev_submit(t, BS_READ, 0, t->lba << t->lu->block_shift, len, caw_read);
-}
-
-/* ---- ORWRITE: read a chunk, OR data-out into it, write it ---- */
-
-static bool orwrite_read(struct dev_task *t)
-{
-	t->count = (uint32_t)MIN(t->end - t->at, (uint64_t)dev_chunk_len(t));
-	t->iov[1] = (struct iovec){ t->aux, t->count };
-	t->req.data = bufv_of(&t->iov[1], 1);
-	t->req.pi = dev_chunk_pi(t);
-	t->step_io = false;
-	dev_step_io(t, BS_READ, 0, t->at, t->count);
-	return true;
-}
-
-/* SBC-3 §4.28: guards are made of what comes out; tags are those that came. */
-static void orwrite_pi(struct dev_task *t, uint64_t first)
-{
-	size_t block = t->lu->block_size;
-	uint8_t *pi = dev_chunk_pi(t);
-
-	memcpy(pi, (uint8_t *)t->pi + first * PI_LEN,
-	       t->count / block * PI_LEN);
-	for (size_t i = 0; i < t->count / block; i++)
-		put_be16(pi + i * PI_LEN,
-			 pi_guard((uint8_t *)t->aux + i * block, block));
-}
-
-static bool orwrite_step(struct dev_task *t)
-{
-	uint64_t first = (t->at >> t->lu->block_shift) - t->lba;
-	const uint8_t *from = t->buf;
-	uint8_t *to = t->aux;
-
-	if (t->io_result) {
-		dev_io_failed(t, t->io_result, t->at);
-		return false;
-	}
-	if (t->step_io) { /* a chunk was written */
-		t->at += t->count;
-		t->count = 0;
-	}
-	if (t->at == t->end) {
-		dev_good(t);
-		return false;
-	}
-	if (t->count == 0)
-		return orwrite_read(t);
-	if (t->judged && !dev_protect_check(t, t->aux, dev_chunk_pi(t), first,
-					    t->count >> t->lu->block_shift))
-		return false;
-	from += first << t->lu->block_shift;
-	for (uint32_t i = 0; i < t->count; i++)
-		to[i] |= from[i];
-	if (t->protect)
-		orwrite_pi(t, first);
-	else
-		t->req.pi = NULL; /* the store makes it */
-	t->step_io = true;
-	dev_step_io(t, BS_WRITE, dev_fua(t->lu, t->cdb[1] & 0x08), t->at,
-		    t->count);
-	return true;
-}
-
-void dev_orwrite(struct dev_task *t)
-{
-	unsigned shift = t->lu->block_shift;
-	uint64_t blocks = t->out_len >> shift;
-
-	if (blocks == 0) {
-		dev_good(t);
-		return;
-	}
-	t->at = t->lba << shift;
-	t->end = (t->lba + blocks) << shift;
-	t->step_io = false;
-	if (!dev_aux_chunk(t, t->end - t->at)) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
-		return;
-	}
-	dev_steps(t, orwrite_step);
 }
 
 /* ---- WRITE ATOMIC ---- */

@@ -400,6 +400,7 @@ struct dev_task {
 	uint64_t blocks;
 	uint8_t protect; /* RDPROTECT, WRPROTECT and their like */
 	uint8_t judged;	 /* the type of protection they were judged by; or 0 */
+	bool alone;	 /* it wants all of the unit to itself */
 	void *pi;	 /* protection information of out, or of in */
 	size_t pi_len;
 	bool refused, in_step, step_again, step_io; /* see task.c */
@@ -462,6 +463,9 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t));
  */
 int dev_lu_reset_state(struct dev_lu *lu, unsigned worker,
 		       void (*done)(void *arg, int err), void *arg);
+/* dev_lu_hard_reset: what outlives a reset of the unit alone, but no hard reset:
+ * the generations of ORWRITE (SBC-4 §4.27.3). Before dev_lu_reset_state. */
+void dev_lu_hard_reset(struct dev_lu *lu);
 
 /* dev_lu_interrupt: before the tasks of a unit are aborted by a reset of it:
  * one that has them from elsewhere resets that, too. */

@@ -66,11 +66,14 @@ void dev_write_same(struct dev_task *t);
 int dev_prepare_lba_status(struct dev_task *t, uint64_t *out_len);
 void dev_lba_status(struct dev_task *t);
 
+/* orwrite.c */
+int dev_prepare_orwrite_32(struct dev_task *t, uint64_t *out_len);
+void dev_orwrite(struct dev_task *t);
+
 /* caw.c */
 int dev_prepare_compare_and_write(struct dev_task *t, uint64_t *out_len);
 void dev_compare_and_write(struct dev_task *t);
 int dev_prepare_write_atomic(struct dev_task *t, uint64_t *out_len);
-void dev_orwrite(struct dev_task *t);
 
 /* defects.c */
 void dev_read_defects_10(struct dev_task *t);

@@ -21,7 +21,8 @@
  *     verify.c      VERIFY, WRITE AND VERIFY
  *     thin.c        UNMAP, WRITE SAME, GET LBA STATUS
  *     provisioning.c  how much space is left, soft threshold
- *     caw.c         COMPARE AND WRITE, ORWRITE, WRITE ATOMIC
+ *     caw.c         COMPARE AND WRITE, WRITE ATOMIC
+ *     orwrite.c     ORWRITE, and its generations
  *     alua.c        target port groups
  *   mode.h       MODE SENSE, MODE SELECT
  *     mode.c, mode_pages.c
@@ -199,6 +200,13 @@ struct dev_control {
 /* Any worker; FORMAT UNIT changes it while nothing is under way. */
 #define DEV_PROTECTION(lu) __atomic_load_n(&(lu)->protection, __ATOMIC_RELAXED)
 
+/* Of ORWRITE; orwrite.c. Atomic: changed while nothing is under way, but for
+ * resets. */
+struct dev_generation {
+	uint32_t now, before;
+	uint8_t policy;
+};
+
 struct dev_lu {
 	struct dev_server *server;
 	struct dev_counter counted_before[2]; /* reads, writes; log.c */
@@ -214,6 +222,7 @@ struct dev_lu {
 	uint32_t medium;       /* number of the one inside; medium.c */
 	uint32_t erasures;     /* SANITIZEs and FORMAT UNITs begun; erase.c */
 	uint8_t uuid[16];
+	struct dev_generation generation;
 	struct dev_control ctl, saved; /* mode values: current, saved */
 	struct dev_record *kept;       /* keep.h; NULL: nothing can be */
 	struct dev_lane *lanes;	       /* [worker] */

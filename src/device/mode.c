@@ -194,13 +194,6 @@ void dev_mode_sense_10(struct dev_task *t)
 #define PF 0x10
 #define SP 0x01
 
-/* What a command's blocks are held against stays the same as long as it runs:
- * the unit is at rest meanwhile. */
-static bool changes_all(const struct dev_lu *lu)
-{
-	return !dev_is_cd(lu) && dev_has_tags(lu);
-}
-
 int dev_prepare_mode_select(struct dev_task *t, uint64_t *out_len)
 {
 	if (!(t->cdb[1] & PF)) /* pages as the vendor writes them: none */
@@ -208,8 +201,11 @@ int dev_prepare_mode_select(struct dev_task *t, uint64_t *out_len)
 	if ((t->cdb[1] & SP) && !dev_keeps(t->lu))
 		return dev_refuse_field(t, 1, 0);
 	*out_len = t->row->len == 6 ? t->cdb[4] : get_be16(t->cdb + 7);
-	t->lba = changes_all(t->lu) ? 0 : DEV_STATE_LBA;
-	t->blocks = DEV_STATE_LBA + 1 - t->lba;
+	t->lba = DEV_STATE_LBA;
+	t->blocks = 1;
+	/* what a command's blocks are held against stays the same as long as
+	 * it runs: the unit is at rest meanwhile */
+	t->alone = !dev_is_cd(t->lu) && dev_has_tags(t->lu);
 	return 0;
 }
 

@@ -32,7 +32,7 @@ int dev_protect_look(struct dev_task *t)
 	if (!type || field > 5) /* 110b, 111b are reserved */
 		return dev_refuse_field(t, at, 7);
 	/* §4.22.2.4: with type 2 only the 32-byte commands may ask for it */
-	if (field && type == 2 && t->row->len != 32)
+	if (field && type == 2 && !dev_brings_tags(t))
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 	t->protect = (uint8_t)field;
 	t->judged = type;
@@ -72,11 +72,11 @@ static struct pi_rule rule_of(const struct dev_task *t)
 		.type = t->judged,
 		.guard = GUARD_IS_CHECKED >> t->protect & 1 && !is_unchecked(t),
 		/* of type 2 a CDB without it tells nothing of it */
-		.ref = tags && (t->judged != 2 || t->row->len == 32),
+		.ref = tags && (t->judged != 2 || dev_brings_tags(t)),
 		.ref_want = (uint32_t)t->lba,
 	};
 
-	if (t->row->len == 32) {
+	if (dev_brings_tags(t)) {
 		r.ref_want = get_be32(t->cdb + 20);
 		r.app_want = get_be16(t->cdb + 24);
 		r.app_mask = get_be16(t->cdb + 26);
@@ -111,7 +111,7 @@ uint16_t dev_protect_asc(int err)
 bool dev_protect_check(struct dev_task *t, const uint8_t *data,
 		       const uint8_t *pi, uint64_t first, uint64_t n)
 {
-	bool by_page = t->row->len != 32 && tags_are_checked(t) &&
+	bool by_page = !dev_brings_tags(t) && tags_are_checked(t) &&
 		       dev_tags_count(t->lu);
 	size_t block = t->lu->block_size;
 	struct pi_rule r = rule_of(t);

@@ -16,6 +16,13 @@ static inline uint8_t dev_flags(const struct dev_task *t)
 	return t->cdb[dev_flags_at(t)];
 }
 
+/* Whether its CDB brings the tags that are expected: the 32-byte commands of
+ * type 2. */
+static inline bool dev_brings_tags(const struct dev_task *t)
+{
+	return t->row->flags & CMD_TAGS;
+}
+
 /* ---- apptag.c: the Application Tag mode page ---- */
 
 bool dev_has_tags(const struct dev_lu *lu);
@@ -39,7 +46,7 @@ static inline bool dev_tags_count(const struct dev_lu *lu)
 int dev_protect_look(struct dev_task *t);
 static inline int dev_protect_prepare(struct dev_task *t)
 {
-	return (dev_flags(t) & 0xe0) || t->row->len == 32 ||
+	return (dev_flags(t) & 0xe0) || dev_brings_tags(t) ||
 			       dev_tags_count(t->lu)
 		       ? dev_protect_look(t)
 		       : 0;
@@ -62,7 +69,7 @@ uint16_t dev_protect_asc(int err);
  * not care if the unit was formatted anew. */
 static inline void dev_protect_renew(struct dev_task *t)
 {
-	if (!t->protect && t->row->len != 32)
+	if (!t->protect && !dev_brings_tags(t))
 		t->judged = DEV_PROTECTION(t->lu);
 }
 /* Before a judged command with data-out runs: t->buf has only blocks then,

@@ -16,15 +16,15 @@
 
 /* clang-format off */
 static const struct dev_command commands[] = {
-	{ "READ(32)", SCSI_VARIABLE_LENGTH, SCSI_VL_READ_32, 32, DIR_IN, CMD_SA | CMD_MEDIUM | CMD_TOUCHES | RSV_READ, dev_prepare_read, dev_read,
+	{ "READ(32)", SCSI_VARIABLE_LENGTH, SCSI_VL_READ_32, 32, DIR_IN, CMD_SA | CMD_TAGS | CMD_MEDIUM | CMD_TOUCHES | RSV_READ, dev_prepare_read, dev_read,
 	  USAGE(0xf8), dev_has_type_2 },
-	{ "VERIFY(32)", SCSI_VARIABLE_LENGTH, SCSI_VL_VERIFY_32, 32, DIR_OUT, CMD_SA | CMD_MEDIUM | CMD_TOUCHES | RSV_READ, dev_prepare_verify, dev_verify,
+	{ "VERIFY(32)", SCSI_VARIABLE_LENGTH, SCSI_VL_VERIFY_32, 32, DIR_OUT, CMD_SA | CMD_TAGS | CMD_MEDIUM | CMD_TOUCHES | RSV_READ, dev_prepare_verify, dev_verify,
 	  USAGE(0xf6), dev_has_type_2 },
-	{ "WRITE(32)", SCSI_VARIABLE_LENGTH, SCSI_VL_WRITE_32, 32, DIR_OUT, CMD_SA | CMD_MEDIUM | CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write, dev_write,
+	{ "WRITE(32)", SCSI_VARIABLE_LENGTH, SCSI_VL_WRITE_32, 32, DIR_OUT, CMD_SA | CMD_TAGS | CMD_MEDIUM | CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write, dev_write,
 	  USAGE(0xf8), dev_has_type_2 },
-	{ "WRITE AND VERIFY(32)", SCSI_VARIABLE_LENGTH, SCSI_VL_WRITE_AND_VERIFY_32, 32, DIR_OUT, CMD_SA | CMD_MEDIUM | CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write_verify, dev_write_verify,
+	{ "WRITE AND VERIFY(32)", SCSI_VARIABLE_LENGTH, SCSI_VL_WRITE_AND_VERIFY_32, 32, DIR_OUT, CMD_SA | CMD_TAGS | CMD_MEDIUM | CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write_verify, dev_write_verify,
 	  USAGE(0xf6), dev_has_type_2 },
-	{ "WRITE SAME(32)", SCSI_VARIABLE_LENGTH, SCSI_VL_WRITE_SAME_32, 32, DIR_OUT, CMD_SA | CMD_MEDIUM | CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write_same, dev_write_same,
+	{ "WRITE SAME(32)", SCSI_VARIABLE_LENGTH, SCSI_VL_WRITE_SAME_32, 32, DIR_OUT, CMD_SA | CMD_TAGS | CMD_MEDIUM | CMD_WRITES | CMD_TOUCHES | RSV_WRITE, dev_prepare_write_same, dev_write_same,
 	  USAGE(0xf9), dev_has_type_2 },
 };
 /* clang-format on */

@@ -90,6 +90,7 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	lu->block_size = b ? b->block_size : CD_BLOCK;
 	lu->block_shift = (unsigned)__builtin_ctz(lu->block_size);
 	lu->blocks = b ? b->size >> lu->block_shift : 0;
+	dev_lu_hard_reset(lu);
 	lu->read_only = cfg->read_only || !b || (b->caps & BS_CAP_READ_ONLY);
 	lu->condition = b ? LU_READY : LU_EMPTY;
 	memcpy(lu->uuid, has_uuid(cfg) || !b ? cfg->uuid : b->uuid, 16);

@@ -20,7 +20,8 @@ enum dev_dir {
 #define CMD_ALONE	 0x10u
 #define CMD_MEDIUM	 0x20u /* refused while there is none, or a broken one */
 #define CMD_ALWAYS	 0x40u /* served even while the unit is being erased */
-#define CMD_NO_ATTENTION 0x80u /* served past attentions, which stay */
+#define CMD_TAGS	 0x8000u /* its CDB has the tags that are expected */
+#define CMD_NO_ATTENTION 0x80u	 /* served past attentions, which stay */
 
 /*
  * The conflict column (SPC-4 §5.13, SBC-3 §4.17, SPC-2 §5.5.1): which

@@ -227,6 +227,9 @@ static int find_row(struct dev_task *t)
 	if (!t->lu && !(t->row && (t->row->flags & CMD_ANY_LUN)))
 		return dev_refuse(t, SENSE_ILLEGAL_REQUEST,
 				  ASC_LUN_NOT_SUPPORTED);
+	/* §4.22.2.2: those of type 2 are no commands of other units at all */
+	if (t->row && (t->row->flags & CMD_TAGS) && !t->row->has(t->lu))
+		return dev_refuse(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 	if (t->row && t->row->has && !t->row->has(t->lu)) {
 		t->row = NULL;
 		known = true;
@@ -300,6 +303,7 @@ static void clear(struct dev_task *t)
 	t->row = NULL;
 	t->buf = t->aux = t->pi = NULL;
 	t->protect = t->judged = 0;
+	t->alone = false;
 	t->req.pi = NULL;
 	t->copy = NULL;
 	t->let_go = NULL;
@@ -415,11 +419,11 @@ static void run_in_range(struct dev_task *t)
 	int err;
 
 	if (!(t->passes || (t->row->flags & (CMD_TOUCHES | CMD_ALONE))) ||
-	    t->blocks == 0) {
+	    (t->blocks == 0 && !t->alone)) {
 		run_row(t);
 		return;
 	}
-	if (dev_set_is_barrier(t)) /* the unit's own state, too */
+	if (t->alone || dev_set_is_barrier(t)) /* of its state, too */
 		err = dev_range_take(&t->range, t->lu, worker, 0,
 				     DEV_STATE_LBA + 1, DEV_HOLD_ALONE,
 				     range_taken);

@@ -89,6 +89,7 @@ enum scsi_opcode {
 #define SCSI_VL_WRITE_32	    0x000b
 #define SCSI_VL_WRITE_AND_VERIFY_32 0x000c
 #define SCSI_VL_WRITE_SAME_32	    0x000d
+#define SCSI_VL_ORWRITE_32	    0x000e
 
 #define SCSI_SAI_READ_CAPACITY_16	  0x10
 #define SCSI_SAI_GET_LBA_STATUS		  0x12

@@ -101,6 +101,7 @@ enum scsi_sense_key {
  X(ASC_CAPACITY_CHANGED, 0x2a09, "capacity data has changed")                  \
  X(ASC_TIMESTAMP_CHANGED, 0x2a10, "timestamp changed")                         \
  X(ASC_COMMAND_SEQUENCE, 0x2c00, "command sequence error")                     \
+ X(ASC_ORWRITE_GENERATION, 0x2c0c, "orwrite generation does not match")        \
  X(ASC_COMMAND_TIMEOUT, 0x2e02,                                                \
    "command timeout during processing due to error recovery")                  \
  X(ASC_COMMANDS_CLEARED, 0x2f00, "commands cleared by another initiator")      \

@@ -400,6 +400,8 @@ static void reset_next(struct tgt_tmf *m)
 		m->reset_done(m);
 		return;
 	}
+	if (!m->row->on_lu) /* of the target: SAM-2's hard reset */
+		dev_lu_hard_reset(lu);
 	if (dev_lu_reset_state(lu, m->worker->index, unit_reset, m))
 		unit_reset(m, ERR_NOMEM);
 }

@@ -142,6 +142,51 @@ class OnTheWire(unittest.TestCase):
                     i.close()
 
 
+SET, CHANGE = 0, 1
+LU_RESET, WARM_RESET = 5, 6
+
+
+def orwrite32(bmop, lba, n, expected, new=0, policy=7):
+    return struct.pack(">BxBBxxBBHBxQIII", 0x7f, bmop, policy, 0, 24, 14, 0, lba, expected, new, n)
+
+
+class Generations(unittest.TestCase):
+    """ORWRITE(32), whose CDB needs an additional header segment, too (SBC-4 4.27)."""
+
+    def mismatch(self, answer):
+        self.assertEqual((answer[0], sense(answer[1])[:2]), (CHECK, (5, 0x2c0c)))
+
+    def test_set_and_change(self):
+        with Daemon("ram:16M") as d:
+            for name, way in WAYS.items():
+                with self.subTest(name):
+                    i = way(d)
+                    self.assertEqual(i.ask(rw(0x2a, 70, 2), 0, bytes(1024))[0], GOOD)
+                    self.assertEqual(i.ask(orwrite32(SET, 70, 2, 0), 0, b"\x0f" * 1024)[0], GOOD)
+                    self.assertEqual(i.ask(orwrite32(SET, 70, 2, 0), 0, b"\x70" * 1024)[0], GOOD)
+                    self.assertEqual(i.ask(orwrite32(CHANGE, 70, 2, 0, 5), 0, b"\x18" * 1024)[0],
+                                     GOOD)
+                    self.mismatch(i.ask(orwrite32(SET, 70, 2, 0), 0, b"\xff" * 1024))
+                    orwrite16 = struct.pack(">BBQIBB", 0x8b, 0, 70, 2, 0, 0)
+                    self.mismatch(i.ask(orwrite16, 0, b"\xff" * 1024))
+                    self.assertEqual(i.ask(rw(0x28, 70, 2), 1024), (GOOD, b"\x18" * 1024))
+                    self.assertEqual(i.ask(orwrite32(CHANGE, 70, 0, 5, 0))[0], GOOD)
+                    i.close()
+
+    def test_resets(self):
+        with Daemon("ram:16M") as d:
+            i = Initiator(d)
+            self.assertEqual(i.ask(orwrite32(CHANGE, 0, 0, 0, 5))[0], GOOD)
+            for function, generation in (LU_RESET, 5), (WARM_RESET, 0):
+                i.pdu(0x42, 0x80 | function, rest=struct.pack(">IIII", 0xffffffff, i.cmdsn, 1, 0))
+                op, head, _ = i.recv()
+                self.assertEqual((op, head[2]), (0x22, 0))
+                i.ready()
+                self.assertEqual(i.ask(orwrite32(SET, 0, 0, generation))[0], GOOD)
+                self.mismatch(i.ask(orwrite32(SET, 0, 0, 5 - generation)))
+            i.close()
+
+
 LAST = 0x80
 
 

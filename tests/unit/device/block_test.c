@@ -290,7 +290,10 @@ static void test_every_code_and_service_action_spc4_6_35(void **state)
 		if (!with_sa)
 			any = (R->in[1] & 7) == 3;
 		for (uint8_t sa = 0; sa < 32; sa++) {
-			uint8_t cdb[16] = { (uint8_t)op, sa };
+			uint8_t cdb[32], len = cdb_of((uint8_t)op, sa, cdb);
+			bool of_type_2 = op == SCSI_VARIABLE_LENGTH &&
+					 sa >= SCSI_VL_READ_32 &&
+					 sa <= SCSI_VL_WRITE_SAME_32;
 			bool has = any;
 
 			if (with_sa) {
@@ -300,15 +303,17 @@ static void test_every_code_and_service_action_spc4_6_35(void **state)
 			}
 			if (has || (!with_sa && sa))
 				continue;
-			rig_run(R, cdb, 16, NULL, 0, 0);
-			if (!with_sa) {
+			rig_run(R, cdb, len, NULL, 0, 0);
+			/* SBC-4 §4.21.2.2: no commands of this unit at all */
+			if (!with_sa || of_type_2) {
 				assert_check(SENSE_ILLEGAL_REQUEST,
 					     ASC_INVALID_OPCODE);
 				continue;
 			}
 			assert_check(SENSE_ILLEGAL_REQUEST,
 				     ASC_INVALID_FIELD_IN_CDB);
-			assert_int_equal(R->sense.field, 1);
+			assert_int_equal(R->sense.field,
+					 op == SCSI_VARIABLE_LENGTH ? 8 : 1);
 		}
 	}
 }
@@ -328,9 +333,10 @@ static void test_every_command_with_zeros_for_fields(void **state)
 	len = get_be32(all);
 	for (uint32_t at = 4; at < 4 + len; at += 8) {
 		uint8_t op = all[at], sa = all[at + 3];
-		uint8_t cdb[16] = { op, all[at + 5] & 1 ? sa : 0 };
+		uint8_t cdb[32];
+		uint8_t n = cdb_of(op, all[at + 5] & 1 ? sa : 0, cdb);
 
-		rig_run(R, cdb, 16, NULL, 0, sizeof(R->in));
+		rig_run(R, cdb, n, NULL, 0, sizeof(R->in));
 		if (R->task.status == SCSI_CHECK_CONDITION)
 			assert_int_not_equal(R->sense.key, SENSE_NO_SENSE);
 		else

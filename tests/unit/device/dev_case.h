@@ -36,6 +36,20 @@ static inline void assert_check(uint8_t key, uint16_t asc)
 	assert_int_equal(R->sense.asc, asc);
 }
 
+/* A CDB of zeros but for operation code and service action; its length. */
+static inline uint8_t cdb_of(uint8_t op, uint8_t sa, uint8_t cdb[32])
+{
+	memset(cdb, 0, 32);
+	cdb[0] = op;
+	if (op != SCSI_VARIABLE_LENGTH) {
+		cdb[1] = sa;
+		return 16;
+	}
+	cdb[7] = 24; /* SPC-4 §4.2.3 */
+	cdb[9] = sa;
+	return 32;
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 
 #endif
