@@ -24,6 +24,7 @@ enum dev_ua {
 	UA_PRIORITY_CHANGED,
 	UA_DEVICE_IDENTIFIER,
 	UA_MEDIUM_CHANGED,
+	UA_LOG_CHANGED,
 	UA_OF_DEVICE, /* pass.c: what the real device said last */
 	UA_COUNT,
 };

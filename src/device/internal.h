@@ -146,15 +146,26 @@ struct dev_nexus {
 	void *parted_arg;
 };
 
+/* What LOG SENSE tells of a unit's commands; log.c. */
+enum dev_count {
+	COUNT_READS,
+	COUNT_WRITES,
+	COUNT_CACHED,  /* writes that ended before the medium had them */
+	COUNT_FLUSHES, /* commands that brought them there */
+	DEV_NCOUNTS,
+};
+
+struct dev_counter {
+	uint64_t commands, blocks;
+};
+
 /* What one worker knows of a unit: its own, nobody else looks at it. */
 struct dev_lane {
 	_Alignas(64) struct list touching; /* dev_range: SHARED */
 	struct list waiting;		   /* dev_range: for a fence to fall */
 	struct list fences;		   /* struct fence_part of range.c */
 	/* counted here, read by any worker (LOG SENSE) */
-	struct dev_counter {
-		uint64_t commands, blocks;
-	} reads, writes;
+	struct dev_counter counts[DEV_NCOUNTS];
 	uint64_t since_probe;	/* bytes written; see provisioning.c */
 	struct list tokens;	/* struct token_part of token.c */
 	struct list priorities; /* struct assigned of priority.c */
@@ -209,7 +220,7 @@ struct dev_generation {
 
 struct dev_lu {
 	struct dev_server *server;
-	struct dev_counter counted_before[2]; /* reads, writes; log.c */
+	struct dev_counter counted_before[DEV_NCOUNTS];
 	uint64_t clock_offset; /* SET TIMESTAMP: added to wall_ms */
 	bool clock_set;
 	bool soft_told;	       /* the threshold was crossed; provisioning.c */
@@ -383,9 +394,13 @@ bool dev_aux(struct dev_task *t, size_t len);
 /* LBA range of a CDB inside the unit; non-zero: refused. */
 int dev_range(struct dev_task *t, uint64_t lba, uint64_t blocks);
 
-/* One more command, and its blocks: by the worker that owns the counter. */
-static inline void dev_count(struct dev_counter *c, uint64_t blocks)
+/* One more command of t's unit, and its blocks; on t's worker. */
+static inline void dev_count(const struct dev_task *t, enum dev_count what,
+			     uint64_t blocks)
 {
+	struct dev_counter *c =
+		&t->lu->lanes[t->nexus->cfg.worker].counts[what];
+
 	__atomic_store_n(&c->commands, c->commands + 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->blocks, c->blocks + blocks, __ATOMIC_RELAXED);
 }

@@ -27,11 +27,6 @@ static int take_range(struct dev_task *t)
 	return dev_range(t, t->lba, t->blocks);
 }
 
-static struct dev_lane *my_lane(const struct dev_task *t)
-{
-	return &t->lu->lanes[t->nexus->cfg.worker];
-}
-
 /* ---- READ ---- */
 
 int dev_prepare_read(struct dev_task *t, uint64_t *out_len)
@@ -58,7 +53,7 @@ void dev_read(struct dev_task *t)
 	uint64_t off = t->lba << shift, len = t->blocks << shift;
 	uint64_t wanted = MIN(len, (uint64_t)t->edtl_in);
 
-	dev_count(&my_lane(t)->reads, t->blocks);
+	dev_count(t, COUNT_READS, t->blocks);
 	if (t->judged) {
 		dev_protect_read(t);
 		return;
@@ -108,6 +103,11 @@ static void flush_done(struct dev_task *t, int result)
 		dev_good(t);
 }
 
+static bool has_cache(const struct dev_task *t)
+{
+	return t->lu->bs->caps & BS_CAP_WRITE_CACHE;
+}
+
 /* Whole blocks only: what came of a last one is not written. */
 static void write_out(struct dev_task *t, unsigned flags,
 		      void (*then)(struct dev_task *t, int result))
@@ -115,7 +115,9 @@ static void write_out(struct dev_task *t, unsigned flags,
 	unsigned shift = t->lu->block_shift;
 	uint64_t len = (uint64_t)t->out_len >> shift << shift;
 
-	dev_count(&my_lane(t)->writes, len >> shift);
+	dev_count(t, COUNT_WRITES, len >> shift);
+	if (has_cache(t) && !(flags & BS_FUA))
+		dev_count(t, COUNT_CACHED, len >> shift);
 	if (len == 0) {
 		dev_good(t);
 		return;
@@ -174,6 +176,8 @@ void dev_synchronize_cache(struct dev_task *t)
 {
 	const struct bs_protection *p = t->lu->bs->protection;
 
+	if (has_cache(t))
+		dev_count(t, COUNT_FLUSHES, 0);
 	if (p &&
 	    __atomic_load_n(&p->unsettled, __ATOMIC_RELAXED) > UNSETTLED_MAX &&
 	    !dev_range_take(&t->range, t->lu, t->nexus->cfg.worker, 0,

@@ -96,6 +96,7 @@ void dev_unmap(struct dev_task *t)
 	len = MIN((uint32_t)get_be16(p + 2), t->out_len - UNMAP_HEADER);
 	t->at = 0;
 	t->end = len / UNMAP_DESC;
+	dev_count(t, COUNT_WRITES, 0);
 	if (unmap_check(t, (uint32_t)t->end))
 		dev_steps(t, unmap_step);
 }

@@ -366,6 +366,7 @@ void dev_populate_token(struct dev_task *t)
 		dev_good(t); /* nothing to do, which is no error */
 		return;
 	}
+	dev_count(t, COUNT_READS, 0);
 	if (!check_lengths(t, POPULATE_HEADER, 14))
 		return;
 	idle = get_be32(p + 4);
@@ -586,6 +587,7 @@ void dev_write_using_token(struct dev_task *t)
 		dev_good(t);
 		return;
 	}
+	dev_count(t, COUNT_WRITES, 0);
 	if (!check_lengths(t, WRITE_HEADER, 534))
 		return;
 	n = take_ranges(t, WRITE_HEADER, get_be16(p + 534) / DESC_LEN, dst,

@@ -91,6 +91,7 @@ enum scsi_sense_key {
  X(ASC_BUS_DEVICE_RESET, 0x2903, "bus device reset function occurred")         \
  X(ASC_NEXUS_LOSS, 0x2907, "I_T nexus loss occurred")                          \
  X(ASC_MODE_PARAMETERS_CHANGED, 0x2a01, "mode parameters changed")             \
+ X(ASC_LOG_PARAMETERS_CHANGED, 0x2a02, "log parameters changed")               \
  X(ASC_RESERVATIONS_PREEMPTED, 0x2a03, "reservations preempted")               \
  X(ASC_RESERVATIONS_RELEASED, 0x2a04, "reservations released")                 \
  X(ASC_REGISTRATIONS_PREEMPTED, 0x2a05, "registrations preempted")             \

@@ -231,7 +231,8 @@ static void test_log_pages_are_what_page_0_says(void **state)
 		CMD(0, 255, NULL, 0x4d, 0, 0x40 | code, 0, 0, 0, 0, 0, 255);
 		if (memchr(codes, code, n)) {
 			assert_int_equal(R->task.status, SCSI_GOOD);
-			assert_int_equal(R->in[0], code);
+			/* nothing can be saved: DS, but for page 00h */
+			assert_int_equal(R->in[0], code ? 0x80 | code : code);
 			assert_int_equal(get_be16(R->in + 2) + 4u, R->in_len);
 		} else {
 			assert_check(SENSE_ILLEGAL_REQUEST,
@@ -239,15 +240,52 @@ static void test_log_pages_are_what_page_0_says(void **state)
 			assert_int_equal(R->sense.field, 2);
 		}
 	}
-	/* with subpages: pairs; the first two are 00h/00h and 00h/FFh */
+	/* threshold values and defaults are none; of lists PC is ignored */
+	for (unsigned pc = 0; pc < 4; pc++) {
+		CMD(0, 64, NULL, 0x4d, 0, (uint8_t)(pc << 6 | 0x19), 0, 0, 0, 0,
+		    0, 64);
+		if (pc != 1) {
+			assert_check(SENSE_ILLEGAL_REQUEST,
+				     ASC_INVALID_FIELD_IN_CDB);
+			assert_int_equal(R->sense.field, 2);
+		}
+		assert_int_equal(CMD(0, 64, NULL, 0x4d, 0,
+				     (uint8_t)(pc << 6 | 0x0c), 0, 0, 0, 0, 0,
+				     64),
+				 SCSI_GOOD);
+		assert_int_equal(CMD(0, 64, NULL, 0x4d, 0, (uint8_t)(pc << 6),
+				     0, 0, 0, 0, 0, 64),
+				 SCSI_GOOD);
+	}
+}
+
+/* SPC-4 §§7.3.19, 7.3.20: of all pages, then of one page code. */
+static void test_log_subpages_are_what_subpage_ff_says(void **state)
+{
+	static const uint8_t want[] = { 0x40, 0xff, 0,	  22,	0,    0,
+					0,    0xff, 0x0c, 0,	0x0c, 0xff,
+					0x19, 0,    0x19, 0x20, 0x19, 0xff,
+					0x2f, 0,    0x2f, 0xff };
+	static const uint8_t of_19[] = { 0x59, 0xff, 0,	   6,	 0x19,
+					 0,    0x19, 0x20, 0x19, 0xff };
+
+	(void)state;
 	assert_int_equal(CMD(0, 64, NULL, 0x4d, 0, 0x40, 0xff, 0, 0, 0, 0, 64),
 			 SCSI_GOOD);
-	assert_int_equal(R->in[0], 0x40);
-	assert_int_equal(get_be16(R->in + 2), 2 * n + 2);
-	assert_int_equal(get_be32(R->in + 4), 0x000000ff);
-	/* threshold values, defaults */
-	CMD(0, 64, NULL, 0x4d, 0, 0x0c, 0, 0, 0, 0, 0, 64);
+	assert_int_equal(R->in_len, sizeof(want));
+	assert_int_equal(get_be16(R->in + 2), sizeof(want) - 4);
+	assert_memory_equal(R->in, want, 2);
+	assert_memory_equal(R->in + 4, want + 4, sizeof(want) - 4);
+	assert_int_equal(CMD(0, 64, NULL, 0x4d, 0, 0x59, 0xff, 0, 0, 0, 0, 64),
+			 SCSI_GOOD);
+	assert_int_equal(R->in_len, sizeof(of_19));
+	assert_memory_equal(R->in, of_19, sizeof(of_19));
+	CMD(0, 64, NULL, 0x4d, 0, 0x42, 0xff, 0, 0, 0, 0, 64);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 2);
+	CMD(0, 64, NULL, 0x4d, 0, 0x59, 0x21, 0, 0, 0, 0, 64);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 3);
 }
 
 static void test_log_space_sbc3_6_4_5(void **state)
@@ -289,8 +327,9 @@ static void test_log_statistics_and_their_reset_spc4_7_3_9(void **state)
 	assert_int_equal(statistic(3), 3);
 	/* idle time and what an interval is: 1 ms */
 	assert_int_equal(get_be16(R->in + 2), 92);
-	assert_int_equal(get_be32(R->in + 72), 0x00020308);
-	assert_int_equal(get_be32(R->in + 84), 0x00030308);
+	assert_int_equal(get_be32(R->in + 4), 0x00012240);
+	assert_int_equal(get_be32(R->in + 72), 0x00022208);
+	assert_int_equal(get_be32(R->in + 84), 0x00032308);
 	assert_int_equal(get_be32(R->in + 88), 3);
 	assert_int_equal(get_be32(R->in + 92), 1);
 	/* without PCR nothing happens; with it the counters begin again */
@@ -299,10 +338,88 @@ static void test_log_statistics_and_their_reset_spc4_7_3_9(void **state)
 	assert_int_equal(CMD(0, 0, NULL, 0x4c, 2, 0x40), SCSI_GOOD);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(statistic(i), 0);
+	/* the others learn of that (§7.3.2.1); nothing was left to reset */
+	rig_swap(R);
+	CMD(0, 0, NULL, 0x00);
+	assert_check(SENSE_UNIT_ATTENTION, ASC_LOG_PARAMETERS_CHANGED);
+	rig_swap(R);
+	assert_int_equal(CMD(0, 0, NULL, 0x4c, 2, 0x40), SCSI_GOOD);
+	rig_swap(R);
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 	CMD(0, 0, NULL, 0x4c, 2, 0x40, 0, 0, 0, 0, 0, 4);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	CMD(0, 0, NULL, 0x4c, 2, 0x41);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	/* table 186: PCR with any PC, and the defaults without PCR; a
+	 * threshold's defaults are no counter's */
+	for (uint8_t pc = 0; pc < 4; pc++)
+		for (uint8_t pcr = 0; pcr < 4; pcr += 2) {
+			CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1);
+			assert_int_equal(CMD(0, 0, NULL, 0x4c, pcr,
+					     (uint8_t)(pc << 6 | 0x19)),
+					 SCSI_GOOD);
+			assert_int_equal(statistic(0) == 0, pcr || pc == 3);
+		}
+	/* another subpage's */
+	CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1);
+	assert_int_equal(CMD(0, 0, NULL, 0x4c, 2, 0x59, 0x20), SCSI_GOOD);
+	assert_int_equal(statistic(0), 1);
+	assert_int_equal(CMD(0, 0, NULL, 0x4c, 2, 0x59, 0xff), SCSI_GOOD);
+	assert_int_equal(statistic(0), 0);
+}
+
+/* Table 375: UNMAP, POPULATE TOKEN, WRITE USING TOKEN count as well. */
+static void test_log_statistics_of_unmap_spc4_7_3_6(void **state)
+{
+	uint8_t list[24] = { [1] = 22, [3] = 16, [19] = 8 };
+
+	(void)state;
+	assert_int_equal(CMD(24, 0, list, 0x42, 0, 0, 0, 0, 0, 0, 0, 24),
+			 SCSI_GOOD);
+	assert_int_equal(statistic(1), 1);
+	assert_int_equal(statistic(2), 0);
+}
+
+static void expect_cache(uint64_t hits, uint64_t flushes)
+{
+	assert_int_equal(CMD(0, 128, NULL, 0x4d, 0, 0x59, 0x20, 0, 0, 0, 0,
+			     128),
+			 SCSI_GOOD);
+	assert_int_equal(R->in_len, 4 + 2 * 12);
+	assert_int_equal(get_be32(R->in), 0xd9200018);
+	assert_int_equal(get_be32(R->in + 4), 0x00032208);
+	assert_int_equal(get_be64(R->in + 8), hits);
+	assert_int_equal(get_be32(R->in + 16), 0x00042208);
+	assert_int_equal(get_be64(R->in + 20), flushes);
+}
+
+static void test_log_cache_spc4_7_3_5(void **state)
+{
+	uint8_t no_cache[24] = { [4] = 0x08, 0x12 };
+
+	(void)state;
+	/* without a cache there is nothing to count */
+	CMD(4096, 0, quarter, 0x2a, 0, 0, 0, 0, 0, 0, 0, 8);
+	CMD(0, 0, NULL, 0x35);
+	expect_cache(0, 0);
+	dev_lu_backstore(dev_lu_get(R->server, 0))->caps |= BS_CAP_WRITE_CACHE;
+	CMD(4096, 0, quarter, 0x2a, 0, 0, 0, 0, 0, 0, 0, 8);
+	CMD(4096, 0, quarter, 0x2a, 0x08, 0, 0, 0, 0, 0, 0, 8); /* FUA */
+	CMD(4096, 0, quarter, 0x2e, 0, 0, 0, 0, 0, 0, 0, 8);	/* and verify */
+	CMD(0, 0, NULL, 0x35);
+	CMD(0, 0, NULL, 0x91);
+	expect_cache(1, 2);
+	/* from the second on; behind the last */
+	CMD(0, 128, NULL, 0x4d, 0, 0x59, 0x20, 0, 0, 4, 0, 128);
+	assert_int_equal(R->in_len, 4 + 12);
+	CMD(0, 128, NULL, 0x4d, 0, 0x59, 0x20, 0, 0, 5, 0, 128);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	/* WCE is 0: none stays in it */
+	assert_int_equal(CMD(24, 0, no_cache, 0x15, 0x10, 0, 0, 24), SCSI_GOOD);
+	CMD(4096, 0, quarter, 0x2a, 0, 0, 0, 0, 0, 0, 0, 8);
+	expect_cache(1, 2);
+	assert_int_equal(CMD(0, 0, NULL, 0x4c, 2, 0x59, 0x20), SCSI_GOOD);
+	expect_cache(0, 0);
 }
 
 /* ---- a store that changes its size, SBC-3 §4.5 ---- */
@@ -387,6 +504,9 @@ int main(void)
 		C(test_soft_threshold_is_told_once_per_crossing),
 		C(test_soft_threshold_single_attention),
 		C(test_log_pages_are_what_page_0_says),
+		C(test_log_subpages_are_what_subpage_ff_says),
+		C(test_log_statistics_of_unmap_spc4_7_3_6),
+		C(test_log_cache_spc4_7_3_5),
 		C(test_log_space_sbc3_6_4_5),
 		C(test_capacity_changes_online),
 		C(test_log_statistics_and_their_reset_spc4_7_3_9),
