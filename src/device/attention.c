@@ -59,6 +59,10 @@ unsigned dev_attention_take(struct dev_nexus *n, uint16_t lun,
 		return 0;
 	*s = (struct scsi_sense){ .key = SENSE_UNIT_ATTENTION,
 				  .asc = asc_of(n, lun) };
+	if (first(attention) == UA_SOFT_THRESHOLD) {
+		s->has_info = true; /* which one: SBC-3 §4.7.3.7.6 */
+		s->info = DEV_THRESHOLD_AT;
+	}
 	n->attention[lun] &= ~BIT(first(attention));
 	return 1 + first(attention);
 }

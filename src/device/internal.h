@@ -200,6 +200,7 @@ struct dev_control {
 	bool atmpe; /* the tags count */
 	struct dev_tag_range tags[DEV_TAG_RANGES];
 	/* logical block provisioning: soft threshold */
+	bool unreported;       /* LBPERE is 0 */
 	bool single_attention; /* SITUA */
 	bool soft_enabled;
 	uint32_t soft_count;	  /* threshold sets available, or fewer */
@@ -325,6 +326,8 @@ bool dev_has_atomic(const struct dev_lu *lu);
 uint32_t dev_atomic_max(const struct dev_lu *lu);
 /* A threshold set is 2^n blocks; 0: the store cannot tell its space. */
 unsigned dev_threshold_exponent(const struct dev_lu *lu);
+/* Where in mode page 1Ch/02h the only threshold is. */
+#define DEV_THRESHOLD_AT 16u
 /* Flags of a write: asked for by its FUA bit, or by WCE = 0. */
 static inline unsigned dev_fua(const struct dev_lu *lu, bool asked)
 {

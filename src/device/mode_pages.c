@@ -18,6 +18,7 @@
  X(ato)                    \
  X(dpicz)                  \
  X(atmpe)                  \
+ X(unreported)             \
  X(single_attention)       \
  X(soft_enabled)           \
  X(soft_count)             \
@@ -91,13 +92,31 @@ static void fill_nothing(const struct dev_lu *lu, const struct dev_control *c,
 	(void)p;
 }
 
-/* 01h, SBC-3 §6.5.8 */
+/* 01h, SBC-3 §6.5.8; a threshold that is set is told of unless that is
+ * switched off */
+
+#define LBPERE 0x80
+
+static bool has_threshold(const struct dev_lu *lu)
+{
+	return dev_threshold_exponent(lu) != 0;
+}
+
 static void fill_recovery(const struct dev_lu *lu, const struct dev_control *c,
 			  uint8_t *p)
 {
-	(void)lu;
-	(void)c;
 	p[2] = 0xc0; /* AWRE, ARRE */
+	p[7] = has_threshold(lu) && !c->unreported ? LBPERE : 0;
+}
+
+static void mask_recovery(const struct dev_lu *lu, uint8_t *p)
+{
+	p[7] = has_threshold(lu) ? LBPERE : 0;
+}
+
+static void take_recovery(struct dev_control *c, const uint8_t *p)
+{
+	c->unreported = !(p[7] & LBPERE);
 }
 
 /* 1Ch, SPC-4 §7.5.14: no predictions, no tests */
@@ -224,30 +243,31 @@ static void fill_provisioning(const struct dev_lu *lu,
 {
 	(void)lu;
 	p[4] = c->single_attention ? SITUA : 0;
-	p[16] = c->soft_enabled ? ENABLED : 0; /* armed when decreasing */
-	p[17] = AVAILABLE;
-	put_be32(p + 20, c->soft_count);
+	p[DEV_THRESHOLD_AT] =
+		c->soft_enabled ? ENABLED : 0; /* armed when decreasing */
+	p[DEV_THRESHOLD_AT + 1] = AVAILABLE;
+	put_be32(p + DEV_THRESHOLD_AT + 4, c->soft_count);
 }
 
 static void mask_provisioning(const struct dev_lu *lu, uint8_t *p)
 {
 	(void)lu;
 	p[4] = SITUA;
-	p[16] = ENABLED;
-	put_be32(p + 20, UINT32_MAX);
+	p[DEV_THRESHOLD_AT] = ENABLED;
+	put_be32(p + DEV_THRESHOLD_AT + 4, UINT32_MAX);
 }
 
 static void take_provisioning(struct dev_control *c, const uint8_t *p)
 {
 	c->single_attention = p[4] & SITUA;
-	c->soft_enabled = p[16] & ENABLED;
-	c->soft_count = get_be32(p + 20);
+	c->soft_enabled = p[DEV_THRESHOLD_AT] & ENABLED;
+	c->soft_count = get_be32(p + DEV_THRESHOLD_AT + 4);
 }
 
 /* ---- the table, in the order in which page 3Fh gives them ---- */
 
 const struct dev_mode_page dev_mode_pages[] = {
-	{ 0x01, 0, 12, NULL, fill_recovery, fixed_mask, fixed_take },
+	{ 0x01, 0, 12, NULL, fill_recovery, mask_recovery, take_recovery },
 	{ 0x02, 0, 16, NULL, fill_nothing, fixed_mask, fixed_take },
 	{ 0x07, 0, 12, NULL, fill_nothing, fixed_mask, fixed_take },
 	{ 0x08, 0, 20, NULL, fill_caching, mask_caching, take_caching },

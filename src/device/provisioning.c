@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * provisioning.c: how much space a thin unit has left (SBC-3 §4.7.3.8): one
- * soft threshold that MODE SELECT arms (page 1Ch/02h). It is looked at once
- * per threshold set that a worker wrote, at the end of the command that
- * completed the set; where it is not enabled nothing is asked.
+ * soft threshold that MODE SELECT arms (page 1Ch/02h) and silences (LBPERE of
+ * page 01h). It is looked at once per threshold set that a worker wrote, at the
+ * end of the command that completed the set; where nobody is to be told nothing
+ * is asked.
  */
 #include "device/attention.h"
 
@@ -44,7 +45,7 @@ void dev_written(struct dev_task *t, uint64_t bytes)
 {
 	struct dev_lane *lane = &t->lu->lanes[t->nexus->cfg.worker];
 
-	if (!DEV_CTL(t->lu, soft_enabled)) {
+	if (!DEV_CTL(t->lu, soft_enabled) || DEV_CTL(t->lu, unreported)) {
 		dev_good(t);
 		return;
 	}

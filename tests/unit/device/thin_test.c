@@ -185,6 +185,9 @@ static void test_soft_threshold_is_told_once_per_crossing(void **state)
 	write_mib();
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
+	/* where the threshold is in its mode page (SBC-3 §4.7.3.7.6) */
+	assert_true(R->sense.has_info);
+	assert_int_equal(R->sense.info, 16);
 	rig_swap(R);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
@@ -198,6 +201,33 @@ static void test_soft_threshold_is_told_once_per_crossing(void **state)
 	write_mib();
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
+}
+
+/* SBC-3 §4.7.3.7.6: LBPERE, of the read-write error recovery page. */
+static void test_soft_threshold_unreported(void **state)
+{
+	uint8_t list[4 + 12] = { [4] = 0x01, [5] = 10, [6] = 0xc0 };
+
+	(void)state;
+	assert_int_equal(CMD(0, 64, NULL, 0x1a, 8, 0x41, 0, 64), SCSI_GOOD);
+	assert_int_equal(R->in[4 + 7], 0x80); /* can be changed */
+	assert_int_equal(CMD(0, 64, NULL, 0x1a, 8, 0x01, 0, 64), SCSI_GOOD);
+	assert_int_equal(R->in[4 + 7], 0x80); /* and is set by default */
+	set_threshold(4, false);
+	for (uint8_t on = 0; on < 2; on++) {
+		list[4 + 7] = on ? 0x80 : 0;
+		assert_int_equal(CMD(sizeof(list), 0, list, 0x15, 0x10, 0, 0,
+				     sizeof(list)),
+				 SCSI_GOOD);
+		rig_take_attentions(R);
+		taken = 15u << 20;
+		write_mib();
+		CMD(0, 0, NULL, 0x00);
+		if (on)
+			assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
+		else
+			assert_int_equal(R->task.status, SCSI_GOOD);
+	}
 }
 
 static void test_soft_threshold_single_attention(void **state)
@@ -502,6 +532,7 @@ int main(void)
 		cmocka_unit_test(test_write_same_unmap_of_other_data_sbc3_5_49),
 		C(test_lba_status_follows_the_store),
 		C(test_soft_threshold_is_told_once_per_crossing),
+		C(test_soft_threshold_unreported),
 		C(test_soft_threshold_single_attention),
 		C(test_log_pages_are_what_page_0_says),
 		C(test_log_subpages_are_what_subpage_ff_says),
