@@ -62,7 +62,9 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 		p[5] |= 0x30; /* TPGS: implicit and explicit */
 	if (t->lu && !dev_is_cd(t->lu) && t->lu->bs->protection)
 		p[5] |= 0x01; /* PROTECT */
-	p[7] = 0x02;	      /* CmdQue */
+	if (t->nexus->server->nports > 1 || (t->lu && dev_has_groups(t->lu)))
+		p[6] = 0x10; /* MULTIP */
+	p[7] = 0x02;	     /* CmdQue */
 	put_padded(p + 8, 8, cfg ? cfg->vendor : NULL, "OPENISER");
 	put_padded(p + 16, 16, cfg ? cfg->product : NULL, type->product);
 	put_padded(p + 32, 4, cfg ? cfg->revision : NULL, "0001");

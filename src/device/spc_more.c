@@ -82,6 +82,7 @@ void dev_set_timestamp(struct dev_task *t)
 #define MODE_ECHO	     0x0a
 #define MODE_ECHO_DESCRIPTOR 0x0b
 #define ECHO_MAX	     4096u
+#define EBOS		     0x01000000u /* that nobody else overwrites it */
 
 int dev_prepare_write_buffer(struct dev_task *t, uint64_t *out_len)
 {
@@ -133,7 +134,7 @@ void dev_read_buffer(struct dev_task *t)
 	if (mode == MODE_ECHO)
 		memcpy(p, n->echo, n->echo_len);
 	else if (mode == MODE_ECHO_DESCRIPTOR)
-		put_be16(p + 2, ECHO_MAX);
+		put_be32(p, EBOS | ECHO_MAX);
 	/* MODE_DESCRIPTOR: zeros, there are no other buffers */
 	dev_return(t, mode == MODE_ECHO ? n->echo_len : 4u, alloc);
 }

@@ -134,6 +134,26 @@ static size_t page_identification(const struct dev_task *t, uint8_t *p)
 	return (size_t)(at - p);
 }
 
+/* 88h, SPC-4 §7.8.14: this process's ports; of those of another daemon on the
+ * same units nobody here knows the names. */
+static size_t page_ports(const struct dev_task *t, uint8_t *p)
+{
+	const struct dev_server *s = t->nexus->server;
+	uint8_t *at = p + 4;
+
+	for (unsigned i = 0; i < s->nports; i++) {
+		uint8_t *names = at + 12, *end;
+
+		if (names + 4 + sizeof(s->ports[0]) + 4 > p + DEV_PARAM_MAX)
+			break;
+		end = put_name(names, s->ports[i], ASSOC_PORT);
+		put_be16(at + 2, (uint16_t)(s->first_port + i));
+		put_be16(at + 10, (uint16_t)(end - names));
+		at = end;
+	}
+	return (size_t)(at - p);
+}
+
 /* ---- SBC-3 ---- */
 
 /* B0h, §6.6.3 */
@@ -166,6 +186,7 @@ static size_t page_characteristics(const struct dev_task *t, uint8_t *p)
 		p[7] = 0x40; /* WABEREQ 01b: reads work after BLOCK ERASE */
 	if (dev_has_rekey(t->lu))
 		p[7] |= 0x10; /* WACEREQ 01b: and after CRYPTO ERASE */
+	p[8] = 0x01;	      /* VBULS: VERIFY compares unmapped blocks, too */
 	return 64;
 }
 
@@ -180,6 +201,16 @@ static size_t page_provisioning(const struct dev_task *t, uint8_t *p)
 	return 8;
 }
 
+/* B6h, ZBC: it has no zones, and no numbers of them to report. */
+static size_t page_zones(const struct dev_task *t, uint8_t *p)
+{
+	(void)t;
+	put_be32(p + 8, UINT32_MAX);
+	put_be32(p + 12, UINT32_MAX);
+	put_be32(p + 16, UINT32_MAX);
+	return 64;
+}
+
 /* 86h, SPC-4 §7.8.7 */
 static size_t page_extended(const struct dev_task *t, uint8_t *p)
 {
@@ -188,6 +219,8 @@ static size_t page_extended(const struct dev_task *t, uint8_t *p)
 	if (bs && bs->protection)
 		p[4] = 0x3f; /* SPT: types 1, 2, 3; GRD_, APP_, REF_CHK */
 	p[5] = 0x07;	     /* HEADSUP, ORDSUP, SIMPSUP */
+	if (bs)
+		p[5] |= 0x08; /* PRIOR_SUP */
 	if (bs && (bs->caps & BS_CAP_WRITE_CACHE))
 		p[6] = 0x01; /* V_SUP */
 	p[7] = 0x01;	     /* LUICLR */
@@ -213,11 +246,18 @@ static const struct {
 	uint32_t types; /* BIT(enum dev_type) */
 	size_t (*fill)(const struct dev_task *t, uint8_t *p);
 } pages[] = {
-	{ 0x00, ALL, page_supported },	      { 0x80, ALL, page_serial },
-	{ 0x83, ALL, page_identification },   { 0x86, ALL, page_extended },
-	{ 0x87, ALL, page_mode_policy },      { 0x8a, DISK, dev_power_page },
-	{ 0x8f, DISK, dev_copy_page },	      { 0xb0, DISK, page_block_limits },
-	{ 0xb1, DISK, page_characteristics }, { 0xb2, DISK, page_provisioning },
+	{ 0x00, ALL, page_supported },
+	{ 0x80, ALL, page_serial },
+	{ 0x83, ALL, page_identification },
+	{ 0x86, ALL, page_extended },
+	{ 0x87, ALL, page_mode_policy },
+	{ 0x88, ALL, page_ports },
+	{ 0x8a, DISK, dev_power_page },
+	{ 0x8f, DISK, dev_copy_page },
+	{ 0xb0, DISK, page_block_limits },
+	{ 0xb1, DISK, page_characteristics },
+	{ 0xb2, DISK, page_provisioning },
+	{ 0xb6, DISK, page_zones },
 };
 
 static bool has(const struct dev_lu *lu, size_t i)

@@ -126,6 +126,25 @@ static bool has_group(unsigned who, uint16_t group)
 	return false;
 }
 
+/* SPC-4 §7.8.14, and MULTIP of §6.6.2 */
+static void test_ports_of_the_device(void **state)
+{
+	const uint8_t *p = trio.i[A].in;
+
+	(void)state;
+	assert_int_equal(RUN(A, 255, 0x12, 1, 0x88, 0, 255), SCSI_GOOD);
+	assert_int_equal(trio.i[A].in_len, 4 + 2 * 32);
+	assert_int_equal(get_be32(p) & 0xffffff, 0x880040);
+	assert_int_equal(get_be16(p + 6), 5);
+	assert_int_equal(get_be16(p + 14), 20);
+	assert_int_equal(get_be32(p + 16), 0x53980010);
+	assert_string_equal((const char *)p + 20, "iqn.t,t,0x0001");
+	assert_int_equal(get_be16(p + 38), 6);
+	assert_string_equal((const char *)p + 52, "iqn.t,t,0x0002");
+	assert_int_equal(RUN(A, 96, 0x12, 0, 0, 0, 96), SCSI_GOOD);
+	assert_int_equal(p[6] & 0x10, 0x10);
+}
+
 static void test_inquiry_tells_of_groups(void **state)
 {
 	(void)state;
@@ -142,6 +161,7 @@ static void test_without_groups(void **state)
 	(void)state;
 	assert_int_equal(RUN(A, 96, 0x12, 0, 0, 0, 96), SCSI_GOOD);
 	assert_int_equal(trio.i[A].in[5] & 0x30, 0);
+	assert_int_equal(trio.i[A].in[6], 0); /* one port */
 	assert_int_equal(report(A, 0), SCSI_CHECK_CONDITION);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(RUN(A, 512, 0x12, 1, 0x83, 2, 0), SCSI_GOOD);
@@ -497,6 +517,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TA(test_report_spc4_6_37),
+		TA(test_ports_of_the_device),
 		TA(test_inquiry_tells_of_groups),
 		T(test_without_groups),
 		TA(test_explicit_spc4_5_11_2_9),

@@ -247,6 +247,34 @@ static void test_no_identifying_information_spc4_6_32(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 }
 
+/* SPC-4 §§7.8.7, 7.8.14, SBC-3 §6.6.2, ZBC */
+static void test_pages_of_a_disk(void **state)
+{
+	static const uint8_t want[] = { 0,    0x00, 0x00, 12,	0x00, 0x80,
+					0x83, 0x86, 0x87, 0x88, 0x8a, 0x8f,
+					0xb0, 0xb1, 0xb2, 0xb6 };
+
+	(void)state;
+	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0x00, 0, 64), SCSI_GOOD);
+	assert_int_equal(R->in_len, sizeof(want));
+	assert_memory_equal(R->in, want, sizeof(want));
+	for (size_t i = 4; i < sizeof(want); i++) {
+		assert_int_equal(CMD(0, 255, NULL, 0x12, 1, want[i], 4, 0),
+				 SCSI_GOOD);
+		assert_int_equal(R->in[1], want[i]);
+		assert_int_equal(MIN(255, get_be16(R->in + 2) + 4), R->in_len);
+	}
+	CMD(0, 64, NULL, 0x12, 1, 0x86, 0, 64);
+	assert_int_equal(R->in[5], 0x0f); /* PRIOR_SUP and the attributes */
+	CMD(0, 64, NULL, 0x12, 1, 0xb1, 0, 64);
+	assert_int_equal(R->in[8], 0x01); /* VBULS; not zoned */
+	CMD(0, 64, NULL, 0x12, 1, 0xb6, 0, 64);
+	assert_int_equal(R->in_len, 64);
+	assert_int_equal(R->in[4], 0); /* URSWRZ */
+	for (unsigned i = 8; i < 20; i++)
+		assert_int_equal(R->in[i], 0xff);
+}
+
 static void test_echo_buffer_of_each_nexus_spc4_6_49(void **state)
 {
 	static const uint8_t text[] = "said by one";
@@ -254,7 +282,7 @@ static void test_echo_buffer_of_each_nexus_spc4_6_49(void **state)
 	(void)state;
 	assert_int_equal(CMD(0, 4, NULL, 0x3c, 0x0b, 0, 0, 0, 0, 0, 0, 4),
 			 SCSI_GOOD);
-	assert_int_equal(get_be32(R->in), 4096); /* capacity, EBOS 0 */
+	assert_int_equal(get_be32(R->in), 0x01001000); /* EBOS, capacity */
 	CMD(0, 4, NULL, 0x3c, 0x0a, 0, 0, 0, 0, 0, 0, 4);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_COMMAND_SEQUENCE);
 	assert_int_equal(CMD(sizeof(text), 0, text, 0x3b, 0x0a, 0, 0, 0, 0, 0,
@@ -394,6 +422,7 @@ int main(void)
 		T(test_write_atomic_not_on_a_cached_medium),
 		T(test_timestamp_is_set_and_goes_on_spc4_6_45),
 		T(test_no_identifying_information_spc4_6_32),
+		T(test_pages_of_a_disk),
 		T(test_echo_buffer_of_each_nexus_spc4_6_49),
 		T(test_every_code_and_service_action_spc4_6_35),
 		T(test_every_command_with_zeros_for_fields),

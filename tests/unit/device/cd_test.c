@@ -141,7 +141,7 @@ static void test_inquiry_type_5_and_names_spc4_6_4_2(void **state)
 			 SCSI_CHECK_CONDITION);
 	assert_int_equal(CMD(0, 96, NULL, 0x12, 1, 0, 0, 96), SCSI_GOOD);
 	assert_int_equal(R->in[0], 0x05);
-	assert_int_equal(R->in[3], 5);
+	assert_int_equal(R->in[3], 6);
 }
 
 /* ---- READ TOC ---- */
