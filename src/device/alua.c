@@ -591,7 +591,7 @@ static void set_done(struct alua_op *op)
 	else if (err == ERR_NOT_FOUND) /* no such group */
 		dev_bad_parameter(t, LIST_HEAD + 2);
 	else if (err == ERR_NOMEM)
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 	else
 		dev_check(t, SENSE_HARDWARE_ERROR, ASC_SET_GROUPS_FAILED);
 }
@@ -626,7 +626,7 @@ void dev_set_groups(struct dev_task *t)
 	}
 	op = calloc(1, sizeof(*op));
 	if (!op) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return;
 	}
 	op->server = t->nexus->server;

@@ -98,7 +98,7 @@ void dev_compare_and_write(struct dev_task *t)
 		return;
 	}
 	if (!dev_aux_blocks(t, len)) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return;
 	}
 	t->iov[1] = (struct iovec){ t->aux, len };

@@ -56,7 +56,7 @@ bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
 	if (!c)
 		c = pick_slot(n);
 	if (!c) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return false;
 	}
 	dev_token_put(c->token);

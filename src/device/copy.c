@@ -21,7 +21,7 @@ struct dev_job *dev_job_new(struct dev_task *t)
 	struct dev_job *j;
 
 	if (!dev_aux(t, DATA_AT + DEV_CHUNK)) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return NULL;
 	}
 	j = t->aux;

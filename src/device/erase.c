@@ -424,11 +424,6 @@ static bool occupy(struct erase *e, struct dev_task *t)
 	return false;
 }
 
-static void no_resources(struct dev_task *t)
-{
-	dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
-}
-
 /* Nothing was touched: the unit is what it was before. */
 static void give_up(struct erase *e, int err)
 {
@@ -438,11 +433,7 @@ static void give_up(struct erase *e, int err)
 	if (t) {
 		t->waits_for = NULL;
 		t->let_go = NULL;
-		if (err == ERR_NOMEM)
-			no_resources(t);
-		else
-			dev_check(t, SENSE_HARDWARE_ERROR,
-				  ASC_INTERNAL_TARGET_FAILURE);
+		dev_not_kept(t, err);
 	}
 	leave(e);
 }
@@ -463,7 +454,7 @@ static void begun(struct erase *e, int err)
 			   DEV_HOLD_ALONE, drained)) {
 		end(e, ERR_NOMEM);
 		if (t)
-			no_resources(t);
+			dev_no_resources(t);
 	} else if (t) {
 		dev_good(t);
 	}
@@ -475,7 +466,7 @@ void dev_erase(struct dev_task *t, const struct dev_erase_spec *spec)
 	struct erase *e = erase_new(lu, t->nexus->cfg.worker, spec);
 
 	if (!e) {
-		no_resources(t);
+		dev_no_resources(t);
 		return;
 	}
 	if (!occupy(e, t)) {
@@ -515,10 +506,8 @@ static void forgiven(struct keep_op *op)
 	int err = op->err;
 
 	free(f);
-	if (err == ERR_NOMEM) {
-		no_resources(t);
-	} else if (err) {
-		dev_check(t, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
+	if (err) {
+		dev_not_kept(t, err);
 	} else {
 		(void)dev_condition_go(t->lu, LU_SANITIZE_FAILED, LU_READY);
 		dev_good(t);
@@ -536,7 +525,7 @@ void dev_erase_forgive(struct dev_task *t)
 	}
 	f = calloc(1, sizeof(*f));
 	if (!f) {
-		no_resources(t);
+		dev_no_resources(t);
 		return;
 	}
 	f->task = t;

@@ -45,7 +45,7 @@ static struct info_op *info_op_new(struct dev_task *t)
 	struct info_op *i = calloc(1, sizeof(*i));
 
 	if (!i) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return NULL;
 	}
 	i->task = t;
@@ -178,10 +178,8 @@ static void info_set(struct keep_op *op)
 	int err = op->err;
 
 	free(i);
-	if (err == ERR_NOMEM)
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
-	else if (err)
-		dev_check(t, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
+	if (err)
+		dev_not_kept(t, err);
 	else
 		dev_attention_others(t, UA_DEVICE_IDENTIFIER, dev_good);
 }

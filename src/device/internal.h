@@ -348,6 +348,8 @@ void dev_good(struct dev_task *t);
 void dev_end(struct dev_task *t, enum scsi_status status); /* no sense */
 void dev_sense(struct dev_task *t, const struct scsi_sense *s);
 void dev_check(struct dev_task *t, uint8_t key, uint16_t asc);
+/* No memory, for what need not be tried again at once. */
+void dev_no_resources(struct dev_task *t);
 /* The result of backstore I/O at a byte offset. */
 void dev_io_failed(struct dev_task *t, int err, uint64_t off);
 /* During prepare: the task is refused; returns 1. */
@@ -374,6 +376,8 @@ bool dev_buf(struct dev_task *t, size_t len);
  * was aborted meanwhile. */
 void dev_submit(struct dev_task *t, enum bs_op op, unsigned flags, uint64_t off,
 		uint64_t len, void (*then)(struct dev_task *t, int result));
+/* All of the store; then GOOD. */
+void dev_flush(struct dev_task *t, unsigned flags);
 /*
  * Commands of several I/Os: step is called until it ended the task and returns
  * false. It returns true after exactly one dev_step_io, whose result it finds

@@ -139,3 +139,11 @@ int dev_keep_restore(struct dev_lu *lu, const uint8_t *data, size_t len)
 	lu->unrestricted = lu->kept->erase.unrestricted;
 	return 0;
 }
+
+void dev_not_kept(struct dev_task *t, int err)
+{
+	if (err == ERR_NOMEM)
+		dev_no_resources(t);
+	else
+		dev_check(t, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
+}

@@ -68,6 +68,8 @@ struct keep_op {
 int dev_keep_init(struct dev_lu *lu); /* 0, ERR_NOMEM */
 int dev_keep_restore(struct dev_lu *lu, const uint8_t *data, size_t len);
 void dev_keep(struct keep_op *op);
+/* Ends the command whose op came back with this err. */
+void dev_not_kept(struct dev_task *t, int err);
 
 /* ---- keep_save.c: the record as bytes ---- */
 
@@ -80,18 +82,5 @@ size_t keep_encode(const struct dev_lu *lu, const struct dev_record *r,
  * ERR_NOT_FOUND: another store's. */
 int keep_decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
 		struct dev_record *r);
-
-/* ---- mode.c: the values as pages, one after the other ---- */
-
-#define DEV_MODES_MAX 1024u
-
-size_t dev_mode_encode(const struct dev_lu *lu, const struct dev_control *c,
-		       uint8_t p[DEV_MODES_MAX]);
-/* Pages and bits that the unit has not are left out. ERR_FORMAT. */
-int dev_mode_decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
-		    struct dev_control *c);
-/* MODE SENSE would tell the same of both. */
-bool dev_mode_same(const struct dev_lu *lu, const struct dev_control *a,
-		   const struct dev_control *b);
 
 #endif

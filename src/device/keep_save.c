@@ -16,6 +16,7 @@
 
 #include "base/crc32c.h"
 #include "device/keep.h"
+#include "device/mode.h"
 
 #define MAGIC	  "ISERUNT1"
 #define MAGIC_LEN 8

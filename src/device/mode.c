@@ -344,18 +344,10 @@ bool dev_mode_same(const struct dev_lu *lu, const struct dev_control *a,
 	return true;
 }
 
-static void flushed(struct dev_task *t, int result)
-{
-	if (result)
-		dev_io_failed(t, result, 0);
-	else
-		dev_good(t);
-}
-
 static void selected(struct dev_task *t)
 {
 	if (t->count)
-		dev_submit(t, BS_FLUSH, 0, 0, 0, flushed);
+		dev_flush(t, 0);
 	else
 		dev_good(t);
 }
@@ -404,10 +396,8 @@ static void modes_saved(struct keep_op *op)
 	int err = op->err;
 
 	free(s);
-	if (err == ERR_NOMEM)
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
-	else if (err)
-		dev_check(t, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
+	if (err)
+		dev_not_kept(t, err);
 	else
 		apply(t, &next);
 }
@@ -417,7 +407,7 @@ static void save_then_apply(struct dev_task *t, const struct dev_control *next)
 	struct save_op *s = calloc(1, sizeof(*s));
 
 	if (!s) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return;
 	}
 	s->task = t;

@@ -30,4 +30,17 @@ bool dev_write_protected(const struct dev_lu *lu);
 /* Back to what is saved (SPC-4 §5.9: the rest is lost by a reset). */
 void dev_mode_reset(struct dev_lu *lu);
 
+/* ---- mode.c: the values as pages, one after the other ---- */
+
+#define DEV_MODES_MAX 1024u
+
+size_t dev_mode_encode(const struct dev_lu *lu, const struct dev_control *c,
+		       uint8_t p[DEV_MODES_MAX]);
+/* Pages and bits that the unit has not are left out. ERR_FORMAT. */
+int dev_mode_decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
+		    struct dev_control *c);
+/* MODE SENSE would tell the same of both. */
+bool dev_mode_same(const struct dev_lu *lu, const struct dev_control *a,
+		   const struct dev_control *b);
+
 #endif

@@ -173,7 +173,7 @@ static void perform(struct dev_task *t)
 	t->end = (t->lba + blocks) << shift;
 	t->step_io = false;
 	if (!dev_aux_chunk(t, t->end - t->at)) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return;
 	}
 	dev_steps(t, step);

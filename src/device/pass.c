@@ -188,7 +188,7 @@ static void host_ended(struct dev_task *t, enum pass_end end)
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_NO_ACCESS_RIGHTS);
 		break;
 	case PASS_NO_MEMORY:
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		break;
 	default:
 		dev_check(t, SENSE_ABORTED_COMMAND, ASC_LU_COMMUNICATION);

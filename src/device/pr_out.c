@@ -112,7 +112,7 @@ static bool take_ids(struct dev_task *t, struct rsv_out *o, const uint8_t *p,
 	if (most)
 		o->names = malloc(most * sizeof(o->names[0]));
 	if (most && !o->names) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return false;
 	}
 	while (at < end) {
@@ -273,7 +273,7 @@ static void searched(struct dev_round *r)
 		dev_check(t, SENSE_ILLEGAL_REQUEST,
 			  ASC_INSUFFICIENT_REGISTRATIONS);
 	else if (!o.names)
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 	else
 		decide(t, &o);
 	if (s->too_many)
@@ -287,7 +287,7 @@ static void search_then_decide(struct dev_task *t, const struct rsv_out *o)
 
 	if (!s) {
 		free(o->names);
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return;
 	}
 	s->task = t;

@@ -238,7 +238,7 @@ static struct setting *setting_new(struct dev_task *t)
 		}
 	}
 	if (!s) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return NULL;
 	}
 	s->round = (struct dev_round){ .server = t->lu->server,

@@ -140,14 +140,6 @@ static void flushed_then_eject(struct dev_task *t, int result)
 		eject(t);
 }
 
-static void flushed(struct dev_task *t, int result)
-{
-	if (result)
-		dev_io_failed(t, result, 0);
-	else
-		dev_good(t);
-}
-
 static void flushed_then_rest(struct dev_task *t, int result)
 {
 	if (result) {
@@ -201,7 +193,7 @@ void dev_start_stop(struct dev_task *t)
 	else if ((what & (LOEJ | START)) == START)
 		activate(t);
 	else if (!(what & LOEJ))
-		flush ? dev_submit(t, BS_FLUSH, 0, 0, 0, flushed) : dev_good(t);
+		flush ? dev_flush(t, 0) : dev_good(t);
 	else if (!t->lu->cfg.removable)
 		dev_bad_field(t, 4, 1);
 	else if (is_prevented(t->lu)) /* no change of medium, either way */

@@ -351,7 +351,7 @@ struct rsv_op *rsv_op_new(struct dev_task *t, void (*decide)(struct rsv_op *))
 	struct rsv_op *op = calloc(1, sizeof(*op));
 
 	if (!op) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return NULL;
 	}
 	op->lu = t->lu;
@@ -432,7 +432,7 @@ void dev_reserve(struct dev_task *t)
 	if (rsv_will_part(n))
 		start_for(t, decide_reserve);
 	else
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 }
 
 void dev_release(struct dev_task *t)

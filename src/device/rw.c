@@ -95,14 +95,6 @@ static void write_done(struct dev_task *t, int result)
 		dev_written(t, t->req.len);
 }
 
-static void flush_done(struct dev_task *t, int result)
-{
-	if (result)
-		dev_io_failed(t, result, 0);
-	else
-		dev_good(t);
-}
-
 static bool has_cache(const struct dev_task *t)
 {
 	return t->lu->bs->caps & BS_CAP_WRITE_CACHE;
@@ -167,7 +159,7 @@ static void at_rest(struct dev_range *r)
 	if (t->aborted)
 		dev_good(t);
 	else
-		dev_submit(t, BS_FLUSH, BS_ALONE, 0, 0, flush_done);
+		dev_flush(t, BS_ALONE);
 }
 
 #define UNSETTLED_MAX 64u /* regions, of 16 MiB: a second or two to mend */
@@ -184,7 +176,7 @@ void dev_synchronize_cache(struct dev_task *t)
 			    t->lu->blocks, DEV_HOLD_ALONE, at_rest))
 		return;
 	/* a backstore flushes as a whole; IMMED is honoured by being late */
-	dev_submit(t, BS_FLUSH, 0, 0, 0, flush_done);
+	dev_flush(t, 0);
 }
 
 /* ---- READ CAPACITY ---- */

@@ -103,7 +103,7 @@ void dev_write_buffer(struct dev_task *t)
 	if (!n->echo)
 		n->echo = malloc(ECHO_MAX);
 	if (!n->echo) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return;
 	}
 	if (t->out_len)

@@ -91,6 +91,11 @@ void dev_check(struct dev_task *t, uint8_t key, uint16_t asc)
 	dev_sense(t, &(struct scsi_sense){ .key = key, .asc = asc });
 }
 
+void dev_no_resources(struct dev_task *t)
+{
+	dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+}
+
 static void busy(struct dev_task *t)
 {
 	t->status = SCSI_BUSY;
@@ -433,7 +438,7 @@ static void run_in_range(struct dev_task *t)
 				     alone ? DEV_HOLD_ALONE : DEV_HOLD_SHARED,
 				     range_taken);
 	if (err)
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 }
 
 /* Again, for the unit may have been reserved or have become not ready while
@@ -559,6 +564,19 @@ void dev_submit(struct dev_task *t, enum bs_op op, unsigned flags, uint64_t off,
 		uint64_t len, void (*then)(struct dev_task *t, int result))
 {
 	submit_on(t, t->lu, op, flags, off, len, then);
+}
+
+static void flushed(struct dev_task *t, int result)
+{
+	if (result)
+		dev_io_failed(t, result, 0);
+	else
+		dev_good(t);
+}
+
+void dev_flush(struct dev_task *t, unsigned flags)
+{
+	dev_submit(t, BS_FLUSH, flags, 0, 0, flushed);
 }
 
 bool dev_aux(struct dev_task *t, size_t len)

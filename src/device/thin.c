@@ -184,7 +184,7 @@ static void write_pattern(struct dev_task *t)
 	size_t block = t->lu->block_size, len;
 
 	if (!dev_aux_chunk(t, t->end - t->at)) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return;
 	}
 	len = dev_chunk_len(t);

@@ -352,7 +352,7 @@ static void begin_populate(struct dev_task *t, struct dev_token *k)
 			   DEV_HOLD_ALONE, fenced)) {
 		dev_copy_end(t->copy, false);
 		dev_token_put(k); /* no lane ever gets it */
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 	}
 }
 
@@ -383,7 +383,7 @@ void dev_populate_token(struct dev_task *t)
 	purge(t->lu, t->nexus->cfg.worker);
 	k = token_new(t->lu);
 	if (!k) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return;
 	}
 	k->idle_ms = (idle ? idle : TOKEN_IDLE) * 1000u;

@@ -141,7 +141,7 @@ void dev_verify(struct dev_task *t)
 		return;
 	}
 	if (!dev_aux_chunk(t, t->end - t->at)) {
-		dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);
+		dev_no_resources(t);
 		return;
 	}
 	dev_steps(t, step);

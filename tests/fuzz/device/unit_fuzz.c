@@ -9,6 +9,7 @@
 
 #include "base/crc32c.h"
 #include "device/keep.h"
+#include "device/mode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
