@@ -54,6 +54,8 @@
  *     pr_state.c, pr_out.c, pr_in.c, pr_save.c  persistent ones
  *   keep.h       what outlives a power loss
  *     keep.c, keep_save.c
+ *   seal.h       the front of what outlives one
+ *     seal.c
  *   cd.h         the CD/DVD device; its files are listed there
  *   pass.h, pass_unit.h  a real device's unit
  *     pass.c, pass_cdb.c, pass_tell.c

@@ -2,9 +2,7 @@
 /*
  * keep_save.c: the record of a unit as bytes. Numbers are big-endian:
  *
- *    0  8  "ISERUNT1"
- *    8  4  CRC32C of all that follows
- *   12 16  the store's UUID
+ *    0 28  seal.h, "ISERUNT1"
  *   28     items: 2 kind, 2 length, and so many bytes; each kind once
  *
  *   1  mode pages, as MODE SENSE gives them
@@ -14,16 +12,12 @@
  */
 #include <string.h>
 
-#include "base/crc32c.h"
 #include "device/keep.h"
 #include "device/mode.h"
+#include "device/seal.h"
 
-#define MAGIC	  "ISERUNT1"
-#define MAGIC_LEN 8
-#define CRC_AT	  8
-#define BODY_AT	  12
-#define UUID_LEN  16
-#define HEAD_LEN  28
+#define WHAT	  "ISERUNT1"
+#define HEAD_LEN  DEV_SEAL_LEN
 #define ITEM_LEN  4
 #define ERASE_LEN 24
 
@@ -39,12 +33,6 @@ enum item {
 #define REKEY	     0x08
 
 static const uint16_t info_max[KEEP_INFOS] = { 512, 256 };
-
-static uint32_t crc_of(const uint8_t *p, size_t len)
-{
-	return crc32c_wire(
-		crc32c_update(CRC32C_SEED, p + BODY_AT, len - BODY_AT));
-}
 
 /* ---- encode ---- */
 
@@ -105,9 +93,7 @@ size_t keep_encode(const struct dev_lu *lu, const struct dev_record *r,
 	at += put_erase(&r->erase, p + at);
 	if (at == HEAD_LEN)
 		return 0;
-	memcpy(p, MAGIC, MAGIC_LEN);
-	memcpy(p + BODY_AT, lu->bs->uuid, UUID_LEN);
-	put_be32(p + CRC_AT, crc_of(p, at));
+	dev_seal(p, at, WHAT, lu->bs->uuid);
 	return at;
 }
 
@@ -206,14 +192,10 @@ static int take_items(const struct dev_lu *lu, struct dev_record *r,
 int keep_decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
 		struct dev_record *r)
 {
-	if (len < HEAD_LEN)
-		return ERR_TRUNCATED;
-	if (memcmp(p, MAGIC, MAGIC_LEN) != 0)
-		return ERR_FORMAT;
-	if (get_be32(p + CRC_AT) != crc_of(p, len))
-		return ERR_DATA_DIGEST;
-	if (memcmp(p + BODY_AT, lu->bs->uuid, UUID_LEN) != 0)
-		return ERR_NOT_FOUND;
+	int err = dev_seal_check(p, len, WHAT, lu->bs->uuid);
+
+	if (err)
+		return err;
 	memset(r, 0, sizeof(*r));
 	return take_items(lu, r, p, len);
 }

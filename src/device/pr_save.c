@@ -3,9 +3,7 @@
  * pr_save.c: persistent reservations as bytes that outlive a power loss
  * (APTPL, SPC-4 §5.13.5). Numbers are big-endian:
  *
- *    0  8  "ISERRSV1"
- *    8  4  CRC32C of all that follows
- *   12 16  the store's UUID
+ *    0 28  seal.h, "ISERRSV1"
  *   28  1  type of the reservation, or 0
  *   29  1  0
  *   30  2  who holds it: index of a registration, or FFFFh
@@ -15,23 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crc32c.h"
 #include "device/reserve.h"
+#include "device/seal.h"
 
-#define MAGIC	  "ISERRSV1"
-#define MAGIC_LEN 8
-#define CRC_AT	  8
-#define BODY_AT	  12
-#define UUID_LEN  16
-#define HEAD_LEN  34
-#define REG_LEN	  12
-#define NOBODY	  0xffffu
-
-static uint32_t crc_of(const uint8_t *p, size_t len)
-{
-	return crc32c_wire(
-		crc32c_update(CRC32C_SEED, p + BODY_AT, len - BODY_AT));
-}
+#define WHAT	 "ISERRSV1"
+#define HEAD_LEN 34
+#define REG_LEN	 12
+#define NOBODY	 0xffffu
 
 size_t rsv_encoded_max(const struct rsv_state *s)
 {
@@ -43,8 +31,6 @@ size_t rsv_encode(const struct rsv_state *s, const uint8_t uuid[16], uint8_t *p)
 	size_t at = HEAD_LEN;
 
 	memset(p, 0, HEAD_LEN);
-	memcpy(p, MAGIC, MAGIC_LEN);
-	memcpy(p + BODY_AT, uuid, UUID_LEN);
 	p[28] = (uint8_t)s->type;
 	put_be16(p + 30, s->holder < 0 ? NOBODY : (uint16_t)s->holder);
 	put_be16(p + 32, (uint16_t)s->n);
@@ -58,7 +44,7 @@ size_t rsv_encode(const struct rsv_state *s, const uint8_t uuid[16], uint8_t *p)
 		memcpy(p + at + REG_LEN, r->name, n);
 		at += REG_LEN + n;
 	}
-	put_be32(p + CRC_AT, crc_of(p, at));
+	dev_seal(p, at, WHAT, uuid);
 	return at;
 }
 
@@ -127,12 +113,9 @@ int rsv_decode(const uint8_t *p, size_t len, const uint8_t uuid[16],
 
 	if (len < HEAD_LEN)
 		return ERR_TRUNCATED;
-	if (memcmp(p, MAGIC, MAGIC_LEN) != 0)
-		return ERR_FORMAT;
-	if (get_be32(p + CRC_AT) != crc_of(p, len))
-		return ERR_DATA_DIGEST;
-	if (memcmp(p + BODY_AT, uuid, UUID_LEN) != 0)
-		return ERR_NOT_FOUND;
+	err = dev_seal_check(p, len, WHAT, uuid);
+	if (err)
+		return err;
 	if (get_be16(p + 32) > RSV_MAX)
 		return ERR_LIMIT;
 	s = rsv_copy(&rsv_none, get_be16(p + 32));
