@@ -7,6 +7,15 @@
 #define IMMED 0x80
 #define AUSE  0x20
 
+/* What all kinds have in their CDB. */
+static struct dev_erase_spec sanitize(const struct dev_task *t)
+{
+	return (struct dev_erase_spec){ .during = LU_SANITIZING,
+					.failed = LU_SANITIZE_FAILED,
+					.immediate = t->cdb[1] & IMMED,
+					.unrestricted = t->cdb[1] & AUSE };
+}
+
 /* ---- SANITIZE: OVERWRITE ---- */
 
 #define OVERWRITE_HEADER 4u
@@ -27,6 +36,7 @@ int dev_prepare_overwrite(struct dev_task *t, uint64_t *out_len)
 
 void dev_sanitize_overwrite(struct dev_task *t)
 {
+	struct dev_erase_spec spec = sanitize(t);
 	const uint8_t *p = t->buf;
 	uint16_t len;
 
@@ -47,16 +57,11 @@ void dev_sanitize_overwrite(struct dev_task *t)
 		dev_bad_parameter(t, 2);
 		return;
 	}
-	dev_erase(t, &(struct dev_erase_spec){
-			     .during = LU_SANITIZING,
-			     .failed = LU_SANITIZE_FAILED,
-			     .immediate = t->cdb[1] & IMMED,
-			     .unrestricted = t->cdb[1] & AUSE,
-			     .passes = p[0] & COUNT,
-			     .invert = p[0] & INVERT,
-			     .pattern = p + OVERWRITE_HEADER,
-			     .pattern_len = len,
-		     });
+	spec.passes = p[0] & COUNT;
+	spec.invert = p[0] & INVERT;
+	spec.pattern = p + OVERWRITE_HEADER;
+	spec.pattern_len = len;
+	dev_erase(t, &spec);
 }
 
 /* ---- SANITIZE: BLOCK ERASE, CRYPTO ERASE, EXIT FAILURE MODE ---- */
@@ -71,12 +76,9 @@ int dev_prepare_erase(struct dev_task *t, uint64_t *out_len)
 
 void dev_sanitize_block_erase(struct dev_task *t)
 {
-	dev_erase(t, &(struct dev_erase_spec){
-			     .during = LU_SANITIZING,
-			     .failed = LU_SANITIZE_FAILED,
-			     .immediate = t->cdb[1] & IMMED,
-			     .unrestricted = t->cdb[1] & AUSE,
-		     });
+	const struct dev_erase_spec spec = sanitize(t);
+
+	dev_erase(t, &spec);
 }
 
 bool dev_has_rekey(const struct dev_lu *lu)
@@ -87,13 +89,10 @@ bool dev_has_rekey(const struct dev_lu *lu)
 /* Another key, and blocks that nobody can read any more are given back. */
 void dev_sanitize_crypto_erase(struct dev_task *t)
 {
-	dev_erase(t, &(struct dev_erase_spec){
-			     .during = LU_SANITIZING,
-			     .failed = LU_SANITIZE_FAILED,
-			     .immediate = t->cdb[1] & IMMED,
-			     .unrestricted = t->cdb[1] & AUSE,
-			     .rekey = true,
-		     });
+	struct dev_erase_spec spec = sanitize(t);
+
+	spec.rekey = true;
+	dev_erase(t, &spec);
 }
 
 /* SBC-3 §4.11.4: a failure is left behind only where the command that failed
