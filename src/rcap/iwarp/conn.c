@@ -72,6 +72,15 @@ static void keep_headers(struct iwarp *c, uint16_t reason, const uint8_t *head,
 	c->tx.term_segment_len = (uint16_t)len;
 }
 
+/* The last thing to be said. */
+static void send_terminate(struct iwarp *c, uint16_t reason)
+{
+	c->phase = PHASE_OVER;
+	c->deadline = c->now + CLOSING_MAX;
+	c->tx.term_wanted = true;
+	c->tx.term = reason;
+}
+
 static void fail(struct iwarp *c, uint16_t reason, int err, const uint8_t *head,
 		 size_t have, size_t len)
 {
@@ -85,10 +94,7 @@ static void fail(struct iwarp *c, uint16_t reason, int err, const uint8_t *head,
 	trace_emit(c->qp.trace, TRACE_TERMINATE, "%s", c->why);
 	if (!may_speak)
 		return;
-	c->phase = PHASE_OVER;
-	c->deadline = c->now + CLOSING_MAX;
-	c->tx.term_wanted = true;
-	c->tx.term = reason;
+	send_terminate(c, reason);
 	keep_headers(c, reason, head, have, len);
 }
 
@@ -191,11 +197,8 @@ static void terminate(struct rcap_qp *qp, int err, const char *why)
 	iwarp_die(c, err, "%s", why);
 	if (!may_speak)
 		return;
-	c->phase = PHASE_OVER;
-	c->deadline = c->now + CLOSING_MAX;
-	c->tx.term_wanted = true;
 	/* RFC 5040 §7.2: the ULP's own errors have no code of theirs */
-	c->tx.term = TERM_LOCAL_CATASTROPHIC;
+	send_terminate(c, TERM_LOCAL_CATASTROPHIC);
 }
 
 static const struct rcap_ops ops = {

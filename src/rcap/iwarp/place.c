@@ -25,6 +25,15 @@ static bool is_rtr_send(const struct iwarp *c, size_t len)
 	       !c->rx.send_begun;
 }
 
+/* The segment goes to this memory of our own, not to a region. */
+static void place_at(struct iwarp_rx *rx, void *buf, size_t len)
+{
+	rx->recv_iov = (struct iovec){ buf, len };
+	rx->recv_v = (struct bufv){ &rx->recv_iov, 1, len };
+	rx->dest = &rx->recv_v;
+	rx->dest_off = 0;
+}
+
 static int place_send(struct iwarp *c, size_t len)
 {
 	struct iwarp_rx *rx = &c->rx;
@@ -40,11 +49,7 @@ static int place_send(struct iwarp *c, size_t len)
 	/* a message has less than 2^32 octets, however large the place is */
 	if (!range_ok(rx->mo, len, MIN(r->cap, (size_t)UINT32_MAX)))
 		return -TERM_DDP_UNTAGGED_TOO_LONG;
-	rx->recv_iov.iov_base = r->buf + rx->mo;
-	rx->recv_iov.iov_len = len;
-	rx->recv_v = (struct bufv){ &rx->recv_iov, 1, len };
-	rx->dest = &rx->recv_v;
-	rx->dest_off = 0;
+	place_at(rx, r->buf + rx->mo, len);
 	return 0;
 }
 
@@ -121,11 +126,7 @@ static int place_terminate(struct iwarp *c, size_t len)
 
 	if (len > sizeof(rx->terminate))
 		return -TERM_DDP_UNTAGGED_TOO_LONG;
-	rx->recv_iov.iov_base = rx->terminate;
-	rx->recv_iov.iov_len = len;
-	rx->recv_v = (struct bufv){ &rx->recv_iov, 1, len };
-	rx->dest = &rx->recv_v;
-	rx->dest_off = 0;
+	place_at(rx, rx->terminate, len);
 	return 0;
 }
 
