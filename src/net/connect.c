@@ -37,13 +37,18 @@ struct net_connector {
 	char why[WHY_MAX]; /* about it */
 };
 
-static void connector_free(struct net_connector *c)
+static void close_socket(struct net_connector *c)
 {
 	io_timer_clear(c->l, &c->timer);
 	io_watch_del(c->l, &c->watch);
 	if (c->watch.fd >= 0)
 		close(c->watch.fd);
 	c->watch.fd = -1;
+}
+
+static void connector_free(struct net_connector *c)
+{
+	close_socket(c);
 	if (c->resolving) { /* the helper thread still writes to c */
 		c->dropped = true;
 		return;
@@ -119,11 +124,7 @@ static int try_address(struct net_connector *c)
 static void give_up_address(struct net_connector *c, int err)
 {
 	note_failure(c, err);
-	io_timer_clear(c->l, &c->timer);
-	io_watch_del(c->l, &c->watch);
-	if (c->watch.fd >= 0)
-		close(c->watch.fd);
-	c->watch.fd = -1;
+	close_socket(c);
 	c->at = c->at->ai_next;
 }
 
