@@ -164,10 +164,10 @@ static int setup_groups(struct daemon *d)
 	return err;
 }
 
-int setup_stores(struct daemon *d)
+/* What device and target ask of the program. */
+static struct dev_env env_of(struct daemon *d)
 {
-	const struct options *o = &d->options;
-	const struct dev_env env = {
+	return (struct dev_env){
 		.nworkers = d->nworkers,
 		.post = worker_post,
 		.buf_get = worker_buf_get,
@@ -178,6 +178,12 @@ int setup_stores(struct daemon *d)
 		.save = d->options.state ? save : NULL,
 		.arg = d,
 	};
+}
+
+int setup_stores(struct daemon *d)
+{
+	const struct options *o = &d->options;
+	const struct dev_env env = env_of(d);
 
 	if (d->options.state) {
 		d->state = state_open(d->options.state, d->loops[0],
@@ -295,14 +301,7 @@ static int make_target(struct daemon *d, const struct chap *chap)
 	struct tgt_config cfg;
 
 	tgt_config_default(&cfg);
-	cfg.env = (struct dev_env){
-		.nworkers = d->nworkers,
-		.post = worker_post,
-		.buf_get = worker_buf_get,
-		.buf_put = worker_buf_put,
-		.wall_ms = worker_wall_ms,
-		.arg = d,
-	};
+	cfg.env = env_of(d);
 	cfg.trace = &d->log.trace;
 	cfg.prefer_digests = d->options.prefer_digests;
 	if (d->options.discovery_auth) {
