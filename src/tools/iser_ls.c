@@ -297,14 +297,16 @@ static void print_tree(json_t *tree, int indent)
 	}
 }
 
-static int run_info(int argc, char **argv)
+/* A command whose arguments name one unit. */
+static int with_unit(int argc, char **argv,
+		     int (*go)(struct iser_session *s, const struct args *a,
+			       const struct iser_url *url))
 {
 	struct iser_context *ctx;
 	struct iser_session *s;
 	struct iser_url url;
 	struct args a;
-	json_t *tree;
-	int code = 0, err;
+	int code = 0;
 
 	if (!parse(argc, argv, &a))
 		return EXIT_INVALID;
@@ -312,20 +314,33 @@ static int run_info(int argc, char **argv)
 	if (!ctx)
 		return EXIT_NOMEM;
 	s = open_url(ctx, a.what, &url, &code);
-	if (s) {
-		tree = info_all(s, &url, &err);
-		if (!tree) {
-			code = failed(ctx, err);
-		} else if (a.common.json) {
-			print_json(tree);
-		} else {
-			print_tree(tree, 0);
-			json_decref(tree);
-		}
-		iser_disconnect(s);
-	}
+	if (s)
+		code = go(s, &a, &url);
+	iser_disconnect(s);
 	iser_context_free(ctx);
 	return code;
+}
+
+static int info(struct iser_session *s, const struct args *a,
+		const struct iser_url *url)
+{
+	int err;
+	json_t *tree = info_all(s, url, &err);
+
+	if (!tree)
+		return failed(iser_session_context(s), err);
+	if (a->common.json) {
+		print_json(tree);
+	} else {
+		print_tree(tree, 0);
+		json_decref(tree);
+	}
+	return 0;
+}
+
+static int run_info(int argc, char **argv)
+{
+	return with_unit(argc, argv, info);
 }
 
 const struct command command_info = {
@@ -338,8 +353,8 @@ const struct command command_info = {
 
 /* ---- ping ---- */
 
-static int ping_all(struct iser_session *s, const struct args *a,
-		    const struct iser_url *url)
+static int ping(struct iser_session *s, const struct args *a,
+		const struct iser_url *url)
 {
 	uint64_t ns;
 
@@ -361,23 +376,7 @@ static int ping_all(struct iser_session *s, const struct args *a,
 
 static int run_ping(int argc, char **argv)
 {
-	struct iser_context *ctx;
-	struct iser_session *s;
-	struct iser_url url;
-	struct args a;
-	int code = 0;
-
-	if (!parse(argc, argv, &a))
-		return EXIT_INVALID;
-	ctx = open_context(&a.common);
-	if (!ctx)
-		return EXIT_NOMEM;
-	s = open_url(ctx, a.what, &url, &code);
-	if (s)
-		code = ping_all(s, &a, &url);
-	iser_disconnect(s);
-	iser_context_free(ctx);
-	return code;
+	return with_unit(argc, argv, ping);
 }
 
 const struct command command_ping = {
