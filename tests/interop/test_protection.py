@@ -209,19 +209,14 @@ def control(ato, atmpe):
     return bytes(8) + bytes([0x0a, 10, 2, 0x10, 0, ato << 7 | atmpe << 5, 0, 0, 255, 255, 0, 0])
 
 
-class ApplicationTags(unittest.TestCase):
+class ApplicationTags(Folder):
     def setUp(self):
-        self.dir = os.path.abspath(tempfile.mkdtemp(dir="."))
-        with open(self.dir + "/disk.img", "wb") as f:
-            f.truncate(16 << 20)
-        os.mkdir(self.dir + "/state")
-
-    def tearDown(self):
-        shutil.rmtree(self.dir)
+        super().setUp()
+        self.disk = sparse(self.path("disk.img"), 16 << 20)
 
     def serve(self):
-        return Daemon("--protection", "1", "--block-size", "512", "--state", self.dir + "/state",
-                      self.dir + "/disk.img")
+        return Daemon("--protection", "1", "--block-size", "512", "--state", self.path("state"),
+                      self.disk)
 
     def check(self, i, lba, tag, good):
         blocks = guarded(os.urandom(512 * 4), lba, tag)
