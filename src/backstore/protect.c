@@ -17,6 +17,7 @@ static const char magic[16] = "openiser PI 1\n";
 
 #define TYPE_AT	 16
 #define BLOCK_AT 20
+#define OF_AT	 24
 #define CRC_AT	 60
 
 void protect_head_put(const struct protect_head *h, uint8_t p[PROTECT_HEAD_LEN])
@@ -25,6 +26,7 @@ void protect_head_put(const struct protect_head *h, uint8_t p[PROTECT_HEAD_LEN])
 	memcpy(p, magic, sizeof(magic));
 	p[TYPE_AT] = h->type;
 	put_be32(p + BLOCK_AT, h->block_size);
+	memcpy(p + OF_AT, h->of, sizeof(h->of));
 	put_be32(p + CRC_AT, crc32c_update(0, p, CRC_AT));
 }
 
@@ -36,6 +38,7 @@ int protect_head_get(struct protect_head *h, const uint8_t p[PROTECT_HEAD_LEN])
 		return ERR_DATA_DIGEST;
 	h->type = p[TYPE_AT];
 	h->block_size = get_be32(p + BLOCK_AT);
+	memcpy(h->of, p + OF_AT, sizeof(h->of));
 	return h->type > 3 ? ERR_FORMAT : 0;
 }
 
@@ -335,7 +338,7 @@ static void head_written(struct step *s)
 
 static void write_head(struct step *s)
 {
-	const struct protect_head h = {
+	struct protect_head h = {
 		.type = s->req->pi_type,
 		.block_size = s->p->data->block_size,
 	};
@@ -344,6 +347,7 @@ static void write_head(struct step *s)
 		head_written(s);
 		return;
 	}
+	memcpy(h.of, s->p->of, sizeof(h.of));
 	protect_head_put(&h, s->pi);
 	ask(s, BS_WRITE, BS_FUA, 0, PROTECT_HEAD_LEN, s->pi, head_written);
 }
@@ -484,6 +488,7 @@ struct bs *bs_protect_new(const struct bs_protect_config *cfg)
 	p->data = cfg->data;
 	p->pi = cfg->pi;
 	p->lasting = cfg->lasting;
+	memcpy(p->of, cfg->of, sizeof(p->of));
 	p->covered = cfg->data->size;
 	p->protection.type = cfg->type;
 	memset(p->ones, 1, sizeof(p->ones));

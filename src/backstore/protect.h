@@ -30,6 +30,7 @@
 struct protect_head {
 	uint8_t type;
 	uint32_t block_size;
+	uint8_t of[16]; /* whose information it is; zeros: of who is beside */
 };
 
 #define PROTECT_HEAD_LEN 64u
@@ -42,7 +43,8 @@ int protect_head_get(struct protect_head *h, const uint8_t p[PROTECT_HEAD_LEN]);
 struct bs_protect_config {
 	struct bs *data, *pi; /* taken over; pi: blocks of PROTECT_GRAIN */
 	uint8_t type;
-	bool lasting; /* pi has head and marks */
+	bool lasting;	/* pi has head and marks */
+	uint8_t of[16]; /* of the head */
 };
 
 /* bs_protect_new: NULL: out of memory; both stores are still open then. */

@@ -15,6 +15,7 @@ struct bs_protect {
 	struct bs_protection protection; /* any worker; atomic */
 	struct bs *data, *pi;
 	bool lasting;
+	uint8_t of[16];
 	uint8_t *marked; /* [region], any worker: its mark is on the medium */
 	uint8_t ones[MARKS_AT_ONCE * 8]; /* marks to write from */
 	uint64_t covered; /* bytes of data that pi has room for */

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "daemon/keyfile.h"
 
+#define PI_WORD ",pi="
 #define LOOK_AT ((off_t)64 << 20) /* of an image, for whether it is new */
 #define PIECE	((size_t)1 << 20)
 
@@ -22,6 +23,7 @@ bool lun_key_split(struct lun_key *k, const char *spec)
 	static const char word[] = ",key=", new_word[] = ",new-key=";
 	const char *at = strstr(spec, word), *new_at = strstr(spec, new_word);
 	size_t len;
+	char *pi;
 
 	k->path = NULL;
 	k->is_new = new_at && (!at || new_at < at);
@@ -33,6 +35,10 @@ bool lun_key_split(struct lun_key *k, const char *spec)
 		return false;
 	}
 	snprintf(k->store, sizeof(k->store), "%.*s", (int)len, spec);
+	pi = strstr(k->store, PI_WORD);
+	k->pi = pi ? pi + strlen(PI_WORD) : NULL;
+	if (pi)
+		*pi = '\0';
 	if (at)
 		k->path = at + strlen(k->is_new ? new_word : word);
 	return true;

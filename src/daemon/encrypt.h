@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* encrypt.h: what ",key=FILE" and ",new-key=FILE" behind a LUN mean. */
+/* encrypt.h: what ",key=FILE" and ",new-key=FILE" behind a LUN mean; and where
+ * ",pi=FILE" is, before them (protection.h). */
 #ifndef DAEMON_ENCRYPT_H
 #define DAEMON_ENCRYPT_H
 
@@ -9,9 +10,12 @@
 #include "daemon/options.h"
 
 struct lun_key {
-	char store[PATH_MAX]; /* the LUN without it */
-	const char *path;     /* of the key; NULL: it is not encrypted */
-	bool is_new;	      /* new-key */
+	char store[PATH_MAX]; /* the LUN without what is behind it */
+	/* in store, too: the file that protection information is kept in; NULL:
+	 * none is named */
+	const char *pi;
+	const char *path; /* of the key; NULL: it is not encrypted */
+	bool is_new;	  /* new-key */
 };
 
 /* lun_key_split: false after a message. */

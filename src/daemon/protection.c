@@ -15,17 +15,21 @@
 #include "backstore/uring/bs_file.h"
 #include "base/bytes.h"
 #include "base/err.h"
+#include "daemon/device_id.h"
+#include "daemon/encrypt.h"
 #include "daemon/luns.h"
 
-/* The file beside a file. */
+/* The file beside a file or device. */
 struct beside {
 	const struct options *o;
+	const struct lun_key *lun;
 	const struct bs *data;
 	char path[PATH_MAX];
 	struct stat st; /* of the data */
 	int fd;
 	struct protect_head head;
-	bool closed; /* data was, with what is above it */
+	uint8_t of[16]; /* the device; zeros: a file, or nobody knows */
+	bool closed;	/* data was, with what is above it */
 };
 
 static bool failed(const struct beside *f)
@@ -60,11 +64,31 @@ static bool make(struct beside *f)
 
 	f->head = (struct protect_head){ .type = f->o->protection,
 					 .block_size = f->data->block_size };
+	memcpy(f->head.of, f->of, sizeof(f->of));
 	protect_head_put(&f->head, p);
 	if (fsync(f->fd) || pwrite(f->fd, p, sizeof(p), 0) != sizeof(p) ||
 	    fsync(f->fd))
 		return failed(f);
 	return sync_directory(f);
+}
+
+static bool is_known(const uint8_t of[16])
+{
+	static const uint8_t nobody[16];
+
+	return memcmp(of, nobody, sizeof(nobody)) != 0;
+}
+
+/* A file that was named may be another device's. */
+static bool is_ours(const struct beside *f)
+{
+	if (!memcmp(f->head.of, f->of, sizeof(f->of)) || !is_known(f->of) ||
+	    !is_known(f->head.of))
+		return true;
+	say("%s: has the protection information of another device than %s is; "
+	    "name that one",
+	    f->path, f->lun->store);
+	return false;
 }
 
 static bool read_head(struct beside *f, const uint8_t *p)
@@ -83,11 +107,30 @@ static bool read_head(struct beside *f, const uint8_t *p)
 		    f->path, f->head.block_size, f->head.block_size);
 		return false;
 	}
+	if (!is_ours(f))
+		return false;
+	if (!is_known(f->of)) /* today */
+		memcpy(f->of, f->head.of, sizeof(f->of));
 	if (f->o->protection && f->o->protection != f->head.type)
 		say("%s: the LUN is formatted with protection type %u, and "
 		    "stays it; FORMAT UNIT changes that",
 		    f->path, f->head.type);
 	return true;
+}
+
+/* What was begun has the length that it is to have; of a name that was given
+ * any other may be somebody's. */
+static bool may_be_made(const struct beside *f, off_t size)
+{
+	struct stat st;
+
+	if (fstat(f->fd, &st))
+		return failed(f);
+	if (S_ISREG(st.st_mode) &&
+	    (!f->lun->pi || st.st_size == 0 || st.st_size == size))
+		return true;
+	say("%s: is something else; name a new file", f->path);
+	return false;
 }
 
 /* What grew has no information; what was cut off has none when it is back. */
@@ -108,6 +151,8 @@ static bool look(struct beside *f)
 	}
 	/* what is another's, or for other blocks, stays as it is */
 	if (!is_new && !read_head(f, p))
+		return false;
+	if (is_new && !may_be_made(f, size))
 		return false;
 	if (!f->o->read_only && ftruncate(f->fd, size))
 		return failed(f);
@@ -165,12 +210,20 @@ static bool mend(const struct beside *f, struct bs *b, struct io_loop *loop)
 
 /* ---- a file ---- */
 
-static bool may_be_protected(const struct beside *f, const char *spec)
+/* Of a device only with a file that is named: there is no room beside it. */
+static bool has_place(const struct beside *f)
 {
-	if (!S_ISREG(f->st.st_mode))
-		say("%s: protection information is kept beside files only, "
-		    "and this is a device",
-		    spec);
+	return S_ISREG(f->st.st_mode) || f->lun->pi;
+}
+
+static bool may_be_protected(const struct beside *f)
+{
+	const char *spec = f->lun->store;
+
+	if (!has_place(f))
+		say("%s: protection information of a device is kept in a file; "
+		    "write %s,pi=FILE",
+		    spec, spec);
 	else if (f->o->shared)
 		say("%s: --shared LUNs can't have protection information",
 		    spec);
@@ -181,21 +234,27 @@ static bool may_be_protected(const struct beside *f, const char *spec)
 	return false;
 }
 
-static struct bs *beside_file(struct beside *f, const char *spec,
-			      struct bs *data, struct io_loop *const *loops)
+/* The file is not touched before it is locked. */
+static struct bs *beside_file(struct beside *f, struct bs *data,
+			      struct io_loop *const *loops)
 {
 	struct bs_protect_config cfg = { .data = data, .lasting = true };
 	struct bs *b;
 
-	if (!may_be_protected(f, spec) || !look(f))
+	if (!may_be_protected(f))
 		return NULL;
-	cfg.type = f->head.type;
 	cfg.pi = open_store(f, loops);
 	if (!cfg.pi)
 		return NULL;
+	if (!look(f)) {
+		bs_close(cfg.pi);
+		return NULL;
+	}
+	cfg.type = f->head.type;
+	memcpy(cfg.of, f->of, sizeof(cfg.of));
 	b = bs_protect_new(&cfg);
 	if (!b) {
-		say("%s: out of memory", spec);
+		say("%s: out of memory", f->lun->store);
 		bs_close(cfg.pi);
 		return NULL;
 	}
@@ -206,40 +265,66 @@ static struct bs *beside_file(struct beside *f, const char *spec,
 	return NULL;
 }
 
-static bool find_beside(struct beside *f, const char *spec)
+/* The file that is named, and that there is no other which may be meant. */
+static bool find_named(struct beside *f)
 {
-	int n = snprintf(f->path, sizeof(f->path), "%s.pi", spec);
+	char other[PATH_MAX + 4];
+	struct stat st, named;
 
-	if ((size_t)n >= sizeof(f->path))
-		say("no room for \".pi\" behind so long a name: %s", spec);
-	else if (stat(spec, &f->st))
-		say("%s: %s", spec, strerror(errno));
+	snprintf(f->path, sizeof(f->path), "%s", f->lun->pi);
+	snprintf(other, sizeof(other), "%s.pi", f->lun->store);
+	if (!*f->path)
+		say("%s,pi=: no file is named", f->lun->store);
+	else if (S_ISREG(f->st.st_mode) && !stat(other, &st) &&
+		 (stat(f->path, &named) || st.st_ino != named.st_ino ||
+		  st.st_dev != named.st_dev))
+		say("%s: is there, too; remove it, or leave out ,pi=%s", other,
+		    f->path);
 	else
 		return true;
 	return false;
 }
 
-static struct bs *open_file(const struct options *o, const char *spec,
+static bool find_beside(struct beside *f)
+{
+	const char *spec = f->lun->store;
+	int n = snprintf(f->path, sizeof(f->path), "%s.pi", spec);
+
+	if (stat(spec, &f->st))
+		say("%s: %s", spec, strerror(errno));
+	else if (f->lun->pi)
+		return find_named(f);
+	else if ((size_t)n >= sizeof(f->path))
+		say("no room for \".pi\" behind so long a name: %s", spec);
+	else
+		return true;
+	return false;
+}
+
+static struct bs *open_file(const struct options *o, const struct lun_key *k,
 			    struct bs *data, struct io_loop *const *loops)
 {
-	struct beside f = { .o = o, .data = data };
+	struct beside f = { .o = o, .lun = k, .data = data };
 	int flags = o->read_only ? O_RDONLY : O_RDWR;
-	struct bs *b;
+	struct bs *b = NULL;
 
 	/* whatever has that name is not waited for */
 	flags |= O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-	if (!find_beside(&f, spec)) {
+	if (!find_beside(&f)) {
 		bs_close(data);
 		return NULL;
 	}
-	if (o->protection && !o->read_only && S_ISREG(f.st.st_mode))
+	if (S_ISBLK(f.st.st_mode) && !device_id(f.st.st_rdev, f.of))
+		memset(f.of, 0, sizeof(f.of));
+	if (o->protection && !o->read_only && has_place(&f))
 		flags |= O_CREAT;
 	f.fd = open(f.path, flags, f.st.st_mode & 0666);
-	if (f.fd < 0 && errno == ENOENT && !o->protection)
+	if (f.fd < 0 && errno == ENOENT && !o->protection && !k->pi)
 		return data;
-	b = NULL;
-	if (f.fd >= 0 || !S_ISREG(f.st.st_mode))
-		b = beside_file(&f, spec, data, loops);
+	if (f.fd >= 0 || !has_place(&f))
+		b = beside_file(&f, data, loops);
+	else if (errno == ENOENT && !o->protection)
+		say("%s: no such file; --protection TYPE makes one", f.path);
 	else
 		failed(&f);
 	if (f.fd >= 0)
@@ -272,14 +357,22 @@ static struct bs *open_memory(const struct options *o, const char *spec,
 	return b;
 }
 
-struct bs *protection_open(const struct options *o, const char *spec,
+struct bs *protection_open(const struct options *o, const struct lun_key *k,
 			   struct bs *b, struct io_loop *const *loops)
 {
+	const char *spec = k->store;
 	bool memory = !strncmp(spec, "ram:", 4);
+	bool none = !strncmp(spec, "null:", 5) || lun_type(spec) != DEV_DISK;
 
-	if (!strncmp(spec, "null:", 5) || lun_type(spec) != DEV_DISK)
+	if (k->pi && (memory || none)) {
+		say("%s,pi=%s: files and block devices only have such a file",
+		    spec, k->pi);
+		bs_close(b);
+		return NULL;
+	}
+	if (none)
 		return b;
 	if (!memory)
-		return open_file(o, spec, b, loops);
+		return open_file(o, k, b, loops);
 	return o->protection ? open_memory(o, spec, b) : b;
 }

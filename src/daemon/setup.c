@@ -122,7 +122,7 @@ static int add_store(struct daemon *d, uint16_t lun, const char *spec)
 	if (!lun_is_empty_drive(spec)) {
 		b = lun_open(&d->options, spec, d->loops);
 		if (b && lun_key_split(&k, spec)) /* above what is encrypted */
-			b = protection_open(&d->options, k.store, b, d->loops);
+			b = protection_open(&d->options, &k, b, d->loops);
 		if (!b)
 			return EXIT_STORE;
 	}

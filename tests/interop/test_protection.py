@@ -6,10 +6,11 @@ by the polynomial of SBC-3 §4.22.4."""
 import ctypes
 import ctypes.util
 import os
+import shutil
 import struct
 import unittest
 
-from harness import Daemon, Folder, Wire, main, refused, sparse
+from harness import Daemon, Folder, Wire, main, refused, run, sparse
 from rdma_wire import RdmaWire
 import test_powercut
 
@@ -429,6 +430,103 @@ class Beside(Folder):
         self.assertIn("has no protection", refused("--protection", "1", self.disk))
         with open(self.disk + ".pi", "rb") as f:
             self.assertEqual(f.read(), b"somebody's own file, of other things" * 100)
+
+
+def loop_device(case, path):
+    """A block device over a file; skips the test where there can be none."""
+    if os.geteuid() or not shutil.which("losetup"):
+        case.skipTest("no root, or no losetup")
+    done = run(["losetup", "--find", "--show", path], check=False)
+    if done.returncode:
+        case.skipTest("no loop devices: " + done.text)
+    name = done.text.strip()
+    case.addCleanup(run, ["losetup", "--detach", name])
+    return name
+
+
+class Named(Folder):
+    """Protection information in a file that is named: of block devices, too."""
+
+    def setUp(self):
+        super().setUp()
+        self.pi = self.path("pi")
+
+    def serve(self, disk, *args):
+        return Daemon(*args, "--block-size", "512", disk + ",pi=" + self.pi)
+
+    def refused(self, disk, *args):
+        return refused(*args, "--block-size", "512", disk + ",pi=" + self.pi)
+
+    def life(self, disk):
+        """Written, killed, torn, served again, and formatted."""
+        blocks = guarded(os.urandom(512 * 8), 100, 7)
+        d = self.serve(disk, "--protection", "1")
+        i = Initiator(d)
+        self.assertEqual(capacity(i), (131072, 512, 1))
+        self.assertEqual(i.ask(rw(0x2a, 100, 8, 1), 0, blocks)[0], GOOD)
+        d.die()
+        with open(disk, "r+b") as f:
+            f.seek(103 * 512)
+            f.write(b"half of a write")
+        with self.serve(disk) as d:
+            self.assertIn("the guards of 1 blocks are made anew", d.messages())
+            i = Initiator(d)
+            self.assertEqual(i.ask(rw(0x28, 100, 3, 1), 3 * 520), (GOOD, blocks[:3 * 520]))
+            self.assertEqual(i.ask(rw(0x28, 100, 8), 4096)[0], GOOD)
+            self.assertEqual(i.ask(bytes([4, 0xd0, 0, 0, 0, 0]), 0, b"\1\0\0\0")[0], GOOD)
+            i.close()
+        with self.serve(disk) as d:
+            i = Initiator(d)
+            self.assertEqual(capacity(i)[2], 3)
+            i.close()
+
+    def test_device(self):
+        disk = loop_device(self, sparse(self.path("disk.img"), 64 << 20))
+        self.assertIn("write %s,pi=FILE" % disk, refused(
+            "--protection", "1", "--block-size", "512", disk))
+        self.life(disk)
+        # another device, and the same by another name
+        other = loop_device(self, sparse(self.path("other.img"), 64 << 20))
+        size = os.path.getsize(self.pi)
+        self.assertIn("of another device", self.refused(other))
+        self.assertEqual(os.path.getsize(self.pi), size)
+        os.symlink(disk, self.path("by-id"))
+        with self.serve(self.path("by-id")) as d:
+            i = Initiator(d)
+            self.assertEqual(capacity(i)[2], 3)
+            i.close()
+
+    def test_file(self):
+        self.life(sparse(self.path("disk.img"), 64 << 20))
+        self.assertFalse(os.path.exists(self.path("disk.img.pi")))
+
+    def test_what_cannot_be(self):
+        disk = sparse(self.path("disk.img"), 64 << 20)
+        self.assertIn("no such file; --protection", self.refused(disk))
+        self.assertFalse(os.path.exists(self.pi))
+        for lun in "ram:16M", "null:16M", "cd:" + disk:
+            self.assertIn("have such a file", self.refused(lun, "--protection", "1"))
+        # not over anything that is there, the disk itself least of all
+        for other in "zeros.img", "text":
+            with open(self.path(other), "wb") as f:
+                f.write(bytes(4096) if other == "zeros.img" else b"other things" * 100)
+            size = os.path.getsize(self.path(other))
+            self.pi = self.path(other)
+            self.refused(disk, "--protection", "1")
+            self.assertEqual(os.path.getsize(self.pi), size)
+        self.pi = disk
+        self.assertIn("locked", self.refused(disk, "--protection", "1"))
+        self.assertEqual(os.path.getsize(disk), 64 << 20)
+        self.pi = self.path("pi")
+        sparse(disk + ".pi", 0)
+        self.assertIn("is there, too", self.refused(disk, "--protection", "1"))
+        os.remove(disk + ".pi")
+        # one for two
+        second = sparse(self.path("second.img"), 32 << 20)
+        with self.serve(disk, "--protection", "1"):
+            size = os.path.getsize(self.pi)
+            self.assertIn("locked", self.refused(second))
+            self.assertEqual(os.path.getsize(self.pi), size)
 
 
 class PowerCuts(test_powercut.PowerCuts):

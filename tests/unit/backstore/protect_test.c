@@ -97,15 +97,18 @@ static struct bs *medium(void *memory, uint64_t size, uint32_t block)
 	return &m->bs;
 }
 
+static const uint8_t whose[16] = { 1, 2, 3, 0, 0xff, [15] = 16 };
+
 static struct bs *open_again(uint8_t type)
 {
-	const struct bs_protect_config cfg = {
+	struct bs_protect_config cfg = {
 		.data = medium(data, SIZE, BLOCK),
 		.pi = medium(pi, PI_SIZE, PROTECT_GRAIN),
 		.type = type,
 		.lasting = true,
 	};
 
+	memcpy(cfg.of, whose, sizeof(whose));
 	power = UINT32_MAX;
 	nlog = 0;
 	return bs_protect_new(&cfg);
@@ -342,6 +345,7 @@ static void test_type_comes_last_when_it_changes(void **state)
 	assert_int_equal(protect_head_get(&h, pi), 0);
 	assert_int_equal(h.type, 3);
 	assert_int_equal(h.block_size, BLOCK);
+	assert_memory_equal(h.of, whose, sizeof(whose)); /* that stays */
 	last.req.pi_type = 0; /* then it is as if there were none */
 	bs_submit(b, &last.req);
 	nlog = 0;

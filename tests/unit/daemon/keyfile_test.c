@@ -337,6 +337,7 @@ static void test_split(void **state)
 	static const struct {
 		const char *spec, *store, *path;
 		bool is_new;
+		const char *pi;
 	} rows[] = {
 		{ "ram:8M", "ram:8M", NULL, false },
 		{ "a,key=k", "a", "k", false },
@@ -346,6 +347,10 @@ static void test_split(void **state)
 		{ "a,new-key=b,key=c", "a", "b,key=c", true },
 		{ ",key=k", "", "k", false },
 		{ "a,keys=k", "a,keys=k", NULL, false },
+		{ "/dev/sdb,pi=p", "/dev/sdb", NULL, false, "p" },
+		{ "a,pi=p,key=k", "a", "k", false, "p" },
+		{ "a,key=k,pi=p", "a", "k,pi=p", false },
+		{ "a,pi=", "a", NULL, false, "" },
 	};
 	struct lun_key k;
 
@@ -360,6 +365,9 @@ static void test_split(void **state)
 		assert_true(!k.path == !rows[i].path);
 		if (k.path)
 			assert_string_equal(k.path, rows[i].path);
+		assert_true(!k.pi == !rows[i].pi);
+		if (k.pi)
+			assert_string_equal(k.pi, rows[i].pi);
 		memset(spec, 'a', PATH_MAX);
 		snprintf(spec + PATH_MAX, PATH_MAX, "%s", rows[i].spec);
 		assert_false(lun_key_split(&k, spec));
