@@ -906,18 +906,9 @@ static void relogin(unsigned who)
 	m.news[who] = 1u << NEWS_POWER_ON;
 }
 
-static void reset_done(void *arg, int err)
-{
-	(void)arg;
-	assert_int_equal(err, 0);
-}
-
 static void reset_unit(unsigned who)
 {
-	assert_int_equal(dev_lu_reset_state(dev_lu_get(trio.server, 0), who,
-					    reset_done, NULL),
-			 0);
-	trio_settle();
+	trio_reset(who);
 	m.reserved = -1;
 	for (unsigned i = 0; i < TRIO_N; i++)
 		m.news[i] |= 1u << NEWS_RESET;

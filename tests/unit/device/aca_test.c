@@ -513,21 +513,10 @@ static void test_qerr_of_the_aca_task(void **state)
 
 /* ---- its end ---- */
 
-static void reset_done(void *arg, int err)
-{
-	assert_int_equal(err, 0);
-	*(bool *)arg = true;
-}
-
 static void reset(unsigned who)
 {
-	bool over = false;
-
-	assert_int_equal(dev_lu_reset_state(lu, who, reset_done, &over), 0);
-	trio_settle();
-	assert_true(over);
-	for (unsigned i = 0; i < TRIO_N; i++)
-		no_sense_left(i);
+	trio_reset(who);
+	all_sense_taken();
 }
 
 static void test_reset_clears_sam5_5_10_5(void **state)

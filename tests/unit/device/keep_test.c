@@ -40,19 +40,10 @@ static uint8_t swp_of(unsigned who, uint8_t pc)
 	return trio.i[who].in[4 + 4];
 }
 
-static void ok(void *arg, int err)
-{
-	(void)arg;
-	assert_int_equal(err, 0);
-}
-
 static void reset(void)
 {
-	assert_int_equal(
-		dev_lu_reset_state(dev_lu_get(trio.server, 0), 0, ok, NULL), 0);
-	trio_settle();
-	for (unsigned i = 0; i < TRIO_N; i++)
-		no_sense_left(i);
+	trio_reset(A);
+	all_sense_taken();
 }
 
 static void test_what_is_saved_stays_spc4_6_9(void **state)

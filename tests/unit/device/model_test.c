@@ -311,18 +311,9 @@ static void relogin(unsigned who)
 	m.news[who] = 1u << NEWS_POWER_ON;
 }
 
-static void reset_done(void *arg, int err)
-{
-	(void)arg;
-	assert_int_equal(err, 0);
-}
-
 static void reset_unit(unsigned who)
 {
-	assert_int_equal(dev_lu_reset_state(dev_lu_get(trio.server, 0), who,
-					    reset_done, NULL),
-			 0);
-	trio_settle();
+	trio_reset(who);
 	m.reserved = -1;
 	m.faulted = 0;
 	m.tmf_only = false; /* it was not saved */

@@ -65,21 +65,12 @@ static void test_what_is_served_while_they_are_lost(void **state)
 	assert_int_equal(RUN(A, 0, 0x1b, 0, 0, 0, 1), SCSI_GOOD); /* START */
 }
 
-static void reset_done(void *arg, int err)
-{
-	(void)arg;
-	assert_int_equal(err, 0);
-}
-
 /* What can't be read stays where it is, for the next process to find: only a
  * REPLACE LOST RESERVATION makes up for it (§5.13.5.3.2). */
 static void test_a_reset_does_not_make_up_for_it(void **state)
 {
 	(void)state;
-	assert_int_equal(dev_lu_reset_state(dev_lu_get(trio.server, 0), A,
-					    reset_done, NULL),
-			 0);
-	trio_settle();
+	trio_reset(A);
 	assert_int_equal(trio.saves, 0);
 	tur(B); /* the reset */
 	tur(B);

@@ -902,23 +902,13 @@ static void test_restore_of_nonsense(void **state)
 
 /* ---- with what else there is ---- */
 
-static void reset_done(void *arg, int err)
-{
-	(void)arg;
-	assert_int_equal(err, 0);
-}
-
 static void test_lu_reset_keeps_it_spc4_5_13_5(void **state)
 {
-	struct dev_lu *lu = dev_lu_get(trio.server, 0);
-
 	(void)state;
 	reg(A);
 	reserve(A, 1);
-	dev_lu_reset_state(lu, C, reset_done, NULL);
-	trio_settle();
-	for (unsigned who = A; who <= C; who++)
-		no_sense_left(who);
+	trio_reset(C);
+	all_sense_taken();
 	assert_int_equal(write_block(B), SCSI_RESERVATION_CONFLICT);
 	expect_reservation(1, KA);
 }

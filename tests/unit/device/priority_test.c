@@ -112,20 +112,12 @@ static void test_of_all_spc4_6_44(void **state)
 	assert_int_equal(own(A), 0);
 }
 
-static void reset_done(void *arg, int err)
-{
-	(void)arg;
-	assert_int_equal(err, 0);
-}
-
 static void test_a_reset_forgets_spc4_6_44(void **state)
 {
 	(void)state;
 	assert_int_equal(set(A, THIS, 1, -1), SCSI_GOOD);
-	dev_lu_reset_state(dev_lu_get(trio.server, 0), B, reset_done, NULL);
-	trio_settle();
-	for (unsigned who = 0; who < TRIO_N; who++)
-		no_sense_left(who);
+	trio_reset(B);
+	all_sense_taken();
 	assert_int_equal(own(A), 0);
 	assert_int_equal(nset(C), 0);
 }

@@ -355,6 +355,30 @@ static inline int trio_close(void **state)
 	return 0;
 }
 
+static inline void trio_reset_done(void *arg, int err)
+{
+	assert_int_equal(err, 0);
+	++*(unsigned *)arg;
+}
+
+/* A LOGICAL UNIT RESET, by way of this worker. */
+static inline void trio_reset(unsigned worker)
+{
+	unsigned times = 0;
+
+	assert_int_equal(dev_lu_reset_state(dev_lu_get(trio.server, 0), worker,
+					    trio_reset_done, &times),
+			 0);
+	trio_settle();
+	assert_int_equal(times, 1);
+}
+
+static inline void all_sense_taken(void)
+{
+	for (unsigned who = 0; who < TRIO_N; who++)
+		no_sense_left(who);
+}
+
 /* The power fails and comes back. */
 static inline void trio_restart(void)
 {
