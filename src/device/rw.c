@@ -35,6 +35,11 @@ int dev_prepare_read(struct dev_task *t, uint64_t *out_len)
 	return take_range(t);
 }
 
+static bool has_cache(const struct dev_task *t)
+{
+	return t->lu->bs->caps & BS_CAP_WRITE_CACHE;
+}
+
 static void read_done(struct dev_task *t, int result)
 {
 	if (result) {
@@ -47,13 +52,12 @@ static void read_done(struct dev_task *t, int result)
 	dev_good(t);
 }
 
-void dev_read(struct dev_task *t)
+static void read_blocks(struct dev_task *t)
 {
 	unsigned shift = t->lu->block_shift;
 	uint64_t off = t->lba << shift, len = t->blocks << shift;
 	uint64_t wanted = MIN(len, (uint64_t)t->edtl_in);
 
-	dev_count(t, COUNT_READS, t->blocks);
 	if (t->judged) {
 		dev_protect_read(t);
 		return;
@@ -77,6 +81,32 @@ void dev_read(struct dev_task *t)
 	dev_submit(t, BS_READ, 0, off, wanted, read_done);
 }
 
+static void flushed_then_read(struct dev_task *t, int result)
+{
+	if (result)
+		dev_io_failed(t, result, t->lba << t->lu->block_shift);
+	else
+		read_blocks(t);
+}
+
+/* With FUA what is returned is on the medium: what only a volatile cache has is
+ * brought there first (SBC-3 §4.15). */
+static bool needs_flush(const struct dev_task *t)
+{
+	return t->row->len > 6 && (dev_flags(t) & 0x08) && !dev_is_cd(t->lu) &&
+	       has_cache(t) && !DEV_CTL(t->lu, write_through) &&
+	       !t->lu->read_only && t->blocks;
+}
+
+void dev_read(struct dev_task *t)
+{
+	dev_count(t, COUNT_READS, t->blocks);
+	if (needs_flush(t))
+		dev_submit(t, BS_FLUSH, 0, 0, 0, flushed_then_read);
+	else
+		read_blocks(t);
+}
+
 /* ---- WRITE ---- */
 
 int dev_prepare_write(struct dev_task *t, uint64_t *out_len)
@@ -93,11 +123,6 @@ static void write_done(struct dev_task *t, int result)
 		dev_io_failed(t, result, t->req.off);
 	else
 		dev_written(t, t->req.len);
-}
-
-static bool has_cache(const struct dev_task *t)
-{
-	return t->lu->bs->caps & BS_CAP_WRITE_CACHE;
 }
 
 /* Whole blocks only: what came of a last one is not written. */

@@ -274,6 +274,45 @@ static void test_write_cache_off_sbc3_6_5_5(void **state)
 	assert_true(last_flags & BS_FUA);
 }
 
+/* SBC-3 §4.15: what is read with FUA is on the medium by then. */
+static void test_read_with_fua_empties_the_cache_first(void **state)
+{
+	uint8_t off[4 + 20] = { [4] = 0x08, [5] = 18 };
+	struct bs *ram;
+
+	close_rig(state);
+	memset(R, 0, sizeof(*R));
+	ram = rig_ram(R);
+	ram->caps |= BS_CAP_WRITE_CACHE;
+	rig_open(R, bs_trace_new(ram, note, NULL), false);
+	rig_take_attentions(R);
+	memset(ops, 0, sizeof(ops));
+	for (unsigned fua = 0; fua < 2; fua++) {
+		uint8_t flags = fua ? 0x08 : 0;
+
+		R->medium[0] = 0x17;
+		assert_int_equal(CMD(0, 512, NULL, 0x28, flags, 0, 0, 0, 0, 0,
+				     0, 1),
+				 SCSI_GOOD);
+		assert_int_equal(R->in_len, 512);
+		assert_int_equal(R->in[0], 0x17);
+		assert_int_equal(CMD(0, 512, NULL, 0xa8, flags, 0, 0, 0, 0, 0,
+				     0, 0, 1),
+				 SCSI_GOOD);
+		assert_int_equal(CMD(0, 512, NULL, 0x88, flags, 0, 0, 0, 0, 0,
+				     0, 0, 0, 0, 0, 0, 1),
+				 SCSI_GOOD);
+		assert_int_equal(ops[BS_FLUSH], 3 * fua);
+	}
+	/* with WCE 0 it is there already */
+	assert_int_equal(CMD(sizeof(off), 0, off, 0x15, 0x10, 0, 0,
+			     sizeof(off)),
+			 SCSI_GOOD);
+	memset(ops, 0, sizeof(ops));
+	CMD(0, 512, NULL, 0x28, 0x08, 0, 0, 0, 0, 0, 0, 1);
+	assert_int_equal(ops[BS_FLUSH], 0);
+}
+
 static void test_policy_page_is_as_others_learn_of_changes(void **state)
 {
 	static const uint8_t want[8] = { 0, 0x87, 0, 4, 0x3f, 0xff, 0, 0 };
@@ -292,6 +331,7 @@ int main(void)
 		T(test_select_list_at_every_length),
 		T(test_block_descriptor_says_only_what_is_so),
 		T(test_others_learn_of_a_change_spc4_6_9),
+		T(test_read_with_fua_empties_the_cache_first),
 		T(test_policy_page_is_as_others_learn_of_changes),
 		T(test_d_sense_spc4_7_5_8),
 		T(test_software_write_protect_spc4_7_5_8),
