@@ -29,32 +29,57 @@ struct dev_job *dev_job_new(struct dev_task *t)
 	return j;
 }
 
-uint16_t dev_copy_refusal(const struct dev_nexus *n, const struct dev_lu *from,
-			  const struct dev_lu *to)
+static bool is_reachable(const struct dev_lu *lu)
 {
-	if ((from && from->pass) || to->pass || /* we know no blocks there */
-	    (from && dev_condition(from) != LU_READY) ||
-	    dev_condition(to) != LU_READY)
+	/* we know no blocks of a real device */
+	return !lu->pass && dev_condition(lu) == LU_READY;
+}
+
+uint16_t dev_copy_from_refusal(const struct dev_nexus *n,
+			       const struct dev_lu *from)
+{
+	if (!from)
+		return 0;
+	if (!is_reachable(from))
+		return ASC_COPY_TARGET_NOT_REACHABLE;
+	return dev_denied_at(n, from, RSV_READ) ? ASC_THIRD_PARTY_DEVICE_FAILURE
+						: 0;
+}
+
+uint16_t dev_copy_to_refusal(const struct dev_nexus *n, const struct dev_lu *to)
+{
+	if (!is_reachable(to))
 		return ASC_COPY_TARGET_NOT_REACHABLE;
 	if (dev_write_protected(to))
 		return ASC_WRITE_PROTECTED;
-	if ((from && dev_denied_at(n, from, RSV_READ)) ||
-	    dev_denied_at(n, to, RSV_WRITE))
-		return ASC_THIRD_PARTY_DEVICE_FAILURE;
-	return 0;
+	return dev_denied_at(n, to, RSV_WRITE) ? ASC_THIRD_PARTY_DEVICE_FAILURE
+					       : 0;
 }
 
 /* ---- chunk by chunk ---- */
 
+/* SPC-4 §5.17.7.4: which segment, how many blocks of it are missing if any
+ * was written, and whose failure it was. */
+static void tell_segment(const struct dev_job *j, bool is_source,
+			 struct scsi_sense *s)
+{
+	const struct dev_segment *now = &j->segments[j->now];
+
+	s->has_segment = true;
+	s->segment = (uint16_t)j->now;
+	s->has_info = j->done > 0;
+	s->info = (now->len - j->done) >> now->to->block_shift;
+	s->has_field = true;
+	s->field = is_source ? now->from_at : now->to_at;
+}
+
 static void put_failure(struct dev_task *t, const struct dev_job *j,
-			uint16_t asc)
+			uint16_t asc, bool is_source)
 {
 	struct scsi_sense s = { .key = SENSE_COPY_ABORTED, .asc = asc };
 
-	if (j->list_at) { /* which segment descriptor */
-		s.has_field = true;
-		s.field = (uint16_t)(j->list_at + j->now * COPY_SEGMENT_LEN);
-	}
+	if (j->by_list)
+		tell_segment(j, is_source, &s);
 	dev_copy_end(t->copy, false);
 	dev_sense(t, &s);
 }
@@ -64,7 +89,8 @@ static bool io_failed(struct dev_task *t, const struct dev_job *j)
 	put_failure(t, j,
 		    t->io_result == ERR_NO_SPACE
 			    ? ASC_SPACE_ALLOCATION_FAILED
-			    : ASC_THIRD_PARTY_DEVICE_FAILURE);
+			    : ASC_THIRD_PARTY_DEVICE_FAILURE,
+		    !j->was_read);
 	return false;
 }
 
@@ -161,7 +187,7 @@ static bool step(struct dev_task *t)
 	if (t->step_io) /* a chunk was written */
 		chunk_is_done(t, j);
 	if (t->count == 0 && j->token && dev_token_is_bad(j->token)) {
-		put_failure(t, j, ASC_TOKEN_REVOKED);
+		put_failure(t, j, ASC_TOKEN_REVOKED, true);
 		return false;
 	}
 	if (t->count == 0 && !find_work(t, j)) {
@@ -174,7 +200,7 @@ static bool step(struct dev_task *t)
 	s = &j->segments[j->now];
 	/* what was there before an erasure does not come back */
 	if (j->was_read && s->erasures != erasures(s->to)) {
-		put_failure(t, j, ASC_THIRD_PARTY_DEVICE_FAILURE);
+		put_failure(t, j, ASC_THIRD_PARTY_DEVICE_FAILURE, false);
 		return false;
 	}
 	if (t->count == 0 && s->from)

@@ -14,11 +14,12 @@ struct dev_segment {
 	struct dev_lu *from, *to;	/* from: NULL for zeros */
 	uint64_t from_off, to_off, len; /* bytes */
 	uint32_t erasures;		/* of the destination, so far */
+	uint16_t from_at, to_at;	/* their descriptors in the list */
 };
 
 struct dev_job {
 	struct dev_token *token; /* what is read must be as it was */
-	uint32_t list_at;	 /* of the first segment descriptor, or 0 */
+	bool by_list; /* of segment descriptors, which a failure names */
 	uint32_t nsegments, now;
 	uint64_t done; /* bytes of this segment */
 	bool was_read;
@@ -29,9 +30,12 @@ struct dev_job {
 
 struct dev_job *dev_job_new(struct dev_task *t); /* NULL: task was ended */
 void dev_job_run(struct dev_task *t);		 /* t->copy is begun */
-/* Why the nexus may not copy between these; 0: it may. */
-uint16_t dev_copy_refusal(const struct dev_nexus *n, const struct dev_lu *from,
-			  const struct dev_lu *to);
+/* Why the nexus may not copy from there (NULL: zeros), and to there; 0: it
+ * may. */
+uint16_t dev_copy_from_refusal(const struct dev_nexus *n,
+			       const struct dev_lu *from);
+uint16_t dev_copy_to_refusal(const struct dev_nexus *n,
+			     const struct dev_lu *to);
 
 /* ---- token.c ---- */
 

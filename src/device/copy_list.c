@@ -20,14 +20,6 @@
 
 /* ---- the parameter list ---- */
 
-static void put_segment_error(struct dev_task *t, uint16_t asc, uint32_t at)
-{
-	dev_sense(t, &(struct scsi_sense){ .key = SENSE_COPY_ABORTED,
-					   .asc = asc,
-					   .has_field = true,
-					   .field = (uint16_t)at });
-}
-
 int dev_prepare_extended_copy(struct dev_task *t, uint64_t *out_len)
 {
 	uint32_t len = get_be32(t->cdb + 10);
@@ -130,16 +122,21 @@ static int count_segments(struct dev_task *t)
 
 /* ---- whom the descriptors mean ---- */
 
-/* The unit that target descriptor i names, among those of this nexus. */
-static struct dev_lu *resolve(const struct dev_task *t, unsigned i)
+/* Where target descriptor i is; 0: there is none. */
+static uint16_t target_at(const struct dev_task *t, unsigned i)
 {
-	const uint8_t *d = (const uint8_t *)t->buf + HEADER;
+	unsigned n = get_be16((const uint8_t *)t->buf + 2) / COPY_TARGET_LEN;
 
-	if (i >= get_be16((const uint8_t *)t->buf + 2) / COPY_TARGET_LEN)
-		return NULL;
-	d += i * COPY_TARGET_LEN;
+	return i < n ? (uint16_t)(HEADER + i * COPY_TARGET_LEN) : 0;
+}
+
+/* The unit that the target descriptor there names, among those of this nexus. */
+static struct dev_lu *resolve(const struct dev_task *t, uint16_t at)
+{
+	const uint8_t *d = (const uint8_t *)t->buf + at;
+
 	/* byte 1, LU ID TYPE and NUL, does not count here (SPC-4 §6.4.5.2) */
-	if (d[5] & 0x30) /* ASSOCIATION: a logical unit's name only */
+	if (!at || d[5] & 0x30) /* ASSOCIATION: a logical unit's name only */
 		return NULL;
 	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
 		struct dev_lu *lu = dev_nexus_lu(t->nexus, lun);
@@ -152,41 +149,86 @@ static struct dev_lu *resolve(const struct dev_task *t, unsigned i)
 	return NULL;
 }
 
-/* Fills *s from the descriptor at d; 0, or what is wrong with it. Blocks that
- * are not there are a place that cannot be reached. */
-static uint16_t resolve_segment(const struct dev_task *t, const uint8_t *d,
-				struct dev_segment *s)
+/* What is wrong with a segment, and at which byte of the list. */
+struct fault {
+	uint16_t asc;
+	uint32_t at;
+};
+
+/* SPC-4 §5.17.7.4: what is unreachable is told by its own descriptor. */
+static bool resolve_units(const struct dev_task *t, uint32_t at,
+			  struct dev_segment *s, struct fault *f)
 {
+	const uint8_t *d = (const uint8_t *)t->buf + at;
+
+	s->from_at = target_at(t, get_be16(d + 4));
+	s->to_at = target_at(t, get_be16(d + 6));
+	s->from = resolve(t, s->from_at);
+	s->to = resolve(t, s->to_at);
+	if (s->from && s->to)
+		return true;
+	f->asc = ASC_COPY_TARGET_NOT_REACHABLE;
+	if (!s->from)
+		f->at = s->from_at ? s->from_at : at + 4;
+	else
+		f->at = s->to_at ? s->to_at : at + 6;
+	return false;
+}
+
+/* Blocks that are not there are a place that cannot be reached. */
+static bool resolve_ranges(const struct dev_task *t, uint32_t at,
+			   struct dev_segment *s, struct fault *f)
+{
+	const uint8_t *d = (const uint8_t *)t->buf + at;
 	uint64_t from = get_be64(d + 12), to = get_be64(d + 20), n;
 
-	s->from = resolve(t, get_be16(d + 4));
-	s->to = resolve(t, get_be16(d + 6));
-	if (!s->from || !s->to)
-		return ASC_COPY_TARGET_NOT_REACHABLE;
 	n = (uint64_t)get_be16(d + 10)
 	    << (d[1] & COUNT_IS_DEST ? s->to : s->from)->block_shift;
 	s->len = n;
 	if (n % s->from->block_size || n % s->to->block_size)
-		return ASC_INEXACT_SEGMENT;
-	if (!range_ok(from, n >> s->from->block_shift, s->from->blocks) ||
-	    !range_ok(to, n >> s->to->block_shift, s->to->blocks))
-		return ASC_COPY_TARGET_NOT_REACHABLE;
-	s->from_off = from << s->from->block_shift;
-	s->to_off = to << s->to->block_shift;
-	return dev_copy_refusal(t->nexus, s->from, s->to);
+		*f = (struct fault){ ASC_INEXACT_SEGMENT, at + 10 };
+	else if (!range_ok(from, n >> s->from->block_shift, s->from->blocks))
+		*f = (struct fault){ ASC_COPY_TARGET_NOT_REACHABLE, at + 12 };
+	else if (!range_ok(to, n >> s->to->block_shift, s->to->blocks))
+		*f = (struct fault){ ASC_COPY_TARGET_NOT_REACHABLE, at + 20 };
+	else
+		return true;
+	return false;
+}
+
+/* Fills *s from the descriptor there; false: *f says why not. */
+static bool resolve_segment(const struct dev_task *t, uint32_t at,
+			    struct dev_segment *s, struct fault *f)
+{
+	const uint8_t *d = (const uint8_t *)t->buf + at;
+
+	if (!resolve_units(t, at, s, f) || !resolve_ranges(t, at, s, f))
+		return false;
+	s->from_off = get_be64(d + 12) << s->from->block_shift;
+	s->to_off = get_be64(d + 20) << s->to->block_shift;
+	*f = (struct fault){ dev_copy_from_refusal(t->nexus, s->from),
+			     s->from_at };
+	if (!f->asc)
+		*f = (struct fault){ dev_copy_to_refusal(t->nexus, s->to),
+				     s->to_at };
+	return !f->asc;
 }
 
 static bool resolve_all(struct dev_task *t, struct dev_job *j)
 {
 	const uint8_t *p = t->buf;
 	uint32_t at = HEADER + get_be16(p + 2);
+	struct fault f;
 
 	for (uint32_t i = 0; i < j->nsegments; i++, at += COPY_SEGMENT_LEN) {
-		uint16_t bad = resolve_segment(t, p + at, &j->segments[i]);
-
-		if (!bad)
+		if (resolve_segment(t, at, &j->segments[i], &f))
 			continue;
-		put_segment_error(t, bad, at);
+		dev_sense(t, &(struct scsi_sense){ .key = SENSE_COPY_ABORTED,
+						   .asc = f.asc,
+						   .has_segment = true,
+						   .segment = (uint16_t)i,
+						   .has_field = true,
+						   .field = (uint16_t)f.at });
 		return false;
 	}
 	return true;
@@ -213,7 +255,7 @@ void dev_extended_copy(struct dev_task *t)
 	if (!j)
 		return;
 	j->nsegments = (uint32_t)n;
-	j->list_at = HEADER + get_be16(p + 2);
+	j->by_list = true;
 	if (resolve_all(t, j) &&
 	    dev_copy_begin(t, COPY_BY_LID1,
 			   usage == USAGE_NONE ? COPY_NO_ID : p[0],

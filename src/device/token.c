@@ -552,7 +552,9 @@ static void write_from(struct dev_task *t, struct dev_token *k,
 
 	if (!j)
 		return;
-	refusal = dev_copy_refusal(t->nexus, k ? k->lu : NULL, t->lu);
+	refusal = dev_copy_from_refusal(t->nexus, k ? k->lu : NULL);
+	if (!refusal)
+		refusal = dev_copy_to_refusal(t->nexus, t->lu);
 	if (refusal) {
 		dev_check(t, SENSE_COPY_ABORTED, refusal);
 		return;

@@ -14,7 +14,10 @@
 #define VALID		    0x80
 
 #define DESC_INFORMATION  0x00
+#define DESC_COMMAND	  0x01
 #define DESC_KEY_SPECIFIC 0x02
+
+#define SEGMENT_AT 2 /* in the COMMAND-SPECIFIC INFORMATION field */
 
 /* Figure "field pointer sense-key specific data", 3 bytes. */
 static void put_field(const struct scsi_sense *s, uint8_t *p)
@@ -35,7 +38,8 @@ static void get_field(struct scsi_sense *s, const uint8_t *p)
 		s->has_progress = true;
 		s->progress = get_be16(p + 1);
 	}
-	if (!(p[0] & 0x80) || s->key != SENSE_ILLEGAL_REQUEST)
+	if (!(p[0] & 0x80) ||
+	    (s->key != SENSE_ILLEGAL_REQUEST && s->key != SENSE_COPY_ABORTED))
 		return;
 	s->has_field = true;
 	s->in_cdb = p[0] & 0x40;
@@ -54,6 +58,8 @@ static size_t build_fixed(const struct scsi_sense *s, uint8_t *p)
 		put_be32(p + 3, (uint32_t)s->info);
 	}
 	p[7] = SCSI_SENSE_FIXED_LEN - 8;
+	if (s->has_segment)
+		put_be16(p + 8 + SEGMENT_AT, s->segment);
 	put_be16(p + 12, s->asc);
 	if (s->has_field || s->has_progress)
 		put_field(s, p + 15);
@@ -64,7 +70,7 @@ static size_t build_descriptor(const struct scsi_sense *s, uint8_t *p)
 {
 	size_t n = 8;
 
-	memset(p, 0, 32);
+	memset(p, 0, 40);
 	p[0] = s->deferred ? DESCRIPTOR_DEFERRED : DESCRIPTOR_CURRENT;
 	p[1] = s->key & 0x0f;
 	put_be16(p + 2, s->asc);
@@ -73,6 +79,12 @@ static size_t build_descriptor(const struct scsi_sense *s, uint8_t *p)
 		p[n + 1] = 10;
 		p[n + 2] = VALID;
 		put_be64(p + n + 4, s->info);
+		n += 12;
+	}
+	if (s->has_segment) {
+		p[n] = DESC_COMMAND;
+		p[n + 1] = 10;
+		put_be16(p + n + 4 + SEGMENT_AT, s->segment);
 		n += 12;
 	}
 	if (s->has_field || s->has_progress) {
@@ -97,6 +109,9 @@ static int parse_fixed(struct scsi_sense *s, const uint8_t *p, size_t len)
 	s->key = p[2] & 0x0f;
 	s->has_info = p[0] & VALID;
 	s->info = get_be32(p + 3);
+	s->has_segment = s->key == SENSE_COPY_ABORTED && len >= 12;
+	if (s->has_segment)
+		s->segment = get_be16(p + 8 + SEGMENT_AT);
 	if (len >= 14)
 		s->asc = get_be16(p + 12);
 	if (len >= 18)
@@ -117,6 +132,10 @@ static int parse_descriptor(struct scsi_sense *s, const uint8_t *p, size_t len)
 		if (p[at] == DESC_INFORMATION && p[at + 1] == 10) {
 			s->has_info = p[at + 2] & VALID;
 			s->info = get_be64(p + at + 4);
+		} else if (p[at] == DESC_COMMAND && p[at + 1] == 10 &&
+			   s->key == SENSE_COPY_ABORTED) {
+			s->has_segment = true;
+			s->segment = get_be16(p + at + 4 + SEGMENT_AT);
 		} else if (p[at] == DESC_KEY_SPECIFIC && p[at + 1] == 6) {
 			get_field(s, p + at + 4);
 		}

@@ -140,6 +140,10 @@ struct scsi_sense {
 	bool deferred;
 	bool has_info;
 	uint64_t info; /* mostly an LBA */
+	/* COMMAND-SPECIFIC INFORMATION of EXTENDED COPY: which segment
+	 * descriptor, from 0 (SPC-4 §5.17.7.4) */
+	bool has_segment;
+	uint16_t segment;
 	/* sense-key specific: field pointer of an ILLEGAL REQUEST */
 	bool has_field, in_cdb, has_bit;
 	uint8_t bit;
@@ -152,7 +156,7 @@ struct scsi_sense {
 #define SCSI_SENSE_FIXED_LEN 18
 
 /* scsi_sense_build writes fixed (18 bytes) or descriptor format; returns the
- * length, at most 32. p has room for it. */
+ * length, at most 40. p has room for it. */
 size_t scsi_sense_build(const struct scsi_sense *s, bool descriptor,
 			uint8_t *p);
 

@@ -202,6 +202,17 @@ static void test_bad_descriptors(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INLINE_DATA_LENGTH);
 }
 
+/* SPC-4 §5.17.7.4: which segment, the byte of the list, the residual. */
+static void expect_segment(uint16_t segment, uint16_t field, uint64_t residual)
+{
+	assert_true(R->sense.has_segment);
+	assert_int_equal(R->sense.segment, segment);
+	assert_true(R->sense.has_field && !R->sense.in_cdb);
+	assert_int_equal(R->sense.field, field);
+	assert_int_equal(R->sense.has_info, residual != 0);
+	assert_int_equal(R->sense.info, residual);
+}
+
 /* Nothing is copied when any segment cannot be. */
 static void test_unreachable_is_found_before_copying(void **state)
 {
@@ -214,13 +225,19 @@ static void test_unreachable_is_found_before_copying(void **state)
 	add_segment(0, 0, 1, 513, 1);
 	copy();
 	assert_check(SENSE_COPY_ABORTED, ASC_COPY_TARGET_NOT_REACHABLE);
+	expect_segment(1, 16 + 32, 0);
 	put_be16(list + 16 + 64 + 28 + 6, 2); /* no such descriptor */
 	copy();
 	assert_check(SENSE_COPY_ABORTED, ASC_COPY_TARGET_NOT_REACHABLE);
+	expect_segment(1, 16 + 64 + 28 + 6, 0);
 	put_be16(list + 16 + 64 + 28 + 6, 0);
 	put_be64(list + 16 + 64 + 28 + 20, RIG_BLOCKS); /* behind the end */
 	copy();
 	assert_check(SENSE_COPY_ABORTED, ASC_COPY_TARGET_NOT_REACHABLE);
+	expect_segment(1, 16 + 64 + 28 + 20, 0);
+	put_be64(list + 16 + 64 + 28 + 12, RIG_BLOCKS);
+	copy();
+	expect_segment(1, 16 + 64 + 28 + 12, 0);
 	assert_int_equal(R->medium[512 * RIG_BLOCK + 1], 0);
 }
 
@@ -317,6 +334,42 @@ static void test_nth_io_of_a_copy_fails(void **state)
 	}
 }
 
+/* The second segment, in its second chunk: whose failure it is, and how much
+ * of it is missing; in both formats. */
+static void test_failure_in_the_middle_spc4_5_17_7_4(void **state)
+{
+	uint8_t d_sense[4 + 12] = { [4] = 0x0a, 10,	     0x06,
+				    0x10,	[12] = 0xff, 0xff };
+
+	(void)state;
+	for (unsigned op = BS_READ; op <= BS_WRITE; op++)
+		for (unsigned format = 0; format < 2; format++) {
+			reopen(bs_fault_new(plain_ram(), BIT(op), 3, 0,
+					    ERR_MEDIUM));
+			if (format)
+				assert_int_equal(CMD(sizeof(d_sense), 0,
+						     d_sense, 0x15, 0x10, 0, 0,
+						     sizeof(d_sense)),
+						 SCSI_GOOD);
+			memset(list, 0, sizeof(list));
+			targets = segments = 0;
+			add_target(0);
+			add_target(0);
+			add_segment(0, 0, 0, 512, 4);
+			add_segment(0, 0, 1, 0, 600);
+			copy();
+			assert_check(SENSE_COPY_ABORTED,
+				     ASC_THIRD_PARTY_DEVICE_FAILURE);
+			assert_int_equal(R->task.sense[0],
+					 format ? 0x72 : 0xf0);
+			expect_segment(1, op == BS_READ ? 16 : 16 + 32,
+				       600 - 512);
+			assert_int_equal(
+				get_be16(R->task.sense + (format ? 26 : 10)),
+				1);
+		}
+}
+
 static void test_copy_is_aborted_between_its_steps(void **state)
 {
 	struct bs *hold;
@@ -402,6 +455,7 @@ int main(void)
 		C(test_status_is_held_by_list_identifier_spc4_6_23),
 		C(test_third_party_page_spc4_7_8_17),
 		C(test_nth_io_of_a_copy_fails),
+		C(test_failure_in_the_middle_spc4_5_17_7_4),
 		C(test_copy_is_aborted_between_its_steps),
 		C(test_copy_does_not_outlive_a_format_sbc3_4_11),
 	};

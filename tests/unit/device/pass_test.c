@@ -18,7 +18,7 @@ static struct fake {
 	/* what the next command ends with */
 	enum pass_end end;
 	uint8_t status;
-	uint8_t sense[32];
+	uint8_t sense[64];
 	uint8_t sense_len;
 	uint32_t resid;
 	uint8_t answer[4096];
@@ -608,12 +608,12 @@ static void test_read_only_lets_through_what_is_known_to_read(void **state)
 /* EXTENDED COPY of another unit can't name this one (SPC-4 §6.4). */
 static void test_copies_do_not_reach_it(void **state)
 {
+	const struct dev_lu *real = dev_lu_get(R->server, 1);
+
 	(void)state;
-	assert_int_equal(dev_copy_refusal(R->nexus, dev_lu_get(R->server, 0),
-					  dev_lu_get(R->server, 1)),
+	assert_int_equal(dev_copy_from_refusal(R->nexus, real),
 			 ASC_COPY_TARGET_NOT_REACHABLE);
-	assert_int_equal(dev_copy_refusal(R->nexus, dev_lu_get(R->server, 1),
-					  dev_lu_get(R->server, 0)),
+	assert_int_equal(dev_copy_to_refusal(R->nexus, real),
 			 ASC_COPY_TARGET_NOT_REACHABLE);
 }
 
