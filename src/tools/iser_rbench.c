@@ -634,12 +634,9 @@ static bool parse(struct rbench *b, int argc, char **argv)
 			say("iser rbench --help tells the options");
 			return false;
 		}
-	if (optind + 1 < argc || (optind == argc && !b->server)) {
-		say("rbench takes one HOST[:PORT], or --server "
-		    "[ADDRESS:PORT]");
+	b->where = rdma_where("rbench", argc, argv, b->server);
+	if (!b->where)
 		return false;
-	}
-	b->where = optind < argc ? argv[optind] : "127.0.0.1";
 	if (!b->wanted)
 		b->wanted = (1u << RBENCH_TESTS) - 1;
 	if (!b->nsizes)

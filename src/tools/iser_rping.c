@@ -525,12 +525,8 @@ static bool parse(struct rping *r, int argc, char **argv)
 			say("iser rping --help tells the options");
 			return false;
 		}
-	if (optind + 1 < argc || (optind == argc && !r->server)) {
-		say("rping takes one HOST[:PORT], or --server [ADDRESS:PORT]");
-		return false;
-	}
-	r->where = optind < argc ? argv[optind] : "127.0.0.1";
-	return true;
+	r->where = rdma_where("rping", argc, argv, r->server);
+	return r->where;
 }
 
 static int run(int argc, char **argv)

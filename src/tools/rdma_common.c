@@ -2,6 +2,7 @@
 /* rdma_common.c: options, addresses and signals of the RDMA commands. */
 #include "rdma_common.h"
 
+#include <getopt.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -59,6 +60,16 @@ bool rdma_option(struct iser_rdma_options *o, int opt, const char *arg)
 	default:
 		return false;
 	}
+}
+
+const char *rdma_where(const char *command, int argc, char **argv, bool server)
+{
+	if (optind + 1 < argc || (optind == argc && !server)) {
+		say("%s takes one HOST[:PORT], or --server [ADDRESS:PORT]",
+		    command);
+		return NULL;
+	}
+	return optind < argc ? argv[optind] : "127.0.0.1";
 }
 
 bool rdma_parse_host(const char *text, uint16_t default_port, char host[256],

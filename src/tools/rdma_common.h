@@ -28,6 +28,9 @@
 /* rdma_option: false if opt is none of these, or arg is wrong (said). */
 bool rdma_option(struct iser_rdma_options *o, int opt, const char *arg);
 
+/* Behind the options, where optind is: whom to reach or, for a server, maybe
+ * where to listen. NULL: said. */
+const char *rdma_where(const char *command, int argc, char **argv, bool server);
 /* "HOST", "HOST:PORT", "[V6]:PORT"; false: said. */
 bool rdma_parse_host(const char *text, uint16_t default_port, char host[256],
 		     uint16_t *port);
