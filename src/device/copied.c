@@ -78,6 +78,21 @@ void dev_copy_end(struct dev_copy *c, bool good)
 		c->state = good ? COPY_DONE : COPY_FAILED;
 }
 
+void dev_copy_fail(struct dev_task *t, const struct scsi_sense *s)
+{
+	struct dev_copy *c = t->copy;
+
+	c->sense_len =
+		(uint8_t)scsi_sense_build(s, DEV_CTL(t->lu, d_sense), c->sense);
+	dev_copy_end(c, false);
+	dev_sense(t, s);
+}
+
+void dev_copy_abort(struct dev_copy *c)
+{
+	c->state = c->discard ? COPY_NONE : COPY_ABORTED;
+}
+
 /* ---- RECEIVE COPY STATUS(LID1) ---- */
 
 #define UNITS_BYTES 0x00
@@ -86,10 +101,12 @@ void dev_copy_end(struct dev_copy *c, bool good)
 void dev_copy_status(struct dev_task *t)
 {
 	static const uint8_t status[] = {
-		[COPY_RUNS] = 0, [COPY_DONE] = 1, [COPY_FAILED] = 2
+		[COPY_RUNS] = 0,
+		[COPY_DONE] = 1,
+		[COPY_FAILED] = 2,
+		[COPY_ABORTED] = 2,
 	};
-	const struct dev_copy *c =
-		dev_copy_find(t->nexus, COPY_BY_LID1, t->cdb[2]);
+	struct dev_copy *c = dev_copy_find(t->nexus, COPY_BY_LID1, t->cdb[2]);
 	bool many;
 	uint8_t *p;
 
@@ -106,6 +123,8 @@ void dev_copy_status(struct dev_task *t)
 	put_be16(p + 5, c->segments);
 	p[7] = many ? UNITS_MIB : UNITS_BYTES;
 	put_be32(p + 8, (uint32_t)(many ? c->bytes >> 20 : c->bytes));
+	if (c->state != COPY_RUNS) /* SPC-4 §6.25: it is told once */
+		c->state = COPY_NONE;
 	dev_return(t, 12, get_be32(t->cdb + 10));
 }
 

@@ -80,8 +80,7 @@ static void put_failure(struct dev_task *t, const struct dev_job *j,
 
 	if (j->by_list)
 		tell_segment(j, is_source, &s);
-	dev_copy_end(t->copy, false);
-	dev_sense(t, &s);
+	dev_copy_fail(t, &s);
 }
 
 static bool io_failed(struct dev_task *t, const struct dev_job *j)

@@ -73,6 +73,10 @@ bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
 struct dev_copy *dev_copy_find(struct dev_nexus *n, enum dev_copy_kind kind,
 			       uint32_t list_id);
 void dev_copy_end(struct dev_copy *c, bool good);
+/* Ends t and its copy with this sense data. */
+void dev_copy_fail(struct dev_task *t, const struct scsi_sense *s);
+/* t is aborted, and its copy with it. */
+void dev_copy_abort(struct dev_copy *c);
 size_t dev_copy_page(const struct dev_task *t, uint8_t *p); /* VPD 8Fh */
 
 #endif

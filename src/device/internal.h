@@ -84,6 +84,7 @@ enum dev_copy_state {
 	COPY_RUNS,
 	COPY_DONE,
 	COPY_FAILED,
+	COPY_ABORTED, /* by task management */
 };
 
 /* Each kind has list identifiers of its own. */
@@ -101,6 +102,8 @@ struct dev_copy {
 	struct dev_token *token; /* that was made; counted */
 	uint32_t list_id;
 	uint16_t segments; /* carried out */
+	uint8_t sense[SCSI_SENSE_MAX];
+	uint8_t sense_len; /* of one that failed */
 	uint64_t bytes;
 	uint64_t age;
 };

@@ -474,8 +474,8 @@ void dev_task_end(struct dev_task *t)
 	buf_put(t, t->aux, t->aux_len);
 	buf_put(t, t->pi, t->pi_len);
 	t->buf = t->aux = t->pi = NULL;
-	if (t->copy && t->copy->state == COPY_RUNS) /* aborted */
-		dev_copy_end(t->copy, false);
+	if (t->copy && t->copy->state == COPY_RUNS)
+		dev_copy_abort(t->copy);
 	t->copy = NULL;
 }
 

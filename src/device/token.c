@@ -350,9 +350,10 @@ static void begin_populate(struct dev_task *t, struct dev_token *k)
 	span(k, &lba, &blocks);
 	if (dev_range_take(&t->range, t->lu, t->nexus->cfg.worker, lba, blocks,
 			   DEV_HOLD_ALONE, fenced)) {
-		dev_copy_end(t->copy, false);
 		dev_token_put(k); /* no lane ever gets it */
-		dev_no_resources(t);
+		dev_copy_fail(t, &(struct scsi_sense){
+					 .key = SENSE_ABORTED_COMMAND,
+					 .asc = ASC_INSUFFICIENT_RESOURCES });
 	}
 }
 
@@ -612,16 +613,29 @@ void dev_token_use_up(struct dev_token *k)
 
 #define INFO_HEADER  32u
 #define UNITS_BLOCKS 0xf1
+#define NOT_KNOWN    0xffffffffu /* when to ask again */
+#define NO_NEED	     0xfffffffeu
 
-static uint8_t operation_status(const struct dev_copy *c)
+/* SPC-4 tables 249, 250; p is the parameter data. */
+static void put_status(const struct dev_copy *c, uint8_t *p)
 {
+	put_be32(p + 8, NO_NEED);
 	switch (c->state) {
 	case COPY_RUNS:
-		return 0x10; /* in progress, foreground */
+		p[5] = 0x11; /* in progress in the foreground */
+		put_be32(p + 8, NOT_KNOWN);
+		break;
 	case COPY_DONE:
-		return c->partial ? 0x04 : 0x01; /* with residual, or not */
+		p[5] = c->partial ? 0x04 : 0x01; /* with residual, or not */
+		p[12] = SCSI_GOOD;
+		break;
+	case COPY_ABORTED:
+		p[5] = 0x60;
+		p[12] = SCSI_TASK_ABORTED;
+		break;
 	default:
-		return 0x02; /* with errors */
+		p[5] = 0x02; /* with errors */
+		p[12] = SCSI_CHECK_CONDITION;
 	}
 }
 
@@ -629,7 +643,7 @@ void dev_receive_token_information(struct dev_task *t)
 {
 	const struct dev_copy *c =
 		dev_copy_find(t->nexus, COPY_BY_TOKEN, get_be32(t->cdb + 2));
-	size_t len = INFO_HEADER + 4;
+	size_t len = INFO_HEADER, sense;
 	uint8_t *p;
 
 	if (!c) {
@@ -640,16 +654,21 @@ void dev_receive_token_information(struct dev_task *t)
 	if (!p)
 		return;
 	p[4] = c->sa;
-	p[5] = operation_status(c);
+	put_status(c, p);
 	put_be16(p + 6, 1); /* OPERATION COUNTER */
-	p[12] = c->state == COPY_FAILED ? SCSI_CHECK_CONDITION : SCSI_GOOD;
+	sense = round_up4(c->sense_len);
+	p[13] = (uint8_t)sense;
+	p[14] = c->sense_len;
 	p[15] = UNITS_BLOCKS;
 	put_be64(p + 16, c->bytes >> t->lu->block_shift);
+	memcpy(p + len, c->sense, c->sense_len);
+	len += sense;
 	if (c->sa == SCSI_XC_POPULATE_TOKEN && c->state == COPY_DONE) {
-		put_be32(p + INFO_HEADER, 2 + TOKEN_LEN);
-		memcpy(p + len + 2, c->token->bytes, TOKEN_LEN);
+		put_be32(p + len, 2 + TOKEN_LEN);
+		memcpy(p + len + 6, c->token->bytes, TOKEN_LEN);
 		len += 2 + TOKEN_LEN;
 	}
+	len += 4;
 	put_be32(p, (uint32_t)len - 4);
 	dev_return(t, len, get_be32(t->cdb + 10));
 }

@@ -70,7 +70,7 @@ static size_t build_descriptor(const struct scsi_sense *s, uint8_t *p)
 {
 	size_t n = 8;
 
-	memset(p, 0, 40);
+	memset(p, 0, SCSI_SENSE_MAX);
 	p[0] = s->deferred ? DESCRIPTOR_DEFERRED : DESCRIPTOR_CURRENT;
 	p[1] = s->key & 0x0f;
 	put_be16(p + 2, s->asc);

@@ -154,9 +154,10 @@ struct scsi_sense {
 };
 
 #define SCSI_SENSE_FIXED_LEN 18
+#define SCSI_SENSE_MAX	     40
 
 /* scsi_sense_build writes fixed (18 bytes) or descriptor format; returns the
- * length, at most 40. p has room for it. */
+ * length, at most SCSI_SENSE_MAX. p has room for it. */
 size_t scsi_sense_build(const struct scsi_sense *s, bool descriptor,
 			uint8_t *p);
 

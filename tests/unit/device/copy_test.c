@@ -262,6 +262,9 @@ static void test_status_is_held_by_list_identifier_spc4_6_23(void **state)
 	assert_int_equal(get_be16(R->in + 5), 2);
 	assert_int_equal(R->in[7], 0); /* bytes */
 	assert_int_equal(get_be32(R->in + 8), 7 * RIG_BLOCK);
+	ask(7); /* it is told once */
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(copy(), SCSI_GOOD);
 	/* another nexus knows nothing of it */
 	rig_swap(R);
 	ask(7);

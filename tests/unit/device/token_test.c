@@ -105,6 +105,7 @@ static void take_token(uint32_t id)
 	assert_int_equal(get_be32(R->in) + 4, R->in_len);
 	assert_int_equal(R->in[4], 0x10);
 	assert_int_equal(R->in[5], 0x01);
+	assert_int_equal(get_be32(R->in + 8), 0xfffffffe); /* no more to come */
 	assert_int_equal(get_be32(R->in + 32), 514);
 	memcpy(token, R->in + 38, 512);
 }
@@ -274,6 +275,79 @@ static void test_token_of_zeros_spc4_5_17_6_4(void **state)
 	assert_int_equal(get_be64(R->in + 16), 27);
 }
 
+/* A unit whose store fails, or waits, under WRITE USING TOKEN of zeros. */
+static void open_store(struct bs *store)
+{
+	rig_close(R);
+	memset(R, 0, sizeof(*R));
+	R->wall_ms = fake_clock;
+	R->random = fake_random;
+	rig_open(R, store, false);
+	rig_take_attentions(R);
+	lun = 0;
+	memset(token, 0, sizeof(token));
+	put_be32(token, 0xffff0001);
+	token[6] = 0x01;
+	token[7] = 0xf8;
+}
+
+static struct bs *plain_ram(void)
+{
+	void *m = calloc(RIG_BLOCKS, RIG_BLOCK);
+
+	return bs_ram_new("ram:f", m, RIG_BLOCKS * RIG_BLOCK, RIG_BLOCK, free,
+			  m);
+}
+
+/* SPC-4 §6.24: how it ended, with its sense data, padded. */
+static void test_sense_of_one_that_failed_spc4_6_26(void **state)
+{
+	(void)state;
+	open_store(bs_fault_new(plain_ram(), BIT(BS_ZERO), 1, 0, ERR_MEDIUM));
+	write_using(3, 0, 0, RANGES({ 0, 4 }));
+	assert_check(SENSE_COPY_ABORTED, ASC_THIRD_PARTY_DEVICE_FAILURE);
+	assert_int_equal(ask(3), SCSI_GOOD);
+	assert_int_equal(R->in_len, 32 + 20 + 4);
+	assert_int_equal(get_be32(R->in), 32 + 20);
+	assert_int_equal(R->in[4], 0x11);
+	assert_int_equal(R->in[5], 0x02);
+	assert_int_equal(get_be32(R->in + 8), 0xfffffffe);
+	assert_int_equal(R->in[12], SCSI_CHECK_CONDITION);
+	assert_int_equal(R->in[13], 20);
+	assert_int_equal(R->in[14], 18);
+	assert_int_equal(get_be64(R->in + 16), 0);
+	assert_int_equal(R->in[32], 0x70);
+	assert_int_equal(R->in[32 + 2], SENSE_COPY_ABORTED);
+	assert_int_equal(get_be16(R->in + 32 + 12),
+			 ASC_THIRD_PARTY_DEVICE_FAILURE);
+	assert_int_equal(get_be32(R->in + 32 + 20), 0);
+}
+
+static void test_one_that_was_aborted_spc4_6_24(void **state)
+{
+	struct bs *hold = bs_hold_new(plain_ram());
+	uint8_t cdb[16] = { 0x83, 0x11, [9] = 4 };
+	uint32_t len;
+
+	(void)state;
+	open_store(hold);
+	memset(list, 0, sizeof(list));
+	memcpy(list + 16, token, 512);
+	len = put_ranges(536, RANGES({ 0, 4 }));
+	put_be32(cdb + 10, len);
+	rig_begin(R, cdb, 16, len, 0);
+	assert_int_equal(rig_execute(R, list), -1);
+	assert_int_equal(dev_task_abort(&R->task, rig_released), 0);
+	bs_hold_release(hold, 1);
+	assert_true(R->released);
+	dev_task_end(&R->task);
+	assert_int_equal(ask(4), SCSI_GOOD);
+	assert_int_equal(R->in_len, 36);
+	assert_int_equal(R->in[5], 0x60);
+	assert_int_equal(R->in[12], SCSI_TASK_ABORTED);
+	assert_int_equal(R->in[14], 0);
+}
+
 static void test_bad_lists(void **state)
 {
 	uint32_t len;
@@ -372,6 +446,8 @@ int main(void)
 		C(test_unmap_revokes_only_what_it_names),
 		C(test_token_expires_is_used_up_or_unknown),
 		C(test_token_of_zeros_spc4_5_17_6_4),
+		C(test_sense_of_one_that_failed_spc4_6_26),
+		C(test_one_that_was_aborted_spc4_6_24),
 		C(test_bad_lists),
 		C(test_many_tokens),
 		C(test_limits_are_in_the_page_spc4_7_8_17),
