@@ -11,17 +11,27 @@
 
 /* ---- the nexus's copies ---- */
 
-struct dev_copy *dev_copy_find(struct dev_nexus *n, enum dev_copy_kind kind,
-			       uint32_t list_id)
+struct dev_copy *dev_copy_find(const struct dev_task *t,
+			       enum dev_copy_kind kind, uint32_t list_id)
+{
+	for (size_t i = 0; i < DEV_COPIES; i++) {
+		struct dev_copy *c = &t->nexus->copies[i];
+
+		if (c->state != COPY_NONE && c->kind == kind &&
+		    c->list_id == list_id && c->lun == t->lu->cfg.lun)
+			return c;
+	}
+	return NULL;
+}
+
+void dev_copies_forget(struct dev_nexus *n, const struct dev_lu *lu)
 {
 	for (size_t i = 0; i < DEV_COPIES; i++) {
 		struct dev_copy *c = &n->copies[i];
 
-		if (c->state != COPY_NONE && c->kind == kind &&
-		    c->list_id == list_id)
-			return c;
+		if (c->lun == lu->cfg.lun && c->state != COPY_RUNS)
+			c->state = COPY_NONE;
 	}
-	return NULL;
 }
 
 /* A free slot, or that of the copy that ended longest ago. */
@@ -47,7 +57,7 @@ bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
 	struct dev_copy *c = NULL;
 
 	if (list_id != COPY_NO_ID)
-		c = dev_copy_find(n, kind, list_id);
+		c = dev_copy_find(t, kind, list_id);
 	/* SPC-4 §6.4.3.2: the identifier of a copy that runs is taken */
 	if (c && c->state == COPY_RUNS) {
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_OPERATION_IN_PROGRESS);
@@ -62,6 +72,7 @@ bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
 	dev_token_put(c->token);
 	*c = (struct dev_copy){ .state = COPY_RUNS,
 				.kind = kind,
+				.lun = t->lu->cfg.lun,
 				.discard = discard,
 				.sa = t->cdb[1] & 0x1f,
 				.list_id = list_id,
@@ -106,7 +117,7 @@ void dev_copy_status(struct dev_task *t)
 		[COPY_FAILED] = 2,
 		[COPY_ABORTED] = 2,
 	};
-	struct dev_copy *c = dev_copy_find(t->nexus, COPY_BY_LID1, t->cdb[2]);
+	struct dev_copy *c = dev_copy_find(t, COPY_BY_LID1, t->cdb[2]);
 	bool many;
 	uint8_t *p;
 

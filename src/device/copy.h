@@ -69,9 +69,11 @@ void dev_tokens_fini(struct dev_server *s);
 /* A slot for a new copy, as t->copy; false: the task was ended. */
 bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
 		    uint32_t list_id, bool discard);
-/* The nexus's record, or NULL. */
-struct dev_copy *dev_copy_find(struct dev_nexus *n, enum dev_copy_kind kind,
-			       uint32_t list_id);
+/* What t's nexus gave to t's unit under this identifier, or NULL. */
+struct dev_copy *dev_copy_find(const struct dev_task *t,
+			       enum dev_copy_kind kind, uint32_t list_id);
+/* The unit is reset: what has ended is told no more. */
+void dev_copies_forget(struct dev_nexus *n, const struct dev_lu *lu);
 void dev_copy_end(struct dev_copy *c, bool good);
 /* Ends t and its copy with this sense data. */
 void dev_copy_fail(struct dev_task *t, const struct scsi_sense *s);

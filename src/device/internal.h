@@ -96,6 +96,7 @@ enum dev_copy_kind {
 struct dev_copy {
 	enum dev_copy_state state;
 	enum dev_copy_kind kind;
+	uint16_t lun; /* whose copy manager it was given to */
 	bool discard; /* nobody will ask */
 	bool partial; /* less was written than there was room for */
 	uint8_t sa;

@@ -134,6 +134,8 @@ static void visit(struct dev_round *r, unsigned worker)
 		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
 
 		tell(op, n);
+		if (op->reset)
+			dev_copies_forget(n, lu);
 		dev_aca_set(op, n);
 		n->denied[lu->cfg.lun] = rsv_denied(lu->rsv[worker], n);
 		n->abort_due = op->aborts && rsv_is_due(op, n);

@@ -642,7 +642,7 @@ static void put_status(const struct dev_copy *c, uint8_t *p)
 void dev_receive_token_information(struct dev_task *t)
 {
 	const struct dev_copy *c =
-		dev_copy_find(t->nexus, COPY_BY_TOKEN, get_be32(t->cdb + 2));
+		dev_copy_find(t, COPY_BY_TOKEN, get_be32(t->cdb + 2));
 	size_t len = INFO_HEADER, sense;
 	uint8_t *p;
 

@@ -130,6 +130,14 @@ static void test_token_moves_blocks_in_pieces_sbc3_5_46(void **state)
 	assert_int_equal(populate(5, RANGES({ 0, 96 }, { 200, 48 })),
 			 SCSI_GOOD);
 	take_token(5);
+	/* another unit's copy manager knows nothing of it, nor does that
+	 * identifier hinder there */
+	lun = 1;
+	ask(5);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(populate(5, RANGES({ 3, 1 })), SCSI_GOOD);
+	lun = 0;
+	take_token(5);
 	assert_int_equal(get_be64(R->in + 16), 144); /* blocks */
 	assert_int_equal(get_be32(token), 0x00800001);
 	assert_int_equal(get_be64(token + 56), 144 * 512);
@@ -150,6 +158,13 @@ static void test_token_moves_blocks_in_pieces_sbc3_5_46(void **state)
 	assert_int_equal(
 		R->medium[500 * 512 - 1],
 		(uint8_t)((500 * 512 - 1) * 13 + ((500 * 512 - 1) >> 11)));
+	/* a reset of another unit, and of this one (SPC-4 §6.26) */
+	rig_reset(dev_lu_get(R->server, 1));
+	assert_int_equal(ask(6), SCSI_GOOD);
+	rig_reset(dev_lu_get(R->server, 0));
+	rig_take_attentions(R);
+	ask(6);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 }
 
 /* From the middle, to another unit of other blocks, more than there is. */
