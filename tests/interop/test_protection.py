@@ -538,5 +538,13 @@ class PowerCuts(test_powercut.PowerCuts):
                       "--workers", "3", "--block-size", "512", *self.disks)
 
 
+class PowerCutsOfDevices(PowerCuts):
+    """Information in files, and data on devices."""
+
+    def setUp(self):
+        super().setUp()
+        self.disks = ["%s,pi=%s.info" % (loop_device(self, name), name) for name in self.disks]
+
+
 if __name__ == "__main__":
     main()
