@@ -8,6 +8,7 @@ import ctypes.util
 import os
 import shutil
 import struct
+import threading
 import unittest
 
 from harness import Daemon, Folder, Wire, main, refused, run, sparse
@@ -485,6 +486,10 @@ class Named(Folder):
         self.assertIn("write %s,pi=FILE" % disk, refused(
             "--protection", "1", "--block-size", "512", disk))
         self.life(disk)
+        # one that was killed may have it for a moment yet
+        fd = os.open(disk, os.O_RDWR | os.O_EXCL)
+        threading.Timer(0.3, os.close, (fd,)).start()
+        self.serve(disk).stop()
         # another device, and the same by another name
         other = loop_device(self, sparse(self.path("other.img"), 64 << 20))
         size = os.path.getsize(self.pi)

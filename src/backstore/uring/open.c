@@ -88,7 +88,13 @@ static int look(struct opening *o)
 	return 0;
 }
 
-/* O_EXCL on a block device means: not while the system itself uses it. */
+/* What keeps others out is the open file's: it goes when the process does, or,
+ * where io_uring had requests of it under way, soon after that. One that is
+ * started in the place of one that was killed waits for this. */
+static const struct timespec LOCK_PAUSE = { .tv_nsec = 25000000 };
+
+/* O_EXCL on a block device means: not while the system itself uses it, nor
+ * another with O_EXCL. */
 static int open_fd(struct opening *o)
 {
 	int flags = O_CLOEXEC | O_NOCTTY;
@@ -98,15 +104,15 @@ static int open_fd(struct opening *o)
 	if (is_device(o) && !o->cfg->read_only && !o->cfg->shared)
 		flags |= O_EXCL;
 	fd = open(o->cfg->path, flags);
+	for (unsigned i = 0;
+	     fd < 0 && errno == EBUSY && i < o->cfg->lock_retries; i++) {
+		nanosleep(&LOCK_PAUSE, NULL);
+		fd = open(o->cfg->path, flags);
+	}
 	return fd < 0 ? -errno : fd;
 }
 
-/* Where the file system knows no such locks there is nobody to be kept out.
- * The lock is the open file's: it goes when the process does, or, where
- * io_uring had requests of it under way, soon after that. One that is started
- * in the place of one that was killed waits for this. */
-static const struct timespec LOCK_PAUSE = { .tv_nsec = 25000000 };
-
+/* Where the file system knows no such locks there is nobody to be kept out. */
 static int lock(struct opening *o)
 {
 	bool alone = !o->cfg->read_only && !o->cfg->shared;
