@@ -8,6 +8,7 @@ installed is skipped, and says which package has it.
 import glob
 import hashlib
 import os
+import random
 import select
 import shutil
 import signal
@@ -94,10 +95,43 @@ class Secrets:
         return url
 
 
+def patience(seconds):
+    """A limit for what has to come: a busy machine is slow, not broken."""
+    return seconds * (2 + os.getloadavg()[0] / os.cpu_count())
+
+
+def until(true, what, limit=10):
+    """Waits for something that can only be looked at; what: for people."""
+    end = time.monotonic() + patience(limit)
+    while not true():
+        if time.monotonic() > end:
+            raise AssertionError("it did not come: " +
+                                 (what() if callable(what) else what))
+        time.sleep(0.02)
+
+
+def quiet_port():
+    """A port that stays free while nobody listens on it: none that the kernel
+    gives to those who ask for any."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
+        low = int(f.read().split()[0])
+    for _ in range(100):
+        port = random.randrange(low // 2, low)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+    raise unittest.SkipTest("no port below %d is free" % low)
+
+
 def run(args, timeout=60, check=True, **kw):
-    """Runs a program to its end; kills it after timeout seconds."""
+    """Runs a program to its end; kills it after timeout seconds, or more where
+    the machine is busy."""
     done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, timeout=timeout, **kw)
+                          stdin=subprocess.DEVNULL, timeout=patience(timeout),
+                          **kw)
     text = done.stdout.decode(errors="replace")
     if check and done.returncode != 0:
         raise AssertionError("%s ended with %d:\n%s" % (
@@ -169,7 +203,7 @@ def _serve(args):
 def refused(*args, status=3):
     """Runs an iserd that must not start; returns what it says."""
     done = subprocess.run(_serve(args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, timeout=20)
+                          stderr=subprocess.PIPE, timeout=patience(20))
     text = done.stderr.decode()
     if done.returncode != status or done.stdout:
         raise AssertionError("iserd ended with %d: %s%s" % (
@@ -195,7 +229,7 @@ class Daemon:
 
     def _read_urls(self, count):
         """Each line must be a URL: nothing else may be on stdout."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + patience(20)
         fd = self.proc.stdout.fileno()
         text = b""
         while text.count(b"\n") < count:
@@ -233,6 +267,11 @@ class Daemon:
         self.log.seek(0)
         return self.log.read().decode(errors="replace")
 
+    def wait_for(self, text, count=1):
+        """Until its log has it so often."""
+        until(lambda: self.messages().count(text) >= count,
+              lambda: "%r in: %s" % (text, self.messages()))
+
     def rss_kib(self):
         with open("/proc/%d/status" % self.proc.pid) as f:
             for line in f:
@@ -248,7 +287,7 @@ class Daemon:
         if self.proc.poll() is None:
             self.proc.send_signal(sig)
         try:
-            status = self.proc.wait(limit)
+            status = self.proc.wait(patience(limit))
         except subprocess.TimeoutExpired:
             self.proc.kill()
             self.proc.wait()
@@ -302,7 +341,8 @@ class Wire:
 
     def __init__(self, daemon):
         self.daemon = daemon
-        self.sock = socket.create_connection(daemon.address, timeout=10)
+        self.sock = socket.create_connection(daemon.address,
+                                             timeout=patience(10))
         self.cmdsn = 1
         self.itt = 1
 
@@ -388,7 +428,7 @@ class Wire:
 
     def expect_close(self, limit=10):
         """The target ends the connection within the limit."""
-        self.sock.settimeout(limit)
+        self.sock.settimeout(patience(limit))
         try:
             while self.sock.recv(65536):
                 pass

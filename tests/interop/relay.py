@@ -238,7 +238,8 @@ class Pair:
 
 
 class Relay:
-    """Listens on a port of the loopback; .url is the target's through it."""
+    """Listens on a port of the loopback; .url is the target's through it.
+    What it could not connect to the target is in .failed."""
 
     def __init__(self, daemon, start="rdma"):
         quick_crc()
@@ -246,7 +247,7 @@ class Relay:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.portal = "127.0.0.1:%d" % self.listener.getsockname()[1]
         self.url = daemon.url.replace(daemon.portal, self.portal)
-        self.served = 0
+        self.served, self.failed = 0, []
         threading.Thread(target=self.accept, daemon=True).start()
 
     def accept(self):
@@ -255,17 +256,28 @@ class Relay:
                 near = self.listener.accept()[0]
             except OSError:
                 return
-            near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            pair = Pair(near, self.daemon, self.start)
-            pair.far.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY,
-                                     1)
-            pair.far.sock.settimeout(None)
             self.served += 1
-            threading.Thread(target=pair.run, daemon=True).start()
+            threading.Thread(target=self.serve, args=(near,),
+                             daemon=True).start()
+
+    def serve(self, near):
+        near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            pair = Pair(near, self.daemon, self.start)
+        except Exception as e:
+            self.failed.append("%s: %s" % (type(e).__name__, e))
+            near.close()
+            return
+        pair.far.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        pair.far.sock.settimeout(None)
+        pair.run()
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         self.over = True
         self.listener.close()
+        if kind:
+            print("#   relay: %d connections, %s" % (
+                self.served, self.failed or "each with the target"))

@@ -10,7 +10,7 @@ import threading
 import time
 import unittest
 
-from harness import ISER, exactly, main
+from harness import ISER, exactly, main, patience
 from rdma_wire import (HELLO_REPLY, READ_REQUEST, READ_RESPONSE, SEND,
                        SEND_INV, TERMINATE, WRITE, Rdma, RdmaWire)
 from test_iser import BUILT
@@ -102,7 +102,7 @@ class Bad:
                 sock = self.listener.accept()[0]
             except OSError:
                 return
-            sock.settimeout(5)
+            sock.settimeout(patience(5))
             try:
                 self.behave(Peer(sock))
                 time.sleep(0.3)
@@ -127,7 +127,7 @@ class Target(unittest.TestCase):
                 args[2:2] = ["--rw", "randwrite", "--yes-overwrite", "--bs",
                              "64k", "--time", "1"]
             done = subprocess.run(args, stdout=subprocess.PIPE,
-                                  stderr=subprocess.STDOUT, timeout=30,
+                                  stderr=subprocess.STDOUT, timeout=patience(30),
                                   stdin=subprocess.DEVNULL)
         said = done.stdout.decode()
         self.assertGreater(done.returncode, 0, said)  # and no signal

@@ -12,7 +12,8 @@ import threading
 import time
 
 import iso
-from harness import ISER, ISERCTL, WAYS, Daemon, Folder, main, need, over, refused, run, sha256
+from harness import (ISER, ISERCTL, WAYS, Daemon, Folder, main, need, over,
+                     patience, refused, run, sha256)
 from test_iser import Tgt
 from test_nbd import EIO, EPERM, Bridge, Raw
 
@@ -38,7 +39,7 @@ class Cd(Folder):
              "-display", "none", "-no-reboot", "-serial", "file:" + serial] +
             list(drive), stdin=subprocess.DEVNULL)
         try:
-            end = time.monotonic() + 60
+            end = time.monotonic() + patience(60)
             while time.monotonic() < end and p.poll() is None:
                 time.sleep(0.1)
                 if os.path.exists(serial):

@@ -11,7 +11,7 @@ import time
 import unittest
 
 import gcrypt_xts
-from harness import Daemon, Folder, main, need, refused, run, sparse
+from harness import Daemon, Folder, main, need, patience, refused, run, sparse
 from test_alua import Path
 from test_nbd import Bridge
 from test_reserve import CHECK, GOOD
@@ -255,7 +255,7 @@ class Erase(Encrypted):
         """After what was cut off has come to its end."""
         d = Daemon(*more, "--workers", "2", self.lun)
         a = Unit(d)
-        end = time.monotonic() + 20
+        end = time.monotonic() + patience(20)
         while a.scsi([0])[0] != GOOD:
             self.assertEqual(a.sense[0], 2)  # being sanitized
             self.assertLess(time.monotonic(), end)

@@ -10,7 +10,8 @@ import tempfile
 import time
 import unittest
 
-from harness import ISER, WAYS, Daemon, Secrets, main, make_image, need, over, run, sha256
+from harness import (ISER, WAYS, Daemon, Secrets, main, make_image, need, over,
+                     patience, quiet_port, run, sha256)
 
 BUILT = unittest.skipUnless(os.path.exists(ISER), "iser is not built")
 
@@ -21,9 +22,7 @@ class Tgt:
     IQN = "iqn.2026-01.org.example:tgt"
 
     def __init__(self, image, kind="disk"):
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
+        self.port = quiet_port()
         self.control = str(20000 + os.getpid() % 10000)
         self.proc = subprocess.Popen(
             ["tgtd", "-f", "-C", self.control, "--iscsi",
@@ -35,11 +34,13 @@ class Tgt:
         self.adm("--op", "new", "--mode", "logicalunit", "--tid", "1",
                  "--lun", "1", "--device-type=" + kind, "-b", image)
         self.adm("--op", "bind", "--mode", "target", "--tid", "1", "-I", "ALL")
+        socket.create_connection(("127.0.0.1", self.port)).close()
         self.portal = "127.0.0.1:%d" % self.port
         self.url = "iscsi://%s/%s/1" % (self.portal, self.IQN)
 
     def _wait(self):
-        for _ in range(50):
+        end = time.monotonic() + patience(5)
+        while time.monotonic() < end:
             time.sleep(0.1)
             if self.proc.poll() is not None:
                 raise unittest.SkipTest("tgtd does not run here: " +

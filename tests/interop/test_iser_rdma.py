@@ -9,7 +9,8 @@ import tempfile
 import time
 import unittest
 
-from harness import ISER, ISERCTL, WAYS, Daemon, main, make_image, need, over, refused, run, sha256
+from harness import (ISER, ISERCTL, WAYS, Daemon, main, make_image, need, over,
+                     patience, refused, run, sha256, until)
 from rdma_wire import RdmaWire
 from test_iser import BUILT, OwnCases, Tgt
 
@@ -36,12 +37,15 @@ class Control:
         done = run([ISERCTL, "--socket", self.path, "--json", "status"])
         return json.loads(done.text)["sessions"]
 
-    def wait_for_sessions(self, count, limit=5):
-        end = time.monotonic() + limit
-        while len(self.sessions()) != count:
-            if time.monotonic() > end:
-                raise AssertionError("sessions: %r" % self.sessions())
-            time.sleep(0.05)
+    def wait_for_sessions(self, count):
+        until(lambda: len(self.sessions()) == count,
+              lambda: "%d sessions: %r" % (count, self.sessions()))
+
+    def wait_for_traffic(self, count):
+        """So many sessions, each with data."""
+        until(lambda: [s["traffic"]["bytes_out"] > 1 << 20
+                       for s in self.sessions()] == [True] * count,
+              lambda: "traffic: %r" % self.sessions())
 
     def __enter__(self):
         self.daemon.__enter__()
@@ -200,7 +204,7 @@ class Together(unittest.TestCase):
                      "--randseed=%d" % i], stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT) for i, b in enumerate(bridges)]
                 for j in jobs:
-                    text = j.communicate(timeout=120)[0].decode()
+                    text = j.communicate(timeout=patience(120))[0].decode()
                     self.assertEqual(j.returncode, 0, text[-3000:])
                 for b in bridges:
                     self.assertEqual(b.stop(), 0, b.messages())
@@ -215,8 +219,7 @@ class Together(unittest.TestCase):
             jobs = [subprocess.Popen(
                 [ISER, "bench", "--time", "20", over(c.daemon.url, way)],
                 stdout=subprocess.DEVNULL) for way in WAYS]
-            c.wait_for_sessions(3)
-            time.sleep(0.3)
+            c.wait_for_traffic(3)
             found = {s["kind"]: s for s in c.sessions()}
             for j in jobs:
                 j.kill()
@@ -244,7 +247,7 @@ class Together(unittest.TestCase):
                 for way in WAYS]
             c.wait_for_sessions(63)
             for j in jobs:
-                text = j.communicate(timeout=60)[0].decode()
+                text = j.communicate(timeout=patience(60))[0].decode()
                 self.assertEqual(j.returncode, 0, text)
                 self.assertGreater(json.loads(text)["read"]["operations"], 63)
             c.wait_for_sessions(0)
@@ -279,9 +282,10 @@ class Lost(unittest.TestCase):
             for how in ("randread", "randwrite"):
                 d = Daemon("ram:64M")
                 job = self.bench(over(d.url, way), "--rw", how, "--bs", "64k")
-                time.sleep(0.5)
+                d.wait_for("over iser")
+                time.sleep(0.3)
                 d.stop(signal.SIGKILL)
-                text = job.communicate(timeout=10)[0].decode()
+                text = job.communicate(timeout=patience(10))[0].decode()
                 self.assertEqual(job.returncode, 4, text)
                 self.assertIn("connection lost", text)
 
@@ -289,9 +293,10 @@ class Lost(unittest.TestCase):
         for way in ("rdma", "stream"):
             d = Daemon("ram:64M")
             job = self.bench(over(d.url, way))
-            time.sleep(0.5)
+            d.wait_for("over iser")
+            time.sleep(0.3)
             self.assertEqual(d.stop(), 0)
-            text = job.communicate(timeout=10)[0].decode()
+            text = job.communicate(timeout=patience(10))[0].decode()
             self.assertEqual(job.returncode, 4, text)
 
     def test_initiator_is_killed(self):

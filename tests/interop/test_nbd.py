@@ -13,7 +13,8 @@ import tempfile
 import time
 import unittest
 
-from harness import ISER, Daemon, Folder, exactly, main, make_image, need, run, sha256, sparse
+from harness import (ISER, Daemon, Folder, exactly, main, make_image, need,
+                     patience, run, sha256, sparse)
 from test_iser import BUILT, Tgt
 
 SIZE = 24 << 20
@@ -31,7 +32,8 @@ class Bridge:
         self.proc = subprocess.Popen(
             [ISER, "nbd-serve"] + where + list(args) + [url],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log)
-        ready = select.select([self.proc.stdout], [], [], 20)[0]
+        ready = select.select([self.proc.stdout], [], [],
+                              patience(20))[0]
         self.uri = self.proc.stdout.readline().decode().strip() if ready else ""
         if not self.uri:
             self.proc.kill()
@@ -48,7 +50,7 @@ class Bridge:
 
     def wait(self, limit=20):
         try:
-            return self.proc.wait(limit)
+            return self.proc.wait(patience(limit))
         except subprocess.TimeoutExpired:
             self.proc.kill()
             self.proc.wait()
@@ -83,7 +85,7 @@ class Raw:
 
     def __init__(self, path):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(10)
+        self.sock.settimeout(patience(10))
         self.sock.connect(path)
 
     def __enter__(self):
@@ -330,7 +332,7 @@ class Manners(unittest.TestCase):
                     for i in range(60):
                         r.request(0, i << 20, 1 << 20, cookie=i)
             with Raw(b.path) as r:
-                r.sock.settimeout(60)
+                r.sock.settimeout(patience(60))
                 r.open()
                 self.assertEqual(r.ask(3), 0)
 
@@ -343,7 +345,7 @@ class Manners(unittest.TestCase):
                 for i in range(48):
                     r.request(0, i << 20, 1 << 20, cookie=i)
             with Raw(b.path) as r: # and nobody waits for them
-                r.sock.settimeout(60)
+                r.sock.settimeout(patience(60))
                 r.open()
                 self.assertEqual(r.ask(0, 0, 4096, read=4096)[0], 0)
                 if not d.sanitized():
@@ -412,7 +414,7 @@ class Manners(unittest.TestCase):
                 r.open()
                 self.assertEqual(r.ask(3), 0)
             silent.exactly(18)
-            silent.sock.settimeout(20)
+            silent.sock.settimeout(patience(20))
             began = time.monotonic()
             silent.expect_close()
             self.assertGreater(time.monotonic() - began, 8)
@@ -491,7 +493,7 @@ class Manners(unittest.TestCase):
                     stdout=subprocess.PIPE)
                 self.assertIn(b"nbd+unix", again.stdout.readline())
                 again.terminate()
-                self.assertEqual(again.wait(10), 0)
+                self.assertEqual(again.wait(patience(10)), 0)
                 again.stdout.close()
 
 

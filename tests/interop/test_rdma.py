@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ISER, exactly, main, need, run
+from harness import ISER, exactly, main, need, patience, run
 from rdma_wire import crc32c
 from test_tshark import Capture
 
@@ -46,7 +46,7 @@ class Server:
     def __exit__(self, kind, value, trace):
         if self.proc.poll() is None:
             self.proc.send_signal(signal.SIGTERM)
-        status = self.proc.wait(12)
+        status = self.proc.wait(patience(12))
         self.proc.stdout.close()
         text = self.messages()
         self.log.close()
@@ -108,14 +108,14 @@ class Rping(unittest.TestCase):
             args = [ISER, "rping", "-V", "-C", "200", "-S", "3000", s.address]
             clients = [subprocess.Popen(args, stdout=subprocess.DEVNULL)
                        for _ in range(12)]
-            self.assertEqual([c.wait(60) for c in clients], [0] * 12)
+            self.assertEqual([c.wait(patience(60)) for c in clients], [0] * 12)
 
     def test_printed_data(self):
         with Server("rping", "-v", "--once") as s:
             out = run([ISER, "rping", "-v", "-C", "2", s.address]).text
             self.assertIn("ping data: rdma-ping-0: ABC", out)
             self.assertIn("ping data: rdma-ping-1: BCD", out)
-            self.assertEqual(s.proc.wait(10), 0)
+            self.assertEqual(s.proc.wait(patience(10)), 0)
             self.assertIn("server ping data: rdma-ping-1: BCD",
                           s.proc.stdout.read().decode())
 
@@ -251,7 +251,8 @@ class Peer:
 
     def __init__(self, server, private=b""):
         host, port = server.address.rsplit(":", 1)
-        self.sock = socket.create_connection((host, int(port)), timeout=10)
+        self.sock = socket.create_connection((host, int(port)),
+                                             timeout=patience(10))
         self.sock.sendall(b"MPA ID Req Frame" +
                           struct.pack(">BBH", 0x40, 1, len(private)) + private)
         reply = self.exactly(20)
@@ -353,7 +354,7 @@ class Attacks(unittest.TestCase):
                          b"MPA ID Rep Frame" + bytes(4),
                          b"MPA ID Req Frame\x40\x01\xff\xff"):
                 with socket.create_connection(("127.0.0.1", s.port),
-                                              timeout=10) as c:
+                                              timeout=patience(10)) as c:
                     c.sendall(junk)
                     self.assertEqual(c.recv(100), b"")
             self.assertEqual(rping(s, "-C", "1")["pings"], 1)

@@ -8,7 +8,7 @@ import struct
 import signal
 import time
 
-from harness import Daemon, Lives, main, refused
+from harness import Daemon, Lives, main, patience, refused
 from test_alua import Path
 from test_reserve import CHECK, GOOD
 
@@ -123,7 +123,7 @@ class Erased(Lives):
         return unit.scsi(struct.pack(">BB5xH", 0x48, 0x81, len(data)), data)[0]
 
     def wait(self, unit):
-        end = time.monotonic() + 30
+        end = time.monotonic() + patience(30)
         while self.progress(unit) is not None:
             self.assertLess(time.monotonic(), end)
             time.sleep(.05)

@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from harness import ISER, Daemon, main, need, run
+from harness import ISER, Daemon, main, need, patience, run
 
 
 class Capture:
@@ -25,7 +25,7 @@ class Capture:
     def stop(self):
         time.sleep(0.5)
         self.proc.terminate()
-        self.proc.wait(10)
+        self.proc.wait(patience(10))
         self.proc.stderr.close()
 
     def fields(self, display_filter, *fields):
