@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the interop tests with both I/O back ends.
 
-usage: run.py --build DIR [--json FILE] [--io uring|epoll] [NAME]...
+usage: run.py --build DIR [--json FILE] [--io uring|epoll] [--once|--second]
+              [NAME]...
 
 One line a case: ok|FAIL|skip NAME reason; the last line counts. NAME selects
 files or cases by a part of their name. Exit status 1: something failed.
@@ -81,16 +82,18 @@ def cases(suite):
             yield item
 
 
-def select(names, io, first):
+def select(names, with_once, only_once):
     picked = unittest.TestSuite()
     for file in FILES:
         suite = unittest.defaultTestLoader.loadTestsFromName(file)
         for case in cases(suite):
             if names and not any(n in case.id() for n in names):
                 continue
-            if not first and case.id().startswith(ONCE):
-                continue
-            picked.addTest(case)
+            if case.id().startswith(ONCE):
+                if with_once:
+                    picked.addTest(case)
+            elif not only_once:
+                picked.addTest(case)
     return picked
 
 
@@ -99,8 +102,10 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--json")
     parser.add_argument("--io", choices=("uring", "epoll"))
-    parser.add_argument("--second", action="store_true",
-                        help="without what is run once: another run does it")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--second", action="store_true",
+                      help="without what is run once: another run does it")
+    part.add_argument("--once", action="store_true", help="that, and no more")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     os.environ["ISERD"] = find_program(args.build, "iserd", "src/daemon")
@@ -113,7 +118,8 @@ def main():
         for i, io in enumerate([args.io] if args.io else ["uring", "epoll"]):
             os.environ["ISERD_IO"] = io
             result = Result(io)
-            select(args.names, io, i == 0 and not args.second).run(result)
+            select(args.names, i == 0 and not args.second,
+                   args.once).run(result)
             rows += result.rows
         os.chdir("/")
     count = {w: sum(r["result"] == w for r in rows)
