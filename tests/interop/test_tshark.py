@@ -17,13 +17,19 @@ class Capture:
             ["dumpcap", "-q", "-i", "lo", "-f", "tcp port %d" % port, "-B",
              "64", "-w", path], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        time.sleep(1)
-        if self.proc.poll() is not None:
-            raise unittest.SkipTest("dumpcap may not capture here: " +
-                                    self.proc.stderr.read().decode()[:200])
+        said = b""
+        while b"File:" not in said:  # then it is at work
+            line = self.proc.stderr.readline()
+            if not line:
+                raise unittest.SkipTest("dumpcap may not capture here: " +
+                                        said.decode()[:200])
+            said += line
 
     def stop(self):
-        time.sleep(0.5)
+        size = -1
+        while size != os.path.getsize(self.path):
+            size = os.path.getsize(self.path)
+            time.sleep(0.5)
         self.proc.terminate()
         self.proc.wait(patience(10))
         self.proc.stderr.close()
