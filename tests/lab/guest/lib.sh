@@ -896,11 +896,11 @@ pass_medium_error() {
 	debug_set opts 0
 	return $pass_status
 }
-# A command takes 6 s, and the initiator gives it up after one: its abort is answered
-# when the device has let go, and the disk works afterwards.
+# A command takes 8 s, and the initiator gives it up after one (it looks every five
+# seconds): its abort is answered when the device has let go, and the disk works afterwards.
 pass_abort() {
 	before=$(kernel_statistic tmfcmd_pdus) late_began=$(uptime_s)
-	debug_set ndelay 0 && debug_set delay 1500 || return 1 # in ticks of 4 ms
+	debug_set ndelay 0 && debug_set delay 2000 || return 1 # in ticks of 4 ms
 	sg_raw -t 1 -r 512 "$(kernel_generic)" 28 00 00 00 00 00 00 00 01 00
 	echo "$late_began $(uptime_s)" | awk '{ print "given up after", $2 - $1, "s"; exit !($2 - $1 > 4) }' &&
 		kernel_task_management "$before" || return 1
