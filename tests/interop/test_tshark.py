@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from harness import ISER, Daemon, main, need, patience, run
+from harness import ISER, Daemon, main, need, patience, run, until
 
 
 class Capture:
@@ -25,7 +25,11 @@ class Capture:
                                         said.decode()[:200])
             said += line
 
+    HEAD = 1024  # more than a file without a packet has
+
     def stop(self):
+        until(lambda: os.path.getsize(self.path) > self.HEAD,
+              "packets in a capture")
         size = -1
         while size != os.path.getsize(self.path):
             size = os.path.getsize(self.path)
