@@ -98,4 +98,47 @@ bytes_32() {
 		sg_opcodes "$disk" | grep -i 'read(32)'
 }
 
+bytes_of() { # bytes_of OCTAL: a block of that byte
+	head -c 512 /dev/zero | tr '\0' "\\$1"
+}
+
+# ORWRITE(32), and what generations are for
+orwrite() {
+	bytes_of 017 >$PI.0f
+	bytes_of 074 >$PI.3c
+	bytes_of 060 >$PI.30
+	dd if=/dev/zero of="$disk" bs=512 seek=400 count=1 oflag=direct &&
+		sg_write_x --or --32 --lba=400 --num=1 --in=$PI.0f "$disk" &&
+		sg_write_x --or --32 --bmop=1,7 --generation=0,7 --lba=400 --num=1 \
+			--in=$PI.3c "$disk" &&
+		fails_with 'generation does not match' \
+			sg_write_x -v --or --32 --lba=400 --num=1 --in=$PI.0f "$disk" &&
+		fails_with 'generation does not match' \
+			sg_write_x -v --or --16 --lba=400 --num=1 --in=$PI.0f "$disk" &&
+		sg_write_x --or --32 --generation=7,0 --lba=400 --num=1 --in=$PI.30 "$disk" &&
+		dd if="$disk" bs=512 skip=400 count=1 iflag=direct | cmp - $PI.3c &&
+		sg_opcodes "$disk" | grep -i 'orwrite(32)'
+}
+
+zeros() { # zeros N: ",0" so often
+	printf ',0%.0s' $(seq "$1")
+}
+
+# The Application Tag mode page: LBA 0 to 999 are to have 1111h, the rest of 64 MiB 2222h.
+tags() {
+	page="4a,2,0,cc$(zeros 12)"
+	page="$page$(zeros 6),11,11$(zeros 14),3,e8"
+	page="$page,80$(zeros 5),22,22$(zeros 6),3,e8$(zeros 5),1,fc,18"
+	page="$page$(zeros 144)"
+	dd if=$PI.data of="$disk" bs=512 seek=64 oflag=direct && # their tags are 0
+		sg_wr_mode --page=0xa,2 --contents="$page" "$disk" &&
+		sdparm --set=ATO=1,ATMPE=1 "$disk" &&
+		sdparm --page=0xa,2 "$disk" | grep AT_COUNT && # it has no saved values
+		fails_with 'application tag check failed' \
+			sg_verify -v --lba=64 --count=16 "$disk" &&
+		dd if=$PI.data of="$disk" bs=512 seek=64 oflag=direct && # now FFFFh
+		sg_verify -v --lba=64 --count=16 "$disk" &&
+		sdparm --set=ATO=0,ATMPE=0 "$disk"
+}
+
 "$@"
