@@ -81,8 +81,12 @@ bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
 	return true;
 }
 
-void dev_copy_end(struct dev_copy *c, bool good)
+/* From here on its place may be another copy's, though t is not forgotten. */
+void dev_copy_end(struct dev_task *t, bool good)
 {
+	struct dev_copy *c = t->copy;
+
+	t->copy = NULL;
 	if (c->discard)
 		c->state = COPY_NONE;
 	else
@@ -95,12 +99,15 @@ void dev_copy_fail(struct dev_task *t, const struct scsi_sense *s)
 
 	c->sense_len =
 		(uint8_t)scsi_sense_build(s, DEV_CTL(t->lu, d_sense), c->sense);
-	dev_copy_end(c, false);
+	dev_copy_end(t, false);
 	dev_sense(t, s);
 }
 
-void dev_copy_abort(struct dev_copy *c)
+void dev_copy_abort(struct dev_task *t)
 {
+	struct dev_copy *c = t->copy;
+
+	t->copy = NULL;
 	c->state = c->discard ? COPY_NONE : COPY_ABORTED;
 }
 

@@ -74,11 +74,12 @@ struct dev_copy *dev_copy_find(const struct dev_task *t,
 			       enum dev_copy_kind kind, uint32_t list_id);
 /* The unit is reset: what has ended is told no more. */
 void dev_copies_forget(struct dev_nexus *n, const struct dev_lu *lu);
-void dev_copy_end(struct dev_copy *c, bool good);
+/* t->copy has run. */
+void dev_copy_end(struct dev_task *t, bool good);
 /* Ends t and its copy with this sense data. */
 void dev_copy_fail(struct dev_task *t, const struct scsi_sense *s);
 /* t is aborted, and its copy with it. */
-void dev_copy_abort(struct dev_copy *c);
+void dev_copy_abort(struct dev_task *t);
 size_t dev_copy_page(const struct dev_task *t, uint8_t *p); /* VPD 8Fh */
 
 #endif

@@ -408,7 +408,7 @@ struct dev_task {
 	void *aux;	  /* a second buffer */
 	size_t aux_len;
 	uint32_t count;
-	struct dev_copy *copy; /* the nexus's record of this copy */
+	struct dev_copy *copy; /* the nexus's record of it, while it runs */
 	void (*then)(struct dev_task *t, int result);
 	bool (*step)(struct dev_task *t);
 	int io_result;

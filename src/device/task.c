@@ -474,9 +474,8 @@ void dev_task_end(struct dev_task *t)
 	buf_put(t, t->aux, t->aux_len);
 	buf_put(t, t->pi, t->pi_len);
 	t->buf = t->aux = t->pi = NULL;
-	if (t->copy && t->copy->state == COPY_RUNS)
-		dev_copy_abort(t->copy);
-	t->copy = NULL;
+	if (t->copy)
+		dev_copy_abort(t);
 }
 
 int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t))

@@ -302,7 +302,7 @@ static void listed(struct dev_round *r)
 	k->task = NULL;
 	__atomic_store_n(&k->listed, true, __ATOMIC_RELEASE);
 	t->copy->bytes = k->total;
-	dev_copy_end(t->copy, true);
+	dev_copy_end(t, true);
 	dev_good(t);
 }
 

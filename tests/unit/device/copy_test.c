@@ -444,6 +444,54 @@ static void test_copy_does_not_outlive_a_format_sbc3_4_11(void **state)
 	assert_int_equal(rig_finish(R), SCSI_GOOD);
 }
 
+/* A copy with the list that is there, whose task is the test's. */
+static void begin_copy(struct dev_task *t)
+{
+	memset(t, 0, sizeof(*t));
+	t->nexus = R->nexus;
+	t->attr = DEV_ATTR_SIMPLE;
+	t->cdb[0] = 0x83;
+	put_be32(t->cdb + 10, 16 + 32 + 28);
+	t->cdb_len = 16;
+	t->edtl_out = 16 + 32 + 28;
+	t->done = format_done;
+	assert_int_equal(dev_task_begin(t), 0);
+	bufv_copy_in(&t->out, 0, list, t->out_len);
+	dev_task_execute(t);
+}
+
+/* A response takes its time on the wire: meanwhile the next copy has begun in
+ * the place of the one that ended. */
+static void test_next_copy_before_the_last_is_forgotten(void **state)
+{
+	static struct dev_task first, next;
+	struct bs *hold;
+
+	(void)state;
+	for (unsigned usage = 0; usage <= 0x10; usage += 0x10) {
+		hold = bs_hold_new(plain_ram());
+		reopen(hold);
+		put_be16(list + 2, 32);
+		put_be32(list + 8, 28);
+		list[1] = (uint8_t)usage; /* 10b: the first is not held */
+		begin_copy(&first);
+		bs_hold_release(hold, 1);
+		bs_hold_release(hold, 1);
+		assert_int_equal(first.phase, DEV_TASK_DONE);
+		list[1] = 0;
+		begin_copy(&next);
+		dev_task_end(&first);
+		assert_int_equal(ask(9), SCSI_GOOD);
+		assert_int_equal(R->in[4], 0); /* in progress */
+		bs_hold_release(hold, 1);
+		bs_hold_release(hold, 1);
+		assert_int_equal(next.phase, DEV_TASK_DONE);
+		dev_task_end(&next);
+		assert_int_equal(ask(9), SCSI_GOOD);
+		assert_int_equal(R->in[4], 1);
+	}
+}
+
 #define C(name) cmocka_unit_test_setup_teardown(name, open_two, close_rig)
 
 int main(void)
@@ -461,6 +509,7 @@ int main(void)
 		C(test_failure_in_the_middle_spc4_5_17_7_4),
 		C(test_copy_is_aborted_between_its_steps),
 		C(test_copy_does_not_outlive_a_format_sbc3_4_11),
+		C(test_next_copy_before_the_last_is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
