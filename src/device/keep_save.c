@@ -5,7 +5,7 @@
  *    0 28  seal.h, "ISERUNT1"
  *   28     items: 2 kind, 2 length, and so many bytes; each kind once
  *
- *   1  mode pages, as MODE SENSE gives them
+ *   1  mode pages, as MODE SENSE gives them; PS: it could be changed then
  *   2  identifying information        3  text identifying information
  *   4  SANITIZE or FORMAT UNIT: 1 state, 1 flags, 1 passes, 1 pass, 4 zero,
  *      8 bytes done of the pass, 8 bytes of the unit, the pattern

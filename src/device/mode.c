@@ -436,17 +436,42 @@ void dev_mode_select(struct dev_task *t)
 		apply(t, &next);
 }
 
-/* ---- saved values as bytes ---- */
+/* ---- saved values as bytes: PS says that the page could be changed ---- */
+
+static bool can_change(const struct dev_lu *lu, const struct dev_mode_page *m)
+{
+	uint8_t mask[PAGE_MAX];
+	bool any = false;
+
+	put_mask(lu, m, mask);
+	for (size_t i = dev_mode_header_len(m); i < m->len; i++)
+		any |= mask[i] != 0;
+	return any;
+}
 
 size_t dev_mode_encode(const struct dev_lu *lu, const struct dev_control *c,
 		       uint8_t p[DEV_MODES_MAX])
 {
 	size_t at = 0;
 
-	for (size_t i = 0; i < dev_mode_npages; i++)
-		if (has(lu, &dev_mode_pages[i]))
-			at += put_values(lu, &dev_mode_pages[i], c, p + at);
+	for (size_t i = 0; i < dev_mode_npages; i++) {
+		const struct dev_mode_page *m = &dev_mode_pages[i];
+
+		if (!has(lu, m))
+			continue;
+		put_values(lu, m, c, p + at);
+		if (can_change(lu, m))
+			p[at] |= PS;
+		at += m->len;
+	}
 	return at;
+}
+
+/* LBPERE is set unless somebody cleared it: not where the unit had no
+ * threshold, nor by those of us who knew no LBPERE, and set no PS. */
+static bool says_nothing(const struct dev_mode_page *m, const uint8_t *p)
+{
+	return m->code == 0x01 && !(p[0] & PS);
 }
 
 /* What can be changed of it; the rest is as the unit has it now, which may
@@ -480,7 +505,7 @@ int dev_mode_decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
 		if (n > len - at)
 			return ERR_FORMAT;
 		m = find_page(lu, p[at] & 0x3f, sub ? p[at + 1] : 0);
-		if (!m || sub != (m->subpage != 0))
+		if (!m || sub != (m->subpage != 0) || says_nothing(m, p + at))
 			continue;
 		if (n != m->len)
 			return ERR_FORMAT;

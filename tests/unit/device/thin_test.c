@@ -2,6 +2,9 @@
 /* thin_test.c: thin provisioning, its threshold, and the log pages, by the
  * clauses of SBC-3 and SPC-4. The store says what the test wants it to. */
 #include "dev_case.h"
+#include "device/keep.h"
+#include "device/mode.h"
+#include "device/seal.h"
 
 #define BIG (16u << 20)
 
@@ -227,6 +230,42 @@ static void test_soft_threshold_unreported(void **state)
 			assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
 		else
 			assert_int_equal(R->task.status, SCSI_GOOD);
+	}
+}
+
+/* What was saved when the page could not be changed says nothing of LBPERE. */
+static void test_soft_threshold_of_older_saved_pages(void **state)
+{
+	static struct dev_record r;
+	const struct dev_lu *lu = dev_lu_get(R->server, 0);
+	uint8_t p[KEEP_ENCODED_MAX] = { 0 };
+	size_t at = DEV_SEAL_LEN;
+	struct dev_control c = { .soft_enabled = true, .soft_count = 4 };
+
+	(void)state;
+	put_be16(p + at, 1);
+	put_be16(p + at + 2, 12 + 24);
+	at += 4;
+	memcpy(p + at, (const uint8_t[12]){ 0x01, 10, 0xc0 }, 12);
+	at += 12;
+	memcpy(p + at, (const uint8_t[4]){ 0x5c, 2, 0, 20 }, 4);
+	p[at + DEV_THRESHOLD_AT] = 0x80;
+	p[at + DEV_THRESHOLD_AT + 1] = 1;
+	put_be32(p + at + DEV_THRESHOLD_AT + 4, 4);
+	at += 24;
+	dev_seal(p, at, "ISERUNT1", lu->bs->uuid);
+	assert_int_equal(keep_decode(lu, p, at, &r), 0);
+	assert_true(r.modes.soft_enabled);
+	assert_int_equal(r.modes.soft_count, 4);
+	assert_false(r.modes.unreported);
+	/* today's say it */
+	for (unsigned i = 0; i < 2; i++) {
+		c.unreported = i;
+		r = (struct dev_record){ .modes = c };
+		at = keep_encode(lu, &r, p);
+		assert_int_equal(keep_decode(lu, p, at, &r), 0);
+		assert_true(dev_mode_same(lu, &r.modes, &c));
+		assert_int_equal(r.modes.unreported, i);
 	}
 }
 
@@ -533,6 +572,7 @@ int main(void)
 		C(test_lba_status_follows_the_store),
 		C(test_soft_threshold_is_told_once_per_crossing),
 		C(test_soft_threshold_unreported),
+		C(test_soft_threshold_of_older_saved_pages),
 		C(test_soft_threshold_single_attention),
 		C(test_log_pages_are_what_page_0_says),
 		C(test_log_subpages_are_what_subpage_ff_says),
