@@ -110,8 +110,8 @@ static void take_pong(struct ini_session *s, struct ini_task *t)
 {
 	if (!is_unacknowledged(s, t))
 		t->missing = 0;
-	else if (++t->missing == MISSINGS)
-		t->suspect = true;
+	else
+		t->missing++;
 }
 
 static void answered(struct ini_request *r, int err,
@@ -157,7 +157,7 @@ static enum ini_query_by way_of(const struct ini_session *s,
 {
 	if (can_query(s))
 		return INI_QUERY;
-	return t->suspect ? INI_ABORT : INI_PING;
+	return t->suspect || t->missing == MISSINGS ? INI_ABORT : INI_PING;
 }
 
 static void ask(struct ini_session *s, struct ini_task *t, xtime now)
@@ -179,6 +179,14 @@ static void ask(struct ini_session *s, struct ini_task *t, xtime now)
 	s->querying = !err;
 }
 
+/* What two answers did not acknowledge, but something later did, is there: it
+ * is not to be aborted any more. */
+static void take_acknowledged(const struct ini_session *s, struct ini_task *t)
+{
+	if (!can_query(s) && !is_unacknowledged(s, t))
+		t->missing = 0;
+}
+
 void ini_cleared_look(struct ini_session *s, xtime now)
 {
 	if (s->querying || s->state != ISCSI_S5_LOGGED_IN)
@@ -186,6 +194,7 @@ void ini_cleared_look(struct ini_session *s, xtime now)
 	list_for_each(it, &s->sent) {
 		struct ini_task *t = list_entry(it, struct ini_task, link);
 
+		take_acknowledged(s, t);
 		if (!is_due(s, t, now))
 			continue;
 		ask(s, t, now);

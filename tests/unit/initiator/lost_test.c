@@ -145,6 +145,29 @@ static void test_acknowledged_late(void **state)
 	end();
 }
 
+/* A target that was slower still: the second answer did not acknowledge it, but
+ * what it said before we asked for the abort did. */
+static void test_acknowledged_behind_the_second_answer(void **state)
+{
+	const struct iscsi_pdu in = { .op = ISCSI_NOP_IN,
+				      .final = true,
+				      .itt = ISCSI_RESERVED_TAG,
+				      .ttt = ISCSI_RESERVED_TAG,
+				      .statsn = statsn,
+				      .expcmdsn = 3,
+				      .maxcmdsn = 16 };
+
+	(void)state;
+	two_reads();
+	assert_int_equal(at(6, 1).op, ISCSI_NOP_OUT);
+	assert_int_equal(at(8, 1).op, ISCSI_NOP_OUT);
+	deliver(&in, NULL);
+	for (unsigned t = 10; t < 40; t += 2)
+		assert_int_equal(at(t, 3).op, ISCSI_NOP_OUT);
+	assert_int_equal(ended, 0);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +175,7 @@ int main(void)
 		cmocka_unit_test(test_acknowledged_commands_are_left_alone),
 		cmocka_unit_test(test_writes_are_left_alone),
 		cmocka_unit_test(test_acknowledged_late),
+		cmocka_unit_test(test_acknowledged_behind_the_second_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
