@@ -175,16 +175,18 @@ static void take_input(struct net_stream *s)
 	set_low_water(s);
 }
 
-/* patience_ended: what came meanwhile is taken, however little it is. */
+/* patience_ended: what came meanwhile is taken, however little it is. Where the
+ * core takes nothing now, nobody would look at the time when it does again. */
 static void patience_ended(struct io_timer *t)
 {
 	struct net_stream *s = container_of(t, struct net_stream, impatience);
 	uint64_t before = s->stats.rx_bytes;
 
 	s->timing = false;
-	if (!s->patient || !wants_input(s))
+	if (!s->patient)
 		return;
-	take_input(s);
+	if (wants_input(s))
+		take_input(s);
 	if (s->stats.rx_bytes == before) {
 		s->in_vain = true;
 		set_low_water(s);

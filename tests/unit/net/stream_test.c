@@ -25,6 +25,7 @@ struct core {
 	uint8_t ring[RING];
 	uint64_t in, out;
 	bool pause_input;
+	uint64_t pause_at; /* 0: nowhere */
 	size_t sure, likely;
 	/* or pieces of its own */
 	struct iovec piece[64];
@@ -54,6 +55,8 @@ static unsigned rx_where(void *core, struct iovec *iov, unsigned max)
 	struct core *c = core;
 
 	assert_true(max >= 2);
+	if (c->pause_at)
+		return span(c, c->in, c->pause_at, iov);
 	return c->pause_input ? 0 : span(c, c->in, c->out + RING, iov);
 }
 
@@ -463,6 +466,29 @@ static void test_patient_for_a_moment(void **state)
 	close(t.peer);
 	t.peer = -1;
 	until_closed(&t, 0);
+	finish(&t);
+}
+
+/* Nor is there patience behind a pause that was longer than it. */
+static void test_patience_does_not_outlast_a_pause(void **state)
+{
+	struct test t;
+
+	open_over(&t, state, tcp_pair);
+	start(&t);
+	t.c->npieces = 1; /* an empty one: nothing is echoed */
+	t.c->likely = 1u << 20;
+	t.c->pause_at = 50;
+	say_bytes(&t, 100);
+	for (xtime end = io_now_exact() + 20 * XTIME_MS; io_now_exact() < end;)
+		turns(&t, 1);
+	assert_int_equal(t.c->in, 50);
+	t.c->pause_at = 0;
+	kick(&t);
+	for (xtime end = io_now_exact() + 10 * XTIME_S;
+	     t.c->in < 100 && io_now_exact() < end;)
+		turns(&t, 1);
+	assert_int_equal(t.c->in, 100);
 	finish(&t);
 }
 
@@ -883,6 +909,7 @@ int main(void)
 		BOTH(test_half_close_gets_its_answer_first),
 		BOTH(test_patient_while_much_is_owed),
 		BOTH(test_patient_for_a_moment),
+		BOTH(test_patience_does_not_outlast_a_pause),
 		BOTH(test_reset_by_the_peer),
 		BOTH(test_reset_while_input_is_paused),
 		BOTH(test_paused_input_resumes_by_kick),
