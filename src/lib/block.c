@@ -64,7 +64,8 @@ int iser_inquiry(struct iser_session *s, int lun, int page, uint8_t *buf,
 	}
 	put_be16(io.cdb + 3, (uint16_t)size);
 	err = run(s, &io, lun, ISER_READ, buf, size);
-	if (!err && page < 0 && came(&io, size) > 0)
+	/* "no unit is there" is not the type of one that comes later */
+	if (!err && page < 0 && came(&io, size) > 0 && !(buf[0] & 0xe0))
 		s->typed = (struct lib_type){ .is_known = true,
 					      .type = buf[0],
 					      .lun = lun };

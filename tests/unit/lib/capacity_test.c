@@ -282,6 +282,22 @@ static void test_type_is_asked_once(void **state)
 	assert_int_equal(unit.asked[0], 0x25);
 }
 
+/* That there is no unit is no type: one that comes later is asked for its own. */
+static void test_no_unit_is_not_remembered(void **state)
+{
+	struct iser_capacity c;
+
+	(void)state;
+	unit.type = 0x7f;
+	unit.ten = unit.sixteen = REFUSED;
+	assert_int_equal(ask(&c), ISER_E_SCSI);
+	unit.type = 0x05;
+	unit.ten = GOOD;
+	unit.nasked = 0;
+	assert_int_equal(iser_read_capacity(&session, 0, &c), 0);
+	assert_asked(0x25, 0);
+}
+
 static void test_blocks_that_make_no_sense(void **state)
 {
 	static const uint32_t sizes[] = { 0, 1, 256, 2352, 131072, UINT32_MAX };
@@ -306,6 +322,7 @@ int main(void)
 		T(test_cd_mmc6_6_24),
 		T(test_types_without_capacity),
 		T(test_type_is_asked_once),
+		T(test_no_unit_is_not_remembered),
 		T(test_blocks_that_make_no_sense),
 	};
 
