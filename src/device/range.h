@@ -7,6 +7,8 @@
 
 /* Behind every medium: what changes the unit itself has this one alone. */
 #define DEV_STATE_LBA (UINT64_MAX - 1)
+/* From block 0: all of the unit, however large it becomes, and its state. */
+#define DEV_WHOLE_UNIT (DEV_STATE_LBA + 1)
 
 int dev_lanes_init(struct dev_lu *lu); /* 0, ERR_NOMEM */
 void dev_lanes_fini(struct dev_lu *lu);

@@ -176,7 +176,8 @@ int dev_prepare_range(struct dev_task *t, uint64_t *out_len)
 	return dev_range(t, t->lba, t->blocks);
 }
 
-/* With the unit at rest its store can forget what was being written. */
+/* With the unit at rest its store can forget what was being written; what it
+ * grew by is not found meanwhile, or somebody might write there. */
 static void at_rest(struct dev_range *r)
 {
 	struct dev_task *t = container_of(r, struct dev_task, range);
@@ -198,7 +199,7 @@ void dev_synchronize_cache(struct dev_task *t)
 	if (p &&
 	    __atomic_load_n(&p->unsettled, __ATOMIC_RELAXED) > UNSETTLED_MAX &&
 	    !dev_range_take(&t->range, t->lu, t->nexus->cfg.worker, 0,
-			    t->lu->blocks, DEV_HOLD_ALONE, at_rest))
+			    DEV_WHOLE_UNIT, DEV_HOLD_ALONE, at_rest))
 		return;
 	/* a backstore flushes as a whole; IMMED is honoured by being late */
 	dev_flush(t, 0);

@@ -428,9 +428,9 @@ static void run_in_range(struct dev_task *t)
 		run_row(t);
 		return;
 	}
-	if (t->alone || dev_set_is_barrier(t)) /* of its state, too */
+	if (t->alone || dev_set_is_barrier(t))
 		err = dev_range_take(&t->range, t->lu, worker, 0,
-				     DEV_STATE_LBA + 1, DEV_HOLD_ALONE,
+				     DEV_WHOLE_UNIT, DEV_HOLD_ALONE,
 				     range_taken);
 	else
 		err = dev_range_take(&t->range, t->lu, worker, t->lba,

@@ -2,23 +2,24 @@
 /* grown_test.c: of a unit with protection information, what only one at a time
  * may change: a store that grew, found out by several at once (SBC-3 §4.5,
  * §4.22), and what its blocks are held against (SBC-4 §6.5.3). */
-#include "backstore/protect.h"
+#include "backstore/protect_internal.h"
 #include "base/pi.h"
+#include "device/internal.h"
 #include "trio.h"
 
 #define BLOCK 512u
 #define MOST  (2u << 20) /* bytes */
 #define WIRE  (BLOCK + PI_LEN)
 
-/* Memory that says how large it is, and is slow to clear its first piece, or to
- * read. */
+/* Memory that says how large it is, and is slow to clear its first piece, to
+ * read, or to flush. */
 struct shelf {
 	struct bs bs;
 	uint8_t bytes[MOST];
 	uint64_t now;
 	unsigned zeros;
 	struct bs_req *late;
-	bool is_slow, reads_slowly;
+	bool is_slow, reads_slowly, flushes_slowly;
 };
 
 static struct shelf data, pi;
@@ -41,7 +42,8 @@ static void shelf_submit(struct bs *b, struct bs_req *req)
 	struct shelf *s = container_of(b, struct shelf, bs);
 
 	if ((req->op == BS_ZERO && s->is_slow && ++s->zeros == 1) ||
-	    (req->op == BS_READ && s->reads_slowly))
+	    (req->op == BS_READ && s->reads_slowly) ||
+	    (req->op == BS_FLUSH && s->flushes_slowly))
 		s->late = req;
 	else
 		answer(s, req);
@@ -236,14 +238,45 @@ static void test_modes_change_at_rest(void **state)
 	assert_int_equal(trio_finish(C), SCSI_GOOD);
 }
 
+/* A SYNCHRONIZE CACHE that forgets what was being written (backstore.h,
+ * BS_ALONE) wants the unit at rest: nobody finds new blocks meanwhile, to write
+ * to what it does not hold. */
+static void test_nothing_grows_while_it_is_at_rest(void **state)
+{
+	static const uint8_t flush[16] = { SCSI_SYNCHRONIZE_CACHE_10 };
+	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+
+	(void)state;
+	pi.is_slow = false;
+	protect_of(lu->bs)->protection.unsettled = 1000;
+	data.flushes_slowly = true;
+	trio_send(A, flush, NULL, 0, 0);
+	trio_settle();
+	assert_non_null(data.late);
+	trio_send(B, capacity, NULL, 0, 8);
+	trio_settle();
+	assert_false(trio.i[B].done);
+	assert_int_equal(trio_run(C, write_new, a_block(), WIRE, 0),
+			 SCSI_CHECK_CONDITION);
+	expect_sense(C, SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
+	answer(&data, data.late);
+	trio_settle();
+	assert_int_equal(trio_finish(A), SCSI_GOOD);
+	assert_grown(B);
+	write_it(C);
+}
+
 #define G(name) cmocka_unit_test_setup_teardown(name, open_grown, trio_close)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		G(test_two_find_it_at_once),   G(test_the_first_is_ordered),
-		G(test_the_second_is_ordered), G(test_they_are_aborted),
+		G(test_two_find_it_at_once),
+		G(test_the_first_is_ordered),
+		G(test_the_second_is_ordered),
+		G(test_they_are_aborted),
 		G(test_modes_change_at_rest),
+		G(test_nothing_grows_while_it_is_at_rest),
 	};
 
 	return cmocka_run_group_tests_name("device grown", tests, NULL, NULL);
