@@ -323,6 +323,7 @@ bool dev_is_cd(const struct dev_lu *lu); /* cd_mode.c */
 bool dev_keeps(const struct dev_lu *lu);
 bool dev_has_unmap(const struct dev_lu *lu);
 bool dev_has_type_2(const struct dev_lu *lu);
+bool dev_has_generations(const struct dev_lu *lu); /* orwrite.c */
 bool dev_has_tokens(const struct dev_lu *lu);
 bool dev_has_timestamp(const struct dev_lu *lu);
 bool dev_has_rekey(const struct dev_lu *lu);

@@ -50,6 +50,14 @@ void dev_lu_hard_reset(struct dev_lu *lu)
 	STORE(lu->generation.policy, POLICY_AT_FIRST);
 }
 
+/* Where there are 32-byte CDBs anyway, and where the letter counts: initiators
+ * that keep 16 bytes of what REPORT SUPPORTED OPERATION CODES says of a CDB
+ * (libiscsi) take a disk with longer ones for a broken one. */
+bool dev_has_generations(const struct dev_lu *lu)
+{
+	return dev_has_type_2(lu) || lu->cfg.strict;
+}
+
 static bool is_change(const struct dev_task *t)
 {
 	return t->row->len == 32 && t->cdb[2] == BMOP_CHANGE;
@@ -61,7 +69,7 @@ static enum verdict verdict_of(const struct dev_task *t)
 	/* §4.27.2.2: ORWRITE(16) is for generation 0 */
 	uint32_t meant = t->row->len == 32 ? get_be32(t->cdb + 20) : 0;
 
-	if (meant == LOAD(g->now))
+	if (meant == LOAD(g->now) || !dev_has_generations(t->lu))
 		return PERFORM;
 	if (is_change(t))
 		return MISMATCH;

@@ -159,7 +159,7 @@ class Generations(unittest.TestCase):
         self.assertEqual((answer[0], sense(answer[1])[:2]), (CHECK, (5, 0x2c0c)))
 
     def test_set_and_change(self):
-        with Daemon("ram:16M") as d:
+        with Daemon("--protection", "2", "ram:16M") as d:
             for name, way in WAYS.items():
                 with self.subTest(name):
                     i = way(d)
@@ -175,8 +175,19 @@ class Generations(unittest.TestCase):
                     self.assertEqual(i.ask(orwrite32(CHANGE, 70, 0, 5, 0))[0], GOOD)
                     i.close()
 
+    def test_disks_for_16_bytes(self):
+        """Without type 2 there are 32-byte CDBs only to the letter."""
+        for options, there in ((), False), (("--compat", "strict"), True):
+            with Daemon(*options, "ram:16M") as d:
+                i = Initiator(d)
+                answer = i.ask(orwrite32(SET, 70, 0, 0))
+                self.assertEqual(answer[0], GOOD if there else CHECK)
+                if not there:
+                    self.assertEqual(sense(answer[1])[:2], (5, 0x2000))
+                i.close()
+
     def test_resets(self):
-        with Daemon("ram:16M") as d:
+        with Daemon("--protection", "2", "ram:16M") as d:
             i = Initiator(d)
             self.assertEqual(i.ask(orwrite32(CHANGE, 0, 0, 0, 5))[0], GOOD)
             for function, generation in (LU_RESET, 5), (WARM_RESET, 0):

@@ -14,12 +14,29 @@
 static uint8_t data[3 * WIRE];
 static struct bs *hold;
 
+/* Where units have ORWRITE(32) whatever their type of protection is. */
+static void open_strict(struct bs *store)
+{
+	static const struct dev_lu_config strict = { .strict = true };
+
+	R->lu = &strict;
+	rig_open(R, store, false);
+	CMD(0, 0, NULL, 0);
+}
+
+static int open_plain(void **state)
+{
+	(void)state;
+	memset(R, 0, sizeof(*R));
+	open_strict(rig_ram(R));
+	return 0;
+}
+
 static int open_protected(void **state)
 {
 	(void)state;
 	memset(R, 0, sizeof(*R));
-	rig_open(R, rig_protected(R, rig_ram(R), 1), false);
-	CMD(0, 0, NULL, 0);
+	open_strict(rig_protected(R, rig_ram(R), 1));
 	return 0;
 }
 
@@ -37,8 +54,7 @@ static int open_on_hold(void **state)
 	(void)state;
 	memset(R, 0, sizeof(*R));
 	hold = bs_hold_new(rig_ram(R));
-	rig_open(R, hold, false);
-	CMD(0, 0, NULL, 0);
+	open_strict(hold);
 	return 0;
 }
 
@@ -266,11 +282,9 @@ static void test_a_change_that_fails(void **state)
 	close_rig(state);
 	for (unsigned nth = 1; nth <= 2; nth++) {
 		memset(R, 0, sizeof(*R));
-		rig_open(R,
-			 bs_fault_new(rig_ram(R), BIT(BS_READ) | BIT(BS_WRITE),
-				      nth, 0, ERR_MEDIUM),
-			 false);
-		CMD(0, 0, NULL, 0);
+		open_strict(bs_fault_new(rig_ram(R),
+					 BIT(BS_READ) | BIT(BS_WRITE), nth, 0,
+					 ERR_MEDIUM));
 		orwrite(CHANGE, 7, 0, 1, 0);
 		assert_check(SENSE_MEDIUM_ERROR, ASC_WRITE_ERROR);
 		expect_first();
@@ -365,6 +379,23 @@ static void test_no_protection_no_field(void **state)
 	assert_int_equal(R->sense.field, 10);
 }
 
+/* Others know 16 bytes of a CDB; what they see of the unit is as if there were
+ * no generations. */
+static void test_without_32_byte_cdbs(void **state)
+{
+	struct dev_lu *lu = dev_lu_get(R->server, 0);
+
+	(void)state;
+	assert_int_equal(orwrite(CHANGE, 7, 0, 8, 0), SCSI_GOOD);
+	orwrite_16(1);
+	expect_mismatch();
+	lu->cfg.strict = false;
+	assert_int_equal(orwrite_16(1), SCSI_GOOD);
+	expect_byte(1);
+	orwrite(SET, 0, 8, 0, 2);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
+}
+
 /* ---- many at once ---- */
 
 static struct dev_task set, change, late;
@@ -420,6 +451,7 @@ static void test_a_change_is_one_moment(void **state)
 	dev_task_end(&late);
 }
 
+#define S(name) cmocka_unit_test_setup_teardown(name, open_plain, close_rig)
 #define P1(name) \
  cmocka_unit_test_setup_teardown(name, open_protected, close_rig)
 #define P2(name) cmocka_unit_test_setup_teardown(name, open_type_2, close_rig)
@@ -428,18 +460,19 @@ static void test_a_change_is_one_moment(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_set_and_change_sbc4_4_27),
-		T(test_set_takes_no_new_generation),
-		T(test_reserved_codes_sbc4_5_11),
-		T(test_what_becomes_of_late_ones_sbc4_4_27_4),
-		T(test_no_blocks_at_all),
-		T(test_less_data_than_blocks),
-		T(test_out_of_range),
-		T(test_a_change_that_fails),
-		T(test_resets_sbc4_4_27_3),
+		S(test_set_and_change_sbc4_4_27),
+		S(test_set_takes_no_new_generation),
+		S(test_reserved_codes_sbc4_5_11),
+		S(test_what_becomes_of_late_ones_sbc4_4_27_4),
+		S(test_no_blocks_at_all),
+		S(test_less_data_than_blocks),
+		S(test_out_of_range),
+		S(test_a_change_that_fails),
+		S(test_resets_sbc4_4_27_3),
 		P1(test_protection_sbc4_4_27_1),
 		P2(test_type_2),
-		T(test_no_protection_no_field),
+		S(test_no_protection_no_field),
+		S(test_without_32_byte_cdbs),
 		H(test_a_change_is_one_moment),
 	};
 
