@@ -44,6 +44,7 @@ struct control {
 	struct io_loop *loop;
 	struct io_watch watch; /* the listening socket */
 	struct list clients;
+	struct list collects; /* on their way */
 	unsigned nclients;
 	char path[108];
 };
@@ -253,23 +254,32 @@ static void do_shutdown(const struct request *r)
 /* A status on its way from worker to worker. */
 struct collect {
 	struct dev_msg msg;
+	struct list link;
 	struct owed owed;
 	json_t *sessions;
 	unsigned worker;
 };
 
+/* It is over; there: its client is, and was answered. */
+static void collect_end(struct collect *k, bool there)
+{
+	if (!there)
+		json_decref(k->sessions);
+	json_decref(k->owed.id);
+	list_del(&k->link);
+	free(k);
+}
+
 static void collected(struct dev_msg *m)
 {
 	struct collect *k = container_of(m, struct collect, msg);
 	struct client *c = k->owed.client;
+	bool there = settle(&k->owed);
 
-	if (settle(&k->owed))
+	if (there)
 		answer_result(c, k->owed.id,
 			      status_daemon(c->control->daemon, k->sessions));
-	else
-		json_decref(k->sessions);
-	json_decref(k->owed.id);
-	free(k);
+	collect_end(k, there);
 }
 
 static void visit(struct dev_msg *m)
@@ -296,6 +306,7 @@ static void do_status(const struct request *r)
 	k->owed = owe(r);
 	k->sessions = json_array();
 	k->msg.run = visit;
+	list_push_back(&r->client->control->collects, &k->link);
 	worker_post(r->client->control->daemon, 0, &k->msg);
 }
 
@@ -766,6 +777,7 @@ struct control *control_open(struct daemon *d, const char *path)
 	k->daemon = d;
 	k->loop = d->loops[0];
 	list_init(&k->clients);
+	list_init(&k->collects);
 	memcpy(k->path, path, strlen(path) + 1);
 	k->watch.fd = bind_socket(path);
 	k->watch.want = IO_IN;
@@ -779,10 +791,17 @@ struct control *control_open(struct daemon *d, const char *path)
 	return k;
 }
 
+/* Behind workers_stop: nobody visits any more, nor will. */
 void control_close(struct control *k)
 {
 	while (!list_empty(&k->clients))
 		client_close(list_entry(k->clients.next, struct client, link));
+	while (!list_empty(&k->collects)) {
+		struct collect *left =
+			list_entry(k->collects.next, struct collect, link);
+
+		collect_end(left, settle(&left->owed));
+	}
 	io_watch_del(k->loop, &k->watch);
 	close(k->watch.fd);
 	unlink(k->path);

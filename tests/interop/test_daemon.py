@@ -8,6 +8,7 @@ import signal
 import socket
 import stat
 import tempfile
+import threading
 import time
 import unittest
 
@@ -213,6 +214,31 @@ class Control(unittest.TestCase):
         self.ask("shutdown")
         self.assertEqual(d.proc.wait(patience(10)), 0)
         d.stop()
+
+    def test_shutdown_while_answers_are_owed(self):
+        """Nothing is left of them (a sanitizer says so)."""
+        line = b'{"jsonrpc":"2.0","id":1,"method":"status"}\n'
+        with Daemon("--control", self.path, "--workers", "3", "ram:8M") as d:
+            all = [socket.socket(socket.AF_UNIX) for _ in range(8)]
+            for s in all:
+                s.connect(self.path)
+                s.sendall(line * 500)
+            # each is owed answers as long as it reads some of them
+            readers = [threading.Thread(target=self.drain, args=(s,)) for s in all]
+            for t in readers:
+                t.start()
+            self.ask("shutdown")
+            self.assertEqual(d.proc.wait(patience(10)), 0, d.messages())
+            for t in readers:
+                t.join()
+
+    def drain(self, s):
+        with s:
+            try:
+                while s.recv(65536):
+                    pass
+            except ConnectionResetError:
+                pass
 
     def test_nobody_there(self):
         done = self.ask("status", check=False)
