@@ -130,6 +130,12 @@ static void flushed(struct mend *m)
 	    settled);
 }
 
+/* The data, too: after a kill what was read here may be in a cache only. */
+static void pi_flushed(struct mend *m)
+{
+	ask(m, m->p->data, BS_FLUSH, 0, 0, NULL, flushed);
+}
+
 static void read_marks(struct mend *m)
 {
 	m->at = 0;
@@ -157,7 +163,7 @@ static void next_region(struct mend *m)
 		m->page++;
 		read_marks(m);
 	} else if (m->any) {
-		ask(m, m->p->pi, BS_FLUSH, 0, 0, NULL, flushed);
+		ask(m, m->p->pi, BS_FLUSH, 0, 0, NULL, pi_flushed);
 	} else {
 		finish(m, 0);
 	}

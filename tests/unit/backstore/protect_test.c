@@ -29,7 +29,7 @@ struct event {
 	uint64_t off, len;
 };
 
-static struct event log_[64];
+static struct event log_[256];
 static unsigned nlog;
 static unsigned power; /* so many more changes; then everything fails */
 
@@ -325,6 +325,26 @@ static void test_mending_keeps_to_marked_regions(void **state)
 	assert_int_equal(last.req.mended, 0);
 }
 
+/* Killed, not cut off: what was mended may be in a cache still, and the power
+ * fails when all is mended. */
+static void test_marks_go_when_both_are_on_the_medium(void **state)
+{
+	struct bs *b = *state;
+	bool flushed[2] = { false };
+	unsigned i = 0;
+
+	assert_int_equal(run(b, BS_WRITE, 0, 0, BLOCK, block), 0);
+	bs_close(b);
+	*state = b = open_again(1);
+	assert_int_equal(run(b, BS_MEND, 0, 0, 0, NULL), 0);
+	for (; i < nlog && log_[i].op != BS_ZERO; i++)
+		flushed[log_[i].to_pi] |= log_[i].op == BS_FLUSH;
+	assert_event(i, true, BS_ZERO, BS_MAY_UNMAP, PROTECT_MARKS_AT,
+		     PROTECT_REGIONS * 8);
+	assert_true(flushed[true]);
+	assert_true(flushed[false]);
+}
+
 static void test_type_comes_last_when_it_changes(void **state)
 {
 	struct bs *b = *state;
@@ -392,6 +412,7 @@ int main(void)
 		P(test_scattered_memory),
 		P(test_power_fails_anywhere),
 		P(test_mending_keeps_to_marked_regions),
+		P(test_marks_go_when_both_are_on_the_medium),
 		P(test_type_comes_last_when_it_changes),
 		P(test_heads_that_are_none),
 		P(test_others_have_none),
