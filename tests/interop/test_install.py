@@ -20,8 +20,8 @@ def sanitized():
 
 class Install(unittest.TestCase):
     @unittest.skipIf(sanitized(), "a sanitizer's library needs a sanitizer's program")
+    @need("meson", "pkg-config", "gcc")
     def test_example_against_the_installed_library(self):
-        need("meson", "pkg-config", "gcc")
         with tempfile.TemporaryDirectory() as d:
             subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", d],
                            check=True, stdout=subprocess.DEVNULL)
