@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void same(const struct scsi_sense *a, bool descriptor)
 {
-	uint8_t p[32];
+	uint8_t p[SCSI_SENSE_MAX];
 	struct scsi_sense b;
 	size_t n = scsi_sense_build(a, descriptor, p);
 
