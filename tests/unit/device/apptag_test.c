@@ -16,38 +16,6 @@
 static uint8_t wire[16 * WIRE];
 static uint8_t list[HEADER + DEV_TAGS_PAGE_LEN];
 
-static int open_type(uint8_t type)
-{
-	memset(R, 0, sizeof(*R));
-	rig_open(R, rig_protected(R, rig_ram(R), type), false);
-	for (int i = 0; i < 2; i++) { /* the power-on attentions */
-		struct dev_nexus *n = R->nexus;
-
-		CMD(0, 0, NULL, 0);
-		R->nexus = R->other;
-		R->other = n;
-	}
-	return 0;
-}
-
-static int open_1(void **state)
-{
-	(void)state;
-	return open_type(1);
-}
-
-static int open_2(void **state)
-{
-	(void)state;
-	return open_type(2);
-}
-
-static int open_3(void **state)
-{
-	(void)state;
-	return open_type(3);
-}
-
 /* ---- the page ---- */
 
 static void begin_list(void)
@@ -410,23 +378,15 @@ static void test_the_end_of_the_unit(void **state)
 static void test_formatted_meanwhile(void **state)
 {
 	static const uint8_t cdb[16] = { SCSI_WRITE_10, [5] = 3, [8] = 1 };
-	struct dev_task *t = &R->task;
 
 	(void)state;
 	two_ranges();
 	set_control(true, true, false);
-	memset(t, 0, sizeof(*t));
-	t->nexus = R->nexus;
-	memcpy(t->cdb, cdb, 16);
-	t->cdb_len = 16;
-	t->edtl_out = RIG_BLOCK;
-	t->done = rig_done;
-	assert_int_equal(dev_task_begin(t), 0);
-	memset(t->buf, 0x33, RIG_BLOCK);
+	memset(wire, 0x33, RIG_BLOCK);
+	assert_int_equal(rig_begin(R, cdb, 16, RIG_BLOCK, 0), 0);
 	dev_lu_get(R->server, 0)->protection = 0;
-	dev_task_execute(t);
-	assert_int_equal(t->status, SCSI_GOOD);
-	dev_task_end(t);
+	assert_int_equal(rig_execute(R, wire), SCSI_GOOD);
+	rig_finish(R);
 	assert_int_equal(R->medium[3 * RIG_BLOCK], 0x33);
 }
 
@@ -452,9 +412,9 @@ static void test_saved_as_bytes(void **state)
 			 ERR_FORMAT);
 }
 
-#define C1(name) cmocka_unit_test_setup_teardown(name, open_1, close_rig)
-#define C2(name) cmocka_unit_test_setup_teardown(name, open_2, close_rig)
-#define C3(name) cmocka_unit_test_setup_teardown(name, open_3, close_rig)
+#define C1(name) cmocka_unit_test_setup_teardown(name, open_type_1, close_rig)
+#define C2(name) cmocka_unit_test_setup_teardown(name, open_type_2, close_rig)
+#define C3(name) cmocka_unit_test_setup_teardown(name, open_type_3, close_rig)
 
 int main(void)
 {

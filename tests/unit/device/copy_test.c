@@ -373,20 +373,35 @@ static void test_failure_in_the_middle_spc4_5_17_7_4(void **state)
 		}
 }
 
+#define ONE_LEN (16 + 32 + 28)
+
+/* The list's heads are of one segment. */
+static void put_one(void)
+{
+	put_be16(list + 2, 32);
+	put_be32(list + 8, 28);
+}
+
+/* A copy of it is under way. */
+static void begin_one(void)
+{
+	uint8_t cdb[16] = { 0x83 };
+
+	put_one();
+	put_be32(cdb + 10, ONE_LEN);
+	rig_begin(R, cdb, 16, ONE_LEN, 0);
+	assert_int_equal(rig_execute(R, list), -1);
+}
+
 static void test_copy_is_aborted_between_its_steps(void **state)
 {
 	struct bs *hold;
-	uint8_t cdb[16] = { 0x83 };
 
 	(void)state;
 	hold = bs_hold_new(plain_ram());
 	reopen(hold);
-	put_be16(list + 2, 32);
-	put_be32(list + 8, 28);
-	put_be32(cdb + 10, 16 + 32 + 28);
 	for (unsigned ios = 0; ios < 2; ios++) {
-		rig_begin(R, cdb, 16, 16 + 32 + 28, 0);
-		assert_int_equal(rig_execute(R, list), -1);
+		begin_one();
 		bs_hold_release(hold, ios);
 		assert_int_equal(bs_hold_waiting(hold), 1);
 		assert_int_equal(dev_task_abort(&R->task, rig_released), 0);
@@ -408,16 +423,11 @@ static void test_copy_does_not_outlive_a_format_sbc3_4_11(void **state)
 {
 	static struct dev_task format;
 	struct bs *hold;
-	uint8_t cdb[16] = { 0x83 };
 
 	(void)state;
 	hold = bs_hold_new(plain_ram());
 	reopen(hold);
-	put_be16(list + 2, 32);
-	put_be32(list + 8, 28);
-	put_be32(cdb + 10, 16 + 32 + 28);
-	rig_begin(R, cdb, 16, 16 + 32 + 28, 0);
-	assert_int_equal(rig_execute(R, list), -1);
+	begin_one();
 	memset(&format, 0, sizeof(format));
 	format.nexus = R->nexus;
 	format.attr = DEV_ATTR_SIMPLE;
@@ -437,8 +447,7 @@ static void test_copy_does_not_outlive_a_format_sbc3_4_11(void **state)
 	dev_task_end(&format);
 	assert_int_equal(ask(9), SCSI_GOOD);
 	assert_int_equal(R->in[4], 2);
-	rig_begin(R, cdb, 16, 16 + 32 + 28, 0); /* and again it may */
-	rig_execute(R, list);
+	begin_one(); /* and again it may */
 	bs_hold_release(hold, 1);
 	bs_hold_release(hold, 1);
 	assert_int_equal(rig_finish(R), SCSI_GOOD);
@@ -451,9 +460,9 @@ static void begin_copy(struct dev_task *t)
 	t->nexus = R->nexus;
 	t->attr = DEV_ATTR_SIMPLE;
 	t->cdb[0] = 0x83;
-	put_be32(t->cdb + 10, 16 + 32 + 28);
+	put_be32(t->cdb + 10, ONE_LEN);
 	t->cdb_len = 16;
-	t->edtl_out = 16 + 32 + 28;
+	t->edtl_out = ONE_LEN;
 	t->done = format_done;
 	assert_int_equal(dev_task_begin(t), 0);
 	bufv_copy_in(&t->out, 0, list, t->out_len);
@@ -471,8 +480,7 @@ static void test_next_copy_before_the_last_is_forgotten(void **state)
 	for (unsigned usage = 0; usage <= 0x10; usage += 0x10) {
 		hold = bs_hold_new(plain_ram());
 		reopen(hold);
-		put_be16(list + 2, 32);
-		put_be32(list + 8, 28);
+		put_one();
 		list[1] = (uint8_t)usage; /* 10b: the first is not held */
 		begin_copy(&first);
 		bs_hold_release(hold, 1);

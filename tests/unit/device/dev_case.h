@@ -26,6 +26,33 @@ static inline int close_rig(void **state)
 	return 0;
 }
 
+/* With protection information of that type. */
+static inline int open_protected_by(uint8_t type)
+{
+	memset(R, 0, sizeof(*R));
+	rig_open(R, rig_protected(R, rig_ram(R), type), false);
+	rig_take_attentions(R);
+	return 0;
+}
+
+static inline int open_type_1(void **state)
+{
+	(void)state;
+	return open_protected_by(1);
+}
+
+static inline int open_type_2(void **state)
+{
+	(void)state;
+	return open_protected_by(2);
+}
+
+static inline int open_type_3(void **state)
+{
+	(void)state;
+	return open_protected_by(3);
+}
+
 #define CMD(out, in, data, ...) \
  rig_run(R, (const uint8_t[16]){ __VA_ARGS__ }, 16, data, out, in)
 

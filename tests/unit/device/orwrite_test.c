@@ -40,15 +40,6 @@ static int open_protected(void **state)
 	return 0;
 }
 
-static int open_type_2(void **state)
-{
-	(void)state;
-	memset(R, 0, sizeof(*R));
-	rig_open(R, rig_protected(R, rig_ram(R), 2), false);
-	CMD(0, 0, NULL, 0);
-	return 0;
-}
-
 static int open_on_hold(void **state)
 {
 	(void)state;

@@ -8,32 +8,6 @@
 
 static uint8_t wire[64 * WIRE];
 
-static int open_type(uint8_t type)
-{
-	memset(R, 0, sizeof(*R));
-	rig_open(R, rig_protected(R, rig_ram(R), type), false);
-	rig_take_attentions(R);
-	return 0;
-}
-
-static int open_1(void **state)
-{
-	(void)state;
-	return open_type(1);
-}
-
-static int open_2(void **state)
-{
-	(void)state;
-	return open_type(2);
-}
-
-static int open_3(void **state)
-{
-	(void)state;
-	return open_type(3);
-}
-
 /* What the unit has of a block, as on the wire. */
 static const uint8_t *kept(uint64_t lba)
 {
@@ -754,7 +728,8 @@ static void test_mode_bits_where_there_is_protection_spc4_7_5_8(void **state)
 	assert_int_equal(R->in[4 + 5] & 0x80, pi ? 0x80 : 0); /* ATO */
 }
 
-#define P(n, name) cmocka_unit_test_setup_teardown(name, open_##n, close_rig)
+#define P(n, name) \
+ cmocka_unit_test_setup_teardown(name, open_type_##n, close_rig)
 
 int main(void)
 {
