@@ -1,47 +1,59 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# A thin front over meson and ninja.
+# Targets for the usual runs of meson and ninja.
 #   make          build/iserd, build/iser, build/iserctl
-#   make run      the main job on real data, in under a minute after the build
-#   make test     everything that is tested; ends with "N passed, N failed"
-#   make bench    speed against the floor of this machine and against tgt
-#   make lab      the Linux kernel's own iSCSI and iSER as peers, in an emulated guest
-#   make soak     models and power cuts for minutes rather than seconds
+#   make run      iserd and iser on real data, in less than a minute after the build
+#   make test     all tests; ends with "N passed, N failed"
+#   make bench    speed compared with the floor of this machine and with tgt
+#   make lab      tests with the iSCSI and iSER of the Linux kernel, in an emulated guest
+#   make soak     models and power cuts, for minutes
 #   make fuzz     every fuzz target for FUZZ_TIME seconds (600)
+#   make mutants  how many of N (200) small mistakes the tests find, selected by SEED (1)
 BUILD     ?= build
 FUZZ_TIME ?= 600
+N         ?= 200
+SEED      ?= 1
 PREFIX    ?= /usr/local
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 	@ln -sf src/daemon/iserd src/tools/iser src/tools/iserctl $(BUILD)/
 
+# the programs only; make test enables the tests of this build
 $(BUILD)/build.ninja:
 	@scripts/packages
-	meson setup $(BUILD) --werror --prefix $(PREFIX) -Dbuildtype=release -Db_ndebug=false
+	meson setup $(BUILD) --werror --prefix $(PREFIX) -Dbuildtype=release -Db_ndebug=false -Dtests=false -Dbench=false
 
 packages:
-	@scripts/packages
+	@scripts/packages packages.txt packages-test.txt
+
+# with tests and benchmarks
+whole: packages $(BUILD)/build.ninja
+	@meson configure $(BUILD) -Dtests=true -Dbench=true
+	@$(MAKE) --no-print-directory all
 
 run: packages all
 	@scripts/run $(BUILD)
 
-# without the laboratory's packages its smoke job is skipped
+# without the packages of the laboratory its smoke job is skipped
 test: packages
 	-@scripts/packages packages-lab.txt
 	@scripts/test
 
-bench: packages all
+bench: whole
 	@python3 bench/run.py --build $(BUILD)
 
 lab: packages all
 	@scripts/packages packages-lab.txt
 	@nice python3 tests/lab/run.py --build $(BUILD) --guests 2
 
-soak: packages all
+soak: whole
 	@scripts/soak $(BUILD)
 
 fuzz: packages
 	@scripts/fuzz $(FUZZ_TIME)
+
+mutants: packages
+	@scripts/mutants --number $(N) --seed $(SEED)
 
 install: all
 	meson install -C $(BUILD)
@@ -55,6 +67,6 @@ lint: $(BUILD)/build.ninja
 	clang-tidy --quiet -p $(BUILD) $$(git ls-files 'src/*.c')
 
 clean:
-	rm -rf build build-clang build-san build-fuzz
+	rm -rf build build-clang build-san build-fuzz build-mutants
 
-.PHONY: all packages run test bench lab soak fuzz install format lint clean
+.PHONY: all packages whole run test bench lab soak fuzz mutants install format lint clean

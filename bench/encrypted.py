@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Units that are encrypted beside units that are not: one daemon, the same
-client, in memory and in files.
+"""Compares encrypted units with plain units: one daemon, the same client, in
+memory and in files.
 
-Part of run.py: the contestants of a case take turns, one core a side; the
-ratio that counts is the median of the ratios of the same round.
+Part of run.py: the contestants of a case take turns, with one core per side; the
+reported ratio is the median of the ratios of single rounds.
 """
 import json
 import os
@@ -31,7 +31,7 @@ CRYPT_CASES = [
 
 
 def choose(args):
-    """The cases that were asked for; all, if none was."""
+    """Returns the requested cases, or all cases if none is requested."""
     return [c for c in CRYPT_CASES
             if not args.case or any(w in c.name for w in args.case)]
 
@@ -71,7 +71,7 @@ def measure_case(args, case, server):
 
 
 def measure(args, cases):
-    """Returns rows for the report file, and how many goals were missed."""
+    """Returns rows for the report file, and the number of missed goals."""
     with tempfile.TemporaryDirectory(dir=".") as folder:
         path = os.path.abspath(folder)
         for name in "plain", "encrypted":

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * floor.c: what any block protocol with 48-byte headers can reach at most on
- * this machine over loopback TCP: a server that answers as many requests as
- * one read brings with one send, and a client that sends as many as one read
- * answered. No command, no check, no buffer to find.
+ * floor.c: the upper limit of a block protocol with 48-byte headers over
+ * loopback TCP on this machine. The server answers all requests of one receive
+ * call with one send call; the client sends as many requests as one receive call
+ * answered. Neither of them decodes, checks or looks up anything.
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -26,13 +26,13 @@ struct floor {
 	double took;
 };
 
-/* One end: what it reads and writes per request, and what is left over. */
+/* One end: the bytes that it reads and writes per request. */
 struct end {
 	int fd;
 	bool spin;
 	size_t in, out_payload;
 	uint8_t *buffer, *payload;
-	size_t partial; /* bytes of a message that is not whole */
+	size_t partial; /* received bytes of an incomplete message */
 };
 
 static struct end end_of(int fd, const struct floor *f, size_t in, size_t out)
@@ -52,7 +52,7 @@ static void end_free(struct end *e)
 	close(e->fd);
 }
 
-/* receive gives how many messages are whole now; -1: the peer is gone. */
+/* receive returns how many messages are complete now; -1: the peer closed. */
 static int64_t receive(struct end *e)
 {
 	ssize_t n;
@@ -86,7 +86,7 @@ static bool send_all(struct end *e, struct iovec *iov, size_t n)
 	return true;
 }
 
-/* answer sends count messages: header and payload each, gathered. */
+/* answer sends count messages, each of header and payload, in one call. */
 static bool answer(struct end *e, int64_t count)
 {
 	static const uint8_t header[HEADER];

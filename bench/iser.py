@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""iSER beside iSCSI: the same daemon, unit and client, by three transports.
+"""Compares iSER with iSCSI: the same daemon, unit and client over four transports.
 
-Part of run.py: the contestants of a case take turns, one core a side; the
-ratio that counts is the median of the ratios of the same round.
+Part of run.py: the contestants of a case take turns, with one core per side; the
+reported ratio is the median of the ratios of single rounds.
 """
 import json
 import statistics
@@ -23,7 +23,7 @@ LANES = (
 
 
 class IserCase:
-    """goals: of iSER against iSCSI with and without digests."""
+    """goals: the required ratios of iSER to iSCSI with and without digests."""
 
     def __init__(self, rw, size, depth, digests, plain):
         self.rw, self.size, self.depth = rw, size, depth
@@ -81,7 +81,7 @@ def measure_case(args, case, server):
     return figures
 
 
-def judge(case, figures):
+def compare_with_goals(case, figures):
     missed = 0
     for lane, goal in case.goals:
         r = ratio_of(figures, ISER, lane)
@@ -92,8 +92,8 @@ def judge(case, figures):
 
 
 def login(args, server, query):
-    """Seconds from exec to the end of a client that logs in, reads one block
-    and logs out: an upper bound of login to first READ."""
+    """Returns the seconds from exec to the end of a client that logs in, reads one
+    block and logs out: an upper bound of the time from login to the first READ."""
     command = pinned(args.client_cpu, [
         args.iser, "bench", "--rw", "read", "--bs", "512", "--depth", "1",
         "--amount", "512", "--ramp", "0", server.url + "?" + query])
@@ -107,13 +107,13 @@ def login(args, server, query):
 
 
 def choose(args):
-    """The cases that were asked for; all, if none was."""
+    """Returns the requested cases, or all cases if none is requested."""
     return [c for c in ISER_CASES
             if not args.case or any(w in c.name for w in args.case)]
 
 
 def measure(args, cases):
-    """Returns rows for the report file, and how many goals were missed."""
+    """Returns rows for the report file, and the number of missed goals."""
     server = Iserd(args)
     results = []
     try:
@@ -121,12 +121,12 @@ def measure(args, cases):
         for case in cases:
             results.append((case, measure_case(args, case, server)))
         for name, query in LANES:
-            print("%-24s %-20s %9.2f ms (goal 3, process start counted in)" % (
+            print("%-24s %-20s %9.2f ms (goal 3, includes the process start)" % (
                 "iser login + READ", name, login(args, server, query) * 1e3))
     finally:
         server.stop()
     print()
-    missed = sum(judge(case, figures) for case, figures in results)
+    missed = sum(compare_with_goals(case, figures) for case, figures in results)
     rows = [{"case": case.name, "contestant": lane, "unit": "iops",
              "figures": v}
             for case, figures in results for lane, v in figures.items()]

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* loopback.h: what the programs here share that measure plain sockets. */
+/* loopback.h: functions for the programs that measure plain sockets. */
 #ifndef BENCH_LOOPBACK_H
 #define BENCH_LOOPBACK_H
 
@@ -30,7 +30,7 @@ static inline double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
-/* pin: this thread, unless cpu is negative. */
+/* pin binds this thread to a CPU, unless cpu is negative. */
 static inline void pin(int cpu)
 {
 	cpu_set_t set;
@@ -43,7 +43,7 @@ static inline void pin(int cpu)
 		fail("pinning a thread");
 }
 
-/* must_alloc: whole pages that are there already. */
+/* must_alloc returns whole pages that the kernel has already mapped. */
 static inline uint8_t *must_alloc(size_t size)
 {
 	uint8_t *p = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
@@ -54,7 +54,8 @@ static inline uint8_t *must_alloc(size_t size)
 	return p;
 }
 
-/* make_pair: a TCP connection with itself; fd[0] is the accepting end. */
+/* make_pair makes a TCP connection of this process with itself; fd[0] is the
+ * accepting end. */
 static inline void make_pair(int fd[2])
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };

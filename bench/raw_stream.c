@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * raw_stream.c: what plain TCP sockets do on this machine's loopback, to
- * compare RDMA over them with: a stream of sends of one size (read as they
- * come, into one buffer of that size), and blocking ping-pong.
- *   --mode stream   one send per message; --read: bytes a receive
- *   --mode batch    as many messages per sendmsg as the depth says
- *   --mode pong     one message there and back at a time
+ * raw_stream.c: measures plain TCP sockets on the loopback interface, as the
+ * reference for RDMA over TCP sockets: a stream of sends of one size, which the
+ * server receives into one buffer of that size, and blocking round trips.
+ *   --mode stream   one send per message; --read: bytes per receive call
+ *   --mode batch    --depth messages per sendmsg
+ *   --mode pong     one round trip at a time
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #include "loopback.h"
 
 #define BATCH_MAX 512
-#define LOOK	  65536u /* small messages are read many at once */
+#define LOOK	  65536u /* one receive call reads many small messages */
 
 enum mode {
 	STREAM,
@@ -26,7 +26,7 @@ enum mode {
 
 struct raw {
 	enum mode mode;
-	size_t size, read; /* bytes a send and a receive */
+	size_t size, read; /* bytes per send call and per receive call */
 	unsigned depth;
 	double seconds;
 	int server_cpu, client_cpu;
@@ -36,7 +36,7 @@ struct raw {
 	double cpu[2]; /* seconds of CPU: server, client */
 };
 
-/* CPU seconds of this thread so far. */
+/* Returns the CPU seconds of this thread so far. */
 static double cpu_time(void)
 {
 	struct rusage u;
@@ -71,7 +71,8 @@ static void swallow(const struct raw *r, uint8_t *buffer, size_t size)
 	do
 		n = recv(r->fd[0], buffer, size, 0);
 	while (n > 0 || (n < 0 && errno == EINTR));
-	send(r->fd[0], buffer, 1, MSG_NOSIGNAL); /* all of it is here */
+	send(r->fd[0], buffer, 1,
+	     MSG_NOSIGNAL); /* acknowledges the whole amount */
 }
 
 static size_t read_size(const struct raw *r)

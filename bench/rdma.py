@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""RDMA over TCP sockets (iser rbench) beside plain sockets (raw_stream).
+"""Compares RDMA over TCP sockets (iser rbench) with plain sockets (raw_stream).
 
-Part of run.py: the contestants of a case take turns, one core a side; the
-ratio that counts is the median of the ratios of the same round.
+Part of run.py: the contestants of a case take turns, with one core per side; the
+reported ratio is the median of the ratios of single rounds.
 """
 import json
 import statistics
@@ -12,15 +12,15 @@ from run import GATE, Gate, pinned
 
 
 class Lane:
-    """raw: arguments of raw_stream; else of iser rbench."""
+    """words: the arguments of raw_stream if raw, else of iser rbench."""
 
     def __init__(self, name, *words, raw=False):
         self.name, self.words, self.raw = name, list(words), raw
 
 
 class RdmaCase:
-    """raw is the first lane; goals are (lane, goal, figure that also will
-    do). unit is "bytes", "messages" or "us", where less is better."""
+    """The first lane is the reference. goals are (lane, goal, figure that also
+    meets the goal). unit is "bytes", "messages" or "us"; of "us" less is better."""
 
     def __init__(self, name, unit, lanes, goals):
         self.name, self.unit, self.lanes, self.goals = name, unit, lanes, goals
@@ -30,8 +30,8 @@ RDMA_CASES = [
     RdmaCase("rdma write 1M", "bytes", [
         Lane("raw TCP stream", "--mode", "stream", "--size", "1048576",
              raw=True),
-        # what sockets can do at most for whoever looks at a header every
-        # 64 KiB, the longest that an FPDU can be
+        # the limit of sockets for a program that reads a header every
+        # 64 KiB, the longest possible FPDU
         Lane("raw TCP, 64K reads", "--mode", "stream", "--size", "262144",
              "--read", "61716", raw=True),
         Lane("RDMA Write, CRC", "--test", "write_bw", "--size", "1M",
@@ -63,7 +63,7 @@ RDMA_CASES = [
 
 
 class Server:
-    """iser rbench --server, which agrees to whatever the client asks for."""
+    """iser rbench --server, which accepts all parameters of the client."""
 
     def __init__(self, args):
         self.process = subprocess.Popen(
@@ -101,7 +101,7 @@ def rbench(args, case, lane, server):
     out = subprocess.run(command, text=True, stdout=subprocess.PIPE,
                          check=True, timeout=args.seconds * 5 + 20).stdout
     row = json.loads(out)[0]
-    if case.unit == "us":  # rbench tells one way, the raw pong both
+    if case.unit == "us":  # rbench reports one way, raw_stream the round trip
         return 2 * row["latency_us"]["mean"]
     return row[case.unit + "_per_second"]
 
@@ -156,7 +156,7 @@ def judge(case, figures):
 
 
 def choose(args):
-    """The cases that were asked for; all, if none was."""
+    """Returns the requested cases, or all cases if none is requested."""
     if args.short and not args.case:
         return [c for c in RDMA_CASES if c.goals]
     return [c for c in RDMA_CASES
@@ -164,7 +164,7 @@ def choose(args):
 
 
 def measure(args, cases):
-    """Returns rows for the report file, and how many goals were missed."""
+    """Returns rows for the report file, and the number of missed goals."""
     server = Server(args)
     results = []
     try:

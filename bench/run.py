@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Measures iserd beside tgtd and beside the raw floor, in one run.
+"""Compares iserd with tgtd and with the floor of this machine, in one run.
 
 Every figure is the median of several repetitions; the contestants take turns
-within each repetition, so that what else the machine does hits them alike. A
-repetition during which others used more than 12 % of the CPUs is repeated, at
-most three times, and marked when it stays so. As root, all of it runs in a
-network namespace of its own, with the same congestion control for everybody.
+within each repetition, so that other load affects all of them. A repetition
+during which other processes used more than 12 % of the CPUs is repeated, at
+most three times; if the load remains, the repetition counts as disturbed. As
+root, the benchmark runs in its own network namespace, with the same congestion
+control for all contestants.
 """
 import argparse
 import json
@@ -27,7 +28,7 @@ IQN = "iqn.2026-01.org.openiser:bench"
 
 
 class Case:
-    """One kind of load: what to measure, against what, and the goal."""
+    """One kind of load."""
 
     def __init__(self, name, size, depth, rw="randread", spin=0):
         self.name, self.size, self.depth = name, size, depth
@@ -48,7 +49,7 @@ CASES = [
     Case("1M write qd8", 1 << 20, 8, "write"),
 ]
 
-# (case, numerator, denominator, goal): the ratios that are promised.
+# (case, numerator, denominator, goal): the ratios with a goal.
 GOALS = [
     ("4K randread qd32", "iserd + iscsi-perf", "tgtd + iscsi-perf", 2.5),
     ("4K randread qd128", "iserd + iscsi-perf", "tgtd + iscsi-perf", 2.5),
@@ -99,7 +100,7 @@ class Iserd:
             raise RuntimeError("iserd did not start")
 
     def fill(self, args):
-        """Memory that was never written costs nothing to read: unfair."""
+        """Writes the whole unit: memory that was never written is faster to read."""
         subprocess.run([args.iser, "bench", "--rw", "write", "--bs", "1M",
                         "--depth", "8", "--amount", str(args.disk), "--ramp",
                         "0", "--yes-overwrite", self.url], check=True,
@@ -111,8 +112,8 @@ class Iserd:
 
 
 class Tgtd:
-    """tgtd over a file in memory, tuned: the lengths that its documents
-    recommend for speed, and that iserd negotiates by itself."""
+    """tgtd with a file in memory and the lengths that the documents of tgt
+    recommend for speed, which iserd negotiates by default."""
 
     PARAMETERS = {
         "MaxRecvDataSegmentLength": 262144,
@@ -160,12 +161,12 @@ class Tgtd:
         self.image.close()
 
 
-# ---- who else used the CPUs ----
+# ---- the load of other processes ----
 
 def machine_ticks():
     with open("/proc/stat") as f:
         v = [int(x) for x in f.readline().split()[1:]]
-    return sum(v[:3]) + sum(v[5:8])  # all but idle and iowait
+    return sum(v[:3]) + sum(v[5:8])  # all except idle and iowait
 
 
 def process_ticks(pid):
@@ -206,7 +207,7 @@ def run_client(args, command):
 
 def iscsi_perf(args, case, url):
     if case.write:
-        return None  # it only reads
+        return None  # iscsi-perf only reads
     command = ["iscsi-perf", "-t", str(max(1, round(args.seconds))), "-m",
                str(case.depth), "-b", str(case.size // 512)]
     if case.rw == "randread":
@@ -261,7 +262,7 @@ class Contest:
                   "root")
         self.lanes = self.make_lanes()
         self.figures = {}   # (case, lane) -> [iops]
-        self.rejected = 0   # repetitions that others disturbed to the end
+        self.rejected = 0   # repetitions that remained disturbed
 
     def make_lanes(self):
         lanes = {"floor": (floor, None)}  # in the order of the report
@@ -308,7 +309,7 @@ class Contest:
                       flush=True)
 
     def ratio(self, case, upper, lower):
-        """The median of the ratios of the same repetition."""
+        """Returns the median of the ratios of single repetitions."""
         a, b = (self.figures.get((case, x)) for x in (upper, lower))
         if not a or not b:
             return None
@@ -316,7 +317,7 @@ class Contest:
 
 
 def resident_mib(args):
-    """Resident memory of a daemon that nobody has used, but for its disk."""
+    """Returns the resident memory of a daemon that has had no connection."""
     d = Iserd(args)
     time.sleep(0.3)
     try:
@@ -342,7 +343,7 @@ def report(contest, args):
           ("idle", "resident memory of iserd", rss,
            "" if rss <= 20 else "  MISSED"))
     if contest.rejected:
-        print("%d repetitions stand although others used the CPUs" %
+        print("%d repetitions count although other processes used the CPUs" %
               contest.rejected)
     return missed + (rss > 20)
 
@@ -350,9 +351,9 @@ def report(contest, args):
 # ---- start ----
 
 def own_namespace():
-    """Run again in a network namespace of our own, if we may."""
+    """Executes this program again in a new network namespace, if that is permitted."""
     if os.geteuid() != 0 or not shutil.which("unshare"):
-        print("not root: the machine's own network is used", file=sys.stderr)
+        print("not root: using the network of this machine", file=sys.stderr)
         return
     os.execvp("unshare", ["unshare", "-n", sys.executable,
                           os.path.abspath(__file__), "--inside"] + sys.argv[1:])
@@ -369,18 +370,18 @@ def set_up_namespace():
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    p.add_argument("--build", default="build", help="where the programs are")
+    p.add_argument("--build", default="build", help="the build folder of the programs")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=2.0)
     p.add_argument("--short", action="store_true",
-                   help="one round of the promised cases, 1 s each")
-    p.add_argument("--case", action="append", help="only these (a part of "
-                   "the name is enough)")
+                   help="one round of the cases with a goal, 1 s each")
+    p.add_argument("--case", action="append", help="only cases with "
+                   "this text in their name")
     p.add_argument("--io", default="auto", choices=["auto", "uring", "epoll"])
-    p.add_argument("--spin", type=int, default=0, help="of iserd, microseconds")
+    p.add_argument("--spin", type=int, default=0, help="--spin of iserd, microseconds")
     p.add_argument("--disk", type=int, default=64 << 20,
-                   help="bytes of the unit (64 MiB: the caches hold it, so "
-                   "that the stacks are measured and not the memory)")
+                   help="bytes of the unit (64 MiB, which fit in the "
+                   "caches, so that the memory is not the limit)")
     p.add_argument("--json", metavar="FILE")
     p.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     a = p.parse_args()
@@ -400,7 +401,7 @@ def find_program(build, name):
         path = os.path.join(build, where, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
-    sys.exit("%s: not in %s; build it first" % (name, build))
+    sys.exit("%s: not in %s; build the program first" % (name, build))
 
 
 def choose_cases(args):
@@ -434,7 +435,7 @@ def main():
         own_namespace()
     else:
         set_up_namespace()
-    import encrypted  # which take from here what they need
+    import encrypted  # these modules import this one
     import iser
     import rdma
     rows, missed = [], 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * read_first_block.c: logs in to the unit behind a URL and prints its size
- * and first 16 bytes. Compile it against the installed library:
+ * read_first_block.c: logs in to the unit of a URL and prints its size and
+ * first 16 bytes. Compile this program with the installed library:
  *   cc read_first_block.c $(pkg-config --cflags --libs libiser)
  */
 #include <iser/iser.h>

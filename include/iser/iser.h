@@ -2,14 +2,29 @@
 /*
  * iser.h: libiser, an iSCSI and iSER initiator.
  *
- * A context is an event loop with sessions. It is used by one thread at a
- * time. Blocking calls turn the loop themselves; a program with a loop of its
- * own polls iser_get_fd and calls iser_service. Callbacks come from within
- * iser_service or a blocking call; a callback may submit, and may not free
- * the session or the context.
+ * Threads: a context is an event loop with sessions. One thread at a time may
+ * use a context, its sessions and their commands; different contexts are
+ * independent. Blocking calls run the loop until they have their result. A
+ * program with a loop of its own polls iser_get_fd and calls iser_service.
+ * Callbacks are called from within iser_service or a blocking call of the same
+ * context. A callback may submit commands; it must not call a blocking function
+ * or free the session or the context.
  *
- * Functions that return int: 0, or a negative enum iser_error; iser_strerror
- * names it and iser_message(ctx) tells what, where and what to do.
+ * Ownership: a function borrows what it is given for the duration of the call,
+ * unless its comment says otherwise.
+ *
+ * Errors: a function that returns int returns 0 (or a count where its comment
+ * says so), or a negative enum iser_error. iser_strerror describes the code, and
+ * iser_message returns the reason with the names that are involved.
+ *
+ * Units: lengths are bytes, lba and blocks are logical blocks of the unit.
+ *
+ * Binary interface: the size and the layout of every struct that a caller
+ * allocates stay the same within one soname. New members take the place of
+ * `reserved` ones, and 0 in them has the meaning of today. A caller therefore
+ * zeroes such a struct before it fills in members (a designated initializer
+ * does); a call that finds a reserved member set fails with ISER_E_INVALID.
+ * Structs that the library allocates may become longer at their end.
  */
 #ifndef ISER_ISER_H
 #define ISER_ISER_H
@@ -29,60 +44,84 @@ extern "C" {
 # define ISER_API
 #endif
 
+/* The results of all functions that return int. */
 enum iser_error {
 	ISER_OK = 0,
-	ISER_E_NOMEM = -1,
-	ISER_E_INVALID = -2,   /* an argument or URL makes no sense */
+	ISER_E_NOMEM = -1,     /* out of memory */
+	ISER_E_INVALID = -2,   /* an argument or URL is not valid */
 	ISER_E_CONNECT = -3,   /* the transport could not be connected */
 	ISER_E_LOGIN = -4,     /* the target refused the login */
 	ISER_E_AUTH = -5,      /* authentication failed */
 	ISER_E_NOT_FOUND = -6, /* no such target or unit */
-	ISER_E_TIMEOUT = -7,
+	ISER_E_TIMEOUT = -7,   /* no answer before the deadline */
 	ISER_E_CLOSED = -8,    /* the connection was lost */
-	ISER_E_SCSI = -9,      /* the command ended with a bad status */
+	ISER_E_SCSI = -9,      /* a SCSI status other than GOOD */
 	ISER_E_PROTOCOL = -10, /* the peer broke the protocol */
 	ISER_E_UNSUPPORTED = -11,
-	ISER_E_SYSTEM = -12, /* the operating system said no */
+	ISER_E_SYSTEM = -12, /* a system call failed */
 	/* the target dropped the command: another initiator reset the unit or
 	 * cleared its task set, or the target has failed */
 	ISER_E_ABORTED = -13,
+	/* the target reported success and moved fewer bytes than the command
+	 * asked for: iser_io.transferred says how many */
+	ISER_E_SHORT = -14,
 };
 
+/* iser_strerror returns a description of an enum iser_error, a static string. It
+ * may be called from any thread. */
 ISER_API const char *iser_strerror(int err);
+/* iser_version returns the version of the library, a static string. It may be
+ * called from any thread. */
 ISER_API const char *iser_version(void);
 
 /* ---- context ---- */
 
 struct iser_context;
 
-/* iser_context_new: initiator_name is an iqn, or NULL for
- * "iqn.2026-01.org.openiser:HOSTNAME". NULL: out of memory or descriptors. */
+/* iser_context_new makes a context, which the caller frees by iser_context_free.
+ * initiator_name is an iSCSI name (RFC 7143 §4.2.7), copied, or NULL for
+ * "iqn.2026-01.org.openiser:HOSTNAME". Returns NULL without memory or file
+ * descriptors. */
 ISER_API struct iser_context *iser_context_new(const char *initiator_name);
-/* iser_context_free drops what is still connected. */
+/* iser_context_free disconnects all sessions and RDMA connections of the context,
+ * which waits for their logouts (bounded), and frees them with the context. NULL
+ * is allowed. */
 ISER_API void iser_context_free(struct iser_context *ctx);
-/* The last error of a call with this context, as a sentence; never NULL. */
+/* iser_message returns the reason of the last failure of a call with this
+ * context, as escaped text; "" before the first failure. The string is valid
+ * until the next call with the context. */
 ISER_API const char *iser_message(const struct iser_context *ctx);
-/* What the library has to tell: level 0 error .. 4 debug. NULL: silence. */
+/* iser_set_log makes the library log through fn: events of the levels 0 (error)
+ * to `level`, at most 4 (debug). fn is called with arg, the level of the event
+ * and its text, which is valid during the call; it must not call the library.
+ * fn = NULL, the default: no log. */
 ISER_API void iser_set_log(struct iser_context *ctx, int level,
 			   void (*fn)(void *arg, int level, const char *text),
 			   void *arg);
 
-/* For programs with a loop of their own: poll this fd for these events
- * (POLLIN), for at most iser_next_timeout milliseconds (-1: for ever), then
- * call iser_service. */
+/* iser_get_fd returns the descriptor that a program with a loop of its own polls
+ * for iser_which_events, for at most iser_next_timeout milliseconds, before it
+ * calls iser_service. The context owns the descriptor. */
 ISER_API int iser_get_fd(struct iser_context *ctx);
+/* iser_which_events returns the poll events to wait for (POLLIN). */
 ISER_API int iser_which_events(struct iser_context *ctx);
+/* iser_next_timeout returns the milliseconds until the next deadline of the
+ * context; 0: a deadline has passed; -1: there is none. */
 ISER_API int iser_next_timeout(struct iser_context *ctx);
-/* iser_service: one turn of the loop; waits at most timeout_ms (0: not). */
+/* iser_service runs one turn of the loop, with the callbacks of what has
+ * happened. It waits for an event at most timeout_ms milliseconds (0: does not
+ * wait; negative: without limit). ISER_E_SYSTEM: the loop has failed. */
 ISER_API int iser_service(struct iser_context *ctx, int timeout_ms);
-/* iser_set_spin: before it sleeps, the loop looks for events for up to this
- * many microseconds after the last one; 0, the default: it sleeps at once. */
+/* iser_set_spin makes the loop poll for up to this many microseconds after the
+ * last event before it sleeps; 0, the default: it sleeps at once. */
 ISER_API void iser_set_spin(struct iser_context *ctx, unsigned microseconds);
 
 /* ---- URLs: iscsi://[USER[%PASSWORD]@]HOST[:PORT]/IQN/LUN[?KEY=VALUE...] ---- */
 
 #define ISER_NAME_MAX 224
 
+/* A parsed URL. The members up to priority may be changed by the caller between
+ * iser_url_parse and iser_connect. */
 struct iser_url {
 	char transport[8]; /* "iscsi", "iser", "auto": see iser_url_parse */
 	char start[8];	   /* "rdma", "stream" */
@@ -97,211 +136,319 @@ struct iser_url {
 	char target_user[ISER_NAME_MAX], target_password[128];
 	/* keys: initiator=IQN, header_digest= and data_digest= none, crc32c,
 	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N, reconnect=N,
-	 * priority=N, transport=, start=, compat=, rcap= */
+	 * retry=SECONDS, priority=N, transport=, start=, compat=, rcap= */
 	char initiator[ISER_NAME_MAX];
 	char header_digest[16], data_digest[16];
-	/* seconds until a command is overdue, each time that it is issued; the
-	 * connection is given up then. 0: for ever */
+	/* Seconds that a command may take, each time it is issued; then the
+	 * connection is dropped and the command ends with ISER_E_TIMEOUT. 0,
+	 * the default: no limit. */
 	unsigned timeout;
-	unsigned depth; /* commands in flight; 0: the default, 128 */
+	unsigned depth; /* commands in progress; 0: the default, 128 */
 	/*
-	 * How often a session that was lost tries to log in again (without a
-	 * command answered in between) before its commands fail; 0, the
-	 * default: not at all. Commands that may be done twice (READ, WRITE,
-	 * queries...) are issued again, each as often at most, and so are those
-	 * that were overdue (timeout) or dropped by the target; others fail
-	 * with ISER_E_CLOSED, ISER_E_TIMEOUT, ISER_E_ABORTED. What a unit had in a volatile cache when it lost
-	 * power is not known here.
+	 * How often a lost session logs in again, without a command answered in
+	 * between, before its commands fail; 0, the default: not at all. Each
+	 * command that may be executed twice (READ, WRITE, queries) is issued
+	 * again at most as often, also if it timed out or the target dropped
+	 * it. Others fail with ISER_E_CLOSED, ISER_E_TIMEOUT or
+	 * ISER_E_ABORTED. The library does not know which data a unit had in a
+	 * volatile cache when it lost power.
 	 */
 	unsigned reconnect;
-	unsigned priority; /* of commands that have none: see iser_io */
+	/*
+	 * Seconds after the first refusal of a command for which the library
+	 * issues it again: after BUSY and TASK SET FULL (not before the time of
+	 * the status qualifier), and after NOT READY of a unit that is becoming
+	 * ready. The status is the caller's after that time. The default is 30;
+	 * 0: the status is the caller's at once. After a unit attention a
+	 * command is issued again at once, at most eight times, except for
+	 * reads and writes if the medium may have changed. None of these
+	 * commands was executed (SAM-5 §5.3.1, §5.14).
+	 */
+	unsigned retry;
+	unsigned priority;     /* of commands without one: see iser_io */
+	uint64_t reserved[32]; /* 0 */
 };
 
 /*
  * iser_url_parse reads a full URL, or, where discovery is true, also
- * "HOST[:PORT]" and "iscsi://HOST[:PORT]". iser:// stands for transport=iser.
+ * "HOST[:PORT]" and "iscsi://HOST[:PORT]". It fills in *url with the defaults of
+ * all members that the URL leaves out. ISER_E_INVALID: not such a URL; why (size
+ * bytes, always ended) gets the reason.
  *
- * transport: tcp (plain iSCSI, the default of iscsi://), iser, or auto: iSER
- * if the target has it, else iSCSI. start says how iSER begins: rdma (in RDMA
- * mode at once, as Linux does it; the default) or stream (the login goes over
- * TCP and the connection turns to RDMA mode behind it, RFC 7145 §5.1). compat:
- * linux or strict, which of the two readings of RFC 7145 is kept (by default
- * linux for start=rdma, strict for start=stream). rcap, with start=rdma: iwarp
- * (our own, over TCP; the default) or verbs (an RDMA device of this machine).
- * As in libiscsi the environment's
- * LIBISCSI_CHAP_USERNAME, _PASSWORD, _TARGET_USERNAME and _TARGET_PASSWORD
- * fill in what the URL leaves out. why (size bytes) gets a sentence.
+ * transport: tcp (iSCSI without RDMA, the default of iscsi://), iser (the
+ * default of iser://), or auto (iSER if the target supports it, else iSCSI).
+ * start says how iSER begins: rdma (in RDMA mode from the first byte, as Linux
+ * does; the default) or stream (the login goes over TCP and the connection
+ * changes to RDMA mode at its end, RFC 7145 §5.1). compat is linux or strict:
+ * which reading of RFC 7145 is used (default: linux for start=rdma, strict for
+ * start=stream). rcap, for start=rdma: iwarp (software iWARP over TCP; the
+ * default) or verbs (an RDMA device of this machine). As in libiscsi, the
+ * environment variables LIBISCSI_CHAP_USERNAME, _PASSWORD, _TARGET_USERNAME and
+ * _TARGET_PASSWORD replace what the URL leaves out.
  */
 ISER_API int iser_url_parse(struct iser_url *url, const char *text,
 			    bool discovery, char *why, size_t size);
 
 /* ---- discovery ---- */
 
+/* One address of a target. */
+struct iser_portal {
+	struct iser_portal *next;
+	char address[288]; /* "HOST:PORT,TPGT" */
+};
+
+/* One target of a discovery. The library allocates these; members may be added at
+ * the end. */
 struct iser_target {
 	struct iser_target *next;
 	char name[ISER_NAME_MAX];
-	char address[288]; /* "HOST:PORT,TPGT"; the first that was named */
+	char address[288]; /* of the first portal; may be empty */
+	/* The portals in the order of the answer, each once. NULL: none was
+	 * named, so the target is at the portal that was asked (RFC 7143
+	 * appendix C). */
+	struct iser_portal *portals;
 };
 
-/* iser_discover asks the portal for its targets (SendTargets=All). *list is
- * freed with iser_targets_free. */
+/*
+ * iser_discover asks the portal for its targets (SendTargets=All, RFC 7143
+ * appendix C) in a discovery session, and blocks. Each target is in *list once;
+ * the caller frees the list by iser_targets_free. *list is NULL after a failure
+ * and for a portal without targets. Fails as iser_connect does; an answer of
+ * more than 1 MiB, of too many parts or of more than a minute is ISER_E_PROTOCOL
+ * or ISER_E_TIMEOUT. Names and addresses come from the peer: escape them before
+ * they are shown.
+ */
 ISER_API int iser_discover(struct iser_context *ctx, const struct iser_url *url,
 			   struct iser_target **list);
+/* iser_targets_free frees a list of iser_discover. NULL is allowed. */
 ISER_API void iser_targets_free(struct iser_target *list);
 
 /* ---- sessions ---- */
 
 struct iser_session;
 
-/* iser_connect logs in; blocks. NULL: see iser_message; *err why. */
+/*
+ * iser_connect connects, logs in and blocks until that has succeeded or failed.
+ * Redirections (RFC 7143 §11.13.5) are followed, at most eight, to any host,
+ * with the same CHAP secrets. url is copied. Returns a session that the caller
+ * frees by iser_disconnect, or NULL with the error in *err, such as
+ * ISER_E_CONNECT, ISER_E_LOGIN, ISER_E_AUTH, ISER_E_NOT_FOUND or ISER_E_TIMEOUT.
+ */
 ISER_API struct iser_session *
 iser_connect(struct iser_context *ctx, const struct iser_url *url, int *err);
-/* iser_connect_start: the same without waiting; done(arg, s, err) follows. A
- * session that failed to connect is freed with iser_disconnect, too. */
+/*
+ * iser_connect_start begins to connect and returns at once. done is called once
+ * with arg, the session and the result of iser_connect. The caller frees the
+ * session by iser_disconnect in either case, not from within done; before done,
+ * that cancels the attempt, and done is not called. Returns NULL, with the error
+ * in *err and without a call of done, if connecting cannot begin.
+ */
 ISER_API struct iser_session *
 iser_connect_start(struct iser_context *ctx, const struct iser_url *url,
 		   void (*done)(void *arg, struct iser_session *s, int err),
 		   void *arg, int *err);
-/* iser_disconnect logs out (waits for the answer, bounded) and frees s. */
+/* iser_disconnect logs out, waits for the answer (bounded) and frees s. Commands
+ * that have not completed end with an error before it returns. NULL is
+ * allowed. */
 ISER_API void iser_disconnect(struct iser_session *s);
-/* Whether commands can be submitted: logged in, or on the way back. */
+/* iser_is_connected returns whether commands can be submitted: the session is
+ * logged in, or is logging in again after a loss. */
 ISER_API bool iser_is_connected(const struct iser_session *s);
-/* Whose message iser_message gives: that of this session's context. */
+/* iser_session_context returns the context of s, for iser_message. */
 ISER_API struct iser_context *
 iser_session_context(const struct iser_session *s);
 
-/* What was negotiated. */
+/* The negotiated parameters of a session (RFC 7143 §13); the strings are valid as
+ * long as the session. */
 struct iser_params {
-	const char *transport; /* "tcp", "iser" */
-	const char *kind;      /* for people: how the transport came about */
-	/* iSER: the rules of compatibility that are kept, "CM_HEADER, ..." */
+	const char *transport; /* "tcp", "iser"; "none": not connected */
+	const char *kind;      /* a description of how it was established */
+	/* iSER: the compatibility rules in use, "CM_HEADER ..." */
 	const char *rules;
 	bool header_digest, data_digest, initial_r2t, immediate_data;
 	uint32_t max_recv_data_segment_length, max_send_data_segment_length;
 	uint32_t max_burst_length, first_burst_length;
 	uint32_t max_outstanding_r2t, error_recovery_level;
-	int tpgt; /* -1: not told */
+	int tpgt;	       /* target portal group tag; -1: not sent */
+	uint64_t reserved[16]; /* 0 */
 };
+/* iser_get_params fills in *p with what was negotiated. */
 ISER_API void iser_get_params(const struct iser_session *s,
 			      struct iser_params *p);
 
+/* Counters of a session, over all its connections. */
 struct iser_counters {
 	uint64_t rx_bytes, tx_bytes; /* on the transport */
-	uint64_t rx_calls, tx_calls; /* system calls that moved them */
-	/* Payload that passed through a buffer of the library's on its way
-	 * between the caller's memory and the socket. */
+	uint64_t rx_calls, tx_calls; /* system calls for these bytes */
+	/* payload that was copied between the caller's memory and the socket */
 	uint64_t copied_bytes;
-	uint64_t reconnects; /* how often the session came back */
+	uint64_t reconnects;   /* logins after a loss of the session */
+	uint64_t reserved[16]; /* 0 */
 };
+/* iser_get_counters fills in *c. */
 ISER_API void iser_get_counters(const struct iser_session *s,
 				struct iser_counters *c);
 
-/* iser_ping sends a NOP-Out with len bytes and waits for them to come back;
- * *ns is the time it took. */
+/* iser_ping sends a NOP-Out (RFC 7143 §11.18) with len bytes, at most 8192, and
+ * blocks until the NOP-In returns them. *ns is the time of that in nanoseconds.
+ * ISER_E_CLOSED: the session is not connected; ISER_E_PROTOCOL: other data. */
 ISER_API int iser_ping(struct iser_session *s, size_t len, uint64_t *ns);
 
-/* Task management (RFC 7143 §11.5): waits for the answer. */
+/* iser_lun_reset sends LOGICAL UNIT RESET (RFC 7143 §11.5) and blocks until the
+ * response. ISER_E_SCSI: the target did not carry it out. */
 ISER_API int iser_lun_reset(struct iser_session *s, int lun);
+/* iser_target_reset sends TARGET WARM RESET; else as iser_lun_reset. */
 ISER_API int iser_target_reset(struct iser_session *s);
 
 /* ---- commands ---- */
 
 enum iser_direction {
 	ISER_NO_DATA,
-	ISER_READ, /* from the unit to iov */
-	ISER_WRITE,
+	ISER_READ,  /* from the unit to iov */
+	ISER_WRITE, /* from iov to the unit */
 };
 
 #define ISER_SENSE_MAX 252
 
 /*
- * One SCSI command. The caller fills the first part and owns the struct and
- * everything it points to; iser_submit borrows both until done is called.
+ * One SCSI command. The caller zeroes the struct, fills in the first part and
+ * owns the struct and all that it points to; the library borrows both from
+ * iser_submit until it calls done. The struct may then be submitted again.
  * Nothing is allocated per command.
  */
 struct iser_io {
-	int lun;
+	int lun; /* 0 to 16383 */
 	uint8_t cdb[32];
 	uint8_t cdb_len;
 	enum iser_direction direction;
-	struct iovec *iov; /* at most 1024 pieces */
+	struct iovec *iov; /* at most 1024 elements and 2^32 - 1 bytes */
 	unsigned niov;
-	void (*done)(struct iser_io *io);
-	void *arg; /* the caller's */
+	void (*done)(struct iser_io *io); /* the command has ended */
+	void *arg;			  /* the caller's */
 	/* Command priority (SAM-5 §8.7): 1, the highest, to 15; 0: that of the
-	 * URL, or none. Needs a target of iSCSIProtocolLevel 2; without one it
-	 * is not sent. */
+	 * URL, or none. It is sent to targets of iSCSIProtocolLevel 2 only
+	 * (RFC 7144). */
 	uint8_t priority;
-	/* set before done */
+	/* With short_ok, fewer bytes than iov holds are a success, as commands
+	 * with an allocation length (INQUIRY, MODE SENSE) need it. Without it
+	 * such a command ends with ISER_E_SHORT. */
+	bool short_ok;
+	/* With no_retry, each status of the unit ends the command, also those
+	 * after which the library would issue it again (iser_url.retry). */
+	bool no_retry;
+	uint64_t reserved[4]; /* 0 */
+	/* the result, set by the library before done */
 	int err;	/* ISER_E_SCSI: see status and sense */
 	uint8_t status; /* SCSI status byte */
-	uint32_t resid; /* bytes that were not moved */
-	bool overflow;	/* resid is what the unit had more than iov holds */
+	uint32_t resid; /* bytes of iov that were not transferred */
+	bool overflow;	/* resid is what the unit had beyond iov */
+	/*
+	 * Bytes of iov, from its start, that the target sent or took: those
+	 * that arrived, or fewer if the target's residual says so. Over iSER
+	 * only the residual counts, because RDMA transfers are not visible to
+	 * the initiator. The rest of iov is undefined.
+	 */
+	uint32_t transferred;
 	uint16_t sense_len;
 	uint8_t sense[ISER_SENSE_MAX];
-	/* the library's */
+	uint64_t reserved_result[4]; /* 0 */
+	/* private to the library */
 	struct iser_io *next;
 	struct iser_session *session;
+	int cause; /* detail of err, for iser_io_describe */
+	uint64_t library[4];
 };
 
-/* iser_submit: done follows, from iser_service. Goes out with all others of
- * the turn in one system call. */
+/* iser_submit starts a command. Its end is reported by io->done, always, and not
+ * from within this call. All commands that are submitted within one turn of the
+ * loop leave in one system call. More commands than iser_url.depth wait for a
+ * free task; their order for each unit is kept. */
 ISER_API void iser_submit(struct iser_session *s, struct iser_io *io);
-/* iser_run submits and waits; returns io->err. */
+/* iser_run submits a command with a done of its own, blocks until it has ended and
+ * returns io->err. */
 ISER_API int iser_run(struct iser_session *s, struct iser_io *io);
-/* A sentence about how a command ended. */
+/* iser_io_describe writes the result of a command to out (size bytes, always
+ * ended) as text: opcode, error, status, sense key and code. */
 ISER_API void iser_io_describe(const struct iser_io *io, char *out,
 			       size_t size);
 
-/* ---- block devices: the commands that everybody needs, blocking ---- */
+/*
+ * ---- block devices ----
+ *
+ * These functions block. Besides the codes in their comments they fail as
+ * iser_io.err does: ISER_E_SCSI, ISER_E_SHORT, ISER_E_CLOSED, ISER_E_TIMEOUT,
+ * ISER_E_ABORTED, ISER_E_PROTOCOL.
+ */
 
 struct iser_capacity {
 	uint64_t blocks;
 	uint32_t block_size;
 	uint32_t physical_block_size;
-	bool thin;	  /* LBPME */
-	bool reads_zeros; /* LBPRZ: unmapped blocks */
+	bool thin;	      /* LBPME: logical block provisioning */
+	bool reads_zeros;     /* LBPRZ: unmapped blocks read as zeros */
+	uint64_t bytes;	      /* blocks * block_size, below 2^63 */
+	uint64_t reserved[8]; /* 0 */
 };
 
-/* iser_read_capacity asks as the unit's type wants it, behind an INQUIRY if
- * this session has had none of that unit lately (iser_inquiry with -1 counts).
- * ISER_E_UNSUPPORTED: units of that type have none (tapes, enclosures, ...). */
+/*
+ * iser_read_capacity fills in *c by READ CAPACITY(16) or (10), as the type of the
+ * unit needs it (SBC-3 §5.15, §5.16, MMC-6 §6.24). It sends an INQUIRY first
+ * unless iser_inquiry with page -1 has been answered for that unit.
+ * ISER_E_UNSUPPORTED: units of that type have no capacity (tapes, enclosures).
+ * ISER_E_PROTOCOL: an impossible answer (2^63 bytes or more, a block size that is
+ * not a power of two from 512 to 65536), or one that lacks the number of blocks.
+ */
 ISER_API int iser_read_capacity(struct iser_session *s, int lun,
 				struct iser_capacity *c);
-/* The peripheral device type (byte 0 of INQUIRY data) in words. */
+/* iser_device_type returns the name of the peripheral device type in byte 0 of
+ * INQUIRY data (SPC-4 table 144), a static string. */
 ISER_API const char *iser_device_type(uint8_t type);
-/* VPD page (page >= 0) or standard INQUIRY data (-1). Returns bytes. */
+/* iser_inquiry reads a VPD page (page >= 0) or standard INQUIRY data (page -1) to
+ * buf. Returns the number of bytes that came, which is at most size; the rest of
+ * buf is zeros. */
 ISER_API int iser_inquiry(struct iser_session *s, int lun, int page,
 			  uint8_t *buf, size_t size);
-/* iser_report_luns returns how many there are; at most max are stored. */
+/* iser_report_luns stores the LUNs of the target (REPORT LUNS) to luns, at most
+ * max and at most 256. Returns the number of units that the target reports, which
+ * may be more. */
 ISER_API int iser_report_luns(struct iser_session *s, int *luns, int max);
-/* iser_test_unit_ready retries past unit attentions. */
+/* iser_test_unit_ready returns 0 if the unit is ready for commands. */
 ISER_API int iser_test_unit_ready(struct iser_session *s, int lun);
+/* iser_flush makes all data that were written durable (SYNCHRONIZE CACHE). */
 ISER_API int iser_flush(struct iser_session *s, int lun);
 
-/* Whole blocks. len is a multiple of the block size and, for one command, at
- * most the unit's limit (iser_max_transfer). */
+/* iser_read reads len bytes from lba on by one READ. len must be a multiple of
+ * the block size (ISER_E_INVALID) and at most iser_max_transfer. After a failure
+ * the contents of buf are undefined. */
 ISER_API int iser_read(struct iser_session *s, int lun, uint32_t block_size,
 		       uint64_t lba, void *buf, size_t len);
+/* iser_write writes len bytes from lba on by one WRITE; else as iser_read. */
 ISER_API int iser_write(struct iser_session *s, int lun, uint32_t block_size,
 			uint64_t lba, const void *buf, size_t len);
-/* Most bytes per command that the unit declares (VPD B0h); 0: no limit. Over
- * iSER never more than 512 KiB, which targets take for granted. */
+/* iser_max_transfer returns the most bytes per command: the MAXIMUM TRANSFER
+ * LENGTH of the unit (VPD page B0h, SBC-3 §6.6.3); 0: no limit. Over iSER it is
+ * at most 512 KiB: some targets drop a connection that asks for more. */
 ISER_API uint64_t iser_max_transfer(struct iser_session *s, int lun,
 				    uint32_t block_size);
-/* iser_unmap gives [lba, lba + blocks) back. */
+/* iser_unmap deallocates [lba, lba + blocks) by UNMAP (SBC-3 §5.28), in several
+ * commands if needed. */
 ISER_API int iser_unmap(struct iser_session *s, int lun, uint64_t lba,
 			uint64_t blocks);
 
+/* A run of blocks with one provisioning status. */
 struct iser_extent {
 	uint64_t lba, blocks;
-	bool mapped;
+	bool mapped;	     /* false: deallocated or anchored */
+	uint8_t reserved[7]; /* 0 */
 };
-/* iser_lba_status returns the number of extents from lba on, at most max. */
+/* iser_lba_status stores extents from lba on (GET LBA STATUS, SBC-3 §5.4), at
+ * most max and at most 64. The first one begins at lba, each further one at the
+ * end of the one before. Returns their number. */
 ISER_API int iser_lba_status(struct iser_session *s, int lun, uint64_t lba,
 			     struct iser_extent *extents, int max);
 
-/* Fills io->cdb for a READ or WRITE of blocks at lba. */
+/* iser_prep_rw fills in lun, cdb, cdb_len and direction of io for a READ or WRITE
+ * of blocks from lba on; the caller sets iov, niov and done. */
 ISER_API void iser_prep_rw(struct iser_io *io, int lun, bool write,
 			   uint64_t lba, uint32_t blocks);
 

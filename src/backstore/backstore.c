@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * backstore.c: the doorway: what every backstore would otherwise have to check
- * or emulate itself is done here, once.
+ * backstore.c: the entry points of all backstores: the checks and emulations
+ * that every backstore needs, once.
  */
 #include "backstore/backstore.h"
 
@@ -31,9 +31,9 @@ void bs_req_push(struct bs_req *req,
 	req->hook[req->nhooks++] = (struct bs_hook){ back, arg };
 }
 
-/* ---- force unit access by a flush of our own ---- */
+/* ---- FUA by a separate flush ---- */
 
-/* A request that is being emulated keeps its op here while it is a flush. */
+/* While the request is a flush, the hook remembers its op. */
 static void flush_after_write_done(void *arg, struct bs_req *req)
 {
 	(void)arg;
@@ -50,6 +50,26 @@ static void flush_after_zero_done(void *arg, struct bs_req *req)
 	bs_complete(req, req->result);
 }
 
+static void flush_after_unmap_done(void *arg, struct bs_req *req)
+{
+	(void)arg;
+	req->op = BS_UNMAP;
+	req->flags |= BS_FUA;
+	bs_complete(req, req->result);
+}
+
+static void (*flush_done(enum bs_op op))(void *arg, struct bs_req *req)
+{
+	switch (op) {
+	case BS_ZERO:
+		return flush_after_zero_done;
+	case BS_UNMAP:
+		return flush_after_unmap_done;
+	default:
+		return flush_after_write_done;
+	}
+}
+
 static void fua_written(void *arg, struct bs_req *req)
 {
 	struct bs *b = arg;
@@ -59,10 +79,7 @@ static void fua_written(void *arg, struct bs_req *req)
 		bs_complete(req, req->result);
 		return;
 	}
-	bs_req_push(req,
-		    req->op == BS_ZERO ? flush_after_zero_done
-				       : flush_after_write_done,
-		    b);
+	bs_req_push(req, flush_done(req->op), b);
 	req->op = BS_FLUSH;
 	b->ops->submit(b, req);
 }
@@ -74,7 +91,7 @@ static void write_then_flush(struct bs *b, struct bs_req *req)
 	b->ops->submit(b, req);
 }
 
-/* ---- what is refused ---- */
+/* ---- checks ---- */
 
 static bool changes_medium(enum bs_op op)
 {
@@ -90,11 +107,12 @@ static bool whole_blocks_inside(const struct bs *b, uint64_t off, uint64_t len)
 
 static bool has_range(enum bs_op op)
 {
-	return op < BS_PROTECT && op != BS_FLUSH && op != BS_REKEY;
+	return op < BS_PROTECT && op != BS_FLUSH;
 }
 
-/* refusal gives the code of a request that b cannot do, or 0. */
-static int refusal(const struct bs *b, const struct bs_req *req)
+/* check_request returns the error of a request that b does not support, or
+ * 0. */
+static int check_request(const struct bs *b, const struct bs_req *req)
 {
 	if (req->op == BS_FLUSH)
 		return 0;
@@ -102,6 +120,10 @@ static int refusal(const struct bs *b, const struct bs_req *req)
 		return b->caps & BS_CAP_SPACE ? 0 : ERR_UNSUPPORTED;
 	if (req->op == BS_SIZE)
 		return b->caps & BS_CAP_SIZE ? 0 : ERR_UNSUPPORTED;
+	if (req->op == BS_RESIZE)
+		return b->caps & BS_CAP_RESIZE ? 0 : ERR_UNSUPPORTED;
+	if (req->op == BS_CHECK)
+		return b->caps & BS_CAP_CHECK ? 0 : ERR_UNSUPPORTED;
 	if (req->op == BS_REKEY)
 		return b->caps & BS_CAP_REKEY ? 0 : ERR_UNSUPPORTED;
 	if (has_range(req->op) && !whole_blocks_inside(b, req->off, req->len))
@@ -117,8 +139,8 @@ static int refusal(const struct bs *b, const struct bs_req *req)
 	return 0;
 }
 
-/* Every store on the way learns it; any worker may be reading the old size,
- * and what it then asks for is told it is not there. */
+/* Each store on the way sets its size. A worker that still uses an old, larger
+ * size gets ERR_RANGE. */
 static void size_known(void *arg, struct bs_req *req)
 {
 	struct bs *b = arg;
@@ -128,17 +150,18 @@ static void size_known(void *arg, struct bs_req *req)
 	bs_complete(req, req->result);
 }
 
-/* needs_flush: FUA was asked for, b has a cache and no cheaper way. */
+/* needs_flush: FUA is set, b has a write cache and no cheaper way. */
 static bool needs_flush(const struct bs *b, const struct bs_req *req)
 {
 	return (req->flags & BS_FUA) && (b->caps & BS_CAP_WRITE_CACHE) &&
 	       !(b->caps & BS_CAP_FUA) &&
-	       (req->op == BS_WRITE || req->op == BS_ZERO);
+	       (req->op == BS_WRITE || req->op == BS_ZERO ||
+		req->op == BS_UNMAP);
 }
 
 void bs_forward(struct bs *next, struct bs_req *req)
 {
-	int err = refusal(next, req);
+	int err = check_request(next, req);
 
 	assert(next->state == BS_OPEN);
 	if (req->op == BS_EXTENTS) {
@@ -181,6 +204,34 @@ void bs_close(struct bs *b)
 	b->ops->close(b);
 }
 
+const char *bs_trouble_str(enum bs_trouble t)
+{
+	switch (t) {
+	case BS_DELETED:
+		return "the file was deleted: its blocks are lost when iserd "
+		       "ends; copy the LUN to a new file first";
+	case BS_MOVED:
+		return "the file was renamed: iserd still serves it; give it "
+		       "its old name back before the next start";
+	case BS_REPLACED:
+		return "another file has its name: iserd serves the old one, "
+		       "whose blocks may be lost when iserd ends; copy the "
+		       "LUN to a new file first";
+	case BS_SHRUNK:
+		return "the file is shorter than the LUN: blocks at its end "
+		       "are lost; make it as long as it was";
+	case BS_SOUND:
+		break;
+	}
+	return NULL;
+}
+
+void bs_flush_failed(struct bs *b)
+{
+	assert(b->failures[0]);
+	__atomic_fetch_add(b->failures[0], 1, __ATOMIC_RELEASE);
+}
+
 /* ---- names ---- */
 
 void bs_set_name(struct bs *b, const char *name)
@@ -191,7 +242,7 @@ void bs_set_name(struct bs *b, const char *name)
 	b->name[len] = '\0';
 }
 
-/* FNV-1a, and a final mix so that near keys give far values. */
+/* FNV-1a, and a final mix so that similar keys give different values. */
 static uint64_t hash64(uint64_t h, const uint8_t *p, size_t len)
 {
 	for (size_t i = 0; i < len; i++)

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * crypt.c: a filter that encrypts what it writes (xts.h). A sector of zeros in
- * the store stands for zeros: so holes, BS_UNMAP and BS_ZERO mean what they
- * mean without it, and nothing has to be kept beside the sectors. No data
- * encrypt to zeros that anybody could choose without the key, and whoever
- * hits on them (one in 2^4096) reads zeros back.
+ * crypt.c: a filter that encrypts (xts.h). A sector of zeros in the store means
+ * zeros: holes, BS_UNMAP and BS_ZERO keep their meaning, and no map of them is
+ * needed. Data that encrypt to zeros cannot be chosen without the key; data
+ * that happen to (probability 2^-4096) read back as zeros.
  *
- * What is written is encrypted in memory of ours, since the caller's must not
- * change: a worker has so many bounce buffers of two sizes, and requests wait
- * until one is free. What is read is decrypted where the store put it.
+ * A WRITE is encrypted in memory of this filter, because the memory of the
+ * caller must not change: each worker has bounce buffers of two sizes, and
+ * requests wait for a free one. A READ is decrypted in place.
  *
- * Threads: a lane is its worker's alone. BS_REKEY alone touches all of them,
- * and no other request is under way then.
+ * Threads: a lane belongs to its worker. BS_REKEY accesses all lanes; no other
+ * request is in progress then.
  */
 #include <assert.h>
 #include <openssl/crypto.h>
@@ -24,7 +23,8 @@
 #include "base/bytes.h"
 #include "base/list.h"
 
-#define PIECE ((size_t)32 << 10) /* copied and encrypted while it is near */
+/* small enough to stay in the cache between copy and encryption */
+#define PIECE ((size_t)32 << 10)
 
 enum {
 	SMALL,
@@ -34,7 +34,7 @@ enum {
 
 static const struct {
 	size_t bytes;
-	unsigned most; /* of one worker */
+	unsigned most; /* per worker */
 } sizes[SIZES] = {
 	[SMALL] = { 16u << 10, 256 },
 	[LARGE] = { 1u << 20, 16 },
@@ -48,19 +48,19 @@ struct pool {
 
 struct lane {
 	_Alignas(64) struct xts *xts;
-	struct xts *next_xts; /* while the key changes */
+	struct xts *next_xts; /* during a change of the key */
 	struct pool pools[SIZES];
 };
 
 struct bs_crypt {
 	struct bs bs;
 	struct bs *next;
-	struct bs_crypt_config cfg; /* without its key */
+	struct bs_crypt_config cfg; /* without the key */
 	struct lane *lanes;
 	/* BS_REKEY */
 	struct bs_key_change change;
 	struct bs_req *changing;
-	uint8_t key[BS_CRYPT_KEY]; /* the one to come */
+	uint8_t key[BS_CRYPT_KEY]; /* the next key */
 };
 
 struct bounce {
@@ -68,14 +68,14 @@ struct bounce {
 	struct bs_crypt *crypt;
 	unsigned size;
 	uint8_t *data;
-	/* what it is used for */
+	/* the request that uses it */
 	struct bs_req *req;
-	uint64_t at; /* bytes of req that are stored */
+	uint64_t at; /* bytes of req that have been stored */
 	struct iovec iov;
 	struct bs_req part;
 };
 
-/* In bs_req.priv, which nobody behind us uses yet. */
+/* In bs_req.priv, which no store behind this filter uses yet. */
 struct waits {
 	struct list link;
 	struct bs_req *req;
@@ -111,7 +111,7 @@ static struct bounce *bounce_new(struct bs_crypt *c, unsigned size)
 	return NULL;
 }
 
-/* NULL: wait until one comes back, or, with none made, no memory. */
+/* NULL: wait for a free one; if none was ever made: out of memory. */
 static struct bounce *bounce_get(struct bs_crypt *c, struct pool *p,
 				 unsigned size)
 {
@@ -164,7 +164,7 @@ static void part_done(struct bs_req *part)
 		write_part(b);
 }
 
-static bool fill(struct bounce *b, size_t len)
+static bool encrypt_part(struct bounce *b, size_t len)
 {
 	const struct bs_req *req = b->req;
 	struct xts *xts = b->crypt->lanes[req->worker].xts;
@@ -183,7 +183,7 @@ static void write_part(struct bounce *b)
 	const struct bs_req *req = b->req;
 	size_t len = (size_t)MIN(req->len - b->at, sizes[b->size].bytes);
 
-	if (!fill(b, len)) {
+	if (!encrypt_part(b, len)) {
 		write_end(b, ERR_MEDIUM);
 		return;
 	}
@@ -225,9 +225,9 @@ static void crypt_write(struct bs_crypt *c, struct bs_req *req)
 
 /* ---- read ---- */
 
-/* The next sectors of v, from `at` on, that lie in one piece of memory; a
- * sector across two is decrypted in a copy. Returns how many bytes, 0: libcrypto
- * refused. */
+/* Decrypts the next sectors of v, from `at` on, that are in one piece of
+ * memory; a sector in two pieces is decrypted in a copy. Returns the number of
+ * bytes; 0: libcrypto failed. */
 static size_t decrypt_some(struct xts *xts, const struct bufv *v, size_t at,
 			   uint64_t off)
 {
@@ -247,7 +247,7 @@ static size_t decrypt_some(struct xts *xts, const struct bufv *v, size_t at,
 	return XTS_SECTOR;
 }
 
-static void was_read(void *arg, struct bs_req *req)
+static void read_done(void *arg, struct bs_req *req)
 {
 	struct bs_crypt *c = arg;
 	struct xts *xts = c->lanes[req->worker].xts;
@@ -261,7 +261,7 @@ static void was_read(void *arg, struct bs_req *req)
 	bs_complete(req, result);
 }
 
-/* ---- another key ---- */
+/* ---- a new key ---- */
 
 static void drop_next_key(struct bs_crypt *c)
 {
@@ -272,7 +272,7 @@ static void drop_next_key(struct bs_crypt *c)
 	OPENSSL_cleanse(c->key, sizeof(c->key));
 }
 
-/* All that takes memory, before anything has changed. */
+/* Allocates everything before any change. */
 static bool take_next_key(struct bs_crypt *c, const uint8_t *key)
 {
 	for (unsigned i = 0; i < c->cfg.nworkers; i++) {
@@ -337,7 +337,7 @@ static void crypt_submit(struct bs *b, struct bs_req *req)
 		crypt_rekey(c, req);
 		break;
 	case BS_READ:
-		bs_req_push(req, was_read, c);
+		bs_req_push(req, read_done, c);
 		bs_forward(c->next, req);
 		break;
 	default:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* fault.c: a filter that lets chosen requests fail. Single worker. */
+/* fault.c: a filter that makes chosen requests fail. Single worker. */
 #include <stdlib.h>
 
 #include "backstore/backstore.h"
@@ -10,7 +10,7 @@ struct bs_fault {
 	struct bs bs;
 	struct bs *next;
 	unsigned op_mask;
-	unsigned countdown; /* 0: never again */
+	unsigned countdown; /* 0: no further failure */
 	unsigned period;
 	int err;
 };
@@ -20,8 +20,8 @@ static struct bs_fault *fault_of(struct bs *b)
 	return container_of(b, struct bs_fault, bs);
 }
 
-/* strikes counts req and says whether it is one that fails. */
-static bool strikes(struct bs_fault *f, const struct bs_req *req)
+/* fails_now counts req; true: this request fails. */
+static bool fails_now(struct bs_fault *f, const struct bs_req *req)
 {
 	if (!(f->op_mask & BIT(req->op)) || f->countdown == 0)
 		return false;
@@ -35,10 +35,13 @@ static void fault_submit(struct bs *b, struct bs_req *req)
 {
 	struct bs_fault *f = fault_of(b);
 
-	if (strikes(f, req))
-		bs_complete(req, f->err);
-	else
+	if (!fails_now(f, req)) {
 		bs_forward(f->next, req);
+		return;
+	}
+	if (req->op == BS_FLUSH)
+		bs_flush_failed(b);
+	bs_complete(req, f->err);
 }
 
 static void fault_close(struct bs *b)
@@ -63,6 +66,8 @@ struct bs *bs_fault_new(struct bs *next, unsigned op_mask, unsigned nth,
 	if (!f)
 		return NULL;
 	bs_filter_init(&f->bs, &fault_ops, next);
+	if (!f->bs.failures[0]) /* a store of memory has no counter */
+		f->bs.failures[0] = &f->bs.own_failures;
 	f->next = next;
 	f->op_mask = op_mask;
 	f->countdown = nth;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hold.c: a filter that keeps requests waiting until it is told to let them
- * go, so that a test can have a command in flight. Single worker. */
+/* hold.c: a filter in which requests wait until they are released, so that a
+ * test can have a command in progress. Single worker. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -16,7 +16,7 @@ struct bs_hold {
 	unsigned nwaiting;
 };
 
-/* In bs_req.priv, which nobody behind us uses yet. */
+/* In bs_req.priv, which no store behind this filter uses yet. */
 struct held {
 	struct list link;
 	struct bs_req *req;

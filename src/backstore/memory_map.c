@@ -27,7 +27,7 @@ void memory_map_free(struct memory_map *m)
 	free(m);
 }
 
-/* The bits of word w that stand for pages first .. last. */
+/* The bits of word w for pages first .. last. */
 static uint64_t bits_of(uint64_t w, uint64_t first, uint64_t last)
 {
 	uint64_t mask = UINT64_MAX;
@@ -48,7 +48,8 @@ void memory_map_set(struct memory_map *m, uint64_t off, uint64_t len)
 		uint64_t want = bits_of(w, first, last);
 		uint64_t has = __atomic_load_n(&m->words[w], __ATOMIC_RELAXED);
 
-		/* mostly they are set: then the line stays shared */
+		/* usually they are set: no write, so that the cache line stays
+		 * shared */
 		if ((has & want) != want)
 			__atomic_fetch_or(&m->words[w], want, __ATOMIC_RELEASE);
 	}
@@ -72,7 +73,7 @@ uint64_t memory_map_run(const struct memory_map *m, uint64_t off, uint64_t len,
 	uint64_t word = __atomic_load_n(&m->words[w], __ATOMIC_ACQUIRE);
 
 	*written = word >> page % 64 & 1;
-	/* bits that differ from the first, from it on */
+	/* the bits that differ from the first one, from it on */
 	word = (*written ? ~word : word) & UINT64_MAX << page % 64;
 	while (!word) {
 		if (++w >= m->nwords || w * 64 << MEMORY_PAGE_SHIFT >= end)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* null.c: reads give zeros, writes are dropped. */
+/* null.c: a store whose reads return zeros and which drops writes. */
 #include <stdlib.h>
 
 #include "backstore/backstore.h"
@@ -7,7 +7,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 
-/* Zeros to lend. Never written, so the system keeps one page behind it all. */
+/* Zeros to lend. Never written: the system maps one page for all of them. */
 #define LENT_MAX ((size_t)4 << 20)
 
 struct bs_null {

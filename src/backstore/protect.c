@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* protect.c: requests to a store with protection information: first to the
- * store that has it, then to that of the data. */
+ * store of the information, then to the store of the data. */
 #include "backstore/protect.h"
 
 #include <assert.h>
@@ -42,15 +42,15 @@ int protect_head_get(struct protect_head *h, const uint8_t p[PROTECT_HEAD_LEN])
 	return h->type > 3 ? ERR_FORMAT : 0;
 }
 
-/* ---- a request on its way through both stores ---- */
+/* ---- a request to both stores ---- */
 
 struct step {
 	struct bs_protect *p;
-	struct bs_req *req; /* the user's */
-	struct bs_req own;  /* to the store of the information */
+	struct bs_req *req; /* the request of the user */
+	struct bs_req own;  /* the request to the store of the information */
 	struct iovec iov;
-	uint64_t region, last; /* still to be marked */
-	unsigned marking;      /* so many now */
+	uint64_t region, last; /* regions still to be marked */
+	unsigned marking;      /* how many marks the current write sets */
 	void (*next)(struct step *s);
 	uint8_t type;
 	size_t pi_len;
@@ -62,7 +62,7 @@ static uint8_t type_of(const struct bs_protect *p)
 	return __atomic_load_n(&p->protection.type, __ATOMIC_RELAXED);
 }
 
-static void finish(struct step *s, int result)
+static void finish_step(struct step *s, int result)
 {
 	struct bs_req *req = s->req;
 
@@ -93,14 +93,16 @@ static void own_done(struct bs_req *own)
 	struct step *s = container_of(own, struct step, own);
 
 	if (own->result)
-		finish(s, own->result);
+		finish_step(s, own->result);
 	else
 		s->next(s);
 }
 
-/* Something of the information's store; then next, or the end in failure. */
-static void ask(struct step *s, enum bs_op op, unsigned flags, uint64_t off,
-		uint64_t len, void *data, void (*next)(struct step *s))
+/* Submits a request to the store of the information, then calls next; ends the
+ * user's request if it fails. */
+static void submit_own(struct step *s, enum bs_op op, unsigned flags,
+		       uint64_t off, uint64_t len, void *data,
+		       void (*next)(struct step *s))
 {
 	s->next = next;
 	s->own.op = op;
@@ -115,7 +117,7 @@ static void ask(struct step *s, enum bs_op op, unsigned flags, uint64_t off,
 
 static void data_done(void *arg, struct bs_req *req)
 {
-	finish(arg, req->result);
+	finish_step(arg, req->result);
 }
 
 static void forward_data(struct step *s)
@@ -141,10 +143,10 @@ static const void *block_at(const struct bs_req *req, uint64_t i, size_t len,
 
 /*
  * SBC-3 §5.32 (WRPROTECT 000b): the reference tag of type 1 is the LBA, that of
- * the others all ones; the application tag is all ones where it is the
- * application's (ATO = 1), else ours to choose: 0, so that blocks are checked.
+ * types 2 and 3 is all ones. The application tag is all ones if an application
+ * owns it (ATO = 1), else it is our choice: 0, so that blocks are checked.
  */
-static void make(const struct step *s, uint8_t *pi)
+static void make_pi(const struct step *s, uint8_t *pi)
 {
 	const struct bs_req *req = s->req;
 	size_t len = s->p->data->block_size;
@@ -158,8 +160,8 @@ static void make(const struct step *s, uint8_t *pi)
 		       s->type == 1 ? (uint32_t)(lba + i) : 0xffffffff);
 }
 
-/* §5.11 (RDPROTECT 000b): what is known is checked. */
-static int check(const struct step *s)
+/* §5.11 (RDPROTECT 000b): checks the known fields. */
+static int check_pi(const struct step *s)
 {
 	struct bs_req *req = s->req;
 	size_t len = s->p->data->block_size;
@@ -193,8 +195,8 @@ static void read_done(void *arg, struct bs_req *req)
 	if (!err && req->pi)
 		memcpy(req->pi, s->pi, s->pi_len);
 	else if (!err && !(req->flags & BS_PI_UNCHECKED))
-		err = check(s);
-	finish(s, err);
+		err = check_pi(s);
+	finish_step(s, err);
 }
 
 static void pi_read(struct step *s)
@@ -206,13 +208,13 @@ static void pi_read(struct step *s)
 
 static void read_both(struct step *s)
 {
-	ask(s, BS_READ, 0, protect_pi_off(s->p, s->req->off), s->pi_len, s->pi,
-	    pi_read);
+	submit_own(s, BS_READ, 0, protect_pi_off(s->p, s->req->off), s->pi_len,
+		   s->pi, pi_read);
 }
 
-/* ---- what changes blocks: marks first ---- */
+/* ---- changes of blocks: marks first ---- */
 
-static void mark(struct step *s);
+static void write_marks(struct step *s);
 
 static void write_pi(struct step *s)
 {
@@ -221,17 +223,17 @@ static void write_pi(struct step *s)
 	uint64_t off = protect_pi_off(s->p, req->off);
 
 	if (req->op != BS_WRITE || (req->flags & BS_PI_NONE)) {
-		ask(s, BS_ZERO, fua | BS_MAY_UNMAP, off,
-		    req->len / s->p->data->block_size * PI_LEN, NULL,
-		    forward_data);
+		submit_own(s, BS_ZERO, fua | BS_MAY_UNMAP, off,
+			   req->len / s->p->data->block_size * PI_LEN, NULL,
+			   forward_data);
 		return;
 	}
 	if (req->pi)
 		memcpy(s->pi, req->pi, s->pi_len);
 	else
-		make(s, s->pi);
+		make_pi(s, s->pi);
 	protect_invert(s->pi, s->pi_len);
-	ask(s, BS_WRITE, fua, off, s->pi_len, s->pi, forward_data);
+	submit_own(s, BS_WRITE, fua, off, s->pi_len, s->pi, forward_data);
 }
 
 static bool is_marked(const struct bs_protect *p, uint64_t region)
@@ -248,12 +250,12 @@ static void marks_written(struct step *s)
 					 __ATOMIC_RELEASE))
 			__atomic_fetch_add(&p->protection.unsettled, 1,
 					   __ATOMIC_RELAXED);
-	mark(s);
+	write_marks(s);
 }
 
-/* Two workers may mark a region at once, which does no harm: a mark is a word
- * of its own, and goes only while nobody writes. */
-static void mark(struct step *s)
+/* Two workers may mark a region at the same time: a mark is a separate word,
+ * and is cleared only while no request is in progress. */
+static void write_marks(struct step *s)
 {
 	struct bs_protect *p = s->p;
 	unsigned n = 0;
@@ -268,15 +270,15 @@ static void mark(struct step *s)
 	       !is_marked(p, s->region + n))
 		n++;
 	s->marking = n;
-	ask(s, BS_WRITE, BS_FUA, PROTECT_MARKS_AT + s->region * 8, n * 8u,
-	    p->ones, marks_written);
+	submit_own(s, BS_WRITE, BS_FUA, PROTECT_MARKS_AT + s->region * 8,
+		   n * 8u, p->ones, marks_written);
 }
 
 static void begin_change(struct step *s)
 {
 	s->region = s->req->off / PROTECT_REGION;
 	s->last = (s->req->off + s->req->len - 1) / PROTECT_REGION;
-	mark(s);
+	write_marks(s);
 }
 
 /* ---- FLUSH ---- */
@@ -287,20 +289,26 @@ static void unmarked(struct step *s)
 
 	memset(p->marked, 0, PROTECT_REGIONS);
 	__atomic_store_n(&p->protection.unsettled, 0, __ATOMIC_RELAXED);
-	finish(s, 0);
+	finish_step(s, 0);
 }
 
 static void both_flushed(void *arg, struct bs_req *req)
 {
 	struct step *s = arg;
-	const struct bs_protect *p = s->p;
+	struct bs_protect *p = s->p;
 
 	if (req->result || !p->lasting || !(req->flags & BS_ALONE) ||
-	    p->protection.unsettled == 0)
-		finish(s, req->result);
-	else
-		ask(s, BS_ZERO, BS_MAY_UNMAP, PROTECT_MARKS_AT,
-		    PROTECT_REGIONS * 8, NULL, unmarked);
+	    p->protection.unsettled == 0) {
+		finish_step(s, req->result);
+	} else if (bs_flush_failures(&p->bs)) {
+		/* Data or information may be lost: the marks stay on the
+		 * medium, and the next start checks their regions. */
+		__atomic_store_n(&p->protection.unsettled, 0, __ATOMIC_RELAXED);
+		finish_step(s, 0);
+	} else {
+		submit_own(s, BS_ZERO, BS_MAY_UNMAP, PROTECT_MARKS_AT,
+			   PROTECT_REGIONS * 8, NULL, unmarked);
+	}
 }
 
 static void pi_flushed(struct step *s)
@@ -309,31 +317,31 @@ static void pi_flushed(struct step *s)
 	bs_forward(s->p->data, s->req);
 }
 
-/* ---- REKEY: the blocks are lost; their information must not tell so ---- */
+/* ---- REKEY: the blocks are lost; clear their information, too ---- */
 
-static void forget(struct step *s)
+static void flush_pi(struct step *s)
 {
-	ask(s, BS_FLUSH, 0, 0, 0, NULL, forward_data);
+	submit_own(s, BS_FLUSH, 0, 0, 0, NULL, forward_data);
 }
 
 static void clear_all(struct step *s, void (*next)(struct step *s))
 {
-	ask(s, BS_ZERO, BS_MAY_UNMAP, protect_pi_off(s->p, 0),
-	    s->p->bs.size / s->p->data->block_size * PI_LEN, NULL, next);
+	submit_own(s, BS_ZERO, BS_MAY_UNMAP, protect_pi_off(s->p, 0),
+		   s->p->bs.size / s->p->data->block_size * PI_LEN, NULL, next);
 }
 
-static void rekey(struct step *s)
+static void clear_for_rekey(struct step *s)
 {
-	clear_all(s, forget);
+	clear_all(s, flush_pi);
 }
 
-/* ---- PROTECT: the head comes last, and with it the new type ---- */
+/* ---- PROTECT: the head, with the new type, is written last ---- */
 
 static void head_written(struct step *s)
 {
 	__atomic_store_n(&s->p->protection.type, s->req->pi_type,
 			 __ATOMIC_RELAXED);
-	finish(s, 0);
+	finish_step(s, 0);
 }
 
 static void write_head(struct step *s)
@@ -349,12 +357,13 @@ static void write_head(struct step *s)
 	}
 	memcpy(h.of, s->p->of, sizeof(h.of));
 	protect_head_put(&h, s->pi);
-	ask(s, BS_WRITE, BS_FUA, 0, PROTECT_HEAD_LEN, s->pi, head_written);
+	submit_own(s, BS_WRITE, BS_FUA, 0, PROTECT_HEAD_LEN, s->pi,
+		   head_written);
 }
 
 static void pi_cleared(struct step *s)
 {
-	ask(s, BS_FLUSH, 0, 0, 0, NULL, write_head);
+	submit_own(s, BS_FLUSH, 0, 0, 0, NULL, write_head);
 }
 
 static void protect(struct step *s)
@@ -362,19 +371,20 @@ static void protect(struct step *s)
 	clear_all(s, pi_cleared);
 }
 
-/* ---- SIZE: what grew has no information, whatever was there once ---- */
+/* ---- SIZE: added blocks have no information ---- */
 
 static void grown(struct step *s)
 {
 	__atomic_store_n(&s->p->covered, s->req->size_now, __ATOMIC_RELAXED);
-	finish(s, 0);
+	finish_step(s, 0);
 }
 
 static void extend(struct step *s)
 {
 	memset(s->pi, 0, PI_LEN); /* inverted */
-	ask(s, BS_WRITE, 0, protect_pi_off(s->p, s->req->size_now) - PI_LEN,
-	    PI_LEN, s->pi, grown);
+	submit_own(s, BS_WRITE, 0,
+		   protect_pi_off(s->p, s->req->size_now) - PI_LEN, PI_LEN,
+		   s->pi, grown);
 }
 
 static void size_came(void *arg, struct bs_req *req)
@@ -389,12 +399,12 @@ static void size_came(void *arg, struct bs_req *req)
 		if (!req->result)
 			__atomic_store_n(&p->covered, req->size_now,
 					 __ATOMIC_RELAXED);
-		finish(s, req->result);
+		finish_step(s, req->result);
 		return;
 	}
-	ask(s, BS_ZERO, BS_MAY_UNMAP, protect_pi_off(p, had),
-	    protect_pi_off(p, req->size_now) - protect_pi_off(p, had), NULL,
-	    extend);
+	submit_own(s, BS_ZERO, BS_MAY_UNMAP, protect_pi_off(p, had),
+		   protect_pi_off(p, req->size_now) - protect_pi_off(p, had),
+		   NULL, extend);
 }
 
 static void ask_size(struct step *s)
@@ -403,9 +413,33 @@ static void ask_size(struct step *s)
 	bs_forward(s->p->data, s->req);
 }
 
+/* ---- CHECK: both files ---- */
+
+static void pi_looked_at(struct step *s)
+{
+	s->req->trouble = s->own.trouble;
+	finish_step(s, 0);
+}
+
+static void data_looked_at(void *arg, struct bs_req *req)
+{
+	struct step *s = arg;
+
+	if (req->result || req->trouble || !(s->p->pi->caps & BS_CAP_CHECK))
+		finish_step(s, req->result);
+	else
+		submit_own(s, BS_CHECK, 0, 0, 0, NULL, pi_looked_at);
+}
+
+static void check_stores(struct step *s)
+{
+	bs_req_push(s->req, data_looked_at, s);
+	bs_forward(s->p->data, s->req);
+}
+
 /* ---- the table ---- */
 
-static void submit(struct bs *b, struct bs_req *req)
+static void protect_submit(struct bs *b, struct bs_req *req)
 {
 	struct bs_protect *p = protect_of(b);
 	bool has_type = type_of(p) != 0;
@@ -430,11 +464,14 @@ static void submit(struct bs *b, struct bs_req *req)
 		go = protect;
 		break;
 	case BS_REKEY:
-		go = rekey;
+		go = clear_for_rekey;
 		break;
 	case BS_SIZE:
 		room = PI_LEN;
 		go = ask_size;
+		break;
+	case BS_CHECK:
+		go = check_stores;
 		break;
 	case BS_MEND:
 		protect_mend(p, req);
@@ -442,6 +479,7 @@ static void submit(struct bs *b, struct bs_req *req)
 	case BS_FLUSH:
 	case BS_EXTENTS:
 	case BS_SPACE:
+	case BS_RESIZE: /* BS_SIZE makes room for the information */
 		break;
 	}
 	if (!go && req->op != BS_FLUSH) {
@@ -452,7 +490,7 @@ static void submit(struct bs *b, struct bs_req *req)
 	if (s && go)
 		go(s);
 	else if (s)
-		ask(s, BS_FLUSH, 0, 0, 0, NULL, pi_flushed);
+		submit_own(s, BS_FLUSH, 0, 0, 0, NULL, pi_flushed);
 }
 
 static void close_both(struct bs *b)
@@ -466,7 +504,7 @@ static void close_both(struct bs *b)
 }
 
 static const struct bs_ops protect_ops = {
-	.submit = submit,
+	.submit = protect_submit,
 	.lend = bs_filter_lend,
 	.close = close_both,
 };
@@ -478,13 +516,15 @@ struct bs *bs_protect_new(const struct bs_protect_config *cfg)
 	if (!p)
 		return NULL;
 	assert(cfg->pi->block_size == PROTECT_GRAIN);
-	p->marked = calloc(PROTECT_REGIONS, 1); /* pages come when touched */
+	/* pages are allocated when touched */
+	p->marked = calloc(PROTECT_REGIONS, 1);
 	if (!p->marked) {
 		free(p);
 		return NULL;
 	}
 	bs_filter_init(&p->bs, &protect_ops, cfg->data);
 	p->bs.protection = &p->protection;
+	p->bs.failures[1] = cfg->pi->failures[0];
 	p->data = cfg->data;
 	p->pi = cfg->pi;
 	p->lasting = cfg->lasting;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * protect_mend.c: after an unclean end: in regions that were being written,
- * guards that do not fit their blocks are made anew; the tags stay. One thing
- * at a time, from the loop.
+ * protect_mend.c: BS_MEND: in marked regions, replaces guards that do not match
+ * their blocks, and keeps the tags. One request at a time, from the loop.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +14,10 @@ struct mend {
 	struct bs_protect *p;
 	struct bs_req *req, own;
 	struct iovec iov;
-	uint64_t page;	 /* of marks */
-	unsigned at;	 /* in it */
-	uint64_t off;	 /* of data */
-	size_t len, npi; /* bytes of either, of this chunk */
+	uint64_t page;	 /* current page of marks */
+	unsigned at;	 /* current mark of the page */
+	uint64_t off;	 /* offset of the data */
+	size_t len, npi; /* bytes of data and of information in the chunk */
 	bool any;
 	void (*next)(struct mend *m);
 	uint8_t marks[MARKS_AT_ONCE * 8];
@@ -26,7 +25,7 @@ struct mend {
 	uint8_t data[CHUNK];
 };
 
-static void finish(struct mend *m, int result)
+static void finish_mend(struct mend *m, int result)
 {
 	struct bs_req *req = m->req;
 
@@ -39,13 +38,14 @@ static void own_done(struct bs_req *own)
 	struct mend *m = container_of(own, struct mend, own);
 
 	if (own->result)
-		finish(m, own->result);
+		finish_mend(m, own->result);
 	else
 		m->next(m);
 }
 
-static void ask(struct mend *m, struct bs *b, enum bs_op op, uint64_t off,
-		uint64_t len, void *data, void (*next)(struct mend *m))
+static void submit_own(struct mend *m, struct bs *b, enum bs_op op,
+		       uint64_t off, uint64_t len, void *data,
+		       void (*next)(struct mend *m))
 {
 	m->next = next;
 	m->own = (struct bs_req){ .op = op,
@@ -68,8 +68,8 @@ static void pi_written(struct mend *m)
 	next_chunk(m);
 }
 
-/* True: at least one guard was made anew. */
-static bool renew(struct mend *m)
+/* True: at least one guard was replaced. */
+static bool renew_guards(struct mend *m)
 {
 	size_t block = m->p->data->block_size;
 	uint8_t type = m->p->protection.type;
@@ -91,16 +91,16 @@ static bool renew(struct mend *m)
 
 static void data_read(struct mend *m)
 {
-	if (renew(m))
-		ask(m, m->p->pi, BS_WRITE, protect_pi_off(m->p, m->off), m->npi,
-		    m->pi, pi_written);
+	if (renew_guards(m))
+		submit_own(m, m->p->pi, BS_WRITE, protect_pi_off(m->p, m->off),
+			   m->npi, m->pi, pi_written);
 	else
 		pi_written(m);
 }
 
 static void pi_read(struct mend *m)
 {
-	ask(m, m->p->data, BS_READ, m->off, m->len, m->data, data_read);
+	submit_own(m, m->p->data, BS_READ, m->off, m->len, m->data, data_read);
 }
 
 static void next_chunk(struct mend *m)
@@ -115,32 +115,34 @@ static void next_chunk(struct mend *m)
 	}
 	m->len = (size_t)MIN(end - m->off, (uint64_t)CHUNK);
 	m->npi = m->len / m->p->data->block_size * PI_LEN;
-	ask(m, m->p->pi, BS_READ, protect_pi_off(m->p, m->off), m->npi, m->pi,
-	    pi_read);
+	submit_own(m, m->p->pi, BS_READ, protect_pi_off(m->p, m->off), m->npi,
+		   m->pi, pi_read);
 }
 
 static void settled(struct mend *m)
 {
-	finish(m, 0);
+	finish_mend(m, 0);
 }
 
-static void flushed(struct mend *m)
+static void data_flushed(struct mend *m)
 {
-	ask(m, m->p->pi, BS_ZERO, PROTECT_MARKS_AT, PROTECT_REGIONS * 8, NULL,
-	    settled);
+	submit_own(m, m->p->pi, BS_ZERO, PROTECT_MARKS_AT, PROTECT_REGIONS * 8,
+		   NULL, settled);
 }
 
-/* The data, too: after a kill what was read here may be in a cache only. */
+/* Flush the data, too: after a kill the data read here may be in a cache
+ * only. */
 static void pi_flushed(struct mend *m)
 {
-	ask(m, m->p->data, BS_FLUSH, 0, 0, NULL, flushed);
+	submit_own(m, m->p->data, BS_FLUSH, 0, 0, NULL, data_flushed);
 }
 
 static void read_marks(struct mend *m)
 {
 	m->at = 0;
-	ask(m, m->p->pi, BS_READ, PROTECT_MARKS_AT + m->page * sizeof(m->marks),
-	    sizeof(m->marks), m->marks, next_region);
+	submit_own(m, m->p->pi, BS_READ,
+		   PROTECT_MARKS_AT + m->page * sizeof(m->marks),
+		   sizeof(m->marks), m->marks, next_region);
 }
 
 static void next_region(struct mend *m)
@@ -163,9 +165,9 @@ static void next_region(struct mend *m)
 		m->page++;
 		read_marks(m);
 	} else if (m->any) {
-		ask(m, m->p->pi, BS_FLUSH, 0, 0, NULL, pi_flushed);
+		submit_own(m, m->p->pi, BS_FLUSH, 0, 0, NULL, pi_flushed);
 	} else {
-		finish(m, 0);
+		finish_mend(m, 0);
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ram.c: blocks in memory; every request ends inside submit. */
+/* ram.c: a store in memory. Every request completes within submit. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +10,14 @@
 #include "base/bytes.h"
 #include "base/err.h"
 
-/* Zeros to lend where nothing was written; never written themselves, so the
- * system keeps one page behind them all. */
+/* Zeros to lend for pages that were never written. Never written themselves:
+ * the system maps one page for all of them. */
 #define LENT_ZEROS ((size_t)1 << 20)
 
 struct bs_ram {
 	struct bs bs;
 	uint8_t *memory;
-	struct memory_map *map; /* NULL: all of it counts as written */
+	struct memory_map *map; /* NULL: all pages count as written */
 	void *zeros;
 	const struct bs_ram_ops *ops;
 	void (*release)(void *arg);
@@ -29,7 +29,7 @@ static struct bs_ram *ram_of(struct bs *b)
 	return container_of(b, struct bs_ram, bs);
 }
 
-/* The run from off that is alike; without a map, what the driver says. */
+/* The run from off in one state; without a map, by the driver. */
 static uint64_t run_at(const struct bs_ram *ram, uint64_t off, uint64_t len,
 		       bool *written)
 {
@@ -73,7 +73,7 @@ static void fill_zeros(struct bs_ram *ram, uint64_t off, uint64_t len)
 	memset(ram->memory + off, 0, len);
 }
 
-/* Parts of pages are made zero only where there is something. */
+/* Zeroes a part of a page, if the page was written. */
 static void clear_part(struct bs_ram *ram, uint64_t off, uint64_t len)
 {
 	bool written = true;
@@ -102,7 +102,7 @@ static void unmap(struct bs_ram *ram, uint64_t off, uint64_t len)
 			memset(ram->memory + off, 0, len);
 		return;
 	}
-	if (first >= last) { /* no whole page: at most two parts */
+	if (first >= last) { /* no whole page: two parts at most */
 		uint64_t n = MIN(first, end) - off;
 
 		clear_part(ram, off, n);
@@ -151,8 +151,10 @@ static void ram_submit(struct bs *b, struct bs_req *req)
 	case BS_FLUSH:
 	case BS_PROTECT: /* not b->protection */
 	case BS_MEND:
-	case BS_SIZE:  /* memory does not grow: not BS_CAP_SIZE */
-	case BS_REKEY: /* nor encrypt: not BS_CAP_REKEY */
+	case BS_SIZE: /* not BS_CAP_SIZE */
+	case BS_RESIZE:
+	case BS_CHECK: /* not BS_CAP_CHECK */
+	case BS_REKEY: /* not BS_CAP_REKEY */
 		break;
 	}
 	bs_complete(req, 0);
@@ -164,7 +166,8 @@ static int ram_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov)
 	bool written = true;
 
 	if (ram->map && run_at(ram, off, len, &written) < len)
-		return ERR_UNSUPPORTED; /* some of it is, some is not */
+		/* a mix of written and unwritten pages */
+		return ERR_UNSUPPORTED;
 	if (!written && len > LENT_ZEROS)
 		return ERR_UNSUPPORTED;
 	*iov = (struct iovec){ written ? ram->memory + off : ram->zeros, len };
@@ -188,8 +191,7 @@ static const struct bs_ops ram_ops = {
 	.close = ram_close,
 };
 
-/* Plain memory: nothing can be given back, all of it is there, and nobody
- * asks (no BS_CAP_SPACE). */
+/* Plain memory: cannot be freed, is all mapped, and has no BS_CAP_SPACE. */
 static int punch_unsupported(void *arg, uint64_t off, uint64_t len)
 {
 	(void)arg;
@@ -224,7 +226,7 @@ void bs_memory_init(struct bs *b, const struct bs_ops *ops, const char *name,
 {
 	uint8_t key[sizeof(b->name) + 8];
 
-	/* 8: records beside the blocks of another store */
+	/* 8: protection information of another store */
 	assert(bs_block_size_ok(block_size) || block_size == 8);
 	assert(size % block_size == 0);
 	*b = (struct bs){
@@ -232,7 +234,7 @@ void bs_memory_init(struct bs *b, const struct bs_ops *ops, const char *name,
 		.state = BS_OPEN,
 		.size = size,
 		.block_size = block_size,
-		.phys_block = block_size, /* memory likes all alike */
+		.phys_block = block_size, /* memory has no preferred unit */
 		.unmap_grain = block_size,
 		.caps = BS_CAP_FUA | BS_CAP_UNMAP | BS_CAP_EXTENTS |
 			BS_CAP_LEND,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* trace.c: a filter that shows every request at its completion. */
+/* trace.c: a filter that reports every request at its completion. */
 #include <stdlib.h>
 
 #include "backstore/backstore.h"

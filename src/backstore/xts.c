@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* xts.c: sectors through libcrypto. */
+/* xts.c: AES-256-XTS of sectors, by libcrypto. */
 #include "backstore/xts.h"
 
 #include <assert.h>
@@ -45,7 +45,7 @@ void xts_free(struct xts *x)
 	free(x);
 }
 
-static bool one_sector(EVP_CIPHER_CTX *c, uint64_t off, uint8_t *p)
+static bool crypt_sector(EVP_CIPHER_CTX *c, uint64_t off, uint8_t *p)
 {
 	uint64_t sector = off / XTS_SECTOR;
 	uint8_t tweak[16] = { 0 };
@@ -61,7 +61,7 @@ bool xts_encrypt(struct xts *x, uint64_t off, uint8_t *p, size_t len)
 {
 	assert(off % XTS_SECTOR == 0 && len % XTS_SECTOR == 0);
 	for (size_t at = 0; at < len; at += XTS_SECTOR)
-		if (!one_sector(x->encrypt, off + at, p + at))
+		if (!crypt_sector(x->encrypt, off + at, p + at))
 			return false;
 	return true;
 }
@@ -76,7 +76,7 @@ bool xts_decrypt(struct xts *x, uint64_t off, uint8_t *p, size_t len)
 	assert(off % XTS_SECTOR == 0 && len % XTS_SECTOR == 0);
 	for (size_t at = 0; at < len; at += XTS_SECTOR)
 		if (!is_zero(p + at) &&
-		    !one_sector(x->decrypt, off + at, p + at))
+		    !crypt_sector(x->decrypt, off + at, p + at))
 			return false;
 	return true;
 }

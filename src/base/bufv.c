@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* bufv.c: the only place that walks an iovec. */
+/* bufv.c: the only file that loops over the entries of an iovec. */
 #include "base/bufv.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ struct bufv bufv_of(struct iovec *iov, unsigned n)
 	return v;
 }
 
-/* A place in a vector: entry i, byte off of it. */
+/* A position in a vector: byte off of entry i. */
 struct cursor {
 	const struct bufv *v;
 	unsigned i;
@@ -34,8 +34,9 @@ static struct cursor seek_to(const struct bufv *v, size_t off)
 	return c;
 }
 
-/* next_piece gives the longest run at the cursor of at most len bytes and
- * moves on. An entry of length 0 gives an empty piece only at the end. */
+/* next_piece returns the longest contiguous run of at most len bytes at the
+ * cursor and moves the cursor to its end. It skips entries of length 0 and
+ * returns an empty piece only at the end of the vector. */
 static struct iovec next_piece(struct cursor *c, size_t len)
 {
 	struct iovec piece = { 0 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bufv.h: a vector of buffers seen as one run of bytes. Nobody outside
- * bufv.c walks an iovec by hand.
+ * bufv.h: a vector of buffers seen as one run of bytes. No other file loops
+ * over the entries of an iovec.
  *
- * A bufv borrows both the iovec array and the memory behind it; whoever made
- * it keeps both alive for as long as the bufv is in use.
+ * A bufv borrows the iovec array and the memory that its entries point to.
+ * The function that made the bufv keeps both alive while the bufv is in use.
  */
 #ifndef BASE_BUFV_H
 #define BASE_BUFV_H
@@ -19,19 +19,20 @@ struct bufv {
 	size_t len; /* bytes in all entries */
 };
 
-/* bufv_of makes a bufv of an iovec array; len is summed. */
+/* bufv_of makes a bufv of n entries at iov and sums their lengths. */
 struct bufv bufv_of(struct iovec *iov, unsigned n);
 
 /*
  * bufv_slice writes to out[] the pieces that hold the bytes [off, off + len)
- * of v, at most max pieces and never beyond v's end. Returns how many bytes
- * those pieces hold (less than len when max pieces or v's end came first) and
- * stores their number in *n.
+ * of v: at most max pieces, and none beyond v's end. It stores the number of
+ * pieces in *n and returns how many bytes the pieces hold, which is less than
+ * len if max pieces or v's end came first.
  */
 size_t bufv_slice(const struct bufv *v, size_t off, size_t len,
 		  struct iovec *out, unsigned max, unsigned *n);
 
-/* bufv_copy_in copies len bytes of src to v at off; returns bytes copied. */
+/* bufv_copy_in copies len bytes of src to v at off. It stops at v's end and
+ * returns the number of bytes copied; so do the next two functions. */
 size_t bufv_copy_in(const struct bufv *v, size_t off, const void *src,
 		    size_t len);
 
@@ -41,7 +42,7 @@ size_t bufv_copy_out(const struct bufv *v, size_t off, void *dst, size_t len);
 /* bufv_fill sets len bytes of v at off to byte; returns bytes set. */
 size_t bufv_fill(const struct bufv *v, size_t off, uint8_t byte, size_t len);
 
-/* bufv_crc32c goes on with crc over len bytes of v at off. */
+/* bufv_crc32c continues crc over len bytes of v at off, or to v's end. */
 uint32_t bufv_crc32c(const struct bufv *v, size_t off, size_t len,
 		     uint32_t crc);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bytes.h: reading and writing numbers in wire order, and arithmetic on
- * numbers that came from a peer.
+ * bytes.h: numbers in wire order, and arithmetic that is safe on numbers of a
+ * peer.
  *
- * Only the codec files (those that turn bytes into structs) may use get/put.
- * None of these functions checks a length: the caller did, on the line where
- * the length was decoded.
+ * Only the codec files, which convert between bytes and structs, may call the
+ * get and put functions. These functions check no length: the codec checks
+ * each length on the line that decodes it.
  */
 #ifndef BASE_BYTES_H
 #define BASE_BYTES_H
@@ -19,7 +19,7 @@
 #define MIN(a, b)    ((a) < (b) ? (a) : (b))
 #define MAX(a, b)    ((a) > (b) ? (a) : (b))
 
-/* The struct that embeds *ptr as its member. */
+/* container_of returns the struct that embeds *ptr as its member. */
 #define container_of(ptr, type, member) \
  ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
@@ -86,16 +86,17 @@ static inline void put_le32(uint8_t *p, uint32_t v)
 }
 
 /*
- * range_ok says whether [off, off + len) lies inside [0, size). It is the
- * only form in which a peer's offset and length may be compared with a size:
- * it cannot overflow.
+ * range_ok returns whether [off, off + len) lies inside [0, size). Offsets and
+ * lengths of a peer are compared with a size by this function only, because
+ * its arithmetic cannot overflow.
  */
 static inline bool range_ok(uint64_t off, uint64_t len, uint64_t size)
 {
 	return off <= size && len <= size - off;
 }
 
-/* add_ok / mul_ok store a + b / a * b and say whether it fits in size_t. */
+/* add_ok and mul_ok store a + b and a * b, and return whether the result fits
+ * in size_t. */
 static inline bool add_ok(size_t a, size_t b, size_t *sum)
 {
 	return !__builtin_add_overflow(a, b, sum);
@@ -106,7 +107,8 @@ static inline bool mul_ok(size_t a, size_t b, size_t *product)
 	return !__builtin_mul_overflow(a, b, product);
 }
 
-/* round_up4 is how iSCSI pads a segment (RFC 7143 §11.1). */
+/* round_up4 returns the length of an iSCSI segment of n bytes with its padding
+ * (RFC 7143 §11.1). */
 static inline size_t round_up4(size_t n)
 {
 	return (n + 3) & ~(size_t)3;

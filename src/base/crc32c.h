@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * crc32c.h: CRC32C (Castagnoli), the digest of iSCSI (RFC 7143 §13.1) and of
- * MPA (RFC 5044 §4.4). ISA-L computes long runs; runs as short as a header
- * take the crc32 instruction directly where the processor has it.
+ * MPA (RFC 5044 §4.4). ISA-L computes long runs; short runs such as a header
+ * use the processor's crc32 instruction where it exists.
  */
 #ifndef BASE_CRC32C_H
 #define BASE_CRC32C_H
@@ -13,18 +13,19 @@
 #define CRC32C_SEED 0xffffffffu
 
 /*
- * crc32c_update goes on with crc (CRC32C_SEED at the start) over len bytes.
- * The value is the register, not yet complemented.
+ * crc32c_update continues crc, which begins as CRC32C_SEED, over len bytes. It
+ * returns the CRC register, which crc32c_wire complements.
  */
 uint32_t crc32c_update(uint32_t crc, const void *buf, size_t len);
 
-/* crc32c_copy copies len bytes to dst and goes on with crc over them. */
+/* crc32c_copy copies len bytes to dst and continues crc over the copy. The two
+ * agree even if another thread writes to src meanwhile. */
 uint32_t crc32c_copy(uint32_t crc, void *dst, const void *src, size_t len);
 
 /*
- * crc32c_wire turns the register into the 32-bit number that, stored in
- * LITTLE-endian order (put_le32), is the digest on the wire: RFC 7143 §13.1
- * and RFC 5044 §4.4 send the bit-reflected CRC least significant byte first.
+ * crc32c_wire converts the register to the number to be stored by put_le32:
+ * RFC 7143 §13.1 and RFC 5044 §4.4 send the bit-reflected CRC with its least
+ * significant byte first.
  */
 static inline uint32_t crc32c_wire(uint32_t crc)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * list.h: an intrusive doubly linked list. A node that is on no list points
- * to itself, so list_del of it is harmless and list_linked tells.
+ * to itself: list_del leaves such a node unchanged, and list_linked returns
+ * false for it.
  */
 #ifndef BASE_LIST_H
 #define BASE_LIST_H
@@ -22,7 +23,7 @@ static inline bool list_empty(const struct list *l)
 	return l->next == l;
 }
 
-/* list_linked says whether node n is on a list now. */
+/* list_linked returns whether node n is on a list. */
 static inline bool list_linked(const struct list *n)
 {
 	return n->next != n;
@@ -54,7 +55,8 @@ static inline void list_del(struct list *n)
 	list_init(n);
 }
 
-/* list_pop_front takes the first node off the list, or returns NULL. */
+/* list_pop_front removes the first node and returns it; NULL if the list is
+ * empty. */
 static inline struct list *list_pop_front(struct list *head)
 {
 	struct list *n = head->next;
@@ -70,7 +72,7 @@ static inline struct list *list_pop_front(struct list *head)
 #define list_for_each(it, head) \
  for (struct list *it = (head)->next; it != (head); it = it->next)
 
-/* The body may take `it` off the list. */
+/* The body may remove `it` from the list, and no other node. */
 #define list_for_each_safe(it, head)                                       \
  for (struct list *it = (head)->next, *it##_next = it->next; it != (head); \
       it = it##_next, it##_next = it->next)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pi.c: protection information, its CRC by ISA-L. */
+/* pi.c: protection information; ISA-L computes the CRC. */
 #include "base/pi.h"
 
 #include <isa-l/crc.h>
@@ -32,9 +32,9 @@ bool pi_is_off(uint8_t type, const uint8_t pi[PI_LEN])
 }
 
 /*
- * Of type 2 a reference tag of all ones was made by the unit, for a WRITE that
- * named none: there is nothing to hold it against. Of type 3 it is the
- * application's (§4.22.2.5).
+ * Type 2: the unit stores a reference tag of all ones for a WRITE command
+ * without an expected tag, so such a tag cannot be checked. Type 3: the
+ * reference tag belongs to the application (§4.22.2.5).
  */
 static bool is_ref_wrong(const struct pi_rule *r, uint32_t ref, uint64_t i)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * serial.h: comparison of 32-bit serial numbers (CmdSN, StatSN, MSN) in the
- * arithmetic of RFC 1982, as RFC 7143 §4.2.2.1 asks. Two numbers exactly 2^31
- * apart have no defined order; sn_lt then says true both ways.
+ * serial.h: comparison of 32-bit serial numbers (CmdSN, StatSN, MSN) by the
+ * arithmetic of RFC 1982, as RFC 7143 §4.2.2.1 requires. Two numbers exactly
+ * 2^31 apart have no defined order; sn_lt returns true for both orders of
+ * them.
  */
 #ifndef BASE_SERIAL_H
 #define BASE_SERIAL_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stream.h: the seam between a protocol core that speaks over a byte stream
- * (iSCSI over TCP, MPA/DDP/RDMAP) and the driver that moves its bytes. The
- * core says where the next bytes go and which bytes are next; the driver
- * moves them. No core blocks, reads a clock or owns an fd.
+ * stream.h: the interface between a protocol core on a byte stream (iSCSI over
+ * TCP, MPA/DDP/RDMAP) and the driver that moves the bytes of the stream. The
+ * core names the memory for the next received bytes and the bytes to send
+ * next. A core neither blocks nor reads a clock, and owns no descriptor.
  *
- * One turn of the driver: while the socket has bytes: rx_where, recvmsg,
- * rx_done. Then, once all of the turn's input is in: while tx_what gives
- * something: sendmsg, tx_done. Then fate and deadline.
+ * One turn of the driver: rx_where, recvmsg, rx_done while the socket has
+ * bytes; then tx_what, sendmsg, tx_done while tx_what returns entries; then
+ * fate and deadline.
  */
 #ifndef BASE_STREAM_H
 #define BASE_STREAM_H
@@ -17,50 +17,78 @@
 
 #include "base/xtime.h"
 
-/* What is to become of the connection. */
+/* What the driver does with the connection. */
 enum stream_fate {
-	STREAM_GO,    /* go on */
-	STREAM_FLUSH, /* send what tx_what still has, then close; no rx */
+	STREAM_GO,    /* continue */
+	STREAM_FLUSH, /* send what tx_what still returns, then close; no rx */
 	STREAM_CLOSE, /* close now */
 };
 
+/* What a core reports to its driver, which asks after each change. */
+struct stream_status {
+	enum stream_fate fate;
+	int err;	/* unless STREAM_GO: the reason; 0: orderly close */
+	xtime deadline; /* when the driver has to call expire; or XTIME_NEVER */
+	/* how many bytes the peer has to send, for example in answer to RDMA
+	 * Reads: the driver may wait for many of them */
+	size_t sure;
+	/* how many bytes the peer will probably send: the driver waits for
+	 * them for a bounded time only */
+	size_t likely;
+};
+
+/* What the driver asks of a core. */
 struct stream_ops {
-	/* rx_where fills at most max entries with where the next bytes go;
-	 * returns their number, 0 = the core takes no input now (it will
-	 * kick when it does again). Stays valid until rx_done. */
+	/* rx_where fills at most max entries with the memory for the next
+	 * bytes and returns their number; 0: the core takes no input until it
+	 * calls kick. The entries are valid until rx_done. */
 	unsigned (*rx_where)(void *core, struct iovec *iov, unsigned max);
-	/* rx_done: n > 0 bytes were put there. */
+	/* rx_done: the driver received n > 0 bytes into these entries. */
 	void (*rx_done)(void *core, size_t n, xtime now);
-	/* rx_sure: of what the transport still has or will get, how many bytes
-	 * the peer owes: the driver need not wake for each few of them. */
-	size_t (*rx_sure)(const void *core);
-	/* rx_likely: the same of what the peer will send unless it thinks
-	 * better of it; that wakes the driver in a moment, however little. */
-	size_t (*rx_likely)(const void *core);
-	/* tx_what fills at most max entries with the next bytes to send;
-	 * returns their number, 0 = nothing now. The bytes stay put and
-	 * unchanged until tx_done took them. */
+	/* tx_what fills at most max entries with the next bytes to send and
+	 * returns their number; 0: no output. The bytes stay at their address
+	 * and unchanged until tx_done has counted them. */
 	unsigned (*tx_what)(void *core, struct iovec *iov, unsigned max);
-	/* tx_done: the first n bytes were taken by the transport. */
+	/* tx_done: the transport took the first n of these bytes. */
 	void (*tx_done)(void *core, size_t n, xtime now);
-	/* deadline: expire wants to be called then; XTIME_NEVER if not. */
-	xtime (*deadline)(const void *core);
+	/* expire: the deadline of the status has passed. */
 	void (*expire)(void *core, xtime now);
-	/* fate; *err gets the reason (0: orderly) when it is not GO. */
-	enum stream_fate (*fate)(const void *core, int *err);
-	/* closed: the transport is gone, from either side; err 0 = orderly
-	 * (FIN). Last call; the core lets go of every buffer and tells its
-	 * user. The driver never touches the core again. */
+	/* status fills all members of *st. It changes nothing in the core. */
+	void (*status)(const void *core, struct stream_status *st);
+	/* closed: either end closed the transport; err 0: orderly (FIN). This
+	 * is the last call: the core releases every buffer and informs its
+	 * user, and the driver does not access the core afterwards. */
 	void (*closed)(void *core, int err, xtime now);
 };
 
 /*
- * What a core may ask of its driver. kick: there is output, or the fate, the
- * deadline or the wish for input changed, outside of a call from the driver.
- * It only marks; nothing is called back from within.
+ * What a core asks of its driver. A core calls kick outside of a call from the
+ * driver, when it has output, or when its fate, its deadline or its readiness
+ * for input changed. kick only marks the connection and calls no function of
+ * the core.
  */
 struct stream_host {
 	void (*kick)(struct stream_host *host);
 };
+
+/* stream_fate_of and stream_deadline_of give one part of the status. */
+static inline enum stream_fate stream_fate_of(const struct stream_ops *ops,
+					      const void *core, int *err)
+{
+	struct stream_status st;
+
+	ops->status(core, &st);
+	*err = st.err;
+	return st.fate;
+}
+
+static inline xtime stream_deadline_of(const struct stream_ops *ops,
+				       const void *core)
+{
+	struct stream_status st;
+
+	ops->status(core, &st);
+	return st.deadline;
+}
 
 #endif

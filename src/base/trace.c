@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* trace.c: names and levels of events, formatting. */
+/* trace.c: names and levels of events; formats and escapes their text. */
 #include "base/trace.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/escape.h"
 
 static const struct {
 	const char *name;
@@ -34,13 +37,21 @@ const char *trace_level_name(enum trace_level l)
 
 void trace_emit(struct trace *t, enum trace_event e, const char *fmt, ...)
 {
-	char text[1024];
+	char text[1024], plain[1024];
 	va_list ap;
+	size_t len;
 
 	if (!trace_wanted(t, trace_event_level(e)))
 		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	/* names and reasons in the text may come from a peer */
+	len = strlen(text);
+	if (!text_is_plain(text, len)) {
+		text_escape(plain, sizeof(plain), text, len);
+		t->emit(t, e, plain);
+		return;
+	}
 	t->emit(t, e, text);
 }

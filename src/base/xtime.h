@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * xtime.h: time as the protocol rooms see it: nanoseconds of a monotonic
- * clock, always handed in, never asked for.
+ * xtime.h: time in the protocol rooms: nanoseconds of a monotonic clock. The
+ * caller passes the time in; protocol rooms do not read a clock.
  */
 #ifndef BASE_XTIME_H
 #define BASE_XTIME_H

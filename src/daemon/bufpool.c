@@ -2,13 +2,21 @@
 /* bufpool.c: data buffers of one worker. */
 #include "daemon/bufpool.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
-void bufpool_init(struct bufpool *p, size_t max_out, size_t max_kept)
+/* A cached buffer: this struct is in its first bytes. */
+struct spare {
+	struct list of_class, of_all;
+	size_t size;
+	unsigned period;
+};
+
+void bufpool_init(struct bufpool *p, size_t max_kept)
 {
-	*p = (struct bufpool){ .max_out = max_out, .max_kept = max_kept };
+	*p = (struct bufpool){ .max_kept = max_kept };
+	for (unsigned c = 0; c < BUFPOOL_CLASSES; c++)
+		list_init(&p->spare[c]);
+	list_init(&p->all);
 }
 
 static unsigned class_of(size_t len)
@@ -20,19 +28,20 @@ static unsigned class_of(size_t len)
 	return c;
 }
 
-static void *map(size_t size)
+static void *map_buffer(struct bufpool *p, size_t size)
 {
 	void *buf = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	p->maps++;
 	return buf == MAP_FAILED ? NULL : buf;
 }
 
-static bool fits(const struct bufpool *p, size_t size)
+static void take_spare(struct bufpool *p, struct spare *s)
 {
-	size_t max = size > BUFPOOL_SMALL ? p->max_out / 4 * 3 : p->max_out;
-
-	return p->out <= max && size <= max - p->out;
+	list_del(&s->of_class);
+	list_del(&s->of_all);
+	p->kept -= s->size;
 }
 
 void *bufpool_get(struct bufpool *p, size_t len)
@@ -44,57 +53,66 @@ void *bufpool_get(struct bufpool *p, size_t len)
 	if (c == BUFPOOL_CLASSES)
 		return NULL;
 	size = (size_t)BUFPOOL_MIN << c;
-	if (!fits(p, size))
-		return NULL;
-	p->used = true;
-	buf = p->spare[c];
-	if (buf) {
-		memcpy(&p->spare[c], buf, sizeof(void *));
-		p->kept -= size;
-	} else {
-		buf = map(size);
+	if (list_empty(&p->spare[c])) {
+		buf = map_buffer(p, size);
 		if (!buf)
 			return NULL;
+	} else {
+		struct spare *s =
+			list_entry(p->spare[c].next, struct spare, of_class);
+
+		take_spare(p, s);
+		buf = s;
 	}
 	p->out += size;
 	return buf;
+}
+
+/* Unmaps the least recently used buffers until at most `most` bytes are
+ * cached. */
+static void release_down_to(struct bufpool *p, size_t most)
+{
+	while (p->kept > most) {
+		struct spare *s = list_entry(p->all.prev, struct spare, of_all);
+
+		take_spare(p, s);
+		munmap(s, s->size);
+	}
 }
 
 void bufpool_put(struct bufpool *p, void *buf, size_t len)
 {
 	unsigned c = class_of(len);
 	size_t size = (size_t)BUFPOOL_MIN << c;
+	struct spare *s = buf;
 
 	p->out -= size;
-	if (size > p->max_kept - p->kept) {
+	if (size > p->max_kept) {
 		munmap(buf, size);
 		return;
 	}
-	memcpy(buf, &p->spare[c], sizeof(void *));
-	p->spare[c] = buf;
+	release_down_to(p, p->max_kept - size);
+	s->size = size;
+	s->period = p->period;
+	list_push_front(&p->spare[c], &s->of_class);
+	list_push_front(&p->all, &s->of_all);
 	p->kept += size;
-}
-
-static void release_spare(struct bufpool *p)
-{
-	for (unsigned c = 0; c < BUFPOOL_CLASSES; c++)
-		while (p->spare[c]) {
-			void *buf = p->spare[c];
-
-			memcpy(&p->spare[c], buf, sizeof(void *));
-			munmap(buf, (size_t)BUFPOOL_MIN << c);
-		}
-	p->kept = 0;
 }
 
 void bufpool_trim(struct bufpool *p)
 {
-	if (!p->used)
-		release_spare(p);
-	p->used = false;
+	while (!list_empty(&p->all)) {
+		struct spare *s = list_entry(p->all.prev, struct spare, of_all);
+
+		if (s->period == p->period)
+			break;
+		take_spare(p, s);
+		munmap(s, s->size);
+	}
+	p->period++;
 }
 
 void bufpool_fini(struct bufpool *p)
 {
-	release_spare(p);
+	release_down_to(p, 0);
 }

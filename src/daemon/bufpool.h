@@ -1,36 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bufpool.h: data buffers of one worker: page-aligned, in powers of two from
- * 4 KiB, kept for reuse up to a limit. Belongs to one thread.
+ * bufpool.h: data buffers of one worker: page-aligned, in powers of two from 4
+ * KiB. Returned buffers are cached, up to one limit for all sizes together; the
+ * least recently used one is unmapped first, whatever its size. device/share.h
+ * decides which session may have how much. Belongs to one thread.
  */
 #ifndef DAEMON_BUFPOOL_H
 #define DAEMON_BUFPOOL_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
 
 #define BUFPOOL_MIN	4096u
 #define BUFPOOL_CLASSES 15 /* 4 KiB .. 64 MiB */
-#define BUFPOOL_SMALL	65536u
 
 struct bufpool {
-	void *spare[BUFPOOL_CLASSES]; /* linked through their first bytes */
-	size_t out, kept;	      /* bytes handed out, bytes in spare */
-	size_t max_out, max_kept;
-	bool used; /* since the last bufpool_trim */
+	/* struct spare, which lies in the buffer itself; newest first */
+	struct list spare[BUFPOOL_CLASSES], all;
+	size_t out, kept; /* bytes in use, bytes that are cached */
+	size_t max_kept;
+	unsigned period; /* counts bufpool_trim */
+	uint64_t maps;	 /* calls of mmap, for tests */
 };
 
-void bufpool_init(struct bufpool *p, size_t max_out, size_t max_kept);
-/* bufpool_get: at least len bytes (len > 0). NULL: beyond max_out, larger than
- * the largest class, or no memory. The last quarter of max_out is kept for
- * small buffers, so that one peer's large writes without data can't starve
- * everybody's commands. */
+/* bufpool_init: max_kept is the limit of cached bytes. */
+void bufpool_init(struct bufpool *p, size_t max_kept);
+/* bufpool_get returns a buffer of at least len bytes (len > 0), to be given
+ * back by bufpool_put. NULL: larger than the largest class, or no memory. */
 void *bufpool_get(struct bufpool *p, size_t len);
-/* bufpool_put: len as in the get. */
+/* bufpool_put takes back buf; len is that of bufpool_get. */
 void bufpool_put(struct bufpool *p, void *buf, size_t len);
-/* bufpool_trim gives spare buffers back to the system unless the pool was
- * used since the last call. */
+/* bufpool_trim unmaps the cached buffers that were not used since the call
+ * before the last one. */
 void bufpool_trim(struct bufpool *p);
+/* bufpool_fini unmaps all cached buffers. */
 void bufpool_fini(struct bufpool *p);
 
 #endif

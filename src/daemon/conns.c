@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * conns.c: connections: a socket, its datamover, and the target's part, on
- * the worker that was picked for it when it was accepted.
+ * conns.c: connections: a socket or queue pair, its datamover and the target's
+ * part, on the worker that was chosen when the connection was accepted.
  */
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,15 +16,26 @@
 struct conn {
 	struct list link; /* worker's conns */
 	struct worker *worker;
-	struct net_conn *net;
+	struct net_conn *net; /* NULL: not open yet, or closed */
+	int fd;		      /* until its worker opens it; then -1 */
 	bool opened;
+	bool drop_ran;
+	struct admission_entry entry;
+	struct dev_msg arrive, drop;
 };
 
-/* Connections that have not yet said a byte, per worker. */
-#define MAX_SILENT 64
+static const char drop_text[] =
+	"to make room for new connections: the oldest without a session of "
+	"the address that has most of them (--max-startups, --max-discovery)";
 
-/* Of what was opened, the target has said why it ended. */
-static void conn_never_opened(const struct conn *c, int err)
+static struct gate *gate_of(const struct conn *c)
+{
+	return &c->worker->daemon->gate;
+}
+
+/* Logs the end of a connection that the target did not know and so did not
+ * log. */
+static void log_unopened(const struct conn *c, int err)
 {
 	const char *why = net_conn_why(c->net);
 	char name[NET_ADDR_STR];
@@ -32,43 +44,136 @@ static void conn_never_opened(const struct conn *c, int err)
 	net_conn_addresses(c->net, &local, &a);
 	net_addr_str(&a, name);
 	trace_emit(&c->worker->daemon->log.trace,
-		   err == ERR_TIMEOUT  ? TRACE_CONN_TIMEOUT
-		   : err == ERR_DENIED ? TRACE_LOGIN_FAILED
-				       : TRACE_CONN_CLOSE,
+		   err == ERR_TIMEOUT	 ? TRACE_CONN_TIMEOUT
+		   : err == ERR_DENIED	 ? TRACE_LOGIN_FAILED
+		   : err == ERR_LIMIT	 ? TRACE_CONN_LIMIT
+		   : err == ERR_PROTOCOL ? TRACE_PROTOCOL
+					 : TRACE_CONN_CLOSE,
 		   "%s closed: %s", name, why ? why : err_str(err));
+}
+
+/* Frees c, which has left the gate; a victim only after the message that drops
+ * it has run. */
+static void conn_free(struct conn *c)
+{
+	bool chosen = gate_leave(gate_of(c), &c->entry);
+
+	net_conn_free(c->net);
+	c->net = NULL;
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+	if (chosen && !c->drop_ran)
+		return;
+	list_del(&c->link);
+	free(c);
 }
 
 static void conn_closed(void *arg, int err)
 {
 	struct conn *c = arg;
 
-	if (!c->opened) {
-		c->worker->nsilent--;
-		conn_never_opened(c, err);
-	}
-	list_del(&c->link);
-	net_conn_free(c->net);
-	free(c);
+	if (!c->opened)
+		log_unopened(c, err);
+	conn_free(c);
 }
 
-static void host_of(char *host, const char *address)
+/* ---- dropping, on the victim's worker ---- */
+
+static void conn_drop(struct dev_msg *m)
 {
-	const char *port = strrchr(address, ':');
-	size_t n = port ? (size_t)(port - address) : strlen(address);
+	struct conn *c = container_of(m, struct conn, drop);
 
-	memcpy(host, address, n);
-	host[n] = '\0';
+	c->drop_ran = true;
+	if (c->fd >= 0)
+		return; /* conn_arrive closes it */
+	if (!c->net) {
+		list_del(&c->link);
+		free(c);
+		return;
+	}
+	if (c->opened)
+		tgt_conn_drop(c->worker->target, c, drop_text);
+	net_conn_drop(c->net, ERR_LIMIT, drop_text);
 }
 
-static void fill_info(struct tgt_conn_info *info, const struct conn *c)
+void conns_drain(struct worker *w)
+{
+	list_for_each(it, &w->conns) {
+		struct conn *c = list_entry(it, struct conn, link);
+
+		if (c->net && !c->opened)
+			net_conn_drop(c->net, ERR_TERMINATED,
+				      "iserd is shutting down");
+	}
+}
+
+/* Sends the message that drops e, unless e is NULL. From any worker. */
+static void drop_victim(struct admission_entry *e)
+{
+	struct conn *c = e ? container_of(e, struct conn, entry) : NULL;
+
+	if (!c)
+		return;
+	c->drop.run = conn_drop;
+	worker_post(c->worker->daemon, c->worker->index, &c->drop);
+}
+
+/* ---- functions of tgt_config ---- */
+
+int conns_logged_in(void *arg, void *owner, bool discovery, bool proven)
+{
+	struct conn *c = owner;
+	struct daemon *d = arg;
+	struct admission_entry *victim;
+	struct net_addr local, a;
+	char name[NET_ADDR_STR];
+	int err;
+
+	net_conn_addresses(c->net, &local, &a);
+	net_addr_str(&a, name);
+	err = gate_login(&d->gate, &c->entry, name, discovery, proven, &victim);
+	drop_victim(victim);
+	return err;
+}
+
+void conns_auth_failed(void *arg, void *owner)
+{
+	struct conn *c = owner;
+	struct daemon *d = arg;
+	struct net_addr local, a;
+	char name[NET_ADDR_STR];
+
+	net_conn_addresses(c->net, &local, &a);
+	net_addr_str(&a, name);
+	gate_auth_failed(&d->gate, &c->entry, name);
+}
+
+void conns_ended(void *arg, void *owner)
+{
+	struct conn *c = owner;
+	struct daemon *d = arg;
+
+	gate_end(&d->gate, &c->entry);
+}
+
+const struct net_conn *conns_net(const void *owner)
+{
+	const struct conn *c = owner;
+
+	return c->net;
+}
+
+/* ---- opening ---- */
+
+static void fill_info(struct tgt_conn_info *info, struct conn *c)
 {
 	struct net_addr local, a;
 
 	static_assert(NET_ADDR_STR <= TGT_ADDR_STR, "addresses fit");
 	net_conn_addresses(c->net, &local, &a);
 	net_addr_str(&a, info->peer);
-	host_of(info->peer_host, info->peer);
-	info->owner = c->net;
+	info->owner = c;
 	net_addr_str(&local, info->local);
 }
 
@@ -78,7 +183,6 @@ static int conn_opened(void *arg, struct dm_conn *dm)
 	struct tgt_conn_info info;
 
 	c->opened = true;
-	c->worker->nsilent--;
 	fill_info(&info, c);
 	return tgt_conn_accept(c->worker->target, dm, &info,
 			       io_now(c->worker->loop));
@@ -89,7 +193,8 @@ static const struct net_conn_ops conn_ops = {
 	.closed = conn_closed,
 };
 
-static void fill_config(const struct daemon *d, struct net_conn_config *cfg)
+static void fill_conn_config(const struct daemon *d,
+			     struct net_conn_config *cfg)
 {
 	net_conn_config_default(cfg, ISCSI_TARGET);
 	cfg->allow = d->options.transports;
@@ -98,111 +203,125 @@ static void fill_config(const struct daemon *d, struct net_conn_config *cfg)
 	io_random(NULL, (uint8_t *)&cfg->seed, sizeof(cfg->seed));
 }
 
-/* Makes what listens to fd, which is owned from here on. */
-static int conn_build(struct conn *c, int fd)
+static struct conn *conn_new(struct worker *w, int fd)
 {
-	struct net_conn_config cfg;
-	int err;
-
-	fill_config(c->worker->daemon, &cfg);
-	c->net = net_conn_new(c->worker->loop, fd, &cfg);
-	if (!c->net)
-		return ERR_NOMEM;
-	err = net_conn_start(c->net, &conn_ops, c);
-	if (err)
-		net_conn_free(c->net);
-	return err;
-}
-
-/* A connection of an RDMA device, on the worker that has it. */
-static void verbs_accepted(void *arg, struct verbs_conn *vc)
-{
-	struct worker *w = arg;
-	struct net_conn_config cfg;
 	struct conn *c = calloc(1, sizeof(*c));
 
 	if (!c)
-		return;
+		return NULL;
 	c->worker = w;
-	w->nsilent++;
+	c->fd = fd;
+	list_init(&c->link);
+	return c;
+}
+
+/* On the worker of c. net_conn_new takes over the socket. */
+static void conn_open(struct conn *c)
+{
+	struct worker *w = c->worker;
+	struct net_conn_config cfg;
+	int fd = c->fd;
+
 	list_push_back(&w->conns, &c->link);
-	fill_config(w->daemon, &cfg);
-	c->net = net_conn_new_verbs(w->loop, w->verbs, vc, &cfg);
-	if (c->net && !net_conn_start(c->net, &conn_ops, c)) {
+	if (c->drop_ran) {
+		conn_free(c);
+		return;
+	}
+	c->fd = -1;
+	fill_conn_config(w->daemon, &cfg);
+	c->net = net_conn_new(w->loop, fd, &cfg);
+	if (!c->net || net_conn_start(c->net, &conn_ops, c))
+		conn_free(c);
+	else
 		worker_busy(w);
-		return;
-	}
-	net_conn_refuse_verbs(c->net);
-	if (!c->opened)
-		w->nsilent--;
-	list_del(&c->link);
-	free(c);
 }
 
-static void conn_open(struct worker *w, int fd)
+static void conn_arrive(struct dev_msg *m)
 {
-	struct conn *c;
-
-	if (w->nsilent >= MAX_SILENT) {
-		trace_emit(&w->daemon->log.trace, TRACE_CONN_LIMIT,
-			   "refused: too many connections that say nothing");
-		close(fd); /* the oldest of them leave after 15 s */
-		return;
-	}
-	c = calloc(1, sizeof(*c));
-	if (!c) {
-		close(fd);
-		return;
-	}
-	c->worker = w;
-	w->nsilent++;
-	list_push_back(&w->conns, &c->link);
-	if (conn_build(c, fd)) {
-		w->nsilent--;
-		list_del(&c->link);
-		free(c);
-		return;
-	}
-	worker_busy(w);
-}
-
-/* A socket on its way to another worker. */
-struct arrival {
-	struct dev_msg msg;
-	struct worker *worker;
-	int fd;
-};
-
-static void arrive(struct dev_msg *m)
-{
-	struct arrival *a = container_of(m, struct arrival, msg);
-
-	/* never behind the drain message: listeners close before it is sent */
-	conn_open(a->worker, a->fd);
-	free(a);
+	/* never after the drain message, since listeners close before */
+	conn_open(container_of(m, struct conn, arrive));
 }
 
 void conns_accepted(void *arg, int fd, const struct net_addr *peer)
 {
 	struct daemon *d = arg;
-	struct worker *w = &d->workers[d->next_worker++ % d->nworkers];
-	struct arrival *a;
+	struct worker *w = &d->workers[d->next_worker % d->nworkers];
+	struct conn *c = conn_new(w, fd);
+	struct admission_entry *victim;
 
-	(void)peer; /* asked of the socket on its worker */
-	if (w->index == 0) {
-		conn_open(w, fd);
-		return;
-	}
-	a = malloc(sizeof(*a));
-	if (!a) {
+	if (!c || !gate_arrive(&d->gate, &c->entry, peer, &victim)) {
+		free(c);
 		close(fd);
 		return;
 	}
-	*a = (struct arrival){ .msg.run = arrive, .worker = w, .fd = fd };
-	worker_post(d, w->index, &a->msg);
+	d->next_worker++;
+	drop_victim(victim);
+	if (w->index == 0) {
+		conn_open(c);
+		return;
+	}
+	c->arrive.run = conn_arrive;
+	worker_post(d, w->index, &c->arrive);
 }
 
-/* The same of an RDMA device. */
+void conns_short(void *arg, int err, const struct net_addr *peer)
+{
+	struct daemon *d = arg;
+	char name[NET_ADDR_STR] = "a connection";
+
+	if (peer)
+		net_addr_str(peer, name);
+	trace_emit(&d->log.trace, TRACE_RESOURCE, "accept: %s; %s %s%s",
+		   strerror(-err), name, peer ? "was closed" : "must wait",
+		   err == -EMFILE ? "; raise the limit of open files (ulimit "
+				    "-n, LimitNOFILE=)"
+				  : "");
+	drop_victim(gate_oldest(&d->gate));
+}
+
+/* Starts the connection of an RDMA device, on its worker. False: it has to be
+ * refused. */
+static bool verbs_start(struct conn *c, struct verbs_conn *vc)
+{
+	struct worker *w = c->worker;
+	struct admission_entry *victim;
+	struct net_conn_config cfg;
+	struct net_addr local, peer;
+
+	fill_conn_config(w->daemon, &cfg);
+	c->net = net_conn_new_verbs(w->loop, w->verbs, vc, &cfg);
+	if (!c->net)
+		return false;
+	net_conn_addresses(c->net, &local, &peer);
+	if (!gate_arrive(&w->daemon->gate, &c->entry, &peer, &victim))
+		return false;
+	drop_victim(victim);
+	return !net_conn_start(c->net, &conn_ops, c);
+}
+
+static void verbs_accepted(void *arg, struct verbs_conn *vc)
+{
+	struct worker *w = arg;
+	struct conn *c = conn_new(w, -1);
+
+	if (!c)
+		return;
+	list_push_back(&w->conns, &c->link);
+	if (verbs_start(c, vc)) {
+		worker_busy(w);
+		return;
+	}
+	net_conn_refuse_verbs(c->net);
+	c->net = NULL;
+	if (c->entry.source) {
+		conn_free(c);
+		return;
+	}
+	list_del(&c->link);
+	free(c);
+}
+
+/* A connection request of an RDMA device on its way to a worker. */
 struct verbs_arrival {
 	struct dev_msg msg;
 	struct worker *worker;

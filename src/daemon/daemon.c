@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* daemon.c: start, signals, orderly end. */
-#include "daemon/daemon.h"
-
+/* daemon.c: start and signals of iserd. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -9,95 +7,58 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "base/err.h"
-#include "daemon/state.h"
-
-/* From the wish to end: until sessions are dropped, until all is dropped. */
-#define DRAIN_LIMIT (6 * XTIME_S)
-#define KILL_LIMIT  (2 * XTIME_S)
-#define FLUSH_LIMIT (10 * XTIME_S)
-
-/* ---- the end ---- */
-
-static void close_listeners(struct daemon *d)
-{
-	while (d->nlisteners)
-		net_listener_free(d->listeners[--d->nlisteners]);
-	if (d->workers)
-		net_verbs_unlisten(d->workers[0].verbs);
-}
-
-/* Sessions did not end by themselves. */
-static void limit_reached(struct io_timer *t)
-{
-	struct daemon *d = container_of(t, struct daemon, limit);
-
-	if (d->phase == DAEMON_KILLING) {
-		say("connections did not end in time; gave up on them");
-		d->exit_code = EXIT_ERROR;
-		io_loop_stop(d->loops[0]);
-		return;
-	}
-	d->phase = DAEMON_KILLING;
-	for (unsigned i = 0; i < d->nworkers; i++)
-		worker_post(d, i, &d->workers[i].kill);
-	io_timer_set(d->loops[0], t, io_now(d->loops[0]) + KILL_LIMIT);
-}
-
-void daemon_shutdown(struct daemon *d, const char *why)
-{
-	if (d->phase != DAEMON_SERVING)
-		return;
-	d->phase = DAEMON_DRAINING;
-	trace_emit(&d->log.trace, TRACE_STOP, "%s: shutting down", why);
-	close_listeners(d);
-	for (unsigned i = 0; i < d->nworkers; i++)
-		worker_post(d, i, &d->workers[i].drain);
-	io_timer_set(d->loops[0], &d->limit, io_now(d->loops[0]) + DRAIN_LIMIT);
-}
-
-struct flush {
-	struct bs_req req;
-	bool done;
-};
-
-static void flushed(struct bs_req *req)
-{
-	container_of(req, struct flush, req)->done = true;
-}
-
-/* What clients were told is stored is brought to the medium. */
-static void flush_store(struct daemon *d, struct bs *b)
-{
-	xtime limit = io_now_exact() + FLUSH_LIMIT;
-	struct flush f = { .req = { .op = BS_FLUSH, .done = flushed } };
-
-	if (d->nidle == d->nworkers)
-		f.req.flags = BS_ALONE;
-
-	if (!b || !(b->caps & BS_CAP_WRITE_CACHE))
-		return;
-	bs_submit(b, &f.req);
-	while (!f.done && io_now_exact() < limit)
-		io_loop_turn(d->loops[0], 50 * XTIME_MS);
-	if (f.done && f.req.result == 0)
-		return;
-	say("%s: not everything could be flushed to it: %s", b->name,
-	    f.done ? err_str(f.req.result) : "no answer in time");
-	if (!f.done)
-		_exit(EXIT_ERROR); /* the request is still in flight */
-	d->exit_code = EXIT_ERROR;
-}
-
-static void flush_stores(struct daemon *d)
-{
-	for (unsigned i = 0; i < d->nlus; i++)
-		flush_store(d, dev_lu_backstore(d->lus[i]));
-}
+#include "daemon/daemon.h"
+#include "daemon/health.h"
+#include "daemon/luns/state.h"
+#include "daemon/rpc/control.h"
+#include "daemon/say.h"
+#include "daemon/shutdown.h"
 
 /* ---- signals ---- */
 
-static void signal_came(struct io_watch *w, unsigned events)
+/* SIGUSR1: the counters of iserctl status in one line. */
+static void log_status(struct daemon *d)
+{
+	struct admission_counts c;
+	uint64_t refused = 0;
+
+	gate_counts(&d->gate, &c);
+	for (unsigned i = 0; i < ADMISSION_VERDICTS; i++)
+		refused += c.refused[i];
+	trace_emit(
+		&d->log.trace, TRACE_START,
+		"status: %u sessions, %u discovery sessions, %u half-open "
+		"connections; since the start %llu connections, %llu logins, "
+		"%llu failed CHAP, %llu connections refused, %llu dropped",
+		c.sessions, c.discovery, c.starting,
+		(unsigned long long)c.arrived, (unsigned long long)c.logins,
+		(unsigned long long)c.auth_failures,
+		(unsigned long long)refused,
+		(unsigned long long)(c.dropped_starting + c.dropped_discovery));
+}
+
+/* Signals by which other daemons reload or reopen their logs do not end this
+ * one. True: signo is one of them. */
+static bool handle_other(struct daemon *d, int signo)
+{
+	switch (signo) {
+	case SIGHUP:
+		trace_emit(
+			&d->log.trace, TRACE_START,
+			"SIGHUP: there is no log file to reopen, and changed "
+			"files and options need a restart");
+		return true;
+	case SIGUSR1:
+		log_status(d);
+		return true;
+	case SIGUSR2:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void read_signal(struct io_watch *w, unsigned events)
 {
 	struct daemon *d = container_of(w, struct daemon, signals);
 	struct signalfd_siginfo si;
@@ -105,15 +66,29 @@ static void signal_came(struct io_watch *w, unsigned events)
 	(void)events;
 	if (read(w->fd, &si, sizeof(si)) != sizeof(si))
 		return;
+	if (handle_other(d, (int)si.ssi_signo))
+		return;
 	if (d->phase == DAEMON_SERVING) {
-		daemon_shutdown(d, strsignal((int)si.ssi_signo));
+		shutdown_begin(d, strsignal((int)si.ssi_signo));
 		return;
 	}
 	say("%s again: ending at once", strsignal((int)si.ssi_signo));
 	_exit(EXIT_ERROR);
 }
 
-/* Blocked in every thread; worker 0 reads them as events. */
+void daemon_block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* Every thread blocks these signals; worker 0 reads them as events. */
 static int open_signals(struct daemon *d)
 {
 	sigset_t set;
@@ -121,15 +96,17 @@ static int open_signals(struct daemon *d)
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
 	d->signals.fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (d->signals.fd < 0) {
 		say("signalfd: %s", strerror(errno));
 		return EXIT_ERROR;
 	}
 	d->signals.want = IO_IN;
-	d->signals.ready = signal_came;
+	d->signals.ready = read_signal;
 	if (io_watch_add(d->loops[0], &d->signals)) {
 		say("out of memory");
 		return EXIT_ERROR;
@@ -147,10 +124,12 @@ static void close_signals(struct daemon *d)
 
 /* ---- the whole ---- */
 
-static int open_all(struct daemon *d)
+static int open_daemon(struct daemon *d)
 {
 	int err = workers_open(d);
 
+	if (!err)
+		shutdown_init(d);
 	if (!err)
 		err = open_signals(d);
 	if (!err)
@@ -158,25 +137,30 @@ static int open_all(struct daemon *d)
 	if (!err)
 		err = setup_target(d);
 	if (!err)
-		err = setup_listeners(d);
+		err = listen_open(d);
 	if (!err && d->options.control) {
 		d->control = control_open(d, d->options.control);
 		if (!d->control)
 			err = EXIT_ERROR;
 	}
 	if (!err)
+		listen_limits(d);
+	if (!err)
 		err = setup_user(d);
 	if (!err)
 		err = workers_start(d);
+	if (!err && !health_open(d))
+		err = EXIT_ERROR;
 	return err;
 }
 
-static void close_all(struct daemon *d)
+static void close_daemon(struct daemon *d)
 {
 	if (d->control)
 		control_close(d->control);
-	close_listeners(d);
+	listen_close(d);
 	workers_stop(d);
+	health_close(d);
 	if (d->target)
 		tgt_free(d->target);
 	for (unsigned i = 0; d->workers && i < d->nworkers; i++)
@@ -188,10 +172,11 @@ static void close_all(struct daemon *d)
 		close_signals(d);
 	}
 	workers_close(d);
+	gate_fini(&d->gate);
 	state_close(d->state);
 }
 
-static void serve(struct daemon *d)
+static void serve_until_stopped(struct daemon *d)
 {
 	int err;
 
@@ -200,7 +185,7 @@ static void serve(struct daemon *d)
 		   d->nlus, d->nlus == 1 ? "" : "s", d->options.name,
 		   io_backend_name(io_loop_backend(d->loops[0])));
 	dev_server_resume(d->server);
-	setup_print_urls(d);
+	listen_print_urls(d);
 	err = io_loop_run(d->loops[0]);
 	if (err) {
 		say("event loop: %s", strerror(-err));
@@ -219,19 +204,22 @@ int daemon_run(const struct options *o)
 	}
 	d->options = *o;
 	d->signals.fd = -1;
-	d->limit.fire = limit_reached;
 	log_init(&d->log, o->log);
-	code = open_all(d);
+	gate_init(&d->gate, &o->limits, &d->log.trace);
+	code = open_daemon(d);
 	if (!code) {
-		serve(d);
+		serve_until_stopped(d);
 		workers_stop(d);
-		flush_stores(d);
+		d->hung = !health_close(d);
+		shutdown_flush(d);
 		code = d->exit_code;
-		if (d->nidle < d->nworkers)
-			_exit(code); /* something still holds on to memory */
+		/* Tasks or requests in progress still use their memory, and
+		 * helper threads that hang cannot be joined. */
+		if (d->nidle < d->nworkers || d->hung)
+			_exit(code);
 		trace_emit(&d->log.trace, TRACE_STOP, "ended");
 	}
-	close_all(d);
+	close_daemon(d);
 	free(d);
 	return code;
 }

@@ -6,15 +6,19 @@
 #ifndef DAEMON_DAEMON_H
 #define DAEMON_DAEMON_H
 
+#include <sys/types.h>
+
 #include "daemon/bufpool.h"
+#include "daemon/config/options.h"
+#include "daemon/gate.h"
 #include "daemon/log.h"
 #include "daemon/mailbox.h"
-#include "daemon/options.h"
 #include "net/net.h"
 #include "net/verbs.h"
 #include "target/target.h"
 
 struct control;
+struct health;
 struct state;
 
 struct worker {
@@ -24,13 +28,12 @@ struct worker {
 	struct mailbox mail;
 	pthread_t thread; /* not of worker 0 */
 	bool started;
-	/* its thread's own */
+	/* set by workers_open; the thread of the worker only */
 	struct bufpool bufs;
 	struct tgt_worker *target;
-	struct net_verbs *verbs; /* NULL: none; worker 0's has the listeners */
+	struct net_verbs *verbs; /* NULL: no RDMA devices; worker 0 listens */
 	struct list conns;	 /* conns.c */
-	unsigned nsilent;	 /* of them, those that said nothing yet */
-	struct io_timer clock;	 /* the target's deadlines */
+	struct io_timer clock;	 /* the next deadline of the target */
 	struct io_timer chores;
 	bool chores_set;
 	/* shutdown */
@@ -42,7 +45,7 @@ enum daemon_phase {
 	DAEMON_STARTING,
 	DAEMON_SERVING,
 	DAEMON_DRAINING, /* sessions are asked to log out */
-	DAEMON_KILLING,	 /* and are dropped now */
+	DAEMON_KILLING,	 /* sessions that did not log out are dropped */
 };
 
 struct daemon {
@@ -56,50 +59,103 @@ struct daemon {
 	struct dev_lu *lus[LUNS_MAX];
 	unsigned nlus;
 	struct tgt *target;
+	struct gate gate;
 	struct net_listener *listeners[LISTEN_MAX];
 	unsigned nlisteners;
 	unsigned next_worker; /* for the next connection */
 	struct io_watch signals;
 	struct control *control;
-	struct state *state; /* NULL: nothing outlives us */
+	struct state *state; /* NULL: without --state */
+	struct health *health;
+	uid_t uid; /* of the user that iserd becomes (setup_user) */
+	gid_t gid;
 	/* shutdown */
 	unsigned nidle;
+	bool hung; /* requests to a store do not end: exit without close_daemon */
 	struct io_timer limit;
 	int exit_code;
 };
 
-/* daemon_run serves until it is told to end; returns the exit code. */
+/* daemon_block_signals: SIGHUP, SIGUSR1 and SIGUSR2 do not end iserd from now
+ * on; they stay pending until the loop reads them. First thing in main. */
+void daemon_block_signals(void);
+/* daemon_run serves until a signal or "shutdown" ends it; returns the exit
+ * code. */
 int daemon_run(const struct options *o);
-/* daemon_shutdown begins the orderly end. Worker 0 only. */
-void daemon_shutdown(struct daemon *d, const char *why);
 
-/* worker.c */
+/*
+ * worker.c. worker_post, worker_buf_*, worker_wall_ms, worker_later and
+ * worker_rearm are functions of dev_env and tgt_config (device.h, target.h),
+ * where arg is the struct daemon.
+ */
+/* workers_open makes d->options.workers workers with their loops. Returns 0, or
+ * an exit code after a message; workers_close frees them in both cases. */
 int workers_open(struct daemon *d);
 void workers_close(struct daemon *d);
-int workers_start(struct daemon *d); /* threads of all but worker 0 */
+/* workers_start starts the threads of all workers but worker 0. Returns 0, or
+ * an exit code after a message. */
+int workers_start(struct daemon *d);
+/* workers_stop stops these threads and waits for their end. May be called
+ * twice. */
 void workers_stop(struct daemon *d);
+/* worker_post sends msg to a worker, from any thread. */
 void worker_post(void *arg, unsigned worker, struct dev_msg *msg);
+/* worker_buf_get and worker_buf_put: bufpool.h; on the worker's thread. */
 void *worker_buf_get(void *arg, unsigned worker, size_t len);
 void worker_buf_put(void *arg, unsigned worker, void *buf, size_t len);
+/* worker_wall_ms returns the time of day in milliseconds since 1970. */
 uint64_t worker_wall_ms(void *arg);
+/* worker_later runs m on the worker, whose thread calls it, in ms milliseconds:
+ * at once if there is no memory for a timer. */
 void worker_later(void *arg, unsigned worker, unsigned ms, struct dev_msg *m);
+/* worker_rearm has the target's deadlines looked at in the next turn; on the
+ * worker's thread. */
 void worker_rearm(void *arg, unsigned worker);
+/* worker_set_clock sets the worker's timer to the target's next deadline. */
+void worker_set_clock(struct worker *w);
+/* worker_busy starts the timers of a worker that gets a connection. */
 void worker_busy(struct worker *w);
 
 /* conns.c */
+/* conns_accepted takes over the socket fd (net_listen). Worker 0. */
 void conns_accepted(void *arg, int fd, const struct net_addr *peer);
+/* conns_verbs_asked takes over a connection request of an RDMA device
+ * (net_verbs_listen). Worker 0. */
 void conns_verbs_asked(void *arg, struct verbs_request *r);
+/* conns_drain drops the connections that the target does not know yet. On the
+ * worker's thread. */
+void conns_drain(struct worker *w);
+/* conns_short drops a half-open connection where accept has no descriptor or
+ * memory left (net_listener_on_short). Worker 0. */
+void conns_short(void *arg, int err, const struct net_addr *peer);
+/* Functions of tgt_config: logged_in, auth_failed, ended; owner is the
+ * connection, on its worker's thread. */
+int conns_logged_in(void *arg, void *owner, bool discovery, bool proven);
+void conns_auth_failed(void *arg, void *owner);
+void conns_ended(void *arg, void *owner);
+/* conns_net returns the socket or queue pair of a connection, of which owner is
+ * tgt_conn_info.owner. On its worker's thread. */
+const struct net_conn *conns_net(const void *owner);
 
-/* setup.c: opens what the options name; each returns an exit_code after a
- * message. */
+/* setup.c: each returns 0, or an exit code after a message. */
+/* setup_stores opens the LUNs of the options and makes the device server with
+ * its units and target port groups. */
 int setup_stores(struct daemon *d);
+/* setup_target makes the target, with its secrets. */
 int setup_target(struct daemon *d);
-int setup_listeners(struct daemon *d);
+/* setup_user becomes the user of --user, once everything is open. */
 int setup_user(const struct daemon *d);
-void setup_print_urls(const struct daemon *d);
 
-/* control.c: the management socket. */
-struct control *control_open(struct daemon *d, const char *path);
-void control_close(struct control *c);
+/* listen.c */
+/* listen_open opens the listeners. Returns 0, or an exit code after a message;
+ * listen_close closes them in both cases. */
+int listen_open(struct daemon *d);
+void listen_close(struct daemon *d);
+/* listen_limits raises the limit of open files and reduces the limits of
+ * d->gate to what it allows; after all files are open. */
+void listen_limits(struct daemon *d);
+/* listen_print_urls prints the URL of each LUN at each address on standard
+ * output. */
+void listen_print_urls(const struct daemon *d);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mailbox.c: one post to the loop carries all messages that wait. */
+/* mailbox.c: one post to the loop delivers all pending messages. */
 #include "daemon/mailbox.h"
 
 #include "base/bytes.h"
 
-static struct dev_msg *take_all(struct mailbox *m)
+static struct dev_msg *take_messages(struct mailbox *m)
 {
 	struct dev_msg *all;
 
@@ -17,9 +17,10 @@ static struct dev_msg *take_all(struct mailbox *m)
 	return all;
 }
 
-static void deliver(struct io_post *p)
+static void deliver_messages(struct io_post *p)
 {
-	struct dev_msg *msg = take_all(container_of(p, struct mailbox, post));
+	struct dev_msg *msg =
+		take_messages(container_of(p, struct mailbox, post));
 
 	while (msg) {
 		struct dev_msg *next = msg->next;
@@ -32,7 +33,7 @@ static void deliver(struct io_post *p)
 void mailbox_init(struct mailbox *m, struct io_loop *loop)
 {
 	m->loop = loop;
-	m->post.run = deliver;
+	m->post.run = deliver_messages;
 	m->first = NULL;
 	m->last = &m->first;
 	m->posted = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mailbox.h: messages to a worker (struct dev_msg, the target's and the
- * device's) from any thread, run in order on the worker's loop.
+ * mailbox.h: messages to a worker (struct dev_msg, of target and device) from
+ * any thread; they run in their order on the worker's loop.
  */
 #ifndef DAEMON_MAILBOX_H
 #define DAEMON_MAILBOX_H
@@ -19,9 +19,10 @@ struct mailbox {
 	bool posted;
 };
 
+/* mailbox_init: loop is the worker's, borrowed until mailbox_fini. */
 void mailbox_init(struct mailbox *m, struct io_loop *loop);
 void mailbox_fini(struct mailbox *m);
-/* mailbox_put: from any thread; msg is borrowed until it runs. */
+/* mailbox_put sends msg, which is borrowed until it runs. From any thread. */
 void mailbox_put(struct mailbox *m, struct dev_msg *msg);
 
 #endif

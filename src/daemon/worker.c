@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* worker.c: workers: loop, buffers, the target's clock, threads, draining. */
+/* worker.c: workers: loop, buffers, the target's clock, threads. */
 #include <errno.h>
+#ifdef __GLIBC__
+# include <malloc.h>
+#endif
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "daemon/daemon.h"
+#include "daemon/say.h"
 
-#define POOL_TOTAL  (512u << 20) /* data buffers of all workers together */
-#define POOL_KEPT   (64u << 20)	 /* of these, kept for reuse */
+#define POOL_KEPT   (64u << 20) /* bytes of buffers that all workers cache */
 #define CHORES_TIME (5 * XTIME_S)
-#define DRAIN_TICK  (20 * XTIME_MS)
 
-/* ---- what the pure rooms ask for ---- */
+/* ---- functions of dev_env ---- */
 
 void worker_post(void *arg, unsigned worker, struct dev_msg *msg)
 {
@@ -47,14 +49,14 @@ uint64_t worker_wall_ms(void *arg)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-#define LATER_MAX 1000 /* ms: nobody waits longer at the end */
+#define LATER_MAX 1000 /* ms: bounds how long a shutdown waits */
 
 struct delayed {
 	struct io_timer timer;
 	struct dev_msg *msg;
 };
 
-static void delay_over(struct io_timer *t)
+static void run_delayed(struct io_timer *t)
 {
 	struct delayed *l = container_of(t, struct delayed, timer);
 	struct dev_msg *m = l->msg;
@@ -70,30 +72,29 @@ void worker_later(void *arg, unsigned worker, unsigned ms, struct dev_msg *m)
 	struct delayed *l = calloc(1, sizeof(*l));
 
 	if (l) {
-		l->timer.fire = delay_over;
+		l->timer.fire = run_delayed;
 		l->msg = m;
 	}
 	if (!l || io_timer_set(loop, &l->timer,
 			       io_now(loop) + MIN(ms, LATER_MAX) * XTIME_MS)) {
 		free(l);
-		worker_post(arg, worker, m); /* too soon is better than never */
+		worker_post(arg, worker, m); /* without a delay */
 	}
 }
 
-static void set_clock(struct worker *w)
+void worker_set_clock(struct worker *w)
 {
 	io_timer_set(w->loop, &w->clock, tgt_worker_deadline(w->target));
 }
 
-static void clock_fires(struct io_timer *t)
+static void expire_deadlines(struct io_timer *t)
 {
 	struct worker *w = container_of(t, struct worker, clock);
 
 	tgt_worker_expire(w->target, io_now(w->loop));
-	set_clock(w);
+	worker_set_clock(w);
 }
 
-/* Called from within the target: look at the deadlines soon. */
 void worker_rearm(void *arg, unsigned worker)
 {
 	struct daemon *d = arg;
@@ -102,63 +103,37 @@ void worker_rearm(void *arg, unsigned worker)
 	io_timer_set(w->loop, &w->clock, io_now(w->loop));
 }
 
+/* After a flood of connections the heap is fragmented: its free pages go back
+ * to the system. */
+static void give_back_memory(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
+}
+
 static void do_chores(struct io_timer *t)
 {
 	struct worker *w = container_of(t, struct worker, chores);
+	unsigned remembered;
 
 	bufpool_trim(&w->bufs);
-	w->chores_set = w->bufs.kept || !list_empty(&w->conns);
+	log_flush(&w->daemon->log);
+	remembered = gate_age(&w->daemon->gate);
+	if (gate_shrunk(&w->daemon->gate))
+		give_back_memory();
+	w->chores_set = w->bufs.kept || !list_empty(&w->conns) || remembered;
 	if (w->chores_set)
 		io_timer_set(w->loop, t, io_now(w->loop) + CHORES_TIME);
 }
 
-/* A connection came: its deadline, and buffers to look after. */
 void worker_busy(struct worker *w)
 {
-	set_clock(w);
+	worker_set_clock(w);
 	if (w->chores_set)
 		return;
 	w->chores_set = true;
 	io_timer_set(w->loop, &w->chores, io_now(w->loop) + CHORES_TIME);
-}
-
-/* ---- draining ---- */
-
-static void report_idle(struct dev_msg *m)
-{
-	struct worker *w = container_of(m, struct worker, idle);
-	struct daemon *d = w->daemon;
-
-	if (++d->nidle == d->nworkers)
-		io_loop_stop(d->workers[0].loop);
-}
-
-static void check_idle(struct io_timer *t)
-{
-	struct worker *w = container_of(t, struct worker, drain_tick);
-
-	if (list_empty(&w->conns) && tgt_worker_idle(w->target) &&
-	    !dev_server_is_busy(w->daemon->server))
-		worker_post(w->daemon, 0, &w->idle);
-	else
-		io_timer_set(w->loop, t, io_now(w->loop) + DRAIN_TICK);
-}
-
-static void drain(struct dev_msg *m)
-{
-	struct worker *w = container_of(m, struct worker, drain);
-
-	dev_server_stop(w->daemon->server);
-	tgt_worker_drain(w->target, io_now(w->loop));
-	set_clock(w);
-	check_idle(&w->drain_tick);
-}
-
-static void kill_conns(struct dev_msg *m)
-{
-	struct worker *w = container_of(m, struct worker, kill);
-
-	tgt_worker_kill(w->target);
 }
 
 /* ---- life ---- */
@@ -170,17 +145,12 @@ static int worker_init(struct daemon *d, struct worker *w, unsigned index)
 	w->daemon = d;
 	w->index = index;
 	list_init(&w->conns);
-	w->clock.fire = clock_fires;
+	w->clock.fire = expire_deadlines;
 	w->chores.fire = do_chores;
-	w->drain_tick.fire = check_idle;
-	w->drain.run = drain;
-	w->kill.run = kill_conns;
-	w->idle.run = report_idle;
-	bufpool_init(&w->bufs, POOL_TOTAL / d->nworkers,
-		     POOL_KEPT / d->nworkers);
+	bufpool_init(&w->bufs, POOL_KEPT / d->nworkers);
 	w->loop = io_loop_new(d->options.io, &err);
 	if (!w->loop) {
-		say("no event loop (--io %s): %s%s",
+		say("--io %s: cannot make an event loop: %s%s",
 		    io_backend_name(d->options.io), strerror(-err),
 		    d->options.io == IO_URING ? "; try --io epoll" : "");
 		return EXIT_ERROR;
@@ -265,8 +235,8 @@ int workers_start(struct daemon *d)
 		int err = pthread_create(&w->thread, NULL, thread_main, w);
 
 		if (err) {
-			say("can't start worker %u: %s; try fewer --workers", i,
-			    strerror(err));
+			say("worker %u: cannot start: %s; give fewer --workers",
+			    i, strerror(err));
 			return EXIT_ERROR;
 		}
 		w->started = true;

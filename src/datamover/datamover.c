@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * datamover.c: the checked doorway of the Datamover Interface: every call
- * passes here, where the connection's state is asserted.
+ * datamover.c: the functions through which a role calls a datamover. They
+ * assert the connection's state and the arguments.
  */
-#include "datamover/datamover.h"
+#include "datamover/impl.h"
 
 #include <assert.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 void dm_task_init(struct dm_task *t)
 {
 	t->out_done = t->in_done = 0;
+	t->held = false;
 	memset(t->priv, 0, sizeof(t->priv));
 }
 
@@ -23,6 +24,7 @@ void dm_conn_take_over(struct dm_conn *c, const struct dm_ops *ops, void *impl,
 	c->ops = ops;
 	c->impl = impl;
 	c->transport = transport;
+	c->may_hold = false;
 }
 
 /* [RFC 5047: 9 #1] */
@@ -163,7 +165,20 @@ int dm_deallocate_task_resources(struct dm_conn *c, struct dm_task *t)
 	return c->ops->deallocate_task_resources(c, t);
 }
 
-int dm_judge_unsolicited(const struct iscsi_params *k,
+void dm_resume(struct dm_conn *c, struct dm_task *t)
+{
+	assert(t->held);
+	t->held = false;
+	if (c->state < DM_TERMINATING)
+		c->ops->resume(c, t);
+}
+
+void dm_progress(const struct dm_conn *c, struct dm_progress *p)
+{
+	c->ops->progress(c, p);
+}
+
+int dm_check_unsolicited(const struct iscsi_params *k,
 			 const struct iscsi_pdu *p)
 {
 	if (p->dsl && !k->immediate_data)

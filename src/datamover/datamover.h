@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * datamover.h: the Datamover Interface of RFC 5047 §§5-9 (and RFC 7145 §3),
- * the seam between iSCSI (target, initiator) and what moves its data (iSCSI
- * over TCP, iSER). Names are the standard's. Above this seam nothing knows
- * which one it talks to.
+ * datamover.h: the Datamover Interface of RFC 5047 §§5-9 (and RFC 7145 §3)
+ * between the iSCSI roles (target, initiator) and the datamovers that transfer
+ * their data (iSCSI over TCP, iSER). Names are the standard's. A role does not
+ * know which datamover it uses.
  *
- * Departures, each because it saves a hand-over per command:
- *  - Control_Notify of a SCSI Command comes when its *header* is in; the role
- *    answers with the task, whose `out` says where immediate and unsolicited
- *    data go. Data_Completion_Notify(DM_UNSOLICITED) follows once they are
- *    there (also when there were none).
- *  - Put_Data may carry the response, so that status can ride on the last
- *    Data-In, or the RDMA Writes and the Send go out in one post.
- *  - Get_Data asks for a whole range; the datamover cuts it into R2Ts by
- *    MaxBurstLength and MaxOutstandingR2T (or into RDMA Reads).
- *  - Login PDUs pass through Send_Control and Control_Notify too, since over
- *    an RDMA-first connection they travel as Sends.
- *  - The role's numbers (ExpCmdSN, MaxCmdSN, ExpStatSN) are read when a
- *    header is encoded, not when it is queued.
- *  - find_task is asked where the standard leaves the look-up to the reader.
+ * Departures from RFC 5047; most of them save a call per command:
+ *  - Control_Notify of a SCSI Command comes when the header is received. The
+ *    role returns the task, whose `out` says where immediate and unsolicited
+ *    data go. Data_Completion_Notify(DM_UNSOLICITED) follows when those data
+ *    are complete, and also if there are none.
+ *  - Put_Data may carry the response, so that the last Data-In can carry the
+ *    status, and RDMA Write and Send are posted together.
+ *  - Get_Data requests a whole range. The datamover splits it into R2Ts by
+ *    MaxBurstLength and MaxOutstandingR2T, or into RDMA Reads.
+ *  - Login PDUs pass through Send_Control and Control_Notify too, because a
+ *    connection that begins in RDMA mode transfers them as Sends.
+ *  - The datamover reads the role's numbers (ExpCmdSN, MaxCmdSN, ExpStatSN)
+ *    when it encodes a header, not when it queues one.
+ *  - find_task is the look-up by ITT, which the standard does not define.
  *
- * Threads: a dm_conn and everything behind it belongs to one worker.
- * Up-calls come from within the driver's rx_done / tx_done / expire / closed
- * or from within a primitive; a role may call any primitive from an up-call,
- * and may not free the connection in one.
+ * Threads: one worker owns a dm_conn and all that it leads to. Up-calls come
+ * from the driver's rx_done, tx_done, expire and closed, or from a primitive.
+ * In an up-call a role may call every primitive, but may not free the
+ * connection.
  */
 #ifndef DATAMOVER_DATAMOVER_H
 #define DATAMOVER_DATAMOVER_H
@@ -38,11 +38,11 @@
 struct dm_conn;
 struct dm_task;
 
-/* A control-type PDU on its way through the interface. */
+/* A control-type PDU, in both directions; borrowed for the call. */
 struct dm_control {
 	struct iscsi_pdu pdu;
-	/* Up only: the header as it came, for a Reject; NULL where the
-	 * datamover made the PDU itself (status that rode on a Data-In). */
+	/* Control_Notify only: the received header, for a Reject; NULL if the
+	 * datamover made the PDU from the status in a Data-In. */
 	const uint8_t *bhs;
 	const uint8_t *ahs;  /* pdu.ahs_len bytes, or NULL */
 	const uint8_t *data; /* pdu.dsl bytes, or NULL (see SCSI Command) */
@@ -51,9 +51,9 @@ struct dm_control {
 #define DM_TASK_PRIVATE 320
 
 /*
- * The datamover's share of a task. The role embeds it in its own struct and
- * finds its way back with container_of. It is in use from the primitive or
- * up-call that first names it until the role gets it back:
+ * The datamover's share of a task. The role embeds it in its own task and finds
+ * that task by container_of. The datamover uses it from the first primitive or
+ * up-call that names it until the role gets it back:
  *   target:    DM_RESPONSE_SENT, or dm_deallocate_task_resources;
  *   initiator: Control_Notify of the task's response, or
  *              dm_deallocate_task_resources;
@@ -64,15 +64,24 @@ struct dm_task {
 	uint32_t itt;
 	uint64_t lun;
 	uint32_t edtl; /* Expected Data Transfer Length, bytes */
-	/* initiator: the bytes to write. target: where write data land;
-	 * what falls outside is read and thrown away. Borrowed. */
+	/* initiator: the data to write. target: the memory for write data;
+	 * bytes outside of it are received and discarded. Borrowed. */
 	struct bufv out;
-	/* initiator: where read data land. target: unused. Borrowed. */
+	/* initiator: the memory for read data. target: unused. Borrowed. */
 	struct bufv in;
 	/* written by the datamover, read by the role */
-	uint32_t out_done; /* target: bytes of write data that arrived */
-	uint32_t in_done;  /* initiator: bytes of read data that arrived */
-	/* the datamover's own */
+	/* target: bytes of write data received. initiator: bytes of `out`
+	 * sent, each counted once; an iSER initiator does not see the target's
+	 * RDMA Reads and counts all bytes but the residual. */
+	uint32_t out_done;
+	/* initiator: bytes of read data received, each counted once and
+	 * without a gap from offset 0; over RDMA all but the residual. */
+	uint32_t in_done;
+	/* Set by the target in Control_Notify of a SCSI Command: no memory for
+	 * the unsolicited data yet. The datamover receives nothing more until
+	 * dm_resume. Only if dm_conn.may_hold. */
+	bool held;
+	/* private to the datamover */
 	_Alignas(16) unsigned char priv[DM_TASK_PRIVATE];
 };
 
@@ -81,73 +90,85 @@ void dm_task_init(struct dm_task *t);
 
 /* What Data_Completion_Notify reports. */
 enum dm_completion {
-	/* Target: all unsolicited data of a write are in (or there were
-	 * none): comes exactly once per SCSI Command with the W bit, and
-	 * the role does not answer the command before. err: 0,
-	 * ERR_DATA_DIGEST, ERR_PROTOCOL (data that were not agreed on),
-	 * ERR_SEQUENCE (their order or place). What an initiator did not
-	 * send unasked (§4.2.5.2) is left to Get_Data. */
+	/* Target: all unsolicited data of a write are received, or there were
+	 * none. Comes exactly once per SCSI Command with the W bit, and the
+	 * role does not answer the command before. err: 0, ERR_DATA_DIGEST,
+	 * ERR_PROTOCOL (data that were not negotiated), ERR_SEQUENCE (their
+	 * order or offset). Get_Data fetches the data that the initiator did
+	 * not send unsolicited (RFC 7143 §4.2.5.2). */
 	DM_UNSOLICITED,
-	/* Target: the range of Get_Data is in. err as above. */
+	/* Target: the range of Get_Data is received. err as above. */
 	DM_GET,
-	/* Target: the data of a Put_Data without response are out. */
+	/* Target: the data of a Put_Data without response are sent. */
 	DM_PUT,
-	/* Target: the task's response is out; task and buffers are the
-	 * role's again. */
+	/* Target: the task's response is sent; the role owns task and buffers
+	 * again. */
 	DM_RESPONSE_SENT,
-	/* Either: the release that dm_deallocate_task_resources promised. */
+	/* Both roles: dm_deallocate_task_resources returned ERR_AGAIN, and the
+	 * task is released now. */
 	DM_RELEASED,
 };
 
 enum dm_terminate {
-	DM_TERMINATE_AFTER_SENT, /* what is queued goes out first */
+	DM_TERMINATE_AFTER_SENT, /* queued PDUs are sent first */
 	DM_TERMINATE_NOW,
 };
 
-/* The up-calls: implemented by target and by initiator, each entry filled. */
+/* The up-calls; target and initiator implement all of them. */
 struct dm_up_ops {
 	/*
-	 * Control_Notify (RFC 5047 §9.1): a control-type PDU came. Everything in
-	 * *ctl is borrowed for the call.
-	 * Target, SCSI Command: ctl->data is NULL although pdu.dsl may not
-	 * be; the role stores its task in *task (`out` set), or NULL to have
-	 * all its data thrown away.
-	 * Initiator, SCSI Response: *task is the task it ends; NULL otherwise,
-	 * and for status of a task that is none (any more): it took a StatSN.
-	 * Negative: the connection can't go on (the datamover then terminates it).
+	 * Control_Notify (RFC 5047 §9.1): a control-type PDU was received. All
+	 * of *ctl is borrowed for the call.
+	 * Target, SCSI Command: ctl->data is NULL even if pdu.dsl is not 0. The
+	 * role stores its task, with `out` set, in *task; NULL: the datamover
+	 * discards all data of the command.
+	 * Initiator, SCSI Response: *task is the task that it ends, or NULL for
+	 * the status of an unknown task, which has a StatSN all the same.
+	 * *task is NULL for every other PDU.
+	 * Returns 0, or an error for which the datamover drops the connection.
 	 */
 	int (*control_notify)(struct dm_conn *c, const struct dm_control *ctl,
 			      struct dm_task **task);
 	/* Data_Completion_Notify (§9.2). */
 	void (*data_completion_notify)(struct dm_conn *c, struct dm_task *t,
 				       enum dm_completion what, int err);
-	/* Data_ACK_Notify (§9.3): initiator acknowledged data up to datasn. */
+	/* Data_ACK_Notify (§9.3): the initiator acknowledged the data up to
+	 * datasn. */
 	void (*data_ack_notify)(struct dm_conn *c, struct dm_task *t,
 				uint32_t datasn);
 	/*
-	 * A PDU was dropped (ERR_DATA_DIGEST, ERR_OPCODE, ERR_FORMAT,
-	 * ERR_PROTOCOL), the connection is well. bhs: its 48 bytes, for the
-	 * Reject that a target owes (RFC 7143 §11.17). pdu may be half filled.
+	 * The datamover dropped a PDU and keeps the connection: ERR_DATA_DIGEST,
+	 * ERR_OPCODE, ERR_FORMAT, ERR_PROTOCOL; ERR_NOT_FOUND: a Data-Out of no
+	 * task; ERR_RANGE: a Data-Out with a wrong offset. bhs: the header, for
+	 * the Reject that a target sends (RFC 7143 §11.17). pdu may be partially
+	 * filled.
 	 */
 	void (*error_notify)(struct dm_conn *c, const struct iscsi_pdu *pdu,
 			     const uint8_t bhs[ISCSI_BHS_LEN], int err);
 	/*
-	 * Connection_Terminate_Notify (§9.4): the connection is over, for
-	 * whatever reason (0: orderly, peer closed after logout; else why).
-	 * The datamover has let go of every task and buffer. Last up-call.
+	 * Connection_Terminate_Notify (§9.4): the connection has ended; err is
+	 * the reason, 0: the peer closed it in order. The datamover uses no task
+	 * and no buffer any more. This is the last up-call.
 	 */
 	void (*connection_terminate_notify)(struct dm_conn *c, int err);
 	/* The task in progress with this ITT, or NULL. */
 	struct dm_task *(*find_task)(struct dm_conn *c, uint32_t itt);
 };
 
-/* What the role tells of its size: Allocate_Connection_Resources (§8.4). */
+/* The resources that a role needs: Allocate_Connection_Resources (§8.4). */
 struct dm_resources {
-	uint32_t max_tasks; /* tasks that may be in flight at once */
+	uint32_t max_tasks; /* tasks that may be in progress at once */
 };
 
-/* The primitives, implemented by datamover/tcp and datamover/iser; each entry
- * filled. Called through the dm_* functions below only. */
+/* Bytes transferred so far; a role compares two readings to detect a peer that
+ * makes no progress. */
+struct dm_progress {
+	uint64_t in;  /* target: bytes of write data received */
+	uint64_t out; /* bytes of all kinds that the transport took */
+};
+
+/* The primitives; datamover/tcp and datamover/iser implement all of them. Roles
+ * call them by the dm_* functions below only. */
 struct dm_ops {
 	int (*send_control)(struct dm_conn *c, struct dm_task *t,
 			    const struct dm_control *ctl);
@@ -166,42 +187,41 @@ struct dm_ops {
 	void (*notice_key_values)(struct dm_conn *c,
 				  const struct iscsi_params *p);
 	int (*deallocate_task_resources)(struct dm_conn *c, struct dm_task *t);
+	void (*resume)(struct dm_conn *c, struct dm_task *t);
+	void (*progress)(const struct dm_conn *c, struct dm_progress *p);
 };
 
 enum dm_state {
 	DM_LOGIN,	 /* only Login PDUs */
 	DM_FULL_FEATURE, /* after dm_enable_datamover */
-	DM_TERMINATING,	 /* nothing new is accepted */
-	DM_TERMINATED,	 /* Connection_Terminate_Notify was given */
+	DM_TERMINATING,	 /* primitives return ERR_CLOSED */
+	DM_TERMINATED,	 /* after Connection_Terminate_Notify */
 };
 
-/* dm_conn_go is the one place that changes a connection's state. For
- * datamovers only. */
-void dm_conn_go(struct dm_conn *c, enum dm_state next);
-
-/* Whether RDMAExtensions=Yes can be agreed on (RFC 7145 §6.3). */
+/* Which values of RDMAExtensions a role may negotiate (RFC 7145 §6.3). */
 enum dm_rdma {
-	DM_RDMA_NO,
-	DM_RDMA_POSSIBLE, /* a stream that can go to RDMA mode after login */
-	DM_RDMA_REQUIRED, /* the same, and it must: else no session */
-	DM_RDMA_ALREADY,  /* RDMA mode since its first byte */
+	DM_RDMA_NO,	  /* No */
+	DM_RDMA_POSSIBLE, /* Yes or No: RDMA mode begins after the login */
+	DM_RDMA_REQUIRED, /* Yes only: RDMA mode begins after the login */
+	DM_RDMA_ALREADY,  /* the connection began in RDMA mode */
 };
 
 /*
- * The part of a connection that both sides see; a datamover embeds it. When a
- * connection that was a byte stream goes on in RDMA mode (RFC 7145 §5.1), the
- * role keeps this struct, and ops and impl change under it: dm_conn_take_over.
+ * The part of a connection that role and datamover share; the datamover embeds
+ * it. When a byte stream goes on in RDMA mode (RFC 7145 §5.1), the role keeps
+ * this struct and dm_conn_take_over changes ops and impl.
  */
 struct dm_conn {
-	/* set by the datamover, constant */
+	/* set by the datamover */
 	const struct dm_ops *ops;
 	void *impl; /* the datamover's own struct */
 	enum iscsi_role role;
-	const char *transport; /* "tcp", "iser" : for people only */
-	/* Most bytes of data in a control-type PDU that the peer can really
-	 * take in full feature phase; 0: what it declared. */
+	const char *transport; /* "tcp" or "iser", to be shown only */
+	/* The most bytes of data in a control-type PDU that the peer accepts
+	 * in full feature phase; 0: as many as it declared. */
 	uint32_t max_control_data;
 	enum dm_rdma rdma;
+	bool may_hold; /* dm_task.held has an effect */
 	/* set by dm_attach */
 	const struct dm_up_ops *up;
 	void *user;
@@ -209,102 +229,90 @@ struct dm_conn {
 	/* set by dm_set_trace, or NULL */
 	struct trace *trace;
 	const char *peer;
-	/* written by the doorway and the datamover */
-	enum dm_state state;
+	enum dm_state state; /* changed by dm_conn_go only */
 };
 
-/* dm_conn_take_over: another datamover goes on with c. For datamovers only. */
-void dm_conn_take_over(struct dm_conn *c, const struct dm_ops *ops, void *impl,
-		       const char *transport);
-
-/* dm_attach gives the connection its role: before the first byte. numbers
+/* dm_attach connects the role to c, before the first byte is received. numbers
  * and user are borrowed until Connection_Terminate_Notify. */
 void dm_attach(struct dm_conn *c, const struct dm_up_ops *up, void *user,
 	       const struct iscsi_numbers *numbers);
 
-/* dm_set_trace: PDUs and states are traced (debug level) under the peer's
- * name. Both are borrowed for the connection's life. */
+/* dm_set_trace makes c trace PDUs and changes of its state, at debug level,
+ * with the name of the peer. t and peer are borrowed as long as c exists. */
 void dm_set_trace(struct dm_conn *c, struct trace *t, const char *peer);
 
-/* dm_trace_pdu is for datamovers: a header that came in or goes out. */
-void dm_trace_header(const struct dm_conn *c, bool out,
-		     const uint8_t bhs[ISCSI_BHS_LEN]);
-static inline void dm_trace_pdu(const struct dm_conn *c, bool out,
-				const uint8_t bhs[ISCSI_BHS_LEN])
-{
-	if (trace_wanted(c->trace, TRACE_LEVEL_DEBUG))
-		dm_trace_header(c, out, bhs);
-}
+/* ---- primitives; those that return int return ERR_CLOSED once the
+ * connection is terminating ---- */
 
 /*
- * dm_judge_unsolicited is for a target's datamovers: what a SCSI Command may
- * bring along (RFC 7143 §11.3.4, §13.10, §13.11). 0, ERR_PROTOCOL (data that
- * were not agreed on), ERR_SEQUENCE (more than fits).
- */
-int dm_judge_unsolicited(const struct iscsi_params *k,
-			 const struct iscsi_pdu *p);
-
-/* ---- down: each asserts the connection's state ---- */
-
-/*
- * Send_Control (RFC 5047 §8.1). t is NULL except for a SCSI Command (initiator:
- * t->out and t->in are moved as the target asks; F bit, DataSegmentLength and
- * immediate data are the datamover's business) and a SCSI Response (target:
- * ends in DM_RESPONSE_SENT). pdu.cmdsn (initiator) and pdu.statsn (target) are
- * the role's; the other numbers are filled from `numbers`. Control data
- * (ctl->data, pdu.dsl bytes) are copied.
- * Errors: ERR_NOMEM, ERR_TOO_LONG (more than the peer takes in one PDU).
+ * Send_Control (RFC 5047 §8.1). t is NULL except for two PDUs: a SCSI Command
+ * of an initiator, whose data the datamover then transfers as the target
+ * requests (it sets the F bit, DataSegmentLength and immediate data), and a
+ * SCSI Response of a target, which ends in DM_RESPONSE_SENT. The role sets
+ * pdu.cmdsn (initiator) or pdu.statsn (target); the other numbers come from
+ * `numbers`. Data (ctl->data, pdu.dsl bytes) are copied.
+ * Errors: ERR_NOMEM; ERR_TOO_LONG: more than the peer accepts in one PDU;
+ * ERR_BUSY (iSER): too many unexpected PDUs are outstanding.
  */
 int dm_send_control(struct dm_conn *c, struct dm_task *t,
 		    const struct dm_control *ctl);
 
 /*
- * Put_Data (§8.2), target: sends data as the read data of t, starting at
- * byte offset of the command's buffer. The memory behind data (the iovec
- * array too) is borrowed until DM_PUT (response NULL) or DM_RESPONSE_SENT.
- * One at a time per task (ERR_BUSY); data may be empty only with a response.
+ * Put_Data (§8.2), target: sends data as the read data of t, beginning at
+ * byte offset of the command's buffer. data, its iovec array included, is
+ * borrowed until DM_PUT (response NULL) or DM_RESPONSE_SENT. One call at a time
+ * per task, else ERR_BUSY. data is empty only with a response.
  * response: the SCSI Response that ends the task (op, status, residuals,
- * statsn; itt and lun are t's); its status rides on the last Data-In where
- * RFC 7143 §11.7.3 allows.
+ * statsn; the datamover takes itt from t). The last Data-In carries its status
+ * if RFC 7143 §11.7.3 allows.
  */
 int dm_put_data(struct dm_conn *c, struct dm_task *t, const struct bufv *data,
 		uint32_t offset, const struct iscsi_pdu *response);
 
-/* Get_Data (§8.3), target: fetches [offset, offset + len) of the write data
- * into t->out. Ends in DM_GET. One at a time per task. */
+/* Get_Data (§8.3), target: receives [offset, offset + len) of the write data
+ * into t->out. Ends in DM_GET. One call at a time per task. */
 int dm_get_data(struct dm_conn *c, struct dm_task *t, uint32_t offset,
 		uint32_t len);
 
+/* Allocate_Connection_Resources (§8.4), during the login; ERR_NOMEM. */
 int dm_allocate_connection_resources(struct dm_conn *c,
 				     const struct dm_resources *r);
-/* Deallocate_Connection_Resources: after the terminate notice, gives back
- * everything but the dm_conn itself. */
+/* Deallocate_Connection_Resources (§8.5) frees them, during the login or after
+ * Connection_Terminate_Notify. */
 void dm_deallocate_connection_resources(struct dm_conn *c);
 
 /*
- * Enable_Datamover (§8.6): the login is over. Target: sends final_login, the
- * last Login Response, and switches behind it, atomically. Initiator: called
- * from the Control_Notify of that response, final_login is NULL.
+ * Enable_Datamover (§8.6) ends the login. Target: sends final_login, the last
+ * Login Response, and begins the full feature phase directly after it.
+ * Initiator: called in the Control_Notify of that response; final_login is
+ * NULL.
  */
 int dm_enable_datamover(struct dm_conn *c,
 			const struct dm_control *final_login);
 
-/* Connection_Terminate (§8.7): the notice follows, from the driver's turn and
- * not from within this call. err says why, 0 = orderly. */
+/* Connection_Terminate (§8.7). Connection_Terminate_Notify follows from the
+ * driver's turn, never from within this call. err: the reason, 0: orderly. */
 void dm_connection_terminate(struct dm_conn *c, enum dm_terminate how, int err);
 
-/* Notice_Key_Values (§8.8): the negotiated values; before Enable_Datamover, and
- * again when max_send_dsl alone was declared anew in full feature phase (RFC
- * 7143 §13.12). *p is copied. */
+/* Notice_Key_Values (§8.8) copies the negotiated values: before
+ * Enable_Datamover, and in full feature phase when the peer declares another
+ * MaxRecvDataSegmentLength (RFC 7143 §13.12). */
 void dm_notice_key_values(struct dm_conn *c, const struct iscsi_params *p);
 
 /*
- * Deallocate_Task_Resources (§8.9): the datamover forgets t (an abort). Not
- * after t's response was handed over: the StatSN that it took would be missed.
- * Returns 0: done; ERR_AGAIN: a PDU of t is half way out, or hardware may
- * still touch its memory; DM_RELEASED will follow. A target does not abort a
- * task whose response it has handed over: its StatSN is taken.
+ * Deallocate_Task_Resources (§8.9): the datamover forgets t, which is aborted.
+ * Returns 0, or ERR_AGAIN if a PDU of t is partially sent or hardware may still
+ * access its memory; then DM_RELEASED follows. A target does not call this
+ * after it handed over t's response, because the StatSN of that response would
+ * be missing.
  */
 int dm_deallocate_task_resources(struct dm_conn *c, struct dm_task *t);
+
+/* dm_resume: t, which was `held`, has memory for its data in t->out now. A held
+ * task may be deallocated without dm_resume. Not in RFC 5047. */
+void dm_resume(struct dm_conn *c, struct dm_task *t);
+
+/* dm_progress stores the bytes transferred so far in *p. Not in RFC 5047. */
+void dm_progress(const struct dm_conn *c, struct dm_progress *p);
 
 #endif

@@ -5,18 +5,19 @@
  * nothing of iSCSI; the target hands it CDBs and gets data, status and sense.
  *
  * Threads: a dev_task and its nexus belong to one worker. A logical unit is
- * shared by all workers; what one worker must tell the others goes through
- * dev_env.post.
+ * shared by all workers, which send each other messages by dev_env.post.
  */
 #ifndef DEVICE_DEVICE_H
 #define DEVICE_DEVICE_H
 
-#include "backstore/backstore.h"
+#include "backstore/request.h"
 #include "base/bufv.h"
 #include "base/list.h"
 #include "base/xtime.h"
 #include "device/pass.h"
+#include "device/share.h"
 
+struct bs;
 struct dev_server; /* the logical units behind one target (SCSI device) */
 struct dev_lu;
 struct dev_nexus;
@@ -29,11 +30,11 @@ struct dev_msg {
 	struct dev_msg *next;
 };
 
-/* What is kept of a unit over a power loss, each by itself. */
+/* The records of a unit that outlive a power loss; each is saved by itself. */
 enum dev_kept {
 	DEV_KEPT_RESERVATIONS, /* persistent ones (SPC-4 §5.13.5) */
-	/* saved mode pages, identifying information, SANITIZE or FORMAT UNIT
-	 * under way */
+	/* saved mode pages, identifying information, SANITIZE or FORMAT UNIT in
+	 * progress */
 	DEV_KEPT_UNIT,
 	DEV_KEPT_KINDS,
 };
@@ -44,33 +45,36 @@ struct dev_save {
 	enum dev_kept kind;
 	unsigned worker;
 	const uint8_t *data; /* borrowed until done */
-	size_t len;	     /* 0: nothing any more */
+	size_t len;	     /* 0: delete the record */
 	int result;
 	void (*done)(struct dev_save *s);
 };
 
 struct dev_env {
 	unsigned nworkers;
-	/* Runs m->run on worker's thread, soon; m is borrowed until then. With
-	 * the calling worker as the goal it still comes later, from the loop. */
+	/* Runs m->run on the worker's thread, from its loop: never from within
+	 * post, even on the calling worker. m is borrowed until then. */
 	void (*post)(void *arg, unsigned worker, struct dev_msg *m);
 	/*
-	 * Keeps what s has, for the life after a power loss: s->done on
-	 * s->worker once it is on the medium. From worker 0; there may be one
-	 * of each kind at a time. NULL: nothing can be kept.
+	 * Saves the record of s, so that it outlives a power loss; calls s->done
+	 * on s->worker once the record is on the medium. Called on worker 0, with
+	 * one record of each kind at a time. NULL: no record can be saved.
 	 */
 	void (*save)(void *arg, struct dev_save *s);
 	/* Data buffers for reads, writes and parameter lists, 4096-aligned,
-	 * from the worker's pool. NULL: none left now. */
+	 * from the worker's pool. NULL: no memory. */
 	void *(*buf_get)(void *arg, unsigned worker, size_t len);
 	void (*buf_put)(void *arg, unsigned worker, void *buf, size_t len);
+	/* How much buffer memory the commands of a worker may hold (share.h):
+	 * the reserve holds the largest command. All 0: no limits. */
+	size_t buf_common, buf_reserve, buf_burst;
 	/* Milliseconds since 1970 UTC, for REPORT TIMESTAMP; NULL: the units
 	 * do not have that command. Any worker. */
 	uint64_t (*wall_ms)(void *arg);
-	/* Bytes that nobody can guess; NULL: no ROD tokens. Any worker. */
+	/* Unpredictable random bytes; NULL: no ROD tokens. Any worker. */
 	void (*random)(void *arg, uint8_t *p, size_t n);
-	/* Posts m to the calling worker ms from now. NULL: erase_rate does not
-	 * count. */
+	/* Posts m to the calling worker after ms milliseconds. NULL: erase_rate
+	 * is ignored. */
 	void (*later)(void *arg, unsigned worker, unsigned ms,
 		      struct dev_msg *m);
 	void *arg;
@@ -78,7 +82,7 @@ struct dev_env {
 
 /* ---- units ---- */
 
-/* What a unit is; which commands, pages and data it has follows (table.c). */
+/* The type of a unit, which decides on its commands, pages and data (table.c). */
 enum dev_type {
 	DEV_DISK, /* direct access block device, SBC-3 */
 	DEV_CD,	  /* CD/DVD device, MMC-6: 2,048-byte blocks, read only */
@@ -91,11 +95,11 @@ struct dev_lu_config {
 	bool read_only;
 	bool rotational; /* VPD B1h */
 	bool removable;	 /* the medium can be ejected */
-	bool strict;	 /* to the letter where the world does otherwise */
-	/* Bytes per second that SANITIZE OVERWRITE writes at most; 0: as
-	 * fast as they can. */
+	bool strict;	 /* follows the standard where most targets do not */
+	/* The most bytes per second that SANITIZE OVERWRITE writes; 0: no
+	 * limit. */
 	uint64_t erase_rate;
-	/* what dev_env.save got will be found again: APTPL, saved mode pages */
+	/* records of dev_env.save will be restored: APTPL, saved mode pages */
 	bool keeps;
 	/* INQUIRY: padded with spaces; empty: ours */
 	char vendor[9], product[17], revision[5];
@@ -107,12 +111,12 @@ struct dev_lu_config {
  * the most bytes one command may move (VPD B0h). NULL: out of memory. */
 struct dev_server *dev_server_new(const struct dev_env *env,
 				  uint32_t max_transfer);
-/* dev_server_resume: goes on with what the last process was erasing, as
- * dev_lu_restore told. Once all units are there, on worker 0. */
+/* dev_server_resume continues the erasures that the last process did not finish,
+ * as the records of dev_lu_restore say. After all units were added, on worker 0. */
 void dev_server_resume(struct dev_server *s);
 /*
- * dev_server_stop: what goes on in the background (SANITIZE, FORMAT UNIT) is
- * to end; dev_server_is_busy tells whether any of it is left.
+ * dev_server_stop: background work (SANITIZE, FORMAT UNIT) stops soon;
+ * dev_server_is_busy: whether some is still in progress.
  */
 void dev_server_stop(struct dev_server *s);
 bool dev_server_is_busy(const struct dev_server *s);
@@ -124,8 +128,8 @@ void dev_server_free(struct dev_server *s);
  * SAM-5). */
 int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	       struct bs *b);
-/* dev_lu_add_pass: a unit whose commands p carries out; takes it over. Codes as
- * dev_lu_add's, and ERR_NOMEM. Of cfg the LUN, read_only and keeps count. */
+/* dev_lu_add_pass: a unit whose commands p executes; takes over p. Codes as
+ * dev_lu_add's, and ERR_NOMEM. Uses lun, read_only and keeps of cfg. */
 int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
 		    struct pass *p);
 /* dev_lu_get: NULL when there is none. */
@@ -135,38 +139,42 @@ uint16_t dev_lu_lun(const struct dev_lu *lu);
  * blocks; of a DEV_CD
  * it is for worker 0 only, and NULL without a medium. */
 struct bs *dev_lu_backstore(const struct dev_lu *lu);
+/* dev_lu_store_name returns the name of the backstore, borrowed, for messages;
+ * NULL without a medium. */
+const char *dev_lu_store_name(const struct dev_lu *lu);
 enum dev_type dev_lu_type(const struct dev_lu *lu); /* NULL: DEV_DISK */
 /* dev_is_locked: an initiator wants the medium to stay where it is (PREVENT
  * ALLOW MEDIUM REMOVAL). */
 bool dev_is_locked(const struct dev_lu *lu);
 
 /*
- * dev_lu_change_medium: b (read only, as large in its blocks) is the medium of a
- * DEV_CD from now on, and the device's; NULL: none is. The one before is closed.
- * done, maybe from within, when that is so and all initiators are told. On
- * worker 0. ERR_UNSUPPORTED: no such unit; ERR_FORMAT: no such medium; ERR_BUSY:
- * an initiator holds it and was asked to let go (force: ejected all the same);
- * ERR_AGAIN: it is just being changed; ERR_NOMEM. After an error b is still the
- * caller's.
+ * dev_lu_change_medium makes b (read-only, with blocks of the same size) the
+ * medium of a DEV_CD, and takes it over; NULL: the drive is empty. The previous
+ * medium is closed. Calls done, maybe from within, after the change, when every
+ * nexus has its unit attention. On worker 0. ERR_UNSUPPORTED: another type of unit;
+ * ERR_FORMAT: not such a medium; ERR_BUSY: an initiator prevents removal and was
+ * asked to allow it (force: the medium is exchanged nevertheless); ERR_AGAIN: a
+ * medium change is already in progress; ERR_NOMEM. After an error the caller still
+ * owns b.
  */
 int dev_lu_change_medium(struct dev_lu *lu, struct bs *b, bool force,
 			 void (*done)(void *arg, int err), void *arg);
 
 /*
- * dev_lu_restore gives the unit what dev_env.save kept of it; before the first
- * nexus. ERR_DATA_DIGEST, ERR_TRUNCATED, ERR_FORMAT, ERR_LIMIT: it is damaged;
- * ERR_NOT_FOUND: it is another store's; ERR_NOMEM.
+ * dev_lu_restore reads a record that dev_env.save got; before the first nexus.
+ * ERR_DATA_DIGEST, ERR_TRUNCATED, ERR_FORMAT, ERR_LIMIT: the record is damaged;
+ * ERR_NOT_FOUND: it belongs to another backstore; ERR_NOMEM.
  */
 int dev_lu_restore(struct dev_lu *lu, enum dev_kept kind, const uint8_t *data,
 		   size_t len);
 
-/* dev_lu_lose_reservations: there were some, and what they were is not known:
- * the unit refuses next to everything until REPLACE LOST RESERVATION (SPC-4
- * §5.13.5.3). Before the first nexus, on a unit that keeps them. */
+/* dev_lu_lose_reservations: the record of the reservations cannot be read: the
+ * unit refuses most commands until REPLACE LOST RESERVATION (SPC-4 §5.13.5.3).
+ * Before the first nexus, on a unit with .keeps. */
 void dev_lu_lose_reservations(struct dev_lu *lu);
 
-/* What a person may want to know of a unit's reservations; names are borrowed
- * for the call. On worker 0. */
+/* A unit's reservations, for the administrator. Names are borrowed for the call.
+ * On worker 0. */
 struct dev_registration {
 	const char *initiator_port;
 	uint16_t target_port;
@@ -176,10 +184,10 @@ struct dev_registration {
 
 struct dev_reservation {
 	const char *type;     /* "Write Exclusive"; NULL: none */
-	const char *reserved; /* whose by RESERVE(6/10); NULL: nobody's */
+	const char *reserved; /* initiator port of RESERVE(6/10), or NULL */
 	uint32_t generation;
 	bool aptpl;
-	bool lost; /* what there was can't be read */
+	bool lost; /* dev_lu_lose_reservations */
 };
 
 void dev_lu_reservation(const struct dev_lu *lu, struct dev_reservation *r);
@@ -193,14 +201,31 @@ void dev_lu_registrations(const struct dev_lu *lu,
 int dev_lun_decode(uint64_t wire, uint16_t *lun);
 uint64_t dev_lun_encode(uint16_t lun);
 
-/* dev_port_add: a target port of the device, by its SCSI name; the relative
- * target port identifier of one that is there already stays. Before the first
- * nexus. ERR_LIMIT: there are 65,535; ERR_TOO_LONG; ERR_NOMEM. */
+/* dev_port_add adds a target port by its SCSI name and returns its relative target
+ * port identifier; a port that was added before keeps its identifier. Before the
+ * first nexus. ERR_LIMIT: there are 65,535 ports; ERR_TOO_LONG; ERR_NOMEM. */
 int dev_port_add(struct dev_server *s, const char *name, uint16_t *rtpi);
 
-/* dev_server_first_port: relative target port identifiers count from here (1);
- * before the first port. */
+/* dev_server_first_port sets the first relative target port identifier (1);
+ * before the first dev_port_add. */
 void dev_server_first_port(struct dev_server *s, uint16_t rtpi);
+
+/*
+ * dev_lu_resize changes the size of a disk's backstore to size bytes; 0: adopts
+ * the size that the backstore has now. If the capacity changes, every nexus gets
+ * CAPACITY DATA HAS CHANGED. Calls done, maybe from within, after that. On worker
+ * 0. ERR_UNSUPPORTED: the backstore has a fixed size; ERR_RANGE: not a whole number
+ * of blocks; ERR_DENIED: smaller, and not forced; ERR_BUSY: the unit is not ready;
+ * ERR_NOMEM.
+ */
+int dev_lu_resize(struct dev_lu *lu, uint64_t size, bool force,
+		  void (*done)(void *arg, int err), void *arg);
+
+/* dev_lu_flush_failed: a flush of the unit's backstore failed, and no flush has
+ * succeeded since blocks were written again. dev_lu_flush_forget ends that state;
+ * a nexus whose writes may be lost still gets its error. Any worker. */
+bool dev_lu_flush_failed(const struct dev_lu *lu);
+void dev_lu_flush_forget(struct dev_lu *lu);
 
 /* ---- target port groups (ALUA, SPC-4 §5.11) ---- */
 
@@ -221,9 +246,9 @@ struct dev_group {
 	uint16_t id; /* not 0 */
 	enum dev_access state;
 	bool preferred;
-	uint8_t status; /* 0: as it was set up; 1, 2: SPC-4 table 265 */
+	uint8_t status; /* 0: not changed yet; 1, 2: SPC-4 table 265 */
 	unsigned nports;
-	/* relative target ports, ours and those of others on the same store */
+	/* relative target ports, of this daemon and of others with this unit */
 	uint16_t ports[DEV_GROUP_PORTS];
 };
 
@@ -233,28 +258,29 @@ struct dev_group_change {
 	bool set_preferred, preferred;
 };
 
-/* dev_group_add: with the first one the device has ALUA; before the first
- * nexus. ERR_BUSY: the id or a port is taken; ERR_LIMIT; ERR_NOMEM. */
+/* dev_group_add adds a target port group; with the first one the device has ALUA.
+ * Before the first nexus. ERR_BUSY: the id or a port is taken; ERR_LIMIT; ERR_NOMEM. */
 int dev_group_add(struct dev_server *s, const struct dev_group *g);
-/* dev_groups copies them; returns how many. On worker 0. */
+/* dev_groups copies the groups; returns their number. On worker 0. */
 unsigned dev_groups(const struct dev_server *s,
 		    struct dev_group out[DEV_MAX_GROUPS]);
-/* dev_offline_ports copies which target ports are offline; how many. */
+/* dev_offline_ports copies the target ports that are offline; returns their
+ * number. On worker 0. */
 unsigned dev_offline_ports(const struct dev_server *s,
 			   uint16_t out[DEV_MAX_OFFLINE]);
 /*
- * dev_port_set tells of a target port of another daemon on the same store that
- * it is offline (SPC-4 §5.16.2.4.6), or is back. As dev_group_set; a port of
- * ours is ERR_UNSUPPORTED: it answers. ERR_LIMIT.
+ * dev_port_set: a target port of another daemon on the same backstore is offline
+ * (SPC-4 §5.16.2.4.6), or is not any more. done and codes as dev_group_set, and
+ * ERR_UNSUPPORTED: a port of this daemon; ERR_LIMIT.
  */
 int dev_port_set(struct dev_server *s, uint16_t port, bool offline,
 		 void (*done)(void *arg, int err), void *arg);
 /*
- * dev_group_set changes a group's state; done, maybe from within, when it is
- * in force everywhere, all initiators are told, and, where it took access away,
- * no command that was admitted before is at the medium any more: until then it
- * is transitioning. On worker 0. ERR_NOT_FOUND, now or to done: no such group;
- * ERR_NOMEM: it is as it was.
+ * dev_group_set changes a group's state. Calls done, maybe from within, when the
+ * state is in force on every worker and every nexus has its unit attention. If the
+ * change takes access away, done also waits until every command admitted before has
+ * finished; until then the group is transitioning. On worker 0. ERR_NOT_FOUND,
+ * returned or given to done: no such group; ERR_NOMEM: nothing has changed.
  */
 int dev_group_set(struct dev_server *s, const struct dev_group_change *c,
 		  void (*done)(void *arg, int err), void *arg);
@@ -268,32 +294,39 @@ struct dev_nexus_config {
 	uint16_t relative_target_port; /* VPD 83h */
 	char target_name[224];	       /* VPD 83h */
 	/*
-	 * All tasks of this nexus at the unit are to go but for `except`:
-	 * another initiator aborts them (PREEMPT AND ABORT, SPC-4
-	 * §5.13.11.2.6; QERR, §7.5.8), or, where there is an exception, one of
-	 * their own. dev_nexus_tasks_gone once they are. On the nexus's
-	 * worker. NULL: there never are any.
+	 * Aborts all tasks of this nexus at the unit except `except`: another
+	 * initiator does so (PREEMPT AND ABORT, SPC-4 §5.13.11.2.6; QERR,
+	 * §7.5.8), or the command `except` of this nexus. Calls
+	 * dev_nexus_tasks_gone after the last one. On the nexus's worker. NULL:
+	 * the nexus never has tasks then.
 	 */
 	void (*abort_tasks)(void *arg, uint64_t lun,
 			    const struct dev_task *except);
 	void *arg;
 };
 
-/* dev_nexus_open: establishes POWER ON unit attentions. NULL: no memory. */
+/* dev_nexus_open establishes the unit attention POWER ON at each unit. NULL: no
+ * memory. */
 struct dev_nexus *dev_nexus_open(struct dev_server *s,
 				 const struct dev_nexus_config *cfg);
-/* dev_nexus_part begins the I_T nexus loss: gives back what RESERVE got; then
- * done, maybe from within. No task of it may be left, none comes any more. */
+/* dev_nexus_part begins the I_T nexus loss: releases what RESERVE reserved, then
+ * calls done, maybe from within. The nexus has no task, and gets none. */
 void dev_nexus_part(struct dev_nexus *n, void (*done)(void *arg), void *arg);
-/* dev_nexus_close parts, unless that was done, and frees n; from now on n is
- * the device's. */
+/* dev_nexus_close does dev_nexus_part if that was not done, and frees n; the caller
+ * may not use n any more. */
 void dev_nexus_close(struct dev_nexus *n);
 void dev_nexus_tasks_gone(struct dev_nexus *n);
+/* dev_nexus_has_turn: the target should accept no further commands of n: other
+ * sessions wait until those that it has accepted have had memory (share.h). */
+bool dev_nexus_has_turn(const struct dev_nexus *n);
+/* dev_nexus_in_the_way: other sessions wait for memory, and n holds more than its
+ * own share, or has the turn (share.h). */
+bool dev_nexus_in_the_way(const struct dev_nexus *n);
 /*
- * dev_nexus_clear_aca: CLEAR ACA (SAM-5 §7.4). The nexus's tasks of the ACA
- * attribute are the target's to abort first. done, maybe from within, once it
- * is in force everywhere; ERR_NOMEM: the ACA is still there. On the nexus's
- * worker.
+ * dev_nexus_clear_aca: CLEAR ACA (SAM-5 §7.4). Before that the target aborts the
+ * nexus's tasks with the ACA attribute. Calls done, maybe from within, when the ACA
+ * is cleared on every worker; ERR_NOMEM: the ACA is still established. On the
+ * nexus's worker.
  */
 void dev_nexus_clear_aca(struct dev_nexus *n, uint64_t lun,
 			 void (*done)(void *arg, int err), void *arg);
@@ -315,15 +348,16 @@ enum scsi_status {
 	SCSI_TASK_ABORTED = 0x40,
 };
 
-/* What a task does to the blocks it names (range.c). */
+/* How a task holds the blocks of its range (range.c). */
 enum dev_hold {
 	DEV_HOLD_NONE,
 	DEV_HOLD_WAITS,
 	DEV_HOLD_SHARED, /* as READ and WRITE do */
-	DEV_HOLD_ALONE,	 /* nobody else touches them meanwhile */
+	DEV_HOLD_ALONE,	 /* no other task uses them */
 };
 
 struct dev_fence;
+struct dev_flow;
 struct dev_copy;
 
 struct dev_range {
@@ -333,7 +367,7 @@ struct dev_range {
 	unsigned worker;
 	uint64_t lba, blocks;
 	void (*go)(struct dev_range *r);
-	struct dev_fence *fence; /* ALONE, or on the way there */
+	struct dev_fence *fence; /* of ALONE, from dev_range_take on */
 };
 
 /* Task attributes, as iSCSI numbers them (RFC 7143 §11.3.1). */
@@ -342,37 +376,47 @@ enum dev_attr {
 	DEV_ATTR_SIMPLE,
 	DEV_ATTR_ORDERED,
 	DEV_ATTR_HEAD_OF_QUEUE,
-	DEV_ATTR_ACA, /* beyond: refused */
+	DEV_ATTR_ACA, /* larger values are refused */
 };
 
 enum dev_task_phase {
 	DEV_TASK_NEW,
-	DEV_TASK_WANTS_DATA, /* dev_task_begin returned; data under way */
-	DEV_TASK_RUNNING,    /* dev_task_execute; I/O may be under way */
-	DEV_TASK_DONE,	     /* done was called; data still lent */
+	DEV_TASK_WANTS_DATA, /* dev_task_begin was called; data are in transfer */
+	DEV_TASK_RUNNING,    /* dev_task_execute; I/O may be in progress */
+	DEV_TASK_DONE,	     /* done was called; the data are still lent */
 };
 
 /*
- * One command. The target embeds it. Life: fill the first group,
- * dev_task_begin, (bring in out_len bytes to out), dev_task_execute, done,
- * (send `in`), dev_task_end.
+ * One command. The target embeds it, fills the first group of members and calls
+ * dev_task_begin, brings out_len bytes to out, calls dev_task_execute; after done it
+ * sends `in` and calls dev_task_end.
  */
 struct dev_task {
 	/* set by the target before dev_task_begin */
 	struct dev_nexus *nexus;
-	uint64_t lun; /* 8 bytes of wire, as a number */
+	uint64_t lun; /* the 8 bytes of the PDU, big-endian */
 	uint8_t attr; /* SAM-5 task attribute, as iSCSI numbers it (§11.3.1) */
 	uint8_t priority;
 	uint8_t cdb[DEV_CDB_MAX];
 	uint16_t cdb_len;
-	uint32_t edtl_out; /* bytes the initiator is ready to send */
-	uint32_t edtl_in;  /* bytes the initiator is ready to take */
+	uint32_t edtl_out;  /* expected data transfer length of data-out */
+	uint32_t edtl_in;   /* the same of data-in */
+	bool bidirectional; /* the initiator expects both: refused */
+	/* bytes of unsolicited data-out that may come */
+	uint32_t unasked;
+	bool may_hold; /* the connection can delay the unsolicited data */
+	/* A command with data-out waited for memory and has it now: out has
+	 * room for all of out_len. Not called from within dev_task_begin, nor
+	 * after an abort. */
+	void (*ready)(struct dev_task *t);
 	/* Called once, from dev_task_execute or later, on the nexus's worker;
-	 * not called if the task was aborted (see dev_abort). */
+	 * not called if the task was aborted (dev_task_abort). */
 	void (*done)(struct dev_task *t);
 	/* set by dev_task_begin */
 	uint32_t out_len; /* bytes of data-out to bring in, <= edtl_out */
-	struct bufv out;  /* where they go; lent until dev_task_end */
+	struct bufv out;  /* memory for them; lent until dev_task_end */
+	bool waits;	/* for memory; out has room for `unasked` bytes only */
+	bool held_back; /* for even those: out is empty until `ready` */
 	/* set before done */
 	uint8_t status; /* enum scsi_status */
 	uint16_t sense_len;
@@ -382,43 +426,82 @@ struct dev_task {
 	 * all of it: the residual is this minus EDTL (RFC 7143 §11.4.5). */
 	uint64_t in_total, out_total;
 	/* the device's own */
+	const struct dev_flow *flow; /* where it goes from ending.c */
 	enum dev_task_phase phase;
-	bool aborted;
 	struct dev_lu *lu;
-	uint32_t medium; /* dev_lu.medium when it began */
 	const struct dev_command *row;
+	uint64_t lba, blocks; /* of the CDB; the handler may use them up */
+	bool alone;	      /* it wants all of the unit to itself */
 	struct dev_range range;
-	struct list in_set; /* nexus's tasks, until it ends (taskset.c) */
-	bool dormant;	    /* waits for others there */
-	bool held;	    /* ... at its end (aca.c) */
-	bool past_aca;	    /* an ACA does not block it */
-	uint8_t attention;  /* 1 + that which it tells of; attention.c */
-	void *buf;
-	size_t buf_len;
-	struct iovec iov[2];
-	uint64_t lba;
-	uint64_t blocks;
-	uint8_t protect; /* RDPROTECT, WRPROTECT and their like */
-	uint8_t judged;	 /* the type of protection they were judged by; or 0 */
-	bool alone;	 /* it wants all of the unit to itself */
-	void *pi;	 /* protection information of out, or of in */
-	size_t pi_len;
-	bool refused, in_step, step_again, step_io; /* see task.c */
-	uint64_t at, end; /* commands that work in steps: byte offsets */
-	void *aux;	  /* a second buffer */
-	size_t aux_len;
-	uint32_t count;
+	uint32_t count;	       /* the handler's */
 	struct dev_copy *copy; /* the nexus's record of it, while it runs */
-	void (*then)(struct dev_task *t, int result);
-	bool (*step)(struct dev_task *t);
-	int io_result;
-	void (*released)(struct dev_task *t);
-	/* Lets go of what the task waits for, when it is aborted; NULL: its
-	 * own I/O, which comes to an end. */
-	void (*let_go)(struct dev_task *t);
-	void *waits_for;
-	/* pass.c: to the real device; it is there now; whole blocks of data */
-	bool passes, sent, of_blocks;
+	/* task.c: what dev_task_begin found */
+	struct {
+		bool refused; /* status and sense data are set */
+		/* 1 + the unit attention that it reports; attention.c */
+		uint8_t attention;
+		uint32_t changes; /* dev_lu.changes, before the checks */
+		uint32_t medium;  /* dev_lu.medium */
+	} begun;
+	/* memory.c: its buffers */
+	struct {
+		void *buf; /* data, or parameter data */
+		size_t buf_len;
+		void *aux; /* a second buffer, of commands that work in steps */
+		size_t aux_len;
+		void *pi; /* protection information of the data */
+		size_t pi_len;
+		struct iovec iov[2];
+	} mem;
+	/* memory.c: its part of the session's share, or what it waits for */
+	struct {
+		struct share_charge charge, burst;
+		struct share_wait wait, hold;
+		bool execute_due; /* dev_task_execute was called meanwhile */
+	} share;
+	/* order/: its place in the task set */
+	struct {
+		struct list in_set; /* dev_nexus.tasks, until it ends */
+		bool dormant;	    /* waits for other tasks */
+		bool held;	    /* ... at its end, for an ACA */
+		bool past_aca;	    /* an ACA does not block it */
+	} order;
+	struct {
+		bool due; /* dev_task_abort was called */
+		void (*released)(struct dev_task *t);
+		/* Lets go of waits_for; NULL: the task waits for its own I/O,
+		 * which comes to an end. */
+		void (*let_go)(struct dev_task *t);
+		void *waits_for;
+	} abort;
+	/* block/protect.c */
+	struct {
+		uint8_t field; /* RDPROTECT, WRPROTECT and their like */
+		uint8_t type;  /* of protection that is checked; 0: none */
+	} protect;
+	/* io.c: a command that works in steps */
+	struct {
+		bool (*next)(struct dev_task *t);
+		int result; /* of the last step */
+		bool is_running, again;
+		bool wrote;	  /* the handler's: the last step was a write */
+		uint64_t at, end; /* the handler's: byte offsets */
+	} steps;
+	/* io.c, flush.c: the request in progress */
+	struct {
+		void (*then)(struct dev_task *t, int result);
+		struct dev_lu *lu;
+		uint64_t flush;	   /* its number */
+		uint32_t failures; /* bs_flush_failures when it began */
+		uint32_t rewritten, departures;
+		bool covers, reports;
+	} io;
+	/* pass/: a command for a real device */
+	struct {
+		bool used;	/* this is one */
+		bool sent;	/* the device has it */
+		bool of_blocks; /* its data are whole blocks */
+	} passing;
 	union {
 		struct bs_req req;
 		struct pass_req pass;
@@ -426,61 +509,83 @@ struct dev_task {
 };
 
 /*
- * dev_task_begin looks at the CDB (unit, opcode, usage mask, range, unit
- * attention, reservation) and says in out_len/out how much data it wants.
- * A command that already failed wants none; go on to dev_task_execute just
- * the same, which then reports the failure. ERR_BUSY: no buffer left; the
- * target answers TASK SET FULL / BUSY.
+ * dev_task_begin checks the command (unit, operation code, usage mask, range, unit
+ * attention, access, reservation) and sets out_len and out to the data-out that it
+ * needs. A command that is refused needs none; the target calls dev_task_execute
+ * nevertheless, which reports the status. If the command waits for memory
+ * (t->waits), out has room for t->unasked bytes only, and the target solicits no
+ * data before `ready`; it may call dev_task_execute if out_len is 0. ERR_BUSY: no
+ * memory; the target ends the command with TASK SET FULL or BUSY.
  */
 int dev_task_begin(struct dev_task *t);
 
-/* dev_task_execute runs the command; out_len bytes are in `out`. */
+/* dev_task_execute runs the command. out_len bytes are in `out`. */
 void dev_task_execute(struct dev_task *t);
 
+/* Why the target cannot bring in the data of a command. */
+enum dev_failure {
+	DEV_FAILURE_DATA_CRC,	     /* the data digest does not match */
+	DEV_FAILURE_UNEXPECTED_DATA, /* unsolicited data that are not allowed */
+	DEV_FAILURE_DATA_MISSING,    /* fewer data than the initiator owes */
+};
+
 /*
- * dev_task_fail ends a begun task that can't get its data: done is called
- * with CHECK CONDITION and this sense (key, ASC << 8 | ASCQ).
+ * dev_task_fail ends a begun task that cannot get its data: the device calls
+ * done with CHECK CONDITION and the sense data of the failure, or with the
+ * status for which dev_task_begin refused the command.
  */
-void dev_task_fail(struct dev_task *t, uint8_t key, uint16_t asc);
+void dev_task_fail(struct dev_task *t, enum dev_failure why);
+
+/* What the daemon logs of a backstore when a command has ended. */
+enum dev_store_fault {
+	DEV_STORE_SOUND,
+	DEV_STORE_FAILED, /* it failed to read or write */
+	DEV_STORE_FULL,	  /* it has no space left */
+};
+
+/* dev_task_store_fault reads the sense data of a task: between done and
+ * dev_task_end. */
+enum dev_store_fault dev_task_store_fault(const struct dev_task *t);
 
 /* dev_task_end gives back buffers. After done, or after `released`. */
 void dev_task_end(struct dev_task *t);
 
 /*
- * dev_task_abort: the task is to vanish without status. released is called
- * (maybe from within) once no I/O touches its buffers; done is not. A task
- * whose done was called already is past aborting: ERR_NOT_FOUND.
+ * dev_task_abort ends the task without status. Calls released, maybe from within,
+ * when no I/O uses the buffers of t any more; does not call done. ERR_NOT_FOUND:
+ * done was called already.
  */
 int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t));
 
 /* ---- resets (SAM-5 §7) ---- */
 
 /*
- * dev_lu_reset_state: resets the unit's state (mode values, reservations of
- * RESERVE(6/10), unit attention 29h/03h for every nexus), everywhere; then
- * done, maybe from within, on this worker. The tasks are the targets' to abort
- * first. ERR_NOMEM: nothing was done.
+ * dev_lu_reset_state resets the unit's state on every worker (mode values,
+ * reservations of RESERVE(6/10), ACAs, priorities) and establishes the unit attention
+ * 29h/03h for every nexus; then calls done, maybe from within, on `worker`, the
+ * calling one. Before that the targets abort the tasks. ERR_NOMEM: nothing was done.
  */
 int dev_lu_reset_state(struct dev_lu *lu, unsigned worker,
 		       void (*done)(void *arg, int err), void *arg);
-/* dev_lu_hard_reset: what outlives a reset of the unit alone, but no hard reset:
- * the generations of ORWRITE (SBC-4 §4.27.3). Before dev_lu_reset_state. */
+/* dev_lu_hard_reset: call it before dev_lu_reset_state in a hard reset: resets the
+ * generations of ORWRITE, which a LOGICAL UNIT RESET keeps (SBC-4 §4.27.3). */
 void dev_lu_hard_reset(struct dev_lu *lu);
 
-/* dev_lu_interrupt: before the tasks of a unit are aborted by a reset of it:
- * one that has them from elsewhere resets that, too. */
+/* dev_lu_interrupt: call it before a reset aborts the tasks of a unit: resets the
+ * real device of a passthrough unit, so that the tasks end. */
 void dev_lu_interrupt(struct dev_lu *lu, unsigned worker);
 
-/* Of the control mode page (SPC-4 §7.5.8): commands that another initiator
- * aborts end TASK ABORTED; each nexus has a task set of its own. */
+/* The control mode page (SPC-4 §7.5.8). dev_lu_tas: commands that another
+ * initiator aborts end with TASK ABORTED. dev_lu_own_task_sets: each nexus has a
+ * task set of its own. */
 bool dev_lu_tas(const struct dev_lu *lu);
 bool dev_lu_own_task_sets(const struct dev_lu *lu);
 
 /* dev_nexus_commands_cleared: another initiator cleared commands of this one
  * (CLEAR TASK SET, TAS = 0): unit attention 2Fh/00h. On the nexus's worker. */
 void dev_nexus_commands_cleared(struct dev_nexus *n, uint64_t lun);
-/* dev_nexus_attention: whether a unit attention waits there; info gets what
- * QUERY ASYNCHRONOUS EVENT tells of it (SAM-5 §7.9). On the nexus's worker. */
+/* dev_nexus_attention: whether a unit attention is pending at the LUN; info gets
+ * the answer to QUERY ASYNCHRONOUS EVENT (SAM-5 §7.9). On the nexus's worker. */
 bool dev_nexus_attention(const struct dev_nexus *n, uint64_t lun,
 			 uint8_t info[3]);
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rows_reserve.c: the rows of reservations. They look for conflicts
  * themselves: what conflicts depends on who asks for what. */
-#include "device/handlers.h"
+#include "device/reserve/reserve.h"
 #include "device/table.h"
+#include "device/unit/command.h"
 
 /* clang-format off */
 #define PR_IN(name, sa) \
 	{ "PERSISTENT RESERVE IN, " name, SCSI_PERSISTENT_RESERVE_IN, sa, 10, DIR_IN, CMD_SA | RSV_NEVER | ACC_STANDBY, NULL, dev_pr_in, \
 	  { 0x5e, 0x1f, 0, 0, 0, 0, 0, 0xff, 0xff, 0 } }
 #define PR_OUT(name, sa) \
-	{ "PERSISTENT RESERVE OUT, " name, SCSI_PERSISTENT_RESERVE_OUT, sa, 10, DIR_OUT, CMD_SA | RSV_NEVER | ACC_STANDBY, dev_prepare_pr_out, dev_pr_out, \
+	{ "PERSISTENT RESERVE OUT, " name, SCSI_PERSISTENT_RESERVE_OUT, sa, 10, DIR_LIST, CMD_SA | RSV_NEVER | ACC_STANDBY, dev_prepare_pr_out, dev_pr_out, \
 	  { 0x5f, 0x1f, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 } }
 
 static const struct dev_command commands[] = {
@@ -34,7 +35,7 @@ static const struct dev_command commands[] = {
 	PR_OUT("PREEMPT AND ABORT", SCSI_PROUT_PREEMPT_AND_ABORT),
 	PR_OUT("REGISTER AND IGNORE EXISTING KEY", SCSI_PROUT_REGISTER_IGNORE),
 	PR_OUT("REGISTER AND MOVE", SCSI_PROUT_REGISTER_AND_MOVE),
-	{ "PERSISTENT RESERVE OUT, REPLACE LOST RESERVATION", SCSI_PERSISTENT_RESERVE_OUT, SCSI_PROUT_REPLACE_LOST, 10, DIR_OUT, CMD_SA | RSV_NEVER | RSV_LOST_TOO | ACC_STANDBY, dev_prepare_pr_out, dev_pr_out,
+	{ "PERSISTENT RESERVE OUT, REPLACE LOST RESERVATION", SCSI_PERSISTENT_RESERVE_OUT, SCSI_PROUT_REPLACE_LOST, 10, DIR_LIST, CMD_SA | RSV_NEVER | RSV_LOST_TOO | ACC_STANDBY, dev_prepare_pr_out, dev_pr_out,
 	  { 0x5f, 0x1f, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 }, dev_keeps },
 };
 /* clang-format on */

@@ -3,14 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/attention.h"
-#include "device/cd.h"
-#include "device/condition.h"
-#include "device/copy.h"
-#include "device/keep.h"
-#include "device/range.h"
+#include "device/alua/alua.h"
+#include "device/cd/cd.h"
+#include "device/copy/copy.h"
+#include "device/keep/keep.h"
+#include "device/order/taskset.h"
+#include "device/pass/pass_unit.h"
+#include "device/primary/mode.h"
+#include "device/reserve/reserve.h"
 #include "device/table.h"
-#include "device/taskset.h"
+#include "device/unit/attention.h"
+#include "device/unit/command.h"
+#include "device/unit/condition.h"
+#include "device/unit/range.h"
 
 struct dev_server *dev_server_new(const struct dev_env *env,
 				  uint32_t max_transfer)
@@ -19,32 +24,47 @@ struct dev_server *dev_server_new(const struct dev_env *env,
 
 	if (env->nworkers == 0 || env->nworkers > DEV_MAX_WORKERS)
 		return NULL;
-	s = calloc(1, sizeof(*s));
+	s = aligned_alloc(_Alignof(struct dev_server), sizeof(*s));
 	if (!s)
 		return NULL;
+	memset(s, 0, sizeof(*s));
 	s->env = *env;
 	s->max_transfer = max_transfer;
 	for (unsigned i = 0; i < DEV_MAX_WORKERS; i++) {
+		share_init(&s->memory[i].share, env->buf_common,
+			   env->buf_reserve, env->buf_burst);
 		list_init(&s->nexuses[i]);
 		list_init(&s->closing[i]);
 	}
-	list_init(&s->rsv_waiting);
-	list_init(&s->keep_waiting);
-	list_init(&s->alua_waiting);
+	dev_changes_init(&s->lu_changes);
+	dev_changes_init(&s->keep_changes);
+	dev_changes_init(&s->alua_changes);
 	s->first_port = 1;
-	dev_command_index(s);
+	dev_command_index(s, dev_rows_all);
 	return s;
+}
+
+/* Nexuses whose end was in progress when the threads ended. */
+static void free_closing(struct dev_server *s)
+{
+	struct list *it;
+
+	for (unsigned w = 0; w < s->env.nworkers; w++)
+		while ((it = s->closing[w].next) != &s->closing[w])
+			dev_nexus_free(list_entry(it, struct dev_nexus, link));
 }
 
 void dev_server_free(struct dev_server *s)
 {
 	if (!s)
 		return;
-	dev_server_reservations_fini(s);
+	dev_changes_forget(&s->lu_changes);
+	free_closing(s);
 	dev_tokens_fini(s);
 	for (unsigned i = 0; i < DEV_MAX_LUNS; i++) {
 		if (!s->lus[i])
 			continue;
+		dev_lu_reservations_fini(s->lus[i]);
 		if (s->lus[i]->bs)
 			bs_close(s->lus[i]->bs);
 		if (s->lus[i]->pass)
@@ -97,109 +117,53 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	lu->protection = b && b->protection ? b->protection->type : 0;
 	dev_lu_reservations_init(lu);
 	s->lus[cfg->lun] = lu;
+	s->units[s->nunits++] = lu;
 	return 0;
 }
 
-/* It has the face of a store, for all that asks for a name and a UUID. What
- * waits for the unit as a whole waits for its only block (range.c). */
+/* The unit has an empty backstore with the name and the UUID of the device. It counts
+ * as one block, so that a range covers the unit as a whole (range.c). */
 int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
 		    struct pass *p)
 {
 	const struct dev_lu_config c = { .lun = cfg->lun,
 					 .read_only = cfg->read_only,
 					 .keeps = cfg->keeps };
-	struct bs *face = bs_null_new(p->name, 0, 512);
+	struct bs *empty = bs_null_new(p->name, 0, 512);
 	int err = ERR_NOMEM;
 
-	if (face) {
-		memcpy(face->uuid, p->uuid, sizeof(face->uuid));
-		err = dev_lu_add(s, &c, face);
+	if (empty) {
+		memcpy(empty->uuid, p->uuid, sizeof(empty->uuid));
+		err = dev_lu_add(s, &c, empty);
 	}
 	if (err) {
-		if (face)
-			bs_close(face);
+		if (empty)
+			bs_close(empty);
 		return err;
 	}
 	p->max_transfer = MIN(p->max_transfer, s->max_transfer);
 	s->lus[cfg->lun]->pass = p;
+	s->lus[cfg->lun]->owns = dev_pass_owns;
 	s->lus[cfg->lun]->blocks = 1;
 	return 0;
 }
 
-struct dev_lu *dev_lu_get(struct dev_server *s, uint16_t lun)
+int dev_lu_restore(struct dev_lu *lu, enum dev_kept kind, const uint8_t *data,
+		   size_t len)
 {
-	return lun < DEV_MAX_LUNS ? s->lus[lun] : NULL;
+	int err;
+
+	if (kind == DEV_KEPT_RESERVATIONS)
+		return rsv_restore(lu, data, len);
+	err = keep_decode(lu, data, len, lu->kept);
+	if (!err)
+		err = dev_mode_restore(lu);
+	if (!err)
+		dev_keep_restored(lu);
+	return err;
 }
 
-struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun)
-{
-	return dev_lu_get(n->server, lun);
-}
-
-enum dev_type dev_lu_type(const struct dev_lu *lu)
-{
-	return lu ? lu->cfg.type : DEV_DISK;
-}
-
-uint16_t dev_lu_lun(const struct dev_lu *lu)
-{
-	return lu->cfg.lun;
-}
-
-struct bs *dev_lu_backstore(const struct dev_lu *lu)
-{
-	return lu->bs;
-}
-
-/* ---- SAM-5 §4.7: one level, peripheral (00b) or flat (01b) ---- */
-
-int dev_lun_decode(uint64_t wire, uint16_t *lun)
-{
-	uint16_t first = (uint16_t)(wire >> 48);
-
-	if (wire & 0x0000ffffffffffffull)
-		return ERR_NOT_FOUND;
-	switch (first >> 14) {
-	case 0: /* bus 0 only */
-		if (first & 0x3f00)
-			return ERR_NOT_FOUND;
-		*lun = first & 0xff;
-		return 0;
-	case 1:
-		*lun = first & 0x3fff;
-		return 0;
-	default:
-		return ERR_NOT_FOUND;
-	}
-}
-
-uint64_t dev_lun_encode(uint16_t lun)
-{
-	return (uint64_t)lun << 48;
-}
-
-/* ---- nexuses ---- */
-
-struct dev_nexus *dev_nexus_open(struct dev_server *s,
-				 const struct dev_nexus_config *cfg)
-{
-	struct dev_nexus *n = calloc(1, sizeof(*n));
-
-	if (!n)
-		return NULL;
-	n->server = s;
-	n->cfg = *cfg;
-	list_init(&n->tasks);
-	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++)
-		if (s->lus[lun])
-			dev_attention_set(n, lun, UA_POWER_ON);
-	dev_nexus_reservations_init(n);
-	dev_nexus_access_init(n);
-	dev_nexus_aca_init(n);
-	dev_nexus_priorities_init(n);
-	list_push_back(&s->nexuses[cfg->worker], &n->link);
-	return n;
-}
+/* ---- target ports ---- */
 
 int dev_port_add(struct dev_server *s, const char *name, uint16_t *rtpi)
 {

@@ -1,35 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cleared.c: commands that the target no longer has. Where TAS is 0, as it is
- * by default, a target that clears another initiator's commands (LOGICAL UNIT
- * RESET, CLEAR TASK SET, PREEMPT AND ABORT) ends them without a word; a unit
- * attention tells of it later, with some other command, if there is one
- * (SPC-4 §7.5.8, SAM-5 §5.14). Nothing else would ever end them.
+ * cleared.c: commands that the target does not have any more. Where TAS is 0, the
+ * default, a target that clears commands of another initiator (LOGICAL UNIT RESET,
+ * CLEAR TASK SET, PREEMPT AND ABORT) sends no response to them. A later command,
+ * if there is one, ends with a unit attention that reports it (SPC-4 §7.5.8, SAM-5
+ * §5.14). Without this file the cleared commands would wait for ever.
  *
- * Where iSCSIProtocolLevel is 2 the target can be asked (QUERY TASK, RFC 7144
- * §6.3): for commands that an attention makes suspect, and for those that are
- * out for long. It is asked twice, a second apart. Elsewhere the suspects are
- * aborted, which tells the same: behind the answer to ABORT TASK nothing comes
- * of the task any more (RFC 7143 §11.5.1).
+ * Where iSCSIProtocolLevel is 2, QUERY TASK (RFC 7144 §6.3) asks the target for
+ * commands that a unit attention makes suspect, and for commands older than
+ * query_time; two answers a second apart decide. Elsewhere ABORT TASK ends the
+ * suspects: after its response the target sends nothing more of the task (RFC 7143
+ * §11.5.1).
  *
- * There, too, a ping finds commands that never came to the target: what it got
- * before the ping it acknowledges in the answer (§4.2.2.1), and a number that
- * misses holds up all behind it. Two answers that do not acknowledge it make a
- * command suspect. To send it again is for ErrorRecoveryLevel 1 (§7.1.4.2), but
- * ABORT TASK fills the gap at every level (§7.11). Of what the target has
- * acknowledged and dropped nothing at that protocol level tells but a command
- * behind it, and that is not ours to send: the attention is its issuer's.
+ * Elsewhere a ping also finds commands that never reached the target. The answer
+ * to the ping acknowledges every command that arrived before it (§4.2.2.1), and a
+ * missing CmdSN holds up all later ones. Two answers that do not acknowledge a
+ * command make it suspect. Only ErrorRecoveryLevel 1 sends a command again
+ * (§7.1.4.2), but ABORT TASK fills the gap at every level (§7.11). A command that
+ * the target acknowledged and then dropped is not found at that protocol level:
+ * only a later command would meet the unit attention, and the caller has to send
+ * that one.
  */
 #include "initiator/internal.h"
 
-#define AGAIN	 XTIME_S /* between the two answers */
-#define SETTLED	 XTIME_S /* a suspect that is younger may end by itself */
-#define MISSINGS 2
+#define QUERY_AGAIN XTIME_S /* between the two answers */
+#define SUSPECT_AGE XTIME_S /* a younger suspect may still be answered */
+#define MISSING_MAX 2	    /* answers that make a command cleared or suspect */
 
-/* ---- what makes suspect ---- */
+/* ---- suspects ---- */
 
 /* POWER ON, RESET...; COMMANDS CLEARED BY ANOTHER INITIATOR */
-static bool tells_of_clearing(const struct ini_task *t)
+static bool reports_clearing(const struct ini_task *t)
 {
 	struct scsi_sense sense;
 
@@ -39,27 +40,27 @@ static bool tells_of_clearing(const struct ini_task *t)
 		sense.asc >> 8 == ASC_COMMANDS_CLEARED >> 8);
 }
 
-/* Commands reach the unit in their order: the first behind the event meets the
- * attention, those before it were there. */
+/* Commands reach the unit in their order: the first command after the event meets
+ * the unit attention, so that earlier ones were there when the event happened. */
 void ini_cleared_attention(struct ini_session *s, const struct ini_task *t)
 {
-	if (t->status != 0x02 || !tells_of_clearing(t))
+	if (t->status != 0x02 || !reports_clearing(t))
 		return;
 	list_for_each(it, &s->sent) {
 		struct ini_task *o = list_entry(it, struct ini_task, link);
 
 		if (o == t || o->lun != t->lun || !sn_lt(o->cmdsn, t->cmdsn))
 			continue;
-		o->suspect = true;
-		s->has_deadlines = true; /* it is looked at soon */
+		o->check.suspect = true;
+		s->has_deadlines = true; /* ini_cleared_check runs soon */
 	}
 	if (s->has_deadlines)
 		ini_rearm(s);
 }
 
-/* ---- one that is gone ---- */
+/* ---- the end of a cleared command ---- */
 
-static void end_it(struct ini_session *s, struct ini_task *t)
+static void end_cleared(struct ini_session *s, struct ini_task *t)
 {
 	trace_emit(s->cfg.trace, TRACE_TMF,
 		   "command %02x: the target does not have it; it was lost, or "
@@ -73,15 +74,16 @@ void ini_cleared_released(struct ini_task *t)
 {
 	struct ini_session *s = t->session;
 
+	s->abandoned++;
 	ini_task_end(t, ERR_ABORTED);
 	ini_pump(s);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
-/* The first that was not: what is behind it waits for it. Data that come of it
- * say that it is there; what it sends itself may go out behind the ping, and a
- * target may take a WRITE for deliverable only then. */
+/* t is the first command that the target has not acknowledged. Read data of t
+ * prove that the target has it. A WRITE does not count: its data may be sent after
+ * the ping, and a target may acknowledge the WRITE only with its data. */
 static bool is_unacknowledged(const struct ini_session *s,
 			      const struct ini_task *t)
 {
@@ -96,108 +98,112 @@ static void take_response(struct ini_session *s, struct ini_task *t,
 		response == ISCSI_TMF_COMPLETE || response == ISCSI_TMF_NO_TASK;
 
 	if (!gone) {
-		t->suspect = false;
-		t->missing = 0;
-		/* what can't be asked for is not asked for again */
-		if (s->query_by == INI_QUERY && response != ISCSI_TMF_SUCCEEDED)
-			s->no_query = true;
-	} else if (s->query_by == INI_ABORT || ++t->missing == MISSINGS) {
-		end_it(s, t);
+		t->check.suspect = false;
+		t->check.missing = 0;
+		/* a target that does not support QUERY TASK is not asked again */
+		if (s->query.by == INI_QUERY && response != ISCSI_TMF_SUCCEEDED)
+			s->query.unsupported = true;
+	} else if (s->query.by == INI_ABORT ||
+		   ++t->check.missing == MISSING_MAX) {
+		end_cleared(s, t);
 	}
 }
 
 static void take_pong(struct ini_session *s, struct ini_task *t)
 {
 	if (!is_unacknowledged(s, t))
-		t->missing = 0;
+		t->check.missing = 0;
 	else
-		t->missing++;
+		t->check.missing++;
 }
 
-static void answered(struct ini_request *r, int err,
-		     const struct dm_control *rsp)
+static void query_answered(struct ini_request *r, int err,
+			   const struct dm_control *rsp)
 {
-	struct ini_session *s = container_of(r, struct ini_session, query);
-	struct ini_slot *slot = ini_slot_find(s, s->queried);
+	struct ini_session *s =
+		container_of(r, struct ini_session, query.request);
+	struct ini_slot *slot = ini_slot_find(s, s->query.itt);
 
-	s->querying = false;
+	s->query.in_progress = false;
 	if (err || !slot || !slot->task)
-		return; /* it was answered meanwhile, or all is over */
-	if (rsp->pdu.op == ISCSI_NOP_IN && s->query_by == INI_PING)
+		return; /* the command, or the session, ended meanwhile */
+	if (rsp->pdu.op == ISCSI_NOP_IN && s->query.by == INI_PING)
 		take_pong(s, slot->task);
-	else if (rsp->pdu.op == ISCSI_TMF_RESPONSE && s->query_by != INI_PING)
+	else if (rsp->pdu.op == ISCSI_TMF_RESPONSE && s->query.by != INI_PING)
 		take_response(s, slot->task, rsp->pdu.tmf_response);
-	slot = ini_slot_find(s, s->queried);
-	if (!slot || !slot->task || !slot->task->missing)
+	slot = ini_slot_find(s, s->query.itt);
+	if (!slot || !slot->task || !slot->task->check.missing)
 		return;
-	s->has_deadlines = true; /* it is looked at again soon */
+	s->has_deadlines = true; /* ini_cleared_check runs soon */
 	ini_rearm(s);
 }
 
 static bool can_query(const struct ini_session *s)
 {
-	return s->params.protocol_level >= 2 && !s->no_query;
+	return s->params.protocol_level >= 2 && !s->query.unsupported;
 }
 
 static bool is_due(const struct ini_session *s, const struct ini_task *t,
 		   xtime now)
 {
-	xtime age = now - t->looked_at;
+	xtime age = now - t->check.at;
 
-	if (t->missing)
-		return age >= AGAIN;
-	if (t->suspect)
-		return age >= SETTLED;
+	if (t->check.missing)
+		return age >= QUERY_AGAIN;
+	if (t->check.suspect)
+		return age >= SUSPECT_AGE;
 	return (can_query(s) || is_unacknowledged(s, t)) &&
 	       s->cfg.query_time != XTIME_NEVER && age >= s->cfg.query_time;
 }
 
-static enum ini_query_by way_of(const struct ini_session *s,
-				const struct ini_task *t)
+static enum ini_query_by choose_query(const struct ini_session *s,
+				      const struct ini_task *t)
 {
 	if (can_query(s))
 		return INI_QUERY;
-	return t->suspect || t->missing == MISSINGS ? INI_ABORT : INI_PING;
+	return t->check.suspect || t->check.missing == MISSING_MAX ? INI_ABORT
+								   : INI_PING;
 }
 
-static void ask(struct ini_session *s, struct ini_task *t, xtime now)
+static void send_query(struct ini_session *s, struct ini_task *t, xtime now)
 {
 	int err;
 
-	s->query_by = way_of(s, t);
-	s->queried = t->dm.itt;
-	s->query.done = answered;
-	t->looked_at = now;
-	if (s->query_by == INI_PING)
-		err = ini_ping(s, &s->query, NULL, 0, XTIME_NEVER);
+	s->query.by = choose_query(s, t);
+	s->query.itt = t->dm.itt;
+	s->query.request.done = query_answered;
+	t->check.at = now;
+	if (s->query.by == INI_PING)
+		err = ini_ping(s, &s->query.request, NULL, 0, XTIME_NEVER);
 	else
-		err = ini_task_management(s, &s->query,
-					  s->query_by == INI_ABORT
+		err = ini_task_management(s, &s->query.request,
+					  s->query.by == INI_ABORT
 						  ? ISCSI_TMF_ABORT_TASK
 						  : ISCSI_TMF_QUERY_TASK,
 					  t->lun, t, XTIME_NEVER);
-	s->querying = !err;
+	s->query.in_progress = !err;
 }
 
-/* What two answers did not acknowledge, but something later did, is there: it
- * is not to be aborted any more. */
-static void take_acknowledged(const struct ini_session *s, struct ini_task *t)
+/* A command that was acknowledged after all is at the target: it must not be
+ * aborted. */
+static void clear_if_acknowledged(const struct ini_session *s,
+				  struct ini_task *t)
 {
 	if (!can_query(s) && !is_unacknowledged(s, t))
-		t->missing = 0;
+		t->check.missing = 0;
 }
 
-void ini_cleared_look(struct ini_session *s, xtime now)
+void ini_cleared_check(struct ini_session *s, xtime now)
 {
-	if (s->querying || s->state != ISCSI_S5_LOGGED_IN)
+	if (s->query.in_progress || !ini_is_full_feature(s))
 		return;
 	list_for_each(it, &s->sent) {
 		struct ini_task *t = list_entry(it, struct ini_task, link);
 
-		take_acknowledged(s, t);
+		clear_if_acknowledged(s, t);
 		if (!is_due(s, t, now))
 			continue;
-		ask(s, t, now);
+		send_query(s, t, now);
 		return;
 	}
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* control.c: task management, NOPs, text, logout, and what a target says
- * unasked. */
+/* control.c: requests other than SCSI Commands, and PDUs that a target sends on its
+ * own behalf. */
 #include <string.h>
 
 #include "initiator/internal.h"
 
 /* ---- requests ---- */
 
-/* Immediate, past a closed window; where the target takes no more of those
- * (RFC 7145 §8.1.1.3), in turn. */
+/* An immediate request needs no room in the window. Where the target has no room
+ * for one (RFC 7145 §8.1.1.3), the request takes its turn. */
 /* [RFC 7145: 8.1.1.3 #3] */
 int ini_send_request(struct ini_session *s, struct dm_control *ctl)
 {
@@ -26,18 +26,19 @@ int ini_send_request(struct ini_session *s, struct dm_control *ctl)
 	return err;
 }
 
-static int request(struct ini_session *s, struct ini_request *r,
-		   struct dm_control *ctl, xtime deadline)
+/* Takes a tag for r and sends the request. */
+static int start_request(struct ini_session *s, struct ini_request *r,
+			 struct dm_control *ctl, xtime deadline)
 {
 	int err;
 
-	if (s->state != ISCSI_S5_LOGGED_IN &&
-	    s->state != ISCSI_S7_LOGOUT_REQUESTED)
+	if (!ini_is_full_feature(s))
 		return ERR_CLOSED;
 	r->itt = ini_slot_take(s, NULL, r);
 	if (r->itt == ISCSI_RESERVED_TAG)
 		return ERR_BUSY;
 	r->deadline = deadline;
+	r->op = ctl->pdu.op;
 	ctl->pdu.final = true;
 	ctl->pdu.itt = r->itt;
 	err = ini_send_request(s, ctl);
@@ -63,7 +64,7 @@ int ini_task_management(struct ini_session *s, struct ini_request *r,
 	ctl.pdu.tmf.function = (uint8_t)function;
 	ctl.pdu.tmf.rtt = ref ? ref->dm.itt : ISCSI_RESERVED_TAG;
 	ctl.pdu.tmf.ref_cmdsn = ref ? ref->cmdsn : 0;
-	return request(s, r, &ctl, deadline);
+	return start_request(s, r, &ctl, deadline);
 }
 
 /* [RFC 7145: 6.2 #4] */
@@ -75,10 +76,10 @@ int ini_ping(struct ini_session *s, struct ini_request *r, const void *data,
 					   .dsl = (uint32_t)len },
 				  .data = data };
 
-	/* RFC 7145 §6.2: it comes back */
+	/* RFC 7145 §6.2: the answer carries the data back */
 	if (s->params.rdma_extensions && len > s->params.max_recv_dsl)
 		return ERR_TOO_LONG;
-	return request(s, r, &ctl, deadline);
+	return start_request(s, r, &ctl, deadline);
 }
 
 int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
@@ -89,7 +90,7 @@ int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
 					   .dsl = (uint32_t)len },
 				  .data = text };
 
-	return request(s, r, &ctl, deadline);
+	return start_request(s, r, &ctl, deadline);
 }
 
 void ini_request_end(struct ini_session *s, struct ini_request *r, int err,
@@ -106,14 +107,16 @@ void ini_expire_requests(struct ini_session *s, xtime now)
 		struct ini_request *r =
 			list_entry(it, struct ini_request, link);
 
-		if (now >= r->deadline)
-			ini_request_end(s, r, ERR_TIMEOUT, NULL);
+		if (now < r->deadline)
+			continue;
+		s->abandoned++;
+		ini_request_end(s, r, ERR_TIMEOUT, NULL);
 	}
 }
 
-/* ---- unasked ---- */
+/* ---- PDUs of the target's own ---- */
 
-/* A NOP-In that asks: the answer carries its tag and LUN (§11.18). */
+/* The answer to a ping carries its tag and LUN (§11.18). */
 static int answer_ping(struct ini_session *s, const struct iscsi_pdu *in)
 {
 	struct dm_control ctl = { .pdu = { .op = ISCSI_NOP_OUT,
@@ -127,7 +130,7 @@ static int answer_ping(struct ini_session *s, const struct iscsi_pdu *in)
 	return dm_send_control(s->dm, NULL, &ctl);
 }
 
-static int async(struct ini_session *s, const struct iscsi_async *a)
+static int handle_async(struct ini_session *s, const struct iscsi_async *a)
 {
 	trace_emit(s->cfg.trace, TRACE_LOGOUT, "asynchronous event %u",
 		   a->event);
@@ -146,9 +149,9 @@ static int async(struct ini_session *s, const struct iscsi_async *a)
 	}
 }
 
-/* A Reject names the PDU that it refuses by a copy of its header; the request
- * or task behind that tag ends (§11.17). */
-static int rejected(struct ini_session *s, const struct dm_control *ctl)
+/* A Reject has a copy of the rejected header; the request with that tag ends
+ * (§11.17). */
+static int handle_reject(struct ini_session *s, const struct dm_control *ctl)
 {
 	struct iscsi_pdu bad;
 	struct ini_slot *slot;
@@ -163,16 +166,45 @@ static int rejected(struct ini_session *s, const struct dm_control *ctl)
 		ini_request_end(s, slot->request, ERR_UNSUPPORTED, NULL);
 		return 0;
 	}
-	/* a command: its data may be under way, so it can't just be ended */
+	/* a command: its data may be in progress, so that it cannot end here */
 	return slot ? ERR_PROTOCOL : 0;
 }
 
-static int answered(struct ini_session *s, const struct dm_control *ctl)
+/* §11.2.1.2: the opcode of a response is that of its request plus 20h. */
+#define RESPONSE_TO(op) ((op) | 0x20u)
+
+/* An answer to no request is a protocol error, except where a request ended
+ * without its answer. A tag is not reused for a long time, so that a second answer
+ * finds no request either. */
+static int handle_unexpected(struct ini_session *s, const struct iscsi_pdu *p)
+{
+	if (s->abandoned) {
+		s->abandoned--;
+		return 0;
+	}
+	trace_emit(s->cfg.trace, TRACE_PROTOCOL,
+		   "%s answers no request (RFC 7143 §11)",
+		   iscsi_opcode_name(p->op));
+	return ERR_PROTOCOL;
+}
+
+static int handle_answer(struct ini_session *s, const struct dm_control *ctl)
 {
 	struct ini_slot *slot = ini_slot_find(s, ctl->pdu.itt);
 
-	if (!slot || !slot->request)
-		return 0; /* it was given up meanwhile */
+	if (ctl->pdu.op == ISCSI_LOGIN_RESPONSE) /* §11.13: only in login */
+		return ERR_PROTOCOL;
+	if (!slot)
+		return handle_unexpected(s, &ctl->pdu);
+	if (!slot->request)
+		return ERR_PROTOCOL; /* the tag of a SCSI command */
+	if (ctl->pdu.op != RESPONSE_TO(slot->request->op)) {
+		trace_emit(s->cfg.trace, TRACE_PROTOCOL,
+			   "%s in answer to %s (RFC 7143 §11.2.1.2)",
+			   iscsi_opcode_name(ctl->pdu.op),
+			   iscsi_opcode_name(slot->request->op));
+		return ERR_PROTOCOL;
+	}
 	ini_request_end(s, slot->request, 0, ctl);
 	return 0;
 }
@@ -183,13 +215,14 @@ int ini_control(struct ini_session *s, const struct dm_control *ctl)
 	case ISCSI_NOP_IN:
 		if (ctl->pdu.ttt != ISCSI_RESERVED_TAG)
 			return answer_ping(s, &ctl->pdu);
-		return ctl->pdu.itt == ISCSI_RESERVED_TAG ? 0
-							  : answered(s, ctl);
+		return ctl->pdu.itt == ISCSI_RESERVED_TAG
+			       ? 0
+			       : handle_answer(s, ctl);
 	case ISCSI_ASYNC_MESSAGE:
-		return async(s, &ctl->pdu.async);
+		return handle_async(s, &ctl->pdu.async);
 	case ISCSI_REJECT:
-		return rejected(s, ctl);
+		return handle_reject(s, ctl);
 	default:
-		return answered(s, ctl);
+		return handle_answer(s, ctl);
 	}
 }

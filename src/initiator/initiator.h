@@ -5,7 +5,7 @@
  * connection. It talks to a Datamover below and knows no transport or clock.
  *
  * Threads: a session belongs to the thread of its connection's driver.
- * Every request that was accepted ends in exactly one call of its done.
+ * Every request that was accepted ends with exactly one call of its done.
  */
 #ifndef INITIATOR_INITIATOR_H
 #define INITIATOR_INITIATOR_H
@@ -21,36 +21,44 @@ struct ini_session;
 struct ini_config {
 	struct iscsi_login_config login; /* role, want, id, CHAP, random */
 	unsigned depth;			 /* requests in flight, 1 to 4096 */
-	xtime login_time;		 /* from start to full feature phase */
+	xtime login_time;  /* from ini_start to full feature phase */
 	xtime idle_time;   /* silence before a ping; XTIME_NEVER: none */
-	xtime ping_time;   /* for its answer */
+	xtime ping_time;   /* for the answer to a ping */
 	xtime logout_time; /* for the answer to a logout */
-	xtime query_time;  /* until QUERY TASK asks for a command; never: not */
+	/* age of a command at which QUERY TASK asks for it; XTIME_NEVER: it is
+	 * not asked for */
+	xtime query_time;
 	struct trace *trace; /* may be NULL */
-	/* The login is over: 0, or why not (iscsi_login_failure tells more).
-	 * May submit; may not free the session. */
+	/* The login has ended: 0, or why it failed (see ini_failure). It may
+	 * submit commands; it may not free the session. */
 	void (*logged_in)(void *arg, int err);
-	/* The connection is over; every request has been ended before. Last
+	/* The connection has ended, and every request before it: the last
 	 * call. */
 	void (*closed)(void *arg, int err);
-	/* The target asks for something (§11.9): event, Time2Wait... */
+	/* An Async Message came (§11.9); *a is borrowed for the call. */
 	void (*async)(void *arg, const struct iscsi_async *a);
-	/* A deadline may have come closer. */
+	/* A deadline may have come closer: call ini_deadline again. */
 	void (*rearm)(void *arg);
 	void *arg;
 };
 
+/* ini_config_default fills in limits and timeouts and clears all else. */
 void ini_config_default(struct ini_config *cfg);
 
-/* ini_new copies cfg (not what it points to) and attaches itself to dm.
- * NULL: out of memory. */
+/* ini_new makes a session on dm, before the first byte of dm. cfg is copied; what
+ * it points to is borrowed until ini_free, dm until `closed`. NULL: out of
+ * memory. */
 struct ini_session *ini_new(const struct ini_config *cfg, struct dm_conn *dm);
-/* ini_free: before ini_start, or after closed. */
+/* ini_free frees the session: before ini_start, or after closed. s may be
+ * NULL. */
 void ini_free(struct ini_session *s);
 
-/* ini_start begins the login: the transport is connected. */
+/* ini_start begins the login; the transport must be connected. */
 void ini_start(struct ini_session *s, xtime now);
 
+/* ini_failure returns why the login failed; ini_params the negotiated values;
+ * ini_tpgt the target portal group tag, or -1; ini_transport the name of the
+ * datamover. All are borrowed from the session. */
 const struct iscsi_login_failure *ini_failure(const struct ini_session *s);
 const struct iscsi_params *ini_params(const struct ini_session *s);
 int ini_tpgt(const struct ini_session *s);
@@ -59,6 +67,13 @@ const char *ini_transport(const struct ini_session *s);
 /* ---- SCSI commands ---- */
 
 #define INI_SENSE_MAX 252
+
+/* What cleared.c knows about a task. */
+struct ini_task_check {
+	xtime at;	 /* when the task was sent or last queried */
+	uint8_t missing; /* successive answers that did not know the task */
+	bool suspect;	 /* a unit attention implies that it may be cleared */
+};
 
 struct ini_task {
 	/* set by the caller */
@@ -69,36 +84,43 @@ struct ini_task {
 	uint8_t attr;	  /* enum iscsi_attr */
 	uint8_t priority; /* RFC 7144 §5.1.1; 0: none */
 	bool immediate;
+	bool short_ok; /* not an error: fewer bytes than `in` or `out` holds */
 	struct bufv in, out; /* borrowed until done */
 	xtime deadline;	     /* XTIME_NEVER: none */
 	void (*done)(struct ini_task *t);
 	/* set before done */
-	/* 0: status is there. ERR_TIMEOUT, ERR_CLOSED, ...; ERR_ABORTED: the
-	 * target has dropped it, and will not answer */
+	/*
+	 * 0: status is valid. ERR_TIMEOUT, ERR_CLOSED, ...; ERR_ABORTED: the
+	 * target does not have the command and will not answer it. With a good
+	 * status: ERR_SHORT: `moved` is less than expected and short_ok is
+	 * false; ERR_RESIDUAL: the residual is impossible (RFC 7143 §11.4.1).
+	 */
 	int err;
 	uint8_t status;
+	uint16_t qualifier; /* of the status, SAM-5 §5.3.2; 0: none */
+	/* as the target reported them; resid is 0 unless a flag is set */
 	bool underflow, overflow;
 	uint32_t resid;
+	/* Bytes of `in` or `out` that moved: the smaller of the datamover's
+	 * count and of what the residual leaves. */
+	uint32_t moved;
 	uint16_t sense_len;
 	uint8_t sense[INI_SENSE_MAX];
-	uint32_t in_done; /* bytes of `in` that came */
+	uint32_t in_done; /* bytes of `in` that arrived */
 	/* the session's own */
 	struct dm_task dm;
 	struct ini_session *session;
 	struct list link;
 	uint32_t cmdsn;
 	uint8_t state;
-	/* cleared.c */
-	xtime looked_at; /* sent, or last asked about */
-	uint8_t missing; /* how often in turn the target knew nothing of it */
-	bool suspect;	 /* an attention says that it may be gone */
+	struct ini_task_check check; /* cleared.c */
 };
 
-/* ini_submit: t is borrowed until done, which may come from within only when
- * the connection is gone already. */
+/* ini_submit sends a command, or queues it until the window opens. t is borrowed
+ * until done, which is called from within only where the session cannot send. */
 void ini_submit(struct ini_session *s, struct ini_task *t, xtime now);
 
-/* ---- everything else that is answered ---- */
+/* ---- other requests ---- */
 
 struct ini_request {
 	/* rsp: NULL when err is not 0. Borrowed for the call. */
@@ -106,30 +128,40 @@ struct ini_request {
 		     const struct dm_control *rsp);
 	xtime deadline;
 	/* the session's own */
+	uint8_t op; /* of the request */
 	uint32_t itt;
 	struct list link;
 };
 
-/* Each returns 0 (done will be called) or an error (it will not). */
+/* Each of these borrows r until done and returns 0, or an error and does not call
+ * done: ERR_CLOSED, ERR_BUSY (no tag, or no room at the target), ERR_TOO_LONG,
+ * ERR_NOMEM. */
+
+/* ini_task_management sends a function for a LUN; ref is the task that it refers
+ * to, or NULL. */
 int ini_task_management(struct ini_session *s, struct ini_request *r,
 			enum iscsi_tmf function, uint64_t lun,
 			const struct ini_task *ref, xtime deadline);
+/* ini_ping sends a NOP-Out with len bytes of data, which the answer returns. */
 int ini_ping(struct ini_session *s, struct ini_request *r, const void *data,
 	     size_t len, xtime deadline);
-/* ini_text sends text (len bytes) with F set; ttt is ISCSI_RESERVED_TAG, or
- * the tag of a response that is to be continued (§11.10.4). */
+/* ini_text sends text (len bytes) with F set. ttt is ISCSI_RESERVED_TAG, or the
+ * tag of a response that is to be continued (§11.10.4). */
 int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
 	     size_t len, uint32_t ttt, xtime deadline);
 
-/* ini_logout ends the session orderly; closed follows. */
+/* ini_logout closes the session by a Logout; closed follows. */
 void ini_logout(struct ini_session *s, xtime now);
 /* ini_kill drops the connection; closed follows. */
 void ini_kill(struct ini_session *s, int err);
 
+/* ini_deadline returns when the caller has to call ini_expire; XTIME_NEVER: not at
+ * all. */
 xtime ini_deadline(const struct ini_session *s);
+/* ini_expire handles every deadline up to now. */
 void ini_expire(struct ini_session *s, xtime now);
 
-/* Commands in flight and waiting for the window. */
+/* ini_in_flight counts the commands that were sent and not answered. */
 unsigned ini_in_flight(const struct ini_session *s);
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* session.c: a session's life: login, full feature phase, end. */
+/* session.c: begin and end of a session, its login and its deadlines. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "initiator/internal.h"
 
+#define FULL_FEATURE 3 /* NSG, §11.12.3 */
+
 #define TRACE(s, event, ...) trace_emit((s)->cfg.trace, event, __VA_ARGS__)
 
-static void go(struct ini_session *s, enum iscsi_conn_state next)
+static void go_to(struct ini_session *s, enum iscsi_conn_state next)
 {
 	iscsi_conn_go(ISCSI_INITIATOR, &s->state, next);
 }
@@ -19,7 +21,8 @@ void ini_rearm(struct ini_session *s)
 
 /* ---- login ---- */
 
-static void login_over(struct ini_session *s, int err)
+/* The login has ended: reports it to the caller. */
+static void end_login(struct ini_session *s, int err)
 {
 	if (!s->login)
 		return;
@@ -31,27 +34,48 @@ static void login_over(struct ini_session *s, int err)
 }
 
 /* [RFC 7145: 10.1.3.1 #2, 10.1.4.6 #1-2 #5-6] */
-static void login_failed(struct ini_session *s, int err)
+static void fail_login(struct ini_session *s, int err)
 {
 	TRACE(s, TRACE_LOGIN_FAILED, "%s: %s", err_str(err),
 	      iscsi_login_failure(s->login)->text);
 	s->kill_err = err;
 	dm_connection_terminate(s->dm, DM_TERMINATE_NOW, err);
-	login_over(s, err);
+	end_login(s, err);
 }
 
-static int login_send(struct ini_session *s)
+/* prepare_full_feature allocates what the full feature phase needs before the
+ * request that may end the login: in RDMA mode the target's first PDU may come
+ * right after its Login Response, and a message without a receive ends the
+ * connection (RFC 7145 §5.1.1). Until the keys are negotiated, the largest PDU
+ * that this login declares counts. */
+static int prepare_full_feature(struct ini_session *s,
+				const struct iscsi_login_fields *l)
+{
+	struct dm_resources r = { .max_tasks = s->cfg.depth };
+	struct iscsi_params p = s->cfg.login.want;
+
+	if (s->dm->rdma != DM_RDMA_ALREADY || !l->transit ||
+	    l->nsg != FULL_FEATURE)
+		return 0;
+	p.max_recv_dsl = MAX(p.max_recv_dsl, p.initiator_recv_dsl);
+	dm_notice_key_values(s->dm, &p);
+	return dm_allocate_connection_resources(s->dm, &r);
+}
+
+static int send_login(struct ini_session *s)
 {
 	uint8_t data[ISCSI_LOGIN_PDU_MAX];
 	struct dm_control ctl = { .data = data };
+	int err;
 
 	iscsi_login_tx(s->login, &ctl.pdu, data);
 	ctl.pdu.cmdsn = s->window.cmdsn;
-	return dm_send_control(s->dm, NULL, &ctl);
+	err = prepare_full_feature(s, &ctl.pdu.login);
+	return err ? err : dm_send_control(s->dm, NULL, &ctl);
 }
 
 /* [RFC 7145: 5.1.1 #4] */
-static int full_feature(struct ini_session *s)
+static int enter_full_feature(struct ini_session *s)
 {
 	struct dm_resources r = { .max_tasks = s->cfg.depth };
 	int err;
@@ -65,48 +89,17 @@ static int full_feature(struct ini_session *s)
 	err = dm_enable_datamover(s->dm, NULL);
 	if (err)
 		return err;
-	go(s, ISCSI_S5_LOGGED_IN); /* T5 */
+	go_to(s, ISCSI_S5_LOGGED_IN); /* T5 */
 	s->heard = s->now;
 	TRACE(s, TRACE_LOGIN, "%s over %s", s->cfg.login.id.target_name,
 	      s->dm->transport);
-	login_over(s, 0);
+	end_login(s, 0);
 	return 0;
 }
 
-static int login_response(struct ini_session *s, const struct dm_control *ctl)
-{
-	int r = iscsi_login_rx(s->login, &ctl->pdu, ctl->data);
-
-	if (r == ISCSI_LOGIN_SEND)
-		r = login_send(s);
-	else if (r == ISCSI_LOGIN_DONE)
-		r = full_feature(s);
-	if (r < 0)
-		login_failed(s, r);
-	return 0;
-}
-
-void ini_start(struct ini_session *s, xtime now)
-{
-	int err;
-
-	s->now = now;
-	go(s, ISCSI_S2_XPT_WAIT); /* T1 */
-	go(s, ISCSI_S4_IN_LOGIN); /* T4 */
-	if (s->cfg.login_time != XTIME_NEVER)
-		s->login_deadline = now + s->cfg.login_time;
-	err = iscsi_login_start(s->login);
-	if (!err)
-		err = login_send(s);
-	if (err)
-		login_failed(s, err);
-	ini_rearm(s);
-}
-
-/* ---- from the datamover ---- */
-
-/* StatSN: what we acknowledge next (§11.4.8). At ERL 0 nothing is asked for
- * again, so a gap only shows in what is never answered. */
+/* ExpStatSN acknowledges all up to the latest StatSN (§11.4.8), although one may
+ * be missing: ErrorRecoveryLevel 0 has no retransmission, so that cleared.c finds
+ * commands whose response was lost. */
 static void take_numbers(struct ini_session *s, const struct iscsi_pdu *p)
 {
 	bool unnumbered = p->op == ISCSI_NOP_IN && p->itt == ISCSI_RESERVED_TAG;
@@ -120,15 +113,63 @@ static void take_numbers(struct ini_session *s, const struct iscsi_pdu *p)
 		ini_pump(s);
 }
 
+/* §11.13.4: the first Login Response sets the StatSN, each later one has the next
+ * StatSN, so that a repeated or lost one is noticed. */
+static bool is_next_login(struct ini_session *s, const struct iscsi_pdu *p)
+{
+	bool first = !s->login_heard;
+
+	if (p->op != ISCSI_LOGIN_RESPONSE || p->login.status_class)
+		return true; /* not checked here: the login fails anyway */
+	s->login_heard = true;
+	return first || p->statsn == s->numbers.expstatsn;
+}
+
+static int handle_login(struct ini_session *s, const struct dm_control *ctl)
+{
+	int r = ERR_SEQUENCE;
+
+	if (is_next_login(s, &ctl->pdu)) {
+		take_numbers(s, &ctl->pdu);
+		r = iscsi_login_rx(s->login, &ctl->pdu, ctl->data);
+	}
+	if (r == ISCSI_LOGIN_SEND)
+		r = send_login(s);
+	else if (r == ISCSI_LOGIN_DONE)
+		r = enter_full_feature(s);
+	if (r < 0)
+		fail_login(s, r);
+	return 0;
+}
+
+void ini_start(struct ini_session *s, xtime now)
+{
+	int err;
+
+	s->now = now;
+	go_to(s, ISCSI_S2_XPT_WAIT); /* T1 */
+	go_to(s, ISCSI_S4_IN_LOGIN); /* T4 */
+	if (s->cfg.login_time != XTIME_NEVER)
+		s->login_deadline = now + s->cfg.login_time;
+	err = iscsi_login_start(s->login);
+	if (!err)
+		err = send_login(s);
+	if (err)
+		fail_login(s, err);
+	ini_rearm(s);
+}
+
+/* ---- up-calls of the datamover ---- */
+
 static int control_notify(struct dm_conn *c, const struct dm_control *ctl,
 			  struct dm_task **task)
 {
 	struct ini_session *s = c->user;
 
 	s->heard = s->now;
-	take_numbers(s, &ctl->pdu);
 	if (s->login)
-		return login_response(s, ctl);
+		return handle_login(s, ctl);
+	take_numbers(s, &ctl->pdu);
 	if (*task) {
 		ini_task_response(s, container_of(*task, struct ini_task, dm),
 				  ctl);
@@ -137,26 +178,27 @@ static int control_notify(struct dm_conn *c, const struct dm_control *ctl,
 	return ini_control(s, ctl);
 }
 
-static void data_completion(struct dm_conn *c, struct dm_task *t,
-			    enum dm_completion what, int err)
+static void data_completion_notify(struct dm_conn *c, struct dm_task *t,
+				   enum dm_completion what, int err)
 {
 	(void)c;
 	(void)err;
-	/* the only one an initiator gets: an abort that had to wait */
+	/* an initiator gets no other: cleared.c waits for this one */
 	if (what == DM_RELEASED)
 		ini_cleared_released(container_of(t, struct ini_task, dm));
 }
 
-static void data_ack(struct dm_conn *c, struct dm_task *t, uint32_t datasn)
+static void data_ack_notify(struct dm_conn *c, struct dm_task *t,
+			    uint32_t datasn)
 {
 	(void)c;
 	(void)t;
 	(void)datasn;
 }
 
-/* A PDU that no target may send: the connection can't be trusted. */
-static void pdu_error(struct dm_conn *c, const struct iscsi_pdu *pdu,
-		      const uint8_t bhs[ISCSI_BHS_LEN], int err)
+/* The target violates the protocol: no further PDU of it can be trusted. */
+static void error_notify(struct dm_conn *c, const struct iscsi_pdu *pdu,
+			 const uint8_t bhs[ISCSI_BHS_LEN], int err)
 {
 	struct ini_session *s = c->user;
 
@@ -166,20 +208,20 @@ static void pdu_error(struct dm_conn *c, const struct iscsi_pdu *pdu,
 	ini_kill(s, err);
 }
 
-static void terminated(struct dm_conn *c, int err)
+static void connection_terminate_notify(struct dm_conn *c, int err)
 {
 	struct ini_session *s = c->user;
 
 	if (!err)
 		err = s->kill_err;
 	if (s->login)
-		login_over(s, err ? err : ERR_CLOSED);
+		end_login(s, err ? err : ERR_CLOSED);
 	ini_fail_all(s, err ? err : ERR_CLOSED);
 	if (s->state != ISCSI_S1_FREE && s->state != ISCSI_S8_CLEANUP_WAIT) {
 		bool orderly = s->state == ISCSI_S6_IN_LOGOUT ||
 			       s->state == ISCSI_S4_IN_LOGIN;
 
-		go(s, orderly ? ISCSI_S1_FREE : ISCSI_S8_CLEANUP_WAIT);
+		go_to(s, orderly ? ISCSI_S1_FREE : ISCSI_S8_CLEANUP_WAIT);
 	}
 	dm_deallocate_connection_resources(c);
 	s->cfg.closed(s->cfg.arg, err);
@@ -194,18 +236,20 @@ static struct dm_task *find_task(struct dm_conn *c, uint32_t itt)
 
 static const struct dm_up_ops up_ops = {
 	.control_notify = control_notify,
-	.data_completion_notify = data_completion,
-	.data_ack_notify = data_ack,
-	.error_notify = pdu_error,
-	.connection_terminate_notify = terminated,
+	.data_completion_notify = data_completion_notify,
+	.data_ack_notify = data_ack_notify,
+	.error_notify = error_notify,
+	.connection_terminate_notify = connection_terminate_notify,
 	.find_task = find_task,
 };
 
 /* ---- time ---- */
 
+/* When the next ping is due. A target that asked for a logout is pinged too: it may
+ * still stop answering while commands are in progress. */
 static xtime ping_at(const struct ini_session *s)
 {
-	if (s->state != ISCSI_S5_LOGGED_IN || s->pinging ||
+	if (!ini_is_full_feature(s) || s->pinging ||
 	    s->cfg.idle_time == XTIME_NEVER)
 		return XTIME_NEVER;
 	return s->heard + s->cfg.idle_time;
@@ -216,13 +260,15 @@ xtime ini_deadline(const struct ini_session *s)
 	xtime at = MIN(s->login_deadline, s->logout_deadline);
 
 	at = MIN(at, MIN(s->ping_deadline, ping_at(s)));
-	/* requests are few and their times rough: looked at twice a second */
+	/* deadlines of requests are checked twice a second: they are few, and
+	 * need no precision */
 	if (s->has_deadlines)
 		at = MIN(at, s->now + XTIME_S / 2);
 	return at;
 }
 
-static void pong(struct ini_request *r, int err, const struct dm_control *rsp)
+static void ping_answered(struct ini_request *r, int err,
+			  const struct dm_control *rsp)
 {
 	struct ini_session *s = container_of(r, struct ini_session, ping);
 
@@ -242,7 +288,7 @@ static void expire_ping(struct ini_session *s, xtime now)
 	}
 	if (now < ping_at(s))
 		return;
-	s->ping.done = pong;
+	s->ping.done = ping_answered;
 	if (ini_ping(s, &s->ping, NULL, 0, XTIME_NEVER))
 		return;
 	s->pinging = true;
@@ -253,7 +299,7 @@ void ini_expire(struct ini_session *s, xtime now)
 {
 	s->now = now;
 	if (now >= s->login_deadline && s->login) {
-		login_failed(s, ERR_TIMEOUT);
+		fail_login(s, ERR_TIMEOUT);
 		return;
 	}
 	if (now >= s->logout_deadline) {
@@ -262,14 +308,14 @@ void ini_expire(struct ini_session *s, xtime now)
 		return;
 	}
 	expire_ping(s, now);
-	ini_cleared_look(s, now);
+	ini_cleared_check(s, now);
 	if (s->has_deadlines) {
 		ini_expire_tasks(s, now);
 		ini_expire_requests(s, now);
 	}
 }
 
-/* ---- life ---- */
+/* ---- begin and end ---- */
 
 void ini_config_default(struct ini_config *cfg)
 {
@@ -296,7 +342,7 @@ void ini_config_default(struct ini_config *cfg)
 
 static bool alloc_slots(struct ini_session *s)
 {
-	/* some more than commands: pings, aborts and a logout always fit */
+	/* 16 more than commands: for pings, aborts and a logout */
 	s->nslots = s->cfg.depth + 16;
 	s->slots = calloc(s->nslots, sizeof(*s->slots));
 	if (!s->slots)
@@ -343,8 +389,8 @@ void ini_free(struct ini_session *s)
 	free(s);
 }
 
-static void logged_out(struct ini_request *r, int err,
-		       const struct dm_control *rsp)
+static void logout_answered(struct ini_request *r, int err,
+			    const struct dm_control *rsp)
 {
 	struct ini_session *s = container_of(r, struct ini_session, logout);
 
@@ -359,12 +405,12 @@ void ini_logout(struct ini_session *s, xtime now)
 					   .final = true } };
 
 	s->now = now;
-	if (s->state != ISCSI_S5_LOGGED_IN &&
-	    s->state != ISCSI_S7_LOGOUT_REQUESTED) {
+	if (!ini_is_full_feature(s)) {
 		ini_kill(s, 0);
 		return;
 	}
-	s->logout.done = logged_out;
+	s->logout.done = logout_answered;
+	s->logout.op = ISCSI_LOGOUT_REQUEST;
 	s->logout.deadline = XTIME_NEVER;
 	ctl.pdu.itt = ini_slot_take(s, NULL, &s->logout);
 	ctl.pdu.logout.reason = ISCSI_LOGOUT_SESSION;
@@ -374,7 +420,7 @@ void ini_logout(struct ini_session *s, xtime now)
 	}
 	s->logout.itt = ctl.pdu.itt;
 	list_push_back(&s->requests, &s->logout.link);
-	go(s, ISCSI_S6_IN_LOGOUT); /* T9, T10 */
+	go_to(s, ISCSI_S6_IN_LOGOUT); /* T9, T10 */
 	s->logout_deadline = now + s->cfg.logout_time;
 	ini_rearm(s);
 }

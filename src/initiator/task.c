@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* task.c: SCSI commands: slots and tags, the window, responses, time-outs. */
+/* task.c: SCSI commands: tags, the command window, responses, timeouts. */
 #include <string.h>
 
 #include "initiator/internal.h"
@@ -19,7 +19,7 @@ uint32_t ini_slot_take(struct ini_session *s, struct ini_task *t,
 	s->free_slot = slot->next_free;
 	slot->task = t;
 	slot->request = r;
-	/* bit 31 stays clear, so that no tag is the reserved one */
+	/* bit 31 is 0, so that no tag is ISCSI_RESERVED_TAG */
 	slot->itt = (slot->itt + ITT_GENERATION) & 0x7fffffffu;
 	return slot->itt;
 }
@@ -61,7 +61,7 @@ static int put_ext_cdb(const struct ini_task *t, uint8_t *p, size_t max)
 	return iscsi_ahs_encode(&ahs, p, max);
 }
 
-static int send(struct ini_session *s, struct ini_task *t)
+static int send_command(struct ini_session *s, struct ini_task *t)
 {
 	uint8_t ahs[48];
 	struct dm_control ctl = { .ahs = ahs };
@@ -84,7 +84,7 @@ static int send(struct ini_session *s, struct ini_task *t)
 	p->cmd.read = t->read;
 	p->cmd.write = t->write;
 	p->cmd.attr = t->attr;
-	/* RFC 7144 §5.1.1: no other value unless that was negotiated */
+	/* RFC 7144 §5.1.1: 0 unless that level was negotiated */
 	if (s->params.protocol_level >= 2)
 		p->cmd.priority = t->priority & 0x0f;
 	p->cmd.edtl = t->dm.edtl;
@@ -93,8 +93,8 @@ static int send(struct ini_session *s, struct ini_task *t)
 	return dm_send_control(s->dm, &t->dm, &ctl);
 }
 
-/* Takes a slot and sends; false when it has to wait. */
-static bool start(struct ini_session *s, struct ini_task *t)
+/* Takes a tag and sends the command; false: it has to wait. */
+static bool start_task(struct ini_session *s, struct ini_task *t)
 {
 	int err;
 
@@ -106,12 +106,12 @@ static bool start(struct ini_session *s, struct ini_task *t)
 	if (t->dm.itt == ISCSI_RESERVED_TAG)
 		return false;
 	t->state = INI_TASK_SENT;
-	t->looked_at = s->now;
-	t->suspect = false;
-	t->missing = 0;
+	t->check.at = s->now;
+	t->check.suspect = false;
+	t->check.missing = 0;
 	list_push_back(&s->sent, &t->link);
 	s->in_flight++;
-	err = send(s, t);
+	err = send_command(s, t);
 	if (err)
 		ini_task_end(t, err);
 	else if (!t->immediate)
@@ -126,7 +126,7 @@ void ini_pump(struct ini_session *s)
 			list_entry(s->waiting.next, struct ini_task, link);
 
 		list_del(&t->link);
-		if (start(s, t))
+		if (start_task(s, t))
 			continue;
 		list_push_front(&s->waiting, &t->link);
 		return;
@@ -139,13 +139,13 @@ void ini_submit(struct ini_session *s, struct ini_task *t, xtime now)
 	t->session = s;
 	t->err = 0;
 	t->status = 0;
+	t->qualifier = 0;
 	t->sense_len = 0;
 	t->underflow = t->overflow = false;
-	t->resid = t->in_done = 0;
+	t->resid = t->in_done = t->moved = 0;
 	t->state = INI_TASK_WAITING;
 	list_init(&t->link);
-	if (s->state != ISCSI_S5_LOGGED_IN &&
-	    s->state != ISCSI_S7_LOGOUT_REQUESTED) {
+	if (!ini_is_full_feature(s)) {
 		ini_task_end(t, ERR_CLOSED);
 		return;
 	}
@@ -153,8 +153,8 @@ void ini_submit(struct ini_session *s, struct ini_task *t, xtime now)
 		s->has_deadlines = true;
 		ini_rearm(s);
 	}
-	/* those who wait already come first */
-	if (!list_empty(&s->waiting) || !start(s, t))
+	/* commands that wait already are sent first */
+	if (!list_empty(&s->waiting) || !start_task(s, t))
 		list_push_back(&s->waiting, &t->link);
 }
 
@@ -188,20 +188,52 @@ static void take_sense(struct ini_task *t, const struct dm_control *ctl)
 	t->sense_len = (uint16_t)n;
 }
 
+#define STATUS_GOOD	     0x00
+#define STATUS_CONDITION_MET 0x04
+
+/*
+ * Decides how much of the Expected Data Transfer Length moved (RFC 7143
+ * §11.4.5.1): the smaller of what the target's residual leaves and of what the
+ * datamover counted (dm.in_done, dm.out_done). Sets t->moved; returns 0,
+ * ERR_RESIDUAL or ERR_SHORT.
+ */
+static int set_moved(struct ini_task *t, const struct iscsi_scsi_response *r)
+{
+	uint32_t edtl = t->dm.edtl;
+	uint32_t counted = t->write ? t->dm.out_done : t->dm.in_done;
+	bool good =
+		t->status == STATUS_GOOD || t->status == STATUS_CONDITION_MET;
+	/* §11.4.1: O and U, o and u exclude each other */
+	bool both = (t->underflow && t->overflow) ||
+		    ((r->resid_flags & ISCSI_RESID_BIDI_UNDERFLOW) &&
+		     (r->resid_flags & ISCSI_RESID_BIDI_OVERFLOW));
+
+	if (both || (t->underflow && t->resid > edtl)) {
+		t->moved = 0;
+		return good ? ERR_RESIDUAL : 0;
+	}
+	t->moved = MIN(counted, edtl - (t->underflow ? t->resid : 0));
+	return good && t->moved < edtl && !t->short_ok ? ERR_SHORT : 0;
+}
+
 void ini_task_response(struct ini_session *s, struct ini_task *t,
 		       const struct dm_control *ctl)
 {
 	const struct iscsi_scsi_response *r = &ctl->pdu.rsp;
+	int err;
 
 	t->status = r->status;
+	/* RFC 7144 §5.2.1: ignored unless that level was negotiated */
+	t->qualifier = s->params.protocol_level >= 2 ? r->status_qualifier : 0;
 	t->underflow = r->resid_flags & ISCSI_RESID_UNDERFLOW;
 	t->overflow = r->resid_flags & ISCSI_RESID_OVERFLOW;
 	t->resid = t->underflow || t->overflow ? r->resid : 0;
 	take_sense(t, ctl);
 	if (t->sense_len)
 		ini_cleared_attention(s, t);
-	/* §11.4.3: Target Failure and vendor codes: no SCSI status */
-	ini_task_end(t, r->response ? ERR_ABORTED : 0);
+	/* §11.4.3: Target Failure and vendor codes have no SCSI status */
+	err = r->response ? ERR_ABORTED : set_moved(t, r);
+	ini_task_end(t, err);
 	ini_pump(s);
 }
 
@@ -223,9 +255,9 @@ void ini_fail_all(struct ini_session *s, int err)
 }
 
 /*
- * A command that is overdue: its memory is the caller's again, so the target
- * must not write to it any more. At ERL 0 the sure way is a new connection
- * (RFC 7143 §7.5 leaves that to us).
+ * An overdue command gives its memory back to the caller, so that the target must
+ * not write to that memory any more. At ErrorRecoveryLevel 0 only the end of the
+ * connection ensures that (RFC 7143 §7.5 leaves the choice to the initiator).
  */
 void ini_expire_tasks(struct ini_session *s, xtime now)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* epoll.c: the back end for where io_uring is not permitted. Files are the
- * pool's. */
+/* epoll.c: the back end for machines that forbid io_uring. The helper threads
+ * of pool.c carry out file operations. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -51,7 +51,7 @@ static int ep_begin(struct io_loop *l)
 	return err;
 }
 
-static int fetch(struct io_loop *l, int ms)
+static int fetch_events(struct io_loop *l, int ms)
 {
 	if (l->ep.nevents > 0)
 		return 0;
@@ -64,10 +64,10 @@ static int fetch(struct io_loop *l, int ms)
 
 static bool ep_has_events(struct io_loop *l)
 {
-	return fetch(l, 0) < 0 || l->ep.nevents > 0;
+	return fetch_events(l, 0) < 0 || l->ep.nevents > 0;
 }
 
-/* Rounded up: to wake before the timer would make it spin. */
+/* Rounds up: waking before the timer is due would make the loop spin. */
 static int to_ms(xtime t)
 {
 	if (t >= (xtime)INT32_MAX * XTIME_MS)
@@ -75,22 +75,23 @@ static int to_ms(xtime t)
 	return (int)((t + XTIME_MS - 1) / XTIME_MS);
 }
 
-/* epoll_wait counts in milliseconds; epoll_pwait2 (Linux 5.11) does better,
- * and where it is missing or forbidden the rounding is harmless. */
-static int fetch_within(struct io_loop *l, xtime timeout)
+/* epoll_wait has a resolution of milliseconds, epoll_pwait2 (Linux 5.11) of
+ * nanoseconds. Where epoll_pwait2 is missing or forbidden, the wait is rounded
+ * up, which is harmless. */
+static int fetch_events_within(struct io_loop *l, xtime timeout)
 {
 	struct timespec ts = { .tv_sec = timeout / XTIME_S,
 			       .tv_nsec = timeout % XTIME_S };
 
 	if (timeout == 0 || timeout == XTIME_NEVER || timeout > 20 * XTIME_MS ||
 	    l->ep.nevents > 0)
-		return fetch(l, to_ms(timeout));
+		return fetch_events(l, to_ms(timeout));
 	l->ep.nevents =
 		epoll_pwait2(l->ep.fd, l->ep.event, IO_EPOLL_MAX, &ts, NULL);
 	if (l->ep.nevents >= 0)
 		return 0;
 	l->ep.nevents = 0;
-	return errno == EINTR ? 0 : fetch(l, to_ms(timeout));
+	return errno == EINTR ? 0 : fetch_events(l, to_ms(timeout));
 }
 
 static int ep_wait(struct io_loop *l, xtime timeout)
@@ -98,7 +99,7 @@ static int ep_wait(struct io_loop *l, xtime timeout)
 	int err = ep_begin(l), n;
 
 	if (!err)
-		err = fetch_within(l, timeout);
+		err = fetch_events_within(l, timeout);
 	if (err)
 		return err;
 	l->now = io_now_exact();

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * io.h: one event loop per worker: sockets by readiness, files by completion,
- * timers, calls from other threads. Two back ends behind one face: io_uring,
- * and epoll with a small pool of threads for files where io_uring is
- * forbidden (containers often do). Sockets use plain recvmsg/sendmsg in both:
- * once requests are batched io_uring gains nothing there.
+ * timers, messages from other threads. Two back ends implement the same
+ * interface: io_uring, and epoll with a small pool of helper threads for files
+ * where io_uring is forbidden (in many containers). Both serve sockets with
+ * plain recvmsg and sendmsg: once requests are batched, io_uring gains nothing
+ * on sockets.
  *
- * Threads: everything here belongs to the thread that runs the loop, except
- * io_loop_post and io_loop_stop.
+ * Threads: only the thread that runs the loop may call these functions;
+ * io_loop_post and io_loop_stop may be called from any thread.
  */
 #ifndef IO_IO_H
 #define IO_IO_H
@@ -28,38 +29,41 @@ enum io_backend {
 
 struct io_loop;
 
-/* io_loop_new: *err is -Exxx on failure (NULL). The environment is not
- * read here. */
+/* io_loop_new makes a loop. NULL on failure, with -Exxx in *err. The function
+ * does not read the environment. */
 struct io_loop *io_loop_new(enum io_backend backend, int *err);
-/* io_loop_free: nothing may be watched or in flight any more, but for
- * IO_FILE_CALLs: it waits for them and calls their done. */
+/* io_loop_free: the caller has removed every watch, and every file operation
+ * has completed, except IO_FILE_CALLs: io_loop_free waits for those and calls
+ * their done. */
 void io_loop_free(struct io_loop *l);
 enum io_backend io_loop_backend(const struct io_loop *l);
 const char *io_backend_name(enum io_backend b);
 
-/* io_loop_run turns until io_loop_stop. Returns 0 or -Exxx. */
+/* io_loop_run runs turns until io_loop_stop is called. Returns 0 or -Exxx. */
 int io_loop_run(struct io_loop *l);
-/* io_loop_turn: one turn; waits at most max_wait (0: not at all). Returns how
- * many things happened or -Exxx. */
+/* io_loop_turn runs one turn and waits for max_wait at most (0: not at all).
+ * Returns the number of events that it handled, or -Exxx. */
 int io_loop_turn(struct io_loop *l, xtime max_wait);
-/* io_loop_stop: from any thread or a signal handler. */
+/* io_loop_stop ends io_loop_run. Any thread or signal handler may call it. */
 void io_loop_stop(struct io_loop *l);
 /*
- * For hosts with a loop of their own: an fd that polls readable when
- * io_loop_turn has something to do, and when the nearest timer is due
- * (XTIME_NEVER: none set). Once the fd was asked for, whatever is begun outside of a
- * turn makes it readable too.
+ * io_loop_fd: for a host with an event loop of its own. The descriptor polls
+ * readable when io_loop_turn has events to handle; the host also calls
+ * io_loop_turn when io_loop_next_timer is due (XTIME_NEVER: no timer is set).
+ * After the first call of io_loop_fd, an operation that starts outside of a
+ * turn makes the descriptor readable as well.
  */
 int io_loop_fd(struct io_loop *l);
 xtime io_loop_next_timer(const struct io_loop *l);
 
-/* The time at the start of this turn; io_now_exact asks the clock. */
+/* io_now is the time at the start of this turn; io_now_exact reads the
+ * clock. */
 xtime io_now(const struct io_loop *l);
 xtime io_now_exact(void);
 
 /*
- * io_loop_set_spin: before it blocks, the loop polls for up to this long after
- * the last event (0, the default: blocks at once).
+ * io_loop_set_spin: before the loop blocks, it polls until spin has passed
+ * since the last event. 0, the default: it blocks at once.
  */
 void io_loop_set_spin(struct io_loop *l, xtime spin);
 
@@ -67,24 +71,24 @@ void io_loop_set_spin(struct io_loop *l, xtime spin);
 
 #define IO_IN  1u
 #define IO_OUT 2u
-#define IO_ERR 4u /* always reported */
+#define IO_ERR 4u /* reported whether wanted or not */
 
 struct io_watch {
 	int fd;
 	unsigned want; /* IO_IN | IO_OUT */
 	void (*ready)(struct io_watch *w, unsigned events);
-	/* the loop's own */
-	struct list link; /* on the list of those to arm anew */
+	/* private to the loop */
+	struct list link; /* io_loop.rearm: watches to arm again */
 	unsigned armed;
 	unsigned slot;
 	bool in_loop;
 };
 
 int io_watch_add(struct io_loop *l, struct io_watch *w);
-/* io_watch_want changes what is waited for; 0 = nothing (but errors). */
+/* io_watch_want sets the events to wait for. 0: errors only. */
 void io_watch_want(struct io_loop *l, struct io_watch *w, unsigned want);
-/* io_watch_del: ready is not called again; w may be freed at once. Close the
- * fd after it. */
+/* io_watch_del: the loop does not call ready any more, and the caller may free
+ * w. Close the descriptor after this call. */
 void io_watch_del(struct io_loop *l, struct io_watch *w);
 
 /* ---- timers ---- */
@@ -92,11 +96,11 @@ void io_watch_del(struct io_loop *l, struct io_watch *w);
 struct io_timer {
 	xtime at;
 	void (*fire)(struct io_timer *t);
-	/* the loop's own */
+	/* private to the loop */
 	size_t heap_index; /* 0 = not set */
 };
 
-/* io_timer_set sets or moves t; XTIME_NEVER clears it. ERR: -ENOMEM. */
+/* io_timer_set sets or moves t; XTIME_NEVER clears it. Returns 0 or -ENOMEM. */
 int io_timer_set(struct io_loop *l, struct io_timer *t, xtime at);
 void io_timer_clear(struct io_loop *l, struct io_timer *t);
 
@@ -107,8 +111,9 @@ struct io_defer {
 	struct list link; /* list_init it before first use */
 };
 
-/* io_loop_defer: run once at the end of this turn, after all input. A second
- * call before that changes nothing. A run may defer again: same turn. */
+/* io_loop_defer: the loop calls d->run once at the end of this turn, after all
+ * input. A second call before that has no effect. A run may defer again, for
+ * the same turn. */
 void io_loop_defer(struct io_loop *l, struct io_defer *d);
 void io_defer_cancel(struct io_defer *d);
 
@@ -116,11 +121,11 @@ void io_defer_cancel(struct io_defer *d);
 
 struct io_post {
 	void (*run)(struct io_post *p);
-	struct io_post *next; /* the loop's own */
+	struct io_post *next; /* private to the loop */
 };
 
-/* io_loop_post: p->run is called on the loop's thread; p is borrowed until
- * then. Calls from one thread keep their order. */
+/* io_loop_post: the loop's thread calls p->run; the loop borrows p until then.
+ * Posts of one thread keep their order. */
 void io_loop_post(struct io_loop *l, struct io_post *p);
 
 /* ---- files: completion ---- */
@@ -141,23 +146,24 @@ struct io_file_op {
 	struct iovec *iov; /* READ, WRITE; borrowed until done */
 	unsigned niov;
 	int64_t (*call)(struct io_file_op *op);
-	/* done: result is bytes moved, 0, or -Exxx. Never called from within
-	 * io_file_submit. Short transfers are reported, not retried. */
+	/* done: result is the number of bytes moved, 0, or -Exxx. Never called
+	 * from within io_file_submit. The loop reports a short transfer and
+	 * does not retry it. */
 	void (*done)(struct io_file_op *op, int64_t result);
-	/* the loop's own */
+	/* private to the loop */
 	struct list link;
 	int64_t result;
 	struct io_loop *loop;
 };
 
-/* io_file_submit queues op; it goes to the kernel at the end of the turn with
- * all others. */
+/* io_file_submit queues op. All operations of a turn go to the kernel together,
+ * at its end. */
 void io_file_submit(struct io_loop *l, struct io_file_op *op);
 
-/* ---- chance ---- */
+/* ---- random bytes ---- */
 
-/* io_random: bytes that nobody can guess; any thread. arg is not looked at: it
- * fits where a pure room asks for chance. */
+/* io_random fills p with n unpredictable bytes from the kernel. Any thread. arg
+ * is unused: it makes the function fit the callbacks of pure rooms. */
 void io_random(void *arg, uint8_t *p, size_t n);
 
 #endif

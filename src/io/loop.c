@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* loop.c: the turn of the loop, and what comes from other threads. */
+/* loop.c: the turn of the loop, and posts from other threads. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
 #include "io/loop.h"
 
-/* Looks at the queue between two looks at the clock. */
-#define SPIN_LOOKS 32
-
-xtime io_now_exact(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * XTIME_S + ts.tv_nsec;
-}
+/* polls of the queue between two readings of the clock */
+#define SPIN_POLLS 32
 
 xtime io_now(const struct io_loop *l)
 {
@@ -51,24 +42,7 @@ void io_loop_set_spin(struct io_loop *l, xtime spin)
 
 /* ---- other threads ---- */
 
-void io_loop_wake(struct io_loop *l)
-{
-	uint64_t one = 1;
-
-	/* A full counter wakes just as well: the result tells nothing. */
-	if (!atomic_exchange(&l->woken, true) &&
-	    write(l->wake.fd, &one, sizeof(one)) < 0)
-		return;
-}
-
-void io_loop_poke(struct io_loop *l)
-{
-	if (l->hosted && !l->in_turn)
-		io_loop_wake(l);
-}
-
-/* woken is cleared before anything is collected: who comes later writes
- * again. */
+/* Clear woken before collecting: a thread that finishes later writes again. */
 static void wake_ready(struct io_watch *w, unsigned events)
 {
 	struct io_loop *l = container_of(w, struct io_loop, wake);
@@ -109,7 +83,7 @@ static int run_posts(struct io_loop *l)
 	return n;
 }
 
-/* Only what a signal handler may do. */
+/* Calls async-signal-safe functions only. */
 void io_loop_stop(struct io_loop *l)
 {
 	uint64_t one = 1;
@@ -117,7 +91,7 @@ void io_loop_stop(struct io_loop *l)
 
 	atomic_store(&l->stopping, true);
 	if (write(l->wake.fd, &one, sizeof(one)) < 0)
-		errno = saved; /* full: it wakes all the same */
+		errno = saved; /* the counter is full: the loop wakes anyway */
 }
 
 /* ---- end of turn ---- */
@@ -158,12 +132,6 @@ void io_file_submit(struct io_loop *l, struct io_file_op *op)
 	io_loop_poke(l);
 }
 
-void io_file_complete(struct io_loop *l, struct io_file_op *op, int64_t result)
-{
-	l->nfiles--;
-	op->done(op, result);
-}
-
 /* ---- turns ---- */
 
 static xtime wait_at_most(const struct io_loop *l, xtime max_wait)
@@ -184,9 +152,9 @@ static inline void cpu_relax(void)
 #endif
 }
 
-static bool look(struct io_loop *l)
+static bool poll_events(struct io_loop *l)
 {
-	for (int i = 0; i < SPIN_LOOKS; i++) {
+	for (int i = 0; i < SPIN_POLLS; i++) {
 		if (l->ops->has_events(l))
 			return true;
 		cpu_relax();
@@ -194,9 +162,9 @@ static bool look(struct io_loop *l)
 	return false;
 }
 
-/* spin looks for events until spin after the last one. Returns what is then
- * left of timeout. */
-static xtime spin(struct io_loop *l, xtime timeout)
+/* spin_for_events polls until l->spin has passed since the last event. Returns
+ * the rest of timeout; 0: there are events, or timeout has passed. */
+static xtime spin_for_events(struct io_loop *l, xtime timeout)
 {
 	xtime until = l->last_event + l->spin, now = l->now;
 
@@ -205,7 +173,7 @@ static xtime spin(struct io_loop *l, xtime timeout)
 	if (timeout < until - now)
 		until = now + timeout;
 	do {
-		if (look(l))
+		if (poll_events(l))
 			return 0;
 		now = io_now_exact();
 	} while (now < until);
@@ -219,21 +187,21 @@ static int wait_for_events(struct io_loop *l, xtime max_wait)
 	int n;
 
 	if (timeout > 0)
-		timeout = spin(l, timeout);
+		timeout = spin_for_events(l, timeout);
 	n = l->ops->wait(l, timeout);
 	if (n > 0)
 		l->last_event = l->now;
 	return n;
 }
 
-static int turn(struct io_loop *l, xtime max_wait)
+static int run_turn(struct io_loop *l, xtime max_wait)
 {
 	int n, events;
 
 	l->in_turn = true;
 	l->now = io_now_exact();
-	n = run_deferred(l); /* from between the turns */
-	/* what happened there may be what the caller waits for */
+	n = run_deferred(l); /* deferred since the last turn */
+	/* the caller may wait for an effect of what ran: do not block */
 	events = wait_for_events(l, n > 0 ? 0 : max_wait);
 	if (events >= 0) {
 		n += events;
@@ -247,11 +215,12 @@ static int turn(struct io_loop *l, xtime max_wait)
 
 int io_loop_turn(struct io_loop *l, xtime max_wait)
 {
-	int n = turn(l, MAX(max_wait, 0)), err;
+	int n = run_turn(l, MAX(max_wait, 0)), err;
 
 	if (n < 0 || !l->hosted)
 		return n;
-	err = l->ops->begin(l); /* nobody may come back for a long time */
+	/* the host may not call again for a long time */
+	err = l->ops->begin(l);
 	return err ? err : n;
 }
 
@@ -261,7 +230,7 @@ int io_loop_run(struct io_loop *l)
 
 	while (n >= 0 &&
 	       !atomic_load_explicit(&l->stopping, memory_order_relaxed))
-		n = turn(l, XTIME_NEVER);
+		n = run_turn(l, XTIME_NEVER);
 	atomic_store(&l->stopping, false);
 	return MIN(n, 0);
 }
@@ -269,13 +238,13 @@ int io_loop_run(struct io_loop *l)
 int io_loop_fd(struct io_loop *l)
 {
 	l->hosted = true;
-	l->ops->begin(l); /* a failure comes back with the next turn */
+	l->ops->begin(l); /* the next turn reports a failure */
 	return l->ops->fd(l);
 }
 
 /* ---- life ---- */
 
-/* IO_AUTO: whether this machine permits io_uring only a real ring can tell. */
+/* Only a real ring shows whether this machine permits io_uring. */
 static int choose_backend(struct io_loop *l, enum io_backend backend)
 {
 	int err = -ENOSYS;
@@ -291,7 +260,7 @@ static int choose_backend(struct io_loop *l, enum io_backend backend)
 	return err;
 }
 
-static int start(struct io_loop *l, enum io_backend backend)
+static int open_loop(struct io_loop *l, enum io_backend backend)
 {
 	int err;
 
@@ -331,7 +300,7 @@ struct io_loop *io_loop_new(enum io_backend backend, int *err)
 	list_init(&l->files);
 	l->pool = io_pool_new(l);
 	if (l->pool)
-		*err = start(l, backend);
+		*err = open_loop(l, backend);
 	if (*err == 0)
 		return l;
 	io_pool_free(l->pool);

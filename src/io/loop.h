@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* loop.h: the inside of the event loop. Private to this room. */
+/* loop.h: internals of the event loop. Private to this room. */
 #ifndef IO_LOOP_H
 #define IO_LOOP_H
 
@@ -11,16 +11,19 @@
 
 struct io_pool;
 
-/* What a back end has to do. One table each, every entry filled. */
+/* The interface of a back end. Every entry is filled. */
 struct io_backend_ops {
 	enum io_backend which;
 	int (*init)(struct io_loop *l);
 	void (*fini)(struct io_loop *l);
-	/* begin: l's watches and files are put before the kernel. */
+	/* begin passes changed watches and new file operations to the
+	 * kernel. */
 	int (*begin)(struct io_loop *l);
-	/* has_events, without blocking and as cheaply as can be; after begin */
+	/* has_events polls without blocking, as cheaply as possible; only after
+	 * begin. */
 	bool (*has_events)(struct io_loop *l);
-	/* wait: begin, wait, dispatch. Returns the number dispatched. */
+	/* wait: begin, then wait, then dispatch. Returns the number of events
+	 * that it dispatched, or -Exxx. */
 	int (*wait)(struct io_loop *l, xtime timeout);
 	int (*watch_add)(struct io_loop *l, struct io_watch *w);
 	void (*watch_del)(struct io_loop *l, struct io_watch *w);
@@ -31,10 +34,10 @@ struct io_backend_ops {
 extern const struct io_backend_ops io_epoll_ops;
 extern const struct io_backend_ops io_uring_ops;
 
-/* A watch is known to the kernel by slot and generation, never by address, so
- * that an event which comes after io_watch_del hits nothing. */
+/* The kernel knows a watch by slot and generation, never by address: an event
+ * that arrives after io_watch_del finds no watch. */
 struct io_slot {
-	struct io_watch *w; /* NULL: free */
+	struct io_watch *w; /* NULL: the slot is free */
 	uint32_t generation;
 	uint32_t next_free;
 };
@@ -44,14 +47,15 @@ struct io_slot {
 #define IO_RING_SIZE 512
 #define IO_RING_CQ   4096
 #define IO_POOL_MAX  16
-#define IO_ARMED     0x80u /* io_watch.armed: with what, and that it is */
+/* io_watch.armed: the watch is armed, for the other bits */
+#define IO_ARMED 0x80u
 
 struct io_loop {
 	const struct io_backend_ops *ops;
 	xtime now;
-	/* state of the turn */
+	/* the turn */
 	bool in_turn;
-	bool hosted; /* io_loop_fd was asked for */
+	bool hosted; /* io_loop_fd was called: the host polls */
 	/* spinning */
 	xtime spin, last_event;
 	/* timers, a binary heap from index 1 */
@@ -63,18 +67,18 @@ struct io_loop {
 	uint32_t nslots, free_slot;
 	struct list rearm; /* of io_watch.link */
 	/* files */
-	struct list files; /* of io_file_op.link: not yet submitted */
-	unsigned nfiles;   /* in flight */
+	struct list files; /* of io_file_op.link: not yet in the ring */
+	unsigned nfiles;   /* in progress */
 	struct io_pool *pool;
-	/* other threads: written by any */
+	/* written by any thread */
 	_Atomic(struct io_post *) posts; /* newest first */
-	atomic_bool woken;		 /* wake.fd was written */
+	atomic_bool woken;		 /* wake.fd has been written */
 	atomic_bool stopping;
 	struct io_watch wake;
 	/* back ends */
 	struct {
 		int fd;
-		int nevents; /* fetched, not dispatched */
+		int nevents; /* fetched, not yet dispatched */
 		struct epoll_event event[IO_EPOLL_MAX];
 	} ep;
 	struct {
@@ -84,30 +88,40 @@ struct io_loop {
 	} ur;
 };
 
-/* loop.c: wakes the loop's thread; from any thread. */
+/* wake.c: io_loop_wake makes the loop's current or next wait return. Any thread. */
 void io_loop_wake(struct io_loop *l);
-/* loop.c: something was begun outside of a turn; a host must be told. */
+/* io_loop_poke: an operation started outside of a turn; wakes a host that polls
+ * io_loop_fd. */
 void io_loop_poke(struct io_loop *l);
 
-/* watch.c */
+/* io_watch_key gives the value by which the kernel knows w. The two low bits
+ * are 0: the back end uses them. */
 uint64_t io_watch_key(const struct io_loop *l, const struct io_watch *w);
-/* The key of w up to now hits nothing any more. */
+/* io_watch_new_key: the previous key of w no longer finds w. */
 void io_watch_new_key(struct io_loop *l, struct io_watch *w);
+/* io_watch_of_key finds a watch; NULL: the key is stale. */
 struct io_watch *io_watch_of_key(const struct io_loop *l, uint64_t key);
-/* poll(2) bits, which are epoll's too. */
+/* io_watch_poll_mask gives the poll(2) bits of IO_* bits; epoll uses the
+ * same. */
 uint32_t io_watch_poll_mask(unsigned want);
+/* io_watch_events gives the IO_* bits that w wants of poll(2) bits. */
 unsigned io_watch_events(const struct io_watch *w, uint32_t poll_bits);
 
-/* timer.c: fires what is due; returns how many. */
+/* io_timers_fire calls the timers that are due; returns how many. */
 int io_timers_fire(struct io_loop *l);
 
-/* pool.c: threads for calls that block. */
+/* io_pool_new: no thread starts before the first io_pool_submit. NULL: out of
+ * memory. */
 struct io_pool *io_pool_new(struct io_loop *l);
+/* io_pool_submit: a helper thread carries op out; io_pool_reap completes it. */
 void io_pool_submit(struct io_loop *l, struct io_file_op *op);
-/* Completes what the threads have done. */
+/* io_pool_reap completes the operations that the helper threads have
+ * finished. */
 void io_pool_reap(struct io_loop *l);
+/* io_pool_free waits for all operations, completes them, and ends the
+ * threads. */
 void io_pool_free(struct io_pool *p);
-/* Ends op on the loop's thread. */
+/* io_file_complete calls op->done. Only on the loop's thread. */
 void io_file_complete(struct io_loop *l, struct io_file_op *op, int64_t result);
 
 #endif

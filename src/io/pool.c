@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pool.c: a loop's helper threads for calls that block. They are started when
- * first needed and stay until the loop is freed.
+ * pool.c: a loop's helper threads, for calls that block. A thread starts when
+ * an operation finds no idle one, and runs until the loop is freed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,8 @@
 
 struct io_pool {
 	struct io_loop *loop;
-	pthread_mutex_t lock; /* guards all below; held alone, never long */
+	/* guards the members below; the only lock held, and briefly */
+	pthread_mutex_t lock;
 	pthread_cond_t work;
 	struct list queue, done; /* of io_file_op.link */
 	unsigned nqueued, idle, nthreads;
@@ -22,7 +23,7 @@ struct io_pool {
 	pthread_t thread[IO_POOL_MAX];
 };
 
-static int64_t transfer(const struct io_file_op *op)
+static int64_t transfer_data(const struct io_file_op *op)
 {
 	int niov = (int)op->niov;
 	off_t off = (off_t)op->off;
@@ -32,12 +33,12 @@ static int64_t transfer(const struct io_file_op *op)
 	return pwritev2(op->fd, op->iov, niov, off, op->flags);
 }
 
-static int64_t attempt(struct io_file_op *op)
+static int64_t attempt_op(struct io_file_op *op)
 {
 	switch (op->opcode) {
 	case IO_FILE_READ:
 	case IO_FILE_WRITE:
-		return transfer(op);
+		return transfer_data(op);
 	case IO_FILE_SYNC:
 		return fdatasync(op->fd);
 	case IO_FILE_FALLOCATE:
@@ -50,20 +51,21 @@ static int64_t attempt(struct io_file_op *op)
 	return -1;
 }
 
-static int64_t perform(struct io_file_op *op)
+static int64_t perform_op(struct io_file_op *op)
 {
 	int64_t result;
 
 	if (op->opcode == IO_FILE_CALL)
 		return op->call(op);
 	do
-		result = attempt(op);
+		result = attempt_op(op);
 	while (result < 0 && errno == EINTR);
 	return result < 0 ? -errno : result;
 }
 
-/* next waits for work; NULL: the pool stops. Called with the lock held. */
-static struct io_file_op *next(struct io_pool *p)
+/* next_op waits for an operation; NULL: the pool stops. The caller holds the
+ * lock. */
+static struct io_file_op *next_op(struct io_pool *p)
 {
 	struct list *n;
 
@@ -78,15 +80,15 @@ static struct io_file_op *next(struct io_pool *p)
 	return list_entry(n, struct io_file_op, link);
 }
 
-static void *helper(void *arg)
+static void *helper_main(void *arg)
 {
 	struct io_pool *p = arg;
 	struct io_file_op *op;
 
 	pthread_mutex_lock(&p->lock);
-	while ((op = next(p))) {
+	while ((op = next_op(p))) {
 		pthread_mutex_unlock(&p->lock);
-		op->result = perform(op);
+		op->result = perform_op(op);
 		pthread_mutex_lock(&p->lock);
 		list_push_back(&p->done, &op->link);
 		io_loop_wake(p->loop);
@@ -95,7 +97,7 @@ static void *helper(void *arg)
 	return NULL;
 }
 
-/* Signals are the business of the threads that the program knows of. */
+/* Helper threads block all signals: the program's own threads handle them. */
 static int start_thread(struct io_pool *p)
 {
 	sigset_t all, before;
@@ -103,7 +105,7 @@ static int start_thread(struct io_pool *p)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	err = pthread_create(&p->thread[p->nthreads], NULL, helper, p);
+	err = pthread_create(&p->thread[p->nthreads], NULL, helper_main, p);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!err)
 		p->nthreads++;
@@ -124,8 +126,8 @@ struct io_pool *io_pool_new(struct io_loop *l)
 	return p;
 }
 
-/* enqueue: 0, or -Exxx if there is nobody to do it. */
-static int enqueue(struct io_pool *p, struct io_file_op *op)
+/* enqueue_op returns 0, or -Exxx if no helper thread could be started. */
+static int enqueue_op(struct io_pool *p, struct io_file_op *op)
 {
 	int err = 0;
 
@@ -142,7 +144,7 @@ static int enqueue(struct io_pool *p, struct io_file_op *op)
 	return err;
 }
 
-/* A loop that cannot have threads: done comes later all the same. */
+/* No helper thread could be started: done is still called from the loop. */
 static void fail_later(struct io_pool *p, struct io_file_op *op, int err)
 {
 	op->result = err;
@@ -154,13 +156,13 @@ static void fail_later(struct io_pool *p, struct io_file_op *op, int err)
 
 void io_pool_submit(struct io_loop *l, struct io_file_op *op)
 {
-	int err = enqueue(l->pool, op);
+	int err = enqueue_op(l->pool, op);
 
 	if (err)
 		fail_later(l->pool, op, err);
 }
 
-static void take_all(struct list *from, struct list *to)
+static void move_list(struct list *from, struct list *to)
 {
 	struct list *n;
 
@@ -175,7 +177,7 @@ void io_pool_reap(struct io_loop *l)
 
 	list_init(&done);
 	pthread_mutex_lock(&p->lock);
-	take_all(&p->done, &done);
+	move_list(&p->done, &done);
 	pthread_mutex_unlock(&p->lock);
 	while ((n = list_pop_front(&done))) {
 		struct io_file_op *op = list_entry(n, struct io_file_op, link);
@@ -194,7 +196,7 @@ void io_pool_free(struct io_pool *p)
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->nthreads; i++)
 		pthread_join(p->thread[i], NULL);
-	io_pool_reap(p->loop); /* calls whose results nobody waited for */
+	io_pool_reap(p->loop); /* results of calls that no turn has collected */
 	pthread_cond_destroy(&p->work);
 	pthread_mutex_destroy(&p->lock);
 	free(p);

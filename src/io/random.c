@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* random.c: chance, from the kernel. */
+/* random.c: random bytes from the kernel. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/random.h>
@@ -13,7 +13,9 @@ void io_random(void *arg, uint8_t *p, size_t n)
 		ssize_t got = getrandom(p, n, 0);
 
 		if (got < 0 && errno != EINTR)
-			abort(); /* CHAP without chance is worse than none */
+			/* predictable CHAP challenges would be worse than no
+			 * daemon */
+			abort();
 		if (got > 0) {
 			p += got;
 			n -= (size_t)got;

@@ -5,7 +5,7 @@
 
 #include "io/loop.h"
 
-static void put(struct io_loop *l, size_t i, struct io_timer *t)
+static void put_timer(struct io_loop *l, size_t i, struct io_timer *t)
 {
 	l->heap[i] = t;
 	t->heap_index = i;
@@ -14,8 +14,8 @@ static void put(struct io_loop *l, size_t i, struct io_timer *t)
 static void sift_up(struct io_loop *l, size_t i, struct io_timer *t)
 {
 	for (; i > 1 && l->heap[i / 2]->at > t->at; i /= 2)
-		put(l, i, l->heap[i / 2]);
-	put(l, i, t);
+		put_timer(l, i, l->heap[i / 2]);
+	put_timer(l, i, t);
 }
 
 static void sift_down(struct io_loop *l, size_t i, struct io_timer *t)
@@ -26,12 +26,12 @@ static void sift_down(struct io_loop *l, size_t i, struct io_timer *t)
 			child++;
 		if (l->heap[child]->at >= t->at)
 			break;
-		put(l, i, l->heap[child]);
+		put_timer(l, i, l->heap[child]);
 	}
-	put(l, i, t);
+	put_timer(l, i, t);
 }
 
-static void place(struct io_loop *l, size_t i, struct io_timer *t)
+static void place_timer(struct io_loop *l, size_t i, struct io_timer *t)
 {
 	if (i > 1 && l->heap[i / 2]->at > t->at)
 		sift_up(l, i, t);
@@ -64,7 +64,7 @@ void io_timer_clear(struct io_loop *l, struct io_timer *t)
 	t->heap_index = 0;
 	last = l->heap[l->nheap--];
 	if (last != t)
-		place(l, i, last);
+		place_timer(l, i, last);
 }
 
 int io_timer_set(struct io_loop *l, struct io_timer *t, xtime at)
@@ -77,7 +77,7 @@ int io_timer_set(struct io_loop *l, struct io_timer *t, xtime at)
 	}
 	t->at = at;
 	if (t->heap_index) {
-		place(l, t->heap_index, t);
+		place_timer(l, t->heap_index, t);
 		return 0;
 	}
 	err = make_room(l);
@@ -94,7 +94,8 @@ xtime io_loop_next_timer(const struct io_loop *l)
 
 int io_timers_fire(struct io_loop *l)
 {
-	size_t most = l->nheap; /* one set anew waits for the next turn */
+	/* a timer that is set again waits for the next turn */
+	size_t most = l->nheap;
 	int n = 0;
 
 	while (most-- > 0 && l->nheap && l->heap[1]->at <= l->now) {

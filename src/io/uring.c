@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * uring.c: the back end on io_uring. A watch is a one-shot poll, armed anew in
- * the one io_uring_enter of the next turn (so it is level-triggered); a file
- * operation is one entry.
+ * uring.c: the back end on io_uring. A watch is a one-shot poll request; the
+ * io_uring_enter of the next turn arms it again, which makes it
+ * level-triggered. A file operation is one request.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,14 +11,14 @@
 
 #include "io/loop.h"
 
-/* user_data: what an entry is. A file is its address (aligned), a watch its
- * key. */
+/* Low bits of user_data: the kind of a request. A file operation is known by
+ * its address (which is aligned), a watch by its key. */
 #define UD_FILE	  0u
 #define UD_WATCH  1u
 #define UD_IGNORE 2u
 #define UD_MASK	  3u
 
-static int set_up(struct io_loop *l, unsigned flags)
+static int open_ring(struct io_loop *l, unsigned flags)
 {
 	struct io_uring_params p = {
 		.flags = flags | IORING_SETUP_CQSIZE,
@@ -35,18 +35,18 @@ static int set_up(struct io_loop *l, unsigned flags)
 	return 0;
 }
 
-/* The ring belongs to the thread that first enters it, which need not be the
- * one that made it: hence disabled until then. */
+/* The ring belongs to the thread that enters it first, which need not be the
+ * thread that made it: the ring stays disabled until then. */
 static int ur_init(struct io_loop *l)
 {
-	int err = set_up(
+	int err = open_ring(
 		l, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN |
 			   IORING_SETUP_TASKRUN_FLAG | IORING_SETUP_R_DISABLED);
 
 	l->ur.deferred = err == 0;
 	l->ur.enabled = err != 0;
 	if (err == -EINVAL) /* Linux < 6.1 */
-		err = set_up(l, 0);
+		err = open_ring(l, 0);
 	return err;
 }
 
@@ -55,11 +55,11 @@ static void ur_fini(struct io_loop *l)
 	io_uring_queue_exit(&l->ur.ring);
 }
 
-static int enable(struct io_loop *l)
+static int enable_ring(struct io_loop *l)
 {
 	if (l->ur.enabled)
 		return 0;
-	/* liburing 2.3 declares a function for it, but does not export it. */
+	/* liburing 2.3 declares a function for this but does not export it. */
 	if (syscall(SYS_io_uring_register, l->ur.ring.ring_fd,
 		    IORING_REGISTER_ENABLE_RINGS, NULL, 0) < 0)
 		return -errno;
@@ -67,28 +67,28 @@ static int enable(struct io_loop *l)
 	return 0;
 }
 
-/* harmless says of an error of io_uring_enter that the next turn mends it. */
-static bool harmless(int err)
+/* is_harmless: the next turn recovers from this result of io_uring_enter. */
+static bool is_harmless(int err)
 {
 	return err >= 0 || err == -EINTR || err == -ETIME || err == -EAGAIN ||
 	       err == -EBUSY;
 }
 
-static int push(struct io_loop *l)
+static int submit_ring(struct io_loop *l)
 {
-	int err = enable(l);
+	int err = enable_ring(l);
 
 	if (!err)
 		err = io_uring_submit_and_get_events(&l->ur.ring);
-	return harmless(err) ? 0 : err;
+	return is_harmless(err) ? 0 : err;
 }
 
-/* room_for makes sure of n free entries; false: not this turn. */
+/* room_for makes n entries free; false: not possible in this turn. */
 static bool room_for(struct io_loop *l, unsigned n)
 {
 	if (io_uring_sq_space_left(&l->ur.ring) >= n)
 		return true;
-	push(l);
+	submit_ring(l);
 	return io_uring_sq_space_left(&l->ur.ring) >= n;
 }
 
@@ -98,7 +98,7 @@ static void add_cancel(struct io_loop *l, struct io_watch *w)
 
 	io_uring_prep_poll_remove(sqe, io_watch_key(l, w) | UD_WATCH);
 	io_uring_sqe_set_data64(sqe, UD_IGNORE);
-	io_watch_new_key(l, w); /* what still comes of it is stale */
+	io_watch_new_key(l, w); /* its pending events are stale now */
 	w->armed = 0;
 }
 
@@ -111,9 +111,9 @@ static void add_poll(struct io_loop *l, struct io_watch *w)
 	w->armed = w->want | IO_ARMED;
 }
 
-/* arm: a poll that waits for more than is wanted stays: at worst it wakes us
- * once for nothing. */
-static void arm(struct io_loop *l, struct io_watch *w)
+/* A poll request that waits for more events than w wants stays in place: at
+ * worst it wakes the loop once in vain. */
+static void arm_watch(struct io_loop *l, struct io_watch *w)
 {
 	if (w->armed && (w->armed & w->want) == w->want)
 		return;
@@ -142,18 +142,19 @@ static void add_file(struct io_loop *l, struct io_file_op *op)
 		io_uring_prep_fallocate(sqe, op->fd, op->flags, (off_t)op->off,
 					(off_t)op->len);
 		break;
-	case IO_FILE_CALL: /* the pool's: ur_file */
+	case IO_FILE_CALL: /* goes to the pool: ur_file */
 		break;
 	}
 	io_uring_sqe_set_data64(sqe, (uintptr_t)op | UD_FILE);
 }
 
-/* fill puts all that waits into the ring; what finds no room stays. */
-static void fill(struct io_loop *l)
+/* fill_ring submits pending watches and file operations; those that find no
+ * free entry wait for the next turn. */
+static void fill_ring(struct io_loop *l)
 {
 	while (!list_empty(&l->rearm) && room_for(l, 2))
-		arm(l, list_entry(list_pop_front(&l->rearm), struct io_watch,
-				  link));
+		arm_watch(l, list_entry(list_pop_front(&l->rearm),
+					struct io_watch, link));
 	while (!list_empty(&l->files) && room_for(l, 1))
 		add_file(l, list_entry(list_pop_front(&l->files),
 				       struct io_file_op, link));
@@ -161,13 +162,13 @@ static void fill(struct io_loop *l)
 
 static int ur_begin(struct io_loop *l)
 {
-	fill(l);
-	return push(l);
+	fill_ring(l);
+	return submit_ring(l);
 }
 
 static bool ur_has_events(struct io_loop *l)
 {
-	/* With deferred task work nothing enters the queue by itself. */
+	/* With deferred task work the kernel posts no completion by itself. */
 	return io_uring_cq_ready(&l->ur.ring) > 0 ||
 	       (IO_URING_READ_ONCE(*l->ur.ring.sq.kflags) &
 		(IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW));
@@ -188,7 +189,7 @@ static void watch_event(struct io_loop *l, uint64_t key, int res)
 		w->ready(w, events);
 }
 
-static void dispatch(struct io_loop *l, uint64_t data, int res)
+static void dispatch_event(struct io_loop *l, uint64_t data, int res)
 {
 	switch (data & UD_MASK) {
 	case UD_WATCH:
@@ -202,7 +203,7 @@ static void dispatch(struct io_loop *l, uint64_t data, int res)
 	}
 }
 
-static int dispatch_all(struct io_loop *l)
+static int dispatch_events(struct io_loop *l)
 {
 	unsigned n = io_uring_cq_ready(&l->ur.ring);
 
@@ -216,36 +217,36 @@ static int dispatch_all(struct io_loop *l)
 		data = cqe->user_data;
 		res = cqe->res;
 		io_uring_cqe_seen(&l->ur.ring, cqe);
-		dispatch(l, data, res);
+		dispatch_event(l, data, res);
 	}
 	return (int)n;
 }
 
-static int enter(struct io_loop *l, xtime timeout)
+static int enter_ring(struct io_loop *l, xtime timeout)
 {
 	struct __kernel_timespec ts = { .tv_sec = timeout / XTIME_S,
 					.tv_nsec = timeout % XTIME_S };
 	struct io_uring_cqe *cqe;
-	int err = enable(l);
+	int err = enable_ring(l);
 
 	if (err)
 		return err;
-	fill(l);
+	fill_ring(l);
 	if (timeout == 0)
 		err = io_uring_submit_and_get_events(&l->ur.ring);
 	else
 		err = io_uring_submit_and_wait_timeout(
 			&l->ur.ring, &cqe, 1,
 			timeout == XTIME_NEVER ? NULL : &ts, NULL);
-	return harmless(err) ? 0 : err;
+	return is_harmless(err) ? 0 : err;
 }
 
 static int ur_wait(struct io_loop *l, xtime timeout)
 {
-	int err = enter(l, timeout);
+	int err = enter_ring(l, timeout);
 
 	l->now = io_now_exact();
-	return err ? err : dispatch_all(l);
+	return err ? err : dispatch_events(l);
 }
 
 static int ur_watch_add(struct io_loop *l, struct io_watch *w)
@@ -256,15 +257,15 @@ static int ur_watch_add(struct io_loop *l, struct io_watch *w)
 	return 0;
 }
 
-/* A poll holds on to the open file: it must be gone before the fd is closed,
- * or the peer gets no FIN and the port stays taken. */
+/* A poll request references the open file. It must end before the descriptor is
+ * closed, or the peer gets no FIN and the port stays in use. */
 static void ur_watch_del(struct io_loop *l, struct io_watch *w)
 {
 	if (!w->armed)
 		return;
 	if (room_for(l, 1))
 		add_cancel(l, w);
-	push(l);
+	submit_ring(l);
 }
 
 static void ur_file(struct io_loop *l, struct io_file_op *op)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* watch.c: watches and the keys by which the kernel knows them. */
+/* watch.c: watches, and the keys by which the kernel knows them. */
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -7,7 +7,7 @@
 
 #include "io/loop.h"
 
-/* Two low bits of a key are the back end's; see uring.c. */
+/* The back end uses the two low bits of a key; see uring.c. */
 #define KEY_SHIFT 2
 #define SLOT_MASK ((1u << (32 - KEY_SHIFT)) - 1)
 
@@ -42,7 +42,8 @@ unsigned io_watch_events(const struct io_watch *w, uint32_t bits)
 		events |= IO_IN;
 	if (bits & POLLOUT)
 		events |= IO_OUT;
-	if (bits & (POLLERR | POLLHUP | POLLNVAL)) /* a call will say what */
+	/* the next call on the descriptor returns the error */
+	if (bits & (POLLERR | POLLHUP | POLLNVAL))
 		events |= IO_ERR | IO_IN | IO_OUT;
 	return events & (w->want | IO_ERR);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bhs.c: the Basic Header Segment of RFC 7143 §11 <-> struct iscsi_pdu. The
- * only file that knows offsets inside a BHS.
+ * bhs.c: converts between the Basic Header Segment of RFC 7143 §11 and struct
+ * iscsi_pdu. No other file has offsets inside of a BHS.
  */
 #include "iscsi/bhs.h"
 
@@ -19,283 +19,182 @@
 #define FLAG_IMMEDIATE 0x40
 #define OPCODE_MASK    0x3f
 
-/* ---- one opcode each: the bytes that are not common ---- */
+/*
+ * ---- fields of one opcode ----
+ *
+ * Each list has one row per field: X(kind, offset, argument, member). CODEC
+ * makes the decoder and the encoder of the list. The kinds:
+ *   NUM    a number of `argument` bits
+ *   BITS   the bits of mask `argument` in one byte, not shifted
+ *   BITS2  the same, shifted right by 2
+ *   FLAG   true if the bit `argument` is set
+ *   READ   the same, but decoded only
+ *   BYTES  `argument` bytes
+ *   SET    the encoder sets the bit `argument`; CLEAR: it clears the bit
+ */
+#define GET_NUM(at, bits, member)   p->member = get_be##bits(b + (at));
+#define GET_BITS(at, mask, member)  p->member = b[at] & (mask);
+#define GET_BITS2(at, mask, member) p->member = b[at] >> 2 & (mask);
+#define GET_FLAG(at, bit, member)   p->member = b[at] & (bit);
+#define GET_READ(at, bit, member)   GET_FLAG(at, bit, member)
+#define GET_BYTES(at, n, member)    memcpy(p->member, b + (at), n);
+#define GET_SET(at, bit, member)
+#define GET_CLEAR(at, bit, member)
+#define GET(kind, at, arg, member) GET_##kind(at, arg, member)
 
-static void scsi_command_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->cmd.read = b[1] & FLAG_CONTINUE;
-	p->cmd.write = b[1] & FLAG_WRITE;
-	p->cmd.attr = b[1] & 0x07;
-	p->cmd.priority = b[2] & 0x0f; /* RFC 7144 §4.1 */
-	p->cmd.edtl = get_be32(b + 20);
-	memcpy(p->cmd.cdb, b + 32, 16);
-}
+#define PUT_NUM(at, bits, member)  put_be##bits(b + (at), p->member);
+#define PUT_BITS(at, mask, member) b[at] |= p->member & (mask);
+#define PUT_BITS2(at, mask, member) \
+ b[at] |= (uint8_t)((p->member & (mask)) << 2);
+#define PUT_FLAG(at, bit, member) b[at] |= p->member ? (bit) : 0;
+#define PUT_READ(at, bit, member)
+#define PUT_BYTES(at, n, member)   memcpy(b + (at), p->member, n);
+#define PUT_SET(at, bit, member)   b[at] |= (bit);
+#define PUT_CLEAR(at, bit, member) b[at] &= (uint8_t) ~(bit);
+#define PUT(kind, at, arg, member) PUT_##kind(at, arg, member)
 
-static void scsi_command_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	b[1] |= (uint8_t)((p->cmd.read ? FLAG_CONTINUE : 0) |
-			  (p->cmd.write ? FLAG_WRITE : 0) |
-			  (p->cmd.attr & 0x07));
-	b[2] = p->cmd.priority & 0x0f;
-	put_be32(b + 20, p->cmd.edtl);
-	memcpy(b + 32, p->cmd.cdb, 16);
-}
+#define CODEC(name, FIELDS)                                       \
+ static void name##_decode(struct iscsi_pdu *p, const uint8_t *b) \
+ {                                                                \
+  (void)p;                                                        \
+  (void)b;                                                        \
+  FIELDS(GET)                                                     \
+ }                                                                \
+ static void name##_encode(const struct iscsi_pdu *p, uint8_t *b) \
+ {                                                                \
+  (void)p;                                                        \
+  (void)b;                                                        \
+  FIELDS(PUT)                                                     \
+ }
 
-static void scsi_response_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->rsp.resid_flags = b[1] & 0x1e;
-	p->rsp.response = b[2];
-	p->rsp.status = b[3];
-	p->rsp.snack_tag = get_be32(b + 20);
-	p->rsp.exp_datasn = get_be32(b + 36);
-	p->rsp.bidi_resid = get_be32(b + 40);
-	p->rsp.resid = get_be32(b + 44);
-	p->rsp.status_qualifier = get_be16(b + 8); /* RFC 7144 §5.2.1 */
-}
+/* clang-format off */
+#define SCSI_COMMAND(X)                                                      \
+ X(FLAG, 1, FLAG_CONTINUE, cmd.read)                                         \
+ X(FLAG, 1, FLAG_WRITE, cmd.write)                                           \
+ X(BITS, 1, 0x07, cmd.attr)                                                  \
+ X(BITS, 2, 0x0f, cmd.priority) /* RFC 7144 §4.1 */                          \
+ X(NUM, 20, 32, cmd.edtl)                                                    \
+ X(BYTES, 32, 16, cmd.cdb)
 
-static void scsi_response_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	b[1] |= p->rsp.resid_flags & 0x1e;
-	b[2] = p->rsp.response;
-	b[3] = p->rsp.status;
-	put_be32(b + 20, p->rsp.snack_tag);
-	put_be32(b + 36, p->rsp.exp_datasn);
-	put_be32(b + 40, p->rsp.bidi_resid);
-	put_be32(b + 44, p->rsp.resid);
-	put_be16(b + 8, p->rsp.status_qualifier);
-}
+#define SCSI_RESPONSE(X)                                                     \
+ X(BITS, 1, 0x1e, rsp.resid_flags)                                           \
+ X(BITS, 2, 0xff, rsp.response)                                              \
+ X(BITS, 3, 0xff, rsp.status)                                                \
+ X(NUM, 8, 16, rsp.status_qualifier) /* RFC 7144 §5.2.1 */                   \
+ X(NUM, 20, 32, rsp.snack_tag)                                               \
+ X(NUM, 36, 32, rsp.exp_datasn)                                              \
+ X(NUM, 40, 32, rsp.bidi_resid)                                              \
+ X(NUM, 44, 32, rsp.resid)
 
-static void tmf_request_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->tmf.function = b[1] & 0x7f;
-	p->tmf.rtt = get_be32(b + 20);
-	p->tmf.ref_cmdsn = get_be32(b + 32);
-	p->tmf.exp_datasn = get_be32(b + 36);
-}
+#define TMF_REQUEST(X)                                                       \
+ X(SET, 1, FLAG_FINAL, final)                                                \
+ X(BITS, 1, 0x7f, tmf.function)                                              \
+ X(NUM, 20, 32, tmf.rtt)                                                     \
+ X(NUM, 32, 32, tmf.ref_cmdsn)                                               \
+ X(NUM, 36, 32, tmf.exp_datasn)
 
-static void tmf_request_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	b[1] = FLAG_FINAL | (p->tmf.function & 0x7f);
-	put_be32(b + 20, p->tmf.rtt);
-	put_be32(b + 32, p->tmf.ref_cmdsn);
-	put_be32(b + 36, p->tmf.exp_datasn);
-}
+#define TMF_RESPONSE(X)                                                      \
+ X(BITS, 2, 0xff, tmf_response)                                              \
+ X(BYTES, 8, sizeof(p->tmf_info), tmf_info)
 
-static void data_out_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->data.datasn = get_be32(b + 36);
-	p->data.offset = get_be32(b + 40);
-}
+#define DATA_OUT(X)                                                          \
+ X(NUM, 36, 32, data.datasn)                                                 \
+ X(NUM, 40, 32, data.offset)
 
-static void data_out_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	put_be32(b + 36, p->data.datasn);
-	put_be32(b + 40, p->data.offset);
-}
+#define DATA_IN(X)                                                           \
+ X(FLAG, 1, FLAG_CONTINUE, data.ack)                                         \
+ X(FLAG, 1, FLAG_STATUS, data.status_present)                                \
+ X(BITS, 1, ISCSI_RESID_OVERFLOW | ISCSI_RESID_UNDERFLOW, data.resid_flags)  \
+ X(BITS, 3, 0xff, data.status)                                               \
+ X(NUM, 36, 32, data.datasn)                                                 \
+ X(NUM, 40, 32, data.offset)                                                 \
+ X(NUM, 44, 32, data.resid)
 
-static void data_in_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->data.ack = b[1] & FLAG_CONTINUE;
-	p->data.status_present = b[1] & FLAG_STATUS;
-	p->data.resid_flags =
-		b[1] & (ISCSI_RESID_OVERFLOW | ISCSI_RESID_UNDERFLOW);
-	p->data.status = b[3];
-	p->data.datasn = get_be32(b + 36);
-	p->data.offset = get_be32(b + 40);
-	p->data.resid = get_be32(b + 44);
-}
+#define R2T(X)                                                               \
+ X(NUM, 36, 32, r2t.r2tsn)                                                   \
+ X(NUM, 40, 32, r2t.offset)                                                  \
+ X(NUM, 44, 32, r2t.ddtl)
 
-static void data_in_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	b[1] |= (uint8_t)((p->data.ack ? FLAG_CONTINUE : 0) |
-			  (p->data.status_present ? FLAG_STATUS : 0) |
-			  (p->data.resid_flags &
-			   (ISCSI_RESID_OVERFLOW | ISCSI_RESID_UNDERFLOW)));
-	b[3] = p->data.status;
-	put_be32(b + 36, p->data.datasn);
-	put_be32(b + 40, p->data.offset);
-	put_be32(b + 44, p->data.resid);
-}
+#define ASYNC(X)                                                             \
+ X(BITS, 36, 0xff, async.event)                                              \
+ X(BITS, 37, 0xff, async.vcode)                                              \
+ X(NUM, 38, 16, async.param1)                                                \
+ X(NUM, 40, 16, async.param2)                                                \
+ X(NUM, 42, 16, async.param3)
 
-static void r2t_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->r2t.r2tsn = get_be32(b + 36);
-	p->r2t.offset = get_be32(b + 40);
-	p->r2t.ddtl = get_be32(b + 44);
-}
+/* T takes the place of F. ISID and TSIH take the place of the LUN (§11.12). */
+#define LOGIN_COMMON(X)                                                      \
+ X(CLEAR, 1, FLAG_FINAL, final)                                              \
+ X(FLAG, 1, FLAG_FINAL, login.transit)                                       \
+ X(FLAG, 1, FLAG_CONTINUE, login.cont)                                       \
+ X(READ, 1, FLAG_CONTINUE, cont)                                             \
+ X(BITS2, 1, 3, login.csg)                                                   \
+ X(BITS, 1, 3, login.nsg)                                                    \
+ X(BITS, 2, 0xff, login.vmax)                                                \
+ X(BITS, 3, 0xff, login.vmin)                                                \
+ X(BYTES, 8, 6, login.isid)                                                  \
+ X(NUM, 14, 16, login.tsih)
 
-static void r2t_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	put_be32(b + 36, p->r2t.r2tsn);
-	put_be32(b + 40, p->r2t.offset);
-	put_be32(b + 44, p->r2t.ddtl);
-}
+#define LOGIN_REQUEST(X)                                                     \
+ LOGIN_COMMON(X)                                                             \
+ X(NUM, 20, 16, login.cid)
 
-static void async_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->async.event = b[36];
-	p->async.vcode = b[37];
-	p->async.param1 = get_be16(b + 38);
-	p->async.param2 = get_be16(b + 40);
-	p->async.param3 = get_be16(b + 42);
-}
+#define LOGIN_RESPONSE(X)                                                    \
+ LOGIN_COMMON(X)                                                             \
+ X(BITS, 36, 0xff, login.status_class)                                       \
+ X(BITS, 37, 0xff, login.status_detail)
 
-static void async_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	b[36] = p->async.event;
-	b[37] = p->async.vcode;
-	put_be16(b + 38, p->async.param1);
-	put_be16(b + 40, p->async.param2);
-	put_be16(b + 42, p->async.param3);
-}
+#define LOGOUT_REQUEST(X)                                                    \
+ X(SET, 1, FLAG_FINAL, final)                                                \
+ X(BITS, 1, 0x7f, logout.reason)                                             \
+ X(NUM, 20, 16, logout.cid)
 
-/* The 8 bytes where other PDUs have the LUN hold ISID and TSIH (§11.12). */
-static void login_common_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->login.transit = b[1] & FLAG_FINAL;
-	p->login.cont = b[1] & FLAG_CONTINUE;
-	p->login.csg = (b[1] >> 2) & 3;
-	p->login.nsg = b[1] & 3;
-	p->login.vmax = b[2];
-	p->login.vmin = b[3];
-	memcpy(p->login.isid, b + 8, 6);
-	p->login.tsih = get_be16(b + 14);
-	p->cont = p->login.cont;
-	p->lun = 0;
-}
+#define LOGOUT_RESPONSE(X)                                                   \
+ X(BITS, 2, 0xff, logout.response)                                           \
+ X(NUM, 40, 16, logout.time2wait)                                            \
+ X(NUM, 42, 16, logout.time2retain)
 
-static void login_common_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	b[1] = (uint8_t)((p->login.transit ? FLAG_FINAL : 0) |
-			 (p->login.cont ? FLAG_CONTINUE : 0) |
-			 (p->login.csg & 3) << 2 | (p->login.nsg & 3));
-	b[2] = p->login.vmax;
-	b[3] = p->login.vmin;
-	memcpy(b + 8, p->login.isid, 6);
-	put_be16(b + 14, p->login.tsih);
-}
+#define SNACK(X)                                                             \
+ X(SET, 1, FLAG_FINAL, final)                                                \
+ X(BITS, 1, 0x0f, snack.type)                                                \
+ X(NUM, 40, 32, snack.begrun)                                                \
+ X(NUM, 44, 32, snack.runlen)
 
-static void login_request_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	login_common_decode(p, b);
-	p->login.cid = get_be16(b + 20);
-}
+#define REJECT(X)                                                            \
+ X(BITS, 2, 0xff, reject.reason)                                             \
+ X(NUM, 36, 32, reject.datasn)
 
-static void login_request_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	login_common_encode(p, b);
-	put_be16(b + 20, p->login.cid);
-}
+#define TEXT(X) X(FLAG, 1, FLAG_CONTINUE, cont)
 
-static void login_response_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	login_common_decode(p, b);
-	p->login.status_class = b[36];
-	p->login.status_detail = b[37];
-}
+#define NOP(X)
 
-static void login_response_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	login_common_encode(p, b);
-	b[36] = p->login.status_class;
-	b[37] = p->login.status_detail;
-}
-
-static void logout_request_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->logout.reason = b[1] & 0x7f;
-	p->logout.cid = get_be16(b + 20);
-}
-
-static void logout_request_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	b[1] = FLAG_FINAL | (p->logout.reason & 0x7f);
-	put_be16(b + 20, p->logout.cid);
-}
-
-static void logout_response_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->logout.response = b[2];
-	p->logout.time2wait = get_be16(b + 40);
-	p->logout.time2retain = get_be16(b + 42);
-}
-
-static void logout_response_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	b[2] = p->logout.response;
-	put_be16(b + 40, p->logout.time2wait);
-	put_be16(b + 42, p->logout.time2retain);
-}
-
-static void snack_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->snack.type = b[1] & 0x0f;
-	p->snack.begrun = get_be32(b + 40);
-	p->snack.runlen = get_be32(b + 44);
-}
-
-static void snack_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	b[1] = FLAG_FINAL | (p->snack.type & 0x0f);
-	put_be32(b + 40, p->snack.begrun);
-	put_be32(b + 44, p->snack.runlen);
-}
-
-static void reject_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->reject.reason = b[2];
-	p->reject.datasn = get_be32(b + 36);
-}
-
-static void reject_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	b[2] = p->reject.reason;
-	put_be32(b + 36, p->reject.datasn);
-}
-
-static void text_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->cont = b[1] & FLAG_CONTINUE;
-}
-
-static void text_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	b[1] |= p->cont ? FLAG_CONTINUE : 0;
-}
-
-static void tmf_response_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	p->tmf_response = b[2];
-	memcpy(p->tmf_info, b + 8, sizeof(p->tmf_info));
-}
-
-static void tmf_response_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	b[2] = p->tmf_response;
-	memcpy(b + 8, p->tmf_info, sizeof(p->tmf_info));
-}
-
-static void nothing_decode(struct iscsi_pdu *p, const uint8_t *b)
-{
-	(void)p;
-	(void)b;
-}
-
-static void nothing_encode(const struct iscsi_pdu *p, uint8_t *b)
-{
-	(void)p;
-	(void)b;
-}
+CODEC(scsi_command, SCSI_COMMAND)
+CODEC(scsi_response, SCSI_RESPONSE)
+CODEC(tmf_request, TMF_REQUEST)
+CODEC(tmf_response, TMF_RESPONSE)
+CODEC(data_out, DATA_OUT)
+CODEC(data_in, DATA_IN)
+CODEC(r2t, R2T)
+CODEC(async, ASYNC)
+CODEC(login_request, LOGIN_REQUEST)
+CODEC(login_response, LOGIN_RESPONSE)
+CODEC(logout_request, LOGOUT_REQUEST)
+CODEC(logout_response, LOGOUT_RESPONSE)
+CODEC(snack, SNACK)
+CODEC(reject, REJECT)
+CODEC(text, TEXT)
+CODEC(nop, NOP)
+/* clang-format on */
 
 /* ---- the table ---- */
 
-/* What the words at 20, 24, 28, 32 hold in a PDU of this opcode. */
+/* The fields at the offsets 20, 24, 28 and 32 of a PDU. */
 enum words {
 	REQUEST,	/* 24 CmdSN, 28 ExpStatSN */
-	REQUEST_TTT,	/* the same, and 20 is the Target Transfer Tag */
+	REQUEST_TTT,	/* also 20 Target Transfer Tag */
 	REQUEST_NO_CMD, /* Data-Out, SNACK: 20 TTT, 28 ExpStatSN, no CmdSN */
 	RESPONSE,	/* 24 StatSN, 28 ExpCmdSN, 32 MaxCmdSN */
-	RESPONSE_TTT,	/* the same, and 20 is the Target Transfer Tag */
+	RESPONSE_TTT,	/* also 20 Target Transfer Tag */
 };
 
 struct opcode_row {
@@ -307,26 +206,28 @@ struct opcode_row {
 };
 
 /* clang-format off */
+#define ROW(name) name##_decode, name##_encode
 static const struct opcode_row opcodes[64] = {
-	[ISCSI_NOP_OUT] = { "NOP-Out", REQUEST_TTT, true, nothing_decode, nothing_encode },
-	[ISCSI_SCSI_COMMAND] = { "SCSI Command", REQUEST, true, scsi_command_decode, scsi_command_encode },
-	[ISCSI_TMF_REQUEST] = { "Task Management Function Request", REQUEST, true, tmf_request_decode, tmf_request_encode },
-	[ISCSI_LOGIN_REQUEST] = { "Login Request", REQUEST, false, login_request_decode, login_request_encode },
-	[ISCSI_TEXT_REQUEST] = { "Text Request", REQUEST_TTT, true, text_decode, text_encode },
-	[ISCSI_DATA_OUT] = { "SCSI Data-Out", REQUEST_NO_CMD, true, data_out_decode, data_out_encode },
-	[ISCSI_LOGOUT_REQUEST] = { "Logout Request", REQUEST, false, logout_request_decode, logout_request_encode },
-	[ISCSI_SNACK_REQUEST] = { "SNACK Request", REQUEST_NO_CMD, true, snack_decode, snack_encode },
-	[ISCSI_NOP_IN] = { "NOP-In", RESPONSE_TTT, true, nothing_decode, nothing_encode },
-	[ISCSI_SCSI_RESPONSE] = { "SCSI Response", RESPONSE, false, scsi_response_decode, scsi_response_encode },
-	[ISCSI_TMF_RESPONSE] = { "Task Management Function Response", RESPONSE, false, tmf_response_decode, tmf_response_encode },
-	[ISCSI_LOGIN_RESPONSE] = { "Login Response", RESPONSE, false, login_response_decode, login_response_encode },
-	[ISCSI_TEXT_RESPONSE] = { "Text Response", RESPONSE_TTT, true, text_decode, text_encode },
-	[ISCSI_DATA_IN] = { "SCSI Data-In", RESPONSE_TTT, true, data_in_decode, data_in_encode },
-	[ISCSI_LOGOUT_RESPONSE] = { "Logout Response", RESPONSE, false, logout_response_decode, logout_response_encode },
-	[ISCSI_R2T] = { "Ready To Transfer", RESPONSE_TTT, true, r2t_decode, r2t_encode },
-	[ISCSI_ASYNC_MESSAGE] = { "Asynchronous Message", RESPONSE, true, async_decode, async_encode },
-	[ISCSI_REJECT] = { "Reject", RESPONSE, false, reject_decode, reject_encode },
+	[ISCSI_NOP_OUT] = { "NOP-Out", REQUEST_TTT, true, ROW(nop) },
+	[ISCSI_SCSI_COMMAND] = { "SCSI Command", REQUEST, true, ROW(scsi_command) },
+	[ISCSI_TMF_REQUEST] = { "Task Management Function Request", REQUEST, true, ROW(tmf_request) },
+	[ISCSI_LOGIN_REQUEST] = { "Login Request", REQUEST, false, ROW(login_request) },
+	[ISCSI_TEXT_REQUEST] = { "Text Request", REQUEST_TTT, true, ROW(text) },
+	[ISCSI_DATA_OUT] = { "SCSI Data-Out", REQUEST_NO_CMD, true, ROW(data_out) },
+	[ISCSI_LOGOUT_REQUEST] = { "Logout Request", REQUEST, false, ROW(logout_request) },
+	[ISCSI_SNACK_REQUEST] = { "SNACK Request", REQUEST_NO_CMD, true, ROW(snack) },
+	[ISCSI_NOP_IN] = { "NOP-In", RESPONSE_TTT, true, ROW(nop) },
+	[ISCSI_SCSI_RESPONSE] = { "SCSI Response", RESPONSE, false, ROW(scsi_response) },
+	[ISCSI_TMF_RESPONSE] = { "Task Management Function Response", RESPONSE, false, ROW(tmf_response) },
+	[ISCSI_LOGIN_RESPONSE] = { "Login Response", RESPONSE, false, ROW(login_response) },
+	[ISCSI_TEXT_RESPONSE] = { "Text Response", RESPONSE_TTT, true, ROW(text) },
+	[ISCSI_DATA_IN] = { "SCSI Data-In", RESPONSE_TTT, true, ROW(data_in) },
+	[ISCSI_LOGOUT_RESPONSE] = { "Logout Response", RESPONSE, false, ROW(logout_response) },
+	[ISCSI_R2T] = { "Ready To Transfer", RESPONSE_TTT, true, ROW(r2t) },
+	[ISCSI_ASYNC_MESSAGE] = { "Asynchronous Message", RESPONSE, true, ROW(async) },
+	[ISCSI_REJECT] = { "Reject", RESPONSE, false, ROW(reject) },
 };
+#undef ROW
 /* clang-format on */
 
 static void words_decode(struct iscsi_pdu *p, enum words w, const uint8_t *b)
@@ -419,13 +320,14 @@ bool iscsi_opcode_from_initiator(uint8_t op)
 #define AHS_HEADER	3 /* AHSLength and AHSType, outside AHSLength */
 #define EXT_CDB_MAX_LEN 244
 
-/* One segment: len is AHSLength, the bytes after the type, without pad. */
+/* Decodes one segment; len is AHSLength: the bytes after the type, without
+ * padding. */
 static int ahs_segment(struct iscsi_ahs *ahs, uint8_t type, const uint8_t *p,
 		       size_t len)
 {
 	switch (type & 0x3f) {
 	case AHS_EXT_CDB:
-		/* the first byte is reserved, the CDB's byte 16 follows */
+		/* byte 16 of the CDB follows a reserved byte */
 		if (ahs->ext_cdb || len < 2 || len - 1 > EXT_CDB_MAX_LEN)
 			return ERR_FORMAT;
 		ahs->ext_cdb = p + 1;
@@ -438,7 +340,8 @@ static int ahs_segment(struct iscsi_ahs *ahs, uint8_t type, const uint8_t *p,
 		ahs->bidi_read_edtl = get_be32(p + 1);
 		return 0;
 	default:
-		return 0;
+		/* §11: a reserved code is a protocol error */
+		return ERR_PROTOCOL;
 	}
 }
 

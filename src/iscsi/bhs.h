@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bhs.h: the Basic Header Segment of every iSCSI PDU (RFC 7143 §11) as a
- * host-order struct, and its codec. Offsets on the wire are known to bhs.c
- * alone.
+ * bhs.h: the Basic Header Segment of iSCSI PDUs (RFC 7143 §11) as a struct in
+ * host byte order, and its codec.
  */
 #ifndef ISCSI_BHS_H
 #define ISCSI_BHS_H
@@ -143,7 +142,7 @@ struct iscsi_data {
 	uint32_t offset; /* Buffer Offset */
 	/* Data-In only */
 	bool ack;	     /* A bit */
-	bool status_present; /* S bit; then status, resid and StatSN count */
+	bool status_present; /* S bit: status, resid and StatSN are valid */
 	uint8_t resid_flags;
 	uint8_t status;
 	uint32_t resid;
@@ -190,9 +189,8 @@ struct iscsi_reject {
 };
 
 /*
- * A PDU's header, decoded. Members that a PDU of this opcode doesn't have
- * are zero after decoding and ignored when encoding, except itt and ttt,
- * which every opcode but the reserved ones carries or reserves.
+ * A decoded header. The decoder sets members that the opcode does not have to
+ * 0, but ttt to ISCSI_RESERVED_TAG; the encoder ignores such members.
  */
 struct iscsi_pdu {
 	uint8_t op;	  /* enum iscsi_opcode, without the I bit */
@@ -231,22 +229,22 @@ struct iscsi_pdu {
 };
 
 /*
- * iscsi_bhs_decode fills *pdu from 48 bytes. Lengths are reported, not
- * judged: the caller checks dsl and ahs_len against its limits before it
- * waits for them. Returns ERR_OPCODE for an opcode RFC 7143 does not define
- * (op, itt, dsl and ahs_len are filled even then, so that it can be
- * rejected), ERR_FORMAT for a field outside the values its clause allows
- * where no meaning could be given to it.
+ * iscsi_bhs_decode fills *pdu from 48 bytes. It does not check lengths: the
+ * caller compares dsl and ahs_len with its limits before it waits for so many
+ * bytes. Returns ERR_OPCODE for an opcode that RFC 7143 does not define; op,
+ * itt, dsl and ahs_len are filled even then, so that the PDU can be rejected.
  */
 int iscsi_bhs_decode(struct iscsi_pdu *pdu, const uint8_t b[ISCSI_BHS_LEN]);
 
-/* iscsi_bhs_encode writes all 48 bytes; reserved fields become zero. */
+/* iscsi_bhs_encode writes all 48 bytes; reserved fields are zero. */
 void iscsi_bhs_encode(const struct iscsi_pdu *pdu, uint8_t b[ISCSI_BHS_LEN]);
 
-/* iscsi_opcode_name gives the standard's name, "SCSI Command"; never NULL. */
+/* iscsi_opcode_name returns the standard's name, for example "SCSI Command", or
+ * "unknown opcode". */
 const char *iscsi_opcode_name(uint8_t op);
 
-/* iscsi_opcode_from_initiator says which side may send op. */
+/* iscsi_opcode_from_initiator returns whether initiators send op; if not,
+ * targets do. */
 bool iscsi_opcode_from_initiator(uint8_t op);
 
 /* Additional Header Segments (RFC 7143 §11.2.2). */
@@ -258,15 +256,15 @@ struct iscsi_ahs {
 };
 
 /*
- * iscsi_ahs_decode reads the AHS list p[0..len). Unknown types are skipped.
- * ERR_FORMAT: a segment that leaves the list or is of a length its type
- * doesn't allow, or a type that occurs twice.
+ * iscsi_ahs_decode decodes the segments in p[0..len) and skips unknown types.
+ * ERR_FORMAT: a segment is longer than the rest of the list, has a length that
+ * its type does not allow, or occurs twice.
  */
 int iscsi_ahs_decode(struct iscsi_ahs *ahs, const uint8_t *p, size_t len);
 
 /*
- * iscsi_ahs_encode writes the list to p (room for max bytes) and returns its
- * length, a multiple of 4, or ERR_TOO_LONG.
+ * iscsi_ahs_encode writes the segments to p, at most max bytes, and returns
+ * their length, a multiple of 4, or ERR_TOO_LONG.
  */
 int iscsi_ahs_encode(const struct iscsi_ahs *ahs, uint8_t *p, size_t max);
 

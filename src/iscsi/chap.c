@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* chap.c: CHAP responses over libcrypto, binary values as text. */
+/* chap.c: CHAP responses by libcrypto, binary values as text. */
 #include "iscsi/chap.h"
 
 #include <openssl/crypto.h>
@@ -32,7 +32,7 @@ enum chap_algorithm chap_pick(const char *list)
 		char *end;
 		unsigned long n = strtoul(list, &end, 0);
 
-		if (end != list && (*end == ',' || *end == '\0') &&
+		if (end != list && n <= 255 && (*end == ',' || *end == '\0') &&
 		    digest_of((enum chap_algorithm)n))
 			return (enum chap_algorithm)n;
 		list = strchr(list, ',');

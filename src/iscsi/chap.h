@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * chap.h: the arithmetic of CHAP (RFC 1994) as iSCSI uses it (RFC 7143
- * §12.1.3): algorithms, responses, and binary values as text.
+ * chap.h: CHAP (RFC 1994) as iSCSI uses it (RFC 7143 §12.1.3): algorithms,
+ * responses, and binary values as text.
  */
 #ifndef ISCSI_CHAP_H
 #define ISCSI_CHAP_H
@@ -14,7 +14,7 @@
 
 #define CHAP_DIGEST_MAX	   32
 #define CHAP_CHALLENGE_MAX 1024 /* §12.1.3 */
-#define CHAP_CHALLENGE_LEN 32	/* of ours */
+#define CHAP_CHALLENGE_LEN 32	/* that we send */
 
 /* Algorithm numbers of the IANA PPP registry. */
 enum chap_algorithm {
@@ -25,15 +25,17 @@ enum chap_algorithm {
 	CHAP_SHA3_256 = 8,
 };
 
-/* What is offered, best first; MD5 must be among it (§12.1.3). */
+/* The value of CHAP_A that we offer, the best algorithm first. §12.1.3 requires
+ * MD5. */
 #define CHAP_OFFER "7,8,6,5"
 
-/* chap_pick: the first algorithm of the comma-separated list that is ours. */
+/* chap_pick returns the first algorithm of the comma-separated list that is
+ * supported, or CHAP_NONE. */
 enum chap_algorithm chap_pick(const char *list);
 
 /*
- * chap_response computes the response to (id, challenge) with the secret.
- * Returns its length or 0 when the algorithm is not ours.
+ * chap_response computes the response to id and challenge (len bytes) with the
+ * secret s. Returns its length, or 0 if libcrypto cannot compute it.
  */
 size_t chap_response(enum chap_algorithm a, uint8_t id,
 		     const struct iscsi_chap_secret *s,
@@ -41,14 +43,14 @@ size_t chap_response(enum chap_algorithm a, uint8_t id,
 		     uint8_t out[CHAP_DIGEST_MAX]);
 
 /*
- * chap_binary_parse reads a binary-value, 0x.. or 0b.. (§6.1). Returns its
- * length, or ERR_FORMAT, or ERR_TOO_LONG beyond max.
+ * chap_binary_parse decodes a binary-value, 0x.. or 0b.. (§6.1), to out. Returns
+ * its length, ERR_FORMAT, or ERR_TOO_LONG if it is longer than max.
  */
 int chap_binary_parse(const char *text, uint8_t *out, size_t max);
-/* chap_binary_print writes 0x.. ; out has room for 2 * len + 3. */
+/* chap_binary_print writes p as 0x.. to out, which has 2 * len + 3 bytes. */
 void chap_binary_print(const uint8_t *p, size_t len, char *out);
 
-/* chap_equal compares in constant time. */
+/* chap_equal compares len bytes in constant time. */
 bool chap_equal(const uint8_t *a, const uint8_t *b, size_t len);
 
 #endif

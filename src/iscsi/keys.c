@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* keys.c: the key table of RFC 7143 §13 and what its rows are good for. */
+/* keys.c: the table of text keys, and the negotiation that its rows define. */
 #include "iscsi/keys.h"
 
 #include <stdio.h>
@@ -24,6 +24,8 @@
 #define RDMA   ISCSI_KEY_RDMA
 #define NORDMA ISCSI_KEY_NO_RDMA
 #define LATER  ISCSI_KEY_LATER
+#define FIRST  ISCSI_KEY_FIRST
+#define FOPER  ISCSI_KEY_FIRST_OPERATIONAL
 
 #define DSL_MAX 0xffffffu /* 2**24-1 */
 
@@ -33,14 +35,14 @@ const struct iscsi_key iscsi_keys[ISCSI_KEY_COUNT] = {
 	[ISCSI_K_DATA_DIGEST] = { "DataDigest", "RFC 7143 §13.1", ISCSI_KEY_LIST, OPER | BOTH | NORDMA, 0, 1, 0, MEMBER(data_digest) },
 	[ISCSI_K_MAX_CONNECTIONS] = { "MaxConnections", "RFC 7143 §13.2", ISCSI_KEY_MIN, OPER | BOTH | LEAD | NODISC, 1, 65535, 1, MEMBER(max_connections) },
 	[ISCSI_K_SEND_TARGETS] = { "SendTargets", "RFC 7143 §13.3", ISCSI_KEY_TEXT, FFP | INI | ISCSI_KEY_REPEAT, 0, 0, 0, NONE },
-	[ISCSI_K_TARGET_NAME] = { "TargetName", "RFC 7143 §13.4", ISCSI_KEY_TEXT, ANY | FFP | BOTH, 0, 0, 0, NONE },
-	[ISCSI_K_INITIATOR_NAME] = { "InitiatorName", "RFC 7143 §13.5", ISCSI_KEY_TEXT, ANY | INI, 0, 0, 0, NONE },
+	[ISCSI_K_TARGET_NAME] = { "TargetName", "RFC 7143 §13.4", ISCSI_KEY_TEXT, ANY | BOTH | FIRST | ISCSI_KEY_FFP_BY_TARGET, 0, 0, 0, NONE },
+	[ISCSI_K_INITIATOR_NAME] = { "InitiatorName", "RFC 7143 §13.5", ISCSI_KEY_TEXT, ANY | INI | FIRST, 0, 0, 0, NONE },
 	[ISCSI_K_TARGET_ALIAS] = { "TargetAlias", "RFC 7143 §13.6", ISCSI_KEY_TEXT, ANY | FFP | TGT | ISCSI_KEY_REPEAT, 0, 0, 0, NONE },
 	[ISCSI_K_INITIATOR_ALIAS] = { "InitiatorAlias", "RFC 7143 §13.7", ISCSI_KEY_TEXT, ANY | FFP | INI | ISCSI_KEY_REPEAT, 0, 0, 0, NONE },
 	[ISCSI_K_TARGET_ADDRESS] = { "TargetAddress", "RFC 7143 §13.8", ISCSI_KEY_TEXT, ANY | FFP | TGT | ISCSI_KEY_REPEAT, 0, 0, 0, NONE },
 	[ISCSI_K_TARGET_PORTAL_GROUP_TAG] = { "TargetPortalGroupTag", "RFC 7143 §13.9", ISCSI_KEY_TEXT, ANY | TGT, 0, 0, 0, NONE },
-	/* First among the negotiated: RFC 7145 §6.3 decides what others mean. */
-	[ISCSI_K_RDMA_EXTENSIONS] = { "RDMAExtensions", "RFC 7145 §6.3", ISCSI_KEY_AND, OPER | BOTH | LEAD | NODISC | LATER, 0, 1, 0, MEMBER(rdma_extensions) },
+	/* Before all other negotiated keys, which depend on it (RFC 7145 §6.3). */
+	[ISCSI_K_RDMA_EXTENSIONS] = { "RDMAExtensions", "RFC 7145 §6.3", ISCSI_KEY_AND, OPER | BOTH | LEAD | NODISC | LATER | FOPER, 0, 1, 0, MEMBER(rdma_extensions) },
 	[ISCSI_K_INITIAL_R2T] = { "InitialR2T", "RFC 7143 §13.10", ISCSI_KEY_OR, OPER | BOTH | LEAD | NODISC, 0, 1, 1, MEMBER(initial_r2t) },
 	[ISCSI_K_IMMEDIATE_DATA] = { "ImmediateData", "RFC 7143 §13.11", ISCSI_KEY_AND, OPER | BOTH | LEAD | NODISC, 0, 1, 1, MEMBER(immediate_data) },
 	[ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH] = { "MaxRecvDataSegmentLength", "RFC 7143 §13.12", ISCSI_KEY_DECLARED_NUM, OPER | FFP | BOTH, 512, DSL_MAX, 8192, MEMBER(max_send_dsl) },
@@ -52,7 +54,7 @@ const struct iscsi_key iscsi_keys[ISCSI_KEY_COUNT] = {
 	[ISCSI_K_DATA_PDU_IN_ORDER] = { "DataPDUInOrder", "RFC 7143 §13.18", ISCSI_KEY_OR, OPER | BOTH | LEAD | NODISC, 0, 1, 1, MEMBER(data_pdu_in_order) },
 	[ISCSI_K_DATA_SEQUENCE_IN_ORDER] = { "DataSequenceInOrder", "RFC 7143 §13.19", ISCSI_KEY_OR, OPER | BOTH | LEAD | NODISC, 0, 1, 1, MEMBER(data_sequence_in_order) },
 	[ISCSI_K_ERROR_RECOVERY_LEVEL] = { "ErrorRecoveryLevel", "RFC 7143 §13.20", ISCSI_KEY_MIN, OPER | BOTH | LEAD, 0, 2, 0, MEMBER(error_recovery_level) },
-	[ISCSI_K_SESSION_TYPE] = { "SessionType", "RFC 7143 §13.21", ISCSI_KEY_TEXT, ANY | INI | LEAD, 0, 0, 0, NONE },
+	[ISCSI_K_SESSION_TYPE] = { "SessionType", "RFC 7143 §13.21", ISCSI_KEY_TEXT, ANY | INI | LEAD | FIRST, 0, 0, 0, NONE },
 	[ISCSI_K_TASK_REPORTING] = { "TaskReporting", "RFC 7143 §13.23", ISCSI_KEY_LIST, OPER | BOTH | LEAD | NODISC, 0, 1, 0, MEMBER(task_reporting_fence) },
 	[ISCSI_K_PROTOCOL_LEVEL] = { "iSCSIProtocolLevel", "RFC 7144 §7.1.1", ISCSI_KEY_MIN, OPER | BOTH | LEAD | NODISC | LATER, 0, 31, 1, MEMBER(protocol_level) },
 	[ISCSI_K_NODE_ARCHITECTURE] = { "X#NodeArchitecture", "RFC 7143 §13.26", ISCSI_KEY_TEXT, ANY | BOTH | LEAD | LATER, 0, 0, 0, NONE },
@@ -66,7 +68,7 @@ const struct iscsi_key iscsi_keys[ISCSI_KEY_COUNT] = {
 	[ISCSI_K_MAX_AHS_LENGTH] = { "MaxAHSLength", "RFC 7145 §6.8", ISCSI_KEY_DECLARED_NUM, OPER | BOTH | LEAD | RDMA | LATER | ISCSI_KEY_ZERO_TOO, 2, UINT32_MAX, 256, MEMBER(max_ahs_length) },
 	[ISCSI_K_TAGGED_BUFFER] = { "TaggedBufferForSolicitedDataOnly", "RFC 7145 §6.9", ISCSI_KEY_DECLARED_BOOL, OPER | INI | LEAD | RDMA | LATER, 0, 1, 0, MEMBER(tagged_buffer_for_solicited_data_only) },
 	[ISCSI_K_HELLO_REQUIRED] = { "iSERHelloRequired", "RFC 7145 §6.10", ISCSI_KEY_DECLARED_BOOL, OPER | INI | LEAD | RDMA | LATER, 0, 1, 0, MEMBER(iser_hello_required) },
-	/* The security keys of §12 are text for the authentication to read. */
+	/* The security keys of §12: login_auth.c parses their values. */
 	[ISCSI_K_AUTH_METHOD] = { "AuthMethod", "RFC 7143 §12.1", ISCSI_KEY_TEXT, SEC | BOTH, 0, 0, 0, NONE },
 	[ISCSI_K_CHAP_A] = { "CHAP_A", "RFC 7143 §12.1.3", ISCSI_KEY_TEXT, SEC | BOTH, 0, 0, 0, NONE },
 	[ISCSI_K_CHAP_I] = { "CHAP_I", "RFC 7143 §12.1.3", ISCSI_KEY_TEXT, SEC | BOTH, 0, 0, 0, NONE },
@@ -187,7 +189,7 @@ static void value_put(const struct iscsi_key *k, uint32_t v,
 		iscsi_text_putf(out, k->name, "%u", (unsigned)v);
 }
 
-/* The result function of §13 for two values that differ in origin only. */
+/* The result function of §13. */
 static uint32_t combine(enum iscsi_key_kind kind, uint32_t a, uint32_t b)
 {
 	switch (kind) {
@@ -222,7 +224,8 @@ static uint64_t key_bit(const struct iscsi_key *k)
 	return 1ull << key_id(k);
 }
 
-static int complain(struct iscsi_negotiation *n, int err, const char *key,
+/* Records the reason and returns err. */
+static int fail_key(struct iscsi_negotiation *n, int err, const char *key,
 		    const char *value, const char *what, const char *clause)
 {
 	snprintf(n->why, sizeof(n->why), "%.40s=%.60s: %s (%s)", key, value,
@@ -231,29 +234,17 @@ static int complain(struct iscsi_negotiation *n, int err, const char *key,
 }
 
 /* [RFC 7145: 5.1 #5] */
-static bool irrelevant(const struct iscsi_negotiation *n,
-		       const struct iscsi_key *k)
+static bool is_irrelevant(const struct iscsi_negotiation *n,
+			  const struct iscsi_key *k)
 {
+	if (n->role == ISCSI_TARGET && !n->leading &&
+	    (k->flags & ISCSI_KEY_LEADING))
+		return true; /* negotiated by the leading login (§6.3.3) */
 	return (n->discovery && (k->flags & ISCSI_KEY_NO_DISCOVERY)) ||
 	       ((k->flags & ISCSI_KEY_RDMA) && !n->want.rdma_extensions);
 }
 
-/* Digests: the proposer's order counts unless we prefer digests (§6.2.1). */
-static const char *pick_digest(const struct iscsi_negotiation *n, unsigned ours,
-			       const char *list)
-{
-	bool none = (ours & ISCSI_DIGEST_NONE) && iscsi_list_has(list, "None");
-	bool crc = (ours & ISCSI_DIGEST_CRC) && iscsi_list_has(list, "CRC32C");
-
-	if (none && crc) {
-		if (n->prefer_digests)
-			return "CRC32C";
-		return strstr(list, "CRC32C") < strstr(list, "None") ? "CRC32C"
-								     : "None";
-	}
-	return crc ? "CRC32C" : none ? "None" : NULL;
-}
-
+/* The digests that we accept for this key. */
 static unsigned digests_of(const struct iscsi_negotiation *n,
 			   const struct iscsi_key *k)
 {
@@ -263,27 +254,66 @@ static unsigned digests_of(const struct iscsi_negotiation *n,
 						  : n->data_digests;
 }
 
-static const char *pick(const struct iscsi_negotiation *n,
-			const struct iscsi_key *k, const char *list)
+/* Stores the supported values of a list key and returns their number. */
+static unsigned list_values(const struct iscsi_negotiation *n,
+			    const struct iscsi_key *k, const char *values[2])
 {
-	if (key_id(k) != ISCSI_K_TASK_REPORTING)
-		return pick_digest(n, digests_of(n, k), list);
-	if (n->want.task_reporting_fence &&
-	    iscsi_list_has(list, "ResponseFence"))
-		return "ResponseFence";
-	return iscsi_list_has(list, "RFC3720") ? "RFC3720" : NULL;
+	unsigned count = 0;
+
+	if (key_id(k) == ISCSI_K_TASK_REPORTING) {
+		values[count++] = "RFC3720";
+		if (n->want.task_reporting_fence)
+			values[count++] = "ResponseFence";
+		return count;
+	}
+	if (digests_of(n, k) & ISCSI_DIGEST_NONE)
+		values[count++] = "None";
+	if (digests_of(n, k) & ISCSI_DIGEST_CRC)
+		values[count++] = "CRC32C";
+	return count;
 }
 
-static void list_apply(struct iscsi_negotiation *n, const struct iscsi_key *k,
-		       const char *value)
+/* Returns the first of the proposer's values that is supported (§6.2.1), or
+ * NULL. A target that prefers digests chooses CRC32C at any position. */
+static const char *choose_value(const struct iscsi_negotiation *n,
+				const struct iscsi_key *k, const char *list)
 {
-	param_set(&n->result, k,
-		  strcmp(value, "CRC32C") == 0 ||
-			  strcmp(value, "ResponseFence") == 0);
+	const char *values[2], *best = NULL;
+	unsigned count = list_values(n, k, values);
+	int at = -1;
+
+	for (unsigned i = 0; i < count; i++) {
+		int where = iscsi_list_find(list, values[i]);
+		bool digest = strcmp(values[i], "CRC32C") == 0;
+
+		if (where < 0 ||
+		    (at >= 0 && where > at && !(digest && n->prefer_digests)))
+			continue;
+		best = values[i];
+		at = where;
+	}
+	return best;
 }
 
-/* What a target wants of a key, now. Under iSER an RDMA Read costs less than
- * the receives that unsolicited bursts would need (RFC 7145 §8.1.1.2). */
+/* Stores a value that was declared or negotiated. */
+static void set_result(struct iscsi_negotiation *n, const struct iscsi_key *k,
+		       uint32_t v)
+{
+	param_set(&n->result, k, v);
+	n->result.declared |= key_bit(k);
+}
+
+static void set_list_result(struct iscsi_negotiation *n,
+			    const struct iscsi_key *k, const char *value)
+{
+	set_result(n, k,
+		   strcmp(value, "CRC32C") == 0 ||
+			   strcmp(value, "ResponseFence") == 0);
+}
+
+/* The value that we want for a key. Under iSER it is InitialR2T=Yes, because an
+ * RDMA Read costs less than the receives that unsolicited data would need (RFC
+ * 7145 §8.1.1.2). */
 static uint32_t own_value(const struct iscsi_negotiation *n,
 			  const struct iscsi_key *k)
 {
@@ -292,7 +322,7 @@ static uint32_t own_value(const struct iscsi_negotiation *n,
 	return param_get(&n->want, k);
 }
 
-/* The peer proposed; we accept. */
+/* Answers a value that the peer proposed. */
 /* [RFC 7145: 5.1 #3, 6.3 #1-2 #5-6] */
 static int accept_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 		      const char *value, struct iscsi_text_out *out)
@@ -301,10 +331,10 @@ static int accept_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 	uint32_t v;
 
 	if (k->kind == ISCSI_KEY_LIST) {
-		choice = pick(n, k, value);
+		choice = choose_value(n, k, value); /* NULL: Reject, §6.2.1 */
 		iscsi_text_put(out, k->name, choice ? choice : "Reject");
 		if (choice)
-			list_apply(n, k, choice);
+			set_list_result(n, k, choice);
 		return 0;
 	}
 	if (value_parse(k, value, &v)) {
@@ -312,32 +342,34 @@ static int accept_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 		return 0;
 	}
 	v = combine(k->kind, v, own_value(n, k));
-	param_set(&n->result, k, v);
+	set_result(n, k, v);
 	value_put(k, v, out);
 	return 0;
 }
 
+/* Takes a value that the peer declares. */
 /* [RFC 7145: 6.2 #1] */
-static int declared_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
-			const char *value, struct iscsi_text_out *out)
+static int take_declaration(struct iscsi_negotiation *n,
+			    const struct iscsi_key *k, const char *value,
+			    struct iscsi_text_out *out)
 {
 	uint32_t v;
 
 	if (value_parse(k, value, &v)) {
 		iscsi_text_put(out, k->name, "Reject");
-		return complain(n, ERR_NEGOTIATION, k->name, value,
+		return fail_key(n, ERR_NEGOTIATION, k->name, value,
 				"value not allowed", k->clause);
 	}
 	if (key_id(k) == ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH &&
 	    n->result.rdma_extensions)
-		return 0; /* RFC 7145 §6.2: it does not count there */
-	param_set(&n->result, k, v);
+		return 0; /* RFC 7145 §6.2: no effect in RDMA mode */
+	set_result(n, k, v);
 	return 0;
 }
 
-/* What an answer to our proposal may be, by the result function. */
-static bool answer_ok(const struct iscsi_negotiation *n,
-		      const struct iscsi_key *k, uint32_t v)
+/* Whether the result function allows v as an answer to our proposal. */
+static bool is_answer_ok(const struct iscsi_negotiation *n,
+			 const struct iscsi_key *k, uint32_t v)
 {
 	return combine(k->kind, v, param_get(&n->want, k)) == v;
 }
@@ -348,32 +380,42 @@ static bool is_constant_answer(const char *value)
 	       strcmp(value, "Irrelevant") == 0 || strcmp(value, "Reject") == 0;
 }
 
-/* The peer answers what we proposed. */
+/* The peer does not support a key of ours: the default holds. */
+static int refuse_key(struct iscsi_negotiation *n, const struct iscsi_key *k)
+{
+	if (k->kind == ISCSI_KEY_DECLARED_BOOL)
+		param_set(&n->result, k, k->def);
+	n->result.declared &= ~key_bit(k);
+	n->result.refused |= key_bit(k);
+	return 0;
+}
+
+/* Takes the peer's answer to our proposal. */
 /* [RFC 7145: 5.1 #4] */
-static int answered_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
-			const char *value)
+static int take_answer(struct iscsi_negotiation *n, const struct iscsi_key *k,
+		       const char *value)
 {
 	uint32_t v;
 
 	if (is_constant_answer(value)) {
 		if (strcmp(value, "NotUnderstood") == 0 &&
 		    !(k->flags & ISCSI_KEY_LATER))
-			return complain(n, ERR_NEGOTIATION, k->name, value,
+			return fail_key(n, ERR_NEGOTIATION, k->name, value,
 					"must be understood", "RFC 7143 §6.2");
-		return 0; /* the default stays */
+		return refuse_key(n, k);
 	}
 	if (k->kind == ISCSI_KEY_LIST) {
-		if (!pick(n, k, value) || strchr(value, ','))
-			return complain(n, ERR_NEGOTIATION, k->name, value,
+		if (!choose_value(n, k, value) || strchr(value, ','))
+			return fail_key(n, ERR_NEGOTIATION, k->name, value,
 					"was not proposed", "RFC 7143 §6.2.1");
-		list_apply(n, k, value);
+		set_list_result(n, k, value);
 		return 0;
 	}
-	if (value_parse(k, value, &v) || !answer_ok(n, k, v))
-		return complain(n, ERR_NEGOTIATION, k->name, value,
-				"answer not allowed by the result function",
+	if (value_parse(k, value, &v) || !is_answer_ok(n, k, v))
+		return fail_key(n, ERR_NEGOTIATION, k->name, value,
+				"answer violates the result function",
 				k->clause);
-	param_set(&n->result, k, v);
+	set_result(n, k, v);
 	return 0;
 }
 
@@ -383,33 +425,48 @@ static bool is_declarative(const struct iscsi_key *k)
 	       k->kind == ISCSI_KEY_DECLARED_BOOL || k->kind == ISCSI_KEY_TEXT;
 }
 
-/* Whether the peer may say this key here and now (§6.3, §13). */
-static int admissible(struct iscsi_negotiation *n, unsigned stage,
-		      const struct iscsi_key *k, const char *value)
+/* Some keys are allowed in the first request only, because they decide how all
+ * other keys are read. */
+static bool is_too_late(const struct iscsi_negotiation *n,
+			const struct iscsi_key *k)
+{
+	return (n->first_over && (k->flags & ISCSI_KEY_FIRST)) ||
+	       (n->first_operational_over &&
+		(k->flags & ISCSI_KEY_FIRST_OPERATIONAL));
+}
+
+/* Checks that the peer may send this key in this stage (§6.3, §13). */
+static int check_key(struct iscsi_negotiation *n, unsigned stage,
+		     const struct iscsi_key *k, const char *value)
 {
 	unsigned by = n->role == ISCSI_TARGET ? ISCSI_KEY_BY_INITIATOR
 					      : ISCSI_KEY_BY_TARGET;
 
 	if (!(k->flags & stage))
-		return complain(n, ERR_PROTOCOL, k->name, value,
+		return fail_key(n, ERR_PROTOCOL, k->name, value,
 				"not allowed in this stage", "RFC 7143 §6.3");
 	if (!(k->flags & by))
-		return complain(n, ERR_PROTOCOL, k->name, value,
-				"not allowed from this side", k->clause);
-	if ((n->heard & key_bit(k)) && !(k->flags & ISCSI_KEY_REPEAT))
-		return complain(n, ERR_PROTOCOL, k->name, value, "said twice",
+		return fail_key(n, ERR_PROTOCOL, k->name, value,
+				"not allowed from this role", k->clause);
+	if ((n->received & key_bit(k)) && !(k->flags & ISCSI_KEY_REPEAT))
+		return fail_key(n, ERR_PROTOCOL, k->name, value, "sent twice",
 				"RFC 7143 §6.3");
+	if (is_too_late(n, k))
+		return fail_key(n, ERR_PROTOCOL, k->name, value,
+				"allowed in the first request only",
+				k->flags & ISCSI_KEY_FIRST ? "RFC 7143 §6.3"
+							   : k->clause);
 	return 0;
 }
 
-/* A key of the table that is no answer to one of ours. */
+/* Takes a key that is not an answer to a proposal of ours. */
 /* [RFC 7145: 3.3 #9] */
-static int proposed_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
-			const char *value, struct iscsi_text_out *out)
+static int take_proposal(struct iscsi_negotiation *n, const struct iscsi_key *k,
+			 const char *value, struct iscsi_text_out *out)
 {
 	if (k->kind == ISCSI_KEY_TEXT)
 		return n->text ? n->text(n->arg, key_id(k), value) : 0;
-	if (irrelevant(n, k)) {
+	if (is_irrelevant(n, k)) {
 		if (!is_declarative(k))
 			iscsi_text_put(out, k->name, "Irrelevant");
 		return 0;
@@ -423,7 +480,7 @@ static int proposed_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 		return 0;
 	case ISCSI_KEY_DECLARED_NUM:
 	case ISCSI_KEY_DECLARED_BOOL:
-		return declared_key(n, k, value, out);
+		return take_declaration(n, k, value, out);
 	default:
 		return accept_key(n, k, value, out);
 	}
@@ -438,7 +495,7 @@ int iscsi_negotiation_key(struct iscsi_negotiation *n, unsigned stage,
 	int err;
 
 	if (!k) {
-		/* §6.2: an answer of this kind is not answered again */
+		/* §6.2: these answers are not answered */
 		if (!is_constant_answer(value))
 			iscsi_text_put(out, key, "NotUnderstood");
 		return 0;
@@ -447,17 +504,21 @@ int iscsi_negotiation_key(struct iscsi_negotiation *n, unsigned stage,
 	    k->kind != ISCSI_KEY_TEXT &&
 	    (!is_declarative(k) || is_constant_answer(value))) {
 		n->answered |= key_bit(k);
-		return answered_key(n, k, value);
+		return take_answer(n, k, value);
 	}
-	err = admissible(n, stage, k, value);
+	/* a second answer would change the result */
+	if ((n->answered & key_bit(k)) && !is_declarative(k))
+		return fail_key(n, ERR_PROTOCOL, key, value, "answered twice",
+				"RFC 7143 §6.3");
+	err = check_key(n, stage, k, value);
 	if (err)
 		return err;
 	if (is_constant_answer(value) && k->kind != ISCSI_KEY_TEXT)
-		return complain(n, ERR_PROTOCOL, key, value,
-				"a reserved constant as a proposal",
+		return fail_key(n, ERR_PROTOCOL, key, value,
+				"reserved constant as a proposal",
 				"RFC 7143 §6.2");
-	n->heard |= key_bit(k);
-	return proposed_key(n, k, value, out);
+	n->received |= key_bit(k);
+	return take_proposal(n, k, value, out);
 }
 
 static void offer_digests(struct iscsi_negotiation *n,
@@ -472,12 +533,13 @@ static void offer_digests(struct iscsi_negotiation *n,
 						   : both);
 }
 
-/* Keys that an initiator offers only where it wants more than the default. */
+/* Whether the initiator offers this key. It offers keys that other
+ * implementations may not know only for a value that is not the default. */
 /* [RFC 7145: 3.3 #1, 5.1 #8] */
-static bool worth_offering(const struct iscsi_negotiation *n,
-			   const struct iscsi_key *k)
+static bool should_offer(const struct iscsi_negotiation *n,
+			 const struct iscsi_key *k)
 {
-	if (!(k->flags & ISCSI_KEY_OPERATIONAL) || irrelevant(n, k) ||
+	if (!(k->flags & ISCSI_KEY_OPERATIONAL) || is_irrelevant(n, k) ||
 	    !(k->flags & ISCSI_KEY_BY_INITIATOR) ||
 	    (!n->leading && (k->flags & ISCSI_KEY_LEADING)))
 		return false;
@@ -486,13 +548,16 @@ static bool worth_offering(const struct iscsi_negotiation *n,
 	     key_id(k) == ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH))
 		return false; /* RFC 7145 §§6.1, 6.2 */
 	if ((k->flags & ISCSI_KEY_LATER) || key_id(k) == ISCSI_K_TASK_REPORTING)
+		/* §6.9: Linux' default is the opposite of the RFC's, so our
+		 * initiator always declares the tagged buffer */
 		return key_id(k) == ISCSI_K_TARGET_RECV_DSL ||
 		       key_id(k) == ISCSI_K_INITIATOR_RECV_DSL ||
+		       key_id(k) == ISCSI_K_TAGGED_BUFFER ||
 		       param_get(&n->want, k) != k->def;
 	return true;
 }
 
-static void offer_one(struct iscsi_negotiation *n, const struct iscsi_key *k,
+static void offer_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 		      struct iscsi_text_out *out)
 {
 	switch (k->kind) {
@@ -518,8 +583,8 @@ void iscsi_negotiation_offer(struct iscsi_negotiation *n,
 			     struct iscsi_text_out *out)
 {
 	for (size_t i = 0; i < ISCSI_KEY_COUNT; i++)
-		if (worth_offering(n, &iscsi_keys[i]))
-			offer_one(n, &iscsi_keys[i], out);
+		if (should_offer(n, &iscsi_keys[i]))
+			offer_key(n, &iscsi_keys[i], out);
 }
 
 void iscsi_negotiation_declare(struct iscsi_negotiation *n,
@@ -532,6 +597,8 @@ void iscsi_negotiation_declare(struct iscsi_negotiation *n,
 		v = n->want.max_recv_dsl;
 		n->result.max_recv_dsl = v;
 	}
+	if (k->kind == ISCSI_KEY_DECLARED_BOOL) /* our own property */
+		set_result(n, k, v);
 	value_put(k, v, out);
 	n->offered |= key_bit(k);
 }

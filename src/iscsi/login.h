@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * login.h: the login phase of RFC 7143 §6 for both roles: stages, C bit,
- * authentication, negotiation. One engine per connection; it is pure and
- * answers a Login PDU with at most one Login PDU.
+ * authentication, negotiation. One engine per connection answers each Login PDU
+ * with at most one Login PDU.
  *
- * Initiator: iscsi_login_start, then tx; then rx of each response, tx again
- * when it returns ISCSI_LOGIN_SEND, until DONE.
- * Target: rx of each request, then tx (there is always an answer while rx
- * does not return an error), until DONE after the last tx.
+ * Initiator: call iscsi_login_start and iscsi_login_tx; then iscsi_login_rx for
+ * each response, and iscsi_login_tx if that returns ISCSI_LOGIN_SEND, until it
+ * returns ISCSI_LOGIN_DONE.
+ * Target: call iscsi_login_rx for each request and then iscsi_login_tx, until
+ * that returns ISCSI_LOGIN_DONE.
  */
 #ifndef ISCSI_LOGIN_H
 #define ISCSI_LOGIN_H
@@ -15,9 +16,9 @@
 #include "iscsi/bhs.h"
 #include "iscsi/params.h"
 
-/* The most that one side may say in one login exchange, all PDUs of a C-bit
- * chain together, and the most requests that a login may take: the limits
- * that hold before anybody is authenticated. */
+/* The most text of one exchange, joined by the C bit, and the most requests of
+ * a login. These limits protect a target from initiators that are not
+ * authenticated. */
 #define ISCSI_LOGIN_TEXT_MAX	 16384
 #define ISCSI_LOGIN_MAX_REQUESTS 64
 #define ISCSI_LOGIN_PDU_MAX	 8192 /* §13.12: MaxRecvDSL before FFP */
@@ -44,17 +45,18 @@ enum iscsi_login_status {
 	ISCSI_LOGIN_NO_RESOURCES = 0x0302,
 };
 
-/* iscsi_login_status_str: the standard's words; never NULL. */
+/* iscsi_login_status_str returns the standard's text, or "unknown login
+ * status". */
 const char *iscsi_login_status_str(uint16_t status);
 
-/* One direction of CHAP (RFC 7143 §12.1.3, RFC 1994). Empty = none. */
+/* Name and secret for one direction of CHAP (RFC 7143 §12.1.3, RFC 1994). */
 struct iscsi_chap_secret {
 	char name[ISCSI_NAME_MAX + 1];
 	uint8_t secret[128];
 	size_t secret_len;
 };
 
-/* Who is logging in: known once the first request has been read. */
+/* The identity of a login, which the first request contains. */
 struct iscsi_login_id {
 	char initiator_name[ISCSI_NAME_MAX + 1];
 	char initiator_alias[ISCSI_NAME_MAX + 1];
@@ -65,95 +67,105 @@ struct iscsi_login_id {
 	uint16_t cid;
 };
 
-/* What the target role answers to "may this one log in?". */
+/* What the target role decides about the identity of a login. */
 struct iscsi_login_verdict {
-	uint16_t status; /* enum iscsi_login_status; not SUCCESS ends login */
-	char redirect[280];		       /* TargetAddress for MOVED_* */
+	uint16_t status;    /* enum iscsi_login_status; SUCCESS: continue */
+	char redirect[280]; /* TargetAddress for MOVED_* */
 	char target_alias[ISCSI_NAME_MAX + 1]; /* empty: not sent */
 	uint16_t tpgt;
-	/* The initiator must prove it knows this secret; NULL: it need not.
-	 * Borrowed, must stay until the login has ended. */
+	/* The secret that the initiator has to prove; NULL: none. Borrowed
+	 * until the end of the login. */
 	const struct iscsi_chap_secret *chap_in;
-	/* What we prove to it when it asks. NULL: it can't ask. */
+	/* The secret that the target proves if the initiator requires that;
+	 * NULL: none. Borrowed likewise. */
 	const struct iscsi_chap_secret *chap_out;
 };
 
 struct iscsi_login_config {
 	enum iscsi_role role;
-	/* What we offer (initiator) or the most we accept (target);
-	 * max_recv_dsl is declared as it stands. */
+	/* The values that we offer (initiator), or the limits of what we
+	 * accept (target); max_recv_dsl is declared. */
 	struct iscsi_params want;
-	/* HeaderDigest/DataDigest: what we offer or accept, best first. */
+	/* The values of HeaderDigest and DataDigest that we offer or
+	 * accept. */
 	bool header_digest_none_ok, data_digest_none_ok;
 	bool header_digest_crc_ok, data_digest_crc_ok;
-	bool prefer_digests; /* target: pick CRC32C when both are offered */
+	bool prefer_digests; /* choose CRC32C if both are possible */
+	bool strict_names;   /* see iscsi_name_prepare */
 
-	/* initiator: who we are and where we want to go */
+	/* initiator */
 	struct iscsi_login_id id;
-	const struct iscsi_chap_secret *chap_out; /* to prove who we are */
-	const struct iscsi_chap_secret *chap_in;  /* what target must prove */
+	const struct iscsi_chap_secret *chap_out; /* we prove; or NULL */
+	const struct iscsi_chap_secret *chap_in;  /* target proves; or NULL */
 
-	/* target: called once, when the names are known. Must fill *v. */
+	/* target: identify fills *v; called once, when the names are known */
 	void (*identify)(void *arg, const struct iscsi_login_id *id,
 			 struct iscsi_login_verdict *v);
-	/* target: called when the login is about to succeed, before the last
-	 * response is built. Returns enum iscsi_login_status and the TSIH to
-	 * hand out (new session or the one of id->tsih). */
+	/* target: admit is called before the last response is built. It returns
+	 * enum iscsi_login_status and stores the TSIH of the session, which is
+	 * new if id->tsih is 0. */
 	uint16_t (*admit)(void *arg, const struct iscsi_login_id *id,
 			  const struct iscsi_params *params, uint16_t *tsih);
 	void *arg;
-	/* Fills n random bytes for CHAP challenges. */
+	/* random fills p with n random bytes for a CHAP challenge. */
 	void (*random)(void *arg, uint8_t *p, size_t n);
 };
 
 enum iscsi_login_result {
 	ISCSI_LOGIN_SEND = 1, /* call tx */
 	ISCSI_LOGIN_DONE = 2, /* full feature phase; params and id are final */
-	ISCSI_LOGIN_WAIT = 3, /* nothing to send, wait for the peer */
+	ISCSI_LOGIN_WAIT = 3, /* wait for the peer's next PDU */
 };
 
-struct iscsi_login_engine; /* heap, about 40 KiB; free when login is over */
+struct iscsi_login_engine;
 
-/* The config is borrowed and must outlive the engine. NULL: out of memory. */
+/* iscsi_login_new allocates an engine of about 40 KiB, which the caller frees
+ * by iscsi_login_free when the login has ended. cfg is borrowed until then.
+ * NULL: out of memory. */
 struct iscsi_login_engine *
 iscsi_login_new(const struct iscsi_login_config *cfg);
 void iscsi_login_free(struct iscsi_login_engine *e);
 
-/* iscsi_login_start (initiator): makes the first request ready for tx. */
+/* iscsi_login_start (initiator) prepares the first request for
+ * iscsi_login_tx. */
 int iscsi_login_start(struct iscsi_login_engine *e);
 
 /*
- * iscsi_login_rx takes one Login PDU of the peer with its data segment
- * (pdu->dsl bytes, borrowed for the call). Returns enum iscsi_login_result or
- * a negative error; iscsi_login_failure then tells the status. A target still
- * has one tx to make after an error unless the status is 0.
+ * iscsi_login_rx processes one Login PDU of the peer with its data segment
+ * (pdu->dsl bytes, borrowed for the call). Returns enum iscsi_login_result, or
+ * an error with the reason in iscsi_login_failure. After an error with a status
+ * other than 0 a target calls iscsi_login_tx once more.
  */
 int iscsi_login_rx(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
 		   const uint8_t *data);
 
 /*
- * iscsi_login_tx fills the next PDU to send: everything but the StatSN,
- * ExpCmdSN and MaxCmdSN (target) or CmdSN and ExpStatSN (initiator) that the
- * role owns. The data segment (pdu->dsl bytes) is written to data, which has
- * room for ISCSI_LOGIN_PDU_MAX. Returns ISCSI_LOGIN_WAIT, ISCSI_LOGIN_SEND
- * (more to send at once) or ISCSI_LOGIN_DONE (target: this was the last
- * response), or a negative error (target: the PDU is the refusal; send it,
- * then close).
+ * iscsi_login_tx fills the next PDU to send. The role sets StatSN, ExpCmdSN and
+ * MaxCmdSN (target) or CmdSN and ExpStatSN (initiator). The data segment
+ * (pdu->dsl bytes) goes to data, which has ISCSI_LOGIN_PDU_MAX bytes. Returns
+ * ISCSI_LOGIN_WAIT, ISCSI_LOGIN_DONE (target: this is the last response), or an
+ * error (target: the PDU has the status of the failure; send it, then close).
  */
 int iscsi_login_tx(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 		   uint8_t *data);
 
+/* These return the results of the login, borrowed from the engine. */
 const struct iscsi_params *
 iscsi_login_params(const struct iscsi_login_engine *e);
 const struct iscsi_login_id *iscsi_login_id(const struct iscsi_login_engine *e);
-/* Target portal group tag that the target named; -1 if none. */
+/* iscsi_login_tpgt (initiator) returns the target portal group tag that the
+ * target sent, or -1. */
 int iscsi_login_tpgt(const struct iscsi_login_engine *e);
 
 struct iscsi_login_failure {
-	uint16_t status;    /* sent or received; enum iscsi_login_status */
-	char text[160];	    /* what was wrong, for a person, with the clause */
-	char redirect[280]; /* TargetAddress when status is MOVED_* */
+	/* sent (target) or received (initiator); 0: found by the initiator */
+	uint16_t status;    /* enum iscsi_login_status */
+	bool chap;	    /* a wrong response to our CHAP challenge */
+	char text[160];	    /* the reason, with its clause */
+	char redirect[280]; /* TargetAddress if status is MOVED_* */
 };
+/* iscsi_login_failure returns why the login failed, borrowed from the
+ * engine. */
 const struct iscsi_login_failure *
 iscsi_login_failure(const struct iscsi_login_engine *e);
 

@@ -11,10 +11,11 @@
 
 static int auth_fail(struct iscsi_login_engine *e, const char *what)
 {
+	e->failure.chap = e->auth.challenged;
 	return login_fail(e, ERR_AUTH, ISCSI_LOGIN_AUTH_FAILURE, "%s", what);
 }
 
-/* ---- what the peer said ---- */
+/* ---- received keys ---- */
 
 static int take_text(struct iscsi_login_engine *e, char *to, size_t size,
 		     const char *value)
@@ -42,26 +43,27 @@ int login_auth_key(struct iscsi_login_engine *e, enum iscsi_key_id id,
 
 	switch (id) {
 	case ISCSI_K_AUTH_METHOD:
-		a->heard |= HEARD_AUTH_METHOD;
+		a->got |= GOT_AUTH_METHOD;
 		return take_text(e, a->method, sizeof(a->method), value);
 	case ISCSI_K_CHAP_A:
-		a->heard |= HEARD_CHAP_A;
+		a->got |= GOT_CHAP_A;
 		return take_text(e, a->algorithms, sizeof(a->algorithms),
 				 value);
 	case ISCSI_K_CHAP_N:
-		a->heard |= HEARD_CHAP_N;
+		a->got |= GOT_CHAP_N;
 		return take_text(e, a->name, sizeof(a->name), value);
 	case ISCSI_K_CHAP_I:
-		a->heard |= HEARD_CHAP_I;
+		a->got |= GOT_CHAP_I;
 		if (iscsi_number_parse(value, &a->id) || a->id > 255)
-			return auth_fail(e, "CHAP_I is no number below 256");
+			return auth_fail(e, "CHAP_I is not a number from 0 to "
+					    "255 (RFC 7143 §12.1.3)");
 		return 0;
 	case ISCSI_K_CHAP_C:
-		a->heard |= HEARD_CHAP_C;
+		a->got |= GOT_CHAP_C;
 		return take_binary(e, a->challenge, sizeof(a->challenge), value,
 				   &a->challenge_len);
 	case ISCSI_K_CHAP_R:
-		a->heard |= HEARD_CHAP_R;
+		a->got |= GOT_CHAP_R;
 		return take_binary(e, a->response, sizeof(a->response), value,
 				   &a->response_len);
 	default:
@@ -69,12 +71,13 @@ int login_auth_key(struct iscsi_login_engine *e, enum iscsi_key_id id,
 	}
 }
 
-static bool heard(const struct iscsi_login_engine *e, unsigned what)
+/* Whether all these keys were received in this exchange. */
+static bool has_keys(const struct iscsi_login_engine *e, unsigned keys)
 {
-	return (e->auth.heard & what) == what;
+	return (e->auth.got & keys) == keys;
 }
 
-/* ---- both ways ---- */
+/* ---- both roles ---- */
 
 static void put_challenge(struct iscsi_login_engine *e)
 {
@@ -89,7 +92,7 @@ static void put_challenge(struct iscsi_login_engine *e)
 	a->challenged = true;
 }
 
-/* Answers the challenge heard with our secret. */
+/* Answers the received challenge with our secret. */
 static int put_response(struct iscsi_login_engine *e,
 			const struct iscsi_chap_secret *s)
 {
@@ -98,7 +101,8 @@ static int put_response(struct iscsi_login_engine *e,
 	char text[2 * CHAP_DIGEST_MAX + 3];
 	size_t n;
 
-	/* RFC 7143 §9.2.1: our own challenge back is a reflection attack */
+	/* RFC 7143 §9.2.1: a peer that sends our own challenge back wants us to
+	 * compute its response (reflection attack) */
 	if (a->challenged && a->challenge_len == (int)sizeof(a->my_challenge) &&
 	    chap_equal(a->challenge, a->my_challenge, sizeof(a->my_challenge)))
 		return auth_fail(e, "the peer sent our own CHAP challenge back "
@@ -107,14 +111,14 @@ static int put_response(struct iscsi_login_engine *e,
 			  (size_t)a->challenge_len, r);
 	if (n == 0)
 		return auth_fail(e,
-				 "the CHAP algorithm can't be computed here");
+				 "libcrypto cannot compute the CHAP algorithm");
 	chap_binary_print(r, n, text);
 	iscsi_text_put(&e->out, "CHAP_N", s->name);
 	iscsi_text_put(&e->out, "CHAP_R", text);
 	return 0;
 }
 
-/* Is the response heard what this secret makes of our challenge? */
+/* Whether the received response was computed with this secret. */
 static bool is_response_of(const struct iscsi_login_engine *e,
 			   const struct iscsi_chap_secret *s)
 {
@@ -127,14 +131,15 @@ static bool is_response_of(const struct iscsi_login_engine *e,
 	       chap_equal(right, a->response, n);
 }
 
-/* theirs: what the peer must know; own: what we prove with, or NULL. */
+/* theirs: the secret that the peer has to prove; own: the secret that we prove,
+ * or NULL. */
 static int check_response(struct iscsi_login_engine *e,
 			  const struct iscsi_chap_secret *theirs,
 			  const struct iscsi_chap_secret *own)
 {
 	if (own && is_response_of(e, own))
-		return auth_fail(e, "the peer proves itself with our own CHAP "
-				    "secret: the two must differ "
+		return auth_fail(e, "both directions of CHAP have the same "
+				    "secret; the secrets must differ "
 				    "(RFC 7143 §9.2.1)");
 	if (!is_response_of(e, theirs) ||
 	    strcmp(e->auth.name, theirs->name) != 0)
@@ -144,7 +149,7 @@ static int check_response(struct iscsi_login_engine *e,
 
 /* ---- target ---- */
 
-static int pick_method(struct iscsi_login_engine *e)
+static int choose_method(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
 
@@ -157,15 +162,14 @@ static int pick_method(struct iscsi_login_engine *e)
 		iscsi_text_put(&e->out, "AuthMethod", "None");
 		return 0;
 	}
-	return auth_fail(e,
-			 e->verdict.chap_in
-				 ? "this target asks for CHAP, which the "
-				   "initiator did not offer"
-				 : "the initiator insists on authentication, "
-				   "for which this target has no secret");
+	return auth_fail(e, e->verdict.chap_in
+				    ? "the target requires CHAP, which the "
+				      "initiator did not offer"
+				    : "the initiator requires authentication, "
+				      "for which the target has no secret");
 }
 
-static int pick_algorithm(struct iscsi_login_engine *e)
+static int choose_algorithm(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
 
@@ -177,20 +181,20 @@ static int pick_algorithm(struct iscsi_login_engine *e)
 	return 0;
 }
 
-static int prove(struct iscsi_login_engine *e)
+static int take_response(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
 	int err;
 
-	if (!a->challenged || !heard(e, HEARD_CHAP_N))
+	if (!a->challenged || !has_keys(e, GOT_CHAP_N))
 		return auth_fail(e, "CHAP_R without CHAP_N or a challenge");
 	err = check_response(e, e->verdict.chap_in, e->verdict.chap_out);
 	if (err)
 		return err;
-	if (heard(e, HEARD_CHAP_I | HEARD_CHAP_C)) {
+	if (has_keys(e, GOT_CHAP_I | GOT_CHAP_C)) {
 		if (!e->verdict.chap_out)
-			return auth_fail(e, "the initiator asks for mutual "
-					    "CHAP, for which this target has "
+			return auth_fail(e, "the initiator requires mutual "
+					    "CHAP, for which the target has "
 					    "no secret");
 		err = put_response(e, e->verdict.chap_out);
 	}
@@ -202,12 +206,12 @@ int login_auth_target(struct iscsi_login_engine *e)
 {
 	int err = 0;
 
-	if (heard(e, HEARD_AUTH_METHOD))
-		err = pick_method(e);
-	if (!err && heard(e, HEARD_CHAP_A))
-		err = pick_algorithm(e);
-	if (!err && heard(e, HEARD_CHAP_R))
-		err = prove(e);
+	if (has_keys(e, GOT_AUTH_METHOD))
+		err = choose_method(e);
+	if (!err && has_keys(e, GOT_CHAP_A))
+		err = choose_algorithm(e);
+	if (!err && has_keys(e, GOT_CHAP_R))
+		err = take_response(e);
 	return err;
 }
 
@@ -215,42 +219,41 @@ int login_auth_target(struct iscsi_login_engine *e)
 
 void login_auth_offer(struct iscsi_login_engine *e)
 {
-	/* who demands proof of the target can't take None */
+	/* an initiator that authenticates the target does not offer None */
 	iscsi_text_put(&e->out, "AuthMethod",
 		       e->cfg->chap_in ? "CHAP" : "CHAP,None");
 }
 
-static int method_answered(struct iscsi_login_engine *e)
+static int take_method(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
 
 	if (strcmp(a->method, "CHAP") == 0) {
 		a->chap = true;
 		iscsi_text_put(&e->out, "CHAP_A", CHAP_OFFER);
-		e->transit = false; /* the challenge comes first */
+		e->transit = false; /* the challenge follows */
 		return 0;
 	}
 	if (strcmp(a->method, "None") == 0 && !e->cfg->chap_in) {
 		a->done = true;
 		return 0;
 	}
-	return auth_fail(e, "the target accepts no authentication that we "
-			    "offer");
+	return auth_fail(e, "the target accepts none of the offered "
+			    "authentication methods");
 }
 
-static int challenge_heard(struct iscsi_login_engine *e)
+static int take_challenge(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
 	int err;
 
 	a->algorithm = chap_pick(a->algorithms);
-	if (!heard(e, HEARD_CHAP_A | HEARD_CHAP_I) || !a->chap ||
+	if (!has_keys(e, GOT_CHAP_A | GOT_CHAP_I) || !a->chap ||
 	    a->algorithm == CHAP_NONE || a->challenged || a->done)
-		return auth_fail(e, "an incomplete or unexpected CHAP "
-				    "challenge");
+		return auth_fail(e, "incomplete or unexpected CHAP challenge");
 	if (!e->cfg->chap_out)
-		return auth_fail(e, "the target asks for CHAP, and there is no "
-				    "name and secret to answer with");
+		return auth_fail(e, "the target requires CHAP; give a name and "
+				    "a secret");
 	err = put_response(e, e->cfg->chap_out);
 	if (err)
 		return err;
@@ -264,13 +267,13 @@ int login_auth_initiator(struct iscsi_login_engine *e)
 {
 	int err = 0;
 
-	if (heard(e, HEARD_AUTH_METHOD))
-		err = method_answered(e);
-	if (!err && heard(e, HEARD_CHAP_C))
-		err = challenge_heard(e);
-	if (!err && heard(e, HEARD_CHAP_R)) {
-		if (!e->auth.challenged || !heard(e, HEARD_CHAP_N))
-			return auth_fail(e, "an unexpected CHAP response");
+	if (has_keys(e, GOT_AUTH_METHOD))
+		err = take_method(e);
+	if (!err && has_keys(e, GOT_CHAP_C))
+		err = take_challenge(e);
+	if (!err && has_keys(e, GOT_CHAP_R)) {
+		if (!e->auth.challenged || !has_keys(e, GOT_CHAP_N))
+			return auth_fail(e, "unexpected CHAP response");
 		err = check_response(e, e->cfg->chap_in, e->cfg->chap_out);
 		e->auth.done = err == 0;
 	}

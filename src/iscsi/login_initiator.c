@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* login_initiator.c: the login phase as the initiator sees it. */
+/* login_initiator.c: the login phase at the initiator: requests out, responses
+ * in (RFC 7143 §6.3). */
 #include <string.h>
 
 #include "base/err.h"
@@ -10,7 +11,7 @@ static bool wants_security(const struct iscsi_login_engine *e)
 	return e->cfg->chap_out || e->cfg->chap_in;
 }
 
-/* Whatever is to be said at the start of a stage. */
+/* Fills the text of the first request of a stage. */
 static void enter_stage(struct iscsi_login_engine *e)
 {
 	e->transit = true;
@@ -43,16 +44,38 @@ int iscsi_login_start(struct iscsi_login_engine *e)
 	return 0;
 }
 
-static int refused(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu)
+static int take_failure(struct iscsi_login_engine *e,
+			const struct iscsi_pdu *pdu)
 {
 	uint16_t status = (uint16_t)(pdu->login.status_class << 8 |
 				     pdu->login.status_detail);
 
-	/* a redirect says where to */
+	/* a redirection has a TargetAddress */
 	if (pdu->dsl && pdu->login.status_class == 1)
 		(void)login_read_keys(e);
-	return login_fail(e, ERR_LOGIN, status, "the target says: %s",
-			  iscsi_login_status_str(status));
+	(void)login_fail(e, ERR_LOGIN, 0, "login refused by the target: %s",
+			 iscsi_login_status_str(status));
+	e->failure.status = status;
+	return ERR_LOGIN;
+}
+
+/*
+ * §11.13.3: the last response has the TSIH of a new session, which is not 0; an
+ * existing TSIH is returned. A target may send the new TSIH earlier. Discovery
+ * sessions do not use the TSIH.
+ */
+static int check_tsih(struct iscsi_login_engine *e,
+		      const struct iscsi_login_fields *l)
+{
+	bool last = l->transit && l->nsg == STAGE_FULL_FEATURE;
+
+	if (e->id.tsih ? l->tsih != e->id.tsih
+		       : last && l->tsih == 0 && !e->id.discovery)
+		return login_fail(e, ERR_PROTOCOL, 0,
+				  "TSIH %u in the response, %u in the request "
+				  "(RFC 7143 §11.13.3)",
+				  l->tsih, e->id.tsih);
+	return 0;
 }
 
 static int check_response(struct iscsi_login_engine *e,
@@ -66,33 +89,41 @@ static int check_response(struct iscsi_login_engine *e,
 				  iscsi_opcode_name(pdu->op));
 	if (++e->requests > ISCSI_LOGIN_MAX_REQUESTS)
 		return login_fail(e, ERR_LIMIT, 0,
-				  "the target does not come to an end");
+				  "more than %d login responses",
+				  ISCSI_LOGIN_MAX_REQUESTS);
 	if (l->status_class)
 		return 0;
 	if (l->vmin > 0) /* Version-active */
 		return login_fail(e, ERR_PROTOCOL, 0,
-				  "Version-active %u, we speak 0", l->vmin);
+				  "Version-active %u; only version 0 is "
+				  "supported (RFC 7143 §11.13.2)",
+				  l->vmin);
+	if (memcmp(l->isid, e->id.isid, sizeof(l->isid)) != 0)
+		return login_fail(e, ERR_PROTOCOL, 0,
+				  "ISID of the response differs from the "
+				  "request (RFC 7143 §11.12.5)");
 	if (l->csg != e->stage || (l->transit && l->cont))
 		return login_fail(e, ERR_PROTOCOL, 0,
 				  "CSG %u in stage %d, T %d, C %d "
 				  "(RFC 7143 §6.3)",
 				  l->csg, e->stage, l->transit, l->cont);
-	/* a transition needs our T, and goes no further than we asked */
+	/* a transition needs our T bit, and leads at most to our NSG */
 	if (l->transit && (!e->transit || l->nsg <= l->csg || l->nsg == 2 ||
 			   l->nsg > e->next))
 		return login_fail(e, ERR_PROTOCOL, 0,
-				  "transition to NSG %u that was not asked for "
+				  "transition to NSG %u was not requested "
 				  "(RFC 7143 §6.3)",
 				  l->nsg);
-	return 0;
+	return check_tsih(e, l);
 }
 
-static int arrived(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu)
+static int finish_stage(struct iscsi_login_engine *e,
+			const struct iscsi_pdu *pdu)
 {
 	if (!e->auth.done)
 		return login_fail(e, ERR_AUTH, 0,
-				  "the target left the security stage before "
-				  "authentication was over");
+				  "the target ended the security stage before "
+				  "the authentication was complete");
 	e->stage = (enum login_stage)pdu->login.nsg;
 	if (e->stage != STAGE_FULL_FEATURE) {
 		enter_stage(e);
@@ -114,7 +145,7 @@ int login_initiator_rx(struct iscsi_login_engine *e,
 	if (err)
 		return err;
 	if (pdu->login.status_class)
-		return refused(e, pdu);
+		return take_failure(e, pdu);
 	if (login_more_to_send(e))
 		return ISCSI_LOGIN_SEND;
 	e->hold_text = pdu->login.cont;
@@ -123,13 +154,13 @@ int login_initiator_rx(struct iscsi_login_engine *e,
 	err = login_read_keys(e);
 	if (err)
 		return err;
-	/* §6.3.3: go on asking until the target agrees */
+	/* §6.3.3: request the transition until the target agrees */
 	e->transit = true;
 	if (e->stage == STAGE_SECURITY)
 		err = login_auth_initiator(e);
 	if (err)
 		return err;
-	return pdu->login.transit ? arrived(e, pdu) : ISCSI_LOGIN_SEND;
+	return pdu->login.transit ? finish_stage(e, pdu) : ISCSI_LOGIN_SEND;
 }
 
 int login_initiator_tx(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,

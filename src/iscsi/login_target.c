@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* login_target.c: the login phase as the target sees it, RFC 7143 §6.3. */
+/* login_target.c: the login phase at the target: requests in, responses out
+ * (RFC 7143 §6.3). */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
 #include "iscsi/login_engine.h"
 
@@ -13,17 +15,45 @@
 static int check_first(struct iscsi_login_engine *e,
 		       const struct iscsi_pdu *pdu)
 {
-	if (pdu->login.vmin > 0) /* §11.12.5: we speak version 0x00 */
+	if (pdu->login.vmin > 0) /* §11.12.4: version 0x00 */
 		return REFUSE(e, ERR_PROTOCOL, ISCSI_LOGIN_BAD_VERSION,
-			      "Version-min %u, we speak 0 (RFC 7143 §11.12.5)",
+			      "Version-min %u; only version 0 is supported "
+			      "(RFC 7143 §11.12.4)",
 			      pdu->login.vmin);
 	e->itt = pdu->itt;
+	e->first = *pdu;
 	e->id.cid = pdu->login.cid;
 	e->id.tsih = pdu->login.tsih;
 	memcpy(e->id.isid, pdu->login.isid, 6);
 	e->neg.leading = pdu->login.tsih == 0;
 	e->stage = (enum login_stage)pdu->login.csg;
 	e->state = LOGIN_TALKING;
+	return 0;
+}
+
+/* Checks the fields that are equal in all requests of a login. (CmdSN is equal
+ * on a leading connection, too; only the first one is used, §11.12.8.) */
+static int check_same(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu)
+{
+	const struct iscsi_login_fields *l = &pdu->login, *f = &e->first.login;
+	const struct {
+		bool changed;
+		const char *name, *clause;
+	} rows[] = {
+		{ pdu->itt != e->itt, "Initiator Task Tag", "§6.3" },
+		{ memcmp(l->isid, f->isid, 6) != 0, "ISID", "§6.3" },
+		{ l->tsih != f->tsih, "TSIH", "§11.12.6" },
+		{ l->cid != f->cid, "CID", "§11.12.7" },
+		{ l->vmax != f->vmax, "Version-max", "§11.12.4.1" },
+		{ l->vmin != f->vmin, "Version-min", "§11.12.4.2" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+		if (rows[i].changed)
+			return REFUSE(e, ERR_PROTOCOL,
+				      ISCSI_LOGIN_INITIATOR_ERROR,
+				      "%s changed during login (RFC 7143 %s)",
+				      rows[i].name, rows[i].clause);
 	return 0;
 }
 
@@ -49,14 +79,10 @@ static int check_header(struct iscsi_login_engine *e,
 		return REFUSE(e, ERR_PROTOCOL, ISCSI_LOGIN_INITIATOR_ERROR,
 			      "NSG %u after CSG %u (RFC 7143 §6.3)", l->nsg,
 			      l->csg);
-	if (pdu->itt != e->itt || memcmp(l->isid, e->id.isid, 6) != 0)
-		return REFUSE(e, ERR_PROTOCOL, ISCSI_LOGIN_INITIATOR_ERROR,
-			      "task tag or ISID changed during login "
-			      "(RFC 7143 §6.3)");
-	return 0;
+	return check_same(e, pdu);
 }
 
-/* ---- the parties ---- */
+/* ---- names ---- */
 
 static int check_names(struct iscsi_login_engine *e)
 {
@@ -65,7 +91,8 @@ static int check_names(struct iscsi_login_engine *e)
 			      "no InitiatorName (RFC 7143 §6.3)");
 	if (e->bad_session_type)
 		return REFUSE(e, ERR_LOGIN, ISCSI_LOGIN_BAD_SESSION_TYPE,
-			      "SessionType is neither Normal nor Discovery");
+			      "SessionType is neither Normal nor Discovery "
+			      "(RFC 7143 §13.21)");
 	if (!e->id.discovery && !e->id.target_name[0])
 		return REFUSE(e, ERR_LOGIN, ISCSI_LOGIN_MISSING_PARAMETER,
 			      "no TargetName in a normal session "
@@ -73,7 +100,8 @@ static int check_names(struct iscsi_login_engine *e)
 	return 0;
 }
 
-/* Once the first request is whole: may this one log in at all? */
+/* The first request is complete: asks the role whether the initiator may log
+ * in. */
 static int identify(struct iscsi_login_engine *e)
 {
 	struct iscsi_login_verdict *v = &e->verdict;
@@ -92,10 +120,10 @@ static int identify(struct iscsi_login_engine *e)
 	}
 	if (v->chap_in && e->stage != STAGE_SECURITY)
 		return REFUSE(e, ERR_AUTH, ISCSI_LOGIN_AUTH_FAILURE,
-			      "this target asks for CHAP, the initiator "
-			      "skipped the security stage");
+			      "the target requires CHAP, but the initiator "
+			      "began after the security stage");
 	e->auth.done = !v->chap_in;
-	/* §6.3.1: with the first response that may carry text */
+	/* §6.3.1: in the first response that has text */
 	iscsi_text_putf(&e->out, "TargetPortalGroupTag", "%u", v->tpgt);
 	if (v->target_alias[0] && !e->id.discovery)
 		iscsi_text_put(&e->out, "TargetAlias", v->target_alias);
@@ -117,7 +145,7 @@ static int admit(struct iscsi_login_engine *e)
 	return 0;
 }
 
-static void declare(struct iscsi_login_engine *e)
+static void declare_recv_dsl(struct iscsi_login_engine *e)
 {
 	if (e->stage != STAGE_OPERATIONAL || e->declared)
 		return;
@@ -127,8 +155,9 @@ static void declare(struct iscsi_login_engine *e)
 			&e->neg, ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH, &e->out);
 }
 
-/* The text of the request is whole: answer it. */
-static int answer(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu)
+/* The text of the request is complete: prepares the answer. */
+static int answer_request(struct iscsi_login_engine *e,
+			  const struct iscsi_pdu *pdu)
 {
 	int err = login_read_keys(e);
 
@@ -138,8 +167,11 @@ static int answer(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu)
 		err = login_auth_target(e);
 	if (err)
 		return err;
-	declare(e);
-	/* without proof the security stage is not left */
+	e->neg.first_over = true;
+	if (e->stage == STAGE_OPERATIONAL)
+		e->neg.first_operational_over = true;
+	declare_recv_dsl(e);
+	/* the security stage ends only after authentication */
 	e->transit = pdu->login.transit && e->auth.done;
 	e->next = (enum login_stage)pdu->login.nsg;
 	if (e->transit && e->next == STAGE_FULL_FEATURE)
@@ -163,17 +195,17 @@ int login_target_rx(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
 		return err;
 	if (login_more_to_send(e))
 		return ISCSI_LOGIN_SEND;
-	e->hold_text = pdu->login.cont; /* §6.2: answered without text */
+	e->hold_text = pdu->login.cont; /* §6.2: the answer has no text */
 	e->transit = false;
 	if (!e->hold_text)
-		err = answer(e, pdu);
+		err = answer_request(e, pdu);
 	return err ? err : ISCSI_LOGIN_SEND;
 }
 
 /* ---- responses ---- */
 
-static int refusal(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
-		   uint8_t *data)
+static int send_failure(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
+			uint8_t *data)
 {
 	struct iscsi_text_out out = { .buf = (char *)data,
 				      .max = ISCSI_LOGIN_PDU_MAX };
@@ -194,7 +226,7 @@ int login_target_tx(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 	memcpy(pdu->login.isid, e->id.isid, 6);
 	pdu->login.tsih = e->id.tsih;
 	if (e->state == LOGIN_FAILED)
-		return refusal(e, pdu, data);
+		return send_failure(e, pdu, data);
 	login_fill_text(e, pdu, data);
 	pdu->final = pdu->login.transit;
 	if (!pdu->login.transit)
@@ -203,7 +235,7 @@ int login_target_tx(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 	e->transit = false;
 	if (e->stage != STAGE_FULL_FEATURE)
 		return ISCSI_LOGIN_WAIT;
-	/* §11.13.3: the TSIH comes with the final response */
+	/* §11.13.3: the final response has the TSIH */
 	pdu->login.tsih = e->tsih;
 	e->id.tsih = e->tsih;
 	e->state = LOGIN_DONE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * params.h: the operational values of a connection and its session as they
- * stand after negotiation (RFC 7143 §13, RFC 7144 §6, RFC 7145 §6). The key
- * table in keys.c says for each where it may be negotiated and how.
+ * params.h: the negotiated values of a connection and its session (RFC 7143
+ * §13, RFC 7144 §6, RFC 7145 §6). The table in keys.c has the key of each
+ * member, and how it is negotiated.
  */
 #ifndef ISCSI_PARAMS_H
 #define ISCSI_PARAMS_H
@@ -15,14 +15,14 @@ enum iscsi_role {
 	ISCSI_TARGET,
 };
 
-#define ISCSI_NAME_MAX 223 /* bytes without the terminator, §4.2.7.2 */
+#define ISCSI_NAME_MAX 223 /* bytes without the final NUL, §4.2.7.2 */
 
 struct iscsi_params {
 	/* connection */
 	bool header_digest; /* CRC32C rather than None */
 	bool data_digest;
-	uint32_t max_recv_dsl; /* what we declared: the most we take */
-	uint32_t max_send_dsl; /* what the peer declared: the most it takes */
+	uint32_t max_recv_dsl; /* MaxRecvDataSegmentLength that we declared */
+	uint32_t max_send_dsl; /* MaxRecvDataSegmentLength of the peer */
 	/* session */
 	uint16_t max_connections;
 	bool initial_r2t;
@@ -45,6 +45,10 @@ struct iscsi_params {
 	uint32_t max_ahs_length;
 	bool tagged_buffer_for_solicited_data_only;
 	bool iser_hello_required;
+	/* Sets of keys, one bit per enum iscsi_key_id: keys whose values were
+	 * declared or negotiated, and keys that the peer does not support. Read
+	 * by iscsi_params_declared and iscsi_params_refused in keys.h. */
+	uint64_t declared, refused;
 };
 
 /* iscsi_params_defaults sets every value to the default of its key. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * states.h: the connection and session state machines of RFC 7143 §8 with
- * the standard's names: states S1.. and Q1.., transitions T1.. and N1...
- * docs/states.md is generated from the tables in states.c.
+ * the standard's names: states S1 to S8 and Q1 to Q5, transitions T1 to T18
+ * and N1 to N11. docs/states.md is generated from the tables in states.c.
  */
 #ifndef ISCSI_STATES_H
 #define ISCSI_STATES_H
@@ -11,7 +11,8 @@
 
 #include "iscsi/params.h"
 
-/* §8.1.3 (initiator and target of a connection; not each uses each). */
+/* The states of a connection, §8.1.3: initiators do not use S3, targets do not
+ * use S2. */
 enum iscsi_conn_state {
 	ISCSI_S1_FREE,
 	ISCSI_S2_XPT_WAIT,
@@ -23,7 +24,7 @@ enum iscsi_conn_state {
 	ISCSI_S8_CLEANUP_WAIT,
 };
 
-/* §8.3 */
+/* The states of a session, §8.3. */
 enum iscsi_session_state {
 	ISCSI_Q1_FREE,
 	ISCSI_Q2_ACTIVE, /* target only */
@@ -32,27 +33,28 @@ enum iscsi_session_state {
 	ISCSI_Q5_CONTINUE, /* target only */
 };
 
-/* Whether the standard draws an arrow from one state to the other. */
+/* iscsi_conn_may_go and iscsi_session_may_go return whether the standard has a
+ * transition between the two states for this role. */
 bool iscsi_conn_may_go(enum iscsi_role role, enum iscsi_conn_state from,
 		       enum iscsi_conn_state to);
 bool iscsi_session_may_go(enum iscsi_role role, enum iscsi_session_state from,
 			  enum iscsi_session_state to);
 
-/* iscsi_conn_go / iscsi_session_go: the only way to change a state; assert
- * that the arrow exists. */
+/* iscsi_conn_go and iscsi_session_go are the only functions that change a
+ * state; they assert that the transition exists. */
 void iscsi_conn_go(enum iscsi_role role, enum iscsi_conn_state *s,
 		   enum iscsi_conn_state to);
 void iscsi_session_go(enum iscsi_role role, enum iscsi_session_state *s,
 		      enum iscsi_session_state to);
 
-/* "S5 LOGGED_IN"; never NULL. */
+/* These two return the standard's name, for example "S5 LOGGED_IN". */
 const char *iscsi_conn_state_str(enum iscsi_conn_state s);
 const char *iscsi_session_state_str(enum iscsi_session_state s);
-/* "T5" for an arrow of the role's table, "" where there is none. */
+/* These two return the standard's name of a transition, for example "T5"; ""
+ * if the role has no such transition. */
 const char *iscsi_conn_transition(enum iscsi_role role,
 				  enum iscsi_conn_state from,
 				  enum iscsi_conn_state to);
-/* "N3" likewise for sessions. */
 const char *iscsi_session_transition(enum iscsi_role role,
 				     enum iscsi_session_state from,
 				     enum iscsi_session_state to);

@@ -18,7 +18,7 @@ static bool key_byte_ok(char c, bool first)
 			  c == '+' || c == '@' || c == '_' || c == '#');
 }
 
-/* Copies the name before '='; returns its length or an error. */
+/* Copies the key before '='; returns its length or ERR_FORMAT. */
 static int take_key(char key[ISCSI_KEY_NAME_MAX + 1], const char *p,
 		    size_t pair_len)
 {
@@ -42,7 +42,7 @@ int iscsi_text_next(struct iscsi_text_iter *it,
 	const char *nul;
 	int n;
 
-	/* Some peers pad with more NULs than the segment needs. */
+	/* Some implementations add more NULs than the padding needs. */
 	while (it->p < it->end && *it->p == '\0')
 		it->p++;
 	if (it->p == it->end)
@@ -60,17 +60,23 @@ int iscsi_text_next(struct iscsi_text_iter *it,
 	return 1;
 }
 
-bool iscsi_list_has(const char *list, const char *item)
+int iscsi_list_find(const char *list, const char *item)
 {
 	size_t len = strlen(item);
 
-	for (const char *p = list; p; p = strchr(p, ',')) {
-		p += *p == ',';
-		if (strncmp(p, item, len) == 0 &&
-		    (p[len] == ',' || p[len] == '\0'))
-			return true;
+	for (int i = 0; list; i++) {
+		size_t n = strcspn(list, ",");
+
+		if (n == len && memcmp(list, item, n) == 0)
+			return i;
+		list = list[n] ? list + n + 1 : NULL;
 	}
-	return false;
+	return -1;
+}
+
+bool iscsi_list_has(const char *list, const char *item)
+{
+	return iscsi_list_find(list, item) >= 0;
 }
 
 int iscsi_hex_digit(char c)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* window.c: command numbering and its window, RFC 7143 §4.2.2.1. */
+/* window.c: command numbers and the command window, RFC 7143 §4.2.2.1. */
 #include "iscsi/window.h"
 
 #include "base/serial.h"

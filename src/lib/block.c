@@ -1,82 +1,85 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* block.c: the blocking calls of a block device (SPC-4, SBC-3). */
+#include <stdio.h>
 #include <string.h>
 
 #include "lib/internal.h"
 #include "scsi/cdb.h"
 
-#define UNIT_ATTENTION_RETRIES 8
-/* What Linux's initiator asks of an iSER target at most. tgt drops the
- * connection of who asks for more, and its Block Limits page is silent. */
+/* The largest transfer over iSER, that of the Linux initiator. tgt drops the
+ * connection of an initiator that asks for more, and its Block Limits page has no
+ * limit. */
 #define ISER_TRANSFER_MAX (512u << 10)
 
-#define TARGET_CHANGED 0x3f /* TARGET OPERATING CONDITIONS HAVE CHANGED, ... */
-
-static bool is_unit_attention(const struct iser_io *io)
-{
-	struct scsi_sense s;
-
-	return io->err == ISER_E_SCSI &&
-	       !scsi_sense_parse(&s, io->sense, io->sense_len) &&
-	       s.key == SENSE_UNIT_ATTENTION;
-}
-
-/* Runs a command whose data are in one piece; a unit attention is news, not
- * a failure, so the command is tried again. */
-static int run(struct iser_session *s, struct iser_io *io, int lun,
-	       enum iser_direction dir, const void *buf, size_t len)
+/* Runs a command with data in one piece; fewer bytes than len are an error. */
+static int run_io(struct iser_session *s, struct iser_io *io, int lun,
+		  enum iser_direction dir, const void *buf, size_t len)
 {
 	struct iovec iov = { (void *)(uintptr_t)buf, len };
-	int err = 0;
 
 	io->lun = lun;
 	io->cdb_len = (uint8_t)scsi_cdb_len(io->cdb[0]);
 	io->direction = dir;
 	io->iov = &iov;
 	io->niov = dir == ISER_NO_DATA ? 0 : 1;
-	for (int i = 0; i < UNIT_ATTENTION_RETRIES; i++) {
-		err = iser_run(s, io);
-		if (!err || !is_unit_attention(io))
-			break;
-	}
-	return err;
+	return iser_run(s, io);
 }
 
-/* Bytes of a data-in command that really came. */
-static int came(const struct iser_io *io, size_t len)
+/*
+ * Runs a command with an allocation length: fewer bytes than len may come. Returns
+ * their number, and the rest of buf is zeros; or an error, also if fewer than
+ * `least` bytes came, and all of buf is zeros.
+ */
+static int run_query(struct iser_session *s, struct iser_io *io, int lun,
+		     uint8_t *buf, size_t len, size_t least)
 {
-	if (io->overflow)
-		return (int)len;
-	return (int)(len - MIN((size_t)io->resid, len));
+	size_t came;
+	int err;
+
+	memset(buf, 0, len);
+	io->short_ok = true;
+	err = run_io(s, io, lun, ISER_READ, buf, len);
+	if (err) {
+		memset(buf, 0, len);
+		return err;
+	}
+	came = MIN((size_t)io->transferred, len);
+	if (came >= least) {
+		memset(buf + came, 0, len - came);
+		return (int)came;
+	}
+	memset(buf, 0, len);
+	return lib_fail(s->ctx, ISER_E_SHORT,
+			"LUN %d of %s: command %02xh: short transfer: "
+			"%zu bytes came, at least %zu are needed",
+			lun, s->url.target, io->cdb[0], came, least);
 }
 
 int iser_inquiry(struct iser_session *s, int lun, int page, uint8_t *buf,
 		 size_t size)
 {
 	struct iser_io io = { .cdb = { SCSI_INQUIRY } };
-	int err;
+	int n;
 
 	size = MIN(size, (size_t)65535);
-	memset(buf, 0, size);
 	if (page >= 0) {
 		io.cdb[1] = 1;
 		io.cdb[2] = (uint8_t)page;
 	}
 	put_be16(io.cdb + 3, (uint16_t)size);
-	err = run(s, &io, lun, ISER_READ, buf, size);
-	/* "no unit is there" is not the type of one that comes later */
-	if (!err && page < 0 && came(&io, size) > 0 && !(buf[0] & 0xe0))
-		s->typed = (struct lib_type){ .is_known = true,
-					      .type = buf[0],
-					      .lun = lun };
-	return err ? err : came(&io, size);
+	/* the first byte, the type, is the least answer */
+	n = run_query(s, &io, lun, buf, size, MIN(size, (size_t)1));
+	/* a unit may be added to a LUN that has none: do not keep that answer */
+	if (n > 0 && page < 0 && !(buf[0] & 0xe0))
+		lib_type_note(s, lun, buf[0]);
+	return n;
 }
 
 int iser_test_unit_ready(struct iser_session *s, int lun)
 {
 	struct iser_io io = { .cdb = { SCSI_TEST_UNIT_READY } };
 
-	return run(s, &io, lun, ISER_NO_DATA, NULL, 0);
+	return run_io(s, &io, lun, ISER_NO_DATA, NULL, 0);
 }
 
 /* ---- capacity ---- */
@@ -129,7 +132,7 @@ static bool has_capacity(uint8_t type)
 	case TYPE_OPTICAL:
 	case TYPE_RBC:
 	case TYPE_ZONED:
-	case TYPE_UNKNOWN: /* no such unit: its own words are better */
+	case TYPE_UNKNOWN: /* no unit: the target reports a better error */
 		return true;
 	default:
 		return false;
@@ -145,131 +148,153 @@ static bool is_refused(const struct iser_io *io)
 	       s.key == SENSE_ILLEGAL_REQUEST;
 }
 
-/* READ CAPACITY(16), SBC-3 §5.16. *refused: it may not know the command. */
+/* Checks and computes a capacity. Offsets of a unit become file offsets of type
+ * off_t, so 2^63 bytes are too many. */
+static int set_capacity(struct iser_session *s, int lun, uint64_t last,
+			uint32_t block_size, struct iser_capacity *c)
+{
+	if (block_size < 512 || block_size > 65536 ||
+	    (block_size & (block_size - 1)))
+		return lib_fail(s->ctx, ISER_E_PROTOCOL,
+				"LUN %d of %s: the target reports blocks of %u "
+				"bytes; expected a power of two from 512 to "
+				"65536",
+				lun, s->url.target, block_size);
+	if (last >= INT64_MAX / block_size)
+		return lib_fail(s->ctx, ISER_E_PROTOCOL,
+				"LUN %d of %s: the target reports %llu as its "
+				"last block, of %u bytes each: a capacity of "
+				"2^63 bytes or more is not possible",
+				lun, s->url.target, (unsigned long long)last,
+				block_size);
+	c->blocks = last + 1;
+	c->block_size = c->physical_block_size = block_size;
+	c->bytes = c->blocks * block_size;
+	return 0;
+}
+
+/* READ CAPACITY(16), SBC-3 §5.16. *refused: the unit may not support it. */
 static int capacity_16(struct iser_session *s, int lun, struct iser_capacity *c,
 		       bool *refused)
 {
 	struct iser_io io = { .cdb = { SCSI_SERVICE_ACTION_IN_16,
 				       SCSI_SAI_READ_CAPACITY_16 } };
-	uint8_t b[32] = { 0 };
-	int err;
+	uint8_t b[32];
+	int n, err;
 
 	put_be32(io.cdb + 10, sizeof(b));
-	err = run(s, &io, lun, ISER_READ, b, sizeof(b));
-	*refused = err && is_refused(&io);
+	n = run_query(s, &io, lun, b, sizeof(b), 12);
+	*refused = n < 0 && is_refused(&io);
+	err = n < 0 ? n : set_capacity(s, lun, get_be64(b), get_be32(b + 8), c);
 	if (err)
 		return err;
-	c->blocks = get_be64(b) + 1;
-	c->block_size = get_be32(b + 8);
 	c->physical_block_size = c->block_size << (b[13] & 0x0f);
 	c->thin = b[14] & 0x80;
 	c->reads_zeros = b[14] & 0x40;
 	return 0;
 }
 
-/* READ CAPACITY(10), SBC-3 §5.15, MMC-6 §6.24. *more: it has more blocks than
- * the answer holds. */
+/* READ CAPACITY(10), SBC-3 §5.15, MMC-6 §6.24. *more: the unit has more blocks
+ * than the answer can express. */
 static int capacity_10(struct iser_session *s, int lun, struct iser_capacity *c,
 		       bool *more)
 {
 	struct iser_io io = { .cdb = { SCSI_READ_CAPACITY_10 } };
 	uint8_t b[8] = { 0 };
-	int err = run(s, &io, lun, ISER_READ, b, sizeof(b));
+	int err = run_io(s, &io, lun, ISER_READ, b, sizeof(b));
 
 	*more = !err && get_be32(b) == UINT32_MAX;
-	if (err)
+	if (err || *more)
 		return err;
-	c->blocks = (uint64_t)get_be32(b) + 1;
-	c->block_size = c->physical_block_size = get_be32(b + 4);
-	return 0;
+	return set_capacity(s, lun, get_be32(b), get_be32(b + 4), c);
 }
 
-/* SPC-2 targets and MMC devices know the short command only; of the latter some
- * do not take what they do not know lightly, so they are asked that first. */
-static int ask_capacity(struct iser_session *s, int lun, uint8_t type,
-			struct iser_capacity *c)
+/* READ CAPACITY(10) cannot express the number of blocks (SBC-3 §5.15.2), and READ
+ * CAPACITY(16) failed: to assume 2^32 blocks would lose data. */
+static int capacity_unknown(struct iser_session *s, int lun)
 {
-	bool again = false, dummy;
+	char why[256];
+
+	snprintf(why, sizeof(why), "%s", iser_message(s->ctx));
+	return lib_fail(s->ctx, ISER_E_PROTOCOL,
+			"LUN %d of %s: the target reports FFFFFFFFh as its "
+			"last block, more than READ CAPACITY(10) can express, "
+			"and READ CAPACITY(16) failed: %s",
+			lun, s->url.target, why);
+}
+
+/* SPC-2 targets and MMC devices support READ CAPACITY(10) only. Some MMC devices
+ * fail after a command that they do not support, so they get that one first. */
+static int query_capacity(struct iser_session *s, int lun, uint8_t type,
+			  struct iser_capacity *c)
+{
+	bool refused = false, more = false;
 	int err;
 
 	if (type == TYPE_CD || type == TYPE_RBC) {
-		err = capacity_10(s, lun, c, &again);
-		/* what the short answer holds is there, whatever comes now */
-		if (again)
-			(void)capacity_16(s, lun, c, &dummy);
-		return err;
+		err = capacity_10(s, lun, c, &more);
+		if (!more)
+			return err;
+		err = capacity_16(s, lun, c, &refused);
+		return refused ? capacity_unknown(s, lun) : err;
 	}
-	err = capacity_16(s, lun, c, &again);
-	return again ? capacity_10(s, lun, c, &dummy) : err;
+	err = capacity_16(s, lun, c, &refused);
+	if (refused)
+		err = capacity_10(s, lun, c, &more);
+	return more ? capacity_unknown(s, lun) : err;
 }
 
-void lib_type_news(struct iser_session *s, const struct iser_io *io)
-{
-	struct scsi_sense sense;
-
-	if (s->typed.is_known && is_unit_attention(io) &&
-	    !scsi_sense_parse(&sense, io->sense, io->sense_len) &&
-	    sense.asc >> 8 == TARGET_CHANGED)
-		s->typed.is_known = false;
-}
-
-/* Byte 0 of INQUIRY data, as it was told to this session; or less than 0. */
+/* Byte 0 of the INQUIRY data of a unit, from this session if known; or an
+ * error. */
 static int type_of(struct iser_session *s, int lun)
 {
 	uint8_t inq[36];
-	int err;
+	int type = lib_type_known(s, lun), err;
 
-	if (s->typed.is_known && s->typed.lun == lun)
-		return s->typed.type;
+	if (type >= 0)
+		return type;
 	err = iser_inquiry(s, lun, -1, inq, sizeof(inq));
 	return err < 0 ? err : inq[0];
 }
 
 int iser_read_capacity(struct iser_session *s, int lun, struct iser_capacity *c)
 {
-	int err, type = type_of(s, lun);
+	int type = type_of(s, lun);
 
 	memset(c, 0, sizeof(*c));
 	if (type < 0)
 		return type;
-	/* a peripheral qualifier other than 0: no unit to be typed */
+	/* with a peripheral qualifier other than 0 the type has no meaning */
 	if (!(type & 0xe0) && !has_capacity((uint8_t)type))
 		return lib_fail(s->ctx, ISER_E_UNSUPPORTED,
 				"LUN %d of %s is a %s: it has no capacity", lun,
 				s->url.target, iser_device_type((uint8_t)type));
-	err = ask_capacity(s, lun, (uint8_t)type, c);
-	if (err)
-		return err;
-	if (c->block_size < 512 || c->block_size > 65536 ||
-	    (c->block_size & (c->block_size - 1)))
-		return lib_fail(s->ctx, ISER_E_PROTOCOL,
-				"LUN %d reports blocks of %u bytes", lun,
-				c->block_size);
-	return 0;
+	return query_capacity(s, lun, (uint8_t)type, c);
 }
 
 int iser_report_luns(struct iser_session *s, int *luns, int max)
 {
 	struct iser_io io = { .cdb = { SCSI_REPORT_LUNS } };
-	uint8_t b[8 + 256 * 8] = { 0 };
+	uint8_t b[8 + 256 * 8];
 	uint32_t n;
-	int err;
+	int came;
 
 	put_be32(io.cdb + 6, sizeof(b));
-	err = run(s, &io, 0, ISER_READ, b, sizeof(b));
-	if (err)
-		return err;
-	n = MIN(get_be32(b) / 8, 256u);
+	came = run_query(s, &io, 0, b, sizeof(b), 8);
+	if (came < 0)
+		return came;
+	n = MIN(get_be32(b) / 8, (uint32_t)(came - 8) / 8);
 	for (uint32_t i = 0; i < n && (int)i < max; i++)
 		luns[i] = get_be16(b + 8 + 8 * i) & 0x3fff;
-	return (int)n;
+	/* the buffer is full: the target has more units */
+	return came == sizeof(b) ? (int)(get_be32(b) / 8) : (int)n;
 }
 
 int iser_flush(struct iser_session *s, int lun)
 {
 	struct iser_io io = { .cdb = { SCSI_SYNCHRONIZE_CACHE_10 } };
 
-	return run(s, &io, lun, ISER_NO_DATA, NULL, 0);
+	return run_io(s, &io, lun, ISER_NO_DATA, NULL, 0);
 }
 
 void iser_prep_rw(struct iser_io *io, int lun, bool write, uint64_t lba,
@@ -280,30 +305,32 @@ void iser_prep_rw(struct iser_io *io, int lun, bool write, uint64_t lba,
 	io->cdb_len = (uint8_t)scsi_cdb_rw(io->cdb, write, lba, blocks, 0);
 }
 
-static int rw(struct iser_session *s, int lun, bool write, uint32_t block_size,
-	      uint64_t lba, const void *buf, size_t len)
+static int read_write(struct iser_session *s, int lun, bool write,
+		      uint32_t block_size, uint64_t lba, const void *buf,
+		      size_t len)
 {
 	struct iser_io io = { 0 };
 
 	if (block_size == 0 || len % block_size ||
 	    len / block_size > UINT32_MAX)
 		return lib_fail(s->ctx, ISER_E_INVALID,
-				"%zu bytes are not whole blocks of %u", len,
-				block_size);
+				"LUN %d of %s: %zu bytes are not whole blocks "
+				"of %u bytes",
+				lun, s->url.target, len, block_size);
 	iser_prep_rw(&io, lun, write, lba, (uint32_t)(len / block_size));
-	return run(s, &io, lun, io.direction, buf, len);
+	return run_io(s, &io, lun, io.direction, buf, len);
 }
 
 int iser_read(struct iser_session *s, int lun, uint32_t block_size,
 	      uint64_t lba, void *buf, size_t len)
 {
-	return rw(s, lun, false, block_size, lba, buf, len);
+	return read_write(s, lun, false, block_size, lba, buf, len);
 }
 
 int iser_write(struct iser_session *s, int lun, uint32_t block_size,
 	       uint64_t lba, const void *buf, size_t len)
 {
-	return rw(s, lun, true, block_size, lba, buf, len);
+	return read_write(s, lun, true, block_size, lba, buf, len);
 }
 
 uint64_t iser_max_transfer(struct iser_session *s, int lun, uint32_t block_size)
@@ -330,7 +357,7 @@ static int unmap_one(struct iser_session *s, int lun, uint64_t lba,
 	put_be64(list + 8, lba);
 	put_be32(list + 16, blocks);
 	put_be16(io.cdb + 7, sizeof(list));
-	return run(s, &io, lun, ISER_WRITE, list, sizeof(list));
+	return run_io(s, &io, lun, ISER_WRITE, list, sizeof(list));
 }
 
 int iser_unmap(struct iser_session *s, int lun, uint64_t lba, uint64_t blocks)
@@ -352,25 +379,34 @@ int iser_lba_status(struct iser_session *s, int lun, uint64_t lba,
 {
 	struct iser_io io = { .cdb = { SCSI_SERVICE_ACTION_IN_16,
 				       SCSI_SAI_GET_LBA_STATUS } };
-	uint8_t b[8 + 64 * 16] = { 0 };
-	uint32_t alloc, n;
-	int err;
+	uint8_t b[8 + 64 * 16];
+	uint64_t len;
+	uint32_t alloc;
+	int came, n = 0;
 
 	max = MIN(MAX(max, 0), 64);
 	alloc = 8 + (uint32_t)max * 16;
 	put_be64(io.cdb + 2, lba);
 	put_be32(io.cdb + 10, alloc);
-	err = run(s, &io, lun, ISER_READ, b, alloc);
-	if (err)
-		return err;
-	n = MIN((get_be32(b) + 4 - MIN(get_be32(b) + 4, 8u)) / 16,
-		(uint32_t)max);
-	for (uint32_t i = 0; i < n; i++) {
-		const uint8_t *d = b + 8 + 16 * i;
+	came = run_query(s, &io, lun, b, alloc, 8);
+	if (came < 0)
+		return came;
+	/* PARAMETER DATA LENGTH counts from its own end (SBC-3 §5.4.2) */
+	len = MIN((uint64_t)get_be32(b) + 4, (uint64_t)came);
+	for (uint64_t at = 8; at + 16 <= len; at += 16) {
+		const uint8_t *d = b + at;
+		uint32_t blocks = get_be32(d + 8);
 
-		extents[i].lba = get_be64(d);
-		extents[i].blocks = get_be32(d + 8);
-		extents[i].mapped = (d[12] & 0x0f) == 0;
+		/* descriptors are contiguous from lba on: ignore the rest of
+		 * an answer that is not */
+		if (get_be64(d) != lba || !blocks || lba + blocks < lba)
+			break;
+		extents[n++] = (struct iser_extent){
+			.lba = lba,
+			.blocks = blocks,
+			.mapped = (d[12] & 0x0f) == 0,
+		};
+		lba += blocks;
 	}
-	return (int)n;
+	return n;
 }

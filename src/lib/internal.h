@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * internal.h: what the files of libiser share.
- *   context.c  the loop, messages
- *   url.c      URLs
- *   session.c  connecting, closing
- *   io.c       commands
- *   reconnect.c what a lost connection leaves, and the way back
- *   block.c    the blocking calls of a block device
- *   discover.c SendTargets
- *   verbs.c    sessions over RDMA devices
- *   rdma.c, rdma_listen.c, rdma_post.c: RDMA connections (rdma.h)
+ * internal.h: what the files of libiser share. One thread at a time uses a
+ * context and all that belongs to it (iser.h). The files, each of which calls
+ * those above it only:
+ *   error.c       error codes and messages
+ *   loop.c        the event loop
+ *   state.c       the states of a session; queries
+ *   url.c         URLs
+ *   queue.c       commands that wait for a task, and commands that have failed
+ *   retry.c       commands that the unit refused for the moment
+ *   redirect.c    login redirections
+ *   reconnect.c   commands of a lost connection, and when to log in again
+ *   verbs.c       the module for RDMA devices
+ *   login.c       what a login offers and why it failed
+ *   connect.c     connections of a session: from the first byte to the last
+ *   unit_type.c   the device type of a unit
+ *   io.c          commands of the caller
+ *   session.c     connecting and disconnecting
+ *   block.c       the blocking calls of a block device
+ *   discover.c    SendTargets, NOP-Out, task management
+ *   rdma_*.c      RDMA connections (rdma.h)
+ *   context.c     making and freeing a context
  */
 #ifndef LIB_INTERNAL_H
 #define LIB_INTERNAL_H
@@ -24,57 +35,127 @@
 
 #define DEFAULT_DEPTH	128
 #define DEFAULT_TIMEOUT 0
+#define DEFAULT_RETRY	30
 #define CONNECT_TIME	(15 * XTIME_S)
 #define DEFAULT_PORT	3260
 
 struct iser_context {
 	struct io_loop *loop;
 	char initiator[ISCSI_NAME_MAX + 1];
-	char message[512];
+	char message[512];    /* of lib_fail */
 	struct list sessions; /* iser_session.link */
 	struct list rdma;     /* iser_rdma.link */
 	struct list rdma_listeners;
-	struct net_verbs *verbs; /* NULL until one is wanted */
+	struct net_verbs *verbs; /* NULL until lib_verbs_open */
 	uint32_t next_isid;
 	struct trace trace;
 	void (*log)(void *arg, int level, const char *text);
 	void *log_arg;
 };
 
+/* The states of a session; lib_session_go changes them. */
 enum session_state {
-	SESSION_CONNECTING, /* TCP */
-	SESSION_LOGIN,
-	SESSION_UP,
-	SESSION_AWAY,	 /* lost, and on the way back: commands wait */
-	SESSION_CLOSING, /* a logout, or a drop, is under way */
-	SESSION_DOWN,	 /* nothing is left of the connection */
+	SESSION_CONNECTING, /* the first connection is being established */
+	SESSION_LOGIN,	    /* the first login is in progress */
+	SESSION_UP,	    /* logged in */
+	SESSION_AWAY,	    /* lost; logs in again while commands wait */
+	SESSION_CLOSING,    /* iser_disconnect was called */
+	SESSION_DOWN,	    /* ended; err has the reason */
 };
 
-/* What INQUIRY last said of a unit, block.c's. */
+/* How a connection of a session begins. */
+enum lib_way {
+	LIB_ISCSI,  /* iSCSI, without an offer of RDMA */
+	LIB_STREAM, /* iSCSI; the login offers RDMAExtensions (RFC 7145 §5.1) */
+	LIB_RDMA,   /* RDMA mode from the first byte */
+};
+
+/* The device type of the unit that was asked last; unit_type.c's. */
 struct lib_type {
 	bool is_known;
-	uint8_t type;
+	uint8_t type; /* byte 0 of INQUIRY data */
 	int lun;
 };
 
-/* A command on the wire, for an iser_io. */
+/* Why a unit refused a command that it may execute later. */
+enum lib_refusal {
+	LIB_FINAL,     /* not refused: the result is the caller's */
+	LIB_ATTENTION, /* a unit attention: issue it again at once */
+	LIB_BUSY,
+	LIB_FULL,      /* TASK SET FULL */
+	LIB_NOT_READY, /* becoming ready */
+};
+
+/* A task of the initiator role and the command of the caller that it carries
+ * out. Allocated with the session, as many as url.depth. */
 struct lib_task {
 	struct ini_task task;
 	struct iser_io *io;
-	struct lib_task *next; /* free, or to be issued again */
-	unsigned tries;	       /* how often it was issued again */
-	bool forgave;	       /* it met the unit attention of a new session */
+	struct lib_task *next; /* on one of the lists of the session */
+	/* reconnect.c's */
+	unsigned tries;	    /* how often it was issued again after a loss */
+	bool saw_attention; /* it got the unit attention of a new session */
+	/* retry.c's */
+	enum lib_refusal why;
+	unsigned attentions, refusals;
+	xtime refused_at, due; /* the first time; when it is issued again */
 };
 
-/* The way back of a lost session, reconnect.c's. */
-struct lib_back {
-	unsigned attempts; /* since a command was answered */
-	unsigned count;	   /* how often it came back */
-	unsigned time2wait;
-	bool leaving; /* the target asked for a logout */
-	int held;     /* socket of the connection that was lost, or -1 */
+/* The commands of a session; queue.c's. */
+struct lib_commands {
+	struct lib_task *tasks, *free;
+	unsigned depth;
+	void (*completed)(struct ini_task *task); /* io.c's */
+	struct iser_io *queue, **queue_tail;	  /* wait for a task */
+	struct iser_io *failed, **failed_tail;	  /* done is due */
+	struct io_defer report_failed;
+};
+
+/* Commands that wait after a refusal; retry.c's. */
+struct lib_retry {
+	struct lib_task *first, **tail;
 	struct io_timer timer;
-	struct lib_task *redo, **redo_tail;
+};
+
+/* How a lost session logs in again; reconnect.c's. */
+struct lib_reconnect {
+	unsigned attempts;     /* since a command was answered */
+	unsigned count;	       /* successful logins after a loss */
+	unsigned time2wait;    /* seconds, of the last login */
+	bool leaving;	       /* the target asked for a logout */
+	int held;	       /* socket of the lost connection, or -1 */
+	struct io_timer timer; /* set here, fires in connect.c */
+	struct lib_task *redo, **redo_tail; /* issued again after the login */
+};
+
+#define MOVES_MAX 8
+
+struct lib_place {
+	char host[256];
+	uint16_t port;
+};
+
+/* Login redirections; redirect.c's. url.host and url.port are the place of the
+ * current connection. */
+struct lib_redirect {
+	struct lib_place home;		      /* where each attempt begins */
+	struct lib_place seen[MOVES_MAX + 1]; /* in this attempt */
+	unsigned moves;			      /* in this attempt */
+	bool temporary;			      /* one of them was */
+	uint16_t status;   /* of the login that ended: 0101h, 0102h, or 0 */
+	char address[280]; /* TargetAddress of that login */
+};
+
+/* The login of a connection; connect.c's and login.c's. */
+struct lib_login {
+	enum lib_way way;
+	bool answered;	  /* a target refused it: no other way is tried */
+	bool rdma_failed; /* RDMA was negotiated and did not work */
+	struct ini_request probe; /* the first NOP-Out in RDMA mode */
+	unsigned iser_rules;	  /* DMISER_... */
+	char rules[128];	  /* their names */
+	struct iscsi_chap_secret chap_out, chap_in;
+	uint8_t isid[6]; /* the same in each login (RFC 7143 §6.3.5) */
 };
 
 struct iser_session {
@@ -82,91 +163,224 @@ struct iser_session {
 	struct list link;
 	struct iser_url url;
 	enum session_state state;
-	int err; /* why it is DOWN */
-	/* the connection; NULL when there is none */
+	int err; /* enum iser_error; the reason in SESSION_DOWN */
+	/* the connection; connect.c's. NULL when there is none */
 	struct net_connector *connector;
 	struct net_conn *net;
-	struct ini_session *ini;
-	bool rdma;	     /* it begins in RDMA mode */
-	bool plain;	     /* transport=auto came down to iSCSI */
-	bool login_answered; /* by a target that refused it */
-	bool rdma_failed;    /* it was agreed on, and then did not work */
-	struct ini_request probe;
-	char rules[128];
-	struct io_timer timer;
-	struct io_defer rearm;
-	struct iscsi_chap_secret chap_out, chap_in;
-	uint8_t isid[6]; /* the same in every login: §6.3.5 */
-	struct lib_back back;
-	/* how connecting ended */
+	struct ini_session *ini;	  /* not without net */
+	struct io_timer timer;		  /* deadlines of ini */
+	struct io_defer rearm;		  /* sets timer at the end of a turn */
+	struct net_conn_stats past_stats; /* of the connections before */
+	/* the caller of iser_connect_start, until it was called */
 	void (*connected)(void *arg, struct iser_session *s, int err);
 	void *connected_arg;
-	/* commands */
-	struct lib_task *tasks, *free_tasks;
-	unsigned depth;
-	struct iser_io *queue, **queue_tail;   /* no task is free */
-	struct iser_io *failed, **failed_tail; /* to be told from the loop */
-	struct io_defer tell_failed;
-	struct net_conn_stats past_stats; /* of connections that are gone */
+	struct lib_login login;
+	struct lib_redirect redirect;
+	struct lib_reconnect reconnect;
+	struct lib_retry retry;
+	struct lib_commands commands;
 	struct lib_type typed;
 };
 
-/* context.c */
+/* ---- error.c ---- */
+
+/* lib_unused returns whether no reserved member of a caller's struct is set
+ * (iser.h: binary interface). */
+bool lib_unused(const uint64_t *reserved, size_t n);
+#define LIB_UNUSED(s) lib_unused((s)->reserved, ARRAY_LEN((s)->reserved))
+/* lib_fail sets iser_message, escaped, and returns err. */
 int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-int lib_error(int err); /* ERR_... and -Exxx to enum iser_error */
-/* Turns the loop until *flag. */
+/* lib_error returns the enum iser_error for an ERR_... or -Exxx. */
+int lib_error(int err);
+/* lib_rdma_error does the same for the users of rdma.h. */
+int lib_rdma_error(int err);
+
+/* ---- loop.c ---- */
+
+/* lib_wait runs the loop until *flag is set. Returns an enum iser_error if the
+ * loop fails. */
 int lib_wait(struct iser_context *ctx, const bool *flag);
 
-/* rdma.c */
-void lib_rdma_free_all(struct iser_context *ctx);
+/* ---- state.c ---- */
 
-/* verbs.c */
-int lib_verbs_connect(struct iser_session *s);
+/* lib_session_go changes the state. A change that is not in the table of state.c
+ * is a fault of the library. */
+void lib_session_go(struct iser_session *s, enum session_state next);
+/* lib_session_may_go returns whether the table has this change. */
+bool lib_session_may_go(enum session_state from, enum session_state to);
+/* lib_session_add_stats adds the counters of c to sum. */
+void lib_session_add_stats(struct net_conn_stats *sum,
+			   const struct net_conn *c);
+
+/* ---- url.c ---- */
+
+/* lib_parse_address reads a TargetAddress (RFC 7143 §13.8). Returns
+ * ISER_E_INVALID if text is not one. */
+int lib_parse_address(const char *text, char host[256], uint16_t *port);
+/* lib_default_url fills in all members with their defaults. */
+void lib_default_url(struct iser_url *url);
+
+/* ---- queue.c ---- */
+
+/* lib_io_init makes the tasks of a session; completed is called at the end of
+ * each task. Returns 0 or ISER_E_NOMEM. */
+int lib_io_init(struct iser_session *s,
+		void (*completed)(struct ini_task *task));
+/* lib_io_fini ends all commands that wait, calls their done and frees the
+ * tasks. */
+void lib_io_fini(struct iser_session *s);
+/* lib_io_add appends a command to the queue. */
+void lib_io_add(struct iser_session *s, struct iser_io *io);
+/* lib_io_pump submits queued commands, while tasks are free and the session is
+ * up. */
+void lib_io_pump(struct iser_session *s);
+/* lib_io_free_task makes a task free again. */
+void lib_io_free_task(struct iser_session *s, struct lib_task *lt);
+/* lib_io_fail_later ends a command with err; its done is called from the loop. */
+void lib_io_fail_later(struct iser_session *s, struct iser_io *io, int err);
+/* lib_io_fail_task does the same for a command whose task the role does not
+ * have, and frees the task. */
+void lib_io_fail_task(struct iser_session *s, struct lib_task *lt, int err);
+/* lib_io_fail_queue ends all queued commands with err. */
+void lib_io_fail_queue(struct iser_session *s, int err);
+/* lib_io_deadline returns the deadline of a command that is issued now. */
+xtime lib_io_deadline(const struct iser_session *s, xtime now);
+/* lib_retry_holds returns whether new commands of this unit have to wait because
+ * commands that the unit refused wait, too. */
+bool lib_retry_holds(const struct iser_session *s, int lun);
+
+/* ---- retry.c ---- */
+
+/* lib_retry_refusal returns why the unit refused a task; a function of the
+ * result alone. */
+enum lib_refusal lib_retry_refusal(const struct ini_task *t);
+/* lib_retry_delay returns how long to wait after this refusal; refusals is the
+ * number of those before it. */
+xtime lib_retry_delay(enum lib_refusal why, unsigned refusals,
+		      uint16_t qualifier);
+/* lib_retry_init prepares the list and the timer. */
+void lib_retry_init(struct iser_session *s);
+/* lib_retry_takes returns true if it issues an ended task again, now or later;
+ * else the result is the caller's. */
+bool lib_retry_takes(struct iser_session *s, struct lib_task *lt);
+/* lib_retry_completed issues the first command that waits after TASK SET FULL of
+ * this unit: a command of the unit has completed. */
+void lib_retry_completed(struct iser_session *s, int lun);
+/* lib_retry_resume continues after a new login. */
+void lib_retry_resume(struct iser_session *s);
+/* lib_retry_fail ends all commands that wait with err. */
+void lib_retry_fail(struct iser_session *s, int err);
+
+/* ---- redirect.c ---- */
+
+/* lib_redirect_init sets the place that the URL names. */
+void lib_redirect_init(struct iser_session *s);
+/* lib_redirect_begin begins an attempt, at the place of the URL or of the last
+ * permanent redirection. */
+void lib_redirect_begin(struct iser_session *s);
+/* lib_redirect_note keeps the status and the address of a failed login. */
+void lib_redirect_note(struct iser_session *s,
+		       const struct iscsi_login_failure *f);
+/* lib_redirect_follow returns true if the last login was redirected, and sets
+ * the place in s->url; the caller connects. After a redirection that cannot be
+ * followed it returns false with s->err set. */
+bool lib_redirect_follow(struct iser_session *s);
+
+/* ---- reconnect.c ---- */
+
+/* lib_reconnect_init prepares the list; fire is called when it is time for the
+ * next attempt. */
+void lib_reconnect_init(struct iser_session *s,
+			void (*fire)(struct io_timer *t));
+/* lib_reconnect_fini stops the timer and ends the commands that wait. */
+void lib_reconnect_fini(struct iser_session *s);
+/* lib_reconnect_may_repeat returns whether a command may be executed twice. */
+bool lib_reconnect_may_repeat(uint8_t opcode);
+/* lib_reconnect_takes returns true if it issues an ended task again, now or after
+ * the next login; else the result is the caller's. */
+bool lib_reconnect_takes(struct iser_session *s, struct lib_task *lt);
+/* lib_reconnect_next is called when the connection, or an attempt at one, has
+ * ended. Returns true if another attempt follows; false: the session is down and
+ * its commands have failed. */
+bool lib_reconnect_next(struct iser_session *s);
+/* lib_reconnect_begin counts an attempt that begins now. */
+void lib_reconnect_begin(struct iser_session *s);
+/* lib_reconnect_lost is called before net_conn_free, and keeps the socket of a
+ * connection that was lost ... */
+void lib_reconnect_lost(struct iser_session *s);
+/* ... until lib_reconnect_reset_held resets it, before the first byte of the
+ * next connection. */
+void lib_reconnect_reset_held(struct iser_session *s);
+/* lib_reconnect_logged_in brings the session up and issues the commands that
+ * wait. */
+void lib_reconnect_logged_in(struct iser_session *s);
+/* lib_reconnect_async handles an Asynchronous Message (RFC 7143 §11.9). */
+void lib_reconnect_async(struct iser_session *s, const struct iscsi_async *a);
+/* lib_reconnect_leave logs out once no command is in progress, if the target has
+ * asked for a logout. */
+void lib_reconnect_leave(struct iser_session *s);
+
+/* ---- verbs.c ---- */
+
+/* lib_verbs_open loads the module for RDMA devices. Returns an enum
+ * iser_error. */
 int lib_verbs_open(struct iser_context *ctx);
-/* One address; names are looked up in place, which may take its time. */
+/* lib_verbs_resolve looks up one address. Blocks for a name that DNS resolves.
+ * Returns an enum iser_error. */
 int lib_verbs_resolve(struct iser_context *ctx, const char *host,
 		      uint16_t number, struct net_addr *a);
 
-/* io.c */
-int lib_io_init(struct iser_session *s);
-void lib_io_fini(struct iser_session *s);
-void lib_io_fail_queue(struct iser_session *s, int err);
-void lib_io_fail_later(struct iser_session *s, struct iser_io *io, int err);
-void lib_io_pump(struct iser_session *s);
-xtime lib_io_deadline(const struct iser_session *s, xtime now);
+/* ---- login.c ---- */
 
-/* block.c */
-/* A command of whoever's ended with a status: is it news of the unit's type? */
-void lib_type_news(struct iser_session *s, const struct iser_io *io);
+/* lib_login_init sets the ISID and the way of the first connection. */
+void lib_login_init(struct iser_session *s);
+/* lib_login_fill fills in what the login of this connection offers; the caller
+ * adds the call-backs. */
+void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
+		    const struct dm_conn *dm);
+/* lib_login_fill_conn fills in the configuration of the connection. */
+void lib_login_fill_conn(struct iser_session *s, struct net_conn_config *cfg);
+/* lib_login_failed keeps what a failed login said and sets iser_message. Returns
+ * an enum iser_error. */
+int lib_login_failed(struct iser_session *s, int err);
+/* lib_login_check_transport returns whether the negotiated transport is the one
+ * that the URL asks for; if not, s->err is set. */
+bool lib_login_check_transport(struct iser_session *s);
+/* lib_login_fall_back chooses the next way of transport=auto. Returns false if
+ * there is none. */
+bool lib_login_fall_back(struct iser_session *s);
 
-/* reconnect.c */
-void lib_back_init(struct iser_session *s);
-void lib_back_fini(struct iser_session *s);
-/* Whether a command may be carried out twice. */
-bool lib_back_may_repeat(uint8_t opcode);
-/* Whether an ended task is not for the caller yet. */
-bool lib_back_keeps(struct iser_session *s, struct lib_task *lt);
-/* The connection, or the attempt at one, is over: true if another attempt
- * follows; false: the session is down and its commands have failed. */
-bool lib_back_next(struct iser_session *s);
-/* The connection is over: its socket may be kept ... */
-void lib_back_lost(struct iser_session *s);
-/* ... and ends here, ahead of the next one's first byte. */
-void lib_back_let_go(struct iser_session *s);
-void lib_back_logged_in(struct iser_session *s);
-void lib_back_async(struct iser_session *s, const struct iscsi_async *a);
-/* Logs out once nothing is under way, if the target asked for that. */
-void lib_back_leave(struct iser_session *s);
+/* ---- connect.c ---- */
 
-/* session.c */
-/* lib_session_adopt logs in over a device's connection, which it takes over
- * whatever it returns. */
+/* lib_session_connect begins a connection to the place in s->url. Returns an
+ * enum iser_error, also in s->err. */
+int lib_session_connect(struct iser_session *s);
+/* lib_session_adopt logs in over a connection of an RDMA device, which it owns
+ * whatever it returns. Returns an enum iser_error. */
 struct verbs_conn;
 int lib_session_adopt(struct iser_session *s, struct verbs_conn *vc);
-void lib_session_drop(struct iser_session *s, int err);
-/* Begins to connect; s->err says why not. */
-int lib_session_connect(struct iser_session *s);
-void lib_default_url(struct iser_url *url);
+/* lib_session_init_conn prepares the timers of a new session. */
+void lib_session_init_conn(struct iser_session *s);
+
+/* ---- unit_type.c ---- */
+
+/* lib_type_note keeps byte 0 of the INQUIRY data of a unit. */
+void lib_type_note(struct iser_session *s, int lun, uint8_t type);
+/* lib_type_known returns byte 0 of the INQUIRY data of a unit; -1: not known. */
+int lib_type_known(const struct iser_session *s, int lun);
+/* lib_type_news forgets the type if a command ended with a unit attention that
+ * says that the unit may have changed. */
+void lib_type_news(struct iser_session *s, const struct iser_io *io);
+
+/* ---- io.c ---- */
+
+/* lib_io_completed is called by the role at the end of each task. */
+void lib_io_completed(struct ini_task *task);
+
+/* ---- rdma_listen.c ---- */
+
+/* lib_rdma_free_all frees all RDMA listeners and connections of a context. */
+void lib_rdma_free_all(struct iser_context *ctx);
 
 #endif

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdma.h: what the files of libiser's RDMA connections share: a queue pair of
- * software iWARP on a socket, and who is told about it.
+ * rdma.h: what the files of libiser's RDMA connections share. A connection is a
+ * queue pair, of software iWARP on a socket or of an RDMA device, and its user.
+ * Each file calls those above it only:
+ *   rdma_post.c    requests, receives, memory
+ *   rdma_conn.c    up-calls, callbacks, the end
+ *   rdma_iwarp.c   queue pairs on a socket
+ *   rdma_device.c  queue pairs of devices
+ *   rdma.c         connecting
+ *   rdma_listen.c  listening
  */
 #ifndef LIB_RDMA_H
 #define LIB_RDMA_H
@@ -10,13 +17,16 @@
 #include "lib/internal.h"
 #include "rcap/iwarp/iwarp.h"
 
+#define RDMA_ASKING_MAX 128 /* connections of a listener that ask at once */
+
 enum rdma_state {
 	RDMA_CONNECTING, /* TCP */
-	RDMA_STARTING,	 /* MPA; on a listener's side the user's answer, too */
+	RDMA_STARTING,	 /* MPA; of a listener's connection the answer, too */
 	RDMA_UP,
-	RDMA_DOWN, /* nothing is left of the connection */
+	RDMA_DOWN, /* the connection has ended */
 };
 
+/* A caller that blocks in iser_rdma_wait. */
 struct rdma_wait {
 	bool over;
 	int err;
@@ -27,24 +37,25 @@ struct iser_rdma {
 	struct list link;
 	enum rdma_state state;
 	struct iser_rdma_options options;
-	/* who is told; callbacks NULL: it is the library's own still */
+	/* the user; callbacks NULL: the library still owns the connection */
 	const struct iser_rdma_callbacks *callbacks;
 	void *arg;
-	struct iser_rdma_listener *listener; /* until it was requested */
+	struct iser_rdma_listener *listener; /* until its request was called */
 	struct rdma_wait *wait;
-	bool freeing;
+	bool freeing; /* no more callbacks */
 	/* the connection; NULL when there is none */
 	struct net_connector *connector;
-	struct net_stream *stream;
+	struct net_stream *stream; /* software iWARP */
 	struct iwarp *iwarp;
-	struct verbs_conn *vconn; /* or one of a device's */
-	struct rcap_qp *qp;	  /* of either */
-	struct io_defer gone;	  /* disconnected before it was connected */
+	struct verbs_conn *vconn;		/* a device */
+	struct rcap_qp *qp;			/* of either */
+	void (*fill_info)(struct iser_rdma *c); /* of either */
+	struct io_defer cancelled; /* disconnected before it was connected */
 	struct list early; /* rcap_recv.link: posted before there was a qp */
 	uint8_t private_data[RCAP_PRIVATE_MAX];
 	size_t private_len;
 	char host[256];
-	/* what is kept past the connection */
+	/* valid after the end of the connection, too */
 	int err;
 	char why[200];
 	char peer[NET_ADDR_STR], local[NET_ADDR_STR];
@@ -57,42 +68,52 @@ struct iser_rdma_listener {
 	struct iser_context *ctx;
 	struct list link;
 	struct iser_rdma_options options;
-	struct net_listener *net;
-	struct verbs_listener *verbs; /* or that of devices */
-	unsigned asking; /* connections that were not requested yet */
+	struct net_listener *net;     /* software iWARP */
+	struct verbs_listener *verbs; /* devices */
+	unsigned asking; /* connections whose request was not called yet */
 	void (*request)(void *arg, struct iser_rdma *c,
 			const struct iser_rdma_peer *peer);
 	void *arg;
 	char address[NET_ADDR_STR];
 };
 
-/* ERR_... and -Exxx to enum iser_error, as RDMA users see them. */
-int lib_rdma_error(int err);
+/* ---- rdma_post.c: up-calls that return what was posted ---- */
 
-struct iser_rdma *lib_rdma_new(struct iser_context *ctx,
-			       const struct iser_rdma_options *options);
-/* lib_rdma_make puts a queue pair on fd, which it takes over. enum iser_error;
- * c is as before then, but for the fd. */
-int lib_rdma_make(struct iser_rdma *c, int fd, bool active);
-/* lib_rdma_drop forgets c at once: it has no connection. */
-void lib_rdma_drop(struct iser_rdma *c);
-
-extern const struct rcap_user lib_rdma_user;
-/* Nothing is left of its connection: the last thing that is done with c. */
-void lib_rdma_closed(struct iser_rdma *c);
-
-/* rdma_device.c: enum iser_error, said. */
-int lib_rdma_device_connect(struct iser_rdma *c, uint16_t port);
-int lib_rdma_device_listen(struct iser_rdma_listener *l,
-			   const struct net_addr *a);
-void lib_rdma_device_unlisten(struct iser_rdma_listener *l);
-void lib_rdma_device_info(struct iser_rdma *c); /* it is established */
-
-/* rdma_listen.c: c is its listener's no more. */
-void lib_rdma_asked(struct iser_rdma *c);
-
-/* rdma_post.c: up-calls that give back what was posted. */
 void lib_rdma_wr_done(void *arg, struct rcap_wr *wr, int err);
 void lib_rdma_received(void *arg, struct rcap_recv *r, int err);
+
+/* ---- rdma_conn.c ---- */
+
+/* lib_rdma_new makes a connection that is not connected. NULL: out of memory. */
+struct iser_rdma *lib_rdma_new(struct iser_context *ctx,
+			       const struct iser_rdma_options *options);
+/* lib_rdma_drop frees a connection that has no queue pair. */
+void lib_rdma_drop(struct iser_rdma *c);
+/* lib_rdma_set_qp gives a connection its queue pair; fill_info completes c->info
+ * once it is established. */
+void lib_rdma_set_qp(struct iser_rdma *c, struct rcap_qp *qp,
+		     void (*fill_info)(struct iser_rdma *c));
+/* lib_rdma_flush_early ends the receives that were posted too early. */
+void lib_rdma_flush_early(struct iser_rdma *c);
+/* lib_rdma_closed reports that the queue pair has ended. It may free c. */
+void lib_rdma_closed(struct iser_rdma *c);
+/* lib_rdma_asked ends the relation of c to its listener. */
+void lib_rdma_asked(struct iser_rdma *c);
+
+/* ---- rdma_iwarp.c ---- */
+
+/* lib_rdma_make makes a queue pair on a socket, which it owns whatever it
+ * returns. Returns an enum iser_error. */
+int lib_rdma_make(struct iser_rdma *c, int fd, bool active);
+
+/* ---- rdma_device.c: they return an enum iser_error ---- */
+
+/* lib_rdma_device_connect begins to connect to c->host. */
+int lib_rdma_device_connect(struct iser_rdma *c, uint16_t port);
+/* lib_rdma_device_listen listens at an address of the devices. */
+int lib_rdma_device_listen(struct iser_rdma_listener *l,
+			   const struct net_addr *a);
+/* lib_rdma_device_unlisten ends that. */
+void lib_rdma_device_unlisten(struct iser_rdma_listener *l);
 
 #endif

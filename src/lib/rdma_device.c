@@ -7,8 +7,8 @@
 #include "lib/rdma.h"
 #include "net/verbs.h"
 
-#define PRIVATE_MAX 56 /* what every fabric has */
-#define DEPTH	    512u
+#define PRIVATE_MAX 56	 /* the limit of InfiniBand, the smallest one */
+#define DEPTH	    512u /* of each queue */
 
 static const struct verbs_module *module_of(const struct iser_rdma *c)
 {
@@ -32,7 +32,7 @@ static struct verbs_config config_of(const struct iser_rdma_options *o)
 	return cfg;
 }
 
-/* The last call for the device's connection. */
+/* The last up-call of a connection. */
 static void on_gone(void *arg)
 {
 	struct iser_rdma *c = arg;
@@ -43,7 +43,7 @@ static void on_gone(void *arg)
 	lib_rdma_closed(c);
 }
 
-void lib_rdma_device_info(struct iser_rdma *c)
+static void fill_device_info(struct iser_rdma *c)
 {
 	struct net_addr local = { .len = 0 }, peer = { .len = 0 };
 
@@ -56,15 +56,13 @@ void lib_rdma_device_info(struct iser_rdma *c)
 	c->info.device = c->device;
 }
 
-static void adopt(struct iser_rdma *c, struct verbs_conn *vc)
+static void adopt_conn(struct iser_rdma *c, struct verbs_conn *vc)
 {
 	const struct verbs_module *m = module_of(c);
 
 	c->vconn = vc;
-	c->qp = m->qp(vc);
 	c->state = RDMA_STARTING;
-	rcap_set_user(c->qp, &lib_rdma_user, c);
-	rcap_set_trace(c->qp, &c->ctx->trace);
+	lib_rdma_set_qp(c, m->qp(vc), fill_device_info);
 	m->on_gone(vc, on_gone, c);
 }
 
@@ -92,7 +90,7 @@ int lib_rdma_device_connect(struct iser_rdma *c, uint16_t port)
 		return lib_fail(c->ctx, ISER_E_CONNECT,
 				"RDMA connection to %s:%u: %s", c->host, port,
 				strerror(-err));
-	adopt(c, vc);
+	adopt_conn(c, vc);
 	return 0;
 }
 
@@ -107,8 +105,8 @@ static void on_accepted(void *arg, struct verbs_conn *vc)
 		return;
 	c->listener = l;
 	l->asking++;
-	adopt(c, vc);
-	lib_rdma_device_info(c);
+	adopt_conn(c, vc);
+	fill_device_info(c);
 }
 
 static void on_asked(void *arg, struct verbs_request *r)

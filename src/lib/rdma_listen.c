@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_listen.c: RDMA connections that others ask for. */
+/* rdma_listen.c: listening for RDMA connections, and answering them. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "lib/rdma.h"
-
-#define ASKING_MAX 128
-
-void lib_rdma_asked(struct iser_rdma *c)
-{
-	struct iser_rdma_listener *l = c->listener;
-
-	if (!l)
-		return;
-	c->listener = NULL;
-	if (l->asking-- == ASKING_MAX && l->net)
-		net_listener_pause(l->net, false);
-}
 
 static void on_accepted(void *arg, int fd, const struct net_addr *peer)
 {
@@ -34,28 +21,27 @@ static void on_accepted(void *arg, int fd, const struct net_addr *peer)
 		return;
 	}
 	c->listener = l;
-	if (++l->asking == ASKING_MAX)
+	if (++l->asking == RDMA_ASKING_MAX)
 		net_listener_pause(l->net, true);
 }
 
-static int start(struct iser_rdma_listener *l, const char *address,
-		 uint16_t default_port)
+static int start_listener(struct iser_rdma_listener *l, const char *address,
+			  uint16_t default_port)
 {
 	struct net_addr a;
 	int err;
 
 	if (net_addr_parse(&a, address, default_port))
 		return lib_fail(l->ctx, ISER_E_INVALID,
-				"'%s' is no address to listen at; "
-				"ADDRESS:PORT, [V6]:PORT or :PORT is",
+				"%s: not an address; give ADDRESS:PORT, "
+				"[V6]:PORT or :PORT",
 				address);
 	if (l->options.device)
 		return lib_rdma_device_listen(l, &a);
 	l->net = net_listen(l->ctx->loop, &a, on_accepted, l, &err);
 	if (!l->net)
-		return lib_fail(l->ctx, ISER_E_SYSTEM,
-				"could not listen at %s: %s", address,
-				strerror(-err));
+		return lib_fail(l->ctx, ISER_E_SYSTEM, "%s: cannot listen: %s",
+				address, strerror(-err));
 	net_listener_addr(l->net, &a);
 	net_addr_str(&a, l->address);
 	return 0;
@@ -68,8 +54,14 @@ iser_rdma_listen(struct iser_context *ctx, const char *address,
 				 const struct iser_rdma_peer *peer),
 		 void *arg, int *err)
 {
-	struct iser_rdma_listener *l = calloc(1, sizeof(*l));
+	struct iser_rdma_listener *l;
 
+	if (options && !LIB_UNUSED(options)) {
+		*err = lib_fail(ctx, ISER_E_INVALID,
+				"RDMA listener: a reserved option is not 0");
+		return NULL;
+	}
+	l = calloc(1, sizeof(*l));
 	if (!l) {
 		*err = lib_fail(ctx, ISER_E_NOMEM, "out of memory");
 		return NULL;
@@ -79,7 +71,7 @@ iser_rdma_listen(struct iser_context *ctx, const char *address,
 		l->options = *options;
 	l->request = request;
 	l->arg = arg;
-	*err = start(l, address, default_port);
+	*err = start_listener(l, address, default_port);
 	if (*err) {
 		free(l);
 		return NULL;
@@ -97,7 +89,7 @@ void iser_rdma_listener_free(struct iser_rdma_listener *l)
 {
 	if (!l)
 		return;
-	/* those that have not asked yet are nobody's now */
+	/* end the connections whose request has not come yet */
 	list_for_each(n, &l->ctx->rdma) {
 		struct iser_rdma *c = list_entry(n, struct iser_rdma, link);
 
@@ -117,14 +109,14 @@ void iser_rdma_listener_free(struct iser_rdma_listener *l)
 
 static struct rcap_cm answer_of(const void *private_data, size_t private_len)
 {
-	/* the most that was agreed already */
+	/* the queue pair lowers them to what was negotiated */
 	return (struct rcap_cm){ .ird = MPA_DEPTH_MAX,
 				 .ord = MPA_DEPTH_MAX,
 				 .private_data = private_data,
 				 .private_len = private_len };
 }
 
-static int answered(const struct iser_rdma *c, int err)
+static int check_answer(const struct iser_rdma *c, int err)
 {
 	if (!err)
 		return 0;
@@ -138,7 +130,8 @@ int iser_rdma_accept(struct iser_rdma *c, const void *private_data,
 {
 	struct rcap_cm cm = answer_of(private_data, private_len);
 
-	return answered(c, c->qp ? rcap_accept(c->qp, &cm) : ERR_WRONG_STATE);
+	return check_answer(c,
+			    c->qp ? rcap_accept(c->qp, &cm) : ERR_WRONG_STATE);
 }
 
 int iser_rdma_reject(struct iser_rdma *c, const void *private_data,
@@ -146,5 +139,19 @@ int iser_rdma_reject(struct iser_rdma *c, const void *private_data,
 {
 	struct rcap_cm cm = answer_of(private_data, private_len);
 
-	return answered(c, c->qp ? rcap_reject(c->qp, &cm) : ERR_WRONG_STATE);
+	return check_answer(c,
+			    c->qp ? rcap_reject(c->qp, &cm) : ERR_WRONG_STATE);
+}
+
+/* ---- the end of a context ---- */
+
+void lib_rdma_free_all(struct iser_context *ctx)
+{
+	while (!list_empty(&ctx->rdma_listeners))
+		iser_rdma_listener_free(list_entry(ctx->rdma_listeners.next,
+						   struct iser_rdma_listener,
+						   link));
+	while (!list_empty(&ctx->rdma))
+		iser_rdma_free(
+			list_entry(ctx->rdma.next, struct iser_rdma, link));
 }

@@ -5,7 +5,7 @@
 
 #include "lib/rdma.h"
 
-/* What lies in the `library` part of the caller's structs. */
+/* The contents of the `library` members of the caller's structs. */
 struct lib_wr {
 	struct rcap_wr wr;
 	struct iser_rdma_wr *user;
@@ -58,9 +58,9 @@ void lib_rdma_received(void *arg, struct rcap_recv *r, int err)
 
 /* ---- posting ---- */
 
-#define CHAIN 32
+#define CHAIN 32 /* requests per rcap_post */
 
-static void fill(struct lib_wr *l, struct iser_rdma_wr *user)
+static void fill_request(struct lib_wr *l, struct iser_rdma_wr *user)
 {
 	static const enum rcap_op ops[] = {
 		[ISER_RDMA_SEND] = RCAP_SEND,
@@ -103,12 +103,12 @@ static bool is_possible(const struct iser_rdma *c,
 	if ((unsigned)wr->op > ISER_RDMA_CMP_SWAP ||
 	    (wr->op >= ISER_RDMA_IMMEDIATE && !c->qp->extended))
 		return false;
-	return bufv_of(wr->iov, wr->niov).len <= UINT32_MAX &&
-	       (!atomic || wr->atomic);
+	return bufv_of(wr->iov, wr->niov).len <= UINT32_MAX && LIB_UNUSED(wr) &&
+	       (!atomic || (wr->atomic && LIB_UNUSED(wr->atomic)));
 }
 
-static int check(struct iser_rdma *c, struct iser_rdma_wr *const *wr,
-		 unsigned n)
+static int check_requests(struct iser_rdma *c, struct iser_rdma_wr *const *wr,
+			  unsigned n)
 {
 	if (!c->qp || rcap_state(c->qp) != RCAP_ESTABLISHED)
 		return lib_fail(c->ctx, ISER_E_CLOSED,
@@ -117,8 +117,10 @@ static int check(struct iser_rdma *c, struct iser_rdma_wr *const *wr,
 	for (unsigned i = 0; i < n; i++)
 		if (!is_possible(c, wr[i]))
 			return lib_fail(c->ctx, ISER_E_INVALID,
-					"RDMA request %u of %u: not an "
-					"operation here, or longer than 4 GiB",
+					"RDMA request %u of %u: an operation "
+					"that is not possible here, more than "
+					"4 GiB, or a reserved member that is "
+					"not 0",
 					i + 1, n);
 	return 0;
 }
@@ -126,7 +128,7 @@ static int check(struct iser_rdma *c, struct iser_rdma_wr *const *wr,
 int iser_rdma_post(struct iser_rdma *c, struct iser_rdma_wr *const *wr,
 		   unsigned n)
 {
-	int err = check(c, wr, n);
+	int err = check_requests(c, wr, n);
 
 	while (n > 0 && !err) {
 		struct rcap_wr *chain[CHAIN];
@@ -135,10 +137,10 @@ int iser_rdma_post(struct iser_rdma *c, struct iser_rdma_wr *const *wr,
 		for (unsigned i = 0; i < k; i++) {
 			struct lib_wr *l = (void *)wr[i]->library;
 
-			fill(l, wr[i]);
+			fill_request(l, wr[i]);
 			chain[i] = &l->wr;
 		}
-		/* posting calls nobody back: what was checked still holds */
+		/* rcap_post calls no callback, so the checks stay valid */
 		err = lib_rdma_error(rcap_post(c->qp, chain, k));
 		wr += k;
 		n -= k;
@@ -150,6 +152,9 @@ int iser_rdma_post_recv(struct iser_rdma *c, struct iser_rdma_recv *r)
 {
 	struct lib_recv *l = (void *)r->library;
 
+	if (!LIB_UNUSED(r))
+		return lib_fail(c->ctx, ISER_E_INVALID,
+				"RDMA receive: a reserved member is not 0");
 	l->user = r;
 	l->recv.buf = r->buf;
 	l->recv.cap = r->size;
@@ -161,7 +166,7 @@ int iser_rdma_post_recv(struct iser_rdma *c, struct iser_rdma_recv *r)
 	if (c->qp && !rcap_post_recv(c->qp, &l->recv))
 		return 0;
 	return lib_fail(c->ctx, ISER_E_CLOSED,
-			"RDMA connection with %s: it has ended", c->peer);
+			"RDMA connection with %s: closed", c->peer);
 }
 
 /* ---- memory ---- */

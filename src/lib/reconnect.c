@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reconnect.c: a session whose connection was lost logs in again, and what
- * was under way is issued again. That is session recovery (RFC 7143 §7.1.4):
- * the new login has the ISID of the lost session and TSIH 0, so the target
- * ends that session and its tasks before it lets us in (§6.3.5): nothing that
- * was lost is carried out late, behind what is issued now.
+ * reconnect.c: the commands of a session whose connection was lost, and when it
+ * logs in again. This is session recovery (RFC 7143 §7.1.4): the new login has
+ * the ISID of the lost session and TSIH 0, so the target ends that session and
+ * its tasks before the login succeeds (§6.3.5). A command of the lost connection
+ * is therefore never executed after one that is issued now.
  *
- * A command that is overdue is one way to lose the connection (the role gives
- * it up); its time begins anew each time it is issued.
+ * A command that exceeds its timeout is one reason for a loss: the role gives the
+ * connection up. Its timeout begins again each time it is issued.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -20,54 +20,46 @@
 
 #define SENSE_NEXUS_LOST 0x29 /* POWER ON, RESET, I_T NEXUS LOSS ... */
 
-/* ---- which commands may be done twice ---- */
+/* ---- commands that may be executed twice ---- */
 
-/* The lost one may have been carried out, or half. Twice the same READ, WRITE
- * or query ends as once; what compares, reserves or copies does not. */
-static const uint8_t twice[] = {
+/* The target may have executed a lost command, also in part. A READ, WRITE or
+ * query has the same effect once and twice; a command that compares, reserves or
+ * copies does not. */
+static const uint8_t repeatable[] = {
 	0x00, 0x08, 0x0a, 0x12, 0x1a, 0x25, 0x28, 0x2a, 0x2e, 0x2f, 0x34,
 	0x35, 0x41, 0x42, 0x4d, 0x5a, 0x5e, 0x88, 0x8a, 0x8e, 0x8f, 0x90,
 	0x91, 0x93, 0x9c, 0x9e, 0xa0, 0xa3, 0xa8, 0xaa, 0xae, 0xaf,
 };
 
-bool lib_back_may_repeat(uint8_t opcode)
+bool lib_reconnect_may_repeat(uint8_t opcode)
 {
-	for (size_t i = 0; i < sizeof(twice); i++)
-		if (opcode == twice[i])
+	for (size_t i = 0; i < sizeof(repeatable); i++)
+		if (opcode == repeatable[i])
 			return true;
 	return false;
 }
 
 /* ---- tasks ---- */
 
-static void fail_task(struct iser_session *s, struct lib_task *lt, int err)
+static struct lib_task *take_redo(struct iser_session *s)
 {
-	struct iser_io *io = lt->io;
-
-	lt->next = s->free_tasks;
-	s->free_tasks = lt;
-	lib_io_fail_later(s, io, err);
-}
-
-static struct lib_task *take_first(struct iser_session *s)
-{
-	struct lib_task *lt = s->back.redo;
+	struct lib_task *lt = s->reconnect.redo;
 
 	if (!lt)
 		return NULL;
-	s->back.redo = lt->next;
-	if (!s->back.redo)
-		s->back.redo_tail = &s->back.redo;
+	s->reconnect.redo = lt->next;
+	if (!s->reconnect.redo)
+		s->reconnect.redo_tail = &s->reconnect.redo;
 	return lt;
 }
 
-static void keep(struct iser_session *s, struct lib_task *lt)
+static void append_redo(struct iser_session *s, struct lib_task *lt)
 {
 	lt->tries++;
-	lt->forgave = false;
+	lt->saw_attention = false;
 	lt->next = NULL;
-	*s->back.redo_tail = lt;
-	s->back.redo_tail = &lt->next;
+	*s->reconnect.redo_tail = lt;
+	s->reconnect.redo_tail = &lt->next;
 }
 
 static bool is_loss(int err)
@@ -76,28 +68,29 @@ static bool is_loss(int err)
 	       err_class_of(err) == ERR_CLASS_CONNECTION;
 }
 
-static bool kept_after_loss(struct iser_session *s, struct lib_task *lt)
+/* Keeps a task of a lost connection for the next one, if it may be repeated. */
+static bool keep_after_loss(struct iser_session *s, struct lib_task *lt)
 {
 	const struct ini_task *t = &lt->task;
 
 	if (!is_loss(t->err))
 		return false;
 	if (s->state == SESSION_UP)
-		s->state = SESSION_AWAY;
+		lib_session_go(s, SESSION_AWAY);
 	if (s->state != SESSION_AWAY || lt->tries >= s->url.reconnect ||
-	    !lib_back_may_repeat(t->cdb[0]))
+	    !lib_reconnect_may_repeat(t->cdb[0]))
 		return false;
-	keep(s, lt);
+	append_redo(s, lt);
 	return true;
 }
 
-/* The target has dropped it, the session is there. */
-static bool issued_again(struct iser_session *s, struct lib_task *lt)
+/* Issues a task again that the target dropped while the session is up. */
+static bool issue_dropped(struct iser_session *s, struct lib_task *lt)
 {
 	xtime now = io_now(s->ctx->loop);
 
 	if (s->state != SESSION_UP || lt->tries >= s->url.reconnect ||
-	    !lib_back_may_repeat(lt->task.cdb[0]))
+	    !lib_reconnect_may_repeat(lt->task.cdb[0]))
 		return false;
 	lt->tries++;
 	lt->task.deadline = lib_io_deadline(s, now);
@@ -105,9 +98,9 @@ static bool issued_again(struct iser_session *s, struct lib_task *lt)
 	return true;
 }
 
-/* The new session begins with a unit attention of each unit: the command that
- * met it was not carried out (SAM-5 §5.14). */
-static bool is_welcome(const struct ini_task *t)
+/* Whether a command got the unit attention with which a new I_T nexus begins; the
+ * unit has not executed that command (SAM-5 §5.14). */
+static bool is_nexus_attention(const struct ini_task *t)
 {
 	struct scsi_sense sense;
 
@@ -116,170 +109,172 @@ static bool is_welcome(const struct ini_task *t)
 	       sense.asc >> 8 == SENSE_NEXUS_LOST;
 }
 
-bool lib_back_keeps(struct iser_session *s, struct lib_task *lt)
+bool lib_reconnect_takes(struct iser_session *s, struct lib_task *lt)
 {
 	if (!s->url.reconnect)
 		return false;
 	if (lt->task.err == ERR_ABORTED)
-		return issued_again(s, lt);
+		return issue_dropped(s, lt);
 	if (lt->task.err)
-		return kept_after_loss(s, lt);
-	s->back.attempts = 0; /* the target does its work again */
-	if (!s->back.count || lt->forgave || s->state != SESSION_UP ||
-	    !lt->task.status || !is_welcome(&lt->task))
+		return keep_after_loss(s, lt);
+	s->reconnect.attempts = 0; /* the target executes commands again */
+	if (!s->reconnect.count || lt->saw_attention ||
+	    s->state != SESSION_UP || !lt->task.status ||
+	    !is_nexus_attention(&lt->task))
 		return false;
-	lt->forgave = true;
+	lt->saw_attention = true;
 	ini_submit(s->ini, &lt->task, io_now(s->ctx->loop));
 	return true;
 }
 
 /* ---- attempts ---- */
 
-static xtime delay(const struct iser_session *s)
+static xtime attempt_delay(const struct iser_session *s)
 {
-	xtime d = BACKOFF_MIN << MIN(s->back.attempts, 6u);
+	xtime d = BACKOFF_MIN << MIN(s->reconnect.attempts, 6u);
 
 	d = MIN(d, BACKOFF_MAX);
-	/* Time2Wait is the least before an implicit logout (§13.15) */
-	if (s->back.attempts == 0)
-		d = MAX(d, s->back.time2wait * XTIME_S);
+	/* before that time the target may not have ended the old session
+	 * (DefaultTime2Wait, §13.15) */
+	if (s->reconnect.attempts == 0)
+		d = MAX(d, s->reconnect.time2wait * XTIME_S);
 	return d;
 }
 
-static void attempt(struct io_timer *t)
+void lib_reconnect_begin(struct iser_session *s)
 {
-	struct iser_session *s =
-		container_of(t, struct iser_session, back.timer);
-
-	s->back.attempts++;
-	if (lib_session_connect(s))
-		lib_back_next(s);
+	s->reconnect.attempts++;
+	lib_redirect_begin(s);
 }
 
-static void give_up(struct iser_session *s)
+static void fail_waiting(struct iser_session *s)
 {
 	struct lib_task *lt;
 
-	while ((lt = take_first(s)))
-		fail_task(s, lt, s->err);
+	while ((lt = take_redo(s)))
+		lib_io_fail_task(s, lt, s->err);
+	lib_retry_fail(s, s->err);
 }
 
 /*
- * A connection that we gave up since nothing came any more is still up at the
- * target, and our FIN won't get there before the network does what it should
- * again: its next transmission may be a minute away then. The new login would
- * come first, and the target would have to end the old connection with all that
- * waits on it, which LIO over siw never gets to the end of. So the old socket
- * stays until the path is there again, and its RST goes ahead of the login.
+ * The target still has a connection that this side gave up because no more bytes
+ * came, and a FIN does not arrive before the network works again, perhaps a minute
+ * later. The new login would come first, and the target would have to end the old
+ * connection with all requests that wait on it, which LIO over siw never
+ * completes. So the old socket stays open until the new connection is
+ * established, and is then reset before the login.
  */
-void lib_back_lost(struct iser_session *s)
+void lib_reconnect_lost(struct iser_session *s)
 {
 	int fd = net_conn_held(s->net);
 
 	if (fd < 0)
 		return;
 	if (s->state != SESSION_UP && s->state != SESSION_AWAY) {
-		close(fd); /* it was ours to end, and has been */
+		close(fd); /* not lost: this side ended the connection */
 		return;
 	}
-	net_reset(s->back.held);
-	s->back.held = fd;
+	net_reset(s->reconnect.held);
+	s->reconnect.held = fd;
 }
 
-void lib_back_let_go(struct iser_session *s)
+void lib_reconnect_reset_held(struct iser_session *s)
 {
-	net_reset(s->back.held);
-	s->back.held = -1;
+	net_reset(s->reconnect.held);
+	s->reconnect.held = -1;
 }
 
-bool lib_back_next(struct iser_session *s)
+bool lib_reconnect_next(struct iser_session *s)
 {
 	bool lost = s->state == SESSION_UP || s->state == SESSION_AWAY;
-	xtime d = delay(s);
+	xtime d = attempt_delay(s);
 
 	if (!s->err)
 		s->err = ISER_E_CLOSED;
-	if (!lost || s->back.attempts >= s->url.reconnect ||
+	if (!lost || s->reconnect.attempts >= s->url.reconnect ||
 	    s->err == ISER_E_AUTH ||
-	    io_timer_set(s->ctx->loop, &s->back.timer, io_now_exact() + d)) {
-		s->state = SESSION_DOWN;
-		lib_back_let_go(s); /* nobody will */
-		give_up(s);
+	    io_timer_set(s->ctx->loop, &s->reconnect.timer,
+			 io_now_exact() + d)) {
+		lib_session_go(s, SESSION_DOWN);
+		lib_reconnect_reset_held(s);
+		fail_waiting(s);
 		lib_io_fail_queue(s, s->err);
 		return false;
 	}
-	s->state = SESSION_AWAY;
+	lib_session_go(s, SESSION_AWAY);
 	trace_emit(&s->ctx->trace, TRACE_CONN_CLOSE,
 		   "the session to %s is lost: %s; attempt %u of %u in %u ms",
-		   s->url.target, iser_strerror(s->err), s->back.attempts + 1,
-		   s->url.reconnect, (unsigned)(d / XTIME_MS));
+		   s->url.target, iser_strerror(s->err),
+		   s->reconnect.attempts + 1, s->url.reconnect,
+		   (unsigned)(d / XTIME_MS));
 	s->err = 0;
 	return true;
 }
 
-void lib_back_logged_in(struct iser_session *s)
+void lib_reconnect_logged_in(struct iser_session *s)
 {
 	xtime now = io_now(s->ctx->loop);
-	struct lib_task *lt, *redo = s->back.redo;
-
+	struct lib_task *lt, *redo = s->reconnect.redo;
 	bool away = s->state == SESSION_AWAY;
 
-	s->back.time2wait = ini_params(s->ini)->default_time2wait;
-	s->back.leaving = false;
+	s->reconnect.time2wait = ini_params(s->ini)->default_time2wait;
+	s->reconnect.leaving = false;
 	s->err = 0;
-	s->state = SESSION_UP;
+	lib_session_go(s, SESSION_UP);
 	if (!away)
 		return;
-	s->back.count++;
-	/* what is lost once more meanwhile goes on the new list */
-	s->back.redo = NULL;
-	s->back.redo_tail = &s->back.redo;
+	s->reconnect.count++;
+	/* tasks that are lost again from within go to a new list */
+	s->reconnect.redo = NULL;
+	s->reconnect.redo_tail = &s->reconnect.redo;
 	while ((lt = redo)) {
 		redo = lt->next;
 		lt->task.deadline = lib_io_deadline(s, now);
 		ini_submit(s->ini, &lt->task, now);
 	}
+	lib_retry_resume(s);
 	lib_io_pump(s);
 }
 
-/* ---- a target that wants us to go (§11.9.1) ---- */
+/* ---- a target that asks for a logout (§11.9.1) ---- */
 
-void lib_back_async(struct iser_session *s, const struct iscsi_async *a)
+void lib_reconnect_async(struct iser_session *s, const struct iscsi_async *a)
 {
 	if (!s->url.reconnect)
 		return;
 	if (a->event == ISCSI_ASYNC_DROP_CONNECTION ||
 	    a->event == ISCSI_ASYNC_DROP_SESSION)
-		s->back.time2wait = a->param2;
+		s->reconnect.time2wait = a->param2;
 	if (a->event != ISCSI_ASYNC_LOGOUT || s->state != SESSION_UP)
 		return;
-	s->state = SESSION_AWAY; /* no new commands; the rest comes home */
-	s->back.leaving = true;
-	lib_back_leave(s);
+	lib_session_go(s, SESSION_AWAY); /* stops new commands */
+	s->reconnect.leaving = true;
+	lib_reconnect_leave(s);
 }
 
-void lib_back_leave(struct iser_session *s)
+void lib_reconnect_leave(struct iser_session *s)
 {
-	if (!s->back.leaving || !s->ini || ini_in_flight(s->ini))
+	if (!s->reconnect.leaving || !s->ini || ini_in_flight(s->ini))
 		return;
-	s->back.leaving = false;
+	s->reconnect.leaving = false;
 	ini_logout(s->ini, io_now(s->ctx->loop));
 }
 
 /* ---- life ---- */
 
-void lib_back_init(struct iser_session *s)
+void lib_reconnect_init(struct iser_session *s,
+			void (*fire)(struct io_timer *t))
 {
-	s->back.redo_tail = &s->back.redo;
-	s->back.held = -1;
-	s->back.timer.fire = attempt;
+	s->reconnect.redo_tail = &s->reconnect.redo;
+	s->reconnect.held = -1;
+	s->reconnect.timer.fire = fire;
 }
 
-void lib_back_fini(struct iser_session *s)
+void lib_reconnect_fini(struct iser_session *s)
 {
-	io_timer_clear(s->ctx->loop, &s->back.timer);
-	net_reset(s->back.held);
+	io_timer_clear(s->ctx->loop, &s->reconnect.timer);
+	net_reset(s->reconnect.held);
 	if (!s->err)
 		s->err = ISER_E_CLOSED;
-	give_up(s);
+	fail_waiting(s);
 }

@@ -6,28 +6,29 @@
 
 #include "lib/internal.h"
 
+/* A URL that is being read, and the place for the reason of a failure. */
 struct parse {
 	struct iser_url *url;
 	char *why;
 	size_t size;
 };
 
-static int bad(const struct parse *p, const char *what, const char *text)
+static int fail_parse(const struct parse *p, const char *what, const char *text)
 {
 	snprintf(p->why, p->size, "%s: '%.100s'", what, text);
 	return ISER_E_INVALID;
 }
 
-/* Copies [from, to), which must fit and not be empty. */
-static int take(const struct parse *p, char *out, size_t size, const char *from,
-		const char *to, const char *what)
+/* Copies [from, to), which must fit and not be empty; what: for the reason. */
+static int take_text(const struct parse *p, char *out, size_t size,
+		     const char *from, const char *to, const char *what)
 {
 	size_t n = (size_t)(to - from);
 
 	if (n == 0)
-		return bad(p, what, "(empty)");
+		return fail_parse(p, what, "(empty)");
 	if (n >= size)
-		return bad(p, what, "(too long)");
+		return fail_parse(p, what, "(too long)");
 	memcpy(out, from, n);
 	out[n] = '\0';
 	return 0;
@@ -40,7 +41,7 @@ static int take_number(const struct parse *p, const char *text, unsigned max,
 	unsigned long v = strtoul(text, &end, 10);
 
 	if (*text < '0' || *text > '9' || *end || v > max)
-		return bad(p, what, text);
+		return fail_parse(p, what, text);
 	*out = (unsigned)v;
 	return 0;
 }
@@ -51,13 +52,13 @@ static int take_user(const struct parse *p, const char *from, const char *at)
 {
 	const char *percent = memchr(from, '%', (size_t)(at - from));
 	struct iser_url *u = p->url;
-	int err = take(p, u->user, sizeof(u->user), from,
-		       percent ? percent : at, "user name in the URL");
+	int err = take_text(p, u->user, sizeof(u->user), from,
+			    percent ? percent : at, "user name in the URL");
 
 	if (err || !percent)
 		return err;
-	return take(p, u->password, sizeof(u->password), percent + 1, at,
-		    "password in the URL");
+	return take_text(p, u->password, sizeof(u->password), percent + 1, at,
+			 "password in the URL");
 }
 
 /* ---- HOST[:PORT], [V6][:PORT] ---- */
@@ -73,21 +74,21 @@ static int take_host(const struct parse *p, const char *from, const char *to)
 	if (*from == '[') {
 		end = memchr(from, ']', (size_t)(to - from));
 		if (!end)
-			return bad(p, "no ']' after the address", from);
+			return fail_parse(p, "no ']' after the address", from);
 		from++;
 		if (end + 1 < to)
 			colon = end + 1;
 		if (colon && *colon != ':')
-			return bad(p, "host", from);
+			return fail_parse(p, "host", from);
 	} else {
 		colon = memchr(from, ':', (size_t)(to - from));
 		if (colon)
 			end = colon;
 	}
-	err = take(p, u->host, sizeof(u->host), from, end, "host");
+	err = take_text(p, u->host, sizeof(u->host), from, end, "host");
 	if (err || !colon)
 		return err;
-	err = take(p, port, sizeof(port), colon + 1, to, "port");
+	err = take_text(p, port, sizeof(port), colon + 1, to, "port");
 	if (!err)
 		err = take_number(p, port, 65535, &n, "port");
 	if (!err)
@@ -95,9 +96,29 @@ static int take_host(const struct parse *p, const char *from, const char *to)
 	return err;
 }
 
+int lib_parse_address(const char *text, char host[256], uint16_t *port)
+{
+	struct iser_url url = { .port = DEFAULT_PORT };
+	char why[256];
+	const struct parse p = { .url = &url, .why = why, .size = sizeof(why) };
+	/* the portal group tag follows the comma */
+	const char *end = strchrnul(text, ',');
+
+	/* the characters of names and addresses; %: before the zone of a
+	 * link-local address */
+	if (strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz"
+			 "ABCDEFGHIJKLMNOPQRSTUVWXYZ-_.:[]%") <
+		    (size_t)(end - text) ||
+	    take_host(&p, text, end))
+		return ISER_E_INVALID;
+	strcpy(host, url.host);
+	*port = url.port ? url.port : DEFAULT_PORT;
+	return 0;
+}
+
 /* ---- ?KEY=VALUE&... ---- */
 
-/* One of the words in list ("a|b|c"), whole. */
+/* Copies v, which must be one of the words in list ("a|b|c"). */
 static int take_word(const struct parse *p, char *out, size_t size,
 		     const char *v, const char *list, const char *what)
 {
@@ -110,7 +131,7 @@ static int take_word(const struct parse *p, char *out, size_t size,
 			return 0;
 		}
 	}
-	return bad(p, what, v);
+	return fail_parse(p, what, v);
 }
 
 static int take_digest(const struct parse *p, char *out, size_t size,
@@ -121,10 +142,10 @@ static int take_digest(const struct parse *p, char *out, size_t size,
 			 "crc32c,none");
 }
 
-static int take_text(const struct parse *p, char *out, size_t size,
-		     const char *v)
+static int take_value(const struct parse *p, char *out, size_t size,
+		      const char *v)
 {
-	return take(p, out, size, v, v + strlen(v), "value in the URL");
+	return take_text(p, out, size, v, v + strlen(v), "value in the URL");
 }
 
 static int take_rdma_key(const struct parse *p, const char *key, const char *v)
@@ -141,7 +162,7 @@ static int take_rdma_key(const struct parse *p, const char *key, const char *v)
 		return take_word(p, u->rcap, sizeof(u->rcap), v, "iwarp|verbs",
 				 "rcap is iwarp or verbs");
 	if (strcmp(key, "transport") != 0)
-		return bad(p, "unknown key in the URL", key);
+		return fail_parse(p, "unknown key in the URL", key);
 	if (!strcmp(v, "tcp"))
 		v = "iscsi";
 	return take_word(p, u->transport, sizeof(u->transport), v,
@@ -159,20 +180,22 @@ static int take_key(const struct parse *p, const char *key, const char *v)
 		return take_digest(p, u->data_digest, sizeof(u->data_digest),
 				   v);
 	if (!strcmp(key, "initiator"))
-		return take_text(p, u->initiator, sizeof(u->initiator), v);
+		return take_value(p, u->initiator, sizeof(u->initiator), v);
 	if (!strcmp(key, "timeout"))
 		return take_number(p, v, 86400, &u->timeout, "timeout");
 	if (!strcmp(key, "depth"))
 		return take_number(p, v, 4096, &u->depth, "depth");
 	if (!strcmp(key, "reconnect"))
 		return take_number(p, v, 1000, &u->reconnect, "reconnect");
+	if (!strcmp(key, "retry"))
+		return take_number(p, v, 86400, &u->retry, "retry");
 	if (!strcmp(key, "priority"))
 		return take_number(p, v, 15, &u->priority, "priority");
 	if (!strcmp(key, "target_user"))
-		return take_text(p, u->target_user, sizeof(u->target_user), v);
+		return take_value(p, u->target_user, sizeof(u->target_user), v);
 	if (!strcmp(key, "target_password"))
-		return take_text(p, u->target_password,
-				 sizeof(u->target_password), v);
+		return take_value(p, u->target_password,
+				  sizeof(u->target_password), v);
 	return take_rdma_key(p, key, v);
 }
 
@@ -183,13 +206,14 @@ static int take_query(const struct parse *p, const char *q)
 	while (*q) {
 		const char *end = strchrnul(q, '&');
 		char *eq;
-		int err = take(p, pair, sizeof(pair), q, end, "key in the URL");
+		int err = take_text(p, pair, sizeof(pair), q, end,
+				    "key in the URL");
 
 		if (err)
 			return err;
 		eq = strchr(pair, '=');
 		if (!eq)
-			return bad(p, "no '=' in the URL's key", pair);
+			return fail_parse(p, "no '=' in the URL's key", pair);
 		*eq = '\0';
 		err = take_key(p, pair, eq + 1);
 		if (err)
@@ -199,7 +223,7 @@ static int take_query(const struct parse *p, const char *q)
 	return 0;
 }
 
-/* ---- the whole ---- */
+/* ---- the URL ---- */
 
 static void from_environment(char *out, size_t size, const char *name)
 {
@@ -220,26 +244,27 @@ static void fill_from_environment(struct iser_url *u)
 			 "LIBISCSI_CHAP_TARGET_PASSWORD");
 }
 
-/* The target proves itself within an exchange that the user begins, and with
- * a secret of its own (RFC 7143 §9.2.1). */
+/* RFC 7143 §9.2.1: a target authenticates only to an initiator that does, and with
+ * another secret. */
 static int check_chap(const struct parse *p)
 {
 	const struct iser_url *u = p->url;
 
 	if (u->target_user[0] && !u->user[0])
-		return bad(p,
-			   "target_user goes with a user and password of "
-			   "one's own",
-			   u->target_user);
+		return fail_parse(
+			p,
+			"target_user needs the user and password of the "
+			"initiator, too",
+			u->target_user);
 	if (u->target_user[0] && !strcmp(u->password, u->target_password))
-		return bad(p,
-			   "password and target_password must differ "
-			   "(RFC 7143 §9.2.1)",
-			   u->target_user);
+		return fail_parse(p,
+				  "password and target_password must differ "
+				  "(RFC 7143 §9.2.1)",
+				  u->target_user);
 	return 0;
 }
 
-/* /IQN/LUN behind the host; in discovery either may be left out. */
+/* /IQN/LUN after the host; a discovery URL may leave out either. */
 static int take_path(const struct parse *p, const char *path, const char *end,
 		     bool discovery)
 {
@@ -250,20 +275,24 @@ static int take_path(const struct parse *p, const char *path, const char *end,
 	int err;
 
 	if (path == end || path + 1 == end)
-		return discovery ? 0
-				 : bad(p, "the URL names no target",
-				       "expected iscsi://HOST[:PORT]/IQN/LUN");
+		return discovery
+			       ? 0
+			       : fail_parse(
+					 p, "the URL names no target",
+					 "expected iscsi://HOST[:PORT]/IQN/LUN");
 	path++;
 	slash = memchr(path, '/', (size_t)(end - path));
-	err = take(p, u->target, sizeof(u->target), path, slash ? slash : end,
-		   "target name");
+	err = take_text(p, u->target, sizeof(u->target), path,
+			slash ? slash : end, "target name");
 	if (err)
 		return err;
 	if (!slash)
-		return discovery ? 0
-				 : bad(p, "the URL names no LUN",
-				       "expected iscsi://HOST[:PORT]/IQN/LUN");
-	err = take(p, lun, sizeof(lun), slash + 1, end, "LUN");
+		return discovery
+			       ? 0
+			       : fail_parse(
+					 p, "the URL names no LUN",
+					 "expected iscsi://HOST[:PORT]/IQN/LUN");
+	err = take_text(p, lun, sizeof(lun), slash + 1, end, "LUN");
 	if (!err)
 		err = take_number(p, lun, 16383, &n, "LUN");
 	if (!err)
@@ -283,6 +312,7 @@ void lib_default_url(struct iser_url *url)
 	url->lun = -1;
 	url->depth = DEFAULT_DEPTH;
 	url->timeout = DEFAULT_TIMEOUT;
+	url->retry = DEFAULT_RETRY;
 }
 
 int iser_url_parse(struct iser_url *url, const char *text, bool discovery,
@@ -301,7 +331,7 @@ int iser_url_parse(struct iser_url *url, const char *text, bool discovery,
 		s += 7;
 		strcpy(url->transport, "iser");
 	} else if (!discovery || strstr(s, "://")) {
-		return bad(&p, "not an iscsi:// or iser:// URL", text);
+		return fail_parse(&p, "not an iscsi:// or iser:// URL", text);
 	}
 	end = strchrnul(s, '?');
 	slash = memchr(s, '/', (size_t)(end - s));

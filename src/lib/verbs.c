@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* verbs.c: sessions over RDMA devices (rcap=verbs). */
+/* verbs.c: the module for RDMA devices (rcap=verbs). */
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,6 @@
 #include "lib/internal.h"
 #include "net/verbs.h"
 
-/* One address; names are looked up in place, which may take its time. */
 int lib_verbs_resolve(struct iser_context *ctx, const char *host,
 		      uint16_t number, struct net_addr *a)
 {
@@ -18,7 +17,8 @@ int lib_verbs_resolve(struct iser_context *ctx, const char *host,
 	snprintf(port, sizeof(port), "%u", number);
 	err = getaddrinfo(host, port, &hints, &list);
 	if (err)
-		return lib_fail(ctx, ISER_E_CONNECT, "%s: %s", host,
+		return lib_fail(ctx, ISER_E_CONNECT,
+				"%s: cannot look it up: %s", host,
 				gai_strerror(err));
 	memcpy(&a->sa, list->ai_addr, list->ai_addrlen);
 	a->len = list->ai_addrlen;
@@ -38,34 +38,5 @@ int lib_verbs_open(struct iser_context *ctx)
 	if (ctx->verbs)
 		return 0;
 	return lib_fail(ctx, ISER_E_CONNECT,
-			"RDMA device: %s; rcap=iwarp needs none", why);
-}
-
-static int begin(struct iser_session *s, const struct net_addr *a)
-{
-	struct verbs_conn *vc;
-	int err;
-
-	vc = net_verbs_connect(s->ctx->verbs, a, &err);
-	if (!vc)
-		return lib_fail(s->ctx, ISER_E_CONNECT,
-				"RDMA connection to %s:%u: %s", s->url.host,
-				s->url.port, strerror(-err));
-	err = lib_session_adopt(s, vc);
-	if (!err)
-		return 0;
-	return lib_fail(s->ctx, ISER_E_NOMEM, "out of memory");
-}
-
-int lib_verbs_connect(struct iser_session *s)
-{
-	struct net_addr a = { .len = 0 };
-	int err = lib_verbs_open(s->ctx);
-
-	if (!err)
-		err = lib_verbs_resolve(s->ctx, s->url.host, s->url.port, &a);
-	if (!err)
-		err = begin(s, &a);
-	s->err = err;
-	return err;
+			"RDMA device: %s; rcap=iwarp works without one", why);
 }

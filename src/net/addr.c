@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* addr.c: numeric addresses, as people write them. */
+/* addr.c: numeric addresses as text. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -11,7 +12,7 @@
 
 #define HOST_MAX 80
 
-/* The pieces of a text: HOST in host (no brackets), PORT in port or NULL. */
+/* The parts of an address: host without brackets; port, or NULL. */
 struct split {
 	char host[HOST_MAX];
 	const char *port;
@@ -31,7 +32,7 @@ static int split_bracketed(struct split *s, const char *text)
 	memcpy(s->host, text + 1, len);
 	s->host[len] = '\0';
 	s->port = end[1] ? end + 2 : NULL;
-	return strchr(s->host, ':') ? 0 : -EINVAL; /* brackets are for IPv6 */
+	return strchr(s->host, ':') ? 0 : -EINVAL; /* only IPv6 has brackets */
 }
 
 static int split_plain(struct split *s, const char *text)
@@ -39,7 +40,8 @@ static int split_plain(struct split *s, const char *text)
 	const char *colon = strchr(text, ':');
 	size_t len = colon ? (size_t)(colon - text) : strlen(text);
 
-	if (colon && strchr(colon + 1, ':')) { /* IPv6: all of it is HOST */
+	/* IPv6 without brackets: no port */
+	if (colon && strchr(colon + 1, ':')) {
 		len = strlen(text);
 		colon = NULL;
 	}
@@ -71,6 +73,14 @@ static int parse_port(const char *text, uint16_t *port)
 	return 0;
 }
 
+/* getaddrinfo reads "4262" as 0.0.16.166, and "127.1" as 127.0.0.1. */
+static bool is_host(const char *host)
+{
+	struct in_addr v4;
+
+	return strchr(host, ':') || inet_pton(AF_INET, host, &v4) == 1;
+}
+
 int net_addr_parse(struct net_addr *a, const char *text, uint16_t default_port)
 {
 	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
@@ -83,6 +93,8 @@ int net_addr_parse(struct net_addr *a, const char *text, uint16_t default_port)
 
 	if (!err && s.port)
 		err = parse_port(s.port, &default_port);
+	if (!err && !is_host(s.host))
+		err = -EINVAL;
 	if (err)
 		return err;
 	snprintf(service, sizeof(service), "%u", default_port);
@@ -93,6 +105,32 @@ int net_addr_parse(struct net_addr *a, const char *text, uint16_t default_port)
 	a->len = found->ai_addrlen;
 	freeaddrinfo(found);
 	return 0;
+}
+
+int net_addr_parse_listen(struct net_addr *a, const char *text,
+			  uint16_t default_port)
+{
+	const char *port = *text == ':' ? text + 1 : text;
+	int err;
+
+	if (port[strspn(port, "0123456789")])
+		return net_addr_parse(a, text, default_port);
+	err = parse_port(port, &default_port);
+	return err ? err : net_addr_parse(a, "127.0.0.1", default_port);
+}
+
+bool net_addr_is_loopback(const struct net_addr *a)
+{
+	const void *sa = &a->sa;
+	const struct in6_addr *v6 =
+		&((const struct sockaddr_in6 *)sa)->sin6_addr;
+	const void *v4 = &((const struct sockaddr_in *)sa)->sin_addr;
+
+	if (a->sa.ss_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(v6))
+		return IN6_IS_ADDR_LOOPBACK(v6);
+	if (a->sa.ss_family == AF_INET6)
+		v4 = v6->s6_addr + 12;
+	return *(const uint8_t *)v4 == 127;
 }
 
 static uint16_t port_at(const void *wire)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* backed.c: which memory of this process is a mapping of which file. Written
- * before the first stream starts, only read afterwards. */
+/* backed.c: the table of memory that is a mapping of a file. Written before the
+ * first stream starts, only read afterwards. */
 #include "net/backed.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static struct {
 	unsigned n;
 } table;
 
-static void forget(int fd)
+static void remove_file(int fd)
 {
 	unsigned kept = 0;
 
@@ -35,7 +35,8 @@ static void forget(int fd)
 	}
 }
 
-/* sendfile knows no MSG_NOSIGNAL; a peer that left must not end us. */
+/* sendfile has no MSG_NOSIGNAL; a closed connection must not end the
+ * process. */
 static void ignore_sigpipe(void)
 {
 	struct sigaction now;
@@ -48,7 +49,7 @@ int net_file_backed(const void *base, size_t len, int fd)
 {
 	struct backed *entry;
 
-	forget(fd);
+	remove_file(fd);
 	if (!base)
 		return 0;
 	entry = realloc(table.entry, (table.n + 1) * sizeof(*entry));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* backed.h: memory that is a mapping of a file, and how a socket is fed.
+/* backed.h: memory that is a mapping of a file, and sending to a socket.
  * Private to this room. */
 #ifndef NET_BACKED_H
 #define NET_BACKED_H
@@ -9,25 +9,26 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* From this size on a page of the file given away may beat a copy: on
- * loopback with a hot 256 KiB it does (6.5 against 8.1 GB/s at 16 KiB), with a
- * whole disk behind it the receiver's copy from scattered pages is the slower
- * one (4.5 against 5.5 GB/s), so nobody has to register his memory. */
+/* From this size on sendfile may be faster than a copy. On loopback it is with
+ * a hot 256 KiB (6.5 against 8.1 GB/s at 16 KiB); with a whole disk the
+ * receiver's copy from scattered pages is slower (4.5 against 5.5 GB/s):
+ * registering memory is optional. */
 #define NET_SENDFILE_MIN 16384u
 
-/* net_backed_find: whether piece lies in a registered mapping, and where. */
+/* net_backed_find: true: piece lies in a registered mapping: *fd, at *off. */
 bool net_backed_find(const struct iovec *piece, int *fd, int64_t *off);
 
 struct net_send {
 	int fd;
-	bool no_sendfile; /* this socket can't; set by net_send_pieces */
+	/* sendfile is not possible here; set by net_send_pieces */
+	bool no_sendfile;
 	uint64_t calls;
 };
 
 /*
  * net_send_pieces sends as much of iov as the socket takes. Returns the bytes
- * taken (fewer than all: it is full), or -Exxx when none was and not only for
- * want of room.
+ * taken (fewer than all: the socket is full), or -Exxx if it took none for
+ * another reason.
  */
 int64_t net_send_pieces(struct net_send *s, struct iovec *iov, unsigned n);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* conn.c: a socket with whichever datamover belongs on it. */
+/* conn.c: connections: which datamover each gets, and the switch to RDMA
+ * mode. */
 #include "net/conn.h"
 
 #include <stdlib.h>
@@ -11,12 +12,12 @@
 #include "net/verbs.h"
 #include "rcap/iwarp/iwarp.h"
 
-/* The first byte: 'M' of "MPA ID Req Frame" (RFC 5044 §7.1.1) is no iSCSI
- * opcode that could begin a login (0x03, 0x43: RFC 7143 §11.12). */
+/* First byte of "MPA ID Req Frame" (RFC 5044 §7.1.1). No iSCSI login begins
+ * with it (0x03 or 0x43: RFC 7143 §11.12). */
 #define MPA_FIRST_BYTE 'M'
 
-/* A batch of small commands or their data comes in one call; the memory is
- * touched only as far as it is used. */
+/* Look-ahead: a batch of small commands or their data is received in one call.
+ * Memory is touched only as far as it is used. */
 #define LOOKAHEAD (256u << 10)
 
 struct net_conn {
@@ -27,15 +28,15 @@ struct net_conn {
 	struct verbs_conn *vconn;
 	const struct net_conn_ops *ops;
 	void *arg;
-	/* what is on it; iwarp and dmiser may come late, or never */
+	/* the cores; iwarp and dmiser may be set late, or never */
 	struct dmtcp_conn *dmtcp;
 	struct iwarp *iwarp;
 	struct dmiser_conn *dmiser;
-	/* before that is known */
+	/* before the kind is known */
 	uint8_t first;
 	bool refused;
 	int err;
-	const char *why; /* nothing was opened; NULL: no more than err says */
+	const char *why; /* net_conn_why */
 	xtime deadline;
 };
 
@@ -58,22 +59,22 @@ void net_conn_config_default(struct net_conn_config *cfg, enum iscsi_role role)
 
 /* ---- RDMA ---- */
 
-static int make_rdma(struct net_conn *c, struct dm_conn *face)
+static int make_rdma(struct net_conn *c, struct dm_conn *stream_dm)
 {
 	struct dmiser_config d;
 	struct iwarp_config w;
 	uint8_t cm[DMISER_CM_LEN];
 
 	dmiser_config_default(&d, c->cfg.role);
-	d.rules = face ? c->cfg.rules_stream : c->cfg.rules_rdma;
-	d.face = face;
+	d.rules = stream_dm ? c->cfg.rules_stream : c->cfg.rules_rdma;
+	d.stream_dm = stream_dm;
 	iwarp_config_default(&w, c->cfg.role == ISCSI_INITIATOR);
 	w.wish.want_crc = c->cfg.crc;
 	w.wish.want_markers = c->cfg.markers;
 	w.wish.ird = d.ird;
 	w.wish.ord = d.ord;
 	w.revision = c->cfg.mpa_revision;
-	w.peer_to_peer = true; /* hardware asks for it */
+	w.peer_to_peer = true; /* RNICs require it */
 	w.emss = net_stream_mss(c->stream);
 	w.lookahead = LOOKAHEAD;
 	w.max_regions = 2 * c->cfg.max_tasks + 64;
@@ -98,18 +99,18 @@ static int make_rdma(struct net_conn *c, struct dm_conn *face)
 
 /* ---- from stream to RDMA mode ---- */
 
-static int prepare(void *arg, struct dm_conn *face,
-		   const struct iscsi_params *params,
-		   const struct dm_resources *r)
+static int prepare_rdma(void *arg, struct dm_conn *stream_dm,
+			const struct iscsi_params *params,
+			const struct dm_resources *r)
 {
 	struct net_conn *c = arg;
-	int err = make_rdma(c, face);
+	int err = make_rdma(c, stream_dm);
 
 	if (!err)
 		err = dmiser_take_over(c->dmiser, params, r);
 	if (!err)
 		return 0;
-	/* as if it had never been: the stream still has its core */
+	/* undo: the stream still has its core */
 	dmiser_free(c->dmiser);
 	iwarp_free(c->iwarp);
 	c->dmiser = NULL;
@@ -117,9 +118,9 @@ static int prepare(void *arg, struct dm_conn *face,
 	return err;
 }
 
-/* feed gives a core octets that somebody else has read. */
-static void feed(const struct stream_ops *ops, void *core, const uint8_t *p,
-		 size_t n, xtime now)
+/* feed_core passes octets to a core that have already been read. */
+static void feed_core(const struct stream_ops *ops, void *core,
+		      const uint8_t *p, size_t n, xtime now)
 {
 	while (n > 0) {
 		struct iovec iov[8];
@@ -128,7 +129,7 @@ static void feed(const struct stream_ops *ops, void *core, const uint8_t *p,
 		size_t got = bufv_copy_in(&v, 0, p, n);
 
 		if (got == 0)
-			return; /* it takes none: it is going */
+			return; /* the core takes none: it closes */
 		ops->rx_done(core, got, now);
 		p += got;
 		n -= got;
@@ -136,14 +137,14 @@ static void feed(const struct stream_ops *ops, void *core, const uint8_t *p,
 }
 
 /* [RFC 7145: 5.1 #1] */
-static void drained(void *arg)
+static void stream_drained(void *arg)
 {
 	struct net_conn *c = arg;
 	size_t n;
 	const uint8_t *p = dmtcp_left(c->dmtcp, &n);
 
 	net_stream_switch(c->stream, &iwarp_stream_ops, c->iwarp);
-	feed(&iwarp_stream_ops, c->iwarp, p, n, io_now(c->l));
+	feed_core(&iwarp_stream_ops, c->iwarp, p, n, io_now(c->l));
 }
 
 static void closed_early(void *arg, int err, xtime now)
@@ -153,7 +154,7 @@ static void closed_early(void *arg, int err, xtime now)
 	iwarp_stream_ops.closed(c->iwarp, err, now);
 }
 
-/* ---- what the connection is ---- */
+/* ---- the kind of the connection ---- */
 
 static int make_tcp(struct net_conn *c)
 {
@@ -161,8 +162,8 @@ static int make_tcp(struct net_conn *c)
 
 	dmtcp_config_default(&cfg, c->cfg.role);
 	if (c->cfg.allow & NET_ALLOW_SWITCH)
-		cfg.rdma = (struct dmtcp_rdma){ .prepare = prepare,
-						.drained = drained,
+		cfg.rdma = (struct dmtcp_rdma){ .prepare = prepare_rdma,
+						.drained = stream_drained,
 						.closed = closed_early,
 						.arg = c,
 						.required = !(c->cfg.allow &
@@ -171,7 +172,7 @@ static int make_tcp(struct net_conn *c)
 	return c->dmtcp ? 0 : ERR_NOMEM;
 }
 
-static int make(struct net_conn *c, bool rdma)
+static int make_core(struct net_conn *c, bool rdma)
 {
 	unsigned need =
 		rdma ? NET_ALLOW_RDMA : NET_ALLOW_TCP | NET_ALLOW_SWITCH;
@@ -210,30 +211,31 @@ static unsigned sniff_where(void *core, struct iovec *iov, unsigned max)
 	return 1;
 }
 
+/* RFC 7143 §6.3: a connection begins with a Login Request. The I bit and the
+ * reserved bit beside the opcode do not matter here. */
+static bool could_begin(uint8_t first)
+{
+	return first == MPA_FIRST_BYTE || (first & 0x3f) == ISCSI_LOGIN_REQUEST;
+}
+
 static void sniff_done(void *core, size_t n, xtime now)
 {
 	struct net_conn *c = core;
 
 	(void)n;
-	c->err = make(c, c->first == MPA_FIRST_BYTE);
+	if (could_begin(c->first)) {
+		c->err = make_core(c, c->first == MPA_FIRST_BYTE);
+	} else {
+		c->err = ERR_PROTOCOL;
+		c->why = "the first byte begins neither a Login Request nor an "
+			 "MPA Request";
+	}
 	if (c->err) {
 		c->refused = true;
 		return;
 	}
 	net_stream_switch(c->stream, ops_of(c), core_of(c));
-	feed(ops_of(c), core_of(c), &c->first, 1, now);
-}
-
-static size_t sniff_sure(const void *core)
-{
-	(void)core;
-	return 0;
-}
-
-static size_t sniff_likely(const void *core)
-{
-	(void)core;
-	return 0;
+	feed_core(ops_of(c), core_of(c), &c->first, 1, now);
 }
 
 static unsigned sniff_what(void *core, struct iovec *iov, unsigned max)
@@ -251,13 +253,6 @@ static void sniff_sent(void *core, size_t n, xtime now)
 	(void)now;
 }
 
-static xtime sniff_deadline(const void *core)
-{
-	const struct net_conn *c = core;
-
-	return c->deadline;
-}
-
 static void sniff_expire(void *core, xtime now)
 {
 	struct net_conn *c = core;
@@ -265,16 +260,18 @@ static void sniff_expire(void *core, xtime now)
 	if (now < c->deadline)
 		return;
 	c->err = ERR_TIMEOUT;
-	c->why = "it said nothing";
+	c->why = "the peer sent nothing";
 	c->refused = true;
 }
 
-static enum stream_fate sniff_fate(const void *core, int *err)
+static void sniff_status(const void *core, struct stream_status *st)
 {
 	const struct net_conn *c = core;
 
-	*err = c->err;
-	return c->refused ? STREAM_CLOSE : STREAM_GO;
+	*st = (struct stream_status){ .fate = c->refused ? STREAM_CLOSE
+							 : STREAM_GO,
+				      .err = c->err,
+				      .deadline = c->deadline };
 }
 
 static void sniff_closed(void *core, int err, xtime now)
@@ -287,13 +284,10 @@ static void sniff_closed(void *core, int err, xtime now)
 static const struct stream_ops sniff_ops = {
 	.rx_where = sniff_where,
 	.rx_done = sniff_done,
-	.rx_sure = sniff_sure,
-	.rx_likely = sniff_likely,
 	.tx_what = sniff_what,
 	.tx_done = sniff_sent,
-	.deadline = sniff_deadline,
 	.expire = sniff_expire,
-	.fate = sniff_fate,
+	.status = sniff_status,
 	.closed = sniff_closed,
 };
 
@@ -342,58 +336,14 @@ struct net_conn *net_conn_new_verbs(struct io_loop *l, struct net_verbs *v,
 	return c;
 }
 
-/* ---- a connection of a device that can't be had ---- */
+/* ---- rejecting a connection of a device ---- */
 
-static void refuse_request(void *arg, const struct rcap_cm *peer)
-{
-	const struct net_conn *c = arg;
-	const struct rcap_cm no = { .private_len = 0 };
-
-	(void)peer;
-	rcap_reject(net_verbs_module(c->verbs)->qp(c->vconn), &no);
-}
-
-static void refuse_established(void *arg, const struct rcap_cm *peer)
-{
-	(void)arg;
-	(void)peer;
-}
-
-static void refuse_wr(void *arg, struct rcap_wr *wr, int err)
-{
-	(void)arg;
-	(void)wr;
-	(void)err;
-}
-
-static void refuse_recv(void *arg, struct rcap_recv *r, int err)
-{
-	(void)arg;
-	(void)r;
-	(void)err;
-}
-
-static void refuse_closed(void *arg, int err, const char *why)
-{
-	(void)arg;
-	(void)err;
-	(void)why;
-}
-
-static const struct rcap_user refusal = {
-	.connect_request = refuse_request,
-	.established = refuse_established,
-	.wr_done = refuse_wr,
-	.received = refuse_recv,
-	.closed = refuse_closed,
-};
-
-static void refused(void *arg)
+static void conn_refused(void *arg)
 {
 	net_conn_free(arg);
 }
 
-/* The queue pair has receives of the datamover's: it goes first. */
+/* The queue pair refers to receives of dmiser: free dmiser last. */
 void net_conn_refuse_verbs(struct net_conn *c)
 {
 	const struct verbs_module *m;
@@ -401,8 +351,8 @@ void net_conn_refuse_verbs(struct net_conn *c)
 	if (!c)
 		return;
 	m = net_verbs_module(c->verbs);
-	rcap_set_user(m->qp(c->vconn), &refusal, c);
-	m->on_gone(c->vconn, refused, c);
+	rcap_refuse(m->qp(c->vconn));
+	m->on_gone(c->vconn, conn_refused, c);
 }
 
 static void vconn_gone(void *arg)
@@ -441,7 +391,7 @@ int net_conn_start(struct net_conn *c, const struct net_conn_ops *ops,
 		return net_stream_start(c->stream, &sniff_ops, c, stream_closed,
 					c);
 	}
-	err = make(c, c->cfg.start == NET_START_RDMA);
+	err = make_core(c, c->cfg.start == NET_START_RDMA);
 	if (err)
 		return err;
 	return net_stream_start(c->stream, ops_of(c), core_of(c), stream_closed,
@@ -459,6 +409,15 @@ void net_conn_free(struct net_conn *c)
 	if (c->vconn)
 		net_verbs_module(c->verbs)->free(c->vconn);
 	free(c);
+}
+
+void net_conn_drop(struct net_conn *c, int err, const char *why)
+{
+	if (!c->stream)
+		return;
+	if (!c->why)
+		c->why = why;
+	net_stream_drop(c->stream, err);
 }
 
 int net_conn_held(struct net_conn *c)
@@ -483,7 +442,7 @@ void net_conn_stats(const struct net_conn *c, struct net_conn_stats *st)
 	*st = (struct net_conn_stats){ .copied = 0 };
 	if (c->stream)
 		st->net = *net_stream_stats(c->stream);
-	/* of a connection that changed over, both */
+	/* a connection that switched has both */
 	if (c->dmtcp)
 		st->copied += dmtcp_stats(c->dmtcp)->copied;
 	if (c->iwarp)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * conn.h: a socket with an iSCSI datamover on it, whichever it is to be: iSCSI
- * over TCP; iSER that logs in over the stream and goes to RDMA mode then
- * (RFC 7145 §5.1); iSER in RDMA mode from the first byte, as Linux does it.
- * One port serves all three: what comes is told by its first byte.
+ * conn.h: a connection with an iSCSI datamover: iSCSI over TCP; iSER that logs
+ * in over the byte stream and then switches to RDMA mode (RFC 7145 §5.1); iSER
+ * in RDMA mode from the first byte, as Linux does it. One port serves all
+ * three: the first byte distinguishes them.
  *
- * Threads: everything belongs to the thread of its loop.
+ * Threads: every object belongs to the thread of its loop.
  */
 #ifndef NET_CONN_H
 #define NET_CONN_H
@@ -16,12 +16,12 @@
 struct net_conn;
 
 enum net_start {
-	NET_START_ANY,	  /* target: what the first byte says */
+	NET_START_ANY,	  /* target: the first byte decides */
 	NET_START_STREAM, /* iSCSI bytes; RDMA mode may follow */
 	NET_START_RDMA,	  /* an MPA Request comes first */
 };
 
-/* What may be, of NET_START_ANY and of RDMAExtensions=Yes. */
+/* Kinds that NET_START_ANY and RDMAExtensions=Yes may result in. */
 #define NET_ALLOW_TCP	 0x1u /* plain iSCSI */
 #define NET_ALLOW_SWITCH 0x2u /* from stream to RDMA mode */
 #define NET_ALLOW_RDMA	 0x4u /* RDMA mode from the start */
@@ -30,70 +30,79 @@ enum net_start {
 struct net_conn_config {
 	enum iscsi_role role;
 	enum net_start start;
-	unsigned allow; /* NET_ALLOW_*, one at the least */
-	/* Rules of datamover/iser/dmiser.h, by start. */
+	unsigned allow; /* NET_ALLOW_*, at least one */
+	/* rules of datamover/iser/dmiser.h, by start */
 	unsigned rules_rdma, rules_stream;
-	bool hold;	      /* net_conn_held will be asked */
-	bool crc;	      /* MPA: want CRC32C (RFC 5044 §4.4) */
-	bool markers;	      /* MPA: ask for markers */
-	uint8_t mpa_revision; /* of our request, 1 or 2 */
+	bool hold;	      /* net_conn_held will be called */
+	bool crc;	      /* MPA: request CRC32C (RFC 5044 §4.4) */
+	bool markers;	      /* MPA: request markers */
+	uint8_t mpa_revision; /* MPA: of our request, 1 or 2 */
 	xtime sniff_time;     /* for the first byte */
-	xtime mpa_time;	      /* for each step of MPA's start-up */
-	uint32_t seed;	      /* of STag keys: random */
+	xtime mpa_time;	      /* for each step of the MPA start-up */
+	uint32_t seed;	      /* of STag keys; random */
 	unsigned max_tasks;   /* STags: two a task (initiator) */
 };
 
-/* net_conn_config_default: ANY for a target, STREAM for an initiator, all
+/* net_conn_config_default: ANY for a target, STREAM for an initiator, all kinds
  * allowed, CRC, no markers, revision 2, 15 s and 10 s. */
 void net_conn_config_default(struct net_conn_config *cfg, enum iscsi_role role);
 
 struct net_conn_ops {
-	/* What kind it is is known: the role attaches itself to dm. Nonzero:
-	 * the connection is closed. Comes once, from within net_conn_start if
-	 * it was known before. */
+	/* The kind of the connection is known: the role attaches itself to dm.
+	 * Called once; from within net_conn_start if the kind was known before.
+	 * Nonzero: net closes the connection. */
 	int (*opened)(void *arg, struct dm_conn *dm);
-	/* Last call, after the role's terminate notice: free it here. */
+	/* Last call, after the terminate notice of the role: free the
+	 * connection here. */
 	void (*closed)(void *arg, int err);
 };
 
-/* net_conn_new takes over fd. NULL: out of memory, fd is closed. */
+/* net_conn_new takes over fd. NULL: out of memory, and fd is closed. */
 struct net_conn *net_conn_new(struct io_loop *l, int fd,
 			      const struct net_conn_config *cfg);
-/* net_conn_new_verbs: the same for a connection of an RDMA device, which it
- * takes over; cfg's start is not looked at. */
+/* net_conn_new_verbs takes over a connection of an RDMA device; cfg->start is
+ * unused. NULL: out of memory. */
 struct net_verbs;
 struct verbs_conn;
 struct net_conn *net_conn_new_verbs(struct io_loop *l, struct net_verbs *v,
 				    struct verbs_conn *vc,
 				    const struct net_conn_config *cfg);
-/* net_conn_refuse_verbs: in place of net_conn_free where it failed to start,
- * from within verbs_module.take: the peer is refused, and c goes when that is
- * done. NULL is fine. */
+/* net_conn_refuse_verbs replaces net_conn_free if net_conn_start failed, from
+ * within verbs_module.take: it rejects the peer's request and frees c
+ * afterwards. NULL has no effect. */
 void net_conn_refuse_verbs(struct net_conn *c);
-/* net_conn_start: 0, or ERR_... / -Exxx, then closed is not called. */
+/* net_conn_start: 0, or ERR_... or -Exxx: closed is not called then. */
 int net_conn_start(struct net_conn *c, const struct net_conn_ops *ops,
 		   void *arg);
-/* net_conn_free: after closed (also from within), or if it never started. */
+/* net_conn_free: from closed on, or if the connection never started. */
 void net_conn_free(struct net_conn *c);
-/* net_conn_held: the socket of a connection that we gave up and the peer did
- * not, which the caller ends (net_reset); -1: none. From closed on. */
+/* net_conn_drop closes the socket at the end of the turn; closed gets err. No
+ * effect on a connection of an RDMA device, which its role ends. why:
+ * static. */
+void net_conn_drop(struct net_conn *c, int err, const char *why);
+/* net_conn_held: the socket of a connection that this end gave up and the peer
+ * did not; the caller ends it with net_reset. -1: none. From closed on. */
 int net_conn_held(struct net_conn *c);
 
+/* net_conn_addresses: both addresses as far as they are known. */
 void net_conn_addresses(const struct net_conn *c, struct net_addr *local,
 			struct net_addr *peer);
 
 struct net_conn_stats {
 	struct net_stream_stats net; /* bytes and system calls of the socket */
-	/* Payload that a buffer of ours came between, in user space. */
+	/* payload bytes that were copied in user space */
 	uint64_t copied;
 };
+/* net_conn_stats: counters since the start of the connection. */
 void net_conn_stats(const struct net_conn *c, struct net_conn_stats *st);
-/* Why nothing was opened, for people; NULL: no more than closed's err says. */
+/* net_conn_why: why net closed the connection, as a sentence; NULL: the err of
+ * closed says all. */
 const char *net_conn_why(const struct net_conn *c);
-/* How it came about, for people: "tcp", "iser (rdma from the start)", ... */
+/* net_conn_kind: the kind of the connection, as text. */
 const char *net_conn_kind(const struct net_conn *c);
+/* net_conn_is_iser: it is in RDMA mode or switches to it. */
 bool net_conn_is_iser(const struct net_conn *c);
-/* Rules of datamover/iser/dmiser.h that are kept; 0 where there is no iSER. */
+/* net_conn_rules: the rules of datamover/iser/dmiser.h in force; 0: no iSER. */
 unsigned net_conn_rules(const struct net_conn *c);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* connect.c: from a host's name to a connected socket, one address after the
- * other, within a deadline. */
+/* connect.c: resolves a host's name and connects to its addresses in turn,
+ * within a deadline. */
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -17,9 +17,9 @@
 
 struct net_connector {
 	struct io_loop *l;
-	/* what is wanted */
+	/* the request */
 	char host[256], port[8];
-	bool is_too_long; /* host, for a name */
+	bool is_too_long; /* host does not fit */
 	xtime deadline;
 	void (*done)(void *arg, int fd, const char *why);
 	void *arg;
@@ -28,13 +28,13 @@ struct net_connector {
 	struct addrinfo *found;
 	int gai, gai_errno;
 	bool resolving;
-	bool dropped; /* done was called or is not wanted any more */
+	bool dropped; /* done has been called or is not wanted */
 	/* connecting */
 	struct addrinfo *at;
 	struct io_watch watch;
 	struct io_timer timer;
 	int err;	   /* of the last address tried */
-	char why[WHY_MAX]; /* about it */
+	char why[WHY_MAX]; /* the sentence about err */
 };
 
 static void close_socket(struct net_connector *c)
@@ -58,8 +58,8 @@ static void connector_free(struct net_connector *c)
 	free(c);
 }
 
-/* finish hands over fd or -Exxx, and forgets c. */
-static void finish(struct net_connector *c, int fd)
+/* finish_connect passes fd or -Exxx to done, and frees c. */
+static void finish_connect(struct net_connector *c, int fd)
 {
 	void (*done)(void *arg, int fd, const char *why) = c->done;
 	void *arg = c->arg;
@@ -70,7 +70,7 @@ static void finish(struct net_connector *c, int fd)
 	done(arg, fd, why);
 }
 
-/* ---- one address after the other ---- */
+/* ---- trying addresses ---- */
 
 static void note_failure(struct net_connector *c, int err)
 {
@@ -93,7 +93,7 @@ static unsigned addresses_left(const struct net_connector *c)
 	return n;
 }
 
-/* One dead address must not use up the time of those after it. */
+/* A dead address must not use up the time of the addresses after it. */
 static int start_clock(struct net_connector *c)
 {
 	xtime now = io_now_exact();
@@ -104,7 +104,7 @@ static int start_clock(struct net_connector *c)
 			    now + (c->deadline - now) / addresses_left(c));
 }
 
-/* try_address: 0: under way or connected; -Exxx: this one won't do. */
+/* try_address: 0: in progress or connected; -Exxx: it failed. */
 static int try_address(struct net_connector *c)
 {
 	int err;
@@ -137,7 +137,7 @@ static void try_next(struct net_connector *c)
 			return;
 		give_up_address(c, err);
 	}
-	finish(c, c->err);
+	finish_connect(c, c->err);
 }
 
 static void connect_ready(struct io_watch *w, unsigned events)
@@ -157,7 +157,7 @@ static void connect_ready(struct io_watch *w, unsigned events)
 	io_watch_del(c->l, &c->watch);
 	w->fd = -1;
 	c->why[0] = '\0';
-	finish(c, fd);
+	finish_connect(c, fd);
 }
 
 static void out_of_time(struct io_timer *t)
@@ -167,19 +167,19 @@ static void out_of_time(struct io_timer *t)
 	if (c->resolving) {
 		snprintf(c->why, sizeof(c->why),
 			 "cannot resolve '%s': no answer in time", c->host);
-		finish(c, -ETIMEDOUT);
+		finish_connect(c, -ETIMEDOUT);
 		return;
 	}
 	give_up_address(c, -ETIMEDOUT);
 	if (io_now(c->l) >= c->deadline)
-		finish(c, c->err);
+		finish_connect(c, c->err);
 	else
 		try_next(c);
 }
 
 /* ---- names ---- */
 
-static int64_t resolve(struct io_file_op *op)
+static int64_t resolve_host(struct io_file_op *op)
 {
 	struct net_connector *c =
 		container_of(op, struct net_connector, resolve);
@@ -187,12 +187,12 @@ static int64_t resolve(struct io_file_op *op)
 				  .ai_socktype = SOCK_STREAM };
 	struct net_addr a;
 
-	if (c->is_too_long) { /* cut short it would be another name */
+	if (c->is_too_long) { /* a truncated name would be another name */
 		c->gai = EAI_NONAME;
 		return 0;
 	}
-	/* AI_ADDRCONFIG leaves out families without a configured address,
-	 * loopback not counted: not for addresses given as numbers. */
+	/* AI_ADDRCONFIG omits families without a configured address, not
+	 * counting loopback: do not use it for numeric addresses. */
 	if (net_addr_parse(&a, c->host, 0) == 0)
 		hints.ai_flags = AI_NUMERICSERV | AI_NUMERICHOST;
 	c->gai = getaddrinfo(c->host, c->port, &hints, &c->found);
@@ -214,7 +214,7 @@ static int errno_of_gai(const struct net_connector *c)
 	}
 }
 
-static void resolved(struct io_file_op *op, int64_t result)
+static void host_resolved(struct io_file_op *op, int64_t result)
 {
 	struct net_connector *c =
 		container_of(op, struct net_connector, resolve);
@@ -230,7 +230,7 @@ static void resolved(struct io_file_op *op, int64_t result)
 			 c->host,
 			 result < 0 ? strerror((int)-result)
 				    : gai_strerror(c->gai));
-		finish(c, result < 0 ? (int)result : errno_of_gai(c));
+		finish_connect(c, result < 0 ? (int)result : errno_of_gai(c));
 		return;
 	}
 	c->at = c->found;
@@ -260,8 +260,8 @@ net_connect(struct io_loop *l, const char *host, uint16_t port, xtime deadline,
 		return NULL;
 	}
 	c->resolve.opcode = IO_FILE_CALL;
-	c->resolve.call = resolve;
-	c->resolve.done = resolved;
+	c->resolve.call = resolve_host;
+	c->resolve.done = host_resolved;
 	c->resolving = true;
 	io_file_submit(l, &c->resolve);
 	return c;

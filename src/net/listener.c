@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* listener.c: a listening socket. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,9 +17,13 @@ struct net_listener {
 	struct io_loop *l;
 	struct io_watch watch;
 	struct io_timer back_off; /* out of descriptors or memory */
-	bool paused;		  /* by the owner */
-	bool *gone;		  /* set when freed from within accepted */
+	bool paused;		  /* by net_listener_pause */
+	bool *gone;		  /* set if accepted frees the listener */
+	/* closed to accept and close a connection when no other descriptor is
+	 * free */
+	int spare;
 	void (*accepted)(void *arg, int fd, const struct net_addr *peer);
+	void (*short_of)(void *arg, int err, const struct net_addr *peer);
 	void *arg;
 };
 
@@ -34,26 +39,70 @@ static void back_off_over(struct io_timer *t)
 	set_want(container_of(t, struct net_listener, back_off));
 }
 
-/* accept_one: 0; -EAGAIN: no more for now; else the listener has to wait. */
+static int spare_open(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static int accept_socket(struct net_listener *n, struct net_addr *peer)
+{
+	int fd;
+
+	peer->len = sizeof(peer->sa);
+	fd = accept4(n->watch.fd, (struct sockaddr *)&peer->sa, &peer->len,
+		     SOCK_CLOEXEC | SOCK_NONBLOCK);
+	return fd >= 0 ? fd : -errno;
+}
+
+/*
+ * No descriptor is free: closes the spare one, accepts the connection and
+ * closes it. A connection that stays in the queue would make its peer wait and
+ * the loop spin. 0: go on; -EAGAIN: the queue is empty; else the listener has
+ * to pause.
+ */
+static int refuse_one(struct net_listener *n, int err)
+{
+	struct net_addr peer;
+	int fd = -EMFILE;
+
+	if (n->spare >= 0) {
+		close(n->spare);
+		fd = accept_socket(n, &peer);
+		if (fd >= 0)
+			close(fd);
+		n->spare = spare_open();
+	}
+	if (fd == -EAGAIN)
+		/* accept returns EMFILE even if the queue is empty */
+		return fd;
+	if (n->short_of)
+		n->short_of(n->arg, err, fd >= 0 ? &peer : NULL);
+	return fd >= 0 ? 0 : -EMFILE;
+}
+
+/* accept_one: 0; -EAGAIN: the queue is empty; else the listener has to
+ * pause. */
 static int accept_one(struct net_listener *n)
 {
-	struct net_addr peer = { .len = sizeof(peer.sa) };
-	int fd = accept4(n->watch.fd, (struct sockaddr *)&peer.sa, &peer.len,
-			 SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct net_addr peer;
+	int fd = accept_socket(n, &peer);
 
 	if (fd >= 0) {
 		n->accepted(n->arg, fd, &peer);
 		return 0;
 	}
-	switch (errno) {
-	case EMFILE:
-	case ENFILE:
-	case ENOBUFS:
-	case ENOMEM:
+	switch (fd) {
+	case -EMFILE:
+	case -ENFILE:
+		return refuse_one(n, fd);
+	case -ENOBUFS:
+	case -ENOMEM:
+		if (n->short_of)
+			n->short_of(n->arg, fd, NULL);
 		return -EMFILE;
-	case EAGAIN:
+	case -EAGAIN:
 		return -EAGAIN;
-	default: /* that connection is gone; the next may be well */
+	default: /* that connection has failed; go on with the next */
 		return 0;
 	}
 }
@@ -71,7 +120,7 @@ static void listener_ready(struct io_watch *w, unsigned events)
 	if (gone)
 		return;
 	n->gone = NULL;
-	/* The queue stays full: without a pause the loop would not rest. */
+	/* The queue stays full: without a pause the loop would spin. */
 	if (err == -EMFILE &&
 	    !io_timer_set(n->l, &n->back_off, io_now(n->l) + BACK_OFF))
 		set_want(n);
@@ -109,6 +158,7 @@ struct net_listener *net_listen(struct io_loop *l, const struct net_addr *a,
 	n->l = l;
 	n->accepted = accepted;
 	n->arg = arg;
+	n->spare = spare_open();
 	n->back_off.fire = back_off_over;
 	n->watch.want = IO_IN;
 	n->watch.ready = listener_ready;
@@ -119,6 +169,8 @@ struct net_listener *net_listen(struct io_loop *l, const struct net_addr *a,
 			return n;
 		close(n->watch.fd);
 	}
+	if (n->spare >= 0)
+		close(n->spare);
 	free(n);
 	return NULL;
 }
@@ -128,6 +180,13 @@ void net_listener_addr(const struct net_listener *n, struct net_addr *a)
 	a->len = sizeof(a->sa);
 	if (getsockname(n->watch.fd, (struct sockaddr *)&a->sa, &a->len))
 		a->len = 0;
+}
+
+void net_listener_on_short(struct net_listener *n,
+			   void (*short_of)(void *arg, int err,
+					    const struct net_addr *peer))
+{
+	n->short_of = short_of;
 }
 
 void net_listener_pause(struct net_listener *n, bool pause)
@@ -145,5 +204,7 @@ void net_listener_free(struct net_listener *n)
 	io_timer_clear(n->l, &n->back_off);
 	io_watch_del(n->l, &n->watch);
 	close(n->watch.fd);
+	if (n->spare >= 0)
+		close(n->spare);
 	free(n);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* send.c: pieces of memory to a socket: small ones gathered in one sendmsg,
- * large ones that lie in a mapped file by sendfile. */
+/* send.c: sends pieces of memory: small ones gathered in one sendmsg, large
+ * ones that are in a mapped file with sendfile. */
 #include <errno.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
 #include "net/backed.h"
 
-/* MSG_NOSIGNAL has no counterpart for sendfile: see sigpipe in stream.c. */
-static int64_t gather(struct net_send *s, struct iovec *iov, unsigned n,
-		      int more)
+/* MSG_NOSIGNAL: see ignore_sigpipe in backed.c for sendfile. */
+static int64_t send_gathered(struct net_send *s, struct iovec *iov, unsigned n,
+			     int more)
 {
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
 	ssize_t sent;
@@ -21,8 +21,9 @@ static int64_t gather(struct net_send *s, struct iovec *iov, unsigned n,
 	return sent < 0 ? -errno : sent;
 }
 
-/* give sends one piece from the file behind it. -EOPNOTSUPP: not this way. */
-static int64_t give(struct net_send *s, const struct iovec *piece)
+/* send_by_file sends one piece from its file. -EOPNOTSUPP: sendfile is not
+ * possible here. */
+static int64_t send_by_file(struct net_send *s, const struct iovec *piece)
 {
 	int64_t off, sent;
 	off_t at;
@@ -52,8 +53,8 @@ static bool is_large_and_backed(const struct net_send *s,
 	       net_backed_find(piece, &fd, &off);
 }
 
-/* run_of gives how many pieces of iov go into one call: a run of small ones,
- * or one large one. */
+/* run_of returns how many pieces of iov go in one call: a run of small ones, or
+ * one large one. */
 static unsigned run_of(const struct net_send *s, const struct iovec *iov,
 		       unsigned n, bool *by_file, size_t *len)
 {
@@ -77,11 +78,11 @@ int64_t net_send_pieces(struct net_send *s, struct iovec *iov, unsigned n)
 		int64_t sent;
 
 		k = run_of(s, iov + i, n - i, &by_file, &len);
-		sent = by_file ? give(s, &iov[i])
-			       : gather(s, iov + i, k,
-					i + k < n ? MSG_MORE : 0);
+		sent = by_file ? send_by_file(s, &iov[i])
+			       : send_gathered(s, iov + i, k,
+					       i + k < n ? MSG_MORE : 0);
 		if (sent == -EOPNOTSUPP && by_file) {
-			s->no_sendfile = true; /* the rest by sendmsg */
+			s->no_sendfile = true; /* send the rest with sendmsg */
 			k = 0;
 			continue;
 		}

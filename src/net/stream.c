@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stream.c: a socket under a protocol core. Input when the socket has some;
- * output, fate and deadline once at the end of the turn.
+ * stream.c: a socket with a protocol core. Input is received when the socket is
+ * readable; output, fate and deadline are handled once, at the end of the
+ * turn.
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,55 +21,61 @@
 
 #define RX_PIECES 64
 #define TX_PIECES 512
-/* Most of an FPDU may be with the core already (64 KiB), and is owed no more. */
+/* An FPDU of 64 KiB may be with the core up to its last bytes: wait for more
+ * than that. */
 #define PATIENT_FROM (96u << 10)
 #define PATIENT_FOR  (32 << 10)
-/* For what is only likely to come we wait no longer than this. */
+/* limit of the wait for input that is only likely */
 #define PATIENCE_MAX (2 * XTIME_MS)
-#define RX_PER_TURN  (1u << 20) /* then the other connections have their turn */
-#define FLUSH_MAX    (5 * XTIME_S) /* for a peer that does not read */
-#define LOOPBACK_MSS 16384	   /* beyond any frame that hardware sends */
+#define RX_PER_TURN  (1u << 20) /* then other connections get their turn */
+/* limit of sending to a peer that does not read */
+#define FLUSH_MAX (5 * XTIME_S)
+/* longer than any frame of a network device */
+#define LOOPBACK_MSS 16384
 #define LINGER_MAX   (500 * XTIME_MS)
 
 enum stream_state {
 	NEW,
 	RUNNING,
-	LINGERING, /* all is said and FIN is out; waits for the peer's */
+	/* all output and our FIN are sent; waits for the peer's FIN */
+	LINGERING,
 	CLOSED,
 };
 
 struct net_stream {
 	struct io_loop *l;
 	struct io_watch watch;
-	struct io_timer timer, impatience;
+	struct io_timer timer, patience_timer;
 	struct io_defer service;
 	struct stream_host host;
 	/* the core */
 	const struct stream_ops *ops;
 	void *core;
+	struct stream_status status; /* its last report: core_status */
+	bool status_stale;	     /* the core may report another one now */
 	void (*closed)(void *arg, int err);
 	void *arg;
-	/* where we are */
+	/* state */
 	enum stream_state state;
-	bool rx_paused;	 /* the core takes no input now */
-	bool patient;	 /* set_low_water */
-	bool timing;	 /* impatience is set */
-	bool in_vain;	 /* nothing came while we were, of what was likely */
-	bool tx_blocked; /* the socket takes no output now */
-	bool ended;	 /* nothing more comes in: FIN or an error */
-	bool gave_up;	 /* ended by give_up, not by the peer */
-	bool hold;	 /* net_stream_hold */
-	int end_err;	 /* why: 0 = FIN */
-	int fate_err;	 /* LINGERING: why the core wanted to close */
-	xtime timer_at;	 /* XTIME_NEVER: not set */
-	xtime give_up;	 /* flushing or lingering has to end then */
+	bool rx_paused;	      /* the core takes no input at present */
+	bool low_water;	      /* the low-water mark of the socket is set */
+	bool patience_set;    /* patience_timer is set */
+	bool patience_failed; /* likely input did not arrive within PATIENCE_MAX */
+	bool tx_blocked;      /* the socket takes no output at present */
+	bool ended;	      /* the input has ended: FIN or an error */
+	bool gave_up;	      /* ended by the timer give_up, not by the peer */
+	bool hold;	      /* net_stream_hold */
+	int end_err;	      /* the reason; 0: FIN */
+	int fate_err;	      /* LINGERING: the core's reason to close */
+	xtime timer_at;	      /* XTIME_NEVER: not set */
+	xtime give_up;	      /* time limit of flushing or lingering */
 	/* the socket */
 	struct net_send send;
 	struct net_addr peer, local;
 	struct net_stream_stats stats;
 };
 
-static void end(struct net_stream *s, int err)
+static void end_input(struct net_stream *s, int err)
 {
 	if (s->ended)
 		return;
@@ -76,7 +83,7 @@ static void end(struct net_stream *s, int err)
 	s->end_err = err;
 }
 
-/* err_of_errno says to a core what became of its socket. */
+/* err_of_errno maps an error of a socket to an error for the core. */
 static int err_of_errno(int err)
 {
 	switch (err) {
@@ -106,15 +113,23 @@ static ssize_t receive(struct net_stream *s, struct iovec *iov, unsigned n)
 	return got < 0 ? -errno : got;
 }
 
-static bool wants_input(const struct net_stream *s)
+/* core_status: the status of the core. Every call that may change it sets
+ * status_stale. */
+static const struct stream_status *core_status(struct net_stream *s)
 {
-	int err;
-
-	return s->state == RUNNING && !s->ended && !s->rx_paused &&
-	       s->ops->fate(s->core, &err) == STREAM_GO;
+	if (s->status_stale)
+		s->ops->status(s->core, &s->status);
+	s->status_stale = false;
+	return &s->status;
 }
 
-/* receive_once returns false when the socket has no more for now. */
+static bool wants_input(struct net_stream *s)
+{
+	return s->state == RUNNING && !s->ended && !s->rx_paused &&
+	       core_status(s)->fate == STREAM_GO;
+}
+
+/* receive_once returns false if the socket has no more input for now. */
 static bool receive_once(struct net_stream *s, size_t *budget)
 {
 	struct iovec iov[RX_PIECES];
@@ -128,41 +143,43 @@ static bool receive_once(struct net_stream *s, size_t *budget)
 	got = receive(s, iov, n);
 	if (got <= 0) {
 		if (got != -EAGAIN)
-			end(s, err_of_errno((int)got));
+			end_input(s, err_of_errno((int)got));
 		return false;
 	}
 	s->stats.rx_bytes += (uint64_t)got;
-	s->in_vain = false;
+	s->patience_failed = false;
 	s->ops->rx_done(s->core, (size_t)got, io_now(s->l));
+	s->status_stale = true;
 	*budget -= MIN(*budget, (size_t)got);
-	/* A short read emptied the socket: no call to be told so. */
+	/* A short read has emptied the socket: skip the call that returns
+	 * EAGAIN. */
 	return (size_t)got == bufv_of(iov, n).len;
 }
 
-/* A peer that most likely sends much: while it does, we have patience. A timer
- * that is set stays: too early, it costs less than to be moved each time. */
+/* The core expects the peer to send much: wait for many bytes at once. Leave an
+ * armed timer alone: an early expiry costs less than re-arming it for every
+ * request. */
 static bool is_likely(struct net_stream *s)
 {
-	if (s->in_vain || s->ops->rx_likely(s->core) < PATIENT_FROM)
+	if (s->patience_failed || core_status(s)->likely < PATIENT_FROM)
 		return false;
-	if (!s->timing)
-		s->timing = !io_timer_set(s->l, &s->impatience,
-					  io_now(s->l) + PATIENCE_MAX);
-	return s->timing;
+	if (!s->patience_set)
+		s->patience_set = !io_timer_set(s->l, &s->patience_timer,
+						io_now(s->l) + PATIENCE_MAX);
+	return s->patience_set;
 }
 
-/* Where the peer owes much, a few bytes of it wake nobody: siw sends what it
- * was asked for in pieces of a segment. Its FIN does, and so does an error. */
+/* While the peer has to send much, do not wake for a few bytes: siw sends a
+ * response in pieces of a segment. A FIN or an error wakes in any case. */
 static void set_low_water(struct net_stream *s)
 {
-	bool patient =
-		s->state == RUNNING &&
-		(s->ops->rx_sure(s->core) >= PATIENT_FROM || is_likely(s));
+	bool patient = s->state == RUNNING &&
+		       (core_status(s)->sure >= PATIENT_FROM || is_likely(s));
 	int bytes = patient ? PATIENT_FOR : 1;
 
-	if (patient == s->patient)
+	if (patient == s->low_water)
 		return;
-	s->patient = patient;
+	s->low_water = patient;
 	setsockopt(s->watch.fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
 }
 
@@ -175,27 +192,29 @@ static void take_input(struct net_stream *s)
 	set_low_water(s);
 }
 
-/* patience_ended: what came meanwhile is taken, however little it is. Where the
- * core takes nothing now, nobody would look at the time when it does again. */
+/* The input that has arrived is taken, however little. If the core takes none
+ * at present, no later event would check this timer: so the wait ends here,
+ * too. */
 static void patience_ended(struct io_timer *t)
 {
-	struct net_stream *s = container_of(t, struct net_stream, impatience);
+	struct net_stream *s =
+		container_of(t, struct net_stream, patience_timer);
 	uint64_t before = s->stats.rx_bytes;
 
-	s->timing = false;
-	if (!s->patient)
+	s->patience_set = false;
+	if (!s->low_water)
 		return;
 	if (wants_input(s))
 		take_input(s);
 	if (s->stats.rx_bytes == before) {
-		s->in_vain = true;
+		s->patience_failed = true;
 		set_low_water(s);
 	}
 	io_loop_defer(s->l, &s->service);
 }
 
-/* drop_input reads what a peer still sends after our FIN, lest the close that
- * follows becomes a reset which takes our last bytes away from it. */
+/* drop_input discards input after our FIN. Unread input would turn the close
+ * into a reset, and the peer might lose our last bytes. */
 static void drop_input(struct net_stream *s)
 {
 	uint8_t junk[4096];
@@ -218,13 +237,13 @@ static int socket_error(const struct net_stream *s)
 	return -err;
 }
 
-/* hung_up: an error that neither reading nor writing came across. */
+/* hung_up handles an error that neither a read nor a write returned. */
 static void hung_up(struct net_stream *s)
 {
 	int err = socket_error(s);
 
 	if (err || s->rx_paused || s->state == LINGERING)
-		end(s, err ? err_of_errno(err) : ERR_RESET);
+		end_input(s, err ? err_of_errno(err) : ERR_RESET);
 }
 
 static void stream_ready(struct io_watch *w, unsigned events)
@@ -244,39 +263,40 @@ static void stream_ready(struct io_watch *w, unsigned events)
 
 /* ---- output ---- */
 
-/* send_once returns false when there is nothing more to send for now. */
+/* send_once returns false if there is no more output for now, or no room. */
 static bool send_once(struct net_stream *s)
 {
 	struct iovec iov[TX_PIECES];
 	unsigned n = s->ops->tx_what(s->core, iov, TX_PIECES);
 	int64_t sent;
 
+	s->status_stale = true;
 	if (n == 0)
 		return false;
 	sent = net_send_pieces(&s->send, iov, n);
 	if (sent < 0) {
-		end(s, err_of_errno((int)sent));
+		end_input(s, err_of_errno((int)sent));
 		return false;
 	}
 	s->stats.tx_bytes += (uint64_t)sent;
 	s->tx_blocked = (size_t)sent < bufv_of(iov, n).len;
 	if (sent > 0) {
 		s->ops->tx_done(s->core, (size_t)sent, io_now(s->l));
-		s->rx_paused = false; /* there may be room now: ask again */
+		s->rx_paused = false; /* the core may have room again */
 	}
 	return !s->tx_blocked;
 }
 
 /* ---- the end ---- */
 
-/* shut: s may be freed by closed. */
+/* shut closes the socket. The callback closed may free s. */
 static void shut(struct net_stream *s, int err)
 {
 	bool keep = s->hold && (!s->ended || s->gave_up);
 
 	s->state = CLOSED;
 	io_timer_clear(s->l, &s->timer);
-	io_timer_clear(s->l, &s->impatience);
+	io_timer_clear(s->l, &s->patience_timer);
 	io_watch_del(s->l, &s->watch);
 	io_defer_cancel(&s->service);
 	if (!keep) {
@@ -292,14 +312,14 @@ static void set_timer(struct net_stream *s)
 	xtime at = s->give_up;
 
 	if (s->state == RUNNING)
-		at = MIN(at, s->ops->deadline(s->core));
-	/* A timer that fires too early is cheaper than one that is moved
-	 * with every request. */
+		at = MIN(at, core_status(s)->deadline);
+	/* Leave an armed timer alone: an early expiry costs less than re-arming
+	 * it for every request. */
 	if (at >= s->timer_at)
 		return;
 	s->timer_at = at;
 	if (io_timer_set(s->l, &s->timer, at))
-		end(s, ERR_NOMEM);
+		end_input(s, ERR_NOMEM);
 }
 
 static void timer_fired(struct io_timer *t)
@@ -308,11 +328,13 @@ static void timer_fired(struct io_timer *t)
 	xtime now = io_now(s->l);
 
 	s->timer_at = XTIME_NEVER;
+	s->status_stale = true;
 	if (s->give_up <= now) {
 		s->gave_up = !s->ended;
-		end(s, ERR_TIMEOUT);
-	} else if (s->state == RUNNING && s->ops->deadline(s->core) <= now) {
+		end_input(s, ERR_TIMEOUT);
+	} else if (s->state == RUNNING && core_status(s)->deadline <= now) {
 		s->ops->expire(s->core, now);
+		s->status_stale = true;
 		s->rx_paused = false;
 	}
 	io_loop_defer(s->l, &s->service);
@@ -327,21 +349,21 @@ static void linger(struct net_stream *s, int err)
 		s->ended = true;
 }
 
-static unsigned wanted(const struct net_stream *s)
+static unsigned wanted(struct net_stream *s)
 {
 	if (s->state == LINGERING)
 		return IO_IN;
 	return (wants_input(s) ? IO_IN : 0) | (s->tx_blocked ? IO_OUT : 0);
 }
 
-/* carry_out does what the core's fate asks for; true: the stream is shut. */
+/* carry_out acts on the core's fate; true: the stream is shut. */
 static bool carry_out(struct net_stream *s)
 {
-	int err = 0;
-	enum stream_fate fate = s->ops->fate(s->core, &err);
+	enum stream_fate fate = core_status(s)->fate;
+	int err = fate == STREAM_GO ? s->end_err : core_status(s)->err;
 
 	if (fate == STREAM_CLOSE || s->ended) {
-		shut(s, fate == STREAM_GO ? s->end_err : err);
+		shut(s, err);
 		return true;
 	}
 	if (fate == STREAM_GO)
@@ -353,22 +375,20 @@ static bool carry_out(struct net_stream *s)
 	return false;
 }
 
-static bool is_doomed(const struct net_stream *s)
+static bool is_lost(struct net_stream *s)
 {
-	int err;
-
-	return (s->ended && s->end_err) ||
-	       s->ops->fate(s->core, &err) == STREAM_CLOSE;
+	return (s->ended && s->end_err) || core_status(s)->fate == STREAM_CLOSE;
 }
 
-/* serve is the end of a turn: all output of it, then fate and deadline. What
- * was answered before the peer's FIN still goes out. */
-static void serve(struct io_defer *d)
+/* serve_stream handles the end of a turn: output, then fate and deadline.
+ * Responses made before the peer's FIN are still sent. */
+static void serve_stream(struct io_defer *d)
 {
 	struct net_stream *s = container_of(d, struct net_stream, service);
 
+	s->status_stale = true; /* commands may have completed in this turn */
 	if (s->state == RUNNING) {
-		while (!s->tx_blocked && !is_doomed(s) && send_once(s))
+		while (!s->tx_blocked && !is_lost(s) && send_once(s))
 			;
 		if (carry_out(s))
 			return;
@@ -381,7 +401,7 @@ static void serve(struct io_defer *d)
 	io_watch_want(s->l, &s->watch, wanted(s));
 }
 
-/* ---- what others call ---- */
+/* ---- public functions ---- */
 
 static void kick(struct stream_host *host)
 {
@@ -389,7 +409,8 @@ static void kick(struct stream_host *host)
 
 	if (s->state != RUNNING)
 		return;
-	s->rx_paused = false; /* rx_where will say if it still is */
+	s->rx_paused = false; /* rx_where decides whether it still is */
+	s->status_stale = true;
 	io_loop_defer(s->l, &s->service);
 }
 
@@ -399,7 +420,7 @@ static void set_up_socket(int fd)
 
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	/* Fails on sockets that are not TCP, which have no need of it. */
+	/* Fails on sockets that are not TCP, which do not need it. */
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 }
 
@@ -429,9 +450,9 @@ struct net_stream *net_stream_new(struct io_loop *l, int fd)
 		.ready = stream_ready,
 	};
 	s->timer.fire = timer_fired;
-	s->impatience.fire = patience_ended;
+	s->patience_timer.fire = patience_ended;
 	s->timer_at = s->give_up = XTIME_NEVER;
-	s->service.run = serve;
+	s->service.run = serve_stream;
 	list_init(&s->service.link);
 	s->host.kick = kick;
 	s->send.fd = fd;
@@ -455,10 +476,11 @@ int net_stream_start(struct net_stream *s, const struct stream_ops *ops,
 		return err;
 	s->ops = ops;
 	s->core = core;
+	s->status_stale = true;
 	s->closed = closed;
 	s->arg = arg;
 	s->state = RUNNING;
-	io_loop_defer(s->l, &s->service); /* the core may speak first */
+	io_loop_defer(s->l, &s->service); /* the core may have output at once */
 	return 0;
 }
 
@@ -479,6 +501,14 @@ size_t net_stream_mss(const struct net_stream *s)
 	if (getsockopt(s->watch.fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &len))
 		return 0;
 	return mss > 0 && mss < LOOPBACK_MSS ? (size_t)mss : 0;
+}
+
+void net_stream_drop(struct net_stream *s, int err)
+{
+	if (s->state != RUNNING && s->state != LINGERING)
+		return;
+	end_input(s, err);
+	io_loop_defer(s->l, &s->service);
 }
 
 void net_stream_hold(struct net_stream *s)

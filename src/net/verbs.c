@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* verbs.c: the module for RDMA devices: found, loaded, asked. */
+/* verbs.c: loads and calls the module for RDMA devices. */
 #include "net/verbs.h"
 
 #include <dlfcn.h>
@@ -24,7 +24,7 @@ struct net_verbs {
 	unsigned nlisteners;
 };
 
-static void *load(int *err, char *why, size_t size)
+static void *load_module(int *err, char *why, size_t size)
 {
 	const char *dir = getenv("OPENISER_MODULES");
 	char path[4096];
@@ -36,7 +36,7 @@ static void *load(int *err, char *why, size_t size)
 	if (h)
 		return h;
 	snprintf(why, size, "%s", dlerror());
-	/* absent itself, or one of the libraries that it needs */
+	/* the module is absent, or one of its libraries */
 	*err = strncmp(why, path, strlen(path)) == 0 ? -ENOENT : -ELIBACC;
 	return NULL;
 }
@@ -51,7 +51,7 @@ struct net_verbs *net_verbs_open(struct io_loop *l,
 	snprintf(why, size, "out of memory");
 	if (!v)
 		return NULL;
-	v->handle = load(err, why, size);
+	v->handle = load_module(err, why, size);
 	if (v->handle)
 		v->m = dlsym(v->handle, VERBS_SYMBOL);
 	if (v->handle && (!v->m || v->m->abi != VERBS_ABI)) {
@@ -98,7 +98,7 @@ struct verbs *net_verbs_handle(const struct net_verbs *v)
 	return v->v;
 }
 
-/* As deep as a window of commands with room for what is unexpected. */
+/* Queues as deep as the command window, with room for unexpected PDUs. */
 static struct verbs_config config_of(enum iscsi_role role)
 {
 	struct verbs_config cfg = { .sends = 384,
@@ -141,8 +141,8 @@ struct verbs_conn *net_verbs_connect(struct net_verbs *v,
 	struct verbs_config cfg = config_of(ISCSI_INITIATOR);
 	uint8_t cm[DMISER_CM_LEN];
 
-	/* the kernel's software devices end a connection over the remote
-	 * invalidation of a plain region */
+	/* siw and rxe end a connection at the remote invalidation of an
+	 * ordinary memory region */
 	dmiser_cm_request(false, cm);
 	cfg.private_data = cm;
 	cfg.private_len = sizeof(cm);

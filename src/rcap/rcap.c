@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rcap.c: the doorway to a provider: what is not allowed now stops here. */
+/* rcap.c: the entry points of a provider. They reject every call that the state
+ * of the connection does not allow. */
 #include "rcap/rcap.h"
 
 #include <assert.h>
@@ -19,6 +20,58 @@ void rcap_set_trace(struct rcap_qp *qp, struct trace *trace)
 	qp->trace = trace;
 }
 
+/* ---- a queue pair without a user ---- */
+
+static void refuse_request(void *arg, const struct rcap_cm *peer)
+{
+	const struct rcap_cm nothing = { .private_len = 0 };
+
+	(void)peer;
+	rcap_reject(arg, &nothing);
+}
+
+static void ignore_established(void *arg, const struct rcap_cm *peer)
+{
+	(void)arg;
+	(void)peer;
+}
+
+static void ignore_wr(void *arg, struct rcap_wr *wr, int err)
+{
+	(void)arg;
+	(void)wr;
+	(void)err;
+}
+
+static void ignore_recv(void *arg, struct rcap_recv *r, int err)
+{
+	(void)arg;
+	(void)r;
+	(void)err;
+}
+
+static void ignore_closed(void *arg, int err, const char *why)
+{
+	(void)arg;
+	(void)err;
+	(void)why;
+}
+
+static const struct rcap_user refusal = {
+	.connect_request = refuse_request,
+	.established = ignore_established,
+	.wr_done = ignore_wr,
+	.received = ignore_recv,
+	.closed = ignore_closed,
+};
+
+void rcap_refuse(struct rcap_qp *qp)
+{
+	rcap_set_user(qp, &refusal, qp);
+}
+
+/* ---- calls ---- */
+
 int rcap_accept(struct rcap_qp *qp, const struct rcap_cm *cm)
 {
 	if (qp->state != RCAP_REQUESTED)
@@ -37,7 +90,7 @@ int rcap_reject(struct rcap_qp *qp, const struct rcap_cm *cm)
 	return qp->ops->reject(qp, cm);
 }
 
-static bool is_asked(const struct rcap_wr *wr)
+static bool needs_response(const struct rcap_wr *wr)
 {
 	return wr->op == RCAP_READ || wr->op == RCAP_FETCH_ADD ||
 	       wr->op == RCAP_CMP_SWAP;
@@ -53,8 +106,8 @@ int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		if (wr[i]->op >= RCAP_IMMEDIATE && !qp->extended)
 			return ERR_UNSUPPORTED;
-		if (is_asked(wr[i]) && qp->ord == 0)
-			return ERR_LIMIT; /* it would wait for ever */
+		if (needs_response(wr[i]) && qp->ord == 0)
+			return ERR_LIMIT; /* the Read would wait forever */
 	}
 	qp->ops->post(qp, wr, n);
 	return 0;

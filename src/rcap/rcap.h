@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rcap.h: an RDMA-capable protocol (RFC 7145 §1.1 "RCaP") as its users see it:
- * a queue pair with posted receives, Sends, RDMA Writes and Reads, memory
- * regions, and the connection manager's messages with private data. Providers:
- * rcap/iwarp on a byte stream; a verbs device looks the same.
+ * rcap.h: the interface of an RDMA-capable protocol (RFC 7145 §1.1 "RCaP"): a
+ * queue pair with posted receives, Sends, RDMA Writes and Reads; memory
+ * regions; the connection manager's messages with private data. Providers:
+ * rcap/iwarp on a byte stream, rcap/verbs on RDMA devices.
  *
- * Ownership: work requests, receives and the memory that they name are
- * borrowed from the post to the up-call that gives them back; nothing is
- * allocated per request. When the connection ends, all that is still out comes
- * back with ERR_ABORTED, and only then `closed` is called.
+ * Ownership: the provider borrows work requests, receives and the memory that
+ * they name from the post until the up-call that returns them; it allocates
+ * nothing per request. When the connection ends, the provider returns all of
+ * them with ERR_ABORTED and calls `closed` after that.
  *
  * Threads: a queue pair belongs to one worker. Up-calls come from within the
- * driver's calls; the user may post from within them, and must not free the
- * queue pair before `closed` returned.
+ * driver's calls. The user may post from within an up-call, and must not free
+ * the queue pair before `closed` has returned.
  */
 #ifndef RCAP_RCAP_H
 #define RCAP_RCAP_H
@@ -24,20 +24,21 @@
 
 /* ---- memory ---- */
 
-/* What a peer may do with a region. Local access is always allowed. */
+/* Rights of the peer on a region. Local access is always allowed. */
 #define RCAP_REMOTE_READ   0x1u
 #define RCAP_REMOTE_WRITE  0x2u
-#define RCAP_REMOTE_ATOMIC 0x4u /* where qp->extended */
-/* The peer writes the region as a whole, from its start on, and until the user
- * is told that it did so, all of it is undefined: the provider may put bytes
- * anywhere in it before it knows their place, and read more at once. */
+#define RCAP_REMOTE_ATOMIC 0x4u /* only if qp->extended */
+/* The peer writes the whole region, from its start on, and all of it is
+ * undefined until the provider has reported the message that follows: the
+ * provider may write any bytes to it before it knows their place, and so
+ * receive more in one call. */
 #define RCAP_UNDEFINED 0x8u
 
 struct rcap_mr {
-	uint32_t stag; /* what the peer is told */
+	uint32_t stag; /* the peer names the region by it */
 	uint64_t base; /* tagged offset of the first byte */
 	size_t len;
-	void *provider; /* the provider's own */
+	void *provider; /* private to the provider */
 };
 
 /* ---- work requests ---- */
@@ -46,39 +47,41 @@ enum rcap_op {
 	RCAP_SEND,
 	RCAP_WRITE,
 	RCAP_READ,
-	/* where qp->extended (RFC 7306); all that they carry is in the wr */
-	RCAP_IMMEDIATE, /* 8 octets that arrive as a message of their own */
-	RCAP_FETCH_ADD, /* on 8 octets of the peer's, at wr.stag, wr.to */
+	/* only if qp->extended (RFC 7306); the wr carries all of their data */
+	RCAP_IMMEDIATE, /* 8 octets that arrive as a separate message */
+	RCAP_FETCH_ADD, /* on 8 octets of the peer's region: wr.stag, wr.to */
 	RCAP_CMP_SWAP,
 };
 
-/* RFC 7306 §5.1: what to do with the peer's 8 octets, and what was there. */
+/* RFC 7306 §5.1: operands for the peer's 8 octets, and their old value. */
 struct rcap_atomic {
-	/* to add, field by field: mask has a bit at the top of each; or to put
-	 * there under mask where compare matches under compare_mask */
+	/* FETCH_ADD adds value field by field: mask has the top bit of each
+	 * field set. CMP_SWAP stores value under mask if compare matches under
+	 * compare_mask. */
 	uint64_t value, mask, compare, compare_mask;
-	uint64_t original; /* filled when it is done */
+	uint64_t original; /* set by the provider before wr_done */
 };
 
 /* Send: raise a solicited event at the peer (RFC 5040 §4.3, SendSE). */
 #define RCAP_SOLICITED 0x1u
 /* Send: invalidate the peer's region wr.stag (Send with Invalidate). */
 #define RCAP_INVALIDATE 0x2u
-/* The memory may change while it is sent (it is lent by a store that others
- * write to): a provider that sums it must copy it first. */
+/* The memory may change while it is sent (a backstore that other requests write
+ * to has lent it): a provider that computes a CRC over it must copy it
+ * first. */
 #define RCAP_UNSTABLE 0x4u
 
 struct rcap_wr {
-	/* filled by the user, unchanged by the provider */
+	/* set by the user, not changed by the provider */
 	enum rcap_op op;
 	unsigned flags;	  /* RCAP_* above */
-	struct bufv data; /* source; READ: where the bytes go */
+	struct bufv data; /* source; READ: destination */
 	uint32_t stag;	  /* the peer's region; Send: see RCAP_INVALIDATE */
 	uint64_t to;	  /* tagged offset in it */
-	unsigned tag;	  /* the user's own */
+	unsigned tag;	  /* private to the user */
 	uint64_t immediate;
 	struct rcap_atomic *atomic;
-	/* the provider's, until wr_done */
+	/* private to the provider until wr_done */
 	struct list link;
 	uint64_t mark;
 	uint32_t local;
@@ -88,21 +91,22 @@ struct rcap_wr {
 struct rcap_recv {
 	uint8_t *buf;
 	size_t cap;
-	/* The user asks rcap_recv_bytes where the message is: a provider that
-	 * has it elsewhere then need not copy it. */
+	/* The user reads the message through rcap_recv_bytes: a provider that
+	 * has it elsewhere need not copy it to buf. */
 	bool may_lend;
-	/* filled when it comes back */
+	/* set by the provider before `received` */
 	const uint8_t *lent; /* NULL: in buf; else the provider's memory, valid
 			      * during the up-call only */
 	size_t len;
 	bool solicited;
 	bool invalidated; /* the peer invalidated our region `stag` */
 	uint32_t stag;
-	bool is_immediate; /* 8 octets and no message: len is 0 */
+	bool is_immediate; /* Immediate Data: len is 0 */
 	uint64_t immediate;
-	struct list link; /* the provider's */
+	struct list link; /* private to the provider */
 };
 
+/* rcap_recv_bytes points at the message; only during the up-call `received`. */
 static inline const uint8_t *rcap_recv_bytes(const struct rcap_recv *r)
 {
 	return r->lent ? r->lent : r->buf;
@@ -110,44 +114,46 @@ static inline const uint8_t *rcap_recv_bytes(const struct rcap_recv *r)
 
 /* ---- connections ---- */
 
-#define RCAP_PRIVATE_MAX 508 /* RFC 6581 §9: 512 less its own block */
+#define RCAP_PRIVATE_MAX 508 /* RFC 6581 §9: 512 minus the enhanced block */
 
-/* Connection parameters, ours or the peer's. */
+/* Connection parameters of either end. */
 struct rcap_cm {
-	uint16_t ird, ord;	     /* Reads to answer, to have out, at once */
+	/* most Reads to answer, to issue, at once */
+	uint16_t ird, ord;
 	const uint8_t *private_data; /* borrowed for the call */
 	size_t private_len;
 };
 
 enum rcap_state {
-	RCAP_STARTING,	  /* nothing agreed yet */
-	RCAP_REQUESTED,	  /* passive: connect_request was given to the user */
+	RCAP_STARTING,	  /* the connection is not negotiated yet */
+	RCAP_REQUESTED,	  /* passive: connect_request was called */
 	RCAP_ESTABLISHED, /* work requests may be posted */
-	RCAP_CLOSING,	  /* what was posted still goes out */
+	RCAP_CLOSING,	  /* posted requests are still sent */
 	RCAP_CLOSED,
 };
 
 struct rcap_qp;
 
-/* Up: every entry is filled. */
+/* Up-calls of the provider. Every entry is filled. */
 struct rcap_user {
-	/* Passive: the peer asks; answer with rcap_accept or rcap_reject, now
-	 * or later. peer.ird/ord are already what can be used. */
+	/* Passive: a connection request of the peer. Answer with rcap_accept or
+	 * rcap_reject, now or later. peer.ird and peer.ord are the largest
+	 * usable values. */
 	void (*connect_request)(void *arg, const struct rcap_cm *peer);
-	/* Work requests may be posted. Active: peer is the answer. */
+	/* Work requests may be posted. Active: peer is the reply. */
 	void (*established)(void *arg, const struct rcap_cm *peer);
-	/* In the order of the posts. err 0, or ERR_ABORTED when the connection
-	 * ended before it was done. wr is the user's again. */
+	/* In the order of the posts. err: 0, or ERR_ABORTED: the connection
+	 * ended first. The provider no longer uses wr. */
 	void (*wr_done)(void *arg, struct rcap_wr *wr, int err);
-	/* A message came in, in the order of the peer's sends; or ERR_ABORTED.
-	 */
+	/* A message arrived; in the order of the peer's Sends. err: 0 or
+	 * ERR_ABORTED. */
 	void (*received)(void *arg, struct rcap_recv *r, int err);
-	/* All up-calls for what was posted are done. err 0 = orderly; why is a
-	 * sentence, borrowed. */
+	/* Every posted request and receive has been returned. err 0: orderly.
+	 * why is a sentence, borrowed. */
 	void (*closed)(void *arg, int err, const char *why);
 };
 
-/* Down: a provider's table; called through the doorway below only. */
+/* Down-calls: the table of a provider, called by rcap.c only. */
 struct rcap_ops {
 	int (*accept)(struct rcap_qp *qp, const struct rcap_cm *cm);
 	int (*reject)(struct rcap_qp *qp, const struct rcap_cm *cm);
@@ -160,71 +166,82 @@ struct rcap_ops {
 	void (*terminate)(struct rcap_qp *qp, int err, const char *why);
 };
 
-/* The head of a provider's queue pair. */
+/* The common part of a queue pair; a provider embeds it. */
 struct rcap_qp {
 	const struct rcap_ops *ops;
 	const struct rcap_user *user;
 	void *arg;
 	struct trace *trace;
 	enum rcap_state state;
-	/* agreed, valid from ESTABLISHED on */
+	/* negotiated; valid from ESTABLISHED on */
 	uint16_t ird, ord;
-	bool extended; /* RFC 7306's operations may be used */
-	/* active: what came with a rejection, in `closed`; or NULL */
+	bool extended; /* operations of RFC 7306 may be posted */
+	/* active: private data of a rejection, valid in `closed`; or NULL */
 	const struct rcap_cm *rejection;
-	bool send_inv; /* the provider can Send with Invalidate */
-	bool recv_inv; /* its regions may be invalidated by the peer */
-	/* what one READ had better ask for at most, bytes; 0: no matter */
+	bool send_inv; /* the provider supports Send with Invalidate */
+	bool recv_inv; /* the peer may invalidate our regions */
+	/* largest efficient READ, bytes; 0: any length */
 	uint32_t read_best;
+	/* bytes that the transport took, where the provider counts them; a user
+	 * compares two readings to see whether a long request progresses */
+	uint64_t sent;
 };
 
 /* ---- the doorway ---- */
 
-/* rcap_set_user: before the first up-call. */
+/* rcap_set_user sets the receiver of all up-calls. Before the first one. */
 void rcap_set_user(struct rcap_qp *qp, const struct rcap_user *user, void *arg);
+/* rcap_refuse removes the user: a connection request is rejected, all other
+ * up-calls are dropped. Keep posted receives until the connection has ended. */
+void rcap_refuse(struct rcap_qp *qp);
+/* rcap_set_trace: NULL: no events. */
 void rcap_set_trace(struct rcap_qp *qp, struct trace *trace);
 
-/* rcap_accept / rcap_reject answer connect_request. cm's ird and ord are
- * lowered to what was agreed. ERR_TOO_LONG: private data; ERR_WRONG_STATE. */
+/* rcap_accept and rcap_reject answer connect_request. They lower cm's ird and
+ * ord to the negotiated values. Return 0, ERR_TOO_LONG (private data) or
+ * ERR_WRONG_STATE. */
 int rcap_accept(struct rcap_qp *qp, const struct rcap_cm *cm);
 int rcap_reject(struct rcap_qp *qp, const struct rcap_cm *cm);
 
 /*
  * rcap_post posts n requests as one, in order: a chain like "RDMA Write, then
- * Send" costs one hand-over. Reads beyond qp->ord wait, and what is behind
- * them. Returns 0; ERR_WRONG_STATE: the connection is going or gone, no request
- * was taken; ERR_RANGE: a request is longer than 2^32 - 1 bytes, ERR_LIMIT: a
- * READ (or FETCH_ADD, CMP_SWAP) where ord is 0, ERR_UNSUPPORTED: an operation
- * of RFC 7306 that was not agreed on; none was taken.
+ * Send" costs one call. When qp->ord Reads are in progress, further Reads wait,
+ * and so do all requests after them. Returns 0, or an error and posts none:
+ * ERR_WRONG_STATE: the connection is not established or ends; ERR_RANGE: a
+ * request is longer than 2^32 - 1 bytes; ERR_LIMIT: a READ, FETCH_ADD or
+ * CMP_SWAP although ord is 0; ERR_UNSUPPORTED: an operation of RFC 7306 that
+ * was not negotiated.
  */
 int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n);
 
-/* rcap_post_recv: a place for one message of up to cap bytes. Allowed in every
- * state but CLOSED (ERR_WRONG_STATE): receives stand ready before the peer may
- * send. */
+/* rcap_post_recv posts a buffer for one message of up to cap bytes. Allowed in
+ * every state but CLOSED (ERR_WRONG_STATE), so that receives are posted before
+ * the peer may send. */
 int rcap_post_recv(struct rcap_qp *qp, struct rcap_recv *r);
 
 /*
- * rcap_reg makes memory reachable for this connection's peer (RFC 5040 §7) as
- * [base, base + memory->len). memory's iovec array is borrowed too. What a peer
- * may read and not write must not change while a Read of it is answered: it is
- * sent from where it is, under a CRC; what it may write as well is copied. 0
- * with *mr,
- * ERR_BUSY (no region is free), ERR_RANGE (empty, or wraps), ERR_WRONG_STATE.
+ * rcap_reg makes memory accessible to the peer of this connection (RFC 5040 §7)
+ * as [base, base + memory->len). The provider borrows memory's iovec array too.
+ * Memory that the peer may read and not write must not change while a Read of
+ * it is answered: a provider sends it in place, under a CRC, and copies memory
+ * that the peer may also write. Returns 0 with *mr, ERR_BUSY (no free region),
+ * ERR_RANGE (empty, or wraps), ERR_NOMEM or ERR_WRONG_STATE.
  */
 int rcap_reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 	     unsigned rights, struct rcap_mr *mr);
-/* rcap_invalidate ends it: no byte moves from or to it afterwards. Harmless
- * for a region that the peer invalidated, or after the connection. */
+/* rcap_invalidate ends a region: the provider moves no byte from or to it
+ * afterwards. No effect on a region that the peer invalidated, and after the
+ * connection. */
 void rcap_invalidate(struct rcap_qp *qp, struct rcap_mr *mr);
 
-/* rcap_disconnect: what was posted goes out, then the connection ends. */
+/* rcap_disconnect sends all posted requests, then ends the connection. */
 void rcap_disconnect(struct rcap_qp *qp);
-/* rcap_terminate: the user found the peer in error; a Terminate Message where
- * the connection is far enough, and the end. closed gets err and why (static).
- */
+/* rcap_terminate: the user detected an error of the peer. Sends a Terminate
+ * Message if the connection is established, and ends the connection; closed
+ * gets err and why (static). */
 void rcap_terminate(struct rcap_qp *qp, int err, const char *why);
 
+/* rcap_state: the state of the connection. */
 static inline enum rcap_state rcap_state(const struct rcap_qp *qp)
 {
 	return qp->state;

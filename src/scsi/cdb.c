@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cdb.c: where a CDB has its fields. */
+/* cdb.c: fields of CDBs by their group code. */
 #include "scsi/cdb.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ uint16_t scsi_cdb_sa(const uint8_t *cdb)
 					      : cdb[1] & 0x1f;
 }
 
-/* Those of 32 bytes: SBC-3 §§5.10, 5.36 and the like. */
+/* For the CDBs of 32 bytes see SBC-3 §§5.10 and 5.36. */
 uint64_t scsi_cdb_lba(const uint8_t *cdb)
 {
 	switch (scsi_cdb_len(cdb[0])) {

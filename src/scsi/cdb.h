@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cdb.h: the commands that we build or serve: operation codes, and where a
- * block command has its LBA and length (SBC-3 §5).
+ * cdb.h: operation codes of the commands that this project sends or serves,
+ * and the LBA and length of block commands (SBC-3 §5).
  */
 #ifndef SCSI_CDB_H
 #define SCSI_CDB_H
@@ -130,21 +130,24 @@ enum scsi_opcode {
 #define SCSI_PROUT_REGISTER_AND_MOVE 0x07
 #define SCSI_PROUT_REPLACE_LOST	     0x08
 
-/* scsi_cdb_len: by group code (SPC-4 §4.2.5.1), 6, 10, 12 or 16; 0 for the
- * variable-length and vendor groups. */
+/* scsi_cdb_len returns the length of a CDB by its group code (SPC-4 §4.2.5.1):
+ * 6, 10, 12 or 16, and 0 for the variable-length and vendor-specific
+ * groups. */
 size_t scsi_cdb_len(uint8_t opcode);
-/* scsi_cdb_sa: the service action, where the operation code has any. The CDB
- * has 10 bytes or more if it is of variable length. */
+/* scsi_cdb_sa returns the service action field, which has a meaning only for
+ * operation codes with service actions. A CDB of variable length has at least
+ * 10 bytes. */
 uint16_t scsi_cdb_sa(const uint8_t *cdb);
 
-/* LBA and number of blocks of a READ/WRITE-like CDB, by its group. READ(6)
- * and WRITE(6) with length 0 mean 256 blocks. The CDB has all octets of its
- * group, 32 if it is of variable length. */
+/* scsi_cdb_lba and scsi_cdb_blocks return the LBA and the number of blocks of
+ * a CDB with the layout of READ or WRITE of its group. Length 0 of READ(6) and
+ * WRITE(6) is returned as 256. The caller provides all bytes of the group, 32
+ * of a CDB of variable length. */
 uint64_t scsi_cdb_lba(const uint8_t *cdb);
 uint32_t scsi_cdb_blocks(const uint8_t *cdb);
 
-/* scsi_cdb_rw builds a READ or WRITE (10 or 16 bytes, as lba and blocks ask);
- * returns its length. cdb has 16 bytes. */
+/* scsi_cdb_rw builds READ(10) or WRITE(10), or the form of 16 bytes if lba or
+ * blocks needs it, and returns the length of the CDB. */
 size_t scsi_cdb_rw(uint8_t cdb[16], int is_write, uint64_t lba, uint32_t blocks,
 		   int fua);
 

@@ -19,10 +19,11 @@
 
 #define SEGMENT_AT 2 /* in the COMMAND-SPECIFIC INFORMATION field */
 
-/* Figure "field pointer sense-key specific data", 3 bytes. */
+/* The 3 bytes of sense-key specific data: the field pointer, or the progress
+ * indication (SPC-4 §4.5.2.4). */
 static void put_field(const struct scsi_sense *s, uint8_t *p)
 {
-	if (s->has_progress) { /* "progress indication" in its place */
+	if (s->has_progress) {
 		p[0] = 0x80;
 		put_be16(p + 1, s->progress);
 		return;

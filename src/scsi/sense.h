@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sense.h: sense data (SPC-4 §4.5) for both roles: built by the device,
- * parsed and named by the initiator.
+ * sense.h: sense data (SPC-4 §4.5). The device builds them, the initiator
+ * parses them and prints their text.
  */
 #ifndef SCSI_SENSE_H
 #define SCSI_SENSE_H
@@ -134,21 +134,22 @@ enum scsi_asc {
 #undef SCSI_ASC_ENUM
 };
 
+/* Sense data, decoded. A field has a meaning only if its has_ flag is set. */
 struct scsi_sense {
-	uint8_t key;  /* enum scsi_sense_key */
-	uint16_t asc; /* ASC << 8 | ASCQ */
-	bool deferred;
+	uint8_t key;   /* enum scsi_sense_key */
+	uint16_t asc;  /* ASC << 8 | ASCQ */
+	bool deferred; /* the error of an earlier command */
 	bool has_info;
-	uint64_t info; /* mostly an LBA */
-	/* COMMAND-SPECIFIC INFORMATION of EXTENDED COPY: which segment
-	 * descriptor, from 0 (SPC-4 §5.17.7.4) */
+	uint64_t info; /* INFORMATION field, for most commands an LBA */
+	/* COMMAND-SPECIFIC INFORMATION of EXTENDED COPY: the number of the
+	 * failed segment descriptor, from 0 (SPC-4 §5.17.7.4) */
 	bool has_segment;
 	uint16_t segment;
 	/* sense-key specific: field pointer of an ILLEGAL REQUEST */
 	bool has_field, in_cdb, has_bit;
 	uint8_t bit;
 	uint16_t field;
-	/* of a NOT READY: how far what goes on is, of 65536 */
+	/* sense-key specific of NOT READY: progress indication, 65536ths */
 	bool has_progress;
 	uint16_t progress;
 };
@@ -156,16 +157,19 @@ struct scsi_sense {
 #define SCSI_SENSE_FIXED_LEN 18
 #define SCSI_SENSE_MAX	     40
 
-/* scsi_sense_build writes fixed (18 bytes) or descriptor format; returns the
- * length, at most SCSI_SENSE_MAX. p has room for it. */
+/* scsi_sense_build writes s to p in fixed format (18 bytes) or in descriptor
+ * format and returns the length. p has SCSI_SENSE_MAX bytes. */
 size_t scsi_sense_build(const struct scsi_sense *s, bool descriptor,
 			uint8_t *p);
 
-/* scsi_sense_parse: ERR_TRUNCATED, ERR_FORMAT. */
+/* scsi_sense_parse decodes len bytes of either format; ERR_TRUNCATED if they
+ * end before the additional sense length, ERR_FORMAT for another response
+ * code. */
 int scsi_sense_parse(struct scsi_sense *s, const uint8_t *p, size_t len);
 
+/* These three return constant texts. */
 const char *scsi_sense_key_str(uint8_t key);
-/* NULL when it is not in our table. */
+/* scsi_asc_str returns NULL for a code outside of SCSI_ASC_TABLE. */
 const char *scsi_asc_str(uint16_t asc);
 const char *scsi_status_str(uint8_t status);
 

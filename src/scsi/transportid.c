@@ -25,7 +25,16 @@ static char lower_hex(char c)
 	return 0;
 }
 
-/* The ISID as 12 digits, whatever leading zeros were left out. */
+/* iSCSI names are compared after folding to lower case (RFC 3722 §4). */
+static void fold_name(char *name)
+{
+	for (; *name; name++)
+		if (*name >= 'A' && *name <= 'Z')
+			*name = (char)(*name - 'A' + 'a');
+}
+
+/* put_isid writes digits to out as 12 lower-case hexadecimal digits and adds
+ * the leading zeros that are missing. */
 static int put_isid(char *out, const char *digits)
 {
 	size_t n = strlen(digits);
@@ -46,7 +55,8 @@ static int put_isid(char *out, const char *digits)
 
 #define TEXT_MAX (SCSI_PORT_NAME_MAX + 8)
 
-/* The text of a TransportID of this format. */
+/* get_text checks the header of a TransportID of this format, copies its
+ * string to text and stores the length of the TransportID in *used. */
 static int get_text(const uint8_t *p, size_t len, uint8_t format,
 		    char text[TEXT_MAX], size_t *used)
 {
@@ -83,6 +93,16 @@ bool scsi_port_is_of(const char *port, const char *device)
 	       !strncmp(port + n, separator, strlen(separator));
 }
 
+void scsi_port_device(const char *port, char device[SCSI_DEVICE_NAME_MAX + 1])
+{
+	const char *end = strstr(port, separator);
+	size_t n = end ? (size_t)(end - port) : strlen(port);
+
+	n = n < SCSI_DEVICE_NAME_MAX ? n : SCSI_DEVICE_NAME_MAX;
+	memcpy(device, port, n);
+	device[n] = '\0';
+}
+
 int scsi_transportid_get_device(const uint8_t *p, size_t len,
 				char name[SCSI_PORT_NAME_MAX + 1], size_t *used)
 {
@@ -93,6 +113,7 @@ int scsi_transportid_get_device(const uint8_t *p, size_t len,
 		return err;
 	if (!text[0] || strlen(text) > NAME_MAX_BYTES || strchr(text, ','))
 		return ERR_FORMAT;
+	fold_name(text);
 	memcpy(name, text, strlen(text) + 1);
 	return 0;
 }
@@ -108,10 +129,15 @@ int scsi_transportid_get(const uint8_t *p, size_t len,
 	if (err)
 		return err;
 	end = strstr(text, separator);
-	if (!end || end == text || end - text > NAME_MAX_BYTES)
+	/* RFC 3722 allows no comma in a name: after folding to lower case a
+	 * second one could form another separator */
+	if (!end || end == text || end - text > NAME_MAX_BYTES ||
+	    strchr(text, ',') != end)
 		return ERR_FORMAT;
 	at = (size_t)(end - text) + strlen(separator);
 	memcpy(name, text, at);
+	name[at] = '\0';
+	fold_name(name);
 	return put_isid(name + at, text + at);
 }
 

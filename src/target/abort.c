@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * abort.c: making tasks vanish, for task management, logout and lost
- * connections alike. A task is gone when neither the datamover nor the device
- * touches its memory any more; whoever aborts waits for that, so that a
- * response to the abort can't be overtaken by one of a task (§11.5.1).
+ * abort.c: aborting of tasks, for task management, logout and lost connections
+ * alike. A task ends when neither the datamover nor the device touches its
+ * memory any more. A response to the abort waits for that, so that no response
+ * of an aborted task can follow it (§11.5.1).
  */
 #include "base/err.h"
 #include "target/internal.h"
 
-static bool in_scope(const struct tgt_scope *sc, const struct tgt_task *t)
+static bool is_in_scope(const struct tgt_scope *sc, const struct tgt_task *t)
 {
 	const struct tgt_session *s = t->session;
 
@@ -22,130 +22,160 @@ static bool in_scope(const struct tgt_scope *sc, const struct tgt_task *t)
 		return false;
 	if (sc->except == &t->dev)
 		return false;
-	/* an immediate command bears the number of the next numbered one */
+	/* an immediate command has the CmdSN of the next numbered one */
 	if (sc->before && (sc->session || sc->wait_session == s))
 		return t->immediate ? sn_le(t->cmdsn, sc->cmdsn)
 				    : sn_lt(t->cmdsn, sc->cmdsn);
 	return true;
 }
 
-static void dev_released(struct dev_task *d)
-{
-	struct tgt_task *t = container_of(d, struct tgt_task, dev);
-
-	t->dev_holds = false;
-	tgt_abort_step(t);
-}
-
-/* The next step of a task that is ABORTING; it may be gone afterwards. */
-void tgt_abort_step(struct tgt_task *t)
-{
-	struct tgt_worker *w = t->session->worker;
-
-	if (t->dm_holds || t->dev_holds || t->abort_late)
-		return;
-	/* both let go; a device that was never asked to abort is asked now,
-	 * since its buffers were the datamover's until here */
-	if (t->begun && !t->dev_asked) {
-		t->dev_asked = t->dev_holds = true;
-		if (!dev_task_abort(&t->dev, dev_released))
-			return;
-		t->dev_holds = false; /* it was done with the task already */
-	}
-	if (t->told)
-		tgt_command_aborted(t);
-	tgt_task_put(t);
-	tgt_abort_check(w);
-}
-
-/* [RFC 7145: 8.3.2 #4] [RFC 5047: 8.9 #1] */
-static void let_datamover_go(struct tgt_task *t)
-{
-	struct tgt_conn *c = t->session->conn;
-
-	t->abort_late = false;
-	if (c && dm_deallocate_task_resources(c->dm, &t->dm) == ERR_AGAIN)
-		t->dm_holds = true;
-}
-
-static bool is_told(const struct tgt_scope *sc, const struct tgt_task *t)
-{
-	const struct dev_lu *lu = tgt_find_lu(t->session->node, t->dm.lun);
-
-	return sc->told && t->session != sc->issuer && lu && dev_lu_tas(lu);
-}
-
-static void abort_task(struct tgt_task *t, const struct tgt_scope *sc)
-{
-	bool wait_data = sc->wait_session == t->session;
-	bool data_under_way = t->state == TGT_TASK_DATA;
-
-	t->told = is_told(sc, t);
-	tgt_task_go(t, TGT_TASK_ABORTING);
-	if (data_under_way && wait_data && t->session->conn)
-		t->abort_late = true; /* §4.2.3.3 a): its TTTs first */
-	else
-		let_datamover_go(t);
-	tgt_abort_step(t);
-}
-
-/* Data of an aborting task came in: that was what it waited for. */
-void tgt_abort_data(struct tgt_task *t)
-{
-	if (!t->abort_late)
-		return;
-	let_datamover_go(t);
-	tgt_abort_step(t);
-}
+/* ---- the tasks of a scope ---- */
 
 /* [RFC 5047: 8.9 #2] */
 static bool may_abort(const struct tgt_task *t)
 {
-	return t->state != TGT_TASK_RESPONSE && t->state != TGT_TASK_ABORTING;
+	return t->state != TGT_TASK_RESPONSE && !tgt_task_is_aborting(t);
 }
 
-/* One task in scope that is still to be aborted, or (aborting) that is not
- * gone yet. */
-static struct tgt_task *session_task(const struct tgt_session *s,
-				     const struct tgt_scope *sc, bool aborting)
+static bool is_aborting_data(const struct tgt_task *t)
 {
-	list_for_each(it, &s->active) {
+	return t->state == TGT_TASK_ABORT_DATA;
+}
+
+/* The first task of the session that is in scope and passes `is`, or NULL. */
+static struct tgt_task *session_task(const struct tgt_session *s,
+				     const struct tgt_scope *sc,
+				     bool (*is)(const struct tgt_task *t))
+{
+	list_for_each(it, &s->tasks.active) {
 		struct tgt_task *t = list_entry(it, struct tgt_task, link);
 
-		if ((aborting ? t->state == TGT_TASK_ABORTING : may_abort(t)) &&
-		    in_scope(sc, t))
+		if (is(t) && is_in_scope(sc, t))
 			return t;
 	}
 	return NULL;
 }
 
-void tgt_abort_tell(struct tgt_session *s, const struct tgt_scope *scope)
-{
-	const struct dev_lu *lu = tgt_find_lu(s->node, scope->lun);
-
-	if (lu && !dev_lu_tas(lu) && session_task(s, scope, false))
-		dev_nexus_commands_cleared(s->nexus, scope->lun);
-}
-
 static struct tgt_task *scope_task(const struct tgt_worker *w,
-				   const struct tgt_scope *sc, bool aborting)
+				   const struct tgt_scope *sc,
+				   bool (*is)(const struct tgt_task *t))
 {
 	struct tgt_task *t;
 
 	if (sc->session)
-		return session_task(sc->session, sc, aborting);
+		return session_task(sc->session, sc, is);
 	list_for_each(it, &w->sessions) {
 		t = session_task(list_entry(it, struct tgt_session, link), sc,
-				 aborting);
+				 is);
 		if (t)
 			return t;
 	}
 	return NULL;
 }
 
+void tgt_abort_attention(struct tgt_session *s, const struct tgt_scope *scope)
+{
+	const struct dev_lu *lu = tgt_find_lu(s->node, scope->lun);
+
+	if (lu && !dev_lu_tas(lu) && session_task(s, scope, may_abort))
+		dev_nexus_commands_cleared(s->nexus, scope->lun);
+}
+
+static void check_aborts(struct tgt_worker *w)
+{
+	struct list *it = w->aborts.next;
+
+	while (it != &w->aborts) {
+		struct tgt_abort *a = list_entry(it, struct tgt_abort, link);
+
+		it = it->next;
+		if (scope_task(w, &a->scope, tgt_task_is_aborting))
+			continue;
+		list_del(&a->link);
+		a->done(a); /* may free a, start aborts and end others */
+		it = w->aborts.next;
+	}
+}
+
+/* ---- one task: data in progress, then the datamover, then the device ---- */
+
+static void end_aborted_task(struct tgt_task *t)
+{
+	struct tgt_worker *w = t->session->worker;
+
+	if (t->report_abort)
+		tgt_response_aborted(t);
+	tgt_task_put(t);
+	check_aborts(w);
+}
+
+static void device_released(struct dev_task *d)
+{
+	end_aborted_task(container_of(d, struct tgt_task, dev));
+}
+
+/* The device is asked last: until then the datamover uses its buffers. */
+void tgt_abort_released(struct tgt_task *t)
+{
+	if (!tgt_task_is_begun(t)) {
+		end_aborted_task(t);
+		return;
+	}
+	tgt_task_go(t, TGT_TASK_ABORT_DEVICE);
+	if (dev_task_abort(&t->dev, device_released))
+		end_aborted_task(t); /* the device has executed it already */
+}
+
+/* [RFC 7145: 8.3.2 #4] [RFC 5047: 8.9 #1] */
+static void release_from_datamover(struct tgt_task *t)
+{
+	struct tgt_conn *c = t->session->conn;
+
+	if (c && c->held == t)
+		c->held = NULL;
+	tgt_task_go(t, TGT_TASK_ABORT_DATAMOVER);
+	if (c && dm_deallocate_task_resources(c->dm, &t->dm) == ERR_AGAIN)
+		return; /* DM_RELEASED follows */
+	tgt_abort_released(t);
+}
+
+static bool reports_abort(const struct tgt_scope *sc, const struct tgt_task *t)
+{
+	const struct dev_lu *lu = tgt_find_lu(t->session->node, t->dm.lun);
+
+	return sc->report_abort && t->session != sc->issuer && lu &&
+	       dev_lu_tas(lu);
+}
+
+static void abort_task(struct tgt_task *t, const struct tgt_scope *sc)
+{
+	bool data_in_progress = t->state == TGT_TASK_DATA && !t->dm.held;
+
+	t->report_abort = reports_abort(sc, t);
+	if (data_in_progress && sc->wait_session == t->session &&
+	    t->session->conn)
+		tgt_task_go(t, TGT_TASK_ABORT_DATA);
+	else
+		release_from_datamover(t);
+}
+
+void tgt_abort_data(struct tgt_task *t)
+{
+	if (t->state == TGT_TASK_ABORT_DATA)
+		release_from_datamover(t);
+}
+
+void tgt_abort_discard(struct tgt_task *t)
+{
+	if (!tgt_task_is_aborting(t))
+		release_from_datamover(t);
+}
+
+/* ---- aborts ---- */
+
 /*
- * Aborting a task may free it at once and, with it, its session (one that is
- * closing): nothing is remembered from one round to the next.
+ * To abort a task may free the task at once and, with it, a session that is
+ * closing: no pointer to either survives from one round to the next.
  */
 void tgt_abort_start(struct tgt_worker *w, struct tgt_abort *a,
 		     const struct tgt_scope *scope,
@@ -158,14 +188,14 @@ void tgt_abort_start(struct tgt_worker *w, struct tgt_abort *a,
 	a->done = done;
 	a->deadline = XTIME_NEVER;
 	list_init(&a->link);
-	while ((t = scope_task(w, scope, false)))
+	while ((t = scope_task(w, scope, may_abort)))
 		abort_task(t, scope);
-	if (scope->wait_session && scope_task(w, scope, true)) {
+	if (scope->wait_session && scope_task(w, scope, tgt_task_is_aborting)) {
 		a->deadline = 0;
 		tgt_rearm(w);
 	}
 	list_push_back(&w->aborts, &a->link);
-	tgt_abort_check(w);
+	check_aborts(w);
 }
 
 void tgt_abort_cancel(struct tgt_abort *a)
@@ -173,41 +203,8 @@ void tgt_abort_cancel(struct tgt_abort *a)
 	list_del(&a->link);
 }
 
-void tgt_abort_check(struct tgt_worker *w)
-{
-	struct list *it = w->aborts.next;
-
-	while (it != &w->aborts) {
-		struct tgt_abort *a = list_entry(it, struct tgt_abort, link);
-
-		it = it->next;
-		if (scope_task(w, &a->scope, true))
-			continue;
-		list_del(&a->link);
-		a->done(a); /* may free a, start others, end others */
-		it = w->aborts.next;
-	}
-}
-
-static struct tgt_task *late_task(const struct tgt_worker *w,
-				  const struct tgt_scope *sc)
-{
-	list_for_each(it, &w->sessions) {
-		struct tgt_session *s =
-			list_entry(it, struct tgt_session, link);
-
-		list_for_each(jt, &s->active) {
-			struct tgt_task *t =
-				list_entry(jt, struct tgt_task, link);
-
-			if (t->abort_late && in_scope(sc, t))
-				return t;
-		}
-	}
-	return NULL;
-}
-
-/* An abort whose wait for data is over, and one task it waits for. */
+/* Finds an abort whose deadline has passed, and a task whose data it waits
+ * for. */
 static struct tgt_task *overdue_task(struct tgt_worker *w, xtime now)
 {
 	list_for_each(it, &w->aborts) {
@@ -218,7 +215,7 @@ static struct tgt_task *overdue_task(struct tgt_worker *w, xtime now)
 			a->deadline = now + w->tgt->cfg.abort_time;
 		if (a->deadline > now)
 			continue;
-		t = late_task(w, &a->scope);
+		t = scope_task(w, &a->scope, is_aborting_data);
 		if (t)
 			return t;
 		a->deadline = XTIME_NEVER;
@@ -226,14 +223,12 @@ static struct tgt_task *overdue_task(struct tgt_worker *w, xtime now)
 	return NULL;
 }
 
-/* Data that did not come in time are not waited for any longer: many
- * initiators stop sending them once they asked for the abort. */
+/* After the deadline the abort stops waiting for data: many initiators send no
+ * more data of a command once they have asked for its abort. */
 void tgt_abort_expire(struct tgt_worker *w, xtime now)
 {
 	struct tgt_task *t;
 
-	while ((t = overdue_task(w, now))) {
-		let_datamover_go(t);
-		tgt_abort_step(t);
-	}
+	while ((t = overdue_task(w, now)))
+		release_from_datamover(t);
 }

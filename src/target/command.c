@@ -1,219 +1,200 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * command.c: the walk of a SCSI Command: header in, write data in, its turn,
- * the device, data and status out.
+ * command.c: a SCSI Command from its header to its response: write data, its
+ * turn by CmdSN, the device, read data and status.
  */
 #include <string.h>
 
 #include "base/err.h"
 #include "target/internal.h"
 
-/* ---- out: status, sense, residuals ---- */
+/* ---- the device ---- */
 
-/* §11.4.5.2: what the command would have moved against what was expected. */
-static void set_residual(struct iscsi_scsi_response *r, uint64_t spdtl,
-			 uint32_t edtl)
+/* log_store_fault logs a failure of the backstore: only the administrator can
+ * repair it. */
+static void log_store_fault(const struct tgt_task *t)
 {
-	uint64_t diff;
-
-	if (spdtl == edtl)
-		return;
-	diff = spdtl > edtl ? spdtl - edtl : edtl - spdtl;
-	r->resid_flags =
-		spdtl > edtl ? ISCSI_RESID_OVERFLOW : ISCSI_RESID_UNDERFLOW;
-	r->resid = (uint32_t)MIN(diff, (uint64_t)UINT32_MAX);
-}
-
-/* SAM-5 §5.3.2: come again after 100 ms (RFC 7144 §5.2.1 brings it over). */
-static uint16_t qualifier(uint8_t status)
-{
-	return status == SCSI_BUSY || status == SCSI_TASK_SET_FULL ? 1 : 0;
-}
-
-static void make_response(const struct tgt_task *t, struct iscsi_pdu *pdu)
-{
-	const struct dev_task *d = &t->dev;
-	uint64_t moved = t->begun ? d->in_total + d->out_total : 0;
-
-	*pdu = (struct iscsi_pdu){
-		.op = ISCSI_SCSI_RESPONSE,
-		.final = true,
-		.itt = t->dm.itt,
-		.ttt = ISCSI_RESERVED_TAG,
-	};
-	pdu->rsp.status = t->refusal ? t->refusal : d->status;
-	if (t->session->params.protocol_level >= 2)
-		pdu->rsp.status_qualifier = qualifier(pdu->rsp.status);
-	set_residual(&pdu->rsp, moved, t->dm.edtl);
-}
-
-static void check_sent(struct tgt_task *t, int err)
-{
-	if (err)
-		tgt_conn_fail(t->session->conn, err, "response not sent");
-}
-
-/* The response as a PDU of its own, with sense (§11.4.7). */
-/* [RFC 7145: 9.5.1 #8] */
-static void send_response(struct tgt_task *t)
-{
-	struct tgt_conn *c = t->session->conn;
-	uint8_t segment[2 + DEV_SENSE_MAX];
-	struct dm_control ctl = { .data = segment };
-	size_t sense = t->begun && !t->refusal ? t->dev.sense_len : 0;
-
-	make_response(t, &ctl.pdu);
-	if (sense) {
-		segment[0] = (uint8_t)(sense >> 8);
-		segment[1] = (uint8_t)sense;
-		memcpy(segment + 2, t->dev.sense, sense);
-		ctl.pdu.dsl = (uint32_t)sense + 2;
-	}
-	tgt_task_go(t, TGT_TASK_RESPONSE);
-	if (!tgt_conn_open(c))
-		return; /* retired with its connection */
-	ctl.pdu.statsn = c->numbers.statsn++;
-	check_sent(t, dm_send_control(c->dm, &t->dm, &ctl));
-}
-
-/* SAM-5 §5.3.1: TASK ABORTED. The datamover has let go of the task. */
-void tgt_command_aborted(struct tgt_task *t)
-{
-	struct tgt_conn *c = t->session->conn;
-	struct dm_control ctl = { .data = NULL };
-
-	if (!c || !tgt_conn_open(c))
-		return;
-	t->refusal = SCSI_TASK_ABORTED;
-	make_response(t, &ctl.pdu);
-	tgt_conn_send(c, &ctl);
-}
-
-/* [RFC 7145: 7.3.5 #1, 9.5.2 #5] */
-static void put_data(struct tgt_task *t)
-{
-	struct tgt_conn *c = t->session->conn;
-	struct dev_task *d = &t->dev;
-	bool with_status = d->sense_len == 0;
-	struct iscsi_pdu pdu;
-
-	tgt_task_go(t, with_status ? TGT_TASK_RESPONSE : TGT_TASK_PUT);
-	t->session->bytes_read += d->in.len;
-	if (!tgt_conn_open(c))
-		return;
-	if (with_status) {
-		make_response(t, &pdu);
-		pdu.statsn = c->numbers.statsn++;
-	}
-	check_sent(t, dm_put_data(c->dm, &t->dm, &d->in, 0,
-				  with_status ? &pdu : NULL));
-}
-
-/* What a store can't do is ours to mend: a person must hear of it. */
-static void say_store_failed(const struct tgt_task *t)
-{
-	const struct dev_task *d = &t->dev;
-	bool fixed = (d->sense[0] & 0x7f) < 0x72; /* SPC-4 §4.5 */
-	uint8_t key = d->sense[fixed ? 2 : 1] & 0x0f;
-	uint8_t asc = d->sense[fixed ? 12 : 2];
-	bool full = key == 0x07 && asc == 0x27 && d->sense[fixed ? 13 : 3] == 7;
+	enum dev_store_fault fault = dev_task_store_fault(&t->dev);
 	struct dev_lu *lu = tgt_find_lu(t->session->node, t->dm.lun);
-	const struct bs *b = lu ? dev_lu_backstore(lu) : NULL;
+	const char *store = lu ? dev_lu_store_name(lu) : NULL;
 
-	if (!lu || (key != 0x03 && key != 0x04 && !full))
-		return; /* the initiator's own doing */
+	if (!lu || fault == DEV_STORE_SOUND)
+		return;
 	trace_emit(t->session->worker->tgt->cfg.trace, TRACE_MEDIUM,
 		   "LUN %u, %s: command %02x of %s failed: %s", dev_lu_lun(lu),
-		   b ? b->name : "its medium is out by now", d->cdb[0],
+		   store ? store : "medium ejected since", t->dev.cdb[0],
 		   t->session->id.initiator_name,
-		   full ? "no space left; make room on its file system"
-			: "the medium failed; check the file or device");
+		   fault == DEV_STORE_FULL
+			   ? "no space left; make room on its file system"
+			   : "the medium failed; check the file or device");
 }
 
 static void device_done(struct dev_task *d)
 {
 	struct tgt_task *t = container_of(d, struct tgt_task, dev);
 
-	if (d->sense_len && t->begun)
-		say_store_failed(t);
+	t->dm.out = (struct bufv){ .n = 0 }; /* the device has it again */
+	if (d->sense_len)
+		log_store_fault(t);
 	if (d->in.len)
-		put_data(t);
+		tgt_response_put(t);
 	else
-		send_response(t);
+		tgt_response_send(t);
 }
 
-/* ---- the device ---- */
-
-/* §11.4.7.2: the sense of what went wrong on the way. */
-static void fail_task(struct tgt_task *t)
+/* Maps the datamover's error to the device's: §11.4.7.2 has the sense data. */
+static enum dev_failure data_failure(int err)
 {
-	switch (t->data_err) {
-	case ERR_DATA_DIGEST: /* PROTOCOL SERVICE CRC ERROR */
-		dev_task_fail(&t->dev, 0x0b, 0x4705);
-		break;
-	case ERR_UNSUPPORTED: /* INVALID FIELD IN COMMAND INFORMATION UNIT */
-		dev_task_fail(&t->dev, 0x05, 0x0e03);
-		break;
-	case ERR_PROTOCOL: /* WRITE ERROR: UNEXPECTED UNSOLICITED DATA */
-		dev_task_fail(&t->dev, 0x0b, 0x0c0c);
-		break;
-	default: /* WRITE ERROR: NOT ENOUGH UNSOLICITED DATA */
-		dev_task_fail(&t->dev, 0x0b, 0x0c0d);
-		break;
+	switch (err) {
+	case ERR_DATA_DIGEST:
+		return DEV_FAILURE_DATA_CRC;
+	case ERR_PROTOCOL:
+		return DEV_FAILURE_UNEXPECTED_DATA;
+	default:
+		return DEV_FAILURE_DATA_MISSING;
 	}
 }
 
-static void run(struct tgt_task *t)
+static void run_task(struct tgt_task *t)
 {
-	if (t->refusal) {
-		send_response(t);
+	if (!tgt_task_is_begun(t)) {
+		tgt_response_send(t);
 		return;
 	}
 	tgt_task_go(t, TGT_TASK_RUN);
-	t->session->bytes_written += t->dev.out_len;
+	t->session->count.bytes_written += t->dev.out_len;
 	if (t->data_err)
-		fail_task(t);
+		dev_task_fail(&t->dev, data_failure(t->data_err));
 	else
 		dev_task_execute(&t->dev);
 }
 
-/* All write data are in, or there are none. */
-static void data_in(struct tgt_task *t)
+/* All commands before t were received: ExpCmdSN has passed its CmdSN. */
+static bool has_turn(const struct tgt_task *t)
 {
-	if (t->has_turn)
-		run(t);
+	return t->immediate || sn_lt(t->cmdsn, t->session->window.expcmdsn);
+}
+
+/* All write data are in, or there are none. */
+static void data_complete(struct tgt_task *t)
+{
+	if (has_turn(t))
+		run_task(t);
 	else
 		tgt_task_go(t, TGT_TASK_TURN);
 }
 
 void tgt_command_turn(struct tgt_task *t)
 {
-	t->has_turn = true;
 	if (t->state == TGT_TASK_TURN)
-		run(t);
+		run_task(t);
+}
+
+/* ---- in: its place in the order ---- */
+
+/* Gives a numbered command its place. t is NULL if it was aborted already; t may
+ * be free afterwards. */
+static int order_command(struct tgt_session *s, uint32_t cmdsn,
+			 struct tgt_task *t)
+{
+	if (cmdsn != s->window.expcmdsn) {
+		tgt_window_hold(s, cmdsn, t);
+		return 0;
+	}
+	tgt_window_take(s);
+	if (t)
+		tgt_command_turn(t);
+	return s->ring.ahead || !list_empty(&s->tmfs) ? tgt_order_advance(s)
+						      : 0;
+}
+
+int tgt_command_verified(struct tgt_conn *c)
+{
+	const struct tgt_unverified u = c->unverified;
+
+	c->unverified.pending = false;
+	if (!u.pending || u.immediate)
+		return 0;
+	return order_command(c->session, u.cmdsn,
+			     tgt_task_find(c->session, u.itt));
+}
+
+void tgt_command_discard(struct tgt_conn *c)
+{
+	const struct tgt_unverified u = c->unverified;
+	struct tgt_task *t = tgt_task_find(c->session, u.itt);
+
+	c->unverified.pending = false;
+	if (u.pending && t)
+		tgt_abort_discard(t);
 }
 
 /* ---- in: write data ---- */
 
+/* Asks for the write data that did not come unsolicited. */
 /* [RFC 7145: 7.3.6 #1, 9.5.1 #7] */
-static void want_rest(struct tgt_task *t)
+static void get_rest(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->session->conn;
+	bool begun = tgt_task_is_begun(t);
 	uint32_t have = t->dm.out_done;
-	uint32_t want = t->begun ? t->dev.out_len : 0;
+	uint32_t want = begun ? t->dev.out_len : 0;
 
-	if (t->data_err || want <= have || !tgt_conn_open(c)) {
-		data_in(t);
+	if (begun && t->dev.waits && !t->data_err) {
+		tgt_task_go(t, TGT_TASK_MEMORY); /* until device_ready */
 		return;
 	}
+	if (t->data_err || want <= have) {
+		data_complete(t);
+		return;
+	}
+	if (!tgt_conn_open(c))
+		return; /* tgt_session_close aborts the task */
 	t->data_err = dm_get_data(c->dm, &t->dm, have, want - have);
 	if (t->data_err)
-		data_in(t);
+		data_complete(t);
+}
+
+/* The device has memory for the unsolicited data, or for all write data. */
+static void device_ready(struct dev_task *d)
+{
+	struct tgt_task *t = container_of(d, struct tgt_task, dev);
+	struct tgt_conn *c = t->session->conn;
+
+	t->dm.out = d->out;
+	if (c && c->held == t) {
+		c->held = NULL;
+		dm_resume(c->dm, &t->dm);
+	}
+	if (t->state == TGT_TASK_MEMORY && !d->waits) {
+		tgt_task_go(t, TGT_TASK_DATA);
+		get_rest(t);
+	}
+}
+
+static bool is_unverified(const struct tgt_conn *c, const struct tgt_task *t)
+{
+	return c->unverified.pending && c->unverified.itt == t->dm.itt;
+}
+
+static void unsolicited_complete(struct tgt_task *t)
+{
+	struct tgt_conn *c = t->session->conn;
+
+	if (is_unverified(c, t)) {
+		int err = tgt_command_verified(c);
+
+		if (err)
+			tgt_conn_fail(c, err, "SCSI Command");
+		if (t->state != TGT_TASK_DATA)
+			return; /* a function that waited for t aborted it */
+	}
+	get_rest(t);
 }
 
 void tgt_command_data(struct tgt_task *t, enum dm_completion what, int err)
 {
-	if (t->state == TGT_TASK_ABORTING) {
+	if (tgt_task_is_aborting(t)) {
 		tgt_abort_data(t);
 		return;
 	}
@@ -221,13 +202,13 @@ void tgt_command_data(struct tgt_task *t, enum dm_completion what, int err)
 		t->data_err = err;
 	switch (what) {
 	case DM_UNSOLICITED:
-		want_rest(t);
+		unsolicited_complete(t);
 		break;
 	case DM_GET:
-		data_in(t);
+		data_complete(t);
 		break;
 	case DM_PUT:
-		send_response(t);
+		tgt_response_send(t);
 		break;
 	default:
 		break;
@@ -236,41 +217,65 @@ void tgt_command_data(struct tgt_task *t, enum dm_completion what, int err)
 
 /* ---- in: the header ---- */
 
-static int fill_cdb(struct dev_task *d, const struct dm_control *ctl)
+/* §11.2.2.3: Extended CDB and Bidirectional Read Expected Data Transfer Length.
+ * ERR_FORMAT; ERR_PROTOCOL: a reserved AHS code; ERR_TOO_LONG: more than the
+ * device takes. */
+static int decode_ahs(const struct dm_control *ctl, struct iscsi_ahs *ahs)
 {
-	struct iscsi_ahs ahs = { .ext_cdb = NULL };
 	int err;
 
-	memcpy(d->cdb, ctl->pdu.cmd.cdb, 16);
-	d->cdb_len = 16;
+	*ahs = (struct iscsi_ahs){ .ext_cdb = NULL };
 	if (!ctl->pdu.ahs_len || !ctl->ahs)
 		return 0;
-	err = iscsi_ahs_decode(&ahs, ctl->ahs, ctl->pdu.ahs_len);
+	err = iscsi_ahs_decode(ahs, ctl->ahs, ctl->pdu.ahs_len);
 	if (err)
 		return err;
-	if (ahs.ext_cdb_len > DEV_CDB_MAX - 16)
-		return ERR_TOO_LONG;
-	if (ahs.ext_cdb_len)
-		memcpy(d->cdb + 16, ahs.ext_cdb, ahs.ext_cdb_len);
-	d->cdb_len = (uint16_t)(16 + ahs.ext_cdb_len);
-	return 0;
+	return ahs->ext_cdb_len > DEV_CDB_MAX - 16 ? ERR_TOO_LONG : 0;
 }
 
-/* The device looks at the command: what data it wants and where. Bidirectional
- * ones are looked at only to be refused. */
-static void begin(struct tgt_task *t, const struct iscsi_scsi_command *cmd)
+static void fill_cdb(struct tgt_task *t, const struct iscsi_pdu *pdu,
+		     const struct iscsi_ahs *ahs)
 {
+	struct dev_task *d = &t->dev;
+
+	memcpy(d->cdb, pdu->cmd.cdb, 16);
+	if (ahs->ext_cdb_len)
+		memcpy(d->cdb + 16, ahs->ext_cdb, ahs->ext_cdb_len);
+	d->cdb_len = (uint16_t)(16 + ahs->ext_cdb_len);
+	t->bidi_edtl = ahs->bidi_read_edtl;
+}
+
+/* How many bytes of write data the initiator may send unsolicited (RFC 7143
+ * §4.2.5.2). */
+static uint32_t unsolicited_max(const struct tgt_session *s,
+				const struct iscsi_pdu *pdu)
+{
+	if (pdu->final || s->params.initial_r2t)
+		return pdu->dsl;
+	return MAX(pdu->dsl, MIN(s->params.first_burst_length, pdu->cmd.edtl));
+}
+
+/* The device checks the command and says which write data it needs, and where
+ * they go. */
+static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
+{
+	const struct iscsi_scsi_command *cmd = &pdu->cmd;
 	struct tgt_session *s = t->session;
 	struct dev_task *d = &t->dev;
-	bool bidi = cmd->read && cmd->write;
 
 	d->nexus = s->nexus;
 	d->lun = t->dm.lun;
 	d->attr = cmd->attr;
-	/* RFC 7144 §5.1.1: ignored unless that was negotiated */
+	/* RFC 7144 §5.1.1: ignored unless that level was negotiated */
 	d->priority = s->params.protocol_level >= 2 ? cmd->priority : 0;
-	d->edtl_out = cmd->write && !bidi ? cmd->edtl : 0;
-	d->edtl_in = cmd->read && !bidi ? cmd->edtl : 0;
+	d->bidirectional = cmd->read && cmd->write;
+	d->edtl_out = cmd->write ? cmd->edtl : 0;
+	d->edtl_in = d->bidirectional ? t->bidi_edtl
+		     : cmd->read      ? cmd->edtl
+				      : 0;
+	d->unasked = cmd->write ? unsolicited_max(s, pdu) : 0;
+	d->may_hold = s->conn->dm->may_hold;
+	d->ready = device_ready;
 	d->done = device_done;
 	d->out_len = 0;
 	d->out = d->in = (struct bufv){ .n = 0 };
@@ -278,20 +283,20 @@ static void begin(struct tgt_task *t, const struct iscsi_scsi_command *cmd)
 	d->sense_len = 0;
 	d->in_total = d->out_total = 0;
 	if (dev_task_begin(d)) {
-		/* SAM-5 §5.3.1: BUSY only where no task could make room */
-		t->refusal = s->used > 1 ? SCSI_TASK_SET_FULL : SCSI_BUSY;
+		/* SAM-5 §5.3.1: BUSY only where no other task could make room
+		 * by its end */
+		t->refusal = s->tasks.used > 1 ? SCSI_TASK_SET_FULL : SCSI_BUSY;
 		return;
 	}
-	t->begun = true;
-	if (bidi)
-		t->data_err = ERR_UNSUPPORTED;
-	else
-		t->dm.out = d->out;
+	t->dm.out = d->out;
+	t->dm.held = d->held_back;
+	if (d->held_back)
+		s->conn->held = t;
 }
 
-/* May this command become a task? 0, or a Reject reason with *why. */
-static int refuse(const struct tgt_conn *c, const struct iscsi_pdu *pdu,
-		  const char **why)
+/* 0: the command may become a task; else a Reject reason, with *why. */
+static int check_command(const struct tgt_conn *c, const struct iscsi_pdu *pdu,
+			 const char **why)
 {
 	const struct tgt_session *s = c->session;
 
@@ -314,25 +319,29 @@ static int refuse(const struct tgt_conn *c, const struct iscsi_pdu *pdu,
 	return 0;
 }
 
+/* §7.3: its CmdSN counts as not received; the initiator fills the gap. */
 static int reject_command(struct tgt_conn *c, const struct dm_control *ctl,
 			  int reason, const char *why)
 {
-	int err =
-		tgt_reject(c, (enum iscsi_reject_reason)reason, ctl->bhs, why);
-
-	/* it was received all the same: the numbers behind it go on */
-	if (!ctl->pdu.immediate)
-		tgt_order_plug(c->session, ctl->pdu.cmdsn);
-	return err;
+	return tgt_reject(c, (enum iscsi_reject_reason)reason, ctl->bhs, why);
 }
 
-static int accept(struct tgt_conn *c, const struct dm_control *ctl,
-		  enum iscsi_window_verdict v, struct dm_task **task)
+static int accept_command(struct tgt_conn *c, const struct dm_control *ctl,
+			  struct dm_task **task)
 {
 	const struct iscsi_pdu *pdu = &ctl->pdu;
 	struct tgt_session *s = c->session;
-	struct tgt_task *t = tgt_task_get(s, pdu->itt, pdu->immediate);
+	struct iscsi_ahs ahs;
+	int err = decode_ahs(ctl, &ahs);
+	struct tgt_task *t;
 
+	if (err == ERR_PROTOCOL)
+		return reject_command(c, ctl, ISCSI_REJECT_PROTOCOL,
+				      "reserved AHS code (RFC 7143 §11.2.2.1)");
+	if (err)
+		return reject_command(c, ctl, ISCSI_REJECT_INVALID_PDU_FIELD,
+				      "malformed AHS (RFC 7143 §11.2.2)");
+	t = tgt_task_get(s, pdu->itt, pdu->immediate);
 	if (!t)
 		return reject_command(c, ctl, ISCSI_REJECT_TOO_MANY_IMMEDIATE,
 				      "no slot left (RFC 7143 §4.2.2.1)");
@@ -340,28 +349,32 @@ static int accept(struct tgt_conn *c, const struct dm_control *ctl,
 	t->dm.lun = pdu->lun;
 	t->dm.edtl = pdu->cmd.edtl;
 	t->dm.out = (struct bufv){ .n = 0 };
-	if (fill_cdb(&t->dev, ctl)) {
-		tgt_task_go(t, TGT_TASK_ABORTING);
-		tgt_task_put(t);
-		return reject_command(c, ctl, ISCSI_REJECT_INVALID_PDU_FIELD,
-				      "malformed AHS (RFC 7143 §11.2.2)");
-	}
+	fill_cdb(t, pdu, &ahs);
 	*task = &t->dm;
-	s->commands++;
-	begin(t, &pdu->cmd);
+	s->count.commands++;
+	begin_task(t, pdu);
 	if (!pdu->cmd.write)
 		tgt_task_go(t, TGT_TASK_TURN);
-	if (!pdu->immediate)
-		return tgt_order_command(s, t, v);
-	tgt_command_turn(t);
-	return 0;
+	if (pdu->cmd.write && pdu->dsl && s->params.data_digest) {
+		c->unverified = (struct tgt_unverified){ true, pdu->immediate,
+							 pdu->itt, pdu->cmdsn };
+		return 0;
+	}
+	if (pdu->immediate)
+		tgt_command_turn(t);
+	else
+		err = order_command(s, pdu->cmdsn, t);
+	/* a function that waited for this command may have aborted it */
+	if (tgt_task_is_released(t))
+		*task = NULL;
+	return err;
 }
 
 int tgt_command(struct tgt_conn *c, const struct dm_control *ctl,
 		struct dm_task **task)
 {
 	const struct iscsi_pdu *pdu = &ctl->pdu;
-	enum iscsi_window_verdict v = ISCSI_CMDSN_EXPECTED;
+	enum iscsi_window_verdict v;
 	struct tgt_session *s = c->session;
 	const char *why;
 	int reason;
@@ -371,11 +384,11 @@ int tgt_command(struct tgt_conn *c, const struct dm_control *ctl,
 		v = iscsi_target_window_check(&s->window, pdu->cmdsn);
 		if (v == ISCSI_CMDSN_IGNORE ||
 		    (v == ISCSI_CMDSN_AHEAD &&
-		     tgt_order_duplicate(s, pdu->cmdsn)))
+		     tgt_window_duplicate(s, pdu->cmdsn)))
 			return 0; /* §4.2.2.1: silently */
 	}
-	reason = refuse(c, pdu, &why);
+	reason = check_command(c, pdu, &why);
 	if (reason)
 		return reject_command(c, ctl, reason, why);
-	return accept(c, ctl, v, task);
+	return accept_command(c, ctl, task);
 }

@@ -1,92 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * control.c: what comes in full feature phase and is no SCSI Command: NOP,
- * Logout, SNACK, and whatever has no business there (Reject, §11.17).
+ * control.c: requests of the full feature phase other than SCSI Commands. NOP-Out
+ * and Logout are handled here, Text and task management in files of their own;
+ * all others are rejected (§11.17).
  */
-#include <string.h>
-
 #include "base/err.h"
 #include "target/internal.h"
 
-/* ---- from the target ---- */
-
-int tgt_reject(struct tgt_conn *c, enum iscsi_reject_reason reason,
-	       const uint8_t bhs[ISCSI_BHS_LEN], const char *why)
-{
-	struct dm_control ctl = {
-		.pdu = {
-			.op = ISCSI_REJECT,
-			.final = true,
-			.itt = ISCSI_RESERVED_TAG,
-			.ttt = ISCSI_RESERVED_TAG,
-			.dsl = ISCSI_BHS_LEN,
-		},
-		.data = bhs,
-	};
-
-	c->rejects++;
-	conn_trace(c, TRACE_REJECT, "PDU rejected, reason %02x: %s", reason,
-		   why);
-	ctl.pdu.reject.reason = (uint8_t)reason;
-	return tgt_conn_send(c, &ctl);
-}
-
-/* NOP-In without a StatSN of its own (§11.19.2). */
-static int send_nop_in(struct tgt_conn *c, uint32_t ttt)
-{
-	const struct dm_control ctl = {
-		.pdu = {
-			.op = ISCSI_NOP_IN,
-			.final = true,
-			.itt = ISCSI_RESERVED_TAG,
-			.ttt = ttt,
-			.statsn = c->numbers.statsn,
-		},
-	};
-	int err = dm_send_control(c->dm, NULL, &ctl);
-
-	if (err && err != ERR_BUSY)
-		tgt_conn_fail(c, err, "NOP-In");
-	return err;
-}
-
-int tgt_ping(struct tgt_conn *c)
-{
-	if (++c->next_ttt == ISCSI_RESERVED_TAG)
-		c->next_ttt = 1;
-	c->ping_ttt = c->next_ttt;
-	/* withheld (RFC 7145 §8.1.2): there is nothing to wait for */
-	c->pinging = send_nop_in(c, c->ping_ttt) != ERR_BUSY;
-	return 0;
-}
-
-/* The window opened and no response is on its way to say so (§11.19). */
-int tgt_announce_window(struct tgt_conn *c)
-{
-	c->session->stalled = false;
-	if (tgt_conn_open(c) && send_nop_in(c, ISCSI_RESERVED_TAG) == ERR_BUSY)
-		c->session->stalled = true; /* with the next occasion */
-	return 0;
-}
-
-int tgt_async(struct tgt_conn *c, const struct iscsi_async *a)
-{
-	struct dm_control ctl = {
-		.pdu = {
-			.op = ISCSI_ASYNC_MESSAGE,
-			.final = true,
-			.itt = ISCSI_RESERVED_TAG,
-			.ttt = ISCSI_RESERVED_TAG,
-		},
-	};
-
-	ctl.pdu.async = *a;
-	return tgt_conn_send(c, &ctl);
-}
-
 /* ---- NOP-Out (§11.18) ---- */
 
-static int nop_echo(struct tgt_conn *c, const struct dm_control *in)
+static int echo_nop(struct tgt_conn *c, const struct dm_control *in)
 {
 	struct dm_control ctl = {
 		.pdu = {
@@ -102,14 +25,14 @@ static int nop_echo(struct tgt_conn *c, const struct dm_control *in)
 	return tgt_conn_send(c, &ctl);
 }
 
-static int nop_out(struct tgt_conn *c, const struct dm_control *ctl)
+static int handle_nop(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	const struct iscsi_pdu *pdu = &ctl->pdu;
 
 	if (pdu->itt != ISCSI_RESERVED_TAG)
-		return nop_echo(c, ctl);
+		return echo_nop(c, ctl);
 	if (pdu->ttt == ISCSI_RESERVED_TAG)
-		return 0; /* only tells its ExpStatSN */
+		return 0; /* it only carries ExpStatSN */
 	if (!c->pinging || pdu->ttt != c->ping_ttt)
 		return tgt_reject(c, ISCSI_REJECT_INVALID_PDU_FIELD, ctl->bhs,
 				  "NOP-Out for a ping that was not sent "
@@ -120,7 +43,8 @@ static int nop_out(struct tgt_conn *c, const struct dm_control *ctl)
 
 /* ---- Logout (§11.14, §11.15) ---- */
 
-static int logout_response(struct tgt_conn *c, uint32_t itt, uint8_t response)
+static int send_logout_response(struct tgt_conn *c, uint32_t itt,
+				uint8_t response)
 {
 	const struct iscsi_params *p = &c->session->params;
 	struct dm_control ctl = {
@@ -134,69 +58,70 @@ static int logout_response(struct tgt_conn *c, uint32_t itt, uint8_t response)
 
 	ctl.pdu.logout.response = response;
 	ctl.pdu.logout.time2wait = p->default_time2wait;
-	ctl.pdu.logout.time2retain = 0; /* nothing is retained: level 0 */
+	ctl.pdu.logout.time2retain = 0; /* ErrorRecoveryLevel 0 */
 	return tgt_conn_send(c, &ctl);
 }
 
+/* The device has given back what the initiator had reserved. */
 /* [RFC 7145: 5.2.2 #3] */
-static void parted(void *arg)
+static void nexus_parted(void *arg)
 {
 	struct tgt_session *s = arg;
 	struct tgt_conn *c = s->conn;
 
 	if (!c || !tgt_conn_open(c))
-		return; /* it went meanwhile */
-	logout_response(c, c->logout_itt, 0);
+		return; /* it ended meanwhile */
+	send_logout_response(c, c->logout_itt, 0);
 	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, 0);
 }
 
-/* All tasks of the session are gone. What the initiator had reserved is free
- * again before it hears that it is out. */
-static void logged_out(struct tgt_abort *a)
+/* All tasks of the session have ended. The units give back reservations of the
+ * initiator before the Logout Response is sent. */
+static void logout_tasks_ended(struct tgt_abort *a)
 {
 	struct tgt_conn *c = container_of(a, struct tgt_conn, logout);
 	struct tgt_session *s = c->session;
 
 	if (s->nexus)
-		dev_nexus_part(s->nexus, parted, s);
+		dev_nexus_part(s->nexus, nexus_parted, s);
 	else
-		parted(s);
+		nexus_parted(s);
 }
 
-static int close_session(struct tgt_conn *c, uint32_t itt)
+static int begin_logout(struct tgt_conn *c, uint32_t itt)
 {
 	const struct tgt_scope scope = { .session = c->session };
 
 	tgt_conn_go(c, ISCSI_S6_IN_LOGOUT); /* T9, T10 */
 	c->session->logged_out = true;
 	c->logout_itt = itt;
-	tgt_abort_start(c->worker, &c->logout, &scope, logged_out);
+	tgt_abort_start(c->worker, &c->logout, &scope, logout_tasks_ended);
 	return 0;
 }
 
-enum logout_answer {
+enum logout_response { /* §11.15.1 */
 	LOGOUT_CLOSED = 0,
 	LOGOUT_NO_CID = 1,
 	LOGOUT_NO_RECOVERY = 2,
 };
 
-static int logout(struct tgt_conn *c, const struct dm_control *ctl)
+static int handle_logout(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	const struct iscsi_pdu *pdu = &ctl->pdu;
 
 	switch (pdu->logout.reason) {
 	case ISCSI_LOGOUT_SESSION:
-		return close_session(c, pdu->itt);
+		return begin_logout(c, pdu->itt);
 	case ISCSI_LOGOUT_CONNECTION:
 		if (!c->session->node)
 			break; /* §13.21: only "close the session" */
 		if (pdu->logout.cid != c->cid)
-			return logout_response(c, pdu->itt, LOGOUT_NO_CID);
-		return close_session(c, pdu->itt);
+			return send_logout_response(c, pdu->itt, LOGOUT_NO_CID);
+		return begin_logout(c, pdu->itt);
 	case ISCSI_LOGOUT_RECOVERY:
 		if (!c->session->node)
 			break;
-		return logout_response(c, pdu->itt, LOGOUT_NO_RECOVERY);
+		return send_logout_response(c, pdu->itt, LOGOUT_NO_RECOVERY);
 	default:
 		return tgt_reject(c, ISCSI_REJECT_INVALID_PDU_FIELD, ctl->bhs,
 				  "reserved Logout reason (§11.14.1)");
@@ -205,16 +130,16 @@ static int logout(struct tgt_conn *c, const struct dm_control *ctl)
 			  "Logout reason in a discovery session (§13.21)");
 }
 
-/* ---- the table ---- */
+/* ---- table of requests ---- */
 
 struct request_row {
-	bool numbered;	/* has a CmdSN and its place in the order */
-	bool discovery; /* allowed there (§13.21) */
+	bool numbered;	/* it has a CmdSN and a place in the order */
+	bool discovery; /* allowed in a discovery session (§13.21) */
 	int (*run)(struct tgt_conn *c, const struct dm_control *ctl);
 };
 
 /* [RFC 7145: 7.3.11 #2-3] */
-static int snack(struct tgt_conn *c, const struct dm_control *ctl)
+static int reject_snack(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	if (c->session->params.rdma_extensions)
 		return tgt_reject(c, ISCSI_REJECT_PROTOCOL, ctl->bhs,
@@ -223,25 +148,25 @@ static int snack(struct tgt_conn *c, const struct dm_control *ctl)
 			  "SNACK at ErrorRecoveryLevel 0 (§11.16)");
 }
 
-static int out_of_phase(struct tgt_conn *c, const struct dm_control *ctl)
+static int reject_unexpected(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	return tgt_reject(c, ISCSI_REJECT_PROTOCOL, ctl->bhs,
 			  iscsi_opcode_name(ctl->pdu.op));
 }
 
 static const struct request_row rows[] = {
-	[ISCSI_NOP_OUT] = { .numbered = true, .run = nop_out },
+	[ISCSI_NOP_OUT] = { .numbered = true, .run = handle_nop },
 	[ISCSI_TMF_REQUEST] = { .numbered = true, .run = tgt_tmf },
 	[ISCSI_TEXT_REQUEST] = {
 		.numbered = true, .discovery = true, .run = tgt_text,
 	},
 	[ISCSI_LOGOUT_REQUEST] = {
-		.numbered = true, .discovery = true, .run = logout,
+		.numbered = true, .discovery = true, .run = handle_logout,
 	},
-	[ISCSI_SNACK_REQUEST] = { .run = snack },
+	[ISCSI_SNACK_REQUEST] = { .run = reject_snack },
 };
 
-static const struct request_row other_row = { .run = out_of_phase };
+static const struct request_row other_row = { .run = reject_unexpected };
 
 static const struct request_row *find_row(uint8_t op)
 {
@@ -250,7 +175,6 @@ static const struct request_row *find_row(uint8_t op)
 	return &other_row;
 }
 
-/* A request whose turn has come. */
 /* [RFC 7145: 7.3.9 #2-3] */
 int tgt_control(struct tgt_conn *c, const struct dm_control *ctl)
 {

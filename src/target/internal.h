@@ -1,9 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * internal.h: the target's own structs. A connection (tgt_conn) lives from
- * accept to Connection_Terminate_Notify; a session from admission to the
- * release of its last task, which may be later. Sessions have one connection
- * (MaxConnections=1), so either points to the other.
+ * accept to Connection_Terminate_Notify; a session lives from admission to the
+ * release of its last task, which may be later. A session has one connection
+ * (MaxConnections=1), so each points to the other.
+ *
+ * The files, each calling only files listed before it:
+ *   node.c        target nodes, portals, logical units
+ *   conn.c        state, sending and ending of a connection
+ *   window.c      CmdSN window of a session; requests that came early
+ *   task.c        tasks: states, tags, slots
+ *   send.c        PDUs that the target sends on its own behalf; Reject
+ *   response.c    SCSI Response
+ *   order.c       delivery of requests in the order of CmdSN
+ *   abort.c       aborting of tasks
+ *   text.c        Text Requests
+ *   tmf.c         task management functions
+ *   command.c     SCSI Commands
+ *   control.c     all other requests
+ *   reinstate.c   session reinstatement
+ *   session.c     begin and end of a session
+ *   stall.c       peers that hold memory without progress
+ *   clock.c       timeouts of a connection
+ *   login.c       login phase
+ *   notify.c      up-calls of the datamover; accept
+ *   target.c      the target as a whole; its workers
  */
 #ifndef TARGET_INTERNAL_H
 #define TARGET_INTERNAL_H
@@ -15,12 +36,12 @@
 struct tgt_session;
 struct tgt_conn;
 
-/* ---- shared, constant once connections come ---- */
+/* ---- shared by all workers, constant once connections come ---- */
 
 struct tgt_node {
 	struct list link; /* tgt.nodes */
 	struct tgt_node_config cfg;
-	uint16_t rtpi; /* of its target port */
+	uint16_t rtpi; /* relative target port identifier of the node's port */
 };
 
 struct tgt_portal {
@@ -39,8 +60,8 @@ struct tgt_worker {
 	unsigned index;
 	struct list conns;    /* tgt_conn.link */
 	struct list sessions; /* tgt_session.link */
-	struct list aborts;   /* tgt_abort.link: waiting for tasks */
-	unsigned nconns, nlogins;
+	struct list aborts;   /* tgt_abort.link: aborts in progress */
+	unsigned nconns;
 	unsigned messages; /* operations that wait for other workers */
 	uint16_t next_tsih;
 	bool draining;
@@ -49,14 +70,20 @@ struct tgt_worker {
 
 /* ---- tasks ---- */
 
+#define TGT_IMMEDIATES 16u /* slots that immediate commands have of their own */
+
 enum tgt_task_state {
 	TGT_TASK_FREE,
-	TGT_TASK_DATA,	   /* write data are under way */
+	TGT_TASK_DATA,	   /* write data are in progress */
+	TGT_TASK_MEMORY,   /* unsolicited data are in; the rest needs memory */
 	TGT_TASK_TURN,	   /* waits for commands before it (CmdSN) */
-	TGT_TASK_RUN,	   /* with the device */
-	TGT_TASK_PUT,	   /* read data go out, a response will follow */
-	TGT_TASK_RESPONSE, /* the response is queued: past aborting */
-	TGT_TASK_ABORTING, /* vanishes once nobody touches its memory */
+	TGT_TASK_RUN,	   /* the device executes it */
+	TGT_TASK_PUT,	   /* read data are in progress; a response follows */
+	TGT_TASK_RESPONSE, /* the response is queued: too late for an abort */
+	/* aborted; each waits for the next to let go of its memory */
+	TGT_TASK_ABORT_DATA,	  /* for data in progress (§4.2.3.3 a) */
+	TGT_TASK_ABORT_DATAMOVER, /* for DM_RELEASED */
+	TGT_TASK_ABORT_DEVICE,	  /* for the device's `released` */
 };
 
 struct tgt_task {
@@ -65,52 +92,54 @@ struct tgt_task {
 	struct tgt_task *hash_next;
 	struct list link; /* session's active or spare list */
 	uint32_t cmdsn;
-	enum tgt_task_state state;
+	enum tgt_task_state state; /* changed by tgt_task_go only */
 	bool immediate;
-	bool has_turn;	 /* all commands before it were received */
-	bool begun;	 /* dev_task_begin was called */
-	bool dm_holds;	 /* the datamover has yet to let go: DM_RELEASED */
-	bool dev_asked;	 /* dev_task_abort was called */
-	bool dev_holds;	 /* the device has yet to let go: released */
-	bool told;	 /* TASK ABORTED, once it is aborted */
-	bool abort_late; /* a reset waits for the data on the way */
-	int data_err;	 /* why its write data are not usable */
-	uint8_t refusal; /* SCSI status to end with, device not asked */
+	bool report_abort; /* once aborted, it ends with TASK ABORTED */
+	/* SCSI status that ends it in place of the device's; not SCSI_GOOD: the
+	 * device has not begun it */
+	uint8_t refusal;
+	int data_err; /* why its write data are not usable */
+	/* Bidirectional Read Expected Data Transfer Length (§11.2.2.3) */
+	uint32_t bidi_edtl;
+	/* stall.c: since when its data have been in progress while other
+	 * sessions wait for memory; 0: they are not */
+	xtime moves_since;
 	struct dev_task dev;
 };
 
-/* What a number of the window that is ahead of ExpCmdSN holds. */
+/* A request whose CmdSN is ahead of ExpCmdSN, with copies of header and data. */
 struct tgt_parked {
 	struct dm_control ctl;
 	uint8_t bhs[ISCSI_BHS_LEN];
 	uint8_t data[];
 };
 
+/* One CmdSN of the window. */
 struct tgt_slot {
-	bool taken;		   /* received, or written off by an abort */
+	bool taken; /* received, or counted as received by an abort */
 	struct tgt_task *task;	   /* a SCSI Command, or NULL */
 	struct tgt_parked *parked; /* another request, or NULL */
 };
 
-/* ---- aborts: which tasks one reaches, and waiting until they are gone ---- */
+/* ---- aborts: which tasks one reaches, and waiting for their end ---- */
 
 struct tgt_scope {
-	struct tgt_node *node;	     /* this node's tasks ... */
-	struct tgt_session *session; /* ... of this session; NULL: any */
+	struct tgt_node *node;	     /* tasks of this node ... */
+	struct tgt_session *session; /* ... of this session; NULL: of any */
 	bool one_lun;		     /* ... of this LUN only */
 	uint64_t lun;
 	bool one_task; /* ... with this ITT only */
 	uint32_t itt;
 	bool aca;    /* ... with the ACA attribute only */
-	bool before; /* ... issued before this CmdSN only, by wait_session */
+	bool before; /* ... issued before this CmdSN by wait_session */
 	uint32_t cmdsn;
 	const struct dev_task *except; /* ... but for this one */
-	/* The tasks of others than the issuer (compared only) are told TASK
+	/* Tasks of sessions other than issuer (compared only) end with TASK
 	 * ABORTED where their unit has TAS = 1 (SPC-4 §7.5.8). */
-	bool told;
+	bool report_abort;
 	const void *issuer;
-	/* The session whose data on the way may come in first (§4.2.3.3 a);
-	 * compared only. */
+	/* Write data of this session that are in progress may come in before
+	 * the abort (§4.2.3.3 a); compared only. */
 	const void *wait_session;
 };
 
@@ -118,11 +147,43 @@ struct tgt_abort {
 	struct list link; /* worker's aborts */
 	struct tgt_worker *worker;
 	struct tgt_scope scope;
-	xtime deadline; /* of wait_data */
+	xtime deadline; /* for data in progress; 0: not set yet */
 	void (*done)(struct tgt_abort *a);
 };
 
 /* ---- sessions ---- */
+
+/* What order.c calls when a request that came early is delivered. */
+struct tgt_order_ops {
+	/* a request other than a SCSI Command */
+	int (*request)(struct tgt_conn *c, const struct dm_control *ctl);
+	/* a SCSI Command: all commands before it were received */
+	void (*command)(struct tgt_task *t);
+	/* ExpCmdSN advanced while task management functions wait */
+	void (*advanced)(struct tgt_session *s);
+};
+
+/* window.c: one slot for each CmdSN of the window. */
+struct tgt_ring {
+	struct tgt_slot *slots; /* by CmdSN & mask */
+	uint32_t mask;
+	uint32_t ahead;	     /* slots taken */
+	size_t parked_bytes; /* of requests in slots */
+};
+
+/* task.c */
+struct tgt_tasks {
+	struct tgt_task *all;
+	uint32_t n, fresh; /* all[fresh..] were never used */
+	uint32_t used, immediates;
+	struct list active, spare;
+	struct tgt_task **hash; /* chains by ITT */
+	unsigned hash_shift;
+};
+
+struct tgt_counters {
+	uint64_t commands, bytes_read, bytes_written;
+};
 
 struct tgt_session {
 	struct tgt_worker *worker;
@@ -136,35 +197,47 @@ struct tgt_session {
 	uint16_t tsih;
 	/* numbering */
 	struct iscsi_target_window window;
-	struct tgt_slot *ring; /* by CmdSN & ring_mask */
-	uint32_t ring_mask;
-	uint32_t ahead;	     /* slots taken */
-	size_t parked_bytes; /* of requests in slots */
+	const struct tgt_order_ops *order;
+	/* the window before the request that is being delivered took its CmdSN;
+	 * NULL: none is being delivered */
+	const struct iscsi_target_window *undo;
+	bool rejected; /* the request being delivered was rejected */
+	struct tgt_ring ring;
 	/* tasks */
-	struct tgt_task *tasks;
-	uint32_t ntasks, fresh; /* tasks[fresh..] were never used */
-	uint32_t used, immediates;
+	struct tgt_tasks tasks;
 	bool logged_out; /* by Logout, rather than lost */
-	bool stalled;	 /* the window was closed since it was last empty */
-	struct list active, spare;
-	struct tgt_task **hash;
-	unsigned hash_shift;
+	bool joined;	 /* by a login with a TSIH (RFC 7143 §6.3.4) ... */
+	struct iscsi_params leading; /* ... and its leading login's values */
+	bool stalled; /* the window closed since it was last empty */
 	/* task management */
 	struct list tmfs; /* tgt_tmf.link */
 	unsigned ntmfs;
-	/* session reinstatement: tgt_reinstate_part.link, told at the end */
-	struct list mourners;
+	/* tgt_reinstate_part.link: logins that wait for this session's end */
+	struct list waiters;
 	struct tgt_abort closing;   /* waits for the last task */
 	struct tgt_abort preempted; /* of PREEMPT AND ABORT */
 	bool preempting;
-	/* counters */
-	uint64_t commands, bytes_read, bytes_written;
+	struct tgt_counters count;
 };
 
 /* ---- connections ---- */
 
 struct tgt_login; /* login.c */
 struct tgt_reinstate;
+
+/* An object that stall.c waits for, and what had moved when the wait began. */
+struct tgt_watch {
+	const void *what; /* compared only; NULL: nothing */
+	uint32_t cmdsn;
+	uint64_t bytes;
+	xtime since;
+};
+
+struct tgt_stall {
+	xtime at; /* of the next check */
+	struct tgt_watch in, out, gap;
+	xtime turn_since; /* it has the turn while others wait; or 0 */
+};
 
 struct tgt_text {
 	uint32_t itt, ttt;
@@ -173,6 +246,17 @@ struct tgt_text {
 	char *out; /* response text, sent up to out_sent */
 	size_t out_len, out_sent;
 	bool busy;
+};
+
+/*
+ * A SCSI Command whose immediate data have a data digest: if the digest is wrong
+ * the target discards the PDU (§7.8), and its CmdSN counts as not received
+ * (§7.3). So the command takes its CmdSN only once its immediate data are in.
+ */
+struct tgt_unverified {
+	bool pending;
+	bool immediate;
+	uint32_t itt, cmdsn;
 };
 
 struct tgt_conn {
@@ -189,12 +273,16 @@ struct tgt_conn {
 	struct tgt_login *login; /* NULL once it is over */
 	struct tgt_reinstate *reinstate;
 	/* time */
-	xtime deadline;
-	bool heard;	   /* a PDU came since the last look */
-	unsigned silences; /* idle times without one */
-	bool pinging;	   /* a NOP-In waits for its NOP-Out */
+	xtime accepted, deadline;
+	bool heard;   /* a PDU came since the last check */
+	bool pinging; /* a NOP-In waits for its NOP-Out */
 	uint32_t ping_ttt;
 	uint32_t next_ttt;
+	struct tgt_stall stall; /* stall.c */
+	/* The task whose unsolicited data wait for memory; the datamover reads
+	 * nothing from the connection meanwhile. NULL: none. */
+	struct tgt_task *held;
+	struct tgt_unverified unverified; /* command.c */
 	struct tgt_text text;
 	/* logout */
 	struct tgt_abort logout; /* waits for the last task */
@@ -202,114 +290,254 @@ struct tgt_conn {
 	uint64_t rejects;
 };
 
-/* conn_trace prefixes what is said with the peer and the initiator. */
+/* conn_trace prefixes a message with the names of peer and initiator. */
 #define conn_trace(c, event, fmt, ...)                                         \
  trace_emit((c)->worker->tgt->cfg.trace, event, "%s %s: " fmt, (c)->info.peer, \
 	    tgt_conn_who(c), ##__VA_ARGS__)
 
-/* target.c: NULL when the node has no such unit. */
-struct dev_lu *tgt_find_lu(const struct tgt_node *n, uint64_t wire);
+/* tgt_rearm: a deadline of the worker may have come closer. */
+static inline void tgt_rearm(struct tgt_worker *w)
+{
+	w->tgt->cfg.rearm(w->tgt->cfg.arg, w->index);
+}
 
-/* SAM name of the node's port (RFC 7143 §2.2 "SCSI Port Name"). */
+/* ---- node.c ---- */
+
+/* tgt_node_find returns the node of that name, or NULL. */
+struct tgt_node *tgt_node_find(const struct tgt *t, const char *name);
+/* tgt_find_lu returns the unit of a LUN in wire form; NULL: no such unit. */
+struct dev_lu *tgt_find_lu(const struct tgt_node *n, uint64_t wire);
+/* tgt_port_name makes the SAM name of the node's port (RFC 7143 §2.2 "SCSI Port
+ * Name"). */
 void tgt_port_name(const struct tgt *t, const struct tgt_node *n,
 		   char name[256]);
 
-/* conn.c */
-extern const struct dm_up_ops tgt_up_ops;
+/* ---- conn.c ---- */
+
+/* tgt_conn_who names the initiator in log messages. */
 const char *tgt_conn_who(const struct tgt_conn *c);
+/* tgt_conn_open: PDUs can still be sent. c may be NULL. */
 bool tgt_conn_open(const struct tgt_conn *c);
+/* tgt_conn_go changes the state by a transition that RFC 7143 §8.1 allows. */
 void tgt_conn_go(struct tgt_conn *c, enum iscsi_conn_state next);
+/* tgt_conn_fail logs why and drops the connection, unless it is ending. */
 void tgt_conn_fail(struct tgt_conn *c, int err, const char *why);
+/* tgt_conn_end ends the connection; Connection_Terminate_Notify follows later,
+ * never from within. */
 void tgt_conn_end(struct tgt_conn *c, enum dm_terminate how, int err);
+/* tgt_conn_send sends a control PDU that takes a StatSN. A failure drops the
+ * connection; returns 0 always. */
 int tgt_conn_send(struct tgt_conn *c, struct dm_control *ctl);
-/* Most bytes of data in one PDU to the initiator. */
+/* tgt_conn_data_max: the most bytes of data in one PDU to the initiator. */
 uint32_t tgt_conn_data_max(const struct tgt_conn *c);
-void tgt_conn_expire(struct tgt_conn *c, xtime now);
-void tgt_conn_ask_logout(struct tgt_conn *c, xtime now);
-void tgt_rearm(struct tgt_worker *w);
 
-/* login.c */
-int tgt_login_new(struct tgt_conn *c);
-int tgt_login_rx(struct tgt_conn *c, const struct dm_control *ctl);
-void tgt_login_finish(struct tgt_conn *c);
-void tgt_login_drop(struct tgt_conn *c);
+/* ---- window.c ---- */
 
-/* session.c */
+/* tgt_session_window computes MaxCmdSN anew and publishes both numbers to the
+ * connection; after a CmdSN was taken and after a task came free. */
+void tgt_session_window(struct tgt_session *s);
+/* tgt_window_take: ExpCmdSN advances by one. */
+void tgt_window_take(struct tgt_session *s);
+/* tgt_window_reject gives back the CmdSN of the request that is being
+ * delivered: a rejected request counts as not received (RFC 7143 §7.3). Call it
+ * before the Reject is sent. */
+void tgt_window_reject(struct tgt_session *s);
+/* tgt_window_duplicate: a request with this CmdSN was received already. */
+bool tgt_window_duplicate(const struct tgt_session *s, uint32_t cmdsn);
+/* tgt_window_hold puts a SCSI Command that came early in its slot. t is NULL if
+ * the command was aborted already. */
+void tgt_window_hold(struct tgt_session *s, uint32_t cmdsn, struct tgt_task *t);
+/* tgt_window_park copies any other request that came early. ERR_LIMIT: too many
+ * bytes are parked; ERR_NOMEM. */
+int tgt_window_park(struct tgt_session *s, const struct dm_control *ctl);
+/* tgt_window_unpark frees the copy. */
+void tgt_window_unpark(struct tgt_session *s, struct tgt_parked *p);
+/* tgt_window_skip counts cmdsn as received; its request, if one is parked there,
+ * is dropped. */
+void tgt_window_skip(struct tgt_session *s, uint32_t cmdsn);
+/* tgt_window_next empties the slot of ExpCmdSN into *slot; false: that number
+ * has not been received. */
+bool tgt_window_next(struct tgt_session *s, struct tgt_slot *slot);
+/* tgt_window_forget: the task ends; its CmdSN still counts as received. */
+void tgt_window_forget(struct tgt_session *s, const struct tgt_task *t);
+/* tgt_window_empty drops everything that came early. */
+void tgt_window_empty(struct tgt_session *s);
+
+/* ---- task.c ---- */
+
+/* tgt_task_go is the only function that changes a task's state. */
+void tgt_task_go(struct tgt_task *t, enum tgt_task_state next);
+/* tgt_task_find returns the task with that ITT, in whatever state, or NULL. */
+struct tgt_task *tgt_task_find(const struct tgt_session *s, uint32_t itt);
+/* tgt_task_get takes a slot for a new command; NULL: there is none. */
+struct tgt_task *tgt_task_get(struct tgt_session *s, uint32_t itt,
+			      bool immediate);
+/* tgt_task_put ends the task at the device and frees its slot. */
+void tgt_task_put(struct tgt_task *t);
+/* tgt_tasks_alloc allocates the tasks and slots of a session for a window of
+ * depth commands. ERR_NOMEM; tgt_tasks_free frees what there is. */
+int tgt_tasks_alloc(struct tgt_session *s, uint32_t depth);
+void tgt_tasks_free(struct tgt_session *s);
+
+/* The device has begun the task, so it has to end there too. */
+static inline bool tgt_task_is_begun(const struct tgt_task *t)
+{
+	return t->refusal == SCSI_GOOD;
+}
+
+/* The datamover was asked to release the task, or never had it. */
+static inline bool tgt_task_is_released(const struct tgt_task *t)
+{
+	return t->state == TGT_TASK_FREE ||
+	       t->state == TGT_TASK_ABORT_DATAMOVER ||
+	       t->state == TGT_TASK_ABORT_DEVICE;
+}
+
+static inline bool tgt_task_is_aborting(const struct tgt_task *t)
+{
+	return t->state >= TGT_TASK_ABORT_DATA;
+}
+
+/* ---- send.c ---- */
+
+/* tgt_reject sends a Reject with the 48 bytes of bhs and logs why. The CmdSN of
+ * a request that is being delivered counts as not received. Returns 0. */
+int tgt_reject(struct tgt_conn *c, enum iscsi_reject_reason reason,
+	       const uint8_t bhs[ISCSI_BHS_LEN], const char *why);
+/* tgt_ping sends a NOP-In that asks for an answer (conn.pinging). */
+int tgt_ping(struct tgt_conn *c);
+/* tgt_announce_window sends a NOP-In with the new MaxCmdSN. */
+int tgt_announce_window(struct tgt_conn *c);
+int tgt_async(struct tgt_conn *c, const struct iscsi_async *a);
+
+/* ---- response.c ---- */
+
+/* tgt_response_send queues the SCSI Response of a task, with its sense data. */
+void tgt_response_send(struct tgt_task *t);
+/* tgt_response_put sends the read data of a task, and its status where there are
+ * no sense data; otherwise tgt_response_send follows at DM_PUT. */
+void tgt_response_put(struct tgt_task *t);
+/* tgt_response_aborted sends TASK ABORTED (SAM-5 §5.3.1) for a task that the
+ * datamover has let go of. */
+void tgt_response_aborted(struct tgt_task *t);
+
+/* ---- order.c ---- */
+
+/* tgt_order_request delivers a request other than a SCSI Command at once, parks
+ * it until its turn, or drops a duplicate. Errors drop the connection. */
+int tgt_order_request(struct tgt_conn *c, const struct dm_control *ctl);
+/* tgt_order_advance delivers what came early and is in its turn now. */
+int tgt_order_advance(struct tgt_session *s);
+/* tgt_order_skip counts cmdsn as received (§11.6.1 b). */
+void tgt_order_skip(struct tgt_session *s, uint32_t cmdsn);
+/* tgt_order_skip_to counts every number before cmdsn as received. */
+void tgt_order_skip_to(struct tgt_session *s, uint32_t cmdsn);
+
+/* ---- abort.c ---- */
+
+/* tgt_abort_start aborts the tasks of the scope. done is called once, maybe from
+ * within, when none of them is left. a stays with the caller. */
+void tgt_abort_start(struct tgt_worker *w, struct tgt_abort *a,
+		     const struct tgt_scope *scope,
+		     void (*done)(struct tgt_abort *a));
+/* tgt_abort_cancel: done will not be called. */
+void tgt_abort_cancel(struct tgt_abort *a);
+/* tgt_abort_attention: another initiator clears commands of this session at the
+ * scope's unit. Where TAS = 0 a unit attention reports that, if there were any
+ * (SPC-4 §5.5.2). Call it before tgt_abort_start. */
+void tgt_abort_attention(struct tgt_session *s, const struct tgt_scope *scope);
+/* tgt_abort_released: the datamover has let go of an aborted task; t may be free
+ * afterwards. */
+void tgt_abort_released(struct tgt_task *t);
+/* tgt_abort_data: data of an aborted task came in. */
+void tgt_abort_data(struct tgt_task *t);
+/* tgt_abort_discard ends a task without a response, as if its command had not
+ * come; t may be free afterwards. */
+void tgt_abort_discard(struct tgt_task *t);
+void tgt_abort_expire(struct tgt_worker *w, xtime now);
+
+/* ---- text.c ---- */
+
+int tgt_text(struct tgt_conn *c, const struct dm_control *ctl);
+/* tgt_text_reset drops the exchange in progress. */
+void tgt_text_reset(struct tgt_conn *c);
+
+/* ---- tmf.c ---- */
+
+int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl);
+/* tgt_tmf_check starts functions that waited for ExpCmdSN to advance. */
+void tgt_tmf_check(struct tgt_session *s);
+/* tgt_tmf_forget: the session ends; its functions send no response. */
+void tgt_tmf_forget(struct tgt_session *s);
+
+/* ---- command.c ---- */
+
+int tgt_command(struct tgt_conn *c, const struct dm_control *ctl,
+		struct dm_task **task);
+/* tgt_command_turn: all commands before this one were received. */
+void tgt_command_turn(struct tgt_task *t);
+/* tgt_command_verified: the immediate data of the unverified command, if there is
+ * one, are in. Negative: drop the connection. */
+int tgt_command_verified(struct tgt_conn *c);
+/* tgt_command_discard: the data digest of the unverified command is wrong. */
+void tgt_command_discard(struct tgt_conn *c);
+/* tgt_command_data handles a Data_Completion_Notify of the task. */
+void tgt_command_data(struct tgt_task *t, enum dm_completion what, int err);
+
+/* ---- control.c ---- */
+
+/* tgt_request handles a PDU other than a SCSI Command in full feature phase;
+ * tgt_control executes it once its turn has come. */
+int tgt_request(struct tgt_conn *c, const struct dm_control *ctl);
+int tgt_control(struct tgt_conn *c, const struct dm_control *ctl);
+
+/* ---- reinstate.c ---- */
+
+/* tgt_reinstate ends the older sessions of the connection's nexus (§6.3.5) and
+ * then calls done, maybe from within, with the login status to answer. done is
+ * not called after tgt_reinstate_forget. */
+void tgt_reinstate(struct tgt_conn *c,
+		   void (*done)(struct tgt_conn *c, uint16_t status));
+/* tgt_reinstate_forget: the connection of the new login ends. */
+void tgt_reinstate_forget(struct tgt_conn *c);
+/* tgt_reinstate_ended: an old session has ended; its waiters go on. */
+void tgt_reinstate_ended(struct tgt_session *s);
+
+/* ---- session.c ---- */
+
+/* tgt_session_new admits a session. NULL: no memory, or no TSIH is free. */
 struct tgt_session *tgt_session_new(struct tgt_conn *c,
 				    const struct iscsi_login_id *id,
 				    const struct iscsi_params *params,
 				    struct tgt_node *node);
+/* tgt_session_start opens the nexus and the command window. ERR_NOMEM. */
 int tgt_session_start(struct tgt_session *s, uint32_t cmdsn);
-void tgt_session_window(struct tgt_session *s);
-struct tgt_task *tgt_task_find(const struct tgt_session *s, uint32_t itt);
-struct tgt_task *tgt_task_get(struct tgt_session *s, uint32_t itt,
-			      bool immediate);
-void tgt_task_put(struct tgt_task *t);
-void tgt_task_go(struct tgt_task *t, enum tgt_task_state next);
-/* The connection is gone: every task is aborted, then the session freed. */
+/* tgt_session_close: the connection is gone. Every task is aborted; then the
+ * session is freed, maybe from within. */
 void tgt_session_close(struct tgt_session *s);
 
-/* reinstate.c: §6.3.5. Calls tgt_login_finish when no older session of the
- * same nexus is left anywhere. */
-void tgt_reinstate(struct tgt_conn *c);
-void tgt_reinstate_forget(struct tgt_conn *c);
-void tgt_reinstate_mourned(struct tgt_session *s);
+/* ---- stall.c ---- */
 
-/* order.c: CmdSN order. deliver is what a request in its turn gets. */
-int tgt_order_request(struct tgt_conn *c, const struct dm_control *ctl);
-int tgt_order_command(struct tgt_session *s, struct tgt_task *t,
-		      enum iscsi_window_verdict v);
-/* tgt_order_plug writes cmdsn off: it counts as received (§11.6.1 b).
- * tgt_order_plug_to writes off all that miss before cmdsn. */
-void tgt_order_plug(struct tgt_session *s, uint32_t cmdsn);
-void tgt_order_plug_to(struct tgt_session *s, uint32_t cmdsn);
-void tgt_order_free(struct tgt_session *s);
-bool tgt_order_duplicate(const struct tgt_session *s, uint32_t cmdsn);
-void tgt_order_forget(struct tgt_session *s, const struct tgt_task *t);
+/* tgt_stall_start begins the checks of a session; tgt_stall_expire makes one. */
+void tgt_stall_start(struct tgt_conn *c);
+void tgt_stall_expire(struct tgt_conn *c, xtime now);
 
-/* command.c */
-int tgt_command(struct tgt_conn *c, const struct dm_control *ctl,
-		struct dm_task **task);
-void tgt_command_turn(struct tgt_task *t);
-/* It was aborted: its response all the same, TASK ABORTED. */
-void tgt_command_aborted(struct tgt_task *t);
-void tgt_command_data(struct tgt_task *t, enum dm_completion what, int err);
+/* ---- clock.c ---- */
 
-/* control.c: everything that is no SCSI Command, in full feature phase. */
-int tgt_request(struct tgt_conn *c, const struct dm_control *ctl);
-int tgt_control(struct tgt_conn *c, const struct dm_control *ctl);
-int tgt_reject(struct tgt_conn *c, enum iscsi_reject_reason reason,
-	       const uint8_t bhs[ISCSI_BHS_LEN], const char *why);
-int tgt_ping(struct tgt_conn *c);
-int tgt_announce_window(struct tgt_conn *c);
-int tgt_async(struct tgt_conn *c, const struct iscsi_async *a);
+/* tgt_clock_start: the login is over. */
+void tgt_clock_start(struct tgt_conn *c);
+void tgt_clock_expire(struct tgt_conn *c, xtime now);
+/* tgt_clock_ask_logout asks the initiator to log out and sets a deadline; other
+ * connections than those of a full session end at once. */
+void tgt_clock_ask_logout(struct tgt_conn *c, xtime now);
 
-/* text.c */
-int tgt_text(struct tgt_conn *c, const struct dm_control *ctl);
-void tgt_text_reset(struct tgt_conn *c);
+/* ---- login.c ---- */
 
-/* abort.c */
-/* tgt_abort_start: done is called once, maybe from within, when no task of
- * the scope that was there is left. a stays with the caller. */
-void tgt_abort_start(struct tgt_worker *w, struct tgt_abort *a,
-		     const struct tgt_scope *scope,
-		     void (*done)(struct tgt_abort *a));
-/* Another clears commands of this session at scope's unit: with TAS = 0 it
- * learns that by a unit attention, if there are any (SPC-4 §5.5.2). */
-void tgt_abort_tell(struct tgt_session *s, const struct tgt_scope *scope);
-void tgt_abort_cancel(struct tgt_abort *a);
-/* The next step of a task that is ABORTING. */
-void tgt_abort_step(struct tgt_task *t);
-void tgt_abort_data(struct tgt_task *t);
-/* A task came free: whoever waited for it is told. */
-void tgt_abort_check(struct tgt_worker *w);
-void tgt_abort_expire(struct tgt_worker *w, xtime now);
-
-/* tmf.c */
-int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl);
-/* ExpCmdSN went on: functions that waited for commands may start. */
-void tgt_tmf_check(struct tgt_session *s);
-/* The session goes: no response will be sent. */
-void tgt_tmf_forget(struct tgt_session *s);
+/* tgt_login_new prepares the login phase. ERR_NOMEM. */
+int tgt_login_new(struct tgt_conn *c);
+/* tgt_login_rx handles a PDU of the login phase. Returns 0. */
+int tgt_login_rx(struct tgt_conn *c, const struct dm_control *ctl);
+/* tgt_login_free: the login phase is over, or the connection is. */
+void tgt_login_free(struct tgt_conn *c);
 
 #endif

@@ -1,148 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * session.c: sessions and their tasks: an array sized by the command window,
- * found by Initiator Task Tag through a table of chains.
- *
- * Twice the window and a few are kept: a task whose response is queued but
- * not yet sent still holds its slot while the initiator, by a number that an
- * earlier response carried, may already send the next command.
- */
-#include <assert.h>
+/* session.c: begin and end of a session (RFC 7143 §8.2): TSIH, nexus, last task. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
 #include "target/internal.h"
 
-#define IMMEDIATES_MAX 16u /* immediate commands have slots of their own */
-
-/* ---- task states ---- */
-
-static const uint8_t task_may_go[] = {
-	[TGT_TASK_FREE] = BIT(TGT_TASK_DATA),
-	[TGT_TASK_DATA] = BIT(TGT_TASK_TURN) | BIT(TGT_TASK_RUN) |
-			  BIT(TGT_TASK_RESPONSE) | BIT(TGT_TASK_ABORTING),
-	[TGT_TASK_TURN] = BIT(TGT_TASK_RUN) | BIT(TGT_TASK_RESPONSE) |
-			  BIT(TGT_TASK_ABORTING),
-	[TGT_TASK_RUN] = BIT(TGT_TASK_PUT) | BIT(TGT_TASK_RESPONSE) |
-			 BIT(TGT_TASK_ABORTING),
-	[TGT_TASK_PUT] = BIT(TGT_TASK_RESPONSE) | BIT(TGT_TASK_ABORTING),
-	[TGT_TASK_RESPONSE] = BIT(TGT_TASK_FREE) | BIT(TGT_TASK_ABORTING),
-	[TGT_TASK_ABORTING] = BIT(TGT_TASK_FREE),
-};
-
-void tgt_task_go(struct tgt_task *t, enum tgt_task_state next)
-{
-	assert(task_may_go[t->state] & BIT(next));
-	t->state = next;
-}
-
-/* ---- the table of tags ---- */
-
-static struct tgt_task **chain(const struct tgt_session *s, uint32_t itt)
-{
-	/* Fibonacci hashing: tags that count up spread evenly */
-	return &s->hash[(itt * 2654435769u) >> s->hash_shift];
-}
-
-struct tgt_task *tgt_task_find(const struct tgt_session *s, uint32_t itt)
-{
-	struct tgt_task *t = *chain(s, itt);
-
-	while (t && t->dm.itt != itt)
-		t = t->hash_next;
-	return t;
-}
-
-static void unhash(struct tgt_session *s, struct tgt_task *t)
-{
-	struct tgt_task **p = chain(s, t->dm.itt);
-
-	while (*p != t)
-		p = &(*p)->hash_next;
-	*p = t->hash_next;
-}
-
-/* ---- slots ---- */
-
-/* The window that can be kept: never more than there are slots. */
-void tgt_session_window(struct tgt_session *s)
-{
-	uint32_t depth = s->window.depth;
-	uint32_t numbered = s->ntasks - IMMEDIATES_MAX;
-	uint32_t held = s->used - s->immediates;
-	uint32_t room = numbered > held ? numbered - held : 0;
-
-	s->stalled |= room == 0;
-	iscsi_target_window_update(&s->window, depth - MIN(depth, room));
-	if (s->conn) {
-		s->conn->numbers.expcmdsn = s->window.expcmdsn;
-		s->conn->numbers.maxcmdsn = s->window.maxcmdsn;
-	}
-}
-
-static struct tgt_task *spare_task(struct tgt_session *s)
-{
-	struct list *n = list_pop_front(&s->spare);
-	struct tgt_task *t;
-
-	if (n)
-		return list_entry(n, struct tgt_task, link);
-	if (s->fresh == s->ntasks)
-		return NULL;
-	t = &s->tasks[s->fresh++];
-	t->session = s;
-	list_init(&t->link);
-	return t;
-}
-
-struct tgt_task *tgt_task_get(struct tgt_session *s, uint32_t itt,
-			      bool immediate)
-{
-	struct tgt_task *t, **head;
-
-	if (immediate && s->immediates >= IMMEDIATES_MAX)
-		return NULL;
-	t = spare_task(s);
-	if (!t)
-		return NULL;
-	dm_task_init(&t->dm);
-	t->dm.itt = itt;
-	head = chain(s, itt);
-	t->hash_next = *head;
-	*head = t;
-	list_push_back(&s->active, &t->link);
-	s->used++;
-	s->immediates += immediate;
-	t->immediate = immediate;
-	t->has_turn = t->begun = false;
-	t->dm_holds = t->abort_late = t->told = false;
-	t->dev_asked = t->dev_holds = false;
-	t->data_err = 0;
-	t->refusal = SCSI_GOOD;
-	t->state = TGT_TASK_FREE;
-	tgt_task_go(t, TGT_TASK_DATA);
-	return t;
-}
-
-void tgt_task_put(struct tgt_task *t)
-{
-	struct tgt_session *s = t->session;
-
-	tgt_task_go(t, TGT_TASK_FREE);
-	tgt_order_forget(s, t);
-	if (t->begun)
-		dev_task_end(&t->dev);
-	unhash(s, t);
-	list_del(&t->link);
-	list_push_front(&s->spare, &t->link);
-	s->used--;
-	s->immediates -= t->immediate;
-	tgt_session_window(s);
-}
-
-/* ---- sessions ---- */
+/* ---- begin ---- */
 
 static bool tsih_taken(const struct tgt_worker *w, uint16_t tsih)
 {
@@ -152,7 +16,8 @@ static bool tsih_taken(const struct tgt_worker *w, uint16_t tsih)
 	return false;
 }
 
-/* A TSIH names its worker too: tsih % nworkers. Zero is no TSIH. */
+/* Makes a TSIH that names its worker too: tsih % nworkers. Zero is reserved.
+ * ERR_LIMIT: none is free. */
 static int tsih_new(struct tgt_worker *w, uint16_t *tsih)
 {
 	unsigned n = w->tgt->cfg.env.nworkers;
@@ -172,35 +37,15 @@ static int tsih_new(struct tgt_worker *w, uint16_t *tsih)
 	return ERR_LIMIT;
 }
 
-static uint32_t pow2_at_least(uint32_t n)
-{
-	uint32_t p = 2;
-
-	while (p < n)
-		p *= 2;
-	return p;
-}
-
-static int alloc_tasks(struct tgt_session *s, uint32_t depth)
-{
-	uint32_t buckets = pow2_at_least(2 * depth);
-
-	s->ntasks = 2 * depth + IMMEDIATES_MAX;
-	s->tasks = calloc(s->ntasks, sizeof(*s->tasks));
-	s->hash = calloc(buckets, sizeof(*s->hash));
-	s->hash_shift = 32;
-	for (uint32_t b = buckets; b > 1; b /= 2)
-		s->hash_shift--;
-	s->ring_mask = pow2_at_least(depth) - 1;
-	s->ring = calloc(s->ring_mask + 1, sizeof(*s->ring));
-	return s->tasks && s->hash && s->ring ? 0 : ERR_NOMEM;
-}
+static const struct tgt_order_ops order_ops = {
+	.request = tgt_control,
+	.command = tgt_command_turn,
+	.advanced = tgt_tmf_check,
+};
 
 static void session_free(struct tgt_session *s)
 {
-	free(s->tasks);
-	free(s->hash);
-	free(s->ring);
+	tgt_tasks_free(s);
 	free(s);
 }
 
@@ -217,16 +62,17 @@ struct tgt_session *tgt_session_new(struct tgt_conn *c,
 		return NULL;
 	s->worker = w;
 	s->conn = c;
+	s->order = &order_ops;
 	s->node = node;
 	s->id = *id;
 	s->params = *params;
-	list_init(&s->active);
-	list_init(&s->spare);
+	list_init(&s->tasks.active);
+	list_init(&s->tasks.spare);
 	list_init(&s->tmfs);
-	list_init(&s->mourners);
+	list_init(&s->waiters);
 	list_init(&s->link);
 	s->window.depth = depth;
-	if (alloc_tasks(s, depth) || tsih_new(w, &s->tsih)) {
+	if (tgt_tasks_alloc(s, depth) || tsih_new(w, &s->tsih)) {
 		session_free(s);
 		return NULL;
 	}
@@ -237,7 +83,7 @@ struct tgt_session *tgt_session_new(struct tgt_conn *c,
 
 /* ---- PREEMPT AND ABORT by another initiator (SPC-4 §5.13.11.2.6) ---- */
 
-static void preempted_gone(struct tgt_abort *a)
+static void preempted_tasks_ended(struct tgt_abort *a)
 {
 	struct tgt_session *s = container_of(a, struct tgt_session, preempted);
 
@@ -254,14 +100,15 @@ static void abort_preempted(void *arg, uint64_t lun,
 		.one_lun = true,
 		.lun = lun,
 		.except = except,
-		.told = true,
+		.report_abort = true,
 		.issuer = except ? s : NULL,
 	};
 
 	if (!except)
-		tgt_abort_tell(s, &scope);
+		tgt_abort_attention(s, &scope);
 	s->preempting = true;
-	tgt_abort_start(s->worker, &s->preempted, &scope, preempted_gone);
+	tgt_abort_start(s->worker, &s->preempted, &scope,
+			preempted_tasks_ended);
 }
 
 /* SAM names of the two ports (RFC 7143 §2.2 "SCSI Port Name"). */
@@ -298,8 +145,10 @@ int tgt_session_start(struct tgt_session *s, uint32_t cmdsn)
 	return 0;
 }
 
-/* The last task is gone: the I_T nexus is lost (§6.3.5.1). */
-static void session_gone(struct tgt_abort *a)
+/* ---- end ---- */
+
+/* The last task has ended: the I_T nexus is lost (§6.3.5.1). */
+static void end_session(struct tgt_abort *a)
 {
 	struct tgt_session *s = container_of(a, struct tgt_session, closing);
 
@@ -309,24 +158,26 @@ static void session_gone(struct tgt_abort *a)
 		dev_nexus_close(s->nexus);
 	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q1_FREE); /* N3 N6 N9 */
 	list_del(&s->link);
-	tgt_reinstate_mourned(s);
+	tgt_reinstate_ended(s);
 	session_free(s);
 }
 
-static struct tgt_task *abort_to_end(const struct tgt_session *s)
+/* An aborted task that waits for something of the connection, or NULL. */
+static struct tgt_task *waits_for_conn(const struct tgt_session *s)
 {
-	list_for_each(it, &s->active) {
+	list_for_each(it, &s->tasks.active) {
 		struct tgt_task *t = list_entry(it, struct tgt_task, link);
 
-		if (t->state == TGT_TASK_ABORTING && !t->dev_holds)
+		if (t->state == TGT_TASK_ABORT_DATA ||
+		    t->state == TGT_TASK_ABORT_DATAMOVER)
 			return t;
 	}
 	return NULL;
 }
 
 /*
- * The connection is gone and with it, at ErrorRecoveryLevel 0, the session
- * (§8.2: no time to retain). The datamover has let go of every task.
+ * At ErrorRecoveryLevel 0 the session ends with its connection (§8.2: no time
+ * to retain). The datamover has let go of every task.
  */
 void tgt_session_close(struct tgt_session *s)
 {
@@ -335,18 +186,16 @@ void tgt_session_close(struct tgt_session *s)
 
 	s->conn = NULL;
 	tgt_tmf_forget(s);
-	tgt_order_free(s);
+	tgt_window_empty(s);
 	if (s->state == ISCSI_Q3_LOGGED_IN && !s->logged_out)
 		iscsi_session_go(ISCSI_TARGET, &s->state,
 				 ISCSI_Q4_FAILED); /* N5 */
-	list_for_each_safe(it, &s->active) {
+	list_for_each_safe(it, &s->tasks.active) {
 		t = list_entry(it, struct tgt_task, link);
-		t->dm_holds = t->abort_late = false;
 		if (t->state == TGT_TASK_RESPONSE)
 			tgt_task_put(t);
 	}
-	/* those that were being aborted have nothing to wait for any more */
-	while ((t = abort_to_end(s)))
-		tgt_abort_step(t);
-	tgt_abort_start(s->worker, &s->closing, &scope, session_gone);
+	while ((t = waits_for_conn(s)))
+		tgt_abort_released(t);
+	tgt_abort_start(s->worker, &s->closing, &scope, end_session);
 }

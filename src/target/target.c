@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* target.c: the target as a whole: nodes, portals, workers, deadlines. */
+/* target.c: the target as a whole: its configuration, workers, deadlines. */
 #include "target/target.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +13,7 @@
 static void no_random(void *arg, uint8_t *p, size_t n)
 {
 	(void)arg;
-	memset(p, 0, n); /* without CHAP nobody asks */
+	memset(p, 0, n); /* only CHAP needs random bytes */
 }
 
 static void no_rearm(void *arg, unsigned worker)
@@ -23,7 +22,23 @@ static void no_rearm(void *arg, unsigned worker)
 	(void)worker;
 }
 
-/* The most we agree to: large bursts, immediate data, no recovery level. */
+static int always_admit(void *arg, void *owner, bool discovery, bool proven)
+{
+	(void)arg;
+	(void)owner;
+	(void)discovery;
+	(void)proven;
+	return 0;
+}
+
+static void ignore_event(void *arg, void *owner)
+{
+	(void)arg;
+	(void)owner;
+}
+
+/* The limits of the negotiation: large bursts, immediate data, no recovery
+ * level. */
 static void default_params(struct iscsi_params *p)
 {
 	iscsi_params_defaults(p);
@@ -35,8 +50,8 @@ static void default_params(struct iscsi_params *p)
 	p->first_burst_length = 262144;
 	p->max_outstanding_r2t = 8;
 	p->error_recovery_level = 0;
-	p->default_time2retain = 0; /* nothing is kept for a lost session */
-	p->default_time2wait = 0;   /* nor to be waited for (§13.15) */
+	p->default_time2retain = 0; /* a lost session is not retained */
+	p->default_time2wait = 0; /* so there is nothing to wait for (§13.15) */
 	p->protocol_level = 2;
 	p->task_reporting_fence = true;
 }
@@ -46,14 +61,17 @@ void tgt_config_default(struct tgt_config *cfg)
 	*cfg = (struct tgt_config){
 		.depth = 128,
 		.max_conns = 1024,
-		.max_logins = 64,
-		.max_logins_per_peer = 32,
 		.login_time = 15 * XTIME_S,
+		.discovery_time = 60 * XTIME_S,
 		.idle_time = 15 * XTIME_S,
 		.ping_time = 15 * XTIME_S,
 		.logout_time = 3 * XTIME_S,
 		.abort_time = 500 * XTIME_MS,
+		.data_time = 30 * XTIME_S,
 		.tpgt = 1,
+		.logged_in = always_admit,
+		.auth_failed = ignore_event,
+		.ended = ignore_event,
 		.random = no_random,
 		.rearm = no_rearm,
 	};
@@ -94,93 +112,18 @@ void tgt_free(struct tgt *t)
 {
 	struct list *n;
 
-	while ((n = list_pop_front(&t->nodes)))
-		free(list_entry(n, struct tgt_node, link));
+	while ((n = list_pop_front(&t->nodes))) {
+		struct tgt_node *node = list_entry(n, struct tgt_node, link);
+
+		explicit_bzero(&node->cfg.chap_in, sizeof(node->cfg.chap_in));
+		explicit_bzero(&node->cfg.chap_out, sizeof(node->cfg.chap_out));
+		free(node);
+	}
 	while ((n = list_pop_front(&t->portals)))
 		free(list_entry(n, struct tgt_portal, link));
 	free(t->workers);
+	explicit_bzero(&t->cfg, sizeof(t->cfg)); /* CHAP secrets */
 	free(t);
-}
-
-/* RFC 7143 §4.2.7.2: type designator, then bytes that need no folding. */
-static bool name_ok(const char *name)
-{
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
-				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789-.:";
-	size_t len = strlen(name);
-
-	if (len <= 4 || len > ISCSI_NAME_MAX)
-		return false;
-	if (strncmp(name, "iqn.", 4) != 0 && strncmp(name, "eui.", 4) != 0 &&
-	    strncmp(name, "naa.", 4) != 0)
-		return false;
-	/* bytes beyond ASCII are UTF-8 that the initiator normalized */
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)name[i] < 0x80 && !strchr(allowed, name[i]))
-			return false;
-	return true;
-}
-
-void tgt_port_name(const struct tgt *t, const struct tgt_node *n,
-		   char name[256])
-{
-	snprintf(name, 256, "%s,t,0x%04x", n->cfg.name, t->cfg.tpgt);
-}
-
-/* The node's one port is a port of its SCSI device. */
-static int add_port(const struct tgt *t, struct tgt_node *n)
-{
-	char name[256];
-
-	tgt_port_name(t, n, name);
-	return dev_port_add(n->cfg.server, name, &n->rtpi);
-}
-
-int tgt_node_add(struct tgt *t, const struct tgt_node_config *cfg)
-{
-	struct tgt_node *n;
-	int err;
-
-	if (!name_ok(cfg->name))
-		return ERR_FORMAT;
-	list_for_each(it, &t->nodes)
-		if (!strcmp(list_entry(it, struct tgt_node, link)->cfg.name,
-			    cfg->name))
-			return ERR_BUSY;
-	n = malloc(sizeof(*n));
-	if (!n)
-		return ERR_NOMEM;
-	n->cfg = *cfg;
-	err = add_port(t, n);
-	if (err) {
-		free(n);
-		return err;
-	}
-	list_push_back(&t->nodes, &n->link);
-	return 0;
-}
-
-int tgt_portal_add(struct tgt *t, const char *address)
-{
-	struct tgt_portal *p;
-
-	if (strlen(address) >= sizeof(p->address))
-		return ERR_TOO_LONG;
-	p = malloc(sizeof(*p));
-	if (!p)
-		return ERR_NOMEM;
-	memcpy(p->address, address, strlen(address) + 1);
-	list_push_back(&t->portals, &p->link);
-	return 0;
-}
-
-struct dev_lu *tgt_find_lu(const struct tgt_node *n, uint64_t wire)
-{
-	uint16_t lun;
-
-	return dev_lun_decode(wire, &lun) ? NULL
-					  : dev_lu_get(n->cfg.server, lun);
 }
 
 struct tgt_worker *tgt_worker(struct tgt *t, unsigned index)
@@ -188,18 +131,18 @@ struct tgt_worker *tgt_worker(struct tgt *t, unsigned index)
 	return &t->workers[index];
 }
 
-void tgt_rearm(struct tgt_worker *w)
-{
-	w->tgt->cfg.rearm(w->tgt->cfg.arg, w->index);
-}
-
-/* A deadline of 0 has not been set against a clock yet: now. */
+/* A deadline of 0 has passed: clock.c and abort.c use it for one that they set at
+ * the next tgt_worker_expire. */
 xtime tgt_worker_deadline(const struct tgt_worker *w)
 {
 	xtime at = XTIME_NEVER;
 
-	list_for_each(it, &w->conns)
-		at = MIN(at, list_entry(it, struct tgt_conn, link)->deadline);
+	list_for_each(it, &w->conns) {
+		const struct tgt_conn *c =
+			list_entry(it, struct tgt_conn, link);
+
+		at = MIN(at, MIN(c->deadline, c->stall.at));
+	}
 	list_for_each(it, &w->aborts)
 		at = MIN(at, list_entry(it, struct tgt_abort, link)->deadline);
 	return at;
@@ -208,14 +151,29 @@ xtime tgt_worker_deadline(const struct tgt_worker *w)
 void tgt_worker_expire(struct tgt_worker *w, xtime now)
 {
 	w->now = now;
-	/* no connection is freed from within: the notice comes later */
+	/* Connection_Terminate_Notify comes later: no connection is freed here */
 	list_for_each(it, &w->conns) {
 		struct tgt_conn *c = list_entry(it, struct tgt_conn, link);
 
 		if (c->deadline <= now)
-			tgt_conn_expire(c, now);
+			tgt_clock_expire(c, now);
+		if (c->stall.at <= now)
+			tgt_stall_expire(c, now);
 	}
 	tgt_abort_expire(w, now);
+}
+
+void tgt_conn_drop(struct tgt_worker *w, const void *owner, const char *why)
+{
+	list_for_each(it, &w->conns) {
+		struct tgt_conn *c = list_entry(it, struct tgt_conn, link);
+
+		if (c->info.owner != owner)
+			continue;
+		conn_trace(c, TRACE_CONN_LIMIT, "connection dropped: %s", why);
+		tgt_conn_end(c, DM_TERMINATE_NOW, ERR_LIMIT);
+		return;
+	}
 }
 
 void tgt_worker_drain(struct tgt_worker *w, xtime now)
@@ -223,7 +181,8 @@ void tgt_worker_drain(struct tgt_worker *w, xtime now)
 	w->draining = true;
 	w->now = now;
 	list_for_each(it, &w->conns)
-		tgt_conn_ask_logout(list_entry(it, struct tgt_conn, link), now);
+		tgt_clock_ask_logout(list_entry(it, struct tgt_conn, link),
+				     now);
 }
 
 void tgt_worker_kill(struct tgt_worker *w)
@@ -258,10 +217,10 @@ static void conn_status(const struct tgt_conn *c, struct tgt_conn_status *st)
 	st->tsih = s->tsih;
 	st->isid = s->id.isid;
 	st->params = &s->params;
-	st->in_flight = s->used;
-	st->commands = s->commands;
-	st->bytes_read = s->bytes_read;
-	st->bytes_written = s->bytes_written;
+	st->in_flight = s->tasks.used;
+	st->commands = s->count.commands;
+	st->bytes_read = s->count.bytes_read;
+	st->bytes_written = s->count.bytes_written;
 }
 
 void tgt_worker_each(const struct tgt_worker *w,

@@ -4,14 +4,12 @@
  * task management. It talks to a Datamover below and to the device server
  * above and knows no transport, clock or thread.
  *
- * Threads: struct tgt is filled before the first connection and constant
- * then. A struct tgt_worker and everything behind it (connections, sessions,
- * tasks) belongs to one thread. What one worker has to tell another goes
- * through dev_env.post: resets that reach other workers' sessions, session
- * reinstatement.
+ * Threads: struct tgt is filled before the first connection and is constant
+ * afterwards. A struct tgt_worker with its connections, sessions and tasks
+ * belongs to one thread. Workers send each other messages by dev_env.post: for
+ * resets that reach sessions of other workers, and for session reinstatement.
  *
- * Memory: a session's tasks are allocated at login; a command allocates
- * nothing.
+ * Memory: a session allocates its tasks at login; a command allocates nothing.
  */
 #ifndef TARGET_TARGET_H
 #define TARGET_TARGET_H
@@ -28,51 +26,73 @@ struct tgt_worker;
 struct tgt_config {
 	struct dev_env env;  /* workers, posting between them */
 	struct trace *trace; /* may be NULL; emit is called on any worker */
-	struct iscsi_params want; /* the most we agree to */
+	struct iscsi_params want; /* the limits of the negotiation */
 	unsigned depth;		  /* command window of a session, 1 to 1024 */
-	/* limits, each per worker */
-	unsigned max_conns;
-	unsigned max_logins;	      /* not yet in full feature phase */
-	unsigned max_logins_per_peer; /* of these, from one address */
+	unsigned max_conns;	  /* per worker */
 	/* time */
-	xtime login_time;  /* from accept to full feature phase */
-	xtime idle_time;   /* silence before a ping; XTIME_NEVER: none */
-	xtime ping_time;   /* for its answer */
-	xtime logout_time; /* from the request to log out to the drop */
-	xtime abort_time;  /* how long a reset waits for data on the way */
+	xtime login_time;     /* from accept to full feature phase */
+	xtime discovery_time; /* from accept to the end of its session */
+	xtime idle_time;      /* silence before a ping; XTIME_NEVER: none */
+	xtime ping_time;      /* for the answer to a ping */
+	xtime logout_time;    /* from the request to log out to the drop */
+	xtime abort_time;     /* how long a reset waits for write data */
+	/* how long a peer may owe write data, or not read what was sent,
+	 * without progress; then its connection is dropped. XTIME_NEVER: no
+	 * limit */
+	xtime data_time;
 	uint16_t tpgt;
 	bool prefer_digests;
-	/* CHAP of discovery sessions; empty names: anybody, and no proof */
+	bool strict_names; /* see iscsi_name_prepare */
+	/* CHAP of discovery sessions. Empty names: any initiator is admitted;
+	 * the target proves nothing */
 	struct iscsi_chap_secret discovery_in, discovery_out;
+	/*
+	 * Events of a connection, called on its worker with the owner of its
+	 * tgt_conn_info. logged_in: the login is complete and no older session
+	 * of the same nexus is left; a nonzero result refuses it with status
+	 * 0302h; proven: the initiator passed CHAP. auth_failed: the initiator
+	 * failed CHAP. ended: the connection has ended; its session, if there
+	 * was one, ends next.
+	 */
+	int (*logged_in)(void *arg, void *owner, bool discovery, bool proven);
+	void (*auth_failed)(void *arg, void *owner);
+	void (*ended)(void *arg, void *owner);
 	/* Fills n random bytes (CHAP). */
 	void (*random)(void *arg, uint8_t *p, size_t n);
-	/* A deadline of this worker may have come closer: ask again. */
+	/* A deadline of this worker may have come closer: call
+	 * tgt_worker_deadline again. */
 	void (*rearm)(void *arg, unsigned worker);
 	void *arg;
 };
 
+/* tgt_config_default sets the defaults; env, trace and arg are empty
+ * afterwards. */
 void tgt_config_default(struct tgt_config *cfg);
 
-/* tgt_new copies cfg and makes the workers. NULL: out of memory. */
+/* tgt_new copies cfg and makes the workers; the caller frees the target with
+ * tgt_free. NULL: out of memory. */
 struct tgt *tgt_new(const struct tgt_config *cfg);
-/* tgt_free: every worker is idle. The device servers are not touched. */
+/* tgt_free frees the target, wiping its secrets; every worker must be idle. The
+ * device servers stay the caller's. */
 void tgt_free(struct tgt *t);
 
 struct tgt_node_config {
 	char name[ISCSI_NAME_MAX + 1]; /* iqn., eui. or naa. */
 	char alias[ISCSI_NAME_MAX + 1];
 	struct dev_server *server;	   /* borrowed */
-	struct iscsi_chap_secret chap_in;  /* empty name: anybody */
-	struct iscsi_chap_secret chap_out; /* empty name: none */
+	struct iscsi_chap_secret chap_in;  /* empty name: any initiator */
+	struct iscsi_chap_secret chap_out; /* empty name: no mutual CHAP */
 };
 
-/* tgt_node_add: ERR_FORMAT: no iSCSI name (§4.2.7.2); ERR_BUSY: the name is
- * taken; ERR_NOMEM. */
+/* tgt_node_add adds a target node (a copy of cfg) before the first connection.
+ * ERR_FORMAT: not an iSCSI name (§4.2.7.2); ERR_BUSY: the name is taken;
+ * ERR_NOMEM. */
 int tgt_node_add(struct tgt *t, const struct tgt_node_config *cfg);
-/* tgt_portal_add: an address ("10.0.0.1:3260") that SendTargets reports
- * besides the one a connection came in on. */
+/* tgt_portal_add adds an address ("10.0.0.1:3260") that SendTargets reports
+ * besides the address of the connection itself. ERR_TOO_LONG, ERR_NOMEM. */
 int tgt_portal_add(struct tgt *t, const char *address);
 
+/* tgt_worker returns a worker by its index; it lives as long as the target. */
 struct tgt_worker *tgt_worker(struct tgt *t, unsigned index);
 
 /* ---- on the worker's thread ---- */
@@ -80,27 +100,34 @@ struct tgt_worker *tgt_worker(struct tgt *t, unsigned index);
 #define TGT_ADDR_STR 64
 
 struct tgt_conn_info {
-	char peer[TGT_ADDR_STR];      /* "10.0.0.9:41234" */
-	char peer_host[TGT_ADDR_STR]; /* "10.0.0.9": counts logins */
-	char local[TGT_ADDR_STR];     /* "10.0.0.1:3260": TargetAddress */
-	void *owner; /* the caller's, for its use in tgt_worker_each */
+	char peer[TGT_ADDR_STR];  /* "10.0.0.9:41234" */
+	char local[TGT_ADDR_STR]; /* "10.0.0.1:3260": TargetAddress */
+	void *owner; /* the caller's, for tgt_worker_each and tgt_config */
 };
 
 /*
- * tgt_conn_accept makes a connection of the worker out of dm, before its
- * first byte; the target lets go of dm in Connection_Terminate_Notify.
- * ERR_LIMIT: too many connections, drop it; ERR_NOMEM.
+ * tgt_conn_accept attaches a new connection to dm, before the first byte of dm.
+ * The target uses dm until Connection_Terminate_Notify; info is copied.
+ * ERR_LIMIT: the worker has too many connections; ERR_NOMEM: in both cases dm
+ * is still the caller's.
  */
 int tgt_conn_accept(struct tgt_worker *w, struct dm_conn *dm,
 		    const struct tgt_conn_info *info, xtime now);
 
-/* tgt_worker_deadline: when tgt_worker_expire wants to be called. */
+/* tgt_conn_drop drops the connection with this owner, if there is one, and logs
+ * why. */
+void tgt_conn_drop(struct tgt_worker *w, const void *owner, const char *why);
+
+/* tgt_worker_deadline returns when the caller has to call tgt_worker_expire;
+ * XTIME_NEVER: not at all. */
 xtime tgt_worker_deadline(const struct tgt_worker *w);
+/* tgt_worker_expire handles every deadline up to now. */
 void tgt_worker_expire(struct tgt_worker *w, xtime now);
 
 /*
- * tgt_worker_drain: orderly end. No login succeeds any more; each session is
- * asked to log out (Async Message, §11.9.1) and dropped after logout_time.
+ * tgt_worker_drain begins an orderly end. No login succeeds any more; each
+ * initiator is asked to log out (Async Message, §11.9.1) and dropped after
+ * logout_time.
  */
 void tgt_worker_drain(struct tgt_worker *w, xtime now);
 /* tgt_worker_kill drops every connection now. */
@@ -108,21 +135,23 @@ void tgt_worker_kill(struct tgt_worker *w);
 /* tgt_worker_idle: no connection, session, task or message is left. */
 bool tgt_worker_idle(const struct tgt_worker *w);
 
-/* What a person may want to know of a connection. Borrowed for the call. */
+/* A connection as `iserctl status` shows it. Pointers are borrowed for the
+ * call. */
 struct tgt_conn_status {
 	const struct tgt_conn_info *info;
 	const char *transport;
 	const char *state;     /* "S5 LOGGED_IN" */
-	const char *initiator; /* "" before it is known */
+	const char *initiator; /* "" before the login names it */
 	const char *target;    /* "" in discovery */
 	bool discovery;
 	uint16_t tsih;
 	const uint8_t *isid;		   /* 6 bytes */
-	const struct iscsi_params *params; /* NULL before login is over */
+	const struct iscsi_params *params; /* NULL before admission */
 	uint32_t in_flight;
 	uint64_t commands, bytes_read, bytes_written, rejects;
 };
 
+/* tgt_worker_each calls fn for each connection of the worker. */
 void tgt_worker_each(const struct tgt_worker *w,
 		     void (*fn)(void *arg, const struct tgt_conn_status *st),
 		     void *arg);

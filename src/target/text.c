@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "iscsi/keys.h"
+#include "iscsi/names.h"
 #include "target/internal.h"
 
 #define TEXT_IN_MAX  8192u
@@ -51,10 +52,15 @@ static void send_targets(struct iscsi_text_out *out, const struct tgt_conn *c,
 			 const char *value)
 {
 	const struct tgt_node *own = c->session->node;
+	char name[ISCSI_NAME_MAX + 1], why[ISCSI_NAME_WHY];
 	bool all = !strcmp(value, "All");
 
-	if (own &&
-	    all) { /* "MUST NOT be supported on an operational session" */
+	/* an invalid name matches no target */
+	if (iscsi_name_prepare(name, value, false, why))
+		name[0] = '\0';
+
+	/* "MUST NOT be supported on an operational session" */
+	if (own && all) {
 		iscsi_text_put(out, "SendTargets", "Reject");
 		return;
 	}
@@ -64,32 +70,32 @@ static void send_targets(struct iscsi_text_out *out, const struct tgt_conn *c,
 
 		if (own && n != own)
 			continue;
-		if (all || (own && !value[0]) || !strcmp(value, n->cfg.name))
+		if (all || (own && !value[0]) || !strcmp(name, n->cfg.name))
 			put_record(out, c, n);
 	}
 }
 
 /* ---- keys ---- */
 
-/* What a request may want of us, as the negotiation comes upon it. */
-struct answer {
+/* Passed through the negotiation to text_key. */
+struct text_answer {
 	struct tgt_conn *conn;
 	struct iscsi_text_out *out;
 };
 
 static int text_key(void *arg, enum iscsi_key_id id, const char *value)
 {
-	const struct answer *a = arg;
+	const struct text_answer *a = arg;
 
 	if (id == ISCSI_K_SEND_TARGETS)
 		send_targets(a->out, a->conn, value);
-	return 0; /* InitiatorAlias: nothing to say to it */
+	return 0; /* InitiatorAlias has no answer */
 }
 
-static int answer_key(struct iscsi_negotiation *n, const struct answer *a,
+static int answer_key(struct iscsi_negotiation *n, const struct text_answer *a,
 		      const char *key, const char *value)
 {
-	/* §13.21: all that a discovery session is for */
+	/* §13.21: a discovery session permits no other key */
 	if (!a->conn->session->node && strcmp(key, "SendTargets") != 0)
 		return ERR_PROTOCOL;
 	return iscsi_negotiation_key(n, ISCSI_KEY_FFP, key, value, a->out);
@@ -99,7 +105,7 @@ static int answer_keys(struct iscsi_text_out *out, struct tgt_conn *c,
 		       struct iscsi_params *params)
 {
 	struct iscsi_text_iter it = iscsi_text_iter(c->text.in, c->text.in_len);
-	struct answer a = { .conn = c, .out = out };
+	struct text_answer a = { .conn = c, .out = out };
 	char key[ISCSI_KEY_NAME_MAX + 1];
 	struct iscsi_negotiation n;
 	const char *value;
@@ -119,8 +125,8 @@ static int answer_keys(struct iscsi_text_out *out, struct tgt_conn *c,
 	return r;
 }
 
-/* What may still change: the most that the initiator takes (§13.12). */
-static void apply(struct tgt_conn *c, const struct iscsi_params *params)
+/* The initiator may declare another MaxRecvDataSegmentLength (§13.12). */
+static void apply_params(struct tgt_conn *c, const struct iscsi_params *params)
 {
 	struct iscsi_params *own = &c->session->params;
 
@@ -145,7 +151,7 @@ static int make_answer(struct tgt_conn *c)
 			return ERR_NOMEM;
 		err = answer_keys(&out, c, &params);
 		if (!err && !out.overflow) {
-			apply(c, &params);
+			apply_params(c, &params);
 			x->out = out.buf;
 			x->out_len = out.len;
 			x->out_sent = 0;
@@ -160,7 +166,8 @@ static int make_answer(struct tgt_conn *c)
 
 /* ---- PDUs ---- */
 
-static int respond(struct tgt_conn *c, bool request_final)
+/* Sends the next piece of the answer. */
+static int send_piece(struct tgt_conn *c, bool request_final)
 {
 	struct tgt_text *x = &c->text;
 	size_t left = x->out_len - x->out_sent;
@@ -206,28 +213,29 @@ static int add_input(struct tgt_text *x, const struct dm_control *ctl)
 	return 0;
 }
 
-static int drop(struct tgt_conn *c, const struct dm_control *ctl,
-		enum iscsi_reject_reason reason, const char *why)
+static int reject_text(struct tgt_conn *c, const struct dm_control *ctl,
+		       enum iscsi_reject_reason reason, const char *why)
 {
 	tgt_text_reset(c);
 	return tgt_reject(c, reason, ctl->bhs, why);
 }
 
-/* The request's text is complete. */
-static int complete(struct tgt_conn *c, const struct dm_control *ctl)
+/* The text of the request is complete. */
+static int answer_text(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	struct tgt_text *x = &c->text;
 	int err = make_answer(c);
 
 	if (err == ERR_NOMEM || err == ERR_LIMIT)
-		return drop(c, ctl, ISCSI_REJECT_LONG_OP, err_str(err));
+		return reject_text(c, ctl, ISCSI_REJECT_LONG_OP, err_str(err));
 	if (err)
-		return drop(c, ctl, ISCSI_REJECT_PROTOCOL,
-			    "bad or forbidden text keys (RFC 7143 §6.1)");
+		return reject_text(
+			c, ctl, ISCSI_REJECT_PROTOCOL,
+			"bad or forbidden text keys (RFC 7143 §6.1)");
 	free(x->in);
 	x->in = NULL;
 	x->in_len = 0;
-	return respond(c, ctl->pdu.final);
+	return send_piece(c, ctl->pdu.final);
 }
 
 int tgt_text(struct tgt_conn *c, const struct dm_control *ctl)
@@ -240,24 +248,25 @@ int tgt_text(struct tgt_conn *c, const struct dm_control *ctl)
 		x->busy = true;
 		x->itt = pdu->itt;
 	} else if (!x->busy || pdu->ttt != x->ttt || pdu->itt != x->itt) {
-		return drop(c, ctl, ISCSI_REJECT_INVALID_PDU_FIELD,
-			    "Text Request with a stale tag (§11.10.4)");
+		return reject_text(c, ctl, ISCSI_REJECT_INVALID_PDU_FIELD,
+				   "Text Request with a stale tag (§11.10.4)");
 	}
 	if (pdu->final && pdu->cont)
-		return drop(c, ctl, ISCSI_REJECT_PROTOCOL,
-			    "Text Request with F and C (RFC 7143 §11.10.2)");
+		return reject_text(
+			c, ctl, ISCSI_REJECT_PROTOCOL,
+			"Text Request with F and C (RFC 7143 §11.10.2)");
 	if (x->out && x->out_sent < x->out_len)
-		return respond(c, pdu->final); /* the next piece */
+		return send_piece(c, pdu->final);
 	if (add_input(x, ctl))
-		return drop(c, ctl, ISCSI_REJECT_PROTOCOL,
-			    "Text Request too long");
+		return reject_text(c, ctl, ISCSI_REJECT_PROTOCOL,
+				   "Text Request too long");
 	if (!pdu->cont) {
 		free(x->out);
 		x->out = NULL;
-		return complete(c, ctl);
+		return answer_text(c, ctl);
 	}
 	free(x->out);
 	x->out = NULL;
 	x->out_len = x->out_sent = 0;
-	return respond(c, false); /* empty: go on */
+	return send_piece(c, false); /* empty: asks for more */
 }

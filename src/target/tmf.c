@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tmf.c: task management (RFC 7143 §11.5, §4.2.3.3; RFC 7144 §6.3). A
- * function that reaches other sessions is carried to every worker by
- * messages and answered when the last one reports that no affected task is
- * left.
+ * tmf.c: task management functions (RFC 7143 §11.5, §4.2.3.3; RFC 7144 §6.3).
+ * A function that reaches other sessions sends a message to every worker; its
+ * response follows when the last worker reports that no affected task is left.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +10,11 @@
 #include "base/err.h"
 #include "target/internal.h"
 
-#define TMFS_MAX 32 /* of one session at a time */
+#define TMFS_MAX 32 /* in progress in one session */
 
-/* What one worker has to do for a function. */
+/* The part of a function that one worker does. */
 struct part {
-	struct dev_msg msg; /* there and back */
+	struct dev_msg msg; /* to the worker and back */
 	struct tgt_tmf *tmf;
 	unsigned worker;
 	struct tgt_abort abort;
@@ -23,38 +22,38 @@ struct part {
 
 struct tgt_tmf {
 	struct list link;	     /* session's tmfs */
-	struct tgt_session *session; /* NULL: gone, nobody to answer */
+	struct tgt_session *session; /* NULL: it ended, no response */
 	struct tgt_worker *worker;
 	struct tgt_node *node;
 	const struct tmf_row *row;
-	const void *issuer; /* the session, for comparison only */
+	const void *issuer; /* the session, compared only */
 	uint8_t function, response;
 	uint8_t info[3]; /* Additional Response Information */
 	uint32_t itt, rtt, cmdsn, ref_cmdsn;
 	uint64_t lun;
 	bool started;
-	struct tgt_abort abort; /* where this session alone is affected */
-	bool aborting;
-	/* of resets: the next unit, and what follows the last */
+	struct tgt_abort abort; /* of a function on this session only */
+	bool aborting;		/* `abort` is in progress */
+	/* of resets: the next unit, the end, and what follows the last unit */
 	unsigned reset_lun, reset_end;
 	void (*reset_done)(struct tgt_tmf *m);
-	unsigned pending;    /* parts under way */
+	unsigned pending;    /* parts in progress */
 	struct part parts[]; /* one per worker */
 };
 
 struct tmf_row {
 	const char *name;
-	bool on_lu;  /* the LUN field counts (§11.5.3) */
+	bool on_lu;  /* the LUN field is used (§11.5.3) */
 	bool level2; /* needs iSCSIProtocolLevel=2 (RFC 7144 §6.3) */
 	bool waits;  /* for all commands before it (§4.2.3.3 b) */
-	bool plugs;  /* counts them as received instead */
+	bool skips;  /* counts the missing ones as received instead */
 	void (*run)(struct tgt_tmf *m);
-	void (*after)(struct tgt_tmf *m); /* the tasks are gone */
+	void (*after)(struct tgt_tmf *m); /* the tasks have ended; or NULL */
 };
 
-/* ---- the end ---- */
+/* ---- end of a function ---- */
 
-static void respond(struct tgt_tmf *m)
+static void send_response(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
 	struct dm_control ctl = { .data = NULL };
@@ -79,36 +78,36 @@ static void respond(struct tgt_tmf *m)
 	tgt_conn_send(s->conn, &ctl);
 }
 
-static void answer(struct tgt_tmf *m, uint8_t response)
+static void end_tmf(struct tgt_tmf *m, uint8_t response)
 {
 	m->response = response;
-	respond(m);
+	send_response(m);
 	free(m);
 }
 
-/* The tasks are gone: what else the function does, then the response. */
-static void conclude(struct tgt_tmf *m)
+/* The affected tasks have ended: the rest of the function, then the response. */
+static void tasks_ended(struct tgt_tmf *m)
 {
 	if (m->row->after)
 		m->row->after(m);
 	else
-		answer(m, ISCSI_TMF_COMPLETE);
+		end_tmf(m, ISCSI_TMF_COMPLETE);
 }
 
-/* ---- this session only ---- */
+/* ---- functions on this session only ---- */
 
-static void local_done(struct tgt_abort *a)
+static void local_abort_done(struct tgt_abort *a)
 {
 	struct tgt_tmf *m = container_of(a, struct tgt_tmf, abort);
 
 	m->aborting = false;
-	conclude(m);
+	tasks_ended(m);
 }
 
 static void abort_local(struct tgt_tmf *m, const struct tgt_scope *scope)
 {
 	m->aborting = true;
-	tgt_abort_start(m->worker, &m->abort, scope, local_done);
+	tgt_abort_start(m->worker, &m->abort, scope, local_abort_done);
 }
 
 static void abort_task_set(struct tgt_tmf *m)
@@ -133,8 +132,8 @@ static bool is_tmf(const struct tgt_session *s, uint32_t itt)
 	return false;
 }
 
-/* The task a function refers to, unless its response is already queued. */
-static struct tgt_task *referenced(const struct tgt_tmf *m)
+/* The task that a function refers to; NULL: none, or its response is queued. */
+static struct tgt_task *find_referenced(const struct tgt_tmf *m)
 {
 	struct tgt_task *t = tgt_task_find(m->session, m->rtt);
 
@@ -143,9 +142,8 @@ static struct tgt_task *referenced(const struct tgt_tmf *m)
 	return t;
 }
 
-/* §11.6.1 b): a command of the window that was not received counts as received
- * once a function names it. */
-static bool is_still_to_come(const struct tgt_tmf *m)
+/* §11.6.1 b): the referenced command lies in the window and was not received. */
+static bool is_missing(const struct tgt_tmf *m)
 {
 	const struct iscsi_target_window *w = &m->session->window;
 
@@ -153,13 +151,14 @@ static bool is_still_to_come(const struct tgt_tmf *m)
 	       iscsi_target_window_check(w, m->ref_cmdsn) != ISCSI_CMDSN_IGNORE;
 }
 
-static void complete_and_plug(struct tgt_tmf *m)
+/* The function completes, and the missing command counts as received. */
+static void complete_and_skip(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
 	uint32_t cmdsn = m->ref_cmdsn;
 
-	answer(m, ISCSI_TMF_COMPLETE);
-	tgt_order_plug(s, cmdsn);
+	end_tmf(m, ISCSI_TMF_COMPLETE);
+	tgt_order_skip(s, cmdsn);
 }
 
 /* §11.6.1 a), b), c) */
@@ -172,50 +171,50 @@ static void abort_task(struct tgt_tmf *m)
 		.itt = m->rtt,
 	};
 
-	if (referenced(m)) {
+	if (find_referenced(m)) {
 		abort_local(m, &scope);
 	} else if (is_tmf(s, m->rtt)) {
-		answer(m, ISCSI_TMF_REJECTED); /* §11.5.1 */
-	} else if (is_still_to_come(m)) {
-		complete_and_plug(m);
+		end_tmf(m, ISCSI_TMF_REJECTED); /* §11.5.1 */
+	} else if (is_missing(m)) {
+		complete_and_skip(m);
 	} else {
-		answer(m, ISCSI_TMF_NO_TASK);
+		end_tmf(m, ISCSI_TMF_NO_TASK);
 	}
 }
 
 static void query_task(struct tgt_tmf *m)
 {
 	if (is_tmf(m->session, m->rtt) && m->rtt != m->itt)
-		answer(m, ISCSI_TMF_REJECTED); /* RFC 7144 §6.3 */
-	else if (referenced(m))
-		answer(m, ISCSI_TMF_SUCCEEDED);
-	else if (is_still_to_come(m))
-		complete_and_plug(m); /* RFC 7144 §6.3.3 */
+		end_tmf(m, ISCSI_TMF_REJECTED); /* RFC 7144 §6.3 */
+	else if (find_referenced(m))
+		end_tmf(m, ISCSI_TMF_SUCCEEDED);
+	else if (is_missing(m))
+		complete_and_skip(m); /* RFC 7144 §6.3.3 */
 	else
-		answer(m, ISCSI_TMF_COMPLETE);
+		end_tmf(m, ISCSI_TMF_COMPLETE);
 }
 
 static void query_task_set(struct tgt_tmf *m)
 {
 	uint8_t response = ISCSI_TMF_COMPLETE;
 
-	list_for_each(it, &m->session->active) {
+	list_for_each(it, &m->session->tasks.active) {
 		struct tgt_task *t = list_entry(it, struct tgt_task, link);
 
 		if (t->dm.lun == m->lun && t->state != TGT_TASK_RESPONSE)
 			response = ISCSI_TMF_SUCCEEDED;
 	}
-	answer(m, response);
+	end_tmf(m, response);
 }
 
 static void query_async_event(struct tgt_tmf *m)
 {
 	bool any = dev_nexus_attention(m->session->nexus, m->lun, m->info);
 
-	answer(m, any ? ISCSI_TMF_SUCCEEDED : ISCSI_TMF_COMPLETE);
+	end_tmf(m, any ? ISCSI_TMF_SUCCEEDED : ISCSI_TMF_COMPLETE);
 }
 
-/* RFC 7144 §6.3: I_T nexus loss, all connections of the session dropped. */
+/* RFC 7144 §6.3: I_T nexus loss; all connections of the session are dropped. */
 static void nexus_reset(struct tgt_tmf *m)
 {
 	const struct tgt_scope scope = { .session = m->session };
@@ -227,12 +226,12 @@ static void after_nexus_reset(struct tgt_tmf *m)
 {
 	struct tgt_conn *c = m->session->conn;
 
-	answer(m, ISCSI_TMF_COMPLETE);
+	end_tmf(m, ISCSI_TMF_COMPLETE);
 	if (tgt_conn_open(c))
 		tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, ERR_TERMINATED);
 }
 
-/* SAM-5 §7.4: to the task of the ACA attribute it is an ABORT TASK. */
+/* SAM-5 §7.4: CLEAR ACA aborts the tasks with the ACA attribute. */
 static void clear_aca(struct tgt_tmf *m)
 {
 	const struct tgt_scope scope = {
@@ -250,7 +249,7 @@ static void aca_cleared(void *arg, int err)
 	struct tgt_tmf *m = arg;
 
 	m->worker->messages--;
-	answer(m, err ? ISCSI_TMF_REJECTED : ISCSI_TMF_COMPLETE);
+	end_tmf(m, err ? ISCSI_TMF_REJECTED : ISCSI_TMF_COMPLETE);
 }
 
 static void after_clear_aca(struct tgt_tmf *m)
@@ -259,20 +258,20 @@ static void after_clear_aca(struct tgt_tmf *m)
 	dev_nexus_clear_aca(m->session->nexus, m->lun, aca_cleared, m);
 }
 
-static void not_supported(struct tgt_tmf *m)
+static void reject_function(struct tgt_tmf *m)
 {
-	answer(m, ISCSI_TMF_NOT_SUPPORTED);
+	end_tmf(m, ISCSI_TMF_NOT_SUPPORTED);
 }
 
-static void no_reassign(struct tgt_tmf *m)
+static void reject_reassign(struct tgt_tmf *m)
 {
-	answer(m, ISCSI_TMF_NO_REASSIGN); /* ErrorRecoveryLevel < 2 */
+	end_tmf(m, ISCSI_TMF_NO_REASSIGN); /* ErrorRecoveryLevel < 2 */
 }
 
-/* ---- all sessions on all workers ---- */
+/* ---- functions on all sessions of all workers ---- */
 
-static void post(struct tgt_worker *from, unsigned worker, struct part *p,
-		 void (*run)(struct dev_msg *m))
+static void post_part(struct tgt_worker *from, unsigned worker, struct part *p,
+		      void (*run)(struct dev_msg *m))
 {
 	const struct dev_env *env = &from->tgt->cfg.env;
 
@@ -280,38 +279,39 @@ static void post(struct tgt_worker *from, unsigned worker, struct part *p,
 	env->post(env->arg, worker, &p->msg);
 }
 
-static void part_back(struct dev_msg *msg)
+static void abort_part_back(struct dev_msg *msg)
 {
 	struct tgt_tmf *m = container_of(msg, struct part, msg)->tmf;
 
 	if (--m->pending)
 		return;
 	m->worker->messages--;
-	conclude(m);
+	tasks_ended(m);
 }
 
-static void part_done(struct tgt_abort *a)
+static void abort_part_done(struct tgt_abort *a)
 {
 	struct part *p = container_of(a, struct part, abort);
 
-	post(a->worker, p->tmf->worker->index, p, part_back);
+	post_part(a->worker, p->tmf->worker->index, p, abort_part_back);
 }
 
-/* SPC-4 §5.5.2 with TAS = 0: whose commands another clears learns it. */
-static void tell_others(struct tgt_worker *w, const struct tgt_tmf *m,
-			const struct tgt_scope *scope)
+/* SPC-4 §5.5.2 with TAS = 0: a unit attention reports to each other initiator that its
+ * commands were cleared. */
+static void set_attentions(struct tgt_worker *w, const struct tgt_tmf *m,
+			   const struct tgt_scope *scope)
 {
 	list_for_each(it, &w->sessions) {
 		struct tgt_session *s =
 			list_entry(it, struct tgt_session, link);
 
 		if (s != m->issuer && s->node == m->node && s->nexus)
-			tgt_abort_tell(s, scope);
+			tgt_abort_attention(s, scope);
 	}
 }
 
-/* On each worker: what is there of the affected tasks is aborted. */
-static void part_run(struct dev_msg *msg)
+/* On each worker: aborts the affected tasks of its sessions. */
+static void run_abort_part(struct dev_msg *msg)
 {
 	struct part *p = container_of(msg, struct part, msg);
 	const struct tgt_tmf *m = p->tmf;
@@ -319,18 +319,18 @@ static void part_run(struct dev_msg *msg)
 		.node = m->node,
 		.one_lun = m->row->on_lu,
 		.lun = m->lun,
-		.told = true,
+		.report_abort = true,
 		.issuer = m->issuer,
 		.wait_session = m->issuer,
-		/* §11.5.1: resets alone reach what comes behind them */
+		/* §11.5.1: only resets reach commands after the function */
 		.before = m->function == ISCSI_TMF_CLEAR_TASK_SET,
 		.cmdsn = m->cmdsn,
 	};
 	struct tgt_worker *w = &m->worker->tgt->workers[p->worker];
 
 	if (m->function == ISCSI_TMF_CLEAR_TASK_SET)
-		tell_others(w, m, &scope);
-	tgt_abort_start(w, &p->abort, &scope, part_done);
+		set_attentions(w, m, &scope);
+	tgt_abort_start(w, &p->abort, &scope, abort_part_done);
 }
 
 static void on_all_workers(struct tgt_tmf *m, void (*run)(struct dev_msg *m))
@@ -340,17 +340,18 @@ static void on_all_workers(struct tgt_tmf *m, void (*run)(struct dev_msg *m))
 	m->pending = n;
 	m->worker->messages++;
 	for (unsigned i = 0; i < n; i++)
-		post(m->worker, i, &m->parts[i], run);
+		post_part(m->worker, i, &m->parts[i], run);
 }
 
 #define LUNS 256u
 
 static void abort_everywhere(struct tgt_tmf *m)
 {
-	on_all_workers(m, part_run);
+	on_all_workers(m, run_abort_part);
 }
 
-/* A real device behind a unit is reset first: its commands end sooner. */
+/* Units of real devices are reset before their tasks are aborted, so that the
+ * devices end the commands sooner. */
 static void reset_everywhere(struct tgt_tmf *m)
 {
 	const struct dev_lu *only = tgt_find_lu(m->node, m->lun);
@@ -365,7 +366,8 @@ static void reset_everywhere(struct tgt_tmf *m)
 	abort_everywhere(m);
 }
 
-/* §11.5.1: which tasks those are the TST field says (SPC-4 §7.5.8). */
+/* §11.5.1: the TST field of the control mode page (SPC-4 §7.5.8) says whether the
+ * task set is this session's or shared. */
 static void clear_task_set(struct tgt_tmf *m)
 {
 	struct dev_lu *lu = tgt_find_lu(m->node, m->lun);
@@ -376,11 +378,11 @@ static void clear_task_set(struct tgt_tmf *m)
 		abort_everywhere(m);
 }
 
-/* ---- resets: the units' state, one unit after the other ---- */
+/* ---- resets of the state of units, one unit after the other ---- */
 
 static void reset_next(struct tgt_tmf *m);
 
-static void unit_reset(void *arg, int err)
+static void unit_was_reset(void *arg, int err)
 {
 	struct tgt_tmf *m = arg;
 
@@ -400,10 +402,10 @@ static void reset_next(struct tgt_tmf *m)
 		m->reset_done(m);
 		return;
 	}
-	if (!m->row->on_lu) /* of the target: SAM-2's hard reset */
+	if (!m->row->on_lu) /* of the target: a hard reset of SAM-2 */
 		dev_lu_hard_reset(lu);
-	if (dev_lu_reset_state(lu, m->worker->index, unit_reset, m))
-		unit_reset(m, ERR_NOMEM);
+	if (dev_lu_reset_state(lu, m->worker->index, unit_was_reset, m))
+		unit_was_reset(m, ERR_NOMEM);
 }
 
 static void reset_units(struct tgt_tmf *m, unsigned first, unsigned end,
@@ -417,9 +419,9 @@ static void reset_units(struct tgt_tmf *m, unsigned first, unsigned end,
 	reset_next(m);
 }
 
-static void reset_answer(struct tgt_tmf *m)
+static void end_reset(struct tgt_tmf *m)
 {
-	answer(m, m->response);
+	end_tmf(m, m->response);
 }
 
 static void after_lu_reset(struct tgt_tmf *m)
@@ -427,15 +429,15 @@ static void after_lu_reset(struct tgt_tmf *m)
 	struct dev_lu *lu = tgt_find_lu(m->node, m->lun);
 	unsigned lun = lu ? dev_lu_lun(lu) : LUNS;
 
-	reset_units(m, lun, lun + 1, reset_answer);
+	reset_units(m, lun, lun + 1, end_reset);
 }
 
 static void after_warm_reset(struct tgt_tmf *m)
 {
-	reset_units(m, 0, LUNS, reset_answer);
+	reset_units(m, 0, LUNS, end_reset);
 }
 
-static void kill_back(struct dev_msg *msg)
+static void drop_part_back(struct dev_msg *msg)
 {
 	struct tgt_tmf *m = container_of(msg, struct part, msg)->tmf;
 
@@ -445,7 +447,8 @@ static void kill_back(struct dev_msg *msg)
 	free(m);
 }
 
-static void part_kill(struct dev_msg *msg)
+/* On each worker: drops the connections of the node's sessions. */
+static void run_drop_part(struct dev_msg *msg)
 {
 	struct part *p = container_of(msg, struct part, msg);
 	const struct tgt_tmf *m = p->tmf;
@@ -459,14 +462,14 @@ static void part_kill(struct dev_msg *msg)
 			tgt_conn_end(s->conn, DM_TERMINATE_AFTER_SENT,
 				     ERR_TERMINATED);
 	}
-	post(w, m->worker->index, p, kill_back);
+	post_part(w, m->worker->index, p, drop_part_back);
 }
 
-/* §11.5.1: a power-on event; all connections of all initiators go. */
+/* §11.5.1: like a power-on event, which drops the connections of all initiators. */
 static void cold_reset_done(struct tgt_tmf *m)
 {
-	respond(m);
-	on_all_workers(m, part_kill);
+	send_response(m);
+	on_all_workers(m, run_drop_part);
 }
 
 static void after_cold_reset(struct tgt_tmf *m)
@@ -474,7 +477,7 @@ static void after_cold_reset(struct tgt_tmf *m)
 	reset_units(m, 0, LUNS, cold_reset_done);
 }
 
-/* ---- the table ---- */
+/* ---- table of functions ---- */
 
 static const struct tmf_row rows[] = {
 	[ISCSI_TMF_ABORT_TASK] = {
@@ -497,15 +500,15 @@ static const struct tmf_row rows[] = {
 		.run = reset_everywhere, .after = after_lu_reset,
 	},
 	[ISCSI_TMF_TARGET_WARM_RESET] = {
-		.name = "TARGET WARM RESET", .plugs = true,
+		.name = "TARGET WARM RESET", .skips = true,
 		.run = reset_everywhere, .after = after_warm_reset,
 	},
 	[ISCSI_TMF_TARGET_COLD_RESET] = {
-		.name = "TARGET COLD RESET", .plugs = true,
+		.name = "TARGET COLD RESET", .skips = true,
 		.run = reset_everywhere, .after = after_cold_reset,
 	},
 	[ISCSI_TMF_TASK_REASSIGN] = {
-		.name = "TASK REASSIGN", .run = no_reassign,
+		.name = "TASK REASSIGN", .run = reject_reassign,
 	},
 	[ISCSI_TMF_QUERY_TASK] = {
 		.name = "QUERY TASK", .on_lu = true, .level2 = true,
@@ -527,7 +530,7 @@ static const struct tmf_row rows[] = {
 
 static const struct tmf_row unknown_row = {
 	.name = "unassigned function",
-	.run = not_supported,
+	.run = reject_function,
 };
 
 static const struct tmf_row *find_row(uint8_t function)
@@ -537,7 +540,7 @@ static const struct tmf_row *find_row(uint8_t function)
 	return &unknown_row;
 }
 
-/* ---- the beginning ---- */
+/* ---- begin of a function ---- */
 
 static struct tgt_tmf *tmf_new(struct tgt_session *s,
 			       const struct iscsi_pdu *pdu)
@@ -567,7 +570,8 @@ static struct tgt_tmf *tmf_new(struct tgt_session *s,
 	return m;
 }
 
-/* Starts the function unless commands before it are still to come. */
+/* Starts the function unless it waits for commands before it; true: it has
+ * started, and m may be free. */
 static bool try_start(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
@@ -590,25 +594,25 @@ void tgt_tmf_check(struct tgt_session *s)
 				list_entry(it, struct tgt_tmf, link);
 
 			if (!m->started && try_start(m)) {
-				again = true; /* m may be gone */
+				again = true; /* the list may have changed */
 				break;
 			}
 		}
 	} while (again);
 }
 
-static void start(struct tgt_tmf *m)
+static void start_tmf(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
 	bool old = s->params.protocol_level < 2;
 
 	if (m->row->level2 && old)
-		answer(m, ISCSI_TMF_NOT_SUPPORTED);
+		end_tmf(m, ISCSI_TMF_NOT_SUPPORTED);
 	else if (m->row->on_lu && !tgt_find_lu(m->node, m->lun))
-		answer(m, ISCSI_TMF_NO_LUN);
-	else if (m->row->plugs && sn_lt(s->window.expcmdsn, m->cmdsn)) {
-		m->started = true; /* or the plug would start it, too */
-		tgt_order_plug_to(s, m->cmdsn);
+		end_tmf(m, ISCSI_TMF_NO_LUN);
+	else if (m->row->skips && sn_lt(s->window.expcmdsn, m->cmdsn)) {
+		m->started = true; /* tgt_tmf_check must not start it, too */
+		tgt_order_skip_to(s, m->cmdsn);
 		m->row->run(m);
 	} else {
 		try_start(m);
@@ -621,7 +625,7 @@ int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl)
 	const struct iscsi_pdu *pdu = &ctl->pdu;
 	struct tgt_tmf *m;
 
-	/* an immediate request bears the number of the next command */
+	/* an immediate request has the CmdSN of the next command */
 	if (pdu->immediate && sn_lt(s->window.maxcmdsn + 1, pdu->cmdsn))
 		return tgt_reject(c, ISCSI_REJECT_INVALID_PDU_FIELD, ctl->bhs,
 				  "CmdSN beyond the window (§4.2.2.1)");
@@ -629,7 +633,7 @@ int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl)
 	if (!m)
 		return tgt_reject(c, ISCSI_REJECT_TOO_MANY_IMMEDIATE, ctl->bhs,
 				  "too many task management functions");
-	start(m);
+	start_tmf(m);
 	return 0;
 }
 
@@ -644,7 +648,7 @@ void tgt_tmf_forget(struct tgt_session *s)
 		if (m->aborting)
 			tgt_abort_cancel(&m->abort);
 		if (!m->started || m->aborting)
-			free(m); /* parts of others come back and end it */
+			free(m); /* others: the last part that comes back */
 	}
 	s->ntmfs = 0;
 }

@@ -1,21 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* common.c: messages, exit codes, sizes. */
+/* common.c: messages, exit codes, contexts and sessions. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "iser.h"
+#include "base/escape.h"
+#include "tools/iser.h"
 
 void say(const char *fmt, ...)
 {
+	char text[2048], plain[2048];
 	va_list ap;
 
-	fputs("iser: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
+	fprintf(stderr, "iser: %s\n",
+		text_escape_str(plain, sizeof(plain), text));
+}
+
+void print_text(const char *text, size_t len)
+{
+	size_t size = TEXT_ESCAPED_SIZE(len);
+	char *plain = malloc(size);
+
+	if (plain)
+		fwrite(plain, 1, text_escape(plain, size, text, len), stdout);
+	free(plain);
+}
+
+json_t *json_text(const char *text)
+{
+	size_t len = strlen(text), size = TEXT_ESCAPED_SIZE(len);
+	char *plain = malloc(size);
+	json_t *j =
+		plain ? json_string(text_escape_str(plain, size, text)) : NULL;
+
+	free(plain);
+	return j;
 }
 
 int exit_of(int err)
@@ -45,25 +68,18 @@ int exit_of(int err)
 	}
 }
 
-int failed(const struct iser_context *ctx, int err)
+int say_no_memory(void)
+{
+	say("out of memory");
+	return EXIT_NOMEM;
+}
+
+int say_failed(const struct iser_context *ctx, int err)
 {
 	const char *text = iser_message(ctx);
 
 	say("%s", *text ? text : iser_strerror(err));
 	return exit_of(err);
-}
-
-bool common_option(struct common *c, int o, const char *arg)
-{
-	if (o == 'j')
-		c->json = true;
-	else if (o == 'i')
-		c->initiator = arg;
-	else if (o == 'd')
-		c->debug++;
-	else
-		return false;
-	return true;
 }
 
 static void log_line(void *arg, int level, const char *text)
@@ -78,13 +94,14 @@ struct iser_context *open_context(const struct common *c)
 	struct iser_context *ctx = iser_context_new(c->initiator);
 
 	if (!ctx)
-		say("out of memory or file descriptors");
+		say("cannot make an event loop: out of memory or file "
+		    "descriptors");
 	else if (c->debug)
 		iser_set_log(ctx, c->debug > 1 ? 4 : 3, log_line, NULL);
 	return ctx;
 }
 
-void tell_transport(const struct iser_session *s, const struct iser_url *url)
+void say_transport(const struct iser_session *s, const struct iser_url *url)
 {
 	struct iser_params p;
 
@@ -92,6 +109,20 @@ void tell_transport(const struct iser_session *s, const struct iser_url *url)
 		return;
 	iser_get_params(s, &p);
 	say("%s:%u: transport=auto found %s", url->host, url->port, p.kind);
+}
+
+#define QUALIFIER_NONE 0x60 /* 011b: no device server has this LUN (SPC-4) */
+
+int check_unit_exists(struct iser_session *s, const struct iser_url *url)
+{
+	uint8_t b[36];
+
+	if (iser_inquiry(s, url->lun, -1, b, sizeof(b)) < 1 ||
+	    (b[0] & 0xe0) != QUALIFIER_NONE)
+		return 0;
+	say("%s at %s:%u: no LUN %d; iser ls lists the units of a target",
+	    url->target, url->host, url->port, url->lun);
+	return EXIT_NO_OBJECTS;
 }
 
 struct iser_session *open_url(struct iser_context *ctx, const char *text,
@@ -108,9 +139,9 @@ struct iser_session *open_url(struct iser_context *ctx, const char *text,
 	}
 	s = iser_connect(ctx, url, &err);
 	if (s)
-		tell_transport(s, url);
+		say_transport(s, url);
 	else
-		*code = failed(ctx, err);
+		*code = say_failed(ctx, err);
 	return s;
 }
 
@@ -119,7 +150,8 @@ struct iser_session *open_url(struct iser_context *ctx, const char *text,
 #define RANDOM_WRITABLE	  0x20
 #define CURRENT		  0x01
 
-/* MMC-6 §6.5: is the feature Random Writable (§5.3.7) current? */
+/* Asks by GET CONFIGURATION (MMC-6 §6.5) whether the feature Random Writable
+ * (§5.3.7) is current. A drive that does not answer counts as read-only. */
 bool is_read_only_cd(struct iser_session *s, int lun)
 {
 	uint8_t b[36] = { 0 };
@@ -130,13 +162,14 @@ bool is_read_only_cd(struct iser_session *s, int lun)
 			      .cdb_len = 10,
 			      .direction = ISER_READ,
 			      .iov = &iov,
-			      .niov = 1 };
+			      .niov = 1,
+			      .short_ok = true };
 
 	if (iser_inquiry(s, lun, -1, b, sizeof(b)) < 0 || b[0] != TYPE_CD)
 		return false;
 	memset(b, 0, sizeof(b));
-	return iser_run(s, &io) || b[8] || b[9] != RANDOM_WRITABLE ||
-	       !(b[10] & CURRENT);
+	return iser_run(s, &io) || io.transferred < 11 || b[8] ||
+	       b[9] != RANDOM_WRITABLE || !(b[10] & CURRENT);
 }
 
 void print_json(json_t *j)
@@ -149,35 +182,6 @@ void print_json(json_t *j)
 bool is_url(const char *text)
 {
 	return strstr(text, "://") != NULL;
-}
-
-bool parse_size(const char *text, uint64_t *size)
-{
-	static const char units[] = "kmgt";
-	char *end;
-	double v = strtod(text, &end);
-	const char *unit;
-
-	if (end == text || !(v >= 0))
-		return false;
-	if (*end) {
-		char c = (char)(*end | 0x20);
-
-		unit = strchr(units, c);
-		if (!unit)
-			return false;
-		for (; unit >= units; unit--)
-			v *= 1024;
-		end++;
-		if (*end == 'i')
-			end++;
-		if (*end == 'B' || *end == 'b')
-			end++;
-	}
-	if (*end || v > 9.2e18)
-		return false;
-	*size = (uint64_t)v;
-	return true;
 }
 
 const char *human(uint64_t bytes, char out[32])

@@ -1,158 +1,75 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* end.c: units, files and pipes as ends of a copy. */
-#include "end.h"
+/* end.c: reading, writing, holes and closing of the ends of a copy. */
+#include "tools/end.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <linux/fs.h>
-
 #define ZEROS (1u << 20)
 
-/* ---- opening ---- */
-
-static int open_unit(struct end *e, struct iser_context *ctx)
+/* Whether fsync failed because the descriptor is a pipe or a terminal, which
+ * has nothing to make durable. */
+static bool is_unsyncable(const struct end *e)
 {
-	struct iser_capacity c;
-	int code = 0, err;
-
-	e->kind = END_UNIT;
-	e->session = open_url(ctx, e->name, &e->url, &code);
-	if (!e->session)
-		return code;
-	err = iser_read_capacity(e->session, e->url.lun, &c);
-	if (err)
-		return failed(ctx, err);
-	e->size = c.blocks * c.block_size;
-	e->block = c.block_size;
-	e->can_unmap = c.thin && c.reads_zeros;
-	e->max_transfer = iser_max_transfer(e->session, e->url.lun, e->block);
-	return 0;
+	return e->kind == END_PIPE &&
+	       (errno == EINVAL || errno == EROFS || errno == ENOTSUP);
 }
 
-static int system_failed(const struct end *e, const char *what)
+bool end_is_stdio(const struct end *e)
 {
-	say("%s: %s: %s", e->name, what, strerror(errno));
+	return !strcmp(e->name, "-");
+}
+
+int end_cut(const struct end *e, uint64_t at)
+{
+	say("%s: became shorter while it was read: %llu bytes where %llu "
+	    "were; copy it again",
+	    e->name, (unsigned long long)at, (unsigned long long)e->size);
 	return EXIT_GENERIC;
 }
 
-static int file_kind(struct end *e)
+int end_check_source(const struct end *e)
 {
 	struct stat st;
 
+	if (e->kind != END_FILE)
+		return 0;
 	if (fstat(e->fd, &st))
-		return system_failed(e, "can't be looked at");
-	e->block = 1;
-	e->kind = END_FILE;
-	if (S_ISREG(st.st_mode)) {
-		e->size = (uint64_t)st.st_size;
+		return end_failed(e, "cannot read its status");
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size >= e->size)
 		return 0;
-	}
-	if (S_ISBLK(st.st_mode)) {
-		if (ioctl(e->fd, BLKGETSIZE64, &e->size))
-			return system_failed(e, "no size");
-		return 0;
-	}
-	e->kind = END_PIPE;
-	e->size = UINT64_MAX;
-	return 0;
+	return end_cut(e, (uint64_t)st.st_size);
 }
 
-int end_open_source(struct end *e, struct iser_context *ctx, const char *name)
+/* Puts the offset of standard input or output after the copied data, where the
+ * next program of a shell script continues. */
+static void leave_offset(const struct end *e)
 {
-	*e = (struct end){ .name = name, .fd = -1 };
-	if (is_url(name))
-		return open_unit(e, ctx);
-	if (!strcmp(name, "-"))
-		e->fd = dup(STDIN_FILENO);
-	else
-		e->fd = open(name, O_RDONLY | O_CLOEXEC);
-	if (e->fd < 0)
-		return system_failed(e, "can't be opened for reading");
-	return file_kind(e);
-}
-
-/* A new or emptied file is as long as what goes in: its holes are free. */
-static int size_file(struct end *e, uint64_t size)
-{
-	struct stat st;
-
-	if (e->kind != END_FILE || fstat(e->fd, &st) || !S_ISREG(st.st_mode))
-		return 0;
-	e->reads_zeros_where_new = true;
-	if (size == UINT64_MAX)
-		return 0;
-	if (ftruncate(e->fd, (off_t)size))
-		return system_failed(e, "can't be made as long as the source");
-	e->size = size;
-	return 0;
-}
-
-static int check_room(const struct end *e, uint64_t size)
-{
-	char need[32], have[32];
-
-	if (e->kind == END_PIPE || e->reads_zeros_where_new ||
-	    size == UINT64_MAX || size <= e->size)
-		return 0;
-	say("%s holds %s, the source has %s: nothing was written", e->name,
-	    human(e->size, have), human(size, need));
-	return EXIT_INVALID;
-}
-
-static int check_unit(const struct end *e, uint64_t size)
-{
-	if (is_read_only_cd(e->session, e->url.lun)) {
-		say("%s is a CD/DVD drive, what is in it can't be written",
-		    e->name);
-		return EXIT_INVALID;
-	}
-	return check_room(e, size);
-}
-
-int end_open_sink(struct end *e, struct iser_context *ctx, const char *name,
-		  uint64_t size)
-{
-	int code;
-
-	*e = (struct end){ .name = name, .fd = -1 };
-	if (is_url(name)) {
-		code = open_unit(e, ctx);
-		return code ? code : check_unit(e, size);
-	}
-	if (!strcmp(name, "-"))
-		e->fd = dup(STDOUT_FILENO);
-	else
-		e->fd = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
-			     0666);
-	if (e->fd < 0)
-		return system_failed(e, "can't be opened for writing");
-	code = file_kind(e);
-	if (!code)
-		code = size_file(e, size);
-	return code ? code : check_room(e, size);
+	if (e->kind == END_FILE && end_is_stdio(e))
+		(void)lseek(e->fd, 0, SEEK_END);
 }
 
 int end_close(struct end *e, bool flush)
 {
-	int code = 0;
+	int code = 0, err;
 
 	if (e->kind == END_UNIT && e->session) {
-		if (flush && iser_flush(e->session, e->url.lun))
-			code = failed(iser_session_context(e->session),
-				      ISER_E_SCSI);
+		err = flush ? iser_flush(e->session, e->url.lun) : 0;
+		if (err)
+			code = say_failed(iser_session_context(e->session),
+					  err);
 		iser_disconnect(e->session);
 	}
 	if (e->fd >= 0) {
-		if (flush && e->kind == END_FILE && fsync(e->fd))
-			code = system_failed(e, "can't be made durable");
+		leave_offset(e);
+		if (flush && fsync(e->fd) && !is_unsyncable(e))
+			code = end_failed(e, "cannot make it durable");
 		if (close(e->fd) && flush)
-			code = system_failed(e, "can't be closed");
+			code = end_failed(e, "cannot close it");
 	}
 	e->session = NULL;
 	e->fd = -1;
@@ -170,7 +87,7 @@ static void unit_next_data(struct end *e, uint64_t off, uint64_t *start,
 	uint64_t lba = off / e->block;
 	int n = iser_lba_status(e->session, e->url.lun, lba, x, EXTENTS);
 
-	if (n <= 0) { /* not offered: all may be data, ask no more */
+	if (n <= 0) { /* not supported: all may be data, ask no more */
 		e->can_unmap = false;
 		return;
 	}
@@ -184,7 +101,7 @@ static void unit_next_data(struct end *e, uint64_t off, uint64_t *start,
 			*stop = to < e->size ? to : e->size;
 			return;
 		}
-		/* nothing but holes so far: go on behind them */
+		/* all of the extents are holes: continue after them */
 		if (i == n - 1 && to < e->size) {
 			*start = *stop = to;
 		}
@@ -222,17 +139,19 @@ static int write_zeros(struct end *e, uint64_t off, uint64_t len)
 	bool limited = e->max_transfer && e->max_transfer < ZEROS;
 	uint64_t most = limited ? e->max_transfer : ZEROS;
 	uint8_t *zeros = calloc(1, ZEROS);
-	int code = zeros ? 0 : EXIT_NOMEM;
+	int code = zeros ? 0 : say_no_memory(), err = 0;
 
 	while (len > 0 && !code) {
 		size_t n = (size_t)(len < most ? len : most);
 
 		if (e->kind != END_UNIT)
 			code = end_write_file(e, off, zeros, n);
-		else if (iser_write(e->session, e->url.lun, e->block,
-				    off / e->block, zeros, n))
-			code = failed(iser_session_context(e->session),
-				      ISER_E_SCSI);
+		else
+			err = iser_write(e->session, e->url.lun, e->block,
+					 off / e->block, zeros, n);
+		if (err)
+			code = say_failed(iser_session_context(e->session),
+					  err);
 		off += n;
 		len -= n;
 	}
@@ -246,7 +165,7 @@ int end_zero(struct end *e, uint64_t off, uint64_t len)
 
 	if (e->reads_zeros_where_new)
 		return 0;
-	/* a torn last block is the caller's, with the data around it */
+	/* the caller writes a partial last block with the data around it */
 	len -= tail;
 	if (e->kind == END_UNIT && e->can_unmap &&
 	    !iser_unmap(e->session, e->url.lun, off / e->block, len / e->block))
@@ -254,7 +173,7 @@ int end_zero(struct end *e, uint64_t off, uint64_t len)
 	return write_zeros(e, off, len);
 }
 
-/* ---- moving ---- */
+/* ---- reading and writing ---- */
 
 int64_t end_read_file(struct end *e, uint64_t off, void *buf, size_t len)
 {
@@ -269,7 +188,7 @@ int64_t end_read_file(struct end *e, uint64_t off, void *buf, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {
-			system_failed(e, "can't be read");
+			end_failed(e, "cannot read it");
 			return -1;
 		}
 		if (n == 0)
@@ -293,7 +212,7 @@ int end_write_file(struct end *e, uint64_t off, const void *buf, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return system_failed(e, "can't be written");
+			return end_failed(e, "cannot write it");
 		done += (size_t)n;
 	}
 	return 0;

@@ -1,58 +1,83 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * end.h: one end of a copy: a unit behind a URL, a file, a block device, or a
- * pipe. Reads and writes of units are under way together; those of files are
- * done at once.
+ * end.h: one end of a copy: the unit of a URL, a file, a block device, or a
+ * pipe. Many reads and writes of a unit may be in progress at once; those of
+ * files and pipes block. Functions that return an exit code have printed the
+ * reason of a failure.
  */
 #ifndef TOOLS_END_H
 #define TOOLS_END_H
 
-#include "iser.h"
+#include "tools/iser.h"
 
 enum end_kind {
 	END_UNIT,
-	END_FILE, /* regular file or block device: has places */
-	END_PIPE, /* only goes forward */
+	END_FILE, /* a regular file or block device: can be read anywhere */
+	END_PIPE, /* a pipe or another stream: sequential only */
 };
 
+/* All zero but for fd = -1 is an end that is not open. */
 struct end {
 	enum end_kind kind;
-	const char *name;
+	const char *name;	    /* borrowed from the command line */
 	uint64_t size;		    /* bytes; UINT64_MAX: not known (a pipe) */
 	uint32_t block;		    /* bytes; 1 for files */
-	bool reads_zeros_where_new; /* holes need not be written */
-	bool can_unmap;
-	/* unit */
+	bool resizable;		    /* a regular file that end_begin empties */
+	bool reads_zeros_where_new; /* set by end_begin: holes need no write */
+	bool can_unmap;		    /* a unit: unmapped blocks read as zeros */
+	/* a unit */
 	struct iser_session *session;
 	struct iser_url url;
-	uint64_t max_transfer;
-	/* file, pipe */
+	uint64_t max_transfer; /* bytes; 0: no limit */
+	/* a file or pipe; -1: not open */
 	int fd;
 };
 
-/* end_open_source / end_open_sink: 0 or an exit code, said already. size: how
- * much will be written, UINT64_MAX if not known. */
+/* end_open_source opens the end that is read. Returns 0 or an exit code; the
+ * caller closes it by end_close in either case. */
 int end_open_source(struct end *e, struct iser_context *ctx, const char *name);
+/* end_open_sink opens the end that is written, and refuses one that is the
+ * source, that another process has locked, or that is too small for the source.
+ * It changes no data of the sink. Returns 0 or an exit code; the caller closes
+ * it by end_close in either case. */
 int end_open_sink(struct end *e, struct iser_context *ctx, const char *name,
-		  uint64_t size);
-/* end_close makes what was written durable when flush is set. */
+		  const struct end *src);
+/* end_begin empties a sink that is a regular file and makes it size bytes long
+ * (UINT64_MAX: not known). Returns 0 or an exit code. */
+int end_begin(struct end *e, uint64_t size);
+/* end_failed prints what failed and the reason in errno; returns the exit
+ * code. */
+int end_failed(const struct end *e, const char *what);
+/* end_is_stdio returns whether the end is standard input or output. */
+bool end_is_stdio(const struct end *e);
+/* end_cut prints that a file ended at this byte, before its size; returns the
+ * exit code. */
+int end_cut(const struct end *e, uint64_t at);
+/* end_check_source calls end_cut if the file has become shorter since it was
+ * opened: data at its end may have been taken for a hole. Returns 0 or an exit
+ * code. */
+int end_check_source(const struct end *e);
+/* end_close closes the end, and makes the written data durable first when flush
+ * is set. Returns 0 or an exit code. */
 int end_close(struct end *e, bool flush);
 
-/*
- * The data run at or behind off: [*start, *stop) within [off, size); what is
- * before *start is a hole and reads as zeros. Without knowledge: all of it.
- */
+/* end_next_data finds the first run of data at or after off: [*start, *stop)
+ * within [off, size). What lies between off and *start is a hole and reads as
+ * zeros. An end that does not report holes is one run of data. */
 void end_next_data(struct end *e, uint64_t off, uint64_t *start,
 		   uint64_t *stop);
-/* Makes [off, off + len) read as zeros, by giving it back where possible. */
+/* end_zero makes [off, off + len) read as zeros, by unmapping where possible.
+ * Returns 0 or an exit code. */
 int end_zero(struct end *e, uint64_t off, uint64_t len);
 
-/* For files and pipes: all of len, or up to the end of file. Returns bytes,
- * or -1 (said). */
+/* end_read_file reads len bytes, or what there is before the end of file.
+ * Returns the number of bytes, or -1 after a failure. */
 int64_t end_read_file(struct end *e, uint64_t off, void *buf, size_t len);
+/* end_write_file writes len bytes. Returns 0 or an exit code. */
 int end_write_file(struct end *e, uint64_t off, const void *buf, size_t len);
 
-/* Readies io to move len bytes (whole blocks) at off of a unit. */
+/* end_prep fills io in to move len bytes (whole blocks) at off of a unit. iov
+ * and buf are borrowed until the command has completed. */
 void end_prep(const struct end *e, struct iser_io *io, struct iovec *iov,
 	      bool write, uint64_t off, void *buf, size_t len);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* histogram.c: values in octaves of 64 equal steps. */
-#include "iser.h"
+#include "tools/iser.h"
 
 #define SUB (1u << HIST_SUB_BITS)
 
@@ -14,7 +14,7 @@ static unsigned bucket_of(uint64_t v)
 	return (octave << HIST_SUB_BITS) + (unsigned)(v >> octave);
 }
 
-/* The middle of a bucket. */
+/* The value in the middle of a bucket. */
 static uint64_t value_of(unsigned b)
 {
 	unsigned octave = b >> HIST_SUB_BITS;

@@ -4,40 +4,44 @@
  * over some connections, for a time or an amount. One thread, one loop: the
  * figures are those of one core of initiator.
  */
-#include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include "iser.h"
+#include "tools/iser.h"
 
 #define MAX_CONNECTIONS 64
 #define MAX_DEPTH	1024
 
 struct bench {
-	struct common common;
+	/* the command line */
+	const struct common *common;
 	const char *url_text;
-	/* what to do */
-	bool random;
-	unsigned write_percent;
-	uint64_t size, amount;
-	unsigned depth, connections;
-	double seconds, ramp;
-	bool may_write;
-	/* state */
+	bool random, may_write;
+	unsigned write_percent, depth, connections;
+	uint64_t size;	      /* bytes of an operation */
+	uint64_t amount;      /* bytes in all; 0: the time decides */
+	double seconds, ramp; /* ramp: not measured, at the start */
+	uint64_t seed;
+	/* state; times are ns */
 	struct iser_context *ctx;
 	struct iser_url url;
 	struct iser_capacity cap;
-	uint64_t slots, next, seed; /* places of `size` bytes */
-	uint64_t begun, start, measure_from, stop_at;
-	bool stopping;
-	unsigned in_flight;
-	int code;
+	uint64_t slots, next; /* places of `size` bytes, and the next one */
+	uint64_t begun;	      /* bytes of all operations so far */
+	uint64_t start, measure_from, stop_at;
+	bool stopping;	      /* submit no more */
+	bool given_up;	      /* operations that end now are not counted */
+	uint64_t last;	      /* when the last operation succeeded */
+	unsigned in_progress; /* operations */
+	int code;	      /* exit code of the first failure */
 	struct histogram latency[2]; /* read, write */
-	uint64_t bytes[2];
-	uint64_t ended; /* operations, the ramp's too */
+	uint64_t bytes[2];	     /* measured */
+	uint64_t ended;		     /* operations, with those of the ramp */
 };
 
+/* One operation at a time, on the memory of its own. */
 struct job {
 	struct bench *b;
 	struct iser_session *s;
@@ -47,9 +51,31 @@ struct job {
 	bool write;
 };
 
+/* ---- SIGINT, SIGTERM ---- */
+
+#define DRAIN_NS 2000000000u /* for operations in progress at a signal */
+#define POLL_MS	 100	     /* how often the loop looks at the signals */
+
+static volatile sig_atomic_t signals;
+
+static void on_signal(int number)
+{
+	(void)number;
+	signals++;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction a = { .sa_handler = on_signal };
+
+	sigaction(SIGINT, &a, NULL);
+	sigaction(SIGTERM, &a, NULL);
+}
+
 /* ---- the loop ---- */
 
-static uint64_t chance(struct bench *b) /* splitmix64 */
+/* splitmix64 */
+static uint64_t next_random(struct bench *b)
 {
 	uint64_t z = (b->seed += 0x9e3779b97f4a7c15ull);
 
@@ -58,45 +84,48 @@ static uint64_t chance(struct bench *b) /* splitmix64 */
 	return z ^ (z >> 31);
 }
 
-static void submit(struct job *j, uint64_t now)
+static void submit_job(struct job *j, uint64_t now)
 {
 	struct bench *b = j->b;
 	uint32_t blocks = (uint32_t)(b->size / b->cap.block_size);
-	uint64_t slot = b->random ? chance(b) % b->slots : b->next++ % b->slots;
+	uint64_t slot =
+		b->random ? next_random(b) % b->slots : b->next++ % b->slots;
 
-	j->write = b->write_percent == 100 ||
-		   (b->write_percent && chance(b) % 100 < b->write_percent);
+	j->write =
+		b->write_percent == 100 ||
+		(b->write_percent && next_random(b) % 100 < b->write_percent);
 	iser_prep_rw(&j->io, b->url.lun, j->write, slot * blocks, blocks);
 	j->start = now;
 	b->begun += b->size;
-	b->in_flight++;
+	b->in_progress++;
 	iser_submit(j->s, &j->io);
 }
 
-static void fail(struct job *j)
+static void fail_job(struct job *j)
 {
 	char text[200];
 
-	if (!j->b->code) {
+	if (!j->b->code && !j->b->given_up) {
 		iser_io_describe(&j->io, text, sizeof(text));
-		say("%s", text);
+		say("bench: %s", text);
 		j->b->code = exit_of(j->io.err);
 	}
 	j->b->stopping = true;
 }
 
-static void done(struct iser_io *io)
+static void job_completed(struct iser_io *io)
 {
 	struct job *j = io->arg;
 	struct bench *b = j->b;
 	uint64_t now = now_ns();
 
-	b->in_flight--;
+	b->in_progress--;
 	b->ended++;
 	if (io->err) {
-		fail(j);
+		fail_job(j);
 		return;
 	}
+	b->last = now;
 	if (now >= b->measure_from) {
 		hist_add(&b->latency[j->write], now - j->start);
 		b->bytes[j->write] += b->size;
@@ -104,7 +133,7 @@ static void done(struct iser_io *io)
 	if (now >= b->stop_at || (b->amount && b->begun >= b->amount))
 		b->stopping = true;
 	if (!b->stopping)
-		submit(j, now);
+		submit_job(j, now);
 }
 
 static double cpu_seconds(bool system)
@@ -120,13 +149,13 @@ static double cpu_seconds(bool system)
 
 struct result {
 	double seconds, user, system;
-	struct iser_counters calls; /* of all operations */
+	struct iser_counters calls; /* of all operations, in the ramp too */
 	struct iser_params params;
 };
 
-static double per_operation(const struct bench *b, double what)
+static double per_operation(const struct bench *b, double total)
 {
-	return b->ended ? what / (double)b->ended : 0;
+	return b->ended ? total / (double)b->ended : 0;
 }
 
 static double calls_per_operation(const struct bench *b, const struct result *r)
@@ -135,8 +164,8 @@ static double calls_per_operation(const struct bench *b, const struct result *r)
 			     (double)(r->calls.rx_calls + r->calls.tx_calls));
 }
 
-/* What an operation costs, on average. */
-static json_t *costs(const struct bench *b, const struct result *r)
+/* The average cost of an operation. */
+static json_t *costs_json(const struct bench *b, const struct result *r)
 {
 	return json_pack("{s:f,s:f,s:f}", "system_calls",
 			 calls_per_operation(b, r), "copied_bytes",
@@ -145,7 +174,8 @@ static json_t *costs(const struct bench *b, const struct result *r)
 			 per_operation(b, (r->user + r->system) * 1e6));
 }
 
-static json_t *one_way(const struct bench *b, int w, double s)
+/* The figures of the reads (w = 0) or the writes (w = 1). */
+static json_t *direction_json(const struct bench *b, int w, double s)
 {
 	const struct histogram *h = &b->latency[w];
 
@@ -162,12 +192,12 @@ static json_t *one_way(const struct bench *b, int w, double s)
 			 (double)h->max / 1e3);
 }
 
-static void report_json(const struct bench *b, const struct result *r)
+static void print_json_result(const struct bench *b, const struct result *r)
 {
 	json_t *j = json_pack(
-		"{s:s,s:I,s:i,s:i,s:i,s:b,s:f,s:{s:f,s:f},s:{s:I,s:I},s:I}",
-		"url", b->url_text, "size", (json_int_t)b->size, "depth",
-		(int)b->depth, "connections", (int)b->connections,
+		"{s:o,s:I,s:i,s:i,s:i,s:b,s:f,s:{s:f,s:f},s:{s:I,s:I},s:I}",
+		"url", json_text(b->url_text), "size", (json_int_t)b->size,
+		"depth", (int)b->depth, "connections", (int)b->connections,
 		"write_percent", (int)b->write_percent, "random", b->random,
 		"seconds", r->seconds, "cpu_seconds", "user", r->user, "system",
 		r->system, "system_calls", "receive",
@@ -175,17 +205,20 @@ static void report_json(const struct bench *b, const struct result *r)
 		(json_int_t)r->calls.tx_calls, "reconnects",
 		(json_int_t)r->calls.reconnects);
 
+	json_object_set_new(j, "complete", json_boolean(!b->code && !signals));
 	json_object_set_new(j, "transport", json_string(r->params.transport));
 	json_object_set_new(j, "kind", json_string(r->params.kind));
-	json_object_set_new(j, "per_operation", costs(b, r));
+	json_object_set_new(j, "per_operation", costs_json(b, r));
 	if (b->latency[0].count)
-		json_object_set_new(j, "read", one_way(b, 0, r->seconds));
+		json_object_set_new(j, "read",
+				    direction_json(b, 0, r->seconds));
 	if (b->latency[1].count)
-		json_object_set_new(j, "write", one_way(b, 1, r->seconds));
+		json_object_set_new(j, "write",
+				    direction_json(b, 1, r->seconds));
 	print_json(j);
 }
 
-static void print_way(const struct bench *b, int w, double s)
+static void print_direction(const struct bench *b, int w, double s)
 {
 	const struct histogram *h = &b->latency[w];
 	char rate[32];
@@ -203,14 +236,16 @@ static void print_way(const struct bench *b, int w, double s)
 	       (double)hist_percentile(h, 0.999) / 1e3, (double)h->max / 1e3);
 }
 
-static void report(const struct bench *b, const struct result *r)
+static void print_result(const struct bench *b, const struct result *r)
 {
-	if (b->common.json) {
-		report_json(b, r);
+	if (b->common->json) {
+		print_json_result(b, r);
 		return;
 	}
-	print_way(b, 0, r->seconds);
-	print_way(b, 1, r->seconds);
+	print_direction(b, 0, r->seconds);
+	print_direction(b, 1, r->seconds);
+	if (b->code || signals)
+		printf("(not complete)\n");
 	printf("%.1f s over %s, CPU %.2f s user %.2f s system\n", r->seconds,
 	       r->params.kind, r->user, r->system);
 	printf("per operation: CPU %.2f us, %.3f system calls, %.0f bytes "
@@ -222,24 +257,25 @@ static void report(const struct bench *b, const struct result *r)
 
 /* ---- set-up ---- */
 
-static int check(struct bench *b)
+static int check_sizes(struct bench *b)
 {
 	char cap[32];
 
 	if (b->size == 0 || b->size % b->cap.block_size) {
-		say("--bs must be a multiple of the unit's block of %u bytes",
+		say("bench: --bs: must be a multiple of the block size of the "
+		    "unit, %u bytes",
 		    b->cap.block_size);
 		return EXIT_INVALID;
 	}
-	b->slots = b->cap.blocks * b->cap.block_size / b->size;
+	b->slots = b->cap.bytes / b->size;
 	if (b->slots == 0) {
-		say("the unit is smaller than --bs: %s",
-		    human(b->cap.blocks * b->cap.block_size, cap));
+		say("bench: --bs: the unit has only %s; give a smaller size",
+		    human(b->cap.bytes, cap));
 		return EXIT_INVALID;
 	}
 	if (b->write_percent && !b->may_write) {
-		say("this would destroy the data of %s; say "
-		    "--yes-overwrite if that is meant",
+		say("%s: writes destroy the data of the unit; give "
+		    "--yes-overwrite to allow them",
 		    b->url_text);
 		return EXIT_INVALID;
 	}
@@ -254,22 +290,27 @@ static int connect_all(struct bench *b, struct iser_session **s)
 		s[i] = open_url(b->ctx, b->url_text, &b->url, &code);
 		if (!s[i])
 			return code;
-		/* the first command meets the power-on attention */
+		if (i == 0)
+			code = check_unit_exists(s[i], &b->url);
+		if (code)
+			return code;
+		/* this command gets the power-on attention, if there is one */
 		err = i ? iser_test_unit_ready(s[i], b->url.lun)
 			: iser_read_capacity(s[0], b->url.lun, &b->cap);
 		if (err)
-			return failed(b->ctx, err);
+			return say_failed(b->ctx, err);
 	}
 	if (b->write_percent && is_read_only_cd(s[0], b->url.lun)) {
-		say("%s is a CD/DVD drive, what is in it can't be written",
+		say("%s: is a CD/DVD drive with a medium that cannot be "
+		    "written; use --rw read or randread",
 		    b->url_text);
 		return EXIT_INVALID;
 	}
-	return check(b);
+	return check_sizes(b);
 }
 
-static int make_jobs(struct bench *b, struct iser_session **s, struct job *jobs,
-		     unsigned n, uint8_t *memory)
+static void fill_jobs(struct bench *b, struct iser_session **s,
+		      struct job *jobs, unsigned n, uint8_t *memory)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct job *j = &jobs[i];
@@ -279,13 +320,12 @@ static int make_jobs(struct bench *b, struct iser_session **s, struct job *jobs,
 		j->iov.iov_len = b->size;
 		j->io.iov = &j->iov;
 		j->io.niov = 1;
-		j->io.done = done;
+		j->io.done = job_completed;
 		j->io.arg = j;
 	}
-	return 0;
 }
 
-/* Adds what the sessions counted so far; sign -1 takes it away. */
+/* Adds the counters of all sessions to sum; with sign -1, subtracts them. */
 static void add_counters(struct bench *b, struct iser_session **s, int sign,
 			 struct iser_counters *sum)
 {
@@ -300,24 +340,54 @@ static void add_counters(struct bench *b, struct iser_session **s, int sign,
 	}
 }
 
+/* Runs until no operation is in progress. After a failure or a signal nothing is
+ * submitted, and the operations in progress have DRAIN_NS; a second signal ends
+ * the wait. */
+static void run_loop(struct bench *b)
+{
+	uint64_t drain_until = UINT64_MAX;
+
+	while (b->in_progress && !iser_service(b->ctx, POLL_MS)) {
+		b->given_up = now_ns() >= drain_until || signals > 1;
+		if (b->given_up)
+			return;
+		if ((signals || b->code) && drain_until == UINT64_MAX) {
+			b->stopping = true;
+			drain_until = now_ns() + DRAIN_NS;
+		}
+	}
+}
+
+/* Whether there is a figure to print; says if not. */
+static bool check_measured(const struct bench *b)
+{
+	if (b->latency[0].count || b->latency[1].count)
+		return true;
+	if (!b->code)
+		say("bench: nothing was measured: the run ended within its "
+		    "ramp; give a shorter --ramp");
+	return false;
+}
+
 static void measure(struct bench *b, struct iser_session **s, struct job *jobs,
 		    unsigned n, struct result *r)
 {
 	uint64_t now = now_ns();
 
 	b->start = now;
-	b->measure_from = now + (uint64_t)(b->ramp * 1e9);
+	/* with --amount there is no ramp */
+	b->measure_from = now + (b->amount ? 0 : (uint64_t)(b->ramp * 1e9));
 	b->stop_at = b->amount ? UINT64_MAX
 			       : b->measure_from + (uint64_t)(b->seconds * 1e9);
 	r->user = cpu_seconds(false);
 	r->system = cpu_seconds(true);
 	iser_get_params(s[0], &r->params);
 	add_counters(b, s, -1, &r->calls);
-	for (unsigned i = 0; i < n; i++)
-		submit(&jobs[i], now);
-	while (b->in_flight && !iser_service(b->ctx, -1))
-		;
-	now = now_ns();
+	catch_signals();
+	for (unsigned i = 0; i < n && (!b->amount || b->begun < b->amount); i++)
+		submit_job(&jobs[i], now);
+	run_loop(b);
+	now = b->code || signals ? b->last : now_ns();
 	r->seconds = now > b->measure_from
 			     ? (double)(now - b->measure_from) / 1e9
 			     : 1e-9;
@@ -339,15 +409,17 @@ static int run_bench(struct bench *b)
 		jobs = calloc(n, sizeof(*jobs));
 		memory = aligned_alloc(4096, (n * b->size + 4095) & ~4095ull);
 		if (!jobs || !memory)
-			b->code = EXIT_NOMEM;
+			b->code = say_no_memory();
 	}
 	if (!b->code) {
 		memset(memory, 0xa5, n * b->size);
-		make_jobs(b, s, jobs, n, memory);
+		fill_jobs(b, s, jobs, n, memory);
 		measure(b, s, jobs, n, &r);
+		b->given_up = true; /* a failure from here on is not news */
+		if (check_measured(b))
+			print_result(b, &r);
+		fflush(stdout);
 	}
-	if (!b->code)
-		report(b, &r);
 	for (unsigned i = 0; i < b->connections; i++)
 		iser_disconnect(s[i]);
 	free(jobs);
@@ -357,139 +429,117 @@ static int run_bench(struct bench *b)
 
 /* ---- the command line ---- */
 
-static bool set_rw(struct bench *b, const char *how)
-{
-	static const struct {
-		const char *name;
-		bool random;
-		unsigned write;
-	} ways[] = {
-		{ "read", false, 0 },	 { "write", false, 100 },
-		{ "randread", true, 0 }, { "randwrite", true, 100 },
-		{ "randrw", true, 50 },	 { "rw", false, 50 },
-	};
+static const struct {
+	const char *name;
+	bool random;
+	unsigned write_percent;
+} patterns[] = {
+	{ "read", false, 0 },	 { "write", false, 100 },
+	{ "randread", true, 0 }, { "randwrite", true, 100 },
+	{ "randrw", true, 50 },	 { "rw", false, 50 },
+};
 
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-		if (strcmp(how, ways[i].name))
+static enum opt_end set_pattern(void *into, const char *arg, char why[OPT_WHY])
+{
+	struct bench *b = into;
+
+	for (size_t i = 0; i < ARRAY_LEN(patterns); i++) {
+		if (strcmp(arg, patterns[i].name) != 0)
 			continue;
-		b->random = ways[i].random;
-		b->write_percent = ways[i].write;
-		return true;
+		b->random = patterns[i].random;
+		b->write_percent = patterns[i].write_percent;
+		return OPT_OK;
 	}
-	say("--rw is read, write, randread, randwrite, rw or randrw");
-	return false;
+	snprintf(why, OPT_WHY,
+		 "must be one of read, write, randread, randwrite, rw, randrw");
+	return OPT_BAD;
 }
 
-static bool set_number(const char *text, unsigned lo, unsigned hi,
-		       unsigned *out, const char *what)
+static enum opt_end set_seed(void *into, const char *arg, char why[OPT_WHY])
 {
+	struct bench *b = into;
 	char *end;
-	unsigned long v = strtoul(text, &end, 10);
 
-	if (end == text || *end || v < lo || v > hi) {
-		say("%s is %u to %u", what, lo, hi);
-		return false;
-	}
-	*out = (unsigned)v;
-	return true;
+	b->seed = strtoull(arg, &end, 0);
+	if (end != arg && !*end)
+		return OPT_OK;
+	snprintf(why, OPT_WHY, "must be a number");
+	return OPT_BAD;
 }
 
-static bool set_option(struct bench *b, int o, const char *arg)
-{
-	switch (o) {
-	case 'r':
-		return set_rw(b, arg);
-	case 'm':
-		return set_number(arg, 0, 100, &b->write_percent,
-				  "--write-percent");
-	case 'q':
-		return set_number(arg, 1, MAX_DEPTH, &b->depth, "--depth");
-	case 'c':
-		return set_number(arg, 1, MAX_CONNECTIONS, &b->connections,
-				  "--connections");
-	case 't':
-		b->seconds = strtod(arg, NULL);
-		return b->seconds > 0;
-	case 'w':
-		b->ramp = strtod(arg, NULL);
-		return b->ramp >= 0;
-	case 'b':
-		return parse_size(arg, &b->size) && b->size <= (64u << 20);
-	case 'a':
-		return parse_size(arg, &b->amount) && b->amount > 0;
-	case 's':
-		b->seed = strtoull(arg, NULL, 0);
-		return true;
-	case 'y':
-		b->may_write = true;
-		return true;
-	default:
-		return common_option(&b->common, o, arg);
-	}
-}
+#define SIZE_MAX_BS (64u << 20)
 
-static int run(int argc, char **argv)
-{
-	static const struct option options[] = {
-		COMMON_OPTIONS,
-		{ "rw", required_argument, NULL, 'r' },
-		{ "write-percent", required_argument, NULL, 'm' },
-		{ "bs", required_argument, NULL, 'b' },
-		{ "depth", required_argument, NULL, 'q' },
-		{ "connections", required_argument, NULL, 'c' },
-		{ "time", required_argument, NULL, 't' },
-		{ "ramp", required_argument, NULL, 'w' },
-		{ "amount", required_argument, NULL, 'a' },
-		{ "seed", required_argument, NULL, 's' },
-		{ "yes-overwrite", no_argument, NULL, 'y' },
-		{ 0 },
-	};
-	struct bench *b = calloc(1, sizeof(*b));
-	int o, code = EXIT_INVALID;
+static const struct opt_row rows[] = {
+	{ .name = "rw",
+	  .arg = "HOW",
+	  .initial = "randread",
+	  OPT_CALL(set_pattern),
+	  .help = "what to do: read, write, randread, randwrite, rw or "
+		  "randrw" },
+	{ .name = "write-percent",
+	  .arg = "N",
+	  OPT_NUMBER(struct bench, write_percent, 0, 100),
+	  .help = "share of writes in rw and randrw; without it 50" },
+	{ .name = "bs",
+	  .arg = "SIZE",
+	  .initial = "4k",
+	  OPT_SIZE(struct bench, size, 1, SIZE_MAX_BS),
+	  .help = "bytes per operation" },
+	{ .name = "depth",
+	  .arg = "N",
+	  .initial = "32",
+	  OPT_NUMBER(struct bench, depth, 1, MAX_DEPTH),
+	  .help = "operations in progress per connection" },
+	{ .name = "connections",
+	  .arg = "N",
+	  .initial = "1",
+	  OPT_NUMBER(struct bench, connections, 1, MAX_CONNECTIONS),
+	  .help = "sessions at once" },
+	{ .name = "time",
+	  .arg = "SECONDS",
+	  .initial = "5",
+	  OPT_SECONDS(struct bench, seconds, 1, OPT_MS_MAX),
+	  .help = "how long to measure" },
+	{ .name = "ramp",
+	  .arg = "SECONDS",
+	  .initial = "0.2",
+	  OPT_SECONDS(struct bench, ramp, 0, OPT_MS_MAX),
+	  .help = "time before the measurement, which does not count" },
+	{ .name = "amount",
+	  .arg = "SIZE",
+	  OPT_SIZE(struct bench, amount, 1, OPT_SIZE_MAX),
+	  .help = "end after this many bytes in place of a time" },
+	{ .name = "seed",
+	  .arg = "N",
+	  .initial = "1",
+	  OPT_CALL(set_seed),
+	  .help = "seed of the random places" },
+	{ .name = "yes-overwrite",
+	  OPT_FLAG(struct bench, may_write),
+	  .help = "allow writes, which destroy the data of the unit" },
+};
 
-	if (!b)
-		return EXIT_NOMEM;
-	*b = (struct bench){ .random = true,
-			     .size = 4096,
-			     .depth = 32,
-			     .connections = 1,
-			     .seconds = 5,
-			     .ramp = 0.2,
-			     .seed = 1 };
-	optind = 1;
-	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1)
-		if (!set_option(b, o, optarg)) {
-			say("iser bench --help tells the options");
-			goto out;
-		}
-	if (optind + 1 != argc) {
-		say("bench takes one URL; iser bench --help");
-		goto out;
-	}
-	b->url_text = argv[optind];
-	b->ctx = open_context(&b->common);
+static int run_bench_command(const struct call *call)
+{
+	struct bench *b = call->args;
+	int code;
+
+	b->common = call->common;
+	b->url_text = call->operands[0];
+	b->ctx = open_context(b->common);
 	code = b->ctx ? run_bench(b) : EXIT_NOMEM;
 	iser_context_free(b->ctx);
-out:
-	free(b);
 	return code;
 }
 
 const struct command command_bench = {
 	.name = "bench",
-	.synopsis = "[OPTIONS] URL",
-	.summary = "IOPS, bandwidth, latency and CPU of a unit",
-	.help = "  --rw HOW             randread (default), read, write, "
-		"randwrite, rw, randrw\n"
-		"  --write-percent N    share of writes in rw and randrw (50)\n"
-		"  --bs SIZE            bytes per operation (4k)\n"
-		"  --depth N            operations in flight per connection "
-		"(32)\n"
-		"  --connections N      sessions at once (1)\n"
-		"  --time SECONDS       how long (5), after a ramp of\n"
-		"  --ramp SECONDS       (0.2) that does not count\n"
-		"  --amount SIZE        this much instead of a time\n"
-		"  --seed N             of the random places (1)\n"
-		"  --yes-overwrite      writes destroy data: needed for them\n",
-	.run = run,
+	.synopsis = "[OPTION]... URL",
+	.summary = "measure IOPS, bandwidth, latency and CPU of a unit",
+	.rows = rows,
+	.nrows = ARRAY_LEN(rows),
+	.args_size = sizeof(struct bench),
+	.min_operands = 1,
+	.max_operands = 1,
+	.run = run_bench_command,
 };

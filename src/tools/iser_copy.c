@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * iser_copy.c: iser copy SRC DST. A ring of pieces, each read and then
- * written; many are under way at once. Holes stay holes.
+ * iser_copy.c: iser copy SRC DST. A fixed number of pieces, each of which is
+ * read and then written; all may be in progress at once. Holes stay holes.
  */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "end.h"
+#include "tools/end.h"
 
 #define PIECE  (512u << 10)
 #define PIECES 16
 
 enum piece_state {
 	PIECE_FREE,
-	PIECE_READING,
-	PIECE_READ,
-	PIECE_WRITING,
+	PIECE_READING, /* a READ of the source is in progress */
+	PIECE_READ,    /* its data wait to be written */
+	PIECE_WRITING, /* a WRITE of the destination is in progress */
 };
 
 struct piece {
@@ -34,24 +33,24 @@ struct copy {
 	struct iser_context *ctx;
 	struct piece pieces[PIECES];
 	size_t piece_len;
-	uint64_t next;	  /* the next byte to read ... */
-	uint64_t stop;	  /* ... of a data run up to here */
-	uint64_t written; /* pipes: everything before it went out */
-	uint64_t zeros;
+	uint64_t next;	  /* offset of the next byte to read ... */
+	uint64_t stop;	  /* ... of the data run that ends here */
+	uint64_t written; /* files and pipes: offset after the last write */
+	uint64_t zeros;	  /* bytes that were holes in the source */
 	bool eof;
-	int code; /* the first failure; nothing new is begun after it */
+	int code; /* exit code of the first failure, which ends the copy */
 	struct progress bar;
 };
 
 /* ---- writing ---- */
 
-static void piece_over(struct piece *p)
+static void free_piece(struct piece *p)
 {
 	progress_add(&p->copy->bar, p->len);
 	p->state = PIECE_FREE;
 }
 
-static void write_done(struct iser_io *io)
+static void write_completed(struct iser_io *io)
 {
 	struct piece *p = io->arg;
 
@@ -59,31 +58,38 @@ static void write_done(struct iser_io *io)
 		char text[200];
 
 		iser_io_describe(io, text, sizeof(text));
-		say("%s: at byte %llu: %s", p->copy->dst.name,
+		say("%s: write at byte %llu: %s", p->copy->dst.name,
 		    (unsigned long long)p->off, text);
 		p->copy->code = exit_of(io->err);
 	}
-	piece_over(p);
+	free_piece(p);
 }
 
-/* The source ends inside a block of the unit: what lies behind stays. */
+/* A source that ends inside a block of the unit: the rest of that block keeps
+ * its data, which are read here. *len is the length to write. */
 static bool fill_last_block(struct copy *c, struct piece *p, size_t *len)
 {
 	uint32_t block = c->dst.block;
-	size_t torn = p->len % block;
+	size_t partial = p->len % block;
 	uint8_t *last;
+	int err;
 
-	*len = p->len - torn;
-	if (torn == 0)
+	*len = p->len - partial;
+	if (partial == 0)
 		return true;
 	last = malloc(block);
-	if (!last || iser_read(c->dst.session, c->dst.url.lun, block,
-			       (p->off + *len) / block, last, block)) {
-		c->code = last ? failed(c->ctx, ISER_E_SCSI) : EXIT_NOMEM;
+	if (!last) {
+		c->code = say_no_memory();
+		return false;
+	}
+	err = iser_read(c->dst.session, c->dst.url.lun, block,
+			(p->off + *len) / block, last, block);
+	if (err) {
+		c->code = say_failed(c->ctx, err);
 		free(last);
 		return false;
 	}
-	memcpy(p->buf + p->len, last + torn, block - torn);
+	memcpy(p->buf + p->len, last + partial, block - partial);
 	free(last);
 	*len += block;
 	return true;
@@ -95,16 +101,16 @@ static void write_unit(struct copy *c, struct piece *p)
 
 	p->state = PIECE_WRITING;
 	if (p->off + p->len > c->dst.size) {
-		say("%s is full after %llu bytes", c->dst.name,
-		    (unsigned long long)c->dst.size);
+		say("%s: no room after %llu bytes; use a larger destination",
+		    c->dst.name, (unsigned long long)c->dst.size);
 		c->code = EXIT_INVALID;
 	}
 	if (c->code || !fill_last_block(c, p, &len)) {
-		piece_over(p);
+		free_piece(p);
 		return;
 	}
 	end_prep(&c->dst, &p->io, &p->iov, true, p->off, p->buf, len);
-	p->io.done = write_done;
+	p->io.done = write_completed;
 	p->io.arg = p;
 	iser_submit(c->dst.session, &p->io);
 }
@@ -114,7 +120,7 @@ static void write_file(struct copy *c, struct piece *p)
 	if (!c->code)
 		c->code = end_write_file(&c->dst, p->off, p->buf, p->len);
 	c->written = p->off + p->len;
-	piece_over(p);
+	free_piece(p);
 }
 
 /* A pipe takes pieces in their order, and holes as zeros. */
@@ -146,7 +152,7 @@ static void start_writes(struct copy *c)
 
 /* ---- reading ---- */
 
-static void read_done(struct iser_io *io)
+static void read_completed(struct iser_io *io)
 {
 	struct piece *p = io->arg;
 
@@ -157,7 +163,7 @@ static void read_done(struct iser_io *io)
 		char text[200];
 
 		iser_io_describe(io, text, sizeof(text));
-		say("%s: at byte %llu: %s", p->copy->src.name,
+		say("%s: read at byte %llu: %s", p->copy->src.name,
 		    (unsigned long long)p->off, text);
 		p->copy->code = exit_of(io->err);
 	}
@@ -172,10 +178,12 @@ static void read_file(struct copy *c, struct piece *p)
 		c->code = EXIT_GENERIC;
 		return;
 	}
-	if ((size_t)n < p->len) { /* a pipe's end, or a file cut meanwhile */
+	if ((size_t)n < p->len) { /* the end of a pipe, or of a cut file */
 		c->eof = true;
 		p->len = (size_t)n;
 		c->next = p->off + p->len;
+		if (c->src.kind == END_FILE)
+			c->code = end_cut(&c->src, c->next);
 	}
 	if (n > 0)
 		p->state = PIECE_READ;
@@ -192,12 +200,12 @@ static void start_read(struct copy *c, struct piece *p, size_t len)
 	}
 	p->state = PIECE_READING;
 	end_prep(&c->src, &p->io, &p->iov, false, p->off, p->buf, len);
-	p->io.done = read_done;
+	p->io.done = read_completed;
 	p->io.arg = p;
 	iser_submit(c->src.session, &p->io);
 }
 
-/* Goes on to the next run of data; what lies between becomes zeros. */
+/* Moves on to the next run of data; the hole in front of it becomes zeros. */
 static void next_run(struct copy *c)
 {
 	uint64_t start, block = c->dst.block;
@@ -207,7 +215,7 @@ static void next_run(struct copy *c)
 		return;
 	}
 	end_next_data(&c->src, c->next, &start, &c->stop);
-	/* a hole that begins or ends inside a block of the sink is data */
+	/* a block of the sink that is only partly a hole is copied as data */
 	start -= start % block;
 	if (start <= c->next) {
 		start = c->next;
@@ -241,9 +249,10 @@ static void start_reads(struct copy *c)
 	}
 }
 
-/* ---- the whole ---- */
+/* ---- the copy ---- */
 
-static bool busy(const struct copy *c, bool *waiting)
+/* Whether any piece is in use; *waiting: whether one waits for a unit. */
+static bool has_pieces(const struct copy *c, bool *waiting)
 {
 	bool any = false;
 
@@ -263,33 +272,52 @@ static void run_copy(struct copy *c)
 	for (;;) {
 		start_reads(c);
 		start_writes(c);
-		if (!busy(c, &waiting) && (c->eof || c->code))
+		if (!has_pieces(c, &waiting) && (c->eof || c->code))
 			break;
 		if (waiting && iser_service(c->ctx, -1)) {
-			c->code = failed(c->ctx, ISER_E_SYSTEM);
+			c->code = say_failed(c->ctx, ISER_E_SYSTEM);
 			break;
 		}
 	}
-	/* a pipe's hole at the end */
+	if (!c->code)
+		c->code = end_check_source(&c->src);
+	/* a hole at the end has no piece: a pipe gets its zeros here */
 	if (!c->code && c->dst.kind == END_PIPE && c->written < c->next)
 		c->code = end_zero(&c->dst, c->written, c->next - c->written);
 }
 
-static int alloc_pieces(struct copy *c)
+#define PAGE 4096u
+
+/* The length of all pieces but the last: whole blocks of both ends. A unit's
+ * transfer limit may be less than one block of the other unit. */
+static size_t piece_len(const struct copy *c)
 {
+	uint64_t block =
+		c->src.block > c->dst.block ? c->src.block : c->dst.block;
 	uint64_t most = PIECE;
 
 	if (c->src.max_transfer && c->src.max_transfer < most)
 		most = c->src.max_transfer;
 	if (c->dst.max_transfer && c->dst.max_transfer < most)
 		most = c->dst.max_transfer;
-	c->piece_len = (size_t)most;
+	/* block sizes are powers of two: a multiple of the larger one is a
+	 * multiple of both */
+	most -= most % block;
+	return (size_t)(most ? most : block);
+}
+
+static int alloc_pieces(struct copy *c)
+{
+	size_t room;
+
+	c->piece_len = piece_len(c);
+	/* one block more for fill_last_block */
+	room = (c->piece_len + c->dst.block + PAGE - 1) & ~(size_t)(PAGE - 1);
 	for (unsigned i = 0; i < PIECES; i++) {
-		/* a block more, for a torn end */
-		c->pieces[i].buf = aligned_alloc(4096, most + 65536);
+		c->pieces[i].buf = aligned_alloc(PAGE, room);
 		c->pieces[i].copy = c;
 		if (!c->pieces[i].buf)
-			return EXIT_NOMEM;
+			return say_no_memory();
 	}
 	return 0;
 }
@@ -299,21 +327,24 @@ static int open_ends(struct copy *c, const char *src, const char *dst)
 	int code = end_open_source(&c->src, c->ctx, src);
 
 	if (!code)
-		code = end_open_sink(&c->dst, c->ctx, dst, c->src.size);
+		code = end_open_sink(&c->dst, c->ctx, dst, &c->src);
 	if (!code && c->src.kind == END_PIPE)
 		c->stop = UINT64_MAX;
-	return code ? code : alloc_pieces(c);
+	if (!code)
+		code = alloc_pieces(c);
+	return code ? code : end_begin(&c->dst, c->src.size);
 }
 
-static void report(const struct copy *c, bool json, uint64_t ns)
+static void print_result(const struct copy *c, bool json, uint64_t ns)
 {
 	char total[32], rate[32], holes[32];
 	double s = (double)ns / 1e9;
 
 	if (json) {
-		print_json(json_pack("{s:s,s:s,s:I,s:I,s:f}", "source",
-				     c->src.name, "destination", c->dst.name,
-				     "bytes", (json_int_t)c->next, "hole_bytes",
+		print_json(json_pack("{s:o,s:o,s:I,s:I,s:f}", "source",
+				     json_text(c->src.name), "destination",
+				     json_text(c->dst.name), "bytes",
+				     (json_int_t)c->next, "hole_bytes",
 				     (json_int_t)c->zeros, "seconds", s));
 		return;
 	}
@@ -329,7 +360,7 @@ static int copy(const struct common *common, bool quiet, char **names)
 	int code = EXIT_NOMEM, close_code;
 
 	if (!c)
-		return EXIT_NOMEM;
+		return say_no_memory();
 	c->src.fd = c->dst.fd = -1;
 	c->ctx = open_context(common);
 	if (c->ctx)
@@ -347,7 +378,7 @@ static int copy(const struct common *common, bool quiet, char **names)
 		code = close_code;
 	end_close(&c->src, false);
 	if (!code && (!quiet || common->json))
-		report(c, common->json, now_ns() - start);
+		print_result(c, common->json, now_ns() - start);
 	for (unsigned i = 0; i < PIECES; i++)
 		free(c->pieces[i].buf);
 	iser_context_free(c->ctx);
@@ -355,36 +386,34 @@ static int copy(const struct common *common, bool quiet, char **names)
 	return code;
 }
 
-static int run(int argc, char **argv)
-{
-	static const struct option options[] = {
-		COMMON_OPTIONS,
-		{ "quiet", no_argument, NULL, 'q' },
-		{ 0 },
-	};
-	struct common common = { 0 };
-	bool quiet = false;
-	int o;
+struct args {
+	bool quiet;
+};
 
-	optind = 1;
-	while ((o = getopt_long(argc, argv, "q", options, NULL)) != -1) {
-		if (o == 'q')
-			quiet = true;
-		else if (!common_option(&common, o, optarg))
-			return EXIT_INVALID;
-	}
-	if (optind + 2 != argc) {
-		say("copy takes a source and a destination; iser copy --help");
-		return EXIT_INVALID;
-	}
-	return copy(&common, quiet, argv + optind);
+static const struct opt_row rows[] = {
+	{ .name = "quiet",
+	  .letter = 'q',
+	  OPT_FLAG(struct args, quiet),
+	  .help = "print neither progress nor the last line" },
+};
+
+static int run_copy_command(const struct call *call)
+{
+	const struct args *a = call->args;
+
+	return copy(call->common, a->quiet, call->operands);
 }
 
 const struct command command_copy = {
 	.name = "copy",
 	.synopsis = "[--quiet] SRC DST",
 	.summary = "copy between units, files and pipes; holes stay holes",
-	.help = "  SRC, DST             a URL, a file or block device, or -\n"
-		"  --quiet              no progress, no last line\n",
-	.run = run,
+	.notes = "SRC and DST are a URL, a file, a block device, or - for "
+		 "standard input or\noutput.\n",
+	.rows = rows,
+	.nrows = ARRAY_LEN(rows),
+	.args_size = sizeof(struct args),
+	.min_operands = 2,
+	.max_operands = 2,
+	.run = run_copy_command,
 };

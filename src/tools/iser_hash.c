@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iser_hash.c: iser hash URL|FILE: a digest of all bytes, in order. */
-#include <getopt.h>
+/*
+ * iser_hash.c: iser hash URL|FILE: a digest of all bytes, in order. Several
+ * reads of a unit are in progress at once, in a ring of pieces.
+ */
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "end.h"
+#include "tools/end.h"
 
 #define PIECE  (1u << 20)
 #define PIECES 8
 
 struct piece {
-	bool ready, failed;
-	size_t len;
+	bool ready, failed; /* its read has completed; with an error */
+	size_t len;	    /* 0: the unit ended before this piece */
 	struct iser_io io;
 	struct iovec iov;
 	uint8_t *buf;
@@ -28,7 +30,7 @@ struct hash {
 	struct progress bar;
 };
 
-static void read_done(struct iser_io *io)
+static void read_completed(struct iser_io *io)
 {
 	struct piece *p = io->arg;
 
@@ -36,7 +38,7 @@ static void read_done(struct iser_io *io)
 	p->failed = io->err != 0;
 }
 
-static void start(struct hash *h, struct piece *p)
+static void start_read(struct hash *h, struct piece *p)
 {
 	uint64_t left = h->src.size - h->next;
 
@@ -46,22 +48,22 @@ static void start(struct hash *h, struct piece *p)
 		return;
 	end_prep(&h->src, &p->io, &p->iov, false, h->next, p->buf, p->len);
 	h->next += p->len;
-	p->io.done = read_done;
+	p->io.done = read_completed;
 	p->io.arg = p;
 	iser_submit(h->src.session, &p->io);
 }
 
-static int read_failed(struct hash *h, const struct piece *p)
+static int say_read_failed(struct hash *h, const struct piece *p)
 {
 	char text[200];
 
 	iser_io_describe(&p->io, text, sizeof(text));
-	say("%s: %s", h->src.name, text);
+	say("%s: read: %s", h->src.name, text);
 	return exit_of(p->io.err);
 }
 
-/* Waits for whatever is still on its way into our memory. */
-static void settle(struct hash *h)
+/* Waits for the reads that are in progress: they write to the pieces. */
+static void drain_reads(struct hash *h)
 {
 	for (unsigned i = 0; i < PIECES; i++)
 		while (h->pieces[i].len && !h->pieces[i].ready &&
@@ -72,21 +74,21 @@ static void settle(struct hash *h)
 static int hash_unit(struct hash *h)
 {
 	for (unsigned i = 0; i < PIECES; i++)
-		start(h, &h->pieces[i]);
+		start_read(h, &h->pieces[i]);
 	for (unsigned i = 0; h->pieces[i].len; i = (i + 1) % PIECES) {
 		struct piece *p = &h->pieces[i];
 
 		while (!p->ready)
 			if (iser_service(h->ctx, -1))
-				return failed(h->ctx, ISER_E_SYSTEM);
+				return say_failed(h->ctx, ISER_E_SYSTEM);
 		if (p->failed) {
-			settle(h);
-			return read_failed(h, p);
+			drain_reads(h);
+			return say_read_failed(h, p);
 		}
 		EVP_DigestUpdate(h->md, p->buf, p->len);
 		h->total += p->len;
 		progress_add(&h->bar, p->len);
-		start(h, p);
+		start_read(h, p);
 	}
 	return 0;
 }
@@ -119,7 +121,7 @@ static int run_hash(struct hash *h, const char *name)
 	for (unsigned i = 0; i < PIECES; i++) {
 		h->pieces[i].buf = aligned_alloc(4096, PIECE);
 		if (!h->pieces[i].buf)
-			return EXIT_NOMEM;
+			return say_no_memory();
 	}
 	progress_start(&h->bar, "hash",
 		       h->src.size == UINT64_MAX ? 0 : h->src.size);
@@ -138,12 +140,16 @@ static void print_hash(struct hash *h, const struct common *common,
 	EVP_DigestFinal_ex(h->md, md, &n);
 	for (unsigned i = 0; i < n; i++)
 		snprintf(hex + 2 * i, 3, "%02x", md[i]);
-	if (common->json)
-		print_json(json_pack("{s:s,s:s,s:I,s:s}", "name", name,
-				     "algorithm", algo, "bytes",
-				     (json_int_t)h->total, "hash", hex));
-	else
-		printf("%s  %s\n", hex, name);
+	if (common->json) {
+		print_json(json_pack("{s:o,s:s,s:I,s:s}", "name",
+				     json_text(name), "algorithm", algo,
+				     "bytes", (json_int_t)h->total, "hash",
+				     hex));
+		return;
+	}
+	printf("%s  ", hex);
+	print_text(name, strlen(name));
+	putchar('\n');
 }
 
 static int hash(const struct common *common, const char *algo, const char *name)
@@ -153,19 +159,23 @@ static int hash(const struct common *common, const char *algo, const char *name)
 	int code;
 
 	if (!type) {
-		say("no hash '%s'; sha256, sha512, sha1, md5, blake2b512, ...",
+		say("hash: --algo %s: no such digest; give sha256, sha512, "
+		    "sha1, md5, blake2b512 or another one of OpenSSL",
 		    algo);
 		return EXIT_INVALID;
 	}
 	h = calloc(1, sizeof(*h));
 	if (!h)
-		return EXIT_NOMEM;
+		return say_no_memory();
 	h->src.fd = -1;
 	h->ctx = open_context(common);
 	h->md = EVP_MD_CTX_new();
-	code = h->ctx && h->md && EVP_DigestInit_ex(h->md, type, NULL)
-		       ? run_hash(h, name)
-		       : EXIT_NOMEM;
+	if (!h->ctx)
+		code = EXIT_NOMEM;
+	else if (!h->md || !EVP_DigestInit_ex(h->md, type, NULL))
+		code = say_no_memory();
+	else
+		code = run_hash(h, name);
 	if (!code)
 		print_hash(h, common, algo, name);
 	end_close(&h->src, false);
@@ -177,35 +187,34 @@ static int hash(const struct common *common, const char *algo, const char *name)
 	return code;
 }
 
-static int run(int argc, char **argv)
-{
-	static const struct option options[] = {
-		COMMON_OPTIONS,
-		{ "algo", required_argument, NULL, 'a' },
-		{ 0 },
-	};
-	struct common common = { 0 };
-	const char *algo = "sha256";
-	int o;
+struct args {
+	const char *algo;
+};
 
-	optind = 1;
-	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (o == 'a')
-			algo = optarg;
-		else if (!common_option(&common, o, optarg))
-			return EXIT_INVALID;
-	}
-	if (optind + 1 != argc) {
-		say("hash takes one URL or file; iser hash --help");
-		return EXIT_INVALID;
-	}
-	return hash(&common, algo, argv[optind]);
+static const struct opt_row rows[] = {
+	{ .name = "algo",
+	  .arg = "NAME",
+	  .initial = "sha256",
+	  OPT_TEXT(struct args, algo),
+	  .help = "the digest: sha256, sha512, sha1, md5, blake2b512 or "
+		  "another one of OpenSSL" },
+};
+
+static int run_hash_command(const struct call *call)
+{
+	const struct args *a = call->args;
+
+	return hash(call->common, a->algo, call->operands[0]);
 }
 
 const struct command command_hash = {
 	.name = "hash",
 	.synopsis = "[--algo NAME] URL | FILE",
-	.summary = "a digest of a unit's bytes",
-	.help = "  --algo NAME          sha256 (default), sha512, md5, ...\n",
-	.run = run,
+	.summary = "print a digest of the bytes of a unit or file",
+	.rows = rows,
+	.nrows = ARRAY_LEN(rows),
+	.args_size = sizeof(struct args),
+	.min_operands = 1,
+	.max_operands = 1,
+	.run = run_hash_command,
 };

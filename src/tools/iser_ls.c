@@ -1,92 +1,120 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iser_ls.c: iser ls: targets of a portal and their units; iser info: one
- * unit in full; iser ping. */
-#include <ctype.h>
-#include <getopt.h>
+/* iser_ls.c: iser ls: the targets of a portal and their units; iser info: all
+ * about one unit; iser ping: NOP-Outs. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "iser.h"
+#include "base/escape.h"
+#include "tools/iser.h"
 
 #define MAX_LUNS 256
 
-static const struct option options[] = {
-	COMMON_OPTIONS,
-	{ "count", required_argument, NULL, 'c' },
-	{ "size", required_argument, NULL, 's' },
-	{ 0 },
-};
-
-struct args {
-	struct common common;
-	unsigned count;
-	uint64_t size;
-	const char *what; /* the one operand */
-};
-
-static bool parse(int argc, char **argv, struct args *a)
-{
-	int o;
-
-	*a = (struct args){ .count = 5 };
-	optind = 1;
-	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (o) {
-		case 'c':
-			a->count = (unsigned)strtoul(optarg, NULL, 10);
-			break;
-		case 's':
-			if (!parse_size(optarg, &a->size) || a->size > 8192)
-				say("--size is 0 to 8192");
-			break;
-		default:
-			if (!common_option(&a->common, o, optarg))
-				return false;
-		}
-	}
-	if (optind + 1 != argc) {
-		say("%s takes one operand; iser %s --help", argv[0], argv[0]);
-		return false;
-	}
-	a->what = argv[optind];
-	return true;
-}
-
 /* ---- ls ---- */
 
-/* INQUIRY strings are padded with spaces. */
+/* The size of an array for an INQUIRY string of len bytes, escaped. */
+#define TRIMMED(len) [TEXT_ESCAPED_SIZE(len)]
+
+/* Copies an INQUIRY string without the spaces that pad it, escaped. */
 static char *trimmed(const uint8_t *p, size_t len, char *out)
 {
 	size_t n = len;
 
 	while (n > 0 && (p[n - 1] == ' ' || p[n - 1] == '\0'))
 		n--;
-	for (size_t i = 0; i < n; i++)
-		out[i] = isprint(p[i]) ? (char)p[i] : '?';
-	out[n] = '\0';
+	text_escape(out, TEXT_ESCAPED_SIZE(len), p, n);
 	return out;
 }
 
-static void list_unit(struct iser_session *s, int lun, json_t *units)
+/* Prints all portals of a target, the first one beside its name. */
+static void print_target(const struct iser_target *t)
 {
+	print_text(t->name, strlen(t->name));
+	fputs("  ", stdout);
+	print_text(t->address, strlen(t->address));
+	putchar('\n');
+	for (struct iser_portal *p = t->portals; p; p = p->next) {
+		if (p == t->portals)
+			continue;
+		fputs("  also at ", stdout);
+		print_text(p->address, strlen(p->address));
+		putchar('\n');
+	}
+}
+
+static json_t *portals_of(const struct iser_target *t)
+{
+	json_t *list = json_array();
+
+	for (struct iser_portal *p = t->portals; p; p = p->next)
+		json_array_append_new(list, json_text(p->address));
+	return list;
+}
+
+/* url_of writes the URL by which the other commands reach this unit: the portal
+ * that was asked, with the transport of the session. */
+static void url_of(const struct iser_session *s, const struct iser_url *url,
+		   int lun, char *out, size_t size)
+{
+	bool v6 = strchr(url->host, ':') != NULL;
+	struct iser_params p;
+	bool iser;
+
+	iser_get_params(s, &p);
+	iser = !strcmp(p.transport, "iser");
+	snprintf(out, size, "%s://%s%s%s:%u/%s/%d%s%s%s",
+		 iser ? "iser" : "iscsi", v6 ? "[" : "", url->host,
+		 v6 ? "]" : "", url->port, url->target, lun,
+		 iser && strcmp(url->start, "rdma") ? "?start=" : "",
+		 iser && strcmp(url->start, "rdma") ? url->start : "",
+		 iser && !strcmp(url->rcap, "verbs") ? "?rcap=verbs" : "");
+}
+
+#define TYPE_UNKNOWN 0x1f
+
+/* Reads INQUIRY data and the capacity. A unit without a capacity (a tape, a
+ * drive without its medium) is not an error and leaves *c zero. An answer that
+ * did not come is one, and is printed. */
+static int ask_unit(struct iser_session *s, int lun, uint8_t inq[96],
+		    struct iser_capacity *c)
+{
+	int err = iser_inquiry(s, lun, -1, inq, 96);
+
+	if (err < 0) {
+		inq[0] = TYPE_UNKNOWN;
+		say("%s", iser_message(iser_session_context(s)));
+		return err;
+	}
+	err = iser_read_capacity(s, lun, c);
+	if (!err)
+		return 0;
+	*c = (struct iser_capacity){ 0 };
+	if (err == ISER_E_UNSUPPORTED || err == ISER_E_SCSI)
+		return 0;
+	say("%s", iser_message(iser_session_context(s)));
+	return err;
+}
+
+static int list_unit(struct iser_session *s, const struct iser_url *url,
+		     int lun, json_t *units)
+{
+	char text[1024];
 	struct iser_capacity c = { 0 };
 	uint8_t inq[96] = { 0 };
-	char vendor[9], product[17], size[32];
-	uint64_t bytes;
+	char vendor TRIMMED(8), product TRIMMED(16), size[32];
+	int err = ask_unit(s, lun, inq, &c);
+	uint64_t bytes = c.bytes;
 
-	iser_inquiry(s, lun, -1, inq, sizeof(inq));
-	if (iser_read_capacity(s, lun, &c))
-		c = (struct iser_capacity){ 0 };
-	bytes = c.blocks * c.block_size;
 	trimmed(inq + 8, 8, vendor);
 	trimmed(inq + 16, 16, product);
+	url_of(s, url, lun, text, sizeof(text));
 	if (units)
 		json_array_append_new(
-			units, json_pack("{s:i,s:s,s:s,s:s,s:I,s:i}", "lun",
-					 lun, "type", iser_device_type(inq[0]),
-					 "vendor", vendor, "product", product,
-					 "bytes", (json_int_t)bytes,
-					 "block_size", (int)c.block_size));
+			units, json_pack("{s:o,s:i,s:s,s:s,s:s,s:I,s:i}", "url",
+					 json_text(text), "lun", lun, "type",
+					 iser_device_type(inq[0]), "vendor",
+					 vendor, "product", product, "bytes",
+					 (json_int_t)bytes, "block_size",
+					 (int)c.block_size));
 	else if (c.block_size)
 		printf("  LUN %-3d %10s  %s %s, %s, blocks of %u\n", lun,
 		       human(bytes, size), vendor, product,
@@ -94,6 +122,38 @@ static void list_unit(struct iser_session *s, int lun, json_t *units)
 	else
 		printf("  LUN %-3d %10s  %s %s, %s\n", lun, "-", vendor,
 		       product, iser_device_type(inq[0]));
+	if (units)
+		return err;
+	fputs("          ", stdout);
+	print_text(text, strlen(text));
+	putchar('\n');
+	return err;
+}
+
+static int list_units(struct iser_session *s, const struct iser_url *url,
+		      json_t *units)
+{
+	int luns[MAX_LUNS], first = 0;
+	int n = iser_report_luns(s, luns, MAX_LUNS);
+
+	if (n < 0) {
+		say("%s", iser_message(iser_session_context(s)));
+		return n;
+	}
+	for (int i = 0; i < n && i < MAX_LUNS; i++) {
+		int err = list_unit(s, url, luns[i], units);
+
+		if (!first)
+			first = err;
+		if (err == ISER_E_CLOSED || err == ISER_E_TIMEOUT)
+			break; /* the next units would not answer either */
+	}
+	if (n > MAX_LUNS) {
+		say("%s: has %d units: only the first %d are listed",
+		    url->target, n, MAX_LUNS);
+		first = first ? first : ISER_E_UNSUPPORTED;
+	}
+	return first;
 }
 
 static int list_target(struct iser_context *ctx, const struct iser_url *portal,
@@ -102,63 +162,67 @@ static int list_target(struct iser_context *ctx, const struct iser_url *portal,
 	struct iser_url url = *portal;
 	struct iser_session *s;
 	json_t *units = targets ? json_array() : NULL;
-	int luns[MAX_LUNS], n = 0, err;
+	int err;
 
 	snprintf(url.target, sizeof(url.target), "%s", t->name);
 	if (!targets)
-		printf("%s  %s\n", t->name, t->address);
+		print_target(t);
 	s = iser_connect(ctx, &url, &err);
 	if (s) {
-		tell_transport(s, &url);
-		n = iser_report_luns(s, luns, MAX_LUNS);
+		say_transport(s, &url);
+		err = list_units(s, &url, units);
 	} else {
 		say("%s", iser_message(ctx));
 	}
-	for (int i = 0; i < n && i < MAX_LUNS; i++)
-		list_unit(s, luns[i], units);
 	if (targets)
-		json_array_append_new(targets,
-				      json_pack("{s:s,s:s,s:o}", "name",
-						t->name, "address", t->address,
-						"units", units));
+		json_array_append_new(
+			targets,
+			json_pack("{s:o,s:o,s:o,s:o}", "portals", portals_of(t),
+				  "name", json_text(t->name), "address",
+				  json_text(t->address), "units", units));
 	iser_disconnect(s);
-	return n < 0 ? n : err;
+	return err;
 }
 
-static int run_ls(int argc, char **argv)
+static int run_ls(const struct call *call)
 {
+	bool json = call->common->json;
 	struct iser_target *list = NULL;
 	struct iser_context *ctx;
 	struct iser_url url;
 	json_t *out = NULL;
-	struct args a;
 	char why[256];
 	int err;
 
-	if (!parse(argc, argv, &a))
-		return EXIT_INVALID;
-	if (iser_url_parse(&url, a.what, true, why, sizeof(why))) {
+	if (iser_url_parse(&url, call->operands[0], true, why, sizeof(why))) {
 		say("%s", why);
 		return EXIT_INVALID;
 	}
-	ctx = open_context(&a.common);
+	ctx = open_context(call->common);
 	if (!ctx)
 		return EXIT_NOMEM;
 	err = iser_discover(ctx, &url, &list);
 	if (err) {
-		err = failed(ctx, err);
+		err = say_failed(ctx, err);
 		iser_context_free(ctx);
 		return err;
 	}
-	if (a.common.json)
+	if (json)
 		out = json_array();
-	for (struct iser_target *t = list; t; t = t->next)
+	for (struct iser_target *t = list; t; t = t->next) {
+		int e = 0;
+
 		if (!url.target[0] || !strcmp(url.target, t->name))
-			err = list_target(ctx, &url, t, out);
+			e = list_target(ctx, &url, t, out);
+		if (!err)
+			err = e; /* the first failure is the exit code */
+	}
 	if (out)
 		print_json(out);
 	if (!list)
-		say("%s:%u has no targets for us", url.host, url.port);
+		say("%s:%u: lists no target for this initiator; its access "
+		    "rules may name others",
+		    url.host, url.port);
 	err = list ? exit_of(err) : EXIT_NO_OBJECTS;
 	iser_targets_free(list);
 	iser_context_free(ctx);
@@ -169,13 +233,14 @@ const struct command command_ls = {
 	.name = "ls",
 	.synopsis = "HOST[:PORT] | URL",
 	.summary = "list the targets of a portal and their units",
-	.help = "",
+	.min_operands = 1,
+	.max_operands = 1,
 	.run = run_ls,
 };
 
 /* ---- info ---- */
 
-static json_t *info_params(struct iser_session *s)
+static json_t *params_json(struct iser_session *s)
 {
 	struct iser_params p;
 
@@ -194,16 +259,33 @@ static json_t *info_params(struct iser_session *s)
 		(int)p.error_recovery_level, "TargetPortalGroupTag", p.tpgt);
 }
 
-static json_t *info_pages(struct iser_session *s, int lun)
+#define VPD_PAGES 0x00
+
+/* Prints that a VPD page is missing from the output, and why. */
+static void say_no_page(struct iser_session *s, int page)
+{
+	say("VPD page %02Xh: cannot read it: %s; it is left out", page,
+	    iser_message(iser_session_context(s)));
+}
+
+/* All VPD pages in hexadecimal. A page that the unit lists and does not give is
+ * left out, which is printed. */
+static json_t *pages_json(struct iser_session *s, int lun)
 {
 	json_t *pages = json_object();
 	uint8_t list[260], page[512];
-	int n = iser_inquiry(s, lun, 0x00, list, sizeof(list));
+	int n = iser_inquiry(s, lun, VPD_PAGES, list, sizeof(list));
 
+	if (n < 0)
+		say_no_page(s, VPD_PAGES);
 	for (int i = 4; i < n && i < 4 + list[3]; i++) {
 		int len = iser_inquiry(s, lun, list[i], page, sizeof(page));
 		char name[8], hex[2 * sizeof(page) + 1] = "";
 
+		if (len < 0) {
+			say_no_page(s, list[i]);
+			continue;
+		}
 		for (int k = 0; k < len; k++)
 			snprintf(hex + 2 * k, 3, "%02x", page[k]);
 		snprintf(name, sizeof(name), "%02x", list[i]);
@@ -212,10 +294,10 @@ static json_t *info_pages(struct iser_session *s, int lun)
 	return pages;
 }
 
-static json_t *info_serial(struct iser_session *s, int lun)
+static json_t *serial_json(struct iser_session *s, int lun)
 {
 	uint8_t b[260];
-	char text[257];
+	char text TRIMMED(256);
 	int n = iser_inquiry(s, lun, 0x80, b, sizeof(b));
 
 	if (n < 5)
@@ -225,8 +307,9 @@ static json_t *info_serial(struct iser_session *s, int lun)
 
 #define REMOVABLE 0x80
 
-/* What there is of it: size, or why it has none. err: there should be one. */
-static json_t *info_capacity(struct iser_session *s, const struct iser_url *url,
+/* The capacity, or the reason why the unit has none. *err: the unit should have
+ * one, and did not report it. */
+static json_t *capacity_json(struct iser_session *s, const struct iser_url *url,
 			     const uint8_t *inq, int *err)
 {
 	struct iser_capacity c;
@@ -236,46 +319,46 @@ static json_t *info_capacity(struct iser_session *s, const struct iser_url *url,
 		json_t *why = json_pack("{s:s}", "no_capacity",
 					iser_message(iser_session_context(s)));
 
-		/* not by its type, or its medium is away */
+		/* a type without capacity, or a drive without its medium */
 		if (*err == ISER_E_UNSUPPORTED ||
 		    (*err == ISER_E_SCSI && (inq[1] & REMOVABLE)))
 			*err = 0;
 		return why;
 	}
-	return json_pack("{s:I,s:i,s:i,s:b}", "bytes",
-			 (json_int_t)(c.blocks * c.block_size), "block_size",
-			 (int)c.block_size, "physical_block_size",
-			 (int)c.physical_block_size, "thin", c.thin);
+	return json_pack("{s:I,s:i,s:I,s:b}", "bytes", (json_int_t)c.bytes,
+			 "block_size", (int)c.block_size, "physical_block_size",
+			 (json_int_t)c.physical_block_size, "thin", c.thin);
 }
 
-/* NULL: *err says why not. */
-static json_t *info_all(struct iser_session *s, const struct iser_url *url,
-			int *err)
+/* All about a unit; NULL: *err is the error. */
+static json_t *unit_json(struct iser_session *s, const struct iser_url *url,
+			 int *err)
 {
-	char vendor[9], product[17], revision[5];
+	char vendor TRIMMED(8), product TRIMMED(16), revision TRIMMED(4);
 	json_t *all, *capacity;
 	uint8_t inq[96] = { 0 };
 
 	iser_inquiry(s, url->lun, -1, inq, sizeof(inq));
-	capacity = info_capacity(s, url, inq, err);
+	capacity = capacity_json(s, url, inq, err);
 	if (*err) {
 		json_decref(capacity);
 		return NULL;
 	}
-	all = json_pack("{s:s,s:i,s:s,s:s,s:s,s:s,s:o}", "target", url->target,
-			"lun", url->lun, "type", iser_device_type(inq[0]),
-			"vendor", trimmed(inq + 8, 8, vendor), "product",
+	all = json_pack("{s:o,s:i,s:s,s:s,s:s,s:s,s:o}", "target",
+			json_text(url->target), "lun", url->lun, "type",
+			iser_device_type(inq[0]), "vendor",
+			trimmed(inq + 8, 8, vendor), "product",
 			trimmed(inq + 16, 16, product), "revision",
 			trimmed(inq + 32, 4, revision), "serial",
-			info_serial(s, url->lun));
+			serial_json(s, url->lun));
 	json_object_update(all, capacity);
 	json_decref(capacity);
-	json_object_set_new(all, "session", info_params(s));
-	json_object_set_new(all, "vpd", info_pages(s, url->lun));
+	json_object_set_new(all, "session", params_json(s));
+	json_object_set_new(all, "vpd", pages_json(s, url->lun));
 	return all;
 }
 
-/* The same tree, for people. */
+/* Prints the tree as indented lines. */
 static void print_tree(json_t *tree, int indent)
 {
 	const char *key;
@@ -297,39 +380,38 @@ static void print_tree(json_t *tree, int indent)
 	}
 }
 
-/* A command whose arguments name one unit. */
-static int with_unit(int argc, char **argv,
-		     int (*go)(struct iser_session *s, const struct args *a,
-			       const struct iser_url *url))
+/* Logs in to the unit that the operand names and calls use with the session. */
+static int with_unit(const struct call *call,
+		     int (*use)(struct iser_session *s, const struct call *call,
+				const struct iser_url *url))
 {
-	struct iser_context *ctx;
+	struct iser_context *ctx = open_context(call->common);
 	struct iser_session *s;
 	struct iser_url url;
-	struct args a;
 	int code = 0;
 
-	if (!parse(argc, argv, &a))
-		return EXIT_INVALID;
-	ctx = open_context(&a.common);
 	if (!ctx)
 		return EXIT_NOMEM;
-	s = open_url(ctx, a.what, &url, &code);
+	s = open_url(ctx, call->operands[0], &url, &code);
 	if (s)
-		code = go(s, &a, &url);
+		code = use(s, call, &url);
 	iser_disconnect(s);
 	iser_context_free(ctx);
 	return code;
 }
 
-static int info(struct iser_session *s, const struct args *a,
-		const struct iser_url *url)
+static int print_unit(struct iser_session *s, const struct call *call,
+		      const struct iser_url *url)
 {
-	int err;
-	json_t *tree = info_all(s, url, &err);
+	int err, code = check_unit_exists(s, url);
+	json_t *tree;
 
+	if (code)
+		return code;
+	tree = unit_json(s, url, &err);
 	if (!tree)
-		return failed(iser_session_context(s), err);
-	if (a->common.json) {
+		return say_failed(iser_session_context(s), err);
+	if (call->common->json) {
 		print_json(tree);
 	} else {
 		print_tree(tree, 0);
@@ -338,32 +420,42 @@ static int info(struct iser_session *s, const struct args *a,
 	return 0;
 }
 
-static int run_info(int argc, char **argv)
+static int run_info(const struct call *call)
 {
-	return with_unit(argc, argv, info);
+	return with_unit(call, print_unit);
 }
 
 const struct command command_info = {
 	.name = "info",
 	.synopsis = "URL",
-	.summary = "identity, size, VPD pages and negotiated keys of a unit",
-	.help = "",
+	.summary = "print identity, size, VPD pages and negotiated keys of a "
+		   "unit",
+	.min_operands = 1,
+	.max_operands = 1,
 	.run = run_info,
 };
 
 /* ---- ping ---- */
 
-static int ping(struct iser_session *s, const struct args *a,
+#define PING_MAX 8192 /* what iser_ping sends at most */
+
+struct ping_args {
+	unsigned count;
+	uint64_t size;
+};
+
+static int ping(struct iser_session *s, const struct call *call,
 		const struct iser_url *url)
 {
+	const struct ping_args *a = call->args;
 	uint64_t ns;
 
 	for (unsigned i = 0; i < a->count; i++) {
 		int err = iser_ping(s, a->size, &ns);
 
 		if (err)
-			return failed(iser_session_context(s), err);
-		if (a->common.json)
+			return say_failed(iser_session_context(s), err);
+		if (call->common->json)
 			print_json(json_pack("{s:i,s:f}", "seq", (int)i, "us",
 					     (double)ns / 1000));
 		else
@@ -374,16 +466,32 @@ static int ping(struct iser_session *s, const struct args *a,
 	return 0;
 }
 
-static int run_ping(int argc, char **argv)
+static int run_ping(const struct call *call)
 {
-	return with_unit(argc, argv, ping);
+	return with_unit(call, ping);
 }
+
+static const struct opt_row ping_rows[] = {
+	{ .name = "count",
+	  .arg = "N",
+	  .initial = "5",
+	  OPT_NUMBER(struct ping_args, count, 0, UINT32_MAX),
+	  .help = "how many NOP-Outs to send" },
+	{ .name = "size",
+	  .arg = "BYTES",
+	  .initial = "0",
+	  OPT_SIZE(struct ping_args, size, 0, PING_MAX),
+	  .help = "bytes of ping data, at most 8192" },
+};
 
 const struct command command_ping = {
 	.name = "ping",
 	.synopsis = "[--count N] [--size BYTES] URL",
-	.summary = "NOP-Out and the time until its NOP-In",
-	.help = "  --count N            so many times (5)\n"
-		"  --size BYTES         of ping data (0)\n",
+	.summary = "send NOP-Outs and print the time until each NOP-In",
+	.rows = ping_rows,
+	.nrows = ARRAY_LEN(ping_rows),
+	.args_size = sizeof(struct ping_args),
+	.min_operands = 1,
+	.max_operands = 1,
 	.run = run_ping,
 };

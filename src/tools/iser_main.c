@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iser_main.c: iser COMMAND ... */
+/* iser_main.c: iser COMMAND ...: finds the command and runs it. */
 #include <signal.h>
 #include <string.h>
 
-#include "iser.h"
+#include "tools/iser.h"
+#include "tools/standard.h"
+#include "tools/usage.h"
 
 static const struct command *const commands[] = {
 	&command_ls,	    &command_info,  &command_copy,
@@ -11,58 +13,65 @@ static const struct command *const commands[] = {
 	&command_nbd_serve, &command_rping, &command_rbench,
 };
 
-#define NCOMMANDS (sizeof(commands) / sizeof(commands[0]))
+/* The texts of enum exit_code; docs/man/iser.1 has the same list. */
+static const struct usage_exit exits[] = {
+	{ EXIT_OK, "done" },
+	{ EXIT_GENERIC, "failed for a reason that is not below" },
+	{ EXIT_NOMEM, "out of memory" },
+	{ EXIT_TRANSPORT, "no connection, or the connection was lost" },
+	{ EXIT_LOGIN, "the target refused the login" },
+	{ EXIT_INVALID, "wrong command line or URL" },
+	{ EXIT_TIMEOUT, "timed out" },
+	{ EXIT_PROTOCOL, "the target broke the protocol" },
+	{ EXIT_NO_OBJECTS, "no such target or unit" },
+	{ EXIT_AUTH, "authentication failed" },
+	{ EXIT_DIFFERS, "the compared data differ" },
+};
 
-static void usage(FILE *to)
+static void print_usage(FILE *to)
 {
-	fprintf(to, "usage: iser COMMAND [OPTIONS] ...\n\n");
-	for (size_t i = 0; i < NCOMMANDS; i++)
+	fputs("usage: iser COMMAND [OPTION]... [OPERAND]...\n\n", to);
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
 		fprintf(to, "  %-9s  %s\n", commands[i]->name,
 			commands[i]->summary);
-	fprintf(to,
-		"\nA URL is iscsi://[USER[%%PASSWORD]@]HOST[:PORT]/IQN/LUN"
-		"[?KEY=VALUE...],\n"
-		"keys: initiator, header_digest, data_digest, timeout, depth, priority,\n"
-		"reconnect, transport, start, compat, rcap, target_user, target_password.\n"
-		"iser://... stands for transport=iser.\n\n"
-		"iser COMMAND --help tells more; iser --version.\n");
+	fputs("\nA URL is iscsi://[USER[%PASSWORD]@]HOST[:PORT]/IQN/LUN"
+	      "[?KEY=VALUE...],\n"
+	      "keys: initiator, header_digest, data_digest, timeout, depth, "
+	      "priority,\n"
+	      "reconnect, retry, transport, start, compat, rcap, target_user,\n"
+	      "target_password.\n"
+	      "iser://... stands for transport=iser.\n\n",
+	      to);
+	usage_exits(to, exits, ARRAY_LEN(exits));
+	fputs("\niser COMMAND --help prints the options of a command, iser "
+	      "--version\nthe version.\n",
+	      to);
 }
 
-static void help(const struct command *c)
+static int run(int argc, char **argv)
 {
-	printf("usage: iser %s %s\n\n%s.\n\n%s"
-	       "  --json               results as JSON on stdout\n"
-	       "  --initiator IQN      log in under this name\n"
-	       "  --debug              say what happens; twice: every PDU\n"
-	       "  --help               this text\n",
-	       c->name, c->synopsis, c->summary, c->help);
+	if (argc < 2) {
+		print_usage(stderr);
+		return EXIT_INVALID;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+		print_usage(stdout);
+		return EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		printf("iser %s\n", iser_version());
+		return EXIT_OK;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		if (!strcmp(argv[1], commands[i]->name))
+			return command_run(commands[i], argc - 2, argv + 2);
+	say("%s: no such command; iser --help lists the commands", argv[1]);
+	return EXIT_INVALID;
 }
 
 int main(int argc, char **argv)
 {
 	signal(SIGPIPE, SIG_IGN);
-	if (argc < 2) {
-		usage(stderr);
-		return EXIT_INVALID;
-	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		usage(stdout);
-		return 0;
-	}
-	if (!strcmp(argv[1], "--version")) {
-		printf("iser %s\n", iser_version());
-		return 0;
-	}
-	for (size_t i = 0; i < NCOMMANDS; i++) {
-		if (strcmp(argv[1], commands[i]->name))
-			continue;
-		for (int k = 2; k < argc; k++)
-			if (!strcmp(argv[k], "--help")) {
-				help(commands[i]);
-				return 0;
-			}
-		return commands[i]->run(argc - 1, argv + 1);
-	}
-	say("no command '%s'; iser --help lists them", argv[1]);
-	return EXIT_INVALID;
+	standard_open();
+	return standard_end("iser", run(argc, argv), EXIT_GENERIC);
 }

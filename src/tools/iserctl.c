@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * iserctl.c: asks a running iserd over its management socket (JSON-RPC 2.0,
- * one request a line) and prints the answer for people, or as JSON.
+ * iserctl.c: sends one request to a running iserd over its management socket
+ * (JSON-RPC 2.0, a line each) and prints the answer as text, or as JSON.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <jansson.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,48 +14,102 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/escape.h"
+#include "base/opt.h"
+#include "daemon/rpc/api.h"
+#include "tools/standard.h"
+
 #ifndef OPENISER_VERSION
 # define OPENISER_VERSION "unknown"
 #endif
 
 #define DEFAULT_SOCKET "/run/iserd.sock"
+#define ANSWER_MAX     86400 /* seconds */
+#define REQUEST_MAX    65536 /* bytes that iserd takes */
 
 enum {
 	EXIT_OK = 0,
-	EXIT_REFUSED = 1, /* iserd said no, or nonsense */
+	EXIT_REFUSED = 1, /* the answer is an error, or not valid */
 	EXIT_USAGE = 2,
-	EXIT_NO_DAEMON = 3, /* nobody answers on the socket */
+	EXIT_NO_DAEMON = 3, /* no process listens on the socket, or answers */
+	EXIT_PERMISSION = 4,
 };
 
-static const char usage_text[] =
-	"usage: iserctl [--socket PATH] [--json] METHOD [KEY=VALUE]...\n"
-	"\n"
-	"Asks the iserd that was started with --control PATH.\n"
-	"\n"
-	"  status            listeners, sessions, counters\n"
-	"  luns              what is served\n"
-	"  log [level=LEVEL] shows or sets the log level\n"
-	"  reservations      who has registered and reserved what\n"
-	"  eject lun=N [force=yes]  takes the medium out of a CD/DVD drive\n"
-	"  insert lun=N path=IMAGE [force=yes]  puts another one in\n"
-	"  groups            target port groups (ALUA)\n"
-	"  group id=ID state=STATE [preferred=yes|no]  sets one: optimized,\n"
-	"                    non-optimized, standby, unavailable, transitioning\n"
-	"  port id=PORT state=offline|online  tells of another iserd's port\n"
-	"  shutdown          ends iserd in order\n"
-	"  version           its version\n"
-	"  methods           all that it knows\n"
-	"\n"
-	"  -s, --socket PATH  where iserd listens (" DEFAULT_SOCKET ")\n"
-	"  -j, --json         the answer as JSON\n"
-	"  -h, --help         this text\n"
-	"  -V, --version      version\n"
-	"\n"
-	"exit status: 0 done, 1 refused, 2 bad command line, 3 no iserd there\n";
+/* What the command line asks for. */
+struct command {
+	const char *socket;
+	unsigned timeout; /* seconds */
+	bool json;
+	const char *method;
+	json_t *params;
+};
+
+static const struct opt_row rows[] = {
+	{ .name = "socket",
+	  .letter = 's',
+	  .arg = "PATH",
+	  .initial = DEFAULT_SOCKET,
+	  OPT_TEXT(struct command, socket),
+	  .help = "the socket of iserd" },
+	{ .name = "timeout",
+	  .letter = 't',
+	  .arg = "SECONDS",
+	  .initial = "60",
+	  OPT_NUMBER(struct command, timeout, 1, ANSWER_MAX),
+	  .help = "how long to wait for the answer" },
+	{ .name = "json",
+	  .letter = 'j',
+	  OPT_FLAG(struct command, json),
+	  .help = "print the answer as JSON" },
+	{ .name = "help", .letter = 'h', OPT_STOP, .help = "this text" },
+	{ .name = "version", .letter = 'V', OPT_STOP, .help = "the version" },
+};
 
 /* ---- the wire ---- */
 
-static int connect_to(const char *path)
+/* What SIGALRM prints: an iserd that was stopped, or another program, may never
+ * answer. */
+static char no_answer[256];
+
+static void report_timeout(int signal)
+{
+	(void)signal;
+	(void)!write(STDERR_FILENO, no_answer, strlen(no_answer));
+	_exit(EXIT_NO_DAEMON);
+}
+
+static void limit_time(const char *path, unsigned seconds)
+{
+	snprintf(no_answer, sizeof(no_answer),
+		 "iserctl: %s: no answer within %u s; the request may still be "
+		 "carried out; --timeout waits longer\n",
+		 path, seconds);
+	signal(SIGALRM, report_timeout);
+	alarm(seconds);
+}
+
+/* Prints why there is no connection; returns the exit status for that. */
+static int report_no_connection(const char *path, int error)
+{
+	switch (error) {
+	case EACCES:
+	case EPERM:
+		fprintf(stderr,
+			"iserctl: %s: permission denied; run iserctl as root "
+			"or as the user that iserd runs as\n",
+			path);
+		return EXIT_PERMISSION;
+	default:
+		fprintf(stderr,
+			"iserctl: %s: no iserd: %s; start iserd with --control "
+			"%s, or give its socket with --socket\n",
+			path, strerror(error), path);
+		return EXIT_NO_DAEMON;
+	}
+}
+
+/* A connected socket; -1: *code is the exit status. */
+static int connect_to(const char *path, int *code)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -63,41 +117,52 @@ static int connect_to(const char *path)
 	if (fd < 0 || strlen(path) >= sizeof(sa.sun_path)) {
 		fprintf(stderr, "iserctl: %s: %s\n", path,
 			fd < 0 ? strerror(errno) : "path too long");
+		*code = EXIT_USAGE;
 		goto out_close;
 	}
 	memcpy(sa.sun_path, path, strlen(path) + 1);
 	if (!connect(fd, (struct sockaddr *)&sa, sizeof(sa)))
 		return fd;
-	fprintf(stderr,
-		"iserctl: no iserd on %s: %s; start it with --control %s, or "
-		"name its socket with --socket\n",
-		path, strerror(errno), path);
+	*code = report_no_connection(path, errno);
 out_close:
 	if (fd >= 0)
 		close(fd);
 	return -1;
 }
 
-/* An iserd that has no place for us says so and goes, and may have gone: what
- * can't be sent does not matter, there is something to read. */
-static bool send_request(int fd, const char *method, json_t *params)
+static char *request_text(const char *method, json_t *params)
 {
 	json_t *request =
 		json_pack("{s:s, s:i, s:s, s:O}", "jsonrpc", "2.0", "id", 1,
 			  "method", method, "params", params);
 	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
-	size_t len = text ? strlen(text) : 0, sent = 0;
+
+	json_decref(request);
+	if (!text) {
+		fputs("iserctl: out of memory\n", stderr);
+	} else if (strlen(text) >= REQUEST_MAX) {
+		fprintf(stderr,
+			"iserctl: the request is longer than the %d "
+			"bytes that iserd takes\n",
+			REQUEST_MAX);
+		free(text);
+		text = NULL;
+	}
+	return text;
+}
+
+/* Errors do not matter: an iserd with too many clients sends an error and closes
+ * the connection, and that error is there to be read. */
+static void send_request(int fd, char *text)
+{
+	size_t len = strlen(text), sent = 0;
 	ssize_t n = 0;
 
-	if (text)
-		text[len++] = '\n'; /* in the place of the NUL */
+	text[len++] = '\n'; /* replaces the NUL */
 	while (sent < len && n >= 0) {
 		n = send(fd, text + sent, len - sent, MSG_NOSIGNAL);
 		sent += n > 0 ? (size_t)n : 0;
 	}
-	json_decref(request);
-	free(text);
-	return len > 0;
 }
 
 static json_t *read_answer(FILE *f)
@@ -112,7 +177,46 @@ static json_t *read_answer(FILE *f)
 	return answer;
 }
 
-/* ---- for people ---- */
+/* ---- escaping ---- */
+
+static json_t *plain_string(const char *text)
+{
+	size_t size = TEXT_ESCAPED_SIZE(strlen(text));
+	char *plain = malloc(size);
+	json_t *v =
+		plain ? json_string(text_escape_str(plain, size, text)) : NULL;
+
+	free(plain);
+	return v;
+}
+
+/* Escapes every string in v: initiators choose their names. */
+static void make_plain(json_t *v)
+{
+	const char *key;
+	json_t *item;
+	void *next;
+	size_t i;
+
+	json_array_foreach(v, i, item)
+	{
+		if (json_is_string(item))
+			json_array_set_new(
+				v, i, plain_string(json_string_value(item)));
+		else
+			make_plain(item);
+	}
+	json_object_foreach_safe(v, next, key, item)
+	{
+		if (json_is_string(item))
+			json_object_set_new(
+				v, key, plain_string(json_string_value(item)));
+		else
+			make_plain(item);
+	}
+}
+
+/* ---- the answer as text ---- */
 
 static void print_value(const json_t *v, int depth);
 
@@ -179,16 +283,20 @@ static void print_value(const json_t *v, int depth)
 		print_plain(v);
 }
 
-static int print_answer(const json_t *answer, bool as_json)
+static int print_answer(json_t *answer, bool as_json)
 {
 	const json_t *error = json_object_get(answer, "error");
-	const json_t *result = json_object_get(answer, "result");
-	const char *message =
-		json_string_value(json_object_get(error, "message"));
+	const json_t *result;
+	const char *message;
 
+	make_plain(answer);
+	result = json_object_get(answer, "result");
+	message = json_string_value(json_object_get(error, "message"));
 	if (error || !result) {
 		fprintf(stderr, "iserctl: %s\n",
-			message ? message : "iserd gave no usable answer");
+			message ? message
+				: "the answer of iserd is not valid JSON-RPC "
+				  "2.0");
 		return EXIT_REFUSED;
 	}
 	if (as_json) {
@@ -202,79 +310,141 @@ static int print_answer(const json_t *answer, bool as_json)
 
 /* ---- command line ---- */
 
-struct command {
-	const char *socket, *method;
-	json_t *params;
-	bool json;
-};
+static bool is_utf8(const char *text)
+{
+	json_t *v = json_string(text);
+
+	json_decref(v);
+	if (!v)
+		fputs("iserctl: the command line is not UTF-8, which JSON "
+		      "needs\n",
+		      stderr);
+	return v != NULL;
+}
 
 static bool take_param(json_t *params, const char *arg)
 {
 	const char *eq = strchr(arg, '=');
 	char key[64];
 
+	if (!is_utf8(arg))
+		return false;
 	if (!eq || eq == arg || (size_t)(eq - arg) >= sizeof(key)) {
-		fprintf(stderr, "iserctl: %s: write KEY=VALUE\n", arg);
+		fprintf(stderr,
+			"iserctl: %s: not a parameter; give KEY=VALUE\n", arg);
 		return false;
 	}
 	memcpy(key, arg, (size_t)(eq - arg));
 	key[eq - arg] = '\0';
+	if (json_object_get(params, key)) {
+		fprintf(stderr, "iserctl: %s: given twice; give it once\n",
+			key);
+		return false;
+	}
 	return !json_object_set_new(params, key, json_string(eq + 1));
 }
 
-/* True to go on; false to end with *code. */
-static bool parse(struct command *c, int argc, char **argv, int *code)
+static void print_usage(FILE *f)
 {
-	static const struct option options[] = {
-		{ "socket", required_argument, NULL, 's' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },
-		{ NULL, 0, NULL, 0 },
+	static const struct opt_parser p = {
+		.groups = { { rows, sizeof(rows) / sizeof(rows[0]), NULL } },
 	};
-	int opt;
+	const struct rpc_method *m;
+	char usage[128], options[2048];
+	size_t n;
 
-	*code = EXIT_USAGE;
-	while ((opt = getopt_long(argc, argv, "s:jhV", options, NULL)) != -1) {
-		if (opt == 's') {
-			c->socket = optarg;
-		} else if (opt == 'j') {
-			c->json = true;
-		} else if (opt == 'h' || opt == 'V') {
-			fputs(opt == 'h' ? usage_text
-					 : "iserctl " OPENISER_VERSION "\n",
-			      stdout);
-			*code = EXIT_OK;
-			return false;
-		} else {
-			return false;
+	fputs("usage: iserctl [OPTION]... METHOD [KEY=VALUE]...\n"
+	      "\n"
+	      "Sends a request to the iserd that was started with --control "
+	      "PATH.\n"
+	      "\n",
+	      f);
+	m = rpc_methods(&n);
+	for (size_t i = 0; i < n; i++) {
+		int width;
+
+		rpc_usage(&m[i], usage, sizeof(usage));
+		width = fprintf(f, "  %s%s%s", m[i].name, *usage ? " " : "",
+				usage);
+		if (width > 18) {
+			fputc('\n', f);
+			width = 0;
 		}
+		fprintf(f, "%*s%s\n", 20 - width, "", m[i].help);
 	}
-	if (optind == argc) {
-		fputs(usage_text, stderr);
+	opt_help(&p, 24, options, sizeof(options));
+	fprintf(f,
+		"\n%s\n"
+		"exit status: 0 done, 1 refused, 2 bad command line, 3 no "
+		"iserd there,\n"
+		"or no answer, 4 permission denied\n",
+		options);
+}
+
+static bool take_operands(struct command *c, int n, char **argv)
+{
+	c->method = argv[0];
+	if (!is_utf8(c->method))
 		return false;
-	}
-	c->method = argv[optind++];
-	while (optind < argc)
-		if (!take_param(c->params, argv[optind++]))
+	for (int i = 1; i < n; i++)
+		if (!take_param(c->params, argv[i]))
 			return false;
 	return true;
 }
 
-static int ask(const struct command *c)
+/* True to go on; false to end with *code. */
+static bool parse_command(struct command *c, int argc, char **argv, int *code)
 {
-	int fd = connect_to(c->socket), code = EXIT_REFUSED;
+	struct opt_parser p = {
+		.command = "iserctl",
+		.groups = { { rows, sizeof(rows) / sizeof(rows[0]), c } },
+	};
+	char shown[TEXT_ESCAPED_SIZE(OPT_WHY)];
+
+	*code = EXIT_USAGE;
+	switch (opt_parse(&p, argc - 1, argv + 1)) {
+	case OPT_BAD:
+		fprintf(stderr, "iserctl: %s\n",
+			text_escape_str(shown, sizeof(shown), p.why));
+		return false;
+	case OPT_STOPPED:
+		*code = EXIT_OK;
+		if (!strcmp(p.stopped->name, "help"))
+			print_usage(stdout);
+		else
+			puts("iserctl " OPENISER_VERSION);
+		return false;
+	default:
+		break;
+	}
+	if (p.noperands)
+		return take_operands(c, p.noperands, argv + 1);
+	print_usage(stderr);
+	return false;
+}
+
+static int send_command(const struct command *c)
+{
+	char *text = request_text(c->method, c->params);
+	int code = EXIT_REFUSED, fd;
 	json_t *answer;
 	FILE *f;
 
-	if (fd < 0)
-		return EXIT_NO_DAEMON;
-	f = fdopen(fd, "r");
+	if (!text)
+		return code;
+	limit_time(c->socket, c->timeout);
+	fd = connect_to(c->socket, &code);
+	f = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!f) {
-		close(fd);
-		return EXIT_REFUSED;
+		if (fd >= 0)
+			close(fd);
+		free(text);
+		return code;
 	}
-	answer = send_request(fd, c->method, c->params) ? read_answer(f) : NULL;
+	send_request(fd, text);
+	free(text);
+	answer = read_answer(f);
+	alarm(0);
 	if (answer)
 		code = print_answer(answer, c->json);
 	else
@@ -287,12 +457,13 @@ static int ask(const struct command *c)
 
 int main(int argc, char **argv)
 {
-	struct command c = { .socket = DEFAULT_SOCKET };
+	struct command c = { 0 };
 	int code = EXIT_REFUSED;
 
+	standard_open();
 	c.params = json_object();
-	if (c.params && parse(&c, argc, argv, &code))
-		code = ask(&c);
+	if (c.params && parse_command(&c, argc, argv, &code))
+		code = send_command(&c);
 	json_decref(c.params);
-	return code;
+	return standard_end("iserctl", code, EXIT_REFUSED);
 }

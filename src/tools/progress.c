@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* progress.c: a line that is redrawn ten times a second. */
+/* progress.c: a bar on standard error, redrawn ten times a second. */
 #include <string.h>
 #include <unistd.h>
 
-#include "iser.h"
+#include "tools/iser.h"
 
 #define REDRAW_NS 100000000u
 #define BAR	  30
@@ -12,7 +12,7 @@ void progress_start(struct progress *p, const char *what, uint64_t total)
 {
 	*p = (struct progress){ .what = what,
 				.total = total,
-				.start = now_ns(),
+				.started = now_ns(),
 				.on = isatty(STDERR_FILENO) };
 }
 
@@ -30,7 +30,7 @@ static void draw_bar(const struct progress *p)
 
 static void draw(const struct progress *p, uint64_t now)
 {
-	double s = (double)(now - p->start) / 1e9;
+	double s = (double)(now - p->started) / 1e9;
 	double rate = s > 0 ? (double)p->done / s : 0;
 	char done[32], speed[32];
 

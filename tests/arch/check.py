@@ -1,19 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The structure of the tree, checked: who includes whom, what a pure room
-links to, how long functions and files are, what may not be written at all.
+"""Checks the structure of the tree: the includes of each room, the symbols that
+pure rooms link to, the length of functions and files, forbidden constructs, and
+the English of comments and texts (english.py).
 
-    check.py TREE [--objects BUILD]     checks; each finding: FILE:LINE: what, what to do
-    check.py --self-test                feeds it bad trees and expects the findings
+    check.py TREE [--objects BUILD]     prints each finding as FILE:LINE: finding: remedy
+    check.py --self-test                checks bad trees and expects the findings
 """
 import os, re, subprocess, sys, tempfile
 
-WARN_FUNCTION, MAX_FUNCTION, MAX_FILE = 60, 100, 1000
+import circles
+import english
+import messages
+import objects
+import ratchets
 
-# What a pure room may take from the C library and its helpers.
+WARN_FUNCTION, MAX_FUNCTION, MAX_FILE = 60, 100, 1000
+HARD = True  # whether findings of english.py, messages.py and ratchets.py, and of documents, fail or only warn
+
+# The symbols of the C library and of helper libraries that a pure room may use.
 PURE_SYMBOLS = re.compile(r'''^(
     mem(cpy|set|cmp|move|chr|rchr)|str(len|cmp|ncmp|chr|rchr|str|cpy|nlen|cspn|spn|tol|toul|toull|toll)|
-    __isoc\d+_strto\w+|malloc|calloc|realloc|free|aligned_alloc|
+    __isoc\d+_strto\w+|malloc|calloc|realloc|free|aligned_alloc|(__)?explicit_bzero(_chk)?|
     v?snprintf|__v?snprintf_chk|__mem\w+_chk|__str\w+_chk|__assert_fail|abort|__stack_chk_fail|
     crc32_iscsi|crc16_t10dif|EVP_\w+|CRYPTO_memcmp|OPENSSL_cleanse|qsort|bsearch|
     __cpu_model|__cpu_indicator_init|__popcountdi2|_GLOBAL_OFFSET_TABLE_|
@@ -21,15 +29,15 @@ PURE_SYMBOLS = re.compile(r'''^(
 )$''', re.X)
 
 FORBIDDEN = [
-    (re.compile(r'__attribute__\(\(\s*packed|#pragma pack'), 'packed struct: decode by get/put'),
+    (re.compile(r'__attribute__\(\(\s*packed|#pragma pack'), 'packed struct: decode with get/put functions'),
     (re.compile(r'\b(ntohs|ntohl|htons|htonl|be(16|32|64)toh|htobe(16|32|64)|le(16|32|64)toh|htole(16|32|64))\b'),
-     'byte order by macro: decode by get/put in a codec file'),
-    (re.compile(r'^\s+(unsigned|int|bool|uint\d+_t)\s+\w+\s*:\s*\d+\s*;'), 'bit-field: masks and shifts'),
-    (re.compile(r'\b(TODO|FIXME|XXX)\b(?!.*#\d)'), 'unfinished: name the issue (TODO #n) or finish it'),
+     'byte order by macro: decode with get/put functions in a codec file'),
+    (re.compile(r'^\s+(unsigned|int|bool|uint\d+_t)\s+\w+\s*:\s*\d+\s*;'), 'bit-field: use masks and shifts'),
+    (re.compile(r'\b(TODO|FIXME|XXX)\b(?!.*#\d)'), 'unfinished: name the issue (TODO #n) or finish the work'),
 ]
 PURE_FORBIDDEN = [
     (re.compile(r'(?<![>.\w])(printf|fprintf|puts|getenv|time|clock_gettime|rand|random|pthread_\w+)\s*\('),
-     'a pure room has no I/O, clock, environment or thread: take it as an argument'),
+     'a pure room has no I/O, clock, environment or thread: pass the value as an argument'),
 ]
 TRANSPORT = re.compile(r'if \(.*\btransport\b\s*==')
 
@@ -69,7 +77,7 @@ def read(tree, path):
 
 
 def code_of(line):
-    """The line without strings and one-line comments: what is written, not said."""
+    """The line without string literals and one-line comments."""
     line = re.sub(r'"(\\.|[^"\\])*"', '""', line)
     return re.sub(r'/\*.*?\*/|//.*', '', line)
 
@@ -77,7 +85,7 @@ def code_of(line):
 def check_includes(tree, path, lines, table, out):
     room = room_of(os.path.relpath(path, 'src'), table)
     if not room:
-        out.append((path, 1, 'belongs to no room of tests/arch/rooms.txt: add it there'))
+        out.append((path, 1, 'belongs to no room of tests/arch/rooms.txt: add its folder there'))
         return
     for n, line in enumerate(lines, 1):
         m = re.match(r'#include "([^"]+)"', line)
@@ -89,7 +97,7 @@ def check_includes(tree, path, lines, table, out):
                m.group(1).startswith('iser/'):
                 continue
             out.append((path, n, f'"{m.group(1)}" is in no room'))
-        elif other != room and other not in table[room][1]:
+        elif other != room and not table[room][1] & {other, m.group(1)}:
             out.append((path, n, f'{room} may not include {other} (tests/arch/rooms.txt)'))
 
 
@@ -112,12 +120,12 @@ def check_lines(path, lines, pure, out):
             if pattern.search(text):
                 out.append((path, n, what))
         if TRANSPORT.search(text) and not path.startswith('src/datamover') and not path.startswith('src/net'):
-            out.append((path, n, 'above the datamover nobody asks which transport it is'))
+            out.append((path, n, 'code above the datamover must not depend on the transport'))
 
 
 def check_sizes(path, lines, out, warnings):
     if len(lines) > MAX_FILE:
-        out.append((path, 1, f'{len(lines)} lines, at most {MAX_FILE}: split it by job'))
+        out.append((path, 1, f'{len(lines)} lines, at most {MAX_FILE}: split the file by job'))
     start = None
     for n, line in enumerate(lines, 1):
         if line.startswith('{'):
@@ -151,7 +159,7 @@ def check_tree(tree):
 
 
 def check_headers(tree, out):
-    """Each header compiles alone."""
+    """Checks that each header compiles alone."""
     for top in ('src', 'include'):
         for path in sources(tree, top):
             if not path.endswith('.h'):
@@ -165,48 +173,38 @@ def check_headers(tree, out):
                 out.append((path, 1, 'does not compile alone: ' + first))
 
 
-def check_objects(tree, build, out):
-    """Pure rooms link to nothing that does I/O and have no writable global."""
-    table = rooms(tree)
-    libs = {'base': 'base', 'scsi': 'scsi', 'iscsi': 'iscsi', 'datamover': 'datamover', 'datamover/tcp': 'dmtcp',
-            'datamover/iser': 'dmiser', 'rcap': 'rcap', 'rcap/iwarp': 'iwarp', 'backstore': 'backstore',
-            'device': 'device', 'target': 'target', 'initiator': 'initiator'}
-    paths = {room: os.path.join(build, 'src', f'lib{lib}.a') for room, lib in libs.items()}
-    symbols = {}
-    for room, path in paths.items():
-        if not os.path.exists(path):
+def linked_rooms(room, table):
+    """The rooms whose functions a room may call: those that it may include, and their own. A header that is named alone
+    stands for its room and the rooms inside it; a room inside that room gets only its types."""
+    seen, pending = set(), [room]
+    while pending:
+        r = pending.pop()
+        if r in seen:
             continue
-        text = subprocess.run(['objdump', '-t', path], capture_output=True, text=True).stdout
-        defined, undefined, where = set(), [], path
-        for line in text.splitlines():
-            m = re.match(r'(\S+\.o):\s+file format', line)
-            if m:
-                where = f'{path}({m.group(1)})'
-            m = re.match(r'[0-9a-f]{16} (.{7}) (\S+)\s+[0-9a-f]{16}\s+(?:\.hidden )?(\S+)$', line)
-            if not m:
+        seen.add(r)
+        for entry in table[r][1]:
+            if not entry.endswith('.h'):
+                pending.append(entry)
                 continue
-            flags, section, name = m.groups()
-            if section == '*UND*':
-                undefined.append((where, name))
-                continue
-            defined.add(name)
-            # .data.rel.ro is constant once linked; .data and .bss are not
-            if re.match(r'\.(data|bss|tdata|tbss)(?!\.rel\.ro)|\*COM\*', section) and 'O' in flags:
-                out.append((where, 0, f'{room}: writable global {name}: a pure room has none'))
-        symbols[room] = (defined, undefined)
-    for room, (defined, undefined) in symbols.items():
-        allowed = set(defined)
-        todo, seen = [room], set()
-        while todo:
-            r = todo.pop()
-            if r in seen:
-                continue
-            seen.add(r)
-            allowed |= symbols.get(r, (set(), []))[0]
-            todo += [x for x in table[r][1]]
-        for where, name in undefined:
-            if name not in allowed and not PURE_SYMBOLS.match(name):
-                out.append((where, 0, f'{room}: links to {name}, which a pure room may not'))
+            other = room_of(entry, table)
+            if not r.startswith(other + '/'):
+                pending += [x for x in table if x == other or x.startswith(other + '/') and x not in objects.LIBRARIES]
+    return seen
+
+
+def check_objects(tree, found, out):
+    """Checks that pure rooms link to no function that does I/O or that they may not include, and have no writable global."""
+    table = rooms(tree)
+    for o in found:
+        for name in o.writable:
+            out.append((o.where, 0, f'{o.room}: writable global {name}: a pure room has none'))
+    for room in sorted({o.room for o in found}):
+        linked = linked_rooms(room, table)
+        allowed = {name for o in found if o.room in linked for name in o.defined}
+        for o in (x for x in found if x.room == room):
+            for name in sorted(o.undefined - allowed):
+                if not PURE_SYMBOLS.match(name):
+                    out.append((o.where, 0, f'{room}: links to {name}, which it may not'))
 
 
 def check_format(tree, out):
@@ -217,11 +215,25 @@ def check_format(tree, out):
         m = re.match(r'(\S+?):(\d+):\d+: error', line)
         if m and m.group(1) not in seen:
             seen.add(m.group(1))
-            out.append((m.group(1), int(m.group(2)), 'not formatted: make format'))
+            out.append((m.group(1), int(m.group(2)), 'not formatted: run make format'))
+
+
+def check_documents(tree, out):
+    """Checks that the source files that documents name in code spans exist."""
+    tracked = set()
+    for top in ('src', 'include', 'tests', 'bench', 'scripts', 'docs', 'examples'):
+        for d, _, files in os.walk(os.path.join(tree, top)):
+            tracked.update(os.path.relpath(os.path.join(d, f), tree) for f in files)
+    names = {os.path.basename(p) for p in tracked}
+    for path in ['README.md'] + sorted(p for p in tracked if re.match(r'docs/[^/]*\.md$', p)):
+        for n, line in enumerate(read(tree, path), 1):
+            for name in re.findall(r'`([\w./-]+\.(?:c|h|py|sh))`', line):
+                if name not in names and not any(p.endswith('/' + name) or p == name for p in tracked):
+                    out.append((path, n, f'names {name}, which does not exist'))
 
 
 def self_test():
-    """Every check must find what it is for."""
+    """Feeds each check a tree with the fault that the check must find."""
     bad = {
         'src/device/a.c': ('#include "net/net.h"\n', 'device may not include net'),
         'src/iscsi/b.c': ('struct __attribute__((packed)) x { int a; };\n', 'packed struct'),
@@ -231,8 +243,10 @@ def self_test():
         'src/target/f.c': ('int f(void)\n{\n\tprintf("x");\n}\n', 'a pure room has no I/O'),
         'src/target/g.c': ('int f(void)\n{\n' + '\tx();\n' * 120 + '}\n', 'a function of 122 lines'),
         'src/target/h.c': ('\n' * 1100, '1101 lines'),
-        'src/target/i.c': ('int f(void)\n{\n\tif (c->transport == TCP)\n\t\tx();\n}\n', 'nobody asks'),
+        'src/target/i.c': ('int f(void)\n{\n\tif (c->transport == TCP)\n\t\tx();\n}\n', 'must not depend'),
         'src/nowhere/j.c': ('int x;\n', 'belongs to no room'),
+        'src/device/unit/l.c': ('#include "device/block/block.h"\n', 'device/unit may not include device/block'),
+        'src/target/m.c': ('#include "device/unit/unit.h"\n', 'target may not include device/unit'),
     }
     failures = 0
     spdx = '/* SPDX-License-Identifier: BSD-2-Clause */\n'
@@ -254,7 +268,7 @@ def self_test():
             if not ok:
                 failures += 1
                 print(f'self-test: {path}: expected "{want}", found {found}')
-    # and a good tree gives nothing
+    # a tree without faults gives no findings
     with tempfile.TemporaryDirectory() as d:
         os.makedirs(os.path.join(d, 'src/device'))
         os.makedirs(os.path.join(d, 'tests/arch'))
@@ -265,20 +279,30 @@ def self_test():
         found, _ = check_tree(d)
         if found:
             failures += 1
-            print('self-test: a good tree gives', found)
+            print('self-test: a tree without faults gives', found)
     print('self-test:', 'ok' if not failures else f'{failures} failures')
     return 1 if failures else 0
 
 
 def main():
     if '--self-test' in sys.argv:
-        return self_test()
+        return self_test() | circles.self_test() | english.self_test() | messages.self_test() | ratchets.self_test()
     tree = sys.argv[1]
     out, warnings = check_tree(tree)
     check_headers(tree, out)
     check_format(tree, out)
-    if '--objects' in sys.argv:
-        check_objects(tree, sys.argv[sys.argv.index('--objects') + 1], out)
+    counted = out if HARD else []
+    check_documents(tree, counted)
+    english.check(tree, counted)
+    messages.check(tree, counted)
+    build = sys.argv[sys.argv.index('--objects') + 1] if '--objects' in sys.argv else None
+    if build:
+        found = objects.read_build(build, rooms(tree))
+        check_objects(tree, found, out)
+        circles.check(tree, found, out, warnings)
+    ratchets.check(tree, build, counted, warnings)
+    if not HARD and counted:
+        print(f'{len(counted)} new findings of the checks that only warn')
     for path, line, what in warnings:
         print(f'{path}:{line}: warning: {what}')
     for path, line, what in out:

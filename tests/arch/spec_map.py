@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""docs/spec-map.md from the clauses of tests/arch/spec and the marks in the tree.
+"""Makes docs/spec-map.md from the clauses of tests/arch/spec and the marks in the tree.
 
-    spec_map.py TREE            checks marks and clauses, and that the file is not stale
+    spec_map.py TREE            checks marks and clauses, and that the file is up to date
     spec_map.py TREE --write    writes docs/spec-map.md
-    spec_map.py --self-test     feeds it bad trees and expects the findings
+    spec_map.py --self-test     checks bad trees and expects the findings
 
-tests/arch/spec/rfcN.txt has a line for each MUST and MUST NOT: "SECTION #N | what it asks for", in the order of the RFC. Behind
-a second bar is why there is nothing to show for it: "not kept: REASON", or "none: REASON" where it asks nothing of us. A line
-that begins with "#: " goes in front of the table.
+tests/arch/spec/rfcN.txt has a line for each MUST and MUST NOT: "SECTION #N | requirement", in the order of the RFC. If openiser has
+no function for the clause, a second bar gives the reason: "not implemented: REASON", or "none: REASON" if the clause requires
+nothing from this software. The script copies a line that begins with "#: " to the text before the table.
 
-A mark is a comment above a function (src) or a test (tests): [RFC 7145: 7.3.5 #3-5 #8, 9.5.2 #6]. Every clause needs one of
-each, unless the list says why not; every mark has to name a clause of the list and to stand above a function.
+A mark is a comment above a function (src) or a test (tests): [RFC 7145: 7.3.5 #3-5 #8, 9.5.2 #6]. Every clause needs a mark in
+both, unless the list has a reason; every mark must name a clause of the list and must stand above a function.
 """
 import os, re, sys, tempfile
 
@@ -21,7 +21,7 @@ PYTHON = re.compile(r'^\s*def (\w+)\(')
 
 
 def read_list(path, out, name):
-    """{(section, n): (text, reason)} in order; None: what is to be said in front."""
+    """Returns {(section, n): (text, reason)} in order; the key None has the text before the table."""
     clauses, last = {None: ''}, None
     with open(path) as f:
         for n, line in enumerate(f, 1):
@@ -30,23 +30,23 @@ def read_list(path, out, name):
                 clauses[None] += line[3:] + '\n'
             if not line or line.startswith('#'):
                 continue
-            m = re.match(r'(\d+(?:\.\d+)*) #(\d+) \| ([^|]+?)(?: \| ((?:not kept|none): .+))?$', line)
+            m = re.match(r'(\d+(?:\.\d+)*) #(\d+) \| ([^|]+?)(?: \| ((?:not implemented|none): .+))?$', line)
             if not m:
-                out.append((name, n, 'not "SECTION #N | what | not kept: why"'))
+                out.append((name, n, 'not "SECTION #N | requirement | not implemented: REASON"'))
                 continue
             key = (m[1], int(m[2]))
             want = last[1] + 1 if last and last[0] == m[1] else 1
             if key[1] != want:
                 out.append((name, n, f'{m[1]} #{m[2]} comes where #{want} should'))
             if key in clauses:
-                out.append((name, n, f'{m[1]} #{m[2]} is there twice'))
+                out.append((name, n, f'{m[1]} #{m[2]} is listed twice'))
             clauses[key] = (m[3], m[4])
             last = key
     return clauses
 
 
 def expand(text):
-    """'7.3.5 #3-5 #8, 9.5.2 #6' to its clauses; None where it is not of that form."""
+    """Returns the clauses of '7.3.5 #3-5 #8, 9.5.2 #6', or None if the text has another form."""
     keys = []
     for part in re.sub(r'\s*\n\s*(?:\*|#(?!\d))?\s*', ' ', text).split(','):
         m = re.match(r'\s*(\d+(?:\.\d+)*)((?: #\d+(?:-\d+)?)+)\s*$', part)
@@ -59,7 +59,7 @@ def expand(text):
 
 
 def function_below(lines, n, python):
-    """The name of what is defined first behind line n (from 0)."""
+    """Returns the name of the first function that is defined after line n (from 0)."""
     for line in lines[n:n + 40]:
         m = PYTHON.match(line) if python else FUNCTION.match(line)
         if m:
@@ -70,7 +70,7 @@ def function_below(lines, n, python):
 
 
 def marks_of(tree, path, out):
-    """(rfc, clause, function) of each mark in a file."""
+    """Yields (rfc, clause, function, line) of each mark in a file."""
     with open(os.path.join(tree, path), errors='replace') as f:
         text = f.read()
     lines = text.split('\n')
@@ -83,7 +83,7 @@ def marks_of(tree, path, out):
         below = text.count('\n', 0, m.end())
         name = function_below(lines, below + (0 if path.endswith('.py') else 1), path.endswith('.py'))
         if not name:
-            out.append((path, line, 'a mark that stands above no function'))
+            out.append((path, line, 'a mark above no function'))
             continue
         for key in keys:
             yield m[1], key, name, line
@@ -99,7 +99,7 @@ def files(tree, top):
 
 
 def collect(tree):
-    """Lists, what the marks say of each clause, findings."""
+    """Returns the clause lists, the marks of each clause, and the findings."""
     out, lists, found = [], {}, {}
     folder = os.path.join(tree, 'tests/arch/spec')
     for f in sorted(os.listdir(folder)):
@@ -109,18 +109,18 @@ def collect(tree):
         for path in files(tree, top):
             for rfc, key, name, line in marks_of(tree, path, out):
                 if key not in lists.get(rfc, {}):
-                    out.append((path, line, f'[RFC {rfc}: {key[0]} #{key[1]}] is no clause of tests/arch/spec/rfc{rfc}.txt'))
+                    out.append((path, line, f'[RFC {rfc}: {key[0]} #{key[1]}] is not a clause of tests/arch/spec/rfc{rfc}.txt'))
                     continue
                 if top == 'tests' and not name.startswith('test_'):
-                    out.append((path, line, f'{name} is no test'))
+                    out.append((path, line, f'{name} is not a test'))
                 found.setdefault((rfc, key), {'src': [], 'tests': []})[top].append((path, name))
     for rfc, clauses in lists.items():
         for key in filter(None, clauses):
             reason = clauses[key][1]
             at, where = f'tests/arch/spec/rfc{rfc}.txt', found.get((rfc, key))
             if reason and where:
-                out.append((at, 1, f'{key[0]} #{key[1]}: "{reason}", and yet {where} has a mark'))
-            for top, what in (('src', 'function keeps'), ('tests', 'test shows')):
+                out.append((at, 1, f'{key[0]} #{key[1]}: "{reason}", but {where} has a mark'))
+            for top, what in (('src', 'function implements'), ('tests', 'test checks')):
                 if not reason and not (where and where[top]):
                     out.append((at, 1, f'{key[0]} #{key[1]}: no {what} it'))
     return lists, found, out
@@ -142,14 +142,14 @@ def names(refs):
 def render(lists, found):
     out = ['# Clauses, functions, tests', '',
            'Generated by `tests/arch/spec_map.py --write` from the clause lists in `tests/arch/spec` and the marks in code and tests.',
-           'Each MUST and MUST NOT in the order of its RFC, in our own words.', '']
+           'Each MUST and MUST NOT in the order of its RFC, paraphrased.', '']
     for rfc, clauses in sorted(lists.items(), reverse=True):
         prose = clauses.pop(None)
-        kept = [k for k in clauses if not clauses[k][1]]
-        not_kept = [k for k in clauses if (clauses[k][1] or '').startswith('not kept')]
-        out += [f'## RFC {rfc}', '', f'{len(clauses)} clauses: {len(kept)} kept, {len(not_kept)} not kept, '
-                f'{len(clauses) - len(kept) - len(not_kept)} that ask nothing of this software.', '', prose,
-                '| clause | what | kept by | shown by |', '|---|---|---|---|']
+        done = [k for k in clauses if not clauses[k][1]]
+        missing = [k for k in clauses if (clauses[k][1] or '').startswith('not implemented')]
+        out += [f'## RFC {rfc}', '', f'{len(clauses)} clauses: {len(done)} implemented, {len(missing)} not implemented, '
+                f'{len(clauses) - len(done) - len(missing)} that require nothing from this software.', '', prose,
+                '| clause | requirement | implemented by | tested by |', '|---|---|---|---|']
         for key in sorted(clauses, key=section_key):
             text, reason = clauses[key]
             where = found.get((rfc, key), {'src': [], 'tests': []})
@@ -162,20 +162,20 @@ def render(lists, found):
 
 def self_test():
     good = {
-        'tests/arch/spec/rfc9999.txt': '1.1 #1 | one\n1.1 #2 | two | not kept: no need\n',
+        'tests/arch/spec/rfc9999.txt': '1.1 #1 | one\n1.1 #2 | two | not implemented: no need\n',
         'src/a.c': '/* Does it. [RFC 9999: 1.1 #1] */\nint f(int a)\n{\n}\n',
         'tests/a_test.c': '/* [RFC 9999: 1.1\n * #1] */\nstatic void test_f(void **state)\n{\n}\n',
     }
     bad = [
-        ('src/a.c', '/* [RFC 9999: 1.1 #3] */\nint f(void)\n{\n}\n', 'is no clause'),
+        ('src/a.c', '/* [RFC 9999: 1.1 #3] */\nint f(void)\n{\n}\n', 'is not a clause'),
         ('src/a.c', '/* [RFC 9999: 1.1] */\nint f(void)\n{\n}\n', 'not a mark'),
         ('src/a.c', '/* [RFC 9999: 1.1 #1] */\n', 'above no function'),
-        ('src/a.c', 'int f(void)\n{\n}\n', 'no function keeps'),
-        ('src/a.c', '/* [RFC 9999: 1.1 #1-2] */\nint f(void)\n{\n}\n', 'and yet'),
-        ('tests/a_test.c', 'static void test_f(void **state)\n{\n}\n', 'no test shows'),
-        ('tests/a_test.c', '/* [RFC 9999: 1.1 #1] */\nstatic void begin(void)\n{\n}\n', 'is no test'),
+        ('src/a.c', 'int f(void)\n{\n}\n', 'no function implements'),
+        ('src/a.c', '/* [RFC 9999: 1.1 #1-2] */\nint f(void)\n{\n}\n', ', but '),
+        ('tests/a_test.c', 'static void test_f(void **state)\n{\n}\n', 'no test checks'),
+        ('tests/a_test.c', '/* [RFC 9999: 1.1 #1] */\nstatic void begin(void)\n{\n}\n', 'is not a test'),
         ('tests/arch/spec/rfc9999.txt', '1.1 #2 | two\n', 'comes where #1 should'),
-        ('tests/arch/spec/rfc9999.txt', 'whatever\n', 'not "SECTION'),
+        ('tests/arch/spec/rfc9999.txt', 'unknown\n', 'not "SECTION'),
     ]
     failures = 0
     for path, text, want in [(None, None, None)] + bad:
@@ -202,7 +202,7 @@ def main():
         with open(path, 'w') as f:
             f.write(text)
     elif not os.path.exists(path) or open(path).read() != text:
-        out.append(('docs/spec-map.md', 1, 'is stale: tests/arch/spec_map.py . --write'))
+        out.append(('docs/spec-map.md', 1, 'is out of date: run tests/arch/spec_map.py . --write'))
     for p, line, what in out:
         print(f'{p}:{line}: {what}')
     print(f'{len(out)} findings')

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fuzz_replay.c: runs a fuzz target over every file of a corpus directory,
- * and over each file cut short at every length up to 512 bytes, so that the
- * corpus guards the decoders in builds without libFuzzer.
+ * fuzz_replay.c: runs a fuzz target with every file of a corpus directory, and
+ * with each file truncated at every length up to 512 bytes, so that builds
+ * without libFuzzer test the decoders with the corpus.
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MAX_FILE (1u << 20)
 
-/* Runs on a copy of exactly len bytes, so that a sanitizer sees overreads. */
+/* Runs with a copy of exactly len bytes, so that a sanitizer sees overreads. */
 static void run(const uint8_t *data, size_t len)
 {
 	uint8_t *copy = malloc(len ? len : 1);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""AES-256-XTS by libgcrypt, which every Debian has: a second opinion on what is
-in an encrypted image. None of it is what iserd encrypts with."""
+"""AES-256-XTS by libgcrypt, which every Debian system has: decrypts images
+independently of the library that iserd uses."""
 import ctypes
 import struct
 
@@ -22,7 +22,7 @@ present = _lib is not None
 
 
 def decrypt(key, data, first=0):
-    """Sectors from number `first` on; the tweak is the number, little endian."""
+    """Decrypts sectors from number `first` on; the tweak is the number, little endian."""
     h = ctypes.c_void_p()
     assert not _lib.gcry_cipher_open(ctypes.byref(h), AES256, XTS, 0)
     try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the interop tests share: a running iserd, commands with a time limit.
+"""Functions for all interop tests: a running iserd, commands with a time limit.
 
-The programs come from the environment (set by run.py): ISERD, ISERCTL, ISER,
-and ISERD_IO (uring or epoll). A test whose peer is not
-installed is skipped, and says which package has it.
+run.py sets the programs and the I/O back end in the environment: ISERD, ISERCTL,
+ISER and ISERD_IO (uring or epoll). A test whose peer is not installed is skipped,
+with the name of the package.
 """
 import glob
 import hashlib
@@ -25,7 +25,7 @@ ISER = os.environ.get("ISER", "build/iser")
 
 
 def io():
-    """The I/O back end under test."""
+    """Returns the I/O back end under test."""
     return os.environ.get("ISERD_IO", "auto")
 
 
@@ -36,7 +36,7 @@ PACKAGES = {
     "qemu-img": "qemu-utils and qemu-block-extra", "tgtd": "tgt",
     "qemu-system-x86_64": "qemu-system-x86", "tgtadm": "tgt", "tshark": "tshark", "dumpcap": "tshark",
     "mkfs.ext4": "e2fsprogs", "nbdcopy": "libnbd-bin",
-    "nbdinfo": "libnbd-bin", "fio": "fio", "qemu-io": "qemu-utils", "groff": "groff-base",
+    "nbdinfo": "libnbd-bin", "fio": "fio", "qemu-io": "qemu-utils", "groff": "groff-base", "losetup": "mount",
 }
 
 
@@ -49,14 +49,14 @@ def need(*programs):
         missing[0], PACKAGES.get(missing[0], missing[0])))
 
 
-# The ways into one port: how a URL asks for each, and what it is called.
+# The kinds of connection: the key of the URL, and the name in iser info.
 WAYS = {"tcp": (None, "iscsi"),
         "rdma": ("start=rdma", "iser, RDMA from the start"),
         "stream": ("start=stream", "iser, login over the stream")}
 
 
 def over(url, way):
-    """The same unit, another way in."""
+    """Returns the URL of the same unit over another kind of connection."""
     key = WAYS[way][0]
     if not key:
         return url
@@ -64,7 +64,7 @@ def over(url, way):
 
 
 class Secrets:
-    """Options of an iserd with CHAP both ways; and the URLs that fit it."""
+    """The options of an iserd with mutual CHAP, and URLs for it."""
 
     def __init__(self, *more):
         self.dir = tempfile.TemporaryDirectory()
@@ -74,6 +74,7 @@ class Secrets:
                 ("chap-mutual", "disk", "staple in the attic")):
             path = os.path.join(self.dir.name, option)
             with open(path, "w") as f:
+                os.fchmod(f.fileno(), 0o600)
                 f.write(secret)
             self.args += ["--%s-user" % option, user,
                           "--%s-secret-file" % option, path]
@@ -96,23 +97,23 @@ class Secrets:
 
 
 def patience(seconds):
-    """A limit for what has to come: a busy machine is slow, not broken."""
+    """Returns the limit for this load: on a busy machine, tests are slower."""
     return seconds * (2 + os.getloadavg()[0] / os.cpu_count())
 
 
 def until(true, what, limit=10):
-    """Waits for something that can only be looked at; what: for people."""
+    """Polls until true() returns True; what describes the condition in the error."""
     end = time.monotonic() + patience(limit)
     while not true():
         if time.monotonic() > end:
-            raise AssertionError("it did not come: " +
+            raise AssertionError("timeout: " +
                                  (what() if callable(what) else what))
         time.sleep(0.02)
 
 
 def quiet_port():
-    """A port that stays free while nobody listens on it: none that the kernel
-    gives to those who ask for any."""
+    """Returns a free port that the kernel does not assign to programs which bind
+    port 0."""
     with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
         low = int(f.read().split()[0])
     for _ in range(100):
@@ -127,8 +128,8 @@ def quiet_port():
 
 
 def run(args, timeout=60, check=True, **kw):
-    """Runs a program to its end; kills it after timeout seconds, or more where
-    the machine is busy."""
+    """Runs a program to its end; kills the program after timeout seconds, or later
+    on a busy machine."""
     done = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           stdin=subprocess.DEVNULL, timeout=patience(timeout),
                           **kw)
@@ -141,14 +142,14 @@ def run(args, timeout=60, check=True, **kw):
 
 
 def sparse(path, size):
-    """A file of zeros, as an image; returns the path."""
+    """Makes an image of zeros; returns the path."""
     with open(path, "wb") as f:
         f.truncate(size)
     return path
 
 
 def make_image(path, size=24 << 20):
-    """An image with something in two places, and zeros elsewhere."""
+    """Makes an image with random bytes in two places, and zeros elsewhere."""
     with open(path, "wb") as f:
         f.write(os.urandom(3 << 20))
         f.seek(10 << 20)
@@ -165,7 +166,7 @@ def sha256(path):
 
 
 class Folder(unittest.TestCase):
-    """A case with a directory of its own, which is gone after it."""
+    """A case with its own directory, which is removed at its end."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(dir=".")
@@ -176,8 +177,8 @@ class Folder(unittest.TestCase):
         return os.path.join(self.dir, name)
 
 
-class Lives(Folder):
-    """Several lives of an iserd, with the same disk and what it keeps in self.state."""
+class Restarts(Folder):
+    """A case that restarts iserd with the same disk and the state in self.state."""
 
     def setUp(self):
         super().setUp()
@@ -190,18 +191,18 @@ class Lives(Folder):
         return Daemon(*more, *self.args)
 
     def files(self):
-        """What is kept."""
+        """Returns the state files."""
         return glob.glob(self.state + "/*")
 
 
 def _serve(args):
-    """The command line of an iserd, on a free port if none is named."""
+    """Returns the command line of an iserd, on a free port unless args name one."""
     listen = [] if "--listen" in args else ["--listen", "127.0.0.1:0"]
     return [ISERD, "serve", "--io", io()] + listen + list(args)
 
 
 def refused(*args, status=3):
-    """Runs an iserd that must not start; returns what it says."""
+    """Runs an iserd that must not start; returns its messages."""
     done = subprocess.run(_serve(args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, timeout=patience(20))
     text = done.stderr.decode()
@@ -212,11 +213,14 @@ def refused(*args, status=3):
 
 
 class Daemon:
-    """An iserd on a free port of the loopback."""
+    """An iserd on a free port of the loopback address."""
 
-    def __init__(self, *args, ready=True):
+    def __init__(self, *args, ready=True, files=None):
+        """files: the limit of open files of the process."""
+        limit = ["sh", "-c", 'ulimit -n %s; exec "$@"' % files, "sh"]
         self.log = tempfile.TemporaryFile()
-        self.proc = subprocess.Popen(_serve(args), stdin=subprocess.DEVNULL,
+        self.proc = subprocess.Popen((limit if files else []) + _serve(args),
+                                     stdin=subprocess.DEVNULL,
                                      stdout=subprocess.PIPE, stderr=self.log)
         self.urls = []
         if ready:
@@ -228,7 +232,7 @@ class Daemon:
             self._read_urls(luns * listeners)
 
     def _read_urls(self, count):
-        """Each line must be a URL: nothing else may be on stdout."""
+        """Reads the URLs; each line on stdout must be a URL."""
         deadline = time.monotonic() + patience(20)
         fd = self.proc.stdout.fileno()
         text = b""
@@ -244,7 +248,7 @@ class Daemon:
         self.urls = text.decode().splitlines()
         for line in self.urls:
             if not line.startswith("iscsi://"):
-                raise AssertionError("no URL but %r" % line)
+                raise AssertionError("not a URL: %r" % line)
 
     @property
     def url(self):
@@ -268,7 +272,7 @@ class Daemon:
         return self.log.read().decode(errors="replace")
 
     def wait_for(self, text, count=1):
-        """Until its log has it so often."""
+        """Waits until the log has the text count times."""
         until(lambda: self.messages().count(text) >= count,
               lambda: "%r in: %s" % (text, self.messages()))
 
@@ -278,12 +282,17 @@ class Daemon:
                 if line.startswith("VmRSS:"):
                     return int(line.split()[1])
 
+    def state(self):
+        """Returns the state of the main thread as ps shows it: "Z" after its end."""
+        with open("/proc/%d/stat" % self.proc.pid) as f:
+            return f.read().rsplit(")", 1)[1].split()[0]
+
     def sanitized(self):
         with open("/proc/%d/maps" % self.proc.pid) as f:
             return "libasan" in f.read()
 
     def stop(self, sig=signal.SIGTERM, limit=12):
-        """Ends it in order; returns the exit status."""
+        """Ends iserd with a signal; returns the exit status."""
         if self.proc.poll() is None:
             self.proc.send_signal(sig)
         try:
@@ -295,15 +304,15 @@ class Daemon:
         self.proc.stdout.close()
         return status
 
-    def die(self, how=signal.SIGKILL):
-        """Its life ends here, whatever it is at."""
+    def kill(self, how=signal.SIGKILL):
+        """Kills iserd at once."""
         self.proc.send_signal(how)
         self.proc.wait()
         self.proc.stdout.close()
-        self._last_words()
+        self._all_messages()
 
-    def _last_words(self):
-        """All that it said; a sanitizer must not be among it."""
+    def _all_messages(self):
+        """Returns all messages; fails if a sanitizer reported an error."""
         text = self.messages()
         self.log.close()
         for word in ("runtime error", "AddressSanitizer", "LeakSanitizer"):
@@ -316,13 +325,13 @@ class Daemon:
 
     def __exit__(self, kind, value, trace):
         status = self.stop()
-        text = self._last_words()
+        text = self._all_messages()
         if kind is None and status != 0:
             raise AssertionError("iserd ended with %d: %s" % (status, text))
 
 
 def exactly(sock, n):
-    """The next n octets of a stream; EOFError if it ends before."""
+    """Returns the next n octets of a stream; raises EOFError if the stream ends before."""
     data = b""
     while len(data) < n:
         piece = sock.recv(n - len(data))
@@ -333,7 +342,8 @@ def exactly(sock, n):
 
 
 class Wire:
-    """An initiator made of bytes, for what no decent one would send."""
+    """An initiator that builds its PDUs from bytes, also PDUs that a correct initiator
+    would not send."""
 
     KEYS = ("InitiatorName=iqn.2026-01.org.example:wire", "SessionType=Normal",
             "InitialR2T=No", "ImmediateData=Yes")
@@ -358,11 +368,11 @@ class Wire:
         return (head + struct.pack(">I", itt) + rest).ljust(48, b"\0")
 
     def put(self, head, data=b""):
-        """A PDU as it is said on this transport."""
+        """Sends a PDU in the form of this transport."""
         self.send(head + data + b"\0" * (-len(data) % 4))
 
     def pdu(self, op, flags=0x80, data=b"", itt=None, rest=None, **kw):
-        """A request with CmdSN in its place."""
+        """Sends a request with the current CmdSN."""
         if itt is None:
             itt = self.itt
             self.itt += 1
@@ -388,7 +398,7 @@ class Wire:
         return itt
 
     def ask(self, cdb, edtl=0, data=b""):
-        """A whole command with its data: (status, data or sense)."""
+        """Executes a command with its data; returns (status, data or sense)."""
         flags = 0xa0 if data else 0xc0 if edtl else 0x80
         self.command(cdb, flags, edtl or len(data), data)
         got = b""
@@ -402,7 +412,7 @@ class Wire:
                     return head[3], got
 
     def ready(self):
-        """Takes the unit attention of a new nexus."""
+        """Consumes the unit attention of a new nexus."""
         for _ in range(3):
             if self.ask(bytes(16))[0] == 0:
                 return self
@@ -420,14 +430,14 @@ class Wire:
         return exactly(self.sock, n)
 
     def recv(self):
-        """The next PDU: (opcode, header, data)."""
+        """Returns the next PDU: (opcode, header, data)."""
         head = self._exactly(48)
         dsl = int.from_bytes(head[5:8], "big")
         data = self._exactly(dsl + (-dsl % 4))[:dsl]
         return head[0] & 0x3f, head, data
 
     def expect_close(self, limit=10):
-        """The target ends the connection within the limit."""
+        """Waits until the target closes the connection, at most for the limit."""
         self.sock.settimeout(patience(limit))
         try:
             while self.sock.recv(65536):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""ISO 9660 images that boot: a volume with one file, and an El Torito entry (no
-emulation) of some bytes of 16-bit code that writes a word on the serial port."""
+"""Bootable ISO 9660 images: a volume with one file, and an El Torito entry (no
+emulation) with 16-bit code that writes a word to the serial port."""
 import struct
 
 SECTOR = 2048
@@ -8,7 +8,7 @@ COM1 = 0x3f8
 
 
 def boot_code(word):
-    """Origin 7C00h. Each byte of `word` to COM1 when it is free; then halt."""
+    """Code with origin 7C00h: writes each byte of `word` to COM1, then halts."""
     code = bytes.fromhex(
         "31c0"          # xor ax, ax
         "8ed8"          # mov ds, ax
@@ -95,7 +95,7 @@ def path_table(root, order):
 
 
 def image(word, content=b"hello\n", blocks=400):
-    """The image's bytes: `word` is what it says when it boots."""
+    """Returns the bytes of the image; at boot the image prints `word`."""
     root = 22
     data = [b"\0" * SECTOR] * blocks
     files = (record(b"\0", root, SECTOR, True) +

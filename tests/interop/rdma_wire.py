@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""An iSER initiator made of bytes, for what no decent one would send.
+"""An iSER initiator that builds its messages from bytes, also messages that a
+correct initiator would not send.
 
-MPA (RFC 5044), DDP (RFC 5041), RDMAP (RFC 5040) and iSER (RFC 7145) as far as
-a test needs them, written from the RFCs and sharing nothing with src/: what
-both agree on is likely to be what the RFCs say.
+The module implements MPA (RFC 5044), DDP (RFC 5041), RDMAP (RFC 5040) and iSER (RFC
+7145) as far as the tests need them, from the RFCs and without code of src/, so that
+a misreading of an RFC in src/ is likely to show.
 """
 import struct
 
@@ -16,7 +17,7 @@ WRITE, READ_REQUEST, READ_RESPONSE, SEND, SEND_INV, SEND_SE, SEND_SE_INV, \
 CONTROL, HELLO, HELLO_REPLY = 1, 2, 3
 WSV, RSV = 8, 4
 
-SEGMENT = 1400  # octets of payload in a DDP segment of ours
+SEGMENT = 1400  # octets of payload in a DDP segment that this module sends
 
 
 def _table():
@@ -43,12 +44,12 @@ class Terminated(Exception):
 
 
 class Rdma:
-    """One end of an iWARP stream on self.sock, the active one."""
+    """The active end of an iWARP stream on self.sock."""
 
     def rdma_init(self, crc=True):
         self.crc = crc
         self.rx_crc = crc
-        self.msn = {0: 1, 1: 1, 2: 1}  # of what we send, by queue
+        self.msn = {0: 1, 1: 1, 2: 1}  # of sent messages, by queue
         self.memory = {}               # STag: bytearray
         self.next_stag = 0x1100
         self.assembled = b""
@@ -73,7 +74,7 @@ class Rdma:
         return head[16]
 
     def fpdu(self, ulpdu, spoil=0):
-        """Frames a ULPDU (§4.4); spoil is xored to its CRC."""
+        """Frames a ULPDU (§4.4); spoil is XORed with its CRC."""
         data = struct.pack(">H", len(ulpdu)) + ulpdu
         data += b"\0" * (-len(data) % 4)
         crc = crc32c(data) if self.crc else 0
@@ -131,7 +132,7 @@ class Rdma:
             self.unanswered = (sink, sink_to, size, stag, to)
 
     def next_send(self):
-        """The next Send's payload; Writes and Reads before it are served."""
+        """Returns the payload of the next Send; executes earlier Writes and Reads."""
         while True:
             u = self.next_ulpdu()
             assert u[0] & 3 == 1 and u[1] >> 6 == 1, "DDP or RDMAP version"
@@ -157,8 +158,8 @@ class Rdma:
 
 
 class RdmaWire(Rdma, Wire):
-    """A Wire that speaks iSER. start: "rdma" (MPA first) or "stream" (login
-    first); cm: the four bytes of iSER private data, None for none."""
+    """A Wire over iSER. start: "rdma" (MPA first) or "stream" (login first); cm:
+    the four bytes of iSER private data, or None."""
 
     KEYS = Wire.KEYS[:2] + (
         "InitialR2T=Yes", "ImmediateData=Yes", "RDMAExtensions=Yes",
@@ -170,8 +171,8 @@ class RdmaWire(Rdma, Wire):
         Wire.__init__(self, daemon)
         self.rdma_init(crc)
         self.start, self.in_rdma, self.out = start, False, {}
-        # TaggedBufferForSolicitedDataOnly's default, RFC 7145 §6.9; what
-        # begins in RDMA mode does as Linux does
+        # the default of TaggedBufferForSolicitedDataOnly, RFC 7145 §6.9; a
+        # connection that begins in RDMA mode follows Linux
         self.solicited_only = start == "rdma"
         if start == "rdma" and connect:
             self.begin(cm)
@@ -210,8 +211,8 @@ class RdmaWire(Rdma, Wire):
 
     def command(self, cdb, flags=0x80, edtl=0, data=b"", immediate=False,
                 at_once=0, header=None):
-        """data of a write are advertised but for the first at_once bytes;
-        the memory of a read is self.out[itt]."""
+        """Advertises the data of a write after the first at_once bytes; the memory
+        of a read is self.out[itt]."""
         h, write, read, itt = 0, (0, 0), (0, 0), self.itt
         self.itt += 1
         if flags & 0x20 and len(data) > at_once:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A relay from iSCSI over TCP to iSER: initiators that have no RDMA device
-(libiscsi's suite) work on a target over iSER through it.
+"""A relay from iSCSI over TCP to iSER, with which initiators without an RDMA device
+(libiscsi's suite) use a target over iSER.
 
-What RFC 7145 §7.3 makes of an iSCSI PDU, the other way round: an RDMA Write
-becomes Data-In, an RDMA Read Request becomes R2T and its Data-Outs the RDMA
-Read Response; all other PDUs pass as they are, the login's too, so that both
-ends have the same sequence numbers and keys.
+The relay reverses RFC 7145 §7.3: an RDMA Write becomes Data-In, an RDMA Read Request
+becomes R2T, and the Data-Outs become the RDMA Read Response. All other PDUs pass
+unchanged, including those of the login, so both ends have the same sequence numbers
+and keys.
 """
 import ctypes
 import ctypes.util
@@ -24,11 +24,11 @@ RESPONSE, LOGIN_RESPONSE, DATA_IN, R2T = 0x21, 0x23, 0x25, 0x31
 KEYS = (b"RDMAExtensions=Yes", b"InitiatorRecvDataSegmentLength=8192",
         b"TargetRecvDataSegmentLength=8192")
 NAMES = tuple(k.split(b"=")[0] for k in KEYS)
-MOST = 8192  # in a Data-In: what every initiator takes
+MOST = 8192  # in a Data-In: every initiator accepts that
 
 
 def quick_crc():
-    """ISA-L's CRC32C in place of the one in Python, if it is here."""
+    """Returns the CRC32C of ISA-L if installed, else the one in Python."""
     name = ctypes.util.find_library("isal")
     if not name:
         return
@@ -40,7 +40,7 @@ def quick_crc():
 
 
 class Pair:
-    """One initiator's connection and its own to the target."""
+    """A connection of an initiator and the relay's connection to the target."""
 
     def __init__(self, near, daemon, start):
         self.near = near
@@ -73,7 +73,7 @@ class Pair:
             self.put(head + ahs, data)
 
     def login(self, head, data):
-        """RFC 7145 §6: the keys go with the first operational ones."""
+        """Adds the keys of RFC 7145 §6 to the first operational keys."""
         if b"SessionType=Discovery\0" in data:
             self.offered = True
         if not self.offered and head[1] & 0x0c == 0x04:
@@ -91,10 +91,10 @@ class Pair:
     def command(self, head, ahs, itt, data):
         edtl = int.from_bytes(head[20:24], "big")
         flags, write, read = 0, (0, 0), (0, 0)
-        length = edtl  # of the write's half
+        length = edtl  # of the write direction
         if head[1] & 0x40 and edtl:
             n = edtl
-            if head[1] & 0x20:  # bidirectional: the AHS says how much
+            if head[1] & 0x20:  # bidirectional: the AHS has the read length
                 n = int.from_bytes(ahs[4:8], "big")
             memory = bytearray(n)
             stag = self.far.register(memory)
@@ -126,7 +126,7 @@ class Pair:
     def data_out(self, head, data):
         ttt, offset = (int.from_bytes(head[a:a + 4], "big") for a in (20, 40))
         if ttt not in self.r2ts:
-            self.put(head, data)  # what nobody asked for is the target's
+            self.put(head, data)  # unsolicited data go to the target
             return
         r = self.r2ts[ttt]
         at = offset - r[1]
@@ -137,10 +137,10 @@ class Pair:
             self.far.tagged(READ_RESPONSE, r[2], r[3], bytes(r[0]),
                             segment=32768)
 
-    # ---- the target's ----
+    # ---- the target's PDUs ----
 
     def login_response(self, head, data):
-        """The switch of §5.1.2, which the initiator sees nothing of."""
+        """Changes to RDMA mode (§5.1.2), which the initiator does not see."""
         agreed = b"RDMAExtensions=Yes\0" in data
         data = b"".join(k + b"\0" for k in data.split(b"\0")[:-1]
                         if not k.startswith(NAMES))
@@ -200,7 +200,7 @@ class Pair:
         return head[:36] + struct.pack(">I", count) + head[40:]
 
     def data_in(self, head, itt):
-        """What the RDMA Writes left, but for the residual."""
+        """Sends the data that the RDMA Writes brought, as Data-In without the residual."""
         memory, stag, _ = self.reads.pop(itt)
         self.far.memory.pop(stag, None)
         n = len(memory)
@@ -219,7 +219,7 @@ class Pair:
             sn += 1
         return sn
 
-    # ---- both ----
+    # ---- both directions ----
 
     def run(self):
         try:
@@ -238,8 +238,8 @@ class Pair:
 
 
 class Relay:
-    """Listens on a port of the loopback; .url is the target's through it.
-    What it could not connect to the target is in .failed."""
+    """Listens on a loopback port; .url is the URL of the target through the relay.
+    .failed lists the errors of connections to the target."""
 
     def __init__(self, daemon, start="rdma"):
         quick_crc()

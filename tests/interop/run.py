@@ -5,8 +5,8 @@
 usage: run.py --build DIR [--json FILE] [--io uring|epoll] [--once|--second]
               [NAME]...
 
-One line a case: ok|FAIL|skip NAME reason; the last line counts. NAME selects
-files or cases by a part of their name. Exit status 1: something failed.
+Prints one line per case: ok|FAIL|skip NAME reason; the last line has the counts.
+NAME selects files or cases by a part of their name. Exit status 1: a case failed.
 """
 import argparse
 import json
@@ -17,18 +17,19 @@ import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FILES = ("test_daemon", "test_wire", "test_logins", "test_store", "test_reserve",
-         "test_state", "test_crypt", "test_taskset", "test_powercut", "test_alua", "test_libiscsi", "test_qemu", "test_cd",
-         "test_iser", "test_iser_rdma", "test_rdma_wire", "test_bad_target",
+FILES = ("test_daemon", "test_admission", "test_wire", "test_logins", "test_store", "test_reserve",
+         "test_state", "test_crypt", "test_taskset", "test_powercut", "test_alua", "test_libiscsi", "test_qemu", "test_boot", "test_cd",
+         "test_iser", "test_copy", "test_tools", "test_iser_rdma", "test_rdma_wire", "test_bad_target", "test_fake_target",
+         "test_lying_target",
          "test_nbd", "test_protection", "test_rdma", "test_reconnect",
          "test_tshark", "test_iser_tshark", "test_install",
          "test_man")
-# What does not depend on how the daemon waits is run once.
-ONCE = ("test_tshark", "test_iser_tshark", "test_install",
+# The cases that do not depend on the I/O back end run once.
+ONCE = ("test_boot", "test_tshark", "test_iser_tshark", "test_install",
         "test_daemon.Refusals", "test_libiscsi.Suite.test_ram_4k",
         "test_libiscsi.Suite.test_iser", "test_libiscsi.Suite.test_cd", "test_libiscsi.Suite.test_encrypted", "test_iser.OtherTarget",
         "test_iser_rdma.OtherTarget",
-        "test_crypt.Keys", "test_nbd", "test_rdma.", "test_bad_target", "test_reconnect", "test_man")
+        "test_crypt.Keys", "test_nbd", "test_rdma.", "test_bad_target", "test_fake_target", "test_lying_target", "test_copy", "test_tools", "test_reconnect", "test_man")
 
 
 def find_program(build, name, where):
@@ -104,8 +105,8 @@ def main():
     parser.add_argument("--io", choices=("uring", "epoll"))
     part = parser.add_mutually_exclusive_group()
     part.add_argument("--second", action="store_true",
-                      help="without what is run once: another run does it")
-    part.add_argument("--once", action="store_true", help="that, and no more")
+                      help="without the cases that run once")
+    part.add_argument("--once", action="store_true", help="only the cases that run once")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     os.environ["ISERD"] = find_program(args.build, "iserd", "src/daemon")

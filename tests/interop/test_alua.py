@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Two iserd on one disk, active and standby (ALUA): what each tells, failover
-by iserctl and by an initiator, and that no write of the old active one comes
-after the new one has begun."""
+"""Two iserd on one disk, active and standby (ALUA): the reports of each, failover
+by iserctl and by an initiator; the old active iserd must not write after the new
+one has begun."""
 import json
 import struct
 import threading
@@ -17,10 +17,10 @@ NOT_READY, ATTENTION = 2, 6
 
 
 class Path(Initiator):
-    """One of several ways to a unit."""
+    """An initiator on one of several paths to a unit."""
 
     def groups(self):
-        """{group: (state, preferred, ports)}"""
+        """Returns {group: (state, preferred, ports)}."""
         status, data = self.scsi(struct.pack(">BB4xI2x", 0xa3, 0x0a, 1024), read=1024)
         assert status == GOOD, self.sense
         found, at = {}, 4
@@ -37,7 +37,7 @@ class Path(Initiator):
         return self.scsi(struct.pack(">BB4xI2x", 0xa4, 0x0a, len(data)), data)[0]
 
     def names(self):
-        """VPD 83h: {(association, type): bytes}"""
+        """Returns VPD page 83h as {(association, type): bytes}."""
         status, data = self.scsi([0x12, 1, 0x83, 2, 0], read=512)
         assert status == GOOD
         found, at = {}, 4
@@ -120,9 +120,9 @@ class Pair(Folder):
         for p in (a, b):
             p.close()
 
-    def test_transition_and_peer_that_is_gone(self):
-        """The standby one tells initiators to wait while the other is looked
-        after, then that its port is offline, and takes over."""
+    def test_transition_and_missing_peer(self):
+        """The standby iserd reports transitioning while the other one is stopped,
+        then reports its port as offline, and takes over."""
         a, b = self.paths()
         self.set(1, 2, "transitioning")
         self.assertEqual(b.ready(), CHECK)
@@ -143,7 +143,7 @@ class Pair(Folder):
         self.assertEqual(b.groups(), {1: (UNAVAILABLE, 1, [1]), 2: (AO, 0, [2]),
                                       0xffff: (OFFLINE, 0, [1])})
         done = run([ISERCTL, "-s", self.sockets[1], "port", "id=2", "state=offline"], check=False)
-        self.assertEqual(done.returncode, 1)  # it answers
+        self.assertEqual(done.returncode, 1)  # it still answers
         run([ISERCTL, "-s", self.sockets[1], "port", "id=1", "state=online"])
         self.assertEqual(b.ready(), CHECK)
         self.assertEqual(len(b.groups()), 2)
@@ -157,7 +157,7 @@ class Pair(Folder):
         self.assertEqual(b.sense, (5, 0x2600))
         self.assertEqual(b.ready(), GOOD)
         self.assertEqual(b.groups()[2][0], AN)
-        # a group of the other daemon is not b's to set
+        # b must not set a group of the other daemon
         self.assertEqual(b.set_group(1, STANDBY), CHECK)
         self.assertEqual(b.sense, (4, 0x670a))
         self.assertEqual(b.set_group(2, STANDBY), GOOD)
@@ -166,8 +166,8 @@ class Pair(Folder):
             p.close()
 
     def test_no_write_after_standby(self):
-        """Writers run into the change; what was answered GOOD is there, and
-        nothing is written once iserctl has returned."""
+        """The state changes under writers: all blocks with status GOOD are on the
+        disk, and no write happens after iserctl has returned."""
         for turn in range(3):
             writers, done, stop = [], [{} for _ in range(4)], threading.Event()
 
@@ -208,11 +208,12 @@ class Pair(Folder):
             self.set(0, 1, "optimized")
 
     def test_refusals(self):
-        for args, word in ((["group", "id=9", "state=standby"], "no such group"),
+        for args, word in ((["group", "id=9", "state=standby"], "group 9: not found"),
                            (["group", "id=1", "state=asleep"], "non-optimized"),
-                           (["group", "id=1"], "give id="),
-                           (["group", "id=x", "state=standby"], "give id="),
-                           (["group", "id=1", "state=standby", "preferred=maybe"], "give id=")):
+                           (["group", "id=1"], "state: missing; give state=STATE"),
+                           (["group", "id=x", "state=standby"], "id=x: must be a number"),
+                           (["group", "id=1", "state=standby", "preferred=maybe"],
+                            "preferred=maybe: must be one of no, yes")):
             done = run([ISERCTL, "-s", self.sockets[0]] + args, check=False)
             self.assertEqual(done.returncode, 1)
             self.assertIn(word, done.text)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Our initiator against targets made of bytes that do what no decent one
-would: it ends with an error that says something, soon, and not by a signal."""
+"""iser with targets that build wrong messages from bytes: iser must end soon, with an
+error that names the problem, and not by a signal."""
 import random
 import socket
 import struct
@@ -23,7 +23,7 @@ KEYS = (b"RDMAExtensions=Yes\0InitiatorRecvDataSegmentLength=4096\0"
 
 
 class Peer(Rdma):
-    """The target's end of one connection."""
+    """The target end of one connection."""
 
     def __init__(self, sock):
         self.sock = sock
@@ -37,7 +37,7 @@ class Peer(Rdma):
             private=None, length=None):
         head = self._exactly(20)
         mine = self._exactly(int.from_bytes(head[18:20], "big"))
-        if private is None:  # what it asked for, turned round
+        if private is None:  # the request, mirrored
             private = mine[2:4] + mine[0:2] + b"\xc0\0\0\0"
         if revision is None:
             revision = head[17]
@@ -48,7 +48,7 @@ class Peer(Rdma):
             len(private) if length is None else length) + private)
 
     def request(self):
-        """The next request: (opcode, iSER header, BHS)."""
+        """Returns the next request: (opcode, iSER header, BHS)."""
         while True:
             u = self.next_ulpdu()
             if u[0] & 0x80 or u[1] & 15 == READ_RESPONSE:
@@ -71,24 +71,24 @@ class Peer(Rdma):
     def login(self):
         self.mpa()
         _, _, bhs = self.request()
-        self.itt = bhs[16:20]
+        self.itt, self.isid = bhs[16:20], bhs[8:14]
         self.say(self.login_response())
 
     def login_response(self, flags=0x87, status=b"\0\0", data=KEYS):
         p = bytearray(self.pdu(LOGIN_RESPONSE, self.itt, flags, data=data))
-        p[14:16] = b"\0\1"
+        p[8:16] = self.isid + b"\0\1"
         p[36:38] = status
         return bytes(p)
 
     def command(self):
-        """Logs in and waits for the first command: its iSER header, ITT."""
+        """Serves the login; returns iSER header and ITT of the first command."""
         self.login()
         _, header, bhs = self.request()
         return header, bhs[16:20]
 
 
 class Bad:
-    """Listens; what each connection does is the case's."""
+    """Listens; the case serves each connection."""
 
     def __init__(self, behave):
         self.behave = behave
@@ -130,7 +130,7 @@ class Target(unittest.TestCase):
                                   stderr=subprocess.STDOUT, timeout=patience(30),
                                   stdin=subprocess.DEVNULL)
         said = done.stdout.decode()
-        self.assertGreater(done.returncode, 0, said)  # and no signal
+        self.assertGreater(done.returncode, 0, said)  # not a signal
         self.assertIn("iser: ", said)
         self.assertIn(text, said)
         for word in ("runtime error", "AddressSanitizer", "LeakSanitizer"):
@@ -179,8 +179,8 @@ class Target(unittest.TestCase):
 
     # ---- login ----
 
-    def test_login_answers_that_are_none(self):
-        """Shorter than the headers; other opcodes; data that are not there."""
+    def test_wrong_login_responses(self):
+        """Responses shorter than the headers, with other opcodes, without data."""
         sends = (b"", bytes(27), RdmaWire.header() + bytes(20),
                  RdmaWire.header(9) + bytes(48),
                  RdmaWire.header(HELLO_REPLY),
@@ -200,7 +200,8 @@ class Target(unittest.TestCase):
     def test_login_refused(self):
         def refuse(p):
             p.mpa()
-            p.itt = p.request()[2][16:20]
+            bhs = p.request()[2]
+            p.itt, p.isid = bhs[16:20], bhs[8:14]
             p.say(p.login_response(0, b"\x02\x03", b""))
         self.check(refuse, "login")
 
@@ -236,14 +237,14 @@ class Target(unittest.TestCase):
         self.check(read)
 
     def test_read_past_the_end(self):
-        """Of a write's memory: nothing behind it may be seen."""
+        """An RDMA Read beyond a write buffer must not return other memory."""
         seen = []
 
         def read(p):
             p.login()
             _, h, bhs = p.request()
             while not h[0] & 8:
-                if bhs[32] == 0x9e:  # READ CAPACITY(16): it gets one
+                if bhs[32] == 0x9e:  # READ CAPACITY(16) gets an answer
                     p.tagged(WRITE, *struct.unpack(">IQ", h[16:28]),
                              struct.pack(">QI20x", 99999, 512))
                 p.say(p.pdu(RESPONSE, bhs[16:20]))
@@ -251,7 +252,7 @@ class Target(unittest.TestCase):
             stag, base = struct.unpack(">IQ", h[4:16])
             p.untagged(READ_REQUEST, struct.pack(
                 ">IQIIQ", 1, 0, 1 << 20, stag, base), queue=1)
-            while not seen or seen[-1] == SEND:  # more commands
+            while not seen or seen[-1] == SEND:  # further commands
                 seen.append(p.next_ulpdu()[1] & 15)
         self.check(read, what="bench")
         self.assertEqual(seen[-1], TERMINATE)
@@ -264,15 +265,15 @@ class Target(unittest.TestCase):
         self.check(invalidate)
 
     def test_data_type_pdus(self):
-        """RFC 7145 §7.2: they are never sent as such."""
+        """RFC 7145 §7.2: data-type PDUs are never sent as messages."""
         for op in (DATA_IN, R2T):
             def send(p):
                 _, itt = p.command()
                 p.say(p.pdu(op, itt, data=b"x" * 16 if op == DATA_IN else b""))
             self.check(send)
 
-    def test_response_to_nothing(self):
-        """Then silence: the command has its time, and no more."""
+    def test_response_to_unknown_tag(self):
+        """A response with an unknown tag, then silence: the command times out."""
         def send(p):
             p.command()
             p.say(p.pdu(RESPONSE, b"\xde\xad\xbe\xef"))
@@ -280,8 +281,8 @@ class Target(unittest.TestCase):
             time.sleep(6)
         self.check(send)
 
-    def test_residual_that_is_nonsense(self):
-        """More is missing than was asked for: no data, and no crash."""
+    def test_impossible_residual(self):
+        """The residual exceeds the expected length: no data, and no crash."""
         def send(p):
             for _ in range(3):
                 _, itt = p.command() if p.statsn == 1 else \
@@ -290,13 +291,13 @@ class Target(unittest.TestCase):
                             rest=struct.pack(">III", 0, 0, 0xffffffff)))
         self.check(send)
 
-    # ---- behind a login ----
+    # ---- RDMA after a login ----
 
     def stream_login(self, p):
         head = p._exactly(48)
         n = int.from_bytes(head[5:8], "big")
         p._exactly(n + -n % 4)
-        p.itt = head[16:20]
+        p.itt, p.isid = head[16:20], head[8:14]
         data = KEYS + b"\0" * (-len(KEYS) % 4)
         pdu = p.login_response()
         p.sock.sendall(pdu[:48] + data)
@@ -312,8 +313,8 @@ class Target(unittest.TestCase):
             p.sock.sendall(b"y" * 64)
         self.check(noise, "RDMAExtensions=Yes", keys="start=stream")
 
-    def test_says_yes_and_sends_more_behind_it(self):
-        """Octets that came along with the Login Response are MPA's."""
+    def test_octets_after_the_login_response(self):
+        """Octets that follow the Login Response belong to MPA."""
         def early(p):
             self.stream_login(p)
             p.sock.sendall(b"MPA ID Rep Framf" + bytes(4))

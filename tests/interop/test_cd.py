@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A CD/DVD unit: SeaBIOS boots from it, libiscsi and QEMU read it, iserctl changes
-its medium; and our initiator with drives, ours and tgt's."""
+"""CD/DVD units: SeaBIOS boots from a unit, libiscsi and QEMU read it, iserctl changes
+its medium; iser uses drives of iserd and of tgt."""
 import json
 import os
 import random
@@ -32,7 +32,7 @@ class Cd(Folder):
         return self.path(name)
 
     def boot(self, *drive):
-        """What a machine with this drive says on its serial port, in time."""
+        """Returns the output on the serial port of a machine with this drive."""
         serial = self.path("serial")
         p = subprocess.Popen(
             ["qemu-system-x86_64", "-M", "pc", "-m", "64", "-nodefaults",
@@ -58,7 +58,7 @@ class Cd(Folder):
                 self.assertTrue(self.boot(
                     "-drive", "file=%s,media=cdrom,format=raw,readonly=on" %
                     d.url))
-            # SeaBIOS speaks to our unit itself
+            # SeaBIOS sends its commands to the unit
             for device in "scsi-generic", "scsi-block":
                 with self.subTest(device):
                     self.assertTrue(self.boot(
@@ -73,7 +73,7 @@ class Cd(Folder):
             self.assertIn("VIRTUAL-CDROM", run(["iscsi-inq", d.url]).text)
             self.assertIn("Type:MMC", run(
                 ["iscsi-ls", "-s", "iscsi://" + d.portal]).text)
-            # a command that MMC-6 does not have
+            # MMC-6 does not have this command
             self.assertNotEqual(run(["iscsi-readcapacity16", d.url],
                                     check=False).returncode, 0)
 
@@ -93,7 +93,7 @@ class Cd(Folder):
                     with open(back, "rb") as f, open(image, "rb") as g:
                         self.assertEqual(f.read(), g.read())
                 run([ISERCTL, "-s", ctl, "eject", "lun=1"])
-                # the other drive's is still there
+                # the medium of the other drive is still there
                 self.assertEqual(len(run([ISERCTL, "-s", ctl, "luns"]).text
                                      .split(os.path.abspath(self.two))), 2)
                 for bad in (["eject", "lun=7"], ["eject"],
@@ -103,7 +103,7 @@ class Cd(Folder):
                                          check=False).returncode, 1)
 
     def initiator(self, url, image):
-        """Everything that reads does, everything that writes says why not."""
+        """All commands that read succeed; all commands that write give the reason."""
         info = json.loads(run([ISER, "info", "--json", url]).text)
         size = os.path.getsize(image)
         self.assertEqual((info["type"], info["bytes"], info["block_size"]),
@@ -117,7 +117,7 @@ class Cd(Folder):
                       "2k", url]):
             done = run([ISER] + args, check=False)
             self.assertEqual(done.returncode, 7)
-            self.assertIn("is a CD/DVD drive, what is in it can't be written",
+            self.assertIn("is a CD/DVD drive with a medium that cannot be written",
                           done.text)
         with Bridge(url) as b, Raw(b.path) as r:
             r.open()
@@ -128,7 +128,7 @@ class Cd(Folder):
                 self.assertEqual(r.ask(0, 2047, 4098, read=4098),
                                  (0, f.read(4098)))
             self.assertEqual(r.ask(1, 0, 2048, data=bytes(2048)), EPERM)
-            self.assertEqual(r.ask(3), 0)  # a flush of nothing
+            self.assertEqual(r.ask(3), 0)  # a flush without writes
 
     def test_our_initiator(self):
         for way in WAYS:
@@ -150,7 +150,7 @@ class Cd(Folder):
     def test_our_initiator_and_other_drives(self):
         with Tgt(self.one, "cd") as t:
             self.initiator(t.url, self.one)
-            # tgt's LUN 0 is no disk either, and has no size at all
+            # LUN 0 of tgt is not a disk and has no size
             controller = t.url[:-1] + "0"
             info = json.loads(run([ISER, "info", "--json", controller]).text)
             self.assertEqual(info["type"], "storage array controller")
@@ -163,8 +163,8 @@ class Cd(Folder):
             self.assertIn("it has no capacity", done.text)
 
     def test_media_change_under_load(self):
-        """Two sessions on two workers read all the while. No READ has data of
-        two media, all end, and both media are met."""
+        """Two sessions on two workers read during the changes. No READ returns data
+        of two media, all READs end, and the sessions read both media."""
         size, depth, length = 4 << 20, 16, 65536
         images = [self.write("all%d.iso" % n, bytes([n]) * size)
                   for n in (1, 2)]
@@ -186,7 +186,7 @@ class Cd(Folder):
                         r.request(0, random.randrange(size - length), length)
                     for _ in range(depth):
                         r.reply(length)
-            except Exception as e:  # told by the main thread
+            except Exception as e:  # the main thread reports it
                 wrong.append(e)
 
         with tempfile.TemporaryDirectory() as where:
@@ -212,7 +212,7 @@ class Cd(Folder):
                     r.join(20)
                     self.assertFalse(r.is_alive())
                 self.assertFalse(wrong)
-                # both media, and the drive without one
+                # both media, and the empty drive
                 self.assertEqual(met, {-1, -2, EIO})
                 self.assertGreater(changes, 10)
                 self.assertEqual(set(re.findall(r'"worker": (\d)', status)),

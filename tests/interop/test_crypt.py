@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Encrypted images: what is in the file, read by libgcrypt; keys that are
-missing, bad or taken; CRYPTO ERASE, and iserd killed in the midst of it."""
+"""Encrypted images: the contents of the file, read with libgcrypt; missing, wrong and
+shared keys; CRYPTO ERASE, and iserd killed during CRYPTO ERASE."""
 import os
 import random
 import shutil
@@ -56,7 +56,7 @@ class Encrypted(Folder):
 class Image(Encrypted):
     @need("qemu-img")
     def copy(self, *args):
-        """By qemu-img, both ways; the plain and the encrypted bytes."""
+        """Copies with qemu-img in both directions; returns the plain and the encrypted bytes."""
         plain = random.Random(3).randbytes(5 * MIB) + bytes(2 * MIB) + b"plain text " * 100000
         plain = plain.ljust(SIZE, b"\0")
         with open(self.dir + "/plain", "wb") as f:
@@ -64,7 +64,7 @@ class Image(Encrypted):
         with Daemon(*args, self.lun) as d:
             run(["qemu-img", "convert", "-n", "-f", "raw", "-O", "raw", self.dir + "/plain", d.url])
             run(["qemu-img", "compare", "-f", "raw", "-F", "raw", self.dir + "/plain", d.url])
-        with Daemon(*args, self.lun) as d:  # the key is read back
+        with Daemon(*args, self.lun) as d:  # iserd reads the key file
             run(["qemu-img", "convert", "-f", "raw", "-O", "raw", d.url, self.dir + "/back"])
         with open(self.dir + "/back", "rb") as f:
             self.assertTrue(f.read() == plain)
@@ -78,7 +78,7 @@ class Image(Encrypted):
         by_other = gcrypt_xts.decrypt(self.secret(), image)
         for i in range(0, SIZE, 512):
             want = plain[i:i + 512]
-            if image[i:i + 512] == zero:  # never written, or given back
+            if image[i:i + 512] == zero:  # never written, or unmapped
                 self.assertEqual(want, zero)
             else:
                 self.assertEqual(by_other[i:i + 512], want)
@@ -98,7 +98,7 @@ class Image(Encrypted):
     @need("fio")
     def test_fio_verify(self):
         with Daemon("--workers", "2", self.lun) as d, Bridge(d.url) as b:
-            run(["fio", "--name=verify", "--ioengine=nbd", "--uri=" + b.uri, "--rw=randrw",
+            run(["fio", "--name=verify", "--verify_state_save=0", "--ioengine=nbd", "--uri=" + b.uri, "--rw=randrw",
                  "--bsrange=4k-512k", "--size=16M", "--iodepth=16", "--verify=crc32c",
                  "--verify_fatal=1"])
 
@@ -134,7 +134,7 @@ class Keys(Encrypted):
         self.assertEqual(self.image(), before)
         with Daemon(self.disk + ",new-key=" + self.key) as d:
             self.assertNotEqual(Unit(d).get(SIZE // 512 - 8, 1), b"x" * 512)
-        self.assertIn("replaces none", self.refused(self.disk + ",new-key=" + self.key))
+        self.assertIn("never replaces", self.refused(self.disk + ",new-key=" + self.key))
         os.rename(self.key + ".away", self.key)
         with Daemon(self.lun) as d:
             self.assertEqual(Unit(d).get(SIZE // 512 - 8, 1), b"x" * 512)
@@ -144,7 +144,7 @@ class Keys(Encrypted):
             f.seek(3 * MIB)
             f.write(b"y")
         self.assertIn("has data", self.refused(self.lun))
-        with open(self.disk, "r+b") as f:  # zeros, though they take space
+        with open(self.disk, "r+b") as f:  # zeros that occupy space
             f.write(bytes(4 * MIB))
         with Daemon(self.lun) as d:
             Unit(d).store(0, b"x" * 512)
@@ -157,7 +157,7 @@ class Keys(Encrypted):
         good = bytes(range(64))
         for data, mode, why in ((good[:63], 0o600, "64 bytes"), (good + b"\n", 0o600, "64 bytes"),
                                 (b"", 0o600, "64 bytes"), (good, 0o640, "chmod 600"),
-                                (good[:32] * 2, 0o600, "alike")):
+                                (good[:32] * 2, 0o600, "equal")):
             made(data, mode)
             text = self.refused(self.lun)
             self.assertIn(why, text)
@@ -170,7 +170,7 @@ class Keys(Encrypted):
         os.symlink(self.dir + "/real", self.key)
         self.assertIn("symbolic link", self.refused(self.lun))
         self.assertIn("No such file", self.refused(self.disk + ",key=/nowhere/at/all"))
-        self.assertIn("no file is named", self.refused(self.disk + ",key="))
+        self.assertIn("no file is given", self.refused(self.disk + ",key="))
 
     def test_a_key_belongs_to_one_unit(self):
         other = self.dir + "/other.img"
@@ -179,7 +179,7 @@ class Keys(Encrypted):
         with Daemon(self.lun):
             self.assertIn("key of its own", self.refused(other + ",key=" + self.key))
         self.assertIn("--shared", self.refused("--shared", self.lun))
-        self.assertIn("nothing is kept", self.refused("null:1M,key=" + self.key))
+        self.assertIn("stores nothing", self.refused("null:1M,key=" + self.key))
 
     def test_read_only(self):
         with Daemon(self.lun) as d:
@@ -204,14 +204,14 @@ class Erase(Encrypted):
             self.assertNotEqual(self.secret(), old_key)
             self.assertEqual(stat.S_IMODE(os.stat(self.key).st_mode), 0o600)
             self.assertEqual(sorted(os.listdir(self.dir)), ["disk.img", "disk.key"])
-            # what had the old file open finds that it was overwritten
+            # the old file, which is still open here, was overwritten
             self.assertNotEqual(os.pread(old, 64, 0), old_key)
             self.assertEqual(os.fstat(old).st_nlink, 0)
             os.close(old)
             self.assertEqual(a.get(100, 10), bytes(5120))
             a.store(100, b"new" * 512)
         self.assertNotEqual(old_image[51200:], self.image()[51200:])
-        # a copy of the old image is of no use with the new key
+        # the new key cannot decrypt a copy of the old image
         with open(self.disk, "wb") as f:
             f.write(old_image)
         with Daemon(self.lun) as d:
@@ -240,10 +240,10 @@ class Erase(Encrypted):
             a = Unit(d)
             a.store(7, b"x" * 512)
             before = self.secret()
-            os.mkdir(self.key + LEFT)  # in the way of the new one
+            os.mkdir(self.key + LEFT)  # blocks the name of the new key file
             self.assertEqual(a.crypto_erase(0x20), CHECK)
             self.assertEqual(a.sense, (3, 0x3103))
-            self.assertIn("can't be changed", d.messages())
+            self.assertIn("cannot replace the key", d.messages())
             self.assertEqual(self.secret(), before)
             self.assertEqual(a.scsi([0x48, 0x1f])[0], GOOD)  # AUSE
             self.assertEqual(a.get(7, 1), b"x" * 512)
@@ -252,7 +252,7 @@ class Erase(Encrypted):
             self.assertNotEqual(self.secret(), before)
 
     def start(self, more):
-        """After what was cut off has come to its end."""
+        """Starts iserd and waits until an interrupted erasure has ended."""
         d = Daemon(*more, "--workers", "2", self.lun)
         a = Unit(d)
         end = time.monotonic() + patience(20)
@@ -263,7 +263,7 @@ class Erase(Encrypted):
         return d, a
 
     def check(self, a, known, resumed):
-        """The key is the old one, and all is there, or another, and nothing."""
+        """Checks: either the old key and all data, or a new key and no data."""
         there = a.get(0, 8)
         if known["key"] == self.secret():
             self.assertIn(there, known["may be"])
@@ -277,8 +277,8 @@ class Erase(Encrypted):
         known["key"] = self.secret()
 
     def work(self, d, a, known, rng):
-        """Writes and erases over and over; one of the erasures, as long as the
-        one before took, is when the power goes."""
+        """Writes and erases repeatedly; kills iserd during an erasure, at a random
+        time within the duration of the previous erasure."""
         left, took = rng.randrange(1, 4), 0
         while True:
             data = rng.randbytes(512) * 8
@@ -295,7 +295,7 @@ class Erase(Encrypted):
             known["may be"] = [bytes(4096)]
             known["key"] = self.secret()
 
-    def life(self, rng, known, more):
+    def run_once(self, rng, known, more):
         d, a = self.start(more)
         self.check(a, known, more)
         try:
@@ -303,8 +303,8 @@ class Erase(Encrypted):
         except (OSError, EOFError):
             pass
         a.close()
-        d.die()
-        self.assertEqual(len(self.secret()), 64)  # one of them is always there
+        d.kill()
+        self.assertEqual(len(self.secret()), 64)  # one of the two keys always exists
 
     def killed(self, *more):
         rng = random.Random(20261121)
@@ -313,7 +313,7 @@ class Erase(Encrypted):
         known = {"may be": [bytes(4096)], "key": self.secret(), "erased": 0}
         left = 0
         for cut in range(CUTS):
-            self.life(rng, known, more)
+            self.run_once(rng, known, more)
             left += os.path.exists(self.key + LEFT)
         d, a = self.start(more)
         self.check(a, known, more)
@@ -329,7 +329,7 @@ class Erase(Encrypted):
         self.killed()
 
     def test_killed_and_resumed(self):
-        """SBC-3 §4.11.2, with what --state keeps."""
+        """SBC-3 §4.11.2, with the state in --state."""
         self.killed("--state", self.dir + "/state")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""iserd as a program: what it prints, how it fails, how it ends."""
+"""iserd as a program: its output, its errors, its end."""
 import json
 import os
 import select
@@ -12,7 +12,8 @@ import threading
 import time
 import unittest
 
-from harness import ISERCTL, ISERD, Daemon, Wire, main, patience, refused, run
+from harness import (ISERCTL, ISERD, Daemon, Secrets, Wire, main, patience,
+                     quiet_port, refused, run, until)
 
 
 class Start(unittest.TestCase):
@@ -65,16 +66,46 @@ class Refusals(unittest.TestCase):
                    "/dev/sgN")
         self.check(["scsi:/etc/passwd"], 3, "/etc/passwd", "is no device")
         self.check(["--scsi-timeout", "0", "ram:1M"], 2, "--scsi-timeout")
+        self.check(["--data-timeout", "0", "ram:1M"], 2, "--data-timeout")
 
     def test_directory(self):
         self.check(["/tmp"], 3, "/tmp")
+
+    def test_one_image_twice(self):
+        """Under the same name, another name, or a link of either kind."""
+        with tempfile.TemporaryDirectory() as d:
+            path = os.path.join(d, "disk")
+            with open(path, "wb") as f:
+                f.truncate(1 << 20)
+            os.link(path, path + ".hard")
+            os.symlink(path, path + ".soft")
+            for other in (path, d + "/./disk", path + ".hard", path + ".soft"):
+                self.check(["ram:1M", path, other], 3, other, "already LUN 1", "--shared")
+                with Daemon("--shared", path, other):
+                    pass
+
+    def test_containers(self):
+        """iserd serves the bytes of a container and warns."""
+        heads = {"qcow2": b"QFI\xfb\0\0\0\3", "vmdk": b"KDMV\1", "vhdx": b"vhdxfile",
+                 "vpc": b"conectix", "vdi": b"<<< VM Disk".ljust(64) + b"\x7f\x10\xda\xbe",
+                 "raw": b"QFI"}
+        with tempfile.NamedTemporaryFile(delete=False) as f:
+            self.addCleanup(os.unlink, f.name)
+            for name, head in heads.items():
+                f.seek(0)
+                f.write(head)
+                f.truncate(1 << 20)
+                f.flush()
+                with Daemon(f.name) as d:
+                    said = "qemu-img convert -f %s -O raw" % name in d.messages()
+                    self.assertEqual(said, name != "raw", d.messages())
 
     def test_empty_file(self):
         with tempfile.NamedTemporaryFile() as f:
             self.check([f.name], 3, f.name)
 
     def test_bad_sizes(self):
-        self.check(["ram:"], 3, "no size")
+        self.check(["ram:"], 3, "not a size")
         self.check(["ram:10X"], 3, "10X")
         self.check(["ram:100"], 3, "multiple")
         self.check(["null:0"], 3, "not 0")
@@ -100,6 +131,41 @@ class Refusals(unittest.TestCase):
             f.write(b"short\n")
             f.flush()
             self.check(["--chap-user", "me", "--chap-secret-file", f.name, "ram:8M"], 2, "12")
+
+    def check_secret(self, path, *words):
+        for option in ("chap", "chap-mutual"):
+            more = [] if option == "chap" else ["--chap-user", "you", "--chap-secret-file",
+                                                self.good]
+            self.check(["--%s-user" % option, "me", "--%s-secret-file" % option, path, *more,
+                        "ram:8M"], 2, path, *words)
+
+    def test_secret_that_other_users_can_read(self):
+        """The rules are those of key files."""
+        with tempfile.TemporaryDirectory() as d:
+            path, self.good = os.path.join(d, "secret"), os.path.join(d, "good")
+            for name, text in ((path, "of twelve bytes"), (self.good, "another secret")):
+                with open(name, "w") as f:
+                    os.fchmod(f.fileno(), 0o600)
+                    f.write(text)
+            for mode in (0o640, 0o604, 0o620, 0o644):
+                os.chmod(path, mode)
+                self.check_secret(path, "others may read or change it")
+            os.chmod(path, 0o600)
+            os.symlink(path, path + ".link")
+            self.check_secret(path + ".link", "symbolic link")
+            os.mkfifo(path + ".pipe", 0o600)
+            self.check_secret(path + ".pipe", "not a regular file")
+            if os.geteuid() == 0:
+                os.chown(path, 54321, -1)
+                self.check_secret(path, "belongs to another user")
+
+    def test_no_core_dump_with_a_secret(self):
+        with tempfile.NamedTemporaryFile() as f:
+            f.write(b"of twelve bytes\n")
+            f.flush()
+            with Daemon("--chap-user", "me", "--chap-secret-file", f.name, "ram:8M") as d:
+                with open("/proc/%d/limits" % d.proc.pid) as limits:
+                    self.assertRegex(limits.read(), r"Max core file size +[01] ")
 
     def test_one_secret_for_both_ways(self):
         with tempfile.NamedTemporaryFile() as f:
@@ -131,7 +197,7 @@ class End(unittest.TestCase):
         d.stop()
 
     def test_ends_a_sanitize(self):
-        """One that would take a minute goes on without its session, and ends
+        """A SANITIZE that would take a minute continues without its session, and ends
         with the daemon."""
         with Daemon("--sanitize-rate", "1M", "ram:64M") as d:
             w = Wire(d)
@@ -175,6 +241,120 @@ class End(unittest.TestCase):
         d.stop()
 
 
+class Signals(unittest.TestCase):
+    def test_hup_usr1_usr2_pipe_do_not_end_it(self):
+        with Daemon("ram:8M") as d:
+            for s in (signal.SIGHUP, signal.SIGUSR2, signal.SIGPIPE,
+                      signal.SIGUSR1):
+                for _ in range(3):
+                    d.proc.send_signal(s)
+            d.wait_for("status: 0 sessions")
+            d.wait_for("SIGHUP: there is no log file")
+            w = Wire(d)
+            w.login()
+            d.proc.send_signal(signal.SIGUSR1)
+            d.wait_for("status: 1 sessions")
+            w.close()
+
+    def test_term_after_others_ends_in_order(self):
+        d = Daemon("ram:8M")
+        d.proc.send_signal(signal.SIGHUP)
+        self.assertEqual(d.stop(), 0)
+
+    def test_shutdown_requests_logouts(self):
+        """RFC 7143 §11.9.1, event 1; a discovery session ends without a request."""
+        with Daemon("ram:8M") as d:
+            w, disc = Wire(d), Wire(d)
+            w.login()
+            disc.KEYS = (disc.KEYS[0], "SessionType=Discovery")
+            disc.login()
+            d.proc.send_signal(signal.SIGTERM)
+            op, head, _ = w.recv()
+            self.assertEqual((op, head[36]), (0x32, 1))
+            disc.expect_close()
+            w.pdu(0x46, flags=0x80)
+            self.assertEqual(w.recv()[0], 0x26)
+            w.expect_close()
+            self.assertEqual(d.proc.wait(patience(10)), 0)
+            for s in (w, disc):
+                s.close()
+
+    def test_silent_connections_do_not_delay_the_end(self):
+        for workers in "1", "3":
+            d = Daemon("--workers", workers, "ram:8M")
+            silent = [Wire(d) for _ in range(20)]
+            until(lambda: len(os.listdir("/proc/%d/fd" % d.proc.pid)) > 20,
+                  "connections")
+            began = time.monotonic()
+            self.assertEqual(d.stop(), 0)
+            self.assertLess(time.monotonic() - began, patience(2))
+            for w in silent:
+                w.close()
+
+    def test_a_discovery_session_logs_out_at_once(self):
+        with Daemon("ram:8M") as d:
+            w = Wire(d)
+            w.KEYS = (w.KEYS[0], "SessionType=Discovery")
+            w.login()
+            began = time.monotonic()
+            w.pdu(0x46, flags=0x80)
+            self.assertEqual(w.recv()[0], 0x26)
+            w.expect_close()
+            self.assertLess(time.monotonic() - began, patience(1))
+            w.close()
+
+
+class Log(unittest.TestCase):
+    LINE = r"(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d notice START: "
+
+    def test_dates(self):
+        with Daemon("ram:8M") as d:
+            d.wait_for("START: serving")
+            self.assertRegex(d.messages(), self.LINE)
+
+    def test_a_flood_does_not_hide_others(self):
+        with Daemon("ram:8M") as d:
+            for i in range(300):
+                with socket.socket() as s:
+                    s.bind(("127.0.0.2", 0))
+                    s.connect(d.address)
+                    s.send(b"x")
+                    try:
+                        s.recv(1)
+                    except ConnectionResetError:
+                        pass
+            with socket.socket() as s:
+                s.bind(("127.0.0.3", 0))
+                s.connect(d.address)
+                s.send(b"x")
+                d.wait_for("127.0.0.3:")
+            self.assertLess(d.messages().count("127.0.0.2:"), 100)
+            d.wait_for("more lines suppressed from 127.0.0.2")
+
+
+class Listen(unittest.TestCase):
+    def test_port_alone_is_at_the_loopback(self):
+        port = quiet_port()
+        for form in ("%d", ":%d", "127.0.0.1:%d"):
+            with Daemon("--listen", form % port, "ram:8M") as d:
+                self.assertEqual(d.portal, "127.0.0.1:%d" % port)
+                self.assertNotIn("without CHAP", d.messages())
+
+    def test_other_machines_without_chap_are_warned_of(self):
+        with Daemon("--listen", "0.0.0.0:0", "ram:8M") as d:
+            self.assertRegex(d.messages(), r"0\.0\.0\.0:\d+ is open to other "
+                             "machines without CHAP.*--chap-user")
+        with Secrets() as s, Daemon("--listen", "0.0.0.0:0", *s.args,
+                                    "ram:8M") as d:
+            self.assertNotIn("without CHAP", d.messages())
+
+    def test_odd_addresses(self):
+        for form in ("4262x", "127.1", "localhost", "*", "[127.0.0.1]:1",
+                     "70000", "::1:x"):
+            self.assertIn("not a numeric address",
+                          refused("--listen", form, "ram:8M", status=2))
+
+
 class Control(unittest.TestCase):
     def setUp(self):
         self.dir = tempfile.TemporaryDirectory()
@@ -216,14 +396,14 @@ class Control(unittest.TestCase):
         d.stop()
 
     def test_shutdown_while_answers_are_owed(self):
-        """Nothing is left of them (a sanitizer says so)."""
+        """All memory of pending answers is freed (checked by a sanitizer)."""
         line = b'{"jsonrpc":"2.0","id":1,"method":"status"}\n'
         with Daemon("--control", self.path, "--workers", "3", "ram:8M") as d:
             all = [socket.socket(socket.AF_UNIX) for _ in range(8)]
             for s in all:
                 s.connect(self.path)
                 s.sendall(line * 500)
-            # each is owed answers as long as it reads some of them
+            # each client has pending answers as long as it reads some of them
             readers = [threading.Thread(target=self.drain, args=(s,)) for s in all]
             for t in readers:
                 t.start()
@@ -280,11 +460,11 @@ class Control(unittest.TestCase):
                             asked += 1
                         except BlockingIOError:
                             time.sleep(0.01)
-                    time.sleep(0.3)  # all is read, and answers wait
+                    time.sleep(0.3)  # iserd has read all requests, and answers are pending
                 self.ask("version")
 
     def ask_and_ask(self, s, line):
-        """Requests, until no more are taken for a second: how many."""
+        """Sends requests until iserd accepts none for a second; returns their number."""
         s.setblocking(False)
         s.connect(self.path)
         many, sent, last = line * 1000, 0, time.monotonic()
@@ -297,7 +477,7 @@ class Control(unittest.TestCase):
         return sent // len(line)
 
     def test_client_that_reads_no_answers(self):
-        """It is asked for no more; nothing is lost if it reads after all."""
+        """iserd accepts no more requests; no answer is lost if the client reads later."""
         for method in ("methods", "status"):
             line = (b'{"jsonrpc":"2.0","id":1,"method":"%s"}\n' %
                     method.encode())
@@ -317,28 +497,107 @@ class Control(unittest.TestCase):
                 socket.socket(socket.AF_UNIX) as s:
             self.ask_and_ask(s, line)
             poll = select.poll()
-            poll.register(s, 0)  # POLLHUP is told always
+            poll.register(s, 0)  # poll always reports POLLHUP
             self.assertTrue(poll.poll(20000))
             self.ask("version")
             self.assertIn("does not read its answers", d.messages())
 
-    def test_too_many_clients(self):
+    def test_idle_clients_do_not_lock_out(self):
+        """Sixteen clients without a request, or with half a request: the client that
+        is idle for the longest time is dropped; an active client stays."""
+        with Daemon("--control", self.path, "ram:8M") as d:
+            all = [socket.socket(socket.AF_UNIX) for _ in range(16)]
+            for i, s in enumerate(all):
+                s.connect(self.path)
+                if i % 2:
+                    s.send(b'{"jsonrpc')
+            line = b'{"jsonrpc":"2.0","id":1,"method":"version"}\n'
+            for _ in range(40):
+                all[0].sendall(line)
+                self.assertIn(b"result", all[0].recv(65536))
+                self.ask("version")
+            self.assertIn("asked longest ago", d.messages())
+            all[0].sendall(line)
+            self.assertIn(b"result", all[0].recv(65536))
+            for s in all:
+                s.close()
+
+    def test_busy_clients_do_not_lock_out(self):
+        """Sixteen clients that do not read their answers: root and the owner still connect."""
+        line = b'{"jsonrpc":"2.0","id":1,"method":"methods"}\n'
         with Daemon("--control", self.path, "ram:8M"):
             all = [socket.socket(socket.AF_UNIX) for _ in range(16)]
             for s in all:
+                s.setblocking(False)
                 s.connect(self.path)
-            for _ in range(20):  # it is refused before or after it asks
-                done = self.ask("version", check=False)
-                self.assertEqual(done.returncode, 1)
-                self.assertIn("too many clients", done.text)
-            all.pop().close()
-            for _ in range(100):
-                if not self.ask("version", check=False).returncode:
-                    break
-            else:
-                self.fail("a place is not free again")
+                try:
+                    while True:
+                        s.send(line * 100)
+                except BlockingIOError:
+                    pass
+            for _ in range(20):
+                self.ask("version")
             for s in all:
                 s.close()
+
+    def test_control_without_descriptors(self):
+        """The spare descriptor, or that of an idle client, serves the administrator."""
+        with Daemon("--control", self.path, "--login-rate", "0",
+                    "--max-startups", "1000:1:1000:1000", "ram:8M",
+                    files=64) as d:
+            idle = [socket.socket(socket.AF_UNIX) for _ in range(10)]
+            for s in idle:
+                s.connect(self.path)
+            held = [Wire(d) for _ in range(100)]
+            for _ in range(5):
+                self.ask("version")
+            for s in idle + held:
+                s.close()
+
+    def test_unknown_parameters_and_values(self):
+        """JSON-RPC 2.0 §5.1: -32602, and the message names them."""
+        rows = (("status", '{"x":1}', "x: unknown parameter"),
+                ("luns", '{"lun":0}', "lun: unknown parameter; luns takes none"),
+                ("log", '{"lev":"info"}', "lev: unknown parameter; log takes [level=LEVEL]"),
+                ("log", '{"level":"loud"}', "level=loud: must be one of error"),
+                ("log", '{"level":3}', "level=3: must be one of error"),
+                ("log", '{"level":null}', "level: not a string"),
+                ("eject", '{"lun":0,"force":"maybe"}', "force=maybe: must be one of no, yes"),
+                ("eject", '{"lun":0,"forc":"yes"}', "forc"),
+                ("port", '{"id":"1x","state":"offline"}', "id=1x: must be a number from 1 to 65535"),
+                ("version", '[1]', "params: must be an object"),
+                ("log", '"info"', "params: must be an object"))
+        with Daemon("--control", self.path, "ram:8M"), \
+                socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.path)
+            f = s.makefile()
+            for method, params, text in rows:
+                s.sendall(('{"jsonrpc":"2.0","id":7,"method":"%s","params":'
+                           '%s}\n' % (method, params)).encode())
+                answer = json.loads(f.readline())
+                self.assertEqual(answer["error"]["code"], -32602, method)
+                self.assertIn(text, answer["error"]["message"])
+            self.assertIn("notice", self.ask("log").text)
+
+    def test_every_method_of_the_schema_responds(self):
+        methods = json.loads(run([ISERD, "schema"]).text)["methods"]
+        self.assertGreater(len(methods), 10)
+        with Daemon("--control", self.path, "ram:8M"), \
+                socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.path)
+            f = s.makefile()
+            for m in methods:
+                if m["name"] == "shutdown":  # test_shutdown
+                    continue
+                s.sendall(('{"jsonrpc":"2.0","id":1,"method":"%s"}\n'
+                           % m["name"]).encode())
+                answer = json.loads(f.readline())
+                need = [p["name"] for p in m["params"] if not p["optional"]]
+                if need:
+                    self.assertIn("%s: missing; give %s=" % (need[0], need[0]),
+                                  answer["error"]["message"])
+                else:
+                    self.assertIn("result", answer)
 
     def test_stale_socket_is_replaced(self):
         with socket.socket(socket.AF_UNIX) as s:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What make install lays down is enough to build and run a program."""
+"""The files of make install are sufficient to build and run a program."""
 import os
 import subprocess
 import tempfile
@@ -41,11 +41,36 @@ class Install(unittest.TestCase):
                 out = subprocess.run([program, daemon.url], env=dict(os.environ, LD_LIBRARY_PATH=lib),
                                      check=True, stdout=subprocess.PIPE, text=True, timeout=30).stdout
             self.assertIn("2048 blocks of 512 bytes", out)
-            # nothing but the public names leaves the library
+            # the library exports the public names only
             names = subprocess.run(["nm", "-D", "--defined-only", os.path.join(lib, "libiser.so.0")], check=True,
                                    stdout=subprocess.PIPE, text=True).stdout
             for line in names.splitlines():
                 self.assertRegex(line.split()[-1], r"^(iser_|LIBISER_0)")
+
+    @need("meson", "ninja", "pkg-config")
+    def test_the_library_needs_no_json_and_no_cmocka(self):
+        """The library can be configured without both, and no object of the library includes their headers."""
+        with tempfile.TemporaryDirectory() as d:
+            known = os.path.join(d, "pc")
+            os.mkdir(known)
+            for name in ("libisal", "liburing", "libcrypto"):
+                pc = subprocess.run(["pkg-config", "--variable=pcfiledir", name], check=True, stdout=subprocess.PIPE,
+                                    text=True).stdout.strip()
+                os.symlink(os.path.join(pc, name + ".pc"), os.path.join(known, name + ".pc"))
+            build = os.path.join(d, "build")
+            subprocess.run(["meson", "setup", build, TOP, "-Ddaemon=false", "-Dtools=disabled", "-Dtests=false",
+                            "-Dbench=false"], check=True, stdout=subprocess.DEVNULL,
+                           env=dict(os.environ, PKG_CONFIG_LIBDIR=known))
+            targets = subprocess.run(["ninja", "-C", build, "-t", "targets", "all"], check=True, stdout=subprocess.PIPE,
+                                     text=True).stdout
+            self.assertIn("src/lib/libiser.so", targets)
+            for program in ("src/daemon/", "src/tools/iser:", "src/tools/iserctl", "tests/"):
+                self.assertNotIn("\n" + program, targets)
+        deps = subprocess.run(["ninja", "-C", BUILD, "-t", "deps"], check=True, stdout=subprocess.PIPE, text=True).stdout
+        ours = [text for text in deps.split("\n\n") if text.startswith("src/lib")]
+        self.assertGreater(len(ours), 50)
+        for text in ours:
+            self.assertNotRegex(text, r"/(jansson|cmocka)\.h")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""tshark as the judge of iSER: each way in, PDU by PDU.
+"""tshark checks iSER PDU by PDU, for each kind of connection.
 
-It knows iSER over InfiniBand only: tests/lab/iser.lua hands it what RDMAP
-Sends carry; MPA, DDP, RDMAP, their CRCs and the iSCSI PDUs are its own.
+tshark supports iSER over InfiniBand only: tests/lab/iser.lua passes the contents of
+RDMAP Sends to its iSER dissector; tshark itself decodes MPA, DDP, RDMAP, their CRCs
+and the iSCSI PDUs.
 """
 import os
 import subprocess
@@ -23,7 +24,7 @@ WRITE, READ_REQUEST, READ_RESPONSE, SEND, SEND_INV, SEND_SE, SEND_SE_INV = \
 
 class IserCapture(IwarpCapture):
     def tshark(self, *words):
-        # rpcordma and smb_direct claim any Send as theirs
+        # the dissectors rpcordma and smb_direct would accept any Send
         out = subprocess.run(
             ["tshark", "-X", "lua_script:" + LUA, "--disable-protocol",
              "rpcordma", "--disable-protocol", "smb_direct",
@@ -34,7 +35,7 @@ class IserCapture(IwarpCapture):
         return out.stdout.decode(errors="replace")
 
     def rows(self):
-        """(iSCSI opcodes, RDMAP opcodes, MPA Request, MPA Reply) by frame."""
+        """Returns (iSCSI opcodes, RDMAP opcodes, MPA Request, MPA Reply) of each frame."""
         def ints(text):
             return [int(x, 0) for x in text.split(",") if x]
         return [(ints(a), ints(b), bool(c), bool(d)) for a, b, c, d in
@@ -43,7 +44,7 @@ class IserCapture(IwarpCapture):
                             "iwarp_mpa.rep")]
 
     def as_iscsi(self):
-        """iSCSI opcodes of what was said before RDMA mode."""
+        """Returns the iSCSI opcodes before RDMA mode."""
         out = subprocess.run(
             ["tshark", "-r", self.path, "-d", "tcp.port==%d,iscsi" % self.port,
              "-c", "40", "-Y", "iscsi.opcode in {3,0x23}", "-T", "fields",
@@ -72,26 +73,25 @@ class Judge(unittest.TestCase):
         return rows, iscsi, pdus, [x for r in rows for x in r[1]]
 
     def mpa_at(self, rows):
-        """Where the MPA Request is; its Reply follows."""
+        """Returns the position of the MPA Request; its Reply must follow."""
         at = [i for i, r in enumerate(rows) if r[2]]
         self.assertEqual(len(at), 1)
         self.assertTrue(rows[at[0] + 1][3])
         return at[0]
 
     def test_ping_from_the_start(self):
-        """MPA, then the login and all else in Sends."""
+        """MPA, then the login and all other PDUs in Sends."""
         rows, _, pdus, rdma = self.captured("rdma", "ping", "--count", "2",
                                             "--size", "100")
         self.assertEqual(self.mpa_at(rows), 0)
         self.assertEqual(pdus, [LOGIN, LOGIN_IN, NOP_OUT, NOP_IN, NOP_OUT,
                                 NOP_IN, LOGOUT, LOGOUT_IN])
-        # the first of them is the RDMA Write that says Ready To Receive
+        # the first message is the RDMA Write of Ready To Receive
         self.assertEqual(rdma, [WRITE] + [SEND] * 8)
 
     def test_ping_behind_login(self):
-        """RFC 7145 §5.1.2: Login Request, Login Response, MPA Request, MPA
-        Reply, and from there on Sends; the first NOP-Out is what shows that
-        RDMA mode works."""
+        """RFC 7145 §5.1.2: Login Request, Login Response, MPA Request, MPA Reply,
+        then Sends; the first NOP-Out verifies that RDMA mode works."""
         rows, iscsi, pdus, rdma = self.captured("stream", "ping", "--count",
                                                 "2", "--size", "100")
         self.assertEqual(iscsi[:2], [LOGIN, LOGIN_IN])
@@ -106,19 +106,19 @@ class Judge(unittest.TestCase):
             "--depth", "1", "--yes-overwrite")
         self.assertEqual(pdus.count(COMMAND), pdus.count(RESPONSE))
         self.assertGreaterEqual(pdus.count(COMMAND), 8)
-        # §7.2: data-type PDUs are never said as such
+        # §7.2: data-type PDUs are never sent as messages
         self.assertFalse({0x05, 0x25, 0x31} & set(pdus))
         self.assertLessEqual(set(kinds), set(rdma))
         return rdma
 
     def test_reads(self):
-        """Data-In is RDMA Write, its response a Send with Invalidate."""
+        """Data-In becomes RDMA Write, the response a Send with Invalidate."""
         for way, inv in (("rdma", SEND_INV), ("stream", SEND_SE_INV)):
             rdma = self.data(way, "read", [WRITE, inv])
             self.assertNotIn(READ_REQUEST, rdma)
 
     def test_writes(self):
-        """R2T is RDMA Read Request, Data-Out its Response."""
+        """R2T becomes RDMA Read Request, Data-Out its Response."""
         for way, inv in (("rdma", SEND_INV), ("stream", SEND_SE_INV)):
             rdma = self.data(way, "write",
                              [READ_REQUEST, READ_RESPONSE, inv])

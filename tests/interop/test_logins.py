@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Logins as other people's initiators make them, and what they ask first:
-tests/vectors/logins, replayed octet by octet (README there)."""
+"""Replays the logins and first commands of other initiators, octet by octet:
+tests/vectors/logins (see README there)."""
 import hashlib
 import os
 import re
@@ -18,7 +18,7 @@ LOGIN, LOGIN_RSP, TEXT, TEXT_RSP = 0x43, 0x23, 0x04, 0x24
 
 
 def octets(text):
-    """Of 'aa xx 00*4': a list, None for any octet."""
+    """Parses 'aa xx 00*4' to a list; xx becomes None, any octet."""
     out = []
     for word in text.split():
         value, _, times = word.partition("*")
@@ -27,7 +27,7 @@ def octets(text):
 
 
 class Replay(Wire):
-    """One vector against one daemon."""
+    """Replays one vector with one daemon."""
 
     def __init__(self, daemon, test):
         super().__init__(daemon)
@@ -43,7 +43,7 @@ class Replay(Wire):
         return line.replace("$TARGET", self.daemon.target)
 
     def say(self, stage, keys):
-        """A Login Request."""
+        """Sends a Login Request."""
         csg, nsg = int(stage[0][0]), int(stage[0][2])
         go, more = "T" in stage, "C" in stage
         flags = go << 7 | more << 6 | csg << 2 | (nsg if go else 0)
@@ -55,7 +55,7 @@ class Replay(Wire):
         self.put(head.ljust(48, b"\0"), data)
 
     def hear(self, stage, keys):
-        """The answer to what was said last."""
+        """Receives and checks the response."""
         op, head, data = self.recv()
         if stage[0] == "text":
             self.test.assertEqual((op, head[1]), (TEXT_RSP, 0x80))
@@ -74,7 +74,7 @@ class Replay(Wire):
         said = [k.decode() for k in data.split(b"\0") if k]
         names = [k.split("=")[0] for k in said]
         self.challenge.update(k.split("=", 1) for k in said)
-        # no key twice (RFC 7143 §6.1)
+        # a key may occur only once (RFC 7143 §6.1)
         self.test.assertEqual(len(names), len(set(names)), said)
         for k in wanted:
             k = self.fill(k)
@@ -108,7 +108,7 @@ class Replay(Wire):
                                       (line, i, got.hex(" ")))
 
     def run(self, lines):
-        """Each line with the keys that follow it."""
+        """Executes each line with the keys that follow it."""
         steps = []
         for line in lines:
             line = line.rstrip("\n")

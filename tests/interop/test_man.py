@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The man pages tell of every option that a program has, and of no other."""
+"""The man pages describe exactly the options of each program."""
 import os
 import re
 import unittest
@@ -19,7 +19,7 @@ def page(name):
 
 
 def in_page(text):
-    """Options that have an entry, "It Fl -name" or "It Fl n , Fl -name"."""
+    """Returns the options with an entry, "It Fl -name" or "It Fl n , Fl -name"."""
     return {o for line in text.splitlines() if line.startswith(".It Fl")
             for o in re.findall(r"Fl -([a-z-]+)", line)}
 
@@ -30,6 +30,29 @@ def in_help(text):
 
 class Man(unittest.TestCase):
     maxDiff = None
+
+    def test_tables(self):
+        """Headings, ranges, defaults and completion come from "iserd schema"."""
+        build = os.path.join(os.path.dirname(os.path.realpath(ISERD)), "../..")
+        done = run([os.path.join(MAN, "../../scripts/options"), build], check=False)
+        self.assertEqual((done.returncode, done.text), (0, ""))
+
+    @need("bash")
+    def test_completion(self):
+        """What bash offers after these words."""
+        rows = (("iserd", ["serve", "--chap-m"], ["--chap-mutual-user", "--chap-mutual-secret-file"]),
+                ("iserd", ["serve", "--io", "u"], ["uring"]),
+                ("iserd", ["s"], ["serve", "schema"]),
+                ("iserctl", ["-s", "x", "re"], ["reservations", "resize"]),
+                ("iserctl", ["resize", "lun", "=", "0", "f"], ["force="]),
+                ("iserctl", ["log", "level", "=", "n"], ["notice"]),
+                ("iserctl", ["port", "state", "="], ["online", "offline"]))
+        for name, words, want in rows:
+            script = 'complete() { :; }; compopt() { :; }; . "$1"; shift; COMP_WORDS=("$@"); ' \
+                'COMP_CWORD=$(($# - 1)); _%s; printf "%%s\\n" "${COMPREPLY[@]}"' % name
+            path = os.path.join(MAN, "../../completions", name)
+            done = run(["bash", "-c", script, "bash", path, name, *words])
+            self.assertEqual(sorted(done.text.split()), sorted(want), (name, words))
 
     def test_iserd(self):
         self.assertIn("chap-user", in_page(page("iserd.8")))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""iser nbd-serve: other people's NBD clients work on a unit of ours."""
+"""iser nbd-serve: the NBD clients of QEMU, libnbd and fio on a unit of iserd."""
 import json
 import os
 import re
@@ -22,7 +22,7 @@ EIO, EINVAL, ENOSPC, EOVERFLOW, EPERM = 5, 22, 28, 75, 1
 
 
 class Bridge:
-    """An iser nbd-serve on a socket of its own."""
+    """An iser nbd-serve on its own socket."""
 
     def __init__(self, url, *args, tcp=False):
         self.dir = tempfile.TemporaryDirectory()
@@ -81,7 +81,7 @@ class Bridge:
 
 
 class Raw:
-    """An NBD client made of bytes, for what no decent one would send."""
+    """An NBD client that builds its messages from bytes, also wrong messages."""
 
     def __init__(self, path):
         self.sock = socket.socket(socket.AF_UNIX)
@@ -98,7 +98,7 @@ class Raw:
         return exactly(self.sock, n)
 
     def open(self):
-        """The old way in: EXPORT_NAME; simple replies."""
+        """Negotiates with EXPORT_NAME; the server then uses simple replies."""
         assert self.exactly(18) == b"NBDMAGICIHAVEOPT\0\3"
         self.sock.sendall(struct.pack(">I", 3) + b"IHAVEOPT" +
                           struct.pack(">II", 1, 0))
@@ -130,7 +130,7 @@ class Raw:
 
 @BUILT
 class Clients(Folder):
-    """Over iSCSI; and the same over iSER below, by either way in."""
+    """NBD clients over iSCSI; classes below repeat the cases over iSER."""
 
     keys, over = "", "tcp"
 
@@ -154,7 +154,7 @@ class Clients(Folder):
             run(["qemu-img", "convert", "-f", "raw", "-O", "raw", b.uri,
                  self.back])
         self.assertEqual(sha256(self.image), sha256(self.back))
-        # what the bridge wrote is what the unit has
+        # the unit has the data that the bridge wrote
         self.assertIn(sha256(self.image), run([ISER, "hash", url]).text)
 
     @need("qemu-img")
@@ -199,7 +199,7 @@ class Clients(Folder):
         with Daemon("--block-size", "4096", "ram:24M") as d:
             with Bridge(self.url(d), "--export", "disk") as b:
                 self.assertIn("disk", run(["nbdinfo", "--list", b.uri]).text)
-                # --no-content: else it wants the program "file"
+                # --no-content: without this option nbdinfo needs the program "file"
                 info = json.loads(run(["nbdinfo", "--no-content", "--json",
                                        b.uri]).text)
                 e = info["exports"][0]
@@ -233,7 +233,7 @@ class Clients(Folder):
             with Bridge(self.url(d)) as b:
                 for bs in ("4k", "512-64k", "1M"):
                     bs = ["--bsrange=" + bs] if "-" in bs else ["--bs=" + bs]
-                    text = run(["fio", "--name=verify", "--ioengine=nbd",
+                    text = run(["fio", "--name=verify", "--verify_state_save=0", "--ioengine=nbd",
                                 "--uri=" + b.uri, "--rw=randwrite",
                                 "--iodepth=32", "--size=32M",
                                 "--verify=crc32c", "--verify_fatal=1",
@@ -288,8 +288,8 @@ class ClientsStream(Clients):
 
 
 @BUILT
-class Manners(unittest.TestCase):
-    """What a client may get wrong, and how the server ends."""
+class Errors(unittest.TestCase):
+    """Errors of clients, and the end of the server."""
 
     def test_not_nbd(self):
         with Daemon("ram:24M") as d, Bridge(d.url) as b:
@@ -297,7 +297,7 @@ class Manners(unittest.TestCase):
                 with Raw(b.path) as r:
                     r.sock.sendall(junk)
                     r.expect_close()
-            with Raw(b.path) as r: # and still serves
+            with Raw(b.path) as r: # the server still serves
                 r.open()
                 self.assertEqual(r.size, SIZE)
             self.assertIn("closed", b.messages())
@@ -309,7 +309,7 @@ class Manners(unittest.TestCase):
             self.assertEqual(r.reply(512)[0], 0)
             r.sock.sendall(b"x" * 28)
             r.expect_close()
-            self.assertIn("without its magic", b.messages())
+            self.assertIn("without its magic number", b.messages())
 
     def test_goes_in_the_middle(self):
         with Daemon("ram:24M") as d, Bridge(d.url) as b:
@@ -337,14 +337,14 @@ class Manners(unittest.TestCase):
                 self.assertEqual(r.ask(3), 0)
 
     def test_memory_is_bounded(self):
-        """Answers that nobody reads: of all clients about 256 MiB."""
+        """Unread answers of all clients occupy about 256 MiB at most."""
         with Daemon("null:1G") as d, Bridge(d.url) as b:
             lazy = [Raw(b.path) for _ in range(16)]
             for r in lazy:
                 r.open()
                 for i in range(48):
                     r.request(0, i << 20, 1 << 20, cookie=i)
-            with Raw(b.path) as r: # and nobody waits for them
+            with Raw(b.path) as r: # other clients do not wait for them
                 r.sock.settimeout(patience(60))
                 r.open()
                 self.assertEqual(r.ask(0, 0, 4096, read=4096)[0], 0)
@@ -389,7 +389,7 @@ class Manners(unittest.TestCase):
             self.assertEqual(r.ask(0, 0, 32 << 20, read=32 << 20)[0], 0)
 
     def test_many_requests_in_one_call(self):
-        """More than are served at once, and answers that nobody reads."""
+        """More requests than are served at once, with unread answers."""
         with Daemon("ram:24M") as d, Bridge(d.url) as b, Raw(b.path) as r:
             r.open()
             data = b"".join(
@@ -407,8 +407,9 @@ class Manners(unittest.TestCase):
                 err, cookie, data = r.reply(4096)
                 self.assertEqual((err, data), (0, bytes([cookie & 255]) * 4096))
 
-    def test_says_nothing(self):
-        """Who does not negotiate gets 10 seconds, and nobody waits for it."""
+    def test_silent_client(self):
+        """A client that does not negotiate is dropped after 10 seconds, and delays no
+        other client."""
         with Daemon("ram:24M") as d, Bridge(d.url) as b, Raw(b.path) as silent:
             with Raw(b.path) as r:
                 r.open()
@@ -418,7 +419,7 @@ class Manners(unittest.TestCase):
             began = time.monotonic()
             silent.expect_close()
             self.assertGreater(time.monotonic() - began, 8)
-            self.assertIn("does not say", b.messages())
+            self.assertIn("no end of the negotiation", b.messages())
 
     def test_more_clients_than_places(self):
         with Daemon("ram:24M") as d, Bridge(d.url) as b:
@@ -434,7 +435,7 @@ class Manners(unittest.TestCase):
 
     def test_once(self):
         with Daemon("ram:24M") as d, Bridge(d.url, "--once") as b:
-            with Raw(b.path): # asked and went: does not count
+            with Raw(b.path): # disconnected after the negotiation: does not count
                 pass
             with Raw(b.path) as r:
                 r.open()
@@ -465,26 +466,26 @@ class Manners(unittest.TestCase):
             d.stop()
             r.expect_close()
             self.assertEqual(b.wait(10), 4)
-            self.assertIn("is lost", b.messages())
+            self.assertIn("session lost", b.messages())
             b.expect = 4
 
     def test_refusals(self):
         with Daemon("ram:24M") as d:
             for args, what in (
                     (["--listen", "0.0.0.0:0"], "not a loopback address"),
-                    (["--listen", "nonsense"], "is not HOST:PORT"),
+                    (["--listen", "nonsense"], "not an address; give HOST:PORT"),
                     (["--socket", "/x" * 80], "characters"),
-                    (["--socket", "/nowhere/at/all"], "can't listen"),
-                    (["--socket", "a", "--listen", "b"], "takes one URL"),
-                    (["--export", "a b"], "--export takes")):
+                    (["--socket", "/nowhere/at/all"], "cannot listen"),
+                    (["--socket", "a", "--listen", "b"], "--socket and --listen: give one"),
+                    (["--export", "a b"], "--export a b: must be")):
                 done = run([ISER, "nbd-serve"] + args + [d.url], check=False)
                 self.assertNotEqual(done.returncode, 0, args)
                 self.assertTrue(re.search(what, done.text), done.text)
-            with Bridge(d.url) as b: # a living server's socket is its own
+            with Bridge(d.url) as b: # the socket of a running server is not taken over
                 done = run([ISER, "nbd-serve", "--socket", b.path, d.url],
                            check=False)
                 self.assertIn("Address already in use", done.text)
-                b.proc.kill() # and a dead one's is free
+                b.proc.kill() # the socket of a dead server is replaced
                 b.proc.wait()
                 b.expect = -signal.SIGKILL
                 self.assertTrue(os.path.exists(b.path))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""iserd killed at random moments under load, again and again, with connections
-over TCP and iSER: every write that was answered with FUA, or before a flush that
-was answered, is there afterwards, and every registration and reservation with
-APTPL, every saved mode page and all identifying information; nothing is half done. POWER_CUTS=200 makes it 200 times."""
+"""iserd is killed at random moments under load, repeatedly, with connections over TCP
+and iSER. Every completed write with FUA, every write completed before a completed flush,
+every registration and reservation with APTPL, every saved mode page and all identifying
+information must survive; nothing may be partial. POWER_CUTS=200 kills 200 times."""
 import os
 import random
 import struct
@@ -21,7 +21,7 @@ CUTS = int(os.environ.get("POWER_CUTS", "12"))
 
 
 def block(writer, lba, number):
-    """A number of 0: never written."""
+    """Returns the contents of a block; number 0 means never written."""
     return (struct.pack(">III", writer, lba, number) * 43)[:512] if number else bytes(512)
 
 
@@ -39,8 +39,8 @@ class OverIser(RdmaWire):
 
 
 class Writer(threading.Thread):
-    """Writes its blocks over and over, until the power goes. may_be: of each
-    block the numbers it may have; the first one is safe."""
+    """Writes its blocks repeatedly until iserd is killed. may_be: the numbers that
+    each block may have; the first one is persisted."""
 
     def __init__(self, daemon, n, may_be, seed):
         super().__init__()
@@ -54,7 +54,7 @@ class Writer(threading.Thread):
                   OverIser(daemon, name, WAYS[n]))
 
     def check(self):
-        """What was safe is there; of what was under way all or nothing."""
+        """Checks: persisted blocks exist; writes in progress are complete or absent."""
         status, data = self.i.scsi(
             struct.pack(">BBIBHB", 0x28, 0, self.base, 0, BLOCKS, 0), read=512 * BLOCKS)
         assert status == GOOD, status
@@ -107,11 +107,11 @@ class Writer(threading.Thread):
             while self.step():
                 pass
         except (OSError, EOFError):
-            pass  # the power is gone
+            pass  # iserd was killed
 
 
 class Registrant(threading.Thread):
-    """Registers, reserves and releases, until the power goes."""
+    """Registers, reserves and releases until iserd is killed."""
 
     def __init__(self, daemon, known, seed):
         super().__init__()
@@ -153,8 +153,8 @@ class Registrant(threading.Thread):
 
 
 class Saver(threading.Thread):
-    """Saves a mode page, and a name, until the power goes. known: what each may
-    be; the first one is safe."""
+    """Saves a mode page and a name until iserd is killed. known: the possible values
+    of each; the first one is persisted."""
 
     SOFT = 0x1c, 2  # Logical Block Provisioning: any 32 bits as its threshold
 
@@ -181,7 +181,7 @@ class Saver(threading.Thread):
             if now not in self.known[what]:
                 raise AssertionError("%s: %r is there, not %r" % (what, now, self.known[what]))
             self.known[what] = [now]
-        assert self.page(0) == self.known["page"][0]  # current is what was saved
+        assert self.page(0) == self.known["page"][0]  # the current values equal the saved ones
 
     def step(self):
         if self.rng.random() < .5:
@@ -221,8 +221,8 @@ class PowerCuts(Folder):
         return Daemon("--state", self.dir + "/state", "--workers", "3",
                       "--block-size", "512", *self.disks)
 
-    def life(self, written, fence, kept, last):
-        """From one power-on to the next power cut."""
+    def run_once(self, written, fence, kept, last):
+        """One run of iserd, from its start to the kill."""
         d = self.daemon()
         work = [Writer(d, n, written[n], self.rng.random()) for n in range(len(WAYS))]
         work.append(Saver(d, kept, self.rng.random()))
@@ -233,7 +233,7 @@ class PowerCuts(Folder):
             for w in work:
                 w.start()
             time.sleep(self.rng.random() * .3)
-        d.die()
+        d.kill()
         for w in work:
             if not last:
                 w.join(20)
@@ -249,8 +249,8 @@ class PowerCuts(Folder):
         fence = {"now": ([], None)}
         kept = {"page": [0], "name": [b""]}
         for cut in range(CUTS):
-            self.life(written, fence, kept, False)
-        self.life(written, fence, kept, True)
+            self.run_once(written, fence, kept, False)
+        self.run_once(written, fence, kept, True)
         print("#   %d cuts, answered: %s" % (CUTS, self.answered))
         for what, count in self.answered.items():
             self.assertGreater(count, CUTS, what)

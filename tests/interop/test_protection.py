@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Protection information (DIF) on the wire, over each transport, and over the
-life of iserd: killed, started again, formatted, grown. The CRC is computed here
-by the polynomial of SBC-3 §4.22.4."""
+"""Protection information (DIF) over each transport, and across restarts of iserd:
+killed, restarted, formatted, grown. This module computes the CRC with the polynomial
+of SBC-3 §4.22.4."""
 import ctypes
 import ctypes.util
 import os
@@ -29,7 +29,7 @@ def crc(data):
 
 
 def guarded(data, ref, app=0, size=512):
-    """Blocks with their information behind them."""
+    """Returns blocks, each followed by its information."""
     out = b""
     for i in range(0, len(data), size):
         block = data[i:i + size]
@@ -46,7 +46,7 @@ class Initiator(Wire):
 
     @staticmethod
     def take_ahs(w, cdb):
-        """RFC 7143 §11.2.2.3: what is beyond 16 bytes."""
+        """Moves the bytes of a CDB after the 16th to an AHS (RFC 7143 §11.2.2.3)."""
         w.ahs = b""
         if len(cdb) > 16:
             w.ahs = struct.pack(">HBB", len(cdb) - 15, 1, 0) + cdb[16:]
@@ -101,7 +101,7 @@ def capacity(i):
 
 
 def sense(data):
-    """Key, ASC and ASCQ, LBA, of what an answer without data brings."""
+    """Returns (key, ASC and ASCQ, LBA) of sense data."""
     s = data[2:]
     return s[2] & 15, s[12] << 8 | s[13], struct.unpack(">I", s[3:7])[0]
 
@@ -153,7 +153,7 @@ def orwrite32(bmop, lba, n, expected, new=0, policy=7):
 
 
 class Generations(unittest.TestCase):
-    """ORWRITE(32), whose CDB needs an additional header segment, too (SBC-4 4.27)."""
+    """ORWRITE(32), whose CDB needs an additional header segment (SBC-4 4.27)."""
 
     def mismatch(self, answer):
         self.assertEqual((answer[0], sense(answer[1])[:2]), (CHECK, (5, 0x2c0c)))
@@ -176,7 +176,7 @@ class Generations(unittest.TestCase):
                     i.close()
 
     def test_disks_for_16_bytes(self):
-        """Without type 2 there are 32-byte CDBs only to the letter."""
+        """Units without type 2 have 32-byte CDBs only with --compat strict."""
         for options, there in ((), False), (("--compat", "strict"), True):
             with Daemon(*options, "ram:16M") as d:
                 i = Initiator(d)
@@ -204,7 +204,7 @@ LAST = 0x80
 
 
 def tag_page(*ranges):
-    """The Application Tag mode page (SBC-4 6.5.3) as a list for MODE SELECT(10):
+    """Returns the Application Tag mode page (SBC-4 6.5.3) as a list for MODE SELECT(10):
     ranges are (LBA, blocks, tag), the last of them LAST."""
     page = bytes([0x4a, 2, 0, 204]) + bytes(12)
     for n, (lba, blocks, tag) in enumerate(ranges, 1):
@@ -247,13 +247,13 @@ class ApplicationTags(Folder):
             status, data = mode_select(i, tag_page((0, 1000, 1), (1001, 31767, 2)))
             self.assertEqual((status, sense(data)[:2]), (CHECK, (5, 0x2600)))
             self.assertEqual(mode_select(i, page, sp=1)[0], GOOD)
-            self.check(i, 996, 0x3333, True)  # the page does not count yet
+            self.check(i, 996, 0x3333, True)  # the page is not in force yet
             self.assertEqual(mode_select(i, control(1, 1), sp=1)[0], GOOD)
             self.check(i, 996, 0x1111, True)
             self.check(i, 996, 0x2222, False)
             self.check(i, 1000, 0x2222, True)
             i.close()
-        with self.serve() as d:  # both were saved
+        with self.serve() as d:  # both pages were saved
             i = Initiator(d)
             status, data = i.ask(struct.pack(">BBBB3xHx", 0x5a, 8, 0x0a, 2, 512), 512)
             self.assertEqual((status, data[9:]), (GOOD, page[9:]))
@@ -265,7 +265,7 @@ class ApplicationTags(Folder):
 
 
 class Libiscsi:
-    """Somebody else's initiator, by its library."""
+    """The initiator of libiscsi, through its library."""
 
     class Task(ctypes.Structure):
         _fields_ = [("status", ctypes.c_int)]
@@ -309,14 +309,14 @@ class ByLibiscsi(unittest.TestCase):
             self.assertEqual(li.write(301, blocks, 4), GOOD)  # the guard only
             self.assertEqual(li.read(301, len(blocks), 1), CHECK)
             self.assertEqual(li.read(301, len(blocks), 4), GOOD)
-            i = Initiator(d)  # what it wrote is what is there
+            i = Initiator(d)  # the unit has the data that libiscsi wrote
             self.assertEqual(i.ask(rw(0x28, 301, 64, 3), len(blocks)), (GOOD, blocks))
             i.close()
             li.close()
 
 
 class Beside(Folder):
-    """The file that is beside a file."""
+    """The .pi file of a file."""
 
     def setUp(self):
         super().setUp()
@@ -341,7 +341,7 @@ class Beside(Folder):
         self.assertEqual(i.ask(rw(0x28, 9, 8, 1), len(blocks)), (GOOD, blocks))
         self.assertEqual(i.ask(rw(0x28, 8, 1, 1), 520)[1][512:], NONE)
         self.assertEqual(i.ask(bytes([4, 0x10, 0, 0, 0, 0]), 0, bytes(4))[0], GOOD)
-        d.die()
+        d.kill()
         with self.serve("--protection", "2") as d:
             i = Initiator(d)
             self.assertEqual(capacity(i)[2], 0)
@@ -364,7 +364,7 @@ class Beside(Folder):
             blocks = guarded(blocks[:512] * 8, 196600)
             self.assertEqual(i.ask(rw(0x2a, 196600, 8, 1), 0, blocks)[0], GOOD)
             i.close()
-        os.truncate(self.disk, 80 << 20)  # while nobody looks
+        os.truncate(self.disk, 80 << 20)  # while no iserd runs
         with self.serve() as d:
             i = Initiator(d)
             os.truncate(self.disk, 96 << 20)
@@ -380,48 +380,60 @@ class Beside(Folder):
         with open(self.disk, "r+b") as f:
             f.seek(8 * 512 + 700)
             f.write(b"another byte")
-        with self.serve() as d:  # nothing was under way: this is corruption
+        with self.serve() as d:  # no write was in progress: this is corruption
             i = Initiator(d)
             status, data = i.ask(rw(0x28, 8, 8), 4096)
             self.assertEqual((status, sense(data)), (CHECK, (0xb, 0x1001, 9)))
             i.close()
 
-    def torn(self, disk):
-        """Killed while a region is marked, and as if data of the second
-        block had come to the medium and its information had not."""
+    def damaged(self, disk):
+        """Kills iserd while a region is marked, and changes the data of the second
+        block but not its information."""
         d = self.serve("--protection", "1")
         i = Initiator(d)
         self.assertEqual(i.ask(rw(0x2a, 8, 8), 0, os.urandom(4096))[0], GOOD)
-        d.die()
+        d.kill()
         with open(disk, "r+b") as f:
             f.seek(9 * 512)
             f.write(b"half of a write")
 
     def test_half_a_write_is_mended(self):
-        self.torn(self.disk)
+        self.damaged(self.disk)
         with self.serve() as d:
             i = Initiator(d)
             self.assertEqual(i.ask(rw(0x28, 8, 8), 4096)[0], GOOD)
-            self.assertIn("the guards of 1 blocks are made anew", d.messages())
+            self.assertIn("the guards of 1 blocks are recalculated", d.messages())
             i.close()
         with self.serve() as d:
-            self.assertNotIn("made anew", d.messages())
+            self.assertNotIn("recalculated", d.messages())
 
     def test_odd_names_beside_it(self):
-        # a name that has no room for .pi: the disk itself is not taken for it
+        # the name is too long for the suffix .pi: iserd must not use the disk itself
         folder, name = os.path.split(self.disk)
         size = os.path.getsize(self.disk)
         for room in range(3):
             fill = 4095 - room - len(folder) - 1 - len(name)
             path = folder + "/" * (fill + 1) + name
             self.assertEqual(len(path), 4095 - room)
-            self.assertIn("so long a name", refused(
+            self.assertIn("name is too long", refused(
                 "--block-size", "512", "--protection", "1", path))
             self.assertEqual(os.path.getsize(self.disk), size)
-        # a pipe is not waited for
+        # iserd must not wait for a pipe
         os.mkfifo(self.disk + ".pi", 0o600)
         refused("--block-size", "512", "--read-only", self.disk)
         refused("--block-size", "512", self.disk)
+
+    def test_mode_and_links(self):
+        """Guards reveal the plain blocks; a link must not redirect the file."""
+        os.chmod(self.disk, 0o666)
+        other = self.path("elsewhere")
+        os.symlink(other, self.disk + ".pi")
+        self.assertIn("symbolic link", refused("--block-size", "512", "--protection", "1",
+                                               self.disk))
+        self.assertFalse(os.path.exists(other))
+        os.unlink(self.disk + ".pi")
+        with self.serve("--protection", "1"):
+            self.assertEqual(os.stat(self.disk + ".pi").st_mode & 0o777, 0o600)
 
     def test_what_cannot_be_served(self):
         with self.serve("--protection", "1"):
@@ -445,7 +457,7 @@ class Beside(Folder):
 
 
 def loop_device(case, path):
-    """A block device over a file; skips the test where there can be none."""
+    """Returns a block device for a file; skips the test if that is not possible."""
     if os.geteuid() or not shutil.which("losetup"):
         case.skipTest("no root, or no losetup")
     done = run(["losetup", "--find", "--show", path], check=False)
@@ -457,7 +469,7 @@ def loop_device(case, path):
 
 
 class Named(Folder):
-    """Protection information in a file that is named: of block devices, too."""
+    """Protection information in a named file, also of block devices."""
 
     def setUp(self):
         super().setUp()
@@ -469,19 +481,19 @@ class Named(Folder):
     def refused(self, disk, *args):
         return refused(*args, "--block-size", "512", disk + ",pi=" + self.pi)
 
-    def life(self, disk):
-        """Written, killed, torn, served again, and formatted."""
+    def run_once(self, disk):
+        """Writes, kills iserd, damages a block, restarts, and formats."""
         blocks = guarded(os.urandom(512 * 8), 100, 7)
         d = self.serve(disk, "--protection", "1")
         i = Initiator(d)
         self.assertEqual(capacity(i), (131072, 512, 1))
         self.assertEqual(i.ask(rw(0x2a, 100, 8, 1), 0, blocks)[0], GOOD)
-        d.die()
+        d.kill()
         with open(disk, "r+b") as f:
             f.seek(103 * 512)
             f.write(b"half of a write")
         with self.serve(disk) as d:
-            self.assertIn("the guards of 1 blocks are made anew", d.messages())
+            self.assertIn("the guards of 1 blocks are recalculated", d.messages())
             i = Initiator(d)
             self.assertEqual(i.ask(rw(0x28, 100, 3, 1), 3 * 520), (GOOD, blocks[:3 * 520]))
             self.assertEqual(i.ask(rw(0x28, 100, 8), 4096)[0], GOOD)
@@ -494,14 +506,14 @@ class Named(Folder):
 
     def test_device(self):
         disk = loop_device(self, sparse(self.path("disk.img"), 64 << 20))
-        self.assertIn("write %s,pi=FILE" % disk, refused(
+        self.assertIn("give %s,pi=FILE" % disk, refused(
             "--protection", "1", "--block-size", "512", disk))
-        self.life(disk)
-        # one that was killed may have it for a moment yet
+        self.run_once(disk)
+        # a killed iserd may have the device open for another moment
         fd = os.open(disk, os.O_RDWR | os.O_EXCL)
         threading.Timer(0.3, os.close, (fd,)).start()
         self.serve(disk).stop()
-        # another device, and the same by another name
+        # another device, and the same device under another name
         other = loop_device(self, sparse(self.path("other.img"), 64 << 20))
         size = os.path.getsize(self.pi)
         self.assertIn("of another device", self.refused(other))
@@ -513,7 +525,7 @@ class Named(Folder):
             i.close()
 
     def test_file(self):
-        self.life(sparse(self.path("disk.img"), 64 << 20))
+        self.run_once(sparse(self.path("disk.img"), 64 << 20))
         self.assertFalse(os.path.exists(self.path("disk.img.pi")))
 
     def test_what_cannot_be(self):
@@ -522,7 +534,7 @@ class Named(Folder):
         self.assertFalse(os.path.exists(self.pi))
         for lun in "ram:16M", "null:16M", "cd:" + disk:
             self.assertIn("have such a file", self.refused(lun, "--protection", "1"))
-        # not over anything that is there, the disk itself least of all
+        # existing files, in particular the disk itself, must not be overwritten
         for other in "zeros.img", "text":
             with open(self.path(other), "wb") as f:
                 f.write(bytes(4096) if other == "zeros.img" else b"other things" * 100)
@@ -535,9 +547,9 @@ class Named(Folder):
         self.assertEqual(os.path.getsize(disk), 64 << 20)
         self.pi = self.path("pi")
         sparse(disk + ".pi", 0)
-        self.assertIn("is there, too", self.refused(disk, "--protection", "1"))
+        self.assertIn("exists, too", self.refused(disk, "--protection", "1"))
         os.remove(disk + ".pi")
-        # one for two
+        # one file for two disks
         second = sparse(self.path("second.img"), 32 << 20)
         with self.serve(disk, "--protection", "1"):
             size = os.path.getsize(self.pi)
@@ -546,8 +558,8 @@ class Named(Folder):
 
 
 class PowerCuts(test_powercut.PowerCuts):
-    """The same with protection information: what was answered is there, and
-    no block is unreadable for its guard."""
+    """The same with protection information: completed writes exist, and no block is
+    unreadable because of its guard."""
 
     def daemon(self):
         return Daemon("--protection", "1", "--state", self.dir + "/state",
@@ -555,7 +567,7 @@ class PowerCuts(test_powercut.PowerCuts):
 
 
 class PowerCutsOfDevices(PowerCuts):
-    """Information in files, and data on devices."""
+    """The information is in files, the data on devices."""
 
     def setUp(self):
         super().setUp()

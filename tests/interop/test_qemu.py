@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""QEMU's tools: an image goes out and comes back, byte for byte."""
+"""QEMU's tools copy an image to a unit and back; every byte is compared."""
 
 from harness import Daemon, Folder, main, make_image, need, run, sha256, sparse
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""RDMA over software iWARP: iser rping and iser rbench against each other and
-against a peer made of bytes; tshark's MPA, DDP and RDMAP dissectors as judges
-of what they put on the wire."""
+"""RDMA over software iWARP: iser rping and iser rbench with each other and with a
+peer that builds its messages from bytes; the MPA, DDP and RDMAP dissectors of tshark
+check the messages."""
 import json
 import os
 import random
@@ -78,7 +78,7 @@ class Rping(unittest.TestCase):
                     self.assertEqual(r["pings"], 30)
 
     def test_every_option(self):
-        """Both sides' wishes, and what has to come of them."""
+        """The options of both sides, and the expected results."""
         for n in range(64):
             no_crc, markers_s, markers_c, plain, p2p, short = (
                 bool(n >> b & 1) for b in range(6))
@@ -98,7 +98,7 @@ class Rping(unittest.TestCase):
                 self.assertEqual(r["peer_to_peer"], p2p and not plain)
 
     def test_one_side_wants_crc(self):
-        """RFC 5044 §7.1: CRC is on if either side asks for it."""
+        """RFC 5044 §7.1: the CRC is on if either side requests it."""
         for server, client in (((), ("--no-crc",)), (("--no-crc",), ())):
             with Server("rping", *server) as s:
                 self.assertTrue(rping(s, "-C", "2", *client)["crc"])
@@ -212,8 +212,8 @@ def untagged(opcode, qn, msn, data=b"", mo=0, stag=0):
 
 
 def split_stream(data, markers):
-    """The ULPDUs of one direction from full operation on (RFC 5044 §4); each
-    marker and each CRC must be right."""
+    """Returns the ULPDUs of one direction from full operation on (RFC 5044 §4);
+    checks each marker and each CRC."""
     ulpdus, at = [], 0
     while at < len(data):
         covered, content, start, total = b"", b"", None, 2
@@ -243,7 +243,7 @@ def split_stream(data, markers):
     return ulpdus
 
 
-# ---- a peer made of bytes ----
+# ---- a peer that builds its messages from bytes ----
 
 
 class Peer:
@@ -267,7 +267,7 @@ class Peer:
         self.sock.sendall(b"".join(fpdu(u) for u in ulpdus))
 
     def receive(self):
-        """The next ULPDU; its CRC must be right."""
+        """Returns the next ULPDU; checks its CRC."""
         head = self.exactly(2)
         n = struct.unpack(">H", head)[0]
         rest = self.exactly(n + (-(n + 2) % 4) + 4)
@@ -276,7 +276,7 @@ class Peer:
         return rest[:n]
 
     def terminate_reason(self):
-        """Layer << 12 | type << 8 | code of the Terminate that must come."""
+        """Returns layer << 12 | type << 8 | code of the expected Terminate."""
         while True:
             u = self.receive()
             if u[1] & 0xf == TERMINATE:
@@ -288,8 +288,8 @@ class Peer:
 
 @unittest.skipUnless(os.path.exists(ISER), "iser is not built")
 class Attacks(unittest.TestCase):
-    """RFC 5042: what a peer must not get away with. Each ends its own
-    connection with the right Terminate, and the server lives on."""
+    """Attacks of RFC 5042: each one ends its own connection with the correct
+    Terminate, and the server continues."""
 
     def reason(self, *ulpdus, raw=None):
         with Server("rping") as s:
@@ -341,7 +341,7 @@ class Attacks(unittest.TestCase):
             bad = bytearray(fpdu(untagged(SEND, 0, 1, bytes(16))))
             bad[30] ^= 1
             p.sock.sendall(bad)
-            try:  # the first FPDU: there may be no Terminate before it
+            try:  # the first FPDU: no Terminate may precede it
                 self.assertEqual(p.terminate_reason(), 0x2002)
             except (EOFError, ConnectionResetError):
                 pass
@@ -362,8 +362,8 @@ class Attacks(unittest.TestCase):
 
 @unittest.skipUnless(os.path.exists(ISER), "iser is not built")
 class Segments(unittest.TestCase):
-    """A peer that cuts its messages as nobody does: rbench's server reads
-    ahead into a region that is undefined, and must put everything right."""
+    """A peer with unusual segments: rbench's server reads ahead into an undefined
+    region and must move each misplaced octet."""
 
     SIZE = 900000
 
@@ -378,7 +378,7 @@ class Segments(unittest.TestCase):
 
     @staticmethod
     def cut(chance, data, stag, to):
-        """Segments of any length, of which neighbours are often alike."""
+        """Yields segments of random lengths; neighbours often have equal lengths."""
         out, at, n = [], 0, 60000
         while at < len(data):
             if chance.random() < 0.4:
@@ -414,8 +414,8 @@ class Segments(unittest.TestCase):
             self.assertEqual(s.messages(), "")
 
     def test_something_else_in_between(self):
-        """After a segment that is not the last, another message all the
-        same: what was read ahead is looked at before it counts."""
+        """Another message follows a segment that is not the last: octets that were
+        read ahead must be checked before they count."""
         with Server("rbench") as s:
             p, base, stag = self.begin(s)
             first, other = b"a" * 60000, b"b" * 61000
@@ -443,10 +443,10 @@ class Segments(unittest.TestCase):
             p.close()
 
 
-# ---- the judge ----
+# ---- tshark ----
 
 class IwarpCapture(Capture):
-    """A capture that tshark reads as MPA, which it finds by its frames."""
+    """A capture that tshark decodes as MPA; tshark recognises MPA by its frames."""
 
     def tshark(self, *words):
         out = subprocess.run(
@@ -463,7 +463,7 @@ class IwarpCapture(Capture):
         return [line.split("\t") for line in self.tshark(*args).splitlines()]
 
     def streams(self):
-        """What each end sent on each connection: {(stream, port): bytes}."""
+        """Returns the bytes of each end and connection: {(stream, port): bytes}."""
         sent = {}
         for n, port, seq, data in self.fields(
                 "tcp.len > 0", "tcp.stream", "tcp.srcport", "tcp.seq",
@@ -476,7 +476,7 @@ class IwarpCapture(Capture):
         return sent
 
     def checksums(self):
-        """How many FPDUs have a CRC that is good, and that is bad."""
+        """Returns the numbers of FPDUs with a good and with a bad CRC."""
         text = self.tshark("-Y", "iwarp_mpa.fpdu", "-O", "iwarp_mpa")
         return text.count("(Good CRC32)"), text.count("(Bad CRC32")
 
@@ -492,7 +492,7 @@ class IwarpCapture(Capture):
 @unittest.skipUnless(os.path.exists(ISER), "iser is not built")
 class Judge(unittest.TestCase):
     def captured(self, command, options, client, client_options):
-        """Runs client against a server; returns the capture."""
+        """Runs a client with a server; returns the capture."""
         d = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, d)
         with Server(command, *options) as s:
@@ -517,7 +517,7 @@ class Judge(unittest.TestCase):
              SEND_SE_INV}
 
     def check_counts(self, seen):
-        """300 and 2 x 300 Writes, 2 x 300 Reads; the rest are Sends."""
+        """Checks for 300 and 2 x 300 Writes and 2 x 300 Reads; all others are Sends."""
         self.assertEqual(set(seen), self.EVERY)
         self.assertEqual(seen.count(WRITE), 900)
         self.assertEqual(seen.count(READ_REQUEST), 600)
@@ -526,7 +526,7 @@ class Judge(unittest.TestCase):
         self.assertEqual(seen.count(SEND_SE_INV), 6)
 
     def check_streams(self, cap, markers):
-        """All that was sent, read here and not by tshark."""
+        """Decodes all sent bytes without tshark."""
         seen = []
         for data in cap.streams().values():
             self.assertIn(bytes(data[:16]), (b"MPA ID Req Frame",
@@ -537,8 +537,8 @@ class Judge(unittest.TestCase):
         self.check_counts(seen)
 
     def test_every_operation(self):
-        """Send, SE, Inv, SE and Inv, Write, Read Request and Response: each
-        is seen, in FPDUs that have a CRC and that it is right of."""
+        """Send, SE, Inv, SE and Inv, Write, Read Request and Response: tshark sees
+        each of them, in FPDUs with a good CRC."""
         cap = self.captured("rbench", (), self.bench, ())
         self.check_clean(cap)
         self.check_counts(cap.opcodes())
@@ -554,8 +554,8 @@ class Judge(unittest.TestCase):
                              set(cap.opcodes()))
 
     def test_markers(self):
-        """tshark 4.0 loses its way among markers where a segment holds two
-        FPDUs or begins at one: so these are few, and at known positions."""
+        """tshark 4.0 fails on markers if a segment holds two FPDUs or begins at a
+        marker, so this test sends few FPDUs at known positions."""
         for options, fpdus, good, markers in (
                 (("-C", "4", "-S", "64"), 28, 28, [0, 0, 24, 16]),
                 (("-C", "1", "-S", "300"), 7, 7, [0, 0]),
@@ -584,14 +584,14 @@ class Judge(unittest.TestCase):
         self.assertEqual(set(cap.numbers("iwarp_ddp.dv", "iwarp_ddp.dv")), {1})
         self.assertEqual(set(cap.numbers("iwarp_rdma.version",
                                          "iwarp_rdma.version")), {1})
-        # both sides' Sends and the one Read are the first of their queues on
+        # the Sends of both sides and the one Read are the first of their queues on
         self.assertEqual(cap.numbers("iwarp_ddp.qn", "iwarp_ddp.qn"),
                          [0, 1, 0, 0, 0])
         self.assertEqual(cap.numbers("iwarp_ddp.msn", "iwarp_ddp.msn"),
                          [1, 1, 1, 2, 2])
         sink = cap.numbers("iwarp_rdma.sinkstag", "iwarp_rdma.sinkstag")
         stags = cap.numbers("iwarp_ddp.stag", "iwarp_ddp.stag")
-        self.assertEqual(stags[0], sink[0])  # the Response's
+        self.assertEqual(stags[0], sink[0])  # of the Response
         self.assertEqual(len(stags), 2)
 
     def test_request_and_reply(self):
@@ -613,7 +613,7 @@ class Judge(unittest.TestCase):
                 self.assertEqual(tuple(request), flags)
 
     def test_segments(self):
-        """A message in many FPDUs: offsets without a gap, the last is last."""
+        """A message in many FPDUs: offsets without a gap, the L bit in the last one."""
         cap = self.captured("rping", ("--fpdu", "1000"), rping,
                             ("-C", "1", "-S", "20000", "--fpdu", "700"))
         self.check_clean(cap)
@@ -655,8 +655,8 @@ class Judge(unittest.TestCase):
             cap.numbers("iwarp_rdma.terminate",
                         "iwarp_rdma.term_errcode_ddp_tagged"), [0])
 
-    def test_the_judge_sees_a_wrong_crc(self):
-        """Else check_clean would prove nothing."""
+    def test_tshark_detects_a_wrong_crc(self):
+        """Without this, check_clean would prove nothing."""
         cap = self.captured("rping", (), rping, ("-C", "1", "-S", "3000"))
         with open(cap.path, "rb") as f:
             data = f.read()

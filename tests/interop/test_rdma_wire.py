@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""An iSER initiator made of bytes: what RFC 7145 promises to a good one, and
-the answer that a bad one gets; other sessions unharmed."""
+"""An iSER initiator that builds its messages from bytes: correct behaviour by RFC
+7145, and the answers to wrong messages; other sessions must not be affected."""
 import os
 import random
 import socket
@@ -48,7 +48,7 @@ class Good(unittest.TestCase):
         self.both(check)
 
     def test_no_invalidation_unless_it_is_allowed(self):
-        """IBTA A12's flag 40h, and no private data at all."""
+        """Flag 40h of IBTA A12, and no private data."""
         for cm in (b"\xc0\0\0\0", b""):
             with Daemon("ram:8M") as d:
                 w = RdmaWire(d, cm=cm)
@@ -72,9 +72,9 @@ class Good(unittest.TestCase):
             self.assertEqual(w.reads_asked, asked)
         self.both(check)
 
-    def test_data_that_are_told_and_not_sent(self):
-        """libiscsi's writes: DataSegmentLength is there, the data are not;
-        the STag names all of them. Without an STag it is an error."""
+    def test_data_segment_length_without_data(self):
+        """Writes of libiscsi: DataSegmentLength is set without data, and the STag
+        covers all data. Without an STag, that is an error."""
         with Daemon("ram:8M") as d:
             w = RdmaWire(d)
             w.login()
@@ -93,7 +93,7 @@ class Good(unittest.TestCase):
             w.close()
 
     def test_without_crc_it_still_has_one(self):
-        """RFC 5044 §7.1: either end may ask for the CRC; iserd does."""
+        """RFC 5044 §7.1: either end may request the CRC; iserd does."""
         self.both(lambda w: self.assertEqual(w.read10(0, 8)[0], 0), crc=False)
 
     def test_ping_is_echoed(self):
@@ -104,8 +104,76 @@ class Good(unittest.TestCase):
                 self.assertEqual((op, data), (NOP_IN, b"x" * n))
         self.both(check)
 
+    def test_declared_reading_of_the_base_offset(self):
+        """§6.9: the key of the initiator decides; the rules of --compat apply to an
+        initiator without the key."""
+        for compat in "linux", "strict":
+            for said in None, "Yes", "No":
+                with Daemon("--compat", compat, "ram:8M") as d:
+                    w = RdmaWire(d)
+                    w.solicited_only = compat == "linux" if said is None \
+                        else said == "Yes"
+                    w.login(*(["TaggedBufferForSolicitedDataOnly=" + said]
+                              if said else []))
+                    w.ready()
+                    blob = os.urandom(16384)
+                    for n in 0, 512, 4096, 8192:
+                        self.assertEqual(
+                            w.ask(rw(WRITE10, 0, 32), data=blob, at_once=n),
+                            (0, b""))
+                        self.assertEqual(w.read10(0, 32), (0, blob),
+                                         (compat, said, n))
+                    w.close()
+
+    def test_extensions_refused_on_a_connection_in_rdma_mode(self):
+        """§6.3: iSER-assisted mode MUST NOT be used if an end offers No; an
+        initiator without the key is served, as by tgt."""
+        with Daemon("ram:8M") as d:
+            w = RdmaWire(d)
+            w.KEYS = w.KEYS[:4] + ("RDMAExtensions=No",)
+            op, head, _ = w.login()
+            self.assertEqual((op, head[36:38]), (LOGIN, b"\2\0"))
+            w.close()
+            d.wait_for("RFC 7145 §6.3")
+            w = RdmaWire(d)
+            w.KEYS = w.KEYS[:4]
+            op, head, _ = w.login()
+            self.assertEqual((op, head[36:38]), (LOGIN, b"\0\0"))
+            w.ready()
+            w.close()
+
+    def test_ping_of_an_initiator_that_reads_the_rfc(self):
+        """§6.5: InitiatorRecvDataSegmentLength applies to an initiator that declares
+        a key which Linux does not support."""
+        with Daemon("ram:8M") as d:
+            w = RdmaWire(d)
+            w.login("MaxOutstandingUnexpectedPDUs=8")
+            w.ready()
+            w.pdu(0x40, data=b"x" * 4096)
+            op, _, data = w.recv()
+            self.assertEqual((op, data), (NOP_IN, b"x" * 4096))
+            w.close()
+
+    def test_hello_after_hello_required_no(self):
+        """§6.10: with No there MUST NOT be a Hello exchange; an initiator without
+        the key is an older one (§5.1.3)."""
+        for said in None, "No":
+            with Daemon("ram:8M") as d:
+                w = RdmaWire(d)
+                w.login(*(["iSERHelloRequired=" + said] if said else []))
+                w.untagged(SEND, struct.pack(">BBHxxxxxxxxxxxxxxxxxxxxxxxx",
+                                             HELLO << 4, 0xaa, 4))
+                if said:
+                    with self.assertRaises((Terminated, OSError, EOFError,
+                                            AssertionError)):
+                        w.next_send()
+                    d.wait_for("RFC 7145 §10.1.3.4")
+                else:
+                    self.assertEqual(w.next_send()[0] >> 4, 3)
+                w.close()
+
     def test_linux_gets_128_bytes_at_most(self):
-        """Linux' ib_iser has no room for more, whatever it declares."""
+        """ib_iser of Linux has no larger buffer, regardless of its declaration."""
         with Daemon("ram:8M") as d:
             w = RdmaWire(d)
             w.login()
@@ -130,7 +198,7 @@ class Good(unittest.TestCase):
             w.close()
 
     def test_extensions_in_a_discovery_session(self):
-        """§6.3: the key is not for them; the session is none the worse."""
+        """§6.3: the key is not allowed there; the session continues."""
         with Daemon("ram:8M") as d:
             for start in ("rdma", "tcp"):
                 w = RdmaWire(d) if start == "rdma" else Wire(d)
@@ -142,8 +210,8 @@ class Good(unittest.TestCase):
                 w.close()
 
     def test_reinstatement(self):
-        """RFC 7143 §6.3.5: the same ISID ends the older session, whichever
-        transports the two have."""
+        """RFC 7143 §6.3.5: the same ISID ends the older session, for all
+        combinations of transports."""
         with Control("ram:8M") as c:
             for first in ("rdma", "stream", "tcp"):
                 for second in ("rdma", "stream", "tcp"):
@@ -162,15 +230,15 @@ class Good(unittest.TestCase):
 
 
 class Manage(unittest.TestCase):
-    """Task management while data are on their way."""
+    """Task management during data transfers."""
 
     def tmf(self, w, function, tag=0xffffffff, ref=0):
         w.pdu(0x42, 0x80 | function, rest=struct.pack(
             ">IIII", tag, w.cmdsn, 1, ref))
 
     def test_abort_while_a_read_is_unanswered(self):
-        """§8.3: the buffer is the target's until its RDMA Read is over; then
-        the abort is answered and the command is not."""
+        """§8.3: the target owns the buffer until its RDMA Read is complete; then the
+        target answers the abort, and does not answer the command."""
         with Daemon("ram:8M") as d:
             for start in ("rdma", "stream"):
                 w = RdmaWire(d, start)
@@ -202,13 +270,13 @@ class Manage(unittest.TestCase):
             self.tmf(w, ABORT_TASK, 0x7777, w.cmdsn - 1)
             op, head, _ = w.recv()
             self.assertEqual(op, TMF)
-            self.assertIn(head[2], (0, 1))  # done, or task not there
+            self.assertIn(head[2], (0, 1))  # function complete, or task does not exist
             w.close()
 
     @unittest.skipUnless(os.path.exists(ISER), "iser is not built")
     def test_reset_under_load(self):
-        """LOGICAL UNIT RESET by another session: who had commands there
-        learns of it by error or time limit, the unit goes on."""
+        """LOGICAL UNIT RESET by another session: initiators with commands get an
+        error or a timeout, and the unit continues."""
         for way in ("tcp", "rdma", "stream"):
             with Daemon("--workers", "2", "ram:64M") as d:
                 url = over(d.url + "?timeout=2", way)
@@ -233,11 +301,12 @@ class Manage(unittest.TestCase):
 
 
 class BadInput(unittest.TestCase):
-    """One daemon; healthy sessions by TCP and RDMA stay through each test."""
+    """One daemon; healthy sessions over TCP and RDMA must survive each test."""
 
     @classmethod
     def setUpClass(cls):
-        cls.daemon = Daemon("ram:8M")
+        # at this level no line is suppressed
+        cls.daemon = Daemon("--log", "debug", "ram:8M")
         cls.healthy = []
         for i, w in enumerate((Wire(cls.daemon), RdmaWire(cls.daemon))):
             w.ISID = b"\x80\x12\x34\x99\x00" + bytes([i])
@@ -275,7 +344,7 @@ class BadInput(unittest.TestCase):
         return w.ready()
 
     def refused(self, w, log):
-        """The connection ends, by Terminate or at once; the log says why."""
+        """The connection ends, by Terminate or at once; the log has the reason."""
         try:
             while True:
                 w.next_send()
@@ -326,7 +395,7 @@ class BadInput(unittest.TestCase):
             w.expect_close()
 
     def test_bits_flipped_in_a_login(self):
-        """Without a CRC to catch them: whatever it becomes, iserd lives."""
+        """Without a CRC that detects them: iserd must survive every result."""
         rnd = random.Random(5)
         for _ in range(60):
             w = self.wire()
@@ -382,8 +451,8 @@ class BadInput(unittest.TestCase):
         self.refused(w, "STag")
         self.assertIsInstance(self.end, Terminated)
 
-    def test_read_of_no_memory(self):
-        """A target answers no RDMA Reads at all: its IRD is 0."""
+    def test_rdma_read_from_a_target(self):
+        """A target answers no RDMA Reads: its IRD is 0."""
         w = self.session()
         w.untagged(READ_REQUEST, struct.pack(">IQIIQ", 1, 0, 64, 0x4242, 0),
                    queue=1)
@@ -396,7 +465,7 @@ class BadInput(unittest.TestCase):
         self.refused(w, "invalidated")
 
     def test_more_sends_than_there_is_room_for(self):
-        """§8.1: 4,000 pings that nobody reads the answers of."""
+        """§8.1: 4,000 pings without reading the answers."""
         w = self.session()
         w.sock.settimeout(3)
         try:
@@ -409,7 +478,7 @@ class BadInput(unittest.TestCase):
     # ---- iSER ----
 
     def test_login_shorter_than_the_iser_header(self):
-        """A hole of a real kernel once."""
+        """A kernel had this vulnerability."""
         for n in (0, 1, 12, 27):
             w = self.wire()
             w.untagged(SEND, RdmaWire.header()[:n])
@@ -472,7 +541,7 @@ class BadInput(unittest.TestCase):
         self.refused(w, "RFC 7145 §7.3.4")
 
     def test_targets_opcodes(self):
-        """R2T, Data-In and responses are not an initiator's."""
+        """An initiator must not send R2T, Data-In and responses."""
         for op in (0x31, 0x25, 0x21, 0x20):
             w = self.session()
             w.pdu(op)
@@ -490,8 +559,8 @@ class BadInput(unittest.TestCase):
         self.assertEqual(data[0] & 0x3f, 0x1f)
 
     def test_stag_of_a_read_is_wrong(self):
-        """The target writes where it was told: the initiator's RDMA layer
-        refuses, and the target ends its side."""
+        """The target writes to the given STag: the initiator's RDMA layer refuses,
+        and the target ends its side."""
         w = self.session()
         w.command(rw(READ10, 0, 8), 0xc0, 4096, header=RdmaWire.header(
             flags=4, read=(0xdead, 0)))
@@ -526,8 +595,8 @@ class BadInput(unittest.TestCase):
             pass
         self.assertLess(self.daemon.rss_kib(), 600 * 1024)
 
-    def test_asks_for_rdma_and_stays_on_the_stream(self):
-        """§5.1.2: behind RDMAExtensions=Yes comes an MPA Request or the end."""
+    def test_no_mpa_request_after_rdma_extensions(self):
+        """§5.1.2: after RDMAExtensions=Yes only an MPA Request or the end is allowed."""
         w = self.wire(start="stream")
         Wire.login(w)
         w.sock.sendall(Wire.bhs(0x40))
@@ -535,7 +604,7 @@ class BadInput(unittest.TestCase):
 
 
 class HalfOpen(unittest.TestCase):
-    """What stops on the way in goes after a while, and holds up nobody."""
+    """Incomplete logins are dropped after a while, and delay no other initiator."""
 
     def test_times_out(self):
         with Control("ram:8M") as c:
@@ -560,7 +629,7 @@ class HalfOpen(unittest.TestCase):
             self.assertTrue(4 < took < patience(10), took)
             c.wait_for_sessions(0)
             text = c.daemon.messages()
-            self.assertIn("it said nothing", text)
+            self.assertIn("the peer sent nothing", text)
             w = RdmaWire(c.daemon)
             w.login()
             w.ready()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A session whose connection is lost comes back, and no data go astray."""
+"""A session with a lost connection is restored, and no data are lost."""
 import json
 import os
 import random
@@ -20,13 +20,13 @@ from test_nbd import Bridge, Raw
 
 
 class Cutter(threading.Thread):
-    """Stands between initiator and target; cuts each connection after so
-    many bytes of payload, either way together; the last one is left alone."""
+    """A proxy between initiator and target that cuts each connection after so many
+    bytes of payload in both directions; it does not cut the last connection."""
 
     def __init__(self, address, cuts):
         super().__init__(daemon=True)
         self.address, self.cuts, self.accepted = address, list(cuts), 0
-        self.failed = []  # why there is no target
+        self.failed = []  # why the target could not be reached
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.stop = False
@@ -64,7 +64,7 @@ class Cutter(threading.Thread):
         self.end(ends)
 
     def end(self, ends):
-        for s in ends:  # at once, whatever is on the way
+        for s in ends:  # at once, with data in flight
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
                          struct.pack("ii", 1, 0))
             s.close()
@@ -86,7 +86,7 @@ class Cutter(threading.Thread):
 
 
 class Staller(Cutter):
-    """After so many bytes nothing passes any more; nobody is told."""
+    """After so many bytes the proxy passes no data, without closing a connection."""
 
     def __init__(self, address, cuts):
         self.silent = []
@@ -138,7 +138,7 @@ class Reconnect(Folder):
             self.assertIn("connection lost", done.text)
 
     def test_cut_in_login(self):
-        """The way back is cut, too: each time is an attempt."""
+        """The new connections are cut, too: each one counts as an attempt."""
         with Daemon("ram:24M") as d:
             with Cutter(d.address, [300000, 100, 100]) as cut:
                 run([ISER, "copy", "--quiet", self.image,
@@ -151,7 +151,7 @@ class Reconnect(Folder):
             self.assertEqual(done.returncode, 4, done.text)
 
     def test_overdue_commands_are_issued_again(self):
-        """timeout=: each attempt has its time; reconnect= says how many."""
+        """timeout= limits each attempt; reconnect= limits their number."""
         with Daemon("ram:24M") as d:
             with Staller(d.address, [300000, 1000001]) as cut:
                 run([ISER, "copy", "--quiet", self.image,
@@ -186,28 +186,28 @@ class Reconnect(Folder):
 
     @need("fio")
     def test_target_killed_and_back(self):
-        """fio writes and verifies while the target dies and comes back."""
+        """fio writes and verifies while the target is killed and restarted."""
         disk = sparse(self.path("disk"), 64 << 20)
         listen = "127.0.0.1:%d" % quiet_port()
         d = Daemon("--listen", listen, disk)
         with Bridge(d.url + "?reconnect=100&" + self.keys) as b:
             fio = subprocess.Popen(
-                ["fio", "--name=verify", "--ioengine=nbd", "--uri=" + b.uri,
+                ["fio", "--name=verify", "--verify_state_save=0", "--ioengine=nbd", "--uri=" + b.uri,
                  "--rw=randwrite", "--bs=16k", "--iodepth=16", "--size=64M",
                  "--rate_iops=700", "--verify=crc32c", "--verify_fatal=1"],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             for _ in range(2):
                 time.sleep(1.2)
                 self.assertIsNone(fio.poll())
-                d.die()
+                d.kill()
                 time.sleep(0.3)
                 d = Daemon("--listen", listen, disk)
             text = fio.communicate(timeout=patience(60))[0].decode()
             self.assertEqual(fio.returncode, 0, text)
         d.stop()
 
-    def test_target_asks_for_logout_and_comes_back(self):
-        """An orderly restart: no command is lost, none is done twice."""
+    def test_target_requests_logout_and_restarts(self):
+        """An orderly restart: no command is lost, no command is executed twice."""
         disk = sparse(self.path("disk"), 24 << 20)
         listen = "127.0.0.1:%d" % quiet_port()
         d = Daemon("--listen", listen, disk)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Persistent reservations over the life of iserd: killed, started again,
-moved between workers; and state files that are damaged."""
+"""Persistent reservations across restarts of iserd and on several workers; damaged
+state files."""
 import json
 import os
 import random
@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ISERCTL, Daemon, Lives, Wire, main, refused, run
+from harness import ISERCTL, Daemon, Restarts, Wire, main, refused, run
 
 REGISTER, RESERVE, RELEASE, CLEAR, PREEMPT = range(5)
 IGNORE = 6
@@ -21,7 +21,7 @@ GOOD, CHECK, CONFLICT = 0, 2, 0x18
 
 
 class Initiator(Wire):
-    """One of several initiators, each with a name of its own."""
+    """One of several initiators, each with its own name."""
 
     def __init__(self, daemon, name="a", lun=0):
         super().__init__(daemon)
@@ -29,7 +29,7 @@ class Initiator(Wire):
         self.KEYS = ("InitiatorName=iqn.2026-01.org.example:" + name,
                      ) + Wire.KEYS[1:]
         self.login()
-        for _ in range(8):  # what happened before we came
+        for _ in range(8):  # unit attentions from before the login
             if self.ready() != CHECK:
                 break
 
@@ -37,7 +37,7 @@ class Initiator(Wire):
         return super().pdu(*args, lun=self.lun, **kw)
 
     def scsi(self, cdb, data=b"", read=0):
-        """Status and data-in of a command; self.sense is (key, ASC and ASCQ) or None."""
+        """Returns status and data-in of a command; self.sense is (key, ASC and ASCQ) or None."""
         flags = 0xA0 if data else 0xC0 if read else 0x80
         self.command(bytes(cdb).ljust(16, b"\0"), flags, len(data) or read, data)
         got, self.sense = b"", None
@@ -69,7 +69,7 @@ class Initiator(Wire):
         return sorted(struct.unpack(">%dQ" % n, data[8:8 + 8 * n]))
 
     def reservation(self):
-        """(type, key) or None."""
+        """Returns (type, key) or None."""
         status, data = self.scsi(
             struct.pack(">BB5xHB", 0x5e, 1, 8192, 0), read=8192)
         assert status == GOOD, status
@@ -81,14 +81,14 @@ class Initiator(Wire):
         return self.scsi([0x2a, 0, 0, 0, 0, 0, 0, 0, 1], b"\0" * 512)[0]
 
 
-class Aptpl(Lives):
+class Aptpl(Restarts):
     def test_survives_kill(self):
         d = self.start()
         a, b = Initiator(d, "a"), Initiator(d, "b")
         self.assertEqual(a.out(REGISTER, new=0xa, flags=APTPL), GOOD)
         self.assertEqual(b.out(REGISTER, new=0xb, flags=APTPL), GOOD)
         self.assertEqual(a.out(RESERVE, WE_RO, key=0xa), GOOD)
-        d.die()
+        d.kill()
         with self.start() as d:
             a, b, c = (Initiator(d, n) for n in "abc")
             self.assertEqual(c.keys(), [0xa, 0xb])
@@ -111,7 +111,7 @@ class Aptpl(Lives):
         a = Initiator(d, "a")
         self.assertEqual(a.out(REGISTER, new=0xa), GOOD)
         self.assertEqual(a.out(RESERVE, EA, key=0xa), GOOD)
-        d.die()
+        d.kill()
         with self.start() as d:
             b = Initiator(d, "b")
             self.assertEqual(b.keys(), [])
@@ -119,7 +119,7 @@ class Aptpl(Lives):
             b.close()
 
     def test_killed_at_random(self):
-        """Whatever was answered GOOD is there, and nothing torn."""
+        """All changes with status GOOD are persisted, and none is partial."""
         rng = random.Random(6)
         keys = set()
         for _ in range(12):
@@ -132,14 +132,14 @@ class Aptpl(Lives):
             for _ in range(rng.randrange(1, 12)):
                 new = rng.randrange(1, 1 << 60)
                 keys = done | {new}
-                if rng.random() < 0.2:  # while it is at it
+                if rng.random() < 0.2:  # while a command is in progress
                     data = struct.pack(">QQIBBH", 0, new, 0, APTPL, 0, 0)
                     cdb = struct.pack(">BBBBBIB6x", 0x5f, IGNORE, 0, 0, 0, 24, 0)
                     i.command(cdb, 0xA0, 24, data)
                     break
                 self.assertEqual(i.out(IGNORE, new=new, flags=APTPL), GOOD)
                 done = keys = {new}
-            d.die()
+            d.kill()
 
     def test_damaged_state_is_told(self):
         with self.start() as d:
@@ -151,7 +151,7 @@ class Aptpl(Lives):
             good = f.read()
         for bad, why in ((good[:20], "cut off"), (b"", "cut off"),
                          (good[:-1] + b"\xff", "checksum"),
-                         (b"x" * 100, "no sense")):
+                         (b"x" * 100, "not valid")):
             with open(name, "wb") as f:
                 f.write(bad)
             text = refused(*self.args)
@@ -166,7 +166,7 @@ class Aptpl(Lives):
             b.close()
 
     def test_lost_reservations_are_replaced(self):
-        """SPC-4 §5.13.5.3: who wants to start all the same says so."""
+        """SPC-4 §5.13.5.3: --allow-lost-reservations starts nevertheless."""
         with self.start() as d:
             a = Initiator(d, "a")
             self.assertEqual(a.out(REGISTER, new=0xa, flags=APTPL), GOOD)
@@ -206,11 +206,11 @@ class Aptpl(Lives):
         self.assertIn("--state", refused(*self.args))
 
     def test_full_directory(self):
-        """What can't be kept is refused, and said."""
+        """A change that cannot be persisted is refused and logged."""
         if os.geteuid():
             self.skipTest("needs root for a file system of its own")
         os.mkdir(self.state)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=3",
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k,nr_inodes=3,mode=0700",
                         "tmpfs", self.state], check=True)
         try:
             with self.start() as d:
@@ -219,7 +219,7 @@ class Aptpl(Lives):
                     f.write(b"x" * 4096)
                 self.assertEqual(a.out(REGISTER, new=0xa, flags=APTPL), CHECK)
                 self.assertEqual(b.keys(), [])
-                self.assertIn("can't be kept", d.messages())
+                self.assertIn("cannot save", d.messages())
                 os.unlink(self.state + "/fill")
                 self.assertEqual(a.out(REGISTER, new=0xa, flags=APTPL), GOOD)
                 self.assertEqual(b.keys(), [0xa])
@@ -229,8 +229,8 @@ class Aptpl(Lives):
             subprocess.run(["umount", self.state], check=True)
 
 
-class Told(unittest.TestCase):
-    """iserctl says who holds what."""
+class Reservations(unittest.TestCase):
+    """iserctl shows registrations and reservations."""
 
     def ask(self, sock):
         text = run([ISERCTL, "-s", sock, "--json", "reservations"]).text
@@ -259,9 +259,38 @@ class Told(unittest.TestCase):
                     i.close()
 
 
+    def test_names_in_transport_ids(self):
+        """A TransportID (SPC-4 §7.6.4.6) can have any bytes: iserctl escapes them, on
+        a terminal and in JSON; letters are compared in lower case."""
+        with tempfile.TemporaryDirectory(dir=".") as tmp:
+            sock = os.path.abspath(tmp + "/ctl")
+            with Daemon("--control", sock, "ram:8M") as d:
+                a = Initiator(d, "a")
+                ids = b""
+                for name in (b"iqn.2026-01.x:\x1b[2J\xff\xfe,i,0x800000000001",
+                             b"IQN.2026-01.org.Example:B,i,0x801234560001"):
+                    name += b"\0" * (4 - len(name) % 4)
+                    ids += struct.pack(">BBH", 0x45, 0, len(name)) + name
+                data = struct.pack(">QQIBBHI", 0, 0xa, 0, 8, 0, 0, len(ids)) + ids
+                cdb = struct.pack(">BBBBBIB", 0x5f, REGISTER, 0, 0, 0, len(data), 0)
+                self.assertEqual(a.scsi(cdb, data)[0], GOOD)
+                one = self.ask(sock)[0]
+                names = [r["initiator"] for r in one["registrations"]]
+                self.assertEqual(len(names), 3)
+                self.assertIn("iqn.2026-01.x:\\x1b[2j\\xff\\xfe,i,0x800000000001",
+                              names)
+                text = run([ISERCTL, "-s", sock, "reservations"]).text
+                self.assertIn("\\x1b[2j", text)
+                self.assertNotIn("\x1b", text)
+                b = Initiator(d, "b")  # the same registration with another spelling
+                self.assertEqual(b.out(REGISTER, key=0xa, new=0xb), GOOD)
+                for i in (a, b):
+                    i.close()
+
+
 class Workers(unittest.TestCase):
-    """Three initiators, each on a worker of its own: a change is in force
-    everywhere once it was answered."""
+    """Three initiators, each on its own worker: a change is in force on all workers
+    when the command ends."""
 
     def test_every_change_is_everywhere(self):
         with Daemon("--workers", "3", "ram:8M") as d:

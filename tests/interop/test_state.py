@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What a unit keeps over the life of iserd, with --state: saved mode pages,
-identifying information, a SANITIZE or FORMAT UNIT that it was killed in; and files
-that are damaged."""
+"""The persisted state of a unit with --state: saved mode pages, identifying
+information, a SANITIZE or FORMAT UNIT that a kill interrupted; damaged files."""
 import os
+import pwd
 import struct
 import signal
 import time
+import unittest
 
-from harness import Daemon, Lives, main, patience, refused
+from harness import Daemon, Restarts, main, patience, refused
 from test_alua import Path
 from test_reserve import CHECK, GOOD
 
@@ -20,7 +21,7 @@ ILLEGAL = 5
 
 class Unit(Path):
     def control(self, pc=CURRENT):
-        """The control mode page, or None."""
+        """Returns the control mode page, or None."""
         status, data = self.scsi([0x1a, 8, pc << 6 | 0x0a, 0, 255], read=255)
         return data[4:] if status == GOOD else None
 
@@ -36,14 +37,69 @@ class Unit(Path):
         return self.scsi(struct.pack(">BB4xIB", 0xa4, 6, len(text), kind << 1), text)[0]
 
 
-class Kept(Lives):
+class Directory(Restarts):
+    """--state: the permissions of the directory, and links placed by an attacker."""
+
+    def test_planted_link(self):
+        with self.start() as d:
+            a = Unit(d)
+            self.assertEqual(a.protect(True, SP), GOOD)
+            a.close()
+        kept, = self.files()
+        new = kept.rsplit(".", 1)[0] + ".new"
+        victim = self.path("victim")
+        with open(victim, "w") as f:
+            f.write("of another owner")
+        os.symlink(victim, new)
+        with self.start() as d:
+            a = Unit(d, "a")
+            self.assertEqual(a.control(SAVED)[4] & SWP, SWP)
+            self.assertEqual(a.protect(False, SP), GOOD)
+            a.close()
+        with open(victim) as f:
+            self.assertEqual(f.read(), "of another owner")
+        os.rename(victim, new)  # the remains of an interrupted write
+        with self.start() as d:
+            a = Unit(d, "a")
+            self.assertEqual(a.protect(True, SP), GOOD)
+            a.close()
+        kept, = self.files()
+        os.rename(kept, victim)
+        os.symlink(victim, kept)
+        self.assertIn("symbolic link", refused(*self.args))
+
+    def test_others_may_write(self):
+        os.mkdir(self.state)
+        for mode in (0o770, 0o702, 0o1777):
+            os.chmod(self.state, mode)
+            self.assertIn("others may write there", refused(*self.args))
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root to become another user")
+    def test_user(self):
+        """A new directory belongs to the user that iserd switches to."""
+        self.args = ["--user", "nobody"] + self.args
+        with self.start() as d:
+            a = Unit(d)
+            self.assertEqual(a.protect(True, SP), GOOD)
+            a.close()
+        self.assertEqual(os.stat(self.state).st_uid, pwd.getpwnam("nobody").pw_uid)
+        with self.start() as d:
+            a = Unit(d, "a")
+            self.assertEqual(a.control(SAVED)[4] & SWP, SWP)
+            self.assertEqual(a.protect(False, SP), GOOD)
+            a.close()
+        os.chown(self.state, 54321, -1)
+        self.assertIn("belongs to another user", refused(*self.args))
+
+
+class Persisted(Restarts):
     def test_saved_mode_pages(self):
         d = self.start()
         a = Unit(d)
         self.assertEqual(a.control()[0], 0x8a)  # PS
         self.assertEqual(a.protect(True, SP), GOOD)
         self.assertEqual(a.protect(False), GOOD)
-        d.die()
+        d.kill()
         with self.start() as d:
             a = Unit(d, "a")
             for pc, want in ((CURRENT, SWP), (SAVED, SWP), (DEFAULT, 0)):
@@ -60,7 +116,7 @@ class Kept(Lives):
         a = Unit(d)
         self.assertEqual(a.name(b"\x01\x02" * 256), GOOD)
         self.assertEqual(a.name(b"till 3\0", 2), GOOD)
-        d.die()
+        d.kill()
         with self.start() as d:
             a = Unit(d, "a")
             self.assertEqual(a.name(), b"\x01\x02" * 256)
@@ -88,7 +144,7 @@ class Kept(Lives):
         with open(name, "rb") as f:
             good = f.read()
         for bad, why in ((good[:20], "cut off"), (b"", "cut off"),
-                         (good[:-1] + b"\x55", "checksum"), (b"x" * 100, "no sense"),
+                         (good[:-1] + b"\x55", "checksum"), (b"x" * 100, "not valid"),
                          (good[:8] + b"\0" + good[9:], "checksum")):
             with open(name, "wb") as f:
                 f.write(bad)
@@ -103,12 +159,12 @@ class Kept(Lives):
             a.close()
 
 
-class Erased(Lives):
-    """SBC-3 §4.11.2: what a power loss cuts off goes on."""
+class Erased(Restarts):
+    """SBC-3 §4.11.2: an erasure continues after a power failure."""
     RATE = ("--sanitize-rate", "16M")
 
     def progress(self, unit):
-        """Of 65536, or None when it is over."""
+        """Returns the progress of 65536, or None at the end."""
         status, data = unit.scsi([3, 0, 0, 0, 18], read=18)
         self.assertEqual(status, GOOD)
         if data[2] & 15 == 0:
@@ -132,8 +188,8 @@ class Erased(Lives):
         with open(self.disk, "rb") as f:
             self.assertEqual(f.read(), bytes([byte]) * (16 << 20))
 
-    def life(self, how, last):
-        """Until it is a bit further; returns how far."""
+    def run_once(self, how, last):
+        """Runs iserd until the erasure has advanced; returns the progress."""
         d = self.start(*self.RATE)
         a = Unit(d, "a")
         began = self.progress(a)
@@ -143,16 +199,16 @@ class Erased(Lives):
         self.assertEqual(a.sense, (NOT_READY, 0x400 | self.ascq))
         while self.progress(a) < began + 6000:
             time.sleep(.02)
-        d.die(how)
+        d.kill(how)
         return began
 
     def test_overwrite_goes_on(self):
         d = self.start(*self.RATE)
         self.assertEqual(self.overwrite(Unit(d), 2, b"\x3c"), GOOD)
-        d.die()
+        d.kill()
         last = -1
         for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
-            now = self.life(how, last)
+            now = self.run_once(how, last)
             self.assertGreater(now, last)
             last = now
         with self.start() as d:
@@ -167,7 +223,7 @@ class Erased(Lives):
             f.seek(0)
             f.write(b"\x3c" * 512)
         self.expect(0x3c)
-        with self.start() as d:  # once over it is over
+        with self.start() as d:  # a completed erasure does not restart
             a = Unit(d, "a")
             self.assertIsNone(self.progress(a))
             a.close()
@@ -178,7 +234,7 @@ class Erased(Lives):
         d = self.start()
         a = Unit(d)
         a.command(struct.pack(">BB14x", 4, 0x10), 0xA0, 4, b"\0\2\0\0")
-        d.die()  # before it began, or meanwhile, or behind it
+        d.kill()  # before, during or after the erasure
         with self.start() as d:
             a, self.ascq = Unit(d, "a"), 4
             self.wait(a)

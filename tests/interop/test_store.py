@@ -1,25 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Stores that misbehave: a full disk, a file that is made smaller."""
+"""Faults of backstores: a full disk, a file that is truncated, renamed or deleted, an
+fsync that fails."""
+import json
 import os
+import signal
 import subprocess
 import tempfile
 import unittest
 
-from harness import Daemon, Wire, main, run, sparse
+from fuse_disk import FuseDisk
+from harness import (ISERCTL, Daemon, Wire, main, run, sparse, until)
 from rdma_wire import RdmaWire
 
 DATA_PROTECT, MEDIUM_ERROR = 7, 3
 
 
 def key_of(answer):
-    """Status and sense key."""
+    """Returns status and sense key."""
     status, data = answer
     return status, data[4] & 15 if status else 0
 
 
 def wires(daemon):
-    """A session that is ready, by each way in."""
+    """Yields a ready session over each kind of connection."""
     for make in (Wire, RdmaWire, lambda d: RdmaWire(d, "stream")):
         w = make(daemon)
         w.login()
@@ -42,7 +46,7 @@ class FullDisk(unittest.TestCase):
 
     def test_full(self):
         path = os.path.join(self.dir, "disk")
-        sparse(path, 16 << 20)  # thin: 2 MiB of it can be written
+        sparse(path, 16 << 20)  # thin: only 2 MiB can be written
         with Daemon("--buffered", path) as d:
             for w in wires(d):
                 failed, data = (0, 0), b"x" * 65536
@@ -51,7 +55,7 @@ class FullDisk(unittest.TestCase):
                     if failed[0]:
                         break
                 self.assertEqual(failed, (2, DATA_PROTECT))
-                # what was written is still there, and the session goes on
+                # written data still exist, and the session continues
                 self.assertEqual(w.read10(0, 1), (0, b"x" * 512))
             self.assertRegex(d.messages(), r"MEDIUM: LUN 0, %s: .* no space "
                              "left" % path)
@@ -59,7 +63,7 @@ class FullDisk(unittest.TestCase):
 
 class Shrunk(unittest.TestCase):
     def test_shrunk(self):
-        """Blocks that are gone: an error for them, not for the others."""
+        """Missing blocks cause an error; the other blocks do not."""
         with tempfile.NamedTemporaryFile(dir=".") as f:
             f.truncate(8 << 20)
             with Daemon("--buffered", os.path.abspath(f.name)) as d:
@@ -71,6 +75,225 @@ class Shrunk(unittest.TestCase):
                                      (2, MEDIUM_ERROR))
                     self.assertEqual(w.read10(0, 1)[0], 0)
                 self.assertIn("the medium failed", d.messages())
+
+
+GOOD = (0, None)
+WRITE_ERROR = (2, (3, 0x0c, 0))
+SYNCHRONIZE_CACHE = b"\x35" + bytes(15)
+
+
+def end_of(answer):
+    """Returns (status, (sense key, ASC, ASCQ))."""
+    status, data = answer
+    return status, (data[4] & 15, data[14], data[15]) if status else None
+
+
+def flush(wire):
+    return end_of(wire.ask(SYNCHRONIZE_CACHE))
+
+
+class Controlled(unittest.TestCase):
+    """A daemon with a control socket."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(dir=".")
+        self.control = os.path.join(self.folder.name, "control")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def lun(self, *method):
+        """Returns the answer of iserctl about LUN 0."""
+        done = run([ISERCTL, "-j", "-s", self.control,
+                    *(method or ("luns",))])
+        answer = json.loads(done.stdout)
+        return answer if method else answer[0]
+
+
+@unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"),
+                     "needs root and /dev/fuse for a disk that hangs")
+class HungStore(unittest.TestCase):
+    def test_end(self):
+        """SIGTERM ends iserd although the check of the file of a LUN hangs."""
+        try:
+            disk = FuseDisk(1 << 20, cached=0).__enter__()
+        except OSError as e:
+            self.skipTest("may not mount here: %s" % e)
+        self.addCleanup(disk.__exit__)
+        d = Daemon("--buffered", disk.path, "ram:1M")
+        self.addCleanup(d.kill)
+        self.addCleanup(setattr, disk, "hanging", False)
+        disk.hanging = True
+        until(lambda: disk.hung, "a check of the file")
+        d.proc.send_signal(signal.SIGTERM)
+        for text in ("%s: cannot end its check", "%s: not everything could be"):
+            d.wait_for(text % disk.path)
+        # Linux closes the file, which flushes it, before the process is gone.
+        until(lambda: d.state() == "Z", "the end of iserd")
+        disk.hanging = False
+        self.assertEqual(d.stop(), 1)
+
+
+@unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"),
+                     "needs root and /dev/fuse for a disk that fails")
+class FailedFlush(Controlled):
+    def setUp(self):
+        super().setUp()
+        try:
+            self.disk = FuseDisk(1 << 20).__enter__()
+        except OSError as e:
+            self.folder.cleanup()
+            self.skipTest("may not mount here: %s" % e)
+
+    def tearDown(self):
+        self.disk.__exit__()
+        super().tearDown()
+
+    def session(self, d, n):
+        w = Wire(d)
+        w.ISID = Wire.ISID[:5] + bytes([n])
+        w.login()
+        self.addCleanup(w.close)
+        return w.ready()
+
+    def test_every_session_that_wrote(self):
+        """One session gets the report of the kernel; the other must not get GOOD."""
+        with Daemon("--control", self.control, self.disk.path) as d:
+            a, b, reader = (self.session(d, n) for n in (1, 2, 3))
+            self.assertEqual(end_of(a.write10(0, b"a" * 512)), GOOD)
+            self.disk.failing = 1
+            self.assertEqual(flush(b), WRITE_ERROR)
+            self.assertEqual(flush(reader), GOOD)
+            self.assertTrue(self.lun()["flush_failed"])
+            for _ in range(6):  # Linux repeats the command so often, at once
+                self.assertEqual(flush(a), WRITE_ERROR)
+            until(lambda: flush(a) == GOOD, "an end of the repetitions")
+            d.wait_for("LUN 0, %s: a flush failed" % self.disk.path)
+            self.assertTrue(self.lun()["flush_failed"])
+            self.assertEqual(end_of(a.write10(0, b"a" * 512)), GOOD)
+            self.assertTrue(self.lun()["flush_failed"])
+            self.assertEqual(flush(a), GOOD)
+            self.assertFalse(self.lun()["flush_failed"])
+            for w in a, b, reader:
+                w.close()
+
+    def test_fua(self):
+        """A write with FUA fails for an initiator that wrote without FUA before."""
+        d = Daemon("--buffered", self.disk.path)
+        self.addCleanup(d.stop)
+        a, b = self.session(d, 1), self.session(d, 2)
+        self.assertEqual(end_of(a.write10(0, b"a" * 512)), GOOD)
+        fua = b"\x2a\x08" + bytes(6) + b"\1" + bytes(7)
+        self.disk.failing = 1
+        self.assertEqual(end_of(b.ask(fua, data=b"b" * 512)), WRITE_ERROR)
+        self.assertEqual(end_of(a.ask(fua, data=b"b" * 512)), WRITE_ERROR)
+        a.close()
+        b.close()
+        self.assertEqual(d.stop(), 1)
+        self.assertIn("a flush failed while LUN 0 was served", d.messages())
+
+    def test_cleared(self):
+        with Daemon("--control", self.control, self.disk.path) as d:
+            a = self.session(d, 1)
+            self.disk.failing = 1
+            self.assertEqual(flush(a), WRITE_ERROR)
+            self.assertFalse(self.lun("clear", "lun=0")["flush_failed"])
+            a.close()
+
+    def test_at_the_end(self):
+        """The flush at the end of iserd."""
+        d = Daemon(self.disk.path)
+        self.addCleanup(d.stop)
+        self.disk.failing = 1
+        self.assertEqual(d.stop(), 1)
+        self.assertIn("not everything could be flushed", d.messages())
+
+
+class Lost(Controlled):
+    """Files that were replaced, renamed, deleted or truncated, one LUN each."""
+
+    def test_lost(self):
+        names = "deleted", "renamed", "replaced", "cut", "sound"
+        paths = [os.path.join(os.path.abspath(self.folder.name), n)
+                 for n in names]
+        deleted, renamed, replaced, cut, _ = paths
+        for path in paths + [replaced + ".new"]:
+            sparse(path, 1 << 20)
+        with Daemon("--control", self.control, *paths) as d:
+            os.unlink(deleted)
+            os.rename(renamed, renamed + ".old")
+            os.rename(replaced + ".new", replaced)
+            os.truncate(cut, 4096)
+            words = "was deleted", "was renamed", "another file", "is shorter"
+            for lun, (path, word) in enumerate(zip(paths, words)):
+                d.wait_for("MEDIUM: LUN %u, %s: " % (lun, path))
+                self.assertIn(word, self.lun("luns")[lun]["trouble"])
+            self.assertNotIn("trouble", self.lun("luns")[4])
+            os.rename(renamed + ".old", renamed)
+            os.truncate(cut, 1 << 20)
+            until(lambda: not any("trouble" in self.lun("luns")[n]
+                                  for n in (1, 3)), "an end of the trouble")
+            self.assertEqual(d.messages().count("MEDIUM: LUN 0"), 1)
+
+
+ATTENTION = (2, (6, 0x2a, 9))  # CAPACITY DATA HAS CHANGED
+
+
+class Resized(Controlled):
+    def setUp(self):
+        super().setUp()
+        self.path = os.path.join(os.path.abspath(self.folder.name), "disk")
+        sparse(self.path, 1 << 20)
+
+    def refused(self, *method):
+        done = run([ISERCTL, "-s", self.control, *method], check=False)
+        self.assertEqual(done.returncode, 1)
+        return done.text
+
+    def resize(self, wire, size):
+        """Resizes by iserctl; without a size, another program resizes the file."""
+        args = ("size=%d" % size,)
+        if size < os.path.getsize(self.path):
+            self.assertIn("force=yes", self.refused("resize", "lun=0", *args))
+            args += ("force=yes",)
+        self.assertEqual(self.lun("resize", "lun=0", *args)["size"], size)
+        self.told(wire, size)
+
+    def told(self, wire, size):
+        self.assertEqual(end_of(wire.ask(bytes(16))), ATTENTION)
+        capacity = wire.ask(b"\x25" + bytes(15), edtl=8)[1]
+        last = int.from_bytes(capacity[:4], "big")
+        self.assertEqual(last, size // 512 - 1)
+        self.assertEqual(end_of(wire.write10(last, b"z" * 512)), GOOD)
+        self.assertEqual(end_of(wire.read10(last, 2))[1], (5, 0x21, 0))
+
+    def check(self, *options):
+        with Daemon("--control", self.control, "--block-size", "512", *options,
+                    self.path) as d:
+            w = Wire(d)
+            w.login()
+            w.ready()
+            for size in 4 << 20, 2 << 20, 2 << 20 | 512, 3 << 20:
+                self.resize(w, size)
+            os.truncate(self.path, 5 << 20)
+            self.lun("resize", "lun=0")
+            self.told(w, 5 << 20)
+            self.assertIn("block size", self.refused("resize", "lun=0",
+                                                     "size=%d" % ((9 << 20) + 1)))
+            self.assertIn("size=large: not a size", self.refused("resize", "lun=0",
+                                                     "size=large"))
+            w.close()
+
+    def test_file(self):
+        self.check()
+
+    def test_protected(self):
+        self.check("--protection", "1")
+
+    def test_memory(self):
+        with Daemon("--control", self.control, "ram:1M"):
+            self.assertIn("cannot be resized",
+                          self.refused("resize", "lun=0", "size=2M"))
 
 
 if __name__ == "__main__":

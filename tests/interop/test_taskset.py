@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The task set on the wire: auto contingent allegiance, by two initiators of
-bytes, on one worker and on two; commands that are dropped, and libiser."""
+"""The task set: auto contingent allegiance with two initiators that build their PDUs
+from bytes, on one worker and on two; dropped commands with libiser."""
 import ctypes
 import os
 import shutil
@@ -11,7 +11,7 @@ import threading
 import time
 import unittest
 
-from harness import Daemon, ISER, Wire, exactly, io, main, run
+from harness import Daemon, ISER, Wire, exactly, main, run
 
 GOOD, CHECK, BUSY, ACA_ACTIVE = 0, 2, 8, 0x30
 SIMPLE, ORDERED, HEAD, ACA = 1, 2, 3, 4
@@ -20,7 +20,7 @@ NACA = 4
 
 
 class Initiator(Wire):
-    """With a name of its own, and commands of any attribute."""
+    """An initiator with its own name and commands of any task attribute."""
 
     def __init__(self, daemon, name, *keys):
         super().__init__(daemon)
@@ -40,7 +40,7 @@ class Initiator(Wire):
         return self.itt - 1
 
     def response(self):
-        """(ITT, status, sense or data) of the next command that ends."""
+        """Returns (ITT, status, sense or data) of the next command that ends."""
         got = b""
         while True:
             op, head, part = self.recv()
@@ -59,11 +59,11 @@ class Initiator(Wire):
         return status, data
 
     def status(self, attr=SIMPLE, naca=0):
-        """Of a TEST UNIT READY."""
+        """Returns the status of a TEST UNIT READY."""
         return self.scsi([0, 0, 0, 0, 0, naca], attr)[0]
 
     def fault(self, attr=SIMPLE, naca=NACA):
-        """Of a READ(10) of a block that is not there."""
+        """Returns the status of a READ(10) of a nonexistent block."""
         return self.scsi(b"\x28\0\xff\0\0\0\0\0\1" + bytes([naca]), attr,
                          read=512)[0]
 
@@ -81,7 +81,7 @@ class AutoContingentAllegiance(unittest.TestCase):
     WORKERS = "1"
 
     def setUp(self):
-        self.daemon = Daemon("--io", io(), "--workers", self.WORKERS,
+        self.daemon = Daemon("--workers", self.WORKERS,
                              "ram:8M")
         self.a = Initiator(self.daemon, "a")
         self.b = Initiator(self.daemon, "b")
@@ -119,16 +119,16 @@ class AutoContingentAllegiance(unittest.TestCase):
             self.assertEqual(b.status(attr, NACA), ACA_ACTIVE)
         self.assertEqual(b.status(ACA), ACA_ACTIVE)
         self.assertEqual(a.status(ACA), GOOD)
-        self.assertEqual(b.tmf(CLEAR_ACA), 0)  # not b's
+        self.assertEqual(b.tmf(CLEAR_ACA), 0)  # clears nothing for b
         self.assertEqual(a.status(), ACA_ACTIVE)
-        self.assertEqual(a.fault(ACA), CHECK)  # a new one
+        self.assertEqual(a.fault(ACA), CHECK)  # a new ACA
         self.assertEqual(a.status(), ACA_ACTIVE)
         self.assertEqual(a.tmf(ABORT_TASK_SET), 0)
         self.assertEqual(b.status(), BUSY)
         self.assertEqual(a.tmf(CLEAR_ACA), 0)
         self.assertEqual(a.status(), GOOD)
         self.assertEqual(b.status(), GOOD)
-        self.assertEqual(a.status(ACA), CHECK)  # there is none
+        self.assertEqual(a.status(ACA), CHECK)  # no ACA exists
 
     def test_task_management_only(self):
         def tmf_only(i, on):
@@ -172,8 +172,8 @@ class AutoContingentAllegiance(unittest.TestCase):
         else:
             self.fail("the session is gone, its ACA is not")
 
-    def test_a_blocked_command_ends_behind_it(self):
-        """A WRITE whose data come in while the ACA is there."""
+    def test_a_blocked_command_ends_after_the_aca(self):
+        """A WRITE whose data arrive during the ACA."""
         a, b = self.a, self.b
         cdb = b"\x2a\0\0\0\0\0\0\0\x80\0"
         rest = struct.pack(">III", 65536, b.cmdsn, 1) + cdb.ljust(16, b"\0")
@@ -191,7 +191,7 @@ class AutoContingentAllegiance(unittest.TestCase):
         b.send(b.bhs(0x40, itt=77, dsl=0,
                      rest=struct.pack(">III", 0xffffffff, b.cmdsn, 1)))
         op, head, _ = b.recv()
-        self.assertEqual(op, 0x20)  # the NOP is answered, the WRITE is not
+        self.assertEqual(op, 0x20)  # the NOP has an answer, the WRITE has none
         self.assertEqual(a.tmf(CLEAR_ACA), 0)
         self.assertEqual(b.response()[:2], (itt, GOOD))
         self.assertEqual(b.read10(0, 1)[1], b"A" * 512)
@@ -219,7 +219,7 @@ class Iovec(ctypes.Structure):
 
 
 class Library:
-    """libiser, as another language sees it."""
+    """libiser through ctypes."""
 
     def __init__(self):
         path = os.path.join(os.path.dirname(ISER), "..", "lib", "libiser.so")
@@ -227,7 +227,7 @@ class Library:
             path = os.path.join(os.path.dirname(ISER), "src/lib/libiser.so")
         try:
             with open(path, "rb") as f:
-                if b"__asan_init" in f.read():  # it would end this process
+                if b"__asan_init" in f.read():  # the sanitizer would end this process
                     raise unittest.SkipTest("a libiser with a sanitizer wants "
                                             "a program that has it")
             self.lib = ctypes.CDLL(path)
@@ -262,11 +262,11 @@ class Library:
 
 
 class Priority(unittest.TestCase):
-    """RFC 7144 §5.1.1: PRI goes out where iSCSIProtocolLevel is 2, as an
-    initiator's bytes say, and is 0 elsewhere."""
+    """RFC 7144 §5.1.1: PRI is set if iSCSIProtocolLevel is 2, and is 0 otherwise; checked
+    in the bytes of the commands."""
 
     def commands(self, daemon, keys, level=b"2"):
-        """Byte 2 of each SCSI Command of a run of iser."""
+        """Returns byte 2 of each SCSI Command of a run of iser."""
         seen, listener = [], socket.create_server(("127.0.0.1", 0))
 
         def pdu(s):
@@ -303,19 +303,19 @@ class Priority(unittest.TestCase):
         return set(seen)
 
     def test_on_the_wire(self):
-        with Daemon("--io", io(), "ram:1M") as d:
+        with Daemon("ram:1M") as d:
             self.assertEqual(self.commands(d, "depth=8"), {0})
             self.assertEqual(self.commands(d, "priority=5"), {5})
             self.assertEqual(self.commands(d, "priority=5", b"1"), {0})
 
 
 class Dropped(unittest.TestCase):
-    """A LUN reset by another, TAS = 0: the target ends the command without a
-    word. libiser asks for it (QUERY TASK) and says what happened."""
+    """A LUN reset by another initiator, TAS = 0: the target drops the command without a
+    response. libiser sends QUERY TASK and reports the abort."""
     ABORTED = -13
 
     def test_libiser_finds_out(self):
-        with Daemon("--io", io(), "--sanitize-rate", "1M",
+        with Daemon("--sanitize-rate", "1M",
                     "ram:64M") as d:
             lib = Library()
             lib.connect(d.url)
@@ -328,7 +328,7 @@ class Dropped(unittest.TestCase):
             t = threading.Thread(
                 target=lambda: ended.append(lib.run(cdb, pattern)))
             t.start()
-            time.sleep(7)  # longer than until it is asked for: it is there
+            time.sleep(7)  # longer than the time before QUERY TASK, which finds the command
             self.assertFalse(ended)
             other = Initiator.__new__(Initiator)
             Wire.__init__(other, d)

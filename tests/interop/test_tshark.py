@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""tshark as an independent judge: no PDU malformed, no expert error."""
+"""tshark decodes all PDUs: none may be malformed or cause an expert error."""
 import os
 import subprocess
 import tempfile
@@ -18,14 +18,14 @@ class Capture:
              "64", "-w", path], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         said = b""
-        while b"File:" not in said:  # then it is at work
+        while b"File:" not in said:  # until dumpcap captures
             line = self.proc.stderr.readline()
             if not line:
                 raise unittest.SkipTest("dumpcap may not capture here: " +
                                         said.decode()[:200])
             said += line
 
-    HEAD = 1024  # more than a file without a packet has
+    HEAD = 1024  # a capture without packets is shorter
 
     def stop(self):
         until(lambda: os.path.getsize(self.path) > self.HEAD,
@@ -52,8 +52,8 @@ class Capture:
 
 
 def cut_short(line):
-    """tshark reads VPD page 83h to the length that the page names, even where
-    the initiator's ALLOCATION LENGTH cut it short (SPC-4 §4.3.5.6)."""
+    """tshark decodes VPD page 83h up to the page length, even if the ALLOCATION
+    LENGTH truncated the page (SPC-4 §4.3.5.6)."""
     pdu = bytes.fromhex(line.split("\t")[0])
     dsl, page = int.from_bytes(pdu[5:8], "big"), pdu[48:]
     return (pdu[0] & 0x3f == 0x25 and page[1] == 0x83 and
@@ -62,7 +62,7 @@ def cut_short(line):
 
 @need("tshark", "dumpcap", "iscsi-ls", "qemu-img")
 class Judge(unittest.TestCase):
-    def judge(self, daemon_args, commands, opcodes):
+    def decode(self, daemon_args, commands, opcodes):
         with tempfile.TemporaryDirectory() as d, Daemon(*daemon_args) as t:
             cap = Capture(t.address[1], os.path.join(d, "trace.pcapng"))
             for c in commands:
@@ -78,7 +78,7 @@ class Judge(unittest.TestCase):
             self.assertEqual([b for b in bad if not cut_short(b)], [])
 
     def test_tools(self):
-        self.judge(["ram:16M"], [
+        self.decode(["ram:16M"], [
             ["iscsi-ls", "-s", "iscsi://{portal}"],
             ["iscsi-inq", "{url}"],
             ["iscsi-readcapacity16", "{url}"],
@@ -89,13 +89,13 @@ class Judge(unittest.TestCase):
         ], [0x01, 0x03, 0x04, 0x05, 0x06, 0x21, 0x23, 0x24, 0x25, 0x26, 0x31])
 
     def test_digests(self):
-        self.judge(["--digests", "prefer", "ram:16M"], [
+        self.decode(["--digests", "prefer", "ram:16M"], [
             ["iscsi-inq", "{url}?header_digest=crc32c"],
         ], [0x01, 0x03, 0x25])
 
     @unittest.skipUnless(os.path.exists(ISER), "iser is not built")
     def test_iser(self):
-        self.judge(["ram:16M"], [
+        self.decode(["ram:16M"], [
             [ISER, "ls", "{portal}"],
             [ISER, "info", "{url}"],
             [ISER, "bench", "--time", "1", "--depth", "4", "{url}"],

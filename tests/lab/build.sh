@@ -5,8 +5,8 @@
 #   CACHE/vmlinux     Debian's kernel, uncompressed
 #   CACHE/guest.cpio  its root tree, an initramfs: a few programs and modules
 #
-# Needs no root. Each product is made once, and again when what it is made of
-# changes; an unfinished one is never taken for whole.
+# Needs no root. Each product is made once, and made again when its inputs change; an
+# incomplete product is never used.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# = 1 ] || { echo "usage: $0 CACHE" >&2; exit 2; }
@@ -19,17 +19,17 @@ die() {
 	exit 1
 }
 
-words() { # words LIST: a list without its comments
+words() { # words LIST: prints a list without its comments
 	sed 's/#.*//' "$here/guest/$1" | tr -s ' \n' '  '
 }
 
-step() { # step TEXT FUNCTION: says what takes how long
+step() { # step TEXT FUNCTION: runs the function and prints its duration
 	local began=$SECONDS
 	"$2"
 	[ $((SECONDS - began)) -lt 2 ] || printf 'lab: %s: %d s\n' "$1" $((SECONDS - began)) >&2
 }
 
-newer() { # newer PRODUCT SOURCE...: the product is whole and younger than all of them
+newer() { # newer PRODUCT SOURCE...: the product is complete and newer than all sources
 	local product=$1 s
 	shift
 	[ -e "$product" ] || return 1
@@ -38,7 +38,7 @@ newer() { # newer PRODUCT SOURCE...: the product is whole and younger than all o
 	done
 }
 
-# ---- what is fetched ----
+# ---- downloads ----
 
 kernel_version() {
 	local file=$cache/kernel-version package
@@ -51,7 +51,7 @@ kernel_version() {
 	cat "$file"
 }
 
-fetch() { # fetch PACKAGE: its file in CACHE/debs; leaves its name in $deb
+fetch() { # fetch PACKAGE: downloads its file to CACHE/debs; sets $deb to the name
 	mkdir -p "$cache/debs"
 	deb=$(find "$cache/debs" -name "$1_*.deb" | head -1)
 	[ -z "$deb" ] || return 0
@@ -62,8 +62,8 @@ fetch() { # fetch PACKAGE: its file in CACHE/debs; leaves its name in $deb
 	deb=$(find "$cache/debs" -name "$1_*.deb" | head -1)
 }
 
-# All that guest/packages.txt names depends on, resolved by apt as for an empty
-# machine; a private state keeps this machine's own out of it.
+# All dependencies of guest/packages.txt, resolved by apt as for an empty machine, with
+# a private state instead of the state of this machine.
 fetch_programs() {
 	local apt=$cache/apt
 	rm -rf "$apt"
@@ -85,12 +85,12 @@ kernel() {
 	rm -rf "$cache/kernel"
 	mkdir -p "$cache/kernel"
 	dpkg-deb -x "$deb" "$cache/kernel"
-	# The ELF file starts by PVH: without a decompressor, which costs seconds
-	# where every instruction is emulated.
+	# The ELF file boots by PVH, without a decompressor, which needs seconds under
+	# emulation.
 	python3 "$here/vmlinux.py" "$cache/kernel/boot/vmlinuz-$version" "$cache/vmlinux"
 }
 
-# Debian's kernel has no siw: one folder of its own source, built against its headers.
+# Debian's kernel has no siw: build its folder of the kernel source with Debian's headers.
 siw() {
 	local headers=$cache/headers source=$cache/source series package dir
 	newer "$cache/siw.ko" "$cache/vmlinux" && return
@@ -143,9 +143,9 @@ unpack() {
 	touch "$root.done"
 }
 
-# stand_in LIBRARY PROGRAM: has the functions of LIBRARY that PROGRAM links to, and ends
-# the process where one is called. fio wants 90 MiB of Ceph, Gluster, ... for engines that
-# no guest has a use for.
+# stand_in LIBRARY PROGRAM: makes a library with the functions of LIBRARY that PROGRAM links
+# to; a call of one ends the process. fio needs 90 MiB of Ceph, Gluster, ... for engines that
+# no guest uses.
 stand_in() {
 	local library=$cache/root/$libs/$1 code=$cache/stand-in
 	nm -D --undefined-only "$2" | sed -n 's/^ *U //p' | sort >"$code.wanted"
@@ -183,7 +183,7 @@ copy_programs() {
 	ln -sf dash "$tree/usr/bin/sh"
 }
 
-# The RDMA devices' user-space halves are loaded by name.
+# The user-space providers of RDMA devices are loaded by name.
 copy_providers() {
 	local p
 	mkdir -p "$tree/$libs/libibverbs" "$tree/etc/libibverbs.d"
@@ -196,7 +196,7 @@ copy_providers() {
 copy_libraries() {
 	local root=$cache/root f
 	for f in "$tree"/usr/bin/* "$tree/$libs"/libibverbs/*.so; do
-		# busybox is static, links are its
+		# busybox is static; links select its commands
 		[ -L "$f" ] || [ "${f##*/}" = busybox ] || "$root/lib64/ld-linux-x86-64.so.2" --inhibit-cache \
 			--library-path "$root/$libs:$root/$libs/systemd" --list "$f" 2>/dev/null || true
 	done | sed -n 's/.* => \([^ ]*\) .*/\1/p' | sort -u >"$cache/libraries"
@@ -207,7 +207,7 @@ copy_libraries() {
 		esac
 	done <"$cache/libraries"
 	cp -L "$root/lib64/ld-linux-x86-64.so.2" "$tree/usr/lib64/"
-	cp -L "$root/$libs/libgcc_s.so.1" "$tree/$libs/" # dlopened when a thread ends
+	cp -L "$root/$libs/libgcc_s.so.1" "$tree/$libs/" # loaded by dlopen when a thread ends
 }
 
 copy_modules() {

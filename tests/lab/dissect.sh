@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# dissect.sh FILE.pcap [TSHARK OPTION]...: a capture with iSER over iWARP in clear.
-# Two dissectors that claim any Send as theirs are off.
+# dissect.sh FILE.pcap [TSHARK OPTION]...: decodes a capture of iSER over iWARP.
+# Two dissectors that would accept any Send are disabled.
 here=$(dirname "$0")
 [ $# -gt 0 ] || {
 	echo "usage: $0 FILE.pcap [TSHARK OPTION]..." >&2

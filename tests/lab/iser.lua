@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-2-Clause
--- iSER over iWARP for tshark, which knows it over InfiniBand only: takes what RDMAP
--- Sends carry, shows the iSER header (RFC 7145 9) and hands the PDU behind it on.
+-- iSER over iWARP for tshark, which supports iSER over InfiniBand only: takes the payload
+-- of RDMAP Sends, shows the iSER header (RFC 7145 9) and passes the PDU after it on.
 local iser = Proto("iser_iwarp", "iSER over iWARP")
 local kinds = { [1] = "iSCSI control", [2] = "Hello", [3] = "HelloReply" }
 local fields = {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The laboratory: jobs in a guest with the Linux kernel's own iSCSI and iSER.
+"""The laboratory: jobs in a guest with the iSCSI and iSER of the Linux kernel.
 
-Each job (a shell script of tests/lab/jobs) has a guest of its own: booted under
-emulation in some seconds, ended by itself, killed at the job's limit. Prints a
-matrix and ends with "N passed, N failed, N skipped". What a guest left (results,
-logs, captures, the kernel's messages) is in CACHE/run/JOB/out.
+Each job (a shell script of tests/lab/jobs) has its own guest, which boots under
+emulation in some seconds and shuts down at the end of the job; at the job's limit
+this program kills the guest. The program prints a matrix and ends with "N passed,
+N failed, N skipped". The output of a guest (results, logs, captures, the kernel's
+messages) is in CACHE/run/JOB/out.
 """
 import argparse
 import concurrent.futures
@@ -31,21 +32,21 @@ LIBS = "usr/lib/x86_64-linux-gnu"
 COLUMNS = ("discovery", "login", "compare", "fsck", "abort", "reset",
            "reconnect", "logout", "dmesg")
 SMOKE = "siw-linux-to-iserd"
-# what the guest is made with and runs in, beside what make test needs anyway
+# the tools that make and run the guest, in addition to those of make test
 TOOLS = ("qemu-system-x86_64", "busybox", "cpio", "depmod", "zstd", "xz",
          "make", "gcc-12")
-# what a sanitizer finds comes into files of its own, from each program of a job
+# each program of a job writes the reports of a sanitizer to separate files
 SANITIZERS = """export ASAN_OPTIONS=log_path=/lab/out/sanitizer
 export UBSAN_OPTIONS=print_stacktrace=1:log_path=/lab/out/sanitizer
 """
-# all guests are to end now
+# set: all guests must end now
 STOP = threading.Event()
 DOC_BEGIN = "<!-- written by tests/lab/run.py --doc: begin -->\n"
 DOC_END = "<!-- written by tests/lab/run.py --doc: end -->\n"
 
 
 class Job:
-    """A script and what its comments say of it: pair, limit, memory, machines."""
+    """A script and the values of its comments: pair, limit, memory, machines."""
 
     def __init__(self, name, text=None):
         self.name = name
@@ -53,13 +54,13 @@ class Job:
             with open(os.path.join(JOBS, name)) as f:
                 text = f.read()
         self.text = text
-        self.pair = [p.strip() for p in self.said("pair", name).split("|")]
-        self.limit = int(self.said("limit", "120"))
-        self.memory = int(self.said("memory", "1024"))
-        # guests on one cable, each with the script: $MACHINE is 1, 2
-        self.machines = int(self.said("machines", "1"))
+        self.pair = [p.strip() for p in self.comment("pair", name).split("|")]
+        self.limit = int(self.comment("limit", "120"))
+        self.memory = int(self.comment("memory", "1024"))
+        # the number of guests on one cable; each runs the script, with $MACHINE = 1 or 2
+        self.machines = int(self.comment("machines", "1"))
 
-    def said(self, key, otherwise):
+    def comment(self, key, otherwise):
         found = re.search(r"^# %s: (.*)$" % key, self.text, re.M)
         return found.group(1) if found else otherwise
 
@@ -70,13 +71,13 @@ class Results:
     def __init__(self):
         self.steps = []         # (name, "ok" | "not ok" | "skip", why)
         self.figures = []       # (name, value, unit, pair or None)
-        self.pair = None        # whose figures follow, if not the job's
-        self.kill = False       # the second machine is to be killed now
+        self.pair = None        # the pair of the figures that follow, if not the job's
+        self.kill = False       # the job requests that the second machine is killed now
         self.ended = False
         self.seconds = 0.0
 
     def add(self, line):
-        """Takes a line of out/results; true: it is one to print."""
+        """Adds a line of out/results; returns True if the line should be printed."""
         found = re.match(r"(ok|not ok|skip) (\S+) ?(.*)", line)
         if found:
             self.steps.append((found.group(2), found.group(1), found.group(3)))
@@ -96,7 +97,7 @@ class Results:
         return sum(1 for s in self.steps if s[1] == word)
 
     def word(self, name):
-        """What stands in the matrix for a step."""
+        """The cell of the matrix for a step."""
         words = {s[1] for s in self.steps if s[0] == name}
         if "not ok" in words:
             return "FAIL"
@@ -114,12 +115,12 @@ def libraries_of(program):
                           check=True).stdout.decode()
     missing = re.findall(r"(\S+) => not found", text)
     if missing:
-        sys.exit("lab: %s wants %s" % (program, missing[0]))
+        sys.exit("lab: %s: library %s is missing" % (program, missing[0]))
     return re.findall(r"=> (/\S+)", text)
 
 
 def pack(folder, out):
-    """The folder as an archive of the kind that the kernel unpacks at boot."""
+    """Packs the folder into an archive that the kernel can unpack at boot."""
     names = subprocess.run(["find", "."], cwd=folder, check=True,
                            stdout=subprocess.PIPE).stdout
     archive = subprocess.run(["cpio", "-o", "-H", "newc", "-R", "0:0",
@@ -131,8 +132,9 @@ def pack(folder, out):
 
 
 def bring_programs(build, cache, work):
-    """The guest's root tree with this project's programs in /opt/openiser: a
-    file in the folder work; and whether a sanitizer is in them."""
+    """Makes the guest's root tree, with this project's programs in /opt/openiser,
+    as a file in the folder work. Returns its path, and whether the programs were
+    built with a sanitizer."""
     stage = os.path.join(work, "project")
     os.makedirs(os.path.join(stage, LIBS))
     os.makedirs(os.path.join(stage, "opt/openiser"))
@@ -140,7 +142,7 @@ def bring_programs(build, cache, work):
     modules = glob.glob(os.path.join(build, "src/**/rcap-*.so"), recursive=True)
     for program in [os.path.join(build, p) for p in PROGRAMS] + modules:
         if not os.path.exists(program):
-            sys.exit("lab: %s is missing: make" % program)
+            sys.exit("lab: %s: not built; run make" % program)
         shutil.copy2(program, os.path.join(stage, "opt/openiser"))
         for lib in libraries_of(program):
             here = os.path.join(LIBS, os.path.basename(lib))
@@ -159,8 +161,9 @@ def bring_programs(build, cache, work):
 
 
 def cable(job, number):
-    """The end of the cable between two guests: datagrams of UNIX sockets in the
-    job's folder. Whoever is killed says nothing, nor loses the other its link."""
+    """The options for one end of the cable between two guests: datagrams of UNIX
+    sockets in the job's folder. A guest that is killed sends nothing more, and the
+    link of the other guest stays up."""
     if job.machines == 1:
         return []
     return ["-netdev", "dgram,id=cable,local.type=unix,local.path=cable.%d,"
@@ -209,14 +212,14 @@ def prepare(args, job):
 
 
 def patience(args):
-    """By what to multiply limits: a busy machine is slow, not broken."""
+    """The factor of all limits: on a busy machine the guest is slower."""
     return (args.patience or 1 + int(os.getloadavg()[0] / os.cpu_count())) * \
         (3 if args.sanitized else 1)
 
 
 @contextlib.contextmanager
 def one_at_a_time(args, job):
-    """Two runs may share the cache; a job's folder is one run's at a time."""
+    """Locks the folder of a job: two runs may share the cache, but not that folder."""
     os.makedirs(os.path.join(args.cache, "run"), exist_ok=True)
     with open(os.path.join(args.cache, "run", job.name + ".lock"), "w") as f:
         fcntl.flock(f, fcntl.LOCK_EX)
@@ -224,7 +227,7 @@ def one_at_a_time(args, job):
 
 
 class Tail:
-    """Whole lines of a file that grows."""
+    """The complete lines of a file that another process appends to."""
 
     def __init__(self, path):
         self.path = path
@@ -251,8 +254,9 @@ def start_guest(args, job, folder, number):
 
 
 def run_guest(args, job, show):
-    """Boots, waits, reads; show(line) prints what comes in meanwhile. The first
-    machine's end is the job's."""
+    """Boots the guests of a job, waits for their end and returns the results;
+    show(line) prints each result as it arrives. The job ends when the first guest
+    ends."""
     folder = prepare(args, job)
     out = os.path.join(folder, "out")
     results, tail = Results(), Tail(os.path.join(out, "results"))
@@ -288,25 +292,25 @@ def run_guest(args, job, show):
     look()
     results.seconds = time.monotonic() - began
     if not results.ended:
-        why = "the laboratory was ended" if STOP.is_set() else \
+        why = "the run was interrupted" if STOP.is_set() else \
             "killed after %d s" % limit if guests[0].returncode < 0 else \
             last_words(out)
-        results.add("not ok guest did not end in order: " + why)
+        results.add("not ok guest did not shut down: " + why)
         show("  not ok guest " + results.steps[-1][2])
     for path in sorted(glob.glob(os.path.join(out, "sanitizer.*"))):
         results.add("not ok sanitizer %s: %s" % (os.path.basename(path),
                                                  sanitizer_says(path)))
         show("  not ok sanitizer " + results.steps[-1][2])
     if not results.steps and not args.shell:
-        results.add("not ok guest the job says nothing")
-        show("  not ok guest the job says nothing")
+        results.add("not ok guest the job printed no result")
+        show("  not ok guest the job printed no result")
     return results
 
 
 def sanitizer_says(path):
     with open(path, errors="replace") as f:
         found = re.search(r".*(?:ERROR|runtime error).*", f.read())
-    return found.group(0).strip() if found else "see there"
+    return found.group(0).strip() if found else "see this file"
 
 
 def last_words(out):
@@ -317,7 +321,7 @@ def last_words(out):
                 lines = [x.strip() for x in f if x.strip()]
             if lines:
                 return lines[-1]
-    return "no word from QEMU or the kernel"
+    return "no message from QEMU or the kernel"
 
 
 # ---- the matrix ----
@@ -332,7 +336,7 @@ def rows_of(done):
 
 
 def figures_of(done):
-    """The same of figures: one column for each name, where there is any."""
+    """The rows of the table of figures: one column for each name that occurs."""
     names = list(dict.fromkeys((x[0], x[2]) for _, results in done
                                for x in results.figures))
     rows = [("initiator", "target", "over") +
@@ -371,21 +375,21 @@ def markdown(args, done):
            for name, word, text in results.steps if word != "ok"]
     figures = figures_of(done)
     with open(os.path.join(args.cache, "kernel-version")) as f:
-        lines.insert(0, "Kernel %s, emulated; each row is of its "
-                     "last run.\n" % f.read().strip())
+        lines.insert(0, "Kernel %s, emulated; each row is from "
+                     "the last run of its job.\n" % f.read().strip())
     if why:
-        lines += ["", "What is not ok, and why:", ""] + why
+        lines += ["", "Steps that failed or were skipped:", ""] + why
     if figures:
-        lines += ["", "Figures of guests on a machine that had other "
-                  "work: they differ by 2 or 3 from run to run.", ""]
+        lines += ["", "Figures of guests on a machine with other load; "
+                  "they vary by a factor of 2 or 3 from run to run.", ""]
         lines += markdown_table(figures)
     return "\n".join(lines) + "\n"
 
 
-def with_kept(args, done):
-    """What ran now, and what other jobs left when they ran last."""
+def with_earlier(args, done):
+    """The results of this run, and the results of the last run of each other job."""
     now = {job.name for job, _ in done}
-    kept = []
+    earlier = []
     for name in sorted(os.listdir(JOBS)):
         path = os.path.join(args.cache, "run", name, "out/results")
         if name in now or not os.path.exists(path):
@@ -394,18 +398,18 @@ def with_kept(args, done):
         for line in Tail(path).lines():
             results.add(line)
         if results.ended:
-            kept.append((Job(name), results))
-    return sorted(done + kept, key=lambda x: x[0].name)
+            earlier.append((Job(name), results))
+    return sorted(done + earlier, key=lambda x: x[0].name)
 
 
 def write_doc(args, done):
-    done = with_kept(args, done)
+    done = with_earlier(args, done)
     with open(args.doc) as f:
         text = f.read()
     head, mark, rest = text.partition(DOC_BEGIN)
     old, end, tail = rest.partition(DOC_END)
     if not mark or not end:
-        sys.exit("lab: %s lacks the marks of --doc" % args.doc)
+        sys.exit("lab: %s: no marks that --doc needs: %s" % (args.doc, DOC_BEGIN.strip()))
     with open(args.doc, "w") as f:
         f.write(head + mark + "\n" + markdown(args, done) + "\n" + end + tail)
 
@@ -415,24 +419,24 @@ def write_doc(args, done):
 def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--job", action="append", default=[], metavar="NAME",
-                   help="only this one (again: more)")
+                   help="run this job only; may be repeated")
     p.add_argument("--shell", metavar="COMMANDS",
                    help="run these in a guest, with the functions of "
-                        "guest/lib.sh, and show what they print")
+                        "guest/lib.sh, and show their output")
     p.add_argument("--smoke", action="store_true",
-                   help="only discovery, login, 64 MiB compared, logout by "
-                        "iSER; skipped where no guest can be had")
-    p.add_argument("--list", action="store_true", help="names of the jobs")
+                   help="only discovery, login, 64 MiB compared and logout "
+                        "over iSER; skipped if no guest can be made")
+    p.add_argument("--list", action="store_true", help="print the names of the jobs")
     p.add_argument("--build", default=os.path.join(TREE, "build"),
-                   help="where meson built the programs (build)")
+                   help="the build folder with the programs (build)")
     p.add_argument("--cache", default=os.path.join(TREE, "build-lab-cache"),
-                   help="where the guest is kept (build-lab-cache)")
-    p.add_argument("--doc", metavar="FILE", help="put the matrix into this page, with what "
-                        "other jobs left when they ran last")
+                   help="the folder of the guest (build-lab-cache)")
+    p.add_argument("--doc", metavar="FILE", help="write the matrix to this page, with the "
+                        "results of the last run of the other jobs")
     p.add_argument("--accel", choices=("tcg", "kvm"), default="tcg")
     p.add_argument("--cpus", type=int, default=1)
     p.add_argument("--guests", type=int, default=1, metavar="N",
-                   help="so many at once (1)")
+                   help="how many guests run at once (1)")
     p.add_argument("--memory", type=int, help="MiB, instead of the job's")
     p.add_argument("--patience", type=int, metavar="N",
                    help="multiply all limits (1, or more on a busy machine)")
@@ -452,7 +456,7 @@ def chosen(args):
     names = sorted(os.listdir(JOBS))
     for name in args.job:
         if name not in names:
-            sys.exit("lab: no job %s; there are: %s" % (name, " ".join(names)))
+            sys.exit("lab: %s: no such job; use one of: %s" % (name, " ".join(names)))
     return [Job(n) for n in args.job or names]
 
 
@@ -461,7 +465,7 @@ def show(line):
 
 
 def main():
-    # so that the guest ends with us
+    # so that the guests end with this program
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     os.environ["PATH"] += ":/usr/sbin:/sbin"
     args = arguments()
@@ -472,11 +476,11 @@ def main():
         return 0
     missing = [t for t in TOOLS if not shutil.which(t)]
     if missing:
-        return no_guest(args, "%s is missing: scripts/packages "
+        return no_guest(args, "%s is not installed; run scripts/packages "
                         "packages-lab.txt" % missing[0])
     if subprocess.run(["nice", os.path.join(HERE, "build.sh"),
                        args.cache]).returncode:
-        return no_guest(args, "the guest can't be made")
+        return no_guest(args, "cannot make the guest")
     with tempfile.TemporaryDirectory(prefix="work-", dir=args.cache) as work:
         args.initrd, args.sanitized = bring_programs(args.build, args.cache, work)
         return run_all(args, jobs)
@@ -491,34 +495,36 @@ def no_guest(args, why):
 
 
 def run_one(args, job):
-    """A job's results; never an exception, or the matrix would be lost."""
-    tell = show
-    if args.guests > 1:     # whose line is it?
-        def tell(line):
+    """Runs a job and returns its results. An exception becomes a failed step, so
+    that the matrix is still printed."""
+    show_line = show
+    if args.guests > 1:     # name the job of each line
+        def show_line(line):
             show("%-28s %s" % (job.name, line))
     if not args.shell:
-        tell("%s: %s" % (job.name, " | ".join(job.pair)))
+        show_line("%s: %s" % (job.name, " | ".join(job.pair)))
     results = Results()
     try:
         with one_at_a_time(args, job):
             if not STOP.is_set():
-                results = run_guest(args, job, tell)
+                results = run_guest(args, job, show_line)
     except Exception as e:  # pylint: disable=broad-except
         results.add("not ok guest %s: %s" % (type(e).__name__, e))
-        tell("  not ok guest %s" % results.steps[-1][2])
+        show_line("  not ok guest %s" % results.steps[-1][2])
     if not args.shell:
-        tell("  %.1f s" % results.seconds)
+        show_line("  %.1f s" % results.seconds)
     return results
 
 
 def run_jobs(args, jobs):
-    """Pairs of job and results, as far as it came; the longest ones begin."""
+    """Runs the jobs, those with the longest limit first, and returns pairs of job and
+    results. After an interruption the jobs that ran are returned."""
     pool = concurrent.futures.ThreadPoolExecutor(args.guests)
     order = sorted(jobs, key=lambda j: -j.limit) if args.guests > 1 else jobs
     runs = [(job, pool.submit(run_one, args, job)) for job in order]
     try:
         concurrent.futures.wait([f for _, f in runs])
-    except BaseException:   # SIGTERM, Ctrl-C: what is there is still shown
+    except BaseException:   # SIGTERM, Ctrl-C: show the results so far
         STOP.set()
         for _, f in runs:
             f.cancel()
@@ -541,7 +547,7 @@ def run_all(args, jobs):
     show("%d guests in %.0f s" % (len(done), time.monotonic() - began))
     show("%d passed, %d failed, %d skipped" % tuple(total))
     if len(done) < len(jobs):
-        show("%d jobs were not run" % (len(jobs) - len(done)))
+        show("%d jobs did not run" % (len(jobs) - len(done)))
     return 1 if total[1] or len(done) < len(jobs) else 0
 
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""streams.py PCAP OUT [BYTES]: the TCP streams of a capture, for tests/vectors.
+"""streams.py PCAP OUT [BYTES]: extracts the TCP streams of a capture, for tests/vectors.
 
-Takes the connection that has most to say and writes what each side said, put in
-order, as records: one octet (0: who connected, 1: who answered), four octets of
-length, the octets. Each side is cut after BYTES (16384).
+Takes the connection with the most octets and writes the octets of both sides, in
+order, as records: one octet (0: the connecting side, 1: the accepting side), four
+octets of length, the octets. Each side is truncated after BYTES (16384).
 """
 import struct
 import sys
@@ -28,7 +28,7 @@ def packets(path):
 
 
 def segment(frame):
-    """(from, to, sequence, flags, payload) of a TCP segment, or None."""
+    """Returns (from, to, sequence, flags, payload) of a TCP segment, or None."""
     if len(frame) < 54 or struct.unpack_from(">H", frame, 12)[0] != IPV4:
         return None
     ip = frame[14:]
@@ -42,14 +42,14 @@ def segment(frame):
 
 
 class Side:
-    """One direction: segments in any order, octets in theirs."""
+    """One direction: takes segments in any order, returns octets in sequence."""
 
     def __init__(self, sequence):
         self.next = (sequence + 1) & 0xffffffff
         self.early = {}
 
     def take(self, sequence, payload):
-        """Octets that are next now."""
+        """Takes a segment; returns the octets that are now in sequence."""
         self.early[sequence] = max(payload, self.early.get(sequence, b""),
                                    key=len)
         out, going = b"", True
@@ -67,7 +67,7 @@ class Side:
 
 
 def connections(path):
-    """Lists of (side, octets), one for each connection."""
+    """Returns a list of (side, octets) for each connection."""
     open_now, every = {}, []
     for frame in packets(path):
         s = segment(frame)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""vmlinux.py BZIMAGE OUT: takes the ELF kernel out of a bzImage (xz or zstd).
+"""vmlinux.py BZIMAGE OUT: extracts the ELF kernel from a bzImage (xz or zstd).
 
 Offsets are those of the Linux/x86 boot protocol: setup_sects at 0x1f1,
 payload_offset and payload_length at 0x248, counted from the end of the setup.
@@ -22,7 +22,7 @@ def unpack(data):
     if data.startswith(b"\xfd7zXZ\0"):
         return lzma.LZMADecompressor().decompress(data)
     if data.startswith(b"\x28\xb5\x2f\xfd"):
-        # the last four bytes are the kernel's own note of the size
+        # the last four bytes are the size, which the kernel build appends
         return subprocess.run(["zstd", "-dcq"], input=data[:-4], check=True,
                               stdout=subprocess.PIPE).stdout
     sys.exit("vmlinux.py: compressed in an unknown way: %s" % data[:6].hex())

@@ -28,7 +28,7 @@ static uint32_t rnd(struct fake_role *r, uint32_t n)
 	return (uint32_t)((uint64_t)r->seed * n >> 32);
 }
 
-/* pieces cuts the first len bytes of t->buf into up to eight odd pieces. */
+/* pieces cuts the first len bytes of t->buf into up to eight pieces of odd sizes. */
 static struct bufv pieces(struct fake_role *r, struct fake_task *t,
 			  uint32_t len)
 {
@@ -46,7 +46,7 @@ static struct bufv pieces(struct fake_role *r, struct fake_task *t,
 	return bufv_of(t->iov, n);
 }
 
-/* room makes sure of len zeroed bytes in t->buf. */
+/* room allocates len zeroed bytes in t->buf. */
 static void room(struct fake_task *t, uint32_t len)
 {
 	if (len > t->buf_room) {
@@ -112,7 +112,7 @@ static void terminate_notify(struct dm_conn *c, int err)
 	dm_deallocate_connection_resources(c);
 }
 
-/* A primitive may fail because the connection is going; nothing else. */
+/* A primitive may fail only because the connection ends. */
 static void expect_ok(struct fake_role *r, int err)
 {
 	if (err && r->dm->state < DM_TERMINATING)
@@ -193,7 +193,7 @@ static void target_command(struct fake_role *r, const struct iscsi_pdu *p,
 	assert(!r->strict || t);
 	if (!t || find_task(r->dm, p->itt) ||
 	    !range_ok(off, p->cmd.edtl, FAKE_DISK) || p->cmd.edtl > FAKE_MOST)
-		return; /* its data are thrown away */
+		return; /* its data are dropped */
 	dm_task_init(&t->dm);
 	t->dm.itt = p->itt;
 	t->dm.lun = p->lun;
@@ -221,7 +221,7 @@ static void target_abort(struct fake_role *r, const struct iscsi_pdu *p)
 {
 	struct dm_task *dm = find_task(r->dm, p->tmf.rtt);
 
-	/* A response that was handed over has its StatSN: it must go out. */
+	/* A response in the datamover has its StatSN, so it must be sent. */
 	if (!dm || fake_of(dm)->state == FAKE_RESPONDING) {
 		tmf_response(r, p->itt, ISCSI_TMF_NO_TASK);
 		return;
@@ -265,13 +265,13 @@ static void target_completion(struct dm_conn *c, struct dm_task *dm,
 		break;
 	case DM_RESPONSE_SENT:
 		assert(t->state == FAKE_RESPONDING);
-		if (dm->edtl) /* it is ours again */
+		if (dm->edtl) /* the role owns the buffer again */
 			memset(t->buf, 0xee, dm->edtl);
 		t->state = FAKE_FREE;
 		r->finished++;
 		break;
 	case DM_RELEASED:
-		assert(t->state == FAKE_RELEASING);
+		assert(t->state == FAKE_RELEASING && !err);
 		if (dm->edtl)
 			memset(t->buf, 0xdd, dm->edtl);
 		t->state = FAKE_FREE;
@@ -351,7 +351,7 @@ static void command_ended(struct fake_role *r, struct fake_task *t, int status)
 		r->done(r->arg, t);
 }
 
-/* The abort was answered: the task is let go of, if it is still there. */
+/* Handles the answer to an abort: frees the task if it still exists. */
 static void aborted(struct fake_role *r, const struct iscsi_pdu *p)
 {
 	struct fake_task *t = NULL;
@@ -383,7 +383,7 @@ static int initiator_control(struct dm_conn *c, const struct dm_control *ctl,
 	struct fake_role *r = role_of(c);
 	const struct iscsi_pdu *p = &ctl->pdu;
 
-	/* strictly in order, each taken once: RFC 7143 §4.2.2.2 */
+	/* strictly in order, each number once: RFC 7143 §4.2.2.2 */
 	assert(!r->strict || !r->logged_in ||
 	       p->statsn == r->numbers.expstatsn);
 	r->numbers.expstatsn = p->statsn + 1;
@@ -497,7 +497,7 @@ static void init(struct fake_role *r, struct dm_conn *dm,
 	r->dm = dm;
 	r->params = *params;
 	r->seed = 7;
-	r->next_cmdsn = 0xfffffff0; /* soon around */
+	r->next_cmdsn = 0xfffffff0; /* wraps around soon */
 	r->numbers.statsn = 0xfffffff8;
 	dm_attach(dm, up, r, &r->numbers);
 }

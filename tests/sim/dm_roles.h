@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dm_roles.h: two small roles over the Datamover Interface, that any datamover
- * can be tested with: a target with a disk in memory, an initiator that reads
- * and writes it. They check what the interface promises on the way.
+ * dm_roles.h: two small roles over the Datamover Interface for tests of any
+ * datamover: a target with a disk in memory, and an initiator that reads and
+ * writes the disk. The roles check the rules of the interface.
  *
  * Their CDB: [0] 0 = read, 1 = write; [1] how the target answers a read (enum
  * fake_answer); [4..7] offset on the disk. The length is the EDTL.
@@ -30,7 +30,7 @@ enum fake_state {
 	FAKE_PUTTING,
 	FAKE_RESPONDING,
 	FAKE_RELEASING,
-	FAKE_AT_TARGET, /* initiator: under way */
+	FAKE_AT_TARGET, /* initiator: in progress */
 };
 
 struct fake_task {
@@ -57,14 +57,14 @@ struct fake_role {
 	struct iscsi_numbers numbers;
 	struct fake_task task[FAKE_TASKS];
 	uint8_t *disk; /* the target's */
-	/* what happened */
+	/* counts of events */
 	unsigned finished, aborted, errors, terminated, logged_in;
 	int terminate_err, last_error;
-	/* an initiator's test is told of each command that ends */
+	/* called at the end of each command of the initiator */
 	void (*done)(void *arg, struct fake_task *t);
 	void *arg;
 	uint32_t next_cmdsn, seed;
-	bool strict; /* both roles are ours: nothing may go wrong */
+	bool strict; /* both roles are correct: no error is allowed */
 };
 
 void fake_target_init(struct fake_role *r, struct dm_conn *dm,
@@ -75,7 +75,7 @@ void fake_role_fini(struct fake_role *r);
 
 /* fake_login starts the exchange of Login PDUs that enables both ends. */
 void fake_login(struct fake_role *initiator);
-/* fake_start sends a command; NULL: no task is free. Write data are made from
+/* fake_start sends a command; NULL: no task is free. It makes write data from
  * the role's seed, in t->buf. */
 struct fake_task *fake_start(struct fake_role *initiator, bool is_write,
 			     uint32_t off, uint32_t len,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * dm_sim_test.c: datamover/tcp, both roles, over a wire that splits, delays
- * and cuts: every byte of data arrives, every PDU keeps to the agreed limits,
- * and when the connection goes, everybody is told once.
+ * and cuts: every byte of data arrives, every PDU is within the negotiated
+ * limits, and each role gets one report of the end of the connection.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,15 +12,15 @@
 #include "cmocka_all.h"
 #include "datamover/tcp/dmtcp.h"
 #include "sim/dm_roles.h"
-#include "sim/judge.h"
+#include "sim/pdu_checker.h"
 #include "sim/wire.h"
 
 struct sim {
 	struct wire wire;
-	struct judge judge;
+	struct pdu_checker checker;
 	struct dmtcp_conn *conn[2]; /* initiator, target */
 	struct fake_role ini, tgt;
-	uint8_t *model; /* what the disk should hold */
+	uint8_t *model; /* the expected contents of the disk */
 	uint32_t seed;
 	unsigned started;
 	bool aborts;
@@ -45,9 +45,9 @@ static void sim_init(struct sim *s, const struct iscsi_params *params,
 	struct wire_config cfg = *wire;
 
 	memset(s, 0, sizeof(*s));
-	judge_init(&s->judge, params);
-	cfg.tap = judge_bytes;
-	cfg.arg = &s->judge;
+	checker_init(&s->checker, params);
+	cfg.tap = checker_bytes;
+	cfg.arg = &s->checker;
 	wire_init(&s->wire, &cfg);
 	for (unsigned i = 0; i < 2; i++) {
 		struct dmtcp_config dc;
@@ -81,7 +81,7 @@ static void sim_fini(struct sim *s)
 		dmtcp_free(s->conn[i]);
 	fake_role_fini(&s->ini);
 	fake_role_fini(&s->tgt);
-	judge_fini(&s->judge);
+	checker_fini(&s->checker);
 	wire_fini(&s->wire);
 	free(s->model);
 }
@@ -102,7 +102,7 @@ static void command_done(void *arg, struct fake_task *t)
 	struct sim *s = arg;
 
 	if (t->status < 0)
-		return; /* aborted: the stripe's content is not known */
+		return; /* aborted: the content of the stripe is unknown */
 	if (t->answer == FAKE_SENSE) {
 		assert_int_equal(t->status, 2);
 		assert_int_equal(t->sense_len, 20);
@@ -150,7 +150,7 @@ static void start_one(struct sim *s, unsigned stripe)
 	}
 }
 
-/* rounds of as many commands as there are stripes, all under way at once */
+/* rounds of one command per stripe, all in progress at once */
 static void run_rounds(struct sim *s, unsigned rounds)
 {
 	s->ini.done = command_done;
@@ -173,7 +173,7 @@ static void run_rounds(struct sim *s, unsigned rounds)
 		assert_memory_equal(s->tgt.disk, s->model, FAKE_DISK);
 }
 
-/* ---- the matrix of agreed values ---- */
+/* ---- the matrix of negotiated values ---- */
 
 static const struct {
 	bool initial_r2t, immediate_data;
@@ -258,8 +258,8 @@ static void test_byte_by_byte(void **state)
 	p.header_digest = p.data_digest = true;
 	sim_init(&s, &p, &cfg);
 	run_rounds(&s, 1);
-	assert_true(s.judge.r2ts && s.judge.data_ins && s.judge.data_outs &&
-		    s.judge.immediates);
+	assert_true(s.checker.r2ts && s.checker.data_ins &&
+		    s.checker.data_outs && s.checker.immediates);
 	sim_fini(&s);
 }
 
@@ -276,9 +276,9 @@ static void test_aborts_at_any_time(void **state)
 	assert_true(all_aborted > 100);
 }
 
-/* ---- the connection goes ---- */
+/* ---- the connection ends ---- */
 
-/* script is one fixed run; returns with everything cut or finished. */
+/* script executes one fixed run, up to its end or to the cut. */
 static void script(struct sim *s, const struct wire_config *cfg)
 {
 	struct iscsi_params p = plain_params();
@@ -305,7 +305,7 @@ static void assert_all_told(struct sim *s, int err)
 	assert_int_equal(s->tgt.terminate_err, err);
 }
 
-/* Reset before, at and behind every PDU boundary of either direction. */
+/* Reset before, at and after every PDU boundary of either direction. */
 static void test_reset_at_every_pdu_boundary(void **state)
 {
 	struct wire_config cfg = { .seed = 500,
@@ -316,10 +316,11 @@ static void test_reset_at_every_pdu_boundary(void **state)
 	script(whole, &cfg);
 	assert_int_equal(whole->ini.finished, 4);
 	for (unsigned way = 0; way < 2; way++)
-		for (unsigned i = 0; i < whole->judge.way[way].npdus; i++)
+		for (unsigned i = 0; i < whole->checker.way[way].npdus; i++)
 			for (int by = -1; by <= 1; by++) {
 				struct sim *s = malloc(sizeof(*s));
-				uint64_t at = whole->judge.way[way].boundary[i];
+				uint64_t at =
+					whole->checker.way[way].boundary[i];
 
 				cfg.cut[way] = at + (uint64_t)by;
 				cfg.cut[!way] = WIRE_NO_CUT;
@@ -344,7 +345,8 @@ static void test_terminate_after_sent_flushes(void **state)
 	sim_init(&s, &p, &cfg);
 	wire_idle(&s.wire);
 	s.ini.done = NULL;
-	fake_start(&s.ini, true, 0, 4096, 0); /* immediate: is sent whole */
+	fake_start(&s.ini, true, 0, 4096,
+		   0); /* immediate data: sent completely */
 	dm_connection_terminate(s.ini.dm, DM_TERMINATE_AFTER_SENT, 0);
 	wire_idle(&s.wire);
 	assert_memory_not_equal(s.tgt.disk, s.model, 4096);
@@ -353,7 +355,7 @@ static void test_terminate_after_sent_flushes(void **state)
 	sim_fini(&s);
 }
 
-/* The peer takes no bytes: what is to be flushed may not stay for ever. */
+/* The peer receives nothing: flushing must end with a timeout. */
 static void test_terminate_after_sent_times_out(void **state)
 {
 	struct wire_config cfg = { .seed = 700,
@@ -368,12 +370,14 @@ static void test_terminate_after_sent_times_out(void **state)
 	wire_idle(&s.wire);
 	fake_start(&s.ini, true, 0, 4096, 0);
 	dm_connection_terminate(s.ini.dm, DM_TERMINATE_AFTER_SENT, 0);
-	due = dmtcp_stream_ops.deadline(s.conn[0]);
+	due = stream_deadline_of(&dmtcp_stream_ops, s.conn[0]);
 	assert_true(due != XTIME_NEVER);
 	dmtcp_stream_ops.expire(s.conn[0], due - 1);
-	assert_int_equal(dmtcp_stream_ops.fate(s.conn[0], &err), STREAM_FLUSH);
+	assert_int_equal(stream_fate_of(&dmtcp_stream_ops, s.conn[0], &err),
+			 STREAM_FLUSH);
 	dmtcp_stream_ops.expire(s.conn[0], due);
-	assert_int_equal(dmtcp_stream_ops.fate(s.conn[0], &err), STREAM_CLOSE);
+	assert_int_equal(stream_fate_of(&dmtcp_stream_ops, s.conn[0], &err),
+			 STREAM_CLOSE);
 	sim_fini(&s);
 }
 

@@ -191,7 +191,7 @@ static const struct rcap_ops ops = {
 	.terminate = terminate,
 };
 
-/* ---- the test's side ---- */
+/* ---- functions for tests ---- */
 
 void fake_rcap_init(struct fake_rcap *f, uint16_t ird, uint16_t ord)
 {
@@ -274,14 +274,14 @@ size_t fake_rcap_bytes(const struct rcap_wr *wr, void *to, size_t max)
 	return bufv_copy_out(&wr->data, 0, to, max);
 }
 
-/* An RDMA Write or Read at the peer. */
+/* Executes an RDMA Write or Read in the peer's memory. */
 static bool at_peer(struct fake_rcap *f, const struct rcap_wr *wr)
 {
 	struct sim_region *r = region_reach(f->remote, FAKE_REGIONS, wr->stag,
 					    wr->to, wr->data.len, 0);
 
 	if (wr->data.len == 0)
-		return true; /* nothing is looked at */
+		return true; /* without a check */
 	if (!r)
 		return false;
 	region_move(r, wr);

@@ -107,7 +107,7 @@ void loop_rcap_init(struct loop_rcap *l)
 	}
 }
 
-/* ---- carrying out ---- */
+/* ---- execution ---- */
 
 static void send(struct loop_end *e, const struct rcap_wr *wr)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * loop_rcap.h: two queue pairs joined in memory, without a wire: the smallest
- * thing that keeps rcap/rcap.h's promises. What is posted at one end is carried
- * out at the other when the test says so.
+ * loop_rcap.h: two queue pairs connected in memory, without a wire: the smallest
+ * provider that follows rcap/rcap.h. Requests that are posted at one end are
+ * executed at the other end when the test calls loop_rcap_run.
  */
 #ifndef TESTS_SIM_LOOP_RCAP_H
 #define TESTS_SIM_LOOP_RCAP_H
@@ -18,7 +18,7 @@ struct loop_end {
 	struct list sq, recvs;
 	struct sim_region regions[LOOP_REGIONS];
 	uint32_t next_stag;
-	bool ending; /* the user, or the peer, wants to close */
+	bool ending; /* the user, or the peer, closes */
 	int err;
 };
 
@@ -28,8 +28,8 @@ struct loop_rcap {
 };
 
 void loop_rcap_init(struct loop_rcap *l);
-/* loop_rcap_run carries out what is posted until nothing is left. Returns
- * whether anything happened. private_data goes with the request. */
+/* loop_rcap_run executes all posted requests, and returns whether there was
+ * one. The connection request carries private_data. */
 bool loop_rcap_run(struct loop_rcap *l, const uint8_t *private_data,
 		   size_t len);
 

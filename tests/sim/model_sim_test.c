@@ -1,32 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * model_sim_test.c: a whole unit against a small sequential model. Three
- * initiators on three workers have up to five commands under way at once; mail
- * between workers is delivered and the store answers in any order. Afterwards
- * there must be one order of these commands in which the model, which knows
- * neither workers nor messages, gives each the same end and the same data, and
- * comes to the same blocks, reservations and unit attentions; ORDERED commands
- * in their place. Some are aborted: they did all they had to, or nothing. Some
- * fail with NACA = 1: what comes while there is an ACA is turned away and did
- * nothing, or has the ACA attribute; what was there before ends when it is over.
+ * model_sim_test.c: compares a unit with a small sequential model. Three
+ * initiators on three workers have up to five commands in progress at once;
+ * messages between workers are delivered, and the backstore answers, in any
+ * order. Afterwards there must be an order of these commands in which the model,
+ * which has neither workers nor messages, gives each command the same end and the
+ * same data, and reaches the same blocks, reservations and unit attentions;
+ * ORDERED commands keep their place. An aborted command is executed completely or
+ * not at all. Some commands fail with NACA = 1: a command that arrives during the
+ * ACA is refused without effect, or has the ACA attribute; an earlier command ends
+ * after the ACA. The data of a command arrive some time after the command, or the
+ * transport fails: then the command has no effect. All commands end within a
+ * bounded number of turns.
  *
- * Commands that touch blocks go together, and so do those that change
- * reservations, with commands on blocks of their own beside them. What the
- * standards leave open when others are under way (PREEMPT AND ABORT, resets, a
- * lost nexus) comes alone. MODEL_SEED and MODEL_COMMANDS give other runs.
+ * Commands on blocks run together, and so do commands that change reservations,
+ * with commands on separate blocks. Commands whose result the standards leave
+ * open during other commands (PREEMPT AND ABORT, resets, a lost nexus) run alone.
+ * MODEL_SEED and MODEL_COMMANDS change the run.
  */
-#include "device/attention.h"
-#include "device/reserve.h"
-#include "device/table.h"
+#include "device/reserve/reserve.h"
+#include "device/unit/attention.h"
+#include "device/unit/command.h"
+#include "model_op.h"
+#include "slow_store.h"
 #include "unit/device/rsv_model.h"
 
 #define COMMANDS 100000u
-#define BLOCKS	 24u
-#define BLOCK	 512u
+#define BLOCKS	 SLOW_BLOCKS
 #define TOGETHER 5u
-#define MOST	 8u /* blocks of a command */
 #define KEYS	 4u
-#define VALUES	 5u /* few, so that comparisons come true */
+#define TURNS	 10000u /* of a round; the longest takes some hundred */
+#define VALUES	 5u	/* few, so that comparisons often succeed */
 
 static uint64_t dice;
 
@@ -36,69 +40,6 @@ static unsigned rnd(unsigned n)
 	dice ^= dice >> 7;
 	dice ^= dice << 17;
 	return (unsigned)((dice >> 20) % n);
-}
-
-/* ---- a store that answers in any order ---- */
-
-static struct slow {
-	struct bs bs;
-	struct bs *next;
-	struct bs_req *waiting[64];
-	unsigned n;
-} * slow;
-
-static uint8_t *medium;
-
-static void slow_submit(struct bs *b, struct bs_req *req)
-{
-	struct slow *s = container_of(b, struct slow, bs);
-
-	assert_true(s->n < ARRAY_LEN(s->waiting));
-	s->waiting[s->n++] = req;
-}
-
-static int slow_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov)
-{
-	(void)b;
-	(void)off;
-	(void)len;
-	(void)iov;
-	return ERR_UNSUPPORTED;
-}
-
-static void slow_close(struct bs *b)
-{
-	struct slow *s = container_of(b, struct slow, bs);
-
-	assert_int_equal(s->n, 0);
-	bs_close(s->next);
-	free(s);
-	slow = NULL;
-}
-
-static void slow_one(unsigned which)
-{
-	struct bs_req *req = slow->waiting[which];
-
-	slow->waiting[which] = slow->waiting[--slow->n];
-	bs_forward(slow->next, req);
-}
-
-static struct bs *slow_new(void)
-{
-	static const struct bs_ops ops = { slow_submit, slow_lend, slow_close };
-	struct bs *next;
-
-	medium = calloc(BLOCKS, BLOCK);
-	slow = calloc(1, sizeof(*slow));
-	assert_true(medium && slow);
-	next = bs_ram_new("ram:model", medium, BLOCKS * BLOCK, BLOCK, free,
-			  medium);
-	assert_non_null(next);
-	slow->bs = *next;
-	slow->bs.ops = &ops;
-	slow->next = next;
-	return &slow->bs;
 }
 
 /* ---- the model: blocks beside reservations ---- */
@@ -126,85 +67,25 @@ static void model_put_back(const struct whole *w)
 
 /* ---- commands ---- */
 
-enum kind {
-	/* on blocks */
-	K_READ,
-	K_WRITE,
-	K_WRITE_VERIFY,
-	K_WRITE_ATOMIC,
-	K_ORWRITE,
-	K_VERIFY,     /* BYTCHK 01b */
-	K_VERIFY_ONE, /* 11b */
-	K_COMPARE_AND_WRITE,
-	K_SAME,
-	K_SAME_NO_DATA,
-	K_UNMAP,
-	K_ON_BLOCKS,
-	/* the rest */
-	K_FLUSH = K_ON_BLOCKS,
-	K_READY,
-	K_RESERVE,
-	K_RELEASE,
-	K_PR_OUT,
-	K_KEYS,
-	K_RESERVATION,
-	K_ALL,
-	K_FAULT = K_ALL, /* READ of what is not there, NACA = 1 */
-};
-
-static const char *const names[] = { "READ",
-				     "WRITE",
-				     "WRITE AND VERIFY",
-				     "WRITE ATOMIC",
-				     "ORWRITE",
-				     "VERIFY",
-				     "VERIFY one block",
-				     "COMPARE AND WRITE",
-				     "SAME",
-				     "SAME NDOB",
-				     "UNMAP",
-				     "SYNCHRONIZE CACHE",
-				     "READY",
-				     "RESERVE",
-				     "RELEASE",
-				     "PR OUT",
-				     "KEYS",
-				     "RESERVATION",
-				     "FAULT" };
-
-struct op {
-	enum kind kind;
-	uint8_t attr;
-	unsigned who, lba, n;
-	uint64_t values[2 * MOST]; /* of its data-out, one a block */
-	struct pr_out pr;
-	uint8_t cdb[16];
-	uint8_t out[2 * MOST * BLOCK];
-	uint32_t out_len, in_len;
-	/* how it ended */
-	struct dev_task task;
-	bool begun, done;
-	bool aborted, released; /* it vanished: it did all or nothing */
-	struct scsi_sense sense;
-	uint8_t in[MOST * BLOCK];
-	size_t got;
-};
-
 static struct op ops[TOGETHER];
 static struct {
 	unsigned good, conflict, other, aborted;
 } seen[K_ALL + 1];
-static unsigned turned, past; /* by an ACA; by the ACA attribute */
+static unsigned turned,
+	past; /* refused because of an ACA; executed by the ACA attribute */
+static unsigned cut_off; /* their transport failed */
 static unsigned nops;
 static bool tmf_only; /* in this round */
 
 static bool writes(const struct op *o)
 {
+	if (o->kind == K_FAULT)
+		return o->cdb[0] == SCSI_WRITE_10;
 	return o->kind != K_READ && o->kind != K_VERIFY &&
 	       o->kind != K_VERIFY_ONE;
 }
 
-/* ---- what the model says of each ---- */
+/* ---- the result of the model for each command ---- */
 
 static unsigned first_difference(uint64_t a, uint64_t b)
 {
@@ -215,7 +96,7 @@ static unsigned first_difference(uint64_t a, uint64_t b)
 	return i;
 }
 
-/* The byte at which blocks and values differ, in *at; false: nowhere. */
+/* Returns whether blocks and values differ, and the first byte in *at. */
 static bool differ(const struct op *o, bool one, unsigned *at)
 {
 	for (unsigned i = 0; i < o->n; i++) {
@@ -252,7 +133,7 @@ static bool was_read(const struct op *o)
 	return true;
 }
 
-/* A command that may be carried out, on its blocks. */
+/* Executes a permitted command on its blocks. */
 static bool model_blocks(const struct op *o)
 {
 	uint64_t *b = blocks + o->lba;
@@ -313,9 +194,9 @@ static bool model_reservation(const struct op *o)
 				   (all_registrants() ? 0 : m.key[m.holder]));
 }
 
-/* A command that was about to tell an attention (asc 0: any) was aborted:
- * others came by meanwhile, and the attention is there again. */
-static bool was_told_in_vain(unsigned who, uint16_t asc)
+/* A command that was about to report an attention (asc 0: any) was aborted:
+ * later commands passed in the meantime, and the attention is pending again. */
+static bool report_was_aborted(unsigned who, uint16_t asc)
 {
 	for (unsigned i = 0; i < nops; i++)
 		if (ops[i].who == who && ops[i].aborted &&
@@ -325,8 +206,8 @@ static bool was_told_in_vain(unsigned who, uint16_t asc)
 	return false;
 }
 
-/* The first of its initiator's attentions but for those told in vain, which
- * were away when others looked. */
+/* Reports the first attention of the initiator, except attentions whose
+ * report was aborted, which later commands did not see. */
 static bool model_attention(const struct op *o)
 {
 	for (unsigned what = 0; what < NEWS_KINDS; what++) {
@@ -336,31 +217,31 @@ static bool model_attention(const struct op *o)
 			m.news[o->who] &= ~(1u << what);
 			return true;
 		}
-		if (!was_told_in_vain(o->who, news_asc[what]))
+		if (!report_was_aborted(o->who, news_asc[what]))
 			return false;
 	}
 	return false;
 }
 
 /* SAM-5 §§5.10.3, 5.10.4 */
-static bool is_turned_away(const struct op *o)
+static bool is_refused_by_aca(const struct op *o)
 {
 	return !o->aborted && (o->task.status == SCSI_BUSY ||
 			       o->task.status == SCSI_ACA_ACTIVE);
 }
 
-/* Does the model end the command as the unit did? */
+/* Returns whether the model ends the command as the unit did. */
 static bool model_agrees(const struct op *o)
 {
 	if (o->attr == DEV_ATTR_ACA &&
 	    ends(o, check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_MESSAGE)))
 		return true; /* there was no ACA */
-	switch (o->kind) {
-	case K_FAULT:
-		if (model_access(o->who, false).status != SCSI_GOOD)
+	if (o->kind == K_FAULT || o->transport) {
+		if (model_access(o->who, writes(o)).status != SCSI_GOOD)
 			return ends(o, conflict);
-		return ends(o,
-			    check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE));
+		return ends(o, o->bad);
+	}
+	switch (o->kind) {
 	case K_READY:
 		return ends(o, m.reserved >= 0 && m.reserved != (int)o->who
 				       ? conflict
@@ -383,7 +264,7 @@ static bool model_agrees(const struct op *o)
 	}
 }
 
-/* ---- where the unit is in the end ---- */
+/* ---- the final state of the unit ---- */
 
 static bool same_registration(unsigned who, const struct rsv_state *s)
 {
@@ -406,7 +287,7 @@ static bool same_news(unsigned who)
 	for (unsigned i = 0; i < NEWS_KINDS; i++)
 		if (m.news[who] & 1u << i)
 			want |= BIT(ua[i]);
-	return trio.i[who].nexus->attention[0] == want;
+	return trio.i[who].nexus->itl[0].attention == want;
 }
 
 static bool model_is_where_we_are(void)
@@ -429,13 +310,27 @@ static bool model_is_where_we_are(void)
 	return true;
 }
 
-/* SAM-5 §8.6: of one initiator's commands. They began in their order. One that
- * was aborted left the set early, and holds nobody up. */
+/* A command that the unit may end before SAM-5 §8 enables it: an abort, a
+ * failed transport, ACA ACTIVE or BUSY, a reservation conflict or a unit
+ * attention that the unit finds when the command arrives. Such a command
+ * neither waits for older commands nor delays younger ones. */
+static bool may_end_early(const struct op *o)
+{
+	return o->aborted || o->transport || is_refused_by_aca(o) ||
+	       o->task.status == SCSI_RESERVATION_CONFLICT ||
+	       (o->task.status == SCSI_CHECK_CONDITION &&
+		o->sense.key == SENSE_UNIT_ATTENTION);
+}
+
+/* SAM-5 §8.6: must o wait for another command of its initiator that is still
+ * in left? The commands of ops began in their order. */
 static bool must_wait(const struct op *o, unsigned left)
 {
+	if (may_end_early(o))
+		return false;
 	for (unsigned i = 0; &ops[i] < o; i++)
-		if (left & BIT(i) && ops[i].who == o->who && !ops[i].aborted &&
-		    !o->aborted && !is_turned_away(&ops[i]) &&
+		if (left & BIT(i) && ops[i].who == o->who &&
+		    !may_end_early(&ops[i]) &&
 		    o->attr != DEV_ATTR_HEAD_OF_QUEUE &&
 		    o->attr != DEV_ATTR_ACA &&
 		    (o->attr == DEV_ATTR_ORDERED ||
@@ -444,12 +339,13 @@ static bool must_wait(const struct op *o, unsigned left)
 	return false;
 }
 
-static unsigned old_news[TRIO_N]; /* those from before the round */
+static unsigned old_news[TRIO_N]; /* the attentions from before the round */
 
 /*
- * Is there an order? Tries all that agree so far. An attention that comes while
- * a command is under way may be that command's or the next one's (SAM-5 §5.14:
- * it is looked for when a command is about to be carried out).
+ * Searches for an order that explains the results, by trying all commands that
+ * agree so far. An attention that is established while a command is in progress
+ * may be reported by that command or by the next one (SAM-5 §5.14: the unit
+ * checks for attentions before it executes a command).
  */
 static bool there_is_an_order(unsigned left)
 {
@@ -462,7 +358,7 @@ static bool there_is_an_order(unsigned left)
 
 		if (!(left & BIT(i)))
 			continue;
-		if (is_turned_away(o))
+		if (is_refused_by_aca(o))
 			return there_is_an_order(left & ~BIT(i));
 		if (must_wait(o, left))
 			continue;
@@ -477,7 +373,7 @@ static bool there_is_an_order(unsigned left)
 			return true;
 		model_put_back(&before);
 		if ((!(m.news[o->who] & old_news[o->who]) ||
-		     was_told_in_vain(o->who, 0)) &&
+		     report_was_aborted(o->who, 0)) &&
 		    (model_agrees(o) || o->aborted) &&
 		    there_is_an_order(left & ~BIT(i)))
 			return true;
@@ -512,7 +408,7 @@ static void tell(unsigned round)
 	}
 }
 
-/* ---- to the unit ---- */
+/* ---- commands to the unit ---- */
 
 static void op_done(struct dev_task *t)
 {
@@ -533,9 +429,37 @@ static void begin(struct op *o)
 	t->edtl_in = o->in_len;
 	t->done = op_done;
 	assert_int_equal(dev_task_begin(t), 0);
+}
+
+static void send_data(struct op *o)
+{
+	struct dev_task *t = &o->task;
+
+	o->sent = true;
+	if (o->transport) {
+		dev_task_fail(t, o->failure);
+		return;
+	}
 	if (t->out_len)
 		bufv_copy_in(&t->out, 0, o->out, t->out_len);
 	dev_task_execute(t);
+}
+
+/* Delivers the data of one command; false: no command waits for data. */
+static bool send_one(unsigned begun)
+{
+	unsigned from = rnd(nops);
+
+	for (unsigned i = 0; i < nops; i++) {
+		unsigned which = (from + i) % nops;
+		struct op *o = &ops[which];
+
+		if (which >= begun || o->sent || o->aborted)
+			continue;
+		send_data(o);
+		return true;
+	}
+	return false;
 }
 
 static void op_released(struct dev_task *t)
@@ -543,7 +467,7 @@ static void op_released(struct dev_task *t)
 	container_of(t, struct op, task)->released = true;
 }
 
-/* One that has not ended, if there is any. */
+/* Aborts a command that has not ended, if there is one. */
 static bool abort_one(unsigned begun)
 {
 	unsigned from = rnd(nops);
@@ -573,14 +497,16 @@ static void end(struct op *o)
 	dev_task_end(t);
 }
 
-/* One thing happens, of those that can; false: nothing can. */
+#define EVENTS (TRIO_N + 3)
+
+/* Executes one of the possible events; false: no event is possible. */
 static bool happen(unsigned *begun)
 {
-	unsigned what = rnd(TRIO_N + 2);
+	unsigned what = rnd(EVENTS);
 
 	if (*begun && rnd(50) == 0 && abort_one(*begun))
 		return true;
-	for (unsigned i = 0; i < TRIO_N + 2; i++, what = (what + 1) % 5) {
+	for (unsigned i = 0; i < EVENTS; i++, what = (what + 1) % EVENTS) {
 		if (what < TRIO_N) {
 			if (trio_one(what))
 				return true;
@@ -588,7 +514,12 @@ static bool happen(unsigned *begun)
 			slow_one(rnd(slow->n));
 			return true;
 		} else if (what == TRIO_N + 1 && *begun < nops) {
-			begin(&ops[(*begun)++]);
+			begin(&ops[*begun]);
+			if (rnd(2)) /* immediate data, or none */
+				send_data(&ops[*begun]);
+			++*begun;
+			return true;
+		} else if (what == TRIO_N + 2 && *begun && send_one(*begun)) {
 			return true;
 		}
 	}
@@ -601,7 +532,8 @@ static void cleared(void *arg, int err)
 	assert_int_equal(err, 0);
 }
 
-/* Whoever is faulted clears it, once nothing else can happen; false: nobody is. */
+/* The faulted initiator clears the ACA when no other event is possible; false:
+ * there is no ACA. */
 static bool clear_aca(void)
 {
 	bool any = false;
@@ -625,11 +557,15 @@ static void expect_turned_away(const struct op *o)
 
 static void run_together(unsigned round)
 {
-	unsigned begun = 0;
+	unsigned begun = 0, turns = 0;
 
+	cpu_limit(CPU_SECONDS);
 	do
 		while (happen(&begun))
-			;
+			if (++turns > TURNS) {
+				tell(round);
+				fail_msg("these commands go on for ever");
+			}
 	while (clear_aca());
 	for (unsigned i = 0; i < nops; i++)
 		end(&ops[i]);
@@ -640,10 +576,12 @@ static void run_together(unsigned round)
 				!ops[i].aborted &&
 				ops[i].task.status == SCSI_GOOD;
 
-		if (is_turned_away(&ops[i]))
+		if (is_refused_by_aca(&ops[i]))
 			expect_turned_away(&ops[i]);
 		assert_false(got_past && tmf_only); /* SPC-4 §7.5.8 */
 		past += got_past;
+		cut_off += ops[i].transport && !ops[i].aborted &&
+			   ends(&ops[i], ops[i].bad);
 		if (ops[i].aborted)
 			seen[ops[i].kind].aborted++;
 		else if (ops[i].task.status == SCSI_GOOD)
@@ -676,7 +614,7 @@ static void put_data(struct op *o, unsigned n)
 	o->out_len = n * BLOCK;
 	for (unsigned i = 0; i < n; i++) {
 		o->values[i] = value();
-		/* what it is compared with is mostly there, maybe */
+		/* mostly compare with the expected contents */
 		if (rnd(3) && i < o->n)
 			o->values[i] = blocks[o->lba + i];
 		for (unsigned at = 0; at < BLOCK; at += 8)
@@ -762,7 +700,7 @@ static void make_on_blocks(struct op *o, unsigned lba, unsigned n)
 	if (o->kind == K_SAME && rnd(3) == 0)
 		o->cdb[1] |= 0x08; /* UNMAP */
 	if (o->kind == K_SAME && (o->cdb[1] & 0x08)) {
-		o->values[0] = 0; /* other data would be given back, too */
+		o->values[0] = 0; /* other data would be unmapped, too */
 		memset(o->out, 0, BLOCK);
 	}
 }
@@ -828,7 +766,8 @@ static struct op *add(enum kind kind)
 	o->who = rnd(TRIO_N);
 	o->attr = DEV_ATTR_SIMPLE;
 	o->lba = o->n = o->out_len = o->in_len = 0;
-	o->begun = o->done = o->aborted = o->released = false;
+	o->begun = o->sent = o->done = o->aborted = o->released = false;
+	o->transport = false;
 	memset(o->cdb, 0, sizeof(o->cdb));
 	memset(&o->pr, 0, sizeof(o->pr));
 	memset(o->in, 0, 8);
@@ -837,25 +776,56 @@ static struct op *add(enum kind kind)
 
 /* ---- rounds ---- */
 
-/* In some rounds one or two of them fail and say NACA = 1; others come for the
- * ACA. Not where one comes alone. */
+/* Selects why the data of a command do not arrive. */
+static void cut_off_data(struct op *o)
+{
+	static const uint16_t asc[] = {
+		[DEV_FAILURE_DATA_CRC] = ASC_PROTOCOL_SERVICE_CRC_ERROR,
+		[DEV_FAILURE_UNEXPECTED_DATA] = ASC_UNEXPECTED_UNSOLICITED_DATA,
+		[DEV_FAILURE_DATA_MISSING] = ASC_NOT_ENOUGH_UNSOLICITED_DATA,
+	};
+
+	o->transport = true;
+	o->failure = (enum dev_failure)rnd(ARRAY_LEN(asc));
+	o->bad = check(SENSE_ABORTED_COMMAND, asc[o->failure]);
+}
+
+/* Makes a READ of a nonexistent block, or a READ or WRITE whose transport fails. */
+static void make_fault(struct op *o)
+{
+	unsigned what = rnd(3);
+
+	o->kind = K_FAULT;
+	o->attr = DEV_ATTR_SIMPLE;
+	o->lba = o->n = o->out_len = o->in_len = 0;
+	o->transport = false;
+	memset(o->cdb, 0, sizeof(o->cdb));
+	o->cdb[0] = what == 2 ? SCSI_WRITE_10 : SCSI_READ_10;
+	o->cdb[8] = 1;
+	o->cdb[9] = CONTROL_NACA;
+	if (what == 2)
+		o->out_len = BLOCK;
+	else
+		o->in_len = BLOCK;
+	if (what) {
+		cut_off_data(o);
+	} else {
+		o->cdb[2] = 0xff;
+		o->bad = check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
+	}
+}
+
+/* In some rounds one or two commands fail with NACA = 1, and other commands
+ * have the ACA attribute. Not for a command that runs alone. */
 static void make_faults(void)
 {
+	for (unsigned i = 0; i < nops; i++)
+		if (ops[i].kind < K_ON_BLOCKS && rnd(32) == 0)
+			cut_off_data(&ops[i]);
 	if (nops < 2 || rnd(8))
 		return;
-	for (unsigned i = 0; i < 2; i++) {
-		struct op *o = &ops[rnd(nops)];
-
-		o->kind = K_FAULT;
-		o->attr = DEV_ATTR_SIMPLE;
-		o->lba = o->n = o->out_len = 0;
-		memset(o->cdb, 0, sizeof(o->cdb));
-		o->cdb[0] = SCSI_READ_10;
-		o->cdb[2] = 0xff;
-		o->cdb[8] = 1;
-		o->cdb[9] = CONTROL_NACA;
-		o->in_len = BLOCK;
-	}
+	for (unsigned i = 0; i < 2; i++)
+		make_fault(&ops[rnd(nops)]);
 	for (unsigned i = 0; i < nops; i++)
 		if (ops[i].kind < K_ON_BLOCKS && rnd(3) == 0)
 			ops[i].attr = DEV_ATTR_ACA;
@@ -863,7 +833,7 @@ static void make_faults(void)
 	dev_lu_get(trio.server, 0)->ctl.tmf_only = tmf_only;
 }
 
-/* On the same few blocks, as far as they go. */
+/* Makes a round of commands on the same few blocks. */
 static void make_data_round(void)
 {
 	static const uint8_t attrs[] = {
@@ -887,7 +857,7 @@ static void make_reservation_round(void)
 	unsigned n = 1 + rnd(TOGETHER);
 
 	for (unsigned i = 0; i < n; i++) {
-		if (rnd(3) == 0) /* a block that nobody else has */
+		if (rnd(3) == 0) /* a block that no other command uses */
 			make_on_blocks(add((enum kind)rnd(K_ON_BLOCKS)), i, 1);
 		else if (rnd(2))
 			make_other(add(K_PR_OUT), n == 1);
@@ -965,14 +935,14 @@ static void test_an_order_explains_what_all_saw(void **state)
 			"%-18s good %u, conflict %u, other %u, aborted %u\n",
 			names[k], seen[k].good, seen[k].conflict, seen[k].other,
 			seen[k].aborted);
-		/* none of them was always refused, or never */
+		/* each kind of command succeeded sometimes, and was refused sometimes */
 		assert_true(seen[k].good > n / 500 && seen[k].conflict &&
 			    seen[k].other);
 	}
-	print_message("turned away %u, past an ACA %u, faults %u\n", turned,
-		      past, seen[K_FAULT].other);
+	print_message("turned away %u, past an ACA %u, faults %u, cut off %u\n",
+		      turned, past, seen[K_FAULT].other, cut_off);
 	assert_true(turned > n / 1000 && past > n / 10000 &&
-		    seen[K_FAULT].other > n / 1000);
+		    seen[K_FAULT].other > n / 1000 && cut_off > n / 100);
 }
 
 int main(void)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rcap_sim_test.c: two queue pairs of software iWARP over a wire that splits,
- * delays and cuts. Random Sends, Writes and Reads against a model of memory:
- * every byte arrives once, completions keep the order of the posts, and not a
- * byte outside an advertised region changes. When the connection goes, all
- * that was posted comes back once.
+ * delays and cuts. Random Sends, Writes and Reads with a model of memory: every
+ * byte arrives once, completions keep the order of the posts, and no byte
+ * outside an advertised region changes. At the end of the connection each posted
+ * request completes once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +33,8 @@ struct side {
 	struct side *peer;
 	struct sim *sim;
 	uint8_t *arena;	 /* guard, region, guard */
-	uint8_t *model;	 /* what the arena should hold */
-	uint8_t *source; /* what may be read */
+	uint8_t *model;	 /* the expected contents of the arena */
+	uint8_t *source; /* the readable memory */
 	struct iovec region_iov, source_iov;
 	struct rcap_mr region_mr, source_mr;
 	struct op ops[OPS];
@@ -216,7 +216,8 @@ static struct iwarp_config config_of(uint32_t seed, unsigned i)
 	cfg.wish.rtr = rtr[seed % 3];
 	cfg.revision = seed % 7 == 0 ? 1 : 2;
 	if (cfg.revision == 1)
-		cfg.wish.ird = 5; /* nobody tells the peer: room for all */
+		cfg.wish.ird =
+			5; /* the peer does not learn the value: leave room for all */
 	cfg.peer_to_peer = seed % 2;
 	cfg.emss = seed % 3 == 0 ? 0 : 256 + (seed * 131) % 5000;
 	cfg.lookahead = 1024u << (seed % 7);
@@ -376,7 +377,7 @@ static void say_hello(struct sim *sim)
 static void run_random(struct sim *sim)
 {
 	wire_idle(&sim->wire);
-	say_hello(sim); /* the active side speaks first (RFC 5044 §7.1.1) */
+	say_hello(sim); /* the active side sends first (RFC 5044 §7.1.1) */
 	for (unsigned turn = 0; turn < 40; turn++) {
 		post_some(&sim->side[turn % 2]);
 		if (turn % 3 == 0)
@@ -424,7 +425,7 @@ static void test_random_operations(void **state)
 	}
 }
 
-/* A byte at a time, all settings. */
+/* One byte at a time, with all settings. */
 static void test_single_bytes(void **state)
 {
 	(void)state;
@@ -448,8 +449,8 @@ static void test_single_bytes(void **state)
 	}
 }
 
-/* A reset after each byte of a short exchange: everything that was posted
- * comes back once, and nothing outside the region was touched. */
+/* A reset after each byte of a short exchange: each posted request completes
+ * once, and no byte outside the region changes. */
 static void test_reset_after_every_byte(void **state)
 {
 	(void)state;
@@ -499,7 +500,7 @@ static void test_reject_rfc5044_7_1(void **state)
 	sim_free(sim);
 }
 
-/* A peer that says nothing: each start-up wait has an end. */
+/* A peer that sends nothing: each wait of the start-up has a timeout. */
 static void test_startup_timeouts(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* regions.h: the registered memory of a queue pair that tests made up. */
+/* regions.h: the registered memory of a queue pair of the tests. */
 #ifndef TESTS_SIM_REGIONS_H
 #define TESTS_SIM_REGIONS_H
 
@@ -24,7 +24,7 @@ static inline struct sim_region *region_find(struct sim_region *table,
 	return NULL;
 }
 
-/* NULL: the table is full. */
+/* Returns NULL if the table is full. */
 static inline struct sim_region *
 region_add(struct sim_region *table, unsigned n, const struct sim_region *r)
 {
@@ -37,7 +37,7 @@ region_add(struct sim_region *table, unsigned n, const struct sim_region *r)
 	return NULL;
 }
 
-/* What the user's reg does: a region of its memory. 0, ERR_BUSY. */
+/* Registers a region of the user's memory; returns 0 or ERR_BUSY. */
 static inline int region_register(struct sim_region *table, unsigned n,
 				  const struct sim_region *r,
 				  struct rcap_mr *mr)
@@ -50,7 +50,7 @@ static inline int region_register(struct sim_region *table, unsigned n,
 	return 0;
 }
 
-/* The region that has all of [to, to + len) and grants these rights. */
+/* Returns the region that contains [to, to + len) and grants these rights. */
 static inline struct sim_region *region_reach(struct sim_region *table,
 					      unsigned n, uint32_t stag,
 					      uint64_t to, size_t len,
@@ -64,7 +64,7 @@ static inline struct sim_region *region_reach(struct sim_region *table,
 	return r;
 }
 
-/* An RDMA Write or Read, as region_reach allowed it. */
+/* Executes an RDMA Write or Read that region_reach permitted. */
 static inline void region_move(const struct sim_region *r,
 			       const struct rcap_wr *wr)
 {

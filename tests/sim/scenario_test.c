@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * scenario_test.c: one scenario over iSCSI on TCP, over iSER on software iWARP
- * by both starts, and over iSER on two queue pairs joined in memory: what the
- * device asks of its store, and what the initiator is told, is the same, byte
- * for byte. This is the test of the Datamover Interface: above it nobody knows
- * what moves the data.
+ * with both starts, and over iSER on two queue pairs connected in memory. The
+ * requests to the backstore, and the results at the initiator, must be the same,
+ * byte for byte. This tests the Datamover Interface: the code above it does not
+ * depend on the transport.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@
 #define BATCH	 8
 #define DATA_MAX (300u * BLOCK)
 
-/* The fourth way; the others are enum sim_way. */
+/* The fourth kind of connection, in addition to enum sim_way. */
 #define WAY_LOOP SIM_WAYS
 
 struct text {
@@ -71,7 +71,7 @@ struct run {
 	int answer_err;
 };
 
-/* ---- what is compared ---- */
+/* ---- the compared text ---- */
 
 static void seen(void *arg, const struct bs_req *req)
 {
@@ -124,17 +124,6 @@ static void on_closed(void *arg, int err)
 	r->closed = true;
 }
 
-static void on_async(void *arg, const struct iscsi_async *a)
-{
-	(void)arg;
-	(void)a;
-}
-
-static void on_rearm(void *arg)
-{
-	(void)arg;
-}
-
 static void make_transports(struct run *r, struct dm_conn *dm[2])
 {
 	const struct wire_config wc = { .seed = 7,
@@ -179,27 +168,19 @@ static void settle(struct run *r)
 
 static void open_run(struct run *r)
 {
-	struct tgt_conn_info info = { .peer = "sim:1",
-				      .peer_host = "sim",
-				      .local = "sim:3260" };
+	struct tgt_conn_info info = { .peer = "sim:1", .local = "sim:3260" };
 	struct dm_conn *dm[2];
 	struct ini_config cfg;
 
 	world_open_seen(&r->world, seen, r);
 	make_transports(r, dm);
-	ini_config_default(&cfg);
+	world_host_config(&r->world, &cfg, BATCH);
 	cfg.login.want.rdma_extensions = r->way != SIM_TCP;
-	cfg.login.want.initial_r2t = true; /* what iSER agrees on: for all */
+	cfg.login.want.initial_r2t =
+		true; /* iSER negotiates this; the same for all */
 	cfg.login.header_digest_crc_ok = cfg.login.data_digest_crc_ok = false;
-	strcpy(cfg.login.id.initiator_name, INITIATOR);
-	strcpy(cfg.login.id.target_name, TARGET);
-	cfg.login.id.isid[0] = 0x80;
-	cfg.depth = BATCH;
-	cfg.idle_time = XTIME_NEVER;
 	cfg.logged_in = on_logged_in;
 	cfg.closed = on_closed;
-	cfg.async = on_async;
-	cfg.rearm = on_rearm;
 	cfg.arg = r;
 	r->ini = ini_new(&cfg, dm[0]);
 	assert_int_equal(tgt_conn_accept(tgt_worker(r->world.tgt, 0), dm[1],
@@ -381,8 +362,8 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Commands that are out together may meet the medium in any order (SAM-5
- * §8.6.2): their lines are compared as a set. */
+/* Concurrent commands may reach the medium in any order (SAM-5 §8.6.2): their
+ * lines are compared as a set. */
 static void sort_lines(struct text *t, size_t from)
 {
 	char *copy = strdup(t->s + from), *line[4 * BATCH], *save;
@@ -466,7 +447,7 @@ static void test_every_datamover_gives_the_same(void **state)
 	(void)state;
 	assert_true(tcp->device.len > 1000);
 	assert_true(tcp->answers.len > 1000);
-	/* the scenario does reach the medium and errors */
+	/* the scenario reaches the medium and causes errors */
 	assert_non_null(strstr(tcp->answers.s, "status 02"));
 	for (unsigned way = SIM_ISER_FIRST; way <= WAY_LOOP; way++) {
 		struct run *r = play(way, SCENARIO);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * session_sim_test.c: the whole stack, initiator against target and device over
- * each datamover (iSCSI over TCP, iSER from the first byte, iSER behind a login
+ * session_sim_test.c: the whole stack, initiator with target and device over
+ * each datamover (iSCSI over TCP, iSER from the first byte, iSER after a login
  * over TCP), on a virtual wire and clock: every split, delays, a reset after
- * every single byte. What was acknowledged is on
- * the medium; every command ends exactly once; nothing is left over (the
- * sanitizer build sees to that).
+ * every single byte. Acknowledged data are on the medium; every command ends
+ * exactly once; no memory leaks (checked by the sanitizer build).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,17 +50,6 @@ static void on_closed(void *arg, int err)
 	l->close_err = err;
 }
 
-static void on_async(void *arg, const struct iscsi_async *a)
-{
-	(void)arg;
-	(void)a;
-}
-
-static void on_rearm(void *arg)
-{
-	(void)arg;
-}
-
 static void count(void *arg, unsigned from, const uint8_t *p, size_t n)
 {
 	struct link *l = arg;
@@ -92,15 +80,12 @@ static void apply(struct ini_config *cfg, const struct wishes *k)
 	cfg->login.data_digest_crc_ok = k->data_digest;
 }
 
-static uint32_t level = 2; /* iSCSIProtocolLevel that is wanted */
+static uint32_t level = 2; /* the iSCSIProtocolLevel to offer */
 
 static void link_open(struct link *l, struct world *world,
 		      const struct wire_config *wire, const struct wishes *k,
 		      enum sim_way way)
 {
-	struct tgt_conn_info info = { .peer = "sim:1",
-				      .peer_host = "sim",
-				      .local = "sim:3260" };
 	struct wire_config wc = *wire;
 	struct ini_config cfg;
 
@@ -109,38 +94,17 @@ static void link_open(struct link *l, struct world *world,
 	wc.tap = count;
 	wc.arg = l;
 	wire_init(&l->wire, &wc);
-	for (unsigned i = 0; i < 2; i++)
-		sim_transport_init(&l->transport[i], &l->wire, i, way);
-	ini_config_default(&cfg);
+	world_host_config(world, &cfg, JOBS);
 	if (k)
 		apply(&cfg, k);
-	cfg.login.want.rdma_extensions = way != SIM_TCP;
 	cfg.login.want.protocol_level = level;
-	if (way == SIM_ISER_FIRST) /* RFC 7145 §6.1 */
-		cfg.login.header_digest_crc_ok = cfg.login.data_digest_crc_ok =
-			false;
-	strcpy(cfg.login.id.initiator_name, INITIATOR);
-	strcpy(cfg.login.id.target_name, TARGET);
-	cfg.login.id.isid[0] = 0x80;
-	cfg.login.id.isid[5] = (uint8_t)world->isid++;
-	cfg.depth = JOBS;
-	cfg.idle_time = XTIME_NEVER;
 	cfg.logged_in = on_logged_in;
 	cfg.closed = on_closed;
-	cfg.async = on_async;
-	cfg.rearm = on_rearm;
 	cfg.arg = l;
-	l->ini = ini_new(&cfg, sim_transport_dm(&l->transport[0]));
-	assert_int_equal(tgt_conn_accept(tgt_worker(world->tgt, 0),
-					 sim_transport_dm(&l->transport[1]),
-					 &info, world->now),
-			 0);
-	sim_transport_go(&l->transport[0]);
-	sim_transport_go(&l->transport[1]);
-	ini_start(l->ini, world->now);
+	l->ini = world_connect(world, &l->wire, l->transport, way, &cfg);
 }
 
-/* Everything that can happen without a deadline happens. */
+/* Runs all events that need no deadline. */
 static void settle(struct link *l)
 {
 	do {
@@ -155,17 +119,14 @@ static void link_close(struct link *l)
 		ini_logout(l->ini, l->world->now);
 		settle(l);
 	}
-	/* a close that waits for the peer has a time of its own */
+	/* a close that waits for the peer has its own timeout */
 	wire_run(&l->wire, l->wire.now + 60 * XTIME_S);
 	world_run_mail(l->world);
 	assert_true(l->closed);
-	ini_free(l->ini);
-	for (unsigned i = 0; i < 2; i++)
-		sim_transport_fini(&l->transport[i]);
-	wire_fini(&l->wire);
+	world_disconnect(l->ini, &l->wire, l->transport);
 }
 
-/* ---- work: reads and writes that the test knows the outcome of ---- */
+/* ---- reads and writes with known results ---- */
 
 struct job {
 	struct work *work;
@@ -179,8 +140,8 @@ struct job {
 struct work {
 	struct link *link;
 	struct job jobs[JOBS];
-	uint8_t *model; /* what the medium holds */
-	bool *unsure;	/* of a block: a write of it was not answered */
+	uint8_t *model; /* the expected contents of the medium */
+	bool *unsure;	/* for each block: a write of it was not answered */
 	uint32_t seed;
 	unsigned todo, ended, ok;
 };
@@ -285,7 +246,7 @@ static void test_ready_done(struct ini_task *t)
 	(void)t;
 }
 
-/* The power-on attention is met by a command of no consequence. */
+/* Consumes the power-on attention. */
 static void clear_attention(struct link *l)
 {
 	struct ini_task t = { .cdb = { SCSI_TEST_UNIT_READY },
@@ -303,7 +264,7 @@ static void start_all(struct work *w, unsigned jobs)
 		start(&w->jobs[i]);
 }
 
-/* Whatever is not unsure is on the medium. */
+/* Checks that the medium has all blocks that are not unsure. */
 static void check_medium(const struct world *world, const uint8_t *model,
 			 const bool *unsure)
 {
@@ -442,7 +403,7 @@ static struct one cdb32(uint16_t sa, uint32_t lba, uint32_t ref)
 	return o;
 }
 
-/* RFC 7143 §11.2.2.3: the CDB's second half is in an AHS. */
+/* RFC 7143 §11.2.2.3: the second half of the CDB is in an AHS. */
 static void run_32(enum sim_way way, const struct wishes *k, size_t chunk)
 {
 	struct wire_config wc = { .max_chunk = chunk,
@@ -471,7 +432,7 @@ static void run_32(enum sim_way way, const struct wishes *k, size_t chunk)
 	assert_int_equal(o.task.status, 0);
 	assert_int_equal(o.task.resid, 0);
 	assert_memory_equal(in, out, PI_WIRE);
-	/* the bytes of the AHS count: another tag than the one there */
+	/* the bytes of the AHS count: the tag differs from the tag on the medium */
 	o = cdb32(SCSI_VL_READ_32, 100, 7001);
 	run_one(&l, &o, false, in, PI_WIRE);
 	assert_int_equal(o.task.status, 2);
@@ -526,7 +487,7 @@ static void run_short(enum sim_way way, uint64_t cut, unsigned end,
 	check_medium(&world, model, unsure);
 	memcpy(sent, l.sent, sizeof(l.sent));
 	link_close(&l);
-	/* the target is none the worse for it */
+	/* the target still works */
 	wc.cut[end] = WIRE_NO_CUT;
 	link_open(&second, &world, &wc, &k, way);
 	settle(&second);
@@ -545,7 +506,7 @@ static void reset_after_every_byte(enum sim_way way)
 	run_short(way, WIRE_NO_CUT, 0, whole);
 	for (unsigned end = 0; end < 2; end++)
 		for (uint64_t cut = 0; cut < whole[end]; cut++) {
-			/* inside payload one place is like the next */
+			/* inside payload all places are equivalent */
 			if (cut > 1500 && cut % 13)
 				continue;
 			run_short(way, cut, end, sent);
@@ -572,7 +533,7 @@ static void test_reset_after_every_byte_iser_switch(void **state)
 	reset_after_every_byte(SIM_ISER_SWITCH);
 }
 
-/* A target that says nothing is given up in time (login and ping). */
+/* The initiator drops a silent target in time (login and ping). */
 static void silence_is_noticed(enum sim_way way)
 {
 	struct wire_config wc = { .cut = { WIRE_NO_CUT, WIRE_NO_CUT } };
@@ -581,7 +542,7 @@ static void silence_is_noticed(enum sim_way way)
 
 	world_open(&world);
 	link_open(&l, &world, &wc, NULL, way);
-	/* no settle: nothing is ever delivered */
+	/* without settle no byte is delivered */
 	assert_true(ini_deadline(l.ini) < XTIME_NEVER);
 	ini_expire(l.ini, ini_deadline(l.ini));
 	assert_int_equal(l.login_err, ERR_TIMEOUT);
@@ -626,8 +587,8 @@ static void on_sensed(struct ini_task *t)
 		s->sense.asc = 0;
 }
 
-/* LOGICAL UNIT RESET by one: the other one is told (SAM-5 §6.3.3). */
-static void lu_reset_tells_the_other(enum sim_way way)
+/* LOGICAL UNIT RESET by one initiator is reported to the other (SAM-5 §6.3.3). */
+static void lu_reset_is_reported(enum sim_way way)
 {
 	struct wire_config wc = { .cut = { WIRE_NO_CUT, WIRE_NO_CUT } };
 	struct answer a = { .r = { .done = on_answer } };
@@ -662,14 +623,14 @@ static void lu_reset_tells_the_other(enum sim_way way)
 	world_close(&world);
 }
 
-static void test_lu_reset_tells_the_other(void **state)
+static void test_lu_reset_is_reported(void **state)
 {
 	(void)state;
 	for (unsigned way = 0; way < SIM_WAYS; way++)
-		lu_reset_tells_the_other((enum sim_way)way);
+		lu_reset_is_reported((enum sim_way)way);
 }
 
-/* ---- a command that the target dropped without a word (TAS = 0) ---- */
+/* ---- a command that the target dropped without a response (TAS = 0) ---- */
 
 struct dropped {
 	struct world world;
@@ -688,7 +649,7 @@ static void on_dropped(struct ini_task *t)
 	d->ended = true;
 }
 
-/* A READ of two's stays with the store. */
+/* A READ of initiator two stays in the backstore. */
 static void dropped_open(struct dropped *d, enum sim_way way)
 {
 	struct wire_config wc = { .cut = { WIRE_NO_CUT, WIRE_NO_CUT } };
@@ -736,7 +697,7 @@ static void reset_by_one(struct dropped *d)
 	assert_false(d->ended);
 }
 
-/* Time goes by at two. */
+/* Advances the clock of initiator two. */
 static void later(struct dropped *d, xtime by)
 {
 	d->world.now += by;
@@ -748,29 +709,30 @@ static void expect_dropped(struct dropped *d)
 {
 	assert_true(d->ended);
 	assert_int_equal(d->read.err, ERR_ABORTED);
-	assert_false(d->two.closed); /* the session goes on */
+	assert_false(d->two.closed); /* the session continues */
 	clear_attention(&d->two);
 	clear_attention(&d->two);
 }
 
-/* Nothing else is sent: QUERY TASK finds out (RFC 7144 §6.3). */
+/* Without other commands, QUERY TASK detects the loss (RFC 7144 §6.3). */
 static void found_by_query(enum sim_way way)
 {
 	struct dropped d;
 
 	dropped_open(&d, way);
-	later(&d, 6 * XTIME_S); /* the target has it: nothing happens */
+	later(&d,
+	      6 * XTIME_S); /* the target still has the command: no change */
 	later(&d, 6 * XTIME_S);
 	assert_false(d.ended);
 	reset_by_one(&d);
 	later(&d, 6 * XTIME_S);
-	assert_false(d.ended); /* asked twice */
+	assert_false(d.ended); /* after a second QUERY TASK */
 	later(&d, 2 * XTIME_S);
 	expect_dropped(&d);
 	dropped_close(&d);
 }
 
-/* A later command meets the unit attention: what came before is suspect. */
+/* A later command gets the unit attention, which makes earlier commands suspect. */
 static void found_by_attention(enum sim_way way, uint32_t protocol_level)
 {
 	struct dropped d;
@@ -787,7 +749,7 @@ static void found_by_attention(enum sim_way way, uint32_t protocol_level)
 	dropped_close(&d);
 }
 
-/* One that is there, and answers while it is asked for. */
+/* A command that exists, and ends during QUERY TASK. */
 static void not_dropped(enum sim_way way)
 {
 	struct dropped d;
@@ -827,7 +789,7 @@ int main(void)
 		cmocka_unit_test(test_reset_after_every_byte_iser_first),
 		cmocka_unit_test(test_reset_after_every_byte_iser_switch),
 		cmocka_unit_test(test_silence_is_noticed),
-		cmocka_unit_test(test_lu_reset_tells_the_other),
+		cmocka_unit_test(test_lu_reset_is_reported),
 		cmocka_unit_test(test_dropped_commands_are_found),
 	};
 

@@ -15,7 +15,7 @@ const char *sim_way_name(enum sim_way way)
 	return names[way];
 }
 
-static void make_rdma(struct sim_transport *t, struct dm_conn *face)
+static void make_rdma(struct sim_transport *t, struct dm_conn *stream_dm)
 {
 	struct dmiser_config d;
 	struct iwarp_config w;
@@ -23,7 +23,7 @@ static void make_rdma(struct sim_transport *t, struct dm_conn *face)
 
 	dmiser_config_default(&d, t->role);
 	d.rules = t->rules;
-	d.face = face;
+	d.stream_dm = stream_dm;
 	iwarp_config_default(&w, t->role == ISCSI_INITIATOR);
 	w.wish.want_crc = t->crc;
 	w.wish.want_markers = t->markers;
@@ -45,13 +45,13 @@ static void make_rdma(struct sim_transport *t, struct dm_conn *face)
 	assert_non_null(t->dmiser);
 }
 
-static int prepare(void *arg, struct dm_conn *face,
+static int prepare(void *arg, struct dm_conn *stream_dm,
 		   const struct iscsi_params *params,
 		   const struct dm_resources *r)
 {
 	struct sim_transport *t = arg;
 
-	make_rdma(t, face);
+	make_rdma(t, stream_dm);
 	return dmiser_take_over(t->dmiser, params, r);
 }
 
@@ -61,7 +61,7 @@ static void drained(void *arg)
 	size_t n;
 
 	dmtcp_left(t->dmtcp, &n);
-	/* nobody may speak before the Login Response is in */
+	/* no data may arrive before the Login Response */
 	assert_int_equal(n, 0);
 	wire_attach(t->wire, t->end, &iwarp_stream_ops, t->iwarp);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * transport.h: one end of a connection on the virtual wire with the datamover
- * that is wanted: iSCSI over TCP, iSER from the first byte, or iSER behind a
- * login over TCP. What net/conn.c does with a socket.
+ * transport.h: one end of a connection on the virtual wire with the requested
+ * datamover: iSCSI over TCP, iSER from the first byte, or iSER after a login over
+ * TCP. The counterpart of net/conn.c.
  */
 #ifndef TESTS_SIM_TRANSPORT_H
 #define TESTS_SIM_TRANSPORT_H
@@ -34,7 +34,8 @@ struct sim_transport {
 void sim_transport_init(struct sim_transport *t, struct wire *wire,
 			unsigned end, enum sim_way way);
 struct dm_conn *sim_transport_dm(struct sim_transport *t);
-/* sim_transport_go attaches it to the wire: the role is attached. */
+/* sim_transport_go attaches the transport to the wire; the role must be attached
+ * already. */
 void sim_transport_go(struct sim_transport *t);
 void sim_transport_fini(struct sim_transport *t);
 const char *sim_way_name(enum sim_way way);

@@ -77,7 +77,7 @@ static struct wire_end *other(struct wire *w, struct wire_end *e)
 	return &w->end[e == &w->end[0] ? 1 : 0];
 }
 
-/* ---- the end of it ---- */
+/* ---- the end of a connection ---- */
 
 static void close_end(struct wire *w, struct wire_end *e, int err, int to_peer)
 {
@@ -118,6 +118,7 @@ static size_t copy_arrived(struct wire_end *e, const struct bufv *to,
 		bufv_copy_in(to, done, c->bytes + c->taken, n);
 		done += n;
 		c->taken += n;
+		e->queued -= n;
 		if (c->taken == c->len)
 			drop_chunk(e);
 	}
@@ -130,7 +131,7 @@ static bool take_in(struct wire *w, struct wire_end *e)
 	struct bufv to;
 	size_t n;
 
-	if (!e->first || e->first->at > w->now)
+	if (!e->first || e->first->at > w->now || e->deaf)
 		return false;
 	n = e->ops->rx_where(e->core, iov, 2 + wire_random(w, PIECES - 1));
 	if (n == 0)
@@ -161,9 +162,10 @@ static void append(struct wire *w, struct wire_end *from, const struct bufv *v,
 		w->cfg.tap(w->cfg.arg, from == &w->end[1], c->bytes, n);
 	*to->last = c;
 	to->last = &c->next;
+	to->queued += n;
 }
 
-/* send_out returns whether bytes went; *was_cut: at the place of the cut. */
+/* send_out returns whether bytes were sent; *was_cut: the cut was reached. */
 static bool send_out(struct wire *w, struct wire_end *e, bool *was_cut)
 {
 	uint64_t left = w->cfg.cut[e == &w->end[1]] - e->sent;
@@ -176,6 +178,14 @@ static bool send_out(struct wire *w, struct wire_end *e, bool *was_cut)
 		return false;
 	assert(v.len > 0);
 	len = (size_t)MIN(chunk_of(w, v.len), left);
+	if (w->cfg.window) {
+		size_t room =
+			w->cfg.window - MIN(w->cfg.window, other(w, e)->queued);
+
+		if (room == 0)
+			return false;
+		len = MIN(len, room);
+	}
 	if (len && other(w, e)->open)
 		append(w, e, &v, len);
 	e->sent += len;
@@ -190,7 +200,7 @@ static bool send_out(struct wire *w, struct wire_end *e, bool *was_cut)
 static bool follow_fate(struct wire *w, struct wire_end *e)
 {
 	int err = 0;
-	enum stream_fate fate = e->ops->fate(e->core, &err);
+	enum stream_fate fate = stream_fate_of(e->ops, e->core, &err);
 	struct iovec iov[1];
 
 	if (fate == STREAM_GO)
@@ -208,7 +218,7 @@ static bool turn_end(struct wire *w, struct wire_end *e)
 	e->kicked = false;
 	if (!e->open)
 		return false;
-	if (e->ops->deadline(e->core) <= w->now) {
+	if (stream_deadline_of(e->ops, e->core) <= w->now) {
 		e->ops->expire(e->core, w->now);
 		busy = true;
 	}
@@ -228,7 +238,7 @@ static bool turn_end(struct wire *w, struct wire_end *e)
 	return busy;
 }
 
-/* The next moment at which something arrives, or (deadlines) is due. */
+/* Returns the time of the next arrival or, with deadlines, of the next deadline. */
 static xtime next_moment(const struct wire *w, bool deadlines)
 {
 	xtime next = XTIME_NEVER;
@@ -238,10 +248,10 @@ static xtime next_moment(const struct wire *w, bool deadlines)
 
 		if (!e->open)
 			continue;
-		if (e->first && e->first->at > w->now)
+		if (e->first && e->first->at > w->now && !e->deaf)
 			next = MIN(next, e->first->at);
 		if (deadlines)
-			next = MIN(next, e->ops->deadline(e->core));
+			next = MIN(next, stream_deadline_of(e->ops, e->core));
 	}
 	return next;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * wire.h: a virtual byte stream between two protocol cores, on a virtual
- * clock: random splits, delays, and a cut after any byte. It does what
- * net/stream.c does with a socket, and never sleeps.
+ * clock: random splits, delays, and a cut after any byte. The counterpart of
+ * net/stream.c, without sockets and without sleeping.
  */
 #ifndef TESTS_SIM_WIRE_H
 #define TESTS_SIM_WIRE_H
@@ -16,8 +16,11 @@
 
 struct wire_config {
 	uint32_t seed;
-	size_t max_chunk; /* bytes moved at once, 1 to this; 0: all there are */
-	xtime max_delay;  /* of each chunk */
+	size_t max_chunk; /* bytes moved at once, 1 to this number; 0: no limit */
+	xtime max_delay; /* of each chunk */
+	/* Most bytes in flight to one end, like the limit of socket buffers;
+	 * 0: no limit. */
+	size_t window;
 	/* After this many bytes from end i the connection is reset. */
 	uint64_t cut[2];
 	/* Sees every byte that end `from` sent, in order. May be NULL. */
@@ -27,7 +30,7 @@ struct wire_config {
 
 struct wire_chunk {
 	struct wire_chunk *next;
-	xtime at; /* arrives then */
+	xtime at; /* time of arrival */
 	size_t len, taken;
 	uint8_t bytes[];
 };
@@ -37,10 +40,12 @@ struct wire_end {
 	const struct stream_ops *ops;
 	void *core;
 	bool kicked, open;
-	/* on their way to this end */
+	bool deaf; /* set by the test: reads nothing from now on */
+	/* in flight to this end */
 	struct wire_chunk *first, **last;
+	size_t queued; /* bytes of these */
 	xtime newest;
-	bool fin; /* the other end closed; err then */
+	bool fin; /* the other end closed; with err */
 	int fin_err;
 	uint64_t sent; /* bytes from this end */
 };
@@ -58,14 +63,14 @@ struct stream_host *wire_host(struct wire *w, unsigned end);
 void wire_attach(struct wire *w, unsigned end, const struct stream_ops *ops,
 		 void *core);
 
-/* wire_run lets things happen, and time pass, until nothing is under way or
- * `until` is reached. Deadlines after `until` do not fire. */
+/* wire_run runs events and advances the clock until no byte is in flight or
+ * `until` is reached. Deadlines after `until` do not expire. */
 void wire_run(struct wire *w, xtime until);
-/* wire_idle: the same, but does not wait for deadlines. */
+/* wire_idle does the same without waiting for deadlines. */
 void wire_idle(struct wire *w);
 bool wire_is_open(const struct wire *w, unsigned end);
 
-/* A number below n from the wire's own seed. */
+/* Returns a random number below n from the wire's seed. */
 uint32_t wire_random(struct wire *w, uint32_t n);
 
 #endif

@@ -24,6 +24,8 @@ static void *buf_get(void *arg, unsigned worker, size_t len)
 	struct world *w = arg;
 
 	(void)worker;
+	if (w->limit && len > w->limit - w->buffers)
+		return NULL;
 	w->buffers += len;
 	return malloc(len);
 }
@@ -60,7 +62,6 @@ static void open_on(struct world *w,
 	struct tgt_node_config node = { .name = TARGET };
 	struct bs *store;
 
-	memset(w, 0, sizeof(*w));
 	w->mail_end = &w->mail;
 	w->medium = calloc(BLOCKS, BLOCK);
 	store = bs_ram_new("ram", w->medium, BLOCKS * BLOCK, BLOCK, free,
@@ -76,6 +77,9 @@ static void open_on(struct world *w,
 				       .post = post,
 				       .buf_get = buf_get,
 				       .buf_put = buf_put,
+				       .buf_common = w->common,
+				       .buf_reserve = w->reserve,
+				       .buf_burst = w->burst,
 				       .arg = w };
 	w->cfg.rearm = no_rearm;
 	w->cfg.arg = w;
@@ -89,11 +93,13 @@ static void open_on(struct world *w,
 
 void world_open(struct world *w)
 {
+	memset(w, 0, sizeof(*w));
 	open_on(w, NULL, NULL, false, 0);
 }
 
 void world_open_held(struct world *w)
 {
+	memset(w, 0, sizeof(*w));
 	open_on(w, NULL, NULL, true, 0);
 }
 
@@ -101,12 +107,30 @@ void world_open_seen(struct world *w,
 		     void (*seen)(void *arg, const struct bs_req *req),
 		     void *arg)
 {
+	memset(w, 0, sizeof(*w));
 	open_on(w, seen, arg, false, 0);
 }
 
 void world_open_protected(struct world *w, uint8_t type)
 {
+	memset(w, 0, sizeof(*w));
 	open_on(w, NULL, NULL, false, type);
+}
+
+static void see_nothing(void *arg, const struct bs_req *req)
+{
+	(void)arg;
+	(void)req;
+}
+
+void world_open_limited(struct world *w, size_t common, size_t reserve,
+			size_t burst)
+{
+	memset(w, 0, sizeof(*w));
+	w->common = common;
+	w->reserve = reserve;
+	w->burst = burst;
+	open_on(w, see_nothing, NULL, false, 0);
 }
 
 void world_run_mail(struct world *w)
@@ -128,4 +152,65 @@ void world_close(struct world *w)
 	assert_int_equal(w->buffers, 0);
 	tgt_free(w->tgt);
 	dev_server_free(w->server);
+}
+
+/* ---- initiators ---- */
+
+static void on_async(void *arg, const struct iscsi_async *a)
+{
+	(void)arg;
+	(void)a;
+}
+
+static void on_rearm(void *arg)
+{
+	(void)arg;
+}
+
+void world_host_config(struct world *w, struct ini_config *cfg, unsigned depth)
+{
+	ini_config_default(cfg);
+	strcpy(cfg->login.id.initiator_name, INITIATOR);
+	strcpy(cfg->login.id.target_name, TARGET);
+	cfg->login.id.isid[0] = 0x80;
+	cfg->login.id.isid[5] = (uint8_t)w->isid++;
+	cfg->depth = depth;
+	cfg->idle_time = XTIME_NEVER;
+	cfg->async = on_async;
+	cfg->rearm = on_rearm;
+}
+
+struct ini_session *world_connect(struct world *w, struct wire *wire,
+				  struct sim_transport ends[2],
+				  enum sim_way way, struct ini_config *cfg)
+{
+	const struct tgt_conn_info info = { .peer = "sim:1",
+					    .local = "sim:3260" };
+	struct ini_session *ini;
+
+	for (unsigned i = 0; i < 2; i++)
+		sim_transport_init(&ends[i], wire, i, way);
+	cfg->login.want.rdma_extensions = way != SIM_TCP;
+	if (way == SIM_ISER_FIRST) /* RFC 7145 §6.1 */
+		cfg->login.header_digest_crc_ok =
+			cfg->login.data_digest_crc_ok = false;
+	ini = ini_new(cfg, sim_transport_dm(&ends[0]));
+	assert_non_null(ini);
+	assert_int_equal(tgt_conn_accept(tgt_worker(w->tgt, 0),
+					 sim_transport_dm(&ends[1]), &info,
+					 w->now),
+			 0);
+	sim_transport_go(&ends[0]);
+	sim_transport_go(&ends[1]);
+	ini_start(ini, w->now);
+	return ini;
+}
+
+void world_disconnect(struct ini_session *ini, struct wire *wire,
+		      struct sim_transport ends[2])
+{
+	ini_free(ini);
+	for (unsigned i = 0; i < 2; i++)
+		sim_transport_fini(&ends[i]);
+	wire_fini(wire);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * world.h: a target with one ram disk and one worker, without a socket, a
- * thread or a clock of its own.
+ * world.h: a target with one ram disk and one worker, without socket, thread
+ * or clock, and functions that connect initiators to the target.
  */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
 
 #include "backstore/backstore.h"
+#include "initiator/initiator.h"
+#include "sim/transport.h"
 #include "target/target.h"
 
 #define TARGET	  "iqn.2026-01.org.example:disk"
@@ -20,14 +22,16 @@ struct world {
 	struct tgt_config cfg;
 	struct dev_msg *mail, **mail_end;
 	uint8_t *medium;
-	struct bs *hold; /* keeps requests until it is told, or NULL */
-	size_t buffers;	 /* bytes lent out */
+	struct bs *hold; /* holds requests until bs_hold_release, or NULL */
+	size_t buffers;	 /* allocated bytes */
+	size_t common, reserve, burst;
+	size_t limit; /* of buffers; 0: none */
 	xtime now;
 	uint16_t isid;
 };
 
 void world_open(struct world *w);
-/* world_open_seen: seen gets every request of the device to its store. */
+/* world_open_seen: seen gets every request of the device to its backstore. */
 void world_open_seen(struct world *w,
 		     void (*seen)(void *arg, const struct bs_req *req),
 		     void *arg);
@@ -35,7 +39,22 @@ void world_open_seen(struct world *w,
 void world_open_held(struct world *w);
 /* world_open_protected: blocks have protection information of this type. */
 void world_open_protected(struct world *w, uint8_t type);
+/* world_open_limited: limits the memory of commands (share.h); the backstore
+ * lends no memory. */
+void world_open_limited(struct world *w, size_t common, size_t reserve,
+			size_t burst);
 void world_run_mail(struct world *w);
 void world_close(struct world *w);
+
+/* world_host_config: an initiator with the name INITIATOR and its own ISID, which
+ * logs in to TARGET and has no timers. The caller sets logged_in, closed, arg. */
+void world_host_config(struct world *w, struct ini_config *cfg, unsigned depth);
+/* world_connect connects an initiator to w's target with a wire, and starts the
+ * login. way sets some members of cfg. world_disconnect frees all three. */
+struct ini_session *world_connect(struct world *w, struct wire *wire,
+				  struct sim_transport ends[2],
+				  enum sim_way way, struct ini_config *cfg);
+void world_disconnect(struct ini_session *ini, struct wire *wire,
+		      struct sim_transport ends[2]);
 
 #endif

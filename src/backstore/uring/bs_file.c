@@ -2,7 +2,6 @@
 /* bs_file.c: requests to a file or block device. */
 #include "backstore/uring/bs_file.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <linux/fiemap.h>
@@ -18,63 +17,9 @@
 #include "backstore/uring/file.h"
 #include "base/err.h"
 
-/* err_of_errno is the one place that says what a failed call means to a
- * logical unit. */
-static int err_of_errno(int64_t err)
-{
-	switch (-err) {
-	case 0:
-		return 0;
-	case ENOSPC:
-	case EDQUOT:
-	case EFBIG:
-		return ERR_NO_SPACE;
-	case EROFS:
-	case EPERM:
-		return ERR_READ_ONLY;
-	case ENOMEM:
-		return ERR_NOMEM;
-	default:
-		return ERR_MEDIUM;
-	}
-}
-
-void bsf_finish(struct bsf_step *s, int64_t result)
-{
-	struct bs_req *req = s->req;
-
-	free(s->bounce);
-	s->bounce = NULL;
-	bs_complete(req, err_of_errno(result));
-}
-
-void bsf_go(struct bsf_step *s,
-	    void (*done)(struct io_file_op *op, int64_t result))
-{
-	assert(s->req->worker < s->file->nloops);
-	s->op.fd = s->file->fd;
-	s->op.done = done;
-	io_file_submit(s->file->loops[s->req->worker], &s->op);
-}
-
-/* ---- flush ---- */
-
-/* The kernel tells of a failed write-back once; so does the unit. */
-static void flushed(struct io_file_op *op, int64_t result)
-{
-	bsf_finish(bsf_step_of_op(op), result);
-}
-
-void bsf_flush(struct bsf_step *s)
-{
-	s->op.opcode = IO_FILE_SYNC;
-	bsf_go(s, flushed);
-}
-
 /* ---- read and write ---- */
 
-/* is_usable: whether the kernel can move the request's own memory in one
- * call. */
+/* is_usable: the kernel can transfer the memory of the request in one call. */
 static bool is_usable(const struct bs_file *f, const struct bufv *v)
 {
 	uintptr_t all = 0;
@@ -89,13 +34,38 @@ static bool is_usable(const struct bs_file *f, const struct bufv *v)
 }
 
 static void next_chunk(struct bsf_step *s);
+static void transfer(struct bsf_step *s, struct iovec *iov, unsigned n);
 
-static void moved(struct io_file_op *op, int64_t result)
+/*
+ * A write with RWF_DSYNC fails in the write or in its flush; only a failed
+ * flush affects other data. Repeat the write without the flag to find out.
+ * Returns false if the result needs no such treatment.
+ */
+static bool write_failed(struct bsf_step *s, int64_t result)
+{
+	if (s->failure) {
+		if (result > 0) {
+			bs_flush_failed(&s->file->bs);
+			result = s->failure;
+		}
+		bsf_finish(s, result ? result : s->failure);
+		return true;
+	}
+	if (result >= 0 || !(s->op.flags & RWF_DSYNC))
+		return false;
+	s->failure = result;
+	transfer(s, s->op.iov, s->op.niov);
+	return true;
+}
+
+static void transfer_done(struct io_file_op *op, int64_t result)
 {
 	struct bsf_step *s = bsf_step_of_op(op);
 	struct bs_req *req = s->req;
 
-	if (result <= 0) { /* 0: the file has become shorter */
+	if (write_failed(s, result))
+		return;
+	if (result <= 0) { /* 0: the file has shrunk */
 		bsf_finish(s, result ? result : -EIO);
 		return;
 	}
@@ -108,20 +78,20 @@ static void moved(struct io_file_op *op, int64_t result)
 		next_chunk(s);
 }
 
-static void move(struct bsf_step *s, struct iovec *iov, unsigned n)
+static void transfer(struct bsf_step *s, struct iovec *iov, unsigned n)
 {
 	struct bs_req *req = s->req;
 
 	s->op.opcode = req->op == BS_READ ? IO_FILE_READ : IO_FILE_WRITE;
-	s->op.flags = req->flags & BS_FUA ? RWF_DSYNC : 0;
+	s->op.flags = req->flags & BS_FUA && !s->failure ? RWF_DSYNC : 0;
 	s->op.off = req->off + s->moved;
 	s->op.iov = iov;
 	s->op.niov = n;
-	bsf_go(s, moved);
+	bsf_go(s, transfer_done);
 }
 
-/* next_chunk moves what is left through a bounce buffer: memory that O_DIRECT
- * can't take, or the rest of a short transfer. */
+/* next_chunk transfers the rest through a bounce buffer: memory that O_DIRECT
+ * does not support, or the rest of a short transfer. */
 static void next_chunk(struct bsf_step *s)
 {
 	struct bs_req *req = s->req;
@@ -136,7 +106,7 @@ static void next_chunk(struct bsf_step *s)
 	if (req->op == BS_WRITE)
 		bufv_copy_out(&req->data, s->moved, s->bounce, len);
 	s->iov = (struct iovec){ s->bounce, len };
-	move(s, &s->iov, 1);
+	transfer(s, &s->iov, 1);
 }
 
 static void read_or_write(struct bsf_step *s)
@@ -146,15 +116,15 @@ static void read_or_write(struct bsf_step *s)
 	if (req->op == BS_READ)
 		req->flags &= ~BS_FUA;
 	if (is_usable(s->file, &req->data))
-		move(s, req->data.iov, req->data.n);
+		transfer(s, req->data.iov, req->data.n);
 	else
 		next_chunk(s);
 }
 
 /* ---- extents, space ---- */
 
-/* is_hole_at finds the run at off that is alike: returns whether it is a hole,
- * and its end in *end. */
+/* is_hole_at returns whether the run at off is a hole, and its end in *end; or
+ * -Exxx. */
 static int64_t is_hole_at(int fd, uint64_t off, uint64_t *end)
 {
 	off_t data = lseek(fd, (off_t)off, SEEK_DATA), hole;
@@ -175,9 +145,9 @@ static int64_t is_hole_at(int fd, uint64_t off, uint64_t *end)
 	return false;
 }
 
-/* What lseek calls a hole may be space that was allocated and never written:
- * then it is kept. *end moves to where that changes. No FIEMAP, no saying. */
-static bool is_kept(int fd, uint64_t off, uint64_t *end)
+/* A hole of lseek may be space that was allocated and never written. *end moves
+ * to the end of that state. Without FIEMAP: false. */
+static bool is_allocated(int fd, uint64_t off, uint64_t *end)
 {
 	union {
 		struct fiemap map;
@@ -190,7 +160,7 @@ static bool is_kept(int fd, uint64_t off, uint64_t *end)
 	if (ioctl(fd, FS_IOC_FIEMAP, &u.map) < 0 ||
 	    u.map.fm_mapped_extents == 0)
 		return false;
-	if (e->fe_logical > off) { /* a true hole up to there */
+	if (e->fe_logical > off) { /* a real hole up to there */
 		*end = MIN(*end, e->fe_logical);
 		return false;
 	}
@@ -198,7 +168,7 @@ static bool is_kept(int fd, uint64_t off, uint64_t *end)
 	return e->fe_flags & FIEMAP_EXTENT_UNWRITTEN;
 }
 
-/* A block that is part hole, part data counts as mapped. */
+/* A block that is partly a hole counts as mapped. */
 static int64_t find_extent(struct io_file_op *op)
 {
 	struct bsf_step *s = bsf_step_of_op(op);
@@ -209,7 +179,7 @@ static int64_t find_extent(struct io_file_op *op)
 	if (hole < 0)
 		return hole;
 	end = MIN(end, req->off + req->len);
-	req->extent_kept = hole && is_kept(op->fd, req->off, &end);
+	req->extent_kept = hole && is_allocated(op->fd, req->off, &end);
 	if (hole && end - req->off < block) {
 		hole = false;
 		end = req->off + block;
@@ -221,7 +191,7 @@ static int64_t find_extent(struct io_file_op *op)
 	return 0;
 }
 
-/* A file grows into its file system, but not beyond its size. */
+/* A file takes space of its file system, up to its own size. */
 static int64_t measure_space(struct io_file_op *op)
 {
 	struct bsf_step *s = bsf_step_of_op(op);
@@ -238,7 +208,7 @@ static int64_t measure_space(struct io_file_op *op)
 	return 0;
 }
 
-/* A file as it is now, a device as the kernel knows it now. */
+/* The current size of the file, or of the device as the kernel knows it. */
 static int64_t measure_size(struct io_file_op *op)
 {
 	struct bsf_step *s = bsf_step_of_op(op);
@@ -251,16 +221,65 @@ static int64_t measure_size(struct io_file_op *op)
 	return 0;
 }
 
-static void answered(struct io_file_op *op, int64_t result)
+static int64_t resize_file(struct io_file_op *op)
+{
+	const struct bsf_step *s = bsf_step_of_op(op);
+
+	if (ftruncate(op->fd, (off_t)s->req->size_now) < 0)
+		return -errno;
+	return fsync(op->fd) < 0 ? -errno : 0;
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	if (S_ISBLK(a->st_mode))
+		return S_ISBLK(b->st_mode) && a->st_rdev == b->st_rdev;
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static enum bs_trouble compare_file(const struct bs_file *f,
+				    const struct stat *st)
+{
+	struct stat named;
+	off_t size = lseek(f->fd, 0, SEEK_END);
+	uint64_t served = __atomic_load_n(&f->bs.size, __ATOMIC_RELAXED);
+
+	/* no permission to look at the path: no result */
+	if (!stat(f->path, &named)) {
+		if (!is_same(st, &named))
+			return BS_REPLACED;
+	} else if (S_ISREG(st->st_mode) && st->st_nlink == 0) {
+		return BS_DELETED;
+	} else if (errno == ENOENT || errno == ENOTDIR) {
+		return BS_MOVED;
+	}
+	if (!f->is_records && size >= 0 && (uint64_t)size < served)
+		return BS_SHRUNK;
+	return BS_SOUND;
+}
+
+static int64_t check_file(struct io_file_op *op)
+{
+	struct bsf_step *s = bsf_step_of_op(op);
+	struct stat st;
+
+	if (fstat(op->fd, &st) < 0)
+		return -errno;
+	s->req->trouble = compare_file(s->file, &st);
+	return 0;
+}
+
+static void call_done(struct io_file_op *op, int64_t result)
 {
 	bsf_finish(bsf_step_of_op(op), result);
 }
 
-static void ask(struct bsf_step *s, int64_t (*call)(struct io_file_op *op))
+static void submit_call(struct bsf_step *s,
+			int64_t (*call)(struct io_file_op *op))
 {
 	s->op.opcode = IO_FILE_CALL;
 	s->op.call = call;
-	bsf_go(s, answered);
+	bsf_go(s, call_done);
 }
 
 /* ---- the table ---- */
@@ -283,13 +302,19 @@ static void file_submit(struct bs *b, struct bs_req *req)
 		bsf_zero(s);
 		break;
 	case BS_EXTENTS:
-		ask(s, find_extent);
+		submit_call(s, find_extent);
 		break;
 	case BS_SPACE:
-		ask(s, measure_space);
+		submit_call(s, measure_space);
 		break;
 	case BS_SIZE:
-		ask(s, measure_size);
+		submit_call(s, measure_size);
+		break;
+	case BS_RESIZE:
+		submit_call(s, resize_file);
+		break;
+	case BS_CHECK:
+		submit_call(s, check_file);
 		break;
 	case BS_PROTECT: /* not b->protection */
 	case BS_MEND:
@@ -312,9 +337,11 @@ static void file_close(struct bs *b)
 {
 	struct bs_file *f = bsf_of(b);
 
+	bsf_flush_fini(f);
 	close(f->fd);
 	munmap(f->zeros, BSF_CHUNK);
 	free(f->loops);
+	free(f->path);
 	free(f);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* open.c: opening a file or block device: what it can do, whether it is free,
- * and sentences for people when it won't do. */
+/* open.c: opens a file or block device: its capabilities, its lock, and error
+ * messages. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,7 +21,7 @@
 #include "backstore/uring/file.h"
 #include "base/err.h"
 
-/* What is being opened, and where to say what is wrong with it. */
+/* The store that is being opened, and the buffer for the error message. */
 struct opening {
 	const struct bs_file_config *cfg;
 	struct bs_file *file;
@@ -57,7 +57,7 @@ static int refuse_open(struct opening *o, int err)
 	case -EPERM:
 		return refuse(
 			o, err,
-			"permission denied; run as a user who may %s it%s",
+			"permission denied; run as a user with permission to %s it%s",
 			o->cfg->read_only ? "read" : "read and write",
 			o->cfg->read_only ? "" : ", or serve it read-only");
 	case -EROFS:
@@ -75,7 +75,7 @@ static int refuse_open(struct opening *o, int err)
 
 /* ---- the file itself ---- */
 
-static int look(struct opening *o)
+static int stat_file(struct opening *o)
 {
 	if (stat(o->cfg->path, &o->st) < 0)
 		return refuse_open(o, -errno);
@@ -88,13 +88,13 @@ static int look(struct opening *o)
 	return 0;
 }
 
-/* What keeps others out is the open file's: it goes when the process does, or,
- * where io_uring had requests of it under way, soon after that. One that is
- * started in the place of one that was killed waits for this. */
+/* The lock belongs to the open file: it ends with the process or, if io_uring
+ * had requests of it in progress, shortly after. A process that replaces a
+ * killed one waits for that. */
 static const struct timespec LOCK_PAUSE = { .tv_nsec = 25000000 };
 
-/* O_EXCL on a block device means: not while the system itself uses it, nor
- * another with O_EXCL. */
+/* O_EXCL on a block device fails while the system itself uses the device, or
+ * another process has it open with O_EXCL. */
 static int open_fd(struct opening *o)
 {
 	int flags = O_CLOEXEC | O_NOCTTY;
@@ -112,8 +112,8 @@ static int open_fd(struct opening *o)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Where the file system knows no such locks there is nobody to be kept out. */
-static int lock(struct opening *o)
+/* A file system without such locks cannot be protected: continue. */
+static int lock_file(struct opening *o)
 {
 	bool alone = !o->cfg->read_only && !o->cfg->shared;
 	struct flock l = {
@@ -129,9 +129,10 @@ static int lock(struct opening *o)
 		if (i < o->cfg->lock_retries)
 			nanosleep(&LOCK_PAUSE, NULL);
 	}
-	return refuse(o, -EBUSY,
-		      "another process has locked it (iserd, QEMU?); stop it%s",
-		      alone ? ", or let both serve it read-only" : "");
+	return refuse(
+		o, -EBUSY,
+		"is locked by another process (iserd, QEMU?); stop that process%s",
+		alone ? ", or let both serve it read-only" : "");
 }
 
 /* ---- size and blocks ---- */
@@ -165,7 +166,7 @@ static uint32_t physical_block(const struct opening *o)
 	return size;
 }
 
-static int measure(struct opening *o)
+static int measure_file(struct opening *o)
 {
 	struct bs *b = &o->file->bs;
 	int err = 0;
@@ -203,7 +204,7 @@ static int measure(struct opening *o)
 
 /* ---- O_DIRECT ---- */
 
-/* The kernel says what O_DIRECT needs from Linux 6.1 on. */
+/* Linux reports the requirements of O_DIRECT from 6.1 on. */
 static bool ask_alignment(int fd, uint32_t *mem, uint32_t *off)
 {
 	struct statx sx;
@@ -216,8 +217,8 @@ static bool ask_alignment(int fd, uint32_t *mem, uint32_t *off)
 	return true;
 }
 
-/* can_read_direct tries it out: some file systems let you open with O_DIRECT
- * and refuse every transfer. */
+/* can_read_direct reads a block: some file systems permit O_DIRECT at open and
+ * refuse every transfer. */
 static bool can_read_direct(int fd, uint32_t block)
 {
 	void *page = aligned_alloc(4096, 4096);
@@ -242,8 +243,8 @@ static bool is_direct_good(struct opening *o)
 	return true;
 }
 
-/* set_direct: on the open file itself, since a second O_EXCL open of a device
- * would find it taken. */
+/* set_direct changes the open file: a second open of a device with O_EXCL would
+ * fail. */
 static int set_direct(int fd, bool on)
 {
 	int flags = fcntl(fd, F_GETFL);
@@ -251,7 +252,7 @@ static int set_direct(int fd, bool on)
 	return fcntl(fd, F_SETFL, on ? flags | O_DIRECT : flags & ~O_DIRECT);
 }
 
-/* go_direct: only where O_DIRECT takes every request of whole blocks. */
+/* go_direct uses O_DIRECT only if it supports every request of whole blocks. */
 static void go_direct(struct opening *o)
 {
 	if (o->cfg->buffered || set_direct(o->file->fd, true) < 0)
@@ -261,9 +262,10 @@ static void go_direct(struct opening *o)
 		set_direct(o->file->fd, false);
 }
 
-/* ---- what it can do ---- */
+/* ---- capabilities ---- */
 
-/* A hole beyond the end changes nothing, but shows if there can be holes. */
+/* A hole beyond the end has no effect, and shows whether holes are
+ * supported. */
 static bool can_punch(const struct opening *o)
 {
 	uint64_t end = ((uint64_t)o->st.st_size + 4095) / 4096 * 4096;
@@ -286,8 +288,8 @@ static uint32_t read_number(const char *path)
 	return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
 }
 
-/* What a device says of discard in /sys; a partition's is its disk's. */
-static uint32_t device_discard(const struct opening *o, const char *name)
+/* A limit of discard in /sys; a partition has those of its disk. */
+static uint32_t device_discard(const struct opening *o, const char *set_name)
 {
 	char path[128];
 	uint32_t n = 0;
@@ -295,7 +297,7 @@ static uint32_t device_discard(const struct opening *o, const char *name)
 	for (int part = 0; part < 2 && n == 0; part++) {
 		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%squeue/%s",
 			 major(o->st.st_rdev), minor(o->st.st_rdev),
-			 part ? "../" : "", name);
+			 part ? "../" : "", set_name);
 		n = read_number(path);
 	}
 	return n;
@@ -330,7 +332,11 @@ static void find_caps(struct opening *o)
 {
 	struct bs *b = &o->file->bs;
 
-	b->caps = BS_CAP_FUA | BS_CAP_WRITE_CACHE | BS_CAP_SIZE;
+	/* RWF_DSYNC of a buffered file would consume the report of a failed
+	 * write-back that the flush of another session has to return. */
+	b->caps = BS_CAP_WRITE_CACHE | BS_CAP_SIZE | BS_CAP_CHECK;
+	if (o->file->direct)
+		b->caps |= BS_CAP_FUA;
 	if (o->cfg->read_only)
 		b->caps |= BS_CAP_READ_ONLY;
 	b->unmap_grain = unmap_grain(o);
@@ -340,6 +346,8 @@ static void find_caps(struct opening *o)
 		b->caps |= BS_CAP_EXTENTS;
 	if (!is_device(o))
 		b->caps |= BS_CAP_SPACE;
+	if (!is_device(o) && !o->cfg->read_only && !o->cfg->shared)
+		b->caps |= BS_CAP_RESIZE;
 }
 
 /* ---- names ---- */
@@ -356,9 +364,9 @@ static size_t read_text(const char *path, char *text, size_t size)
 	return n > 0 ? (size_t)n : 0;
 }
 
-/* The machine and the path: two machines that serve files of one name must
- * not look like two paths to one disk. */
-static void name(struct opening *o)
+/* Derive the UUID from machine and path: files of the same name on two machines
+ * must not look like two paths to one disk. */
+static void set_name(struct opening *o)
 {
 	char key[64 + PATH_MAX] = "";
 	char real[PATH_MAX];
@@ -371,7 +379,7 @@ static void name(struct opening *o)
 	bs_set_name(&o->file->bs, o->cfg->path);
 }
 
-/* ---- all of it ---- */
+/* ---- open ---- */
 
 static int copy_loops(struct opening *o)
 {
@@ -383,7 +391,9 @@ static int copy_loops(struct opening *o)
 			-1, 0);
 	if (f->zeros == MAP_FAILED)
 		f->zeros = NULL;
-	if (!f->loops || !f->zeros)
+	f->path = strdup(o->cfg->path);
+	f->is_records = o->cfg->grain != 0;
+	if (!f->loops || !f->zeros || !f->path)
 		return refuse(o, -ENOMEM, "out of memory");
 	memcpy(f->loops, o->cfg->loops, bytes);
 	f->nloops = o->cfg->nloops;
@@ -392,7 +402,7 @@ static int copy_loops(struct opening *o)
 
 static int open_all(struct opening *o)
 {
-	int err = look(o);
+	int err = stat_file(o);
 
 	if (err)
 		return err;
@@ -401,25 +411,26 @@ static int open_all(struct opening *o)
 		return refuse_open(o, o->file->fd);
 	if (fstat(o->file->fd, &o->st) < 0)
 		return refuse_open(o, -errno);
-	err = measure(o);
+	err = measure_file(o);
 	if (err)
 		return err;
 	go_direct(o);
-	err = lock(o);
+	err = lock_file(o);
 	if (err)
 		return err;
 	find_caps(o);
-	name(o);
+	set_name(o);
 	return copy_loops(o);
 }
 
-static void undo(struct bs_file *f)
+static void free_file(struct bs_file *f)
 {
 	if (f->fd >= 0)
 		close(f->fd);
 	if (f->zeros)
 		munmap(f->zeros, BSF_CHUNK);
 	free(f->loops);
+	free(f->path);
 	free(f);
 }
 
@@ -437,9 +448,11 @@ struct bs *bs_file_open(const struct bs_file_config *cfg, int *err, char *why,
 	o.file->fd = -1;
 	*err = open_all(&o);
 	if (*err) {
-		undo(o.file);
+		free_file(o.file);
 		return NULL;
 	}
+	bsf_flush_init(o.file);
+	o.file->bs.failures[0] = &o.file->bs.own_failures;
 	o.file->bs.ops = &bsf_ops;
 	o.file->bs.state = BS_OPEN;
 	return &o.file->bs;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * zero.c: making a range read as zeros. The ways are tried in turn, cheapest
- * first; the last, writing zeros, works everywhere. A block device answers
- * fallocate too, and then does what BLKZEROOUT does.
+ * zero.c: BS_ZERO and BS_UNMAP. The methods are tried in turn, cheapest first;
+ * the last one, writing zeros, always works. On a block device fallocate does
+ * the same as BLKZEROOUT.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,24 +11,24 @@
 
 #include "backstore/uring/file.h"
 
-#define PUNCH	(FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
-#define ZERO	(FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE)
-#define BY_HAND (-1)
+#define PUNCH	    (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE)
+#define ZERO	    (FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE)
+#define WRITE_ZEROS (-1)
 
-static const int unmap_ways[] = { PUNCH, BY_HAND };
-static const int zero_ways[] = { ZERO, BY_HAND };
-static const int zero_or_unmap_ways[] = { PUNCH, ZERO, BY_HAND };
+static const int unmap_methods[] = { PUNCH, WRITE_ZEROS };
+static const int zero_methods[] = { ZERO, WRITE_ZEROS };
+static const int zero_or_unmap_methods[] = { PUNCH, ZERO, WRITE_ZEROS };
 
-static const int *ways_of(const struct bs_req *req)
+static const int *methods_of(const struct bs_req *req)
 {
 	if (req->op == BS_UNMAP)
-		return unmap_ways;
-	return req->flags & BS_MAY_UNMAP ? zero_or_unmap_ways : zero_ways;
+		return unmap_methods;
+	return req->flags & BS_MAY_UNMAP ? zero_or_unmap_methods : zero_methods;
 }
 
 static void zeroed(struct bsf_step *s)
 {
-	if (s->req->op == BS_ZERO && (s->req->flags & BS_FUA))
+	if (s->req->flags & BS_FUA)
 		bsf_flush(s);
 	else
 		bsf_finish(s, 0);
@@ -70,9 +70,9 @@ static bool is_unsupported(int64_t err)
 	       err == -ENODEV;
 }
 
-static void try_way(struct bsf_step *s);
+static void try_method(struct bsf_step *s);
 
-static void way_tried(struct io_file_op *op, int64_t result)
+static void method_tried(struct io_file_op *op, int64_t result)
 {
 	struct bsf_step *s = bsf_step_of_op(op);
 
@@ -80,29 +80,29 @@ static void way_tried(struct io_file_op *op, int64_t result)
 		zeroed(s);
 	} else if (is_unsupported(result)) {
 		s->attempt++;
-		try_way(s);
+		try_method(s);
 	} else {
 		bsf_finish(s, result);
 	}
 }
 
-static void try_way(struct bsf_step *s)
+static void try_method(struct bsf_step *s)
 {
-	int way = ways_of(s->req)[s->attempt];
+	int method = methods_of(s->req)[s->attempt];
 
-	if (way == BY_HAND) {
+	if (method == WRITE_ZEROS) {
 		write_zeros(s);
 		return;
 	}
 	s->op.opcode = IO_FILE_FALLOCATE;
-	s->op.flags = way;
+	s->op.flags = method;
 	s->op.off = s->req->off;
 	s->op.len = s->req->len;
-	bsf_go(s, way_tried);
+	bsf_go(s, method_tried);
 }
 
 void bsf_zero(struct bsf_step *s)
 {
 	s->attempt = 0;
-	try_way(s);
+	try_method(s);
 }

@@ -29,13 +29,15 @@ struct iser_header {
 	uint16_t depth;		  /* iSER-IRD; of a reply iSER-ORD */
 };
 
-/* iser_header_decode: ERR_TRUNCATED, ERR_OPCODE. Fields that are not valid
- * are zero. */
+/* iser_header_decode decodes n bytes; ERR_TRUNCATED, ERR_OPCODE. Fields that
+ * the header marks as not valid become zero. */
 int iser_header_decode(struct iser_header *h, const uint8_t *p, size_t n);
+/* iser_header_encode writes all ISER_HEADER_LEN bytes; reserved fields are
+ * zero. */
 void iser_header_encode(const struct iser_header *h,
 			uint8_t p[ISER_HEADER_LEN]);
 
-/* The four bytes of private data: flags of what is NOT supported. */
+/* Flags in the private data of the CM exchange: NOT supported are ... */
 #define ISER_CM_NO_ZBVA	    0x80
 #define ISER_CM_NO_SEND_INV 0x40
 

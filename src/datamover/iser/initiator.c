@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * initiator.c: commands out with the STags of their buffers, responses in and
- * the STags gone before anybody hears of it (RFC 7145 §7.3.1, §7.3.2, §8.3).
+ * initiator.c: commands out with the STags of their buffers, responses in. The
+ * STags are invalid before the role gets the response (RFC 7145 §7.3.1, §7.3.2,
+ * §8.3).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,37 +11,49 @@
 
 /* ---- STags ---- */
 
-/* Also after the peer invalidated it: a provider may have more to let go. */
-static void release(struct dmiser_conn *c, struct rcap_mr *mr, bool *valid)
+/* Also called after the peer invalidated the STag, because the provider may
+ * have to free more. */
+static void release_stag(struct dmiser_conn *c, struct rcap_mr *mr, bool *valid)
 {
 	*valid = false;
 	rcap_invalidate(c->qp, mr);
 }
 
-static void forget(struct dmiser_conn *c, struct rcap_mr *mr, bool *valid)
+static void invalidate_stag(struct dmiser_conn *c, struct rcap_mr *mr,
+			    bool *valid)
 {
 	if (!*valid)
 		return;
 	c->stats.invalidated++;
-	release(c, mr, valid);
+	release_stag(c, mr, valid);
 }
 
 /* [RFC 7145: 7.3.2 #10 #12, 8.3.2 #2-3] */
 void dmiser_forget_stags(struct dmiser_conn *c, struct dm_task *t)
 {
-	struct initiator_task *it = &priv(t)->i;
+	struct initiator_task *it = &iser_task(t)->i;
 
-	forget(c, &it->in, &it->in_valid);
-	forget(c, &it->out, &it->out_valid);
+	invalidate_stag(c, &it->in, &it->in_valid);
+	invalidate_stag(c, &it->out, &it->out_valid);
 	if (it->late)
 		dmiser_repost(c, it->late);
 	it->late = NULL;
 }
 
-/* How much goes unasked (RFC 7143 §4.2.5.2), and how much of it at once. */
+/* How much data a command sends unsolicited (RFC 7143 §4.2.5.2), and how much
+ * of those data immediately. */
 struct plan {
 	uint32_t immediate, unsolicited;
 };
+
+/* A target that does not support TaggedBufferForSolicitedDataOnly uses the
+ * Write Base Offset either as Linux does or by the RFC's default. Without
+ * unsolicited data both give the same result. */
+static bool base_is_ambiguous(const struct dmiser_conn *c)
+{
+	return !has_rule(c, DMISER_SOLICITED_VA) &&
+	       iscsi_params_refused(&c->params, ISCSI_K_TAGGED_BUFFER);
+}
 
 /* [RFC 7145: 7.3.1 #2-5] */
 static struct plan plan_of(const struct dmiser_conn *c, const struct dm_task *t)
@@ -56,25 +69,24 @@ static struct plan plan_of(const struct dmiser_conn *c, const struct dm_task *t)
 		p.immediate = (uint32_t)bufv_slice(&t->out, 0,
 						   MIN(burst, k->max_send_dsl),
 						   piece, MSG_PIECES - 1, &n);
-	/* §7.3.1: all but the last PDU of unsolicited data are full: where
-	 * the pieces are too many for that, nothing more goes unasked */
+	/* §7.3.1: all but the last PDU of unsolicited data are full; if the
+	 * buffer has too many pieces for that, no Data-Out follows */
 	p.unsolicited = p.immediate;
 	if (!k->initial_r2t &&
 	    (!k->immediate_data || p.immediate == MIN(burst, k->max_send_dsl)))
 		p.unsolicited = burst;
+	if (p.unsolicited < len && base_is_ambiguous(c))
+		p = (struct plan){ 0 };
 	return p;
 }
 
-/* §7.3.1: the Write STag names all of the buffer, or only what is solicited
- * (TaggedBufferForSolicitedDataOnly); real initiators advance the offset in
- * either case. */
+/* §7.3.1: the Write STag names all of the buffer; the base offset is that of
+ * the solicited data under TaggedBufferForSolicitedDataOnly. */
 /* [RFC 7145: 7.3.1 #6-9, 9.5.1 #3] */
 static int advertise_out(struct dmiser_conn *c, struct dm_task *t,
 			 const struct plan *p, struct iser_header *h)
 {
-	struct initiator_task *it = &priv(t)->i;
-	bool solicited_only = rule(c, DMISER_SOLICITED_VA) ||
-			      c->params.tagged_buffer_for_solicited_data_only;
+	struct initiator_task *it = &iser_task(t)->i;
 	int err;
 
 	if (p->unsolicited >= MIN(t->out.len, (size_t)t->edtl))
@@ -85,7 +97,8 @@ static int advertise_out(struct dmiser_conn *c, struct dm_task *t,
 	it->out_valid = true;
 	h->wsv = true;
 	h->write_stag = it->out.stag;
-	h->write_base = it->out.base + (solicited_only ? p->unsolicited : 0);
+	h->write_base =
+		it->out.base + (dmiser_solicited_only(c) ? p->unsolicited : 0);
 	return 0;
 }
 
@@ -93,12 +106,12 @@ static int advertise_out(struct dmiser_conn *c, struct dm_task *t,
 static int advertise_in(struct dmiser_conn *c, struct dm_task *t,
 			struct iser_header *h)
 {
-	struct initiator_task *it = &priv(t)->i;
+	struct initiator_task *it = &iser_task(t)->i;
 	int err;
 
 	if (t->in.len == 0)
 		return 0;
-	/* a caller reads no more of it than the response says came */
+	/* the caller reads only the bytes that the response counts */
 	err = rcap_reg(c->qp, &t->in, 0, RCAP_REMOTE_WRITE | RCAP_UNDEFINED,
 		       &it->in);
 	if (err)
@@ -112,9 +125,9 @@ static int advertise_in(struct dmiser_conn *c, struct dm_task *t,
 
 /* ---- commands ---- */
 
-/* The task's own memory behind what the message has already. */
-static void append(struct iser_msg *m, const struct dm_task *t, uint32_t off,
-		   uint32_t len)
+/* Adds [off, off + len) of the task's buffer to the message. */
+static void append_data(struct iser_msg *m, const struct dm_task *t,
+			uint32_t off, uint32_t len)
 {
 	unsigned n;
 
@@ -130,7 +143,7 @@ static int send_task_msg(struct dmiser_conn *c, struct dm_task *t,
 {
 	m->kind = MSG_COMMAND;
 	m->task = t;
-	append(m, t, off, len);
+	append_data(m, t, off, len);
 	return dmiser_send(c, NULL, m);
 }
 
@@ -145,7 +158,7 @@ static int send_data_out(struct dmiser_conn *c, struct dm_task *t,
 	struct iser_msg *m;
 	unsigned n;
 
-	/* pieces too many for one message: it has to be full all the same */
+	/* too many pieces for one message, which has to be full: copy them */
 	if (bufv_slice(&t->out, off, len, piece, MSG_PIECES - 1, &n) < len) {
 		copy = malloc(len);
 		if (!copy)
@@ -175,7 +188,7 @@ static int send_data_outs(struct dmiser_conn *c, struct dm_task *t,
 			.dsl = len,
 			.itt = t->itt,
 			.ttt = ISCSI_RESERVED_TAG,
-			.expstatsn = c->face->numbers->expstatsn,
+			.expstatsn = c->dm->numbers->expstatsn,
 		};
 		int err;
 
@@ -199,7 +212,7 @@ int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 	struct iser_msg *m;
 	int err;
 
-	pdu.expstatsn = c->face->numbers->expstatsn;
+	pdu.expstatsn = c->dm->numbers->expstatsn;
 	if (pdu.cmd.write) {
 		p = plan_of(c, t);
 		err = advertise_out(c, t, &p, &h);
@@ -216,67 +229,71 @@ int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 	}
 	err = send_task_msg(c, t, m, 0, p.immediate);
 	if (err) {
-		/* nothing is out: the buffers are the role's from here on */
+		/* nothing was sent: the role owns the buffers again */
 		dmiser_forget_stags(c, t);
 		return err;
 	}
 	err = send_data_outs(c, t, &p);
-	if (err) /* the command is out: it can't be taken back alone */
-		dmiser_die(c, err, "no memory for unsolicited data");
+	if (err) /* the command was sent and cannot be withdrawn */
+		dmiser_fail_conn(c, err, "no memory for unsolicited data");
 	return 0;
 }
 
 /* ---- responses ---- */
 
-/* A peer may invalidate one of the two STags of this very command; another
- * one would have failed in the RCaP, or be another command's (§7.3.2). */
+/* A target may invalidate one of the two STags of this command. An unknown STag
+ * fails in the RCaP, so any other STag belongs to another command (§7.3.2). */
 /* [RFC 7145: 7.3.2 #11] */
-static int heed_invalidated(struct dmiser_conn *c, struct dm_task *t,
+static int take_invalidated(struct dmiser_conn *c, struct dm_task *t,
 			    const struct rcap_recv *r)
 {
-	struct initiator_task *it = &priv(t)->i;
+	struct initiator_task *it = &iser_task(t)->i;
 
 	if (!r->invalidated)
 		return 0;
 	c->stats.remote_invalidated++;
 	if (it->in_valid && r->stag == it->in.stag)
-		release(c, &it->in, &it->in_valid);
+		release_stag(c, &it->in, &it->in_valid);
 	else if (it->out_valid && r->stag == it->out.stag)
-		release(c, &it->out, &it->out_valid);
+		release_stag(c, &it->out, &it->out_valid);
 	else
 		return ERR_PROTOCOL;
 	return 0;
 }
 
-/* RDMA Writes are not seen: what came is what was not left out. */
-static uint32_t bytes_read(const struct dm_task *t, const struct iscsi_pdu *p)
+/* The initiator does not see the target's RDMA Writes and RDMA Reads; the
+ * residual gives the number of bytes that they transferred. */
+static uint32_t bytes_moved(const struct dm_task *t, const struct bufv *data,
+			    const struct iscsi_pdu *p)
 {
 	uint32_t missing = p->rsp.resid_flags & ISCSI_RESID_UNDERFLOW
 				   ? MIN(p->rsp.resid, t->edtl)
 				   : 0;
 
-	return (uint32_t)MIN(t->in.len, (size_t)(t->edtl - missing));
+	return (uint32_t)MIN(data->len, (size_t)(t->edtl - missing));
 }
 
 /* [RFC 7145: 7.3.2 #13-14, 9.5.1 #9, 9.5.2 #7] */
-static void give_response(struct dmiser_conn *c, struct dm_task *t,
-			  const struct iscsi_pdu *pdu, const uint8_t *bhs,
-			  const uint8_t *data)
+static void deliver_response(struct dmiser_conn *c, struct dm_task *t,
+			     const struct iscsi_pdu *pdu, const uint8_t *bhs,
+			     const uint8_t *data)
 {
 	const struct dm_control ctl = { .pdu = *pdu, .bhs = bhs, .data = data };
 	int err;
 
 	if (t) {
-		t->in_done = bytes_read(t, pdu);
+		t->in_done = bytes_moved(t, &t->in, pdu);
+		t->out_done = bytes_moved(t, &t->out, pdu);
 		dmiser_forget_stags(c, t);
 	}
-	err = c->face->up->control_notify(c->face, &ctl, &t);
+	err = c->dm->up->control_notify(c->dm, &ctl, &t);
 	if (err)
-		dmiser_die(c, err, "the iSCSI layer gave up");
+		dmiser_fail_conn(c, err, "PDU refused by the iSCSI layer");
 }
 
-/* What is lent goes with the up-call: it is needed for longer. */
-static void keep_message(struct rcap_recv *r)
+/* The queue pair lends the message for the up-call only; a response that waits
+ * needs a copy. */
+static void copy_message(struct rcap_recv *r)
 {
 	if (r->lent)
 		memcpy(r->buf, r->lent, r->len);
@@ -285,42 +302,47 @@ static void keep_message(struct rcap_recv *r)
 
 bool dmiser_initiator_response(struct dmiser_conn *c, struct iser_in *in)
 {
-	struct dm_task *t = c->face->up->find_task(c->face, in->pdu.itt);
+	struct dm_task *t = c->dm->up->find_task(c->dm, in->pdu.itt);
 
-	/* an STag that was valid belongs to a command: if not to this one... */
-	if (t ? heed_invalidated(c, t, in->recv) : in->recv->invalidated) {
-		dmiser_die(c, ERR_PROTOCOL,
-			   "a response invalidated an STag that is not its "
-			   "command's (RFC 7145 §7.3.2)");
+	/* without a task the STag belongs to another command */
+	if (t ? take_invalidated(c, t, in->recv) : in->recv->invalidated) {
+		dmiser_fail_conn(
+			c, ERR_PROTOCOL,
+			"STag of another command invalidated by a response "
+			"(RFC 7145 §7.3.2)");
 		return false;
 	}
-	if (t && priv(t)->busy) {
-		/* it came before our own Send was out: nobody may have the
-		 * buffers back yet */
-		if (priv(t)->i.late)
-			return false; /* a second one is ignored */
-		keep_message(in->recv);
-		priv(t)->i.late = in->recv;
+	if (t && iser_task(t)->busy) {
+		/* our Sends are still in progress and use the buffers */
+		if (iser_task(t)->i.late) {
+			dmiser_fail_conn(
+				c, ERR_PROTOCOL,
+				"second response to one command (RFC 7143 "
+				"§11.4)");
+			return false;
+		}
+		copy_message(in->recv);
+		iser_task(t)->i.late = in->recv;
 		return true;
 	}
-	give_response(c, t, &in->pdu, in->bhs, in->data);
+	deliver_response(c, t, &in->pdu, in->bhs, in->data);
 	return false;
 }
 
 void dmiser_late(struct dmiser_conn *c, struct dm_task *t)
 {
-	struct initiator_task *it = &priv(t)->i;
+	struct initiator_task *it = &iser_task(t)->i;
 	struct rcap_recv *r = it->late;
 	const uint8_t *bhs;
 	struct iscsi_pdu pdu;
 
-	if (!r || c->dead)
+	if (!r || c->ended)
 		return;
 	it->late = NULL;
 	bhs = rcap_recv_bytes(r) + ISER_HEADER_LEN;
-	if (iscsi_bhs_decode(&pdu, bhs) == 0) /* it was checked once */
-		give_response(c, t, &pdu, bhs,
-			      pdu.dsl ? bhs + ISCSI_BHS_LEN + pdu.ahs_len
-				      : NULL);
+	if (iscsi_bhs_decode(&pdu, bhs) == 0) /* rx.c checked the PDU */
+		deliver_response(c, t, &pdu, bhs,
+				 pdu.dsl ? bhs + ISCSI_BHS_LEN + pdu.ahs_len
+					 : NULL);
 	dmiser_repost(c, r);
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * internal.h: what the files of datamover/iser share.
- *   header.c     the iSER header
- *   conn.c       the object, the primitives, the queue pair's life, Hello
- *   msg.c        Sends: their memory, and who is told when they are out
- *   rx.c         receives: how many, and from message to PDU
+ *   conn.c       primitives, life, the up-calls of the queue pair
+ *   rx.c         from a received message to a PDU
+ *   control.c    Send_Control, limits, unexpected PDUs
+ *   hello.c      the Hello exchange
  *   target.c     commands in, Put_Data by RDMA Write, Get_Data by RDMA Read
  *   initiator.c  commands out with their STags, responses in
- *   rules.c      where the RFC and the world differ
+ *   msg.c        Sends: their memory, how they are posted or wait
+ *   recv.c       receives: their memory, how many are posted
+ *   rules.c      where RFC 7145 and other implementations differ
+ *   header.c     the iSER header
+ *   fate.c       what ends a connection; the report that a task is released
+ * No two of these files call each other, directly or through others.
  */
 #ifndef DATAMOVER_ISER_INTERNAL_H
 #define DATAMOVER_ISER_INTERNAL_H
@@ -18,18 +23,20 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/serial.h"
+#include "datamover/impl.h"
 #include "datamover/iser/dmiser.h"
 #include "datamover/iser/header.h"
+#include "iscsi/keys.h"
 
 /* iSER header and BHS */
 #define ISER_PDU_LEN (ISER_HEADER_LEN + ISCSI_BHS_LEN)
 #define LOGIN_DSL    8192 /* RFC 7143 §13.12 */
-#define AHS_MAX	     256  /* what we take: MaxAHSLength's default, §6.8 */
+#define AHS_MAX	     256  /* the most we receive: default of §6.8 */
 
 /* ---- a task's share ---- */
 
 struct target_task {
-	bool bound; /* the Remote Mapping (§7.3.1) was noted */
+	bool bound; /* the Remote Mapping (§7.3.1) is stored below */
 	bool wsv, rsv;
 	uint32_t write_stag, read_stag;
 	uint64_t write_base, read_base;
@@ -38,13 +45,13 @@ struct target_task {
 	bool putting, notify_put;
 	/* get_data */
 	bool getting;
-	uint32_t get_next, get_end; /* not yet asked for */
-	unsigned reads;		    /* RDMA Reads that are out */
+	uint32_t get_next, get_end; /* not yet requested by a Read */
+	unsigned reads;		    /* RDMA Reads in progress */
 	struct list get_link;	    /* dmiser_conn.getq */
 	/* unsolicited data */
 	bool unsolicited; /* more Data-Outs may come */
 	uint32_t unsol_off, unsol_datasn;
-	uint32_t unsolicited_len; /* all that came unasked */
+	uint32_t unsolicited_len; /* immediate data included */
 	int data_err;
 };
 
@@ -55,8 +62,8 @@ struct initiator_task {
 };
 
 struct dmiser_task {
-	unsigned busy;	/* work requests out that touch its memory */
-	bool releasing; /* DM_RELEASED is owed */
+	unsigned busy;	/* posted work requests that use its memory */
+	bool releasing; /* DM_RELEASED has to be reported */
 	union {
 		struct target_task t;
 		struct initiator_task i;
@@ -66,14 +73,9 @@ struct dmiser_task {
 _Static_assert(sizeof(struct dmiser_task) <= DM_TASK_PRIVATE,
 	       "raise DM_TASK_PRIVATE");
 
-static inline struct dmiser_task *priv(struct dm_task *t)
+static inline struct dmiser_task *iser_task(struct dm_task *t)
 {
-	return (struct dmiser_task *)(void *)t->priv;
-}
-
-static inline struct dm_task *task_of(struct dmiser_task *p)
-{
-	return container_of((unsigned char *)p, struct dm_task, priv);
+	return dm_task_share(t);
 }
 
 /* ---- work requests: rcap_wr.tag says which ---- */
@@ -85,20 +87,20 @@ enum wr_kind {
 };
 
 enum msg_kind {
-	MSG_PLAIN,    /* nobody is told */
+	MSG_PLAIN,    /* its completion is not reported */
 	MSG_RESPONSE, /* target: DM_RESPONSE_SENT */
 	MSG_COMMAND,  /* initiator: a command or Data-Out of a task */
 };
 
-#define MSG_PIECES 17  /* header, and a task's own memory */
+#define MSG_PIECES 17  /* header, and pieces of a task's buffer */
 #define MSG_BYTES  288 /* header, AHS, sense: the usual sizes */
 
 struct iser_msg {
 	struct rcap_wr wr; /* tag WR_MSG */
 	enum msg_kind kind;
-	struct dm_task *task; /* NULL: none, or it was let go */
+	struct dm_task *task; /* or NULL */
 	struct iovec iov[MSG_PIECES];
-	struct list link; /* spares, or what waits for Hello */
+	struct list link; /* dmiser_conn.spares or .waiting */
 	uint8_t *big;	  /* in place of bytes, freed afterwards */
 	uint8_t bytes[MSG_BYTES];
 };
@@ -109,43 +111,58 @@ struct iser_read {
 	struct rcap_wr wr; /* tag WR_READ */
 	struct dm_task *task;
 	struct iovec iov[READ_PIECES];
-	struct list link; /* spares */
+	struct list link; /* dmiser_conn.free_reads */
 	uint32_t len;
 };
 
 /* ---- the connection ---- */
 
 enum hello_state {
-	HELLO_NONE,  /* not agreed on */
-	HELLO_AWAIT, /* it, or its reply, has to come first */
+	HELLO_NONE,  /* no exchange was negotiated */
+	HELLO_AWAIT, /* the next message must be the Hello or its reply */
 	HELLO_DONE,
 };
 
-#define UNEXPECTED_MAX 16 /* that we keep track of, §8.1.2 */
+#define UNEXPECTED_MAX 16 /* outstanding at once, §8.1.2 */
+
+/* Unexpected PDUs that were sent and are not acknowledged: by CmdSN (§8.1.1.3),
+ * or by StatSN and the TTT of a ping (§8.1.2). */
+struct unexpected {
+	struct {
+		uint32_t sn, ttt;
+	} pdu[UNEXPECTED_MAX];
+	unsigned n;
+};
+
+/* The receives of a connection; rcap_recv.buf leads to mem and login_mem. */
+struct recvs {
+	struct rcap_recv *full; /* of the full feature phase, n of them */
+	uint8_t *mem;
+	size_t len; /* bytes of each */
+	unsigned n;
+	struct rcap_recv login;
+	uint8_t *login_mem;
+};
 
 struct dmiser_conn {
-	struct dm_conn dm;
-	struct dm_conn *face; /* what the role knows: &dm, or cfg.face */
+	struct dm_conn own_dm;
+	struct dm_conn *dm; /* the role's: &own_dm, or cfg.stream_dm */
 	struct dmiser_config cfg;
 	struct rcap_qp *qp;
 	struct iscsi_params params;
-	bool established, full_feature, dead;
-	bool send_inv; /* Send with Invalidate may be used */
-	bool heard;    /* the peer has spoken in full feature phase */
+	bool established, full_feature;
+	bool ended;	   /* failed or closed: nothing more is processed */
+	bool send_inv;	   /* Send with Invalidate may be used */
+	bool has_received; /* a PDU of the full feature phase */
 	enum hello_state hello;
 	int err;
 	uint32_t max_recv_dsl;
 	uint16_t ord; /* iSER-ORD */
-	uint16_t ird; /* iSER-IRD, as our Hello declared it */
+	uint16_t ird; /* iSER-IRD that our Hello declared */
 	/* receives */
-	struct rcap_recv *recvs; /* of the full feature phase */
-	uint8_t *recv_mem;
-	size_t recv_len; /* bytes of each */
-	unsigned nrecvs;
-	struct rcap_recv login_recv;
-	uint8_t *login_mem;
-	struct list early; /* rcap_recv.link: came before established */
-	const struct iser_header *current; /* of the command in the up-call */
+	struct recvs recv;
+	struct list early; /* rcap_recv.link: received before established */
+	const struct iser_header *current; /* of the command being processed */
 	/* sends */
 	struct list spares, waiting; /* iser_msg.link */
 	unsigned nspares;
@@ -154,67 +171,93 @@ struct dmiser_conn {
 	unsigned reads_out;
 	struct list free_reads;
 	struct list getq; /* target_task.get_link */
-	/* unexpected PDUs that were sent and are not retired, §8.1.1.3 (by
-	 * CmdSN), §8.1.2 (by StatSN; ttt of a ping) */
-	struct {
-		uint32_t sn, ttt;
-	} unexpected[UNEXPECTED_MAX];
-	unsigned nunexpected;
+	struct unexpected unexpected;
+	uint64_t bytes_in, bytes_out; /* of write data, of read data */
 	struct dmiser_stats stats;
 };
 
-static inline struct dmiser_conn *conn_of(struct dm_conn *c)
-{
-	return c->impl;
-}
-
-static inline bool rule(const struct dmiser_conn *c, unsigned r)
+static inline bool has_rule(const struct dmiser_conn *c, unsigned r)
 {
 	return c->cfg.rules & r;
 }
 
-/* conn.c: the connection has to go: §10.1.3.3. clause and what for people. */
-void dmiser_die(struct dmiser_conn *c, int err, const char *why);
-/* The same, but what was posted before still goes out. */
-void dmiser_die_politely(struct dmiser_conn *c, int err, const char *why);
-void dmiser_hello(struct dmiser_conn *c, const struct iser_header *h,
-		  size_t len);
-/* A task's work request is done: if it was let go, the role hears of it. */
-void dmiser_task_idle(struct dmiser_conn *c, struct dm_task *t);
+/* rules.c */
+/* dmiser_solicited_only returns whether the Write Base Offset is the offset of
+ * the solicited data (§6.9): the initiator's declaration, or DMISER_SOLICITED_VA
+ * for an initiator without one. */
+bool dmiser_solicited_only(const struct dmiser_conn *c);
+/* dmiser_speaks_rfc7145 returns whether the initiator declared a key of RFC
+ * 7145 that Linux, libiscsi, tgt and FreeBSD do not know; the rules for those
+ * do not apply then. */
+bool dmiser_speaks_rfc7145(const struct dmiser_conn *c);
+
+/* fate.c */
+/* dmiser_fail_conn drops the connection with an RDMAP Terminate (§10.1.3.3)
+ * and logs why, which names the clause. Later calls have no effect. */
+void dmiser_fail_conn(struct dmiser_conn *c, int err, const char *why);
+/* dmiser_fail_conn_after_sent does so after all posted Sends. */
+void dmiser_fail_conn_after_sent(struct dmiser_conn *c, int err,
+				 const char *why);
+/* dmiser_report_released reports DM_RELEASED if the role waits for it and no
+ * work request of t is in progress. */
+void dmiser_report_released(struct dmiser_conn *c, struct dm_task *t);
+
+/* hello.c */
+/* dmiser_hello_begin (initiator) sends the Hello, which is the first message
+ * (§5.1.1). */
+void dmiser_hello_begin(struct dmiser_conn *c);
+/* dmiser_hello_received takes a Hello or HelloReply, or what came in its
+ * place; len: of the message. */
+void dmiser_hello_received(struct dmiser_conn *c, const struct iser_header *h,
+			   size_t len);
 
 /* msg.c */
-/* A message with room for `room` bytes; they begin at iov[0], the wr is a
- * plain Send. NULL: out of memory. */
+/* dmiser_msg_new returns a plain Send with room for `room` bytes at iov[0];
+ * NULL: out of memory. */
 struct iser_msg *dmiser_msg_new(struct dmiser_conn *c, size_t room);
 void dmiser_msg_free(struct dmiser_conn *c, struct iser_msg *m);
-/* dmiser_msg_pdu writes header, BHS, AHS and data; ERR_NOMEM as NULL. */
+/* dmiser_msg_pdu returns a Send of header, BHS, AHS and, unless data is NULL,
+ * a padded copy of data. NULL: out of memory. */
 struct iser_msg *dmiser_msg_pdu(struct dmiser_conn *c,
 				const struct iser_header *h,
 				const struct iscsi_pdu *pdu, const uint8_t *ahs,
 				const uint8_t *data);
-/* dmiser_send posts m, alone or behind `first`; holds it back until a Hello
- * exchange is over. */
+/* dmiser_send posts m, alone or after the RDMA Write `first`. Until the
+ * connection is established and the Hello exchange is over, m waits.
+ * ERR_CLOSED: the connection ends; m is freed. */
 int dmiser_send(struct dmiser_conn *c, struct rcap_wr *first,
 		struct iser_msg *m);
+/* dmiser_send_waiting posts the messages that wait, if they may go now. */
 void dmiser_send_waiting(struct dmiser_conn *c);
-void dmiser_msg_done(struct dmiser_conn *c, struct iser_msg *m, int err);
-void dmiser_msgs_drop(struct dmiser_conn *c);
+/* dmiser_msgs_free frees the messages that wait and the spare ones. */
+void dmiser_msgs_free(struct dmiser_conn *c);
+
+/* control.c */
 int dmiser_send_control(struct dm_conn *dm, struct dm_task *t,
 			const struct dm_control *ctl);
-
-/* rx.c */
-int dmiser_rx_login(struct dmiser_conn *c);
-/* Receives for the full feature phase: §8.1. */
-int dmiser_rx_prepare(struct dmiser_conn *c, const struct dm_resources *r);
-void dmiser_rx_free(struct dmiser_conn *c);
-void dmiser_received(void *arg, struct rcap_recv *r, int err);
-void dmiser_take_early(struct dmiser_conn *c);
-void dmiser_repost(struct dmiser_conn *c, struct rcap_recv *r);
-/* What an incoming PDU says of those that are outstanding. */
+/* dmiser_retire_unexpected forgets the unexpected PDUs that pdu, which was
+ * received, acknowledges. */
 void dmiser_retire_unexpected(struct dmiser_conn *c,
 			      const struct iscsi_pdu *pdu);
 
-/* A PDU that came in; all of it is borrowed. */
+/* recv.c */
+/* dmiser_recv_login posts the receive of the login phase; ERR_NOMEM. */
+int dmiser_recv_login(struct dmiser_conn *c);
+/* dmiser_recv_prepare posts the receives of the full feature phase (§8.1);
+ * ERR_NOMEM. */
+int dmiser_recv_prepare(struct dmiser_conn *c, const struct dm_resources *r);
+void dmiser_recv_free(struct dmiser_conn *c);
+/* dmiser_repost posts r again once its message is processed. */
+void dmiser_repost(struct dmiser_conn *c, struct rcap_recv *r);
+
+/* rx.c */
+/* dmiser_received: the queue pair's up-call for a message, or for a receive
+ * that ended with an error. */
+void dmiser_received(void *arg, struct rcap_recv *r, int err);
+/* dmiser_take_early processes the messages that came before `established`. */
+void dmiser_take_early(struct dmiser_conn *c);
+
+/* A received PDU; its memory is that of recv. */
 struct iser_in {
 	struct iser_header h;
 	struct iscsi_pdu pdu;
@@ -223,8 +266,10 @@ struct iser_in {
 };
 
 /* target.c */
+/* dmiser_target_new allocates the RDMA Reads of a target; ERR_NOMEM. */
 int dmiser_target_new(struct dmiser_conn *c);
 void dmiser_target_free(struct dmiser_conn *c);
+/* These two process a SCSI Command and an unsolicited Data-Out. */
 void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in);
 void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in);
 int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
@@ -232,18 +277,29 @@ int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
 		    const struct iscsi_pdu *response);
 int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 		    uint32_t len);
+/* dmiser_send_response sends the SCSI Response that ends t, after the RDMA
+ * Write `first` unless that is NULL. */
 int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
 			 const struct dm_control *ctl, struct rcap_wr *first);
+/* These two take the completion of a work request; err: it failed, and the
+ * connection ends. */
 void dmiser_put_done(struct dmiser_conn *c, struct dm_task *t, int err);
 void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err);
+/* dmiser_get_forget ends a Get_Data of t without a completion. */
 void dmiser_get_forget(struct dmiser_conn *c, struct dm_task *t);
 
 /* initiator.c */
+/* dmiser_send_command sends a SCSI Command with the STags of t's buffers, and
+ * its unsolicited data. */
 int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 			const struct dm_control *ctl);
-/* true: the receive was kept for later. */
+/* dmiser_initiator_response processes a SCSI Response. true: Sends of the task
+ * are in progress, and the receive is in use until dmiser_late, which gives the
+ * response to the role. */
 bool dmiser_initiator_response(struct dmiser_conn *c, struct iser_in *in);
 void dmiser_late(struct dmiser_conn *c, struct dm_task *t);
+/* dmiser_forget_stags invalidates the STags of t and drops a response that
+ * waits. */
 void dmiser_forget_stags(struct dmiser_conn *c, struct dm_task *t);
 
 #endif

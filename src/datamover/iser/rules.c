@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rules.c: where RFC 7145 and those who speak it differ, and the private data
- * in which they agree on one more thing. */
+/* rules.c: the rules for other implementations of iSER, and the private data of
+ * the CM exchange. */
 #include <string.h>
 
 #include "datamover/iser/internal.h"
@@ -38,9 +38,31 @@ void dmiser_config_default(struct dmiser_config *cfg, enum iscsi_role role)
 	};
 }
 
+bool dmiser_solicited_only(const struct dmiser_conn *c)
+{
+	if (iscsi_params_declared(&c->params, ISCSI_K_TAGGED_BUFFER))
+		return c->params.tagged_buffer_for_solicited_data_only;
+	return has_rule(c, DMISER_SOLICITED_VA);
+}
+
+bool dmiser_speaks_rfc7145(const struct dmiser_conn *c)
+{
+	static const enum iscsi_key_id keys[] = {
+		ISCSI_K_MAX_OUTSTANDING_UNEXPECTED_PDUS,
+		ISCSI_K_MAX_AHS_LENGTH,
+		ISCSI_K_TAGGED_BUFFER,
+		ISCSI_K_HELLO_REQUIRED,
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (iscsi_params_declared(&c->params, keys[i]))
+			return true;
+	return false;
+}
+
 void dmiser_cm_request(bool recv_inv, uint8_t p[DMISER_CM_LEN])
 {
 	memset(p, 0, DMISER_CM_LEN);
-	/* our regions begin where we say: no zero-based addresses are needed */
+	/* our regions have virtual addresses, so none is zero-based */
 	p[0] = ISER_CM_NO_ZBVA | (recv_inv ? 0 : ISER_CM_NO_SEND_INV);
 }

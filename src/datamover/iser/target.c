@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * target.c: commands in; Put_Data by RDMA Write with the response behind it in
+ * target.c: commands in; Put_Data by RDMA Write with the response after it in
  * one post; Get_Data by RDMA Read within iSER-ORD (RFC 7145 §7.3, §8.2, §9.5).
  */
 #include <stdlib.h>
@@ -8,20 +8,20 @@
 
 #include "datamover/iser/internal.h"
 
-static void notify(struct dmiser_conn *c, struct dm_task *t,
-		   enum dm_completion what, int err)
+static void report_completion(struct dmiser_conn *c, struct dm_task *t,
+			      enum dm_completion what, int err)
 {
-	c->face->up->data_completion_notify(c->face, t, what, err);
+	c->dm->up->data_completion_notify(c->dm, t, what, err);
 }
 
 /* ---- commands ---- */
 
-/* The Remote Mapping (§7.3.1). The role may answer a command before its
- * up-call returns: whoever touches the task first notes it. */
+/* Stores the Remote Mapping (§7.3.1) in the task. The role may answer a command
+ * before its up-call returns, so each primitive calls this function. */
 /* [RFC 7145: 7.3.1 #16] */
-static void bind(const struct dmiser_conn *c, struct dm_task *t)
+static void bind_task(const struct dmiser_conn *c, struct dm_task *t)
 {
-	struct target_task *tt = &priv(t)->t;
+	struct target_task *tt = &iser_task(t)->t;
 	const struct iser_header *h = c->current;
 
 	if (tt->bound || !h)
@@ -35,38 +35,39 @@ static void bind(const struct dmiser_conn *c, struct dm_task *t)
 	tt->read_base = h->read_base;
 }
 
-/* Unsolicited bytes to where the command wants them. */
-static void place(struct dmiser_conn *c, struct dm_task *t, uint32_t off,
-		  const uint8_t *data, uint32_t len)
+/* Copies unsolicited data to the task's buffer. */
+static void place_data(struct dmiser_conn *c, struct dm_task *t, uint32_t off,
+		       const uint8_t *data, uint32_t len)
 {
 	c->stats.copied += bufv_copy_in(&t->out, off, data, len);
 	t->out_done += len;
+	c->bytes_in += len;
 }
 
 /* [RFC 7145: 9.5.1 #6] */
-static void unsolicited_over(struct dmiser_conn *c, struct dm_task *t)
+static void finish_unsolicited(struct dmiser_conn *c, struct dm_task *t)
 {
-	struct target_task *tt = &priv(t)->t;
+	struct target_task *tt = &iser_task(t)->t;
 	int err = tt->data_err;
 
 	tt->unsolicited = false;
 	tt->unsolicited_len = tt->unsol_off;
 	tt->data_err = 0;
-	notify(c, t, DM_UNSOLICITED, err);
+	report_completion(c, t, DM_UNSOLICITED, err);
 }
 
-static void write_came(struct dmiser_conn *c, struct dm_task *t,
-		       const struct iser_in *in)
+static void begin_write(struct dmiser_conn *c, struct dm_task *t,
+			const struct iser_in *in)
 {
-	struct target_task *tt = &priv(t)->t;
+	struct target_task *tt = &iser_task(t)->t;
 
 	tt->unsolicited = true;
 	tt->unsol_off = in->pdu.dsl;
-	tt->data_err = dm_judge_unsolicited(&c->params, &in->pdu);
+	tt->data_err = dm_check_unsolicited(&c->params, &in->pdu);
 	if (!tt->data_err && in->pdu.dsl)
-		place(c, t, 0, in->data, in->pdu.dsl);
+		place_data(c, t, 0, in->data, in->pdu.dsl);
 	if (in->pdu.final || c->params.initial_r2t)
-		unsolicited_over(c, t);
+		finish_unsolicited(c, t);
 }
 
 /* [RFC 7145: 9.5.1 #4, 9.5.2 #4] */
@@ -79,23 +80,24 @@ void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in)
 	int err;
 
 	if (in->pdu.cmd.read && in->pdu.cmd.edtl && !in->h.rsv) {
-		/* §10.1.3.3: fields that do not go together */
-		dmiser_die(c, ERR_FORMAT,
-			   "a read without a Read STag (RFC 7145 §7.3.1)");
+		/* §10.1.3.3: fields that contradict each other */
+		dmiser_fail_conn(c, ERR_FORMAT,
+				 "read command without a Read STag (RFC 7145 "
+				 "§7.3.1)");
 		return;
 	}
 	c->current = &in->h;
-	err = c->face->up->control_notify(c->face, &ctl, &t);
+	err = c->dm->up->control_notify(c->dm, &ctl, &t);
 	if (err) {
 		c->current = NULL;
-		dmiser_die(c, err, "the iSCSI layer gave up");
+		dmiser_fail_conn(c, err, "PDU refused by the iSCSI layer");
 		return;
 	}
 	if (t)
-		bind(c, t);
+		bind_task(c, t);
 	c->current = NULL;
 	if (t && in->pdu.cmd.write)
-		write_came(c, t, in);
+		begin_write(c, t, in);
 }
 
 /* [RFC 7145: 7.3.4 #3] */
@@ -106,15 +108,21 @@ void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in)
 	struct target_task *tt;
 
 	if (in->pdu.ttt != ISCSI_RESERVED_TAG) {
-		/* §7.3.4: solicited data never come by Data-Out */
-		dmiser_die(c, ERR_PROTOCOL,
-			   "a solicited Data-Out (RFC 7145 §7.3.4)");
+		/* §7.3.4: RDMA Read transfers solicited data */
+		dmiser_fail_conn(c, ERR_PROTOCOL,
+				 "solicited Data-Out (RFC 7145 §7.3.4)");
 		return;
 	}
-	t = c->face->up->find_task(c->face, in->pdu.itt);
-	tt = t ? &priv(t)->t : NULL;
-	if (!t || !tt->unsolicited)
-		return; /* aborted, or never there */
+	t = c->dm->up->find_task(c->dm, in->pdu.itt);
+	tt = t ? &iser_task(t)->t : NULL;
+	if (!t || !tt->unsolicited) {
+		/* the task was aborted or never existed; under
+		 * InitialR2T=Yes the Data-Out is an error in any case */
+		if (c->params.initial_r2t)
+			c->dm->up->error_notify(c->dm, &in->pdu, in->bhs,
+						ERR_NOT_FOUND);
+		return;
+	}
 	if (d->datasn != tt->unsol_datasn || d->offset != tt->unsol_off ||
 	    !range_ok(d->offset, in->pdu.dsl,
 		      MIN(c->params.first_burst_length, t->edtl)))
@@ -122,17 +130,18 @@ void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in)
 	tt->unsol_datasn++;
 	tt->unsol_off += in->pdu.dsl;
 	if (!tt->data_err)
-		place(c, t, d->offset, in->data, in->pdu.dsl);
+		place_data(c, t, d->offset, in->data, in->pdu.dsl);
 	if (in->pdu.final)
-		unsolicited_over(c, t);
+		finish_unsolicited(c, t);
 }
 
 /* ---- SCSI Response, Put_Data ---- */
 
-/* §7.3.2: the Read STag first, else the Write STag; neither is used again. */
+/* §7.3.2: invalidates the Read STag or, without one, the Write STag. Neither is
+ * used again. */
 /* [RFC 7145: 7.3.2 #6 #8-9] */
-static void name_stag(const struct dmiser_conn *c, struct target_task *tt,
-		      struct iser_msg *m)
+static void add_invalidate(const struct dmiser_conn *c, struct target_task *tt,
+			   struct iser_msg *m)
 {
 	if (c->send_inv && (tt->rsv || tt->wsv)) {
 		m->wr.flags |= RCAP_INVALIDATE;
@@ -148,13 +157,13 @@ int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
 	static const struct iser_header plain = { .opcode = ISER_CONTROL };
 	struct iser_msg *m;
 
-	bind(c, t);
+	bind_task(c, t);
 	m = dmiser_msg_pdu(c, &plain, &ctl->pdu, NULL, ctl->data);
 	if (!m)
 		return ERR_NOMEM;
 	m->kind = MSG_RESPONSE;
 	m->task = t;
-	name_stag(c, &priv(t)->t, m);
+	add_invalidate(c, &iser_task(t)->t, m);
 	return dmiser_send(c, first, m);
 }
 
@@ -163,18 +172,18 @@ int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
 		    const struct bufv *data, uint32_t offset,
 		    const struct iscsi_pdu *response)
 {
-	struct dmiser_conn *c = conn_of(dm);
-	struct target_task *tt = &priv(t)->t;
+	struct dmiser_conn *c = dm->impl;
+	struct target_task *tt = &iser_task(t)->t;
 	struct dm_control ctl = { .data = NULL };
 	struct rcap_wr *wr = &tt->put;
 	int err;
 
-	bind(c, t);
+	bind_task(c, t);
 	if (tt->putting)
 		return ERR_BUSY;
 	if (data->len && !tt->rsv)
 		return ERR_PROTOCOL;
-	/* a target's store may lend its own memory, which others change */
+	/* a backstore may lend its memory, which other commands change */
 	*wr = (struct rcap_wr){ .op = RCAP_WRITE,
 				.flags = RCAP_UNSTABLE,
 				.data = *data,
@@ -186,7 +195,7 @@ int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
 	c->stats.rdma_writes += data->len > 0;
 	c->stats.write_bytes += data->len;
 	if (!response) {
-		priv(t)->busy++;
+		iser_task(t)->busy++;
 		return rcap_post(c->qp, &wr, 1) ? ERR_CLOSED : 0;
 	}
 	ctl.pdu = *response;
@@ -202,16 +211,17 @@ int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
 /* [RFC 7145: 7.1 #1-3, 7.3.5 #8-11] [RFC 5047: 9.3 #1-2] */
 void dmiser_put_done(struct dmiser_conn *c, struct dm_task *t, int err)
 {
-	struct target_task *tt = &priv(t)->t;
+	struct target_task *tt = &iser_task(t)->t;
 
 	tt->putting = false;
-	priv(t)->busy--;
+	iser_task(t)->busy--;
 	if (err)
 		return;
-	if (tt->notify_put && !priv(t)->releasing)
-		notify(c, t, DM_PUT, 0);
+	c->bytes_out += tt->put.data.len;
+	if (tt->notify_put && !iser_task(t)->releasing)
+		report_completion(c, t, DM_PUT, 0);
 	else
-		dmiser_task_idle(c, t);
+		dmiser_report_released(c, t);
 }
 
 /* ---- Get_Data ---- */
@@ -237,24 +247,21 @@ void dmiser_target_free(struct dmiser_conn *c)
 	list_init(&c->free_reads);
 }
 
-/* Where byte off of the command's write data lies at the initiator: see
- * TaggedBufferForSolicitedDataOnly, §6.9. */
+/* The tagged offset of byte off of the command's write data at the initiator:
+ * see TaggedBufferForSolicitedDataOnly, §6.9. */
 /* [RFC 7145: 7.3.6 #14] */
 static uint64_t remote_offset(const struct dmiser_conn *c,
 			      const struct target_task *tt, uint32_t off)
 {
-	bool solicited_only = rule(c, DMISER_SOLICITED_VA) ||
-			      c->params.tagged_buffer_for_solicited_data_only;
-
 	return tt->write_base + off -
-	       (solicited_only ? tt->unsolicited_len : 0);
+	       (dmiser_solicited_only(c) ? tt->unsolicited_len : 0);
 }
 
-/* One RDMA Read, of what one R2T might ask for (§7.3.6). */
+/* Posts one RDMA Read, at most as long as one R2T allows (§7.3.6). */
 /* [RFC 7145: 7.3.6 #4 #7 #12-13] */
 static void read_some(struct dmiser_conn *c, struct dm_task *t)
 {
-	struct target_task *tt = &priv(t)->t;
+	struct target_task *tt = &iser_task(t)->t;
 	uint32_t len =
 		MIN(tt->get_end - tt->get_next, c->params.max_burst_length);
 	struct iser_read *r = list_entry(list_pop_front(&c->free_reads),
@@ -276,22 +283,23 @@ static void read_some(struct dmiser_conn *c, struct dm_task *t)
 	tt->get_next += len;
 	tt->reads++;
 	c->reads_out++;
-	priv(t)->busy++;
+	iser_task(t)->busy++;
 	c->stats.rdma_reads++;
 	c->stats.read_bytes += len;
-	if (rcap_post(c->qp, &wr, 1)) /* going: the notice tells */
+	if (rcap_post(c->qp, &wr, 1)) /* the connection ends */
 		list_push_front(&c->free_reads, &r->link);
 }
 
-/* As many RDMA Reads as iSER-ORD allows (§8.2), commands in turn. */
+/* Posts as many RDMA Reads as iSER-ORD allows (§8.2), one per command in
+ * turn. */
 /* [RFC 7145: 7.3.6 #8, 8.2 #1] */
 static void read_more(struct dmiser_conn *c)
 {
-	while (!list_empty(&c->getq) && c->reads_out < c->ord && !c->dead) {
+	while (!list_empty(&c->getq) && c->reads_out < c->ord && !c->ended) {
 		struct target_task *tt =
 			list_entry(c->getq.next, struct target_task, get_link);
-		struct dm_task *t =
-			task_of(container_of(tt, struct dmiser_task, t));
+		struct dm_task *t = dm_task_of_share(
+			container_of(tt, struct dmiser_task, t));
 
 		list_del(&tt->get_link);
 		read_some(c, t);
@@ -304,29 +312,30 @@ static void read_more(struct dmiser_conn *c)
 static bool may_get(struct dmiser_conn *c, const struct target_task *tt)
 {
 	if (!tt->wsv)
-		dmiser_die(c, ERR_FORMAT,
-			   "a write without a Write STag for its solicited "
-			   "data (RFC 7145 §9.2)");
+		dmiser_fail_conn(c, ERR_FORMAT,
+				 "write command without a Write STag for its "
+				 "solicited data (RFC 7145 §9.2)");
 	else if (c->ord == 0)
-		dmiser_die(c, ERR_LIMIT,
-			   "solicited data, and iSER-ORD is 0 "
-			   "(RFC 7145 §7.3.6)");
-	return !c->dead;
+		dmiser_fail_conn(
+			c, ERR_LIMIT,
+			"solicited data are not possible: iSER-ORD is 0 "
+			"(RFC 7145 §7.3.6)");
+	return !c->ended;
 }
 
 int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 		    uint32_t len)
 {
-	struct dmiser_conn *c = conn_of(dm);
-	struct target_task *tt = &priv(t)->t;
+	struct dmiser_conn *c = dm->impl;
+	struct target_task *tt = &iser_task(t)->t;
 
-	bind(c, t);
+	bind_task(c, t);
 	if (tt->getting)
 		return ERR_BUSY;
 	if (!range_ok(offset, len, t->out.len))
 		return ERR_RANGE;
 	if (!may_get(c, tt))
-		return 0; /* the terminate notice follows */
+		return 0; /* Connection_Terminate_Notify follows */
 	tt->getting = true;
 	tt->get_next = offset;
 	tt->get_end = offset + len;
@@ -341,20 +350,21 @@ int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err)
 {
 	struct dm_task *t = r->task;
-	struct target_task *tt = &priv(t)->t;
+	struct target_task *tt = &iser_task(t)->t;
 
 	list_push_back(&c->free_reads, &r->link);
 	c->reads_out--;
-	priv(t)->busy--;
+	iser_task(t)->busy--;
 	tt->reads--;
 	if (err)
 		return;
 	t->out_done += r->len;
+	c->bytes_in += r->len;
 	if (tt->getting && tt->reads == 0 && tt->get_next == tt->get_end) {
 		tt->getting = false;
-		notify(c, t, DM_GET, 0);
+		report_completion(c, t, DM_GET, 0);
 	} else {
-		dmiser_task_idle(c, t);
+		dmiser_report_released(c, t);
 	}
 	read_more(c);
 }
@@ -362,7 +372,7 @@ void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err)
 /* [RFC 7145: 8.3.2 #5-6] */
 void dmiser_get_forget(struct dmiser_conn *c, struct dm_task *t)
 {
-	struct target_task *tt = &priv(t)->t;
+	struct target_task *tt = &iser_task(t)->t;
 
 	(void)c;
 	tt->unsolicited = false;

@@ -1,40 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* conn.c: a connection's life, the primitives, the driver's side. */
+/* conn.c: a connection's life, the primitives, the calls of the driver. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "datamover/tcp/internal.h"
+#include "datamover/tcp/rx_state.h"
 
-/* During login: a header with digest room, and one Login PDU's data. */
+/* During the login: one header and the data of one Login PDU. */
 #define LOGIN_LOOKAHEAD (ISCSI_BHS_LEN + ISCSI_MAX_AHS_LEN + 16 + 8192)
 #define LOGIN_DSL	8192 /* §13.12 */
-/* How long queued PDUs may take to go out before the connection is cut. */
-#define FLUSH_TIME (5 * XTIME_S)
-
-void dmtcp_kick(struct dmtcp_conn *c)
-{
-	c->host->kick(c->host);
-}
-
-void dmtcp_die(struct dmtcp_conn *c, int err)
-{
-	if (c->fate == STREAM_CLOSE)
-		return;
-	c->fate = STREAM_CLOSE;
-	if (!c->err)
-		c->err = err;
-	c->rx.state = RX_DEAD;
-	if (c->dm.state < DM_TERMINATING)
-		dm_conn_go(&c->dm, DM_TERMINATING);
-	dmtcp_kick(c);
-}
 
 /* ---- primitives ---- */
 
 static int send_control(struct dm_conn *dm, struct dm_task *t,
 			const struct dm_control *ctl)
 {
-	struct dmtcp_conn *c = conn_of(dm);
+	struct dmtcp_conn *c = dm->impl;
 
 	if (t && ctl->pdu.op == ISCSI_SCSI_COMMAND)
 		return dmtcp_send_command(c, t, ctl);
@@ -43,40 +23,42 @@ static int send_control(struct dm_conn *dm, struct dm_task *t,
 
 static void free_gets(struct dmtcp_conn *c)
 {
-	free(c->gets);
-	free(c->get_next_free);
-	c->gets = NULL;
-	c->get_next_free = NULL;
-	c->ngets = c->free_get = 0;
+	free(c->gets.task);
+	free(c->gets.next_free);
+	c->gets.task = NULL;
+	c->gets.next_free = NULL;
+	c->gets.n = c->gets.first_free = 0;
 }
 
 static void dealloc_resources(struct dm_conn *dm)
 {
-	free_gets(conn_of(dm));
+	free_gets(dm->impl);
 }
 
 static int alloc_resources(struct dm_conn *dm, const struct dm_resources *r)
 {
-	struct dmtcp_conn *c = conn_of(dm);
+	struct dmtcp_conn *c = dm->impl;
 
 	c->resources = *r;
-	if (c->gets || dm->role == ISCSI_INITIATOR || c->params.rdma_extensions)
+	if (c->gets.task || dm->role == ISCSI_INITIATOR ||
+	    c->params.rdma_extensions)
 		return 0;
 	if (r->max_tasks == 0 || r->max_tasks > 0xffff)
 		return ERR_RANGE;
-	c->gets = calloc(r->max_tasks, sizeof(*c->gets));
-	c->get_next_free = calloc(r->max_tasks, sizeof(*c->get_next_free));
-	if (!c->gets || !c->get_next_free) {
+	c->gets.task = calloc(r->max_tasks, sizeof(*c->gets.task));
+	c->gets.next_free = calloc(r->max_tasks, sizeof(*c->gets.next_free));
+	if (!c->gets.task || !c->gets.next_free) {
 		free_gets(c);
 		return ERR_NOMEM;
 	}
-	c->ngets = r->max_tasks;
-	for (uint32_t i = 0; i < c->ngets; i++)
-		c->get_next_free[i] = (uint16_t)(i + 1);
+	c->gets.n = r->max_tasks;
+	for (uint32_t i = 0; i < c->gets.n; i++)
+		c->gets.next_free[i] = (uint16_t)(i + 1);
 	return 0;
 }
 
-/* Read data of a target may be lent memory that changes: needs the copy. */
+/* A backstore may lend the memory of read data and change it meanwhile, so a
+ * data digest is computed over a copy. */
 static int prepare_digests(struct dmtcp_conn *c)
 {
 	if (!c->params.data_digest || c->dm.role == ISCSI_INITIATOR)
@@ -85,8 +67,7 @@ static int prepare_digests(struct dmtcp_conn *c)
 	return c->stage->copy ? 0 : ERR_NOMEM;
 }
 
-/* RFC 7145 §5.1.2: the final response goes out as octets, and nothing behind
- * it does. */
+/* RFC 7145 §5.1.2: the final response is the last PDU in stream mode. */
 /* [RFC 7145: 3.3 #3, 5.1.2 #7-8 #11] [RFC 5047: 8.6 #2] */
 static int leave_stream_mode(struct dmtcp_conn *c,
 			     const struct dm_control *final_login)
@@ -95,7 +76,7 @@ static int leave_stream_mode(struct dmtcp_conn *c,
 	int err = 0;
 
 	if (!rdma->prepare)
-		return ERR_NEGOTIATION; /* it should not have been agreed on */
+		return ERR_NEGOTIATION; /* the role should not have agreed */
 	if (final_login)
 		err = dmtcp_queue_control(c, NULL, final_login, false);
 	if (!err)
@@ -103,16 +84,14 @@ static int leave_stream_mode(struct dmtcp_conn *c,
 				    &c->resources);
 	if (err)
 		return err;
-	c->leaving = true;
-	c->flush_deadline = c->now + FLUSH_TIME;
-	dmtcp_kick(c);
+	dmtcp_leave_stream(c);
 	return 0;
 }
 
 /* [RFC 7145: 3.3 #2, 5.1 #2] */
 static int enable(struct dm_conn *dm, const struct dm_control *final_login)
 {
-	struct dmtcp_conn *c = conn_of(dm);
+	struct dmtcp_conn *c = dm->impl;
 	int err = prepare_digests(c);
 
 	if (!err && c->params.rdma_extensions)
@@ -122,11 +101,11 @@ static int enable(struct dm_conn *dm, const struct dm_control *final_login)
 	if (err)
 		return err;
 	if (!final_login) {
-		c->tx_header_digest = c->params.header_digest;
-		c->tx_data_digest = c->params.data_digest;
+		c->tx_digest.header = c->params.header_digest;
+		c->tx_digest.data = c->params.data_digest;
 	}
-	c->rx_header_digest = c->params.header_digest;
-	c->rx_data_digest = c->params.data_digest;
+	c->rx_digest.header = c->params.header_digest;
+	c->rx_digest.data = c->params.data_digest;
 	c->full_feature = true;
 	c->max_recv_dsl = c->params.max_recv_dsl;
 	c->max_send_dsl = c->params.max_send_dsl;
@@ -135,44 +114,38 @@ static int enable(struct dm_conn *dm, const struct dm_control *final_login)
 
 static void terminate(struct dm_conn *dm, enum dm_terminate how, int err)
 {
-	struct dmtcp_conn *c = conn_of(dm);
+	struct dmtcp_conn *c = dm->impl;
 
 	if (!c->err)
 		c->err = err;
-	if (how == DM_TERMINATE_NOW) {
-		dmtcp_die(c, err);
-		return;
-	}
-	if (c->fate != STREAM_GO)
-		return;
-	c->fate = STREAM_FLUSH;
-	c->flush_deadline = c->now + FLUSH_TIME;
-	c->rx.state = RX_DEAD;
-	dmtcp_kick(c);
+	if (how == DM_TERMINATE_NOW)
+		dmtcp_fail_conn(c, err);
+	else
+		dmtcp_close_after_sent(c);
 }
 
 static void notice_keys(struct dm_conn *dm, const struct iscsi_params *p)
 {
-	struct dmtcp_conn *c = conn_of(dm);
+	struct dmtcp_conn *c = dm->impl;
 
 	c->params = *p;
-	if (c->full_feature) /* declared anew: §13.12 */
+	if (c->full_feature) /* §13.12: declared again */
 		c->max_send_dsl = p->max_send_dsl;
 }
 
 static int dealloc_task(struct dm_conn *dm, struct dm_task *t)
 {
-	struct dmtcp_conn *c = conn_of(dm);
-	struct dmtcp_task *p = priv(t);
+	struct dmtcp_conn *c = dm->impl;
+	struct dmtcp_task *p = tcp_task(t);
 
 	dmtcp_rx_forget(c, t);
 	if (dm->role == ISCSI_TARGET)
-		dmtcp_get_forget(c, t);
+		dmtcp_get_abort(c, t);
 	else
 		dmtcp_late_free(t);
-	if (p->node.link.next) /* was it ever queued? */
+	if (p->node.link.next) /* NULL: t was never queued */
 		list_del(&p->node.link);
-	if (p->response) { /* goes out, but for nobody */
+	if (p->response) { /* it is sent, but not reported */
 		p->response->task = NULL;
 		p->response = NULL;
 	}
@@ -180,6 +153,22 @@ static int dealloc_task(struct dm_conn *dm, struct dm_task *t)
 		return 0;
 	p->releasing = true;
 	return ERR_AGAIN;
+}
+
+static void resume(struct dm_conn *dm, struct dm_task *t)
+{
+	struct dmtcp_conn *c = dm->impl;
+
+	if (c->rx.state == RX_HELD && c->rx.task == t)
+		dmtcp_rx_resume(c);
+}
+
+static void progress(const struct dm_conn *dm, struct dm_progress *p)
+{
+	const struct dmtcp_conn *c = dm->impl;
+
+	p->in = c->rx.out_bytes;
+	p->out = c->stats.tx_bytes;
 }
 
 static const struct dm_ops ops = {
@@ -192,14 +181,14 @@ static const struct dm_ops ops = {
 	.connection_terminate = terminate,
 	.notice_key_values = notice_keys,
 	.deallocate_task_resources = dealloc_task,
+	.resume = resume,
+	.progress = progress,
 };
 
-/* ---- the driver's side ---- */
+/* ---- calls of the driver ---- */
 
-static xtime deadline(const void *core)
+static xtime deadline_of(const struct dmtcp_conn *c)
 {
-	const struct dmtcp_conn *c = core;
-
 	if (c->fate == STREAM_FLUSH || c->leaving)
 		return c->flush_deadline;
 	return XTIME_NEVER;
@@ -210,22 +199,14 @@ static void expire(void *core, xtime now)
 	struct dmtcp_conn *c = core;
 
 	c->now = now;
-	if (now < deadline(c))
+	if (now < deadline_of(c))
 		return;
 	if (!c->leaving) {
-		dmtcp_die(c, ERR_TIMEOUT);
+		dmtcp_fail_conn(c, ERR_TIMEOUT);
 		return;
 	}
 	c->fate = STREAM_CLOSE;
 	c->err = ERR_TIMEOUT;
-}
-
-static enum stream_fate fate(const void *core, int *err)
-{
-	const struct dmtcp_conn *c = core;
-
-	*err = c->err;
-	return c->fate;
 }
 
 static void closed(void *core, int err, xtime now)
@@ -234,12 +215,12 @@ static void closed(void *core, int err, xtime now)
 
 	c->now = now;
 	c->fate = STREAM_CLOSE;
-	c->rx.state = RX_DEAD;
+	dmtcp_rx_go(c, RX_STOPPED);
 	dmtcp_tx_drop_all(c);
 	dmtcp_late_drop_all(c);
 	free(c->rx.collect);
 	c->rx.collect = NULL;
-	if (c->leaving) { /* the role is no longer ours */
+	if (c->leaving) { /* the role belongs to the iSER datamover now */
 		c->cfg.rdma.closed(c->cfg.rdma.arg, c->err ? c->err : err, now);
 		return;
 	}
@@ -249,23 +230,24 @@ static void closed(void *core, int err, xtime now)
 						      c->err ? c->err : err);
 }
 
-/* Data-Outs are long PDUs, and come in large pieces anyway. */
-static size_t rx_sure(const void *core)
+/* sure and likely are 0: Data-Outs are long PDUs, which arrive in large pieces
+ * anyway. */
+static void conn_status(const void *core, struct stream_status *st)
 {
-	(void)core;
-	return 0;
+	const struct dmtcp_conn *c = core;
+
+	*st = (struct stream_status){ .fate = c->fate,
+				      .err = c->err,
+				      .deadline = deadline_of(c) };
 }
 
 const struct stream_ops dmtcp_stream_ops = {
 	.rx_where = dmtcp_rx_where,
 	.rx_done = dmtcp_rx_done,
-	.rx_sure = rx_sure,
-	.rx_likely = rx_sure,
 	.tx_what = dmtcp_tx_what,
 	.tx_done = dmtcp_tx_done,
-	.deadline = deadline,
 	.expire = expire,
-	.fate = fate,
+	.status = conn_status,
 	.closed = closed,
 };
 
@@ -301,6 +283,7 @@ struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 					  : DM_RDMA_POSSIBLE;
 	c->dm.role = cfg->role;
 	c->dm.transport = "tcp";
+	c->dm.may_hold = true;
 	iscsi_params_defaults(&c->params);
 	c->max_recv_dsl = c->max_send_dsl = LOGIN_DSL;
 	list_init(&c->txq);
@@ -314,7 +297,7 @@ void dmtcp_free(struct dmtcp_conn *c)
 {
 	if (!c)
 		return;
-	free_gets(c); /* not by c->dm: another may have taken it over */
+	free_gets(c); /* c->dm may belong to the iSER datamover */
 	dmtcp_spares_free(c);
 	if (c->stage)
 		free(c->stage->copy);

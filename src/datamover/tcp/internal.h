@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * internal.h: what the files of datamover/tcp share.
- *   conn.c          primitives, states, the driver's side
- *   rx.c            framing: bytes -> PDUs, payload to where it belongs
+ *   conn.c          primitives, life, the calls of the driver
+ *   rx.c            framing: from bytes to PDUs, payload to its final place
  *   rx_target.c     SCSI Command, Data-Out: unsolicited and solicited data
  *   rx_initiator.c  Data-In, R2T, SCSI Response
- *   tx.c            staging: PDUs -> iovecs, and what was sent
- *   tx_target.c     Data-In and R2T PDUs out of put_data and get_data
+ *   tx.c            from the queues to the stage, and what follows when a PDU
+ *                   is sent
+ *   tx_target.c     Data-In and R2T PDUs of put_data and get_data
  *   tx_initiator.c  SCSI Command and Data-Out PDUs
+ *   control.c       control-type PDUs: queue, numbers, staging
+ *   stage.c         the stage: encoded PDUs as iovecs
+ *   fate.c          what ends a connection
+ * No two of these files call each other, directly or through others.
  */
 #ifndef DATAMOVER_TCP_INTERNAL_H
 #define DATAMOVER_TCP_INTERNAL_H
@@ -18,9 +23,10 @@
 #include "base/err.h"
 #include "base/list.h"
 #include "base/serial.h"
+#include "datamover/impl.h"
 #include "datamover/tcp/dmtcp.h"
 
-/* ---- what stands in a queue to be sent ---- */
+/* ---- entries of the send queues ---- */
 
 enum tx_kind {
 	TX_CONTROL, /* a struct dmtcp_control */
@@ -35,8 +41,8 @@ struct tx_node {
 /* ---- a task's share ---- */
 
 /*
- * R2Ts outstanding per task that we keep track of: a target sends no more,
- * whatever was agreed; an initiator's role agrees to no more (§13.17).
+ * The most R2Ts outstanding per task: a target sends no more even if the
+ * negotiated number is larger; an initiator negotiates no more (§13.17).
  */
 #define MAX_R2T 4
 
@@ -44,15 +50,15 @@ struct tx_node {
 struct burst {
 	uint32_t ttt;
 	uint32_t sn;	   /* R2TSN */
-	uint32_t off, end; /* target: bytes that miss; initiator: to send */
-	uint32_t datasn;   /* the next one */
+	uint32_t off, end; /* target: still to receive; initiator: to send */
+	uint32_t datasn;   /* of the next Data-Out */
 	bool active;
 	bool announce; /* target: the R2T is still to be sent */
 };
 
 enum unsolicited {
-	UNSOL_NONE, /* no write, or over */
-	UNSOL_OPEN, /* more Data-Outs without R2T may come */
+	UNSOL_NONE, /* no write, or all unsolicited data were received */
+	UNSOL_OPEN, /* more unsolicited Data-Outs may come */
 };
 
 struct target_task {
@@ -62,8 +68,8 @@ struct target_task {
 	uint32_t data_done; /* bytes of data staged */
 	uint32_t datasn;
 	bool putting;
-	bool status_rides; /* on the last Data-In */
-	bool quiet;	   /* a SCSI Response follows: no DM_PUT */
+	bool has_status; /* the last Data-In carries the status below */
+	bool quiet;	 /* a SCSI Response follows: no DM_PUT */
 	uint8_t status, resid_flags;
 	uint32_t resid, statsn;
 	/* unsolicited data */
@@ -72,9 +78,9 @@ struct target_task {
 	/* get_data */
 	bool getting;
 	uint16_t slot;		    /* of dmtcp_conn.gets */
-	uint32_t get_next, get_end; /* not yet asked for */
+	uint32_t get_next, get_end; /* not yet requested by an R2T */
 	uint32_t r2tsn;
-	int data_err;	      /* the first thing that went wrong */
+	int data_err;	      /* the first error in the write data */
 	struct list r2t_link; /* dmtcp_conn.r2tq */
 };
 
@@ -85,8 +91,9 @@ struct initiator_task {
 	uint32_t immediate; /* bytes sent with the command */
 	uint32_t unsol_end; /* unsolicited Data-Outs go up to here */
 	uint32_t unsol_off, unsol_datasn;
-	uint32_t next_datasn; /* of Data-In and R2T (§11.8.2: one count) */
-	uint32_t data_ins;    /* of these, Data-In */
+	uint32_t requested;   /* end of the last R2T; at first unsol_end */
+	uint32_t next_datasn; /* of Data-In and R2T, one count (§11.8.2) */
+	uint32_t data_ins;    /* number of Data-Ins received */
 	bool command_pending, data_queued;
 	struct dmtcp_late *late; /* response that waits for staged data */
 };
@@ -96,8 +103,8 @@ struct dmtcp_control;
 struct dmtcp_task {
 	struct tx_node node;
 	struct dmtcp_control *response; /* target: queued, not yet staged */
-	uint16_t staged;		/* PDUs of it in the stage */
-	bool releasing;			/* DM_RELEASED is owed */
+	uint16_t staged;		/* PDUs of the task in the stage */
+	bool releasing;			/* DM_RELEASED has to be reported */
 	struct burst bursts[MAX_R2T];
 	union {
 		struct target_task t;
@@ -108,14 +115,9 @@ struct dmtcp_task {
 _Static_assert(sizeof(struct dmtcp_task) <= DM_TASK_PRIVATE,
 	       "raise DM_TASK_PRIVATE");
 
-static inline struct dmtcp_task *priv(struct dm_task *t)
+static inline struct dmtcp_task *tcp_task(struct dm_task *t)
 {
-	return (struct dmtcp_task *)(void *)t->priv;
-}
-
-static inline struct dm_task *task_of(struct dmtcp_task *p)
-{
-	return container_of((unsigned char *)p, struct dm_task, priv);
+	return dm_task_share(t);
 }
 
 /* ---- control-type PDUs on their way out ---- */
@@ -125,46 +127,46 @@ struct dmtcp_control {
 		struct tx_node node;
 		struct dmtcp_control *next_spare;
 	};
-	struct dm_task *task; /* a SCSI Response; or NULL */
-	bool is_final_login;  /* digests begin behind it */
+	struct dm_task *task; /* that this SCSI Response ends; or NULL */
+	bool is_final_login;  /* digests begin after this PDU */
 	struct iscsi_pdu pdu;
 	size_t ahs_len, size; /* size: bytes allocated, for the limit */
 	uint8_t bytes[];      /* AHS, data */
 };
 
-/* Nodes with room for a response with sense are kept for the next one, so
- * that a command costs no allocation. */
+/* Nodes with room for a response with sense data are reused, so that a command
+ * costs no allocation. */
 #define CONTROL_BYTES	   112
 #define CONTROL_SPARES_MAX 256
 
-/* ---- the stage: PDUs encoded, not yet taken by the transport ---- */
+/* ---- the stage: encoded PDUs that the transport has not taken yet ---- */
 
 #define STAGE_PDUS 128
 #define STAGE_IOVS 1100
-/* Pieces that one buffer may have: one such buffer always fits. */
+/* The most pieces of one buffer; an empty stage has room for so many. */
 #define MAX_PIECES  1024
 #define STAGE_BYTES (1u << 20)
-/* BHS, its digest, AHS go apart; pad and data digest behind the data */
+/* BHS and header digest; padding and data digest. The AHS is referenced. */
 #define STAGE_HEADER  (ISCSI_BHS_LEN + ISCSI_DIGEST_LEN)
 #define STAGE_TRAILER (4 + ISCSI_DIGEST_LEN)
-/* With data digests read data are copied here, CRC in the same pass. */
+/* With data digests read data are copied and summed in one pass. */
 #define DIGEST_COPY_BYTES (512u << 10)
 
 struct stage_pdu {
 	uint8_t header[STAGE_HEADER];
 	uint8_t trailer[STAGE_TRAILER];
-	unsigned iov_end; /* iovecs up to here are this PDU's and earlier */
-	struct dm_task *task;
-	struct dmtcp_control *control; /* freed once it is out */
-	bool notify;		       /* tell the role `what` once it is out */
+	unsigned iov_end;	       /* the PDU ends before this iovec */
+	struct dm_task *task;	       /* or NULL */
+	struct dmtcp_control *control; /* freed when the PDU is sent; or NULL */
+	bool notify;		       /* report `what` when the PDU is sent */
 	enum dm_completion what;
 };
 
 struct stage {
 	struct stage_pdu pdus[STAGE_PDUS];
 	struct iovec iov[STAGE_IOVS];
-	unsigned npdus, pdu;  /* staged, first that is not out */
-	unsigned niov, first; /* likewise */
+	unsigned npdus, pdu;  /* number staged, first that is not sent */
+	unsigned niov, first; /* the same of the iovecs */
 	size_t bytes;
 	uint8_t *copy; /* DIGEST_COPY_BYTES, or NULL */
 	size_t copied;
@@ -172,32 +174,66 @@ struct stage {
 
 /* ---- the connection ---- */
 
+/* What the next bytes of the stream are. rx_state.h has the transitions and
+ * what holds in each state. */
 enum rx_state {
 	RX_HEADER,  /* BHS, AHS, header digest */
 	RX_PAYLOAD, /* the data segment */
-	RX_TRAILER, /* its pad and digest */
-	RX_DEAD,
+	RX_TRAILER, /* padding and digest of the data segment */
+	RX_HELD,    /* a payload that has no place until dm_resume */
+	RX_RESUMED, /* it has one: the look-ahead buffer is read first */
+	RX_STOPPED, /* nothing more is read: fate or `leaving` is set */
 };
 
 struct rx {
-	enum rx_state state;
-	uint8_t *look; /* look-ahead; bytes [head, tail) are unread */
+	enum rx_state state; /* changed by dmtcp_rx_go only */
+	uint8_t *look;	     /* look-ahead; bytes [head, tail) are unread */
 	size_t look_size, head, tail;
-	unsigned large; /* a large payload came this few PDUs ago */
-	/* this PDU */
+	unsigned large; /* counts down the PDUs after a large payload */
+	/* the PDU that is being received; nothing in RX_HEADER */
 	struct iscsi_pdu pdu;
 	uint8_t bhs[ISCSI_BHS_LEN];
 	uint8_t ahs[ISCSI_MAX_AHS_LEN];
-	size_t direct; /* payload bytes that rx_where offered a place for */
-	uint32_t left; /* payload bytes to come */
+	size_t direct; /* payload bytes in the iovecs that rx_where returned */
+	uint32_t left; /* payload bytes still to receive */
 	uint32_t crc;
 	struct dm_task *task; /* payload goes to task->out (or ->in) ... */
 	uint32_t at;	      /* ... at this offset; NULL: see collect */
 	struct burst *burst;  /* of a solicited Data-Out */
-	uint8_t *collect;     /* payload of a control PDU; NULL: drop it */
+	uint8_t *collect;     /* payload of a control PDU; NULL: discard it */
 	uint32_t collected;
-	int drop_err; /* the PDU is to be dropped for this, once it is in */
+	int drop_err; /* the PDU is received, then dropped for this error */
 	bool is_control;
+	/* of the connection */
+	uint64_t out_bytes; /* write data received */
+};
+
+/* The tags of a sequence of Data-Outs; ttt 0xffffffff: unsolicited. */
+struct data_tags {
+	uint32_t itt, ttt;
+	bool valid;
+};
+
+#define ABORTED_MAX 64
+
+/* Data-Outs without a task: sequences that an abort left open, and the last
+ * sequence that was rejected. */
+struct strays {
+	struct data_tags aborted[ABORTED_MAX], rejected;
+	unsigned naborted; /* since the connection began */
+};
+
+/* Solicited data: the slot in a TTT leads to the task of a Get_Data. */
+struct solicited {
+	struct dm_task **task; /* n slots */
+	uint16_t *next_free;   /* the list of free slots, which ends with n */
+	uint32_t n, first_free;
+	uint32_t salt; /* of the last TTT */
+};
+
+/* Which digests PDUs of one direction have. */
+struct digests {
+	bool header, data;
 };
 
 struct dmtcp_conn {
@@ -205,16 +241,15 @@ struct dmtcp_conn {
 	struct stream_host *host;
 	struct dmtcp_config cfg;
 	struct iscsi_params params;
-	/* written when the login is over */
-	bool rx_header_digest, rx_data_digest;
-	bool tx_header_digest, tx_data_digest;
+	/* set when the login ends */
+	struct digests rx_digest, tx_digest;
 	bool full_feature;
 	uint32_t max_recv_dsl, max_send_dsl;
 	struct dm_resources resources;
-	/* RDMA mode is next: no more is read, and when all is out, it is
-	 * another's turn */
+	/* RDMA mode follows: nothing more is received (leaving), and when all
+	 * PDUs were sent, rdma.drained is called (left) */
 	bool leaving, left;
-	/* life */
+	/* end of the connection */
 	enum stream_fate fate;
 	int err;
 	xtime now, flush_deadline;
@@ -228,75 +263,112 @@ struct dmtcp_conn {
 	size_t queued_control;
 	struct dmtcp_control *spares;
 	unsigned nspares;
-	uint32_t tx_statsn; /* target: behind the last StatSN sent */
+	uint32_t tx_statsn; /* target: follows the last StatSN sent */
+	uint32_t rx_statsn; /* initiator: the next StatSN expected */
 	struct stage *stage;
-	/* solicited data: TTT -> task (target) */
-	struct dm_task **gets;
-	uint32_t ngets, free_get;
-	uint16_t *get_next_free;
-	uint32_t ttt_salt;
+	struct solicited gets; /* target */
+	struct strays strays;  /* target */
 	struct dmtcp_stats stats;
 };
 
-static inline struct dmtcp_conn *conn_of(struct dm_conn *c)
-{
-	return c->impl;
-}
-
-/* conn.c */
-void dmtcp_die(struct dmtcp_conn *c, int err);
+/* fate.c */
+/* dmtcp_kick asks the driver for its next turn; see struct stream_host. */
 void dmtcp_kick(struct dmtcp_conn *c);
+/* dmtcp_fail_conn drops the connection; err is reported unless an earlier
+ * error is recorded. */
+void dmtcp_fail_conn(struct dmtcp_conn *c, int err);
+/* dmtcp_close_after_sent closes the connection when all queued PDUs are sent,
+ * or after a fixed time. It stops receiving now. */
+void dmtcp_close_after_sent(struct dmtcp_conn *c);
+/* dmtcp_leave_stream stops receiving; when all queued PDUs are sent, dmtcp_tx_what
+ * calls rdma.drained. */
+void dmtcp_leave_stream(struct dmtcp_conn *c);
 
-/* rx.c */
+/* rx.c; the first two are entries of dmtcp_stream_ops */
 unsigned dmtcp_rx_where(void *core, struct iovec *iov, unsigned max);
 void dmtcp_rx_done(void *core, size_t n, xtime now);
-/* The task goes away: payload under way to it is thrown away. */
+/* dmtcp_rx_resume: the payload that was held has a place, or is dropped. */
+void dmtcp_rx_resume(struct dmtcp_conn *c);
+/* dmtcp_rx_catch_up reads the look-ahead buffer of a connection that was
+ * resumed; for every other connection it does nothing. */
+void dmtcp_rx_catch_up(struct dmtcp_conn *c);
+/* dmtcp_rx_forget discards the rest of the payload that t is receiving; t is
+ * released. */
 void dmtcp_rx_forget(struct dmtcp_conn *c, const struct dm_task *t);
 
-/* rx_target.c: what becomes of a header (payload target set in c->rx), and
- * of a PDU whose payload is in. */
+/* rx_target.c */
+/* dmtcp_target_header processes the header of a SCSI Command or Data-Out and
+ * sets in c->rx where its payload goes; dmtcp_target_complete processes the PDU
+ * when its payload is received. */
 void dmtcp_target_header(struct dmtcp_conn *c);
 void dmtcp_target_complete(struct dmtcp_conn *c);
 int dmtcp_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 		   uint32_t len);
+/* dmtcp_get_forget ends a Get_Data of t without a completion. */
 void dmtcp_get_forget(struct dmtcp_conn *c, struct dm_task *t);
+/* dmtcp_get_abort does so for a task that is aborted, and remembers its open
+ * sequences: their Data-Outs, which the initiator may have sent by now, are
+ * dropped without a Reject. */
+void dmtcp_get_abort(struct dmtcp_conn *c, struct dm_task *t);
 
 /* rx_initiator.c */
+/* These two do the same for Data-In; dmtcp_initiator_complete processes every
+ * other PDU of a target, too. */
 void dmtcp_initiator_header(struct dmtcp_conn *c);
 void dmtcp_initiator_complete(struct dmtcp_conn *c);
-/* A response waits until none of the task's bytes is in the stage. */
+/* A response that was received while PDUs of its task are in the stage waits.
+ * dmtcp_late_deliver gives it to the role, dmtcp_late_free forgets it, and
+ * dmtcp_late_drop_all forgets all responses that wait. */
 void dmtcp_late_deliver(struct dmtcp_conn *c, struct dm_task *t);
 void dmtcp_late_free(struct dm_task *t);
 void dmtcp_late_drop_all(struct dmtcp_conn *c);
 
-/* tx.c */
+/* tx.c; the first two are entries of dmtcp_stream_ops */
 unsigned dmtcp_tx_what(void *core, struct iovec *iov, unsigned max);
 void dmtcp_tx_done(void *core, size_t n, xtime now);
+/* dmtcp_tx_drop_all empties the stage and the queues; no completion is
+ * reported. */
 void dmtcp_tx_drop_all(struct dmtcp_conn *c);
-void dmtcp_spares_free(struct dmtcp_conn *c);
+
+/* control.c */
+/* dmtcp_queue_control copies ctl to the end of the queue. t: the task that a
+ * SCSI Response ends, or NULL. final_login: digests begin after this PDU.
+ * ERR_TOO_LONG; ERR_NOMEM; ERR_LIMIT: the connection is dropped because the
+ * peer does not read. */
 int dmtcp_queue_control(struct dmtcp_conn *c, struct dm_task *t,
 			const struct dm_control *ctl, bool final_login);
-/* One PDU into the stage. data may be NULL. Room was checked. */
+/* dmtcp_stage_control stages q; false: there is no room. */
+bool dmtcp_stage_control(struct dmtcp_conn *c, struct dmtcp_control *q);
+void dmtcp_control_free(struct dmtcp_conn *c, struct dmtcp_control *q);
+void dmtcp_spares_free(struct dmtcp_conn *c);
+
+/* stage.c */
+/* dmtcp_stage_pdu adds one PDU to the stage; the caller checked that there is
+ * room. ahs and the memory of data are borrowed until the PDU is sent, bhs is
+ * copied. unstable: data may change meanwhile, so a data digest needs a
+ * copy. */
 struct stage_pdu *dmtcp_stage_pdu(struct dmtcp_conn *c,
 				  const uint8_t bhs[ISCSI_BHS_LEN],
 				  const uint8_t *ahs, size_t ahs_len,
 				  const struct bufv *data, size_t off,
 				  uint32_t len, bool unstable);
-/* Room for one more PDU with pieces of data (may be NULL), of which `unstable`
- * bytes have to be copied where there is a data digest. */
+/* dmtcp_stage_has_room returns whether one more PDU fits with the pieces of
+ * data (or NULL), of which `unstable` bytes are copied if there is a data
+ * digest. */
 bool dmtcp_stage_has_room(const struct dmtcp_conn *c, const struct bufv *data,
 			  uint32_t unstable);
+/* dmtcp_stage_task makes p a PDU of t, so that t stays until p is sent. */
 void dmtcp_stage_task(struct stage_pdu *p, struct dm_task *t);
 
-/* How much of `left` bytes the next data PDU takes: all but the last one of a
- * sequence should hold whole words (§11.7.7). */
+/* dmtcp_pdu_len returns how many of `left` bytes the next data PDU takes. All
+ * PDUs of a sequence but the last one hold whole words (§11.7.7). */
 static inline uint32_t dmtcp_pdu_len(uint32_t left, uint32_t most)
 {
 	return left <= most ? left : most & ~3u;
 }
 
-/* tx_target.c, tx_initiator.c: stage PDUs of the task at the queue's head;
- * true when it is done there. */
+/* tx_target.c, tx_initiator.c: these stage the PDUs of the first task of their
+ * queue and remove the task from the queue; false: the stage is full. */
 bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t);
 bool dmtcp_stage_r2ts(struct dmtcp_conn *c, struct dm_task *t);
 bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t);

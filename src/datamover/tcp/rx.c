@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rx.c: framing. Many PDUs come with one read into the look-ahead buffer;
- * payload that is not there yet is read straight to its final place, with the
- * look-ahead behind it for the headers that follow.
+ * rx.c: framing. One read into the look-ahead buffer may bring many PDUs. The
+ * rest of a payload is read directly to its final place; the look-ahead buffer
+ * follows in the same iovecs and takes the next headers.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/crc32c.h"
-#include "datamover/tcp/internal.h"
+#include "datamover/tcp/rx_state.h"
 
 static size_t unread(const struct rx *r)
 {
@@ -20,17 +20,18 @@ static const uint8_t *look_at(const struct rx *r)
 	return r->look + r->head;
 }
 
-/* ---- where bytes go ---- */
+/* ---- destinations of received bytes ---- */
 
-static const struct bufv *window(const struct dmtcp_conn *c)
+/* The buffer of the task that receives the payload. */
+static const struct bufv *task_buffer(const struct dmtcp_conn *c)
 {
 	const struct dm_task *t = c->rx.task;
 
 	return c->dm.role == ISCSI_TARGET ? &t->out : &t->in;
 }
 
-/* Grows the look-ahead once the login is over. On failure the small one
- * goes on: slower, not wrong. */
+/* Replaces the look-ahead buffer of the login by a larger one. Without memory
+ * the small buffer stays in use, which is slower. */
 static void grow_look(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -50,12 +51,13 @@ static void grow_look(struct dmtcp_conn *c)
 }
 
 /*
- * Where payload is large the look-ahead is short: one that took the next
- * payload along with its header would have to be copied out again.
+ * While payloads are large only part of the look-ahead buffer is offered to
+ * the driver: payload that is received together with its header has to be
+ * copied.
  */
 #define LARGE_PAYLOAD (32u << 10)
 #define SHORT_LOOK    1024u
-/* So many PDUs without a large payload until all of it is offered again. */
+/* After so many PDUs without a large payload the whole buffer is offered. */
 #define LARGE_MEMORY 8
 
 static size_t look_room(const struct rx *r)
@@ -74,49 +76,20 @@ static void remember_size(struct rx *r)
 		r->large--;
 }
 
-unsigned dmtcp_rx_where(void *core, struct iovec *iov, unsigned max)
-{
-	struct dmtcp_conn *c = core;
-	struct rx *r = &c->rx;
-	unsigned n = 0;
-
-	if (c->fate != STREAM_GO || c->leaving || max < 2)
-		return 0;
-	/* at most a header, or a trailer, is left over: cheap to move */
-	memmove(r->look, look_at(r), unread(r));
-	r->tail -= r->head;
-	r->head = 0;
-	grow_look(c);
-	r->direct = 0;
-	if (r->state == RX_PAYLOAD && r->task)
-		r->direct =
-			bufv_slice(window(c), r->at, r->left, iov, max - 1, &n);
-	else if (r->state == RX_PAYLOAD && r->collect) {
-		iov[n++] = (struct iovec){ r->collect + r->collected, r->left };
-		r->direct = r->left;
-	}
-	/* what has no place is read into the look-ahead and dropped there;
-	 * it may only follow when the direct part is the whole rest */
-	if (r->direct == 0 || r->direct == r->left) {
-		iov[n].iov_base = r->look + r->tail;
-		iov[n++].iov_len = look_room(r);
-	}
-	return n;
-}
-
 /* ---- payload ---- */
 
-/* n payload bytes lie where rx_where put them. */
+/* The driver placed n payload bytes directly. */
 static void payload_placed(struct dmtcp_conn *c, size_t n)
 {
 	struct rx *r = &c->rx;
 
 	if (r->task) {
-		if (c->rx_data_digest)
-			r->crc = bufv_crc32c(window(c), r->at, n, r->crc);
+		if (c->rx_digest.data)
+			r->crc = bufv_crc32c(task_buffer(c), r->at, n, r->crc);
 		r->at += (uint32_t)n;
+		r->out_bytes += n;
 	} else {
-		if (c->rx_data_digest)
+		if (c->rx_digest.data)
 			r->crc = crc32c_update(r->crc,
 					       r->collect + r->collected, n);
 		r->collected += (uint32_t)n;
@@ -124,16 +97,17 @@ static void payload_placed(struct dmtcp_conn *c, size_t n)
 	r->left -= (uint32_t)n;
 }
 
-/* n payload bytes lie in the look-ahead: to their place. */
+/* Copies n payload bytes from the look-ahead buffer to their place. */
 static void payload_from_look(struct dmtcp_conn *c, size_t n)
 {
 	struct rx *r = &c->rx;
 
-	if (c->rx_data_digest)
+	if (c->rx_digest.data)
 		r->crc = crc32c_update(r->crc, look_at(r), n);
 	if (r->task) {
-		bufv_copy_in(window(c), r->at, look_at(r), n);
+		bufv_copy_in(task_buffer(c), r->at, look_at(r), n);
 		r->at += (uint32_t)n;
+		r->out_bytes += n;
 	} else if (r->collect) {
 		memcpy(r->collect + r->collected, look_at(r), n);
 		r->collected += (uint32_t)n;
@@ -147,24 +121,33 @@ void dmtcp_rx_forget(struct dmtcp_conn *c, const struct dm_task *t)
 {
 	if (c->rx.task != t)
 		return;
-	assert(!c->rx.direct); /* the driver is not reading into it now */
+	assert(!c->rx.direct); /* the driver is not receiving into t */
 	c->rx.task = NULL;
 	c->rx.burst = NULL;
+	if (c->rx.state == RX_HELD)
+		dmtcp_rx_resume(c);
 }
 
-/* ---- a PDU that is in ---- */
+/* The next call of the driver, for input or output, reads the look-ahead. */
+void dmtcp_rx_resume(struct dmtcp_conn *c)
+{
+	dmtcp_rx_go(c, RX_RESUMED);
+	dmtcp_kick(c);
+}
 
-static void drop(struct dmtcp_conn *c, int err)
+/* ---- complete PDUs ---- */
+
+static void drop_pdu(struct dmtcp_conn *c, int err)
 {
 	c->stats.dropped++;
 	c->stats.digest_errors += err == ERR_DATA_DIGEST;
 	if (c->dm.role == ISCSI_INITIATOR && err == ERR_DATA_DIGEST)
-		dmtcp_die(c, err); /* ERL 0: §7.8: nothing to ask again with */
+		dmtcp_fail_conn(c, err); /* §7.8: no recovery at ERL 0 */
 	else
 		c->dm.up->error_notify(&c->dm, &c->rx.pdu, c->rx.bhs, err);
 }
 
-static void control_complete(struct dmtcp_conn *c, const uint8_t *data)
+static void deliver_control(struct dmtcp_conn *c, const uint8_t *data)
 {
 	struct rx *r = &c->rx;
 	struct dm_task *none = NULL;
@@ -177,39 +160,55 @@ static void control_complete(struct dmtcp_conn *c, const uint8_t *data)
 	int err = c->dm.up->control_notify(&c->dm, &ctl, &none);
 
 	if (err)
-		dmtcp_die(c, err);
+		dmtcp_fail_conn(c, err);
+}
+
+static void control_pdu_complete(struct dmtcp_conn *c)
+{
+	struct rx *r = &c->rx;
+
+	if (r->drop_err)
+		drop_pdu(c, r->drop_err);
+	else if (c->dm.role == ISCSI_INITIATOR)
+		dmtcp_initiator_complete(c);
+	else
+		deliver_control(c, r->collect);
+	free(r->collect);
+	r->collect = NULL;
+}
+
+static void data_pdu_complete(struct dmtcp_conn *c)
+{
+	struct rx *r = &c->rx;
+
+	if (r->drop_err)
+		drop_pdu(c, r->drop_err);
+	if (c->dm.role == ISCSI_TARGET)
+		dmtcp_target_complete(c);
+	else if (!r->drop_err) /* data and status of a dropped PDU are void */
+		dmtcp_initiator_complete(c);
 }
 
 static void pdu_complete(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 
-	r->state = RX_HEADER;
 	c->stats.rx_pdus++;
 	c->stats.rx_payload += r->pdu.dsl;
 	remember_size(r);
-	if (r->is_control) {
-		if (r->drop_err)
-			drop(c, r->drop_err);
-		else if (c->dm.role == ISCSI_INITIATOR)
-			dmtcp_initiator_complete(c);
-		else
-			control_complete(c, r->collect);
-		free(r->collect);
-		r->collect = NULL;
-		return;
-	}
-	if (r->drop_err)
-		drop(c, r->drop_err);
-	if (c->dm.role == ISCSI_TARGET)
-		dmtcp_target_complete(c);
+	if (r->is_control)
+		control_pdu_complete(c);
 	else
-		dmtcp_initiator_complete(c);
+		data_pdu_complete(c);
+	r->task = NULL;
+	r->burst = NULL;
+	if (r->state == RX_TRAILER) /* else an up-call ended the connection */
+		dmtcp_rx_go(c, RX_HEADER);
 }
 
 /* ---- headers ---- */
 
-/* A control-type PDU's data are kept until they are whole. */
+/* The data of a control-type PDU are collected until they are complete. */
 static int collect_control(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -230,8 +229,8 @@ static bool has_own_place(const struct dmtcp_conn *c, uint8_t op)
 	return op == ISCSI_DATA_IN || op == ISCSI_R2T;
 }
 
-/* RFC 7143 §13.12: no more than we declared; before that, no more than the
- * default. AHS belong to SCSI Commands only (§11.2.2). */
+/* RFC 7143 §13.12: at most the declared MaxRecvDataSegmentLength, during the
+ * login its default. Only SCSI Commands have an AHS (§11.2.2). */
 static int check_lengths(const struct dmtcp_conn *c, const struct iscsi_pdu *p)
 {
 	if (p->dsl > c->max_recv_dsl)
@@ -241,8 +240,9 @@ static int check_lengths(const struct dmtcp_conn *c, const struct iscsi_pdu *p)
 	return 0;
 }
 
-/* Whom a PDU may come from, and what is wrong with this one. */
-static int judge(const struct dmtcp_conn *c, int decode_err)
+/* Returns the decoder's error, or ERR_PROTOCOL for an opcode of the wrong
+ * side. */
+static int check_opcode(const struct dmtcp_conn *c, int decode_err)
 {
 	if (decode_err)
 		return decode_err;
@@ -252,12 +252,18 @@ static int judge(const struct dmtcp_conn *c, int decode_err)
 	return 0;
 }
 
-/* §4.2.4: an initiator in login that receives anything but a Login Response
- * ends the connection. (A target has an answer to give: its role does.) */
+/* §4.2.4: an initiator that receives another PDU than a Login Response during
+ * the login drops the connection. (The target role answers such PDUs.) */
 static bool breaks_login(const struct dmtcp_conn *c)
 {
 	return !c->full_feature && c->dm.role == ISCSI_INITIATOR &&
 	       c->rx.pdu.op != ISCSI_LOGIN_RESPONSE;
+}
+
+/* What follows the header; a PDU without data has no payload. */
+static void enter_payload(struct dmtcp_conn *c)
+{
+	dmtcp_rx_go(c, c->rx.left ? RX_PAYLOAD : RX_TRAILER);
 }
 
 static void header_complete(struct dmtcp_conn *c, int decode_err)
@@ -265,15 +271,13 @@ static void header_complete(struct dmtcp_conn *c, int decode_err)
 	struct rx *r = &c->rx;
 	int err;
 
-	r->task = NULL;
-	r->burst = NULL;
 	r->is_control = false;
 	r->collected = 0;
 	r->left = r->pdu.dsl;
 	r->crc = CRC32C_SEED;
-	r->drop_err = judge(c, decode_err);
+	r->drop_err = check_opcode(c, decode_err);
 	if (r->drop_err) {
-		r->is_control = true; /* thrown away, then reported */
+		r->is_control = true; /* discarded, then reported */
 	} else if (has_own_place(c, r->pdu.op)) {
 		if (c->dm.role == ISCSI_TARGET)
 			dmtcp_target_header(c);
@@ -282,43 +286,78 @@ static void header_complete(struct dmtcp_conn *c, int decode_err)
 	} else {
 		err = collect_control(c);
 		if (err)
-			dmtcp_die(c, err);
+			dmtcp_fail_conn(c, err);
 	}
-	if (r->state == RX_HEADER)
-		r->state = RX_PAYLOAD;
+	if (r->state != RX_HEADER)
+		return; /* an up-call ended the connection */
+	if (r->task && r->task->held)
+		dmtcp_rx_go(c, RX_HELD);
+	else
+		enter_payload(c);
 }
 
-/* Returns whether a whole header was there. */
+/* A target drops a connection whose first PDU is not a Login Request, or that
+ * sends an unknown opcode during the login: there is no answer to either, and
+ * no reason to wait for the data that such a header announces. */
+static bool begins_wrong(const struct dmtcp_conn *c, int decode_err)
+{
+	return c->dm.role == ISCSI_TARGET && !c->full_feature &&
+	       (decode_err ||
+		(c->stats.rx_pdus == 0 && c->rx.pdu.op != ISCSI_LOGIN_REQUEST));
+}
+
+/* Decodes and checks the header at b; on an error drops the connection. */
+static bool header_ok(struct dmtcp_conn *c, const uint8_t *b, int *decode_err)
+{
+	struct rx *r = &c->rx;
+	int err;
+
+	*decode_err = iscsi_bhs_decode(&r->pdu, b);
+	err = check_lengths(c, &r->pdu);
+	if (!err && (breaks_login(c) || begins_wrong(c, *decode_err)))
+		err = ERR_PROTOCOL;
+	if (!err)
+		return true;
+	if (c->dm.role == ISCSI_TARGET && !c->full_feature)
+		trace_emit(c->dm.trace, TRACE_PROTOCOL,
+			   "%s: not a valid Login Request (RFC 7143 §6.3, "
+			   "§11.12): %s, %u bytes of data, %u bytes of AHS; "
+			   "connection dropped",
+			   c->dm.peer ? c->dm.peer : "peer",
+			   iscsi_opcode_name(r->pdu.op), (unsigned)r->pdu.dsl,
+			   (unsigned)r->pdu.ahs_len);
+	dmtcp_fail_conn(c, err);
+	return false;
+}
+
+/* Returns whether a complete header was processed. */
 static bool read_header(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 	const uint8_t *b = look_at(r);
 	size_t need = ISCSI_BHS_LEN;
-	int decode_err, err;
+	int decode_err;
 
 	if (unread(r) < need)
 		return false;
-	/* lengths first: an AHS and a digest may belong to the header */
-	need += b[4] * 4u + (c->rx_header_digest ? ISCSI_DIGEST_LEN : 0);
+	/* without a digest check now, before waiting for an AHS */
+	if (!c->rx_digest.header && !header_ok(c, b, &decode_err))
+		return false;
+	/* an AHS and a digest belong to the header */
+	need += b[4] * 4u + (c->rx_digest.header ? ISCSI_DIGEST_LEN : 0);
 	if (unread(r) < need)
 		return false;
-	if (c->rx_header_digest) {
+	if (c->rx_digest.header) {
 		size_t n = need - ISCSI_DIGEST_LEN;
 		uint32_t crc = crc32c_update(CRC32C_SEED, b, n);
 
 		if (crc32c_wire(crc) != get_le32(b + n)) {
 			c->stats.digest_errors++;
-			dmtcp_die(c, ERR_HEADER_DIGEST); /* §7.8 at ERL 0 */
+			dmtcp_fail_conn(c, ERR_HEADER_DIGEST); /* §7.8, ERL 0 */
 			return false;
 		}
-	}
-	decode_err = iscsi_bhs_decode(&r->pdu, b);
-	err = check_lengths(c, &r->pdu);
-	if (!err && breaks_login(c))
-		err = ERR_PROTOCOL;
-	if (err) {
-		dmtcp_die(c, err);
-		return false;
+		if (!header_ok(c, b, &decode_err))
+			return false;
 	}
 	dm_trace_pdu(&c->dm, false, b);
 	memcpy(r->bhs, b, ISCSI_BHS_LEN);
@@ -339,7 +378,7 @@ static bool read_payload(struct dmtcp_conn *c)
 		payload_from_look(c, n);
 	if (r->left)
 		return false;
-	r->state = RX_TRAILER;
+	dmtcp_rx_go(c, RX_TRAILER);
 	return true;
 }
 
@@ -347,7 +386,7 @@ static bool read_trailer(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 	size_t pad = round_up4(r->pdu.dsl) - r->pdu.dsl;
-	bool digest = c->rx_data_digest && r->pdu.dsl;
+	bool digest = c->rx_digest.data && r->pdu.dsl;
 	size_t need = pad + (digest ? ISCSI_DIGEST_LEN : 0);
 
 	if (unread(r) < need)
@@ -363,11 +402,12 @@ static bool read_trailer(struct dmtcp_conn *c)
 	return true;
 }
 
-static void run(struct dmtcp_conn *c)
+/* Processes the look-ahead buffer as far as it goes. */
+static void read_pdus(struct dmtcp_conn *c)
 {
 	bool more = true;
 
-	while (more && c->fate == STREAM_GO && !c->leaving) {
+	while (more) {
 		switch (c->rx.state) {
 		case RX_HEADER:
 			more = read_header(c);
@@ -378,11 +418,52 @@ static void run(struct dmtcp_conn *c)
 		case RX_TRAILER:
 			more = read_trailer(c);
 			break;
-		case RX_DEAD:
+		case RX_RESUMED:
+			enter_payload(c);
+			break;
+		case RX_HELD:
+		case RX_STOPPED:
 			more = false;
 			break;
 		}
 	}
+}
+
+void dmtcp_rx_catch_up(struct dmtcp_conn *c)
+{
+	if (c->rx.state == RX_RESUMED)
+		read_pdus(c);
+}
+
+unsigned dmtcp_rx_where(void *core, struct iovec *iov, unsigned max)
+{
+	struct dmtcp_conn *c = core;
+	struct rx *r = &c->rx;
+	unsigned n = 0;
+
+	dmtcp_rx_catch_up(c);
+	if (r->state == RX_STOPPED || r->state == RX_HELD || max < 2)
+		return 0;
+	/* less than a header or trailer is left: moving it is cheap */
+	memmove(r->look, look_at(r), unread(r));
+	r->tail -= r->head;
+	r->head = 0;
+	grow_look(c);
+	r->direct = 0;
+	if (r->state == RX_PAYLOAD && r->task)
+		r->direct = bufv_slice(task_buffer(c), r->at, r->left, iov,
+				       max - 1, &n);
+	else if (r->state == RX_PAYLOAD && r->collect) {
+		iov[n++] = (struct iovec){ r->collect + r->collected, r->left };
+		r->direct = r->left;
+	}
+	/* payload without a place is received here and discarded; the
+	 * look-ahead buffer may follow only the end of a payload */
+	if (r->direct == 0 || r->direct == r->left) {
+		iov[n].iov_base = r->look + r->tail;
+		iov[n++].iov_len = look_room(r);
+	}
+	return n;
 }
 
 void dmtcp_rx_done(void *core, size_t n, xtime now)
@@ -397,5 +478,5 @@ void dmtcp_rx_done(void *core, size_t n, xtime now)
 	if (direct)
 		payload_placed(c, direct);
 	r->tail += n - direct;
-	run(c);
+	read_pdus(c);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rx_initiator.c: Data-In, R2T and SCSI Response at the initiator. R2Ts and
- * Data-Ins end here: the role sees commands and their responses only.
+ * rx_initiator.c: Data-In, R2T and SCSI Response at the initiator. The role
+ * sees SCSI Responses, but neither Data-Ins nor R2Ts.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "datamover/tcp/internal.h"
 
-/* A response that came while bytes of the task are half way out. */
+/* A response that was received while PDUs of its task are in the stage. */
 struct dmtcp_late {
 	struct list link; /* dmtcp_conn.lates */
 	struct iscsi_pdu pdu;
@@ -19,9 +19,9 @@ struct dmtcp_late {
 
 /* ---- the end of a task ---- */
 
-static void deliver(struct dmtcp_conn *c, struct dm_task *t,
-		    const struct iscsi_pdu *pdu, const uint8_t *bhs,
-		    const uint8_t *data)
+static void deliver_response(struct dmtcp_conn *c, struct dm_task *t,
+			     const struct iscsi_pdu *pdu, const uint8_t *bhs,
+			     const uint8_t *data)
 {
 	const struct dm_control ctl = {
 		.pdu = *pdu,
@@ -31,10 +31,10 @@ static void deliver(struct dmtcp_conn *c, struct dm_task *t,
 	int err = c->dm.up->control_notify(&c->dm, &ctl, &t);
 
 	if (err)
-		dmtcp_die(c, err);
+		dmtcp_fail_conn(c, err);
 }
 
-static int keep_late(struct dmtcp_conn *c, struct dm_task *t,
+static int copy_late(struct dmtcp_conn *c, struct dm_task *t,
 		     const struct iscsi_pdu *pdu, const uint8_t *bhs,
 		     const uint8_t *data)
 {
@@ -49,50 +49,52 @@ static int keep_late(struct dmtcp_conn *c, struct dm_task *t,
 	if (pdu->dsl)
 		memcpy(l->data, data, pdu->dsl);
 	list_push_back(&c->lates, &l->link);
-	priv(t)->i.late = l;
+	tcp_task(t)->i.late = l;
 	return 0;
 }
 
-/* t NULL: status of a task that is none: its StatSN counts all the same. */
-static void task_over(struct dmtcp_conn *c, struct dm_task *t,
-		      const struct iscsi_pdu *pdu, const uint8_t *bhs,
-		      const uint8_t *data)
+/* The response ends t. t is NULL for the status of an unknown task: the role
+ * has to acknowledge its StatSN. */
+static void finish_task(struct dmtcp_conn *c, struct dm_task *t,
+			const struct iscsi_pdu *pdu, const uint8_t *bhs,
+			const uint8_t *data)
 {
 	int err;
 
 	if (!t) {
 		c->stats.dropped++;
-		deliver(c, NULL, pdu, bhs, data);
+		deliver_response(c, NULL, pdu, bhs, data);
 		return;
 	}
-	list_del(&priv(t)->node.link); /* what it had to send is void */
-	priv(t)->i.command_pending = priv(t)->i.data_queued = false;
-	if (priv(t)->staged == 0) {
-		deliver(c, t, pdu, bhs, data);
+	list_del(&tcp_task(t)->node.link); /* t sends no more data */
+	tcp_task(t)->i.command_pending = tcp_task(t)->i.data_queued = false;
+	if (tcp_task(t)->staged == 0) {
+		deliver_response(c, t, pdu, bhs, data);
 		return;
 	}
-	err = priv(t)->i.late ? ERR_PROTOCOL : keep_late(c, t, pdu, bhs, data);
+	err = tcp_task(t)->i.late ? ERR_PROTOCOL
+				  : copy_late(c, t, pdu, bhs, data);
 	if (err)
-		dmtcp_die(c, err);
+		dmtcp_fail_conn(c, err);
 }
 
 void dmtcp_late_deliver(struct dmtcp_conn *c, struct dm_task *t)
 {
-	struct dmtcp_late *l = priv(t)->i.late;
+	struct dmtcp_late *l = tcp_task(t)->i.late;
 
-	priv(t)->i.late = NULL;
+	tcp_task(t)->i.late = NULL;
 	list_del(&l->link);
-	deliver(c, t, &l->pdu, l->has_bhs ? l->bhs : NULL, l->data);
+	deliver_response(c, t, &l->pdu, l->has_bhs ? l->bhs : NULL, l->data);
 	free(l);
 }
 
 void dmtcp_late_free(struct dm_task *t)
 {
-	struct dmtcp_late *l = priv(t)->i.late;
+	struct dmtcp_late *l = tcp_task(t)->i.late;
 
 	if (!l)
 		return;
-	priv(t)->i.late = NULL;
+	tcp_task(t)->i.late = NULL;
 	list_del(&l->link);
 	free(l);
 }
@@ -106,29 +108,28 @@ void dmtcp_late_drop_all(struct dmtcp_conn *c)
 
 /* ---- Data-In ---- */
 
-/* The task that this PDU may still do something for. */
-static struct dm_task *living_task(struct dmtcp_conn *c)
+/* The task of this PDU; NULL: unknown, or its response was received. */
+static struct dm_task *open_task(struct dmtcp_conn *c)
 {
 	struct dm_task *t = c->dm.up->find_task(&c->dm, c->rx.pdu.itt);
 
-	return t && !priv(t)->i.late ? t : NULL;
+	return t && !tcp_task(t)->i.late ? t : NULL;
 }
 
-/* §7.9: a number that is left out is a PDU that was lost. An empty Data-In may
- * carry any: some targets send status in one, and number it as they like. */
-static int check_data_in(const struct dmtcp_conn *c, const struct dm_task *t)
+/* §7.9: a missing number is a lost PDU. The number of an empty Data-In is not
+ * checked, because some targets send status in one with an arbitrary number. */
+static int check_data_in(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
-	const struct dmtcp_task *dt =
-		(const struct dmtcp_task *)(const void *)t->priv;
+	const struct initiator_task *it = &tcp_task(t)->i;
 	bool in_order =
 		c->params.data_pdu_in_order && c->params.data_sequence_in_order;
 
-	if (p->dsl && p->data.datasn != dt->i.next_datasn)
+	if (p->dsl && p->data.datasn != it->next_datasn)
 		return ERR_SEQUENCE;
 	if (!range_ok(p->data.offset, p->dsl, t->in.len))
-		return ERR_RANGE; /* more than was asked for */
-	/* §11.7.6: rising offsets, overlays are forbidden */
+		return ERR_RANGE; /* outside of the buffer */
+	/* §11.7.6: increasing offsets, no overlap */
 	if (p->dsl && in_order && p->data.offset != t->in_done)
 		return ERR_SEQUENCE;
 	if (p->data.status_present && !p->final)
@@ -139,26 +140,26 @@ static int check_data_in(const struct dmtcp_conn *c, const struct dm_task *t)
 static void data_in_header(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
-	struct dm_task *t = living_task(c);
+	struct dm_task *t = open_task(c);
 	int err;
 
 	if (!t)
 		return;
 	err = check_data_in(c, t);
 	if (err) {
-		dmtcp_die(c, err);
+		dmtcp_fail_conn(c, err);
 		return;
 	}
-	if (r->pdu.data.datasn == priv(t)->i.next_datasn) {
-		priv(t)->i.next_datasn++;
-		priv(t)->i.data_ins++;
+	if (r->pdu.data.datasn == tcp_task(t)->i.next_datasn) {
+		tcp_task(t)->i.next_datasn++;
+		tcp_task(t)->i.data_ins++;
 	}
 	r->task = t;
 	r->at = r->pdu.data.offset;
 }
 
-/* Status that rode on a Data-In becomes the response it stands for. */
-static void status_of_data_in(struct dmtcp_conn *c, struct dm_task *t)
+/* Makes a SCSI Response of the status in a Data-In. */
+static void finish_by_data_in(struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
 	struct iscsi_pdu rsp = {
@@ -174,8 +175,8 @@ static void status_of_data_in(struct dmtcp_conn *c, struct dm_task *t)
 	rsp.rsp.status = p->data.status;
 	rsp.rsp.resid_flags = p->data.resid_flags;
 	rsp.rsp.resid = p->data.resid;
-	rsp.rsp.exp_datasn = t ? priv(t)->i.data_ins : 0;
-	task_over(c, t, &rsp, NULL, NULL);
+	rsp.rsp.exp_datasn = t ? tcp_task(t)->i.data_ins : 0;
+	finish_task(c, t, &rsp, NULL, NULL);
 }
 
 static void data_in_complete(struct dmtcp_conn *c)
@@ -185,9 +186,9 @@ static void data_in_complete(struct dmtcp_conn *c)
 	if (t)
 		t->in_done += c->rx.pdu.dsl;
 	if (c->rx.pdu.data.status_present)
-		status_of_data_in(c, t);
+		finish_by_data_in(c, t);
 	else if (!t)
-		c->stats.dropped++; /* of a task that was aborted */
+		c->stats.dropped++; /* its task was aborted */
 }
 
 /* ---- R2T ---- */
@@ -197,8 +198,8 @@ static struct burst *free_burst(const struct dmtcp_conn *c, struct dm_task *t)
 	unsigned most = MIN(c->params.max_outstanding_r2t, MAX_R2T);
 
 	for (unsigned i = 0; i < most; i++)
-		if (!priv(t)->bursts[i].active)
-			return &priv(t)->bursts[i];
+		if (!tcp_task(t)->bursts[i].active)
+			return &tcp_task(t)->bursts[i];
 	return NULL;
 }
 
@@ -206,7 +207,7 @@ static int check_r2t(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
 
-	/* §11.8.4, §11.8.5: a length, inside the buffer, within a burst */
+	/* §11.8.4, §11.8.5: not empty, inside of the buffer, one burst */
 	if (p->r2t.ddtl == 0 || p->r2t.ddtl > c->params.max_burst_length ||
 	    !range_ok(p->r2t.offset, p->r2t.ddtl, t->out.len) ||
 	    p->ttt == ISCSI_RESERVED_TAG)
@@ -215,13 +216,20 @@ static int check_r2t(const struct dmtcp_conn *c, struct dm_task *t)
 		return ERR_PROTOCOL; /* §4.2.5.3 */
 	if (!free_burst(c, t))
 		return ERR_LIMIT; /* §13.17 */
-	return p->r2t.r2tsn == priv(t)->i.next_datasn ? 0 : ERR_SEQUENCE;
+	/* §11.8: contiguous ranges without overlap. The first R2T may request
+	 * unsolicited data again; ErrorRecoveryLevel 0 has no Recovery-R2T. */
+	if (c->params.data_sequence_in_order &&
+	    (tcp_task(t)->i.next_datasn
+		     ? p->r2t.offset != tcp_task(t)->i.requested
+		     : p->r2t.offset > tcp_task(t)->i.requested))
+		return ERR_SEQUENCE;
+	return p->r2t.r2tsn == tcp_task(t)->i.next_datasn ? 0 : ERR_SEQUENCE;
 }
 
-static void r2t(struct dmtcp_conn *c)
+static void take_r2t(struct dmtcp_conn *c)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
-	struct dm_task *t = living_task(c);
+	struct dm_task *t = open_task(c);
 	struct burst *b;
 	int err;
 
@@ -231,41 +239,42 @@ static void r2t(struct dmtcp_conn *c)
 	}
 	err = check_r2t(c, t);
 	if (err) {
-		dmtcp_die(c, err);
+		dmtcp_fail_conn(c, err);
 		return;
 	}
 	c->stats.r2ts++;
-	priv(t)->i.next_datasn++;
+	tcp_task(t)->i.next_datasn++;
+	tcp_task(t)->i.requested = p->r2t.offset + p->r2t.ddtl;
 	b = free_burst(c, t);
 	*b = (struct burst){ .ttt = p->ttt,
 			     .sn = p->r2t.r2tsn,
 			     .off = p->r2t.offset,
 			     .end = p->r2t.offset + p->r2t.ddtl,
 			     .active = true };
-	if (!priv(t)->i.data_queued && !priv(t)->i.command_pending) {
-		priv(t)->i.data_queued = true;
-		list_push_back(&c->dataq, &priv(t)->node.link);
+	if (!tcp_task(t)->i.data_queued && !tcp_task(t)->i.command_pending) {
+		tcp_task(t)->i.data_queued = true;
+		list_push_back(&c->dataq, &tcp_task(t)->node.link);
 	}
 	dmtcp_kick(c);
 }
 
 /* ---- SCSI Response ---- */
 
-static void scsi_response(struct dmtcp_conn *c)
+static void take_scsi_response(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 	struct dm_task *t = c->dm.up->find_task(&c->dm, r->pdu.itt);
 
-	/* §7.9: it counts Data-Ins that never came */
+	/* §7.9: the response counts more Data-Ins than were received */
 	if (t && t->in.len && !t->out.len &&
-	    sn_lt(priv(t)->i.data_ins, r->pdu.rsp.exp_datasn)) {
-		dmtcp_die(c, ERR_SEQUENCE);
+	    sn_lt(tcp_task(t)->i.data_ins, r->pdu.rsp.exp_datasn)) {
+		dmtcp_fail_conn(c, ERR_SEQUENCE);
 		return;
 	}
-	task_over(c, t, &r->pdu, r->bhs, r->collect);
+	finish_task(c, t, &r->pdu, r->bhs, r->collect);
 }
 
-/* ---- the doors ---- */
+/* ---- called by rx.c ---- */
 
 void dmtcp_initiator_header(struct dmtcp_conn *c)
 {
@@ -273,7 +282,7 @@ void dmtcp_initiator_header(struct dmtcp_conn *c)
 		data_in_header(c);
 }
 
-static void control(struct dmtcp_conn *c)
+static void deliver_control(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 	struct dm_task *none = NULL;
@@ -285,24 +294,65 @@ static void control(struct dmtcp_conn *c)
 	int err = c->dm.up->control_notify(&c->dm, &ctl, &none);
 
 	if (err)
-		dmtcp_die(c, err);
+		dmtcp_fail_conn(c, err);
+}
+
+/* R2Ts and NOP-Ins that answer no NOP-Out name the next StatSN without
+ * advancing it (§11.8.3, §11.19.2); Data-Ins without status have none. */
+static bool takes_statsn(const struct iscsi_pdu *p)
+{
+	switch (p->op) {
+	case ISCSI_R2T:
+		return false;
+	case ISCSI_DATA_IN:
+		return p->data.status_present;
+	case ISCSI_NOP_IN:
+		return p->itt != ISCSI_RESERVED_TAG;
+	default:
+		return true;
+	}
+}
+
+/* §4.2.2.2, §7.9: a missing StatSN is a lost response, which cannot be
+ * requested again at ErrorRecoveryLevel 0; a repeated StatSN is a repeated
+ * response. The first Login Response sets the first number. */
+static int check_statsn(struct dmtcp_conn *c)
+{
+	const struct iscsi_pdu *p = &c->rx.pdu;
+
+	if (!takes_statsn(p))
+		return 0;
+	if (c->full_feature && p->statsn != c->rx_statsn)
+		return ERR_SEQUENCE;
+	c->rx_statsn = p->statsn + 1;
+	return 0;
 }
 
 void dmtcp_initiator_complete(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
+	int err = check_statsn(c);
 
+	if (err) {
+		trace_emit(c->dm.trace, TRACE_PROTOCOL,
+			   "%s has StatSN %u, expected %u (RFC 7143 "
+			   "§4.2.2.2); connection dropped",
+			   iscsi_opcode_name(r->pdu.op), r->pdu.statsn,
+			   c->rx_statsn);
+		dmtcp_fail_conn(c, err);
+		return;
+	}
 	switch (r->pdu.op) {
 	case ISCSI_DATA_IN:
 		data_in_complete(c);
 		return;
 	case ISCSI_R2T:
-		r2t(c);
+		take_r2t(c);
 		return;
 	case ISCSI_SCSI_RESPONSE:
-		scsi_response(c);
+		take_scsi_response(c);
 		return;
 	default:
-		control(c);
+		deliver_control(c);
 	}
 }

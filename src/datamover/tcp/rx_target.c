@@ -1,35 +1,86 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * rx_target.c: write data at the target: immediate, unsolicited, solicited
- * (RFC 7143 §4.2.5.2, §11.7), and the R2Ts that ask for them (§11.8).
+ * (RFC 7143 §4.2.5.2, §11.7), and the R2Ts that request them (§11.8).
  */
 #include <string.h>
 
 #include "datamover/tcp/internal.h"
 
-static void notify(struct dmtcp_conn *c, struct dm_task *t,
-		   enum dm_completion what, int err)
+static void report_completion(struct dmtcp_conn *c, struct dm_task *t,
+			      enum dm_completion what, int err)
 {
 	c->dm.up->data_completion_notify(&c->dm, t, what, err);
 }
 
-/* The first thing that goes wrong is what is reported. */
-static void data_err(struct dm_task *t, int err)
+/* Records err as the error of t's write data unless there is one already. */
+static void set_data_err(struct dm_task *t, int err)
 {
-	if (!priv(t)->t.data_err)
-		priv(t)->t.data_err = err;
+	if (!tcp_task(t)->t.data_err)
+		tcp_task(t)->t.data_err = err;
+}
+
+/* ---- Data-Outs that belong to no open sequence ---- */
+
+static bool same_tags(const struct data_tags *a, const struct iscsi_pdu *p)
+{
+	return a->valid && a->itt == p->itt && a->ttt == p->ttt;
+}
+
+static bool is_aborted(struct dmtcp_conn *c, const struct iscsi_pdu *p)
+{
+	for (unsigned i = 0; i < ABORTED_MAX; i++)
+		if (same_tags(&c->strays.aborted[i], p)) {
+			c->strays.aborted[i].valid = !p->final;
+			return true;
+		}
+	return false;
+}
+
+static void note_aborted(struct dmtcp_conn *c, uint32_t itt, uint32_t ttt)
+{
+	c->strays.aborted[c->strays.naborted++ % ABORTED_MAX] =
+		(struct data_tags){ .itt = itt, .ttt = ttt, .valid = true };
+}
+
+/* §11.17.1, note 2: the target rejects an invalid TTT or ITT, once per
+ * sequence. It drops the data of an aborted task without a Reject, because the
+ * initiator may have sent them before it received the abort's response. */
+static void reject_stray(struct dmtcp_conn *c)
+{
+	struct rx *r = &c->rx;
+
+	if (is_aborted(c, &r->pdu) || same_tags(&c->strays.rejected, &r->pdu)) {
+		c->stats.dropped++;
+		return;
+	}
+	c->strays.rejected = (struct data_tags){ .itt = r->pdu.itt,
+						 .ttt = r->pdu.ttt,
+						 .valid = true };
+	r->drop_err = ERR_NOT_FOUND;
+}
+
+/* A Data-Out that does not follow the one before it, or lies outside of its
+ * sequence (§11.7), is rejected; the task ends with CHECK CONDITION when its
+ * sequences have ended (§7.3). Only the first such PDU is rejected. */
+static void reject_misplaced(struct rx *r, struct dm_task *t, int err)
+{
+	if (tcp_task(t)->t.data_err)
+		return;
+	set_data_err(t, err);
+	r->drop_err = ERR_RANGE;
 }
 
 /* ---- unsolicited ---- */
 
 static void unsolicited_over(struct dmtcp_conn *c, struct dm_task *t)
 {
-	struct target_task *tt = &priv(t)->t;
+	struct target_task *tt = &tcp_task(t)->t;
 	int err = tt->data_err;
 
 	tt->unsol = UNSOL_NONE;
 	tt->data_err = 0;
-	notify(c, t, DM_UNSOLICITED, err);
+	report_completion(c, t, DM_UNSOLICITED, err);
 }
 
 static void command_header(struct dmtcp_conn *c)
@@ -45,15 +96,15 @@ static void command_header(struct dmtcp_conn *c)
 	int err = c->dm.up->control_notify(&c->dm, &ctl, &t);
 
 	if (err) {
-		dmtcp_die(c, err);
+		dmtcp_fail_conn(c, err);
 		return;
 	}
 	if (!t || !r->pdu.cmd.write)
-		return; /* a read with data: they are thrown away */
-	tt = &priv(t)->t;
+		return; /* no task, or a read: its data are discarded */
+	tt = &tcp_task(t)->t;
 	tt->unsol = UNSOL_OPEN;
 	tt->unsol_off = r->pdu.dsl;
-	tt->data_err = dm_judge_unsolicited(&c->params, &r->pdu);
+	tt->data_err = dm_check_unsolicited(&c->params, &r->pdu);
 	r->task = t;
 	r->at = 0;
 }
@@ -64,11 +115,11 @@ static void command_complete(struct dmtcp_conn *c)
 	struct dm_task *t = r->task;
 
 	if (!t)
-		return; /* aborted meanwhile, or none */
+		return; /* no task, or aborted meanwhile */
 	t->out_done += r->pdu.dsl;
 	if (r->drop_err)
-		data_err(t, r->drop_err);
-	/* under InitialR2T=Yes nothing follows, whatever F says */
+		set_data_err(t, r->drop_err);
+	/* under InitialR2T=Yes nothing follows, even without the F bit */
 	if (r->pdu.final || c->params.initial_r2t)
 		unsolicited_over(c, t);
 }
@@ -77,17 +128,20 @@ static void unsolicited_header(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 	struct dm_task *t = c->dm.up->find_task(&c->dm, r->pdu.itt);
-	struct target_task *tt = t ? &priv(t)->t : NULL;
+	struct target_task *tt = t ? &tcp_task(t)->t : NULL;
 
 	if (!t || tt->unsol != UNSOL_OPEN) {
-		c->stats.dropped++; /* aborted, or never there: §11.7 */
+		reject_stray(c);
+		/* §11.4.7.2: unexpected unsolicited data */
+		if (t && tt->getting)
+			set_data_err(t, ERR_PROTOCOL);
 		return;
 	}
 	if (r->pdu.data.datasn != tt->unsol_datasn ||
 	    r->pdu.data.offset != tt->unsol_off ||
 	    !range_ok(r->pdu.data.offset, r->pdu.dsl,
 		      MIN(c->params.first_burst_length, t->edtl)))
-		data_err(t, ERR_SEQUENCE);
+		reject_misplaced(r, t, ERR_SEQUENCE);
 	tt->unsol_datasn++;
 	tt->unsol_off += r->pdu.dsl;
 	r->task = tt->data_err ? NULL : t;
@@ -99,11 +153,11 @@ static void unsolicited_complete(struct dmtcp_conn *c)
 	struct rx *r = &c->rx;
 	struct dm_task *t = c->dm.up->find_task(&c->dm, r->pdu.itt);
 
-	if (!t || priv(t)->t.unsol != UNSOL_OPEN)
+	if (!t || tcp_task(t)->t.unsol != UNSOL_OPEN)
 		return;
 	t->out_done += r->pdu.dsl;
 	if (r->drop_err)
-		data_err(t, r->drop_err);
+		set_data_err(t, r->drop_err);
 	if (r->pdu.final)
 		unsolicited_over(c, t);
 }
@@ -111,24 +165,24 @@ static void unsolicited_complete(struct dmtcp_conn *c)
 /* ---- solicited ---- */
 
 /*
- * A Target Transfer Tag: slot of dmtcp_conn.gets in the low 16 bits, then a
- * salt that changes with each R2T, so that a stale or invented tag finds
- * nothing. Never 0xffffffff: bit 31 stays clear.
+ * A Target Transfer Tag has a slot of dmtcp_conn.gets in its low 16 bits and
+ * above it a salt that changes with each R2T, so that a stale or invented tag
+ * leads to no task. Bit 31 is 0, so no tag is the reserved 0xffffffff.
  */
 static uint32_t next_ttt(struct dmtcp_conn *c, uint16_t slot)
 {
-	c->ttt_salt = (c->ttt_salt + 1) & 0x7fff;
-	return c->ttt_salt << 16 | slot;
+	c->gets.salt = (c->gets.salt + 1) & 0x7fff;
+	return c->gets.salt << 16 | slot;
 }
 
 static struct dm_task *task_by_ttt(const struct dmtcp_conn *c, uint32_t ttt,
 				   struct burst **burst)
 {
 	uint32_t slot = ttt & 0xffff;
-	struct dm_task *t = slot < c->ngets ? c->gets[slot] : NULL;
+	struct dm_task *t = slot < c->gets.n ? c->gets.task[slot] : NULL;
 
 	for (unsigned i = 0; t && i < MAX_R2T; i++) {
-		struct burst *b = &priv(t)->bursts[i];
+		struct burst *b = &tcp_task(t)->bursts[i];
 
 		if (b->active && !b->announce && b->ttt == ttt) {
 			*burst = b;
@@ -146,38 +200,37 @@ static void solicited_header(struct dmtcp_conn *c)
 	struct dm_task *t = task_by_ttt(c, r->pdu.ttt, &b);
 
 	if (!t || t->itt != r->pdu.itt) {
-		c->stats.dropped++; /* aborted, or never asked for */
+		reject_stray(c);
 		return;
 	}
 	r->burst = b;
 	r->task = t;
 	r->at = d->offset;
-	/* §11.7.5: within a sequence DataSN counts up; DataPDUInOrder=Yes */
+	/* §11.7.5: DataSN counts the PDUs of a sequence; DataPDUInOrder=Yes */
 	if (d->datasn != b->datasn || d->offset != b->off ||
 	    !range_ok(d->offset, r->pdu.dsl, b->end))
-		data_err(t, ERR_SEQUENCE);
+		reject_misplaced(r, t, ERR_SEQUENCE);
 	b->datasn++;
 	if (t->lun != r->pdu.lun) /* §4.2.5.3: consistent with the command */
-		data_err(t, ERR_PROTOCOL);
-	if (priv(t)->t.data_err) {
-		/* nothing more is placed, but the bursts run to their ends */
+		reject_misplaced(r, t, ERR_PROTOCOL);
+	if (tcp_task(t)->t.data_err) {
+		/* no more data are placed, but the bursts run to their ends */
 		r->at = (uint32_t)t->out.len;
 	}
 }
 
-static void get_finish(struct dmtcp_conn *c, struct dm_task *t)
+static void finish_get(struct dmtcp_conn *c, struct dm_task *t)
 {
-	int err = priv(t)->t.data_err;
+	int err = tcp_task(t)->t.data_err;
 
 	dmtcp_get_forget(c, t);
-	priv(t)->t.data_err = 0;
-	notify(c, t, DM_GET, err);
+	tcp_task(t)->t.data_err = 0;
+	report_completion(c, t, DM_GET, err);
 }
 
-static bool bursts_active(const struct dm_task *t)
+static bool bursts_active(struct dm_task *t)
 {
-	const struct dmtcp_task *p =
-		(const struct dmtcp_task *)(const void *)t->priv;
+	const struct dmtcp_task *p = tcp_task(t);
 
 	for (unsigned i = 0; i < MAX_R2T; i++)
 		if (p->bursts[i].active)
@@ -185,14 +238,14 @@ static bool bursts_active(const struct dm_task *t)
 	return false;
 }
 
-/* Asks for as much more as MaxOutstandingR2T allows (§13.17). */
+/* Requests as many bursts as MaxOutstandingR2T allows (§13.17). */
 static void fill_bursts(struct dmtcp_conn *c, struct dm_task *t)
 {
-	struct target_task *tt = &priv(t)->t;
+	struct target_task *tt = &tcp_task(t)->t;
 	unsigned most = MIN(c->params.max_outstanding_r2t, MAX_R2T);
 
 	for (unsigned i = 0; i < most && tt->get_next < tt->get_end; i++) {
-		struct burst *b = &priv(t)->bursts[i];
+		struct burst *b = &tcp_task(t)->bursts[i];
 		uint32_t len = MIN(c->params.max_burst_length,
 				   tt->get_end - tt->get_next);
 
@@ -220,23 +273,23 @@ static void solicited_complete(struct dmtcp_conn *c)
 	if (!t)
 		return;
 	if (r->drop_err)
-		data_err(t, r->drop_err);
+		set_data_err(t, r->drop_err);
 	t->out_done += r->pdu.dsl;
 	b->off += r->pdu.dsl;
-	/* §11.7.1: F ends the sequence, and the sequence ends with F */
+	/* §11.7.1: the last PDU of the sequence, and no other, has the F bit */
 	if (r->pdu.final != (b->off == b->end))
-		data_err(t, ERR_SEQUENCE);
+		set_data_err(t, ERR_SEQUENCE);
 	if (!r->pdu.final && b->off < b->end)
 		return;
 	b->active = false;
-	if (priv(t)->t.data_err)
-		priv(t)->t.get_next = priv(t)->t.get_end;
+	if (tcp_task(t)->t.data_err)
+		tcp_task(t)->t.get_next = tcp_task(t)->t.get_end;
 	fill_bursts(c, t);
 	if (!bursts_active(t))
-		get_finish(c, t);
+		finish_get(c, t);
 }
 
-/* ---- the doors ---- */
+/* ---- called by rx.c and conn.c ---- */
 
 void dmtcp_target_header(struct dmtcp_conn *c)
 {
@@ -248,7 +301,7 @@ void dmtcp_target_header(struct dmtcp_conn *c)
 		unsolicited_header(c);
 	else
 		solicited_header(c);
-	/* payload beyond the window has no place */
+	/* payload beyond the task's buffer is discarded */
 	if (r->task && r->at >= r->task->out.len && r->pdu.dsl)
 		r->at = (uint32_t)r->task->out.len;
 }
@@ -266,14 +319,14 @@ void dmtcp_target_complete(struct dmtcp_conn *c)
 int dmtcp_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 		   uint32_t len)
 {
-	struct dmtcp_conn *c = conn_of(dm);
-	struct target_task *tt = &priv(t)->t;
+	struct dmtcp_conn *c = dm->impl;
+	struct target_task *tt = &tcp_task(t)->t;
 
-	if (c->free_get == c->ngets)
+	if (c->gets.first_free == c->gets.n)
 		return ERR_BUSY;
-	tt->slot = (uint16_t)c->free_get;
-	c->free_get = c->get_next_free[tt->slot];
-	c->gets[tt->slot] = t;
+	tt->slot = (uint16_t)c->gets.first_free;
+	c->gets.first_free = c->gets.next_free[tt->slot];
+	c->gets.task[tt->slot] = t;
 	tt->getting = true;
 	tt->get_next = offset;
 	tt->get_end = offset + len;
@@ -282,16 +335,28 @@ int dmtcp_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 	return 0;
 }
 
+void dmtcp_get_abort(struct dmtcp_conn *c, struct dm_task *t)
+{
+	const struct dmtcp_task *p = tcp_task(t);
+
+	if (p->t.unsol == UNSOL_OPEN)
+		note_aborted(c, t->itt, ISCSI_RESERVED_TAG);
+	for (unsigned i = 0; i < MAX_R2T; i++)
+		if (p->bursts[i].active && !p->bursts[i].announce)
+			note_aborted(c, t->itt, p->bursts[i].ttt);
+	dmtcp_get_forget(c, t);
+}
+
 void dmtcp_get_forget(struct dmtcp_conn *c, struct dm_task *t)
 {
-	struct target_task *tt = &priv(t)->t;
+	struct target_task *tt = &tcp_task(t)->t;
 
 	if (!tt->getting)
 		return;
 	tt->getting = false;
 	list_del(&tt->r2t_link);
-	c->gets[tt->slot] = NULL;
-	c->get_next_free[tt->slot] = (uint16_t)c->free_get;
-	c->free_get = tt->slot;
-	memset(priv(t)->bursts, 0, sizeof(priv(t)->bursts));
+	c->gets.task[tt->slot] = NULL;
+	c->gets.next_free[tt->slot] = (uint16_t)c->gets.first_free;
+	c->gets.first_free = tt->slot;
+	memset(tcp_task(t)->bursts, 0, sizeof(tcp_task(t)->bursts));
 }

@@ -7,11 +7,11 @@
 
 #include "datamover/tcp/internal.h"
 
-/* How much goes without being asked for. */
+/* Decides how much data t sends immediately and unsolicited. */
 static void plan_unsolicited(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_params *k = &c->params;
-	struct initiator_task *it = &priv(t)->i;
+	struct initiator_task *it = &tcp_task(t)->i;
 	uint32_t len = (uint32_t)MIN(t->out.len, (size_t)t->edtl);
 	uint32_t burst = MIN(len, k->first_burst_length);
 
@@ -19,19 +19,20 @@ static void plan_unsolicited(const struct dmtcp_conn *c, struct dm_task *t)
 		k->immediate_data ? dmtcp_pdu_len(burst, c->max_send_dsl) : 0;
 	it->unsol_off = it->immediate;
 	it->unsol_end = k->initial_r2t ? it->immediate : burst;
+	it->requested = it->unsol_end;
 }
 
 int dmtcp_send_command(struct dmtcp_conn *c, struct dm_task *t,
 		       const struct dm_control *ctl)
 {
-	struct dmtcp_task *p = priv(t);
+	struct dmtcp_task *p = tcp_task(t);
 	struct iscsi_pdu pdu = ctl->pdu;
 
 	if (pdu.ahs_len > sizeof(p->i.ahs) || t->out.n > MAX_PIECES)
 		return ERR_TOO_LONG;
 	if (pdu.cmd.write)
 		plan_unsolicited(c, t);
-	/* §11.3.1: F: no unsolicited Data-Out follows */
+	/* §11.3.1: the F bit: no unsolicited Data-Out follows */
 	pdu.final = p->i.unsol_end == p->i.immediate;
 	pdu.dsl = p->i.immediate;
 	if (pdu.ahs_len)
@@ -57,7 +58,7 @@ static bool has_data_out(const struct dmtcp_task *p)
 
 bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t)
 {
-	struct dmtcp_task *p = priv(t);
+	struct dmtcp_task *p = tcp_task(t);
 	struct stage_pdu *s;
 
 	if (!dmtcp_stage_has_room(c, &t->out, 0))
@@ -66,6 +67,7 @@ bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t)
 	s = dmtcp_stage_pdu(c, p->i.bhs, p->i.ahs, p->i.ahs_len, &t->out, 0,
 			    p->i.immediate, false);
 	dmtcp_stage_task(s, t);
+	t->out_done = p->i.immediate;
 	list_del(&p->node.link);
 	p->i.command_pending = false;
 	if (has_data_out(p)) {
@@ -75,7 +77,7 @@ bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t)
 	return true;
 }
 
-/* One Data-Out of the run [off, end); returns its length. */
+/* Stages one Data-Out of [off, end) and returns its length. */
 static uint32_t stage_one(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 			  uint32_t *datasn, uint32_t off, uint32_t end)
 {
@@ -96,10 +98,13 @@ static uint32_t stage_one(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 	iscsi_bhs_encode(&p, bhs);
 	dmtcp_stage_task(
 		dmtcp_stage_pdu(c, bhs, NULL, 0, &t->out, off, len, false), t);
+	/* R2Ts follow each other without gaps (check_r2t), so all bytes before
+	 * this PDU are sent, too */
+	t->out_done = MAX(t->out_done, off + len);
 	return len;
 }
 
-/* The burst that was asked for first. */
+/* The burst with the lowest R2TSN. */
 static struct burst *next_burst(struct dmtcp_task *p)
 {
 	struct burst *first = NULL;
@@ -115,7 +120,7 @@ static struct burst *next_burst(struct dmtcp_task *p)
 
 bool dmtcp_stage_data_out(struct dmtcp_conn *c, struct dm_task *t)
 {
-	struct dmtcp_task *p = priv(t);
+	struct dmtcp_task *p = tcp_task(t);
 	struct burst *b;
 
 	while (p->i.unsol_off < p->i.unsol_end) {

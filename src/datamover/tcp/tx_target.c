@@ -4,13 +4,14 @@
 
 #include "datamover/tcp/internal.h"
 
-/* §11.7.3: only what needs no field of a SCSI Response, and no error. */
-static bool may_ride(const struct iscsi_scsi_response *r)
+/* §11.7.3: a Data-In may carry the status if it is not an error and needs no
+ * other field of a SCSI Response. */
+static bool fits_data_in(const struct iscsi_scsi_response *r)
 {
-	bool ended_well = r->status == 0x00 || r->status == 0x04 ||
-			  r->status == 0x10 || r->status == 0x14;
+	bool is_error = r->status != 0x00 && r->status != 0x04 &&
+			r->status != 0x10 && r->status != 0x14;
 
-	return ended_well && !r->response && !r->status_qualifier &&
+	return !is_error && !r->response && !r->status_qualifier &&
 	       !(r->resid_flags &
 		 (ISCSI_RESID_BIDI_OVERFLOW | ISCSI_RESID_BIDI_UNDERFLOW));
 }
@@ -27,7 +28,7 @@ static int queue_response(struct dmtcp_conn *c, struct dm_task *t,
 	return dmtcp_queue_control(c, t, &ctl, false);
 }
 
-static void keep_status(struct target_task *tt, const struct iscsi_pdu *p)
+static void copy_status(struct target_task *tt, const struct iscsi_pdu *p)
 {
 	tt->status = p->rsp.status;
 	tt->resid_flags = p->rsp.resid_flags;
@@ -39,12 +40,12 @@ int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 		   const struct bufv *data, uint32_t offset,
 		   const struct iscsi_pdu *response)
 {
-	struct dmtcp_conn *c = conn_of(dm);
-	struct target_task *tt = &priv(t)->t;
+	struct dmtcp_conn *c = dm->impl;
+	struct target_task *tt = &tcp_task(t)->t;
 
 	if (tt->putting)
 		return ERR_BUSY;
-	if (data->len == 0) /* no Data-In to ride on */
+	if (data->len == 0) /* no Data-In to carry the status */
 		return queue_response(c, t, response);
 	if (data->n > MAX_PIECES)
 		return ERR_TOO_LONG;
@@ -52,18 +53,18 @@ int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 	tt->data_off = offset;
 	tt->data_done = 0;
 	tt->putting = true;
-	tt->status_rides = response && may_ride(&response->rsp);
-	tt->quiet = response && !tt->status_rides;
-	priv(t)->node.kind = TX_TASK;
-	list_push_back(&c->txq, &priv(t)->node.link);
+	tt->has_status = response && fits_data_in(&response->rsp);
+	tt->quiet = response && !tt->has_status;
+	tcp_task(t)->node.kind = TX_TASK;
+	list_push_back(&c->txq, &tcp_task(t)->node.link);
 	dmtcp_kick(c);
-	if (tt->status_rides)
-		keep_status(tt, response);
+	if (tt->has_status)
+		copy_status(tt, response);
 	return tt->quiet ? queue_response(c, t, response) : 0;
 }
 
-/* Bytes of the next Data-In: within the PDU limit and the sequence (§13.13:
- * MaxBurstLength bounds a Data-In sequence). */
+/* The length of the next Data-In: a PDU is limited by MaxRecvDataSegmentLength,
+ * a sequence of Data-Ins by MaxBurstLength (§13.13). */
 static uint32_t next_len(const struct dmtcp_conn *c,
 			 const struct target_task *tt)
 {
@@ -72,7 +73,7 @@ static uint32_t next_len(const struct dmtcp_conn *c,
 			    burst - tt->data_done % burst);
 	uint32_t most = c->max_send_dsl;
 
-	if (c->tx_data_digest)
+	if (c->tx_digest.data)
 		most = MIN(most, DIGEST_COPY_BYTES);
 	return dmtcp_pdu_len(left, most);
 }
@@ -80,7 +81,7 @@ static uint32_t next_len(const struct dmtcp_conn *c,
 static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t len,
 			bool last, uint8_t bhs[ISCSI_BHS_LEN])
 {
-	struct target_task *tt = &priv(t)->t;
+	struct target_task *tt = &tcp_task(t)->t;
 	uint32_t end = tt->data_done + len;
 	struct iscsi_pdu p = {
 		.op = ISCSI_DATA_IN,
@@ -94,7 +95,7 @@ static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t len,
 
 	p.data.datasn = tt->datasn++;
 	p.data.offset = tt->data_off + tt->data_done;
-	if (last && tt->status_rides) {
+	if (last && tt->has_status) {
 		p.data.status_present = true;
 		p.data.status = tt->status;
 		p.data.resid_flags = tt->resid_flags;
@@ -107,7 +108,7 @@ static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t len,
 
 bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t)
 {
-	struct target_task *tt = &priv(t)->t;
+	struct target_task *tt = &tcp_task(t)->t;
 
 	while (tt->data_done < tt->data.len) {
 		uint32_t len = next_len(c, tt);
@@ -122,15 +123,15 @@ bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t)
 				    len, true);
 		dmtcp_stage_task(p, t);
 		p->notify = last && !tt->quiet;
-		p->what = tt->status_rides ? DM_RESPONSE_SENT : DM_PUT;
+		p->what = tt->has_status ? DM_RESPONSE_SENT : DM_PUT;
 		tt->data_done += len;
 	}
 	tt->putting = false;
-	list_del(&priv(t)->node.link);
+	list_del(&tcp_task(t)->node.link);
 	return true;
 }
 
-/* The header is copied into the stage, so an R2T does not hold its task. */
+/* The stage has a copy of the header, so an R2T does not keep its task. */
 static void stage_r2t(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
 {
 	uint8_t bhs[ISCSI_BHS_LEN];
@@ -140,7 +141,7 @@ static void stage_r2t(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
 		.lun = t->lun,
 		.itt = t->itt,
 		.ttt = b->ttt,
-		.statsn = c->tx_statsn, /* named, not taken (§11.8) */
+		.statsn = c->tx_statsn, /* not advanced (§11.8) */
 		.expcmdsn = c->dm.numbers->expcmdsn,
 		.maxcmdsn = c->dm.numbers->maxcmdsn,
 	};
@@ -154,13 +155,14 @@ static void stage_r2t(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
 	b->announce = false;
 }
 
-/* The announced burst with the lowest R2TSN: they go out in order. */
+/* The burst with the lowest R2TSN whose R2T is to be sent: R2Ts are sent in
+ * order. */
 static struct burst *next_r2t(struct dm_task *t)
 {
 	struct burst *first = NULL;
 
 	for (unsigned i = 0; i < MAX_R2T; i++) {
-		struct burst *b = &priv(t)->bursts[i];
+		struct burst *b = &tcp_task(t)->bursts[i];
 
 		if (b->active && b->announce &&
 		    (!first || sn_lt(b->sn, first->sn)))
@@ -178,6 +180,6 @@ bool dmtcp_stage_r2ts(struct dmtcp_conn *c, struct dm_task *t)
 			return false;
 		stage_r2t(c, t, b);
 	}
-	list_del(&priv(t)->t.r2t_link);
+	list_del(&tcp_task(t)->t.r2t_link);
 	return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * atomic.c: RFC 7306 §5.1: operations on 8 octets of a region. Done by the
- * processor's own atomic operation, since the same memory may be another
- * connection's region, on another worker (§5.3).
+ * atomic.c: RFC 7306 §5.1: operations on 8 octets of a region. They use the
+ * processor's atomic operations, because the same memory may be a region of
+ * another connection, on another worker (§5.3).
  */
 #include "rcap/iwarp/internal.h"
 
@@ -18,8 +18,8 @@ uint64_t *iwarp_atomic_word(const struct bufv *memory, size_t off)
 	return v.iov_base;
 }
 
-/* Each field is added on its own: mask has a bit at the top of each, whose
- * carry is lost (§5.1.1). */
+/* FETCH_ADD adds each field separately: mask has the top bit of each field set,
+ * and the carry of each field is lost (§5.1.1). */
 static uint64_t fetch_add(uint64_t old, const struct rdmap_header *h)
 {
 	uint64_t top = h->mask, low = ~top;

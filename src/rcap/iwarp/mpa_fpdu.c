@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mpa_fpdu.c: FPDUs in the stream (RFC 5044 §4). Markers stand wherever the
- * stream's position is a multiple of 512; they are inside the CRC, outside
- * the length; one that falls between two FPDUs belongs to the second.
+ * mpa_fpdu.c: FPDUs (RFC 5044 §4). A marker precedes each octet whose position
+ * in the stream is a multiple of 512. The CRC covers markers, the length does
+ * not. A marker between two FPDUs belongs to the second.
  */
 #include <string.h>
 
@@ -22,7 +22,7 @@ static bool marker_at(const struct mpa_stream *s, uint64_t pos)
 	return s->markers && pos % MPA_MARKER_INTERVAL == 0;
 }
 
-/* Octets until the next marker, its own place not counted. */
+/* Octets until the next marker, without the marker at pos itself. */
 static size_t until_marker(const struct mpa_stream *s, uint64_t pos)
 {
 	if (!s->markers)
@@ -51,7 +51,7 @@ size_t mpa_max_ulpdu(const struct mpa_stream *s, size_t room)
 {
 	size_t len = MIN(room, (size_t)65534);
 
-	/* every 512 octets lose at most 4: close from above, then step */
+	/* a marker takes 4 of each 512 octets: start high, then step down */
 	while (len >= 4 && mpa_fpdu_size(s, (len & ~(size_t)3) - 2) > room)
 		len -= 4;
 	return len >= 4 ? (len & ~(size_t)3) - 2 : 0;
@@ -70,14 +70,14 @@ struct builder {
 	struct mpa_stream *s;
 	struct iovec *iov;
 	unsigned n, max;
-	uint8_t *scratch; /* moves on */
-	uint64_t start;	  /* where the length field stands */
-	bool begun;	  /* the length field was written */
+	uint8_t *scratch; /* advances */
+	uint64_t start;	  /* position of the length field */
+	bool begun;	  /* the length field has been written */
 	bool overflow;
 	uint32_t crc;
 };
 
-static void emit(struct builder *b, const void *p, size_t n)
+static void emit_piece(struct builder *b, const void *p, size_t n)
 {
 	struct iovec *last = b->n ? &b->iov[b->n - 1] : NULL;
 
@@ -99,14 +99,14 @@ static void emit_marker(struct builder *b)
 	put_be16(b->scratch, 0);
 	put_be16(b->scratch + 2, back);
 	b->crc = crc32c_update(b->crc, b->scratch, MPA_MARKER_LEN);
-	emit(b, b->scratch, MPA_MARKER_LEN);
+	emit_piece(b, b->scratch, MPA_MARKER_LEN);
 	b->scratch += MPA_MARKER_LEN;
 	if (!b->begun)
 		b->start = b->s->pos;
 }
 
-/* A run of content, cut where markers stand. */
-static void run(struct builder *b, const uint8_t *p, size_t len, bool sum)
+/* Emits a run of content, split at markers. */
+static void emit_run(struct builder *b, const uint8_t *p, size_t len, bool sum)
 {
 	while (len > 0) {
 		size_t n;
@@ -117,23 +117,23 @@ static void run(struct builder *b, const uint8_t *p, size_t len, bool sum)
 		b->begun = true;
 		if (sum && b->s->crc)
 			b->crc = crc32c_update(b->crc, p, n);
-		emit(b, p, n);
+		emit_piece(b, p, n);
 		p += n;
 		len -= n;
 	}
 }
 
-/* What is summed is still in the first cache then. */
+/* small enough to be in the L1 cache when the CRC is computed */
 #define COPY_PIECE 4096
 
-static uint8_t *run_copy(struct builder *b, uint8_t *to, const uint8_t *p,
-			 size_t len)
+static uint8_t *emit_copy(struct builder *b, uint8_t *to, const uint8_t *p,
+			  size_t len)
 {
 	while (len > 0) {
 		size_t n = MIN(len, (size_t)COPY_PIECE);
 
 		memcpy(to, p, n);
-		run(b, to, n, true);
+		emit_run(b, to, n, true);
 		to += n;
 		p += n;
 		len -= n;
@@ -141,8 +141,8 @@ static uint8_t *run_copy(struct builder *b, uint8_t *to, const uint8_t *p,
 	return to;
 }
 
-static void run_data(struct builder *b, const struct bufv *data, size_t off,
-		     size_t len, uint8_t *copy)
+static void emit_data(struct builder *b, const struct bufv *data, size_t off,
+		      size_t len, uint8_t *copy)
 {
 	struct iovec piece[8];
 	unsigned n;
@@ -155,10 +155,10 @@ static void run_data(struct builder *b, const struct bufv *data, size_t off,
 			return;
 		}
 		for (unsigned i = 0; i < n && copy; i++)
-			copy = run_copy(b, copy, piece[i].iov_base,
-					piece[i].iov_len);
+			copy = emit_copy(b, copy, piece[i].iov_base,
+					 piece[i].iov_len);
 		for (unsigned i = 0; i < n && !copy; i++)
-			run(b, piece[i].iov_base, piece[i].iov_len, true);
+			emit_run(b, piece[i].iov_base, piece[i].iov_len, true);
 		off += got;
 		len -= got;
 	}
@@ -180,18 +180,19 @@ int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,
 			     .crc = CRC32C_SEED };
 
 	put_be16(head, (uint16_t)ulpdu);
-	run(&b, head, head_len, true);
-	run_data(&b, data, off, len, copy);
-	/* a pad never has a marker before or in it: both keep to words */
+	emit_run(&b, head, head_len, true);
+	emit_data(&b, data, off, len, copy);
+	/* a marker never precedes or splits a pad: both end at multiples of
+	 * 4 */
 	memset(b.scratch, 0, pad);
 	b.scratch += pad;
-	run(&b, b.scratch - pad, pad, true);
-	/* the CRC may have a marker before it, which it covers */
+	emit_run(&b, b.scratch - pad, pad, true);
+	/* the CRC covers a marker right before it */
 	if (marker_at(s, s->pos))
 		emit_marker(&b);
 	put_le32(b.scratch, s->crc ? crc32c_wire(b.crc) : 0);
 	b.scratch += MPA_CRC_LEN;
-	run(&b, b.scratch - MPA_CRC_LEN, MPA_CRC_LEN, false);
+	emit_run(&b, b.scratch - MPA_CRC_LEN, MPA_CRC_LEN, false);
 	*scratch = b.scratch;
 	return b.overflow ? ERR_LIMIT : (int)b.n;
 }
@@ -208,7 +209,7 @@ void mpa_fpdu_peek(const struct mpa_stream *s, const uint8_t *p, size_t n,
 		*total = mpa_fpdu_size(s, get_be16(p + skip));
 }
 
-/* A marker must point back to the length field, or be 0 before it. */
+/* A marker holds the distance to the length field, 0 right before it. */
 static bool marker_ok(const uint8_t *p, uint64_t pos, uint64_t start,
 		      bool begun)
 {
@@ -220,11 +221,11 @@ static bool marker_ok(const uint8_t *p, uint64_t pos, uint64_t start,
 struct opener {
 	struct iovec *iov;
 	unsigned n, max;
-	size_t skip; /* of the length field, not yet passed over */
-	size_t left; /* of the ULPDU */
+	size_t skip; /* of the length field, still to skip */
+	size_t left; /* octets of the ULPDU still to find */
 };
 
-static bool keep(struct opener *o, const uint8_t *p, size_t n)
+static bool add_piece(struct opener *o, const uint8_t *p, size_t n)
 {
 	size_t skip = MIN(o->skip, n);
 
@@ -247,7 +248,8 @@ int mpa_fpdu_open(struct mpa_stream *s, const uint8_t *p, size_t total,
 	size_t lead = marker_at(s, s->pos) ? MPA_MARKER_LEN : 0, at = 0;
 	uint64_t pos = s->pos, start = s->pos + lead;
 	struct opener o = { .iov = iov, .max = max, .skip = MPA_LENGTH_LEN };
-	size_t covered = total - MPA_CRC_LEN; /* the CRC is never cut */
+	/* a marker never splits the CRC */
+	size_t covered = total - MPA_CRC_LEN;
 
 	*ulpdu_len = o.left = get_be16(p + lead);
 	while (at < covered) {
@@ -261,7 +263,7 @@ int mpa_fpdu_open(struct mpa_stream *s, const uint8_t *p, size_t total,
 			continue;
 		}
 		n = MIN(covered - at, until_marker(s, pos));
-		if (!keep(&o, p + at, n))
+		if (!add_piece(&o, p + at, n))
 			return ERR_LIMIT;
 		at += n;
 		pos += n;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mpa_frame.c: MPA Request and Reply Frames (RFC 5044 §7.1.1, RFC 6581 §§6,
- * 9) and what follows from a pair of them. */
+/* mpa_frame.c: MPA Request and Reply Frames (RFC 5044 §7.1.1, RFC 6581 §§6, 9)
+ * and the negotiation. */
 #include <string.h>
 
 #include "base/bytes.h"
@@ -107,8 +107,8 @@ int mpa_frame_encode(const struct mpa_frame *f, uint8_t *p)
 
 /* ---- negotiation ---- */
 
-/* One of those that both can do: Write costs the least, then Send; Read is
- * what is left (RFC 6581 §9.2). */
+/* Picks one that both ends support: Write costs the least, then Send, then Read
+ * (RFC 6581 §9.2). */
 static unsigned pick_rtr(unsigned both)
 {
 	if (both & MPA_RTR_WRITE)
@@ -128,13 +128,14 @@ void mpa_answer(const struct mpa_frame *request, const struct mpa_wish *wish,
 	terms->ird = wish->ird;
 	terms->ord = wish->ord;
 	if (request->enhanced) {
-		/* §9.1: our ORD at most its IRD, our IRD no more than asked */
+		/* §9.1: our ORD must not exceed its IRD; our IRD need not
+		 * exceed its ORD */
 		terms->ord = MIN(wish->ord, request->ird);
 		terms->ird = MIN(wish->ird, request->ord);
 		terms->peer_to_peer = request->peer_to_peer;
 		if (request->peer_to_peer)
 			terms->rtr = pick_rtr(request->rtr & wish->rtr);
-		/* §9.1: so that the Read can be taken */
+		/* §9.1: the Ready To Receive itself is a Read */
 		if (terms->rtr == MPA_RTR_READ && terms->ird == 0)
 			terms->ird = 1;
 	}
@@ -153,7 +154,8 @@ void mpa_answer(const struct mpa_frame *request, const struct mpa_wish *wish,
 	};
 	if (!terms->peer_to_peer || terms->rtr)
 		return;
-	/* §9.2: none in common: ours are named, and the initiator gives up */
+	/* §9.2: no common one: the reply names ours, and the initiator ends the
+	 * connection */
 	reply->rtr = wish->rtr;
 	reply->reject = !wish->rtr;
 }
@@ -175,7 +177,7 @@ int mpa_accept(const struct mpa_frame *request, const struct mpa_frame *reply,
 	terms->ord = request->ord;
 	if (!request->enhanced)
 		return 0;
-	/* §9.1: 3FFFh leaves our own values as they are */
+	/* §9.1: 3FFFh keeps our own values */
 	terms->ord = MIN(request->ord, reply->ird);
 	if (reply->ord != MPA_DEPTH_ULP) {
 		if (reply->ord > request->ird)

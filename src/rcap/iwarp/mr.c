@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mr.c: the table of memory regions: STag = index << 8 | key. */
+/* mr.c: the table of memory regions. STag = (index + 1) << 8
+ * key. */
 #include "rcap/iwarp/mr.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 struct region {
 	struct bufv memory;
-	const void *stream; /* NULL: free */
+	const void *stream; /* NULL: the entry is free */
 	uint64_t base;
 	unsigned rights;
 	uint8_t key;
@@ -20,9 +21,9 @@ struct region {
 
 struct mr_table {
 	uint32_t max;
-	uint32_t fresh; /* from here on none was ever used */
-	uint32_t free;	/* a chain of those that were; max: empty */
-	uint32_t chance;
+	uint32_t fresh; /* entries from here on were never used */
+	uint32_t free;	/* list of used and freed entries; max: empty */
+	uint32_t random;
 	struct region regions[];
 };
 
@@ -39,7 +40,7 @@ struct mr_table *mr_table_new(uint32_t max, uint32_t seed)
 	if (!t)
 		return NULL;
 	t->max = t->free = max;
-	t->chance = seed | 1;
+	t->random = seed | 1;
 	return t;
 }
 
@@ -48,13 +49,13 @@ void mr_table_free(struct mr_table *t)
 	free(t);
 }
 
-/* Index 0 is never used: STag 0 is valid for nobody. */
+/* STag index 0 is never used: STag 0 is always invalid. */
 static uint32_t stag_of(uint32_t index, uint8_t key)
 {
 	return (index + 1) << 8 | key;
 }
 
-static struct region *lookup(const struct mr_table *t, uint32_t stag)
+static struct region *find_region(const struct mr_table *t, uint32_t stag)
 {
 	uint32_t index = (stag >> 8) - 1;
 	const struct region *r;
@@ -67,16 +68,16 @@ static struct region *lookup(const struct mr_table *t, uint32_t stag)
 	return (struct region *)(uintptr_t)r;
 }
 
-/* xorshift: a key differs from the last one of its place, unforeseeably
- * enough that guessing costs the connection (RFC 5042 §6.2). */
+/* xorshift: a key differs from the previous key of its entry and is hard to
+ * predict; a wrong guess ends the peer's connection (RFC 5042 §6.2). */
 static uint8_t next_key(struct mr_table *t, uint8_t last)
 {
 	do {
-		t->chance ^= t->chance << 13;
-		t->chance ^= t->chance >> 17;
-		t->chance ^= t->chance << 5;
-	} while ((uint8_t)(t->chance >> 11) == last);
-	return (uint8_t)(t->chance >> 11);
+		t->random ^= t->random << 13;
+		t->random ^= t->random >> 17;
+		t->random ^= t->random << 5;
+	} while ((uint8_t)(t->random >> 11) == last);
+	return (uint8_t)(t->random >> 11);
 }
 
 int mr_register(struct mr_table *t, const void *stream,
@@ -114,7 +115,7 @@ int mr_find(const struct mr_table *t, const void *stream, uint32_t stag,
 	*off = 0;
 	if (len == 0)
 		return 0;
-	r = lookup(t, stag);
+	r = find_region(t, stag);
 	if (!r)
 		return -TERM_RDMAP_INVALID_STAG;
 	if (r->stream != stream)
@@ -133,14 +134,14 @@ int mr_find(const struct mr_table *t, const void *stream, uint32_t stag,
 const struct bufv *mr_memory(const struct mr_table *t, const void *stream,
 			     uint32_t stag)
 {
-	const struct region *r = lookup(t, stag);
+	const struct region *r = find_region(t, stag);
 
 	return r && r->stream == stream ? &r->memory : NULL;
 }
 
 bool mr_may_change(const struct mr_table *t, uint32_t stag)
 {
-	const struct region *r = lookup(t, stag);
+	const struct region *r = find_region(t, stag);
 
 	return r && (r->rights & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC));
 }
@@ -148,12 +149,12 @@ bool mr_may_change(const struct mr_table *t, uint32_t stag)
 bool mr_is_undefined(const struct mr_table *t, const void *stream,
 		     uint32_t stag)
 {
-	const struct region *r = lookup(t, stag);
+	const struct region *r = find_region(t, stag);
 
 	return r && r->stream == stream && (r->rights & MR_UNDEFINED);
 }
 
-static void release(struct mr_table *t, struct region *r)
+static void release_region(struct mr_table *t, struct region *r)
 {
 	uint32_t index = (uint32_t)(r - t->regions);
 
@@ -165,22 +166,22 @@ static void release(struct mr_table *t, struct region *r)
 
 int mr_invalidate(struct mr_table *t, uint32_t stag)
 {
-	struct region *r = lookup(t, stag);
+	struct region *r = find_region(t, stag);
 
 	if (!r)
 		return ERR_NOT_FOUND;
-	release(t, r);
+	release_region(t, r);
 	return 0;
 }
 
 int mr_invalidate_remote(struct mr_table *t, const void *stream, uint32_t stag)
 {
-	struct region *r = lookup(t, stag);
+	struct region *r = find_region(t, stag);
 
-	/* the sink of a Read is ours to end, whoever was told its STag */
+	/* a peer must not invalidate the sink of a Read, which has no rights */
 	if (!r || r->stream != stream || !r->rights)
 		return -TERM_RDMAP_CANT_INVALIDATE;
-	release(t, r);
+	release_region(t, r);
 	return 0;
 }
 
@@ -191,7 +192,7 @@ unsigned mr_invalidate_stream(struct mr_table *t, const void *stream)
 	for (uint32_t i = 0; i < t->fresh; i++) {
 		if (t->regions[i].stream != stream)
 			continue;
-		release(t, &t->regions[i]);
+		release_region(t, &t->regions[i]);
 		n++;
 	}
 	return n;
@@ -201,7 +202,7 @@ uint16_t mr_term_tagged(int reason)
 {
 	switch (-reason) {
 	case TERM_RDMAP_BOUNDS:
-	case TERM_RDMAP_ACCESS: /* DDP has no word for it (RFC 5041 §7.2) */
+	case TERM_RDMAP_ACCESS: /* DDP has no code for it (RFC 5041 §7.2) */
 		return TERM_DDP_TAGGED_BOUNDS;
 	case TERM_RDMAP_STREAM:
 		return TERM_DDP_TAGGED_STREAM;

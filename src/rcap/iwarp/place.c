@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * place.c: DDP (RFC 5041) and RDMAP (RFC 5040): what a segment may do, and
- * what the last one of a message completes. Nothing is placed that was not
- * looked up here; every answer is a reason for a Terminate, or 0.
+ * place.c: DDP (RFC 5041) and RDMAP (RFC 5040): the access check of each
+ * segment, and the completion of each message. No segment is placed without the
+ * check. The functions return 0 or a reason for a Terminate.
  */
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool is_send(uint8_t opcode)
 
 /* ---- untagged ---- */
 
-/* RFC 6581 §9: the Send that only says Ready To Receive is not the user's. */
+/* RFC 6581 §9: a Send that is only Ready To Receive is not reported. */
 static bool is_rtr_send(const struct iwarp *c, size_t len)
 {
 	const struct rdmap_header *h = &c->rx.h;
@@ -25,7 +25,7 @@ static bool is_rtr_send(const struct iwarp *c, size_t len)
 	       !c->rx.send_begun;
 }
 
-/* The segment goes to this memory of our own, not to a region. */
+/* Directs the segment to memory of ours, not to a region. */
 static void place_at(struct iwarp_rx *rx, void *buf, size_t len)
 {
 	rx->recv_iov = (struct iovec){ buf, len };
@@ -46,7 +46,7 @@ static int place_send(struct iwarp *c, size_t len)
 	if (list_empty(&c->recvs))
 		return -TERM_DDP_UNTAGGED_NO_BUFFER;
 	r = list_entry(c->recvs.next, struct rcap_recv, link);
-	/* a message has less than 2^32 octets, however large the place is */
+	/* a message has less than 2^32 octets, however large the receive is */
 	if (!range_ok(rx->mo, len, MIN(r->cap, (size_t)UINT32_MAX)))
 		return -TERM_DDP_UNTAGGED_TOO_LONG;
 	place_at(rx, r->buf + rx->mo, len);
@@ -61,14 +61,14 @@ static int place_read_request(struct iwarp *c, size_t len)
 
 	if (len || !h->last)
 		return -TERM_DDP_UNTAGGED_TOO_LONG;
-	/* IRD buffers are all that queue 1 has (RFC 5040 §5.1, §6.5) */
+	/* queue 1 has IRD buffers (RFC 5040 §5.1, §6.5) */
 	if (c->answers_n >= c->qp.ird)
 		return -TERM_DDP_UNTAGGED_NO_BUFFER;
 	return mr_find(c->mrs, c, h->source_stag, h->source_to, h->read_size,
 		       MR_REMOTE_READ, &memory, &off);
 }
 
-/* RFC 7306 §6.3: a message of its own, in one segment. */
+/* RFC 7306 §6.3: Immediate Data are a message of one segment. */
 static int place_immediate(struct iwarp *c, size_t len)
 {
 	if (c->rx.send_begun)
@@ -78,8 +78,7 @@ static int place_immediate(struct iwarp *c, size_t len)
 	return list_empty(&c->recvs) ? -TERM_DDP_UNTAGGED_NO_BUFFER : 0;
 }
 
-/* RFC 7306 §§5.2.1, 8.2. Atomic Requests share the queue and the depth of
- * Reads. */
+/* RFC 7306 §§5.2.1, 8.2: Atomic Requests share the queue and IRD of Reads. */
 static int place_atomic_request(struct iwarp *c, size_t len)
 {
 	const struct rdmap_header *h = &c->rx.h;
@@ -106,7 +105,7 @@ static bool is_atomic(const struct rcap_wr *wr)
 	return wr->op == RCAP_FETCH_ADD || wr->op == RCAP_CMP_SWAP;
 }
 
-/* RFC 7306 §5.2.2: the oldest of what we asked for, and no other. */
+/* RFC 7306 §5.2.2: a response must answer our oldest request. */
 static int place_atomic_response(struct iwarp *c, size_t len)
 {
 	const struct rcap_wr *wr = iwarp_wq_oldest_read(c);
@@ -130,7 +129,7 @@ static int place_terminate(struct iwarp *c, size_t len)
 	return 0;
 }
 
-/* RFC 5041 §5.3, §7.1: MSN and MO have no gap on a stream in order. */
+/* RFC 5041 §5.3, §7.1: MSN and MO have no gap on an ordered stream. */
 static int place_untagged(struct iwarp *c, size_t len)
 {
 	struct iwarp_rx *rx = &c->rx;
@@ -168,13 +167,13 @@ static int place_write(struct iwarp *c, size_t len)
 	return err ? -(int)mr_term_tagged(err) : 0;
 }
 
-/* Only the oldest Read may be answered, without a gap (RFC 5040 §5.2.2). */
+/* A response must answer our oldest Read, without a gap (RFC 5040 §5.2.2). */
 static int place_read_response(struct iwarp *c, size_t len)
 {
 	struct iwarp_rx *rx = &c->rx;
 	struct rcap_wr *wr = iwarp_wq_oldest_read(c);
 
-	if (c->tx.rtr_read_out) { /* the answer to a Ready To Receive */
+	if (c->tx.rtr_read_out) { /* the response to our Ready To Receive */
 		if (len)
 			return -TERM_DDP_TAGGED_BOUNDS;
 		return rx->h.last ? 0 : -TERM_RDMAP_STREAM_CATASTROPHIC;
@@ -233,16 +232,16 @@ void iwarp_replace(struct iwarp *c)
 	if (!rx->dest || rx->h.opcode != RDMAP_WRITE || rx->left == 0)
 		return;
 	/* the region may have been invalidated since the segment began, and its
-	 * place in the table may hold another one */
+	 * entry of the table may belong to another region now */
 	err = mr_find(c->mrs, c, rx->h.stag, rx->h.to + (payload - rx->left),
 		      rx->left, MR_REMOTE_WRITE, &rx->dest, &rx->dest_off);
 	if (err)
 		rx->refused = -(int)mr_term_tagged(err);
 }
 
-/* ---- what is complete ---- */
+/* ---- completion ---- */
 
-static int invalidate_named(struct iwarp *c, struct rcap_recv *r)
+static int invalidate_stag(struct iwarp *c, struct rcap_recv *r)
 {
 	const struct rdmap_header *h = &c->rx.h;
 	const struct bufv *memory;
@@ -262,7 +261,7 @@ static int invalidate_named(struct iwarp *c, struct rcap_recv *r)
 	return err;
 }
 
-static int send_done(struct iwarp *c, size_t len)
+static int complete_send(struct iwarp *c, size_t len)
 {
 	struct iwarp_rx *rx = &c->rx;
 	struct rcap_recv *r;
@@ -278,7 +277,7 @@ static int send_done(struct iwarp *c, size_t len)
 	if (!rx->h.last)
 		return 0;
 	r = list_entry(c->recvs.next, struct rcap_recv, link);
-	err = invalidate_named(c, r);
+	err = invalidate_stag(c, r);
 	if (err)
 		return err;
 	list_del(&r->link);
@@ -289,7 +288,7 @@ static int send_done(struct iwarp *c, size_t len)
 	return 0;
 }
 
-static int request_done(struct iwarp *c)
+static int queue_request(struct iwarp *c)
 {
 	unsigned ring = c->cfg.wish.ird + 1u;
 	unsigned at = (c->answers_first + c->answers_n++) % ring;
@@ -300,8 +299,8 @@ static int request_done(struct iwarp *c)
 	return 0;
 }
 
-/* One receive, of which nothing is written. */
-static int immediate_done(struct iwarp *c)
+/* Immediate Data consume a receive but write nothing to it. */
+static int complete_immediate(struct iwarp *c)
 {
 	struct rcap_recv *r = list_entry(c->recvs.next, struct rcap_recv, link);
 
@@ -314,7 +313,7 @@ static int immediate_done(struct iwarp *c)
 	return 0;
 }
 
-static int atomic_response_done(struct iwarp *c)
+static int complete_atomic(struct iwarp *c)
 {
 	iwarp_wq_oldest_read(c)->atomic->original = c->rx.h.value;
 	c->rx.msn[DDP_QN_ATOMIC]++;
@@ -322,7 +321,7 @@ static int atomic_response_done(struct iwarp *c)
 	return 0;
 }
 
-static int read_response_done(struct iwarp *c, size_t len)
+static int complete_read(struct iwarp *c, size_t len)
 {
 	struct rcap_wr *wr = iwarp_wq_oldest_read(c);
 
@@ -336,8 +335,8 @@ static int read_response_done(struct iwarp *c, size_t len)
 	return 0;
 }
 
-/* RFC 5040 §4.8: the peer gives up; nothing is answered. */
-static int terminated(struct iwarp *c, size_t len)
+/* RFC 5040 §4.8: a Terminate of the peer; it gets no answer. */
+static int end_terminated(struct iwarp *c, size_t len)
 {
 	struct rdmap_terminate t;
 
@@ -361,21 +360,21 @@ int iwarp_placed(struct iwarp *c, size_t len)
 	uint8_t opcode = c->rx.h.opcode;
 
 	if (is_send(opcode))
-		return send_done(c, len);
+		return complete_send(c, len);
 	switch (opcode) {
 	case RDMAP_READ_REQUEST:
 	case RDMAP_ATOMIC_REQUEST:
-		return request_done(c);
+		return queue_request(c);
 	case RDMAP_ATOMIC_RESPONSE:
-		return atomic_response_done(c);
+		return complete_atomic(c);
 	case RDMAP_IMMEDIATE:
 	case RDMAP_IMMEDIATE_SE:
-		return immediate_done(c);
+		return complete_immediate(c);
 	case RDMAP_READ_RESPONSE:
-		return read_response_done(c, len);
+		return complete_read(c, len);
 	case RDMAP_TERMINATE:
-		return terminated(c, len);
+		return end_terminated(c, len);
 	default:
-		return 0; /* a Write completes nothing here */
+		return 0; /* the target of a Write gets no completion */
 	}
 }

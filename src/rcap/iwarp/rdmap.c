@@ -36,7 +36,7 @@ static uint32_t queue_of(uint8_t opcode)
 	}
 }
 
-/* RDMAP's own header, behind that of DDP. */
+/* Length of the RDMAP header, after that of DDP. */
 static size_t own_len(uint8_t opcode)
 {
 	switch (opcode) {
@@ -70,7 +70,7 @@ size_t rdmap_peek_len(const uint8_t *p)
 	return DDP_UNTAGGED_LEN + own_len(ctrl & CTRL_OPCODE);
 }
 
-/* What can be said of the first 16 bits alone. */
+/* Checks the first 16 bits. */
 static int check_control(struct rdmap_header *h, uint16_t ctrl, bool extended)
 {
 	uint8_t last = extended ? RDMAP_ATOMIC_RESPONSE : RDMAP_TERMINATE;
@@ -83,7 +83,7 @@ static int check_control(struct rdmap_header *h, uint16_t ctrl, bool extended)
 				 : -TERM_DDP_UNTAGGED_VERSION;
 	if ((ctrl & CTRL_RDMAP_VERSION) != RDMAP_VERSION_1)
 		return -TERM_RDMAP_VERSION;
-	/* an opcode on the wrong kind of buffer is unexpected there */
+	/* an opcode of the other kind of buffer is unexpected here */
 	if (h->opcode > last || is_tagged(h->opcode) != h->tagged)
 		return -TERM_RDMAP_OPCODE;
 	return 0;
@@ -110,7 +110,7 @@ static void decode_atomic(struct rdmap_header *h, const uint8_t *p)
 	h->compare_mask = get_be64(p + 44);
 }
 
-/* What is behind DDP's header. */
+/* Decodes the RDMAP header, after that of DDP. */
 static void decode_own(struct rdmap_header *h, const uint8_t *p)
 {
 	switch (h->opcode) {
@@ -243,7 +243,7 @@ size_t rdmap_terminate_encode(const struct rdmap_terminate *t, uint8_t *p)
 	p[3] = 0;
 	if (!t->has_segment_len && !t->has_ddp)
 		return n;
-	/* the length stands there whenever a header does (§4.8) */
+	/* the length is present whenever a header is (§4.8) */
 	put_be16(p + 4, t->segment_len);
 	n += 2;
 	if (t->has_ddp) {
@@ -299,7 +299,7 @@ static const struct {
 
 static const char *term_name(uint16_t reason)
 {
-	if (reason >> 8 == 0) /* any code goes with it (figure 9) */
+	if (reason >> 8 == 0) /* every code is permitted (figure 9) */
 		reason = TERM_LOCAL_CATASTROPHIC;
 	for (size_t i = 0; i < ARRAY_LEN(term_names); i++)
 		if (term_names[i].reason == reason)
@@ -314,9 +314,9 @@ const char *rdmap_term_str(uint16_t reason)
 	return name ? name : "unknown reason";
 }
 
-/* Linux' siw puts the two nibbles of the first octet the wrong way round on
- * little-endian machines. */
-static void set_reason(struct rdmap_terminate *t, uint16_t reason)
+/* siw of Linux swaps the two nibbles of the first octet on little-endian
+ * machines. */
+static void set_term_reason(struct rdmap_terminate *t, uint16_t reason)
 {
 	uint16_t other = (uint16_t)((reason & 0xff) | (reason & 0xf000) >> 4 |
 				    (reason & 0x0f00) << 4);
@@ -333,7 +333,7 @@ int rdmap_terminate_decode(struct rdmap_terminate *t, const uint8_t *p,
 	memset(t, 0, sizeof(*t));
 	if (n < 4)
 		return ERR_TRUNCATED;
-	set_reason(t, get_be16(p));
+	set_term_reason(t, get_be16(p));
 	if (n >= 6 && (p[2] & (TERM_M | TERM_D))) {
 		t->has_segment_len = p[2] & TERM_M;
 		t->segment_len = get_be16(p + 4);

@@ -20,7 +20,7 @@ enum rdmap_opcode {
 	RDMAP_SEND_SE = 5,
 	RDMAP_SEND_SE_INV = 6,
 	RDMAP_TERMINATE = 7,
-	/* RFC 7306 §4.1, where both ends agreed on it */
+	/* RFC 7306 §4.1, if both ends are configured for it */
 	RDMAP_IMMEDIATE = 8,
 	RDMAP_IMMEDIATE_SE = 9,
 	RDMAP_ATOMIC_REQUEST = 10,
@@ -42,7 +42,7 @@ enum rdmap_atomic {
 
 #define DDP_TAGGED_LEN	 14 /* without the MPA length */
 #define DDP_UNTAGGED_LEN 18
-#define RDMAP_READ_LEN	 28 /* Read Request header behind the DDP header */
+#define RDMAP_READ_LEN	 28 /* Read Request header after the DDP header */
 /* RFC 7306 §§5.2, 6.2 */
 #define RDMAP_IMMEDIATE_LEN	  8
 #define RDMAP_ATOMIC_REQUEST_LEN  52
@@ -55,34 +55,34 @@ struct rdmap_header {
 	/* tagged */
 	uint32_t stag;
 	uint64_t to;
-	/* untagged; stag: what a Send with Invalidate invalidates */
+	/* untagged; stag: the region that a Send with Invalidate names */
 	uint32_t qn, msn, mo;
 	/* Read Request, RFC 5040 §4.4 */
 	uint32_t sink_stag, read_size, source_stag;
 	uint64_t sink_to, source_to;
-	/* RFC 7306. Immediate Data: value. Atomic Request: the memory is
-	 * source_stag, source_to; value and mask to add or to swap. Atomic
-	 * Response: value, what was there. */
-	uint8_t atomic; /* enum rdmap_atomic, or another */
+	/* RFC 7306. Immediate Data: value. Atomic Request: source_stag and
+	 * source_to name the memory; operands value, mask, compare,
+	 * compare_mask. Atomic Response: value, the old value of the memory. */
+	uint8_t atomic; /* enum rdmap_atomic, or an unknown value */
 	uint32_t request_id;
 	uint64_t value, mask, compare, compare_mask;
 };
 
-/* rdmap_header_len: DDP and RDMAP header of this opcode, bytes. */
+/* rdmap_header_len: length of the DDP and RDMAP headers of this opcode. */
 size_t rdmap_header_len(uint8_t opcode);
-/* rdmap_peek_len: as far as its first two octets at p tell, whether they go
- * together or not. */
+/* rdmap_peek_len: length of the headers by their first two octets, at p; the
+ * opcode may be invalid. */
 size_t rdmap_peek_len(const uint8_t *p);
 
 /*
- * rdmap_decode reads the header of a ULPDU of n bytes; extended: RFC 7306 holds.
- * Returns its length, or one of the Terminate reasons below, negative
+ * rdmap_decode decodes the header of a ULPDU of n bytes; extended: accept RFC
+ * 7306. Returns its length, or a Terminate reason below, negative
  * (-TERM_...).
  */
 int rdmap_decode(struct rdmap_header *h, const uint8_t *p, size_t n,
 		 bool extended);
-/* rdmap_encode writes the header; p has room for DDP_HEADER_MAX. Returns its
- * length. */
+/* rdmap_encode encodes the header; p has room for DDP_HEADER_MAX bytes. Returns
+ * its length. */
 size_t rdmap_encode(const struct rdmap_header *h, uint8_t *p);
 
 /*
@@ -91,7 +91,7 @@ size_t rdmap_encode(const struct rdmap_header *h, uint8_t *p);
  * §7.2, RFC 5044 §8, RFC 6581 §8).
  */
 enum rdmap_term {
-	/* any code will do (figure 9), but 0 would be no error */
+	/* every code is permitted (figure 9), but 0 would be no error */
 	TERM_LOCAL_CATASTROPHIC = 0x00ff,
 	TERM_RDMAP_INVALID_STAG = 0x0100,
 	TERM_RDMAP_BOUNDS = 0x0101,
@@ -127,29 +127,30 @@ enum rdmap_term {
 	TERM_MPA_RTR = 0x2007,
 };
 
+/* rdmap_term_str names a reason; never NULL. */
 const char *rdmap_term_str(uint16_t reason);
 
 struct rdmap_terminate {
 	uint16_t reason; /* enum rdmap_term */
-	/* decode: it makes sense only with layer and type swapped, as Linux'
-	 * siw sends them; reason is what was meant */
+	/* decode: the reason is known only with layer and type swapped, as siw
+	 * of Linux sends them; reason is the swapped value */
 	bool swapped;
 	bool has_segment_len, has_ddp, has_rdmap; /* M, D, R */
 	uint16_t segment_len;
-	/* the headers of the segment that caused it; borrowed */
+	/* the headers of the segment at fault; borrowed */
 	const uint8_t *headers;
 	size_t headers_len;
 };
 
-/* RDMAP's header is there for Read Requests only (RFC 5040 §4.8) */
+/* the RDMAP header is included for Read Requests only (RFC 5040 §4.8) */
 #define RDMAP_TERMINATE_HEADERS (DDP_UNTAGGED_LEN + RDMAP_READ_LEN)
 #define RDMAP_TERMINATE_MAX	(4 + 2 + RDMAP_TERMINATE_HEADERS)
 
-/* rdmap_terminate_encode writes the Terminate Header (behind the DDP header);
- * returns its length. p has room for RDMAP_TERMINATE_MAX. */
+/* rdmap_terminate_encode encodes the Terminate Header (after the DDP header)
+ * and returns its length. p has room for RDMAP_TERMINATE_MAX bytes. */
 size_t rdmap_terminate_encode(const struct rdmap_terminate *t, uint8_t *p);
-/* rdmap_terminate_decode: ERR_TRUNCATED. Bits that are not followed by what
- * they promise are cleared. */
+/* rdmap_terminate_decode returns 0 or ERR_TRUNCATED. It clears a bit whose part
+ * is missing. */
 int rdmap_terminate_decode(struct rdmap_terminate *t, const uint8_t *p,
 			   size_t n);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rx.c: octets to FPDUs (RFC 5044 §4). One FPDU may come in any number of
- * pieces, with or without markers. Payload that is still in the socket goes
- * straight to its place; what the look-ahead already holds is copied there.
+ * rx.c: octets to FPDUs (RFC 5044 §4). An FPDU may arrive in any number of
+ * pieces, with or without markers. Payload that is still in the socket is
+ * received directly in its destination; payload that is already in the
+ * look-ahead is copied there.
  *
- * An FPDU that lies wholly in the look-ahead is checked before a byte of it
- * is placed. One that is read in place has its CRC checked before it counts:
- * until then the bytes of its region are undefined, as RFC 5040 §5.4 says of
- * any Write that is not yet followed by a completion.
+ * The CRC of an FPDU that lies completely in the look-ahead is checked before a
+ * byte of it is placed. An FPDU that is received in place is checked when it is
+ * complete: until then the bytes of its region are undefined, as RFC 5040 §5.4
+ * permits for every Write that no completion has followed yet.
  */
 #include <string.h>
 
@@ -15,24 +16,24 @@
 #include "base/crc32c.h"
 #include "rcap/iwarp/internal.h"
 
-/* Payload from this size on is worth a system call of its own. */
-#define LARGE (16u << 10)
-/* What is read behind the last segment of a large message, and as long as it
- * is not sure that only small ones follow: a short Send or two. */
-#define LOOK_SMALL 256
-/* So many small ones in a row, and all of the look-ahead is read again. */
+/* payload from this size on gets a system call of its own */
+#define RX_LARGE_MIN (16u << 10)
+/* Read this much after the last segment of a large message, and until
+ * SMALL_AGAIN small ones have followed: one or two short Sends. */
+#define RX_LOOK_SMALL 256
+/* after so many small FPDUs the whole look-ahead is used again */
 #define SMALL_AGAIN 2
 
-/* ---- the FPDU under way ---- */
+/* ---- the current FPDU ---- */
 
-static void begin(struct iwarp_rx *rx)
+static void begin_fpdu(struct iwarp_rx *rx)
 {
 	rx->stage = RX_HEAD;
 	rx->head_have = 0;
 	rx->head_need = MPA_LENGTH_LEN + 2; /* with the DDP control field */
 	rx->crc = CRC32C_SEED;
 	rx->refused = 0;
-	rx->marker_lied = false;
+	rx->marker_wrong = false;
 	rx->dest = NULL;
 }
 
@@ -53,19 +54,19 @@ static void begin_payload(struct iwarp *c)
 
 	rx->stage = RX_PAYLOAD;
 	rx->left = rx->ulpdu_len - (rx->head_have - MPA_LENGTH_LEN);
-	if (rx->left >= LARGE)
+	if (rx->left >= RX_LARGE_MIN)
 		rx->large = SMALL_AGAIN;
 	else if (rx->large > 0)
 		rx->large--;
 	rx->refused = n < 0 ? n : iwarp_place(c, rx->left);
-	if (rx->refused || rx->marker_lied)
+	if (rx->refused || rx->marker_wrong)
 		rx->dest = NULL;
 	if (rx->left == 0)
 		begin_tail(rx);
 }
 
-/* A part of the header is here: how much more of it is there? */
-static void head_grew(struct iwarp *c)
+/* A part of the header has arrived: computes how much of it is missing. */
+static void grow_head(struct iwarp *c)
 {
 	struct iwarp_rx *rx = &c->rx;
 	size_t want;
@@ -80,8 +81,8 @@ static void head_grew(struct iwarp *c)
 		begin_payload(c);
 }
 
-/* Everything of it is here. */
-static void finish(struct iwarp *c)
+/* The FPDU is complete. */
+static void finish_fpdu(struct iwarp *c)
 {
 	struct iwarp_rx *rx = &c->rx;
 	uint32_t sent = get_le32(rx->tail + rx->tail_need - MPA_CRC_LEN);
@@ -94,11 +95,11 @@ static void finish(struct iwarp *c)
 		iwarp_fail(c, TERM_MPA_CRC, ERR_DATA_DIGEST);
 		return;
 	}
-	if (rx->marker_lied) { /* and the CRC is right (RFC 5044 §8) */
+	if (rx->marker_wrong) { /* although the CRC is right (RFC 5044 §8) */
 		iwarp_fail(c, TERM_MPA_MARKER, ERR_FORMAT);
 		return;
 	}
-	/* a Terminate begins nothing */
+	/* a Terminate does not establish the connection */
 	if (reason || rx->h.opcode != RDMAP_TERMINATE)
 		iwarp_startup_first(c);
 	if (!iwarp_is_full(c))
@@ -109,7 +110,7 @@ static void finish(struct iwarp *c)
 	if (reason)
 		iwarp_fail(c, (uint16_t)-reason, ERR_PROTOCOL);
 	else
-		begin(rx);
+		begin_fpdu(rx);
 }
 
 /* ---- content, in any pieces ---- */
@@ -118,7 +119,7 @@ static size_t take_head(struct iwarp *c, const uint8_t *p, size_t n)
 {
 	struct iwarp_rx *rx = &c->rx;
 
-	/* the first two octets alone say whether there are two more */
+	/* the length decides whether a control field follows */
 	if (rx->head_have < MPA_LENGTH_LEN)
 		n = MIN(n, MPA_LENGTH_LEN - rx->head_have);
 	n = MIN(n, rx->head_need - rx->head_have);
@@ -128,11 +129,11 @@ static size_t take_head(struct iwarp *c, const uint8_t *p, size_t n)
 	rx->crc = crc32c_update(rx->crc, p, n);
 	rx->head_have += (unsigned)n;
 	if (rx->head_have >= MPA_LENGTH_LEN)
-		head_grew(c);
+		grow_head(c);
 	return n;
 }
 
-/* n octets of payload are in place, or dropped. */
+/* n octets of payload have been placed or dropped. */
 static void payload_moved(struct iwarp_rx *rx, size_t n)
 {
 	rx->dest_off += n;
@@ -162,7 +163,7 @@ static size_t take_tail(struct iwarp *c, const uint8_t *p, size_t n)
 	struct iwarp_rx *rx = &c->rx;
 	unsigned pad = rx->tail_need - MPA_CRC_LEN;
 
-	/* the pad alone, then the CRC: only the pad is summed */
+	/* the pad first, then the CRC: the CRC covers the pad only */
 	if (rx->tail_have < pad)
 		n = MIN(n, pad - rx->tail_have);
 	n = MIN(n, rx->tail_need - rx->tail_have);
@@ -200,8 +201,8 @@ static size_t until_marker(const struct iwarp_rx *rx)
 	return MPA_MARKER_INTERVAL - (size_t)(rx->s.pos % MPA_MARKER_INTERVAL);
 }
 
-/* A marker points back to the length field, or is 0 right before it
- * (RFC 5044 §4.3, erratum 1427). */
+/* A marker holds the distance to the length field, 0 right before it (RFC 5044
+ * §4.3, erratum 1427). */
 static size_t take_marker(struct iwarp *c, const uint8_t *p, size_t n)
 {
 	struct iwarp_rx *rx = &c->rx;
@@ -217,7 +218,8 @@ static size_t take_marker(struct iwarp *c, const uint8_t *p, size_t n)
 		return n;
 	rx->marker_have = 0;
 	if ((get_be16(rx->marker + 2) & 0xfffc) != want) {
-		rx->marker_lied = true; /* its CRC tells what is wrong */
+		/* the CRC then distinguishes corruption from a wrong marker */
+		rx->marker_wrong = true;
 		rx->dest = NULL;
 	}
 	return n;
@@ -225,9 +227,9 @@ static size_t take_marker(struct iwarp *c, const uint8_t *p, size_t n)
 
 /* ---- a whole FPDU at once ---- */
 
-/* whole handles the FPDU at p if all of it is there: the usual case for all
- * that is small. Returns its length, 0: take it in pieces. */
-static size_t whole(struct iwarp *c, const uint8_t *p, size_t n)
+/* take_whole handles the FPDU at p if it is complete, which is the usual case
+ * for small ones. Returns its length; 0: take it in pieces. */
+static size_t take_whole(struct iwarp *c, const uint8_t *p, size_t n)
 {
 	struct iwarp_rx *rx = &c->rx;
 	size_t content, payload;
@@ -248,7 +250,7 @@ static size_t whole(struct iwarp *c, const uint8_t *p, size_t n)
 	if (rx->s.crc) {
 		rx->crc = crc32c_update(CRC32C_SEED, p, content);
 		if (get_le32(rx->tail) != crc32c_wire(rx->crc)) {
-			finish(c);
+			finish_fpdu(c);
 			return content + MPA_CRC_LEN;
 		}
 	}
@@ -260,16 +262,16 @@ static size_t whole(struct iwarp *c, const uint8_t *p, size_t n)
 		c->stats.copied += payload;
 	}
 	rx->tail_need = MPA_CRC_LEN;
-	finish(c);
+	finish_fpdu(c);
 	return content + MPA_CRC_LEN;
 }
 
 /* ---- the look-ahead ---- */
 
-static size_t take(struct iwarp *c, const uint8_t *p, size_t n)
+static size_t take_octets(struct iwarp *c, const uint8_t *p, size_t n)
 {
 	struct iwarp_rx *rx = &c->rx;
-	size_t k = whole(c, p, n);
+	size_t k = take_whole(c, p, n);
 
 	if (k == 0 && in_marker(rx))
 		k = take_marker(c, p, n);
@@ -278,7 +280,7 @@ static size_t take(struct iwarp *c, const uint8_t *p, size_t n)
 	rx->s.pos += k;
 	if (rx->stage == RX_TAIL && rx->tail_have == rx->tail_need &&
 	    iwarp_is_full(c))
-		finish(c);
+		finish_fpdu(c);
 	return k;
 }
 
@@ -287,9 +289,9 @@ void iwarp_rx_consume(struct iwarp *c)
 	struct iwarp_rx *rx = &c->rx;
 
 	if (rx->head_need == 0)
-		begin(rx); /* the very first */
+		begin_fpdu(rx); /* the first FPDU */
 	while (rx->at < rx->end && iwarp_is_full(c))
-		rx->at += take(c, rx->buf + rx->at, rx->end - rx->at);
+		rx->at += take_octets(c, rx->buf + rx->at, rx->end - rx->at);
 	if (rx->at == rx->end)
 		rx->at = rx->end = 0;
 }
@@ -302,8 +304,9 @@ static bool reads_in_place(const struct iwarp *c)
 	       rx->at == rx->end && iwarp_is_full(c);
 }
 
-/* Tail of this FPDU, and length and header of a tagged one behind it. */
-static size_t between(const struct iwarp_rx *rx)
+/* Length of the tail of this FPDU and of the length and header of a tagged one
+ * after it. */
+static size_t between_len(const struct iwarp_rx *rx)
 {
 	size_t content = MPA_LENGTH_LEN + rx->ulpdu_len;
 
@@ -311,10 +314,10 @@ static size_t between(const struct iwarp_rx *rx)
 	       DDP_TAGGED_LEN;
 }
 
-/* How much is read behind what goes to its place. Not more than the tail and
- * the next header inside of a message: what follows is payload, that would be
- * copied, and would leave the rest of it badly aligned. */
-static size_t look(const struct iwarp *c)
+/* How much to read after the payload that goes to its destination. Inside a
+ * message: only the tail and the next header, because the payload after them
+ * would be copied, and the rest of it would be badly aligned. */
+static size_t look_ahead(const struct iwarp *c)
 {
 	const struct iwarp_rx *rx = &c->rx;
 	size_t room = rx->cap - rx->end;
@@ -322,23 +325,23 @@ static size_t look(const struct iwarp *c)
 	if (rx->large == 0 || rx->s.markers)
 		return room;
 	if (rx->stage != RX_PAYLOAD || rx->h.last || !rx->h.tagged)
-		return MIN(room, (size_t)LOOK_SMALL);
-	return MIN(room, between(rx));
+		return MIN(room, (size_t)RX_LOOK_SMALL);
+	return MIN(room, between_len(rx));
 }
 
-static unsigned piece(struct iovec *iov, void *p, size_t n)
+static unsigned set_piece(struct iovec *iov, void *p, size_t n)
 {
 	*iov = (struct iovec){ p, n };
 	return 1;
 }
 
 /*
- * Inside of a message the next segment is most likely as long as this one and
- * goes right behind it. Where the destination is undefined anyway it is read
- * there in the same call; rx_done looks at its header before it counts, and
- * moves what was not where it belongs. Returns the pieces added, or 0.
+ * Inside a message the next segment is probably as long as this one and follows
+ * it in memory. If the destination is undefined anyway, receive the segment
+ * there in the same call; take_guessed checks its header before it counts, and
+ * moves what belongs elsewhere.
  */
-static unsigned guess(struct iwarp *c, struct iovec *iov, unsigned max)
+static unsigned guess_next(struct iwarp *c, struct iovec *iov, unsigned max)
 {
 	struct iwarp_rx *rx = &c->rx;
 	size_t off = rx->dest_off + rx->left, len;
@@ -350,14 +353,14 @@ static unsigned guess(struct iwarp *c, struct iovec *iov, unsigned max)
 		return 0;
 	len = rx->ulpdu_len - DDP_TAGGED_LEN;
 	len = MIN(len, rx->dest->len - off);
-	if (len < LARGE || len + RX_BETWEEN > rx->cap)
+	if (len < RX_LARGE_MIN || len + RX_BETWEEN > rx->cap)
 		return 0;
-	rx->guess.before_len = between(rx);
-	n += piece(iov, rx->guess.before, rx->guess.before_len);
+	rx->guess.before_len = between_len(rx);
+	n += set_piece(iov, rx->guess.before, rx->guess.before_len);
 	if (bufv_slice(rx->dest, off, len, iov + n, max - 2, &k) < len)
 		return 0;
 	n += k;
-	n += piece(iov + n, rx->guess.behind, between(rx));
+	n += set_piece(iov + n, rx->guess.behind, between_len(rx));
 	rx->guess.dest = rx->dest;
 	rx->guess.off = off;
 	rx->guess.len = len;
@@ -377,8 +380,8 @@ unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
 					max - 1, &n);
 
 		if (got < rx->left)
-			return n; /* too many pieces: the look-ahead waits */
-		n += guess(c, iov + n, max - n);
+			return n; /* too many pieces: without the look-ahead */
+		n += guess_next(c, iov + n, max - n);
 		if (rx->guess.len)
 			return n;
 	} else if (rx->at > 0 && rx->end == rx->cap) {
@@ -389,12 +392,12 @@ unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
 	if (rx->end == rx->cap)
 		return 0;
 	iov[n].iov_base = rx->buf + rx->end;
-	iov[n++].iov_len = look(c);
+	iov[n++].iov_len = look_ahead(c);
 	return n;
 }
 
-/* A region that is written as a whole, in one message or several: what is
- * missing of it behind the segment that came last. */
+/* A region that the peer writes as a whole, in one message or several: the part
+ * that is missing after the last segment. */
 size_t iwarp_rx_likely(const struct iwarp *c)
 {
 	const struct iwarp_rx *rx = &c->rx;
@@ -413,8 +416,8 @@ size_t iwarp_rx_likely(const struct iwarp *c)
 	return rest > have ? rest - have : 0;
 }
 
-/* Octets that recvmsg put in place. */
-static size_t landed(struct iwarp *c, size_t n)
+/* n octets were received in place. */
+static size_t count_placed(struct iwarp *c, size_t n)
 {
 	struct iwarp_rx *rx = &c->rx;
 
@@ -426,24 +429,24 @@ static size_t landed(struct iwarp *c, size_t n)
 	return n;
 }
 
-/* Octets that were read by guess: n from the end of the payload under way on.
- * Nobody is called back in between: inside of a message nothing completes. */
-static void guessed(struct iwarp *c, size_t n)
+/* n octets after the current payload were received in the guessed places. No
+ * up-call happens in between: inside a message no request completes. */
+static void take_guessed(struct iwarp *c, size_t n)
 {
 	struct iwarp_rx *rx = &c->rx;
 	const struct bufv *dest = rx->guess.dest;
 	size_t before = MIN(n, rx->guess.before_len), len, hit = 0;
 
 	for (size_t at = 0; at < before && iwarp_is_full(c);)
-		at += take(c, rx->guess.before + at, before - at);
+		at += take_octets(c, rx->guess.before + at, before - at);
 	n -= before;
 	len = MIN(n, rx->guess.len);
 	if (!iwarp_is_full(c))
 		return;
 	if (reads_in_place(c) && rx->dest == dest &&
 	    rx->dest_off == rx->guess.off)
-		hit = landed(c, len);
-	/* the rest was something else */
+		hit = count_placed(c, len);
+	/* the rest belongs elsewhere */
 	bufv_copy_out(dest, rx->guess.off + hit, rx->buf, len - hit);
 	memcpy(rx->buf + len - hit, rx->guess.behind, n - len);
 	rx->at = 0;
@@ -458,9 +461,9 @@ void iwarp_rx_done(struct iwarp *c, size_t n)
 
 	c->stats.rx_bytes += n;
 	if (reads_in_place(c))
-		n -= landed(c, n);
+		n -= count_placed(c, n);
 	if (n > 0 && by_guess)
-		guessed(c, n);
+		take_guessed(c, n);
 	else
 		rx->end += n;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* startup.c: MPA Request and Reply (RFC 5044 §7.1, RFC 6581), and who may
- * speak first. */
+/* startup.c: MPA Request and Reply (RFC 5044 §7.1, RFC 6581), and the rules for
+ * the first FPDU. */
 #include <string.h>
 
 #include "rcap/iwarp/internal.h"
 
-static void await(struct iwarp *c, enum iwarp_phase phase)
+static void await_peer(struct iwarp *c, enum iwarp_phase phase)
 {
-	c->phase = phase;
 	c->deadline = c->now + c->cfg.startup_timeout;
+	iwarp_go(c, phase);
 }
 
-static void encode(struct iwarp *c, const struct mpa_frame *f)
+static void encode_frame(struct iwarp *c, const struct mpa_frame *f)
 {
-	/* never fails: private data were checked on their way in */
+	/* never fails: callers have checked the length of private data */
 	c->frame_len = (size_t)mpa_frame_encode(f, c->frame);
 	c->frame_sent = 0;
 	iwarp_kick(c);
@@ -21,11 +21,11 @@ static void encode(struct iwarp *c, const struct mpa_frame *f)
 
 void iwarp_startup_begin(struct iwarp *c)
 {
-	c->qp.send_inv = true; /* the user's answer may tell of it */
+	c->qp.send_inv = true; /* the user's private data may announce it */
 	const struct mpa_wish *w = &c->cfg.wish;
 
 	if (!c->cfg.active) {
-		c->phase = PHASE_REQUEST_WAIT;
+		iwarp_go(c, PHASE_REQUEST_WAIT);
 		return;
 	}
 	c->request = (struct mpa_frame){
@@ -40,13 +40,13 @@ void iwarp_startup_begin(struct iwarp *c)
 		.private_data = c->private_data,
 		.private_len = c->cfg.private_len,
 	};
-	c->phase = PHASE_REQUEST_OUT;
-	encode(c, &c->request);
+	encode_frame(c, &c->request);
+	iwarp_go(c, PHASE_REQUEST_OUT);
 }
 
-/* ---- what was agreed ---- */
+/* ---- the result ---- */
 
-static void enter(struct iwarp *c)
+static void apply_terms(struct iwarp *c)
 {
 	c->rx.s = (struct mpa_stream){ .markers = c->terms.markers_in,
 				       .crc = c->terms.crc };
@@ -64,16 +64,16 @@ static void establish(struct iwarp *c, const struct mpa_frame *f)
 				      .private_data = f->private_data,
 				      .private_len = f->private_len };
 
-	c->phase = PHASE_FULL;
 	c->deadline = XTIME_NEVER;
 	c->qp.state = RCAP_ESTABLISHED;
+	iwarp_go(c, PHASE_FULL);
 	c->qp.user->established(c->qp.arg, &peer);
 	iwarp_kick(c);
 }
 
 /* ---- passive ---- */
 
-static void request_in(struct iwarp *c, const struct mpa_frame *f)
+static void take_request(struct iwarp *c, const struct mpa_frame *f)
 {
 	struct mpa_frame reply;
 	struct rcap_cm peer;
@@ -84,19 +84,20 @@ static void request_in(struct iwarp *c, const struct mpa_frame *f)
 			  "(RFC 5044 §7.1.1)");
 		return;
 	}
-	c->request = *f; /* but its private data, which pass */
+	/* except its private data, which are valid in this call only */
+	c->request = *f;
 	mpa_answer(f, &c->cfg.wish, &reply, &c->terms);
 	peer = (struct rcap_cm){ .ird = c->terms.ird,
 				 .ord = c->terms.ord,
 				 .private_data = f->private_data,
 				 .private_len = f->private_len };
-	c->phase = PHASE_ULP;
 	c->deadline = XTIME_NEVER;
 	c->qp.state = RCAP_REQUESTED;
+	iwarp_go(c, PHASE_ULP);
 	c->qp.user->connect_request(c->qp.arg, &peer);
 }
 
-static void answer(struct iwarp *c, const struct rcap_cm *cm, bool reject)
+static void send_reply(struct iwarp *c, const struct rcap_cm *cm, bool reject)
 {
 	struct mpa_wish wish = c->cfg.wish;
 	struct mpa_frame reply;
@@ -107,8 +108,8 @@ static void answer(struct iwarp *c, const struct rcap_cm *cm, bool reject)
 	reply.reject |= reject;
 	reply.private_data = cm->private_data;
 	reply.private_len = cm->private_len;
-	await(c, PHASE_REPLY_OUT);
-	encode(c, &reply);
+	encode_frame(c, &reply);
+	await_peer(c, PHASE_REPLY_OUT);
 	if (reply.reject)
 		iwarp_die(c, ERR_DENIED,
 			  reject ? "rejected the connection"
@@ -118,9 +119,9 @@ static void answer(struct iwarp *c, const struct rcap_cm *cm, bool reject)
 int iwarp_startup_accept(struct iwarp *c, const struct rcap_cm *cm)
 {
 	if (c->phase != PHASE_ULP)
-		return ERR_WRONG_STATE; /* answered already */
-	answer(c, cm, false);
-	enter(c);
+		return ERR_WRONG_STATE; /* already answered */
+	send_reply(c, cm, false);
+	apply_terms(c);
 	return 0;
 }
 
@@ -128,7 +129,7 @@ int iwarp_startup_reject(struct iwarp *c, const struct rcap_cm *cm)
 {
 	if (c->phase != PHASE_ULP)
 		return ERR_WRONG_STATE;
-	answer(c, cm, true);
+	send_reply(c, cm, true);
 	return 0;
 }
 
@@ -142,7 +143,8 @@ void iwarp_startup_first(struct iwarp *c)
 
 /* ---- active ---- */
 
-/* RFC 5044 §7.1.2 (6), RFC 6581 §9.1: the user learns what came with it. */
+/* RFC 5044 §7.1.2 (6), RFC 6581 §9.1: the user gets the private data of a
+ * rejection. */
 static void keep_rejection(struct iwarp *c, const struct mpa_frame *f)
 {
 	if (f->private_len)
@@ -154,7 +156,7 @@ static void keep_rejection(struct iwarp *c, const struct mpa_frame *f)
 	c->qp.rejection = &c->rejection;
 }
 
-static void reply_in(struct iwarp *c, const struct mpa_frame *f)
+static void take_reply(struct iwarp *c, const struct mpa_frame *f)
 {
 	int err = mpa_accept(&c->request, f, &c->terms);
 
@@ -164,11 +166,10 @@ static void reply_in(struct iwarp *c, const struct mpa_frame *f)
 		return;
 	}
 	if (err == ERR_LIMIT || err == ERR_UNSUPPORTED) {
-		/* RFC 6581 §§9.1, 9.2: the responder is told why */
-		enter(c);
-		c->phase = PHASE_FULL;
-		iwarp_fail(c, err == ERR_LIMIT ? TERM_MPA_IRD : TERM_MPA_RTR,
-			   err);
+		/* RFC 6581 §§9.1, 9.2: a Terminate names the reason */
+		apply_terms(c);
+		iwarp_refuse(c, err == ERR_LIMIT ? TERM_MPA_IRD : TERM_MPA_RTR,
+			     err);
 		return;
 	}
 	if (err) {
@@ -176,7 +177,7 @@ static void reply_in(struct iwarp *c, const struct mpa_frame *f)
 			  err_str(err));
 		return;
 	}
-	enter(c);
+	apply_terms(c);
 	c->tx.rtr_wanted = c->terms.peer_to_peer && c->terms.rtr;
 	establish(c, f);
 }
@@ -201,9 +202,9 @@ void iwarp_startup_input(struct iwarp *c)
 	}
 	rx->at += (size_t)n;
 	if (c->cfg.active)
-		reply_in(c, &f);
+		take_reply(c, &f);
 	else
-		request_in(c, &f);
+		take_request(c, &f);
 }
 
 unsigned iwarp_startup_tx(struct iwarp *c, struct iovec *iov)
@@ -221,7 +222,7 @@ void iwarp_startup_sent(struct iwarp *c, size_t n)
 	if (c->frame_sent < c->frame_len)
 		return;
 	if (c->phase == PHASE_REQUEST_OUT)
-		await(c, PHASE_REPLY_WAIT);
+		await_peer(c, PHASE_REPLY_WAIT);
 	else if (c->phase == PHASE_REPLY_OUT)
-		await(c, PHASE_FIRST_WAIT);
+		await_peer(c, PHASE_FIRST_WAIT);
 }

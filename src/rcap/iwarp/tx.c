@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * tx.c: messages to octets. A batch of FPDUs is staged at once: headers, pads
- * and CRCs in the arena, payload by reference; the driver sends it with as few
- * calls as the socket allows; then comes the next batch.
+ * and CRCs in the arena, payload by reference. The driver sends the batch with
+ * as few calls as the socket permits; then the next batch is staged.
  *
- * Segments of two messages are never mixed (RFC 5041 §5.3); between messages,
- * answers to the peer's Reads and our own queue take turns.
+ * Segments of two messages are never interleaved (RFC 5041 §5.3). Between
+ * messages, answers to the peer's Reads and our own queue alternate.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,10 @@
 #include "base/bytes.h"
 #include "rcap/iwarp/internal.h"
 
-#define PIECES_MAX 16 /* of one segment's payload; longer ones are cut */
+#define PIECES_MAX 16 /* of one segment's payload; segments are cut to that */
 #define FPDU_MAX   65536
 #define LINE	   64
-#define EVEN_FROM  4096 /* shorter segments are as long as can be */
+#define EVEN_FROM  4096 /* shorter segments take the maximum length */
 #define COPIES	   (TX_BATCH + FPDU_MAX)
 /* With markers an FPDU has two pieces for every 512 octets. */
 #define MARKED_MAX 8192
@@ -30,12 +30,12 @@ static size_t fpdu_room(const struct iwarp *c)
 	return c->tx.s.markers ? MIN(room, (size_t)MARKED_MAX) : room;
 }
 
-/* segment_max: payload octets that fit behind a header of this length. */
+/* segment_max: payload octets that fit after a header of this length. */
 static size_t segment_max(const struct iwarp *c, size_t header)
 {
 	size_t ulpdu = mpa_max_ulpdu(&c->tx.s, fpdu_room(c));
 
-	/* RFC 5044 §4.5: 128 at the least, whatever the path says */
+	/* RFC 5044 §4.5: at least 128, whatever the path reports */
 	return MAX(ulpdu, (size_t)128) - header;
 }
 
@@ -44,7 +44,7 @@ static bool batch_full(const struct iwarp *c, uint64_t begun)
 	const struct iwarp_tx *tx = &c->tx;
 	size_t scratch = mpa_fpdu_scratch(&tx->s, fpdu_room(c));
 
-	/* without a CRC nothing has to stay in the cache until it is sent */
+	/* without CRC a batch need not stay in the cache until it is sent */
 	return tx->s.pos - begun >= (tx->s.crc ? TX_BATCH : 2 * TX_BATCH) ||
 	       tx->n + PER_FPDU(tx) > TX_PIECES ||
 	       tx->used + RX_HEAD_MAX + RDMAP_TERMINATE_MAX + scratch >
@@ -53,7 +53,8 @@ static bool batch_full(const struct iwarp *c, uint64_t begun)
 
 /* ---- one FPDU ---- */
 
-/* stage frames one segment: header, and len octets of data from off. */
+/* stage_copied frames one segment: header, and len octets of data from off;
+ * copy: see mpa_fpdu_build. */
 static void stage_copied(struct iwarp *c, const struct rdmap_header *h,
 			 const struct bufv *data, size_t off, size_t len,
 			 uint8_t *copy)
@@ -67,14 +68,14 @@ static void stage_copied(struct iwarp *c, const struct rdmap_header *h,
 	int n = mpa_fpdu_build(&tx->s, head, head_len, data, off, len, copy,
 			       tx->iov + tx->n, TX_PIECES - tx->n, &scratch);
 
-	if (n < 0) { /* batch_full left room for every case */
+	if (n < 0) { /* batch_full reserves room for every case */
 		iwarp_die(c, ERR_LIMIT, "a segment of too many pieces");
 		return;
 	}
 	tx->used = (size_t)(scratch - tx->arena);
 	c->stats.tx_fpdus++;
 	c->stats.tx_payload += len;
-	/* the last CRC and this header lie side by side */
+	/* the last CRC and this header are adjacent: one piece */
 	if (tx->n && tx->iov[tx->n].iov_base == head &&
 	    (uint8_t *)tx->iov[last].iov_base + tx->iov[last].iov_len == head) {
 		tx->iov[last].iov_len += tx->iov[tx->n].iov_len;
@@ -86,12 +87,11 @@ static void stage_copied(struct iwarp *c, const struct rdmap_header *h,
 }
 
 /*
- * A long message is cut evenly, and at cache lines, so that what follows the
- * first segment lands as well aligned as the first: copies to other places
- * cost the receiver up to half as much again, and a short last segment as
- * much as a long one.
+ * Cuts a long message evenly, at cache lines, so that all segments are aligned
+ * like the first: copies to unaligned places cost the receiver up to half as
+ * much again, and a short last segment costs as much as a long one.
  */
-static size_t evened(size_t most, size_t left)
+static size_t even_len(size_t most, size_t left)
 {
 	size_t n = (left + most - 1) / most;
 
@@ -101,14 +101,14 @@ static size_t evened(size_t most, size_t left)
 	return n <= most ? n : most & ~(size_t)(LINE - 1);
 }
 
-static void stage(struct iwarp *c, const struct rdmap_header *h,
-		  const struct bufv *data, size_t off, size_t len)
+static void stage_segment(struct iwarp *c, const struct rdmap_header *h,
+			  const struct bufv *data, size_t off, size_t len)
 {
 	stage_copied(c, h, data, off, len, NULL);
 }
 
-/* Payload that may change between its CRC and the wire goes by a copy. NULL:
- * there is no memory for it, and the connection goes. */
+/* Room for a copy of payload that may change between its CRC and the wire.
+ * NULL: out of memory, and the connection ends. */
 static uint8_t *room_for_copy(struct iwarp *c, size_t len)
 {
 	struct iwarp_tx *tx = &c->tx;
@@ -125,11 +125,11 @@ static uint8_t *room_for_copy(struct iwarp *c, size_t len)
 	return tx->copies + tx->copied - len;
 }
 
-/* segment_len: how much of data from off goes into the next segment. */
+/* segment_len: octets of data from off that go into the next segment. */
 static size_t segment_len(const struct iwarp *c, const struct bufv *data,
 			  size_t off, size_t left, size_t header)
 {
-	size_t len = MIN(left, evened(segment_max(c, header), left));
+	size_t len = MIN(left, even_len(segment_max(c, header), left));
 	struct iovec piece[PIECES_MAX];
 	unsigned n;
 
@@ -148,7 +148,7 @@ static uint8_t send_opcode(const struct rcap_wr *wr)
 	return wr->flags & RCAP_SOLICITED ? RDMAP_SEND_SE : RDMAP_SEND;
 }
 
-/* RFC 7306 §5.2.1; what has no meaning is as that clause wants it. */
+/* Unused fields hold the values that RFC 7306 §5.2.1 prescribes. */
 static void atomic_header(struct iwarp *c, struct rcap_wr *wr,
 			  struct rdmap_header *h)
 {
@@ -233,26 +233,26 @@ static void stage_wr(struct iwarp *c)
 		stage_data(c, wr, &h);
 	} else {
 		h.last = true;
-		stage(c, &h, &none, 0, 0);
+		stage_segment(c, &h, &none, 0, 0);
 	}
 	if (!h.last)
 		return;
 	if (wr->op != RCAP_WRITE)
-		tx->msn[iwarp_wq_is_asked(wr) ? DDP_QN_READ : DDP_QN_SEND]++;
+		tx->msn[iwarp_wq_has_response(wr) ? DDP_QN_READ : DDP_QN_SEND]++;
 	iwarp_wq_staged(c, wr, tx->s.pos);
 	tx->wr = NULL;
 }
 
 /* ---- answers to the peer's Reads ---- */
 
-static void answered(struct iwarp *c)
+static void retire_answer(struct iwarp *c)
 {
 	c->answers_first = (c->answers_first + 1) % (c->cfg.wish.ird + 1u);
 	c->answers_n--;
 }
 
-/* RFC 7306 §5.4: done when its turn to be answered has come, behind the Reads
- * that came before it. */
+/* RFC 7306 §5.4: the operation is executed when its response is staged, after
+ * the responses to earlier Reads. */
 static void stage_atomic(struct iwarp *c, const struct iwarp_read *a)
 {
 	static const struct bufv none;
@@ -273,9 +273,9 @@ static void stage_atomic(struct iwarp *c, const struct iwarp_read *a)
 		return;
 	}
 	h.value = iwarp_atomic_do(word, &a->h);
-	stage(c, &h, &none, 0, 0);
+	stage_segment(c, &h, &none, 0, 0);
 	c->tx.msn[DDP_QN_ATOMIC]++;
-	answered(c);
+	retire_answer(c);
 }
 
 static void stage_read_response(struct iwarp *c, struct iwarp_read *a)
@@ -286,7 +286,7 @@ static void stage_read_response(struct iwarp *c, struct iwarp_read *a)
 	const struct bufv *memory;
 	uint8_t *copy = NULL;
 	size_t off, left = a->h.read_size - a->sent, len;
-	/* looked at again for each segment: regions go */
+	/* checked for each segment: a region may end at any time */
 	int err = mr_find(c->mrs, c, a->h.source_stag, a->h.source_to + a->sent,
 			  left, MR_REMOTE_READ, &memory, &off);
 
@@ -306,7 +306,7 @@ static void stage_read_response(struct iwarp *c, struct iwarp_read *a)
 	c->tx.has_responses = true;
 	c->tx.responding = !h.last;
 	if (h.last)
-		answered(c);
+		retire_answer(c);
 }
 
 static void stage_answer(struct iwarp *c)
@@ -342,7 +342,7 @@ static void stage_rtr(struct iwarp *c)
 		tx->msn[DDP_QN_SEND]++;
 		break;
 	}
-	stage(c, &h, &none, 0, 0);
+	stage_segment(c, &h, &none, 0, 0);
 }
 
 static void stage_terminate(struct iwarp *c)
@@ -366,19 +366,20 @@ static void stage_terminate(struct iwarp *c)
 
 	tx->term_wanted = false;
 	tx->used += iov.iov_len;
-	stage(c, &h, &v, 0, v.len);
+	stage_segment(c, &h, &v, 0, v.len);
 }
 
 /* ---- batches ---- */
 
-/* stage_one stages the next segment of whatever is next; false: nothing. */
+/* stage_one stages the next segment; false: there is none. */
 static bool stage_one(struct iwarp *c)
 {
 	struct iwarp_tx *tx = &c->tx;
 	bool may_answer = c->answers_n > 0;
 
 	if (c->phase == PHASE_OVER || c->phase == PHASE_DEAD) {
-		/* what was begun is left as it is: Terminate comes last */
+		/* an unfinished message stays unfinished: the Terminate is
+		 * last */
 		if (!tx->term_wanted)
 			return false;
 		stage_terminate(c);
@@ -413,8 +414,8 @@ static void fill_batch(struct iwarp *c)
 		;
 }
 
-/* Nothing before full operation, and nothing of ours before the peer's first
- * FPDU if it was the one who asked (RFC 5044 §7.1.1). */
+/* FPDUs are sent in full operation only; the responder waits for the peer's
+ * first FPDU (RFC 5044 §7.1.1). */
 static bool may_stage(const struct iwarp *c)
 {
 	return c->phase == PHASE_FULL ||
@@ -439,6 +440,7 @@ void iwarp_tx_done(struct iwarp *c, size_t n)
 
 	tx->taken += n;
 	c->stats.tx_bytes += n;
+	c->qp.sent += n;
 	while (n > 0) {
 		struct iovec *v = &tx->iov[tx->first];
 		size_t k = MIN(n, v->iov_len);
@@ -475,7 +477,7 @@ void iwarp_tx_reset(struct iwarp *c)
 	}
 }
 
-/* ---- memory that is wanted back ---- */
+/* ---- memory that its owner takes back ---- */
 
 static bool overlaps(const struct iovec *v, const struct bufv *memory)
 {
@@ -507,7 +509,7 @@ int iwarp_tx_detach(struct iwarp *c, const struct bufv *memory)
 	d = malloc(sizeof(*d) + total);
 	if (!d)
 		return ERR_NOMEM;
-	d->next = tx->detached; /* all go with the batch */
+	d->next = tx->detached; /* freed with the batch */
 	tx->detached = d;
 	to = d->bytes;
 	for (unsigned i = tx->first; i < tx->n; i++) {

@@ -4,14 +4,14 @@
 
 #include "rcap/iwarp/internal.h"
 
-#define MARK_PENDING UINT64_MAX /* a Read without its response */
+#define MARK_PENDING UINT64_MAX /* a Read without response */
 
 int iwarp_wq_new(struct iwarp *c)
 {
 	list_init(&c->sq);
 	list_init(&c->flight);
 	list_init(&c->recvs);
-	/* 1 more: an RTR Read needs a place whatever ORD is */
+	/* one more: an RTR Read needs an entry even if ORD is 0 */
 	c->reads = calloc(c->cfg.wish.ord + 1u, sizeof(c->reads[0]));
 	c->answers = calloc(c->cfg.wish.ird + 1u, sizeof(c->answers[0]));
 	return c->reads && c->answers ? 0 : ERR_NOMEM;
@@ -51,7 +51,7 @@ static struct rcap_wr *first_of(const struct list *l)
 	return list_empty(l) ? NULL : list_entry(l->next, struct rcap_wr, link);
 }
 
-bool iwarp_wq_is_asked(const struct rcap_wr *wr)
+bool iwarp_wq_has_response(const struct rcap_wr *wr)
 {
 	return wr->op == RCAP_READ || wr->op == RCAP_FETCH_ADD ||
 	       wr->op == RCAP_CMP_SWAP;
@@ -61,15 +61,15 @@ bool iwarp_wq_has_next(const struct iwarp *c)
 {
 	const struct rcap_wr *wr = first_of(&c->sq);
 
-	/* a Ready To Receive that is a Read fills a place of the peer's, too */
-	return wr && (!iwarp_wq_is_asked(wr) ||
+	/* a Ready To Receive that is a Read counts against ORD, too */
+	return wr && (!iwarp_wq_has_response(wr) ||
 		      c->reads_n + c->tx.rtr_read_out < c->qp.ord);
 }
 
 /* [RFC 7145: 7.3.6 #3 #9-11] */
 static int register_sink(struct iwarp *c, struct rcap_wr *wr)
 {
-	/* No rights: only the response to this very Read may fill it. */
+	/* No rights: only the response to this Read may write it. */
 	if (wr->data.len == 0) {
 		wr->local = 0;
 		return 0;
@@ -85,11 +85,11 @@ struct rcap_wr *iwarp_wq_next(struct iwarp *c)
 		return NULL;
 	wr = first_of(&c->sq);
 	if (wr->op == RCAP_READ && register_sink(c, wr))
-		return NULL; /* the table is full: when one ends */
+		return NULL; /* the table is full: retried when a region ends */
 	list_del(&wr->link);
 	list_push_back(&c->flight, &wr->link);
 	wr->mark = MARK_PENDING;
-	if (iwarp_wq_is_asked(wr))
+	if (iwarp_wq_has_response(wr))
 		c->reads[(c->reads_first + c->reads_n++) %
 			 (c->cfg.wish.ord + 1u)] = wr;
 	return wr;
@@ -98,7 +98,7 @@ struct rcap_wr *iwarp_wq_next(struct iwarp *c)
 void iwarp_wq_staged(struct iwarp *c, struct rcap_wr *wr, uint64_t end)
 {
 	(void)c;
-	if (!iwarp_wq_is_asked(wr))
+	if (!iwarp_wq_has_response(wr))
 		wr->mark = end;
 }
 
@@ -147,7 +147,7 @@ void iwarp_wq_complete(struct iwarp *c)
 
 /* ---- the end ---- */
 
-static void flush_list(struct iwarp *c, struct list *l)
+static void abort_list(struct iwarp *c, struct list *l)
 {
 	struct list *n;
 
@@ -162,8 +162,8 @@ void iwarp_wq_flush(struct iwarp *c)
 	struct list *n;
 
 	c->reads_n = 0;
-	flush_list(c, &c->flight);
-	flush_list(c, &c->sq);
+	abort_list(c, &c->flight);
+	abort_list(c, &c->sq);
 	while ((n = list_pop_front(&c->recvs)))
 		c->qp.user->received(c->qp.arg,
 				     list_entry(n, struct rcap_recv, link),

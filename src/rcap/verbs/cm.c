@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cm.c: connecting and accepting by librdmacm, and how a connection ends. */
+/* cm.c: connecting and accepting by librdmacm; the table of the provider. */
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +10,7 @@
 
 /* ---- the end ---- */
 
-static void end(struct io_defer *d)
+static void end_conn(struct io_defer *d)
 {
 	struct verbs_conn *c = container_of(d, struct verbs_conn, end);
 
@@ -24,25 +22,6 @@ static void end(struct io_defer *d)
 		c->gone(c->gone_arg);
 }
 
-void verbs_over(struct verbs_conn *c, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	if (c->ending)
-		return;
-	c->ending = true;
-	if (!c->why[0]) {
-		c->err = err;
-		va_start(ap, fmt);
-		vsnprintf(c->why, sizeof(c->why), fmt, ap);
-		va_end(ap);
-	}
-	if (c->qp.state == RCAP_ESTABLISHED || c->qp.state == RCAP_CLOSING)
-		rdma_disconnect(c->id);
-	c->qp.state = MAX(c->qp.state, RCAP_CLOSING);
-	io_loop_defer(c->v->l, &c->end);
-}
-
 static void timer_fired(struct io_timer *t)
 {
 	struct verbs_conn *c = container_of(t, struct verbs_conn, timer);
@@ -51,14 +30,6 @@ static void timer_fired(struct io_timer *t)
 		verbs_over(c, ERR_TIMEOUT, "no answer in time");
 	else
 		verbs_over(c, c->err, "closed");
-}
-
-/* All that was posted is done: now it may go. */
-void verbs_drained(struct verbs_conn *c)
-{
-	if (!c->disconnecting || c->ending || c->qp.state != RCAP_CLOSING)
-		return;
-	rdma_disconnect(c->id); /* DISCONNECTED follows, or the timer */
 }
 
 /* ---- the provider's table ---- */
@@ -139,7 +110,7 @@ struct verbs_conn *verbs_conn_new(struct verbs *v,
 	c->cfg = *cfg;
 	c->qp.ops = &verbs_rcap_ops;
 	c->timer.fire = timer_fired;
-	c->end.run = end;
+	c->end.run = end_conn;
 	list_init(&c->end.link);
 	list_init(&c->turn.link);
 	list_init(&c->sq);
@@ -161,7 +132,7 @@ void verbs_conn_free(struct verbs_conn *c)
 	if (!c)
 		return;
 	io_timer_clear(c->v->l, &c->timer);
-	if (c->channel) /* it never got as far as its end */
+	if (c->channel) /* the connection never reached its end */
 		verbs_work_end(c);
 	io_defer_cancel(&c->end);
 	io_defer_cancel(&c->turn);
@@ -172,7 +143,7 @@ void verbs_conn_free(struct verbs_conn *c)
 	free(c);
 }
 
-static int start(struct verbs_conn *c, const struct sockaddr *dst)
+static int start_conn(struct verbs_conn *c, const struct sockaddr *dst)
 {
 	int err = verbs_channel(c->v);
 
@@ -196,7 +167,7 @@ struct verbs_conn *verbs_connect(struct verbs *v, const struct sockaddr *dst,
 	*err = -ENOMEM;
 	if (!c)
 		return NULL;
-	*err = start(c, dst);
+	*err = start_conn(c, dst);
 	if (!*err)
 		return c;
 	verbs_conn_free(c);
@@ -231,7 +202,8 @@ static void route_known(struct verbs_conn *c)
 		verbs_over(c, ERR_RESET, "connect: %s", strerror(errno));
 }
 
-static void established(struct verbs_conn *c, const struct rdma_cm_event *ev)
+static void conn_established(struct verbs_conn *c,
+			     const struct rdma_cm_event *ev)
 {
 	const struct rdma_conn_param *p = &ev->param.conn;
 	struct rcap_cm peer = { .ird = c->cfg.ird, .ord = c->cfg.ord };
@@ -245,14 +217,15 @@ static void established(struct verbs_conn *c, const struct rdma_cm_event *ev)
 					 (int)p->responder_resources);
 		peer.ord =
 			(uint16_t)MIN((int)c->cfg.ord, (int)p->initiator_depth);
-		c->qp.ird = c->cfg.ird; /* ready for more is no harm */
+		/* more than the peer issues is harmless */
+		c->qp.ird = c->cfg.ird;
 		c->qp.ord = peer.ord;
 		peer.private_data = p->private_data;
 		peer.private_len = p->private_data ? p->private_data_len : 0;
 	}
 	c->qp.state = RCAP_ESTABLISHED;
 	c->qp.user->established(c->qp.arg, &peer);
-	verbs_poll(c); /* what came before */
+	verbs_poll(c); /* messages that arrived before this event */
 }
 
 void verbs_conn_event(struct verbs_conn *c, const struct rdma_cm_event *ev)
@@ -265,7 +238,7 @@ void verbs_conn_event(struct verbs_conn *c, const struct rdma_cm_event *ev)
 		route_known(c);
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:
-		established(c, ev);
+		conn_established(c, ev);
 		break;
 	case RDMA_CM_EVENT_REJECTED:
 		verbs_over(c, ERR_DENIED,
@@ -273,7 +246,8 @@ void verbs_conn_event(struct verbs_conn *c, const struct rdma_cm_event *ev)
 			   ev->status);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		verbs_poll(c); /* what came before it counts */
+		/* messages that arrived before this event count */
+		verbs_poll(c);
 		verbs_over(c, 0, "closed");
 		break;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:

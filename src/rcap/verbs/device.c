@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * device.c: devices: what they say unasked, and how they go. librdmacm has one
- * context for a device in all of the process, so any thread may read what is
- * meant for another: it is told to all, and each looks for what is its own.
+ * device.c: devices: their asynchronous events and their removal. librdmacm has
+ * one context of a device in a process, so that any thread may read an event
+ * that concerns another: it posts the event to all, and each looks for the
+ * object that it concerns.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +19,9 @@ static struct {
 	struct list all; /* verbs.process */
 } process = { PTHREAD_MUTEX_INITIALIZER, { &process.all, &process.all } };
 
-/* ---- what a device said ---- */
+/* ---- events ---- */
 
-static bool is_meant(const struct verbs_conn *c, const struct verbs_note *n)
+static bool concerns(const struct verbs_conn *c, const struct verbs_note *n)
 {
 	if (!c->dev || c->dev->ctx != n->ctx)
 		return false;
@@ -34,13 +35,14 @@ static void conn_failed(struct verbs *v, const struct verbs_note *n)
 	list_for_each(i, &v->conns) {
 		struct verbs_conn *c = list_entry(i, struct verbs_conn, link);
 
-		if (is_meant(c, n))
+		if (concerns(c, n))
 			verbs_over(c, ERR_RESET, "the device says: %s",
 				   ibv_event_type_str(n->type));
 	}
 }
 
-static struct verbs_device *find(struct verbs *v, const struct ibv_context *ctx)
+static struct verbs_device *find_device(struct verbs *v,
+					const struct ibv_context *ctx)
 {
 	list_for_each(n, &v->devices) {
 		struct verbs_device *d =
@@ -54,7 +56,7 @@ static struct verbs_device *find(struct verbs *v, const struct ibv_context *ctx)
 
 static void device_gone(struct verbs *v, const struct ibv_context *ctx)
 {
-	struct verbs_device *d = find(v, ctx);
+	struct verbs_device *d = find_device(v, ctx);
 
 	if (!d || d->gone)
 		return;
@@ -74,7 +76,7 @@ static void device_gone(struct verbs *v, const struct ibv_context *ctx)
 	}
 }
 
-static void look_at(struct verbs *v, const struct verbs_note *n)
+static void handle_note(struct verbs *v, const struct verbs_note *n)
 {
 	switch (n->type) {
 	case IBV_EVENT_CQ_ERR:
@@ -91,7 +93,7 @@ static void look_at(struct verbs *v, const struct verbs_note *n)
 	}
 }
 
-static void told(struct io_post *p)
+static void notes_posted(struct io_post *p)
 {
 	struct verbs *v = container_of(p, struct verbs, told);
 	struct verbs_note notes[NOTES_MAX];
@@ -105,11 +107,12 @@ static void told(struct io_post *p)
 	v->noted = false;
 	pthread_mutex_unlock(&process.lock);
 	for (unsigned i = 0; i < n; i++)
-		look_at(v, &notes[i]);
+		handle_note(v, &notes[i]);
 }
 
-/* Too many at once: the device is not well, and the rest says no more. */
-static void tell_all(const struct verbs *from, const struct verbs_note *note)
+/* Drops events beyond NOTES_MAX: a device with so many has failed, and further
+ * events add nothing. */
+static void post_note(const struct verbs *from, const struct verbs_note *note)
 {
 	pthread_mutex_lock(&process.lock);
 	list_for_each(n, &process.all) {
@@ -128,13 +131,15 @@ static void tell_all(const struct verbs *from, const struct verbs_note *note)
 void verbs_device_removed(struct verbs *v, struct ibv_context *ctx)
 {
 	struct verbs_note n = { .ctx = ctx, .type = IBV_EVENT_DEVICE_FATAL };
-	const struct verbs_device *d = find(v, ctx);
+	const struct verbs_device *d = find_device(v, ctx);
 
 	if (!d || d->gone)
-		return; /* each connection on it says so */
-	verbs_say(v, "%s: the device was removed", d->name);
-	tell_all(v, &n);
-	look_at(v, &n);
+		/* already reported: each connection on the device causes a
+		 * call */
+		return;
+	verbs_report(v, "%s: the device was removed", d->name);
+	post_note(v, &n);
+	handle_note(v, &n);
 }
 
 static struct verbs_note note_of(const struct verbs_device *d,
@@ -151,8 +156,8 @@ static struct verbs_note note_of(const struct verbs_device *d,
 	return n;
 }
 
-/* Ports that go down and come back are for people to know of: connections on
- * them are ended by their own times, if they are. */
+/* An event of a port is only reported: its connections end by their own
+ * timeouts, if at all. */
 static void async_ready(struct io_watch *w, unsigned events)
 {
 	struct verbs_device *d = container_of(w, struct verbs_device, watch);
@@ -165,19 +170,19 @@ static void async_ready(struct io_watch *w, unsigned events)
 		if (ev.event_type != IBV_EVENT_COMM_EST &&
 		    ev.event_type != IBV_EVENT_SQ_DRAINED &&
 		    ev.event_type != IBV_EVENT_QP_LAST_WQE_REACHED)
-			verbs_say(d->v, "%s: %s", d->name,
-				  ibv_event_type_str(ev.event_type));
+			verbs_report(d->v, "%s: %s", d->name,
+				     ibv_event_type_str(ev.event_type));
 		ibv_ack_async_event(&ev);
-		tell_all(d->v, &n);
-		look_at(d->v, &n);
+		post_note(d->v, &n);
+		handle_note(d->v, &n);
 	}
 }
 
-/* ---- what uses a device ---- */
+/* ---- uses of a device ---- */
 
 struct verbs_device *verbs_device_get(struct verbs *v, struct ibv_context *ctx)
 {
-	struct verbs_device *d = find(v, ctx);
+	struct verbs_device *d = find_device(v, ctx);
 
 	if (d) {
 		d->users++;
@@ -207,11 +212,11 @@ struct verbs_device *verbs_device_get(struct verbs *v, struct ibv_context *ctx)
 }
 
 /*
- * The kernel lets go of a device only when every process has closed it (that
- * of siw and rxe does), and librdmacm closes it when there is another one, if
- * then. So what it has open of a device that is gone is made to lead nowhere.
+ * The kernel frees a device only when every process has closed it (true of siw
+ * and rxe). librdmacm closes it when another device appears, or never. So
+ * redirect its descriptors of a removed device to /dev/null.
  */
-static void let_go(struct ibv_context *ctx)
+static void release_device(struct ibv_context *ctx)
 {
 	int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -232,15 +237,15 @@ void verbs_device_put(struct verbs_device *d)
 	pthread_mutex_lock(&process.lock);
 	list_del(&d->link);
 	list_for_each(n, &process.all)
-		used |= find(list_entry(n, struct verbs, process), d->ctx) !=
-			NULL;
+		used |= find_device(list_entry(n, struct verbs, process),
+				    d->ctx) != NULL;
 	if (d->gone && !used)
-		let_go(d->ctx);
+		release_device(d->ctx);
 	pthread_mutex_unlock(&process.lock);
 	free(d);
 }
 
-/* ---- devices that are there ---- */
+/* ---- listing ---- */
 
 bool verbs_any_device(void)
 {
@@ -267,7 +272,8 @@ void verbs_devices_look_for(struct verbs *v)
 		list_entry(n, struct verbs_device, link)->looked_for = true;
 }
 
-/* A device that others hold up while it goes tells nobody (see let_go). */
+/* A removed device that other processes keep open sends no event (see
+ * release_device). */
 void verbs_devices_look(struct verbs *v)
 {
 	struct ibv_context *gone[8];
@@ -291,7 +297,7 @@ void verbs_devices_look(struct verbs *v)
 void verbs_join(struct verbs *v)
 {
 	list_init(&v->devices);
-	v->told.run = told;
+	v->told.run = notes_posted;
 	pthread_mutex_lock(&process.lock);
 	list_push_back(&process.all, &v->process);
 	pthread_mutex_unlock(&process.lock);

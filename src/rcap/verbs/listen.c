@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * listen.c: listeners, which wait for a device where none has their address;
- * and connections that ask, until some worker takes them.
+ * listen.c: listeners, which wait for a device if none has their address; and
+ * connection requests until a worker takes them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 /* ---- listeners ---- */
 
-static int begin(struct verbs_listener *l, bool any_device)
+static int start_listening(struct verbs_listener *l, bool any_device)
 {
 	struct verbs *v = l->v;
 	int err = any_device ? verbs_channel(v) : -ENODEV;
@@ -37,7 +37,7 @@ static int begin(struct verbs_listener *l, bool any_device)
 	return err;
 }
 
-static void cease(struct verbs_listener *l)
+static void stop_listening(struct verbs_listener *l)
 {
 	if (l->id)
 		rdma_destroy_id(l->id);
@@ -45,15 +45,6 @@ static void cease(struct verbs_listener *l)
 	l->id = NULL;
 	l->dev = NULL;
 	l->lost = false;
-}
-
-void verbs_listener_lost(struct verbs_listener *l)
-{
-	if (l->lost || !l->id)
-		return;
-	/* its cm_id may be that of the event which is being looked at */
-	l->lost = true;
-	io_loop_defer(l->v->l, &l->v->tidy);
 }
 
 void verbs_tidy(struct io_defer *d)
@@ -65,11 +56,11 @@ void verbs_tidy(struct io_defer *d)
 			list_entry(n, struct verbs_listener, link);
 
 		if (l->lost)
-			cease(l);
+			stop_listening(l);
 	}
 }
 
-static bool is_all_well(const struct verbs *v)
+static bool needs_no_listing(const struct verbs *v)
 {
 	list_for_each(n, &v->listeners)
 		if (!list_entry(n, struct verbs_listener, link)->id)
@@ -77,7 +68,7 @@ static bool is_all_well(const struct verbs *v)
 	return list_empty(&v->devices);
 }
 
-static void look_again(struct verbs *v)
+static void set_look_timer(struct verbs *v)
 {
 	if (!list_empty(&v->listeners))
 		io_timer_set(v->l, &v->look, io_now(v->l) + LOOK_EVERY);
@@ -103,24 +94,24 @@ static void devices_listed(struct io_file_op *op, int64_t result)
 		struct verbs_listener *l =
 			list_entry(n, struct verbs_listener, link);
 
-		if (!l->id && !begin(l, v->nlisted > 0))
-			verbs_say(v, "listening, device %s",
-				  l->dev ? l->dev->name : "any");
+		if (!l->id && !start_listening(l, v->nlisted > 0))
+			verbs_report(v, "listening, device %s",
+				     l->dev ? l->dev->name : "any");
 	}
 	if (v->listed)
 		ibv_free_device_list(v->listed);
 	v->listed = NULL;
-	look_again(v);
+	set_look_timer(v);
 }
 
-/* Devices come and go; nothing tells of those that come. The kernel was seen to
- * take a third of a second for the answer. */
+/* No event reports a new device, so list the devices periodically. On a helper
+ * thread: a listing was seen to take a third of a second. */
 void verbs_look(struct io_timer *t)
 {
 	struct verbs *v = container_of(t, struct verbs, look);
 
-	if (!verbs_class_exists() || is_all_well(v)) {
-		look_again(v);
+	if (!verbs_class_exists() || needs_no_listing(v)) {
+		set_look_timer(v);
 		return;
 	}
 	verbs_devices_look_for(v);
@@ -154,7 +145,7 @@ struct verbs_listener *verbs_listen(struct verbs *v, const struct sockaddr *sa,
 	l->cfg = *cfg;
 	l->asked = asked;
 	l->arg = arg;
-	*err = begin(l, verbs_any_device());
+	*err = start_listening(l, verbs_any_device());
 	if (*err && !v->host.wait) {
 		free(l);
 		return NULL;
@@ -169,14 +160,14 @@ void verbs_unlisten(struct verbs_listener *l)
 {
 	struct verbs *v = l->v;
 
-	cease(l);
+	stop_listening(l);
 	list_del(&l->link);
 	if (list_empty(&v->listeners))
 		io_timer_clear(v->l, &v->look);
 	free(l);
 }
 
-/* ---- connections that ask ---- */
+/* ---- connection requests ---- */
 
 struct verbs_request *verbs_request_new(struct verbs_listener *l,
 					const struct rdma_cm_event *ev)
@@ -201,7 +192,7 @@ struct verbs_request *verbs_request_new(struct verbs_listener *l,
 	return r;
 }
 
-/* Whatever it is: it does not ask any more. */
+/* Every event after the request means that the peer has given up. */
 void verbs_request_event(struct verbs_request *r)
 {
 	r->dead = true;
@@ -214,7 +205,8 @@ int verbs_hand(struct verbs_request *r, struct verbs *to)
 
 	if (err || to == from)
 		return err;
-	r->v = to; /* first: the other thread may hear of it at once */
+	/* before rdma_migrate_id: the other thread may get an event at once */
+	r->v = to;
 	if (rdma_migrate_id(r->id, to->channel) == 0)
 		return 0;
 	r->v = from;
@@ -229,7 +221,7 @@ void verbs_refuse(struct verbs_request *r)
 	free(r);
 }
 
-static int make(struct verbs_conn *c, struct verbs_request *r)
+static int make_conn(struct verbs_conn *c, struct verbs_request *r)
 {
 	int err;
 
@@ -256,16 +248,16 @@ void verbs_take(struct verbs_request *r,
 		verbs_refuse(r);
 		return;
 	}
-	err = make(c, r);
+	err = make_conn(c, r);
 	if (!err)
 		accepted(arg, c);
 	else
-		verbs_say(r->v, "a connection was refused: queue pair: %s%s",
-			  strerror(-err),
-			  err == -ENOMEM ? " (ulimit -l?)" : "");
+		verbs_report(r->v, "connection rejected: queue pair: %s%s",
+			     strerror(-err),
+			     err == -ENOMEM ? " (ulimit -l?)" : "");
 	if (c->qp.user) {
 		c->qp.user->connect_request(c->qp.arg, &r->cm);
-	} else { /* nobody wants it, or it can't be */
+	} else { /* the caller did not take it, or it failed */
 		rdma_reject(c->id, NULL, 0);
 		verbs_conn_free(c);
 	}

@@ -1,29 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* module.c: the table that rcap-verbs.so exports; the channel of events. */
+/* module.c: the table that rcap-verbs.so exports; the event channel. */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "rcap/verbs/internal.h"
 
-void verbs_say(struct verbs *v, const char *fmt, ...)
-{
-	char text[200];
-	va_list ap;
-
-	if (!v->host.event)
-		return;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	v->host.event(v->host.arg, text);
-}
-
 /* ---- the connection manager's events ---- */
 
-static void dispatch(struct rdma_cm_event *ev)
+static void dispatch_event(struct rdma_cm_event *ev)
 {
 	void *context = ev->id->context;
 
@@ -47,7 +31,7 @@ static void dispatch(struct rdma_cm_event *ev)
 	}
 }
 
-static void asked(struct rdma_cm_event *ev)
+static void request_came(struct rdma_cm_event *ev)
 {
 	struct verbs_listener *l = ev->listen_id->context;
 	struct rdma_cm_id *id = ev->id;
@@ -55,7 +39,7 @@ static void asked(struct rdma_cm_event *ev)
 
 	rdma_ack_cm_event(ev);
 	if (r) {
-		l->asked(l->arg, r); /* may end the listener */
+		l->asked(l->arg, r); /* this call may free the listener */
 	} else {
 		rdma_reject(id, NULL, 0);
 		rdma_destroy_id(id);
@@ -69,42 +53,16 @@ static void cm_ready(struct io_watch *w, unsigned events)
 
 	(void)events;
 	while (rdma_get_cm_event(v->channel, &ev) == 0) {
-		/* an id may be destroyed only when its events are acked, else
-		 * that waits for ever: ends are deferred to the end of the
-		 * turn, and a request is told of when its event is acked */
+		/* rdma_destroy_id waits until all events of the id are
+		 * acknowledged: so connections end in deferred calls, and a
+		 * request is passed on after its event is acknowledged */
 		if (ev->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
-			asked(ev);
+			request_came(ev);
 			continue;
 		}
-		dispatch(ev);
+		dispatch_event(ev);
 		rdma_ack_cm_event(ev);
 	}
-}
-
-int verbs_channel(struct verbs *v)
-{
-	if (v->channel)
-		return 0;
-	v->channel = rdma_create_event_channel();
-	if (!v->channel)
-		return -errno;
-	fcntl(v->channel->fd, F_SETFL,
-	      fcntl(v->channel->fd, F_GETFL) | O_NONBLOCK);
-	return 0;
-}
-
-int verbs_watch(struct verbs *v)
-{
-	int err;
-
-	if (v->watching)
-		return 0;
-	v->watch = (struct io_watch){ .fd = v->channel->fd,
-				      .want = IO_IN,
-				      .ready = cm_ready };
-	err = io_watch_add(v->l, &v->watch);
-	v->watching = !err;
-	return err;
 }
 
 /* ---- life ---- */
@@ -125,6 +83,7 @@ static struct verbs *open_verbs(struct io_loop *l,
 	v->host = *host;
 	v->look.fire = verbs_look;
 	v->tidy.run = verbs_tidy;
+	v->watch.ready = cm_ready;
 	list_init(&v->tidy.link);
 	list_init(&v->conns);
 	list_init(&v->listeners);
@@ -144,8 +103,8 @@ static struct verbs *open_verbs(struct io_loop *l,
 static void close_verbs(struct verbs *v)
 {
 	verbs_leave(v);
-	/* a helper thread may be in this module, which is unloaded next; what
-	 * another thread told is on its way with a part of v */
+	/* a helper thread may run code of this module, which is unloaded next;
+	 * a posted event still refers to v */
 	while ((v->is_listing || v->noted) &&
 	       io_loop_turn(v->l, v->noted ? 0 : 50 * XTIME_MS) >= 0)
 		;
@@ -160,12 +119,13 @@ static void close_verbs(struct verbs *v)
 
 /* ---- the table ---- */
 
-static struct rcap_qp *qp(struct verbs_conn *c)
+static struct rcap_qp *conn_qp(struct verbs_conn *c)
 {
 	return &c->qp;
 }
 
-static void on_gone(struct verbs_conn *c, void (*gone)(void *arg), void *arg)
+static void conn_on_gone(struct verbs_conn *c, void (*gone)(void *arg),
+			 void *arg)
 {
 	c->gone = gone;
 	c->gone_arg = arg;
@@ -183,15 +143,15 @@ static void copy_address(struct sockaddr_storage *to,
 			*(const struct sockaddr_in6 *)(const void *)from;
 }
 
-static void addresses(const struct verbs_conn *c,
-		      struct sockaddr_storage *local,
-		      struct sockaddr_storage *peer)
+static void conn_addresses(const struct verbs_conn *c,
+			   struct sockaddr_storage *local,
+			   struct sockaddr_storage *peer)
 {
 	copy_address(local, rdma_get_local_addr(c->id));
 	copy_address(peer, rdma_get_peer_addr(c->id));
 }
 
-static const char *device(const struct verbs_conn *c)
+static const char *conn_device(const struct verbs_conn *c)
 {
 	return c->id && c->id->verbs ? ibv_get_device_name(c->id->verbs->device)
 				     : "?";
@@ -209,9 +169,9 @@ const struct verbs_module openiser_verbs = {
 	.take = verbs_take,
 	.refuse = verbs_refuse,
 	.connect = verbs_connect,
-	.qp = qp,
-	.on_gone = on_gone,
+	.qp = conn_qp,
+	.on_gone = conn_on_gone,
 	.free = verbs_conn_free,
-	.addresses = addresses,
-	.device = device,
+	.addresses = conn_addresses,
+	.device = conn_device,
 };

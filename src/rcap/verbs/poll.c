@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * poll.c: completions. Two queues on one channel: that of receives always
- * tells when something came; that of sends only while somebody waits (for
- * memory, for room, for the end), else it is looked at by the way.
+ * poll.c: completions. Two completion queues share a channel: the queue of
+ * receives always reports a completion; the queue of sends only while a user
+ * waits (for memory, for room, for the end), and is polled along with the other
+ * otherwise.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +11,12 @@
 
 #include "rcap/verbs/internal.h"
 
-/* Acknowledging takes a lock of libibverbs': not for each event. */
+/* Acknowledging takes a lock of libibverbs: not for each event. */
 #define ACK_BATCH 64
 
-static void failed(struct verbs_conn *c, const struct ibv_wc *wc)
+static void request_failed(struct verbs_conn *c, const struct ibv_wc *wc)
 {
-	/* flushed ones only say that something else came first */
+	/* a flushed request only shows that another error came first */
 	if (wc->status == IBV_WC_WR_FLUSH_ERR)
 		verbs_over(c, c->disconnecting ? 0 : ERR_CLOSED,
 			   "the peer closed");
@@ -24,7 +25,7 @@ static void failed(struct verbs_conn *c, const struct ibv_wc *wc)
 			   ibv_wc_status_str(wc->status));
 }
 
-static void retire(struct verbs_conn *c, struct transfer *t)
+static void retire_transfer(struct verbs_conn *c, struct transfer *t)
 {
 	list_del(&t->link);
 	c->in_device--;
@@ -34,41 +35,41 @@ static void retire(struct verbs_conn *c, struct transfer *t)
 	verbs_transfer_done(c, t, true);
 }
 
-/* A queue pair works in order: the Sends and Writes before one are done as
- * well. Reads have completions of their own, which siw tells late. */
+/* A queue pair works in order: earlier Sends and Writes are done, too. Reads
+ * have completions of their own, which siw reports late. */
 static void retire_until(struct verbs_conn *c, const struct transfer *last)
 {
 	list_for_each_safe(n, &c->flight) {
 		struct transfer *t = list_entry(n, struct transfer, link);
 
 		if (!t->is_read)
-			retire(c, t);
+			retire_transfer(c, t);
 		if (t == last)
 			return;
 	}
 }
 
-static void sent(struct verbs_conn *c, const struct ibv_wc *wc)
+static void send_done(struct verbs_conn *c, const struct ibv_wc *wc)
 {
 	struct transfer *t = (struct transfer *)(uintptr_t)wc->wr_id;
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		failed(c, wc);
+		request_failed(c, wc);
 		return;
 	}
 	if (t->is_read)
-		retire(c, t);
+		retire_transfer(c, t);
 	else
 		retire_until(c, t);
 	verbs_give_back(c);
 }
 
-static void received(struct verbs_conn *c, const struct ibv_wc *wc)
+static void recv_done(struct verbs_conn *c, const struct ibv_wc *wc)
 {
 	struct rcap_recv *r = (struct rcap_recv *)(uintptr_t)wc->wr_id;
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		failed(c, wc);
+		request_failed(c, wc);
 		return;
 	}
 	list_del(&r->link);
@@ -78,7 +79,7 @@ static void received(struct verbs_conn *c, const struct ibv_wc *wc)
 	c->qp.user->received(c->qp.arg, r, 0);
 }
 
-static bool poll_sends(struct verbs_conn *c)
+bool verbs_poll_sends(struct verbs_conn *c)
 {
 	struct ibv_wc wc[BATCH];
 	bool any = false;
@@ -87,41 +88,41 @@ static bool poll_sends(struct verbs_conn *c)
 	while (!c->ending && (n = ibv_poll_cq(c->scq, BATCH, wc)) > 0) {
 		any = true;
 		for (int i = 0; i < n && !c->ending; i++)
-			sent(c, &wc[i]);
+			send_done(c, &wc[i]);
 	}
 	return any;
 }
 
-/* What was sent counts before what is the answer to it: receives are fetched
- * first, and told last. */
+/* A request counts as done before its response arrives: receives are fetched
+ * first and reported last. */
 bool verbs_poll(struct verbs_conn *c)
 {
 	struct ibv_wc wc[BATCH];
 	bool any = false;
 	int n;
 
-	/* over InfiniBand the peer's first message may be here before the
-	 * connection manager has said so */
+	/* over InfiniBand the peer's first message may arrive before the
+	 * connection manager reports the connection */
 	if (c->qp.state < RCAP_ESTABLISHED)
 		return false;
 	while (c->rcq && !c->ending) {
 		n = ibv_poll_cq(c->rcq, BATCH, wc);
-		any |= poll_sends(c);
+		any |= verbs_poll_sends(c);
 		if (n <= 0)
 			break;
 		any = true;
 		for (int i = 0; i < n && !c->ending; i++)
-			received(c, &wc[i]);
+			recv_done(c, &wc[i]);
 	}
 	if (any && !c->ending)
 		io_loop_defer(c->v->l, &c->turn);
 	return any;
 }
 
-/* ---- being told ---- */
+/* ---- notification ---- */
 
-/* True: something may have come that nobody is told of. */
-static bool arm(struct verbs_conn *c)
+/* True: a completion may have arrived before the queue was armed. */
+bool verbs_arm(struct verbs_conn *c)
 {
 	bool wanted = c->waited || c->disconnecting || !list_empty(&c->sq);
 	bool fresh = false;
@@ -133,25 +134,7 @@ static bool arm(struct verbs_conn *c)
 	return fresh;
 }
 
-/* The end of a turn: what it collected goes out, then the queues are armed. */
-static void turn(struct io_defer *d)
-{
-	struct verbs_conn *c = container_of(d, struct verbs_conn, turn);
-
-	verbs_push_recvs(c);
-	if (list_empty(&c->free_transfers))
-		poll_sends(c);
-	verbs_push(c);
-	verbs_give_back(c);
-	if (c->ending)
-		return;
-	if (arm(c))
-		verbs_poll(c);
-	if (list_empty(&c->sq) && list_empty(&c->flight))
-		verbs_drained(c);
-}
-
-static void ack(struct ibv_cq *cq, unsigned *n, unsigned from)
+static void ack_events(struct ibv_cq *cq, unsigned *n, unsigned from)
 {
 	if (cq && *n >= from)
 		ibv_ack_cq_events(cq, *n);
@@ -165,7 +148,7 @@ static void cq_ready(struct io_watch *w, unsigned events)
 	void *ctx;
 
 	(void)events;
-	/* one at a time: the next turn asks again if there is another */
+	/* one event per turn: the next turn reports the next one */
 	if (ibv_get_cq_event(c->channel, &cq, &ctx) == 0) {
 		if (cq == c->scq) {
 			c->scq_armed = false;
@@ -174,8 +157,8 @@ static void cq_ready(struct io_watch *w, unsigned events)
 			c->rcq_armed = false;
 			c->rcq_events++;
 		}
-		ack(c->scq, &c->scq_events, ACK_BATCH);
-		ack(c->rcq, &c->rcq_events, ACK_BATCH);
+		ack_events(c->scq, &c->scq_events, ACK_BATCH);
+		ack_events(c->rcq, &c->rcq_events, ACK_BATCH);
 	}
 	verbs_poll(c);
 	if (!c->ending)
@@ -195,11 +178,10 @@ int verbs_poll_new(struct verbs_conn *c, const struct ibv_device_attr *attr)
 {
 	int err;
 
-	c->turn.run = turn;
 	c->channel = ibv_create_comp_channel(c->id->verbs);
 	if (!c->channel)
 		return -errno;
-	/* never blocks: looked at only when it is readable */
+	/* non-blocking: read only when it is readable */
 	fcntl(c->channel->fd, F_SETFL,
 	      fcntl(c->channel->fd, F_GETFL) | O_NONBLOCK);
 	c->scq = make_cq(c, c->max_sends, attr);
@@ -226,8 +208,8 @@ void verbs_poll_end(struct verbs_conn *c)
 
 void verbs_poll_free(struct verbs_conn *c)
 {
-	ack(c->scq, &c->scq_events, 1);
-	ack(c->rcq, &c->rcq_events, 1);
+	ack_events(c->scq, &c->scq_events, 1);
+	ack_events(c->rcq, &c->rcq_events, 1);
 	if (c->rcq)
 		ibv_destroy_cq(c->rcq);
 	if (c->scq)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sysfs.c: whether the kernel's part is loaded. Asked before libibverbs is,
- * every few seconds: that one would have the kernel load modules. */
+/* sysfs.c: whether the kernel part of RDMA is loaded. Checked every few seconds
+ * before libibverbs is called, which would make the kernel load modules. */
 #include <unistd.h>
 
 #include "rcap/verbs/internal.h"

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * work.c: work requests to the device and back, in order. What a turn of the
- * loop posts goes to the device at its end, in one call; the last of a call is
- * signalled, so is whatever has memory of its owner's and one in a while of
- * all others, whose owners have them back at once: their bytes were copied.
+ * work.c: work requests to the device and back, in order. The requests of a
+ * turn of the loop go to the device at its end, in one call. Signalled are the
+ * last request of a call, each request that uses memory of its owner, and one
+ * in a while of those whose bytes were copied and which are returned at once.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "rcap/verbs/internal.h"
+
+#define SIW_PAGE 4096
 
 /* ---- send queue ---- */
 
@@ -27,6 +29,15 @@ struct device_wr {
 	uint8_t inl[INLINE_MAX];
 };
 
+/* siw copies the payload of signalled requests only. Other payload of a page or
+ * more is sent by reference, even after a later request has completed: the slot
+ * would be overwritten before TCP has sent it. */
+static bool sent_by_reference(const struct verbs_conn *c,
+			      const struct rcap_wr *wr)
+{
+	return c->is_iwarp && wr->op != RCAP_READ && wr->data.len >= SIW_PAGE;
+}
+
 static unsigned flags_of(const struct verbs_conn *c, const struct rcap_wr *wr,
 			 const struct device_wr *d)
 {
@@ -36,15 +47,16 @@ static unsigned flags_of(const struct verbs_conn *c, const struct rcap_wr *wr,
 		flags |= IBV_SEND_SOLICITED;
 	if (d->sge.addr == (uintptr_t)d->inl)
 		flags |= IBV_SEND_INLINE;
-	/* completions in good time for the queue never to be full of what
-	 * nobody hears of */
-	if (wr->local == WR_WITH_DEVICE ||
+	/* signal often enough that the send queue never fills up with
+	 * unsignalled requests */
+	if (wr->local == WR_WITH_DEVICE || sent_by_reference(c, wr) ||
 	    c->unsignalled + 1 >= c->max_sends / 4)
 		flags |= IBV_SEND_SIGNALED;
 	return flags;
 }
 
-static bool make(struct verbs_conn *c, struct rcap_wr *wr, struct device_wr *d)
+static bool make_request(struct verbs_conn *c, struct rcap_wr *wr,
+			 struct device_wr *d)
 {
 	struct transfer *t = verbs_transfer(c, wr, &d->sge, d->inl);
 
@@ -63,15 +75,15 @@ static bool make(struct verbs_conn *c, struct rcap_wr *wr, struct device_wr *d)
 		d->wr.send_flags & IBV_SEND_SIGNALED ? 0 : c->unsignalled + 1;
 	if (wr->op != RCAP_SEND)
 		d->wr.wr.rdma.remote_addr = wr->to;
-	/* siw's user-space provider takes the region to be invalidated from
-	 * here, others from where it belongs */
+	/* the user-space provider of siw reads the region to invalidate from
+	 * here, others from invalidate_rkey */
 	d->wr.wr.rdma.rkey = wr->stag;
 	if (wr->op == RCAP_SEND && (wr->flags & RCAP_INVALIDATE))
 		d->wr.invalidate_rkey = wr->stag;
 	return true;
 }
 
-static void hand_over(struct verbs_conn *c, struct device_wr *d, unsigned n)
+static void post_batch(struct verbs_conn *c, struct device_wr *d, unsigned n)
 {
 	struct ibv_send_wr *bad;
 	int err;
@@ -89,7 +101,7 @@ static void hand_over(struct verbs_conn *c, struct device_wr *d, unsigned n)
 			   strerror(err));
 }
 
-/* As many as the device has room for, in one call for a batch. */
+/* Posts as many as the device has room for, a batch in one call. */
 void verbs_push(struct verbs_conn *c)
 {
 	struct device_wr d[BATCH];
@@ -100,7 +112,7 @@ void verbs_push(struct verbs_conn *c)
 		struct rcap_wr *wr =
 			list_entry(c->sq.next, struct rcap_wr, link);
 
-		if (!make(c, wr, &d[n])) {
+		if (!make_request(c, wr, &d[n])) {
 			verbs_over(c, ERR_NOMEM,
 				   "registering %zu bytes: %s (ulimit -l?)",
 				   wr->data.len, strerror(errno));
@@ -109,11 +121,11 @@ void verbs_push(struct verbs_conn *c)
 		list_del(&wr->link);
 		list_push_back(&c->owed, &wr->link);
 		if (++n == BATCH) {
-			hand_over(c, d, n);
+			post_batch(c, d, n);
 			n = 0;
 		}
 	}
-	hand_over(c, d, n);
+	post_batch(c, d, n);
 }
 
 void verbs_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
@@ -123,20 +135,6 @@ void verbs_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		list_push_back(&c->sq, &wr[i]->link);
 	io_loop_defer(c->v->l, &c->turn);
-}
-
-/* In the order of the posts: what was copied waits for what was not. */
-void verbs_give_back(struct verbs_conn *c)
-{
-	while (!list_empty(&c->owed) && !c->ending) {
-		struct rcap_wr *wr =
-			list_entry(c->owed.next, struct rcap_wr, link);
-
-		if (wr->local != WR_FINISHED)
-			return;
-		list_del(&wr->link);
-		c->qp.user->wr_done(c->qp.arg, wr, 0);
-	}
 }
 
 /* ---- receives ---- */
@@ -157,7 +155,7 @@ static bool fill_recv(struct verbs_conn *c, struct rcap_recv *r,
 	return true;
 }
 
-/* Up to a batch of them, in one call. */
+/* Posts up to a batch in one call. */
 static void push_batch(struct verbs_conn *c)
 {
 	struct ibv_recv_wr wr[BATCH], *bad;
@@ -203,10 +201,30 @@ void verbs_post_recv(struct rcap_qp *qp, struct rcap_recv *r)
 		io_loop_defer(c->v->l, &c->turn);
 }
 
+/* ---- the end of a turn ---- */
+
+/* The end of a turn: posts what it has collected, then arms the queues. */
+static void end_turn(struct io_defer *d)
+{
+	struct verbs_conn *c = container_of(d, struct verbs_conn, turn);
+
+	verbs_push_recvs(c);
+	if (list_empty(&c->free_transfers))
+		verbs_poll_sends(c);
+	verbs_push(c);
+	verbs_give_back(c);
+	if (c->ending)
+		return;
+	if (verbs_arm(c))
+		verbs_poll(c);
+	if (list_empty(&c->sq) && list_empty(&c->flight))
+		verbs_drained(c);
+}
+
 /* ---- begin, end ---- */
 
-/* The wishes for inline data, from the largest on: a device refuses what it
- * does not have. */
+/* Tries the sizes of inline data, largest first: a device refuses a size that
+ * it does not support. */
 static int make_qp(struct verbs_conn *c)
 {
 	static const uint32_t wishes[] = INLINE_WISHES;
@@ -235,11 +253,11 @@ static int make_qp(struct verbs_conn *c)
 	return err;
 }
 
-/* Answers of 1 MiB are more than rxe can send in one go: it loses some, and
- * asks again after seconds. Many of 256 KiB are no slower anywhere. */
+/* rxe loses parts of Read responses of 1 MiB and retries after seconds. Many of
+ * 256 KiB are as fast on every device. */
 #define READ_BEST (256u << 10)
 
-static int limits(struct verbs_conn *c, struct ibv_device_attr *attr)
+static int query_limits(struct verbs_conn *c, struct ibv_device_attr *attr)
 {
 	int err = ibv_query_device(c->id->verbs, attr);
 
@@ -259,10 +277,11 @@ static int limits(struct verbs_conn *c, struct ibv_device_attr *attr)
 int verbs_work_new(struct verbs_conn *c)
 {
 	struct ibv_device_attr attr;
-	int err = limits(c, &attr);
+	int err = query_limits(c, &attr);
 
 	if (err)
 		return err;
+	c->turn.run = end_turn;
 	c->dev = verbs_device_get(c->v, c->id->verbs);
 	err = c->dev ? verbs_poll_new(c, &attr) : -ENOMEM;
 	if (!err)
@@ -275,7 +294,7 @@ int verbs_work_new(struct verbs_conn *c)
 	return 0;
 }
 
-static void flush(struct verbs_conn *c, struct list *l)
+static void abort_list(struct verbs_conn *c, struct list *l)
 {
 	struct list *n;
 
@@ -285,7 +304,7 @@ static void flush(struct verbs_conn *c, struct list *l)
 				    ERR_ABORTED);
 }
 
-static void flush_recvs(struct verbs_conn *c, struct list *l)
+static void abort_recvs(struct verbs_conn *c, struct list *l)
 {
 	struct list *n;
 
@@ -302,14 +321,15 @@ void verbs_work_end(struct verbs_conn *c)
 	io_defer_cancel(&c->turn);
 	verbs_poll_end(c);
 	if (c->id && c->id->qp)
-		rdma_destroy_qp(c->id); /* nothing is touched any more */
+		/* the device accesses no memory after this */
+		rdma_destroy_qp(c->id);
 	while ((n = list_pop_front(&c->flight)))
 		verbs_transfer_done(c, list_entry(n, struct transfer, link),
 				    false);
-	flush(c, &c->owed);
-	flush(c, &c->sq);
-	flush_recvs(c, &c->held);
-	flush_recvs(c, &c->recvs);
+	abort_list(c, &c->owed);
+	abort_list(c, &c->sq);
+	abort_recvs(c, &c->held);
+	abort_recvs(c, &c->recvs);
 	verbs_poll_free(c);
 	verbs_memory_free(c);
 }

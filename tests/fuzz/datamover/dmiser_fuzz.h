@@ -6,12 +6,13 @@
 #ifndef TESTS_FUZZ_DMISER_FUZZ_H
 #define TESTS_FUZZ_DMISER_FUZZ_H
 
+#include "datamover/impl.h"
 #include "fuzz/datamover/fabric_fuzz.h"
 #include "sim/dm_roles.h"
 
 enum fuzz_setting {
 	FUZZ_STRICT = 0x01,
-	FUZZ_SWITCHED = 0x02, /* the login went over a stream */
+	FUZZ_SWITCHED = 0x02, /* the login went over TCP */
 	FUZZ_HELLO = 0x04,
 	FUZZ_INITIAL_R2T = 0x08,
 	FUZZ_IMMEDIATE = 0x10,
@@ -22,7 +23,7 @@ enum fuzz_setting {
 struct fuzz_end {
 	struct fuzz_fabric w;
 	struct dmiser_conn *conn;
-	struct dm_conn face;
+	struct dm_conn stream_dm;
 	struct fake_role role;
 	uint8_t settings;
 };
@@ -79,27 +80,29 @@ static inline bool fuzz_begin(struct fuzz_end *e, enum iscsi_role role,
 	dmiser_config_default(&cfg, role);
 	cfg.rules = e->settings & FUZZ_STRICT ? DMISER_STRICT : DMISER_LINUX;
 	if (e->settings & FUZZ_SWITCHED) {
-		e->face.role = role;
-		cfg.face = &e->face;
+		e->stream_dm.role = role;
+		cfg.stream_dm = &e->stream_dm;
 	}
 	e->conn = dmiser_new(&cfg, &e->w.f.qp);
 	if (!e->conn)
 		return false;
 	if (target)
 		fake_target_init(&e->role,
-				 cfg.face ? cfg.face : dmiser_dm(e->conn),
+				 cfg.stream_dm ? cfg.stream_dm
+					       : dmiser_dm(e->conn),
 				 &params);
 	else
 		fake_initiator_init(&e->role,
-				    cfg.face ? cfg.face : dmiser_dm(e->conn),
+				    cfg.stream_dm ? cfg.stream_dm
+						  : dmiser_dm(e->conn),
 				    &params);
-	if (!cfg.face) {
+	if (!cfg.stream_dm) {
 		fuzz_login(e, role);
 		return true;
 	}
 	if (dmiser_take_over(e->conn, &params, &res))
 		abort();
-	dm_conn_go(&e->face, DM_FULL_FEATURE);
+	dm_conn_go(&e->stream_dm, DM_FULL_FEATURE);
 	e->role.logged_in = true;
 	return true;
 }

@@ -2,8 +2,8 @@
 /*
  * dmiser_initiator_fuzz.c: any sequence of messages, completions and accesses
  * to registered memory at the initiator's end of datamover/iser, while reads
- * and writes begin, end and are aborted. When a command is over, no STag leads
- * to its memory.
+ * and writes begin, end and are aborted. After the end of a command no STag is
+ * valid for its memory.
  */
 #include "fuzz/datamover/dmiser_fuzz.h"
 

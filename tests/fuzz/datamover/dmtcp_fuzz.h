@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dmtcp_fuzz.h: one end of datamover/tcp in full feature phase under a small
+ * dmtcp_fuzz.h: one end of datamover/tcp in full feature phase with a small
  * role, and the fuzzer as its peer. Input: flags, size of the pieces in which
  * the rest arrives, then the bytes of the connection.
  */
@@ -21,7 +21,7 @@ enum fuzz_flag {
 	FUZZ_INITIAL_R2T = 0x01,
 	FUZZ_IMMEDIATE = 0x02,
 	FUZZ_DATA_DIGEST = 0x04,
-	FUZZ_FETCH_LITTLE = 0x08, /* output goes slowly */
+	FUZZ_FETCH_LITTLE = 0x08, /* output is slow */
 	FUZZ_LARGE = 0x10,	  /* large PDUs and bursts */
 };
 
@@ -58,7 +58,7 @@ static inline bool fuzz_is_up(const struct fuzz_end *e)
 {
 	int err;
 
-	return dmtcp_stream_ops.fate(e->conn, &err) == STREAM_GO;
+	return stream_fate_of(&dmtcp_stream_ops, e->conn, &err) == STREAM_GO;
 }
 
 static inline void fuzz_fetch(struct fuzz_end *e)
@@ -70,7 +70,8 @@ static inline void fuzz_fetch(struct fuzz_end *e)
 		size_t len = bufv_of(iov, n).len;
 		uint8_t sum = 0;
 
-		for (unsigned i = 0; i < n; i++) /* all of it is readable */
+		for (unsigned i = 0; i < n;
+		     i++) /* the sanitizer checks each byte */
 			for (size_t k = 0; k < iov[i].iov_len; k += 61)
 				sum ^= ((const uint8_t *)iov[i].iov_base)[k];
 		len = e->flags & FUZZ_FETCH_LITTLE ? MIN(len, 100) : len;

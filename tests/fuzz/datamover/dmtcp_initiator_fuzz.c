@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* dmtcp_initiator_fuzz.c: any bytes at the initiator's end of datamover/tcp,
- * while reads and writes are under way (their ITTs are 0xfffffff1 - 2^31 and
- * up), one of them being aborted. */
+ * while reads and writes are in progress (their ITTs are 0xfffffff1 - 2^31 and
+ * up) and an abort of one of them is pending. */
 #include "fuzz/datamover/dmtcp_fuzz.h"
 
 #define WRITE 5000
 
-/* Read data land in buffers of just their size, for the sanitizer to watch;
- * what is to be written nobody may touch. */
+/* Read buffers have exactly the size of the data, so that the sanitizer sees
+ * overruns; write buffers must not change. */
 static void check_write(const struct fuzz_end *e, const uint8_t *written)
 {
 	if (memcmp(e->role.task[1].buf, written, WRITE))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fabric_fuzz.h: the fuzzer as the peer of a fake queue pair, and as the fabric
- * between: a sequence of steps, each one byte that says which (fuzz_step) and
- * what it needs.
+ * in between: a sequence of steps, each of one byte for the operation
+ * (fuzz_step) and its arguments.
  */
 #ifndef TESTS_FUZZ_FABRIC_FUZZ_H
 #define TESTS_FUZZ_FABRIC_FUZZ_H
@@ -18,11 +18,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What every end has; each adds steps of its own from FUZZ_OWN on. */
+/* The steps of every end; each end adds its own steps from FUZZ_OWN on. */
 enum fuzz_step {
 	FUZZ_RAW,      /* len16, that many bytes: a Send */
 	FUZZ_PDU,      /* header's first byte, BHS, len8 words of data */
-	FUZZ_COMPLETE, /* n: so many requests are done */
+	FUZZ_COMPLETE, /* n: so many requests are completed */
 	FUZZ_UP,       /* the queue pair is established */
 	FUZZ_CLOSE,
 	FUZZ_INVALIDATE, /* n, then as FUZZ_PDU: Send with Invalidate */
@@ -71,7 +71,7 @@ static inline void fuzz_up(struct fuzz_fabric *e)
 	fake_rcap_establish(&e->f, cm, sizeof(cm));
 }
 
-/* A message whose lengths fit, most of the time. */
+/* Delivers a message, mostly with consistent lengths. */
 static inline void fuzz_pdu(struct fuzz_fabric *e, uint32_t stag)
 {
 	uint8_t bytes[ISER_HEADER_LEN + ISCSI_BHS_LEN + 4 * 255] = { 0 };
@@ -86,7 +86,7 @@ static inline void fuzz_pdu(struct fuzz_fabric *e, uint32_t stag)
 	p = fuzz_take(e, &n);
 	memcpy(bytes + ISER_HEADER_LEN, p, n);
 	n = 4u * fuzz_u8(e);
-	/* without AHS, and with as much data as follows */
+	/* without AHS, and with the length of the data that follow */
 	bytes[ISER_HEADER_LEN + 4] = 0;
 	put_be24(bytes + ISER_HEADER_LEN + 5, (uint32_t)n);
 	fake_rcap_deliver(&e->f, bytes, ISER_HEADER_LEN + ISCSI_BHS_LEN + n,
@@ -103,7 +103,7 @@ static inline void fuzz_raw(struct fuzz_fabric *e)
 	fake_rcap_deliver(&e->f, p, n, 0);
 }
 
-/* The n-th of the end's own STags that are valid; 0: none is. */
+/* Returns the n-th valid STag of the end, or 0 if there is none. */
 static inline uint32_t fuzz_stag(const struct fuzz_fabric *e, unsigned n)
 {
 	for (unsigned i = 0; i < FAKE_REGIONS; i++)
@@ -112,7 +112,8 @@ static inline uint32_t fuzz_stag(const struct fuzz_fabric *e, unsigned n)
 	return 0;
 }
 
-/* fuzz_step returns a step that is the end's own, or FUZZ_OWN: none. */
+/* fuzz_step executes a common step, and returns FUZZ_OWN; or returns a step of
+ * the end itself. */
 static inline unsigned fuzz_step(struct fuzz_fabric *e)
 {
 	uint8_t step = fuzz_u8(e);

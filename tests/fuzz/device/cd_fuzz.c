@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * cd_fuzz.c: any CDBs with any parameter data from two initiators at a CD/DVD
- * drive whose medium comes and goes. Input, as often as it lasts: 16 bytes of
- * CDB, 2 of expected data-in, 2 of data-out, that much data-out. The top bits of
- * data-in choose the nexus and a medium to be put in before, those of data-out
- * a reset and whether a locked drive is forced. The store checks that no request
- * leaves the medium or writes on it; what READ gives is the medium's own.
+ * drive whose medium changes. Input, repeated: 16 bytes of CDB, 2 of expected
+ * data-in, 2 of data-out, that much data-out. The top bits of data-in select the
+ * nexus and a medium to insert before the command; those of data-out select a
+ * reset and whether a locked drive is forced. The backstore checks that no
+ * request exceeds the medium or writes to it; READ must return the contents of
+ * the medium.
  */
 #include <stdint.h>
 
-#include "device/cd.h"
+#include "device/cd/cd.h"
 #include "rig_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -21,12 +22,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define RESET	   0x8000u /* of data-out */
 #define FORCE	   0x4000u
 
-/* Of every profile; 0: the drive is emptied. */
+/* A size for every profile; 0 ejects the medium. */
 static const uint64_t sizes[] = { 0, 64, 2000000, DVD_MAX_BLOCKS + 1 };
-#define FILL 0x5c /* of the small one; the others are zeros */
+#define FILL 0x5c /* of the small medium; the larger ones are zeros */
 
 static struct dev_rig rig;
-static uint64_t blocks; /* of the medium inside */
+static uint64_t blocks; /* of the current medium */
 
 static void inside(void *arg, const struct bs_req *req)
 {
@@ -65,7 +66,7 @@ static struct bs *medium(unsigned which)
 static void changed(void *arg, int err)
 {
 	if (err)
-		abort(); /* nothing is under way that it would wait for */
+		abort(); /* no command is in progress that it could wait for */
 	*(bool *)arg = true;
 }
 
@@ -87,7 +88,7 @@ static void change(unsigned which, bool force)
 	}
 }
 
-/* READ gives what is on the medium. */
+/* Checks that READ returned the contents of the medium. */
 static void check_read(const uint8_t *cdb, int status)
 {
 	if (status || (cdb[0] != SCSI_READ_10 && cdb[0] != SCSI_READ_12))
@@ -110,7 +111,7 @@ static size_t one(const uint8_t *p, size_t size)
 	if (in & OTHER)
 		rig_swap(&rig);
 	if (rig_begin(&rig, p, 16, len, in & LENGTH))
-		abort(); /* the rig has buffers */
+		abort(); /* the fixture has buffers */
 	status = rig_execute(&rig, p + 20);
 	if (status >= 0)
 		rig_finish(&rig);
@@ -119,15 +120,15 @@ static size_t one(const uint8_t *p, size_t size)
 	return 20 + len;
 }
 
-/* Whatever was done, another medium can be put in, and is read. */
+/* After all commands, another medium can be inserted and read. */
 static void look(void)
 {
 	static const uint8_t last[10] = { SCSI_READ_10, 0, 0, 0, 0,
 					  63,		0, 0, 1, 0 };
 
 	change(1, true);
-	rig_reset(dev_lu_get(rig.server, 0)); /* no ACA is left */
-	for (int i = 0; i < 8; i++)	      /* attentions */
+	rig_reset(dev_lu_get(rig.server, 0)); /* clears an ACA */
+	for (int i = 0; i < 8; i++)	      /* consumes unit attentions */
 		rig_test(&rig);
 	if (rig_run(&rig, last, 10, NULL, 0, CD_BLOCK) != SCSI_GOOD ||
 	    rig.in_len != CD_BLOCK || rig.in[CD_BLOCK - 1] != FILL)

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * device_fuzz.c: any CDBs with any parameter data from two initiators at a
- * small unit that has all there is: removable, thin, keeping reservations, with
- * target port groups, tokens and a clock; at one of 4096-byte blocks and at a
- * CD/DVD device beside it. Input, as often as it lasts: 16 bytes of CDB, 2 of
- * expected data-in, 2 of data-out, that much data-out. The top bits of the two
- * numbers and the last ones of the CDB choose the nexus, the unit, the task
- * attribute, a reset, the end of the nexus, CLEAR ACA, or another medium. The
- * store checks that no request leaves it; the rig that every buffer comes
- * back; what the unit says of itself must be whole.
+ * small unit with all features: removable, thin, with persisted reservations,
+ * target port groups, tokens and a clock; at a unit with 4096-byte blocks and at
+ * a CD/DVD device. Input, repeated: 16 bytes of CDB, 2 of expected data-in, 2 of
+ * data-out, that much data-out. The top bits of the two numbers and the last
+ * bits of the CDB select the nexus, the unit, the task attribute, a reset, the
+ * end of the nexus, CLEAR ACA, or another medium. The backstore checks that no
+ * request exceeds its size; the fixture checks that every buffer is freed; the
+ * state of the unit must stay consistent.
  */
 #include <stdint.h>
 
-#include "device/copy.h"
-#include "device/keep.h"
-#include "device/reserve.h"
+#include "device/copy/copy.h"
+#include "device/keep/keep.h"
+#include "device/primary/mode.h"
+#include "device/reserve/reserve.h"
 #include "rig_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -22,13 +23,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define LENGTH	0x1fffu
 #define OTHER	0x8000u		/* of data-in: the other nexus */
 #define ORDERED 0x4000u		/* or, with bit 0 of the CDB's last byte, ACA */
-#define REFLECT 0x2000u		/* what the last command told is in data-out */
+#define REFLECT 0x2000u		/* data-out has the data of the last command */
 #define SECOND	0x8000u		/* of data-out: another unit */
 #define RESET	0x4000u		/* a LOGICAL UNIT RESET before */
-#define NEXUS	0x2000u		/* the nexus ends and comes again before */
+#define NEXUS	0x2000u		/* the nexus ends and begins again before */
 #define CLEAR	(RESET | NEXUS) /* neither of them: CLEAR ACA before */
-#define THE_CD	0x02u		/* of the CDB's last byte: SECOND is that */
-#define MEDIUM	0x04u		/* RESET of the CD is another medium */
+#define THE_CD	0x02u /* of the CDB's last byte: SECOND means the CD */
+#define MEDIUM	0x04u /* RESET of the CD changes the medium */
 
 static struct dev_rig rig;
 static uint64_t ticks;
@@ -58,16 +59,19 @@ static void counted(void *arg, uint8_t *p, size_t n)
 		p[i] = (uint8_t)(++ticks * 167);
 }
 
-/* What is to be kept can be read again. A key that ends in FFh can't be. */
+/* Checks that persisted state can be read again. Saving fails for a key that
+ * ends in FFh. */
 static void save(void *arg, struct dev_save *s)
 {
 	static struct dev_record record;
+	struct dev_control modes;
 	struct rsv_state *kept;
 
 	(void)arg;
 	s->result = 0;
 	if (s->len && s->kind == DEV_KEPT_UNIT) {
-		if (keep_decode(s->lu, s->data, s->len, &record))
+		if (keep_decode(s->lu, s->data, s->len, &record) ||
+		    dev_mode_from_record(s->lu, &record, &modes))
 			abort();
 	} else if (s->len) {
 		if (rsv_decode(s->data, s->len, s->lu->bs->uuid, &kept))
@@ -102,7 +106,7 @@ static void exchanged(void *arg, int err)
 		abort();
 }
 
-/* In, out, in: what prevents that is asked, or not. */
+/* Changes the medium, with or without force. */
 static void exchange(struct dev_lu *lu)
 {
 	struct bs *b = dev_lu_backstore(lu) ? NULL : disc();
@@ -156,8 +160,8 @@ static void again(void)
 	take_attentions();
 }
 
-/* A ROD token, or a unit's name out of VPD page 83h, where the parameter list
- * of who uses it has it: nothing that could be guessed. */
+/* Copies a ROD token, or a unit's name from VPD page 83h, to its place in a
+ * parameter list: the fuzzer could not guess these values. */
 static void reflect(uint8_t *data, uint32_t len)
 {
 	if (rig.in_len >= 38 + TOKEN_LEN && len >= 16 + TOKEN_LEN)
@@ -205,7 +209,7 @@ static size_t one(const uint8_t *p, size_t size)
 		rig_swap(&rig);
 	rig.attr = attribute(p, in);
 	if (rig_begin(&rig, p, 16, len, in & LENGTH))
-		abort(); /* the rig has buffers */
+		abort(); /* the fixture has buffers */
 	status = rig_execute(&rig, data);
 	if (status >= 0)
 		rig_finish(&rig);

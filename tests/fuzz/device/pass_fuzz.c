@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pass_fuzz.c: any CDB at a passthrough unit, over a device that answers
- * anything. Input: the device's type and version; then, as often as it lasts,
- * 32 bytes of CDB, 2 of expected data-in, 2 of data-out, how the device ends
- * it: end, status, residual (2), length of sense; length of the rest (2), which
- * is data-out, sense and the device's answer in one.
+ * pass_fuzz.c: any CDB at a passthrough unit, with a device that answers
+ * anything. Input: the device's type and version; then, repeated: 32 bytes of
+ * CDB, 2 of expected data-in, 2 of data-out, how the device ends the command:
+ * end, status, residual (2), length of sense; length of the rest (2), which is
+ * data-out, sense and the device's answer together.
  */
 #include <stdint.h>
 
@@ -33,7 +33,7 @@ static void submit(struct pass *p, struct pass_req *r)
 	    r->cdb_len > PASS_CDB_MAX || (r->dir == PASS_NONE && r->len) ||
 	    (r->len && !r->buf) || r->timeout == 0)
 		abort();
-	if (r->dir == PASS_IN) { /* all of it is ours to write */
+	if (r->dir == PASS_IN) { /* the whole buffer must be writable */
 		memset(r->buf, 0xee, r->len);
 		memcpy(r->buf, device.rest, MIN(device.len, (size_t)r->len));
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * protection_fuzz.c: any CDBs, those of 32 bytes among them, with any data at a
- * unit with protection information. Input: a byte that chooses the type; then,
- * as often as it lasts: 32 bytes of CDB, 2 of expected data-in, 2 of data-out,
- * that much data-out. The store checks that no request leaves it; whatever was
- * written, a READ that checks nothing gives it, and VERIFY judges it as READ
- * does.
+ * protection_fuzz.c: any CDBs, also those of 32 bytes, with any data at a unit
+ * with protection information. Input: a byte that selects the type; then,
+ * repeated: 32 bytes of CDB, 2 of expected data-in, 2 of data-out, that much
+ * data-out. The backstore checks that no request exceeds its size; a READ
+ * without checks returns all written data, and VERIFY gives the same result as a
+ * READ with checks.
  */
 #include <stdint.h>
 
@@ -38,7 +38,7 @@ static size_t one(const uint8_t *p, size_t size)
 	int status;
 
 	if (rig_begin(&rig, p, 32, len, in))
-		abort(); /* the rig has buffers */
+		abort(); /* the fixture has buffers */
 	status = rig_execute(&rig, p + ONE);
 	if (status >= 0)
 		rig_finish(&rig);
@@ -46,7 +46,7 @@ static size_t one(const uint8_t *p, size_t size)
 	return ONE + len;
 }
 
-/* 64 blocks as they are, and judged by READ and by VERIFY. */
+/* Reads 64 blocks without checks, and compares the results of READ and VERIFY. */
 static void look(void)
 {
 	uint8_t type = DEV_PROTECTION(dev_lu_get(rig.server, 0));
@@ -56,7 +56,7 @@ static void look(void)
 	const uint8_t check[10] = { SCSI_VERIFY_10, 0, 0, 0, 0, 0, 0, 0, 64 };
 	int status;
 
-	for (int i = 0; i < 8; i++) /* attentions */
+	for (int i = 0; i < 8; i++) /* consumes unit attentions */
 		rig_test(&rig);
 	if (type != 2 &&
 	    rig_run(&rig, raw, 10, NULL, 0, 64 * WIRE) == SCSI_GOOD &&

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reservations_fuzz.c: what a state file may hold, behind a checksum that is
- * always right: it is refused, or means the same when it is written again; and
+ * reservations_fuzz.c: any contents of a state file with a correct checksum:
+ * the file is refused, or has the same meaning after it is written again; and
  * any TransportID.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/crc32c.h"
-#include "device/reserve.h"
+#include "device/reserve/reserve.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

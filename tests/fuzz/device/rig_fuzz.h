@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rig_fuzz.h: the commands of a fuzzer's input, one after the other, and what
- * must be so at the end of each. */
+/* rig_fuzz.h: executes the commands of a fuzzer's input, and checks the state
+ * at the end of each. */
 #ifndef TESTS_FUZZ_DEVICE_RIG_FUZZ_H
 #define TESTS_FUZZ_DEVICE_RIG_FUZZ_H
 
-#include "device/table.h"
+#include "device/unit/command.h"
 #include "unit/device/dev_rig.h"
 
-/* One: a command of at least `head` bytes; returns how many it took. */
+/* one executes a command of at least `head` bytes, and returns its length. */
 static inline void each_command(const uint8_t *data, size_t size, size_t head,
 				size_t (*one)(const uint8_t *p, size_t size))
 {
@@ -19,7 +19,7 @@ static inline void each_command(const uint8_t *data, size_t size, size_t head,
 	}
 }
 
-/* In, out: the expected lengths. The stores leave nothing under way. */
+/* in, out: the expected lengths. The backstores complete all requests. */
 static inline void check_end(const struct dev_rig *r, int status, uint32_t in,
 			     uint32_t out)
 {
@@ -33,7 +33,8 @@ static inline void check_end(const struct dev_rig *r, int status, uint32_t in,
 		abort();
 }
 
-/* The same where status and sense are our own, not a real device's. */
+/* The same for status and sense data of the device server, not of a real
+ * device. */
 static inline void check_our_end(const struct dev_rig *r, int status,
 				 uint32_t in, uint32_t out)
 {
@@ -42,7 +43,7 @@ static inline void check_our_end(const struct dev_rig *r, int status,
 	check_end(r, status, in, out);
 	if (status == SCSI_CHECK_CONDITION && r->in_len)
 		abort();
-	/* a pointer into the CDB points into the CDB */
+	/* a field pointer into the CDB must lie in the CDB */
 	if (r->sense.has_field && r->sense.in_cdb && t->row &&
 	    r->sense.field >= t->row->len)
 		abort();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* bench.h: a whole initiator role below which a fuzzer puts the connection that
- * it likes: once logged in it reads, writes and pings, and counts what ends. */
+/* bench.h: an initiator role on a connection of the fuzzer: after the login the
+ * role reads, writes and pings, and counts the ends. */
 #ifndef TESTS_FUZZ_INITIATOR_BENCH_H
 #define TESTS_FUZZ_INITIATOR_BENCH_H
 
@@ -91,7 +91,7 @@ static inline void bench_open(struct dm_conn *dm, bool rdma)
 
 	memset(&b, 0, sizeof(b));
 	for (unsigned i = 0; i < TASKS; i++)
-		b.buf[i] = malloc(LEN); /* exact, for the sanitizer */
+		b.buf[i] = malloc(LEN); /* the exact size, for the sanitizer */
 	ini_config_default(&cfg);
 	strcpy(cfg.login.id.initiator_name, "iqn.a:i");
 	strcpy(cfg.login.id.target_name, "iqn.a:t");
@@ -106,7 +106,7 @@ static inline void bench_open(struct dm_conn *dm, bool rdma)
 	ini_start(b.s, 0);
 }
 
-/* The connection is closed: each ended exactly once. */
+/* Closes the connection and checks that each command ended exactly once. */
 static inline void bench_close(void)
 {
 	if (!b.closed || b.ended != b.submitted || b.pinged != b.ponged)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * initiator_fuzz.c: the whole initiator (datamover/tcp and role) against any
- * bytes of a target: login and what follows. The first byte says in which
- * pieces they arrive. With a plain login in front, commands are under way.
+ * initiator_fuzz.c: the initiator (datamover/tcp and role) with any bytes of a
+ * target, from the login on. The first byte selects the pieces in which the bytes
+ * arrive, and whether a correct login precedes them, so that commands are in
+ * progress.
  */
 #include "datamover/tcp/dmtcp.h"
 #include "fuzz/initiator/bench.h"
@@ -35,7 +36,8 @@ static bool feed(const uint8_t *p, size_t n)
 {
 	int err;
 
-	while (n > 0 && dmtcp_stream_ops.fate(dm, &err) == STREAM_GO) {
+	while (n > 0 &&
+	       stream_fate_of(&dmtcp_stream_ops, dm, &err) == STREAM_GO) {
 		struct iovec iov[16];
 		unsigned k = dmtcp_stream_ops.rx_where(dm, iov, 16);
 		struct bufv v = bufv_of(iov, k);

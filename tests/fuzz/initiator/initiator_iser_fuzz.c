@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * initiator_iser_fuzz.c: the whole initiator over datamover/iser on a fake
- * queue pair: any sequence of messages and completions, accesses to what it
- * registered, and a clock that jumps.
+ * initiator_iser_fuzz.c: the initiator over datamover/iser on a fake queue
+ * pair: any sequence of messages and completions, accesses to its registered
+ * memory, and jumps of the clock.
  */
 #include "fuzz/datamover/fabric_fuzz.h"
 #include "fuzz/initiator/bench.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* codec_fuzz.c: BHS, AHS and text decoders: any bytes; what was decoded,
- * encoded again, decodes to the same. */
+/* codec_fuzz.c: any bytes to the BHS, AHS and text decoders; decoded values
+ * that are encoded again decode to the same values. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

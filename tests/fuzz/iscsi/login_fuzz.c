@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * login_fuzz.c: both ends of the login engine. First byte: which end, and
- * how it is set up. Then Login PDUs: flags, 2 bytes of length, that much text.
+ * login_fuzz.c: both ends of the login engine. The first byte selects the end
+ * and its settings. Then Login PDUs: flags, 2 bytes of length, that much text.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static uint16_t admit(void *arg, const struct iscsi_login_id *id,
 {
 	(void)arg;
 	(void)id;
-	/* what was negotiated must lie in the ranges of its keys */
+	/* negotiated values must be in the ranges of their keys */
 	if (params->max_send_dsl < 512 || params->max_burst_length < 512 ||
 	    params->first_burst_length > params->max_burst_length ||
 	    params->max_outstanding_r2t < 1 || params->error_recovery_level > 2)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * iwarp_qp_fuzz.c: a whole queue pair under a peer that sends anything, and a
- * user that does anything it may, with a model of memory: no byte changes but
- * in a region that the peer may write, a receive or the sink of a Read, while
- * it is one; no byte is sent that was never to be read (all other memory has
- * a pattern that the input can't foresee). Everything posted comes back once,
- * and what is sent is whole FPDUs, a Terminate the last of them.
+ * iwarp_qp_fuzz.c: a queue pair with a peer that sends anything, and a user
+ * that makes any permitted call, with a model of memory: bytes change only in a
+ * region that the peer may write, in a receive, or in the sink of a Read, and
+ * only while these are in use; no byte is sent that the peer must not read (all
+ * other memory has a pattern that the input cannot predict). Each posted request
+ * completes once, and the queue pair sends complete FPDUs, a Terminate last.
  *
  * Input: settings, settings, then steps: operation, argument, octets.
  */
@@ -27,30 +27,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
  } while (0)
 
 /* the arena: areas with guards between them */
-#define GUARD	 256
-#define R_LEN	 3000
-#define W_LEN	 52000 /* three long segments */
-#define SMALL	 200
-#define RECVS	 3
-#define READS	 4
-#define SENDS	 8
-#define STEPS	 200
-#define SENT	 (1u << 18)
-#define BASE	 0x10000
-#define R_AT	 GUARD
-#define W_AT	 (R_AT + R_LEN + GUARD)
-#define RECV_AT	 (W_AT + W_LEN + GUARD)
-#define READ_AT	 (RECV_AT + RECVS * (SMALL + GUARD))
-#define SEND_AT	 (READ_AT + READS * (SMALL + GUARD))
-#define SEND_LEN 1024 /* a Send's or Write's source: ours while it is out */
-#define X_AT	 (SEND_AT + SENDS * SEND_LEN + GUARD)
-#define X_LEN	 64 /* for atomic operations */
-#define ARENA	 (X_AT + X_LEN + GUARD)
-#define PENDING	 (1u << 18)
+#define GUARD	256
+#define R_LEN	3000
+#define W_LEN	52000 /* three long segments */
+#define SMALL	200
+#define RECVS	3
+#define READS	4
+#define SENDS	8
+#define STEPS	200
+#define SENT	(1u << 18)
+#define BASE	0x10000
+#define R_AT	GUARD
+#define W_AT	(R_AT + R_LEN + GUARD)
+#define RECV_AT (W_AT + W_LEN + GUARD)
+#define READ_AT (RECV_AT + RECVS * (SMALL + GUARD))
+#define SEND_AT (READ_AT + READS * (SMALL + GUARD))
+#define SEND_LEN \
+ 1024 /* the source of a Send or Write: of the queue pair while posted */
+#define X_AT	(SEND_AT + SENDS * SEND_LEN + GUARD)
+#define X_LEN	64 /* for atomic operations */
+#define ARENA	(X_AT + X_LEN + GUARD)
+#define PENDING (1u << 18)
 
 struct area {
 	size_t at, len;
-	bool open; /* its bytes may change now */
+	bool open; /* the bytes of the area may change now */
 };
 
 enum area_id {
@@ -118,7 +119,7 @@ static void close_area(struct run *r, struct area *a)
 	a->open = false;
 }
 
-/* ours again: filled with what must never be seen on the wire */
+/* fills an area of the user with bytes that must never be sent */
 static void refill(struct run *r, struct area *a)
 {
 	for (size_t i = 0; i < a->len; i++)
@@ -140,10 +141,10 @@ static void take_sent(struct run *r, const struct iovec *iov, size_t n)
 	size_t from = r->sent_len;
 
 	if (n > SENT)
-		return; /* more than one FPDU can't be in a piece */
+		return; /* a piece cannot have more than one FPDU */
 	if (r->sent_len + n > SENT) {
 		from = r->sent_len = 0;
-		r->sent_lost = true; /* its framing can't be looked at */
+		r->sent_lost = true; /* the framing cannot be checked */
 	}
 	bufv_copy_out(&v, 0, r->sent + from, n);
 	r->sent_len += n;
@@ -207,7 +208,7 @@ static void wr_done(void *arg, struct rcap_wr *wr, int err)
 	q->out = false;
 	if (wr->op == RCAP_READ)
 		close_area(r, &r->areas[A_READ + (q - r->reads)]);
-	else /* it is the user's again, who puts its secrets there */
+	else /* the user owns the area again, and fills it with secret bytes */
 		refill(r, &(struct area){ SEND_AT + SEND_LEN * (q - r->sends),
 					  SEND_LEN, false });
 }
@@ -289,13 +290,13 @@ static void turn(struct run *r)
 	if (r->closed)
 		return;
 	output(r, r->stalled ? 0 : SIZE_MAX);
-	fate = iwarp_stream_ops.fate(r->c, &err);
+	fate = stream_fate_of(&iwarp_stream_ops, r->c, &err);
 	if (fate == STREAM_CLOSE ||
 	    (fate == STREAM_FLUSH && !iwarp_stream_ops.tx_what(r->c, iov, 1)))
 		iwarp_stream_ops.closed(r->c, err, r->now);
 }
 
-/* arrive: what is under way comes in, as far as the window lets it. */
+/* arrive delivers bytes in flight, up to the window. */
 static void arrive(struct run *r)
 {
 	size_t n = r->pending_len - r->pending_at;
@@ -304,7 +305,7 @@ static void arrive(struct run *r)
 	if (r->window)
 		n = MIN(n, r->window);
 	while (n > 0 && !r->closed &&
-	       iwarp_stream_ops.fate(r->c, &err) == STREAM_GO) {
+	       stream_fate_of(&iwarp_stream_ops, r->c, &err) == STREAM_GO) {
 		struct iovec iov[6];
 		unsigned k = iwarp_stream_ops.rx_where(r->c, iov, 6);
 		struct bufv v = bufv_of(iov, k);
@@ -368,7 +369,8 @@ static void make_areas(struct run *r)
 				       false };
 	r->areas[A_X] = (struct area){ X_AT, X_LEN, is_extended(r) };
 	memset(r->arena + X_AT, 1, X_LEN);
-	for (size_t i = 0; i < R_LEN; i++) /* what may be read is harmless */
+	for (size_t i = 0; i < R_LEN;
+	     i++) /* readable memory has no secret bytes */
 		r->arena[R_AT + i] = (uint8_t)(i % 7);
 	memcpy(r->shadow, r->arena, ARENA);
 }
@@ -436,7 +438,7 @@ static void set_up(struct run *r)
 
 /* ---- steps ---- */
 
-/* An MPA frame that the queue pair takes, if it waits for one. */
+/* Sends an MPA frame that the queue pair accepts, if it waits for one. */
 static void start(struct run *r)
 {
 	uint8_t b[MPA_FRAME_LEN + MPA_PRIVATE_MAX];
@@ -452,7 +454,8 @@ static void start(struct run *r)
 
 	r->started = true;
 	turn(r);
-	if (rcap_state(r->qp) == RCAP_STARTING) /* not by octets of the input */
+	if (rcap_state(r->qp) ==
+	    RCAP_STARTING) /* not with octets of the input */
 		input(r, b, (size_t)mpa_frame_encode(&f, b));
 	r->in = (struct mpa_stream){ .markers = iwarp_terms(r->c)->markers_in,
 				     .crc = iwarp_terms(r->c)->crc };
@@ -492,7 +495,7 @@ static void post(struct run *r, enum rcap_op op, uint8_t arg)
 	if (i == n)
 		return;
 	q += i;
-	a = &r->areas[A_READ + i];
+	a = &r->areas[A_READ + (op == RCAP_READ ? i : 0)];
 	q->iov.iov_base = op == RCAP_READ ? r->arena + a->at
 					  : r->arena + SEND_AT + SEND_LEN * i;
 	q->iov.iov_len = op == RCAP_READ ? MIN(arg, SMALL) : arg * 4u;
@@ -529,7 +532,7 @@ static void drop_region(struct run *r, bool writable)
 static void advance(struct run *r, uint8_t arg)
 {
 	r->now += arg * (XTIME_S / 8);
-	if (iwarp_stream_ops.deadline(r->c) <= r->now)
+	if (stream_deadline_of(&iwarp_stream_ops, r->c) <= r->now)
 		iwarp_stream_ops.expire(r->c, r->now);
 }
 
@@ -606,7 +609,7 @@ static const uint8_t *step(struct run *r, const uint8_t *p, size_t *left)
 	return p + n;
 }
 
-/* ---- what was sent ---- */
+/* ---- check of the sent octets ---- */
 
 static void check_sent(const struct run *r)
 {

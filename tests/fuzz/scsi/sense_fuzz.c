@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sense_fuzz.c: any bytes as sense data; what was parsed, built in either
- * format, parses to the same; CDB fields of any CDB. */
+/* sense_fuzz.c: any bytes as sense data; parsed values that are built again in
+ * either format parse to the same values; CDB fields of any CDB. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* bench.h: a whole target (role, device, a ram LU that holds its I/O) below
- * which a fuzzer puts the connection that it likes. */
+/* bench.h: a target (role, device, a ram LU that holds its I/O) with a
+ * connection of the fuzzer. */
 #ifndef TESTS_FUZZ_TARGET_BENCH_H
 #define TESTS_FUZZ_TARGET_BENCH_H
 
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backstore/backstore.h"
 #include "target/target.h"
 
 #define BLOCKS	   64u
@@ -28,7 +29,7 @@ static inline void must(bool ok)
 		abort();
 }
 
-/* ---- what the rooms ask for ---- */
+/* ---- call-backs of the rooms ---- */
 
 static inline void post(void *arg, unsigned worker, struct dev_msg *m)
 {
@@ -129,7 +130,7 @@ static inline void bench_release_io(struct bench *b)
 	bench_mail(b);
 }
 
-/* Time goes by; whoever waits for something gives up. */
+/* Advances the clock until all timeouts have expired. */
 static inline void bench_wait(struct bench *b)
 {
 	b->now += 20 * XTIME_S;
@@ -137,7 +138,7 @@ static inline void bench_wait(struct bench *b)
 	bench_mail(b);
 }
 
-/* The connection is closed: nothing is left of it. */
+/* Closes the connection and checks that no object of it remains. */
 static inline void bench_close(struct bench *b)
 {
 	bench_release_io(b);

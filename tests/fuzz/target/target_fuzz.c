@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * target_fuzz.c: the whole target (datamover/tcp, target, device, a ram LU)
- * fed by one connection's bytes, from the first Login Request on. The first
- * byte of the input says how the stream is cut into reads and when held I/O
- * is let go; the rest is the stream.
+ * target_fuzz.c: the target (datamover/tcp, target, device, a ram LU) with the
+ * bytes of one connection, from the first Login Request on. The first byte of
+ * the input selects how the stream is cut into reads and when held I/O is
+ * completed; the rest is the stream.
  */
 #include "datamover/tcp/dmtcp.h"
 #include "fuzz/target/bench.h"
@@ -14,7 +14,7 @@ struct stream {
 	struct stream_host host;
 	struct bench b;
 	struct dmtcp_conn *dm;
-	uint8_t seen; /* of what was sent: so that it is read */
+	uint8_t seen; /* sum of the sent bytes, so that all are read */
 };
 
 static void kick(struct stream_host *h)
@@ -35,7 +35,7 @@ static void open_stream(struct stream *s)
 	bench_accept(&s->b, dmtcp_dm(s->dm));
 }
 
-/* Everything that the target has to say goes out. */
+/* Takes all output of the target. */
 static void drain_tx(struct stream *s)
 {
 	struct iovec iov[8];
@@ -76,7 +76,7 @@ static bool alive(const struct stream *s)
 {
 	int err;
 
-	return dmtcp_stream_ops.fate(s->dm, &err) == STREAM_GO;
+	return stream_fate_of(&dmtcp_stream_ops, s->dm, &err) == STREAM_GO;
 }
 
 static void run_stream(struct stream *s, uint8_t how, const uint8_t *data,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * target_iser_fuzz.c: the whole target over datamover/iser on a fake queue
- * pair, from the first Login Request on: any sequence of messages and
- * completions (fabric_fuzz.h), and the device's own pace.
+ * target_iser_fuzz.c: the target over datamover/iser on a fake queue pair, from
+ * the first Login Request on: any sequence of messages and completions
+ * (fabric_fuzz.h), and completions of the device at any time.
  */
 #include "fuzz/datamover/fabric_fuzz.h"
 #include "fuzz/target/bench.h"
 
 enum own_step {
-	RELEASE = FUZZ_OWN + 1, /* held I/O is done */
-	WAIT,			/* time goes by */
+	RELEASE = FUZZ_OWN + 1, /* completes held I/O */
+	WAIT,			/* advances the clock */
 	DRAIN,			/* the target shuts down */
 };
 

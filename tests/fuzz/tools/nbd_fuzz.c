@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* nbd_fuzz.c: any bytes as an NBD client: the negotiation, then requests. The
- * first byte says how the rest is cut into pieces. */
+/* nbd_fuzz.c: any bytes of an NBD client: the negotiation, then requests. The
+ * first byte selects how the rest is cut into pieces. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/nbd_proto.h"
+#include "tools/nbd/proto.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -44,7 +44,7 @@ static size_t negotiate(struct nbd_nego *n, const uint8_t *p, size_t size,
 	return at;
 }
 
-/* What passes the check must be safe to do. */
+/* A request that passes the check must be safe to execute. */
 static void check_good(const struct nbd_request *r)
 {
 	bool data = r->command == NBD_READ || r->command == NBD_WRITE;

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=sh
-# Two machines on one cable; the second one, with Linux' initiator, is killed under
-# load: no FIN, no RST, nobody who would answer. The first one has our daemon and, later,
-# another initiator. Sourced by lib.sh; $OUT of the first one is both's.
+# Two machines on one cable; the second one, with the initiator of Linux, is killed under
+# load: no FIN, no RST, no answer. The first one has iserd and, later, another initiator.
+# Sourced by lib.sh; both machines use $OUT of the first one.
 
 BOTH=/lab/out
 
-# killed_cable: eth0, with an address for TCP and one for iSER (FAR and HERE are the
-# first and the second machine)
+# killed_cable: sets up eth0 with an address for TCP and one for iSER (FAR is the first
+# machine, HERE the second)
 killed_cable() {
 	modprobe virtio_net && wait_for 100 [ -e /sys/class/net/eth0 ] || return 1
 	case $MACHINE in
@@ -18,10 +18,10 @@ killed_cable() {
 	ip link set eth0 up && wait_for 100 carrier eth0
 }
 
-# ---- the machine that is killed ----
+# ---- the killed machine ----
 
-# killed_initiator: has reserved LUN 0 (PERSISTENT RESERVE, not APTPL) and LUN 1
-# (RESERVE(6)), left an ACA at LUN 2, and writes to the first two
+# killed_initiator: reserves LUN 0 (PERSISTENT RESERVE without APTPL) and LUN 1
+# (RESERVE(6)), leaves an ACA at LUN 2, and writes to LUNs 0 and 1
 killed_initiator() {
 	rdma_device siw eth0 && wait_for 900 [ -e $BOTH/serving ] || return 1
 	iscsid_start
@@ -36,7 +36,7 @@ killed_initiator() {
 	ACKED=$BOTH vanish_writers && wait
 }
 
-# ---- the machine that goes on ----
+# ---- the surviving machine ----
 
 killed_serve() { # LUN...
 	iserd_at_far --listen "$FAR2:3260" --buffered "$@" || return 1
@@ -45,9 +45,10 @@ killed_serve() { # LUN...
 	killed_status >/run/status.before
 	: >$BOTH/serving
 }
-# All that could be left over: what iserd tells of itself, and its descriptors
+# Everything that could leak: the answers of iserctl, and the descriptors of iserd
 killed_status() {
-	iserctl -s /run/iserd.ctl status
+	# connections and logins are counted from the start
+	iserctl -s /run/iserd.ctl status | grep -vE '^  (connections|logins) '
 	# shellcheck disable=SC2012 # names of numbers
 	ls "/proc/$(cat /run/iserd.pid)/fd" | wc -l
 }
@@ -56,8 +57,8 @@ killed_sessions() { # N sessions, of an initiator named lab-kernel
 	iserctl -s /run/iserd.ctl --json status | tee /run/status
 	[ "$(grep -c '"initiator": .*lab-kernel' /run/status)" = "$1" ]
 }
-# Now: run.py kills QEMU. iserd looks every 15 s whether there was a word, and then gives
-# a ping 15 s.
+# run.py kills QEMU now. iserd checks every 15 s whether a PDU arrived, and then allows
+# 15 s for a ping.
 killed_now() {
 	echo kill >>$BOTH/results
 	wait_for 100 [ -e $BOTH/killed ] || return 1
@@ -70,8 +71,8 @@ killed_nothing_left() {
 	killed_status >/run/status.after
 	diff /run/status.before /run/status.after
 }
-# RESERVE(6) and the ACA went with their nexus. A persistent reservation does not (SPC-4
-# §5.13.1): the other one takes it over, as a cluster does.
+# RESERVE(6) and the ACA ended with their nexus. A persistent reservation does not (SPC-4
+# §5.13.1): the other initiator preempts it, as a cluster does.
 killed_other() {
 	echo 'InitiatorName=iqn.2026-01.org.example:lab-other' >/etc/iscsi/initiatorname.iscsi
 	iscsid_start

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=sh
 # shellcheck disable=SC2034 # the names of targets are for the jobs
-# What the jobs share. POSIX sh, runs in the guest; each step sources it anew.
+# Functions for all jobs. POSIX sh, runs in the guest; each step sources this file.
 
 : "${OUT:=/lab/out}"
 : "${PEERS_OWN:=}"
-: "${PATIENCE:=1}" # how many times slower than an idle machine the host is
+: "${PATIENCE:=1}" # the factor by which the host is slower than an idle machine
 IQN_LIO=iqn.2026-01.org.example:lio
 IQN_ISERD=iqn.2026-01.org.example:iserd
 IQN_LIBISCSI=iqn.2026-01.org.example:libiscsi
 IQN_TGT=iqn.2026-01.org.example:tgt
-# the kernel's end of the cable, and the end where no RDMA device is
+# the kernel's end of the cable, and the end without an RDMA device
 HERE=192.0.2.9
 FAR=192.0.2.10
 HERE2=198.51.100.9
@@ -37,11 +37,11 @@ skip() { result "skip $*"; }
 figure() { # figure NAME VALUE UNIT
 	if [ -n "$2" ]; then result "figure $*"; else not_ok "$1" "no figure"; fi
 }
-# the next figures are of this pair: INITIATOR | TARGET | OVER
+# pair INITIATOR | TARGET | OVER: the pair of the next figures
 pair() { result "pair $*"; }
 
-# step NAME LIMIT COMMAND...: a program or a function of this file, in so many seconds
-# (on an idle machine) at most; its output goes to out/NAME.txt, the last line of it tells why it failed.
+# step NAME LIMIT COMMAND...: runs a program or a function of this file, with a limit in seconds
+# (on an idle machine); the output goes to out/NAME.txt, whose last line is the reason of a failure.
 step() {
 	step_name=$1 step_limit=$(($2 * PATIENCE))
 	shift 2
@@ -55,16 +55,16 @@ step() {
 	esac
 	return $step_status
 }
-# PEERS_OWN: steps that other people's software fails at with other people's software
+# PEERS_OWN: steps that fail between the peers without openiser, too
 not_ok() {
 	case " $PEERS_OWN " in
-	*" $1 "*) skip "$1" "not ours: $2" ;;
+	*" $1 "*) skip "$1" "fails without openiser, too: $2" ;;
 	*) bad "$@" ;;
 	esac
 }
 last_line() { tr '\r' '\n' <"$OUT/$1.txt" | grep -v '^ *$' | tail -1; }
 
-wait_for() { # wait_for TENTHS COMMAND...: until it succeeds
+wait_for() { # wait_for TENTHS COMMAND...: repeats the command until it succeeds
 	wait_left=$(($1 * PATIENCE))
 	shift
 	until "$@"; do
@@ -76,8 +76,8 @@ wait_for() { # wait_for TENTHS COMMAND...: until it succeeds
 
 # ---- cables ----
 
-# far: a cable between here (near, HERE) and the namespace "far" (cord, FAR), which
-# has no RDMA device; far_second: one more (near2, cord2)
+# far: makes a cable between this namespace (near, HERE) and the namespace "far" (cord,
+# FAR), which has no RDMA device; far_second: makes a second one (near2, cord2)
 far() {
 	ip netns add far
 	ip -n far link set lo up
@@ -93,7 +93,7 @@ far_cable() {
 	wait_for 50 carrier "near$1"
 }
 carrier() { [ "$(cat "/sys/class/net/$1/carrier" 2>/dev/null)" = 1 ]; }
-at_far() { # a job with both ends in one namespace says: export ONE_NAMESPACE=1
+at_far() { # a job with both ends in one namespace sets ONE_NAMESPACE=1
 	if [ -n "${ONE_NAMESPACE:-}" ]; then
 		"$@"
 	else
@@ -101,14 +101,14 @@ at_far() { # a job with both ends in one namespace says: export ONE_NAMESPACE=1
 	fi
 }
 
-# cut_cable and mend_cable [NEAR]: every packet is lost in both directions, the
-# carrier stays
+# cut_cable and mend_cable [NEAR]: between the two, every packet is lost in both
+# directions; the carrier stays
 cut_cable() {
 	modprobe sch_netem
 	cable "${1:-}" add netem loss 100%
 }
 mend_cable() { cable "${1:-}" del; }
-cable() { # cable NEAR add|del WHAT...: at both ends of this or of the only one
+cable() { # cable NEAR add|del WHAT...: changes both ends of this cable, or of the only one
 	cable_end=$1 cable_do=$2
 	shift 2
 	case ${cable_end:-$(ls /sys/class/net)} in
@@ -123,8 +123,8 @@ cable() { # cable NEAR add|del WHAT...: at both ends of this or of the only one
 	esac
 }
 
-# wire: a cable with both ends (wa HERE, wb FAR) in this namespace, for the kernel's
-# own parts, which live in the first one only. Rules keep the packets on the cable.
+# wire: makes a cable with both ends (wa HERE, wb FAR) in this namespace, because the
+# kernel's initiator and target work in the initial namespace only. Rules keep the packets on the cable.
 wire() {
 	ip link add wa type veth peer name wb
 	for i in all default wa wb; do
@@ -146,7 +146,7 @@ wire() {
 	wait_for 50 carrier wa
 }
 
-# capture NAME NETDEV [PACKETS]: in the background, ends by itself after so many
+# capture NAME NETDEV [PACKETS]: captures in the background, and ends after so many packets
 capture() {
 	tcpdump -i "$2" -U -s 0 -c "${3:-2000}" -w "$OUT/$1.pcap" 'tcp or udp port 4791' >"$OUT/$1.tcpdump" 2>&1 &
 	echo $! >/run/capture.pid
@@ -160,7 +160,7 @@ capture_end() {
 
 # ---- RDMA ----
 
-# rdma_device siw|rxe NETDEV: the netdev needs a MAC and an address of its own
+# rdma_device siw|rxe NETDEV: the network device needs a MAC address and an IP address
 rdma_device() {
 	case $1 in rxe) rdma_driver=rdma_rxe ;; *) rdma_driver=$1 ;; esac
 	modprobe -a ib_core rdma_cm iw_cm ib_cm ib_uverbs rdma_ucm "$rdma_driver" &&
@@ -171,14 +171,14 @@ rdma_device() {
 
 lio_root=/sys/kernel/config/target
 
-# lio ADDRESS PORT tcp|iser [MIB]: the kernel's target, a ram disk, open to all
+# lio ADDRESS PORT tcp|iser [MIB]: starts the kernel's target with a ram disk, open to all initiators
 lio() {
 	modprobe -a target_core_mod iscsi_target_mod
 	[ -d $lio_root ] || mount -t configfs configfs /sys/kernel/config
 	mkdir -p $lio_root/core/rd_mcp_0/ram
 	echo rd_pages=$((${4:-128} * 256)) >$lio_root/core/rd_mcp_0/ram/control
 	echo 1 >$lio_root/core/rd_mcp_0/ram/enable
-	echo lab-0001 >$lio_root/core/rd_mcp_0/ram/wwn/vpd_unit_serial # without: no VPD pages
+	echo lab-0001 >$lio_root/core/rd_mcp_0/ram/wwn/vpd_unit_serial # without a serial number LIO has no VPD pages
 	lio_tpg=$lio_root/iscsi/$IQN_LIO/tpgt_1
 	mkdir -p $lio_tpg/lun/lun_0
 	ln -s $lio_root/core/rd_mcp_0/ram $lio_tpg/lun/lun_0/ram
@@ -190,20 +190,20 @@ lio() {
 	echo 1 >$lio_tpg/enable
 }
 lio_portal_tcp() { mkdir "$1"; }
-lio_ends() { # its port is free
+lio_ends() { # waits until its port is free
 	echo 0 >$lio_root/iscsi/$IQN_LIO/tpgt_1/enable
 	rmdir $lio_root/iscsi/$IQN_LIO/tpgt_1/np/*
 }
-# The new portal listens on TCP; siw's listener is a TCP listener too. The first one
-# goes to a namespace where it is in nobody's way.
+# The new portal listens on TCP, and the listener of siw is a TCP listener, too. The
+# portal goes to an empty namespace, so that the two do not collide.
 lio_portal_iser() {
 	modprobe ib_isert
 	ip netns add aside
 	nsenter --net=/run/netns/aside mkdir "$1" && echo 1 >"$1/iser"
 }
 
-# tgt: its iSER listens on every address, port 3260; its TCP portal is elsewhere. It
-# pins its buffers (1 GiB unless told otherwise) and wants both address and name bound.
+# tgt: its iSER listens on every address, port 3260; its TCP portal has another port. tgt
+# pins its buffers (1 GiB by default) and requires that address and name are bound.
 tgt() { # tgt MIB
 	echo 1 >/proc/sys/vm/overcommit_memory
 	truncate -s "$1M" /tmp/tgt.disk
@@ -212,26 +212,26 @@ tgt() { # tgt MIB
 	tgtadm --lld iser --mode target --op new --tid 1 --targetname $IQN_TGT &&
 		tgtadm --lld iser --mode logicalunit --op new --tid 1 --lun 1 --backing-store /tmp/tgt.disk &&
 		tgtadm --lld iser --mode target --op bind --tid 1 --initiator-address ALL &&
-		for name in example:lab-kernel openiser:lab; do # open-iscsi's and ours
+		for name in example:lab-kernel openiser:lab; do # the names of open-iscsi and iser
 			tgtadm --lld iser --mode target --op bind --tid 1 \
 				--initiator-name iqn.2026-01.org.$name || return 1
 		done
 }
 
-# iserd_at_far [OPTION]... LUN...: our daemon where no RDMA device is
+# iserd_at_far [OPTION]... LUN...: starts iserd in the namespace without an RDMA device
 iserd_at_far() {
-	: >"$OUT/iserd.urls" # an earlier one's are not its
+	: >"$OUT/iserd.urls" # removes the URLs of an earlier iserd
 	iserd_watched "$@" &
 	wait_for 100 grep -q . "$OUT/iserd.urls" && return
 	tail -1 "$OUT/iserd.log"
 	return 1
 }
-iserd_watched() { # keeps its process and its exit status in /run
+iserd_watched() { # writes its process id and its exit status to /run
 	at_far sh -c 'echo $$ >/run/iserd.pid; exec "$@"' iserd iserd serve --name $IQN_ISERD \
 		--listen "${ISERD_LISTEN:-$FAR:3260}" --control /run/iserd.ctl "$@" >"$OUT/iserd.urls" 2>"$OUT/iserd.log"
 	echo $? >/run/iserd.status
 }
-iserd_ends() { # in order: exit status 0, within 15 s, no word of an error
+iserd_ends() { # ends in order: exit status 0, within 15 s, no error in the log
 	kill "$(cat /run/iserd.pid)"
 	wait_for 150 [ -s /run/iserd.status ] || return 1
 	cat "$OUT/iserd.log"
@@ -247,15 +247,15 @@ iscsid_start() {
 	wait_for 50 iscsiadm -m iface >/dev/null 2>&1
 }
 
-# The next ones: ADDRESS IQN INTERFACE (default is TCP, iser is iSER); kernel_login
-# also takes settings of the node record, NAME=VALUE
+# Arguments of the next functions: ADDRESS IQN INTERFACE (default is TCP, iser is iSER);
+# kernel_login also accepts settings of the node record, NAME=VALUE
 kernel_discovery() {
 	iscsiadm -m discovery -t st -p "$1:3260" -I "$3" | tee /run/found
 	grep -q "$2" /run/found
 }
 kernel_login() {
 	node="iscsiadm -m node -T $2 -p $1:3260 -I $3"
-	iscsiadm -m node -T "$2" -p "$1:3260" -o delete >/dev/null 2>&1 # what discovery left
+	iscsiadm -m node -T "$2" -p "$1:3260" -o delete >/dev/null 2>&1 # the record of an earlier discovery
 	$node -o new >/dev/null || return 1
 	shift 3
 	for setting; do
@@ -263,7 +263,7 @@ kernel_login() {
 	done
 	$node --login && wait_for 150 kernel_disk
 }
-# kernel_disk: prints the path of DISK, or of the first one by iSCSI
+# kernel_disk: prints the path of DISK, or of the first iSCSI disk
 kernel_disk() {
 	[ -z "${DISK:-}" ] || {
 		echo "$DISK"
@@ -280,9 +280,9 @@ kernel_logout() {
 kernel_state() { cat /sys/class/iscsi_session/session*/state; }
 kernel_logged_in() { ! kernel_state | grep -qv LOGGED_IN; }
 
-# ---- what is done with a disk ----
+# ---- tests of a disk ----
 
-disk_small() { # a few commands for the capture: immediate data, R2T or RDMA Read, reads
+disk_small() { # sends a few commands for the capture: immediate data, R2T or RDMA Read, reads
 	disk=$(kernel_disk)
 	for size in 4k 16k; do
 		dd if=/dev/urandom of=/tmp/small bs=$size count=1 &&
@@ -291,7 +291,7 @@ disk_small() { # a few commands for the capture: immediate data, R2T or RDMA Rea
 			cmp /tmp/small /tmp/small.back || return 1
 	done
 }
-disk_compare() { # disk_compare MIB: random bytes written, read, compared; past the caches
+disk_compare() { # disk_compare MIB: writes, reads and compares random bytes, without caches
 	disk=$(kernel_disk)
 	dd if=/dev/urandom of=/tmp/reference bs=1M count="$1" &&
 		dd if=/tmp/reference of="$disk" bs=1M oflag=direct conv=fsync &&
@@ -305,8 +305,8 @@ disk_fsck() {
 		umount /mnt && fsck.ext4 -f -n "$disk" &&
 		mount -t ext4 "$disk" /mnt && [ "$sum" = "$(sha256sum </mnt/file)" ] && umount /mnt
 }
-# dm_crypt_reads IMAGE KEY MIB: the image of an encrypted unit, where all of it was
-# written, is to dm-crypt what the disk is to us
+# dm_crypt_reads IMAGE KEY MIB: dm-crypt reads the same data from the image of an
+# encrypted unit, where written, as the unit has
 dm_crypt_reads() {
 	modprobe -a dm_crypt loop && losetup -r /dev/loop7 "$1" || return 1
 	dmsetup create plain --readonly --noudevsync --noudevrules --table \
@@ -317,9 +317,9 @@ dm_crypt_reads() {
 	same=$?
 	dmsetup remove --noudevsync --noudevrules plain
 	losetup -d /dev/loop7
-	[ $same = 1 ] # the last cmp: the image itself is another thing
+	[ $same = 1 ] # the last cmp: the encrypted image itself must differ
 }
-# disk_crypto_erase KEY MIB: the first so many MiB, random before, are zeros, the key is another
+# disk_crypto_erase KEY MIB: the first MiB, random before, become zeros, and the key changes
 disk_crypto_erase() {
 	disk=$(kernel_disk)
 	before=$(sha256sum <"$1")
@@ -329,18 +329,18 @@ disk_crypto_erase() {
 		dd if="$disk" of=/tmp/back bs=1M count="$2" iflag=direct &&
 		cmp -n $(($2 << 20)) /tmp/back /dev/zero && [ "$before" != "$(sha256sum <"$1")" ]
 }
-# a LUN reset by hand: it was sent and answered, and the disk works afterwards
+# sends a LUN reset: it must be answered, and the disk must work afterwards
 disk_reset() {
 	before=$(kernel_statistic tmfcmd_pdus)
 	sg_reset -d "$(kernel_disk)" && kernel_task_management "$before" && disk_small
 }
-# An abort as in life: the target stands still for longer than the command may take.
+# A realistic abort: the target is stopped for longer than the timeout of the command.
 disk_abort() {
 	disk=$(kernel_disk) before=$(kernel_statistic tmfcmd_pdus)
 	echo 1 >"/sys/block/${disk##*/}/device/timeout"
 	kill -STOP "$(cat /run/iserd.pid)"
 	(
-		sleep 12 # the block layer looks every 5 s
+		sleep 12 # the block layer checks timeouts every 5 s
 		kill -CONT "$(cat /run/iserd.pid)"
 	) &
 	dd if="$disk" of=/dev/null bs=4k count=1 iflag=direct
@@ -349,7 +349,7 @@ disk_abort() {
 	echo 30 >"/sys/block/${disk##*/}/device/timeout"
 	[ $abort_status = 0 ] && kernel_task_management "$before" && disk_small
 }
-# kernel_task_management BEFORE: more requests were sent than before, all were answered
+# kernel_task_management BEFORE: more requests than before were sent, and all were answered
 kernel_task_management() {
 	sent=$(kernel_statistic tmfcmd_pdus) answered=$(kernel_statistic tmfrsp_pdus)
 	echo "task management: sent $1 before, $sent since, answered $answered"
@@ -357,7 +357,7 @@ kernel_task_management() {
 }
 kernel_statistic() { iscsiadm -m session -s | sed -n "s/.*$1: *\([0-9]*\).*/\1/p"; }
 
-# Figures, for comparison within one run of the laboratory: everything is emulated
+# Figures, comparable only within one run of the laboratory, because of the emulation
 kernel_figures() {
 	disk=$(kernel_disk)
 	kernel_rate read-4k-depth-8 8 4 500 IOPS
@@ -378,7 +378,7 @@ kernel_rate() { # kernel_rate NAME PROCESSES KIB COUNT UNIT
 	figure "$1" "$(echo "$rate_began $(uptime_s) $2 $3 $4" | awk -v unit="$5" '{
 		n = $3 * $5 / ($2 - $1); printf "%.0f", unit == "IOPS" ? n : n * $4 * 1024 / 1e6 }')" "$5"
 }
-# Of several pairs in one boot: same_boot_kernel and same_boot_iser, ADDRESS IQN PAIR
+# Figures of several pairs in one boot: same_boot_kernel and same_boot_iser, ADDRESS IQN PAIR
 same_boot_kernel() {
 	pair "Linux ib_iser | $3"
 	step login 60 kernel_login "$1" "$2" iser && kernel_figures && step logout 30 kernel_logout
@@ -388,7 +388,7 @@ same_boot_iser() {
 	same_url="iser://$1:3260/$2/0${iser_query:-}"
 	step login 20 at_far iser info "$same_url" && iser_figures "$same_url"
 }
-# iser_figures URL: the same of our initiator. LARGE: what the target takes at most at once
+# iser_figures URL: the same for iser. LARGE: the largest request that the target accepts
 iser_figures() {
 	iser_large=${LARGE:-1m}
 	iser_rate read-4k-depth-8 "$1" IOPS --rw randread --bs 4k --depth 8
@@ -408,12 +408,12 @@ iser_rate() { # iser_rate NAME URL UNIT OPTION...
 	figure "$rate_name" "$rate_value" "$rate_unit"
 }
 
-# ---- trouble under load ----
+# ---- faults under load ----
 
-# trouble COMMAND...: while the disk is written to, piece by piece, runs the command
-# (which takes the connection away and gives it back); then every write must have
-# been acknowledged, the session be there, and each piece be found on the disk.
-# Leaves the seconds from the command's end to the next acknowledged write in /run/back.
+# trouble COMMAND...: while a loop writes to the disk, piece by piece, runs the command,
+# which interrupts and restores the connection; then all writes must be acknowledged,
+# the session must exist, and the disk must have each piece. Writes the seconds from the
+# end of the command to the next acknowledged write to /run/back.
 trouble() {
 	[ -e /tmp/pieces ] || dd if=/dev/urandom of=/tmp/pieces bs=1M count=48 2>/dev/null
 	disk_pieces /tmp/pieces "$(kernel_disk)" &
@@ -426,7 +426,7 @@ trouble() {
 	wait $writer && wait_for 100 kernel_logged_in || return 1
 	dd if="$(kernel_disk)" of=/tmp/back bs=1M count=48 iflag=direct && cmp /tmp/pieces /tmp/back
 }
-disk_pieces() { # 48 acknowledged writes of 1 MiB, and a breath after each
+disk_pieces() { # 48 acknowledged writes of 1 MiB, with a pause after each
 	piece=0
 	while [ $piece -lt 48 ]; do
 		echo $piece >/run/piece
@@ -442,14 +442,14 @@ writer_beyond() { [ "$(cat /run/piece)" != "$1" ] || ! kill -0 "$writer" 2>/dev/
 cable_out() { # cable_out SECONDS [NEAR]
 	cut_cable "${2:-}" && sleep "$1" && mend_cable "${2:-}"
 }
-iserd_killed() { # iserd_killed LUN...: without any word, and a new one 3 s later
+iserd_killed() { # iserd_killed LUN...: kills iserd, and starts a new one 3 s later
 	kill -KILL "$(cat /run/iserd.pid)"
 	wait_for 50 [ -s /run/iserd.status ]
 	rm -f /run/iserd.status /run/iserd.ctl
 	sleep 3
 	iserd_at_far "$@"
 }
-# ---- what a unit keeps, with sg3-utils and sdparm ----
+# ---- the persisted state of a unit, with sg3-utils and sdparm ----
 
 STATE='--buffered --state /run/state --alua 1:optimized:1 --alua 2:standby:2 --sanitize-rate 8M --allow-lost-reservations /run/disk.img'
 state_serve() {
@@ -457,7 +457,7 @@ state_serve() {
 	# shellcheck disable=SC2086 # words
 	iserd_at_far $STATE
 }
-state_again() { # killed, damaged by COMMAND..., and back
+state_again() { # kills iserd, runs COMMAND... on its state, and restarts iserd
 	kill -KILL "$(cat /run/iserd.pid)"
 	wait_for 50 [ -s /run/iserd.status ]
 	rm -f /run/iserd.status /run/iserd.ctl
@@ -507,7 +507,7 @@ state_groups() {
 	sg_stpg --standby "$disk" && state_shows 'in standby state' sg_turs -v "$disk" || return 1
 	state_shows 'by SET TARGET PORT GROUPS|explicit' sg_rtpg --decode "$disk" || return 1
 	sg_stpg --optimized "$disk" && sg_turs "$disk" || return 1
-	# by whoever commands the daemon: told by a unit attention first
+	# changed by iserctl: a unit attention reports that first
 	iserctl -s /run/iserd.ctl group id=1 state=transitioning &&
 		state_shows 'access state changed' sg_turs -v "$disk" &&
 		state_shows 'access state transition' sg_turs -v "$disk" &&
@@ -529,15 +529,15 @@ state_sanitized() {
 		cmp -n 50331648 - /dev/zero
 }
 
-siw_gone() { device_gone siw "$1"; } # siw_gone NETDEV: the kernel's device
-device_gone() { # device_gone siw|rxe NETDEV: for 3 s
+siw_gone() { device_gone siw "$1"; } # siw_gone NETDEV: removes the device of the kernel
+device_gone() { # device_gone siw|rxe NETDEV: removes the device for 3 s
 	rdma link del "$1_$2" && sleep 3 && rdma_device "$1" "$2"
 }
-# iserd has found DEVICE, or lost it, so many times
+# iserd_listens, iserd_lost DEVICE N: iserd has found, or lost, the device N times
 iserd_listens() { wait_for 150 log_says "$2" "listening, device $1"; }
 iserd_lost() { wait_for 150 log_says "$2" "$1: the device was removed"; }
 log_says() { [ "$(grep -c "$2" "$OUT/iserd.log")" -ge "$1" ]; }
-# workers_serve N: each of N workers has a session by an RDMA device
+# workers_serve N: each of N workers has a session over an RDMA device
 workers_serve() {
 	iserctl --socket /run/iserd.ctl --json status | tee /run/status | grep '"kind"' | sort | uniq -c
 	worker=0
@@ -547,7 +547,7 @@ workers_serve() {
 	done
 	! grep '"kind"' /run/status | grep -v 'RDMA device'
 }
-# two sessions at once, each on a range of its own, both compared
+# runs two sessions at once, each on its own range, and compares both
 two_benches() { # URL
 	iser bench --rw rw --bs 64k --time 3 --depth 4 --yes-overwrite "$1" &
 	first=$!
@@ -557,10 +557,10 @@ two_benches() { # URL
 	serve_status=$?
 	wait $first && wait $! && [ $serve_status = 0 ]
 }
-# ---- a machine that is gone for good, under load ----
+# ---- a machine that disappears under load ----
 
-# vanish_writers: both disks (LUN 0 and 1, of the sessions in this order) are written to
-# by two writers each; what was acknowledged is in $ACKED/acked.DISK.WRITER
+# vanish_writers: two writers write to each of the two disks (LUN 0 and 1, of the sessions
+# in this order); $ACKED/acked.DISK.WRITER lists the acknowledged writes
 : "${ACKED:=/run}"
 vanish_writers() {
 	[ -e /tmp/pieces ] || dd if=/dev/urandom of=/tmp/pieces bs=1M count=48 2>/dev/null
@@ -573,7 +573,7 @@ vanish_writers() {
 	done
 	wait_for 300 vanish_under_way
 }
-vanish_writer() { # DISK FIRST FILE: 24 pieces of 1 MiB, one after the other
+vanish_writer() { # DISK FIRST FILE: writes 24 pieces of 1 MiB in sequence
 	piece=0
 	while [ $piece -lt 24 ]; do
 		dd if=/tmp/pieces of="$1" bs=1M count=1 skip=$(($2 + piece)) seek=$(($2 + piece)) oflag=direct conv=notrunc 2>/dev/null || return
@@ -583,8 +583,8 @@ vanish_writer() { # DISK FIRST FILE: 24 pieces of 1 MiB, one after the other
 	done
 }
 vanish_under_way() { [ -s "$ACKED/acked.0.0" ] && [ -s "$ACKED/acked.0.1" ] && [ -s "$ACKED/acked.1.0" ] && [ -s "$ACKED/acked.1.1" ]; }
-# The initiator's machine goes: not one packet more. iserd's sessions end by its own
-# timers: 15 s without a word, of which it looks every 15 s, and 15 s for a ping.
+# The initiator's machine disappears: no packet follows. iserd ends the sessions by its own
+# timers: 15 s without a PDU, checked every 15 s, and 15 s for a ping.
 vanish_initiator() {
 	iserctl -s /run/iserd.ctl status | grep -A3 '^sessions' | grep -q '(none)' && return 1
 	cut_cable near && cut_cable near2 || return 1
@@ -593,7 +593,7 @@ vanish_initiator() {
 	echo "$(uptime_s) $began" | awk '{ printf "%.1f\n", $1 - $2 }' | tee /run/vanished
 }
 vanish_no_session() { iserctl -s /run/iserd.ctl status | grep -A1 '^sessions' | grep -q '(none)'; }
-# Everybody else is served, and what was acknowledged is there
+# Other initiators are served, and the disks have the acknowledged writes
 vanish_acked() {
 	for lun in 0 1; do
 		at_far iser copy --quiet "iscsi://$FAR:3260/$IQN_ISERD/$lun" /tmp/back || return 1
@@ -606,8 +606,8 @@ vanish_acked() {
 		done
 	done
 }
-# vanish_target URL URL: our initiator writes to both when their machine goes; both end by
-# the initiator's timers (5 s without a word, 10 s for a ping), and say what happened
+# vanish_target URL URL: iser writes to both when their machine disappears; both end by the
+# timers of iser (5 s without a PDU, 10 s for a ping), with the reason
 vanish_target() {
 	at_far iser bench --rw write --bs 64k --depth 16 --time 120 --yes-overwrite "$1" >/run/vanish.1 2>&1 &
 	one=$!
@@ -627,8 +627,8 @@ vanish_target() {
 	[ $status_one = 8 ] && [ $status_two = 8 ] && grep -q 'timed out' /run/vanish.1 && grep -q 'timed out' /run/vanish.2 && [ "$(sed 's/\..*//' /run/vanished)" -lt $((25 * PATIENCE)) ]
 }
 
-# kernel_troubles ADDRESS IQN INTERFACE SECONDS...: logs in to stand minutes, and is
-# cut off for so long
+# kernel_troubles ADDRESS IQN INTERFACE SECONDS...: logs in with timeouts of minutes, and
+# cuts the cable for each of these times
 kernel_troubles() {
 	iscsid_start
 	step login 60 kernel_login "$1" "$2" "$3" node.session.timeo.replacement_timeout=300 || return 1
@@ -640,16 +640,16 @@ kernel_troubles() {
 	done
 }
 
-# The kernel said nothing that it should not. DMESG_ALLOW: a regular expression of
-# lines that the job itself brought about.
+# The log of the kernel has no unexpected line. DMESG_ALLOW: a regular expression of
+# lines that the job itself causes.
 dmesg_clean() {
 	dmesg | dmesg_without_unbind | grep -E 'BUG|WARNING|Oops|Call Trace|general protection|blocked for more|soft lockup|stalls on|[Ee]rror|fail(ed|ure)|timed out' |
 		grep -vE "${DMESG_ALLOW:-^$}|module verification failed" || return 0
 	return 1
 }
 
-# Linux warns, once, that its own __iscsi_unbind_session waits for a work queue of the power
-# management's, where a session ends soon after it began: docs/interop.md
+# Linux warns once that its __iscsi_unbind_session waits for a work queue of the power
+# management, if a session ends soon after its begin: docs/interop.md
 dmesg_without_unbind() {
 	awk '/cut here/ { held = 1 }
 		!held { print; next }
@@ -660,9 +660,9 @@ dmesg_without_unbind() {
 
 # ---- whole sessions ----
 
-# kernel_session ADDRESS IQN INTERFACE NETDEV: everything that a kernel initiator is
-# asked to do with a target on the other end of a cable; the first, short session is
-# captured. False: no use going on.
+# kernel_session ADDRESS IQN INTERFACE NETDEV: all steps of a kernel initiator with a
+# target at the other end of a cable; the first, short session is captured. Returns
+# false if further steps make no sense.
 kernel_session() {
 	iscsid_start
 	capture session "$4"
@@ -671,7 +671,7 @@ kernel_session() {
 	step small 30 disk_small
 	step logout 30 kernel_logout
 	capture_end
-	# Without pings a command that is late is aborted; with them the connection is tested first
+	# Without pings Linux aborts a late command; with pings it tests the connection first
 	step login-again 60 kernel_login "$1" "$2" "$3" 'node.conn[0].timeo.noop_out_interval=0' \
 		'node.conn[0].timeo.noop_out_timeout=0' || return 1
 	iscsiadm -m session -P 2 >"$OUT/session.txt" 2>&1
@@ -682,8 +682,8 @@ kernel_session() {
 	kernel_figures
 }
 
-# iser_session SCHEME ADDRESS IQN NETDEV [LUN]: the same of our initiator, run at the
-# far end against a unit of 64 MiB
+# iser_session SCHEME ADDRESS IQN NETDEV [LUN]: all steps of iser, run at the far end, with
+# a unit of 64 MiB
 iser_session() {
 	iser_url="$1://$2:3260/$3/${5:-0}${iser_query:-}"
 	capture session "$4" 500
@@ -700,7 +700,7 @@ iser_finds() {
 	at_far iser ls "$1" | tee /run/found
 	grep -q "$2" /run/found
 }
-iser_compare() { # a file in, out again, and the digest of the unit
+iser_compare() { # copies a file in and out, and compares the digest of the unit
 	dd if=/dev/urandom of=/tmp/reference bs=1M count=64 &&
 		at_far iser copy --quiet /tmp/reference "$1" &&
 		at_far iser copy --quiet "$1" /tmp/back &&
@@ -715,7 +715,7 @@ iser_fsck() {
 }
 
 # libiscsi_session ADDRESS IQN LUN: libiscsi's tools over iSER. iscsi-ls and the suite
-# know another URL only; 1 MiB at once makes iscsi-perf 1.19 abort, 256 KiB do not.
+# need another form of URL; iscsi-perf 1.19 aborts with 1 MiB at once, not with 256 KiB.
 libiscsi_session() {
 	libiscsi_url="iser://$1:3260/$2/$3"
 	step login 10 iscsi-inq -i $IQN_LIBISCSI "$libiscsi_url" || return 1
@@ -726,10 +726,10 @@ libiscsi_session() {
 	step write-test 30 libiscsi_test ALL.Write10.Simple "iscsi://$1:3260/$2/$3?iser"
 	step discovery 10 libiscsi_finds "iscsi://$1:3260?iser" "$2"
 }
-# libiscsi 1.19's tools crash over iSER, every other time on the kernel's target, too:
-# iscsi-ls always, the suite at times
+# The tools of libiscsi 1.19 crash over iSER, with the kernel's target, too: iscsi-ls
+# always, the suite at times
 libiscsi_crash() {
-	[ "$1" != 139 ] || echo "libiscsi crashes, as it does on the kernel's target"
+	[ "$1" != 139 ] || echo "libiscsi crashes, with the target of the kernel, too"
 	[ "$1" = 139 ]
 }
 libiscsi_finds() {
@@ -737,7 +737,7 @@ libiscsi_finds() {
 	! libiscsi_crash $? || return 77
 	grep "$2" /run/found
 }
-libiscsi_test() { # TEST URL; the suite tells failures in its text only
+libiscsi_test() { # TEST URL; the suite reports failures in its output only
 	iscsi-test-cu -i $IQN_LIBISCSI -d -n -t "$1" "$2" >/run/suite 2>&1
 	! libiscsi_crash $? || return 77
 	grep -v '^ *$' /run/suite | head -30
@@ -755,7 +755,7 @@ libiscsi_rate() { # NAME BLOCKS DEPTH UNIT
 
 # ---- two paths ----
 
-# The disks of both sessions are one unit, and a disk of both is made of them
+# The disks of both sessions are one unit, from which dm-multipath makes one disk
 paths_join() {
 	set -- /sys/class/iscsi_session/session*/device/target*/*/block/*
 	cmp "$1/device/vpd_pg83" "$2/device/vpd_pg83" || return 1
@@ -764,7 +764,7 @@ paths_join() {
 	dmsetup create paths --noudevsync --noudevrules --table "0 $(cat "$1/size") multipath 1 queue_if_no_path 0 1 1 round-robin 0 2 1 $(
 		tr '\n' ' ' </run/paths | sed 's/ / 100 /g')"
 }
-# One path is cut until the disk does without it, mended, and used again
+# One path is cut until the disk works without it, restored, and used again
 path_out() { # path_out NEAR
 	cut_cable "$1"
 	wait_for 600 path_lost || return 1
@@ -780,7 +780,7 @@ paths_back() {
 	! path_lost
 }
 
-# Seconds for 64 MiB, however fast the machine is.
+# Makes writing 64 MiB take seconds, regardless of the speed of the machine.
 slowly() {
 	for mib in $(seq 0 63); do
 		dd if="$1" bs=1M skip="$mib" count=1 status=none || return 1
@@ -788,7 +788,7 @@ slowly() {
 	done
 }
 
-# iser_through SECONDS URL: our initiator copies a file in while the cable is cut
+# iser_through SECONDS URL: iser copies a file to the unit while the cable is cut
 iser_through() {
 	[ -e /tmp/reference ] || dd if=/dev/urandom of=/tmp/reference bs=1M count=64
 	slowly /tmp/reference | at_far iser copy - "$2" &
@@ -802,15 +802,15 @@ iser_through() {
 	at_far iser copy --quiet "$2" /tmp/back && cmp /tmp/reference /tmp/back
 }
 
-# ---- a real SCSI device behind our daemon ----
+# ---- a real SCSI device served by iserd ----
 
-# debug_disk OPTION...: one made up by the kernel; its names go to GENERIC (/dev/sgN) and
-# DIRECT (/dev/sdX, if it is a disk)
+# debug_disk OPTION...: makes a simulated device of the kernel; sets GENERIC (/dev/sgN) and
+# DIRECT (/dev/sdX, if the device is a disk)
 debug_disk() {
 	modprobe -a crc32c_generic crct10dif_generic crc64_rocksoft_generic sd_mod sg &&
 		modprobe scsi_debug "$@" || return 1
 	wait_for 50 debug_names && export GENERIC DIRECT debug_path
-	sleep 0.5 # sd looks at it
+	sleep 0.5 # sd examines the device
 }
 debug_names() {
 	for d in /sys/bus/pseudo/drivers/scsi_debug/adapter*/host*/target*/*:*:*:*; do
@@ -822,8 +822,8 @@ debug_names() {
 }
 debug_set() { echo "$2" >"/sys/bus/pseudo/drivers/scsi_debug/$1"; }
 
-# pass_both NAME PROGRAM... @: but for NORMACA, which is ours, the program says of the device, for which @ stands, the
-# same through us as directly
+# pass_both NAME PROGRAM... @: except for NORMACA, which iserd sets, the program prints the same about the device (@)
+# through iserd as directly
 pass_both() {
 	pass_name=$1 pass_here=$(kernel_generic)
 	shift
@@ -845,15 +845,15 @@ pass_both() {
 	cat "$OUT/$pass_name.diff"
 	return 1
 }
-# kernel_generic: the /dev/sgN of the first unit by iSCSI
+# kernel_generic: prints the /dev/sgN of the first unit over iSCSI
 kernel_generic() {
 	for d in /sys/class/iscsi_session/session*/device/target*/*/generic; do
 		[ -e "$d" ] && echo "/dev/$(basename "$(readlink "$d")")" && return
 	done
 	return 1
 }
-pass_told_the_same() {
-	sg_turs "$(kernel_generic)" >/dev/null 2>&1 # an attention, if one waits
+pass_same_reports() {
+	sg_turs "$(kernel_generic)" >/dev/null 2>&1 # consumes a pending unit attention
 	pass_status=0
 	for page in 80 84 85 86 87 89 b1 b2; do
 		pass_both "vpd-$page" sg_vpd -H --page=0x$page @ || pass_status=1
@@ -872,7 +872,7 @@ pass_told_the_same() {
 	pass_both one-opcode sg_opcodes --opcode=0x42 -H @ || pass_status=1
 	return $pass_status
 }
-# What one writes the other reads, over the command set's writes
+# Data written on one path are read on the other, with all write commands
 pass_data_the_same() {
 	here=$(kernel_generic)
 	dd if=/dev/urandom of=/tmp/some bs=512 count=64 2>/dev/null
@@ -881,7 +881,7 @@ pass_data_the_same() {
 	sg_write_same --in=/tmp/some --lba=2000 --num=100 --xferlen=512 "$here" &&
 		sg_dd if="$GENERIC" of=/tmp/one bs=512 skip=2099 count=1 2>/dev/null &&
 		dd if=/tmp/some of=/tmp/one.sent bs=512 count=1 2>/dev/null && cmp /tmp/one /tmp/one.sent || return 1
-	cat /tmp/one /tmp/one.sent >/tmp/caw # what is there, and what is to be
+	cat /tmp/one /tmp/one.sent >/tmp/caw # the old contents, and the new ones
 	sg_compare_and_write --in=/tmp/caw --lba=2000 --num=1 --xferlen=1024 "$here" || return 1
 	dd if=/dev/urandom of=/tmp/caw bs=1024 count=1 2>/dev/null
 	sg_compare_and_write --in=/tmp/caw --lba=2000 --num=1 --xferlen=1024 "$here"
@@ -894,7 +894,7 @@ pass_unmap() {
 		sg_unmap --force --lba=4096 --num=64 "$here" &&
 		pass_both unmapped sg_get_lba_status -H --lba=4096 @
 }
-# Sectors 0x1234 to 0x123d fail to be read: the sense is the device's, to the byte
+# Sectors 0x1234 to 0x123d cannot be read: the sense data of the device arrive unchanged
 pass_medium_error() {
 	debug_set opts 2
 	pass_both medium-error sg_raw -r 8192 @ 28 00 00 00 12 30 00 00 10 00
@@ -904,8 +904,8 @@ pass_medium_error() {
 	debug_set opts 0
 	return $pass_status
 }
-# A command takes 8 s, and the initiator gives it up after one (it looks every five
-# seconds): its abort is answered when the device has let go, and the disk works afterwards.
+# A command takes 8 s, and the timeout of the initiator is 1 s (checked every five
+# seconds): its abort is answered when the device completes the command, and the disk works afterwards.
 pass_abort() {
 	before=$(kernel_statistic tmfcmd_pdus) late_began=$(uptime_s)
 	debug_set ndelay 0 && debug_set delay 2000 || return 1 # in ticks of 4 ms
@@ -914,8 +914,8 @@ pass_abort() {
 		kernel_task_management "$before" || return 1
 	wait_for 100 debug_set delay 0 && disk_small
 }
-# The device never answers: the host gives the command up (--scsi-timeout), says so,
-# and the disk works afterwards.
+# The device never answers: the command ends after --scsi-timeout with an error, and the
+# disk works afterwards.
 pass_silent() {
 	silent_began=$(uptime_s)
 	debug_set every_nth 1 && debug_set opts 0x80 || return 1
@@ -926,7 +926,7 @@ pass_silent() {
 		echo "$silent_began $(uptime_s)" | awk '{ print "given up after", $2 - $1, "s"; exit !($2 - $1 < 30) }' &&
 		disk_small
 }
-# The device is taken away while it is read and written
+# The device is removed during reads and writes
 pass_gone() {
 	disk=$(kernel_disk)
 	for process in 1 2 3 4; do
@@ -941,7 +941,7 @@ pass_gone() {
 	timeout 20 sg_turs "$(kernel_generic)" 2>&1 | tee /run/gone.turs
 	at_far iserctl --socket /run/iserd.ctl status >/run/gone.status && kill -0 "$(cat /run/iserd.pid)"
 }
-# pass_type OPTION...: another kind of scsi_debug: the same words through us as directly
+# pass_type OPTION...: another type of scsi_debug; the same answers through iserd as directly
 pass_type() {
 	pass_begin "$@" && pass_serve "scsi:$GENERIC" || return 1
 	pass_status=0
@@ -963,14 +963,14 @@ pass_serve() { # OPTION... LUN
 	rm -f /run/iserd.status /run/iserd.ctl
 	iserd_at_far --log warning "$@" && kernel_discovery "$FAR" "$IQN_ISERD" default >/dev/null || return 1
 	iscsiadm -m node -T $IQN_ISERD --login >/dev/null && wait_for 150 kernel_generic
-	sg_turs "$(kernel_generic)" >/dev/null 2>&1 # an attention, if one waits
+	sg_turs "$(kernel_generic)" >/dev/null 2>&1 # consumes a pending unit attention
 	sg_turs "$(kernel_generic)" >/dev/null 2>&1
 	true
 }
 pass_end() {
 	iscsiadm -m node --logoutall=all && iscsiadm -m node -o delete && iserd_ends
 }
-# pass_door bsg|block: the same disk by another name
+# pass_door bsg|block: the same disk under another device name
 pass_door() {
 	pass_begin dev_size_mb=64 delay=0 || return 1
 	case $1 in
@@ -980,7 +980,7 @@ pass_door() {
 	wait_for 50 kernel_disk && disk_compare 16 && pass_both medium-error-free sg_raw -r 512 @ 28 00 00 00 10 00 00 00 01 00 &&
 		dd if="$DIRECT" of=/tmp/direct bs=1M count=16 iflag=direct && cmp /tmp/direct /tmp/reference && pass_end
 }
-# pass_read_only DEVICE: it is read, and not written
+# pass_read_only DEVICE: reads succeed, writes fail
 pass_read_only() {
 	pass_serve --read-only "scsi:$1" || return 1
 	sg_raw -r 512 -o /tmp/served "$(kernel_generic)" 28 00 00 00 00 02 00 00 01 00 &&
@@ -988,7 +988,7 @@ pass_read_only() {
 	sg_raw -s 512 -i /tmp/served "$(kernel_generic)" 2a 00 00 00 00 02 00 00 01 00 2>&1 | tee /run/written
 	grep -qi "write protected" /run/written && pass_end
 }
-# A disk that is mounted is not served under any of its names, but for reading
+# A mounted disk is not served under any of its names, except read only
 pass_mounted() {
 	pass_begin dev_size_mb=64 delay=0 && mkfs.ext4 -q "$DIRECT" && mkdir -p /mnt && mount -t ext4 "$DIRECT" /mnt || return 1
 	for pass_name in "$GENERIC" "$DIRECT" "/dev/bsg/${debug_path##*/}"; do
@@ -1001,7 +1001,7 @@ pass_mounted() {
 
 # ---- a CD/DVD unit ----
 
-# two images, one.iso and two.iso, and what their files have to be
+# makes two images, one.iso and two.iso, and the expected contents of their files
 cd_images() {
 	for name in one two; do
 		mkdir -p "/tmp/$name/deep/er"
@@ -1012,7 +1012,7 @@ cd_images() {
 	done
 }
 cd_ctl() { at_far iserctl --socket /run/iserd.ctl "$@"; }
-# cd_mounted NAME COMMAND...: with the medium NAME mounted at /mnt/cd
+# cd_mounted NAME COMMAND...: runs the command with the medium NAME mounted at /mnt/cd
 cd_mounted() {
 	cd_name=$1
 	shift
@@ -1023,7 +1023,7 @@ cd_mounted() {
 	umount /mnt/cd && return $cd_status
 }
 cd_sums() { cd /mnt/cd && sha256sum -c "/tmp/$cd_name.sums"; }
-cd_compare() { # also block by block, past the file system
+cd_compare() { # also block by block, without the file system
 	cd_mounted "$1" sh -c ". /lab/guest/lib.sh; cd_name=$1; cd_sums" || return 1
 	dd if="$(kernel_disk)" bs=64k iflag=direct 2>/dev/null | cmp - "/tmp/$1.iso"
 }
@@ -1032,19 +1032,19 @@ cd_utils() {
 	sg_inq "$disk" && sg_turs "$disk" && sg_readcap "$disk" && sg_modes -a "$disk" || return 1
 	sg_get_config "$disk" | tee /run/config
 	grep -qi 'current profile: *CD-ROM' /run/config || return 1
-	# READ TOC, in MSF, and READ CD with all that is in a sector
+	# READ TOC in MSF, and READ CD of whole sectors
 	sg_raw -r 20 "$disk" 43 02 00 00 00 00 01 00 14 00 || return 1
 	sg_raw -r 2352 -o /run/sector "$disk" be 00 00 00 00 10 00 00 01 f8 00 00 || return 1
 	dd if=/run/sector bs=16 skip=1 count=128 2>/dev/null >/run/user
 	dd if="$disk" bs=2048 skip=16 count=1 2>/dev/null | cmp - /run/user
 }
-# a mounted medium is locked: iserd asks for it, and does not take it
+# a mounted medium is locked: iserctl eject sends an eject request, and the medium stays
 cd_locked() {
 	cd_mounted "${1:-one}" sh -c '. /lab/guest/lib.sh; ! cd_ctl eject lun=0' && cd_ctl luns
 }
 cd_exchange() { cd_ctl insert lun=0 "path=/tmp/$1.iso"; }
 cd_no_medium() { sg_turs "$(kernel_disk)" 2>&1 | tee /run/turs | grep -qi 'not ready\|medium not present' || ! sg_turs "$(kernel_disk)"; }
-cd_eject() { # by the initiator, back, and by iserd
+cd_eject() { # ejects by the initiator, loads again, ejects by iserctl
 	disk=$(kernel_disk)
 	sg_start --eject "$disk" && cd_no_medium && sg_start --load "$disk" || return 1
 	wait_for 50 sg_turs "$disk" && cd_ctl eject lun=0 && cd_no_medium || return 1

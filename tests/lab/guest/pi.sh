@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=sh
-# What is done with a disk that has protection information: pi.sh STEP [ARG]...
+# Tests of a disk with protection information: pi.sh STEP [ARG]...
 . /lab/guest/lib.sh
 disk=$(kernel_disk)
 PI=/tmp/pi
@@ -16,22 +16,22 @@ fails_with() { # fails_with TEXT COMMAND...
 	grep -qi "$text" /tmp/failed
 }
 
-told() { # told TYPE: what the unit says, and what Linux makes of it
+reported() { # reported TYPE: the reports of the unit, and the reaction of Linux
 	sg_readcap -l "$disk" | tee /tmp/told
 	grep -q "prot_en=1, p_type=$(($1 - 1)), p_i_exponent=0" /tmp/told || return 1
 	sg_inq "$disk" | grep -i 'PROTECT=1' || return 1
 	sg_inq --page=0x86 --hex "$disk"
-	dmesg | grep -i 'DIF Type' # Linux names it; iscsi_tcp itself moves no such bytes for sd
+	dmesg | grep -i 'DIF Type' # Linux logs the type; iscsi_tcp moves no protection information for sd
 	[ "$(cat /sys/class/block/"${disk##*/}"/device/scsi_disk/*/protection_type)" = "$1" ]
 }
 
-# 16 blocks that Linux wrote without information, read with it by ddpt, and written back
+# ddpt reads 16 blocks with information that Linux wrote without, and writes them back
 wire() {
 	dd if=/dev/urandom of=$PI.data bs=512 count=16 &&
 		dd if=$PI.data of="$disk" bs=512 seek=64 oflag=direct &&
 		ddpt if="$disk" iflag=pt of=$PI.wire bs=512 skip=64 count=16 protect=1 || return 1
 	[ "$(wc -c <$PI.wire)" = $((16 * 520)) ] || return 1
-	for i in 0 15; do # the blocks are there, and behind each its LBA as reference tag
+	for i in 0 15; do # each block is followed by its LBA as reference tag
 		dd if=$PI.wire bs=1 skip=$((520 * i)) count=512 of=$PI.a
 		dd if=$PI.data bs=512 skip=$i count=1 of=$PI.b
 		cmp $PI.a $PI.b || return 1
@@ -44,7 +44,7 @@ wire() {
 		sg_verify --vrprotect=1 --ndo=$((16 * 520)) --lba=64 --count=16 --in=$PI.wire "$disk"
 }
 
-# At another LBA the tags are wrong; a changed byte does not fit its guard.
+# At another LBA the tags are wrong; a changed byte does not match its guard.
 refused() {
 	cp $PI.wire $PI.bad
 	printf 'x' | dd of=$PI.bad bs=1 seek=530 conv=notrunc
@@ -54,7 +54,7 @@ refused() {
 			ddpt if=$PI.bad of="$disk" oflag=pt bs=512 seek=64 count=16 protect=0,1 verbose=2
 }
 
-# Damage that was written unchecked is found by whoever reads, Linux too.
+# Each read detects damage that was written unchecked, also a read by Linux.
 found() {
 	ddpt if=$PI.bad of="$disk" oflag=pt bs=512 seek=64 count=16 protect=0,3 &&
 		fails_with 'guard check failed' sg_verify -v --lba=64 --count=16 "$disk" &&
@@ -63,7 +63,7 @@ found() {
 		dd if="$disk" bs=512 skip=64 count=16 iflag=direct | cmp - $PI.data
 }
 
-# FORMAT UNIT to another type
+# FORMAT UNIT with another type
 format() { # format TYPE
 	case $1 in
 	1) set -- "$1" --fmtpinfo=2 ;;
@@ -82,8 +82,8 @@ read_32() { # read_32 REFERENCE_TAG: 16 blocks from LBA 200 with information
 	sg_raw -r $((16 * 520)) -o $PI.back "$disk" 7f 00 00 00 00 00 00 18 00 09 20 00 \
 		00 00 00 00 00 00 00 c8 00 00 00 "$1" ff ff 00 00 00 00 00 10
 }
-# The 32-byte commands come in an AHS of the kernel's initiator; the expected tag
-# is another than the LBA.
+# The kernel's initiator sends the 32-byte commands with an AHS; the expected tag differs
+# from the LBA.
 bytes_32() {
 	sg_write_x --normal --32 --wrprotect=1 --lba=200 --num=16 --ref-tag=64 --tag-mask=0 \
 		--in=$PI.wire "$disk" && read_32 40 && cmp $PI.wire $PI.back &&
@@ -98,11 +98,11 @@ bytes_32() {
 		sg_opcodes "$disk" | grep -i 'read(32)'
 }
 
-bytes_of() { # bytes_of OCTAL: a block of that byte
+bytes_of() { # bytes_of OCTAL: prints a block of that byte
 	head -c 512 /dev/zero | tr '\0' "\\$1"
 }
 
-# ORWRITE(32), and what generations are for
+# ORWRITE(32) with generations
 orwrite() {
 	bytes_of 017 >$PI.0f
 	bytes_of 074 >$PI.3c
@@ -120,11 +120,11 @@ orwrite() {
 		sg_opcodes "$disk" | grep -i 'orwrite(32)'
 }
 
-zeros() { # zeros N: ",0" so often
+zeros() { # zeros N: prints ",0" N times
 	printf ',0%.0s' $(seq "$1")
 }
 
-# The Application Tag mode page: LBA 0 to 999 are to have 1111h, the rest of 64 MiB 2222h.
+# The Application Tag mode page: LBA 0 to 999 have 1111h, the rest of 64 MiB has 2222h.
 tags() {
 	page="4a,2,0,cc$(zeros 12)"
 	page="$page$(zeros 6),11,11$(zeros 14),3,e8"
@@ -133,7 +133,7 @@ tags() {
 	dd if=$PI.data of="$disk" bs=512 seek=64 oflag=direct && # their tags are 0
 		sg_wr_mode --page=0xa,2 --contents="$page" "$disk" &&
 		sdparm --set=ATO=1,ATMPE=1 "$disk" &&
-		sdparm --page=0xa,2 "$disk" | grep AT_COUNT && # it has no saved values
+		sdparm --page=0xa,2 "$disk" | grep AT_COUNT && # the page has no saved values
 		fails_with 'application tag check failed' \
 			sg_verify -v --lba=64 --count=16 "$disk" &&
 		dd if=$PI.data of="$disk" bs=512 seek=64 oflag=direct && # now FFFFh

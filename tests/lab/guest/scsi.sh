@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=sh
-# What Linux's programs for SCSI do with a disk of ours: sg3-utils, sdparm, ddpt,
-# fio, mkfs, blkdiscard. Sourced by lib.sh; all of it is run in steps.
+# Tests of a disk of iserd with programs of Linux: sg3-utils, sdparm, ddpt, fio, mkfs,
+# blkdiscard. Sourced by lib.sh; jobs run the functions as steps.
 
 # ---- persistent reservations by two sessions ----
 
-# scsi_second TRANSPORT: another initiator port (name and ISID) on the same target;
-# its disk of LUN 0 is the second one. TRANSPORT as open-iscsi names it: tcp, iser
+# scsi_second TRANSPORT: logs in another initiator port (name and ISID) to the same target;
+# its disk of LUN 0 is the second one. TRANSPORT is a name of open-iscsi: tcp, iser
 scsi_second() {
 	iscsiadm -m iface -I second -o new &&
 		iscsiadm -m iface -I second -o update -n iface.transport_name -v "$1" &&
@@ -15,7 +15,7 @@ scsi_second() {
 		iscsiadm -m node -T "$IQN_ISERD" -p "$FAR:3260" -I second --login &&
 		wait_for 150 scsi_disk 2 0
 }
-scsi_disk() { # scsi_disk SESSION LUN: the disk, by the order of sessions
+scsi_disk() { # scsi_disk SESSION LUN: prints the disk, by the order of sessions
 	scsi_session=0
 	for scsi_at in /sys/class/iscsi_session/session*; do
 		scsi_session=$((scsi_session + 1))
@@ -39,7 +39,7 @@ pr_in() { # pr_in DISK OPTION...
 	sg_persist -n --in "$@" "$pr_disk" || sg_persist -n --in "$@" "$pr_disk"
 }
 settle() { for settle_disk; do sg_turs "$settle_disk" >/dev/null 2>&1 || sg_turs "$settle_disk"; done; }
-# may DISK READ WRITE: whether Linux can (1) or not (0), and says why: EBADE
+# may DISK READ WRITE: checks whether Linux can (1) or cannot (0), with the reason EBADE
 may() {
 	may_try "$2" "read of $1" dd if="$1" of=/dev/null bs=4k count=1 iflag=direct &&
 		may_try "$3" "write of $1" dd if=/dev/zero of="$1" bs=4k count=1 oflag=direct
@@ -56,8 +56,8 @@ may_try() { # may_try 1|0 WHAT COMMAND...
 	echo "$may_what: $(tail -1 /run/may)"
 	return 1
 }
-# One type: holder, another registrant, one that is not registered: read and write
-# each (SPC-4 table 66)
+# One reservation type: reads and writes of the holder, of another registrant and of an
+# unregistered initiator (SPC-4 table 66)
 pr_type() { # pr_type TYPE READ WRITE READ WRITE
 	one=$(scsi_disk 1 0) two=$(scsi_disk 2 0)
 	echo "type $1"
@@ -68,7 +68,7 @@ pr_type() { # pr_type TYPE READ WRITE READ WRITE
 	cat /run/pr
 	may "$one" 1 1 && may "$two" "$2" "$3" || return 1
 	pr "$two" --register --param-rk=0xbb --param-sark=0 && may "$two" "$4" "$5" || return 1
-	# only holders may release; another registrant's command changes nothing, without an error
+	# only holders release; the command of another registrant succeeds without effect
 	pr "$one" --clear --param-rk=0xaa && settle "$one" "$two" && may "$two" 1 1
 }
 scsi_reservations() {
@@ -79,14 +79,14 @@ scsi_preempt() {
 	one=$(scsi_disk 1 0) two=$(scsi_disk 2 0)
 	pr "$one" --register-ignore --param-sark=0xaa && pr "$two" --register-ignore --param-sark=0xbb &&
 		pr "$one" --reserve --param-rk=0xaa --prout-type=1 && may "$two" 1 0 || return 1
-	# a registrant reserves what is held: RESERVATION CONFLICT, exit status 24
+	# a registrant reserves a reserved unit: RESERVATION CONFLICT, exit status 24
 	sg_persist -n --out --reserve --param-rk=0xbb --prout-type=3 "$two"
 	[ $? = 24 ] || return 1
 	pr "$two" --preempt --param-rk=0xbb --param-sark=0xaa --prout-type=3 &&
 		settle "$one" && may "$one" 0 0 && may "$two" 1 1 || return 1
 	pr_in "$two" --read-keys | tee /run/pr
 	grep -q '0xbb' /run/pr && ! grep -q '0xaa' /run/pr || return 1
-	# back again, and the other's tasks with it
+	# preempts in return, and aborts the tasks of the other initiator
 	pr "$one" --register-ignore --param-sark=0xaa &&
 		pr "$one" --preempt-abort --param-rk=0xaa --param-sark=0xbb --prout-type=5 &&
 		settle "$two" && may "$one" 1 1 && may "$two" 1 0 || return 1
@@ -94,7 +94,7 @@ scsi_preempt() {
 	grep -q 'lab-kernel' /run/pr && pr_in "$one" --report-capabilities &&
 		pr "$one" --clear --param-rk=0xaa && settle "$two" && may "$two" 1 1
 }
-scsi_aptpl() { # scsi_aptpl LUN...: a reservation that lives through a new iserd
+scsi_aptpl() { # scsi_aptpl LUN...: a reservation survives a restart of iserd
 	one=$(scsi_disk 1 0) two=$(scsi_disk 2 0)
 	pr "$one" --register --param-sark=0xcc --param-aptpl &&
 		pr "$one" --reserve --param-rk=0xcc --prout-type=1 || return 1
@@ -110,11 +110,11 @@ scsi_aptpl() { # scsi_aptpl LUN...: a reservation that lives through a new iserd
 # ---- auto contingent allegiance by two sessions (SAM-5 §5.10) ----
 
 # A READ beyond the end with NACA = 1 makes the nexus the faulted one. Linux has no CLEAR
-# ACA and no ACA attribute: only a reset or the nexus' end help.
+# ACA and no ACA attribute: only a reset or the end of the nexus clears the ACA.
 aca_fault() { # aca_fault DISK
 	aca_raw 'Check Condition' "$1" 28 00 ff ff ff fe 00 00 01 04
 }
-# aca_raw STATUS DISK CDB...: the command ends with this status, as sg_raw names it (its
+# aca_raw STATUS DISK CDB...: the command ends with this status, as sg_raw prints it (the
 # exit status for ACA ACTIVE is 99)
 aca_raw() {
 	aca_want=$1
@@ -132,15 +132,15 @@ scsi_aca() {
 	settle "$one" "$two"
 	sg_inq "$one" | tee /run/says
 	grep -q 'NormACA=1' /run/says && scsi_fill "$one" 1 || return 1
-	# without NACA nothing is left of a failure
+	# without NACA a failure leaves no ACA
 	aca_raw 'Check Condition' "$one" 28 00 ff ff ff fe 00 00 01 00 && aca_test_unit Good "$one" 00 && aca_test_unit Good "$two" 00 || return 1
-	# the faulted nexus: ACA ACTIVE, which Linux hands on at once and takes for an I/O error
+	# the faulted nexus: ACA ACTIVE, which Linux passes on at once and treats as an I/O error
 	aca_fault "$one" && aca_test_unit 'ACA Active' "$one" 00 && aca_test_unit 'ACA Active' "$one" 04 || return 1
 	aca_write "$one" 2>/run/says && return 1
 	cat /run/says
 	grep -q 'Input/output error' /run/says || return 1
-	# the other one: ACA ACTIVE only if it asks so, else BUSY, which Linux sends again till it
-	# is tired: sg_raw after 2 s, a write not before the reset
+	# the other nexus: ACA ACTIVE for NACA = 1, else BUSY, after which Linux repeats the
+	# command: sg_raw for 2 s, a write until the reset
 	aca_test_unit 'ACA Active' "$two" 04 && aca_test_unit Busy "$two" 00 || return 1
 	aca_write "$two" &
 	aca_writer=$!
@@ -148,16 +148,16 @@ scsi_aca() {
 	kill -0 $aca_writer && sg_reset -d "$one" && wait $aca_writer || return 1
 	settle "$one" "$two"
 	aca_write "$one" && aca_test_unit Good "$one" 00 && aca_test_unit Good "$two" 00 || return 1
-	# once more the other way round, and the faulted one logs out
+	# once more with exchanged roles; the faulted initiator logs out
 	aca_fault "$two" && aca_test_unit 'ACA Active' "$two" 00 && aca_test_unit Busy "$one" 00 || return 1
 	iscsiadm -m node -T "$IQN_ISERD" -I second --logout &&
 		aca_test_unit Good "$one" 00 && aca_write "$one" || return 1
 	iscsiadm -m node -T "$IQN_ISERD" -I second --login && wait_for 150 scsi_disk 2 0 && settle "$(scsi_disk 2 0)"
 }
 
-# ---- what the disk says of itself ----
+# ---- the reports of the disk ----
 
-# scsi_says COMMAND...: succeeds, and found nothing odd in what it was told
+# scsi_says COMMAND...: succeeds and prints no complaint about the data
 scsi_says() {
 	echo "--- $*"
 	"$@" >/run/says 2>&1
@@ -178,7 +178,7 @@ scsi_identity() {
 	while read -r page; do
 		[ -z "$page" ] || scsi_says sg_vpd --page="0x$page" "$disk" || return 1
 	done </run/pages
-	# a page that is not there: INVALID FIELD IN CDB, exit status 5
+	# a page that does not exist: INVALID FIELD IN CDB, exit status 5
 	sg_vpd --force --page=0xc7 "$disk"
 	[ $? = 5 ]
 }
@@ -187,7 +187,7 @@ scsi_pages() { # mode and log pages
 	scsi_says sg_modes --all "$disk" && scsi_says sg_modes --all --six "$disk" &&
 		sdparm --all "$disk" | grep 'WCE  *[01]' && ! sdparm --all --long "$disk" | grep -i malformed &&
 		scsi_says sg_logs --all "$disk" && ! grep 'Unable to decode' /run/says && scsi_says sg_logs --list "$disk" || return 1
-	# sense data in the descriptor format are asked for, used, and given up again
+	# the descriptor format of sense data is enabled, used and disabled
 	sdparm --set=D_SENSE=1 "$disk" && sdparm --get=D_SENSE "$disk" | grep -q 'D_SENSE *1' || return 1
 	sg_readcap --16 "$disk" && ! sg_vpd --force --page=0xc7 --verbose "$disk" 2>&1 | tee /run/says | grep -q 'Fixed format' &&
 		grep -q 'Descriptor format' /run/says || return 1
@@ -207,16 +207,16 @@ scsi_ports() {
 		scsi_says sg_senddiag --test "$disk"
 }
 
-# ---- what the disk does ----
+# ---- the commands of the disk ----
 
-scsi_fill() { # scsi_fill DISK MIB: random bytes from LBA 0, kept in /tmp/reference
+scsi_fill() { # scsi_fill DISK MIB: writes random bytes from LBA 0, with a copy in /tmp/reference
 	dd if=/dev/urandom of=/tmp/reference bs=1M count="$2" 2>/dev/null &&
 		dd if=/tmp/reference of="$1" bs=1M oflag=direct 2>/dev/null
 }
-scsi_part() { # scsi_part DISK LBA BLOCKS: into /tmp/part
+scsi_part() { # scsi_part DISK LBA BLOCKS: reads blocks to /tmp/part
 	dd if="$1" of=/tmp/part bs=128k skip=$(($2 * 512)) count=$(($3 * 512)) iflag=direct,skip_bytes,count_bytes 2>/dev/null
 }
-# scsi_same DISK LBA BLOCKS REFERENCE_LBA: these blocks are that part of /tmp/reference
+# scsi_same DISK LBA BLOCKS REFERENCE_LBA: the blocks equal that part of /tmp/reference
 scsi_same() {
 	scsi_part "$1" "$2" "$3" && dd if=/tmp/reference of=/tmp/part.want bs=512 skip="$4" count="$3" 2>/dev/null &&
 		cmp /tmp/part /tmp/part.want
@@ -249,14 +249,14 @@ scsi_compare_and_write() {
 	scsi_says sg_compare_and_write --in=/tmp/caw --lba=8 --num=8 --xferlen=8192 "$disk" || return 1
 	dd if="$disk" bs=512 skip=8 count=8 iflag=direct 2>/dev/null >/tmp/part
 	dd if=/tmp/caw bs=512 skip=8 2>/dev/null | cmp - /tmp/part || return 1
-	# once more: what is there is something else now. MISCOMPARE, exit status 14
+	# once more: the blocks have changed. MISCOMPARE, exit status 14
 	sg_compare_and_write --in=/tmp/caw --lba=8 --num=8 --xferlen=8192 "$disk"
 	[ $? = 14 ] && scsi_same "$disk" 16 8 16
 }
-scsi_sg() { # its node of sg
+scsi_sg() { # prints its sg device
 	for scsi_at in "/sys/block/${1##*/}/device/scsi_generic/"*; do echo "/dev/${scsi_at##*/}"; done
 }
-scsi_copy() { # EXTENDED COPY, two programs' ways
+scsi_copy() { # EXTENDED COPY by two programs
 	disk=$(scsi_disk 1 0) sg=$(scsi_sg "$disk")
 	scsi_fill "$disk" 4 && scsi_says sg_copy_results --params "$disk" &&
 		sg_xcopy if="$sg" of="$sg" bs=512 skip=0 seek=32768 count=8192 &&
@@ -264,8 +264,8 @@ scsi_copy() { # EXTENDED COPY, two programs' ways
 		ddpt --xcopy if="$sg" of="$sg" bs=512 skip=1024 seek=65536 count=4096 &&
 		scsi_same "$disk" 65536 4096 1024
 }
-# A token of blocks 512 to 2559, used at LBA 98304, and no more once they were written to.
-# By hand: ddpt 0.97 puts the range descriptor one octet too early.
+# A token of blocks 512 to 2559 is used at LBA 98304, and is invalid after a write to them.
+# With sg_raw, because ddpt 0.97 puts the range descriptor one octet too early.
 scsi_token() {
 	disk=$(scsi_disk 1 0)
 	scsi_fill "$disk" 4 && ddptctl --info "$disk" || return 1
@@ -276,7 +276,7 @@ scsi_token() {
 	sg_raw -s 32 -i /tmp/populate "$disk" 83 10 00 00 00 00 00 00 01 01 00 00 00 20 00 00 &&
 		sg_raw -r 550 -o /tmp/information "$disk" 84 07 00 00 01 01 00 00 00 00 00 00 02 26 00 00 || return 1
 	{
-		printf '\002\046\0\0\0\0\0\0\0\0\0\0\0\0\0\0' # 550 octets follow; from the token's begin
+		printf '\002\046\0\0\0\0\0\0\0\0\0\0\0\0\0\0' # 550 octets follow; offset 0 in the token
 		tail -c +39 /tmp/information | head -c 512
 		printf '\0\0\0\0\0\0\0\020'
 		printf '\0\0\0\0\0\001\200\0\0\0\010\0\0\0\0\0'
@@ -303,7 +303,7 @@ scsi_medium() {
 	sg_dd if="$disk" of=/tmp/part bs=512 count=512 blk_sgio=1 cdbsz=16 &&
 		cmp -n 262144 /tmp/reference /tmp/part
 }
-scsi_erase() { # SANITIZE and FORMAT UNIT, watched to their end
+scsi_erase() { # SANITIZE and FORMAT UNIT, with their progress up to the end
 	disk=$(scsi_disk 1 1)
 	scsi_fill "$disk" 4 && printf '\125\252' >/tmp/pattern &&
 		sg_sanitize --overwrite --pattern=/tmp/pattern --ipl=2 --quick --wait "$disk" || return 1
@@ -314,7 +314,7 @@ scsi_erase() { # SANITIZE and FORMAT UNIT, watched to their end
 		scsi_zero "$disk" 0 8192 && scsi_fill "$disk" 1 && scsi_same "$disk" 0 2048 0
 }
 
-# ---- what Linux does with a disk ----
+# ---- Linux and its file systems ----
 
 scsi_fio() {
 	fio --name=verified --filename="$(scsi_disk 1 0)" --direct=1 --rw=randwrite --bsrange=512-64k --blockalign=512 \
@@ -349,7 +349,7 @@ scsi_discard() {
 		blkdiscard -f "$disk" && scsi_zero "$disk" 0 16384 && [ "$(du -k /tmp/disk | cut -f1)" -lt 64 ]
 }
 
-# scsi_session TRANSPORT LUN...: all of it; TRANSPORT as for scsi_second
+# scsi_session TRANSPORT LUN...: runs all of these steps; TRANSPORT as for scsi_second
 scsi_session() {
 	scsi_transport=$1
 	shift

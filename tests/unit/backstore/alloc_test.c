@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * alloc_test.c: the n-th allocation fails, for every n, over a scenario that
- * uses loop, listener, connector, stream and file backstore: each failure is
- * told, nothing crashes, nothing leaks (the sanitizer build sees to that).
+ * alloc_test.c: the n-th allocation fails, for every n, in a scenario that uses
+ * loop, listener, connector, stream and file backstore: each failure is
+ * reported, no run crashes, none leaks (the sanitizer build checks that).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -68,24 +68,20 @@ static void tx_done(void *core, size_t n, xtime now)
 	((struct end *)core)->out = true;
 }
 
-static xtime deadline(const void *core)
-{
-	(void)core;
-	return io_now_exact() + XTIME_S;
-}
-
 static void expire(void *core, xtime now)
 {
 	(void)core;
 	(void)now;
 }
 
-static enum stream_fate fate(const void *core, int *err)
+static void status(const void *core, struct stream_status *st)
 {
 	const struct end *e = core;
 
-	*err = 0;
-	return e->in && e->out ? STREAM_CLOSE : STREAM_GO;
+	*st = (struct stream_status){
+		.fate = e->in && e->out ? STREAM_CLOSE : STREAM_GO,
+		.deadline = io_now_exact() + XTIME_S,
+	};
 }
 
 static void core_closed(void *core, int err, xtime now)
@@ -95,22 +91,13 @@ static void core_closed(void *core, int err, xtime now)
 	(void)now;
 }
 
-static size_t rx_sure(const void *core)
-{
-	(void)core;
-	return 0;
-}
-
 static const struct stream_ops ops = {
 	.rx_where = rx_where,
 	.rx_done = rx_done,
-	.rx_sure = rx_sure,
-	.rx_likely = rx_sure,
 	.tx_what = tx_what,
 	.tx_done = tx_done,
-	.deadline = deadline,
 	.expire = expire,
-	.fate = fate,
+	.status = status,
 	.closed = core_closed,
 };
 
@@ -139,7 +126,7 @@ static void connected(void *arg, int fd, const char *why)
 	s->connected = fd;
 }
 
-/* turns: until *what is set, or nothing will come of it. */
+/* Runs turns until *what is set, or no event can set it any more. */
 static void turns(struct scenario *s, const int *what, int unset)
 {
 	for (int i = 0; i < 200 && *what == unset; i++)
@@ -173,7 +160,7 @@ static bool start(struct scenario *s, struct end *e, int *fd)
 {
 	struct net_stream *st = net_stream_new(s->l, *fd);
 
-	*fd = -1; /* the stream's, or closed */
+	*fd = -1; /* owned by the stream, or closed */
 	if (!st)
 		return false;
 	if (net_stream_start(st, &ops, e, stream_closed, e)) {
@@ -191,7 +178,7 @@ static void talk(struct scenario *s)
 	int two = start(s, &e[1], &s->accepted);
 
 	for (int i = 0; i < 300 && s->closed < one + two; i++) {
-		if (one + two == 1 && i == 5) /* the other never came up */
+		if (one + two == 1 && i == 5) /* the other end was never made */
 			e[0].in = e[0].out = e[1].in = e[1].out = true;
 		for (int k = 0; k < 2; k++)
 			if (s->stream[k]) {
@@ -205,7 +192,8 @@ static void talk(struct scenario *s)
 	assert_int_equal(s->closed, one + two);
 }
 
-/* A read into memory that O_DIRECT can't take, so that it needs a buffer. */
+/* A read into memory that O_DIRECT does not support, so that it needs a
+ * buffer. */
 static void use_file(struct scenario *s, const char *path)
 {
 	struct bs_file_config cfg = { .path = path,
@@ -270,7 +258,7 @@ static void every_allocation(enum io_backend backend)
 	while (run_failing(n, backend, path))
 		n++;
 	unlink(path);
-	assert_true(n > 8); /* something was allocated at all */
+	assert_true(n > 8); /* there was an allocation to fail */
 }
 
 static void test_every_allocation_fails_epoll(void **state)

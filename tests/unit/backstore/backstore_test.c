@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* backstore_test.c: the doorway, over ram, null and a store that only
- * records. */
+/* backstore_test.c: backstore.c with ram, null and a store that records
+ * requests. */
 #include "backstore/backstore.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -28,7 +29,7 @@ static struct bs *ram(void)
 	return bs_ram_new("ram:16K", memory, SIZE, 512, release, memory);
 }
 
-/* run submits and gives the result of a request that ends at once. */
+/* run submits a request that completes at once, and returns its result. */
 static int run(struct bs *b, enum bs_op op, unsigned flags, uint64_t off,
 	       uint64_t len, void *data)
 {
@@ -289,7 +290,7 @@ static void test_ram_ops_punch_or_zeros(void **state)
 	assert_int_equal(run(b, BS_UNMAP, 0, 512, 512, NULL), 0);
 	assert_int_equal(punched_off, 512);
 	assert_int_equal(punched_len, 512);
-	assert_int_equal(memory[512], before); /* left to punch */
+	assert_int_equal(memory[512], before); /* pages still to punch */
 	punch_result = ERR_UNSUPPORTED;
 	assert_int_equal(run(b, BS_UNMAP, 0, 512, 512, NULL), 0);
 	assert_int_equal(memory[512], 0);
@@ -354,6 +355,37 @@ static const struct bs_ram_ops empty_ops = {
 	.is_empty = true,
 };
 
+/* Written blocks are lent in place; unwritten ones as zeros, up to the size of
+ * the zeros that ram.c has; never a mix of both. */
+static void test_empty_ram_lends_one_or_the_other(void **state)
+{
+	const size_t most = 1 << 20, size = 4 * most;
+	uint8_t *mem = malloc(size), *data = malloc(2 * most);
+	struct bs *b = bs_ram_new("ram:w", mem, size, 512, NULL, NULL);
+	struct iovec iov;
+
+	(void)state;
+	memset(mem, 0xee, size); /* must not be seen */
+	memset(data, 0x11, 2 * most);
+	assert_int_equal(bs_ram_set_ops(b, &empty_ops), 0);
+	assert_int_equal(bs_lend(b, 512, most, &iov), 0);
+	assert_int_equal(iov.iov_len, most);
+	for (size_t i = 0; i < most; i++)
+		assert_int_equal(((const uint8_t *)iov.iov_base)[i], 0);
+	assert_int_equal(bs_lend(b, 512, most + 512, &iov), ERR_UNSUPPORTED);
+	assert_int_equal(run(b, BS_WRITE, 0, 0, 2 * most, data), 0);
+	assert_int_equal(bs_lend(b, 0, 2 * most, &iov), 0);
+	assert_ptr_equal(iov.iov_base, mem);
+	assert_int_equal(iov.iov_len, 2 * most);
+	assert_int_equal(bs_lend(b, 2 * most - 512, 1024, &iov),
+			 ERR_UNSUPPORTED);
+	assert_int_equal(bs_lend(b, 2 * most, 512, &iov), 0);
+	assert_int_equal(*(const uint8_t *)iov.iov_base, 0);
+	bs_close(b);
+	free(mem);
+	free(data);
+}
+
 /* Random writes, zeros and unmaps against a plain copy. */
 static void test_empty_ram_against_a_model(void **state)
 {
@@ -398,7 +430,7 @@ static void test_empty_ram_against_a_model(void **state)
 						    len);
 		}
 	}
-	/* the extents cover it all, in pages, and say what was written */
+	/* the extents cover all pages, and match the writes */
 	for (uint64_t at = 0; at < WIDE; at += t.req.extent_len) {
 		test_submit(b, &t, BS_EXTENTS, 0, at, WIDE - at, NULL);
 		assert_true(t.req.extent_len > 0);
@@ -411,7 +443,7 @@ static void test_empty_ram_against_a_model(void **state)
 	test_submit(b, &t, BS_EXTENTS, 0, 0, WIDE, NULL);
 	assert_false(t.req.extent_mapped);
 	assert_int_equal(t.req.extent_len, WIDE);
-	/* a hole is lent as zeros that are not the memory */
+	/* a hole is lent as zeros outside the memory */
 	memset(mem, 0xee, WIDE); /* must not be seen */
 	assert_int_equal(run(b, BS_READ, 0, 0, 512, back), 0);
 	assert_int_equal(back[0], 0);
@@ -485,6 +517,7 @@ int main(void)
 		cmocka_unit_test(test_ram_ops_punch_or_zeros),
 		cmocka_unit_test(test_ram_extents),
 		cmocka_unit_test(test_space_of_those_who_know),
+		cmocka_unit_test(test_empty_ram_lends_one_or_the_other),
 		cmocka_unit_test(test_empty_ram_against_a_model),
 		cmocka_unit_test(test_null_reads_zeros_drops_writes),
 		cmocka_unit_test(test_uuid_same_store_same_uuid),

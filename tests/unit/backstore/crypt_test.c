@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* crypt_test.c: the filter that encrypts: published vectors, holes, waiting for
- * bounce buffers, another key; and each allocation failing once. */
+ * bounce buffers, a new key; and each allocation failing once. */
 #include <string.h>
 
 #include "backstore/backstore.h"
@@ -201,7 +201,7 @@ static bool has_in_common(const uint8_t *a, const uint8_t *b, size_t n)
 	return false;
 }
 
-/* Every size that a bounce buffer has or has not room for. */
+/* Sizes below, at and above those of the bounce buffers. */
 static void test_reads_what_was_written(void **state)
 {
 	static const size_t lens[] = { 512, 4096,      16 << 10,     16896,
@@ -214,7 +214,8 @@ static void test_reads_what_was_written(void **state)
 
 		pattern(sent, lens[i], (unsigned)i);
 		assert_int_equal(run(b, BS_WRITE, off, lens[i], sent), 0);
-		/* the caller's memory is as it was, the store's is not */
+		/* the memory of the caller is unchanged, the store is
+		 * encrypted */
 		pattern(got, lens[i], (unsigned)i);
 		assert_memory_equal(got, sent, lens[i]);
 		assert_false(has_in_common(medium + off, sent, lens[i]));
@@ -253,8 +254,8 @@ static void test_scattered_memory(void **state)
 	bs_close(b);
 }
 
-/* A sector alone in the store is the same whatever came with it, and equal
- * sectors do not look alike. */
+/* The ciphertext of a sector does not depend on the request that wrote it, and
+ * equal sectors differ. */
 static void test_sectors_stand_alone(void **state)
 {
 	struct bs *b = encrypted(ram());
@@ -304,7 +305,7 @@ static void test_does_not_lend(void **state)
 	bs_close(b);
 }
 
-/* There are 256 small bounce buffers; who comes later waits, in turn. */
+/* There are 256 small bounce buffers; later requests wait in order. */
 static void test_waits_for_a_bounce_buffer(void **state)
 {
 	static struct test_req t[300];
@@ -353,7 +354,7 @@ static void see_flags(void *arg, const struct bs_req *req)
 		*(unsigned *)arg = *(unsigned *)arg << 4 | req->flags;
 }
 
-/* Each part of a write that is to be durable is. */
+/* Each part of a write with FUA has FUA. */
 static void test_flags_reach_the_store(void **state)
 {
 	unsigned seen = 0;
@@ -397,7 +398,7 @@ static void test_rekey_makes_old_data_unreadable(void **state)
 	bs_close(b);
 }
 
-/* The key is what is kept, whatever went wrong. */
+/* The persisted key is in force, whichever step failed. */
 static void test_rekey_fails(void **state)
 {
 	struct bs *b = encrypted(ram());
@@ -438,7 +439,7 @@ static void test_rekey_is_refused(void **state)
 	bs_close(b);
 }
 
-/* IEEE 1619 as NIST SP 800-38E has it: the two keys must not be alike. */
+/* IEEE 1619, NIST SP 800-38E: the two keys must differ. */
 static void test_key_of_equal_halves(void **state)
 {
 	uint8_t bad[BS_CRYPT_KEY];
@@ -453,7 +454,7 @@ static void test_key_of_equal_halves(void **state)
 
 /* ---- each allocation fails once ---- */
 
-/* Writes of both sizes, another key, a read: true if all of it was good. */
+/* Writes of both sizes, a new key, a read. True: all of them succeeded. */
 static bool scenario(struct bs *next)
 {
 	struct bs *b = encrypted(next);

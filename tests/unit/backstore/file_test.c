@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * file_test.c: files and block devices. Each test of requests runs over both
- * back ends; random requests are compared with a shadow copy in memory and
- * with what a plain read of the file gives.
+ * file_test.c: files and block devices. Each test of requests runs with both
+ * back ends; random requests are compared with a copy in memory and with a
+ * plain read of the file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 
 static char path[256];
 
-/* temp makes a sparse file of size bytes in dir; its name is in path. */
+/* temp makes a sparse file of size bytes in dir; path gets its name. */
 static void temp(const char *dir, off_t size)
 {
 	int fd;
@@ -54,7 +54,7 @@ static struct bs *open_path(struct io_loop *l, bool buffered)
 	return b;
 }
 
-/* run submits and turns the loop until it is done. */
+/* run submits a request and turns the loop until it completes. */
 static int run_req(struct io_loop *l, struct bs *b, struct test_req *t,
 		   enum bs_op op, unsigned flags, uint64_t off, uint64_t len,
 		   void *data)
@@ -110,7 +110,7 @@ static void model_step(struct model *m)
 	uint64_t len = (1 + rnd(m, rnd(m, 8) ? 64 : 4000)) * 512;
 	uint64_t off = rnd(m, (uint32_t)((SIZE - len) / 512 + 1)) * 512;
 	unsigned flags = rnd(m, 2) ? BS_FUA : 0;
-	/* sometimes memory that O_DIRECT can't take */
+	/* sometimes memory that O_DIRECT does not support */
 	uint8_t *data = m->data + (rnd(m, 4) ? 0 : 1 + rnd(m, 511));
 
 	switch (rnd(m, 8)) {
@@ -201,7 +201,7 @@ static void test_random_requests_tmpfs(void **state)
 
 static int loop_fd = -1;
 
-/* attach puts path behind a loop device, whose name is then in path. */
+/* attach makes a loop device of path; path gets the name of the device. */
 static bool attach(void)
 {
 	int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC), backing, n;
@@ -387,7 +387,7 @@ static void test_size_follows_the_file(void **state)
 	free(data);
 }
 
-/* Space that is kept for zeros is neither a hole nor data. */
+/* Space that is allocated for zeros is neither a hole nor data. */
 static void test_space_kept_and_space_used(void **state)
 {
 	struct io_loop *l = both_loop(state);
@@ -412,14 +412,14 @@ static void test_space_kept_and_space_used(void **state)
 	assert_false(t.req.extent_mapped || t.req.extent_kept);
 	assert_int_equal(t.req.extent_len, 1 << 20);
 	run_req(l, b, &t, BS_EXTENTS, 0, 1 << 20, SIZE - (1 << 20), NULL);
-	/* a file system that knows no such state wrote zeros */
+	/* a file system without that state has written zeros */
 	assert_true(t.req.extent_mapped || t.req.extent_kept);
 	assert_int_equal(t.req.extent_len, 65536);
 	bs_close(b);
 	unlink(path);
 }
 
-/* ZERO without MAY_UNMAP must not give space back (thin provisioning). */
+/* ZERO without MAY_UNMAP must not free space (thin provisioning). */
 static void test_zero_keeps_space(void **state)
 {
 	struct io_loop *l = both_loop(state);
@@ -473,7 +473,7 @@ static void test_fault_in_front_of_a_file(void **state)
 	unlink(path);
 }
 
-/* Two workers: the completion comes on the loop that submitted. */
+/* Two workers: a request completes on the loop that submitted it. */
 static void test_completion_on_the_submitters_loop(void **state)
 {
 	struct io_loop *l = both_loop(state), *other, *loops[2];
@@ -507,8 +507,44 @@ static void test_completion_on_the_submitters_loop(void **state)
 	unlink(path);
 }
 
+/* Flushes of two workers that arrive while one is in progress share the next,
+ * and each completes on its own worker. */
+static void test_flushes_share_a_sync(void **state)
+{
+	struct io_loop *l = both_loop(state), *loops[2] = { l };
+	struct bs_file_config cfg = { .path = path,
+				      .loops = loops,
+				      .nloops = 2 };
+	struct test_req t[8];
+	char why[256];
+	struct bs *b;
+	int err;
+
+	loops[1] = io_loop_new(io_loop_backend(l), &err);
+	assert_non_null(loops[1]);
+	temp(".", SIZE);
+	b = bs_file_open(&cfg, &err, why, sizeof(why));
+	assert_non_null(b);
+	for (unsigned i = 0; i < 8; i++) {
+		t[i] = (struct test_req){ .req = { .op = BS_FLUSH,
+						   .worker = i % 2,
+						   .done = test_req_done } };
+		bs_submit(b, &t[i].req);
+	}
+	for (unsigned i = 0; i < 8;) {
+		assert_true(io_loop_turn(l, XTIME_MS) >= 0);
+		assert_true(io_loop_turn(loops[1], XTIME_MS) >= 0);
+		for (i = 0; i < 8 && t[i].done; i++)
+			assert_int_equal(t[i].req.result, 0);
+	}
+	assert_int_equal(bs_flush_failures(b), 0);
+	bs_close(b);
+	io_loop_free(loops[1]);
+	unlink(path);
+}
+
 /* A file that is larger than its file system: 2 MiB on a tmpfs of 1 MiB. The
- * write is cut short first, and then fails. */
+ * write is short first, and then fails. */
 static void test_no_space(void **state)
 {
 	struct io_loop *l = both_loop(state);
@@ -614,6 +650,30 @@ static void test_open_locks(void **state)
 	unlink(path);
 }
 
+/* A shared file cannot be resized. */
+static void test_only_its_owner_resizes_a_file(void **state)
+{
+	struct io_loop *none = NULL;
+	struct bs_file_config cfg = { .path = path,
+				      .loops = &none,
+				      .nloops = 1 };
+	char why[256];
+
+	(void)state;
+	temp(".", SIZE);
+	for (unsigned shared = 0; shared < 2; shared++) {
+		int err;
+		struct bs *b;
+
+		cfg.shared = shared;
+		b = bs_file_open(&cfg, &err, why, sizeof(why));
+		assert_non_null(b);
+		assert_int_equal(!!(b->caps & BS_CAP_RESIZE), !shared);
+		bs_close(b);
+	}
+	unlink(path);
+}
+
 static void test_read_only_writes_nothing(void **state)
 {
 	struct bs *b;
@@ -625,6 +685,7 @@ static void test_read_only_writes_nothing(void **state)
 	b = open_mode(true);
 	assert_true(b->caps & BS_CAP_READ_ONLY);
 	assert_false(b->caps & BS_CAP_UNMAP);
+	assert_false(b->caps & BS_CAP_RESIZE);
 	test_submit(b, &t, BS_WRITE, 0, 0, 512, data);
 	assert_int_equal(t.done, 1);
 	assert_int_equal(t.req.result, ERR_READ_ONLY);
@@ -645,7 +706,7 @@ static void test_uuid_is_the_paths(void **state)
 	memcpy(uuid, a->uuid, 16);
 	bs_close(a);
 	snprintf(other, sizeof(other), "./%s",
-		 path); /* another way to say it */
+		 path); /* the same way in another form */
 	memcpy(path, other, sizeof(path));
 	a = open_mode(false);
 	assert_memory_equal(a->uuid, uuid, 16);
@@ -675,9 +736,11 @@ int main(void)
 		BOTH(test_file_truncated_behind_our_back),
 		BOTH(test_fault_in_front_of_a_file),
 		BOTH(test_completion_on_the_submitters_loop),
+		BOTH(test_flushes_share_a_sync),
 		BOTH(test_no_space),
 		cmocka_unit_test(test_open_refusals),
 		cmocka_unit_test(test_open_locks),
+		cmocka_unit_test(test_only_its_owner_resizes_a_file),
 		cmocka_unit_test(test_read_only_writes_nothing),
 		cmocka_unit_test(test_uuid_is_the_paths),
 	};

@@ -122,8 +122,8 @@ static void test_trace_sees_result_before_done(void **state)
 	bs_close(b);
 }
 
-/* trace in front of hold, in front of trace, over a store with a cache and no
- * FUA of its own: the outermost doorway splits, so both see two requests. */
+/* trace, hold, trace, and a store with a cache and no FUA of its own: the
+ * outermost bs_submit splits the request, so that both traces see two. */
 static void test_filters_stacked_with_fua(void **state)
 {
 	struct bs *medium = ram(), *hold, *b;

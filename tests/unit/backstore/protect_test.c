@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* protect_test.c: a store with protection information: what it asks of the two
- * behind it and in which order, and what is left when the power fails between
- * any two of these requests. */
+/* protect_test.c: a store with protection information: the requests to its two
+ * stores and their order, and the state after a power failure between any two
+ * of them. */
 #include "backstore/protect.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct event {
 
 static struct event log_[256];
 static unsigned nlog;
-static unsigned power; /* so many more changes; then everything fails */
+static unsigned power; /* changes until the power fails */
 
 static void note(bool to_pi, const struct bs_req *req)
 {
@@ -40,7 +40,7 @@ static void note(bool to_pi, const struct bs_req *req)
 					       req->off, req->len };
 }
 
-/* A medium that fails, without a change, when the power is gone. */
+/* A medium that fails every request, unchanged, after the power failure. */
 struct medium {
 	struct bs bs;
 	struct bs *next;
@@ -172,7 +172,7 @@ static void test_a_mark_is_durable_before_the_first_write(void **state)
 		     sizeof(blocks));
 	assert_int_equal(nlog, 3);
 	assert_int_equal(b->protection->unsettled, 2);
-	nlog = 0; /* once is enough */
+	nlog = 0; /* one write of the mark is enough */
 	assert_int_equal(run(b, BS_WRITE, BS_FUA, 0, BLOCK, block), 0);
 	assert_event(0, true, BS_WRITE, BS_FUA, PROTECT_PI_AT, 8);
 	assert_event(1, false, BS_WRITE, BS_FUA, 0, BLOCK);
@@ -196,7 +196,7 @@ static void test_flush_covers_both_and_marks_go_at_rest(void **state)
 		     PROTECT_REGIONS * 8);
 	assert_int_equal(pi[PROTECT_MARKS_AT], 0);
 	assert_int_equal(b->protection->unsettled, 0);
-	nlog = 0; /* and is there again before the next write */
+	nlog = 0; /* the mark is written again before the next write */
 	assert_int_equal(run(b, BS_WRITE, 0, 0, BLOCK, block), 0);
 	assert_event(0, true, BS_WRITE, BS_FUA, PROTECT_MARKS_AT, 8);
 }
@@ -222,7 +222,8 @@ static void test_information_of_the_submitter(void **state)
 	bs_submit(b, &last.req);
 	assert_int_equal(last.req.result, 0);
 	assert_memory_equal(mine, back, sizeof(mine));
-	last.req.pi = NULL; /* who does not ask for it has it checked */
+	/* a request without information is checked by the store */
+	last.req.pi = NULL;
 	bs_submit(b, &last.req);
 	assert_int_equal(last.req.result, ERR_PI_GUARD);
 	assert_int_equal(last.req.bad_at, BLOCK);
@@ -233,7 +234,7 @@ static void test_information_of_the_submitter(void **state)
 	assert_int_equal(run(b, BS_READ, 0, BLOCK, BLOCK, block), 0);
 }
 
-/* Blocks in pieces that are not blocks. */
+/* Blocks in pieces that do not match blocks. */
 static void test_scattered_memory(void **state)
 {
 	uint8_t mem[4 * BLOCK];
@@ -265,7 +266,7 @@ static void test_scattered_memory(void **state)
 }
 
 /* The power fails before each change of either medium in turn: after the next
- * start every block can be read, and has what it had or what it was to have. */
+ * start every block can be read, and has its old or its new data. */
 static void test_power_fails_anywhere(void **state)
 {
 	bool all = false;
@@ -296,7 +297,7 @@ static void test_power_fails_anywhere(void **state)
 	}
 }
 
-/* Only where something was under way; what is wrong elsewhere stays so. */
+/* Only marked regions are repaired; errors elsewhere stay. */
 static void test_mending_keeps_to_marked_regions(void **state)
 {
 	struct bs *b = *state;
@@ -325,8 +326,8 @@ static void test_mending_keeps_to_marked_regions(void **state)
 	assert_int_equal(last.req.mended, 0);
 }
 
-/* Killed, not cut off: what was mended may be in a cache still, and the power
- * fails when all is mended. */
+/* Killed, without a power failure: repaired data may be in a cache when the
+ * power fails after the repair. */
 static void test_marks_go_when_both_are_on_the_medium(void **state)
 {
 	struct bs *b = *state;
@@ -366,7 +367,7 @@ static void test_type_comes_last_when_it_changes(void **state)
 	assert_int_equal(h.type, 3);
 	assert_int_equal(h.block_size, BLOCK);
 	assert_memory_equal(h.of, whose, sizeof(whose)); /* that stays */
-	last.req.pi_type = 0; /* then it is as if there were none */
+	last.req.pi_type = 0; /* a damaged head counts as none */
 	bs_submit(b, &last.req);
 	nlog = 0;
 	assert_int_equal(run(b, BS_WRITE, 0, 0, BLOCK, block), 0);
@@ -386,7 +387,7 @@ static void test_heads_that_are_none(void **state)
 		bad[bit / 8] ^= (uint8_t)BIT(bit % 8);
 		assert_int_not_equal(protect_head_get(&h, bad), 0);
 	}
-	h.type = 4; /* well summed, and yet no type */
+	h.type = 4; /* a valid CRC, but an invalid type */
 	protect_head_put(&h, p);
 	assert_int_equal(protect_head_get(&h, p), ERR_FORMAT);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* req.h: one request, submitted and counted. */
+/* req.h: a request that is submitted and counted. */
 #ifndef TESTS_BACKSTORE_REQ_H
 #define TESTS_BACKSTORE_REQ_H
 
@@ -16,7 +16,7 @@ static inline void test_req_done(struct bs_req *req)
 	((struct test_req *)(void *)req)->done++;
 }
 
-/* test_submit sends off one request; data may be NULL. */
+/* test_submit submits a request; data may be NULL. */
 static inline void test_submit(struct bs *b, struct test_req *t, enum bs_op op,
 			       unsigned flags, uint64_t off, uint64_t len,
 			       void *data)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* bufv_test.c: slices, copies and CRC over vectors cut at every place. */
+/* bufv_test.c: slices, copies and CRC over vectors cut at every offset. */
 #include "base/bufv.h"
 
 #include <string.h>

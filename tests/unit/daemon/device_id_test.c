@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* device_id_test.c: what sysfs tells of a block device, in folders of the
- * test's own. */
+/* device_id_test.c: identities of block devices, from copies of the folders of
+ * sysfs. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cmocka_all.h"
-#include "daemon/device_id.h"
+#include "daemon/luns/device_id.h"
 
 static char dir[] = "device_id_test.XXXXXX";
 
@@ -47,14 +47,14 @@ static void test_disks_and_partitions(void **state)
 
 	(void)state;
 	folder("sda");
-	assert_false(id_of("sda", disk)); /* it tells nothing */
+	assert_false(id_of("sda", disk)); /* there is no identity */
 	folder("sda/device");
 	put("sda/device/wwid", "naa.5000c500a1b2c3d4\n");
 	assert_true(id_of("sda", disk));
 	folder("sda/sda1");
 	folder("sda/sda2");
 	put("sda/sda1/partition", "1\n");
-	assert_false(id_of("sda/sda1", one)); /* where it begins is not told */
+	assert_false(id_of("sda/sda1", one)); /* its first sector is unknown */
 	put("sda/sda1/start", "2048\n");
 	put("sda/sda2/partition", "2\n");
 	put("sda/sda2/start", "1050624\n");

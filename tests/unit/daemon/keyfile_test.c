@@ -3,7 +3,7 @@
  * keyfile_test.c: the key of an encrypted store in its file: what is taken for
  * one, what is not, and what a change leaves behind, whenever it was cut off.
  */
-#include "daemon/keyfile.h"
+#include "daemon/luns/keyfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "cmocka_all.h"
-#include "daemon/encrypt.h"
+#include "daemon/luns/encrypt.h"
 
 #define LEN BS_CRYPT_KEY
 
@@ -153,7 +153,7 @@ static void test_other_things(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_null(open_with(KEY_MUST_EXIST, true, key));
 	rmdir(path);
-	/* a pipe that nobody writes to is not waited for */
+	/* opening a pipe without a writer does not block */
 	assert_int_equal(mkfifo(path, 0600), 0);
 	alarm(10);
 	assert_null(open_with(KEY_MUST_EXIST, true, key));
@@ -240,7 +240,8 @@ static void test_leftover(void **state)
 	assert_false(keyfile_exists(temp));
 }
 
-/* What has the name of a leftover and is none is not overwritten. */
+/* A file that has the name of the temporary file, but was not left by a change of
+ * the key, is not overwritten. */
 static void test_no_leftover(void **state)
 {
 	uint8_t bytes[LEN + 1], long_one[200], key[LEN];
@@ -319,7 +320,7 @@ static void test_changed(void **state)
 	close(old);
 	/* the new file is locked as the old one was */
 	assert_null(open_with(KEY_MUST_EXIST, false, now));
-	/* something is in the way: the old key stays in force */
+	/* another file has the temporary name: the old key stays in force */
 	put(temp, bytes, 5, 0600);
 	change_key(l, k, &c, key);
 	assert_int_equal(c.c.result, ERR_MEDIUM);

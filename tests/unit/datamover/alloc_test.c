@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * alloc_test.c: the n-th allocation of datamover/tcp fails, for every n, over
- * a whole exchange of each role: everybody is told once, nothing is lost. The
- * roles here allocate nothing themselves.
+ * alloc_test.c: the n-th allocation of datamover/tcp fails, for every n, during
+ * a whole exchange of each role: the role gets each report exactly once, and no
+ * memory is lost. The roles in this file allocate nothing.
  */
 #include "fail_alloc.h"
 #include "raw.h"
@@ -60,7 +60,7 @@ static void start_task(uint32_t itt, uint32_t edtl)
 	in_use = true;
 }
 
-/* An answer with more data than a spare node holds. */
+/* An answer with more data than a spare node has room for. */
 static void answer(struct dm_conn *c, struct dm_task *t, uint8_t op,
 		   uint32_t dsl)
 {
@@ -186,10 +186,10 @@ static bool is_up(void)
 {
 	int err;
 
-	return dmtcp_stream_ops.fate(r.conn, &err) == STREAM_GO;
+	return stream_fate_of(&dmtcp_stream_ops, r.conn, &err) == STREAM_GO;
 }
 
-/* drain takes what is to be sent; ttt: of an R2T that is among it. */
+/* drain takes all bytes to send; ttt: of an R2T among them. */
 static uint32_t drain(size_t most)
 {
 	uint32_t ttt = ISCSI_RESERVED_TAG;
@@ -266,13 +266,16 @@ static void initiator_exchange(void)
 	drain(SIZE_MAX);
 	r2t.r2t.ddtl = sizeof(buf);
 	feed(r2t);
-	drain(100); /* half way out: the response has to wait */
-	feed((struct iscsi_pdu){
-		.op = ISCSI_SCSI_RESPONSE, .final = true, .itt = 5, .dsl = 20 });
+	drain(100); /* partially sent: the response has to wait */
+	feed((struct iscsi_pdu){ .op = ISCSI_SCSI_RESPONSE,
+				 .final = true,
+				 .itt = 5,
+				 .statsn = 1,
+				 .dsl = 20 });
 	drain(SIZE_MAX);
 }
 
-/* run_failing returns whether the n-th allocation was there to fail. */
+/* run_failing returns whether there was an n-th allocation to fail. */
 static bool run_failing(unsigned long nth, enum iscsi_role role)
 {
 	const struct dm_up_ops *up =
@@ -301,7 +304,7 @@ static void run_all(enum iscsi_role role, unsigned least)
 
 	while (run_failing(n, role))
 		n++;
-	assert_true(n > least); /* the loop met something to fail */
+	assert_true(n > least); /* at least one allocation failed */
 }
 
 static void test_target_nth_allocation_fails(void **state)

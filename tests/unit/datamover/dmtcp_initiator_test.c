@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmtcp_initiator_test.c: the initiator's end of datamover/tcp and a target
- * that does not keep to the rules. */
+/* dmtcp_initiator_test.c: the initiator's end of datamover/tcp against a target
+ * that violates the protocol. */
 #include "raw.h"
 
 static struct raw r;
@@ -107,7 +107,7 @@ static void test_data_in_for_a_write(void **state)
 	raw_fini(&r);
 }
 
-/* ERL 0 has no way to ask again: the connection goes. */
+/* ErrorRecoveryLevel 0 has no recovery: the connection is dropped. */
 static void test_data_in_digest_rfc7143_7_8(void **state)
 {
 	struct fake_task *t = begin(false, 8000, true);
@@ -180,7 +180,7 @@ static void test_too_many_r2ts_rfc7143_13_17(void **state)
 	for (uint32_t i = 0; i < 20 && raw_fate(&r) == 1; i++) {
 		struct iscsi_pdu p = r2t(t, i, i, i * 512, 512);
 
-		feed(&p); /* nothing is fetched: all stay open */
+		feed(&p); /* no output is taken: all bursts stay open */
 	}
 	assert_int_equal(r.role.terminate_err, ERR_LIMIT);
 	raw_fini(&r);
@@ -204,7 +204,7 @@ static void test_response_while_data_are_half_way_out(void **state)
 	dmtcp_stream_ops.tx_done(r.conn, 100, XTIME_S);
 	rsp.rsp.status = 8;
 	feed(&rsp);
-	/* the buffer is still being sent from: it is not given back yet */
+	/* PDUs in the stage use the buffer: the role does not get it back yet */
 	assert_int_equal(t->state, FAKE_AT_TARGET);
 	while ((n = dmtcp_stream_ops.tx_what(r.conn, iov, 64)))
 		dmtcp_stream_ops.tx_done(r.conn, bufv_of(iov, n).len, XTIME_S);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dmtcp_target_test.c: the target's end of datamover/tcp and a peer that does
- * not keep to the rules. */
+/* dmtcp_target_test.c: the target's end of datamover/tcp against an initiator
+ * that violates the protocol. */
 #include "raw.h"
 
 static struct raw r;
@@ -47,7 +47,7 @@ static void feed(const struct iscsi_pdu *p)
 	raw_fetch(&r);
 }
 
-/* The last PDU out is the response of itt with this status. */
+/* The last PDU sent is the response of itt with this status. */
 static void assert_status(uint32_t itt, uint8_t status)
 {
 	assert_int_equal(r.out.op, ISCSI_SCSI_RESPONSE);
@@ -56,7 +56,7 @@ static void assert_status(uint32_t itt, uint8_t status)
 	assert_int_equal(raw_fate(&r), 1);
 }
 
-/* The connection is as well as before. */
+/* The connection still works. */
 static void assert_still_works(void)
 {
 	struct iscsi_pdu p = command(0x777, true, 512, 512, true);
@@ -65,7 +65,7 @@ static void assert_still_works(void)
 	assert_status(0x777, 0);
 }
 
-/* ---- what ends the connection ---- */
+/* ---- errors that end the connection ---- */
 
 static void test_dsl_beyond_declared_rfc7143_13_12(void **state)
 {
@@ -90,6 +90,40 @@ static void test_login_dsl_beyond_8192_rfc7143_13_12(void **state)
 	raw_pdu(&r, &p, data, RAW_GOOD);
 	assert_int_equal(raw_fate(&r), ERR_TOO_LONG);
 	raw_fini(&r);
+}
+
+/* A header that cannot begin a login: the target does not wait for the data
+ * that the header announces. */
+static void test_first_header_is_no_login_rfc7143_6_3(void **state)
+{
+	static const struct {
+		uint8_t op, ahs_words;
+		uint32_t dsl;
+		int err; /* 1: the connection continues */
+	} rows[] = {
+		{ 0x01, 0, 0, ERR_PROTOCOL },
+		{ 0x40, 0, 4096, ERR_PROTOCOL },
+		{ 0x1f, 0, 100, ERR_PROTOCOL },
+		{ 0x23, 0, 100, ERR_PROTOCOL },
+		{ 0x43, 1, 0, ERR_FORMAT },
+		{ 0x43, 255, 100, ERR_FORMAT },
+		{ 0x43, 0, 8193, ERR_TOO_LONG },
+		{ 0x43, 0, 100, 1 },
+		{ 0x03, 0, 8192, 1 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		struct iscsi_params k = raw_params();
+		uint8_t bhs[ISCSI_BHS_LEN] = { rows[i].op, 0x87 };
+
+		bhs[4] = rows[i].ahs_words;
+		put_be16(bhs + 6, (uint16_t)rows[i].dsl);
+		raw_init(&r, ISCSI_TARGET, &k);
+		raw_feed(&r, bhs, sizeof(bhs));
+		assert_int_equal(raw_fate(&r), rows[i].err);
+		raw_fini(&r);
+	}
 }
 
 static void test_header_digest_wrong_rfc7143_7_7(void **state)
@@ -131,7 +165,7 @@ static void test_peer_that_does_not_read_is_cut(void **state)
 	p.tmf.function = ISCSI_TMF_ABORT_TASK;
 	for (i = 0; i < 1000 && r.role.terminated == 0; i++) {
 		p.itt = i;
-		raw_pdu(&r, &p, NULL, RAW_GOOD); /* nothing is fetched */
+		raw_pdu(&r, &p, NULL, RAW_GOOD); /* no output is taken */
 		if (raw_fate(&r) != 1)
 			break;
 	}
@@ -140,7 +174,7 @@ static void test_peer_that_does_not_read_is_cut(void **state)
 	raw_fini(&r);
 }
 
-/* ---- what is reported, and the connection lives ---- */
+/* ---- errors that are reported without ending the connection ---- */
 
 static void assert_reported(int err)
 {
@@ -205,13 +239,13 @@ static void test_data_digest_of_immediate_data(void **state)
 	raw_pdu(&r, &p, data, RAW_BAD_DATA);
 	assert_int_equal(r.role.last_error, ERR_DATA_DIGEST);
 	assert_int_equal(r.role.task[0].state, FAKE_RESPONDING);
-	for (size_t i = 0; i < 512; i++) /* nothing reached the medium */
+	for (size_t i = 0; i < 512; i++) /* no data were written */
 		assert_int_equal(r.role.disk[i], 0);
 	assert_int_equal(raw_fate(&r), 1);
 	raw_fini(&r);
 }
 
-/* ---- write data against the rules: the command fails, no more ---- */
+/* ---- write data that violate the protocol: only the command fails ---- */
 
 static void test_immediate_data_not_agreed_rfc7143_13_11(void **state)
 {
@@ -238,7 +272,7 @@ static void test_unsolicited_not_agreed_rfc7143_13_10(void **state)
 	feed(&p);
 	assert_status(9, 2);
 	p = data_out(9, ISCSI_RESERVED_TAG, 0, 0, 512, true);
-	feed(&p); /* of no task any more */
+	feed(&p); /* the task has ended */
 	assert_still_works();
 	raw_fini(&r);
 }
@@ -278,7 +312,31 @@ static void test_unsolicited_beyond_first_burst_rfc7143_13_14(void **state)
 	unsolicited_breaks(0, 4096, 4097);
 }
 
-/* asked: a write that gets one R2T for its 8192 bytes. */
+/* Discarded data change no task, even if their tags are those of a task. */
+static void test_dropped_pdus_end_no_sequence(void **state)
+{
+	static const uint8_t ops[] = { 0x1c, ISCSI_NOP_IN, ISCSI_DATA_IN };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ops); i++) {
+		struct iscsi_params k = raw_params();
+		struct iscsi_pdu p = command(9, true, 8192, 4096, false);
+
+		begin(&k);
+		feed(&p);
+		p = data_out(9, ISCSI_RESERVED_TAG, 0, 4096, 100, true);
+		p.op = ops[i];
+		feed(&p);
+		assert_int_equal(r.role.errors, 1);
+		p = data_out(9, ISCSI_RESERVED_TAG, 0, 4096, 4096, true);
+		feed(&p);
+		assert_status(9, 0);
+		assert_memory_equal(r.role.disk + 4096, data, 4096);
+		raw_fini(&r);
+	}
+}
+
+/* asked: a write command with one R2T for its 8192 bytes. */
 static uint32_t asked(void)
 {
 	struct iscsi_params k = raw_params();
@@ -335,6 +393,115 @@ static void test_solicited_breaks_rfc7143_11_7(void **state)
 	solicited_breaks(0, 0, 8192, false);	     /* no F at the end */
 }
 
+static void assert_errors(unsigned n, int last)
+{
+	assert_int_equal(r.role.errors, n);
+	if (n)
+		assert_int_equal(r.role.last_error, last);
+}
+
+/* The role gets one report, for its Reject, for each sequence that belongs to
+ * no task. The open task continues. */
+static void test_stray_data_out_is_reported_rfc7143_11_17_1(void **state)
+{
+	uint32_t ttt = asked();
+	struct iscsi_pdu p;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) { /* unknown TTT, ITT, both */
+		uint32_t itt = i == 0 ? 9 : 77, tag = i == 1 ? ttt : ttt + 1;
+
+		p = data_out(itt, tag, 0, 0, 512, false);
+		feed(&p);
+		assert_errors(i + 1, ERR_NOT_FOUND);
+		p = data_out(itt, tag, 1, 512, 512, true);
+		feed(&p);
+		assert_errors(i + 1, ERR_NOT_FOUND);
+	}
+	p = data_out(78, ISCSI_RESERVED_TAG, 0, 0, 512, true);
+	feed(&p);
+	assert_errors(4, ERR_NOT_FOUND);
+	p = data_out(9, ttt, 0, 0, 8192, true);
+	feed(&p);
+	assert_status(9, 0);
+	/* its sequence and its task have ended */
+	p = data_out(9, ttt, 1, 0, 512, true);
+	feed(&p);
+	assert_errors(5, ERR_NOT_FOUND);
+	assert_still_works();
+	raw_fini(&r);
+}
+
+static void test_data_out_out_of_place_is_reported_rfc7143_11_7(void **state)
+{
+	static const struct {
+		uint32_t datasn, off;
+		uint64_t lun;
+	} rows[] = { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 8000, 0 }, { 0, 0, 1 } };
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		uint32_t ttt = asked();
+		struct iscsi_pdu p = data_out(9, ttt, rows[i].datasn,
+					      rows[i].off, 500, false);
+
+		p.lun = rows[i].lun << 48;
+		feed(&p);
+		assert_errors(1, ERR_RANGE);
+		p = data_out(9, ttt, 9, 9, 500, true); /* its end */
+		feed(&p);
+		assert_errors(1, ERR_RANGE);
+		assert_status(9, 2);
+		assert_int_equal(r.role.disk[0], 0);
+		assert_still_works();
+		raw_fini(&r);
+	}
+}
+
+/* Unsolicited data while an R2T is outstanding: the role gets a report, and the
+ * task fails. */
+static void test_unexpected_unsolicited_data_rfc7143_11_4_7_2(void **state)
+{
+	uint32_t ttt = asked();
+	struct iscsi_pdu p = data_out(9, ISCSI_RESERVED_TAG, 0, 0, 512, true);
+
+	(void)state;
+	feed(&p);
+	assert_errors(1, ERR_NOT_FOUND);
+	p = data_out(9, ttt, 0, 0, 8192, true);
+	feed(&p);
+	assert_status(9, 2);
+	raw_fini(&r);
+}
+
+/* Data that an initiator sent before it received the abort's response are not
+ * an error. */
+static void test_data_of_an_aborted_task_is_dropped(void **state)
+{
+	uint32_t ttt = asked();
+	struct fake_task *t = NULL;
+	struct iscsi_pdu p;
+
+	(void)state;
+	for (unsigned i = 0; i < FAKE_TASKS; i++)
+		if (r.role.task[i].state != FAKE_FREE &&
+		    r.role.task[i].dm.itt == 9)
+			t = &r.role.task[i];
+	assert_non_null(t);
+	assert_int_equal(dm_deallocate_task_resources(r.role.dm, &t->dm), 0);
+	t->state = FAKE_FREE;
+	p = data_out(9, ttt, 0, 0, 4096, false);
+	feed(&p);
+	p = data_out(9, ttt, 1, 4096, 4096, true);
+	feed(&p);
+	assert_errors(0, 0);
+	p = data_out(9, ttt, 2, 0, 512, true); /* after the F bit */
+	feed(&p);
+	assert_errors(1, ERR_NOT_FOUND);
+	assert_still_works();
+	raw_fini(&r);
+}
+
 static void test_data_out_with_invented_tag(void **state)
 {
 	uint32_t ttt = asked();
@@ -358,7 +525,7 @@ static void test_data_out_with_invented_tag(void **state)
 	raw_fini(&r);
 }
 
-/* ---- how few calls and copies it takes ---- */
+/* ---- number of calls and copies ---- */
 
 static void test_many_commands_one_read_one_send(void **state)
 {
@@ -378,7 +545,7 @@ static void test_many_commands_one_read_one_send(void **state)
 	assert_int_equal(r.nout, FAKE_TASKS);
 	assert_int_equal(r.out.op, ISCSI_DATA_IN);
 	assert_true(r.out.data.status_present);
-	/* at most 64 pieces were taken per send here */
+	/* the test takes at most 64 pieces per send */
 	assert_true(r.sends <= FAKE_TASKS * (8 + 1) / 64 + 1);
 	raw_fini(&r);
 }
@@ -439,6 +606,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_dsl_beyond_declared_rfc7143_13_12),
 		cmocka_unit_test(test_login_dsl_beyond_8192_rfc7143_13_12),
+		cmocka_unit_test(test_first_header_is_no_login_rfc7143_6_3),
 		cmocka_unit_test(test_header_digest_wrong_rfc7143_7_7),
 		cmocka_unit_test(test_ahs_on_data_out_rfc7143_11_2_2),
 		cmocka_unit_test(test_peer_that_does_not_read_is_cut),
@@ -452,8 +620,16 @@ int main(void)
 		cmocka_unit_test(test_unsolicited_offset_rfc7143_11_7_6),
 		cmocka_unit_test(
 			test_unsolicited_beyond_first_burst_rfc7143_13_14),
+		cmocka_unit_test(test_dropped_pdus_end_no_sequence),
 		cmocka_unit_test(test_solicited_good),
 		cmocka_unit_test(test_solicited_breaks_rfc7143_11_7),
+		cmocka_unit_test(
+			test_stray_data_out_is_reported_rfc7143_11_17_1),
+		cmocka_unit_test(
+			test_data_out_out_of_place_is_reported_rfc7143_11_7),
+		cmocka_unit_test(
+			test_unexpected_unsolicited_data_rfc7143_11_4_7_2),
+		cmocka_unit_test(test_data_of_an_aborted_task_is_dropped),
 		cmocka_unit_test(test_data_out_with_invented_tag),
 		cmocka_unit_test(test_many_commands_one_read_one_send),
 		cmocka_unit_test(test_large_payload_goes_straight_to_its_place),

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * iser_alloc_test.c: the n-th allocation of datamover/iser fails, for every n,
- * over a whole exchange of each role and each way in: the role is told, no STag
- * stays behind, nothing is lost. The rig allocates nothing itself.
+ * during a whole exchange of each role, in RDMA mode from the first byte and
+ * after a login over a stream: the role gets a report, no STag stays valid, no
+ * memory is lost. The fixture allocates nothing.
  */
 #include "fail_alloc.h"
-#include "iser_rig.h"
+#include "iser_fixture.h"
 
-static struct rig r;
-static uint8_t lent[RIG_BUF];
+static struct fixture r;
+static uint8_t lent[FIXTURE_BUF];
 static unsigned done;
 
 static struct iscsi_params params(void)
 {
-	struct iscsi_params p = rig_params();
+	struct iscsi_params p = fixture_params();
 
 	p.max_send_dsl = 4096;
 	p.immediate_data = false;
 	return p;
 }
 
-/* As a role does where a primitive fails. */
+/* What a role does when a primitive fails. */
 static bool check(int err)
 {
 	if (err)
@@ -38,18 +39,18 @@ static bool is_up(void)
 
 static void serve_write(void)
 {
-	struct rig_task *t;
+	struct fixture_task *t;
 
-	rig_write(&r, 5, 30000, 0, false);
-	rig_data_out(&r, 5, 0, 0, 8192, true);
-	t = rig_find(&r, 5);
+	fixture_write(&r, 5, 30000, 0, false);
+	fixture_data_out(&r, 5, 0, 0, 8192, true);
+	t = fixture_find(&r, 5);
 	if (!t || !check(dm_get_data(r.dm, &t->dm, 8192, 30000 - 8192)))
 		return;
-	rig_flush(&r);
+	fixture_flush(&r);
 	assert_int_equal(t->seen[DM_GET], 1);
-	if (!check(rig_respond(&r, t, 254))) /* more than a spare holds */
+	if (!check(fixture_respond(&r, t, 254))) /* not in a spare */
 		return;
-	rig_flush(&r);
+	fixture_flush(&r);
 	done += t->seen[DM_RESPONSE_SENT];
 }
 
@@ -58,29 +59,29 @@ static void serve_read(void)
 	struct iovec iov = { lent, 4096 };
 	const struct bufv data = { &iov, 1, 4096 };
 	struct iscsi_pdu rsp;
-	struct rig_task *t;
+	struct fixture_task *t;
 
-	rig_read(&r, 6, 4096);
-	t = rig_find(&r, 6);
+	fixture_read(&r, 6, 4096);
+	t = fixture_find(&r, 6);
 	if (!t)
 		return;
-	rsp = rig_response(t);
+	rsp = fixture_response(t);
 	if (!check(dm_put_data(r.dm, &t->dm, &data, 0, &rsp)))
 		return;
-	rig_flush(&r);
+	fixture_flush(&r);
 	done += t->seen[DM_RESPONSE_SENT];
 }
 
 static void target_exchange(void)
 {
-	fake_rcap_remote(&r.f, RIG_READ_STAG, RIG_READ_BASE, r.peer_in,
-			 RIG_BUF);
-	fake_rcap_remote(&r.f, RIG_WRITE_STAG, RIG_WRITE_BASE, r.peer_out,
-			 RIG_BUF);
+	fake_rcap_remote(&r.f, FIXTURE_READ_STAG, FIXTURE_READ_BASE, r.peer_in,
+			 FIXTURE_BUF);
+	fake_rcap_remote(&r.f, FIXTURE_WRITE_STAG, FIXTURE_WRITE_BASE,
+			 r.peer_out, FIXTURE_BUF);
 	serve_write();
 	if (is_up())
 		serve_read();
-	if (is_up() && check(rig_send(&r, ISCSI_TEXT_RESPONSE, 7, 4000)))
+	if (is_up() && check(fixture_send(&r, ISCSI_TEXT_RESPONSE, 7, 4000)))
 		done++;
 }
 
@@ -92,22 +93,23 @@ static void respond(uint32_t itt)
 				     .final = true,
 				     .itt = itt };
 
-	rig_plain_pdu(&r, &p, NULL);
+	fixture_plain_pdu(&r, &p, NULL);
 }
 
 static void ask(uint32_t itt, bool write, uint32_t len, unsigned pieces)
 {
 	unsigned ended = r.ended;
 	int err;
-	struct rig_task *t = rig_start(&r, itt, write, len, pieces, &err);
+	struct fixture_task *t =
+		fixture_start(&r, itt, write, len, pieces, &err);
 
-	if (err) { /* the role has its memory back, and uses it */
+	if (err) { /* the role owns its memory again, and changes it */
 		assert_int_equal(fake_rcap_valid(&r.f), 0);
 		t->used = false;
 		memset(t->buf, 0xdd, sizeof(t->buf));
 		return;
 	}
-	rig_flush(&r);
+	fixture_flush(&r);
 	if (is_up())
 		respond(itt);
 	done += r.ended - ended;
@@ -120,11 +122,11 @@ static void initiator_exchange(void)
 		ask(6, true, 40000, 2);
 	if (is_up())
 		ask(7, false, 4096, 2);
-	if (is_up() && check(rig_send(&r, ISCSI_TEXT_REQUEST, 8, 4000)))
+	if (is_up() && check(fixture_send(&r, ISCSI_TEXT_REQUEST, 8, 4000)))
 		done++;
 }
 
-/* ---- the ways in ---- */
+/* ---- both kinds of connection ---- */
 
 static void login(void)
 {
@@ -140,21 +142,21 @@ static void login(void)
 		if (!check(dm_send_control(r.dm, NULL, &ctl)))
 			return;
 	}
-	rig_flush(&r);
-	rig_plain_pdu(&r, r.dm->role == ISCSI_TARGET ? &req : &rsp, NULL);
-	rig_flush(&r);
+	fixture_flush(&r);
+	fixture_plain_pdu(&r, r.dm->role == ISCSI_TARGET ? &req : &rsp, NULL);
+	fixture_flush(&r);
 }
 
-/* Returns whether the n-th allocation was there to fail. */
+/* Returns whether there was an n-th allocation to fail. */
 static bool run_first(unsigned long nth, enum iscsi_role role)
 {
 	const struct iscsi_params p = params();
 
 	failed = false;
 	done = 0;
-	rig_raw(&r, role, DMISER_STRICT, &p);
+	fixture_raw(&r, role, DMISER_STRICT, &p);
 	countdown = nth;
-	rig_up(&r);
+	fixture_up(&r);
 	login();
 	if (is_up() && role == ISCSI_TARGET)
 		target_exchange();
@@ -162,7 +164,7 @@ static bool run_first(unsigned long nth, enum iscsi_role role)
 		initiator_exchange();
 	countdown = 0;
 	assert_true(failed || done == (role == ISCSI_TARGET ? 3 : 4));
-	rig_fini(&r);
+	fixture_fini(&r);
 	return failed;
 }
 
@@ -172,17 +174,17 @@ static bool run_switched(unsigned long nth, enum iscsi_role role)
 
 	p.iser_hello_required = true;
 	failed = false;
-	rig_unswitched(&r, role, DMISER_STRICT, &p);
+	fixture_unswitched(&r, role, DMISER_STRICT, &p);
 	countdown = nth;
-	if (!rig_switch(&r)) {
-		/* the face's own datamover goes on with it */
+	if (!fixture_switch(&r)) {
+		/* the datamover of the stream continues */
 		countdown = 0;
 		assert_true(failed);
-		assert_null(r.face.ops);
+		assert_null(r.stream_dm.ops);
 		dmiser_free(r.conn);
 		return true;
 	}
-	rig_up(&r);
+	fixture_up(&r);
 	if (role == ISCSI_TARGET) {
 		uint8_t b[ISER_HEADER_LEN];
 		const struct iser_header h = { .opcode = ISER_HELLO,
@@ -195,7 +197,7 @@ static bool run_switched(unsigned long nth, enum iscsi_role role)
 	countdown = 0;
 	assert_true(failed || is_up());
 	assert_true(!failed || r.f.terminated);
-	rig_fini(&r);
+	fixture_fini(&r);
 	return failed;
 }
 
@@ -206,7 +208,7 @@ static void run_all(bool (*run)(unsigned long, enum iscsi_role),
 
 	while (run(n, role))
 		n++;
-	assert_true(n > least); /* the loop met something to fail */
+	assert_true(n > least); /* at least one allocation failed */
 }
 
 /* [RFC 7145: 5.1.2 #5, 10.1.3.1 #3] [RFC 5047: 8.4 #1] */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * iser_capture_test.c: what Linux, LIO, tgt and libiscsi put on the wire with
- * us and with each other (tests/vectors/captures, from the laboratory's guests
- * by tests/lab/streams.py) through our decoders, every octet of it.
+ * iser_capture_test.c: the bytes that Linux, LIO, tgt, libiscsi and this
+ * project exchanged (tests/vectors/captures, made in the laboratory's guests by
+ * tests/lab/streams.py), decoded by this project's decoders, every octet.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,14 +31,15 @@ struct side {
 	size_t n, at;
 	struct mpa_stream stream;
 	struct mpa_frame frame;
-	/* the Send under way */
+	/* the Send in progress */
 	uint8_t message[MESSAGE_MAX];
 	size_t message_len;
 	uint32_t sends;	   /* MSN of the next one, less 1 */
 	unsigned pdus[64]; /* by opcode */
 };
 
-/* RDMA Reads that were asked for: how much is to come to which sink. */
+/* RDMA Reads that were requested: how many bytes are still to come for which
+ * sink. */
 struct reads {
 	uint32_t stag[READS], left[READS];
 	unsigned n;
@@ -68,7 +69,8 @@ static void load(const char *path, struct side side[2])
 	}
 }
 
-/* Both took the same terms from the two frames, and iSER's flags are there. */
+/* Both ends derived the same terms from the two frames, and the frames have
+ * iSER's flags. */
 static void start(struct side side[2])
 {
 	struct mpa_terms terms;
@@ -93,8 +95,9 @@ static void start(struct side side[2])
 					      .crc = terms.crc };
 }
 
-/* RFC 7145 §9.2: a PDU is what its lengths say, padded or not. libiscsi's
- * writes are the known exception: they count data that they do not send. */
+/* RFC 7145 §9.2: a message is as long as its headers say, padded or not.
+ * libiscsi's writes are the known exception: they count data that they do not
+ * send. */
 static void take_pdu(struct side *s, bool answers)
 {
 	struct iser_header h;
@@ -143,7 +146,7 @@ static void answered(struct reads *r, const struct rdmap_header *h, size_t len,
 		     unsigned *first)
 {
 	if (*first >= r->n)
-		return; /* the request is behind the end of the capture */
+		return; /* the capture ends before the request */
 	assert_int_equal(h->stag, r->stag[*first]);
 	assert_true(len <= r->left[*first]);
 	r->left[*first] -= (uint32_t)len;
@@ -221,7 +224,7 @@ static void check_file(const char *path)
 	start(side);
 	replay(&side[1], true, &reads);
 	replay(&side[0], false, &reads);
-	/* there was a login, and there was work */
+	/* the capture has a login and commands */
 	assert_true(side[0].pdus[ISCSI_LOGIN_REQUEST] > 0);
 	assert_int_equal(side[0].pdus[ISCSI_LOGIN_REQUEST],
 			 side[1].pdus[ISCSI_LOGIN_RESPONSE]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iser_header_test.c: RFC 7145 §9, figures 2 to 5, as bytes; and what Linux and
- * libiscsi were seen to send. */
+/* iser_header_test.c: RFC 7145 §9, figures 2 to 5, as bytes; and headers that
+ * Linux and libiscsi sent. */
 #include <string.h>
 
 #include "base/err.h"
@@ -12,14 +12,14 @@ static void assert_header(const struct iser_header *h, const uint8_t *want)
 	uint8_t got[ISER_HEADER_LEN];
 	struct iser_header back;
 
-	memset(got, 0xee, sizeof(got)); /* reserved is 0, not what was there */
+	memset(got, 0xee, sizeof(got)); /* reserved bytes become 0 */
 	iser_header_encode(h, got);
 	assert_memory_equal(got, want, ISER_HEADER_LEN);
 	assert_int_equal(iser_header_decode(&back, want, ISER_HEADER_LEN), 0);
 	assert_memory_equal(&back, h, sizeof(back));
 }
 
-/* A struct whose padding is zero too. */
+/* The padding of the struct is zero, too. */
 static struct iser_header zeroed(uint8_t opcode)
 {
 	struct iser_header h;
@@ -114,7 +114,7 @@ static void test_header_invalid_tags_are_ignored_rfc7145_9_2(void **state)
 	assert_false(h.wsv || h.rsv);
 	assert_int_equal(h.write_stag | h.read_stag, 0);
 	assert_true((h.write_base | h.read_base) == 0);
-	/* nor are they sent */
+	/* and not encoded */
 	h = zeroed(ISER_CONTROL);
 	h.write_stag = h.read_stag = 7;
 	h.write_base = h.read_base = 7;
@@ -126,7 +126,7 @@ static void test_header_invalid_tags_are_ignored_rfc7145_9_2(void **state)
 /* [RFC 7145: 9.2 #9, 9.3 #5-6, 9.4 #5-6] */
 static void test_header_reserved_bits_are_ignored_rfc7145_9(void **state)
 {
-	/* of the control header, Hello, HelloReply: what is reserved */
+	/* the reserved bits of the control header, Hello and HelloReply */
 	static const uint8_t masks[3][4] = {
 		{ 0x03, 0xff, 0xff, 0xff },
 		{ 0x0f, 0x00, 0x00, 0x00 },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * raw.h: one end of datamover/tcp under a small role; the test is the peer and
- * sends what bytes it likes.
+ * sends arbitrary bytes.
  */
 #ifndef TESTS_DATAMOVER_RAW_H
 #define TESTS_DATAMOVER_RAW_H
@@ -23,7 +23,7 @@ struct raw {
 	struct iscsi_params params;
 	unsigned kicks, sends;
 	bool closed;
-	/* what the end sent, decoded: the last PDU and how many */
+	/* the PDUs that the end sent: the last one and their number */
 	struct iscsi_pdu out;
 	uint8_t out_data[65536];
 	unsigned nout;
@@ -34,7 +34,7 @@ static inline void raw_kick(struct stream_host *host)
 	container_of(host, struct raw, host)->kicks++;
 }
 
-/* raw_feed gives n bytes to the end, as one read where there is room. */
+/* raw_feed passes n bytes to the end, in one read if there is room. */
 static inline void raw_feed(struct raw *r, const void *bytes, size_t n)
 {
 	const uint8_t *p = bytes;
@@ -46,7 +46,7 @@ static inline void raw_feed(struct raw *r, const void *bytes, size_t n)
 		size_t take;
 
 		if (k == 0)
-			return; /* it takes no more */
+			return; /* the end takes no more */
 		v = bufv_of(iov, k);
 		take = MIN(n, v.len);
 		bufv_copy_in(&v, 0, p, take);
@@ -56,7 +56,7 @@ static inline void raw_feed(struct raw *r, const void *bytes, size_t n)
 	}
 }
 
-/* raw_fetch takes all that the end has to send; without digests only. */
+/* raw_fetch takes all bytes that the end sends; without digests only. */
 static inline void raw_fetch(struct raw *r)
 {
 	struct iovec iov[64];
@@ -87,13 +87,13 @@ static inline void raw_close(struct raw *r, int err)
 	r->closed = true;
 }
 
-/* raw_fate: what the driver is told; closes if that is wanted. Returns the
- * reason, or 1 when the connection goes on. */
+/* raw_fate asks for the fate and closes the connection if that is the answer.
+ * Returns the reason, or 1 if the connection continues. */
 static inline int raw_fate(struct raw *r)
 {
 	int err = 0;
 
-	if (dmtcp_stream_ops.fate(r->conn, &err) == STREAM_GO)
+	if (stream_fate_of(&dmtcp_stream_ops, r->conn, &err) == STREAM_GO)
 		return 1;
 	raw_close(r, 0);
 	assert_int_equal(r->role.terminated, 1);
@@ -101,7 +101,8 @@ static inline int raw_fate(struct raw *r)
 	return err;
 }
 
-/* raw_pdu feeds one PDU with right or (bad) wrong digests where agreed. */
+/* raw_pdu feeds one PDU with correct or (bad) wrong digests if those are
+ * negotiated. */
 enum raw_bad {
 	RAW_GOOD,
 	RAW_BAD_HEADER,
@@ -163,7 +164,7 @@ static inline void raw_init(struct raw *r, enum iscsi_role role,
 		fake_initiator_init(&r->role, dmtcp_dm(r->conn), params);
 }
 
-/* raw_login brings the end to full feature phase, and forgets the PDUs. */
+/* raw_login enters the full feature phase, and forgets the PDUs. */
 static inline void raw_login(struct raw *r)
 {
 	struct iscsi_pdu p = { .final = true, .itt = 1 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rules_initiator_test.c: what the initiator's end of datamover/tcp owes to
- * the standard and to its role, rule by rule. */
+/* rules_initiator_test.c: the rules of the standard and of the Datamover
+ * Interface for the initiator's end of datamover/tcp. */
 #include "raw.h"
 
 static struct raw r;
@@ -145,7 +145,7 @@ static void test_empty_data_in_rfc7143_11_7_7(void **state)
 	feed(data_in(t->dm.itt, 0, 0, 0)); /* numbered */
 	feed(data_in(t->dm.itt, 1, 0, 2000));
 	feed(with_status(
-		data_in(t->dm.itt, 0, 0, 0))); /* numbered as it likes */
+		data_in(t->dm.itt, 0, 0, 0))); /* with an arbitrary number */
 	assert_int_equal(t->state, FAKE_FREE);
 	assert_int_equal(t->dm.in_done, 2000);
 	raw_fini(&r);
@@ -193,8 +193,8 @@ static void test_response_counts_data_ins_rfc7143_11_4_8(void **state)
 	raw_fini(&r);
 }
 
-/* The response waits for the transport, and the connection goes: nothing may
- * be left behind. */
+/* The response waits for the transport, and the connection is dropped: no
+ * memory is lost. */
 static void test_late_response_when_the_connection_goes(void **state)
 {
 	struct fake_task *t = command(true, 8000);
@@ -255,6 +255,84 @@ static void test_r2ts_as_many_as_agreed_rfc7143_13_17(void **state)
 	ends_with(ERR_LIMIT);
 }
 
+static void r2ts(uint32_t first, uint32_t second, int err)
+{
+	struct fake_task *t = command(true, 8000);
+
+	feed(r2t(t->dm.itt, 0, first, 1000));
+	if (raw_fate(&r) == 1)
+		feed(r2t(t->dm.itt, 1, second, 1000));
+	ends_with(err);
+}
+
+static void test_r2ts_are_continuous_rfc7143_11_8(void **state)
+{
+	(void)state;
+	r2ts(0, 1000, 1);
+	r2ts(0, 0, ERR_SEQUENCE);   /* again: at ErrorRecoveryLevel 1 only */
+	r2ts(0, 500, ERR_SEQUENCE); /* overlap */
+	r2ts(0, 1001, ERR_SEQUENCE);
+	r2ts(1, 0, ERR_SEQUENCE); /* a gap before the first */
+}
+
+/* The first R2T may request the immediate data again; each byte counts once. */
+static void test_r2t_for_immediate_data(void **state)
+{
+	struct iscsi_params k = params();
+	struct fake_task *t;
+
+	(void)state;
+	k.immediate_data = true;
+	begin(&k);
+	t = fake_start(&r.role, true, 0, 12000, 0);
+	raw_fetch(&r);
+	assert_true(t->dm.out_done > 0 && t->dm.out_done < 12000);
+	feed(r2t(t->dm.itt, 0, 0, 12000));
+	raw_fetch(&r);
+	assert_int_equal(raw_fate(&r), 1);
+	assert_true(t->dm.out_done <= 12000);
+	feed(response(t->dm.itt));
+	assert_int_equal(t->state, FAKE_FREE);
+	raw_fini(&r);
+}
+
+static void statsn(uint32_t more, int err)
+{
+	struct fake_task *t = command(false, 1000);
+	struct iscsi_pdu p = response(t->dm.itt);
+
+	p.statsn += more;
+	feed(p);
+	ends_with(err);
+}
+
+static void test_statsn_rfc7143_4_2_2_2(void **state)
+{
+	struct fake_task *t;
+	struct iscsi_pdu p;
+
+	(void)state;
+	statsn(0, 1);
+	statsn(1, ERR_SEQUENCE);
+	statsn(UINT32_MAX, ERR_SEQUENCE);
+	statsn(0x80000000, ERR_SEQUENCE);
+	/* of Data-In with status; not of those without, nor of R2Ts */
+	t = command(false, 2000);
+	p = data_in(t->dm.itt, 0, 0, 1000);
+	p.statsn = 77;
+	feed(p);
+	assert_int_equal(raw_fate(&r), 1);
+	p = with_status(data_in(t->dm.itt, 1, 1000, 1000));
+	p.statsn++;
+	feed(p);
+	ends_with(ERR_SEQUENCE);
+	t = command(true, 2000);
+	p = r2t(t->dm.itt, 0, 0, 2000);
+	p.statsn = 77;
+	feed(p);
+	ends_with(1);
+}
+
 static void test_data_out_lun_rfc7143_11_7_4(void **state)
 {
 	const uint64_t lun = 2ull << 48;
@@ -280,7 +358,7 @@ static void test_data_out_lun_rfc7143_11_7_4(void **state)
 	raw_fini(&r);
 }
 
-/* More immediate data than a buffer of ours could hold. */
+/* Immediate data that are longer than any buffer of the datamover. */
 static void test_long_immediate_data_with_digest(void **state)
 {
 	struct iscsi_params k = params();
@@ -377,6 +455,9 @@ int main(void)
 		cmocka_unit_test(test_late_response_when_the_task_is_aborted),
 		cmocka_unit_test(test_r2t_of_another_lun_rfc7143_4_2_5_3),
 		cmocka_unit_test(test_r2ts_as_many_as_agreed_rfc7143_13_17),
+		cmocka_unit_test(test_r2ts_are_continuous_rfc7143_11_8),
+		cmocka_unit_test(test_r2t_for_immediate_data),
+		cmocka_unit_test(test_statsn_rfc7143_4_2_2_2),
 		cmocka_unit_test(test_data_out_lun_rfc7143_11_7_4),
 		cmocka_unit_test(test_long_immediate_data_with_digest),
 		cmocka_unit_test(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rules_target_test.c: what the target's end of datamover/tcp owes to the
- * standard and to its role, rule by rule. */
+/* rules_target_test.c: the rules of the standard and of the Datamover Interface
+ * for the target's end of datamover/tcp. */
 #include "raw.h"
 
 static struct raw r;
@@ -132,7 +132,7 @@ static void test_status_goes_apart_rfc7143_11_7_3(void **state)
 	(void)state;
 	apart(0x28, 0); /* an error */
 	apart(0x02, 0);
-	apart(0x00, 0x1234); /* no field for it */
+	apart(0x00, 0x1234); /* a Data-In has no field for it */
 }
 
 static void test_put_data_empty_is_a_response(void **state)
@@ -225,7 +225,7 @@ static void test_data_out_of_another_lun_rfc7143_4_2_5_3(void **state)
 	raw_fini(&r);
 }
 
-/* Fewer unsolicited data than allowed: the rest is asked for. */
+/* Fewer unsolicited data than allowed: the target requests the rest. */
 static void test_short_unsolicited_data_rfc7143_4_2_5_2(void **state)
 {
 	struct iscsi_pdu p = command(6, true, 8192);
@@ -247,7 +247,8 @@ static void test_short_unsolicited_data_rfc7143_4_2_5_2(void **state)
 	raw_fini(&r);
 }
 
-/* An R2T names the next StatSN to be sent, though later ones are queued. */
+/* An R2T has the StatSN of the next response sent, although later ones are
+ * queued. */
 static void test_r2t_overtakes_and_takes_no_statsn_rfc7143_11_8_3(void **state)
 {
 	struct iovec iov[64];
@@ -276,8 +277,8 @@ static void test_r2t_overtakes_and_takes_no_statsn_rfc7143_11_8_3(void **state)
 
 /* ---- the end ---- */
 
-/* What is queued goes out, then the driver closes: a close by the core could
- * take the last bytes away from the peer. */
+/* The queued PDUs are sent, then the driver closes: a close by the core could
+ * lose the last bytes. */
 static void test_terminate_after_sent_stays_flush(void **state)
 {
 	int err;
@@ -288,12 +289,14 @@ static void test_terminate_after_sent_stays_flush(void **state)
 	dm_connection_terminate(r.role.dm, DM_TERMINATE_AFTER_SENT, 0);
 	raw_fetch(&r);
 	assert_int_equal(r.nout, 1);
-	assert_int_equal(dmtcp_stream_ops.fate(r.conn, &err), STREAM_FLUSH);
+	assert_int_equal(stream_fate_of(&dmtcp_stream_ops, r.conn, &err),
+			 STREAM_FLUSH);
 	assert_int_equal(err, 0);
 	raw_fini(&r);
 }
 
-/* Deallocation of a task whose response is queued: it goes out for nobody. */
+/* Deallocation of a task whose response is queued: the response is sent, but
+ * not reported. */
 static void test_response_of_a_task_that_is_gone(void **state)
 {
 	struct fake_task *t = &r.role.task[0];
@@ -308,11 +311,11 @@ static void test_response_of_a_task_that_is_gone(void **state)
 	raw_fetch(&r);
 	assert_int_equal(r.nout, 1);
 	assert_int_equal(r.out.itt, 5);
-	assert_int_equal(t->state, FAKE_RESPONDING); /* was not told */
+	assert_int_equal(t->state, FAKE_RESPONDING); /* no report */
 	raw_fini(&r);
 }
 
-/* As many responses as one likes cost no more than a few nodes. */
+/* Any number of responses costs no more than a few nodes. */
 static void test_response_nodes_are_used_again(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* trace_test.c: one line per PDU and per state, only when it is wanted. */
+/* trace_test.c: one line per PDU and per change of state, only at debug level. */
 #include "raw.h"
 
 static struct raw r;
@@ -22,7 +22,7 @@ static void assert_said(const char *text)
 	for (unsigned i = 0; i < nlines; i++)
 		if (strstr(lines[i], text))
 			return;
-	fail_msg("nobody said \"%s\"", text);
+	fail_msg("no line has \"%s\"", text);
 }
 
 static void feed(uint8_t op, bool write, uint32_t itt, uint32_t edtl)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* aca_test.c: auto contingent allegiance (SAM-5 §5.10) of three initiators on
  * three workers, on a store that answers when the test says so. */
-#include "device/table.h"
+#include "device/unit/command.h"
 #include "ones.h"
 
 #define NACA true
@@ -133,13 +133,92 @@ static void test_any_check_condition_does(void **state)
 	tur_ends(A, S, false, SCSI_ACA_ACTIVE);
 	clear_aca(A);
 	one_begin(0, B, S, cdb);
-	dev_task_fail(&ones[0].task, SENSE_ABORTED_COMMAND,
-		      ASC_PROTOCOL_SERVICE_CRC_ERROR);
+	dev_task_fail(&ones[0].task, DEV_FAILURE_DATA_CRC);
 	trio_settle();
 	expect(0, SCSI_CHECK_CONDITION);
 	tur_ends(B, S, false, SCSI_ACA_ACTIVE);
 	clear_aca(B);
 	expect_none();
+}
+
+/* A command that the transport refuses while there is an ACA: it never was in
+ * the task set, and cannot wait for the end of that ACA. */
+static void transport_fails(unsigned who)
+{
+	static const uint8_t ops[] = { SCSI_READ_10, SCSI_WRITE_10 };
+
+	for (unsigned i = 0; i < ARRAY_LEN(ops); i++) {
+		const uint8_t cdb[16] = { ops[i], [8] = 1, [9] = CONTROL_NACA };
+
+		one_begin(0, who, S, cdb);
+		dev_task_fail(&ones[0].task, DEV_FAILURE_UNEXPECTED_DATA);
+		trio_settle();
+		assert_int_equal(ones[0].task.sense_len, 0);
+		expect(0, SCSI_ACA_ACTIVE);
+	}
+}
+
+static void test_transport_failure_meets_an_aca_sam5_5_10_3(void **state)
+{
+	const uint8_t bad_bit[16] = { SCSI_TEST_UNIT_READY,
+				      1, [5] = CONTROL_NACA };
+
+	(void)state;
+	for (unsigned tst = 0; tst < 2; tst++) {
+		lu->ctl.tst = (uint8_t)tst;
+		for (unsigned who = 0; who < TRIO_N; who++) {
+			one_begin(1, who, S, bad_bit);
+			one_run(1);
+			expect(1, SCSI_CHECK_CONDITION);
+			for (unsigned by = 0; by < TRIO_N; by++)
+				if (tst == 0 || by == who)
+					transport_fails(by);
+			clear_aca(who);
+			expect_none();
+		}
+	}
+}
+
+/* It got past the ACA of its own task set; by the time it fails all nexuses
+ * share one, and another of them is the faulted one. */
+static void test_past_an_aca_that_is_no_more(void **state)
+{
+	const uint8_t cdb[16] = { SCSI_WRITE_10, [8] = 1, [9] = CONTROL_NACA };
+
+	(void)state;
+	for (unsigned who = A; who <= B; who++) {
+		lu->ctl.tst = 1;
+		establish(who);
+		one_begin(0, who, X, cdb);
+		lu->ctl.tst = 0;
+		establish(C);
+		dev_task_fail(&ones[0].task, DEV_FAILURE_DATA_CRC);
+		trio_settle();
+		expect_waits(0);
+		clear_aca(C);
+		expect_waits(0); /* its own is still there */
+		clear_aca(who);
+		expect(0, SCSI_CHECK_CONDITION);
+		clear_aca(who);
+		expect_none();
+	}
+}
+
+/* A unit attention that a command was about to report is not lost with it. */
+static void test_transport_failure_keeps_an_attention(void **state)
+{
+	const uint8_t cdb[16] = { SCSI_WRITE_10, [8] = 1 };
+	struct dev_task *t = &ones[0].task;
+	struct scsi_sense s;
+
+	(void)state;
+	dev_nexus_commands_cleared(trio.i[A].nexus, 0);
+	one_begin(0, A, S, cdb);
+	dev_task_fail(t, DEV_FAILURE_DATA_CRC);
+	trio_settle();
+	assert_int_equal(scsi_sense_parse(&s, t->sense, t->sense_len), 0);
+	assert_int_equal(s.asc, ASC_COMMANDS_CLEARED);
+	expect(0, SCSI_CHECK_CONDITION);
 }
 
 /* What has no unit has no task set. */
@@ -584,9 +663,9 @@ static void pr_out(unsigned i, unsigned who, enum dev_attr attr, bool naca,
 
 	one_begin(i, who, attr, cdb);
 	if (t->out_len) {
-		memset(t->buf, 0, 24);
-		put_be64(t->buf, key);
-		put_be64((uint8_t *)t->buf + 8, sa_key);
+		memset(t->mem.buf, 0, 24);
+		put_be64(t->mem.buf, key);
+		put_be64((uint8_t *)t->mem.buf + 8, sa_key);
 	}
 	dev_task_execute(t);
 	trio_settle();
@@ -673,6 +752,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TA(test_naca_decides_sam5_5_10_2),
 		TA(test_any_check_condition_does),
+		TA(test_transport_failure_meets_an_aca_sam5_5_10_3),
+		TA(test_past_an_aca_that_is_no_more),
+		TA(test_transport_failure_keeps_an_attention),
 		TA(test_no_unit_no_aca),
 		TA(test_other_units_are_not_touched),
 		TA(test_faulted_nexus_sam5_5_10_3),

@@ -4,7 +4,7 @@
  * reserve, preempt each other, change access states and leave. Each command
  * ends; who holds what is the same for all; nothing leaks.
  */
-#include "device/reserve.h"
+#include "device/reserve/reserve.h"
 #include "fail_alloc.h"
 #include "trio.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* alua_test.c: target port groups (SPC-4 §5.11, §6.37, §6.45). A and B come in
  * by port 5 of group 10, C by port 6 of group 20; group 30 is elsewhere. */
-#include "device/internal.h"
+#include "device/unit/unit.h"
 #include "trio.h"
 
 #define AO DEV_ACCESS_OPTIMIZED
@@ -490,7 +490,7 @@ static void test_standby_before_the_data_came(void **state)
 	assert_int_equal(dev_group_set(trio.server, &change, answered, &a), 0);
 	trio_settle();
 	assert_int_equal(a.n, 1);
-	memset(t->buf, 0, 512);
+	memset(t->mem.buf, 0, 512);
 	dev_task_execute(t);
 	expect_held(0);
 	assert_int_equal(trio_finish(B), SCSI_CHECK_CONDITION);

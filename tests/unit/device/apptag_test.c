@@ -3,9 +3,9 @@
  * and ATO make of it (SPC-4 §7.5.8). */
 #include "base/pi.h"
 #include "dev_case.h"
-#include "device/keep.h"
-#include "device/mode.h"
-#include "device/protect.h"
+#include "device/block/protect.h"
+#include "device/keep/keep.h"
+#include "device/primary/mode.h"
 
 #define WIRE   (RIG_BLOCK + PI_LEN)
 #define HEADER 8u  /* of MODE SELECT(10) */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* block_test.c: commands of rows_block.c, by the clauses of SBC-3. */
 #include "dev_case.h"
-#include "device/internal.h"
+#include "device/unit/unit.h"
 
 /* ---- READ DEFECT DATA, SBC-3 §§5.19, 5.20 ---- */
 
@@ -409,6 +409,40 @@ static void test_compare_and_write_of_many_large_blocks(void **state)
 	free(data);
 }
 
+/* ---- memory of commands that work in steps (memory.c) ---- */
+
+static void test_chunk_counts_as_memory_of_its_command(void **state)
+{
+	static const struct {
+		uint8_t cdb[16];
+		uint32_t out;
+		size_t counted;
+	} rows[] = {
+		/* VERIFY(10) of 1, 512 and 1,024 blocks, BYTCHK = 00b and 01b */
+		{ { 0x2f, [8] = 1 }, 0, 4096 },
+		{ { 0x2f, [7] = 2 }, 0, DEV_CHUNK },
+		{ { 0x2f, [7] = 4 }, 0, DEV_CHUNK },
+		{ { 0x2f, 0x02, [8] = 8 }, 4096, 4096 + 4096 },
+		/* WRITE SAME(10), ORWRITE(16), WRITE AND VERIFY(10) */
+		{ { 0x41, [7] = 4 }, RIG_BLOCK, DEV_CHUNK + 4096 },
+		{ { 0x8b, [13] = 8 }, 4096, 4096 + 4096 },
+		{ { 0x2e, [8] = 8 }, 4096, 4096 + 4096 },
+		/* COMPARE AND WRITE of 8 blocks: both halves and a buffer */
+		{ { 0x89, [13] = 8 }, 8192, 8192 + 4096 },
+	};
+	static uint8_t zeros[8192];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		assert_int_equal(rig_begin(R, rows[i].cdb, 16, rows[i].out, 0),
+				 0);
+		assert_int_equal(R->task.share.charge.len, rows[i].counted);
+		rig_execute(R, zeros);
+		rig_finish(R);
+		assert_int_equal(R->task.share.charge.len, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -427,6 +461,7 @@ int main(void)
 		T(test_every_code_and_service_action_spc4_6_35),
 		T(test_every_command_with_zeros_for_fields),
 		T(test_nth_io_of_read_modify_write_fails),
+		T(test_chunk_counts_as_memory_of_its_command),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /* cd_test.c: the CD/DVD device by clause of MMC-6: what is read, what is told of
  * the medium, how media come and go. */
 #include "dev_case.h"
-#include "device/cd.h"
+#include "device/cd/cd.h"
 
 #define BLOCKS 256u /* of 2,048 bytes, in the rig's memory */
 
@@ -196,6 +196,10 @@ static void test_toc_of_sessions_and_lead_in_mmc6_6_25_3(void **state)
 	assert_int_equal(R->in[26 + 3], 0xa2);
 	assert_memory_equal(R->in + 26 + 8, ((uint8_t[]){ 0, 5, 31 }), 3);
 	assert_memory_equal(R->in + 37 + 8, ((uint8_t[]){ 0, 2, 0 }), 3);
+	/* there is one session */
+	CMD(0, 255, NULL, 0x43, 2, 2, 0, 0, 0, 2, 0, 255);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(R->sense.field, 6);
 	CMD(0, 255, NULL, 0x43, 2, 4, 0, 0, 0, 0, 0, 255); /* ATIP */
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 }
@@ -813,7 +817,19 @@ static void test_what_is_no_medium_for_it(void **state)
 	b->caps &= ~BS_CAP_READ_ONLY;
 	assert_int_equal(change(b, false), ERR_FORMAT);
 	bs_close(b);
+	b = bs_ram_new("ram:cd", NULL, 0, 512, NULL, NULL);
+	b->caps |= BS_CAP_READ_ONLY;
+	assert_int_equal(change(b, false), ERR_FORMAT);
+	bs_close(b);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
+}
+
+static void test_disks_have_no_other_medium(void **state)
+{
+	(void)state;
+	rig_open(R, rig_ram(R), true);
+	assert_int_equal(change(NULL, false), ERR_UNSUPPORTED);
+	assert_int_equal(change(NULL, true), ERR_UNSUPPORTED);
 }
 
 /* A command that was looked at with the old medium inside does not go to the
@@ -960,6 +976,8 @@ int main(void)
 		C(test_persistent_prevention_leaves_initiators_alone),
 		C(test_prevention_ends_with_nexus_and_reset),
 		C(test_what_is_no_medium_for_it),
+		cmocka_unit_test_teardown(test_disks_have_no_other_medium,
+					  close_cd),
 		C(test_begun_before_the_change),
 		HELD(test_the_medium_stays_while_it_is_read),
 		HELD(test_aborted_while_the_medium_changes),

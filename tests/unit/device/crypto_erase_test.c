@@ -3,7 +3,7 @@
  * whose store encrypts. */
 #include "crypt_rig.h"
 #include "dev_mail.h"
-#include "device/internal.h"
+#include "device/unit/unit.h"
 
 #define BYTES (RIG_BLOCKS * RIG_BLOCK)
 #define IMMED 0x80

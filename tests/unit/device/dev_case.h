@@ -61,6 +61,10 @@ static inline void assert_check(uint8_t key, uint16_t asc)
 	assert_int_equal(R->task.status, SCSI_CHECK_CONDITION);
 	assert_int_equal(R->sense.key, key);
 	assert_int_equal(R->sense.asc, asc);
+	/* only what goes on says how far it is */
+	if (R->sense.has_progress)
+		assert_true(asc == ASC_SANITIZE_IN_PROGRESS ||
+			    asc == ASC_FORMAT_IN_PROGRESS);
 }
 
 /* A CDB of zeros but for operation code and service action; its length. */

@@ -206,7 +206,7 @@ static inline int rig_run(struct dev_rig *r, const uint8_t *cdb, size_t len,
 			  const void *data, uint32_t out, uint32_t in)
 {
 	if (rig_begin(r, cdb, len, out, in)) {
-		dev_task_fail(&r->task, 0xb, 0x5503);
+		dev_task_fail(&r->task, DEV_FAILURE_DATA_MISSING);
 		dev_task_end(&r->task);
 		return SCSI_BUSY;
 	}

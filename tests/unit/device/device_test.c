@@ -200,13 +200,20 @@ static void test_expected_length_differs(void **state)
 	(void)state;
 	fill_pattern(1);
 	memset(R->medium, 0xee, 4 * RIG_BLOCK);
-	/* two blocks asked, one block and a half came: one is written */
-	assert_int_equal(CMD(768, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2),
+	/* two blocks asked, one came: it is written */
+	assert_int_equal(CMD(512, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2),
 			 SCSI_GOOD);
 	assert_int_equal(R->task.out_total, 1024);
-	assert_int_equal(R->task.out_len, 768);
+	assert_int_equal(R->task.out_len, 512);
 	assert_memory_equal(R->medium, pattern, 512);
 	assert_int_equal(R->medium[512], 0xee);
+	/* what ends inside a block is not asked for: nothing is written */
+	memset(R->medium, 0xee, 4 * RIG_BLOCK);
+	CMD(768, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
+	assert_int_equal(R->task.out_total, 1024);
+	assert_int_equal(R->task.out_len, 0);
+	assert_int_equal(R->medium[0], 0xee);
 	/* more was offered than is wanted */
 	assert_int_equal(CMD(2048, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2),
 			 SCSI_GOOD);
@@ -328,6 +335,45 @@ static void test_supported_tmfs_spc4_6_36(void **state)
 			 SCSI_GOOD);
 	assert_int_equal(get_be32(R->in), 0xfc070000);
 	assert_int_equal(R->in_len, 4);
+}
+
+/* Each reporting option, for commands with service actions and without. */
+static void test_report_of_one_command_spc4_6_35(void **state)
+{
+	enum {
+		BAD = 2,
+		ABSENT = 1,
+		THERE = 3
+	};
+	static const struct {
+		uint8_t options, op, sa, says;
+	} rows[] = {
+		{ 1, 0x28, 0, THERE },	   { 1, 0x9e, 0x10, BAD },
+		{ 1, 0x02, 0, ABSENT },	   { 2, 0x28, 0, BAD },
+		{ 2, 0x9e, 0x10, THERE },  { 2, 0x9e, 0x1f, ABSENT },
+		{ 2, 0x02, 0, ABSENT },	   { 3, 0x28, 0, THERE },
+		{ 3, 0x28, 1, ABSENT },	   { 3, 0x9e, 0x10, THERE },
+		{ 3, 0x9e, 0x1f, ABSENT }, { 3, 0x02, 0, ABSENT },
+		{ 4, 0x28, 0, BAD },	   { 7, 0x28, 0, BAD },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * ARRAY_LEN(rows); i++) {
+		uint8_t says = rows[i / 2].says, rctd = (uint8_t)(i % 2 << 7);
+		uint8_t ctdp = says == THERE ? rctd : 0;
+
+		CMD(0, 64, NULL, 0xa3, 0x0c, rows[i / 2].options | rctd,
+		    rows[i / 2].op, 0, rows[i / 2].sa, 0, 0, 0, 64);
+		if (says == BAD) {
+			assert_check(SENSE_ILLEGAL_REQUEST,
+				     ASC_INVALID_FIELD_IN_CDB);
+			assert_int_equal(R->sense.field, 2);
+			assert_int_equal(R->sense.bit, 2);
+			continue;
+		}
+		assert_int_equal(R->task.status, SCSI_GOOD);
+		assert_int_equal(R->in[1], says | ctdp);
+	}
 }
 
 static void test_allocation_length_0_and_1(void **state)
@@ -537,6 +583,7 @@ int main(void)
 		T(test_write_same),
 		T(test_unmap_list_at_every_length_sbc3_5_28),
 		T(test_supported_tmfs_spc4_6_36),
+		T(test_report_of_one_command_spc4_6_35),
 		T(test_allocation_length_0_and_1),
 		T(test_mode_sense),
 		T(test_capacity),

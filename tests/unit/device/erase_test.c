@@ -3,7 +3,7 @@
  * a medium. Messages to the loop wait until the test lets them run. */
 #include "crypt_rig.h"
 #include "dev_mail.h"
-#include "device/keep.h"
+#include "device/keep/keep.h"
 
 static unsigned asked_ms;
 

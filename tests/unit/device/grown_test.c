@@ -4,7 +4,7 @@
  * §4.22), and what its blocks are held against (SBC-4 §6.5.3). */
 #include "backstore/protect_internal.h"
 #include "base/pi.h"
-#include "device/internal.h"
+#include "device/unit/unit.h"
 #include "trio.h"
 
 #define BLOCK 512u

@@ -2,7 +2,8 @@
 /* keep_test.c: what a unit keeps over a power loss: saved mode pages (SPC-4
  * §6.9), identifying information (§5.6); and the bytes it is kept as. */
 #include "base/crc32c.h"
-#include "device/keep.h"
+#include "device/keep/keep.h"
+#include "device/primary/mode.h"
 #include "trio.h"
 
 #define SP	0x01
@@ -265,6 +266,17 @@ static void sign(uint8_t *p, size_t len)
 		 crc32c_wire(crc32c_update(CRC32C_SEED, p + 12, len - 12)));
 }
 
+static struct dev_control modes;
+
+/* As dev_lu_restore reads a record; its mode values into `modes`. */
+static int decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
+		  struct dev_record *r)
+{
+	int err = keep_decode(lu, p, len, r);
+
+	return err ? err : dev_mode_from_record(lu, r, &modes);
+}
+
 static void test_damage_is_seen(void **state)
 {
 	static struct dev_record r;
@@ -273,32 +285,30 @@ static void test_damage_is_seen(void **state)
 
 	(void)state;
 	fill();
-	assert_int_equal(keep_decode(lu, p, trio.unit_len, &r), 0);
-	assert_true(r.modes.swp);
+	assert_int_equal(decode(lu, p, trio.unit_len, &r), 0);
+	assert_true(modes.swp);
 	for (size_t n = 0; n < trio.unit_len; n++) {
 		memcpy(bad, p, n);
-		assert_int_not_equal(keep_decode(lu, bad, n, &r), 0);
+		assert_int_not_equal(decode(lu, bad, n, &r), 0);
 	}
 	for (size_t bit = 0; bit < 8 * trio.unit_len; bit++) {
 		memcpy(bad, p, trio.unit_len);
 		bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		assert_int_not_equal(keep_decode(lu, bad, trio.unit_len, &r),
-				     0);
+		assert_int_not_equal(decode(lu, bad, trio.unit_len, &r), 0);
 	}
 	memcpy(bad, p, trio.unit_len);
 	bad[12] ^= 1; /* the UUID */
 	sign(bad, trio.unit_len);
-	assert_int_equal(keep_decode(lu, bad, trio.unit_len, &r),
-			 ERR_NOT_FOUND);
+	assert_int_equal(decode(lu, bad, trio.unit_len, &r), ERR_NOT_FOUND);
 	/* an item twice, an item unknown, QERR 10b */
 	memcpy(bad, p, trio.unit_len);
 	put_be16(bad + 28, 9);
 	sign(bad, trio.unit_len);
-	assert_int_equal(keep_decode(lu, bad, trio.unit_len, &r), ERR_FORMAT);
+	assert_int_equal(decode(lu, bad, trio.unit_len, &r), ERR_FORMAT);
 	memcpy(bad, p, trio.unit_len);
 	memcpy(bad + trio.unit_len, p + 28, trio.unit_len - 28);
 	sign(bad, 2 * trio.unit_len - 28);
-	assert_int_equal(keep_decode(lu, bad, 2 * trio.unit_len - 28, &r),
+	assert_int_equal(decode(lu, bad, 2 * trio.unit_len - 28, &r),
 			 ERR_FORMAT);
 	memcpy(bad, p, trio.unit_len);
 	for (size_t at = 32; at < trio.unit_len; at += 2u + bad[at + 1])
@@ -307,7 +317,139 @@ static void test_damage_is_seen(void **state)
 			break;
 		}
 	sign(bad, trio.unit_len);
-	assert_int_equal(keep_decode(lu, bad, trio.unit_len, &r), ERR_FORMAT);
+	assert_int_equal(decode(lu, bad, trio.unit_len, &r), ERR_FORMAT);
+}
+
+/* A record that ends between two items is whole, anywhere else it is cut. */
+static void test_a_signed_record_cut_at_each_byte(void **state)
+{
+	static struct dev_record r;
+	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+	uint8_t cut[4096];
+	size_t whole = 28; /* where an item ended last */
+
+	(void)state;
+	fill();
+	for (size_t n = 28; n <= trio.unit_len; n++) {
+		if (n >= whole + 4 &&
+		    n == whole + 4 + get_be16(trio.unit + whole + 2))
+			whole = n;
+		memcpy(cut, trio.unit, n);
+		sign(cut, n);
+		assert_int_equal(decode(lu, cut, n, &r),
+				 n == whole ? 0 : ERR_TRUNCATED);
+	}
+	assert_int_equal(whole, trio.unit_len);
+}
+
+/* Kinds are in order, each at most once, and have their lengths. */
+static void test_items_in_a_signed_record(void **state)
+{
+	static const struct {
+		uint16_t kind[2], len[2];
+		int err;
+	} rows[] = {
+		{ { 2, 3 }, { 1, 1 }, 0 },
+		{ { 2, 3 }, { 512, 256 }, 0 },
+		{ { 2, 3 }, { 513, 256 }, ERR_FORMAT },
+		{ { 2, 3 }, { 512, 257 }, ERR_FORMAT },
+		{ { 2, 3 }, { 0, 1 }, ERR_FORMAT },
+		{ { 2, 3 }, { 1, 0 }, ERR_FORMAT },
+		{ { 3, 2 }, { 1, 1 }, ERR_FORMAT },
+		{ { 2, 2 }, { 1, 1 }, ERR_FORMAT },
+		{ { 0, 2 }, { 1, 1 }, ERR_FORMAT },
+		{ { 2, 5 }, { 1, 1 }, ERR_FORMAT },
+	};
+	static struct dev_record r;
+	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+
+	(void)state;
+	fill();
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		uint8_t p[2048] = { 0 };
+		size_t at = 28;
+
+		memcpy(p, trio.unit, 28);
+		for (unsigned k = 0; k < 2; k++) {
+			put_be16(p + at, rows[i].kind[k]);
+			put_be16(p + at + 2, rows[i].len[k]);
+			memset(p + at + 4, 'x', rows[i].len[k]);
+			at += 4u + rows[i].len[k];
+		}
+		sign(p, at);
+		assert_int_equal(decode(lu, p, at, &r), rows[i].err);
+	}
+}
+
+/* What a SANITIZE or FORMAT UNIT that is not over can be. */
+static void test_an_erasure_in_a_signed_record(void **state)
+{
+	static const struct {
+		uint8_t state, flags, passes, pass, pi_type, zero;
+		uint8_t at, size; /* the low byte */
+		uint16_t pattern;
+		bool ok;
+	} rows[] = {
+		{ 1, 0, 0, 0, 0, 0, 0, 9, 0, true },
+		{ 2, 0, 0, 0, 0, 0, 9, 9, 0, true },
+		{ 1, 0x07, 31, 30, 3, 0, 1, 9, 4, true },
+		{ 1, 0x08, 0, 0, 0, 0, 1, 9, 0, true },
+		{ 1, 0, 1, 0, 0, 0, 1, 9, KEEP_PATTERN_MAX, true },
+		{ 0, 0, 0, 0, 0, 0, 0, 9, 0, false },
+		{ 3, 0, 0, 0, 0, 0, 0, 9, 0, false },
+		{ 1, 0x10, 0, 0, 0, 0, 0, 9, 0, false },
+		{ 1, 0x09, 0, 0, 0, 0, 0, 9, 0, false },
+		{ 1, 0x08, 1, 0, 0, 0, 0, 9, 4, false },
+		{ 1, 0, 32, 0, 0, 0, 0, 9, 4, false },
+		{ 1, 0, 2, 2, 0, 0, 0, 9, 4, false },
+		{ 1, 0, 0, 1, 0, 0, 0, 9, 0, false },
+		{ 1, 0, 0, 0, 4, 0, 0, 9, 0, false },
+		{ 1, 0, 0, 0, 0, 1, 0, 9, 0, false },
+		{ 1, 0, 0, 0, 0, 0, 10, 9, 0, false },
+		{ 1, 0, 1, 0, 0, 0, 0, 9, 0, false },
+		{ 1, 0, 0, 0, 0, 0, 0, 9, 4, false },
+		{ 1, 0, 1, 0, 0, 0, 1, 9, KEEP_PATTERN_MAX + 1, false },
+	};
+	static struct dev_record r;
+	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+
+	(void)state;
+	fill();
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		static uint8_t p[KEEP_PATTERN_MAX + 128];
+		size_t len = 24 + rows[i].pattern;
+		uint8_t *e = p + 32;
+
+		memset(p, 0, sizeof(p));
+		memcpy(p, trio.unit, 28);
+		put_be16(p + 28, 4);
+		put_be16(p + 30, (uint16_t)len);
+		e[0] = rows[i].state;
+		e[1] = rows[i].flags;
+		e[2] = rows[i].passes;
+		e[3] = rows[i].pass;
+		e[4] = rows[i].pi_type;
+		e[7] = rows[i].zero;
+		e[15] = rows[i].at;
+		e[23] = rows[i].size;
+		memset(e + 24, 0x5a, rows[i].pattern);
+		sign(p, 32 + len);
+		assert_int_equal(decode(lu, p, 32 + len, &r),
+				 rows[i].ok ? 0 : ERR_FORMAT);
+		if (!rows[i].ok)
+			continue;
+		assert_int_equal(r.erase.state, rows[i].state);
+		assert_int_equal(r.erase.formats, rows[i].flags & 1);
+		assert_int_equal(r.erase.unrestricted, rows[i].flags >> 1 & 1);
+		assert_int_equal(r.erase.invert, rows[i].flags >> 2 & 1);
+		assert_int_equal(r.erase.rekey, rows[i].flags >> 3 & 1);
+		assert_int_equal(r.erase.passes, rows[i].passes);
+		assert_int_equal(r.erase.pass, rows[i].pass);
+		assert_int_equal(r.erase.pi_type, rows[i].pi_type);
+		assert_int_equal(r.erase.at, rows[i].at);
+		assert_int_equal(r.erase.size, rows[i].size);
+		assert_int_equal(r.erase.pattern_len, rows[i].pattern);
+	}
 }
 
 /* A page that this unit has not, or a bit that it can't change: the file of
@@ -330,9 +472,9 @@ static void test_what_is_unknown_is_left_out(void **state)
 	p[38] = 0xff & ~0xe0;
 	p[40] = 0xff;
 	sign(p, 48);
-	assert_int_equal(keep_decode(lu, p, 48, &r), 0);
-	assert_true(r.modes.swp && r.modes.d_sense);
-	assert_int_equal(r.modes.tst, 0);
+	assert_int_equal(decode(lu, p, 48, &r), 0);
+	assert_true(modes.swp && modes.d_sense);
+	assert_int_equal(modes.tst, 0);
 }
 
 int main(void)
@@ -347,6 +489,9 @@ int main(void)
 		TK(test_identifying_information_spc4_6_43),
 		TK(test_identifying_information_refused),
 		TK(test_damage_is_seen),
+		TK(test_a_signed_record_cut_at_each_byte),
+		TK(test_items_in_a_signed_record),
+		TK(test_an_erasure_in_a_signed_record),
 		TK(test_what_is_unknown_is_left_out),
 	};
 

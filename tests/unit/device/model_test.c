@@ -2,9 +2,10 @@
 /*
  * model_test.c: a million random commands of three initiators on three workers,
  * each held against a small model of a unit with reservations (rsv_model.h).
+ * Some fail with NACA = 1, by themselves or because their data do not come.
  * The seed is printed; MODEL_SEED and MODEL_COMMANDS give others.
  */
-#include "device/table.h"
+#include "device/unit/command.h"
 #include "rsv_model.h"
 
 #define COMMANDS 1000000u
@@ -230,37 +231,82 @@ static void clear_aca(unsigned who)
 		m.faulted = 0;
 }
 
-/* A READ of blocks that are not there, with NACA or without. */
-static int fault(unsigned who, bool naca)
+/* How a command fails: a READ of blocks that are not there, or a READ or WRITE
+ * whose data do not come. */
+struct fault {
+	bool naca, write, transport;
+	enum dev_failure why; /* of `transport` */
+	struct result want;
+};
+
+static struct fault pick_fault(bool naca)
 {
-	return RUN(who, 512, SCSI_READ_10, 0, 0xff, 0, 0, 0, 0, 0, 1,
-		   naca ? CONTROL_NACA : 0);
+	struct fault f = { .naca = naca };
+
+	f.transport = rnd(2);
+	f.write = f.transport && rnd(2);
+	f.want = check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
+	if (f.transport) {
+		bool crc = rnd(2);
+
+		f.why = crc ? DEV_FAILURE_DATA_CRC : DEV_FAILURE_DATA_MISSING;
+		f.want = check(SENSE_ABORTED_COMMAND,
+			       crc ? ASC_PROTOCOL_SERVICE_CRC_ERROR
+				   : ASC_NOT_ENOUGH_UNSOLICITED_DATA);
+	}
+	return f;
 }
 
-static void random_fault(unsigned who)
+static int fault(unsigned who, const struct fault *f)
 {
-	int status = fault(who, true);
+	uint8_t cdb[16] = { f->write ? SCSI_WRITE_10 : SCSI_READ_10, [8] = 1 };
+	struct dev_task *t;
 
-	if (m.faulted) {
-		assert_int_equal(status, SCSI_ACA_ACTIVE);
-		return;
-	}
-	if (!expect_attention_of(who, status) &&
-	    model_access(who, false).status != SCSI_GOOD)
-		expect(who, status, conflict);
+	cdb[2] = f->transport ? 0 : 0xff;
+	cdb[9] = f->naca ? CONTROL_NACA : 0;
+	t = trio_announce(who, cdb, f->write ? 512 : 0, f->write ? 0 : 512);
+	if (f->transport)
+		dev_task_fail(t, f->why);
 	else
-		m.faulted = who + 1; /* an attention is one, too */
+		dev_task_execute(t);
+	trio_settle();
+	return trio_finish(who);
+}
+
+/* What the fault meets when no ACA turns it away. True: a CHECK CONDITION. */
+static bool expect_fault(unsigned who, int status, const struct fault *f)
+{
+	if (expect_attention_of(who, status))
+		return true; /* an attention is one, too */
+	if (model_access(who, f->write).status != SCSI_GOOD) {
+		expect(who, status, conflict);
+		return false;
+	}
+	expect(who, status, f->want);
+	return true;
+}
+
+static void random_fault(unsigned who, bool naca)
+{
+	struct fault f = pick_fault(naca);
+	int status = fault(who, &f);
+
+	if (m.faulted && naca)
+		assert_int_equal(status, SCSI_ACA_ACTIVE);
+	else if (!expect_aca(who, status) && expect_fault(who, status, &f) &&
+		 naca)
+		m.faulted = who + 1;
 }
 
 /* One of the ACA attribute: NACA makes a new ACA, else there is none any more
  * once it fails. */
 static void random_aca_task(unsigned who)
 {
-	bool naca = rnd(2);
+	struct fault f = pick_fault(rnd(2));
 	int status;
 
 	trio.i[who].attr = DEV_ATTR_ACA;
-	status = fault(who, naca);
+	status = fault(who, &f);
 	trio.i[who].attr = 0;
 	if (m.tmf_only && m.faulted) {
 		assert_int_equal(status, SCSI_ACA_ACTIVE);
@@ -269,14 +315,11 @@ static void random_aca_task(unsigned who)
 	if (m.faulted != who + 1) {
 		assert_int_equal(status, m.faulted ? SCSI_ACA_ACTIVE
 						   : SCSI_CHECK_CONDITION);
-		if (!m.faulted && naca)
+		if (!m.faulted && f.naca)
 			m.faulted = who + 1;
 		return;
 	}
-	if (!expect_attention_of(who, status) &&
-	    model_access(who, false).status != SCSI_GOOD)
-		expect(who, status, conflict);
-	else if (!naca)
+	if (expect_fault(who, status, &f) && !f.naca)
 		m.faulted = 0;
 }
 
@@ -291,13 +334,13 @@ static void random_aca(unsigned who)
 	if (rnd(8) == 0)
 		set_tmf_only(rnd(2));
 	if (!m.faulted)
-		random_fault(who);
+		random_fault(who, rnd(4));
 	else if (rnd(2))
 		clear_aca(rnd(TRIO_N));
 	else if (rnd(4))
 		random_aca_task(rnd(2) ? who : m.faulted - 1);
 	else
-		random_fault(who);
+		random_fault(who, rnd(4));
 }
 
 static void relogin(unsigned who)

@@ -71,7 +71,7 @@ static inline void one_run(unsigned i)
 	struct dev_task *t = &ones[i].task;
 
 	if (t->out_len)
-		memset(t->buf, 0, t->out_len);
+		memset(t->mem.buf, 0, t->out_len);
 	dev_task_execute(t);
 	trio_settle();
 }

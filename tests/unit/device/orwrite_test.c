@@ -3,7 +3,7 @@
  * 5.11). */
 #include "base/pi.h"
 #include "dev_case.h"
-#include "device/internal.h"
+#include "device/unit/unit.h"
 
 #define SET    0
 #define CHANGE 1
@@ -277,7 +277,9 @@ static void test_a_change_that_fails(void **state)
 					 BIT(BS_READ) | BIT(BS_WRITE), nth, 0,
 					 ERR_MEDIUM));
 		orwrite(CHANGE, 7, 0, 1, 0);
-		assert_check(SENSE_MEDIUM_ERROR, ASC_WRITE_ERROR);
+		assert_check(SENSE_MEDIUM_ERROR,
+			     nth == 1 ? ASC_UNRECOVERED_READ_ERROR
+				      : ASC_WRITE_ERROR);
 		expect_first();
 		if (nth == 1)
 			rig_close(R);
@@ -407,7 +409,7 @@ static void send(struct dev_task *t, const uint8_t cdb[32])
 	t->edtl_out = RIG_BLOCK;
 	t->done = ended;
 	assert_int_equal(dev_task_begin(t), 0);
-	memset(t->buf, 0x0f, RIG_BLOCK);
+	memset(t->mem.buf, 0x0f, RIG_BLOCK);
 	dev_task_execute(t);
 }
 

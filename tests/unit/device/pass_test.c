@@ -4,9 +4,10 @@
  * what it was sent, and ends commands as the test says.
  */
 #include "dev_case.h"
-#include "device/attention.h"
-#include "device/copy.h"
-#include "device/table.h"
+#include "device/copy/copy.h"
+#include "device/primary/primary.h"
+#include "device/unit/attention.h"
+#include "device/unit/command.h"
 
 /* ---- the device ---- */
 
@@ -269,7 +270,7 @@ static void test_residuals(void **state)
 	assert_int_equal(R->task.in_total, 1024);
 	assert_int_equal(R->in_len, 100);
 	/* sends less: whole blocks of it are written */
-	CMD(1500, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 4, 0);
+	CMD(1024, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 4, 0);
 	assert_int_equal(fake.len, 1024);
 	assert_int_equal(fake.cdb[8], 2);
 	assert_int_equal(R->task.out_total, 2048);
@@ -285,10 +286,38 @@ static void test_residuals(void **state)
 static void test_a_write_without_a_block_is_not_sent(void **state)
 {
 	(void)state;
-	assert_int_equal(CMD(100, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0),
+	assert_int_equal(CMD(0, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0),
 			 SCSI_GOOD);
 	assert_int_equal(fake.n, 0);
 	assert_int_equal(R->task.out_total, 512);
+}
+
+static void test_a_part_of_a_block_is_not_sent(void **state)
+{
+	static const uint32_t lens[] = { 1, 100, 511, 513, 700, 1023 };
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(lens); i++) {
+		CMD(lens[i], 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2, 0);
+		assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
+		assert_int_equal(R->task.out_total, 1024);
+	}
+	assert_int_equal(fake.n, 0);
+}
+
+/* What a CDB says of the direction counts, where it is known. */
+static void test_the_wrong_direction_is_not_sent(void **state)
+{
+	(void)state;
+	CMD(512, 0, pattern, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
+	CMD(0, 512, NULL, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
+	CMD(24, 0, pattern, 0x12, 0, 0, 0, 24, 0);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
+	CMD(0, 24, NULL, 0x15, 0x10, 0, 0, 24, 0);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
+	assert_int_equal(fake.n, 0);
 }
 
 static void test_a_short_parameter_list_is_refused(void **state)
@@ -875,6 +904,8 @@ int main(void)
 		P(test_unknown_commands_go_by_what_is_expected),
 		P(test_residuals),
 		P(test_a_write_without_a_block_is_not_sent),
+		P(test_a_part_of_a_block_is_not_sent),
+		P(test_the_wrong_direction_is_not_sent),
 		P(test_a_short_parameter_list_is_refused),
 		P(test_more_than_the_device_takes_is_refused),
 		P(test_lengths_by_cdb),

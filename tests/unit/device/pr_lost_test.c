@@ -2,7 +2,7 @@
 /* pr_lost_test.c: persistent reservations that nobody knows any more (SPC-4
  * §§5.13.5.3, 5.13.11.3), and registrations of all ports of a device
  * (§7.6.4.6). */
-#include "device/reserve.h"
+#include "device/reserve/reserve.h"
 #include "trio.h"
 
 static void lose(struct dev_server *s)

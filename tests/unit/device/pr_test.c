@@ -2,7 +2,7 @@
 /* pr_test.c: persistent reservations by initiators on three workers, by the
  * clauses of SPC-4 §5.13, §6.15 and §6.16. */
 #include "base/crc32c.h"
-#include "device/reserve.h"
+#include "device/reserve/reserve.h"
 #include "trio.h"
 
 #define KA 0xa0a0a0a0a0a0a0a0ull
@@ -625,34 +625,6 @@ static void test_all_tg_pt(void **state)
 	EXPECT_KEYS(KB, KB);
 }
 
-static void test_too_many_registrations(void **state)
-{
-	uint8_t list[16384];
-	char name[96][24];
-	const char *names[96];
-
-	(void)state;
-	for (unsigned i = 0; i < 96; i++) {
-		snprintf(name[i], sizeof(name[i]), "iqn.n%u,i,0x%x", i, i);
-		names[i] = name[i];
-	}
-	assert_int_equal(out_list(A, 0, 0, list, ids_list(list, names, 96)),
-			 SCSI_GOOD);
-	for (unsigned i = 0; i < 96; i++)
-		name[i][4] = 'm';
-	assert_int_equal(out_list(B, 0, 0, list, ids_list(list, names, 31)),
-			 SCSI_CHECK_CONDITION);
-	expect_sense(B, SENSE_ILLEGAL_REQUEST, ASC_INSUFFICIENT_REGISTRATIONS);
-	assert_int_equal(out_list(B, 0, 0, list, ids_list(list, names, 30)),
-			 SCSI_GOOD);
-	assert_int_equal(reg(C), SCSI_CHECK_CONDITION);
-	/* the last still changes its key, and goes */
-	assert_int_equal(out(A, SCSI_PROUT_REGISTER, 0, KA, KB, 0), SCSI_GOOD);
-	assert_int_equal(get_be32(in(C, SCSI_PRIN_READ_KEYS) + 4), 8 * 128);
-	assert_int_equal(out(A, SCSI_PROUT_REGISTER, 0, KB, 0, 0), SCSI_GOOD);
-	assert_int_equal(reg(C), SCSI_GOOD);
-}
-
 /* ---- PERSISTENT RESERVE IN ---- */
 
 static void test_report_capabilities_spc4_6_15_4(void **state)
@@ -960,7 +932,6 @@ int main(void)
 		T(test_spec_i_pt),
 		T(test_spec_i_pt_with_broken_ids),
 		T(test_all_tg_pt),
-		T(test_too_many_registrations),
 		T(test_report_capabilities_spc4_6_15_4),
 		T(test_full_status_spc4_6_15_5),
 		T(test_in_at_every_allocation_length),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* priority_test.c: command priorities (SAM-5 §8.7, SPC-4 §§6.34, 6.44, 7.5.9):
  * who has which, who hears of it, and what it does to commands that wait. */
-#include "device/attention.h"
+#include "device/unit/attention.h"
 #include "ones.h"
 
 #define THIS  0x00
@@ -136,15 +136,36 @@ static void test_refused(void **state)
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_PARAMETER_LIST_LENGTH_ERROR);
 	RUN(A, 512, 0xa3, 0x0e, 0x80, [8] = 2);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	/* as many as there is room for */
-	for (unsigned i = 0; i < 64; i++) {
-		snprintf(trio.i[B].name, sizeof(trio.i[B].name),
-			 "iqn.x%u,i,0x800000000001", i);
-		assert_int_equal(set(A, OTHER, 1, B), SCSI_GOOD);
+}
+
+/* A nexus that is not there, of a name of its own. */
+static int set_one(unsigned who, unsigned i)
+{
+	char name[SCSI_PORT_NAME_MAX + 1];
+	int status;
+
+	strcpy(name, trio.i[who].name);
+	snprintf(trio.i[who].name, sizeof(trio.i[who].name),
+		 "iqn.x%u,i,0x80000000000%u", i, who);
+	status = set(who, OTHER, 1, (int)who);
+	strcpy(trio.i[who].name, name);
+	return status;
+}
+
+/* As many as there is room for, of which each initiator has its share. */
+static void test_shares(void **state)
+{
+	(void)state;
+	for (unsigned who = 0; who < TRIO_N; who++) {
+		unsigned share = who < C ? 24 : 64 - 2 * 24;
+
+		for (unsigned i = 0; i < share; i++)
+			assert_int_equal(set_one(who, i), SCSI_GOOD);
+		set_one(who, share);
+		expect_sense(who, SENSE_ILLEGAL_REQUEST,
+			     ASC_INSUFFICIENT_RESOURCES);
+		assert_int_equal(set_one(who, 0), SCSI_GOOD); /* as before */
 	}
-	strcpy(trio.i[B].name, "iqn.y,i,0x800000000001");
-	set(A, OTHER, 1, B);
-	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INSUFFICIENT_RESOURCES);
 	assert_int_equal(nset(C), 64);
 }
 
@@ -156,11 +177,8 @@ static void test_too_many_at_once(void **state)
 	unsigned good = 0;
 
 	(void)state;
-	for (unsigned i = 0; i < 63; i++) {
-		snprintf(trio.i[A].name, sizeof(trio.i[A].name),
-			 "iqn.x%u,i,0x800000000001", i);
-		assert_int_equal(set(A, OTHER, 1, A), SCSI_GOOD);
-	}
+	for (unsigned i = 0; i < 63; i++)
+		assert_int_equal(set_one(i % 3, i), SCSI_GOOD);
 	for (unsigned who = 0; who < TRIO_N; who++)
 		trio_send(who, cdb, list, 8, 0);
 	trio_settle();
@@ -276,6 +294,7 @@ int main(void)
 		T(test_of_all_spc4_6_44),
 		T(test_a_reset_forgets_spc4_6_44),
 		T(test_refused),
+		T(test_shares),
 		T(test_too_many_at_once),
 		T(test_initial_priority_spc4_7_5_9),
 		TH(test_highest_first_sam5_8_7),

@@ -2,7 +2,8 @@
 /* protect_test.c: protection information of types 1, 2 and 3 (SBC-3 §4.22). */
 #include "base/pi.h"
 #include "dev_case.h"
-#include "device/mode.h"
+#include "device/primary/mode.h"
+#include "device/unit/names.h"
 
 #define WIRE (RIG_BLOCK + PI_LEN)
 
@@ -205,9 +206,13 @@ static void test_blocks_and_information_on_the_wire_sbc3_5_11(void **state)
 	assert_memory_equal(R->in, wire, WIRE + 10);
 	assert_int_equal(rw10(SCSI_READ_10, 0x20, 20, 3, 0, n + 10), SCSI_GOOD);
 	assert_int_equal(R->in_len, n);
-	/* whole blocks only are written */
+	/* whole blocks are written as far as they go, and parts of none */
 	fill(3, 0x4321, 30);
-	assert_int_equal(rw10(SCSI_WRITE_10, 0x20, 30, 3, 2 * WIRE + 515, 0),
+	rw10(SCSI_WRITE_10, 0x20, 30, 3, 2 * WIRE + 515, 0);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
+	rw10(SCSI_WRITE_10, 0x20, 30, 3, 2 * RIG_BLOCK, 0);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
+	assert_int_equal(rw10(SCSI_WRITE_10, 0x20, 30, 3, 2 * WIRE, 0),
 			 SCSI_GOOD);
 	assert_kept(31, get_be16(wire + WIRE + RIG_BLOCK), 0x4321, 31);
 	assert_none(32);
@@ -638,6 +643,38 @@ static int format(uint8_t info, uint8_t usage)
 	return CMD(4, 0, list, SCSI_FORMAT_UNIT, (uint8_t)(info << 6 | 0x10));
 }
 
+/* Both headers, each byte: only what is about defects may be set. */
+static void test_format_unit_lists_sbc3_5_3_2(void **state)
+{
+	static const uint8_t defects[2] = { 2, 4 }, lengths[2] = { 4, 8 };
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * 8 * 8; i++) {
+		uint8_t list[8] = { 0 };
+		unsigned is_long = i & 1, byte = i / 2 % 8, bit = i / 16;
+		unsigned field = byte;
+		bool good;
+
+		if (byte >= lengths[is_long])
+			continue;
+		list[byte] = (uint8_t)(1 << bit);
+		good = byte == 0   ? bit > 2
+		       : byte == 1 ? bit == 1 || bit > 3
+				   : is_long && byte == 2;
+		if (byte >= defects[is_long])
+			field = defects[is_long];
+		CMD(lengths[is_long], 0, list, SCSI_FORMAT_UNIT,
+		    is_long ? 0x30 : 0x10);
+		if (good) {
+			assert_int_equal(R->task.status, SCSI_GOOD);
+			continue;
+		}
+		assert_check(SENSE_ILLEGAL_REQUEST,
+			     ASC_INVALID_FIELD_IN_PARAMETERS);
+		assert_int_equal(R->sense.field, field);
+	}
+}
+
 static void test_format_unit_changes_the_type_sbc3_5_3(void **state)
 {
 	static const struct {
@@ -762,6 +799,7 @@ int main(void)
 		P(1, test_extended_copy_of_protected_blocks),
 		P(1, test_what_the_unit_says_sbc3_5_16),
 		P(3, test_what_the_unit_says_sbc3_5_16),
+		P(1, test_format_unit_lists_sbc3_5_3_2),
 		P(1, test_format_unit_changes_the_type_sbc3_5_3),
 		T(test_format_unit_without_protection_sbc3_5_3),
 		P(1, test_write_across_a_format),

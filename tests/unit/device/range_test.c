@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cmocka_all.h"
-#include "device/range.h"
+#include "device/unit/range.h"
 
 #define WORKERS 3u
 #define RANGES	12u

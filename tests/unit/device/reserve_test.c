@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* reserve_test.c: RESERVE and RELEASE of SPC-2 by initiators on three workers,
  * and which command of the table conflicts with what. */
-#include "device/table.h"
+#include "device/unit/command.h"
 #include "trio.h"
 
 static const uint8_t reserve_op[] = { SCSI_RESERVE_6, SCSI_RESERVE_10 };
@@ -148,7 +148,7 @@ static void test_reserved_while_data_came_in(void **state)
 	(void)state;
 	assert_int_equal(t->out_len, 512);
 	assert_int_equal(reserve(A), SCSI_GOOD);
-	memset(t->buf, 0, 512);
+	memset(t->mem.buf, 0, 512);
 	dev_task_execute(t);
 	assert_int_equal(trio_finish(B), SCSI_RESERVATION_CONFLICT);
 }

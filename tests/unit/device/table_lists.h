@@ -5,8 +5,9 @@
 #define TESTS_DEVICE_TABLE_LISTS_H
 
 #include "dev_case.h"
-#include "device/copy.h"
-#include "device/table.h"
+#include "device/copy/copy.h"
+#include "device/unit/command.h"
+#include "device/unit/names.h"
 #include "scsi/transportid.h"
 
 #define LIST_MAX 2048u
@@ -93,6 +94,19 @@ static inline unsigned copy_list(void)
 	put_be16(list + 58, 4);
 	put_be64(list + 68, 100);
 	return 76;
+}
+
+/* By bytes. */
+static inline unsigned copy_bytes_list(void)
+{
+	copy_list();
+	put_be32(list + 8, 32);
+	list[48] = 0x0a;
+	put_be16(list + 50, 28);
+	put_be32(list + 56, 700);
+	put_be16(list + 76, 3);
+	put_be16(list + 78, 5);
+	return 80;
 }
 
 static inline unsigned populate_list(void)
@@ -190,6 +204,8 @@ static const struct template templates[] = {
 	{ SCSI_PERSISTENT_RESERVE_OUT, 0xff, 2, 0x01, key_list, 5, 4, 0,
 	  false },
 	{ SCSI_EXTENDED_COPY, SCSI_XC_LID1, 0, 0, copy_list, 10, 4, 0, false },
+	{ SCSI_EXTENDED_COPY, SCSI_XC_LID1, 0, 0, copy_bytes_list, 10, 4, 0,
+	  false },
 	{ SCSI_EXTENDED_COPY, SCSI_XC_POPULATE_TOKEN, 0, 0, populate_list, 10,
 	  4, 0, false },
 	{ SCSI_EXTENDED_COPY, SCSI_XC_WRITE_USING_TOKEN, 0, 0, token_list, 10,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* taskset_test.c: SIMPLE, ORDERED and HEAD OF QUEUE commands (SAM-5 §8.5 to
  * §8.7) on a store that answers when the test says so. */
-#include "device/internal.h"
+#include "device/unit/unit.h"
 #include "ones.h"
 
 /* A WRITE of one block comes in; its data may come later. */
@@ -277,8 +277,7 @@ static void test_qerr_waits_for_the_others(void **state)
 	/* one that lost its data, and is aborted meanwhile */
 	trio.i[A].abort_later = true;
 	arrives(0, B, S);
-	dev_task_fail(&ones[0].task, SENSE_ABORTED_COMMAND,
-		      ASC_PROTOCOL_SERVICE_CRC_ERROR);
+	dev_task_fail(&ones[0].task, DEV_FAILURE_DATA_CRC);
 	trio_settle();
 	assert_false(ones[0].done);
 	assert_int_equal(dev_task_abort(&ones[0].task, one_released), 0);

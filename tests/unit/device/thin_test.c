@@ -2,9 +2,9 @@
 /* thin_test.c: thin provisioning, its threshold, and the log pages, by the
  * clauses of SBC-3 and SPC-4. The store says what the test wants it to. */
 #include "dev_case.h"
-#include "device/keep.h"
-#include "device/mode.h"
-#include "device/seal.h"
+#include "device/keep/keep.h"
+#include "device/keep/seal.h"
+#include "device/primary/mode.h"
 
 #define BIG (16u << 20)
 
@@ -107,13 +107,23 @@ static void test_write_same_anchors(void **state)
 /* With LBPRZ only zeros can be had by unmapping. */
 static void test_write_same_unmap_of_other_data_sbc3_5_49(void **state)
 {
+	/* all of one value, or one byte that is not zero */
+	static const struct {
+		uint8_t fill, one;
+		unsigned at;
+	} rows[] = {
+		{ 0x3c, 0x3c, 0 }, { 1, 1, 0 },	  { 0xff, 0xff, 0 },
+		{ 0, 1, 0 },	   { 0, 1, 511 }, { 0, 0x80, 256 },
+	};
 	static uint8_t data[512], was[RIG_BLOCK];
 
 	(void)state;
-	memset(data, 0x3c, sizeof(data));
-	for (unsigned strict = 0; strict < 2; strict++) {
+	for (size_t i = 0; i < 2 * ARRAY_LEN(rows); i++) {
 		static struct dev_lu_config lu;
+		bool strict = i % 2;
 
+		memset(data, rows[i / 2].fill, sizeof(data));
+		data[rows[i / 2].at] = rows[i / 2].one;
 		lu.strict = strict;
 		memset(R, 0, sizeof(*R));
 		R->lu = &lu;
@@ -123,7 +133,9 @@ static void test_write_same_unmap_of_other_data_sbc3_5_49(void **state)
 		assert_int_equal(CMD(512, 0, data, 0x41, 0x08, 0, 0, 0, 0, 0, 0,
 				     4),
 				 SCSI_GOOD);
-		memset(was, strict ? 0x3c : 0, sizeof(was));
+		memset(was, 0, sizeof(was));
+		if (strict)
+			memcpy(was, data, sizeof(was));
 		assert_memory_equal(R->medium + 3 * RIG_BLOCK, was, RIG_BLOCK);
 		assert_int_equal(R->medium[4 * RIG_BLOCK], 0x11);
 		rig_close(R);
@@ -240,7 +252,7 @@ static void test_soft_threshold_of_older_saved_pages(void **state)
 	const struct dev_lu *lu = dev_lu_get(R->server, 0);
 	uint8_t p[KEEP_ENCODED_MAX] = { 0 };
 	size_t at = DEV_SEAL_LEN;
-	struct dev_control c = { .soft_enabled = true, .soft_count = 4 };
+	struct dev_control c = { .soft_enabled = true, .soft_count = 4 }, got;
 
 	(void)state;
 	put_be16(p + at, 1);
@@ -255,17 +267,20 @@ static void test_soft_threshold_of_older_saved_pages(void **state)
 	at += 24;
 	dev_seal(p, at, "ISERUNT1", lu->bs->uuid);
 	assert_int_equal(keep_decode(lu, p, at, &r), 0);
-	assert_true(r.modes.soft_enabled);
-	assert_int_equal(r.modes.soft_count, 4);
-	assert_false(r.modes.unreported);
+	assert_int_equal(dev_mode_from_record(lu, &r, &got), 0);
+	assert_true(got.soft_enabled);
+	assert_int_equal(got.soft_count, 4);
+	assert_false(got.unreported);
 	/* today's say it */
 	for (unsigned i = 0; i < 2; i++) {
 		c.unreported = i;
-		r = (struct dev_record){ .modes = c };
+		memset(&r, 0, sizeof(r));
+		dev_mode_to_record(lu, &c, &r);
 		at = keep_encode(lu, &r, p);
 		assert_int_equal(keep_decode(lu, p, at, &r), 0);
-		assert_true(dev_mode_same(lu, &r.modes, &c));
-		assert_int_equal(r.modes.unreported, i);
+		assert_int_equal(dev_mode_from_record(lu, &r, &got), 0);
+		assert_true(dev_mode_same(lu, &got, &c));
+		assert_int_equal(got.unreported, i);
 	}
 }
 

@@ -33,6 +33,7 @@ static int open_tokens(void **state)
 	memset(R, 0, sizeof(*R));
 	R->wall_ms = fake_clock;
 	R->random = fake_random;
+	R->two_initiators = true;
 	rig_open(R, rig_ram(R), false);
 	rig_take_attentions(R);
 	second = calloc(128, 4096);
@@ -409,6 +410,30 @@ static void test_bad_lists(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 }
 
+/* A list as long as can be is taken; one byte more is too much. */
+static void test_longest_lists(void **state)
+{
+	struct range r[33];
+
+	(void)state;
+	for (unsigned i = 0; i < 33; i++)
+		r[i] = (struct range){ 2 * i, 1 };
+	assert_int_equal(populate(1, r, 32), SCSI_GOOD);
+	take_token(1);
+	for (unsigned i = 0; i < 33; i++)
+		r[i].lba += 512;
+	assert_int_equal(write_using(2, 0, 0, r, 32), SCSI_GOOD);
+	for (unsigned i = 0; i < 32; i++)
+		assert_memory_equal(R->medium + (512 + 2 * i) * RIG_BLOCK,
+				    R->medium + 2 * i * RIG_BLOCK, RIG_BLOCK);
+	assert_int_equal(send_list(0x11, 2, 536 + 32 * 16), SCSI_GOOD);
+	send_list(0x11, 2, 536 + 32 * 16 + 1);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_PARAMETER_LIST_LENGTH_ERROR);
+	populate(1, r, 33);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
+	assert_int_equal(R->sense.field, 14);
+}
+
 /* No more than a unit's share is kept; the oldest go. */
 static void test_many_tokens(void **state)
 {
@@ -428,6 +453,21 @@ static void test_many_tokens(void **state)
 }
 
 /* VPD 8Fh has what an initiator looks for before it tries. */
+/* Those of an initiator that makes more and more of them are its own. */
+static void test_many_tokens_of_one_initiator(void **state)
+{
+	(void)state;
+	assert_int_equal(populate(1, &(struct range){ 0, 8 }, 1), SCSI_GOOD);
+	take_token(1);
+	rig_swap(R);
+	for (uint32_t i = 0; i < 200; i++)
+		assert_int_equal(populate(i, &(struct range){ 8, 8 }, 1),
+				 SCSI_GOOD);
+	rig_swap(R);
+	assert_int_equal(write_using(2, 0, 0, &(struct range){ 100, 8 }, 1),
+			 SCSI_GOOD);
+}
+
 static void test_limits_are_in_the_page_spc4_7_8_17(void **state)
 {
 	const uint8_t *p, *end;
@@ -464,7 +504,9 @@ int main(void)
 		C(test_sense_of_one_that_failed_spc4_6_26),
 		C(test_one_that_was_aborted_spc4_6_24),
 		C(test_bad_lists),
+		C(test_longest_lists),
 		C(test_many_tokens),
+		C(test_many_tokens_of_one_initiator),
 		C(test_limits_are_in_the_page_spc4_7_8_17),
 	};
 

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 
+#include "backstore/backstore.h"
 #include "base/bytes.h"
 #include "base/err.h"
 #include "cmocka_all.h"
@@ -81,11 +83,28 @@ static inline bool trio_one(unsigned worker)
 	return true;
 }
 
+/* What never leaves a single turn is ended by SIGVTALRM, however busy the
+ * machine is. */
+#define CPU_SECONDS 20
+
+static inline void cpu_limit(unsigned seconds)
+{
+	const struct itimerval limit = { .it_value.tv_sec = (time_t)seconds };
+
+	assert_int_equal(setitimer(ITIMER_VIRTUAL, &limit, NULL), 0);
+}
+
+#define TRIO_TURNS 100000u /* far more than any command takes */
+
 static inline void trio_settle(void)
 {
+	unsigned turns = 0;
 	bool again;
 
+	cpu_limit(CPU_SECONDS);
 	do {
+		assert_true(turns++ <
+			    TRIO_TURNS); /* else it goes on for ever */
 		again = false;
 		for (unsigned w = 0; w < TRIO_N; w++)
 			again |= trio_one(w);

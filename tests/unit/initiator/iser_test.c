@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iser_test.c: the initiator over datamover/iser on a fake queue pair: what RFC
- * 7145 asks of the iSCSI layer. */
-#include "unit/initiator/rig.h"
+/* iser_test.c: the initiator over datamover/iser on a fake queue pair:
+ * requirements of RFC 7145 on the iSCSI layer. */
+#include "unit/initiator/fixture.h"
 
 static void done(struct ini_request *r, int err, const struct dm_control *rsp)
 {
@@ -18,8 +18,8 @@ static bool says(const char *text, size_t n, const char *pair)
 	return false;
 }
 
-/* Offered at once, in the first Login Request; no digest, no marker, no
- * MaxRecvDataSegmentLength with it. */
+/* The first Login Request offers RDMAExtensions, and neither digests nor
+ * markers nor MaxRecvDataSegmentLength. */
 /* [RFC 7145: 3.3 #1, 5.1 #6, 6.3 #3] */
 static void test_first_request_offers_rdma_extensions_rfc7145_6_3(void **state)
 {
@@ -59,7 +59,41 @@ static void test_params_of_the_session_rfc7145_6_2(void **state)
 	end();
 }
 
-/* The answer has to fit, too. */
+/* In RDMA mode the target's first PDU may come right after its Login Response:
+ * all receives stand ready before the request that may end the login. They are
+ * large enough for a Login Response, and the limit is the negotiated one
+ * afterwards. */
+static void test_receives_before_the_login_ends_rfc7145_5_1_1(void **state)
+{
+	const struct iscsi_pdu ping = { .op = ISCSI_NOP_IN,
+					.final = true,
+					.itt = ISCSI_RESERVED_TAG,
+					.ttt = 5,
+					.statsn = 11,
+					.expcmdsn = 1,
+					.maxcmdsn = 16 };
+	struct iscsi_pdu large = ping;
+	static uint8_t data[4100];
+	unsigned ready;
+
+	(void)state;
+	begin();
+	ready = f.nrecvs;
+	assert_true(ready > 16);
+	ANSWER(USUAL);
+	assert_true(is_logged_in);
+	assert_int_equal(f.nrecvs,
+			 ready - 1); /* the request of the login is complete */
+	deliver(&ping, NULL);
+	assert_false(is_closed);
+	assert_int_equal(f.nrecvs, ready - 1);
+	large.dsl = 4097; /* InitiatorRecvDataSegmentLength is 4096 */
+	deliver(&large, data);
+	assert_true(f.terminated);
+	end();
+}
+
+/* The answer to a ping has to fit, too. */
 /* [RFC 7145: 6.2 #4] */
 static void test_ping_no_longer_than_its_answer_rfc7145_6_2(void **state)
 {
@@ -76,8 +110,8 @@ static void test_ping_no_longer_than_its_answer_rfc7145_6_2(void **state)
 	end();
 }
 
-/* Where the target takes no more immediate requests they wait for their
- * turn like others. */
+/* Where the target has no room for immediate requests, requests take their
+ * turn. */
 /* [RFC 7145: 8.1.1.3 #3] */
 static void test_requests_in_turn_rfc7145_8_1_1_3(void **state)
 {
@@ -102,7 +136,8 @@ static void test_requests_in_turn_rfc7145_8_1_1_3(void **state)
 	assert_false(sent(2, NULL, 0).immediate);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(sent(i, NULL, 0).cmdsn, 1);
-	/* it was taken: the immediate ones are retired, CmdSN went on */
+	/* the target received it: immediate requests are retired, CmdSN
+	 * advanced */
 	in.itt = sent(2, NULL, 0).itt;
 	in.statsn = statsn++;
 	flush();
@@ -114,7 +149,7 @@ static void test_requests_in_turn_rfc7145_8_1_1_3(void **state)
 	end();
 }
 
-/* A logout goes out, too, and a closed window lets nothing by. */
+/* A logout is sent, too; a closed window stops every numbered request. */
 static void test_logout_in_turn(void **state)
 {
 	struct ini_request r[3] = { { .done = done },
@@ -151,6 +186,80 @@ static void test_login_refused_rfc7145_10_1_4_6(void **state)
 	end();
 }
 
+/* ---- wrong answers ---- */
+
+/* §11.13.4: StatSN grows by one with each Login Response; step: that of the
+ * second one. */
+static void second_login_response(uint32_t step)
+{
+	struct iscsi_pdu p = { .op = ISCSI_LOGIN_RESPONSE,
+			       .statsn = statsn,
+			       .expcmdsn = 1,
+			       .maxcmdsn = 16 };
+	struct iscsi_pdu req;
+
+	begin();
+	req = sent(0, NULL, 0);
+	p.itt = req.itt;
+	memcpy(p.login.isid, req.login.isid, 6);
+	p.login.csg = req.login.csg;
+	p.statsn = statsn;
+	flush();
+	deliver(&p, NULL);
+	assert_false(is_logged_in || logged_in_err == ERR_SEQUENCE);
+	statsn += step;
+	ANSWER(USUAL);
+}
+
+static void test_login_statsn_rfc7143_11_13_4(void **state)
+{
+	(void)state;
+	second_login_response(1);
+	assert_true(is_logged_in);
+	end();
+	second_login_response(0); /* the first response again */
+	assert_int_equal(logged_in_err, ERR_SEQUENCE);
+	end();
+	second_login_response(2); /* a response was lost */
+	assert_int_equal(logged_in_err, ERR_SEQUENCE);
+	end();
+}
+
+/* After the login a Login Response answers nothing, and a request is
+ * answered by its own kind of response only. */
+static void wrong_kind(uint8_t op)
+{
+	struct iscsi_pdu p = { .op = op,
+			       .final = true,
+			       .ttt = ISCSI_RESERVED_TAG,
+			       .expcmdsn = 2,
+			       .maxcmdsn = 16 };
+	struct ini_request r = { .done = done };
+
+	begin();
+	ANSWER(USUAL);
+	assert_true(is_logged_in);
+	assert_int_equal(ini_ping(s, &r, "ping", 4, XTIME_NEVER), 0);
+	p.itt = sent(0, NULL, 0).itt;
+	p.statsn = statsn++;
+	flush();
+	deliver(&p, NULL);
+	assert_int_equal(answered, op == ISCSI_NOP_IN);
+	assert_int_equal(f.terminated || f.disconnected, op != ISCSI_NOP_IN);
+	end();
+}
+
+static void test_answer_of_another_kind_rfc7143_11_2_1_2(void **state)
+{
+	(void)state;
+	wrong_kind(ISCSI_NOP_IN);
+	wrong_kind(ISCSI_LOGIN_RESPONSE);
+	wrong_kind(ISCSI_SCSI_RESPONSE);
+	wrong_kind(ISCSI_TMF_RESPONSE);
+	wrong_kind(ISCSI_TEXT_RESPONSE);
+	wrong_kind(ISCSI_LOGOUT_RESPONSE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,10 +267,14 @@ int main(void)
 			test_first_request_offers_rdma_extensions_rfc7145_6_3),
 		cmocka_unit_test(test_params_of_the_session_rfc7145_6_2),
 		cmocka_unit_test(
+			test_receives_before_the_login_ends_rfc7145_5_1_1),
+		cmocka_unit_test(
 			test_ping_no_longer_than_its_answer_rfc7145_6_2),
 		cmocka_unit_test(test_requests_in_turn_rfc7145_8_1_1_3),
 		cmocka_unit_test(test_logout_in_turn),
 		cmocka_unit_test(test_login_refused_rfc7145_10_1_4_6),
+		cmocka_unit_test(test_login_statsn_rfc7143_11_13_4),
+		cmocka_unit_test(test_answer_of_another_kind_rfc7143_11_2_1_2),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lost_test.c: a command that the target never got, at iSCSIProtocolLevel 1:
- * the answers to pings do not acknowledge it (RFC 7143 §4.2.2.1), and an ABORT
- * TASK with its CmdSN fills the gap that it left (§7.11).
+ * lost_test.c: a command that the target never received, at
+ * iSCSIProtocolLevel 1: the answers to pings do not acknowledge it (RFC 7143
+ * §4.2.2.1), and an ABORT TASK with its CmdSN fills the gap that it left
+ * (§7.11).
  */
-#include "unit/initiator/rig.h"
+#include "scsi/sense.h"
+#include "unit/initiator/fixture.h"
 
 static struct ini_task tasks[2];
 static uint8_t blocks[2][512];
@@ -17,14 +19,13 @@ static void task_done(struct ini_task *t)
 	ended++;
 }
 
-/* Two READs are out, with CmdSN 1 and 2. */
-static void two_reads(void)
+/* Two READs were sent, with CmdSN 1 and 2. */
+static void two_reads_by(const char *answer, size_t len)
 {
 	ended = 0;
 	begin();
-	ANSWER(USUAL);
+	login_response(answer, len);
 	assert_true(is_logged_in);
-	assert_int_equal(ini_params(s)->protocol_level, 1);
 	for (unsigned i = 0; i < 2; i++) {
 		iov[i] = (struct iovec){ blocks[i], 512 };
 		tasks[i] = (struct ini_task){ .cdb = { SCSI_READ_10, [8] = 1 },
@@ -39,8 +40,14 @@ static void two_reads(void)
 	flush();
 }
 
-/* Time is now t seconds; each ping that goes out is answered. Returns the other
- * request that does, if there is one. */
+static void two_reads(void)
+{
+	two_reads_by(USUAL, sizeof(USUAL));
+	assert_int_equal(ini_params(s)->protocol_level, 1);
+}
+
+/* Sets the time to t seconds and answers each ping. Returns the other
+ * request that was sent, if there is one. */
 static struct iscsi_pdu at(unsigned t, uint32_t expcmdsn)
 {
 	struct iscsi_pdu pings[4], other = { .op = ISCSI_NOP_OUT };
@@ -91,7 +98,8 @@ static void test_lost_command_is_aborted_rfc7143_7_11(void **state)
 	two_reads();
 	assert_int_equal(at(4, 1).op, ISCSI_NOP_OUT);
 	assert_int_equal(at(6, 1).op, ISCSI_NOP_OUT);
-	assert_true(ini_deadline(s) <= 7 * XTIME_S); /* it is not left so */
+	assert_true(ini_deadline(s) <=
+		    7 * XTIME_S); /* the session does not stay so */
 	assert_int_equal(at(8, 1).op, ISCSI_NOP_OUT);
 	abort = at(10, 1);
 	assert_int_equal(abort.op, ISCSI_TMF_REQUEST);
@@ -102,7 +110,7 @@ static void test_lost_command_is_aborted_rfc7143_7_11(void **state)
 	answer_abort(&abort, ISCSI_TMF_COMPLETE);
 	assert_int_equal(ended, 1);
 	assert_int_equal(tasks[0].err, ERR_ABORTED);
-	/* what waited behind the gap is the target's now */
+	/* the target has received the commands after the gap */
 	for (unsigned t = 12; t < 40; t += 2)
 		assert_int_equal(at(t, 3).op, ISCSI_NOP_OUT);
 	assert_int_equal(ended, 1);
@@ -120,12 +128,12 @@ static void test_acknowledged_commands_are_left_alone(void **state)
 	end();
 }
 
-/* Some take a WRITE for deliverable when its data are in. */
+/* Some targets acknowledge a WRITE only when its data are in. */
 static void test_writes_are_left_alone(void **state)
 {
 	(void)state;
 	two_reads();
-	tasks[0].write = true; /* as far as it matters here */
+	tasks[0].write = true; /* as far as this test needs */
 	for (unsigned t = 2; t < 40; t += 2)
 		assert_int_equal(at(t, 1).op, ISCSI_NOP_OUT);
 	assert_int_equal(ended, 0);
@@ -133,7 +141,7 @@ static void test_writes_are_left_alone(void **state)
 	end();
 }
 
-/* A target that was slow to take it. */
+/* A target that acknowledges the command late. */
 static void test_acknowledged_late(void **state)
 {
 	(void)state;
@@ -145,8 +153,8 @@ static void test_acknowledged_late(void **state)
 	end();
 }
 
-/* A target that was slower still: the second answer did not acknowledge it, but
- * what it said before we asked for the abort did. */
+/* A still slower target: the second answer does not acknowledge the command,
+ * but a later PDU does, before the abort is sent. */
 static void test_acknowledged_behind_the_second_answer(void **state)
 {
 	const struct iscsi_pdu in = { .op = ISCSI_NOP_IN,
@@ -168,6 +176,172 @@ static void test_acknowledged_behind_the_second_answer(void **state)
 	end();
 }
 
+/* The target asks for a logout while commands are in progress (§11.9.1), and
+ * then sends nothing more. */
+static void test_silent_after_asking_for_a_logout(void **state)
+{
+	const struct iscsi_pdu in = { .op = ISCSI_ASYNC_MESSAGE,
+				      .final = true,
+				      .itt = ISCSI_RESERVED_TAG,
+				      .ttt = ISCSI_RESERVED_TAG,
+				      .statsn = statsn++,
+				      .expcmdsn = 3,
+				      .maxcmdsn = 16,
+				      .async.event = ISCSI_ASYNC_LOGOUT };
+
+	(void)state;
+	two_reads();
+	deliver(&in, NULL);
+	assert_true(ini_deadline(s) <= 6 * XTIME_S);
+	ini_expire(s, 6 * XTIME_S);
+	assert_int_equal(sent(0, NULL, 0).op, ISCSI_NOP_OUT);
+	flush();
+	ini_expire(s, 17 * XTIME_S);
+	end();
+	assert_int_equal(closed_err, ERR_TIMEOUT);
+	assert_int_equal(ended, 2);
+	assert_int_equal(tasks[0].err, ERR_TIMEOUT);
+}
+
+/* ---- commands before a unit attention ---- */
+
+static void answer_with_sense(const struct ini_task *t, uint8_t status,
+			      uint8_t key, uint16_t asc)
+{
+	struct iscsi_pdu in = { .op = ISCSI_SCSI_RESPONSE,
+				.final = true,
+				.itt = t->dm.itt,
+				.statsn = statsn++,
+				.expcmdsn = 5,
+				.maxcmdsn = 16,
+				.dsl = 20 };
+	uint8_t data[20] = { 0, 18, 0x70, 0, key, [9] = 10 };
+
+	put_be16(data + 14, asc);
+	in.rsp.status = status;
+	deliver(&in, data);
+}
+
+/* Only commands of the same unit that were sent before it become suspect. */
+static void test_suspects_of_an_attention(void **state)
+{
+	static const struct {
+		uint8_t status, key;
+		uint16_t asc;
+		bool tells;
+	} rows[] = {
+		{ 0x02, SENSE_UNIT_ATTENTION, 0x2900, true },
+		{ 0x02, SENSE_UNIT_ATTENTION, 0x2903, true },
+		{ 0x02, SENSE_UNIT_ATTENTION, 0x2f00, true },
+		{ 0x02, SENSE_UNIT_ATTENTION, 0x3f0e, false },
+		{ 0x02, SENSE_NOT_READY, 0x2900, false },
+		{ 0x08, SENSE_UNIT_ATTENTION, 0x2900, false },
+	};
+	static const uint64_t luns[4] = { 0, 1ull << 48, 0, 0 };
+	static struct ini_task four[4];
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
+		struct iscsi_pdu abort;
+
+		ended = 0;
+		begin();
+		ANSWER(USUAL);
+		for (unsigned i = 0; i < 4; i++) {
+			four[i] = (struct ini_task){ .lun = luns[i],
+						     .cdb_len = 6,
+						     .deadline = XTIME_NEVER,
+						     .done = task_done };
+			ini_submit(s, &four[i], 0);
+		}
+		flush();
+		answer_with_sense(&four[2], rows[k].status, rows[k].key,
+				  rows[k].asc);
+		assert_int_equal(ended, 1);
+		abort = at(2, 5);
+		if (rows[k].tells) {
+			assert_int_equal(abort.op, ISCSI_TMF_REQUEST);
+			assert_int_equal(abort.tmf.function,
+					 ISCSI_TMF_ABORT_TASK);
+			assert_int_equal(abort.tmf.rtt, four[0].dm.itt);
+			answer_abort(&abort, ISCSI_TMF_COMPLETE);
+			assert_int_equal(four[0].err, ERR_ABORTED);
+			assert_int_equal(ended, 2);
+		} else {
+			assert_int_equal(abort.op, ISCSI_NOP_OUT);
+		}
+		for (unsigned t = 4; t < 20; t += 2)
+			assert_int_equal(at(t, 5).op, ISCSI_NOP_OUT);
+		end();
+	}
+}
+
+/* After the answer the command is not suspect and not queried again. */
+static void test_suspect_that_is_still_there(void **state)
+{
+	struct iscsi_pdu abort;
+
+	(void)state;
+	two_reads();
+	answer_with_sense(&tasks[1], 0x02, SENSE_UNIT_ATTENTION, 0x2900);
+	assert_int_equal(at(0, 3).op,
+			 ISCSI_NOP_OUT); /* it may still be answered */
+	abort = at(1, 3);
+	assert_int_equal(abort.op, ISCSI_TMF_REQUEST);
+	answer_abort(&abort, ISCSI_TMF_REJECTED);
+	for (unsigned t = 2; t < 20; t += 2)
+		assert_int_equal(at(t, 3).op, ISCSI_NOP_OUT);
+	assert_int_equal(ended, 1);
+	end();
+}
+
+/* RFC 7144 §6.4.2: at level 2 a query reports whether the target has the
+ * command. Two negative answers end it. A target that does not support
+ * queries gets no second one. */
+static void test_suspect_is_queried_rfc7144_6_4_2(void **state)
+{
+	static const struct {
+		uint8_t response;
+		bool again, ends;
+	} rows[] = {
+		{ ISCSI_TMF_SUCCEEDED, false, false },
+		{ ISCSI_TMF_NOT_SUPPORTED, false, false },
+		{ ISCSI_TMF_REJECTED, false, false },
+		{ ISCSI_TMF_NO_TASK, true, true },
+		{ ISCSI_TMF_COMPLETE, true, true },
+	};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
+		struct iscsi_pdu tmf;
+		unsigned queries = 0;
+
+		two_reads_by(USUAL "iSCSIProtocolLevel=2\0",
+			     sizeof(USUAL "iSCSIProtocolLevel=2\0"));
+		assert_int_equal(ini_params(s)->protocol_level, 2);
+		answer_with_sense(&tasks[1], 0x02, SENSE_UNIT_ATTENTION,
+				  0x2900);
+		for (unsigned t = 1; t < 4; t++) {
+			tmf = at(t, 3);
+			if (tmf.op != ISCSI_TMF_REQUEST)
+				break;
+			queries++;
+			assert_int_equal(tmf.tmf.function,
+					 ISCSI_TMF_QUERY_TASK);
+			assert_int_equal(tmf.tmf.rtt, tasks[0].dm.itt);
+			answer_abort(&tmf, rows[k].response);
+		}
+		assert_int_equal(queries, rows[k].again ? 2 : 1);
+		assert_int_equal(ended, rows[k].ends ? 2 : 1);
+		/* the command is old enough for another query */
+		tmf = at(30, 3);
+		assert_int_equal(tmf.op, rows[k].response == ISCSI_TMF_SUCCEEDED
+						 ? ISCSI_TMF_REQUEST
+						 : ISCSI_NOP_OUT);
+		end();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -176,6 +350,10 @@ int main(void)
 		cmocka_unit_test(test_writes_are_left_alone),
 		cmocka_unit_test(test_acknowledged_late),
 		cmocka_unit_test(test_acknowledged_behind_the_second_answer),
+		cmocka_unit_test(test_silent_after_asking_for_a_logout),
+		cmocka_unit_test(test_suspects_of_an_attention),
+		cmocka_unit_test(test_suspect_that_is_still_there),
+		cmocka_unit_test(test_suspect_is_queried_rfc7144_6_4_2),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* both.h: every test body runs over both back ends; io_uring is left out,
- * with a word, where the machine forbids it. */
+/* both.h: every test body runs with both back ends. Where the machine forbids
+ * io_uring, those tests are skipped with a message. */
 #ifndef TESTS_IO_BOTH_H
 #define TESTS_IO_BOTH_H
 
@@ -33,7 +33,7 @@ static inline int both_teardown(void **state)
  }
 #define BOTH(f) BOTH_ONE(f, 0, #f "(epoll)"), BOTH_ONE(f, 1, #f "(io_uring)")
 
-/* both_loop: the loop of this test, or the test is skipped. */
+/* both_loop makes the loop of this test, or skips the test. */
 static inline struct io_loop *both_loop(void **state)
 {
 	if (!*state)
@@ -41,7 +41,7 @@ static inline struct io_loop *both_loop(void **state)
 	return *state;
 }
 
-/* both_turns: until *flag, at most ten seconds. */
+/* both_turns runs turns until *flag is set, for ten seconds at most. */
 static inline void both_turns(struct io_loop *l, const unsigned *flag,
 			      unsigned value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fallback_test.c: where io_uring is forbidden, as in a container, IO_AUTO
- * takes epoll without a word and IO_URING says why not. */
+ * falls back to epoll silently and IO_URING fails with the reason. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -45,7 +45,7 @@ static void done(struct io_file_op *op, int64_t result)
 	io_loop_stop(op->loop);
 }
 
-/* In the child: a number that tells which step failed, 0 = none. */
+/* In the child: the number of the step that failed; 0: none. */
 static int forbidden_child(void)
 {
 	struct io_file_op op = { .opcode = IO_FILE_CALL,

@@ -41,7 +41,7 @@ static int64_t run(struct io_loop *l, struct file_op *x)
 {
 	x->op.done = done;
 	io_file_submit(l, &x->op);
-	assert_int_equal(x->done, 0); /* never from within */
+	assert_int_equal(x->done, 0); /* not from within io_file_submit */
 	both_turns(l, &x->done, 1);
 	return x->result;
 }
@@ -72,7 +72,7 @@ static void test_file_write_sync_read(void **state)
 	assert_int_equal(transfer(l, IO_FILE_READ, fd, 5, back, sizeof(back)),
 			 sizeof(back));
 	assert_string_equal(back, text);
-	/* a short transfer is told, not tried again */
+	/* a short transfer is reported, not retried */
 	assert_int_equal(transfer(l, IO_FILE_READ, fd, 10, back, sizeof(back)),
 			 sizeof(back) - 5);
 	close(fd);
@@ -111,7 +111,7 @@ static int64_t compute(struct io_file_op *op)
 	return (int64_t)op->off * 2;
 }
 
-#define MANY 1500 /* more than the ring's entries, more than threads */
+#define MANY 1500 /* more than the ring has entries, more than IO_POOL_MAX */
 
 static void test_file_calls_and_files_many_at_once(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* loop_test.c: turns, watches, timers, end of turn, other threads. */
+/* loop_test.c: turns, watches, timers, deferred calls, posts from other
+ * threads. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -17,7 +18,7 @@ struct watched {
 	struct io_watch w;
 	struct io_loop *l;
 	unsigned n, events;
-	struct watched *del; /* taken out by ready */
+	struct watched *del; /* a watch that ready removes */
 };
 
 static void ready(struct io_watch *w, unsigned events)
@@ -72,13 +73,14 @@ static void test_watch_is_level_triggered(void **state)
 	assert_int_equal(io_loop_turn(l, 0), 0);
 	assert_int_equal(x.n, 0);
 	send_byte(s[1]);
-	for (unsigned i = 1; i <= 3; i++) { /* not read: again and again */
+	/* unread input is reported in each turn */
+	for (unsigned i = 1; i <= 3; i++) {
 		both_turns(l, &x.n, i);
 		assert_int_equal(x.events, IO_IN);
 	}
 	recv_byte(s[0]);
 	x.n = 0;
-	io_loop_turn(l, 0); /* at most one that was under way */
+	io_loop_turn(l, 0); /* at most one event that was already pending */
 	x.n = 0;
 	for (int i = 0; i < 3; i++)
 		io_loop_turn(l, 0);
@@ -132,7 +134,8 @@ static void test_watch_want_nothing_still_tells_hang_up(void **state)
 	close(s[0]);
 }
 
-/* Two are ready in one turn; the first that is called takes the other out. */
+/* Two watches are ready in one turn; the first that is called removes the
+ * other. */
 static void test_watch_del_of_another_in_the_same_turn(void **state)
 {
 	struct io_loop *l = both_loop(state);
@@ -156,8 +159,8 @@ static void test_watch_del_of_another_in_the_same_turn(void **state)
 	close_pair(t);
 }
 
-/* The slot of a removed watch is taken by the next one at once; what the
- * kernel still had to say of the first must not reach it. */
+/* The next watch takes the slot of a removed one at once; pending events of the
+ * removed watch must not reach it. */
 static void test_watch_slot_reused_gets_no_stale_event(void **state)
 {
 	struct io_loop *l = both_loop(state);
@@ -169,7 +172,7 @@ static void test_watch_slot_reused_gets_no_stale_event(void **state)
 	for (int i = 0; i < 20; i++) {
 		watch(l, &x, s[0], IO_IN);
 		io_loop_turn(l, 0);
-		send_byte(s[1]); /* its event is under way now */
+		send_byte(s[1]); /* its event is pending now */
 		io_watch_del(l, &x.w);
 		watch(l, &y, t[0], IO_IN);
 		io_loop_turn(l, 0);
@@ -191,7 +194,7 @@ static void test_watch_del_then_close_reaches_the_peer_at_once(void **state)
 
 	pair(s);
 	watch(l, &x, s[0], IO_IN);
-	io_loop_turn(l, 0); /* the kernel holds the socket now */
+	io_loop_turn(l, 0); /* the kernel references the socket now */
 	io_watch_del(l, &x.w);
 	close(s[0]);
 	assert_int_equal(read(s[1], &c, 1), 0);
@@ -204,7 +207,7 @@ static void test_watch_add_bad_fd(void **state)
 	struct io_watch w = { .fd = 1000000, .want = IO_IN, .ready = ready };
 
 	assert_int_equal(io_watch_add(l, &w), -EBADF);
-	io_watch_del(l, &w); /* harmless */
+	io_watch_del(l, &w); /* a second io_watch_del has no effect */
 }
 
 #define MANY 700 /* more than the ring has entries */
@@ -263,12 +266,13 @@ static void test_timer_order_move_clear(void **state)
 	fired = 0;
 	for (unsigned i = 0; i < ARRAY_LEN(x); i++) {
 		x[i] = (struct timed){ .t.fire = fire, .l = l };
-		/* 7 has no common factor with 200: each place once */
+		/* 7 and 200 are coprime: each place is taken once */
 		assert_int_equal(io_timer_set(l, &x[i].t,
 					      now + (i * 7 % 200) * XTIME_US),
 				 0);
 	}
-	io_timer_set(l, &x[0].t, now + XTIME_MS); /* first becomes last */
+	/* the first becomes the last */
+	io_timer_set(l, &x[0].t, now + XTIME_MS);
 	io_timer_clear(l, &x[1].t);
 	io_timer_clear(l, &x[1].t);
 	io_timer_set(l, &x[2].t, XTIME_NEVER);
@@ -307,7 +311,7 @@ static void test_timer_set_in_fire_does_not_hold_up_the_turn(void **state)
 	both_turns(l, &x.n, 2);
 }
 
-/* A turn may end early (a signal), but the loop must not burn the time. */
+/* A turn may end early (a signal), but the loop must not spin. */
 static void test_turn_waits_no_longer_than_told(void **state)
 {
 	struct io_loop *l = both_loop(state);
@@ -376,7 +380,7 @@ static void test_defer_once_and_again_in_the_same_turn(void **state)
 	assert_int_equal(never.n, 0);
 }
 
-/* What was put off between two turns may be all that the caller waits for. */
+/* The caller may wait only for a call that was deferred between two turns. */
 static void test_turn_does_not_wait_after_deferred_calls(void **state)
 {
 	struct io_loop *l = both_loop(state);
@@ -477,7 +481,8 @@ static void *run_loop(void *arg)
 	return (void *)(intptr_t)io_loop_run(arg);
 }
 
-/* Made here, run there, stopped and freed here: as a daemon does it. */
+/* One thread makes the loop, another runs it, the first stops and frees it: as
+ * the daemon does. */
 static void test_run_on_another_thread_than_made(void **state)
 {
 	struct io_loop *l = both_loop(state);

@@ -153,7 +153,7 @@ static void test_decode_each_pdu_rfc7143_11(void **state)
 		assert_int_equal(got.dsl, want->dsl);
 		assert_int_equal(got.lun, want->lun);
 		assert_int_equal(got.immediate, want->immediate);
-		/* all the rest: through the encoder, which was checked */
+		/* the other fields: by the encoder, which is tested above */
 		iscsi_bhs_encode(&got, b);
 		assert_memory_equal(b, vectors[i].bytes, sizeof(b));
 	}
@@ -170,9 +170,10 @@ static void test_decode_one_bit_disturbs_no_other_byte(void **state)
 			memcpy(in, vectors[i].bytes, sizeof(in));
 			in[bit / 8] ^= (uint8_t)(1u << bit % 8);
 			if (iscsi_bhs_decode(&pdu, in))
-				continue; /* another opcode, not ours */
+				continue; /* an undefined opcode */
 			iscsi_bhs_encode(&pdu, out);
-			/* a field keeps the bit; a reserved one is cleared */
+			/* the decoder keeps the bits of fields and clears
+			 * reserved ones */
 			for (unsigned k = 1; k < ISCSI_BHS_LEN; k++) {
 				uint8_t lost = in[k] & (uint8_t)~out[k];
 
@@ -240,7 +241,7 @@ static void test_ahs_bad_lengths(void **state)
 	assert_int_equal(iscsi_ahs_decode(&a, twice, 16), ERR_FORMAT);
 	assert_int_equal(iscsi_ahs_decode(&a, wrong, 8), ERR_FORMAT);
 	assert_int_equal(iscsi_ahs_decode(&a, empty, 4), ERR_FORMAT);
-	assert_int_equal(iscsi_ahs_decode(&a, other, 4), 0);
+	assert_int_equal(iscsi_ahs_decode(&a, other, 4), ERR_PROTOCOL);
 	assert_int_equal(iscsi_ahs_decode(&a, NULL, 0), 0);
 }
 
@@ -268,7 +269,7 @@ static void test_target_window_over_the_wrap_rfc7143_4_2_2_1(void **state)
 			 ISCSI_CMDSN_IGNORE);
 	iscsi_target_window_update(&w, 3);
 	assert_int_equal(w.maxcmdsn, w.expcmdsn);
-	iscsi_target_window_update(&w, 4); /* never goes back */
+	iscsi_target_window_update(&w, 4); /* never decreases */
 	assert_int_equal(w.maxcmdsn, w.expcmdsn);
 }
 
@@ -287,7 +288,8 @@ static void test_initiator_window_rfc7143_4_2_2_1(void **state)
 	assert_false(iscsi_initiator_window_update(&w, 100, 50));
 	assert_int_equal(w.maxcmdsn, 9);
 	assert_int_equal(w.expcmdsn, 6);
-	assert_false(iscsi_initiator_window_update(&w, 5, 8)); /* old news */
+	assert_false(iscsi_initiator_window_update(&w, 5,
+						   8)); /* an older response */
 	assert_int_equal(w.maxcmdsn, 9);
 	assert_int_equal(w.expcmdsn, 6);
 }

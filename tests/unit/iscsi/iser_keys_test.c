@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iser_keys_test.c: the keys of RFC 7145 §6, what they imply for others, where
- * they may be said and where not. */
+/* iser_keys_test.c: the keys of RFC 7145 §6, their effect on other keys, and in
+ * which stage and by which role they may be sent. */
 #include <string.h>
 
 #include "base/err.h"
@@ -78,13 +78,13 @@ static void test_digests_are_off_rfc7145_6_1(void **state)
 	assert_true(said("DataDigest=None"));
 	iscsi_negotiation_finish(&n);
 	assert_false(n.result.header_digest || n.result.data_digest);
-	/* said before it: whatever was answered, they are off */
+	/* sent before RDMAExtensions: digests are off, whatever the answer was */
 	begin(ISCSI_TARGET, true);
 	assert_int_equal(say("DataDigest", "CRC32C,None"), 0);
 	assert_int_equal(say("RDMAExtensions", "Yes"), 0);
 	iscsi_negotiation_finish(&n);
 	assert_false(n.result.data_digest);
-	/* and where it comes to No they are what they always were */
+	/* and with RDMAExtensions=No digests work as in plain iSCSI */
 	begin(ISCSI_TARGET, true);
 	assert_int_equal(say("RDMAExtensions", "No"), 0);
 	assert_int_equal(say("DataDigest", "CRC32C,None"), 0);
@@ -98,7 +98,7 @@ static void test_recv_dsl_of_both_sides_rfc7145_6_2(void **state)
 	(void)state;
 	begin(ISCSI_TARGET, true);
 	say("RDMAExtensions", "Yes");
-	say("MaxRecvDataSegmentLength", "65536"); /* counts for nothing */
+	say("MaxRecvDataSegmentLength", "65536"); /* has no effect */
 	say("TargetRecvDataSegmentLength", "16384");
 	say("InitiatorRecvDataSegmentLength", "1024");
 	assert_true(said("TargetRecvDataSegmentLength=8192"));
@@ -117,7 +117,7 @@ static void test_recv_dsl_of_both_sides_rfc7145_6_2(void **state)
 	assert_int_equal(n.result.max_send_dsl, 512);
 }
 
-/* Declared anew in full feature phase (RFC 7143 §13.12): not under iSER. */
+/* Declared again in full feature phase (RFC 7143 §13.12): no effect under iSER. */
 /* [RFC 7145: 6.2 #1] */
 static void test_max_recv_dsl_in_full_feature_rfc7145_6_2(void **state)
 {
@@ -135,7 +135,7 @@ static void test_max_recv_dsl_in_full_feature_rfc7145_6_2(void **state)
 	}
 }
 
-/* An answer above what was offered is none. */
+/* An answer above the offer is invalid. */
 /* [RFC 7145: 5.1 #4] */
 static void test_answers_keep_to_the_rule(void **state)
 {
@@ -146,7 +146,8 @@ static void test_answers_keep_to_the_rule(void **state)
 			 ERR_NEGOTIATION);
 	begin(ISCSI_INITIATOR, true);
 	iscsi_negotiation_offer(&n, &out);
-	/* a target that knows none of it: login goes on as iSCSI */
+	/* a target that does not know RDMAExtensions: the login goes on as
+	 * iSCSI */
 	assert_int_equal(say("RDMAExtensions", "NotUnderstood"), 0);
 	assert_int_equal(say("TargetRecvDataSegmentLength", "Irrelevant"), 0);
 	iscsi_negotiation_finish(&n);
@@ -180,7 +181,7 @@ static void test_only_on_the_leading_connection_rfc7145_5_1(void **state)
 	assert_false(said("RDMAExtensions=Yes"));
 }
 
-/* RFC 7143 §6.3: keys have their stages. */
+/* RFC 7143 §6.3: each key is allowed in certain stages only. */
 static void test_keys_in_the_wrong_stage(void **state)
 {
 	static const char *const keys[][2] = {
@@ -223,12 +224,12 @@ static void test_declared_keys_rfc7145_6_7_to_6_10(void **state)
 	assert_int_equal(say("MaxAHSLength", "0"), 0);
 	assert_int_equal(say("TaggedBufferForSolicitedDataOnly", "Yes"), 0);
 	assert_int_equal(say("iSERHelloRequired", "Yes"), 0);
-	assert_int_equal(out.len, 0); /* they are not answered */
+	assert_int_equal(out.len, 0); /* these keys have no answer */
 	assert_int_equal(n.result.max_outstanding_unexpected_pdus, 2);
 	assert_int_equal(n.result.max_ahs_length, 0);
 	assert_true(n.result.tagged_buffer_for_solicited_data_only);
 	assert_true(n.result.iser_hello_required);
-	/* 1 is no value of theirs; the last two are the initiator's */
+	/* 1 is not a valid value; only the initiator sends the last two keys */
 	begin(ISCSI_TARGET, true);
 	assert_int_equal(say("MaxOutstandingUnexpectedPDUs", "1"),
 			 ERR_NEGOTIATION);
@@ -236,6 +237,95 @@ static void test_declared_keys_rfc7145_6_7_to_6_10(void **state)
 	assert_int_equal(say("iSERHelloRequired", "Yes"), ERR_PROTOCOL);
 	assert_int_equal(say("TaggedBufferForSolicitedDataOnly", "No"),
 			 ERR_PROTOCOL);
+}
+
+/* An initiator always declares which reading of §6.9 it follows. */
+static void test_tagged_buffer_is_always_declared_rfc7145_6_9(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		begin(ISCSI_INITIATOR, true);
+		n.want.tagged_buffer_for_solicited_data_only = i;
+		iscsi_negotiation_offer(&n, &out);
+		assert_true(said(i ? "TaggedBufferForSolicitedDataOnly=Yes"
+				   : "TaggedBufferForSolicitedDataOnly=No"));
+		assert_int_equal(say("RDMAExtensions", "Yes"), 0);
+		iscsi_negotiation_finish(&n);
+		assert_int_equal(n.result.tagged_buffer_for_solicited_data_only,
+				 i);
+		assert_true(iscsi_params_declared(&n.result,
+						  ISCSI_K_TAGGED_BUFFER));
+		assert_false(
+			iscsi_params_refused(&n.result, ISCSI_K_TAGGED_BUFFER));
+	}
+	/* not if RDMA mode is not possible */
+	begin(ISCSI_INITIATOR, false);
+	iscsi_negotiation_offer(&n, &out);
+	assert_false(said("TaggedBufferForSolicitedDataOnly=No"));
+}
+
+/* A key that the target does not support counts as not declared. */
+static void test_tagged_buffer_is_not_understood_rfc7145_6_9(void **state)
+{
+	static const char *const answers[] = { "NotUnderstood", "Reject",
+					       "Irrelevant" };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		begin(ISCSI_INITIATOR, true);
+		n.want.tagged_buffer_for_solicited_data_only = true;
+		iscsi_negotiation_offer(&n, &out);
+		assert_int_equal(
+			say("TaggedBufferForSolicitedDataOnly", answers[i]), 0);
+		iscsi_negotiation_finish(&n);
+		assert_false(n.result.tagged_buffer_for_solicited_data_only);
+		assert_false(iscsi_params_declared(&n.result,
+						   ISCSI_K_TAGGED_BUFFER));
+		assert_true(
+			iscsi_params_refused(&n.result, ISCSI_K_TAGGED_BUFFER));
+	}
+}
+
+/* At the target no key, Yes and No differ, for each key of §6. */
+static void test_silence_is_not_a_declaration_rfc7145_6(void **state)
+{
+	static const struct {
+		enum iscsi_key_id id;
+		const char *value;
+	} rows[] = {
+		{ ISCSI_K_RDMA_EXTENSIONS, "Yes" },
+		{ ISCSI_K_RDMA_EXTENSIONS, "No" },
+		{ ISCSI_K_TARGET_RECV_DSL, "8192" },
+		{ ISCSI_K_INITIATOR_RECV_DSL, "512" },
+		{ ISCSI_K_MAX_OUTSTANDING_UNEXPECTED_PDUS, "0" },
+		{ ISCSI_K_MAX_AHS_LENGTH, "256" },
+		{ ISCSI_K_TAGGED_BUFFER, "No" },
+		{ ISCSI_K_TAGGED_BUFFER, "Yes" },
+		{ ISCSI_K_HELLO_REQUIRED, "No" },
+		{ ISCSI_K_HELLO_REQUIRED, "Yes" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		begin(ISCSI_TARGET, true);
+		assert_false(iscsi_params_declared(&n.result, rows[i].id));
+		assert_int_equal(
+			say(iscsi_keys[rows[i].id].name, rows[i].value), 0);
+		assert_true(iscsi_params_declared(&n.result, rows[i].id));
+		/* without RDMA mode the key has no effect (§6.7 ff.) */
+		if (rows[i].id == ISCSI_K_RDMA_EXTENSIONS)
+			continue;
+		begin(ISCSI_TARGET, false);
+		assert_int_equal(
+			say(iscsi_keys[rows[i].id].name, rows[i].value), 0);
+		assert_false(iscsi_params_declared(&n.result, rows[i].id));
+	}
+	/* MaxRecvDataSegmentLength is ignored (§6.2) */
+	begin(ISCSI_TARGET, true);
+	say("RDMAExtensions", "Yes");
+	say("MaxRecvDataSegmentLength", "65536");
+	assert_false(iscsi_params_declared(
+		&n.result, ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH));
 }
 
 static void test_markers_are_off_rfc7145_6_6(void **state)
@@ -249,7 +339,7 @@ static void test_markers_are_off_rfc7145_6_6(void **state)
 	assert_true(said("IFMarker=No"));
 }
 
-/* Without RDMA mode in reach they are understood, and irrelevant. */
+/* Without RDMA mode the keys are understood, and irrelevant. */
 /* [RFC 7145: 3.3 #9] */
 static void test_keys_are_understood_rfc7145_3_3(void **state)
 {
@@ -279,6 +369,11 @@ int main(void)
 			test_only_on_the_leading_connection_rfc7145_5_1),
 		cmocka_unit_test(test_keys_in_the_wrong_stage),
 		cmocka_unit_test(test_declared_keys_rfc7145_6_7_to_6_10),
+		cmocka_unit_test(
+			test_tagged_buffer_is_always_declared_rfc7145_6_9),
+		cmocka_unit_test(
+			test_tagged_buffer_is_not_understood_rfc7145_6_9),
+		cmocka_unit_test(test_silence_is_not_a_declaration_rfc7145_6),
 		cmocka_unit_test(test_markers_are_off_rfc7145_6_6),
 		cmocka_unit_test(test_keys_are_understood_rfc7145_3_3),
 	};

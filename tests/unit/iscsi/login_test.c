@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * login_test.c: the two ends of the login engine against each other: whatever
- * they want, both must come out with the same values (RFC 7143 §6.3).
+ * login_test.c: the two ends of the login engine with each other: for all
+ * wishes both end with the same values (RFC 7143 §6.3).
  */
+#include "iscsi/keys.h"
 #include "iscsi/login.h"
 
 #include <stdio.h>
@@ -10,63 +11,23 @@
 
 #include "base/err.h"
 #include "cmocka_all.h"
+#include "login_fixture.h"
 
 struct end {
 	struct iscsi_login_config cfg;
 	struct iscsi_login_engine *e;
 };
 
-static struct iscsi_login_verdict verdict;
-static uint16_t admit_status;
-
-static void identify(void *arg, const struct iscsi_login_id *id,
-		     struct iscsi_login_verdict *v)
-{
-	(void)arg;
-	(void)id;
-	*v = verdict;
-}
-
-static uint16_t admit(void *arg, const struct iscsi_login_id *id,
-		      const struct iscsi_params *params, uint16_t *tsih)
-{
-	(void)arg;
-	(void)id;
-	(void)params;
-	*tsih = 77;
-	return admit_status;
-}
-
-static void random_bytes(void *arg, uint8_t *p, size_t n)
-{
-	static uint8_t next;
-
-	(void)arg;
-	for (size_t i = 0; i < n; i++)
-		p[i] = next++;
-}
+static struct login_fixture target;
 
 static void make(struct end *t, struct end *i)
 {
-	memset(t, 0, sizeof(*t));
-	memset(i, 0, sizeof(*i));
-	verdict = (struct iscsi_login_verdict){ .tpgt = 1 };
-	admit_status = ISCSI_LOGIN_SUCCESS;
-	t->cfg.role = ISCSI_TARGET;
-	i->cfg.role = ISCSI_INITIATOR;
-	iscsi_params_defaults(&t->cfg.want);
-	iscsi_params_defaults(&i->cfg.want);
-	t->cfg.identify = identify;
-	t->cfg.admit = admit;
-	t->cfg.random = i->cfg.random = random_bytes;
-	t->cfg.header_digest_none_ok = t->cfg.data_digest_none_ok = true;
+	login_fixture_target(&t->cfg, &target);
 	t->cfg.header_digest_crc_ok = t->cfg.data_digest_crc_ok = true;
-	i->cfg.header_digest_none_ok = i->cfg.data_digest_none_ok = true;
-	strcpy(i->cfg.id.initiator_name, "iqn.2026-01.test:i");
-	strcpy(i->cfg.id.target_name, "iqn.2026-01.test:t");
+	login_fixture_initiator(&i->cfg);
 }
 
-/* Runs a login to its end; returns what the initiator's rx said last. */
+/* Runs a login to its end; returns the last result of the initiator. */
 static int run(struct end *t, struct end *i)
 {
 	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
@@ -81,7 +42,7 @@ static int run(struct end *t, struct end *i)
 	assert_int_equal(iscsi_login_start(i->e), 0);
 	for (int round = 0; round < 100; round++) {
 		iscsi_login_tx(i->e, &pdu, data);
-		iscsi_bhs_encode(&pdu, bhs); /* through the codec, too */
+		iscsi_bhs_encode(&pdu, bhs); /* by way of the codec */
 		assert_int_equal(iscsi_bhs_decode(&pdu, bhs), 0);
 		rt = iscsi_login_rx(t->e, &pdu, data);
 		assert_true(rt < 0 || rt == ISCSI_LOGIN_SEND);
@@ -111,6 +72,8 @@ static void assert_agree(const struct end *t, const struct end *i)
 	assert_int_equal(b.max_recv_dsl, a.max_send_dsl);
 	a.max_recv_dsl = a.max_send_dsl = 0;
 	b.max_recv_dsl = b.max_send_dsl = 0;
+	/* the sets of declared and refused keys differ */
+	a.declared = b.declared = a.refused = b.refused = 0;
 	assert_memory_equal(&a, &b, sizeof(a));
 }
 
@@ -122,7 +85,7 @@ static void test_login_defaults(void **state)
 	make(&t, &i);
 	assert_int_equal(run(&t, &i), ISCSI_LOGIN_DONE);
 	assert_agree(&t, &i);
-	assert_int_equal(iscsi_login_id(i.e)->tsih, 77);
+	assert_int_equal(iscsi_login_id(i.e)->tsih, LOGIN_FIXTURE_TSIH);
 	assert_int_equal(iscsi_login_tpgt(i.e), 1);
 	assert_string_equal(iscsi_login_id(t.e)->initiator_name,
 			    "iqn.2026-01.test:i");
@@ -193,7 +156,7 @@ static void test_login_chap_rfc7143_12_1_3(void **state)
 
 	(void)state;
 	make(&t, &i);
-	verdict.chap_in = &alice;
+	target.verdict.chap_in = &alice;
 	i.cfg.chap_out = &alice;
 	assert_int_equal(run(&t, &i), ISCSI_LOGIN_DONE);
 	assert_agree(&t, &i);
@@ -206,8 +169,8 @@ static void test_login_chap_mutual(void **state)
 
 	(void)state;
 	make(&t, &i);
-	verdict.chap_in = &alice;
-	verdict.chap_out = &bob;
+	target.verdict.chap_in = &alice;
+	target.verdict.chap_out = &bob;
 	i.cfg.chap_out = &alice;
 	i.cfg.chap_in = &bob;
 	assert_int_equal(run(&t, &i), ISCSI_LOGIN_DONE);
@@ -230,10 +193,34 @@ static void test_login_chap_wrong_secret(void **state)
 
 	(void)state;
 	make(&t, &i);
-	verdict.chap_in = &alice;
+	target.verdict.chap_in = &alice;
 	wrong.secret[0] ^= 1;
 	i.cfg.chap_out = &wrong;
 	assert_refused(&t, &i, ISCSI_LOGIN_AUTH_FAILURE);
+}
+
+/* An engine whose login succeeded or failed takes no PDU. */
+static void test_login_is_over(void **state)
+{
+	(void)state;
+	for (unsigned bad = 0; bad < 2; bad++) {
+		const struct iscsi_pdu more[2] = {
+			{ .op = ISCSI_LOGIN_REQUEST },
+			{ .op = ISCSI_LOGIN_RESPONSE },
+		};
+		struct end t, i;
+
+		make(&t, &i);
+		target.admit_status = bad ? ISCSI_LOGIN_NO_RESOURCES : 0;
+		assert_int_equal(run(&t, &i) < 0, bad);
+		for (unsigned k = 0; k < 4; k++)
+			assert_int_equal(iscsi_login_rx(k / 2 ? t.e : i.e,
+							&more[k % 2], NULL),
+					 ERR_WRONG_STATE);
+		assert_int_equal(iscsi_login_failure(i.e)->status,
+				 target.admit_status);
+		drop(&t, &i);
+	}
 }
 
 static void test_login_chap_target_fails_to_prove_itself(void **state)
@@ -244,8 +231,8 @@ static void test_login_chap_target_fails_to_prove_itself(void **state)
 	(void)state;
 	make(&t, &i);
 	wrong.secret[3] ^= 1;
-	verdict.chap_in = &alice;
-	verdict.chap_out = &wrong;
+	target.verdict.chap_in = &alice;
+	target.verdict.chap_out = &wrong;
 	i.cfg.chap_out = &alice;
 	i.cfg.chap_in = &bob;
 	assert_int_equal(run(&t, &i), ERR_AUTH);
@@ -260,23 +247,23 @@ static void test_login_chap_one_secret_rfc7143_9_2_1(void **state)
 	(void)state;
 	make(&t, &i);
 	memcpy(same.secret, alice.secret, sizeof(same.secret));
-	verdict.chap_in = &alice;
-	verdict.chap_out = &same;
+	target.verdict.chap_in = &alice;
+	target.verdict.chap_out = &same;
 	i.cfg.chap_out = &alice;
 	i.cfg.chap_in = &same;
 	assert_refused(&t, &i, ISCSI_LOGIN_AUTH_FAILURE);
 }
 
-/* Who demands proof of the target, and has none of its own, gets no session
- * with a target that proves nothing. */
+/* An initiator that authenticates the target, but has no secret of its own,
+ * gets no session with a target that proves nothing. */
 static void test_login_chap_only_of_the_target(void **state)
 {
 	struct end t, i;
 
 	(void)state;
 	make(&t, &i);
-	verdict.chap_in = &alice;
-	verdict.chap_out = &bob;
+	target.verdict.chap_in = &alice;
+	target.verdict.chap_out = &bob;
 	i.cfg.chap_in = &bob;
 	assert_int_equal(run(&t, &i), ERR_AUTH);
 	drop(&t, &i);
@@ -291,7 +278,7 @@ static void test_login_security_stage_skipped(void **state)
 
 	(void)state;
 	make(&t, &i);
-	verdict.chap_in = &alice;
+	target.verdict.chap_in = &alice;
 	assert_refused(&t, &i, ISCSI_LOGIN_AUTH_FAILURE);
 }
 
@@ -314,10 +301,10 @@ static void test_login_verdict_refuses(void **state)
 
 	(void)state;
 	make(&t, &i);
-	verdict.status = ISCSI_LOGIN_NOT_FOUND;
+	target.verdict.status = ISCSI_LOGIN_NOT_FOUND;
 	assert_refused(&t, &i, ISCSI_LOGIN_NOT_FOUND);
 	make(&t, &i);
-	admit_status = ISCSI_LOGIN_NO_RESOURCES;
+	target.admit_status = ISCSI_LOGIN_NO_RESOURCES;
 	assert_refused(&t, &i, ISCSI_LOGIN_NO_RESOURCES);
 	make(&t, &i);
 	i.cfg.id.initiator_name[0] = '\0';
@@ -330,15 +317,15 @@ static void test_login_redirect_names_the_address(void **state)
 
 	(void)state;
 	make(&t, &i);
-	verdict.status = ISCSI_LOGIN_MOVED_TEMPORARILY;
-	strcpy(verdict.redirect, "10.0.0.2:3260,1");
+	target.verdict.status = ISCSI_LOGIN_MOVED_TEMPORARILY;
+	strcpy(target.verdict.redirect, "10.0.0.2:3260,1");
 	assert_int_equal(run(&t, &i), ERR_LOGIN);
 	assert_string_equal(iscsi_login_failure(i.e)->redirect,
 			    "10.0.0.2:3260,1");
 	drop(&t, &i);
 }
 
-/* ---- a target fed by hand ---- */
+/* ---- a target with single requests ---- */
 
 /* Feeds one request; returns the response's status. */
 static int feed(struct iscsi_login_engine *e, const char *text, size_t len,
@@ -371,7 +358,7 @@ static int feed_once(const char *text, size_t len)
 	return status;
 }
 
-#define NAMES	   "InitiatorName=iqn.x:i\0TargetName=iqn.x:t\0"
+#define NAMES	   "InitiatorName=iqn.2026-01.x:i\0TargetName=iqn.2026-01.x:t\0"
 #define FEED(text) feed_once(text, sizeof(text) - 1)
 
 static void test_login_key_repeated_rfc7143_6_3(void **state)
@@ -379,20 +366,206 @@ static void test_login_key_repeated_rfc7143_6_3(void **state)
 	(void)state;
 	assert_int_equal(FEED(NAMES "InitialR2T=No\0"), 0);
 	assert_int_equal(FEED(NAMES "InitialR2T=No\0InitialR2T=No\0"), 0x200);
-	assert_int_equal(FEED(NAMES "TargetName=iqn.x:t\0"), 0x200);
+	assert_int_equal(FEED(NAMES "TargetName=iqn.2026-01.x:t\0"), 0x200);
 }
 
 static void test_login_parameters_missing(void **state)
 {
 	(void)state;
-	assert_int_equal(FEED("TargetName=iqn.x:t\0"), 0x207);
-	assert_int_equal(FEED("InitiatorName=iqn.x:i\0"), 0x207);
+	assert_int_equal(FEED("TargetName=iqn.2026-01.x:t\0"), 0x207);
+	assert_int_equal(FEED("InitiatorName=iqn.2026-01.x:i\0"), 0x207);
 	assert_int_equal(FEED(NAMES "SessionType=Strange\0"), 0x209);
 	assert_int_equal(FEED(NAMES "SessionType=Normal"), 0x200);
 	assert_int_equal(FEED(NAMES "=x\0"), 0x200);
 	assert_int_equal(FEED(NAMES "AuthMethod=None\0"), 0x200);
 	assert_int_equal(FEED(NAMES "SendTargets=All\0"), 0x200);
 	assert_int_equal(FEED(NAMES "TargetAlias=x\0"), 0x200);
+}
+
+/* ---- lists ---- */
+
+static void test_lists_are_read_as_lists_rfc7143_6_2_1(void **state)
+{
+	static const struct {
+		enum iscsi_key_id id;
+		bool prefer; /* digests */
+		const char *list, *answer;
+	} rows[] = {
+		{ ISCSI_K_HEADER_DIGEST, false, "None", "None" },
+		{ ISCSI_K_HEADER_DIGEST, true, "None", "None" },
+		{ ISCSI_K_HEADER_DIGEST, false, "None,CRC32C", "None" },
+		{ ISCSI_K_HEADER_DIGEST, true, "None,CRC32C", "CRC32C" },
+		{ ISCSI_K_HEADER_DIGEST, false, "foo,CRC32C,None", "CRC32C" },
+		{ ISCSI_K_HEADER_DIGEST, false, "CRC32CX,None,CRC32C", "None" },
+		{ ISCSI_K_HEADER_DIGEST, false, "xNone,CRC32C,None", "CRC32C" },
+		{ ISCSI_K_HEADER_DIGEST, false, "xCRC32C,None,CRC32C", "None" },
+		{ ISCSI_K_HEADER_DIGEST, false, "NoneCRC32C,CRC32C", "CRC32C" },
+		{ ISCSI_K_DATA_DIGEST, false, "a,b,,None", "None" },
+		{ ISCSI_K_DATA_DIGEST, false, "foo", "Reject" },
+		{ ISCSI_K_DATA_DIGEST, false, "", "Reject" },
+		{ ISCSI_K_DATA_DIGEST, false, ",", "Reject" },
+		{ ISCSI_K_DATA_DIGEST, false, "none,crc32c", "Reject" },
+		{ ISCSI_K_TASK_REPORTING, false, "RFC3720,ResponseFence",
+		  "RFC3720" },
+		{ ISCSI_K_TASK_REPORTING, false, "FastAbort,ResponseFence",
+		  "ResponseFence" },
+		{ ISCSI_K_TASK_REPORTING, false, "FastAbort,RFC3720",
+		  "RFC3720" },
+		{ ISCSI_K_TASK_REPORTING, false, "FastAbort", "Reject" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *name = iscsi_keys[rows[i].id].name;
+		char text[256] = "", want[256];
+		struct iscsi_text_out out = { .buf = text,
+					      .max = sizeof(text) };
+		struct iscsi_negotiation n;
+		struct iscsi_params p;
+
+		iscsi_params_defaults(&p);
+		p.task_reporting_fence = true;
+		iscsi_negotiation_init(&n, ISCSI_TARGET, &p);
+		n.header_digests = n.data_digests =
+			ISCSI_DIGEST_NONE | ISCSI_DIGEST_CRC;
+		n.prefer_digests = rows[i].prefer;
+		assert_int_equal(
+			iscsi_negotiation_key(&n, ISCSI_KEY_OPERATIONAL, name,
+					      rows[i].list, &out),
+			0);
+		snprintf(want, sizeof(want), "%s=%s", name, rows[i].answer);
+		assert_string_equal(text, want);
+		assert_int_equal(n.result.header_digest || n.result.data_digest,
+				 strcmp(rows[i].answer, "CRC32C") == 0);
+	}
+}
+
+/* ---- keys of the first request ---- */
+
+/* Names in the first request, which may have two PDUs; then a second request. */
+static int feed_second(const char *first, size_t first_len, unsigned pieces,
+		       const char *second, size_t second_len)
+{
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct iscsi_pdu answer;
+	struct end t, i;
+	int status;
+
+	make(&t, &i);
+	t.e = iscsi_login_new(&t.cfg);
+	if (pieces == 2) {
+		assert_int_equal(feed(t.e, first, first_len / 2, true, false,
+				      &answer, data),
+				 0);
+		first += first_len / 2;
+		first_len -= first_len / 2;
+	}
+	assert_int_equal(
+		feed(t.e, first, first_len, false, false, &answer, data), 0);
+	status = feed(t.e, second, second_len, false, true, &answer, data);
+	if (status)
+		assert_non_null(strstr(iscsi_login_failure(t.e)->text,
+				       "in the first request only"));
+	iscsi_login_free(t.e);
+	return status;
+}
+
+#define SECOND(first, pieces, text) \
+ feed_second(first, sizeof(first) - 1, pieces, text, sizeof(text) - 1)
+
+static void test_login_first_request_decides_rfc7143_6_3(void **state)
+{
+	(void)state;
+	for (unsigned n = 1; n <= 2; n++) {
+		assert_int_equal(SECOND(NAMES, n, "InitialR2T=No\0"), 0);
+		assert_int_equal(SECOND(NAMES, n, "InitiatorAlias=x\0"), 0);
+		assert_int_equal(SECOND(NAMES, n, "SessionType=Discovery\0"),
+				 0x200);
+		assert_int_equal(SECOND(NAMES, n, "SessionType=Normal\0"),
+				 0x200);
+		assert_int_equal(SECOND("InitiatorName=iqn.2026-01.x:i\0"
+					"SessionType=Discovery\0",
+					n, "TargetName=iqn.2026-01.x:t\0"),
+				 0x200);
+		/* RFC 7145 §6.3: in the first request of the operational stage
+		 * only */
+		assert_int_equal(SECOND(NAMES, n, "RDMAExtensions=Yes\0"),
+				 0x200);
+	}
+}
+
+/* All keys that name initiator, target or session are such keys. */
+static void test_login_first_request_keys(void **state)
+{
+	static const enum iscsi_key_id ids[] = { ISCSI_K_INITIATOR_NAME,
+						 ISCSI_K_TARGET_NAME,
+						 ISCSI_K_SESSION_TYPE };
+	unsigned n = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < ISCSI_KEY_COUNT; i++)
+		n += !!(iscsi_keys[i].flags & ISCSI_KEY_FIRST);
+	assert_int_equal(n, sizeof(ids) / sizeof(ids[0]));
+	for (unsigned i = 0; i < n; i++)
+		assert_true(iscsi_keys[ids[i]].flags & ISCSI_KEY_FIRST);
+}
+
+static void alter(struct iscsi_pdu *p, unsigned field)
+{
+	switch (field) {
+	case 0:
+		p->itt++;
+		break;
+	case 1:
+		p->login.isid[5]++;
+		break;
+	case 2:
+		p->login.tsih++;
+		break;
+	case 3:
+		p->login.cid++;
+		break;
+	case 4:
+		p->login.vmax++;
+		break;
+	case 5:
+		p->login.vmin++;
+		break;
+	default: /* §11.12.8: the CmdSN of the first request is used */
+		p->cmdsn++;
+		break;
+	}
+}
+
+static void test_login_header_changes_rfc7143_11_12(void **state)
+{
+	static const char *const names[] = { "Task Tag",    "ISID",
+					     "TSIH",	    "CID",
+					     "Version-max", "Version-min" };
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+
+	(void)state;
+	for (unsigned i = 0; i < 7; i++) {
+		struct iscsi_pdu answer, p = { .op = ISCSI_LOGIN_REQUEST };
+		struct end t, ini;
+
+		make(&t, &ini);
+		t.e = iscsi_login_new(&t.cfg);
+		assert_int_equal(feed(t.e, NAMES, sizeof(NAMES) - 1, false,
+				      false, &answer, data),
+				 0);
+		p.login.csg = 1;
+		p.login.nsg = 3;
+		p.login.transit = true;
+		alter(&p, i);
+		iscsi_login_rx(t.e, &p, NULL);
+		iscsi_login_tx(t.e, &answer, data);
+		assert_int_equal(answer.login.status_class, i < 6 ? 2 : 0);
+		if (i < 6)
+			assert_non_null(strstr(iscsi_login_failure(t.e)->text,
+					       names[i]));
+		iscsi_login_free(t.e);
+	}
 }
 
 static bool says(const uint8_t *data, size_t len, const char *pair)
@@ -435,7 +608,7 @@ static void test_login_answers_by_rule(void **state)
 	assert_true(says(data, a.dsl, "TargetPortalGroupTag=1"));
 	assert_true(says(data, a.dsl, "MaxRecvDataSegmentLength=8192"));
 	assert_true(a.login.transit);
-	assert_int_equal(a.login.tsih, 77);
+	assert_int_equal(a.login.tsih, LOGIN_FIXTURE_TSIH);
 	iscsi_login_free(t.e);
 }
 
@@ -490,6 +663,7 @@ int main(void)
 		cmocka_unit_test(test_login_chap_rfc7143_12_1_3),
 		cmocka_unit_test(test_login_chap_mutual),
 		cmocka_unit_test(test_login_chap_wrong_secret),
+		cmocka_unit_test(test_login_is_over),
 		cmocka_unit_test(test_login_chap_target_fails_to_prove_itself),
 		cmocka_unit_test(test_login_chap_one_secret_rfc7143_9_2_1),
 		cmocka_unit_test(test_login_chap_only_of_the_target),
@@ -498,6 +672,10 @@ int main(void)
 		cmocka_unit_test(test_login_verdict_refuses),
 		cmocka_unit_test(test_login_redirect_names_the_address),
 		cmocka_unit_test(test_login_key_repeated_rfc7143_6_3),
+		cmocka_unit_test(test_login_first_request_decides_rfc7143_6_3),
+		cmocka_unit_test(test_login_first_request_keys),
+		cmocka_unit_test(test_lists_are_read_as_lists_rfc7143_6_2_1),
+		cmocka_unit_test(test_login_header_changes_rfc7143_11_12),
 		cmocka_unit_test(test_login_parameters_missing),
 		cmocka_unit_test(test_login_answers_by_rule),
 		cmocka_unit_test(test_login_text_over_pdus_rfc7143_6_2),

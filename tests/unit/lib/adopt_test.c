@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * adopt_test.c: a session over a device's connection, while the n-th allocation
- * fails, for every n: each connection that was made is given back once, and
- * nothing is told to a datamover that has gone.
+ * adopt_test.c: a session over a connection of an RDMA device, while the n-th
+ * allocation fails, for every n: each connection is freed once, and a datamover
+ * that was freed gets no calls.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -97,7 +97,7 @@ static const struct verbs_module module = {
 	.free = conn_free,
 };
 
-/* ---- in the place of net/verbs.c ---- */
+/* ---- replaces net/verbs.c ---- */
 
 struct net_verbs *net_verbs_open(struct io_loop *l,
 				 const struct verbs_host *host, int *err,
@@ -108,7 +108,7 @@ struct net_verbs *net_verbs_open(struct io_loop *l,
 	(void)err;
 	(void)why;
 	(void)size;
-	return (struct net_verbs *)(uintptr_t)&module; /* never looked into */
+	return (struct net_verbs *)(uintptr_t)&module; /* opaque to the library */
 }
 
 void net_verbs_close(struct net_verbs *v)
@@ -149,7 +149,7 @@ struct verbs_conn *net_verbs_connect(struct net_verbs *v,
 
 /* ---- tests ---- */
 
-/* Returns whether the n-th allocation was there to fail. */
+/* Returns whether there was an n-th allocation, which failed. */
 static bool run_failing(unsigned long nth, const struct iser_url *url)
 {
 	struct iser_session *s;

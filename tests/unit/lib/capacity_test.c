@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * capacity_test.c: iser_read_capacity and units of all types: which command it
- * asks, what of the answer it takes. block.c alone, its sessions are ours.
+ * sends, and which parts of the answer it uses. block.c and unit_type.c alone:
+ * the test stands in for the session.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +17,6 @@ enum answer {
 	REFUSED,
 	GOOD,
 	NOT_READY,
-	ATTENTION,
 	LOST
 };
 
@@ -24,14 +24,16 @@ enum answer {
 static struct {
 	uint8_t type;
 	enum answer ten, sixteen;
-	uint32_t last10, block10;
+	uint32_t last10, block10, block16;
 	uint64_t last16;
+	uint32_t comes; /* bytes of the answer to READ CAPACITY(16) */
+	uint32_t type_comes;
 	uint8_t asked[32]; /* operation codes */
 	unsigned nasked;
 } unit;
 static char message[200];
 
-/* ---- what block.c wants of the other files ---- */
+/* ---- the functions that block.c calls ---- */
 
 int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)
 {
@@ -42,6 +44,12 @@ int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)
 	vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
 	return err;
+}
+
+const char *iser_message(const struct iser_context *ctx)
+{
+	(void)ctx;
+	return message;
 }
 
 void iser_get_params(const struct iser_session *s, struct iser_params *p)
@@ -57,10 +65,10 @@ static int end(struct iser_io *io, enum answer a)
 			      .asc = ASC_INVALID_OPCODE },
 		[NOT_READY] = { .key = SENSE_NOT_READY,
 				.asc = ASC_NO_MEDIUM_TRAY_OPEN },
-		[ATTENTION] = { .key = SENSE_UNIT_ATTENTION,
-				.asc = ASC_MEDIUM_MAY_HAVE_CHANGED },
 	};
 
+	if (a == GOOD && io->transferred < io->iov->iov_len && !io->short_ok)
+		return io->err = ISER_E_SHORT;
 	if (a == GOOD)
 		return 0;
 	if (a == LOST)
@@ -77,28 +85,27 @@ int iser_run(struct iser_session *s, struct iser_io *io)
 
 	(void)s;
 	io->err = 0;
+	io->transferred = (uint32_t)io->iov->iov_len;
 	assert_true(unit.nasked < sizeof(unit.asked));
 	unit.asked[unit.nasked++] = io->cdb[0];
 	switch (io->cdb[0]) {
 	case SCSI_INQUIRY:
 		assert_int_equal(io->cdb_len, 6);
 		p[0] = unit.type;
+		io->transferred = unit.type_comes;
 		return 0;
 	case SCSI_READ_CAPACITY_10:
 		assert_int_equal(io->cdb_len, 10);
 		assert_int_equal(io->iov->iov_len, 8);
 		put_be32(p, unit.last10);
 		put_be32(p + 4, unit.block10);
-		if (unit.ten == ATTENTION) { /* once */
-			unit.ten = GOOD;
-			return end(io, ATTENTION);
-		}
 		return end(io, unit.ten);
 	case SCSI_SERVICE_ACTION_IN_16:
 		assert_int_equal(io->cdb_len, 16);
 		assert_int_equal(get_be32(io->cdb + 10), 32);
 		put_be64(p, unit.last16);
-		put_be32(p + 8, 512);
+		put_be32(p + 8, unit.block16);
+		io->transferred = unit.comes;
 		p[13] = 3;
 		p[14] = 0xc0;
 		return end(io, unit.sixteen);
@@ -120,7 +127,7 @@ static int ask(struct iser_capacity *c)
 	return iser_read_capacity(&session, 0, c);
 }
 
-/* The unit was asked INQUIRY, then these. */
+/* The unit got an INQUIRY, then these commands. */
 static void assert_asked(uint8_t one, uint8_t two)
 {
 	assert_int_equal(unit.asked[0], SCSI_INQUIRY);
@@ -139,6 +146,9 @@ static int new_unit(void **state)
 	unit.last10 = 99;
 	unit.block10 = 2048;
 	unit.last16 = (5ull << 32) - 1;
+	unit.block16 = 512;
+	unit.comes = 32;
+	unit.type_comes = 36;
 	return 0;
 }
 
@@ -169,12 +179,102 @@ static void test_disk_of_old_sbc2(void **state)
 	assert_false(c.thin || c.reads_zeros);
 	unit.ten = REFUSED;
 	assert_int_equal(ask(&c), ISER_E_SCSI);
-	/* the short answer says that there are more: so many are there */
-	unit.ten = GOOD;
+}
+
+/* FFFFFFFFh means that the unit has more blocks (SBC-3 §5.15.2): without READ
+ * CAPACITY(16) their number is not known, and a copy of 2^32 blocks would lose the
+ * rest. */
+static void test_more_blocks_than_ten_can_tell(void **state)
+{
+	struct iser_capacity c;
+
+	(void)state;
+	unit.sixteen = REFUSED;
 	unit.last10 = UINT32_MAX;
-	assert_int_equal(ask(&c), 0);
+	assert_int_equal(ask(&c), ISER_E_PROTOCOL);
 	assert_asked(0x9e, 0x25);
-	assert_int_equal(c.blocks, 1ull << 32);
+	assert_non_null(strstr(message, "FFFFFFFFh"));
+	assert_int_equal(c.blocks, 0);
+	unit.type = 0x05;
+	assert_int_equal(ask(&c), ISER_E_PROTOCOL);
+	assert_asked(0x25, 0x9e);
+	unit.last10 = UINT32_MAX - 1;
+	assert_int_equal(ask(&c), 0);
+	assert_int_equal(c.blocks, UINT32_MAX);
+	assert_int_equal(c.bytes, UINT32_MAX * 2048ull);
+}
+
+/* SBC-3 §5.16.2 allows any number of blocks; an offset in bytes does not: 2^64 - 1
+ * as the last block would wrap to 0 blocks, 2^55 blocks of 512 to 0 bytes. */
+static void test_capacities_that_do_not_fit(void **state)
+{
+	static const struct {
+		uint64_t last;
+		uint32_t block;
+		int err;
+	} cases[] = {
+		{ UINT64_MAX, 512, ISER_E_PROTOCOL },
+		{ UINT64_MAX - 1, 512, ISER_E_PROTOCOL },
+		{ (1ull << 55) - 1, 512, ISER_E_PROTOCOL },
+		{ 1ull << 55, 512, ISER_E_PROTOCOL },
+		{ (1ull << 54) - 1, 512, ISER_E_PROTOCOL },
+		{ (1ull << 54) - 2, 512, 0 },
+		{ (1ull << 47) - 1, 65536, ISER_E_PROTOCOL },
+		{ (1ull << 47) - 2, 65536, 0 },
+		{ 0, 512, 0 },
+		{ 7, 0, ISER_E_PROTOCOL },
+		{ 7, 256, ISER_E_PROTOCOL },
+		{ 7, 513, ISER_E_PROTOCOL },
+		{ 7, 131072, ISER_E_PROTOCOL },
+	};
+	struct iser_capacity c;
+	char said[64];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		unit.last16 = cases[i].last;
+		unit.block16 = cases[i].block;
+		assert_int_equal(ask(&c), cases[i].err);
+		if (!cases[i].err) {
+			assert_int_equal(c.blocks, cases[i].last + 1);
+			assert_int_equal(c.bytes, c.blocks * cases[i].block);
+			assert_true(c.bytes <= INT64_MAX);
+			continue;
+		}
+		assert_int_equal(c.bytes, 0);
+		snprintf(said, sizeof(said), "blocks of %u bytes",
+			 cases[i].block);
+		if (cases[i].last > 7)
+			snprintf(said, sizeof(said), "%llu as its last block",
+				 (unsigned long long)cases[i].last);
+		assert_non_null(strstr(message, said));
+	}
+}
+
+/* Only bytes that came are used: 12 bytes have the size, the rest is optional.
+ * Fewer are an error, and so are INQUIRY data without a byte. */
+static void test_short_answers(void **state)
+{
+	struct iser_capacity c;
+	uint8_t inq[36];
+
+	(void)state;
+	unit.comes = 12;
+	assert_int_equal(ask(&c), 0);
+	assert_int_equal(c.blocks, 5ull << 32);
+	assert_int_equal(c.physical_block_size, 512);
+	assert_false(c.thin || c.reads_zeros);
+	for (unit.comes = 0; unit.comes < 12; unit.comes++) {
+		assert_int_equal(ask(&c), ISER_E_SHORT);
+		assert_int_equal(c.blocks, 0);
+	}
+	unit.type_comes = 0;
+	unit.type = 0x05;
+	assert_int_equal(ask(&c), ISER_E_SHORT);
+	assert_int_equal(iser_inquiry(&session, 0, -1, inq, 36), ISER_E_SHORT);
+	assert_int_equal(inq[0], 0);
+	unit.type_comes = 1;
+	assert_int_equal(iser_inquiry(&session, 0, -1, inq, 36), 1);
 }
 
 static void test_other_failures_are_not_asked_again(void **state)
@@ -200,22 +300,19 @@ static void test_cd_mmc6_6_24(void **state)
 	(void)state;
 	unit.type = 0x05;
 	unit.sixteen = REFUSED;
-	unit.ten = ATTENTION;
 	assert_int_equal(ask(&c), 0);
-	assert_asked(0x25, 0x25);
+	assert_asked(0x25, 0);
 	assert_int_equal(c.blocks, 100);
 	assert_int_equal(c.block_size, 2048);
 	unit.ten = NOT_READY;
 	assert_int_equal(ask(&c), ISER_E_SCSI);
 	assert_asked(0x25, 0);
-	/* more than the short answer holds: the long one, if it is there */
+	/* more blocks than READ CAPACITY(10) can express: (16), if supported */
 	unit.ten = GOOD;
 	unit.last10 = UINT32_MAX;
-	assert_int_equal(ask(&c), 0);
-	assert_asked(0x25, 0x9e);
-	assert_int_equal(c.blocks, 1ull << 32);
 	unit.sixteen = GOOD;
 	assert_int_equal(ask(&c), 0);
+	assert_asked(0x25, 0x9e);
 	assert_int_equal(c.blocks, 5ull << 32);
 }
 
@@ -236,14 +333,14 @@ static void test_types_without_capacity(void **state)
 		assert_asked(0, 0);
 		assert_non_null(strstr(message, iser_device_type(type)));
 	}
-	/* no unit there: what it says to the command is told */
+	/* no unit at this LUN: the error of the command is reported */
 	unit.type = 0x7f;
 	unit.ten = unit.sixteen = REFUSED;
 	assert_int_equal(ask(&c), ISER_E_SCSI);
 }
 
-/* What INQUIRY said to this session is not asked for again, until the target
- * says that it has changed (SPC-4 §5.14: 3Fh/03h, INQUIRY DATA HAS CHANGED). */
+/* The session asks for INQUIRY data once, until the target reports that they have
+ * changed (SPC-4 §5.14: 3Fh/03h, INQUIRY DATA HAS CHANGED). */
 static void test_type_is_asked_once(void **state)
 {
 	static const struct scsi_sense news[] = {
@@ -270,7 +367,7 @@ static void test_type_is_asked_once(void **state)
 		assert_int_equal(iser_read_capacity(&session, 0, &c), 0);
 		assert_int_equal(unit.nasked, i == 2 ? 2 : 1);
 	}
-	/* another unit; and what the caller has asked */
+	/* another unit; and an INQUIRY of the caller */
 	unit.nasked = 0;
 	assert_int_equal(iser_read_capacity(&session, 1, &c), 0);
 	assert_asked(0x9e, 0);
@@ -282,7 +379,7 @@ static void test_type_is_asked_once(void **state)
 	assert_int_equal(unit.asked[0], 0x25);
 }
 
-/* That there is no unit is no type: one that comes later is asked for its own. */
+/* The answer for a LUN without a unit is not kept: a unit may be added later. */
 static void test_no_unit_is_not_remembered(void **state)
 {
 	struct iser_capacity c;
@@ -324,6 +421,9 @@ int main(void)
 		T(test_type_is_asked_once),
 		T(test_no_unit_is_not_remembered),
 		T(test_blocks_that_make_no_sense),
+		T(test_more_blocks_than_ten_can_tell),
+		T(test_capacities_that_do_not_fit),
+		T(test_short_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

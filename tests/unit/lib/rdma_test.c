@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rdma_test.c: libiser's RDMA connections: both ends in one context, over the
- * loopback. */
+/* rdma_test.c: RDMA connections of libiser: both ends in one context, over the
+ * loopback interface. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 #define SIZE 300000u
 
-/* One end, and all that was told about it. */
+/* One end, and what its callbacks reported. */
 struct end {
 	struct iser_rdma *c;
 	bool established, closed;
@@ -36,7 +36,7 @@ struct pair {
 	unsigned requests;
 };
 
-/* ---- what is told ---- */
+/* ---- callbacks ---- */
 
 static void keep_private(struct end *e, const struct iser_rdma_peer *peer)
 {
@@ -161,7 +161,7 @@ static void connect_pair(struct pair *p, const struct iser_rdma_options *o)
 	p->a.c = iser_rdma_connect_start(p->ctx, p->host, p->port, o, "hello",
 					 5, &callbacks, &p->a, &err);
 	assert_non_null(p->a.c);
-	post_recvs(&p->a); /* before there is a socket */
+	post_recvs(&p->a); /* before it is connected */
 }
 
 static void wr_done(struct iser_rdma_wr *wr)
@@ -204,7 +204,7 @@ static void finish(struct pair *p)
 	turn_until(p, &p->a.closed);
 	turn_until(p, &p->b.closed);
 	assert_int_equal(p->a.err, 0);
-	if (p->b.established) /* else it ended before it began */
+	if (p->b.established) /* else the connection failed */
 		assert_int_equal(p->b.err, 0);
 	assert_int_equal(p->a.received + p->a.receives_back, 2);
 	assert_int_equal(p->b.received + p->b.receives_back, 2);
@@ -244,7 +244,7 @@ static uint8_t *pattern(unsigned seed)
 	return m;
 }
 
-/* Write there, read back, invalidate: with what was negotiated as told. */
+/* Writes, reads back and invalidates, with the limits that were negotiated. */
 static void move_bytes(const struct iser_rdma_options *client,
 		       const struct iser_rdma_options *server, bool crc)
 {
@@ -281,12 +281,12 @@ static void move_bytes(const struct iser_rdma_options *client,
 	iser_rdma_get_stats(p->a.c, &st);
 	assert_true(st.tx_payload >= SIZE && st.rx_payload >= SIZE);
 	assert_int_equal(st.crc_errors, 0);
-	/* the peer ends it: the region's owner is told which */
+	/* the peer invalidates it: the owner gets the STag */
 	send_text(&p->a, "end", ISER_RDMA_INVALIDATE, mr.stag);
 	turn_until_n(p, &p->b.received, 1);
 	assert_true(p->b.last.invalidated);
 	assert_int_equal(p->b.last.stag, mr.stag);
-	iser_rdma_invalidate(p->b.c, &mr); /* harmless */
+	iser_rdma_invalidate(p->b.c, &mr); /* no effect */
 	finish(p);
 	free(source);
 	free(back);
@@ -325,8 +325,8 @@ static void test_reject_rfc5044_7_1(void **state)
 	pair_free(p);
 }
 
-/* [RFC 7306 §5, §6] Immediate Data and atomic operations, where both say so;
- * nothing of them where our side does not. */
+/* [RFC 7306 §5, §6] Immediate Data and atomic operations, if both sides allow
+ * them; not if this side does not. */
 static void test_extended_rfc7306(void **state)
 {
 	const struct iser_rdma_options o = { .extended = true };
@@ -368,7 +368,7 @@ static void test_extended_rfc7306(void **state)
 	assert_true(p->b.last.is_immediate);
 	assert_int_equal(p->b.last.immediate, 0x1122334455667788);
 	assert_int_equal(p->b.last.len, 0);
-	wr[0].atomic = NULL; /* an atomic operation without its numbers */
+	wr[0].atomic = NULL; /* an atomic operation without operands */
 	assert_int_equal(iser_rdma_post(p->a.c, chain, 1), ISER_E_INVALID);
 	finish(p);
 }
@@ -387,7 +387,7 @@ static void test_extended_not_agreed(void **state)
 	finish(p);
 }
 
-/* A device is asked for where there is none: one sentence. */
+/* The option for a device on a machine without one: an error with a reason. */
 static void test_device_absent(void **state)
 {
 	const struct iser_rdma_options o = { .device = true };
@@ -426,14 +426,14 @@ static void test_disconnect_while_connecting(void **state)
 	(void)state;
 	connect_pair(p, NULL);
 	iser_rdma_disconnect(p->a.c);
-	assert_false(p->a.closed); /* never from within */
+	assert_false(p->a.closed); /* not from within the call */
 	turn_until(p, &p->a.closed);
 	assert_int_equal(p->a.err, ISER_E_CLOSED);
 	assert_int_equal(p->a.receives_back, 2);
 	pair_free(p);
 }
 
-/* A free in each state: nothing leaks, and nobody is called afterwards. */
+/* iser_rdma_free in each state: no leak, and no callback afterwards. */
 static void test_free_at_any_time(void **state)
 {
 	(void)state;
@@ -492,7 +492,7 @@ static void test_refused_arguments(void **state)
 	iser_context_free(ctx);
 }
 
-/* A Write to a region that was never opened (RFC 5042 §6.2). */
+/* A Write to a region that was not registered (RFC 5042 §6.2). */
 static void test_wrong_stag_ends_with_a_terminate(void **state)
 {
 	struct pair *p = pair_new(NULL);

@@ -24,11 +24,11 @@ static void test_repeat_reads_writes_queries(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(yes); i++)
-		assert_true(lib_back_may_repeat(yes[i]));
+		assert_true(lib_reconnect_may_repeat(yes[i]));
 }
 
-/* A second COMPARE AND WRITE compares with what the first one wrote; a second
- * reservation conflicts with the first; sense data are told once. */
+/* A second COMPARE AND WRITE compares with the data of the first one, a second
+ * reservation conflicts with the first one, and a unit reports sense data once. */
 static void test_repeat_not_what_depends_on_its_first_time(void **state)
 {
 	static const uint8_t no[] = {
@@ -41,13 +41,13 @@ static void test_repeat_not_what_depends_on_its_first_time(void **state)
 		SCSI_EXTENDED_COPY,
 		SCSI_REQUEST_SENSE,
 		SCSI_START_STOP_UNIT,
-		0x7f, /* variable length: it may be anything */
+		0x7f, /* variable length: any service action */
 		0xff,
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(no); i++)
-		assert_false(lib_back_may_repeat(no[i]));
+		assert_false(lib_reconnect_may_repeat(no[i]));
 }
 
 int main(void)

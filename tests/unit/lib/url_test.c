@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* url_test.c: URLs, good and bad. */
+/* url_test.c: valid and invalid URLs. */
 #include <iser/iser.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static void test_url_whole(void **state)
 	assert_int_equal(
 		parse("iscsi://joe%secret@[fe80::1]:3261/iqn.2026-01."
 		      "a:t/7?header_digest=crc32c&data_digest=none&"
-		      "timeout=9&depth=64&reconnect=7&priority=3&initiator=iqn.b",
+		      "timeout=9&depth=64&reconnect=7&retry=8&priority=3&initiator=iqn.b",
 		      false),
 		0);
 	assert_string_equal(u.user, "joe");
@@ -34,6 +34,7 @@ static void test_url_whole(void **state)
 	assert_int_equal(u.timeout, 9);
 	assert_int_equal(u.depth, 64);
 	assert_int_equal(u.reconnect, 7);
+	assert_int_equal(u.retry, 8);
 	assert_int_equal(u.priority, 3);
 	assert_string_equal(u.initiator, "iqn.b");
 }
@@ -78,6 +79,7 @@ static void test_url_bad_ones_say_why(void **state)
 		"iscsi://h/t/0?reconnect=1001",
 		"iscsi://h/t/0?priority=16",
 		"iscsi://h/t/0?reconnect=-1",
+		"iscsi://h/t/0?retry=86401",
 		"iscsi://h/t/0?target_user=t&target_password=q",
 		"iscsi://u%q@h/t/0?target_user=t&target_password=q",
 	};
@@ -86,7 +88,7 @@ static void test_url_bad_ones_say_why(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		int err = parse(bad[i], false);
 
-		/* an empty query is harmless */
+		/* an empty query has no effect */
 		if (!strcmp(bad[i], "iscsi://h/t/0?")) {
 			assert_int_equal(err, 0);
 			continue;
@@ -113,7 +115,7 @@ static void test_url_environment_as_libiscsi(void **state)
 	unsetenv("LIBISCSI_CHAP_PASSWORD");
 }
 
-/* Nothing listens there: one sentence, and the code for it. */
+/* A port at which no process listens: an error code and a reason. */
 static void test_connect_refused(void **state)
 {
 	struct iser_context *ctx = iser_context_new(NULL);

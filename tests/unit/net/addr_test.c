@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* addr_test.c: addresses as people write them. */
+/* addr_test.c: addresses as text. */
 #include <errno.h>
 #include <string.h>
 
@@ -47,6 +47,9 @@ static void test_addr_parse_refuses(void **state)
 		"127.0.0.1:-1",
 		"127.0.0.1: 1",
 		"256.0.0.1",
+		"4262",
+		"127.1",
+		"0x7f.0.0.1",
 		"[::1",
 		"[]",
 		"[]:1",
@@ -61,6 +64,45 @@ static void test_addr_parse_refuses(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
 		assert_int_equal(net_addr_parse(&a, cases[i], 3260), -EINVAL);
+}
+
+static void test_addr_parse_listen(void **state)
+{
+	static const struct {
+		const char *text, *str;
+		bool loopback;
+	} cases[] = {
+		{ "4262", "127.0.0.1:4262", true },
+		{ ":4262", "127.0.0.1:4262", true },
+		{ ":0", "127.0.0.1:0", true },
+		{ "127.9.9.9", "127.9.9.9:3260", true },
+		{ "::1", "[::1]:3260", true },
+		{ "[::ffff:127.0.0.1]:1", "[::ffff:127.0.0.1]:1", true },
+		{ "0.0.0.0", "0.0.0.0:3260", false },
+		{ "0.0.0.0:4262", "0.0.0.0:4262", false },
+		{ "::", "[::]:3260", false },
+		{ "[::]:4262", "[::]:4262", false },
+		{ "10.1.2.3", "10.1.2.3:3260", false },
+		{ "[::ffff:10.0.0.1]:1", "[::ffff:10.0.0.1]:1", false },
+	};
+	static const char *const bad[] = { "",	   ":",	    "65536", ":65536",
+					   ":x",   "::1:x", "4262x", "127.1",
+					   "host", "*",	    ":1:" };
+	struct net_addr a;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char str[NET_ADDR_STR];
+
+		assert_int_equal(net_addr_parse_listen(&a, cases[i].text, 3260),
+				 0);
+		net_addr_str(&a, str);
+		assert_string_equal(str, cases[i].str);
+		assert_int_equal(net_addr_is_loopback(&a), cases[i].loopback);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+		assert_int_equal(net_addr_parse_listen(&a, bad[i], 3260),
+				 -EINVAL);
 }
 
 static void test_addr_str_longest_fits(void **state)
@@ -96,6 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_addr_parse_accepts),
 		cmocka_unit_test(test_addr_parse_refuses),
+		cmocka_unit_test(test_addr_parse_listen),
 		cmocka_unit_test(test_addr_str_longest_fits),
 		cmocka_unit_test(test_addr_str_of_no_address),
 	};

@@ -17,7 +17,7 @@ struct fixture {
 	struct io_loop *l;
 	struct net_listener *n;
 	struct net_addr at;
-	unsigned accepted, connected;
+	unsigned accepted, connected, shorts;
 	int in[64]; /* accepted */
 	int out;    /* connected, or -Exxx */
 	char why[400];
@@ -72,7 +72,7 @@ static void connect_to(struct fixture *f, const char *host, uint16_t port)
 {
 	assert_non_null(net_connect(
 		f->l, host, port, io_now_exact() + 8 * XTIME_S, connected, f));
-	assert_int_equal(f->connected, 0); /* never from within */
+	assert_int_equal(f->connected, 0); /* not from within the call */
 }
 
 static void connects(void **state, const char *listen, const char *host)
@@ -101,7 +101,7 @@ static void test_connect_ipv6(void **state)
 	connects(state, "[::1]:0", "::1");
 }
 
-/* The name may stand for ::1 first: the next address is tried. */
+/* The name may resolve to ::1 first: then the next address is tried. */
 static void test_connect_by_name(void **state)
 {
 	struct addrinfo *found;
@@ -183,7 +183,7 @@ static void test_connect_until_the_deadline(void **state)
 	close(s);
 }
 
-/* Cancelled while the name is looked up, and while connecting. */
+/* Cancelled while the name is resolved, and while connecting. */
 static void test_connect_cancel(void **state)
 {
 	struct fixture f;
@@ -198,7 +198,8 @@ static void test_connect_cancel(void **state)
 	assert_int_equal(f.connected, 0);
 	c = net_connect(f.l, "localhost", net_addr_port(&f.at), XTIME_NEVER,
 			connected, &f);
-	net_connect_cancel(c); /* and the loop is freed with it under way */
+	/* the loop is freed while the request is in progress */
+	net_connect_cancel(c);
 	finish(&f);
 }
 
@@ -232,7 +233,8 @@ static void test_listen_foreign_address(void **state)
 	struct net_addr a;
 	int err;
 
-	net_addr_parse(&a, "192.0.2.1:3260", 0); /* RFC 5737: nobody's */
+	/* RFC 5737: an address without a host */
+	net_addr_parse(&a, "192.0.2.1:3260", 0);
 	assert_null(net_listen(l, &a, accepted, NULL, &err));
 	assert_int_equal(err, -EADDRNOTAVAIL);
 }
@@ -277,27 +279,48 @@ static rlim_t limit_fds(rlim_t n)
 	return before;
 }
 
-/* Out of descriptors: the loop rests, and accepts once there are some. */
+static void short_of(void *arg, int err, const struct net_addr *peer)
+{
+	struct fixture *f = arg;
+
+	assert_true(err == -EMFILE || err == -ENFILE);
+	assert_non_null(peer);
+	assert_int_equal(peer->sa.ss_family, f->at.sa.ss_family);
+	f->shorts++;
+}
+
+/* Out of descriptors: the listener closes a connection with the help of the
+ * spare descriptor, so that the peer is informed and the loop does not spin;
+ * later connections are accepted. */
 static void test_listener_out_of_descriptors(void **state)
 {
 	struct fixture f;
 	rlim_t before;
 	int turns = 0;
+	char byte;
 	xtime end;
 
 	listen_on(&f, state, "127.0.0.1:0");
+	net_listener_on_short(f.n, short_of);
 	connect_to(&f, "127.0.0.1", net_addr_port(&f.at));
 	net_listener_pause(f.n, true);
 	both_turns(f.l, &f.connected, 1);
 	net_listener_pause(f.n, false);
 	before = limit_fds((rlim_t)f.out + 1);
+	both_turns(f.l, &f.shorts, 1);
+	assert_int_equal(f.accepted, 0);
+	assert_true(recv(f.out, &byte, 1, 0) <= 0); /* FIN or RST arrived */
 	for (end = io_now_exact() + 20 * XTIME_MS; io_now_exact() < end;
 	     turns++)
 		io_loop_turn(f.l, 20 * XTIME_MS);
-	assert_int_equal(f.accepted, 0);
 	assert_true(turns < 10);
 	limit_fds(before);
+	close(f.out);
+	f.connected = 0;
+	connect_to(&f, "127.0.0.1", net_addr_port(&f.at));
 	both_turns(f.l, &f.accepted, 1);
+	both_turns(f.l, &f.connected, 1);
+	assert_int_equal(f.shorts, 1);
 	finish(&f);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* stream_test.c: a socket under a core that echoes, or that sends pieces of
- * its own. The peer is a plain blocking-free socket in the same thread. */
+/* stream_test.c: a socket with a core that echoes, or that sends its own
+ * pieces. The peer is a plain non-blocking socket in the same thread. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -31,11 +31,11 @@ struct core {
 	struct iovec piece[64];
 	unsigned npieces;
 	size_t sent; /* of the pieces */
-	/* what it wants */
+	/* its status */
 	enum stream_fate fate;
 	int fate_err;
 	xtime deadline;
-	/* what it saw */
+	/* calls that it got */
 	unsigned expired, closed, owner_told, rx_done;
 	int closed_err, owner_err, held;
 };
@@ -93,11 +93,6 @@ static void tx_done(void *core, size_t n, xtime now)
 		c->out += n;
 }
 
-static xtime deadline(const void *core)
-{
-	return ((const struct core *)core)->deadline;
-}
-
 static void expire(void *core, xtime now)
 {
 	struct core *c = core;
@@ -107,12 +102,15 @@ static void expire(void *core, xtime now)
 	c->deadline = XTIME_NEVER;
 }
 
-static enum stream_fate fate(const void *core, int *err)
+static void status(const void *core, struct stream_status *st)
 {
 	const struct core *c = core;
 
-	*err = c->fate_err;
-	return c->fate;
+	*st = (struct stream_status){ .fate = c->fate,
+				      .err = c->fate_err,
+				      .deadline = c->deadline,
+				      .sure = c->sure,
+				      .likely = c->likely };
 }
 
 static void closed(void *core, int err, xtime now)
@@ -124,30 +122,13 @@ static void closed(void *core, int err, xtime now)
 	c->closed_err = err;
 }
 
-static size_t rx_sure(const void *core)
-{
-	const struct core *c = core;
-
-	return c->sure;
-}
-
-static size_t rx_likely(const void *core)
-{
-	const struct core *c = core;
-
-	return c->likely;
-}
-
 static const struct stream_ops ops = {
 	.rx_where = rx_where,
 	.rx_done = rx_done,
-	.rx_sure = rx_sure,
-	.rx_likely = rx_likely,
 	.tx_what = tx_what,
 	.tx_done = tx_done,
-	.deadline = deadline,
 	.expire = expire,
-	.fate = fate,
+	.status = status,
 	.closed = closed,
 };
 
@@ -277,8 +258,8 @@ static void say_bytes(struct test *t, size_t n)
 	turns(t, 20);
 }
 
-/* Where the peer owes much, a little of it is left in the socket; enough of it,
- * or the end, is not. */
+/* While the peer has to send much, a few bytes stay in the socket; enough
+ * bytes, or the end, are received. */
 static void test_patient_while_much_is_owed(void **state)
 {
 	static uint8_t back[65536];
@@ -328,7 +309,7 @@ static void assert_end_of_stream(struct test *t)
 
 #define MUCH (2u << 20)
 
-/* Sends and receives MUCH at once, so both sides fill up at times. */
+/* Sends and receives MUCH at once, so that both sides fill up at times. */
 static void echo_much(void **state, void (*pair)(int s[2]))
 {
 	struct test t;
@@ -399,7 +380,7 @@ static void test_one_read_one_write_per_turn(void **state)
 	start(&t);
 	turns(&t, 3);
 	fill(data, sizeof(data));
-	for (int i = 0; i < 8; i++) /* eight requests, one answer */
+	for (int i = 0; i < 8; i++) /* eight requests, one send */
 		assert_int_equal(send(t.peer, data + i * 512, 512, 0), 512);
 	receive(&t, data, sizeof(data));
 	assert_int_equal(net_stream_stats(t.c->s)->rx_calls, 1);
@@ -431,8 +412,8 @@ static void reset(int fd)
 	close(fd);
 }
 
-/* The same of what is only likely to come, but not for long: what did come is
- * taken in a moment, and when nothing does, the next of it is taken at once. */
+/* The same for likely input, with a time limit: bytes that arrive are received
+ * at the limit; if none arrive, the next are received at once. */
 static void test_patient_for_a_moment(void **state)
 {
 	static uint8_t back[6400];
@@ -457,7 +438,7 @@ static void test_patient_for_a_moment(void **state)
 	say_bytes(&t, 10);
 	assert_int_equal(t.c->rx_done, before + 1);
 	receive(&t, back, 10);
-	/* much of it is taken without waiting */
+	/* most of it is received without waiting */
 	say_bytes(&t, 40000);
 	assert_int_equal(t.c->in, 46510);
 	for (int i = 0; i < 8; i++)
@@ -469,7 +450,7 @@ static void test_patient_for_a_moment(void **state)
 	finish(&t);
 }
 
-/* Nor is there patience behind a pause that was longer than it. */
+/* No wait after a pause that was longer than the limit. */
 static void test_patience_does_not_outlast_a_pause(void **state)
 {
 	struct test t;
@@ -505,7 +486,7 @@ static void test_reset_by_the_peer(void **state)
 	finish(&t);
 }
 
-/* With input paused nobody reads the error; it must not turn the loop hot. */
+/* With input paused no read returns the error; the loop must not spin. */
 static void test_reset_while_input_is_paused(void **state)
 {
 	struct test t;
@@ -559,8 +540,8 @@ static void test_kick_sends_output(void **state)
 	finish(&t);
 }
 
-/* Input that nobody reads is pending: a plain close would reset the
- * connection, and the peer could lose the last words. */
+/* Unread input is pending: a plain close would reset the connection, and the
+ * peer could lose the last bytes. */
 static void test_flush_last_words_arrive(void **state)
 {
 	struct test t;
@@ -613,7 +594,8 @@ static void test_close_now_with_the_cores_reason(void **state)
 	finish(&t);
 }
 
-/* What was given up is still a connection to its peer, until it is reset. */
+/* A connection that the core gave up stays open for its peer until it is
+ * reset. */
 static void test_held_until_it_is_reset(void **state)
 {
 	struct test t;
@@ -636,7 +618,7 @@ static void test_held_until_it_is_reset(void **state)
 	finish(&t);
 }
 
-/* The same where it had last words that the peer does not answer. */
+/* The same after last bytes that the peer does not answer. */
 static void test_held_after_last_words(void **state)
 {
 	struct test t;
@@ -681,7 +663,7 @@ static void test_deadline_expires_and_moves(void **state)
 	t.c->deadline = at - 4 * XTIME_MS;
 	start(&t);
 	turns(&t, 1);
-	t.c->deadline = at; /* later: the timer that is set is too early */
+	t.c->deadline = at; /* later: the armed timer fires too early */
 	kick(&t);
 	both_turns(t.l, &t.c->expired, 1);
 	assert_true(io_now_exact() >= at);
@@ -773,7 +755,7 @@ static void unmap_file(struct mapped *m)
 }
 
 /* mixed makes pieces: headers elsewhere, data of many sizes in the file, some
- * beside the threshold, one across the file's end region. */
+ * around the threshold, one across the end of the mapping. */
 static void mixed(struct core *c, uint8_t *header, const struct mapped *m)
 {
 	static const size_t len[] = { 1,     16383, 16384,  16385, 48,
@@ -825,7 +807,7 @@ static void test_sendfile_same_bytes(void **state)
 	assert_true(by_file > plain); /* a call for each large piece */
 }
 
-/* The socket is full at every place inside pieces: small buffers, and a peer
+/* The socket fills up at every place inside pieces: small buffers, and a peer
  * that reads a little at a time. */
 static void test_sendfile_to_a_slow_peer(void **state)
 {
@@ -855,8 +837,8 @@ static void test_sendfile_to_a_slow_peer(void **state)
 	free(want);
 }
 
-/* A file that is shorter than its mapping was said to be: the bytes that are
- * there still go out. */
+/* A file that is shorter than its declared mapping: the bytes of the file are
+ * still sent. */
 static void test_sendfile_impossible_falls_back(void **state)
 {
 	struct test t;

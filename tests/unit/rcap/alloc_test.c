@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* alloc_test.c: allocations of a queue pair that fail: no crash, no leak, and
- * memory that its owner wants back is not read any more. */
+/* alloc_test.c: failing allocations of a queue pair: no crash, no leak, and
+ * memory that its owner took back is not read any more. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,8 +57,8 @@ static const struct seg read_all = { .ctrl = C_READ,
 				     .source_to = PEER_BASE,
 				     .size = PEER_REGION };
 
-/* The owner takes it back, and what is staged of it can't be kept: then it is
- * not sent at all. */
+/* The owner takes memory back, and its staged part cannot be copied: it is not
+ * sent at all. */
 static void test_no_memory_to_take_a_region_back(void **state)
 {
 	struct peer *p = peer_up(0x5002, 1);
@@ -75,11 +75,11 @@ static void test_no_memory_to_take_a_region_back(void **state)
 	p->stalled = false;
 	peer_turn(p);
 	peer_expect_closed(p, ERR_NOMEM, "take a region back");
-	peer_free(p); /* looks for the canary in what was sent */
+	peer_free(p); /* searches for the canary in the sent octets */
 }
 
-/* The peer gives it back: refused, as an error of our own without headers
- * (RFC 5040 §4.8 figure 10). */
+/* The peer invalidates it: a Terminate for a local error without headers (RFC
+ * 5040 §4.8 figure 10). */
 static void test_no_memory_for_a_remote_invalidation(void **state)
 {
 	struct peer *p = peer_up(0x5002, 1);

@@ -384,7 +384,7 @@ void ibv_ack_async_event(struct ibv_async_event *ev)
 
 /* ---- librdmacm ---- */
 
-/* Whose event is being looked at: to destroy it would not come back. */
+/* The id of the event in progress: rdma_destroy_id would never return. */
 static const struct rdma_cm_id *unacked;
 
 struct rdma_event_channel *rdma_create_event_channel(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * mpa_test.c: MPA frames and FPDUs: the dumps of RFC 5044 figures 5 and 6,
- * frames as Linux siw was seen to send them, and everything built opened
- * again at every position around a marker.
+ * frames that siw of Linux sends, and FPDUs built and opened again at every
+ * position around a marker.
  */
 #include "rcap/iwarp/mpa.h"
 
@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "cmocka_all.h"
 
-/* Lays the pieces of a build behind one another. */
+/* Concatenates the pieces of a build. */
 static size_t flatten(const struct iovec *iov, int n, uint8_t *out)
 {
 	size_t at = 0;
@@ -70,8 +70,8 @@ static void test_fpdu_rfc5044_figure_6(void **state)
 	assert_memory_equal(out + 0x30, "\x84\x92\x58\x98", 4);
 }
 
-/* Every position, length and setting: what was built opens to the same, and
- * any single wrong bit is noticed when CRC is on. */
+/* Every position, length and setting: a built FPDU opens to the same ULPDU, and
+ * every single wrong bit is detected when CRC is on. */
 static void test_build_and_open_around_markers(void **state)
 {
 	static uint8_t data[1200], out[4096], back[2048];
@@ -139,7 +139,7 @@ static void test_marker_that_lies_rfc5044_4_3(void **state)
 	out[0x17] = 0x18;
 	assert_int_equal(mpa_fpdu_open(&rx, out, n, iov, 8, &ulpdu),
 			 ERR_FORMAT);
-	out[0x17] = 0x17; /* the last two bits do not count (§4.3) */
+	out[0x17] = 0x17; /* the last two bits are ignored (§4.3) */
 	out[0x17] = 0x16;
 	assert_true(mpa_fpdu_open(&rx, out, n, iov, 8, &ulpdu) > 0);
 }
@@ -162,8 +162,8 @@ static void test_max_ulpdu_fits_and_is_the_largest(void **state)
 
 /* ---- start-up ---- */
 
-/* Linux siw as initiator, with ib_iser above: revision 2, S, IRD 128, ORD 1,
- * 4 bytes of private data. */
+/* siw of Linux as initiator, with ib_iser: revision 2, S, IRD 128, ORD 1, 4
+ * bytes of private data. */
 static const uint8_t siw_request[] = { 'M',  'P', 'A',	' ',  'I', 'D', ' ',
 				       'R',  'e', 'q',	' ',  'F', 'r', 'a',
 				       'm',  'e', 0x10, 0x02, 0,   8,	0,
@@ -196,7 +196,7 @@ static void test_frame_of_linux_siw(void **state)
 	assert_int_equal(terms.ord, 64);
 	assert_int_equal(terms.ird, 0);
 	assert_false(terms.crc);
-	/* and the other end makes the same of it */
+	/* and the other end computes the same */
 	assert_int_equal(mpa_accept(&f, &reply, &terms), 0);
 	assert_int_equal(terms.ird, 64);
 	assert_int_equal(terms.ord, 0);
@@ -224,8 +224,8 @@ static void test_frame_refusals(void **state)
 	assert_int_equal(mpa_frame_decode(&f, b, sizeof(b)), 532);
 }
 
-/* RFC 6581 §9.2: each RTR that both can do; where there is none the responder
- * names its own, and the initiator gives up. */
+/* RFC 6581 §9.2: each RTR that both ends support; without a common one the
+ * responder names its own, and the initiator ends the connection. */
 static void test_rtr_each_kind_rfc6581_9_2(void **state)
 {
 	static const unsigned kinds[] = { MPA_RTR_SEND, MPA_RTR_WRITE,
@@ -263,15 +263,15 @@ static void test_rtr_each_kind_rfc6581_9_2(void **state)
 		}
 }
 
-/* RFC 6581 §9.1: each side's ORD ends at the other's IRD; 3FFFh leaves all to
- * the ULPs. */
+/* RFC 6581 §9.1: the ORD of each end is limited by the IRD of the other; 3FFFh
+ * leaves both to the ULPs. */
 static void test_depths_rfc6581_9_1(void **state)
 {
 	static const struct {
 		uint16_t req_ird, req_ord; /* initiator */
 		uint16_t ird, ord;	   /* responder's wish */
 		uint16_t reply_ird, reply_ord;
-		uint16_t a_ird, a_ord; /* the initiator's in the end */
+		uint16_t a_ird, a_ord; /* the initiator's result */
 	} rows[] = {
 		{ 4, 8, 16, 16, 8, 4, 4, 8 },
 		{ 4, 8, 2, 1, 2, 1, 1, 2 },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mr_test.c: what a peer can and can't do with STags (RFC 5042 §6). */
+/* mr_test.c: accesses of a peer with valid and invalid STags (RFC 5042 §6). */
 #include "rcap/iwarp/mr.h"
 
 #include "base/bytes.h"
@@ -50,7 +50,7 @@ static void test_bounds_at_every_edge(void **state)
 				 0);
 		assert_int_equal(
 			find(t, &alice, s, b + 999, 1, MR_REMOTE_WRITE), 0);
-		/* just behind the end; at the top of all that is a wrap */
+		/* right after the end; at the top of all that is a wrap */
 		assert_int_equal(find(t, &alice, s, b + 1000, 1,
 				      MR_REMOTE_WRITE),
 				 b + 1000 == UINT64_MAX ? -TERM_RDMAP_TO_WRAP
@@ -84,8 +84,8 @@ static void test_rights(void **state)
 	mr_table_free(t);
 }
 
-/* RFC 5042 §6.1: an STag of one stream is worth nothing on another, neither
- * for access nor to invalidate it. */
+/* RFC 5042 §6.1: an STag of one stream is invalid on another, for access and
+ * for invalidation. */
 static void test_other_streams_get_nothing_rfc5042_6_1(void **state)
 {
 	struct mr_table *t = mr_table_new(8, 3);

@@ -136,7 +136,7 @@ void peer_turn(struct peer *p)
 	if (p->closed)
 		return;
 	take_output(p);
-	fate = iwarp_stream_ops.fate(p->c, &err);
+	fate = stream_fate_of(&iwarp_stream_ops, p->c, &err);
 	if (fate == STREAM_GO ||
 	    (fate == STREAM_FLUSH && iwarp_stream_ops.tx_what(p->c, iov, 1)))
 		return;
@@ -148,7 +148,8 @@ static bool takes_input(struct peer *p)
 {
 	int err;
 
-	return !p->closed && iwarp_stream_ops.fate(p->c, &err) == STREAM_GO;
+	return !p->closed &&
+	       stream_fate_of(&iwarp_stream_ops, p->c, &err) == STREAM_GO;
 }
 
 void peer_octets(struct peer *p, const void *octets, size_t n)
@@ -163,7 +164,7 @@ void peer_octets(struct peer *p, const void *octets, size_t n)
 
 		if (p->chunk)
 			len = MIN(len, p->chunk);
-		if (len == 0) /* the core takes no input now */
+		if (len == 0) /* the core takes no input at present */
 			break;
 		bufv_copy_in(&v, 0, at, len);
 		iwarp_stream_ops.rx_done(p->c, len, p->now);
@@ -185,7 +186,7 @@ void peer_fin(struct peer *p, int err)
 void peer_time(struct peer *p, xtime dt)
 {
 	p->now += dt;
-	if (!p->closed && iwarp_stream_ops.deadline(p->c) <= p->now)
+	if (!p->closed && stream_deadline_of(&iwarp_stream_ops, p->c) <= p->now)
 		iwarp_stream_ops.expire(p->c, p->now);
 	peer_turn(p);
 }
@@ -257,7 +258,7 @@ void peer_free(struct peer *p)
 {
 	peer_fin(p, 0);
 	check_guards(p);
-	/* not an octet of what was never to be read */
+	/* no octet of memory that must not be read */
 	for (size_t i = 0; i + 8 <= p->sent_len; i++)
 		assert_memory_not_equal(p->sent + i, "\xc7\xc7\xc7\xc7\xc7\xc7",
 					6);
@@ -458,7 +459,7 @@ void peer_expect_terminate(struct peer *p, uint16_t reason,
 	char code[16];
 	size_t n;
 
-	/* answers that were staged before may come first */
+	/* responses that were staged before may come first */
 	do
 		n = peer_next(p, t);
 	while (n > 0 && (t[1] & 0x0f) != RDMAP_TERMINATE);
@@ -472,7 +473,7 @@ void peer_expect_terminate(struct peer *p, uint16_t reason,
 		assert_int_equal(get_be16(t + 22), len);
 		assert_memory_equal(t + 24, ulpdu, ddp + rdmap);
 	}
-	assert_int_equal(p->seen, p->sent_len); /* nothing behind it */
+	assert_int_equal(p->seen, p->sent_len); /* nothing after it */
 	assert_true(p->closed);
 	assert_int_not_equal(p->err, 0);
 	/* the reason names layer and cause */

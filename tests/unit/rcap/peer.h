@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * peer.h: one queue pair of software iWARP, and a scripted peer of it that
- * sends any octets and reads what comes back, octet by octet. No wire, no
- * clock: everything happens within the calls.
+ * peer.h: one queue pair of software iWARP, and a scripted peer that sends any
+ * octets and checks each octet that comes back. No wire, no clock: all events
+ * happen within the calls.
  */
 #ifndef UNIT_RCAP_PEER_H
 #define UNIT_RCAP_PEER_H
@@ -17,7 +17,7 @@
 #define PEER_BASE   0x10000
 #define PEER_RECVS  4
 #define PEER_SENT   (1u << 20)
-#define PEER_CANARY 0xc7 /* fills all memory that is not to be sent */
+#define PEER_CANARY 0xc7 /* fills all memory that must not be sent */
 
 struct peer {
 	struct stream_host host; /* first */
@@ -25,18 +25,18 @@ struct peer {
 	struct rcap_qp *qp;
 	xtime now;
 	size_t chunk;	   /* octets per read; 0: as many as fit */
-	bool stalled;	   /* the transport takes no octets now */
+	bool stalled;	   /* the transport takes no octets at present */
 	bool corrupt;	   /* the next FPDU has a wrong CRC */
 	bool asymmetrical; /* markers only in what the queue pair sends */
-	bool keep_recvs;   /* a receive that came back is not posted again */
-	struct mpa_stream in, out; /* into the queue pair, out of it */
+	bool keep_recvs;   /* do not post a returned receive again */
+	struct mpa_stream in, out; /* octets to the queue pair, and from it */
 	/* memory: guard, readable, guard, writable, guard */
 	uint8_t *memory;
 	struct iovec iov[2];
 	struct rcap_mr readable, writable;
 	struct rcap_recv recv[PEER_RECVS];
 	uint8_t recv_buf[PEER_RECVS][128];
-	/* what the queue pair sent; seen: looked at by the script */
+	/* sent by the queue pair; seen: checked by the script */
 	uint8_t *sent;
 	size_t sent_len, seen;
 	/* up-calls */
@@ -46,7 +46,7 @@ struct peer {
 	struct rcap_cm cm;
 	uint8_t private_data[MPA_PRIVATE_MAX];
 	struct rcap_cm answer; /* to connect_request */
-	bool hold, refuse;     /* no answer yet; a rejection */
+	bool hold, refuse;     /* do not answer yet; reject */
 	void (*on_received)(struct peer *p, struct rcap_recv *r);
 	void (*on_established)(struct peer *p);
 	struct rcap_recv last;
@@ -59,12 +59,12 @@ struct peer {
 /* peer_new: a queue pair with two regions registered and n receives posted. */
 struct peer *peer_new(const struct iwarp_config *cfg, const void *first,
 		      size_t first_len, unsigned recvs);
-/* peer_free ends it if it is still up, and looks at the guards. */
+/* peer_free ends the connection if it is still up, and checks the guards. */
 void peer_free(struct peer *p);
 
-/* peer_octets: these come in; what the queue pair has to send goes out. */
+/* peer_octets passes octets to the queue pair, and takes its output. */
 void peer_octets(struct peer *p, const void *octets, size_t n);
-void peer_turn(struct peer *p); /* no octets came */
+void peer_turn(struct peer *p); /* no octets were sent */
 void peer_fin(struct peer *p, int err);
 void peer_time(struct peer *p, xtime dt);
 
@@ -79,12 +79,12 @@ size_t peer_frame(uint8_t *b, bool reply, uint16_t bits, const void *data,
 #define MPA_BITS_R 0x2000
 #define MPA_BITS_S 0x1000
 
-/* peer_up: a passive queue pair after the request with these bits (revision
- * counted), its reply and a first FPDU: a zero-length Write. */
+/* peer_up: a passive queue pair after a request with these bits (including the
+ * revision), its reply and a first FPDU: a zero-length Write. */
 struct peer *peer_up(uint16_t bits, unsigned recvs);
-/* peer_up_extended: the same with CRC, and RFC 7306's operations on. */
+/* peer_up_extended: the same with CRC and the operations of RFC 7306. */
 struct peer *peer_up_extended(unsigned recvs);
-/* peer_up_active: an active one after the reply with these bits. */
+/* peer_up_active: an active one after a reply with these bits. */
 struct peer *peer_up_active(uint16_t bits, unsigned recvs);
 
 /* ---- segments ---- */
@@ -92,7 +92,7 @@ struct peer *peer_up_active(uint16_t bits, unsigned recvs);
 /* Placeholders for a segment's STags. */
 #define S_READABLE 0xaaaa0001u
 #define S_WRITABLE 0xaaaa0002u
-#define S_WRONGKEY 0xaaaa0003u /* the writable one's, its key guessed */
+#define S_WRONGKEY 0xaaaa0003u /* the writable one with another key */
 
 struct seg {
 	uint16_t ctrl;
@@ -116,7 +116,7 @@ struct seg {
 #define C_TERM	   0x4147
 #define C_MORE(c)  ((c) & ~0x4000)
 
-/* peer_lay lays the ULPDU out at b; payload counts up from 1. Returns its
+/* peer_lay encodes the ULPDU at b; payload counts up from 1. Returns its
  * length. */
 size_t peer_lay(struct peer *p, const struct seg *s, uint8_t *b);
 /* peer_segment sends it as an FPDU; peer_ulpdu: any ULPDU. */
@@ -132,12 +132,13 @@ size_t peer_fpdu(struct peer *p, const void *ulpdu, size_t n, uint8_t *b);
 size_t peer_next(struct peer *p, uint8_t *ulpdu);
 
 /* peer_expect_terminate: the next FPDU is a Terminate of that reason with the
- * headers of `ulpdu`: ddp octets of DDP header, rdmap of RDMAP header (0 and
- * 0: none); then the connection ended, and its reason says so. */
+ * headers of `ulpdu`: ddp octets of DDP header, rdmap of RDMAP header (0 and 0:
+ * none); then the connection ended with that reason. */
 void peer_expect_terminate(struct peer *p, uint16_t reason,
 			   const uint8_t *ulpdu, size_t len, size_t ddp,
 			   size_t rdmap);
-/* peer_expect_closed: it ended without another octet, with this error. */
+/* peer_expect_closed: the connection ended without another octet, with this
+ * error. */
 void peer_expect_closed(struct peer *p, int err, const char *why_has);
 
 /* peer_untouched: no octet of the regions changed. */

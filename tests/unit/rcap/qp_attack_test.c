@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * qp_attack_test.c: the attacks of RFC 5042 §6 that a peer can try on a queue
- * pair, one test each, named by its clause. What is the user's to prevent
- * (§6.4.2), or can't happen since nothing is shared between connections
- * (§§6.4.3.1, 6.4.3.2), has none.
+ * qp_attack_test.c: attacks of RFC 5042 §6 by a peer on a queue pair, one test
+ * each, named after its clause. There is none for attacks that the user has to
+ * prevent (§6.4.2) or that are impossible because connections share nothing
+ * (§§6.4.3.1, 6.4.3.2).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,8 +35,8 @@ static struct seg invalidate_of(uint32_t stag)
 	return (struct seg){ .ctrl = C_SEND_INV, .stag = stag, .msn = 1 };
 }
 
-/* refused sends s to p, and expects no answer but a Terminate of this reason,
- * and memory as it was. */
+/* refused sends s to p, and expects only a Terminate of this reason, and
+ * unchanged memory. */
 static void refused(struct peer *p, const struct seg *s, uint16_t reason)
 {
 	static uint8_t u[70000];
@@ -50,14 +50,14 @@ static void refused(struct peer *p, const struct seg *s, uint16_t reason)
 	peer_free(p);
 }
 
-/* An STag that one connection was told, on another. */
+/* An STag of one connection, on another. */
 static void test_stag_on_another_stream_rfc5042_6_1_1(void **state)
 {
 	(void)state;
 	for (unsigned k = 0; k < 3; k++) {
 		struct peer *a = peer_up(0x5002, 1);
 		struct peer *b = peer_up_active(0x5002, 1);
-		/* b's regions have the same places, and keys of their own */
+		/* b has regions at the same places, with keys of its own */
 		struct seg s = k == 0 ? write_of(a->writable.stag, PEER_BASE, 8)
 			       : k == 1
 				       ? read_of(a->readable.stag, PEER_BASE, 8)
@@ -74,8 +74,8 @@ static void test_stag_on_another_stream_rfc5042_6_1_1(void **state)
 	}
 }
 
-/* Guessing costs the connection each time: of all keys of a place one fits,
- * and the key of the next connection is another. */
+/* A wrong guess ends the connection: of all keys of a place one fits, and the
+ * next connection has another key. */
 static void test_guessed_stags_rfc5042_6_1_1(void **state)
 {
 	unsigned hits = 0;
@@ -95,8 +95,8 @@ static void test_guessed_stags_rfc5042_6_1_1(void **state)
 	assert_int_equal(hits, 1);
 }
 
-/* Every offset and length around both ends of the region: inside it works,
- * anything else doesn't, and no octet next to it changes. */
+/* Every offset and length around both ends of the region: accesses inside
+ * succeed, others do not, and no octet beside the region changes. */
 static void test_buffer_overrun_by_write_rfc5042_6_2_1(void **state)
 {
 	(void)state;
@@ -113,12 +113,12 @@ static void test_buffer_overrun_by_write_rfc5042_6_2_1(void **state)
 				assert_int_equal(p->closed, !fits);
 				if (!fits)
 					peer_untouched(p);
-				peer_free(p); /* looks at the guards */
+				peer_free(p); /* checks the guards */
 			}
 }
 
-/* More of a Read Response than was asked for: refused before an octet of it
- * lands (qp_end_test has the rest of them). */
+/* A Read Response that is too long: refused before an octet is placed
+ * (qp_end_test has the other cases). */
 static void test_buffer_overrun_by_read_response_rfc5042_6_2_1(void **state)
 {
 	uint8_t sink[32];
@@ -142,8 +142,7 @@ static void test_buffer_overrun_by_read_response_rfc5042_6_2_1(void **state)
 		assert_int_equal(sink[i], 0x5a);
 }
 
-/* Once the user took its memory back, or the peer gave it back, a Write comes
- * too late. */
+/* After the user or the peer invalidated a region, a Write to it is refused. */
 static void test_modifying_after_indication_rfc5042_6_2_2(void **state)
 {
 	(void)state;
@@ -176,7 +175,7 @@ static void test_two_stags_of_one_buffer_rfc5042_6_2_3(void **state)
 		assert_int_equal(
 			rcap_reg(p->qp, &v, 0, RCAP_REMOTE_READ, &part), 0);
 		if (k == 3) {
-			/* the one that is left works on */
+			/* the other one still works */
 			rcap_invalidate(p->qp, &part);
 			s = write_of(S_WRITABLE, PEER_BASE, 4);
 			peer_segment(p, &s);
@@ -196,8 +195,8 @@ static void test_two_stags_of_one_buffer_rfc5042_6_2_3(void **state)
 	}
 }
 
-/* Reads around both ends: never an octet from next to the region (peer_free
- * looks for the guards' octets in all that was sent). */
+/* Reads around both ends: no octet beside the region is sent (peer_free
+ * searches all sent octets for those of the guards). */
 static void test_probing_outside_the_bounds_rfc5042_6_3_1(void **state)
 {
 	(void)state;
@@ -216,8 +215,8 @@ static void test_probing_outside_the_bounds_rfc5042_6_3_1(void **state)
 			}
 }
 
-/* Nothing stale goes with what is sent: pads are zero, a region is as long as
- * it was made, a message as long as what came. */
+/* No stale octets are sent: pads are zero, a region has its registered length,
+ * a message the length that arrived. */
 static void test_stale_data_rfc5042_6_3_2(void **state)
 {
 	struct peer *p = peer_up(0x5002, 1);
@@ -259,7 +258,7 @@ static void test_reading_after_the_transfer_rfc5042_6_3_3(void **state)
 	refused(p, &s, TERM_RDMAP_INVALID_STAG);
 }
 
-/* A valid STag, and what lies between the pieces of its memory. */
+/* A valid STag, and the octets between the pieces of its memory. */
 static void test_unintended_data_with_a_valid_stag_rfc5042_6_3_4(void **state)
 {
 	struct peer *p = peer_up(0x5002, 1);
@@ -290,8 +289,8 @@ static void test_read_from_a_write_buffer_rfc5042_6_3_5(void **state)
 	refused(peer_up(0x5002, 1), &s, TERM_RDMAP_ACCESS);
 }
 
-/* A peer that sends without end before the user answered: no more is taken
- * than the look-ahead holds. */
+/* A peer that sends endlessly before the user has answered: only the look-ahead
+ * is filled. */
 static void test_flood_before_the_answer_rfc5042_6_4_1(void **state)
 {
 	static uint8_t flood[8192];
@@ -329,7 +328,7 @@ static void test_read_queue_overflow_rfc5042_6_4_3_3(void **state)
 	peer_free(p);
 }
 
-/* Segments of nothing, as many as one likes: none is kept. */
+/* Any number of empty segments: none is stored. */
 static void test_endless_empty_segments_rfc5042_6_4_4(void **state)
 {
 	struct peer *p = peer_up(0x1002, 1);
@@ -347,8 +346,8 @@ static void test_endless_empty_segments_rfc5042_6_4_4(void **state)
 	peer_free(p);
 }
 
-/* A region is one connection's: nobody else can invalidate it, and what the
- * peer never was told (rights of none) it can't either. */
+/* A region belongs to one connection: a peer can neither invalidate a region of
+ * another connection, nor one without rights. */
 static void test_remote_invalidation_of_what_is_not_its_rfc5042_6_4_5(void **s)
 {
 	struct peer *p = peer_up(0x5002, 1);
@@ -363,7 +362,7 @@ static void test_remote_invalidation_of_what_is_not_its_rfc5042_6_4_5(void **s)
 	refused(p, &inv, TERM_RDMAP_CANT_INVALIDATE);
 }
 
-/* More messages than the user can take: there is no queue to overflow. */
+/* More messages than receives: there is no queue to overflow. */
 static void test_more_sends_than_receives_rfc5042_6_4_6(void **state)
 {
 	struct peer *p = peer_up(0x5002, 4);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * qp_end_test.c: one queue pair and what it asked for: Reads and their
- * Responses, right and wrong; regions that go while octets of them are under
- * way; Terminate in both directions; every way to an end.
+ * qp_end_test.c: one queue pair and its own requests: Reads and their
+ * Responses, valid and invalid; regions that end while octets of them are in
+ * progress; Terminate in both directions; every way to end.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -78,7 +78,7 @@ static void test_read_in_three_segments(void **state)
 		assert_int_equal(r.memory[39], 40);
 		assert_int_equal(r.memory[99], 20);
 		assert_int_equal(r.memory[100], 0x5a);
-		/* its sink went with it */
+		/* its sink has ended with it */
 		respond(p, sink, 0, 8, true);
 		assert_non_null(strstr(p->why, "unexpected opcode"));
 		peer_free(p);
@@ -134,7 +134,7 @@ static void test_read_responses_that_are_wrong(void **state)
 	}
 }
 
-/* RFC 5040 §5.2.2: the Responses come in the order of the Reads. */
+/* RFC 5040 §5.2.2: Responses arrive in the order of the Reads. */
 static void test_second_read_answered_first(void **state)
 {
 	struct peer *p = peer_up_active(0x5002, 1);
@@ -157,7 +157,7 @@ static void test_second_read_answered_first(void **state)
 	free(b.memory);
 }
 
-/* A Write to a Read's sink: that has no rights for anybody. */
+/* A Write to the sink of a Read, which has no rights for the peer. */
 static void test_sink_takes_no_write_and_no_invalidation(void **state)
 {
 	(void)state;
@@ -191,7 +191,7 @@ static void test_sink_takes_no_write_and_no_invalidation(void **state)
 	}
 }
 
-/* Reads beyond ORD wait, and so does what is behind them. */
+/* Reads beyond ORD wait, and so do the requests after them. */
 static void test_reads_wait_for_ord(void **state)
 {
 	struct peer *p = peer_up_active(0x5002, 1); /* ORD 2 */
@@ -228,7 +228,7 @@ static void test_terminate_received(void **state)
 		{ "\x20\2\0\0", "MPA: CRC error (0x2002)", 4 },
 		{ "\0\xff\0\0", "RDMAP: local catastrophic", 4 },
 		{ "\xee\xee\0\0", "unknown reason (0xeeee)", 4 },
-		/* Linux' siw swaps the nibbles of the first octet */
+		/* siw of Linux swaps the nibbles of the first octet */
 		{ "\x21\3\3\0\0\x84", "MSN out of range (0x1203, layer", 6 },
 		{ "\2\2\0\0", "MPA: CRC error (0x2002, layer", 4 },
 		{ "\x12", "too short", 1 },
@@ -253,6 +253,31 @@ static void test_terminate_received(void **state)
 		assert_int_equal(p->aborted_recvs, 1);
 		peer_free(p);
 		free(r.memory);
+	}
+}
+
+/* Any part of the headers is accepted; one octet more makes the Terminate
+ * invalid. */
+static void test_terminate_of_every_size_rfc5040_4_8(void **state)
+{
+	const struct seg s = { .ctrl = C_TERM, .qn = 2, .msn = 1 };
+	static const uint8_t reason[] = { 0x11, 0, 0, 0 };
+
+	(void)state;
+	for (size_t n = sizeof(reason); n <= RDMAP_TERMINATE_MAX + 1; n++) {
+		struct peer *p = peer_up(0x5002, 1);
+		uint8_t u[128] = { 0 };
+		size_t head = peer_lay(p, &s, u);
+
+		p->seen = p->sent_len;
+		memcpy(u + head, reason, sizeof(reason));
+		peer_ulpdu(p, u, head + n);
+		if (n <= RDMAP_TERMINATE_MAX)
+			peer_expect_closed(p, ERR_TERMINATED, "(0x1100)");
+		else
+			peer_expect_terminate(p, TERM_DDP_UNTAGGED_TOO_LONG, u,
+					      head + n, 18, 0);
+		peer_free(p);
 	}
 }
 
@@ -290,7 +315,7 @@ static void take(struct peer *p, size_t n)
 static void test_terminate_in_the_middle_of_a_message(void **state)
 {
 	(void)state;
-	/* what is staged goes out whole; the rest of the message never */
+	/* staged octets are sent; the rest of the message is not */
 	for (size_t part = 1; part < 700; part += 61) {
 		struct peer *p = up_small_segments(512);
 		struct request r;
@@ -306,7 +331,8 @@ static void test_terminate_in_the_middle_of_a_message(void **state)
 		p->stalled = false;
 		peer_turn(p);
 		while ((n = peer_next(p, u)) && (u[1] & 0x0f) == RDMAP_SEND) {
-			assert_int_equal(u[0] & 0x40, 0); /* L never */
+			/* the L bit never arrives */
+			assert_int_equal(u[0] & 0x40, 0);
 			segments++;
 			total += n - 18;
 		}
@@ -343,9 +369,9 @@ static void big_make(struct peer *p, struct big *b, size_t len, unsigned rights)
 	assert_int_equal(rcap_reg(p->qp, &v, 0x40000, rights, &b->mr), 0);
 }
 
-/* What is staged of an answer was read before the region went, and goes out
- * as it was; not an octet is read afterwards: the memory is freed. The next
- * segment is refused, and says how far it came (RFC 5040 §4.8). */
+/* The staged part of a response was read before the region ended, and is sent;
+ * no octet is read afterwards: the memory is freed. The next segment is
+ * refused, and the Terminate names the part that is missing (RFC 5040 §4.8). */
 static void invalidate_under_a_response(bool remotely, size_t part)
 {
 	struct peer *p = peer_up(0x5002, 1);
@@ -380,7 +406,7 @@ static void invalidate_under_a_response(bool remotely, size_t part)
 		memset(b.memory, 0xdd, BIG);
 	}
 	rcap_invalidate(p->qp, &b.mr);
-	/* ours again (by a call that no compiler leaves out before free) */
+	/* fill our memory (by a call that no compiler omits before free) */
 	bufv_fill(&all, 0, 0xee, BIG);
 	free(b.memory);
 	p->stalled = false;
@@ -413,7 +439,7 @@ static void test_invalidate_while_a_response_is_staged(void **state)
 	}
 }
 
-/* A Read whose region went before its turn came. */
+/* A Read whose region ended before it was answered. */
 static void test_invalidate_before_a_response(void **state)
 {
 	struct peer *p = peer_up(0x5002, 1);
@@ -437,8 +463,8 @@ static void test_invalidate_before_a_response(void **state)
 	peer_free(p);
 }
 
-/* A Read, and a Write to the same place before the answer is on the wire: it
- * gives what was there, and its CRC is right (peer_next looks). */
+/* A Read, and a Write to the same place before the response is sent: the
+ * response has the old data and a valid CRC (peer_next checks). */
 static void test_write_behind_a_read_of_the_same_place(void **state)
 {
 	struct peer *p = peer_up(0x5002, 1);
@@ -470,7 +496,8 @@ static void test_write_behind_a_read_of_the_same_place(void **state)
 	peer_free(p);
 }
 
-/* A Write whose region goes when half of it is here: not an octet more. */
+/* A Write whose region ends when half of it has arrived: no further octet is
+ * placed. */
 static void test_invalidate_while_a_write_comes_in(void **state)
 {
 	static const uint16_t bits[] = { 0x5002, 0xd002, 0x1002 };
@@ -501,8 +528,8 @@ static void test_invalidate_while_a_write_comes_in(void **state)
 	}
 }
 
-/* The same, and the region's place in the table, key and all, is another's
- * by then: a smaller one. */
+/* The same, and the entry of the table, with its key, belongs to another,
+ * smaller region by then. */
 static void test_stag_is_another_region_when_the_write_goes_on(void **state)
 {
 	struct peer *p = peer_up(0x5002, 1);
@@ -581,7 +608,7 @@ static void test_disconnect_and_reads_that_nobody_answers(void **state)
 	free(r.memory);
 }
 
-/* A FIN is orderly only where nothing was under way. */
+/* A FIN is orderly only if no request is in progress. */
 static void test_fin_and_what_was_under_way(void **state)
 {
 	static const struct seg send = { .ctrl = C_MORE(C_SEND),
@@ -629,7 +656,8 @@ static void test_everything_after_the_end(void **state)
 
 	(void)state;
 	wr.data.len =
-		(size_t)UINT32_MAX + 1; /* a message's end is a 32 bit MO */
+		/* the end of a message is a 32 bit MO */
+		(size_t)UINT32_MAX + 1;
 	assert_int_equal(rcap_post(p->qp, &w, 1), ERR_RANGE);
 	wr.data.len = 0;
 	peer_fin(p, 0);
@@ -646,7 +674,7 @@ static void test_everything_after_the_end(void **state)
 	peer_free(p);
 }
 
-/* The user finds the peer in error. */
+/* The user reports an error of the peer. */
 static void reject_it(struct peer *p, struct rcap_recv *r)
 {
 	(void)r;
@@ -698,6 +726,7 @@ int main(void)
 		cmocka_unit_test(test_sink_takes_no_write_and_no_invalidation),
 		cmocka_unit_test(test_reads_wait_for_ord),
 		cmocka_unit_test(test_terminate_received),
+		cmocka_unit_test(test_terminate_of_every_size_rfc5040_4_8),
 		cmocka_unit_test(test_terminate_in_the_middle_of_a_message),
 		cmocka_unit_test(test_invalidate_while_a_response_is_staged),
 		cmocka_unit_test(test_invalidate_before_a_response),

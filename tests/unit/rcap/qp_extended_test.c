@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * qp_extended_test.c: RFC 7306 on a queue pair: Immediate Data, and atomic
- * operations at both ends. What is refused where it is off is in
- * qp_segment_test.c.
+ * operations at both ends. qp_segment_test.c has the refusals while it is
+ * off.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static void test_immediate_received_rfc7306_6_3(void **state)
 
 struct bad_immediate {
 	struct seg s;
-	size_t octets; /* behind DDP's header */
+	size_t octets; /* after the DDP header */
 	uint16_t reason;
 };
 
@@ -181,7 +181,7 @@ static size_t lay_atomic(struct peer *p, const struct rdmap_header *h,
 	return 70;
 }
 
-/* The clause's own words, bit by bit. */
+/* The algorithm of the clause, bit by bit. */
 static uint64_t add_by_rfc7306_5_1_1(uint64_t old, uint64_t add, uint64_t mask)
 {
 	uint64_t out = 0, carry = 0;
@@ -323,7 +323,7 @@ static void test_bad_atomic_requests_rfc7306_8_2(void **state)
 		h.source_stag = w.mr.stag ^ rows[i].stag_xor;
 		n = lay_atomic(p, &h, u);
 		peer_ulpdu(p, u, n);
-		/* RDMAP's header is not sent back (§8.1) */
+		/* the RDMAP header is not sent back (§8.1) */
 		peer_expect_terminate(p, rows[i].reason, u, n, 18, 0);
 		for (unsigned k = 0; k < 8; k++)
 			assert_int_equal(w.word[k], 5);
@@ -331,7 +331,8 @@ static void test_bad_atomic_requests_rfc7306_8_2(void **state)
 	}
 }
 
-/* The place must be 8 octets in one piece, whatever its tagged offset. */
+/* The memory must be 8 aligned octets in one piece, whatever the tagged
+ * offset. */
 static void test_atomic_word_in_two_pieces(void **state)
 {
 	struct peer *p = peer_up_extended(1);
@@ -354,7 +355,7 @@ static void test_atomic_word_in_two_pieces(void **state)
 	peer_free(p);
 }
 
-/* §5.4, §7: behind the Reads that came before it, and with their depth. */
+/* §5.4, §7: after earlier Reads, and limited by their IRD. */
 static void test_atomics_share_the_queue_of_reads_rfc7306_5_2(void **state)
 {
 	struct peer *p = peer_up_extended(1); /* IRD 2 */
@@ -392,7 +393,7 @@ static void test_atomics_share_the_queue_of_reads_rfc7306_5_2(void **state)
 	p->stalled = false;
 	peer_turn(p);
 	peer_expect_terminate(p, TERM_DDP_UNTAGGED_NO_BUFFER, u, n, 18, 0);
-	/* those were never done: the Terminate comes first */
+	/* those were not executed: the Terminate comes first */
 	assert_int_equal(w.word[0], 9);
 	peer_free(p);
 }
@@ -475,7 +476,7 @@ static void test_atomics_asked_for_rfc7306_5_2_1(void **state)
 	answer(p, 1, 1, 0x1234567890ull);
 	assert_int_equal(p->done, 1);
 	assert_int_equal(add.original, 0x1234567890ull);
-	assert_int_equal(peer_next(p, u), 70); /* the third goes */
+	assert_int_equal(peer_next(p, u), 70); /* the third is sent */
 	answer(p, 2, 2, 55);
 	assert_int_equal(swap.original, 55);
 	answer(p, 3, 3, 56);
@@ -484,8 +485,8 @@ static void test_atomics_asked_for_rfc7306_5_2_1(void **state)
 	peer_free(p);
 }
 
-/* Request identifiers and STags are not of one kind, although they may be the
- * same number. */
+/* Request identifiers and STags are of different kinds, even if they are equal
+ * numbers. */
 static void test_identifiers_are_no_stags(void **state)
 {
 	struct peer *p = peer_up_extended(1);
@@ -551,7 +552,7 @@ static void test_bad_atomic_responses_rfc7306_5_2_2(void **state)
 	}
 }
 
-/* The oldest of what was asked for is answered first, by its own kind. */
+/* A response must answer the oldest request, and be of its kind. */
 static void test_answers_of_the_wrong_kind(void **state)
 {
 	(void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * qp_segment_test.c: one queue pair in full operation, and every segment that
- * it must refuse: the Terminate's layer, type and code (RFC 5040 §4.8, RFC 5041
- * §7.2, RFC 5044 §8), the headers that go with it (RFC 5040 figure 10), and
- * not an octet of memory changed. Then those that look odd and are legal.
+ * it must refuse: layer, type and code of the Terminate (RFC 5040 §4.8, RFC
+ * 5041 §7.2, RFC 5044 §8), the headers in it (RFC 5040 figure 10), and memory
+ * unchanged. Then segments that look odd and are legal.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static const struct bad bad[] = {
 	{ "Write without the right", 0x1101, H_DDP, { .ctrl = C_WRITE, .stag = S_READABLE, .to = PEER_BASE, .payload = 8 } },
 	{ "Write before the base", 0x1101, H_DDP, { WR(PEER_BASE - 1, 8) } },
 	{ "Write over the end", 0x1101, H_DDP, { WR(END - 7, 8) } },
-	{ "Write behind the end", 0x1101, H_DDP, { WR(END, 1) } },
+	{ "Write after the end", 0x1101, H_DDP, { WR(END, 1) } },
 	{ "Write at 0", 0x1101, H_DDP, { WR(0, 1) } },
 	{ "Write that wraps", 0x1103, H_DDP, { WR(UINT64_MAX - 3, 8) } },
 	{ "Write longer than the region", 0x1101, H_DDP, { WR(PEER_BASE, PEER_REGION + 1) } },
@@ -70,7 +70,7 @@ static const struct bad bad[] = {
 	{ "queue 4294967295", 0x1201, H_DDP, { .ctrl = C_SEND, .qn = UINT32_MAX, .msn = 1 } },
 	{ "Send longer than the receive", 0x1205, H_DDP, { .ctrl = C_SEND, .msn = 1, .payload = 129 } },
 	{ "Terminate of 60 octets", 0x1205, H_DDP, { .ctrl = C_TERM, .qn = 2, .msn = 1, .payload = 60 } },
-	/* queues and opcodes that don't fit (RFC 5040 §5.1) */
+	/* queues and opcodes that do not match (RFC 5040 §5.1) */
 	{ "Send on queue 1", 0x0206, H_DDP, { .ctrl = C_SEND, .qn = 1, .msn = 1, .payload = 8 } },
 	{ "Send on queue 2", 0x0206, H_DDP, { .ctrl = C_SEND, .qn = 2, .msn = 1, .payload = 8 } },
 	{ "Read Request on queue 0", 0x0206, H_DDP, { .ctrl = C_READ, .msn = 1, .read = true } },
@@ -85,7 +85,7 @@ static const struct bad bad[] = {
 	{ "opcode 12", 0x0206, H_DDP, { .ctrl = 0x414c, .msn = 1 } },
 	{ "opcode 15", 0x0206, H_DDP, { .ctrl = 0x414f, .msn = 1, .payload = 8 } },
 	{ "opcode 15, tagged", 0x0206, H_DDP, { .ctrl = 0xc14f, .payload = 8 } },
-	{ "Read Response that nobody asked for", 0x0206, H_DDP, { .ctrl = C_RESPONSE, .stag = S_WRITABLE, .to = PEER_BASE, .payload = 8 } },
+	{ "Read Response without a Read", 0x0206, H_DDP, { .ctrl = C_RESPONSE, .stag = S_WRITABLE, .to = PEER_BASE, .payload = 8 } },
 	{ "Read Response of nothing, not asked for", 0x0206, H_DDP, { .ctrl = C_RESPONSE } },
 	/* versions */
 	{ "DDP version 0, tagged", 0x1104, H_DDP, { .ctrl = 0xc040, .stag = S_WRITABLE, .to = PEER_BASE, .payload = 8 } },
@@ -94,7 +94,7 @@ static const struct bad bad[] = {
 	{ "DDP version 3, untagged", 0x1206, H_DDP, { .ctrl = 0x4343, .msn = 1, .payload = 8 } },
 	{ "RDMAP version 0", 0x0205, H_DDP, { .ctrl = 0x4103, .msn = 1, .payload = 8 } },
 	{ "RDMAP version 3, tagged", 0x0205, H_DDP, { .ctrl = 0xc1c0, .stag = S_WRITABLE, .to = PEER_BASE, .payload = 8 } },
-	/* RFC 5040 §7.2: what is to be invalidated must be the stream's */
+	/* RFC 5040 §7.2: only a region of the stream can be invalidated */
 	{ "Send with Invalidate of nothing", 0x0109, H_DDP, { .ctrl = C_SEND_INV, .msn = 1, .payload = 8 } },
 	{ "Send with Invalidate, key guessed", 0x0109, H_DDP, { .ctrl = C_SEND_INV, .stag = S_WRONGKEY, .msn = 1, .payload = 8 } },
 	{ "Send with SE and Invalidate, no such STag", 0x0109, H_DDP, { .ctrl = C_SEND_SI, .stag = 0x00777700, .msn = 1 } },
@@ -111,7 +111,7 @@ static void check_bad(const struct bad *b, uint16_t bits, size_t chunk)
 
 	p->chunk = chunk;
 	n = peer_fpdu(p, ulpdu, len, fpdus);
-	/* RFC 5041 §7.1: what comes behind it is dropped, however right */
+	/* RFC 5041 §7.1: octets after it are dropped, even valid ones */
 	n += peer_fpdu(p, good, peer_lay(p, &after, good), fpdus + n);
 	peer_octets(p, fpdus, n);
 	if (!p->closed)
@@ -136,8 +136,8 @@ static void test_each_bad_segment(void **state)
 				check_bad(&bad[i], bits[m], chunks[k]);
 }
 
-/* A ULPDU that is shorter than its header: RDMAP's stream catastrophe; DDP's
- * header goes with it if there is a whole one. */
+/* A ULPDU that is shorter than its header: a catastrophic error of RDMAP's
+ * stream; the Terminate has the DDP header if it is complete. */
 static void check_short(const struct seg *s, size_t n, size_t chunk)
 {
 	uint8_t ulpdu[128];
@@ -197,7 +197,7 @@ static void test_opcode_changes_within_a_message(void **state)
 	}
 }
 
-/* MSN and MO of each segment of a message, and of the message behind it. */
+/* MSN and MO of each segment of a message, and of the next message. */
 static void test_order_within_and_between_messages_rfc5041_5_2(void **state)
 {
 	static const struct {
@@ -267,7 +267,7 @@ static void test_send_without_a_receive(void **state)
 	}
 }
 
-/* RFC 5040 §5.2.1: more Reads at once than IRD. */
+/* RFC 5040 §5.2.1: more Reads than IRD at once. */
 static void test_reads_beyond_ird(void **state)
 {
 	struct peer *p = peer_up(0x5002, 1); /* IRD 2 */
@@ -276,7 +276,7 @@ static void test_reads_beyond_ird(void **state)
 	size_t n;
 
 	(void)state;
-	p->stalled = true; /* the answers can't go */
+	p->stalled = true; /* the responses cannot be sent */
 	peer_segment(p, &s);
 	s.msn = 2;
 	peer_segment(p, &s);
@@ -300,7 +300,7 @@ static void test_wrong_crc_rfc5044_8(void **state)
 		{ .ctrl = C_SEND_INV, .stag = S_WRITABLE, .msn = 1 },
 		{ RD(S_READABLE, PEER_BASE, 16) },
 		{ .ctrl = C_TERM, .qn = 2, .msn = 1, .payload = 4 },
-		/* wrong in itself as well: the CRC counts */
+		/* invalid, too: the CRC error is reported */
 		{ .ctrl = C_SEND, .msn = 7 },
 	};
 
@@ -312,8 +312,8 @@ static void test_wrong_crc_rfc5044_8(void **state)
 		peer_segment(p, &rows[i / 2]);
 		peer_expect_terminate(p, TERM_MPA_CRC, NULL, 0, 0, 0);
 		assert_int_equal(p->received, 0);
-		/* with markers a Write is placed before its CRC is seen: the
-		 * octets that it names, and no others */
+		/* with markers a Write is placed before its CRC is checked:
+		 * only in its own octets */
 		if (rows[i / 2].ctrl == C_WRITE && !(i & 1))
 			memset(p->memory + 3 * PEER_REGION, PEER_CANARY, 16);
 		peer_untouched(p);
@@ -322,7 +322,7 @@ static void test_wrong_crc_rfc5044_8(void **state)
 	}
 }
 
-/* Where CRC is not agreed on the field is there and says nothing (§4.4). */
+/* Without CRC the field is present and ignored (§4.4). */
 static void test_no_crc_means_any_value(void **state)
 {
 	struct peer *p = peer_up(0x1002, 1);
@@ -335,7 +335,7 @@ static void test_no_crc_means_any_value(void **state)
 	peer_free(p);
 }
 
-/* RFC 5044 §8: code 3 where the CRC is right, code 2 where it isn't. */
+/* RFC 5044 §8: code 3 if the CRC is right, code 2 if it is wrong. */
 static void test_markers_that_lie(void **state)
 {
 	static uint8_t b[2048], ulpdu[1024];
@@ -364,7 +364,7 @@ static void test_markers_that_lie(void **state)
 	}
 }
 
-/* A marker in the header that lies: the payload behind it goes nowhere. */
+/* A wrong marker in the header: the payload after it is not placed. */
 static void test_marker_in_a_header_that_lies(void **state)
 {
 	static uint8_t b[2048], ulpdu[1024];
@@ -392,7 +392,7 @@ static void test_marker_in_a_header_that_lies(void **state)
 	peer_free(p);
 }
 
-/* A length that lies leads to a marker that is not where it should be. */
+/* A wrong length leads to a marker at a wrong position. */
 static void test_length_that_lies(void **state)
 {
 	static uint8_t b[4096], ulpdu[1024];
@@ -432,7 +432,7 @@ static void test_garbage_instead_of_fpdus(void **state)
 
 /* ---- odd, and legal ---- */
 
-/* RFC 5040 §§5.1, 5.2, 5.3: messages of no octets; STag and TO don't count. */
+/* RFC 5040 §§5.1, 5.2, 5.3: messages of no octets; STag and TO are ignored. */
 static void test_zero_length_everything(void **state)
 {
 	static const struct seg rows[] = {
@@ -463,7 +463,7 @@ static void test_zero_length_everything(void **state)
 	assert_int_equal(p->received, 2);
 	assert_int_equal(p->last.len, 0);
 	assert_true(p->last.solicited);
-	/* both Reads were answered, to the sinks that they named */
+	/* both Reads were answered, at their sinks */
 	assert_int_equal(peer_next(p, ulpdu), 14);
 	assert_memory_equal(ulpdu, "\xc1\x42\0\0\x07\x77\0\0\0\0\0\0\0\0", 14);
 	assert_int_equal(peer_next(p, ulpdu), 14);
@@ -476,8 +476,16 @@ static void test_zero_length_everything(void **state)
 	peer_free(p);
 }
 
-/* Behind a Write the rest of a region that is written as a whole is likely to
- * follow; behind a Send nothing is, nor where the region is gone. */
+static size_t likely(const struct peer *p)
+{
+	struct stream_status st;
+
+	iwarp_stream_ops.status(p->c, &st);
+	return st.likely;
+}
+
+/* After a Write the rest of a region with RCAP_UNDEFINED is likely to follow;
+ * not after a Send, and not if the region has ended. */
 static void test_what_is_likely_to_follow(void **state)
 {
 	static uint8_t memory[PEER_REGION];
@@ -489,21 +497,21 @@ static void test_what_is_likely_to_follow(void **state)
 	struct rcap_mr mr;
 
 	(void)state;
-	peer_segment(p, &s); /* not one of those */
-	assert_int_equal(iwarp_stream_ops.rx_likely(p->c), 0);
+	peer_segment(p, &s); /* a region without RCAP_UNDEFINED */
+	assert_int_equal(likely(p), 0);
 	assert_int_equal(rcap_reg(p->qp, &v, PEER_BASE,
 				  RCAP_REMOTE_WRITE | RCAP_UNDEFINED, &mr),
 			 0);
 	s.stag = mr.stag;
 	peer_segment(p, &s);
-	assert_int_equal(iwarp_stream_ops.rx_likely(p->c), PEER_REGION - 1016);
+	assert_int_equal(likely(p), PEER_REGION - 1016);
 	peer_segment(p, &told);
-	assert_int_equal(iwarp_stream_ops.rx_likely(p->c), 0);
+	assert_int_equal(likely(p), 0);
 	s.ctrl = C_MORE(C_WRITE);
 	peer_segment(p, &s);
-	assert_int_equal(iwarp_stream_ops.rx_likely(p->c), PEER_REGION - 1016);
+	assert_int_equal(likely(p), PEER_REGION - 1016);
 	rcap_invalidate(p->qp, &mr);
-	assert_int_equal(iwarp_stream_ops.rx_likely(p->c), 0);
+	assert_int_equal(likely(p), 0);
 	peer_free(p);
 }
 
@@ -547,7 +555,7 @@ static void test_reads_give_what_they_say(void **state)
 	peer_free(p);
 }
 
-/* Sends of each kind, in one and in more segments. */
+/* Sends of each kind, in one segment and in several. */
 static void test_sends_of_each_kind(void **state)
 {
 	static const uint16_t kinds[] = { C_SEND, C_SEND_SE, C_SEND_INV,

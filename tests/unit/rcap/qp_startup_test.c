@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * qp_startup_test.c: one queue pair from the first octet to the first FPDU:
- * MPA Request and Reply (RFC 5044 §7.1), the enhanced form with IRD, ORD and
- * Ready To Receive (RFC 6581), who may speak when, and what ends it early.
+ * qp_startup_test.c: one queue pair from the first octet to the first FPDU: MPA
+ * Request and Reply (RFC 5044 §7.1), the enhanced form with IRD, ORD and Ready
+ * To Receive (RFC 6581), which end may send when, and every early end.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static struct peer *passive(void)
 	return peer_new(&cfg, NULL, 0, 1);
 }
 
-/* An active queue pair whose request is out and looked at. */
+/* An active queue pair whose request has been sent and checked. */
 static struct peer *active(const struct iwarp_config *cfg)
 {
 	struct peer *p = peer_new(cfg, NULL, 0, 1);
@@ -81,7 +81,7 @@ static size_t lay_bad(const struct bad_frame *f, uint8_t *b)
 	return n;
 }
 
-/* RFC 5044 §7.1.2 (2), (5), §8: closed at once, and not an octet back. */
+/* RFC 5044 §7.1.2 (2), (5), §8: closed at once, without an octet back. */
 static void test_bad_requests(void **state)
 {
 	(void)state;
@@ -117,7 +117,7 @@ static void test_bad_replies(void **state)
 	}
 }
 
-/* Anything else is found out at the first octet that differs. */
+/* Other input is detected at the first octet that differs. */
 static void test_garbage_instead_of_frames(void **state)
 {
 	static const char *const rows[] = {
@@ -137,7 +137,7 @@ static void test_garbage_instead_of_frames(void **state)
 	}
 }
 
-/* An FPDU where the Reply is due: no frame either. */
+/* An FPDU in the place of the Reply is no frame either. */
 static void test_fpdu_before_the_reply(void **state)
 {
 	struct iwarp_config cfg = config(true);
@@ -228,7 +228,7 @@ static void test_silence_in_each_phase(void **state)
 	}
 }
 
-/* A peer that takes no octets can't hold a connection either. */
+/* A peer that takes no octets cannot keep a connection either. */
 static void test_frames_that_nobody_takes(void **state)
 {
 	(void)state;
@@ -270,8 +270,8 @@ static void test_user_ends_it_in_each_phase(void **state)
 
 /* ---- who may speak ---- */
 
-/* RFC 5044 §7.1.2 (4): not an FPDU and not a marker before the first FPDU of
- * the initiator is here and right. */
+/* RFC 5044 §7.1.2 (4): no FPDU and no marker is sent before the initiator's
+ * first FPDU has arrived and is valid. */
 static void post_hello(struct peer *p)
 {
 	static uint8_t text[5] = "hello";
@@ -307,7 +307,8 @@ static void test_responder_waits_for_the_first_fpdu(void **state)
 			assert_int_equal(p->established, 0);
 			peer_octets(p, b + n - 1, 1);
 		}
-		if (k == 2) { /* not valid: not an octet, but the end */
+		/* invalid: no octet is sent, and the connection ends */
+		if (k == 2) {
 			peer_expect_closed(p, ERR_DATA_DIGEST, "MPA: CRC");
 			assert_int_equal(p->established, 0);
 		} else {
@@ -320,7 +321,7 @@ static void test_responder_waits_for_the_first_fpdu(void **state)
 	}
 }
 
-/* An initiator in a hurry: its FPDU waits until the Reply is out. */
+/* An initiator that does not wait: its FPDU waits until the Reply is sent. */
 static void test_fpdu_behind_the_request_waits(void **state)
 {
 	struct peer *p = passive();
@@ -344,7 +345,7 @@ static void test_fpdu_behind_the_request_waits(void **state)
 	peer_free(p);
 }
 
-/* The initiator takes what comes right behind the Reply. */
+/* The initiator takes octets that follow the Reply directly. */
 static void test_fpdu_behind_the_reply(void **state)
 {
 	struct iwarp_config cfg = config(true);
@@ -378,8 +379,8 @@ static void test_first_fpdu_is_a_terminate(void **state)
 	peer_free(p);
 }
 
-/* RFC 5044 §7.1.3: start-up on a stream that was in use: what the other one
- * read too much is handed in, in any portion. */
+/* RFC 5044 §7.1.3: start-up on a stream that was in use: the octets that its
+ * previous user read in excess are passed on, in any portion. */
 static void test_first_octets_handed_in(void **state)
 {
 	uint8_t all[128], u[64];
@@ -439,6 +440,36 @@ static void test_private_data_both_ways(void **state)
 		assert_memory_equal(p->sent, "MPA ID Rep Frame", 16);
 		assert_int_equal(get_be16(p->sent + 18), block + 508);
 		assert_memory_equal(p->sent + 20 + block, data, 508);
+		peer_free(p);
+	}
+}
+
+/* In both cases, before its octets are sent and after. */
+static void test_a_request_is_answered_once(void **state)
+{
+	(void)state;
+	for (unsigned refused = 0; refused < 2; refused++) {
+		struct iwarp_config cfg = config(false);
+		struct peer *p = peer_new(&cfg, NULL, 0, 1);
+		uint8_t b[64];
+
+		p->hold = true;
+		peer_octets(p, b, peer_frame(b, false, 0x1002, "\0\0\0", 4));
+		p->stalled = true;
+		assert_int_equal(refused ? rcap_reject(p->qp, &p->answer)
+					 : rcap_accept(p->qp, &p->answer),
+				 0);
+		for (unsigned sent = 0; sent < 2; sent++) {
+			assert_int_equal(rcap_accept(p->qp, &p->answer),
+					 ERR_WRONG_STATE);
+			assert_int_equal(rcap_reject(p->qp, &p->answer),
+					 ERR_WRONG_STATE);
+			p->stalled = false;
+			peer_turn(p);
+		}
+		assert_int_equal(get_be16(p->sent + 16) & MPA_BITS_R,
+				 refused ? MPA_BITS_R : 0);
+		assert_int_equal(p->sent_len, 20 + 4);
 		peer_free(p);
 	}
 }
@@ -510,7 +541,7 @@ static void test_what_comes_with_a_rejection_rfc6581_9_1(void **state)
 
 /* ---- RFC 6581 ---- */
 
-/* §9.1: what the peer may ask for at once, and what we may. */
+/* §9.1: how many requests each end may issue at once. */
 static void test_depths_of_a_responder_rfc6581_9_1(void **state)
 {
 	static const struct {
@@ -545,7 +576,8 @@ static void test_depths_of_a_responder_rfc6581_9_1(void **state)
 	}
 }
 
-/* §9.1: a responder that wants more Reads than we can answer is told so. */
+/* §9.1: a responder that wants more Reads than we can answer gets a
+ * Terminate. */
 static void test_reply_beyond_our_ird_rfc6581_9_1(void **state)
 {
 	struct iwarp_config cfg = config(true);
@@ -600,7 +632,7 @@ static void test_rtr_of_an_initiator(void **state)
 		  "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0" },
 		{ MPA_RTR_SEND, "\xc0\4\0\3", "\xc0\4\0\3", 18,
 		  "\x41\x43\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0" },
-		/* of more than one: the Write */
+		/* of several: the Write */
 		{ 7, "\xc0\4\xc0\3", "\xc0\4\xc0\3", 14,
 		  "\xc1\x40\0\0\0\0\0\0\0\0\0\0\0\0" },
 	};
@@ -626,7 +658,7 @@ static void test_rtr_of_an_initiator(void **state)
 	}
 }
 
-/* A responder takes each; none of them is the user's. */
+/* A responder accepts each; none is reported to the user. */
 static void test_rtr_at_a_responder(void **state)
 {
 	static const struct {
@@ -680,7 +712,7 @@ static void test_rtr_at_a_responder(void **state)
 	}
 }
 
-/* A Read that says Ready fills a place of the peer's IRD until it is
+/* A Read as Ready To Receive counts against the peer's IRD until it is
  * answered. */
 static void test_rtr_read_counts_against_ord(void **state)
 {
@@ -761,6 +793,7 @@ int main(void)
 		cmocka_unit_test(test_first_fpdu_is_a_terminate),
 		cmocka_unit_test(test_first_octets_handed_in),
 		cmocka_unit_test(test_private_data_both_ways),
+		cmocka_unit_test(test_a_request_is_answered_once),
 		cmocka_unit_test(test_request_and_reply_of_an_initiator),
 		cmocka_unit_test(test_rejection_with_private_data),
 		cmocka_unit_test(test_what_comes_with_a_rejection_rfc6581_9_1),

@@ -66,7 +66,7 @@ static void test_headers_both_ways(void **state)
 	}
 }
 
-/* Each field that can be wrong has its reason (RFC 5041 §7, RFC 5040 §7). */
+/* Each invalid field has its reason (RFC 5041 §7, RFC 5040 §7). */
 static void test_wrong_headers_have_their_reason(void **state)
 {
 	static const struct {

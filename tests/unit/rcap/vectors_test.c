@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* vectors_test.c: tests/vectors/iwarp.h through our decoders and encoders. */
+/* vectors_test.c: tests/vectors/iwarp.h through the decoders and encoders. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verbs_test.c: the verbs provider on a device that is not there: what is
- * signalled, told, copied and given back; listeners, events, devices that go.
+ * verbs_test.c: the verbs provider on a fake device: signalling, copies,
+ * completion of requests; listeners, events, removal of devices.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -191,8 +191,8 @@ static void complete(struct world *w, unsigned i)
 
 /* ---- work requests ---- */
 
-/* What a turn posted goes in one call, small things along with it; the last
- * one is signalled, and all are given back without any completion. */
+/* The requests of a turn are posted in one call, small payload inline; the last
+ * one is signalled, and all are returned without a completion. */
 static void test_small_inline_one_signal(void **state)
 {
 	struct request r[4];
@@ -220,7 +220,7 @@ static void test_small_inline_one_signal(void **state)
 		assert_ptr_equal(w.done[i], &r[i].wr);
 	}
 	assert_int_equal(w.ndone, 4);
-	assert_false(fake_armed(w.c->scq)); /* nobody waits */
+	assert_false(fake_armed(w.c->scq)); /* no request waits */
 	assert_true(fake_armed(w.c->rcq));
 	complete(&w, 3);
 	assert_int_equal(w.c->in_device, 4);
@@ -229,8 +229,37 @@ static void test_small_inline_one_signal(void **state)
 	end(&w);
 }
 
-/* What is sent from its owner's memory is signalled and waited for, and what
- * was posted behind it is given back behind it. */
+/* siw sends a page or more of an unsignalled request by reference, and TCP may
+ * read it after later completions: so each such request is signalled, which
+ * makes siw copy. */
+static void test_pages_over_siw_are_signalled(void **state)
+{
+	static const size_t len[] = { 4095, 4096, SLOT_LEN, 76 };
+	struct request r[4];
+	struct world w;
+
+	(void)state;
+	for (int iwarp = 0; iwarp < 2; iwarp++) {
+		fake_begin();
+		fake.is_iwarp = iwarp;
+		fake_other_device(); /* made with it */
+		connected(&w);
+		for (unsigned i = 0; i < 4; i++)
+			post(&w, make(&r[i], i % 2 ? RCAP_WRITE : RCAP_SEND,
+				      len[i]));
+		turn(&w);
+		assert_int_equal(fake.nsends, 4);
+		for (unsigned i = 0; i < 3; i++)
+			assert_int_equal(!!(sent(i)->flags & IBV_SEND_SIGNALED),
+					 iwarp && len[i] >= 4096);
+		assert_true(sent(3)->flags & IBV_SEND_SIGNALED);
+		assert_int_equal(w.ndone, 4); /* no request waits for that */
+		end(&w);
+	}
+}
+
+/* A request that uses memory of its owner is signalled and waited for; later
+ * requests are returned after it. */
 static void test_large_is_waited_for(void **state)
 {
 	struct request r[2];
@@ -254,8 +283,8 @@ static void test_large_is_waited_for(void **state)
 	end(&w);
 }
 
-/* siw tells of a Send before the Read that was posted first: the Read is done
- * when its own completion comes, and given back first all the same. */
+/* siw reports a Send before the Read that was posted first: the Read is done
+ * with its own completion, and is still returned first. */
 static void test_read_told_late(void **state)
 {
 	struct request r[2];
@@ -280,8 +309,8 @@ static void test_read_told_late(void **state)
 	end(&w);
 }
 
-/* More than the device has room for: one in a while is signalled, and the
- * rest goes when that completes. */
+/* More requests than the device has room for: one in a while is signalled, and
+ * the rest is posted when it completes. */
 static void test_queue_full(void **state)
 {
 	struct request r[40];
@@ -313,8 +342,8 @@ static void test_queue_full(void **state)
 	end(&w);
 }
 
-/* [RFC 5040 §4.3] the region is named both where the interface has it and
- * where siw looks; siw takes nothing inline with it. */
+/* [RFC 5040 §4.3] the region is named in the field of the interface and in the
+ * field that siw reads; no inline data with siw. */
 static void test_send_with_invalidate(void **state)
 {
 	struct request r;
@@ -370,7 +399,7 @@ static void test_receives_in_one_call(void **state)
 
 /* ---- the end ---- */
 
-/* What was posted goes out before the connection does. */
+/* Posted requests are sent before the connection ends. */
 static void test_disconnect_waits(void **state)
 {
 	struct request r;
@@ -394,7 +423,7 @@ static void test_disconnect_waits(void **state)
 	end(&w);
 }
 
-/* An error ends it; all that is out comes back. */
+/* An error ends the connection; all requests are returned. */
 static void test_error_flushes(void **state)
 {
 	struct request r[3];
@@ -417,8 +446,8 @@ static void test_error_flushes(void **state)
 	end(&w);
 }
 
-/* A region goes with its connection at the latest; one that was invalidated, or
- * is only afterwards, is not given back twice. */
+/* A region ends with its connection at the latest; one that was invalidated, or
+ * is invalidated only afterwards, is not ended twice. */
 static void test_regions_end(void **state)
 {
 	struct iovec one[1] = { { memory[0], LARGE } };
@@ -528,7 +557,8 @@ static void look(struct world *w)
 	turn(w);
 }
 
-/* There is no device, then there is one, it goes, and another one comes. */
+/* There is no device, then there is one, it is removed, and another one
+ * appears. */
 static void test_device_comes_and_goes(void **state)
 {
 	struct verbs_listener *l;
@@ -552,7 +582,7 @@ static void test_device_comes_and_goes(void **state)
 	turn(&w);
 	assert_null(l->id);
 	assert_string_equal(w.said[1], "fake0: the device was removed");
-	/* what librdmacm holds of it leads nowhere now */
+	/* the descriptors of librdmacm lead to /dev/null now */
 	assert_int_equal(write(old->cmd_fd, "x", 1), 1);
 	fake_other_device();
 	look(&w);
@@ -561,7 +591,8 @@ static void test_device_comes_and_goes(void **state)
 	end(&w);
 }
 
-/* A device that nobody tells of any more is missed; its connections end. */
+/* A removed device without an event is missed in the listing; its connections
+ * end. */
 static void test_device_vanishes(void **state)
 {
 	struct verbs_listener *l;
@@ -585,7 +616,7 @@ static void test_device_vanishes(void **state)
 	end(&w);
 }
 
-/* A device that came after the listing was begun is not in it. */
+/* A device that appears after the listing started is not in it. */
 static void test_listing_is_older(void **state)
 {
 	struct ibv_device *none[] = { NULL };
@@ -614,7 +645,7 @@ static void on_asked_once(void *arg, struct verbs_request *r)
 	openiser_verbs.unlisten(w->listener);
 }
 
-/* A listener may end when it has what it waited for. */
+/* A listener may end when a device has appeared. */
 static void test_unlisten_when_asked(void **state)
 {
 	struct world w;
@@ -635,7 +666,7 @@ static void test_unlisten_when_asked(void **state)
 	end(&w);
 }
 
-/* Why a peer was refused is said. */
+/* The reason of a rejection is reported. */
 static void test_no_queue_pair(void **state)
 {
 	struct verbs_listener *l;
@@ -651,13 +682,13 @@ static void test_no_queue_pair(void **state)
 	assert_null(w.c);
 	assert_int_equal(fake.rejects, 1);
 	assert_string_equal(w.said[0],
-			    "a connection was refused: queue pair: Cannot "
+			    "connection rejected: queue pair: Cannot "
 			    "allocate memory (ulimit -l?)");
 	openiser_verbs.unlisten(l);
 	end(&w);
 }
 
-/* What another thread told and nobody looked at yet. */
+/* An event that another thread has posted and that is still unhandled. */
 static void test_told_at_the_end(void **state)
 {
 	struct world w, other;
@@ -754,7 +785,8 @@ static void test_too_many(void **state)
 	end(&w);
 }
 
-/* A request goes to another thread's channel, and may be dead by then. */
+/* A request moves to the channel of another thread, and its peer may have given
+ * up by then. */
 static void test_hand(void **state)
 {
 	static uint8_t buf[64];
@@ -780,7 +812,7 @@ static void test_hand(void **state)
 	assert_int_equal(fake.migrations, 2);
 	openiser_verbs.take(w.request, on_accepted, &other);
 	assert_ptr_equal(other.c->v, v2);
-	/* its first message is here before it is established */
+	/* its first message arrives before the connection is established */
 	assert_int_equal(rcap_post_recv(&other.c->qp, &recv), 0);
 	turn(&other);
 	fake_received(other.c->rcq, fake.recvs[0], 5, 0, 0);
@@ -790,14 +822,14 @@ static void test_hand(void **state)
 	turn(&other);
 	assert_int_equal(other.nestablished, 1);
 	assert_int_equal(other.nreceived, 1);
-	/* an event of the device's that the first thread reads is the other's */
+	/* the first thread reads an event that concerns the second */
 	fake_async(IBV_EVENT_QP_FATAL, other.c->id->qp, NULL);
 	turn(&w);
 	turn(&other);
 	assert_true(other.closed);
 	openiser_verbs.free(other.c);
 	other.c = NULL;
-	/* one that gave up on its way */
+	/* a request whose peer gave up meanwhile */
 	fake_cm(fake_id(l->id), l->id, RDMA_CM_EVENT_CONNECT_REQUEST, "abc");
 	turn(&w);
 	fake_cm(w.request->id, NULL, RDMA_CM_EVENT_REJECTED, NULL);
@@ -805,7 +837,7 @@ static void test_hand(void **state)
 	openiser_verbs.take(w.request, on_accepted, &w);
 	assert_null(w.c);
 	assert_int_equal(fake.rejects, 0);
-	/* one that nobody wants */
+	/* a request that the user does not take */
 	fake_cm(fake_id(l->id), l->id, RDMA_CM_EVENT_CONNECT_REQUEST, "abc");
 	turn(&w);
 	openiser_verbs.refuse(w.request);
@@ -820,6 +852,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_small_inline_one_signal),
+		cmocka_unit_test(test_pages_over_siw_are_signalled),
 		cmocka_unit_test(test_large_is_waited_for),
 		cmocka_unit_test(test_read_told_late),
 		cmocka_unit_test(test_queue_full),

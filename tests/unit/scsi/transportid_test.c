@@ -71,6 +71,8 @@ static void test_get_malformed(void **state)
 	assert_int_equal(get_text("iqn.x,i,0x"), ERR_FORMAT);
 	assert_int_equal(get_text(",i,0x1"), ERR_FORMAT);
 	assert_int_equal(get_text("iqn.x,i,0x1g"), ERR_FORMAT);
+	assert_int_equal(get_text("iqn.x,I,0x1,i,0x1"), ERR_FORMAT);
+	assert_int_equal(get_text("iqn.x,y,i,0x1"), ERR_FORMAT);
 	assert_int_equal(get_text("iqn.x,i,0x1234567890abc"), ERR_FORMAT);
 	memset(text, 'a', sizeof(text));
 	strcpy(text + 224, ",i,0x1");
@@ -81,8 +83,8 @@ static void test_get_malformed(void **state)
 	memset(text, 'a', sizeof(text));
 	strcpy(text + 380, ",i,0x1");
 	assert_int_equal(get_text(text), ERR_FORMAT);
-	/* another protocol, a device without a port, a length no multiple of
-	 * four, no end */
+	/* another protocol, a device without a port, a length that is not a
+	 * multiple of 4, no final NUL, a reserved byte */
 	for (unsigned i = 0; i < 5; i++) {
 		static const struct {
 			uint8_t at, value;

@@ -8,7 +8,7 @@
 
 static void expect_status(struct peer *p, uint8_t status)
 {
-	rig_settle(p->rig);
+	fixture_settle(p->fixture);
 	peer_expect_status(p, status);
 }
 
@@ -16,7 +16,7 @@ static void expect_response(struct peer *p, uint32_t itt, uint8_t status)
 {
 	struct sent *s;
 
-	rig_settle(p->rig);
+	fixture_settle(p->fixture);
 	s = peer_expect(p, ISCSI_SCSI_RESPONSE);
 	assert_int_equal(s->pdu.itt, itt);
 	assert_int_equal(s->pdu.rsp.status, status);
@@ -24,7 +24,7 @@ static void expect_response(struct peer *p, uint32_t itt, uint8_t status)
 
 static void expect_tmf(struct peer *p, uint32_t itt, uint8_t response)
 {
-	rig_settle(p->rig);
+	fixture_settle(p->fixture);
 	peer_expect_tmf(p, itt, response);
 }
 
@@ -46,7 +46,7 @@ static void tur_ends(struct peer *p, uint8_t attr, uint8_t status)
 	expect_status(p, status);
 }
 
-/* READ(10) of a block that is not there, NACA = 1. */
+/* READ(10) of a block beyond the end, NACA = 1. */
 static void fault(struct peer *p)
 {
 	const uint8_t cdb[16] = { 0x28, 0, 0xff, [8] = 1, [9] = 0x04 };
@@ -59,10 +59,10 @@ static void establish(struct peer *p)
 	struct sent *s;
 
 	fault(p);
-	rig_settle(p->rig);
+	fixture_settle(p->fixture);
 	s = peer_expect(p, ISCSI_SCSI_RESPONSE);
 	assert_int_equal(s->pdu.rsp.status, SCSI_CHECK_CONDITION);
-	assert_true(s->len > 2); /* §10.2: autosense all the same */
+	assert_true(s->len > 2); /* §10.2: autosense with NACA, too */
 }
 
 static void expect_none(struct env *e)
@@ -75,11 +75,11 @@ static void test_clear_aca_rfc7143_11_5_1(void **state)
 {
 	struct env *e = *state;
 
-	clear_aca(e->p); /* there is none: nothing happens */
+	clear_aca(e->p); /* no ACA: nothing happens */
 	establish(e->p);
 	tur_ends(e->p, 0, SCSI_ACA_ACTIVE);
 	tur_ends(e->other, 0, SCSI_BUSY);
-	clear_aca(e->other); /* it is not the other's to clear */
+	clear_aca(e->other); /* only the faulted nexus clears it */
 	tur_ends(e->p, ISCSI_ATTR_ORDERED, SCSI_ACA_ACTIVE);
 	tur_ends(e->p, ISCSI_ATTR_ACA, SCSI_GOOD);
 	clear_aca(e->p);
@@ -90,7 +90,8 @@ static void test_clear_aca_rfc7143_11_5_1(void **state)
 		   ISCSI_TMF_NO_LUN);
 }
 
-/* On both workers: one with the store, one whose data come in, one dormant. */
+/* On both workers: one command in the store, one whose data are in progress,
+ * one dormant. */
 static void test_blocked_until_cleared_sam5_5_10_2(void **state)
 {
 	struct env *e = *state;
@@ -103,13 +104,13 @@ static void test_blocked_until_cleared_sam5_5_10_2(void **state)
 	peer_unsolicited(e->p, e->p->last_task, 1, 512, 0);
 	establish(e->p);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_solicited(e->p, 1, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(peer_quiet(e->p));
 	assert_true(peer_quiet(e->other));
 	assert_int_equal(e->r->memory[8 * 512], 0);
-	/* the answer comes first, then what was blocked */
+	/* the response to the function precedes those of blocked commands */
 	clear_aca(e->p);
 	expect_response(e->p, reads[0], SCSI_GOOD);
 	expect_response(e->p, write, SCSI_GOOD);
@@ -117,7 +118,7 @@ static void test_blocked_until_cleared_sam5_5_10_2(void **state)
 	assert_int_equal(e->r->memory[8 * 512], 1);
 }
 
-/* SAM-5 §7.4: to a task of the ACA attribute it is an ABORT TASK. */
+/* SAM-5 §7.4: CLEAR ACA aborts the task with the ACA attribute. */
 static void test_clear_aca_aborts_the_aca_task(void **state)
 {
 	struct env *e = *state;
@@ -133,8 +134,8 @@ static void test_clear_aca_aborts_the_aca_task(void **state)
 		peer_tmf(e->p, ISCSI_TMF_QUERY_TASK, 0, itt, e->p->cmdsn - 1);
 	expect_tmf(e->p, function, ISCSI_TMF_SUCCEEDED);
 	function = tmf(e->p, ISCSI_TMF_CLEAR_ACA);
-	rig_settle(e->r);
-	assert_true(peer_quiet(e->p)); /* its I/O is under way */
+	fixture_settle(e->r);
+	assert_true(peer_quiet(e->p)); /* its I/O is in progress */
 	e->r->holding = false;
 	expect_tmf(e->p, function, ISCSI_TMF_COMPLETE);
 	expect_response(e->p, blocked, SCSI_GOOD);
@@ -142,7 +143,8 @@ static void test_clear_aca_aborts_the_aca_task(void **state)
 	expect_none(e);
 }
 
-/* QERR = 01b: what is blocked with 00b goes, and its owners hear of it. */
+/* QERR = 01b: commands that 00b blocks are aborted, and a unit attention
+ * reports that to their initiators. */
 static void qerr(struct env *e, bool tas)
 {
 	uint32_t itt;
@@ -152,8 +154,8 @@ static void qerr(struct env *e, bool tas)
 	e->r->holding = true;
 	itt = peer_read(e->other, 0, 1);
 	fault(e->p);
-	rig_settle(e->r);
-	assert_true(peer_quiet(e->p)); /* the status waits for their end */
+	fixture_settle(e->r);
+	assert_true(peer_quiet(e->p)); /* the status follows their end */
 	e->r->holding = false;
 	expect_status(e->p, SCSI_CHECK_CONDITION);
 	assert_true(peer_quiet(e->p));
@@ -174,7 +176,8 @@ static void test_qerr_takes_others_sam5_5_10_2(void **state)
 	qerr(*state, true);
 }
 
-/* What aborts tasks leaves the ACA (SAM-5 §7.2, §7.5), what resets ends it. */
+/* Functions that abort tasks leave the ACA (SAM-5 §7.2, §7.5), resets end
+ * it. */
 static void test_functions_meanwhile_sam5_7(void **state)
 {
 	static const enum iscsi_tmf stays[] = { ISCSI_TMF_ABORT_TASK_SET,
@@ -188,7 +191,7 @@ static void test_functions_meanwhile_sam5_7(void **state)
 		peer_read(e->p, 0, 1);
 		establish(e->p);
 		e->r->holding = false;
-		rig_settle(e->r); /* it is blocked at its end */
+		fixture_settle(e->r); /* it is blocked at its end */
 		assert_true(peer_quiet(e->p));
 		expect_tmf(e->p, tmf(e->p, stays[i]), ISCSI_TMF_COMPLETE);
 		assert_true(peer_quiet(e->p));
@@ -215,14 +218,14 @@ static void test_session_loss_ends_it_sam5_5_10_5(void **state)
 	itt = peer_read(e->other, 0, 1);
 	establish(e->p);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(peer_quiet(e->other));
 	peer_cut(e->p, ERR_RESET);
 	expect_response(e->other, itt, SCSI_GOOD);
 	tur_ends(e->other, 0, SCSI_GOOD);
 }
 
-/* Whoever asked is gone before the answer. */
+/* The connection ends before the response. */
 static void test_session_lost_during_clear_aca(void **state)
 {
 	struct env *e = *state;
@@ -230,7 +233,7 @@ static void test_session_lost_during_clear_aca(void **state)
 	establish(e->other);
 	tmf(e->other, ISCSI_TMF_CLEAR_ACA);
 	peer_cut(e->other, ERR_RESET);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(tgt_worker_idle(tgt_worker(e->r->tgt, 1)));
 	tur_ends(e->p, 0, SCSI_GOOD);
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "cmocka_all.h"
-/* the bench of the fuzz target, and its corpus as scenarios */
+/* the fixture of the fuzz target, and its corpus as scenarios */
 #include "fail_alloc.h"
 #include "fuzz/target/target_fuzz.c"
 
@@ -24,7 +24,7 @@ static size_t read_corpus(const char *name, uint8_t *buf, size_t max)
 	return n;
 }
 
-/* From the first byte on, with the nth allocation failing. */
+/* Runs a scenario from its first byte with the nth allocation failing. */
 static bool run_failing(unsigned long nth, const uint8_t *data, size_t size)
 {
 	struct stream s = { .seen = 0 };
@@ -47,7 +47,7 @@ static void every_allocation(const char *name)
 	assert_true(size > 1);
 	while (run_failing(n, data, size))
 		n++;
-	assert_true(n > 5); /* something was allocated at all */
+	assert_true(n > 5); /* the scenarios do allocate */
 }
 
 static void test_allocation_fails_in_session(void **state)

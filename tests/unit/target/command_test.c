@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* command_test.c: the walk of SCSI Commands, their order, residuals. */
+/* command_test.c: SCSI Commands from header to response, their order,
+ * residuals. */
 #include <string.h>
 
 #include "base/err.h"
@@ -13,7 +14,7 @@ static void test_read(void **state)
 
 	memset(e->r->memory + 512, 0x5a, 1024);
 	itt = peer_read(e->p, 1, 2);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	s = peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 	assert_true(s->put);
 	assert_int_equal(s->pdu.itt, itt);
@@ -30,11 +31,11 @@ static void test_statsn_counts_responses_rfc7143_4_2_2_2(void **state)
 	uint32_t first;
 
 	peer_read(e->p, 0, 1);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	first = peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.statsn;
 	for (uint32_t i = 1; i < 5; i++) {
 		peer_read(e->p, 0, 1);
-		rig_settle(e->r);
+		fixture_settle(e->r);
 		assert_int_equal(
 			peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.statsn,
 			first + i);
@@ -51,7 +52,7 @@ static void test_write_immediate(void **state)
 	assert_int_equal(e->p->last_task->out.len, 512);
 	assert_true(peer_quiet(e->p)); /* nothing before its data */
 	peer_unsolicited(e->p, e->p->last_task, 0x11, 512, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	s = peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 	assert_int_equal(s->pdu.rsp.status, SCSI_GOOD);
 	assert_int_equal(e->r->memory[3 * 512], 0x11);
@@ -70,7 +71,7 @@ static void test_write_rest_is_asked_for(void **state)
 	assert_int_equal(e->p->get_len, 3072);
 	assert_int_equal(e->r->memory[0], 0); /* nothing written yet */
 	peer_solicited(e->p, 0x33, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_status(e->p, SCSI_GOOD);
 	assert_int_equal(e->r->memory[0], 0x22);
 	assert_int_equal(e->r->memory[1024], 0x33);
@@ -94,7 +95,7 @@ static void test_write_digest_error_rfc7143_11_4_7_2(void **state)
 
 	peer_write(e->p, 0, 1);
 	peer_unsolicited(e->p, e->p->last_task, 0x44, 512, ERR_DATA_DIGEST);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	expect_sense(peer_next(e->p), 0x0b, 0x47, 0x05);
 	assert_int_equal(e->r->memory[0], 0); /* never reached the medium */
 }
@@ -106,7 +107,7 @@ static void test_write_data_missing_rfc7143_11_4_7_2(void **state)
 	peer_write(e->p, 0, 2);
 	peer_unsolicited(e->p, e->p->last_task, 0x44, 512, 0);
 	peer_solicited(e->p, 0x44, ERR_SEQUENCE);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	expect_sense(peer_next(e->p), 0x0b, 0x0c, 0x0d);
 	assert_int_equal(e->r->memory[0], 0);
 }
@@ -117,7 +118,7 @@ static void test_unexpected_unsolicited_data_rfc7143_11_4_7_2(void **state)
 
 	peer_write(e->p, 0, 2);
 	peer_unsolicited(e->p, e->p->last_task, 0x44, 512, ERR_PROTOCOL);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	expect_sense(peer_next(e->p), 0x0b, 0x0c, 0x0c);
 	assert_int_equal(e->r->memory[0], 0);
 }
@@ -129,16 +130,79 @@ static void test_bidirectional_refused(void **state)
 
 	peer_command(e->p, cdb, true, true, 512);
 	peer_unsolicited(e->p, e->p->last_task, 0x55, 0, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	expect_sense(peer_next(e->p), 0x05, 0x0e, 0x03);
+}
+
+/* Each direction has a residual of all expected bytes. */
+static void test_bidirectional_residuals_rfc7143_11_4_5_1(void **state)
+{
+	struct env *e = *state;
+	const uint8_t cdb[16] = { 0x28, 0, 0, 0, 0, 0, 0, 0, 1 };
+	struct iscsi_ahs ahs = { .has_bidi = true, .bidi_read_edtl = 1000 };
+	uint8_t bytes[16];
+	struct sent *s;
+
+	e->p->ahs = bytes;
+	e->p->ahs_len = (uint8_t)iscsi_ahs_encode(&ahs, bytes, sizeof(bytes));
+	peer_command(e->p, cdb, true, true, 512);
+	peer_unsolicited(e->p, e->p->last_task, 0x55, 0, 0);
+	fixture_settle(e->r);
+	s = peer_next(e->p);
+	assert_int_equal(s->pdu.rsp.resid_flags,
+			 ISCSI_RESID_UNDERFLOW | ISCSI_RESID_BIDI_UNDERFLOW);
+	assert_int_equal(s->pdu.rsp.resid, 512);
+	assert_int_equal(s->pdu.rsp.bidi_resid, 1000);
+	expect_sense(s, 0x05, 0x0e, 0x03);
+}
+
+/* A WRITE marked as a read, a READ as a write: nothing moves. */
+static void test_wrong_direction_is_refused(void **state)
+{
+	struct env *e = *state;
+	const uint8_t read10[16] = { 0x28, 0, 0, 0, 0, 0, 0, 0, 1 };
+	const uint8_t write10[16] = { 0x2a, 0, 0, 0, 0, 0, 0, 0, 1 };
+	struct sent *s;
+
+	peer_command(e->p, write10, true, false, 512);
+	fixture_settle(e->r);
+	s = peer_next(e->p);
+	assert_int_equal(s->pdu.rsp.resid_flags, ISCSI_RESID_UNDERFLOW);
+	assert_int_equal(s->pdu.rsp.resid, 512);
+	expect_sense(s, 0x05, 0x0e, 0x03);
+	peer_command(e->p, read10, false, true, 512);
+	peer_unsolicited(e->p, e->p->last_task, 0x55, 512, 0);
+	fixture_settle(e->r);
+	s = peer_next(e->p);
+	assert_int_equal(s->pdu.rsp.resid_flags, ISCSI_RESID_UNDERFLOW);
+	assert_int_equal(s->pdu.rsp.resid, 512);
+	expect_sense(s, 0x05, 0x0e, 0x03);
+}
+
+/* An EDTL inside a block: no data are requested, none written. */
+static void test_part_of_a_block_rfc7143_11_4_5_1(void **state)
+{
+	struct env *e = *state;
+	const uint8_t write10[16] = { 0x2a, 0, 0, 0, 0, 0, 0, 0, 2 };
+	struct sent *s;
+
+	peer_command(e->p, write10, false, true, 700);
+	peer_unsolicited(e->p, e->p->last_task, 0x55, 0, 0);
+	fixture_settle(e->r);
+	s = peer_next(e->p);
+	assert_int_equal(s->pdu.op, ISCSI_SCSI_RESPONSE);
+	assert_int_equal(s->pdu.rsp.resid_flags, ISCSI_RESID_OVERFLOW);
+	assert_int_equal(s->pdu.rsp.resid, 1024 - 700);
+	expect_sense(s, 0x05, 0x0e, 0x03);
+	assert_int_equal(e->r->memory[0], 0);
 }
 
 static void test_out_of_range_has_sense(void **state)
 {
 	struct env *e = *state;
 
-	peer_read(e->p, RIG_BLOCKS, 1);
-	rig_settle(e->r);
+	peer_read(e->p, FIXTURE_BLOCKS, 1);
+	fixture_settle(e->r);
 	expect_sense(peer_next(e->p), 0x05, 0x21, 0x00);
 }
 
@@ -149,7 +213,7 @@ static void test_residual_underflow_rfc7143_11_4_5_2(void **state)
 	struct sent *s;
 
 	peer_command(e->p, read10, true, false, 2048);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	s = peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 	assert_int_equal(s->len, 512);
 	assert_int_equal(s->pdu.rsp.resid_flags, ISCSI_RESID_UNDERFLOW);
@@ -163,14 +227,15 @@ static void test_residual_overflow_rfc7143_11_4_5_2(void **state)
 	struct sent *s;
 
 	peer_command(e->p, read10, true, false, 512);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	s = peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 	assert_int_equal(s->len, 512);
 	assert_int_equal(s->pdu.rsp.resid_flags, ISCSI_RESID_OVERFLOW);
 	assert_int_equal(s->pdu.rsp.resid, 1536);
 }
 
-/* With a retry delay: 100 ms (SAM-5 §5.3.2, RFC 7144 §5.2.1). */
+/* The status qualifier has a retry delay: 100 ms (SAM-5 §5.3.2, RFC 7144
+ * §5.2.1). */
 static void expect_come_again(struct peer *p, uint8_t status)
 {
 	struct sent *s = peer_expect(p, ISCSI_SCSI_RESPONSE);
@@ -186,7 +251,7 @@ static void test_no_buffer_is_busy(void **state)
 	e->r->no_buffers = true;
 	peer_write(e->p, 0, 1);
 	peer_unsolicited(e->p, e->p->last_task, 0x66, 0, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	expect_come_again(e->p, SCSI_BUSY);
 	e->r->no_buffers = false;
 }
@@ -200,7 +265,7 @@ static void test_no_buffer_with_others_is_task_set_full(void **state)
 	e->r->no_buffers = true;
 	peer_write(e->p, 0, 1);
 	peer_unsolicited(e->p, e->p->last_task, 0x66, 0, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	expect_come_again(e->p, SCSI_TASK_SET_FULL);
 	e->r->no_buffers = false;
 }
@@ -211,16 +276,16 @@ static void test_window_ignores_outside_rfc7143_4_2_2_1(void **state)
 {
 	struct env *e = *state;
 
-	e->p->cmdsn += e->r->cfg.depth; /* one beyond MaxCmdSN */
+	e->p->cmdsn += e->r->cfg.depth; /* a CmdSN beyond MaxCmdSN */
 	peer_read(e->p, 0, 1);
 	assert_null(e->p->last_task);
-	e->p->cmdsn -= e->r->cfg.depth + 2; /* one already taken */
+	e->p->cmdsn -= e->r->cfg.depth + 2; /* a CmdSN already received */
 	peer_read(e->p, 0, 1);
 	assert_null(e->p->last_task);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(peer_quiet(e->p));
-	peer_read(e->p, 0, 1); /* the expected one */
-	rig_settle(e->r);
+	peer_read(e->p, 0, 1); /* the expected CmdSN */
+	fixture_settle(e->r);
 	peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 }
 
@@ -232,13 +297,13 @@ static void test_commands_run_in_order_rfc7143_4_2_2_1(void **state)
 	e->p->cmdsn = first + 1;
 	early = peer_write(e->p, 0, 1);
 	peer_unsolicited(e->p, e->p->last_task, 0x77, 512, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(peer_quiet(e->p));
 	assert_int_equal(e->r->memory[0], 0);
 	e->p->cmdsn = first;
 	late = peer_read(e->p, 0, 1);
-	rig_settle(e->r);
-	/* the read came second but has the lower number: it sees zeros */
+	fixture_settle(e->r);
+	/* the read came second but has the lower CmdSN: it reads zeros */
 	struct sent *s = peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 	assert_int_equal(s->pdu.itt, late);
 	assert_int_equal(s->data[0], 0);
@@ -260,7 +325,7 @@ static void test_duplicate_inside_window_ignored_rfc7143_4_2_2_1(void **state)
 	assert_null(e->p->last_task);
 	e->p->cmdsn = first;
 	peer_tur(e->p);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 	peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 	assert_true(peer_quiet(e->p));
@@ -280,8 +345,9 @@ static void test_tag_in_use_rejected_rfc7143_11_17_1(void **state)
 	assert_int_equal(s->len, ISCSI_BHS_LEN); /* §11.17.4 */
 	assert_int_equal(s->data[0], ISCSI_SCSI_COMMAND);
 	e->r->holding = false;
-	peer_read(e->p, 0, 1); /* the numbers go on */
-	rig_settle(e->r);
+	e->p->cmdsn--;	       /* its CmdSN was not received (§7.3) */
+	peer_read(e->p, 0, 1); /* ExpCmdSN advances */
+	fixture_settle(e->r);
 	peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 	peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 }
@@ -298,19 +364,20 @@ static void test_window_full(void **state)
 		assert_non_null(e->p->last_task);
 	}
 	e->r->holding = false;
-	rig_release(e->r); /* all answered, none of it is out */
+	fixture_release(e->r); /* all responses are queued, none is sent */
 	for (unsigned i = 0; i < depth; i++) {
 		peer_read(e->p, 0, 1);
 		assert_non_null(e->p->last_task);
 	}
-	rig_release(e->r);
-	peer_read(e->p, 0, 1); /* twice the depth unsent: closed */
+	fixture_release(e->r);
+	peer_read(e->p, 0,
+		  1); /* twice the depth is unsent: the window is closed */
 	assert_null(e->p->last_task);
 	e->p->cmdsn--;
 	peer_flush(e->p);
 	for (unsigned i = 0; i < 2 * depth; i++)
 		peer_expect(e->p, ISCSI_SCSI_RESPONSE);
-	/* nothing else would have told that the window is open again */
+	/* no response would announce the open window */
 	struct sent *s = peer_expect(e->p, ISCSI_NOP_IN);
 	assert_int_equal(s->pdu.ttt, ISCSI_RESERVED_TAG);
 	assert_int_equal(s->pdu.maxcmdsn - s->pdu.expcmdsn, depth - 1);
@@ -329,9 +396,9 @@ static void test_immediate_command(void **state)
 	uint32_t exp;
 
 	assert_int_equal(peer_rx(e->p, &pdu, NULL), 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	exp = peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.expcmdsn;
-	assert_int_equal(exp, e->p->cmdsn); /* did not move */
+	assert_int_equal(exp, e->p->cmdsn); /* unchanged */
 }
 
 static void test_too_many_immediate_rejected_rfc7143_4_2_2_1(void **state)
@@ -359,7 +426,7 @@ static void test_too_many_immediate_rejected_rfc7143_4_2_2_1(void **state)
 	e->r->holding = false;
 }
 
-/* ---- connections that go ---- */
+/* ---- lost connections ---- */
 
 static void test_connection_lost_with_io_in_flight(void **state)
 {
@@ -373,7 +440,7 @@ static void test_connection_lost_with_io_in_flight(void **state)
 	peer_cut(e->p, ERR_RESET);
 	assert_false(tgt_worker_idle(tgt_worker(e->r->tgt, 0)));
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(tgt_worker_idle(tgt_worker(e->r->tgt, 0)));
 	assert_int_equal(e->r->buffers, 0);
 }
@@ -399,6 +466,9 @@ int main(void)
 		ONE(test_write_data_missing_rfc7143_11_4_7_2),
 		ONE(test_unexpected_unsolicited_data_rfc7143_11_4_7_2),
 		ONE(test_bidirectional_refused),
+		ONE(test_bidirectional_residuals_rfc7143_11_4_5_1),
+		ONE(test_wrong_direction_is_refused),
+		ONE(test_part_of_a_block_rfc7143_11_4_5_1),
 		ONE(test_out_of_range_has_sense),
 		ONE(test_residual_underflow_rfc7143_11_4_5_2),
 		ONE(test_residual_overflow_rfc7143_11_4_5_2),

@@ -34,7 +34,7 @@ static void test_nop_out_echoed_rfc7143_11_19(void **state)
 	assert_memory_equal(s->data, "hello", 5);
 }
 
-/* No more than the initiator takes. */
+/* No more data than the initiator declared. */
 static void test_nop_out_echo_cut_rfc7143_11_18_3(void **state)
 {
 	static uint8_t data[70000];
@@ -69,7 +69,7 @@ static void test_ping_and_pong_rfc7143_11_19(void **state)
 	xtime now = 100 * XTIME_S;
 	struct sent *s;
 
-	tgt_worker_expire(w, now); /* heard of since login */
+	tgt_worker_expire(w, now); /* the login counts as activity */
 	assert_true(peer_quiet(e->p));
 	now += e->r->cfg.idle_time;
 	tgt_worker_expire(w, now);
@@ -77,16 +77,32 @@ static void test_ping_and_pong_rfc7143_11_19(void **state)
 	assert_int_equal(s->pdu.itt, ISCSI_RESERVED_TAG);
 	assert_int_not_equal(s->pdu.ttt, ISCSI_RESERVED_TAG);
 	assert_int_equal(s->len, 0);
-	assert_int_equal(s->pdu.statsn, statsn + 1); /* named, not taken */
+	assert_int_equal(s->pdu.statsn,
+			 statsn +
+				 1); /* it names a CmdSN but does not take it */
 	pong.itt = ISCSI_RESERVED_TAG;
 	pong.ttt = s->pdu.ttt;
 	peer_rx(e->p, &pong, NULL);
 	now += e->r->cfg.ping_time;
 	tgt_worker_expire(w, now);
 	assert_false(e->p->terminated);
-	peer_rx(e->p, &pong, NULL); /* once is enough */
+	peer_rx(e->p, &pong, NULL); /* only once */
 	assert_int_equal(peer_expect(e->p, ISCSI_REJECT)->pdu.reject.reason,
 			 ISCSI_REJECT_INVALID_PDU_FIELD);
+}
+
+/* RFC 7143 §11.18: with both tags reserved a NOP-Out carries ExpStatSN only
+ * and has no answer. */
+static void test_nop_out_that_asks_nothing_rfc7143_11_18(void **state)
+{
+	struct env *e = *state;
+	struct iscsi_pdu nop = request(e->p, ISCSI_NOP_OUT);
+
+	nop.itt = nop.ttt = ISCSI_RESERVED_TAG;
+	assert_int_equal(peer_rx(e->p, &nop, NULL), 0);
+	fixture_settle(e->r);
+	assert_true(peer_quiet(e->p));
+	assert_false(e->p->terminated);
 }
 
 static void test_ping_unanswered(void **state)
@@ -115,7 +131,7 @@ static struct sent *logout(struct env *e, uint8_t reason, uint16_t cid)
 	pdu.logout.reason = reason;
 	pdu.logout.cid = cid;
 	peer_rx(e->p, &pdu, NULL);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	return peer_next(e->p);
 }
 
@@ -159,7 +175,7 @@ static void test_logout_reserved_reason(void **state)
 	assert_int_equal(logout(e, 77, 0)->pdu.op, ISCSI_REJECT);
 }
 
-/* Pending commands are terminated, and never answered. */
+/* Commands in progress are aborted without a response. */
 static void test_logout_terminates_commands_rfc7143_11_14(void **state)
 {
 	struct env *e = *state;
@@ -174,7 +190,7 @@ static void test_logout_terminates_commands_rfc7143_11_14(void **state)
 			 ISCSI_REJECT_WAITING_LOGOUT);
 	assert_true(peer_quiet(e->p));
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect(e->p, ISCSI_LOGOUT_RESPONSE);
 	assert_true(peer_quiet(e->p));
 	assert_true(e->p->gone);
@@ -192,7 +208,7 @@ static void test_connection_lost_during_logout(void **state)
 	peer_rx(e->p, &pdu, NULL);
 	peer_cut(e->p, 0);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(tgt_worker_idle(tgt_worker(e->r->tgt, 0)));
 }
 
@@ -323,10 +339,11 @@ static void test_drain_asks_for_logout_rfc7143_11_9_1(void **state)
 	s = peer_expect(e->p, ISCSI_ASYNC_MESSAGE);
 	assert_int_equal(s->pdu.async.event, ISCSI_ASYNC_LOGOUT);
 	assert_int_equal(s->pdu.async.param3, 3);
-	assert_true(d->terminated); /* no such message there */
+	assert_true(
+		d->terminated); /* a discovery session gets no such message */
 	assert_int_equal(logout(e, ISCSI_LOGOUT_SESSION, 0)->pdu.op,
 			 ISCSI_LOGOUT_RESPONSE);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(tgt_worker_idle(w));
 }
 
@@ -339,17 +356,17 @@ static void test_drain_drops_who_stays_rfc7143_11_9_1(void **state)
 
 	tgt_worker_drain(w, now);
 	peer_expect(e->p, ISCSI_ASYNC_MESSAGE);
-	peer_tur(e->p); /* still served meanwhile */
+	peer_tur(e->p); /* commands are still executed meanwhile */
 	peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 	tgt_worker_expire(w, now + e->r->cfg.logout_time);
 	s = peer_expect(e->p, ISCSI_ASYNC_MESSAGE);
 	assert_int_equal(s->pdu.async.event, ISCSI_ASYNC_DROP_CONNECTION);
 	assert_true(e->p->terminated);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(tgt_worker_idle(w));
 }
 
-/* A peer that takes nothing can't hold the end up. */
+/* A peer that reads nothing cannot delay the end. */
 static void test_closing_is_bounded(void **state)
 {
 	struct env *e = *state;
@@ -373,6 +390,7 @@ int main(void)
 		ONE(test_nop_out_echo_cut_rfc7143_11_18_3),
 		ONE(test_nop_out_without_tag_must_be_immediate_rfc7143_11_18_1),
 		ONE(test_ping_and_pong_rfc7143_11_19),
+		ONE(test_nop_out_that_asks_nothing_rfc7143_11_18),
 		ONE(test_ping_unanswered),
 		ONE(test_logout_session_rfc7143_11_14),
 		ONE(test_logout_connection_rfc7143_11_15_1),

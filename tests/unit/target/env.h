@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* env.h: a rig with sessions that are ready, for each case of a program. */
+/* env.h: a fixture with sessions whose unit attentions are cleared, for each
+ * case of a program. */
 #ifndef TESTS_TARGET_ENV_H
 #define TESTS_TARGET_ENV_H
 
 #include "cmocka_all.h"
-#include "device/internal.h"
-#include "rig.h"
+#include "device/unit/unit.h"
+#include "fixture.h"
 
 struct env {
-	struct rig *r;
+	struct fixture *r;
 	struct peer *p, *other; /* other: NULL, or on another worker */
 };
 
@@ -16,7 +17,7 @@ static inline int env_open(void **state, unsigned sessions)
 {
 	static struct env e;
 
-	e = (struct env){ .r = rig_new(sessions, NULL) };
+	e = (struct env){ .r = fixture_new(sessions, NULL) };
 	e.p = peer_session(e.r, 0, 1);
 	if (sessions > 1)
 		e.other = peer_session(e.r, 1, 2);
@@ -41,7 +42,7 @@ static inline int env_close(void **state)
 {
 	struct env *e = *state;
 
-	rig_free(e->r);
+	fixture_free(e->r);
 	return 0;
 }
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fault_test.c: the n-th request to the store fails, for every n, over a
- * session that uses every kind of request: the command gets the right sense,
- * the others their right answers, nothing leaks.
+ * fault_test.c: the n-th request to the store fails, for every n, in a
+ * session that uses every kind of request: that command gets the right sense
+ * data, all others their right responses, and nothing leaks.
  */
 #include <string.h>
 
 #include "base/err.h"
 #include "cmocka_all.h"
-#include "rig.h"
+#include "fixture.h"
 
 struct outcome {
 	unsigned good, failed;
 };
 
-/* One command with its data; its response must come. */
+/* Sends a command with its data and expects its response. */
 static void run(struct peer *p, struct outcome *o, const uint8_t cdb[16],
 		uint32_t in, uint32_t out, uint8_t key)
 {
@@ -23,7 +23,7 @@ static void run(struct peer *p, struct outcome *o, const uint8_t cdb[16],
 	peer_command(p, cdb, in > 0, out > 0, in + out);
 	if (out)
 		peer_unsolicited(p, p->last_task, 0, out, 0);
-	rig_settle(p->rig);
+	fixture_settle(p->fixture);
 	s = peer_expect(p, ISCSI_SCSI_RESPONSE);
 	if (s->pdu.rsp.status == SCSI_GOOD) {
 		o->good++;
@@ -45,7 +45,7 @@ static struct outcome session(int err, unsigned nth, uint8_t key)
 	static const uint8_t same[16] = { 0x41, 0, 0, 0, 0, 0, 0, 0, 16 };
 	static const uint8_t status[16] = { 0x9e, 0x12, 0, 0, 0, 0, 0,
 					    0,	  0,	0, 0, 0, 0, 40 };
-	struct rig *r = rig_new_faulty(1, NULL, nth, err);
+	struct fixture *r = fixture_new_faulty(1, NULL, nth, err);
 	struct peer *p = peer_session(r, 0, 1);
 	struct outcome o = { 0, 0 };
 
@@ -59,8 +59,8 @@ static struct outcome session(int err, unsigned nth, uint8_t key)
 		run(p, &o, same, 0, 512, key);
 		run(p, &o, status, 40, 0, key);
 	}
-	peer_ready(p); /* the session is well */
-	rig_free(r);
+	peer_ready(p); /* the session still works */
+	fixture_free(r);
 	return o;
 }
 
@@ -74,7 +74,7 @@ static void every_request(int err, uint8_t key)
 		assert_true(o.failed <= 1);
 		assert_int_equal(o.good + o.failed, 14);
 	} while (o.failed);
-	assert_true(nth > 10); /* that many requests reached the store */
+	assert_true(nth > 10); /* so many requests reached the store */
 }
 
 static void test_medium_fails_everywhere(void **state)

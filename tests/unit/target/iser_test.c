@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* iser_test.c: the whole target over datamover/iser on a fake queue pair: what
- * RFC 7145 asks of the iSCSI layer at the target. */
+/* iser_test.c: the whole target over datamover/iser on a fake queue pair:
+ * requirements of RFC 7145 on the iSCSI layer of a target. */
 #include <string.h>
 
 #include "cmocka_all.h"
@@ -20,7 +20,7 @@
 static struct bench b;
 static struct fake_rcap f;
 static struct dmiser_conn *conn;
-static size_t too_big; /* malloc of more fails; 0: off */
+static size_t too_big; /* malloc of more bytes fails; 0: none fails */
 
 void *__real_malloc(size_t n);
 void *__wrap_malloc(size_t n);
@@ -65,7 +65,7 @@ static void deliver(const struct iscsi_pdu *pdu, const void *data)
 	bench_mail(&b);
 }
 
-/* The oldest answer, taken off the queue; its data. */
+/* Takes the oldest answer from the queue and copies its data. */
 static struct iscsi_pdu answer(char *data, size_t max)
 {
 	static uint8_t bytes[HEADERS + 8192];
@@ -148,7 +148,7 @@ test_login_in_full_feature_phase_over_iser_rfc7145_7_3_9(void **state)
 	assert_rejected(ISCSI_LOGIN_REQUEST, ISCSI_REJECT_PROTOCOL);
 }
 
-/* The memory for receives can't be had. */
+/* No memory for receives. */
 /* [RFC 7145: 10.1.3.1 #4-5, 10.1.4.6 #3-4] */
 static void test_no_resources_rfc7145_10_1_3_1(void **state)
 {
@@ -169,8 +169,8 @@ static void test_no_resources_rfc7145_10_1_3_1(void **state)
 	end();
 }
 
-/* RDMA from the start, as the world does it: RDMAExtensions is irrelevant in a
- * discovery session, and may be left out; no digest is ever agreed on. */
+/* RDMA from the first byte: RDMAExtensions is irrelevant in a discovery
+ * session and may be omitted; no digest is agreed on. */
 static void test_login_over_rdma_from_the_start(void **state)
 {
 	static char text[1024];
@@ -190,8 +190,7 @@ static void test_login_over_rdma_from_the_start(void **state)
 	assert_true(says(text, p.dsl, "HeaderDigest=None"));
 	assert_true(says(text, p.dsl, "DataDigest=None"));
 	assert_true(says(text, p.dsl, "RDMAExtensions=Yes"));
-	/* nothing that was not offered: open-iscsi refuses keys it does not
-	 * know */
+	/* no key that was not offered: open-iscsi refuses unknown keys */
 	assert_null(memmem(text, p.dsl, "iSERHello", 9));
 	assert_null(memmem(text, p.dsl, "MaxOutstandingUn", 16));
 	assert_null(memmem(text, p.dsl, "MaxAHS", 6));
@@ -199,7 +198,7 @@ static void test_login_over_rdma_from_the_start(void **state)
 	end();
 }
 
-/* Ping data come back, as far as real initiators have room. */
+/* An answer to a ping has as much data as real initiators have room for. */
 static void test_ping_is_cut_to_what_initiators_take(void **state)
 {
 	static char data[512];

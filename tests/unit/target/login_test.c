@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "cmocka_all.h"
-#include "rig.h"
+#include "fixture.h"
 
 static const uint8_t isid_a[6] = { 0x80, 1, 2, 3, 4, 5 };
 
@@ -14,7 +14,7 @@ static const uint8_t isid_a[6] = { 0x80, 1, 2, 3, 4, 5 };
 /* [RFC 7145: 5.1.2 #1] [RFC 5047: 8.6 #1] */
 static void test_login_normal(void **state)
 {
-	struct rig *r = rig_new(1, NULL);
+	struct fixture *r = fixture_new(1, NULL);
 	struct peer *p = peer_session(r, 0, 1);
 	struct sent *s = &p->sent[0];
 
@@ -27,70 +27,99 @@ static void test_login_normal(void **state)
 	assert_int_equal(p->params.max_send_dsl, 65536);
 	assert_false(p->params.initial_r2t);
 	peer_ready(p);
-	rig_free(r);
+	fixture_free(r);
+}
+
+/* The initiator offers the maximum of every key. */
+static void test_login_agrees_to_so_much(void **state)
+{
+	struct fixture *r = fixture_new(1, NULL);
+	struct peer *p = peer_new(r, 0);
+
+	(void)state;
+	assert_int_equal(KEYS(p, "InitiatorName=" FIXTURE_INI "\0"
+				 "SessionType=Normal\0"
+				 "TargetName=" FIXTURE_TARGET "\0"
+				 "MaxConnections=8\0InitialR2T=No\0"
+				 "ImmediateData=Yes\0MaxBurstLength=16777215\0"
+				 "FirstBurstLength=16777215\0"
+				 "MaxOutstandingR2T=65535\0"
+				 "DefaultTime2Wait=0\0DefaultTime2Retain=60\0"
+				 "ErrorRecoveryLevel=2"),
+			 ISCSI_LOGIN_SUCCESS);
+	assert_int_equal(p->params.max_connections, 1);
+	assert_false(p->params.initial_r2t);
+	assert_true(p->params.immediate_data);
+	assert_int_equal(p->params.max_burst_length, 1048576);
+	assert_int_equal(p->params.first_burst_length, 262144);
+	assert_int_equal(p->params.max_outstanding_r2t, 8);
+	assert_int_equal(p->params.default_time2wait, 0);
+	assert_int_equal(p->params.default_time2retain, 0);
+	assert_int_equal(p->params.error_recovery_level, 0);
+	fixture_free(r);
 }
 
 static void test_login_unknown_target_rfc7143_11_13_5(void **state)
 {
-	struct rig *r = rig_new(1, NULL);
+	struct fixture *r = fixture_new(1, NULL);
 	struct peer *p = peer_new(r, 0);
 
 	(void)state;
-	assert_int_equal(KEYS(p, "InitiatorName=" RIG_INI "\0"
+	assert_int_equal(KEYS(p, "InitiatorName=" FIXTURE_INI "\0"
 				 "SessionType=Normal\0"
-				 "TargetName=iqn.2026-01.org.example:nobody"),
+				 "TargetName=iqn.2026-01.org.example:none"),
 			 ISCSI_LOGIN_NOT_FOUND);
 	assert_true(p->gone);
-	rig_free(r);
+	fixture_free(r);
 }
 
 static void test_login_no_target_name_rfc7143_6_3(void **state)
 {
-	struct rig *r = rig_new(1, NULL);
+	struct fixture *r = fixture_new(1, NULL);
 	struct peer *p = peer_new(r, 0);
 
 	(void)state;
-	assert_int_equal(KEYS(p, "InitiatorName=" RIG_INI "\0"
+	assert_int_equal(KEYS(p, "InitiatorName=" FIXTURE_INI "\0"
 				 "SessionType=Normal"),
 			 ISCSI_LOGIN_MISSING_PARAMETER);
 	assert_true(p->gone);
-	rig_free(r);
+	fixture_free(r);
 }
 
-/* MaxConnections=1, ErrorRecoveryLevel=0: no session can be joined. */
+/* MaxConnections=1, ErrorRecoveryLevel=0: no second connection is admitted. */
 static void test_login_tsih_without_session_rfc7143_11_13_5(void **state)
 {
-	static const char keys[] = "InitiatorName=" RIG_INI "\0"
+	static const char keys[] = "InitiatorName=" FIXTURE_INI "\0"
 				   "SessionType=Normal\0"
-				   "TargetName=" RIG_TARGET;
-	struct rig *r = rig_new(1, NULL);
+				   "TargetName=" FIXTURE_TARGET;
+	struct fixture *r = fixture_new(1, NULL);
 	struct peer *p = peer_new(r, 0);
 
 	(void)state;
 	assert_int_equal(peer_login(p, keys, sizeof(keys), isid_a, 77),
 			 ISCSI_LOGIN_NO_SESSION);
-	rig_free(r);
+	fixture_free(r);
 }
 
 static void test_login_other_pdu_first_rfc7143_6_3(void **state)
 {
-	struct rig *r = rig_new(1, NULL);
+	struct fixture *r = fixture_new(1, NULL);
 	struct peer *p = peer_new(r, 0);
 
 	(void)state;
 	peer_tur(p);
-	rig_settle(r);
+	fixture_settle(r);
 	assert_true(peer_quiet(p));
 	assert_true(p->gone);
-	rig_free(r);
+	fixture_free(r);
 }
 
 static void test_login_other_pdu_in_between_rfc7143_6_3(void **state)
 {
-	static const char keys[] = "InitiatorName=" RIG_INI "\0"
+	static const char keys[] = "InitiatorName=" FIXTURE_INI "\0"
 				   "SessionType=Normal\0"
-				   "TargetName=" RIG_TARGET;
-	struct rig *r = rig_new(1, NULL);
+				   "TargetName=" FIXTURE_TARGET;
+	struct fixture *r = fixture_new(1, NULL);
 	struct peer *p = peer_new(r, 0);
 	struct iscsi_pdu pdu = { .op = ISCSI_LOGIN_REQUEST,
 				 .immediate = true,
@@ -106,14 +135,14 @@ static void test_login_other_pdu_in_between_rfc7143_6_3(void **state)
 	s = peer_expect(p, ISCSI_LOGIN_RESPONSE);
 	assert_int_equal(s->pdu.login.status_class, 0x02);
 	assert_int_equal(s->pdu.login.status_detail, 0x0b);
-	rig_settle(r);
+	fixture_settle(r);
 	assert_true(p->gone);
-	rig_free(r);
+	fixture_free(r);
 }
 
 static void test_login_takes_too_long(void **state)
 {
-	struct rig *r = rig_new(1, NULL);
+	struct fixture *r = fixture_new(1, NULL);
 	struct tgt_worker *w = tgt_worker(r->tgt, 0);
 	struct peer *p = peer_new(r, 0);
 	xtime limit = XTIME_S + r->cfg.login_time;
@@ -125,65 +154,239 @@ static void test_login_takes_too_long(void **state)
 	tgt_worker_expire(w, limit);
 	assert_true(p->terminated);
 	assert_int_equal(p->how, DM_TERMINATE_NOW);
-	rig_free(r);
+	fixture_free(r);
 }
 
-static void few_logins(struct tgt_config *cfg)
+static void few_conns(struct tgt_config *cfg)
 {
 	cfg->max_conns = 4;
-	cfg->max_logins = 3;
-	cfg->max_logins_per_peer = 2;
 }
 
-static void test_accept_limits(void **state)
+static void test_accept_limit(void **state)
 {
-	struct rig *r = rig_new(1, few_logins);
-	int err;
-
-	(void)state;
-	assert_non_null(peer_try(r, 0, "192.0.2.1", &err));
-	assert_non_null(peer_try(r, 0, "192.0.2.1", &err));
-	assert_null(peer_try(r, 0, "192.0.2.1", &err)); /* per peer */
-	assert_int_equal(err, ERR_LIMIT);
-	assert_non_null(peer_try(r, 0, "192.0.2.2", &err));
-	assert_null(peer_try(r, 0, "192.0.2.3", &err)); /* all logins */
-	assert_int_equal(err, ERR_LIMIT);
-	rig_free(r);
-}
-
-static void test_accept_limit_frees_with_login(void **state)
-{
-	struct rig *r = rig_new(1, few_logins);
+	struct fixture *r = fixture_new(1, few_conns);
 	int err;
 
 	(void)state;
 	for (uint8_t i = 0; i < 4; i++)
 		peer_session(r, 0, i);
-	assert_null(peer_try(r, 0, "192.0.2.1", &err)); /* connections */
+	assert_null(peer_try(r, 0, "192.0.2.1", &err));
 	assert_int_equal(err, ERR_LIMIT);
-	rig_free(r);
+	fixture_free(r);
+}
+
+/* ---- decisions of the caller ---- */
+
+struct gatekeeper {
+	unsigned logins, discoveries, failures, ends;
+	int verdict;
+};
+
+static struct gatekeeper gatekeeper;
+
+static int keeper_logged_in(void *arg, void *owner, bool discovery, bool proven)
+{
+	(void)arg;
+	(void)owner;
+	(void)proven;
+	gatekeeper.logins += !discovery;
+	gatekeeper.discoveries += discovery;
+	return gatekeeper.verdict;
+}
+
+static void keeper_failed(void *arg, void *owner)
+{
+	(void)arg;
+	(void)owner;
+	gatekeeper.failures++;
+}
+
+static void keeper_ended(void *arg, void *owner)
+{
+	(void)arg;
+	(void)owner;
+	gatekeeper.ends++;
+}
+
+static void keep_gate(struct tgt_config *cfg)
+{
+	gatekeeper = (struct gatekeeper){ 0 };
+	cfg->logged_in = keeper_logged_in;
+	cfg->auth_failed = keeper_failed;
+	cfg->ended = keeper_ended;
+}
+
+static void test_logged_in_and_ended_are_reported(void **state)
+{
+	struct fixture *r = fixture_new(1, keep_gate);
+	struct peer *p = peer_session(r, 0, 1);
+
+	(void)state;
+	assert_int_equal(gatekeeper.logins, 1);
+	peer_discovery(r);
+	assert_int_equal(gatekeeper.discoveries, 1);
+	assert_int_equal(gatekeeper.ends, 0);
+	tgt_conn_drop(tgt_worker(r->tgt, 0), NULL,
+		      "test"); /* the first login */
+	fixture_settle(r);
+	assert_true(p->gone);
+	assert_int_equal(gatekeeper.ends, 1);
+	fixture_free(r);
+}
+
+static void test_login_refused_for_want_of_room_rfc7143_11_13_5(void **state)
+{
+	struct fixture *r = fixture_new(1, keep_gate);
+	struct peer *p = peer_new(r, 0);
+
+	(void)state;
+	gatekeeper.verdict = ERR_LIMIT;
+	assert_int_equal(KEYS(p, "InitiatorName=" FIXTURE_INI "\0"
+				 "SessionType=Normal\0"
+				 "TargetName=" FIXTURE_TARGET),
+			 ISCSI_LOGIN_NO_RESOURCES);
+	fixture_settle(r);
+	assert_true(p->gone);
+	fixture_free(r);
+}
+
+static void test_discovery_session_has_a_lifetime(void **state)
+{
+	struct fixture *r = fixture_new(1, NULL);
+	struct tgt_worker *w = tgt_worker(r->tgt, 0);
+	struct peer *p = peer_discovery(r);
+	xtime end = XTIME_S + r->cfg.discovery_time;
+
+	(void)state;
+	for (xtime now = XTIME_S; now < end; now += XTIME_S) {
+		tgt_worker_expire(w, now);
+		assert_false(p->terminated);
+	}
+	assert_true(tgt_worker_deadline(w) == end);
+	tgt_worker_expire(w, end);
+	assert_true(p->terminated);
+	fixture_free(r);
 }
 
 static void test_login_while_draining(void **state)
 {
-	struct rig *r = rig_new(1, NULL);
+	struct fixture *r = fixture_new(1, NULL);
 	struct peer *p;
 
 	(void)state;
 	tgt_worker_drain(tgt_worker(r->tgt, 0), XTIME_S);
 	p = peer_new(r, 0);
-	assert_int_equal(KEYS(p, "InitiatorName=" RIG_INI "\0"
+	assert_int_equal(KEYS(p, "InitiatorName=" FIXTURE_INI "\0"
 				 "SessionType=Normal\0"
-				 "TargetName=" RIG_TARGET),
+				 "TargetName=" FIXTURE_TARGET),
 			 ISCSI_LOGIN_UNAVAILABLE);
-	rig_free(r);
+	fixture_free(r);
+}
+
+/* ---- a login with a TSIH, §6.3.4 ---- */
+
+static uint16_t login_with(struct peer *p, uint8_t last, uint16_t tsih,
+			   uint16_t cid, uint32_t cmdsn)
+{
+	static const char keys[] = "InitiatorName=" FIXTURE_INI "\0"
+				   "SessionType=Normal\0"
+				   "TargetName=" FIXTURE_TARGET "\0"
+				   "InitialR2T=Yes\0" /* leading login only */
+				   "MaxRecvDataSegmentLength=8192";
+	struct iscsi_pdu pdu = { .op = ISCSI_LOGIN_REQUEST,
+				 .immediate = true,
+				 .final = true,
+				 .cmdsn = cmdsn,
+				 .dsl = sizeof(keys) };
+	const uint8_t isid[6] = { 0x80, 1, 2, 3, 4, last };
+	struct sent *s;
+
+	pdu.login.transit = true;
+	pdu.login.csg = 1;
+	pdu.login.nsg = 3;
+	pdu.login.tsih = tsih;
+	pdu.login.cid = cid;
+	memcpy(pdu.login.isid, isid, 6);
+	peer_rx(p, &pdu, keys);
+	fixture_settle(p->fixture);
+	s = peer_expect(p, ISCSI_LOGIN_RESPONSE);
+	return (uint16_t)(s->pdu.login.status_class << 8 |
+			  s->pdu.login.status_detail);
+}
+
+static void join(unsigned workers, unsigned first, unsigned second)
+{
+	struct fixture *r = fixture_new(workers, NULL);
+	struct peer *a = peer_session(r, first, 1), *b, *c;
+	uint16_t tsih = a->sent[0].pdu.login.tsih;
+
+	peer_ready(a);
+	/* another CID, another TSIH: this session stays */
+	b = peer_new(r, second);
+	assert_int_equal(login_with(b, 1, tsih, 9, a->cmdsn),
+			 ISCSI_LOGIN_TOO_MANY_CONNECTIONS);
+	b = peer_new(r, second);
+	assert_int_equal(login_with(b, 1, (uint16_t)(tsih + 7), 0, a->cmdsn),
+			 ISCSI_LOGIN_NO_SESSION);
+	b = peer_new(r, second);
+	assert_int_equal(login_with(b, 2, tsih, 0, a->cmdsn),
+			 ISCSI_LOGIN_NO_SESSION);
+	assert_false(a->gone);
+	peer_tur(a);
+	peer_expect_status(a, SCSI_GOOD);
+	/* the same TSIH and CID: its tasks end, its TSIH and keys stay */
+	r->holding = true;
+	peer_read(a, 0, 1);
+	r->holding = false;
+	b = peer_new(r, second);
+	b->cmdsn = a->cmdsn;
+	assert_int_equal(login_with(b, 1, tsih, 0, a->cmdsn), 0);
+	assert_true(a->gone);
+	assert_int_equal(b->sent[0].pdu.login.tsih, tsih);
+	assert_int_equal(b->sent[0].pdu.expcmdsn, a->cmdsn);
+	assert_false(b->params.initial_r2t);
+	assert_int_equal(b->params.protocol_level, 2);
+	assert_int_equal(b->params.max_send_dsl, 8192);
+	peer_ready(b);
+	/* and once more */
+	c = peer_new(r, first);
+	c->cmdsn = b->cmdsn;
+	assert_int_equal(login_with(c, 1, tsih, 0, b->cmdsn), 0);
+	assert_true(b->gone);
+	peer_ready(c);
+	fixture_free(r);
+}
+
+static void test_connection_reinstatement_rfc7143_6_3_4(void **state)
+{
+	(void)state;
+	join(1, 0, 0);
+	join(2, 1, 1);
+	join(2, 0, 1);
+	join(3, 2, 0);
+}
+
+/* A session in RDMA mode cannot be joined without it, nor the reverse (RFC
+ * 7145 §5.1). */
+static void test_connection_of_another_transport(void **state)
+{
+	struct fixture *r = fixture_new(1, NULL);
+	struct peer *a = peer_session(r, 0, 1), *b = peer_new(r, 0);
+
+	(void)state;
+	b->dm.rdma = DM_RDMA_ALREADY;
+	assert_int_equal(login_with(b, 1, a->sent[0].pdu.login.tsih, 0,
+				    a->cmdsn),
+			 ISCSI_LOGIN_CANT_INCLUDE);
+	assert_false(a->gone);
+	fixture_free(r);
 }
 
 /* ---- session reinstatement, §6.3.5 ---- */
 
 static void reinstate(unsigned workers, unsigned first, unsigned second)
 {
-	struct rig *r = rig_new(workers, NULL);
+	struct fixture *r = fixture_new(workers, NULL);
 	struct peer *a = peer_session(r, first, 1);
 	struct peer *other = peer_session(r, first, 2);
 	struct peer *b;
@@ -191,14 +394,14 @@ static void reinstate(unsigned workers, unsigned first, unsigned second)
 	peer_ready(a);
 	r->holding = true;
 	peer_read(a, 0, 1);
-	rig_mail(r);
+	fixture_messages(r);
 	r->holding = false;
 	b = peer_session(r, second, 1);
 	assert_true(a->gone);
 	assert_false(other->gone);
 	assert_false(b->gone);
 	peer_ready(b);
-	rig_free(r);
+	fixture_free(r);
 }
 
 static void test_reinstate_same_worker_rfc7143_6_3_5(void **state)
@@ -218,11 +421,11 @@ static void test_reinstate_other_worker_rfc7143_6_3_5(void **state)
 /* The new session's login waits until no I/O of the old one is left. */
 static void test_reinstate_waits_for_io_rfc7143_6_3_5(void **state)
 {
-	static const char keys[] = "InitiatorName=" RIG_INI "\0"
+	static const char keys[] = "InitiatorName=" FIXTURE_INI "\0"
 				   "SessionType=Normal\0"
-				   "TargetName=" RIG_TARGET;
+				   "TargetName=" FIXTURE_TARGET;
 	const uint8_t isid[6] = { 0x80, 1, 2, 3, 4, 1 };
-	struct rig *r = rig_new(2, NULL);
+	struct fixture *r = fixture_new(2, NULL);
 	struct peer *a = peer_session(r, 0, 1);
 	struct peer *b = peer_new(r, 1);
 	struct iscsi_pdu pdu = { .op = ISCSI_LOGIN_REQUEST,
@@ -241,23 +444,23 @@ static void test_reinstate_waits_for_io_rfc7143_6_3_5(void **state)
 	pdu.login.nsg = 3;
 	memcpy(pdu.login.isid, isid, 6);
 	peer_rx(b, &pdu, keys);
-	rig_settle(r);
+	fixture_settle(r);
 	assert_true(a->gone);
 	assert_true(peer_quiet(b));
 	r->holding = false;
-	rig_settle(r);
+	fixture_settle(r);
 	peer_expect(b, ISCSI_LOGIN_RESPONSE);
 	assert_true(b->enabled);
-	rig_free(r);
+	fixture_free(r);
 }
 
-/* Two at once on different workers: exactly one stays. */
+/* Two logins at once on different workers: exactly one succeeds. */
 static void test_reinstate_race(void **state)
 {
-	static const char keys[] = "InitiatorName=" RIG_INI "\0"
+	static const char keys[] = "InitiatorName=" FIXTURE_INI "\0"
 				   "SessionType=Normal\0"
-				   "TargetName=" RIG_TARGET;
-	struct rig *r = rig_new(2, NULL);
+				   "TargetName=" FIXTURE_TARGET;
+	struct fixture *r = fixture_new(2, NULL);
 	struct peer *a = peer_new(r, 0), *b = peer_new(r, 1);
 	struct iscsi_pdu pdu = { .op = ISCSI_LOGIN_REQUEST,
 				 .immediate = true,
@@ -272,19 +475,19 @@ static void test_reinstate_race(void **state)
 	memcpy(pdu.login.isid, isid_a, 6);
 	peer_rx(a, &pdu, keys);
 	peer_rx(b, &pdu, keys);
-	rig_settle(r);
+	fixture_settle(r);
 	assert_true(a->gone);
 	assert_false(b->gone);
 	assert_true(b->enabled);
-	rig_free(r);
+	fixture_free(r);
 }
 
 static void test_reinstate_connection_lost_meanwhile(void **state)
 {
-	static const char keys[] = "InitiatorName=" RIG_INI "\0"
+	static const char keys[] = "InitiatorName=" FIXTURE_INI "\0"
 				   "SessionType=Normal\0"
-				   "TargetName=" RIG_TARGET;
-	struct rig *r = rig_new(2, NULL);
+				   "TargetName=" FIXTURE_TARGET;
+	struct fixture *r = fixture_new(2, NULL);
 	struct peer *b = peer_new(r, 1);
 	struct iscsi_pdu pdu = { .op = ISCSI_LOGIN_REQUEST,
 				 .immediate = true,
@@ -298,9 +501,9 @@ static void test_reinstate_connection_lost_meanwhile(void **state)
 	memcpy(pdu.login.isid, isid_a, 6);
 	peer_rx(b, &pdu, keys);
 	peer_cut(b, ERR_RESET);
-	rig_settle(r);
+	fixture_settle(r);
 	assert_true(tgt_worker_idle(tgt_worker(r->tgt, 1)));
-	rig_free(r);
+	fixture_free(r);
 }
 
 /* ---- names ---- */
@@ -309,7 +512,7 @@ static void test_node_add_names_rfc7143_4_2_7_2(void **state)
 {
 	static const char *const bad[] = { "", "iqn.", "disk", "iqn.2026 x",
 					   "iqn.a\tb" };
-	struct rig *r = rig_new(1, NULL);
+	struct fixture *r = fixture_new(1, NULL);
 	struct tgt_node_config node = { .server = r->server };
 
 	(void)state;
@@ -317,17 +520,18 @@ static void test_node_add_names_rfc7143_4_2_7_2(void **state)
 		snprintf(node.name, sizeof(node.name), "%s", bad[i]);
 		assert_int_equal(tgt_node_add(r->tgt, &node), ERR_FORMAT);
 	}
-	strcpy(node.name, RIG_TARGET);
+	strcpy(node.name, FIXTURE_TARGET);
 	assert_int_equal(tgt_node_add(r->tgt, &node), ERR_BUSY);
 	strcpy(node.name, "eui.02004567A425678D");
 	assert_int_equal(tgt_node_add(r->tgt, &node), 0);
-	rig_free(r);
+	fixture_free(r);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_login_normal),
+		cmocka_unit_test(test_login_agrees_to_so_much),
 		cmocka_unit_test(test_login_unknown_target_rfc7143_11_13_5),
 		cmocka_unit_test(test_login_no_target_name_rfc7143_6_3),
 		cmocka_unit_test(
@@ -335,9 +539,14 @@ int main(void)
 		cmocka_unit_test(test_login_other_pdu_first_rfc7143_6_3),
 		cmocka_unit_test(test_login_other_pdu_in_between_rfc7143_6_3),
 		cmocka_unit_test(test_login_takes_too_long),
-		cmocka_unit_test(test_accept_limits),
-		cmocka_unit_test(test_accept_limit_frees_with_login),
+		cmocka_unit_test(test_accept_limit),
+		cmocka_unit_test(test_logged_in_and_ended_are_reported),
+		cmocka_unit_test(
+			test_login_refused_for_want_of_room_rfc7143_11_13_5),
+		cmocka_unit_test(test_discovery_session_has_a_lifetime),
 		cmocka_unit_test(test_login_while_draining),
+		cmocka_unit_test(test_connection_reinstatement_rfc7143_6_3_4),
+		cmocka_unit_test(test_connection_of_another_transport),
 		cmocka_unit_test(test_reinstate_same_worker_rfc7143_6_3_5),
 		cmocka_unit_test(test_reinstate_other_worker_rfc7143_6_3_5),
 		cmocka_unit_test(test_reinstate_waits_for_io_rfc7143_6_3_5),

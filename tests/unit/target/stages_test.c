@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stages_test.c: each task management function (RFC 7143 §11.5, RFC 7144 §6.3)
- * on a command in each stage of its life, of the session that asks and of
- * another one, with TAS = 0 and 1 (SPC-4 §7.5.8). Whatever happens: no response
- * to an affected command behind that to the function (§11.5.1), every buffer
- * comes back, nothing is written late, and the session goes on.
+ * stages_test.c: each task management function (RFC 7143 §11.5, RFC 7144
+ * §6.3) on a command in each of its stages, of the issuing session and of
+ * another one, with TAS = 0 and 1 (SPC-4 §7.5.8). In every case: no response
+ * of an affected command follows that of the function (§11.5.1), every
+ * buffer comes back, nothing is written later, and the session still works.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "cmocka_all.h"
-#include "device/table.h"
-#include "rig.h"
+#include "device/unit/command.h"
+#include "fixture.h"
 
 #define LBA 64u
 
 enum stage {
-	BEHIND_A_HOLE, /* a command before it has not come */
-	DORMANT,       /* waits for an ORDERED one, which is with the store */
-	BLOCKED,       /* by an ACA, at its end */
-	READING,       /* with the store */
-	WANTS_DATA,    /* an R2T is out */
-	WRITING,       /* all data are in, with the store */
+	BEHIND_A_HOLE, /* a command before it is missing */
+	DORMANT,       /* waits for an ORDERED command in the store */
+	BLOCKED,       /* blocked by an ACA at its end */
+	READING,       /* in the store */
+	WANTS_DATA,    /* an R2T was sent */
+	WRITING,       /* all data are in; in the store */
 	ANSWERED,      /* its response is queued, not sent */
 	STAGES,
 };
 
-static const char *const stage_names[] = { "behind a hole", "dormant",
-					   "blocked",	    "reading",
-					   "wants data",    "writing",
+static const char *const stage_names[] = { "after a gap", "dormant",
+					   "blocked",	  "reading",
+					   "wants data",  "writing",
 					   "answered" };
 
-static struct rig *r;
+static struct fixture *r;
 static struct peer *asker, *other;
 static struct {
 	struct peer *peer;
 	enum stage stage;
 	uint32_t itt, cmdsn, hole;
-	unsigned n;    /* commands that are affected */
-	uint16_t news; /* that the one in the hole was told */
+	unsigned n;    /* affected commands */
+	uint16_t news; /* the status of the missing command */
 } victim;
 
 static void open_both(void)
 {
-	r = rig_new(2, NULL);
+	r = fixture_new(2, NULL);
 	asker = peer_session(r, 0, 1);
 	other = peer_session(r, 1, 2);
 	peer_ready(asker);
@@ -71,14 +71,14 @@ static void blocked(struct peer *p)
 
 	victim.itt = peer_read(p, 0, 1);
 	peer_command(p, fault, true, false, 512);
-	rig_settle(r);
+	fixture_settle(r);
 	peer_expect(p, ISCSI_SCSI_RESPONSE);
 	r->holding = false;
-	rig_settle(r);
+	fixture_settle(r);
 	victim.cmdsn = p->cmdsn - 2;
 }
 
-/* A command of p comes to this stage. */
+/* Brings a command of p to this stage. */
 static void bring(struct peer *p, enum stage stage)
 {
 	victim.peer = p;
@@ -102,11 +102,11 @@ static void bring(struct peer *p, enum stage stage)
 			     ? a_write(p)
 			     : peer_read(p, 0, 1);
 	p->attr = 0;
-	rig_mail(r);
+	fixture_messages(r);
 	if (stage == WRITING)
 		peer_solicited(p, 0x77, 0);
 	if (stage == ANSWERED)
-		rig_release(r);
+		fixture_release(r);
 }
 
 static uint16_t asc_of(const struct sent *s)
@@ -131,7 +131,7 @@ static void fill_the_hole(void)
 	victim.news = asc_of(peer_expect(victim.peer, ISCSI_SCSI_RESPONSE));
 }
 
-/* What came of a response to the commands that are affected. */
+/* The responses of the affected commands. */
 static unsigned responses(struct peer *p, uint8_t status)
 {
 	unsigned n = 0;
@@ -160,11 +160,11 @@ static uint16_t attention(struct peer *p)
 		return news;
 	}
 	peer_tur(p);
-	rig_settle(r);
+	fixture_settle(r);
 	return asc_of(peer_expect(p, ISCSI_SCSI_RESPONSE));
 }
 
-/* SPC-4 §5.5.2, SAM-5 §6.3.3: who hears of it, by an attention. */
+/* SPC-4 §5.5.2, SAM-5 §6.3.3: which initiators get a unit attention. */
 static void expect_news(enum iscsi_tmf f, bool told)
 {
 	bool cleared = f == ISCSI_TMF_CLEAR_TASK_SET && !told &&
@@ -174,7 +174,7 @@ static void expect_news(enum iscsi_tmf f, bool told)
 		/* the ACA stays (SAM-5 §§7.2, 7.3, 7.5): it is cleared */
 		peer_tmf(victim.peer, ISCSI_TMF_CLEAR_ACA, 0,
 			 ISCSI_RESERVED_TAG, 0);
-		rig_settle(r);
+		fixture_settle(r);
 		peer_expect(victim.peer, ISCSI_TMF_RESPONSE);
 	}
 	if (is_reset(f)) {
@@ -193,20 +193,21 @@ static uint32_t ask(enum iscsi_tmf f)
 			one ? victim.cmdsn : 0);
 }
 
-/* Some wait for what the initiator still has to send (§4.2.3.3). */
+/* Some functions wait for data that the initiator still has to send
+ * (§4.2.3.3). */
 static void help_on(enum iscsi_tmf f)
 {
 	bool own = victim.peer == asker;
 	bool waits = own && f != ISCSI_TMF_ABORT_TASK &&
 		     f != ISCSI_TMF_I_T_NEXUS_RESET;
 
-	rig_mail(r);
+	fixture_messages(r);
 	if (waits && victim.stage == WANTS_DATA)
 		peer_solicited(asker, 0x77, 0);
 	if (waits && f != ISCSI_TMF_TARGET_WARM_RESET)
 		fill_the_hole();
 	r->holding = false;
-	rig_settle(r);
+	fixture_settle(r);
 }
 
 static void one(enum iscsi_tmf f, enum stage stage, bool own, bool tas)
@@ -221,7 +222,7 @@ static void one(enum iscsi_tmf f, enum stage stage, bool own, bool tas)
 	bring(own ? asker : other, stage);
 	itt = ask(f);
 	help_on(f);
-	/* what was answered before comes before; nothing of the others */
+	/* earlier responses come first; the aborted commands have none */
 	told = responses(victim.peer,
 			 stage == ANSWERED ? SCSI_GOOD : SCSI_TASK_ABORTED);
 	if (stage == ANSWERED)
@@ -234,7 +235,7 @@ static void one(enum iscsi_tmf f, enum stage stage, bool own, bool tas)
 				: ISCSI_TMF_COMPLETE);
 	if (!own || f == ISCSI_TMF_ABORT_TASK)
 		fill_the_hole();
-	rig_settle(r);
+	fixture_settle(r);
 	assert_true(peer_quiet(victim.peer));
 	if (f == ISCSI_TMF_I_T_NEXUS_RESET) {
 		assert_true(asker->gone);
@@ -246,9 +247,9 @@ static void one(enum iscsi_tmf f, enum stage stage, bool own, bool tas)
 	while (attention(other))
 		;
 	assert_int_equal(r->buffers, 0);
-	if (stage == WANTS_DATA) /* nothing is written late */
+	if (stage == WANTS_DATA) /* nothing is written later */
 		assert_int_equal(r->memory[LBA * 512], 0x11);
-	rig_free(r);
+	fixture_free(r);
 }
 
 static void test_own_commands(void **state)
@@ -286,7 +287,7 @@ static void test_commands_of_another_session(void **state)
 				one(functions[i], (enum stage)s, false, tas);
 }
 
-/* One dormant command goes; the one it waited for does not. */
+/* A dormant command is aborted; the command that it waited for is not. */
 static void test_abort_of_a_dormant_task(void **state)
 {
 	uint32_t itt;
@@ -295,16 +296,16 @@ static void test_abort_of_a_dormant_task(void **state)
 	open_both();
 	bring(asker, DORMANT);
 	itt = ask(ISCSI_TMF_ABORT_TASK);
-	rig_mail(r);
+	fixture_messages(r);
 	peer_expect_tmf(asker, itt, ISCSI_TMF_COMPLETE);
 	r->holding = false;
-	rig_settle(r);
+	fixture_settle(r);
 	assert_int_equal(responses(asker, SCSI_GOOD), 1);
 	assert_int_equal(attention(asker), 0);
-	rig_free(r);
+	fixture_free(r);
 }
 
-/* A reset of everything: each connection ends, whatever it was about. */
+/* A cold reset: each connection ends, in whatever stage. */
 static void test_cold_reset_in_each_stage(void **state)
 {
 	(void)state;
@@ -313,13 +314,13 @@ static void test_cold_reset_in_each_stage(void **state)
 		bring(other, (enum stage)s);
 		ask(ISCSI_TMF_TARGET_COLD_RESET);
 		r->holding = false;
-		rig_settle(r);
-		rig_settle(r); /* what ended has ended connections */
+		fixture_settle(r);
+		fixture_settle(r); /* the function has ended the connections */
 		assert_true(asker->gone && other->gone);
 		assert_int_equal(r->buffers, 0);
 		assert_true(tgt_worker_idle(tgt_worker(r->tgt, 0)));
 		assert_true(tgt_worker_idle(tgt_worker(r->tgt, 1)));
-		rig_free(r);
+		fixture_free(r);
 	}
 }
 
@@ -341,11 +342,11 @@ static void test_queries_in_each_stage_rfc7144_6_3(void **state)
 		itt = peer_tmf(asker, ISCSI_TMF_QUERY_TASK, 0, victim.itt,
 			       victim.cmdsn);
 		peer_expect_tmf(asker, itt, want);
-		/* it is of this unit only */
+		/* the query is for this unit only */
 		itt = peer_tmf(asker, ISCSI_TMF_QUERY_TASK, (uint64_t)5 << 48,
 			       victim.itt, victim.cmdsn);
 		peer_expect_tmf(asker, itt, ISCSI_TMF_NO_LUN);
-		/* another's are not its own */
+		/* commands of another session do not count */
 		itt = peer_tmf(other, ISCSI_TMF_QUERY_TASK_SET, 0,
 			       ISCSI_RESERVED_TAG, 0);
 		peer_expect_tmf(other, itt, ISCSI_TMF_COMPLETE);
@@ -353,13 +354,13 @@ static void test_queries_in_each_stage_rfc7144_6_3(void **state)
 			peer_solicited(asker, 0x77, 0);
 		fill_the_hole();
 		r->holding = false;
-		rig_settle(r);
-		rig_free(r);
+		fixture_settle(r);
+		fixture_free(r);
 	}
 }
 
-/* RFC 7144 §6.3.3: a command that has not come counts as received, as it does
- * for ABORT TASK (RFC 7143 §11.6.1 b). */
+/* RFC 7144 §6.3.3: a missing command counts as received, as for ABORT TASK
+ * (RFC 7143 §11.6.1 b). */
 static void test_query_of_what_has_not_come(void **state)
 {
 	uint32_t lost, itt;
@@ -368,19 +369,19 @@ static void test_query_of_what_has_not_come(void **state)
 	open_both();
 	lost = asker->cmdsn++;
 	peer_tur(asker);
-	rig_settle(r);
+	fixture_settle(r);
 	assert_true(peer_quiet(asker));
 	itt = peer_tmf(asker, ISCSI_TMF_QUERY_TASK, 0, 4711, lost);
-	rig_settle(r);
+	fixture_settle(r);
 	peer_expect_tmf(asker, itt, ISCSI_TMF_COMPLETE);
-	peer_expect(asker, ISCSI_SCSI_RESPONSE); /* the one behind it */
-	rig_free(r);
+	peer_expect(asker, ISCSI_SCSI_RESPONSE); /* the command after it */
+	fixture_free(r);
 }
 
-/* ---- which commands of its own session ---- */
+/* ---- affected commands of the issuing session ---- */
 
-/* §11.5.1: those with a lower CmdSN. What is sent behind it is not affected,
- * though it is there when the function gets to the task set. */
+/* §11.5.1: commands with a lower CmdSN. A later command is not affected,
+ * although it is in the task set when the function starts. */
 static void test_clear_task_set_leaves_later_ones(void **state)
 {
 	uint32_t itt, later;
@@ -393,7 +394,7 @@ static void test_clear_task_set_leaves_later_ones(void **state)
 		       0);
 	later = peer_read(asker, 0, 1);
 	r->holding = false;
-	rig_settle(r);
+	fixture_settle(r);
 	while (!peer_quiet(asker)) {
 		struct sent *s = peer_next(asker);
 
@@ -406,7 +407,7 @@ static void test_clear_task_set_leaves_later_ones(void **state)
 		}
 	}
 	assert_true(!itt && !later);
-	rig_free(r);
+	fixture_free(r);
 }
 
 int main(void)

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "cmocka_all.h"
-#include "rig.h"
+#include "fixture.h"
 
 struct env {
-	struct rig *r;
+	struct fixture *r;
 	struct peer *p, *d; /* a normal and a discovery session */
 };
 
@@ -16,7 +16,7 @@ static int setup(void **state)
 {
 	static struct env e;
 
-	e.r = rig_new(1, NULL);
+	e.r = fixture_new(1, NULL);
 	e.p = peer_session(e.r, 0, 1);
 	e.d = peer_discovery(e.r);
 	*state = &e;
@@ -27,7 +27,7 @@ static int teardown(void **state)
 {
 	struct env *e = *state;
 
-	rig_free(e->r);
+	fixture_free(e->r);
 	return 0;
 }
 
@@ -62,8 +62,8 @@ static void expect_text(const struct sent *s, const char *want, size_t len)
 
 #define EXPECT(s, want) expect_text(s, want, sizeof(want))
 
-#define RECORD                 \
- "TargetName=" RIG_TARGET "\0" \
+#define RECORD                     \
+ "TargetName=" FIXTURE_TARGET "\0" \
  "TargetAddress=192.0.2.1:3260,1"
 
 static void test_send_targets_all_rfc7143_appendix_c(void **state)
@@ -77,7 +77,7 @@ static void test_send_targets_by_name_rfc7143_appendix_c(void **state)
 {
 	struct env *e = *state;
 
-	EXPECT(TEXT(e->d, "SendTargets=" RIG_TARGET), RECORD);
+	EXPECT(TEXT(e->d, "SendTargets=" FIXTURE_TARGET), RECORD);
 	assert_int_equal(TEXT(e->d, "SendTargets=iqn.x")->len, 0);
 }
 
@@ -93,14 +93,14 @@ static void test_send_targets_other_portals(void **state)
 
 static void test_send_targets_normal_session_rfc7143_appendix_c(void **state)
 {
-	struct tgt_node_config node = { .name = RIG_SECOND };
+	struct tgt_node_config node = { .name = FIXTURE_SECOND };
 	struct env *e = *state;
 
 	node.server = e->r->server;
 	assert_int_equal(tgt_node_add(e->r->tgt, &node), 0);
 	EXPECT(TEXT(e->p, "SendTargets="), RECORD);
-	EXPECT(TEXT(e->p, "SendTargets=" RIG_TARGET), RECORD);
-	assert_int_equal(TEXT(e->p, "SendTargets=" RIG_SECOND)->len, 0);
+	EXPECT(TEXT(e->p, "SendTargets=" FIXTURE_TARGET), RECORD);
+	assert_int_equal(TEXT(e->p, "SendTargets=" FIXTURE_SECOND)->len, 0);
 	EXPECT(TEXT(e->p, "SendTargets=All"), "SendTargets=Reject");
 }
 
@@ -139,6 +139,27 @@ static void test_send_targets_in_pieces_rfc7143_11_10_4(void **state)
 	for (size_t i = 0; i < len; i += strlen(all + i) + 1)
 		names += !strncmp(all + i, "TargetName=", 11);
 	assert_int_equal(names, 301);
+}
+
+/* A longer request than the target accepts is rejected, and its text
+ * dropped. */
+static void test_answer_too_long(void **state)
+{
+	struct env *e = *state;
+	struct sent *s;
+
+	for (int i = 0; i < 5000; i++) {
+		struct tgt_node_config node = { .server = e->r->server };
+
+		snprintf(node.name, sizeof(node.name),
+			 "iqn.2026-01.org.example:%0190d", i);
+		assert_int_equal(tgt_node_add(e->r->tgt, &node), 0);
+	}
+	s = TEXT(e->d, "SendTargets=All");
+	assert_int_equal(s->pdu.op, ISCSI_REJECT);
+	assert_int_equal(s->pdu.reject.reason, ISCSI_REJECT_LONG_OP);
+	e->d->cmdsn--; /* not received (§7.3) */
+	EXPECT(TEXT(e->d, "SendTargets=" FIXTURE_TARGET), RECORD);
 }
 
 static void test_request_in_pieces_rfc7143_11_10_2(void **state)
@@ -197,9 +218,10 @@ static void test_malformed_text_rejected_rfc7143_6_1(void **state)
 {
 	struct env *e = *state;
 
-	assert_int_equal(text(e->p, "no equal sign", 13)->pdu.op, ISCSI_REJECT);
-	assert_int_equal(text(e->d, "SendTargets=All", 15)->pdu.op,
-			 ISCSI_REJECT); /* no NUL at the end */
+	assert_int_equal(text(e->p, "no equal sign", 13)->pdu.reject.reason,
+			 ISCSI_REJECT_PROTOCOL);
+	assert_int_equal(text(e->d, "SendTargets=All", 15)->pdu.reject.reason,
+			 ISCSI_REJECT_PROTOCOL); /* no NUL at the end */
 }
 
 static void test_request_too_long(void **state)
@@ -212,7 +234,9 @@ static void test_request_too_long(void **state)
 	peer_rx(e->p, &pdu, big);
 	peer_expect(e->p, ISCSI_REJECT);
 	free(big);
-	EXPECT(TEXT(e->p, "SendTargets="), RECORD); /* nothing stuck */
+	e->p->cmdsn = pdu.cmdsn; /* not received (§7.3) */
+	EXPECT(TEXT(e->p, "SendTargets="),
+	       RECORD); /* the session still works */
 }
 
 /* §13.12: may be declared in any stage. */
@@ -245,6 +269,7 @@ int main(void)
 		T(test_send_targets_other_portals),
 		T(test_send_targets_normal_session_rfc7143_appendix_c),
 		T(test_send_targets_in_pieces_rfc7143_11_10_4),
+		T(test_answer_too_long),
 		T(test_request_in_pieces_rfc7143_11_10_2),
 		T(test_stale_tag_rejected_rfc7143_11_10_4),
 		T(test_discovery_takes_no_other_key_rfc7143_13_21),

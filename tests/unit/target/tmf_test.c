@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* tmf_test.c: task management answered for real. */
+/* tmf_test.c: task management functions and their responses. */
 #include <string.h>
 
 #include "base/err.h"
-#include "device/attention.h"
+#include "device/unit/attention.h"
 #include "env.h"
 
-/* The response comes when the task is gone, and nothing of the task after. */
+/* The response follows the end of the task, and nothing of the task follows
+ * it. */
 static void test_abort_task_rfc7143_11_6_1_a(void **state)
 {
 	struct env *e = *state;
@@ -15,10 +16,10 @@ static void test_abort_task_rfc7143_11_6_1_a(void **state)
 	e->r->holding = true;
 	itt = peer_read(e->p, 0, 1);
 	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, itt, cmdsn);
-	rig_settle(e->r);
-	assert_true(peer_quiet(e->p)); /* its I/O is still under way */
+	fixture_settle(e->r);
+	assert_true(peer_quiet(e->p)); /* its I/O is still in progress */
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p));
 	peer_ready(e->p);
@@ -33,14 +34,14 @@ static void test_abort_task_waiting_for_data(void **state)
 	peer_unsolicited(e->p, e->p->last_task, 1, 512, 0);
 	assert_non_null(e->p->get_task);
 	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, itt, cmdsn);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_null(e->p->get_task);
 	assert_int_equal(e->r->memory[0], 0);
 	assert_int_equal(e->r->buffers, 0);
 }
 
-/* The datamover may need time to let go. */
+/* The datamover may need time to release the task. */
 /* [RFC 7145: 8.3.2 #4] [RFC 5047: 8.9 #1] */
 static void test_abort_task_released_later(void **state)
 {
@@ -51,33 +52,33 @@ static void test_abort_task_released_later(void **state)
 	peer_unsolicited(e->p, e->p->last_task, 1, 512, 0);
 	e->p->release_later = true;
 	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, itt, cmdsn);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(peer_quiet(e->p));
 	assert_int_equal(e->r->buffers, 1); /* it may still write there */
 	e->p->dm.up->data_completion_notify(&e->p->dm, e->p->releasing,
 					    DM_RELEASED, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_int_equal(e->r->buffers, 0);
 	e->p->release_later = false;
 }
 
-/* Not received yet, but in the window: counts as received. */
+/* A missing command in the window counts as received. */
 static void test_abort_task_not_received_rfc7143_11_6_1_b(void **state)
 {
 	struct env *e = *state;
 	uint32_t lost = e->p->cmdsn, tmf;
 
-	e->p->cmdsn++; /* a command that never came */
+	e->p->cmdsn++; /* a missing command */
 	peer_tur(e->p);
-	rig_settle(e->r);
-	assert_true(peer_quiet(e->p)); /* waits for the lost one */
+	fixture_settle(e->r);
+	assert_true(peer_quiet(e->p)); /* waits for the missing command */
 	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, 4711, lost);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
-	peer_expect(e->p, ISCSI_SCSI_RESPONSE); /* the one behind it */
+	peer_expect(e->p, ISCSI_SCSI_RESPONSE); /* the command after it */
 	e->p->cmdsn = lost;
-	peer_tur(e->p); /* should it come after all: ignored */
+	peer_tur(e->p); /* ignored, should it come after all */
 	assert_null(e->p->last_task);
 	e->p->cmdsn = lost + 2;
 }
@@ -99,15 +100,15 @@ static void test_abort_of_tmf_rejected_rfc7143_11_5_1(void **state)
 	e->r->holding = true;
 	peer_read(e->p, 0, 1);
 	first = peer_tmf(e->p, ISCSI_TMF_LU_RESET, 0, ISCSI_RESERVED_TAG, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	second = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, first, 0);
 	peer_expect_tmf(e->p, second, ISCSI_TMF_REJECTED);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, first, ISCSI_TMF_COMPLETE);
 }
 
-/* Responses that were queued before stay before. */
+/* Responses that were queued earlier are sent first. */
 /* [RFC 5047: 8.9 #2] */
 static void test_abort_after_response_queued(void **state)
 {
@@ -115,7 +116,7 @@ static void test_abort_after_response_queued(void **state)
 	uint32_t itt, tmf, cmdsn = e->p->cmdsn;
 
 	itt = peer_read(e->p, 0, 1);
-	rig_release(e->r); /* answered, not yet out */
+	fixture_release(e->r); /* queued, not yet sent */
 	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, itt, cmdsn);
 	assert_int_equal(peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.itt, itt);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_NO_TASK);
@@ -133,13 +134,13 @@ static void test_abort_task_set_own_session_only(void **state)
 	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK_SET, 0, ISCSI_RESERVED_TAG,
 		       0);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p));
 	peer_expect(e->other, ISCSI_SCSI_RESPONSE);
 }
 
-/* Commands before it that are still to come are waited for. */
+/* The function waits for missing commands before it. */
 static void test_abort_task_set_waits_for_commands_rfc7143_4_2_3_3(void **state)
 {
 	struct env *e = *state;
@@ -148,18 +149,18 @@ static void test_abort_task_set_waits_for_commands_rfc7143_4_2_3_3(void **state)
 	e->p->cmdsn = lost + 1;
 	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK_SET, 0, ISCSI_RESERVED_TAG,
 		       0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(peer_quiet(e->p));
 	e->r->holding = true;
 	e->p->cmdsn = lost;
 	peer_read(e->p, 0, 1);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
-	assert_true(peer_quiet(e->p)); /* the late one was aborted */
+	assert_true(peer_quiet(e->p)); /* the late command was aborted */
 }
 
-/* Data on the way for valid TTTs are waited for, a bounded time. */
+/* The function waits a limited time for data of valid TTTs. */
 static void test_lu_reset_waits_for_data_rfc7143_4_2_3_3_a(void **state)
 {
 	struct env *e = *state;
@@ -168,10 +169,10 @@ static void test_lu_reset_waits_for_data_rfc7143_4_2_3_3_a(void **state)
 	peer_write(e->p, 0, 8);
 	peer_unsolicited(e->p, e->p->last_task, 1, 512, 0);
 	tmf = peer_tmf(e->p, ISCSI_TMF_LU_RESET, 0, ISCSI_RESERVED_TAG, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(peer_quiet(e->p));
 	peer_solicited(e->p, 1, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p));
 	assert_int_equal(e->r->memory[0], 0);
@@ -188,15 +189,15 @@ static void test_lu_reset_data_never_come(void **state)
 	peer_unsolicited(e->p, e->p->last_task, 1, 512, 0);
 	e->r->rearmed = false;
 	tmf = peer_tmf(e->p, ISCSI_TMF_LU_RESET, 0, ISCSI_RESERVED_TAG, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(e->r->rearmed);
 	assert_true(tgt_worker_deadline(w) <= now);
 	tgt_worker_expire(w, now);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(peer_quiet(e->p));
 	tgt_worker_expire(w, now + e->r->cfg.abort_time);
-	rig_settle(e->r);
-	/* the session itself was silent for long: a ping went before */
+	fixture_settle(e->r);
+	/* the session was idle: a ping was sent before */
 	while (e->p->sent[e->p->next].pdu.op == ISCSI_NOP_IN)
 		peer_next(e->p);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
@@ -214,10 +215,10 @@ static void all_sessions(struct env *e, enum iscsi_tmf function)
 	peer_write(e->other, 0, 8);
 	peer_unsolicited(e->other, e->other->last_task, 1, 512, 0);
 	tmf = peer_tmf(e->p, function, 0, ISCSI_RESERVED_TAG, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(peer_quiet(e->p));
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p));
 	assert_true(peer_quiet(e->other));
@@ -229,14 +230,14 @@ static void expect_attention(struct peer *p, uint8_t asc)
 	struct sent *s;
 
 	peer_tur(p);
-	rig_settle(p->rig);
+	fixture_settle(p->fixture);
 	s = peer_expect(p, ISCSI_SCSI_RESPONSE);
 	assert_int_equal(s->pdu.rsp.status, SCSI_CHECK_CONDITION);
 	assert_int_equal(s->data[4] & 0x0f, 0x06);
 	assert_int_equal(s->data[14], asc);
 }
 
-/* TAS = 0: whose commands were cleared learns it by a unit attention. */
+/* TAS = 0: a unit attention reports cleared commands to their initiator. */
 static void test_clear_task_set_other_workers(void **state)
 {
 	struct env *e = *state;
@@ -246,14 +247,14 @@ static void test_clear_task_set_other_workers(void **state)
 	all_sessions(e, ISCSI_TMF_CLEAR_TASK_SET);
 	expect_attention(e->other, 0x2f);
 	peer_ready(e->p);
-	peer_tur(idle); /* had none in the task set */
-	rig_settle(e->r);
+	peer_tur(idle); /* it had no command in the task set */
+	fixture_settle(e->r);
 	peer_expect_status(idle, SCSI_GOOD);
 }
 
 /* ---- the control mode page: TAS, TST ---- */
 
-/* TAS = 1: what another initiator aborts ends TASK ABORTED. */
+/* TAS = 1: a command that another initiator aborts ends with TASK ABORTED. */
 static void told_functions(struct env *e, enum iscsi_tmf function)
 {
 	uint32_t tmf, read, write;
@@ -264,11 +265,12 @@ static void told_functions(struct env *e, enum iscsi_tmf function)
 	read = peer_read(e->other, 0, 1);
 	write = peer_write(e->other, 0, 8);
 	tmf = peer_tmf(e->p, function, 0, ISCSI_RESERVED_TAG, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
-	assert_true(peer_quiet(e->p)); /* its own vanish */
+	assert_true(
+		peer_quiet(e->p)); /* commands of the issuer have no response */
 	for (int i = 0; i < 2; i++) {
 		struct sent *s = peer_expect(e->other, ISCSI_SCSI_RESPONSE);
 
@@ -287,7 +289,7 @@ static void test_clear_task_set_with_tas_spc4_7_5_8(void **state)
 	peer_ready(((struct env *)*state)->p);
 	/* status instead of an attention */
 	peer_tur(((struct env *)*state)->other);
-	rig_settle(((struct env *)*state)->r);
+	fixture_settle(((struct env *)*state)->r);
 	assert_int_equal(peer_expect(((struct env *)*state)->other,
 				     ISCSI_SCSI_RESPONSE)
 				 ->pdu.rsp.status,
@@ -300,7 +302,7 @@ static void test_resets_with_tas_spc4_7_5_8(void **state)
 
 	told_functions(e, ISCSI_TMF_LU_RESET);
 	expect_attention(e->other, 0x29);
-	expect_attention(e->p, 0x29); /* SAM-5 §6.3.3: who asked, too */
+	expect_attention(e->p, 0x29); /* SAM-5 §6.3.3: the issuer, too */
 	told_functions(e, ISCSI_TMF_TARGET_WARM_RESET);
 	expect_attention(e->other, 0x29);
 	expect_attention(e->p, 0x29);
@@ -317,9 +319,9 @@ static void test_clear_task_set_of_its_own_spc4_7_5_8(void **state)
 	peer_read(e->other, 0, 1);
 	tmf = peer_tmf(e->p, ISCSI_TMF_CLEAR_TASK_SET, 0, ISCSI_RESERVED_TAG,
 		       0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p));
 	peer_expect_status(e->other, SCSI_GOOD);
@@ -340,7 +342,7 @@ static void pr_out(struct peer *p, uint8_t action, uint8_t type, uint64_t key,
 	p->last_task->out_done = 24;
 	p->dm.up->data_completion_notify(&p->dm, p->last_task, DM_UNSOLICITED,
 					 0);
-	rig_settle(p->rig);
+	fixture_settle(p->fixture);
 }
 
 static void preempt_and_abort(struct env *e, bool tas)
@@ -357,7 +359,7 @@ static void preempt_and_abort(struct env *e, bool tas)
 	pr_out(e->p, 5, 1, 1, 2);
 	assert_true(peer_quiet(e->p)); /* waits for the held read */
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_status(e->p, SCSI_GOOD); /* the read */
 	peer_expect_status(e->p, SCSI_GOOD);
 	for (int i = 0; tas && i < 2; i++)
@@ -379,7 +381,8 @@ static void test_preempt_and_abort_with_tas(void **state)
 	preempt_and_abort(*state, true);
 }
 
-/* The preempted session goes while its tasks are waited for. */
+/* The preempted session ends while the preempting command waits for its
+ * tasks. */
 static void test_preempt_and_abort_of_a_lost_session(void **state)
 {
 	struct env *e = *state;
@@ -393,13 +396,13 @@ static void test_preempt_and_abort_of_a_lost_session(void **state)
 	pr_out(e->p, 5, 1, 1, 2);
 	assert_true(peer_quiet(e->p));
 	peer_cut(e->other, ERR_RESET);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_status(e->p, SCSI_GOOD);
 }
 
-/* What RESERVE got is free before the answer to the logout. */
+/* A reservation of RESERVE ends before the response to the logout. */
 static void test_logout_gives_a_reservation_back(void **state)
 {
 	struct env *e = *state;
@@ -409,21 +412,21 @@ static void test_logout_gives_a_reservation_back(void **state)
 				 .final = true };
 
 	peer_command(e->other, cdb, false, false, 0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_status(e->other, SCSI_GOOD);
 	peer_tur(e->p);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_status(e->p, SCSI_RESERVATION_CONFLICT);
 	out.itt = 4711;
 	out.cmdsn = e->other->cmdsn;
 	peer_rx(e->other, &out, NULL);
 	while (peer_quiet(e->other))
-		assert_true(rig_mail_one(e->r));
+		assert_true(fixture_message_one(e->r));
 	peer_expect(e->other, ISCSI_LOGOUT_RESPONSE);
 	peer_tur(e->p);
-	assert_false(peer_quiet(e->p)); /* at once, before any more mail */
+	assert_false(peer_quiet(e->p)); /* at once, before any other message */
 	peer_expect_status(e->p, SCSI_GOOD);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 }
 
 /* SAM-5 §7.9: depth and sense key, additional sense code and qualifier. */
@@ -446,7 +449,7 @@ static void test_query_async_event_rfc7144_6_3(void **state)
 
 	tmf = peer_tmf(fresh, ISCSI_TMF_QUERY_ASYNC_EVENT, 0,
 		       ISCSI_RESERVED_TAG, 0);
-	/* POWER ON waits, alone */
+	/* only POWER ON is pending */
 	expect_info(fresh, tmf, 0x16, 0x2900);
 	dev_attention_set(list_entry(e->r->server->nexuses[0].prev,
 				     struct dev_nexus, link),
@@ -476,14 +479,15 @@ static void test_warm_reset_other_workers(void **state)
 	expect_attention(e->other, 0x29);
 }
 
-/* A power-on event: response if it still gets out, then all connections. */
+/* A power-on event: the response, if it can still be sent, then all
+ * connections end. */
 static void test_cold_reset_drops_all_rfc7143_11_5_1(void **state)
 {
 	struct env *e = *state;
 	uint32_t tmf = peer_tmf(e->p, ISCSI_TMF_TARGET_COLD_RESET, 0,
 				ISCSI_RESERVED_TAG, 0);
 
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(e->p->gone);
 	assert_true(e->other->gone);
@@ -494,10 +498,10 @@ static void test_target_reset_plugs_holes_rfc7143_4_2_3_3_b(void **state)
 	struct env *e = *state;
 	uint32_t tmf;
 
-	e->p->cmdsn += 3; /* three commands that never came */
+	e->p->cmdsn += 3; /* three missing commands */
 	tmf = peer_tmf(e->p, ISCSI_TMF_TARGET_WARM_RESET, 0, ISCSI_RESERVED_TAG,
 		       0);
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_int_equal(e->p->sent[e->p->nsent - 1].pdu.expcmdsn, e->p->cmdsn);
 }
@@ -535,7 +539,7 @@ static void test_query_task_rfc7144_6_4_2(void **state)
 		       0);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_SUCCEEDED);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 	tmf = peer_tmf(e->p, ISCSI_TMF_QUERY_TASK, 0, itt, e->p->cmdsn - 1);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
@@ -554,18 +558,18 @@ static void test_nexus_reset_rfc7144_6_3(void **state)
 	tmf = peer_tmf(e->p, ISCSI_TMF_I_T_NEXUS_RESET, 0, ISCSI_RESERVED_TAG,
 		       0);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(e->p->gone);
 	assert_false(e->other->gone);
 }
 
-/* The new functions are for sessions of iSCSIProtocolLevel 2 only. */
+/* The functions of RFC 7144 need iSCSIProtocolLevel 2. */
 static void test_level_2_functions_rfc7144_6_3(void **state)
 {
-	static const char keys[] = "InitiatorName=" RIG_INI "\0"
+	static const char keys[] = "InitiatorName=" FIXTURE_INI "\0"
 				   "SessionType=Normal\0"
-				   "TargetName=" RIG_TARGET;
+				   "TargetName=" FIXTURE_TARGET;
 	const uint8_t isid[6] = { 0x80, 9 };
 	struct env *e = *state;
 	struct peer *old = peer_new(e->r, 0);
@@ -576,7 +580,8 @@ static void test_level_2_functions_rfc7144_6_3(void **state)
 	peer_expect_tmf(old, tmf, ISCSI_TMF_NOT_SUPPORTED);
 }
 
-/* Whoever asked is gone: the reset runs on, nobody is answered. */
+/* The issuer's connection ends: the reset continues, and no response is
+ * sent. */
 static void test_session_lost_during_reset(void **state)
 {
 	struct env *e = *state;
@@ -585,10 +590,10 @@ static void test_session_lost_during_reset(void **state)
 	peer_read(e->p, 0, 1);
 	peer_read(e->other, 0, 1);
 	peer_tmf(e->p, ISCSI_TMF_LU_RESET, 0, ISCSI_RESERVED_TAG, 0);
-	rig_mail(e->r);
+	fixture_messages(e->r);
 	peer_cut(e->p, ERR_RESET);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(tgt_worker_idle(tgt_worker(e->r->tgt, 0)));
 	expect_attention(e->other, 0x29);
 }
@@ -603,7 +608,7 @@ static void test_session_lost_during_abort(void **state)
 	peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, itt, cmdsn);
 	peer_cut(e->p, ERR_RESET);
 	e->r->holding = false;
-	rig_settle(e->r);
+	fixture_settle(e->r);
 	assert_true(tgt_worker_idle(tgt_worker(e->r->tgt, 0)));
 }
 

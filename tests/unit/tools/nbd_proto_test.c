@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* nbd_proto_test.c: NBD's negotiation, requests and replies, as bytes. */
-#include "../../../src/tools/nbd_proto.h"
+#include "tools/nbd/proto.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static struct wire *greeted(void)
 	return w;
 }
 
-/* The type of reply at `at`, to this option; *at goes behind it. */
+/* The type of reply at `at`, to this option; *at moves to its end. */
 static uint32_t reply_at(const struct wire *w, size_t *at, uint32_t option)
 {
 	const uint8_t *p = w->n.out + *at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* tools_test.c: the histogram, sizes, exit codes. */
-#include "../../../src/tools/iser.h"
+/* tools_test.c: the histogram and the exit codes. */
+#include "tools/iser.h"
 
 #include <stdlib.h>
 
@@ -39,24 +39,6 @@ static void test_histogram_ends(void **state)
 	free(h);
 }
 
-static void test_parse_size(void **state)
-{
-	uint64_t v;
-
-	(void)state;
-	assert_true(parse_size("4096", &v) && v == 4096);
-	assert_true(parse_size("4k", &v) && v == 4096);
-	assert_true(parse_size("64M", &v) && v == 64u << 20);
-	assert_true(parse_size("1.5GiB", &v) && v == 3u << 29);
-	assert_true(parse_size("2T", &v) && v == 2ull << 40);
-	assert_false(parse_size("", &v));
-	assert_false(parse_size("x", &v));
-	assert_false(parse_size("4q", &v));
-	assert_false(parse_size("-1", &v));
-	assert_false(parse_size("4kk", &v));
-	assert_false(parse_size("nan", &v));
-}
-
 static void test_exit_codes_are_iscsiadms(void **state)
 {
 	(void)state;
@@ -74,7 +56,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_percentile_within_two_percent),
 		cmocka_unit_test(test_histogram_ends),
-		cmocka_unit_test(test_parse_size),
 		cmocka_unit_test(test_exit_codes_are_iscsiadms),
 	};
 

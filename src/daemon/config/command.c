@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* command.c: the command line of iserd, by the rows of schema.c. */
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/escape.h"
+#include "daemon/config/options.h"
+#include "daemon/config/schema.h"
+#include "daemon/say.h"
+#include "datamover/iser/dmiser.h"
+
+static const char usage_head[] =
+	"usage: iserd serve [OPTION]... LUN...\n"
+	"       iserd schema\n"
+	"\n"
+	"serve serves each LUN (numbered from 0) over iSCSI, in the foreground,\n"
+	"until SIGTERM or SIGINT. Once it is ready it prints one URL for each LUN\n"
+	"on standard output; messages go to standard error. schema prints all\n"
+	"options, and the methods of iserctl, as JSON.\n"
+	"\n"
+	"LUN is one of\n"
+	"  PATH              a file or a block device, as a disk\n"
+	"  cd:PATH           an ISO image, as the medium of a CD/DVD drive;\n"
+	"                    without PATH the drive is empty (iserctl insert)\n"
+	"  scsi:DEVICE       a SCSI device of this machine: /dev/sgN,\n"
+	"                    /dev/bsg/H:C:T:L, /dev/sdX, /dev/srN\n"
+	"  ram:SIZE          memory, as a disk that is lost at the end\n"
+	"  null:SIZE         a disk that reads as zeros and drops writes\n"
+	"  LUN,key=FILE      encrypted (AES-256-XTS) with the key in FILE, which\n"
+	"                    is made if the medium is new\n"
+	"  LUN,new-key=FILE  encrypted with a new key; data of the medium become\n"
+	"                    unreadable\n"
+	"  LUN,pi=FILE       with the protection information of a file or block\n"
+	"                    device in FILE (before ,key=)\n"
+	"SIZE is in bytes or has a suffix K, M, G, T (powers of 1024).\n"
+	"\n";
+
+static const char usage_tail[] =
+	"\n"
+	"exit status: 0 orderly end, 1 failure, 2 bad command line,\n"
+	"3 a LUN can't be opened, 4 an address can't be used\n"
+	"\n"
+	"example: iserd serve --listen 0.0.0.0 disk.img ram:1G\n";
+
+#define ROWS_MAX    64
+#define HELP_COLUMN 28
+
+/* The rows as base/opt.h takes them. A flag may be repeated: it has no value
+ * that could be lost. */
+static size_t copy_rows(struct opt_row out[ROWS_MAX], bool for_help)
+{
+	const struct cfg_row *rows;
+	size_t n;
+
+	rows = cfg_rows(&n);
+	assert(n <= ROWS_MAX);
+	for (size_t i = 0; i < n; i++) {
+		out[i] = rows[i].opt;
+		if (out[i].kind == OPT_KIND_FLAG)
+			out[i].repeats = true;
+		if (for_help && !out[i].initial)
+			out[i].initial = rows[i].otherwise;
+	}
+	return n;
+}
+
+static void print_usage(FILE *f)
+{
+	struct opt_row rows[ROWS_MAX];
+	struct opt_parser p = { .groups = { { rows, copy_rows(rows, true),
+					      NULL } } };
+	char text[16384];
+
+	opt_help(&p, HELP_COLUMN, text, sizeof(text));
+	fprintf(f, "%s%s%s", usage_head, text, usage_tail);
+}
+
+static void print_version(void)
+{
+	fputs("iserd " OPENISER_VERSION "\n", stdout);
+}
+
+/* Where --compat linux differs from RFC 7145 over iSER. */
+static void print_rules(void)
+{
+	for (unsigned i = 0; dmiser_rule_name(i); i++)
+		printf("%-15s %s\n", dmiser_rule_name(i), dmiser_rule_text(i));
+}
+
+/* ---- what --name and --listen leave out, and what goes together ---- */
+
+/* A name with the name of this host. */
+static void default_name(struct options *o)
+{
+	char host[64] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	for (char *p = host; *p; p++) {
+		*p = (char)tolower((unsigned char)*p);
+		if (!isalnum((unsigned char)*p) && *p != '-' && *p != '.')
+			*p = '-';
+	}
+	snprintf(o->name, sizeof(o->name), "iqn.2026-01.org.openiser:%s",
+		 host[0] ? host : "disk");
+}
+
+/* Why the fields of CHAP contradict each other, and what to do; or NULL. */
+static const char *chap_conflict(const struct options *o)
+{
+	if (!o->chap.user != !o->chap.secret_file)
+		return "--chap-user and --chap-secret-file: one is missing; "
+		       "give both";
+	if (!o->chap.mutual_user != !o->chap.mutual_secret_file)
+		return "--chap-mutual-user and --chap-mutual-secret-file: one "
+		       "is missing; give both";
+	if (o->chap.user)
+		return NULL;
+	if (o->chap.mutual_user)
+		return "--chap-mutual-user: needs --chap-user, since the "
+		       "initiator authenticates first; give both";
+	if (o->chap.discovery)
+		return "--discovery-auth: needs --chap-user; give both";
+	return NULL;
+}
+
+static bool check_options(const struct options *o)
+{
+	const char *conflict = chap_conflict(o);
+
+	if (conflict)
+		say("%s", conflict);
+	else if (o->nluns == 0)
+		say("serve: no LUN given; give one, for example iserd serve "
+		    "disk.img or iserd serve ram:1G");
+	else
+		return true;
+	return false;
+}
+
+static bool take_luns(struct options *o, int n, char **argv)
+{
+	if (n > LUNS_MAX) {
+		say("serve: more than %d LUNs; give fewer", LUNS_MAX);
+		return false;
+	}
+	for (int i = 0; i < n; i++)
+		o->luns[o->nluns++] = argv[i];
+	return true;
+}
+
+/* ---- parsing ---- */
+
+void options_default(struct options *o)
+{
+	struct opt_row rows[ROWS_MAX];
+	struct opt_parser p = { .groups = {
+					{ rows, copy_rows(rows, false), o } } };
+
+	memset(o, 0, sizeof(*o));
+	o->limits.remembered = ADMISSION_REMEMBERED;
+	(void)opt_parse(&p, 0, NULL);
+}
+
+static bool parse_serve(struct options *o, int argc, char **argv, int *code)
+{
+	struct opt_row rows[ROWS_MAX];
+	struct opt_parser p = { .command = "iserd serve",
+				.groups = {
+					{ rows, copy_rows(rows, false), o } } };
+	char shown[TEXT_ESCAPED_SIZE(OPT_WHY)];
+	enum opt_end end = opt_parse(&p, argc, argv);
+
+	*code = end == OPT_STOPPED ? EXIT_OK : EXIT_USAGE;
+	if (end == OPT_BAD) {
+		say("%s", text_escape_str(shown, sizeof(shown), p.why));
+		return false;
+	}
+	if (end == OPT_OK) {
+		if (!take_luns(o, p.noperands, argv))
+			return false;
+		if (!o->nlisten)
+			o->listen[o->nlisten++] = "127.0.0.1:3260";
+		if (!o->name[0])
+			default_name(o);
+		return check_options(o);
+	}
+	if (!strcmp(p.stopped->name, "help"))
+		print_usage(stdout);
+	else if (!strcmp(p.stopped->name, "version"))
+		print_version();
+	else
+		print_rules();
+	return false;
+}
+
+bool options_parse(struct options *o, int argc, char **argv, int *code)
+{
+	const char *command = argc > 1 ? argv[1] : "";
+
+	options_default(o);
+	*code = EXIT_OK;
+	if (!strcmp(command, "--help") || !strcmp(command, "-h")) {
+		print_usage(stdout);
+		return false;
+	}
+	if (!strcmp(command, "--version") || !strcmp(command, "-V")) {
+		print_version();
+		return false;
+	}
+	if (!strcmp(command, "serve"))
+		return parse_serve(o, argc - 2, argv + 2, code);
+	*code = EXIT_USAGE;
+	if (!*command)
+		print_usage(stderr);
+	else
+		say("%s: no such command; iserd --help lists them", command);
+	return false;
+}

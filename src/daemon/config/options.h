@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* options.h: the configuration of iserd: its fields (schema.h has a
+ * row for each) and the command line that sets them. */
+#ifndef DAEMON_CONFIG_OPTIONS_H
+#define DAEMON_CONFIG_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/trace.h"
+#include "daemon/admission.h"
+#include "io/io.h"
+
+#ifndef OPENISER_VERSION
+# define OPENISER_VERSION "unknown"
+#endif
+
+/* Exit statuses of iserd; --help and iserd(8) list them. */
+enum exit_code {
+	EXIT_OK = 0,
+	EXIT_ERROR = 1,	  /* a failure that is not below */
+	EXIT_USAGE = 2,	  /* the command line is not valid */
+	EXIT_STORE = 3,	  /* a LUN can't be opened, or its size is not valid */
+	EXIT_NETWORK = 4, /* an address or port can't be used */
+};
+
+#define LUNS_MAX   256
+#define LISTEN_MAX 64
+#define GROUPS_MAX 16
+
+enum verbs_wish {
+	VERBS_AUTO,
+	VERBS_OFF,
+	VERBS_ON,
+};
+
+enum digests_wish {
+	DIGESTS_NONE,
+	DIGESTS_PREFER,
+};
+
+/* The scope CFG_LUN of schema.h. */
+struct lun_options {
+	bool read_only, buffered, sendfile, removable, shared;
+	uint64_t sanitize_rate; /* bytes per second; 0: no limit */
+	unsigned scsi_timeout;	/* seconds; scsi: units */
+	unsigned block_size;	/* bytes; 0: that of the medium */
+	unsigned protection;	/* type of protection information; 0: none */
+};
+
+struct chap_options {
+	const char *user, *secret_file; /* of initiators; NULL: no CHAP */
+	const char *mutual_user, *mutual_secret_file; /* of the target */
+	bool discovery; /* for discovery sessions, too */
+};
+
+/* Set by options_parse and constant from then on, unless a comment says
+ * otherwise. Texts are borrowed from argv. */
+struct options {
+	/* LUNs */
+	const char *luns[LUNS_MAX];
+	unsigned nluns;
+	struct lun_options lun; /* of all of them */
+	/* portals */
+	const char *listen[LISTEN_MAX];
+	unsigned nlisten;
+	const char *verbs_listen[LISTEN_MAX]; /* RDMA devices only */
+	unsigned nverbs_listen;
+	unsigned transports; /* NET_ALLOW_* */
+	enum verbs_wish verbs;
+	/* target */
+	char name[224];			/* IQN */
+	const char *groups[GROUPS_MAX]; /* ALUA, as groups.h reads them */
+	unsigned ngroups;
+	unsigned port_id;      /* relative target port identifier */
+	unsigned data_timeout; /* seconds; tgt_config.data_time */
+	enum digests_wish digests;
+	struct chap_options chap;
+	bool strict; /* --compat strict */
+	/* the process */
+	enum io_backend io;
+	unsigned workers;
+	unsigned spin_us;
+	bool pin;
+	enum trace_level log; /* at the start; log.trace.level is in force */
+	const char *control;  /* path of the management socket, or NULL */
+	const char *state;    /* directory for what outlives iserd, or NULL */
+	bool allow_lost;
+	const char *user; /* to become once everything is open, or NULL */
+	struct admission_limits limits; /* listen.c reduces its copy of them */
+	unsigned discovery_time;	/* seconds */
+};
+
+/* options_default sets the default of every field, without LUNs. */
+void options_default(struct options *o);
+
+/*
+ * options_parse reads the command line. Returns true to go on; false to end
+ * with *code, after --help, --version or a message on standard error. Texts in
+ * *o are borrowed from argv, whose order changes.
+ */
+bool options_parse(struct options *o, int argc, char **argv, int *code);
+
+#endif

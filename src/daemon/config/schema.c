@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* schema.c: the configuration fields of iserd, a row each. */
+#include "daemon/config/schema.h"
+
+#include "base/bytes.h"
+#include "daemon/config/options.h"
+#include "daemon/config/setters.h"
+
+static const char *const ios[] = { "auto", "uring", "epoll", NULL };
+static const char *const verbs[] = { "auto", "off", "on", NULL };
+static const char *const compats[] = { "linux", "strict", NULL };
+static const char *const digests[] = { "none", "prefer", NULL };
+static const char *const blocks[] = { "512", "4096", NULL };
+static const char *const levels[] = { "error", "warning", "notice",
+				      "info",  "debug",	  NULL };
+
+/* clang-format off */
+static const struct cfg_row rows[] = {
+	{ { .name = "listen", .letter = 'l', .arg = "ADDR[:PORT]",
+	    .repeats = true, OPT_CALL(cfg_set_listen),
+	    .help = "where to listen: an address, a port or both; 0.0.0.0 and "
+		    "[::] are all addresses, port 0 is any free one; may be "
+		    "repeated" },
+	  .type = CFG_ADDRESS, .scope = CFG_PORTAL,
+	  .otherwise = "127.0.0.1:3260" },
+	{ { .name = "name", .letter = 'n', .arg = "IQN",
+	    OPT_CALL(cfg_set_name), .help = "the target's name" },
+	  .type = CFG_STRING, .scope = CFG_TARGET,
+	  .otherwise = "one with the host's name" },
+	{ { .name = "read-only", .letter = 'r',
+	    OPT_FLAG(struct options, lun.read_only), .help = "refuse writes" },
+	  .type = CFG_BOOL, .scope = CFG_LUN },
+	{ { .name = "removable", OPT_FLAG(struct options, lun.removable),
+	    .help = "let initiators eject the medium of a disk" },
+	  .type = CFG_BOOL, .scope = CFG_LUN },
+	{ { .name = "sanitize-rate", .arg = "SIZE",
+	    OPT_SIZE(struct options, lun.sanitize_rate, 0, OPT_SIZE_MAX),
+	    .help = "bytes per second that SANITIZE OVERWRITE writes at most" },
+	  .type = CFG_SIZE, .scope = CFG_LUN, .unit = "bytes per second",
+	  .otherwise = "no limit" },
+	{ { .name = "scsi-timeout", .arg = "SECONDS", .initial = "60",
+	    OPT_NUMBER(struct options, lun.scsi_timeout, 1, 86400),
+	    .help = "end a command of a scsi: LUN that takes longer; a command "
+		    "that may last long gets at least two hours" },
+	  .type = CFG_DURATION, .scope = CFG_LUN, .unit = "seconds" },
+	{ { .name = "data-timeout", .arg = "SECONDS", .initial = "30",
+	    OPT_NUMBER(struct options, data_timeout, 1, 86400),
+	    .help = "drop a connection that owes data of a WRITE, or does not "
+		    "read, and moves less than 64 KiB in this time" },
+	  .type = CFG_DURATION, .scope = CFG_TARGET, .unit = "seconds" },
+	{ { .name = "block-size", .letter = 'b', .arg = "512|4096",
+	    OPT_CALL(cfg_set_block_size), .words = blocks,
+	    .help = "logical block size" },
+	  .type = CFG_ENUM, .scope = CFG_LUN, .unit = "bytes",
+	  .otherwise = "512, or that of the block device" },
+	{ { .name = "protection", .arg = "TYPE",
+	    OPT_NUMBER(struct options, lun.protection, 1, 3),
+	    .help = "protection information of type 1, 2 or 3; that of a file "
+		    "is kept in PATH.pi, or where ,pi=FILE says" },
+	  .type = CFG_NUMBER, .scope = CFG_LUN, .otherwise = "none" },
+	{ { .name = "buffered", OPT_FLAG(struct options, lun.buffered),
+	    .help = "open files through the page cache, without O_DIRECT" },
+	  .type = CFG_BOOL, .scope = CFG_LUN },
+	{ { .name = "sendfile", OPT_FLAG(struct options, lun.sendfile),
+	    .help = "send reads of ram: LUNs by sendfile (slower on loopback)" },
+	  .type = CFG_BOOL, .scope = CFG_LUN },
+	{ { .name = "io", .arg = "auto|uring|epoll", .initial = "auto",
+	    OPT_WORD(struct options, io, ios),
+	    .help = "wait for events by io_uring, or by epoll and threads" },
+	  .type = CFG_ENUM, .scope = CFG_DAEMON },
+	{ { .name = "workers", .letter = 'w', .arg = "N", .initial = "1",
+	    OPT_NUMBER(struct options, workers, 1, 64),
+	    .help = "threads that serve connections" },
+	  .type = CFG_NUMBER, .scope = CFG_DAEMON },
+	{ { .name = "pin", OPT_FLAG(struct options, pin),
+	    .help = "bind each thread to a CPU" },
+	  .type = CFG_BOOL, .scope = CFG_DAEMON },
+	{ { .name = "spin", .arg = "US", .initial = "0",
+	    OPT_NUMBER(struct options, spin_us, 0, 10000),
+	    .help = "poll so many microseconds before a thread sleeps" },
+	  .type = CFG_DURATION, .scope = CFG_DAEMON, .unit = "microseconds" },
+	{ { .name = "digests", .arg = "none|prefer", .initial = "none",
+	    OPT_WORD(struct options, digests, digests),
+	    .help = "what to choose where an initiator offers both CRC32C "
+		    "digests and none" },
+	  .type = CFG_ENUM, .scope = CFG_TARGET },
+	{ { .name = "chap-user", .arg = "NAME",
+	    OPT_TEXT(struct options, chap.user),
+	    .help = "initiators must log in by CHAP with this name" },
+	  .type = CFG_STRING, .scope = CFG_TARGET },
+	{ { .name = "chap-secret-file", .arg = "FILE",
+	    OPT_TEXT(struct options, chap.secret_file),
+	    .help = "the secret of --chap-user is in FILE (12 to 128 bytes)" },
+	  .type = CFG_PATH, .scope = CFG_TARGET, .is_secret = true },
+	{ { .name = "chap-mutual-user", .arg = "NAME",
+	    OPT_TEXT(struct options, chap.mutual_user),
+	    .help = "authenticate the target with this name to initiators that "
+		    "ask for it" },
+	  .type = CFG_STRING, .scope = CFG_TARGET },
+	{ { .name = "chap-mutual-secret-file", .arg = "FILE",
+	    OPT_TEXT(struct options, chap.mutual_secret_file),
+	    .help = "the secret of --chap-mutual-user is in FILE" },
+	  .type = CFG_PATH, .scope = CFG_TARGET, .is_secret = true },
+	{ { .name = "discovery-auth", OPT_FLAG(struct options, chap.discovery),
+	    .help = "demand CHAP of discovery sessions, too" },
+	  .type = CFG_BOOL, .scope = CFG_DAEMON },
+	{ { .name = "transport", .arg = "LIST", .initial = "tcp,iser,switch",
+	    OPT_CALL(cfg_set_transport), .words = cfg_transports,
+	    .help = "connections that are accepted: tcp (iSCSI), iser (RDMA "
+		    "from the first byte), switch (iSER after a login over "
+		    "TCP)" },
+	  .type = CFG_LIST, .scope = CFG_PORTAL },
+	{ { .name = "verbs", .arg = "auto|off|on", .initial = "auto",
+	    OPT_WORD(struct options, verbs, verbs),
+	    .help = "serve on RDMA devices, too: if there are any, never, or "
+		    "refuse to start without one" },
+	  .type = CFG_ENUM, .scope = CFG_PORTAL },
+	{ { .name = "verbs-listen", .arg = "ADDR[:PORT]", .repeats = true,
+	    OPT_CALL(cfg_set_verbs_listen),
+	    .help = "an address for RDMA devices only; may be repeated" },
+	  .type = CFG_ADDRESS, .scope = CFG_PORTAL,
+	  .otherwise = "those of --listen" },
+	{ { .name = "compat", .arg = "linux|strict", .initial = "linux",
+	    OPT_CALL(cfg_set_compat), .words = compats,
+	    .help = "follow Linux, or the letter of the standards, for iSER "
+		    "from the first byte, WRITE SAME with UNMAP and others; "
+		    "help lists the rules over iSER" },
+	  .type = CFG_ENUM, .scope = CFG_TARGET },
+	{ { .name = "max-sessions", .arg = "N[:M]", .initial = "1024:256",
+	    OPT_CALL(cfg_set_max_sessions),
+	    .help = "sessions, and those from one address" },
+	  .type = CFG_NUMBERS, .scope = CFG_DAEMON,
+	  .parts = &cfg_max_sessions },
+	{ { .name = "max-startups", .arg = "START:RATE:FULL[:M]",
+	    .initial = "128:30:512:64", OPT_CALL(cfg_set_max_startups),
+	    .help = "connections that have not logged in: from START on, the "
+		    "oldest is dropped for a new one with a probability of "
+		    "RATE %, which grows to 100 % at FULL; M from one "
+		    "address" },
+	  .type = CFG_NUMBERS, .scope = CFG_DAEMON,
+	  .parts = &cfg_max_startups },
+	{ { .name = "max-discovery", .arg = "N[:M]", .initial = "128:16",
+	    OPT_CALL(cfg_set_max_discovery),
+	    .help = "discovery sessions, and those from one address" },
+	  .type = CFG_NUMBERS, .scope = CFG_DAEMON,
+	  .parts = &cfg_max_discovery },
+	{ { .name = "discovery-time", .arg = "SECONDS", .initial = "60",
+	    OPT_NUMBER(struct options, discovery_time, 1, 86400),
+	    .help = "drop a discovery session that lasts longer" },
+	  .type = CFG_DURATION, .scope = CFG_DAEMON, .unit = "seconds" },
+	{ { .name = "login-rate", .arg = "N", .initial = "200",
+	    OPT_NUMBER(struct options, limits.per_second, 0, 1000000),
+	    .help = "connections per second from one address, five times as "
+		    "many at once; 0: no limit" },
+	  .type = CFG_NUMBER, .scope = CFG_DAEMON,
+	  .unit = "connections per second" },
+	{ { .name = "penalty", .arg = "FIRST:MAX", .initial = "1:60",
+	    OPT_CALL(cfg_set_penalty),
+	    .help = "seconds for which an address is refused after its third "
+		    "failed CHAP, doubled by each further one; 0:0: never" },
+	  .type = CFG_NUMBERS, .scope = CFG_DAEMON, .unit = "seconds",
+	  .parts = &cfg_penalty },
+	{ { .name = "address-block", .arg = "V4:V6", .initial = "32:64",
+	    OPT_CALL(cfg_set_address_block),
+	    .help = "leading bits of an IPv4 and of an IPv6 address that count "
+		    "as one address" },
+	  .type = CFG_NUMBERS, .scope = CFG_DAEMON, .unit = "bits",
+	  .parts = &cfg_address_block },
+	{ { .name = "control", .arg = "PATH", OPT_TEXT(struct options, control),
+	    .help = "listen for iserctl at this Unix socket" },
+	  .type = CFG_PATH, .scope = CFG_DAEMON },
+	{ { .name = "state", .arg = "DIR", OPT_TEXT(struct options, state),
+	    .help = "save persistent reservations and mode pages in this "
+		    "directory" },
+	  .type = CFG_PATH, .scope = CFG_DAEMON },
+	{ { .name = "allow-lost-reservations",
+	    OPT_FLAG(struct options, allow_lost),
+	    .help = "start where saved reservations are damaged, too: the LUN "
+		    "waits for REPLACE LOST RESERVATION" },
+	  .type = CFG_BOOL, .scope = CFG_DAEMON },
+	{ { .name = "alua", .arg = "ID:STATE:PORT[,PORT][:preferred]",
+	    .repeats = true, OPT_CALL(cfg_set_alua),
+	    .help = "a target port group, of this iserd or of another one on "
+		    "the same LUNs; STATE is optimized, non-optimized, "
+		    "standby, unavailable or transitioning; may be repeated" },
+	  .type = CFG_STRING, .scope = CFG_TARGET },
+	{ { .name = "shared", OPT_FLAG(struct options, lun.shared),
+	    .help = "another iserd with --shared may serve the same files, in "
+		    "turns by --alua" },
+	  .type = CFG_BOOL, .scope = CFG_LUN },
+	{ { .name = "port-id", .arg = "N", .initial = "1",
+	    OPT_NUMBER(struct options, port_id, 1, 65535),
+	    .help = "the relative target port identifier" },
+	  .type = CFG_NUMBER, .scope = CFG_TARGET },
+	{ { .name = "user", .arg = "NAME", OPT_TEXT(struct options, user),
+	    .help = "become this user once everything is open" },
+	  .type = CFG_STRING, .scope = CFG_DAEMON },
+	{ { .name = "log", .arg = "LEVEL", .initial = "notice",
+	    OPT_WORD(struct options, log, levels),
+	    .help = "log error, warning, notice, info or debug, and what is "
+		    "more severe" },
+	  .type = CFG_ENUM, .scope = CFG_DAEMON, .apply = CFG_AT_ONCE },
+	{ { .name = "help", .letter = 'h', OPT_STOP, .help = "this text" },
+	  .type = CFG_ACTION },
+	{ { .name = "version", .letter = 'V', OPT_STOP, .help = "the version" },
+	  .type = CFG_ACTION },
+};
+/* clang-format on */
+
+const struct cfg_row *cfg_rows(size_t *n)
+{
+	*n = ARRAY_LEN(rows);
+	return rows;
+}
+
+const char *cfg_type_name(enum cfg_type type)
+{
+	static const char *const names[] = {
+		[CFG_BOOL] = "boolean",	      [CFG_NUMBER] = "number",
+		[CFG_DURATION] = "duration",  [CFG_SIZE] = "size",
+		[CFG_STRING] = "string",      [CFG_ADDRESS] = "address",
+		[CFG_PATH] = "path",	      [CFG_ENUM] = "word",
+		[CFG_LIST] = "list of words", [CFG_NUMBERS] = "numbers",
+		[CFG_ACTION] = "action",
+	};
+
+	return names[type];
+}
+
+const char *cfg_scope_name(enum cfg_scope scope)
+{
+	static const char *const names[] = {
+		[CFG_DAEMON] = "daemon",
+		[CFG_TARGET] = "target",
+		[CFG_PORTAL] = "portal",
+		[CFG_LUN] = "lun",
+	};
+
+	return names[scope];
+}
+
+const char *cfg_apply_name(enum cfg_apply apply)
+{
+	static const char *const names[] = {
+		[CFG_AT_START] = "start",
+		[CFG_AT_RELOAD] = "reload",
+		[CFG_AT_ONCE] = "at once",
+	};
+
+	return names[apply];
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * schema.h: one row per configuration field of iserd. From the rows come the
+ * command line with its checks, --help, the headings of the option list in
+ * iserd(8), and completion ("iserd schema" prints them for scripts/options). A
+ * configuration file sets the same fields by the same rows.
+ */
+#ifndef DAEMON_CONFIG_SCHEMA_H
+#define DAEMON_CONFIG_SCHEMA_H
+
+#include "base/opt.h"
+
+enum cfg_type {
+	CFG_BOOL,
+	CFG_NUMBER,   /* from opt.min to opt.max, in unit */
+	CFG_DURATION, /* the same, in a unit of time */
+	CFG_SIZE,     /* bytes, as opt_size reads them */
+	CFG_STRING,
+	CFG_ADDRESS, /* ADDR, PORT or ADDR:PORT */
+	CFG_PATH,    /* of a file, directory or socket */
+	CFG_ENUM,    /* one of opt.words */
+	CFG_LIST,    /* some of opt.words, with commas between them */
+	CFG_NUMBERS, /* parts, with colons between them */
+	CFG_ACTION,  /* no field: the command line only, such as --help */
+};
+
+/* What a field belongs to. Today each field holds for all of its kind. */
+enum cfg_scope {
+	CFG_DAEMON,
+	CFG_TARGET,
+	CFG_PORTAL,
+	CFG_LUN,
+};
+
+enum cfg_apply {
+	CFG_AT_START,  /* takes a restart */
+	CFG_AT_RELOAD, /* read again at SIGHUP; sessions from then on have it */
+	CFG_AT_ONCE,   /* can be changed by iserctl while iserd runs */
+};
+
+/* One number of a field like "N:M". */
+struct cfg_part {
+	const char *name;
+	size_t at; /* offset of an unsigned in struct options */
+	unsigned min, max;
+};
+
+#define CFG_PARTS 4
+
+struct cfg_parts {
+	unsigned need; /* the first ones, which can't be left out */
+	struct cfg_part part[CFG_PARTS];
+};
+
+struct cfg_row {
+	/* name, letter, repeats, help, range or words, default, setter; the
+	 * member is one of struct options */
+	struct opt_row opt;
+	enum cfg_type type;
+	enum cfg_scope scope;
+	enum cfg_apply apply;
+	bool is_secret; /* the value, or the file that it names, is a secret */
+	const char *unit; /* of CFG_NUMBER, CFG_DURATION and CFG_SIZE, or NULL */
+	/* the default, in words, where opt.initial does not say it */
+	const char *otherwise;
+	const struct cfg_parts *parts; /* CFG_NUMBERS */
+};
+
+/* cfg_rows returns the rows, in the order of iserd(8), and how many there
+ * are. */
+const struct cfg_row *cfg_rows(size_t *n);
+
+/* cfg_type_name and the like return the names that "iserd schema" prints. */
+const char *cfg_type_name(enum cfg_type type);
+const char *cfg_scope_name(enum cfg_scope scope);
+const char *cfg_apply_name(enum cfg_apply apply);
+
+#endif

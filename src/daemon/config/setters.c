@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* setters.c: fields that are more than one number, word or text. */
+#include "daemon/config/setters.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "daemon/config/groups.h"
+#include "daemon/config/options.h"
+#include "iscsi/names.h"
+#include "net/conn.h"
+#include "net/net.h"
+
+static enum opt_end refuse_value(char why[OPT_WHY], const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static enum opt_end refuse_value(char why[OPT_WHY], const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, OPT_WHY, fmt, ap);
+	va_end(ap);
+	return OPT_BAD;
+}
+
+/* ---- fields that are repeated ---- */
+
+static enum opt_end add_to_list(const char **list, unsigned *n, unsigned max,
+				const char *arg, char why[OPT_WHY])
+{
+	if (*n == max)
+		return refuse_value(why, "given more than %u times", max);
+	list[(*n)++] = arg;
+	return OPT_OK;
+}
+
+static enum opt_end add_address(const char **list, unsigned *n, const char *arg,
+				char why[OPT_WHY])
+{
+	struct net_addr a;
+
+	if (net_addr_parse_listen(&a, arg, 0))
+		return refuse_value(why, "not a numeric address; give ADDR, "
+					 "ADDR:PORT, [V6]:PORT or PORT");
+	return add_to_list(list, n, LISTEN_MAX, arg, why);
+}
+
+enum opt_end cfg_set_listen(void *into, const char *arg, char why[OPT_WHY])
+{
+	struct options *o = into;
+
+	return add_address(o->listen, &o->nlisten, arg, why);
+}
+
+enum opt_end cfg_set_verbs_listen(void *into, const char *arg,
+				  char why[OPT_WHY])
+{
+	struct options *o = into;
+
+	return add_address(o->verbs_listen, &o->nverbs_listen, arg, why);
+}
+
+enum opt_end cfg_set_alua(void *into, const char *arg, char why[OPT_WHY])
+{
+	struct options *o = into;
+	struct dev_group g;
+
+	if (!group_parse(&g, arg))
+		return refuse_value(why, "not a target port group; give "
+					 "ID:STATE:PORT[,PORT...][:preferred], "
+					 "for example 1:optimized:1");
+	return add_to_list(o->groups, &o->ngroups, GROUPS_MAX, arg, why);
+}
+
+/* ---- names and words ---- */
+
+enum opt_end cfg_set_name(void *into, const char *arg, char why[OPT_WHY])
+{
+	struct options *o = into;
+	char reason[ISCSI_NAME_WHY];
+
+	if (iscsi_name_prepare(o->name, arg, false, reason) == 0)
+		return OPT_OK;
+	o->name[0] = '\0';
+	return refuse_value(why,
+			    "%s; give a name like iqn.2026-01.com.example:disk",
+			    reason);
+}
+
+enum opt_end cfg_set_block_size(void *into, const char *arg, char why[OPT_WHY])
+{
+	struct options *o = into;
+
+	if (!strcmp(arg, "512"))
+		o->lun.block_size = 512;
+	else if (!strcmp(arg, "4096"))
+		o->lun.block_size = 4096;
+	else
+		return refuse_value(why, "must be 512 or 4096");
+	return OPT_OK;
+}
+
+enum opt_end cfg_set_compat(void *into, const char *arg, char why[OPT_WHY])
+{
+	struct options *o = into;
+
+	o->strict = !strcmp(arg, "strict");
+	if (o->strict || !strcmp(arg, "linux"))
+		return OPT_OK;
+	if (!strcmp(arg, "help"))
+		return OPT_STOPPED;
+	return refuse_value(why, "must be one of linux, strict, help");
+}
+
+const char *const cfg_transports[] = { "tcp", "iser", "switch", NULL };
+
+enum opt_end cfg_set_transport(void *into, const char *arg, char why[OPT_WHY])
+{
+	static const unsigned bits[] = { NET_ALLOW_TCP, NET_ALLOW_RDMA,
+					 NET_ALLOW_SWITCH };
+	struct options *o = into;
+	unsigned allowed = 0;
+
+	for (const char *p = arg, *end; *p; p = *end ? end + 1 : end) {
+		size_t len, i = 0;
+
+		end = strchrnul(p, ',');
+		len = (size_t)(end - p);
+		while (cfg_transports[i] &&
+		       (strlen(cfg_transports[i]) != len ||
+			memcmp(cfg_transports[i], p, len) != 0))
+			i++;
+		if (!cfg_transports[i])
+			return refuse_value(why, "must be one or more of tcp, "
+						 "iser, switch, with commas "
+						 "between them");
+		allowed |= bits[i];
+	}
+	if (!allowed)
+		return refuse_value(
+			why, "names no transport; give tcp, iser or switch");
+	o->transports = allowed;
+	return OPT_OK;
+}
+
+/* ---- numbers with colons between them ---- */
+
+#define PART(name, member, lo, hi)                              \
+ {                                                              \
+  name, OPT_AT(struct options, limits.member, unsigned), lo, hi \
+ }
+
+/* clang-format off */
+const struct cfg_parts cfg_max_sessions = { 1, {
+	PART("N", sessions, 1, 65000),
+	PART("M", source_sessions, 1, 65000),
+} };
+
+const struct cfg_parts cfg_max_startups = { 3, {
+	PART("START", start, 1, 65000),
+	PART("RATE", rate, 1, 100),
+	PART("FULL", full, 1, 65000),
+	PART("M", source_startups, 1, 65000),
+} };
+
+const struct cfg_parts cfg_max_discovery = { 1, {
+	PART("N", discovery, 1, 65000),
+	PART("M", source_discovery, 1, 65000),
+} };
+
+const struct cfg_parts cfg_penalty = { 2, {
+	PART("FIRST", penalty_first, 0, 86400),
+	PART("MAX", penalty_max, 0, 86400),
+} };
+
+const struct cfg_parts cfg_address_block = { 2, {
+	PART("V4", v4_bits, 0, 32),
+	PART("V6", v6_bits, 0, 128),
+} };
+/* clang-format on */
+
+static unsigned count_parts(const struct cfg_parts *parts)
+{
+	unsigned n = 0;
+
+	while (n < CFG_PARTS && parts->part[n].name)
+		n++;
+	return n;
+}
+
+/* Writes the form of the value, such as "START:RATE:FULL[:M]". */
+static void write_form(const struct cfg_parts *parts, char *out, size_t size)
+{
+	unsigned n = count_parts(parts);
+	size_t len = 0;
+
+	for (unsigned i = 0; i < n && len < size; i++)
+		len += (size_t)snprintf(out + len, size - len, "%s%s%s%s",
+					i >= parts->need ? "[" : "",
+					i ? ":" : "", parts->part[i].name,
+					i >= parts->need ? "]" : "");
+}
+
+static enum opt_end set_parts(struct options *o, const char *arg,
+			      const struct cfg_parts *parts, char why[OPT_WHY])
+{
+	unsigned n = count_parts(parts), i;
+	const char *p = arg;
+	char form[128];
+
+	for (i = 0; i < n; i++) {
+		const struct cfg_part *part = &parts->part[i];
+		char *end;
+		unsigned long v = strtoul(p, &end, 10);
+
+		if (!isdigit((unsigned char)*p) || v < part->min ||
+		    v > part->max || (*end && *end != ':'))
+			break;
+		*(unsigned *)((char *)o + part->at) = (unsigned)v;
+		if (!*end && i + 1 >= parts->need)
+			return OPT_OK;
+		if (!*end) { /* the next one is missing */
+			i++;
+			break;
+		}
+		p = end + 1;
+	}
+	write_form(parts, form, sizeof(form));
+	if (i == n)
+		return refuse_value(why, "must be %s", form);
+	return refuse_value(why, "must be %s; %s is a number from %u to %u",
+			    form, parts->part[i].name, parts->part[i].min,
+			    parts->part[i].max);
+}
+
+/* The share of one address is at most the whole: by its default, too. */
+
+enum opt_end cfg_set_max_sessions(void *into, const char *arg,
+				  char why[OPT_WHY])
+{
+	struct options *o = into;
+	struct admission_limits *l = &o->limits;
+	enum opt_end end = set_parts(o, arg, &cfg_max_sessions, why);
+
+	l->source_sessions = MIN(l->source_sessions, l->sessions);
+	return end;
+}
+
+enum opt_end cfg_set_max_discovery(void *into, const char *arg,
+				   char why[OPT_WHY])
+{
+	struct options *o = into;
+	struct admission_limits *l = &o->limits;
+	enum opt_end end = set_parts(o, arg, &cfg_max_discovery, why);
+
+	l->source_discovery = MIN(l->source_discovery, l->discovery);
+	return end;
+}
+
+enum opt_end cfg_set_max_startups(void *into, const char *arg,
+				  char why[OPT_WHY])
+{
+	struct options *o = into;
+	struct admission_limits *l = &o->limits;
+
+	if (set_parts(o, arg, &cfg_max_startups, why))
+		return OPT_BAD;
+	if (l->start > l->full)
+		return refuse_value(why, "START must not be above FULL");
+	l->source_startups = MIN(l->source_startups, l->full);
+	return OPT_OK;
+}
+
+enum opt_end cfg_set_penalty(void *into, const char *arg, char why[OPT_WHY])
+{
+	struct options *o = into;
+
+	if (set_parts(o, arg, &cfg_penalty, why))
+		return OPT_BAD;
+	if (o->limits.penalty_first > o->limits.penalty_max)
+		return refuse_value(why, "FIRST must not be above MAX");
+	return OPT_OK;
+}
+
+enum opt_end cfg_set_address_block(void *into, const char *arg,
+				   char why[OPT_WHY])
+{
+	return set_parts(into, arg, &cfg_address_block, why);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * gate.h: the one admission object of the process (admission.h) under a lock:
+ * all workers and transports use it. The caller drops a victim, which is NULL
+ * if there is none. Safe from any thread.
+ */
+#ifndef DAEMON_GATE_H
+#define DAEMON_GATE_H
+
+#include <pthread.h>
+
+#include "base/trace.h"
+#include "daemon/admission.h"
+#include "net/net.h"
+
+struct gate {
+	pthread_mutex_t lock; /* guards what follows; a leaf lock */
+	struct admission admission;
+	uint64_t random;
+	unsigned peak; /* of connections, since gate_shrunk was true */
+	struct trace *trace;
+};
+
+/* gate_init: trace is borrowed until gate_fini, when all entries have left. */
+void gate_init(struct gate *g, const struct admission_limits *l,
+	       struct trace *trace);
+void gate_fini(struct gate *g);
+
+/* gate_arrive counts e as half-open. False, after a log line: the caller closes
+ * the connection, and e has not been counted. */
+bool gate_arrive(struct gate *g, struct admission_entry *e,
+		 const struct net_addr *peer, struct admission_entry **victim);
+/* gate_login counts e as a session. Returns 0, or ERR_LIMIT after a log
+ * line. */
+int gate_login(struct gate *g, struct admission_entry *e, const char *peer,
+	       bool discovery, bool proven, struct admission_entry **victim);
+/* gate_auth_failed notes a failed CHAP, and logs for how long the address of e
+ * is refused. */
+void gate_auth_failed(struct gate *g, struct admission_entry *e,
+		      const char *peer);
+/* gate_end stops counting e, before gate_leave. */
+void gate_end(struct gate *g, struct admission_entry *e);
+/* gate_leave ends e. Returns whether e was a victim. */
+bool gate_leave(struct gate *g, struct admission_entry *e);
+/* gate_oldest chooses a victim where descriptors run out; NULL: none. */
+struct admission_entry *gate_oldest(struct gate *g);
+/* gate_age frees addresses that are no longer relevant. Returns how many
+ * without a connection are left. */
+unsigned gate_age(struct gate *g);
+/* gate_shrunk returns true once when most connections of a flood have ended. */
+bool gate_shrunk(struct gate *g);
+/* gate_counts copies the counters to *c. */
+void gate_counts(struct gate *g, struct admission_counts *c);
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* health.c: checks of the files of the LUNs. */
+#include "daemon/health.h"
+
+#include <stdlib.h>
+
+#include "daemon/say.h"
+
+#define CHECK_TIME  (5 * XTIME_S)
+#define CLOSE_LIMIT (2 * XTIME_S)
+
+struct health {
+	struct daemon *d;
+	struct io_timer timer;
+	struct bs_req req;
+	bool is_checking, closing; /* is_checking: a check is in progress */
+	unsigned at;		   /* the check is of d->lus[at] */
+	enum bs_trouble found[LUNS_MAX];
+	bool flush_failed[LUNS_MAX];
+};
+
+static void check_flushes(struct health *h)
+{
+	const struct daemon *d = h->d;
+
+	for (unsigned i = 0; i < d->nlus; i++) {
+		bool failed = dev_lu_flush_failed(d->lus[i]);
+
+		if (failed && !h->flush_failed[i])
+			trace_emit(&h->d->log.trace, TRACE_MEDIUM,
+				   "LUN %u, %s: a flush failed: data that were "
+				   "written before it may be lost; write them "
+				   "again, or end this state with iserctl "
+				   "clear lun=%u",
+				   dev_lu_lun(d->lus[i]),
+				   dev_lu_backstore(d->lus[i])->name,
+				   dev_lu_lun(d->lus[i]));
+		h->flush_failed[i] = failed;
+	}
+}
+
+static void check_next(struct health *h);
+
+static void check_done(struct bs_req *req)
+{
+	struct health *h = container_of(req, struct health, req);
+	const struct dev_lu *lu = h->d->lus[h->at];
+
+	h->is_checking = false;
+	if (!req->result) {
+		if (req->trouble && req->trouble != h->found[h->at])
+			trace_emit(&h->d->log.trace, TRACE_MEDIUM,
+				   "LUN %u, %s: %s", dev_lu_lun(lu),
+				   dev_lu_backstore(lu)->name,
+				   bs_trouble_str(req->trouble));
+		h->found[h->at] = req->trouble;
+	}
+	h->at++;
+	check_next(h);
+}
+
+/* The medium of a drive may change during a check, so drives are skipped. */
+static bool is_checked(const struct dev_lu *lu)
+{
+	return dev_lu_type(lu) == DEV_DISK &&
+	       (dev_lu_backstore(lu)->caps & BS_CAP_CHECK);
+}
+
+static void check_next(struct health *h)
+{
+	struct daemon *d = h->d;
+
+	while (h->at < d->nlus && !is_checked(d->lus[h->at]))
+		h->at++;
+	if (h->at == d->nlus || h->closing)
+		return;
+	h->is_checking = true;
+	h->req = (struct bs_req){ .op = BS_CHECK, .done = check_done };
+	bs_submit(dev_lu_backstore(d->lus[h->at]), &h->req);
+}
+
+/* A check that hangs, such as of a file on a server that does not answer, is
+ * not repeated. */
+static void check_all(struct io_timer *t)
+{
+	struct health *h = container_of(t, struct health, timer);
+	struct io_loop *l = h->d->loops[0];
+
+	check_flushes(h);
+	if (!h->is_checking) {
+		h->at = 0;
+		check_next(h);
+	}
+	io_timer_set(l, t, io_now(l) + CHECK_TIME);
+}
+
+bool health_open(struct daemon *d)
+{
+	struct health *h = calloc(1, sizeof(*h));
+	struct io_loop *l = d->loops[0];
+
+	if (h) {
+		h->d = d;
+		h->timer.fire = check_all;
+	}
+	if (!h || io_timer_set(l, &h->timer, io_now(l) + CHECK_TIME)) {
+		free(h);
+		say("out of memory");
+		return false;
+	}
+	d->health = h;
+	return true;
+}
+
+bool health_close(struct daemon *d)
+{
+	struct health *h = d->health;
+	xtime limit = io_now_exact() + CLOSE_LIMIT;
+
+	if (!h)
+		return true;
+	io_timer_clear(d->loops[0], &h->timer);
+	h->closing = true;
+	while (h->is_checking && io_now_exact() < limit)
+		io_loop_turn(d->loops[0], 50 * XTIME_MS);
+	d->health = NULL;
+	if (!h->is_checking) {
+		free(h);
+		return true;
+	}
+	/* The helper thread still writes to h->req: h is never freed. */
+	say("%s: cannot end its check: the file system does not answer",
+	    dev_lu_backstore(d->lus[h->at])->name);
+	return false;
+}
+
+enum bs_trouble health_of(const struct daemon *d, uint16_t lun)
+{
+	for (unsigned i = 0; d->health && i < d->nlus; i++)
+		if (dev_lu_lun(d->lus[i]) == lun)
+			return d->health->found[i];
+	return BS_SOUND;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* loglimit.c: limits of log lines, per address and per kind of event. */
+#include "daemon/loglimit.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+/* "10.0.0.9:41234 ..." or "[2001:db8::9]:41234 ...": the part before the
+ * port. False: text does not begin with the address of a peer. */
+static bool address_of(const char *text, char name[LOGLIMIT_NAME])
+{
+	size_t len = strcspn(text, " "), host = len;
+
+	if (!isdigit((unsigned char)*text) && *text != '[')
+		return false;
+	while (host > 0 && isdigit((unsigned char)text[host - 1]))
+		host--;
+	if (host < 2 || host == len || text[host - 1] != ':' ||
+	    --host >= LOGLIMIT_NAME)
+		return false;
+	memcpy(name, text, host);
+	name[host] = '\0';
+	return true;
+}
+
+static void take_summary(struct loglimit *l, struct loglimit_peer *p,
+			 struct loglimit_summary *s)
+{
+	s->n = p->suppressed;
+	memcpy(s->name, p->name, sizeof(s->name));
+	l->nsuppressed -= p->suppressed != 0;
+	p->suppressed = 0;
+}
+
+/* The entry of the peer. A new peer takes the least recently used entry, whose
+ * summary is then in *s. */
+static struct loglimit_peer *find_peer(struct loglimit *l, const char *name,
+				       struct loglimit_summary *s)
+{
+	struct loglimit_peer *oldest = &l->peers[0];
+
+	for (unsigned i = 0; i < LOGLIMIT_PEERS; i++) {
+		struct loglimit_peer *p = &l->peers[i];
+
+		if (!strcmp(p->name, name))
+			return p;
+		if (p->used < oldest->used)
+			oldest = p;
+	}
+	take_summary(l, oldest, s);
+	memset(oldest, 0, sizeof(*oldest));
+	strcpy(oldest->name, name);
+	return oldest;
+}
+
+static bool take_line_token(xtime *full, xtime now, unsigned burst,
+			    unsigned rate)
+{
+	xtime cost = XTIME_S / rate;
+
+	if (*full < now)
+		*full = now;
+	if (*full + cost > now + burst * cost)
+		return false;
+	*full += cost;
+	return true;
+}
+
+static bool peer_may(struct loglimit *l, struct loglimit_peer *p,
+		     enum trace_event e, xtime now)
+{
+	bool may = trace_event_level(e) <= TRACE_LEVEL_WARN
+			   ? take_line_token(&p->warn_full, now,
+					     LOGLIMIT_WARN_BURST,
+					     LOGLIMIT_WARN_RATE)
+			   : take_line_token(&p->notice_full, now,
+					     LOGLIMIT_NOTICE_BURST,
+					     LOGLIMIT_NOTICE_RATE);
+
+	if (!may) {
+		if (p->suppressed++ == 0) {
+			p->first = now;
+			l->nsuppressed++;
+		}
+	}
+	return may;
+}
+
+/* The peer has had at most two recent warnings, and few notices. */
+static bool is_quiet(const struct loglimit_peer *p, xtime now)
+{
+	return p && p->warn_full - now <= 2 * XTIME_S / LOGLIMIT_WARN_RATE &&
+	       p->notice_full - now <= 2 * XTIME_S;
+}
+
+static bool event_may(struct loglimit *l, enum trace_event e, xtime now,
+		      unsigned most, unsigned *dropped)
+{
+	if (now - l->events[e].since >= XTIME_S) {
+		*dropped = l->events[e].dropped;
+		l->events[e].since = now;
+		l->events[e].lines = 0;
+		l->events[e].dropped = 0;
+	}
+	if (l->events[e].lines >= most) {
+		l->events[e].dropped++;
+		return false;
+	}
+	l->events[e].lines++;
+	return true;
+}
+
+bool loglimit_admit(struct loglimit *l, enum trace_event e, const char *text,
+		    xtime now, unsigned *dropped, struct loglimit_summary *s)
+{
+	struct loglimit_peer *p = NULL;
+	char name[LOGLIMIT_NAME];
+
+	*dropped = 0;
+	s->n = 0;
+	if (address_of(text, name)) {
+		p = find_peer(l, name, s);
+		p->used = now;
+		if (!peer_may(l, p, e, now))
+			return false;
+		if (p->suppressed)
+			take_summary(l, p, s);
+	}
+	return event_may(l, e, now,
+			 is_quiet(p, now) ? LOGLIMIT_EVENT_MAX : LOGLIMIT_EVENT,
+			 dropped);
+}
+
+bool loglimit_due(struct loglimit *l, xtime now, struct loglimit_summary *s)
+{
+	for (unsigned i = 0; l->nsuppressed && i < LOGLIMIT_PEERS; i++) {
+		struct loglimit_peer *p = &l->peers[i];
+
+		if (p->suppressed && now - p->first >= LOGLIMIT_SUMMARY) {
+			take_summary(l, p, s);
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* encrypt.c: encrypted LUNs: which key they have, and whether a new key may be
+ * made. */
+#include "daemon/luns/encrypt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "daemon/luns/keyfile.h"
+#include "daemon/say.h"
+
+#define PI_WORD ",pi="
+#define LOOK_AT \
+ ((off_t)64 << 20) /* bytes read to see whether an image is new */
+#define PIECE ((size_t)1 << 20)
+
+bool lun_key_split(struct lun_key *k, const char *spec)
+{
+	static const char word[] = ",key=", new_word[] = ",new-key=";
+	const char *at = strstr(spec, word), *new_at = strstr(spec, new_word);
+	size_t len;
+	char *pi;
+
+	k->path = NULL;
+	k->is_new = new_at && (!at || new_at < at);
+	if (k->is_new)
+		at = new_at;
+	len = at ? (size_t)(at - spec) : strlen(spec);
+	if (len >= sizeof(k->store)) {
+		say("%s: too long; give a shorter path", spec);
+		return false;
+	}
+	snprintf(k->store, sizeof(k->store), "%.*s", (int)len, spec);
+	pi = strstr(k->store, PI_WORD);
+	k->pi = pi ? pi + strlen(PI_WORD) : NULL;
+	if (pi)
+		*pi = '\0';
+	if (at)
+		k->path = at + strlen(k->is_new ? new_word : word);
+	return true;
+}
+
+/* ---- is the image new? ---- */
+
+static bool is_zero(const uint8_t *p, size_t n)
+{
+	return n == 0 || (!p[0] && !memcmp(p, p + 1, n - 1));
+}
+
+/* The image has only holes and zeros, as far as LOOK_AT bytes of its data
+ * show. */
+static bool is_blank(int fd, uint8_t *buf)
+{
+	off_t at = 0, looked_at = 0;
+	ssize_t n;
+
+	while (looked_at < LOOK_AT) {
+		off_t data = lseek(fd, at, SEEK_DATA);
+
+		if (data < 0)
+			return errno == ENXIO; /* holes up to the end */
+		n = pread(fd, buf, PIECE, data);
+		if (n <= 0)
+			return n == 0;
+		if (!is_zero(buf, (size_t)n))
+			return false;
+		at = data + n;
+		looked_at += n;
+	}
+	return false;
+}
+
+static bool is_blank_image(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	uint8_t *buf = malloc(PIECE);
+	bool blank = fd >= 0 && buf && is_blank(fd, buf);
+
+	if (fd >= 0)
+		close(fd);
+	free(buf);
+	return blank;
+}
+
+/* ---- the key ---- */
+
+static bool refuse_key(const struct lun_key *k, const char *why)
+{
+	say("%s,%skey=%s: %s", k->store, k->is_new ? "new-" : "", k->path, why);
+	return false;
+}
+
+static bool may_be_encrypted(const struct lun_key *k, const struct options *o)
+{
+	if (!*k->path)
+		return refuse_key(k, "no file is given; give a path");
+	if (!strncmp(k->store, "null:", 5))
+		return refuse_key(
+			k,
+			"a null: LUN stores nothing to encrypt; leave out the key");
+	if (o->lun.shared) /* CRYPTO ERASE changes the key of this iserd only */
+		return refuse_key(
+			k,
+			"an encrypted LUN cannot be shared; leave out --shared");
+	if (k->is_new && o->lun.read_only)
+		return refuse_key(
+			k, "a read-only LUN cannot get a new key; give key=");
+	return true;
+}
+
+/* Decides whether a key may be made. False after a message: encrypting existing
+ * data under a new key would make them unreadable. */
+static bool choose_key(const struct lun_key *k, const struct bs *b,
+		       enum keyfile_wish *wish)
+{
+	*wish = k->is_new ? KEY_NEW : KEY_MUST_EXIST;
+	if (k->is_new || (b->caps & BS_CAP_READ_ONLY) ||
+	    keyfile_exists(k->path))
+		return true;
+	if (strncmp(k->store, "ram:", 4) != 0 && !is_blank_image(k->store))
+		return refuse_key(
+			k, "the key file does not exist, and the image has "
+			   "data; restore the file, or give new-key= for "
+			   "a new key, which makes the data unreadable");
+	*wish = KEY_IF_MISSING;
+	return true;
+}
+
+static struct bs *open_filter(struct bs *b, const struct options *o,
+			      const struct keyfile_config *cfg)
+{
+	uint8_t key[BS_CRYPT_KEY] = { 0 };
+	struct keyfile *file = keyfile_open(cfg, key);
+	const struct bs_crypt_config crypt = {
+		.key = key,
+		.nworkers = o->workers,
+		.random = keyfile_random,
+		.keep = keyfile_keep,
+		.release = keyfile_close,
+		.arg = file,
+	};
+	struct bs *filter = file ? bs_crypt_new(b, &crypt) : NULL;
+
+	OPENSSL_cleanse(key, sizeof(key));
+	if (file && !filter) {
+		say("%s: out of memory", b->name);
+		keyfile_close(file);
+	}
+	return filter;
+}
+
+struct bs *lun_encrypt(struct bs *b, const struct options *o,
+		       const struct lun_key *k, struct io_loop *const *loops)
+{
+	struct keyfile_config cfg = {
+		.path = k->path,
+		.read_only = b->caps & BS_CAP_READ_ONLY,
+		.loops = loops,
+	};
+	struct bs *encrypted = NULL;
+
+	if (may_be_encrypted(k, o) && choose_key(k, b, &cfg.wish))
+		encrypted = open_filter(b, o, &cfg);
+	if (!encrypted)
+		bs_close(b);
+	return encrypted;
+}
+
+bool lun_key_usable(const char *spec, const struct options *o)
+{
+	struct lun_key k;
+
+	return o->lun.read_only ||
+	       (lun_key_split(&k, spec) && (!k.path || keyfile_usable(k.path)));
+}

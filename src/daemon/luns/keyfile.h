@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * keyfile.h: the file with the key of an encrypted store: 64 bytes that only
+ * iserd may read. A new key replaces the old file in one step, so that after a
+ * power cut the file has the old key or the new key; the bytes of the old file
+ * are overwritten afterwards, or at the next start.
+ */
+#ifndef DAEMON_LUNS_KEYFILE_H
+#define DAEMON_LUNS_KEYFILE_H
+
+#include "backstore/backstore.h"
+#include "io/io.h"
+
+struct keyfile;
+
+enum keyfile_wish {
+	KEY_MUST_EXIST,
+	KEY_IF_MISSING, /* make one */
+	KEY_NEW,	/* must not exist */
+};
+
+struct keyfile_config {
+	const char *path; /* borrowed until keyfile_close */
+	enum keyfile_wish wish;
+	bool read_only; /* the store is: the key is never replaced */
+	/* loops[i] is worker i's; borrowed until keyfile_close */
+	struct io_loop *const *loops;
+};
+
+/* keyfile_open reads or makes the key, and locks the file against other units
+ * and processes. The caller wipes key. NULL after a message. */
+struct keyfile *keyfile_open(const struct keyfile_config *cfg,
+			     uint8_t key[BS_CRYPT_KEY]);
+/* keyfile_exists returns whether a file of any kind has that name. */
+bool keyfile_exists(const char *path);
+/* keyfile_usable returns whether the user that iserd runs as may replace the
+ * file; false after a message. */
+bool keyfile_usable(const char *path);
+
+/* Functions of bs_crypt_config, where arg is the struct keyfile: random bytes
+ * for a new key, replacing the key, and the end. */
+bool keyfile_random(void *arg, uint8_t *p, size_t n);
+void keyfile_keep(void *arg, struct bs_key_change *c);
+void keyfile_close(void *arg);
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * open.c: opens the stores of LUNs. Memory is a memfd: a page is allocated when
+ * it is first used and freed by UNMAP, and sendfile can send from it.
+ */
+#include "daemon/luns/open.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "backstore/uring/bs_file.h"
+#include "base/bytes.h"
+#include "base/opt.h"
+#include "daemon/luns/encrypt.h"
+#include "daemon/luns/image.h"
+#include "daemon/say.h"
+#include "device/sg/sg.h"
+#include "net/net.h"
+
+struct ram {
+	int fd;
+	void *memory;
+	uint64_t size;
+};
+
+static int ram_punch(void *arg, uint64_t off, uint64_t len)
+{
+	struct ram *r = arg;
+
+	return fallocate(r->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			 (off_t)off, (off_t)len)
+		       ? -errno
+		       : 0;
+}
+
+/* All workers share the file position that lseek changes; no code uses it.
+ */
+static void ram_extents(void *arg, uint64_t off, uint64_t len, uint64_t *run,
+			bool *mapped)
+{
+	struct ram *r = arg;
+	off_t data = lseek(r->fd, (off_t)off, SEEK_DATA), end;
+
+	*mapped = data == (off_t)off;
+	end = *mapped ? lseek(r->fd, (off_t)off, SEEK_HOLE) : data;
+	if (end < 0) /* ENXIO: a hole to the end */
+		end = (off_t)r->size;
+	*run = MIN(len, (uint64_t)end - off);
+}
+
+static uint64_t ram_used(void *arg)
+{
+	struct ram *r = arg;
+	struct stat st;
+
+	return fstat(r->fd, &st) ? r->size : (uint64_t)st.st_blocks * 512;
+}
+
+static const struct bs_ram_ops ram_ops = {
+	.punch = ram_punch,
+	.extents = ram_extents,
+	.used = ram_used,
+	.is_empty = true,
+};
+
+static void ram_release(void *arg)
+{
+	struct ram *r = arg;
+
+	net_file_backed(NULL, 0, r->fd);
+	munmap(r->memory, r->size);
+	close(r->fd);
+	free(r);
+}
+
+static struct ram *ram_map(const char *spec, uint64_t size, bool sendfile)
+{
+	struct ram *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->size = size;
+	r->fd = memfd_create(spec, MFD_CLOEXEC);
+	if (r->fd < 0 || ftruncate(r->fd, (off_t)size))
+		goto out_free;
+	r->memory =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
+	if (r->memory == MAP_FAILED)
+		goto out_free;
+	if (sendfile)
+		net_file_backed(r->memory, size, r->fd);
+	return r;
+out_free:
+	say("%s: %s; give a smaller size", spec, strerror(errno));
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r);
+	return NULL;
+}
+
+static bool fits_memory(const char *spec, uint64_t size)
+{
+	struct sysinfo si;
+	uint64_t total;
+
+	if (sysinfo(&si))
+		return true;
+	total = ((uint64_t)si.totalram + si.totalswap) * si.mem_unit;
+	if (size <= total)
+		return true;
+	say("%s: larger than the memory of this machine (%llu MiB); give a smaller size",
+	    spec, (unsigned long long)(total >> 20));
+	return false;
+}
+
+static struct bs *ram_open(const char *spec, uint64_t size, uint32_t block,
+			   bool sendfile)
+{
+	struct ram *r;
+	struct bs *b;
+
+	if (!fits_memory(spec, size))
+		return NULL;
+	r = ram_map(spec, size, sendfile);
+	if (!r)
+		return NULL;
+	b = bs_ram_new(spec, r->memory, size, block, ram_release, r);
+	if (!b) {
+		ram_release(r);
+		say("%s: out of memory", spec);
+		return NULL;
+	}
+	if (bs_ram_set_ops(b, &ram_ops)) {
+		bs_close(b);
+		say("%s: out of memory", spec);
+		return NULL;
+	}
+	return b;
+}
+
+struct bs *lun_memory(const char *spec, uint64_t size, uint32_t block)
+{
+	return ram_open(spec, size, block, false);
+}
+
+static struct bs *null_open(const char *spec, uint64_t size, uint32_t block)
+{
+	struct bs *b = bs_null_new(spec, size, block);
+
+	if (!b)
+		say("%s: out of memory", spec);
+	return b;
+}
+
+/* Reads the size of "KIND:SIZE", in bytes. False after a message. */
+static bool spec_size(const char *spec, uint32_t block, uint64_t *size)
+{
+	const char *text = strchr(spec, ':') + 1;
+
+	if (!opt_size(text, size)) {
+		say("%s: \"%s\" is not a size; give bytes, or a number with K, M, "
+		    "G or T, for example %.*s1G",
+		    spec, text, (int)(text - spec), spec);
+		return false;
+	}
+	if (*size == 0 || *size % block) {
+		say("%s: the size must be a multiple of the block size %u and "
+		    "not 0",
+		    spec, block);
+		return false;
+	}
+	return true;
+}
+
+#define CD_PREFIX "cd:"
+#define CD_BLOCK  2048u
+
+static struct bs_file_config file_config(const struct options *o,
+					 const char *path,
+					 struct io_loop *const *loops)
+{
+	return (struct bs_file_config){
+		.path = path,
+		.read_only = o->lun.read_only,
+		.buffered = o->lun.buffered,
+		.shared = o->lun.shared,
+		.lock_retries = 40, /* an iserd that was killed unlocks soon */
+		.block_size = o->lun.block_size,
+		.loops = loops,
+		.nloops = o->workers,
+	};
+}
+
+struct bs *lun_file(const struct bs_file_config *cfg)
+{
+	char why[512];
+	int err;
+	struct bs *b = bs_file_open(cfg, &err, why, sizeof(why));
+
+	if (!b)
+		say("%s", why);
+	return b;
+}
+
+static struct bs *file_open(const struct options *o, const char *path,
+			    struct io_loop *const *loops)
+{
+	const struct bs_file_config cfg = file_config(o, path, loops);
+	struct bs *b = lun_file(&cfg);
+
+	if (b)
+		image_warn(path);
+	return b;
+}
+
+struct bs *lun_open_cd(const struct options *o, const char *path,
+		       struct io_loop *const *loops, char *why, size_t size)
+{
+	struct bs_file_config cfg = file_config(o, path, loops);
+	int err;
+
+	cfg.read_only = true;
+	cfg.block_size = CD_BLOCK;
+	cfg.lock_retries = 0; /* worker 0 must not wait while it serves */
+	return bs_file_open(&cfg, &err, why, size);
+}
+
+static struct bs *cd_open(const struct options *o, const char *path,
+			  struct io_loop *const *loops)
+{
+	char why[512];
+	struct bs *b = lun_open_cd(o, path, loops, why, sizeof(why));
+
+	if (!b)
+		say("%s", why);
+	return b;
+}
+
+/* Gives memory a random identity: initiators must not take two ram: LUNs of one
+ * size, on one machine or on two, for two paths to one disk. */
+static void new_identity(struct bs *b)
+{
+	uint8_t key[16];
+
+	io_random(NULL, key, sizeof(key));
+	bs_uuid_derive(b->uuid, key, sizeof(key));
+}
+
+enum dev_type lun_type(const char *spec)
+{
+	return strncmp(spec, CD_PREFIX, strlen(CD_PREFIX)) ? DEV_DISK : DEV_CD;
+}
+
+bool lun_is_empty_drive(const char *spec)
+{
+	return !strcmp(spec, CD_PREFIX);
+}
+
+static struct bs *store_open(const struct options *o, const char *spec,
+			     struct io_loop *const *loops)
+{
+	uint32_t block = o->lun.block_size ? o->lun.block_size : 512;
+	bool ram = !strncmp(spec, "ram:", 4);
+	struct bs *b;
+	uint64_t size;
+
+	if (lun_type(spec) == DEV_CD)
+		return cd_open(o, spec + strlen(CD_PREFIX), loops);
+	if (!ram && strncmp(spec, "null:", 5) != 0)
+		return file_open(o, spec, loops);
+	if (!spec_size(spec, block, &size))
+		return NULL;
+	b = ram ? ram_open(spec, size, block, o->lun.sendfile)
+		: null_open(spec, size, block);
+	if (b)
+		new_identity(b);
+	return b;
+}
+
+struct bs *lun_open(const struct options *o, const char *spec,
+		    struct io_loop *const *loops)
+{
+	struct lun_key k;
+	struct bs *b;
+
+	if (!lun_key_split(&k, spec))
+		return NULL;
+	b = store_open(o, k.store, loops);
+	return b && k.path ? lun_encrypt(b, o, &k, loops) : b;
+}
+
+bool lun_is_file(const char *spec)
+{
+	return lun_type(spec) == DEV_DISK && !lun_is_scsi(spec) &&
+	       strncmp(spec, "ram:", 4) != 0 && strncmp(spec, "null:", 5) != 0;
+}
+
+/* ---- SCSI devices of this machine ---- */
+
+#define SCSI_PREFIX "scsi:"
+
+bool lun_is_scsi(const char *spec)
+{
+	return !strncmp(spec, SCSI_PREFIX, strlen(SCSI_PREFIX));
+}
+
+static void device_gone(void *arg, const char *path)
+{
+	(void)arg;
+	say("%s: the device is gone; its commands fail until iserd is "
+	    "restarted with the device",
+	    path);
+}
+
+struct pass *lun_open_scsi(const struct options *o, const char *spec,
+			   struct io_loop *const *loops)
+{
+	const struct sg_config cfg = {
+		.path = spec + strlen(SCSI_PREFIX),
+		.read_only = o->lun.read_only,
+		.shared = o->lun.shared,
+		.timeout = o->lun.scsi_timeout,
+		.loops = loops,
+		.nloops = o->workers,
+		.gone = device_gone,
+	};
+	char why[512];
+	struct pass *p = sg_open(&cfg, why, sizeof(why));
+
+	if (!p)
+		say("%s", why);
+	return p;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * private.h: files that only iserd may read: CHAP secrets, keys of encrypted
+ * stores, and the files in the state directory.
+ */
+#ifndef DAEMON_LUNS_PRIVATE_H
+#define DAEMON_LUNS_PRIVATE_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/* private_user: files of this user are accepted, too: iserd becomes that user
+ * once everything is open (--user). Before the first private_open. */
+void private_user(uid_t uid);
+/* private_open opens name, relative to the directory dir, as openat does;
+ * symbolic links are refused, and a pipe does not block. Returns a descriptor
+ * or -Exxx. */
+int private_open(int dir, const char *name, int flags, mode_t mode);
+/* private_refusal returns the reason of an error of private_open, in words. */
+const char *private_refusal(int err);
+/* private_complaint returns why other users can read or change the file, and
+ * what to do; NULL if they cannot. */
+const char *private_complaint(const struct stat *st);
+/* private_owner_ok returns whether the file or directory belongs to root, the
+ * user that iserd runs as, or that of --user. */
+bool private_owner_ok(const struct stat *st);
+/* private_no_core: from now on the process leaves no core dump, neither as a
+ * file nor through a pipe, because it has secrets in its memory. */
+void private_no_core(void);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* state.c: state files. A file is never changed: a new file is written, synced
+ * and renamed to its name, and the directory is synced. */
+#include "daemon/luns/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "backstore/backstore.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "daemon/config/options.h"
+#include "daemon/luns/private.h"
+#include "daemon/say.h"
+
+#define FILE_MAX (256u << 10)
+#define NAME_LEN 48
+
+static const struct {
+	const char *suffix, *what, *without;
+} kinds[DEV_KEPT_KINDS] = {
+	[DEV_KEPT_RESERVATIONS] = { "reservations",
+				    "the persistent reservations",
+				    "reservations" },
+	[DEV_KEPT_UNIT] = { "unit",
+			    "the saved mode pages and identifying information",
+			    "them (a SANITIZE or FORMAT UNIT may have been in "
+			    "progress: then send the command again)" },
+};
+
+struct state {
+	const char *path; /* the option's */
+	struct io_loop *loop;
+	int dir;
+	bool may_lose;	     /* reservations: --allow-lost-reservations */
+	struct list waiting; /* dev_save */
+	/* the save in progress */
+	struct io_file_op op;
+	struct dev_save *save;
+	char name[NAME_LEN], temp[NAME_LEN];
+};
+
+static void name_of(const struct dev_lu *lu, const char *suffix,
+		    char out[NAME_LEN])
+{
+	const struct bs *b = dev_lu_backstore(lu);
+
+	for (int i = 0; i < 16; i++)
+		snprintf(out + 2 * i, 3, "%02x", b->uuid[i]);
+	snprintf(out + 32, NAME_LEN - 32, ".%s", suffix);
+}
+
+/* ---- open, close ---- */
+
+/* Two processes would overwrite the files of each other. */
+static bool lock_directory(const struct state *s)
+{
+	if (!flock(s->dir, LOCK_EX | LOCK_NB))
+		return true;
+	say("--state %s: %s", s->path,
+	    errno == EWOULDBLOCK
+		    ? "another iserd uses it; give each iserd its own "
+		      "directory"
+		    : strerror(errno));
+	return false;
+}
+
+static bool sync_parent(const struct state *s)
+{
+	int fd = openat(s->dir, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = fd < 0 || fsync(fd) ? errno : 0;
+
+	if (err)
+		say("--state %s: %s", s->path, strerror(err));
+	if (fd >= 0)
+		close(fd);
+	return !err;
+}
+
+/* A user who may write to the directory could replace its files. */
+static bool is_own_directory(const struct state *s)
+{
+	const char *why = NULL;
+	struct stat st;
+
+	if (fstat(s->dir, &st))
+		why = strerror(errno);
+	else if (!private_owner_ok(&st))
+		why = "belongs to another user; chown it to the user that "
+		      "iserd runs as";
+	else if (st.st_mode & 022)
+		why = "others may write there; use chmod go-w";
+	if (why)
+		say("--state %s: %s", s->path, why);
+	return !why;
+}
+
+static bool give_to(const struct state *s, uid_t uid, gid_t gid)
+{
+	if (uid == geteuid() || !fchown(s->dir, uid, gid))
+		return true;
+	say("--state %s: cannot change its owner to the user of --user: %s",
+	    s->path, strerror(errno));
+	return false;
+}
+
+struct state *state_open(const char *path, struct io_loop *loop, bool may_lose,
+			 uid_t uid, gid_t gid)
+{
+	struct state *s = calloc(1, sizeof(*s));
+	bool is_new;
+
+	if (!s) {
+		say("out of memory");
+		return NULL;
+	}
+	s->path = path;
+	s->loop = loop;
+	s->may_lose = may_lose;
+	list_init(&s->waiting);
+	is_new = !mkdir(path, 0700); /* open reports errors, too */
+	s->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dir >= 0 && is_own_directory(s) && lock_directory(s) &&
+	    (!is_new || (give_to(s, uid, gid) && sync_parent(s))))
+		return s;
+	if (s->dir < 0)
+		say("--state %s: %s; give a directory that iserd may write to",
+		    path, strerror(errno));
+	else
+		close(s->dir);
+	free(s);
+	return NULL;
+}
+
+bool state_usable(const struct state *s)
+{
+	if (!faccessat(s->dir, ".", W_OK | X_OK, AT_EACCESS))
+		return true;
+	say("--state %s: %s; let the user that iserd runs as write there",
+	    s->path, strerror(errno));
+	return false;
+}
+
+void state_close(struct state *s)
+{
+	if (!s)
+		return;
+	close(s->dir);
+	free(s);
+}
+
+/* ---- load ---- */
+
+static const char *damage_text(int err)
+{
+	switch (err) {
+	case ERR_DATA_DIGEST:
+		return "its checksum is wrong";
+	case ERR_TRUNCATED:
+		return "it is cut off";
+	case ERR_NOT_FOUND:
+		return "it belongs to another store";
+	case ERR_NOMEM:
+		return "out of memory";
+	default:
+		return "its format is not valid";
+	}
+}
+
+/* Only with --allow-lost-reservations: without reservations two initiators
+ * might write at once. */
+static bool may_be_lost(const struct state *s, enum dev_kept kind, int err)
+{
+	return kind == DEV_KEPT_RESERVATIONS && s->may_lose && err != ERR_NOMEM;
+}
+
+static bool restore_unit(const struct state *s, struct dev_lu *lu,
+			 enum dev_kept kind, const char *name,
+			 const uint8_t *data, size_t len)
+{
+	int err = dev_lu_restore(lu, kind, data, len);
+
+	if (!err)
+		return true;
+	if (may_be_lost(s, kind, err)) {
+		say("%s/%s: the persistent reservations of LUN %u are lost: "
+		    "%s; the LUN is not ready until an initiator sends "
+		    "REPLACE LOST RESERVATION",
+		    s->path, name, dev_lu_lun(lu), damage_text(err));
+		dev_lu_lose_reservations(lu);
+		return true;
+	}
+	say("%s/%s: cannot restore %s of LUN %u: %s; restore a copy of the "
+	    "file, or remove it to start without %s",
+	    s->path, name, kinds[kind].what, dev_lu_lun(lu), damage_text(err),
+	    kinds[kind].without);
+	return false;
+}
+
+static bool load_kind(struct state *s, struct dev_lu *lu, enum dev_kept kind)
+{
+	uint8_t *data = malloc(FILE_MAX);
+	char name[NAME_LEN];
+	bool ok = false;
+	ssize_t n = -1;
+	int fd;
+
+	name_of(lu, kinds[kind].suffix, name);
+	fd = private_open(s->dir, name, O_RDONLY, 0);
+	if (fd == -ENOENT) { /* no state was saved */
+		free(data);
+		return true;
+	}
+	if (fd >= 0 && data)
+		n = read(fd, data, FILE_MAX);
+	if (n < 0)
+		say("%s/%s: %s", s->path, name,
+		    fd < 0 ? private_refusal(fd) : strerror(errno));
+	else
+		ok = restore_unit(s, lu, kind, name, data, (size_t)n);
+	if (fd >= 0)
+		close(fd);
+	free(data);
+	return ok;
+}
+
+bool state_load(struct state *s, struct dev_lu *lu)
+{
+	for (unsigned kind = 0; kind < DEV_KEPT_KINDS; kind++)
+		if (!load_kind(s, lu, (enum dev_kept)kind))
+			return false;
+	return true;
+}
+
+/* ---- save: on a helper thread, one at a time ---- */
+
+static int write_all(int fd, const uint8_t *p, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+	}
+	return fsync(fd) ? -errno : 0;
+}
+
+static int replace_file(const struct state *s)
+{
+	int fd, err;
+
+	/* left by an interrupted save; or a link that another user made */
+	if (unlinkat(s->dir, s->temp, 0) && errno != ENOENT)
+		return -errno;
+	fd = private_open(s->dir, s->temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	if (fd < 0)
+		return fd;
+	err = write_all(fd, s->save->data, s->save->len);
+	if (close(fd) && !err)
+		err = -errno;
+	if (!err && renameat(s->dir, s->temp, s->dir, s->name))
+		err = -errno;
+	if (err)
+		unlinkat(s->dir, s->temp, 0);
+	return err;
+}
+
+static int64_t save_now(struct io_file_op *op)
+{
+	const struct state *s = container_of(op, struct state, op);
+	int err = 0;
+
+	if (s->save->len)
+		err = replace_file(s);
+	else if (unlinkat(s->dir, s->name, 0) && errno != ENOENT)
+		err = -errno;
+	if (!err && fsync(s->dir))
+		err = -errno;
+	return err;
+}
+
+static void save_next(struct state *s);
+
+static void save_done(struct io_file_op *op, int64_t result)
+{
+	struct state *s = container_of(op, struct state, op);
+	struct dev_save *save = s->save;
+
+	s->save = NULL;
+	if (result)
+		say("%s/%s: cannot save %s: %s", s->path, s->name,
+		    kinds[save->kind].what, strerror((int)-result));
+	save->result = result ? ERR_MEDIUM : 0;
+	save->done(save);
+	save_next(s);
+}
+
+static void save_next(struct state *s)
+{
+	struct list *n = s->save ? NULL : list_pop_front(&s->waiting);
+	struct dev_save *save;
+
+	if (!n)
+		return;
+	save = list_entry(n, struct dev_save, link);
+	s->save = save;
+	name_of(save->lu, kinds[save->kind].suffix, s->name);
+	name_of(save->lu, "new", s->temp);
+	s->op = (struct io_file_op){
+		.opcode = IO_FILE_CALL,
+		.fd = -1,
+		.call = save_now,
+		.done = save_done,
+	};
+	io_file_submit(s->loop, &s->op);
+}
+
+void state_save(struct state *s, struct dev_save *save)
+{
+	list_push_back(&s->waiting, &save->link);
+	save_next(s);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * api.h: the methods of the management socket and their parameters, a row each:
+ * iserd checks requests by them, and iserctl --help, iserctl(1), completion and
+ * "methods" are made of them. Knows base/ only, since iserctl has it, too.
+ */
+#ifndef DAEMON_RPC_API_H
+#define DAEMON_RPC_API_H
+
+#include "base/opt.h"
+
+#define RPC_PARAMS 3 /* of one method */
+
+/* The parameters of all methods; a method has those that its rows name. */
+struct rpc_args {
+	unsigned lun, id;
+	uint64_t size;		   /* bytes */
+	const char *path;	   /* borrowed from the request */
+	unsigned level;		   /* enum trace_level */
+	unsigned state;		   /* of rpc_group_states or rpc_port_states */
+	unsigned preferred, force; /* of rpc_no_yes: false or true */
+	/* which were given, by the order of the method's rows */
+	bool given[RPC_PARAMS];
+};
+
+extern const char *const rpc_no_yes[],
+	*const rpc_group_states[], *const rpc_port_states[], *const rpc_levels[];
+
+struct rpc_param {
+	struct opt_row opt; /* of struct rpc_args; without letter */
+	bool optional;
+};
+
+struct rpc_method {
+	const char *name, *help;
+	struct rpc_param params[RPC_PARAMS]; /* those with a name */
+};
+
+/* rpc_methods returns the rows, in the order of iserctl(1), and how many. */
+const struct rpc_method *rpc_methods(size_t *n);
+/* rpc_usage writes "lun=N [force=yes|no]" to out: always ended, cut off if it
+ * does not fit. */
+void rpc_usage(const struct rpc_method *m, char *out, size_t size);
+
+#endif

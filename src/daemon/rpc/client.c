@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * client.c: one client of the management socket: a JSON-RPC 2.0 request a line,
+ * a response a line. What arrives is handed to control->call, line by line.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/rpc/internal.h"
+
+#define LINE_MAX_BYTES 65536
+
+/* No request is taken from a client that has left so many bytes of responses
+ * unread, or is owed so many responses. A client that has UNREAD_MAX bytes to
+ * read and reads nothing for UNREAD_TIME is dropped. */
+#define UNREAD_MAX  (256u << 10)
+#define OWED_MAX    8
+#define UNREAD_TIME (5 * XTIME_S)
+
+/* ---- life ---- */
+
+static void client_free(struct client *c)
+{
+	free(c->in);
+	free(c->out);
+	free(c);
+}
+
+int rpc_spare_open(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+void client_close(struct client *c)
+{
+	if (c->gone)
+		return;
+	c->gone = true;
+	io_timer_clear(c->control->loop, &c->unread);
+	io_defer_cancel(&c->more);
+	io_watch_del(c->control->loop, &c->watch);
+	close(c->watch.fd);
+	if (c->control->spare < 0)
+		c->control->spare = rpc_spare_open();
+	list_del(&c->link);
+	c->control->nclients--;
+	if (!c->pending)
+		client_free(c);
+}
+
+/* Drops one reference. False: the client has gone, and may be freed now. */
+static bool client_put(struct client *c)
+{
+	c->pending--;
+	if (!c->gone)
+		return true;
+	if (!c->pending)
+		client_free(c);
+	return false;
+}
+
+/* ---- responses ---- */
+
+static bool is_behind(const struct client *c)
+{
+	return c->out_len >= UNREAD_MAX || c->owed >= OWED_MAX;
+}
+
+/* Sets what the socket is watched for, after a change of what is unread or
+ * owed. progress: the client has read something. */
+static void client_watch(struct client *c, bool progress)
+{
+	struct io_loop *l = c->control->loop;
+	bool behind = is_behind(c), was_behind = !(c->watch.want & IO_IN);
+
+	io_watch_want(l, &c->watch,
+		      (behind ? 0 : IO_IN) | (c->out_len ? IO_OUT : 0));
+	if (c->out_len < UNREAD_MAX)
+		io_timer_clear(l, &c->unread);
+	else if (progress || !c->is_timed)
+		io_timer_set(l, &c->unread, io_now(l) + UNREAD_TIME);
+	c->is_timed = c->out_len >= UNREAD_MAX;
+	if (was_behind && !behind)
+		io_loop_defer(l, &c->more);
+}
+
+static void client_write(struct client *c)
+{
+	ssize_t n = send(c->watch.fd, c->out, c->out_len,
+			 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		client_close(c);
+		return;
+	}
+	if (n > 0) {
+		c->out_len -= (size_t)n;
+		memmove(c->out, c->out + n, c->out_len);
+	}
+	client_watch(c, n > 0);
+}
+
+static void client_unread(struct io_timer *t)
+{
+	struct client *c = container_of(t, struct client, unread);
+
+	trace_emit(&c->control->daemon->log.trace, TRACE_CONN_LIMIT,
+		   "control socket: dropped a client that does not read its "
+		   "answers");
+	client_close(c);
+}
+
+/* Takes over response. */
+static void client_respond(struct client *c, json_t *response)
+{
+	char *text = response ? json_dumps(response, JSON_COMPACT) : NULL;
+	size_t len = text ? strlen(text) : 0;
+	char *out;
+
+	json_decref(response);
+	if (!text || c->gone)
+		goto out_text;
+	out = realloc(c->out, c->out_len + len + 1);
+	if (!out)
+		goto out_text;
+	c->out = out;
+	memcpy(out + c->out_len, text, len);
+	out[c->out_len + len] = '\n';
+	c->out_len += len + 1;
+	client_write(c);
+out_text:
+	free(text);
+}
+
+void client_result(struct client *c, json_t *id, json_t *result)
+{
+	client_respond(c, json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id",
+				    id, "result", result));
+}
+
+void client_error(struct client *c, json_t *id, enum rpc_error code,
+		  const char *message)
+{
+	client_respond(c, json_pack("{s:s, s:O, s:{s:i, s:s}}", "jsonrpc",
+				    "2.0", "id", id, "error", "code", (int)code,
+				    "message", message));
+}
+
+struct owed client_owe(const struct request *r)
+{
+	r->client->pending++;
+	r->client->owed++;
+	return (struct owed){ r->client, json_incref(r->id) };
+}
+
+bool client_settle(const struct owed *o)
+{
+	o->client->owed--;
+	if (!client_put(o->client))
+		return false;
+	client_watch(o->client, false);
+	return true;
+}
+
+/* ---- requests ---- */
+
+static void take_line(struct client *c, const char *line, size_t len)
+{
+	json_error_t error;
+	json_t *root = json_loadb(line, len, 0, &error);
+
+	list_del(&c->link);
+	list_push_back(&c->control->clients, &c->link);
+	if (root)
+		c->control->call(c, root);
+	else
+		client_error(c, json_null(), RPC_PARSE, error.text);
+	json_decref(root);
+}
+
+/* Takes one line of the input. False: there is no whole line, or the client has
+ * gone. */
+static bool take_input(struct client *c)
+{
+	char *end = memchr(c->in, '\n', c->in_len);
+	size_t len = end ? (size_t)(end - c->in) : 0;
+
+	if (!end)
+		return false;
+	take_line(c, c->in, len);
+	if (c->gone)
+		return false;
+	c->in_len -= len + 1;
+	memmove(c->in, end + 1, c->in_len);
+	return true;
+}
+
+/* Takes the lines of the input until the client is behind with reading. */
+static void take_all_input(struct client *c)
+{
+	while (!is_behind(c) && take_input(c))
+		;
+	if (c->gone)
+		return;
+	client_watch(c, false);
+	if (!is_behind(c) && c->in_len == LINE_MAX_BYTES)
+		client_close(c); /* the line is longer than the buffer */
+}
+
+static void client_more(struct io_defer *d)
+{
+	struct client *c = container_of(d, struct client, more);
+
+	c->pending++; /* a reference: the calls may close c */
+	take_all_input(c);
+	(void)client_put(c);
+}
+
+static void client_read(struct client *c)
+{
+	ssize_t n = recv(c->watch.fd, c->in + c->in_len,
+			 LINE_MAX_BYTES - c->in_len, MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		client_close(c);
+		return;
+	}
+	c->in_len += (size_t)n;
+	take_all_input(c);
+}
+
+static void client_ready(struct io_watch *w, unsigned events)
+{
+	struct client *c = container_of(w, struct client, watch);
+
+	c->pending++; /* a reference: the calls may close c */
+	if (events & IO_OUT)
+		client_write(c);
+	if (!c->gone && (events & IO_ERR) && is_behind(c))
+		client_close(c); /* it can't read its responses any more */
+	if (!c->gone && (events & (IO_IN | IO_ERR)))
+		client_read(c);
+	(void)client_put(c);
+}
+
+struct client *client_new(struct control *k, int fd)
+{
+	struct client *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->in = malloc(LINE_MAX_BYTES);
+	c->control = k;
+	c->watch.fd = fd;
+	c->watch.want = IO_IN;
+	c->watch.ready = client_ready;
+	c->unread.fire = client_unread;
+	c->more.run = client_more;
+	list_init(&c->more.link);
+	if (!c->in || io_watch_add(k->loop, &c->watch)) {
+		client_free(c);
+		return NULL;
+	}
+	list_push_back(&k->clients, &c->link);
+	k->nclients++;
+	return c;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * internal.h: inside rpc/: control.c listens and accepts clients, client.c
+ * reads their requests and writes the responses, methods*.c execute the
+ * requests by the rows of api.c. All of it belongs to worker 0.
+ */
+#ifndef DAEMON_RPC_INTERNAL_H
+#define DAEMON_RPC_INTERNAL_H
+
+#include <jansson.h>
+
+#include "daemon/daemon.h"
+#include "daemon/rpc/api.h"
+#include "daemon/rpc/control.h"
+
+/* JSON-RPC 2.0 §5.1 */
+enum rpc_error {
+	RPC_PARSE = -32700,
+	RPC_INVALID = -32600,
+	RPC_NO_METHOD = -32601,
+	RPC_BAD_PARAMS = -32602,
+	RPC_INTERNAL = -32603,
+};
+
+struct client;
+
+struct control {
+	struct daemon *daemon;
+	struct io_loop *loop;
+	/* methods_call: executes one request of a client */
+	void (*call)(struct client *c, json_t *root);
+	struct io_watch watch; /* the listening socket */
+	struct io_timer rest;  /* pauses accept after it failed */
+	int spare;	     /* a descriptor for when no other is left; or -1 */
+	struct list clients; /* the client with the oldest request first */
+	struct list collects; /* struct collect of methods.c */
+	unsigned nclients;
+	char path[108];
+};
+
+struct client {
+	struct control *control;
+	struct list link; /* of control.clients */
+	struct io_watch watch;
+	struct io_timer unread; /* until the client is dropped for not reading */
+	struct io_defer more;	/* takes requests that had to wait */
+	char *in, *out;
+	size_t in_len, out_len;
+	unsigned pending; /* references: responses that are owed, callers */
+	unsigned owed;	  /* responses that are owed */
+	bool is_timed, gone;
+};
+
+struct request {
+	struct client *client;
+	json_t *id;		     /* borrowed */
+	const struct rpc_args *args; /* checked by the rows of api.h */
+};
+
+/* A response that is given later: its client, and the id of the request, which
+ * the owner of this struct releases. */
+struct owed {
+	struct client *client;
+	json_t *id;
+};
+
+/* client_new makes a client of the connected socket fd, which it takes over.
+ * NULL: no memory, and fd is still the caller's. */
+struct client *client_new(struct control *k, int fd);
+/* client_close drops the client. The struct is freed once no response is owed
+ * to it and no caller holds it. */
+void client_close(struct client *c);
+
+/* client_result sends a response with result, which it takes over. */
+void client_result(struct client *c, json_t *id, json_t *result);
+/* client_error sends a response with an error. */
+void client_error(struct client *c, json_t *id, enum rpc_error code,
+		  const char *message);
+/* client_owe: the response to r is given later. The client stays until
+ * client_settle; the caller releases the id. */
+struct owed client_owe(const struct request *r);
+/* client_settle ends what client_owe began, before or after the response is
+ * sent. False: the client has gone, and may be freed now. */
+bool client_settle(const struct owed *o);
+
+/* methods_call executes root, a JSON value that a client sent: it responds, or
+ * owes the response. */
+void methods_call(struct client *c, json_t *root);
+/* request_daemon returns the daemon that r is sent to. */
+static inline struct daemon *request_daemon(const struct request *r)
+{
+	return r->client->control->daemon;
+}
+
+/* methods of methods_unit.c: of one LUN. Each responds, or owes the
+ * response. */
+void method_eject(const struct request *r);
+void method_insert(const struct request *r);
+void method_clear(const struct request *r);
+void method_resize(const struct request *r);
+/* methods of methods_group.c: target port groups (ALUA). */
+void method_groups(const struct request *r);
+void method_group(const struct request *r);
+void method_port(const struct request *r);
+
+/* methods_end frees what is collected for responses that are still owed; after
+ * workers_stop, when no other worker has a message with them. */
+void methods_end(struct control *k);
+
+/* rpc_spare_open opens the descriptor that control.spare keeps in reserve; -1:
+ * none is left. */
+int rpc_spare_open(void);
+
+#endif

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * methods.c: takes a request apart by the rows of api.c and calls its method.
+ * Here are the methods of the process; those of LUNs and of target port groups
+ * have files of their own.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/rpc/internal.h"
+#include "daemon/rpc/status.h"
+#include "daemon/shutdown.h"
+
+/* ---- methods of the process ---- */
+
+static void method_version(const struct request *r)
+{
+	client_result(r->client, r->id,
+		      json_pack("{s:s, s:s}", "name", "iserd", "version",
+				OPENISER_VERSION));
+}
+
+static void method_luns(const struct request *r)
+{
+	client_result(r->client, r->id, status_luns(request_daemon(r)));
+}
+
+static void method_reservations(const struct request *r)
+{
+	client_result(r->client, r->id, status_reservations(request_daemon(r)));
+}
+
+static void method_log(const struct request *r)
+{
+	struct daemon *d = request_daemon(r);
+
+	if (r->args->given[0])
+		d->log.trace.level = (enum trace_level)r->args->level;
+	client_result(r->client, r->id,
+		      json_pack("{s:s}", "level",
+				trace_level_name(d->log.trace.level)));
+}
+
+static void method_shutdown(const struct request *r)
+{
+	client_result(r->client, r->id, json_true());
+	shutdown_begin(request_daemon(r), "control socket");
+}
+
+static void method_methods(const struct request *r)
+{
+	const struct rpc_method *m;
+	json_t *all = json_object();
+	size_t n;
+
+	m = rpc_methods(&n);
+	for (size_t i = 0; i < n; i++) {
+		char usage[128], text[300];
+
+		rpc_usage(&m[i], usage, sizeof(usage));
+		snprintf(text, sizeof(text), "%s%s%s", usage,
+			 *usage ? ": " : "", m[i].help);
+		json_object_set_new(all, m[i].name, json_string(text));
+	}
+	client_result(r->client, r->id, all);
+}
+
+/* ---- status: a message visits each worker for its sessions ---- */
+
+struct collect {
+	struct dev_msg msg;
+	struct list link; /* of control.collects */
+	struct owed owed;
+	json_t *sessions;
+	unsigned worker; /* the next one */
+};
+
+/* was_sent: the response took over the sessions. */
+static void collect_free(struct collect *k, bool was_sent)
+{
+	if (!was_sent)
+		json_decref(k->sessions);
+	json_decref(k->owed.id);
+	list_del(&k->link);
+	free(k);
+}
+
+static void collect_respond(struct dev_msg *m)
+{
+	struct collect *k = container_of(m, struct collect, msg);
+	struct client *c = k->owed.client;
+	bool is_there = client_settle(&k->owed);
+
+	if (is_there)
+		client_result(c, k->owed.id,
+			      status_daemon(c->control->daemon, k->sessions));
+	collect_free(k, is_there);
+}
+
+static void collect_visit(struct dev_msg *m)
+{
+	struct collect *k = container_of(m, struct collect, msg);
+	struct daemon *d = k->owed.client->control->daemon;
+	unsigned next = k->worker + 1;
+
+	status_sessions(&d->workers[k->worker], k->sessions);
+	k->worker = next;
+	if (next == d->nworkers)
+		m->run = collect_respond;
+	worker_post(d, next == d->nworkers ? 0 : next, m);
+}
+
+static void method_status(const struct request *r)
+{
+	struct collect *k = calloc(1, sizeof(*k));
+
+	if (!k) {
+		client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
+		return;
+	}
+	k->owed = client_owe(r);
+	k->sessions = json_array();
+	k->msg.run = collect_visit;
+	list_push_back(&r->client->control->collects, &k->link);
+	worker_post(request_daemon(r), 0, &k->msg);
+}
+
+void methods_end(struct control *k)
+{
+	while (!list_empty(&k->collects)) {
+		struct collect *left =
+			list_entry(k->collects.next, struct collect, link);
+
+		collect_free(left, client_settle(&left->owed));
+	}
+}
+
+/* ---- parameters ---- */
+
+/* A value as text, as iserctl sends it: 3, true and "yes" are "3", "yes" and
+ * "yes". NULL: not such a value. */
+static const char *value_text(const json_t *v, char buf[32])
+{
+	if (json_is_string(v))
+		return json_string_value(v);
+	if (json_is_boolean(v))
+		return json_is_true(v) ? "yes" : "no";
+	if (!json_is_integer(v))
+		return NULL;
+	snprintf(buf, 32, "%lld", (long long)json_integer_value(v));
+	return buf;
+}
+
+/* False: why has what is wrong with the value. */
+static bool take_value(const struct rpc_param *p, const json_t *v,
+		       struct rpc_args *args, char why[OPT_WHY])
+{
+	char buf[32], reason[OPT_WHY];
+	const char *text = value_text(v, buf), *name = p->opt.name;
+
+	if (!text) {
+		snprintf(why, OPT_WHY,
+			 "%s: not a string, number or boolean; give %s=%s",
+			 name, name, p->opt.arg);
+		return false;
+	}
+	if (opt_set(&p->opt, args, name, text, reason) == OPT_OK)
+		return true;
+	snprintf(why, OPT_WHY, "%s=%s", name, reason + strlen(name) + 1);
+	return false;
+}
+
+/* JSON-RPC 2.0 §4.2; parameters by position have no meaning here. */
+static bool has_known_names(const struct rpc_method *m, json_t *params,
+			    char why[OPT_WHY])
+{
+	char usage[128];
+	const char *key;
+	json_t *value;
+
+	if (params && !json_is_object(params)) {
+		snprintf(why, OPT_WHY, "params: must be an object");
+		return false;
+	}
+	rpc_usage(m, usage, sizeof(usage));
+	json_object_foreach(params, key, value)
+	{
+		bool known = false;
+
+		for (unsigned i = 0; i < RPC_PARAMS; i++)
+			known |= m->params[i].opt.name &&
+				 !strcmp(m->params[i].opt.name, key);
+		if (known)
+			continue;
+		snprintf(why, OPT_WHY, "%.100s: unknown parameter; %s%s%s", key,
+			 m->name, *usage ? " takes " : " takes none", usage);
+		return false;
+	}
+	return true;
+}
+
+/* Fills *args by the rows of m. False: why has an error text. */
+static bool take_params(const struct rpc_method *m, json_t *params,
+			struct rpc_args *args, char why[OPT_WHY])
+{
+	if (!has_known_names(m, params, why))
+		return false;
+	for (unsigned i = 0; i < RPC_PARAMS; i++) {
+		const struct rpc_param *p = &m->params[i];
+		const json_t *v = p->opt.name
+					  ? json_object_get(params, p->opt.name)
+					  : NULL;
+
+		if (!p->opt.name)
+			continue;
+		args->given[i] = v != NULL;
+		if (v && !take_value(p, v, args, why))
+			return false;
+		if (!v && !p->optional) {
+			snprintf(why, OPT_WHY, "%s: missing; give %s=%s",
+				 p->opt.name, p->opt.name, p->opt.arg);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- requests ---- */
+
+static void call_method(const struct rpc_method *m, const struct request *r)
+{
+	static const struct {
+		const char *name;
+		void (*run)(const struct request *r);
+	} all[] = {
+		{ "status", method_status },
+		{ "luns", method_luns },
+		{ "log", method_log },
+		{ "reservations", method_reservations },
+		{ "eject", method_eject },
+		{ "insert", method_insert },
+		{ "clear", method_clear },
+		{ "resize", method_resize },
+		{ "groups", method_groups },
+		{ "group", method_group },
+		{ "port", method_port },
+		{ "shutdown", method_shutdown },
+		{ "version", method_version },
+		{ "methods", method_methods },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (!strcmp(all[i].name, m->name))
+			all[i].run(r);
+}
+
+static const struct rpc_method *find_method(const char *name)
+{
+	const struct rpc_method *m;
+	size_t n;
+
+	m = rpc_methods(&n);
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(m[i].name, name))
+			return &m[i];
+	return NULL;
+}
+
+void methods_call(struct client *c, json_t *root)
+{
+	json_t *id = json_object_get(root, "id");
+	const char *name = json_string_value(json_object_get(root, "method"));
+	const char *version =
+		json_string_value(json_object_get(root, "jsonrpc"));
+	const struct rpc_method *m = name ? find_method(name) : NULL;
+	struct rpc_args args = { 0 };
+	struct request r = {
+		.client = c,
+		.id = id ? id : json_null(),
+		.args = &args,
+	};
+	char why[OPT_WHY];
+
+	if (!name || !version || strcmp(version, "2.0") != 0)
+		client_error(c, r.id, RPC_INVALID,
+			     "not a JSON-RPC 2.0 request");
+	else if (!m)
+		client_error(c, r.id, RPC_NO_METHOD,
+			     "unknown method; \"methods\" lists them");
+	else if (!take_params(m, json_object_get(root, "params"), &args, why))
+		client_error(c, r.id, RPC_BAD_PARAMS, why);
+	else
+		call_method(m, &r);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* schema.c: the rows of config/schema.c and api.c as JSON. */
+#include "daemon/rpc/schema.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/bytes.h"
+#include "daemon/config/schema.h"
+#include "daemon/rpc/api.h"
+
+static void set_text(json_t *j, const char *key, const char *text)
+{
+	if (text)
+		json_object_set_new(j, key, json_string(text));
+}
+
+static void set_number(json_t *j, const char *key, uint64_t v)
+{
+	json_object_set_new(j, key, json_integer((json_int_t)v));
+}
+
+/* What configuration fields and parameters have in common. */
+static json_t *opt_json(const struct opt_row *row)
+{
+	bool is_number = row->kind == OPT_KIND_NUMBER ||
+			 row->kind == OPT_KIND_COUNTER ||
+			 row->kind == OPT_KIND_SIZE;
+	json_t *j = json_object(), *words;
+
+	set_text(j, "name", row->name);
+	set_text(j, "value", row->arg);
+	set_text(j, "default", row->initial);
+	set_text(j, "help", row->help);
+	if (is_number) {
+		set_number(j, "min", row->min);
+		set_number(j, "max", row->max);
+	}
+	if (row->words) {
+		words = json_array();
+		for (unsigned i = 0; row->words[i]; i++)
+			json_array_append_new(words,
+					      json_string(row->words[i]));
+		json_object_set_new(j, "words", words);
+	}
+	return j;
+}
+
+static json_t *parts_json(const struct cfg_parts *parts)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < CFG_PARTS && parts->part[i].name; i++) {
+		json_t *j = json_object();
+
+		set_text(j, "name", parts->part[i].name);
+		set_number(j, "min", parts->part[i].min);
+		set_number(j, "max", parts->part[i].max);
+		json_object_set_new(j, "optional",
+				    json_boolean(i >= parts->need));
+		json_array_append_new(all, j);
+	}
+	return all;
+}
+
+static json_t *option_json(const struct cfg_row *row)
+{
+	char letter[2] = { row->opt.letter, '\0' };
+	json_t *j = opt_json(&row->opt);
+
+	set_text(j, "letter", *letter ? letter : NULL);
+	set_text(j, "type", cfg_type_name(row->type));
+	set_text(j, "unit", row->unit);
+	set_text(j, "otherwise", row->otherwise);
+	if (row->parts)
+		json_object_set_new(j, "parts", parts_json(row->parts));
+	if (row->type == CFG_ACTION)
+		return j;
+	set_text(j, "scope", cfg_scope_name(row->scope));
+	set_text(j, "applied", cfg_apply_name(row->apply));
+	json_object_set_new(j, "repeats", json_boolean(row->opt.repeats));
+	json_object_set_new(j, "secret", json_boolean(row->is_secret));
+	return j;
+}
+
+static json_t *method_json(const struct rpc_method *m)
+{
+	json_t *j = json_object(), *params = json_array();
+
+	set_text(j, "name", m->name);
+	set_text(j, "help", m->help);
+	for (unsigned i = 0; i < RPC_PARAMS && m->params[i].opt.name; i++) {
+		json_t *p = opt_json(&m->params[i].opt);
+
+		json_object_set_new(p, "optional",
+				    json_boolean(m->params[i].optional));
+		json_array_append_new(params, p);
+	}
+	json_object_set_new(j, "params", params);
+	return j;
+}
+
+bool schema_print(void)
+{
+	json_t *options = json_array(), *methods = json_array(), *all;
+	const struct rpc_method *m;
+	const struct cfg_row *rows;
+	size_t n;
+	int err;
+
+	rows = cfg_rows(&n);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(options, option_json(&rows[i]));
+	m = rpc_methods(&n);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(methods, method_json(&m[i]));
+	all = json_pack("{s:o, s:o}", "options", options, "methods", methods);
+	err = json_dumpf(all, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(all);
+	return !err && !fflush(stdout);
+}

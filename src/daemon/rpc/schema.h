@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* schema.h: the rows of config/schema.c and api.c as JSON. */
+#ifndef DAEMON_RPC_SCHEMA_H
+#define DAEMON_RPC_SCHEMA_H
+
+#include <stdbool.h>
+
+/* schema_print prints them on standard output, for "iserd schema". False: they
+ * could not be written. */
+bool schema_print(void);
+
+#endif

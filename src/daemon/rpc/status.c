@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* status.c: the daemon's state as JSON. */
+#include "daemon/rpc/status.h"
+
+#include <stdio.h>
+
+#include "base/escape.h"
+#include "daemon/config/groups.h"
+#include "daemon/health.h"
+#include "datamover/iser/dmiser.h"
+#include "net/conn.h"
+
+/* Text from a peer or an administrator, escaped: jansson needs valid UTF-8, and
+ * the text must not control a terminal. */
+static json_t *shown_json(const char *text)
+{
+	char buf[2048];
+
+	return text ? json_string(text_escape_str(buf, sizeof(buf), text))
+		    : json_null();
+}
+
+static json_t *yes_no(bool b)
+{
+	return json_string(b ? "Yes" : "No");
+}
+
+/* Adds the keys of RFC 7145 §6. */
+static void add_rdma_keys(json_t *k, const struct iscsi_params *p)
+{
+	json_object_set_new(k, "RDMAExtensions", yes_no(p->rdma_extensions));
+	json_object_set_new(k, "TargetRecvDataSegmentLength",
+			    json_integer(p->target_recv_dsl));
+	json_object_set_new(k, "InitiatorRecvDataSegmentLength",
+			    json_integer(p->initiator_recv_dsl));
+	json_object_set_new(k, "MaxOutstandingUnexpectedPDUs",
+			    json_integer(p->max_outstanding_unexpected_pdus));
+	json_object_set_new(k, "TaggedBufferForSolicitedDataOnly",
+			    yes_no(p->tagged_buffer_for_solicited_data_only));
+	json_object_set_new(k, "iSERHelloRequired",
+			    yes_no(p->iser_hello_required));
+}
+
+/* The negotiated keys by their names in RFC 7143 §13. */
+static json_t *keys_json(const struct iscsi_params *p)
+{
+	json_t *k = json_object();
+
+	json_object_set_new(k, "HeaderDigest",
+			    json_string(p->header_digest ? "CRC32C" : "None"));
+	json_object_set_new(k, "DataDigest",
+			    json_string(p->data_digest ? "CRC32C" : "None"));
+	json_object_set_new(k, "MaxRecvDataSegmentLength.target",
+			    json_integer(p->max_recv_dsl));
+	json_object_set_new(k, "MaxRecvDataSegmentLength.initiator",
+			    json_integer(p->max_send_dsl));
+	json_object_set_new(k, "InitialR2T", yes_no(p->initial_r2t));
+	json_object_set_new(k, "ImmediateData", yes_no(p->immediate_data));
+	json_object_set_new(k, "MaxBurstLength",
+			    json_integer(p->max_burst_length));
+	json_object_set_new(k, "FirstBurstLength",
+			    json_integer(p->first_burst_length));
+	json_object_set_new(k, "MaxOutstandingR2T",
+			    json_integer(p->max_outstanding_r2t));
+	json_object_set_new(k, "MaxConnections",
+			    json_integer(p->max_connections));
+	json_object_set_new(k, "ErrorRecoveryLevel",
+			    json_integer(p->error_recovery_level));
+	json_object_set_new(k, "iSCSIProtocolLevel",
+			    json_integer(p->protocol_level));
+	if (p->rdma_extensions)
+		add_rdma_keys(k, p);
+	return k;
+}
+
+static json_t *rule_names(unsigned rules)
+{
+	json_t *names = json_array();
+
+	for (unsigned i = 0; dmiser_rule_name(i); i++)
+		if (rules & 1u << i)
+			json_array_append_new(names,
+					      json_string(dmiser_rule_name(i)));
+	return names;
+}
+
+/* Adds what moves the bytes of the connection, and its counters. */
+static void add_transport(json_t *s, const struct net_conn *c)
+{
+	struct net_conn_stats st;
+
+	net_conn_stats(c, &st);
+	json_object_set_new(s, "kind", json_string(net_conn_kind(c)));
+	if (net_conn_is_iser(c))
+		json_object_set_new(s, "rules", rule_names(net_conn_rules(c)));
+	json_object_set_new(s, "traffic",
+			    json_pack("{s:I, s:I, s:I, s:I, s:I}", "bytes_in",
+				      (json_int_t)st.net.rx_bytes, "bytes_out",
+				      (json_int_t)st.net.tx_bytes, "calls_in",
+				      (json_int_t)st.net.rx_calls, "calls_out",
+				      (json_int_t)st.net.tx_calls,
+				      "bytes_copied", (json_int_t)st.copied));
+}
+
+static void add_session(void *arg, const struct tgt_conn_status *st)
+{
+	json_t *s = json_object(), *sessions = arg;
+	char isid[13] = "";
+
+	for (int i = 0; st->isid && i < 6; i++)
+		snprintf(isid + 2 * i, 3, "%02x", st->isid[i]);
+	json_object_set_new(s, "peer", json_string(st->info->peer));
+	json_object_set_new(s, "local", json_string(st->info->local));
+	json_object_set_new(s, "transport", json_string(st->transport));
+	add_transport(s, conns_net(st->info->owner));
+	json_object_set_new(s, "state", json_string(st->state));
+	json_object_set_new(s, "initiator", shown_json(st->initiator));
+	json_object_set_new(s, "target",
+			    shown_json(st->discovery ? "(discovery)"
+						     : st->target));
+	json_object_set_new(s, "tsih", json_integer(st->tsih));
+	json_object_set_new(s, "isid", json_string(isid));
+	json_object_set_new(s, "in_flight", json_integer(st->in_flight));
+	json_object_set_new(s, "commands",
+			    json_integer((json_int_t)st->commands));
+	json_object_set_new(s, "bytes_read",
+			    json_integer((json_int_t)st->bytes_read));
+	json_object_set_new(s, "bytes_written",
+			    json_integer((json_int_t)st->bytes_written));
+	json_object_set_new(s, "rejects",
+			    json_integer((json_int_t)st->rejects));
+	if (st->params)
+		json_object_set_new(s, "keys", keys_json(st->params));
+	json_array_append_new(sessions, s);
+}
+
+void status_sessions(const struct worker *w, json_t *sessions)
+{
+	size_t i = json_array_size(sessions);
+
+	tgt_worker_each(w->target, add_session, sessions);
+	for (; i < json_array_size(sessions); i++)
+		json_object_set_new(json_array_get(sessions, i), "worker",
+				    json_integer(w->index));
+}
+
+static json_t *listeners_json(const struct daemon *d)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < d->nlisteners; i++) {
+		char name[NET_ADDR_STR];
+		struct net_addr a;
+
+		net_listener_addr(d->listeners[i], &a);
+		net_addr_str(&a, name);
+		json_array_append_new(all, json_string(name));
+	}
+	return all;
+}
+
+json_t *status_lun(const struct daemon *d, const struct dev_lu *lu)
+{
+	const struct bs *b = dev_lu_backstore(lu);
+	const char *trouble = bs_trouble_str(health_of(d, dev_lu_lun(lu)));
+	bool is_cd = dev_lu_type(lu) == DEV_CD;
+	bool ro = d->options.lun.read_only || is_cd ||
+		  (b->caps & BS_CAP_READ_ONLY) != 0;
+	json_t *j =
+		json_pack("{s:i, s:s, s:o, s:I, s:i, s:b, s:b}", "lun",
+			  (int)dev_lu_lun(lu), "type", is_cd ? "cd" : "disk",
+			  "store", shown_json(b ? b->name : NULL), "size",
+			  b ? (json_int_t)b->size : (json_int_t)0, "block_size",
+			  b ? (int)b->block_size : 2048, "read_only", (int)ro,
+			  "write_cache",
+			  (int)(!ro && (b->caps & BS_CAP_WRITE_CACHE)));
+
+	if (!ro)
+		json_object_set_new(j, "flush_failed",
+				    json_boolean(dev_lu_flush_failed(lu)));
+	if (trouble)
+		json_object_set_new(j, "trouble", json_string(trouble));
+	if (is_cd) /* PREVENT ALLOW MEDIUM REMOVAL of an initiator */
+		json_object_set_new(j, "locked",
+				    json_boolean(dev_is_locked(lu)));
+	return j;
+}
+
+json_t *status_luns(const struct daemon *d)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < d->nlus; i++)
+		json_array_append_new(all, status_lun(d, d->lus[i]));
+	return all;
+}
+
+static void add_registration(void *arg, const struct dev_registration *r)
+{
+	char key[19];
+
+	snprintf(key, sizeof(key), "0x%016llx", (unsigned long long)r->key);
+	json_array_append_new(arg,
+			      json_pack("{s:o, s:i, s:s, s:b}", "initiator",
+					shown_json(r->initiator_port), "port",
+					(int)r->target_port, "key", key,
+					"holds", (int)r->holds));
+}
+
+json_t *status_reservations(const struct daemon *d)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < d->nlus; i++) {
+		json_t *regs = json_array();
+		struct dev_reservation r;
+
+		dev_lu_reservation(d->lus[i], &r);
+		dev_lu_registrations(d->lus[i], add_registration, regs);
+		json_array_append_new(
+			all,
+			json_pack("{s:i, s:s?, s:o, s:I, s:b, s:b, s:o}", "lun",
+				  (int)dev_lu_lun(d->lus[i]), "type", r.type,
+				  "reserved", shown_json(r.reserved),
+				  "generation", (json_int_t)r.generation,
+				  "aptpl", (int)r.aptpl, "lost", (int)r.lost,
+				  "registrations", regs));
+	}
+	return all;
+}
+
+static bool is_offline(const struct dev_server *s, uint16_t port)
+{
+	uint16_t ports[DEV_MAX_OFFLINE];
+	unsigned n = dev_offline_ports(s, ports);
+
+	for (unsigned i = 0; i < n; i++)
+		if (ports[i] == port)
+			return true;
+	return false;
+}
+
+json_t *status_groups(const struct daemon *d)
+{
+	const struct dev_server *s = d->server;
+	struct dev_group groups[DEV_MAX_GROUPS];
+	unsigned n = dev_groups(s, groups);
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < n; i++) {
+		json_t *ports = json_array(), *offline = json_array();
+
+		for (unsigned p = 0; p < groups[i].nports; p++) {
+			uint16_t port = groups[i].ports[p];
+
+			json_array_append_new(ports, json_integer(port));
+			if (is_offline(s, port))
+				json_array_append_new(offline,
+						      json_integer(port));
+		}
+		json_array_append_new(
+			all, json_pack("{s:i, s:s, s:b, s:o, s:o}", "id",
+				       (int)groups[i].id, "state",
+				       group_state_name(groups[i].state),
+				       "preferred", (int)groups[i].preferred,
+				       "ports", ports, "offline", offline));
+	}
+	return all;
+}
+
+static json_t *count_json(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+static json_t *limits_json(const struct admission_limits *l)
+{
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}",
+			 "sessions", (int)l->sessions, "sessions_per_address",
+			 (int)l->source_sessions, "startups_start",
+			 (int)l->start, "startups_full", (int)l->full,
+			 "startups_per_address", (int)l->source_startups,
+			 "discovery", (int)l->discovery,
+			 "discovery_per_address", (int)l->source_discovery,
+			 "login_rate", (int)l->per_second, "penalty_max",
+			 (int)l->penalty_max);
+}
+
+/* The counters and limits of the gate. */
+static json_t *admission_json(struct gate *g)
+{
+	static const char *const refusals[ADMISSION_VERDICTS] = {
+		[ADMISSION_TOO_FAST] = "rate",
+		[ADMISSION_PENALTY] = "penalty",
+		[ADMISSION_CROWDED] = "crowded",
+		[ADMISSION_FULL] = "full",
+		[ADMISSION_SHARE] = "share",
+		[ADMISSION_NO_MEMORY] = "memory",
+	};
+	json_t *refused = json_object();
+	struct admission_counts c;
+
+	gate_counts(g, &c);
+	for (unsigned i = 0; i < ARRAY_LEN(refusals); i++)
+		if (refusals[i])
+			json_object_set_new(refused, refusals[i],
+					    count_json(c.refused[i]));
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, "
+			 "s:o, s:o}",
+			 "startups", (int)c.starting, "discovery",
+			 (int)c.discovery, "sessions", (int)c.sessions,
+			 "addresses", (int)c.sources, "addresses_failed_chap",
+			 (int)c.penalized, "connections", count_json(c.arrived),
+			 "logins", count_json(c.logins), "chap_failures",
+			 count_json(c.auth_failures), "refused", refused,
+			 "dropped_startups", count_json(c.dropped_starting),
+			 "dropped_discovery", count_json(c.dropped_discovery),
+			 "limits", limits_json(&g->admission.limits));
+}
+
+json_t *status_daemon(struct daemon *d, json_t *sessions)
+{
+	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o}",
+			 "version", OPENISER_VERSION, "target", d->options.name,
+			 "io", io_backend_name(io_loop_backend(d->loops[0])),
+			 "workers", (int)d->nworkers, "log",
+			 trace_level_name(d->log.trace.level), "listen",
+			 listeners_json(d), "luns", status_luns(d), "admission",
+			 admission_json(&d->gate), "sessions", sessions);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* status.h: the daemon's state as JSON. */
+#ifndef DAEMON_RPC_STATUS_H
+#define DAEMON_RPC_STATUS_H
+
+#include <jansson.h>
+
+#include "daemon/daemon.h"
+
+/* Each function returns a new value, which the caller releases. Worker 0,
+ * unless said otherwise. */
+
+/* status_sessions appends the worker's connections to the array sessions; on
+ * the worker's thread. */
+void status_sessions(const struct worker *w, json_t *sessions);
+/* status_daemon is the result of "status"; takes over sessions. */
+json_t *status_daemon(struct daemon *d, json_t *sessions);
+/* status_luns is the result of "luns": status_lun of each. */
+json_t *status_luns(const struct daemon *d);
+json_t *status_lun(const struct daemon *d, const struct dev_lu *lu);
+/* status_reservations is the result of "reservations". */
+json_t *status_reservations(const struct daemon *d);
+/* status_groups is the result of "groups". */
+json_t *status_groups(const struct daemon *d);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * control.c: control-type PDUs on their way out: their memory, the queue, and
+ * the numbers that a header gets when it is encoded.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "datamover/tcp/internal.h"
+
+static struct dmtcp_control *new_control(struct dmtcp_conn *c, size_t bytes)
+{
+	struct dmtcp_control *q = c->spares;
+	size_t room = MAX(bytes, (size_t)CONTROL_BYTES);
+
+	if (q && bytes <= CONTROL_BYTES) {
+		c->spares = q->next_spare;
+		c->nspares--;
+		return q;
+	}
+	q = malloc(sizeof(*q) + room);
+	if (q)
+		q->size = sizeof(*q) + room;
+	return q;
+}
+
+void dmtcp_control_free(struct dmtcp_conn *c, struct dmtcp_control *q)
+{
+	c->queued_control -= q->size;
+	if (q->size > sizeof(*q) + CONTROL_BYTES ||
+	    c->nspares == CONTROL_SPARES_MAX) {
+		free(q);
+		return;
+	}
+	q->next_spare = c->spares;
+	c->spares = q;
+	c->nspares++;
+}
+
+void dmtcp_spares_free(struct dmtcp_conn *c)
+{
+	while (c->spares) {
+		struct dmtcp_control *q = c->spares;
+
+		c->spares = q->next_spare;
+		free(q);
+	}
+	c->nspares = 0;
+}
+
+int dmtcp_queue_control(struct dmtcp_conn *c, struct dm_task *t,
+			const struct dm_control *ctl, bool final_login)
+{
+	size_t bytes = (size_t)ctl->pdu.ahs_len + ctl->pdu.dsl;
+	struct dmtcp_control *q;
+
+	if (ctl->pdu.dsl > c->max_send_dsl)
+		return ERR_TOO_LONG;
+	if (sizeof(*q) + MAX(bytes, (size_t)CONTROL_BYTES) >
+	    c->cfg.max_queued_control - c->queued_control) {
+		dmtcp_fail_conn(c, ERR_LIMIT); /* the peer does not read */
+		return ERR_LIMIT;
+	}
+	q = new_control(c, bytes);
+	if (!q)
+		return ERR_NOMEM;
+	q->node.kind = TX_CONTROL;
+	q->task = t;
+	q->is_final_login = final_login;
+	q->pdu = ctl->pdu;
+	q->ahs_len = ctl->pdu.ahs_len;
+	if (ctl->pdu.ahs_len)
+		memcpy(q->bytes, ctl->ahs, ctl->pdu.ahs_len);
+	if (ctl->pdu.dsl)
+		memcpy(q->bytes + q->ahs_len, ctl->data, ctl->pdu.dsl);
+	if (t)
+		tcp_task(t)->response = q;
+	c->queued_control += q->size;
+	list_push_back(&c->txq, &q->node.link);
+	dmtcp_kick(c);
+	return 0;
+}
+
+static void begin_digests(struct dmtcp_conn *c)
+{
+	c->tx_digest.header = c->params.header_digest;
+	c->tx_digest.data = c->params.data_digest;
+}
+
+/* Whether a control-type PDU of the target advances StatSN: all but the NOP-In
+ * that answers no NOP-Out (§11.19.2). */
+static bool takes_statsn(const struct iscsi_pdu *p)
+{
+	return p->op != ISCSI_NOP_IN || p->itt != ISCSI_RESERVED_TAG;
+}
+
+/* Sets the numbers that hold at this moment. */
+static void set_numbers(struct dmtcp_conn *c, struct iscsi_pdu *p)
+{
+	const struct iscsi_numbers *n = c->dm.numbers;
+
+	if (c->dm.role == ISCSI_INITIATOR) {
+		p->expstatsn = n->expstatsn;
+		return;
+	}
+	p->expcmdsn = n->expcmdsn;
+	p->maxcmdsn = n->maxcmdsn;
+	if (takes_statsn(p))
+		c->tx_statsn = p->statsn + 1;
+}
+
+/* §11.4.8: ExpDataSN counts the Data-Ins of the task, but no R2Ts. */
+static void set_exp_datasn(struct dmtcp_control *q)
+{
+	q->pdu.rsp.exp_datasn =
+		q->pdu.rsp.response ? 0 : tcp_task(q->task)->t.datasn;
+	tcp_task(q->task)->response = NULL;
+}
+
+bool dmtcp_stage_control(struct dmtcp_conn *c, struct dmtcp_control *q)
+{
+	struct iovec iov = { q->bytes + q->ahs_len, q->pdu.dsl };
+	struct bufv data = bufv_of(&iov, 1);
+	uint8_t bhs[ISCSI_BHS_LEN];
+	struct stage_pdu *p;
+
+	if (!dmtcp_stage_has_room(c, &data, 0))
+		return false;
+	set_numbers(c, &q->pdu);
+	if (q->task)
+		set_exp_datasn(q);
+	iscsi_bhs_encode(&q->pdu, bhs);
+	p = dmtcp_stage_pdu(c, bhs, q->bytes, q->ahs_len, &data, 0, q->pdu.dsl,
+			    false);
+	p->control = q;
+	if (q->task) {
+		dmtcp_stage_task(p, q->task);
+		p->notify = true;
+		p->what = DM_RESPONSE_SENT;
+	}
+	list_del(&q->node.link);
+	if (q->is_final_login)
+		begin_digests(c);
+	return true;
+}

@@ -1,0 +1,614 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * alua.c: target port groups and their asymmetric access states (SPC-4
+ * §5.16). What is known of them is an immutable snapshot that every worker has
+ * a pointer to; a change visits each worker, as those of reservations do.
+ *
+ * Groups may have ports that are not ours: two daemons on one store each tell
+ * of both, and whoever commands them sets both. Before a change that takes
+ * access away is reported as done, what was admitted before has ended on every
+ * unit: the other side may begin.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/alua/alua.h"
+#include "device/unit/attention.h"
+#include "device/unit/change.h"
+#include "device/unit/command.h"
+#include "device/unit/range.h"
+
+struct dev_alua {
+	unsigned n;
+	struct dev_group groups[DEV_MAX_GROUPS];
+	unsigned noffline;
+	uint16_t offline[DEV_MAX_OFFLINE];
+};
+
+struct alua_op {
+	struct dev_change change;
+	struct dev_server *server;
+	unsigned from;
+	const struct dev_nexus *by; /* who asked; compared only */
+	struct dev_task *task;	    /* SET TARGET PORT GROUPS */
+	unsigned nchanges;
+	struct dev_group_change changes[DEV_MAX_GROUPS];
+	uint16_t port; /* of dev_port_set; 0: of none */
+	bool offline;
+	/* what every worker is to know: while access is taken away, then */
+	struct dev_alua *during, *next;
+	const struct dev_alua *old;
+	/* the visit under way */
+	const struct dev_alua *now;
+	int ua;				     /* enum dev_ua, or NOBODY */
+	void (*visited)(struct alua_op *op); /* then */
+	/* taking access away */
+	uint16_t lun;
+	struct dev_range range;
+	/* the end */
+	int err;
+	void (*done)(struct alua_op *op); /* on worker `from` */
+	void (*then)(void *arg, int err);
+	void *arg;
+};
+
+#define NOBODY (-1)
+
+/* ---- what is known ---- */
+
+static struct dev_group *find(struct dev_alua *a, uint16_t id)
+{
+	for (unsigned i = 0; i < a->n; i++)
+		if (a->groups[i].id == id)
+			return &a->groups[i];
+	return NULL;
+}
+
+static bool has_port(const struct dev_group *g, uint16_t port)
+{
+	for (unsigned i = 0; i < g->nports; i++)
+		if (g->ports[i] == port)
+			return true;
+	return false;
+}
+
+static bool is_ours(const struct dev_server *s, const struct dev_group *g)
+{
+	for (unsigned i = 0; i < s->nports; i++)
+		if (has_port(g, (uint16_t)(s->first_port + i)))
+			return true;
+	return false;
+}
+
+static bool is_own_port(const struct dev_server *s, uint16_t port)
+{
+	return port >= s->first_port && port - s->first_port < (int)s->nports;
+}
+
+static const struct dev_group *group_of(const struct dev_alua *a, uint16_t port)
+{
+	for (unsigned i = 0; a && i < a->n; i++)
+		if (has_port(&a->groups[i], port))
+			return &a->groups[i];
+	return NULL;
+}
+
+static const struct dev_alua *known(const struct dev_nexus *n)
+{
+	return n->server->alua[n->cfg.worker];
+}
+
+static const struct dev_group *own_group(const struct dev_nexus *n)
+{
+	return group_of(known(n), n->cfg.relative_target_port);
+}
+
+void dev_nexus_access_init(struct dev_nexus *n)
+{
+	const struct dev_group *g = own_group(n);
+
+	n->access = g ? g->state : DEV_ACCESS_OPTIMIZED;
+}
+
+uint16_t dev_nexus_group(const struct dev_nexus *n)
+{
+	const struct dev_group *g = own_group(n);
+
+	return g ? g->id : 0;
+}
+
+/* SPC-4 §5.16.2.4.5: by an unavailable port there is no unit now. */
+uint8_t dev_peripheral_qualifier(const struct dev_nexus *n)
+{
+	return n->access == DEV_ACCESS_UNAVAILABLE ? 0x20 : 0;
+}
+
+/* ---- which commands are refused (§5.16.2.4 and §5.16.2.5) ---- */
+
+uint16_t dev_inaccessible(const struct dev_task *t)
+{
+	if (t->row->flags & CMD_ANY_LUN)
+		return 0;
+	switch (t->nexus->access) {
+	case DEV_ACCESS_STANDBY:
+		return t->row->flags & ACC_STANDBY ? 0 : ASC_PORT_IN_STANDBY;
+	case DEV_ACCESS_UNAVAILABLE:
+		return t->row->flags & ACC_UNAVAILABLE ? 0
+						       : ASC_PORT_UNAVAILABLE;
+	case DEV_ACCESS_TRANSITIONING: /* the same commands */
+		return t->row->flags & ACC_UNAVAILABLE ? 0
+						       : ASC_ACCESS_TRANSITION;
+	default:
+		return 0;
+	}
+}
+
+/* ---- a change ---- */
+
+static struct alua_op *op_of(struct dev_change *c)
+{
+	return container_of(c, struct alua_op, change);
+}
+
+static void end_change(struct alua_op *op, int err)
+{
+	op->err = err;
+	dev_change_end(&op->change);
+}
+
+/* ---- every worker takes a snapshot ---- */
+
+static void tell(struct dev_nexus *n, enum dev_ua ua)
+{
+	for (unsigned i = 0; i < n->server->nunits; i++)
+		dev_attention_set(n, n->server->units[i]->cfg.lun, ua);
+}
+
+static void visit_alua(struct dev_change *c, unsigned worker)
+{
+	struct alua_op *op = op_of(c);
+	struct dev_server *s = op->server;
+
+	s->alua[worker] = op->now;
+	list_for_each(it, &s->nexuses[worker]) {
+		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+
+		dev_nexus_access_init(n);
+		if (op->ua != NOBODY && n != op->by)
+			tell(n, (enum dev_ua)op->ua);
+	}
+	for (unsigned i = 0; i < s->nunits; i++)
+		dev_lu_changed(s->units[i]);
+	dev_round_next(&c->round);
+}
+
+static void alua_visited(struct dev_change *c)
+{
+	struct alua_op *op = op_of(c);
+
+	op->visited(op);
+}
+
+static void publish(struct alua_op *op, const struct dev_alua *now, int ua,
+		    void (*then)(struct alua_op *op))
+{
+	op->now = now;
+	op->ua = ua;
+	op->visited = then;
+	dev_change_visit(&op->change);
+}
+
+/* ---- access is taken away: transitioning until nobody is there any more ---- */
+
+static void drain_next(struct alua_op *op);
+
+static void drained_one(struct dev_range *r)
+{
+	struct alua_op *op = container_of(r, struct alua_op, range);
+
+	dev_range_drop(r);
+	op->lun++;
+	drain_next(op);
+}
+
+static void changed(struct alua_op *op)
+{
+	free((void *)(uintptr_t)op->old);
+	free(op->during);
+	end_change(op, 0);
+}
+
+static void changed_back(struct alua_op *op)
+{
+	free(op->during);
+	free(op->next);
+	end_change(op, ERR_NOMEM);
+}
+
+/* Each unit's medium for ourselves, once: then nobody is at it who came
+ * before. Where that can't be had the change has failed (§5.16.2.5). */
+static void drain_next(struct alua_op *op)
+{
+	struct dev_lu *lu = NULL;
+
+	while (op->lun < DEV_MAX_LUNS &&
+	       (!(lu = dev_lu_get(op->server, op->lun)) || !lu->blocks))
+		op->lun++;
+	if (op->lun == DEV_MAX_LUNS)
+		publish(op, op->next, UA_ACCESS_CHANGED, changed);
+	else if (dev_range_take(&op->range, lu, DEV_HOME, 0, lu->blocks,
+				DEV_HOLD_ALONE, drained_one))
+		publish(op, op->old,
+			op->task ? NOBODY : UA_ACCESS_CHANGE_FAILED,
+			changed_back);
+}
+
+/* ---- a change is decided, one at a time ---- */
+
+static bool is_active(enum dev_access state)
+{
+	return state <= DEV_ACCESS_NON_OPTIMIZED;
+}
+
+static bool loses_access(const struct alua_op *op, unsigned i)
+{
+	return is_active(op->old->groups[i].state) &&
+	       !is_active(op->next->groups[i].state) &&
+	       is_ours(op->server, &op->next->groups[i]);
+}
+
+/* By command only groups of ours change; others would not know. */
+static int apply(struct alua_op *op, const struct dev_group_change *c)
+{
+	struct dev_group *g = find(op->next, c->id);
+
+	if (!g)
+		return ERR_NOT_FOUND;
+	if (op->task && g->state != c->state && !is_ours(op->server, g))
+		return ERR_UNSUPPORTED;
+	if (g->state != c->state)
+		g->status = op->task ? 1 : 2; /* SPC-4 table 308 */
+	g->state = c->state;
+	if (c->set_preferred)
+		g->preferred = c->preferred;
+	return 0;
+}
+
+static int apply_port(struct alua_op *op)
+{
+	struct dev_alua *a = op->next;
+	unsigned i = 0;
+
+	if (!group_of(a, op->port))
+		return ERR_NOT_FOUND;
+	if (is_own_port(op->server, op->port))
+		return ERR_UNSUPPORTED;
+	while (i < a->noffline && a->offline[i] != op->port)
+		i++;
+	if (op->offline && i == DEV_MAX_OFFLINE)
+		return ERR_LIMIT;
+	if (op->offline && i == a->noffline)
+		a->offline[a->noffline++] = op->port;
+	if (!op->offline && i < a->noffline) {
+		a->offline[i] = a->offline[--a->noffline];
+		a->offline[a->noffline] = 0;
+	}
+	return 0;
+}
+
+/* While it takes access away; NULL in op->during where it does not. */
+static int make_during(struct alua_op *op)
+{
+	for (unsigned i = 0; i < op->next->n; i++) {
+		if (!loses_access(op, i))
+			continue;
+		if (!op->during)
+			op->during = malloc(sizeof(*op->during));
+		if (!op->during)
+			return ERR_NOMEM;
+	}
+	if (!op->during)
+		return 0;
+	*op->during = *op->next;
+	for (unsigned i = 0; i < op->next->n; i++)
+		if (loses_access(op, i))
+			op->during->groups[i].state = DEV_ACCESS_TRANSITIONING;
+	return 0;
+}
+
+static int make_next(struct alua_op *op)
+{
+	int err = 0;
+
+	op->old = op->server->alua[DEV_HOME];
+	op->next = malloc(sizeof(*op->next));
+	if (!op->next)
+		return ERR_NOMEM;
+	*op->next = *op->old;
+	if (op->port)
+		err = apply_port(op);
+	for (unsigned i = 0; i < op->nchanges && !err; i++)
+		err = apply(op, &op->changes[i]);
+	if (!err)
+		err = make_during(op);
+	if (!err && memcmp(op->next, op->old, sizeof(*op->next)) != 0)
+		return 0;
+	free(op->next);
+	op->next = NULL;
+	return err;
+}
+
+static void decide_alua(struct dev_change *c)
+{
+	struct alua_op *op = op_of(c);
+	int err = make_next(op);
+
+	if (!op->next)
+		end_change(op, err);
+	else if (op->during)
+		publish(op, op->during, NOBODY, drain_next);
+	else
+		publish(op, op->next, UA_ACCESS_CHANGED, changed);
+}
+
+static void alua_done(struct dev_change *c)
+{
+	struct alua_op *op = op_of(c);
+
+	op->done(op);
+}
+
+static const struct dev_change_ops alua_ops = {
+	.decide = decide_alua,
+	.visit = visit_alua,
+	.visited = alua_visited,
+	.done = alua_done,
+};
+
+static void start_change(struct alua_op *op)
+{
+	dev_change_start(&op->change, op->server, &op->server->alua_changes,
+			 op->from, &alua_ops);
+}
+
+/* ---- from the daemon ---- */
+
+static void told(struct alua_op *op)
+{
+	void (*then)(void *arg, int err) = op->then;
+	void *arg = op->arg;
+	int err = op->err;
+
+	free(op);
+	then(arg, err);
+}
+
+static struct alua_op *implicit_op(struct dev_server *s,
+				   void (*done)(void *arg, int err), void *arg)
+{
+	struct alua_op *op = calloc(1, sizeof(*op));
+
+	if (!op)
+		return NULL;
+	op->server = s;
+	op->from = DEV_HOME;
+	op->done = told;
+	op->then = done;
+	op->arg = arg;
+	return op;
+}
+
+int dev_group_set(struct dev_server *s, const struct dev_group_change *c,
+		  void (*done)(void *arg, int err), void *arg)
+{
+	struct alua_op *op = s->has_groups ? implicit_op(s, done, arg) : NULL;
+
+	if (!op)
+		return s->has_groups ? ERR_NOMEM : ERR_NOT_FOUND;
+	op->changes[op->nchanges++] = *c;
+	start_change(op);
+	return 0;
+}
+
+int dev_port_set(struct dev_server *s, uint16_t port, bool offline,
+		 void (*done)(void *arg, int err), void *arg)
+{
+	struct alua_op *op = s->has_groups ? implicit_op(s, done, arg) : NULL;
+
+	if (!op)
+		return s->has_groups ? ERR_NOMEM : ERR_NOT_FOUND;
+	op->port = port;
+	op->offline = offline;
+	start_change(op);
+	return 0;
+}
+
+int dev_group_add(struct dev_server *s, const struct dev_group *g)
+{
+	struct dev_alua *a = s->alua_first;
+
+	if (!a)
+		a = s->alua_first = calloc(1, sizeof(*a));
+	if (!a)
+		return ERR_NOMEM;
+	if (find(a, g->id))
+		return ERR_BUSY;
+	for (unsigned i = 0; i < g->nports; i++)
+		if (group_of(a, g->ports[i]))
+			return ERR_BUSY;
+	if (a->n == DEV_MAX_GROUPS)
+		return ERR_LIMIT;
+	a->groups[a->n++] = *g;
+	s->has_groups = true;
+	for (unsigned w = 0; w < DEV_MAX_WORKERS; w++)
+		s->alua[w] = a;
+	return 0;
+}
+
+unsigned dev_groups(const struct dev_server *s,
+		    struct dev_group out[DEV_MAX_GROUPS])
+{
+	const struct dev_alua *a = s->alua[DEV_HOME];
+
+	for (unsigned i = 0; a && i < a->n; i++)
+		out[i] = a->groups[i];
+	return a ? a->n : 0;
+}
+
+unsigned dev_offline_ports(const struct dev_server *s,
+			   uint16_t out[DEV_MAX_OFFLINE])
+{
+	const struct dev_alua *a = s->alua[DEV_HOME];
+
+	for (unsigned i = 0; a && i < a->noffline; i++)
+		out[i] = a->offline[i];
+	return a ? a->noffline : 0;
+}
+
+void dev_server_groups_fini(struct dev_server *s)
+{
+	free((void *)(uintptr_t)s->alua[DEV_HOME]);
+}
+
+/* ---- REPORT TARGET PORT GROUPS (SPC-4 §6.37) ---- */
+
+#define FORMAT_EXTENDED 0x20 /* PARAMETER DATA FORMAT 001b */
+#define SUPPORTED	0xcf /* T_SUP O_SUP U_SUP S_SUP AN_SUP AO_SUP */
+/* An implicit change takes as long as commands that are under way; initiators
+ * are to wait, not to give the path up. */
+#define TRANSITION_SECONDS 60
+
+static size_t put_group(const struct dev_group *g, uint8_t *p)
+{
+	size_t at = 8;
+
+	p[0] = (uint8_t)((g->preferred ? 0x80 : 0) | g->state);
+	p[1] = SUPPORTED;
+	put_be16(p + 2, g->id);
+	p[5] = g->status;
+	p[7] = (uint8_t)g->nports;
+	for (unsigned i = 0; i < g->nports; i++, at += 4)
+		put_be16(p + at + 2, g->ports[i]);
+	return at;
+}
+
+/* A secondary target port group has the ports that are offline (§5.16.2.1);
+ * its number is none that a primary one has. */
+static size_t put_offline(const struct dev_alua *a, uint8_t *p)
+{
+	struct dev_group g = { .id = UINT16_MAX,
+			       .state = DEV_ACCESS_OFFLINE,
+			       .status = 2,
+			       .nports = a->noffline };
+
+	if (!a->noffline)
+		return 0;
+	for (unsigned i = 0; i < a->n; i++)
+		if (a->groups[i].id == g.id) {
+			g.id--;
+			i = UINT_MAX; /* from the beginning */
+		}
+	memcpy(g.ports, a->offline, sizeof(g.ports));
+	return put_group(&g, p);
+}
+
+void dev_report_groups(struct dev_task *t)
+{
+	const struct dev_alua *a = known(t->nexus);
+	unsigned format = t->cdb[1] & 0xe0;
+	size_t at = format ? 8 : 4;
+	uint8_t *p;
+
+	if (format && format != FORMAT_EXTENDED) {
+		dev_bad_field(t, 1, 7);
+		return;
+	}
+	p = dev_param_buf(t);
+	if (!p)
+		return;
+	if (format) {
+		p[4] = 0x10;
+		p[5] = TRANSITION_SECONDS;
+	}
+	for (unsigned i = 0; i < a->n; i++)
+		at += put_group(&a->groups[i], p + at);
+	at += put_offline(a, p + at);
+	put_be32(p, (uint32_t)(at - 4));
+	dev_return(t, at, get_be32(t->cdb + 6));
+}
+
+/* ---- SET TARGET PORT GROUPS (SPC-4 §6.45) ---- */
+
+#define LIST_HEAD 4
+#define LIST_MAX  (LIST_HEAD + 4 * DEV_MAX_GROUPS)
+
+int dev_prepare_set_groups(struct dev_task *t, uint64_t *out_len)
+{
+	uint32_t len = get_be32(t->cdb + 6);
+
+	if (len && (len < LIST_HEAD || len > LIST_MAX || len % 4))
+		return dev_bad_length(t);
+	*out_len = len;
+	return 0;
+}
+
+static void set_done(struct alua_op *op)
+{
+	struct dev_task *t = op->task;
+	int err = op->err;
+
+	free(op);
+	if (!err)
+		dev_good(t);
+	else if (err == ERR_NOT_FOUND) /* no such group */
+		dev_bad_parameter(t, LIST_HEAD + 2);
+	else if (err == ERR_NOMEM)
+		dev_no_resources(t);
+	else
+		dev_check(t, SENSE_HARDWARE_ERROR, ASC_SET_GROUPS_FAILED);
+}
+
+/* False: the task was ended. */
+static bool take_list(struct dev_task *t, struct alua_op *op)
+{
+	const uint8_t *p = t->mem.buf;
+
+	for (uint32_t at = LIST_HEAD; at < t->out_len; at += 4) {
+		unsigned state = p[at] & 0x0f;
+
+		if (state > DEV_ACCESS_UNAVAILABLE || (p[at] & 0xf0)) {
+			dev_bad_parameter(t, at);
+			return false;
+		}
+		op->changes[op->nchanges++] = (struct dev_group_change){
+			.id = get_be16(p + at + 2),
+			.state = (enum dev_access)state,
+		};
+	}
+	return true;
+}
+
+void dev_set_groups(struct dev_task *t)
+{
+	struct alua_op *op;
+
+	if (t->out_len != get_be32(t->cdb + 6)) {
+		dev_bad_length(t);
+		return;
+	}
+	op = calloc(1, sizeof(*op));
+	if (!op) {
+		dev_no_resources(t);
+		return;
+	}
+	op->server = t->nexus->server;
+	op->from = t->nexus->cfg.worker;
+	op->by = t->nexus;
+	op->task = t;
+	op->done = set_done;
+	if (take_list(t, op))
+		start_change(op);
+	else
+		free(op);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * orwrite.c: ORWRITE(16) (SBC-4 §5.10) and ORWRITE(32) (§5.11): bitmaps that
+ * many write to. A set operation ORs data-out into its blocks; a change
+ * generation and clear operation ANDs it, and makes a new generation.
+ *
+ * A set operation says which generation it was meant for. What becomes of one
+ * that comes late the last change has said (table 29). So a change is a moment
+ * that all agree on: it has all of the unit alone, and no set operation is
+ * under way that was let in by the generation before.
+ */
+#include <string.h>
+
+#include "base/pi.h"
+#include "device/block/block.h"
+#include "device/block/protect.h"
+
+#define BMOP_CHANGE 1u
+
+/* ---- generations (§4.27.2) ---- */
+
+#define POLICY_AT_FIRST 7u
+
+enum verdict {
+	RESERVED, /* no such policy */
+	PERFORM,
+	DISCARD,
+	MISMATCH,
+};
+
+/* Table 29: what becomes of a set operation by the policy, if it is for the
+ * generation before the current one, or for any other. */
+static const struct {
+	enum verdict before, other;
+} policies[16] = {
+	[0] = { PERFORM, MISMATCH },
+	[2] = { DISCARD, MISMATCH },
+	[3] = { PERFORM, PERFORM },
+	[5] = { DISCARD, DISCARD },
+	[POLICY_AT_FIRST] = { MISMATCH, MISMATCH },
+};
+
+#define LOAD(m)	    __atomic_load_n(&(m), __ATOMIC_RELAXED)
+#define STORE(m, v) __atomic_store_n(&(m), v, __ATOMIC_RELAXED)
+
+void dev_lu_hard_reset(struct dev_lu *lu)
+{
+	STORE(lu->generation.now, 0);
+	STORE(lu->generation.before, 0);
+	STORE(lu->generation.policy, POLICY_AT_FIRST);
+}
+
+/* Where there are 32-byte CDBs anyway, and where the letter counts: initiators
+ * that keep 16 bytes of what REPORT SUPPORTED OPERATION CODES says of a CDB
+ * (libiscsi) take a disk with longer ones for a broken one. */
+bool dev_has_generations(const struct dev_lu *lu)
+{
+	return dev_has_type_2(lu) || lu->cfg.strict;
+}
+
+static bool is_change(const struct dev_task *t)
+{
+	return t->row->len == 32 && t->cdb[2] == BMOP_CHANGE;
+}
+
+static enum verdict verdict_of(const struct dev_task *t)
+{
+	const struct dev_generation *g = &t->lu->generation;
+	/* §4.27.2.2: ORWRITE(16) is for generation 0 */
+	uint32_t meant = t->row->len == 32 ? get_be32(t->cdb + 20) : 0;
+
+	if (meant == LOAD(g->now) || !dev_has_generations(t->lu))
+		return PERFORM;
+	if (is_change(t))
+		return MISMATCH;
+	if (meant == LOAD(g->before))
+		return policies[LOAD(g->policy)].before;
+	return policies[LOAD(g->policy)].other;
+}
+
+/* All is done: a change is one from now on. */
+static void end_well(struct dev_task *t)
+{
+	struct dev_generation *g = &t->lu->generation;
+
+	if (is_change(t)) {
+		STORE(g->policy, t->cdb[3]);
+		STORE(g->before, LOAD(g->now));
+		STORE(g->now, get_be32(t->cdb + 24));
+	}
+	dev_good(t);
+}
+
+/* ---- read a chunk, merge data-out into it, write it ---- */
+
+static bool read_chunk(struct dev_task *t)
+{
+	t->count = (uint32_t)MIN(t->steps.end - t->steps.at,
+				 (uint64_t)dev_chunk_len(t));
+	t->mem.iov[1] = (struct iovec){ t->mem.aux, t->count };
+	t->req.data = bufv_of(&t->mem.iov[1], 1);
+	t->req.pi = dev_chunk_pi(t);
+	t->steps.wrote = false;
+	dev_step_io(t, BS_READ, 0, t->steps.at, t->count);
+	return true;
+}
+
+static void merge(const struct dev_task *t, uint64_t first)
+{
+	const uint8_t *from =
+		(const uint8_t *)t->mem.buf + (first << t->lu->block_shift);
+	uint8_t *to = t->mem.aux;
+
+	if (is_change(t))
+		for (uint32_t i = 0; i < t->count; i++)
+			to[i] &= from[i];
+	else
+		for (uint32_t i = 0; i < t->count; i++)
+			to[i] |= from[i];
+}
+
+/* §4.27.1: guards are made of what comes out; tags are those that came. */
+static void merge_pi(struct dev_task *t, uint64_t first)
+{
+	size_t block = t->lu->block_size;
+	uint8_t *pi = dev_chunk_pi(t);
+
+	memcpy(pi, (uint8_t *)t->mem.pi + first * PI_LEN,
+	       t->count / block * PI_LEN);
+	for (size_t i = 0; i < t->count / block; i++)
+		put_be16(pi + i * PI_LEN,
+			 pi_guard((uint8_t *)t->mem.aux + i * block, block));
+}
+
+static bool step(struct dev_task *t)
+{
+	uint64_t first = (t->steps.at >> t->lu->block_shift) - t->lba;
+
+	if (t->steps.result) {
+		dev_io_failed(t, t->steps.result, t->steps.at);
+		return false;
+	}
+	if (t->steps.wrote) { /* a chunk was written */
+		t->steps.at += t->count;
+		t->count = 0;
+	}
+	if (t->steps.at == t->steps.end) {
+		end_well(t);
+		return false;
+	}
+	if (t->count == 0)
+		return read_chunk(t);
+	if (t->protect.type &&
+	    !dev_protect_check(t, t->mem.aux, dev_chunk_pi(t), first,
+			       t->count >> t->lu->block_shift))
+		return false;
+	merge(t, first);
+	if (t->protect.field)
+		merge_pi(t, first);
+	else
+		t->req.pi = NULL; /* the store makes it */
+	t->steps.wrote = true;
+	dev_step_io(t, BS_WRITE, dev_fua(t->lu, dev_flags(t) & 0x08),
+		    t->steps.at, t->count);
+	return true;
+}
+
+static void perform(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	uint64_t blocks = t->out_len >> shift;
+
+	/* with a part of its data a change would be half of one */
+	if (is_change(t) && blocks != t->blocks) {
+		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
+		return;
+	}
+	if (blocks == 0) {
+		end_well(t);
+		return;
+	}
+	t->steps.at = t->lba << shift;
+	t->steps.end = (t->lba + blocks) << shift;
+	t->steps.wrote = false;
+	if (!dev_aux_chunk(t, t->steps.end - t->steps.at)) {
+		dev_no_resources(t);
+		return;
+	}
+	dev_steps(t, step);
+}
+
+void dev_orwrite(struct dev_task *t)
+{
+	switch (verdict_of(t)) {
+	case PERFORM:
+		perform(t);
+		break;
+	case DISCARD:
+		dev_good(t);
+		break;
+	default:
+		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_ORWRITE_GENERATION);
+	}
+}
+
+int dev_prepare_orwrite_32(struct dev_task *t, uint64_t *out_len)
+{
+	if (t->cdb[2] > BMOP_CHANGE)
+		return dev_bad_field(t, 2, 2);
+	t->alone = is_change(t);
+	if (t->alone && policies[t->cdb[3]].before == RESERVED)
+		return dev_bad_field(t, 3, 3);
+	return dev_prepare_write(t, out_len);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * resize.c: another size of a unit's store while it is served (SBC-3 §4.5). The
+ * change has all of the unit alone, so that no command is at a block that goes.
+ */
+#include <stdlib.h>
+
+#include "device/unit/attention.h"
+#include "device/unit/condition.h"
+#include "device/unit/range.h"
+
+#define HOME 0u /* worker */
+
+struct resize {
+	struct dev_lu *lu;
+	struct dev_range range;
+	struct bs_req req;
+	void (*done)(void *arg, int err);
+	void *arg;
+	uint64_t size; /* 0: as large as the store is by now */
+};
+
+static void end(struct resize *z, int err)
+{
+	struct dev_server *s = z->lu->server;
+
+	dev_range_drop(&z->range);
+	z->done(z->arg, err);
+	free(z);
+	__atomic_fetch_sub(&s->nbackground, 1, __ATOMIC_RELEASE);
+}
+
+static void submit(struct resize *z, enum bs_op op,
+		   void (*done)(struct bs_req *req))
+{
+	z->req = (struct bs_req){
+		.op = op, .worker = HOME, .size_now = z->size, .done = done
+	};
+	bs_submit(z->lu->bs, &z->req);
+}
+
+/* Every initiator gets CAPACITY DATA HAS CHANGED. */
+static void measured(struct bs_req *req)
+{
+	struct resize *z = container_of(req, struct resize, req);
+	struct dev_lu *lu = z->lu;
+	uint64_t now = req->size_now >> lu->block_shift;
+
+	if (!req->result &&
+	    __atomic_exchange_n(&lu->blocks, now, __ATOMIC_RELAXED) != now)
+		dev_attention_unit(lu, HOME, NULL, UA_CAPACITY_CHANGED);
+	end(z, req->result);
+}
+
+static void resized(struct bs_req *req)
+{
+	struct resize *z = container_of(req, struct resize, req);
+
+	if (req->result)
+		end(z, req->result);
+	else
+		submit(z, BS_SIZE, measured);
+}
+
+static void taken(struct dev_range *r)
+{
+	struct resize *z = container_of(r, struct resize, range);
+
+	if (dev_condition(z->lu) != LU_READY)
+		end(z, ERR_BUSY); /* it is erased block by block */
+	else if (z->size)
+		submit(z, BS_RESIZE, resized);
+	else
+		submit(z, BS_SIZE, measured);
+}
+
+static int check(const struct dev_lu *lu, uint64_t size, bool force)
+{
+	if (lu->cfg.type != DEV_DISK || lu->pass ||
+	    !(lu->bs->caps & BS_CAP_SIZE))
+		return ERR_UNSUPPORTED;
+	if (size && !(lu->bs->caps & BS_CAP_RESIZE))
+		return ERR_UNSUPPORTED;
+	if (size & (lu->block_size - 1))
+		return ERR_RANGE;
+	if (size && size >> lu->block_shift < lu->blocks && !force)
+		return ERR_DENIED;
+	return dev_condition(lu) == LU_READY ? 0 : ERR_BUSY;
+}
+
+int dev_lu_resize(struct dev_lu *lu, uint64_t size, bool force,
+		  void (*done)(void *arg, int err), void *arg)
+{
+	int err = check(lu, size, force);
+	struct resize *z = err ? NULL : calloc(1, sizeof(*z));
+
+	if (!z)
+		return err ? err : ERR_NOMEM;
+	z->lu = lu;
+	z->size = size;
+	z->done = done;
+	z->arg = arg;
+	__atomic_fetch_add(&lu->server->nbackground, 1, __ATOMIC_RELAXED);
+	if (!dev_range_take(&z->range, lu, HOME, 0, DEV_WHOLE_UNIT,
+			    DEV_HOLD_ALONE, taken))
+		return 0;
+	__atomic_fetch_sub(&lu->server->nbackground, 1, __ATOMIC_RELEASE);
+	free(z);
+	return ERR_NOMEM;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rw.c: READ, WRITE, SYNCHRONIZE CACHE, READ CAPACITY (SBC-3 §5). */
+#include "device/block/block.h"
+#include "device/block/protect.h"
+#include "device/unit/attention.h"
+#include "device/unit/range.h"
+
+/* The byte that holds the transfer length, for the field pointer. */
+static unsigned length_byte(const struct dev_task *t)
+{
+	static const uint8_t by_len[33] = {
+		[6] = 4, [10] = 7, [12] = 6, [16] = 10, [32] = 28
+	};
+
+	return by_len[t->row->len];
+}
+
+/* LBA, length and protection bits of a READ/WRITE-like CDB. */
+static int take_range(struct dev_task *t)
+{
+	if (dev_protect_prepare(t))
+		return 1;
+	t->lba = scsi_cdb_lba(t->cdb);
+	t->blocks = scsi_cdb_blocks(t->cdb);
+	if (t->blocks > dev_most_blocks(t->lu))
+		return dev_bad_field(t, length_byte(t), -1);
+	return dev_range(t, t->lba, t->blocks);
+}
+
+/* ---- READ ---- */
+
+int dev_prepare_read(struct dev_task *t, uint64_t *out_len)
+{
+	(void)out_len;
+	return take_range(t);
+}
+
+static bool has_cache(const struct dev_task *t)
+{
+	return t->lu->bs->caps & BS_CAP_WRITE_CACHE;
+}
+
+static void read_done(struct dev_task *t, int result)
+{
+	if (result) {
+		dev_io_failed(t, result, t->req.off);
+		return;
+	}
+	/* EDTL may end inside a block; no more than EDTL is returned */
+	t->mem.iov[0].iov_len = MIN(t->mem.iov[0].iov_len, (size_t)t->edtl_in);
+	t->in = bufv_of(t->mem.iov, 1);
+	dev_good(t);
+}
+
+static void read_blocks(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	uint64_t off = t->lba << shift, len = t->blocks << shift;
+	uint64_t wanted = MIN(len, (uint64_t)t->edtl_in);
+
+	if (t->protect.type) {
+		dev_protect_read(t);
+		return;
+	}
+	t->in_total = len;
+	wanted = (wanted + t->lu->block_size - 1) >> shift << shift;
+	if (wanted == 0) {
+		dev_good(t);
+		return;
+	}
+	/* a medium that is taken out takes with it what it lent */
+	if (t->lu->cfg.type != DEV_CD &&
+	    !bs_lend(t->lu->bs, off, (size_t)wanted, &t->mem.iov[0])) {
+		read_done(t, 0);
+		return;
+	}
+	if (!dev_buf(t, (size_t)wanted))
+		return;
+	t->mem.iov[0] = (struct iovec){ t->mem.buf, (size_t)wanted };
+	t->req.data = bufv_of(t->mem.iov, 1);
+	dev_submit(t, BS_READ, 0, off, wanted, read_done);
+}
+
+static void flushed_then_read(struct dev_task *t, int result)
+{
+	if (result)
+		dev_io_failed(t, result, t->lba << t->lu->block_shift);
+	else
+		read_blocks(t);
+}
+
+/* With FUA what is returned is on the medium: what only a volatile cache has is
+ * brought there first (SBC-3 §4.15). */
+static bool needs_flush(const struct dev_task *t)
+{
+	return t->row->len > 6 && (dev_flags(t) & 0x08) && !dev_is_cd(t->lu) &&
+	       has_cache(t) && !DEV_CTL(t->lu, write_through) &&
+	       !t->lu->read_only && t->blocks;
+}
+
+void dev_read(struct dev_task *t)
+{
+	dev_count(t, COUNT_READS, t->blocks);
+	if (needs_flush(t))
+		dev_submit(t, BS_FLUSH, 0, 0, 0, flushed_then_read);
+	else
+		read_blocks(t);
+}
+
+/* ---- WRITE ---- */
+
+int dev_prepare_write(struct dev_task *t, uint64_t *out_len)
+{
+	if (take_range(t))
+		return 1;
+	*out_len = t->blocks * dev_wire_block(t);
+	return 0;
+}
+
+static void write_done(struct dev_task *t, int result)
+{
+	if (result)
+		dev_io_failed(t, result, t->req.off);
+	else
+		dev_written(t, t->req.len);
+}
+
+/* Whole blocks only: what came of a last one is not written. */
+static void write_out(struct dev_task *t, unsigned flags,
+		      void (*then)(struct dev_task *t, int result))
+{
+	unsigned shift = t->lu->block_shift;
+	uint64_t len = (uint64_t)t->out_len >> shift << shift;
+
+	dev_count(t, COUNT_WRITES, len >> shift);
+	if (has_cache(t) && !(flags & BS_FUA))
+		dev_count(t, COUNT_CACHED, len >> shift);
+	if (len == 0) {
+		dev_good(t);
+		return;
+	}
+	t->mem.iov[0].iov_len = (size_t)len;
+	t->req.data = bufv_of(t->mem.iov, 1);
+	t->req.pi = t->mem.pi;
+	dev_submit(t, BS_WRITE, flags, t->lba << shift, len, then);
+}
+
+void dev_write(struct dev_task *t)
+{
+	bool fua = t->row->len > 6 && (dev_flags(t) & 0x08);
+
+	write_out(t, dev_fua(t->lu, fua), write_done);
+}
+
+/* WRITE AND VERIFY: what is written is made durable, which is as much as a
+ * medium with its own checking can be asked for (SBC-3 §5.45). */
+int dev_prepare_write_verify(struct dev_task *t, uint64_t *out_len)
+{
+	if ((dev_flags(t) & 0x06) == 0x04) /* BYTCHK 10b is reserved */
+		return dev_bad_field(t, dev_flags_at(t), 2);
+	return dev_prepare_write(t, out_len);
+}
+
+void dev_write_verify(struct dev_task *t)
+{
+	write_out(t, BS_FUA, write_done);
+}
+
+/* ---- the rest ---- */
+
+int dev_prepare_range(struct dev_task *t, uint64_t *out_len)
+{
+	(void)out_len;
+	t->lba = scsi_cdb_lba(t->cdb);
+	t->blocks = scsi_cdb_blocks(t->cdb);
+	return dev_range(t, t->lba, t->blocks);
+}
+
+/* With the unit at rest its store can forget what was being written; what it
+ * grew by is not found meanwhile, or somebody might write there. */
+static void at_rest(struct dev_range *r)
+{
+	struct dev_task *t = container_of(r, struct dev_task, range);
+
+	if (t->abort.due)
+		dev_good(t);
+	else
+		dev_flush(t, BS_ALONE);
+}
+
+#define UNSETTLED_MAX 64u /* regions, of 16 MiB: a second or two to mend */
+
+void dev_synchronize_cache(struct dev_task *t)
+{
+	const struct bs_protection *p = t->lu->bs->protection;
+
+	if (has_cache(t))
+		dev_count(t, COUNT_FLUSHES, 0);
+	if (p &&
+	    __atomic_load_n(&p->unsettled, __ATOMIC_RELAXED) > UNSETTLED_MAX &&
+	    !dev_range_take(&t->range, t->lu, t->nexus->cfg.worker, 0,
+			    DEV_WHOLE_UNIT, DEV_HOLD_ALONE, at_rest))
+		return;
+	/* a backstore flushes as a whole; IMMED is honoured by being late */
+	dev_flush(t, 0);
+}
+
+/* ---- READ CAPACITY ---- */
+
+static void report_10(struct dev_task *t)
+{
+	uint64_t last = t->lu->blocks ? t->lu->blocks - 1 : 0;
+	uint8_t *p = dev_param_buf(t);
+
+	if (!p)
+		return;
+	put_be32(p, (uint32_t)MIN(last, (uint64_t)UINT32_MAX));
+	put_be32(p + 4, t->lu->block_size);
+	dev_return(t, 8, 8);
+}
+
+static void report_16(struct dev_task *t)
+{
+	const struct dev_lu *lu = t->lu;
+	uint32_t ratio = MAX(lu->bs->phys_block / lu->block_size, 1u);
+	uint8_t *p = dev_param_buf(t);
+
+	if (!p)
+		return;
+	put_be64(p, lu->blocks ? lu->blocks - 1 : 0);
+	put_be32(p + 8, lu->block_size);
+	if (DEV_PROTECTION(lu)) /* P_TYPE, PROT_EN; P_I_EXPONENT is 0 */
+		p[12] = (uint8_t)((DEV_PROTECTION(lu) - 1) << 1 | 0x01);
+	p[13] = (uint8_t)(31 - __builtin_clz(ratio)) & 0x0f;
+	if (lu->bs->caps & BS_CAP_UNMAP)
+		p[14] = 0xc0; /* LBPME, LBPRZ */
+	dev_return(t, 32, get_be32(t->cdb + 10));
+}
+
+static void report(struct dev_task *t)
+{
+	if (t->row->len == 10)
+		report_10(t);
+	else
+		report_16(t);
+}
+
+/* One at a time looks at the size of a store that can change: it is the unit's
+ * own state, and what grew may be made ready for its first use (backstore.h). */
+int dev_prepare_capacity(struct dev_task *t, uint64_t *out_len)
+{
+	(void)out_len;
+	if (t->lu->bs->caps & BS_CAP_SIZE) {
+		t->lba = DEV_STATE_LBA;
+		t->blocks = 1;
+	}
+	return 0;
+}
+
+/* The store may have grown, or shrunk: whoever asks for the capacity finds it,
+ * and the others get a unit attention (SBC-3 §4.5). */
+static void size_came(struct dev_task *t, int result)
+{
+	struct dev_lu *lu = t->lu;
+	uint64_t now = t->req.size_now >> lu->block_shift;
+
+	if (result ||
+	    __atomic_exchange_n(&lu->blocks, now, __ATOMIC_RELAXED) == now)
+		report(t);
+	else
+		dev_attention_others(t, UA_CAPACITY_CHANGED, report);
+}
+
+static void ask_size(struct dev_task *t)
+{
+	if (t->lu->bs->caps & BS_CAP_SIZE)
+		dev_submit(t, BS_SIZE, 0, 0, 0, size_came);
+	else
+		report(t);
+}
+
+void dev_read_capacity_10(struct dev_task *t)
+{
+	/* SBC-3 §5.15.2: without PMI the LBA field shall be zero */
+	if (!(t->cdb[8] & 0x01) && get_be32(t->cdb + 2))
+		dev_bad_field(t, 2, -1);
+	else
+		ask_size(t);
+}
+
+void dev_read_capacity_16(struct dev_task *t)
+{
+	if (!(t->cdb[14] & 0x01) && get_be64(t->cdb + 2))
+		dev_bad_field(t, 2, -1);
+	else
+		ask_size(t);
+}

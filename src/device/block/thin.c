@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * thin.c: UNMAP, WRITE SAME, GET LBA STATUS (SBC-3 §§4.7, 5.5, 5.28, 5.49).
+ */
+#include <string.h>
+
+#include "device/block/block.h"
+#include "device/block/protect.h"
+#include "device/unit/tokens.h"
+
+/* ---- UNMAP ---- */
+
+#define UNMAP_HEADER 8
+#define UNMAP_DESC   16
+#define UNMAP_ANCHOR 0x01
+
+bool dev_has_unmap(const struct dev_lu *lu)
+{
+	return lu->bs->caps & BS_CAP_UNMAP;
+}
+
+int dev_prepare_unmap(struct dev_task *t, uint64_t *out_len)
+{
+	*out_len = get_be16(t->cdb + 7);
+	t->blocks = t->lu->blocks; /* any of them: see range.c */
+	return 0;
+}
+
+static const uint8_t *unmap_desc(const struct dev_task *t, uint32_t i)
+{
+	return (const uint8_t *)t->mem.buf + UNMAP_HEADER + i * UNMAP_DESC;
+}
+
+/* All descriptors are good before the first is carried out. */
+static bool unmap_check(struct dev_task *t, uint32_t n)
+{
+	if (n > UNMAP_MAX_DESCS) {
+		dev_bad_parameter(t, 2);
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const uint8_t *d = unmap_desc(t, i);
+
+		if (range_ok(get_be64(d), get_be32(d + 8), t->lu->blocks))
+			continue;
+		dev_sense(t, &(struct scsi_sense){
+				     .key = SENSE_ILLEGAL_REQUEST,
+				     .asc = ASC_LBA_OUT_OF_RANGE,
+				     .has_info = true,
+				     .info = MAX(get_be64(d), t->lu->blocks) });
+		return false;
+	}
+	return true;
+}
+
+static bool unmap_step(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	const uint8_t *d;
+
+	if (t->steps.result) {
+		dev_io_failed(t, t->steps.result, t->req.off);
+		return false;
+	}
+	/* empty descriptors are no error (SBC-3 §5.28.2) */
+	while (t->steps.at < t->steps.end &&
+	       get_be32(unmap_desc(t, (uint32_t)t->steps.at) + 8) == 0)
+		t->steps.at++;
+	if (t->steps.at == t->steps.end) {
+		if (DEV_CTL(t->lu, write_through))
+			dev_flush(t, 0);
+		else
+			dev_good(t);
+		return false;
+	}
+	d = unmap_desc(t, (uint32_t)t->steps.at++);
+	dev_tokens_touch(t->lu, t->nexus->cfg.worker, get_be64(d),
+			 get_be32(d + 8));
+	/* anchored: the blocks read as zeros and keep their space */
+	dev_step_io(t, t->cdb[1] & UNMAP_ANCHOR ? BS_ZERO : BS_UNMAP, 0,
+		    get_be64(d) << shift, (uint64_t)get_be32(d + 8) << shift);
+	return true;
+}
+
+void dev_unmap(struct dev_task *t)
+{
+	const uint8_t *p = t->mem.buf;
+	uint32_t len;
+
+	if (get_be16(t->cdb + 7) == 0) {
+		dev_good(t); /* a length of zero is no error */
+		return;
+	}
+	if (t->out_len < UNMAP_HEADER) {
+		dev_bad_length(t);
+		return;
+	}
+	/* what does not fit in the list is not there */
+	len = MIN((uint32_t)get_be16(p + 2), t->out_len - UNMAP_HEADER);
+	t->steps.at = 0;
+	t->steps.end = len / UNMAP_DESC;
+	dev_count(t, COUNT_WRITES, 0);
+	if (unmap_check(t, (uint32_t)t->steps.end))
+		dev_steps(t, unmap_step);
+}
+
+/* ---- WRITE SAME ---- */
+
+#define WS_ANCHOR 0x10
+#define WS_UNMAP  0x08
+#define WS_NDOB	  0x01
+
+static bool no_data(const struct dev_task *t)
+{
+	return t->row->len >= 16 && (dev_flags(t) & WS_NDOB);
+}
+
+int dev_prepare_write_same(struct dev_task *t, uint64_t *out_len)
+{
+	unsigned at = dev_flags_at(t), flags = dev_flags(t);
+
+	if (dev_protect_prepare(t))
+		return 1;
+	/* SBC-3 §5.49: to anchor is one way to unmap */
+	if ((flags & (WS_ANCHOR | WS_UNMAP)) == WS_ANCHOR)
+		return dev_bad_field(t, at, 4);
+	if ((flags & WS_UNMAP) && !(t->lu->bs->caps & BS_CAP_UNMAP))
+		return dev_bad_field(t, at, 3);
+	t->lba = scsi_cdb_lba(t->cdb);
+	t->blocks = scsi_cdb_blocks(t->cdb);
+	if (t->blocks == 0 &&
+	    t->lba < t->lu->blocks) /* WSNZ is 0: to the end */
+		t->blocks = t->lu->blocks - t->lba;
+	if (dev_range(t, t->lba, t->blocks))
+		return 1;
+	if (!no_data(t))
+		*out_len = dev_wire_block(t);
+	return 0;
+}
+
+static bool all_zero(const uint8_t *p, size_t len)
+{
+	return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
+
+static void same_done(struct dev_task *t, int result)
+{
+	if (result)
+		dev_io_failed(t, result, t->req.off);
+	else
+		dev_written(t, t->req.len);
+}
+
+/* What came with the one block, for each of a chunk. */
+static void same_pi(struct dev_task *t)
+{
+	uint64_t first = (t->steps.at >> t->lu->block_shift) - t->lba;
+
+	if (!t->mem.pi)
+		return; /* the store makes it */
+	t->req.pi = dev_chunk_pi(t);
+	for (uint64_t i = 0; i < t->count >> t->lu->block_shift; i++)
+		dev_protect_same(t, t->mem.pi, first + i, t->req.pi + i * 8);
+}
+
+static bool same_step(struct dev_task *t)
+{
+	if (t->steps.result) {
+		dev_io_failed(t, t->steps.result, t->steps.at);
+		return false;
+	}
+	t->steps.at += t->count;
+	if (t->steps.at == t->steps.end) {
+		dev_written(t, t->blocks << t->lu->block_shift);
+		return false;
+	}
+	t->count = (uint32_t)MIN(t->steps.end - t->steps.at,
+				 (uint64_t)dev_chunk_len(t));
+	t->mem.iov[1] = (struct iovec){ t->mem.aux, t->count };
+	t->req.data = bufv_of(&t->mem.iov[1], 1);
+	same_pi(t);
+	dev_step_io(t, BS_WRITE, dev_fua(t->lu, false), t->steps.at, t->count);
+	return true;
+}
+
+static void write_pattern(struct dev_task *t)
+{
+	size_t block = t->lu->block_size, len;
+
+	if (!dev_aux_chunk(t, t->steps.end - t->steps.at)) {
+		dev_no_resources(t);
+		return;
+	}
+	len = dev_chunk_len(t);
+	for (size_t at = 0; at < len; at += block)
+		memcpy((uint8_t *)t->mem.aux + at, t->mem.buf, block);
+	dev_steps(t, same_step);
+}
+
+void dev_write_same(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	bool unmap = dev_flags(t) & WS_UNMAP, anchor = dev_flags(t) & WS_ANCHOR;
+	bool zeros;
+
+	/* one block of data, neither less nor more: the other blocks of a
+	 * longer buffer would be lost silently */
+	if (!no_data(t) && t->edtl_out != dev_wire_block(t)) {
+		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
+		return;
+	}
+	t->steps.at = t->lba << shift;
+	t->steps.end = (t->lba + t->blocks) << shift;
+	/* LBPRZ is 1: blocks that are given back read as zeros, so that with
+	 * other data they are to be written (SBC-3 §5.49). Most targets give
+	 * them back all the same, and libiscsi's suite wants that. */
+	zeros = no_data(t) || (unmap && !t->lu->cfg.strict);
+	/* zeros that are written have protection information, others none */
+	if (!zeros && (unmap || !DEV_PROTECTION(t->lu)))
+		zeros = all_zero(t->mem.buf, t->lu->block_size);
+	if (zeros)
+		dev_submit(t, BS_ZERO,
+			   (unmap && !anchor ? BS_MAY_UNMAP : 0) |
+				   dev_fua(t->lu, false),
+			   t->steps.at, t->steps.end - t->steps.at, same_done);
+	else
+		write_pattern(t);
+}
+
+/* ---- GET LBA STATUS ---- */
+
+#define STATUS_HEADER	 8
+#define STATUS_DESC	 16
+#define STATUS_MAX_DESCS 64
+
+int dev_prepare_lba_status(struct dev_task *t, uint64_t *out_len)
+{
+	(void)out_len;
+	t->lba = scsi_cdb_lba(t->cdb);
+	if (t->lba >= t->lu->blocks)
+		return dev_bad_lba(t, t->lba);
+	return 0;
+}
+
+/* Provisioning status, SBC-3 table 69 */
+enum lba_status {
+	LBA_MAPPED,
+	LBA_DEALLOCATED,
+	LBA_ANCHORED,
+};
+
+static enum lba_status status_of(const struct bs_req *r)
+{
+	if (r->extent_mapped)
+		return LBA_MAPPED;
+	return r->extent_kept ? LBA_ANCHORED : LBA_DEALLOCATED;
+}
+
+static void put_extent(struct dev_task *t, uint64_t blocks,
+		       enum lba_status status)
+{
+	uint8_t *d =
+		(uint8_t *)t->mem.buf + STATUS_HEADER + t->count * STATUS_DESC;
+
+	blocks = MIN(blocks, (uint64_t)UINT32_MAX);
+	put_be64(d, t->steps.at);
+	put_be32(d + 8, (uint32_t)blocks);
+	d[12] = (uint8_t)status;
+	t->count++;
+	t->steps.at += blocks;
+}
+
+static bool status_step(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	uint64_t blocks = t->lu->blocks;
+	uint32_t alloc = get_be32(t->cdb + 10), want;
+
+	if (t->steps.result) {
+		dev_io_failed(t, t->steps.result, t->steps.at << shift);
+		return false;
+	}
+	if (t->steps.wrote) { /* an answer came; round a torn block up */
+		uint64_t n =
+			(t->req.extent_len + t->lu->block_size - 1) >> shift;
+
+		put_extent(t, MAX(n, 1ull), status_of(&t->req));
+	}
+	want = alloc > STATUS_HEADER ? (alloc - STATUS_HEADER) / STATUS_DESC
+				     : 0;
+	want = MIN(MAX(want, 1u), STATUS_MAX_DESCS);
+	if (t->count == want || t->steps.at >= blocks) {
+		size_t len = STATUS_HEADER + t->count * STATUS_DESC;
+
+		put_be32(t->mem.buf, (uint32_t)len - 4);
+		dev_return(t, len, alloc);
+		return false;
+	}
+	t->steps.wrote = true;
+	dev_step_io(t, BS_EXTENTS, 0, t->steps.at << shift,
+		    (blocks - t->steps.at) << shift);
+	return true;
+}
+
+void dev_lba_status(struct dev_task *t)
+{
+	uint64_t blocks = t->lu->blocks;
+
+	if (t->lba >= blocks) { /* fewer than when it was checked */
+		dev_io_failed(t, ERR_RANGE, t->lba << t->lu->block_shift);
+		return;
+	}
+	if (!dev_param_buf(t))
+		return;
+	t->steps.at = t->lba;
+	t->steps.wrote = false;
+	if (!(t->lu->bs->caps & BS_CAP_EXTENTS)) {
+		put_extent(t, blocks - t->lba, LBA_MAPPED);
+		put_be32(t->mem.buf, STATUS_HEADER + STATUS_DESC - 4);
+		dev_return(t, STATUS_HEADER + STATUS_DESC,
+			   get_be32(t->cdb + 10));
+		return;
+	}
+	dev_steps(t, status_step);
+}

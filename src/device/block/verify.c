@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * verify.c: VERIFY (SBC-3 §5.31): BYTCHK 00b asks the medium, 01b compares
+ * with data-out, 11b compares every block with the one block of data-out.
+ * Works in steps of DEV_CHUNK.
+ */
+#include <string.h>
+
+#include "device/block/block.h"
+#include "device/block/protect.h"
+
+enum bytchk {
+	CHECK_MEDIUM = 0,
+	CHECK_DATA = 1,
+	CHECK_ONE_BLOCK = 3,
+};
+
+static unsigned bytchk(const struct dev_task *t)
+{
+	return (dev_flags(t) >> 1) & 3;
+}
+
+int dev_prepare_verify(struct dev_task *t, uint64_t *out_len)
+{
+	unsigned check = bytchk(t);
+
+	if (dev_protect_prepare(t))
+		return 1;
+	if (check == 2)
+		return dev_bad_field(t, dev_flags_at(t), 2);
+	if (dev_prepare_range(t, out_len))
+		return 1;
+	if (check == CHECK_DATA && t->blocks > dev_most_blocks(t->lu))
+		return dev_bad_field(t,
+				     t->row->len == 32	 ? 28
+				     : t->row->len == 16 ? 10
+							 : 7,
+				     -1);
+	if (check == CHECK_DATA)
+		*out_len = t->blocks * dev_wire_block(t);
+	else if (check == CHECK_ONE_BLOCK && t->blocks)
+		*out_len = dev_wire_block(t);
+	return 0;
+}
+
+/* The first byte at which what was read differs from data-out, or len. */
+static size_t differs(const struct dev_task *t, size_t len)
+{
+	const uint8_t *a = t->mem.aux, *b = t->mem.buf;
+	bool one = bytchk(t) == CHECK_ONE_BLOCK;
+	size_t base = (size_t)(t->steps.at - (t->lba << t->lu->block_shift));
+
+	for (size_t i = 0; i < len; i++) {
+		size_t at = one ? i % t->lu->block_size : base + i;
+
+		if (a[i] != b[at])
+			return i;
+	}
+	return len;
+}
+
+/* What was read, and the information that came with data-out, if any. */
+static size_t pi_differs(const struct dev_task *t, size_t len)
+{
+	unsigned shift = t->lu->block_shift;
+	uint64_t first = (t->steps.at >> shift) - t->lba;
+	const uint8_t *medium = dev_chunk_pi(t), *out = t->mem.pi;
+
+	for (uint64_t i = 0; out && i < len >> shift; i++) {
+		uint8_t want[8];
+
+		if (bytchk(t) == CHECK_ONE_BLOCK)
+			dev_protect_same(t, out, first + i, want);
+		else
+			memcpy(want, out + (first + i) * 8, 8);
+		if (dev_protect_differs(t, medium + i * 8, want))
+			return (size_t)(i << shift);
+	}
+	return len;
+}
+
+/* SBC-3 §5.31: the information field holds the offset of the difference. */
+static void miscompare(struct dev_task *t, size_t at)
+{
+	uint64_t base = t->steps.at - (t->lba << t->lu->block_shift);
+
+	dev_sense(t, &(struct scsi_sense){ .key = SENSE_MISCOMPARE,
+					   .asc = ASC_MISCOMPARE_DURING_VERIFY,
+					   .has_info = true,
+					   .info = base + at });
+}
+
+static bool step(struct dev_task *t)
+{
+	if (t->steps.result) {
+		dev_io_failed(t, t->steps.result, t->steps.at);
+		return false;
+	}
+	if (t->count) { /* bytes that the last I/O brought */
+		uint64_t first = (t->steps.at >> t->lu->block_shift) - t->lba;
+		size_t at = t->count;
+
+		if (t->protect.type &&
+		    !dev_protect_check(t, t->mem.aux, dev_chunk_pi(t), first,
+				       t->count >> t->lu->block_shift))
+			return false;
+		if (bytchk(t) != CHECK_MEDIUM)
+			at = MIN(differs(t, t->count), pi_differs(t, t->count));
+
+		if (at < t->count) {
+			miscompare(t, at);
+			return false;
+		}
+		t->steps.at += t->count;
+	}
+	if (t->steps.at == t->steps.end) {
+		dev_good(t);
+		return false;
+	}
+	t->count = (uint32_t)MIN(t->steps.end - t->steps.at,
+				 (uint64_t)dev_chunk_len(t));
+	t->mem.iov[1] = (struct iovec){ t->mem.aux, t->count };
+	t->req.data = bufv_of(&t->mem.iov[1], 1);
+	t->req.pi = dev_chunk_pi(t);
+	dev_step_io(t, BS_READ, 0, t->steps.at, t->count);
+	return true;
+}
+
+void dev_verify(struct dev_task *t)
+{
+	unsigned shift = t->lu->block_shift;
+	uint64_t blocks = t->blocks;
+
+	if (bytchk(t) == CHECK_DATA)
+		blocks = MIN(blocks, (uint64_t)t->out_len >> shift);
+	else if (bytchk(t) == CHECK_ONE_BLOCK && t->out_len < t->lu->block_size)
+		blocks = 0;
+	t->steps.at = t->lba << shift;
+	t->steps.end = (t->lba + blocks) << shift;
+	if (t->steps.at == t->steps.end) {
+		dev_good(t);
+		return;
+	}
+	if (!dev_aux_chunk(t, t->steps.end - t->steps.at)) {
+		dev_no_resources(t);
+		return;
+	}
+	dev_steps(t, step);
+}

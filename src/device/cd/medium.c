@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * medium.c: the medium of a CD/DVD device comes and goes while the unit is
+ * served. A change has the unit's condition (LU_CHANGING) and then all of its
+ * blocks alone, so that nothing reads the old store when it is closed; what
+ * began before and runs later is told by the medium's number (task.c).
+ */
+#include <stdlib.h>
+
+#include "device/cd/cd.h"
+#include "device/unit/attention.h"
+#include "device/unit/condition.h"
+#include "device/unit/range.h"
+
+/* ---- telling everybody ---- */
+
+/* The others hear of a new medium by a unit attention, too. */
+static void tell_one(struct dev_nexus *n, const struct dev_lu *lu,
+		     unsigned event, bool is_own)
+{
+	n->itl[lu->cfg.lun].media_event = (uint8_t)event;
+	if (event == CD_EVENT_NEW_MEDIUM && !is_own)
+		dev_attention_set(n, lu->cfg.lun, UA_MEDIUM_CHANGED);
+}
+
+void cd_tell(struct dev_task *t, enum cd_event event,
+	     void (*then)(struct dev_task *t))
+{
+	if (!dev_visit_nexuses(t->lu, t->nexus->cfg.worker, t->nexus, tell_one,
+			       event, t, then))
+		then(t);
+}
+
+bool cd_tray_is_open(const struct dev_lu *lu)
+{
+	enum dev_condition c = dev_condition(lu);
+
+	return c == LU_EJECTED || c == LU_EMPTY_OPEN;
+}
+
+/* ---- a change ---- */
+
+struct change {
+	struct dev_range range;
+	struct dev_round round;
+	struct dev_lu *lu;
+	unsigned here;
+	struct bs *bs; /* to put in, then the one that was taken out */
+	enum dev_condition before, after;
+	void (*done)(void *arg, int err);
+	void *arg;
+};
+
+static void over(struct change *c, enum dev_condition to, int err)
+{
+	void (*done)(void *arg, int err) = c->done;
+	void *arg = c->arg;
+
+	(void)dev_condition_go(c->lu, LU_CHANGING, to);
+	if (c->bs)
+		bs_close(c->bs);
+	__atomic_fetch_sub(&c->lu->server->nbackground, 1, __ATOMIC_RELEASE);
+	free(c);
+	done(arg, err);
+}
+
+static void visit_change(struct dev_round *r, unsigned worker)
+{
+	const struct change *c = container_of(r, struct change, round);
+
+	list_for_each(it, &c->lu->server->nexuses[worker])
+		tell_one(list_entry(it, struct dev_nexus, link), c->lu,
+			 c->after == LU_READY ? CD_EVENT_NEW_MEDIUM
+					      : CD_EVENT_REMOVAL,
+			 false);
+	dev_round_next(r);
+}
+
+/* All are told before the first can see the new medium. */
+static void changed(struct dev_round *r)
+{
+	struct change *c = container_of(r, struct change, round);
+
+	over(c, c->after, 0);
+}
+
+static void swap(struct dev_range *r)
+{
+	struct change *c = container_of(r, struct change, range);
+	struct dev_lu *lu = c->lu;
+	struct bs *old = lu->bs;
+
+	lu->bs = c->bs;
+	c->bs = old;
+	__atomic_store_n(&lu->blocks,
+			 lu->bs ? lu->bs->size >> lu->block_shift : 0,
+			 __ATOMIC_RELAXED);
+	__atomic_add_fetch(&lu->medium, 1, __ATOMIC_RELAXED);
+	dev_lu_changed(lu);
+	dev_range_drop(&c->range);
+	dev_round_start(&c->round, c->here);
+}
+
+/* The condition becomes LU_CHANGING; false: it is just changing. */
+static bool begin(struct change *c)
+{
+	static const enum dev_condition from[] = { LU_READY, LU_EJECTED,
+						   LU_EMPTY, LU_EMPTY_OPEN };
+
+	for (size_t i = 0; i < ARRAY_LEN(from); i++) {
+		c->before = from[i];
+		if (dev_condition_go(c->lu, from[i], LU_CHANGING))
+			return true;
+	}
+	return false;
+}
+
+static int check(struct dev_lu *lu, const struct bs *b, bool force)
+{
+	if (lu->cfg.type != DEV_CD)
+		return ERR_UNSUPPORTED;
+	if (b &&
+	    (b->block_size != lu->block_size || !(b->caps & BS_CAP_READ_ONLY)))
+		return ERR_FORMAT;
+	if (force || dev_condition(lu) != LU_READY || !dev_is_locked(lu))
+		return 0;
+	/* as if its button had been pressed: who locked it may let go */
+	(void)dev_visit_nexuses(lu, 0, NULL, tell_one, CD_EVENT_EJECT_REQUEST,
+				NULL, NULL);
+	return ERR_BUSY;
+}
+
+int dev_lu_change_medium(struct dev_lu *lu, struct bs *b, bool force,
+			 void (*done)(void *arg, int err), void *arg)
+{
+	int err = check(lu, b, force);
+	struct change *c;
+
+	if (err)
+		return err;
+	c = malloc(sizeof(*c));
+	if (!c)
+		return ERR_NOMEM;
+	*c = (struct change){ .lu = lu,
+			      .bs = b,
+			      .after = b ? LU_READY : LU_EMPTY_OPEN,
+			      .round = { .server = lu->server,
+					 .visit = visit_change,
+					 .done = changed },
+			      .done = done,
+			      .arg = arg };
+	if (!begin(c)) {
+		free(c);
+		return ERR_AGAIN;
+	}
+	__atomic_fetch_add(&lu->server->nbackground, 1, __ATOMIC_RELAXED);
+	if (dev_range_take(&c->range, lu, c->here, 0, DEV_STATE_LBA,
+			   DEV_HOLD_ALONE, swap)) {
+		(void)dev_condition_go(lu, LU_CHANGING, c->before);
+		__atomic_fetch_sub(&lu->server->nbackground, 1,
+				   __ATOMIC_RELEASE);
+		free(c);
+		return ERR_NOMEM;
+	}
+	return 0;
+}

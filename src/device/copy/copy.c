@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * copy.c: copying blocks within and between units, chunk by chunk, for
+ * EXTENDED COPY (copy_list.c) and WRITE USING TOKEN (token.c).
+ */
+#include <assert.h>
+
+#include "device/copy/copy.h"
+#include "device/unit/command.h"
+#include "device/unit/condition.h"
+#include "device/unit/range.h"
+
+#define ZERO_CHUNK (64u << 20)
+
+static_assert(sizeof(struct dev_job) <= COPY_DATA_AT, "the job has one page");
+
+struct dev_job *dev_job_new(struct dev_task *t)
+{
+	struct dev_job *j;
+
+	if (!dev_aux(t, COPY_DATA_AT + DEV_CHUNK)) {
+		dev_no_resources(t);
+		return NULL;
+	}
+	j = t->mem.aux;
+	*j = (struct dev_job){ .now = 0 };
+	return j;
+}
+
+static bool is_reachable(const struct dev_lu *lu)
+{
+	/* we know no blocks of a real device */
+	return !lu->pass && dev_condition(lu) == LU_READY;
+}
+
+uint16_t dev_copy_from_refusal(const struct dev_nexus *n,
+			       const struct dev_lu *from)
+{
+	if (!from)
+		return 0;
+	if (!is_reachable(from))
+		return ASC_COPY_TARGET_NOT_REACHABLE;
+	return dev_denied_at(n, from, RSV_READ) ? ASC_THIRD_PARTY_DEVICE_FAILURE
+						: 0;
+}
+
+uint16_t dev_copy_to_refusal(const struct dev_nexus *n, const struct dev_lu *to)
+{
+	if (!is_reachable(to))
+		return ASC_COPY_TARGET_NOT_REACHABLE;
+	if (dev_write_protected(to))
+		return ASC_WRITE_PROTECTED;
+	return dev_denied_at(n, to, RSV_WRITE) ? ASC_THIRD_PARTY_DEVICE_FAILURE
+					       : 0;
+}
+
+/* ---- chunk by chunk ---- */
+
+/* SPC-4 §5.17.7.4: which segment, how many blocks of it are missing if any
+ * was written, and whose failure it was. */
+static void tell_segment(const struct dev_job *j, bool is_source,
+			 struct scsi_sense *s)
+{
+	const struct dev_segment *now = &j->segments[j->now];
+
+	s->has_segment = true;
+	s->segment = (uint16_t)j->now;
+	s->has_info = j->done > 0;
+	s->info = now->len - j->done;
+	if (!now->by_bytes)
+		s->info >>= now->to->block_shift;
+	s->has_field = true;
+	s->field = is_source ? now->from_at : now->to_at;
+}
+
+static void put_failure(struct dev_task *t, const struct dev_job *j,
+			uint16_t asc, bool is_source)
+{
+	struct scsi_sense s = { .key = SENSE_COPY_ABORTED, .asc = asc };
+
+	if (j->by_list)
+		tell_segment(j, is_source, &s);
+	dev_copy_fail(t, &s);
+}
+
+static bool io_failed(struct dev_task *t, const struct dev_job *j)
+{
+	put_failure(t, j,
+		    t->steps.result == ERR_NO_SPACE
+			    ? ASC_SPACE_ALLOCATION_FAILED
+			    : ASC_THIRD_PARTY_DEVICE_FAILURE,
+		    !j->was_read);
+	return false;
+}
+
+static void chunk_is_done(struct dev_task *t, struct dev_job *j)
+{
+	dev_range_drop(&t->range);
+	j->done += t->count;
+	t->copy->bytes += t->count;
+	j->was_read = j->dest_read = false;
+	t->count = 0;
+	t->steps.wrote = false;
+}
+
+/* Off to the next segment that has anything left; false: all done. */
+static bool find_work(const struct dev_task *t, struct dev_job *j)
+{
+	while (j->now < j->nsegments && j->done == j->segments[j->now].len) {
+		j->now++;
+		j->done = 0;
+		t->copy->segments++;
+	}
+	return j->now < j->nsegments;
+}
+
+static void set_data(struct dev_task *t)
+{
+	t->mem.iov[1] = (struct iovec){ (uint8_t *)t->mem.aux + COPY_DATA_AT,
+					t->count };
+	t->req.data = bufv_of(&t->mem.iov[1], 1);
+}
+
+/* The next chunk; zeros need no reading. A block and its protection
+ * information have to be read as one. */
+static void read_chunk(struct dev_task *t, struct dev_job *j,
+		       const struct dev_segment *s)
+{
+	uint32_t n = (uint32_t)MIN(s->len - j->done, (uint64_t)DEV_CHUNK);
+	unsigned shift = s->from->block_shift;
+
+	if (DEV_PROTECTION(s->from) && !j->holds_source) {
+		j->holds_source = true;
+		dev_step_source(t, s->from, (s->from_off + j->done) >> shift,
+				n >> shift);
+		return;
+	}
+	t->count = n;
+	set_data(t);
+	dev_step_io_on(t, s->from, BS_READ, 0, s->from_off + j->done, t->count);
+}
+
+static void take_place(struct dev_task *t, struct dev_job *j,
+		       const struct dev_segment *s)
+{
+	if (j->holds_source)
+		dev_range_drop(&t->range);
+	j->holds_source = false;
+	if (!s->from)
+		t->count =
+			(uint32_t)MIN(s->len - j->done, (uint64_t)ZERO_CHUNK);
+	j->was_read = true;
+	dev_step_range(t, s->to, (s->to_off + j->done) >> s->to->block_shift,
+		       t->count >> s->to->block_shift, false);
+}
+
+static uint32_t erasures(const struct dev_lu *lu)
+{
+	return __atomic_load_n(&lu->erasures, __ATOMIC_RELAXED);
+}
+
+static void write_chunk(struct dev_task *t, const struct dev_job *j,
+			const struct dev_segment *s)
+{
+	unsigned fua = dev_fua(s->to, false);
+
+	t->steps.wrote = true;
+	if (s->from)
+		set_data(t);
+	if (s->from)
+		dev_step_io_on(t, s->to, BS_WRITE, fua, s->to_off + j->done,
+			       t->count);
+	else
+		dev_step_io_on(t, s->to, BS_ZERO, fua | BS_MAY_UNMAP,
+			       s->to_off + j->done, t->count);
+}
+
+/* A chunk is read (count says that), its place at the destination taken
+ * (was_read), it is written (step_io). */
+static bool step(struct dev_task *t)
+{
+	struct dev_job *j = t->mem.aux;
+	const struct dev_segment *s;
+
+	if (t->steps.result)
+		return io_failed(t, j);
+	if (t->steps.wrote) /* a chunk was written */
+		chunk_is_done(t, j);
+	if (t->count == 0 && j->token && dev_token_is_bad(j->token)) {
+		put_failure(t, j, ASC_TOKEN_REVOKED, true);
+		return false;
+	}
+	if (t->count == 0 && !find_work(t, j)) {
+		if (j->use_up)
+			dev_token_use_up(j->token);
+		dev_copy_end(t, true);
+		dev_good(t);
+		return false;
+	}
+	s = &j->segments[j->now];
+	/* what was there before an erasure does not come back */
+	if (j->was_read && s->erasures != erasures(s->to)) {
+		put_failure(t, j, ASC_THIRD_PARTY_DEVICE_FAILURE, false);
+		return false;
+	}
+	if (s->by_bytes)
+		dev_copy_bytes(t, j, s);
+	else if (t->count == 0 && s->from)
+		read_chunk(t, j, s);
+	else if (!j->was_read)
+		take_place(t, j, s);
+	else
+		write_chunk(t, j, s);
+	return true;
+}
+
+void dev_job_run(struct dev_task *t)
+{
+	struct dev_job *j = t->mem.aux;
+
+	for (uint32_t i = 0; i < j->nsegments; i++)
+		j->segments[i].erasures = erasures(j->segments[i].to);
+	t->steps.wrote = false;
+	t->count = 0;
+	dev_steps(t, step);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * taskset.c: task attributes (SAM-5 §8.5 to §8.7). The list of a nexus has its
+ * commands in the order in which they began. A SIMPLE command is dormant while an
+ * older ORDERED command or any HEAD OF QUEUE command has not ended, an ORDERED
+ * command while any older command or any HEAD OF QUEUE command has not ended.
+ *
+ * If all nexuses share the task set (TST = 000b), an ORDERED command that uses the
+ * medium also has exclusive access to it (range.c): each command of another nexus
+ * runs before or after it. The unit decides which, since connections have no order
+ * among each other.
+ *
+ * The commands that an auto contingent allegiance (aca.c) blocks are dormant, too,
+ * or held at their end if they ran already.
+ */
+#include "device/order/taskset.h"
+
+#include <stdlib.h>
+
+static bool is_ordered(const struct dev_task *t)
+{
+	return t->attr == DEV_ATTR_ORDERED;
+}
+
+static bool is_head(const struct dev_task *t)
+{
+	return t->attr == DEV_ATTR_HEAD_OF_QUEUE;
+}
+
+static bool is_special(const struct dev_task *t)
+{
+	return is_ordered(t) || is_head(t);
+}
+
+void dev_set_enter(struct dev_task *t)
+{
+	struct dev_nexus *n = t->nexus;
+
+	t->order.dormant = false;
+	list_init(&t->order.in_set);
+	if (!t->lu)
+		return;
+	list_push_back(&n->tasks, &t->order.in_set);
+	if (is_special(t))
+		n->itl[t->lu->cfg.lun].special++;
+}
+
+/* Whether `other`, which has not ended, keeps t dormant. older: it began first. */
+static bool keeps_back(const struct dev_task *t, const struct dev_task *other,
+		       bool older)
+{
+	if (other->lu != t->lu || other == t)
+		return false;
+	/* a command that waits for memory blocks no command that has memory */
+	return (is_head(other) && !other->waits) ||
+	       (older && (is_ordered(t) || is_ordered(other)));
+}
+
+static bool is_dormant(const struct dev_task *t)
+{
+	bool older = true;
+
+	if (t->nexus->naca && dev_aca_blocks(t))
+		return true;
+	if (is_head(t) || t->order.past_aca || t->order.held)
+		return false;
+	list_for_each(it, &t->nexus->tasks) {
+		const struct dev_task *other =
+			list_entry(it, struct dev_task, order.in_set);
+
+		if (other == t)
+			older = false;
+		if (keeps_back(t, other, older))
+			return true;
+	}
+	return false;
+}
+
+static void make_dormant(struct dev_task *t)
+{
+	t->order.dormant = true;
+	t->nexus->ndormant++;
+}
+
+bool dev_set_waits(struct dev_task *t)
+{
+	const struct dev_nexus *n = t->nexus;
+
+	if (!t->lu || (!n->itl[t->lu->cfg.lun].special && !n->naca) ||
+	    !is_dormant(t))
+		return false;
+	make_dormant(t);
+	return true;
+}
+
+bool dev_set_holds(struct dev_task *t)
+{
+	if (!dev_aca_blocks(t))
+		return false;
+	t->order.held = true;
+	make_dormant(t);
+	return true;
+}
+
+bool dev_set_is_barrier(const struct dev_task *t)
+{
+	return is_ordered(t) && !dev_lu_own_task_sets(t->lu);
+}
+
+/* ---- waking ---- */
+
+void dev_nexus_free(struct dev_nexus *n)
+{
+	list_del(&n->link);
+	free(n->parting);
+	free(n);
+}
+
+/* Of SIMPLE commands that of the highest priority (SAM-5 §8.7), else the oldest. */
+static struct dev_task *next_awake(const struct dev_nexus *n)
+{
+	struct dev_task *next = NULL;
+
+	list_for_each(it, &n->tasks) {
+		struct dev_task *t =
+			list_entry(it, struct dev_task, order.in_set);
+
+		if (!t->order.dormant || is_dormant(t))
+			continue;
+		if (is_special(t))
+			return t;
+		if (!next || dev_priority(t) < dev_priority(next))
+			next = t;
+	}
+	return next;
+}
+
+static void resume_end(struct dev_task *t)
+{
+	t->order.held = false;
+	dev_finish(t);
+}
+
+/* A task that runs may end, and the nexus may be closed: is_waking keeps the nexus
+ * until the end of this function. Each dormant task runs at most once: a task that
+ * becomes dormant again waits for the next turn. */
+static void wake(struct dev_msg *m)
+{
+	struct dev_nexus *n = container_of(m, struct dev_nexus, wake);
+	uint32_t left = n->ndormant;
+	struct dev_task *t;
+
+	while (left && !n->nclearing && (t = next_awake(n))) {
+		left--;
+		t->order.dormant = false;
+		n->ndormant--;
+		if (t->order.held)
+			resume_end(t);
+		else
+			t->flow->enabled(t);
+	}
+	n->is_waking = false;
+	if (n->is_closed && !n->nclearing)
+		dev_nexus_free(n);
+	else if (!left)
+		dev_set_wake(n);
+}
+
+/* From the loop: the response of the task that ended goes first. */
+void dev_set_wake(struct dev_nexus *n)
+{
+	const struct dev_env *env = &n->server->env;
+
+	if (!n->ndormant || n->is_waking || n->nclearing)
+		return;
+	n->is_waking = true;
+	n->wake.run = wake;
+	env->post(env->arg, n->cfg.worker, &n->wake);
+}
+
+void dev_set_leave(struct dev_task *t)
+{
+	struct dev_nexus *n = t->nexus;
+
+	if (!list_linked(&t->order.in_set))
+		return;
+	list_del(&t->order.in_set);
+	if (is_special(t))
+		n->itl[t->lu->cfg.lun].special--;
+	if (t->order.dormant) {
+		t->order.dormant = false;
+		n->ndormant--;
+	}
+	dev_set_wake(n);
+}
+
+/* ---- the control mode page ---- */
+
+bool dev_lu_tas(const struct dev_lu *lu)
+{
+	return DEV_CTL(lu, tas);
+}
+
+bool dev_lu_own_task_sets(const struct dev_lu *lu)
+{
+	return DEV_CTL(lu, tst) == 1;
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pass.c: a unit whose commands a real SCSI device carries out (pass.h).
+ *
+ * Ours: which units there are (REPORT LUNS), task management, unit attentions
+ * and ACA of our nexuses, reservations, target port groups. To the device all
+ * initiators are one nexus, our host: a reservation that it got from one would
+ * let in all of them, so those are kept here, by the conflict columns of the
+ * rows that we know, and what we have no row for counts as a write.
+ *
+ * Nobody's: what names other units or ports by the device's view of the world
+ * (EXTENDED COPY and its kin, aliases, access controls), since that would reach
+ * beyond the unit that the initiator was given.
+ *
+ * All else is the device's, as it is.
+ */
+#include <string.h>
+
+#include "device/pass/pass_unit.h"
+#include "device/unit/attention.h"
+#include "device/unit/command.h"
+#include "device/unit/range.h"
+
+/* [op], [op, service action] of MAINTENANCE IN and OUT */
+enum pass_owner pass_owner(const struct pass *p, uint8_t op, unsigned sa)
+{
+	switch (op) {
+	case SCSI_REPORT_LUNS:
+	case SCSI_RESERVE_6:
+	case SCSI_RELEASE_6:
+	case SCSI_RESERVE_10:
+	case SCSI_RELEASE_10:
+	case SCSI_PERSISTENT_RESERVE_IN:
+	case SCSI_PERSISTENT_RESERVE_OUT:
+		return PASS_OURS;
+	case SCSI_EXTENDED_COPY:
+	case SCSI_RECEIVE_COPY_RESULTS:
+	case 0x86: /* ACCESS CONTROL IN */
+	case 0x87: /* ACCESS CONTROL OUT */
+		return PASS_NOBODY;
+	case SCSI_MAINTENANCE_IN: /* MMC-6: SEND KEY */
+	case SCSI_MAINTENANCE_OUT:
+		break;
+	default:
+		return PASS_DEVICE;
+	}
+	if (p->type == TYPE_MMC)
+		return PASS_DEVICE;
+	if (sa == SCSI_MI_REPORT_TARGET_PORT_GROUPS ||
+	    (op == SCSI_MAINTENANCE_IN && sa == SCSI_MI_REPORT_SUPPORTED_TMFS))
+		return PASS_OURS;
+	return sa == 0x0b ? PASS_NOBODY : PASS_DEVICE; /* aliases */
+}
+
+bool dev_pass_owns(const struct dev_lu *lu, const struct dev_command *c)
+{
+	return pass_owner(lu->pass, c->op, c->sa) == PASS_OURS;
+}
+
+/* ---- looked at ---- */
+
+/* A command that no row is known for: it might do anything. */
+static const struct dev_command unknown = {
+	.name = "a command of the device's own",
+	.flags = CMD_WRITES | RSV_WRITE,
+};
+
+/* Rows are known for disks and CDs; other types have what all of them have.
+ * WRITE BUFFER is harmless to our units, but gives a device its firmware. */
+static const struct dev_command *row_of(const struct dev_task *t)
+{
+	uint8_t type = t->lu->pass->type;
+	const struct dev_command *c;
+	bool known;
+
+	c = dev_command_find(t->nexus->server,
+			     type == TYPE_MMC ? DEV_CD : DEV_DISK, t->cdb,
+			     &known);
+	if (!c || c->op == SCSI_WRITE_BUFFER ||
+	    (type != TYPE_MMC && !pass_has_blocks(type) &&
+	     (c->flags & FOR_ANY_TYPE) != FOR_ANY_TYPE))
+		return &unknown;
+	return c;
+}
+
+bool dev_pass_takes(const struct dev_task *t)
+{
+	return t->lu && t->lu->pass &&
+	       pass_owner(t->lu->pass, t->cdb[0], t->cdb[1] & 0x1f) !=
+		       PASS_OURS;
+}
+
+int dev_pass_find_row(struct dev_task *t)
+{
+	t->row = row_of(t);
+	t->passing.used = true;
+	if (pass_owner(t->lu->pass, t->cdb[0], t->cdb[1] & 0x1f) == PASS_NOBODY)
+		return dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
+	if (!pass_cdb_len(t->cdb, t->cdb_len))
+		return dev_bad_field(t, 7, -1);
+	return 0;
+}
+
+/* NACA is between the initiator and us: in the device an ACA condition would
+ * hold up everybody. */
+static void copy_cdb(struct pass_req *r, const struct dev_task *t)
+{
+	int control = dev_control_at(t->cdb);
+
+	r->cdb_len = (uint8_t)pass_cdb_len(t->cdb, t->cdb_len);
+	memcpy(r->cdb, t->cdb, r->cdb_len);
+	if (control >= 0)
+		r->cdb[control] &= (uint8_t)~CONTROL_NACA;
+}
+
+/* What the CDB does not tell the initiator does. */
+static struct pass_data expected(const struct dev_task *t)
+{
+	return (struct pass_data){
+		.dir = t->edtl_out  ? PASS_OUT
+		       : t->edtl_in ? PASS_IN
+				    : PASS_NONE,
+		.len = t->edtl_out ? t->edtl_out : t->edtl_in,
+	};
+}
+
+int dev_pass_prepare(struct dev_task *t, uint64_t *out_len)
+{
+	const struct pass *p = t->lu->pass;
+	struct pass_req *r = &t->pass;
+	struct pass_data d;
+
+	/* the unit counts as one block to who wants it alone (range.c) */
+	t->lba = 0;
+	t->blocks = t->row->flags & CMD_ANY_LUN ? 0 : 1;
+	if (!pass_cdb_data(p, t->cdb, &d))
+		d = expected(t);
+	else if (d.dir == PASS_IN && !d.unit) /* an allocation length */
+		d.len = MIN(d.len, (uint64_t)p->max_transfer);
+	if (d.len > p->max_transfer)
+		return dev_check(t, SENSE_ILLEGAL_REQUEST,
+				 ASC_INVALID_FIELD_IN_CDB);
+	r->worker = t->nexus->cfg.worker;
+	copy_cdb(r, t);
+	r->dir = d.len ? d.dir : PASS_NONE;
+	r->len = (uint32_t)d.len;
+	r->buf = NULL;
+	r->timeout = pass_timeout(p, t->cdb);
+	t->count = d.whole ? d.unit : 0;
+	t->passing.of_blocks = d.unit;
+	if (r->dir == PASS_OUT)
+		*out_len = d.len;
+	return 0;
+}
+
+/* ---- the end ---- */
+
+static void end_now(struct dev_task *t)
+{
+	dev_end(t, t->status);
+}
+
+/* The host's word for what became of a command. */
+static void host_ended(struct dev_task *t, enum pass_end end)
+{
+	t->in = (struct bufv){ 0 };
+	t->in_total = 0;
+	switch (end) {
+	case PASS_GONE:
+		dev_check(t, SENSE_HARDWARE_ERROR, ASC_NO_SELECTION_RESPONSE);
+		break;
+	case PASS_TIMEOUT:
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_COMMAND_TIMEOUT);
+		break;
+	case PASS_RESET:
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_BUS_DEVICE_RESET);
+		break;
+	case PASS_BUSY:
+		dev_end(t, SCSI_BUSY);
+		break;
+	case PASS_PARITY:
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_SCSI_PARITY_ERROR);
+		break;
+	case PASS_REFUSED:
+		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+		break;
+	case PASS_FORBIDDEN:
+		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_NO_ACCESS_RIGHTS);
+		break;
+	case PASS_NO_MEMORY:
+		dev_no_resources(t);
+		break;
+	default:
+		dev_check(t, SENSE_ABORTED_COMMAND, ASC_LU_COMMUNICATION);
+	}
+}
+
+/* How much of what is in the buffer came from the device. Not every host says
+ * how much it did not move when a command failed: then nothing counts, rather
+ * than octets that came from anywhere. */
+static uint32_t moved(const struct dev_task *t, const struct scsi_sense *s)
+{
+	const struct pass_req *r = &t->pass;
+
+	if (r->dir != PASS_IN)
+		return 0;
+	if (t->status == SCSI_GOOD || t->status == SCSI_CONDITION_MET)
+		return r->len - r->resid;
+	if (t->status != SCSI_CHECK_CONDITION)
+		return 0;
+	return r->resid || s->key <= SENSE_RECOVERED_ERROR ? r->len - r->resid
+							   : 0;
+}
+
+static void take_data(struct dev_task *t, uint32_t len)
+{
+	const struct pass_req *r = &t->pass;
+
+	if (r->dir == PASS_OUT)
+		t->out_total -= MIN((uint64_t)r->resid, t->out_total);
+	if (r->dir != PASS_IN)
+		return;
+	t->in_total = len;
+	t->mem.iov[0] = (struct iovec){ r->buf, MIN(len, t->edtl_in) };
+	t->in = bufv_of(t->mem.iov, 1);
+}
+
+/* READ CAPACITY, whoever asks: block sizes change with formats and media. */
+static void learn_block_size(struct pass *p, const struct dev_task *t,
+			     uint32_t len)
+{
+	const uint8_t *data = t->pass.buf;
+	uint32_t size;
+
+	if (t->cdb[0] == SCSI_READ_CAPACITY_10 && len >= 8)
+		size = get_be32(data + 4);
+	else if (t->cdb[0] == SCSI_SERVICE_ACTION_IN_16 &&
+		 (t->cdb[1] & 0x1f) == SCSI_SAI_READ_CAPACITY_16 && len >= 12)
+		size = get_be32(data + 8);
+	else
+		return;
+	__atomic_store_n(&p->block_size, size <= PASS_BLOCK_MAX ? size : 0,
+			 __ATOMIC_RELAXED);
+}
+
+/*
+ * The device tells its one nexus of a condition once; ours are many, and each
+ * is to hear of it (SAM-5 §5.14). What one changes for all is told to none by
+ * the device, since it was its only nexus that did it.
+ */
+static void tell_others(struct dev_task *t, const struct scsi_sense *s)
+{
+	if (t->status == SCSI_CHECK_CONDITION &&
+	    s->key == SENSE_UNIT_ATTENTION) {
+		__atomic_store_n(&t->lu->pass_attention, s->asc,
+				 __ATOMIC_RELAXED);
+		dev_attention_others(t, UA_OF_DEVICE, end_now);
+	} else if (t->status == SCSI_GOOD &&
+		   (t->cdb[0] == SCSI_MODE_SELECT_6 ||
+		    t->cdb[0] == SCSI_MODE_SELECT_10)) {
+		dev_attention_others(t, UA_MODE_CHANGED, end_now);
+	} else {
+		end_now(t);
+	}
+}
+
+void pass_ended(struct dev_task *t, int err)
+{
+	const struct pass_req *r = &t->pass;
+	struct scsi_sense s = { .key = SENSE_NO_SENSE };
+	uint32_t len;
+
+	(void)err;
+	t->status = r->status;
+	if (t->status == SCSI_CHECK_CONDITION && r->sense_len == 0) {
+		host_ended(t, PASS_FAILED); /* nobody knows what is wrong */
+		return;
+	}
+	if (t->status == SCSI_CHECK_CONDITION) {
+		t->sense_len = r->sense_len;
+		(void)scsi_sense_parse(&s, t->sense, t->sense_len);
+	}
+	len = moved(t, &s);
+	take_data(t, len);
+	if (t->status == SCSI_GOOD)
+		learn_block_size(t->lu->pass, t, len);
+	tell_others(t, &s);
+}
+
+static void came_back(struct pass_req *r)
+{
+	struct dev_task *t = container_of(r, struct dev_task, pass);
+
+	t->passing.sent = false;
+	if (t->abort.due)
+		end_now(t);
+	else if (r->end != PASS_ENDED)
+		host_ended(t, r->end);
+	else
+		t->io.then(t, 0);
+}
+
+/* ---- sent ---- */
+
+void pass_send(struct dev_task *t, void (*then)(struct dev_task *t, int err))
+{
+	struct pass *p = t->lu->pass;
+	struct pass_req *r = &t->pass;
+
+	t->io.then = then;
+	t->passing.sent = true;
+	r->sense = t->sense;
+	r->sense_max = (uint8_t)MIN(sizeof(t->sense), 252u);
+	r->done = came_back;
+	p->ops->submit(p, r);
+}
+
+/* The initiator sends fewer blocks than the CDB says (dev_task_begin refused
+ * all else): those are written. False: t is ended, there are none. */
+static bool fits(struct dev_task *t)
+{
+	struct pass_req *r = &t->pass;
+
+	if (t->out_len == r->len)
+		return true;
+	if (t->out_len == 0) {
+		dev_good(t);
+		return false;
+	}
+	pass_cdb_cut(r->cdb, t->out_len / t->count);
+	r->len = t->out_len;
+	return true;
+}
+
+void dev_pass_run(struct dev_task *t)
+{
+	struct pass_req *r = &t->pass;
+
+	if (pass_tell(t) || (r->dir == PASS_OUT && !fits(t)))
+		return;
+	if (r->dir == PASS_IN) {
+		if (!dev_buf(t, r->len))
+			return;
+		if (!t->passing.of_blocks) /* who knows how much will come */
+			memset(t->mem.buf, 0, r->len);
+	}
+	r->buf = r->dir == PASS_NONE ? NULL : t->mem.buf;
+	pass_send(t, pass_ended);
+}
+
+bool dev_pass_withdraw(struct dev_task *t)
+{
+	struct pass *p = t->lu ? t->lu->pass : NULL;
+
+	if (!p || !t->passing.used || !t->passing.sent ||
+	    !p->ops->withdraw(p, &t->pass))
+		return false;
+	t->passing.sent = false;
+	dev_range_drop(&t->range);
+	return true;
+}
+
+void dev_lu_interrupt(struct dev_lu *lu, unsigned worker)
+{
+	if (lu->pass)
+		lu->pass->ops->reset(lu->pass, worker);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reserve.c: how a change of a unit's reservations is decided and comes into
+ * force on every worker (see reserve.h), RESERVE and RELEASE of SPC-2, and which
+ * commands reservations deny.
+ */
+#include <stdlib.h>
+
+#include "device/order/taskset.h"
+#include "device/reserve/reserve.h"
+#include "device/unit/attention.h"
+#include "device/unit/command.h"
+
+static struct rsv_op *op_of(struct dev_change *c)
+{
+	return container_of(container_of(c, struct dev_lu_change, change),
+			    struct rsv_op, u);
+}
+
+void rsv_op_free(struct rsv_op *op)
+{
+	free(op->out.names);
+	free(op);
+}
+
+/* ---- in force: on each worker ---- */
+
+static void tell_nexus(const struct rsv_op *op, struct dev_nexus *n)
+{
+	int i = n == op->u.nexus ? -1 : rsv_find_nexus(op->old, n);
+
+	if (i >= 0 && op->told[i])
+		dev_attention_set(n, op->u.lu->cfg.lun,
+				  (enum dev_ua)(op->told[i] - 1));
+}
+
+void rsv_visit(struct dev_change *c, unsigned worker)
+{
+	struct rsv_op *op = op_of(c);
+	struct dev_lu *lu = op->u.lu;
+
+	if (op->next)
+		lu->rsv[worker] = op->next;
+	dev_aca_visit(&op->u, worker);
+	list_for_each(it, &lu->server->nexuses[worker]) {
+		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+
+		tell_nexus(op, n);
+		n->itl[lu->cfg.lun].denied = rsv_denied(lu->rsv[worker], n);
+	}
+	dev_lu_changed(lu);
+	dev_lu_change_abort(&op->u, worker);
+}
+
+void rsv_visited(struct dev_change *c)
+{
+	struct rsv_op *op = op_of(c);
+
+	if (op->next)
+		rsv_free(op->old);
+	dev_change_end(c);
+}
+
+/* ---- APTPL (SPC-4 §5.13.5): on the medium before it is in force ---- */
+
+static bool is_kept(const struct rsv_state *s)
+{
+	return s->aptpl && s->n;
+}
+
+/* What cannot be read stays on the medium until it is replaced. */
+static bool is_to_be_saved(const struct rsv_op *op)
+{
+	if (op->next->lost)
+		return false;
+	return is_kept(op->old) || op->old->lost || is_kept(op->next);
+}
+
+bool rsv_keeps(const struct dev_lu *lu)
+{
+	return dev_keeps(lu);
+}
+
+static void give_up_change(struct rsv_op *op, uint8_t key, uint16_t asc)
+{
+	rsv_check(op, key, asc);
+	rsv_free(op->next);
+	op->next = NULL;
+	dev_change_end(&op->u.change);
+}
+
+void rsv_recorded(struct dev_change *c, int err)
+{
+	struct rsv_op *op = op_of(c);
+
+	if (err)
+		give_up_change(op, SENSE_HARDWARE_ERROR,
+			       ASC_INTERNAL_TARGET_FAILURE);
+	else
+		dev_lu_change_publish(&op->u);
+}
+
+static void record(struct rsv_op *op)
+{
+	const struct dev_lu *lu = op->u.lu;
+	uint8_t *bytes = NULL;
+	size_t len = 0;
+
+	if (is_kept(op->next)) {
+		bytes = malloc(rsv_encoded_max(op->next));
+		if (!bytes) {
+			give_up_change(op, SENSE_ABORTED_COMMAND,
+				       ASC_INSUFFICIENT_RESOURCES);
+			return;
+		}
+		len = rsv_encode(op->next, lu->bs->uuid, bytes);
+	}
+	dev_change_record(&op->u.change, op->u.lu, DEV_KEPT_RESERVATIONS, bytes,
+			  len);
+}
+
+/* ---- decisions: on the home worker ---- */
+
+/* A PREEMPT AND ABORT that meets an ACA may be refused. */
+static void look_at_aca(struct rsv_op *op)
+{
+	if (dev_aca_preempt(&op->u, rsv_is_all_registrants(op->old->type),
+			    op->out.sa_key == 0))
+		return;
+	rsv_free(op->next);
+	op->next = NULL;
+}
+
+static bool is_listed(const struct dev_lu_change *u, const struct dev_nexus *n)
+{
+	const struct rsv_op *op = container_of(u, const struct rsv_op, u);
+	int i = rsv_find_nexus(op->old, n);
+
+	return i >= 0 && op->abort[i];
+}
+
+void rsv_decide(struct dev_change *c)
+{
+	struct rsv_op *op = op_of(c);
+
+	op->old = op->u.lu->rsv[DEV_HOME];
+	op->u.is_listed = is_listed;
+	op->u.status = SCSI_GOOD;
+	op->decide(op);
+	if (op->u.status == SCSI_GOOD && op->u.aborts)
+		look_at_aca(op);
+	if (!op->next && op->u.aca == ACA_KEEP)
+		dev_change_end(c);
+	else if (op->next && is_to_be_saved(op))
+		record(op);
+	else
+		dev_lu_change_publish(&op->u);
+}
+
+void rsv_conflict(struct rsv_op *op)
+{
+	op->u.status = SCSI_RESERVATION_CONFLICT;
+}
+
+void rsv_check(struct rsv_op *op, uint8_t key, uint16_t asc)
+{
+	op->u.status = SCSI_CHECK_CONDITION;
+	op->u.sense = (struct scsi_sense){ .key = key, .asc = asc };
+}
+
+/* The next state, a copy of the old one; NULL: the operation has failed. */
+static struct rsv_state *change_state(struct rsv_op *op)
+{
+	op->next = rsv_copy(op->old, 0);
+	if (!op->next)
+		rsv_check(op, SENSE_ABORTED_COMMAND,
+			  ASC_INSUFFICIENT_RESOURCES);
+	return op->next;
+}
+
+void rsv_release(struct rsv_op *op, const struct dev_nexus *from)
+{
+	if ((!from || op->old->spc2 == from) && change_state(op))
+		op->next->spc2 = NULL;
+}
+
+bool rsv_has(const struct dev_nexus *n, const struct dev_lu *lu)
+{
+	return lu->rsv[n->cfg.worker]->spc2 == n;
+}
+
+/* ---- of commands ---- */
+
+static void end_task(struct dev_change *c)
+{
+	struct rsv_op *op = op_of(c);
+	struct dev_task *t = op->u.task;
+	struct scsi_sense sense = op->u.sense;
+	uint8_t status = op->u.status;
+
+	rsv_op_free(op);
+	if (status == SCSI_CHECK_CONDITION)
+		dev_sense(t, &sense);
+	else
+		dev_end(t, status);
+}
+
+static const struct dev_change_ops command_ops = {
+	.decide = rsv_decide,
+	.recorded = rsv_recorded,
+	.visit = rsv_visit,
+	.visited = rsv_visited,
+	.done = end_task,
+	.bounces = dev_lu_change_bounces,
+	.forget = rsv_forget,
+};
+
+struct rsv_op *rsv_op_new(struct dev_task *t, void (*decide)(struct rsv_op *))
+{
+	struct rsv_op *op = calloc(1, sizeof(*op));
+
+	if (!op) {
+		dev_no_resources(t);
+		return NULL;
+	}
+	op->u.lu = t->lu;
+	op->u.nexus = t->nexus;
+	op->u.task = t;
+	op->u.naca = dev_task_naca(t);
+	op->decide = decide;
+	return op;
+}
+
+void rsv_op_start(struct rsv_op *op)
+{
+	dev_lu_change_start(&op->u, op->u.nexus->cfg.worker, &command_ops);
+}
+
+const struct rsv_state *rsv_now(const struct dev_task *t)
+{
+	return t->lu->rsv[t->nexus->cfg.worker];
+}
+
+/* ---- RESERVE, RELEASE (SPC-2 §5.5.1) ---- */
+
+/*
+ * While there are registrations RESERVE and RELEASE reserve nothing (SPC-4
+ * §5.13.3, CRH = 1): a nexus that the persistent reservation permits to write gets
+ * GOOD, every other nexus a conflict. True: there are no registrations.
+ */
+static bool is_spc2_allowed(struct rsv_op *op)
+{
+	const struct rsv_state *s = op->old;
+	int me = rsv_find_nexus(s, op->u.nexus);
+
+	if (s->n == 0)
+		return true;
+	if (me < 0 || !s->type ||
+	    (rsv_denied(s, op->u.nexus) & (RSV_WE | RSV_EA)))
+		rsv_conflict(op);
+	return false;
+}
+
+static void decide_reserve(struct rsv_op *op)
+{
+	if (!is_spc2_allowed(op))
+		return;
+	if (op->old->spc2 && op->old->spc2 != op->u.nexus)
+		rsv_conflict(op);
+	else if (!op->old->spc2 && change_state(op))
+		op->next->spc2 = op->u.nexus;
+}
+
+/* A nexus that has not reserved the unit gets GOOD, and nothing is released. */
+static void decide_release(struct rsv_op *op)
+{
+	if (is_spc2_allowed(op))
+		rsv_release(op, op->u.nexus);
+}
+
+static void start_for(struct dev_task *t, void (*decide)(struct rsv_op *op))
+{
+	struct rsv_op *op = rsv_op_new(t, decide);
+
+	if (op)
+		rsv_op_start(op);
+}
+
+void dev_reserve(struct dev_task *t)
+{
+	start_for(t, decide_reserve);
+}
+
+void dev_release(struct dev_task *t)
+{
+	start_for(t, decide_release);
+}
+
+/* ---- what is denied ---- */
+
+/* Rows of SBC-3 table 13 that a CDB's field divides. */
+static bool is_exempt(const uint8_t *cdb)
+{
+	if (cdb[0] == SCSI_START_STOP_UNIT) /* START, no POWER CONDITION */
+		return (cdb[4] & 0xf1) == 0x01;
+	return cdb[0] == SCSI_PREVENT_ALLOW && !(cdb[4] & 0x03);
+}
+
+/* SPC-4 §5.13.5.3.2, and the list of §5.13.5.2; INQUIRY and the like do not
+ * come this far. */
+bool dev_denied_by_loss(const struct dev_task *t)
+{
+	if (!(t->nexus->itl[t->lu->cfg.lun].denied & RSV_LOST))
+		return false;
+	if (t->row->op == SCSI_START_STOP_UNIT)
+		return (t->cdb[4] & 0xf1) != 0x01;
+	return !(t->row->flags & (RSV_LOST_TOO | CMD_ANY_LUN));
+}
+
+bool dev_denied(const struct dev_task *t)
+{
+	unsigned columns = t->row->flags & RSV_ALL;
+
+	return columns && dev_denied_at(t->nexus, t->lu, columns) &&
+	       !(t->nexus->itl[t->lu->cfg.lun].denied & RSV_LOST) &&
+	       !is_exempt(t->cdb);
+}
+
+/* ---- units and nexuses ---- */
+
+void dev_lu_reservations_init(struct dev_lu *lu)
+{
+	for (unsigned w = 0; w < DEV_MAX_WORKERS; w++)
+		lu->rsv[w] = &rsv_none;
+}
+
+int rsv_restore(struct dev_lu *lu, const uint8_t *data, size_t len)
+{
+	struct rsv_state *s;
+	int err = rsv_decode(data, len, lu->bs->uuid, &s);
+
+	if (err)
+		return err;
+	rsv_free(lu->rsv[DEV_HOME]);
+	for (unsigned w = 0; w < DEV_MAX_WORKERS; w++)
+		lu->rsv[w] = s;
+	return 0;
+}
+
+void dev_lu_lose_reservations(struct dev_lu *lu)
+{
+	for (unsigned w = 0; w < DEV_MAX_WORKERS; w++)
+		lu->rsv[w] = &rsv_lost;
+}
+
+void dev_nexus_reservations_init(struct dev_nexus *n, const struct dev_lu *lu)
+{
+	n->itl[lu->cfg.lun].denied = rsv_denied(lu->rsv[n->cfg.worker], n);
+}
+
+/* All threads have ended: a change that was still on its way won't arrive. */
+void rsv_forget(struct dev_change *c)
+{
+	struct rsv_op *op = op_of(c);
+
+	if (op->next && op->next != op->u.lu->rsv[DEV_HOME])
+		rsv_free(op->next);
+	else if (op->next)
+		rsv_free(op->old);
+}
+
+void dev_lu_reservations_fini(struct dev_lu *lu)
+{
+	rsv_free(lu->rsv[DEV_HOME]);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* reset.c: LOGICAL UNIT RESET (SAM-5 §7.7): a change of the reservations that
+ * takes the rest of the unit's state with it. */
+#include <stdlib.h>
+
+#include "device/copy/copy.h"
+#include "device/order/taskset.h"
+#include "device/primary/mode.h"
+#include "device/reserve/reserve.h"
+#include "device/unit/attention.h"
+#include "device/unit/condition.h"
+
+static struct rsv_op *op_of(struct dev_change *c)
+{
+	return container_of(container_of(c, struct dev_lu_change, change),
+			    struct rsv_op, u);
+}
+
+/* SPC-4 §5.13.5: persistent reservations stay. */
+static void decide_reset(struct rsv_op *op)
+{
+	op->u.reset = true;
+	op->u.aca = ACA_CLEAR;
+	rsv_release(op, NULL);
+}
+
+/* The nexus that asked for the reset hears of it, too (SAM-5 §6.3.3). */
+static void visit_reset(struct dev_change *c, unsigned worker)
+{
+	struct dev_lu *lu = op_of(c)->u.lu;
+
+	if (worker == DEV_HOME) {
+		dev_mode_reset(lu);
+		dev_removal_reset(lu);
+		dev_power_wake(lu);
+	}
+	dev_priorities_forget(lu, worker);
+	list_for_each(it, &lu->server->nexuses[worker]) {
+		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+
+		dev_attention_set(n, lu->cfg.lun, UA_BUS_DEVICE_RESET);
+		dev_copies_forget(n, lu);
+	}
+	rsv_visit(c, worker);
+}
+
+static void end_reset(struct dev_change *c)
+{
+	struct rsv_op *op = op_of(c);
+	void (*then)(void *arg, int err) = op->u.then;
+	int err = op->u.status == SCSI_GOOD ? 0 : ERR_NOMEM;
+	void *arg = op->u.arg;
+
+	rsv_op_free(op);
+	then(arg, err);
+}
+
+static void forget_reset(struct dev_change *c)
+{
+	rsv_forget(c);
+	rsv_op_free(op_of(c));
+}
+
+static const struct dev_change_ops reset_ops = {
+	.decide = rsv_decide,
+	.recorded = rsv_recorded,
+	.visit = visit_reset,
+	.visited = rsv_visited,
+	.done = end_reset,
+	.bounces = dev_lu_change_bounces,
+	.forget = forget_reset,
+};
+
+int dev_lu_reset_state(struct dev_lu *lu, unsigned worker,
+		       void (*done)(void *arg, int err), void *arg)
+{
+	struct rsv_op *op = calloc(1, sizeof(*op));
+
+	if (!op)
+		return ERR_NOMEM;
+	op->u.lu = lu;
+	op->decide = decide_reset;
+	op->u.then = done;
+	op->u.arg = arg;
+	dev_lu_change_start(&op->u, worker, &reset_ops);
+	return 0;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* attention.c: unit attention conditions (SAM-5 §5.14), per nexus and unit. A
+ * nexus and what waits for it belong to one worker. */
+#include <stdlib.h>
+
+#include "device/unit/attention.h"
+
+void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua)
+{
+	/* a power-on says all that a lesser one could (SAM-5 §6.2) */
+	if (ua == UA_POWER_ON)
+		n->itl[lun].attention = 0;
+	n->itl[lun].attention |= BIT(ua);
+}
+
+static const uint16_t asc[UA_COUNT] = {
+	[UA_POWER_ON] = ASC_POWER_ON,
+	[UA_BUS_DEVICE_RESET] = ASC_BUS_DEVICE_RESET,
+	[UA_COMMANDS_CLEARED] = ASC_COMMANDS_CLEARED,
+	[UA_CAPACITY_CHANGED] = ASC_CAPACITY_CHANGED,
+	[UA_MODE_CHANGED] = ASC_MODE_PARAMETERS_CHANGED,
+	[UA_LUNS_CHANGED] = ASC_REPORTED_LUNS_CHANGED,
+	[UA_RESERVATIONS_PREEMPTED] = ASC_RESERVATIONS_PREEMPTED,
+	[UA_RESERVATIONS_RELEASED] = ASC_RESERVATIONS_RELEASED,
+	[UA_REGISTRATIONS_PREEMPTED] = ASC_REGISTRATIONS_PREEMPTED,
+	[UA_ACCESS_CHANGED] = ASC_ACCESS_STATE_CHANGED,
+	[UA_ACCESS_CHANGE_FAILED] = ASC_ACCESS_TRANSITION_FAILED,
+	[UA_SOFT_THRESHOLD] = ASC_SOFT_THRESHOLD,
+	[UA_TIMESTAMP_CHANGED] = ASC_TIMESTAMP_CHANGED,
+	[UA_PRIORITY_CHANGED] = ASC_PRIORITY_CHANGED,
+	[UA_DEVICE_IDENTIFIER] = ASC_DEVICE_IDENTIFIER_CHANGED,
+	[UA_MEDIUM_CHANGED] = ASC_MEDIUM_MAY_HAVE_CHANGED,
+	[UA_LOG_CHANGED] = ASC_LOG_PARAMETERS_CHANGED,
+};
+
+/* The unit attention that is reported first; attention is not 0. */
+static unsigned first(uint32_t attention)
+{
+	return (unsigned)__builtin_ctz(attention);
+}
+
+static uint16_t asc_of(const struct dev_nexus *n, uint16_t lun)
+{
+	unsigned ua = first(n->itl[lun].attention);
+
+	if (ua == UA_OF_DEVICE)
+		return __atomic_load_n(
+			&dev_lu_get(n->server, lun)->pass_attention,
+			__ATOMIC_RELAXED);
+	return asc[ua];
+}
+
+unsigned dev_attention_take(struct dev_nexus *n, uint16_t lun,
+			    struct scsi_sense *s)
+{
+	uint32_t attention = n->itl[lun].attention;
+
+	if (!attention)
+		return 0;
+	*s = (struct scsi_sense){ .key = SENSE_UNIT_ATTENTION,
+				  .asc = asc_of(n, lun) };
+	if (first(attention) == UA_SOFT_THRESHOLD) {
+		s->has_info = true; /* which one: SBC-3 §4.7.3.7.6 */
+		s->info = DEV_THRESHOLD_AT;
+	}
+	n->itl[lun].attention &= ~BIT(first(attention));
+	return 1 + first(attention);
+}
+
+void dev_attention_put_back(struct dev_task *t)
+{
+	if (t->begun.attention)
+		t->nexus->itl[t->lu->cfg.lun].attention |=
+			BIT(t->begun.attention - 1u);
+	t->begun.attention = 0;
+}
+
+void dev_nexus_commands_cleared(struct dev_nexus *n, uint64_t lun)
+{
+	uint16_t l;
+
+	if (!dev_lun_decode(lun, &l) && dev_lu_get(n->server, l))
+		dev_attention_set(n, l, UA_COMMANDS_CLEARED);
+}
+
+bool dev_nexus_attention(const struct dev_nexus *n, uint64_t lun,
+			 uint8_t info[3])
+{
+	uint32_t attention;
+	uint16_t l;
+
+	if (dev_lun_decode(lun, &l) || !dev_lu_get(n->server, l) ||
+	    !n->itl[l].attention)
+		return false;
+	attention = n->itl[l].attention;
+	/* UADE DEPTH: one, or more; then the sense key */
+	info[0] = attention & (attention - 1) ? 0x20 : 0x10;
+	info[0] |= SENSE_UNIT_ATTENTION;
+	put_be16(info + 1, asc_of(n, l));
+	return true;
+}
+
+/* ---- to every nexus of every worker ---- */
+
+struct nexus_visit {
+	struct dev_round round;
+	struct dev_lu *lu;
+	const struct dev_nexus *except; /* compared only, never dereferenced */
+	dev_visit *visit;
+	unsigned what;
+	struct dev_task *task; /* that waits for the visit, or NULL */
+	void (*then)(struct dev_task *t);
+};
+
+static void visit_worker(struct dev_round *r, unsigned worker)
+{
+	const struct nexus_visit *k =
+		container_of(r, struct nexus_visit, round);
+
+	list_for_each(it, &k->lu->server->nexuses[worker]) {
+		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+
+		k->visit(n, k->lu, k->what, n == k->except);
+	}
+	dev_round_next(r);
+}
+
+static void visited_all(struct dev_round *r)
+{
+	struct nexus_visit *k = container_of(r, struct nexus_visit, round);
+	struct dev_task *t = k->task;
+	void (*then)(struct dev_task * task) = k->then;
+
+	free(k);
+	if (t)
+		then(t);
+}
+
+bool dev_visit_nexuses(struct dev_lu *lu, unsigned here,
+		       const struct dev_nexus *except, dev_visit *visit,
+		       unsigned what, struct dev_task *t,
+		       void (*then)(struct dev_task *t))
+{
+	struct nexus_visit *k = malloc(sizeof(*k));
+
+	if (!k)
+		return false;
+	*k = (struct nexus_visit){ .round = { .server = lu->server,
+					      .visit = visit_worker,
+					      .done = visited_all },
+				   .lu = lu,
+				   .except = except,
+				   .visit = visit,
+				   .what = what,
+				   .task = t,
+				   .then = then };
+	dev_round_start(&k->round, here);
+	return true;
+}
+
+static void set_one(struct dev_nexus *n, const struct dev_lu *lu, unsigned ua,
+		    bool is_except)
+{
+	if (!is_except)
+		dev_attention_set(n, lu->cfg.lun, (enum dev_ua)ua);
+}
+
+/* False: no memory: the unit attention is lost. */
+static bool establish(struct dev_lu *lu, unsigned here,
+		      const struct dev_nexus *except, enum dev_ua ua,
+		      struct dev_task *t, void (*then)(struct dev_task *t))
+{
+	return dev_visit_nexuses(lu, here, except, set_one, ua, t, then);
+}
+
+void dev_attention_all(struct dev_task *t, enum dev_ua ua)
+{
+	establish(t->lu, t->nexus->cfg.worker, NULL, ua, NULL, NULL);
+}
+
+void dev_attention_unit(struct dev_lu *lu, unsigned worker,
+			const struct dev_nexus *except, enum dev_ua ua)
+{
+	establish(lu, worker, except, ua, NULL, NULL);
+}
+
+void dev_attention_others(struct dev_task *t, enum dev_ua ua,
+			  void (*then)(struct dev_task *t))
+{
+	if (!establish(t->lu, t->nexus->cfg.worker, t->nexus, ua, t, then))
+		then(t);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * change.h: changes that are decided one at a time and come into force on every
+ * worker: of reservations and ACAs, of target port groups, of what a unit keeps
+ * over a power loss.
+ *
+ * The home worker decides a change from the newest state, puts its record on the
+ * medium if there is one, and visits each worker in turn. Only after the last
+ * visit the next change of the queue is decided, and the change is done: what
+ * its owner reports then is in force everywhere.
+ */
+#ifndef DEVICE_CHANGE_H
+#define DEVICE_CHANGE_H
+
+#include "device/unit/unit.h"
+
+#define DEV_HOME 0u /* the worker that decides */
+
+struct dev_change;
+
+struct dev_change_ops {
+	/* On the home worker, while no other change of the queue is in progress.
+	 * Calls dev_change_record, dev_change_visit or dev_change_end, once. */
+	void (*decide)(struct dev_change *c);
+	/* On the home worker, after dev_change_record: err 0, or nothing was
+	 * recorded. Goes on as decide does. */
+	void (*recorded)(struct dev_change *c, int err);
+	/* On each worker, after dev_change_visit. Calls dev_round_next for
+	 * c->round, at once or later. */
+	void (*visit)(struct dev_change *c, unsigned worker);
+	/* On the home worker, after the last visit. Goes on as decide does. */
+	void (*visited)(struct dev_change *c);
+	/* On the worker that started c: c is its owner's again. */
+	void (*done)(struct dev_change *c);
+	/* On the home worker: c cannot wait until `current` has ended. True: it
+	 * was given its status, and done follows. NULL: it can always wait. */
+	bool (*bounces)(struct dev_change *c, const struct dev_change *current);
+	/* The server is freed, no thread runs: c will not be done. NULL: c has
+	 * nothing to free. */
+	void (*forget)(struct dev_change *c);
+};
+
+/* Embedded in what is to change. All of it is change.c's. */
+struct dev_change {
+	struct dev_round round; /* also carries it home and back */
+	struct list link;	/* dev_changes.waiting, on the home worker */
+	struct dev_changes *queue;
+	const struct dev_change_ops *ops;
+	unsigned from; /* the worker that started it */
+	struct dev_save save;
+	uint8_t *bytes; /* of the record */
+};
+
+void dev_changes_init(struct dev_changes *q);
+/* dev_changes_forget: no thread runs any more; calls forget for what is left. */
+void dev_changes_forget(struct dev_changes *q);
+
+/* dev_change_start: on worker `from`. c stays where it is until done. */
+void dev_change_start(struct dev_change *c, struct dev_server *s,
+		      struct dev_changes *q, unsigned from,
+		      const struct dev_change_ops *ops);
+/* dev_change_record: len bytes (0: nothing any more) are what is kept of lu from
+ * now on. Takes over bytes, from malloc. */
+void dev_change_record(struct dev_change *c, struct dev_lu *lu,
+		       enum dev_kept kind, uint8_t *bytes, size_t len);
+void dev_change_visit(struct dev_change *c);
+void dev_change_end(struct dev_change *c);
+/* dev_changes_bounce asks `bounces` of all that wait for the current change. */
+void dev_changes_bounce(struct dev_changes *q);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * flush.c: failed flushes, per nexus and per unit. A nexus belongs to one
+ * worker; of the unit there are two numbers that any worker stores.
+ *
+ * Linux repeats a SYNCHRONIZE CACHE that ended with WRITE ERROR up to five times at
+ * once, and would take a GOOD for its result. So flushes soon after a report report
+ * the error again.
+ */
+#include "device/unit/flush.h"
+
+#include <string.h>
+
+#include "base/crc32c.h"
+
+#define REPEAT_MS  250u
+#define REPEAT_MAX 16u
+
+static bool is_write(const struct bs_req *req)
+{
+	return req->op == BS_WRITE || req->op == BS_ZERO || req->op == BS_UNMAP;
+}
+
+/* Whether the command reports failures of earlier writes of its nexus: a flush does,
+ * and a write to t's own unit that is durable when it ends. A copy does not, because
+ * its sense data could not name the blocks. */
+static bool is_judged(const struct dev_task *t, const struct dev_lu *lu)
+{
+	if (t->req.op == BS_FLUSH)
+		return true;
+	return is_write(&t->req) && (t->req.flags & BS_FUA) && lu == t->lu &&
+	       !t->copy;
+}
+
+static struct dev_unflushed *unflushed_of(const struct dev_task *t)
+{
+	return &t->nexus->itl[t->io.lu->cfg.lun].unflushed;
+}
+
+static uint32_t load(const uint32_t *p)
+{
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+/* A flush failed since the nexus wrote: those writes may be lost. */
+static void renew(struct dev_unflushed *u, uint32_t failures)
+{
+	if (u->failures == failures)
+		return;
+	if (u->wrote)
+		u->lost = u->wrote;
+	u->wrote = 0;
+	u->failures = failures;
+}
+
+static uint64_t wall_ms(const struct dev_nexus *n)
+{
+	const struct dev_env *env = &n->server->env;
+
+	return env->wall_ms ? env->wall_ms(env->arg) : 0;
+}
+
+static bool is_repeated(const struct dev_task *t, struct dev_unflushed *u)
+{
+	if (u->reports && u->reports < REPEAT_MAX && u->reported_at &&
+	    wall_ms(t->nexus) - u->reported_at < REPEAT_MS)
+		return true;
+	u->reports = 0;
+	return false;
+}
+
+/* ---- initiators that lost their session ---- */
+
+static uint64_t departed_key(const struct dev_nexus *n)
+{
+	const char *port = n->cfg.initiator_port;
+	uint32_t crc = crc32c_update(CRC32C_SEED, port, strlen(port));
+
+	return (uint64_t)(crc ? crc : 1) << 32;
+}
+
+static bool is_of(uint64_t departed, uint64_t key)
+{
+	return departed >> 32 == key >> 32;
+}
+
+/* If some are known of this port, the older ones stay: they are lost sooner. */
+static void depart_from(struct dev_lu *lu, uint64_t key, uint32_t failures)
+{
+	uint32_t i = __atomic_fetch_add(&lu->departures, 1, __ATOMIC_ACQ_REL);
+
+	for (unsigned k = 0; k < DEV_DEPARTED; k++)
+		if (is_of(__atomic_load_n(&lu->departed[k], __ATOMIC_ACQUIRE),
+			  key))
+			return;
+	__atomic_store_n(&lu->departed[i % DEV_DEPARTED], key | failures,
+			 __ATOMIC_RELEASE);
+}
+
+void dev_flush_depart(struct dev_nexus *n)
+{
+	for (unsigned lun = 0; lun < DEV_MAX_LUNS; lun++) {
+		const struct dev_unflushed *u = &n->itl[lun].unflushed;
+		struct dev_lu *lu = n->server->lus[lun];
+
+		if (lu && (u->wrote || u->lost))
+			depart_from(lu, departed_key(n),
+				    u->lost ? u->failures - 1 : u->failures);
+	}
+}
+
+/* What the last session of this initiator port wrote is this one's. */
+static void inherit(struct dev_task *t, struct dev_lu *lu,
+		    struct dev_unflushed *u)
+{
+	uint64_t key;
+
+	t->io.departures = load(&lu->departures);
+	if (!t->io.departures)
+		return;
+	key = departed_key(t->nexus);
+	for (unsigned k = 0; k < DEV_DEPARTED; k++) {
+		uint64_t d =
+			__atomic_load_n(&lu->departed[k], __ATOMIC_ACQUIRE);
+
+		if (!is_of(d, key) ||
+		    !__atomic_compare_exchange_n(&lu->departed[k], &d, 0, false,
+						 __ATOMIC_ACQ_REL,
+						 __ATOMIC_RELAXED))
+			continue;
+		if ((uint32_t)d == u->failures)
+			u->wrote = u->flushes + 1;
+		else
+			u->lost = u->flushes + 1;
+	}
+}
+
+/* A good flush: what was written by those that had gone before it is durable,
+ * unless an earlier flush lost it. */
+static void settle_departed(const struct dev_task *t, struct dev_lu *lu,
+			    uint32_t failures)
+{
+	if (!t->io.departures || t->io.departures != load(&lu->departures))
+		return;
+	for (unsigned k = 0; k < DEV_DEPARTED; k++) {
+		uint64_t d =
+			__atomic_load_n(&lu->departed[k], __ATOMIC_ACQUIRE);
+
+		if (d && (uint32_t)d == failures)
+			(void)__atomic_compare_exchange_n(&lu->departed[k], &d,
+							  0, false,
+							  __ATOMIC_ACQ_REL,
+							  __ATOMIC_RELAXED);
+	}
+}
+
+/* ---- flushes ---- */
+
+/* Flushes are numbered from 1: what was written before one has at most its
+ * number. */
+static void flush_begin(struct dev_task *t, struct dev_lu *lu)
+{
+	struct dev_unflushed *u = unflushed_of(t);
+
+	renew(u, t->io.failures);
+	inherit(t, lu, u);
+	t->io.flush = ++u->flushes;
+	t->io.covers = u->wrote != 0;
+	t->io.reports = u->lost || (u->reports && is_repeated(t, u));
+	t->io.rewritten = load(&lu->rewritten);
+}
+
+void dev_flush_begin(struct dev_task *t, struct dev_lu *lu)
+{
+	t->io.lu = lu;
+	t->io.failures = bs_flush_failures(lu->bs);
+	if (is_judged(t, lu))
+		flush_begin(t, lu);
+}
+
+/* A write that is not durable yet. */
+static void note_write(struct dev_task *t)
+{
+	struct dev_unflushed *u = unflushed_of(t);
+	struct dev_lu *lu = t->io.lu;
+
+	renew(u, bs_flush_failures(lu->bs));
+	if (t->io.failures == u->failures)
+		u->wrote = u->flushes + 1;
+	else
+		u->lost = u->flushes + 1;
+	if (t->io.failures != load(&lu->settled) &&
+	    t->io.failures != load(&lu->rewritten))
+		__atomic_store_n(&lu->rewritten, t->io.failures,
+				 __ATOMIC_RELEASE);
+}
+
+/* All that was written before the flush is durable, or was reported. */
+static void settle(const struct dev_task *t, struct dev_unflushed *u,
+		   uint32_t failures)
+{
+	renew(u, failures);
+	if (u->wrote <= t->io.flush)
+		u->wrote = 0;
+	if (u->lost <= t->io.flush)
+		u->lost = 0;
+}
+
+static int flush_end(struct dev_task *t)
+{
+	struct dev_unflushed *u = unflushed_of(t);
+	uint32_t failures = bs_flush_failures(t->io.lu->bs);
+	bool failed = failures != t->io.failures;
+	int result = t->req.result;
+
+	if (t->io.reports || (failed && (result || t->io.covers))) {
+		settle(t, u, failures);
+		u->reports++;
+		u->reported_at = wall_ms(t->nexus);
+		return result && result != ERR_MEDIUM ? result : ERR_UNFLUSHED;
+	}
+	if (result || t->req.op != BS_FLUSH)
+		return result;
+	settle(t, u, failures);
+	if (!failed)
+		settle_departed(t, t->io.lu, failures);
+	if (!failed && t->io.rewritten == failures)
+		__atomic_store_n(&t->io.lu->settled, failures,
+				 __ATOMIC_RELEASE);
+	return 0;
+}
+
+int dev_flush_end(struct dev_task *t)
+{
+	bool judged = is_judged(t, t->io.lu);
+
+	if (is_write(&t->req) && !t->req.result && !(t->req.flags & BS_FUA))
+		note_write(t);
+	return judged ? flush_end(t) : t->req.result;
+}
+
+bool dev_lu_flush_failed(const struct dev_lu *lu)
+{
+	return lu->bs && bs_flush_failures(lu->bs) != load(&lu->settled);
+}
+
+void dev_lu_flush_forget(struct dev_lu *lu)
+{
+	if (lu->bs)
+		__atomic_store_n(&lu->settled, bs_flush_failures(lu->bs),
+				 __ATOMIC_RELEASE);
+}

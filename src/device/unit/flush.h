@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * flush.h: reports of failed flushes to the nexuses whose writes they may have lost.
+ *
+ * Linux reports a failed write-back to one caller and drops the data. The store
+ * therefore counts failed flushes (bs_flush_failures), each write remembers the
+ * number with which it began, and a nexus that has writes of an older number
+ * gets MEDIUM ERROR, WRITE ERROR from its next flush or write with FUA.
+ */
+#ifndef DEVICE_FLUSH_H
+#define DEVICE_FLUSH_H
+
+#include "device/unit/unit.h"
+
+/* dev_flush_begin: t->req, which is filled in, is about to go to lu's store. */
+void dev_flush_begin(struct dev_task *t, struct dev_lu *lu);
+/* dev_flush_end: t->req is completed; returns the result that t sees: that of
+ * the store, or ERR_UNFLUSHED. */
+int dev_flush_end(struct dev_task *t);
+/* dev_flush_depart: no task of n is left. What it wrote and did not flush stays
+ * known, for the initiator may log in again and flush then. */
+void dev_flush_depart(struct dev_nexus *n);
+
+#endif

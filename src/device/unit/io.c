@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * io.c: what handlers use: buffers, requests to the backstore, block ranges,
+ * and commands that work in steps.
+ */
+#include <string.h>
+
+#include "device/unit/flush.h"
+#include "device/unit/memory.h"
+#include "device/unit/range.h"
+#include "device/unit/tokens.h"
+
+bool dev_buf(struct dev_task *t, size_t len)
+{
+	t->mem.buf = dev_memory_get(t, len);
+	t->mem.buf_len = len;
+	if (!t->mem.buf)
+		dev_busy(t);
+	return t->mem.buf != NULL;
+}
+
+uint8_t *dev_param_buf(struct dev_task *t)
+{
+	if (!dev_buf(t, DEV_PARAM_MAX))
+		return NULL;
+	memset(t->mem.buf, 0, DEV_PARAM_MAX);
+	return t->mem.buf;
+}
+
+void dev_return(struct dev_task *t, size_t len, size_t alloc)
+{
+	len = MIN(len, alloc);
+	t->in_total = len;
+	t->mem.iov[0] =
+		(struct iovec){ t->mem.buf, MIN(len, (size_t)t->edtl_in) };
+	t->in = bufv_of(t->mem.iov, 1);
+	dev_good(t);
+}
+
+bool dev_pi_buf(struct dev_task *t, uint64_t blocks)
+{
+	t->mem.pi_len = blocks * 8;
+	t->mem.pi = dev_memory_get(t, t->mem.pi_len);
+	if (!t->mem.pi)
+		dev_busy(t);
+	return t->mem.pi != NULL;
+}
+
+static void io_done(struct bs_req *req)
+{
+	struct dev_task *t = container_of(req, struct dev_task, req);
+
+	if (t->abort.due)
+		dev_finish(t);
+	else
+		t->io.then(t, dev_flush_end(t));
+}
+
+/* ATO and DPICZ of the control mode page, as flags of requests. */
+static unsigned protect_flags(const struct dev_lu *lu)
+{
+	return (DEV_CTL(lu, dpicz) ? BS_PI_UNCHECKED : 0) |
+	       (DEV_CTL(lu, ato) ? BS_PI_OWNED : 0);
+}
+
+static void submit_on(struct dev_task *t, struct dev_lu *lu, enum bs_op op,
+		      unsigned flags, uint64_t off, uint64_t len,
+		      void (*then)(struct dev_task *t, int result))
+{
+	t->io.then = then;
+	t->req.op = op;
+	t->req.flags = flags;
+	if (DEV_PROTECTION(lu))
+		t->req.flags |= protect_flags(lu);
+	t->req.worker = t->nexus->cfg.worker;
+	t->req.off = off;
+	t->req.len = len;
+	t->req.done = io_done;
+	dev_flush_begin(t, lu);
+	bs_submit(lu->bs, &t->req);
+}
+
+void dev_submit(struct dev_task *t, enum bs_op op, unsigned flags, uint64_t off,
+		uint64_t len, void (*then)(struct dev_task *t, int result))
+{
+	submit_on(t, t->lu, op, flags, off, len, then);
+}
+
+static void flushed(struct dev_task *t, int result)
+{
+	if (result)
+		dev_io_failed(t, result, 0);
+	else
+		dev_good(t);
+}
+
+void dev_flush(struct dev_task *t, unsigned flags)
+{
+	dev_submit(t, BS_FLUSH, flags, 0, 0, flushed);
+}
+
+bool dev_aux(struct dev_task *t, size_t len)
+{
+	t->mem.aux = dev_memory_get(t, len);
+	t->mem.aux_len = len;
+	return t->mem.aux != NULL;
+}
+
+/*
+ * A store may complete a request from within bs_submit: a handler of many
+ * steps that simply called itself on would eat the stack. So a completion
+ * that comes while the loop below is still in the step only says "again".
+ */
+static void run_steps(struct dev_task *t)
+{
+	if (t->steps.is_running) {
+		t->steps.again = true;
+		return;
+	}
+	do {
+		t->steps.again = false;
+		t->steps.is_running = true;
+		if (!t->steps.next(t))
+			return; /* ended: t is its owner's again */
+		t->steps.is_running = false;
+	} while (t->steps.again);
+}
+
+static void step_io_done(struct dev_task *t, int result)
+{
+	t->steps.result = result;
+	run_steps(t);
+}
+
+void dev_step_io(struct dev_task *t, enum bs_op op, unsigned flags,
+		 uint64_t off, uint64_t len)
+{
+	dev_submit(t, op, flags, off, len, step_io_done);
+}
+
+void dev_step_io_on(struct dev_task *t, struct dev_lu *lu, enum bs_op op,
+		    unsigned flags, uint64_t off, uint64_t len)
+{
+	submit_on(t, lu, op, flags, off, len, step_io_done);
+}
+
+static void step_range_taken(struct dev_range *r)
+{
+	struct dev_task *t = container_of(r, struct dev_task, range);
+
+	if (t->abort.due) {
+		dev_finish(t);
+		return;
+	}
+	dev_tokens_touch(r->lu, r->worker, r->lba, r->blocks);
+	step_io_done(t, 0);
+}
+
+void dev_step_range(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
+		    uint64_t blocks, bool alone)
+{
+	int err = dev_range_take(
+		&t->range, lu, t->nexus->cfg.worker, lba, blocks,
+		alone || DEV_PROTECTION(lu) ? DEV_HOLD_ALONE : DEV_HOLD_SHARED,
+		step_range_taken);
+
+	if (err)
+		step_io_done(t, err);
+}
+
+static void step_source_taken(struct dev_range *r)
+{
+	struct dev_task *t = container_of(r, struct dev_task, range);
+
+	if (t->abort.due)
+		dev_finish(t);
+	else
+		step_io_done(t, 0);
+}
+
+void dev_step_source(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
+		     uint64_t blocks)
+{
+	(void)dev_range_take(&t->range, lu, t->nexus->cfg.worker, lba, blocks,
+			     DEV_HOLD_SHARED, step_source_taken);
+}
+
+void dev_steps(struct dev_task *t, bool (*step)(struct dev_task *t))
+{
+	t->steps.next = step;
+	t->steps.result = 0;
+	run_steps(t);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lookup.c: units by their LUN, and what a unit is. */
+#include "device/unit/command.h"
+#include "device/unit/range.h"
+
+struct dev_lu *dev_lu_get(struct dev_server *s, uint16_t lun)
+{
+	return lun < DEV_MAX_LUNS ? s->lus[lun] : NULL;
+}
+
+struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun)
+{
+	return dev_lu_get(n->server, lun);
+}
+
+enum dev_type dev_lu_type(const struct dev_lu *lu)
+{
+	return lu ? lu->cfg.type : DEV_DISK;
+}
+
+uint16_t dev_lu_lun(const struct dev_lu *lu)
+{
+	return lu->cfg.lun;
+}
+
+struct bs *dev_lu_backstore(const struct dev_lu *lu)
+{
+	return lu->bs;
+}
+
+const char *dev_lu_store_name(const struct dev_lu *lu)
+{
+	return lu->bs ? lu->bs->name : NULL;
+}
+
+bool dev_is_cd(const struct dev_lu *lu)
+{
+	return lu->cfg.type == DEV_CD;
+}
+
+bool dev_write_protected(const struct dev_lu *lu)
+{
+	return lu->read_only || DEV_CTL(lu, swp);
+}
+
+bool dev_has_groups(const struct dev_lu *lu)
+{
+	return lu->server->has_groups;
+}
+
+bool dev_has_type_2(const struct dev_lu *lu)
+{
+	return DEV_PROTECTION(lu) == 2;
+}
+
+bool dev_keeps(const struct dev_lu *lu)
+{
+	return lu->kept != NULL;
+}
+
+bool dev_denied_at(const struct dev_nexus *n, const struct dev_lu *lu,
+		   unsigned columns)
+{
+	return (n->itl[lu->cfg.lun].denied & columns & RSV_ALL) != 0;
+}
+
+/* ---- logical unit numbers, SAM-5 §4.7: one level, peripheral (00b) or flat (01b) ---- */
+
+int dev_lun_decode(uint64_t wire, uint16_t *lun)
+{
+	uint16_t first = (uint16_t)(wire >> 48);
+
+	if (wire & 0x0000ffffffffffffull)
+		return ERR_NOT_FOUND;
+	switch (first >> 14) {
+	case 0: /* bus 0 only */
+		if (first & 0x3f00)
+			return ERR_NOT_FOUND;
+		*lun = first & 0xff;
+		return 0;
+	case 1:
+		*lun = first & 0x3fff;
+		return 0;
+	default:
+		return ERR_NOT_FOUND;
+	}
+}
+
+uint64_t dev_lun_encode(uint16_t lun)
+{
+	return (uint64_t)lun << 48;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lu_change.c: changes of a unit that may abort tasks; see lu_change.h. */
+#include "device/unit/lu_change.h"
+
+static struct dev_lu_change *lu_change_of(struct dev_change *c)
+{
+	return container_of(c, struct dev_lu_change, change);
+}
+
+bool dev_lu_change_is_due(const struct dev_lu_change *u,
+			  const struct dev_nexus *n)
+{
+	if (u->sweep != SWEEP_LISTED)
+		return u->sweep == SWEEP_ALL || n == u->nexus;
+	return u->is_listed && u->is_listed(u, n);
+}
+
+void dev_lu_change_start(struct dev_lu_change *u, unsigned from,
+			 const struct dev_change_ops *ops)
+{
+	struct dev_server *s = u->lu->server;
+
+	dev_change_start(&u->change, s, &s->lu_changes, from, ops);
+}
+
+void dev_lu_change_publish(struct dev_lu_change *u)
+{
+	if (u->aborts)
+		dev_changes_bounce(u->change.queue);
+	dev_change_visit(&u->change);
+}
+
+/*
+ * A command of a nexus whose tasks are being aborted cannot wait for the end of
+ * that abort, which waits for the command: complete it with BUSY; the initiator
+ * rarely sees that status.
+ */
+bool dev_lu_change_bounces(struct dev_change *c,
+			   const struct dev_change *current)
+{
+	struct dev_lu_change *u = lu_change_of(c);
+	const struct dev_lu_change *now =
+		container_of(current, const struct dev_lu_change, change);
+
+	if (!now->aborts || !u->task || u->lu != now->lu ||
+	    !dev_lu_change_is_due(now, u->nexus))
+		return false;
+	u->status = SCSI_BUSY;
+	return true;
+}
+
+/* ---- tasks are aborted ---- */
+
+static void one_is_gone(struct dev_lu_change *u)
+{
+	if (--u->pending == 0)
+		dev_round_next(&u->change.round);
+}
+
+void dev_nexus_tasks_gone(struct dev_nexus *n)
+{
+	struct dev_lu_change *u = n->aborting;
+
+	n->aborting = NULL;
+	if (u)
+		one_is_gone(u);
+}
+
+static void mark_due(const struct dev_lu_change *u, unsigned worker)
+{
+	list_for_each(it, &u->lu->server->nexuses[worker]) {
+		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+
+		n->abort_due = u->aborts && dev_lu_change_is_due(u, n);
+	}
+}
+
+/* A nexus of this worker whose tasks are still to be aborted. */
+static struct dev_nexus *next_due(struct dev_server *s, unsigned worker)
+{
+	list_for_each(it, &s->nexuses[worker]) {
+		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+
+		if (n->abort_due)
+			return n;
+	}
+	return NULL;
+}
+
+/* An abort may end a nexus: the walk begins anew after each. */
+void dev_lu_change_abort(struct dev_lu_change *u, unsigned worker)
+{
+	struct dev_nexus *n;
+
+	mark_due(u, worker);
+	u->pending = 1;
+	while ((n = next_due(u->lu->server, worker))) {
+		n->abort_due = false;
+		if (!n->cfg.abort_tasks)
+			continue;
+		n->aborting = u;
+		u->pending++;
+		n->cfg.abort_tasks(n->cfg.arg, dev_lun_encode(u->lu->cfg.lun),
+				   n == u->nexus ? u->task : NULL);
+	}
+	one_is_gone(u);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * memory.c: charges the memory that a command needs of its worker, once, when the
+ * command begins: its data in either direction, and the buffer of a command that
+ * works in steps (CMD_CHUNK). The command gets the memory from its session's share
+ * (share.h) or waits for it, before it holds anything for which another command may
+ * wait: a block range, or a place in the task set. Other buffers that live only while
+ * a command runs (of the DEV_COPIES copies of a nexus) are not charged.
+ */
+#include "device/unit/memory.h"
+#include "device/unit/command.h"
+
+#include <string.h>
+
+static void buf_put(struct dev_task *t, void *buf, size_t len)
+{
+	const struct dev_env *env = &t->nexus->server->env;
+
+	if (buf)
+		env->buf_put(env->arg, t->nexus->cfg.worker, buf, len);
+}
+
+void *dev_memory_get(struct dev_task *t, size_t len)
+{
+	const struct dev_env *env = &t->nexus->server->env;
+
+	return env->buf_get(env->arg, t->nexus->cfg.worker, len);
+}
+
+/* ---- how much a command needs ---- */
+
+/* Whether the backstore lends its own memory to this READ (rw.c). */
+static bool is_lent(const struct dev_task *t, uint64_t len)
+{
+	struct iovec iov;
+
+	return !t->protect.type && !dev_is_cd(t->lu) &&
+	       !bs_lend(t->lu->bs, t->lba << t->lu->block_shift, (size_t)len,
+			&iov);
+}
+
+static uint64_t data_in_len(const struct dev_task *t)
+{
+	uint64_t block, len;
+
+	if (t->edtl_in == 0)
+		return 0;
+	if (t->passing.used)
+		return MIN(t->edtl_in, t->nexus->server->max_transfer);
+	if (t->row->dir != DIR_IN)
+		return 0;
+	if (!(t->row->flags & CMD_TOUCHES) || !t->blocks)
+		return DEV_PARAM_MAX;
+	block = dev_wire_block(t);
+	len = MIN(t->blocks, (t->edtl_in + block - 1) / block) * block;
+	return is_lent(t, len) ? 0 : len;
+}
+
+/* The second buffer of a command that works in steps. */
+static uint64_t chunk_len(const struct dev_task *t)
+{
+	if (t->passing.used || !(t->row->flags & CMD_CHUNK))
+		return 0;
+	return MIN(t->blocks, (uint64_t)DEV_CHUNK >> t->lu->block_shift)
+	       << t->lu->block_shift;
+}
+
+#define PAGE 4096u
+
+static size_t needed(const struct dev_task *t)
+{
+	const struct dev_env *env = &t->nexus->server->env;
+	uint64_t len = t->out_len ? t->out_len : data_in_len(t);
+
+	len += chunk_len(t);
+	if (len == 0)
+		return 0;
+	if (t->protect.type) /* the information has a buffer of its own */
+		len += (len >> t->lu->block_shift) * 8;
+	len = (len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+	if (env->buf_common)
+		len = MIN(len, (uint64_t)env->buf_reserve);
+	return (size_t)len;
+}
+
+/* ---- getting it ---- */
+
+static struct dev_memory *memory_of(const struct dev_task *t)
+{
+	return &t->nexus->server->memory[t->nexus->cfg.worker];
+}
+
+static void serve(struct dev_msg *msg)
+{
+	struct dev_memory *m = container_of(msg, struct dev_memory, serve);
+
+	m->share.serve_due = false;
+	share_serve(&m->share);
+}
+
+/* From the loop, because the command that returns memory has not ended yet. */
+static void serve_soon(const struct dev_task *t)
+{
+	const struct dev_env *env = &t->nexus->server->env;
+	struct dev_memory *m = memory_of(t);
+
+	if (m->share.serve_due)
+		return;
+	m->share.serve_due = true;
+	m->serve.run = serve;
+	env->post(env->arg, t->nexus->cfg.worker, &m->serve);
+}
+
+static void put_charge(struct dev_task *t, struct share_charge *c)
+{
+	if (share_put(&memory_of(t)->share, &t->nexus->memory, c))
+		serve_soon(t);
+}
+
+static int get_out(struct dev_task *t, size_t len)
+{
+	void *buf = dev_memory_get(t, len);
+
+	if (!buf)
+		return ERR_BUSY;
+	if (t->mem.buf)
+		memcpy(buf, t->mem.buf, t->mem.buf_len);
+	buf_put(t, t->mem.buf, t->mem.buf_len);
+	t->mem.buf = buf;
+	t->mem.buf_len = len;
+	t->mem.iov[0] = (struct iovec){ buf, len };
+	t->out = bufv_of(t->mem.iov, 1);
+	return 0;
+}
+
+/* The command has all its memory. get_out copies unsolicited data from the smaller
+ * buffer. */
+static void granted(struct share_wait *w)
+{
+	struct dev_task *t = container_of(w, struct dev_task, share.wait);
+
+	t->share.charge = w->charge;
+	w->charge.part = SHARE_NOTHING;
+	dev_memory_give_up(t);
+	if (!t->out_len) {
+		if (t->share.execute_due)
+			t->flow->execute(t);
+		return;
+	}
+	if (get_out(t, t->out_len)) {
+		t->status = SCSI_BUSY;
+		t->begun.refused = true;
+		t->out_len = 0;
+	}
+	put_charge(t, &t->share.burst);
+	t->ready(t);
+}
+
+/* There is memory for the unsolicited data. */
+static void let_in(struct share_wait *w)
+{
+	struct dev_task *t = container_of(w, struct dev_task, share.hold);
+
+	t->share.burst = w->charge;
+	w->charge.part = SHARE_NOTHING;
+	t->held_back = false;
+	if (get_out(t, t->unasked)) {
+		dev_memory_give_up(t);
+		t->status = SCSI_BUSY;
+		t->begun.refused = true;
+		t->out_len = 0;
+	}
+	t->ready(t);
+}
+
+static int wait_for(struct dev_task *t, size_t len)
+{
+	struct share *s = &memory_of(t)->share;
+	struct share_owner *o = &t->nexus->memory;
+
+	t->waits = true;
+	t->share.wait.go = granted;
+	share_wait_for(s, o, &t->share.wait, len);
+	serve_soon(t);
+	t->unasked = MIN(t->unasked, t->out_len);
+	if (t->unasked == 0)
+		return 0;
+	if (share_burst(s, o, &t->share.burst, t->unasked) || !t->may_hold) {
+		if (t->share.burst.part == SHARE_NOTHING)
+			share_force_burst(s, o, &t->share.burst, t->unasked);
+		return get_out(t, t->unasked);
+	}
+	t->held_back = true;
+	t->share.hold.go = let_in;
+	share_hold(s, o, &t->share.hold, t->unasked);
+	return 0;
+}
+
+int dev_memory_begin(struct dev_task *t)
+{
+	size_t len = needed(t);
+	int err = 0;
+
+	if (len == 0)
+		return 0;
+	if (!share_take(&memory_of(t)->share, &t->nexus->memory,
+			&t->share.charge, len))
+		err = wait_for(t, len);
+	else if (t->out_len)
+		err = get_out(t, t->out_len);
+	if (err)
+		dev_memory_end(t);
+	return err;
+}
+
+void dev_memory_give_up(struct dev_task *t)
+{
+	struct share *s = &memory_of(t)->share;
+	struct share_owner *o = &t->nexus->memory;
+
+	if (!t->waits)
+		return;
+	t->waits = t->held_back = false;
+	share_cancel(s, o, &t->share.wait);
+	share_cancel(s, o, &t->share.hold);
+	serve_soon(t); /* it may have been the first of its session */
+}
+
+bool dev_nexus_has_turn(const struct dev_nexus *n)
+{
+	return n->server->memory[n->cfg.worker].share.turn == &n->memory;
+}
+
+bool dev_nexus_in_the_way(const struct dev_nexus *n)
+{
+	return share_in_the_way(&n->server->memory[n->cfg.worker].share,
+				&n->memory);
+}
+
+void dev_memory_end(struct dev_task *t)
+{
+	dev_memory_give_up(t);
+	buf_put(t, t->mem.buf, t->mem.buf_len);
+	buf_put(t, t->mem.aux, t->mem.aux_len);
+	buf_put(t, t->mem.pi, t->mem.pi_len);
+	t->mem.buf = t->mem.aux = t->mem.pi = NULL;
+	put_charge(t, &t->share.charge);
+	put_charge(t, &t->share.burst);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* names.h: the names of a unit: what VPD pages 80h and 83h report, and what
+ * EXTENDED COPY and ROD tokens name units by. */
+#ifndef DEVICE_NAMES_H
+#define DEVICE_NAMES_H
+
+#include "device/unit/unit.h"
+
+#define CODE_BINARY  0x1
+#define CODE_ASCII   0x2
+#define CODE_UTF8    0x3
+#define PIV_ISCSI    0x80
+#define ASSOC_LU     0x00
+#define ASSOC_PORT   0x10
+#define ASSOC_DEVICE 0x20
+
+/* dev_serial: the serial number, as configured, or the UUID in hexadecimal;
+ * returns its length. */
+size_t dev_serial(const struct dev_lu *lu, char out[37]);
+/* dev_put_designator fills in the header of a designator of len bytes at p + 4;
+ * returns its end. */
+uint8_t *dev_put_designator(uint8_t *p, uint8_t code, uint8_t kind, size_t len);
+/* dev_put_naa: NAA locally assigned (3h) with 60 bits of the UUID. dev_put_t10:
+ * T10 vendor ID with the serial number. Each returns its end. */
+uint8_t *dev_put_naa(const struct dev_lu *lu, uint8_t *p);
+uint8_t *dev_put_t10(const struct dev_lu *lu, uint8_t *p);
+/* dev_lu_put_name: the NAA designator, 12 bytes. dev_lu_has_name: whether the
+ * name is one of the unit's own. */
+void dev_lu_put_name(const struct dev_lu *lu, uint8_t *p);
+bool dev_lu_has_name(const struct dev_lu *lu, uint8_t code_set, uint8_t type,
+		     const uint8_t *name, size_t len);
+
+#endif

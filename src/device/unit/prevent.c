@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * prevent.c: which nexuses prevent medium removal (SPC-4 §6.14, MMC-6 §6.14). A
+ * nexus's prevention counts while its generation is the unit's: a reset begins a
+ * new generation, which ends all preventions.
+ */
+#include "device/unit/condition.h"
+
+static uint32_t generation(uint64_t preventions)
+{
+	return (uint32_t)(preventions >> 32);
+}
+
+/* The state of one nexus and the number of all that prevent. MMC-6 §6.14 has two
+ * kinds: a persistent prevention does not keep initiators from ejecting. */
+struct prevention {
+	uint32_t *mine;
+	uint64_t *all;
+};
+
+static struct prevention plain(struct dev_nexus *n, struct dev_lu *lu)
+{
+	return (struct prevention){ n ? &n->itl[lu->cfg.lun].prevents : NULL,
+				    &lu->preventions };
+}
+
+static struct prevention persistent(struct dev_nexus *n, struct dev_lu *lu)
+{
+	return (struct prevention){ n ? &n->itl[lu->cfg.lun].persists : NULL,
+				    &lu->persistences };
+}
+
+/* One more or one less of this generation; a reset meanwhile wins. */
+static void count(uint64_t *all, uint32_t gen, int by)
+{
+	uint64_t was = __atomic_load_n(all, __ATOMIC_RELAXED);
+
+	while (generation(was) == gen &&
+	       !__atomic_compare_exchange_n(all, &was,
+					    was + (uint64_t)(int64_t)by, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+static void set_prevention(struct prevention p, bool on)
+{
+	uint32_t gen = generation(__atomic_load_n(p.all, __ATOMIC_RELAXED));
+	bool was = *p.mine == gen + 1;
+
+	if (was != on)
+		count(p.all, gen, on ? 1 : -1);
+	*p.mine = on ? gen + 1 : 0;
+}
+
+bool dev_is_prevented(const struct dev_lu *lu)
+{
+	return (uint32_t)__atomic_load_n(&lu->preventions, __ATOMIC_RELAXED);
+}
+
+bool dev_is_locked(const struct dev_lu *lu)
+{
+	return dev_is_prevented(lu) ||
+	       (uint32_t)__atomic_load_n(&lu->persistences, __ATOMIC_RELAXED);
+}
+
+static void reset_prevention(struct prevention p)
+{
+	uint64_t was = __atomic_load_n(p.all, __ATOMIC_RELAXED);
+
+	while (!__atomic_compare_exchange_n(
+		p.all, &was, (uint64_t)(generation(was) + 1) << 32, false,
+		__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+}
+
+void dev_prevent(struct dev_nexus *n, struct dev_lu *lu, bool persists, bool on)
+{
+	set_prevention(persists ? persistent(n, lu) : plain(n, lu), on);
+}
+
+void dev_removal_reset(struct dev_lu *lu)
+{
+	reset_prevention(plain(NULL, lu));
+	reset_prevention(persistent(NULL, lu));
+}
+
+void dev_removal_nexus_gone(struct dev_nexus *n)
+{
+	for (unsigned i = 0; i < n->server->nunits; i++) {
+		struct dev_lu *lu = n->server->units[i];
+		const struct dev_itl *itl = &n->itl[lu->cfg.lun];
+
+		if (itl->prevents)
+			set_prevention(plain(n, lu), false);
+		if (itl->persists)
+			set_prevention(persistent(n, lu), false);
+	}
+}

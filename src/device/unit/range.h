@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* range.h: who may touch which blocks at once. */
+#ifndef DEVICE_RANGE_H
+#define DEVICE_RANGE_H
+
+#include "device/unit/unit.h"
+
+/* A block after every medium: a command that changes the state of the unit has
+ * exclusive access to it. */
+#define DEV_STATE_LBA (UINT64_MAX - 1)
+/* The number of blocks, from block 0, that cover the unit at any capacity, and its
+ * state. */
+#define DEV_WHOLE_UNIT (DEV_STATE_LBA + 1)
+
+int dev_lanes_init(struct dev_lu *lu); /* 0, ERR_NOMEM */
+void dev_lanes_fini(struct dev_lu *lu);
+/*
+ * dev_range_take calls r->go, now or later, when the caller may use [lba, lba +
+ * blocks) of lu. worker is the calling one. ERR_NOMEM (DEV_HOLD_ALONE only): go is
+ * not called.
+ */
+int dev_range_take(struct dev_range *r, struct dev_lu *lu, unsigned worker,
+		   uint64_t lba, uint64_t blocks, enum dev_hold how,
+		   void (*go)(struct dev_range *r));
+/* dev_range_drop releases the range, if one is held. */
+void dev_range_drop(struct dev_range *r);
+/* dev_range_give_up forgets a range that waits for other commands; false: go was
+ * called, or will be. */
+bool dev_range_give_up(struct dev_range *r);
+
+#endif

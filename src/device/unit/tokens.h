@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * tokens.h: the part of a ROD token (copy.h) that each write looks at: the
+ * blocks that the token stands for. A write to any of them revokes the token.
+ */
+#ifndef DEVICE_TOKENS_H
+#define DEVICE_TOKENS_H
+
+#include "device/unit/unit.h"
+
+#define TOKEN_RANGES 32u
+
+struct dev_token_range {
+	uint64_t lba, blocks;
+};
+
+/* Embedded in struct dev_token. The ranges do not change while it is listed. */
+struct dev_token_cover {
+	bool revoked; /* atomic: the blocks were written, or the token is used up */
+	unsigned n;
+	struct dev_token_range ranges[TOKEN_RANGES];
+};
+
+/* A token in the lane of one worker. */
+struct dev_token_part {
+	struct list link; /* dev_lane.tokens */
+	struct dev_token_cover *cover;
+};
+
+void dev_token_revoke(struct dev_token_cover *c);
+/* dev_tokens_touch: [lba, lba + blocks) is about to be written: revokes the
+ * tokens that stand for any of it. On the calling worker's lane. */
+void dev_tokens_touch(struct dev_lu *lu, unsigned worker, uint64_t lba,
+		      uint64_t blocks);
+
+#endif

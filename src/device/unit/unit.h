@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * unit.h: the floor of the device: what its rooms share: nexuses, units, the
+ * server, how a command ends and does its I/O. docs/ARCHITECTURE.md lists the
+ * rooms; the other headers of this room have a job each.
+ */
+#ifndef DEVICE_UNIT_H
+#define DEVICE_UNIT_H
+
+#include "backstore/backstore.h"
+#include "base/bytes.h"
+#include "base/err.h"
+#include "device/device.h"
+#include "scsi/cdb.h"
+#include "scsi/sense.h"
+
+#define DEV_MAX_LUNS	256
+#define DEV_MAX_WORKERS 64
+#define DEV_MAX_PORTS	65535u
+#define DEV_PARAM_MAX	8192 /* the most parameter data of one command */
+#define DEV_CHUNK	(256u << 10) /* of commands that work in steps */
+
+struct dev_rows;
+struct dev_token;
+
+/* The state of a copy. */
+enum dev_copy_state {
+	COPY_NONE,
+	COPY_RUNS,
+	COPY_DONE,
+	COPY_FAILED,
+	COPY_ABORTED, /* by task management */
+};
+
+/* Each kind has list identifiers of its own. */
+enum dev_copy_kind {
+	COPY_BY_LID1,
+	COPY_BY_TOKEN, /* POPULATE TOKEN, WRITE USING TOKEN */
+};
+
+/* What RECEIVE COPY RESULTS reports of a copy, by its list identifier; copied.c. */
+struct dev_copy {
+	enum dev_copy_state state;
+	enum dev_copy_kind kind;
+	uint16_t lun; /* of the unit that got the command */
+	bool discard; /* the initiator asked for no report */
+	bool partial; /* the token had fewer blocks than the ranges */
+	uint8_t sa;   /* service action of the command */
+	struct dev_token *token; /* that was made or used; counted */
+	uint32_t list_id;
+	uint16_t segments; /* copied completely */
+	uint8_t sense[SCSI_SENSE_MAX];
+	uint8_t sense_len; /* 0 unless the copy failed */
+	uint64_t bytes;	   /* copied, or of the token */
+	uint64_t age;	   /* dev_nexus.copies_begun; the oldest is replaced */
+};
+
+#define DEV_COPIES 16 /* of one nexus */
+
+struct dev_alua;
+struct dev_change;
+struct dev_lu_change;
+struct dev_record;
+struct rsv_op;
+struct rsv_state;
+
+#define DEV_DEPARTED 64
+
+/* Writes of a nexus to one unit that may not be durable; flush.c. */
+struct dev_unflushed {
+	uint64_t flushes; /* begun so far */
+	/* wrote: 1 + the number of flushes begun when the latest write ended; 0:
+	 * no write since the last good flush. lost: the same of a write after
+	 * which a flush failed. */
+	uint64_t wrote, lost;
+	uint64_t reported_at; /* dev_env.wall_ms */
+	uint32_t failures;    /* bs_flush_failures at that write */
+	uint32_t reports;     /* in a row, repetitions included */
+};
+
+/*
+ * An I_T_L nexus: what a nexus has at one unit. The worker of the nexus reads
+ * and writes it. READ and WRITE use the first members.
+ */
+struct dev_itl {
+	uint32_t attention; /* BIT(enum dev_ua); attention.h */
+	uint16_t denied; /* RSV_* that reservations of others deny; reserve.c */
+	uint16_t special;    /* ORDERED, HEAD OF QUEUE tasks; taskset.c */
+	uint8_t aca;	     /* the ACA that blocks its tasks; aca.c */
+	uint8_t priority;    /* by SET PRIORITY; 0: the unit's initial one */
+	uint8_t media_event; /* enum cd_event; medium.c */
+	uint32_t prevents;   /* medium removal: generation + 1; prevent.c */
+	uint32_t persists;   /* the same of MMC-6's persistent kind */
+	struct dev_unflushed unflushed;
+};
+
+struct dev_nexus {
+	struct dev_server *server;
+	struct dev_copy copies[DEV_COPIES];
+	uint8_t *echo; /* of WRITE BUFFER; spc_more.c */
+	uint16_t echo_len;
+	uint64_t copies_begun;
+	struct dev_nexus_config cfg;
+	struct dev_itl itl[DEV_MAX_LUNS];
+	struct list link;	   /* dev_server.nexuses[worker] */
+	enum dev_access access;	   /* of its target port; alua.c */
+	struct share_owner memory; /* what its commands hold; memory.c */
+	/* taskset.c, aca.c */
+	struct list tasks;   /* that have not ended, in their order */
+	uint32_t ndormant;   /* of tasks */
+	uint32_t naca;	     /* units where an ACA blocks tasks of the nexus */
+	struct dev_msg wake; /* posted while is_waking */
+	unsigned nclearing;  /* CLEAR ACAs in progress: no task wakes before */
+	bool is_waking, is_closed;
+	/* lu_change.c */
+	bool abort_due;			/* the target has to abort its tasks */
+	struct dev_lu_change *aborting; /* waits until they are aborted */
+	/* nexus.c: the end of the nexus */
+	struct rsv_op *parting; /* releases what RESERVE reserved */
+	bool is_parting;
+	void (*parted)(void *arg);
+	void *parted_arg;
+};
+
+/* What LOG SENSE counts of a unit's commands; log.c. */
+enum dev_count {
+	COUNT_READS,
+	COUNT_WRITES,
+	COUNT_CACHED,  /* writes that ended while data were in the cache */
+	COUNT_FLUSHES, /* commands that flushed the cache */
+	DEV_NCOUNTS,
+};
+
+struct dev_counter {
+	uint64_t commands, blocks;
+};
+
+/* The part of a unit that belongs to one worker. Only that worker uses it, except
+ * for the counters, which LOG SENSE reads on any worker. */
+struct dev_lane {
+	_Alignas(64) struct list touching; /* dev_range: SHARED */
+	struct list waiting;		   /* dev_range: until a fence ends */
+	struct list fences;		   /* struct fence_part of range.c */
+	struct dev_counter counts[DEV_NCOUNTS];
+	uint64_t since_probe;	/* bytes written; see provisioning.c */
+	struct list tokens;	/* struct dev_token_part; tokens.h */
+	struct list priorities; /* struct assigned of priority.c */
+	/* the nexus whose ACA blocks all others, or NULL; only compared (aca.c) */
+	const struct dev_nexus *faulted;
+};
+
+/* Blocks and the application tag that they must have; apptag.c. */
+struct dev_tag_range {
+	uint64_t lba, blocks;
+	uint16_t tag;
+	bool last;
+};
+
+#define DEV_TAG_RANGES	  8u
+#define DEV_TAGS_PAGE_LEN 208u
+
+/*
+ * The mode values that MODE SELECT can change (mode.c). All zero is the default.
+ * Any worker may write and read each member by itself, through DEV_CTL and
+ * dev_ctl_store; two members are not consistent with each other. (While MODE
+ * SELECT changes the tags of a unit, no other command is in progress there.)
+ */
+struct dev_control {
+	uint8_t tst, qerr;
+	bool d_sense, swp, tas;
+	bool tmf_only; /* no command with the ACA attribute passes an ACA */
+	bool write_through; /* WCE is 0 */
+	/* protection information: the application client owns the application
+	 * tags; nothing is checked if the CDB has 000b */
+	bool ato, dpicz;
+	bool atmpe; /* tags[] is in use */
+	struct dev_tag_range tags[DEV_TAG_RANGES];
+	/* logical block provisioning: soft threshold */
+	bool unreported;       /* LBPERE is 0 */
+	bool single_attention; /* SITUA */
+	bool soft_enabled;
+	uint32_t soft_count;	  /* threshold sets available, or fewer */
+	uint8_t initial_priority; /* of commands; control extension */
+};
+
+#define DEV_CTL(lu, member) __atomic_load_n(&(lu)->ctl.member, __ATOMIC_RELAXED)
+
+/* Any worker; FORMAT UNIT changes it while no other command is in progress. */
+#define DEV_PROTECTION(lu) __atomic_load_n(&(lu)->protection, __ATOMIC_RELAXED)
+
+/* The generations of ORWRITE; orwrite.c. Atomic. Except for resets, they change
+ * while no other command is in progress. */
+struct dev_generation {
+	uint32_t now, before;
+	uint8_t policy;
+};
+
+struct dev_lu {
+	struct dev_server *server;
+	struct dev_counter counted_before[DEV_NCOUNTS];
+	uint64_t clock_offset; /* SET TIMESTAMP: added to wall_ms */
+	bool clock_set;
+	bool soft_told;	       /* the threshold was reported; provisioning.c */
+	uint32_t changes;      /* dev_lu_changed */
+	uint8_t condition;     /* enum dev_condition; condition.c */
+	uint8_t power;	       /* 0: active; power.c */
+	bool unrestricted;     /* EXIT FAILURE MODE is allowed (AUSE) */
+	uint16_t progress;     /* of 65536 */
+	uint64_t preventions;  /* generation << 32 | number; prevent.c */
+	uint64_t persistences; /* the same, of persistent prevention */
+	uint32_t medium;       /* counts exchanges of the medium; medium.c */
+	uint32_t erasures;     /* SANITIZEs and FORMAT UNITs begun; erase.c */
+	uint8_t uuid[16];
+	struct dev_generation generation;
+	struct dev_control ctl, saved; /* mode values: current, saved */
+	struct dev_record *kept;       /* keep.h; NULL: nothing persists */
+	struct dev_lane *lanes;	       /* [worker] */
+	struct list fence_queue;       /* range.c, the home worker's alone */
+	/* flush.c, any worker: values of bs_flush_failures: after which a write
+	 * ended; after which a flush succeeded */
+	uint32_t rewritten, settled;
+	/* the newest nexuses that ended with writes that may not be durable: CRC
+	 * of the initiator port << 32 | bs_flush_failures; 0: none */
+	uint64_t departed[DEV_DEPARTED];
+	uint32_t departures;
+	struct bs *bs;
+	struct pass *pass; /* NULL: not a passthrough unit */
+	/* Whether the daemon executes the commands of a row itself; NULL: all
+	 * (pass.c). */
+	bool (*owns)(const struct dev_lu *lu, const struct dev_command *c);
+	uint16_t pass_attention; /* atomic: ASC of UA_OF_DEVICE */
+	struct dev_lu_config cfg;
+	uint64_t blocks;
+	uint32_t block_size;
+	unsigned block_shift;
+	bool read_only;
+	uint8_t protection; /* type 1, 2, 3; 0: none. DEV_PROTECTION */
+	const struct rsv_state
+		*rsv[DEV_MAX_WORKERS]; /* each read and written by its worker */
+};
+
+/*
+ * dev_lu_changed: call it after a change of something that decides whether the
+ * unit admits a command: access state, reservations, condition, power condition,
+ * medium. Commands that have begun are then checked again before they run. On any
+ * worker; if the change is one of per-worker data, on each worker.
+ */
+static inline void dev_lu_changed(struct dev_lu *lu)
+{
+	(void)__atomic_add_fetch(&lu->changes, 1, __ATOMIC_RELEASE);
+}
+
+static inline uint32_t dev_lu_changes(const struct dev_lu *lu)
+{
+	return __atomic_load_n(&lu->changes, __ATOMIC_ACQUIRE);
+}
+
+/* The memory for the commands of one worker, which alone uses it; memory.c. */
+struct dev_memory {
+	_Alignas(64) struct share share;
+	struct dev_msg serve; /* posted while share.serve_due */
+};
+
+/* A queue of changes, which the home worker decides one after the other;
+ * change.c. */
+struct dev_changes {
+	struct list waiting;
+	struct dev_change *current; /* NULL: none is in progress */
+	bool is_pumping;
+};
+
+struct dev_server {
+	struct dev_env env;
+	struct dev_memory memory[DEV_MAX_WORKERS];
+	uint32_t max_transfer; /* bytes */
+	struct dev_lu *lus[DEV_MAX_LUNS];
+	struct dev_lu *units[DEV_MAX_LUNS]; /* the same without gaps */
+	unsigned nunits;
+	struct list nexuses[DEV_MAX_WORKERS]; /* each used by its worker only */
+	bool stopping;
+	unsigned nbackground;
+	uint16_t first_port; /* the first relative target port identifier */
+	unsigned nports;
+	bool has_groups;
+	struct dev_changes alua_changes;
+	struct dev_alua *alua_first; /* until the first change */
+	const struct dev_alua *alua[DEV_MAX_WORKERS]; /* of each worker */
+	char (*ports)[256];
+	struct list closing[DEV_MAX_WORKERS]; /* nexuses that end */
+	struct dev_changes lu_changes;	      /* lu_change.h */
+	struct dev_changes keep_changes;      /* keep.c */
+	const struct dev_rows *const *rows;   /* NULL at the end; command.c */
+	/* by operation code, those without service actions */
+	const struct dev_command *row_of[DEV_NTYPES][256];
+};
+
+/* ---- everywhere.c ---- */
+
+/*
+ * A visit to every worker in turn: visit runs on each worker and calls
+ * dev_round_next there, at once or later; done runs on the worker that began.
+ */
+struct dev_round {
+	struct dev_msg msg;
+	struct dev_server *server;
+	unsigned at, from;
+	void (*visit)(struct dev_round *r, unsigned worker);
+	void (*done)(struct dev_round *r);
+};
+
+void dev_round_start(struct dev_round *r, unsigned here);
+void dev_round_next(struct dev_round *r);
+/* dev_round_go calls run on worker `to`: at once if that is the calling one. */
+void dev_round_go(struct dev_round *r, unsigned here, unsigned to,
+		  void (*run)(struct dev_msg *m));
+
+/* ---- lookup.c: what a unit is and has ---- */
+
+/* dev_denied_at: whether a reservation of another nexus denies commands with
+ * these RSV_* columns to n. For commands that use other units than their own. */
+bool dev_denied_at(const struct dev_nexus *n, const struct dev_lu *lu,
+		   unsigned columns);
+/* dev_nexus_lu: the unit that the nexus knows as this LUN, or NULL. Commands
+ * find all units but their own through this function. */
+struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun);
+
+bool dev_is_cd(const struct dev_lu *lu);
+/* dev_write_protected: the unit is read-only, or SWP is set. */
+bool dev_write_protected(const struct dev_lu *lu);
+/* dev_keeps: the unit can keep a record over a power loss. */
+bool dev_keeps(const struct dev_lu *lu);
+bool dev_has_type_2(const struct dev_lu *lu);
+bool dev_has_groups(const struct dev_lu *lu);
+/* The offset of the only threshold in mode page 1Ch/02h. */
+#define DEV_THRESHOLD_AT 16u
+/* Flags of a write: BS_FUA if its FUA bit asks for it, or WCE is 0. */
+static inline unsigned dev_fua(const struct dev_lu *lu, bool asked)
+{
+	return asked || DEV_CTL(lu, write_through) ? BS_FUA : 0;
+}
+
+/* ---- ending.c: how a command ends ---- */
+
+/*
+ * Where a command goes from the files that do its work: set by dev_task_begin,
+ * so that those files call nothing above them.
+ */
+struct dev_flow {
+	/* dev_finish was called: t has its status and no I/O. Leads to
+	 * dev_complete, now or when task set, NACA and QERR permit it. */
+	void (*ended)(struct dev_task *t);
+	/* The task set lets t run that had to wait (taskset.c). */
+	void (*enabled)(struct dev_task *t);
+	/* dev_task_execute was called while t waited for memory, which it has
+	 * now (memory.c). */
+	void (*execute)(struct dev_task *t);
+};
+
+/* dev_finish: t->status and sense data are set, no I/O is in progress. It gives
+ * back t's range. */
+void dev_finish(struct dev_task *t);
+/* dev_complete gives t back to its owner: done, or released after an abort. */
+void dev_complete(struct dev_task *t);
+void dev_good(struct dev_task *t);
+/*
+ * While dev_task_begin checks t (prepare) these refuse it, and dev_task_execute
+ * ends it; else they end it now. All of them return 1.
+ */
+int dev_end(struct dev_task *t,
+	    enum scsi_status status); /* without sense data */
+/* CHECK CONDITION */
+int dev_sense(struct dev_task *t, const struct scsi_sense *s);
+int dev_check(struct dev_task *t, uint8_t key, uint16_t asc);
+/* Invalid field in CDB (bit -1: the byte) / in the parameter list. */
+int dev_bad_field(struct dev_task *t, unsigned byte, int bit);
+int dev_bad_parameter(struct dev_task *t, unsigned byte);
+/* PARAMETER LIST LENGTH ERROR; LOGICAL BLOCK ADDRESS OUT OF RANGE. */
+int dev_bad_length(struct dev_task *t);
+int dev_bad_lba(struct dev_task *t, uint64_t lba);
+/* failure.c: dev_check with the sense data of that failure. */
+void dev_check_failure(struct dev_task *t, enum dev_failure why);
+/* dev_no_resources: no memory: ABORTED COMMAND, INSUFFICIENT RESOURCES.
+ * dev_busy: no buffer: BUSY, which asks the initiator to send the command again. */
+void dev_no_resources(struct dev_task *t);
+void dev_busy(struct dev_task *t);
+/* dev_io_failed: a request to the backstore at byte offset off failed. */
+void dev_io_failed(struct dev_task *t, int err, uint64_t off);
+/* dev_param_buf: DEV_PARAM_MAX zero bytes as t->mem.buf; NULL: t was ended BUSY. */
+uint8_t *dev_param_buf(struct dev_task *t);
+/* dev_return: GOOD with parameter data: len bytes of t->mem.buf, at most alloc. */
+void dev_return(struct dev_task *t, size_t len, size_t alloc);
+/* dev_buf: len bytes as t->mem.buf; false: t was ended BUSY. */
+bool dev_buf(struct dev_task *t, size_t len);
+
+/* The additional sense code of ERR_PI_*; 0: another error. */
+uint16_t dev_protect_asc(int err);
+
+/* ---- io.c: I/O of a command ---- */
+
+/* dev_submit: t->req goes to the unit's backstore; then gets the result unless t
+ * was aborted in the meantime. */
+void dev_submit(struct dev_task *t, enum bs_op op, unsigned flags, uint64_t off,
+		uint64_t len, void (*then)(struct dev_task *t, int result));
+/* dev_flush: flushes the whole backstore, then ends t with GOOD. */
+void dev_flush(struct dev_task *t, unsigned flags);
+/*
+ * dev_steps: a command of several requests: calls step until step has ended t and
+ * returns false. step returns true after exactly one call of dev_step_*, whose
+ * result is in t->steps.result (0 at first) in the next call. The stack stays
+ * flat even if the backstore completes at once.
+ */
+void dev_steps(struct dev_task *t, bool (*step)(struct dev_task *t));
+void dev_step_io(struct dev_task *t, enum bs_op op, unsigned flags,
+		 uint64_t off, uint64_t len);
+/* dev_step_io_on: a request to another unit's backstore. dev_step_range: takes a
+ * range in place of a request, shared unless `alone` or the unit's protection
+ * information needs exclusive access. */
+void dev_step_io_on(struct dev_task *t, struct dev_lu *lu, enum bs_op op,
+		    unsigned flags, uint64_t off, uint64_t len);
+void dev_step_range(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
+		    uint64_t blocks, bool alone);
+/* dev_step_source: takes a shared range that is only read. */
+void dev_step_source(struct dev_task *t, struct dev_lu *lu, uint64_t lba,
+		     uint64_t blocks);
+/* dev_aux: a second buffer; false: no memory, t is not ended. */
+bool dev_aux(struct dev_task *t, size_t len);
+
+/* The bytes that the initiator transfers for one block. */
+static inline uint32_t dev_wire_block(const struct dev_task *t)
+{
+	return t->lu->block_size + (t->protect.field ? 8u : 0);
+}
+/* dev_pi_buf: t->mem.pi for so many blocks; false: t was ended BUSY. */
+bool dev_pi_buf(struct dev_task *t, uint64_t blocks);
+
+/* dev_range: checks the LBA range of a CDB; 1: t was refused. */
+int dev_range(struct dev_task *t, uint64_t lba, uint64_t blocks);
+
+/* dev_count counts one more command of t's unit, and its blocks. */
+static inline void dev_count(const struct dev_task *t, enum dev_count what,
+			     uint64_t blocks)
+{
+	struct dev_counter *c =
+		&t->lu->lanes[t->nexus->cfg.worker].counts[what];
+
+	__atomic_store_n(&c->commands, c->commands + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->blocks, c->blocks + blocks, __ATOMIC_RELAXED);
+}
+
+#endif

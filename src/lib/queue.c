@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* queue.c: commands that wait for a free task, and commands that have failed. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/internal.h"
+
+/* ---- failures ---- */
+
+/* Calls done from the loop, not from within iser_submit. */
+static void report_failed(struct io_defer *d)
+{
+	struct iser_session *s =
+		container_of(d, struct iser_session, commands.report_failed);
+	struct lib_commands *c = &s->commands;
+
+	while (c->failed) {
+		struct iser_io *io = c->failed;
+
+		c->failed = io->next;
+		if (!c->failed)
+			c->failed_tail = &c->failed;
+		io->done(io);
+	}
+}
+
+void lib_io_fail_later(struct iser_session *s, struct iser_io *io, int err)
+{
+	struct lib_commands *c = &s->commands;
+
+	io->err = err;
+	io->next = NULL;
+	*c->failed_tail = io;
+	c->failed_tail = &io->next;
+	io_loop_defer(s->ctx->loop, &c->report_failed);
+}
+
+void lib_io_free_task(struct iser_session *s, struct lib_task *lt)
+{
+	lt->next = s->commands.free;
+	s->commands.free = lt;
+}
+
+void lib_io_fail_task(struct iser_session *s, struct lib_task *lt, int err)
+{
+	lib_io_free_task(s, lt);
+	lib_io_fail_later(s, lt->io, err);
+}
+
+void lib_io_fail_queue(struct iser_session *s, int err)
+{
+	struct lib_commands *c = &s->commands;
+
+	while (c->queue) {
+		struct iser_io *io = c->queue;
+
+		c->queue = io->next;
+		lib_io_fail_later(s, io, err);
+	}
+	c->queue_tail = &c->queue;
+}
+
+/* ---- the queue ---- */
+
+xtime lib_io_deadline(const struct iser_session *s, xtime now)
+{
+	return s->url.timeout ? now + s->url.timeout * XTIME_S : XTIME_NEVER;
+}
+
+static void start_task(struct iser_session *s, struct lib_task *lt,
+		       struct iser_io *io)
+{
+	struct ini_task *t = &lt->task;
+	xtime now = io_now(s->ctx->loop);
+	const struct bufv data = bufv_of(io->iov, io->niov);
+
+	lt->io = io;
+	lt->tries = 0;
+	lt->saw_attention = false;
+	lt->attentions = lt->refusals = 0;
+	t->lun = (uint64_t)(unsigned)io->lun << 48;
+	if (io->lun > 255) /* flat space addressing, SAM-5 §4.7 */
+		t->lun |= 0x4000000000000000ull;
+	memcpy(t->cdb, io->cdb, sizeof(io->cdb));
+	t->cdb_len = io->cdb_len;
+	t->read = io->direction == ISER_READ;
+	t->write = io->direction == ISER_WRITE;
+	t->attr = ISCSI_ATTR_SIMPLE;
+	t->immediate = false;
+	t->short_ok = io->short_ok;
+	t->in = t->read ? data : (struct bufv){ 0 };
+	t->out = t->write ? data : (struct bufv){ 0 };
+	t->priority = io->priority ? io->priority : (uint8_t)s->url.priority;
+	t->deadline = lib_io_deadline(s, now);
+	t->done = s->commands.completed;
+	ini_submit(s->ini, t, now);
+}
+
+bool lib_retry_holds(const struct iser_session *s, int lun)
+{
+	for (const struct lib_task *lt = s->retry.first; lt; lt = lt->next)
+		if (lt->io->lun == lun && lt->why != LIB_NOT_READY)
+			return true;
+	return false;
+}
+
+/* Takes the first command off the queue whose unit takes commands; or NULL. */
+static struct iser_io *next_of_queue(struct iser_session *s)
+{
+	struct iser_io **link = &s->commands.queue, *io;
+
+	while (*link && lib_retry_holds(s, (*link)->lun))
+		link = &(*link)->next;
+	io = *link;
+	if (!io)
+		return NULL;
+	*link = io->next;
+	if (!*link)
+		s->commands.queue_tail = link;
+	return io;
+}
+
+void lib_io_pump(struct iser_session *s)
+{
+	struct lib_commands *c = &s->commands;
+
+	while (c->queue && c->free && s->ini && s->state == SESSION_UP) {
+		struct iser_io *io = next_of_queue(s);
+		struct lib_task *lt = c->free;
+
+		if (!io)
+			return;
+		c->free = lt->next;
+		start_task(s, lt, io);
+	}
+}
+
+void lib_io_add(struct iser_session *s, struct iser_io *io)
+{
+	*s->commands.queue_tail = io;
+	s->commands.queue_tail = &io->next;
+}
+
+/* ---- life ---- */
+
+int lib_io_init(struct iser_session *s,
+		void (*completed)(struct ini_task *task))
+{
+	struct lib_commands *c = &s->commands;
+
+	c->tasks = calloc(c->depth, sizeof(*c->tasks));
+	if (!c->tasks)
+		return ISER_E_NOMEM;
+	for (unsigned i = 0; i < c->depth; i++)
+		lib_io_free_task(s, &c->tasks[i]);
+	c->completed = completed;
+	c->queue_tail = &c->queue;
+	c->failed_tail = &c->failed;
+	c->report_failed.run = report_failed;
+	list_init(&c->report_failed.link);
+	return 0;
+}
+
+void lib_io_fini(struct iser_session *s)
+{
+	lib_io_fail_queue(s, ISER_E_CLOSED);
+	report_failed(&s->commands.report_failed);
+	io_defer_cancel(&s->commands.report_failed);
+	free(s->commands.tasks);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* state.c: the states of a session, and what a caller may ask about it. */
+#include <assert.h>
+#include <string.h>
+
+#include "lib/internal.h"
+
+/* ---- states ---- */
+
+static const uint8_t session_may_go[] = {
+	[SESSION_CONNECTING] =
+		BIT(SESSION_LOGIN) | BIT(SESSION_CLOSING) | BIT(SESSION_DOWN),
+	/* CONNECTING: a redirection, or another transport of transport=auto */
+	[SESSION_LOGIN] = BIT(SESSION_CONNECTING) | BIT(SESSION_UP) |
+			  BIT(SESSION_CLOSING) | BIT(SESSION_DOWN),
+	[SESSION_UP] =
+		BIT(SESSION_AWAY) | BIT(SESSION_CLOSING) | BIT(SESSION_DOWN),
+	/* AWAY: an attempt to log in again has failed, another one follows */
+	[SESSION_AWAY] = BIT(SESSION_AWAY) | BIT(SESSION_UP) |
+			 BIT(SESSION_CLOSING) | BIT(SESSION_DOWN),
+	[SESSION_CLOSING] = BIT(SESSION_DOWN),
+	[SESSION_DOWN] = BIT(SESSION_CLOSING),
+};
+
+bool lib_session_may_go(enum session_state from, enum session_state to)
+{
+	return session_may_go[from] & BIT(to);
+}
+
+/* What holds when a session has just reached its state. */
+static bool session_is_sane(const struct iser_session *s)
+{
+	switch (s->state) {
+	case SESSION_CONNECTING:
+	case SESSION_LOGIN: /* the connection is made next */
+		return !s->connector && !s->net && !s->ini;
+	case SESSION_UP:
+		return !s->connector && s->net && s->ini && !s->err;
+	case SESSION_AWAY:
+		return !s->connector && (s->net || !s->ini);
+	case SESSION_CLOSING:
+		return !s->connector;
+	case SESSION_DOWN:
+		return !s->connector && !s->net && !s->ini && s->err;
+	}
+	return false;
+}
+
+void lib_session_go(struct iser_session *s, enum session_state next)
+{
+	assert(lib_session_may_go(s->state, next));
+	s->state = next;
+	assert(session_is_sane(s));
+}
+
+/* ---- queries ---- */
+
+bool iser_is_connected(const struct iser_session *s)
+{
+	return s->state == SESSION_AWAY || (s->state == SESSION_UP && s->ini);
+}
+
+struct iser_context *iser_session_context(const struct iser_session *s)
+{
+	return s->ctx;
+}
+
+void iser_get_params(const struct iser_session *s, struct iser_params *p)
+{
+	const struct iscsi_params *k;
+
+	memset(p, 0, sizeof(*p));
+	p->tpgt = -1;
+	p->transport = p->kind = "none";
+	p->rules = "";
+	if (!s->ini)
+		return;
+	k = ini_params(s->ini);
+	p->transport = ini_transport(s->ini);
+	p->kind = net_conn_kind(s->net);
+	p->rules = strcmp(p->transport, "iser") ? "" : s->login.rules;
+	p->header_digest = k->header_digest;
+	p->data_digest = k->data_digest;
+	p->initial_r2t = k->initial_r2t;
+	p->immediate_data = k->immediate_data;
+	p->max_recv_data_segment_length = k->max_recv_dsl;
+	p->max_send_data_segment_length = k->max_send_dsl;
+	p->max_burst_length = k->max_burst_length;
+	p->first_burst_length = k->first_burst_length;
+	p->max_outstanding_r2t = k->max_outstanding_r2t;
+	p->error_recovery_level = k->error_recovery_level;
+	p->tpgt = ini_tpgt(s->ini);
+}
+
+void lib_session_add_stats(struct net_conn_stats *sum, const struct net_conn *c)
+{
+	struct net_conn_stats st;
+
+	net_conn_stats(c, &st);
+	sum->net.rx_bytes += st.net.rx_bytes;
+	sum->net.tx_bytes += st.net.tx_bytes;
+	sum->net.rx_calls += st.net.rx_calls;
+	sum->net.tx_calls += st.net.tx_calls;
+	sum->copied += st.copied;
+}
+
+void iser_get_counters(const struct iser_session *s, struct iser_counters *c)
+{
+	struct net_conn_stats st = s->past_stats;
+
+	if (s->net)
+		lib_session_add_stats(&st, s->net);
+	*c = (struct iser_counters){ .rx_bytes = st.net.rx_bytes,
+				     .tx_bytes = st.net.tx_bytes,
+				     .rx_calls = st.net.rx_calls,
+				     .tx_calls = st.net.tx_calls,
+				     .copied_bytes = st.copied,
+				     .reconnects = s->reconnect.count };
+}

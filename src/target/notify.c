@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* notify.c: accept, and the up-calls of the datamover. */
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "target/internal.h"
+
+static int control_notify(struct dm_conn *dm, const struct dm_control *ctl,
+			  struct dm_task **task)
+{
+	struct tgt_conn *c = dm->user;
+	int err;
+
+	c->heard = true;
+	*task = NULL;
+	if (c->closing)
+		return 0;
+	if (c->login)
+		return tgt_login_rx(c, ctl);
+	err = tgt_command_verified(c);
+	if (err)
+		return err;
+	if (ctl->pdu.op == ISCSI_SCSI_COMMAND)
+		return tgt_command(c, ctl, task);
+	return tgt_request(c, ctl);
+}
+
+static void data_completion_notify(struct dm_conn *dm, struct dm_task *d,
+				   enum dm_completion what, int err)
+{
+	struct tgt_task *t = container_of(d, struct tgt_task, dm);
+	struct tgt_conn *c = dm->user;
+
+	c->heard = true;
+	switch (what) {
+	case DM_RESPONSE_SENT:
+		tgt_task_put(t);
+		if (c->session->stalled && c->session->tasks.used == 0)
+			tgt_announce_window(c);
+		break;
+	case DM_RELEASED:
+		tgt_abort_released(t);
+		break;
+	default:
+		tgt_command_data(t, what, err);
+		break;
+	}
+}
+
+static void data_ack_notify(struct dm_conn *dm, struct dm_task *t,
+			    uint32_t datasn)
+{
+	/* ErrorRecoveryLevel is 0: no data are saved for a retransmission */
+	(void)dm;
+	(void)t;
+	(void)datasn;
+}
+
+/* Maps a code of base/err.h to a Reject reason (§11.17.1). */
+static enum iscsi_reject_reason reject_reason(int err)
+{
+	switch (err) {
+	case ERR_DATA_DIGEST:
+		return ISCSI_REJECT_DATA_DIGEST;
+	case ERR_OPCODE:
+	case ERR_UNSUPPORTED:
+		return ISCSI_REJECT_NOT_SUPPORTED;
+	case ERR_FORMAT:
+	case ERR_RANGE:
+	case ERR_NOT_FOUND:
+	case ERR_SEQUENCE:
+		return ISCSI_REJECT_INVALID_PDU_FIELD;
+	default:
+		return ISCSI_REJECT_PROTOCOL;
+	}
+}
+
+static void error_notify(struct dm_conn *dm, const struct iscsi_pdu *pdu,
+			 const uint8_t bhs[ISCSI_BHS_LEN], int err)
+{
+	struct tgt_conn *c = dm->user;
+	int verify_err = 0;
+
+	if (!tgt_conn_open(c))
+		return;
+	if (c->login || !c->session) {
+		tgt_conn_fail(c, err, iscsi_opcode_name(pdu->op));
+		return;
+	}
+	if (err == ERR_DATA_DIGEST && pdu->op == ISCSI_SCSI_COMMAND &&
+	    pdu->itt == c->unverified.itt)
+		tgt_command_discard(c);
+	else
+		verify_err = tgt_command_verified(c);
+	if (verify_err)
+		tgt_conn_fail(c, verify_err, "SCSI Command");
+	tgt_reject(c, reject_reason(err), bhs, err_str(err));
+}
+
+static void log_end(const struct tgt_conn *c, int err)
+{
+	bool logged_out = c->state == ISCSI_S6_IN_LOGOUT;
+
+	if (c->session && c->session->node)
+		conn_trace(c, TRACE_LOGOUT, "session %u to %s ended: %s",
+			   c->session->tsih, c->session->id.target_name,
+			   logged_out ? "logged out"
+			   : err      ? err_str(err)
+				      : "closed by the peer without logout");
+	conn_trace(c, TRACE_CONN_CLOSE, "closed: %s",
+		   err ? err_str(err) : "orderly");
+}
+
+static void go_to_free(struct tgt_conn *c, int err)
+{
+	if (c->state == ISCSI_S1_FREE)
+		return;
+	if (err &&
+	    iscsi_conn_may_go(ISCSI_TARGET, c->state, ISCSI_S8_CLEANUP_WAIT) &&
+	    iscsi_conn_may_go(ISCSI_TARGET, ISCSI_S8_CLEANUP_WAIT,
+			      ISCSI_S1_FREE))
+		tgt_conn_go(c, ISCSI_S8_CLEANUP_WAIT);
+	tgt_conn_go(c, ISCSI_S1_FREE);
+}
+
+/* [RFC 7145: 10.1.1.1 #1, 10.1.4.6 #3-4] [RFC 5047: 9.2 #1] */
+static void connection_terminate_notify(struct dm_conn *dm, int err)
+{
+	struct tgt_conn *c = dm->user;
+	struct tgt_worker *w = c->worker;
+	struct tgt_session *s = c->session;
+
+	log_end(c, err);
+	go_to_free(c, err);
+	c->closing = true;
+	list_del(&c->link);
+	w->nconns--;
+	w->tgt->cfg.ended(w->tgt->cfg.arg, c->info.owner);
+	tgt_reinstate_forget(c);
+	tgt_login_free(c);
+	tgt_abort_cancel(&c->logout);
+	tgt_text_reset(c);
+	dm_deallocate_connection_resources(dm);
+	dm_set_trace(dm, NULL, NULL); /* dm borrowed the peer's name from c */
+	free(c);
+	if (s)
+		tgt_session_close(s);
+}
+
+/* A task that the datamover was asked to release is not found any more. */
+static struct dm_task *find_task(struct dm_conn *dm, uint32_t itt)
+{
+	struct tgt_conn *c = dm->user;
+	struct tgt_task *t = c->session ? tgt_task_find(c->session, itt) : NULL;
+
+	return t && !tgt_task_is_released(t) ? &t->dm : NULL;
+}
+
+static const struct dm_up_ops up_ops = {
+	.control_notify = control_notify,
+	.data_completion_notify = data_completion_notify,
+	.data_ack_notify = data_ack_notify,
+	.error_notify = error_notify,
+	.connection_terminate_notify = connection_terminate_notify,
+	.find_task = find_task,
+};
+
+int tgt_conn_accept(struct tgt_worker *w, struct dm_conn *dm,
+		    const struct tgt_conn_info *info, xtime now)
+{
+	struct tgt_conn *c;
+	int err;
+
+	if (w->nconns >= w->tgt->cfg.max_conns) {
+		trace_emit(w->tgt->cfg.trace, TRACE_CONN_LIMIT,
+			   "%s refused: too many connections", info->peer);
+		return ERR_LIMIT;
+	}
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return ERR_NOMEM;
+	c->worker = w;
+	c->dm = dm;
+	c->info = *info;
+	c->ping_ttt = ISCSI_RESERVED_TAG;
+	c->text.ttt = ISCSI_RESERVED_TAG;
+	list_init(&c->logout.link);
+	c->accepted = now;
+	c->deadline = now + w->tgt->cfg.login_time;
+	c->stall.at = XTIME_NEVER;
+	err = tgt_login_new(c);
+	if (err) {
+		free(c);
+		return err;
+	}
+	w->now = now;
+	w->nconns++;
+	list_push_back(&w->conns, &c->link);
+	dm_attach(dm, &up_ops, c, &c->numbers);
+	dm_set_trace(dm, w->tgt->cfg.trace, c->info.peer);
+	tgt_conn_go(c, ISCSI_S3_XPT_UP); /* T3 */
+	conn_trace(c, TRACE_CONN_OPEN, "accepted on %s over %s", info->local,
+		   dm->transport);
+	return 0;
+}

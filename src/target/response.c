@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* response.c: the SCSI Response (RFC 7143 §11.4): status, sense, residuals. */
+#include <string.h>
+
+#include "base/err.h"
+#include "target/internal.h"
+
+/* Compares what the command would have moved (SPDTL) with what the initiator
+ * expected (§11.4.5.2). */
+static uint32_t residual(uint64_t spdtl, uint32_t edtl, uint8_t over,
+			 uint8_t under, uint8_t *flags)
+{
+	uint64_t diff = spdtl > edtl ? spdtl - edtl : edtl - spdtl;
+
+	if (diff)
+		*flags |= spdtl > edtl ? over : under;
+	return (uint32_t)MIN(diff, (uint64_t)UINT32_MAX);
+}
+
+/* §11.4.5.1: each direction of a bidirectional command has its own residual. */
+static void set_residuals(const struct tgt_task *t,
+			  struct iscsi_scsi_response *r)
+{
+	bool begun = tgt_task_is_begun(t);
+	uint64_t in = begun ? t->dev.in_total : 0;
+	uint64_t out = begun ? t->dev.out_total : 0;
+
+	if (t->dev.bidirectional)
+		r->bidi_resid =
+			residual(in, t->bidi_edtl, ISCSI_RESID_BIDI_OVERFLOW,
+				 ISCSI_RESID_BIDI_UNDERFLOW, &r->resid_flags);
+	else
+		out += in; /* one of the two is 0 */
+	r->resid = residual(out, t->dm.edtl, ISCSI_RESID_OVERFLOW,
+			    ISCSI_RESID_UNDERFLOW, &r->resid_flags);
+}
+
+/* SAM-5 §5.3.2: retry after 100 ms (RFC 7144 §5.2.1 has the field). */
+static uint16_t status_qualifier(uint8_t status)
+{
+	return status == SCSI_BUSY || status == SCSI_TASK_SET_FULL ? 1 : 0;
+}
+
+static void make_response(const struct tgt_task *t, uint8_t status,
+			  struct iscsi_pdu *pdu)
+{
+	*pdu = (struct iscsi_pdu){
+		.op = ISCSI_SCSI_RESPONSE,
+		.final = true,
+		.itt = t->dm.itt,
+		.ttt = ISCSI_RESERVED_TAG,
+	};
+	pdu->rsp.status = status;
+	if (t->session->params.protocol_level >= 2)
+		pdu->rsp.status_qualifier = status_qualifier(status);
+	set_residuals(t, &pdu->rsp);
+}
+
+static void check_sent(struct tgt_task *t, int err)
+{
+	if (err)
+		tgt_conn_fail(t->session->conn, err, "response not sent");
+}
+
+/* Sense data follow their length in the data segment (§11.4.7). */
+/* [RFC 7145: 9.5.1 #8] */
+void tgt_response_send(struct tgt_task *t)
+{
+	struct tgt_conn *c = t->session->conn;
+	bool begun = tgt_task_is_begun(t);
+	size_t sense = begun ? t->dev.sense_len : 0;
+	uint8_t segment[2 + DEV_SENSE_MAX];
+	struct dm_control ctl = { .data = segment };
+
+	make_response(t, begun ? t->dev.status : t->refusal, &ctl.pdu);
+	if (sense) {
+		segment[0] = (uint8_t)(sense >> 8);
+		segment[1] = (uint8_t)sense;
+		memcpy(segment + 2, t->dev.sense, sense);
+		ctl.pdu.dsl = (uint32_t)sense + 2;
+	}
+	tgt_task_go(t, TGT_TASK_RESPONSE);
+	if (!tgt_conn_open(c))
+		return; /* tgt_session_close frees the task */
+	ctl.pdu.statsn = c->numbers.statsn++;
+	check_sent(t, dm_send_control(c->dm, &t->dm, &ctl));
+}
+
+/* [RFC 7145: 7.3.5 #1, 9.5.2 #5] */
+void tgt_response_put(struct tgt_task *t)
+{
+	struct tgt_conn *c = t->session->conn;
+	struct dev_task *d = &t->dev;
+	bool with_status = d->sense_len == 0;
+	struct iscsi_pdu pdu;
+
+	tgt_task_go(t, with_status ? TGT_TASK_RESPONSE : TGT_TASK_PUT);
+	t->session->count.bytes_read += d->in.len;
+	if (!tgt_conn_open(c))
+		return;
+	if (with_status) {
+		make_response(t, d->status, &pdu);
+		pdu.statsn = c->numbers.statsn++;
+	}
+	check_sent(t, dm_put_data(c->dm, &t->dm, &d->in, 0,
+				  with_status ? &pdu : NULL));
+}
+
+void tgt_response_aborted(struct tgt_task *t)
+{
+	struct tgt_conn *c = t->session->conn;
+	struct dm_control ctl = { .data = NULL };
+
+	if (!c || !tgt_conn_open(c))
+		return;
+	make_response(t, SCSI_TASK_ABORTED, &ctl.pdu);
+	tgt_conn_send(c, &ctl);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * send.c: PDUs that the target sends other than answers to requests: Reject,
+ * NOP-In, Async Message.
+ */
+#include "base/err.h"
+#include "target/internal.h"
+
+int tgt_reject(struct tgt_conn *c, enum iscsi_reject_reason reason,
+	       const uint8_t bhs[ISCSI_BHS_LEN], const char *why)
+{
+	struct dm_control ctl = {
+		.pdu = {
+			.op = ISCSI_REJECT,
+			.final = true,
+			.itt = ISCSI_RESERVED_TAG,
+			.ttt = ISCSI_RESERVED_TAG,
+			.dsl = ISCSI_BHS_LEN,
+		},
+		.data = bhs,
+	};
+
+	if (c->session)
+		tgt_window_reject(c->session);
+	c->rejects++;
+	conn_trace(c, TRACE_REJECT, "PDU rejected, reason %02x: %s", reason,
+		   why);
+	ctl.pdu.reject.reason = (uint8_t)reason;
+	return tgt_conn_send(c, &ctl);
+}
+
+/* Sends a NOP-In, which has no StatSN of its own (§11.19.2). ERR_BUSY: the
+ * datamover withheld it. */
+static int send_nop_in(struct tgt_conn *c, uint32_t ttt)
+{
+	const struct dm_control ctl = {
+		.pdu = {
+			.op = ISCSI_NOP_IN,
+			.final = true,
+			.itt = ISCSI_RESERVED_TAG,
+			.ttt = ttt,
+			.statsn = c->numbers.statsn,
+		},
+	};
+	int err = dm_send_control(c->dm, NULL, &ctl);
+
+	if (err && err != ERR_BUSY)
+		tgt_conn_fail(c, err, "NOP-In");
+	return err;
+}
+
+int tgt_ping(struct tgt_conn *c)
+{
+	if (++c->next_ttt == ISCSI_RESERVED_TAG)
+		c->next_ttt = 1;
+	c->ping_ttt = c->next_ttt;
+	/* no answer comes to a NOP-In that was withheld (RFC 7145 §8.1.2) */
+	c->pinging = send_nop_in(c, c->ping_ttt) != ERR_BUSY;
+	return 0;
+}
+
+int tgt_announce_window(struct tgt_conn *c)
+{
+	c->session->stalled = false;
+	if (tgt_conn_open(c) && send_nop_in(c, ISCSI_RESERVED_TAG) == ERR_BUSY)
+		c->session->stalled = true; /* the next response retries */
+	return 0;
+}
+
+int tgt_async(struct tgt_conn *c, const struct iscsi_async *a)
+{
+	struct dm_control ctl = {
+		.pdu = {
+			.op = ISCSI_ASYNC_MESSAGE,
+			.final = true,
+			.itt = ISCSI_RESERVED_TAG,
+			.ttt = ISCSI_RESERVED_TAG,
+		},
+	};
+
+	ctl.pdu.async = *a;
+	return tgt_conn_send(c, &ctl);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * task.c: the tasks of a session: an array sized by the command window; a hash
+ * table of chains finds a task by its Initiator Task Tag.
+ *
+ * A session has slots for twice its window and TGT_IMMEDIATES more: a task whose
+ * response is queued but not yet sent still holds its slot, while the initiator
+ * may already send the next command by a MaxCmdSN of an earlier response.
+ */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "target/internal.h"
+
+/* ---- states ---- */
+
+static const uint16_t task_may_go[] = {
+	[TGT_TASK_FREE] = BIT(TGT_TASK_DATA),
+	[TGT_TASK_DATA] = BIT(TGT_TASK_MEMORY) | BIT(TGT_TASK_TURN) |
+			  BIT(TGT_TASK_RUN) | BIT(TGT_TASK_RESPONSE) |
+			  BIT(TGT_TASK_ABORT_DATA) |
+			  BIT(TGT_TASK_ABORT_DATAMOVER),
+	[TGT_TASK_MEMORY] = BIT(TGT_TASK_DATA) | BIT(TGT_TASK_ABORT_DATAMOVER),
+	[TGT_TASK_TURN] = BIT(TGT_TASK_RUN) | BIT(TGT_TASK_RESPONSE) |
+			  BIT(TGT_TASK_ABORT_DATAMOVER),
+	[TGT_TASK_RUN] = BIT(TGT_TASK_PUT) | BIT(TGT_TASK_RESPONSE) |
+			 BIT(TGT_TASK_ABORT_DATAMOVER),
+	[TGT_TASK_PUT] = BIT(TGT_TASK_RESPONSE) | BIT(TGT_TASK_ABORT_DATAMOVER),
+	[TGT_TASK_RESPONSE] = BIT(TGT_TASK_FREE),
+	/* past ABORT_DATAMOVER: the connection is gone */
+	[TGT_TASK_ABORT_DATA] = BIT(TGT_TASK_ABORT_DATAMOVER) |
+				BIT(TGT_TASK_ABORT_DEVICE) | BIT(TGT_TASK_FREE),
+	[TGT_TASK_ABORT_DATAMOVER] =
+		BIT(TGT_TASK_ABORT_DEVICE) | BIT(TGT_TASK_FREE),
+	[TGT_TASK_ABORT_DEVICE] = BIT(TGT_TASK_FREE),
+};
+
+/* What holds in each state. */
+static bool task_is_sane(const struct tgt_task *t)
+{
+	const struct tgt_conn *c = t->session->conn;
+	bool begun = tgt_task_is_begun(t);
+	bool held = c && c->held == t;
+
+	switch (t->state) {
+	case TGT_TASK_DATA:
+		return begun || !held;
+	case TGT_TASK_MEMORY:
+		return begun && !held && t->dev.waits && !t->data_err;
+	case TGT_TASK_RUN:
+	case TGT_TASK_ABORT_DEVICE:
+		return begun && !held;
+	case TGT_TASK_PUT:
+		return begun && !held && !t->data_err && t->dev.in.len;
+	case TGT_TASK_FREE:
+	case TGT_TASK_TURN:
+	case TGT_TASK_RESPONSE:
+	case TGT_TASK_ABORT_DATA:
+	case TGT_TASK_ABORT_DATAMOVER:
+		return !held;
+	}
+	return false;
+}
+
+void tgt_task_go(struct tgt_task *t, enum tgt_task_state next)
+{
+	assert(task_may_go[t->state] & BIT(next));
+	t->state = next;
+	assert(task_is_sane(t));
+}
+
+/* ---- tags ---- */
+
+static struct tgt_task **find_chain(const struct tgt_session *s, uint32_t itt)
+{
+	/* Fibonacci hashing: tags that count up spread evenly */
+	return &s->tasks.hash[(itt * 2654435769u) >> s->tasks.hash_shift];
+}
+
+struct tgt_task *tgt_task_find(const struct tgt_session *s, uint32_t itt)
+{
+	struct tgt_task *t = *find_chain(s, itt);
+
+	while (t && t->dm.itt != itt)
+		t = t->hash_next;
+	return t;
+}
+
+static void unhash_task(struct tgt_session *s, struct tgt_task *t)
+{
+	struct tgt_task **p = find_chain(s, t->dm.itt);
+
+	while (*p != t)
+		p = &(*p)->hash_next;
+	*p = t->hash_next;
+}
+
+/* ---- slots ---- */
+
+static struct tgt_task *spare_task(struct tgt_session *s)
+{
+	struct list *n = list_pop_front(&s->tasks.spare);
+	struct tgt_task *t;
+
+	if (n)
+		return list_entry(n, struct tgt_task, link);
+	if (s->tasks.fresh == s->tasks.n)
+		return NULL;
+	t = &s->tasks.all[s->tasks.fresh++];
+	t->session = s;
+	list_init(&t->link);
+	return t;
+}
+
+struct tgt_task *tgt_task_get(struct tgt_session *s, uint32_t itt,
+			      bool immediate)
+{
+	struct tgt_task *t, **head;
+
+	if (immediate && s->tasks.immediates >= TGT_IMMEDIATES)
+		return NULL;
+	t = spare_task(s);
+	if (!t)
+		return NULL;
+	dm_task_init(&t->dm);
+	t->dm.itt = itt;
+	head = find_chain(s, itt);
+	t->hash_next = *head;
+	*head = t;
+	list_push_back(&s->tasks.active, &t->link);
+	s->tasks.used++;
+	s->tasks.immediates += immediate;
+	t->immediate = immediate;
+	t->report_abort = false;
+	t->data_err = 0;
+	t->moves_since = 0;
+	t->refusal = SCSI_GOOD;
+	tgt_task_go(t, TGT_TASK_DATA);
+	return t;
+}
+
+void tgt_task_put(struct tgt_task *t)
+{
+	struct tgt_session *s = t->session;
+
+	tgt_task_go(t, TGT_TASK_FREE);
+	tgt_window_forget(s, t);
+	if (tgt_task_is_begun(t))
+		dev_task_end(&t->dev);
+	unhash_task(s, t);
+	list_del(&t->link);
+	list_push_front(&s->tasks.spare, &t->link);
+	s->tasks.used--;
+	s->tasks.immediates -= t->immediate;
+	tgt_session_window(s);
+}
+
+static uint32_t pow2_at_least(uint32_t n)
+{
+	uint32_t p = 2;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+int tgt_tasks_alloc(struct tgt_session *s, uint32_t depth)
+{
+	uint32_t buckets = pow2_at_least(2 * depth);
+
+	s->tasks.n = 2 * depth + TGT_IMMEDIATES;
+	s->tasks.all = calloc(s->tasks.n, sizeof(*s->tasks.all));
+	s->tasks.hash = calloc(buckets, sizeof(*s->tasks.hash));
+	s->tasks.hash_shift = 32;
+	for (uint32_t b = buckets; b > 1; b /= 2)
+		s->tasks.hash_shift--;
+	s->ring.mask = pow2_at_least(depth) - 1;
+	s->ring.slots = calloc(s->ring.mask + 1, sizeof(*s->ring.slots));
+	return s->tasks.all && s->tasks.hash && s->ring.slots ? 0 : ERR_NOMEM;
+}
+
+void tgt_tasks_free(struct tgt_session *s)
+{
+	free(s->tasks.all);
+	free(s->tasks.hash);
+	free(s->ring.slots);
+}

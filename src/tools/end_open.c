@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * end_open.c: opening the ends of a copy. A destination is opened, locked and
+ * compared with the source before any of its data changes; only end_begin
+ * empties a file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <linux/fs.h>
+#include <linux/loop.h>
+
+#include "tools/end.h"
+
+/* ---- units ---- */
+
+static int open_unit(struct end *e, struct iser_context *ctx)
+{
+	struct iser_capacity c;
+	int code = 0, err;
+
+	e->kind = END_UNIT;
+	e->session = open_url(ctx, e->name, &e->url, &code);
+	if (!e->session)
+		return code;
+	code = check_unit_exists(e->session, &e->url);
+	if (code)
+		return code;
+	err = iser_read_capacity(e->session, e->url.lun, &c);
+	if (err)
+		return say_failed(ctx, err);
+	e->size = c.bytes;
+	e->block = c.block_size;
+	e->can_unmap = c.thin && c.reads_zeros;
+	e->max_transfer = iser_max_transfer(e->session, e->url.lun, e->block);
+	return 0;
+}
+
+#define DESIGNATORS    0x83
+#define IDENTITY_MAX   1024
+#define ASSOCIATION    0x30 /* 0: the logical unit */
+#define TYPE_EUI64     0x2
+#define TYPE_NAA       0x3
+#define TYPE_SCSI_NAME 0x8
+#define NAA_LOCAL      0x3
+
+/* Whether this designator is worldwide unique for one logical unit (SPC-4
+ * §7.8.6). A locally assigned NAA is not, nor is a T10 vendor ID: targets make
+ * those from numbers that other targets use, too. */
+static bool is_unique(const uint8_t *d)
+{
+	uint8_t type = d[1] & 0x0f;
+
+	if ((d[1] & ASSOCIATION) || d[3] == 0)
+		return false;
+	if (type == TYPE_NAA)
+		return d[4] >> 4 != NAA_LOCAL;
+	return type == TYPE_EUI64 || type == TYPE_SCSI_NAME;
+}
+
+static bool has_designator(const uint8_t *page, size_t len, const uint8_t *d)
+{
+	for (size_t i = 4; i + 4 <= len && i + 4 + page[i + 3] <= len;
+	     i += 4u + page[i + 3])
+		if (is_unique(page + i) && !((page[i + 1] ^ d[1]) & 0x0f) &&
+		    page[i + 3] == d[3] && !memcmp(page + i + 4, d + 4, d[3]))
+			return true;
+	return false;
+}
+
+/* Compares names, LUNs and designators: one unit may be reached by several
+ * portals, target names and LUNs. */
+static bool is_same_unit(const struct end *a, const struct end *b)
+{
+	uint8_t pa[IDENTITY_MAX], pb[IDENTITY_MAX];
+	int la, lb;
+
+	if (!strcasecmp(a->url.target, b->url.target) &&
+	    a->url.lun == b->url.lun)
+		return true;
+	la = iser_inquiry(a->session, a->url.lun, DESIGNATORS, pa, sizeof(pa));
+	lb = iser_inquiry(b->session, b->url.lun, DESIGNATORS, pb, sizeof(pb));
+	for (int i = 4; i + 4 <= la && i + 4 + pa[i + 3] <= la;
+	     i += 4 + pa[i + 3])
+		if (lb > 0 && is_unique(pa + i) &&
+		    has_designator(pb, (size_t)lb, pa + i))
+			return true;
+	return false;
+}
+
+/* ---- files ---- */
+
+int end_failed(const struct end *e, const char *what)
+{
+	say("%s: %s: %s", e->name, what, strerror(errno));
+	return EXIT_GENERIC;
+}
+
+static int refuse_end(const struct end *e, const char *why)
+{
+	say("%s: %s; nothing was written", e->name, why);
+	return EXIT_INVALID;
+}
+
+static void make_pipe(struct end *e)
+{
+	e->kind = END_PIPE;
+	e->size = UINT64_MAX;
+}
+
+static int file_kind(struct end *e)
+{
+	struct stat st;
+
+	if (fstat(e->fd, &st))
+		return end_failed(e, "cannot read its status");
+	if (S_ISDIR(st.st_mode))
+		return refuse_end(e,
+				  "is a directory: give a file, a block device "
+				  "or a URL");
+	e->block = 1;
+	e->kind = END_FILE;
+	if (S_ISREG(st.st_mode)) {
+		e->size = (uint64_t)st.st_size;
+		return 0;
+	}
+	if (S_ISBLK(st.st_mode)) {
+		if (ioctl(e->fd, BLKGETSIZE64, &e->size))
+			return end_failed(e, "cannot read its size");
+		return 0;
+	}
+	make_pipe(e);
+	return 0;
+}
+
+static int check_stdio(const struct end *e, int wanted)
+{
+	int mode = fcntl(e->fd, F_GETFL) & O_ACCMODE;
+
+	if (mode == wanted || mode == O_RDWR)
+		return 0;
+	return refuse_end(e,
+			  wanted == O_RDONLY
+				  ? "standard input is not open for reading"
+				  : "standard output is not open for writing");
+}
+
+/* Treats standard input or output as a pipe if its file is in use already: the
+ * shell may have written to it or read from it before this program began. */
+static void check_offset(struct end *e, bool write)
+{
+	int flags = fcntl(e->fd, F_GETFL);
+	bool used = lseek(e->fd, 0, SEEK_CUR) != 0;
+	struct stat st;
+
+	if (e->kind != END_FILE)
+		return;
+	if (write)
+		used |= (flags & O_APPEND) || e->size > 0 ||
+			fstat(e->fd, &st) || !S_ISREG(st.st_mode);
+	if (used)
+		make_pipe(e);
+}
+
+/* The storage of a descriptor: device and inode of a file, or the number of
+ * a block device. */
+struct place {
+	uint64_t device, inode;
+	bool is_file;
+};
+
+/* find_place replaces a loop device by its file. */
+static bool find_place(const struct end *e, struct place *p)
+{
+	struct loop_info64 loop;
+	struct stat st;
+
+	if (e->fd < 0 || fstat(e->fd, &st))
+		return false;
+	if (S_ISBLK(st.st_mode) && !ioctl(e->fd, LOOP_GET_STATUS64, &loop))
+		*p = (struct place){ .device = loop.lo_device,
+				     .inode = loop.lo_inode,
+				     .is_file = true };
+	else if (S_ISBLK(st.st_mode))
+		*p = (struct place){ .device = st.st_rdev };
+	else
+		*p = (struct place){ .device = st.st_dev,
+				     .inode = st.st_ino,
+				     .is_file = true };
+	return S_ISBLK(st.st_mode) || S_ISREG(st.st_mode);
+}
+
+/* is_same_file compares inodes and device numbers, so that links and device
+ * nodes of other names are found. */
+static bool is_same_file(const struct end *a, const struct end *b)
+{
+	struct place pa, pb;
+
+	return find_place(a, &pa) && find_place(b, &pb) &&
+	       pa.device == pb.device && pa.inode == pb.inode &&
+	       pa.is_file == pb.is_file;
+}
+
+/*
+ * is_locked takes the lock that iserd holds on the files that it serves and
+ * QEMU on its images, and returns whether another process holds it. Closing the
+ * descriptor releases the lock. The shell shares standard input and output,
+ * which would stay locked when this program has ended: their lock is only
+ * tested. On a file system without such locks the file counts as not locked.
+ */
+static bool is_locked(const struct end *e, short type)
+{
+	struct flock l = { .l_type = type, .l_whence = SEEK_SET };
+
+	if (e->kind != END_FILE)
+		return false;
+	if (end_is_stdio(e))
+		return !fcntl(e->fd, F_OFD_GETLK, &l) && l.l_type != F_UNLCK;
+	return fcntl(e->fd, F_OFD_SETLK, &l) &&
+	       (errno == EAGAIN || errno == EACCES);
+}
+
+/* Only warns: reading a file that another process writes destroys no data. */
+static void lock_source(const struct end *e)
+{
+	if (is_locked(e, F_RDLCK))
+		say("%s: another process has it open for writing (iserd, "
+		    "QEMU?): the copy may mix data of different moments; stop "
+		    "that process for a consistent copy",
+		    e->name);
+}
+
+int end_open_source(struct end *e, struct iser_context *ctx, const char *name)
+{
+	int code;
+
+	*e = (struct end){ .name = name, .fd = -1 };
+	if (is_url(name))
+		return open_unit(e, ctx);
+	e->fd = end_is_stdio(e) ? dup(STDIN_FILENO)
+				: open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (e->fd < 0)
+		return end_failed(e, "cannot open it for reading");
+	code = file_kind(e);
+	if (!code && end_is_stdio(e))
+		code = check_stdio(e, O_RDONLY);
+	if (code)
+		return code;
+	if (end_is_stdio(e))
+		check_offset(e, false);
+	lock_source(e);
+	/* files of /proc report size 0 and have data */
+	if (e->kind == END_FILE && e->size == 0)
+		make_pipe(e);
+	return 0;
+}
+
+/* ---- the sink ---- */
+
+static int check_room(const struct end *e, uint64_t size)
+{
+	char need[32], have[32];
+
+	if (e->kind == END_PIPE || e->resizable || size == UINT64_MAX ||
+	    size <= e->size)
+		return 0;
+	say("%s: holds %s, the source has %s; nothing was written", e->name,
+	    human(e->size, have), human(size, need));
+	return EXIT_INVALID;
+}
+
+static int open_sink_unit(struct end *e, struct iser_context *ctx,
+			  const struct end *src)
+{
+	int code = open_unit(e, ctx);
+
+	if (code)
+		return code;
+	if (is_read_only_cd(e->session, e->url.lun))
+		return refuse_end(e, "is a CD/DVD drive with a medium that "
+				     "cannot be written");
+	if (src->kind == END_UNIT && is_same_unit(src, e))
+		return refuse_end(e, "is the same unit as the source");
+	return check_room(e, src->size);
+}
+
+/* O_EXCL refuses a block device that the system uses (a mount, a volume) or that
+ * another process has opened with O_EXCL. A FIFO is opened for writing alone,
+ * which waits for its reader: data written before would be lost. */
+static int open_sink_path(struct end *e)
+{
+	int flags = O_CLOEXEC | O_NOCTTY;
+	struct stat st = { 0 };
+
+	if (stat(e->name, &st) && errno != ENOENT)
+		return end_failed(e, "cannot read its status");
+	if (S_ISBLK(st.st_mode))
+		flags |= O_RDWR | O_EXCL;
+	else if (S_ISREG(st.st_mode) || st.st_mode == 0)
+		flags |= O_RDWR | O_CREAT;
+	else
+		flags |= O_WRONLY;
+	e->fd = open(e->name, flags, 0666);
+	if (e->fd >= 0)
+		return 0;
+	if (errno == EBUSY)
+		return refuse_end(e, "is in use by the system or by another "
+				     "process (mounted, part of a volume, or "
+				     "served)");
+	return end_failed(e, "cannot open it for writing");
+}
+
+static int open_sink_file(struct end *e, const struct end *src)
+{
+	struct stat st;
+	int code = 0;
+
+	if (!end_is_stdio(e))
+		code = open_sink_path(e);
+	else
+		e->fd = dup(STDOUT_FILENO);
+	if (code)
+		return code;
+	if (e->fd < 0)
+		return end_failed(e, "cannot open it for writing");
+	code = file_kind(e);
+	if (!code && end_is_stdio(e))
+		code = check_stdio(e, O_WRONLY);
+	if (code)
+		return code;
+	if (is_same_file(src, e))
+		return refuse_end(e, "is the same file as the source");
+	if (is_locked(e, F_WRLCK))
+		return refuse_end(e, "another process has locked it (iserd, "
+				     "QEMU?): stop that process first");
+	if (end_is_stdio(e))
+		check_offset(e, true);
+	e->resizable = e->kind == END_FILE && !fstat(e->fd, &st) &&
+		       S_ISREG(st.st_mode);
+	return check_room(e, src->size);
+}
+
+int end_open_sink(struct end *e, struct iser_context *ctx, const char *name,
+		  const struct end *src)
+{
+	*e = (struct end){ .name = name, .fd = -1 };
+	return is_url(name) ? open_sink_unit(e, ctx, src)
+			    : open_sink_file(e, src);
+}
+
+int end_begin(struct end *e, uint64_t size)
+{
+	if (!e->resizable)
+		return 0;
+	/* a file that was emptied and extended consists of holes */
+	if (ftruncate(e->fd, 0))
+		return end_failed(e, "cannot empty it");
+	e->reads_zeros_where_new = true;
+	if (size == UINT64_MAX)
+		return 0;
+	if (ftruncate(e->fd, (off_t)size))
+		return end_failed(e,
+				  "cannot extend it to the size of the source");
+	e->size = size;
+	return 0;
+}

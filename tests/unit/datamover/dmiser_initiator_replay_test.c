@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* dmiser_initiator_replay_test.c: what datamover/iser asks of its queue pair at the
+ * end of the initiator, for the corpus of its fuzz target with single bits inverted
+ * (flips.h). */
+#include "seen_role.h"
+#include "unit/seen_rcap.h"
+
+#include "fuzz/datamover/dmiser_initiator_fuzz.c"
+
+int main(int argc, char **argv)
+{
+	return flips_main(argc, argv, "dmiser_initiator");
+}

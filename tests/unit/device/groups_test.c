@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * groups_test.c: target port groups and ports as the daemon sets them up and
+ * changes them: limits, names that are taken, what REPORT TARGET PORT GROUPS
+ * then contains (SPC-4 §§5.11, 5.16.2, 6.37).
+ */
+#include "dev_case.h"
+#include "device/unit/unit.h"
+
+static int result;
+static unsigned results;
+
+static void done(void *arg, int err)
+{
+	(void)arg;
+	result = err;
+	results++;
+}
+
+static struct dev_group group(uint16_t id, uint16_t port)
+{
+	return (struct dev_group){ .id = id, .nports = 1, .ports = { port } };
+}
+
+static void two_groups(struct dev_server *s)
+{
+	const struct dev_group ours = group(1, 1), theirs = {
+		.id = 65535,
+		.state = DEV_ACCESS_STANDBY,
+		.nports = 16,
+		.ports = { 101, 102, 103, 104, 105, 106, 107, 108, 109, 110,
+			   111, 112, 113, 114, 115, 116 },
+	};
+	const struct dev_group more = group(65534, 200);
+	uint16_t rtpi;
+
+	assert_int_equal(dev_port_add(s, "iqn.t,t,0x0001", &rtpi), 0);
+	assert_int_equal(rtpi, 1);
+	assert_int_equal(dev_group_add(s, &ours), 0);
+	assert_int_equal(dev_group_add(s, &theirs), 0);
+	assert_int_equal(dev_group_add(s, &more), 0);
+}
+
+static int open_groups(void **state)
+{
+	(void)state;
+	memset(R, 0, sizeof(*R));
+	R->two_initiators = true;
+	R->set_up = two_groups;
+	rig_open(R, rig_ram(R), false);
+	rig_take_attentions(R);
+	results = 0;
+	return 0;
+}
+
+/* ---- before the first nexus ---- */
+
+static struct dev_server *server(void)
+{
+	static const struct dev_env env = { .nworkers = 1, .post = rig_post };
+	struct dev_server *s = dev_server_new(&env, 4096);
+
+	assert_non_null(s);
+	return s;
+}
+
+static void test_groups_are_told_apart(void **state)
+{
+	struct dev_server *s = server();
+	struct dev_group out[DEV_MAX_GROUPS], g;
+
+	(void)state;
+	assert_int_equal(dev_groups(s, out), 0);
+	for (uint16_t i = 1; i <= DEV_MAX_GROUPS; i++) {
+		assert_false(s->has_groups && i == 1);
+		g = group(i, (uint16_t)(100 + i));
+		assert_int_equal(dev_group_add(s, &g), 0);
+		assert_true(s->has_groups);
+	}
+	g = group(3, 999);
+	assert_int_equal(dev_group_add(s, &g), ERR_BUSY);
+	g = group(999, 103);
+	assert_int_equal(dev_group_add(s, &g), ERR_BUSY);
+	g = (struct dev_group){ .id = 999, .nports = 2, .ports = { 998, 104 } };
+	assert_int_equal(dev_group_add(s, &g), ERR_BUSY);
+	g = group(999, 999);
+	assert_int_equal(dev_group_add(s, &g), ERR_LIMIT);
+	assert_int_equal(dev_groups(s, out), DEV_MAX_GROUPS);
+	for (uint16_t i = 0; i < DEV_MAX_GROUPS; i++) {
+		assert_int_equal(out[i].id, i + 1);
+		assert_int_equal(out[i].ports[0], 101 + i);
+	}
+	dev_server_free(s);
+}
+
+static void test_ports_by_name(void **state)
+{
+	struct dev_server *s = server();
+	char name[300];
+	uint16_t rtpi;
+
+	(void)state;
+	dev_server_first_port(s, 65534);
+	assert_int_equal(dev_port_add(s, "a", &rtpi), 0);
+	assert_int_equal(rtpi, 65534);
+	assert_int_equal(dev_port_add(s, "b", &rtpi), 0);
+	assert_int_equal(rtpi, 65535);
+	assert_int_equal(dev_port_add(s, "a", &rtpi), 0);
+	assert_int_equal(rtpi, 65534);
+	assert_int_equal(dev_port_add(s, "b", &rtpi), 0);
+	assert_int_equal(rtpi, 65535);
+	assert_int_equal(dev_port_add(s, "c", &rtpi), ERR_LIMIT);
+	dev_server_free(s);
+	s = server();
+	memset(name, 'x', sizeof(name));
+	name[sizeof(s->ports[0])] = '\0';
+	assert_int_equal(dev_port_add(s, name, &rtpi), ERR_TOO_LONG);
+	name[sizeof(s->ports[0]) - 1] = '\0';
+	assert_int_equal(dev_port_add(s, name, &rtpi), 0);
+	assert_int_equal(rtpi, 1);
+	assert_string_equal(s->ports[0], name);
+	dev_server_free(s);
+}
+
+static void test_without_groups_nothing_changes(void **state)
+{
+	const struct dev_group_change c = { .id = 1 };
+	struct dev_server *s = server();
+	uint16_t out[DEV_MAX_OFFLINE];
+
+	(void)state;
+	assert_int_equal(dev_group_set(s, &c, done, NULL), ERR_NOT_FOUND);
+	assert_int_equal(dev_port_set(s, 1, true, done, NULL), ERR_NOT_FOUND);
+	assert_int_equal(dev_offline_ports(s, out), 0);
+	dev_server_free(s);
+}
+
+/* ---- changes ---- */
+
+static int set_port(uint16_t port, bool offline)
+{
+	unsigned before = results;
+
+	assert_int_equal(dev_port_set(R->server, port, offline, done, NULL), 0);
+	assert_int_equal(results, before + 1);
+	return result;
+}
+
+static int set_group(uint16_t id, enum dev_access to, bool set, bool preferred)
+{
+	const struct dev_group_change c = { .id = id,
+					    .state = to,
+					    .set_preferred = set,
+					    .preferred = preferred };
+	unsigned before = results;
+
+	assert_int_equal(dev_group_set(R->server, &c, done, NULL), 0);
+	assert_int_equal(results, before + 1);
+	return result;
+}
+
+/* Whether both nexuses were told of a change; takes it. */
+static bool is_told(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (rig_test(R) == SCSI_CHECK_CONDITION &&
+		    R->sense.asc == ASC_ACCESS_STATE_CHANGED)
+			n++;
+		rig_swap(R);
+	}
+	assert_int_not_equal(n, 1);
+	return n;
+}
+
+static const uint8_t *report(void)
+{
+	assert_int_equal(CMD(0, 512, NULL, SCSI_MAINTENANCE_IN, 0x0a, 0, 0, 0,
+			     0, 0, 0, 2, 0),
+			 SCSI_GOOD);
+	assert_int_equal(get_be32(R->in) + 4, R->in_len);
+	return R->in + 4;
+}
+
+static void test_ports_that_are_offline_spc4_5_16_2(void **state)
+{
+	uint16_t out[DEV_MAX_OFFLINE];
+	size_t whole;
+
+	(void)state;
+	report();
+	whole = R->in_len;
+	assert_int_equal(set_port(1, true), ERR_UNSUPPORTED); /* it answers */
+	assert_int_equal(set_port(99, true), ERR_NOT_FOUND);
+	assert_int_equal(set_port(102, false), 0);
+	assert_false(is_told());
+	assert_int_equal(set_port(102, true), 0);
+	assert_true(is_told());
+	assert_int_equal(set_port(102, true), 0);
+	assert_false(is_told());
+	assert_int_equal(dev_offline_ports(R->server, out), 1);
+	assert_int_equal(out[0], 102);
+	report();
+	assert_int_equal(R->in_len, whole + 12);
+	assert_int_equal(R->in[whole], DEV_ACCESS_OFFLINE);
+	/* the highest number that no group has */
+	assert_int_equal(get_be16(R->in + whole + 2), 65533);
+	assert_int_equal(R->in[whole + 5], 2);
+	assert_int_equal(R->in[whole + 7], 1);
+	assert_int_equal(get_be16(R->in + whole + 10), 102);
+	assert_int_equal(set_port(102, false), 0);
+	assert_true(is_told());
+	report();
+	assert_int_equal(R->in_len, whole);
+}
+
+static void test_as_many_ports_as_there_is_room_for(void **state)
+{
+	uint16_t out[DEV_MAX_OFFLINE];
+
+	(void)state;
+	for (uint16_t i = 0; i < DEV_MAX_OFFLINE; i++)
+		assert_int_equal(set_port((uint16_t)(101 + i), true), 0);
+	assert_int_equal(set_port(200, true), ERR_LIMIT);
+	assert_int_equal(set_port(116, true), 0); /* it is already */
+	assert_int_equal(dev_offline_ports(R->server, out), DEV_MAX_OFFLINE);
+	/* the last one takes the place of one that is back */
+	assert_int_equal(set_port(103, false), 0);
+	assert_int_equal(dev_offline_ports(R->server, out),
+			 DEV_MAX_OFFLINE - 1);
+	for (uint16_t i = 0; i < DEV_MAX_OFFLINE - 1; i++)
+		assert_int_equal(out[i], i == 2 ? 116 : 101 + i);
+	assert_int_equal(set_port(200, true), 0);
+	assert_int_equal(dev_offline_ports(R->server, out), DEV_MAX_OFFLINE);
+	assert_int_equal(out[DEV_MAX_OFFLINE - 1], 200);
+}
+
+static void test_states_of_groups_spc4_6_37(void **state)
+{
+	const uint8_t *p;
+
+	(void)state;
+	assert_int_equal(set_group(7, DEV_ACCESS_OPTIMIZED, false, false),
+			 ERR_NOT_FOUND);
+	/* nothing changes: nothing is told, and it was not this that set it */
+	assert_int_equal(set_group(65535, DEV_ACCESS_STANDBY, false, true), 0);
+	assert_false(is_told());
+	assert_int_equal(report()[17], 0);
+	assert_int_equal(set_group(65535, DEV_ACCESS_STANDBY, true, true), 0);
+	assert_true(is_told());
+	p = report();
+	assert_int_equal(p[12], 0x80 | DEV_ACCESS_STANDBY);
+	assert_int_equal(p[17], 0);
+	assert_int_equal(set_group(65535, DEV_ACCESS_UNAVAILABLE, false, false),
+			 0);
+	assert_true(is_told());
+	p = report();
+	assert_int_equal(p[12], 0x80 | DEV_ACCESS_UNAVAILABLE);
+	assert_int_equal(p[17], 2); /* implicitly (table 308) */
+	assert_int_equal(set_group(65535, DEV_ACCESS_UNAVAILABLE, true, false),
+			 0);
+	assert_true(is_told());
+	assert_int_equal(report()[12], DEV_ACCESS_UNAVAILABLE);
+}
+
+/* A group of ours may lose access, and gets it back. */
+static void test_own_group_loses_access(void **state)
+{
+	static const enum dev_access states[] = {
+		DEV_ACCESS_NON_OPTIMIZED, DEV_ACCESS_STANDBY,
+		DEV_ACCESS_UNAVAILABLE,	  DEV_ACCESS_STANDBY,
+		DEV_ACCESS_OPTIMIZED,	  DEV_ACCESS_UNAVAILABLE,
+		DEV_ACCESS_NON_OPTIMIZED,
+	};
+	static const uint16_t ascs[] = {
+		[DEV_ACCESS_STANDBY] = ASC_PORT_IN_STANDBY,
+		[DEV_ACCESS_UNAVAILABLE] = ASC_PORT_UNAVAILABLE,
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+		bool serves = states[i] <= DEV_ACCESS_NON_OPTIMIZED;
+
+		assert_int_equal(set_group(1, states[i], false, false), 0);
+		assert_true(is_told());
+		assert_int_equal(report()[0], states[i]);
+		CMD(0, 512, NULL, SCSI_READ_10, 0, 0, 0, 0, 0, 0, 0, 1);
+		if (serves)
+			assert_int_equal(R->task.status, SCSI_GOOD);
+		else
+			assert_check(SENSE_NOT_READY, ascs[states[i]]);
+	}
+}
+
+#define G(name) cmocka_unit_test_setup_teardown(name, open_groups, close_rig)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_groups_are_told_apart),
+		cmocka_unit_test(test_ports_by_name),
+		cmocka_unit_test(test_without_groups_nothing_changes),
+		G(test_ports_that_are_offline_spc4_5_16_2),
+		G(test_as_many_ports_as_there_is_room_for),
+		G(test_states_of_groups_spc4_6_37),
+		G(test_own_group_loses_access),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * needs_test.c: what each command asks for before it is executed, by number of
+ * blocks and by what the initiator sends or takes: what it is charged with in
+ * memory, data-out, a range of blocks. tests/vectors/outcomes, needs.txt.
+ */
+#include "outcome.h"
+
+#define COMMON	(16u << 20)
+#define RESERVE (400u << 10)
+
+static void print_needs(struct outcome_case *to)
+{
+	const struct dev_task *t = &R->task;
+
+	if (t->sense_len || t->status) {
+		scsi_sense_parse(&R->sense, t->sense, t->sense_len);
+		snprintf(to->outcome, OUTCOME_MAX, "status %02x %x/%04x",
+			 t->status, R->sense.key, R->sense.asc);
+		return;
+	}
+	snprintf(to->outcome, OUTCOME_MAX,
+		 "charge %zu, out %u of %llu, LBA %llu + %llu",
+		 t->share.charge.len, (unsigned)t->out_len,
+		 (unsigned long long)t->out_total, (unsigned long long)t->lba,
+		 (unsigned long long)t->blocks);
+}
+
+/* protect: bits of byte 1 that ask for protection information. */
+static void one_command(const struct dev_command *c, uint64_t blocks,
+			uint32_t room, uint8_t protect)
+{
+	struct outcome_case *to = next_case(NO_BIT);
+	const struct template *m = template_of(c);
+	uint8_t cdb[CDB_MAX];
+	unsigned n = usual_at(c, m, cdb, m ? NOT_PUT : 3, m ? NOT_PUT : blocks);
+	int err;
+
+	cdb[c->op == SCSI_VARIABLE_LENGTH ? 10 : 1] |= protect;
+	snprintf(to->label, sizeof(to->label), "%llu/%u/%02x",
+		 (unsigned long long)blocks, room, protect);
+	R->out = 0;
+	err = rig_begin(R, cdb, CDB_MAX, c->dir == DIR_LIST ? n : room,
+			c->dir == DIR_IN ? room : 0);
+	if (err)
+		snprintf(to->outcome, OUTCOME_MAX, "not begun");
+	else
+		print_needs(to);
+	if (err)
+		dev_task_fail(&R->task, DEV_FAILURE_DATA_MISSING);
+	dev_task_end(&R->task);
+}
+
+static bool protects(const struct dev_command *c, uint8_t protect)
+{
+	unsigned at = c->op == SCSI_VARIABLE_LENGTH ? 10 : 1;
+
+	return (c->usage[at] & protect) == protect;
+}
+
+static void each_length(const struct dev_command *c)
+{
+	static const uint64_t blocks[] = { 0, 1, 8, 9, 128, 129, 256, 1000 };
+	static const uint32_t rooms[] = { 0, 511, 512, 4097, RIG_MAX };
+
+	fprintf(script.out, "%s\n", c->name);
+	for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
+		for (size_t k = 0; k < ARRAY_LEN(rooms); k++) {
+			one_command(c, blocks[i], rooms[k], 0);
+			if (pi_type && protects(c, 0x20))
+				one_command(c, blocks[i], rooms[k], 0x20);
+		}
+	print_outcomes("needs");
+}
+
+static void compare(const char *name)
+{
+	transcript_begin(&script);
+	R->server->env.buf_common = COMMON;
+	R->server->env.buf_reserve = RESERVE;
+	share_init(&R->server->memory[0].share, COMMON, RESERVE, RESERVE);
+	for_rows(c) if (c->flags & (CMD_MEDIUM | CMD_WRITES) &&
+			c->dir != DIR_NONE && c->dir != DIR_LIST)
+		each_length(c);
+	transcript_compare(&script, name);
+}
+
+static void test_needs_of_a_disk(void **state)
+{
+	(void)state;
+	compare("needs");
+}
+
+static void test_needs_with_type_2_protection(void **state)
+{
+	(void)state;
+	compare("needs-protected");
+}
+
+static void test_needs_of_a_cd(void **state)
+{
+	(void)state;
+	compare("needs-cd");
+}
+
+static int open_disk(void **state)
+{
+	type = DEV_DISK;
+	pi_type = 0;
+	return find_rows(state) || open_all(state);
+}
+
+static int open_protected_disk(void **state)
+{
+	type = DEV_DISK;
+	return find_rows_of_type_2(state) || open_all(state);
+}
+
+static int open_cd(void **state)
+{
+	type = DEV_CD;
+	pi_type = 0;
+	return find_rows(state) || open_all(state);
+}
+
+#define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_rig)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		U(test_needs_of_a_disk, open_disk),
+		U(test_needs_with_type_2_protection, open_protected_disk),
+		U(test_needs_of_a_cd, open_cd),
+	};
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s tests/vectors/outcomes\n", argv[0]);
+		return 2;
+	}
+	transcript_folder = argv[1];
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

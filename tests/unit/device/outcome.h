@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * outcome.h: how a command ended, and what the unit reports of itself after
+ * it, as a line of a transcript: an outcome, and all cases that led to it.
+ */
+#ifndef TESTS_DEVICE_OUTCOME_H
+#define TESTS_DEVICE_OUTCOME_H
+
+#include <limits.h>
+
+#include "base/crc32c.h"
+#include "table_rig.h"
+#include "unit/transcript.h"
+
+static struct transcript script;
+static uint8_t data[RIG_MAX];
+
+/* ---- lines ---- */
+
+#define CASES_MAX   (LIST_MAX * 8)
+#define OUTCOME_MAX 112
+#define NO_BIT	    UINT_MAX
+
+struct outcome_case {
+	char outcome[OUTCOME_MAX];
+	char label[28];
+	unsigned bit; /* NO_BIT: label says which case it is */
+};
+
+static struct outcome_case cases[CASES_MAX];
+static unsigned ncases;
+
+static inline struct outcome_case *next_case(unsigned bit)
+{
+	struct outcome_case *c = &cases[ncases];
+
+	assert_true(ncases < CASES_MAX);
+	ncases++;
+	*c = (struct outcome_case){ .bit = bit };
+	return c;
+}
+
+static inline bool same_outcome(unsigned a, unsigned b)
+{
+	return b < ncases && strcmp(cases[a].outcome, cases[b].outcome) == 0;
+}
+
+static inline bool is_next_bit(unsigned at)
+{
+	return cases[at].bit != NO_BIT &&
+	       cases[at].bit + 1 == cases[at + 1].bit;
+}
+
+/* All cases that end as the first one; consecutive bits as a range. */
+static inline void print_cases(unsigned first)
+{
+	for (unsigned i = first; i < ncases; i++) {
+		unsigned from = i;
+
+		if (!same_outcome(first, i))
+			continue;
+		if (cases[i].bit == NO_BIT) {
+			fprintf(script.out, " %s", cases[i].label);
+			continue;
+		}
+		while (same_outcome(first, i + 1) && is_next_bit(i))
+			i++;
+		fprintf(script.out, " %u.%u", cases[from].bit / 8,
+			cases[from].bit % 8);
+		if (i > from)
+			fprintf(script.out, "-%u.%u", cases[i].bit / 8,
+				cases[i].bit % 8);
+	}
+}
+
+static inline void print_outcomes(const char *what)
+{
+	static bool printed[CASES_MAX];
+
+	memset(printed, 0, sizeof(printed));
+	for (unsigned i = 0; i < ncases; i++) {
+		if (printed[i])
+			continue;
+		for (unsigned k = i; k < ncases; k++)
+			printed[k] |= same_outcome(i, k);
+		fprintf(script.out, "  %s: %s:", what, cases[i].outcome);
+		print_cases(i);
+		fputc('\n', script.out);
+	}
+	ncases = 0;
+}
+
+/* ---- what a command did ---- */
+
+static inline uint32_t crc_add(uint32_t crc, uint64_t v)
+{
+	return crc32c_update(crc, &v, sizeof(v));
+}
+
+static inline uint32_t crc_answer(uint32_t crc, const uint8_t cdb[16])
+{
+	rig_run(R, cdb, 16, NULL, 0, 4096);
+	crc = crc_add(crc, R->task.status);
+	crc = crc_add(crc, R->sense.asc);
+	return crc32c_update(crc, R->in, R->in_len);
+}
+
+/* What the unit reports of itself that a command can change. */
+static inline uint32_t state_crc(void)
+{
+	static const uint8_t questions[][16] = {
+		{ SCSI_TEST_UNIT_READY },
+		{ SCSI_TEST_UNIT_READY },
+		{ SCSI_REQUEST_SENSE, 1, 0, 0, 0xff },
+		{ SCSI_MODE_SENSE_10, 0, 0x3f, 0xff, 0, 0, 0, 0x10, 0 },
+		{ SCSI_MODE_SENSE_10, 0, 0xff, 0xff, 0, 0, 0, 0x10, 0 },
+		{ SCSI_PERSISTENT_RESERVE_IN, 1, 0, 0, 0, 0, 0, 0x10, 0 },
+		{ SCSI_PERSISTENT_RESERVE_IN, 3, 0, 0, 0, 0, 0, 0x10, 0 },
+		{ SCSI_MAINTENANCE_IN, 0x05, [8] = 0x10 },
+		{ SCSI_MAINTENANCE_IN, 0x05, [8] = 0x10, 0, 0x04 },
+		{ SCSI_MAINTENANCE_IN, 0x0a, [8] = 0x10 },
+		{ SCSI_MAINTENANCE_IN, 0x0e, [8] = 0x10 },
+		{ SCSI_MAINTENANCE_IN, 0x0f, [8] = 0x10 },
+		{ SCSI_SERVICE_ACTION_IN_16, 0x10, [12] = 0x10 },
+		{ SCSI_SERVICE_ACTION_IN_16, 0x12, [12] = 0x10 },
+		{ SCSI_RECEIVE_COPY_RESULTS, 0, 0, [12] = 0x10 },
+		{ SCSI_RECEIVE_COPY_RESULTS, 7, 0, [12] = 0x10 },
+		{ SCSI_READ_BUFFER, 0x0a, [7] = 0x10 },
+		{ SCSI_GET_EVENT_STATUS, 1, 0, 0, 0x7f, 0, 0, 0x10, 0 },
+	};
+	uint32_t crc = CRC32C_SEED;
+
+	for (size_t i = 0; i < ARRAY_LEN(questions); i++)
+		crc = crc_answer(crc, questions[i]);
+	if (changes)
+		crc = crc32c_update(crc, R->medium, RIG_BLOCKS * RIG_BLOCK);
+	if (changes && R->pi)
+		crc = crc32c_update(crc, R->pi, RIG_BLOCKS * 8);
+	return crc;
+}
+
+/* bit: what was inverted of the CDB or of the list. */
+static inline void put_sense(char *p, size_t room, unsigned bit, bool of_list)
+{
+	const struct scsi_sense *s = &R->sense;
+	int n = snprintf(p, room, "%x/%04x", s->key, s->asc);
+	bool here =
+		s->has_field && s->in_cdb == !of_list && s->field == bit / 8;
+
+	if (here && (!s->has_bit || s->bit == bit % 8))
+		n += snprintf(p + n, room - (size_t)n, " there%s",
+			      s->has_bit ? ", to the bit" : "");
+	else if (s->has_field)
+		n += snprintf(p + n, room - (size_t)n, " at %s %u",
+			      s->in_cdb ? "CDB" : "list", s->field);
+	if (s->has_field && s->has_bit && !here)
+		n += snprintf(p + n, room - (size_t)n, ".%u", s->bit);
+	if (s->has_info)
+		n += snprintf(p + n, room - (size_t)n, " info %llx",
+			      (unsigned long long)s->info);
+	if (s->has_progress)
+		snprintf(p + n, room - (size_t)n, " progress");
+}
+
+/* The last command's end; a unit that carried it out is asked for its state,
+ * and replaced. */
+static inline void put_outcome(struct outcome_case *to, bool of_list)
+{
+	const struct dev_task *t = &R->task;
+	bool asks = t->status == SCSI_GOOD && t->row && t->row->dir != DIR_IN;
+	const size_t room = OUTCOME_MAX;
+	char *p = to->outcome;
+	int n;
+
+	if (t->status == SCSI_CHECK_CONDITION) {
+		put_sense(p, room, to->bit, of_list);
+		return;
+	}
+	if (t->status != SCSI_GOOD) {
+		snprintf(p, room, "status %02x", t->status);
+		return;
+	}
+	n = snprintf(p, room, "good");
+	if (t->out_total != t->out_len)
+		n += snprintf(p + n, room - (size_t)n, ", wants %llu",
+			      (unsigned long long)t->out_total);
+	if (R->in_len || t->in_total)
+		n += snprintf(p + n, room - (size_t)n, ", %zu of %llu %08x",
+			      R->in_len, (unsigned long long)t->in_total,
+			      crc32c_update(CRC32C_SEED, R->in, R->in_len));
+	if (!asks)
+		return;
+	n += snprintf(p + n, room - (size_t)n, ", then %08x", state_crc());
+	rig_swap(R);
+	rig_test(R);
+	if (t->status != SCSI_GOOD)
+		snprintf(p + n, room - (size_t)n, ", other %02x %x/%04x",
+			 t->status, R->sense.key, R->sense.asc);
+	rig_swap(R);
+	fresh();
+}
+
+/* ---- the commands ---- */
+
+static inline uint32_t wants(const uint8_t *cdb)
+{
+	rig_begin(R, cdb, CDB_MAX, RIG_MAX, 0);
+	dev_task_end(&R->task);
+	return (uint32_t)MIN(R->task.out_total, (uint64_t)RIG_MAX);
+}
+
+static inline void send(const struct dev_command *c, const uint8_t *cdb,
+			unsigned n)
+{
+	if (n)
+		memcpy(data, list, n);
+	else
+		for (unsigned i = 0; i < 8192; i++)
+			data[i] = (uint8_t)(i * 7 + i / 256);
+	if (c->dir == DIR_OUT)
+		n = wants(cdb);
+	run(cdb, CDB_MAX, data, n, 4096);
+}
+
+/* A CDB with room for an answer, or for one block. */
+static inline unsigned usual(const struct dev_command *c,
+			     const struct template *m, uint8_t cdb[CDB_MAX])
+{
+	static const uint8_t nblocks_at[] = {
+		[6] = 4, [10] = 8, [12] = 9, [16] = 13, [32] = 31
+	};
+	unsigned n = good(c, m, cdb);
+
+	if (m && !m->list && m->len_bytes)
+		put_number(cdb, m->len_at, m->len_bytes, 252);
+	if (!m && c->usage[nblocks_at[c->len]] & 1)
+		cdb[nblocks_at[c->len]] |= 1;
+	return n;
+}
+
+/* The bytes of an LBA and of a number of blocks, by the CDB's length. */
+static const struct {
+	uint8_t len, lba_at, lba_bytes, n_at, n_bytes;
+} places[] = { { 6, 2, 2, 4, 1 },
+	       { 10, 2, 4, 7, 2 },
+	       { 12, 2, 4, 6, 4 },
+	       { 16, 2, 8, 10, 4 },
+	       { 32, 12, 8, 28, 4 } };
+
+#define NOT_PUT UINT64_MAX
+
+/* The usual CDB with this LBA and number of blocks, where its row has them. */
+static inline unsigned usual_at(const struct dev_command *c,
+				const struct template *m, uint8_t cdb[CDB_MAX],
+				uint64_t lba, uint64_t n)
+{
+	unsigned len = usual(c, m, cdb), i = 0;
+
+	while (places[i].len != c->len)
+		i++;
+	if (lba != NOT_PUT)
+		put_number(cdb, places[i].lba_at, places[i].lba_bytes, lba);
+	if (n != NOT_PUT)
+		put_number(cdb, places[i].n_at, places[i].n_bytes, n);
+	for (unsigned k = 1; k < CDB_MAX; k++)
+		cdb[k] &= c->usage[k];
+	if (c->op == SCSI_VARIABLE_LENGTH)
+		put_be16(cdb + 8, c->sa);
+	else if (c->flags & CMD_SA)
+		cdb[1] = (uint8_t)c->sa;
+	return len;
+}
+
+/* A command to a unit that prepare made ready for it, with n bytes of list or
+ * as many bytes as it wants. */
+static inline void run_after(void (*prepare)(void), const uint8_t cdb[CDB_MAX],
+			     unsigned n, struct outcome_case *to)
+{
+	uint32_t out = n, r;
+
+	memset(data, 0x3c, 4096);
+	memcpy(data, list, n);
+	if (n == 0)
+		out = wants(cdb);
+	fresh();
+	prepare();
+	changes = 0;
+	r = (uint32_t)rig_begin(R, cdb, CDB_MAX, out, 4096);
+	if (r) {
+		snprintf(to->outcome, OUTCOME_MAX, "not begun");
+		dev_task_fail(&R->task, DEV_FAILURE_DATA_MISSING);
+		dev_task_end(&R->task);
+	} else if (rig_execute(R, data) < 0) {
+		fail_msg("command %02x does not end", cdb[0]);
+	} else {
+		rig_finish(R);
+		R->attr = 0;
+		R->lun = 0;
+		put_outcome(to, true);
+	}
+	fresh();
+}
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* protection_replay_test.c: how the commands of the corpus of protection_fuzz.c end, with
+ * single bits of it inverted (flips.h). */
+#include "seen_end.h"
+
+#include "fuzz/device/protection_fuzz.c"
+
+int main(int argc, char **argv)
+{
+	return flips_main(argc, argv, "protection");
+}

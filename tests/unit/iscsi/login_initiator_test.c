@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * login_initiator_test.c: an initiator with Login Responses that have one error
+ * each.
+ */
+#include <string.h>
+
+#include "base/err.h"
+#include "cmocka_all.h"
+#include "iscsi/login.h"
+#include "login_fixture.h"
+
+static struct iscsi_login_config cfg;
+
+/* An initiator that sent its first request; without CHAP it begins in the
+ * operational stage. *rsp becomes a correct response. */
+static struct iscsi_login_engine *begin(struct iscsi_pdu *rsp)
+{
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct iscsi_login_engine *e;
+	struct iscsi_pdu asked = { .itt = 0 };
+
+	login_fixture_initiator(&cfg);
+	e = iscsi_login_new(&cfg);
+	assert_non_null(e);
+	assert_int_equal(iscsi_login_start(e), 0);
+	iscsi_login_tx(e, &asked, data);
+	assert_int_equal(asked.login.csg, 1);
+	assert_int_equal(asked.login.nsg, 3);
+	assert_true(asked.login.transit && asked.final);
+	*rsp = (struct iscsi_pdu){ .op = ISCSI_LOGIN_RESPONSE,
+				   .final = true,
+				   .itt = asked.itt };
+	rsp->login.transit = true;
+	rsp->login.csg = 1;
+	rsp->login.nsg = 3;
+	rsp->login.tsih = LOGIN_FIXTURE_TSIH;
+	memcpy(rsp->login.isid, asked.login.isid, 6);
+	return e;
+}
+
+static const char keys[] = "TargetPortalGroupTag=1";
+
+static int feed(struct iscsi_login_engine *e, struct iscsi_pdu *rsp)
+{
+	rsp->dsl = sizeof(keys);
+	return iscsi_login_rx(e, rsp, (const uint8_t *)keys);
+}
+
+static void test_the_right_response(void **state)
+{
+	struct iscsi_login_engine *e;
+	struct iscsi_pdu rsp;
+
+	(void)state;
+	e = begin(&rsp);
+	assert_int_equal(feed(e, &rsp), ISCSI_LOGIN_DONE);
+	assert_int_equal(iscsi_login_id(e)->tsih, 77);
+	iscsi_login_free(e);
+}
+
+/* The error of a response. */
+enum wrong {
+	OPCODE,
+	TASK_TAG,
+	VERSION,
+	STAGE_BEFORE,
+	STAGE_AFTER,
+	STAGE_WITHOUT_TRANSIT,
+	TRANSIT_AND_CONTINUE,
+	TO_NO_STAGE,
+	TO_THE_SAME_STAGE,
+	TO_AN_EARLIER_STAGE,
+	WRONGS,
+};
+
+static void spoil(struct iscsi_pdu *p, enum wrong w)
+{
+	struct iscsi_login_fields *l = &p->login;
+
+	if (w == OPCODE)
+		p->op = ISCSI_TEXT_RESPONSE;
+	if (w == TASK_TAG)
+		p->itt++;
+	if (w == VERSION)
+		l->vmin = 1;
+	if (w == STAGE_BEFORE || w == STAGE_WITHOUT_TRANSIT)
+		l->csg = 0;
+	if (w == STAGE_AFTER)
+		l->csg = 3;
+	if (w == STAGE_WITHOUT_TRANSIT)
+		l->transit = p->final = false;
+	if (w == TRANSIT_AND_CONTINUE)
+		l->cont = true;
+	if (w == TO_NO_STAGE)
+		l->nsg = 2;
+	if (w == TO_THE_SAME_STAGE)
+		l->nsg = 1;
+	if (w == TO_AN_EARLIER_STAGE)
+		l->nsg = 0;
+}
+
+static void test_each_wrong_response_rfc7143_6_3(void **state)
+{
+	(void)state;
+	for (enum wrong w = 0; w < WRONGS; w++) {
+		struct iscsi_pdu rsp;
+		struct iscsi_login_engine *e = begin(&rsp);
+
+		spoil(&rsp, w);
+		assert_int_equal(feed(e, &rsp), ERR_PROTOCOL);
+		iscsi_login_free(e);
+	}
+}
+
+/* §11.13.5: with a status other than success the other fields are not checked. */
+static void test_a_refusal_needs_no_stage(void **state)
+{
+	(void)state;
+	for (unsigned class = 1; class < 4; class ++) {
+		struct iscsi_pdu rsp;
+		struct iscsi_login_engine *e = begin(&rsp);
+
+		rsp.login.status_class = (uint8_t) class;
+		rsp.login.csg = 0;
+		rsp.login.transit = rsp.final = false;
+		assert_int_equal(feed(e, &rsp), ERR_LOGIN);
+		assert_int_equal(iscsi_login_failure(e)->status, class << 8);
+		iscsi_login_free(e);
+	}
+}
+
+/* An initiator repeats its request to a target that answers without the T bit,
+ * up to a limit. */
+static void test_a_target_without_end(void **state)
+{
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct iscsi_pdu rsp, asked;
+	struct iscsi_login_engine *e = begin(&rsp);
+	int r = ISCSI_LOGIN_SEND;
+	unsigned n;
+
+	(void)state;
+	rsp.login.transit = rsp.final = false;
+	rsp.login.nsg = 0;
+	rsp.login.tsih = 0;
+	for (n = 0; r == ISCSI_LOGIN_SEND && n < 10000; n++) {
+		r = iscsi_login_rx(e, &rsp, NULL);
+		if (r == ISCSI_LOGIN_SEND)
+			iscsi_login_tx(e, &asked, data);
+	}
+	assert_int_equal(r, ERR_LIMIT);
+	assert_int_equal(n, ISCSI_LOGIN_MAX_REQUESTS + 1);
+	iscsi_login_free(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_right_response),
+		cmocka_unit_test(test_each_wrong_response_rfc7143_6_3),
+		cmocka_unit_test(test_a_refusal_needs_no_stage),
+		cmocka_unit_test(test_a_target_without_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* names_test.c: the syntax of iSCSI names and the profile of RFC 3722. */
+#include "iscsi/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "cmocka_all.h"
+
+static char out[ISCSI_NAME_MAX + 1], why[ISCSI_NAME_WHY];
+
+static int prepare(const char *name)
+{
+	memset(out, 'x', sizeof(out));
+	return iscsi_name_prepare(out, name, true, why);
+}
+
+static void assert_refused(const char *name, const char *reason)
+{
+	assert_int_equal(prepare(name), ERR_FORMAT);
+	if (!strstr(why, reason))
+		fail_msg("%s: %s, not %s", name, why, reason);
+}
+
+static void test_names_of_initiators_in_use(void **state)
+{
+	static const char *const names[] = {
+		"iqn.1991-05.com.microsoft:desktop-1.corp.example.com",
+		"iqn.1993-08.org.debian:01:4c8d6a2f3b1e",
+		"iqn.1994-05.com.redhat:b6f1a9d2c3",
+		"iqn.1998-01.com.vmware:esx-01-1a2b3c4d",
+		"iqn.2007-10.com.github:sahlberg:libiscsi:iscsi-ls",
+		"iqn.2008-11.org.linux-kvm",
+		"iqn.2008-11.org.linux-kvm:8ff9a4b4-0c36-4e1a-b5a6-2a6b0d1f0b6c",
+		"iqn.2010-04.org.ipxe:4c4c4544-0046-3310-8057-b4c04f4a3132",
+		"iqn.1994-09.org.freebsd:host",
+		"iqn.1986-03.com.sun:01:0003ba0e0795.4b27ff0c",
+		"iqn.2001-04.com.example",
+		"eui.02004567a425678d",
+		"naa.52004567ba64678d",
+		"naa.62004567ba64678d0123456789abcdef",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		assert_int_equal(prepare(names[i]), 0);
+		assert_string_equal(out, names[i]);
+	}
+}
+
+/* Capital letters are mapped, not refused (table B.2 of RFC 3454). */
+static void test_capitals_are_mapped_rfc3722_4(void **state)
+{
+	(void)state;
+	assert_int_equal(prepare("IQN.2000-09.org.Etherboot:UNKNOWN"), 0);
+	assert_string_equal(out, "iqn.2000-09.org.etherboot:unknown");
+	assert_int_equal(prepare("eui.02004567A425678D"), 0);
+	assert_string_equal(out, "eui.02004567a425678d");
+	assert_int_equal(prepare("NAA.52004567BA64678D"), 0);
+	/* A-umlaut, Alpha, Zhe, Io; small letters are not changed */
+	assert_int_equal(prepare("iqn.2026-01.x:\xc3\x84\xce\x91\xd0\x96"
+				 "\xd0\x81\xc3\xa4\xce\xb1\xd0\xb6\xd1\x91"),
+			 0);
+	assert_string_equal(out, "iqn.2026-01.x:\xc3\xa4\xce\xb1\xd0\xb6"
+				 "\xd1\x91\xc3\xa4\xce\xb1\xd0\xb6\xd1\x91");
+	/* two characters that are not letters */
+	assert_int_equal(prepare("iqn.2026-01.x:\xc3\x97\xc3\xb7"), 0);
+	assert_string_equal(out, "iqn.2026-01.x:\xc3\x97\xc3\xb7");
+}
+
+static void test_length_rfc7143_4_2_7_2(void **state)
+{
+	char name[ISCSI_NAME_MAX + 2] = "iqn.2026-01.x:";
+
+	(void)state;
+	memset(name + strlen(name), 'a', ISCSI_NAME_MAX - strlen(name));
+	assert_int_equal(prepare(name), 0);
+	assert_string_equal(out, name);
+	name[ISCSI_NAME_MAX] = 'a';
+	assert_refused(name, "224 bytes");
+	assert_refused("", "0 bytes");
+}
+
+static void test_not_utf8_rfc3629(void **state)
+{
+	static const char *const bad[] = {
+		"\xff\xfe",	    /* bytes that UTF-8 does not have */
+		"\xc3",		    /* truncated */
+		"\x80",		    /* a continuation byte alone */
+		"\xc0\xae",	    /* an overlong form of the dot */
+		"\xed\xa0\x80",	    /* a surrogate */
+		"\xf4\x90\x80\x80", /* beyond U+10FFFF */
+	};
+	char name[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(name, sizeof(name), "iqn.2026-01.x:%s", bad[i]);
+		assert_refused(name, "not UTF-8");
+		snprintf(name, sizeof(name), "iqn.2026-01.x:%sa", bad[i]);
+		assert_refused(name, "not UTF-8");
+	}
+	assert_refused("iqn.\xff\xfe", "byte 5 is not UTF-8");
+}
+
+/* Every ASCII character, §6.2. */
+static void test_ascii_rfc3722_6_2(void **state)
+{
+	(void)state;
+	for (int c = 1; c < 128; c++) {
+		char name[] = "iqn.2026-01.x:a?b";
+		bool small = c >= 'a' && c <= 'z', big = c >= 'A' && c <= 'Z';
+		bool other = (c >= '0' && c <= '9') || strchr("-.:", c);
+
+		name[15] = (char)c;
+		if (small || big || other) {
+			assert_int_equal(prepare(name), 0);
+			assert_int_equal(out[15], big ? c + 32 : c);
+		} else {
+			assert_refused(name, "RFC 3722 §6");
+		}
+	}
+}
+
+/* QEMU and other software derive names from the name of a machine, with
+ * underscores. */
+static void test_underscore(void **state)
+{
+	const char *name = "iqn.2008-11.org.linux-kvm:my_machine";
+
+	(void)state;
+	assert_refused(name, "U+005F");
+	assert_int_equal(iscsi_name_prepare(out, name, false, why), 0);
+	assert_string_equal(out, name);
+	/* no other character is tolerated */
+	assert_int_equal(iscsi_name_prepare(out, "iqn.2026-01.x:a b", false,
+					    why),
+			 ERR_FORMAT);
+}
+
+/* One character of each table of RFC 3454 that RFC 3722 §6 and §7 name. */
+static void test_prohibited_rfc3722_6(void **state)
+{
+	static const char *const bad[] = {
+		"\xc2\xa0",	    /* C.1.2 no-break space */
+		"\xe2\x80\x83",	    /* C.1.2 em space */
+		"\xe3\x80\x80",	    /* C.1.2 ideographic space */
+		"\xc2\x85",	    /* C.2.2 next line */
+		"\xdb\x9d",	    /* C.2.2 U+06DD */
+		"\xf0\x9d\x85\xb3", /* C.2.2 U+1D173 */
+		"\xee\x80\x80",	    /* C.3 U+E000 */
+		"\xf3\xb0\x80\x80", /* C.3 U+F0000 */
+		"\xef\xb7\x90",	    /* C.4 U+FDD0 */
+		"\xf0\x9f\xbf\xbe", /* C.4 U+1FFFE */
+		"\xef\xbf\xbd",	    /* C.6 replacement character */
+		"\xe2\xbf\xb0",	    /* C.7 U+2FF0 */
+		"\xe2\x80\xae",	    /* C.8 right-to-left override */
+		"\xcd\x80",	    /* C.8 U+0340 */
+		"\xf3\xa0\x80\x81", /* C.9 U+E0001 */
+		"\xe3\x80\x82",	    /* §6.1 ideographic full stop */
+		"\xc2\xad",	    /* B.1 soft hyphen */
+		"\xe2\x80\x8b",	    /* B.1 zero width space */
+		"\xef\xbb\xbf",	    /* B.1 U+FEFF */
+		"\xd7\x90",	    /* D.1 alef: §7 */
+		"\xd8\xa7",	    /* D.1 Arabic alef */
+	};
+	static const char *const good[] = {
+		"\xc3\xbc",	    /* u-umlaut */
+		"\xe6\x97\xa5",	    /* U+65E5 */
+		"\xf0\xa0\x80\x8b", /* U+2000B */
+	};
+	char name[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(name, sizeof(name), "iqn.2026-01.x:%sa", bad[i]);
+		assert_refused(name, "RFC 3722 §6");
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		snprintf(name, sizeof(name), "iqn.2026-01.x:%sa", good[i]);
+		assert_int_equal(prepare(name), 0);
+		assert_string_equal(out, name);
+	}
+}
+
+static void test_syntax_rfc7143_4_2_7(void **state)
+{
+	(void)state;
+	assert_refused("disk", "§4.2.7.3");
+	assert_refused("iqn", "§4.2.7.3");
+	assert_refused("xyz.2026-01.org.example", "§4.2.7.3");
+	assert_refused("iqn.", "§4.2.7.4");
+	assert_refused("iqn.x:i", "§4.2.7.4");
+	assert_refused("iqn.2026-1.org.example", "§4.2.7.4");
+	assert_refused("iqn.202-601.org.example", "§4.2.7.4");
+	assert_refused("iqn.2026-00.org.example", "no month 00");
+	assert_refused("iqn.2026-13.org.example", "no month 13");
+	assert_refused("iqn.2026-01", "§4.2.7.4");
+	assert_refused("iqn.2026-01:disk", "§4.2.7.4");
+	assert_refused("iqn.2026-01.", "naming authority");
+	assert_refused("iqn.2026-01.:disk", "naming authority");
+	assert_refused("iqn.2026-01..disk", "naming authority");
+	assert_refused("eui.", "§4.2.7.5");
+	assert_refused("eui.02004567a425678", "§4.2.7.5");
+	assert_refused("eui.02004567a425678d0", "§4.2.7.5");
+	assert_refused("eui.02004567a425678g", "§4.2.7.5");
+	assert_refused("naa.", "§4.2.7.6");
+	assert_refused("naa.52004567ba64678d0", "§4.2.7.6");
+	assert_refused("naa.62004567ba64678d0123456789abcdef0", "§4.2.7.6");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names_of_initiators_in_use),
+		cmocka_unit_test(test_capitals_are_mapped_rfc3722_4),
+		cmocka_unit_test(test_length_rfc7143_4_2_7_2),
+		cmocka_unit_test(test_not_utf8_rfc3629),
+		cmocka_unit_test(test_ascii_rfc3722_6_2),
+		cmocka_unit_test(test_underscore),
+		cmocka_unit_test(test_prohibited_rfc3722_6),
+		cmocka_unit_test(test_syntax_rfc7143_4_2_7),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

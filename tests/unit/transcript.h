@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * transcript.h: text that a test program writes, compared with a
+ * file of tests/vectors. OUTCOMES=write in the environment writes the files.
+ */
+#ifndef TESTS_UNIT_TRANSCRIPT_H
+#define TESTS_UNIT_TRANSCRIPT_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka_all.h"
+
+struct transcript {
+	FILE *out; /* the test writes here */
+	char *text;
+	size_t len;
+};
+
+static const char *transcript_folder; /* main sets it */
+
+static inline void transcript_begin(struct transcript *t)
+{
+	*t = (struct transcript){ 0 };
+	t->out = open_memstream(&t->text, &t->len);
+	assert_non_null(t->out);
+}
+
+/* The first line in which the texts differ is printed, and the heading above
+ * it: the last line that is not indented. */
+static inline void transcript_difference(const char *path, const char *is,
+					 const char *was)
+{
+	size_t line = 1, begins = 0, heading = 0;
+
+	for (size_t i = 0; is[i] && is[i] == was[i]; i++) {
+		if (is[i] != '\n')
+			continue;
+		line++;
+		begins = i + 1;
+		if (is[begins] && is[begins] != ' ')
+			heading = begins;
+	}
+	fail_msg("%s:%zu: %.*s\n is: %.*s\nwas: %.*s\n"
+		 "OUTCOMES=write writes the file anew",
+		 path, line, (int)strcspn(is + heading, "\n"), is + heading,
+		 (int)strcspn(is + begins, "\n"), is + begins,
+		 (int)strcspn(was + begins, "\n"), was + begins);
+}
+
+static inline char *transcript_read(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	size_t max = 8u << 20;
+	char *text = calloc(1, max);
+
+	assert_non_null(text);
+	if (f && fread(text, 1, max - 1, f) == max - 1)
+		fail_msg("%s is too long", path);
+	if (f)
+		fclose(f);
+	return text;
+}
+
+/* transcript_compare ends the text and compares it with the file NAME.txt. */
+static inline void transcript_compare(struct transcript *t, const char *name)
+{
+	const char *how = getenv("OUTCOMES");
+	char path[512], *was;
+
+	snprintf(path, sizeof(path), "%s/%s.txt", transcript_folder, name);
+	fclose(t->out);
+	if (how && strcmp(how, "write") == 0) {
+		FILE *f = fopen(path, "w");
+
+		assert_non_null(f);
+		assert_int_equal(fwrite(t->text, 1, t->len, f), t->len);
+		fclose(f);
+	}
+	was = transcript_read(path);
+	if (strcmp(t->text, was) != 0)
+		transcript_difference(path, t->text, was);
+	free(was);
+	free(t->text);
+}
+
+#endif
