@@ -282,10 +282,10 @@ class Daemon:
                 if line.startswith("VmRSS:"):
                     return int(line.split()[1])
 
-    def state(self):
-        """Returns the state of the main thread as ps shows it: "Z" after its end."""
-        with open("/proc/%d/stat" % self.proc.pid) as f:
-            return f.read().rsplit(")", 1)[1].split()[0]
+    def exiting(self):
+        """Returns True once the process has called exit: it has no memory any more."""
+        with open("/proc/%d/maps" % self.proc.pid) as f:
+            return not f.read(1)
 
     def sanitized(self):
         with open("/proc/%d/maps" % self.proc.pid) as f:

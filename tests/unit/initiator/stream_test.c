@@ -613,11 +613,12 @@ static void test_task_management_of_a_task(void **state)
 	assert_int_equal(sent[0].pdu.tmf.rtt, itt);
 	assert_int_equal(sent[0].pdu.tmf.ref_cmdsn, 2);
 	assert_int_equal(sent[0].pdu.cmdsn, 3);
-	end();
+	dmtcp_stream_ops.closed(dm, 0, 0);
 	assert_int_equal(answers, 1);
 	assert_int_equal(answer_err, ERR_CLOSED);
 	assert_int_equal(ini_ping(s, request(1), NULL, 0, XTIME_NEVER),
 			 ERR_CLOSED);
+	end();
 }
 
 /* 16 more than commands. */
