@@ -4,12 +4,12 @@
 Part of run.py: the contestants of a case take turns, with one core per side; the
 reported ratio is the median of the ratios of single rounds.
 """
-import json
-import statistics
 import subprocess
 import time
 
-from run import GATE, Gate, Iserd, pinned
+import common
+from common import (Iserd, iser_bench, pinned, print_goal, print_iops, ratio_of,
+                    rows_of, take_turns)
 
 DIGESTS = "iSCSI, digests"
 PLAIN = "iSCSI"
@@ -28,8 +28,7 @@ class IserCase:
     def __init__(self, rw, size, depth, digests, plain):
         self.rw, self.size, self.depth = rw, size, depth
         self.goals = ((DIGESTS, digests), (PLAIN, plain))
-        self.name = "iser %s %s x%d" % (
-            rw, size, depth)
+        self.name = "iser %s %s x%d" % (rw, size, depth)
 
 
 ISER_CASES = [
@@ -43,51 +42,22 @@ ISER_CASES = [
 ]
 
 
-def bench(args, case, url):
-    command = [args.iser, "bench", "--json", "--time", str(args.seconds),
-               "--rw", case.rw, "--bs", case.size, "--depth", str(case.depth)]
-    if "write" in case.rw:
-        command.append("--yes-overwrite")
-    out = subprocess.run(pinned(args.client_cpu, command + [url]), text=True,
-                         stdout=subprocess.PIPE, check=True,
-                         timeout=args.seconds * 5 + 20).stdout
-    return json.loads(out)["write" if "write" in case.rw else "read"]["iops"]
-
-
-def once(args, case, server, query):
-    for _ in range(3):
-        gate = Gate([server.process.pid])
-        figure = bench(args, case, server.url + "?" + query)
-        if gate.others() <= GATE:
-            break
-    return figure
-
-
-def ratio_of(figures, upper, lower):
-    return statistics.median(
-        a / b for a, b in zip(figures[upper], figures[lower]))
-
-
 def measure_case(args, case, server):
-    figures = {name: [] for name, _ in LANES}
-    for _ in range(args.rounds):
-        for name, query in LANES:
-            figures[name].append(once(args, case, server, query))
+    figures, _ = take_turns(args, {
+        name: (server, lambda url=server.url + "?" + query: iser_bench(
+            args, url, case.rw, case.size, case.depth))
+        for name, query in LANES})
     for name, _ in LANES:
-        v = figures[name]
-        print("%-24s %-20s %9.0f IOPS   %9.0f .. %9.0f   x %.2f" % (
-            case.name, name, statistics.median(v), min(v), max(v),
-            ratio_of(figures, name, DIGESTS)), flush=True)
+        print_iops(case, figures, name, DIGESTS)
     return figures
 
 
 def compare_with_goals(case, figures):
     missed = 0
     for lane, goal in case.goals:
-        r = ratio_of(figures, ISER, lane)
-        missed += r < goal
-        print("%-24s iSER / %-16s = %5.2f  (goal %.2f)%s" % (
-            case.name, lane, r, goal, "" if r >= goal else "  MISSED"))
+        ratio = ratio_of(figures, ISER, lane)
+        missed += print_goal("%-24s iSER / %-16s" % (case.name, lane), ratio,
+                             goal, ratio >= goal)
     return missed
 
 
@@ -108,8 +78,7 @@ def login(args, server, query):
 
 def choose(args):
     """Returns the requested cases, or all cases if none is requested."""
-    return [c for c in ISER_CASES
-            if not args.case or any(w in c.name for w in args.case)]
+    return common.choose(args, ISER_CASES)
 
 
 def measure(args, cases):
@@ -127,7 +96,6 @@ def measure(args, cases):
         server.stop()
     print()
     missed = sum(compare_with_goals(case, figures) for case, figures in results)
-    rows = [{"case": case.name, "contestant": lane, "unit": "iops",
-             "figures": v}
-            for case, figures in results for lane, v in figures.items()]
+    rows = [row for case, figures in results
+            for row in rows_of(case, "iops", figures)]
     return rows, missed

@@ -6,9 +6,9 @@ reported ratio is the median of the ratios of single rounds.
 """
 import json
 import statistics
-import subprocess
 
-from run import GATE, Gate, pinned
+import common
+from common import print_goal, ratio_of, rows_of, run_client, run_sockets, take_turns
 
 
 class Lane:
@@ -62,58 +62,31 @@ RDMA_CASES = [
 ]
 
 
-class Server:
-    """iser rbench --server, which accepts all parameters of the client."""
-
-    def __init__(self, args):
-        self.process = subprocess.Popen(
-            pinned(args.server_cpu, [args.iser, "rbench", "--server",
-                                     "--no-crc", "127.0.0.1:0"]),
-            stdout=subprocess.PIPE, text=True)
-        self.address = self.process.stdout.readline().strip()
-        if not self.address:
-            raise RuntimeError("iser rbench --server did not start")
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(timeout=10)
-        self.process.stdout.close()
+def start_server(args):
+    """Starts iser rbench --server, which accepts all parameters of the client."""
+    return common.Server(args, [args.iser, "rbench", "--server", "--no-crc",
+                                "127.0.0.1:0"])
 
 
 def raw(args, case, lane):
-    command = [args.raw_stream, "--time", str(args.seconds)] + lane.words
-    for word, cpu in (("--server-cpu", args.server_cpu),
-                      ("--client-cpu", args.client_cpu)):
-        if cpu is not None:
-            command += [word, str(cpu)]
-    out = subprocess.run(command, text=True, stdout=subprocess.PIPE,
-                         check=True, timeout=args.seconds * 5 + 20).stdout
-    row = json.loads(out)
+    row = run_sockets(args, args.raw_stream, *lane.words)
     return {"bytes": row["bytes_per_second"],
             "messages": row["messages_per_second"],
             "us": row["us_per_message"]}[case.unit]
 
 
 def rbench(args, case, lane, server):
-    command = pinned(args.client_cpu, [
+    row = json.loads(run_client(args, [
         args.iser, "rbench", "--json", "--time", str(args.seconds)] +
-        lane.words + [server.address])
-    out = subprocess.run(command, text=True, stdout=subprocess.PIPE,
-                         check=True, timeout=args.seconds * 5 + 20).stdout
-    row = json.loads(out)[0]
+        lane.words + [server.url]))[0]
     if case.unit == "us":  # rbench reports one way, raw_stream the round trip
         return 2 * row["latency_us"]["mean"]
     return row[case.unit + "_per_second"]
 
 
-def once(args, case, lane, server):
-    for _ in range(3):
-        gate = Gate([server.process.pid])
-        figure = raw(args, case, lane) if lane.raw else \
-            rbench(args, case, lane, server)
-        if gate.others() <= GATE:
-            break
-    return figure
+def measure_lane(args, case, lane, server):
+    return raw(args, case, lane) if lane.raw else \
+        rbench(args, case, lane, server)
 
 
 def shown(figure, unit):
@@ -122,36 +95,29 @@ def shown(figure, unit):
             "us": "%8.2f us  " % figure}[unit]
 
 
-def ratio_of(figures, case, lane):
-    base = figures[case.lanes[0].name]
-    return statistics.median(a / b for a, b in zip(figures[lane], base))
-
-
 def measure_case(args, case, server):
-    figures = {lane.name: [] for lane in case.lanes}
-    for _ in range(args.rounds):
-        for lane in case.lanes:
-            figures[lane.name].append(once(args, case, lane, server))
+    figures, _ = take_turns(args, {
+        lane.name: (server, lambda lane=lane: measure_lane(args, case, lane, server))
+        for lane in case.lanes})
     for lane in case.lanes:
         v = figures[lane.name]
         print("%-20s %-20s %s   %s .. %s   x %.2f" % (
             case.name, lane.name, shown(statistics.median(v), case.unit),
             shown(min(v), case.unit).strip(), shown(max(v), case.unit).strip(),
-            ratio_of(figures, case, lane.name)), flush=True)
+            ratio_of(figures, lane.name, case.lanes[0].name)), flush=True)
     return figures
 
 
-def judge(case, figures):
+def compare_with_goals(case, figures):
     missed = 0
+    reference = case.lanes[0].name
     for lane, goal, enough in case.goals:
-        r = ratio_of(figures, case, lane)
-        good = r <= goal if case.unit == "us" else r >= goal
+        ratio = ratio_of(figures, lane, reference)
+        met = ratio <= goal if case.unit == "us" else ratio >= goal
         if enough and statistics.median(figures[lane]) >= enough:
-            good = True
-        missed += not good
-        print("%-20s %-20s / %-20s = %5.2f  (goal %.2f)%s" % (
-            case.name, lane, case.lanes[0].name, r, goal,
-            "" if good else "  MISSED"))
+            met = True
+        missed += print_goal("%-20s %-20s / %-20s" % (case.name, lane, reference),
+                             ratio, goal, met)
     return missed
 
 
@@ -159,13 +125,12 @@ def choose(args):
     """Returns the requested cases, or all cases if none is requested."""
     if args.short and not args.case:
         return [c for c in RDMA_CASES if c.goals]
-    return [c for c in RDMA_CASES
-            if not args.case or any(w in c.name for w in args.case)]
+    return common.choose(args, RDMA_CASES)
 
 
 def measure(args, cases):
     """Returns rows for the report file, and the number of missed goals."""
-    server = Server(args)
+    server = start_server(args)
     results = []
     try:
         for case in cases:
@@ -173,8 +138,7 @@ def measure(args, cases):
     finally:
         server.stop()
     print()
-    missed = sum(judge(case, figures) for case, figures in results)
-    rows = [{"case": case.name, "contestant": lane, "unit": case.unit,
-             "figures": v}
-            for case, figures in results for lane, v in figures.items()]
+    missed = sum(compare_with_goals(case, figures) for case, figures in results)
+    rows = [row for case, figures in results
+            for row in rows_of(case, case.unit, figures)]
     return rows, missed
