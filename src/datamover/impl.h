@@ -38,6 +38,31 @@ static inline struct dm_task *dm_task_of_share(void *share)
 int dm_check_unsolicited(const struct iscsi_params *k,
 			 const struct iscsi_pdu *p);
 
+/* The tags of a sequence of Data-Outs; ttt 0xffffffff: unsolicited. */
+struct dm_data_tags {
+	uint32_t itt, ttt;
+	bool valid;
+};
+
+#define DM_ABORTED_MAX 64
+
+/* Data-Outs without a task: sequences that an abort left open, and the last
+ * sequence that was rejected. */
+struct dm_strays {
+	struct dm_data_tags aborted[DM_ABORTED_MAX], rejected;
+	unsigned naborted; /* since the connection began */
+};
+
+/* dm_stray_aborted (target) notes that an abort left the sequence with these
+ * tags open: the initiator may have sent its data before it received the
+ * response to the abort. */
+void dm_stray_aborted(struct dm_strays *s, uint32_t itt, uint32_t ttt);
+
+/* dm_stray_check (target) returns the error to report for p, a Data-Out that
+ * belongs to no open sequence: ERR_NOT_FOUND, or 0 if p belongs to a sequence
+ * that was aborted, or that was reported already. */
+int dm_stray_check(struct dm_strays *s, const struct iscsi_pdu *p);
+
 /* dm_trace_pdu traces a header that was received, or that is sent (out), if
  * the trace has the debug level. */
 void dm_trace_header(const struct dm_conn *c, bool out,

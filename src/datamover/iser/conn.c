@@ -97,7 +97,7 @@ static int dealloc_task(struct dm_conn *dm, struct dm_task *t)
 	struct dmiser_task *p = iser_task(t);
 
 	if (dm->role == ISCSI_TARGET)
-		dmiser_get_forget(c, t);
+		dmiser_get_abort(c, t);
 	else
 		dmiser_forget_stags(c, t);
 	if (p->busy == 0)

@@ -170,7 +170,8 @@ struct dmiser_conn {
 	struct iser_read *reads;
 	unsigned reads_out;
 	struct list free_reads;
-	struct list getq; /* target_task.get_link */
+	struct list getq;	 /* target_task.get_link */
+	struct dm_strays strays; /* target */
 	struct unexpected unexpected;
 	uint64_t bytes_in, bytes_out; /* of write data, of read data */
 	struct dmiser_stats stats;
@@ -285,8 +286,9 @@ int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
  * connection ends. */
 void dmiser_put_done(struct dmiser_conn *c, struct dm_task *t, int err);
 void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err);
-/* dmiser_get_forget ends a Get_Data of t without a completion. */
-void dmiser_get_forget(struct dmiser_conn *c, struct dm_task *t);
+/* dmiser_get_abort ends the unsolicited data and a Get_Data of t, which is
+ * aborted, without a completion. */
+void dmiser_get_abort(struct dmiser_conn *c, struct dm_task *t);
 
 /* initiator.c */
 /* dmiser_send_command sends a SCSI Command with the STags of t's buffers, and

@@ -100,10 +100,41 @@ void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in)
 		begin_write(c, t, in);
 }
 
+static void report_bad_data_out(struct dmiser_conn *c, const struct iser_in *in,
+				int err)
+{
+	c->dm->up->error_notify(c->dm, &in->pdu, in->bhs, err);
+}
+
+/* A Data-Out of no open sequence. t: the task with its tag, or NULL. */
+static void stray_data_out(struct dmiser_conn *c, const struct iser_in *in,
+			   struct dm_task *t)
+{
+	int err = dm_stray_check(&c->strays, &in->pdu);
+
+	/* RFC 7143 §11.4.7.2: unexpected unsolicited data */
+	if (t && iser_task(t)->t.getting)
+		iser_task(t)->t.data_err = ERR_PROTOCOL;
+	if (err)
+		report_bad_data_out(c, in, err);
+}
+
+/* Whether d follows the Data-Out before it, within FirstBurstLength (RFC 7143
+ * §11.7.5, §11.7.6, §13.14). */
+static bool is_next_data_out(const struct dmiser_conn *c,
+			     const struct dm_task *t,
+			     const struct target_task *tt,
+			     const struct iscsi_pdu *p)
+{
+	return p->data.datasn == tt->unsol_datasn &&
+	       p->data.offset == tt->unsol_off &&
+	       range_ok(p->data.offset, p->dsl,
+			MIN(c->params.first_burst_length, t->edtl));
+}
+
 /* [RFC 7145: 7.3.4 #3] */
 void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in)
 {
-	const struct iscsi_data *d = &in->pdu.data;
 	struct dm_task *t;
 	struct target_task *tt;
 
@@ -116,21 +147,17 @@ void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in)
 	t = c->dm->up->find_task(c->dm, in->pdu.itt);
 	tt = t ? &iser_task(t)->t : NULL;
 	if (!t || !tt->unsolicited) {
-		/* the task was aborted or never existed; under
-		 * InitialR2T=Yes the Data-Out is an error in any case */
-		if (c->params.initial_r2t)
-			c->dm->up->error_notify(c->dm, &in->pdu, in->bhs,
-						ERR_NOT_FOUND);
+		stray_data_out(c, in, t);
 		return;
 	}
-	if (d->datasn != tt->unsol_datasn || d->offset != tt->unsol_off ||
-	    !range_ok(d->offset, in->pdu.dsl,
-		      MIN(c->params.first_burst_length, t->edtl)))
-		tt->data_err = tt->data_err ? tt->data_err : ERR_SEQUENCE;
+	if (!tt->data_err && !is_next_data_out(c, t, tt, &in->pdu)) {
+		tt->data_err = ERR_SEQUENCE;
+		report_bad_data_out(c, in, ERR_RANGE);
+	}
 	tt->unsol_datasn++;
 	tt->unsol_off += in->pdu.dsl;
 	if (!tt->data_err)
-		place_data(c, t, d->offset, in->data, in->pdu.dsl);
+		place_data(c, t, in->pdu.data.offset, in->data, in->pdu.dsl);
 	if (in->pdu.final)
 		finish_unsolicited(c, t);
 }
@@ -361,8 +388,11 @@ void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err)
 	t->out_done += r->len;
 	c->bytes_in += r->len;
 	if (tt->getting && tt->reads == 0 && tt->get_next == tt->get_end) {
+		int data_err = tt->data_err;
+
 		tt->getting = false;
-		report_completion(c, t, DM_GET, 0);
+		tt->data_err = 0;
+		report_completion(c, t, DM_GET, data_err);
 	} else {
 		dmiser_report_released(c, t);
 	}
@@ -370,11 +400,12 @@ void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err)
 }
 
 /* [RFC 7145: 8.3.2 #5-6] */
-void dmiser_get_forget(struct dmiser_conn *c, struct dm_task *t)
+void dmiser_get_abort(struct dmiser_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &iser_task(t)->t;
 
-	(void)c;
+	if (tt->unsolicited)
+		dm_stray_aborted(&c->strays, t->itt, ISCSI_RESERVED_TAG);
 	tt->unsolicited = false;
 	if (!tt->getting)
 		return;

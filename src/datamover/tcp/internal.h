@@ -208,21 +208,6 @@ struct rx {
 	uint64_t out_bytes; /* write data received */
 };
 
-/* The tags of a sequence of Data-Outs; ttt 0xffffffff: unsolicited. */
-struct data_tags {
-	uint32_t itt, ttt;
-	bool valid;
-};
-
-#define ABORTED_MAX 64
-
-/* Data-Outs without a task: sequences that an abort left open, and the last
- * sequence that was rejected. */
-struct strays {
-	struct data_tags aborted[ABORTED_MAX], rejected;
-	unsigned naborted; /* since the connection began */
-};
-
 /* Solicited data: the slot in a TTT leads to the task of a Get_Data. */
 struct solicited {
 	struct dm_task **task; /* n slots */
@@ -266,8 +251,8 @@ struct dmtcp_conn {
 	uint32_t tx_statsn; /* target: follows the last StatSN sent */
 	uint32_t rx_statsn; /* initiator: the next StatSN expected */
 	struct stage *stage;
-	struct solicited gets; /* target */
-	struct strays strays;  /* target */
+	struct solicited gets;	 /* target */
+	struct dm_strays strays; /* target */
 	struct dmtcp_stats stats;
 };
 

@@ -22,27 +22,6 @@ static void set_data_err(struct dm_task *t, int err)
 
 /* ---- Data-Outs that belong to no open sequence ---- */
 
-static bool same_tags(const struct data_tags *a, const struct iscsi_pdu *p)
-{
-	return a->valid && a->itt == p->itt && a->ttt == p->ttt;
-}
-
-static bool is_aborted(struct dmtcp_conn *c, const struct iscsi_pdu *p)
-{
-	for (unsigned i = 0; i < ABORTED_MAX; i++)
-		if (same_tags(&c->strays.aborted[i], p)) {
-			c->strays.aborted[i].valid = !p->final;
-			return true;
-		}
-	return false;
-}
-
-static void note_aborted(struct dmtcp_conn *c, uint32_t itt, uint32_t ttt)
-{
-	c->strays.aborted[c->strays.naborted++ % ABORTED_MAX] =
-		(struct data_tags){ .itt = itt, .ttt = ttt, .valid = true };
-}
-
 /* §11.17.1, note 2: the target rejects an invalid TTT or ITT, once per
  * sequence. It drops the data of an aborted task without a Reject, because the
  * initiator may have sent them before it received the abort's response. */
@@ -50,14 +29,9 @@ static void reject_stray(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 
-	if (is_aborted(c, &r->pdu) || same_tags(&c->strays.rejected, &r->pdu)) {
+	r->drop_err = dm_stray_check(&c->strays, &r->pdu);
+	if (!r->drop_err)
 		c->stats.dropped++;
-		return;
-	}
-	c->strays.rejected = (struct data_tags){ .itt = r->pdu.itt,
-						 .ttt = r->pdu.ttt,
-						 .valid = true };
-	r->drop_err = ERR_NOT_FOUND;
 }
 
 /* A Data-Out that does not follow the one before it, or lies outside of its
@@ -340,10 +314,10 @@ void dmtcp_get_abort(struct dmtcp_conn *c, struct dm_task *t)
 	const struct dmtcp_task *p = tcp_task(t);
 
 	if (p->t.unsol == UNSOL_OPEN)
-		note_aborted(c, t->itt, ISCSI_RESERVED_TAG);
+		dm_stray_aborted(&c->strays, t->itt, ISCSI_RESERVED_TAG);
 	for (unsigned i = 0; i < MAX_R2T; i++)
 		if (p->bursts[i].active && !p->bursts[i].announce)
-			note_aborted(c, t->itt, p->bursts[i].ttt);
+			dm_stray_aborted(&c->strays, t->itt, p->bursts[i].ttt);
 	dmtcp_get_forget(c, t);
 }
 

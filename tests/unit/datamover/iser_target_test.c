@@ -453,8 +453,11 @@ static void test_unsolicited_data_rfc7145_7_3_4(void **state)
 	assert_int_equal(t->err, 0);
 	assert_int_equal(t->dm.out_done, 16384);
 	assert_got(t, 0, 16384);
+	assert_int_equal(r.errors, 0);
 	/* Data-Outs after the F bit belong to no sequence */
 	fixture_data_out(&r, 5, 2, 16384, 100, true);
+	assert_int_equal(r.errors, 1);
+	assert_int_equal(r.last_err, ERR_NOT_FOUND);
 	assert_int_equal(t->seen[DM_UNSOLICITED], 1);
 	assert_int_equal(t->dm.out_done, 16384);
 	fixture_expect_alive(&r);
@@ -580,9 +583,30 @@ static void test_unsolicited_data_out_of_place(void **state)
 		assert_int_equal(t->seen[DM_UNSOLICITED], 1);
 		assert_int_equal(t->err, ERR_SEQUENCE);
 		assert_int_equal(t->dm.out_done, 1000);
+		assert_int_equal(r.errors, 1);
+		assert_int_equal(r.last_err, ERR_RANGE);
 		fixture_expect_alive(&r);
 		fixture_fini(&r);
 	}
+}
+
+/* RFC 7143 §11.4.7.2: unsolicited data while the solicited data are read. */
+static void test_unexpected_unsolicited_data_over_iser(void **state)
+{
+	struct fixture_task *t;
+
+	(void)state;
+	begin(DMISER_LINUX);
+	fixture_write(&r, 5, 4096, 0, true);
+	t = fixture_find(&r, 5);
+	assert_int_equal(dm_get_data(r.dm, &t->dm, 0, 4096), 0);
+	fixture_data_out(&r, 5, 0, 0, 100, true);
+	assert_int_equal(r.errors, 1);
+	fixture_flush(&r);
+	assert_int_equal(t->seen[DM_GET], 1);
+	assert_int_equal(t->err, ERR_PROTOCOL);
+	fixture_expect_alive(&r);
+	fixture_fini(&r);
 }
 
 /* RFC 7143 §13.10, §13.11: data that were not negotiated. */
@@ -744,6 +768,7 @@ int main(void)
 		cmocka_unit_test(test_write_base_in_each_reading_rfc7145_6_9),
 		cmocka_unit_test(test_write_that_counts_absent_data),
 		cmocka_unit_test(test_unsolicited_data_out_of_place),
+		cmocka_unit_test(test_unexpected_unsolicited_data_over_iser),
 		cmocka_unit_test(test_data_not_agreed_on),
 		cmocka_unit_test(test_immediate_data_beyond_limits),
 		cmocka_unit_test(test_data_for_nobody),

@@ -30,7 +30,7 @@ void *__wrap_malloc(size_t n)
 	return too_big && n > too_big ? NULL : __real_malloc(n);
 }
 
-static void begin(void)
+static void begin_as(enum dm_rdma rdma)
 {
 	static const uint8_t cm[4] = { 0x80 };
 	struct dmiser_config cfg;
@@ -40,9 +40,15 @@ static void begin(void)
 	dmiser_config_default(&cfg, ISCSI_TARGET);
 	conn = dmiser_new(&cfg, &f.qp);
 	assert_non_null(conn);
+	dmiser_dm(conn)->rdma = rdma;
 	bench_accept(&b, dmiser_dm(conn));
 	fake_rcap_request(&f, cm, sizeof(cm));
 	fake_rcap_establish(&f, cm, sizeof(cm));
+}
+
+static void begin(void)
+{
+	begin_as(DM_RDMA_ALREADY);
 }
 
 static void end(void)
@@ -219,6 +225,147 @@ static void test_ping_is_cut_to_what_initiators_take(void **state)
 	end();
 }
 
+/* ---- unsolicited Data-Outs ---- */
+
+/* The target agrees on InitialR2T=No with initiators that use RDMA after a
+ * login only. */
+static void logged_in_without_r2t(void)
+{
+	struct iscsi_pdu p;
+
+	begin_as(DM_RDMA_POSSIBLE);
+	LOGIN(NAMES "InitialR2T=No\0FirstBurstLength=1024\0" RDMA);
+	p = answer(NULL, 0);
+	assert_int_equal(p.login.status_class, 0);
+	/* the unit attentions of a new nexus */
+	for (uint32_t cmdsn = 0; cmdsn < 2; cmdsn++) {
+		p = (struct iscsi_pdu){ .op = ISCSI_SCSI_COMMAND,
+					.final = true,
+					.itt = 1,
+					.cmdsn = cmdsn };
+		deliver(&p, NULL);
+		assert_int_equal(answer(NULL, 0).op, ISCSI_SCSI_RESPONSE);
+	}
+}
+
+/* A WRITE of 3 blocks at LBA 0, whose unsolicited data follow. */
+static void begin_write(uint32_t itt, uint32_t cmdsn)
+{
+	struct iscsi_pdu p = { .op = ISCSI_SCSI_COMMAND,
+			       .itt = itt,
+			       .cmdsn = cmdsn };
+
+	p.cmd.write = true;
+	p.cmd.attr = ISCSI_ATTR_SIMPLE;
+	p.cmd.edtl = 3 * 512;
+	p.cmd.cdb[0] = 0x2a;
+	p.cmd.cdb[8] = 3;
+	deliver(&p, NULL);
+}
+
+static void data_out(uint32_t itt, uint32_t datasn, uint32_t offset, bool final)
+{
+	static const uint8_t bytes[512] = { 0x77 };
+	struct iscsi_pdu p = { .op = ISCSI_DATA_OUT,
+			       .final = final,
+			       .itt = itt,
+			       .ttt = ISCSI_RESERVED_TAG,
+			       .dsl = sizeof(bytes) };
+
+	p.data.datasn = datasn;
+	p.data.offset = offset;
+	deliver(&p, bytes);
+}
+
+static void assert_reject_of_data_out(void)
+{
+	char data[ISCSI_BHS_LEN];
+	const struct iscsi_pdu a = answer(data, sizeof(data));
+
+	assert_int_equal(a.op, ISCSI_REJECT);
+	assert_int_equal(a.reject.reason, ISCSI_REJECT_INVALID_PDU_FIELD);
+	assert_int_equal(data[0] & 0x3f, ISCSI_DATA_OUT);
+}
+
+static void assert_quiet(void)
+{
+	assert_null(fake_rcap_wr(&f, 0));
+	assert_false(f.terminated || f.disconnected);
+}
+
+/* A Data-Out of a task that never existed is rejected, once per sequence. */
+static void test_stray_data_out_is_rejected_rfc7143_11_17_1(void **state)
+{
+	(void)state;
+	logged_in_without_r2t();
+	data_out(77, 0, 0, false);
+	assert_reject_of_data_out();
+	data_out(77, 1, 512, true);
+	assert_quiet();
+	data_out(78, 0, 0, true);
+	assert_reject_of_data_out();
+	assert_quiet();
+	end();
+}
+
+/* The data of a task that was aborted may be on their way: no Reject. */
+static void test_late_data_out_is_discarded_rfc7143_11_17_1(void **state)
+{
+	struct iscsi_pdu p = { .op = ISCSI_TMF_REQUEST,
+			       .immediate = true,
+			       .final = true,
+			       .itt = 6,
+			       .cmdsn = 3 };
+
+	(void)state;
+	logged_in_without_r2t();
+	begin_write(5, 2);
+	assert_true(b.buffers > 0);
+	data_out(5, 0, 0, false);
+	p.tmf.function = ISCSI_TMF_ABORT_TASK;
+	p.tmf.rtt = 5;
+	p.tmf.ref_cmdsn = 2;
+	deliver(&p, NULL);
+	bench_wait(&b);
+	bench_wait(&b);
+	p = answer(NULL, 0);
+	assert_int_equal(p.op, ISCSI_TMF_RESPONSE);
+	assert_int_equal(p.tmf_response, ISCSI_TMF_COMPLETE);
+	assert_int_equal(b.buffers, 0);
+	while (fake_rcap_wr(&f, 0)) /* pings of the target */
+		answer(NULL, 0);
+	data_out(5, 1, 512, true);
+	assert_quiet();
+	data_out(5, 2, 1024, true); /* after the end of the sequence */
+	assert_reject_of_data_out();
+	end();
+}
+
+/* Data beyond FirstBurstLength are rejected, and the command ends with CHECK
+ * CONDITION at the end of its sequence; nothing is written. */
+static void test_data_out_beyond_first_burst_rfc7143_13_14(void **state)
+{
+	struct iscsi_pdu a;
+
+	(void)state;
+	logged_in_without_r2t();
+	begin_write(5, 2);
+	data_out(5, 0, 0, false);
+	data_out(5, 1, 512, false);
+	assert_quiet();
+	data_out(5, 2, 1024, false);
+	assert_reject_of_data_out();
+	data_out(5, 3, 1536, true);
+	a = answer(NULL, 0);
+	assert_int_equal(a.op, ISCSI_SCSI_RESPONSE);
+	assert_int_equal(a.itt, 5);
+	assert_int_equal(a.rsp.status, 2);
+	assert_int_equal(bs_hold_waiting(b.hold), 0);
+	assert_int_equal(b.buffers, 0);
+	assert_quiet();
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +375,12 @@ int main(void)
 		cmocka_unit_test(test_no_resources_rfc7145_10_1_3_1),
 		cmocka_unit_test(test_login_over_rdma_from_the_start),
 		cmocka_unit_test(test_ping_is_cut_to_what_initiators_take),
+		cmocka_unit_test(
+			test_stray_data_out_is_rejected_rfc7143_11_17_1),
+		cmocka_unit_test(
+			test_late_data_out_is_discarded_rfc7143_11_17_1),
+		cmocka_unit_test(
+			test_data_out_beyond_first_burst_rfc7143_13_14),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
