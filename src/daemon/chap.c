@@ -76,7 +76,7 @@ static int read_user(struct iscsi_chap_secret *s, const char *option,
 	return read_secret(s, option, path);
 }
 
-int chap_read(const struct options *o, struct chap *c)
+int chap_read(const struct options *o, struct tgt_chap *c)
 {
 	int err = read_user(&c->in, "chap", o->chap.user, o->chap.secret_file);
 

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "daemon/chap.h"
 #include "daemon/daemon.h"
 #include "daemon/health.h"
 #include "daemon/luns/state.h"
@@ -43,10 +44,7 @@ static bool handle_other(struct daemon *d, int signo)
 {
 	switch (signo) {
 	case SIGHUP:
-		trace_emit(
-			&d->log.trace, TRACE_START,
-			"SIGHUP: there is no log file to reopen, and changed "
-			"files and options need a restart");
+		chap_reload(d);
 		return true;
 	case SIGUSR1:
 		log_status(d);

@@ -269,11 +269,9 @@ int setup_stores(struct daemon *d)
 
 /* ---- target ---- */
 
-static int add_node(struct daemon *d, const struct chap *chap)
+static int add_node(struct daemon *d, const struct tgt_chap *chap)
 {
-	struct tgt_node_config node = { .server = d->server,
-					.chap_in = chap->in,
-					.chap_out = chap->out };
+	struct tgt_node_config node = { .server = d->server, .chap = *chap };
 	int err;
 
 	snprintf(node.name, sizeof(node.name), "%s", d->options.name);
@@ -293,7 +291,7 @@ static int add_node(struct daemon *d, const struct chap *chap)
 	return 0;
 }
 
-static int make_target(struct daemon *d, const struct chap *chap)
+static int make_target(struct daemon *d, const struct tgt_chap *chap)
 {
 	struct tgt_config cfg;
 
@@ -302,10 +300,8 @@ static int make_target(struct daemon *d, const struct chap *chap)
 	cfg.trace = &d->log.trace;
 	cfg.prefer_digests = d->options.digests == DIGESTS_PREFER;
 	cfg.strict_names = d->options.strict;
-	if (d->options.chap.discovery) {
-		cfg.discovery_in = chap->in;
-		cfg.discovery_out = chap->out;
-	}
+	if (d->options.chap.discovery)
+		cfg.discovery_chap = *chap;
 	cfg.max_conns = UINT_MAX; /* admission.c limits them */
 	cfg.data_time = d->options.data_timeout * XTIME_S;
 	cfg.discovery_time = d->options.discovery_time * XTIME_S;
@@ -328,7 +324,7 @@ static int make_target(struct daemon *d, const struct chap *chap)
 
 int setup_target(struct daemon *d)
 {
-	struct chap chap = { 0 };
+	struct tgt_chap chap = { 0 };
 	int err = chap_read(&d->options, &chap);
 
 	if (!err)

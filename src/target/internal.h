@@ -39,8 +39,9 @@ struct tgt_conn;
 /* ---- shared by all workers, constant once connections come ---- */
 
 struct tgt_node {
-	struct list link; /* tgt.nodes */
-	struct tgt_node_config cfg;
+	struct list link;	    /* tgt.nodes */
+	struct tgt_node_config cfg; /* chap: wiped; see below */
+	struct tgt_chap *chap;	    /* one for each worker, of its thread */
 	uint16_t rtpi; /* relative target port identifier of the node's port */
 };
 
@@ -65,6 +66,7 @@ struct tgt_worker {
 	unsigned messages; /* operations that wait for other workers */
 	uint16_t next_tsih;
 	bool draining;
+	struct tgt_chap discovery_chap;
 	xtime now; /* of the last expire, drain or accept */
 };
 
@@ -303,6 +305,8 @@ static inline void tgt_rearm(struct tgt_worker *w)
 
 /* ---- node.c ---- */
 
+/* tgt_node_free frees n, wiping its secrets. */
+void tgt_node_free(const struct tgt *t, struct tgt_node *n);
 /* tgt_node_find returns the node of that name, or NULL. */
 struct tgt_node *tgt_node_find(const struct tgt *t, const char *name);
 /* tgt_find_lu returns the unit of a LUN in wire form; NULL: no such unit. */

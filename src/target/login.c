@@ -15,6 +15,7 @@ struct tgt_login {
 	struct iscsi_login_config cfg;
 	struct iscsi_login_engine *engine;
 	struct tgt_node *node; /* NULL: discovery, or not known yet */
+	struct tgt_chap chap;  /* as it was when the login began */
 	uint32_t cmdsn;	       /* of the leading request */
 	struct dm_control out;
 	uint8_t data[ISCSI_LOGIN_PDU_MAX];
@@ -32,6 +33,7 @@ static void identify_login(void *arg, const struct iscsi_login_id *id,
 			   struct iscsi_login_verdict *v)
 {
 	struct tgt_conn *c = arg;
+	struct tgt_login *l = c->login;
 	const struct tgt *t = c->worker->tgt;
 	struct tgt_node *n;
 
@@ -40,20 +42,17 @@ static void identify_login(void *arg, const struct iscsi_login_id *id,
 		v->status = ISCSI_LOGIN_UNAVAILABLE;
 		return;
 	}
-	if (id->discovery) {
-		v->chap_in = secret_or_null(&t->cfg.discovery_in);
-		v->chap_out = secret_or_null(&t->cfg.discovery_out);
-		return;
-	}
-	n = tgt_node_find(t, id->target_name);
-	if (!n) {
+	n = id->discovery ? NULL : tgt_node_find(t, id->target_name);
+	if (!n && !id->discovery) {
 		v->status = ISCSI_LOGIN_NOT_FOUND;
 		return;
 	}
-	c->login->node = n;
-	v->chap_in = secret_or_null(&n->cfg.chap_in);
-	v->chap_out = secret_or_null(&n->cfg.chap_out);
-	memcpy(v->target_alias, n->cfg.alias, sizeof(v->target_alias));
+	l->node = n;
+	l->chap = n ? n->chap[c->worker->index] : c->worker->discovery_chap;
+	v->chap_in = secret_or_null(&l->chap.in);
+	v->chap_out = secret_or_null(&l->chap.out);
+	if (n)
+		memcpy(v->target_alias, n->cfg.alias, sizeof(v->target_alias));
 }
 
 /* A connection in RDMA mode cannot serve an initiator that declares
@@ -160,6 +159,7 @@ void tgt_login_free(struct tgt_conn *c)
 	if (!c->login)
 		return;
 	iscsi_login_free(c->login->engine);
+	explicit_bzero(&c->login->chap, sizeof(c->login->chap));
 	free(c->login);
 	c->login = NULL;
 }
@@ -215,11 +215,9 @@ static void refuse_no_resources(struct tgt_conn *c, int err)
 static int ask_admission(struct tgt_conn *c)
 {
 	const struct tgt_config *cfg = &c->worker->tgt->cfg;
-	const struct tgt_node *n = c->session->node;
-	const struct iscsi_chap_secret *chap =
-		n ? &n->cfg.chap_in : &cfg->discovery_in;
 
-	return cfg->logged_in(cfg->arg, c->info.owner, !n, chap->name[0] != 0);
+	return cfg->logged_in(cfg->arg, c->info.owner, !c->session->node,
+			      c->login->chap.in.name[0] != 0);
 }
 
 /* Sends this status in place of the final response, which is ready. */

@@ -34,6 +34,33 @@ struct tgt_node *tgt_node_find(const struct tgt *t, const char *name)
 	return NULL;
 }
 
+static struct tgt_node *new_node(const struct tgt *t,
+				 const struct tgt_node_config *cfg)
+{
+	const unsigned nworkers = t->cfg.env.nworkers;
+	struct tgt_node *n = malloc(sizeof(*n));
+
+	if (!n)
+		return NULL;
+	n->cfg = *cfg;
+	explicit_bzero(&n->cfg.chap, sizeof(n->cfg.chap));
+	n->chap = calloc(nworkers, sizeof(*n->chap));
+	if (!n->chap) {
+		free(n);
+		return NULL;
+	}
+	for (unsigned i = 0; i < nworkers; i++)
+		n->chap[i] = cfg->chap;
+	return n;
+}
+
+void tgt_node_free(const struct tgt *t, struct tgt_node *n)
+{
+	explicit_bzero(n->chap, t->cfg.env.nworkers * sizeof(*n->chap));
+	free(n->chap);
+	free(n);
+}
+
 int tgt_node_add(struct tgt *t, const struct tgt_node_config *cfg)
 {
 	char name[ISCSI_NAME_MAX + 1], why[ISCSI_NAME_WHY];
@@ -44,17 +71,34 @@ int tgt_node_add(struct tgt *t, const struct tgt_node_config *cfg)
 		return ERR_FORMAT;
 	if (tgt_node_find(t, name))
 		return ERR_BUSY;
-	n = malloc(sizeof(*n));
+	n = new_node(t, cfg);
 	if (!n)
 		return ERR_NOMEM;
-	n->cfg = *cfg;
 	memcpy(n->cfg.name, name, sizeof(name));
 	err = add_port(t, n);
 	if (err) {
-		free(n);
+		tgt_node_free(t, n);
 		return err;
 	}
 	list_push_back(&t->nodes, &n->link);
+	return 0;
+}
+
+int tgt_worker_set_chap(struct tgt_worker *w, const char *node,
+			const struct tgt_chap *chap)
+{
+	char name[ISCSI_NAME_MAX + 1], why[ISCSI_NAME_WHY];
+	struct tgt_node *n = NULL;
+
+	if (!node) {
+		w->discovery_chap = *chap;
+		return 0;
+	}
+	if (!iscsi_name_prepare(name, node, w->tgt->cfg.strict_names, why))
+		n = tgt_node_find(w->tgt, name);
+	if (!n)
+		return ERR_NOT_FOUND;
+	n->chap[w->index] = *chap;
 	return 0;
 }
 

@@ -83,6 +83,7 @@ static void worker_init(struct tgt_worker *w, struct tgt *t, unsigned index)
 	w->tgt = t;
 	w->index = index;
 	w->next_tsih = 1;
+	w->discovery_chap = t->cfg.discovery_chap;
 	list_init(&w->conns);
 	list_init(&w->sessions);
 	list_init(&w->aborts);
@@ -112,15 +113,11 @@ void tgt_free(struct tgt *t)
 {
 	struct list *n;
 
-	while ((n = list_pop_front(&t->nodes))) {
-		struct tgt_node *node = list_entry(n, struct tgt_node, link);
-
-		explicit_bzero(&node->cfg.chap_in, sizeof(node->cfg.chap_in));
-		explicit_bzero(&node->cfg.chap_out, sizeof(node->cfg.chap_out));
-		free(node);
-	}
+	while ((n = list_pop_front(&t->nodes)))
+		tgt_node_free(t, list_entry(n, struct tgt_node, link));
 	while ((n = list_pop_front(&t->portals)))
 		free(list_entry(n, struct tgt_portal, link));
+	explicit_bzero(t->workers, t->cfg.env.nworkers * sizeof(*t->workers));
 	free(t->workers);
 	explicit_bzero(&t->cfg, sizeof(t->cfg)); /* CHAP secrets */
 	free(t);

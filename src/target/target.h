@@ -5,8 +5,8 @@
  * above and knows no transport, clock or thread.
  *
  * Threads: struct tgt is filled before the first connection and is constant
- * afterwards. A struct tgt_worker with its connections, sessions and tasks
- * belongs to one thread. Workers send each other messages by dev_env.post: for
+ * afterwards. A struct tgt_worker with its connections, sessions and tasks, and
+ * with its own copies of the CHAP secrets, belongs to one thread. Workers send each other messages by dev_env.post: for
  * resets that reach sessions of other workers, and for session reinstatement.
  *
  * Memory: a session allocates its tasks at login; a command allocates nothing.
@@ -22,6 +22,13 @@
 
 struct tgt;
 struct tgt_worker;
+
+/* The names and secrets of CHAP. Empty names: any initiator is admitted; the
+ * target proves nothing. */
+struct tgt_chap {
+	struct iscsi_chap_secret in;  /* by which initiators log in */
+	struct iscsi_chap_secret out; /* by which the target proves itself */
+};
 
 struct tgt_config {
 	struct dev_env env;  /* workers, posting between them */
@@ -42,10 +49,8 @@ struct tgt_config {
 	xtime data_time;
 	uint16_t tpgt;
 	bool prefer_digests;
-	bool strict_names; /* see iscsi_name_prepare */
-	/* CHAP of discovery sessions. Empty names: any initiator is admitted;
-	 * the target proves nothing */
-	struct iscsi_chap_secret discovery_in, discovery_out;
+	bool strict_names;		/* see iscsi_name_prepare */
+	struct tgt_chap discovery_chap; /* of discovery sessions */
 	/*
 	 * Events of a connection, called on its worker with the owner of its
 	 * tgt_conn_info. logged_in: the login is complete and no older session
@@ -79,9 +84,8 @@ void tgt_free(struct tgt *t);
 struct tgt_node_config {
 	char name[ISCSI_NAME_MAX + 1]; /* iqn., eui. or naa. */
 	char alias[ISCSI_NAME_MAX + 1];
-	struct dev_server *server;	   /* borrowed */
-	struct iscsi_chap_secret chap_in;  /* empty name: any initiator */
-	struct iscsi_chap_secret chap_out; /* empty name: no mutual CHAP */
+	struct dev_server *server; /* borrowed */
+	struct tgt_chap chap;
 };
 
 /* tgt_node_add adds a target node (a copy of cfg) before the first connection.
@@ -113,6 +117,12 @@ struct tgt_conn_info {
  */
 int tgt_conn_accept(struct tgt_worker *w, struct dm_conn *dm,
 		    const struct tgt_conn_info *info, xtime now);
+
+/* tgt_worker_set_chap replaces the secrets of a node, or those of discovery
+ * sessions (node NULL), on this worker by a copy of chap, for the logins that
+ * begin afterwards. ERR_NOT_FOUND: no node has that name. */
+int tgt_worker_set_chap(struct tgt_worker *w, const char *node,
+			const struct tgt_chap *chap);
 
 /* tgt_conn_drop drops the connection with this owner, if there is one, and logs
  * why. */

@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from harness import (ISERCTL, ISERD, Daemon, Secrets, Wire, main, patience,
+from harness import (ISER, ISERCTL, ISERD, Daemon, Secrets, Wire, main, patience,
                      quiet_port, refused, run, until)
 
 
@@ -249,12 +249,46 @@ class Signals(unittest.TestCase):
                 for _ in range(3):
                     d.proc.send_signal(s)
             d.wait_for("status: 0 sessions")
-            d.wait_for("SIGHUP: there is no log file")
+            d.wait_for("SIGHUP: there are no CHAP secrets")
             w = Wire(d)
             w.login()
             d.proc.send_signal(signal.SIGUSR1)
             d.wait_for("status: 1 sessions")
             w.close()
+
+    def test_hup_reads_the_chap_secrets_again(self):
+        """Logins of every worker use the new secrets; a bad file changes nothing."""
+        with Secrets("--workers", "3", "--discovery-auth", "ram:8M") as s, Daemon(*s.args) as d:
+            def logs_in(mine, target, command="info"):
+                # connections go to the workers in turn
+                codes = {run([ISER, command, s.url(d.url, mine, target)], check=False).returncode
+                         for _ in range(3)}
+                self.assertEqual(len(codes), 1, codes)
+                return codes == {0}
+
+            def write(option, text):
+                with open(os.path.join(s.dir.name, option), "w") as f:
+                    f.write(text)
+
+            def hup(line):
+                d.proc.send_signal(signal.SIGHUP)
+                d.wait_for("SIGHUP: " + line)
+
+            old, new = "correct horse battery", "another horse battery"
+            self.assertTrue(logs_in(old, "staple in the attic"))
+            write("chap", new + "\n")
+            write("chap-mutual", "nail in the cellar\n")
+            self.assertTrue(logs_in(old, "staple in the attic"))
+            hup("new logins use")
+            self.assertTrue(logs_in(new, "nail in the cellar"))
+            self.assertTrue(logs_in(new, "nail in the cellar", "ls"))
+            self.assertFalse(logs_in(new, "staple in the attic"))
+            write("chap", "short")
+            hup("the CHAP secrets are unchanged")
+            self.assertTrue(logs_in(new, "nail in the cellar"))
+            os.remove(os.path.join(s.dir.name, "chap-mutual"))
+            hup("the CHAP secrets are unchanged")
+            self.assertTrue(logs_in(new, "nail in the cellar"))
 
     def test_term_after_others_ends_in_order(self):
         d = Daemon("ram:8M")
