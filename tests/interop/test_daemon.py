@@ -64,7 +64,7 @@ class Refusals(unittest.TestCase):
         self.check(["scsi:/dev/nowhere"], 3, "/dev/nowhere", "no such device")
         self.check(["scsi:/dev/null"], 3, "/dev/null", "no SCSI device",
                    "/dev/sgN")
-        self.check(["scsi:/etc/passwd"], 3, "/etc/passwd", "is no device")
+        self.check(["scsi:/etc/passwd"], 3, "/etc/passwd", "not a device")
         self.check(["--scsi-timeout", "0", "ram:1M"], 2, "--scsi-timeout")
         self.check(["--data-timeout", "0", "ram:1M"], 2, "--data-timeout")
 

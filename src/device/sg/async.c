@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * async.c: /dev/sgN (the kernel's Documentation/scsi/scsi-generic.rst): write()
- * sends a command, the descriptor polls readable when one is over, read()
- * brings it. Data go straight between the request's memory and the kernel.
+ * async.c: /dev/sgN (Documentation/scsi/scsi-generic.rst of Linux): write() sends
+ * a command, poll() reports a descriptor readable when a command has ended, and
+ * read() returns the result. The kernel reads and writes the data in the memory of
+ * the request.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ struct sg_port *sg_port_free(struct sg_lane *l)
 	return best;
 }
 
-/* One that is over. False: there is none now. */
+/* take_one completes one request that has ended; false: none has ended. */
 static bool take_one(struct sg_port *port)
 {
 	struct sg_io_hdr h = { .interface_id = 'S' };
@@ -44,8 +45,7 @@ static bool take_one(struct sg_port *port)
 
 static void take_all(struct sg_port *port)
 {
-	/* the last one's end may close nothing: the device stays as it is
-	 * while its requests come back */
+	/* A completion does not free port: a close waits for all requests. */
 	while (port->inflight && take_one(port))
 		continue;
 }
@@ -66,8 +66,8 @@ static void ask_again(struct io_timer *t)
 		set_ask(port);
 }
 
-/* A device that went polls "hung up" for ever after, although what is in
- * flight still comes back: that is asked for from time to time. */
+/* poll() reports a hang-up of a removed device without end, although the commands
+ * in flight still end. So ready removes the watch, and a timer reads the results. */
 static void ready(struct io_watch *w, unsigned events)
 {
 	struct sg_port *port = container_of(w, struct sg_port, watch);
@@ -81,7 +81,8 @@ static void ready(struct io_watch *w, unsigned events)
 		set_ask(port);
 }
 
-/* On the worker's own thread: a loop is nobody else's. */
+/* The first sg_port_send adds the watch, because only the thread of a loop may use
+ * that loop, and sg_open runs on another thread. */
 static int watch(struct sg_port *port)
 {
 	if (port->watch.in_loop || port->hung_up)

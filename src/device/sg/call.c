@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* call.c: commands by ioctl(SG_IO), which waits for their end, on a loop's
- * helper threads; and resets. */
+/* call.c: commands by ioctl(SG_IO), and resets. Both block until they have ended,
+ * so the helper threads of a loop execute them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -99,12 +99,13 @@ static int64_t reset_call(struct io_file_op *op)
 static void reset_end(struct sg_reset *r)
 {
 	close(r->op.fd);
-	r->under_way = false;
+	r->in_progress = false;
 	if (r->orphan)
 		free(r);
 }
 
-/* It did or did not help: the commands come back in either case. */
+/* The result does not matter: the commands end in either case, at the latest
+ * after their timeout. */
 static void reset_done(struct io_file_op *op, int64_t result)
 {
 	(void)result;
@@ -116,12 +117,12 @@ void sg_reset(struct sg_lane *l)
 	struct sg_reset *r = l->reset;
 	int fd;
 
-	if (r->under_way)
+	if (r->in_progress)
 		return;
 	fd = fcntl(l->dev->fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	r->under_way = true;
+	r->in_progress = true;
 	r->op = (struct io_file_op){ .opcode = IO_FILE_CALL,
 				     .fd = fd,
 				     .call = reset_call,
@@ -131,7 +132,7 @@ void sg_reset(struct sg_lane *l)
 
 void sg_reset_free(struct sg_reset *r)
 {
-	if (r && r->under_way)
+	if (r && r->in_progress)
 		r->orphan = true;
 	else
 		free(r);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * internal.h: what the files of device/sg share.
- *   open.c   opening; what the device is; sentences for people
- *   send.c   requests in, their turn, their end
- *   async.c  /dev/sgN: write() sends one, read() brings one back
+ * internal.h: the interface between the files of device/sg.
+ *   open.c   open and identify a device; error texts
+ *   send.c   queue, send and end requests
+ *   async.c  /dev/sgN: write() sends a command, read() returns its result
  *   call.c   ioctl(SG_IO) on helper threads; resets
  */
 #ifndef DEVICE_SG_INTERNAL_H
@@ -17,10 +17,10 @@
 #include "base/bytes.h"
 #include "device/sg/sg.h"
 
-#define SG_FD_QUEUE \
- 16u		    /* commands of one descriptor of /dev/sgN: the kernel's */
-#define SG_FDS	 2u /* of one worker */
-#define SG_CALLS 8u /* helper threads of a worker that one device may keep */
+/* SG_MAX_QUEUE of the kernel: commands of one descriptor of /dev/sgN. */
+#define SG_FD_QUEUE 16u
+#define SG_FDS	    2u /* descriptors of one worker */
+#define SG_CALLS    8u /* helper threads that one device may use per worker */
 
 enum sg_kind {
 	SG_ASYNC, /* /dev/sgN */
@@ -35,11 +35,11 @@ struct sg_port {
 	struct io_watch watch; /* fd < 0: none */
 	struct sg_lane *lane;
 	unsigned inflight;
-	bool hung_up; /* the device went; what is in flight is asked for */
+	bool hung_up; /* the device was removed; `ask` reads pending results */
 	struct io_timer ask;
 };
 
-/* What is one worker's. */
+/* The part of a device that belongs to one worker. */
 struct sg_lane {
 	struct sg_device *dev;
 	struct io_loop *loop;
@@ -50,32 +50,33 @@ struct sg_lane {
 	struct sg_reset *reset;
 };
 
-/* A reset, on a helper thread. It may last longer than the device. */
+/* A reset on a helper thread. The reset may end after the device was closed: an
+ * orphan then frees itself. */
 struct sg_reset {
 	struct io_file_op op;
-	bool under_way, orphan;
+	bool in_progress, orphan;
 };
 
-/* Read-only after open, so that every worker may use it, but for atomics. */
+/* Every worker reads a device. After open only the atomic members change. */
 struct sg_device {
 	struct pass pass;
-	int fd;	   /* for calls */
-	int guard; /* keeps the system from using its disk; or -1 */
+	int fd;	   /* for ioctl(SG_IO) */
+	int guard; /* an exclusive descriptor of the disk: blocks mounts; or -1 */
 	_Atomic enum sg_kind kind;
 	_Atomic bool gone;
-	unsigned room; /* commands of one lane at once */
+	unsigned room; /* commands in flight that one lane may have */
 	void (*say_gone)(void *arg, const char *path);
 	void *arg;
 	unsigned nlanes;
 	struct sg_lane *lanes;
 };
 
-/* How far a request is; in pass_req.priv. */
+/* The state of a request in this room; in pass_req.priv. */
 struct sg_step {
 	struct list link; /* sg_lane.waiting */
 	struct pass_req *req;
 	struct sg_lane *lane;
-	struct sg_port *port; /* that has it */
+	struct sg_port *port; /* that sent the command; NULL: a helper thread */
 	struct io_file_op op;
 	union {
 		struct sg_io_hdr v3;
@@ -94,27 +95,37 @@ static inline struct sg_step *sg_step_of(struct pass_req *r)
 
 extern const struct pass_ops sg_pass_ops;
 
-/* Sends what waits, as far as there is room. */
+/* sg_pump sends the waiting requests in order until l->dev->room are in flight. */
 void sg_pump(struct sg_lane *l);
-/* The step is over, in the host's words / with -Exxx. */
+/* sg_ended completes the request of s with the SCSI status, the host status of the
+ * kernel and the octets that were not moved. */
 void sg_ended(struct sg_step *s, unsigned status, unsigned host,
 	      unsigned sense_len, int64_t resid);
+/* sg_failed completes the request of s, which the kernel refused with -Exxx. */
 void sg_failed(struct sg_step *s, int err);
+/* sg_fill_v3 fills s->io.v3 from the request of s. */
 void sg_fill_v3(struct sg_step *s);
 
 /* ---- async.c ---- */
 
-/* A descriptor with room, or NULL. */
+/* sg_port_free returns the descriptor with the fewest commands in flight; NULL:
+ * every descriptor is full. */
 struct sg_port *sg_port_free(struct sg_lane *l);
-/* 0, or -Exxx: it was not sent. */
+/* sg_port_send sends the command of s; -Exxx: the command was not sent. */
 int sg_port_send(struct sg_port *port, struct sg_step *s);
+/* sg_ports_close closes the descriptors of l. No request is in flight. */
 void sg_ports_close(struct sg_lane *l);
 
 /* ---- call.c ---- */
 
+/* sg_call executes the command of s on a helper thread. */
 void sg_call(struct sg_step *s);
+/* sg_fill_v4 fills s->io.v4 from the request of s. */
 void sg_fill_v4(struct sg_step *s);
+/* sg_reset begins a reset of the device unless a reset of l is in progress. */
 void sg_reset(struct sg_lane *l);
-void sg_reset_free(struct sg_reset *r); /* NULL is fine */
+/* sg_reset_free frees r, or lets a reset in progress free r at its end. r may be
+ * NULL. */
+void sg_reset_free(struct sg_reset *r);
 
 #endif

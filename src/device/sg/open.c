@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* open.c: opening a SCSI device of this machine: what it is, how much it takes
- * at once, who it is, and sentences for people when it won't do. */
+/* open.c: opens a SCSI device of this machine: identifies the device, finds its
+ * limits and its name, and writes the error text if the device is not usable. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,12 +20,12 @@
 #include "device/sg/internal.h"
 #include "scsi/cdb.h"
 
-#define SG_MAJOR      21u	  /* of /dev/sgN, for ever */
-#define TRANSFER_MIN  (64u << 10) /* where nothing tells, or tells too little */
+#define SG_MAJOR      21u	  /* SCSI_GENERIC_MAJOR: /dev/sgN */
+#define TRANSFER_MIN  (64u << 10) /* also if Linux reports no or a lower limit */
 #define TRANSFER_MAX  (64u << 20)
 #define PROBE_SECONDS 20u
 
-/* What is being opened, and where to say what is wrong with it. */
+/* The device that is being opened, and the buffer for an error text. */
 struct opening {
 	const struct sg_config *cfg;
 	struct sg_device *dev;
@@ -54,24 +54,25 @@ static bool refuse_open(struct opening *o, int err)
 				 "them)");
 	case EACCES:
 	case EPERM:
-		return refuse(o, "permission denied; run as root, or give the "
-				 "user the device (group disk, or a udev "
+		return refuse(o, "permission denied; run as root, or permit "
+				 "access to the device (group disk, or a udev "
 				 "rule)");
 	case ENXIO:
 	case ENODEV:
-		return refuse(o, "there is no device behind it; is it "
-				 "connected?");
+		return refuse(o, "no device is connected to this path; connect "
+				 "the device");
 	case EBUSY:
-		return refuse(o, "another program has it for itself; stop "
-				 "that");
+		return refuse(o, "in exclusive use by another program; end "
+				 "that program");
 	default:
-		return refuse(o, "cannot be opened: %s", strerror(err));
+		return refuse(o, "cannot open the device: %s", strerror(err));
 	}
 }
 
 /* ---- /sys ---- */
 
-/* What /sys has of the SCSI device: a path below its folder. */
+/* sys_path writes the path of the file `below` in the /sys folder of the SCSI
+ * device. */
 static void sys_path(const struct opening *o, char path[PATH_MAX],
 		     const char *below)
 {
@@ -92,7 +93,8 @@ static bool read_number(const char *path, unsigned long *n)
 	return good;
 }
 
-/* The name of its disk or CD drive, where it has one. */
+/* block_name returns the name of the disk or CD drive that the kernel made for the
+ * SCSI device; false: the device has none, a tape for example. */
 static bool block_name(const struct opening *o, char name[NAME_MAX + 1])
 {
 	char path[PATH_MAX];
@@ -123,7 +125,7 @@ static bool queue_number(const struct opening *o, const char *what,
 	return read_number(path, n);
 }
 
-/* ---- a command before there is a loop ---- */
+/* ---- commands before the event loop runs ---- */
 
 static void fill_probe(struct pass_req *r, const uint8_t *cdb, size_t cdb_len,
 		       void *buf, uint32_t len)
@@ -138,7 +140,8 @@ static void fill_probe(struct pass_req *r, const uint8_t *cdb, size_t cdb_len,
 	sg_step_of(r)->req = r;
 }
 
-/* 0: GOOD; 1: otherwise; -Exxx: it can't be sent this way. */
+/* probe executes a command. 0: GOOD; 1: another status; -Exxx: the kernel does not
+ * take commands by this kind of call. */
 static int probe(const struct sg_device *d, enum sg_kind kind,
 		 const uint8_t *cdb, size_t cdb_len, void *buf, uint32_t len)
 {
@@ -168,7 +171,7 @@ static int inquire(const struct sg_device *d, enum sg_kind kind, bool evpd,
 	return probe(d, kind, cdb, sizeof(cdb), buf, len);
 }
 
-/* ---- what it is ---- */
+/* ---- identification ---- */
 
 static bool look(struct opening *o)
 {
@@ -177,13 +180,13 @@ static bool look(struct opening *o)
 	if (stat(o->cfg->path, &o->st) < 0)
 		return refuse_open(o, errno);
 	if (!S_ISCHR(o->st.st_mode) && !S_ISBLK(o->st.st_mode))
-		return refuse(o, "is no device; name /dev/sgN, /dev/bsg/..., "
-				 "/dev/sdX or /dev/srN (files are served by "
-				 "their path alone)");
+		return refuse(o, "not a device; give /dev/sgN, /dev/bsg/..., "
+				 "/dev/sdX or /dev/srN, or serve the file by "
+				 "its path without scsi:");
 	snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/partition",
 		 major(o->st.st_rdev), minor(o->st.st_rdev));
 	if (S_ISBLK(o->st.st_mode) && access(path, F_OK) == 0)
-		return refuse(o, "is a part of a disk; name the whole of it");
+		return refuse(o, "a partition; give the whole disk");
 	return true;
 }
 
@@ -200,14 +203,15 @@ static bool refuse_kind(struct opening *o, int err)
 	if (err == -ENODEV || err == -ENXIO)
 		return refuse_open(o, -err);
 	return refuse(o,
-		      "is no SCSI device (%s); name /dev/sgN, "
-		      "/dev/bsg/..., /dev/sdX or /dev/srN, or serve it by "
-		      "its path alone",
-		      err < 0 ? strerror(-err) : "it fails an INQUIRY");
+		      "not a SCSI device: %s; give /dev/sgN, /dev/bsg/..., "
+		      "/dev/sdX or /dev/srN, or serve the device by its path "
+		      "without scsi:",
+		      err < 0 ? strerror(-err) : "INQUIRY failed");
 }
 
-/* Which way commands go, and what answers to them. A descriptor for reading
- * takes none by write(). */
+/* identify finds the kind of call that the kernel takes for the device, and the
+ * type of the device. A read-only descriptor does not permit SG_ASYNC, which uses
+ * write(). */
 static bool identify(struct opening *o)
 {
 	struct sg_device *d = o->dev;
@@ -223,7 +227,9 @@ static bool identify(struct opening *o)
 	if (err)
 		return refuse_kind(o, err);
 	if (p[0] & 0xe0)
-		return refuse(o, "no unit is there (peripheral qualifier %u)",
+		return refuse(o,
+			      "no logical unit: peripheral qualifier %u; give "
+			      "a device with a logical unit",
 			      p[0] >> 5);
 	d->kind = kind;
 	d->pass.type = p[0] & 0x1f;
@@ -238,8 +244,8 @@ static void measure(struct sg_device *d)
 	uint8_t p[8];
 	uint32_t size;
 
-	/* what it has to say of the past is no news to our initiators: each
-	 * gets an attention when it logs in */
+	/* Read and drop unit attentions of the device. Initiators do not need
+	 * them, because each nexus gets an attention at its login. */
 	for (int i = 0; i < 3; i++)
 		if (!probe(d, d->kind, ready, sizeof(ready), p, 0))
 			break;
@@ -249,10 +255,11 @@ static void measure(struct sg_device *d)
 	d->pass.block_size = size <= PASS_BLOCK_MAX ? size : 0;
 }
 
-/* ---- how much at once ---- */
+/* ---- limits ---- */
 
-/* By the device's own file; a /dev/sgN tells bytes, a disk sectors. */
-static unsigned long told_transfer(const struct opening *o)
+/* reported_transfer returns the most bytes of one command that Linux reports for
+ * the device; 0: unknown. BLKSECTGET gives bytes for /dev/sgN, sectors for disks. */
+static unsigned long reported_transfer(const struct opening *o)
 {
 	unsigned short sectors = 0;
 	unsigned long kib = 0;
@@ -266,12 +273,12 @@ static unsigned long told_transfer(const struct opening *o)
 	return queue_number(o, "max_sectors_kb", &kib) ? kib << 10 : 0;
 }
 
-/* A call has the memory of a request as it is, whose pages lie anywhere; sg
- * has memory of its own. */
+/* ioctl(SG_IO) maps the pages of a request, each of which may need a segment of
+ * its own. For /dev/sgN the kernel copies the data to memory of its own. */
 static void limit(struct opening *o)
 {
 	struct sg_device *d = o->dev;
-	unsigned long most = told_transfer(o), segments, depth = 1;
+	unsigned long most = reported_transfer(o), segments, depth = 1;
 	char path[PATH_MAX];
 
 	if (d->kind != SG_ASYNC && queue_number(o, "max_segments", &segments))
@@ -287,10 +294,11 @@ static void limit(struct opening *o)
 				(unsigned long)(SG_FDS * SG_FD_QUEUE));
 }
 
-/* ---- who it is ---- */
+/* ---- the name of the unit ---- */
 
-/* The first of the unit's names that says which one it is (SPC-4 §7.8.6):
- * T10 vendor, EUI-64, NAA or SCSI name, in VPD page 83h. */
+/* unit_name copies the first designator of VPD page 83h that identifies the unit
+ * (SPC-4 §7.8.6): T10 vendor ID, EUI-64, NAA or SCSI name. Returns its length; 0:
+ * the page has none. */
 static size_t unit_name(const struct sg_device *d, uint8_t key[256])
 {
 	uint8_t p[252];
@@ -312,7 +320,8 @@ static size_t unit_name(const struct sg_device *d, uint8_t key[256])
 	return 0;
 }
 
-/* Without any: this machine and the path. */
+/* path_name makes a key from the machine ID and the path, for a device without a
+ * designator. */
 static size_t path_name(const struct opening *o, uint8_t key[256])
 {
 	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
@@ -338,7 +347,7 @@ static void name(struct opening *o)
 	snprintf(p->name, sizeof(p->name), "%s", o->cfg->path);
 }
 
-/* ---- all of it ---- */
+/* ---- sg_open ---- */
 
 static int open_fd(const struct opening *o)
 {
@@ -346,9 +355,10 @@ static int open_fd(const struct opening *o)
 					  O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 }
 
-/* A disk that is mounted, or part of a volume, is not to be written to behind
- * the system's back, whichever name of it was given. */
-static bool keep_from_system(struct opening *o)
+/* reserve_disk refuses a disk that is mounted or part of a volume, by any of its
+ * names: a writer that bypasses the file system would damage the file system. An
+ * exclusive descriptor prevents mounts while the device is open. */
+static bool reserve_disk(struct opening *o)
 {
 	char name[NAME_MAX + 1], path[NAME_MAX + 8];
 
@@ -358,9 +368,9 @@ static bool keep_from_system(struct opening *o)
 	o->dev->guard = open(path, O_RDONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC);
 	if (o->dev->guard < 0 && errno == EBUSY)
 		return refuse(o,
-			      "its disk %s is in use by the system "
-			      "(mounted, or part of a volume); free it, or "
-			      "serve it read-only",
+			      "disk %s is in use by the system (mounted, or "
+			      "part of a volume); free the disk, or serve the "
+			      "device read-only",
 			      path);
 	return true;
 }
@@ -409,7 +419,7 @@ static bool open_all(struct opening *o)
 		return refuse_open(o, errno);
 	if (fstat(d->fd, &o->st) < 0)
 		return refuse_open(o, errno);
-	if (!identify(o) || !keep_from_system(o))
+	if (!identify(o) || !reserve_disk(o))
 		return false;
 	measure(d);
 	limit(o);

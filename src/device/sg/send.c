@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * send.c: requests to a SCSI device of this machine. A worker has so many under
- * way as the device's queue divided among all workers has room for; the others
- * wait, in order. So the kernel need never wait for a request of its own to
- * come free, which it would do in the middle of our loop.
+ * send.c: requests to a SCSI device of this machine. Each worker may have its part
+ * of the queue depth of the device in flight; further requests wait in order. With
+ * more commands the kernel could block in write() until a request of its queue is
+ * free, and with it the event loop.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 #include "device/sg/internal.h"
 
-/* What the kernel calls host status (DID_*, include/scsi/scsi_status.h). */
+/* The host status of the kernel (DID_*, include/scsi/scsi_status.h). */
 enum did {
 	DID_OK = 0x00,
 	DID_NO_CONNECT = 0x01,
@@ -60,14 +60,14 @@ static enum pass_end end_of_errno(int err)
 		return PASS_GONE;
 	case EAGAIN:
 	case EBUSY:
-	case EDOM: /* more at once than a descriptor takes */
+	case EDOM: /* more commands in flight than a descriptor permits */
 		return PASS_BUSY;
 	case EPERM:
 	case EACCES:
 		return PASS_FORBIDDEN;
 	case EINVAL:
 	case EMSGSIZE:
-	case EIO: /* more than the queue takes at once */
+	case EIO: /* more bytes than the queue of the device permits */
 		return PASS_REFUSED;
 	case ENOMEM:
 	case ENOBUFS:
@@ -79,9 +79,9 @@ static enum pass_end end_of_errno(int err)
 	}
 }
 
-/* ---- the end ---- */
+/* ---- the end of a request ---- */
 
-static void over(struct sg_step *s, enum pass_end end)
+static void end_step(struct sg_step *s, enum pass_end end)
 {
 	struct sg_device *d = s->lane->dev;
 	struct sg_lane *l = s->lane;
@@ -100,7 +100,7 @@ void sg_failed(struct sg_step *s, int err)
 {
 	s->req->sense_len = 0;
 	s->req->resid = s->req->len;
-	over(s, end_of_errno(err));
+	end_step(s, end_of_errno(err));
 }
 
 void sg_ended(struct sg_step *s, unsigned status, unsigned host,
@@ -113,11 +113,12 @@ void sg_ended(struct sg_step *s, unsigned status, unsigned host,
 	r->resid = resid < 0		     ? 0
 		   : resid > (int64_t)r->len ? r->len
 					     : (uint32_t)resid;
-	/* with a status of the device's own the host's word adds nothing */
-	over(s, status ? PASS_ENDED : end_of_host(host));
+	/* With a SCSI status the command has ended in the device, whatever the
+	 * host status is. */
+	end_step(s, status ? PASS_ENDED : end_of_host(host));
 }
 
-/* ---- on the way ---- */
+/* ---- sending ---- */
 
 void sg_fill_v3(struct sg_step *s)
 {
@@ -139,8 +140,9 @@ void sg_fill_v3(struct sg_step *s)
 	};
 }
 
-/* EPERM of write(): the kernel wants whoever writes to have the very
- * credentials of whoever opened it, which --user has changed. A call will do. */
+/* write() fails with EPERM if the process changed its credentials (--user) since it
+ * opened the descriptor. ioctl(SG_IO) has no such check, so the device uses
+ * ioctl(SG_IO) from then on. */
 static void send_one(struct sg_step *s, struct sg_port *port)
 {
 	struct sg_device *d = s->lane->dev;
@@ -178,7 +180,7 @@ void sg_pump(struct sg_lane *l)
 {
 	struct sg_port *port;
 
-	if (l->pumping) /* the loop below will see to it */
+	if (l->pumping) /* The loop below, in a caller, sends the requests. */
 		return;
 	l->pumping = true;
 	while (!list_empty(&l->waiting) && has_room(l, &port)) {
@@ -189,7 +191,7 @@ void sg_pump(struct sg_lane *l)
 	l->pumping = false;
 }
 
-/* ---- the table ---- */
+/* ---- the operations ---- */
 
 static struct sg_device *device_of(struct pass *p)
 {

@@ -993,7 +993,7 @@ pass_mounted() {
 	pass_begin dev_size_mb=64 delay=0 && mkfs.ext4 -q "$DIRECT" && mkdir -p /mnt && mount -t ext4 "$DIRECT" /mnt || return 1
 	for pass_name in "$GENERIC" "$DIRECT" "/dev/bsg/${debug_path##*/}"; do
 		timeout 5 iserd serve --listen 127.0.0.1:0 "scsi:$pass_name" 2>/run/mounted
-		[ $? = 3 ] && grep "$pass_name: its disk $DIRECT is in use by the system" /run/mounted || return 1
+		[ $? = 3 ] && grep "$pass_name: disk $DIRECT is in use by the system" /run/mounted || return 1
 		pass_read_only "$pass_name" || return 1
 	done
 	umount /mnt
