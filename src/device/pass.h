@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pass.h: a real SCSI device that takes CDBs: what a passthrough unit (pass.c)
- * hands its commands to. One table of operations, filled by a driver
- * (device/sg) or a test.
+ * pass.h: the interface to a SCSI device of this machine, which executes the
+ * commands of a passthrough unit (pass/pass.c). A driver (device/sg) or a test
+ * provides the operations.
  *
- * Threads: any worker may submit at any time; the completion comes on the
- * worker that submitted (req->worker).
+ * Threads: any worker may submit at any time; done runs on the worker that
+ * submitted (req->worker).
  */
 #ifndef DEVICE_PASS_H
 #define DEVICE_PASS_H
@@ -23,17 +23,17 @@ enum pass_dir {
 	PASS_OUT,
 };
 
-/* How far a command came. */
+/* How a command ended. The host is this machine with its transport. */
 enum pass_end {
-	PASS_ENDED,	/* status and sense are the device's */
-	PASS_GONE,	/* the device is not there (any longer) */
-	PASS_TIMEOUT,	/* it did not answer; the host gave the command up */
-	PASS_RESET,	/* the host aborted it, with a reset for example */
-	PASS_BUSY,	/* the host has no room now */
-	PASS_PARITY,	/* the data were damaged on the way */
-	PASS_FAILED,	/* another failure of the transport below */
-	PASS_REFUSED,	/* the host does not take such a command */
-	PASS_FORBIDDEN, /* the host does not let us send it */
+	PASS_ENDED,   /* with status and sense data of the device */
+	PASS_GONE,    /* the device was removed */
+	PASS_TIMEOUT, /* no answer: the host aborted the command */
+	PASS_RESET,   /* the host aborted the command, by a reset for example */
+	PASS_BUSY,    /* the queue of the host is full */
+	PASS_PARITY,  /* the transport damaged the data */
+	PASS_FAILED,  /* the transport failed otherwise */
+	PASS_REFUSED, /* the host does not support the command */
+	PASS_FORBIDDEN, /* the process has no permission for the command */
 	PASS_NO_MEMORY,
 };
 
@@ -45,7 +45,7 @@ struct pass_req {
 	enum pass_dir dir;
 	void *buf; /* borrowed */
 	uint32_t len;
-	unsigned timeout; /* seconds; the host gives the command up then */
+	unsigned timeout; /* seconds until the host aborts the command */
 	uint8_t *sense;	  /* borrowed */
 	uint8_t sense_max;
 	/* Called once, possibly before submit returns. */
@@ -55,35 +55,37 @@ struct pass_req {
 	uint8_t status; /* SAM-5 */
 	uint8_t sense_len;
 	uint32_t resid; /* octets of len that were not moved, <= len */
-	/* the driver's own */
+	/* for the driver only */
 	_Alignas(16) unsigned char priv[PASS_REQ_PRIVATE];
 };
 
 struct pass;
 
 struct pass_ops {
+	/* Starts a command; owns r until done. On r->worker. */
 	void (*submit)(struct pass *p, struct pass_req *r);
-	/* True: r was not sent yet and never will be; done is not called.
-	 * False: done comes, when the device or the host ends it. On the
-	 * request's worker. */
+	/* Removes r from the queue of the driver. True: r was not sent, and the
+	 * driver does not call done. False: r was sent, and the driver calls
+	 * done at its end. On r->worker. */
 	bool (*withdraw)(struct pass *p, struct pass_req *r);
-	/* The device is to be reset, with all its commands, as soon as may be;
-	 * where that is not possible nothing happens. On that worker. */
+	/* Begins a reset of the device, which aborts all its commands; does
+	 * nothing if the host cannot reset the device. On that worker. */
 	void (*reset)(struct pass *p, unsigned worker);
 	/* Frees p. No request is in flight. */
 	void (*close)(struct pass *p);
 };
 
-/* The common part; a driver embeds it. Constant but for block_size. */
+/* The part that all drivers have; a driver embeds struct pass. Only block_size
+ * changes after the driver has opened the device. */
 struct pass {
 	const struct pass_ops *ops;
 	uint8_t type;	       /* peripheral device type (SPC-4 table 142) */
 	uint8_t version;       /* of INQUIRY data */
-	uint32_t block_size;   /* 0: none, or not known; atomic */
+	uint32_t block_size;   /* 0: no blocks, or unknown; atomic */
 	uint32_t max_transfer; /* bytes of one command */
 	unsigned timeout;      /* seconds; of most commands */
-	uint8_t uuid[16];      /* the same each time it is opened */
-	char name[256];	       /* its path */
+	uint8_t uuid[16];      /* the same at each open of the device */
+	char name[256];	       /* the path of the device */
 };
 
 #endif

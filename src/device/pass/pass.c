@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pass.c: a unit whose commands a real SCSI device carries out (pass.h).
+ * pass.c: a unit whose commands a SCSI device of this machine executes (pass.h).
  *
- * Ours: which units there are (REPORT LUNS), task management, unit attentions
- * and ACA of our nexuses, reservations, target port groups. To the device all
- * initiators are one nexus, our host: a reservation that it got from one would
- * let in all of them, so those are kept here, by the conflict columns of the
- * rows that we know, and what we have no row for counts as a write.
+ * PASS_SERVER: this device server executes REPORT LUNS, task management,
+ * reservations and target port groups, and holds the unit attentions and the ACA
+ * of each nexus. The SCSI device sees all initiators as one nexus, this host: a
+ * reservation in the device would admit all of them. So this server checks
+ * reservations itself, with the conflict columns of the known rows; a command
+ * without a row counts as a write.
  *
- * Nobody's: what names other units or ports by the device's view of the world
- * (EXTENDED COPY and its kin, aliases, access controls), since that would reach
- * beyond the unit that the initiator was given.
+ * PASS_REFUSES: commands that name other units or ports as the SCSI device
+ * addresses them (EXTENDED COPY, aliases, access controls). With such a command
+ * an initiator could use units that the administrator did not give to it.
  *
- * All else is the device's, as it is.
+ * PASS_DEVICE: the SCSI device gets all other commands unchanged.
  */
 #include <string.h>
 
@@ -21,7 +22,7 @@
 #include "device/unit/command.h"
 #include "device/unit/range.h"
 
-/* [op], [op, service action] of MAINTENANCE IN and OUT */
+/* The service action counts for MAINTENANCE IN and OUT only. */
 enum pass_owner pass_owner(const struct pass *p, uint8_t op, unsigned sa)
 {
 	switch (op) {
@@ -32,12 +33,12 @@ enum pass_owner pass_owner(const struct pass *p, uint8_t op, unsigned sa)
 	case SCSI_RELEASE_10:
 	case SCSI_PERSISTENT_RESERVE_IN:
 	case SCSI_PERSISTENT_RESERVE_OUT:
-		return PASS_OURS;
+		return PASS_SERVER;
 	case SCSI_EXTENDED_COPY:
 	case SCSI_RECEIVE_COPY_RESULTS:
 	case 0x86: /* ACCESS CONTROL IN */
 	case 0x87: /* ACCESS CONTROL OUT */
-		return PASS_NOBODY;
+		return PASS_REFUSES;
 	case SCSI_MAINTENANCE_IN: /* MMC-6: SEND KEY */
 	case SCSI_MAINTENANCE_OUT:
 		break;
@@ -48,25 +49,26 @@ enum pass_owner pass_owner(const struct pass *p, uint8_t op, unsigned sa)
 		return PASS_DEVICE;
 	if (sa == SCSI_MI_REPORT_TARGET_PORT_GROUPS ||
 	    (op == SCSI_MAINTENANCE_IN && sa == SCSI_MI_REPORT_SUPPORTED_TMFS))
-		return PASS_OURS;
-	return sa == 0x0b ? PASS_NOBODY : PASS_DEVICE; /* aliases */
+		return PASS_SERVER;
+	return sa == 0x0b ? PASS_REFUSES : PASS_DEVICE; /* aliases */
 }
 
 bool dev_pass_owns(const struct dev_lu *lu, const struct dev_command *c)
 {
-	return pass_owner(lu->pass, c->op, c->sa) == PASS_OURS;
+	return pass_owner(lu->pass, c->op, c->sa) == PASS_SERVER;
 }
 
-/* ---- looked at ---- */
+/* ---- check and preparation ---- */
 
-/* A command that no row is known for: it might do anything. */
+/* A command without a row may write. */
 static const struct dev_command unknown = {
-	.name = "a command of the device's own",
+	.name = "an unknown command",
 	.flags = CMD_WRITES | RSV_WRITE,
 };
 
-/* Rows are known for disks and CDs; other types have what all of them have.
- * WRITE BUFFER is harmless to our units, but gives a device its firmware. */
+/* The table has rows for disks and CDs; other types use the rows of commands that
+ * every type has. The row of WRITE BUFFER does not fit, because this command may
+ * replace the firmware of a SCSI device. */
 static const struct dev_command *row_of(const struct dev_task *t)
 {
 	uint8_t type = t->lu->pass->type;
@@ -87,22 +89,23 @@ bool dev_pass_takes(const struct dev_task *t)
 {
 	return t->lu && t->lu->pass &&
 	       pass_owner(t->lu->pass, t->cdb[0], t->cdb[1] & 0x1f) !=
-		       PASS_OURS;
+		       PASS_SERVER;
 }
 
 int dev_pass_find_row(struct dev_task *t)
 {
 	t->row = row_of(t);
 	t->passing.used = true;
-	if (pass_owner(t->lu->pass, t->cdb[0], t->cdb[1] & 0x1f) == PASS_NOBODY)
+	if (pass_owner(t->lu->pass, t->cdb[0], t->cdb[1] & 0x1f) ==
+	    PASS_REFUSES)
 		return dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 	if (!pass_cdb_len(t->cdb, t->cdb_len))
 		return dev_bad_field(t, 7, -1);
 	return 0;
 }
 
-/* NACA is between the initiator and us: in the device an ACA condition would
- * hold up everybody. */
+/* This device server implements NACA. An ACA condition in the SCSI device would
+ * block the commands of all initiators. */
 static void copy_cdb(struct pass_req *r, const struct dev_task *t)
 {
 	int control = dev_control_at(t->cdb);
@@ -113,7 +116,8 @@ static void copy_cdb(struct pass_req *r, const struct dev_task *t)
 		r->cdb[control] &= (uint8_t)~CONTROL_NACA;
 }
 
-/* What the CDB does not tell the initiator does. */
+/* expected returns direction and length that the initiator expects, for a CDB
+ * that does not determine them. */
 static struct pass_data expected(const struct dev_task *t)
 {
 	return (struct pass_data){
@@ -130,7 +134,7 @@ int dev_pass_prepare(struct dev_task *t, uint64_t *out_len)
 	struct pass_req *r = &t->pass;
 	struct pass_data d;
 
-	/* the unit counts as one block to who wants it alone (range.c) */
+	/* In the ranges of range.c the whole unit is one block. */
 	t->lba = 0;
 	t->blocks = t->row->flags & CMD_ANY_LUN ? 0 : 1;
 	if (!pass_cdb_data(p, t->cdb, &d))
@@ -153,14 +157,15 @@ int dev_pass_prepare(struct dev_task *t, uint64_t *out_len)
 	return 0;
 }
 
-/* ---- the end ---- */
+/* ---- end of a command ---- */
 
 static void end_now(struct dev_task *t)
 {
 	dev_end(t, t->status);
 }
 
-/* The host's word for what became of a command. */
+/* host_ended ends t, for which the host reports a failure instead of a status of
+ * the SCSI device. */
 static void host_ended(struct dev_task *t, enum pass_end end)
 {
 	t->in = (struct bufv){ 0 };
@@ -195,9 +200,9 @@ static void host_ended(struct dev_task *t, enum pass_end end)
 	}
 }
 
-/* How much of what is in the buffer came from the device. Not every host says
- * how much it did not move when a command failed: then nothing counts, rather
- * than octets that came from anywhere. */
+/* moved returns how many octets of the buffer the SCSI device sent. Some hosts
+ * report no residual of a command that failed. Then moved returns 0, because the
+ * initiator must not get memory that the device did not write. */
 static uint32_t moved(const struct dev_task *t, const struct scsi_sense *s)
 {
 	const struct pass_req *r = &t->pass;
@@ -225,7 +230,8 @@ static void take_data(struct dev_task *t, uint32_t len)
 	t->in = bufv_of(t->mem.iov, 1);
 }
 
-/* READ CAPACITY, whoever asks: block sizes change with formats and media. */
+/* learn_block_size takes the block size from the answer to READ CAPACITY of any
+ * initiator: a FORMAT UNIT or another medium may change the size. */
 static void learn_block_size(struct pass *p, const struct dev_task *t,
 			     uint32_t len)
 {
@@ -244,11 +250,12 @@ static void learn_block_size(struct pass *p, const struct dev_task *t,
 }
 
 /*
- * The device tells its one nexus of a condition once; ours are many, and each
- * is to hear of it (SAM-5 §5.14). What one changes for all is told to none by
- * the device, since it was its only nexus that did it.
+ * The SCSI device reports a unit attention once, to its only nexus, this host.
+ * end_and_notify ends t and sets the attention for the other nexuses of the unit
+ * (SAM-5 §5.14). After a MODE SELECT the device reports nothing, because its only
+ * nexus made the change; so end_and_notify sets that attention, too.
  */
-static void tell_others(struct dev_task *t, const struct scsi_sense *s)
+static void end_and_notify(struct dev_task *t, const struct scsi_sense *s)
 {
 	if (t->status == SCSI_CHECK_CONDITION &&
 	    s->key == SENSE_UNIT_ATTENTION) {
@@ -273,7 +280,7 @@ void pass_ended(struct dev_task *t, int err)
 	(void)err;
 	t->status = r->status;
 	if (t->status == SCSI_CHECK_CONDITION && r->sense_len == 0) {
-		host_ended(t, PASS_FAILED); /* nobody knows what is wrong */
+		host_ended(t, PASS_FAILED); /* no sense data: unknown cause */
 		return;
 	}
 	if (t->status == SCSI_CHECK_CONDITION) {
@@ -284,7 +291,7 @@ void pass_ended(struct dev_task *t, int err)
 	take_data(t, len);
 	if (t->status == SCSI_GOOD)
 		learn_block_size(t->lu->pass, t, len);
-	tell_others(t, &s);
+	end_and_notify(t, &s);
 }
 
 static void came_back(struct pass_req *r)
@@ -300,7 +307,7 @@ static void came_back(struct pass_req *r)
 		t->io.then(t, 0);
 }
 
-/* ---- sent ---- */
+/* ---- send ---- */
 
 void pass_send(struct dev_task *t, void (*then)(struct dev_task *t, int err))
 {
@@ -315,8 +322,9 @@ void pass_send(struct dev_task *t, void (*then)(struct dev_task *t, int err))
 	p->ops->submit(p, r);
 }
 
-/* The initiator sends fewer blocks than the CDB says (dev_task_begin refused
- * all else): those are written. False: t is ended, there are none. */
+/* fits adapts the CDB to an initiator that sends fewer blocks than the CDB says;
+ * dev_task_begin refused every other difference. False: without data fits has
+ * ended t with GOOD. */
 static bool fits(struct dev_task *t)
 {
 	struct pass_req *r = &t->pass;
@@ -336,12 +344,13 @@ void dev_pass_run(struct dev_task *t)
 {
 	struct pass_req *r = &t->pass;
 
-	if (pass_tell(t) || (r->dir == PASS_OUT && !fits(t)))
+	if (pass_report(t) || (r->dir == PASS_OUT && !fits(t)))
 		return;
 	if (r->dir == PASS_IN) {
 		if (!dev_buf(t, r->len))
 			return;
-		if (!t->passing.of_blocks) /* who knows how much will come */
+		/* The device may send less than an allocation length. */
+		if (!t->passing.of_blocks)
 			memset(t->mem.buf, 0, r->len);
 	}
 	r->buf = r->dir == PASS_NONE ? NULL : t->mem.buf;

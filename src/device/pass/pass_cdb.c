@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pass_cdb.c: what a CDB itself says of its data: which way they go and how
- * many there are. What is not known here goes by what the initiator expects.
+ * pass_cdb.c: direction and length of the data of a command, decoded from its
+ * CDB. For a CDB without a shape in this file, pass.c uses the direction and
+ * length that the initiator expects.
  */
 #include <string.h>
 
 #include "device/pass/pass_unit.h"
 
-/* What the length field counts. */
+/* The unit of the length field. */
 enum counts {
 	NOTHING, /* the command has no data */
-	BYTES,	 /* exactly so many are sent, or at most so many taken */
+	BYTES,	 /* the parameter list length or the allocation length */
 	BLOCKS,
-	PAIRS,	   /* of blocks: COMPARE AND WRITE */
-	ONE_BLOCK, /* there is no such field */
-	CHECKED,   /* VERIFY: by BYTCHK */
-	FIXED,	   /* at: that many bytes */
-	SECURITY,  /* bytes, or units of 512: INC_512 */
+	PAIRS,	   /* pairs of blocks: COMPARE AND WRITE */
+	ONE_BLOCK, /* no length field; the data are one block */
+	CHECKED,   /* blocks or one block or nothing: BYTCHK of VERIFY */
+	FIXED,	   /* no length field; `at` is the number of bytes */
+	SECURITY,  /* bytes, or units of 512 bytes: INC_512 */
 };
 
 struct shape {
@@ -24,7 +25,7 @@ struct shape {
 	uint8_t at, width; /* of the length field */
 	enum counts counts;
 	enum pass_dir dir;
-	bool whole; /* may be cut down to as many blocks as there are data */
+	bool whole; /* pass_cdb_cut may reduce the number of blocks */
 };
 
 /* clang-format off */
@@ -44,7 +45,7 @@ static const struct shape of_all[] = { /* SPC-4 */
 	{ SCSI_MODE_SENSE_10, 7, 2, BYTES, PASS_IN, false },
 };
 
-static const struct shape not_mmc[] = { /* MMC-6 has others there */
+static const struct shape not_mmc[] = { /* other commands in MMC-6 */
 	{ SCSI_MAINTENANCE_IN, 6, 4, BYTES, PASS_IN, false },
 	{ SCSI_MAINTENANCE_OUT, 6, 4, BYTES, PASS_OUT, false },
 	{ 0xa2 /* SECURITY PROTOCOL IN */, 6, 4, SECURITY, PASS_IN, false },
@@ -122,20 +123,20 @@ static uint32_t number(const uint8_t *p, unsigned width)
 	return n;
 }
 
-/* Blocks with protection information (RDPROTECT, WRPROTECT) are longer; how
- * much depends on the medium's format. */
+/* is_protected returns whether the initiator transfers protection information
+ * (RDPROTECT, WRPROTECT). The length then depends on the format of the medium. */
 static bool is_protected(const uint8_t *cdb)
 {
 	return (cdb[0] >> 5) != 0 && (cdb[1] & 0xe0);
 }
 
-/* How many blocks' worth of data there are. */
+/* block_count returns the number of blocks that the command transfers. */
 static uint64_t block_count(const struct shape *s, const uint8_t *cdb)
 {
 	uint64_t n = number(cdb + s->at, s->width);
 
 	switch (s->counts) {
-	case ONE_BLOCK: /* NDOB of WRITE SAME(16): none at all */
+	case ONE_BLOCK: /* NDOB of WRITE SAME(16): no data */
 		return s->op == SCSI_WRITE_SAME_16 && (cdb[1] & 0x01) ? 0 : 1;
 	case CHECKED: /* SBC-3 table 120 */
 		n = (cdb[1] & 0x06) == 0x06 ? 1 : n;
@@ -187,8 +188,9 @@ void pass_cdb_cut(uint8_t *cdb, uint32_t blocks)
 		cdb[s->at + i] = (uint8_t)blocks;
 }
 
-/* FC, SAS and iSCSI carry 16 octets whatever the command; a parallel bus or
- * ATA bridge wants the true length. That of vendor's commands is unknown. */
+/* FC, SAS and iSCSI carry 16 octets for each command; a parallel bus or an ATA
+ * bridge needs the true length. Vendor specific commands have no known length and
+ * get 16 octets. */
 size_t pass_cdb_len(const uint8_t *cdb, size_t have)
 {
 	size_t len = scsi_cdb_len(cdb[0]);
@@ -203,7 +205,7 @@ size_t pass_cdb_len(const uint8_t *cdb, size_t have)
 	return len ? len : 16;
 }
 
-/* What may take much longer than anything else does. */
+/* Commands that may take hours: of disks, and of all other types. */
 static const uint8_t slow_disk[] = {
 	0x04, /* FORMAT UNIT */
 	0x07, /* REASSIGN BLOCKS */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pass_tell.c: what a passthrough unit tells of itself. The device's own words
- * name its target ports, groups and functions as its host sees them; what an
- * initiator of ours is to know of these is ours to say.
+ * pass_report.c: commands that report about a passthrough unit: INQUIRY, VPD
+ * pages, supported commands. The answers of the SCSI device describe the ports,
+ * groups and functions that this host uses. Initiators use the ports of this
+ * target instead, so this file replaces those parts of the answers.
  */
 #include <string.h>
 
@@ -12,8 +13,8 @@
 
 #define HALF (DEV_PARAM_MAX / 2)
 
-/* Room of ours for an answer; at most len bytes of it are asked for. False:
- * the task was ended BUSY. */
+/* ask allocates a parameter buffer for an answer of at most len bytes. False: ask
+ * has ended the task BUSY. */
 static bool ask(struct dev_task *t, uint32_t len)
 {
 	struct pass_req *r = &t->pass;
@@ -24,8 +25,8 @@ static bool ask(struct dev_task *t, uint32_t len)
 	return r->buf != NULL;
 }
 
-/* How much of an answer came; 0: none, and the task was ended as the device
- * ended it. */
+/* answered returns the length of the answer; 0: no answer, and answered has ended
+ * t with the status of the SCSI device. */
 static size_t answered(struct dev_task *t)
 {
 	const struct pass_req *r = &t->pass;
@@ -55,7 +56,7 @@ static void inquiry_came(struct dev_task *t, int err)
 
 /* ---- vital product data ---- */
 
-/* The supported pages without those that we do not let through. */
+/* 00h: the supported pages without 88h and 8Fh, which this file refuses. */
 static void pages_came(struct dev_task *t, int err)
 {
 	size_t have = answered(t), n, at = 4;
@@ -72,8 +73,8 @@ static void pages_came(struct dev_task *t, int err)
 	dev_return(t, at, get_be16(t->cdb + 3));
 }
 
-/* 83h: the names of the unit are the device's, so that every path to it is
- * known for one; those of ports and of the target device are ours. */
+/* 83h: the SCSI device names the unit, so that an initiator recognizes the unit
+ * on each path. This target names the ports and the target device. */
 static void names_came(struct dev_task *t, int err)
 {
 	size_t have = answered(t), end;
@@ -89,7 +90,7 @@ static void names_came(struct dev_task *t, int err)
 	     at += 4 + (size_t)p[at + 3]) {
 		size_t len = 4 + (size_t)p[at + 3];
 
-		if ((p[at + 1] & 0x30) || /* of a port or a target device */
+		if ((p[at + 1] & 0x30) || /* names a port or target device */
 		    to + len > p + DEV_PARAM_MAX - DEV_PORT_NAMES_MAX)
 			continue;
 		memcpy(to, p + at, len);
@@ -102,13 +103,13 @@ static void names_came(struct dev_task *t, int err)
 	dev_return(t, have, get_be16(t->cdb + 3));
 }
 
-static void lessen(uint8_t *p, uint32_t most)
+static void lower_limit(uint8_t *p, uint32_t most)
 {
 	if (get_be32(p) == 0 || get_be32(p) > most)
 		put_be32(p, most);
 }
 
-/* B0h (SBC-3 §6.6.3): no more at once than both of us can take. */
+/* B0h (SBC-3 §6.6.3): the host may permit less per command than the device. */
 static void limits_came(struct dev_task *t, int err)
 {
 	const struct pass *pass = t->lu->pass;
@@ -120,9 +121,9 @@ static void limits_came(struct dev_task *t, int err)
 	if (!have)
 		return;
 	if (have >= 16 && block && pass->max_transfer >= block) {
-		lessen(p + 8, pass->max_transfer / block);
+		lower_limit(p + 8, pass->max_transfer / block);
 		if (get_be32(p + 12))
-			lessen(p + 12, pass->max_transfer / block);
+			lower_limit(p + 12, pass->max_transfer / block);
 	}
 	dev_return(t, MIN((size_t)get_be16(p + 2) + 4, have),
 		   get_be16(t->cdb + 3));
@@ -131,7 +132,7 @@ static void limits_came(struct dev_task *t, int err)
 static void ask_page(struct dev_task *t,
 		     void (*then)(struct dev_task *t, int err))
 {
-	/* before SPC-3 an allocation length had one byte */
+	/* Before SPC-3 the allocation length had one byte. */
 	uint32_t len = t->lu->pass->version >= 5 ? HALF : 252;
 
 	if (!ask(t, len))
@@ -140,7 +141,7 @@ static void ask_page(struct dev_task *t,
 	pass_send(t, then);
 }
 
-static bool tell_page(struct dev_task *t)
+static bool report_page(struct dev_task *t)
 {
 	switch (t->cdb[2]) {
 	case 0x00:
@@ -149,7 +150,7 @@ static bool tell_page(struct dev_task *t)
 	case 0x83:
 		ask_page(t, names_came);
 		return true;
-	case 0x88: /* SCSI ports: the device's own */
+	case 0x88: /* SCSI ports, of the SCSI device */
 	case 0x8f: /* third-party copy */
 		dev_bad_field(t, 2, -1);
 		return true;
@@ -163,12 +164,12 @@ static bool tell_page(struct dev_task *t)
 	}
 }
 
-static bool tell_inquiry(struct dev_task *t)
+static bool report_inquiry(struct dev_task *t)
 {
 	struct pass_req *r = &t->pass;
 
 	if (t->cdb[1] & 0x01)
-		return tell_page(t);
+		return report_page(t);
 	if (r->dir == PASS_NONE)
 		return false;
 	if (!dev_buf(t, r->len))
@@ -181,7 +182,8 @@ static bool tell_inquiry(struct dev_task *t)
 
 /* ---- REPORT SUPPORTED OPERATION CODES, SPC-4 §6.35 ---- */
 
-/* The device's list without what is not its business here, and with ours. */
+/* The list has the commands that the SCSI device executes, then the commands that
+ * this device server executes. */
 static void opcodes_came(struct dev_task *t, int err)
 {
 	size_t have = answered(t), end, to = 4;
@@ -208,7 +210,7 @@ static void opcodes_came(struct dev_task *t, int err)
 	dev_return(t, to, get_be32(t->cdb + 6));
 }
 
-static bool tell_opcodes(struct dev_task *t)
+static bool report_opcodes(struct dev_task *t)
 {
 	unsigned sa = get_be16(t->cdb + 4);
 
@@ -225,14 +227,14 @@ static bool tell_opcodes(struct dev_task *t)
 	return true;
 }
 
-/* ---- all of them ---- */
+/* ---- the selection ---- */
 
-bool pass_tell(struct dev_task *t)
+bool pass_report(struct dev_task *t)
 {
 	switch (t->cdb[0]) {
 	case SCSI_INQUIRY:
-		return tell_inquiry(t);
-	case SCSI_REQUEST_SENSE: /* our attentions first */
+		return report_inquiry(t);
+	case SCSI_REQUEST_SENSE: /* A pending unit attention has priority. */
 		if (!t->nexus->itl[t->lu->cfg.lun].attention)
 			return false;
 		dev_request_sense(t);
@@ -240,7 +242,7 @@ bool pass_tell(struct dev_task *t)
 	case SCSI_MAINTENANCE_IN:
 		return t->lu->pass->type != TYPE_MMC &&
 		       (t->cdb[1] & 0x1f) == SCSI_MI_REPORT_SUPPORTED_OPCODES &&
-		       tell_opcodes(t);
+		       report_opcodes(t);
 	default:
 		return false;
 	}

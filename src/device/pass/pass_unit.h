@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pass_unit.h: what the files of a passthrough unit share: pass.c, pass_cdb.c,
- * pass_tell.c. */
+/* pass_unit.h: the interface between the files of a passthrough unit: pass.c,
+ * pass_cdb.c, pass_report.c. */
 #ifndef DEVICE_PASS_UNIT_H
 #define DEVICE_PASS_UNIT_H
 
@@ -19,53 +19,68 @@
 
 struct pass_data {
 	enum pass_dir dir;
-	uint64_t len;  /* bytes that the CDB asks for, or is ready to take */
-	uint32_t unit; /* of len, where that is a number of blocks; else 0 */
-	bool whole;    /* pass_cdb_cut knows how to make it less */
+	uint64_t len;  /* bytes that the CDB transfers, or allocates */
+	uint32_t unit; /* bytes per block if the CDB counts blocks; else 0 */
+	bool whole;    /* pass_cdb_cut can reduce the number of blocks */
 };
 
-/* Direct access devices by the command set of blocks. */
+/* pass_has_blocks returns whether the peripheral device type uses the block
+ * commands (SBC-3). */
 bool pass_has_blocks(uint8_t type);
-/* False: the CDB does not tell. */
+/* pass_cdb_data sets *d to direction and length of the data; false: the CDB does
+ * not determine them. */
 bool pass_cdb_data(const struct pass *p, const uint8_t *cdb,
 		   struct pass_data *d);
-/* The command is to have that many blocks; at most what it had. */
+/* pass_cdb_cut reduces the number of blocks in the CDB to `blocks`. */
 void pass_cdb_cut(uint8_t *cdb, uint32_t blocks);
-/* How long the CDB is, of the octets that came; 0: that can't be. */
+/* pass_cdb_len returns the length of the CDB, of which `have` octets were
+ * received; 0: the length is not valid. */
 size_t pass_cdb_len(const uint8_t *cdb, size_t have);
-/* After how many seconds the host gives the command up. */
+/* pass_timeout returns the seconds after which the host aborts the command. */
 unsigned pass_timeout(const struct pass *p, const uint8_t *cdb);
 
 /* ---- pass.c ---- */
 
 enum pass_owner {
-	PASS_DEVICE, /* the real one answers */
-	PASS_OURS,
-	PASS_NOBODY, /* what would reach beyond the unit */
+	PASS_DEVICE,  /* the SCSI device executes the command */
+	PASS_SERVER,  /* this device server executes the command */
+	PASS_REFUSES, /* the command could affect other units */
 };
 
+/* pass_owner returns where the command goes; sa is its service action. */
 enum pass_owner pass_owner(const struct pass *p, uint8_t op, unsigned sa);
-/* Sends t->pass, whose buf is set, or not if it has no data. */
+/* pass_send sends t->pass to the SCSI device, then calls `then`. The caller has
+ * set t->pass.buf if the command has data. */
 void pass_send(struct dev_task *t, void (*then)(struct dev_task *t, int err));
-/* pass_send's usual then: data, status and sense as they came. */
+/* pass_ended ends t with the data, status and sense of t->pass; a `then` of
+ * pass_send. */
 void pass_ended(struct dev_task *t, int err);
 
-/* ---- pass_tell.c: what a unit tells of itself is the device's word, put
- * right where it is about us. False: the command is none of these. ---- */
+/* ---- pass_report.c ---- */
 
-bool pass_tell(struct dev_task *t);
+/* pass_report executes a command that reports about the unit: takes the answer of
+ * the SCSI device and replaces the parts about ports. False: the command is not
+ * such a command. */
+bool pass_report(struct dev_task *t);
 
 /* ---- pass.c: for begin, execute and abort ---- */
 
-/* Whether the unit is a real device's, which this command is for. */
+/* dev_pass_takes returns whether the unit of t is a passthrough unit and this
+ * device server does not execute the command itself. */
 bool dev_pass_takes(const struct dev_task *t);
-/* What find_row, prepare and run are for other commands. */
+/* dev_pass_find_row sets t->row to the row of a known command, or to a row for
+ * unknown commands. 1: t was refused. */
 int dev_pass_find_row(struct dev_task *t);
+/* dev_pass_prepare checks the CDB and fills t->pass; sets *out_len to the bytes
+ * of write data. 1: t was refused. */
 int dev_pass_prepare(struct dev_task *t, uint64_t *out_len);
+/* dev_pass_run executes t. */
 void dev_pass_run(struct dev_task *t);
-/* Whether the task's command was kept from being sent. */
+/* dev_pass_withdraw returns whether it removed the command of t before the driver
+ * sent the command to the SCSI device. */
 bool dev_pass_withdraw(struct dev_task *t);
-/* Of a passthrough unit: is the command one of those that we carry out? */
+/* dev_pass_owns returns whether this device server executes the command of a
+ * passthrough unit itself. */
 bool dev_pass_owns(const struct dev_lu *lu, const struct dev_command *c);
 
 #endif
