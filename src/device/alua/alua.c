@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * alua.c: target port groups and their asymmetric access states (SPC-4
- * §5.16). What is known of them is an immutable snapshot that every worker has
- * a pointer to; a change visits each worker, as those of reservations do.
+ * alua.c: target port groups and their asymmetric access states (SPC-4 §5.16).
+ * Every worker has a pointer to an immutable snapshot of the groups; a change
+ * visits each worker, as a change of reservations does.
  *
- * Groups may have ports that are not ours: two daemons on one store each tell
- * of both, and whoever commands them sets both. Before a change that takes
- * access away is reported as done, what was admitted before has ended on every
- * unit: the other side may begin.
+ * A group may have ports of another gateway: two daemons that share a backstore
+ * each report the groups of both, and the administrator sets the states in both.
+ * A change that removes access from a group is complete only after every command
+ * that the old state admitted has ended on every unit: then the administrator may
+ * let the other gateway write.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -30,32 +31,32 @@ struct alua_op {
 	struct dev_change change;
 	struct dev_server *server;
 	unsigned from;
-	const struct dev_nexus *by; /* who asked; compared only */
-	struct dev_task *task;	    /* SET TARGET PORT GROUPS */
+	const struct dev_nexus *by; /* the requester; compared only */
+	struct dev_task *task;	    /* SET TARGET PORT GROUPS, or NULL */
 	unsigned nchanges;
 	struct dev_group_change changes[DEV_MAX_GROUPS];
-	uint16_t port; /* of dev_port_set; 0: of none */
+	uint16_t port; /* of dev_port_set; 0: not a change of a port */
 	bool offline;
-	/* what every worker is to know: while access is taken away, then */
+	/* the snapshots during the drain (NULL: no drain) and afterwards */
 	struct dev_alua *during, *next;
 	const struct dev_alua *old;
-	/* the visit under way */
+	/* the visit in progress */
 	const struct dev_alua *now;
-	int ua;				     /* enum dev_ua, or NOBODY */
-	void (*visited)(struct alua_op *op); /* then */
-	/* taking access away */
+	int ua; /* enum dev_ua for the nexuses, or NO_ATTENTION */
+	void (*visited)(struct alua_op *op); /* called after the visit */
+	/* the drain: the unit that is being drained */
 	uint16_t lun;
 	struct dev_range range;
-	/* the end */
+	/* the end of the change */
 	int err;
 	void (*done)(struct alua_op *op); /* on worker `from` */
 	void (*then)(void *arg, int err);
 	void *arg;
 };
 
-#define NOBODY (-1)
+#define NO_ATTENTION (-1)
 
-/* ---- what is known ---- */
+/* ---- the snapshot ---- */
 
 static struct dev_group *find(struct dev_alua *a, uint16_t id)
 {
@@ -118,7 +119,7 @@ uint16_t dev_nexus_group(const struct dev_nexus *n)
 	return g ? g->id : 0;
 }
 
-/* SPC-4 §5.16.2.4.5: by an unavailable port there is no unit now. */
+/* SPC-4 §5.16.2.4.5: an unavailable port reports PERIPHERAL QUALIFIER 001b. */
 uint8_t dev_peripheral_qualifier(const struct dev_nexus *n)
 {
 	return n->access == DEV_ACCESS_UNAVAILABLE ? 0x20 : 0;
@@ -136,7 +137,7 @@ uint16_t dev_inaccessible(const struct dev_task *t)
 	case DEV_ACCESS_UNAVAILABLE:
 		return t->row->flags & ACC_UNAVAILABLE ? 0
 						       : ASC_PORT_UNAVAILABLE;
-	case DEV_ACCESS_TRANSITIONING: /* the same commands */
+	case DEV_ACCESS_TRANSITIONING: /* permits the same commands */
 		return t->row->flags & ACC_UNAVAILABLE ? 0
 						       : ASC_ACCESS_TRANSITION;
 	default:
@@ -144,7 +145,7 @@ uint16_t dev_inaccessible(const struct dev_task *t)
 	}
 }
 
-/* ---- a change ---- */
+/* ---- a change of the groups ---- */
 
 static struct alua_op *op_of(struct dev_change *c)
 {
@@ -157,9 +158,9 @@ static void end_change(struct alua_op *op, int err)
 	dev_change_end(&op->change);
 }
 
-/* ---- every worker takes a snapshot ---- */
+/* ---- a visit: every worker takes a new snapshot ---- */
 
-static void tell(struct dev_nexus *n, enum dev_ua ua)
+static void set_attentions(struct dev_nexus *n, enum dev_ua ua)
 {
 	for (unsigned i = 0; i < n->server->nunits; i++)
 		dev_attention_set(n, n->server->units[i]->cfg.lun, ua);
@@ -175,8 +176,8 @@ static void visit_alua(struct dev_change *c, unsigned worker)
 		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
 
 		dev_nexus_access_init(n);
-		if (op->ua != NOBODY && n != op->by)
-			tell(n, (enum dev_ua)op->ua);
+		if (op->ua != NO_ATTENTION && n != op->by)
+			set_attentions(n, (enum dev_ua)op->ua);
 	}
 	for (unsigned i = 0; i < s->nunits; i++)
 		dev_lu_changed(s->units[i]);
@@ -199,7 +200,7 @@ static void publish(struct alua_op *op, const struct dev_alua *now, int ua,
 	dev_change_visit(&op->change);
 }
 
-/* ---- access is taken away: transitioning until nobody is there any more ---- */
+/* ---- the drain: groups that lose access are transitioning until it ends ---- */
 
 static void drain_next(struct alua_op *op);
 
@@ -226,8 +227,9 @@ static void changed_back(struct alua_op *op)
 	end_change(op, ERR_NOMEM);
 }
 
-/* Each unit's medium for ourselves, once: then nobody is at it who came
- * before. Where that can't be had the change has failed (§5.16.2.5). */
+/* drain_next takes and drops exclusive access to the blocks of each unit, one
+ * unit after the other; so every command admitted earlier has ended afterwards. If
+ * drain_next cannot take the range, the change fails (§5.16.2.5). */
 static void drain_next(struct alua_op *op)
 {
 	struct dev_lu *lu = NULL;
@@ -240,11 +242,11 @@ static void drain_next(struct alua_op *op)
 	else if (dev_range_take(&op->range, lu, DEV_HOME, 0, lu->blocks,
 				DEV_HOLD_ALONE, drained_one))
 		publish(op, op->old,
-			op->task ? NOBODY : UA_ACCESS_CHANGE_FAILED,
+			op->task ? NO_ATTENTION : UA_ACCESS_CHANGE_FAILED,
 			changed_back);
 }
 
-/* ---- a change is decided, one at a time ---- */
+/* ---- decisions, one at a time ---- */
 
 static bool is_active(enum dev_access state)
 {
@@ -258,7 +260,8 @@ static bool loses_access(const struct alua_op *op, unsigned i)
 	       is_ours(op->server, &op->next->groups[i]);
 }
 
-/* By command only groups of ours change; others would not know. */
+/* A command changes groups with a port of this gateway only. Other gateways would
+ * not learn of the change. */
 static int apply(struct alua_op *op, const struct dev_group_change *c)
 {
 	struct dev_group *g = find(op->next, c->id);
@@ -297,7 +300,8 @@ static int apply_port(struct alua_op *op)
 	return 0;
 }
 
-/* While it takes access away; NULL in op->during where it does not. */
+/* make_during sets op->during to the snapshot for the drain, in which each group
+ * that loses access is transitioning; NULL: no group loses access. ERR_NOMEM. */
 static int make_during(struct alua_op *op)
 {
 	for (unsigned i = 0; i < op->next->n; i++) {
@@ -347,7 +351,7 @@ static void decide_alua(struct dev_change *c)
 	if (!op->next)
 		end_change(op, err);
 	else if (op->during)
-		publish(op, op->during, NOBODY, drain_next);
+		publish(op, op->during, NO_ATTENTION, drain_next);
 	else
 		publish(op, op->next, UA_ACCESS_CHANGED, changed);
 }
@@ -372,9 +376,9 @@ static void start_change(struct alua_op *op)
 			 op->from, &alua_ops);
 }
 
-/* ---- from the daemon ---- */
+/* ---- changes by the daemon ---- */
 
-static void told(struct alua_op *op)
+static void implicit_done(struct alua_op *op)
 {
 	void (*then)(void *arg, int err) = op->then;
 	void *arg = op->arg;
@@ -393,7 +397,7 @@ static struct alua_op *implicit_op(struct dev_server *s,
 		return NULL;
 	op->server = s;
 	op->from = DEV_HOME;
-	op->done = told;
+	op->done = implicit_done;
 	op->then = done;
 	op->arg = arg;
 	return op;
@@ -475,8 +479,8 @@ void dev_server_groups_fini(struct dev_server *s)
 
 #define FORMAT_EXTENDED 0x20 /* PARAMETER DATA FORMAT 001b */
 #define SUPPORTED	0xcf /* T_SUP O_SUP U_SUP S_SUP AN_SUP AO_SUP */
-/* An implicit change takes as long as commands that are under way; initiators
- * are to wait, not to give the path up. */
+/* A change waits for the commands in progress. With this value initiators wait
+ * that long before they regard the path as failed. */
 #define TRANSITION_SECONDS 60
 
 static size_t put_group(const struct dev_group *g, uint8_t *p)
@@ -493,8 +497,8 @@ static size_t put_group(const struct dev_group *g, uint8_t *p)
 	return at;
 }
 
-/* A secondary target port group has the ports that are offline (§5.16.2.1);
- * its number is none that a primary one has. */
+/* A secondary target port group has the ports that are offline (§5.16.2.1); its
+ * identifier differs from those of all primary groups. */
 static size_t put_offline(const struct dev_alua *a, uint8_t *p)
 {
 	struct dev_group g = { .id = UINT16_MAX,
@@ -507,7 +511,7 @@ static size_t put_offline(const struct dev_alua *a, uint8_t *p)
 	for (unsigned i = 0; i < a->n; i++)
 		if (a->groups[i].id == g.id) {
 			g.id--;
-			i = UINT_MAX; /* from the beginning */
+			i = UINT_MAX; /* compares with all groups again */
 		}
 	memcpy(g.ports, a->offline, sizeof(g.ports));
 	return put_group(&g, p);
@@ -569,7 +573,7 @@ static void set_done(struct alua_op *op)
 		dev_check(t, SENSE_HARDWARE_ERROR, ASC_SET_GROUPS_FAILED);
 }
 
-/* False: the task was ended. */
+/* take_list copies the parameter list to op; false: take_list ended t. */
 static bool take_list(struct dev_task *t, struct alua_op *op)
 {
 	const uint8_t *p = t->mem.buf;
