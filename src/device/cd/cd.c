@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cd.c: reading from a CD/DVD device, and what is where on its medium: one
- * session, one data track in mode 1, from LBA 0 on (MMC-6 §6). */
+/* cd.c: reads from a CD/DVD device and the layout of its medium: one session
+ * with one data track in mode 1 that begins at LBA 0 (MMC-6 §6). */
 #include <string.h>
 
 #include "device/cd/cd.h"
@@ -48,7 +48,7 @@ int cd_get_msf(const uint8_t p[3], uint64_t *lba)
 	return 0;
 }
 
-/* Four bytes: an LBA, or 0 M S F. */
+/* put_address writes four bytes: an LBA, or 0, M, S, F. */
 static void put_address(uint8_t *p, uint64_t lba, bool msf)
 {
 	if (msf)
@@ -92,7 +92,8 @@ static uint8_t *put_track(uint8_t *p, uint8_t track, uint64_t lba, bool msf)
 	return p + 8;
 }
 
-/* From the track asked for on; 0: there is none such. */
+/* toc_tracks writes the tracks with numbers >= from and returns the length; 0:
+ * the medium does not have such a track. */
 static size_t toc_tracks(const struct dev_lu *lu, uint8_t *p, uint8_t from,
 			 bool msf)
 {
@@ -121,7 +122,7 @@ static uint8_t *put_point(uint8_t *p, uint8_t point)
 	return p;
 }
 
-/* What the lead-in says, always in MSF. */
+/* toc_raw writes the Q sub-channel data of the lead-in, always in MSF. */
 static size_t toc_raw(const struct dev_lu *lu, uint8_t *p, uint8_t session)
 {
 	uint8_t *at = p + 4;
@@ -139,8 +140,8 @@ static size_t toc_raw(const struct dev_lu *lu, uint8_t *p, uint8_t session)
 	return (size_t)(at + 11 - p);
 }
 
-/* Old initiators have the format where CONTROL has its vendor's bits (SFF-8020i);
- * Linux is one of them. */
+/* Linux and older initiators send the format in the vendor specific bits of
+ * CONTROL, as SFF-8020i defines. */
 static unsigned toc_format(const struct dev_task *t)
 {
 	unsigned format = t->cdb[2] & 0x0f;
@@ -155,7 +156,7 @@ void cd_read_toc(struct dev_task *t)
 	size_t len;
 	uint8_t *p;
 
-	if (format > TOC_RAW) { /* PMA, ATIP, CD-TEXT: no CD-ROM has them */
+	if (format > TOC_RAW) { /* a CD-ROM does not have PMA, ATIP, CD-TEXT */
 		dev_bad_field(t, t->cdb[2] ? 2 : 9, -1);
 		return;
 	}
@@ -191,8 +192,8 @@ struct part {
 	uint32_t at, len; /* within the sector */
 };
 
-/* Which part of each sector is asked for; false: parts that are not next to
- * each other. Mode 1 has no subheaders. */
+/* main_channel sets *part to the part of each sector that the CDB requests;
+ * false: the requested fields are not adjacent. Mode 1 has no subheaders. */
 static bool main_channel(uint8_t byte, struct part *part)
 {
 	static const struct {
@@ -218,7 +219,8 @@ static bool main_channel(uint8_t byte, struct part *part)
 	return !(byte & MAIN_PARITY) || (byte & MAIN_USER);
 }
 
-/* What both commands have in bytes 1, 9 and 10, of t->lba and t->blocks. */
+/* check_read_cd checks bytes 1, 9 and 10, which mean the same in both commands,
+ * for the blocks t->lba, t->blocks. 1: t was refused. */
 static int check_read_cd(struct dev_task *t)
 {
 	unsigned type = t->cdb[1] >> 2 & 7;
@@ -230,7 +232,7 @@ static int check_read_cd(struct dev_task *t)
 		return dev_bad_field(t, 9, 7);
 	if (t->cdb[9] & MAIN_C2)
 		return dev_bad_field(t, 9, 2);
-	if (t->cdb[10] & 0x07) /* no subchannel is to be had */
+	if (t->cdb[10] & 0x07) /* the unit has no sub-channel data */
 		return dev_bad_field(t, 10, 2);
 	if (dev_range(t, t->lba, t->blocks))
 		return 1;
@@ -239,7 +241,7 @@ static int check_read_cd(struct dev_task *t)
 	if (t->blocks && type != SECTOR_ANY && type != SECTOR_MODE_1)
 		return dev_check(t, SENSE_ILLEGAL_REQUEST,
 				 ASC_ILLEGAL_MODE_FOR_TRACK);
-	/* other media have nothing around their user data */
+	/* Only CDs have sync, header and parity around the user data. */
 	if (part.len && (part.at != 16 || part.len != CD_BLOCK) &&
 	    cd_profile(t->lu) != CD_PROFILE_CD_ROM)
 		return dev_check(t, SENSE_ILLEGAL_REQUEST,
@@ -255,7 +257,7 @@ int cd_prepare_read_cd(struct dev_task *t, uint64_t *out_len)
 	return check_read_cd(t);
 }
 
-/* From one MSF up to another, without that. */
+/* The ending MSF is not part of the range. */
 int cd_prepare_read_cd_msf(struct dev_task *t, uint64_t *out_len)
 {
 	uint64_t from, to;
@@ -293,8 +295,9 @@ static void return_sectors(struct dev_task *t, uint64_t len)
 	dev_good(t);
 }
 
-/* User data are at the end of the buffer; each sector's are taken from there and
- * have the rest put around them, from the front on: it never catches up. */
+/* The user data are at the end of the buffer. wrap adds the other fields of each
+ * sector and writes the result to the front. Writing never overtakes reading,
+ * because the last sector ends where the last user data end. */
 static void wrap(struct dev_task *t, struct part part)
 {
 	uint8_t sector[CD_SECTOR] = { 0 }, *out = t->mem.buf;
@@ -332,7 +335,7 @@ void cd_read_cd(struct dev_task *t)
 	}
 	if (!dev_buf(t, all))
 		return;
-	if (part.at + part.len <= 16) { /* sync, header */
+	if (part.at + part.len <= 16) { /* no user data, so no read */
 		wrap(t, part);
 		return;
 	}
@@ -342,7 +345,7 @@ void cd_read_cd(struct dev_task *t)
 	dev_submit(t, BS_READ, 0, t->lba * CD_BLOCK, user, sectors_came);
 }
 
-/* ---- READ SUB-CHANNEL, MMC-6 §6.23: nothing plays ---- */
+/* ---- READ SUB-CHANNEL, MMC-6 §6.23: the unit never plays audio ---- */
 
 #define SUBQ	      0x40
 #define NO_AUDIO      0x15
@@ -356,15 +359,15 @@ static size_t put_subchannel(const struct dev_task *t, uint8_t *p)
 	unsigned format = t->cdb[3];
 
 	p[0] = (uint8_t)format;
-	if (format == SUB_CATALOGUE) /* MCVal is 0: there is none */
+	if (format == SUB_CATALOGUE) /* MCVal is 0: no catalogue number */
 		return 20;
 	p[1] = CD_DATA_CTRL;
 	p[2] = CD_TRACK;
-	if (format == SUB_ISRC) /* TCVal is 0 */
+	if (format == SUB_ISRC) /* TCVal is 0: no ISRC */
 		return 20;
 	p[3] = 1; /* index */
 	put_address(p + 4, 0, msf);
-	if (!msf) /* relative to the track: 0, in either form */
+	if (!msf) /* The track-relative address is 0 in both forms. */
 		put_be32(p + 8, 0);
 	return 12;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cd.h: what the files of the CD/DVD device (MMC-6) share.
- *   rows_cd.c    its commands
- *   cd.c         reading, tables of contents
- *   cd_config.c  what drive and medium are: features, events, structures
- *   cd_mode.c    its mode pages
+ * cd.h: the interface between the files of the CD/DVD device (MMC-6).
+ *   rows_cd.c    the rows of the commands
+ *   cd.c         reads, tables of contents
+ *   cd_config.c  descriptions of drive and medium: features, events, structures
+ *   cd_mode.c    the mode pages
  *   cd_sector.c  whole sectors of 2,352 bytes
- *   medium.c     media come and go
+ *   medium.c     changes of the medium
  */
 #ifndef DEVICE_CD_H
 #define DEVICE_CD_H
@@ -14,13 +14,13 @@
 #include "device/unit/unit.h"
 
 #define CD_BLOCK     2048u
-#define CD_FRAMES    75u  /* a second */
+#define CD_FRAMES    75u  /* frames per second */
 #define CD_LEAD_IN   150u /* MSF 00:02:00 is LBA 0 */
-#define CD_TRACK     1u	  /* the only one */
+#define CD_TRACK     1u	  /* the number of the only track */
 #define CD_LEAD_OUT  0xaau
 #define CD_DATA_CTRL 0x14u /* ADR 1; data track, uninterrupted, no copies */
 
-/* What the medium passes for, by its size. */
+/* The current profile (MMC-6 §5.3.1). The size of the medium decides. */
 enum cd_profile {
 	CD_PROFILE_NONE = 0x0000,
 	CD_PROFILE_CD_ROM = 0x0008,
@@ -29,15 +29,18 @@ enum cd_profile {
 };
 
 #define CD_MAX_BLOCKS  449849u	/* 99:59:74 is the last MSF */
-#define DVD_LAYER      2298496u /* of one layer, ECMA-267 */
+#define DVD_LAYER      2298496u /* blocks of one layer, ECMA-267 */
 #define DVD_MAX_BLOCKS (2 * DVD_LAYER)
 
-/* Blocks of the medium that can be read now; 0: none. */
+/* cd_blocks returns the number of blocks that can be read now; 0 without a
+ * ready medium. */
 uint64_t cd_blocks(const struct dev_lu *lu);
+/* cd_profile returns the profile that the size of the medium selects. */
 enum cd_profile cd_profile(const struct dev_lu *lu);
-/* cd_put_msf: M, S, F of an LBA; what is beyond 99:59:74 is that. */
+/* cd_put_msf writes an LBA as M, S, F; an LBA after 99:59:74 gives 99:59:74. */
 void cd_put_msf(uint8_t p[3], uint64_t lba);
-/* cd_get_msf: ERR_FORMAT; ERR_RANGE: before 00:02:00. */
+/* cd_get_msf converts M, S, F to an LBA. ERR_FORMAT: not an MSF address;
+ * ERR_RANGE: an address before 00:02:00. */
 int cd_get_msf(const uint8_t p[3], uint64_t *lba);
 
 /* ---- cd_sector.c: mode 1, ECMA-130 §14 ---- */
@@ -47,8 +50,9 @@ int cd_get_msf(const uint8_t p[3], uint64_t *lba);
 #define CD_HEADER_LEN 4u
 #define CD_PARITY_LEN 288u /* EDC, 8 zeros, ECC */
 
-/* Sync and header of the sector at an LBA; its EDC and ECC. */
+/* cd_sector_begin writes sync and header of the sector at an LBA. */
 void cd_sector_begin(uint8_t sector[CD_SECTOR], uint64_t lba);
+/* cd_sector_protect computes EDC and ECC of a sector with header and user data. */
 void cd_sector_protect(uint8_t sector[CD_SECTOR]);
 
 /* ---- medium.c ---- */
@@ -61,13 +65,19 @@ enum cd_event {
 	CD_EVENT_REMOVAL,
 };
 
-/* Tells all nexuses of t's unit; the others of a new medium also by a unit
- * attention. Then goes on with t. */
+/* cd_tell stores a media event for each nexus of t's unit, then calls then. A new
+ * medium also sets a unit attention for each nexus except t's. */
 void cd_tell(struct dev_task *t, enum cd_event event,
 	     void (*then)(struct dev_task *t));
+/* cd_tray_is_open returns whether the unit reports an open tray. */
 bool cd_tray_is_open(const struct dev_lu *lu);
 
-/* ---- commands, by file ---- */
+/*
+ * ---- commands, by file ----
+ * cd_prepare_* check the CDB of t and set *out_len to the bytes of its parameter
+ * list; they return 1 if they refused t. The other functions execute a command
+ * and end t.
+ */
 
 int cd_prepare_read(struct dev_task *t, uint64_t *out_len);
 void cd_read_capacity(struct dev_task *t);
@@ -89,6 +99,7 @@ int cd_prepare_set_streaming(struct dev_task *t, uint64_t *out_len);
 void cd_set_streaming(struct dev_task *t);
 int cd_prepare_set_read_ahead(struct dev_task *t, uint64_t *out_len);
 
+/* cd_fill_* write the current values of one mode page (cd_mode.c) to p. */
 void cd_fill_recovery(const struct dev_lu *lu, const struct dev_control *c,
 		      uint8_t *p);
 void cd_fill_timeout(const struct dev_lu *lu, const struct dev_control *c,
@@ -96,7 +107,7 @@ void cd_fill_timeout(const struct dev_lu *lu, const struct dev_control *c,
 void cd_fill_capabilities(const struct dev_lu *lu, const struct dev_control *c,
 			  uint8_t *p);
 
-/* kB/s that the medium is read with, as far as anybody asks. */
+/* cd_speed returns the read speed in kB/s that the unit reports. */
 uint16_t cd_speed(const struct dev_lu *lu);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cd_config.c: what drive and medium are: GET CONFIGURATION, events, disc and
- * track information, structures, status, performance (MMC-6 §6). */
+/* cd_config.c: descriptions of drive and medium: GET CONFIGURATION, events,
+ * disc and track information, structures, status, performance (MMC-6 §6). */
 #include <string.h>
 
 #include "device/cd/cd.h"
 
 /* ---- features, MMC-6 §5.3 ---- */
 
-#define ANY_PROFILE 0xffffu /* current whatever is inside */
-#define ANY_MEDIUM  0xfffeu
+#define ANY_PROFILE 0xffffu /* current with and without a medium */
+#define ANY_MEDIUM  0xfffeu /* current with any medium */
 #define PERSISTENT  0x02
 #define CURRENT	    0x01
 
@@ -16,10 +16,10 @@ struct feature {
 	uint16_t code;
 	uint8_t version;
 	bool persistent;
-	uint16_t current; /* with which profile */
-	uint8_t len;	  /* of what is behind the header */
+	uint16_t current; /* the profile with which the feature is current */
+	uint8_t len;	  /* of the data after the header */
 	uint8_t data[28];
-	/* what depends on the medium; NULL: nothing does */
+	/* fill sets the data that depend on the medium; NULL: no such data */
 	void (*fill)(const struct dev_lu *lu, uint8_t *p);
 };
 
@@ -48,7 +48,7 @@ static void fill_readable(const struct dev_lu *lu, uint8_t *p)
 						   : 1);
 }
 
-/* In the order of their codes (§5.3.1). */
+/* §5.3.1 prescribes the order of the codes. */
 static const struct feature features[] = {
 	/* profile list */
 	{ 0x0000,
@@ -59,9 +59,9 @@ static const struct feature features[] = {
 	  { 0, CD_PROFILE_BD_ROM, 0, 0, 0, CD_PROFILE_DVD_ROM, 0, 0, 0,
 	    CD_PROFILE_CD_ROM },
 	  fill_profiles },
-	/* core: SCSI family; device busy events */
+	/* core: SCSI family; reports device busy events */
 	{ 0x0001, 2, true, ANY_PROFILE, 8, { 0, 0, 0, 1, 0x01 }, NULL },
-	/* morphing: operational changes are polled */
+	/* morphing: initiators poll for operational changes */
 	{ 0x0002, 1, true, ANY_PROFILE, 4, { 0x02 }, NULL },
 	/* removable medium: a tray that loads, ejects, locks */
 	{ 0x0003, 2, true, ANY_PROFILE, 4, { 0x39 }, NULL },
@@ -85,7 +85,7 @@ static const struct feature features[] = {
 	{ 0x0100, 0, true, ANY_PROFILE, 0, { 0 }, NULL },
 	/* timeout */
 	{ 0x0105, 0, true, ANY_PROFILE, 0, { 0 }, NULL },
-	/* real-time streaming: SET CD SPEED is there */
+	/* real-time streaming: supports SET CD SPEED */
 	{ 0x0107, 4, false, ANY_MEDIUM, 4, { 0x08 }, NULL },
 };
 
@@ -122,7 +122,7 @@ static bool is_wanted(const struct dev_task *t, const struct feature *f)
 	}
 }
 
-/* §6.5 */
+/* GET CONFIGURATION, §6.5 */
 void cd_get_configuration(struct dev_task *t)
 {
 	size_t at = 8;
@@ -146,7 +146,7 @@ void cd_get_configuration(struct dev_task *t)
 /* ---- GET EVENT STATUS NOTIFICATION, §6.6 ---- */
 
 #define POLLED		0x01
-#define NO_EVENT	0x80 /* NEA: of none of the classes asked for */
+#define NO_EVENT	0x80 /* NEA: no requested class is supported */
 #define CLASS_OPERATION 1
 #define CLASS_POWER	2
 #define CLASS_MEDIA	4
@@ -154,8 +154,8 @@ void cd_get_configuration(struct dev_task *t)
 #define CLASSES \
  (BIT(CLASS_OPERATION) | BIT(CLASS_POWER) | BIT(CLASS_MEDIA) | BIT(CLASS_BUSY))
 
-/* What happened since this initiator asked; the lowest class with news, else
- * the lowest it asked for. Only media have any. */
+/* class_of selects the class to report: the lowest requested class with an event,
+ * otherwise the lowest requested class. Only the media class has events. */
 static unsigned class_of(unsigned asked, bool news)
 {
 	if (news && (asked & BIT(CLASS_MEDIA)))
@@ -182,7 +182,7 @@ void cd_get_event(struct dev_task *t)
 	uint16_t alloc = get_be16(t->cdb + 7);
 	uint8_t *p;
 
-	if (!(t->cdb[1] & POLLED)) { /* it would have to stay queued */
+	if (!(t->cdb[1] & POLLED)) { /* Asynchronous operation is optional. */
 		dev_bad_field(t, 1, 0);
 		return;
 	}
@@ -197,11 +197,11 @@ void cd_get_event(struct dev_task *t)
 		return;
 	}
 	class = class_of(asked, news);
-	put_be16(p, 6); /* of what follows this field */
+	put_be16(p, 6); /* the length of the data after this field */
 	p[2] = (uint8_t) class;
 	if (class == CLASS_POWER)
 		p[5] = 0x01; /* active */
-	/* an event that there is no room for is not lost */
+	/* An event that does not fit the allocation length stays pending. */
 	if (class == CLASS_MEDIA && alloc >= 8)
 		put_media_event(t, p + 4);
 	dev_return(t, 8, alloc);
@@ -213,7 +213,7 @@ void cd_disc_information(struct dev_task *t)
 {
 	uint8_t *p;
 
-	if (t->cdb[1] & 7) { /* resources of media that are written */
+	if (t->cdb[1] & 7) { /* Other data types describe writable media. */
 		dev_bad_field(t, 1, 2);
 		return;
 	}
@@ -234,7 +234,7 @@ void cd_disc_information(struct dev_task *t)
 #define BY_TRACK   1
 #define BY_SESSION 2
 
-/* Whether it names our track; else the task was ended. */
+/* check_track checks that the CDB names the only track; false: t was ended. */
 static bool check_track(struct dev_task *t)
 {
 	uint32_t which = get_be32(t->cdb + 2);
@@ -281,13 +281,13 @@ void cd_track_information(struct dev_task *t)
 #define STRUCTURE_LIST	0xff
 #define DVD_DATA_START	0x030000u
 
-/* ECMA-267: one layer, or two in opposite directions */
+/* ECMA-267: a medium of one layer, or of two with opposite track paths. */
 static size_t put_physical_format(const struct dev_lu *lu, uint8_t *p)
 {
 	uint32_t n = (uint32_t)cd_blocks(lu), first = n;
 	bool two = n > DVD_LAYER;
 
-	if (two) /* halves, of whole ECC blocks */
+	if (two) /* Each layer has half of the blocks, in whole ECC blocks. */
 		first = ((n + 1) / 2 + 15) / 16 * 16;
 	p[0] = 0x01;		  /* DVD-ROM, version 1 */
 	p[1] = 0x0f;		  /* 120 mm, no maximum rate */
@@ -297,7 +297,8 @@ static size_t put_physical_format(const struct dev_lu *lu, uint8_t *p)
 	if (two) {
 		uint32_t end = DVD_DATA_START + first - 1;
 
-		/* the second layer has the inverted numbers of the first */
+		/* The second layer has the inverted sector numbers of the
+		 * first. */
 		put_be32(p + 8, (~end & 0xffffff) + (n - first) - 1);
 		put_be32(p + 12, end);
 	}
@@ -321,7 +322,8 @@ static size_t put_structures(uint8_t *p)
 	return 4 * ARRAY_LEN(all);
 }
 
-/* Media type in byte 1: DVD or BD, and only of what is inside. */
+/* check_structure permits structures of a DVD only, and only while the medium
+ * is a DVD; false: t was ended. */
 static bool check_structure(struct dev_task *t)
 {
 	uint8_t format = t->cdb[7];
@@ -354,7 +356,7 @@ void cd_disc_structure(struct dev_task *t)
 	case PHYSICAL_FORMAT:
 		len = put_physical_format(t->lu, p + 4);
 		break;
-	case COPYRIGHT: /* no protection, every region */
+	case COPYRIGHT: /* no protection; permitted in every region */
 		len = 4;
 		break;
 	case MANUFACTURING:
@@ -370,7 +372,7 @@ void cd_disc_structure(struct dev_task *t)
 
 /* ---- status and performance ---- */
 
-/* §6.9 */
+/* MECHANISM STATUS, §6.9 */
 void cd_mechanism_status(struct dev_task *t)
 {
 	uint8_t *p = dev_param_buf(t);
@@ -386,7 +388,7 @@ void cd_mechanism_status(struct dev_task *t)
 #define PERF_WRITE  0x04
 #define PERF_EXCEPT 0x03
 
-/* §6.8: one speed from the first block to the last, no exceptions from it */
+/* GET PERFORMANCE, §6.8: all blocks have the same speed, without exceptions. */
 void cd_get_performance(struct dev_task *t)
 {
 	uint64_t n = cd_blocks(t->lu);
@@ -424,7 +426,7 @@ void cd_get_performance(struct dev_task *t)
 
 #define STREAM_LEN 28u
 
-/* §6.39: a promise that is always kept */
+/* SET STREAMING, §6.39. The unit checks the descriptor and ignores the speed. */
 int cd_prepare_set_streaming(struct dev_task *t, uint64_t *out_len)
 {
 	uint16_t len = get_be16(t->cdb + 9);
@@ -452,7 +454,7 @@ void cd_set_streaming(struct dev_task *t)
 	}
 	start = get_be32(p + 4);
 	end = get_be32(p + 8);
-	if (p[0] & 0x04) /* RDD: back to the defaults; nothing else counts */
+	if (p[0] & 0x04) /* RDD restores the defaults; ignore other fields. */
 		dev_good(t);
 	else if (end < start)
 		dev_bad_parameter(t, 8);
@@ -460,7 +462,7 @@ void cd_set_streaming(struct dev_task *t)
 		dev_good(t);
 }
 
-/* §6.37 */
+/* SET READ AHEAD, §6.37 */
 int cd_prepare_set_read_ahead(struct dev_task *t, uint64_t *out_len)
 {
 	(void)out_len;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cd_mode.c: the mode pages of a CD/DVD device (MMC-6 §7). Nothing in them can
- * be changed. */
+/* cd_mode.c: the mode pages of a CD/DVD device (MMC-6 §7). MODE SELECT cannot
+ * change any of their values. */
 #include "device/cd/cd.h"
 
-/* 01h, §7.3: read again as often as you like; what can't be read is an error */
+/* 01h, §7.3 */
 void cd_fill_recovery(const struct dev_lu *lu, const struct dev_control *c,
 		      uint8_t *p)
 {
@@ -12,7 +12,7 @@ void cd_fill_recovery(const struct dev_lu *lu, const struct dev_control *c,
 	p[3] = 5; /* read retries */
 }
 
-/* 1Dh, §7.6: no timer runs, SWPP and the like are for those that write */
+/* 1Dh, §7.6. SWPP and the other bits of byte 4 apply to writing drives only. */
 void cd_fill_timeout(const struct dev_lu *lu, const struct dev_control *c,
 		     uint8_t *p)
 {
@@ -34,7 +34,7 @@ uint16_t cd_speed(const struct dev_lu *lu)
 	}
 }
 
-/* 2Ah, §7.11 (legacy, and what everybody reads) */
+/* 2Ah, §7.11: a legacy page that Linux and Windows still read */
 void cd_fill_capabilities(const struct dev_lu *lu, const struct dev_control *c,
 			  uint8_t *p)
 {
@@ -42,8 +42,8 @@ void cd_fill_capabilities(const struct dev_lu *lu, const struct dev_control *c,
 
 	(void)c;
 	p[2] = 0x0b; /* reads DVD-ROM, CD-RW, CD-R */
-	p[4] = 0x40; /* multisession: of the one there is */
-	p[6] = 0x29; /* a tray; ejects, locks */
+	p[4] = 0x40; /* reads multisession media */
+	p[6] = 0x29; /* a tray; supports EJECT and PREVENT */
 	if (dev_is_locked(lu))
 		p[6] |= 0x02;
 	put_be16(p + 8, speed);

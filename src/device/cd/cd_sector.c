@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cd_sector.c: what is around the user data of a sector in mode 1: sync,
+/* cd_sector.c: the fields around the user data of a sector in mode 1: sync,
  * header, EDC, ECC (ECMA-130 §14, annex A). */
 #include <string.h>
 
@@ -28,7 +28,7 @@ static uint32_t edc(const uint8_t *p, size_t len)
 	return crc;
 }
 
-/* In GF(2^8) with x^8 + x^4 + x^3 + x^2 + 1 (annex A) */
+/* Multiplication in GF(2^8) with x^8 + x^4 + x^3 + x^2 + 1 (annex A). */
 static uint8_t times_alpha(uint8_t a)
 {
 	return (uint8_t)(a << 1 ^ (a & 0x80 ? 0x1d : 0));
@@ -47,9 +47,9 @@ static uint8_t times(uint8_t a, uint8_t b)
 #define ONE_BY_ALPHA_PLUS_1 0xf4
 
 /*
- * Two bytes of parity to n bytes of a code word: with them its sum is zero,
- * and so is its sum weighted with falling powers of alpha, the last having
- * alpha^0.
+ * A code word is n bytes and two bytes of parity. The parity makes two sums
+ * zero: the sum of all bytes, and the sum of all bytes weighted with descending
+ * powers of alpha, where the last byte has the weight alpha^0.
  */
 struct word {
 	uint8_t sum, weighted;
@@ -69,8 +69,8 @@ static void parity(const struct word *w, uint8_t *first, uint8_t *second)
 	*second = w->sum ^ *first;
 }
 
-/* Code words go over 16-bit words, each half on its own: from the header on
- * (annex A). */
+/* Annex A arranges the bytes from the header on as 16-bit words and codes the
+ * high bytes and the low bytes separately. P code words are the columns. */
 static void ecc_p(uint8_t *s)
 {
 	uint8_t *data = s + CD_SYNC_LEN;
@@ -84,7 +84,7 @@ static void ecc_p(uint8_t *s)
 	}
 }
 
-/* Diagonals of the same matrix, P parity included. */
+/* Q code words are the diagonals of the same matrix with the P parity. */
 static void ecc_q(uint8_t *s)
 {
 	uint8_t *data = s + CD_SYNC_LEN;

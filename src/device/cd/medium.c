@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * medium.c: the medium of a CD/DVD device comes and goes while the unit is
- * served. A change has the unit's condition (LU_CHANGING) and then all of its
- * blocks alone, so that nothing reads the old store when it is closed; what
- * began before and runs later is told by the medium's number (task.c).
+ * medium.c: changes the medium of a CD/DVD device while the unit is served. A
+ * change sets the condition LU_CHANGING and then takes exclusive access to all
+ * blocks, so that no command reads the old backstore when the change closes
+ * it. A command that began before the change and executes afterwards finds that
+ * lu->medium differs (task.c).
  */
 #include <stdlib.h>
 
@@ -12,9 +13,8 @@
 #include "device/unit/condition.h"
 #include "device/unit/range.h"
 
-/* ---- telling everybody ---- */
+/* ---- events for the nexuses ---- */
 
-/* The others hear of a new medium by a unit attention, too. */
 static void tell_one(struct dev_nexus *n, const struct dev_lu *lu,
 		     unsigned event, bool is_own)
 {
@@ -38,14 +38,14 @@ bool cd_tray_is_open(const struct dev_lu *lu)
 	return c == LU_EJECTED || c == LU_EMPTY_OPEN;
 }
 
-/* ---- a change ---- */
+/* ---- a change of the medium ---- */
 
 struct change {
 	struct dev_range range;
 	struct dev_round round;
 	struct dev_lu *lu;
 	unsigned here;
-	struct bs *bs; /* to put in, then the one that was taken out */
+	struct bs *bs; /* the new backstore until swap, then the old one */
 	enum dev_condition before, after;
 	void (*done)(void *arg, int err);
 	void *arg;
@@ -76,7 +76,7 @@ static void visit_change(struct dev_round *r, unsigned worker)
 	dev_round_next(r);
 }
 
-/* All are told before the first can see the new medium. */
+/* Every nexus has its event before the first nexus can use the new medium. */
 static void changed(struct dev_round *r)
 {
 	struct change *c = container_of(r, struct change, round);
@@ -101,7 +101,8 @@ static void swap(struct dev_range *r)
 	dev_round_start(&c->round, c->here);
 }
 
-/* The condition becomes LU_CHANGING; false: it is just changing. */
+/* begin sets the condition to LU_CHANGING; false: another change is in
+ * progress, or the condition does not permit a change. */
 static bool begin(struct change *c)
 {
 	static const enum dev_condition from[] = { LU_READY, LU_EJECTED,
@@ -124,7 +125,8 @@ static int check(struct dev_lu *lu, const struct bs *b, bool force)
 		return ERR_FORMAT;
 	if (force || dev_condition(lu) != LU_READY || !dev_is_locked(lu))
 		return 0;
-	/* as if its button had been pressed: who locked it may let go */
+	/* Act as if the eject button was pressed (MMC-6 §6.6): an initiator that
+	 * prevents removal may then allow it. */
 	(void)dev_visit_nexuses(lu, 0, NULL, tell_one, CD_EVENT_EJECT_REQUEST,
 				NULL, NULL);
 	return ERR_BUSY;
