@@ -134,7 +134,7 @@ static unsigned tx_what(void *core, struct iovec *iov, unsigned max)
 	struct iwarp *c = core;
 	unsigned n;
 
-	if (c->rx.at < c->rx.end && !c->first_taken) {
+	if (c->rx.ahead.at < c->rx.ahead.end && !c->first_taken) {
 		c->first_taken = true; /* the octets given to iwarp_new */
 		consume_octets(c);
 	}
@@ -231,8 +231,8 @@ static const char *cut_off(const struct iwarp *c)
 
 	if (c->qp.state < RCAP_ESTABLISHED)
 		return "the peer closed during start-up";
-	if (rx->stage != RX_HEAD || rx->head_have || rx->marker_have ||
-	    rx->send_begun)
+	if (rx->stage != RX_HEAD || rx->head.have || rx->marker.have ||
+	    rx->queues.send_begun)
 		return "the peer closed in the middle of a message";
 	if (!is_drained(c))
 		return "the peer closed before all requests were done";
@@ -269,18 +269,18 @@ const struct stream_ops iwarp_stream_ops = {
 
 static bool set_up_iwarp(struct iwarp *c, const void *first, size_t first_len)
 {
-	c->rx.cap = MAX(c->cfg.lookahead, (size_t)1024);
-	if (first_len > c->rx.cap ||
+	c->rx.ahead.cap = MAX(c->cfg.lookahead, (size_t)1024);
+	if (first_len > c->rx.ahead.cap ||
 	    c->cfg.private_len > MPA_PRIVATE_MAX - MPA_ENHANCED_LEN)
 		return false;
-	c->rx.buf = malloc(c->rx.cap);
+	c->rx.ahead.buf = malloc(c->rx.ahead.cap);
 	c->tx.arena = malloc(TX_ARENA);
 	c->mrs = mr_table_new(c->cfg.max_regions, c->cfg.seed);
-	if (!c->rx.buf || !c->tx.arena || !c->mrs)
+	if (!c->rx.ahead.buf || !c->tx.arena || !c->mrs)
 		return false;
 	if (first_len)
-		memcpy(c->rx.buf, first, first_len);
-	c->rx.end = first_len;
+		memcpy(c->rx.ahead.buf, first, first_len);
+	c->rx.ahead.end = first_len;
 	if (c->cfg.private_len)
 		memcpy(c->private_data, c->cfg.private_data,
 		       c->cfg.private_len);
@@ -303,7 +303,7 @@ struct iwarp *iwarp_new(const struct iwarp_config *cfg,
 	c->now = now;
 	c->deadline = now + cfg->startup_timeout;
 	for (unsigned q = 0; q < DDP_QN_COUNT; q++)
-		c->rx.msn[q] = c->tx.msn[q] = 1; /* RFC 5041 §5.3 */
+		c->rx.queues.msn[q] = c->tx.msn[q] = 1; /* RFC 5041 §5.3 */
 	if (iwarp_wq_new(c) || !set_up_iwarp(c, first, first_len)) {
 		iwarp_free(c);
 		return NULL;
@@ -319,7 +319,7 @@ void iwarp_free(struct iwarp *c)
 	iwarp_tx_reset(c);
 	iwarp_wq_free(c);
 	mr_table_free(c->mrs);
-	free(c->rx.buf);
+	free(c->rx.ahead.buf);
 	free(c->tx.arena);
 	free(c->tx.copies);
 	free(c);

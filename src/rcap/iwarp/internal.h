@@ -48,19 +48,29 @@ enum rx_stage {
 
 struct iwarp_rx {
 	struct mpa_stream s;
-	/* look-ahead: octets received and not yet processed: [at, end) */
-	uint8_t *buf;
-	size_t cap, at, end;
+	/* octets received and not yet processed: [at, end) of buf */
+	struct {
+		uint8_t *buf;
+		size_t cap, at, end;
+	} ahead;
 	/* the current FPDU */
 	enum rx_stage stage;
 	uint64_t start; /* stream position of its length field */
 	uint32_t crc;
-	uint8_t head[RX_HEAD_MAX];
-	unsigned head_have, head_need;
-	uint8_t tail[3 + MPA_CRC_LEN];
-	unsigned tail_have, tail_need;
-	uint8_t marker[MPA_MARKER_LEN];
-	unsigned marker_have;
+	/* its length field and headers, then pad and CRC; have: octets received */
+	struct {
+		uint8_t bytes[RX_HEAD_MAX];
+		unsigned have, need;
+	} head;
+	struct {
+		uint8_t bytes[3 + MPA_CRC_LEN];
+		unsigned have, need;
+	} tail;
+	/* the marker that is being received; it may be in any FPDU */
+	struct {
+		uint8_t bytes[MPA_MARKER_LEN];
+		unsigned have;
+	} marker;
 	size_t ulpdu_len, left; /* left: payload still to place */
 	/* > 0: this FPDU or one of the last is received in place */
 	unsigned large;
@@ -80,12 +90,14 @@ struct iwarp_rx {
 	} guess;
 	struct iovec recv_iov; /* dest of a Send: the rest of a receive */
 	struct bufv recv_v;
-	/* untagged queues */
-	uint32_t msn[DDP_QN_COUNT]; /* of the current or the next message */
-	/* queue 0: octets of it that have arrived */
-	uint32_t mo;
-	bool send_begun;     /* a message has begun and not ended */
-	uint8_t send_opcode; /* its opcode */
+	/* the untagged queues of the peer's messages */
+	struct {
+		/* of the current or the next message */
+		uint32_t msn[DDP_QN_COUNT];
+		uint32_t mo;	 /* queue 0: octets of it that have arrived */
+		bool send_begun; /* a message has begun and not ended */
+		uint8_t send_opcode; /* its opcode */
+	} queues;
 	uint8_t terminate[RDMAP_TERMINATE_MAX];
 };
 

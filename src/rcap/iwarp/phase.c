@@ -169,11 +169,11 @@ static void fail_with(struct iwarp *c, uint16_t reason, int err,
 void iwarp_fail(struct iwarp *c, uint16_t reason, int err)
 {
 	struct iwarp_rx *rx = &c->rx;
-	size_t have = rx->head_have > MPA_LENGTH_LEN
-			      ? rx->head_have - MPA_LENGTH_LEN
+	size_t have = rx->head.have > MPA_LENGTH_LEN
+			      ? rx->head.have - MPA_LENGTH_LEN
 			      : 0;
 
-	fail_with(c, reason, err, rx->head + MPA_LENGTH_LEN, have,
+	fail_with(c, reason, err, rx->head.bytes + MPA_LENGTH_LEN, have,
 		  rx->ulpdu_len);
 }
 

@@ -22,7 +22,7 @@ static bool is_rtr_send(const struct iwarp *c, size_t len)
 
 	return c->terms.rtr == MPA_RTR_SEND && !c->cfg.active && len == 0 &&
 	       h->opcode == RDMAP_SEND && h->msn == 1 && h->last &&
-	       !c->rx.send_begun;
+	       !c->rx.queues.send_begun;
 }
 
 /* Directs the segment to memory of ours, not to a region. */
@@ -39,7 +39,7 @@ static int place_send(struct iwarp *c, size_t len)
 	struct iwarp_rx *rx = &c->rx;
 	struct rcap_recv *r;
 
-	if (rx->send_begun && rx->h.opcode != rx->send_opcode)
+	if (rx->queues.send_begun && rx->h.opcode != rx->queues.send_opcode)
 		return -TERM_RDMAP_OPCODE;
 	if (is_rtr_send(c, len))
 		return 0;
@@ -47,9 +47,9 @@ static int place_send(struct iwarp *c, size_t len)
 		return -TERM_DDP_UNTAGGED_NO_BUFFER;
 	r = list_entry(c->recvs.next, struct rcap_recv, link);
 	/* a message has less than 2^32 octets, however large the receive is */
-	if (!range_ok(rx->mo, len, MIN(r->cap, (size_t)UINT32_MAX)))
+	if (!range_ok(rx->queues.mo, len, MIN(r->cap, (size_t)UINT32_MAX)))
 		return -TERM_DDP_UNTAGGED_TOO_LONG;
-	place_at(rx, r->buf + rx->mo, len);
+	place_at(rx, r->buf + rx->queues.mo, len);
 	return 0;
 }
 
@@ -71,7 +71,7 @@ static int place_read_request(struct iwarp *c, size_t len)
 /* RFC 7306 §6.3: Immediate Data are a message of one segment. */
 static int place_immediate(struct iwarp *c, size_t len)
 {
-	if (c->rx.send_begun)
+	if (c->rx.queues.send_begun)
 		return -TERM_RDMAP_OPCODE;
 	if (len || !c->rx.h.last)
 		return -TERM_DDP_UNTAGGED_TOO_LONG;
@@ -135,9 +135,9 @@ static int place_untagged(struct iwarp *c, size_t len)
 	struct iwarp_rx *rx = &c->rx;
 	const struct rdmap_header *h = &rx->h;
 
-	if (h->msn != rx->msn[h->qn])
+	if (h->msn != rx->queues.msn[h->qn])
 		return -TERM_DDP_UNTAGGED_MSN;
-	if (h->mo != (h->qn == DDP_QN_SEND ? rx->mo : 0))
+	if (h->mo != (h->qn == DDP_QN_SEND ? rx->queues.mo : 0))
 		return -TERM_DDP_UNTAGGED_MO;
 	switch (h->opcode) {
 	case RDMAP_READ_REQUEST:
@@ -215,7 +215,7 @@ bool iwarp_lend(struct iwarp *c, const uint8_t *p, size_t len)
 	struct iwarp_rx *rx = &c->rx;
 	struct rcap_recv *r;
 
-	if (!is_send(rx->h.opcode) || !rx->h.last || rx->mo || len == 0)
+	if (!is_send(rx->h.opcode) || !rx->h.last || rx->queues.mo || len == 0)
 		return false;
 	r = list_entry(c->recvs.next, struct rcap_recv, link);
 	if (r->may_lend)
@@ -226,7 +226,7 @@ bool iwarp_lend(struct iwarp *c, const uint8_t *p, size_t len)
 void iwarp_replace(struct iwarp *c)
 {
 	struct iwarp_rx *rx = &c->rx;
-	size_t payload = rx->ulpdu_len - (rx->head_have - MPA_LENGTH_LEN);
+	size_t payload = rx->ulpdu_len - (rx->head.have - MPA_LENGTH_LEN);
 	int err;
 
 	if (!rx->dest || rx->h.opcode != RDMAP_WRITE || rx->left == 0)
@@ -268,12 +268,12 @@ static int complete_send(struct iwarp *c, size_t len)
 	int err;
 
 	if (is_rtr_send(c, len)) {
-		rx->msn[DDP_QN_SEND]++;
+		rx->queues.msn[DDP_QN_SEND]++;
 		return 0;
 	}
-	rx->mo += (uint32_t)len;
-	rx->send_opcode = rx->h.opcode;
-	rx->send_begun = !rx->h.last;
+	rx->queues.mo += (uint32_t)len;
+	rx->queues.send_opcode = rx->h.opcode;
+	rx->queues.send_begun = !rx->h.last;
 	if (!rx->h.last)
 		return 0;
 	r = list_entry(c->recvs.next, struct rcap_recv, link);
@@ -281,9 +281,9 @@ static int complete_send(struct iwarp *c, size_t len)
 	if (err)
 		return err;
 	list_del(&r->link);
-	r->len = rx->mo;
-	rx->mo = 0;
-	rx->msn[DDP_QN_SEND]++;
+	r->len = rx->queues.mo;
+	rx->queues.mo = 0;
+	rx->queues.msn[DDP_QN_SEND]++;
 	c->qp.user->received(c->qp.arg, r, 0);
 	return 0;
 }
@@ -294,7 +294,7 @@ static int queue_request(struct iwarp *c)
 	unsigned at = (c->answers_first + c->answers_n++) % ring;
 
 	c->answers[at] = (struct iwarp_read){ .h = c->rx.h };
-	c->rx.msn[DDP_QN_READ]++;
+	c->rx.queues.msn[DDP_QN_READ]++;
 	iwarp_kick(c);
 	return 0;
 }
@@ -308,7 +308,7 @@ static int complete_immediate(struct iwarp *c)
 	r->is_immediate = true;
 	r->immediate = c->rx.h.value;
 	r->solicited = c->rx.h.opcode == RDMAP_IMMEDIATE_SE;
-	c->rx.msn[DDP_QN_SEND]++;
+	c->rx.queues.msn[DDP_QN_SEND]++;
 	c->qp.user->received(c->qp.arg, r, 0);
 	return 0;
 }
@@ -316,7 +316,7 @@ static int complete_immediate(struct iwarp *c)
 static int complete_atomic(struct iwarp *c)
 {
 	iwarp_wq_oldest_read(c)->atomic->original = c->rx.h.value;
-	c->rx.msn[DDP_QN_ATOMIC]++;
+	c->rx.queues.msn[DDP_QN_ATOMIC]++;
 	iwarp_wq_read_done(c);
 	return 0;
 }

@@ -29,8 +29,8 @@
 static void begin_fpdu(struct iwarp_rx *rx)
 {
 	rx->stage = RX_HEAD;
-	rx->head_have = 0;
-	rx->head_need = MPA_LENGTH_LEN + 2; /* with the DDP control field */
+	rx->head.have = 0;
+	rx->head.need = MPA_LENGTH_LEN + 2; /* with the DDP control field */
 	rx->crc = CRC32C_SEED;
 	rx->refused = 0;
 	rx->marker_wrong = false;
@@ -42,18 +42,18 @@ static void begin_tail(struct iwarp_rx *rx)
 	size_t content = MPA_LENGTH_LEN + rx->ulpdu_len;
 
 	rx->stage = RX_TAIL;
-	rx->tail_have = 0;
-	rx->tail_need = (unsigned)(round_up4(content) - content) + MPA_CRC_LEN;
+	rx->tail.have = 0;
+	rx->tail.need = (unsigned)(round_up4(content) - content) + MPA_CRC_LEN;
 }
 
 static void begin_payload(struct iwarp *c)
 {
 	struct iwarp_rx *rx = &c->rx;
-	int n = rdmap_decode(&rx->h, rx->head + MPA_LENGTH_LEN, rx->ulpdu_len,
-			     c->cfg.extended);
+	int n = rdmap_decode(&rx->h, rx->head.bytes + MPA_LENGTH_LEN,
+			     rx->ulpdu_len, c->cfg.extended);
 
 	rx->stage = RX_PAYLOAD;
-	rx->left = rx->ulpdu_len - (rx->head_have - MPA_LENGTH_LEN);
+	rx->left = rx->ulpdu_len - (rx->head.have - MPA_LENGTH_LEN);
 	if (rx->left >= RX_LARGE_MIN)
 		rx->large = SMALL_AGAIN;
 	else if (rx->large > 0)
@@ -71,13 +71,13 @@ static void grow_head(struct iwarp *c)
 	struct iwarp_rx *rx = &c->rx;
 	size_t want;
 
-	rx->ulpdu_len = get_be16(rx->head);
+	rx->ulpdu_len = get_be16(rx->head.bytes);
 	want = MIN(rx->ulpdu_len, (size_t)2);
-	if (rx->head_have >= MPA_LENGTH_LEN + 2 && rx->ulpdu_len >= 2)
+	if (rx->head.have >= MPA_LENGTH_LEN + 2 && rx->ulpdu_len >= 2)
 		want = MIN(rx->ulpdu_len,
-			   rdmap_peek_len(rx->head + MPA_LENGTH_LEN));
-	rx->head_need = (unsigned)(MPA_LENGTH_LEN + want);
-	if (rx->head_have >= rx->head_need)
+			   rdmap_peek_len(rx->head.bytes + MPA_LENGTH_LEN));
+	rx->head.need = (unsigned)(MPA_LENGTH_LEN + want);
+	if (rx->head.have >= rx->head.need)
 		begin_payload(c);
 }
 
@@ -85,8 +85,8 @@ static void grow_head(struct iwarp *c)
 static void finish_fpdu(struct iwarp *c)
 {
 	struct iwarp_rx *rx = &c->rx;
-	uint32_t sent = get_le32(rx->tail + rx->tail_need - MPA_CRC_LEN);
-	size_t payload = rx->ulpdu_len - (rx->head_have - MPA_LENGTH_LEN);
+	uint32_t sent = get_le32(rx->tail.bytes + rx->tail.need - MPA_CRC_LEN);
+	size_t payload = rx->ulpdu_len - (rx->head.have - MPA_LENGTH_LEN);
 	int reason = rx->refused;
 
 	c->stats.rx_fpdus++;
@@ -120,15 +120,15 @@ static size_t take_head(struct iwarp *c, const uint8_t *p, size_t n)
 	struct iwarp_rx *rx = &c->rx;
 
 	/* the length decides whether a control field follows */
-	if (rx->head_have < MPA_LENGTH_LEN)
-		n = MIN(n, MPA_LENGTH_LEN - rx->head_have);
-	n = MIN(n, rx->head_need - rx->head_have);
-	if (rx->head_have == 0)
+	if (rx->head.have < MPA_LENGTH_LEN)
+		n = MIN(n, MPA_LENGTH_LEN - rx->head.have);
+	n = MIN(n, rx->head.need - rx->head.have);
+	if (rx->head.have == 0)
 		rx->start = rx->s.pos;
-	memcpy(rx->head + rx->head_have, p, n);
+	memcpy(rx->head.bytes + rx->head.have, p, n);
 	rx->crc = crc32c_update(rx->crc, p, n);
-	rx->head_have += (unsigned)n;
-	if (rx->head_have >= MPA_LENGTH_LEN)
+	rx->head.have += (unsigned)n;
+	if (rx->head.have >= MPA_LENGTH_LEN)
 		grow_head(c);
 	return n;
 }
@@ -161,16 +161,16 @@ static size_t take_payload(struct iwarp *c, const uint8_t *p, size_t n)
 static size_t take_tail(struct iwarp *c, const uint8_t *p, size_t n)
 {
 	struct iwarp_rx *rx = &c->rx;
-	unsigned pad = rx->tail_need - MPA_CRC_LEN;
+	unsigned pad = rx->tail.need - MPA_CRC_LEN;
 
 	/* the pad first, then the CRC: the CRC covers the pad only */
-	if (rx->tail_have < pad)
-		n = MIN(n, pad - rx->tail_have);
-	n = MIN(n, rx->tail_need - rx->tail_have);
-	memcpy(rx->tail + rx->tail_have, p, n);
-	if (rx->tail_have < pad)
+	if (rx->tail.have < pad)
+		n = MIN(n, pad - rx->tail.have);
+	n = MIN(n, rx->tail.need - rx->tail.have);
+	memcpy(rx->tail.bytes + rx->tail.have, p, n);
+	if (rx->tail.have < pad)
 		rx->crc = crc32c_update(rx->crc, p, n);
-	rx->tail_have += (unsigned)n;
+	rx->tail.have += (unsigned)n;
 	return n;
 }
 
@@ -206,18 +206,18 @@ static size_t until_marker(const struct iwarp_rx *rx)
 static size_t take_marker(struct iwarp *c, const uint8_t *p, size_t n)
 {
 	struct iwarp_rx *rx = &c->rx;
-	bool begun = rx->stage != RX_HEAD || rx->head_have > 0;
-	uint64_t at = rx->s.pos - rx->marker_have;
+	bool begun = rx->stage != RX_HEAD || rx->head.have > 0;
+	uint64_t at = rx->s.pos - rx->marker.have;
 	uint16_t want = begun ? (uint16_t)(at - rx->start) : 0;
 
-	n = MIN(n, MPA_MARKER_LEN - rx->marker_have);
-	memcpy(rx->marker + rx->marker_have, p, n);
+	n = MIN(n, MPA_MARKER_LEN - rx->marker.have);
+	memcpy(rx->marker.bytes + rx->marker.have, p, n);
 	rx->crc = crc32c_update(rx->crc, p, n);
-	rx->marker_have += (unsigned)n;
-	if (rx->marker_have < MPA_MARKER_LEN)
+	rx->marker.have += (unsigned)n;
+	if (rx->marker.have < MPA_MARKER_LEN)
 		return n;
-	rx->marker_have = 0;
-	if ((get_be16(rx->marker + 2) & 0xfffc) != want) {
+	rx->marker.have = 0;
+	if ((get_be16(rx->marker.bytes + 2) & 0xfffc) != want) {
 		/* the CRC then distinguishes corruption from a wrong marker */
 		rx->marker_wrong = true;
 		rx->dest = NULL;
@@ -234,34 +234,34 @@ static size_t take_whole(struct iwarp *c, const uint8_t *p, size_t n)
 	struct iwarp_rx *rx = &c->rx;
 	size_t content, payload;
 
-	if (rx->s.markers || rx->stage != RX_HEAD || rx->head_have || n < 8)
+	if (rx->s.markers || rx->stage != RX_HEAD || rx->head.have || n < 8)
 		return 0;
 	rx->ulpdu_len = get_be16(p);
 	content = round_up4(MPA_LENGTH_LEN + rx->ulpdu_len);
 	if (rx->ulpdu_len < 2 || content + MPA_CRC_LEN > n)
 		return 0;
-	rx->head_have = rx->head_need =
+	rx->head.have = rx->head.need =
 		(unsigned)(MPA_LENGTH_LEN +
 			   MIN(rx->ulpdu_len,
 			       rdmap_peek_len(p + MPA_LENGTH_LEN)));
-	memcpy(rx->head, p, rx->head_have);
-	rx->tail_need = MPA_CRC_LEN;
-	memcpy(rx->tail, p + content, MPA_CRC_LEN);
+	memcpy(rx->head.bytes, p, rx->head.have);
+	rx->tail.need = MPA_CRC_LEN;
+	memcpy(rx->tail.bytes, p + content, MPA_CRC_LEN);
 	if (rx->s.crc) {
 		rx->crc = crc32c_update(CRC32C_SEED, p, content);
-		if (get_le32(rx->tail) != crc32c_wire(rx->crc)) {
+		if (get_le32(rx->tail.bytes) != crc32c_wire(rx->crc)) {
 			finish_fpdu(c);
 			return content + MPA_CRC_LEN;
 		}
 	}
 	begin_payload(c);
 	payload = rx->left;
-	if (rx->dest && payload && !iwarp_lend(c, p + rx->head_have, payload)) {
-		bufv_copy_in(rx->dest, rx->dest_off, p + rx->head_have,
+	if (rx->dest && payload && !iwarp_lend(c, p + rx->head.have, payload)) {
+		bufv_copy_in(rx->dest, rx->dest_off, p + rx->head.have,
 			     payload);
 		c->stats.copied += payload;
 	}
-	rx->tail_need = MPA_CRC_LEN;
+	rx->tail.need = MPA_CRC_LEN;
 	finish_fpdu(c);
 	return content + MPA_CRC_LEN;
 }
@@ -278,7 +278,7 @@ static size_t take_octets(struct iwarp *c, const uint8_t *p, size_t n)
 	else if (k == 0)
 		k = take_content(c, p, MIN(n, until_marker(rx)));
 	rx->s.pos += k;
-	if (rx->stage == RX_TAIL && rx->tail_have == rx->tail_need &&
+	if (rx->stage == RX_TAIL && rx->tail.have == rx->tail.need &&
 	    iwarp_is_full(c))
 		finish_fpdu(c);
 	return k;
@@ -288,12 +288,13 @@ void iwarp_rx_consume(struct iwarp *c)
 {
 	struct iwarp_rx *rx = &c->rx;
 
-	if (rx->head_need == 0)
+	if (rx->head.need == 0)
 		begin_fpdu(rx); /* the first FPDU */
-	while (rx->at < rx->end && iwarp_is_full(c))
-		rx->at += take_octets(c, rx->buf + rx->at, rx->end - rx->at);
-	if (rx->at == rx->end)
-		rx->at = rx->end = 0;
+	while (rx->ahead.at < rx->ahead.end && iwarp_is_full(c))
+		rx->ahead.at += take_octets(c, rx->ahead.buf + rx->ahead.at,
+					    rx->ahead.end - rx->ahead.at);
+	if (rx->ahead.at == rx->ahead.end)
+		rx->ahead.at = rx->ahead.end = 0;
 }
 
 static bool reads_in_place(const struct iwarp *c)
@@ -301,7 +302,7 @@ static bool reads_in_place(const struct iwarp *c)
 	const struct iwarp_rx *rx = &c->rx;
 
 	return rx->stage == RX_PAYLOAD && rx->dest && !rx->s.markers &&
-	       rx->at == rx->end && iwarp_is_full(c);
+	       rx->ahead.at == rx->ahead.end && iwarp_is_full(c);
 }
 
 /* Length of the tail of this FPDU and of the length and header of a tagged one
@@ -320,7 +321,7 @@ static size_t between_len(const struct iwarp_rx *rx)
 static size_t look_ahead(const struct iwarp *c)
 {
 	const struct iwarp_rx *rx = &c->rx;
-	size_t room = rx->cap - rx->end;
+	size_t room = rx->ahead.cap - rx->ahead.end;
 
 	if (rx->large == 0 || rx->s.markers)
 		return room;
@@ -353,7 +354,7 @@ static unsigned guess_next(struct iwarp *c, struct iovec *iov, unsigned max)
 		return 0;
 	len = rx->ulpdu_len - DDP_TAGGED_LEN;
 	len = MIN(len, rx->dest->len - off);
-	if (len < RX_LARGE_MIN || len + RX_BETWEEN > rx->cap)
+	if (len < RX_LARGE_MIN || len + RX_BETWEEN > rx->ahead.cap)
 		return 0;
 	rx->guess.before_len = between_len(rx);
 	n += set_piece(iov, rx->guess.before, rx->guess.before_len);
@@ -384,14 +385,15 @@ unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
 		n += guess_next(c, iov + n, max - n);
 		if (rx->guess.len)
 			return n;
-	} else if (rx->at > 0 && rx->end == rx->cap) {
-		memmove(rx->buf, rx->buf + rx->at, rx->end - rx->at);
-		rx->end -= rx->at;
-		rx->at = 0;
+	} else if (rx->ahead.at > 0 && rx->ahead.end == rx->ahead.cap) {
+		memmove(rx->ahead.buf, rx->ahead.buf + rx->ahead.at,
+			rx->ahead.end - rx->ahead.at);
+		rx->ahead.end -= rx->ahead.at;
+		rx->ahead.at = 0;
 	}
-	if (rx->end == rx->cap)
+	if (rx->ahead.end == rx->ahead.cap)
 		return 0;
-	iov[n].iov_base = rx->buf + rx->end;
+	iov[n].iov_base = rx->ahead.buf + rx->ahead.end;
 	iov[n++].iov_len = look_ahead(c);
 	return n;
 }
@@ -402,7 +404,7 @@ size_t iwarp_rx_likely(const struct iwarp *c)
 {
 	const struct iwarp_rx *rx = &c->rx;
 	const struct rdmap_header *h = &rx->h;
-	size_t have = rx->end - rx->at, off, rest;
+	size_t have = rx->ahead.end - rx->ahead.at, off, rest;
 	const struct bufv *memory;
 
 	if (!h->tagged || h->opcode != RDMAP_WRITE ||
@@ -447,10 +449,10 @@ static void take_guessed(struct iwarp *c, size_t n)
 	    rx->dest_off == rx->guess.off)
 		hit = count_placed(c, len);
 	/* the rest belongs elsewhere */
-	bufv_copy_out(dest, rx->guess.off + hit, rx->buf, len - hit);
-	memcpy(rx->buf + len - hit, rx->guess.behind, n - len);
-	rx->at = 0;
-	rx->end = n - hit;
+	bufv_copy_out(dest, rx->guess.off + hit, rx->ahead.buf, len - hit);
+	memcpy(rx->ahead.buf + len - hit, rx->guess.behind, n - len);
+	rx->ahead.at = 0;
+	rx->ahead.end = n - hit;
 	c->stats.copied += len - hit;
 }
 
@@ -465,5 +467,5 @@ void iwarp_rx_done(struct iwarp *c, size_t n)
 	if (n > 0 && by_guess)
 		take_guessed(c, n);
 	else
-		rx->end += n;
+		rx->ahead.end += n;
 }

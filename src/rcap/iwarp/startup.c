@@ -192,7 +192,8 @@ void iwarp_startup_input(struct iwarp *c)
 
 	if (c->phase != PHASE_REQUEST_WAIT && c->phase != PHASE_REPLY_WAIT)
 		return;
-	n = mpa_frame_decode(&f, rx->buf + rx->at, rx->end - rx->at);
+	n = mpa_frame_decode(&f, rx->ahead.buf + rx->ahead.at,
+			     rx->ahead.end - rx->ahead.at);
 	if (n == 0)
 		return;
 	if (n < 0) {
@@ -200,7 +201,7 @@ void iwarp_startup_input(struct iwarp *c)
 			  err_str(n));
 		return;
 	}
-	rx->at += (size_t)n;
+	rx->ahead.at += (size_t)n;
 	if (c->cfg.active)
 		take_reply(c, &f);
 	else
