@@ -12,24 +12,24 @@
 
 static void end_conn(struct io_defer *d)
 {
-	struct verbs_conn *c = container_of(d, struct verbs_conn, end);
+	struct verbs_conn *c = container_of(d, struct verbs_conn, end.report);
 
-	io_timer_clear(c->v->l, &c->timer);
+	io_timer_clear(c->v->l, &c->end.timer);
 	verbs_work_end(c);
 	c->qp.state = RCAP_CLOSED;
-	c->qp.user->closed(c->qp.arg, c->err, c->why);
-	if (c->gone)
-		c->gone(c->gone_arg);
+	c->qp.user->closed(c->qp.arg, c->end.err, c->end.why);
+	if (c->end.gone)
+		c->end.gone(c->end.gone_arg);
 }
 
 static void timer_fired(struct io_timer *t)
 {
-	struct verbs_conn *c = container_of(t, struct verbs_conn, timer);
+	struct verbs_conn *c = container_of(t, struct verbs_conn, end.timer);
 
 	if (c->qp.state < RCAP_ESTABLISHED)
 		verbs_over(c, ERR_TIMEOUT, "no answer in time");
 	else
-		verbs_over(c, c->err, "closed");
+		verbs_over(c, c->end.err, "closed");
 }
 
 /* ---- the provider's table ---- */
@@ -75,8 +75,8 @@ static void disconnect(struct rcap_qp *qp)
 		return;
 	}
 	qp->state = RCAP_CLOSING;
-	c->disconnecting = true;
-	io_timer_set(c->v->l, &c->timer, io_now_exact() + CLOSING_MAX);
+	c->end.disconnecting = true;
+	io_timer_set(c->v->l, &c->end.timer, io_now_exact() + CLOSING_MAX);
 	io_loop_defer(c->v->l, &c->turn);
 }
 
@@ -109,16 +109,16 @@ struct verbs_conn *verbs_conn_new(struct verbs *v,
 	c->v = v;
 	c->cfg = *cfg;
 	c->qp.ops = &verbs_rcap_ops;
-	c->timer.fire = timer_fired;
-	c->end.run = end_conn;
-	list_init(&c->end.link);
+	c->end.timer.fire = timer_fired;
+	c->end.report.run = end_conn;
+	list_init(&c->end.report.link);
 	list_init(&c->turn.link);
-	list_init(&c->sq);
-	list_init(&c->owed);
-	list_init(&c->flight);
-	list_init(&c->recvs);
-	list_init(&c->held);
-	list_init(&c->free_transfers);
+	list_init(&c->sq.pending);
+	list_init(&c->sq.owed);
+	list_init(&c->sq.flight);
+	list_init(&c->rq.pending);
+	list_init(&c->rq.held);
+	list_init(&c->sq.free_transfers);
 	list_init(&c->regions);
 	c->cfg.private_len = MIN(cfg->private_len, (size_t)PRIVATE_MAX);
 	if (c->cfg.private_len)
@@ -131,10 +131,10 @@ void verbs_conn_free(struct verbs_conn *c)
 {
 	if (!c)
 		return;
-	io_timer_clear(c->v->l, &c->timer);
-	if (c->channel) /* the connection never reached its end */
+	io_timer_clear(c->v->l, &c->end.timer);
+	if (c->cq.channel) /* the connection never reached its end */
 		verbs_work_end(c);
-	io_defer_cancel(&c->end);
+	io_defer_cancel(&c->end.report);
 	io_defer_cancel(&c->turn);
 	if (c->id)
 		rdma_destroy_id(c->id);
@@ -155,7 +155,7 @@ static int start_conn(struct verbs_conn *c, const struct sockaddr *dst)
 	    rdma_resolve_addr(c->id, NULL, (struct sockaddr *)(uintptr_t)dst,
 			      2000))
 		return -errno;
-	return io_timer_set(c->v->l, &c->timer,
+	return io_timer_set(c->v->l, &c->end.timer,
 			    io_now_exact() + c->cfg.connect_time);
 }
 
@@ -209,9 +209,9 @@ static void conn_established(struct verbs_conn *c,
 	struct rcap_cm peer = { .ird = c->cfg.ird, .ord = c->cfg.ord };
 	bool active = c->qp.state == RCAP_STARTING;
 
-	if (c->ending)
+	if (c->end.begun)
 		return;
-	io_timer_clear(c->v->l, &c->timer);
+	io_timer_clear(c->v->l, &c->end.timer);
 	if (active) {
 		peer.ird = (uint16_t)MIN((int)c->cfg.ird,
 					 (int)p->responder_resources);

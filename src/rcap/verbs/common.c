@@ -63,25 +63,26 @@ void verbs_over(struct verbs_conn *c, int err, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (c->ending)
+	if (c->end.begun)
 		return;
-	c->ending = true;
-	if (!c->why[0]) {
-		c->err = err;
+	c->end.begun = true;
+	if (!c->end.why[0]) {
+		c->end.err = err;
 		va_start(ap, fmt);
-		vsnprintf(c->why, sizeof(c->why), fmt, ap);
+		vsnprintf(c->end.why, sizeof(c->end.why), fmt, ap);
 		va_end(ap);
 	}
 	if (c->qp.state == RCAP_ESTABLISHED || c->qp.state == RCAP_CLOSING)
 		rdma_disconnect(c->id);
 	c->qp.state = MAX(c->qp.state, RCAP_CLOSING);
-	io_loop_defer(c->v->l, &c->end);
+	io_loop_defer(c->v->l, &c->end.report);
 }
 
 /* All that was posted is done: now it may go. */
 void verbs_drained(struct verbs_conn *c)
 {
-	if (!c->disconnecting || c->ending || c->qp.state != RCAP_CLOSING)
+	if (!c->end.disconnecting || c->end.begun ||
+	    c->qp.state != RCAP_CLOSING)
 		return;
 	rdma_disconnect(c->id); /* DISCONNECTED follows, or the timer */
 }
@@ -90,9 +91,9 @@ void verbs_drained(struct verbs_conn *c)
  * not. */
 void verbs_give_back(struct verbs_conn *c)
 {
-	while (!list_empty(&c->owed) && !c->ending) {
+	while (!list_empty(&c->sq.owed) && !c->end.begun) {
 		struct rcap_wr *wr =
-			list_entry(c->owed.next, struct rcap_wr, link);
+			list_entry(c->sq.owed.next, struct rcap_wr, link);
 
 		if (wr->local != WR_FINISHED)
 			return;

@@ -26,7 +26,7 @@ static bool concerns(const struct verbs_conn *c, const struct verbs_note *n)
 	if (!c->dev || c->dev->ctx != n->ctx)
 		return false;
 	if (n->cq)
-		return c->scq == n->cq || c->rcq == n->cq;
+		return c->cq.send == n->cq || c->cq.recv == n->cq;
 	return c->id->qp && c->id->qp->qp_num == n->qp_num;
 }
 

@@ -100,7 +100,7 @@ enum {
 
 /* The device's share of a work request. */
 struct transfer {
-	struct list link; /* of free_transfers or flight */
+	struct list link; /* of verbs_conn.sq: free_transfers or flight */
 	/* NULL: the bytes have been copied and the request is done */
 	struct rcap_wr *wr;
 	uint8_t *slot;	   /* SLOT_LEN bytes, of this transfer for good */
@@ -120,6 +120,7 @@ struct recv_mr {
 
 struct verbs_conn {
 	enum verbs_kind kind; /* first */
+	bool is_iwarp;
 	struct rcap_qp qp;
 	struct verbs *v;
 	struct list link; /* verbs.conns */
@@ -127,44 +128,51 @@ struct verbs_conn {
 	uint8_t private_data[PRIVATE_MAX];
 	struct rdma_cm_id *id;
 	struct verbs_device *dev; /* set with the queue pair */
-	/* the queue pair; NULL before. The send queue reports completions only
-	 * while a user waits for one */
-	struct ibv_comp_channel *channel;
-	struct ibv_cq *scq, *rcq;
-	bool scq_armed, rcq_armed;
-	unsigned scq_events, rcq_events; /* events to acknowledge */
-	struct io_watch cq_watch;
-	bool watching;
-	bool is_iwarp;
+	/* the completion queues of the queue pair; NULL before it exists. That of
+	 * the send queue reports completions only while a user waits for one */
+	struct {
+		struct ibv_comp_channel *channel;
+		struct ibv_cq *send, *recv;
+		bool send_armed, recv_armed;
+		unsigned send_events, recv_events; /* to acknowledge */
+		struct io_watch watch;
+		bool watching;
+	} cq;
 	struct io_defer turn; /* posts what the turn has collected */
-	/* work requests */
-	struct list sq; /* posted by the user, not yet to the device */
-	/* posted to the device or done, not yet returned to the user */
-	struct list owed;
-	struct list flight; /* transfers posted to the device, in order */
-	/* waited: those whose request is not done */
-	unsigned in_device, waited;
-	unsigned max_sends, unsignalled;
-	uint32_t max_inline;
-	struct transfer *transfers;
-	struct list free_transfers;
-	uint8_t *slots;
-	struct ibv_mr *slots_mr;
+	/* the send queue: work requests and their memory */
+	struct {
+		struct list pending; /* not yet posted to the device */
+		/* posted to the device or done, not yet returned to the user */
+		struct list owed;
+		struct list flight; /* transfers posted to the device, in order */
+		/* waited: those whose request is not done */
+		unsigned in_device, waited;
+		unsigned max, unsignalled;
+		uint32_t max_inline;
+		struct transfer *transfers;
+		struct list free_transfers;
+		uint8_t *slots;
+		struct ibv_mr *slots_mr;
+	} sq;
 	/* regions for the peer, until they are invalidated */
 	struct list regions;
-	/* receives */
-	struct list recvs; /* posted by the user, not yet to the device */
-	struct list held;  /* posted to the device */
-	struct recv_mr *recv_mrs;
-	unsigned nrecv_mrs, max_recv_mrs;
-	/* the end */
-	bool disconnecting, ending;
-	int err;
-	char why[120];
-	struct io_timer timer;
-	struct io_defer end;
-	void (*gone)(void *arg);
-	void *gone_arg;
+	/* the receive queue: receives and their memory */
+	struct {
+		struct list pending; /* not yet posted to the device */
+		struct list held;    /* posted to the device */
+		struct recv_mr *mrs;
+		unsigned nmrs, max_mrs;
+	} rq;
+	/* how the connection ends, and whom to inform */
+	struct {
+		bool disconnecting, begun;
+		int err;
+		char why[120];
+		struct io_timer timer; /* of connecting and of disconnecting */
+		struct io_defer report;
+		void (*gone)(void *arg);
+		void *gone_arg;
+	} end;
 };
 
 struct verbs_listener {

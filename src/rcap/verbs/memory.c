@@ -18,23 +18,23 @@
 int verbs_memory_new(struct verbs_conn *c)
 {
 	int access = IBV_ACCESS_LOCAL_WRITE;
-	unsigned n = c->max_sends;
+	unsigned n = c->sq.max;
 
 	/* RFC 5040 §5.2: the sink of a Read is a tagged buffer on iWARP */
 	if (c->is_iwarp)
 		access |= IBV_ACCESS_REMOTE_WRITE;
-	if (posix_memalign((void **)&c->slots, 4096, (size_t)n * SLOT_LEN))
-		c->slots = NULL;
-	c->transfers = calloc(n, sizeof(c->transfers[0]));
-	if (!c->slots || !c->transfers)
+	if (posix_memalign((void **)&c->sq.slots, 4096, (size_t)n * SLOT_LEN))
+		c->sq.slots = NULL;
+	c->sq.transfers = calloc(n, sizeof(c->sq.transfers[0]));
+	if (!c->sq.slots || !c->sq.transfers)
 		return -ENOMEM;
-	c->slots_mr =
-		ibv_reg_mr(c->id->pd, c->slots, (size_t)n * SLOT_LEN, access);
-	if (!c->slots_mr)
+	c->sq.slots_mr = ibv_reg_mr(c->id->pd, c->sq.slots,
+				    (size_t)n * SLOT_LEN, access);
+	if (!c->sq.slots_mr)
 		return -errno;
 	for (unsigned i = 0; i < n; i++) {
-		c->transfers[i].slot = c->slots + (size_t)i * SLOT_LEN;
-		list_push_back(&c->free_transfers, &c->transfers[i].link);
+		c->sq.transfers[i].slot = c->sq.slots + (size_t)i * SLOT_LEN;
+		list_push_back(&c->sq.free_transfers, &c->sq.transfers[i].link);
 	}
 	return 0;
 }
@@ -67,18 +67,18 @@ static uint32_t copy_small(struct verbs_conn *c, struct transfer *t,
 			   const struct rcap_wr *wr, uint8_t *inl)
 {
 	/* siw supports no inline data with Send with Invalidate */
-	bool along = wr->data.len <= c->max_inline &&
+	bool along = wr->data.len <= c->sq.max_inline &&
 		     !(c->is_iwarp && (wr->flags & RCAP_INVALIDATE));
 
 	t->from = along ? inl : t->slot;
 	bufv_copy_out(&wr->data, 0, t->from, wr->data.len);
-	return along ? 0 : c->slots_mr->lkey;
+	return along ? 0 : c->sq.slots_mr->lkey;
 }
 
 struct transfer *verbs_transfer(struct verbs_conn *c, struct rcap_wr *wr,
 				struct ibv_sge *sge, uint8_t *inl)
 {
-	struct list *n = list_pop_front(&c->free_transfers);
+	struct list *n = list_pop_front(&c->sq.free_transfers);
 	struct transfer *t;
 
 	if (!n)
@@ -90,7 +90,7 @@ struct transfer *verbs_transfer(struct verbs_conn *c, struct rcap_wr *wr,
 	t->is_read = wr->op == RCAP_READ;
 	t->copy_back = false;
 	t->from = t->slot;
-	sge->lkey = c->slots_mr->lkey;
+	sge->lkey = c->sq.slots_mr->lkey;
 	if (wr->data.len > SLOT_LEN) {
 		if (!register_large(c, t)) {
 			verbs_transfer_done(c, t, false);
@@ -117,7 +117,7 @@ void verbs_transfer_done(struct verbs_conn *c, struct transfer *t, bool ok)
 	free(t->bounce);
 	t->mr = NULL;
 	t->bounce = NULL;
-	list_push_back(&c->free_transfers, &t->link);
+	list_push_back(&c->sq.free_transfers, &t->link);
 }
 
 /* ---- receives: users post the same few buffers again and again ---- */
@@ -126,25 +126,24 @@ struct ibv_mr *verbs_recv_mr(struct verbs_conn *c, const struct rcap_recv *r)
 {
 	struct recv_mr *m;
 
-	for (unsigned i = 0; i < c->nrecv_mrs; i++)
-		if (c->recv_mrs[i].buf == r->buf &&
-		    c->recv_mrs[i].cap >= r->cap)
-			return c->recv_mrs[i].mr;
-	if (c->nrecv_mrs == c->max_recv_mrs) {
-		unsigned max = c->max_recv_mrs ? 2 * c->max_recv_mrs : 64;
+	for (unsigned i = 0; i < c->rq.nmrs; i++)
+		if (c->rq.mrs[i].buf == r->buf && c->rq.mrs[i].cap >= r->cap)
+			return c->rq.mrs[i].mr;
+	if (c->rq.nmrs == c->rq.max_mrs) {
+		unsigned max = c->rq.max_mrs ? 2 * c->rq.max_mrs : 64;
 
-		m = realloc(c->recv_mrs, max * sizeof(*m));
+		m = realloc(c->rq.mrs, max * sizeof(*m));
 		if (!m)
 			return NULL;
-		c->recv_mrs = m;
-		c->max_recv_mrs = max;
+		c->rq.mrs = m;
+		c->rq.max_mrs = max;
 	}
-	m = &c->recv_mrs[c->nrecv_mrs];
+	m = &c->rq.mrs[c->rq.nmrs];
 	m->buf = r->buf;
 	m->cap = r->cap;
 	m->mr = ibv_reg_mr(c->id->pd, r->buf, r->cap, IBV_ACCESS_LOCAL_WRITE);
 	if (m->mr)
-		c->nrecv_mrs++;
+		c->rq.nmrs++;
 	return m->mr;
 }
 
@@ -234,17 +233,17 @@ void verbs_invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
 void verbs_memory_free(struct verbs_conn *c)
 {
 	free_regions(c);
-	for (unsigned i = 0; i < c->nrecv_mrs; i++)
-		ibv_dereg_mr(c->recv_mrs[i].mr);
-	free(c->recv_mrs);
-	if (c->slots_mr)
-		ibv_dereg_mr(c->slots_mr);
-	free(c->slots);
-	free(c->transfers);
-	c->recv_mrs = NULL;
-	c->nrecv_mrs = 0;
-	list_init(&c->free_transfers);
-	c->slots_mr = NULL;
-	c->slots = NULL;
-	c->transfers = NULL;
+	for (unsigned i = 0; i < c->rq.nmrs; i++)
+		ibv_dereg_mr(c->rq.mrs[i].mr);
+	free(c->rq.mrs);
+	if (c->sq.slots_mr)
+		ibv_dereg_mr(c->sq.slots_mr);
+	free(c->sq.slots);
+	free(c->sq.transfers);
+	c->rq.mrs = NULL;
+	c->rq.nmrs = 0;
+	list_init(&c->sq.free_transfers);
+	c->sq.slots_mr = NULL;
+	c->sq.slots = NULL;
+	c->sq.transfers = NULL;
 }

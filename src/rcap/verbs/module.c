@@ -127,8 +127,8 @@ static struct rcap_qp *conn_qp(struct verbs_conn *c)
 static void conn_on_gone(struct verbs_conn *c, void (*gone)(void *arg),
 			 void *arg)
 {
-	c->gone = gone;
-	c->gone_arg = arg;
+	c->end.gone = gone;
+	c->end.gone_arg = arg;
 }
 
 static void copy_address(struct sockaddr_storage *to,

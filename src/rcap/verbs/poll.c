@@ -18,7 +18,7 @@ static void request_failed(struct verbs_conn *c, const struct ibv_wc *wc)
 {
 	/* a flushed request only shows that another error came first */
 	if (wc->status == IBV_WC_WR_FLUSH_ERR)
-		verbs_over(c, c->disconnecting ? 0 : ERR_CLOSED,
+		verbs_over(c, c->end.disconnecting ? 0 : ERR_CLOSED,
 			   "the peer closed");
 	else
 		verbs_over(c, ERR_RESET, "the device says: %s",
@@ -28,8 +28,8 @@ static void request_failed(struct verbs_conn *c, const struct ibv_wc *wc)
 static void retire_transfer(struct verbs_conn *c, struct transfer *t)
 {
 	list_del(&t->link);
-	c->in_device--;
-	c->waited -= t->wr != NULL;
+	c->sq.in_device--;
+	c->sq.waited -= t->wr != NULL;
 	if (t->wr)
 		t->wr->local = WR_FINISHED;
 	verbs_transfer_done(c, t, true);
@@ -39,7 +39,7 @@ static void retire_transfer(struct verbs_conn *c, struct transfer *t)
  * have completions of their own, which siw reports late. */
 static void retire_until(struct verbs_conn *c, const struct transfer *last)
 {
-	list_for_each_safe(n, &c->flight) {
+	list_for_each_safe(n, &c->sq.flight) {
 		struct transfer *t = list_entry(n, struct transfer, link);
 
 		if (!t->is_read)
@@ -85,9 +85,9 @@ bool verbs_poll_sends(struct verbs_conn *c)
 	bool any = false;
 	int n;
 
-	while (!c->ending && (n = ibv_poll_cq(c->scq, BATCH, wc)) > 0) {
+	while (!c->end.begun && (n = ibv_poll_cq(c->cq.send, BATCH, wc)) > 0) {
 		any = true;
-		for (int i = 0; i < n && !c->ending; i++)
+		for (int i = 0; i < n && !c->end.begun; i++)
 			send_done(c, &wc[i]);
 	}
 	return any;
@@ -105,16 +105,16 @@ bool verbs_poll(struct verbs_conn *c)
 	 * connection manager reports the connection */
 	if (c->qp.state < RCAP_ESTABLISHED)
 		return false;
-	while (c->rcq && !c->ending) {
-		n = ibv_poll_cq(c->rcq, BATCH, wc);
+	while (c->cq.recv && !c->end.begun) {
+		n = ibv_poll_cq(c->cq.recv, BATCH, wc);
 		any |= verbs_poll_sends(c);
 		if (n <= 0)
 			break;
 		any = true;
-		for (int i = 0; i < n && !c->ending; i++)
+		for (int i = 0; i < n && !c->end.begun; i++)
 			recv_done(c, &wc[i]);
 	}
-	if (any && !c->ending)
+	if (any && !c->end.begun)
 		io_loop_defer(c->v->l, &c->turn);
 	return any;
 }
@@ -124,13 +124,14 @@ bool verbs_poll(struct verbs_conn *c)
 /* True: a completion may have arrived before the queue was armed. */
 bool verbs_arm(struct verbs_conn *c)
 {
-	bool wanted = c->waited || c->disconnecting || !list_empty(&c->sq);
+	bool wanted = c->sq.waited || c->end.disconnecting ||
+		      !list_empty(&c->sq.pending);
 	bool fresh = false;
 
-	if (!c->rcq_armed)
-		fresh = c->rcq_armed = !ibv_req_notify_cq(c->rcq, 0);
-	if (wanted && !c->scq_armed && c->in_device)
-		fresh |= c->scq_armed = !ibv_req_notify_cq(c->scq, 0);
+	if (!c->cq.recv_armed)
+		fresh = c->cq.recv_armed = !ibv_req_notify_cq(c->cq.recv, 0);
+	if (wanted && !c->cq.send_armed && c->sq.in_device)
+		fresh |= c->cq.send_armed = !ibv_req_notify_cq(c->cq.send, 0);
 	return fresh;
 }
 
@@ -143,25 +144,25 @@ static void ack_events(struct ibv_cq *cq, unsigned *n, unsigned from)
 
 static void cq_ready(struct io_watch *w, unsigned events)
 {
-	struct verbs_conn *c = container_of(w, struct verbs_conn, cq_watch);
+	struct verbs_conn *c = container_of(w, struct verbs_conn, cq.watch);
 	struct ibv_cq *cq;
 	void *ctx;
 
 	(void)events;
 	/* one event per turn: the next turn reports the next one */
-	if (ibv_get_cq_event(c->channel, &cq, &ctx) == 0) {
-		if (cq == c->scq) {
-			c->scq_armed = false;
-			c->scq_events++;
+	if (ibv_get_cq_event(c->cq.channel, &cq, &ctx) == 0) {
+		if (cq == c->cq.send) {
+			c->cq.send_armed = false;
+			c->cq.send_events++;
 		} else {
-			c->rcq_armed = false;
-			c->rcq_events++;
+			c->cq.recv_armed = false;
+			c->cq.recv_events++;
 		}
-		ack_events(c->scq, &c->scq_events, ACK_BATCH);
-		ack_events(c->rcq, &c->rcq_events, ACK_BATCH);
+		ack_events(c->cq.send, &c->cq.send_events, ACK_BATCH);
+		ack_events(c->cq.recv, &c->cq.recv_events, ACK_BATCH);
 	}
 	verbs_poll(c);
-	if (!c->ending)
+	if (!c->end.begun)
 		io_loop_defer(c->v->l, &c->turn);
 }
 
@@ -171,51 +172,51 @@ static struct ibv_cq *make_cq(struct verbs_conn *c, unsigned n,
 			      const struct ibv_device_attr *attr)
 {
 	return ibv_create_cq(c->id->verbs, MIN((int)n, attr->max_cqe), c,
-			     c->channel, 0);
+			     c->cq.channel, 0);
 }
 
 int verbs_poll_new(struct verbs_conn *c, const struct ibv_device_attr *attr)
 {
 	int err;
 
-	c->channel = ibv_create_comp_channel(c->id->verbs);
-	if (!c->channel)
+	c->cq.channel = ibv_create_comp_channel(c->id->verbs);
+	if (!c->cq.channel)
 		return -errno;
 	/* non-blocking: read only when it is readable */
-	fcntl(c->channel->fd, F_SETFL,
-	      fcntl(c->channel->fd, F_GETFL) | O_NONBLOCK);
-	c->scq = make_cq(c, c->max_sends, attr);
-	c->rcq = c->scq ? make_cq(c, c->cfg.recvs, attr) : NULL;
-	if (!c->rcq)
+	fcntl(c->cq.channel->fd, F_SETFL,
+	      fcntl(c->cq.channel->fd, F_GETFL) | O_NONBLOCK);
+	c->cq.send = make_cq(c, c->sq.max, attr);
+	c->cq.recv = c->cq.send ? make_cq(c, c->cfg.recvs, attr) : NULL;
+	if (!c->cq.recv)
 		return -errno;
-	c->cq_watch = (struct io_watch){ .fd = c->channel->fd,
+	c->cq.watch = (struct io_watch){ .fd = c->cq.channel->fd,
 					 .want = IO_IN,
 					 .ready = cq_ready };
-	err = io_watch_add(c->v->l, &c->cq_watch);
+	err = io_watch_add(c->v->l, &c->cq.watch);
 	if (err)
 		return err;
-	c->watching = true;
-	c->rcq_armed = !ibv_req_notify_cq(c->rcq, 0);
+	c->cq.watching = true;
+	c->cq.recv_armed = !ibv_req_notify_cq(c->cq.recv, 0);
 	return 0;
 }
 
 void verbs_poll_end(struct verbs_conn *c)
 {
-	if (c->watching)
-		io_watch_del(c->v->l, &c->cq_watch);
-	c->watching = false;
+	if (c->cq.watching)
+		io_watch_del(c->v->l, &c->cq.watch);
+	c->cq.watching = false;
 }
 
 void verbs_poll_free(struct verbs_conn *c)
 {
-	ack_events(c->scq, &c->scq_events, 1);
-	ack_events(c->rcq, &c->rcq_events, 1);
-	if (c->rcq)
-		ibv_destroy_cq(c->rcq);
-	if (c->scq)
-		ibv_destroy_cq(c->scq);
-	c->rcq = c->scq = NULL;
-	if (c->channel)
-		ibv_destroy_comp_channel(c->channel);
-	c->channel = NULL;
+	ack_events(c->cq.send, &c->cq.send_events, 1);
+	ack_events(c->cq.recv, &c->cq.recv_events, 1);
+	if (c->cq.recv)
+		ibv_destroy_cq(c->cq.recv);
+	if (c->cq.send)
+		ibv_destroy_cq(c->cq.send);
+	c->cq.recv = c->cq.send = NULL;
+	if (c->cq.channel)
+		ibv_destroy_comp_channel(c->cq.channel);
+	c->cq.channel = NULL;
 }

@@ -50,7 +50,7 @@ static unsigned flags_of(const struct verbs_conn *c, const struct rcap_wr *wr,
 	/* signal often enough that the send queue never fills up with
 	 * unsignalled requests */
 	if (wr->local == WR_WITH_DEVICE || sent_by_reference(c, wr) ||
-	    c->unsignalled + 1 >= c->max_sends / 4)
+	    c->sq.unsignalled + 1 >= c->sq.max / 4)
 		flags |= IBV_SEND_SIGNALED;
 	return flags;
 }
@@ -63,16 +63,17 @@ static bool make_request(struct verbs_conn *c, struct rcap_wr *wr,
 	if (!t)
 		return false;
 	wr->local = t->wr ? WR_WITH_DEVICE : WR_FINISHED;
-	c->waited += t->wr != NULL;
-	list_push_back(&c->flight, &t->link);
+	c->sq.waited += t->wr != NULL;
+	list_push_back(&c->sq.flight, &t->link);
 	memset(&d->wr, 0, sizeof(d->wr));
 	d->wr.wr_id = (uintptr_t)t;
 	d->wr.sg_list = &d->sge;
 	d->wr.num_sge = wr->data.len ? 1 : 0;
 	d->wr.opcode = opcode_of(wr);
 	d->wr.send_flags = flags_of(c, wr, d);
-	c->unsignalled =
-		d->wr.send_flags & IBV_SEND_SIGNALED ? 0 : c->unsignalled + 1;
+	c->sq.unsignalled = d->wr.send_flags & IBV_SEND_SIGNALED
+				    ? 0
+				    : c->sq.unsignalled + 1;
 	if (wr->op != RCAP_SEND)
 		d->wr.wr.rdma.remote_addr = wr->to;
 	/* the user-space provider of siw reads the region to invalidate from
@@ -93,8 +94,8 @@ static void post_batch(struct verbs_conn *c, struct device_wr *d, unsigned n)
 	for (unsigned i = 0; i + 1 < n; i++)
 		d[i].wr.next = &d[i + 1].wr;
 	d[n - 1].wr.send_flags |= IBV_SEND_SIGNALED;
-	c->unsignalled = 0;
-	c->in_device += n;
+	c->sq.unsignalled = 0;
+	c->sq.in_device += n;
 	err = ibv_post_send(c->id->qp, &d[0].wr, &bad);
 	if (err)
 		verbs_over(c, ERR_RESET, "posting to the device: %s",
@@ -107,10 +108,10 @@ void verbs_push(struct verbs_conn *c)
 	struct device_wr d[BATCH];
 	unsigned n = 0;
 
-	while (!list_empty(&c->sq) && !list_empty(&c->free_transfers) &&
-	       !c->ending) {
+	while (!list_empty(&c->sq.pending) &&
+	       !list_empty(&c->sq.free_transfers) && !c->end.begun) {
 		struct rcap_wr *wr =
-			list_entry(c->sq.next, struct rcap_wr, link);
+			list_entry(c->sq.pending.next, struct rcap_wr, link);
 
 		if (!make_request(c, wr, &d[n])) {
 			verbs_over(c, ERR_NOMEM,
@@ -119,7 +120,7 @@ void verbs_push(struct verbs_conn *c)
 			break;
 		}
 		list_del(&wr->link);
-		list_push_back(&c->owed, &wr->link);
+		list_push_back(&c->sq.owed, &wr->link);
 		if (++n == BATCH) {
 			post_batch(c, d, n);
 			n = 0;
@@ -133,7 +134,7 @@ void verbs_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
 	struct verbs_conn *c = conn_of(qp);
 
 	for (unsigned i = 0; i < n; i++)
-		list_push_back(&c->sq, &wr[i]->link);
+		list_push_back(&c->sq.pending, &wr[i]->link);
 	io_loop_defer(c->v->l, &c->turn);
 }
 
@@ -163,16 +164,16 @@ static void push_batch(struct verbs_conn *c)
 	unsigned n = 0;
 	int err = 0;
 
-	while (n < BATCH && !err && !list_empty(&c->recvs)) {
+	while (n < BATCH && !err && !list_empty(&c->rq.pending)) {
 		struct rcap_recv *r =
-			list_entry(c->recvs.next, struct rcap_recv, link);
+			list_entry(c->rq.pending.next, struct rcap_recv, link);
 
 		if (!fill_recv(c, r, &wr[n], &sge[n])) {
 			err = errno;
 			break;
 		}
 		list_del(&r->link);
-		list_push_back(&c->held, &r->link);
+		list_push_back(&c->rq.held, &r->link);
 		if (n)
 			wr[n - 1].next = &wr[n];
 		n++;
@@ -186,7 +187,7 @@ static void push_batch(struct verbs_conn *c)
 
 void verbs_push_recvs(struct verbs_conn *c)
 {
-	while (c->rcq && !c->ending && !list_empty(&c->recvs))
+	while (c->cq.recv && !c->end.begun && !list_empty(&c->rq.pending))
 		push_batch(c);
 }
 
@@ -196,8 +197,8 @@ void verbs_post_recv(struct rcap_qp *qp, struct rcap_recv *r)
 
 	r->len = 0;
 	r->solicited = r->invalidated = false;
-	list_push_back(&c->recvs, &r->link);
-	if (c->rcq && !c->ending)
+	list_push_back(&c->rq.pending, &r->link);
+	if (c->cq.recv && !c->end.begun)
 		io_loop_defer(c->v->l, &c->turn);
 }
 
@@ -209,15 +210,15 @@ static void end_turn(struct io_defer *d)
 	struct verbs_conn *c = container_of(d, struct verbs_conn, turn);
 
 	verbs_push_recvs(c);
-	if (list_empty(&c->free_transfers))
+	if (list_empty(&c->sq.free_transfers))
 		verbs_poll_sends(c);
 	verbs_push(c);
 	verbs_give_back(c);
-	if (c->ending)
+	if (c->end.begun)
 		return;
 	if (verbs_arm(c))
 		verbs_poll(c);
-	if (list_empty(&c->sq) && list_empty(&c->flight))
+	if (list_empty(&c->sq.pending) && list_empty(&c->sq.flight))
 		verbs_drained(c);
 }
 
@@ -232,9 +233,9 @@ static int make_qp(struct verbs_conn *c)
 
 	for (unsigned i = 0; i < ARRAY_LEN(wishes); i++) {
 		struct ibv_qp_init_attr attr = {
-			.send_cq = c->scq,
-			.recv_cq = c->rcq,
-			.cap = { .max_send_wr = c->max_sends,
+			.send_cq = c->cq.send,
+			.recv_cq = c->cq.recv,
+			.cap = { .max_send_wr = c->sq.max,
 				 .max_recv_wr = c->cfg.recvs,
 				 .max_send_sge = 1,
 				 .max_recv_sge = 1,
@@ -244,8 +245,8 @@ static int make_qp(struct verbs_conn *c)
 		};
 
 		if (rdma_create_qp(c->id, NULL, &attr) == 0) {
-			c->max_inline = MIN(attr.cap.max_inline_data,
-					    (uint32_t)INLINE_MAX);
+			c->sq.max_inline = MIN(attr.cap.max_inline_data,
+					       (uint32_t)INLINE_MAX);
 			return 0;
 		}
 		err = -errno;
@@ -267,7 +268,7 @@ static int query_limits(struct verbs_conn *c, struct ibv_device_attr *attr)
 		c->id->verbs->device->transport_type == IBV_TRANSPORT_IWARP;
 	c->qp.send_inv = attr->device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS;
 	c->qp.read_best = READ_BEST;
-	c->max_sends = MIN(c->cfg.sends, (unsigned)attr->max_qp_wr);
+	c->sq.max = MIN(c->cfg.sends, (unsigned)attr->max_qp_wr);
 	c->cfg.recvs = MIN(c->cfg.recvs, (unsigned)attr->max_qp_wr);
 	c->cfg.ird = (uint16_t)MIN((int)c->cfg.ird, attr->max_qp_rd_atom);
 	c->cfg.ord = (uint16_t)MIN((int)c->cfg.ord, attr->max_qp_init_rd_atom);
@@ -323,13 +324,13 @@ void verbs_work_end(struct verbs_conn *c)
 	if (c->id && c->id->qp)
 		/* the device accesses no memory after this */
 		rdma_destroy_qp(c->id);
-	while ((n = list_pop_front(&c->flight)))
+	while ((n = list_pop_front(&c->sq.flight)))
 		verbs_transfer_done(c, list_entry(n, struct transfer, link),
 				    false);
-	abort_list(c, &c->owed);
-	abort_list(c, &c->sq);
-	abort_recvs(c, &c->held);
-	abort_recvs(c, &c->recvs);
+	abort_list(c, &c->sq.owed);
+	abort_list(c, &c->sq.pending);
+	abort_recvs(c, &c->rq.held);
+	abort_recvs(c, &c->rq.pending);
 	verbs_poll_free(c);
 	verbs_memory_free(c);
 }

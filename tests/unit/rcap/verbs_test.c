@@ -186,7 +186,7 @@ static struct fake_send *sent(unsigned i)
 
 static void complete(struct world *w, unsigned i)
 {
-	fake_sent(w->c->scq, sent(i)->wr_id, IBV_WC_SUCCESS);
+	fake_sent(w->c->cq.send, sent(i)->wr_id, IBV_WC_SUCCESS);
 }
 
 /* ---- work requests ---- */
@@ -201,7 +201,7 @@ static void test_small_inline_one_signal(void **state)
 	(void)state;
 	fake_begin();
 	connected(&w);
-	assert_int_equal(w.c->max_inline, 80); /* 256 and 128 were refused */
+	assert_int_equal(w.c->sq.max_inline, 80); /* 256 and 128 were refused */
 	post(&w, make(&r[0], RCAP_WRITE, 36));
 	post(&w, make(&r[1], RCAP_SEND, 76));
 	post(&w, make(&r[2], RCAP_WRITE, 4096));
@@ -220,12 +220,13 @@ static void test_small_inline_one_signal(void **state)
 		assert_ptr_equal(w.done[i], &r[i].wr);
 	}
 	assert_int_equal(w.ndone, 4);
-	assert_false(fake_armed(w.c->scq)); /* no request waits */
-	assert_true(fake_armed(w.c->rcq));
+	assert_false(fake_armed(w.c->cq.send)); /* no request waits */
+	assert_true(fake_armed(w.c->cq.recv));
 	complete(&w, 3);
-	assert_int_equal(w.c->in_device, 4);
+	assert_int_equal(w.c->sq.in_device, 4);
 	verbs_poll(w.c);
-	assert_int_equal(w.c->in_device, 0); /* all four, by one completion */
+	/* all four, by one completion */
+	assert_int_equal(w.c->sq.in_device, 0);
 	end(&w);
 }
 
@@ -274,12 +275,12 @@ static void test_large_is_waited_for(void **state)
 	assert_true(sent(0)->flags & IBV_SEND_SIGNALED);
 	assert_ptr_equal(sent(0)->at, r[0].iov.iov_base); /* in place */
 	assert_int_equal(w.ndone, 0);
-	assert_true(fake_armed(w.c->scq));
+	assert_true(fake_armed(w.c->cq.send));
 	complete(&w, 0);
 	turn(&w);
 	assert_int_equal(w.ndone, 2);
 	assert_ptr_equal(w.done[0], &r[0].wr);
-	assert_int_equal(w.c->in_device, 1);
+	assert_int_equal(w.c->sq.in_device, 1);
 	end(&w);
 }
 
@@ -305,7 +306,7 @@ static void test_read_told_late(void **state)
 	assert_int_equal(w.ndone, 2);
 	assert_ptr_equal(w.done[0], &r[0].wr);
 	assert_int_equal(((uint8_t *)r[0].iov.iov_base)[511], 0x99);
-	assert_int_equal(w.c->in_device, 0);
+	assert_int_equal(w.c->sq.in_device, 0);
 	end(&w);
 }
 
@@ -327,7 +328,7 @@ static void test_queue_full(void **state)
 	for (unsigned i = 0; i < SENDS; i++)
 		signalled += !!(sent(i)->flags & IBV_SEND_SIGNALED);
 	assert_int_equal(signalled, 4); /* a quarter of the queue each */
-	assert_true(fake_armed(w.c->scq));
+	assert_true(fake_armed(w.c->cq.send));
 	complete(&w, 7);
 	turn(&w);
 	assert_int_equal(fake.nsends, SENDS + 8);
@@ -384,13 +385,13 @@ static void test_receives_in_one_call(void **state)
 	turn(&w);
 	assert_int_equal(fake.recv_calls, 1);
 	assert_int_equal(fake.nrecvs, 4);
-	fake_received(w.c->rcq, fake.recvs[0], 17, IBV_WC_WITH_INV, 0x77);
+	fake_received(w.c->cq.recv, fake.recvs[0], 17, IBV_WC_WITH_INV, 0x77);
 	turn(&w);
 	assert_int_equal(w.nreceived, 1);
 	assert_int_equal(w.last.len, 17);
 	assert_true(w.last.invalidated);
 	assert_int_equal(w.last.stag, 0x77);
-	assert_true(fake_armed(w.c->rcq)); /* again */
+	assert_true(fake_armed(w.c->cq.recv)); /* again */
 	openiser_verbs.free(w.c);
 	w.c = NULL;
 	assert_int_equal(w.naborted, 3);
@@ -437,8 +438,8 @@ static void test_error_flushes(void **state)
 	post(&w, make(&r[2], RCAP_SEND, 76));
 	turn(&w);
 	assert_int_equal(w.ndone, 1);
-	fake_sent(w.c->scq, sent(1)->wr_id, IBV_WC_RETRY_EXC_ERR);
-	fake_sent(w.c->scq, sent(2)->wr_id, IBV_WC_WR_FLUSH_ERR);
+	fake_sent(w.c->cq.send, sent(1)->wr_id, IBV_WC_RETRY_EXC_ERR);
+	fake_sent(w.c->cq.send, sent(2)->wr_id, IBV_WC_WR_FLUSH_ERR);
 	turn(&w);
 	assert_int_equal(w.closed_err, ERR_RESET);
 	assert_non_null(strstr(w.why, "retries exceeded"));
@@ -514,7 +515,7 @@ static void test_async_events(void **state)
 		assert_false(w.closed); /* not meant */
 		fake_async(fatal[i],
 			   fatal[i] == IBV_EVENT_CQ_ERR ? NULL : w.c->id->qp,
-			   w.c->rcq);
+			   w.c->cq.recv);
 		turn(&w);
 		assert_int_equal(w.closed_err, ERR_RESET);
 		end(&w);
@@ -720,7 +721,7 @@ static void test_receive_grows(void **state)
 	assert_int_equal(rcap_post_recv(&w.c->qp, &r), 0);
 	turn(&w);
 	mrs = fake.mrs;
-	fake_received(w.c->rcq, fake.recvs[0], 5, 0, 0);
+	fake_received(w.c->cq.recv, fake.recvs[0], 5, 0, 0);
 	turn(&w);
 	r.cap = 64;
 	assert_int_equal(rcap_post_recv(&w.c->qp, &r), 0);
@@ -815,7 +816,7 @@ static void test_hand(void **state)
 	/* its first message arrives before the connection is established */
 	assert_int_equal(rcap_post_recv(&other.c->qp, &recv), 0);
 	turn(&other);
-	fake_received(other.c->rcq, fake.recvs[0], 5, 0, 0);
+	fake_received(other.c->cq.recv, fake.recvs[0], 5, 0, 0);
 	turn(&other);
 	assert_int_equal(other.nreceived, 0);
 	fake_cm(other.c->id, NULL, RDMA_CM_EVENT_ESTABLISHED, NULL);
