@@ -76,19 +76,27 @@ struct run {
 	struct iser_rdma *c;
 	enum run_state state;
 	int code;
-	/* memory */
-	uint8_t *source, *landing;
-	struct iovec source_iov, landing_iov;
-	struct iser_rdma_mr mr;
-	struct rbench_region theirs;
+	/* what is moved, and where to: ours, and the peer's region */
+	struct {
+		uint8_t *source, *landing;
+		struct iovec source_iov, landing_iov;
+		struct iser_rdma_mr mr;
+		struct rbench_region theirs;
+	} memory;
 	struct iser_rdma_recv recv[RECVS];
 	struct rbench_message greeting, finish;
 	struct slot *slots;
-	/* progress */
+	/* requests: how many to make, have begun and ended, and may begin */
 	uint64_t target, posted, done, credit;
-	uint64_t start, stop_at, end, at; /* ns; at: when the last one began */
-	uint64_t sample_at, sample_done;
-	double peak; /* bytes per second */
+	/* in ns; at: when the last request began */
+	struct {
+		uint64_t start, stop_at, end, at;
+	} time;
+	/* the best bandwidth between two samples */
+	struct {
+		uint64_t at, done;
+		double best; /* bytes per second */
+	} peak;
 	uint8_t mark;
 	/* latency: sending: the request has not completed; owed: its answer
 	 * came before that, so the next one is due */
@@ -106,16 +114,16 @@ static void finish_run(struct run *r)
 {
 	r->state = RUN_FINISHING;
 	if (tests[r->test].op == ISER_RDMA_READ || tests[r->test].latency)
-		r->end = now_ns(); /* no request is in progress */
+		r->time.end = now_ns(); /* no request is in progress */
 	rbench_send_end(r->c, &r->finish,
 			ISER_RDMA_SOLICITED | ISER_RDMA_INVALIDATE,
-			r->theirs.stag);
+			r->memory.theirs.stag);
 }
 
 static bool has_more(const struct run *r)
 {
-	if (r->stop_at)
-		return now_ns() < r->stop_at && !rdma_stopped();
+	if (r->time.stop_at)
+		return now_ns() < r->time.stop_at && !rdma_stopped();
 	return r->posted < r->target && !rdma_stopped();
 }
 
@@ -151,13 +159,13 @@ static void sample_peak(struct run *r)
 {
 	uint64_t now = now_ns();
 
-	if (now - r->sample_at < SAMPLE_NS)
+	if (now - r->peak.at < SAMPLE_NS)
 		return;
-	r->peak = fmax(r->peak, (double)(r->done - r->sample_done) *
-					(double)r->size * 1e9 /
-					(double)(now - r->sample_at));
-	r->sample_at = now;
-	r->sample_done = r->done;
+	r->peak.best = fmax(r->peak.best, (double)(r->done - r->peak.done) *
+						  (double)r->size * 1e9 /
+						  (double)(now - r->peak.at));
+	r->peak.at = now;
+	r->peak.done = r->done;
 }
 
 static void bandwidth_done(struct iser_rdma_wr *wr)
@@ -190,16 +198,16 @@ static void post_latency(struct run *r)
 	r->posted++;
 	if (r->test == RBENCH_WRITE_LAT) {
 		r->mark = (uint8_t)(r->mark % 255 + 1);
-		r->source[r->size - 1] = r->mark;
+		r->memory.source[r->size - 1] = r->mark;
 	}
-	r->at = now_ns();
+	r->time.at = now_ns();
 	r->sending = true;
 	iser_rdma_post(r->c, &one, 1);
 }
 
 static void count_latency(struct run *r)
 {
-	uint64_t ns = now_ns() - r->at;
+	uint64_t ns = now_ns() - r->time.at;
 	double us;
 
 	if (r->test != RBENCH_READ_LAT)
@@ -236,7 +244,7 @@ static bool run_turn(struct run *r)
  * has changed. */
 static void check_mark(struct run *r)
 {
-	const volatile uint8_t *mark = r->landing + r->size - 1;
+	const volatile uint8_t *mark = r->memory.landing + r->size - 1;
 
 	if (r->state == RUN_MEASURING && r->test == RBENCH_WRITE_LAT &&
 	    !r->owed && r->posted > r->done && *mark == r->mark) {
@@ -255,19 +263,19 @@ static void begin_run(struct run *r, const struct iser_rdma_recv *in)
 		iser_rdma_terminate(r->c, "the server is not iser rbench");
 		return;
 	}
-	rbench_get_region(&r->theirs, in->buf);
-	memset(r->landing, 0, RBENCH_CONTROL);
+	rbench_get_region(&r->memory.theirs, in->buf);
+	memset(r->memory.landing, 0, RBENCH_CONTROL);
 	for (unsigned i = 0; i < r->b->depth; i++) {
 		struct iser_rdma_wr *w = &r->slots[i].wr;
 
 		*w = (struct iser_rdma_wr){
 			.op = tests[r->test].op,
 			.iov = tests[r->test].op == ISER_RDMA_READ
-				       ? &r->landing_iov
-				       : &r->source_iov,
+				       ? &r->memory.landing_iov
+				       : &r->memory.source_iov,
 			.niov = 1,
-			.stag = r->theirs.stag,
-			.to = r->theirs.base,
+			.stag = r->memory.theirs.stag,
+			.to = r->memory.theirs.base,
 			.done = tests[r->test].latency ? latency_done
 						       : bandwidth_done,
 			.arg = r,
@@ -275,9 +283,10 @@ static void begin_run(struct run *r, const struct iser_rdma_recv *in)
 	}
 	r->credit = RBENCH_CREDITS - 2; /* greeting and end use two */
 	r->state = RUN_MEASURING;
-	r->start = r->sample_at = now_ns();
+	r->time.start = r->peak.at = now_ns();
 	if (r->b->seconds > 0)
-		r->stop_at = r->start + (uint64_t)(r->b->seconds * 1e9);
+		r->time.stop_at =
+			r->time.start + (uint64_t)(r->b->seconds * 1e9);
 	if (tests[r->test].latency)
 		post_latency(r);
 	else
@@ -302,8 +311,8 @@ static void message_received(struct iser_rdma_recv *in)
 		return;
 	if (r->state == RUN_FINISHING &&
 	    rbench_is_end(r->c, in, in->invalidated)) {
-		if (!r->end)
-			r->end = now_ns();
+		if (!r->time.end)
+			r->time.end = now_ns();
 		r->state = RUN_OVER;
 		iser_rdma_get_stats(r->c, &r->stats);
 		iser_rdma_disconnect(r->c);
@@ -323,13 +332,13 @@ static void run_established(void *arg, struct iser_rdma *c,
 {
 	struct run *r = arg;
 	struct rbench_region ours = { .len = (uint32_t)r->size };
-	int err = iser_rdma_register(c, &r->landing_iov, 1, 0,
-				     ISER_RDMA_REMOTE_WRITE, &r->mr);
+	int err = iser_rdma_register(c, &r->memory.landing_iov, 1, 0,
+				     ISER_RDMA_REMOTE_WRITE, &r->memory.mr);
 
 	(void)peer;
 	iser_rdma_get_info(c, &r->info);
-	ours.base = r->mr.base;
-	ours.stag = r->mr.stag;
+	ours.base = r->memory.mr.base;
+	ours.stag = r->memory.mr.stag;
 	if (!err)
 		err = rbench_send(c, &r->greeting, &ours, 0, 0);
 	if (err) {
@@ -364,17 +373,17 @@ static bool make_memory(struct run *r)
 	size_t room = r->size < RBENCH_CONTROL ? RBENCH_CONTROL : r->size;
 
 	room = (room + 4095) & ~(size_t)4095;
-	r->source = aligned_alloc(4096, room);
-	r->landing = aligned_alloc(4096, room);
+	r->memory.source = aligned_alloc(4096, room);
+	r->memory.landing = aligned_alloc(4096, room);
 	r->slots = calloc(r->b->depth, sizeof(r->slots[0]));
-	if (!r->source || !r->landing || !r->slots)
+	if (!r->memory.source || !r->memory.landing || !r->slots)
 		return false;
-	memset(r->source, 0xa5, room);
-	memset(r->landing, 0, room);
-	r->source_iov = (struct iovec){ r->source, r->size };
-	r->landing_iov = (struct iovec){ r->landing, r->size };
+	memset(r->memory.source, 0xa5, room);
+	memset(r->memory.landing, 0, room);
+	r->memory.source_iov = (struct iovec){ r->memory.source, r->size };
+	r->memory.landing_iov = (struct iovec){ r->memory.landing, r->size };
 	for (unsigned i = 0; i < RECVS; i++)
-		r->recv[i] = (struct iser_rdma_recv){ .buf = r->landing,
+		r->recv[i] = (struct iser_rdma_recv){ .buf = r->memory.landing,
 						      .size = room,
 						      .done = message_received,
 						      .arg = r };
@@ -452,7 +461,7 @@ static void add_json(const struct run *r, double s)
 		tests[r->test].latency ? 1 : (int)r->b->depth, "seconds", s,
 		"bytes_per_second", n * (double)r->size / s,
 		"messages_per_second", n / s, "peak_bytes_per_second",
-		fmax(r->peak, n * (double)r->size / s), "crc", r->info.crc,
+		fmax(r->peak.best, n * (double)r->size / s), "crc", r->info.crc,
 		"markers_in", r->info.markers_in, "markers_out",
 		r->info.markers_out, "fpdu_max", (int)r->info.fpdu_max);
 
@@ -478,7 +487,8 @@ static void add_json(const struct run *r, double s)
 
 static void print_run(const struct run *r)
 {
-	double s = (double)(r->end - r->start) / 1e9, n = (double)r->done;
+	double s = (double)(r->time.end - r->time.start) / 1e9;
+	double n = (double)r->done;
 	double rate = n * (double)r->size / s;
 
 	if (r->b->common->json) {
@@ -494,8 +504,8 @@ static void print_run(const struct run *r)
 		       stdev_us(r), us_at(r, 0.99), us_at(r, 0.999));
 	else
 		printf(" %-10zu %-13llu %-17.2f %-20.2f %.6f\n", r->size,
-		       (unsigned long long)r->done, fmax(r->peak, rate) / MIB,
-		       rate / MIB, n / s / 1e6);
+		       (unsigned long long)r->done,
+		       fmax(r->peak.best, rate) / MIB, rate / MIB, n / s / 1e6);
 	fflush(stdout);
 }
 
@@ -522,8 +532,8 @@ static int run_one(struct rbench *b, enum rbench_test t, size_t size)
 	if (!code && r->done)
 		print_run(r);
 	free(r->slots);
-	free(r->source);
-	free(r->landing);
+	free(r->memory.source);
+	free(r->memory.landing);
 	free(r);
 	return code;
 }
