@@ -70,7 +70,11 @@ static void read_signal(struct io_watch *w, unsigned events)
 		shutdown_begin(d, strsignal((int)si.ssi_signo));
 		return;
 	}
-	say("%s again: ending at once", strsignal((int)si.ssi_signo));
+	if (d->phase == DAEMON_STARTING)
+		say("%s during the start: ending at once",
+		    strsignal((int)si.ssi_signo));
+	else
+		say("%s again: ending at once", strsignal((int)si.ssi_signo));
 	_exit(EXIT_ERROR);
 }
 

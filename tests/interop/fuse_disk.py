@@ -19,6 +19,7 @@ LOOKUP, FORGET, GETATTR, SETATTR = 1, 2, 3, 4
 OPEN, READ, WRITE, STATFS, RELEASE, FSYNC = 14, 15, 16, 17, 18, 20
 FLUSH, INIT, OPENDIR, READDIR, RELEASEDIR = 25, 26, 27, 28, 29
 BATCH_FORGET = 42
+ASYNC_READ = 1
 MOST = 128 << 10
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -27,12 +28,14 @@ class FuseDisk:
     """with FuseDisk(size) as disk: disk.path is the file. The next disk.failing
     calls of fsync fail; disk.syncs counts all calls. While disk.hanging is set, no
     request is read, and disk.hung is set if a request is pending: its caller waits,
-    but can be killed. The kernel caches attributes for `cached` seconds."""
+    but can be killed. If disk.holding is an offset, reads from there have no answer,
+    and disk.hung is set if there was one. The kernel caches attributes for `cached` seconds."""
 
     def __init__(self, size, cached=60):
         self.data = bytearray(size)
         self.failing = self.syncs = 0
         self.hanging = self.hung = False
+        self.holding = None
         self.cached = cached
         self.dir = tempfile.mkdtemp()
         self.path = os.path.join(self.dir, "disk")
@@ -52,6 +55,7 @@ class FuseDisk:
 
     def __exit__(self, *_):
         self.hanging = False
+        self.holding = None
         libc.umount2(self.dir.encode(), 2)  # MNT_DETACH
         self.thread.join(10)
         os.close(self.fd)
@@ -66,7 +70,8 @@ class FuseDisk:
     def _answer(self, op, node, body):
         """Returns the body of the response, or None for no response."""
         if op == INIT:
-            return struct.pack("<4I2H2I8I", 7, 19, MOST, 0, 0, 0, MOST, 0,
+            # as real file systems: otherwise io_uring_enter waits for a readahead
+            return struct.pack("<4I2H2I8I", 7, 19, MOST, ASYNC_READ, 0, 0, MOST, 0,
                                0, 0, 0, 0, 0, 0, 0, 0)[:24]
         if op in (FORGET, BATCH_FORGET):
             return None
@@ -83,6 +88,9 @@ class FuseDisk:
             return struct.pack("<Q2I", 1, 0, 0)
         if op == READ:
             _, off, size = struct.unpack_from("<2QI", body)
+            while self.holding is not None and off >= self.holding:
+                self.hung = True
+                time.sleep(0.05)
             return bytes(self.data[off:off + size])
         if op == WRITE:
             _, off, size = struct.unpack_from("<2QI", body)

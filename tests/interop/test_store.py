@@ -135,6 +135,35 @@ class HungStore(unittest.TestCase):
         self.assertEqual(d.stop(), 1)
 
 
+    def test_end_during_a_repair(self):
+        """SIGTERM ends iserd while it repairs protection information at the start
+        and the disk hangs."""
+        try:
+            disk = FuseDisk(1 << 20).__enter__()
+        except OSError as e:
+            self.skipTest("may not mount here: %s" % e)
+        self.addCleanup(disk.__exit__)
+        with tempfile.TemporaryDirectory() as folder:
+            pi = os.path.join(folder, "pi")
+            lun = "%s,pi=%s" % (disk.path, pi)
+            d = Daemon("--buffered", "--protection", "1", lun)
+            w = Wire(d)
+            w.login()
+            self.assertEqual(w.ready().write10(8, bytes(512))[0], 0)
+            w.close()
+            d.kill()
+            disk.holding = 512 << 10
+            d = Daemon("--buffered", "--protection", "1", lun, ready=False)
+            self.addCleanup(d.kill)
+            self.addCleanup(setattr, disk, "holding", None)
+            d.wait_for("%s: its repair after an unclean end has taken" % pi)
+            d.proc.send_signal(signal.SIGTERM)
+            d.wait_for("Terminated during the start: ending at once")
+            until(d.exiting, "the end of iserd")
+            disk.holding = None
+            self.assertEqual(d.stop(), 1)
+
+
 @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"),
                      "needs root and /dev/fuse for a disk that fails")
 class FailedFlush(Controlled):

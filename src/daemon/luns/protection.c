@@ -193,6 +193,31 @@ static void repair_done(struct bs_req *req)
 	container_of(req, struct repair, req)->done = true;
 }
 
+#define REPAIR_PATIENCE 5 /* seconds until a line reports the repair */
+
+static void report_long_repair(const struct beside *f)
+{
+	say("%s: its repair after an unclean end has taken %d s so far; iserd "
+	    "serves when it is complete, and SIGTERM ends iserd",
+	    f->path, REPAIR_PATIENCE);
+}
+
+/* The repair of a large file takes as long as its medium needs, so there is no
+ * limit. The loop also has the signals, which end iserd. */
+static void await_repair(const struct beside *f, const struct repair *m,
+			 struct io_loop *loop)
+{
+	xtime report = io_now_exact() + REPAIR_PATIENCE * XTIME_S;
+
+	while (!m->done) {
+		io_loop_turn(loop, 50 * XTIME_MS);
+		if (m->done || io_now_exact() < report)
+			continue;
+		report_long_repair(f);
+		report = XTIME_NEVER;
+	}
+}
+
 static bool repair(const struct beside *f, struct bs *b, struct io_loop *loop)
 {
 	struct repair m = { .req = { .op = BS_MEND, .done = repair_done } };
@@ -200,8 +225,7 @@ static bool repair(const struct beside *f, struct bs *b, struct io_loop *loop)
 	if (f->o->lun.read_only)
 		return true;
 	bs_submit(b, &m.req);
-	while (!m.done)
-		io_loop_turn(loop, 50 * XTIME_MS);
+	await_repair(f, &m, loop);
 	if (m.req.result) {
 		say("%s: cannot repair it after an unclean end: %s", f->path,
 		    err_str(m.req.result));
