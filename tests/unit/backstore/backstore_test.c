@@ -3,6 +3,7 @@
  * requests. */
 #include "backstore/backstore.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -450,6 +451,31 @@ static void test_empty_ram_against_a_model(void **state)
 	bs_close(b);
 }
 
+/* Bytes that malloc has given to the program. */
+static size_t allocated(void)
+{
+	const struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+static void test_empty_ram_close_frees_all(void **state)
+{
+	const unsigned rounds = 1000;
+	size_t before = allocated();
+
+	(void)state;
+	for (unsigned i = 0; i < rounds; i++) {
+		struct bs *b =
+			bs_ram_new("ram:16K", memory, SIZE, 512, NULL, NULL);
+
+		assert_int_equal(bs_ram_set_ops(b, &empty_ops), 0);
+		bs_close(b);
+	}
+	/* malloc caches a few chunks, fewer than one for each round */
+	assert_true(allocated() < before + rounds * 16);
+}
+
 static void test_null_reads_zeros_drops_writes(void **state)
 {
 	struct bs *b = bs_null_new("null:1T", (uint64_t)1 << 40, 4096);
@@ -519,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_space_of_those_who_know),
 		cmocka_unit_test(test_empty_ram_lends_one_or_the_other),
 		cmocka_unit_test(test_empty_ram_against_a_model),
+		cmocka_unit_test(test_empty_ram_close_frees_all),
 		cmocka_unit_test(test_null_reads_zeros_drops_writes),
 		cmocka_unit_test(test_uuid_same_store_same_uuid),
 		cmocka_unit_test(test_set_name_is_cut_to_fit),

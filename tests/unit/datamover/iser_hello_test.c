@@ -505,6 +505,26 @@ static void test_hello_of_the_wrong_length_rfc7145_10_1_3_3(void **state)
 	fixture_fini(&r);
 }
 
+/* The queue pair is closing when the Hello is received: the HelloReply cannot be
+ * posted, and the connection ends instead of waiting for a login phase that
+ * never comes. */
+static void test_hello_reply_cannot_be_posted(void **state)
+{
+	const struct iscsi_params p = hello_params();
+	const struct iser_header h = hello(ISER_HELLO, 2);
+
+	(void)state;
+	fixture_switched(&r, ISCSI_TARGET, DMISER_STRICT, &p);
+	fixture_up(&r);
+	r.f.qp.state = RCAP_CLOSING;
+	say(&h, ISER_HEADER_LEN);
+	assert_int_equal(r.f.nposted, 0);
+	assert_int_equal(r.dm->state, DM_TERMINATING);
+	assert_int_equal(r.nlog, 1);
+	assert_non_null(strstr(r.log, "iSER HelloReply"));
+	fixture_fini(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -525,6 +545,7 @@ int main(void)
 		cmocka_unit_test(test_hello_versions_that_overlap),
 		cmocka_unit_test(test_reply_that_refuses_rfc7145_10_1_3_2),
 		cmocka_unit_test(test_hello_is_missing_rfc7145_10_1_3_4),
+		cmocka_unit_test(test_hello_reply_cannot_be_posted),
 		cmocka_unit_test(test_hello_twice),
 		cmocka_unit_test(test_hello_in_the_middle),
 		cmocka_unit_test(test_hello_during_login),

@@ -745,6 +745,38 @@ static void test_ahs_of_a_command(void **state)
 	fixture_fini(&r);
 }
 
+static void get_data_of_first(struct fixture *f, struct fixture_task *t)
+{
+	if (t->dm.itt == 6)
+		assert_int_equal(dm_get_data(f->dm, &fixture_find(f, 5)->dm, 0,
+					     4096),
+				 0);
+}
+
+/* The role asks for the data of a WRITE while it processes another command: the
+ * STag is that of the WRITE (RFC 7145 §7.3.1). */
+/* [RFC 7145: 7.3.1 #16] */
+static void test_get_data_within_another_command_rfc7145_7_3_1(void **state)
+{
+	struct rcap_wr *wr;
+
+	(void)state;
+	begin(DMISER_LINUX);
+	r.on_command = get_data_of_first;
+	fixture_write(&r, 5, 4096, 0, true);
+	fixture_read(&r, 6, 4096);
+	assert_int_equal(r.f.nposted, 1);
+	wr = fake_rcap_wr(&r.f, 0);
+	assert_int_equal(wr->op, RCAP_READ);
+	assert_int_equal(wr->stag, FIXTURE_WRITE_STAG);
+	assert_true(wr->to == FIXTURE_WRITE_BASE);
+	fixture_flush(&r);
+	assert_int_equal(fixture_find(&r, 5)->seen[DM_GET], 1);
+	assert_got(fixture_find(&r, 5), 0, 4096);
+	r.on_command = NULL;
+	fixture_fini(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -761,6 +793,8 @@ int main(void)
 		cmocka_unit_test(test_get_data_as_the_queue_pair_likes),
 		cmocka_unit_test(test_get_data_by_burst_and_ord_rfc7145_8_2),
 		cmocka_unit_test(test_get_data_in_turn),
+		cmocka_unit_test(
+			test_get_data_within_another_command_rfc7145_7_3_1),
 		cmocka_unit_test(test_get_data_many_pieces),
 		cmocka_unit_test(test_get_data_with_ord_0_rfc7145_7_3_6),
 		cmocka_unit_test(test_immediate_data),

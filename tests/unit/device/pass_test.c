@@ -464,6 +464,12 @@ static void test_statuses_come_as_they_are(void **state)
 		fake.status = statuses[i];
 		assert_int_equal(CMD(0, 0, NULL, 0x34), statuses[i]);
 		assert_int_equal(R->task.sense_len, 0);
+		/* data come with GOOD and CONDITION MET only, even if the host
+		 * claims that it moved all of them */
+		CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0);
+		assert_int_equal(R->task.status, statuses[i]);
+		assert_int_equal(R->in_len, i ? 0 : 512);
+		assert_int_equal(R->task.in_total, i ? 0 : 512);
 	}
 }
 

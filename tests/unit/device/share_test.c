@@ -294,6 +294,60 @@ static void test_share_own_memory_wakes_no_other(void **state)
 	expect_empty(&s);
 }
 
+/* One call of share_serve serves every command that the freed memory has room
+ * for: nothing else would serve the second session. */
+static void test_share_serves_two_sessions_in_one_call(void **state)
+{
+	struct user *large = user_new(), *one = user_new(), *two = user_new();
+	struct share s;
+
+	(void)state;
+	share_init(&s, COMMON, RESERVE, BURST);
+	assert_true(ask(&s, large, 30 * MIB));
+	assert_true(ask(&s, one, 2 * MIB));
+	assert_true(ask(&s, two, 2 * MIB));
+	assert_false(ask(&s, one, 16 * MIB));
+	assert_false(ask(&s, two, 16 * MIB));
+	assert_true(share_put(&s, &large->o, &large->c[0].charge));
+	share_serve(&s);
+	assert_true(one->c[1].done);
+	assert_true(two->c[1].done);
+	assert_null(s.turn);
+	user_end(&s, large);
+	user_end(&s, one);
+	user_end(&s, two);
+	expect_empty(&s);
+}
+
+/* The same for data that arrived already and wait for a burst. */
+static void test_share_serves_two_held_in_one_call(void **state)
+{
+	struct user *full = user_new(), *held[2] = { user_new(), user_new() };
+	struct share_wait hold[2];
+	struct share_charge all;
+	struct share s;
+
+	(void)state;
+	share_init(&s, COMMON, RESERVE, BURST);
+	assert_true(share_burst(&s, &full->o, &all, BURST));
+	for (unsigned i = 0; i < 2; i++) {
+		list_init(&hold[i].link);
+		hold[i].go = on_hold;
+		share_hold(&s, &held[i]->o, &hold[i], 256 * KIB);
+	}
+	share_serve(&s);
+	assert_true(list_linked(&hold[0].link));
+	share_put(&s, &full->o, &all);
+	share_serve(&s);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_false(list_linked(&hold[i].link));
+		share_put(&s, &held[i]->o, &hold[i].charge);
+		user_end(&s, held[i]);
+	}
+	user_end(&s, full);
+	expect_empty(&s);
+}
+
 /* Without limits nothing waits. */
 static void test_share_without_limits(void **state)
 {
@@ -387,6 +441,8 @@ int main(void)
 		cmocka_unit_test(test_share_cancels_what_was_granted),
 		cmocka_unit_test(test_share_bursts_one_session_beyond),
 		cmocka_unit_test(test_share_own_memory_wakes_no_other),
+		cmocka_unit_test(test_share_serves_two_sessions_in_one_call),
+		cmocka_unit_test(test_share_serves_two_held_in_one_call),
 		cmocka_unit_test(test_share_without_limits),
 		cmocka_unit_test(test_share_serves_all_at_random),
 	};

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
 #include "cmocka_all.h"
 #include "iscsi/login.h"
@@ -154,9 +155,105 @@ static void test_a_target_without_end(void **state)
 	iscsi_login_free(e);
 }
 
+/* ---- the answer to AuthMethod ---- */
+
+static const struct iscsi_chap_secret secret = { .name = "alice",
+						 .secret = "open sesame 42",
+						 .secret_len = 14 };
+
+/* The same initiator with CHAP; mutual: the target must authenticate, too. */
+static struct iscsi_login_engine *begin_chap(struct iscsi_pdu *rsp, bool mutual)
+{
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct iscsi_login_engine *e;
+	struct iscsi_pdu asked = { .itt = 0 };
+
+	login_fixture_initiator(&cfg);
+	cfg.chap_out = &secret;
+	cfg.chap_in = mutual ? &secret : NULL;
+	e = iscsi_login_new(&cfg);
+	assert_non_null(e);
+	assert_int_equal(iscsi_login_start(e), 0);
+	iscsi_login_tx(e, &asked, data);
+	assert_int_equal(asked.login.csg, 0);
+	*rsp = (struct iscsi_pdu){ .op = ISCSI_LOGIN_RESPONSE,
+				   .itt = asked.itt };
+	memcpy(rsp->login.isid, asked.login.isid, 6);
+	return e;
+}
+
+#define ANSWER(e, rsp, text) \
+ ((rsp)->dsl = sizeof(text), iscsi_login_rx(e, rsp, (const uint8_t *)(text)))
+
+/* The target chooses CHAP: the initiator names its algorithms and stays in the
+ * security stage, since the challenge follows. */
+static void test_chap_goes_on_without_transit_rfc7143_12_1_3(void **state)
+{
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct iscsi_pdu rsp, asked = { .itt = 0 };
+	struct iscsi_login_engine *e = begin_chap(&rsp, false);
+
+	(void)state;
+	assert_int_equal(ANSWER(e, &rsp, "AuthMethod=CHAP"), ISCSI_LOGIN_SEND);
+	iscsi_login_tx(e, &asked, data);
+	assert_false(asked.login.transit);
+	assert_int_equal(strncmp((const char *)data, "CHAP_A=", 7), 0);
+	iscsi_login_free(e);
+}
+
+/* The initiator accepts a method only if it has offered it. */
+static void test_method_that_was_not_offered_rfc7143_12_1(void **state)
+{
+	struct iscsi_pdu rsp;
+	struct iscsi_login_engine *e = begin_chap(&rsp, false);
+
+	(void)state;
+	assert_int_equal(ANSWER(e, &rsp, "AuthMethod=SRP"), ERR_AUTH);
+	iscsi_login_free(e);
+	e = begin_chap(&rsp, true);
+	assert_int_equal(ANSWER(e, &rsp, "AuthMethod=None"), ERR_AUTH);
+	iscsi_login_free(e);
+}
+
+/* A challenge needs the algorithm and the identifier. */
+static void test_challenge_is_incomplete_rfc7143_12_1_3(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t len;
+	} rows[] = {
+#define ROW(text) { text, sizeof(text) }
+		ROW("CHAP_A=5\0CHAP_C=0x0102030405060708090a0b0c0d0e0f10"),
+		ROW("CHAP_I=1\0CHAP_C=0x0102030405060708090a0b0c0d0e0f10"),
+		ROW("CHAP_C=0x0102030405060708090a0b0c0d0e0f10"),
+#undef ROW
+	};
+	struct iscsi_pdu rsp;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+		struct iscsi_login_engine *e = begin_chap(&rsp, false);
+		struct iscsi_pdu asked = { .itt = 0 };
+
+		assert_int_equal(ANSWER(e, &rsp, "AuthMethod=CHAP"),
+				 ISCSI_LOGIN_SEND);
+		iscsi_login_tx(e, &asked, data);
+		rsp.dsl = (uint32_t)rows[i].len;
+		assert_int_equal(iscsi_login_rx(e, &rsp,
+						(const uint8_t *)rows[i].text),
+				 ERR_AUTH);
+		iscsi_login_free(e);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			test_chap_goes_on_without_transit_rfc7143_12_1_3),
+		cmocka_unit_test(test_method_that_was_not_offered_rfc7143_12_1),
+		cmocka_unit_test(test_challenge_is_incomplete_rfc7143_12_1_3),
 		cmocka_unit_test(test_the_right_response),
 		cmocka_unit_test(test_each_wrong_response_rfc7143_6_3),
 		cmocka_unit_test(test_a_refusal_needs_no_stage),
