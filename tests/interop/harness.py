@@ -111,6 +111,18 @@ def until(true, what, limit=10):
         time.sleep(0.02)
 
 
+def until_steady(value, seconds):
+    """Waits until value() stays the same for some seconds."""
+    last, since, end = value(), time.monotonic(), time.monotonic() + patience(20)
+    while time.monotonic() < since + seconds:
+        time.sleep(0.02)
+        now = value()
+        if now != last:
+            last, since = now, time.monotonic()
+        if since > end:
+            raise AssertionError("timeout: %r changes" % now)
+
+
 def quiet_port():
     """Returns a free port that the kernel does not assign to programs which bind
     port 0."""
@@ -281,6 +293,10 @@ class Daemon:
             for line in f:
                 if line.startswith("VmRSS:"):
                     return int(line.split()[1])
+
+    def descriptors(self):
+        """Returns the number of open file descriptors, which counts the connections."""
+        return len(os.listdir("/proc/%d/fd" % self.proc.pid))
 
     def exiting(self):
         """Returns True once the process has called exit: it has no memory any more."""

@@ -6,7 +6,6 @@ import fcntl
 import os
 import subprocess
 import threading
-import unittest
 
 from harness import (ISER, Daemon, Folder, main, make_image, need, over, patience,
                      quiet_port, run, sha256)

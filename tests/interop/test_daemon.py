@@ -484,17 +484,7 @@ class Control(unittest.TestCase):
         with Daemon("--control", self.path, "ram:8M"):
             for _ in range(3):
                 with socket.socket(socket.AF_UNIX) as s:
-                    s.setblocking(False)
-                    s.connect(self.path)
-                    asked = 0
-                    deadline = time.monotonic() + 1
-                    while asked < 2000 and time.monotonic() < deadline:
-                        try:
-                            s.send(line)
-                            asked += 1
-                        except BlockingIOError:
-                            time.sleep(0.01)
-                    time.sleep(0.3)  # iserd has read all requests, and answers are pending
+                    self.ask_and_ask(s, line)
                 self.ask("version")
 
     def ask_and_ask(self, s, line):

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import time
-import unittest
 
 from fake_target import IQN, R_TEXT, Case, FakeTarget, text_of
 from harness import ISER, Daemon, Secrets, main, patience, until
@@ -326,6 +325,12 @@ class Bench(Case):
             self.assertIn("IOPS", done.out)
             self.assertIn("not complete", done.out)
 
+    @staticmethod
+    def has_pending_signals(process):
+        with open("/proc/%d/status" % process.pid) as f:
+            lines = dict(line.split(":", 1) for line in f)
+        return int(lines["ShdPnd"], 16) != 0
+
     def interrupt(self, t, *signals):
         p = subprocess.Popen([ISER, "bench", "--json", "--ramp", "0", "--time",
                               "600", t.url("")], stdout=subprocess.PIPE,
@@ -333,7 +338,7 @@ class Bench(Case):
         until(lambda: sum(c.heard.count(1) for c in t.conns) > 100, "reads")
         for s in signals:
             p.send_signal(s)
-            time.sleep(0.2)
+            until(lambda: not self.has_pending_signals(p), "the handling of a signal")
         out = p.communicate(timeout=patience(15))[0].decode()
         self.assertEqual(p.returncode, 0)
         self.measured(out, False, 50)

@@ -7,7 +7,6 @@ import signal
 import struct
 import subprocess
 import tempfile
-import time
 import unittest
 
 from harness import (ISER, ISERCTL, WAYS, Daemon, Wire, main, make_image, need,
@@ -43,10 +42,17 @@ class Control:
               lambda: "%d sessions: %r" % (count, self.sessions()))
 
     def wait_for_traffic(self, count):
-        """So many sessions, each with data."""
-        until(lambda: [s["traffic"]["bytes_out"] > 1 << 20
-                       for s in self.sessions()] == [True] * count,
+        """Waits for this number of sessions, each of which has moved 1 MiB of data."""
+        def moved(session):
+            return session["traffic"]["bytes_in"] + session["traffic"]["bytes_out"]
+        until(lambda: [moved(s) > 1 << 20 for s in self.sessions()] == [True] * count,
               lambda: "traffic: %r" % self.sessions())
+
+    def stop(self, sig=signal.SIGTERM):
+        """Ends iserd with a signal; returns the exit status."""
+        status = self.daemon.stop(sig)
+        self.dir.cleanup()
+        return status
 
     def __enter__(self):
         self.daemon.__enter__()
@@ -279,12 +285,11 @@ class Together(unittest.TestCase):
         """64 sessions of one process, by all ways."""
         with Control("--workers", "2", "ram:64M") as c:
             jobs = [subprocess.Popen(
-                [ISER, "bench", "--json", "--time", "600", "--connections",
-                 "21", "--depth", "4", over(c.daemon.url, way)],
+                [ISER, "bench", "--json", "--ramp", "0", "--time", "600",
+                 "--connections", "21", "--depth", "4", over(c.daemon.url, way)],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
                 for way in WAYS]
-            c.wait_for_sessions(63)
-            time.sleep(1)
+            c.wait_for_traffic(63)
             for j in jobs:
                 j.send_signal(signal.SIGINT)  # prints what was measured so far
             for j in jobs:
@@ -295,13 +300,15 @@ class Together(unittest.TestCase):
 
     def test_no_leak_over_many_sessions(self):
         with Daemon("ram:8M") as d:
+            idle = d.descriptors()
+
             def some(n):
                 for _ in range(n):
                     for start in ("rdma", "stream"):
                         w = RdmaWire(d, start)
                         w.login()
                         w.close()
-                time.sleep(0.3)
+                until(lambda: d.descriptors() <= idle, "the end of the sessions")
             some(20)
             before = d.rss_kib()
             some(100)
@@ -321,22 +328,20 @@ class Lost(unittest.TestCase):
     def test_target_is_killed(self):
         for way in ("rdma", "stream"):
             for how in ("randread", "randwrite"):
-                d = Daemon("ram:64M")
-                job = self.bench(over(d.url, way), "--rw", how, "--bs", "64k")
-                d.wait_for("over iser")
-                time.sleep(0.3)
-                d.stop(signal.SIGKILL)
+                c = Control("ram:64M")
+                job = self.bench(over(c.daemon.url, way), "--rw", how, "--bs", "64k")
+                c.wait_for_traffic(1)
+                c.stop(signal.SIGKILL)
                 text = job.communicate(timeout=patience(10))[0].decode()
                 self.assertEqual(job.returncode, 4, text)
                 self.assertIn("connection lost", text)
 
     def test_target_ends_in_order(self):
         for way in ("rdma", "stream"):
-            d = Daemon("ram:64M")
-            job = self.bench(over(d.url, way))
-            d.wait_for("over iser")
-            time.sleep(0.3)
-            self.assertEqual(d.stop(), 0)
+            c = Control("ram:64M")
+            job = self.bench(over(c.daemon.url, way))
+            c.wait_for_traffic(1)
+            self.assertEqual(c.stop(), 0)
             text = job.communicate(timeout=patience(10))[0].decode()
             self.assertEqual(job.returncode, 4, text)
 
@@ -346,8 +351,7 @@ class Lost(unittest.TestCase):
                 for how in ("randread", "randwrite"):
                     job = self.bench(over(c.daemon.url, way), "--rw", how,
                                      "--bs", "256k", "--connections", "4")
-                    c.wait_for_sessions(4)
-                    time.sleep(0.4)
+                    c.wait_for_traffic(4)
                     job.kill()
                     job.communicate()
                     c.wait_for_sessions(0)

@@ -8,7 +8,6 @@ import socket
 import struct
 import threading
 import time
-import unittest
 
 from harness import (ISER, Daemon, Folder, exactly, main, patience, run,
                      sha256)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """iser nbd-serve: the NBD clients of QEMU, libnbd and fio on a unit of iserd."""
+import fcntl
 import json
 import os
 import re
@@ -10,11 +11,12 @@ import socket
 import struct
 import subprocess
 import tempfile
+import termios
 import time
 import unittest
 
 from harness import (ISER, Daemon, Folder, exactly, main, make_image, need,
-                     patience, run, sha256, sparse)
+                     patience, run, sha256, sparse, until_steady)
 from test_iser import BUILT, Tgt
 
 SIZE = 24 << 20
@@ -96,6 +98,11 @@ class Raw:
 
     def exactly(self, n):
         return exactly(self.sock, n)
+
+    def until_answers_wait(self):
+        """Waits until answers are unread and the server sends no more of them."""
+        self.sock.recv(1, socket.MSG_PEEK)
+        until_steady(lambda: fcntl.ioctl(self.sock, termios.FIONREAD, bytes(4)), 0.1)
 
     def open(self):
         """Negotiates with EXPORT_NAME; the server then uses simple replies."""
@@ -396,13 +403,13 @@ class Errors(unittest.TestCase):
                 struct.pack(">IHHQQI", 0x25609513, 0, 1, i, i * 4096, 4096) +
                 bytes([i & 255]) * 4096 for i in range(300))
             r.sock.sendall(data)
-            time.sleep(0.2)
+            r.until_answers_wait()
             self.assertEqual(sorted(r.reply()[1] for _ in range(300)),
                              list(range(300)))
             r.sock.sendall(b"".join(
                 struct.pack(">IHHQQI", 0x25609513, 0, 0, i, i * 4096, 4096)
                 for i in range(300)))
-            time.sleep(0.2)
+            r.until_answers_wait()
             for _ in range(300):
                 err, cookie, data = r.reply(4096)
                 self.assertEqual((err, data), (0, bytes([cookie & 255]) * 4096))

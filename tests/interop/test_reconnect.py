@@ -14,7 +14,7 @@ import time
 import unittest
 
 from harness import (ISER, Daemon, Folder, main, make_image, need, patience,
-                     quiet_port, run, sha256, sparse)
+                     quiet_port, run, sha256, sparse, until)
 from test_iser import BUILT, Tgt
 from test_nbd import Bridge, Raw
 
@@ -172,8 +172,7 @@ class Reconnect(Folder):
                 proc = subprocess.Popen(
                     [ISER, "bench", "--time", "60", url],
                     stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-                while cut.accepted == 0 or cut.cuts:
-                    time.sleep(0.05)
+                until(lambda: cut.accepted and not cut.cuts, "a cut connection")
             text = proc.communicate(timeout=patience(30))[1].decode()
             self.assertEqual(proc.returncode, 4, text)
             self.assertLess(time.monotonic() - began, patience(10))
@@ -197,7 +196,9 @@ class Reconnect(Folder):
                  "--rate_iops=700", "--verify=crc32c", "--verify_fatal=1"],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             for _ in range(2):
-                time.sleep(1.2)
+                blocks = os.stat(disk).st_blocks
+                until(lambda: os.stat(disk).st_blocks > blocks + (8 << 20) // 512,
+                      "8 MiB written by fio")
                 self.assertIsNone(fio.poll())
                 d.kill()
                 time.sleep(0.3)

@@ -6,10 +6,9 @@ import os
 import pwd
 import struct
 import signal
-import time
 import unittest
 
-from harness import Daemon, Restarts, main, patience, refused
+from harness import Daemon, Restarts, main, refused, until
 from test_alua import Path
 from test_reserve import CHECK, GOOD
 
@@ -179,10 +178,7 @@ class Erased(Restarts):
         return unit.scsi(struct.pack(">BB5xH", 0x48, 0x81, len(data)), data)[0]
 
     def wait(self, unit):
-        end = time.monotonic() + patience(30)
-        while self.progress(unit) is not None:
-            self.assertLess(time.monotonic(), end)
-            time.sleep(.05)
+        until(lambda: self.progress(unit) is None, "the end of the erasure", 30)
 
     def expect(self, byte):
         with open(self.disk, "rb") as f:
@@ -197,8 +193,7 @@ class Erased(Restarts):
         self.assertGreaterEqual(began, last)
         self.assertEqual(a.write(), CHECK)
         self.assertEqual(a.sense, (NOT_READY, 0x400 | self.ascq))
-        while self.progress(a) < began + 6000:
-            time.sleep(.02)
+        until(lambda: self.progress(a) >= began + 6000, "progress of the erasure", 30)
         d.kill(how)
         return began
 

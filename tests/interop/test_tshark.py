@@ -4,10 +4,9 @@
 import os
 import subprocess
 import tempfile
-import time
 import unittest
 
-from harness import ISER, Daemon, main, need, patience, run, until
+from harness import ISER, Daemon, main, need, patience, run, until, until_steady
 
 
 class Capture:
@@ -30,10 +29,7 @@ class Capture:
     def stop(self):
         until(lambda: os.path.getsize(self.path) > self.HEAD,
               "packets in a capture")
-        size = -1
-        while size != os.path.getsize(self.path):
-            size = os.path.getsize(self.path)
-            time.sleep(0.5)
+        until_steady(lambda: os.path.getsize(self.path), 0.5)
         self.proc.terminate()
         self.proc.wait(patience(10))
         self.proc.stderr.close()
