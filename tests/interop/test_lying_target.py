@@ -21,7 +21,7 @@ SHORT, PROTOCOL = "short transfer", "protocol error"
 
 
 def of_reads(answer, skip=2):
-    """A lie about each READ behind the first few."""
+    """A lie about each READ after the first few."""
     seen = []
 
     def lie(c):
@@ -474,8 +474,9 @@ class Refusals(Tools):
                     run([ISER, "info", t.url()])
 
     def test_a_small_task_set(self):
-        """Two READs at once, for 10 ms each: the others are TASK SET FULL, and
-        each answer makes room for one, long before its wait is over."""
+        """The target executes two READs at once, for 10 ms each, and ends further READs
+        with TASK SET FULL. libiser repeats a refused READ when another READ ends, long
+        before the time after which libiser repeats it in any case."""
         lock, under_way, refused = threading.Lock(), [], []
 
         def give(c):
