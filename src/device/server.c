@@ -67,8 +67,9 @@ void dev_server_free(struct dev_server *s)
 		dev_lu_reservations_fini(s->lus[i]);
 		if (s->lus[i]->bs)
 			bs_close(s->lus[i]->bs);
-		if (s->lus[i]->pass)
-			s->lus[i]->pass->ops->close(s->lus[i]->pass);
+		if (s->lus[i]->pass.device)
+			s->lus[i]->pass.device->ops->close(
+				s->lus[i]->pass.device);
 		for (unsigned w = 0; w < s->env.nworkers; w++)
 			dev_priorities_forget(s->lus[i], w);
 		dev_lanes_fini(s->lus[i]);
@@ -142,8 +143,8 @@ int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
 		return err;
 	}
 	p->max_transfer = MIN(p->max_transfer, s->max_transfer);
-	s->lus[cfg->lun]->pass = p;
-	s->lus[cfg->lun]->owns = dev_pass_owns;
+	s->lus[cfg->lun]->pass.device = p;
+	s->lus[cfg->lun]->pass.owns = dev_pass_owns;
 	s->lus[cfg->lun]->blocks = 1;
 	return 0;
 }

@@ -76,7 +76,7 @@ static void taken(struct dev_range *r)
 
 static int check(const struct dev_lu *lu, uint64_t size, bool force)
 {
-	if (lu->cfg.type != DEV_DISK || lu->pass ||
+	if (lu->cfg.type != DEV_DISK || lu->pass.device ||
 	    !(lu->bs->caps & BS_CAP_SIZE))
 		return ERR_UNSUPPORTED;
 	if (size && !(lu->bs->caps & BS_CAP_RESIZE))

@@ -30,7 +30,7 @@ struct dev_job *dev_job_new(struct dev_task *t)
 static bool is_reachable(const struct dev_lu *lu)
 {
 	/* we know no blocks of a real device */
-	return !lu->pass && dev_condition(lu) == LU_READY;
+	return !lu->pass.device && dev_condition(lu) == LU_READY;
 }
 
 uint16_t dev_copy_from_refusal(const struct dev_nexus *n,

@@ -55,7 +55,7 @@ enum pass_owner pass_owner(const struct pass *p, uint8_t op, unsigned sa)
 
 bool dev_pass_owns(const struct dev_lu *lu, const struct dev_command *c)
 {
-	return pass_owner(lu->pass, c->op, c->sa) == PASS_SERVER;
+	return pass_owner(lu->pass.device, c->op, c->sa) == PASS_SERVER;
 }
 
 /* ---- check and preparation ---- */
@@ -71,7 +71,7 @@ static const struct dev_command unknown = {
  * replace the firmware of a SCSI device. */
 static const struct dev_command *row_of(const struct dev_task *t)
 {
-	uint8_t type = t->lu->pass->type;
+	uint8_t type = t->lu->pass.device->type;
 	const struct dev_command *c;
 	bool known;
 
@@ -87,8 +87,8 @@ static const struct dev_command *row_of(const struct dev_task *t)
 
 bool dev_pass_takes(const struct dev_task *t)
 {
-	return t->lu && t->lu->pass &&
-	       pass_owner(t->lu->pass, t->cdb[0], t->cdb[1] & 0x1f) !=
+	return t->lu && t->lu->pass.device &&
+	       pass_owner(t->lu->pass.device, t->cdb[0], t->cdb[1] & 0x1f) !=
 		       PASS_SERVER;
 }
 
@@ -96,7 +96,7 @@ int dev_pass_find_row(struct dev_task *t)
 {
 	t->row = row_of(t);
 	t->passing.used = true;
-	if (pass_owner(t->lu->pass, t->cdb[0], t->cdb[1] & 0x1f) ==
+	if (pass_owner(t->lu->pass.device, t->cdb[0], t->cdb[1] & 0x1f) ==
 	    PASS_REFUSES)
 		return dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 	if (!pass_cdb_len(t->cdb, t->cdb_len))
@@ -130,7 +130,7 @@ static struct pass_data expected(const struct dev_task *t)
 
 int dev_pass_prepare(struct dev_task *t, uint64_t *out_len)
 {
-	const struct pass *p = t->lu->pass;
+	const struct pass *p = t->lu->pass.device;
 	struct pass_req *r = &t->pass;
 	struct pass_data d;
 
@@ -259,7 +259,7 @@ static void end_and_notify(struct dev_task *t, const struct scsi_sense *s)
 {
 	if (t->status == SCSI_CHECK_CONDITION &&
 	    s->key == SENSE_UNIT_ATTENTION) {
-		__atomic_store_n(&t->lu->pass_attention, s->asc,
+		__atomic_store_n(&t->lu->pass.attention, s->asc,
 				 __ATOMIC_RELAXED);
 		dev_attention_others(t, UA_OF_DEVICE, end_now);
 	} else if (t->status == SCSI_GOOD &&
@@ -290,7 +290,7 @@ void pass_ended(struct dev_task *t, int err)
 	len = moved(t, &s);
 	take_data(t, len);
 	if (t->status == SCSI_GOOD)
-		learn_block_size(t->lu->pass, t, len);
+		learn_block_size(t->lu->pass.device, t, len);
 	end_and_notify(t, &s);
 }
 
@@ -311,7 +311,7 @@ static void came_back(struct pass_req *r)
 
 void pass_send(struct dev_task *t, void (*then)(struct dev_task *t, int err))
 {
-	struct pass *p = t->lu->pass;
+	struct pass *p = t->lu->pass.device;
 	struct pass_req *r = &t->pass;
 
 	t->io.then = then;
@@ -359,7 +359,7 @@ void dev_pass_run(struct dev_task *t)
 
 bool dev_pass_withdraw(struct dev_task *t)
 {
-	struct pass *p = t->lu ? t->lu->pass : NULL;
+	struct pass *p = t->lu ? t->lu->pass.device : NULL;
 
 	if (!p || !t->passing.used || !t->passing.sent ||
 	    !p->ops->withdraw(p, &t->pass))
@@ -371,6 +371,6 @@ bool dev_pass_withdraw(struct dev_task *t)
 
 void dev_lu_interrupt(struct dev_lu *lu, unsigned worker)
 {
-	if (lu->pass)
-		lu->pass->ops->reset(lu->pass, worker);
+	if (lu->pass.device)
+		lu->pass.device->ops->reset(lu->pass.device, worker);
 }

@@ -112,7 +112,7 @@ static void lower_limit(uint8_t *p, uint32_t most)
 /* B0h (SBC-3 §6.6.3): the host may permit less per command than the device. */
 static void limits_came(struct dev_task *t, int err)
 {
-	const struct pass *pass = t->lu->pass;
+	const struct pass *pass = t->lu->pass.device;
 	uint32_t block = __atomic_load_n(&pass->block_size, __ATOMIC_RELAXED);
 	size_t have = answered(t);
 	uint8_t *p = t->mem.buf;
@@ -133,7 +133,7 @@ static void ask_page(struct dev_task *t,
 		     void (*then)(struct dev_task *t, int err))
 {
 	/* Before SPC-3 the allocation length had one byte. */
-	uint32_t len = t->lu->pass->version >= 5 ? HALF : 252;
+	uint32_t len = t->lu->pass.device->version >= 5 ? HALF : 252;
 
 	if (!ask(t, len))
 		return;
@@ -155,7 +155,7 @@ static bool report_page(struct dev_task *t)
 		dev_bad_field(t, 2, -1);
 		return true;
 	case 0xb0:
-		if (!pass_has_blocks(t->lu->pass->type))
+		if (!pass_has_blocks(t->lu->pass.device->type))
 			return false;
 		ask_page(t, limits_came);
 		return true;
@@ -200,7 +200,7 @@ static void opcodes_came(struct dev_task *t, int err)
 		len = p[at + 5] & 0x02 ? 20 : 8; /* CTDP */
 		if (at + len > end)
 			break;
-		if (pass_owner(t->lu->pass, p[at], sa) != PASS_DEVICE)
+		if (pass_owner(t->lu->pass.device, p[at], sa) != PASS_DEVICE)
 			continue;
 		memmove(p + to, p + at, len);
 		to += len;
@@ -215,7 +215,8 @@ static bool report_opcodes(struct dev_task *t)
 	unsigned sa = get_be16(t->cdb + 4);
 
 	if (t->cdb[2] & 0x07) { /* one command */
-		if (pass_owner(t->lu->pass, t->cdb[3], sa) == PASS_DEVICE)
+		if (pass_owner(t->lu->pass.device, t->cdb[3], sa) ==
+		    PASS_DEVICE)
 			return false;
 		dev_report_opcodes(t);
 		return true;
@@ -240,7 +241,7 @@ bool pass_report(struct dev_task *t)
 		dev_request_sense(t);
 		return true;
 	case SCSI_MAINTENANCE_IN:
-		return t->lu->pass->type != TYPE_MMC &&
+		return t->lu->pass.device->type != TYPE_MMC &&
 		       (t->cdb[1] & 0x1f) == SCSI_MI_REPORT_SUPPORTED_OPCODES &&
 		       report_opcodes(t);
 	default:

@@ -34,8 +34,8 @@ static void put_be48(uint8_t *p, uint64_t v)
 void dev_report_timestamp(struct dev_task *t)
 {
 	struct dev_lu *lu = t->lu;
-	bool set = __atomic_load_n(&lu->clock_set, __ATOMIC_ACQUIRE);
-	uint64_t off = __atomic_load_n(&lu->clock_offset, __ATOMIC_RELAXED);
+	bool set = __atomic_load_n(&lu->clock.set, __ATOMIC_ACQUIRE);
+	uint64_t off = __atomic_load_n(&lu->clock.offset, __ATOMIC_RELAXED);
 	uint8_t *p = dev_param_buf(t);
 
 	if (!p)
@@ -70,9 +70,9 @@ void dev_set_timestamp(struct dev_task *t)
 		return;
 	}
 	to = (uint64_t)get_be16(p + 4) << 32 | get_be32(p + 6);
-	__atomic_store_n(&t->lu->clock_offset, to - wall_ms(t->lu),
+	__atomic_store_n(&t->lu->clock.offset, to - wall_ms(t->lu),
 			 __ATOMIC_RELAXED);
-	__atomic_store_n(&t->lu->clock_set, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->lu->clock.set, true, __ATOMIC_RELEASE);
 	dev_attention_others(t, UA_TIMESTAMP_CHANGED, dev_good);
 }
 

@@ -45,7 +45,7 @@ static uint16_t asc_of(const struct dev_nexus *n, uint16_t lun)
 
 	if (ua == UA_OF_DEVICE)
 		return __atomic_load_n(
-			&dev_lu_get(n->server, lun)->pass_attention,
+			&dev_lu_get(n->server, lun)->pass.attention,
 			__ATOMIC_RELAXED);
 	return asc[ua];
 }

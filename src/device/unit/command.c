@@ -51,7 +51,8 @@ bool dev_command_is_for(const struct dev_command *c, enum dev_type type)
 bool dev_command_has(const struct dev_lu *lu, const struct dev_command *c)
 {
 	return dev_command_is_for(c, dev_lu_type(lu)) &&
-	       (!c->has || c->has(lu)) && (!lu || !lu->owns || lu->owns(lu, c));
+	       (!c->has || c->has(lu)) &&
+	       (!lu || !lu->pass.owns || lu->pass.owns(lu, c));
 }
 
 const struct dev_command *dev_command_find(const struct dev_server *s,

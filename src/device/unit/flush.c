@@ -87,14 +87,16 @@ static bool is_of(uint64_t departed, uint64_t key)
 /* If some are known of this port, the older ones stay: they are lost sooner. */
 static void depart_from(struct dev_lu *lu, uint64_t key, uint32_t failures)
 {
-	uint32_t i = __atomic_fetch_add(&lu->departures, 1, __ATOMIC_ACQ_REL);
+	uint32_t i = __atomic_fetch_add(&lu->flushes.departures, 1,
+					__ATOMIC_ACQ_REL);
 
 	for (unsigned k = 0; k < DEV_DEPARTED; k++)
-		if (is_of(__atomic_load_n(&lu->departed[k], __ATOMIC_ACQUIRE),
+		if (is_of(__atomic_load_n(&lu->flushes.departed[k],
+					  __ATOMIC_ACQUIRE),
 			  key))
 			return;
-	__atomic_store_n(&lu->departed[i % DEV_DEPARTED], key | failures,
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&lu->flushes.departed[i % DEV_DEPARTED],
+			 key | failures, __ATOMIC_RELEASE);
 }
 
 void dev_flush_depart(struct dev_nexus *n)
@@ -115,17 +117,17 @@ static void inherit(struct dev_task *t, struct dev_lu *lu,
 {
 	uint64_t key;
 
-	t->io.departures = load(&lu->departures);
+	t->io.departures = load(&lu->flushes.departures);
 	if (!t->io.departures)
 		return;
 	key = departed_key(t->nexus);
 	for (unsigned k = 0; k < DEV_DEPARTED; k++) {
-		uint64_t d =
-			__atomic_load_n(&lu->departed[k], __ATOMIC_ACQUIRE);
+		uint64_t d = __atomic_load_n(&lu->flushes.departed[k],
+					     __ATOMIC_ACQUIRE);
 
 		if (!is_of(d, key) ||
-		    !__atomic_compare_exchange_n(&lu->departed[k], &d, 0, false,
-						 __ATOMIC_ACQ_REL,
+		    !__atomic_compare_exchange_n(&lu->flushes.departed[k], &d,
+						 0, false, __ATOMIC_ACQ_REL,
 						 __ATOMIC_RELAXED))
 			continue;
 		if ((uint32_t)d == u->failures)
@@ -140,17 +142,17 @@ static void inherit(struct dev_task *t, struct dev_lu *lu,
 static void settle_departed(const struct dev_task *t, struct dev_lu *lu,
 			    uint32_t failures)
 {
-	if (!t->io.departures || t->io.departures != load(&lu->departures))
+	if (!t->io.departures ||
+	    t->io.departures != load(&lu->flushes.departures))
 		return;
 	for (unsigned k = 0; k < DEV_DEPARTED; k++) {
-		uint64_t d =
-			__atomic_load_n(&lu->departed[k], __ATOMIC_ACQUIRE);
+		uint64_t d = __atomic_load_n(&lu->flushes.departed[k],
+					     __ATOMIC_ACQUIRE);
 
 		if (d && (uint32_t)d == failures)
-			(void)__atomic_compare_exchange_n(&lu->departed[k], &d,
-							  0, false,
-							  __ATOMIC_ACQ_REL,
-							  __ATOMIC_RELAXED);
+			(void)__atomic_compare_exchange_n(
+				&lu->flushes.departed[k], &d, 0, false,
+				__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 	}
 }
 
@@ -167,7 +169,7 @@ static void flush_begin(struct dev_task *t, struct dev_lu *lu)
 	t->io.flush = ++u->flushes;
 	t->io.covers = u->wrote != 0;
 	t->io.reports = u->lost || (u->reports && is_repeated(t, u));
-	t->io.rewritten = load(&lu->rewritten);
+	t->io.rewritten = load(&lu->flushes.rewritten);
 }
 
 void dev_flush_begin(struct dev_task *t, struct dev_lu *lu)
@@ -189,9 +191,9 @@ static void note_write(struct dev_task *t)
 		u->wrote = u->flushes + 1;
 	else
 		u->lost = u->flushes + 1;
-	if (t->io.failures != load(&lu->settled) &&
-	    t->io.failures != load(&lu->rewritten))
-		__atomic_store_n(&lu->rewritten, t->io.failures,
+	if (t->io.failures != load(&lu->flushes.settled) &&
+	    t->io.failures != load(&lu->flushes.rewritten))
+		__atomic_store_n(&lu->flushes.rewritten, t->io.failures,
 				 __ATOMIC_RELEASE);
 }
 
@@ -225,7 +227,7 @@ static int flush_end(struct dev_task *t)
 	if (!failed)
 		settle_departed(t, t->io.lu, failures);
 	if (!failed && t->io.rewritten == failures)
-		__atomic_store_n(&t->io.lu->settled, failures,
+		__atomic_store_n(&t->io.lu->flushes.settled, failures,
 				 __ATOMIC_RELEASE);
 	return 0;
 }
@@ -241,12 +243,13 @@ int dev_flush_end(struct dev_task *t)
 
 bool dev_lu_flush_failed(const struct dev_lu *lu)
 {
-	return lu->bs && bs_flush_failures(lu->bs) != load(&lu->settled);
+	return lu->bs &&
+	       bs_flush_failures(lu->bs) != load(&lu->flushes.settled);
 }
 
 void dev_lu_flush_forget(struct dev_lu *lu)
 {
 	if (lu->bs)
-		__atomic_store_n(&lu->settled, bs_flush_failures(lu->bs),
-				 __ATOMIC_RELEASE);
+		__atomic_store_n(&lu->flushes.settled,
+				 bs_flush_failures(lu->bs), __ATOMIC_RELEASE);
 }

@@ -21,13 +21,13 @@ struct prevention {
 static struct prevention plain(struct dev_nexus *n, struct dev_lu *lu)
 {
 	return (struct prevention){ n ? &n->itl[lu->cfg.lun].prevents : NULL,
-				    &lu->preventions };
+				    &lu->prevented.ordinary };
 }
 
 static struct prevention persistent(struct dev_nexus *n, struct dev_lu *lu)
 {
 	return (struct prevention){ n ? &n->itl[lu->cfg.lun].persists : NULL,
-				    &lu->persistences };
+				    &lu->prevented.persistent };
 }
 
 /* One more or one less of this generation; a reset meanwhile wins. */
@@ -54,13 +54,15 @@ static void set_prevention(struct prevention p, bool on)
 
 bool dev_is_prevented(const struct dev_lu *lu)
 {
-	return (uint32_t)__atomic_load_n(&lu->preventions, __ATOMIC_RELAXED);
+	return (uint32_t)__atomic_load_n(&lu->prevented.ordinary,
+					 __ATOMIC_RELAXED);
 }
 
 bool dev_is_locked(const struct dev_lu *lu)
 {
 	return dev_is_prevented(lu) ||
-	       (uint32_t)__atomic_load_n(&lu->persistences, __ATOMIC_RELAXED);
+	       (uint32_t)__atomic_load_n(&lu->prevented.persistent,
+					 __ATOMIC_RELAXED);
 }
 
 static void reset_prevention(struct prevention p)

@@ -198,37 +198,51 @@ struct dev_generation {
 struct dev_lu {
 	struct dev_server *server;
 	struct dev_counter counted_before[DEV_NCOUNTS];
-	uint64_t clock_offset; /* SET TIMESTAMP: added to wall_ms */
-	bool clock_set;
-	bool soft_told;	       /* the threshold was reported; provisioning.c */
-	uint32_t changes;      /* dev_lu_changed */
-	uint8_t condition;     /* enum dev_condition; condition.c */
-	uint8_t power;	       /* 0: active; power.c */
-	bool unrestricted;     /* EXIT FAILURE MODE is allowed (AUSE) */
-	uint16_t progress;     /* of 65536 */
-	uint64_t preventions;  /* generation << 32 | number; prevent.c */
-	uint64_t persistences; /* the same, of persistent prevention */
-	uint32_t medium;       /* counts exchanges of the medium; medium.c */
-	uint32_t erasures;     /* SANITIZEs and FORMAT UNITs begun; erase.c */
+	/* SET TIMESTAMP; spc_more.c */
+	struct {
+		uint64_t offset; /* added to wall_ms */
+		bool set;
+	} clock;
+	uint32_t changes;  /* dev_lu_changed */
+	uint8_t condition; /* enum dev_condition; condition.c */
+	uint8_t power;	   /* 0: active; power.c */
+	bool unrestricted; /* EXIT FAILURE MODE is allowed (AUSE) */
+	bool soft_told;	   /* the threshold was reported; provisioning.c */
+	/* How many nexuses prevent medium removal, as generation << 32 | number;
+	 * prevent.c. */
+	struct {
+		uint64_t ordinary, persistent;
+	} prevented;
+	uint32_t medium;   /* counts exchanges of the medium; medium.c */
+	uint32_t erasures; /* SANITIZEs and FORMAT UNITs begun; erase.c */
 	uint8_t uuid[16];
 	struct dev_generation generation;
+	uint16_t progress;	       /* of an erasure, of 65536 */
 	struct dev_control ctl, saved; /* mode values: current, saved */
 	struct dev_record *kept;       /* keep.h; NULL: nothing persists */
 	struct dev_lane *lanes;	       /* [worker] */
 	struct list fence_queue;       /* range.c, the home worker's alone */
-	/* flush.c, any worker: values of bs_flush_failures: after which a write
-	 * ended; after which a flush succeeded */
-	uint32_t rewritten, settled;
-	/* the newest nexuses that ended with writes that may not be durable: CRC
-	 * of the initiator port << 32 | bs_flush_failures; 0: none */
-	uint64_t departed[DEV_DEPARTED];
-	uint32_t departures;
+	/* Which writes may not be durable; flush.c, any worker. */
+	struct {
+		/* values of bs_flush_failures: after which a write ended; after
+		 * which a flush succeeded */
+		uint32_t rewritten, settled;
+		/* the newest nexuses that ended with writes that may not be
+		 * durable: CRC of the initiator port << 32 |
+		 * bs_flush_failures; 0: none */
+		uint64_t departed[DEV_DEPARTED];
+		uint32_t departures;
+	} flushes;
 	struct bs *bs;
-	struct pass *pass; /* NULL: not a passthrough unit */
-	/* Whether the daemon executes the commands of a row itself; NULL: all
-	 * (pass.c). */
-	bool (*owns)(const struct dev_lu *lu, const struct dev_command *c);
-	uint16_t pass_attention; /* atomic: ASC of UA_OF_DEVICE */
+	/* A passthrough unit; pass.c. All zero: another unit. */
+	struct {
+		struct pass *device;
+		/* Whether the daemon executes the commands of a row itself;
+		 * NULL: all. */
+		bool (*owns)(const struct dev_lu *lu,
+			     const struct dev_command *c);
+		uint16_t attention; /* atomic: ASC of UA_OF_DEVICE */
+	} pass;
 	struct dev_lu_config cfg;
 	uint64_t blocks;
 	uint32_t block_size;

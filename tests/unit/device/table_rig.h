@@ -160,8 +160,8 @@ static inline struct print print(void)
 	return (struct print){ .ctl = dev_ctl_load(&lu->ctl),
 			       .rsv = lu->rsv[0],
 			       .condition = lu->condition,
-			       .preventions = lu->preventions,
-			       .clock = lu->clock_offset,
+			       .preventions = lu->prevented.ordinary,
+			       .clock = lu->clock.offset,
 			       .access = R->nexus->access };
 }
 
