@@ -139,8 +139,9 @@ uint16_t dev_lu_lun(const struct dev_lu *lu);
  * blocks; of a DEV_CD
  * it is for worker 0 only, and NULL without a medium. */
 struct bs *dev_lu_backstore(const struct dev_lu *lu);
-/* dev_lu_store_name returns the name of the backstore, borrowed, for messages;
- * NULL without a medium. */
+/* dev_lu_store_name returns the name of the backstore, borrowed, for messages,
+ * on any worker; NULL for a DEV_CD, where worker 0 may close the backstore at
+ * any time. */
 const char *dev_lu_store_name(const struct dev_lu *lu);
 enum dev_type dev_lu_type(const struct dev_lu *lu); /* NULL: DEV_DISK */
 /* dev_is_locked: an initiator wants the medium to stay where it is (PREVENT

@@ -22,7 +22,7 @@ static void log_store_fault(const struct tgt_task *t)
 		return;
 	trace_emit(t->session->worker->tgt->cfg.trace, TRACE_MEDIUM,
 		   "LUN %u, %s: command %02x of %s failed: %s", dev_lu_lun(lu),
-		   store ? store : "medium ejected since", t->dev.cdb[0],
+		   store ? store : "CD/DVD medium", t->dev.cdb[0],
 		   t->session->id.initiator_name,
 		   fault == DEV_STORE_FULL
 			   ? "no space left; make room on its file system"

@@ -28,14 +28,14 @@ struct bs *dev_lu_backstore(const struct dev_lu *lu)
 	return lu->bs;
 }
 
-const char *dev_lu_store_name(const struct dev_lu *lu)
-{
-	return lu->bs ? lu->bs->name : NULL;
-}
-
 bool dev_is_cd(const struct dev_lu *lu)
 {
 	return lu->cfg.type == DEV_CD;
+}
+
+const char *dev_lu_store_name(const struct dev_lu *lu)
+{
+	return dev_is_cd(lu) ? NULL : lu->bs->name;
 }
 
 bool dev_write_protected(const struct dev_lu *lu)

@@ -100,6 +100,15 @@ static int change(struct bs *b, bool force)
 
 /* ---- reading ---- */
 
+/* Any worker asks for the name when a command has failed, while worker 0 may
+ * replace the medium and free its name. */
+static void test_name_of_a_medium_is_not_lent(void **state)
+{
+	(void)state;
+	assert_non_null(dev_lu_backstore(lu()));
+	assert_null(dev_lu_store_name(lu()));
+}
+
 static void test_read_capacity_and_read_mmc6_6_20(void **state)
 {
 	(void)state;
@@ -946,6 +955,7 @@ static void test_aborted_while_the_medium_changes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		C(test_name_of_a_medium_is_not_lent),
 		C(test_read_capacity_and_read_mmc6_6_20),
 		C(test_what_only_disks_have),
 		C(test_inquiry_type_5_and_names_spc4_6_4_2),
