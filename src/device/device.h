@@ -380,11 +380,14 @@ enum dev_attr {
 	DEV_ATTR_ACA, /* larger values are refused */
 };
 
-enum dev_task_phase {
-	DEV_TASK_NEW,
-	DEV_TASK_WANTS_DATA, /* dev_task_begin was called; data are in transfer */
-	DEV_TASK_RUNNING,    /* dev_task_execute; I/O may be in progress */
-	DEV_TASK_DONE,	     /* done was called; the data are still lent */
+/* The states of a task; device/unit/task_state.h has the transitions. */
+enum dev_task_state {
+	DEV_TASK_NEW,	     /* before dev_task_begin, after dev_task_end */
+	DEV_TASK_WANTS_DATA, /* begun; data-out is in transfer */
+	DEV_TASK_DORMANT, /* has its data; the task set lets it not run yet */
+	DEV_TASK_RUNNING, /* I/O may be in progress */
+	DEV_TASK_HELD,	  /* has run; an ACA keeps it from ending */
+	DEV_TASK_DONE,	  /* done or released was called; data are lent */
 };
 
 /*
@@ -428,7 +431,7 @@ struct dev_task {
 	uint64_t in_total, out_total;
 	/* the device's own */
 	const struct dev_flow *flow; /* where it goes from ending.c */
-	enum dev_task_phase phase;
+	enum dev_task_state state;
 	struct dev_lu *lu;
 	const struct dev_command *row;
 	uint64_t lba, blocks; /* of the CDB; the handler may use them up */
@@ -463,8 +466,6 @@ struct dev_task {
 	/* order/: its place in the task set */
 	struct {
 		struct list in_set; /* dev_nexus.tasks, until it ends */
-		bool dormant;	    /* waits for other tasks */
-		bool held;	    /* ... at its end, for an ACA */
 		bool past_aca;	    /* an ACA does not block it */
 	} order;
 	struct {
@@ -516,7 +517,8 @@ struct dev_task {
  * nevertheless, which reports the status. If the command waits for memory
  * (t->waits), out has room for t->unasked bytes only, and the target solicits no
  * data before `ready`; it may call dev_task_execute if out_len is 0. ERR_BUSY: no
- * memory; the target ends the command with TASK SET FULL or BUSY.
+ * memory; the target ends the command with TASK SET FULL or BUSY, and does not call
+ * dev_task_end.
  */
 int dev_task_begin(struct dev_task *t);
 

@@ -17,6 +17,7 @@
 #include "device/unit/flush.h"
 #include "device/unit/memory.h"
 #include "device/unit/range.h"
+#include "device/unit/task_state.h"
 #include "device/unit/tokens.h"
 
 /* ---- begin ---- */
@@ -246,14 +247,16 @@ static void run_enabled(struct dev_task *t)
 
 void dev_task_execute(struct dev_task *t)
 {
-	assert(t->phase == DEV_TASK_WANTS_DATA);
+	assert(t->state == DEV_TASK_WANTS_DATA);
 	t->share.execute_due = t->waits;
 	if (t->waits)
 		return;
-	t->phase = DEV_TASK_RUNNING;
+	if (!t->begun.refused && dev_set_waits(t))
+		return;
+	dev_task_go(t, DEV_TASK_RUNNING);
 	if (t->begun.refused)
 		dev_finish(t);
-	else if (!dev_set_waits(t))
+	else
 		run_enabled(t);
 }
 
@@ -266,7 +269,6 @@ static const struct dev_flow flow = {
 static void clear(struct dev_task *t)
 {
 	t->flow = &flow;
-	t->phase = DEV_TASK_NEW;
 	t->out_len = 0;
 	t->out = t->in = (struct bufv){ 0 };
 	t->status = SCSI_GOOD;
@@ -274,7 +276,7 @@ static void clear(struct dev_task *t)
 	t->in_total = t->out_total = 0;
 	t->abort.due = t->begun.refused = t->steps.is_running = t->steps.again =
 		false;
-	t->order.past_aca = t->order.held = false;
+	t->order.past_aca = false;
 	t->begun.attention = 0;
 	t->passing.used = t->passing.sent = false;
 	t->lu = NULL;
@@ -302,7 +304,7 @@ int dev_task_begin(struct dev_task *t)
 	int err;
 
 	clear(t);
-	t->phase = DEV_TASK_WANTS_DATA;
+	dev_task_go(t, DEV_TASK_WANTS_DATA);
 	if (!dev_lun_decode(t->lun, &lun))
 		t->lu = dev_lu_get(t->nexus->server, lun);
 	if (t->lu) {
@@ -319,16 +321,18 @@ int dev_task_begin(struct dev_task *t)
 	t->out_total = want;
 	t->out_len = (uint32_t)MIN(want, (uint64_t)t->edtl_out);
 	err = dev_memory_begin(t);
-	if (err)
+	if (err) {
 		dev_set_leave(t);
+		dev_task_go(t, DEV_TASK_NEW);
+	}
 	return err;
 }
 
 void dev_task_fail(struct dev_task *t, enum dev_failure why)
 {
-	assert(t->phase == DEV_TASK_WANTS_DATA);
+	assert(t->state == DEV_TASK_WANTS_DATA);
 	dev_memory_give_up(t);
-	t->phase = DEV_TASK_RUNNING; /* its end may take time (QERR) */
+	dev_task_go(t, DEV_TASK_RUNNING); /* its end may take time (QERR) */
 	/* an earlier refusal stays: ACA ACTIVE has precedence over sense data,
 	 * and a unit attention that was taken must be reported */
 	if (t->begun.refused) {
@@ -341,28 +345,28 @@ void dev_task_fail(struct dev_task *t, enum dev_failure why)
 
 void dev_task_end(struct dev_task *t)
 {
-	assert(t->phase != DEV_TASK_RUNNING);
 	dev_set_leave(t);
 	dev_memory_end(t);
 	if (t->copy)
 		dev_copy_abort(t);
+	dev_task_go(t, DEV_TASK_NEW);
 }
 
 int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t))
 {
-	if (t->phase == DEV_TASK_DONE)
+	if (t->state == DEV_TASK_DONE)
 		return ERR_NOT_FOUND;
 	dev_memory_give_up(t);
 	t->abort.released = released;
 	t->abort.due = true;
 	dev_attention_put_back(t);
-	if (t->phase == DEV_TASK_RUNNING && t->abort.let_go && !t->order.held)
+	if (t->state == DEV_TASK_RUNNING && t->abort.let_go)
 		t->abort.let_go(t);
-	else if (t->phase == DEV_TASK_RUNNING && !t->order.dormant &&
-		 !dev_pass_withdraw(t) && !dev_range_give_up(&t->range))
+	else if (t->state == DEV_TASK_RUNNING && !dev_pass_withdraw(t) &&
+		 !dev_range_give_up(&t->range))
 		return 0; /* the I/O in progress ends it */
 	dev_set_leave(t);
-	t->phase = DEV_TASK_DONE;
+	dev_task_go(t, DEV_TASK_DONE);
 	released(t);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include "backstore/protect.h"
 #include "base/bytes.h"
 #include "cmocka_all.h"
+#include "unit/device/task_sanity.h"
 
 static void post(void *arg, unsigned worker, struct dev_msg *m)
 {
@@ -143,6 +144,7 @@ void world_run_mail(struct world *w)
 			w->mail_end = &w->mail;
 		m->run(m);
 	}
+	check_tasks(w->server, 0);
 }
 
 void world_close(struct world *w)

@@ -17,6 +17,8 @@
 
 #include <stdlib.h>
 
+#include "device/unit/task_state.h"
+
 static bool is_ordered(const struct dev_task *t)
 {
 	return t->attr == DEV_ATTR_ORDERED;
@@ -36,7 +38,6 @@ void dev_set_enter(struct dev_task *t)
 {
 	struct dev_nexus *n = t->nexus;
 
-	t->order.dormant = false;
 	list_init(&t->order.in_set);
 	if (!t->lu)
 		return;
@@ -56,13 +57,13 @@ static bool keeps_back(const struct dev_task *t, const struct dev_task *other,
 	       (older && (is_ordered(t) || is_ordered(other)));
 }
 
-static bool is_dormant(const struct dev_task *t)
+static bool has_to_wait(const struct dev_task *t)
 {
 	bool older = true;
 
 	if (t->nexus->naca && dev_aca_blocks(t))
 		return true;
-	if (is_head(t) || t->order.past_aca || t->order.held)
+	if (is_head(t) || t->order.past_aca || t->state == DEV_TASK_HELD)
 		return false;
 	list_for_each(it, &t->nexus->tasks) {
 		const struct dev_task *other =
@@ -76,10 +77,16 @@ static bool is_dormant(const struct dev_task *t)
 	return false;
 }
 
-static void make_dormant(struct dev_task *t)
+/* next: DORMANT or HELD; wake ends either. */
+static void make_waiter(struct dev_task *t, enum dev_task_state next)
 {
-	t->order.dormant = true;
+	dev_task_go(t, next);
 	t->nexus->ndormant++;
+}
+
+static bool is_waiter(const struct dev_task *t)
+{
+	return t->state == DEV_TASK_DORMANT || t->state == DEV_TASK_HELD;
 }
 
 bool dev_set_waits(struct dev_task *t)
@@ -87,9 +94,9 @@ bool dev_set_waits(struct dev_task *t)
 	const struct dev_nexus *n = t->nexus;
 
 	if (!t->lu || (!n->itl[t->lu->cfg.lun].special && !n->naca) ||
-	    !is_dormant(t))
+	    !has_to_wait(t))
 		return false;
-	make_dormant(t);
+	make_waiter(t, DEV_TASK_DORMANT);
 	return true;
 }
 
@@ -97,8 +104,7 @@ bool dev_set_holds(struct dev_task *t)
 {
 	if (!dev_aca_blocks(t))
 		return false;
-	t->order.held = true;
-	make_dormant(t);
+	make_waiter(t, DEV_TASK_HELD);
 	return true;
 }
 
@@ -125,7 +131,7 @@ static struct dev_task *next_awake(const struct dev_nexus *n)
 		struct dev_task *t =
 			list_entry(it, struct dev_task, order.in_set);
 
-		if (!t->order.dormant || is_dormant(t))
+		if (!is_waiter(t) || has_to_wait(t))
 			continue;
 		if (is_special(t))
 			return t;
@@ -135,10 +141,16 @@ static struct dev_task *next_awake(const struct dev_nexus *n)
 	return next;
 }
 
-static void resume_end(struct dev_task *t)
+static void resume(struct dev_task *t)
 {
-	t->order.held = false;
-	dev_finish(t);
+	bool has_run = t->state == DEV_TASK_HELD;
+
+	t->nexus->ndormant--;
+	dev_task_go(t, DEV_TASK_RUNNING);
+	if (has_run)
+		dev_finish(t);
+	else
+		t->flow->enabled(t);
 }
 
 /* A task that runs may end, and the nexus may be closed: is_waking keeps the nexus
@@ -152,12 +164,7 @@ static void wake(struct dev_msg *m)
 
 	while (left && !n->nclearing && (t = next_awake(n))) {
 		left--;
-		t->order.dormant = false;
-		n->ndormant--;
-		if (t->order.held)
-			resume_end(t);
-		else
-			t->flow->enabled(t);
+		resume(t);
 	}
 	n->is_waking = false;
 	if (n->is_closed && !n->nclearing)
@@ -187,10 +194,8 @@ void dev_set_leave(struct dev_task *t)
 	list_del(&t->order.in_set);
 	if (is_special(t))
 		n->itl[t->lu->cfg.lun].special--;
-	if (t->order.dormant) {
-		t->order.dormant = false;
+	if (is_waiter(t))
 		n->ndormant--;
-	}
 	dev_set_wake(n);
 }
 

@@ -3,11 +3,10 @@
  * ending.c: how a command ends: GOOD, CHECK CONDITION and other statuses. Every
  * handler calls one of the ends, once.
  */
-#include <assert.h>
-
 #include "device/unit/condition.h"
 #include "device/unit/memory.h"
 #include "device/unit/range.h"
+#include "device/unit/task_state.h"
 
 /* ---- the end ---- */
 
@@ -19,7 +18,7 @@ void dev_finish(struct dev_task *t)
 
 void dev_complete(struct dev_task *t)
 {
-	t->phase = DEV_TASK_DONE;
+	dev_task_go(t, DEV_TASK_DONE);
 	if (t->abort.due) {
 		t->abort.released(t);
 		return;
@@ -39,7 +38,7 @@ void dev_good(struct dev_task *t)
 int dev_end(struct dev_task *t, enum scsi_status status)
 {
 	t->status = (uint8_t)status;
-	if (t->phase == DEV_TASK_WANTS_DATA)
+	if (t->state == DEV_TASK_WANTS_DATA)
 		t->begun.refused = true; /* dev_task_execute ends it */
 	else
 		dev_finish(t);

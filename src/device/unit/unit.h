@@ -107,7 +107,7 @@ struct dev_nexus {
 	struct share_owner memory; /* what its commands hold; memory.c */
 	/* taskset.c, aca.c */
 	struct list tasks;   /* that have not ended, in their order */
-	uint32_t ndormant;   /* of tasks */
+	uint32_t ndormant;   /* of tasks: DORMANT or HELD */
 	uint32_t naca;	     /* units where an ACA blocks tasks of the nexus */
 	struct dev_msg wake; /* posted while is_waking */
 	unsigned nclearing;  /* CLEAR ACAs in progress: no task wakes before */

@@ -205,11 +205,8 @@ static inline int rig_finish(struct dev_rig *r)
 static inline int rig_run(struct dev_rig *r, const uint8_t *cdb, size_t len,
 			  const void *data, uint32_t out, uint32_t in)
 {
-	if (rig_begin(r, cdb, len, out, in)) {
-		dev_task_fail(&r->task, DEV_FAILURE_DATA_MISSING);
-		dev_task_end(&r->task);
+	if (rig_begin(r, cdb, len, out, in))
 		return SCSI_BUSY;
-	}
 	if (rig_execute(r, data) < 0)
 		return -1;
 	return rig_finish(r);

@@ -76,6 +76,7 @@ static void test_no_such_unit(void **state)
 	assert_int_equal(R->in[0], 0x7f); /* SPC-4 §6.4.2 */
 	rig_begin(R, (const uint8_t[6]){ 0 }, 6, 0, 0);
 	R->task.lun = 0x0005000000000000ull;
+	dev_task_end(&R->task);
 	dev_task_begin(&R->task);
 	rig_execute(R, NULL);
 	rig_finish(R);
@@ -519,14 +520,15 @@ static void test_nth_buffer_is_missing(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cdbs); i++)
 		for (unsigned n = 1; n < 3; n++) {
 			uint32_t out = cdbs[i][0] == 0x41 ? 512 : 4096;
+			int status;
 
 			R->fail_buf_after = n;
 			pattern[0] = 1; /* no all-zero block */
-			rig_run(R, cdbs[i], 16, pattern, out, 4096);
+			status = rig_run(R, cdbs[i], 16, pattern, out, 4096);
 			R->fail_buf_after = 0;
 			assert_int_equal(R->out, 0);
 			if (n == 1)
-				assert_int_not_equal(R->task.status, SCSI_GOOD);
+				assert_int_not_equal(status, SCSI_GOOD);
 		}
 }
 

@@ -42,12 +42,11 @@ static void one_command(const struct dev_command *c, uint64_t blocks,
 	R->out = 0;
 	err = rig_begin(R, cdb, CDB_MAX, c->dir == DIR_LIST ? n : room,
 			c->dir == DIR_IN ? room : 0);
-	if (err)
+	if (err) {
 		snprintf(to->outcome, OUTCOME_MAX, "not begun");
-	else
-		print_needs(to);
-	if (err)
-		dev_task_fail(&R->task, DEV_FAILURE_DATA_MISSING);
+		return;
+	}
+	print_needs(to);
 	dev_task_end(&R->task);
 }
 

@@ -288,8 +288,6 @@ static inline void run_after(void (*prepare)(void), const uint8_t cdb[CDB_MAX],
 	r = (uint32_t)rig_begin(R, cdb, CDB_MAX, out, 4096);
 	if (r) {
 		snprintf(to->outcome, OUTCOME_MAX, "not begun");
-		dev_task_fail(&R->task, DEV_FAILURE_DATA_MISSING);
-		dev_task_end(&R->task);
 	} else if (rig_execute(R, data) < 0) {
 		fail_msg("command %02x does not end", cdb[0]);
 	} else {

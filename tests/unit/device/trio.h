@@ -19,6 +19,7 @@
 #include "scsi/cdb.h"
 #include "scsi/sense.h"
 #include "scsi/transportid.h"
+#include "unit/device/task_sanity.h"
 
 #define TRIO_N	 3
 #define TRIO_MAX 65536u
@@ -80,6 +81,7 @@ static inline bool trio_one(unsigned worker)
 	if (!m->next)
 		trio.end[worker] = &trio.mail[worker];
 	m->run(m);
+	check_tasks(trio.server, worker);
 	return true;
 }
 
