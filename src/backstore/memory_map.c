@@ -65,6 +65,23 @@ void memory_map_clear(struct memory_map *m, uint64_t off, uint64_t len)
 				   __ATOMIC_ACQ_REL);
 }
 
+enum memory_state memory_map_state(const struct memory_map *m, uint64_t off,
+				   uint64_t len)
+{
+	uint64_t first = off >> MEMORY_PAGE_SHIFT;
+	uint64_t last = (off + len - 1) >> MEMORY_PAGE_SHIFT;
+	uint64_t set = 0, clear = 0;
+
+	for (uint64_t w = first / 64; w <= last / 64; w++) {
+		uint64_t mask = bits_of(w, first, last);
+		uint64_t word = __atomic_load_n(&m->words[w], __ATOMIC_ACQUIRE);
+
+		set |= word & mask;
+		clear |= ~word & mask;
+	}
+	return !clear ? MEMORY_WRITTEN : !set ? MEMORY_UNWRITTEN : MEMORY_MIXED;
+}
+
 uint64_t memory_map_run(const struct memory_map *m, uint64_t off, uint64_t len,
 			bool *written)
 {

@@ -20,6 +20,12 @@
 
 struct memory_map;
 
+enum memory_state {
+	MEMORY_WRITTEN,
+	MEMORY_UNWRITTEN,
+	MEMORY_MIXED
+};
+
 /* memory_map_new: a map of size bytes, none written. NULL: out of memory. */
 struct memory_map *memory_map_new(uint64_t size);
 void memory_map_free(struct memory_map *m);
@@ -27,6 +33,9 @@ void memory_map_free(struct memory_map *m);
 void memory_map_set(struct memory_map *m, uint64_t off, uint64_t len);
 /* memory_map_clear: off and len are whole pages. */
 void memory_map_clear(struct memory_map *m, uint64_t off, uint64_t len);
+/* memory_map_state returns the state of the pages of [off, off + len), len > 0. */
+enum memory_state memory_map_state(const struct memory_map *m, uint64_t off,
+				   uint64_t len);
 /* memory_map_run: *written: the page of the byte at off is written; returns how
  * many bytes from off on, at most len, are in the same state. */
 uint64_t memory_map_run(const struct memory_map *m, uint64_t off, uint64_t len,

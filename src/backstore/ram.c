@@ -163,14 +163,16 @@ static void ram_submit(struct bs *b, struct bs_req *req)
 static int ram_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov)
 {
 	struct bs_ram *ram = ram_of(b);
-	bool written = true;
+	enum memory_state state = MEMORY_WRITTEN;
 
-	if (ram->map && run_at(ram, off, len, &written) < len)
-		/* a mix of written and unwritten pages */
+	if (ram->map)
+		state = memory_map_state(ram->map, off, len);
+	if (state == MEMORY_MIXED ||
+	    (state == MEMORY_UNWRITTEN && len > LENT_ZEROS))
 		return ERR_UNSUPPORTED;
-	if (!written && len > LENT_ZEROS)
-		return ERR_UNSUPPORTED;
-	*iov = (struct iovec){ written ? ram->memory + off : ram->zeros, len };
+	iov->iov_base =
+		state == MEMORY_WRITTEN ? ram->memory + off : ram->zeros;
+	iov->iov_len = len;
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/sane.h"
 #include "lib/internal.h"
 
 /* ---- states ---- */
@@ -50,7 +51,7 @@ void lib_session_go(struct iser_session *s, enum session_state next)
 {
 	assert(lib_session_may_go(s->state, next));
 	s->state = next;
-	assert(session_is_sane(s));
+	ASSERT_SANE(session_is_sane(s));
 }
 
 /* ---- queries ---- */

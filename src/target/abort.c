@@ -6,7 +6,7 @@
  * of an aborted task can follow it (§11.5.1).
  */
 #include "base/err.h"
-#include "target/internal.h"
+#include "target/task_state.h"
 
 static bool is_in_scope(const struct tgt_scope *sc, const struct tgt_task *t)
 {

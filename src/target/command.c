@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "target/internal.h"
+#include "target/task_state.h"
 
 /* ---- the device ---- */
 

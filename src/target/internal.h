@@ -94,7 +94,8 @@ struct tgt_task {
 	struct tgt_task *hash_next;
 	struct list link; /* session's active or spare list */
 	uint32_t cmdsn;
-	enum tgt_task_state state; /* changed by tgt_task_go only */
+	enum tgt_task_state
+		state; /* changed by tgt_task_go (task_state.h) only */
 	bool immediate;
 	bool report_abort; /* once aborted, it ends with TASK ABORTED */
 	/* SCSI status that ends it in place of the device's; not SCSI_GOOD: the
@@ -369,8 +370,6 @@ void tgt_window_empty(struct tgt_session *s);
 
 /* ---- task.c ---- */
 
-/* tgt_task_go is the only function that changes a task's state. */
-void tgt_task_go(struct tgt_task *t, enum tgt_task_state next);
 /* tgt_task_find returns the task with that ITT, in whatever state, or NULL. */
 struct tgt_task *tgt_task_find(const struct tgt_session *s, uint32_t itt);
 /* tgt_task_get takes a slot for a new command; NULL: there is none. */

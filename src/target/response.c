@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "target/internal.h"
+#include "target/task_state.h"
 
 /* Compares what the command would have moved (SPDTL) with what the initiator
  * expected (§11.4.5.2). */

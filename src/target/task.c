@@ -7,68 +7,10 @@
  * response is queued but not yet sent still holds its slot, while the initiator
  * may already send the next command by a MaxCmdSN of an earlier response.
  */
-#include <assert.h>
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "target/internal.h"
-
-/* ---- states ---- */
-
-static const uint16_t task_may_go[] = {
-	[TGT_TASK_FREE] = BIT(TGT_TASK_DATA),
-	[TGT_TASK_DATA] = BIT(TGT_TASK_MEMORY) | BIT(TGT_TASK_TURN) |
-			  BIT(TGT_TASK_RUN) | BIT(TGT_TASK_RESPONSE) |
-			  BIT(TGT_TASK_ABORT_DATA) |
-			  BIT(TGT_TASK_ABORT_DATAMOVER),
-	[TGT_TASK_MEMORY] = BIT(TGT_TASK_DATA) | BIT(TGT_TASK_ABORT_DATAMOVER),
-	[TGT_TASK_TURN] = BIT(TGT_TASK_RUN) | BIT(TGT_TASK_RESPONSE) |
-			  BIT(TGT_TASK_ABORT_DATAMOVER),
-	[TGT_TASK_RUN] = BIT(TGT_TASK_PUT) | BIT(TGT_TASK_RESPONSE) |
-			 BIT(TGT_TASK_ABORT_DATAMOVER),
-	[TGT_TASK_PUT] = BIT(TGT_TASK_RESPONSE) | BIT(TGT_TASK_ABORT_DATAMOVER),
-	[TGT_TASK_RESPONSE] = BIT(TGT_TASK_FREE),
-	/* past ABORT_DATAMOVER: the connection is gone */
-	[TGT_TASK_ABORT_DATA] = BIT(TGT_TASK_ABORT_DATAMOVER) |
-				BIT(TGT_TASK_ABORT_DEVICE) | BIT(TGT_TASK_FREE),
-	[TGT_TASK_ABORT_DATAMOVER] =
-		BIT(TGT_TASK_ABORT_DEVICE) | BIT(TGT_TASK_FREE),
-	[TGT_TASK_ABORT_DEVICE] = BIT(TGT_TASK_FREE),
-};
-
-/* What holds in each state. */
-static bool task_is_sane(const struct tgt_task *t)
-{
-	const struct tgt_conn *c = t->session->conn;
-	bool begun = tgt_task_is_begun(t);
-	bool held = c && c->held == t;
-
-	switch (t->state) {
-	case TGT_TASK_DATA:
-		return begun || !held;
-	case TGT_TASK_MEMORY:
-		return begun && !held && t->dev.waits && !t->data_err;
-	case TGT_TASK_RUN:
-	case TGT_TASK_ABORT_DEVICE:
-		return begun && !held;
-	case TGT_TASK_PUT:
-		return begun && !held && !t->data_err && t->dev.in.len;
-	case TGT_TASK_FREE:
-	case TGT_TASK_TURN:
-	case TGT_TASK_RESPONSE:
-	case TGT_TASK_ABORT_DATA:
-	case TGT_TASK_ABORT_DATAMOVER:
-		return !held;
-	}
-	return false;
-}
-
-void tgt_task_go(struct tgt_task *t, enum tgt_task_state next)
-{
-	assert(task_may_go[t->state] & BIT(next));
-	t->state = next;
-	assert(task_is_sane(t));
-}
+#include "target/task_state.h"
 
 /* ---- tags ---- */
 

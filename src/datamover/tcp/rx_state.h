@@ -7,6 +7,7 @@
 #ifndef DATAMOVER_TCP_RX_STATE_H
 #define DATAMOVER_TCP_RX_STATE_H
 
+#include "base/sane.h"
 #include "datamover/tcp/internal.h"
 
 /* Where each state may go. An up-call can end the connection in every state;
@@ -49,7 +50,7 @@ static inline void dmtcp_rx_go(struct dmtcp_conn *c, enum rx_state next)
 {
 	assert(dmtcp_rx_may_go[c->rx.state] & BIT(next));
 	c->rx.state = next;
-	assert(dmtcp_rx_is_sane(c));
+	ASSERT_SANE(dmtcp_rx_is_sane(c));
 }
 
 #endif

@@ -113,7 +113,9 @@ static void serve_soon(const struct dev_task *t)
 
 static void put_charge(struct dev_task *t, struct share_charge *c)
 {
-	if (share_put(&memory_of(t)->share, &t->nexus->memory, c))
+	/* most commands return one charge or none */
+	if (c->part != SHARE_NOTHING &&
+	    share_put(&memory_of(t)->share, &t->nexus->memory, c))
 		serve_soon(t);
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sane.h"
 #include "rcap/iwarp/internal.h"
 
 void iwarp_config_default(struct iwarp_config *cfg, bool active)
@@ -126,7 +127,7 @@ static void rx_done(void *core, size_t n, xtime now)
 	c->now = now;
 	iwarp_rx_done(c, n);
 	consume_octets(c);
-	assert(iwarp_is_sane(c));
+	ASSERT_SANE(iwarp_is_sane(c));
 }
 
 static unsigned tx_what(void *core, struct iovec *iov, unsigned max)
@@ -155,7 +156,7 @@ static void tx_done(void *core, size_t n, xtime now)
 	} else {
 		iwarp_tx_done(c, n);
 	}
-	assert(iwarp_is_sane(c));
+	ASSERT_SANE(iwarp_is_sane(c));
 }
 
 static const char *waited_for(const struct iwarp *c)

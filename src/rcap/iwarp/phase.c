@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sane.h"
 #include "rcap/iwarp/internal.h"
 
 #define TO(phase) BIT(PHASE_##phase)
@@ -69,7 +70,7 @@ void iwarp_go(struct iwarp *c, enum iwarp_phase next)
 {
 	assert(phase_next[c->phase] & BIT(next));
 	c->phase = next;
-	assert(iwarp_is_sane(c));
+	ASSERT_SANE(iwarp_is_sane(c));
 }
 
 bool iwarp_is_full(const struct iwarp *c)
