@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The man pages describe exactly the options of each program."""
+"""The man pages describe exactly what the programs have: options, commands, URL keys,
+methods, kinds of LUNs, environment variables and exit statuses."""
 import os
 import re
 import unittest
 
 from harness import ISER, ISERCTL, ISERD, main, need, run
 
-MAN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/man")
+TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+MAN = os.path.join(TREE, "docs/man")
 COMMANDS = ("ls", "info", "copy", "hash", "bench", "ping", "nbd-serve",
             "rping", "rbench")
 COMMON = {"json", "initiator", "debug", "help"}
@@ -16,6 +18,45 @@ COMMON = {"json", "initiator", "debug", "help"}
 def page(name):
     with open(os.path.join(MAN, name)) as f:
         return f.read()
+
+
+def source(path):
+    with open(os.path.join(TREE, "src", path)) as f:
+        return f.read()
+
+
+def sources():
+    """Returns the text of each C file below src."""
+    for folder, _, names in os.walk(os.path.join(TREE, "src")):
+        for name in names:
+            if name.endswith(".c"):
+                yield source(os.path.join(folder, name))
+
+
+def section(text, name):
+    return text.split(".Sh %s\n" % name)[1].split("\n.Sh ")[0]
+
+
+def entries_of_page(text):
+    """Returns {option: (letter, whether it has an argument, text)} of a page or a part."""
+    found = {}
+    for part in re.split(r"(?m)^\.It ", text)[1:]:
+        head, _, body = part.partition("\n")
+        m = re.match(r"Fl (?:(\w) , Fl )?-([a-z-]+)(.*)", head)
+        if m:
+            found[m.group(2)] = (m.group(1), bool(m.group(3)), head + " " + body)
+    return found
+
+
+def entries_of_help(text):
+    """Returns {option: (letter, whether it has an argument, text)} of --help."""
+    found = {}
+    options = text.split("\n\n", 2)[2]  # after the usage and the summary
+    for part in re.split(r"\n +(?=-\w, --|--)", options):
+        m = re.match(r" *(?:-(\w), )?--([a-z-]+)( \S+)?(?:  |\n|$)", part)
+        if m:
+            found[m.group(2)] = (m.group(1), bool(m.group(3)), " ".join(part.split()))
+    return found
 
 
 def in_page(text):
@@ -79,6 +120,57 @@ class Man(unittest.TestCase):
                             re.M)
         self.assertEqual(sorted(listed), sorted(COMMANDS))
 
+    def test_iser_entries(self):
+        """Letters, arguments, defaults and ranges of the options of each command."""
+        man = page("iser.1")
+        sections = dict(zip(re.findall(r"^\.Ss iser (.+)$", man, re.M),
+                            re.split(r"^\.Ss iser .+$", man, flags=re.M)[1:]))
+        common = entries_of_page(man.split(".Ss")[0])
+        for c in COMMANDS:
+            described = dict(common, **entries_of_page(sections[c]))
+            help_text = run([ISER, c, "--help"]).text
+            printed = entries_of_help(help_text)
+            self.assertEqual(set(printed), in_help(help_text))
+            for name, (letter, argument, text) in printed.items():
+                with self.subTest(c, option=name):
+                    self.assertEqual(described[name][:2], (letter, argument))
+                    facts = re.findall(r"\(default: ([^)]+)\)|without it (\d\w*)|"
+                                       r"(\d+ to \d\w*)", text)
+                    for fact in (f for row in facts for f in row if f):
+                        self.assertIn(fact, described[name][2])
+
+    def test_lun_kinds(self):
+        """The forms of a LUN: cd:PATH, LUN,key=FILE and so on."""
+        kinds = re.findall(r"^  ((?:LUN,)?[a-z-]+[:=])[A-Z]+ ", run([ISERD, "--help"]).text,
+                           re.M)
+        self.assertIn("ram:", kinds)
+        man = page("iserd.8").split(".Ar lun\nis one of")[1].split("An option with")[0]
+        items = [re.sub(r"^Ar lun Ns Cm ,|^Cm ", "", x) for x in
+                 re.findall(r"^\.It ((?:Ar lun Ns )?Cm .+)$", man, re.M)]
+        self.assertEqual(sorted(re.match(r"([a-z-]+) ?([:=])", x).group(1, 2) for x in items),
+                         sorted((k[:-1].replace("LUN,", ""), k[-1]) for k in kinds))
+
+    def test_exit_statuses(self):
+        """The man page, --help and the enum in the source have the same statuses."""
+        for program, name, header in ((ISER, "iser.1", "tools/iser.h"),
+                                      (ISERCTL, "iserctl.1", "tools/iserctl.c"),
+                                      (ISERD, "iserd.8", "daemon/config/options.h")):
+            described = re.findall(r"^\.It (\d+)$", section(page(name), "EXIT STATUS"), re.M)
+            text = run([program, "--help"]).text.split("exit status:")[1].split("\n\n")[0]
+            printed = re.findall(r"(?:^|,|\n) *(\d+) ", text)
+            defined = re.findall(r"\bEXIT_\w+ = (\d+)", source(header))
+            self.assertIn("0", described)
+            self.assertEqual(described, printed, name)
+            self.assertEqual(described, defined, name)
+
+    def test_environment(self):
+        read = {name for text in sources() for name in
+                re.findall(r'(?:\bgetenv\(|from_environment\([^"]+)"(\w+)"', text)}
+        described = {name for p in ("iser.1", "iserd.8") for name in re.findall(
+            r"Ev (\w+)", section(page(p), "ENVIRONMENT"))}
+        self.assertIn("LIBISCSI_CHAP_USERNAME", read)
+        self.assertEqual(described, read)
+
     def test_url_keys(self):
         text = " ".join(run([ISER, "--help"]).text.split())
         keys = re.search(r"keys: ([a-z_, ]+)\.", text).group(1).split(", ")
@@ -86,6 +178,8 @@ class Man(unittest.TestCase):
         told = {k for line in urls.splitlines() if line.startswith(".It Cm")
                 for k in re.findall(r"Cm ([a-z_]+)", line)}
         self.assertEqual(told, set(keys))
+        self.assertEqual(told, set(re.findall(r'strcmp\(key, "(\w+)"\)',
+                                              source("lib/url.c"))))
 
     @need("groff")
     def test_pages_are_well_formed(self):
