@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * apptag.c: the Application Tag mode page (0Ah/02h, SBC-4 §6.5.3): which
- * application tag the blocks of a range are to have. It counts with ATMPE and
- * ATO (SPC-4 §7.5.8), for commands that don't bring a tag of their own.
+ * apptag.c: the Application Tag mode page (0Ah/02h, SBC-4 §6.5.3), which gives
+ * the expected application tag for ranges of blocks. The page applies if ATMPE
+ * and ATO are one (SPC-4 §7.5.8), to commands whose CDB has no application tag.
  *
- * A range is a descriptor: 1 LAST, 5 zero, 2 tag, 8 LBA, 8 how many blocks. The
- * ranges follow one another from LBA 0; one of no blocks is no range.
+ * An application tag descriptor has LAST (1 byte), 5 reserved bytes, the tag
+ * (2), the LBA (8) and the number of blocks (8). The ranges follow one another
+ * from LBA 0; a descriptor with zero blocks is unused.
  */
 #include <assert.h>
 
@@ -69,9 +70,10 @@ void dev_tags_take(struct dev_control *c, const uint8_t *p)
 }
 
 /*
- * The sum of the last range's LBA and its blocks is to be the last LBA, says
- * the standard, and so leaves out one block; who takes it for the number of all
- * blocks is as right. A page that names no range at all is none.
+ * The standard requires that the LBA plus the number of blocks of the last
+ * range is the last LBA, which leaves out one block. An initiator may also
+ * count all blocks: both sums are accepted. A page without any range is valid
+ * and assigns no tags.
  */
 unsigned dev_tags_bad(const uint8_t *p, uint64_t blocks)
 {
@@ -96,7 +98,8 @@ unsigned dev_tags_bad(const uint8_t *p, uint64_t blocks)
 	return next ? DEV_TAGS_PAGE_LEN - RANGE_LEN : 0;
 }
 
-/* The last range goes on to the end: the unit may have grown since. */
+/* The last range extends to the end of the unit, which may have grown since
+ * MODE SELECT. */
 bool dev_tag_of(const struct dev_lu *lu, uint64_t lba, uint16_t *tag)
 {
 	for (unsigned i = 0; i < DEV_TAG_RANGES; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * caw.c: commands that have their blocks alone (range.c): COMPARE AND WRITE
- * (SBC-3 §5.2), WRITE ATOMIC(16) (SBC-4 §5.48).
+ * caw.c: commands with exclusive access to their blocks (range.c): COMPARE AND
+ * WRITE (SBC-3 §5.2), WRITE ATOMIC(16) (SBC-4 §5.48).
  */
 #include <string.h>
 
@@ -42,7 +42,8 @@ static size_t first_difference(const uint8_t *a, const uint8_t *b, size_t len)
 	return i;
 }
 
-/* The first block whose information is another than the one expected. */
+/* Returns the offset of the first block whose protection information differs
+ * from the expected information, or len. */
 static size_t first_other_pi(const struct dev_task *t, size_t len)
 {
 	size_t block = t->lu->block_size;
@@ -54,7 +55,8 @@ static size_t first_other_pi(const struct dev_task *t, size_t len)
 	return len;
 }
 
-/* What is there was read to aux; data-out is compare data, then write data. */
+/* t->mem.aux now holds the blocks of the medium; data-out has the compare
+ * data and then the write data. */
 static void caw_read(struct dev_task *t, int result)
 {
 	size_t len = dev_chunk_len(t), at;
@@ -87,8 +89,8 @@ void dev_compare_and_write(struct dev_task *t)
 {
 	size_t len = (size_t)t->blocks << t->lu->block_shift;
 
-	/* the number of blocks has one byte: what an initiator cut off there
-	 * shows in what it wants to send */
+	/* NUMBER OF LOGICAL BLOCKS has one byte: if the initiator meant more
+	 * than 255 blocks, only EDTL shows the truncation */
 	if (t->edtl_out != 2 * t->blocks * dev_wire_block(t)) {
 		dev_bad_field(t, 13, -1);
 		return;
@@ -110,10 +112,11 @@ void dev_compare_and_write(struct dev_task *t)
 /* ---- WRITE ATOMIC ---- */
 
 /*
- * All of it or nothing, also after a power loss (SBC-4 §4.29). Memory is gone
- * with the process, so nobody sees half a write there. A medium that stays
- * may tear anything larger than one of its blocks: such a unit does not have
- * this command rather than promise what it cannot keep.
+ * WRITE ATOMIC writes all blocks or none, also after a power loss (SBC-4
+ * §4.29). A backstore in memory does not survive the process, so no initiator
+ * can see a part of a write. A persistent medium may write any part of a
+ * request that is larger than one of its blocks: a unit with such a medium does
+ * not have the command.
  */
 uint32_t dev_atomic_max(const struct dev_lu *lu)
 {

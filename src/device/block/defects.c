@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * defects.c: READ DEFECT DATA(10) and (12) (SBC-3 §§5.19, 5.20): the store
- * deals with bad blocks itself, so both lists are there and empty.
+ * defects.c: READ DEFECT DATA(10) and (12) (SBC-3 §§5.19, 5.20): both defect
+ * lists are valid and empty, because the backstore replaces defective blocks
+ * itself.
  */
 #include "device/block/block.h"
 #include "device/unit/unit.h"
@@ -25,8 +26,8 @@ void dev_read_defects_10(struct dev_task *t)
 	empty_list(t, t->cdb[2], 4, get_be16(t->cdb + 7));
 }
 
-/* An address descriptor index behind the end of the list is no error: the
- * list that is returned is empty (SBC-3 §5.20.1). */
+/* An address descriptor index beyond the end of the list is valid and gives
+ * an empty list (SBC-3 §5.20.1). */
 void dev_read_defects_12(struct dev_task *t)
 {
 	empty_list(t, t->cdb[1], 8, get_be32(t->cdb + 6));

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * erase.c: overwriting or erasing a whole unit. It goes on in the background,
- * on the worker where it began, whatever becomes of the command and its nexus
- * (SBC-3 §4.11.2: no task management function aborts it). First every command
- * under way is waited for; new ones are refused by then (condition.c).
+ * erase.c: overwriting or erasing all blocks of a unit in the background, on
+ * the worker of the command. The end of the command or of its nexus does not
+ * stop the erasure (SBC-3 §4.11.2: no task management function aborts it). The
+ * erasure begins when all earlier commands have ended; dev_condition_forbids
+ * refuses new commands from the beginning.
  *
- * Where a unit keeps anything it keeps this: that it has begun before the
- * command ends or a block is touched, how far it is from time to time, behind a
- * flush, and that it is over before the unit is ready. What the end of the
- * process cut off goes on with the next one (SBC-3 §4.11.2).
+ * A unit with a record (keep.h) records that the erasure has begun, before the
+ * command ends and before any block changes; its progress, after a flush, at
+ * checkpoints; and its end, before the unit is ready. If the process ends
+ * during an erasure, the next process continues it (SBC-3 §4.11.2).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,34 +21,35 @@
 #include "device/unit/range.h"
 #include "device/unit/tokens.h"
 
-#define ERASE_CHUNK ((uint64_t)1 << 30) /* of zeros, given back at once */
-#define CHECKPOINTS 32u			/* of a pass */
+#define ERASE_CHUNK ((uint64_t)1 << 30) /* of one BS_ZERO */
+#define CHECKPOINTS 32u			/* per pass */
 
 struct erase {
 	struct dev_msg msg;
 	struct dev_lu *lu;
-	struct dev_task *task; /* waits for the end; NULL: nobody does */
+	struct dev_task *task; /* ends with the erasure; NULL: no task waits */
 	unsigned worker;
 	struct dev_range range;
 	struct bs_req req;
 	struct iovec iov;
 	struct dev_erase_spec spec; /* without its pattern */
 	uint8_t *buf;		    /* DEV_CHUNK of the pattern */
-	bool inverted;		    /* what is in buf now */
-	bool formatted;		    /* the store has its new protection type */
-	struct dev_nexus *nexus;    /* compared only, never followed */
+	bool inverted;		    /* buf holds the inverted pattern */
+	/* the backstore has its new protection type */
+	bool formatted;
+	struct dev_nexus *nexus; /* may be freed: only compared */
 	unsigned pass;
-	uint64_t at, size; /* as it was when this began */
-	/* what is kept of it */
-	enum dev_condition was; /* before it began */
+	uint64_t at, size; /* of the unit when the erasure began */
+	/* the record, see fill_record */
+	enum dev_condition was; /* the condition before the erasure */
 	struct keep_op keep;
-	struct keep_erase first; /* the record that it begins with */
+	struct keep_erase first; /* the record of the begun erasure */
 	void (*then)(struct erase *e, int err);
-	bool at_checkpoint; /* what the flush under way is for */
+	bool at_checkpoint; /* the flush in progress precedes a checkpoint */
 	unsigned safe_pass;
 	uint64_t safe_at;
 	uint32_t failures; /* bs_flush_failures when the first block was due */
-	int err;	   /* how it ended */
+	int err;	   /* result of the erasure */
 };
 
 /* ---- the record ---- */
@@ -112,7 +114,8 @@ static void end_task(struct erase *e, int err)
 	t->abort.let_go = NULL;
 	if (!err)
 		dev_good(t);
-	else if (err == ERR_ABORTED && dev_keeps(e->lu)) /* to go on later */
+	/* the next process continues */
+	else if (err == ERR_ABORTED && dev_keeps(e->lu))
 		dev_check(t, SENSE_NOT_READY,
 			  e->spec.during == LU_SANITIZING
 				  ? ASC_SANITIZE_IN_PROGRESS
@@ -140,8 +143,9 @@ static void leave(struct erase *e)
 	__atomic_fetch_sub(&s->nbackground, 1, __ATOMIC_RELEASE);
 }
 
-/* Blocks that are written once the unit is ready must not be erased by the
- * next process: where that can't be kept it has failed. */
+/* If the record still has the erasure, the next process would continue it
+ * and erase blocks that were written meanwhile: so the erasure has failed if
+ * the record cannot be saved. */
 static void succeeded(struct erase *e, int err)
 {
 	(void)dev_condition_go(e->lu, e->spec.during,
@@ -150,7 +154,8 @@ static void succeeded(struct erase *e, int err)
 	leave(e);
 }
 
-/* Whether it is kept or not: if not, the next process tries again. */
+/* An error of the record changes nothing: without the record of the failure,
+ * the next process repeats the erasure. */
 static void failed(struct erase *e, int err)
 {
 	(void)err;
@@ -166,8 +171,9 @@ static void end(struct erase *e, int err)
 		keep_then(e, keep_failure, failed);
 }
 
-/* The process ends: where there is a record the next one goes on. */
-static void break_off(struct erase *e)
+/* The process ends: with a record, the next process continues the erasure;
+ * without a record, the erasure has failed. */
+static void interrupt(struct erase *e)
 {
 	if (!dev_keeps(e->lu)) {
 		end(e, ERR_ABORTED);
@@ -177,7 +183,7 @@ static void break_off(struct erase *e)
 	leave(e);
 }
 
-/* The command is aborted; what it began goes on. */
+/* The command is aborted; the erasure continues without a waiting task. */
 static void let_go(struct dev_task *t)
 {
 	struct erase *e = t->abort.waits_for;
@@ -190,7 +196,8 @@ static void let_go(struct dev_task *t)
 
 static void next(struct dev_msg *m);
 
-/* From the loop, so that the worker's other commands have their turns. */
+/* Continues from the event loop, so that the worker's other commands get
+ * turns. */
 static void go_on(struct erase *e, uint64_t bytes)
 {
 	const struct dev_env *env = &e->lu->server->env;
@@ -204,7 +211,8 @@ static void go_on(struct erase *e, uint64_t bytes)
 		env->post(env->arg, e->worker, &e->msg);
 }
 
-/* Without it the record tells of less than was done: that does no harm. */
+/* An error is ignored: an older checkpoint only means that the next process
+ * repeats more. */
 static void checkpointed(struct erase *e, int err)
 {
 	(void)err;
@@ -223,7 +231,7 @@ static bool is_checkpoint_due(const struct erase *e)
 		       MAX(e->size / CHECKPOINTS, (uint64_t)DEV_CHUNK);
 }
 
-/* Where no space is given back there is no need to touch the blocks. */
+/* If the backstore cannot deallocate blocks, changing the key is sufficient. */
 static void rekeyed(struct erase *e)
 {
 	e->spec.rekey = false;
@@ -231,7 +239,8 @@ static void rekeyed(struct erase *e)
 		e->at = e->size;
 }
 
-/* SBC-3 §5.3: another format is a change of capacity data to all others. */
+/* SBC-3 §5.3: if the protection type changes, all other nexuses get CAPACITY
+ * DATA HAS CHANGED. */
 static void take_type(struct erase *e)
 {
 	uint8_t type = e->spec.type;
@@ -252,7 +261,8 @@ static void chunk_done(struct bs_req *req)
 		return;
 	}
 	if (req->op == BS_FLUSH) {
-		/* another flush may have got the report of what failed */
+		/* Linux may have reported the write-back error to another
+		 * flush */
 		if (e->failures != bs_flush_failures(e->lu->bs))
 			end(e, ERR_UNFLUSHED);
 		else if (e->at_checkpoint)
@@ -295,8 +305,8 @@ static void set_progress(struct erase *e)
 			 __ATOMIC_RELAXED);
 }
 
-/* SBC-3 §5.24.3: with INVERT every other pass has the pattern inverted, and
- * the last has it as it is. */
+/* SBC-3 §5.24.3: with INVERT every other pass writes the inverted pattern;
+ * the last pass writes the pattern as the initiator sent it. */
 static void set_pattern(struct erase *e)
 {
 	bool want = e->spec.invert && (e->spec.passes - e->pass) % 2 == 0;
@@ -324,7 +334,7 @@ static void next(struct dev_msg *m)
 	uint64_t size = e->size;
 
 	if (__atomic_load_n(&e->lu->server->stopping, __ATOMIC_RELAXED)) {
-		break_off(e);
+		interrupt(e);
 		return;
 	}
 	if (e->at == size && e->pass + 1 < e->spec.passes) {
@@ -346,8 +356,8 @@ static void next(struct dev_msg *m)
 		       MIN(size - e->at, ERASE_CHUNK));
 }
 
-/* Nothing is under way any more: the way is free, and new commands do not
- * come this far. */
+/* All earlier commands have ended, and the unit's condition refuses new
+ * commands: the fence is no longer needed. */
 static void drained(struct dev_range *r)
 {
 	struct erase *e = container_of(r, struct erase, range);
@@ -370,7 +380,7 @@ static bool fill_pattern(struct erase *e, const struct dev_erase_spec *spec)
 	e->buf = env->buf_get(env->arg, e->worker, DEV_CHUNK);
 	if (!e->buf)
 		return false;
-	/* the pattern begins anew in each block */
+	/* each block begins with the first byte of the pattern */
 	for (size_t i = 0; i < block; i++)
 		e->buf[i] = spec->pattern[i % spec->pattern_len];
 	for (size_t at = block; at < DEV_CHUNK; at += block)
@@ -414,7 +424,8 @@ static void fill_record(struct erase *e, const struct dev_erase_spec *spec)
 	memcpy(k->pattern, spec->pattern, k->pattern_len);
 }
 
-/* The unit is ours, from whatever condition allows it. */
+/* Moves the unit to spec.during if its condition permits that; false: t was
+ * ended. */
 static bool occupy(struct erase *e, struct dev_task *t)
 {
 	struct scsi_sense s;
@@ -430,8 +441,8 @@ static bool occupy(struct erase *e, struct dev_task *t)
 	return false;
 }
 
-/* Nothing was touched: the unit is what it was before. */
-static void give_up(struct erase *e, int err)
+/* No block has changed: the unit gets back its earlier condition. */
+static void cancel(struct erase *e, int err)
 {
 	struct dev_task *t = e->task;
 
@@ -449,10 +460,10 @@ static void begun(struct erase *e, int err)
 	struct dev_task *t = e->spec.immediate ? e->task : NULL;
 
 	if (err) {
-		give_up(e, err);
+		cancel(e, err);
 		return;
 	}
-	if (t) { /* it need not wait */
+	if (t) { /* IMMED: the task does not wait for the end */
 		let_go(t);
 		t->abort.let_go = NULL;
 	}
@@ -491,23 +502,23 @@ void dev_erase(struct dev_task *t, const struct dev_erase_spec *spec)
 	keep_then(e, keep_first, begun);
 }
 
-/* ---- leaving a failure behind ---- */
+/* ---- SANITIZE EXIT FAILURE MODE ---- */
 
-struct forgive_op {
+struct exit_op {
 	struct keep_op op;
 	struct dev_task *task;
 };
 
-/* Another SANITIZE may have begun meanwhile: that is not forgiven. */
-static void forgive(struct keep_op *op, struct dev_record *r)
+/* If another SANITIZE has begun meanwhile, its record stays. */
+static void exit_failure(struct keep_op *op, struct dev_record *r)
 {
 	if (r->erase.state == KEEP_ERASE_FAILED)
 		keep_end(op, r);
 }
 
-static void forgiven(struct keep_op *op)
+static void exit_recorded(struct keep_op *op)
 {
-	struct forgive_op *f = container_of(op, struct forgive_op, op);
+	struct exit_op *f = container_of(op, struct exit_op, op);
 	struct dev_task *t = f->task;
 	int err = op->err;
 
@@ -520,9 +531,9 @@ static void forgiven(struct keep_op *op)
 	}
 }
 
-void dev_erase_forgive(struct dev_task *t)
+void dev_erase_exit_failure(struct dev_task *t)
 {
-	struct forgive_op *f;
+	struct exit_op *f;
 
 	if (!dev_keeps(t->lu)) {
 		(void)dev_condition_go(t->lu, LU_SANITIZE_FAILED, LU_READY);
@@ -537,15 +548,15 @@ void dev_erase_forgive(struct dev_task *t)
 	f->task = t;
 	f->op.lu = t->lu;
 	f->op.from = t->nexus->cfg.worker;
-	f->op.change = forgive;
-	f->op.done = forgiven;
+	f->op.change = exit_failure;
+	f->op.done = exit_recorded;
 	dev_keep(&f->op);
 }
 
-/* ---- going on with what the last process began ---- */
+/* ---- continuing the erasure of an earlier process ---- */
 
-/* A medium of another size, or other blocks: the pass begins again. */
-static void go_where_it_was(struct erase *e, const struct keep_erase *k)
+/* If the size of the unit or its blocks has changed, the pass begins again. */
+static void set_position(struct erase *e, const struct keep_erase *k)
 {
 	e->pass = e->safe_pass = k->pass;
 	if (k->size == e->size && k->at % e->lu->block_size == 0)
@@ -559,7 +570,7 @@ static void resume(struct dev_lu *lu)
 		.during = k->formats ? LU_FORMATTING : LU_SANITIZING,
 		.failed = k->formats ? LU_FORMAT_FAILED : LU_SANITIZE_FAILED,
 		.unrestricted = k->unrestricted,
-		.rekey = k->rekey, /* once more does no harm */
+		.rekey = k->rekey, /* a second change of the key is harmless */
 		.passes = k->passes,
 		.invert = k->invert,
 		.pattern = k->pattern,
@@ -569,13 +580,14 @@ static void resume(struct dev_lu *lu)
 	};
 	struct erase *e;
 
-	/* the record stays: with write access or more memory it goes on */
+	/* The record stays: a later process with write access or with more
+	 * memory continues */
 	e = lu->read_only ? NULL : erase_new(lu, DEV_HOME, &spec);
 	if (!e) {
 		(void)dev_condition_go(lu, spec.during, spec.failed);
 		return;
 	}
-	go_where_it_was(e, k);
+	set_position(e, k);
 	set_progress(e);
 	__atomic_fetch_add(&lu->server->nbackground, 1, __ATOMIC_RELAXED);
 	begun(e, 0);
@@ -592,7 +604,7 @@ void dev_server_resume(struct dev_server *s)
 	}
 }
 
-/* ---- ending with the process ---- */
+/* ---- the end of the process ---- */
 
 void dev_server_stop(struct dev_server *s)
 {

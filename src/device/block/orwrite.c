@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * orwrite.c: ORWRITE(16) (SBC-4 §5.10) and ORWRITE(32) (§5.11): bitmaps that
- * many write to. A set operation ORs data-out into its blocks; a change
- * generation and clear operation ANDs it, and makes a new generation.
+ * orwrite.c: ORWRITE(16) (SBC-4 §5.10) and ORWRITE(32) (§5.11) for bitmaps that
+ * several initiators update. A set operation ORs data-out into its blocks; a
+ * change generation and clear operation ANDs data-out into its blocks and
+ * begins a new generation.
  *
- * A set operation says which generation it was meant for. What becomes of one
- * that comes late the last change has said (table 29). So a change is a moment
- * that all agree on: it has all of the unit alone, and no set operation is
- * under way that was let in by the generation before.
+ * A set operation names its generation. The latest change operation gives the
+ * policy for set operations of earlier generations (table 29). A change
+ * operation has exclusive access to the whole unit, so that every set operation
+ * which the earlier generation permitted has ended before.
  */
 #include <string.h>
 
@@ -22,14 +23,14 @@
 #define POLICY_AT_FIRST 7u
 
 enum verdict {
-	RESERVED, /* no such policy */
+	RESERVED, /* reserved policy code */
 	PERFORM,
 	DISCARD,
 	MISMATCH,
 };
 
-/* Table 29: what becomes of a set operation by the policy, if it is for the
- * generation before the current one, or for any other. */
+/* Table 29: the policies for a set operation of the previous generation, and
+ * of any other generation than the current one. */
 static const struct {
 	enum verdict before, other;
 } policies[16] = {
@@ -50,9 +51,10 @@ void dev_lu_hard_reset(struct dev_lu *lu)
 	STORE(lu->generation.policy, POLICY_AT_FIRST);
 }
 
-/* Where there are 32-byte CDBs anyway, and where the letter counts: initiators
- * that keep 16 bytes of what REPORT SUPPORTED OPERATION CODES says of a CDB
- * (libiscsi) take a disk with longer ones for a broken one. */
+/* Only units with type 2 protection, which have 32-byte CDBs anyway, and
+ * units that follow the standard strictly: libiscsi stores 16 bytes of the
+ * CDB usage data of REPORT SUPPORTED OPERATION CODES and fails if a disk
+ * reports more. */
 bool dev_has_generations(const struct dev_lu *lu)
 {
 	return dev_has_type_2(lu) || lu->cfg.strict;
@@ -78,7 +80,7 @@ static enum verdict verdict_of(const struct dev_task *t)
 	return policies[LOAD(g->policy)].other;
 }
 
-/* All is done: a change is one from now on. */
+/* A change operation takes effect when all its blocks are written. */
 static void end_well(struct dev_task *t)
 {
 	struct dev_generation *g = &t->lu->generation;
@@ -119,7 +121,8 @@ static void merge(const struct dev_task *t, uint64_t first)
 			to[i] |= from[i];
 }
 
-/* §4.27.1: guards are made of what comes out; tags are those that came. */
+/* §4.27.1: the guards are computed from the merged data; the tags are those
+ * of data-out. */
 static void merge_pi(struct dev_task *t, uint64_t first)
 {
 	size_t block = t->lu->block_size;
@@ -158,7 +161,7 @@ static bool step(struct dev_task *t)
 	if (t->protect.field)
 		merge_pi(t, first);
 	else
-		t->req.pi = NULL; /* the store makes it */
+		t->req.pi = NULL; /* the backstore computes it */
 	t->steps.wrote = true;
 	dev_step_io(t, BS_WRITE, dev_fua(t->lu, dev_flags(t) & 0x08),
 		    t->steps.at, t->count);
@@ -170,7 +173,8 @@ static void perform(struct dev_task *t)
 	unsigned shift = t->lu->block_shift;
 	uint64_t blocks = t->out_len >> shift;
 
-	/* with a part of its data a change would be half of one */
+	/* a change operation with a part of its data would change some of
+	 * the bitmap only */
 	if (is_change(t) && blocks != t->blocks) {
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
 		return;

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * protect.c: protection information (SBC-3 §4.22) between the wire and the
- * store. With RDPROTECT, WRPROTECT and the like other than 000b each block has
- * 8 more bytes on the wire, and the field says what of them is checked; so do
- * the 32-byte commands of type 2, which bring the tags that are expected. All
- * else is the store's business (backstore/protect.h).
+ * protect.c: protection information (SBC-3 §4.22) between the initiator and the
+ * backstore. If RDPROTECT, WRPROTECT or a similar field is not 000b, each block
+ * is transferred with 8 bytes of protection information, and the field selects
+ * what the unit checks. The 32-byte commands of type 2 always transfer these
+ * bytes and have the expected tags in the CDB. The backstore stores and
+ * computes protection information (backstore/protect.h).
  */
 #include "device/block/protect.h"
 #include "base/pi.h"
 #include <assert.h>
 #include <string.h>
 
-/* ---- which fields there may be ---- */
+/* ---- validation of the field ---- */
 
 int dev_protect_look(struct dev_task *t)
 {
@@ -20,7 +21,8 @@ int dev_protect_look(struct dev_task *t)
 
 	if (!type || field > 5) /* 110b, 111b are reserved */
 		return dev_bad_field(t, at, 7);
-	/* §4.22.2.4: with type 2 only the 32-byte commands may ask for it */
+	/* §4.22.2.4: with type 2, only the 32-byte commands may have a field
+	 * other than 0 */
 	if (field && type == 2 && !dev_brings_tags(t))
 		return dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 	t->protect.field = (uint8_t)field;
@@ -28,7 +30,7 @@ int dev_protect_look(struct dev_task *t)
 	return 0;
 }
 
-/* The unit was formatted anew while data came in. */
+/* FORMAT UNIT has changed the protection type since dev_protect_look. */
 static bool is_stale(struct dev_task *t)
 {
 	if (t->protect.type == DEV_PROTECTION(t->lu))
@@ -39,7 +41,7 @@ static bool is_stale(struct dev_task *t)
 
 /* ---- what is checked ---- */
 
-/* Of RDPROTECT 000b to 101b (§5.11, table 79; the others are alike). */
+/* Bit n: value n of RDPROTECT (§5.11, table 79) and of the similar fields. */
 #define GUARD_IS_CHECKED 0x33u
 #define TAGS_ARE_CHECKED 0x27u
 
@@ -53,7 +55,8 @@ static bool tags_are_checked(const struct dev_task *t)
 	return TAGS_ARE_CHECKED >> t->protect.field & 1 && !is_unchecked(t);
 }
 
-/* But for application tags that the mode page knows. */
+/* The rule of all blocks; dev_protect_check adds the application tags of the
+ * mode page. */
 static struct pi_rule rule_of(const struct dev_task *t)
 {
 	bool tags = tags_are_checked(t);
@@ -61,7 +64,7 @@ static struct pi_rule rule_of(const struct dev_task *t)
 		.type = t->protect.type,
 		.guard = GUARD_IS_CHECKED >> t->protect.field & 1 &&
 			 !is_unchecked(t),
-		/* of type 2 a CDB without it tells nothing of it */
+		/* with type 2 only a 32-byte CDB gives the reference tag */
 		.ref = tags && (t->protect.type != 2 || dev_brings_tags(t)),
 		.ref_want = (uint32_t)t->lba,
 	};
@@ -70,7 +73,7 @@ static struct pi_rule rule_of(const struct dev_task *t)
 		r.ref_want = get_be32(t->cdb + 20);
 		r.app_want = get_be16(t->cdb + 24);
 		r.app_mask = get_be16(t->cdb + 26);
-		/* §5.12: the two don't count where ATO is 0 */
+		/* §5.12: application tag and mask are ignored if ATO is 0 */
 		r.app = tags && DEV_CTL(t->lu, ato);
 	}
 	return r;
@@ -110,7 +113,8 @@ bool dev_protect_check(struct dev_task *t, const uint8_t *data,
 	return true;
 }
 
-/* §5.31, table 119: what of the information VERIFY compares. */
+/* §5.31, table 119: the fields of the protection information that VERIFY
+ * compares. */
 bool dev_protect_differs(const struct dev_task *t, const uint8_t *a,
 			 const uint8_t *b)
 {
@@ -125,14 +129,16 @@ void dev_protect_same(const struct dev_task *t, const uint8_t *first,
 		      uint64_t i, uint8_t *pi)
 {
 	memcpy(pi, first, PI_LEN);
-	if (t->protect.type != 3) /* §5.49: of type 3 it is the application's */
+	/* §5.49: with type 3 the application owns the reference tag */
+	if (t->protect.type != 3)
 		put_be32(pi + 4, get_be32(first + 4) + (uint32_t)i);
 }
 
 /* ---- data-out ---- */
 
-/* In place: n blocks move together, what was between them goes to t->mem.pi. */
-static void unravel(struct dev_task *t, uint64_t n)
+/* Splits data-out in place: moves n blocks together, and copies the
+ * protection information between them to t->mem.pi. */
+static void split_pi(struct dev_task *t, uint64_t n)
 {
 	size_t block = t->lu->block_size;
 	uint8_t *p = t->mem.buf;
@@ -159,10 +165,10 @@ bool dev_protect_take(struct dev_task *t)
 	}
 	if (!dev_pi_buf(t, n))
 		return false;
-	unravel(t, n);
+	split_pi(t, n);
 	t->out_len = (uint32_t)(n * t->lu->block_size);
 	t->mem.iov[0].iov_len = t->out_len;
-	/* two instances of each block (§5.2) */
+	/* §5.2: compare data, then write data of the same blocks */
 	if (t->row->op == SCSI_COMPARE_AND_WRITE)
 		half = n / 2;
 	return dev_protect_check(t, t->mem.buf, t->mem.pi, 0, half) &&
@@ -173,9 +179,11 @@ bool dev_protect_take(struct dev_task *t)
 
 /* ---- READ ---- */
 
-/* Blocks lie at `head` of the buffer; each moves down, its information behind
- * it. head has room for all of that. */
-static void ravel(struct dev_task *t, size_t head, uint64_t n)
+/* Interleaves in place: moves each of the n blocks from p + head towards the
+ * front, followed by its protection information. head is at least the length
+ * of all the protection information, so no block is overwritten before it
+ * has moved. */
+static void interleave(struct dev_task *t, size_t head, uint64_t n)
 {
 	size_t block = t->lu->block_size;
 	uint8_t *p = t->mem.buf;
@@ -201,7 +209,7 @@ static void read_done(struct dev_task *t, int result)
 			       n))
 		return;
 	if (t->protect.field)
-		ravel(t, head, n);
+		interleave(t, head, n);
 	t->mem.iov[0] = (struct iovec){ t->mem.buf, MIN(n * dev_wire_block(t),
 							(uint64_t)t->edtl_in) };
 	t->in = bufv_of(t->mem.iov, 1);
@@ -233,11 +241,11 @@ void dev_protect_read(struct dev_task *t)
 		   read_done);
 }
 
-/* ---- a second buffer with room for information behind its blocks ---- */
+/* ---- a second buffer: blocks, then their protection information ---- */
 
 bool dev_aux_blocks(struct dev_task *t, size_t len)
 {
-	assert(t->row->flags & CMD_CHUNK); /* it was counted */
+	assert(t->row->flags & CMD_CHUNK); /* memory.c has charged the buffer */
 	if (t->protect.type)
 		len += len / t->lu->block_size * PI_LEN;
 	return dev_aux(t, len);

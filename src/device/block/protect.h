@@ -5,7 +5,8 @@
 
 #include "device/unit/command.h"
 
-/* The byte that has RDPROTECT, DPO, FUA or the like (SBC-3 §5). */
+/* dev_flags_at returns the byte of the CDB that has RDPROTECT, DPO, FUA or
+ * similar fields (SBC-3 §5); dev_flags returns its value. */
 static inline unsigned dev_flags_at(const struct dev_task *t)
 {
 	return t->row->len == 32 ? 10 : 1;
@@ -16,8 +17,8 @@ static inline uint8_t dev_flags(const struct dev_task *t)
 	return t->cdb[dev_flags_at(t)];
 }
 
-/* Whether its CDB brings the tags that are expected: the 32-byte commands of
- * type 2. */
+/* dev_brings_tags returns whether the CDB has the expected tags, as in the
+ * 32-byte commands of type 2. */
 static inline bool dev_brings_tags(const struct dev_task *t)
 {
 	return t->row->flags & CMD_TAGS;
@@ -25,15 +26,19 @@ static inline bool dev_brings_tags(const struct dev_task *t)
 
 /* ---- apptag.c: the Application Tag mode page ---- */
 
+/* dev_has_tags, dev_tags_fill, dev_tags_mask, dev_tags_take and dev_tags_bad
+ * are the functions of the page's row (mode.h). */
 bool dev_has_tags(const struct dev_lu *lu);
 void dev_tags_fill(const struct dev_lu *lu, const struct dev_control *c,
 		   uint8_t *p);
 void dev_tags_mask(const struct dev_lu *lu, uint8_t *p);
 void dev_tags_take(struct dev_control *c, const uint8_t *p);
 unsigned dev_tags_bad(const uint8_t *p, uint64_t blocks);
-/* The tag that a block is to have; false: it may have any. */
+/* dev_tag_of sets *tag to the expected application tag of the block; false:
+ * the page assigns no tag to the block. */
 bool dev_tag_of(const struct dev_lu *lu, uint64_t lba, uint16_t *tag);
-/* Whether the page counts (SPC-4 §7.5.8). */
+/* dev_tags_count returns whether the page applies to commands (SPC-4
+ * §7.5.8). */
 static inline bool dev_tags_count(const struct dev_lu *lu)
 {
 	return DEV_CTL(lu, atmpe) && DEV_CTL(lu, ato) && DEV_PROTECTION(lu);
@@ -41,9 +46,12 @@ static inline bool dev_tags_count(const struct dev_lu *lu)
 
 /* ---- protect.c ---- */
 
-/* In prepare, of a command with such a field: sets protect and judged. Returns
- * as prepare. */
+/* dev_protect_look validates RDPROTECT, WRPROTECT or the similar field of t
+ * and sets t->protect; the command is then a checked command. Returns the
+ * same as prepare (command.h). */
 int dev_protect_look(struct dev_task *t);
+/* dev_protect_prepare calls dev_protect_look if the command needs any
+ * checks; in the prepare function of each command with such a field. */
 static inline int dev_protect_prepare(struct dev_task *t)
 {
 	return (dev_flags(t) & 0xe0) || dev_brings_tags(t) ||
@@ -51,35 +59,46 @@ static inline int dev_protect_prepare(struct dev_task *t)
 		       ? dev_protect_look(t)
 		       : 0;
 }
-/* The most blocks of one command; on the wire they may be more bytes. */
+/* dev_most_blocks returns the most blocks of one command. With protection
+ * information they may be more bytes than max_transfer. */
 static inline uint64_t dev_most_blocks(const struct dev_lu *lu)
 {
 	return lu->server->max_transfer >> lu->block_shift;
 }
-/* Before a judged command runs: one that has no information on the wire does
- * not care if the unit was formatted anew. */
+/* dev_protect_renew: before a checked command is executed: if it transfers
+ * no protection information, a FORMAT UNIT since dev_task_begin only changes
+ * the type. */
 static inline void dev_protect_renew(struct dev_task *t)
 {
 	if (!t->protect.field && !dev_brings_tags(t))
 		t->protect.type = DEV_PROTECTION(t->lu);
 }
-/* Before a judged command with data-out runs: t->mem.buf has only blocks then,
- * t->mem.pi the rest, checked. False: the task was ended. */
+/* dev_protect_take: before a checked command with data-out is executed:
+ * splits and checks data-out, so that t->mem.buf has the blocks and
+ * t->mem.pi their protection information. False: t was ended. */
 bool dev_protect_take(struct dev_task *t);
+/* dev_protect_read executes a checked READ. */
 void dev_protect_read(struct dev_task *t);
-/* n blocks, the first of which is the command's first-th. False: ended. */
+/* dev_protect_check checks the protection information of n blocks; `first`
+ * is the number of the first one within the command. False: t was ended. */
 bool dev_protect_check(struct dev_task *t, const uint8_t *data,
 		       const uint8_t *pi, uint64_t first, uint64_t n);
+/* dev_protect_differs compares the protection information a and b of a
+ * block, as far as the field of t requires. */
 bool dev_protect_differs(const struct dev_task *t, const uint8_t *a,
 			 const uint8_t *b);
-/* Of the i-th block where all are like the first. */
+/* dev_protect_same sets pi to the protection information of block i of WRITE
+ * SAME or VERIFY, whose blocks are all like the first one. */
 void dev_protect_same(const struct dev_task *t, const uint8_t *first,
 		      uint64_t i, uint8_t *pi);
-/* t->mem.aux: a chunk of at most DEV_CHUNK, and its information if the command is
- * judged (else NULL). False: none left. */
+/* dev_aux_chunk allocates t->mem.aux for blocks of at most len and DEV_CHUNK
+ * bytes, followed by their protection information if t is a checked command.
+ * False: no memory. */
 bool dev_aux_chunk(struct dev_task *t, uint64_t len);
-/* The same for all of them at once, however many. */
+/* dev_aux_blocks allocates t->mem.aux in the same way for all len bytes. */
 bool dev_aux_blocks(struct dev_task *t, size_t len);
+/* dev_chunk_len returns how many bytes of blocks t->mem.aux has room for;
+ * dev_chunk_pi returns the protection information in t->mem.aux, or NULL. */
 size_t dev_chunk_len(const struct dev_task *t);
 uint8_t *dev_chunk_pi(const struct dev_task *t);
 

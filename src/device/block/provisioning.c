@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * provisioning.c: how much space a thin unit has left (SBC-3 §4.7.3.8): one
- * soft threshold that MODE SELECT arms (page 1Ch/02h) and silences (LBPERE of
- * page 01h). It is looked at once per threshold set that a worker wrote, at the
- * end of the command that completed the set; where nobody is to be told nothing
- * is asked.
+ * provisioning.c: the soft threshold of a thin unit (SBC-3 §4.7.3.8). MODE
+ * SELECT sets the threshold (page 1Ch/02h) and disables its report (LBPERE of
+ * page 01h). A worker compares the free space with the threshold after each
+ * threshold set that it wrote, at the end of the command that completed the
+ * set, and only if the threshold is set and reported.
  */
 #include "device/block/block.h"
 #include "device/unit/attention.h"
@@ -18,7 +18,8 @@ unsigned dev_threshold_exponent(const struct dev_lu *lu)
 	return SET_SHIFT - lu->block_shift;
 }
 
-/* Once per crossing: armed again when there is room again. */
+/* Reports each crossing once, and again after the free space was above the
+ * threshold. */
 static void crossed(struct dev_task *t, bool below)
 {
 	struct dev_lu *lu = t->lu;
@@ -33,7 +34,7 @@ static void crossed(struct dev_task *t, bool below)
 		dev_attention_all(t, UA_SOFT_THRESHOLD);
 }
 
-/* A store that cannot say just now is asked again after the next set. */
+/* An error is ignored: the next threshold set repeats the request. */
 static void probed(struct dev_task *t, int result)
 {
 	if (!result)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * resize.c: another size of a unit's store while it is served (SBC-3 §4.5). The
- * change has all of the unit alone, so that no command is at a block that goes.
+ * resize.c: changes the size of a unit's backstore during operation (SBC-3
+ * §4.5). The change has exclusive access to the whole unit, so that no command
+ * uses a block that the change removes.
  */
 #include <stdlib.h>
 
@@ -17,7 +18,7 @@ struct resize {
 	struct bs_req req;
 	void (*done)(void *arg, int err);
 	void *arg;
-	uint64_t size; /* 0: as large as the store is by now */
+	uint64_t size; /* 0: adopt the current size of the backstore */
 };
 
 static void end(struct resize *z, int err)
@@ -39,7 +40,7 @@ static void submit(struct resize *z, enum bs_op op,
 	bs_submit(z->lu->bs, &z->req);
 }
 
-/* Every initiator gets CAPACITY DATA HAS CHANGED. */
+/* The new size is known: all nexuses get CAPACITY DATA HAS CHANGED. */
 static void measured(struct bs_req *req)
 {
 	struct resize *z = container_of(req, struct resize, req);
@@ -67,7 +68,7 @@ static void taken(struct dev_range *r)
 	struct resize *z = container_of(r, struct resize, range);
 
 	if (dev_condition(z->lu) != LU_READY)
-		end(z, ERR_BUSY); /* it is erased block by block */
+		end(z, ERR_BUSY); /* an erasure uses the old size */
 	else if (z->size)
 		submit(z, BS_RESIZE, resized);
 	else

@@ -5,7 +5,7 @@
 #include "device/unit/attention.h"
 #include "device/unit/range.h"
 
-/* The byte that holds the transfer length, for the field pointer. */
+/* The first byte of TRANSFER LENGTH, for the field pointer. */
 static unsigned length_byte(const struct dev_task *t)
 {
 	static const uint8_t by_len[33] = {
@@ -15,7 +15,8 @@ static unsigned length_byte(const struct dev_task *t)
 	return by_len[t->row->len];
 }
 
-/* LBA, length and protection bits of a READ/WRITE-like CDB. */
+/* Validates LBA, length and protection field of a CDB like that of READ or
+ * WRITE. */
 static int take_range(struct dev_task *t)
 {
 	if (dev_protect_prepare(t))
@@ -68,7 +69,8 @@ static void read_blocks(struct dev_task *t)
 		dev_good(t);
 		return;
 	}
-	/* a medium that is taken out takes with it what it lent */
+	/* not from a removable medium: closing it frees memory that it has
+	 * lent */
 	if (t->lu->cfg.type != DEV_CD &&
 	    !bs_lend(t->lu->bs, off, (size_t)wanted, &t->mem.iov[0])) {
 		read_done(t, 0);
@@ -89,8 +91,8 @@ static void flushed_then_read(struct dev_task *t, int result)
 		read_blocks(t);
 }
 
-/* With FUA what is returned is on the medium: what only a volatile cache has is
- * brought there first (SBC-3 §4.15). */
+/* With FUA the returned blocks must be on the medium (SBC-3 §4.15): a
+ * volatile write cache is flushed first. */
 static bool needs_flush(const struct dev_task *t)
 {
 	return t->row->len > 6 && (dev_flags(t) & 0x08) && !dev_is_cd(t->lu) &&
@@ -125,7 +127,7 @@ static void write_done(struct dev_task *t, int result)
 		dev_written(t, t->req.len);
 }
 
-/* Whole blocks only: what came of a last one is not written. */
+/* Writes whole blocks only: ignores an incomplete last block. */
 static void write_out(struct dev_task *t, unsigned flags,
 		      void (*then)(struct dev_task *t, int result))
 {
@@ -152,8 +154,8 @@ void dev_write(struct dev_task *t)
 	write_out(t, dev_fua(t->lu, fua), write_done);
 }
 
-/* WRITE AND VERIFY: what is written is made durable, which is as much as a
- * medium with its own checking can be asked for (SBC-3 §5.45). */
+/* WRITE AND VERIFY writes with FUA, and leaves the verification to the
+ * medium, which checks its own blocks (SBC-3 §5.45). */
 int dev_prepare_write_verify(struct dev_task *t, uint64_t *out_len)
 {
 	if ((dev_flags(t) & 0x06) == 0x04) /* BYTCHK 10b is reserved */
@@ -166,7 +168,7 @@ void dev_write_verify(struct dev_task *t)
 	write_out(t, BS_FUA, write_done);
 }
 
-/* ---- the rest ---- */
+/* ---- SYNCHRONIZE CACHE ---- */
 
 int dev_prepare_range(struct dev_task *t, uint64_t *out_len)
 {
@@ -176,8 +178,9 @@ int dev_prepare_range(struct dev_task *t, uint64_t *out_len)
 	return dev_range(t, t->lba, t->blocks);
 }
 
-/* With the unit at rest its store can forget what was being written; what it
- * grew by is not found meanwhile, or somebody might write there. */
+/* With exclusive access to the unit, the backstore can clear its marks of writes
+ * in progress. The fence also excludes READ CAPACITY, which would add new blocks
+ * of a grown backstore to the unit. */
 static void at_rest(struct dev_range *r)
 {
 	struct dev_task *t = container_of(r, struct dev_task, range);
@@ -188,7 +191,8 @@ static void at_rest(struct dev_range *r)
 		dev_flush(t, BS_ALONE);
 }
 
-#define UNSETTLED_MAX 64u /* regions, of 16 MiB: a second or two to mend */
+/* regions of 16 MiB; recovery of so many takes a second or two */
+#define UNSETTLED_MAX 64u
 
 void dev_synchronize_cache(struct dev_task *t)
 {
@@ -201,7 +205,8 @@ void dev_synchronize_cache(struct dev_task *t)
 	    !dev_range_take(&t->range, t->lu, t->nexus->cfg.worker, 0,
 			    DEV_WHOLE_UNIT, DEV_HOLD_ALONE, at_rest))
 		return;
-	/* a backstore flushes as a whole; IMMED is honoured by being late */
+	/* a backstore flushes all blocks; IMMED is ignored: status follows
+	 * the flush */
 	dev_flush(t, 0);
 }
 
@@ -245,8 +250,8 @@ static void report(struct dev_task *t)
 		report_16(t);
 }
 
-/* One at a time looks at the size of a store that can change: it is the unit's
- * own state, and what grew may be made ready for its first use (backstore.h). */
+/* Commands that read a variable size exclude each other, because BS_SIZE may
+ * also prepare new blocks for their first use (backstore.h). */
 int dev_prepare_capacity(struct dev_task *t, uint64_t *out_len)
 {
 	(void)out_len;
@@ -257,8 +262,8 @@ int dev_prepare_capacity(struct dev_task *t, uint64_t *out_len)
 	return 0;
 }
 
-/* The store may have grown, or shrunk: whoever asks for the capacity finds it,
- * and the others get a unit attention (SBC-3 §4.5). */
+/* The size of the backstore may have changed: READ CAPACITY returns the new
+ * size, and all other nexuses get a unit attention (SBC-3 §4.5). */
 static void size_came(struct dev_task *t, int result)
 {
 	struct dev_lu *lu = t->lu;

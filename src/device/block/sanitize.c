@@ -7,7 +7,7 @@
 #define IMMED 0x80
 #define AUSE  0x20
 
-/* What all kinds have in their CDB. */
+/* The parameters that the CDBs of all service actions have. */
 static struct dev_erase_spec sanitize(const struct dev_task *t)
 {
 	return (struct dev_erase_spec){ .during = LU_SANITIZING,
@@ -86,7 +86,8 @@ bool dev_has_rekey(const struct dev_lu *lu)
 	return lu->bs->caps & BS_CAP_REKEY;
 }
 
-/* Another key, and blocks that nobody can read any more are given back. */
+/* Changes the key, then deallocates all blocks, which no longer can be
+ * decrypted. */
 void dev_sanitize_crypto_erase(struct dev_task *t)
 {
 	struct dev_erase_spec spec = sanitize(t);
@@ -95,8 +96,8 @@ void dev_sanitize_crypto_erase(struct dev_task *t)
 	dev_erase(t, &spec);
 }
 
-/* SBC-3 §4.11.4: a failure is left behind only where the command that failed
- * allowed it; without a failure there is nothing to leave. */
+/* SBC-3 §4.11.4: EXIT FAILURE MODE is valid only if the failed command had
+ * AUSE set; without a failed SANITIZE the command has no effect. */
 void dev_sanitize_exit_failure(struct dev_task *t)
 {
 	if (dev_condition(t->lu) == LU_SANITIZE_FAILED &&
@@ -104,7 +105,7 @@ void dev_sanitize_exit_failure(struct dev_task *t)
 		dev_bad_field(t, 1, 4);
 		return;
 	}
-	dev_erase_forgive(t);
+	dev_erase_exit_failure(t);
 }
 
 /* ---- FORMAT UNIT ---- */
@@ -113,7 +114,7 @@ void dev_sanitize_exit_failure(struct dev_task *t)
 #define FMTDATA		0x10
 #define PF_USAGE	0x07 /* PROTECTION FIELDS USAGE */
 #define FORMAT_IMMED	0x02
-#define FORMAT_HARMLESS 0xf0 /* FOV, DPRY, DCRT, STPF: about defects */
+#define FORMAT_HARMLESS 0xf0 /* FOV, DPRY, DCRT, STPF: about defects, ignored */
 
 static uint32_t format_header(const struct dev_task *t)
 {
@@ -128,12 +129,13 @@ int dev_prepare_format(struct dev_task *t, uint64_t *out_len)
 		return dev_bad_field(t, 1, 7);
 	if (t->cdb[1] & FMTDATA)
 		*out_len = format_header(t);
-	else if (t->cdb[1] & ~FMTDATA & 0x3f) /* all of it is of the list */
+	/* these bits describe the parameter list */
+	else if (t->cdb[1] & ~FMTDATA & 0x3f)
 		return dev_bad_field(t, 1, 5);
 	return 0;
 }
 
-/* The list's header; false: the task was ended. */
+/* Checks the header of the parameter list; false: the task was ended. */
 static bool check_format(struct dev_task *t)
 {
 	const uint8_t *p = t->mem.buf;
@@ -163,7 +165,7 @@ static uint8_t format_type(const struct dev_task *t)
 	return (uint8_t)(info == 0 ? 0 : info == 2 ? 1 : usage ? 3 : 2);
 }
 
-/* Afterwards all blocks read as zeros. */
+/* Without passes of a pattern, dev_erase zeros all blocks. */
 void dev_format_unit(struct dev_task *t)
 {
 	bool has_list = t->cdb[1] & FMTDATA;

@@ -22,7 +22,8 @@ bool dev_has_unmap(const struct dev_lu *lu)
 int dev_prepare_unmap(struct dev_task *t, uint64_t *out_len)
 {
 	*out_len = get_be16(t->cdb + 7);
-	t->blocks = t->lu->blocks; /* any of them: see range.c */
+	/* UNMAP may name any block, so its range is the whole unit */
+	t->blocks = t->lu->blocks;
 	return 0;
 }
 
@@ -31,7 +32,7 @@ static const uint8_t *unmap_desc(const struct dev_task *t, uint32_t i)
 	return (const uint8_t *)t->mem.buf + UNMAP_HEADER + i * UNMAP_DESC;
 }
 
-/* All descriptors are good before the first is carried out. */
+/* Checks all descriptors, before the first one changes any block. */
 static bool unmap_check(struct dev_task *t, uint32_t n)
 {
 	if (n > UNMAP_MAX_DESCS) {
@@ -62,7 +63,7 @@ static bool unmap_step(struct dev_task *t)
 		dev_io_failed(t, t->steps.result, t->req.off);
 		return false;
 	}
-	/* empty descriptors are no error (SBC-3 §5.28.2) */
+	/* empty descriptors are valid (SBC-3 §5.28.2) */
 	while (t->steps.at < t->steps.end &&
 	       get_be32(unmap_desc(t, (uint32_t)t->steps.at) + 8) == 0)
 		t->steps.at++;
@@ -88,14 +89,14 @@ void dev_unmap(struct dev_task *t)
 	uint32_t len;
 
 	if (get_be16(t->cdb + 7) == 0) {
-		dev_good(t); /* a length of zero is no error */
+		dev_good(t); /* a parameter list length of zero is valid */
 		return;
 	}
 	if (t->out_len < UNMAP_HEADER) {
 		dev_bad_length(t);
 		return;
 	}
-	/* what does not fit in the list is not there */
+	/* descriptors beyond the end of data-out are ignored */
 	len = MIN((uint32_t)get_be16(p + 2), t->out_len - UNMAP_HEADER);
 	t->steps.at = 0;
 	t->steps.end = len / UNMAP_DESC;
@@ -121,7 +122,7 @@ int dev_prepare_write_same(struct dev_task *t, uint64_t *out_len)
 
 	if (dev_protect_prepare(t))
 		return 1;
-	/* SBC-3 §5.49: to anchor is one way to unmap */
+	/* SBC-3 §5.49: ANCHOR requires UNMAP */
 	if ((flags & (WS_ANCHOR | WS_UNMAP)) == WS_ANCHOR)
 		return dev_bad_field(t, at, 4);
 	if ((flags & WS_UNMAP) && !(t->lu->bs->caps & BS_CAP_UNMAP))
@@ -151,13 +152,14 @@ static void same_done(struct dev_task *t, int result)
 		dev_written(t, t->req.len);
 }
 
-/* What came with the one block, for each of a chunk. */
+/* Sets the protection information of a chunk, from that of the one block of
+ * data-out. */
 static void same_pi(struct dev_task *t)
 {
 	uint64_t first = (t->steps.at >> t->lu->block_shift) - t->lba;
 
 	if (!t->mem.pi)
-		return; /* the store makes it */
+		return; /* the backstore computes it */
 	t->req.pi = dev_chunk_pi(t);
 	for (uint64_t i = 0; i < t->count >> t->lu->block_shift; i++)
 		dev_protect_same(t, t->mem.pi, first + i, t->req.pi + i * 8);
@@ -203,19 +205,20 @@ void dev_write_same(struct dev_task *t)
 	bool unmap = dev_flags(t) & WS_UNMAP, anchor = dev_flags(t) & WS_ANCHOR;
 	bool zeros;
 
-	/* one block of data, neither less nor more: the other blocks of a
-	 * longer buffer would be lost silently */
+	/* data-out must be exactly one block: the other blocks of a longer
+	 * buffer would be ignored without an error */
 	if (!no_data(t) && t->edtl_out != dev_wire_block(t)) {
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
 		return;
 	}
 	t->steps.at = t->lba << shift;
 	t->steps.end = (t->lba + t->blocks) << shift;
-	/* LBPRZ is 1: blocks that are given back read as zeros, so that with
-	 * other data they are to be written (SBC-3 §5.49). Most targets give
-	 * them back all the same, and libiscsi's suite wants that. */
+	/* LBPRZ is 1: deallocated blocks read as zeros, so a unit must write
+	 * other data instead of deallocating the blocks (SBC-3 §5.49). Most
+	 * targets deallocate the blocks nevertheless, and the test suite of
+	 * libiscsi expects that; `strict` selects the rule. */
 	zeros = no_data(t) || (unmap && !t->lu->cfg.strict);
-	/* zeros that are written have protection information, others none */
+	/* written zeros have protection information, BS_ZERO leaves none */
 	if (!zeros && (unmap || !DEV_PROTECTION(t->lu)))
 		zeros = all_zero(t->mem.buf, t->lu->block_size);
 	if (zeros)
@@ -280,7 +283,8 @@ static bool status_step(struct dev_task *t)
 		dev_io_failed(t, t->steps.result, t->steps.at << shift);
 		return false;
 	}
-	if (t->steps.wrote) { /* an answer came; round a torn block up */
+	/* BS_EXTENTS has ended; round up a partial block */
+	if (t->steps.wrote) {
 		uint64_t n =
 			(t->req.extent_len + t->lu->block_size - 1) >> shift;
 
@@ -306,7 +310,8 @@ void dev_lba_status(struct dev_task *t)
 {
 	uint64_t blocks = t->lu->blocks;
 
-	if (t->lba >= blocks) { /* fewer than when it was checked */
+	/* the unit has shrunk since dev_prepare_lba_status */
+	if (t->lba >= blocks) {
 		dev_io_failed(t, ERR_RANGE, t->lba << t->lu->block_shift);
 		return;
 	}

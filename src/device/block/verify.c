@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * verify.c: VERIFY (SBC-3 §5.31): BYTCHK 00b asks the medium, 01b compares
- * with data-out, 11b compares every block with the one block of data-out.
- * Works in steps of DEV_CHUNK.
+ * verify.c: VERIFY (SBC-3 §5.31): BYTCHK 00b only reads the medium, 01b
+ * compares the blocks with data-out, 11b compares every block with the one
+ * block of data-out. Works in steps of at most DEV_CHUNK bytes.
  */
 #include <string.h>
 
@@ -43,7 +43,8 @@ int dev_prepare_verify(struct dev_task *t, uint64_t *out_len)
 	return 0;
 }
 
-/* The first byte at which what was read differs from data-out, or len. */
+/* Returns the offset of the first byte in which the chunk differs from
+ * data-out, or len. */
 static size_t differs(const struct dev_task *t, size_t len)
 {
 	const uint8_t *a = t->mem.aux, *b = t->mem.buf;
@@ -59,7 +60,8 @@ static size_t differs(const struct dev_task *t, size_t len)
 	return len;
 }
 
-/* What was read, and the information that came with data-out, if any. */
+/* Returns the offset of the first block whose protection information on the
+ * medium differs from that of data-out, or len. */
 static size_t pi_differs(const struct dev_task *t, size_t len)
 {
 	unsigned shift = t->lu->block_shift;
@@ -79,7 +81,7 @@ static size_t pi_differs(const struct dev_task *t, size_t len)
 	return len;
 }
 
-/* SBC-3 §5.31: the information field holds the offset of the difference. */
+/* SBC-3 §5.31: INFORMATION holds the offset of the first difference. */
 static void miscompare(struct dev_task *t, size_t at)
 {
 	uint64_t base = t->steps.at - (t->lba << t->lu->block_shift);
@@ -96,7 +98,7 @@ static bool step(struct dev_task *t)
 		dev_io_failed(t, t->steps.result, t->steps.at);
 		return false;
 	}
-	if (t->count) { /* bytes that the last I/O brought */
+	if (t->count) { /* t->count bytes were read */
 		uint64_t first = (t->steps.at >> t->lu->block_shift) - t->lba;
 		size_t at = t->count;
 
