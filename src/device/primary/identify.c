@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * identify.c: REPORT and SET IDENTIFYING INFORMATION (SPC-4 §§5.6, 6.32,
- * 6.43). What was set outlives the power; where nothing can be kept there is
- * none and none can be set.
+ * identify.c: REPORT and SET IDENTIFYING INFORMATION (SPC-4 §§5.6, 6.32, 6.43).
+ * The information is in the record of the unit (keep.h). A unit without a
+ * record has no information and does not have the SET command.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,8 @@ static const struct {
 	[KEEP_TEXT] = { TYPE_TEXT, 256 },
 };
 
-/* The kind that the CDB names; KEEP_INFOS: none that this unit has. */
+/* Returns the kind that the CDB names; KEEP_INFOS: the unit does not have
+ * the kind. */
 static enum keep_info kind_of(const struct dev_task *t)
 {
 	uint8_t type = t->cdb[10] >> 1;
@@ -78,7 +79,7 @@ static void info_read(struct keep_op *op)
 	free(i);
 }
 
-/* §6.32, table 228: which types there are, and how long they may be. */
+/* §6.32, table 228: the supported types and their maximum lengths. */
 static void return_supported(struct dev_task *t)
 {
 	unsigned n = dev_keeps(t->lu) ? KEEP_INFOS : 1;
@@ -129,7 +130,7 @@ int dev_prepare_set_identifying(struct dev_task *t, uint64_t *out_len)
 	return 0;
 }
 
-/* How long the UTF-8 character at p is; 0: it is none. */
+/* Returns the length of the UTF-8 character at p; 0: not a UTF-8 character. */
 static size_t utf8_len(const uint8_t *p, size_t left)
 {
 	size_t n = p[0] < 0x80				   ? 1
@@ -146,7 +147,8 @@ static size_t utf8_len(const uint8_t *p, size_t left)
 	return n;
 }
 
-/* Null-terminated UTF-8 (SPC-4 §4.3.2); *bad: the first byte that is not. */
+/* Returns whether p is null-terminated UTF-8 (SPC-4 §4.3.2); *bad: the first
+ * invalid byte. */
 static bool is_text(const uint8_t *p, size_t len, size_t *bad)
 {
 	size_t at = 0, n;

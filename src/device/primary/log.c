@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * log.c: LOG SENSE and LOG SELECT (SPC-4 §§6.7, 6.8) and the log pages, one
- * row each. Nothing is saved; LOG SELECT only starts the counters again.
+ * log.c: LOG SENSE and LOG SELECT (SPC-4 §§6.7, 6.8) and the log pages, one row
+ * each. No log parameter is saved; LOG SELECT only resets the counters.
  */
 #include <string.h>
 
@@ -15,10 +15,10 @@
 #define DS	      0x80
 #define SPF	      0x40
 
-/* The parameter control byte (SPC-4 §7.3.2.2.2): TSD, as nothing is saved, and
- * FORMAT AND LINKING. */
+/* The parameter control byte (SPC-4 §7.3.2.2.2): TSD, because no parameter
+ * is saved, and FORMAT AND LINKING. */
 #define BINARY_LIST 0x23
-#define COUNTER	    0x22 /* bounded or not: others go on without it */
+#define COUNTER	    0x22 /* FORMAT AND LINKING 10b, as every counter has */
 
 /* ---- parameters into a page ---- */
 
@@ -29,7 +29,8 @@ struct out {
 	bool any;
 };
 
-/* Room for a parameter's value, or NULL when it is not asked for. */
+/* Appends a parameter; returns where its value goes, or NULL if its code is
+ * below PARAMETER POINTER. */
 static uint8_t *put(struct out *o, uint16_t code, uint8_t control, uint8_t len)
 {
 	uint8_t *p = o->p + o->at;
@@ -46,7 +47,7 @@ static uint8_t *put(struct out *o, uint16_t code, uint8_t control, uint8_t len)
 
 /* ---- 0Ch, SBC-3 §6.4.5 ---- */
 
-#define SCOPE_SHARED 0x02 /* not this unit's alone */
+#define SCOPE_SHARED 0x02 /* units of the same file system share the space */
 
 static void put_resource(struct out *o, uint16_t code, uint64_t bytes)
 {
@@ -102,8 +103,8 @@ static void put_count(struct out *o, uint16_t code, uint64_t n)
 		put_be64(v, n);
 }
 
-/* Times are not measured: they are zero intervals, which are a millisecond
- * (10 to the -3rd of a second) each. */
+/* The unit measures no times: it reports zero intervals of one millisecond
+ * (10 to the -3rd of a second). */
 static void fill_statistics(struct dev_task *t, struct out *o)
 {
 	struct dev_counter r = since_reset(t->lu, COUNT_READS);
@@ -124,8 +125,9 @@ static void fill_statistics(struct dev_task *t, struct out *o)
 	}
 }
 
-/* Of reads only the host knows what its cache had: 0001h and 0002h are left
- * out. Writes hit the cache where they end before they are on the medium. */
+/* 0001h and 0002h, the read cache, are left out, because the cache of Linux
+ * does not report hits. A write is a cache hit if it ends before the blocks
+ * are on the medium. */
 static void fill_cache(struct dev_task *t, struct out *o)
 {
 	put_count(o, 0x0003, since_reset(t->lu, COUNT_CACHED).commands);
@@ -147,8 +149,8 @@ static void fill_exceptions(struct dev_task *t, struct out *o)
 
 static const struct log_page {
 	uint8_t code, subpage;
-	bool needs_space; /* the store is asked first */
-	bool counts;	  /* its parameters are counters: PC counts, too */
+	bool needs_space; /* from BS_SPACE */
+	bool counts;	  /* the parameters are counters, so PC applies */
 	bool (*has)(const struct dev_lu *lu);
 	void (*fill)(struct dev_task *t, struct out *o);
 } pages[] = {
@@ -168,7 +170,8 @@ static uint8_t page_code(const struct dev_task *t)
 	return t->cdb[2] & 0x3f;
 }
 
-/* The page asked for; with SUBPAGES_ALL, the first of its code. */
+/* Returns the page that the CDB names; with SUBPAGES_ALL, the first of its
+ * code. */
 static const struct log_page *find(const struct dev_task *t)
 {
 	uint8_t subpage = t->cdb[3];
@@ -189,7 +192,8 @@ static bool has_code(const struct dev_task *t)
 	return page_code(t) == 0;
 }
 
-/* Which byte of the CDB names what is not there. */
+/* Ends t with the field pointer at SUBPAGE CODE if the page code exists,
+ * else at PAGE CODE. */
 static void no_such_page(struct dev_task *t)
 {
 	dev_bad_field(t, has_code(t) ? 3 : 2, -1);
@@ -205,8 +209,9 @@ static void put_name(uint8_t *p, size_t *at, uint8_t code, uint8_t subpage,
 		p[(*at)++] = subpage;
 }
 
-/* 00h: the pages; with subpage FFh those with their subpages, of one page code
- * or, for 00h, of all (SPC-4 §§7.3.18 to 7.3.20). Subpage FFh is one itself. */
+/* Page 00h lists the pages; with subpage FFh also their subpages, of one
+ * page code or, for page code 00h, of all pages (SPC-4 §§7.3.18 to 7.3.20).
+ * Subpage FFh lists itself. */
 static void list_pages(struct dev_task *t)
 {
 	bool subpages = t->cdb[3] == SUBPAGES_ALL;
@@ -251,7 +256,8 @@ static void build(struct dev_task *t, int result)
 	if (!o.p)
 		return;
 	l->fill(t, &o);
-	if (!o.any) { /* SPC-4 §6.8: the pointer is behind the last one */
+	/* SPC-4 §6.8: PARAMETER POINTER is beyond the last parameter */
+	if (!o.any) {
 		dev_bad_field(t, 5, -1);
 		return;
 	}
@@ -271,7 +277,8 @@ void dev_log_sense(struct dev_task *t)
 	else if (!l)
 		no_such_page(t);
 	else if (l->counts && t->cdb[2] >> 6 != PC_CUMULATIVE)
-		dev_bad_field(t, 2, 7); /* no thresholds, no defaults */
+		/* the counters have no thresholds and no default values */
+		dev_bad_field(t, 2, 7);
 	else if (l->needs_space)
 		dev_submit(t, BS_SPACE, 0, 0, 0, build);
 	else
@@ -283,8 +290,8 @@ void dev_log_sense(struct dev_task *t)
 #define PCR		      0x02
 #define PC_DEFAULT_CUMULATIVE 3
 
-/* False: it was zero. */
-static bool start_again(struct dev_lu *lu, enum dev_count what)
+/* Resets a counter; false: it was zero already. */
+static bool reset_counter(struct dev_lu *lu, enum dev_count what)
 {
 	struct dev_counter *base = &lu->counted_before[what];
 	struct dev_counter now = sum(lu, what);
@@ -297,7 +304,8 @@ static bool start_again(struct dev_lu *lu, enum dev_count what)
 	return changed;
 }
 
-/* What the CDB names has its defaults again; whether that changed anything. */
+/* Resets the counters of the pages that the CDB names; returns whether any
+ * counter changed. */
 static bool reset_pages(struct dev_task *t)
 {
 	bool all = page_code(t) == 0, changed = false;
@@ -308,12 +316,12 @@ static bool reset_pages(struct dev_task *t)
 
 	for (unsigned i = 0; i < DEV_NCOUNTS; i++)
 		if (i < COUNT_CACHED ? statistics : cache)
-			changed |= start_again(t->lu, (enum dev_count)i);
+			changed |= reset_counter(t->lu, (enum dev_count)i);
 	return changed;
 }
 
-/* No parameter can be set: a list has to be empty (SPC-4 §6.7.2, table 186:
- * thresholds have none but their defaults). */
+/* No parameter can be set, so the parameter list must be empty (SPC-4
+ * §6.7.2, table 186: the thresholds have no values besides the defaults). */
 void dev_log_select(struct dev_task *t)
 {
 	bool resets =

@@ -73,13 +73,15 @@ static size_t put_mask(const struct dev_lu *lu, const struct dev_mode_page *m,
 
 static bool has(const struct dev_lu *lu, const struct dev_mode_page *m)
 {
-	/* has() of a disk's page reads the store, which an empty drive lacks */
+	/* the type first: has() of a disk's page reads the backstore, and an
+	 * empty drive has none */
 	return m->type == dev_lu_type(lu) && (!m->has || m->has(lu));
 }
 
 /* ---- MODE SENSE ---- */
 
-/* The pages asked for; 0 when there is no such page. */
+/* Writes the pages that the CDB names; returns their length; 0: the unit
+ * does not have the page. */
 static size_t put_pages(const struct dev_task *t, uint8_t *p)
 {
 	unsigned pc = t->cdb[2] >> 6, page = t->cdb[2] & 0x3f;
@@ -87,7 +89,8 @@ static size_t put_pages(const struct dev_task *t, uint8_t *p)
 	uint8_t subpage = t->cdb[3];
 	size_t at = 0;
 
-	/* SPC-4 §6.11.1: of all pages it is no subpage or all of them */
+	/* SPC-4 §6.11.1: with page code 3Fh, only subpage codes 00h and FFh
+	 * are valid */
 	if (page == PAGE_ALL && subpage && subpage != SUBPAGE_ALL)
 		return 0;
 	for (size_t i = 0; i < dev_mode_npages; i++) {
@@ -129,7 +132,8 @@ static uint8_t device_specific(const struct dev_lu *lu)
 			 0x10); /* WP, DPOFUA */
 }
 
-/* Everything behind the header, whose length is 4 or 8; 0: ended. */
+/* Writes block descriptor and pages after the header of 4 or 8 bytes;
+ * returns the length of all; 0: t was ended. */
 static size_t build(struct dev_task *t, size_t header, bool long_lba,
 		    size_t *descriptor)
 {
@@ -163,7 +167,7 @@ void dev_mode_sense_6(struct dev_task *t)
 
 	if (len == 0)
 		return;
-	if (len > 256) { /* more than the header can tell */
+	if (len > 256) { /* more than MODE DATA LENGTH can hold */
 		dev_bad_field(t, 3, -1);
 		return;
 	}
@@ -195,15 +199,15 @@ void dev_mode_sense_10(struct dev_task *t)
 
 int dev_prepare_mode_select(struct dev_task *t, uint64_t *out_len)
 {
-	if (!(t->cdb[1] & PF)) /* pages as the vendor writes them: none */
+	if (!(t->cdb[1] & PF)) /* no vendor specific page format */
 		return dev_bad_field(t, 1, 4);
 	if ((t->cdb[1] & SP) && !dev_keeps(t->lu))
 		return dev_bad_field(t, 1, 0);
 	*out_len = t->row->len == 6 ? t->cdb[4] : get_be16(t->cdb + 7);
 	t->lba = DEV_STATE_LBA;
 	t->blocks = 1;
-	/* what a command's blocks are held against stays the same as long as
-	 * it runs: the unit is at rest meanwhile */
+	/* The application tags must not change while a command checks its
+	 * blocks: MODE SELECT has exclusive access to the unit. */
 	t->alone = !dev_is_cd(t->lu) && dev_has_tags(t->lu);
 	return 0;
 }
@@ -214,7 +218,9 @@ static bool too_short(struct dev_task *t)
 	return false;
 }
 
-/* A block descriptor can only say what is so: blocks 0, all ones, or ours. */
+/* The values of a block descriptor must not change the unit: NUMBER OF
+ * LOGICAL BLOCKS is 0, all ones or the current number, the length 0 or the
+ * current length. */
 static bool check_descriptor(struct dev_task *t, size_t at, bool is_long)
 {
 	const uint8_t *p = (const uint8_t *)t->mem.buf + at;
@@ -231,7 +237,8 @@ static bool check_descriptor(struct dev_task *t, size_t at, bool is_long)
 	return false;
 }
 
-/* The header and its descriptors: where the pages begin in *at. */
+/* Checks the header and the block descriptor; *at gets the offset of the
+ * first page. */
 static bool skip_descriptors(struct dev_task *t, size_t *at)
 {
 	const uint8_t *p = t->mem.buf;
@@ -265,8 +272,9 @@ static const struct dev_mode_page *find_page(const struct dev_lu *lu,
 	return NULL;
 }
 
-/* SPC-4 §6.9.1: what can't be changed must be as it is. Bytes of the header
- * were compared by find_page; PS is reserved here. */
+/* SPC-4 §6.9.1: bits that are not changeable must have their current values.
+ * find_page has compared the header, except PS, which is reserved in MODE
+ * SELECT. */
 static bool check_page(struct dev_task *t, const struct dev_mode_page *m,
 		       size_t at)
 {
@@ -283,7 +291,8 @@ static bool check_page(struct dev_task *t, const struct dev_mode_page *m,
 			dev_bad_parameter(t, (unsigned)(at + i));
 			return false;
 		}
-	/* what is so already may stay so, though the unit has grown since */
+	/* unchanged values are valid, even if the unit has grown since they
+	 * were set */
 	if (m->bad && memcmp(p + header, now + header, m->len - header) != 0)
 		bad = m->bad(p, t->lu->blocks);
 	if (bad) {
@@ -293,7 +302,7 @@ static bool check_page(struct dev_task *t, const struct dev_mode_page *m,
 	return true;
 }
 
-/* One page at *at into c; *at moves behind it. */
+/* Reads the page at *at into c, and moves *at to the end of the page. */
 static bool take_page(struct dev_task *t, struct dev_control *c, size_t *at)
 {
 	const uint8_t *p = (const uint8_t *)t->mem.buf + *at;
@@ -352,29 +361,29 @@ static void selected(struct dev_task *t)
 }
 
 /* SPC-4 §7.5.9 */
-static void tell_priority(struct dev_task *t)
+static void report_priority(struct dev_task *t)
 {
 	dev_attention_others(t, UA_PRIORITY_CHANGED, selected);
 }
 
-/* The list was good: its values come into force. */
+/* The parameter list was valid: its values become the current values. */
 static void apply(struct dev_task *t, const struct dev_control *next)
 {
 	const struct dev_control was = values(t->lu, PC_CURRENT);
 
 	dev_ctl_store(&t->lu->ctl, next);
-	/* what the cache still holds from before */
+	/* WCE was cleared: the cache has to be flushed */
 	t->count = next->write_through && !was.write_through;
-	/* SPC-4 §6.9.1: the others learn of it */
+	/* SPC-4 §6.9.1: all other nexuses get a unit attention */
 	if (dev_mode_same(t->lu, &was, next))
 		selected(t);
 	else if (was.initial_priority != next->initial_priority)
-		dev_attention_others(t, UA_MODE_CHANGED, tell_priority);
+		dev_attention_others(t, UA_MODE_CHANGED, report_priority);
 	else
 		dev_attention_others(t, UA_MODE_CHANGED, selected);
 }
 
-/* ---- saved values as bytes: PS says that the page could be changed ---- */
+/* ---- saved values as bytes: PS marks pages that had changeable bits ---- */
 
 static bool can_change(const struct dev_lu *lu, const struct dev_mode_page *m)
 {
@@ -405,15 +414,17 @@ size_t dev_mode_encode(const struct dev_lu *lu, const struct dev_control *c,
 	return at;
 }
 
-/* LBPERE is set unless somebody cleared it: not where the unit had no
- * threshold, nor by those of us who knew no LBPERE, and set no PS. */
+/* LBPERE is one unless MODE SELECT cleared it. A record without PS on page
+ * 01h does not say so: the unit had no threshold, or an earlier release
+ * without LBPERE wrote the record. */
 static bool says_nothing(const struct dev_mode_page *m, const uint8_t *p)
 {
 	return m->code == 0x01 && !(p[0] & PS);
 }
 
-/* What can be changed of it; the rest is as the unit has it now, which may
- * have another store than when it was saved. */
+/* Reads the changeable bits of the saved page; all other bits keep their
+ * current values, because the unit may have another backstore than at the
+ * time of saving. */
 static int merge(const struct dev_lu *lu, const struct dev_mode_page *m,
 		 const uint8_t *p, struct dev_control *c)
 {
@@ -539,7 +550,7 @@ void dev_mode_select(struct dev_task *t)
 	size_t len = t->row->len == 6 ? t->cdb[4] : get_be16(t->cdb + 7), at;
 	struct dev_control next = values(t->lu, PC_CURRENT);
 
-	/* an empty list is no error; with SP what is current is saved */
+	/* an empty list is valid; with SP the current values are saved */
 	if (len && !skip_descriptors(t, &at))
 		return;
 	while (len && at < t->out_len)

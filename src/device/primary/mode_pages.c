@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* mode_pages.c: the mode pages (SPC-4 §7.5, SBC-3 §6.5), one row each: what
- * they say, what of them can be changed, and what a change means. */
+/* mode_pages.c: the mode pages (SPC-4 §7.5, SBC-3 §6.5), one row each: their
+ * values, their changeable bits, and how to read values from a page. */
 #include "device/block/block.h"
 #include "device/block/protect.h"
 #include "device/cd/cd.h"
@@ -67,7 +67,7 @@ static bool has_cache(const struct dev_lu *lu)
 	return lu->bs->caps & BS_CAP_WRITE_CACHE;
 }
 
-/* ---- pages of which nothing can be changed ---- */
+/* ---- functions of pages without changeable bits ---- */
 
 static void fixed_mask(const struct dev_lu *lu, uint8_t *p)
 {
@@ -89,8 +89,8 @@ static void fill_nothing(const struct dev_lu *lu, const struct dev_control *c,
 	(void)p;
 }
 
-/* 01h, SBC-3 §6.5.8; a threshold that is set is told of unless that is
- * switched off */
+/* 01h, SBC-3 §6.5.8; a threshold that is set is reported unless LBPERE is
+ * zero */
 
 #define LBPERE 0x80
 
@@ -140,7 +140,7 @@ static void mask_caching(const struct dev_lu *lu, uint8_t *p)
 	p[2] = has_cache(lu) ? WCE : 0;
 }
 
-/* Where there is no cache the bit is 0 and stays it. */
+/* Without a cache WCE is always zero, so write_through has no effect. */
 static void take_caching(struct dev_control *c, const uint8_t *p)
 {
 	c->write_through = !(p[2] & WCE);
@@ -206,8 +206,8 @@ static unsigned bad_control(const uint8_t *p, uint64_t blocks)
 
 /* ---- 0Ah/01h, SPC-4 §7.5.9 ---- */
 
-#define TCMOS  0x04 /* the time stamp is this machine's clock, */
-#define SCSIP  0x02 /* until SET TIMESTAMP sets it */
+#define TCMOS  0x04 /* the timestamp is the clock of this machine, */
+#define SCSIP  0x02 /* until SET TIMESTAMP changes it */
 #define IALUAE 0x01
 
 static void fill_extension(const struct dev_lu *lu, const struct dev_control *c,
@@ -261,7 +261,7 @@ static void take_provisioning(struct dev_control *c, const uint8_t *p)
 	c->soft_count = get_be32(p + DEV_THRESHOLD_AT + 4);
 }
 
-/* ---- the table, in the order in which page 3Fh gives them ---- */
+/* ---- the table, in the order of page 3Fh ---- */
 
 const struct dev_mode_page dev_mode_pages[] = {
 	{ 0x01, 0, 12, DEV_DISK, NULL, fill_recovery, mask_recovery,
@@ -291,7 +291,7 @@ const struct dev_mode_page dev_mode_pages[] = {
 };
 const size_t dev_mode_npages = ARRAY_LEN(dev_mode_pages);
 
-/* Subpages have a longer header (SPC-4 §7.5.7). */
+/* SPC-4 §7.5.7 */
 size_t dev_mode_header_len(const struct dev_mode_page *m)
 {
 	return m->subpage ? 4 : 2;

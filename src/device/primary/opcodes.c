@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* opcodes.c: REPORT SUPPORTED OPERATION CODES (SPC-4 §6.35), from the rows. */
+/* opcodes.c: REPORT SUPPORTED OPERATION CODES (SPC-4 §6.35), from the rows
+ * of the commands (table.c). */
 #include "device/primary/primary.h"
 #include "device/unit/command.h"
 
@@ -65,12 +66,14 @@ static size_t one_opcode(uint8_t *p, const struct dev_command *c, bool timeouts)
 	return at;
 }
 
-/* Reporting options 1 (no service action), 2 (with), 3 (either). Returns
- * whether the request fits the operation code. */
+/* Finds the row for REPORTING OPTIONS 1 (no service action), 2 (with service
+ * action) or 3 (either); *row NULL: the command is not supported. False: the
+ * option does not fit the operation code. */
 static bool pick(const struct dev_task *t, const struct dev_command **row)
 {
 	const uint8_t *cdb = t->cdb;
-	/* the service action where either kind of CDB has it */
+	/* the service action at its place in a short CDB and in a 32-byte
+	 * CDB */
 	uint8_t probe[16] = { cdb[3], cdb[5] & 0x1f, [8] = cdb[4], cdb[5] };
 	uint16_t sa = get_be16(cdb + 4);
 	bool known;
@@ -80,7 +83,7 @@ static bool pick(const struct dev_task *t, const struct dev_command **row)
 
 	*row = NULL;
 	if (!dev_command_any(t->nexus->server, t->lu,
-			     cdb[3])) /* on this unit */
+			     cdb[3])) /* no row of this unit */
 		return (cdb[2] & 7) != 0;
 	*row = c && has_sa && sa != c->sa ? NULL : c;
 	if (*row && c->has && !c->has(t->lu))

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * removal.c: START STOP UNIT (SBC-3 §5.25), PREVENT ALLOW MEDIUM REMOVAL
- * (SPC-4 §6.14); both of MMC-6, too.
+ * removal.c: START STOP UNIT (SBC-3 §5.25, MMC-6) and PREVENT ALLOW MEDIUM
+ * REMOVAL (SPC-4 §6.14, MMC-6).
  */
 #include "device/cd/cd.h"
 #include "device/primary/primary.h"
 #include "device/unit/attention.h"
 #include "device/unit/condition.h"
 
-/* Bit 0 prevents, bit 1 says which of the two is meant: on disks there is only
- * the one. */
+/* Bit 0 of PREVENT prevents the removal; bit 1 selects the persistent
+ * prevention, which only CD/DVD devices have. */
 void dev_prevent_allow(struct dev_task *t)
 {
 	bool persists = t->lu->cfg.type == DEV_CD && (t->cdb[4] & 0x02);
@@ -37,7 +37,8 @@ static void load(struct dev_task *t)
 
 static void eject(struct dev_task *t)
 {
-	/* ejected already, or being erased: the latter was refused before */
+	/* no effect if the medium is ejected; a unit in erasure has refused
+	 * the command */
 	(void)dev_condition_go(t->lu, LU_READY, LU_NO_MEDIUM);
 	dev_good(t);
 }
@@ -60,8 +61,9 @@ static void flushed_then_rest(struct dev_task *t, int result)
 	dev_good(t);
 }
 
-/* Reserved conditions mean nothing, unless it goes by the letter: libiscsi's
- * suite sends them all and wants that they keep LOEJ from counting. */
+/* Reserved power conditions have no effect: the test suite of libiscsi sends
+ * all of them and expects that they disable LOEJ. With `strict` they are
+ * refused. */
 static void change_power(struct dev_task *t)
 {
 	uint8_t condition = t->cdb[4] >> 4, modifier = t->cdb[3] & 0x0f;
@@ -90,8 +92,8 @@ static void activate(struct dev_task *t)
 }
 
 /*
- * To stop without ejecting means nothing here, but for the flush: other
- * initiators may be at work on a unit that one of them thinks to spin down.
+ * START STOP UNIT without LOEJ does not stop the unit, but only flushes: other
+ * initiators may use a unit that one initiator wants to stop.
  */
 void dev_start_stop(struct dev_task *t)
 {
@@ -106,7 +108,7 @@ void dev_start_stop(struct dev_task *t)
 		flush ? dev_flush(t, 0) : dev_good(t);
 	else if (!t->lu->cfg.removable)
 		dev_bad_field(t, 4, 1);
-	else if (dev_is_prevented(t->lu)) /* no change of medium, either way */
+	else if (dev_is_prevented(t->lu)) /* neither eject nor load */
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_REMOVAL_PREVENTED);
 	else if (what & START)
 		load(t);
@@ -118,7 +120,7 @@ void dev_start_stop(struct dev_task *t)
 
 /* ---- the same for a CD/DVD device, MMC-6 §6.42 ---- */
 
-/* The tray closes; is there anything in it? */
+/* Closes the tray; the unit is ready if the tray has a medium. */
 static void load_cd(struct dev_task *t)
 {
 	(void)dev_condition_go(t->lu, LU_EMPTY_OPEN, LU_EMPTY);
@@ -128,7 +130,7 @@ static void load_cd(struct dev_task *t)
 		dev_good(t);
 }
 
-/* The medium lies in the open tray, and can be loaded again. */
+/* Opens the tray; the medium stays in the tray and can be loaded again. */
 static void eject_cd(struct dev_task *t)
 {
 	(void)dev_condition_go(t->lu, LU_EMPTY, LU_EMPTY_OPEN);
@@ -139,9 +141,10 @@ static void eject_cd(struct dev_task *t)
 }
 
 /*
- * Power conditions as above. A tray that is out may come in whoever prevents.
- * What is NO_FLUSH on disks is FL here: with LOEJ and START it asks for another
- * layer of a hybrid disc, which no medium of ours is; else it means nothing.
+ * Power conditions have no effect. Prevention does not stop an open tray from
+ * closing. The bit NO_FLUSH of disks is FL here: with LOEJ and START the
+ * command selects another layer of a hybrid disc, and no medium here is one;
+ * else FL is ignored.
  */
 void cd_start_stop(struct dev_task *t)
 {

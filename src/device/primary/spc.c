@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* spc.c: commands every device type has (SPC-4 §6). */
+/* spc.c: commands of all device types (SPC-4 §6). */
 #include <string.h>
 
 #include "device/alua/alua.h"
@@ -21,11 +21,11 @@ static void put_padded(uint8_t *p, size_t len, const char *text,
 	memcpy(p, text, n);
 }
 
-/* What of INQUIRY data follows from the type of the unit. */
+/* The fields of INQUIRY data that depend on the type of the unit. */
 static const struct type {
 	uint8_t peripheral;  /* SPC-4 table 142 */
 	bool third_party;    /* EXTENDED COPY */
-	const char *product; /* unless another was configured */
+	const char *product; /* default */
 	uint16_t version;    /* of the command set's standard */
 } types[DEV_NTYPES] = {
 	[DEV_DISK] = { 0x00, true, "VIRTUAL-DISK", 0x04c0 /* SBC-3 */ },
@@ -53,7 +53,7 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 		return;
 	p[0] = t->lu ? dev_peripheral_qualifier(t->nexus) |
 			       dev_peripheral_type(t->lu)
-		     : 0x7f; /* no unit here: qualifier 011b */
+		     : 0x7f; /* no unit at this LUN: qualifier 011b */
 	p[1] = cfg && cfg->removable ? 0x80 : 0; /* RMB */
 	p[2] = 0x06;				 /* SPC-4 */
 	p[3] = 0x32; /* NormACA, HiSup, response data format 2 */
@@ -109,7 +109,7 @@ void dev_report_luns(struct dev_task *t)
 	p = dev_param_buf(t);
 	if (!p)
 		return;
-	/* 1: only well-known units, of which there are none */
+	/* 1: well known logical units only, which the device does not have */
 	for (uint16_t lun = 0; select != 1 && lun < DEV_MAX_LUNS; lun++) {
 		if (!dev_lu_get(t->nexus->server, lun))
 			continue;

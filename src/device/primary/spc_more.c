@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* spc_more.c: REPORT and SET TIMESTAMP (SPC-4 §§6.38, 6.46), the echo buffer
- * (§§6.18, 6.49). */
+/* spc_more.c: REPORT and SET TIMESTAMP (SPC-4 §§6.38, 6.46), and the echo
+ * buffer of READ and WRITE BUFFER (§§6.18, 6.49). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,13 +76,14 @@ void dev_set_timestamp(struct dev_task *t)
 	dev_attention_others(t, UA_TIMESTAMP_CHANGED, dev_good);
 }
 
-/* ---- echo buffer: one per nexus, so nobody overwrites another's ---- */
+/* ---- echo buffer: each nexus has its own ---- */
 
 #define MODE_DESCRIPTOR	     0x03
 #define MODE_ECHO	     0x0a
 #define MODE_ECHO_DESCRIPTOR 0x0b
 #define ECHO_MAX	     4096u
-#define EBOS		     0x01000000u /* that nobody else overwrites it */
+/* no other nexus overwrites the buffer */
+#define EBOS 0x01000000u
 
 int dev_prepare_write_buffer(struct dev_task *t, uint64_t *out_len)
 {
@@ -135,6 +136,6 @@ void dev_read_buffer(struct dev_task *t)
 		memcpy(p, n->echo, n->echo_len);
 	else if (mode == MODE_ECHO_DESCRIPTOR)
 		put_be32(p, EBOS | ECHO_MAX);
-	/* MODE_DESCRIPTOR: zeros, there are no other buffers */
+	/* MODE_DESCRIPTOR: zeros, because the unit has no other buffers */
 	dev_return(t, mode == MODE_ECHO ? n->echo_len : 4u, alloc);
 }

@@ -66,8 +66,8 @@ static size_t page_identification(const struct dev_task *t, uint8_t *p)
 	return (size_t)(at - p);
 }
 
-/* 88h, SPC-4 §7.8.14: this process's ports; of those of another daemon on the
- * same units nobody here knows the names. */
+/* 88h, SPC-4 §7.8.14: the ports of this process only: it does not know the
+ * names of the ports of another iserd with the same units. */
 static size_t page_ports(const struct dev_task *t, uint8_t *p)
 {
 	const struct dev_server *s = t->nexus->server;
@@ -133,7 +133,7 @@ static size_t page_provisioning(const struct dev_task *t, uint8_t *p)
 	return 8;
 }
 
-/* B6h, ZBC: it has no zones, and no numbers of them to report. */
+/* B6h, ZBC: the unit has no zones; all ones: not reported. */
 static size_t page_zones(const struct dev_task *t, uint8_t *p)
 {
 	(void)t;
