@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* keep.c: how the record of a unit changes (see keep.h). */
+/* keep.c: changes the record of a unit (keep.h). */
 #include "device/keep/keep.h"
 #include "device/unit/condition.h"
 
@@ -13,7 +13,7 @@ int dev_keep_init(struct dev_lu *lu)
 	return lu->kept ? 0 : ERR_NOMEM;
 }
 
-/* ---- one at a time, on the home worker ---- */
+/* ---- changes, one after the other on the home worker ---- */
 
 static struct keep_op *op_of(struct dev_change *c)
 {
@@ -77,7 +77,7 @@ void dev_keep(struct keep_op *op)
 	dev_change_start(&op->queued, s, &s->keep_changes, op->from, &keep_ops);
 }
 
-/* ---- after a power loss ---- */
+/* ---- restoring a record ---- */
 
 static enum dev_condition condition_of(const struct keep_erase *e)
 {

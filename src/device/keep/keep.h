@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * keep.h: the record of a unit that outlives a power loss, besides its reservations:
- * the saved values of its mode pages, its identifying information, and a SANITIZE or
- * FORMAT UNIT that has not finished.
+ * keep.h: the record of a unit, which survives a power loss: the saved values
+ * of its mode pages, its identifying information, and a SANITIZE or FORMAT UNIT
+ * in progress. The reservations have a record of their own (reserve/pr_save.c).
  *
- * The record belongs to the home worker. A change of the record is a dev_change: the
- * home worker saves the new record, replaces the old one, and replies.
+ * The record belongs to the home worker. A change of the record is a
+ * dev_change: the home worker saves the new record, replaces the old one, and
+ * replies.
  */
 #ifndef DEVICE_KEEP_H
 #define DEVICE_KEEP_H
@@ -32,8 +33,9 @@ struct keep_erase {
 	bool rekey;   /* CRYPTO ERASE */
 	bool unrestricted, invert;
 	uint8_t passes, pass;
-	uint8_t pi_type;      /* FORMAT UNIT: of protection, afterwards */
-	uint64_t at, size;    /* bytes of the pass that are done, of the unit */
+	uint8_t pi_type; /* FORMAT UNIT: the new protection type */
+	/* bytes: progress of the pass, size of the unit */
+	uint64_t at, size;
 	uint16_t pattern_len; /* 0: no passes, zeros */
 	uint8_t pattern[KEEP_PATTERN_MAX];
 };
@@ -49,38 +51,45 @@ struct dev_record {
 };
 
 struct keep_op {
-	/* by who asks */
+	/* set by the caller */
 	struct dev_lu *lu;
 	unsigned from; /* worker */
-	/* On the home worker: makes of *r, the newest record, the next. NULL:
-	 * op->next is only to be read, in done. */
+	/* On the home worker: changes *r, a copy of the record. NULL: the
+	 * caller only reads op->next, in done. */
 	void (*change)(struct keep_op *op, struct dev_record *r);
-	/* On the home worker, once the record is on the medium; NULL: nothing
-	 * else follows the record. */
+	/* On the home worker, when the changed record is on the medium; may
+	 * be NULL. */
 	void (*kept)(struct keep_op *op);
-	void (*done)(struct keep_op *op); /* on `from`; op is its own again */
-	int err; /* 0, ERR_NOMEM, ERR_MEDIUM: nothing has changed */
+	/* on worker `from`; the caller may free op */
+	void (*done)(struct keep_op *op);
+	int err; /* 0; ERR_NOMEM, ERR_MEDIUM: the record has not changed */
 	struct dev_record next;
-	struct dev_change queued; /* keep.c's */
+	struct dev_change queued; /* private to keep.c */
 };
 
-int dev_keep_init(struct dev_lu *lu); /* 0, ERR_NOMEM */
-/* dev_keep_restored: lu->kept was read from the medium: the unit's condition is
- * as it says. Before the first nexus. */
+/* dev_keep_init allocates the record of a unit with cfg.keeps;
+ * dev_server_free frees the record. */
+int dev_keep_init(struct dev_lu *lu); /* ERR_NOMEM */
+/* dev_keep_restored sets the condition of the unit from the record that
+ * keep_decode has read; before the first nexus. */
 void dev_keep_restored(struct dev_lu *lu);
+/* dev_keep changes or reads the record of op->lu, which has one (dev_keeps).
+ * op is borrowed until op->done. */
 void dev_keep(struct keep_op *op);
-/* Ends the command whose op came back with this err. */
+/* dev_not_kept ends t with the sense data of err, a failed dev_keep. */
 void dev_not_kept(struct dev_task *t, int err);
 
 /* ---- keep_save.c: the record as bytes ---- */
 
 #define KEEP_ENCODED_MAX 8192u
 
-/* How many bytes of p it takes; 0: there is nothing to keep. */
+/* keep_encode writes the record to p and returns its length; 0: the record
+ * has only default values and needs no bytes. */
 size_t keep_encode(const struct dev_lu *lu, const struct dev_record *r,
 		   uint8_t p[KEEP_ENCODED_MAX]);
-/* ERR_TRUNCATED, ERR_FORMAT; ERR_DATA_DIGEST: its CRC is wrong;
- * ERR_NOT_FOUND: another store's. */
+/* keep_decode reads a record. ERR_TRUNCATED, ERR_FORMAT: the record is
+ * damaged; ERR_DATA_DIGEST: its CRC is wrong; ERR_NOT_FOUND: it belongs to
+ * another backstore. */
 int keep_decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
 		struct dev_record *r);
 

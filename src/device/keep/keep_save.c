@@ -2,27 +2,28 @@
 /*
  * keep_save.c: the record of a unit as bytes. Numbers are big-endian:
  *
- *    0 28  seal.h, "ISERUNT1"
- *   28     items: 2 kind, 2 length, and so many bytes; each kind once
+ *    0 28  record_header.h, "ISERUNT1"
+ *   28     items: 2 kind, 2 length, the bytes of the item; each kind at most once
  *
- *   1  mode pages, as MODE SENSE gives them; PS: it could be changed then
+ *   1  mode pages as of MODE SENSE; PS: the page had changeable bits
  *   2  identifying information        3  text identifying information
- *   4  SANITIZE or FORMAT UNIT: 1 state, 1 flags, 1 passes, 1 pass, 4 zero,
- *      8 bytes done of the pass, 8 bytes of the unit, the pattern
+ *   4  SANITIZE or FORMAT UNIT: 1 state, 1 flags, 1 passes, 1 pass, 1 protection
+ *      type, 3 zero, 8 progress of the pass, 8 size of the unit (both in bytes),
+ *      the pattern
  */
 #include <string.h>
 
 #include "device/keep/keep.h"
-#include "device/keep/seal.h"
+#include "device/keep/record_header.h"
 
 #define WHAT	  "ISERUNT1"
-#define HEAD_LEN  DEV_SEAL_LEN
+#define HEAD_LEN  DEV_RECORD_HEADER_LEN
 #define ITEM_LEN  4
 #define ERASE_LEN 24
 
 enum item {
 	ITEM_MODES = 1,
-	ITEM_INFO = 2, /* and the next */
+	ITEM_INFO = 2, /* and KEEP_TEXT: 3 */
 	ITEM_ERASE = 4,
 };
 
@@ -89,7 +90,7 @@ size_t keep_encode(const struct dev_lu *lu, const struct dev_record *r,
 	at += put_erase(&r->erase, p + at);
 	if (at == HEAD_LEN)
 		return 0;
-	dev_seal(p, at, WHAT, lu->bs->uuid);
+	dev_record_header_put(p, at, WHAT, lu->bs->uuid);
 	return at;
 }
 
@@ -164,7 +165,7 @@ static int take_item(struct dev_record *r, unsigned kind, const uint8_t *p,
 	}
 }
 
-/* In the order of their kinds, each at most once. */
+/* The items are in the order of their kinds, each kind at most once. */
 static int take_items(struct dev_record *r, const uint8_t *p, size_t len)
 {
 	unsigned last = 0;
@@ -196,7 +197,7 @@ static int take_items(struct dev_record *r, const uint8_t *p, size_t len)
 int keep_decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
 		struct dev_record *r)
 {
-	int err = dev_seal_check(p, len, WHAT, lu->bs->uuid);
+	int err = dev_record_header_check(p, len, WHAT, lu->bs->uuid);
 
 	if (err)
 		return err;

@@ -3,7 +3,7 @@
  * pr_save.c: persistent reservations as bytes that outlive a power loss
  * (APTPL, SPC-4 §5.13.5). Numbers are big-endian:
  *
- *    0 28  seal.h, "ISERRSV1"
+ *    0 28  record_header.h, "ISERRSV1"
  *   28  1  type of the reservation, or 0
  *   29  1  0
  *   30  2  who holds it: index of a registration, or FFFFh
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/keep/seal.h"
+#include "device/keep/record_header.h"
 #include "device/reserve/reserve.h"
 
 #define WHAT	  "ISERRSV1"
@@ -44,7 +44,7 @@ size_t rsv_encode(const struct rsv_state *s, const uint8_t uuid[16], uint8_t *p)
 		memcpy(p + at + REG_LEN, r->name, n);
 		at += REG_LEN + n;
 	}
-	dev_seal(p, at, WHAT, uuid);
+	dev_record_header_put(p, at, WHAT, uuid);
 	return at;
 }
 
@@ -114,7 +114,7 @@ int rsv_decode(const uint8_t *p, size_t len, const uint8_t uuid[16],
 
 	if (len < HEAD_LEN)
 		return ERR_TRUNCATED;
-	err = dev_seal_check(p, len, WHAT, uuid);
+	err = dev_record_header_check(p, len, WHAT, uuid);
 	if (err)
 		return err;
 	if (get_be16(p + 32) > RSV_MAX)

@@ -3,7 +3,7 @@
  * clauses of SBC-3 and SPC-4. The store says what the test wants it to. */
 #include "dev_case.h"
 #include "device/keep/keep.h"
-#include "device/keep/seal.h"
+#include "device/keep/record_header.h"
 #include "device/primary/mode.h"
 
 #define BIG (16u << 20)
@@ -251,7 +251,7 @@ static void test_soft_threshold_of_older_saved_pages(void **state)
 	static struct dev_record r;
 	const struct dev_lu *lu = dev_lu_get(R->server, 0);
 	uint8_t p[KEEP_ENCODED_MAX] = { 0 };
-	size_t at = DEV_SEAL_LEN;
+	size_t at = DEV_RECORD_HEADER_LEN;
 	struct dev_control c = { .soft_enabled = true, .soft_count = 4 }, got;
 
 	(void)state;
@@ -265,7 +265,7 @@ static void test_soft_threshold_of_older_saved_pages(void **state)
 	p[at + DEV_THRESHOLD_AT + 1] = 1;
 	put_be32(p + at + DEV_THRESHOLD_AT + 4, 4);
 	at += 24;
-	dev_seal(p, at, "ISERUNT1", lu->bs->uuid);
+	dev_record_header_put(p, at, "ISERUNT1", lu->bs->uuid);
 	assert_int_equal(keep_decode(lu, p, at, &r), 0);
 	assert_int_equal(dev_mode_from_record(lu, &r, &got), 0);
 	assert_true(got.soft_enabled);

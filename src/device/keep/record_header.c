@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* seal.c: see seal.h. */
-#include "device/keep/seal.h"
+/* record_header.c: see record_header.h. */
+#include "device/keep/record_header.h"
 
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "base/crc32c.h"
 #include "base/err.h"
 
-#define WHAT_LEN 8
+#define TYPE_LEN 8
 #define CRC_AT	 8
 #define BODY_AT	 12
 #define UUID_LEN 16
@@ -19,20 +19,20 @@ static uint32_t crc_of(const uint8_t *p, size_t len)
 		crc32c_update(CRC32C_SEED, p + BODY_AT, len - BODY_AT));
 }
 
-void dev_seal(uint8_t *p, size_t len, const char what[8],
-	      const uint8_t uuid[16])
+void dev_record_header_put(uint8_t *p, size_t len, const char type[8],
+			   const uint8_t uuid[16])
 {
-	memcpy(p, what, WHAT_LEN);
+	memcpy(p, type, TYPE_LEN);
 	memcpy(p + BODY_AT, uuid, UUID_LEN);
 	put_be32(p + CRC_AT, crc_of(p, len));
 }
 
-int dev_seal_check(const uint8_t *p, size_t len, const char what[8],
-		   const uint8_t uuid[16])
+int dev_record_header_check(const uint8_t *p, size_t len, const char type[8],
+			    const uint8_t uuid[16])
 {
-	if (len < DEV_SEAL_LEN)
+	if (len < DEV_RECORD_HEADER_LEN)
 		return ERR_TRUNCATED;
-	if (memcmp(p, what, WHAT_LEN) != 0)
+	if (memcmp(p, type, TYPE_LEN) != 0)
 		return ERR_FORMAT;
 	if (get_be32(p + CRC_AT) != crc_of(p, len))
 		return ERR_DATA_DIGEST;
