@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * copied.c: what is told about copies: RECEIVE COPY STATUS(LID1) (SPC-4
- * §6.23), operating parameters (§6.21), the third-party copy VPD page
- * (§7.8.17). A nexus holds how its last copies went.
+ * copied.c: the results of copies: RECEIVE COPY STATUS(LID1) (SPC-4 §6.23), the
+ * operating parameters (§6.21) and the third-party copy VPD page (§7.8.17). A
+ * nexus has an entry for each of its latest copies.
  */
 #include <string.h>
 
 #include "device/copy/copy.h"
 
-/* ---- the nexus's copies ---- */
+/* ---- the copies of a nexus ---- */
 
 struct dev_copy *dev_copy_find(const struct dev_task *t,
 			       enum dev_copy_kind kind, uint32_t list_id)
@@ -33,7 +33,8 @@ void dev_copies_forget(struct dev_nexus *n, const struct dev_lu *lu)
 	}
 }
 
-/* A free slot, or that of the copy that ended longest ago. */
+/* Returns a free entry, or else the entry of the completed copy that began
+ * first. */
 static struct dev_copy *pick_slot(struct dev_nexus *n)
 {
 	struct dev_copy *best = NULL;
@@ -57,7 +58,8 @@ bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
 
 	if (list_id != COPY_NO_ID)
 		c = dev_copy_find(t, kind, list_id);
-	/* SPC-4 §6.4.3.2: the identifier of a copy that runs is taken */
+	/* SPC-4 §6.4.3.2: the list identifier of a copy in progress is in
+	 * use */
 	if (c && c->state == COPY_RUNS) {
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_OPERATION_IN_PROGRESS);
 		return false;
@@ -80,7 +82,7 @@ bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
 	return true;
 }
 
-/* From here on its place may be another copy's, though t is not forgotten. */
+/* After this, another copy may reuse the entry although t has not ended. */
 void dev_copy_end(struct dev_task *t, bool good)
 {
 	struct dev_copy *c = t->copy;
@@ -140,12 +142,13 @@ void dev_copy_status(struct dev_task *t)
 	put_be16(p + 5, c->segments);
 	p[7] = many ? UNITS_MIB : UNITS_BYTES;
 	put_be32(p + 8, (uint32_t)(many ? c->bytes >> 20 : c->bytes));
-	if (c->state != COPY_RUNS) /* SPC-4 §6.25: it is told once */
+	/* SPC-4 §6.25: the result is reported once */
+	if (c->state != COPY_RUNS)
 		c->state = COPY_NONE;
 	dev_return(t, 12, get_be32(t->cdb + 10));
 }
 
-/* ---- what a copy may be ---- */
+/* ---- operating parameters ---- */
 
 static const uint8_t descriptor_codes[] = { 0x02, 0x0a, 0xe4 };
 
@@ -162,14 +165,14 @@ void dev_copy_parameters(struct dev_task *t)
 	if (!p)
 		return;
 	put_be32(p, (uint32_t)len - 4);
-	p[4] = 0x01; /* SNLID: a copy may go without a list identifier */
+	p[4] = 0x01; /* SNLID: a copy may have no list identifier */
 	put_be16(p + 8, COPY_MAX_TARGETS);
 	put_be16(p + 10, COPY_MAX_SEGMENTS);
 	put_be32(p + 12, COPY_MAX_LIST);
 	put_be32(p + 16, max_segment(t->lu));
 	put_be16(p + 34, DEV_COPIES); /* TOTAL CONCURRENT COPIES */
 	p[36] = DEV_COPIES;	      /* MAXIMUM CONCURRENT COPIES */
-	p[37] = 0; /* DATA SEGMENT GRANULARITY: a byte, by descriptor 0Ah */
+	p[37] = 0; /* DATA SEGMENT GRANULARITY: one byte, with descriptor 0Ah */
 	p[43] = sizeof(descriptor_codes);
 	memcpy(p + 44, descriptor_codes, sizeof(descriptor_codes));
 	dev_return(t, len, get_be32(t->cdb + 10));
@@ -177,8 +180,8 @@ void dev_copy_parameters(struct dev_task *t)
 
 /* ---- VPD 8Fh ---- */
 
-/* Closes a descriptor that began at p and has its bytes up to end: padded to
- * a multiple of four. */
+/* Writes the header of the descriptor from p to end and returns where the
+ * next one begins: the length is padded to a multiple of four. */
 static uint8_t *close_descriptor(uint8_t *p, uint16_t type, uint8_t *end)
 {
 	size_t len = round_up4((size_t)(end - p - 4));
@@ -234,7 +237,7 @@ static uint8_t *put_general(const struct dev_lu *lu, uint8_t *p)
 	return close_descriptor(p, 0x8001, p + 36);
 }
 
-/* What tokens may be: block device ROD limits, types of token. */
+/* The limits of tokens: block device ROD limits. */
 static uint8_t *put_token_limits(const struct dev_lu *lu, uint8_t *p)
 {
 	put_be16(p + 10, TOKEN_RANGES);

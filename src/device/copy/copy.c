@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * copy.c: copying blocks within and between units, chunk by chunk, for
- * EXTENDED COPY (copy_list.c) and WRITE USING TOKEN (token.c).
+ * copy.c: copies blocks within and between units, chunk by chunk, for EXTENDED
+ * COPY (copy_list.c) and WRITE USING TOKEN (token.c).
  */
 #include <assert.h>
 
@@ -29,7 +29,7 @@ struct dev_job *dev_job_new(struct dev_task *t)
 
 static bool is_reachable(const struct dev_lu *lu)
 {
-	/* we know no blocks of a real device */
+	/* the device knows no blocks of a passthrough unit */
 	return !lu->pass.device && dev_condition(lu) == LU_READY;
 }
 
@@ -56,8 +56,8 @@ uint16_t dev_copy_to_refusal(const struct dev_nexus *n, const struct dev_lu *to)
 
 /* ---- chunk by chunk ---- */
 
-/* SPC-4 §5.17.7.4: which segment, how many blocks of it are missing if any
- * was written, and whose failure it was. */
+/* SPC-4 §5.17.7.4: reports the segment; how many of its blocks are not
+ * copied, if any was; and the descriptor of the unit that failed. */
 static void tell_segment(const struct dev_job *j, bool is_source,
 			 struct scsi_sense *s)
 {
@@ -103,7 +103,8 @@ static void chunk_is_done(struct dev_task *t, struct dev_job *j)
 	t->steps.wrote = false;
 }
 
-/* Off to the next segment that has anything left; false: all done. */
+/* Moves on to the next segment with blocks to copy; false: all segments are
+ * copied. */
 static bool find_work(const struct dev_task *t, struct dev_job *j)
 {
 	while (j->now < j->nsegments && j->done == j->segments[j->now].len) {
@@ -121,8 +122,8 @@ static void set_data(struct dev_task *t)
 	t->req.data = bufv_of(&t->mem.iov[1], 1);
 }
 
-/* The next chunk; zeros need no reading. A block and its protection
- * information have to be read as one. */
+/* Reads the next chunk; a segment of zeros has none to read. A fence at the
+ * source ensures that blocks and their protection information match. */
 static void read_chunk(struct dev_task *t, struct dev_job *j,
 		       const struct dev_segment *s)
 {
@@ -175,8 +176,8 @@ static void write_chunk(struct dev_task *t, const struct dev_job *j,
 			       s->to_off + j->done, t->count);
 }
 
-/* A chunk is read (count says that), its place at the destination taken
- * (was_read), it is written (step_io). */
+/* Each chunk has three steps: read it (t->count is its length), take the
+ * fence at the destination (j->was_read), write it (t->steps.wrote). */
 static bool step(struct dev_task *t)
 {
 	struct dev_job *j = t->mem.aux;
@@ -198,7 +199,7 @@ static bool step(struct dev_task *t)
 		return false;
 	}
 	s = &j->segments[j->now];
-	/* what was there before an erasure does not come back */
+	/* blocks from before an erasure must not be written after it */
 	if (j->was_read && s->erasures != erasures(s->to)) {
 		put_failure(t, j, ASC_THIRD_PARTY_DEVICE_FAILURE, false);
 		return false;

@@ -1,39 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * copy.h: what the files that copy blocks between units share: EXTENDED COPY,
- * POPULATE TOKEN and WRITE USING TOKEN, and what is told about them.
+ * copy.h: copies of blocks between units, shared by EXTENDED COPY, POPULATE
+ * TOKEN and WRITE USING TOKEN, and the commands that report about copies.
  */
 #ifndef DEVICE_COPY_H
 #define DEVICE_COPY_H
 
 #include "device/unit/tokens.h"
 
-/* ---- copy.c: a job is at the front of the task's aux ---- */
+/* ---- copy.c: a job is at the beginning of the task's aux buffer ---- */
 
 struct dev_segment {
 	struct dev_lu *from, *to;	/* from: NULL for zeros */
 	uint64_t from_off, to_off, len; /* bytes */
-	uint32_t erasures;		/* of the destination, so far */
-	uint16_t from_at, to_at;	/* their descriptors in the list */
-	bool by_bytes; /* they need not begin or end with a block */
+	/* of the destination, when the job began */
+	uint32_t erasures;
+	/* offsets of the target descriptors in the list */
+	uint16_t from_at, to_at;
+	bool by_bytes; /* offsets and len need not be whole blocks */
 };
 
 struct dev_job {
-	struct dev_token *token; /* what is read must be as it was */
-	bool by_list; /* of segment descriptors, which a failure names */
+	/* the copy fails once the token is revoked; may be NULL */
+	struct dev_token *token;
+	bool by_list; /* from segment descriptors, which a failure reports */
 	uint32_t nsegments, now;
 	uint64_t done; /* bytes of this segment */
 	bool was_read;
-	bool dest_read; /* of by_bytes: what is around the bytes */
+	/* of by_bytes: the blocks of the destination were read */
+	bool dest_read;
 	bool holds_source;
-	bool use_up; /* the token is good no longer when all is done */
+	bool use_up; /* revoke the token at the end of the copy */
 	struct dev_segment segments[64];
 };
 
-struct dev_job *dev_job_new(struct dev_task *t); /* NULL: task was ended */
-void dev_job_run(struct dev_task *t);		 /* t->copy is begun */
-/* Why the nexus may not copy from there (NULL: zeros), and to there; 0: it
- * may. */
+/* dev_job_new allocates a job without segments in t->mem.aux. NULL: t was
+ * ended. */
+struct dev_job *dev_job_new(struct dev_task *t);
+/* dev_job_run executes the job of t and ends t; dev_copy_begin has set
+ * t->copy. */
+void dev_job_run(struct dev_task *t);
+/* dev_copy_from_refusal and dev_copy_to_refusal return the additional sense
+ * code if n may not read from or write to the unit; 0: n may. from NULL:
+ * zeros. */
 uint16_t dev_copy_from_refusal(const struct dev_nexus *n,
 			       const struct dev_lu *from);
 uint16_t dev_copy_to_refusal(const struct dev_nexus *n,
@@ -41,25 +50,33 @@ uint16_t dev_copy_to_refusal(const struct dev_nexus *n,
 
 /* ---- copy_bytes.c ---- */
 
-#define COPY_DATA_AT	4096u /* in aux: the job, then the data */
-#define COPY_BLOCK_MOST 4096u /* of units that it is for */
+#define COPY_DATA_AT 4096u /* in aux: the data, after the job */
+/* the largest block of a unit with segments by_bytes */
+#define COPY_BLOCK_MOST 4096u
 
-/* The next I/O of a chunk of a segment by_bytes. */
+/* dev_copy_bytes begins the next I/O of a chunk of a segment by_bytes. */
 void dev_copy_bytes(struct dev_task *t, struct dev_job *j,
 		    const struct dev_segment *s);
 
 /* ---- token.c ---- */
 
-#define TOKEN_LEN	      512u
-#define ROD_CHANGE_VULNERABLE 0x00800001u /* a copy until it is changed */
+#define TOKEN_LEN 512u
+/* point in time copy, change vulnerable */
+#define ROD_CHANGE_VULNERABLE 0x00800001u
 #define ROD_ZEROS	      0xffff0001u
 #define TOKEN_IDLE	      300u /* seconds */
 #define TOKEN_IDLE_MAX	      3600u
 #define TOKEN_MAX_BYTES	      ((uint64_t)256 << 20) /* of one command */
 
+/* dev_token_is_bad returns whether k is revoked. */
 bool dev_token_is_bad(const struct dev_token *k);
+/* dev_token_use_up revokes k. */
 void dev_token_use_up(struct dev_token *k);
+/* dev_token_put releases a reference of k and frees k with the last one;
+ * NULL: no effect. */
 void dev_token_put(struct dev_token *k);
+/* dev_tokens_fini frees the tokens of all units, when no worker runs any
+ * more. */
 void dev_tokens_fini(struct dev_server *s);
 
 /* ---- copied.c ---- */
@@ -70,32 +87,39 @@ void dev_tokens_fini(struct dev_server *s);
 #define COPY_SEGMENT_MOST 32u /* bytes of a segment descriptor */
 #define COPY_MAX_LIST \
  (COPY_MAX_TARGETS * COPY_TARGET_LEN + COPY_MAX_SEGMENTS * COPY_SEGMENT_MOST)
-#define COPY_NO_ID UINT32_MAX /* where no list identifier is that long */
+/* no list identifier; those of LID1 have one byte */
+#define COPY_NO_ID UINT32_MAX
 
-/* A slot for a new copy, as t->copy; false: the task was ended. */
+/* dev_copy_begin sets t->copy to an entry for a new copy. False: t was
+ * ended. */
 bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
 		    uint32_t list_id, bool discard);
-/* What t's nexus gave to t's unit under this identifier, or NULL. */
+/* dev_copy_find returns the entry of the copy that t's nexus began at t's
+ * unit with this list identifier, or NULL. */
 struct dev_copy *dev_copy_find(const struct dev_task *t,
 			       enum dev_copy_kind kind, uint32_t list_id);
-/* The unit is reset: what has ended is told no more. */
+/* dev_copies_forget clears the entries of completed copies, because lu is
+ * reset. */
 void dev_copies_forget(struct dev_nexus *n, const struct dev_lu *lu);
-/* t->copy has run. */
+/* dev_copy_end sets the result of t->copy, and t->copy to NULL; t does not
+ * end. */
 void dev_copy_end(struct dev_task *t, bool good);
-/* Ends t and its copy with this sense data. */
+/* dev_copy_fail ends t and its copy with this sense data. */
 void dev_copy_fail(struct dev_task *t, const struct scsi_sense *s);
-/* t is aborted, and its copy with it. */
+/* dev_copy_abort ends the copy of an aborted t. */
 void dev_copy_abort(struct dev_task *t);
-size_t dev_copy_page(const struct dev_task *t, uint8_t *p); /* VPD 8Fh */
+/* dev_copy_page writes VPD page 8Fh to p and returns its length. */
+size_t dev_copy_page(const struct dev_task *t, uint8_t *p);
 
 /* ---- commands, by file ---- */
 
+/* dev_has_tokens returns whether the unit has the commands for ROD tokens. */
 bool dev_has_tokens(const struct dev_lu *lu);
-/* copy_list.c */
+/* copy_list.c: EXTENDED COPY(LID1) */
 int dev_prepare_extended_copy(struct dev_task *t, uint64_t *out_len);
 void dev_extended_copy(struct dev_task *t);
 
-/* copied.c */
+/* copied.c: RECEIVE COPY STATUS(LID1), RECEIVE COPY OPERATING PARAMETERS */
 void dev_copy_status(struct dev_task *t);
 void dev_copy_parameters(struct dev_task *t);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * copy_bytes.c: a chunk of a copy whose bytes need not begin or end with a block
- * (EXTENDED COPY, segment descriptor 0Ah: SPC-4 §6.4.6.12). The blocks that have
- * them are read at the source; those at the destination are had alone, read,
- * changed and written, so that what is around the bytes stays as it is, also
- * what others write there meanwhile.
+ * copy_bytes.c: copies a chunk whose bytes need not begin or end with a block
+ * (EXTENDED COPY, segment descriptor 0Ah: SPC-4 §6.4.6.12). The source blocks
+ * with the bytes are read. With exclusive access, the destination blocks are
+ * read, changed and written, so that the bytes around the copy keep their
+ * values, also those that other commands write meanwhile.
  */
 #include <assert.h>
 #include <string.h>
@@ -12,16 +12,17 @@
 #include "device/copy/copy.h"
 #include "device/unit/range.h"
 
-#define HALF  (DEV_CHUNK / 2) /* for the source's blocks, the destination's */
+/* one half for the source's blocks, one for the destination's */
+#define HALF  (DEV_CHUNK / 2)
 #define CHUNK (64u << 10)
 
 static_assert(CHUNK + 2 * COPY_BLOCK_MOST <= HALF,
 	      "a chunk and the blocks at its ends have room");
 
-/* The blocks that have certain bytes. */
+/* The blocks that contain a range of bytes. */
 struct cover {
 	uint64_t off;
-	uint32_t len, skip; /* the bytes begin behind skip others */
+	uint32_t len, skip; /* the range begins `skip` bytes after off */
 };
 
 static struct cover cover_of(const struct dev_lu *lu, uint64_t off, uint32_t n)

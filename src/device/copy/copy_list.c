@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * copy_list.c: EXTENDED COPY(LID1) (SPC-4 §6.4): block to block, with offsets
- * into them and without, between units that the initiator could read and write
- * itself over this nexus, and no others. Everything is checked before the first
- * block is copied.
+ * copy_list.c: EXTENDED COPY(LID1) (SPC-4 §6.4): copies blocks or bytes between
+ * units which the initiator could read and write itself over this nexus. All
+ * descriptors are checked before the first block is copied.
  */
 
 #include "device/copy/copy.h"
@@ -12,8 +11,8 @@
 #define HEADER	       16u
 #define MAX_PARAMETERS 8192u
 #define TARGET_E4      0xe4
-#define SEGMENT_B2B    0x02 /* blocks to blocks (§6.4.6.4) */
-#define SEGMENT_BYTES  0x0a /* with offsets into them (§6.4.6.12) */
+#define SEGMENT_B2B    0x02 /* block to block (§6.4.6.4) */
+#define SEGMENT_BYTES  0x0a /* block to block with offsets (§6.4.6.12) */
 #define USAGE_DISCARD  2
 #define USAGE_NONE     3
 #define LU_ID_TYPE     0xc0
@@ -32,7 +31,8 @@ int dev_prepare_extended_copy(struct dev_task *t, uint64_t *out_len)
 	return 0;
 }
 
-/* Bytes 0, 1, 12: list identifier, its usage, inline data. */
+/* Checks list identifier, its usage and the length of inline data (bytes 0,
+ * 1, 12). */
 static bool check_header(struct dev_task *t)
 {
 	const uint8_t *p = t->mem.buf;
@@ -49,7 +49,7 @@ static bool check_header(struct dev_task *t)
 	return false;
 }
 
-/* Are both lists there, and no longer than they may be? */
+/* Checks that both descriptor lists are complete and not too long. */
 static bool check_lengths(struct dev_task *t)
 {
 	const uint8_t *p = t->mem.buf;
@@ -95,13 +95,14 @@ static bool check_targets(struct dev_task *t)
 	return true;
 }
 
-/* 0: there is no such type. */
+/* Returns the length of a segment descriptor; 0: unsupported type. */
 static uint32_t segment_len(uint8_t type)
 {
 	return type == SEGMENT_B2B ? 28 : type == SEGMENT_BYTES ? 32 : 0;
 }
 
-/* Type and length of each segment descriptor; their number, or -1. */
+/* Checks type and length of each segment descriptor; returns their number,
+ * or -1: t was ended. */
 static int count_segments(struct dev_task *t)
 {
 	const uint8_t *p = t->mem.buf;
@@ -128,9 +129,10 @@ static int count_segments(struct dev_task *t)
 	return (int)n;
 }
 
-/* ---- whom the descriptors mean ---- */
+/* ---- the units and blocks of the descriptors ---- */
 
-/* Where target descriptor i is; 0: there is none. */
+/* Returns the offset of target descriptor i; 0: the list has no such
+ * descriptor. */
 static uint16_t target_at(const struct dev_task *t, unsigned i)
 {
 	unsigned n =
@@ -139,13 +141,14 @@ static uint16_t target_at(const struct dev_task *t, unsigned i)
 	return i < n ? (uint16_t)(HEADER + i * COPY_TARGET_LEN) : 0;
 }
 
-/* The unit that the target descriptor there names, among those of this nexus. */
+/* Returns the unit that the target descriptor at `at` names, among the units
+ * of this nexus, or NULL. */
 static struct dev_lu *resolve(const struct dev_task *t, uint16_t at)
 {
 	const uint8_t *d = (const uint8_t *)t->mem.buf + at;
 
-	/* byte 1, LU ID TYPE and NUL, does not count here (SPC-4 §6.4.5.2) */
-	if (!at || d[5] & 0x30) /* ASSOCIATION: a logical unit's name only */
+	/* LU ID TYPE and NUL in byte 1 are ignored (SPC-4 §6.4.5.2) */
+	if (!at || d[5] & 0x30) /* ASSOCIATION must be 00b, a logical unit */
 		return NULL;
 	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
 		struct dev_lu *lu = dev_nexus_lu(t->nexus, lun);
@@ -158,13 +161,15 @@ static struct dev_lu *resolve(const struct dev_task *t, uint16_t at)
 	return NULL;
 }
 
-/* What is wrong with a segment, and at which byte of the list. */
+/* The additional sense code of an invalid segment, and the invalid byte of
+ * the list. */
 struct fault {
 	uint16_t asc;
 	uint32_t at;
 };
 
-/* SPC-4 §5.17.7.4: what is unreachable is told by its own descriptor. */
+/* SPC-4 §5.17.7.4: the field pointer of an unreachable unit is its target
+ * descriptor. */
 static bool resolve_units(const struct dev_task *t, uint32_t at,
 			  struct dev_segment *s, struct fault *f)
 {
@@ -184,7 +189,7 @@ static bool resolve_units(const struct dev_task *t, uint32_t at,
 	return false;
 }
 
-/* Blocks that are not there are a place that cannot be reached. */
+/* Blocks beyond the end of a unit count as an unreachable unit. */
 static bool resolve_ranges(const struct dev_task *t, uint32_t at,
 			   struct dev_segment *s, struct fault *f)
 {
@@ -207,7 +212,8 @@ static bool resolve_ranges(const struct dev_task *t, uint32_t at,
 	return true;
 }
 
-/* n bytes behind `skip` others of a block; false: they are not all there. */
+/* Sets *off to the byte offset of n bytes that begin `skip` bytes after
+ * block lba; false: some of the bytes are beyond the end of the unit. */
 static bool place_bytes(const struct dev_lu *lu, uint64_t lba, uint32_t skip,
 			uint64_t n, uint64_t *off)
 {
@@ -242,7 +248,7 @@ static bool resolve_bytes(const struct dev_task *t, uint32_t at,
 	return !f->asc;
 }
 
-/* Fills *s from the descriptor there; false: *f says why not. */
+/* Fills *s from the segment descriptor at `at`; false: *f has the reason. */
 static bool resolve_segment(const struct dev_task *t, uint32_t at,
 			    struct dev_segment *s, struct fault *f)
 {
@@ -291,7 +297,7 @@ void dev_extended_copy(struct dev_task *t)
 	int n;
 
 	if (get_be32(t->cdb + 10) == 0) {
-		dev_good(t); /* nothing to do, which is no error */
+		dev_good(t); /* an empty parameter list is valid */
 		return;
 	}
 	if (!check_lengths(t) || !check_header(t) || !check_targets(t))

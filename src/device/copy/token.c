@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * token.c: POPULATE TOKEN (SBC-3 §5.7), WRITE USING TOKEN (§5.46), RECEIVE ROD
- * TOKEN INFORMATION (SPC-4 §6.26). A token stands for blocks as they were:
- * "point in time copy, change vulnerable" (SPC-4 §5.17.6.3), so the first
- * write to any of them revokes it. Every worker has every token of a unit in
- * its lane and looks there before it writes; a token is put there by a visit
- * to all of them while its blocks are fenced (range.c).
+ * TOKEN INFORMATION (SPC-4 §6.26). A token represents blocks at a point in time
+ * ("point in time copy, change vulnerable", SPC-4 §5.17.6.3): the first write
+ * to any of them revokes the token. Every worker has a list of all tokens of a
+ * unit in its lane, and checks the list before a write. A new token is added to
+ * all lists while a fence excludes writes to its blocks (range.c).
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -16,21 +16,23 @@
 #include "device/unit/range.h"
 #include "scsi/transportid.h"
 
-/* Of a unit. Then the oldest goes of the initiator that has the most: one that
- * makes more and more of them revokes its own. */
+/* Per unit. Beyond this, the oldest token of the initiator with the most
+ * tokens is revoked, so that an initiator with too many tokens revokes its
+ * own. */
 #define MAX_TOKENS   64u
-#define ROD_INTERNAL 0u /* the type is ours to choose */
+#define ROD_INTERNAL 0u /* the device selects the ROD type */
 #define SECRET_AT    128u
 #define SECRET_LEN   32u
 
 struct dev_token {
-	unsigned refs; /* the lanes together, each record of a nexus */
-	bool listed;   /* in all lanes */
+	/* one of all lanes together, one of each nexus's entry */
+	unsigned refs;
+	bool listed; /* the token is in all lanes */
 	bool leaving;
 	struct dev_lu *lu;
 	struct dev_task *task; /* POPULATE TOKEN, until listed */
 	struct dev_round round;
-	char by[SCSI_DEVICE_NAME_MAX + 1]; /* the initiator that made it */
+	char by[SCSI_DEVICE_NAME_MAX + 1]; /* the initiator of POPULATE TOKEN */
 	uint8_t bytes[TOKEN_LEN];
 	uint64_t total; /* bytes of the medium */
 	uint64_t idle_ms, used_ms;
@@ -52,7 +54,7 @@ static uint64_t now_ms(const struct dev_lu *lu)
 	return env->wall_ms(env->arg);
 }
 
-/* ---- life ---- */
+/* ---- references and lists ---- */
 
 void dev_token_put(struct dev_token *k)
 {
@@ -89,7 +91,7 @@ static void left(struct dev_round *r)
 	dev_token_put(container_of(r, struct dev_token, round));
 }
 
-/* Out of all lanes; worker is where we are. */
+/* Revokes k and removes it from all lanes; worker is the calling one. */
 static void retire(struct dev_token *k, unsigned worker)
 {
 	dev_token_revoke(&k->cover);
@@ -107,7 +109,7 @@ static struct dev_token *token_at(struct list *it)
 			    struct dev_token, cover);
 }
 
-/* How many good ones its initiator has. */
+/* Returns how many valid tokens the initiator of k has. */
 static unsigned count_of(struct list *tokens, const struct dev_token *k)
 {
 	unsigned n = 0;
@@ -135,7 +137,7 @@ static struct dev_token *one_too_many(struct list *tokens)
 	return worst;
 }
 
-/* Room for one more, and away with those that are good for nothing. */
+/* Removes revoked and expired tokens, and makes room for a new one. */
 static void purge(struct dev_lu *lu, unsigned worker)
 {
 	struct list *tokens = &lu->lanes[worker].tokens;
@@ -170,7 +172,7 @@ void dev_tokens_fini(struct dev_server *s)
 #define POPULATE_HEADER 16u
 #define WRITE_HEADER	536u
 #define MAX_LIST	(WRITE_HEADER + TOKEN_RANGES * DESC_LEN)
-#define RTV		0x02 /* the ROD type counts */
+#define RTV		0x02 /* the ROD TYPE field is valid */
 #define DELETE_TOKEN	0x02
 
 int dev_prepare_token(struct dev_task *t, uint64_t *out_len)
@@ -183,7 +185,7 @@ int dev_prepare_token(struct dev_task *t, uint64_t *out_len)
 	return 0;
 }
 
-/* Is the list all there, and are its lengths what they can be? */
+/* Checks that the parameter list is complete and its lengths are valid. */
 static bool check_lengths(struct dev_task *t, uint32_t header, unsigned len_at)
 {
 	const uint8_t *p = t->mem.buf;
@@ -214,8 +216,8 @@ static bool overlaps_one_of(const struct dev_token_range *r, unsigned n,
 	return false;
 }
 
-/* The descriptors at `at` into r; their number, or 0 when the task was ended.
- * *total gets their bytes. */
+/* Reads the n descriptors at `at` into r; returns n, or 0: t was ended.
+ * *total gets the number of bytes of all ranges. */
 static unsigned take_ranges(struct dev_task *t, uint32_t at, unsigned n,
 			    struct dev_token_range *r, uint64_t *total)
 {
@@ -250,7 +252,7 @@ static unsigned take_ranges(struct dev_task *t, uint32_t at, unsigned n,
 
 /* ---- POPULATE TOKEN ---- */
 
-/* SPC-4 table 123; the part that nobody can guess makes it a token. */
+/* SPC-4 table 123. The random bytes make the token impossible to guess. */
 static void write_token(struct dev_token *k)
 {
 	const struct dev_env *env = &k->lu->server->env;
@@ -302,7 +304,7 @@ static void listed(struct dev_round *r)
 	dev_good(t);
 }
 
-/* Nothing writes to the blocks now. */
+/* The fence excludes writes to the blocks now. */
 static void fenced(struct dev_range *r)
 {
 	struct dev_task *t = container_of(r, struct dev_task, range);
@@ -319,7 +321,7 @@ static void fenced(struct dev_range *r)
 	dev_round_start(&k->round, t->nexus->cfg.worker);
 }
 
-/* From the first to the last block of any range. */
+/* Sets lba and blocks to the smallest range that contains all ranges of k. */
 static void span(const struct dev_token *k, uint64_t *lba, uint64_t *blocks)
 {
 	uint64_t end = 0;
@@ -361,7 +363,7 @@ void dev_populate_token(struct dev_task *t)
 	struct dev_token *k;
 
 	if (get_be32(t->cdb + 10) == 0) {
-		dev_good(t); /* nothing to do, which is no error */
+		dev_good(t); /* an empty parameter list is valid */
 		return;
 	}
 	dev_count(t, COUNT_READS, 0);
@@ -398,8 +400,8 @@ void dev_populate_token(struct dev_task *t)
 
 /* ---- WRITE USING TOKEN ---- */
 
-/* The token with these bytes, among those of the units that the nexus knows;
- * *asc says why not. */
+/* Returns the token with these bytes, among the tokens of the units of the
+ * nexus, or NULL: *asc has the reason. */
 static struct dev_token *find(const struct dev_task *t, const uint8_t *bytes,
 			      uint16_t *asc)
 {
@@ -425,7 +427,7 @@ static struct dev_token *find(const struct dev_task *t, const uint8_t *bytes,
 	return NULL;
 }
 
-/* Where a walk through ranges is: at byte `done` of range `i`. */
+/* A position in a list of ranges: byte `done` of range `i`. */
 struct walk {
 	const struct dev_token_range *r;
 	unsigned n, i;
@@ -468,8 +470,8 @@ static uint64_t whole_blocks(const struct dev_lu *lu, uint64_t bytes)
 	return bytes >> lu->block_shift << lu->block_shift;
 }
 
-/* Pairs what the token stands for with where it goes, as far as both last;
- * returns how far that is. k NULL: zeros. */
+/* Makes segments of the token's ranges and the destination's ranges, up to
+ * the end of the shorter list; returns the number of bytes. k NULL: zeros. */
 static uint64_t pair_up(struct dev_task *t, struct dev_job *j,
 			const struct dev_token *k, uint64_t skip,
 			const struct dev_token_range *dst, unsigned ndst)
@@ -507,7 +509,8 @@ static_assert(2 * TOKEN_RANGES <= sizeof(((struct dev_job *)0)->segments) /
 					  sizeof(struct dev_segment),
 	      "n ranges to m ranges are n + m - 1 segments");
 
-/* A seam of the token inside a block of the destination. */
+/* Returns whether a segment begins or ends inside a block of source or
+ * destination. */
 static bool is_ragged(const struct dev_job *j)
 {
 	for (uint32_t i = 0; i < j->nsegments; i++) {
@@ -610,10 +613,11 @@ void dev_token_use_up(struct dev_token *k)
 
 #define INFO_HEADER  32u
 #define UNITS_BLOCKS 0xf1
-#define NOT_KNOWN    0xffffffffu /* when to ask again */
+#define NOT_KNOWN    0xffffffffu /* ESTIMATED STATUS UPDATE DELAY */
 #define NO_NEED	     0xfffffffeu
 
-/* SPC-4 tables 249, 250; p is the parameter data. */
+/* Writes the status of the copy to the parameter data p (SPC-4 tables 249,
+ * 250). */
 static void put_status(const struct dev_copy *c, uint8_t *p)
 {
 	put_be32(p + 8, NO_NEED);
