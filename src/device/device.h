@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * device.h: the SCSI device server (SPC-4, SBC-3): logical units over
- * backstores, their tasks, and what all units of a target share. It knows
- * nothing of iSCSI; the target hands it CDBs and gets data, status and sense.
+ * backstores, their tasks, and what all units of a target share. The device
+ * does not depend on iSCSI: the target passes CDBs to it and gets data, status
+ * and sense data.
  *
  * Threads: a dev_task and its nexus belong to one worker. A logical unit is
  * shared by all workers, which send each other messages by dev_env.post.
@@ -23,16 +24,16 @@ struct dev_lu;
 struct dev_nexus;
 struct dev_task;
 
-/* ---- what the device needs from its process ---- */
+/* ---- the services of the process ---- */
 
 struct dev_msg {
 	void (*run)(struct dev_msg *m);
 	struct dev_msg *next;
 };
 
-/* The records of a unit that outlive a power loss; each is saved by itself. */
+/* The records of a unit that survive a power loss; each is saved by itself. */
 enum dev_kept {
-	DEV_KEPT_RESERVATIONS, /* persistent ones (SPC-4 §5.13.5) */
+	DEV_KEPT_RESERVATIONS, /* persistent reservations (SPC-4 §5.13.5) */
 	/* saved mode pages, identifying information, SANITIZE or FORMAT UNIT in
 	 * progress */
 	DEV_KEPT_UNIT,
@@ -40,11 +41,11 @@ enum dev_kept {
 };
 
 struct dev_save {
-	struct list link; /* the keeper's */
+	struct list link; /* private to dev_env.save */
 	struct dev_lu *lu;
 	enum dev_kept kind;
 	unsigned worker;
-	const uint8_t *data; /* borrowed until done */
+	const uint8_t *data; /* borrowed until `done` */
 	size_t len;	     /* 0: delete the record */
 	int result;
 	void (*done)(struct dev_save *s);
@@ -52,17 +53,20 @@ struct dev_save {
 
 struct dev_env {
 	unsigned nworkers;
-	/* Runs m->run on the worker's thread, from its loop: never from within
-	 * post, even on the calling worker. m is borrowed until then. */
+	/* Calls m->run on the worker's thread from its event loop, never
+	 * from within post, even on the calling worker. m is borrowed until
+	 * then. */
 	void (*post)(void *arg, unsigned worker, struct dev_msg *m);
 	/*
-	 * Saves the record of s, so that it outlives a power loss; calls s->done
-	 * on s->worker once the record is on the medium. Called on worker 0, with
-	 * one record of each kind at a time. NULL: no record can be saved.
+	 * Saves the record of s, so that it survives a power loss; calls
+	 * s->done on s->worker once the record is on the medium. Called on
+	 * worker 0, with one record of each kind at a time. NULL: no record can
+	 * be saved.
 	 */
 	void (*save)(void *arg, struct dev_save *s);
-	/* Data buffers for reads, writes and parameter lists, 4096-aligned,
-	 * from the worker's pool. NULL: no memory. */
+	/* Allocate and free data buffers for reads, writes and parameter
+	 * lists, aligned to 4,096 bytes, from the worker's pool. buf_get
+	 * returns NULL: no memory. */
 	void *(*buf_get)(void *arg, unsigned worker, size_t len);
 	void (*buf_put)(void *arg, unsigned worker, void *buf, size_t len);
 	/* How much buffer memory the commands of a worker may hold (share.h):
@@ -95,87 +99,93 @@ struct dev_lu_config {
 	bool read_only;
 	bool rotational; /* VPD B1h */
 	bool removable;	 /* the medium can be ejected */
-	bool strict;	 /* follows the standard where most targets do not */
+	/* follows the standard where most targets differ from it */
+	bool strict;
 	/* The most bytes per second that SANITIZE OVERWRITE writes; 0: no
 	 * limit. */
 	uint64_t erase_rate;
-	/* records of dev_env.save will be restored: APTPL, saved mode pages */
+	/* the unit has records (dev_env.save), so APTPL and saved mode pages */
 	bool keeps;
-	/* INQUIRY: padded with spaces; empty: ours */
+	/* INQUIRY data, padded with spaces; empty: the default */
 	char vendor[9], product[17], revision[5];
 	char serial[37];  /* VPD 80h; empty: from the UUID */
-	uint8_t uuid[16]; /* the unit's own; all zero: its backstore's */
+	uint8_t uuid[16]; /* of the unit; all zero: the UUID of the backstore */
 };
 
-/* dev_server_new: env is copied, what it points to borrowed. max_transfer:
- * the most bytes one command may move (VPD B0h). NULL: out of memory. */
+/* dev_server_new returns a device without units. env is copied, what its
+ * pointers point to is borrowed. max_transfer: the most bytes one command
+ * may transfer (VPD B0h). NULL: no memory, or too many workers. */
 struct dev_server *dev_server_new(const struct dev_env *env,
 				  uint32_t max_transfer);
 /* dev_server_resume continues the erasures that the last process did not finish,
  * as the records of dev_lu_restore say. After all units were added, on worker 0. */
 void dev_server_resume(struct dev_server *s);
 /*
- * dev_server_stop: background work (SANITIZE, FORMAT UNIT) stops soon;
- * dev_server_is_busy: whether some is still in progress.
+ * dev_server_stop ends background work (SANITIZE, FORMAT UNIT) soon;
+ * dev_server_is_busy returns whether some is still in progress.
  */
 void dev_server_stop(struct dev_server *s);
 bool dev_server_is_busy(const struct dev_server *s);
-/* dev_server_free: nothing in the background, no nexus, no task left; closes the backstores. */
+/* dev_server_free frees s and its units, and closes the backstores. The
+ * caller has ended all background work, nexuses and tasks. */
 void dev_server_free(struct dev_server *s);
 
-/* dev_lu_add takes over b; DEV_CD: NULL is a drive with no medium in it. ERR_BUSY:
- * the LUN is taken; ERR_RANGE: LUN beyond 255 (peripheral / flat addressing of
- * SAM-5). */
+/* dev_lu_add adds a unit over the backstore b, which the device then owns; b
+ * NULL: a DEV_CD without a medium. ERR_BUSY: the LUN is in use; ERR_RANGE:
+ * LUN beyond 255 (peripheral / flat addressing of SAM-5); ERR_NOMEM. After
+ * an error the caller still owns b. */
 int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	       struct bs *b);
-/* dev_lu_add_pass: a unit whose commands p executes; takes over p. Codes as
- * dev_lu_add's, and ERR_NOMEM. Uses lun, read_only and keeps of cfg. */
+/* dev_lu_add_pass adds a passthrough unit, whose commands the real device p
+ * executes; the device then owns p. Errors as of dev_lu_add. Uses lun,
+ * read_only and keeps of cfg. */
 int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
 		    struct pass *p);
-/* dev_lu_get: NULL when there is none. */
+/* dev_lu_get returns the unit with this LUN, or NULL. */
 struct dev_lu *dev_lu_get(struct dev_server *s, uint16_t lun);
+/* dev_lu_lun returns the LUN of the unit. */
 uint16_t dev_lu_lun(const struct dev_lu *lu);
-/* dev_lu_backstore: that of a passthrough unit has its name and UUID, but no
- * blocks; of a DEV_CD
- * it is for worker 0 only, and NULL without a medium. */
+/* dev_lu_backstore returns the backstore, borrowed. The backstore of a
+ * passthrough unit has a name and a UUID, but no blocks. The backstore of a
+ * DEV_CD may be used on worker 0 only, and is NULL without a medium. */
 struct bs *dev_lu_backstore(const struct dev_lu *lu);
 /* dev_lu_store_name returns the name of the backstore, borrowed, for messages,
  * on any worker; NULL for a DEV_CD, where worker 0 may close the backstore at
  * any time. */
 const char *dev_lu_store_name(const struct dev_lu *lu);
-enum dev_type dev_lu_type(const struct dev_lu *lu); /* NULL: DEV_DISK */
-/* dev_is_locked: an initiator wants the medium to stay where it is (PREVENT
- * ALLOW MEDIUM REMOVAL). */
+enum dev_type dev_lu_type(const struct dev_lu *lu); /* lu NULL: DEV_DISK */
+/* dev_is_locked returns whether an initiator prevents the removal of the
+ * medium (PREVENT ALLOW MEDIUM REMOVAL). */
 bool dev_is_locked(const struct dev_lu *lu);
 
 /*
  * dev_lu_change_medium makes b (read-only, with blocks of the same size) the
- * medium of a DEV_CD, and takes it over; NULL: the drive is empty. The previous
- * medium is closed. Calls done, maybe from within, after the change, when every
- * nexus has its unit attention. On worker 0. ERR_UNSUPPORTED: another type of unit;
- * ERR_FORMAT: not such a medium; ERR_BUSY: an initiator prevents removal and was
- * asked to allow it (force: the medium is exchanged nevertheless); ERR_AGAIN: a
- * medium change is already in progress; ERR_NOMEM. After an error the caller still
- * owns b.
+ * medium of a DEV_CD, which then owns b; NULL: the drive becomes empty. The
+ * previous medium is closed. Calls done, maybe from within, after the change,
+ * when every nexus has its unit attention. On worker 0. ERR_UNSUPPORTED:
+ * another type of unit; ERR_FORMAT: b is not such a medium; ERR_BUSY: an
+ * initiator prevents removal and has got a request to permit it (force: the
+ * medium is changed nevertheless); ERR_AGAIN: a medium change is already in
+ * progress; ERR_NOMEM. After an error the caller still owns b.
  */
 int dev_lu_change_medium(struct dev_lu *lu, struct bs *b, bool force,
 			 void (*done)(void *arg, int err), void *arg);
 
 /*
- * dev_lu_restore reads a record that dev_env.save got; before the first nexus.
- * ERR_DATA_DIGEST, ERR_TRUNCATED, ERR_FORMAT, ERR_LIMIT: the record is damaged;
- * ERR_NOT_FOUND: it belongs to another backstore; ERR_NOMEM.
+ * dev_lu_restore reads a record that dev_env.save saved; before the first
+ * nexus. ERR_DATA_DIGEST, ERR_TRUNCATED, ERR_FORMAT, ERR_LIMIT: the record is
+ * damaged; ERR_NOT_FOUND: the record belongs to another backstore; ERR_NOMEM.
  */
 int dev_lu_restore(struct dev_lu *lu, enum dev_kept kind, const uint8_t *data,
 		   size_t len);
 
-/* dev_lu_lose_reservations: the record of the reservations cannot be read: the
- * unit refuses most commands until REPLACE LOST RESERVATION (SPC-4 §5.13.5.3).
- * Before the first nexus, on a unit with .keeps. */
+/* dev_lu_lose_reservations: call it if the record of the reservations cannot
+ * be read: the unit refuses most commands until REPLACE LOST RESERVATION
+ * (SPC-4 §5.13.5.3). Before the first nexus, on a unit with .keeps. */
 void dev_lu_lose_reservations(struct dev_lu *lu);
 
-/* A unit's reservations, for the administrator. Names are borrowed for the call.
- * On worker 0. */
+/* The reservations of a unit, for the administrator. Names are borrowed for
+ * the call. */
 struct dev_registration {
 	const char *initiator_port;
 	uint16_t target_port;
@@ -191,6 +201,8 @@ struct dev_reservation {
 	bool lost; /* dev_lu_lose_reservations */
 };
 
+/* dev_lu_reservation fills *r; dev_lu_registrations calls fn for each
+ * registration. On worker 0. */
 void dev_lu_reservation(const struct dev_lu *lu, struct dev_reservation *r);
 void dev_lu_registrations(const struct dev_lu *lu,
 			  void (*fn)(void *arg,
@@ -198,7 +210,8 @@ void dev_lu_registrations(const struct dev_lu *lu,
 			  void *arg);
 
 /* dev_lun_decode reads an 8-byte LUN as a number (SAM-5 §4.7: simple,
- * peripheral and flat addressing, one level). ERR_NOT_FOUND: another form. */
+ * peripheral and flat addressing, one level). ERR_NOT_FOUND: another form.
+ * dev_lun_encode returns the 8-byte LUN. */
 int dev_lun_decode(uint64_t wire, uint16_t *lun);
 uint64_t dev_lun_encode(uint16_t lun);
 
@@ -222,9 +235,10 @@ void dev_server_first_port(struct dev_server *s, uint16_t rtpi);
 int dev_lu_resize(struct dev_lu *lu, uint64_t size, bool force,
 		  void (*done)(void *arg, int err), void *arg);
 
-/* dev_lu_flush_failed: a flush of the unit's backstore failed, and no flush has
- * succeeded since blocks were written again. dev_lu_flush_forget ends that state;
- * a nexus whose writes may be lost still gets its error. Any worker. */
+/* dev_lu_flush_failed returns whether a flush of the unit's backstore
+ * failed, and no flush has succeeded since blocks were written again.
+ * dev_lu_flush_forget ends that state; a nexus whose writes may be lost
+ * still gets its error. Any worker. */
 bool dev_lu_flush_failed(const struct dev_lu *lu);
 void dev_lu_flush_forget(struct dev_lu *lu);
 
@@ -239,7 +253,8 @@ enum dev_access { /* SPC-4 table 307 */
 	DEV_ACCESS_NON_OPTIMIZED,
 	DEV_ACCESS_STANDBY,
 	DEV_ACCESS_UNAVAILABLE,
-	DEV_ACCESS_OFFLINE = 0xe, /* secondary: of a port, not of a group */
+	/* secondary state: of a port, not of a group */
+	DEV_ACCESS_OFFLINE = 0xe,
 	DEV_ACCESS_TRANSITIONING = 0xf,
 };
 
@@ -270,9 +285,9 @@ unsigned dev_groups(const struct dev_server *s,
 unsigned dev_offline_ports(const struct dev_server *s,
 			   uint16_t out[DEV_MAX_OFFLINE]);
 /*
- * dev_port_set: a target port of another daemon on the same backstore is offline
- * (SPC-4 §5.16.2.4.6), or is not any more. done and codes as dev_group_set, and
- * ERR_UNSUPPORTED: a port of this daemon; ERR_LIMIT.
+ * dev_port_set sets whether a target port of another daemon on the same
+ * backstore is offline (SPC-4 §5.16.2.4.6). done and errors as of
+ * dev_group_set, and ERR_UNSUPPORTED: a port of this daemon; ERR_LIMIT.
  */
 int dev_port_set(struct dev_server *s, uint16_t port, bool offline,
 		 void (*done)(void *arg, int err), void *arg);
@@ -295,39 +310,43 @@ struct dev_nexus_config {
 	uint16_t relative_target_port; /* VPD 83h */
 	char target_name[224];	       /* VPD 83h */
 	/*
-	 * Aborts all tasks of this nexus at the unit except `except`: another
-	 * initiator does so (PREEMPT AND ABORT, SPC-4 §5.13.11.2.6; QERR,
-	 * §7.5.8), or the command `except` of this nexus. Calls
+	 * Aborts all tasks of this nexus at the unit except `except`, because
+	 * of another initiator (PREEMPT AND ABORT, SPC-4 §5.13.11.2.6; QERR,
+	 * §7.5.8) or of the command `except` of this nexus. Calls
 	 * dev_nexus_tasks_gone after the last one. On the nexus's worker. NULL:
-	 * the nexus never has tasks then.
+	 * the nexus never has tasks at that time.
 	 */
 	void (*abort_tasks)(void *arg, uint64_t lun,
 			    const struct dev_task *except);
 	void *arg;
 };
 
-/* dev_nexus_open establishes the unit attention POWER ON at each unit. NULL: no
- * memory. */
+/* dev_nexus_open returns a new nexus with the unit attention POWER ON at
+ * each unit; cfg is copied. NULL: no memory. */
 struct dev_nexus *dev_nexus_open(struct dev_server *s,
 				 const struct dev_nexus_config *cfg);
-/* dev_nexus_part begins the I_T nexus loss: releases what RESERVE reserved, then
- * calls done, maybe from within. The nexus has no task, and gets none. */
+/* dev_nexus_part begins the I_T nexus loss: releases the reservations of
+ * RESERVE(6/10) and the ACAs of n, then calls done, maybe from within. n has
+ * no task, and gets none. */
 void dev_nexus_part(struct dev_nexus *n, void (*done)(void *arg), void *arg);
-/* dev_nexus_close does dev_nexus_part if that was not done, and frees n; the caller
- * may not use n any more. */
+/* dev_nexus_close calls dev_nexus_part if the caller has not, and frees n,
+ * which the caller may not use any more. */
 void dev_nexus_close(struct dev_nexus *n);
+/* dev_nexus_tasks_gone: call it when the last task of
+ * dev_nexus_config.abort_tasks has ended. */
 void dev_nexus_tasks_gone(struct dev_nexus *n);
-/* dev_nexus_has_turn: the target should accept no further commands of n: other
- * sessions wait until those that it has accepted have had memory (share.h). */
+/* dev_nexus_has_turn: if true, the target should accept no further commands
+ * of n: other sessions wait until the accepted commands of n have had memory
+ * (share.h). */
 bool dev_nexus_has_turn(const struct dev_nexus *n);
-/* dev_nexus_in_the_way: other sessions wait for memory, and n holds more than its
- * own share, or has the turn (share.h). */
+/* dev_nexus_in_the_way returns whether other sessions wait for memory while
+ * n holds more than its own share, or has the turn (share.h). */
 bool dev_nexus_in_the_way(const struct dev_nexus *n);
 /*
- * dev_nexus_clear_aca: CLEAR ACA (SAM-5 §7.4). Before that the target aborts the
- * nexus's tasks with the ACA attribute. Calls done, maybe from within, when the ACA
- * is cleared on every worker; ERR_NOMEM: the ACA is still established. On the
- * nexus's worker.
+ * dev_nexus_clear_aca executes CLEAR ACA (SAM-5 §7.4), after the target has
+ * aborted the nexus's tasks with the ACA attribute. Calls done, maybe from
+ * within, when the ACA is cleared on every worker; ERR_NOMEM: the ACA is still
+ * established. On the nexus's worker.
  */
 void dev_nexus_clear_aca(struct dev_nexus *n, uint64_t lun,
 			 void (*done)(void *arg, int err), void *arg);
@@ -349,12 +368,12 @@ enum scsi_status {
 	SCSI_TASK_ABORTED = 0x40,
 };
 
-/* How a task holds the blocks of its range (range.c). */
+/* The state of a fence on the blocks of a task (range.c). */
 enum dev_hold {
 	DEV_HOLD_NONE,
 	DEV_HOLD_WAITS,
-	DEV_HOLD_SHARED, /* as READ and WRITE do */
-	DEV_HOLD_ALONE,	 /* no other task uses them */
+	DEV_HOLD_SHARED, /* for READ and WRITE */
+	DEV_HOLD_ALONE,	 /* no other task uses the blocks */
 };
 
 struct dev_fence;
@@ -368,7 +387,7 @@ struct dev_range {
 	unsigned worker;
 	uint64_t lba, blocks;
 	void (*go)(struct dev_range *r);
-	struct dev_fence *fence; /* of ALONE, from dev_range_take on */
+	struct dev_fence *fence; /* of DEV_HOLD_ALONE, from dev_range_take on */
 };
 
 /* Task attributes, as iSCSI numbers them (RFC 7143 §11.3.1). */
@@ -384,16 +403,16 @@ enum dev_attr {
 enum dev_task_state {
 	DEV_TASK_NEW,	     /* before dev_task_begin, after dev_task_end */
 	DEV_TASK_WANTS_DATA, /* begun; data-out is in transfer */
-	DEV_TASK_DORMANT, /* has its data; the task set lets it not run yet */
+	DEV_TASK_DORMANT, /* has its data; waits for other tasks of the set */
 	DEV_TASK_RUNNING, /* I/O may be in progress */
-	DEV_TASK_HELD,	  /* has run; an ACA keeps it from ending */
+	DEV_TASK_HELD,	  /* was executed; an ACA delays its end */
 	DEV_TASK_DONE,	  /* done or released was called; data are lent */
 };
 
 /*
- * One command. The target embeds it, fills the first group of members and calls
- * dev_task_begin, brings out_len bytes to out, calls dev_task_execute; after done it
- * sends `in` and calls dev_task_end.
+ * The task of one command. The target embeds it, fills the first group of
+ * members, calls dev_task_begin, receives out_len bytes to out, and calls
+ * dev_task_execute; after done the target sends `in` and calls dev_task_end.
  */
 struct dev_task {
 	/* set by the target before dev_task_begin */
@@ -403,105 +422,115 @@ struct dev_task {
 	uint8_t priority;
 	uint8_t cdb[DEV_CDB_MAX];
 	uint16_t cdb_len;
-	uint32_t edtl_out;  /* expected data transfer length of data-out */
-	uint32_t edtl_in;   /* the same of data-in */
-	bool bidirectional; /* the initiator expects both: refused */
+	uint32_t edtl_out; /* expected data transfer length of data-out */
+	uint32_t edtl_in;  /* that of data-in */
+	/* the initiator expects data in both directions: refused */
+	bool bidirectional;
 	/* bytes of unsolicited data-out that may come */
 	uint32_t unasked;
 	bool may_hold; /* the connection can delay the unsolicited data */
-	/* A command with data-out waited for memory and has it now: out has
-	 * room for all of out_len. Not called from within dev_task_begin, nor
-	 * after an abort. */
+	/* Called when a command with data-out that waited for memory has got
+	 * it: out has room for all of out_len. Not called from within
+	 * dev_task_begin, nor after an abort. */
 	void (*ready)(struct dev_task *t);
 	/* Called once, from dev_task_execute or later, on the nexus's worker;
 	 * not called if the task was aborted (dev_task_abort). */
 	void (*done)(struct dev_task *t);
 	/* set by dev_task_begin */
-	uint32_t out_len; /* bytes of data-out to bring in, <= edtl_out */
-	struct bufv out;  /* memory for them; lent until dev_task_end */
-	bool waits;	/* for memory; out has room for `unasked` bytes only */
-	bool held_back; /* for even those: out is empty until `ready` */
+	uint32_t out_len; /* bytes of data-out to receive, <= edtl_out */
+	struct bufv out;  /* memory for data-out; lent until dev_task_end */
+	/* the task waits for memory; out has room for `unasked` bytes only */
+	bool waits;
+	/* out has no room even for `unasked` bytes until `ready` */
+	bool held_back;
 	/* set before done */
 	uint8_t status; /* enum scsi_status */
 	uint16_t sense_len;
 	uint8_t sense[DEV_SENSE_MAX];
 	struct bufv in; /* data-in, <= edtl_in bytes; lent until dev_task_end */
-	/* What the command would have moved had the initiator been ready for
-	 * all of it: the residual is this minus EDTL (RFC 7143 §11.4.5). */
+	/* The bytes that the command would have transferred with a large
+	 * enough EDTL: the residual is in_total or out_total minus EDTL (RFC
+	 * 7143 §11.4.5). */
 	uint64_t in_total, out_total;
-	/* the device's own */
-	const struct dev_flow *flow; /* where it goes from ending.c */
+	/* private to the device */
+	const struct dev_flow *flow; /* for ending.c: how the task goes on */
 	enum dev_task_state state;
 	struct dev_lu *lu;
 	const struct dev_command *row;
-	uint64_t lba, blocks; /* of the CDB; the handler may use them up */
-	bool alone;	      /* it wants all of the unit to itself */
+	uint64_t lba, blocks; /* of the CDB; the handler may change both */
+	bool alone;	      /* needs exclusive access to the unit */
 	struct dev_range range;
-	uint32_t count;	       /* the handler's */
-	struct dev_copy *copy; /* the nexus's record of it, while it runs */
-	/* task.c: what dev_task_begin found */
+	uint32_t count; /* for the handler */
+	/* the nexus's entry of this copy, while in progress */
+	struct dev_copy *copy;
+	/* task.c: results of dev_task_begin */
 	struct {
 		bool refused; /* status and sense data are set */
-		/* 1 + the unit attention that it reports; attention.c */
+		/* 1 + the unit attention that the task reports; attention.c */
 		uint8_t attention;
 		uint32_t changes; /* dev_lu.changes, before the checks */
 		uint32_t medium;  /* dev_lu.medium */
 	} begun;
-	/* memory.c: its buffers */
+	/* memory.c: the buffers of the task */
 	struct {
 		void *buf; /* data, or parameter data */
 		size_t buf_len;
-		void *aux; /* a second buffer, of commands that work in steps */
+		/* a second buffer, for commands that work in steps */
+		void *aux;
 		size_t aux_len;
 		void *pi; /* protection information of the data */
 		size_t pi_len;
 		struct iovec iov[2];
 	} mem;
-	/* memory.c: its part of the session's share, or what it waits for */
+	/* memory.c: the task's charge against the session's share, or its
+	 * wait for one */
 	struct {
 		struct share_charge charge, burst;
 		struct share_wait wait, hold;
-		bool execute_due; /* dev_task_execute was called meanwhile */
+		/* dev_task_execute was called while the task waited */
+		bool execute_due;
 	} share;
-	/* order/: its place in the task set */
+	/* order/: the state of the task in the task set */
 	struct {
-		struct list in_set; /* dev_nexus.tasks, until it ends */
-		bool past_aca;	    /* an ACA does not block it */
+		struct list in_set; /* dev_nexus.tasks, until the task ends */
+		bool past_aca;	    /* an ACA does not block the task */
 	} order;
 	struct {
 		bool due; /* dev_task_abort was called */
 		void (*released)(struct dev_task *t);
-		/* Lets go of waits_for; NULL: the task waits for its own I/O,
-		 * which comes to an end. */
+		/* Ends the wait for waits_for; NULL: the task waits for I/O
+		 * of its own, which always ends. */
 		void (*let_go)(struct dev_task *t);
 		void *waits_for;
 	} abort;
 	/* block/protect.c */
 	struct {
-		uint8_t field; /* RDPROTECT, WRPROTECT and their like */
-		uint8_t type;  /* of protection that is checked; 0: none */
+		uint8_t field; /* RDPROTECT, WRPROTECT or a similar field */
+		uint8_t type;  /* protection type that is checked; 0: none */
 	} protect;
 	/* io.c: a command that works in steps */
 	struct {
 		bool (*next)(struct dev_task *t);
-		int result; /* of the last step */
+		int result; /* result of the last step */
 		bool is_running, again;
-		bool wrote;	  /* the handler's: the last step was a write */
-		uint64_t at, end; /* the handler's: byte offsets */
+		/* for the handler: the last step was a write */
+		bool wrote;
+		uint64_t at, end; /* for the handler: byte offsets */
 	} steps;
 	/* io.c, flush.c: the request in progress */
 	struct {
 		void (*then)(struct dev_task *t, int result);
 		struct dev_lu *lu;
-		uint64_t flush;	   /* its number */
-		uint32_t failures; /* bs_flush_failures when it began */
+		uint64_t flush; /* number of the flush */
+		/* bs_flush_failures at the beginning of the request */
+		uint32_t failures;
 		uint32_t rewritten, departures;
 		bool covers, reports;
 	} io;
 	/* pass/: a command for a real device */
 	struct {
-		bool used;	/* this is one */
-		bool sent;	/* the device has it */
+		bool used;	/* the task is passed to a real device */
+		bool sent;	/* the real device has the command */
 		bool of_blocks; /* its data are whole blocks */
 	} passing;
 	union {
@@ -511,21 +540,21 @@ struct dev_task {
 };
 
 /*
- * dev_task_begin checks the command (unit, operation code, usage mask, range, unit
- * attention, access, reservation) and sets out_len and out to the data-out that it
- * needs. A command that is refused needs none; the target calls dev_task_execute
- * nevertheless, which reports the status. If the command waits for memory
- * (t->waits), out has room for t->unasked bytes only, and the target solicits no
- * data before `ready`; it may call dev_task_execute if out_len is 0. ERR_BUSY: no
- * memory; the target ends the command with TASK SET FULL or BUSY, and does not call
- * dev_task_end.
+ * dev_task_begin validates the command (unit, operation code, usage mask,
+ * range, unit attention, access, reservation) and sets out_len and out to the
+ * data-out that the command needs. A refused command needs none; the target
+ * calls dev_task_execute nevertheless, which reports the status. If the command
+ * waits for memory (t->waits), out has room for t->unasked bytes only, and the
+ * target solicits no data before `ready`; the target may call dev_task_execute
+ * if out_len is 0. ERR_BUSY: no memory; the target ends the command with TASK
+ * SET FULL or BUSY, and does not call dev_task_end.
  */
 int dev_task_begin(struct dev_task *t);
 
-/* dev_task_execute runs the command. out_len bytes are in `out`. */
+/* dev_task_execute executes the command; out_len bytes are in `out`. */
 void dev_task_execute(struct dev_task *t);
 
-/* Why the target cannot bring in the data of a command. */
+/* Why the target cannot receive the data of a command. */
 enum dev_failure {
 	DEV_FAILURE_DATA_CRC,	     /* the data digest does not match */
 	DEV_FAILURE_UNEXPECTED_DATA, /* unsolicited data that are not allowed */
@@ -539,18 +568,18 @@ enum dev_failure {
  */
 void dev_task_fail(struct dev_task *t, enum dev_failure why);
 
-/* What the daemon logs of a backstore when a command has ended. */
+/* A fault of the backstore that the daemon logs at the end of a command. */
 enum dev_store_fault {
 	DEV_STORE_SOUND,
-	DEV_STORE_FAILED, /* it failed to read or write */
-	DEV_STORE_FULL,	  /* it has no space left */
+	DEV_STORE_FAILED, /* a read or write failed */
+	DEV_STORE_FULL,	  /* the backstore has no space left */
 };
 
-/* dev_task_store_fault reads the sense data of a task: between done and
- * dev_task_end. */
+/* dev_task_store_fault returns the fault that the sense data of a task
+ * describe; between done and dev_task_end. */
 enum dev_store_fault dev_task_store_fault(const struct dev_task *t);
 
-/* dev_task_end gives back buffers. After done, or after `released`. */
+/* dev_task_end releases the buffers of t; after done, or after `released`. */
 void dev_task_end(struct dev_task *t);
 
 /*
@@ -570,25 +599,28 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t));
  */
 int dev_lu_reset_state(struct dev_lu *lu, unsigned worker,
 		       void (*done)(void *arg, int err), void *arg);
-/* dev_lu_hard_reset: call it before dev_lu_reset_state in a hard reset: resets the
- * generations of ORWRITE, which a LOGICAL UNIT RESET keeps (SBC-4 §4.27.3). */
+/* dev_lu_hard_reset resets the generations of ORWRITE, which a LOGICAL UNIT
+ * RESET does not (SBC-4 §4.27.3); in a hard reset, before
+ * dev_lu_reset_state. */
 void dev_lu_hard_reset(struct dev_lu *lu);
 
-/* dev_lu_interrupt: call it before a reset aborts the tasks of a unit: resets the
- * real device of a passthrough unit, so that the tasks end. */
+/* dev_lu_interrupt resets the real device of a passthrough unit, so that its
+ * tasks end; before a reset aborts the tasks of the unit. */
 void dev_lu_interrupt(struct dev_lu *lu, unsigned worker);
 
-/* The control mode page (SPC-4 §7.5.8). dev_lu_tas: commands that another
- * initiator aborts end with TASK ABORTED. dev_lu_own_task_sets: each nexus has a
- * task set of its own. */
+/* The control mode page (SPC-4 §7.5.8): dev_lu_tas returns whether commands
+ * that another initiator aborts end with TASK ABORTED; dev_lu_own_task_sets
+ * returns whether each nexus has a task set of its own. */
 bool dev_lu_tas(const struct dev_lu *lu);
 bool dev_lu_own_task_sets(const struct dev_lu *lu);
 
-/* dev_nexus_commands_cleared: another initiator cleared commands of this one
- * (CLEAR TASK SET, TAS = 0): unit attention 2Fh/00h. On the nexus's worker. */
+/* dev_nexus_commands_cleared establishes unit attention 2Fh/00h, because
+ * another initiator cleared commands of n (CLEAR TASK SET, TAS = 0). On the
+ * nexus's worker. */
 void dev_nexus_commands_cleared(struct dev_nexus *n, uint64_t lun);
-/* dev_nexus_attention: whether a unit attention is pending at the LUN; info gets
- * the answer to QUERY ASYNCHRONOUS EVENT (SAM-5 §7.9). On the nexus's worker. */
+/* dev_nexus_attention returns whether a unit attention is pending at the
+ * LUN; info gets the parameters of QUERY ASYNCHRONOUS EVENT (SAM-5 §7.9). On
+ * the nexus's worker. */
 bool dev_nexus_attention(const struct dev_nexus *n, uint64_t lun,
 			 uint8_t info[3]);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* nexus.c: the life of an I_T nexus: what it begins with and what it gives back. */
+/* nexus.c: opens and closes I_T nexuses. */
 #include <stdlib.h>
 
 #include "device/alua/alua.h"
@@ -10,7 +10,7 @@
 #include "device/unit/condition.h"
 #include "device/unit/flush.h"
 
-/* What the nexus has at the unit from the beginning. */
+/* Sets up the state of a new nexus at the unit. */
 static void join(struct dev_nexus *n, struct dev_lu *lu)
 {
 	dev_attention_set(n, lu->cfg.lun, UA_POWER_ON);
@@ -42,7 +42,7 @@ struct dev_nexus *dev_nexus_open(struct dev_server *s,
 	return n;
 }
 
-/* ---- the end: gives back what RESERVE got, and its ACAs ---- */
+/* ---- the end: releases the reservations of RESERVE and the ACAs ---- */
 
 static void part_next(struct dev_nexus *n);
 
@@ -75,7 +75,8 @@ static void try_again(struct dev_msg *m)
 				      struct dev_change, round)));
 }
 
-/* Nothing but a reset would release the unit: without memory, again. */
+/* Without memory, posts a retry: otherwise only a reset would release the
+ * unit. */
 static void parted_one(struct dev_change *c)
 {
 	struct rsv_op *op = op_of(c);
@@ -100,7 +101,8 @@ static const struct dev_change_ops part_ops = {
 	.forget = rsv_forget,
 };
 
-/* A unit that n has reserved, or where its ACA blocks other nexuses. */
+/* Returns a unit that n has reserved, or where an ACA of n blocks other
+ * nexuses. */
 static struct dev_lu *reserved_unit(const struct dev_nexus *n)
 {
 	for (unsigned i = 0; i < n->server->nunits; i++) {
@@ -131,7 +133,7 @@ void dev_nexus_part(struct dev_nexus *n, void (*done)(void *arg), void *arg)
 {
 	n->parted = done;
 	n->parted_arg = arg;
-	if (!n->is_parting) /* else it is in progress for an earlier caller */
+	if (!n->is_parting) /* else in progress for an earlier caller */
 		part_next(n);
 }
 

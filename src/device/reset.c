@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* reset.c: LOGICAL UNIT RESET (SAM-5 §7.7): a change of the reservations that
- * takes the rest of the unit's state with it. */
+/* reset.c: LOGICAL UNIT RESET (SAM-5 §7.7): a change of the reservations
+ * that also resets the other state of the unit. */
 #include <stdlib.h>
 
 #include "device/copy/copy.h"
@@ -16,7 +16,7 @@ static struct rsv_op *op_of(struct dev_change *c)
 			    struct rsv_op, u);
 }
 
-/* SPC-4 §5.13.5: persistent reservations stay. */
+/* SPC-4 §5.13.5: a reset does not change persistent reservations. */
 static void decide_reset(struct rsv_op *op)
 {
 	op->u.reset = true;
@@ -24,7 +24,8 @@ static void decide_reset(struct rsv_op *op)
 	rsv_release(op, NULL);
 }
 
-/* The nexus that asked for the reset hears of it, too (SAM-5 §6.3.3). */
+/* The nexus that requested the reset gets a unit attention, too (SAM-5
+ * §6.3.3). */
 static void visit_reset(struct dev_change *c, unsigned worker)
 {
 	struct dev_lu *lu = op_of(c)->u.lu;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rows_alua.c: the rows of target port groups, where there are any, and of
- * command priorities. */
+/* rows_alua.c: the rows of the commands for target port groups, which only a
+ * device with such groups has, and for command priorities. */
 #include "device/alua/alua.h"
 #include "device/order/taskset.h"
 #include "device/table.h"

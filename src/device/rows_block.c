@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rows_block.c: the rows of the commands of a block device that go beyond
- * reading, writing and telling what it is (SBC-3 §5). */
+/* rows_block.c: the rows of commands of a block device besides reading,
+ * writing and the identification of the unit (SBC-3 §5). */
 #include "device/block/block.h"
 #include "device/copy/copy.h"
 #include "device/primary/primary.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rows_cd.c: the rows of a CD/DVD device (MMC-6 §6) beyond those that all types
- * have. Reservations of others: MMC-6 has none, so the columns are never asked.
+ * rows_cd.c: the rows of a CD/DVD device (MMC-6 §6) besides the rows of all
+ * types. MMC-6 has no reservations, so the RSV_ flags have no effect here.
  */
 #include "device/block/block.h"
 #include "device/cd/cd.h"
@@ -25,10 +25,11 @@ static const struct dev_command commands[] = {
 	  { 0x2b, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0 } },
 	{ "READ SUB-CHANNEL", SCSI_READ_SUBCHANNEL, 0, 10, DIR_IN, FOR_CD | CMD_MEDIUM | CMD_AT_REST | RSV_READ, NULL, cd_read_subchannel,
 	  { 0x42, 0x02, 0x40, 0xff, 0, 0, 0xff, 0xff, 0xff, 0 } },
-	/* the format may be in CONTROL's vendor specific bits, see there */
+	/* the format may be in the vendor specific bits of CONTROL, see
+	 * cd.c */
 	{ "READ TOC/PMA/ATIP", SCSI_READ_TOC, 0, 10, DIR_IN, FOR_CD | CMD_MEDIUM | CMD_AT_REST | RSV_READ, NULL, cd_read_toc,
 	  { 0x43, 0x02, 0x0f, 0, 0, 0, 0xff, 0xff, 0xff, 0xc0 } },
-	/* these two past unit attentions (MMC-6 §4.1.6) */
+	/* these two do not report unit attentions (MMC-6 §4.1.6) */
 	{ "GET CONFIGURATION", SCSI_GET_CONFIGURATION, 0, 10, DIR_IN, FOR_CD | CMD_NO_ATTENTION | RSV_NEVER, NULL, cd_get_configuration,
 	  { 0x46, 0x03, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0 } },
 	{ "GET EVENT STATUS NOTIFICATION", SCSI_GET_EVENT_STATUS, 0, 10, DIR_IN, FOR_CD | CMD_NO_ATTENTION | RSV_NEVER, NULL, cd_get_event,
@@ -53,7 +54,7 @@ static const struct dev_command commands[] = {
 	  { 0xb6, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0 } },
 	{ "READ CD MSF", SCSI_READ_CD_MSF, 0, 12, DIR_IN, FOR_CD | CMD_MEDIUM | CMD_TOUCHES | RSV_READ, cd_prepare_read_cd_msf, cd_read_cd,
 	  { 0xb9, 0x1e, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0x07, 0 } },
-	/* rotational control and speeds: whatever */
+	/* rotational control and speeds are ignored */
 	{ "SET CD SPEED", SCSI_SET_CD_SPEED, 0, 12, DIR_NONE, FOR_CD | RSV_READ, NULL, dev_test_unit_ready,
 	  { 0xbb, 0x03, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0 } },
 	{ "MECHANISM STATUS", SCSI_MECHANISM_STATUS, 0, 12, DIR_IN, FOR_CD | RSV_NEVER, NULL, cd_mechanism_status,

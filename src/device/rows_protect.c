@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rows_protect.c: the 32-byte commands (SBC-3 §§5.12, 5.34, 5.36, 5.47, 5.51):
- * of units with type 2 protection, and of no others. */
+/* rows_protect.c: the 32-byte commands (SBC-3 §§5.12, 5.34, 5.36, 5.47,
+ * 5.51), which only units with type 2 protection have. */
 #include "device/block/block.h"
 #include "device/table.h"
 #include "device/unit/command.h"

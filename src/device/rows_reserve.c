@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rows_reserve.c: the rows of reservations. They look for conflicts
- * themselves: what conflicts depends on who asks for what. */
+/* rows_reserve.c: the rows of reservations. Their handlers check for
+ * reservation conflicts, which depend on service action and nexus. */
 #include "device/reserve/reserve.h"
 #include "device/table.h"
 #include "device/unit/command.h"
@@ -14,7 +14,7 @@
 	  { 0x5f, 0x1f, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0 } }
 
 static const struct dev_command commands[] = {
-	/* extents and third parties are obsolete, and refused */
+	/* extents and third parties are obsolete and refused */
 	{ "RESERVE(6)", SCSI_RESERVE_6, 0, 6, DIR_NONE, RSV_NEVER, NULL, dev_reserve,
 	  { 0x16, 0, 0, 0, 0, 0 } },
 	{ "RELEASE(6)", SCSI_RELEASE_6, 0, 6, DIR_NONE, RSV_NEVER, NULL, dev_release,

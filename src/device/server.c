@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* server.c: logical units, nexuses, logical unit numbers. */
+/* server.c: creates and frees the device, its logical units and its target
+ * ports. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,7 +45,7 @@ struct dev_server *dev_server_new(const struct dev_env *env,
 	return s;
 }
 
-/* Nexuses whose end was in progress when the threads ended. */
+/* Frees the nexuses whose end was in progress when the threads ended. */
 static void free_closing(struct dev_server *s)
 {
 	struct list *it;
@@ -122,8 +123,9 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	return 0;
 }
 
-/* The unit has an empty backstore with the name and the UUID of the device. It counts
- * as one block, so that a range covers the unit as a whole (range.c). */
+/* The unit has an empty backstore with the name and the UUID of the real
+ * device. The unit counts as one block, so that a range covers the whole
+ * unit (range.c). */
 int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
 		    struct pass *p)
 {

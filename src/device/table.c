@@ -90,7 +90,7 @@ static const struct dev_command commands[] = {
 
 static const struct dev_rows rows_here = { commands, ARRAY_LEN(commands) };
 
-/* One entry per file that has rows. */
+/* The rows of each file. */
 const struct dev_rows *const dev_rows_all[] = {
 	&rows_here,	&dev_rows_block, &dev_rows_reserve,
 	&dev_rows_alua, &dev_rows_cd,	 &dev_rows_protect,

@@ -10,7 +10,7 @@ extern const struct dev_rows dev_rows_alua;    /* rows_alua.c */
 extern const struct dev_rows dev_rows_cd;      /* rows_cd.c */
 extern const struct dev_rows dev_rows_reserve; /* rows_reserve.c */
 extern const struct dev_rows dev_rows_protect; /* rows_protect.c */
-/* table.c: all of them, NULL at the end */
+/* table.c: all rows, NULL at the end */
 extern const struct dev_rows *const dev_rows_all[];
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * task.c: the life of a command: begin (checks), execute, abort. Its ends are in
- * ending.c.
+ * task.c: the life of a command: begin (checks), execute, abort. Its ends are
+ * in ending.c.
  */
 #include <assert.h>
 #include <string.h>
@@ -63,8 +63,8 @@ static int find_row(struct dev_task *t)
 
 /* ---- admission ---- */
 
-/* Access state, reservations, the unit's condition: whatever changes one of them
- * calls dev_lu_changed. True: t was refused or ended. */
+/* Checks access state, reservations and the unit's condition; every change
+ * of one of them calls dev_lu_changed. True: t was refused or ended. */
 static bool is_denied(struct dev_task *t)
 {
 	uint16_t asc = dev_inaccessible(t);
@@ -79,7 +79,8 @@ static bool is_denied(struct dev_task *t)
 	return dev_condition_forbids(t->lu, t->row, &s) && dev_sense(t, &s);
 }
 
-/* Unit attentions first (SAM-5 §5.14), then admission, then protection. */
+/* Unit attentions precede admission (SAM-5 §5.14), admission precedes write
+ * protection. */
 static int check_lu(struct dev_task *t)
 {
 	struct scsi_sense s;
@@ -112,7 +113,8 @@ static int prepare(struct dev_task *t, uint64_t *out_len)
 
 /* ---- the expected data transfer length against the CDB ---- */
 
-/* Data-out may be a multiple of this, and less than the CDB says; 0: it may not. */
+/* Data-out may be shorter than the CDB requires if its length is a multiple
+ * of this; 0: it may not be shorter. */
 static uint32_t least_part(const struct dev_task *t)
 {
 	if (t->passing.used)
@@ -211,7 +213,7 @@ static void range_taken(struct dev_range *r)
 		run_row(t);
 }
 
-/* Commands that use the medium wait for those with exclusive access. */
+/* Commands that use the medium wait for commands with exclusive access. */
 static void run_in_range(struct dev_task *t)
 {
 	unsigned worker = t->nexus->cfg.worker;
@@ -308,7 +310,8 @@ int dev_task_begin(struct dev_task *t)
 	if (!dev_lun_decode(t->lun, &lun))
 		t->lu = dev_lu_get(t->nexus->server, lun);
 	if (t->lu) {
-		t->begun.changes = dev_lu_changes(t->lu); /* before all else */
+		/* read first: a later change is then noticed */
+		t->begun.changes = dev_lu_changes(t->lu);
 		t->begun.medium = medium_of(t->lu);
 	}
 	dev_set_enter(t);
@@ -332,14 +335,14 @@ void dev_task_fail(struct dev_task *t, enum dev_failure why)
 {
 	assert(t->state == DEV_TASK_WANTS_DATA);
 	dev_memory_give_up(t);
-	dev_task_go(t, DEV_TASK_RUNNING); /* its end may take time (QERR) */
-	/* an earlier refusal stays: ACA ACTIVE has precedence over sense data,
-	 * and a unit attention that was taken must be reported */
+	dev_task_go(t, DEV_TASK_RUNNING); /* QERR may delay the end */
+	/* An earlier refusal has precedence: ACA ACTIVE over sense data, and
+	 * a unit attention that was taken must be reported. */
 	if (t->begun.refused) {
 		dev_finish(t);
 		return;
 	}
-	t->out_total = 0; /* as if no data had come */
+	t->out_total = 0; /* no data were received */
 	dev_check_failure(t, why);
 }
 
@@ -364,7 +367,7 @@ int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t))
 		t->abort.let_go(t);
 	else if (t->state == DEV_TASK_RUNNING && !dev_pass_withdraw(t) &&
 		 !dev_range_give_up(&t->range))
-		return 0; /* the I/O in progress ends it */
+		return 0; /* the end of the I/O in progress ends the task */
 	dev_set_leave(t);
 	dev_task_go(t, DEV_TASK_DONE);
 	released(t);
