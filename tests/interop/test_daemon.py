@@ -62,7 +62,7 @@ class Refusals(unittest.TestCase):
 
     def test_no_scsi_device(self):
         self.check(["scsi:/dev/nowhere"], 3, "/dev/nowhere", "no such device")
-        self.check(["scsi:/dev/null"], 3, "/dev/null", "no SCSI device",
+        self.check(["scsi:/dev/null"], 3, "/dev/null", "not a SCSI device",
                    "/dev/sgN")
         self.check(["scsi:/etc/passwd"], 3, "/etc/passwd", "not a device")
         self.check(["--scsi-timeout", "0", "ram:1M"], 2, "--scsi-timeout")

@@ -178,7 +178,7 @@ static bool model_keys(const struct op *o)
 		return false;
 	for (size_t at = 8; at < o->got; at += 8)
 		count[get_be64(o->in + at) % KEYS]++;
-	for (unsigned i = 0; i < TRIO_N; i++)
+	for (unsigned i = 0; i < INITIATORS; i++)
 		if (m.registered[i] && count[m.key[i]]-- == 0)
 			return false;
 	return true;
@@ -210,14 +210,14 @@ static bool report_was_aborted(unsigned who, uint16_t asc)
  * report was aborted, which later commands did not see. */
 static bool model_attention(const struct op *o)
 {
-	for (unsigned what = 0; what < NEWS_KINDS; what++) {
-		if (!(m.news[o->who] & 1u << what))
+	for (unsigned what = 0; what < ATTENTION_KINDS; what++) {
+		if (!(m.attentions[o->who] & 1u << what))
 			continue;
-		if (ends(o, check(SENSE_UNIT_ATTENTION, news_asc[what]))) {
-			m.news[o->who] &= ~(1u << what);
+		if (ends(o, check(SENSE_UNIT_ATTENTION, attention_asc[what]))) {
+			m.attentions[o->who] &= ~(1u << what);
 			return true;
 		}
-		if (!report_was_aborted(o->who, news_asc[what]))
+		if (!report_was_aborted(o->who, attention_asc[what]))
 			return false;
 	}
 	return false;
@@ -268,7 +268,7 @@ static bool model_agrees(const struct op *o)
 
 static bool same_registration(unsigned who, const struct rsv_state *s)
 {
-	int at = rsv_find_nexus(s, trio.i[who].nexus);
+	int at = rsv_find_nexus(s, three.i[who].nexus);
 
 	if (!m.registered[who])
 		return at < 0;
@@ -276,7 +276,7 @@ static bool same_registration(unsigned who, const struct rsv_state *s)
 	       (!m.type || holds(who) == rsv_is_holder(s, at));
 }
 
-static bool same_news(unsigned who)
+static bool same_attentions(unsigned who)
 {
 	static const uint8_t ua[] = { UA_POWER_ON, UA_BUS_DEVICE_RESET,
 				      UA_RESERVATIONS_PREEMPTED,
@@ -284,24 +284,24 @@ static bool same_news(unsigned who)
 				      UA_REGISTRATIONS_PREEMPTED };
 	uint32_t want = 0;
 
-	for (unsigned i = 0; i < NEWS_KINDS; i++)
-		if (m.news[who] & 1u << i)
+	for (unsigned i = 0; i < ATTENTION_KINDS; i++)
+		if (m.attentions[who] & 1u << i)
 			want |= BIT(ua[i]);
-	return trio.i[who].nexus->itl[0].attention == want;
+	return three.i[who].nexus->itl[0].attention == want;
 }
 
 static bool model_is_where_we_are(void)
 {
-	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+	const struct dev_lu *lu = dev_lu_get(three.server, 0);
 
-	for (unsigned w = 0; w < TRIO_N; w++) {
+	for (unsigned w = 0; w < INITIATORS; w++) {
 		const struct rsv_state *s = lu->rsv[w];
 		const struct dev_nexus *holder =
-			m.reserved < 0 ? NULL : trio.i[m.reserved].nexus;
+			m.reserved < 0 ? NULL : three.i[m.reserved].nexus;
 
 		if (s->generation != m.generation || s->type != m.type ||
 		    s->n != nregistered() || s->spc2 != holder ||
-		    !same_registration(w, s) || !same_news(w))
+		    !same_registration(w, s) || !same_attentions(w))
 			return false;
 	}
 	for (unsigned i = 0; i < BLOCKS * BLOCK; i += 8)
@@ -339,7 +339,8 @@ static bool must_wait(const struct op *o, unsigned left)
 	return false;
 }
 
-static unsigned old_news[TRIO_N]; /* the attentions from before the round */
+static unsigned
+	old_attentions[INITIATORS]; /* the attentions from before the round */
 
 /*
  * Searches for an order that explains the results, by trying all commands that
@@ -363,16 +364,16 @@ static bool there_is_an_order(unsigned left)
 		if (must_wait(o, left))
 			continue;
 		/* refused for its attribute, before any attention */
-		if (m.news[o->who] && o->attr == DEV_ATTR_ACA &&
+		if (m.attentions[o->who] && o->attr == DEV_ATTR_ACA &&
 		    ends(o,
 			 check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_MESSAGE)) &&
 		    there_is_an_order(left & ~BIT(i)))
 			return true;
-		if (m.news[o->who] && !o->aborted && model_attention(o) &&
+		if (m.attentions[o->who] && !o->aborted && model_attention(o) &&
 		    there_is_an_order(left & ~BIT(i)))
 			return true;
 		model_put_back(&before);
-		if ((!(m.news[o->who] & old_news[o->who]) ||
+		if ((!(m.attentions[o->who] & old_attentions[o->who]) ||
 		     report_was_aborted(o->who, 0)) &&
 		    (model_agrees(o) || o->aborted) &&
 		    there_is_an_order(left & ~BIT(i)))
@@ -389,10 +390,10 @@ static void tell(unsigned round)
 {
 	print_message("round %u; type %u holder %d reserved %d\n", round,
 		      m.type, m.holder, m.reserved);
-	for (unsigned i = 0; i < TRIO_N; i++)
-		print_message("%c: %sregistered, key %u, news %x\n",
+	for (unsigned i = 0; i < INITIATORS; i++)
+		print_message("%c: %sregistered, key %u, attentions %x\n",
 			      'A' + (int)i, m.registered[i] ? "" : "not ",
-			      (unsigned)m.key[i], m.news[i]);
+			      (unsigned)m.key[i], m.attentions[i]);
 	for (unsigned i = 0; i < nops; i++) {
 		const struct op *o = &ops[i];
 
@@ -421,7 +422,7 @@ static void begin(struct op *o)
 
 	memset(t, 0, sizeof(*t));
 	o->begun = true;
-	t->nexus = trio.i[o->who].nexus;
+	t->nexus = three.i[o->who].nexus;
 	t->attr = o->attr;
 	memcpy(t->cdb, o->cdb, 16);
 	t->cdb_len = 16;
@@ -497,7 +498,7 @@ static void end(struct op *o)
 	dev_task_end(t);
 }
 
-#define EVENTS (TRIO_N + 3)
+#define EVENTS (INITIATORS + 3)
 
 /* Executes one of the possible events; false: no event is possible. */
 static bool happen(unsigned *begun)
@@ -507,19 +508,20 @@ static bool happen(unsigned *begun)
 	if (*begun && rnd(50) == 0 && abort_one(*begun))
 		return true;
 	for (unsigned i = 0; i < EVENTS; i++, what = (what + 1) % EVENTS) {
-		if (what < TRIO_N) {
-			if (trio_one(what))
+		if (what < INITIATORS) {
+			if (three_deliver_one(what))
 				return true;
-		} else if (what == TRIO_N && slow->n) {
+		} else if (what == INITIATORS && slow->n) {
 			slow_one(rnd(slow->n));
 			return true;
-		} else if (what == TRIO_N + 1 && *begun < nops) {
+		} else if (what == INITIATORS + 1 && *begun < nops) {
 			begin(&ops[*begun]);
 			if (rnd(2)) /* immediate data, or none */
 				send_data(&ops[*begun]);
 			++*begun;
 			return true;
-		} else if (what == TRIO_N + 2 && *begun && send_one(*begun)) {
+		} else if (what == INITIATORS + 2 && *begun &&
+			   send_one(*begun)) {
 			return true;
 		}
 	}
@@ -538,9 +540,9 @@ static bool clear_aca(void)
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < TRIO_N; i++) {
-		any |= trio.i[i].nexus->naca != 0;
-		dev_nexus_clear_aca(trio.i[i].nexus, 0, cleared, NULL);
+	for (unsigned i = 0; i < INITIATORS; i++) {
+		any |= three.i[i].nexus->naca != 0;
+		dev_nexus_clear_aca(three.i[i].nexus, 0, cleared, NULL);
 	}
 	return any;
 }
@@ -569,8 +571,8 @@ static void run_together(unsigned round)
 	while (clear_aca());
 	for (unsigned i = 0; i < nops; i++)
 		end(&ops[i]);
-	for (unsigned i = 0; i < TRIO_N; i++)
-		old_news[i] = m.news[i];
+	for (unsigned i = 0; i < INITIATORS; i++)
+		old_attentions[i] = m.attentions[i];
 	for (unsigned i = 0; i < nops; i++) {
 		bool got_past = ops[i].attr == DEV_ATTR_ACA &&
 				!ops[i].aborted &&
@@ -717,7 +719,7 @@ static void make_pr_out(struct op *o, bool alone)
 	p->type = types[rnd(6)];
 	p->key = rnd(3) && m.registered[o->who] ? m.key[o->who] : rnd(KEYS);
 	p->sa_key = rnd(KEYS);
-	p->to = rnd(TRIO_N);
+	p->to = rnd(INITIATORS);
 	p->unreg = rnd(2);
 	if (rnd(2) && m.type)
 		p->type = (uint8_t)m.type;
@@ -732,7 +734,7 @@ static void make_pr_out(struct op *o, bool alone)
 	if (p->action == SCSI_PROUT_REGISTER_AND_MOVE) {
 		o->out[17] = p->unreg ? 0x02 : 0;
 		put_be16(o->out + 18, 1);
-		id = scsi_transportid_put(trio.i[p->to].name, o->out + 24);
+		id = scsi_transportid_put(three.i[p->to].name, o->out + 24);
 		put_be32(o->out + 20, (uint32_t)id);
 		o->out_len += (uint32_t)id;
 	}
@@ -763,7 +765,7 @@ static struct op *add(enum kind kind)
 	struct op *o = &ops[nops++];
 
 	o->kind = kind;
-	o->who = rnd(TRIO_N);
+	o->who = rnd(INITIATORS);
 	o->attr = DEV_ATTR_SIMPLE;
 	o->lba = o->n = o->out_len = o->in_len = 0;
 	o->begun = o->sent = o->done = o->aborted = o->released = false;
@@ -830,7 +832,7 @@ static void make_faults(void)
 		if (ops[i].kind < K_ON_BLOCKS && rnd(3) == 0)
 			ops[i].attr = DEV_ATTR_ACA;
 	tmf_only = rnd(4) == 0;
-	dev_lu_get(trio.server, 0)->ctl.tmf_only = tmf_only;
+	dev_lu_get(three.server, 0)->ctl.tmf_only = tmf_only;
 }
 
 /* Makes a round of commands on the same few blocks. */
@@ -869,19 +871,19 @@ static void make_reservation_round(void)
 
 static void relogin(unsigned who)
 {
-	trio_logout(who);
+	three_logout(who);
 	if (m.reserved == (int)who)
 		m.reserved = -1;
-	trio_login(who);
-	m.news[who] = 1u << NEWS_POWER_ON;
+	three_login(who);
+	m.attentions[who] = 1u << ATTENTION_POWER_ON;
 }
 
 static void reset_unit(unsigned who)
 {
-	trio_reset(who);
+	three_reset(who);
 	m.reserved = -1;
-	for (unsigned i = 0; i < TRIO_N; i++)
-		m.news[i] |= 1u << NEWS_RESET;
+	for (unsigned i = 0; i < INITIATORS; i++)
+		m.attentions[i] |= 1u << ATTENTION_RESET;
 }
 
 static unsigned from_environment(const char *name, unsigned otherwise)
@@ -906,19 +908,19 @@ static void play(unsigned seed, unsigned commands)
 		else if (what < 990)
 			make_reservation_round();
 		else if (what < 996)
-			relogin(rnd(TRIO_N));
+			relogin(rnd(INITIATORS));
 		else
-			reset_unit(rnd(TRIO_N));
+			reset_unit(rnd(INITIATORS));
 		run_together(round);
 	}
 }
 
 static int open_unit(void **state)
 {
-	memset(&trio, 0, sizeof(trio));
-	trio.store = slow_new();
+	memset(&three, 0, sizeof(three));
+	three.store = slow_new();
 	(void)state;
-	trio_start();
+	three_start();
 	return 0;
 }
 
@@ -950,7 +952,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			test_an_order_explains_what_all_saw, open_unit,
-			trio_close),
+			three_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "device/cd/cd.h"
-#include "rig_fuzz.h"
+#include "fixture_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const uint64_t sizes[] = { 0, 64, 2000000, DVD_MAX_BLOCKS + 1 };
 #define FILL 0x5c /* of the small medium; the larger ones are zeros */
 
-static struct dev_rig rig;
+static struct dev_fixture fixture;
 static uint64_t blocks; /* of the current medium */
 
 static void inside(void *arg, const struct bs_req *req)
@@ -72,7 +72,7 @@ static void changed(void *arg, int err)
 
 static void change(unsigned which, bool force)
 {
-	struct dev_lu *lu = dev_lu_get(rig.server, 0);
+	struct dev_lu *lu = dev_lu_get(fixture.server, 0);
 	struct bs *b = medium(which);
 	bool done = false;
 
@@ -93,8 +93,8 @@ static void check_read(const uint8_t *cdb, int status)
 {
 	if (status || (cdb[0] != SCSI_READ_10 && cdb[0] != SCSI_READ_12))
 		return;
-	for (uint32_t i = 0; i < rig.in_len; i++)
-		if (rig.in[i] != (blocks == 64 ? FILL : 0))
+	for (uint32_t i = 0; i < fixture.in_len; i++)
+		if (fixture.in[i] != (blocks == 64 ? FILL : 0))
 			abort();
 }
 
@@ -107,15 +107,15 @@ static size_t one(const uint8_t *p, size_t size)
 	if (in & CHANGE)
 		change(MEDIUM(in), out & FORCE);
 	if (out & RESET)
-		rig_reset(dev_lu_get(rig.server, 0));
+		fx_reset(dev_lu_get(fixture.server, 0));
 	if (in & OTHER)
-		rig_swap(&rig);
-	if (rig_begin(&rig, p, 16, len, in & LENGTH))
+		fx_swap(&fixture);
+	if (fx_begin(&fixture, p, 16, len, in & LENGTH))
 		abort(); /* the fixture has buffers */
-	status = rig_execute(&rig, p + 20);
+	status = fx_execute(&fixture, p + 20);
 	if (status >= 0)
-		rig_finish(&rig);
-	check_our_end(&rig, status, in & LENGTH, len);
+		fx_finish(&fixture);
+	check_our_end(&fixture, status, in & LENGTH, len);
 	check_read(p, status);
 	return 20 + len;
 }
@@ -127,11 +127,11 @@ static void look(void)
 					  63,		0, 0, 1, 0 };
 
 	change(1, true);
-	rig_reset(dev_lu_get(rig.server, 0)); /* clears an ACA */
-	for (int i = 0; i < 8; i++)	      /* consumes unit attentions */
-		rig_test(&rig);
-	if (rig_run(&rig, last, 10, NULL, 0, CD_BLOCK) != SCSI_GOOD ||
-	    rig.in_len != CD_BLOCK || rig.in[CD_BLOCK - 1] != FILL)
+	fx_reset(dev_lu_get(fixture.server, 0)); /* clears an ACA */
+	for (int i = 0; i < 8; i++)		 /* consumes unit attentions */
+		fx_test(&fixture);
+	if (fx_run(&fixture, last, 10, NULL, 0, CD_BLOCK) != SCSI_GOOD ||
+	    fixture.in_len != CD_BLOCK || fixture.in[CD_BLOCK - 1] != FILL)
 		abort();
 }
 
@@ -140,14 +140,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct dev_lu_config lu = { .type = DEV_CD,
 						 .removable = true };
 
-	memset(&rig, 0, sizeof(rig));
-	rig.lu = &lu;
-	rig.two_initiators = true;
+	memset(&fixture, 0, sizeof(fixture));
+	fixture.lu = &lu;
+	fixture.two_initiators = true;
 	blocks = sizes[1];
-	rig_open(&rig, medium(1), true);
-	rig_take_attentions(&rig);
+	fx_open(&fixture, medium(1), true);
+	fx_take_attentions(&fixture);
 	each_command(data, size, 20, one);
 	look();
-	rig_close(&rig);
+	fx_close(&fixture);
 	return 0;
 }

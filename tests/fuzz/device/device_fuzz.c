@@ -16,7 +16,7 @@
 #include "device/keep/keep.h"
 #include "device/primary/mode.h"
 #include "device/reserve/reserve.h"
-#include "rig_fuzz.h"
+#include "fixture_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define THE_CD	0x02u /* of the CDB's last byte: SECOND means the CD */
 #define MEDIUM	0x04u /* RESET of the CD changes the medium */
 
-static struct dev_rig rig;
+static struct dev_fixture fixture;
 static uint64_t ticks;
 
 static void inside(void *arg, const struct bs_req *req)
@@ -39,10 +39,10 @@ static void inside(void *arg, const struct bs_req *req)
 	(void)arg;
 	if ((req->op == BS_READ || req->op == BS_WRITE) &&
 	    (req->data.len != req->len ||
-	     !range_ok(req->off, req->len, RIG_BLOCKS * RIG_BLOCK)))
+	     !range_ok(req->off, req->len, FX_BLOCKS * FX_BLOCK)))
 		abort();
 	if ((req->op == BS_ZERO || req->op == BS_UNMAP) &&
-	    !range_ok(req->off, req->len, RIG_BLOCKS * RIG_BLOCK))
+	    !range_ok(req->off, req->len, FX_BLOCKS * FX_BLOCK))
 		abort();
 }
 
@@ -144,8 +144,8 @@ static void set_up(struct dev_server *s)
 
 static void take_attentions(void)
 {
-	for (rig.lun = 0; rig.lun <= CD_LUN; rig.lun++)
-		rig_test(&rig);
+	for (fixture.lun = 0; fixture.lun <= CD_LUN; fixture.lun++)
+		fx_test(&fixture);
 }
 
 static void again(void)
@@ -155,8 +155,8 @@ static void again(void)
 					    .target_name = "iqn.t",
 					    .relative_target_port = 2 };
 
-	dev_nexus_close(rig.nexus);
-	rig.nexus = dev_nexus_open(rig.server, &n);
+	dev_nexus_close(fixture.nexus);
+	fixture.nexus = dev_nexus_open(fixture.server, &n);
 	take_attentions();
 }
 
@@ -164,10 +164,10 @@ static void again(void)
  * parameter list: the fuzzer could not guess these values. */
 static void reflect(uint8_t *data, uint32_t len)
 {
-	if (rig.in_len >= 38 + TOKEN_LEN && len >= 16 + TOKEN_LEN)
-		memcpy(data + 16, rig.in + 38, TOKEN_LEN);
-	else if (rig.in_len >= 16 && len >= 32)
-		memcpy(data + 20, rig.in + 4, 12);
+	if (fixture.in_len >= 38 + TOKEN_LEN && len >= 16 + TOKEN_LEN)
+		memcpy(data + 16, fixture.in + 38, TOKEN_LEN);
+	else if (fixture.in_len >= 16 && len >= 32)
+		memcpy(data + 20, fixture.in + 4, 12);
 }
 
 static void cleared(void *arg, int err)
@@ -198,22 +198,23 @@ static size_t one(const uint8_t *p, size_t size)
 		reflect(data, len);
 	if ((out & CLEAR) == NEXUS)
 		again();
-	rig.lun = !(out & SECOND) ? 0 : p[15] & THE_CD ? CD_LUN : 1;
+	fixture.lun = !(out & SECOND) ? 0 : p[15] & THE_CD ? CD_LUN : 1;
 	if ((out & CLEAR) == CLEAR)
-		dev_nexus_clear_aca(rig.nexus, rig.lun << 48, cleared, NULL);
-	else if ((out & RESET) && rig.lun == CD_LUN && (p[15] & MEDIUM))
-		exchange(dev_lu_get(rig.server, CD_LUN));
+		dev_nexus_clear_aca(fixture.nexus, fixture.lun << 48, cleared,
+				    NULL);
+	else if ((out & RESET) && fixture.lun == CD_LUN && (p[15] & MEDIUM))
+		exchange(dev_lu_get(fixture.server, CD_LUN));
 	else if (out & RESET)
-		rig_reset(dev_lu_get(rig.server, (uint16_t)rig.lun));
+		fx_reset(dev_lu_get(fixture.server, (uint16_t)fixture.lun));
 	if (in & OTHER)
-		rig_swap(&rig);
-	rig.attr = attribute(p, in);
-	if (rig_begin(&rig, p, 16, len, in & LENGTH))
+		fx_swap(&fixture);
+	fixture.attr = attribute(p, in);
+	if (fx_begin(&fixture, p, 16, len, in & LENGTH))
 		abort(); /* the fixture has buffers */
-	status = rig_execute(&rig, data);
+	status = fx_execute(&fixture, data);
 	if (status >= 0)
-		rig_finish(&rig);
-	check_our_end(&rig, status, in & LENGTH, len);
+		fx_finish(&fixture);
+	check_our_end(&fixture, status, in & LENGTH, len);
 	free(data);
 	return 20 + len;
 }
@@ -223,20 +224,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct dev_lu_config lu = { .removable = true,
 						 .keeps = true };
 
-	memset(&rig, 0, sizeof(rig));
+	memset(&fixture, 0, sizeof(fixture));
 	ticks = 0;
-	rig.lu = &lu;
-	rig.two_initiators = true;
-	rig.wall_ms = clock_ms;
-	rig.random = counted;
-	rig.save = save;
-	rig.set_up = set_up;
-	rig_open(&rig, bs_trace_new(rig_ram(&rig), inside, NULL), false);
+	fixture.lu = &lu;
+	fixture.two_initiators = true;
+	fixture.wall_ms = clock_ms;
+	fixture.random = counted;
+	fixture.save = save;
+	fixture.set_up = set_up;
+	fx_open(&fixture, bs_trace_new(fx_ram(&fixture), inside, NULL), false);
 	for (int i = 0; i < 2; i++) { /* the power-on attentions */
 		take_attentions();
-		rig_swap(&rig);
+		fx_swap(&fixture);
 	}
 	each_command(data, size, 20, one);
-	rig_close(&rig);
+	fx_close(&fixture);
 	return 0;
 }

@@ -8,7 +8,7 @@
  */
 #include <stdint.h>
 
-#include "rig_fuzz.h"
+#include "fixture_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define LONG   0x4000u /* all 32 bytes of the CDB */
 #define MOST   (32u << 10)
 
-static struct dev_rig rig;
+static struct dev_fixture fixture;
 static struct {
 	struct pass pass;
 	const uint8_t *how, *rest;
@@ -95,10 +95,11 @@ static size_t one(const uint8_t *p, size_t size)
 	device.len = len;
 	memcpy(data, p + HEAD, MIN(len, (size_t)out));
 	if (in & OTHER)
-		rig_swap(&rig);
-	status = rig_run(&rig, p, in & LONG ? 32 : 16, data, out, in & LENGTH);
-	check_end(&rig, status, in & LENGTH, out);
-	if (rig.in_len > rig.task.in_total)
+		fx_swap(&fixture);
+	status = fx_run(&fixture, p, in & LONG ? 32 : 16, data, out,
+			in & LENGTH);
+	check_end(&fixture, status, in & LENGTH, out);
+	if (fixture.in_len > fixture.task.in_total)
 		abort();
 	free(data);
 	return HEAD + len;
@@ -108,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 2)
 		return 0;
-	memset(&rig, 0, sizeof(rig));
+	memset(&fixture, 0, sizeof(fixture));
 	device.pass = (struct pass){ .ops = &ops,
 				     .type = data[0] & 0x1f,
 				     .version = data[1],
@@ -116,13 +117,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				     .max_transfer = MOST,
 				     .timeout = 60,
 				     .name = "/dev/sg7" };
-	rig.two_initiators = true;
-	rig.set_up = set_up;
-	rig_open(&rig, rig_ram(&rig), false);
-	rig.lun = 1;
+	fixture.two_initiators = true;
+	fixture.set_up = set_up;
+	fx_open(&fixture, fx_ram(&fixture), false);
+	fixture.lun = 1;
 	data += 2;
 	size -= 2;
 	each_command(data, size, HEAD, one);
-	rig_close(&rig);
+	fx_close(&fixture);
 	return 0;
 }

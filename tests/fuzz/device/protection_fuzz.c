@@ -9,22 +9,22 @@
  */
 #include <stdint.h>
 
-#include "rig_fuzz.h"
+#include "fixture_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define ONE    36u
 #define LENGTH 0x3fffu
-#define WIRE   (RIG_BLOCK + 8)
+#define WIRE   (FX_BLOCK + 8)
 
-static struct dev_rig rig;
+static struct dev_fixture fixture;
 
 static void inside(void *arg, const struct bs_req *req)
 {
 	(void)arg;
 	if ((req->op == BS_READ || req->op == BS_WRITE || req->op == BS_ZERO ||
 	     req->op == BS_UNMAP) &&
-	    !range_ok(req->off, req->len, RIG_BLOCKS * RIG_BLOCK))
+	    !range_ok(req->off, req->len, FX_BLOCKS * FX_BLOCK))
 		abort();
 	if ((req->op == BS_READ || req->op == BS_WRITE) &&
 	    req->data.len != req->len)
@@ -37,19 +37,19 @@ static size_t one(const uint8_t *p, size_t size)
 	uint32_t len = (uint32_t)MIN((size_t)out & LENGTH, size - ONE);
 	int status;
 
-	if (rig_begin(&rig, p, 32, len, in))
+	if (fx_begin(&fixture, p, 32, len, in))
 		abort(); /* the fixture has buffers */
-	status = rig_execute(&rig, p + ONE);
+	status = fx_execute(&fixture, p + ONE);
 	if (status >= 0)
-		rig_finish(&rig);
-	check_our_end(&rig, status, in, len);
+		fx_finish(&fixture);
+	check_our_end(&fixture, status, in, len);
 	return ONE + len;
 }
 
 /* Reads 64 blocks without checks, and compares the results of READ and VERIFY. */
 static void look(void)
 {
-	uint8_t type = DEV_PROTECTION(dev_lu_get(rig.server, 0));
+	uint8_t type = DEV_PROTECTION(dev_lu_get(fixture.server, 0));
 	const uint8_t field = type == 2 ? 0 : 0x60;
 	const uint8_t raw[10] = { SCSI_READ_10, field, 0, 0, 0, 0, 0, 0, 64 };
 	const uint8_t get[10] = { SCSI_READ_10, 0, 0, 0, 0, 0, 0, 0, 64 };
@@ -57,13 +57,13 @@ static void look(void)
 	int status;
 
 	for (int i = 0; i < 8; i++) /* consumes unit attentions */
-		rig_test(&rig);
+		fx_test(&fixture);
 	if (type != 2 &&
-	    rig_run(&rig, raw, 10, NULL, 0, 64 * WIRE) == SCSI_GOOD &&
-	    rig.in_len != 64 * WIRE)
+	    fx_run(&fixture, raw, 10, NULL, 0, 64 * WIRE) == SCSI_GOOD &&
+	    fixture.in_len != 64 * WIRE)
 		abort();
-	status = rig_run(&rig, get, 10, NULL, 0, 64 * RIG_BLOCK);
-	if (rig_run(&rig, check, 10, NULL, 0, 0) != status)
+	status = fx_run(&fixture, get, 10, NULL, 0, 64 * FX_BLOCK);
+	if (fx_run(&fixture, check, 10, NULL, 0, 0) != status)
 		abort();
 }
 
@@ -72,16 +72,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t type = size ? (uint8_t)(data[0] % 3 + 1) : 1;
 	struct bs *store;
 
-	memset(&rig, 0, sizeof(rig));
-	store = rig_protected(&rig, rig_ram(&rig), type);
-	rig_open(&rig, bs_trace_new(store, inside, NULL), false);
-	rig_test(&rig);
+	memset(&fixture, 0, sizeof(fixture));
+	store = fx_protected(&fixture, fx_ram(&fixture), type);
+	fx_open(&fixture, bs_trace_new(store, inside, NULL), false);
+	fx_test(&fixture);
 	if (size) {
 		data++;
 		size--;
 	}
 	each_command(data, size, ONE, one);
 	look();
-	rig_close(&rig);
+	fx_close(&fixture);
 	return 0;
 }

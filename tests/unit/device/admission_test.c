@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * admission_test.c: a command is checked when it begins, and again before it runs
- * only if the unit has changed (dev_lu_changed): each kind of change between the
- * two is seen.
+ * admission_test.c: a command is checked when it begins, and again before it
+ * executes only if the unit has changed (dev_lu_changed). The second check
+ * finds each kind of change.
  */
 #include "dev_case.h"
 #include "device/unit/condition.h"
@@ -28,8 +28,8 @@ static int open_admission(void **state)
 	R->two_initiators = true;
 	R->lu = &removable;
 	R->set_up = add_group;
-	rig_open(R, rig_ram(R), false);
-	rig_take_attentions(R);
+	fx_open(R, fx_ram(R), false);
+	fx_take_attentions(R);
 	return 0;
 }
 
@@ -38,7 +38,7 @@ static struct dev_lu *lu(void)
 	return dev_lu_get(R->server, 0);
 }
 
-/* ---- what happens between begin and execute ---- */
+/* ---- events between begin and execute ---- */
 
 static struct dev_task other;
 
@@ -47,7 +47,7 @@ static void other_done(struct dev_task *t)
 	(void)t;
 }
 
-/* The other initiator's command without data. */
+/* The other initiator sends a command without data. */
 static void run_other(const uint8_t cdb[6])
 {
 	memset(&other, 0, sizeof(other));
@@ -139,13 +139,13 @@ static const struct {
 
 static void run_case(size_t i, const uint8_t *cdb, uint32_t out, uint32_t in)
 {
-	static const uint8_t data[RIG_BLOCK];
+	static const uint8_t data[FX_BLOCK];
 
-	assert_int_equal(rig_begin(R, cdb, 10, out, in), 0);
+	assert_int_equal(fx_begin(R, cdb, 10, out, in), 0);
 	assert_false(R->task.begun.refused);
 	cases[i].change();
-	assert_int_equal(rig_execute(R, data), cases[i].status);
-	rig_finish(R);
+	assert_int_equal(fx_execute(R, data), cases[i].status);
+	fx_finish(R);
 	if (cases[i].status == SCSI_CHECK_CONDITION)
 		assert_check(cases[i].key, cases[i].asc);
 }
@@ -155,9 +155,9 @@ static void test_a_change_before_a_write_runs(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		open_admission(state);
 		run_case(i, (const uint8_t[10]){ SCSI_WRITE_10, [8] = 1 },
-			 RIG_BLOCK, 0);
+			 FX_BLOCK, 0);
 		assert_int_equal(lu()->power, 0);
-		close_rig(state);
+		close_fixture(state);
 	}
 }
 
@@ -166,37 +166,37 @@ static void test_a_change_before_a_read_runs(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		open_admission(state);
 		run_case(i, (const uint8_t[10]){ SCSI_READ_10, [8] = 1 }, 0,
-			 RIG_BLOCK);
+			 FX_BLOCK);
 		assert_int_equal(lu()->power, 0);
-		close_rig(state);
+		close_fixture(state);
 	}
 }
 
-/* INQUIRY is served through an unavailable port, in any condition. */
+/* A unit serves INQUIRY through an unavailable port, in any condition. */
 static void test_a_change_before_an_inquiry_runs(void **state)
 {
 	static const uint8_t inquiry[10] = { SCSI_INQUIRY, [4] = 36 };
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		open_admission(state);
-		assert_int_equal(rig_begin(R, inquiry, 10, 0, 36), 0);
+		assert_int_equal(fx_begin(R, inquiry, 10, 0, 36), 0);
 		cases[i].change();
-		assert_int_equal(rig_execute(R, NULL), SCSI_GOOD);
-		rig_finish(R);
-		close_rig(state);
+		assert_int_equal(fx_execute(R, NULL), SCSI_GOOD);
+		fx_finish(R);
+		close_fixture(state);
 	}
 }
 
-/* Commands alone change nothing, and are checked once. */
+/* Commands that do not change the unit are checked once. */
 static void test_commands_do_not_change_the_unit(void **state)
 {
-	static const uint8_t data[RIG_BLOCK];
+	static const uint8_t data[FX_BLOCK];
 	uint32_t changes = dev_lu_changes(lu());
 
 	(void)state;
-	CMD(RIG_BLOCK, 0, data, SCSI_WRITE_10, [8] = 1);
+	CMD(FX_BLOCK, 0, data, SCSI_WRITE_10, [8] = 1);
 	assert_int_equal(R->task.status, SCSI_GOOD);
-	CMD(0, RIG_BLOCK, NULL, SCSI_READ_10, [8] = 1);
+	CMD(0, FX_BLOCK, NULL, SCSI_READ_10, [8] = 1);
 	assert_int_equal(R->task.status, SCSI_GOOD);
 	assert_int_equal(dev_lu_changes(lu()), changes);
 }

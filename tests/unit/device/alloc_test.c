@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * alloc_test.c: the n-th allocation fails, for every n, while three initiators
- * reserve, preempt each other, change access states and leave. Each command
- * ends; who holds what is the same for all; nothing leaks.
+ * reserve, preempt each other, change access states and log out. Each command
+ * ends; all workers agree on the reservation holder; no memory leaks.
  */
 #include "device/reserve/reserve.h"
 #include "fail_alloc.h"
-#include "trio.h"
+#include "three.h"
 
 static void groups(struct dev_server *s)
 {
@@ -21,19 +21,19 @@ static void groups(struct dev_server *s)
 
 static int alloc_open(void **state)
 {
-	memset(&trio, 0, sizeof(trio));
-	trio.env.save = trio_save;
-	trio.set_up = groups;
-	trio_start();
+	memset(&three, 0, sizeof(three));
+	three.env.save = three_save;
+	three.set_up = groups;
+	three_start();
 	(void)state;
 	return 0;
 }
 
-/* A command that may find no memory for its data, or for itself. */
+/* A command that may get no memory for its data or for its execution. */
 static void try(unsigned who, const uint8_t *cdb, const void *data,
 		uint32_t out, uint32_t in)
 {
-	struct trio_ini *i = &trio.i[who];
+	struct three_ini *i = &three.i[who];
 	struct dev_task *t = &i->task;
 
 	memset(t, 0, sizeof(*t));
@@ -43,14 +43,14 @@ static void try(unsigned who, const uint8_t *cdb, const void *data,
 	t->cdb_len = 16;
 	t->edtl_out = out;
 	t->edtl_in = in;
-	t->done = trio_done;
+	t->done = three_done;
 	if (dev_task_begin(t))
 		return;
 	if (t->out_len)
 		bufv_copy_in(&t->out, 0, data, t->out_len);
 	dev_task_execute(t);
-	trio_settle();
-	trio_finish(who);
+	three_settle();
+	three_finish(who);
 }
 
 static void out(unsigned who, uint8_t sa, uint64_t key, uint64_t sa_key)
@@ -74,18 +74,20 @@ static void set_state(unsigned who, uint8_t to)
 	try(who, cdb, list, 8, 0);
 }
 
-/* All workers go by the same snapshot, and what was kept is it. */
-static void expect_one_truth(void)
+/* All workers use the same snapshot, and the saved record equals that
+ * snapshot. */
+static void expect_same_snapshot(void)
 {
-	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+	const struct dev_lu *lu = dev_lu_get(three.server, 0);
 	struct rsv_state *kept = NULL;
 
-	for (unsigned w = 1; w < TRIO_N; w++)
+	for (unsigned w = 1; w < INITIATORS; w++)
 		assert_ptr_equal(lu->rsv[w], lu->rsv[0]);
 	if (!lu->rsv[0]->n)
 		return;
-	assert_int_equal(
-		rsv_decode(trio.saved, trio.saved_len, lu->bs->uuid, &kept), 0);
+	assert_int_equal(rsv_decode(three.saved, three.saved_len, lu->bs->uuid,
+				    &kept),
+			 0);
 	assert_int_equal(kept->n, lu->rsv[0]->n);
 	assert_int_equal(kept->type, lu->rsv[0]->type);
 	rsv_free(kept);
@@ -104,8 +106,8 @@ static void scenario(void)
 	int done = 0;
 
 	try(A, reserve6, NULL, 0, 0);
-	dev_nexus_close(trio.i[A].nexus);
-	trio_settle();
+	dev_nexus_close(three.i[A].nexus);
+	three_settle();
 	out(B, 6, 0, 2);
 	out(C, 6, 0, 3);
 	out(C, 1, 3, 0);
@@ -113,9 +115,9 @@ static void scenario(void)
 	out(B, 5, 2, 3);
 	set_state(B, DEV_ACCESS_STANDBY);
 	set_state(C, DEV_ACCESS_OPTIMIZED);
-	if (!dev_lu_reset_state(dev_lu_get(trio.server, 0), C, reset_done,
+	if (!dev_lu_reset_state(dev_lu_get(three.server, 0), C, reset_done,
 				&done)) {
-		trio_settle();
+		three_settle();
 		assert_int_equal(done, 1);
 	}
 	out(B, 3, 2, 0);
@@ -126,8 +128,8 @@ static void set_done(void *arg, int err)
 	*(int *)arg = err;
 }
 
-/* SPC-4 §5.16.2.5: a change that fails leaves all as it was, and when nobody's
- * command asked for it, everybody hears of it. */
+/* SPC-4 §5.16.2.5: a change that fails leaves the states unchanged. Every nexus
+ * gets a unit attention if no command requested the change. */
 static void test_failed_transition(void **state)
 {
 	const struct dev_group_change change = { .id = 1,
@@ -139,14 +141,14 @@ static void test_failed_transition(void **state)
 	for (unsigned long nth = 1; err; nth++) {
 		failed = false;
 		countdown = nth;
-		if (!dev_group_set(trio.server, &change, set_done, &err))
-			trio_settle();
+		if (!dev_group_set(three.server, &change, set_done, &err))
+			three_settle();
 		countdown = 0;
 		if (!err)
 			break;
 		assert_true(failed);
 		if (tur(A) == SCSI_GOOD)
-			continue; /* it had not begun */
+			continue; /* the change had not begun */
 		begun++;
 		expect_sense(A, SENSE_UNIT_ATTENTION,
 			     ASC_ACCESS_TRANSITION_FAILED);
@@ -171,11 +173,11 @@ static void test_nth_allocation_fails(void **state)
 		countdown = ++nth;
 		scenario();
 		countdown = 0;
-		trio.i[A].nexus = NULL;
-		expect_one_truth();
-		/* what A had reserved is free, memory or not */
-		assert_null(dev_lu_get(trio.server, 0)->rsv[0]->spc2);
-		trio_close(state);
+		three.i[A].nexus = NULL;
+		expect_same_snapshot();
+		/* The reservation of A has ended, even without memory. */
+		assert_null(dev_lu_get(three.server, 0)->rsv[0]->spc2);
+		three_close(state);
 	} while (failed);
 	print_message("%lu allocations\n", nth - 1);
 	assert_true(nth > 15);
@@ -186,9 +188,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_nth_allocation_fails,
-						alloc_open, trio_close),
+						alloc_open, three_close),
 		cmocka_unit_test_setup_teardown(test_failed_transition,
-						alloc_open, trio_close),
+						alloc_open, three_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * answers_test.c: all that units say of themselves, to the byte, as it stands
- * in tests/vectors/answers: VPD, mode and log pages, the commands with their
- * usage data and timeouts, features, tables of contents. A change there is one
- * that initiators see, and is to be seen in the commit: ANSWERS=write and the
- * program with its arguments writes the files anew.
+ * answers_test.c: compares all that units report about themselves with the
+ * files of tests/vectors/answers, byte for byte: VPD, mode and log pages, the
+ * commands with their usage data and timeouts, features, tables of contents. So
+ * a commit shows each change that initiators see. The program with
+ * ANSWERS=write and its arguments writes the files.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "table_rig.h"
+#include "table_fixture.h"
 
 #define ROOM 8192
 
@@ -22,10 +22,10 @@ static void line_of(const uint8_t *p, size_t n)
 		fprintf(out, "%02x%s", p[i], i + 1 < n ? " " : "\n");
 }
 
-/* Only what is answered: a refusal is seen as an answer that is missing. */
+/* ask prints answers only; a refusal shows as a missing answer. */
 static void ask(const char *what, const uint8_t *cdb, size_t len, uint32_t room)
 {
-	if (rig_run(R, cdb, len, NULL, 0, room) != SCSI_GOOD)
+	if (fx_run(R, cdb, len, NULL, 0, room) != SCSI_GOOD)
 		return;
 	fprintf(out, "%s\n> ", what);
 	line_of(cdb, len);
@@ -145,7 +145,7 @@ static size_t read_file(const char *path, char *text, size_t size)
 	return n;
 }
 
-/* Where two texts part, for people. */
+/* assert_same prints the first lines that differ. */
 static void assert_same(const char *path, const char *is, const char *was)
 {
 	unsigned line = 1;
@@ -224,7 +224,7 @@ static int open_cd(void **state)
 	return find_rows(state) || open_all(state);
 }
 
-/* A drive whose medium has so many blocks; what is in them is not asked. */
+/* A drive with a medium of that many blocks; reads are not served. */
 static int open_large(void **state, uint64_t blocks)
 {
 	static const struct dev_lu_config lu = { .type = DEV_CD,
@@ -238,14 +238,14 @@ static int open_large(void **state, uint64_t blocks)
 		return 1;
 	memset(R, 0, sizeof(*R));
 	R->lu = &lu;
-	rig_open(R, b, true);
-	rig_take_attentions(R);
+	fx_open(R, b, true);
+	fx_take_attentions(R);
 	return 0;
 }
 
 static int open_dvd(void **state)
 {
-	return open_large(state, 4000000); /* in two layers */
+	return open_large(state, 4000000); /* two layers */
 }
 
 static int open_bd(void **state)
@@ -271,7 +271,7 @@ static void test_answers_of_a_bd(void **state)
 	compare("bd", ask_of_a_drive);
 }
 
-#define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_rig)
+#define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_fixture)
 
 int main(int argc, char **argv)
 {

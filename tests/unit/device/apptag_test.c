@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* apptag_test.c: the Application Tag mode page (SBC-4 §6.5.3), and what ATMPE
- * and ATO make of it (SPC-4 §7.5.8). */
+/* apptag_test.c: the Application Tag mode page (SBC-4 §6.5.3), and the checks
+ * that ATMPE and ATO select (SPC-4 §7.5.8). */
 #include "base/pi.h"
 #include "dev_case.h"
 #include "device/block/protect.h"
 #include "device/keep/keep.h"
 #include "device/primary/mode.h"
 
-#define WIRE   (RIG_BLOCK + PI_LEN)
-#define HEADER 8u  /* of MODE SELECT(10) */
+#define WIRE   (FX_BLOCK + PI_LEN)
+#define HEADER 8u  /* the header of MODE SELECT(10) */
 #define RANGE  24u /* a descriptor */
 #define LAST   0x80
-#define LBAS   RIG_BLOCKS
+#define LBAS   FX_BLOCKS
 
 static uint8_t wire[16 * WIRE];
 static uint8_t list[HEADER + DEV_TAGS_PAGE_LEN];
 
-/* ---- the page ---- */
+/* ---- the mode page ---- */
 
 static void begin_list(void)
 {
@@ -46,7 +46,7 @@ static int send_list(void)
 		   0, 0, sizeof(list));
 }
 
-/* The byte of the page that is refused. */
+/* expect_bad expects that the byte at `at` of the page is refused. */
 static void expect_bad(unsigned at)
 {
 	send_list();
@@ -81,7 +81,7 @@ static void set_control(bool ato, bool atmpe, bool dpicz)
 			 SCSI_GOOD);
 }
 
-/* Blocks 0 to 9 are to have 1111h, the others 2222h. */
+/* Blocks 0 to 9 must have 1111h, all other blocks 2222h. */
 static void two_ranges(void)
 {
 	begin_list();
@@ -98,12 +98,14 @@ static void test_the_page_sbc4_6_5_3(void **state)
 	assert_memory_equal(sense_page(0), none, sizeof(none));
 	two_ranges();
 	assert_memory_equal(sense_page(0), list + HEADER, DEV_TAGS_PAGE_LEN);
-	assert_memory_equal(sense_page(2), none, sizeof(none)); /* default */
+	assert_memory_equal(sense_page(2), none,
+			    sizeof(none)); /* default values */
 	begin_list();
 	for (unsigned i = 0; i < DEV_TAG_RANGES; i++)
 		put_range(i, UINT64_MAX, UINT64_MAX, UINT16_MAX, true);
 	assert_memory_equal(sense_page(1), list + HEADER, DEV_TAGS_PAGE_LEN);
-	/* MODE SENSE(6) can tell it alone, but not behind all others */
+	/* MODE SENSE(6) returns the page alone, but not after all other
+	 * pages. */
 	assert_int_equal(CMD(0, 255, NULL, SCSI_MODE_SENSE_6, 8, 0x0a, 2, 255),
 			 SCSI_GOOD);
 	assert_int_equal(R->in[0], 4 + DEV_TAGS_PAGE_LEN - 1);
@@ -125,21 +127,21 @@ static void test_ranges_that_can_not_be_sbc4_6_5_3_2(void **state)
 {
 	(void)state;
 	begin_list();
-	put_range(0, 1, 10, 0, false); /* the first begins at 0 */
+	put_range(0, 1, 10, 0, false); /* the first range does not begin at 0 */
 	expect_bad(FIELD(0, 8));
-	put_range(0, 0, 10, 0, false); /* none is the last */
+	put_range(0, 0, 10, 0, false); /* no range has LAST */
 	expect_bad(FIELD(DEV_TAG_RANGES - 1, 0));
 	put_range(1, 11, LBAS - 12, 0, true); /* a gap */
 	expect_bad(FIELD(1, 8));
-	put_range(1, 9, LBAS - 10, 0, true); /* twice */
+	put_range(1, 9, LBAS - 10, 0, true); /* an overlap */
 	expect_bad(FIELD(1, 8));
-	put_range(1, 10, LBAS - 9, 0, true); /* beyond the end */
+	put_range(1, 10, LBAS - 9, 0, true); /* after the last block */
 	expect_bad(FIELD(1, 16));
-	put_range(1, 10, LBAS - 12, 0, true); /* before it */
+	put_range(1, 10, LBAS - 12, 0, true); /* before the last block */
 	expect_bad(FIELD(1, 16));
 	put_range(1, 10, UINT64_MAX, 0, true);
 	expect_bad(FIELD(1, 16));
-	put_range(1, 10, 0, 0, true); /* the last of none */
+	put_range(1, 10, 0, 0, true); /* LAST in an empty range */
 	expect_bad(FIELD(1, 16));
 	list[HEADER + 7] = 1; /* reserved */
 	expect_bad(7);
@@ -148,35 +150,35 @@ static void test_ranges_that_can_not_be_sbc4_6_5_3_2(void **state)
 	assert_int_equal(send_list(), SCSI_GOOD);
 	put_range(1, 10, LBAS - 10, 0, true); /* all blocks */
 	assert_int_equal(send_list(), SCSI_GOOD);
-	/* those of no blocks are none, and what is behind the last */
+	/* Empty descriptors, and those after LAST, are ignored. */
 	put_range(0, 7, 0, 5, false);
 	put_range(1, 0, 10, 6, false);
 	put_range(2, 0, 0, 7, false);
 	put_range(3, 10, LBAS - 11, 8, true);
 	put_range(4, 3, 3, 9, true);
 	assert_int_equal(send_list(), SCSI_GOOD);
-	/* what was refused has changed nothing */
+	/* A refused list has changed nothing. */
 	begin_list();
 	put_range(0, 0, 1, 0, true);
 	expect_bad(FIELD(0, 16));
 	assert_int_equal(get_be16(sense_page(0) + FIELD(3, 6)), 8);
 }
 
-/* ---- what it is for ---- */
+/* ---- the checks ---- */
 
 static void fill(unsigned n, uint16_t app, uint32_t ref)
 {
 	for (unsigned i = 0; i < n; i++) {
 		uint8_t *p = wire + i * WIRE;
 
-		memset(p, (int)(ref + i), RIG_BLOCK);
-		pi_put(p + RIG_BLOCK, pi_guard(p, RIG_BLOCK), app, ref + i);
+		memset(p, (int)(ref + i), FX_BLOCK);
+		pi_put(p + FX_BLOCK, pi_guard(p, FX_BLOCK), app, ref + i);
 	}
 }
 
 static int rw10(uint8_t op, uint8_t field, uint8_t lba, uint8_t n, bool out)
 {
-	uint32_t len = n * (field ? WIRE : RIG_BLOCK);
+	uint32_t len = n * (field ? WIRE : FX_BLOCK);
 
 	return CMD(out ? len : 0, out ? 0 : len, wire, op,
 		   (uint8_t)(field << 5), 0, 0, 0, lba, 0, 0, n);
@@ -189,13 +191,15 @@ static void expect_tag(uint64_t lba)
 	assert_int_equal(R->sense.info, lba);
 }
 
-/* Bits: which of the fields 0 to 5 check the tags. */
+/* GUARD and TAGS: the values of RDPROTECT and WRPROTECT that check the field,
+ * as bits. */
 #define TAGS 0x27u
 
 static void test_what_reading_checks_sbc4_5_16(void **state)
 {
 	(void)state;
-	fill(4, 0x1111, 8); /* 8 to 11: the last two have the wrong one */
+	fill(4, 0x1111,
+	     8); /* blocks 8 to 11: the last two have the wrong tag */
 	assert_int_equal(rw10(SCSI_WRITE_10, 3, 8, 4, true), SCSI_GOOD);
 	two_ranges();
 	for (unsigned on = 0; on < 4; on++) {
@@ -217,16 +221,16 @@ static void test_what_reading_checks_sbc4_5_16(void **state)
 				assert_int_equal(R->task.status, SCSI_GOOD);
 		}
 	}
-	CMD(0, RIG_BLOCK, NULL, SCSI_READ_6, 0, 0, 10, 1);
+	CMD(0, FX_BLOCK, NULL, SCSI_READ_6, 0, 0, 10, 1);
 	expect_tag(10);
-	/* SPC-4 §7.5.8: DPICZ */
+	/* SPC-4 §7.5.8: DPICZ disables the checks of 000b */
 	set_control(true, true, true);
 	assert_int_equal(rw10(SCSI_READ_10, 0, 8, 4, false), SCSI_GOOD);
 	rw10(SCSI_READ_10, 1, 8, 4, false);
 	expect_tag(10);
-	/* the guard counts, whoever looks at it */
+	/* Every value checks the guard. */
 	set_control(true, true, false);
-	R->medium[9 * RIG_BLOCK] ^= 1;
+	R->medium[9 * FX_BLOCK] ^= 1;
 	rw10(SCSI_READ_10, 0, 9, 1, false);
 	assert_check(SENSE_ABORTED_COMMAND, ASC_GUARD_CHECK_FAILED);
 }
@@ -254,9 +258,9 @@ static void test_what_writing_checks_sbc4_5_40(void **state)
 	assert_int_equal(rw10(SCSI_WRITE_SAME_10, 1, 9, 1, true), SCSI_GOOD);
 }
 
-/* A tag of FFFFh is held against none (§4.21.3), and is what the unit writes
- * where it is not told another (§5.40, table 133). */
-static void test_tags_that_nobody_gave(void **state)
+/* A tag of FFFFh is never checked (§4.21.3), and the unit writes this tag if
+ * the page gives none (§5.40, table 133). */
+static void test_tags_without_a_range(void **state)
 {
 	const uint8_t *pi = R->pi + 10 * PI_LEN;
 
@@ -265,17 +269,19 @@ static void test_tags_that_nobody_gave(void **state)
 	set_control(true, true, false);
 	memset(wire, 0x5a, sizeof(wire));
 	assert_int_equal(rw10(SCSI_WRITE_10, 0, 8, 4, true), SCSI_GOOD);
-	assert_int_equal(get_be16(pi + 2), 0); /* kept inverted */
+	assert_int_equal(get_be16(pi + 2),
+			 0); /* the filter stores tags inverted */
 	assert_int_equal(rw10(SCSI_READ_10, 0, 8, 4, false), SCSI_GOOD);
-	assert_memory_equal(R->in, wire, 4 * RIG_BLOCK);
+	assert_memory_equal(R->in, wire, 4 * FX_BLOCK);
 	assert_int_equal(rw10(SCSI_READ_10, 1, 8, 4, false), SCSI_GOOD);
 	fill(2, 0xffff, 9);
 	assert_int_equal(rw10(SCSI_WRITE_10, 1, 9, 2, true), SCSI_GOOD);
-	/* what was never written has none, and so is not checked */
+	/* A block that was never written has no tag, so the unit does not check
+	 * it. */
 	assert_int_equal(rw10(SCSI_READ_10, 0, 20, 4, false), SCSI_GOOD);
 }
 
-/* Commands that read before they write. */
+/* Commands that read before they write check the tags of both. */
 static void test_compare_and_write_and_orwrite(void **state)
 {
 	static const uint8_t at[16] = { [9] = 10, [13] = 1 };
@@ -286,32 +292,30 @@ static void test_compare_and_write_and_orwrite(void **state)
 	assert_int_equal(rw10(SCSI_WRITE_10, 3, 10, 1, true), SCSI_GOOD);
 	two_ranges();
 	set_control(true, true, false);
-	memset(wire, 10, 2 * RIG_BLOCK);
+	memset(wire, 10, 2 * FX_BLOCK);
 	memcpy(cdb, at, 16);
 	cdb[0] = SCSI_COMPARE_AND_WRITE;
-	rig_run(R, cdb, 16, wire, 2 * RIG_BLOCK, 0);
+	fx_run(R, cdb, 16, wire, 2 * FX_BLOCK, 0);
 	expect_tag(10);
 	cdb[0] = SCSI_ORWRITE_16;
-	rig_run(R, cdb, 16, wire, RIG_BLOCK, 0);
+	fx_run(R, cdb, 16, wire, FX_BLOCK, 0);
 	expect_tag(10);
 	fill(1, 0x2222, 10);
 	assert_int_equal(rw10(SCSI_WRITE_10, 1, 10, 1, true), SCSI_GOOD);
-	memset(wire, 10, RIG_BLOCK);
-	memset(wire + RIG_BLOCK, 0x0c, RIG_BLOCK);
+	memset(wire, 10, FX_BLOCK);
+	memset(wire + FX_BLOCK, 0x0c, FX_BLOCK);
 	cdb[0] = SCSI_COMPARE_AND_WRITE;
-	assert_int_equal(rig_run(R, cdb, 16, wire, 2 * RIG_BLOCK, 0),
-			 SCSI_GOOD);
-	memset(wire, 1, RIG_BLOCK);
+	assert_int_equal(fx_run(R, cdb, 16, wire, 2 * FX_BLOCK, 0), SCSI_GOOD);
+	memset(wire, 1, FX_BLOCK);
 	cdb[0] = SCSI_ORWRITE_16;
-	assert_int_equal(rig_run(R, cdb, 16, wire, RIG_BLOCK, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 16, wire, FX_BLOCK, 0), SCSI_GOOD);
 	assert_int_equal(rw10(SCSI_READ_10, 1, 10, 1, false), SCSI_GOOD);
 	assert_int_equal(R->in[0], 0x0d);
-	assert_int_equal(get_be16(R->in + RIG_BLOCK),
-			 pi_guard(R->in, RIG_BLOCK));
-	assert_int_equal(get_be16(R->in + RIG_BLOCK + 2), 0xffff);
+	assert_int_equal(get_be16(R->in + FX_BLOCK), pi_guard(R->in, FX_BLOCK));
+	assert_int_equal(get_be16(R->in + FX_BLOCK + 2), 0xffff);
 }
 
-/* Of type 2 the 32-byte commands bring their own; the others tell nothing of
+/* With type 2 the 32-byte commands bring their own tags; other commands give no
  * reference tags. */
 static void test_type_2(void **state)
 {
@@ -325,14 +329,14 @@ static void test_type_2(void **state)
 	put_be32(cdb + 20, 5000);
 	two_ranges();
 	set_control(true, true, false);
-	assert_int_equal(rig_run(R, cdb, 32, wire, WIRE, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 32, wire, WIRE, 0), SCSI_GOOD);
 	rw10(SCSI_READ_10, 0, 10, 1, false);
 	expect_tag(10);
 	put_be16(cdb + 8, SCSI_VL_READ_32);
-	assert_int_equal(rig_run(R, cdb, 32, NULL, 0, WIRE), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 32, NULL, 0, WIRE), SCSI_GOOD);
 	put_be16(cdb + 8, SCSI_VL_WRITE_32);
 	fill(1, 0x2222, 5000);
-	assert_int_equal(rig_run(R, cdb, 32, wire, WIRE, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 32, wire, WIRE, 0), SCSI_GOOD);
 	assert_int_equal(rw10(SCSI_READ_10, 0, 10, 1, false), SCSI_GOOD);
 }
 
@@ -349,8 +353,8 @@ static void test_type_3(void **state)
 	assert_int_equal(rw10(SCSI_READ_10, 0, 10, 1, false), SCSI_GOOD);
 }
 
-/* The last range goes on to the last block, and to those that come later; the
- * page that is in force stays good. */
+/* The last range extends to the last block, also after the unit grew; the
+ * current page stays valid. */
 static void test_the_end_of_the_unit(void **state)
 {
 	struct dev_lu *lu = dev_lu_get(R->server, 0);
@@ -373,8 +377,8 @@ static void test_the_end_of_the_unit(void **state)
 	assert_false(dev_tag_of(lu, 9, &tag));
 }
 
-/* Formatted anew while its data come in: a WRITE that has no information on the
- * wire is one all the same. */
+/* A FORMAT UNIT while data of a WRITE arrive: a WRITE without protection
+ * information is refused as well. */
 static void test_formatted_meanwhile(void **state)
 {
 	static const uint8_t cdb[16] = { SCSI_WRITE_10, [5] = 3, [8] = 1 };
@@ -382,16 +386,17 @@ static void test_formatted_meanwhile(void **state)
 	(void)state;
 	two_ranges();
 	set_control(true, true, false);
-	memset(wire, 0x33, RIG_BLOCK);
-	assert_int_equal(rig_begin(R, cdb, 16, RIG_BLOCK, 0), 0);
+	memset(wire, 0x33, FX_BLOCK);
+	assert_int_equal(fx_begin(R, cdb, 16, FX_BLOCK, 0), 0);
 	dev_lu_get(R->server, 0)->protection = 0;
-	assert_int_equal(rig_execute(R, wire), SCSI_GOOD);
-	rig_finish(R);
-	assert_int_equal(R->medium[3 * RIG_BLOCK], 0x33);
+	assert_int_equal(fx_execute(R, wire), SCSI_GOOD);
+	fx_finish(R);
+	assert_int_equal(R->medium[3 * FX_BLOCK], 0x33);
 }
 
-/* As it is kept: what does not fit is an error, another capacity is none. */
-static void test_saved_as_bytes(void **state)
+/* The saved form: a record that does not fit is an error, a different capacity
+ * is not. */
+static void test_saved_record(void **state)
 {
 	struct dev_lu *lu = dev_lu_get(R->server, 0);
 	struct dev_control c = { 0 };
@@ -412,9 +417,12 @@ static void test_saved_as_bytes(void **state)
 			 ERR_FORMAT);
 }
 
-#define C1(name) cmocka_unit_test_setup_teardown(name, open_type_1, close_rig)
-#define C2(name) cmocka_unit_test_setup_teardown(name, open_type_2, close_rig)
-#define C3(name) cmocka_unit_test_setup_teardown(name, open_type_3, close_rig)
+#define C1(name) \
+ cmocka_unit_test_setup_teardown(name, open_type_1, close_fixture)
+#define C2(name) \
+ cmocka_unit_test_setup_teardown(name, open_type_2, close_fixture)
+#define C3(name) \
+ cmocka_unit_test_setup_teardown(name, open_type_3, close_fixture)
 
 int main(void)
 {
@@ -424,13 +432,13 @@ int main(void)
 		C1(test_ranges_that_can_not_be_sbc4_6_5_3_2),
 		C1(test_what_reading_checks_sbc4_5_16),
 		C1(test_what_writing_checks_sbc4_5_40),
-		C1(test_tags_that_nobody_gave),
+		C1(test_tags_without_a_range),
 		C1(test_compare_and_write_and_orwrite),
 		C2(test_type_2),
 		C3(test_type_3),
 		C1(test_the_end_of_the_unit),
 		C1(test_formatted_meanwhile),
-		C1(test_saved_as_bytes),
+		C1(test_saved_record),
 	};
 
 	return cmocka_run_group_tests_name("device apptag", tests, NULL, NULL);

@@ -11,7 +11,8 @@ static void test_defect_lists_are_empty_sbc3_5_19(void **state)
 	assert_int_equal(CMD(0, 64, NULL, 0x37, 0, 0x1d, 0, 0, 0, 0, 0, 64),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, 4);
-	assert_int_equal(R->in[1], 0x1d); /* both lists, the asked format */
+	assert_int_equal(R->in[1],
+			 0x1d); /* both lists, in the requested format */
 	assert_int_equal(get_be16(R->in + 2), 0);
 	assert_int_equal(CMD(0, 64, NULL, 0xb7, 0x08, 0, 0, 1, 0, 0, 0, 0, 64),
 			 SCSI_GOOD);
@@ -22,80 +23,80 @@ static void test_defect_lists_are_empty_sbc3_5_19(void **state)
 
 /* ---- COMPARE AND WRITE, SBC-3 §5.2 ---- */
 
-static uint8_t caw[4 * RIG_BLOCK];
+static uint8_t caw[4 * FX_BLOCK];
 
 static void fill_caw(uint8_t compare, uint8_t write, unsigned blocks)
 {
-	memset(caw, compare, blocks * RIG_BLOCK);
-	memset(caw + blocks * RIG_BLOCK, write, blocks * RIG_BLOCK);
+	memset(caw, compare, blocks * FX_BLOCK);
+	memset(caw + blocks * FX_BLOCK, write, blocks * FX_BLOCK);
 }
 
 static void test_compare_and_write_equal_writes(void **state)
 {
 	(void)state;
-	memset(R->medium, 'a', 8 * RIG_BLOCK);
+	memset(R->medium, 'a', 8 * FX_BLOCK);
 	fill_caw('a', 'b', 2);
 	assert_int_equal(CMD(2048, 0, caw, 0x89, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0,
 			     0, 0, 2),
 			 SCSI_GOOD);
-	assert_int_equal(R->medium[3 * RIG_BLOCK - 1], 'a');
-	for (size_t i = 3 * RIG_BLOCK; i < 5 * RIG_BLOCK; i++)
+	assert_int_equal(R->medium[3 * FX_BLOCK - 1], 'a');
+	for (size_t i = 3 * FX_BLOCK; i < 5 * FX_BLOCK; i++)
 		assert_int_equal(R->medium[i], 'b');
-	assert_int_equal(R->medium[5 * RIG_BLOCK], 'a');
+	assert_int_equal(R->medium[5 * FX_BLOCK], 'a');
 }
 
 /* The information field holds the offset of the first byte that differs. */
-static void test_compare_and_write_differs_tells_where(void **state)
+static void test_compare_and_write_reports_the_offset(void **state)
 {
 	(void)state;
-	memset(R->medium, 'a', 8 * RIG_BLOCK);
-	R->medium[3 * RIG_BLOCK + 777] = 'x';
+	memset(R->medium, 'a', 8 * FX_BLOCK);
+	R->medium[3 * FX_BLOCK + 777] = 'x';
 	fill_caw('a', 'b', 2);
 	CMD(2048, 0, caw, 0x89, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 2);
 	assert_check(SENSE_MISCOMPARE, ASC_MISCOMPARE_DURING_VERIFY);
 	assert_true(R->sense.has_info);
 	assert_int_equal(R->sense.info, 777);
-	assert_int_equal(R->medium[3 * RIG_BLOCK], 'a');
+	assert_int_equal(R->medium[3 * FX_BLOCK], 'a');
 }
 
 static void test_compare_and_write_edges(void **state)
 {
 	(void)state;
-	/* no blocks: nothing is done, and that is no error */
+	/* Zero blocks: no action, and no error. */
 	assert_int_equal(CMD(0, 0, NULL, 0x89), SCSI_GOOD);
 	CMD(1024, 0, caw, 0x89, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 1);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
 	CMD(1024, 0, caw, 0x89, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	/* data-out must be both halves, neither less nor more */
+	/* The data-out buffer must contain exactly both halves. */
 	CMD(512, 0, caw, 0x89, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	CMD(2048, 0, caw, 0x89, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	/* VPD B0h says how much, and that much is taken */
+	/* VPD B0h reports the limit, and the unit accepts that length. */
 	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0xb0, 0, 64), SCSI_GOOD);
 	assert_int_equal(R->in[5], 255);
 }
 
 /* ---- ORWRITE, SBC-3 §5.9 ---- */
 
-static uint8_t big[600 * RIG_BLOCK];
+static uint8_t big[600 * FX_BLOCK];
 
 static void test_orwrite_ors_across_chunks(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(big); i++) {
 		big[i] = (uint8_t)(i * 31);
-		R->medium[i + RIG_BLOCK] = (uint8_t)(i >> 9);
+		R->medium[i + FX_BLOCK] = (uint8_t)(i >> 9);
 	}
-	/* as much as one command may move, more than half a chunk of it */
-	assert_int_equal(CMD(512 * RIG_BLOCK, 0, big, 0x8b, 0, 0, 0, 0, 0, 0, 0,
+	/* The longest transfer of one command, more than half of a chunk. */
+	assert_int_equal(CMD(512 * FX_BLOCK, 0, big, 0x8b, 0, 0, 0, 0, 0, 0, 0,
 			     0, 1, 0, 0, 2, 0),
 			 SCSI_GOOD);
-	for (size_t i = 0; i < 512 * RIG_BLOCK; i++)
-		assert_int_equal(R->medium[i + RIG_BLOCK],
+	for (size_t i = 0; i < 512 * FX_BLOCK; i++)
+		assert_int_equal(R->medium[i + FX_BLOCK],
 				 (uint8_t)(i * 31) | (uint8_t)(i >> 9));
-	assert_int_equal(R->medium[513 * RIG_BLOCK], (uint8_t)512);
+	assert_int_equal(R->medium[513 * FX_BLOCK], (uint8_t)512);
 }
 
 /* ---- WRITE ATOMIC, SBC-4 §5.48 ---- */
@@ -107,10 +108,10 @@ static void test_write_atomic_limits(void **state)
 	assert_int_equal(CMD(4096, 0, big, 0x9c, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0,
 			     0, 0, 8),
 			 SCSI_GOOD);
-	assert_int_equal(R->medium[7 * RIG_BLOCK - 1], 0);
-	assert_memory_equal(R->medium + 7 * RIG_BLOCK, big, 4096);
+	assert_int_equal(R->medium[7 * FX_BLOCK - 1], 0);
+	assert_memory_equal(R->medium + 7 * FX_BLOCK, big, 4096);
 	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0xb0, 0, 64), SCSI_GOOD);
-	assert_int_equal(get_be32(R->in + 44), RIG_MAX / RIG_BLOCK);
+	assert_int_equal(get_be32(R->in + 44), FX_MAX / FX_BLOCK);
 	/* no atomic boundary */
 	CMD(4096, 0, big, 0x9c, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 8, 0, 8);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
@@ -120,17 +121,17 @@ static void test_write_atomic_limits(void **state)
 	assert_int_equal(R->sense.field, 12);
 }
 
-/* A medium that stays could tear it: the unit does not have the command, and
- * says so in both places. */
+/* A backstore that could write a part only: the unit does not have the command,
+ * and both reports say so. */
 static void test_write_atomic_not_on_a_cached_medium(void **state)
 {
 	struct bs *ram;
 
-	close_rig(state);
+	close_fixture(state);
 	memset(R, 0, sizeof(*R));
-	ram = rig_ram(R);
+	ram = fx_ram(R);
 	ram->caps |= BS_CAP_WRITE_CACHE;
-	rig_open(R, ram, false);
+	fx_open(R, ram, false);
 	CMD(0, 0, NULL, 0x00);
 	CMD(512, 0, big, 0x9c, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
@@ -145,16 +146,16 @@ static void test_write_atomic_not_on_a_cached_medium(void **state)
 static void one_command(struct bs *store, const uint8_t cdb[16], uint32_t out,
 			uint8_t key)
 {
-	close_rig(NULL);
+	close_fixture(NULL);
 	memset(R, 0, sizeof(*R));
-	rig_open(R, store, false);
-	rig_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+	fx_open(R, store, false);
+	fx_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
 	memset(caw, 0, sizeof(caw));
-	rig_run(R, cdb, 16, caw, out, 0);
+	fx_run(R, cdb, 16, caw, out, 0);
 	assert_int_equal(R->task.status, SCSI_CHECK_CONDITION);
 	assert_int_equal(R->sense.key, key);
-	/* its blocks are free again */
-	assert_int_equal(rig_run(R, cdb, 16, caw, out, 0), SCSI_GOOD);
+	/* The range of the command is released. */
+	assert_int_equal(fx_run(R, cdb, 16, caw, out, 0), SCSI_GOOD);
 }
 
 static void test_nth_io_of_read_modify_write_fails(void **state)
@@ -167,9 +168,9 @@ static void test_nth_io_of_read_modify_write_fails(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 2; i++)
 		for (unsigned op = BS_READ; op <= BS_WRITE; op++) {
-			void *m = calloc(64, RIG_BLOCK);
-			struct bs *ram = bs_ram_new("ram:f", m, 64 * RIG_BLOCK,
-						    RIG_BLOCK, free, m);
+			void *m = calloc(64, FX_BLOCK);
+			struct bs *ram = bs_ram_new("ram:f", m, 64 * FX_BLOCK,
+						    FX_BLOCK, free, m);
 
 			ram = bs_fault_new(ram, BIT(op), 1, 0, ERR_MEDIUM);
 			one_command(ram, cdbs[i], 1024, SENSE_MEDIUM_ERROR);
@@ -201,17 +202,17 @@ static void test_timestamp_is_set_and_goes_on_spc4_6_45(void **state)
 	uint8_t list[12] = { [4] = 0x01, [5] = 0x02, [9] = 0x05 }, origin;
 
 	(void)state;
-	/* no clock, no such service action */
+	/* Without a clock the unit has no such service action. */
 	CMD(0, 64, NULL, 0xa3, 0x0f, 0, 0, 0, 0, 0, 0, 0, 64);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	/* of that code there is SET PRIORITY */
+	/* SET PRIORITY has the same operation code. */
 	CMD(0, 64, NULL, 0xa4, 0x0f);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	close_rig(state);
+	close_fixture(state);
 	memset(R, 0, sizeof(*R));
 	R->wall_ms = fake_clock;
-	rig_open(R, rig_ram(R), false);
-	rig_take_attentions(R);
+	fx_open(R, fx_ram(R), false);
+	fx_take_attentions(R);
 	clock_ms = 1000;
 	assert_int_equal(timestamp(&origin), 1000);
 	assert_int_equal(origin, 3);
@@ -227,10 +228,10 @@ static void test_timestamp_is_set_and_goes_on_spc4_6_45(void **state)
 		assert_check(SENSE_ILLEGAL_REQUEST,
 			     ASC_PARAMETER_LIST_LENGTH_ERROR);
 	}
-	rig_swap(R);
+	fx_swap(R);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_TIMESTAMP_CHANGED);
-	rig_swap(R);
+	fx_swap(R);
 }
 
 static void test_no_identifying_information_spc4_6_32(void **state)
@@ -288,10 +289,10 @@ static void test_echo_buffer_of_each_nexus_spc4_6_49(void **state)
 	assert_int_equal(CMD(sizeof(text), 0, text, 0x3b, 0x0a, 0, 0, 0, 0, 0,
 			     0, sizeof(text)),
 			 SCSI_GOOD);
-	rig_swap(R);
+	fx_swap(R);
 	CMD(0, 4, NULL, 0x3c, 0x0a, 0, 0, 0, 0, 0, 0, 4);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_COMMAND_SEQUENCE);
-	rig_swap(R);
+	fx_swap(R);
 	assert_int_equal(CMD(0, 64, NULL, 0x3c, 0x0a, 0, 0, 0, 0, 0, 0, 64),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, sizeof(text));
@@ -305,8 +306,9 @@ static void test_echo_buffer_of_each_nexus_spc4_6_49(void **state)
 
 /* ---- every operation code, every service action ---- */
 
-/* What REPORT SUPPORTED OPERATION CODES does not know is refused, an operation
- * code as such and a service action by its field; what it knows is not. */
+/* A code that REPORT SUPPORTED OPERATION CODES does not list is refused: an
+ * operation code as such, a service action by its field. A listed code is not
+ * refused so. */
 static void test_every_code_and_service_action_spc4_6_35(void **state)
 {
 	(void)state;
@@ -331,8 +333,9 @@ static void test_every_code_and_service_action_spc4_6_35(void **state)
 			}
 			if (has || (!with_sa && sa))
 				continue;
-			rig_run(R, cdb, len, NULL, 0, 0);
-			/* SBC-4 §4.21.2.2: no commands of this unit at all */
+			fx_run(R, cdb, len, NULL, 0, 0);
+			/* SBC-4 §4.21.2.2: the unit does not have these
+			 * commands */
 			if (!with_sa || of_type_2) {
 				assert_check(SENSE_ILLEGAL_REQUEST,
 					     ASC_INVALID_OPCODE);
@@ -346,8 +349,8 @@ static void test_every_code_and_service_action_spc4_6_35(void **state)
 	}
 }
 
-/* All-zero fields: nothing is asked for, so nothing comes, and what is refused
- * is refused with a reason. The few that always answer are named. */
+/* All fields are zero: the command transfers nothing; a refusal has a reason.
+ * The cases name the few commands that always return data. */
 static void test_every_command_with_zeros_for_fields(void **state)
 {
 	static uint8_t all[8192];
@@ -364,19 +367,20 @@ static void test_every_command_with_zeros_for_fields(void **state)
 		uint8_t cdb[32];
 		uint8_t n = cdb_of(op, all[at + 5] & 1 ? sa : 0, cdb);
 
-		rig_run(R, cdb, n, NULL, 0, sizeof(R->in));
+		fx_run(R, cdb, n, NULL, 0, sizeof(R->in));
 		if (R->task.status == SCSI_CHECK_CONDITION)
 			assert_int_not_equal(R->sense.key, SENSE_NO_SENSE);
 		else
 			assert_int_equal(R->task.status, SCSI_GOOD);
 		if (op != SCSI_READ_6 && op != SCSI_READ_CAPACITY_10)
 			assert_int_equal(R->in_len, 0);
-		/* LOAD, in case it was START STOP UNIT; a sanitize is over */
+		/* START STOP UNIT may have stopped the unit: load the medium. A
+		 * sanitize has ended. */
 		assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 	}
 }
 
-/* More than one chunk, which it reads at once: 65 blocks of 4096 bytes. */
+/* 65 blocks of 4,096 bytes: more than the chunk that one read fills. */
 static void test_compare_and_write_of_many_large_blocks(void **state)
 {
 	enum {
@@ -385,11 +389,11 @@ static void test_compare_and_write_of_many_large_blocks(void **state)
 	};
 	uint8_t *memory = calloc(1, ALL), *data = malloc(2 * LEN);
 
-	close_rig(state);
+	close_fixture(state);
 	assert_true(memory && data);
 	memset(R, 0, sizeof(*R));
-	rig_open(R, bs_ram_new("ram:4k", memory, ALL, 4096, free, memory),
-		 false);
+	fx_open(R, bs_ram_new("ram:4k", memory, ALL, 4096, free, memory),
+		false);
 	R->server->max_transfer = 1u << 20;
 	CMD(0, 0, NULL, 0);
 	memset(data, 0, LEN);
@@ -397,12 +401,11 @@ static void test_compare_and_write_of_many_large_blocks(void **state)
 	assert_int_equal(CMD(2 * LEN, 0, data, 0x89, [13] = 65), SCSI_GOOD);
 	assert_memory_equal(memory, data + LEN, LEN);
 	assert_int_equal(memory[LEN], 0);
-	data[LEN - 1] =
-		1; /* what is there is 5Ah now; the first is different */
+	data[LEN - 1] = 1; /* the blocks hold 5Ah now; the first byte differs */
 	CMD(2 * LEN, 0, data, 0x89, [13] = 65);
 	assert_check(SENSE_MISCOMPARE, ASC_MISCOMPARE_DURING_VERIFY);
 	assert_int_equal(R->sense.info, 0);
-	memset(data, 0x5a, LEN - 1); /* the last one */
+	memset(data, 0x5a, LEN - 1); /* the last byte differs */
 	CMD(2 * LEN, 0, data, 0x89, [13] = 65);
 	assert_check(SENSE_MISCOMPARE, ASC_MISCOMPARE_DURING_VERIFY);
 	assert_int_equal(R->sense.info, LEN - 1);
@@ -424,7 +427,7 @@ static void test_chunk_counts_as_memory_of_its_command(void **state)
 		{ { 0x2f, [7] = 4 }, 0, DEV_CHUNK },
 		{ { 0x2f, 0x02, [8] = 8 }, 4096, 4096 + 4096 },
 		/* WRITE SAME(10), ORWRITE(16), WRITE AND VERIFY(10) */
-		{ { 0x41, [7] = 4 }, RIG_BLOCK, DEV_CHUNK + 4096 },
+		{ { 0x41, [7] = 4 }, FX_BLOCK, DEV_CHUNK + 4096 },
 		{ { 0x8b, [13] = 8 }, 4096, 4096 + 4096 },
 		{ { 0x2e, [8] = 8 }, 4096, 4096 + 4096 },
 		/* COMPARE AND WRITE of 8 blocks: both halves and a buffer */
@@ -434,11 +437,11 @@ static void test_chunk_counts_as_memory_of_its_command(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-		assert_int_equal(rig_begin(R, rows[i].cdb, 16, rows[i].out, 0),
+		assert_int_equal(fx_begin(R, rows[i].cdb, 16, rows[i].out, 0),
 				 0);
 		assert_int_equal(R->task.share.charge.len, rows[i].counted);
-		rig_execute(R, zeros);
-		rig_finish(R);
+		fx_execute(R, zeros);
+		fx_finish(R);
 		assert_int_equal(R->task.share.charge.len, 0);
 	}
 }
@@ -449,7 +452,7 @@ int main(void)
 		T(test_compare_and_write_of_many_large_blocks),
 		T(test_defect_lists_are_empty_sbc3_5_19),
 		T(test_compare_and_write_equal_writes),
-		T(test_compare_and_write_differs_tells_where),
+		T(test_compare_and_write_reports_the_offset),
 		T(test_compare_and_write_edges),
 		T(test_orwrite_ors_across_chunks),
 		T(test_write_atomic_limits),

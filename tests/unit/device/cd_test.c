@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cd_test.c: the CD/DVD device by clause of MMC-6: what is read, what is told of
- * the medium, how media come and go. */
+/* cd_test.c: the CD/DVD device by clause of MMC-6: reads, reports about the
+ * medium, changes of the medium. */
 #include "dev_case.h"
 #include "device/cd/cd.h"
 
-#define BLOCKS 256u /* of 2,048 bytes, in the rig's memory */
+#define BLOCKS 256u /* of 2,048 bytes, in the memory of the fixture */
 
 static struct bs *memory(uint64_t blocks, uint8_t fill)
 {
@@ -23,14 +23,14 @@ static int open_with(struct bs *b)
 						 .removable = true };
 
 	R->lu = &lu;
-	rig_open(R, b, true);
-	rig_take_attentions(R);
+	fx_open(R, b, true);
+	fx_take_attentions(R);
 	return 0;
 }
 
 static int close_cd(void **state)
 {
-	close_rig(state);
+	close_fixture(state);
 	memset(R, 0, sizeof(*R));
 	return 0;
 }
@@ -47,7 +47,7 @@ static int open_empty(void **state)
 	return open_with(NULL);
 }
 
-/* Reads are not served from it: for what is told of large media. */
+/* A medium without data, for reports about large media. */
 static int open_null(uint64_t blocks)
 {
 	struct bs *b = bs_null_new("null:", blocks * CD_BLOCK, CD_BLOCK);
@@ -98,7 +98,7 @@ static int change(struct bs *b, bool force)
 	return err;
 }
 
-/* ---- reading ---- */
+/* ---- reads ---- */
 
 /* Any worker asks for the name when a command has failed, while worker 0 may
  * replace the medium and free its name. */
@@ -145,7 +145,7 @@ static void test_inquiry_type_5_and_names_spc4_6_4_2(void **state)
 	assert_int_equal(CMD(0, 96, NULL, 0x12, 0, 0, 0, 96), SCSI_GOOD);
 	assert_int_equal(R->in[0], 0x05);
 	assert_int_equal(R->in[1], 0x80);
-	assert_int_equal(R->in[5] & 0x08, 0); /* no copies */
+	assert_int_equal(R->in[5] & 0x08, 0); /* 3PC: no third-party copy */
 	assert_int_equal(CMD(0, 96, NULL, 0x12, 1, 0xb0, 0, 96),
 			 SCSI_CHECK_CONDITION);
 	assert_int_equal(CMD(0, 96, NULL, 0x12, 1, 0, 0, 96), SCSI_GOOD);
@@ -176,7 +176,7 @@ static void test_toc_of_tracks_mmc6_6_25_3_2(void **state)
 	CMD(0, 255, NULL, 0x43, 0, 0, 0, 0, 0, 2, 0, 255);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(R->sense.field, 6);
-	/* cut, but told how much there is */
+	/* The answer is truncated, but the length field is complete. */
 	assert_int_equal(CMD(0, 255, NULL, 0x43, 0, 0, 0, 0, 0, 0, 0, 4),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, 4);
@@ -193,7 +193,7 @@ static void test_toc_of_sessions_and_lead_in_mmc6_6_25_3(void **state)
 	assert_int_equal(R->in_len, 12);
 	assert_memory_equal(R->in, ((uint8_t[]){ 0, 10, 1, 1, 0, 0x14, 1 }), 7);
 	memcpy(first, R->in, 12);
-	/* the way of SFF-8020i: the format in CONTROL */
+	/* The format in CONTROL, as SFF-8020i defines. */
 	assert_int_equal(CMD(0, 255, NULL, 0x43, 0, 0, 0, 0, 0, 0, 0, 12, 0x40),
 			 SCSI_GOOD);
 	assert_memory_equal(R->in, first, 12);
@@ -205,7 +205,7 @@ static void test_toc_of_sessions_and_lead_in_mmc6_6_25_3(void **state)
 	assert_int_equal(R->in[26 + 3], 0xa2);
 	assert_memory_equal(R->in + 26 + 8, ((uint8_t[]){ 0, 5, 31 }), 3);
 	assert_memory_equal(R->in + 37 + 8, ((uint8_t[]){ 0, 2, 0 }), 3);
-	/* there is one session */
+	/* The medium has one session. */
 	CMD(0, 255, NULL, 0x43, 2, 2, 0, 0, 0, 2, 0, 255);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(R->sense.field, 6);
@@ -241,7 +241,7 @@ static void test_msf_edges(void **state)
 		cd_put_msf(msf, lba);
 		assert_memory_equal(msf, cases[i].msf, 3);
 	}
-	for (uint64_t lba = 449850; lba; lba *= 2) { /* all it can say */
+	for (uint64_t lba = 449850; lba; lba *= 2) { /* up to the limit */
 		cd_put_msf(msf, lba);
 		assert_memory_equal(msf, cases[3].msf, 3);
 	}
@@ -249,7 +249,7 @@ static void test_msf_edges(void **state)
 
 /* ---- READ CD ---- */
 
-/* GF(2^8) by its tables: another way than the code goes. */
+/* GF(2^8) by tables: another method than the code uses. */
 static uint8_t power[512];
 static unsigned exponent[256];
 
@@ -298,8 +298,8 @@ static void assert_sector(const uint8_t *s)
 			assert_code_word(s, 43 * i, 44, 45, 1118, 1124 + i, 26,
 					 half);
 	}
-	/* a division of the polynomial with its remainder gives none, bit 0 of
-	 * each byte first */
+	/* The EDC polynomial divides the sector without remainder, bit 0 of
+	 * each byte first. */
 	for (unsigned i = 0; i < 2068 * 8; i++) {
 		uint32_t bit = s[i / 8] >> i % 8 & 1;
 		bool carry = crc & 0x80000000u;
@@ -338,7 +338,7 @@ static void test_read_cd_whole_sectors_ecma130_14(void **state)
 			    4);
 }
 
-/* Table of byte 9: what comes of a mode 1 sector; 0xffff: refused. */
+/* Table of byte 9: the bytes that a mode 1 sector gives; 0xffff: refused. */
 static void test_read_cd_main_channel_mmc6_6_17_2_6(void **state)
 {
 	static const struct {
@@ -390,17 +390,17 @@ static void test_read_cd_at_the_edges(void **state)
 			 SCSI_GOOD);
 	CMD(0, 4096, NULL, 0xbe, 0, 0, 0, 0, 255, 0, 0, 2, 0x10);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
-	/* the pregap is LBA -150 and on */
+	/* The pregap begins at LBA -150. */
 	CMD(0, 4096, NULL, 0xbe, 0, 0xff, 0xff, 0xff, 0x6a, 0, 0, 1, 0x10);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
-	/* more than one command may move; EDTL smaller than a sector */
+	/* more blocks than one command may move; EDTL smaller than a sector */
 	CMD(0, 4096, NULL, 0xbe, 0, 0, 0, 0, 0, 0, 0, 200, 0xf8);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(CMD(0, 100, NULL, 0xbe, 0, 0, 0, 0, 0, 0, 0, 2, 0xf8),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, 100);
 	assert_int_equal(R->task.in_total, 2 * 2352);
-	/* MSF: the second address is not read any more */
+	/* MSF: the ending address is not part of the range. */
 	assert_int_equal(CMD(0, 8192, NULL, 0xb9, 0, 0, 0, 2, 0, 0, 2, 3, 0x10),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, 3 * 2048);
@@ -424,7 +424,7 @@ static void test_read_cd_of_a_dvd_has_user_data_alone(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INCOMPATIBLE_MEDIUM);
 }
 
-/* ---- what drive and medium are ---- */
+/* ---- descriptions of drive and medium ---- */
 
 static unsigned count_features(bool current_only)
 {
@@ -456,7 +456,7 @@ static void test_configuration_of_a_cd_mmc6_6_5(void **state)
 {
 	(void)state;
 	expect_profile(CD_PROFILE_CD_ROM, 10);
-	/* one feature; and none, where there is none such */
+	/* One feature; then none, because the drive does not have it. */
 	assert_int_equal(CMD(0, 64, NULL, 0x46, 2, 0, 0x10, 0, 0, 0, 0, 64),
 			 SCSI_GOOD);
 	assert_int_equal(count_features(true), 1);
@@ -464,7 +464,7 @@ static void test_configuration_of_a_cd_mmc6_6_5(void **state)
 	assert_int_equal(CMD(0, 64, NULL, 0x46, 2, 0, 0x21, 0, 0, 0, 0, 64),
 			 SCSI_GOOD);
 	assert_int_equal(count_features(true), 0);
-	/* from one on */
+	/* All features from one code on. */
 	assert_int_equal(CMD(0, 64, NULL, 0x46, 0, 1, 0, 0, 0, 0, 0, 64),
 			 SCSI_GOOD);
 	assert_int_equal(count_features(false), 3);
@@ -547,7 +547,7 @@ static void test_disc_structure_of_two_layers_ecma267(void **state)
 	end1 = get_be32(R->in + 12);
 	end0 = get_be32(R->in + 16);
 	assert_int_equal((end0 + 1 - 0x030000) % 16, 0);
-	/* the second begins at the inverse of the first's end */
+	/* The second layer begins at the inverted end of the first one. */
 	assert_int_equal(end0 + 1 - 0x030000 + end1 + 1 - (~end0 & 0xffffff),
 			 4000000);
 }
@@ -573,13 +573,13 @@ static void test_mode_pages_mmc6_7(void **state)
 	assert_int_equal(R->in[4 + 6], 0x2b); /* locked */
 	assert_int_equal(CMD(0, 255, NULL, 0x1a, 0, 0x3f, 0, 255), SCSI_GOOD);
 	assert_int_equal(R->in_len, 4 + 5 * 12 + 32);
-	/* all types have control (SPC-4 §7.5.8); nothing in it can be changed */
+	/* The control page (SPC-4 §7.5.8) has no changeable bits. */
 	assert_int_equal(CMD(0, 255, NULL, 0x1a, 0, 0x4a, 0, 255), SCSI_GOOD);
 	assert_int_equal(R->in_len, 4 + 12);
 	assert_int_equal(R->in[4], 0x0a);
 	for (int i = 6; i < 16; i++)
 		assert_int_equal(R->in[i], 0);
-	CMD(0, 255, NULL, 0x1a, 0, 0x08, 0, 255); /* a disk's */
+	CMD(0, 255, NULL, 0x1a, 0, 0x08, 0, 255); /* a page of disks */
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 }
 
@@ -592,7 +592,7 @@ static void test_speeds_are_taken_mmc6_6_37_6_39(void **state)
 			 SCSI_GOOD);
 	assert_int_equal(CMD(28, 0, d, 0xb6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 28),
 			 SCSI_GOOD);
-	d[7] = 1; /* from behind the end */
+	d[7] = 1; /* begins after the end */
 	d[11] = 0;
 	CMD(28, 0, d, 0xb6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 28);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
@@ -637,9 +637,9 @@ static void test_event_classes_mmc6_6_6(void **state)
 	assert_int_equal(R->in[3], 0x56);
 	assert_int_equal(CMD(0, 8, NULL, 0x4a, 1, 0, 0, 0x56, 0, 0, 0, 8),
 			 SCSI_GOOD);
-	assert_int_equal(R->in[2], 1); /* no news: the lowest */
+	assert_int_equal(R->in[2], 1); /* no event: the lowest class */
 	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 2), SCSI_GOOD);
-	/* too short for the event, which stays */
+	/* An event longer than the allocation length stays pending. */
 	assert_int_equal(CMD(0, 8, NULL, 0x4a, 1, 0, 0, 0x56, 0, 0, 0, 4),
 			 SCSI_GOOD);
 	assert_int_equal(CMD(0, 8, NULL, 0x4a, 1, 0, 0, 0x56, 0, 0, 0, 8),
@@ -667,14 +667,14 @@ static void test_eject_and_load_by_an_initiator_mmc6_6_42(void **state)
 	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 3), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 	expect_event(CD_EVENT_NEW_MEDIUM, 0x02);
-	rig_swap(R); /* who did not do it is told twice */
-	expect_event(CD_EVENT_NEW_MEDIUM, 0x02); /* past the attention */
+	fx_swap(R); /* the other nexus gets an attention and the event */
+	expect_event(CD_EVENT_NEW_MEDIUM, 0x02); /* after the attention */
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_MEDIUM_MAY_HAVE_CHANGED);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 }
 
-/* Bit 2 of byte 4 is NO_FLUSH of disks; a layer is changed by LOEJ and START. */
+/* NO_FLUSH of disks is bit 2 of byte 4; LOEJ and START change a layer. */
 static void test_format_layer_mmc6_6_42(void **state)
 {
 	static const uint8_t mean_nothing[] = { 0x04, 0x05, 0x34, 0x37 };
@@ -693,7 +693,7 @@ static void test_format_layer_mmc6_6_42(void **state)
 	expect_event(CD_EVENT_REMOVAL, 0x01);
 }
 
-/* All pages and subpages, and none of them asks a medium. */
+/* No page or subpage needs a medium. */
 static void test_mode_pages_of_an_empty_drive(void **state)
 {
 	(void)state;
@@ -703,7 +703,7 @@ static void test_mode_pages_of_an_empty_drive(void **state)
 	assert_int_equal(CMD(0, 255, NULL, 0x5a, 0, 0x2a, 0, 0, 0, 0, 0, 255),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, 8 + 32);
-	/* MODE SELECT looks for its pages, too */
+	/* MODE SELECT finds its pages without a medium, too. */
 	CMD(20, 0, R->in, 0x55, 0x10, 0, 0, 0, 0, 0, 0, 20);
 	assert_int_equal(R->task.status, SCSI_CHECK_CONDITION);
 }
@@ -715,7 +715,7 @@ static void test_a_drive_that_starts_empty(void **state)
 	assert_check(SENSE_NOT_READY, ASC_NO_MEDIUM_TRAY_CLOSED);
 	CMD(0, 255, NULL, 0x43, 0, 0, 0, 0, 0, 0, 0, 255);
 	assert_check(SENSE_NOT_READY, ASC_NO_MEDIUM_TRAY_CLOSED);
-	/* the modes are the drive's: there is no store to ask for them */
+	/* The pages describe the drive; no backstore is needed. */
 	assert_int_equal(CMD(0, 255, NULL, 0x1a, 0, 0x3f, 0, 255), SCSI_GOOD);
 	assert_int_equal(R->in_len, 4 + 5 * 12 + 32);
 	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 2), SCSI_GOOD);
@@ -739,7 +739,7 @@ static void test_another_medium_is_put_in(void **state)
 	CMD(0, 36, NULL, 0x12, 1, 0x80, 0, 36);
 	memcpy(serial, R->in, 36);
 	assert_int_equal(change(memory(500, 0x77), false), 0);
-	for (int i = 0; i < 2; i++, rig_swap(R)) {
+	for (int i = 0; i < 2; i++, fx_swap(R)) {
 		CMD(0, 8, NULL, 0x25);
 		assert_check(SENSE_UNIT_ATTENTION, ASC_MEDIUM_MAY_HAVE_CHANGED);
 		assert_int_equal(CMD(0, 8, NULL, 0x25), SCSI_GOOD);
@@ -750,12 +750,12 @@ static void test_another_medium_is_put_in(void **state)
 			 SCSI_GOOD);
 	assert_int_equal(R->in[0], 0x77);
 	CMD(0, 36, NULL, 0x12, 1, 0x80, 0, 36);
-	assert_memory_equal(R->in, serial, 36); /* the drive is the same */
+	assert_memory_equal(R->in, serial, 36); /* the same drive */
 	assert_int_equal(change(NULL, false), 0);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_NOT_READY, ASC_NO_MEDIUM_TRAY_OPEN);
 	expect_event(CD_EVENT_REMOVAL, 0x01);
-	/* what lay in the tray is gone */
+	/* The medium of the open tray is gone. */
 	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 3), SCSI_GOOD);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_NOT_READY, ASC_NO_MEDIUM_TRAY_CLOSED);
@@ -769,11 +769,11 @@ static void test_a_locked_drive_asks_to_be_unlocked_mmc6_6_14(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_REMOVAL_PREVENTED);
 	assert_int_equal(change(NULL, false), ERR_BUSY);
 	expect_event(CD_EVENT_EJECT_REQUEST, 0x02);
-	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD); /* still there */
+	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD); /* no change */
 	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 0), SCSI_GOOD);
 	assert_int_equal(change(NULL, false), 0);
 	assert_int_equal(change(memory(3, 0), false), 0);
-	rig_take_attentions(R);
+	fx_take_attentions(R);
 	/* by force */
 	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 1), SCSI_GOOD);
 	assert_int_equal(change(NULL, true), 0);
@@ -788,7 +788,7 @@ static void test_persistent_prevention_leaves_initiators_alone(void **state)
 	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 3), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 0), SCSI_GOOD);
 	assert_int_equal(change(NULL, false),
-			 ERR_BUSY); /* that was the other */
+			 ERR_BUSY); /* the prevention of the other nexus */
 	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 2), SCSI_GOOD);
 	assert_int_equal(change(NULL, false), 0);
 }
@@ -801,7 +801,7 @@ static void test_prevention_ends_with_nexus_and_reset(void **state)
 
 	(void)state;
 	third = dev_nexus_open(R->server, &n);
-	rig_swap(R);
+	fx_swap(R);
 	{
 		struct dev_nexus *mine = R->nexus;
 
@@ -814,11 +814,11 @@ static void test_prevention_ends_with_nexus_and_reset(void **state)
 	dev_nexus_close(third);
 	assert_false(dev_is_locked(lu()));
 	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 3), SCSI_GOOD);
-	rig_reset(lu());
+	fx_reset(lu());
 	assert_false(dev_is_locked(lu()));
 }
 
-static void test_what_is_no_medium_for_it(void **state)
+static void test_media_of_other_types_are_refused(void **state)
 {
 	struct bs *b = memory(8, 0);
 
@@ -836,31 +836,30 @@ static void test_what_is_no_medium_for_it(void **state)
 static void test_disks_have_no_other_medium(void **state)
 {
 	(void)state;
-	rig_open(R, rig_ram(R), true);
+	fx_open(R, fx_ram(R), true);
 	assert_int_equal(change(NULL, false), ERR_UNSUPPORTED);
 	assert_int_equal(change(NULL, true), ERR_UNSUPPORTED);
 }
 
-/* A command that was looked at with the old medium inside does not go to the
- * new one. */
+/* A command checked with the old medium does not read the new medium. */
 static void test_begun_before_the_change(void **state)
 {
 	static const uint8_t read[16] = { 0x28, [5] = 200, [8] = 1 };
 
 	(void)state;
-	assert_int_equal(rig_begin(R, read, 16, 0, 2048), 0);
+	assert_int_equal(fx_begin(R, read, 16, 0, 2048), 0);
 	assert_int_equal(change(memory(8, 0), false), 0);
-	assert_true(rig_execute(R, NULL) >= 0);
-	rig_finish(R);
+	assert_true(fx_execute(R, NULL) >= 0);
+	fx_finish(R);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_MEDIUM_MAY_HAVE_CHANGED);
 }
 
-/* ---- while it is being read ---- */
+/* ---- changes during reads ---- */
 
 static struct bs *hold;
 static struct dev_msg *posted, **posted_end = &posted;
 
-/* From the loop, as in life: the store is not closed by its own completion. */
+/* As in the daemon, a completion does not close its own backstore. */
 static void post_later(void *arg, unsigned worker, struct dev_msg *m)
 {
 	(void)arg;
@@ -905,8 +904,8 @@ static void test_the_medium_stays_while_it_is_read(void **state)
 	struct dev_task *t = &R->task;
 
 	(void)state;
-	assert_int_equal(rig_begin(R, read, 16, 0, 2048), 0);
-	assert_true(rig_execute(R, NULL) < 0);
+	assert_int_equal(fx_begin(R, read, 16, 0, 2048), 0);
+	assert_true(fx_execute(R, NULL) < 0);
 	was_changed = false;
 	assert_int_equal(dev_lu_change_medium(lu(), NULL, false, changed, NULL),
 			 0);
@@ -918,7 +917,7 @@ static void test_the_medium_stays_while_it_is_read(void **state)
 	turn();
 	assert_true(R->done && was_changed);
 	assert_int_equal(t->status, SCSI_GOOD);
-	rig_finish(R);
+	fx_finish(R);
 	assert_int_equal(R->in[0], 0x5c);
 	assert_false(dev_server_is_busy(R->server));
 	CMD(0, 0, NULL, 0x00);
@@ -930,19 +929,19 @@ static void test_aborted_while_the_medium_changes(void **state)
 	static const uint8_t read[16] = { 0xbe, [8] = 1, [9] = 0xf8 };
 
 	(void)state;
-	assert_int_equal(rig_begin(R, read, 16, 0, 2352), 0);
-	assert_true(rig_execute(R, NULL) < 0);
+	assert_int_equal(fx_begin(R, read, 16, 0, 2352), 0);
+	assert_true(fx_execute(R, NULL) < 0);
 	was_changed = false;
 	assert_int_equal(dev_lu_change_medium(lu(), memory(4, 9), false,
 					      changed, NULL),
 			 0);
-	assert_int_equal(dev_task_abort(&R->task, rig_released), 0);
+	assert_int_equal(dev_task_abort(&R->task, fx_released), 0);
 	assert_false(R->released || was_changed);
 	bs_hold_release(hold, 1);
 	turn();
 	assert_true(R->released && was_changed);
 	dev_task_end(&R->task);
-	rig_take_attentions(R);
+	fx_take_attentions(R);
 	assert_int_equal(CMD(0, 2048, NULL, 0x28, 0, 0, 0, 0, 3, 0, 0, 1),
 			 SCSI_GOOD);
 	assert_int_equal(R->in[0], 9);
@@ -985,7 +984,7 @@ int main(void)
 		C(test_a_locked_drive_asks_to_be_unlocked_mmc6_6_14),
 		C(test_persistent_prevention_leaves_initiators_alone),
 		C(test_prevention_ends_with_nexus_and_reset),
-		C(test_what_is_no_medium_for_it),
+		C(test_media_of_other_types_are_refused),
 		cmocka_unit_test_teardown(test_disks_have_no_other_medium,
 					  close_cd),
 		C(test_begun_before_the_change),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * contexts_test.c: how each command ends while the unit is not ready, access to
- * it is restricted, or another initiator has reserved it; and how each
- * PERSISTENT RESERVE OUT ends by keys and type, whatever was registered and
- * reserved before: tests/vectors/outcomes, contexts.txt and reserve.txt.
+ * contexts_test.c: how each command ends while the unit is not ready, while
+ * access is restricted, and while another initiator holds a reservation; and
+ * how each PERSISTENT RESERVE OUT ends by keys, type, earlier registrations and
+ * earlier reservation: tests/vectors/outcomes, contexts.txt and reserve.txt.
  */
 #include "device/unit/condition.h"
 #include "outcome.h"
@@ -26,36 +26,36 @@ static void pr_out(uint8_t sa, uint8_t rtype, uint64_t key, uint64_t sa_key)
 
 	put_be64(keys, key);
 	put_be64(keys + 8, sa_key);
-	assert_int_equal(rig_run(R, cdb, 16, keys, 24, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 16, keys, 24, 0), SCSI_GOOD);
 }
 
-static void register_ours(void)
+static void register_own_key(void)
 {
 	pr_out(SCSI_PROUT_REGISTER, 0, 0, OURS);
 }
 
-static void register_theirs(void)
+static void register_other(void)
 {
-	rig_swap(R);
+	fx_swap(R);
 	pr_out(SCSI_PROUT_REGISTER, 0, 0, THEIRS);
-	rig_swap(R);
+	fx_swap(R);
 }
 
 static void register_both(void)
 {
-	register_ours();
-	register_theirs();
+	register_own_key();
+	register_other();
 }
 
-static void they_reserve(uint8_t rtype)
+static void other_reserves(uint8_t rtype)
 {
-	register_theirs();
-	rig_swap(R);
+	register_other();
+	fx_swap(R);
 	pr_out(SCSI_PROUT_RESERVE, rtype, THEIRS, 0);
-	rig_swap(R);
+	fx_swap(R);
 }
 
-static void we_reserve(uint8_t rtype)
+static void own_reserves(uint8_t rtype)
 {
 	register_both();
 	pr_out(SCSI_PROUT_RESERVE, rtype, OURS, 0);
@@ -77,11 +77,11 @@ static void prevent_removal(void)
 	CMD(0, 0, NULL, SCSI_PREVENT_ALLOW, 0, 0, 0, 1);
 }
 
-static void they_prevent_removal(void)
+static void other_prevents_removal(void)
 {
-	rig_swap(R);
+	fx_swap(R);
 	prevent_removal();
-	rig_swap(R);
+	fx_swap(R);
 }
 
 static void stand_by(void)
@@ -89,14 +89,14 @@ static void stand_by(void)
 	CMD(0, 0, NULL, SCSI_START_STOP_UNIT, 0, 0, 0, 0x30);
 }
 
-static void they_reserve_spc2(void)
+static void other_reserves_spc2(void)
 {
-	rig_swap(R);
+	fx_swap(R);
 	CMD(0, 0, NULL, 0x16);
-	rig_swap(R);
+	fx_swap(R);
 }
 
-static void we_reserve_spc2(void)
+static void own_reserves_spc2(void)
 {
 	CMD(0, 0, NULL, 0x16);
 }
@@ -146,7 +146,7 @@ static void access_state(enum dev_access state)
 	const struct dev_group_change c = { .id = 1, .state = state };
 
 	assert_int_equal(dev_group_set(R->server, &c, change_done, NULL), 0);
-	rig_take_attentions(R);
+	fx_take_attentions(R);
 }
 
 static void non_optimized(void)
@@ -166,7 +166,7 @@ static void unavailable(void)
 
 static void attention(void)
 {
-	rig_reset(unit());
+	fx_reset(unit());
 }
 
 static void fault_with_naca(void)
@@ -175,16 +175,16 @@ static void fault_with_naca(void)
 	assert_int_equal(R->task.status, SCSI_CHECK_CONDITION);
 }
 
-static void we_have_aca(void)
+static void aca_of_own(void)
 {
 	fault_with_naca();
 }
 
-static void they_have_aca(void)
+static void aca_of_other(void)
 {
-	rig_swap(R);
+	fx_swap(R);
 	fault_with_naca();
-	rig_swap(R);
+	fx_swap(R);
 }
 
 static void software_write_protect(void)
@@ -228,7 +228,7 @@ static void attribute_ordered(void)
 struct context {
 	const char *name;
 	void (*prepare)(void);
-	/* or, for reservations of this type */
+	/* used instead of `prepare` for reservations of this type */
 	void (*reserve)(uint8_t type);
 	uint8_t rtype;
 	bool is_for_disk;
@@ -245,17 +245,17 @@ struct context {
   who " reserved: 8", NULL, fn, 8, D             \
  }
 
-static void they_reserve_we_register(uint8_t rtype)
+static void other_reserves_own_registers(uint8_t rtype)
 {
-	they_reserve(rtype);
-	register_ours();
+	other_reserves(rtype);
+	register_own_key();
 }
 
 static const struct context contexts[] = {
 	{ "ready", nothing, NULL, 0, false },
 	{ "ejected", eject, NULL, 0, false },
 	{ "removal prevented", prevent_removal, NULL, 0, false },
-	{ "removal prevented by another", they_prevent_removal, NULL, 0,
+	{ "removal prevented by another", other_prevents_removal, NULL, 0,
 	  false },
 	{ "standby power condition", stand_by, NULL, 0, false },
 	{ "changing the medium", changing, NULL, 0, false },
@@ -263,8 +263,8 @@ static const struct context contexts[] = {
 	{ "another LUN", another_lun, NULL, 0, false },
 	{ "no buffer", no_buffer, NULL, 0, false },
 	{ "no second buffer", second_buffer_missing, NULL, 0, false },
-	{ "ACA", we_have_aca, NULL, 0, false },
-	{ "ACA of another", they_have_aca, NULL, 0, false },
+	{ "ACA", aca_of_own, NULL, 0, false },
+	{ "ACA of another", aca_of_other, NULL, 0, false },
 	{ "attribute ACA", attribute_aca, NULL, 0, false },
 	{ "attribute ORDERED", attribute_ordered, NULL, 0, false },
 	{ "sanitizing", sanitizing, NULL, 0, D },
@@ -275,15 +275,15 @@ static const struct context contexts[] = {
 	{ "standby", standby, NULL, 0, D },
 	{ "unavailable", unavailable, NULL, 0, D },
 	{ "software write protect", software_write_protect, NULL, 0, D },
-	{ "RESERVE(6)", we_reserve_spc2, NULL, 0, D },
-	{ "RESERVE(6) of another", they_reserve_spc2, NULL, 0, D },
+	{ "RESERVE(6)", own_reserves_spc2, NULL, 0, D },
+	{ "RESERVE(6) of another", other_reserves_spc2, NULL, 0, D },
 	{ "reservations lost", reservations_lost, NULL, 0, D },
-	{ "registered", register_ours, NULL, 0, D },
-	{ "another registered", register_theirs, NULL, 0, D },
+	{ "registered", register_own_key, NULL, 0, D },
+	{ "another registered", register_other, NULL, 0, D },
 	{ "both registered", register_both, NULL, 0, D },
-	RESERVED("another", they_reserve),
-	RESERVED("registered, another", they_reserve_we_register),
-	RESERVED("we", we_reserve),
+	RESERVED("another", other_reserves),
+	RESERVED("registered, another", other_reserves_own_registers),
+	RESERVED("we", own_reserves),
 };
 
 static const struct context *context;
@@ -333,13 +333,13 @@ static void test_commands_in_each_context(void **state)
 
 static const struct context before[] = {
 	{ "none registered", nothing, NULL, 0, D },
-	{ "registered", register_ours, NULL, 0, D },
-	{ "another registered", register_theirs, NULL, 0, D },
+	{ "registered", register_own_key, NULL, 0, D },
+	{ "another registered", register_other, NULL, 0, D },
 	{ "both registered", register_both, NULL, 0, D },
 	{ "reservations lost", reservations_lost, NULL, 0, D },
-	RESERVED("another", they_reserve),
-	RESERVED("registered, another", they_reserve_we_register),
-	RESERVED("we", we_reserve),
+	RESERVED("another", other_reserves),
+	RESERVED("registered, another", other_reserves_own_registers),
+	RESERVED("we", own_reserves),
 };
 
 static unsigned keys_list(uint8_t sa, uint64_t key, uint64_t sa_key)
@@ -417,7 +417,7 @@ static int open_cd(void **state)
 	return find_rows(state) || open_all(state);
 }
 
-#define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_rig)
+#define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_fixture)
 
 int main(int argc, char **argv)
 {

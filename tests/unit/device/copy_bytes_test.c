@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* copy_bytes_test.c: segment descriptor 0Ah of EXTENDED COPY (SPC-4 §6.4.6.12):
- * bytes that need not begin or end with a block, against a model of the media. */
-#include "trio.h"
+ * bytes that need not begin or end at a block boundary, compared with a model
+ * of the media. */
+#include "three.h"
 
-#define SMALL	    (1024u * 512) /* bytes of either medium */
+#define SMALL	    (1024u * 512) /* bytes of each medium */
 #define TARGETS_AT  16u
 #define SEGMENTS_AT (TARGETS_AT + 64)
 #define SEGMENT_LEN 32u
@@ -36,21 +37,21 @@ static struct bs *store_new(unsigned lun)
 	return held[lun];
 }
 
-/* The NAA name of a unit from its VPD 83h. */
+/* put_name writes the NAA name of a unit, from VPD 83h, to the list. */
 static void put_name(unsigned lun)
 {
 	const uint8_t cdb[16] = { 0x12, 1, 0x83, 4, 0 };
 	uint8_t *d = list + TARGETS_AT + 32 * lun;
-	struct trio_ini *i = &trio.i[A];
+	struct three_ini *i = &three.i[A];
 	const uint8_t *p = i->in + 4;
 
-	trio_announce(A, cdb, 0, 1024);
+	three_announce(A, cdb, 0, 1024);
 	dev_task_end(&i->task);
 	i->task.lun = dev_lun_encode((uint16_t)lun);
 	assert_int_equal(dev_task_begin(&i->task), 0);
 	dev_task_execute(&i->task);
-	trio_settle();
-	assert_int_equal(trio_finish(A), SCSI_GOOD);
+	three_settle();
+	assert_int_equal(three_finish(A), SCSI_GOOD);
 	while ((p[1] & 0xf) != 3)
 		p += 4 + p[3];
 	d[0] = 0xe4;
@@ -70,11 +71,11 @@ static void add_second(struct dev_server *s)
 static int open_two(void **state)
 {
 	(void)state;
-	memset(&trio, 0, sizeof(trio));
+	memset(&three, 0, sizeof(three));
 	memset(list, 0, sizeof(list));
-	trio.store = store_new(0);
-	trio.set_up = add_second;
-	trio_start();
+	three.store = store_new(0);
+	three.set_up = add_second;
+	three_start();
 	put_name(0);
 	put_name(1);
 	for (unsigned lun = 0; lun < 2; lun++)
@@ -110,20 +111,20 @@ static void send_copy(unsigned who)
 	put_be16(list + 2, 64);
 	put_be32(list + 8, SEGMENT_LEN * nsegments);
 	put_be32(cdb + 10, len);
-	trio_send(who, cdb, list, len, 0);
+	three_send(who, cdb, list, len, 0);
 }
 
-/* Whatever is with the stores, until all is done. */
+/* copy releases all requests of both backstores until the command ends. */
 static int copy(void)
 {
 	send_copy(A);
-	trio_settle();
-	while (!trio.i[A].done) {
+	three_settle();
+	while (!three.i[A].done) {
 		bs_hold_release(held[0], 100);
 		bs_hold_release(held[1], 100);
-		trio_settle();
+		three_settle();
 	}
-	return trio_finish(A);
+	return three_finish(A);
 }
 
 static void expect_model(void)
@@ -138,7 +139,7 @@ static void random_segment(unsigned i)
 	unsigned from = rnd(2), to = rnd(2), n = rnd(most[rnd(4)]);
 	unsigned at = rnd(SMALL / 2 - n), other = rnd(SMALL / 2 - n);
 
-	if (from == to) /* no overlap */
+	if (from == to) /* the ranges must not overlap */
 		other += SMALL / 2;
 	put_segment(i, from, at, to, other, n);
 	memcpy(model[to] + other, model[from] + at, n);
@@ -158,7 +159,7 @@ static void test_any_bytes_spc4_6_4_6_12(void **state)
 	}
 }
 
-/* Nothing at all is no error; what is not there is. */
+/* A copy of zero bytes is not an error; a range after the end is. */
 static void test_edges(void **state)
 {
 	static const struct {
@@ -182,7 +183,7 @@ static void test_edges(void **state)
 	assert_int_equal(copy(), SCSI_GOOD);
 	put_segment(0, 0, SMALL, 1, SMALL, 0);
 	assert_int_equal(copy(), SCSI_GOOD);
-	put_segment(0, 0, SMALL - 7, 1, SMALL - 7, 7); /* to the end */
+	put_segment(0, 0, SMALL - 7, 1, SMALL - 7, 7); /* up to the end */
 	memcpy(model[1] + SMALL - 7, model[0] + SMALL - 7, 7);
 	assert_int_equal(copy(), SCSI_GOOD);
 	expect_model();
@@ -196,19 +197,20 @@ static void test_edges(void **state)
 					  8 * (bad[i].width - 1 - k));
 		assert_int_equal(copy(), SCSI_CHECK_CONDITION);
 		expect_sense(A, SENSE_COPY_ABORTED, bad[i].asc);
-		assert_int_equal(trio.i[A].sense.field,
+		assert_int_equal(three.i[A].sense.field,
 				 SEGMENTS_AT + bad[i].pointer);
 		expect_model();
 	}
 	put_segment(0, 0, 100, 1, 100, 500);
-	list[SEGMENTS_AT + 3] = 24; /* a length that is another's */
+	list[SEGMENTS_AT + 3] = 24; /* the length of another descriptor type */
 	assert_int_equal(copy(), SCSI_CHECK_CONDITION);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
 }
 
-/* What another writes to the rest of a block meanwhile is not lost: it comes
- * before the block is read, or after it is written. */
-static void test_blocks_are_had_alone(void **state)
+/* Another initiator writes to the rest of a partial block during the copy: the
+ * data are not lost, because the write ends before the copy reads the block or
+ * begins after the copy has written it. */
+static void test_exclusive_access_to_partial_blocks(void **state)
 {
 	const uint8_t cdb[16] = { SCSI_WRITE_10, [5] = 9, [8] = 1 };
 	uint8_t data[512];
@@ -217,25 +219,29 @@ static void test_blocks_are_had_alone(void **state)
 	memset(data, 0xee, sizeof(data));
 	put_segment(0, 0, 0, 0, 9 * 512 + 100, 50);
 	send_copy(A);
-	trio_settle();
-	assert_int_equal(bs_hold_waiting(held[0]), 1); /* the source */
+	three_settle();
+	assert_int_equal(bs_hold_waiting(held[0]),
+			 1); /* the source is being read */
 	bs_hold_release(held[0], 1);
-	trio_settle();
-	assert_int_equal(bs_hold_waiting(held[0]), 1); /* the destination */
-	trio_send(B, cdb, data, 512, 0);
-	trio_settle();
-	assert_int_equal(bs_hold_waiting(held[0]), 1); /* B waits */
+	three_settle();
+	assert_int_equal(bs_hold_waiting(held[0]),
+			 1); /* the destination is being read */
+	three_send(B, cdb, data, 512, 0);
+	three_settle();
+	assert_int_equal(bs_hold_waiting(held[0]),
+			 1); /* the write of B waits */
 	bs_hold_release(held[0], 1);
-	trio_settle();
-	assert_int_equal(bs_hold_waiting(held[0]), 1); /* it is written */
+	three_settle();
+	assert_int_equal(bs_hold_waiting(held[0]),
+			 1); /* the destination is being written */
 	bs_hold_release(held[0], 1);
-	trio_settle();
-	assert_int_equal(trio_finish(A), SCSI_GOOD);
+	three_settle();
+	assert_int_equal(three_finish(A), SCSI_GOOD);
 	memcpy(model[0] + 9 * 512 + 100, model[0], 50);
 	expect_model();
 	bs_hold_release(held[0], 1);
-	trio_settle();
-	assert_int_equal(trio_finish(B), SCSI_GOOD);
+	three_settle();
+	assert_int_equal(three_finish(B), SCSI_GOOD);
 	memset(model[0] + 9 * 512, 0xee, 512);
 	expect_model();
 }
@@ -246,28 +252,29 @@ static void test_abort_between_its_steps(void **state)
 	for (unsigned steps = 0; steps < 3; steps++) {
 		put_segment(0, 0, 0, 1, 100, 50);
 		send_copy(A);
-		trio_settle();
+		three_settle();
 		for (unsigned i = 0; i < steps; i++) {
 			bs_hold_release(held[0], 1);
 			bs_hold_release(held[1], 1);
-			trio_settle();
+			three_settle();
 		}
-		assert_int_equal(dev_task_abort(&trio.i[A].task, trio_released),
-				 0);
+		assert_int_equal(
+			dev_task_abort(&three.i[A].task, three_released), 0);
 		bs_hold_release(held[0], 1);
 		bs_hold_release(held[1], 1);
-		trio_settle();
-		assert_true(trio.i[A].released);
-		dev_task_end(&trio.i[A].task);
+		three_settle();
+		assert_true(three.i[A].released);
+		dev_task_end(&three.i[A].task);
 	}
-	memcpy(model[1] + 100, model[0], 50); /* the last was with the store */
+	memcpy(model[1] + 100, model[0],
+	       50); /* the last write was in the backstore */
 	expect_model();
 }
 
-/* SPC-4 §6.21, §7.8.17: it is announced. */
+/* SPC-4 §6.21, §7.8.17: the unit reports the descriptor type. */
 static void test_announced(void **state)
 {
-	const uint8_t *p = trio.i[A].in;
+	const uint8_t *p = three.i[A].in;
 
 	(void)state;
 	assert_int_equal(RUN(A, 512, 0x84, 0x03, [12] = 2), SCSI_GOOD);
@@ -276,14 +283,14 @@ static void test_announced(void **state)
 	assert_int_equal(p[37], 0);
 }
 
-#define TB(name) cmocka_unit_test_setup_teardown(name, open_two, trio_close)
+#define TB(name) cmocka_unit_test_setup_teardown(name, open_two, three_close)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TB(test_any_bytes_spc4_6_4_6_12),
 		TB(test_edges),
-		TB(test_blocks_are_had_alone),
+		TB(test_exclusive_access_to_partial_blocks),
 		TB(test_abort_between_its_steps),
 		TB(test_announced),
 	};

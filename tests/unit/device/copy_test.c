@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* copy_test.c: EXTENDED COPY and what is told about it, by the clauses of
- * SPC-4. A second unit of other blocks is added to the rig. */
+/* copy_test.c: EXTENDED COPY and the reports about copies, by the clauses of
+ * SPC-4. The fixture gets a second unit with another block size. */
 #include "dev_case.h"
 
 static uint8_t *second; /* 128 blocks of 4096 bytes, LUN 1 */
@@ -11,7 +11,7 @@ static int open_two(void **state)
 {
 	struct dev_lu_config cfg = { .lun = 1 };
 
-	open_rig(state);
+	open_fixture(state);
 	second = calloc(128, 4096);
 	assert_int_equal(dev_lu_add(R->server, &cfg,
 				    bs_ram_new("ram:second", second, 128 * 4096,
@@ -19,23 +19,23 @@ static int open_two(void **state)
 			 0);
 	memset(list, 0, sizeof(list));
 	targets = segments = 0;
-	for (size_t i = 0; i < RIG_BLOCKS * RIG_BLOCK; i++)
+	for (size_t i = 0; i < FX_BLOCKS * FX_BLOCK; i++)
 		R->medium[i] = (uint8_t)(i * 13 + (i >> 11));
 	return 0;
 }
 
-/* The NAA name of a unit from its VPD 83h. */
+/* put_name writes the NAA name of a unit, from VPD 83h. */
 static void put_name(uint8_t *d, uint64_t lun)
 {
 	const uint8_t *p = R->in + 4;
 
-	rig_begin(R, (const uint8_t[6]){ 0x12, 1, 0x83, 0x04, 0, 0 }, 6, 0,
-		  1024);
+	fx_begin(R, (const uint8_t[6]){ 0x12, 1, 0x83, 0x04, 0, 0 }, 6, 0,
+		 1024);
 	dev_task_end(&R->task);
 	R->task.lun = lun << 48;
 	dev_task_begin(&R->task);
-	rig_execute(R, NULL);
-	assert_int_equal(rig_finish(R), SCSI_GOOD);
+	fx_execute(R, NULL);
+	assert_int_equal(fx_finish(R), SCSI_GOOD);
 	while ((p[1] & 0xf) != 3)
 		p += 4 + p[3];
 	d[4] = p[0] & 0xf;
@@ -72,7 +72,7 @@ static int copy_len(uint32_t len)
 	uint8_t cdb[16] = { 0x83 };
 
 	put_be32(cdb + 10, len);
-	return rig_run(R, cdb, 16, list, len, 0);
+	return fx_run(R, cdb, 16, list, len, 0);
 }
 
 static int copy(void)
@@ -88,20 +88,21 @@ static void test_copies_within_and_between_units_spc4_6_4(void **state)
 	add_target(0);
 	add_target(1);
 	add_segment(0, 0, 0, 512, 400);
-	add_segment(0, 8, 1, 3, 600);  /* 300 KiB: two chunks, other blocks */
-	add_segment(1, 3, 0, 1000, 2); /* the source's blocks: 8 KiB */
+	add_segment(0, 8, 1, 3,
+		    600); /* 300 KiB: two chunks, different block sizes */
+	add_segment(1, 3, 0, 1000, 2); /* in blocks of the source: 8 KiB */
 	assert_int_equal(copy(), SCSI_GOOD);
-	assert_memory_equal(R->medium, R->medium + 512 * RIG_BLOCK,
-			    400 * RIG_BLOCK);
-	assert_memory_equal(R->medium + 8 * RIG_BLOCK, second + 3 * 4096,
-			    400 * RIG_BLOCK);
-	assert_memory_equal(R->medium + 1000 * RIG_BLOCK, second + 3 * 4096,
+	assert_memory_equal(R->medium, R->medium + 512 * FX_BLOCK,
+			    400 * FX_BLOCK);
+	assert_memory_equal(R->medium + 8 * FX_BLOCK, second + 3 * 4096,
+			    400 * FX_BLOCK);
+	assert_memory_equal(R->medium + 1000 * FX_BLOCK, second + 3 * 4096,
 			    2 * 4096);
 	assert_int_equal(second[3 * 4096 - 1], 0);
 	assert_int_equal(second[78 * 4096], 0);
 }
 
-/* DC: the count is of the destination's blocks. */
+/* DC: the count is in blocks of the destination. */
 static void test_count_of_destination_blocks_spc4_6_4_6_3(void **state)
 {
 	(void)state;
@@ -125,11 +126,11 @@ static void test_every_length_of_the_list(void **state)
 	(void)state;
 	add_target(0);
 	add_segment(0, 0, 0, 512, 4);
-	memset(R->medium + 512 * RIG_BLOCK, 0, 4 * RIG_BLOCK);
+	memset(R->medium + 512 * FX_BLOCK, 0, 4 * FX_BLOCK);
 	copy();
-	assert_memory_equal(R->medium, R->medium + 512 * RIG_BLOCK,
-			    4 * RIG_BLOCK);
-	memset(R->medium + 512 * RIG_BLOCK, 0, 4 * RIG_BLOCK);
+	assert_memory_equal(R->medium, R->medium + 512 * FX_BLOCK,
+			    4 * FX_BLOCK);
+	memset(R->medium + 512 * FX_BLOCK, 0, 4 * FX_BLOCK);
 	len = 16 + 32 + 28;
 	assert_int_equal(copy_len(0), SCSI_GOOD);
 	for (uint32_t n = 1; n < len; n++) {
@@ -137,7 +138,7 @@ static void test_every_length_of_the_list(void **state)
 		assert_check(SENSE_ILLEGAL_REQUEST,
 			     ASC_PARAMETER_LIST_LENGTH_ERROR);
 	}
-	assert_int_equal(R->medium[512 * RIG_BLOCK + 1], 0);
+	assert_int_equal(R->medium[512 * FX_BLOCK + 1], 0);
 }
 
 static void test_limits_are_what_is_said(void **state)
@@ -162,8 +163,8 @@ static void test_limits_are_what_is_said(void **state)
 	for (unsigned i = 0; i < most_segments; i++)
 		add_segment(0, i, 0, 512 + i, 1);
 	assert_int_equal(copy(), SCSI_GOOD);
-	assert_memory_equal(R->medium, R->medium + 512 * RIG_BLOCK,
-			    most_segments * RIG_BLOCK);
+	assert_memory_equal(R->medium, R->medium + 512 * FX_BLOCK,
+			    most_segments * FX_BLOCK);
 	add_segment(0, 0, 0, 512, 1);
 	copy();
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_TOO_MANY_SEGMENTS);
@@ -191,7 +192,7 @@ static void test_bad_descriptors(void **state)
 	copy();
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
 	list[16 + 7] = 8;
-	list[1] = 0x18; /* no list identifier, but there is one */
+	list[1] = 0x18; /* LIST ID USAGE 11b with a list identifier */
 	list[0] = 1;
 	copy();
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
@@ -202,7 +203,8 @@ static void test_bad_descriptors(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INLINE_DATA_LENGTH);
 }
 
-/* SPC-4 §5.17.7.4: which segment, the byte of the list, the residual. */
+/* expect_segment checks the sense data (SPC-4 §5.17.7.4): the segment, the byte
+ * of the list, the residual. */
 static void expect_segment(uint16_t segment, uint16_t field, uint64_t residual)
 {
 	assert_true(R->sense.has_segment);
@@ -213,14 +215,14 @@ static void expect_segment(uint16_t segment, uint16_t field, uint64_t residual)
 	assert_int_equal(R->sense.info, residual);
 }
 
-/* Nothing is copied when any segment cannot be. */
+/* If one segment is not possible, the unit copies no segment. */
 static void test_unreachable_is_found_before_copying(void **state)
 {
 	(void)state;
-	memset(R->medium + 512 * RIG_BLOCK, 0, RIG_BLOCK);
+	memset(R->medium + 512 * FX_BLOCK, 0, FX_BLOCK);
 	add_target(0);
 	add_target(0);
-	list[16 + 32 + 8] ^= 0x01; /* nobody's name */
+	list[16 + 32 + 8] ^= 0x01; /* an unknown name */
 	add_segment(0, 0, 0, 512, 1);
 	add_segment(0, 0, 1, 513, 1);
 	copy();
@@ -231,14 +233,14 @@ static void test_unreachable_is_found_before_copying(void **state)
 	assert_check(SENSE_COPY_ABORTED, ASC_COPY_TARGET_NOT_REACHABLE);
 	expect_segment(1, 16 + 64 + 28 + 6, 0);
 	put_be16(list + 16 + 64 + 28 + 6, 0);
-	put_be64(list + 16 + 64 + 28 + 20, RIG_BLOCKS); /* behind the end */
+	put_be64(list + 16 + 64 + 28 + 20, FX_BLOCKS); /* after the end */
 	copy();
 	assert_check(SENSE_COPY_ABORTED, ASC_COPY_TARGET_NOT_REACHABLE);
 	expect_segment(1, 16 + 64 + 28 + 20, 0);
-	put_be64(list + 16 + 64 + 28 + 12, RIG_BLOCKS);
+	put_be64(list + 16 + 64 + 28 + 12, FX_BLOCKS);
 	copy();
 	expect_segment(1, 16 + 64 + 28 + 12, 0);
-	assert_int_equal(R->medium[512 * RIG_BLOCK + 1], 0);
+	assert_int_equal(R->medium[512 * FX_BLOCK + 1], 0);
 }
 
 static int ask(uint8_t id)
@@ -261,22 +263,22 @@ static void test_status_is_held_by_list_identifier_spc4_6_23(void **state)
 	assert_int_equal(R->in[4], 1); /* completed */
 	assert_int_equal(get_be16(R->in + 5), 2);
 	assert_int_equal(R->in[7], 0); /* bytes */
-	assert_int_equal(get_be32(R->in + 8), 7 * RIG_BLOCK);
-	ask(7); /* it is told once */
+	assert_int_equal(get_be32(R->in + 8), 7 * FX_BLOCK);
+	ask(7); /* a report is given once */
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(copy(), SCSI_GOOD);
-	/* another nexus knows nothing of it */
-	rig_swap(R);
+	/* Another nexus has no report of the copy. */
+	fx_swap(R);
 	ask(7);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	rig_swap(R);
-	/* usage 10b: not held */
+	fx_swap(R);
+	/* usage 10b: no report is held */
 	list[0] = 8;
 	list[1] = 0x10;
 	assert_int_equal(copy(), SCSI_GOOD);
 	ask(8);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	/* usage 11b: any number of them */
+	/* usage 11b: several copies at once are permitted */
 	list[0] = 0;
 	list[1] = 0x18;
 	for (unsigned i = 0; i < 50; i++)
@@ -300,14 +302,14 @@ static void test_third_party_page_spc4_7_8_17(void **state)
 	assert_int_equal(R->in[5] & 0x08, 0x08); /* 3PC */
 }
 
-/* ---- with a store that fails or takes its time ---- */
+/* ---- with a backstore that fails or waits ---- */
 
 static void reopen(struct bs *store)
 {
-	close_rig(NULL);
+	close_fixture(NULL);
 	memset(R, 0, sizeof(*R));
-	rig_open(R, store, false);
-	rig_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
+	fx_open(R, store, false);
+	fx_run(R, (const uint8_t[6]){ 0 }, 6, NULL, 0, 0);
 	memset(list, 0, sizeof(list));
 	targets = segments = 0;
 	add_target(0);
@@ -317,10 +319,9 @@ static void reopen(struct bs *store)
 
 static struct bs *plain_ram(void)
 {
-	void *m = calloc(RIG_BLOCKS, RIG_BLOCK);
+	void *m = calloc(FX_BLOCKS, FX_BLOCK);
 
-	return bs_ram_new("ram:f", m, RIG_BLOCKS * RIG_BLOCK, RIG_BLOCK, free,
-			  m);
+	return bs_ram_new("ram:f", m, FX_BLOCKS * FX_BLOCK, FX_BLOCK, free, m);
 }
 
 static void test_nth_io_of_a_copy_fails(void **state)
@@ -337,8 +338,8 @@ static void test_nth_io_of_a_copy_fails(void **state)
 	}
 }
 
-/* The second segment, in its second chunk: whose failure it is, and how much
- * of it is missing; in both formats. */
+/* A failure in the second chunk of the second segment: the sense data name the
+ * unit and the residual, in both formats. */
 static void test_failure_in_the_middle_spc4_5_17_7_4(void **state)
 {
 	uint8_t d_sense[4 + 12] = { [4] = 0x0a, 10,	     0x06,
@@ -375,22 +376,22 @@ static void test_failure_in_the_middle_spc4_5_17_7_4(void **state)
 
 #define ONE_LEN (16 + 32 + 28)
 
-/* The list's heads are of one segment. */
+/* put_one makes the headers of a list with one segment. */
 static void put_one(void)
 {
 	put_be16(list + 2, 32);
 	put_be32(list + 8, 28);
 }
 
-/* A copy of it is under way. */
+/* begin_one begins a copy of one segment. */
 static void begin_one(void)
 {
 	uint8_t cdb[16] = { 0x83 };
 
 	put_one();
 	put_be32(cdb + 10, ONE_LEN);
-	rig_begin(R, cdb, 16, ONE_LEN, 0);
-	assert_int_equal(rig_execute(R, list), -1);
+	fx_begin(R, cdb, 16, ONE_LEN, 0);
+	assert_int_equal(fx_execute(R, list), -1);
 }
 
 static void test_copy_is_aborted_between_its_steps(void **state)
@@ -404,7 +405,7 @@ static void test_copy_is_aborted_between_its_steps(void **state)
 		begin_one();
 		bs_hold_release(hold, ios);
 		assert_int_equal(bs_hold_waiting(hold), 1);
-		assert_int_equal(dev_task_abort(&R->task, rig_released), 0);
+		assert_int_equal(dev_task_abort(&R->task, fx_released), 0);
 		bs_hold_release(hold, 1);
 		assert_true(R->released);
 		dev_task_end(&R->task);
@@ -418,7 +419,7 @@ static void format_done(struct dev_task *t)
 	(void)t;
 }
 
-/* What was read before a FORMAT UNIT is not written behind it. */
+/* Data read before a FORMAT UNIT are not written after it. */
 static void test_copy_does_not_outlive_a_format_sbc3_4_11(void **state)
 {
 	static struct dev_task format;
@@ -436,10 +437,11 @@ static void test_copy_does_not_outlive_a_format_sbc3_4_11(void **state)
 	format.done = format_done;
 	assert_int_equal(dev_task_begin(&format), 0);
 	dev_task_execute(&format);
-	assert_int_equal(bs_hold_waiting(hold), 2); /* READ, zeros */
+	assert_int_equal(bs_hold_waiting(hold),
+			 2); /* the read, and the zeros of the format */
 	bs_hold_release(hold, 1);
 	assert_true(R->done);
-	rig_finish(R);
+	fx_finish(R);
 	assert_check(SENSE_COPY_ABORTED, ASC_THIRD_PARTY_DEVICE_FAILURE);
 	while (bs_hold_waiting(hold))
 		bs_hold_release(hold, 1);
@@ -447,13 +449,13 @@ static void test_copy_does_not_outlive_a_format_sbc3_4_11(void **state)
 	dev_task_end(&format);
 	assert_int_equal(ask(9), SCSI_GOOD);
 	assert_int_equal(R->in[4], 2);
-	begin_one(); /* and again it may */
+	begin_one(); /* another copy is possible */
 	bs_hold_release(hold, 1);
 	bs_hold_release(hold, 1);
-	assert_int_equal(rig_finish(R), SCSI_GOOD);
+	assert_int_equal(fx_finish(R), SCSI_GOOD);
 }
 
-/* A copy with the list that is there, whose task is the test's. */
+/* begin_copy begins a copy of the current list with a task of the test. */
 static void begin_copy(struct dev_task *t)
 {
 	memset(t, 0, sizeof(*t));
@@ -469,8 +471,8 @@ static void begin_copy(struct dev_task *t)
 	dev_task_execute(t);
 }
 
-/* A response takes its time on the wire: meanwhile the next copy has begun in
- * the place of the one that ended. */
+/* While the response to a copy is being sent, the next copy may take the place
+ * of the ended one. */
 static void test_next_copy_before_the_last_is_forgotten(void **state)
 {
 	static struct dev_task first, next;
@@ -481,7 +483,8 @@ static void test_next_copy_before_the_last_is_forgotten(void **state)
 		hold = bs_hold_new(plain_ram());
 		reopen(hold);
 		put_one();
-		list[1] = (uint8_t)usage; /* 10b: the first is not held */
+		list[1] = (uint8_t)
+			usage; /* usage 10b: no report of the first copy is held */
 		begin_copy(&first);
 		bs_hold_release(hold, 1);
 		bs_hold_release(hold, 1);
@@ -500,7 +503,7 @@ static void test_next_copy_before_the_last_is_forgotten(void **state)
 	}
 }
 
-#define C(name) cmocka_unit_test_setup_teardown(name, open_two, close_rig)
+#define C(name) cmocka_unit_test_setup_teardown(name, open_two, close_fixture)
 
 int main(void)
 {

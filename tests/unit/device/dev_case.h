@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* dev_case.h: one rig for the cases of a test program, and how they speak of
- * commands and their ends. */
+/* dev_case.h: one fixture for the cases of a test program, with macros for
+ * commands and checks of their ends. */
 #ifndef TESTS_DEVICE_DEV_CASE_H
 #define TESTS_DEVICE_DEV_CASE_H
 
 #include "cmocka_all.h"
-#include "dev_rig.h"
+#include "dev_fixture.h"
 
-static struct dev_rig rig;
-#define R (&rig)
+static struct dev_fixture fixture;
+#define R (&fixture)
 
-static inline int open_rig(void **state)
+static inline int open_fixture(void **state)
 {
 	(void)state;
 	memset(R, 0, sizeof(*R));
-	rig_open(R, rig_ram(R), false);
-	rig_take_attentions(R);
+	fx_open(R, fx_ram(R), false);
+	fx_take_attentions(R);
 	return 0;
 }
 
-static inline int close_rig(void **state)
+static inline int close_fixture(void **state)
 {
 	(void)state;
-	rig_close(R);
+	fx_close(R);
 	return 0;
 }
 
@@ -30,8 +30,8 @@ static inline int close_rig(void **state)
 static inline int open_protected_by(uint8_t type)
 {
 	memset(R, 0, sizeof(*R));
-	rig_open(R, rig_protected(R, rig_ram(R), type), false);
-	rig_take_attentions(R);
+	fx_open(R, fx_protected(R, fx_ram(R), type), false);
+	fx_take_attentions(R);
 	return 0;
 }
 
@@ -54,20 +54,21 @@ static inline int open_type_3(void **state)
 }
 
 #define CMD(out, in, data, ...) \
- rig_run(R, (const uint8_t[16]){ __VA_ARGS__ }, 16, data, out, in)
+ fx_run(R, (const uint8_t[16]){ __VA_ARGS__ }, 16, data, out, in)
 
 static inline void assert_check(uint8_t key, uint16_t asc)
 {
 	assert_int_equal(R->task.status, SCSI_CHECK_CONDITION);
 	assert_int_equal(R->sense.key, key);
 	assert_int_equal(R->sense.asc, asc);
-	/* only what goes on says how far it is */
+	/* Only an operation in progress reports its progress. */
 	if (R->sense.has_progress)
 		assert_true(asc == ASC_SANITIZE_IN_PROGRESS ||
 			    asc == ASC_FORMAT_IN_PROGRESS);
 }
 
-/* A CDB of zeros but for operation code and service action; its length. */
+/* cdb_of builds a CDB of zeros except for operation code and service action;
+ * returns its length. */
 static inline uint8_t cdb_of(uint8_t op, uint8_t sa, uint8_t cdb[32])
 {
 	memset(cdb, 0, 32);
@@ -81,6 +82,7 @@ static inline uint8_t cdb_of(uint8_t op, uint8_t sa, uint8_t cdb[32])
 	return 32;
 }
 
-#define T(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
+#define T(name) \
+ cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* device_test.c: the commands, by the clauses of SPC-4, SBC-3 and SAM-5. */
+/* device_test.c: commands by the clauses of SPC-4, SBC-3 and SAM-5. */
 #include "dev_case.h"
 
 /* ---- every command: reserved bits, SPC-4 §4.5.2.4.2 ---- */
@@ -35,11 +35,11 @@ static void test_every_reserved_bit_gives_its_field(void **state)
 				n == 32 ? bit / 8 >= 7 && bit / 8 <= 9
 					: has_sa && bit / 8 == 1 && bit % 8 < 5;
 
-			/* a service action's bits are fixed, not reserved */
+			/* Bits of a service action are fixed, not reserved. */
 			if (usage[bit / 8] & 1u << bit % 8 || of_sa)
 				continue;
 			cdb[bit / 8] |= (uint8_t)(1u << bit % 8);
-			rig_run(R, cdb, n, NULL, 0, 0);
+			fx_run(R, cdb, n, NULL, 0, 0);
 			assert_check(SENSE_ILLEGAL_REQUEST,
 				     ASC_INVALID_FIELD_IN_CDB);
 			assert_true(R->sense.has_field && R->sense.in_cdb);
@@ -66,20 +66,20 @@ static void test_no_such_unit(void **state)
 	const uint8_t inquiry[6] = { 0x12, 0, 0, 0, 96, 0 };
 
 	(void)state;
-	rig_begin(R, inquiry, 6, 0, 96);
+	fx_begin(R, inquiry, 6, 0, 96);
 	R->task.lun = 0x0005000000000000ull;
 	dev_task_end(&R->task);
 	dev_task_begin(&R->task);
-	rig_execute(R, NULL);
-	rig_finish(R);
+	fx_execute(R, NULL);
+	fx_finish(R);
 	assert_int_equal(R->task.status, SCSI_GOOD);
 	assert_int_equal(R->in[0], 0x7f); /* SPC-4 §6.4.2 */
-	rig_begin(R, (const uint8_t[6]){ 0 }, 6, 0, 0);
+	fx_begin(R, (const uint8_t[6]){ 0 }, 6, 0, 0);
 	R->task.lun = 0x0005000000000000ull;
 	dev_task_end(&R->task);
 	dev_task_begin(&R->task);
-	rig_execute(R, NULL);
-	rig_finish(R);
+	fx_execute(R, NULL);
+	fx_finish(R);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LUN_NOT_SUPPORTED);
 }
 
@@ -109,26 +109,26 @@ static void test_attention_rules_sam5_5_14(void **state)
 	struct dev_lu *lu = dev_lu_get(R->server, 0);
 
 	(void)state;
-	rig_reset(lu);
-	/* INQUIRY and REPORT LUNS leave it alone ... */
+	fx_reset(lu);
+	/* INQUIRY and REPORT LUNS leave the attention pending ... */
 	assert_int_equal(CMD(0, 96, NULL, 0x12, 0, 0, 0, 96), SCSI_GOOD);
 	assert_int_equal(CMD(0, 16, NULL, 0xa0, 0, 0, 0, 0, 0, 0, 0, 0, 16),
 			 SCSI_GOOD);
-	/* ... any other command reports it, once */
+	/* ... any other command reports the attention once. */
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_BUS_DEVICE_RESET);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	/* REQUEST SENSE returns it as data and clears it */
-	rig_reset(lu);
+	/* REQUEST SENSE returns the attention as data and clears it. */
+	fx_reset(lu);
 	assert_int_equal(CMD(0, 18, NULL, 0x03, 0, 0, 0, 18), SCSI_GOOD);
 	assert_int_equal(R->in[2], SENSE_UNIT_ATTENTION);
 	assert_int_equal(get_be16(R->in + 12), ASC_BUS_DEVICE_RESET);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 }
 
-/* ---- reading and writing ---- */
+/* ---- reads and writes ---- */
 
-static uint8_t pattern[8 * RIG_BLOCK];
+static uint8_t pattern[8 * FX_BLOCK];
 
 static void fill_pattern(uint8_t seed)
 {
@@ -151,13 +151,13 @@ static void test_write_and_read_back_every_form(void **state)
 		uint8_t cdb[16];
 
 		fill_pattern((uint8_t)i);
-		assert_int_equal(rig_run(R, w[i], 16, pattern, 1536, 0),
+		assert_int_equal(fx_run(R, w[i], 16, pattern, 1536, 0),
 				 SCSI_GOOD);
-		assert_memory_equal(R->medium + 5 * RIG_BLOCK, pattern, 1536);
+		assert_memory_equal(R->medium + 5 * FX_BLOCK, pattern, 1536);
 		memcpy(cdb, w[i], 16);
 		cdb[0] = r[i];
 		cdb[1] = 0;
-		assert_int_equal(rig_run(R, cdb, 16, NULL, 0, 1536), SCSI_GOOD);
+		assert_int_equal(fx_run(R, cdb, 16, NULL, 0, 1536), SCSI_GOOD);
 		assert_int_equal(R->in_len, 1536);
 		assert_memory_equal(R->in, pattern, 1536);
 	}
@@ -166,12 +166,13 @@ static void test_write_and_read_back_every_form(void **state)
 static void test_read_6_of_zero_is_256_blocks_sbc3_5_9(void **state)
 {
 	(void)state;
-	assert_int_equal(CMD(0, 256 * RIG_BLOCK, NULL, 0x08, 0, 0, 0, 0),
+	assert_int_equal(CMD(0, 256 * FX_BLOCK, NULL, 0x08, 0, 0, 0, 0),
 			 SCSI_GOOD);
-	assert_int_equal(R->in_len, 256 * RIG_BLOCK);
+	assert_int_equal(R->in_len, 256 * FX_BLOCK);
 }
 
-/* The first that is not there (SBC-3 §4.18.1). */
+/* The information field holds the first LBA that does not exist (SBC-3
+ * §4.18.1). */
 static void test_lba_out_of_range_names_the_lba(void **state)
 {
 	(void)state;
@@ -179,7 +180,8 @@ static void test_lba_out_of_range_names_the_lba(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
 	assert_true(R->sense.has_info);
 	assert_int_equal(R->sense.info, 1024);
-	/* the last block is inside; with one more it isn't; nor is 2^63 */
+	/* The last block is valid; a range beyond it is not, nor is LBA
+	 * 2^63. */
 	assert_int_equal(CMD(0, 512, NULL, 0x28, 0, 0, 0, 3, 0xff, 0, 0, 1),
 			 SCSI_GOOD);
 	CMD(0, 1024, NULL, 0x28, 0, 0, 0, 3, 0xff, 0, 0, 2);
@@ -188,34 +190,37 @@ static void test_lba_out_of_range_names_the_lba(void **state)
 	CMD(0, 512, NULL, 0x88, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
 	    0xff, 0, 0, 0, 1);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
-	/* a length of 0 behind the end is refused, at the end it is not */
+	/* A length of 0 is refused after the end, not at the end. */
 	assert_int_equal(CMD(0, 0, NULL, 0x28, 0, 0, 0, 4, 0, 0, 0, 0),
 			 SCSI_GOOD);
 	CMD(0, 0, NULL, 0x28, 0, 0, 0, 4, 1, 0, 0, 0);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
 }
 
-/* RFC 7143 §11.4.5: the smaller of the two moves; the truth is told. */
+/* RFC 7143 §11.4.5: the shorter of the two lengths is transferred, and the
+ * residual reports the difference. */
 static void test_expected_length_differs(void **state)
 {
 	(void)state;
 	fill_pattern(1);
-	memset(R->medium, 0xee, 4 * RIG_BLOCK);
-	/* two blocks asked, one came: it is written */
+	memset(R->medium, 0xee, 4 * FX_BLOCK);
+	/* The CDB says two blocks and one arrives: the unit writes one
+	 * block. */
 	assert_int_equal(CMD(512, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2),
 			 SCSI_GOOD);
 	assert_int_equal(R->task.out_total, 1024);
 	assert_int_equal(R->task.out_len, 512);
 	assert_memory_equal(R->medium, pattern, 512);
 	assert_int_equal(R->medium[512], 0xee);
-	/* what ends inside a block is not asked for: nothing is written */
-	memset(R->medium, 0xee, 4 * RIG_BLOCK);
+	/* Data that end inside a block are refused, and the unit writes
+	 * nothing. */
+	memset(R->medium, 0xee, 4 * FX_BLOCK);
 	CMD(768, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
 	assert_int_equal(R->task.out_total, 1024);
 	assert_int_equal(R->task.out_len, 0);
 	assert_int_equal(R->medium[0], 0xee);
-	/* more was offered than is wanted */
+	/* The initiator offers more data than the CDB needs. */
 	assert_int_equal(CMD(2048, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2),
 			 SCSI_GOOD);
 	assert_int_equal(R->task.out_len, 1024);
@@ -250,9 +255,9 @@ static void test_verify_compares(void **state)
 	CMD(2048, 0, pattern, 0x2f, 2, 0, 0, 0, 0, 0, 0, 4);
 	assert_check(SENSE_MISCOMPARE, ASC_MISCOMPARE_DURING_VERIFY);
 	assert_int_equal(R->sense.info, 1000);
-	/* BYTCHK 11b: one block against all */
-	memset(R->medium, 0x77, 8 * RIG_BLOCK);
-	memset(pattern, 0x77, RIG_BLOCK);
+	/* BYTCHK 11b: one block is compared with each block. */
+	memset(R->medium, 0x77, 8 * FX_BLOCK);
+	memset(pattern, 0x77, FX_BLOCK);
 	assert_int_equal(CMD(512, 0, pattern, 0x2f, 6, 0, 0, 0, 0, 0, 0, 8),
 			 SCSI_GOOD);
 	R->medium[4000] = 0;
@@ -263,23 +268,23 @@ static void test_verify_compares(void **state)
 static void test_write_same(void **state)
 {
 	(void)state;
-	memset(pattern, 0x3c, RIG_BLOCK);
+	memset(pattern, 0x3c, FX_BLOCK);
 	assert_int_equal(CMD(512, 0, pattern, 0x41, 0, 0, 0, 0, 2, 0, 0, 6),
 			 SCSI_GOOD);
-	assert_int_equal(R->medium[2 * RIG_BLOCK - 1], 0);
-	for (size_t i = 2 * RIG_BLOCK; i < 8 * RIG_BLOCK; i++)
+	assert_int_equal(R->medium[2 * FX_BLOCK - 1], 0);
+	for (size_t i = 2 * FX_BLOCK; i < 8 * FX_BLOCK; i++)
 		assert_int_equal(R->medium[i], 0x3c);
-	assert_int_equal(R->medium[8 * RIG_BLOCK], 0);
+	assert_int_equal(R->medium[8 * FX_BLOCK], 0);
 	/* NDOB: zeros, and no data-out */
 	assert_int_equal(CMD(0, 0, NULL, 0x93, 1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0,
 			     0, 2),
 			 SCSI_GOOD);
-	assert_int_equal(R->medium[3 * RIG_BLOCK], 0);
-	assert_int_equal(R->medium[5 * RIG_BLOCK], 0x3c);
-	/* a length of 0: to the end (WSNZ is 0) */
+	assert_int_equal(R->medium[3 * FX_BLOCK], 0);
+	assert_int_equal(R->medium[5 * FX_BLOCK], 0x3c);
+	/* NUMBER OF LOGICAL BLOCKS 0: up to the last block (WSNZ is 0). */
 	assert_int_equal(CMD(512, 0, pattern, 0x41, 0, 0, 0, 3, 0xf0, 0, 0, 0),
 			 SCSI_GOOD);
-	assert_int_equal(R->medium[RIG_BLOCKS * RIG_BLOCK - 1], 0x3c);
+	assert_int_equal(R->medium[FX_BLOCKS * FX_BLOCK - 1], 0x3c);
 }
 
 static void put_unmap(uint8_t *p, unsigned n)
@@ -299,7 +304,7 @@ static void test_unmap_list_at_every_length_sbc3_5_28(void **state)
 	put_be64(list + 24, 10);
 	put_be32(list + 32, 1);
 	for (uint8_t len = 0; len <= sizeof(list); len++) {
-		memset(R->medium, 0xaa, 16 * RIG_BLOCK);
+		memset(R->medium, 0xaa, 16 * FX_BLOCK);
 		CMD(len, 0, list, 0x42, 0, 0, 0, 0, 0, 0, 0, len);
 		if (len > 0 && len < 8) {
 			assert_check(SENSE_ILLEGAL_REQUEST,
@@ -308,21 +313,21 @@ static void test_unmap_list_at_every_length_sbc3_5_28(void **state)
 		}
 		assert_int_equal(R->task.status, SCSI_GOOD);
 		assert_int_equal(R->medium[0], 0xaa);
-		assert_int_equal(R->medium[RIG_BLOCK], len >= 24 ? 0 : 0xaa);
-		assert_int_equal(R->medium[10 * RIG_BLOCK],
+		assert_int_equal(R->medium[FX_BLOCK], len >= 24 ? 0 : 0xaa);
+		assert_int_equal(R->medium[10 * FX_BLOCK],
 				 len >= 40 ? 0 : 0xaa);
 	}
-	/* one descriptor out of range: none is carried out */
-	put_be64(list + 24, RIG_BLOCKS);
-	memset(R->medium, 0xaa, 16 * RIG_BLOCK);
+	/* One descriptor is out of range: the unit unmaps nothing. */
+	put_be64(list + 24, FX_BLOCKS);
+	memset(R->medium, 0xaa, 16 * FX_BLOCK);
 	CMD(40, 0, list, 0x42, 0, 0, 0, 0, 0, 0, 0, 40);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
-	assert_int_equal(R->medium[RIG_BLOCK], 0xaa);
+	assert_int_equal(R->medium[FX_BLOCK], 0xaa);
 }
 
 /* ---- parameter data ---- */
 
-/* SPC-4 table 300: TARGET RESET and WAKEUP are obsolete there. */
+/* SPC-4 table 300 has no TARGET RESET and WAKEUP; both are obsolete. */
 static void test_supported_tmfs_spc4_6_36(void **state)
 {
 	(void)state;
@@ -393,7 +398,7 @@ static void test_allocation_length_0_and_1(void **state)
 
 			memcpy(cdb, cdbs[i], 16);
 			cdb[at[i]] = len;
-			assert_int_equal(rig_run(R, cdb, 16, NULL, 0, 255),
+			assert_int_equal(fx_run(R, cdb, 16, NULL, 0, 255),
 					 SCSI_GOOD);
 			assert_int_equal(R->in_len, len);
 		}
@@ -404,12 +409,12 @@ static void test_mode_sense(void **state)
 	(void)state;
 	assert_int_equal(CMD(0, 255, NULL, 0x1a, 0, 0x08, 0, 255), SCSI_GOOD);
 	assert_int_equal(R->in[3], 8); /* a block descriptor */
-	assert_int_equal(get_be32(R->in + 4), RIG_BLOCKS);
+	assert_int_equal(get_be32(R->in + 4), FX_BLOCKS);
 	assert_int_equal(R->in[12], 0x08);
 	assert_int_equal(R->in[0], R->in_len - 1);
 	assert_int_equal(CMD(0, 255, NULL, 0x1a, 8, 0x48, 0, 255), SCSI_GOOD);
 	assert_int_equal(R->in[3], 0);	   /* DBD */
-	assert_int_equal(R->in[4 + 2], 0); /* nothing changeable */
+	assert_int_equal(R->in[4 + 2], 0); /* no changeable bits */
 	CMD(0, 255, NULL, 0x1a, 0, 0xc8, 0, 255);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_SAVING_NOT_SUPPORTED);
 	CMD(0, 255, NULL, 0x1a, 0, 0x2e, 0, 255);
@@ -418,31 +423,31 @@ static void test_mode_sense(void **state)
 			     255),
 			 SCSI_GOOD);
 	assert_int_equal(R->in[4], 1); /* LONGLBA */
-	assert_int_equal(get_be64(R->in + 8), RIG_BLOCKS);
+	assert_int_equal(get_be64(R->in + 8), FX_BLOCKS);
 }
 
 static void test_capacity(void **state)
 {
 	(void)state;
 	assert_int_equal(CMD(0, 8, NULL, 0x25), SCSI_GOOD);
-	assert_int_equal(get_be32(R->in), RIG_BLOCKS - 1);
-	assert_int_equal(get_be32(R->in + 4), RIG_BLOCK);
+	assert_int_equal(get_be32(R->in), FX_BLOCKS - 1);
+	assert_int_equal(get_be32(R->in + 4), FX_BLOCK);
 	assert_int_equal(CMD(0, 32, NULL, 0x9e, 0x10, 0, 0, 0, 0, 0, 0, 0, 0, 0,
 			     0, 0, 32),
 			 SCSI_GOOD);
-	assert_int_equal(get_be64(R->in), RIG_BLOCKS - 1);
+	assert_int_equal(get_be64(R->in), FX_BLOCKS - 1);
 	CMD(0, 8, NULL, 0x25, 0, 0, 0, 0, 1);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 }
 
 static void test_read_only_unit(void **state)
 {
-	struct dev_rig *saved = malloc(sizeof(*saved));
+	struct dev_fixture *saved = malloc(sizeof(*saved));
 
 	(void)state;
 	memcpy(saved, R, sizeof(*saved));
 	memset(R, 0, sizeof(*R));
-	rig_open(R, rig_ram(R), true);
+	fx_open(R, fx_ram(R), true);
 	CMD(0, 0, NULL, 0x00);
 	CMD(512, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1);
 	assert_check(SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
@@ -450,14 +455,15 @@ static void test_read_only_unit(void **state)
 	assert_check(SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
 	CMD(0, 255, NULL, 0x1a, 8, 0x3f, 0, 255);
 	assert_int_equal(R->in[2] & 0x80, 0x80); /* WP */
-	rig_close(R);
+	fx_close(R);
 	memcpy(R, saved, sizeof(*saved));
 	free(saved);
 }
 
 /* ---- faults ---- */
 
-/* Every I/O of every command fails once: the sense says so, nothing leaks. */
+/* Each I/O of each command fails once: the sense data report the failure, and
+ * no memory leaks. */
 static void test_nth_io_fails(void **state)
 {
 	static const struct {
@@ -487,20 +493,21 @@ static void test_nth_io_fails(void **state)
 		for (size_t e = 0; e < ARRAY_LEN(errs); e++) {
 			struct bs *ram;
 
-			close_rig(state);
+			close_fixture(state);
 			memset(R, 0, sizeof(*R));
-			ram = rig_ram(R);
-			rig_open(R,
-				 bs_fault_new(ram, BIT(c[i].op), 1, 0,
-					      errs[e].err),
-				 false);
+			ram = fx_ram(R);
+			fx_open(R,
+				bs_fault_new(ram, BIT(c[i].op), 1, 0,
+					     errs[e].err),
+				false);
 			CMD(0, 0, NULL, 0x00);
-			rig_run(R, c[i].cdb, 16, pattern, c[i].out, c[i].in);
+			fx_run(R, c[i].cdb, 16, pattern, c[i].out, c[i].in);
 			assert_int_equal(R->task.status, SCSI_CHECK_CONDITION);
 			assert_int_equal(R->sense.key, errs[e].key);
-			/* once only: the next one works */
-			assert_int_not_equal(rig_run(R, c[i].cdb, 16, R->medium,
-						     c[i].out, c[i].in),
+			/* The I/O fails once only: the next command
+			 * succeeds. */
+			assert_int_not_equal(fx_run(R, c[i].cdb, 16, R->medium,
+						    c[i].out, c[i].in),
 					     -1);
 			assert_int_equal(R->task.status, SCSI_GOOD);
 		}
@@ -523,8 +530,8 @@ static void test_nth_buffer_is_missing(void **state)
 			int status;
 
 			R->fail_buf_after = n;
-			pattern[0] = 1; /* no all-zero block */
-			status = rig_run(R, cdbs[i], 16, pattern, out, 4096);
+			pattern[0] = 1; /* not an all-zero block */
+			status = fx_run(R, cdbs[i], 16, pattern, out, 4096);
 			R->fail_buf_after = 0;
 			assert_int_equal(R->out, 0);
 			if (n == 1)
@@ -539,33 +546,34 @@ static void test_abort_in_each_phase(void **state)
 	const uint8_t write[16] = { 0x2a, 0, 0, 0, 0, 0, 0, 0, 1 };
 	struct bs *hold;
 
-	close_rig(state);
+	close_fixture(state);
 	memset(R, 0, sizeof(*R));
-	hold = bs_hold_new(rig_ram(R));
-	rig_open(R, hold, false);
+	hold = bs_hold_new(fx_ram(R));
+	fx_open(R, hold, false);
 	CMD(0, 0, NULL, 0x00);
-	/* its data are still to come */
-	rig_begin(R, write, 16, 512, 0);
-	assert_int_equal(dev_task_abort(&R->task, rig_released), 0);
+	/* The data of the WRITE have not arrived. */
+	fx_begin(R, write, 16, 512, 0);
+	assert_int_equal(dev_task_abort(&R->task, fx_released), 0);
 	assert_true(R->released);
 	assert_false(R->done);
 	dev_task_end(&R->task);
-	/* its I/O is under way: released only when that is over */
-	rig_begin(R, write, 16, 512, 0);
-	assert_int_equal(rig_execute(R, pattern), -1);
-	assert_int_equal(dev_task_abort(&R->task, rig_released), 0);
+	/* The I/O of the WRITE is in progress: the task is released at its
+	 * end. */
+	fx_begin(R, write, 16, 512, 0);
+	assert_int_equal(fx_execute(R, pattern), -1);
+	assert_int_equal(dev_task_abort(&R->task, fx_released), 0);
 	assert_false(R->released);
 	bs_hold_release(hold, 1);
 	assert_true(R->released);
 	assert_false(R->done);
 	dev_task_end(&R->task);
-	/* it is done: too late */
-	rig_begin(R, write, 16, 512, 0);
-	rig_execute(R, pattern);
+	/* The WRITE has ended: the abort is too late. */
+	fx_begin(R, write, 16, 512, 0);
+	fx_execute(R, pattern);
 	bs_hold_release(hold, 1);
 	assert_true(R->done);
-	assert_int_equal(dev_task_abort(&R->task, rig_released), ERR_NOT_FOUND);
-	rig_finish(R);
+	assert_int_equal(dev_task_abort(&R->task, fx_released), ERR_NOT_FOUND);
+	fx_finish(R);
 }
 
 int main(void)

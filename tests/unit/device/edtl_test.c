@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * edtl_test.c: what the initiator says of the data (direction, EDTL) against
- * what the CDB says, generated from the command table: every row with the wrong
- * direction, with both, and with EDTLs of nothing, one byte, parts of a block,
- * fewer blocks, one byte less and one more. GOOD means that all data that were
- * sent were used, and the residual is right (RFC 7143 §11.4.5).
+ * edtl_test.c: the data that the initiator expects (direction, EDTL) against
+ * the data of the CDB, generated from the command table: each row with the
+ * wrong direction, with both directions, and with EDTLs of 0, one byte, parts
+ * of a block, fewer blocks, one byte less and one byte more. GOOD means that
+ * the unit used all data sent, and that the residual is correct (RFC 7143
+ * §11.4.5).
  */
 #include "device/unit/command.h"
-#include "table_rig.h"
+#include "table_fixture.h"
 
 #define LBA   8u
-#define ASK   2u /* blocks of a command */
+#define ASK   2u /* blocks of each command */
 #define ROOM  (64u << 10)
-#define BLOCK (type == DEV_CD ? 2048u : RIG_BLOCK)
+#define BLOCK (type == DEV_CD ? 2048u : FX_BLOCK)
 
 static uint8_t data[ROOM];
 
-/* Of the CDB of a command on blocks: where they are, and how many. */
+/* put_blocks writes LBA and number of blocks to the CDB of a block command. */
 static void put_blocks(const struct dev_command *c, uint8_t *cdb)
 {
 	switch (c->len) {
@@ -53,12 +54,13 @@ static void read_back(uint8_t *p)
 {
 	const uint8_t cdb[CDB_MAX] = { SCSI_READ_10, [5] = LBA, [8] = 4 };
 
-	assert_int_equal(rig_run(R, cdb, CDB_MAX, NULL, 0, 4 * RIG_BLOCK),
+	assert_int_equal(fx_run(R, cdb, CDB_MAX, NULL, 0, 4 * FX_BLOCK),
 			 SCSI_GOOD);
-	memcpy(p, R->in, 4 * RIG_BLOCK);
+	memcpy(p, R->in, 4 * FX_BLOCK);
 }
 
-/* A CDB that moves something, if the row can be had to; its data in `data`. */
+/* make builds a CDB that transfers data if the row can transfer any, with its
+ * data in `data`. */
 static void make(const struct dev_command *c, uint8_t cdb[CDB_MAX])
 {
 	const struct template *m = template_of(c);
@@ -75,13 +77,13 @@ static void make(const struct dev_command *c, uint8_t cdb[CDB_MAX])
 		data[i] = (uint8_t)(0x20 + i / 7);
 	if (c->flags & (CMD_TOUCHES | CMD_ALONE) && c->dir != DIR_NONE)
 		put_blocks(c, cdb);
-	if (is_verify(c)) { /* BYTCHK 01b, of what is there */
+	if (is_verify(c)) { /* BYTCHK 01b, compared with the current blocks */
 		cdb[c->len == 32 ? 10 : 1] |= 0x02;
 		read_back(data);
 	}
 }
 
-/* A unit of its own for each command. */
+/* Each command gets a new unit. */
 static int end_of(const struct dev_command *c, uint32_t out, uint32_t in)
 {
 	uint8_t cdb[CDB_MAX];
@@ -98,7 +100,7 @@ static bool is_refused_for_its_length(void)
 	       R->sense.key == SENSE_ILLEGAL_REQUEST && R->task.in.len == 0 &&
 	       (R->sense.asc == ASC_INVALID_FIELD_IN_IU ||
 		R->sense.asc == ASC_PARAMETER_LIST_LENGTH_ERROR ||
-		/* its length has one byte only (libiscsi) */
+		/* its length field has one byte (libiscsi) */
 		(R->task.cdb[0] == SCSI_COMPARE_AND_WRITE &&
 		 R->sense.asc == ASC_INVALID_FIELD_IN_CDB));
 }
@@ -113,12 +115,13 @@ static void expect_wrong_direction(void)
 
 /* ---- data-out ---- */
 
-/* Whole blocks that were sent are written; the next one is as it was. */
+/* The unit has written the whole blocks that were sent; the next block is
+ * unchanged. */
 static void expect_written(const struct dev_command *c, uint32_t sent)
 {
-	uint8_t before[4 * RIG_BLOCK], now[4 * RIG_BLOCK];
+	uint8_t before[4 * FX_BLOCK], now[4 * FX_BLOCK];
 
-	assert_int_equal(sent % RIG_BLOCK, 0);
+	assert_int_equal(sent % FX_BLOCK, 0);
 	read_back(now);
 	fresh();
 	read_back(before);
@@ -148,7 +151,7 @@ static void data_out(const struct dev_command *c, uint32_t n)
 		if (sent >= ROOM || sent == n)
 			continue;
 		if (end_of(c, sent, 0) != SCSI_GOOD) {
-			/* what it has against all of its data, or their length */
+			/* The row may refuse the data, or their length. */
 			CHECK_THAT(is_refused_for_its_length() ||
 				   (sent > n && R->task.status == status &&
 				    R->sense.asc == asc));
@@ -184,8 +187,8 @@ static void data_in(const struct dev_command *c, uint32_t n)
 
 /* ---- all rows ---- */
 
-/* What it would move if it got all the room it wants; 0: nothing, or nothing
- * but its refusal could be had. */
+/* ask returns the bytes that the command transfers with enough room; 0: none,
+ * or the unit refuses the command. */
 static uint32_t ask(const struct dev_command *c)
 {
 	bool in = c->dir == DIR_IN;
@@ -195,10 +198,10 @@ static uint32_t ask(const struct dev_command *c)
 	fresh();
 	make(c, cdb);
 	assert_int_equal(
-		rig_begin(R, cdb, CDB_MAX, in ? 0 : ROOM, in ? ROOM : 0), 0);
+		fx_begin(R, cdb, CDB_MAX, in ? 0 : ROOM, in ? ROOM : 0), 0);
 	n = R->task.out_total;
-	rig_execute(R, data);
-	rig_finish(R);
+	fx_execute(R, data);
+	fx_finish(R);
 	if (in)
 		n = R->task.in_total;
 	return (uint32_t)n;
@@ -222,7 +225,8 @@ static void test_direction_and_length_rfc7143_11_4_5(void **state)
 		} else if (c->dir == DIR_NONE && !R->task.begun.refused) {
 			int status = R->task.status;
 
-			/* there is nothing to move: a residual says so */
+			/* The command transfers no data: the residual is all of
+			 * EDTL. */
 			CHECK_THAT(end_of(c, 512, 0) == status);
 			CHECK_THAT(end_of(c, 0, 512) == status);
 			CHECK_THAT(R->task.in_total + R->task.out_total == 0);
@@ -247,18 +251,18 @@ static void test_bidirectional_is_refused_everywhere(void **state)
 			continue;
 		fresh();
 		make(c, cdb);
-		assert_int_equal(rig_begin(R, cdb, CDB_MAX, 0, 0), 0);
+		assert_int_equal(fx_begin(R, cdb, CDB_MAX, 0, 0), 0);
 		dev_task_end(t);
 		t->bidirectional = true;
 		t->edtl_out = t->edtl_in = ROOM;
 		assert_int_equal(dev_task_begin(t), 0);
-		rig_execute(R, data);
-		rig_finish(R);
+		fx_execute(R, data);
+		fx_finish(R);
 		expect_wrong_direction();
 	}
 }
 
-#define A(name) cmocka_unit_test_setup_teardown(name, open_all, close_rig)
+#define A(name) cmocka_unit_test_setup_teardown(name, open_all, close_fixture)
 
 int main(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* erase_test.c: SANITIZE, FORMAT UNIT and what a unit is meanwhile; ejecting
- * a medium. Messages to the loop wait until the test lets them run. */
-#include "crypt_rig.h"
-#include "dev_mail.h"
+/* erase_test.c: SANITIZE, FORMAT UNIT and the condition of the unit meanwhile;
+ * ejecting a medium. Messages to the loop wait until the test runs them. */
+#include "crypt_fixture.h"
+#include "dev_messages.h"
 #include "device/keep/keep.h"
 
 static unsigned asked_ms;
@@ -22,12 +22,12 @@ static int open_with(struct bs *store)
 
 	memset(R, 0, sizeof(*R));
 	R->medium = medium;
-	nmail = 0;
+	nmessages = 0;
 	R->post = hold_post;
 	R->later = later;
 	R->lu = &unit;
-	rig_open(R, store, false);
-	rig_take_attentions(R);
+	fx_open(R, store, false);
+	fx_take_attentions(R);
 	return 0;
 }
 
@@ -36,17 +36,17 @@ static int open_erase(void **state)
 	(void)state;
 	unit = (struct dev_lu_config){ .removable = true };
 	memset(R, 0, sizeof(*R));
-	return open_with(rig_ram(R));
+	return open_with(fx_ram(R));
 }
 
 static int close_erase(void **state)
 {
 	run_out();
 	assert_false(dev_server_is_busy(R->server));
-	return close_rig(state);
+	return close_fixture(state);
 }
 
-static uint8_t list[4 + RIG_BLOCK];
+static uint8_t list[4 + FX_BLOCK];
 
 static int overwrite(uint8_t flags, uint8_t count, uint16_t len)
 {
@@ -56,12 +56,12 @@ static int overwrite(uint8_t flags, uint8_t count, uint16_t len)
 	list[1] = 0;
 	put_be16(list + 2, len);
 	put_be16(cdb + 7, (uint16_t)(4 + len));
-	return rig_run(R, cdb, 16, list, 4u + len, 0);
+	return fx_run(R, cdb, 16, list, 4u + len, 0);
 }
 
 static void assert_all(uint8_t a, uint8_t b)
 {
-	for (size_t i = 0; i < RIG_BLOCKS * RIG_BLOCK; i++)
+	for (size_t i = 0; i < FX_BLOCKS * FX_BLOCK; i++)
 		assert_int_equal(R->medium[i], i % 2 ? b : a);
 }
 
@@ -75,7 +75,8 @@ static void test_overwrite_with_a_pattern_sbc3_5_24_3(void **state)
 	assert_int_equal(overwrite(IMMED, 1, 2), SCSI_GOOD);
 	run_out();
 	assert_all(0x12, 0x34);
-	/* inverted in every other pass, and as it is in the last */
+	/* Every other pass inverts the pattern; the last pass writes the
+	 * pattern itself. */
 	list[4] = 0x55;
 	assert_int_equal(overwrite(IMMED, 0x80 | 2, 1), SCSI_GOOD);
 	while (R->medium[0] == 0x12)
@@ -108,7 +109,8 @@ static void test_overwrite_bad_lists(void **state)
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 }
 
-/* SBC-3 §4.11.3: INQUIRY, REQUEST SENSE, REPORT LUNS, ... and nothing else. */
+/* SBC-3 §4.11.3: the unit serves INQUIRY, REQUEST SENSE, REPORT LUNS and a few
+ * other commands, and refuses all others. */
 static void test_what_is_served_meanwhile_sbc3_4_11(void **state)
 {
 	(void)state;
@@ -138,24 +140,24 @@ static void test_what_is_served_meanwhile_sbc3_4_11(void **state)
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 }
 
-/* Without IMMED the command ends with the operation; an abort takes the
- * command away and not the operation (SBC-3 §4.11.2). */
+/* Without IMMED the command ends with the operation. An abort ends the command,
+ * and the operation continues (SBC-3 §4.11.2). */
 static void test_abort_leaves_the_operation(void **state)
 {
 	const uint8_t cdb[16] = { 0x48, 0x02 };
 
 	(void)state;
-	memset(R->medium, 0xaa, RIG_BLOCKS * RIG_BLOCK);
-	rig_begin(R, cdb, 16, 0, 0);
-	assert_int_equal(rig_execute(R, NULL), -1);
+	memset(R->medium, 0xaa, FX_BLOCKS * FX_BLOCK);
+	fx_begin(R, cdb, 16, 0, 0);
+	assert_int_equal(fx_execute(R, NULL), -1);
 	run_out();
 	assert_true(R->done);
-	assert_int_equal(rig_finish(R), SCSI_GOOD);
+	assert_int_equal(fx_finish(R), SCSI_GOOD);
 	assert_all(0, 0);
-	memset(R->medium, 0xaa, RIG_BLOCKS * RIG_BLOCK);
-	rig_begin(R, cdb, 16, 0, 0);
-	assert_int_equal(rig_execute(R, NULL), -1);
-	assert_int_equal(dev_task_abort(&R->task, rig_released), 0);
+	memset(R->medium, 0xaa, FX_BLOCKS * FX_BLOCK);
+	fx_begin(R, cdb, 16, 0, 0);
+	assert_int_equal(fx_execute(R, NULL), -1);
+	assert_int_equal(dev_task_abort(&R->task, fx_released), 0);
 	assert_true(R->released);
 	dev_task_end(&R->task);
 	assert_int_equal(R->medium[0], 0xaa);
@@ -169,7 +171,7 @@ static void test_rate_is_asked_for_by_time(void **state)
 	close_erase(state);
 	memset(R, 0, sizeof(*R));
 	unit.erase_rate = 1u << 20;
-	open_with(rig_ram(R));
+	open_with(fx_ram(R));
 	assert_int_equal(overwrite(IMMED, 1, 1), SCSI_GOOD);
 	run_out();
 	assert_int_equal(asked_ms, 250); /* a chunk of 256 KiB */
@@ -190,44 +192,44 @@ static void test_stopping_the_server_ends_it(void **state)
 
 static void test_failure_and_the_ways_out_sbc3_4_11_4(void **state)
 {
-	void *m = calloc(RIG_BLOCKS, RIG_BLOCK);
+	void *m = calloc(FX_BLOCKS, FX_BLOCK);
 
 	close_erase(state);
-	fault = bs_fault_new(bs_ram_new("ram:f", m, RIG_BLOCKS * RIG_BLOCK,
-					RIG_BLOCK, free, m),
+	fault = bs_fault_new(bs_ram_new("ram:f", m, FX_BLOCKS * FX_BLOCK,
+					FX_BLOCK, free, m),
 			     BIT(BS_WRITE), 1, 0, ERR_MEDIUM);
 	open_with(fault);
 	assert_int_equal(overwrite(IMMED, 1, 1), SCSI_GOOD);
 	run_out();
 	CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1);
 	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
-	/* restricted: only another sanitize helps */
+	/* Restricted mode: only another SANITIZE ends the failure. */
 	CMD(0, 0, NULL, 0x48, 0x1f);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(overwrite(IMMED, 1, 1), SCSI_GOOD);
 	run_out();
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	/* nothing to leave is no error */
+	/* EXIT FAILURE MODE without a failure is not an error. */
 	assert_int_equal(CMD(0, 0, NULL, 0x48, 0x1f), SCSI_GOOD);
 }
 
 static void test_failure_unrestricted_may_be_left(void **state)
 {
 	const uint8_t cdb[16] = { 0x48, 0x21, 0, 0, 0, 0, 0, 0, 5 };
-	void *m = calloc(RIG_BLOCKS, RIG_BLOCK);
+	void *m = calloc(FX_BLOCKS, FX_BLOCK);
 
 	close_erase(state);
-	open_with(bs_fault_new(bs_ram_new("ram:f", m, RIG_BLOCKS * RIG_BLOCK,
-					  RIG_BLOCK, free, m),
+	open_with(bs_fault_new(bs_ram_new("ram:f", m, FX_BLOCKS * FX_BLOCK,
+					  FX_BLOCK, free, m),
 			       BIT(BS_WRITE), 1, 0, ERR_MEDIUM));
 	list[0] = 1;
 	list[1] = 0;
 	put_be16(list + 2, 1);
-	rig_begin(R, cdb, 16, 5, 0);
-	rig_execute(R, list);
+	fx_begin(R, cdb, 16, 5, 0);
+	fx_execute(R, list);
 	run_out();
 	assert_true(R->done);
-	rig_finish(R);
+	fx_finish(R);
 	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
@@ -242,13 +244,13 @@ static void test_format_unit(void **state)
 	uint8_t header[8] = { 0, 0x02 };
 
 	(void)state;
-	memset(R->medium, 0xaa, RIG_BLOCKS * RIG_BLOCK);
+	memset(R->medium, 0xaa, FX_BLOCKS * FX_BLOCK);
 	assert_int_equal(CMD(4, 0, header, 0x04, 0x10), SCSI_GOOD);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_NOT_READY, ASC_FORMAT_IN_PROGRESS);
 	run_out();
 	assert_all(0, 0);
-	/* a defect list, protection information: there is neither */
+	/* The unit has neither defect lists nor protection information. */
 	header[3] = 8;
 	CMD(4, 0, header, 0x04, 0x10);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
@@ -278,16 +280,16 @@ static void test_eject_and_load(void **state)
 	assert_check(SENSE_NOT_READY, ASC_MEDIUM_NOT_PRESENT);
 	CMD(0, 0, NULL, 0x48, 0x02);
 	assert_check(SENSE_NOT_READY, ASC_MEDIUM_NOT_PRESENT);
-	/* what does not need it is served */
+	/* The unit serves commands that need no medium. */
 	assert_int_equal(CMD(0, 255, NULL, 0x1a, 8, 0x3f, 0, 255), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, LOAD), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	rig_swap(R);
+	fx_swap(R);
 	run_out();
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_MEDIUM_MAY_HAVE_CHANGED);
-	rig_swap(R);
-	/* a power condition keeps LOEJ and START from counting */
+	fx_swap(R);
+	/* With a POWER CONDITION the unit ignores LOEJ and START. */
 	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 0x32), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 	assert_int_equal(CMD(0, 96, NULL, 0x12, 0, 0, 0, 96), SCSI_GOOD);
@@ -297,15 +299,15 @@ static void test_eject_and_load(void **state)
 static void test_prevention_counts_per_nexus(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < 2; i++) { /* twice is once */
+	for (unsigned i = 0; i < 2; i++) { /* preventing twice counts once */
 		assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 1), SCSI_GOOD);
-		rig_swap(R);
+		fx_swap(R);
 		CMD(0, 0, NULL, EJECT);
 		assert_check(SENSE_ILLEGAL_REQUEST, ASC_REMOVAL_PREVENTED);
 		assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 0), SCSI_GOOD);
 		CMD(0, 0, NULL, EJECT);
 		assert_check(SENSE_ILLEGAL_REQUEST, ASC_REMOVAL_PREVENTED);
-		rig_swap(R);
+		fx_swap(R);
 	}
 	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 0), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, EJECT), SCSI_GOOD);
@@ -320,7 +322,7 @@ static void test_prevention_ends_with_reset_and_nexus(void **state)
 
 	(void)state;
 	assert_int_equal(CMD(0, 0, NULL, 0x1e, 0, 0, 0, 1), SCSI_GOOD);
-	rig_reset(dev_lu_get(R->server, 0));
+	fx_reset(dev_lu_get(R->server, 0));
 	run_out();
 	CMD(0, 0, NULL, 0x00);
 	assert_int_equal(CMD(0, 0, NULL, EJECT), SCSI_GOOD);
@@ -340,7 +342,7 @@ static void test_fixed_disks_do_not_eject(void **state)
 	close_erase(state);
 	memset(R, 0, sizeof(*R));
 	unit.removable = false;
-	open_with(rig_ram(R));
+	open_with(fx_ram(R));
 	CMD(0, 0, NULL, EJECT);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(R->sense.field, 4);
@@ -380,7 +382,8 @@ static void test_power_conditions_sbc3_5_25(void **state)
 			SCSI_GOOD);
 		assert_int_equal(sensed(), good[i].asc);
 	}
-	/* it is ready all the same, and what needs the medium wakes it */
+	/* The unit is ready, and a command that needs the medium makes the unit
+	 * active. */
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 	assert_int_equal(CMD(0, 8, NULL, 0x25), SCSI_GOOD);
 	assert_int_equal(sensed(), 0x5e08);
@@ -391,11 +394,11 @@ static void test_power_conditions_sbc3_5_25(void **state)
 	assert_int_equal(CMD(0, 0, NULL, 0x1b, 0, 0, 0, 1), SCSI_GOOD);
 	assert_int_equal(sensed(), 0);
 	assert_int_equal(CMD(0, 0, NULL, POWER(3, 0)), SCSI_GOOD);
-	rig_reset(dev_lu_get(R->server, 0));
+	fx_reset(dev_lu_get(R->server, 0));
 	run_out();
 	CMD(0, 0, NULL, 0x00);
 	assert_int_equal(sensed(), 0);
-	/* what there is not */
+	/* power conditions that the unit does not have */
 	assert_int_equal(CMD(0, 0, NULL, POWER(4, 0)), SCSI_GOOD);
 	assert_int_equal(sensed(), 0);
 	dev_lu_get(R->server, 0)->cfg.strict = true;
@@ -413,10 +416,10 @@ static void test_power_conditions_sbc3_5_25(void **state)
 
 /* ---- over a power loss, SBC-3 §4.11.2 ---- */
 
-static uint8_t lasting[RIG_BLOCKS * RIG_BLOCK];
+static uint8_t lasting[FX_BLOCKS * FX_BLOCK];
 static uint8_t kept[8192];
 static size_t kept_len;
-static int save_result, save_after; /* the nth from now on fails */
+static int save_result, save_after; /* the nth save from now on fails */
 
 static void save(void *arg, struct dev_save *s)
 {
@@ -447,8 +450,8 @@ static void restore(struct dev_server *s)
 
 static bool broken, encrypts, protects;
 
-/* What is beside it, of a medium that stays: head, marks, information. */
-static uint8_t lasting_pi[PROTECT_PI_AT + RIG_BLOCKS * 8];
+/* The sidecar of a persistent medium: header, marks, protection information. */
+static uint8_t lasting_pi[PROTECT_PI_AT + FX_BLOCKS * 8];
 
 static struct bs *with_protection(struct bs *data)
 {
@@ -465,22 +468,22 @@ static struct bs *with_protection(struct bs *data)
 static void power_on(bool read_only)
 {
 	struct bs *b = bs_ram_new("ram:stays", lasting, sizeof(lasting),
-				  RIG_BLOCK, stays, NULL);
+				  FX_BLOCK, stays, NULL);
 
 	if (broken)
 		b = bs_fault_new(b, BIT(BS_WRITE), 1, 0, ERR_MEDIUM);
 	if (encrypts)
-		b = rig_encrypted(b);
+		b = fx_encrypted(b);
 	if (protects)
 		b = with_protection(b);
 	memset(R, 0, sizeof(*R));
-	nmail = 0;
+	nmessages = 0;
 	R->post = hold_post;
 	R->later = later;
 	R->lu = &unit;
 	R->save = save;
 	R->set_up = restore;
-	rig_open(R, b, read_only);
+	fx_open(R, b, read_only);
 	dev_server_resume(R->server);
 	CMD(0, 0, NULL, 0x00); /* POWER ON */
 }
@@ -490,7 +493,7 @@ static void power_off(void)
 	dev_server_stop(R->server);
 	run_out();
 	assert_false(dev_server_is_busy(R->server));
-	rig_close(R);
+	fx_close(R);
 }
 
 static int open_lasting(void **state)
@@ -557,7 +560,8 @@ static void test_a_power_loss_at_every_turn_sbc3_4_11_2(void **state)
 	}
 }
 
-/* The key changes once more: the record does not tell whether it had. */
+/* The key may change twice, because the record does not say whether the key had
+ * changed. */
 static void test_crypto_erase_and_a_power_loss_at_every_turn(void **state)
 {
 	bool over = false;
@@ -576,20 +580,20 @@ static void test_crypto_erase_and_a_power_loss_at_every_turn(void **state)
 			over = !turn();
 		power_off();
 		power_on(false);
-		assert_int_equal(crypt_rig.changes, 1);
+		assert_int_equal(crypt_fixture.changes, 1);
 		if (kept_len) {
 			assert_int_equal(record().state, KEEP_ERASING);
 			resumed++;
 			run_out();
-			assert_int_equal(crypt_rig.changes, 2);
+			assert_int_equal(crypt_fixture.changes, 2);
 		}
 		expect_pattern(0);
 	}
 	assert_true(resumed > 2);
 }
 
-/* Without its key there is no way to go on. */
-static void test_crypto_erase_of_what_encrypts_no_longer(void **state)
+/* The operation cannot continue without the key. */
+static void test_restarted_crypto_erase_without_the_key(void **state)
 {
 	(void)state;
 	power_off();
@@ -605,8 +609,8 @@ static void test_crypto_erase_of_what_encrypts_no_longer(void **state)
 	assert_int_equal(record().state, KEEP_ERASE_FAILED);
 }
 
-/* What is behind a checkpoint is not done again. */
-static void test_it_goes_on_where_it_was(void **state)
+/* Blocks before a checkpoint are not written again. */
+static void test_restart_continues_after_the_checkpoint(void **state)
 {
 	(void)state;
 	list[4] = 0x5a;
@@ -644,8 +648,8 @@ static uint8_t protection(void)
 	return R->in[12] & 1 ? (uint8_t)(1 + (R->in[12] >> 1 & 7)) : 0;
 }
 
-/* FORMAT UNIT with another type of protection, cut off at every turn: the unit
- * has that type, and no information of before (SBC-3 §5.3). */
+/* FORMAT UNIT to another protection type, with a power loss at every turn: the
+ * unit has the new type and no earlier protection information (SBC-3 §5.3). */
 static void
 test_format_with_protection_and_a_power_loss_at_every_turn(void **state)
 {
@@ -663,7 +667,7 @@ test_format_with_protection_and_a_power_loss_at_every_turn(void **state)
 		const uint8_t header[4] = { type == 3, 0x02 };
 
 		memset(lasting, 0x11, sizeof(lasting));
-		memset(lasting_pi + PROTECT_PI_AT, 0x33, RIG_BLOCKS * 8u);
+		memset(lasting_pi + PROTECT_PI_AT, 0x33, FX_BLOCKS * 8u);
 		assert_int_equal(CMD(4, 0, header, 0x04,
 				     (uint8_t)(info[type] | 0x10)),
 				 SCSI_GOOD);
@@ -674,31 +678,33 @@ test_format_with_protection_and_a_power_loss_at_every_turn(void **state)
 		power_on(false);
 		resumed += kept_len != 0;
 		run_out();
-		CMD(0, 0, NULL, 0x00); /* another format, if it changed now */
+		CMD(0, 0, NULL,
+		    0x00); /* reports another format if the change has happened */
 		expect_pattern(0);
 		assert_int_equal(protection(), type);
-		for (size_t i = 0; i < RIG_BLOCKS * 8u; i++)
+		for (size_t i = 0; i < FX_BLOCKS * 8u; i++)
 			assert_int_equal(lasting_pi[PROTECT_PI_AT + i], 0);
-		power_off(); /* and the next process finds it */
+		power_off(); /* the next process finds the record */
 		power_on(false);
 		assert_int_equal(protection(), type);
 	}
 	assert_true(resumed > 2);
 }
 
-/* The command waits, and the process ends: it is told that it goes on. */
-static void test_the_end_while_the_command_waits(void **state)
+/* The process ends while the command waits: the sense data say that the
+ * operation continues. */
+static void test_end_of_the_process_during_the_command(void **state)
 {
 	const uint8_t cdb[16] = { 0x48, 0x02 };
 
 	(void)state;
-	rig_begin(R, cdb, 16, 0, 0);
-	assert_int_equal(rig_execute(R, NULL), -1);
+	fx_begin(R, cdb, 16, 0, 0);
+	assert_int_equal(fx_execute(R, NULL), -1);
 	turn();
 	dev_server_stop(R->server);
 	run_out();
 	assert_true(R->done);
-	rig_finish(R);
+	fx_finish(R);
 	assert_check(SENSE_NOT_READY, ASC_SANITIZE_IN_PROGRESS);
 	power_off();
 	power_on(false);
@@ -706,7 +712,7 @@ static void test_the_end_while_the_command_waits(void **state)
 	expect_pattern(0);
 }
 
-static void test_write_protected_it_can_not_go_on(void **state)
+static void test_write_protection_stops_a_restarted_erasure(void **state)
 {
 	(void)state;
 	list[4] = 0x5a;
@@ -735,10 +741,11 @@ static void test_a_failure_stays(void **state)
 	power_on(false);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
-	CMD(0, 0, NULL, 0x48, 0x1f); /* restricted */
+	CMD(0, 0, NULL, 0x48, 0x1f); /* restricted mode */
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	/* unrestricted: it may be left, if that can be kept */
-	assert_int_equal(rig_run(R, cdb, 16, list, 5, 0), SCSI_GOOD);
+	/* Unrestricted mode: EXIT FAILURE MODE succeeds if the record can be
+	 * saved. */
+	assert_int_equal(fx_run(R, cdb, 16, list, 5, 0), SCSI_GOOD);
 	run_out();
 	power_off();
 	broken = false;
@@ -754,10 +761,10 @@ static void test_a_failure_stays(void **state)
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 }
 
-static void test_what_can_not_be_kept(void **state)
+static void test_failed_saves_of_an_erasure(void **state)
 {
 	(void)state;
-	/* the beginning: nothing is touched */
+	/* The save at the beginning fails: the operation changes no block. */
 	save_after = 1;
 	save_result = ERR_MEDIUM;
 	overwrite(IMMED, 1, 1);
@@ -765,10 +772,11 @@ static void test_what_can_not_be_kept(void **state)
 	run_out();
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 	assert_int_equal(lasting[0], 0x11);
-	/* the end: another process would erase what is written now */
+	/* The save at the end fails: otherwise another process would erase
+	 * blocks that are written now. */
 	list[4] = 0x5a;
 	assert_int_equal(overwrite(IMMED, 1, 1), SCSI_GOOD);
-	save_after = 2; /* behind one checkpoint */
+	save_after = 2; /* after one checkpoint */
 	run_out();
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
@@ -802,14 +810,14 @@ int main(void)
 		C(test_power_conditions_sbc3_5_25),
 		L(test_a_power_loss_at_every_turn_sbc3_4_11_2),
 		L(test_crypto_erase_and_a_power_loss_at_every_turn),
-		L(test_crypto_erase_of_what_encrypts_no_longer),
-		L(test_it_goes_on_where_it_was),
+		L(test_restarted_crypto_erase_without_the_key),
+		L(test_restart_continues_after_the_checkpoint),
 		L(test_format_unit_goes_on_too),
 		L(test_format_with_protection_and_a_power_loss_at_every_turn),
-		L(test_the_end_while_the_command_waits),
-		L(test_write_protected_it_can_not_go_on),
+		L(test_end_of_the_process_during_the_command),
+		L(test_write_protection_stops_a_restarted_erasure),
 		L(test_a_failure_stays),
-		L(test_what_can_not_be_kept),
+		L(test_failed_saves_of_an_erasure),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

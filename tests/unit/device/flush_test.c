@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * flush_test.c: a flush that fails concerns all initiators whose writes it
- * covered. The store here is like a file of Linux: a failed flush is reported
- * once, to the caller, and the next one succeeds.
+ * flush_test.c: a failed flush concerns all initiators with writes before that
+ * flush. The backstore behaves like a file of Linux: the failure is reported
+ * once, to the caller of that flush, and the next flush succeeds.
  */
 #include <stdio.h>
 
 #include "backstore/filter.h"
 #include "dev_case.h"
 
-/* A store with a volatile cache in front of memory. */
+/* A backstore with a volatile cache above memory. */
 struct cached {
 	struct bs bs;
 	struct bs *next;
-	unsigned failing; /* so many flushes fail from now on */
+	unsigned failing; /* the number of next flushes that fail */
 	unsigned flushes;
-	enum bs_op holds; /* BS_REKEY: none */
+	enum bs_op holds; /* the operation that waits; BS_REKEY: none */
 	struct bs_req *held[4];
 	unsigned nheld;
 };
@@ -89,8 +89,8 @@ static int open_over(struct bs *store)
 	R->two_initiators = true;
 	R->wall_ms = wall;
 	clock_ms = 1000000;
-	rig_open(R, store, false);
-	rig_take_attentions(R);
+	fx_open(R, store, false);
+	fx_take_attentions(R);
 	return 0;
 }
 
@@ -98,28 +98,29 @@ static int open_cached(void **state)
 {
 	(void)state;
 	memset(R, 0, sizeof(*R));
-	return open_over(cached_new(rig_ram(R)));
+	return open_over(cached_new(fx_ram(R)));
 }
 
-#define C(name) cmocka_unit_test_setup_teardown(name, open_cached, close_rig)
+#define C(name) \
+ cmocka_unit_test_setup_teardown(name, open_cached, close_fixture)
 
 static struct dev_lu *unit(void)
 {
 	return dev_lu_get(R->server, 0);
 }
 
-/* ---- commands of the initiator whose turn it is ---- */
+/* ---- commands of the current initiator ---- */
 
-static const uint8_t data[4 * RIG_BLOCK] = { 7 };
+static const uint8_t data[4 * FX_BLOCK] = { 7 };
 
 static int put(void)
 {
-	return CMD(RIG_BLOCK, 0, data, 0x2a, [8] = 1);
+	return CMD(FX_BLOCK, 0, data, 0x2a, [8] = 1);
 }
 
 static int put_fua(void)
 {
-	return CMD(RIG_BLOCK, 0, data, 0x2a, 0x08, [8] = 1);
+	return CMD(FX_BLOCK, 0, data, 0x2a, 0x08, [8] = 1);
 }
 
 static int flush(void)
@@ -132,7 +133,7 @@ static void is_good(int status)
 	assert_int_equal(status, SCSI_GOOD);
 }
 
-/* WRITE ERROR, and no LBA: a flush fails at no particular block. */
+/* WRITE ERROR without an LBA: a failed flush names no block. */
 static void is_lost(int status)
 {
 	assert_int_equal(status, SCSI_CHECK_CONDITION);
@@ -141,14 +142,14 @@ static void is_lost(int status)
 	clock_ms += 1000;
 }
 
-/* The other initiator's flush fails. */
+/* The flush of the other initiator fails. */
 static void other_fails(void)
 {
-	rig_swap(R);
+	fx_swap(R);
 	cache->failing = 1;
 	is_lost(flush());
 	assert_int_equal(cache->failing, 0);
-	rig_swap(R);
+	fx_swap(R);
 }
 
 static void test_all_writers_learn_of_it(void **state)
@@ -166,7 +167,7 @@ static void test_a_flush_settles_what_was_before(void **state)
 	is_good(put());
 	is_good(flush());
 	other_fails();
-	is_good(flush()); /* it has not written since */
+	is_good(flush()); /* no write since the report */
 	is_good(put());
 	is_good(flush());
 }
@@ -179,7 +180,7 @@ static void test_a_write_after_the_failure_is_not_lost(void **state)
 	is_good(flush());
 }
 
-static void test_fua_is_told(void **state)
+static void test_fua_reports_a_failed_flush(void **state)
 {
 	(void)state;
 	is_good(put());
@@ -189,20 +190,20 @@ static void test_fua_is_told(void **state)
 	is_good(flush());
 }
 
-/* What a FUA write does by a flush of all fails for all. */
+/* A FUA write that flushes the whole backstore fails for all initiators. */
 static void test_fua_fails_for_all(void **state)
 {
 	(void)state;
 	is_good(put());
-	rig_swap(R);
+	fx_swap(R);
 	cache->failing = 1;
 	is_lost(put_fua());
-	rig_swap(R);
+	fx_swap(R);
 	is_lost(flush());
 	is_good(flush());
 }
 
-/* FUA alone settles its own blocks only. */
+/* A FUA write makes only its own blocks durable. */
 static void test_fua_settles_nothing(void **state)
 {
 	(void)state;
@@ -212,7 +213,7 @@ static void test_fua_settles_nothing(void **state)
 	is_lost(flush());
 }
 
-/* SBC-3 §6.4.5: with WCE = 0 each write is durable when it ends. */
+/* SBC-3 §6.4.5: with WCE = 0 each write is durable at its end. */
 static void write_through(void)
 {
 	uint8_t page[24] = { 0 };
@@ -222,9 +223,9 @@ static void write_through(void)
 	page[4] &= 0x3f;
 	page[6] &= (uint8_t)~0x04;
 	is_good(CMD(24, 0, page, 0x15, 0x10, [4] = 24));
-	rig_swap(R);
-	rig_test(R); /* MODE PARAMETERS CHANGED */
-	rig_swap(R);
+	fx_swap(R);
+	fx_test(R); /* MODE PARAMETERS CHANGED */
+	fx_swap(R);
 }
 
 static void test_write_through(void **state)
@@ -233,14 +234,14 @@ static void test_write_through(void **state)
 	unsigned n;
 
 	(void)state;
-	rig_swap(R);
+	fx_swap(R);
 	is_good(put());
-	rig_swap(R);
+	fx_swap(R);
 	write_through();
 	cache->failing = 1;
 	is_lost(put());
 	is_good(put());
-	rig_swap(R);
+	fx_swap(R);
 	is_lost(put());
 	is_good(put());
 	n = cache->flushes;
@@ -253,34 +254,34 @@ static void test_write_through(void **state)
 static void test_every_command_that_writes(void **state)
 {
 	static const uint8_t list[24] = { [1] = 22, [3] = 16, [19] = 1 };
-	static const uint8_t blank[2 * RIG_BLOCK];
+	static const uint8_t blank[2 * FX_BLOCK];
 
 	(void)state;
 	for (int i = 0; i < 8; i++) {
 		switch (i) {
 		case 0:
-			is_good(CMD(RIG_BLOCK, 0, data, 0x0a, [4] = 1));
+			is_good(CMD(FX_BLOCK, 0, data, 0x0a, [4] = 1));
 			break;
 		case 1:
-			is_good(CMD(RIG_BLOCK, 0, data, 0xaa, [9] = 1));
+			is_good(CMD(FX_BLOCK, 0, data, 0xaa, [9] = 1));
 			break;
 		case 2:
-			is_good(CMD(RIG_BLOCK, 0, data, 0x8a, [13] = 1));
+			is_good(CMD(FX_BLOCK, 0, data, 0x8a, [13] = 1));
 			break;
 		case 3: /* UNMAP */
 			is_good(CMD(24, 0, list, 0x42, [8] = 24));
 			break;
 		case 4: /* WRITE SAME of data and of zeros */
-			is_good(CMD(RIG_BLOCK, 0, data, 0x93, [13] = 2));
+			is_good(CMD(FX_BLOCK, 0, data, 0x93, [13] = 2));
 			break;
 		case 5:
-			is_good(CMD(RIG_BLOCK, 0, blank, 0x93, [13] = 2));
+			is_good(CMD(FX_BLOCK, 0, blank, 0x93, [13] = 2));
 			break;
 		case 6: /* COMPARE AND WRITE */
-			is_good(CMD(2 * RIG_BLOCK, 0, blank, 0x89, [13] = 1));
+			is_good(CMD(2 * FX_BLOCK, 0, blank, 0x89, [13] = 1));
 			break;
 		default: /* ORWRITE */
-			is_good(CMD(RIG_BLOCK, 0, data, 0x8b, [13] = 1));
+			is_good(CMD(FX_BLOCK, 0, data, 0x8b, [13] = 1));
 			break;
 		}
 		other_fails();
@@ -300,14 +301,14 @@ static void test_every_command_that_flushes(void **state)
 		else if (i == 1) /* START STOP UNIT, stop */
 			is_lost(CMD(0, 0, NULL, 0x1b));
 		else if (i == 2) /* WRITE AND VERIFY(10) */
-			is_lost(CMD(RIG_BLOCK, 0, data, 0x2e, [8] = 1));
+			is_lost(CMD(FX_BLOCK, 0, data, 0x2e, [8] = 1));
 		else /* READ(10) with FUA */
-			is_lost(CMD(0, RIG_BLOCK, NULL, 0x28, 0x08, [8] = 1));
+			is_lost(CMD(0, FX_BLOCK, NULL, 0x28, 0x08, [8] = 1));
 		is_good(flush());
 	}
 }
 
-/* ---- an initiator that logs in again ---- */
+/* ---- initiators that log in again ---- */
 
 static void end_session(void)
 {
@@ -324,7 +325,7 @@ static void log_in(const char *port)
 	snprintf(n.initiator_port, sizeof(n.initiator_port), "%s", port);
 	R->nexus = dev_nexus_open(R->server, &n);
 	assert_non_null(R->nexus);
-	rig_test(R); /* POWER ON */
+	fx_test(R); /* POWER ON */
 }
 
 static void log_in_again(void)
@@ -341,7 +342,7 @@ static void test_a_new_session_inherits(void **state)
 	log_in_again();
 	is_lost(flush());
 	is_good(flush());
-	is_good(put()); /* after it, and in between many others come and go */
+	is_good(put()); /* the flush fails after the end of the session, and many other initiators log in and out */
 	log_in_again();
 	for (int i = 0; i < 1000; i++)
 		log_in_again();
@@ -353,7 +354,7 @@ static void test_a_new_session_inherits(void **state)
 	is_good(flush());
 }
 
-static void test_while_it_is_away(void **state)
+static void test_flush_fails_between_two_sessions(void **state)
 {
 	(void)state;
 	is_good(put());
@@ -361,19 +362,20 @@ static void test_while_it_is_away(void **state)
 	R->nexus = R->other;
 	cache->failing = 1;
 	is_lost(flush());
-	is_good(put()); /* the unit is well again, A's data are not there */
+	is_good(put()); /* flushes succeed again, but the data of A are lost */
 	is_good(flush());
 	assert_false(dev_lu_flush_failed(unit()));
 	log_in("iqn.third,i,0x1");
-	is_good(flush()); /* it wrote nothing */
+	is_good(flush()); /* it has no writes */
 	end_session();
 	log_in("iqn.i,i,0x1");
 	is_lost(flush());
 	is_good(flush());
 }
 
-/* A flush between its end and the failure made all of it durable. */
-static void test_durable_when_it_comes_back(void **state)
+/* A flush between the end of the session and the failure made all writes
+ * durable. */
+static void test_flush_between_two_sessions(void **state)
 {
 	(void)state;
 	is_good(put());
@@ -388,8 +390,9 @@ static void test_durable_when_it_comes_back(void **state)
 
 #define REMEMBERED 64
 
-/* More of them than are remembered: the latest ones are. */
-static void test_many_that_went(void **state)
+/* With more ended sessions than the unit remembers, the unit remembers the
+ * latest ones. */
+static void test_many_ended_sessions(void **state)
 {
 	char port[32];
 
@@ -409,7 +412,7 @@ static void test_many_that_went(void **state)
 	}
 }
 
-/* ---- at the same time ---- */
+/* ---- concurrent commands ---- */
 
 struct cmd {
 	struct dev_task task;
@@ -421,7 +424,7 @@ static void cmd_done(struct dev_task *t)
 	container_of(t, struct cmd, task)->done = true;
 }
 
-/* Begins a command of 10 bytes by the initiator whose turn it is. */
+/* start begins a command of 10 bytes by the current initiator. */
 static void start(struct cmd *c, uint8_t op)
 {
 	memset(c, 0, sizeof(*c));
@@ -430,7 +433,7 @@ static void start(struct cmd *c, uint8_t op)
 	c->task.cdb_len = 16;
 	c->task.cdb[0] = op;
 	c->task.cdb[8] = op == 0x2a;
-	c->task.edtl_out = op == 0x2a ? RIG_BLOCK : 0;
+	c->task.edtl_out = op == 0x2a ? FX_BLOCK : 0;
 	c->task.done = cmd_done;
 	assert_int_equal(dev_task_begin(&c->task), 0);
 	dev_task_execute(&c->task);
@@ -447,13 +450,13 @@ static int end(struct cmd *c)
 	return c->task.status;
 }
 
-static void let_go(unsigned i)
+static void release_held(unsigned i)
 {
 	cached_now(cache, cache->held[i]);
 }
 
-/* The page may be gone before the write's completion was seen. */
-static void test_a_write_that_is_under_way(void **state)
+/* The kernel may lose the page before the write completes. */
+static void test_failure_during_a_write(void **state)
 {
 	struct cmd w;
 
@@ -461,12 +464,12 @@ static void test_a_write_that_is_under_way(void **state)
 	cache->holds = BS_WRITE;
 	start(&w, 0x2a);
 	other_fails();
-	let_go(0);
+	release_held(0);
 	is_good(end(&w));
 	is_lost(flush());
 }
 
-/* Both flushes cover the write: each gets the error. */
+/* Both flushes cover the write: each of them reports the error. */
 static void test_two_flushes_at_once(void **state)
 {
 	struct cmd f[2];
@@ -477,15 +480,16 @@ static void test_two_flushes_at_once(void **state)
 	start(&f[0], 0x35);
 	start(&f[1], 0x35);
 	cache->failing = 1;
-	let_go(0);
-	let_go(1);
+	release_held(0);
+	release_held(1);
 	is_lost(end(&f[0]));
 	is_lost(end(&f[1]));
 	cache->holds = BS_REKEY;
 	is_good(flush());
 }
 
-/* The flush of one nexus fails while that of another is under way. */
+/* The flush of one nexus fails while the flush of another nexus is in
+ * progress. */
 static void test_a_failure_during_a_flush(void **state)
 {
 	struct cmd f[2];
@@ -494,20 +498,20 @@ static void test_a_failure_during_a_flush(void **state)
 	is_good(put());
 	cache->holds = BS_FLUSH;
 	start(&f[0], 0x35);
-	rig_swap(R);
+	fx_swap(R);
 	start(&f[1], 0x35);
 	cache->failing = 1;
-	let_go(1);
-	let_go(0);
+	release_held(1);
+	release_held(0);
 	is_lost(end(&f[0]));
 	is_lost(end(&f[1]));
 	cache->holds = BS_REKEY;
 	is_good(flush());
-	rig_swap(R);
+	fx_swap(R);
 	is_good(flush());
 }
 
-/* A write during a flush is for the next one. */
+/* A write that ends during a flush belongs to the next flush. */
 static void test_a_write_during_a_flush(void **state)
 {
 	struct cmd f;
@@ -516,7 +520,7 @@ static void test_a_write_during_a_flush(void **state)
 	cache->holds = BS_FLUSH;
 	start(&f, 0x35);
 	is_good(put());
-	let_go(0);
+	release_held(0);
 	is_good(end(&f));
 	cache->holds = BS_REKEY;
 	other_fails();
@@ -538,13 +542,13 @@ static void test_an_aborted_flush_settles_nothing(void **state)
 	cache->holds = BS_FLUSH;
 	start(&f, 0x35);
 	assert_int_equal(dev_task_abort(&f.task, released), 0);
-	let_go(0);
+	release_held(0);
 	dev_task_end(&f.task);
 	cache->holds = BS_REKEY;
 	is_lost(flush());
 }
 
-/* ---- Linux repeats at once what ended with WRITE ERROR ---- */
+/* ---- Linux repeats a command that ended with WRITE ERROR ---- */
 
 static void test_a_repetition_is_no_new_flush(void **state)
 {
@@ -554,7 +558,7 @@ static void test_a_repetition_is_no_new_flush(void **state)
 	for (int i = 0; i < 6; i++) {
 		assert_int_equal(flush(), SCSI_CHECK_CONDITION);
 		assert_check(SENSE_MEDIUM_ERROR, ASC_WRITE_ERROR);
-		is_good(put()); /* others of its queue */
+		is_good(put()); /* other writes of its queue */
 		clock_ms += 100;
 	}
 	clock_ms += 150;
@@ -562,7 +566,7 @@ static void test_a_repetition_is_no_new_flush(void **state)
 	is_good(flush());
 }
 
-/* An initiator that never pauses is not refused for ever. */
+/* The errors end even for an initiator that repeats without pause. */
 static void test_repetitions_end(void **state)
 {
 	unsigned n = 0;
@@ -575,7 +579,7 @@ static void test_repetitions_end(void **state)
 	is_good(flush());
 }
 
-/* ---- the unit ---- */
+/* ---- the flag of the unit ---- */
 
 static void test_the_unit_says_so(void **state)
 {
@@ -586,7 +590,7 @@ static void test_the_unit_says_so(void **state)
 	assert_true(dev_lu_flush_failed(unit()));
 	is_lost(flush());
 	is_good(flush());
-	assert_true(dev_lu_flush_failed(unit())); /* not written anew */
+	assert_true(dev_lu_flush_failed(unit())); /* no new write yet */
 	is_good(put());
 	assert_true(dev_lu_flush_failed(unit()));
 	is_good(flush());
@@ -600,12 +604,12 @@ static void test_forgotten_by_an_administrator(void **state)
 	other_fails();
 	dev_lu_flush_forget(unit());
 	assert_false(dev_lu_flush_failed(unit()));
-	is_lost(flush()); /* its data are lost all the same */
+	is_lost(flush()); /* the data are lost even so */
 	other_fails();
 	assert_true(dev_lu_flush_failed(unit()));
 }
 
-static void test_a_session_that_is_gone(void **state)
+static void test_an_ended_session(void **state)
 {
 	struct dev_nexus_config n = { .initiator_port = "iqn.k,i,0x3",
 				      .target_port = "iqn.t,t,0x0001",
@@ -617,16 +621,16 @@ static void test_a_session_that_is_gone(void **state)
 	dev_nexus_close(R->nexus);
 	R->nexus = dev_nexus_open(R->server, &n);
 	assert_non_null(R->nexus);
-	rig_test(R);
+	fx_test(R);
 	other_fails();
 	is_good(flush());
 	assert_true(dev_lu_flush_failed(unit()));
 }
 
-/* The report of an erasure's writes may go to another flush. */
+/* Another flush may report the failure of a sanitize's writes. */
 static void test_sanitize(void **state)
 {
-	uint8_t pattern[4 + RIG_BLOCK] = { 1, 0, RIG_BLOCK >> 8, 0 };
+	uint8_t pattern[4 + FX_BLOCK] = { 1, 0, FX_BLOCK >> 8, 0 };
 	struct cmd *c = calloc(1, sizeof(*c));
 
 	(void)state;
@@ -645,7 +649,7 @@ static void test_sanitize(void **state)
 	dev_task_execute(&c->task);
 	assert_int_equal(cache->nheld, 1);
 	bs_flush_failed(&cache->bs);
-	let_go(0);
+	release_held(0);
 	cache->holds = BS_REKEY;
 	assert_int_equal(end(c), SCSI_CHECK_CONDITION);
 	assert_check(SENSE_MEDIUM_ERROR, ASC_SANITIZE_FAILED);
@@ -660,9 +664,9 @@ static int open_stack(bool pi_fails)
 	struct bs *b, *pi;
 
 	memset(R, 0, sizeof(*R));
-	R->pi = calloc(RIG_BLOCKS, 8);
-	pi = bs_ram_new("ram:pi", R->pi, RIG_BLOCKS * 8, 8, free, R->pi);
-	cfg.data = rig_ram(R);
+	R->pi = calloc(FX_BLOCKS, 8);
+	pi = bs_ram_new("ram:pi", R->pi, FX_BLOCKS * 8, 8, free, R->pi);
+	cfg.data = fx_ram(R);
 	if (pi_fails)
 		cfg.pi = cached_new(pi);
 	else
@@ -683,11 +687,12 @@ static void test_stacked_stores(void **state)
 		other_fails();
 		is_lost(flush());
 		is_good(flush());
-		rig_close(R);
+		fx_close(R);
 	}
 }
 
-/* ---- at random, against what was written and is not durable ---- */
+/* ---- random commands, compared with a model of the writes that are not
+ * durable ---- */
 
 struct known {
 	bool written, lost;
@@ -708,7 +713,7 @@ static void step(struct known k[2], unsigned what)
 		break;
 	case 2:
 		lost ? is_lost(put_fua()) : is_good(put_fua());
-		if (lost) /* what was written before was reported */
+		if (lost) /* earlier writes were reported */
 			k[0] = (struct known){ 0 };
 		break;
 	default:
@@ -735,7 +740,7 @@ static void test_at_random(void **state)
 		clock_ms += 1000;
 		if (seed >> 31)
 			continue;
-		rig_swap(R);
+		fx_swap(R);
 		other = k[1];
 		k[1] = k[0];
 		k[0] = other;
@@ -748,17 +753,17 @@ int main(void)
 		C(test_all_writers_learn_of_it),
 		C(test_a_flush_settles_what_was_before),
 		C(test_a_write_after_the_failure_is_not_lost),
-		C(test_fua_is_told),
+		C(test_fua_reports_a_failed_flush),
 		C(test_fua_fails_for_all),
 		C(test_fua_settles_nothing),
 		C(test_write_through),
 		C(test_every_command_that_writes),
 		C(test_every_command_that_flushes),
 		C(test_a_new_session_inherits),
-		C(test_while_it_is_away),
-		C(test_durable_when_it_comes_back),
-		C(test_many_that_went),
-		C(test_a_write_that_is_under_way),
+		C(test_flush_fails_between_two_sessions),
+		C(test_flush_between_two_sessions),
+		C(test_many_ended_sessions),
+		C(test_failure_during_a_write),
 		C(test_two_flushes_at_once),
 		C(test_a_failure_during_a_flush),
 		C(test_a_write_during_a_flush),
@@ -767,7 +772,7 @@ int main(void)
 		C(test_repetitions_end),
 		C(test_the_unit_says_so),
 		C(test_forgotten_by_an_administrator),
-		C(test_a_session_that_is_gone),
+		C(test_an_ended_session),
 		C(test_sanitize),
 		cmocka_unit_test(test_stacked_stores),
 		C(test_at_random),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * groups_test.c: target port groups and ports as the daemon sets them up and
- * changes them: limits, names that are taken, what REPORT TARGET PORT GROUPS
- * then contains (SPC-4 §§5.11, 5.16.2, 6.37).
+ * groups_test.c: the daemon sets up and changes target port groups and ports:
+ * limits, identifiers in use, and the answer to REPORT TARGET PORT GROUPS
+ * (SPC-4 §§5.11, 5.16.2, 6.37).
  */
 #include "dev_case.h"
 #include "device/unit/unit.h"
@@ -47,8 +47,8 @@ static int open_groups(void **state)
 	memset(R, 0, sizeof(*R));
 	R->two_initiators = true;
 	R->set_up = two_groups;
-	rig_open(R, rig_ram(R), false);
-	rig_take_attentions(R);
+	fx_open(R, fx_ram(R), false);
+	fx_take_attentions(R);
 	results = 0;
 	return 0;
 }
@@ -57,14 +57,14 @@ static int open_groups(void **state)
 
 static struct dev_server *server(void)
 {
-	static const struct dev_env env = { .nworkers = 1, .post = rig_post };
+	static const struct dev_env env = { .nworkers = 1, .post = fx_post };
 	struct dev_server *s = dev_server_new(&env, 4096);
 
 	assert_non_null(s);
 	return s;
 }
 
-static void test_groups_are_told_apart(void **state)
+static void test_groups_differ(void **state)
 {
 	struct dev_server *s = server();
 	struct dev_group out[DEV_MAX_GROUPS], g;
@@ -159,16 +159,17 @@ static int set_group(uint16_t id, enum dev_access to, bool set, bool preferred)
 	return result;
 }
 
-/* Whether both nexuses were told of a change; takes it. */
-static bool is_told(void)
+/* is_notified returns whether both nexuses got the unit attention of a change,
+ * and clears it. */
+static bool is_notified(void)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
-		if (rig_test(R) == SCSI_CHECK_CONDITION &&
+		if (fx_test(R) == SCSI_CHECK_CONDITION &&
 		    R->sense.asc == ASC_ACCESS_STATE_CHANGED)
 			n++;
-		rig_swap(R);
+		fx_swap(R);
 	}
 	assert_int_not_equal(n, 1);
 	return n;
@@ -191,26 +192,27 @@ static void test_ports_that_are_offline_spc4_5_16_2(void **state)
 	(void)state;
 	report();
 	whole = R->in_len;
-	assert_int_equal(set_port(1, true), ERR_UNSUPPORTED); /* it answers */
+	assert_int_equal(set_port(1, true),
+			 ERR_UNSUPPORTED); /* a port of this gateway */
 	assert_int_equal(set_port(99, true), ERR_NOT_FOUND);
 	assert_int_equal(set_port(102, false), 0);
-	assert_false(is_told());
+	assert_false(is_notified());
 	assert_int_equal(set_port(102, true), 0);
-	assert_true(is_told());
+	assert_true(is_notified());
 	assert_int_equal(set_port(102, true), 0);
-	assert_false(is_told());
+	assert_false(is_notified());
 	assert_int_equal(dev_offline_ports(R->server, out), 1);
 	assert_int_equal(out[0], 102);
 	report();
 	assert_int_equal(R->in_len, whole + 12);
 	assert_int_equal(R->in[whole], DEV_ACCESS_OFFLINE);
-	/* the highest number that no group has */
+	/* the highest identifier that no group has */
 	assert_int_equal(get_be16(R->in + whole + 2), 65533);
 	assert_int_equal(R->in[whole + 5], 2);
 	assert_int_equal(R->in[whole + 7], 1);
 	assert_int_equal(get_be16(R->in + whole + 10), 102);
 	assert_int_equal(set_port(102, false), 0);
-	assert_true(is_told());
+	assert_true(is_notified());
 	report();
 	assert_int_equal(R->in_len, whole);
 }
@@ -223,9 +225,10 @@ static void test_as_many_ports_as_there_is_room_for(void **state)
 	for (uint16_t i = 0; i < DEV_MAX_OFFLINE; i++)
 		assert_int_equal(set_port((uint16_t)(101 + i), true), 0);
 	assert_int_equal(set_port(200, true), ERR_LIMIT);
-	assert_int_equal(set_port(116, true), 0); /* it is already */
+	assert_int_equal(set_port(116, true),
+			 0); /* the port is offline already */
 	assert_int_equal(dev_offline_ports(R->server, out), DEV_MAX_OFFLINE);
-	/* the last one takes the place of one that is back */
+	/* The last entry takes the place of the removed port. */
 	assert_int_equal(set_port(103, false), 0);
 	assert_int_equal(dev_offline_ports(R->server, out),
 			 DEV_MAX_OFFLINE - 1);
@@ -243,28 +246,29 @@ static void test_states_of_groups_spc4_6_37(void **state)
 	(void)state;
 	assert_int_equal(set_group(7, DEV_ACCESS_OPTIMIZED, false, false),
 			 ERR_NOT_FOUND);
-	/* nothing changes: nothing is told, and it was not this that set it */
+	/* A change to the current state sets no attention, and the status code
+	 * stays. */
 	assert_int_equal(set_group(65535, DEV_ACCESS_STANDBY, false, true), 0);
-	assert_false(is_told());
+	assert_false(is_notified());
 	assert_int_equal(report()[17], 0);
 	assert_int_equal(set_group(65535, DEV_ACCESS_STANDBY, true, true), 0);
-	assert_true(is_told());
+	assert_true(is_notified());
 	p = report();
 	assert_int_equal(p[12], 0x80 | DEV_ACCESS_STANDBY);
 	assert_int_equal(p[17], 0);
 	assert_int_equal(set_group(65535, DEV_ACCESS_UNAVAILABLE, false, false),
 			 0);
-	assert_true(is_told());
+	assert_true(is_notified());
 	p = report();
 	assert_int_equal(p[12], 0x80 | DEV_ACCESS_UNAVAILABLE);
 	assert_int_equal(p[17], 2); /* implicitly (table 308) */
 	assert_int_equal(set_group(65535, DEV_ACCESS_UNAVAILABLE, true, false),
 			 0);
-	assert_true(is_told());
+	assert_true(is_notified());
 	assert_int_equal(report()[12], DEV_ACCESS_UNAVAILABLE);
 }
 
-/* A group of ours may lose access, and gets it back. */
+/* A group of this gateway loses access and gets access again. */
 static void test_own_group_loses_access(void **state)
 {
 	static const enum dev_access states[] = {
@@ -283,7 +287,7 @@ static void test_own_group_loses_access(void **state)
 		bool serves = states[i] <= DEV_ACCESS_NON_OPTIMIZED;
 
 		assert_int_equal(set_group(1, states[i], false, false), 0);
-		assert_true(is_told());
+		assert_true(is_notified());
 		assert_int_equal(report()[0], states[i]);
 		CMD(0, 512, NULL, SCSI_READ_10, 0, 0, 0, 0, 0, 0, 0, 1);
 		if (serves)
@@ -293,12 +297,13 @@ static void test_own_group_loses_access(void **state)
 	}
 }
 
-#define G(name) cmocka_unit_test_setup_teardown(name, open_groups, close_rig)
+#define G(name) \
+ cmocka_unit_test_setup_teardown(name, open_groups, close_fixture)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_groups_are_told_apart),
+		cmocka_unit_test(test_groups_differ),
 		cmocka_unit_test(test_ports_by_name),
 		cmocka_unit_test(test_without_groups_nothing_changes),
 		G(test_ports_that_are_offline_spc4_5_16_2),

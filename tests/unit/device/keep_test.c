@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* keep_test.c: what a unit keeps over a power loss: saved mode pages (SPC-4
- * §6.9), identifying information (§5.6); and the bytes it is kept as. */
+/* keep_test.c: data that a unit persists: saved mode pages (SPC-4 §6.9),
+ * identifying information (§5.6); and the format of the record. */
 #include "base/crc32c.h"
 #include "device/keep/keep.h"
 #include "device/primary/mode.h"
-#include "trio.h"
+#include "three.h"
 
 #define SP	0x01
 #define PF	0x10
@@ -22,28 +22,28 @@ static void send_swp(unsigned who, uint8_t flags, uint8_t swp)
 
 	memcpy(with, cdb, 16);
 	with[1] |= flags;
-	trio_send(who, with, list, 16, 0);
+	three_send(who, with, list, 16, 0);
 }
 
 static int select_swp(unsigned who, uint8_t flags, uint8_t swp)
 {
 	send_swp(who, flags, swp);
-	trio_settle();
-	return trio_finish(who);
+	three_settle();
+	return three_finish(who);
 }
 
-/* What the control page says of it. */
+/* swp_of returns SWP of the control page. */
 static uint8_t swp_of(unsigned who, uint8_t pc)
 {
 	assert_int_equal(RUN(who, 255, 0x1a, 8, (uint8_t)(pc << 6 | 0x0a), 0,
 			     255),
 			 SCSI_GOOD);
-	return trio.i[who].in[4 + 4];
+	return three.i[who].in[4 + 4];
 }
 
 static void reset(void)
 {
-	trio_reset(A);
+	three_reset(A);
 	all_sense_taken();
 }
 
@@ -53,9 +53,9 @@ static void test_what_is_saved_stays_spc4_6_9(void **state)
 	assert_int_equal(select_swp(A, SP, SWP), SCSI_GOOD);
 	expect_attention(B, ASC_MODE_PARAMETERS_CHANGED);
 	assert_int_equal(swp_of(B, SAVED), SWP);
-	assert_int_equal(trio.i[B].in[4] & 0x80, 0x80); /* PS */
+	assert_int_equal(three.i[B].in[4] & 0x80, 0x80); /* PS */
 	no_sense_left(C);
-	/* current values are another thing, and go with a reset */
+	/* Current values differ from saved values, and end with a reset. */
 	assert_int_equal(select_swp(C, 0, 0), SCSI_GOOD);
 	no_sense_left(A);
 	assert_int_equal(swp_of(A, CURRENT), 0);
@@ -63,91 +63,91 @@ static void test_what_is_saved_stays_spc4_6_9(void **state)
 	reset();
 	assert_int_equal(swp_of(A, CURRENT), SWP);
 	assert_int_equal(select_swp(C, 0, 0), SCSI_GOOD);
-	trio_restart();
+	three_restart();
 	assert_int_equal(swp_of(A, CURRENT), SWP);
 	assert_int_equal(swp_of(A, SAVED), SWP);
-	/* back to the defaults: there is nothing to keep any more */
+	/* All values are the defaults again: the record is empty. */
 	assert_int_equal(select_swp(A, SP, 0), SCSI_GOOD);
-	assert_int_equal(trio.unit_len, 0);
+	assert_int_equal(three.unit_len, 0);
 }
 
-/* §6.9.1: with SP, what is current is saved with what the list has. */
+/* §6.9.1: with SP the unit saves the current values, with those of the list. */
 static void test_an_empty_list_saves_too(void **state)
 {
 	(void)state;
 	assert_int_equal(select_swp(A, 0, SWP), SCSI_GOOD);
-	assert_int_equal(trio.saves, 0);
+	assert_int_equal(three.saves, 0);
 	assert_int_equal(RUN(A, 0, 0x55, PF | SP), SCSI_GOOD);
-	assert_int_equal(trio.saves, 1);
-	trio_restart();
+	assert_int_equal(three.saves, 1);
+	three_restart();
 	assert_int_equal(swp_of(A, CURRENT), SWP);
 }
 
-static void test_good_means_it_is_on_the_medium(void **state)
+static void test_good_follows_the_flush(void **state)
 {
 	(void)state;
-	trio.save_later = true;
+	three.save_later = true;
 	send_swp(B, SP, SWP);
-	trio_settle();
-	assert_false(trio.i[B].done);
+	three_settle();
+	assert_false(three.i[B].done);
 	assert_int_equal(swp_of(A, CURRENT), 0);
-	trio_saved();
-	trio_settle();
-	assert_int_equal(trio_finish(B), SCSI_GOOD);
+	three_saved();
+	three_settle();
+	assert_int_equal(three_finish(B), SCSI_GOOD);
 	no_sense_left(A);
 	assert_int_equal(swp_of(A, CURRENT), SWP);
-	/* it can't be kept: nothing has happened */
-	trio.save_result = ERR_MEDIUM;
-	trio.save_later = false;
+	/* The save fails: the values stay unchanged. */
+	three.save_result = ERR_MEDIUM;
+	three.save_later = false;
 	assert_int_equal(select_swp(B, SP, 0), SCSI_CHECK_CONDITION);
 	expect_sense(B, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
 	assert_int_equal(swp_of(A, CURRENT), SWP);
 	assert_int_equal(swp_of(A, SAVED), SWP);
 }
 
-/* The initiator goes while its command waits for the medium. */
+/* The initiator logs out while its command waits for the save. */
 static void test_abort_while_it_is_saved(void **state)
 {
 	(void)state;
-	trio.save_later = true;
+	three.save_later = true;
 	send_swp(B, SP, SWP);
-	trio_settle();
-	assert_int_equal(dev_task_abort(&trio.i[B].task, trio_released), 0);
-	assert_false(trio.i[B].released);
-	trio_saved();
-	trio_settle();
-	assert_true(trio.i[B].released);
-	assert_false(trio.i[B].done);
-	dev_task_end(&trio.i[B].task);
-	/* and the next one is served */
-	trio.save_later = false;
+	three_settle();
+	assert_int_equal(dev_task_abort(&three.i[B].task, three_released), 0);
+	assert_false(three.i[B].released);
+	three_saved();
+	three_settle();
+	assert_true(three.i[B].released);
+	assert_false(three.i[B].done);
+	dev_task_end(&three.i[B].task);
+	/* The unit serves the next command. */
+	three.save_later = false;
 	no_sense_left(A);
 	assert_int_equal(select_swp(A, SP, 0), SCSI_GOOD);
 }
 
-static void test_two_at_once_take_turns(void **state)
+static void test_two_changes_one_after_the_other(void **state)
 {
 	static const uint8_t name[16] = { 0xa4, 0x06, [9] = 3 };
 
 	(void)state;
-	trio.save_later = true;
+	three.save_later = true;
 	send_swp(A, SP, SWP);
-	trio_send(B, name, "abc", 3, 0);
-	trio_settle();
-	assert_int_equal(trio.saves, 1);
-	trio_saved();
-	trio_settle();
-	assert_int_equal(trio.saves, 2);
-	assert_true(trio.i[A].done != trio.i[B].done);
-	trio_saved();
-	trio_settle();
-	assert_int_equal(trio_finish(A), SCSI_GOOD);
-	assert_int_equal(trio_finish(B), SCSI_GOOD);
-	trio.save_later = false;
-	trio_restart();
+	three_send(B, name, "abc", 3, 0);
+	three_settle();
+	assert_int_equal(three.saves, 1);
+	three_saved();
+	three_settle();
+	assert_int_equal(three.saves, 2);
+	assert_true(three.i[A].done != three.i[B].done);
+	three_saved();
+	three_settle();
+	assert_int_equal(three_finish(A), SCSI_GOOD);
+	assert_int_equal(three_finish(B), SCSI_GOOD);
+	three.save_later = false;
+	three_restart();
 	assert_int_equal(swp_of(A, CURRENT), SWP);
 	assert_int_equal(RUN(A, 99, 0xa3, 0x05, [9] = 99), SCSI_GOOD);
-	assert_int_equal(trio.i[A].in_len, 7);
+	assert_int_equal(three.i[A].in_len, 7);
 }
 
 static void test_where_nothing_can_be_kept(void **state)
@@ -155,19 +155,20 @@ static void test_where_nothing_can_be_kept(void **state)
 	(void)state;
 	assert_int_equal(select_swp(A, SP, SWP), SCSI_CHECK_CONDITION);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	assert_int_equal(trio.i[A].sense.field, 1);
-	assert_int_equal(trio.i[A].sense.bit, 0);
+	assert_int_equal(three.i[A].sense.field, 1);
+	assert_int_equal(three.i[A].sense.bit, 0);
 	assert_int_equal(swp_of(A, CURRENT), 0);
-	assert_int_equal(trio.i[A].in[4] & 0x80, 0); /* PS */
+	assert_int_equal(three.i[A].in[4] & 0x80, 0); /* PS */
 	RUN(A, 255, 0x1a, 8, SAVED << 6 | 0x0a, 0, 255);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_SAVING_NOT_SUPPORTED);
-	RUN(A, 0, 0xa4, 0x06); /* of this code there is SET PRIORITY alone */
+	RUN(A, 0, 0xa4,
+	    0x06); /* of this operation code the unit has SET PRIORITY only */
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	assert_int_equal(trio.i[A].sense.field, 1);
-	/* the report is empty */
+	assert_int_equal(three.i[A].sense.field, 1);
+	/* The list of identifying information types is empty. */
 	assert_int_equal(RUN(A, 99, 0xa3, 0x05, [9] = 99), SCSI_GOOD);
-	assert_int_equal(trio.i[A].in_len, 4);
-	assert_int_equal(get_be16(trio.i[A].in + 2), 0);
+	assert_int_equal(three.i[A].in_len, 4);
+	assert_int_equal(get_be16(three.i[A].in + 2), 0);
 }
 
 /* ---- identifying information ---- */
@@ -177,7 +178,7 @@ static int set_info(unsigned who, uint8_t type, const void *info, uint32_t len)
 	uint8_t cdb[16] = { 0xa4, 0x06, [10] = (uint8_t)(type << 1) };
 
 	put_be32(cdb + 6, len);
-	return trio_run(who, cdb, info, len, 0);
+	return three_run(who, cdb, info, len, 0);
 }
 
 static void expect_info(unsigned who, uint8_t type, const void *info,
@@ -186,10 +187,10 @@ static void expect_info(unsigned who, uint8_t type, const void *info,
 	uint8_t cdb[16] = { 0xa3, 0x05, [10] = (uint8_t)(type << 1) };
 
 	put_be32(cdb + 6, 1024);
-	assert_int_equal(trio_run(who, cdb, NULL, 0, 1024), SCSI_GOOD);
-	assert_int_equal(trio.i[who].in_len, 4 + len);
-	assert_int_equal(get_be16(trio.i[who].in + 2), len);
-	assert_memory_equal(trio.i[who].in + 4, info, len);
+	assert_int_equal(three_run(who, cdb, NULL, 0, 1024), SCSI_GOOD);
+	assert_int_equal(three.i[who].in_len, 4 + len);
+	assert_int_equal(get_be16(three.i[who].in + 2), len);
+	assert_memory_equal(three.i[who].in + 4, info, len);
 }
 
 static void test_identifying_information_spc4_6_43(void **state)
@@ -209,14 +210,14 @@ static void test_identifying_information_spc4_6_43(void **state)
 	expect_info(A, 0, most, 512);
 	expect_info(C, 2, text, sizeof(text));
 	reset();
-	trio_restart();
+	three_restart();
 	expect_info(A, 0, most, 512);
 	expect_info(A, 2, text, sizeof(text));
-	/* a list of no length takes it away */
+	/* An empty list deletes the information. */
 	assert_int_equal(set_info(A, 0, NULL, 0), SCSI_GOOD);
 	assert_int_equal(set_info(A, 2, NULL, 0), SCSI_GOOD);
 	expect_info(A, 0, NULL, 0);
-	assert_int_equal(trio.unit_len, 0);
+	assert_int_equal(three.unit_len, 0);
 }
 
 static void test_identifying_information_refused(void **state)
@@ -226,12 +227,12 @@ static void test_identifying_information_refused(void **state)
 	(void)state;
 	set_info(A, 0, over, 513);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	assert_int_equal(trio.i[A].sense.field, 6);
+	assert_int_equal(three.i[A].sense.field, 6);
 	set_info(A, 2, over, 257);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	set_info(A, 1, over, 4); /* restricted: SCC-2 */
+	set_info(A, 1, over, 4); /* restricted by SCC-2 */
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	assert_int_equal(trio.i[A].sense.field, 10);
+	assert_int_equal(three.i[A].sense.field, 10);
 	for (size_t i = 0; i < 6; i++) {
 		static const char *const bad[] = { "a\0b",	   "ab\xff",
 						   "a\xc3(",	   "\xe2\x82",
@@ -242,16 +243,16 @@ static void test_identifying_information_refused(void **state)
 		expect_sense(A, SENSE_ILLEGAL_REQUEST,
 			     ASC_INVALID_FIELD_IN_PARAMETERS);
 	}
-	assert_int_equal(trio.saves, 0);
-	/* which types there are, and how long (table 228) */
+	assert_int_equal(three.saves, 0);
+	/* the supported types and their maximum lengths (table 228) */
 	assert_int_equal(RUN(A, 99, 0xa3, 0x05, [9] = 99, [10] = 0xfe),
 			 SCSI_GOOD);
-	assert_int_equal(trio.i[A].in_len, 12);
-	assert_int_equal(get_be32(trio.i[A].in + 4), 0x00000200);
-	assert_int_equal(get_be32(trio.i[A].in + 8), 0x04000100);
+	assert_int_equal(three.i[A].in_len, 12);
+	assert_int_equal(get_be32(three.i[A].in + 4), 0x00000200);
+	assert_int_equal(get_be32(three.i[A].in + 8), 0x04000100);
 }
 
-/* ---- the bytes ---- */
+/* ---- the record ---- */
 
 static void fill(void)
 {
@@ -268,7 +269,8 @@ static void sign(uint8_t *p, size_t len)
 
 static struct dev_control modes;
 
-/* As dev_lu_restore reads a record; its mode values into `modes`. */
+/* decode reads a record as dev_lu_restore does, and its mode values into
+ * `modes`. */
 static int decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
 		  struct dev_record *r)
 {
@@ -280,69 +282,70 @@ static int decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
 static void test_damage_is_seen(void **state)
 {
 	static struct dev_record r;
-	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
-	uint8_t *p = trio.unit, bad[4096];
+	const struct dev_lu *lu = dev_lu_get(three.server, 0);
+	uint8_t *p = three.unit, bad[4096];
 
 	(void)state;
 	fill();
-	assert_int_equal(decode(lu, p, trio.unit_len, &r), 0);
+	assert_int_equal(decode(lu, p, three.unit_len, &r), 0);
 	assert_true(modes.swp);
-	for (size_t n = 0; n < trio.unit_len; n++) {
+	for (size_t n = 0; n < three.unit_len; n++) {
 		memcpy(bad, p, n);
 		assert_int_not_equal(decode(lu, bad, n, &r), 0);
 	}
-	for (size_t bit = 0; bit < 8 * trio.unit_len; bit++) {
-		memcpy(bad, p, trio.unit_len);
+	for (size_t bit = 0; bit < 8 * three.unit_len; bit++) {
+		memcpy(bad, p, three.unit_len);
 		bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		assert_int_not_equal(decode(lu, bad, trio.unit_len, &r), 0);
+		assert_int_not_equal(decode(lu, bad, three.unit_len, &r), 0);
 	}
-	memcpy(bad, p, trio.unit_len);
+	memcpy(bad, p, three.unit_len);
 	bad[12] ^= 1; /* the UUID */
-	sign(bad, trio.unit_len);
-	assert_int_equal(decode(lu, bad, trio.unit_len, &r), ERR_NOT_FOUND);
-	/* an item twice, an item unknown, QERR 10b */
-	memcpy(bad, p, trio.unit_len);
+	sign(bad, three.unit_len);
+	assert_int_equal(decode(lu, bad, three.unit_len, &r), ERR_NOT_FOUND);
+	/* a repeated item, an unknown item, QERR 10b */
+	memcpy(bad, p, three.unit_len);
 	put_be16(bad + 28, 9);
-	sign(bad, trio.unit_len);
-	assert_int_equal(decode(lu, bad, trio.unit_len, &r), ERR_FORMAT);
-	memcpy(bad, p, trio.unit_len);
-	memcpy(bad + trio.unit_len, p + 28, trio.unit_len - 28);
-	sign(bad, 2 * trio.unit_len - 28);
-	assert_int_equal(decode(lu, bad, 2 * trio.unit_len - 28, &r),
+	sign(bad, three.unit_len);
+	assert_int_equal(decode(lu, bad, three.unit_len, &r), ERR_FORMAT);
+	memcpy(bad, p, three.unit_len);
+	memcpy(bad + three.unit_len, p + 28, three.unit_len - 28);
+	sign(bad, 2 * three.unit_len - 28);
+	assert_int_equal(decode(lu, bad, 2 * three.unit_len - 28, &r),
 			 ERR_FORMAT);
-	memcpy(bad, p, trio.unit_len);
-	for (size_t at = 32; at < trio.unit_len; at += 2u + bad[at + 1])
+	memcpy(bad, p, three.unit_len);
+	for (size_t at = 32; at < three.unit_len; at += 2u + bad[at + 1])
 		if ((bad[at] & 0x3f) == 0x0a) {
 			bad[at + 3] |= 0x04;
 			break;
 		}
-	sign(bad, trio.unit_len);
-	assert_int_equal(decode(lu, bad, trio.unit_len, &r), ERR_FORMAT);
+	sign(bad, three.unit_len);
+	assert_int_equal(decode(lu, bad, three.unit_len, &r), ERR_FORMAT);
 }
 
-/* A record that ends between two items is whole, anywhere else it is cut. */
+/* A record cut between two items is valid; a record cut elsewhere is
+ * truncated. */
 static void test_a_signed_record_cut_at_each_byte(void **state)
 {
 	static struct dev_record r;
-	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+	const struct dev_lu *lu = dev_lu_get(three.server, 0);
 	uint8_t cut[4096];
-	size_t whole = 28; /* where an item ended last */
+	size_t whole = 28; /* the end of the last item */
 
 	(void)state;
 	fill();
-	for (size_t n = 28; n <= trio.unit_len; n++) {
+	for (size_t n = 28; n <= three.unit_len; n++) {
 		if (n >= whole + 4 &&
-		    n == whole + 4 + get_be16(trio.unit + whole + 2))
+		    n == whole + 4 + get_be16(three.unit + whole + 2))
 			whole = n;
-		memcpy(cut, trio.unit, n);
+		memcpy(cut, three.unit, n);
 		sign(cut, n);
 		assert_int_equal(decode(lu, cut, n, &r),
 				 n == whole ? 0 : ERR_TRUNCATED);
 	}
-	assert_int_equal(whole, trio.unit_len);
+	assert_int_equal(whole, three.unit_len);
 }
 
-/* Kinds are in order, each at most once, and have their lengths. */
+/* Kinds of items ascend, each occurs at most once, and each has its length. */
 static void test_items_in_a_signed_record(void **state)
 {
 	static const struct {
@@ -361,7 +364,7 @@ static void test_items_in_a_signed_record(void **state)
 		{ { 2, 5 }, { 1, 1 }, ERR_FORMAT },
 	};
 	static struct dev_record r;
-	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+	const struct dev_lu *lu = dev_lu_get(three.server, 0);
 
 	(void)state;
 	fill();
@@ -369,7 +372,7 @@ static void test_items_in_a_signed_record(void **state)
 		uint8_t p[2048] = { 0 };
 		size_t at = 28;
 
-		memcpy(p, trio.unit, 28);
+		memcpy(p, three.unit, 28);
 		for (unsigned k = 0; k < 2; k++) {
 			put_be16(p + at, rows[i].kind[k]);
 			put_be16(p + at + 2, rows[i].len[k]);
@@ -381,7 +384,7 @@ static void test_items_in_a_signed_record(void **state)
 	}
 }
 
-/* What a SANITIZE or FORMAT UNIT that is not over can be. */
+/* The values that an erasure in progress cannot have. */
 static void test_an_erasure_in_a_signed_record(void **state)
 {
 	static const struct {
@@ -411,7 +414,7 @@ static void test_an_erasure_in_a_signed_record(void **state)
 		{ 1, 0, 1, 0, 0, 0, 1, 9, KEEP_PATTERN_MAX + 1, false },
 	};
 	static struct dev_record r;
-	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+	const struct dev_lu *lu = dev_lu_get(three.server, 0);
 
 	(void)state;
 	fill();
@@ -421,7 +424,7 @@ static void test_an_erasure_in_a_signed_record(void **state)
 		uint8_t *e = p + 32;
 
 		memset(p, 0, sizeof(p));
-		memcpy(p, trio.unit, 28);
+		memcpy(p, three.unit, 28);
 		put_be16(p + 28, 4);
 		put_be16(p + 30, (uint16_t)len);
 		e[0] = rows[i].state;
@@ -452,17 +455,18 @@ static void test_an_erasure_in_a_signed_record(void **state)
 	}
 }
 
-/* A page that this unit has not, or a bit that it can't change: the file of
- * another version, or of other options. */
+/* A record with a page that the unit does not have, or a bit that cannot
+ * change: the record of another version, or of other options. The unit ignores
+ * both. */
 static void test_what_is_unknown_is_left_out(void **state)
 {
 	static struct dev_record r;
-	const struct dev_lu *lu = dev_lu_get(trio.server, 0);
+	const struct dev_lu *lu = dev_lu_get(three.server, 0);
 	uint8_t p[256] = { 0 };
 
 	(void)state;
 	assert_int_equal(select_swp(A, SP, SWP), SCSI_GOOD);
-	memcpy(p, trio.unit, 28);
+	memcpy(p, three.unit, 28);
 	put_be16(p + 28, 1);
 	put_be16(p + 30, 4 + 12);
 	p[32] = 0x3e;
@@ -482,9 +486,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TK(test_what_is_saved_stays_spc4_6_9),
 		TK(test_an_empty_list_saves_too),
-		TK(test_good_means_it_is_on_the_medium),
+		TK(test_good_follows_the_flush),
 		TK(test_abort_while_it_is_saved),
-		TK(test_two_at_once_take_turns),
+		TK(test_two_changes_one_after_the_other),
 		T(test_where_nothing_can_be_kept),
 		TK(test_identifying_information_spc4_6_43),
 		TK(test_identifying_information_refused),

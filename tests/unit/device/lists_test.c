@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lists_test.c: how parameter lists end that need a state of the unit, or
- * values of it: mode pages with and without block descriptors, reservations of
- * a registered nexus, tokens that were made. tests/vectors/outcomes, lists.txt.
+ * lists_test.c: how parameter lists end that depend on the state of the unit:
+ * mode pages with and without block descriptors, reservations of a registered
+ * nexus, tokens. tests/vectors/outcomes, lists.txt.
  */
 #include "outcome.h"
 
@@ -11,7 +11,8 @@
 static uint8_t sent[LIST_MAX];
 static unsigned sent_len;
 
-/* A parameter list of sent_len bytes; at 0 of cdb: the length is not in it. */
+/* each_bit tries a parameter list of sent_len bytes; len_at 0: the CDB has no
+ * length field. */
 static void each_bit(const char *what, void (*prepare)(void),
 		     const uint8_t cdb[CDB_MAX])
 {
@@ -48,7 +49,8 @@ static void nothing(void)
 
 /* ---- mode pages ---- */
 
-/* The page as the unit reports it, as a list for MODE SELECT(10). */
+/* take_page makes a list for MODE SELECT(10) of the page that the unit
+ * reports. */
 static bool take_page(uint8_t flags, uint8_t page, uint8_t subpage)
 {
 	if (CMD(0, 4096, NULL, SCSI_MODE_SENSE_10, flags, page, subpage, 0, 0,
@@ -91,24 +93,24 @@ static void test_mode_pages(void **state)
 
 /* ---- reservations ---- */
 
-static void register_us(void)
+static void register_own(void)
 {
 	const uint8_t cdb[16] = { SCSI_PERSISTENT_RESERVE_OUT, [8] = 24 };
 	uint8_t keys[24] = { 0 };
 
 	put_be64(keys + 8, OURS);
-	assert_int_equal(rig_run(R, cdb, 16, keys, 24, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 16, keys, 24, 0), SCSI_GOOD);
 }
 
-static void reserve_us(void)
+static void reserve_own(void)
 {
 	const uint8_t cdb[16] = { SCSI_PERSISTENT_RESERVE_OUT,
 				  SCSI_PROUT_RESERVE, 3, [8] = 24 };
 	uint8_t keys[24] = { 0 };
 
-	register_us();
+	register_own();
 	put_be64(keys, OURS);
-	assert_int_equal(rig_run(R, cdb, 16, keys, 24, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 16, keys, 24, 0), SCSI_GOOD);
 }
 
 static void one_action(const char *name, uint8_t sa, unsigned (*fill)(void),
@@ -128,7 +130,7 @@ static void one_action(const char *name, uint8_t sa, unsigned (*fill)(void),
 	each_cut(what, prepare, cdb, 5);
 }
 
-/* Two TransportIDs, the second of another form. */
+/* Two TransportIDs of different formats. */
 static unsigned register_two(void)
 {
 	size_t n;
@@ -152,14 +154,14 @@ static void test_reservation_lists(void **state)
 	} actions[] = {
 		{ "first registration", 0, register_others, nothing },
 		{ "two others", 0, register_two, nothing },
-		{ "registered", 0, register_list, register_us },
-		{ "registered, others", 0, register_others, register_us },
-		{ "reserve", 1, key_list, register_us },
-		{ "release", 2, key_list, reserve_us },
-		{ "clear", 3, key_list, reserve_us },
-		{ "preempt", 4, register_list, reserve_us },
-		{ "ignore, others", 6, register_others, register_us },
-		{ "move", 7, move_list, reserve_us },
+		{ "registered", 0, register_list, register_own },
+		{ "registered, others", 0, register_others, register_own },
+		{ "reserve", 1, key_list, register_own },
+		{ "release", 2, key_list, reserve_own },
+		{ "clear", 3, key_list, reserve_own },
+		{ "preempt", 4, register_list, reserve_own },
+		{ "ignore, others", 6, register_others, register_own },
+		{ "move", 7, move_list, reserve_own },
 	};
 
 	(void)state;
@@ -183,19 +185,21 @@ static void populate(void)
 	n = populate_list();
 	put_be32(cdb + 6, TOKEN_ID);
 	put_be32(cdb + 10, n);
-	assert_int_equal(rig_run(R, cdb, 16, list, n, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 16, list, n, 0), SCSI_GOOD);
 }
 
 static void populate_and_keep(void)
 {
 	static uint8_t kept[LIST_MAX];
 
-	memcpy(kept, list, sizeof(list)); /* of the command that follows */
+	memcpy(kept, list,
+	       sizeof(list)); /* the list of the following command */
 	populate();
 	memcpy(list, kept, sizeof(list));
 }
 
-/* RECEIVE ROD TOKEN INFORMATION by room for the answer and list identifier. */
+/* ask_for_token tries RECEIVE ROD TOKEN INFORMATION with several allocation
+ * lengths and list identifiers. */
 static void ask_for_token(void)
 {
 	static const unsigned rooms[] = { 0,  1,  4,  15,  16,	36,  37,  38,
@@ -216,8 +220,8 @@ static void ask_for_token(void)
 	print_outcomes("token information");
 }
 
-/* A list for WRITE USING TOKEN with the token that populate makes: two ranges,
- * from the second block of what it stands for. */
+/* take_token_list makes a list for WRITE USING TOKEN with the token of
+ * `populate`: two ranges, from the second block of the token on. */
 static void take_token_list(void)
 {
 	fresh();
@@ -251,7 +255,8 @@ static void test_token_lists(void **state)
 	transcript_compare(&script, "tokens");
 }
 
-/* Two segments between the unit's own blocks, by bytes and by blocks. */
+/* Two segments between blocks of the same unit: one by bytes and one by
+ * blocks. */
 static unsigned two_segments(void)
 {
 	unsigned n = copy_list();
@@ -290,7 +295,7 @@ static int open_cd(void **state)
 	return find_rows(state) || open_all(state);
 }
 
-#define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_rig)
+#define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_fixture)
 
 int main(int argc, char **argv)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mode_test.c: MODE SENSE and MODE SELECT, by the clauses of SPC-4 and SBC-3.
- * What is changeable is what the unit itself says. */
+ * The unit itself reports the changeable bits. */
 #include "dev_case.h"
 
 static uint8_t now[1024], mask[1024];
 static uint32_t pages_len;
 
-/* All pages and subpages, without descriptors, as MODE SENSE(10) gives them;
- * what follows the header of 8 bytes. */
+/* sense_all copies all pages and subpages without block descriptors, as MODE
+ * SENSE(10) returns them after the header of 8 bytes. */
 static uint32_t sense_all(uint8_t pc, uint8_t *to)
 {
 	assert_int_equal(CMD(0, 1024, NULL, 0x5a, 0x08,
@@ -35,7 +35,7 @@ static int select_all(const uint8_t *list, uint32_t len)
 	uint8_t cdb[16] = { 0x55, 0x10 };
 
 	put_be16(cdb + 7, (uint16_t)len);
-	return rig_run(R, cdb, 16, list, len, 0);
+	return fx_run(R, cdb, 16, list, len, 0);
 }
 
 static void test_every_page_of_the_standard_is_there(void **state)
@@ -53,13 +53,13 @@ static void test_every_page_of_the_standard_is_there(void **state)
 			assert_int_equal(now[at + 1], want[n] & 0xff);
 	}
 	assert_int_equal(n, ARRAY_LEN(want));
-	/* with subpage 00h the subpages are left out */
+	/* With subpage 00h the unit leaves out the subpages. */
 	CMD(0, 255, NULL, 0x1a, 8, 0x3f, 0, 255);
 	assert_true(R->in_len < pages_len);
-	/* one subpage alone */
+	/* one subpage */
 	assert_int_equal(CMD(0, 255, NULL, 0x1a, 8, 0x1c, 2, 255), SCSI_GOOD);
 	assert_int_equal(R->in_len, 4 + 24);
-	/* of all pages there is no such choice (SPC-4 §6.11.1) */
+	/* Page 3Fh permits subpages 00h and FFh only (SPC-4 §6.11.1). */
 	for (uint8_t sub = 1; sub < 4; sub++) {
 		CMD(0, 255, NULL, 0x1a, 8, 0x3f, sub, 255);
 		assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
@@ -67,8 +67,8 @@ static void test_every_page_of_the_standard_is_there(void **state)
 	}
 }
 
-/* SPC-4 §6.9.1: a bit that is not changeable and not as it is gives the byte,
- * and nothing of the list counts; the others are taken. */
+/* SPC-4 §6.9.1: a bit that differs and cannot change gives its byte, and the
+ * unit ignores the whole list; the unit takes all other bits. */
 static void test_select_every_bit_of_every_page(void **state)
 {
 	unsigned changed = 0;
@@ -107,8 +107,8 @@ static void test_select_every_bit_of_every_page(void **state)
 	assert_memory_equal(mask + 8, now + 8, pages_len - 8);
 }
 
-/* All pages in one list, cut at every byte: whole pages or an error, and an
- * error in the last page leaves the first unchanged. */
+/* All pages in one list, cut at every byte: whole pages or an error. An error
+ * in the last page leaves the first page unchanged. */
 static void test_select_list_at_every_length(void **state)
 {
 	uint8_t list[1024];
@@ -145,19 +145,19 @@ static void test_block_descriptor_says_only_what_is_so(void **state)
 
 	(void)state;
 	put_be24(list + 9, 512);
-	assert_int_equal(rig_run(R, cdb, 16, list, 12, 0), SCSI_GOOD);
-	put_be32(list + 4, RIG_BLOCKS);
-	assert_int_equal(rig_run(R, cdb, 16, list, 12, 0), SCSI_GOOD);
-	put_be32(list + 4, RIG_BLOCKS - 1);
-	rig_run(R, cdb, 16, list, 12, 0);
+	assert_int_equal(fx_run(R, cdb, 16, list, 12, 0), SCSI_GOOD);
+	put_be32(list + 4, FX_BLOCKS);
+	assert_int_equal(fx_run(R, cdb, 16, list, 12, 0), SCSI_GOOD);
+	put_be32(list + 4, FX_BLOCKS - 1);
+	fx_run(R, cdb, 16, list, 12, 0);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
 	assert_int_equal(R->sense.field, 4);
 	put_be32(list + 4, 0);
 	put_be24(list + 9, 4096);
-	rig_run(R, cdb, 16, list, 12, 0);
+	fx_run(R, cdb, 16, list, 12, 0);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
 	assert_int_equal(R->sense.field, 9);
-	/* vendor specific pages, saving: neither is there */
+	/* The unit has neither vendor specific pages nor saving. */
 	CMD(0, 0, NULL, 0x15);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	CMD(0, 0, NULL, 0x15, 0x11);
@@ -165,7 +165,7 @@ static void test_block_descriptor_says_only_what_is_so(void **state)
 	assert_int_equal(R->sense.bit, 0);
 }
 
-/* The control page with some bits of bytes 2 to 5 set. */
+/* control sends the control page with some bits of bytes 2 to 5 set. */
 static int control(uint8_t b2, uint8_t b3, uint8_t b4, uint8_t b5)
 {
 	const uint8_t list[4 + 12] = {
@@ -192,15 +192,15 @@ static void test_others_learn_of_a_change_spc4_6_9(void **state)
 {
 	(void)state;
 	assert_int_equal(control(0, 0, 0, 0), SCSI_GOOD); /* no change */
-	rig_swap(R);
+	fx_swap(R);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	rig_swap(R);
+	fx_swap(R);
 	assert_int_equal(control(0, 0, 0, 0x40), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	rig_swap(R);
+	fx_swap(R);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_MODE_PARAMETERS_CHANGED);
-	rig_swap(R);
+	fx_swap(R);
 }
 
 static void test_d_sense_spc4_7_5_8(void **state)
@@ -230,8 +230,8 @@ static void test_software_write_protect_spc4_7_5_8(void **state)
 	CMD(0, 255, NULL, 0x1a, 8, 0x0a, 0, 255);
 	assert_int_equal(R->in[2] & 0x80, 0x80); /* WP */
 	assert_int_equal(R->in[4 + 4], 0x08);
-	/* a reset brings the default back (SPC-4 §5.9) */
-	rig_reset(dev_lu_get(R->server, 0));
+	/* A reset restores the default (SPC-4 §5.9). */
+	fx_reset(dev_lu_get(R->server, 0));
 	CMD(0, 0, NULL, 0x00);
 	assert_int_equal(CMD(512, 0, block, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1),
 			 SCSI_GOOD);
@@ -246,19 +246,19 @@ static void note(void *arg, const struct bs_req *req)
 	last_flags = req->flags;
 }
 
-/* WCE off: what is written is durable before GOOD, what was is flushed. */
+/* WCE off: each write is durable before GOOD; earlier writes are flushed. */
 static void test_write_cache_off_sbc3_6_5_5(void **state)
 {
 	uint8_t list[4 + 20] = { [4] = 0x08, [5] = 18 };
 	static const uint8_t block[512] = { 1 };
 	struct bs *ram;
 
-	close_rig(state);
+	close_fixture(state);
 	memset(R, 0, sizeof(*R));
-	ram = rig_ram(R);
+	ram = fx_ram(R);
 	ram->caps |= BS_CAP_WRITE_CACHE;
 	ram = bs_trace_new(ram, note, NULL);
-	rig_open(R, ram, false);
+	fx_open(R, ram, false);
 	CMD(0, 0, NULL, 0x00);
 	assert_int_equal(CMD(512, 0, block, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1),
 			 SCSI_GOOD);
@@ -274,18 +274,18 @@ static void test_write_cache_off_sbc3_6_5_5(void **state)
 	assert_true(last_flags & BS_FUA);
 }
 
-/* SBC-3 §4.15: what is read with FUA is on the medium by then. */
+/* SBC-3 §4.15: the unit flushes before a read with FUA. */
 static void test_read_with_fua_empties_the_cache_first(void **state)
 {
 	uint8_t off[4 + 20] = { [4] = 0x08, [5] = 18 };
 	struct bs *ram;
 
-	close_rig(state);
+	close_fixture(state);
 	memset(R, 0, sizeof(*R));
-	ram = rig_ram(R);
+	ram = fx_ram(R);
 	ram->caps |= BS_CAP_WRITE_CACHE;
-	rig_open(R, bs_trace_new(ram, note, NULL), false);
-	rig_take_attentions(R);
+	fx_open(R, bs_trace_new(ram, note, NULL), false);
+	fx_take_attentions(R);
 	memset(ops, 0, sizeof(ops));
 	for (unsigned fua = 0; fua < 2; fua++) {
 		uint8_t flags = fua ? 0x08 : 0;
@@ -304,7 +304,7 @@ static void test_read_with_fua_empties_the_cache_first(void **state)
 				 SCSI_GOOD);
 		assert_int_equal(ops[BS_FLUSH], 3 * fua);
 	}
-	/* with WCE 0 it is there already */
+	/* With WCE 0 there is nothing to flush. */
 	assert_int_equal(CMD(sizeof(off), 0, off, 0x15, 0x10, 0, 0,
 			     sizeof(off)),
 			 SCSI_GOOD);

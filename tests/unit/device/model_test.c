@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * model_test.c: a million random commands of three initiators on three workers,
- * each held against a small model of a unit with reservations (rsv_model.h).
- * Some fail with NACA = 1, by themselves or because their data do not come.
- * The seed is printed; MODEL_SEED and MODEL_COMMANDS give others.
+ * compared with a small model of a unit with reservations (rsv_model.h). Some
+ * commands fail with NACA = 1, or because their data are missing. The test
+ * prints the seed; MODEL_SEED and MODEL_COMMANDS set other values.
  */
 #include "device/unit/command.h"
 #include "rsv_model.h"
 
 #define COMMANDS 1000000u
-#define KEYS	 4u /* few, so that initiators have the same one */
+#define KEYS	 4u /* few, so that initiators use the same key */
 
 static unsigned seed;
 
@@ -32,17 +32,17 @@ static int device_out(unsigned who, const struct pr_out *o)
 	if (o->action == 7) {
 		list[17] = o->unreg ? 0x02 : 0;
 		put_be16(list + 18, 1);
-		id = scsi_transportid_put(trio.i[o->to].name, list + 24);
+		id = scsi_transportid_put(three.i[o->to].name, list + 24);
 		put_be32(list + 20, (uint32_t)id);
 		len += id;
 	}
 	put_be32(cdb + 5, (uint32_t)len);
-	return trio_run(who, cdb, list, (uint32_t)len, 0);
+	return three_run(who, cdb, list, (uint32_t)len, 0);
 }
 
 static void expect(unsigned who, int status, struct result want)
 {
-	const struct trio_ini *i = &trio.i[who];
+	const struct three_ini *i = &three.i[who];
 
 	assert_int_equal(status, want.status);
 	if (want.status != SCSI_CHECK_CONDITION)
@@ -51,7 +51,8 @@ static void expect(unsigned who, int status, struct result want)
 	assert_int_equal(i->sense.asc, want.asc);
 }
 
-/* SAM-5 §§5.10.3, 5.10.4, of commands without NACA or the ACA attribute. */
+/* SAM-5 §§5.10.3, 5.10.4, for commands without NACA and without the ACA
+ * attribute. */
 static bool expect_aca(unsigned who, int status)
 {
 	if (!m.faulted)
@@ -61,29 +62,30 @@ static bool expect_aca(unsigned who, int status)
 	return true;
 }
 
-/* What comes before anything else: an ACA, an attention (once). True: that was
- * it. */
+/* expect_attention_of checks the conditions with precedence over the command:
+ * an ACA, a unit attention (once). True: one of them ended the command. */
 static bool expect_attention_of(unsigned who, int status)
 {
 	unsigned what = 0;
 
-	if (!m.news[who])
+	if (!m.attentions[who])
 		return false;
-	while (!(m.news[who] & 1u << what))
+	while (!(m.attentions[who] & 1u << what))
 		what++;
-	m.news[who] &= ~(1u << what);
-	expect(who, status, check(SENSE_UNIT_ATTENTION, news_asc[what]));
+	m.attentions[who] &= ~(1u << what);
+	expect(who, status, check(SENSE_UNIT_ATTENTION, attention_asc[what]));
 	return true;
 }
 
-static bool expect_news(unsigned who, int status)
+static bool expect_new_attention(unsigned who, int status)
 {
 	return expect_aca(who, status) || expect_attention_of(who, status);
 }
 
-/* ---- what an initiator does ---- */
+/* ---- commands of an initiator ---- */
 
-/* SPC-4 §5.13.11.2.6: a PREEMPT AND ABORT while another is faulted. */
+/* SPC-4 §5.13.11.2.6: a PREEMPT AND ABORT while another nexus is the faulted
+ * one. */
 static void past_aca(unsigned who, const struct pr_out *o, int status)
 {
 	unsigned f = m.faulted - 1;
@@ -116,12 +118,12 @@ static void random_out(unsigned who)
 			    .type = types[rnd(6)],
 			    .key = rnd(KEYS),
 			    .sa_key = rnd(KEYS),
-			    .to = rnd(TRIO_N),
+			    .to = rnd(INITIATORS),
 			    .unreg = rnd(2) };
 	int status;
 
 	if (rnd(4) && m.registered[who])
-		o.key = m.key[who]; /* mostly the right one */
+		o.key = m.key[who]; /* mostly the correct key */
 	if (rnd(2) && m.type)
 		o.type = (uint8_t)m.type;
 	if (o.action == 0 || o.action == 3 || o.action > 5)
@@ -129,7 +131,7 @@ static void random_out(unsigned who)
 	status = device_out(who, &o);
 	if (o.action == 5 && m.faulted && m.faulted != who + 1)
 		past_aca(who, &o, status);
-	else if (!expect_news(who, status))
+	else if (!expect_new_attention(who, status))
 		expect(who, status, model_out(who, &o));
 }
 
@@ -140,12 +142,13 @@ static void random_access(unsigned who)
 	int status;
 
 	if (write)
-		status = trio_run(who,
+		status =
+			three_run(who,
 				  (const uint8_t[16]){ SCSI_WRITE_10, [8] = 1 },
 				  block, 512, 0);
 	else
 		status = RUN(who, 512, SCSI_READ_10, 0, 0, 0, 0, 0, 0, 0, 1);
-	if (!expect_news(who, status))
+	if (!expect_new_attention(who, status))
 		expect(who, status, model_access(who, write));
 }
 
@@ -155,7 +158,7 @@ static void random_old_kind(unsigned who)
 	unsigned which = rnd(6);
 	int status = RUN(who, 0, ops[which]);
 
-	if (!expect_news(who, status))
+	if (!expect_new_attention(who, status))
 		expect(who, status,
 		       which < 2 ? model_reserve_6(who) : model_release_6(who));
 }
@@ -164,7 +167,7 @@ static void random_tur(unsigned who)
 {
 	int status = tur(who);
 
-	if (!expect_news(who, status))
+	if (!expect_new_attention(who, status))
 		expect(who, status,
 		       m.reserved >= 0 && m.reserved != (int)who ? conflict
 								 : good);
@@ -172,21 +175,21 @@ static void random_tur(unsigned who)
 
 static void compare_keys(unsigned who)
 {
-	const uint8_t *p = trio.i[who].in;
+	const uint8_t *p = three.i[who].in;
 	unsigned count[KEYS] = { 0 };
 
 	assert_int_equal(get_be32(p), m.generation);
 	assert_int_equal(get_be32(p + 4), 8 * nregistered());
 	for (unsigned i = 0; i < nregistered(); i++)
 		count[get_be64(p + 8 + 8u * i) % KEYS]++;
-	for (unsigned i = 0; i < TRIO_N; i++)
+	for (unsigned i = 0; i < INITIATORS; i++)
 		if (m.registered[i])
 			assert_true(count[m.key[i]]-- > 0);
 }
 
 static void compare_reservation(unsigned who)
 {
-	const uint8_t *p = trio.i[who].in;
+	const uint8_t *p = three.i[who].in;
 
 	assert_int_equal(get_be32(p), m.generation);
 	assert_int_equal(get_be32(p + 4), m.type ? 16 : 0);
@@ -203,7 +206,7 @@ static void random_in(unsigned who)
 	int status = RUN(who, 256, SCSI_PERSISTENT_RESERVE_IN, (uint8_t)sa, 0,
 			 0, 0, 0, 0, 1, 0);
 
-	if (expect_news(who, status))
+	if (expect_new_attention(who, status))
 		return;
 	expect(who, status, m.reserved >= 0 ? conflict : good);
 	if (status != SCSI_GOOD)
@@ -224,18 +227,18 @@ static void clear_aca(unsigned who)
 {
 	bool over = false;
 
-	dev_nexus_clear_aca(trio.i[who].nexus, 0, cleared, &over);
-	trio_settle();
+	dev_nexus_clear_aca(three.i[who].nexus, 0, cleared, &over);
+	three_settle();
 	assert_true(over);
 	if (m.faulted == who + 1)
 		m.faulted = 0;
 }
 
-/* How a command fails: a READ of blocks that are not there, or a READ or WRITE
- * whose data do not come. */
+/* The reason for which a command fails: a READ of blocks that do not exist, or
+ * a READ or WRITE whose data are missing. */
 struct fault {
 	bool naca, write, transport;
-	enum dev_failure why; /* of `transport` */
+	enum dev_failure reason; /* for `transport` */
 	struct result want;
 };
 
@@ -249,7 +252,8 @@ static struct fault pick_fault(bool naca)
 	if (f.transport) {
 		bool crc = rnd(2);
 
-		f.why = crc ? DEV_FAILURE_DATA_CRC : DEV_FAILURE_DATA_MISSING;
+		f.reason =
+			crc ? DEV_FAILURE_DATA_CRC : DEV_FAILURE_DATA_MISSING;
 		f.want = check(SENSE_ABORTED_COMMAND,
 			       crc ? ASC_PROTOCOL_SERVICE_CRC_ERROR
 				   : ASC_NOT_ENOUGH_UNSOLICITED_DATA);
@@ -264,20 +268,21 @@ static int fault(unsigned who, const struct fault *f)
 
 	cdb[2] = f->transport ? 0 : 0xff;
 	cdb[9] = f->naca ? CONTROL_NACA : 0;
-	t = trio_announce(who, cdb, f->write ? 512 : 0, f->write ? 0 : 512);
+	t = three_announce(who, cdb, f->write ? 512 : 0, f->write ? 0 : 512);
 	if (f->transport)
-		dev_task_fail(t, f->why);
+		dev_task_fail(t, f->reason);
 	else
 		dev_task_execute(t);
-	trio_settle();
-	return trio_finish(who);
+	three_settle();
+	return three_finish(who);
 }
 
-/* What the fault meets when no ACA turns it away. True: a CHECK CONDITION. */
+/* expect_fault checks the result of a fault unless an ACA ends the command.
+ * True: CHECK CONDITION. */
 static bool expect_fault(unsigned who, int status, const struct fault *f)
 {
 	if (expect_attention_of(who, status))
-		return true; /* an attention is one, too */
+		return true; /* a unit attention is a CHECK CONDITION, too */
 	if (model_access(who, f->write).status != SCSI_GOOD) {
 		expect(who, status, conflict);
 		return false;
@@ -298,16 +303,16 @@ static void random_fault(unsigned who, bool naca)
 		m.faulted = who + 1;
 }
 
-/* One of the ACA attribute: NACA makes a new ACA, else there is none any more
- * once it fails. */
+/* A failing task with the ACA attribute: with NACA it establishes a new ACA,
+ * otherwise it ends the ACA. */
 static void random_aca_task(unsigned who)
 {
 	struct fault f = pick_fault(rnd(2));
 	int status;
 
-	trio.i[who].attr = DEV_ATTR_ACA;
+	three.i[who].attr = DEV_ATTR_ACA;
 	status = fault(who, &f);
-	trio.i[who].attr = 0;
+	three.i[who].attr = 0;
 	if (m.tmf_only && m.faulted) {
 		assert_int_equal(status, SCSI_ACA_ACTIVE);
 		return;
@@ -323,10 +328,11 @@ static void random_aca_task(unsigned who)
 		m.faulted = 0;
 }
 
-/* As if by MODE SELECT; what that tells the others is not of this model. */
+/* Sets TMF_ONLY as MODE SELECT does. The model has no attentions of mode
+ * changes. */
 static void set_tmf_only(bool on)
 {
-	dev_lu_get(trio.server, 0)->ctl.tmf_only = m.tmf_only = on;
+	dev_lu_get(three.server, 0)->ctl.tmf_only = m.tmf_only = on;
 }
 
 static void random_aca(unsigned who)
@@ -336,7 +342,7 @@ static void random_aca(unsigned who)
 	if (!m.faulted)
 		random_fault(who, rnd(4));
 	else if (rnd(2))
-		clear_aca(rnd(TRIO_N));
+		clear_aca(rnd(INITIATORS));
 	else if (rnd(4))
 		random_aca_task(rnd(2) ? who : m.faulted - 1);
 	else
@@ -345,36 +351,36 @@ static void random_aca(unsigned who)
 
 static void relogin(unsigned who)
 {
-	trio_logout(who);
+	three_logout(who);
 	if (m.faulted == who + 1)
 		m.faulted = 0;
 	if (m.reserved == (int)who)
 		m.reserved = -1;
-	trio_login(who);
-	m.news[who] = 1u << NEWS_POWER_ON;
+	three_login(who);
+	m.attentions[who] = 1u << ATTENTION_POWER_ON;
 }
 
 static void reset_unit(unsigned who)
 {
-	trio_reset(who);
+	three_reset(who);
 	m.reserved = -1;
 	m.faulted = 0;
-	m.tmf_only = false; /* it was not saved */
-	for (unsigned i = 0; i < TRIO_N; i++)
-		m.news[i] |= 1u << NEWS_RESET;
+	m.tmf_only = false; /* the value was not saved */
+	for (unsigned i = 0; i < INITIATORS; i++)
+		m.attentions[i] |= 1u << ATTENTION_RESET;
 }
 
-/* The power fails: what was registered without APTPL is gone. */
+/* A power loss: registrations without APTPL end. */
 static void power_off(void)
 {
-	trio_restart();
+	three_restart();
 	memset(&m, 0, sizeof(m));
 	m.reserved = -1;
 }
 
 static void random_step(void)
 {
-	unsigned who = rnd(TRIO_N), what = rnd(1000);
+	unsigned who = rnd(INITIATORS), what = rnd(1000);
 
 	if (m.faulted ? rnd(4) == 0 : rnd(64) == 0)
 		random_aca(who);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * needs_test.c: what each command asks for before it is executed, by number of
- * blocks and by what the initiator sends or takes: what it is charged with in
- * memory, data-out, a range of blocks. tests/vectors/outcomes, needs.txt.
+ * needs_test.c: the resources that each command requests before it is executed,
+ * by number of blocks and expected data length: memory charge, data-out, range
+ * of blocks. tests/vectors/outcomes, needs.txt.
  */
 #include "outcome.h"
 
@@ -26,7 +26,7 @@ static void print_needs(struct outcome_case *to)
 		 (unsigned long long)t->blocks);
 }
 
-/* protect: bits of byte 1 that ask for protection information. */
+/* protect: the bits of byte 1 that request protection information. */
 static void one_command(const struct dev_command *c, uint64_t blocks,
 			uint32_t room, uint8_t protect)
 {
@@ -40,8 +40,8 @@ static void one_command(const struct dev_command *c, uint64_t blocks,
 	snprintf(to->label, sizeof(to->label), "%llu/%u/%02x",
 		 (unsigned long long)blocks, room, protect);
 	R->out = 0;
-	err = rig_begin(R, cdb, CDB_MAX, c->dir == DIR_LIST ? n : room,
-			c->dir == DIR_IN ? room : 0);
+	err = fx_begin(R, cdb, CDB_MAX, c->dir == DIR_LIST ? n : room,
+		       c->dir == DIR_IN ? room : 0);
 	if (err) {
 		snprintf(to->outcome, OUTCOME_MAX, "not begun");
 		return;
@@ -60,7 +60,7 @@ static bool protects(const struct dev_command *c, uint8_t protect)
 static void each_length(const struct dev_command *c)
 {
 	static const uint64_t blocks[] = { 0, 1, 8, 9, 128, 129, 256, 1000 };
-	static const uint32_t rooms[] = { 0, 511, 512, 4097, RIG_MAX };
+	static const uint32_t rooms[] = { 0, 511, 512, 4097, FX_MAX };
 
 	fprintf(script.out, "%s\n", c->name);
 	for (size_t i = 0; i < ARRAY_LEN(blocks); i++)
@@ -122,7 +122,7 @@ static int open_cd(void **state)
 	return find_rows(state) || open_all(state);
 }
 
-#define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_rig)
+#define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_fixture)
 
 int main(int argc, char **argv)
 {

@@ -7,20 +7,20 @@
 
 #define SET    0
 #define CHANGE 1
-#define WIRE   (RIG_BLOCK + PI_LEN)
+#define WIRE   (FX_BLOCK + PI_LEN)
 #define LBA    5u
-#define OTHERS 99 /* no generation */
+#define OTHERS 99 /* not a generation */
 
 static uint8_t data[3 * WIRE];
 static struct bs *hold;
 
-/* Where units have ORWRITE(32) whatever their type of protection is. */
+/* open_strict opens a unit that has ORWRITE(32) for every protection type. */
 static void open_strict(struct bs *store)
 {
 	static const struct dev_lu_config strict = { .strict = true };
 
 	R->lu = &strict;
-	rig_open(R, store, false);
+	fx_open(R, store, false);
 	CMD(0, 0, NULL, 0);
 }
 
@@ -28,7 +28,7 @@ static int open_plain(void **state)
 {
 	(void)state;
 	memset(R, 0, sizeof(*R));
-	open_strict(rig_ram(R));
+	open_strict(fx_ram(R));
 	return 0;
 }
 
@@ -36,7 +36,7 @@ static int open_protected(void **state)
 {
 	(void)state;
 	memset(R, 0, sizeof(*R));
-	open_strict(rig_protected(R, rig_ram(R), 1));
+	open_strict(fx_protected(R, fx_ram(R), 1));
 	return 0;
 }
 
@@ -44,7 +44,7 @@ static int open_on_hold(void **state)
 {
 	(void)state;
 	memset(R, 0, sizeof(*R));
-	hold = bs_hold_new(rig_ram(R));
+	hold = bs_hold_new(fx_ram(R));
 	open_strict(hold);
 	return 0;
 }
@@ -64,21 +64,21 @@ static void make_cdb(uint8_t cdb[32], unsigned bmop, uint8_t policy,
 	put_be32(cdb + 28, blocks);
 }
 
-/* Of one block, all of whose bytes are alike. */
+/* An ORWRITE of one block whose bytes all have the same value. */
 static int orwrite(unsigned bmop, uint8_t policy, uint32_t expected,
 		   uint32_t next, uint8_t byte)
 {
 	uint8_t cdb[32];
 
 	make_cdb(cdb, bmop, policy, expected, next, 1);
-	memset(data, byte, RIG_BLOCK);
-	return rig_run(R, cdb, 32, data, RIG_BLOCK, 0);
+	memset(data, byte, FX_BLOCK);
+	return fx_run(R, cdb, 32, data, FX_BLOCK, 0);
 }
 
 static int orwrite_16(uint8_t byte)
 {
-	memset(data, byte, RIG_BLOCK);
-	return CMD(RIG_BLOCK, 0, data, SCSI_ORWRITE_16, [9] = LBA, [13] = 1);
+	memset(data, byte, FX_BLOCK);
+	return CMD(FX_BLOCK, 0, data, SCSI_ORWRITE_16, [9] = LBA, [13] = 1);
 }
 
 static void expect_mismatch(void)
@@ -89,16 +89,17 @@ static void expect_mismatch(void)
 
 static void expect_byte(uint8_t byte)
 {
-	for (unsigned i = 0; i < RIG_BLOCK; i++)
-		assert_int_equal(R->medium[LBA * RIG_BLOCK + i], byte);
-	assert_int_equal(R->medium[LBA * RIG_BLOCK - 1], 0);
-	assert_int_equal(R->medium[(LBA + 1) * RIG_BLOCK], 0);
+	for (unsigned i = 0; i < FX_BLOCK; i++)
+		assert_int_equal(R->medium[LBA * FX_BLOCK + i], byte);
+	assert_int_equal(R->medium[LBA * FX_BLOCK - 1], 0);
+	assert_int_equal(R->medium[(LBA + 1) * FX_BLOCK], 0);
 }
 
-/* As after power on: generations 0 and 0, and nothing late is taken. */
+/* The state after power on: generations 0 and 0; no stale generation is
+ * accepted. */
 static void expect_first(void)
 {
-	uint8_t byte = R->medium[LBA * RIG_BLOCK];
+	uint8_t byte = R->medium[LBA * FX_BLOCK];
 
 	assert_int_equal(orwrite(SET, 0, 0, 0, byte), SCSI_GOOD);
 	orwrite(SET, 0, 1, 0, 0xff);
@@ -121,7 +122,8 @@ static void test_set_and_change_sbc4_4_27(void **state)
 	expect_byte(0x1c);
 	assert_int_equal(orwrite(SET, 0, 8, 0, 0x01), SCSI_GOOD);
 	expect_byte(0x1d);
-	/* §4.27.3: a change for another generation changes nothing */
+	/* §4.27.3: a change with another expected generation changes
+	 * nothing. */
 	orwrite(CHANGE, 3, 0, 9, 0);
 	expect_mismatch();
 	expect_byte(0x1d);
@@ -132,7 +134,7 @@ static void test_set_and_change_sbc4_4_27(void **state)
 	expect_first();
 }
 
-/* Of a set operation the other fields do not count (table 70). */
+/* A set operation ignores the other fields (table 70). */
 static void test_set_takes_no_new_generation(void **state)
 {
 	(void)state;
@@ -171,14 +173,14 @@ static void test_reserved_codes_sbc4_5_11(void **state)
 }
 
 enum want {
-	PA,  /* it is performed */
-	DN,  /* nothing is done */
-	CCG, /* it fails */
+	PA,  /* the unit performs the operation */
+	DN,  /* the unit does nothing */
+	CCG, /* the command fails */
 };
 
 static void set_ends(uint32_t generation, enum want want)
 {
-	uint8_t before = R->medium[LBA * RIG_BLOCK];
+	uint8_t before = R->medium[LBA * FX_BLOCK];
 
 	orwrite(SET, 0, generation, 0, (uint8_t)(before + 1));
 	if (want == CCG)
@@ -188,8 +190,8 @@ static void set_ends(uint32_t generation, enum want want)
 	expect_byte(want == PA ? before | (uint8_t)(before + 1) : before);
 }
 
-/* Table 29: the generation that is, the one before, any other. */
-static void test_what_becomes_of_late_ones_sbc4_4_27_4(void **state)
+/* Table 29: the current generation, the previous one, any other. */
+static void test_stale_generations_by_policy_sbc4_4_27_4(void **state)
 {
 	static const struct {
 		uint8_t policy;
@@ -211,7 +213,7 @@ static void test_what_becomes_of_late_ones_sbc4_4_27_4(void **state)
 		if (now)
 			set_ends(0, table[i].other);
 		now += 10;
-		/* ORWRITE(16) is for generation 0 (§4.27.2.2) */
+		/* ORWRITE(16) uses generation 0 (§4.27.2.2). */
 		orwrite_16(0xff);
 		if ((i ? table[i].other : table[i].before) == CCG)
 			expect_mismatch();
@@ -220,7 +222,7 @@ static void test_what_becomes_of_late_ones_sbc4_4_27_4(void **state)
 	}
 }
 
-/* ---- how much of it ---- */
+/* ---- fewer data than the CDB says ---- */
 
 static void test_no_blocks_at_all(void **state)
 {
@@ -228,15 +230,16 @@ static void test_no_blocks_at_all(void **state)
 
 	(void)state;
 	make_cdb(cdb, CHANGE, 7, 0, 4, 0);
-	assert_int_equal(rig_run(R, cdb, 32, NULL, 0, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 32, NULL, 0, 0), SCSI_GOOD);
 	make_cdb(cdb, SET, 7, 0, 4, 0);
-	rig_run(R, cdb, 32, NULL, 0, 0);
+	fx_run(R, cdb, 32, NULL, 0, 0);
 	expect_mismatch();
 	make_cdb(cdb, SET, 7, 4, 4, 0);
-	assert_int_equal(rig_run(R, cdb, 32, NULL, 0, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 32, NULL, 0, 0), SCSI_GOOD);
 }
 
-/* Half of a change is none; of a set operation what came is taken. */
+/* The unit refuses a change with fewer blocks, and performs a set operation on
+ * the blocks that arrived. */
 static void test_less_data_than_blocks(void **state)
 {
 	uint8_t cdb[32];
@@ -244,11 +247,11 @@ static void test_less_data_than_blocks(void **state)
 	(void)state;
 	memset(data, 0x11, sizeof(data));
 	make_cdb(cdb, SET, 0, 0, 0, 2);
-	assert_int_equal(rig_run(R, cdb, 32, data, RIG_BLOCK, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 32, data, FX_BLOCK, 0), SCSI_GOOD);
 	expect_byte(0x11);
 	memset(data, 0, sizeof(data));
 	make_cdb(cdb, CHANGE, 7, 0, 1, 2);
-	rig_run(R, cdb, 32, data, RIG_BLOCK, 0);
+	fx_run(R, cdb, 32, data, FX_BLOCK, 0);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
 	expect_byte(0x11);
 	expect_first();
@@ -260,20 +263,20 @@ static void test_out_of_range(void **state)
 
 	(void)state;
 	make_cdb(cdb, CHANGE, 7, 0, 1, 1);
-	put_be64(cdb + 12, RIG_BLOCKS);
-	rig_run(R, cdb, 32, data, RIG_BLOCK, 0);
+	put_be64(cdb + 12, FX_BLOCKS);
+	fx_run(R, cdb, 32, data, FX_BLOCK, 0);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
 	expect_first();
 }
 
-/* A change that fails at the medium is none. */
+/* A change whose write fails has no effect. */
 static void test_a_change_that_fails(void **state)
 {
 	(void)state;
-	close_rig(state);
+	close_fixture(state);
 	for (unsigned nth = 1; nth <= 2; nth++) {
 		memset(R, 0, sizeof(*R));
-		open_strict(bs_fault_new(rig_ram(R),
+		open_strict(bs_fault_new(fx_ram(R),
 					 BIT(BS_READ) | BIT(BS_WRITE), nth, 0,
 					 ERR_MEDIUM));
 		orwrite(CHANGE, 7, 0, 1, 0);
@@ -282,7 +285,7 @@ static void test_a_change_that_fails(void **state)
 				      : ASC_WRITE_ERROR);
 		expect_first();
 		if (nth == 1)
-			rig_close(R);
+			fx_close(R);
 	}
 }
 
@@ -292,8 +295,8 @@ static void test_resets_sbc4_4_27_3(void **state)
 {
 	(void)state;
 	assert_int_equal(orwrite(CHANGE, 3, 0, 6, 0), SCSI_GOOD);
-	rig_reset(dev_lu_get(R->server, 0));
-	CMD(0, 0, NULL, 0); /* the attention */
+	fx_reset(dev_lu_get(R->server, 0));
+	CMD(0, 0, NULL, 0); /* takes the attention */
 	set_ends(6, PA);
 	set_ends(OTHERS, PA);
 	dev_lu_hard_reset(dev_lu_get(R->server, 0));
@@ -304,8 +307,8 @@ static void test_resets_sbc4_4_27_3(void **state)
 
 static void fill(uint8_t byte, uint16_t app)
 {
-	memset(data, byte, RIG_BLOCK);
-	pi_put(data + RIG_BLOCK, pi_guard(data, RIG_BLOCK), app, LBA);
+	memset(data, byte, FX_BLOCK);
+	pi_put(data + FX_BLOCK, pi_guard(data, FX_BLOCK), app, LBA);
 }
 
 static void expect_kept(uint8_t byte, uint16_t app)
@@ -325,26 +328,26 @@ static void test_protection_sbc4_4_27_1(void **state)
 	make_cdb(cdb, SET, 0, 0, 0, 1);
 	cdb[10] = 0x20;
 	fill(0x0f, 0x1111);
-	assert_int_equal(rig_run(R, cdb, 32, data, WIRE, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 32, data, WIRE, 0), SCSI_GOOD);
 	expect_kept(0x0f, 0x1111);
 	fill(0x30, 0x2222);
-	assert_int_equal(rig_run(R, cdb, 32, data, WIRE, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 32, data, WIRE, 0), SCSI_GOOD);
 	expect_kept(0x3f, 0x2222);
 	make_cdb(cdb, CHANGE, 7, 0, 1, 1);
 	cdb[10] = 0x20;
 	fill(0x1c, 0x3333);
 	data[0] ^= 1;
-	rig_run(R, cdb, 32, data, WIRE, 0);
+	fx_run(R, cdb, 32, data, WIRE, 0);
 	assert_check(SENSE_ABORTED_COMMAND, ASC_GUARD_CHECK_FAILED);
 	fill(0x1c, 0x3333);
-	assert_int_equal(rig_run(R, cdb, 32, data, WIRE, 0), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 32, data, WIRE, 0), SCSI_GOOD);
 	expect_kept(0x1c, 0x3333);
-	/* without it on the wire it is made */
+	/* Without protection information on the wire the unit computes it. */
 	assert_int_equal(orwrite(SET, 0, 1, 0, 0x01), SCSI_GOOD);
 	expect_kept(0x1d, 0);
 }
 
-/* §4.21.2.4: of type 2 without it only. */
+/* §4.21.2.4: with type 2 only without protection information. */
 static void test_type_2(void **state)
 {
 	uint8_t cdb[32];
@@ -356,7 +359,7 @@ static void test_type_2(void **state)
 	expect_byte(0x03);
 	make_cdb(cdb, SET, 0, 1, 0, 1);
 	cdb[10] = 0x20;
-	rig_run(R, cdb, 32, data, WIRE, 0);
+	fx_run(R, cdb, 32, data, WIRE, 0);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 }
 
@@ -367,13 +370,13 @@ static void test_no_protection_no_field(void **state)
 	(void)state;
 	make_cdb(cdb, SET, 0, 0, 0, 1);
 	cdb[10] = 0x20;
-	rig_run(R, cdb, 32, data, WIRE, 0);
+	fx_run(R, cdb, 32, data, WIRE, 0);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(R->sense.field, 10);
 }
 
-/* Others know 16 bytes of a CDB; what they see of the unit is as if there were
- * no generations. */
+/* An initiator without 32-byte CDBs sees the unit as if there were no
+ * generations. */
 static void test_without_32_byte_cdbs(void **state)
 {
 	struct dev_lu *lu = dev_lu_get(R->server, 0);
@@ -389,7 +392,7 @@ static void test_without_32_byte_cdbs(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 }
 
-/* ---- many at once ---- */
+/* ---- concurrent operations ---- */
 
 static struct dev_task set, change, late;
 static unsigned nended;
@@ -406,16 +409,16 @@ static void send(struct dev_task *t, const uint8_t cdb[32])
 	t->nexus = R->nexus;
 	memcpy(t->cdb, cdb, 32);
 	t->cdb_len = 32;
-	t->edtl_out = RIG_BLOCK;
+	t->edtl_out = FX_BLOCK;
 	t->done = ended;
 	assert_int_equal(dev_task_begin(t), 0);
-	memset(t->mem.buf, 0x0f, RIG_BLOCK);
+	memset(t->mem.buf, 0x0f, FX_BLOCK);
 	dev_task_execute(t);
 }
 
-/* A change waits for set operations on any blocks, and the others for it: they
- * are of one generation or of the next. */
-static void test_a_change_is_one_moment(void **state)
+/* A change waits for set operations on any blocks, and later operations wait
+ * for the change: each operation belongs to one generation. */
+static void test_a_change_separates_generations(void **state)
 {
 	uint8_t cdb[32];
 
@@ -437,18 +440,20 @@ static void test_a_change_is_one_moment(void **state)
 	assert_int_equal(set.status, SCSI_GOOD);
 	assert_int_equal(change.status, SCSI_GOOD);
 	assert_int_equal(late.status, SCSI_CHECK_CONDITION);
-	assert_int_equal(R->medium[100 * RIG_BLOCK], 0x0f);
-	assert_int_equal(R->medium[200 * RIG_BLOCK], 0);
+	assert_int_equal(R->medium[100 * FX_BLOCK], 0x0f);
+	assert_int_equal(R->medium[200 * FX_BLOCK], 0);
 	dev_task_end(&set);
 	dev_task_end(&change);
 	dev_task_end(&late);
 }
 
-#define S(name) cmocka_unit_test_setup_teardown(name, open_plain, close_rig)
+#define S(name) cmocka_unit_test_setup_teardown(name, open_plain, close_fixture)
 #define P1(name) \
- cmocka_unit_test_setup_teardown(name, open_protected, close_rig)
-#define P2(name) cmocka_unit_test_setup_teardown(name, open_type_2, close_rig)
-#define H(name)	 cmocka_unit_test_setup_teardown(name, open_on_hold, close_rig)
+ cmocka_unit_test_setup_teardown(name, open_protected, close_fixture)
+#define P2(name) \
+ cmocka_unit_test_setup_teardown(name, open_type_2, close_fixture)
+#define H(name) \
+ cmocka_unit_test_setup_teardown(name, open_on_hold, close_fixture)
 
 int main(void)
 {
@@ -456,7 +461,7 @@ int main(void)
 		S(test_set_and_change_sbc4_4_27),
 		S(test_set_takes_no_new_generation),
 		S(test_reserved_codes_sbc4_5_11),
-		S(test_what_becomes_of_late_ones_sbc4_4_27_4),
+		S(test_stale_generations_by_policy_sbc4_4_27_4),
 		S(test_no_blocks_at_all),
 		S(test_less_data_than_blocks),
 		S(test_out_of_range),
@@ -466,7 +471,7 @@ int main(void)
 		P2(test_type_2),
 		S(test_no_protection_no_field),
 		S(test_without_32_byte_cdbs),
-		H(test_a_change_is_one_moment),
+		H(test_a_change_separates_generations),
 	};
 
 	return cmocka_run_group_tests_name("device orwrite", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * outcome.h: how a command ended, and what the unit reports of itself after
- * it, as a line of a transcript: an outcome, and all cases that led to it.
+ * outcome.h: a line of a transcript: how a command ended, the state that the
+ * unit reports afterwards, and all cases with that outcome.
  */
 #ifndef TESTS_DEVICE_OUTCOME_H
 #define TESTS_DEVICE_OUTCOME_H
@@ -9,11 +9,11 @@
 #include <limits.h>
 
 #include "base/crc32c.h"
-#include "table_rig.h"
+#include "table_fixture.h"
 #include "unit/transcript.h"
 
 static struct transcript script;
-static uint8_t data[RIG_MAX];
+static uint8_t data[FX_MAX];
 
 /* ---- lines ---- */
 
@@ -24,7 +24,7 @@ static uint8_t data[RIG_MAX];
 struct outcome_case {
 	char outcome[OUTCOME_MAX];
 	char label[28];
-	unsigned bit; /* NO_BIT: label says which case it is */
+	unsigned bit; /* NO_BIT: label names the case */
 };
 
 static struct outcome_case cases[CASES_MAX];
@@ -51,7 +51,8 @@ static inline bool is_next_bit(unsigned at)
 	       cases[at].bit + 1 == cases[at + 1].bit;
 }
 
-/* All cases that end as the first one; consecutive bits as a range. */
+/* print_cases prints all cases with the outcome of the first one; consecutive
+ * bits as a range. */
 static inline void print_cases(unsigned first)
 {
 	for (unsigned i = first; i < ncases; i++) {
@@ -90,7 +91,7 @@ static inline void print_outcomes(const char *what)
 	ncases = 0;
 }
 
-/* ---- what a command did ---- */
+/* ---- the outcome of a command ---- */
 
 static inline uint32_t crc_add(uint32_t crc, uint64_t v)
 {
@@ -99,13 +100,14 @@ static inline uint32_t crc_add(uint32_t crc, uint64_t v)
 
 static inline uint32_t crc_answer(uint32_t crc, const uint8_t cdb[16])
 {
-	rig_run(R, cdb, 16, NULL, 0, 4096);
+	fx_run(R, cdb, 16, NULL, 0, 4096);
 	crc = crc_add(crc, R->task.status);
 	crc = crc_add(crc, R->sense.asc);
 	return crc32c_update(crc, R->in, R->in_len);
 }
 
-/* What the unit reports of itself that a command can change. */
+/* state_crc returns a CRC of the reports about state that a command can
+ * change. */
 static inline uint32_t state_crc(void)
 {
 	static const uint8_t questions[][16] = {
@@ -133,13 +135,13 @@ static inline uint32_t state_crc(void)
 	for (size_t i = 0; i < ARRAY_LEN(questions); i++)
 		crc = crc_answer(crc, questions[i]);
 	if (changes)
-		crc = crc32c_update(crc, R->medium, RIG_BLOCKS * RIG_BLOCK);
+		crc = crc32c_update(crc, R->medium, FX_BLOCKS * FX_BLOCK);
 	if (changes && R->pi)
-		crc = crc32c_update(crc, R->pi, RIG_BLOCKS * 8);
+		crc = crc32c_update(crc, R->pi, FX_BLOCKS * 8);
 	return crc;
 }
 
-/* bit: what was inverted of the CDB or of the list. */
+/* bit: the inverted bit of the CDB or of the list. */
 static inline void put_sense(char *p, size_t room, unsigned bit, bool of_list)
 {
 	const struct scsi_sense *s = &R->sense;
@@ -162,8 +164,8 @@ static inline void put_sense(char *p, size_t room, unsigned bit, bool of_list)
 		snprintf(p + n, room - (size_t)n, " progress");
 }
 
-/* The last command's end; a unit that carried it out is asked for its state,
- * and replaced. */
+/* put_outcome describes the end of the last command. After a successful command
+ * it also asks for the state of the unit, and replaces the unit. */
 static inline void put_outcome(struct outcome_case *to, bool of_list)
 {
 	const struct dev_task *t = &R->task;
@@ -191,12 +193,12 @@ static inline void put_outcome(struct outcome_case *to, bool of_list)
 	if (!asks)
 		return;
 	n += snprintf(p + n, room - (size_t)n, ", then %08x", state_crc());
-	rig_swap(R);
-	rig_test(R);
+	fx_swap(R);
+	fx_test(R);
 	if (t->status != SCSI_GOOD)
 		snprintf(p + n, room - (size_t)n, ", other %02x %x/%04x",
 			 t->status, R->sense.key, R->sense.asc);
-	rig_swap(R);
+	fx_swap(R);
 	fresh();
 }
 
@@ -204,9 +206,9 @@ static inline void put_outcome(struct outcome_case *to, bool of_list)
 
 static inline uint32_t wants(const uint8_t *cdb)
 {
-	rig_begin(R, cdb, CDB_MAX, RIG_MAX, 0);
+	fx_begin(R, cdb, CDB_MAX, FX_MAX, 0);
 	dev_task_end(&R->task);
-	return (uint32_t)MIN(R->task.out_total, (uint64_t)RIG_MAX);
+	return (uint32_t)MIN(R->task.out_total, (uint64_t)FX_MAX);
 }
 
 static inline void send(const struct dev_command *c, const uint8_t *cdb,
@@ -222,7 +224,7 @@ static inline void send(const struct dev_command *c, const uint8_t *cdb,
 	run(cdb, CDB_MAX, data, n, 4096);
 }
 
-/* A CDB with room for an answer, or for one block. */
+/* usual builds a CDB with an allocation length, or for one block. */
 static inline unsigned usual(const struct dev_command *c,
 			     const struct template *m, uint8_t cdb[CDB_MAX])
 {
@@ -238,7 +240,7 @@ static inline unsigned usual(const struct dev_command *c,
 	return n;
 }
 
-/* The bytes of an LBA and of a number of blocks, by the CDB's length. */
+/* Offset and width of LBA and number of blocks, by the length of the CDB. */
 static const struct {
 	uint8_t len, lba_at, lba_bytes, n_at, n_bytes;
 } places[] = { { 6, 2, 2, 4, 1 },
@@ -249,7 +251,8 @@ static const struct {
 
 #define NOT_PUT UINT64_MAX
 
-/* The usual CDB with this LBA and number of blocks, where its row has them. */
+/* usual_at builds the usual CDB with this LBA and number of blocks if the row
+ * has these fields. */
 static inline unsigned usual_at(const struct dev_command *c,
 				const struct template *m, uint8_t cdb[CDB_MAX],
 				uint64_t lba, uint64_t n)
@@ -271,8 +274,8 @@ static inline unsigned usual_at(const struct dev_command *c,
 	return len;
 }
 
-/* A command to a unit that prepare made ready for it, with n bytes of list or
- * as many bytes as it wants. */
+/* run_after sends a command to a unit in the state that `prepare` makes, with n
+ * bytes of the list or with as many bytes as the command needs. */
 static inline void run_after(void (*prepare)(void), const uint8_t cdb[CDB_MAX],
 			     unsigned n, struct outcome_case *to)
 {
@@ -285,13 +288,13 @@ static inline void run_after(void (*prepare)(void), const uint8_t cdb[CDB_MAX],
 	fresh();
 	prepare();
 	changes = 0;
-	r = (uint32_t)rig_begin(R, cdb, CDB_MAX, out, 4096);
+	r = (uint32_t)fx_begin(R, cdb, CDB_MAX, out, 4096);
 	if (r) {
 		snprintf(to->outcome, OUTCOME_MAX, "not begun");
-	} else if (rig_execute(R, data) < 0) {
+	} else if (fx_execute(R, data) < 0) {
 		fail_msg("command %02x does not end", cdb[0]);
 	} else {
-		rig_finish(R);
+		fx_finish(R);
 		R->attr = 0;
 		R->lun = 0;
 		put_outcome(to, true);

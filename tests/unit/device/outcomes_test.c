@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * outcomes_test.c: how each command ends, by each bit of its CDB and of its
- * parameter list, by LBA, number of blocks and data length, and what the unit
- * is like after it, as tests/vectors/outcomes has it. A line has one outcome
- * and the bits (byte.bit) that lead to it when they alone are inverted. Data
- * and state are CRC32C values.
+ * parameter list, by LBA, number of blocks and data length, and the state of
+ * the unit afterwards, compared with tests/vectors/outcomes. A line has one
+ * outcome and the bits (byte.bit) that lead to the outcome if they alone are
+ * inverted. Data and state are CRC32C values.
  */
 #include "outcome.h"
 
-/* ---- how the commands are changed ---- */
+/* ---- the variations ---- */
 
 static bool is_of_sa(const struct dev_command *c, unsigned byte, unsigned bit)
 {
@@ -50,7 +50,7 @@ static void one_bit_of_the_list(const struct dev_command *c,
 	print_outcomes("list");
 }
 
-/* b, where it is not 0, is what a comes with. */
+/* put_case adds the case a, with b if b is not 0. */
 static void put_case(uint64_t a, uint64_t b, bool of_list)
 {
 	struct outcome_case *c = next_case(NO_BIT);
@@ -64,7 +64,7 @@ static void put_case(uint64_t a, uint64_t b, bool of_list)
 	put_outcome(c, of_list);
 }
 
-/* The list ends early: what was sent, and with it the length in the CDB. */
+/* The list is shorter: first the data sent, then also the length in the CDB. */
 static void short_lists(const struct dev_command *c, const struct template *m)
 {
 	uint8_t cdb[CDB_MAX];
@@ -105,7 +105,7 @@ static void edges(const struct dev_command *c, const struct template *m)
 	print_outcomes("LBA and blocks");
 }
 
-/* Of four blocks, or of a list, the initiator sends or takes so much. */
+/* The initiator sends or takes so many bytes of four blocks, or of a list. */
 static void expected_lengths(const struct dev_command *c,
 			     const struct template *m)
 {
@@ -155,7 +155,7 @@ static void compare(const char *name)
 	transcript_begin(&script);
 	for_rows(c)
 	{
-		/* protection information is of no matter to other commands */
+		/* Protection information does not concern other commands. */
 		if (!pi_type || (c->flags & (CMD_MEDIUM | CMD_WRITES)))
 			write_row(c);
 	}
@@ -200,7 +200,7 @@ static int open_cd(void **state)
 	return find_rows(state) || open_all(state);
 }
 
-#define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_rig)
+#define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_fixture)
 
 int main(int argc, char **argv)
 {

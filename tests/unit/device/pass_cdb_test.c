@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pass_cdb_test.c: how many bytes each CDB moves, and which way: SPC-4 and
- * SBC-3 command by command. Every octet of a CDB is another number, so that a
- * field of the wrong place or width gives another length.
+ * pass_cdb_test.c: length and direction of the data of each CDB of SPC-4 and
+ * SBC-3. Every octet of a CDB has another value, so that a field with the wrong
+ * offset or width gives another length.
  */
 #include <string.h>
 
@@ -13,9 +13,9 @@
 
 enum unit {
 	BYTE,
-	BLK,  /* a block, and the CDB may be cut down to fewer */
-	BLK_, /* a block, and it may not */
-	PAIR, /* of blocks */
+	BLK,  /* blocks; the CDB may be reduced to fewer blocks */
+	BLK_, /* blocks; the CDB may not be reduced */
+	PAIR, /* pairs of blocks */
 };
 
 struct row {
@@ -117,7 +117,7 @@ static void test_each_command_of_a_disk(void **state)
 		assert_row(&p, &rows_disk[i]);
 }
 
-/* Which commands a type of device has of these. */
+/* The block commands that a type of device has. */
 static void test_commands_by_type(void **state)
 {
 	(void)state;
@@ -138,7 +138,8 @@ static void test_commands_by_type(void **state)
 	}
 }
 
-/* Where the length is not a field, or a flag changes what it counts. */
+/* CDBs without a length field, or with a flag that changes the unit of the
+ * length. */
 static void test_lengths_by_flags(void **state)
 {
 	const struct pass p = { .type = TYPE_DISK, .block_size = BLOCK };
@@ -179,16 +180,16 @@ static void test_lengths_by_flags(void **state)
 		assert_true(pass_cdb_data(&p, rows[i].cdb, &d));
 		assert_int_equal(d.dir, rows[i].dir);
 		assert_int_equal(d.len, rows[i].len);
-		/* READ and WRITE alone can be made shorter */
+		/* READ and WRITE can be reduced, no other command. */
 		assert_int_equal(d.whole,
 				 (rows[i].cdb[0] & 0x1f) == 0x08 ||
 					 (rows[i].cdb[0] & 0x1f) == 0x0a);
 	}
 }
 
-/* RDPROTECT and WRPROTECT make blocks longer, by how much the CDB does not
- * tell; nor is anything known before the block size is. */
-static void test_what_the_cdb_does_not_tell(void **state)
+/* The CDB does not determine the length of blocks with protection information
+ * (RDPROTECT, WRPROTECT), nor any length while the block size is unknown. */
+static void test_cdbs_without_a_known_length(void **state)
 {
 	struct pass p = { .type = TYPE_DISK, .block_size = BLOCK };
 	struct pass_data d;
@@ -265,7 +266,7 @@ int main(void)
 		cmocka_unit_test(test_each_command_of_a_disk),
 		cmocka_unit_test(test_commands_by_type),
 		cmocka_unit_test(test_lengths_by_flags),
-		cmocka_unit_test(test_what_the_cdb_does_not_tell),
+		cmocka_unit_test(test_cdbs_without_a_known_length),
 		cmocka_unit_test(test_lengths_of_cdbs),
 		cmocka_unit_test(test_slow_commands_have_time),
 	};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* pass_replay_test.c: how the commands of the corpus of pass_fuzz.c end, with
- * single bits of it inverted (flips.h). */
+ * single bits inverted (flips.h). */
 #include "seen_end.h"
 
 #include "fuzz/device/pass_fuzz.c"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pass_test.c: a passthrough unit over a device that is made up here: it keeps
- * what it was sent, and ends commands as the test says.
+ * pass_test.c: a passthrough unit over an emulated SCSI device, which records
+ * the commands that it gets and ends them as the test says.
  */
 #include "dev_case.h"
 #include "device/copy/copy.h"
@@ -9,21 +9,21 @@
 #include "device/unit/attention.h"
 #include "device/unit/command.h"
 
-/* ---- the device ---- */
+/* ---- the emulated device ---- */
 
 static struct fake {
 	struct pass pass;
-	bool holds;  /* commands wait in held */
-	bool queues; /* and were not sent yet */
+	bool holds;  /* commands wait in `held` */
+	bool queues; /* the driver has not sent these commands */
 	struct pass_req *held;
-	/* what the next command ends with */
+	/* how the next command ends */
 	enum pass_end end;
 	uint8_t status;
 	uint8_t sense[64];
 	uint8_t sense_len;
 	uint32_t resid;
 	uint8_t answer[4096];
-	size_t answer_len; /* what is not answered is 0xee, and not in resid */
+	size_t answer_len; /* octets after the answer are 0xee, and not in resid */
 	/* the last command */
 	unsigned n;
 	uint8_t cdb[PASS_CDB_MAX];
@@ -108,7 +108,7 @@ static void add_pass(struct dev_server *s)
 		more_set_up(s);
 }
 
-/* The unit is LUN 1, beside a disk. */
+/* The passthrough unit is LUN 1; LUN 0 is a disk. */
 static int open_type(uint8_t type)
 {
 	memset(&fake, 0, sizeof(fake));
@@ -123,10 +123,11 @@ static int open_type(uint8_t type)
 	memset(R, 0, sizeof(*R));
 	R->set_up = add_pass;
 	R->two_initiators = true;
-	rig_open(R, rig_ram(R), false);
+	fx_open(R, fx_ram(R), false);
 	R->lun = 1;
-	rig_take_attentions(R);
-	assert_int_equal(fake.n, 0); /* the attention was ours */
+	fx_take_attentions(R);
+	assert_int_equal(fake.n,
+			 0); /* the device server reported the attention */
 	return 0;
 }
 
@@ -180,7 +181,7 @@ static int open_groups(void **state)
 static int close_all(void **state)
 {
 	(void)state;
-	rig_close(R);
+	fx_close(R);
 	assert_int_equal(fake.closed, 1);
 	return 0;
 }
@@ -209,9 +210,9 @@ static void works(void)
 
 static uint8_t pattern[128 << 10];
 
-/* ---- data: which way, how many, and what is left ---- */
+/* ---- data: direction, length, residual ---- */
 
-static void test_read_and_write_go_as_they_are(void **state)
+static void test_read_and_write_are_unchanged(void **state)
 {
 	(void)state;
 	answers("hello", 5);
@@ -233,12 +234,13 @@ static void test_read_and_write_go_as_they_are(void **state)
 	assert_int_equal(R->task.out_total, 512);
 }
 
-/* What no row is known for goes by what the initiator expects. */
-static void test_unknown_commands_go_by_what_is_expected(void **state)
+/* A command without a row uses the direction and length that the initiator
+ * expects. */
+static void test_unknown_commands_use_the_expected_length(void **state)
 {
 	(void)state;
 	assert_int_equal(CMD(0, 300, NULL, 0xc1, 1, 2, 3), SCSI_GOOD);
-	assert_int_equal(fake.cdb_len, 16); /* the vendor's */
+	assert_int_equal(fake.cdb_len, 16); /* a vendor specific command */
 	assert_int_equal(fake.dir, PASS_IN);
 	assert_int_equal(fake.len, 300);
 	assert_int_equal(CMD(77, 0, pattern, 0x07), SCSI_GOOD);
@@ -252,29 +254,29 @@ static void test_unknown_commands_go_by_what_is_expected(void **state)
 	assert_int_equal(fake.timeout, 7200); /* SANITIZE */
 }
 
-/* RFC 7143 §11.4.5: residuals are what the device moved against what was
- * expected; more than the CDB asks for is not offered to the device. */
+/* RFC 7143 §11.4.5: the residual is the difference of expected and moved
+ * octets. The device never gets more than the CDB says. */
 static void test_residuals(void **state)
 {
 	(void)state;
-	/* expects more than the CDB says: underflow */
+	/* The initiator expects more than the CDB says: underflow. */
 	CMD(0, 2048, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 2, 0);
 	assert_int_equal(fake.len, 1024);
 	assert_int_equal(R->task.in_total, 1024);
 	CMD(2048, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2, 0);
 	assert_int_equal(fake.len, 1024);
 	assert_int_equal(R->task.out_total, 1024);
-	/* expects less: the device reads all of it, overflow */
+	/* The initiator expects less: the device reads all, overflow. */
 	CMD(0, 100, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 2, 0);
 	assert_int_equal(fake.len, 1024);
 	assert_int_equal(R->task.in_total, 1024);
 	assert_int_equal(R->in_len, 100);
-	/* sends less: whole blocks of it are written */
+	/* The initiator sends less: the device writes the whole blocks. */
 	CMD(1024, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 4, 0);
 	assert_int_equal(fake.len, 1024);
 	assert_int_equal(fake.cdb[8], 2);
 	assert_int_equal(R->task.out_total, 2048);
-	/* the device moved less than it could */
+	/* The device moved less than the CDB says. */
 	fake.resid = 200;
 	CMD(0, 255, NULL, 0x12, 0, 0, 0, 255, 0);
 	assert_int_equal(R->task.in_total, 55);
@@ -305,7 +307,7 @@ static void test_a_part_of_a_block_is_not_sent(void **state)
 	assert_int_equal(fake.n, 0);
 }
 
-/* What a CDB says of the direction counts, where it is known. */
+/* The direction of a known CDB is decisive. */
 static void test_the_wrong_direction_is_not_sent(void **state)
 {
 	(void)state;
@@ -336,14 +338,14 @@ static void test_more_than_the_device_takes_is_refused(void **state)
 	CMD(0, (64 << 10) + 1, NULL, 0xc1);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(fake.n, 0);
-	/* an allocation length is only room */
+	/* An allocation length may be larger than the transfer limit. */
 	assert_int_equal(CMD(0, 64, NULL, 0x9e, 0x12, 0, 0, 0, 0, 0, 0, 0, 0,
 			     0xff, 0xff, 0xff, 0xff),
 			 SCSI_GOOD);
 	assert_int_equal(fake.len, 64 << 10);
 }
 
-/* SBC-3: what each CDB says of its data. */
+/* SBC-3: direction and length by CDB. */
 static void test_lengths_by_cdb(void **state)
 {
 	static const struct {
@@ -351,7 +353,9 @@ static void test_lengths_by_cdb(void **state)
 		enum pass_dir dir;
 		uint32_t len;
 	} rows[] = {
-		{ { 0x08, 0, 0, 0, 0 }, PASS_IN, 256 * 512 }, /* too long */
+		{ { 0x08, 0, 0, 0, 0 },
+		  PASS_IN,
+		  256 * 512 }, /* longer than the transfer limit */
 		{ { 0x0a, 0, 0, 0, 2 }, PASS_OUT, 1024 },
 		{ { 0x25 }, PASS_IN, 8 },
 		{ { 0x2f, 0, 0, 0, 0, 0, 0, 0, 3 }, PASS_NONE, 0 },
@@ -366,7 +370,7 @@ static void test_lengths_by_cdb(void **state)
 		{ { 0x9c, [13] = 4 }, PASS_OUT, 2048 },
 		{ { 0xa2, 0, 0, 0, 0x80, 0, 0, 0, 0, 1 }, PASS_IN, 512 },
 		{ { 0xa8, 0, 0, 0, 0, 0, 0, 0, 0, 5 }, PASS_IN, 2560 },
-		/* with protection information who knows */
+		/* protection information: the expected length decides */
 		{ { 0x28, 0x20, 0, 0, 0, 0, 0, 0, 2 }, PASS_IN, 4096 },
 	};
 
@@ -375,8 +379,8 @@ static void test_lengths_by_cdb(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		bool out = rows[i].dir == PASS_OUT;
 
-		rig_run(R, rows[i].cdb, 16, pattern, out ? 4096 : 0,
-			out ? 0 : 4096);
+		fx_run(R, rows[i].cdb, 16, pattern, out ? 4096 : 0,
+		       out ? 0 : 4096);
 		if (rows[i].len > 64 << 10) {
 			assert_check(SENSE_ILLEGAL_REQUEST,
 				     ASC_INVALID_FIELD_IN_CDB);
@@ -394,23 +398,24 @@ static void test_variable_length_cdbs(void **state)
 	uint8_t cdb[32] = { 0x7f, [7] = 24, [9] = 9 };
 
 	(void)state;
-	assert_int_equal(rig_run(R, cdb, 32, NULL, 0, 512), SCSI_GOOD);
+	assert_int_equal(fx_run(R, cdb, 32, NULL, 0, 512), SCSI_GOOD);
 	assert_int_equal(fake.cdb_len, 32);
 	assert_memory_equal(fake.cdb, cdb, 32);
-	for (unsigned n = 0; n < 256; n++) { /* lengths that it can't have */
+	for (unsigned n = 0; n < 256;
+	     n++) { /* lengths that a CDB cannot have */
 		if (n % 4 == 0 && n >= 4 && n <= 24)
 			continue;
 		cdb[7] = (uint8_t)n;
-		rig_run(R, cdb, 32, NULL, 0, 512);
+		fx_run(R, cdb, 32, NULL, 0, 512);
 		assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	}
-	cdb[7] = 24; /* longer than what came */
-	rig_run(R, cdb, 16, NULL, 0, 512);
+	cdb[7] = 24; /* longer than the received CDB */
+	fx_run(R, cdb, 16, NULL, 0, 512);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(fake.n, 1);
 }
 
-/* On a tape a READ(6) is no disk's: its length is the initiator's. */
+/* A READ(6) of a tape does not count blocks: the expected length decides. */
 static void test_tapes_have_no_blocks(void **state)
 {
 	(void)state;
@@ -424,9 +429,9 @@ static void test_tapes_have_no_blocks(void **state)
 	assert_int_equal(fake.timeout, 60);
 }
 
-/* ---- ends ---- */
+/* ---- the end of commands ---- */
 
-static void test_sense_comes_as_it_is(void **state)
+static void test_sense_data_are_unchanged(void **state)
 {
 	uint8_t sense[32] = { 0x72, 3, 0x11, 0x14, 0, 0, 0, 12, 0, 10, 0x80 };
 
@@ -438,14 +443,14 @@ static void test_sense_comes_as_it_is(void **state)
 			 SCSI_CHECK_CONDITION);
 	assert_int_equal(R->task.sense_len, 20);
 	assert_memory_equal(R->task.sense, sense, 20);
-	/* the host did not say that nothing came: nothing counts */
+	/* The host reports no residual: no data for the initiator. */
 	assert_int_equal(R->in_len, 0);
 	assert_int_equal(R->task.in_total, 0);
-	/* and where it says how much did not, the rest does */
+	/* With a residual, the initiator gets the octets before it. */
 	fake.resid = 500;
 	CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0);
 	assert_int_equal(R->in_len, 12);
-	/* a recovered error comes with all data */
+	/* A recovered error comes with all data. */
 	fails(SENSE_RECOVERED_ERROR, 0x1700);
 	fake.resid = 0;
 	CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0);
@@ -453,7 +458,7 @@ static void test_sense_comes_as_it_is(void **state)
 	assert_int_equal(R->task.status, SCSI_CHECK_CONDITION);
 }
 
-static void test_statuses_come_as_they_are(void **state)
+static void test_statuses_are_unchanged(void **state)
 {
 	static const uint8_t statuses[] = { SCSI_CONDITION_MET, SCSI_BUSY,
 					    SCSI_RESERVATION_CONFLICT,
@@ -473,7 +478,7 @@ static void test_statuses_come_as_they_are(void **state)
 	}
 }
 
-static void test_what_the_host_says(void **state)
+static void test_ends_reported_by_the_host(void **state)
 {
 	static const struct {
 		enum pass_end end;
@@ -501,7 +506,7 @@ static void test_what_the_host_says(void **state)
 	}
 	fake.end = PASS_BUSY;
 	assert_int_equal(CMD(0, 512, NULL, 0xc1), SCSI_BUSY);
-	works(); /* sense was due and none came */
+	works(); /* CHECK CONDITION without sense data */
 	fake.status = SCSI_CHECK_CONDITION;
 	CMD(0, 512, NULL, 0xc1);
 	assert_check(SENSE_ABORTED_COMMAND, ASC_LU_COMMUNICATION);
@@ -517,7 +522,7 @@ static void test_the_devices_attention_reaches_all(void **state)
 	assert_check(SENSE_UNIT_ATTENTION, 0x2a09);
 	works();
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD); /* once */
-	rig_swap(R);
+	fx_swap(R);
 	fake.n = 0;
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, 0x2a09);
@@ -525,23 +530,23 @@ static void test_the_devices_attention_reaches_all(void **state)
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 }
 
-static void test_mode_select_is_told_to_the_others(void **state)
+static void test_mode_select_sets_attentions(void **state)
 {
 	(void)state;
 	assert_int_equal(CMD(4, 0, pattern, 0x15, 0x10, 0, 0, 4, 0), SCSI_GOOD);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	rig_swap(R);
+	fx_swap(R);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_MODE_PARAMETERS_CHANGED);
-	rig_swap(R); /* one that failed is not */
+	fx_swap(R); /* a failed command changes nothing for the other nexus */
 	fails(SENSE_ILLEGAL_REQUEST, 0x2600);
 	CMD(4, 0, pattern, 0x15, 0x10, 0, 0, 4, 0);
 	works();
-	rig_swap(R);
+	fx_swap(R);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 }
 
-static void test_request_sense_is_ours_while_we_have_something(void **state)
+static void test_request_sense_reports_a_pending_attention_first(void **state)
 {
 	(void)state;
 	dev_attention_set(R->nexus, 1, UA_RESERVATIONS_PREEMPTED);
@@ -553,22 +558,23 @@ static void test_request_sense_is_ours_while_we_have_something(void **state)
 	assert_int_equal(fake.n, 1);
 }
 
-/* ---- whose a command is ---- */
+/* ---- the executor of a command ---- */
 
-static void test_reservations_are_ours(void **state)
+static void test_device_server_executes_reservations(void **state)
 {
 	uint8_t list[24] = { [15] = 0x11 };
 
 	(void)state;
-	/* REGISTER, RESERVE write exclusive, all without the device */
+	/* REGISTER, RESERVE write exclusive: the device gets none of them. */
 	assert_int_equal(CMD(24, 0, list, 0x5f, 0, 0, 0, 0, 0, 0, 0, 24, 0),
 			 SCSI_GOOD);
 	list[7] = 0x11;
 	assert_int_equal(CMD(24, 0, list, 0x5f, 1, 1, 0, 0, 0, 0, 0, 24, 0),
 			 SCSI_GOOD);
 	assert_int_equal(fake.n, 0);
-	rig_swap(R);
-	/* the other may read, not write, and nothing of the vendor's */
+	fx_swap(R);
+	/* The other nexus may read, but neither write nor send vendor specific
+	 * commands. */
 	assert_int_equal(CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0),
 			 SCSI_GOOD);
 	assert_int_equal(fake.n, 1);
@@ -576,12 +582,12 @@ static void test_reservations_are_ours(void **state)
 			 SCSI_RESERVATION_CONFLICT);
 	assert_int_equal(CMD(0, 512, NULL, 0xc1), SCSI_RESERVATION_CONFLICT);
 	assert_int_equal(fake.n, 1);
-	rig_swap(R);
+	fx_swap(R);
 	assert_int_equal(CMD(512, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0),
 			 SCSI_GOOD);
 }
 
-static void test_what_reaches_beyond_the_unit_is_refused(void **state)
+static void test_commands_to_other_units_are_refused(void **state)
 {
 	static const uint8_t rows[][2] = { { 0x83, 0 },	  { 0x83, 0x10 },
 					   { 0x84, 3 },	  { 0x86, 0 },
@@ -596,9 +602,9 @@ static void test_what_reaches_beyond_the_unit_is_refused(void **state)
 	assert_int_equal(fake.n, 0);
 }
 
-/* SAM-5 §5.10: an ACA is ours; the device, where it would be everybody's, does
- * not hear of it. */
-static void test_naca_is_ours(void **state)
+/* SAM-5 §5.10: the device server implements ACA. The device does not get NACA,
+ * because its ACA would block all initiators. */
+static void test_device_server_implements_naca(void **state)
 {
 	(void)state;
 	fails(SENSE_MEDIUM_ERROR, 0x1100);
@@ -610,13 +616,13 @@ static void test_naca_is_ours(void **state)
 	assert_int_equal(CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0),
 			 SCSI_ACA_ACTIVE);
 	assert_int_equal(fake.n, 0);
-	R->lun = 0; /* another unit's is none of its business */
+	R->lun = 0; /* the reservation of another unit */
 	CMD(0, 0, NULL, 0x00);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 }
 
 /* MMC-6: REPORT KEY and SEND KEY have the operation codes of MAINTENANCE. */
-static void test_keys_of_a_drive_are_its_own(void **state)
+static void test_drive_gets_report_key_and_send_key(void **state)
 {
 	(void)state;
 	assert_int_equal(CMD(0, 8, NULL, 0xa4, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0x0a),
@@ -640,7 +646,7 @@ static void test_read_only_lets_through_what_is_known_to_read(void **state)
 	assert_int_equal(fake.n, 1);
 }
 
-/* EXTENDED COPY of another unit can't name this one (SPC-4 §6.4). */
+/* EXTENDED COPY of another unit cannot use this unit (SPC-4 §6.4). */
 static void test_copies_do_not_reach_it(void **state)
 {
 	const struct dev_lu *real = dev_lu_get(R->server, 1);
@@ -652,9 +658,9 @@ static void test_copies_do_not_reach_it(void **state)
 			 ASC_COPY_TARGET_NOT_REACHABLE);
 }
 
-/* ---- what it tells of itself ---- */
+/* ---- reports about the unit ---- */
 
-static void test_inquiry_is_the_devices(void **state)
+static void test_inquiry_data_of_the_device(void **state)
 {
 	uint8_t p[96] = { 0, 0, 7, 0x12, 91, 0x79, 0, 2, 'A', 'C', 'M', 'E' };
 
@@ -666,13 +672,13 @@ static void test_inquiry_is_the_devices(void **state)
 	p[3] = 0x32; /* with NORMACA */
 	p[5] = 0x01; /* without ACC, TPGS, 3PC */
 	assert_memory_equal(R->in, p, 96);
-	/* cut short it is cut short */
+	/* A truncated answer stays truncated. */
 	fake.resid = 0;
 	assert_int_equal(CMD(0, 4, NULL, 0x12, 0, 0, 0, 4, 0), SCSI_GOOD);
 	assert_int_equal(R->in_len, 4);
 }
 
-static void test_groups_are_ours(void **state)
+static void test_device_server_reports_groups(void **state)
 {
 	uint8_t p[96] = { 0, 0, 7, 0x12, 91, 0x10 };
 
@@ -700,15 +706,16 @@ static const uint8_t *find_designator(uint8_t kind)
 	return NULL;
 }
 
-/* SPC-4 §7.8.6: the unit's names are the device's, those of ports ours. */
-static void test_names_of_ports_are_ours(void **state)
+/* SPC-4 §7.8.6: the names of the unit come from the device, the names of the
+ * ports from this target. */
+static void test_page_83h_names_ports_of_this_target(void **state)
 {
 	uint8_t p[] = { 0,    0x83, 0, 28,		 /* */
 			0x01, 0x03, 0, 8,		 /* NAA of the unit */
 			0x50, 1,    2, 3,    4, 5, 6, 7, /* */
-			0x61, 0x94, 0, 4,    /* relative port of its own */
+			0x61, 0x94, 0, 4, /* the relative port of the device */
 			0,    0,    0, 0x44, /* */
-			0x53, 0x28, 0, 0 };  /* a target device's */
+			0x53, 0x28, 0, 0 };  /* the name of a target device */
 
 	(void)state;
 	answers(p, sizeof(p));
@@ -717,14 +724,15 @@ static void test_names_of_ports_are_ours(void **state)
 			 SCSI_GOOD);
 	assert_non_null(find_designator(0x03));
 	assert_memory_equal(find_designator(0x03) + 4, p + 8, 8);
-	assert_int_equal(find_designator(0x14)[7], 1); /* our port */
+	assert_int_equal(find_designator(0x14)[7],
+			 1); /* the port of this target */
 	assert_non_null(find_designator(0x18));
 	assert_memory_equal(find_designator(0x28) + 4, "iqn.t", 6);
-	/* the length is that of the whole even where there is less room */
+	/* The length field is complete, also with a short allocation length. */
 	CMD(0, 4, NULL, 0x12, 1, 0x83, 0, 4, 0);
 	assert_int_equal(R->in_len, 4);
 	assert_true(get_be16(R->in + 2) > 28);
-	/* a length that lies does not lead anywhere */
+	/* A wrong length does not lead out of the page. */
 	p[7] = 200;
 	answers(p, sizeof(p));
 	assert_int_equal(CMD(0, 4096, NULL, 0x12, 1, 0x83, 0x10, 0, 0),
@@ -737,7 +745,7 @@ static void test_names_of_ports_are_ours(void **state)
 			 SCSI_GOOD);
 }
 
-static void test_pages_that_are_not_let_through(void **state)
+static void test_refused_pages(void **state)
 {
 	const uint8_t p[] = { 0, 0, 0, 6, 0x00, 0x80, 0x83, 0x88, 0x8f, 0xb0 };
 	const uint8_t want[] = { 0, 0, 0, 4, 0x00, 0x80, 0x83, 0xb0 };
@@ -755,7 +763,7 @@ static void test_pages_that_are_not_let_through(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(fake.n, 0);
 	fails(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	CMD(0, 255, NULL, 0x12, 1, 0x83, 0, 255, 0); /* has no names */
+	CMD(0, 255, NULL, 0x12, 1, 0x83, 0, 255, 0); /* a page without names */
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 }
 
@@ -795,8 +803,8 @@ static void test_supported_commands_are_those_of_both(void **state)
 	(void)state;
 	put_be32(p, sizeof(p) - 4);
 	p[4] = 0x28;
-	p[12] = 0x83; /* not here */
-	p[20] = 0x5f; /* ours is meant */
+	p[12] = 0x83; /* ACCESS CONTROL IN: removed from the list */
+	p[20] = 0x5f; /* PERSISTENT RESERVE OUT: replaced by the server's row */
 	p[28] = 0xc1;
 	answers(p, sizeof(p));
 	fake.resid = DEV_PARAM_MAX - DEV_OUR_OPCODES_MAX - sizeof(p);
@@ -806,8 +814,9 @@ static void test_supported_commands_are_those_of_both(void **state)
 	assert_int_equal(get_be32(R->in), R->in_len - 4);
 	assert_true(lists(0x28) && lists(0xc1) && lists(0x5f) && lists(0xa0));
 	assert_false(lists(0x83));
-	assert_false(lists(0x2a)); /* a disk of ours has it, not this one */
-	fake.n = 0;		   /* of one command */
+	assert_false(lists(
+		0x2a)); /* a disk of this server has the command, the device does not */
+	fake.n = 0; /* a report of one command */
 	assert_int_equal(CMD(0, 64, NULL, 0xa3, 0x0c, 3, 0x83, 0, 0, 0, 0, 0,
 			     64),
 			 SCSI_GOOD);
@@ -831,7 +840,7 @@ static void test_block_size_is_learnt(void **state)
 	CMD(0, 8, NULL, 0x25);
 	CMD(0, 8192, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0);
 	assert_int_equal(fake.len, 4096);
-	put_be32(p + 4, 0xffffffff); /* nobody's block size */
+	put_be32(p + 4, 0xffffffff); /* no device has this block size */
 	answers(p, sizeof(p));
 	CMD(0, 8, NULL, 0x25);
 	CMD(0, 8192, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0);
@@ -847,12 +856,12 @@ static void held_read(void)
 			 -1);
 }
 
-/* The memory is the device's until it gives it back. */
+/* The device owns the memory of an aborted command until the command ends. */
 static void test_an_aborted_command_is_waited_for(void **state)
 {
 	(void)state;
 	held_read();
-	assert_int_equal(dev_task_abort(&R->task, rig_released), 0);
+	assert_int_equal(dev_task_abort(&R->task, fx_released), 0);
 	assert_false(R->released);
 	fake_end(fake.held);
 	assert_true(R->released);
@@ -860,20 +869,21 @@ static void test_an_aborted_command_is_waited_for(void **state)
 	dev_task_end(&R->task);
 }
 
-static void test_one_that_was_not_sent_vanishes_at_once(void **state)
+static void test_abort_of_a_queued_command_is_immediate(void **state)
 {
 	(void)state;
 	fake.queues = true;
 	held_read();
-	assert_int_equal(dev_task_abort(&R->task, rig_released), 0);
+	assert_int_equal(dev_task_abort(&R->task, fx_released), 0);
 	assert_true(R->released);
 	dev_task_end(&R->task);
-	/* and holds nobody up: an ORDERED one has the unit alone */
+	/* The aborted command does not block others: an ORDERED command gets
+	 * exclusive access. */
 	fake.holds = false;
-	rig_begin(R, (const uint8_t[6]){ 0 }, 6, 0, 0);
+	fx_begin(R, (const uint8_t[6]){ 0 }, 6, 0, 0);
 	R->task.attr = DEV_ATTR_ORDERED;
-	assert_int_equal(rig_execute(R, NULL), SCSI_GOOD);
-	rig_finish(R);
+	assert_int_equal(fx_execute(R, NULL), SCSI_GOOD);
+	fx_finish(R);
 }
 
 static void test_a_reset_reaches_the_device(void **state)
@@ -881,9 +891,9 @@ static void test_a_reset_reaches_the_device(void **state)
 	(void)state;
 	dev_lu_interrupt(dev_lu_get(R->server, 1), 0);
 	assert_int_equal(fake.resets, 1);
-	dev_lu_interrupt(dev_lu_get(R->server, 0), 0); /* a disk: nothing */
+	dev_lu_interrupt(dev_lu_get(R->server, 0), 0); /* a disk: no effect */
 	assert_int_equal(fake.resets, 1);
-	rig_reset(dev_lu_get(R->server, 1));
+	fx_reset(dev_lu_get(R->server, 1));
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_BUS_DEVICE_RESET);
 }
@@ -906,8 +916,8 @@ static void test_no_buffer_no_harm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		P(test_read_and_write_go_as_they_are),
-		P(test_unknown_commands_go_by_what_is_expected),
+		P(test_read_and_write_are_unchanged),
+		P(test_unknown_commands_use_the_expected_length),
 		P(test_residuals),
 		P(test_a_write_without_a_block_is_not_sent),
 		P(test_a_part_of_a_block_is_not_sent),
@@ -918,31 +928,33 @@ int main(void)
 		P(test_variable_length_cdbs),
 		cmocka_unit_test_setup_teardown(test_tapes_have_no_blocks,
 						open_tape, close_all),
-		P(test_sense_comes_as_it_is),
-		P(test_statuses_come_as_they_are),
-		P(test_what_the_host_says),
+		P(test_sense_data_are_unchanged),
+		P(test_statuses_are_unchanged),
+		P(test_ends_reported_by_the_host),
 		P(test_the_devices_attention_reaches_all),
-		P(test_mode_select_is_told_to_the_others),
-		P(test_request_sense_is_ours_while_we_have_something),
-		P(test_reservations_are_ours),
-		P(test_what_reaches_beyond_the_unit_is_refused),
-		P(test_naca_is_ours),
+		P(test_mode_select_sets_attentions),
+		P(test_request_sense_reports_a_pending_attention_first),
+		P(test_device_server_executes_reservations),
+		P(test_commands_to_other_units_are_refused),
+		P(test_device_server_implements_naca),
 		cmocka_unit_test_setup_teardown(
-			test_keys_of_a_drive_are_its_own, open_cd, close_all),
+			test_drive_gets_report_key_and_send_key, open_cd,
+			close_all),
 		cmocka_unit_test_setup_teardown(
 			test_read_only_lets_through_what_is_known_to_read,
 			open_read_only, close_all),
 		P(test_copies_do_not_reach_it),
-		P(test_inquiry_is_the_devices),
-		cmocka_unit_test_setup_teardown(test_groups_are_ours,
-						open_groups, close_all),
-		P(test_names_of_ports_are_ours),
-		P(test_pages_that_are_not_let_through),
+		P(test_inquiry_data_of_the_device),
+		cmocka_unit_test_setup_teardown(
+			test_device_server_reports_groups, open_groups,
+			close_all),
+		P(test_page_83h_names_ports_of_this_target),
+		P(test_refused_pages),
 		P(test_block_limits_are_those_of_both),
 		P(test_supported_commands_are_those_of_both),
 		P(test_block_size_is_learnt),
 		P(test_an_aborted_command_is_waited_for),
-		P(test_one_that_was_not_sent_vanishes_at_once),
+		P(test_abort_of_a_queued_command_is_immediate),
 		P(test_a_reset_reaches_the_device),
 		P(test_no_buffer_no_harm),
 	};

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pr_lost_test.c: persistent reservations that nobody knows any more (SPC-4
- * §§5.13.5.3, 5.13.11.3), and registrations of all ports of a device
- * (§7.6.4.6). */
+/* pr_lost_test.c: lost persistent reservations (SPC-4 §§5.13.5.3, 5.13.11.3),
+ * and registrations of all ports of a device (§7.6.4.6). */
 #include "device/reserve/reserve.h"
-#include "trio.h"
+#include "three.h"
 
 static void lose(struct dev_server *s)
 {
@@ -13,10 +12,10 @@ static void lose(struct dev_server *s)
 static int open_lost(void **state)
 {
 	(void)state;
-	memset(&trio, 0, sizeof(trio));
-	trio.env.save = trio_save;
-	trio.set_up = lose;
-	trio_begin(false);
+	memset(&three, 0, sizeof(three));
+	three.env.save = three_save;
+	three.set_up = lose;
+	three_begin(false);
 	return 0;
 }
 
@@ -28,7 +27,7 @@ static int replace(unsigned who, uint64_t key, uint64_t sa_key, uint8_t type,
 
 	put_be64(list, key);
 	put_be64(list + 8, sa_key);
-	return trio_run(who, cdb, list, 24, 0);
+	return three_run(who, cdb, list, 24, 0);
 }
 
 static int read_one(unsigned who)
@@ -41,7 +40,7 @@ static void expect_lost(unsigned who)
 	expect_sense(who, SENSE_DATA_PROTECT, ASC_RESERVATION_LOST);
 }
 
-static void test_what_is_served_while_they_are_lost(void **state)
+static void test_commands_served_while_reservations_are_lost(void **state)
 {
 	(void)state;
 	tur(A);
@@ -65,43 +64,44 @@ static void test_what_is_served_while_they_are_lost(void **state)
 	assert_int_equal(RUN(A, 0, 0x1b, 0, 0, 0, 1), SCSI_GOOD); /* START */
 }
 
-/* What can't be read stays where it is, for the next process to find: only a
- * REPLACE LOST RESERVATION makes up for it (§5.13.5.3.2). */
-static void test_a_reset_does_not_make_up_for_it(void **state)
+/* A record that cannot be read stays in the state file for the next process:
+ * only REPLACE LOST RESERVATION replaces the record (§5.13.5.3.2). */
+static void test_a_reset_keeps_the_loss(void **state)
 {
 	(void)state;
-	trio_reset(A);
-	assert_int_equal(trio.saves, 0);
-	tur(B); /* the reset */
+	three_reset(A);
+	assert_int_equal(three.saves, 0);
+	tur(B); /* the attention of the reset */
 	tur(B);
 	expect_lost(B);
 	assert_int_equal(replace(A, 0, 1, 1, 0), SCSI_CHECK_CONDITION);
 	assert_int_equal(replace(A, 0, 1, 1, 0), SCSI_GOOD);
-	assert_int_equal(trio.saves, 1);
+	assert_int_equal(three.saves, 1);
 }
 
 static void test_replace_lost_reservation_spc4_5_13_11_3(void **state)
 {
-	const uint8_t *p = trio.i[A].in;
+	const uint8_t *p = three.i[A].in;
 
 	(void)state;
-	/* another action does not get through, whatever its key */
+	/* Every other service action is refused, with any key. */
 	RUN(A, 0, 0x5f, 0x03, [8] = 24);
 	expect_lost(A);
 	replace(A, 1, 2, RSV_TYPE_EA, 0);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
-	assert_int_equal(trio.i[A].sense.field, 0);
+	assert_int_equal(three.i[A].sense.field, 0);
 	replace(A, 0, 0, RSV_TYPE_EA, 0);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
-	assert_int_equal(trio.i[A].sense.field, 8);
-	replace(A, 0, 2, 4, 0); /* no type */
+	assert_int_equal(three.i[A].sense.field, 8);
+	replace(A, 0, 2, 4, 0); /* a reservation without a type */
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	read_one(A);
 	expect_lost(A);
-	/* the loss is kept until it is mended: the file goes, or a good one comes */
-	trio.saved_len = 7;
+	/* The loss persists until a REPLACE LOST RESERVATION: then the record
+	 * is removed or replaced. */
+	three.saved_len = 7;
 	assert_int_equal(replace(A, 0, 0xabc, RSV_TYPE_EA, 0), SCSI_GOOD);
-	assert_int_equal(trio.saved_len, 0);
+	assert_int_equal(three.saved_len, 0);
 	assert_int_equal(tur(A), SCSI_GOOD);
 	assert_int_equal(tur(B), SCSI_GOOD); /* no unit attention */
 	assert_int_equal(read_one(B), SCSI_RESERVATION_CONFLICT);
@@ -109,7 +109,7 @@ static void test_replace_lost_reservation_spc4_5_13_11_3(void **state)
 	assert_int_equal(get_be32(p), 0); /* PRGENERATION */
 	assert_int_equal(get_be64(p + 8), 0xabc);
 	assert_int_equal(p[21], RSV_TYPE_EA);
-	/* once it is mended there is nothing to replace */
+	/* After the replacement nothing is lost. */
 	replace(A, 0, 1, RSV_TYPE_WE, 0);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_RELEASE);
 	assert_int_equal(RUN(A, 8, 0x5e, 2, [8] = 8), SCSI_GOOD);
@@ -119,17 +119,17 @@ static void test_replace_lost_reservation_spc4_5_13_11_3(void **state)
 static void test_replace_with_aptpl_is_kept(void **state)
 {
 	(void)state;
-	trio.save_result = ERR_MEDIUM;
+	three.save_result = ERR_MEDIUM;
 	replace(B, 0, 5, RSV_TYPE_WE_AR, 1);
 	expect_sense(B, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
 	tur(B);
 	expect_lost(B);
-	trio.save_result = 0;
+	three.save_result = 0;
 	assert_int_equal(replace(B, 0, 5, RSV_TYPE_WE_AR, 1), SCSI_GOOD);
-	trio.set_up = NULL;
-	trio_restart();
+	three.set_up = NULL;
+	three_restart();
 	assert_int_equal(RUN(A, 255, 0x5e, 1, [8] = 255), SCSI_GOOD);
-	assert_int_equal(trio.i[A].in[21], RSV_TYPE_WE_AR);
+	assert_int_equal(three.i[A].in[21], RSV_TYPE_WE_AR);
 }
 
 /* ---- TPID FORMAT 00b ---- */
@@ -153,13 +153,13 @@ static int register_device(unsigned who, const char *name, uint64_t key)
 	put_be64(list + 8, key);
 	put_be32(list + 24, (uint32_t)n);
 	put_be32(cdb + 5, (uint32_t)(28 + n));
-	return trio_run(who, cdb, list, (uint32_t)(28 + n), 0);
+	return three_run(who, cdb, list, (uint32_t)(28 + n), 0);
 }
 
 static unsigned keys_of(unsigned who)
 {
 	assert_int_equal(RUN(who, 2048, 0x5e, 0, [7] = 8), SCSI_GOOD);
-	return get_be32(trio.i[who].in + 4) / 8;
+	return get_be32(three.i[who].in + 4) / 8;
 }
 
 static void test_all_known_ports_of_a_device_spc4_7_6_4_6(void **state)
@@ -169,22 +169,24 @@ static void test_all_known_ports_of_a_device_spc4_7_6_4_6(void **state)
 						"iqn.i1,i,0x800000000099",
 					.target_port = "iqn.t,t,0x0001",
 					.relative_target_port = 1 };
-	struct dev_nexus *more = dev_nexus_open(trio.server, &cfg);
+	struct dev_nexus *more = dev_nexus_open(three.server, &cfg);
 
 	(void)state;
-	/* B is iqn.i1, and so is a nexus on C's worker; not iqn.i10 */
+	/* B is iqn.i1, and so is a nexus on the worker of C; iqn.i10 is another
+	 * initiator. */
 	strcpy(cfg.initiator_port, "iqn.i10,i,0x800000000099");
 	cfg.worker = 1;
-	dev_nexus_close(dev_nexus_open(trio.server, &cfg));
+	dev_nexus_close(dev_nexus_open(three.server, &cfg));
 	assert_int_equal(register_device(A, "iqn.i1", 7), SCSI_GOOD);
 	assert_int_equal(keys_of(A), 3);
 	assert_int_equal(RUN(B, 255, 0x5e, 3, [8] = 255), SCSI_GOOD);
-	assert_int_equal(RUN(A, 0, 0x5f, 0x01, RSV_TYPE_WE_RO, [8] = 24),
-			 SCSI_CHECK_CONDITION); /* no list came */
+	assert_int_equal(
+		RUN(A, 0, 0x5f, 0x01, RSV_TYPE_WE_RO, [8] = 24),
+		SCSI_CHECK_CONDITION); /* the parameter list is missing */
 	dev_nexus_close(more);
-	trio_settle();
-	/* nobody of that name is known: only who asks */
-	assert_int_equal(register_device(C, "iqn.nobody", 9), SCSI_GOOD);
+	three_settle();
+	/* The name is unknown: only the requester is registered. */
+	assert_int_equal(register_device(C, "iqn.unknown", 9), SCSI_GOOD);
 	assert_int_equal(keys_of(C), 4);
 }
 
@@ -197,20 +199,20 @@ static void test_bad_device_names(void **state)
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
 	register_device(A, "", 7);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
-	/* a reservation moves to one port */
+	/* REGISTER AND MOVE needs the name of one port. */
 	put_be32(move + 20, (uint32_t)put_device(move + 24, "iqn.i1"));
-	trio_run(A, cdb, move, 48, 0);
+	three_run(A, cdb, move, 48, 0);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
 	assert_int_equal(keys_of(A), 0);
 }
 
-#define L(name) cmocka_unit_test_setup_teardown(name, open_lost, trio_close)
+#define L(name) cmocka_unit_test_setup_teardown(name, open_lost, three_close)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		L(test_what_is_served_while_they_are_lost),
-		L(test_a_reset_does_not_make_up_for_it),
+		L(test_commands_served_while_reservations_are_lost),
+		L(test_a_reset_keeps_the_loss),
 		L(test_replace_lost_reservation_spc4_5_13_11_3),
 		L(test_replace_with_aptpl_is_kept),
 		T(test_all_known_ports_of_a_device_spc4_7_6_4_6),

@@ -3,7 +3,7 @@
  * clauses of SPC-4 §5.13, §6.15 and §6.16. */
 #include "base/crc32c.h"
 #include "device/reserve/reserve.h"
-#include "trio.h"
+#include "three.h"
 
 #define KA 0xa0a0a0a0a0a0a0a0ull
 #define KB 0xb0b0b0b0b0b0b0b0ull
@@ -12,14 +12,14 @@
 static const uint64_t key_of[] = { KA, KB, KC };
 static const uint8_t types[] = { 1, 3, 5, 6, 7, 8 };
 
-/* A PERSISTENT RESERVE OUT with a list of its own. */
+/* A PERSISTENT RESERVE OUT with the parameter list `list`. */
 static int out_list(unsigned who, uint8_t sa, uint8_t type, const void *list,
 		    uint32_t len)
 {
 	uint8_t cdb[16] = { SCSI_PERSISTENT_RESERVE_OUT, sa, type };
 
 	put_be32(cdb + 5, len);
-	return trio_run(who, cdb, list, len, 0);
+	return three_run(who, cdb, list, len, 0);
 }
 
 static int out(unsigned who, uint8_t sa, uint8_t type, uint64_t key,
@@ -63,7 +63,7 @@ static const uint8_t *in(unsigned who, uint8_t sa)
 	assert_int_equal(RUN(who, 60000, SCSI_PERSISTENT_RESERVE_IN, sa, 0, 0,
 			     0, 0, 0, 0xea, 0x60),
 			 SCSI_GOOD);
-	return trio.i[who].in;
+	return three.i[who].in;
 }
 
 static uint32_t generation(void)
@@ -84,7 +84,7 @@ static void expect_keys(unsigned n, const uint64_t *keys)
  expect_keys(sizeof((uint64_t[]){ __VA_ARGS__ }) / 8, \
 	     (const uint64_t[]){ __VA_ARGS__ })
 
-/* 0: none */
+/* type 0: no reservation */
 static void expect_reservation(uint8_t type, uint64_t key)
 {
 	const uint8_t *p = in(C, SCSI_PRIN_READ_RESERVATION);
@@ -105,25 +105,25 @@ static int write_block(unsigned who)
 {
 	static const uint8_t block[512];
 
-	return trio_run(who, (const uint8_t[16]){ SCSI_WRITE_10, [8] = 1 },
-			block, 512, 0);
+	return three_run(who, (const uint8_t[16]){ SCSI_WRITE_10, [8] = 1 },
+			 block, 512, 0);
 }
 
 static void expect_bad_list(unsigned who, uint16_t byte)
 {
 	expect_sense(who, SENSE_ILLEGAL_REQUEST,
 		     ASC_INVALID_FIELD_IN_PARAMETERS);
-	assert_true(trio.i[who].sense.has_field);
-	assert_int_equal(trio.i[who].sense.field, byte);
+	assert_true(three.i[who].sense.has_field);
+	assert_int_equal(three.i[who].sense.field, byte);
 }
 
-/* ---- registering ---- */
+/* ---- registrations ---- */
 
 static void test_register_table_35_spc4_5_13_7(void **state)
 {
 	(void)state;
 	assert_int_equal(generation(), 0);
-	/* unregistered: the key must be zero */
+	/* Unregistered: the reservation key must be zero. */
 	assert_int_equal(out(A, SCSI_PROUT_REGISTER, 0, KA, KA, 0),
 			 SCSI_RESERVATION_CONFLICT);
 	assert_int_equal(out(A, SCSI_PROUT_REGISTER, 0, 0, 0, 0), SCSI_GOOD);
@@ -131,7 +131,7 @@ static void test_register_table_35_spc4_5_13_7(void **state)
 	assert_int_equal(reg(A), SCSI_GOOD);
 	assert_int_equal(generation(), 1);
 	EXPECT_KEYS(KA);
-	/* registered: it must be the one */
+	/* Registered: the reservation key must be the registered key. */
 	assert_int_equal(out(A, SCSI_PROUT_REGISTER, 0, 0, KB, 0),
 			 SCSI_RESERVATION_CONFLICT);
 	assert_int_equal(out(A, SCSI_PROUT_REGISTER, 0, KA, KC, 0), SCSI_GOOD);
@@ -141,7 +141,7 @@ static void test_register_table_35_spc4_5_13_7(void **state)
 	assert_int_equal(out(A, SCSI_PROUT_REGISTER, 0, KC, 0, 0), SCSI_GOOD);
 	EXPECT_KEYS(KB);
 	assert_int_equal(generation(), 4);
-	assert_int_equal(trio.i[A].in[4], 0);
+	assert_int_equal(three.i[A].in[4], 0);
 }
 
 static void test_register_ignoring_the_key(void **state)
@@ -158,27 +158,28 @@ static void test_register_ignoring_the_key(void **state)
 	assert_int_equal(out(A, sa, 0, 0, 0, 0), SCSI_GOOD);
 	expect_keys(0, NULL);
 	assert_int_equal(generation(), 3);
-	/* SPEC_I_PT is REGISTER's alone */
+	/* Only REGISTER permits SPEC_I_PT. */
 	assert_int_equal(out(A, sa, 0, 0, KA, 0x08), SCSI_CHECK_CONDITION);
 	expect_bad_list(A, 20);
 }
 
-/* A registration outlives its session: it is the ports', by their names. */
+/* A registration outlives its session, because it belongs to the names of the
+ * ports. */
 static void test_registration_outlives_the_session(void **state)
 {
 	(void)state;
 	assert_int_equal(reg(A), SCSI_GOOD);
 	assert_int_equal(reserve(A, 1), SCSI_GOOD);
-	trio_logout(A);
+	three_logout(A);
 	assert_int_equal(write_block(B), SCSI_RESERVATION_CONFLICT);
-	trio_login(A);
+	three_login(A);
 	no_sense_left(A);
 	assert_int_equal(write_block(A), SCSI_GOOD);
 	assert_int_equal(release(A, 1), SCSI_GOOD);
 	assert_int_equal(write_block(B), SCSI_GOOD);
 }
 
-/* ---- who is kept out by which type: SPC-4 table 46 ---- */
+/* ---- accesses that each type denies: SPC-4 table 46 ---- */
 
 static void test_each_type_and_who_may_what(void **state)
 {
@@ -200,7 +201,7 @@ static void test_each_type_and_who_may_what(void **state)
 		assert_int_equal(read_block(B),
 				 shared || !ea ? SCSI_GOOD
 					       : SCSI_RESERVATION_CONFLICT);
-		/* nobody */
+		/* not a registrant */
 		assert_int_equal(write_block(C), SCSI_RESERVATION_CONFLICT);
 		assert_int_equal(read_block(C),
 				 ea ? SCSI_RESERVATION_CONFLICT : SCSI_GOOD);
@@ -236,7 +237,8 @@ static void test_reserve_again_spc4_5_13_9(void **state)
 			assert_int_equal(release(A, types[i]), SCSI_GOOD);
 			no_sense_left(B);
 		}
-	assert_int_equal(generation(), 2); /* neither counts, §6.15.2 */
+	assert_int_equal(generation(),
+			 2); /* neither RESERVE nor RELEASE counts, §6.15.2 */
 }
 
 static void test_bad_scopes_and_types(void **state)
@@ -257,25 +259,25 @@ static void test_bad_scopes_and_types(void **state)
 					 SCSI_CHECK_CONDITION);
 			expect_sense(A, SENSE_ILLEGAL_REQUEST,
 				     ASC_INVALID_FIELD_IN_CDB);
-			assert_int_equal(trio.i[A].sense.field, 2);
+			assert_int_equal(three.i[A].sense.field, 2);
 		}
 }
 
-/* ---- releasing: SPC-4 §5.13.11.2.2 ---- */
+/* ---- RELEASE: SPC-4 §5.13.11.2.2 ---- */
 
-static void test_release_tells_whom_it_concerns(void **state)
+static void test_release_sets_attentions(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
 		assert_int_equal(reg(A), SCSI_GOOD);
 		assert_int_equal(reg(B), SCSI_GOOD);
-		/* there is none: GOOD */
+		/* Without a reservation: GOOD. */
 		assert_int_equal(release(A, types[i]), SCSI_GOOD);
 		assert_int_equal(reserve(A, types[i]), SCSI_GOOD);
 		assert_int_equal(release(A, types[(i + 1) % 6]),
 				 SCSI_CHECK_CONDITION);
 		expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_RELEASE);
-		/* by one who does not hold it: nothing happens */
+		/* A nexus that is not the holder releases nothing. */
 		if (types[i] < 7)
 			assert_int_equal(release(B, types[i]), SCSI_GOOD);
 		expect_reservation(types[i], types[i] >= 7 ? 0 : KA);
@@ -300,7 +302,7 @@ static void test_release_by_unregistering(void **state)
 		assert_int_equal(reserve(A, types[i]), SCSI_GOOD);
 		assert_int_equal(out(A, SCSI_PROUT_REGISTER, 0, KA, 0, 0),
 				 SCSI_GOOD);
-		if (types[i] >= 7) { /* B still holds it */
+		if (types[i] >= 7) { /* B is still a holder */
 			expect_reservation(types[i], 0);
 			assert_int_equal(write_block(A),
 					 SCSI_RESERVATION_CONFLICT);
@@ -324,7 +326,7 @@ static void test_clear_spc4_5_13_11_2_5(void **state)
 	assert_int_equal(reg(A), SCSI_GOOD);
 	assert_int_equal(reg(B), SCSI_GOOD);
 	assert_int_equal(reserve(B, 3), SCSI_GOOD);
-	/* allowed to any registrant */
+	/* Every registrant may clear. */
 	assert_int_equal(clear(A), SCSI_GOOD);
 	expect_keys(0, NULL);
 	expect_reservation(0, 0);
@@ -333,7 +335,7 @@ static void test_clear_spc4_5_13_11_2_5(void **state)
 	assert_int_equal(tur(C), SCSI_GOOD);
 }
 
-/* ---- preempting: SPC-4 §5.13.11.2.4 ---- */
+/* ---- PREEMPT: SPC-4 §5.13.11.2.4 ---- */
 
 static void test_preempt_the_holder(void **state)
 {
@@ -346,7 +348,8 @@ static void test_preempt_the_holder(void **state)
 			assert_int_equal(reserve(B, types[i]), SCSI_GOOD);
 			assert_int_equal(preempt(A, types[j], KB), SCSI_GOOD);
 			expect_attention(B, ASC_REGISTRATIONS_PREEMPTED);
-			/* who stays hears of a change of type */
+			/* A remaining registrant gets an attention if the type
+			 * changes. */
 			if (i != j)
 				expect_attention(C, ASC_RESERVATIONS_RELEASED);
 			assert_int_equal(tur(C), SCSI_GOOD);
@@ -372,16 +375,16 @@ static void test_preempt_a_registration_only(void **state)
 	expect_reservation(5, KA); /* scope and type were ignored */
 	EXPECT_KEYS(KA, KB);
 	assert_int_equal(tur(A), SCSI_GOOD);
-	/* a key that nobody has */
+	/* a key without a registration */
 	assert_int_equal(preempt(B, 3, KC), SCSI_RESERVATION_CONFLICT);
 	assert_int_equal(generation(), 4);
-	/* none at all */
+	/* the key 0 */
 	assert_int_equal(preempt(B, 3, 0), SCSI_CHECK_CONDITION);
 	expect_bad_list(B, 8);
-	/* a wrong own key */
+	/* a wrong reservation key */
 	assert_int_equal(out(B, SCSI_PROUT_PREEMPT, 3, KC, KA, 0),
 			 SCSI_RESERVATION_CONFLICT);
-	/* the holder itself, to change the type */
+	/* The holder preempts itself, which changes the type. */
 	assert_int_equal(preempt(A, 1, KA), SCSI_GOOD);
 	expect_reservation(1, KA);
 	expect_attention(B, ASC_RESERVATIONS_RELEASED);
@@ -395,19 +398,19 @@ static void test_preempt_where_all_registrants_hold(void **state)
 		assert_int_equal(reg(B), SCSI_GOOD);
 		assert_int_equal(reg(C), SCSI_GOOD);
 		assert_int_equal(reserve(C, types[i]), SCSI_GOOD);
-		/* one key: its registrations only */
+		/* A key: its registrations end. */
 		assert_int_equal(preempt(A, 1, KB), SCSI_GOOD);
 		expect_attention(B, ASC_REGISTRATIONS_PREEMPTED);
 		expect_reservation(types[i], 0);
 		assert_int_equal(write_block(B), SCSI_RESERVATION_CONFLICT);
-		/* zero: all others */
+		/* Zero: all other registrations end. */
 		assert_int_equal(preempt(A, 1, 0), SCSI_GOOD);
 		expect_attention(C, ASC_REGISTRATIONS_PREEMPTED);
 		expect_reservation(1, KA);
 		EXPECT_KEYS(KA);
 		assert_int_equal(clear(A), SCSI_GOOD);
 	}
-	/* the last one's own: the reservation goes with it */
+	/* The last registrant preempts itself: the reservation ends, too. */
 	assert_int_equal(reg(A), SCSI_GOOD);
 	assert_int_equal(reserve(A, 7), SCSI_GOOD);
 	assert_int_equal(preempt(A, 7, KA), SCSI_GOOD);
@@ -425,23 +428,24 @@ static void test_preempt_and_abort_waits_for_tasks(void **state)
 	assert_int_equal(reg(A), SCSI_GOOD);
 	assert_int_equal(reg(B), SCSI_GOOD);
 	assert_int_equal(reserve(B, 1), SCSI_GOOD);
-	trio.i[B].abort_later = true;
+	three.i[B].abort_later = true;
 	put_be64(list, KA);
 	put_be64(list + 8, KB);
-	trio_send(A, cdb, list, 24, 0);
-	trio_settle();
-	assert_false(trio.i[A].done);
-	assert_int_equal(trio.i[B].aborts, 1);
-	assert_int_equal(trio.i[C].aborts, 0);
+	three_send(A, cdb, list, 24, 0);
+	three_settle();
+	assert_false(three.i[A].done);
+	assert_int_equal(three.i[B].aborts, 1);
+	assert_int_equal(three.i[C].aborts, 0);
 	expect_attention(B, ASC_REGISTRATIONS_PREEMPTED);
-	/* a PERSISTENT RESERVE OUT of B meanwhile must not wait for that */
+	/* A PERSISTENT RESERVE OUT of B meanwhile does not wait for the
+	 * abort. */
 	assert_int_equal(reg(B), SCSI_BUSY);
-	dev_nexus_tasks_gone(trio.i[B].nexus);
-	trio_settle();
-	assert_int_equal(trio_finish(A), SCSI_GOOD);
+	dev_nexus_tasks_gone(three.i[B].nexus);
+	three_settle();
+	assert_int_equal(three_finish(A), SCSI_GOOD);
 	expect_reservation(3, KA);
-	/* its own commands it does not abort */
-	assert_int_equal(trio.i[A].aborts, 0);
+	/* A does not abort its own commands. */
+	assert_int_equal(three.i[A].aborts, 0);
 }
 
 static void test_preempt_and_abort_of_one_that_leaves(void **state)
@@ -453,14 +457,14 @@ static void test_preempt_and_abort_of_one_that_leaves(void **state)
 	(void)state;
 	assert_int_equal(reg(A), SCSI_GOOD);
 	assert_int_equal(reg(B), SCSI_GOOD);
-	trio.i[B].abort_later = true;
+	three.i[B].abort_later = true;
 	put_be64(list, KA);
 	put_be64(list + 8, KB);
-	trio_send(A, cdb, list, 24, 0);
-	trio_settle();
-	assert_false(trio.i[A].done);
-	trio_logout(B);
-	assert_int_equal(trio_finish(A), SCSI_GOOD);
+	three_send(A, cdb, list, 24, 0);
+	three_settle();
+	assert_false(three.i[A].done);
+	three_logout(B);
+	assert_int_equal(three_finish(A), SCSI_GOOD);
 	EXPECT_KEYS(KA);
 }
 
@@ -493,35 +497,36 @@ static int move(unsigned who, uint64_t sa_key, uint8_t flags, uint16_t port,
 static void test_register_and_move(void **state)
 {
 	(void)state;
-	/* no registration; no reservation; not the holder */
-	assert_int_equal(move(A, KB, 0, 1, trio.i[B].name),
+	/* without a registration; without a reservation; not the holder */
+	assert_int_equal(move(A, KB, 0, 1, three.i[B].name),
 			 SCSI_RESERVATION_CONFLICT);
 	assert_int_equal(reg(A), SCSI_GOOD);
-	assert_int_equal(move(A, KB, 0, 1, trio.i[B].name),
+	assert_int_equal(move(A, KB, 0, 1, three.i[B].name),
 			 SCSI_CHECK_CONDITION);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_int_equal(reg(C), SCSI_GOOD);
 	assert_int_equal(reserve(A, 3), SCSI_GOOD);
-	assert_int_equal(move(C, KB, 0, 1, trio.i[B].name),
+	assert_int_equal(move(C, KB, 0, 1, three.i[B].name),
 			 SCSI_RESERVATION_CONFLICT);
-	/* bad lists */
-	assert_int_equal(move(A, 0, 0, 1, trio.i[B].name),
+	/* parameter lists that are not valid */
+	assert_int_equal(move(A, 0, 0, 1, three.i[B].name),
 			 SCSI_CHECK_CONDITION);
 	expect_bad_list(A, 8);
-	assert_int_equal(move(A, KB, 0, 2, trio.i[B].name),
+	assert_int_equal(move(A, KB, 0, 2, three.i[B].name),
 			 SCSI_CHECK_CONDITION);
 	expect_bad_list(A, 18);
-	assert_int_equal(move(A, KB, 0, 1, trio.i[A].name),
+	assert_int_equal(move(A, KB, 0, 1, three.i[A].name),
 			 SCSI_CHECK_CONDITION);
 	expect_bad_list(A, 24);
-	/* to one that is not registered; A stays registered */
-	assert_int_equal(move(A, KB, 0, 1, trio.i[B].name), SCSI_GOOD);
+	/* To a nexus that is not registered; A stays registered. */
+	assert_int_equal(move(A, KB, 0, 1, three.i[B].name), SCSI_GOOD);
 	expect_reservation(3, KB);
 	EXPECT_KEYS(KA, KC, KB);
 	assert_int_equal(read_block(B), SCSI_GOOD);
 	assert_int_equal(read_block(A), SCSI_RESERVATION_CONFLICT);
-	/* to one that is, with another key; B goes */
-	assert_int_equal(move(B, KA, 0x02, 1, trio.i[C].name), SCSI_GOOD);
+	/* To a registered nexus, with another key; UNREG ends the registration
+	 * of B. */
+	assert_int_equal(move(B, KA, 0x02, 1, three.i[C].name), SCSI_GOOD);
 	expect_reservation(3, KA);
 	EXPECT_KEYS(KA, KA);
 	assert_int_equal(read_block(C), SCSI_GOOD);
@@ -534,7 +539,7 @@ static void test_register_and_move_of_all_registrants(void **state)
 	(void)state;
 	assert_int_equal(reg(A), SCSI_GOOD);
 	assert_int_equal(reserve(A, 7), SCSI_GOOD);
-	assert_int_equal(move(A, KB, 0, 1, trio.i[B].name),
+	assert_int_equal(move(A, KB, 0, 1, three.i[B].name),
 			 SCSI_RESERVATION_CONFLICT);
 }
 
@@ -555,18 +560,19 @@ static uint32_t ids_list(uint8_t *p, const char *const *names, unsigned n)
 
 static void test_spec_i_pt(void **state)
 {
-	const char *const names[] = { trio.i[B].name, trio.i[C].name };
+	const char *const names[] = { three.i[B].name, three.i[C].name };
 	uint8_t list[2048];
 	uint32_t len = ids_list(list, names, 2);
 
 	(void)state;
-	assert_int_equal(reg(C), SCSI_GOOD); /* has its own: it keeps that */
+	assert_int_equal(reg(C),
+			 SCSI_GOOD); /* C is registered: C keeps its key */
 	assert_int_equal(out_list(A, 0, 0, list, len), SCSI_GOOD);
 	EXPECT_KEYS(KC, KA, KA);
 	assert_int_equal(out(B, SCSI_PROUT_RESERVE, 3, KA, 0, 0), SCSI_GOOD);
 	expect_reservation(3, KA);
 	assert_int_equal(read_block(A), SCSI_RESERVATION_CONFLICT);
-	/* on a registered nexus: refused */
+	/* SPEC_I_PT on a registered nexus is refused. */
 	put_be64(list, KA);
 	assert_int_equal(out_list(A, 0, 0, list, len), SCSI_CHECK_CONDITION);
 	expect_bad_list(A, 20);
@@ -580,8 +586,8 @@ static void test_spec_i_pt_with_broken_ids(void **state)
 
 	(void)state;
 	for (uint32_t cut = 24; cut < len; cut++) {
-		/* the list ends early; then its length says so, too: fine
-		 * where an ID ends */
+		/* First the data end early, then also the length in the CDB. A
+		 * list that ends after a TransportID is valid. */
 		assert_int_equal(out_list(A, 0, 0, list, cut),
 				 SCSI_CHECK_CONDITION);
 		memcpy(bad, list, len);
@@ -605,7 +611,7 @@ static void test_all_tg_pt(void **state)
 		char name[16];
 
 		snprintf(name, sizeof(name), "iqn.t,t,0x000%u", i);
-		assert_int_equal(dev_port_add(trio.server, name, &rtpi), 0);
+		assert_int_equal(dev_port_add(three.server, name, &rtpi), 0);
 		assert_int_equal(rtpi, i);
 	}
 	assert_int_equal(out(A, SCSI_PROUT_REGISTER, 0, 0, KA, 0x04),
@@ -616,11 +622,11 @@ static void test_all_tg_pt(void **state)
 		assert_int_equal(get_be16(p + 18), i);
 		p += 24 + get_be32(p + 20);
 	}
-	/* and all change together */
+	/* One REGISTER changes the keys of all ports. */
 	assert_int_equal(out(A, SCSI_PROUT_REGISTER, 0, KA, KB, 0x04),
 			 SCSI_GOOD);
 	EXPECT_KEYS(KB, KB, KB);
-	/* one port at a time goes */
+	/* One REGISTER with key 0 ends the registration of one port. */
 	assert_int_equal(out(A, SCSI_PROUT_REGISTER, 0, KB, 0, 0), SCSI_GOOD);
 	EXPECT_KEYS(KB, KB);
 }
@@ -632,7 +638,7 @@ static void test_report_capabilities_spc4_6_15_4(void **state)
 	const uint8_t *p = in(A, SCSI_PRIN_REPORT_CAPABILITIES);
 
 	(void)state;
-	assert_int_equal(trio.i[A].in_len, 8);
+	assert_int_equal(three.i[A].in_len, 8);
 	assert_int_equal(get_be16(p), 8);
 	assert_int_equal(p[2], 0x1c); /* CRH SIP_C ATP_C; no PTPL_C */
 	assert_int_equal(p[3], 0x80);
@@ -652,7 +658,7 @@ static void test_full_status_spc4_6_15_5(void **state)
 	reserve(B, 6);
 	p = in(C, SCSI_PRIN_READ_FULL_STATUS);
 	assert_int_equal(get_be32(p), 2);
-	assert_int_equal(get_be32(p + 4), trio.i[C].in_len - 8);
+	assert_int_equal(get_be32(p + 4), three.i[C].in_len - 8);
 	p += 8;
 	for (unsigned i = 0; i < 2; i++) {
 		assert_true(get_be64(p) == key_of[i]);
@@ -662,7 +668,7 @@ static void test_full_status_spc4_6_15_5(void **state)
 		assert_int_equal(scsi_transportid_get(p + 24, get_be32(p + 20),
 						      name, &used),
 				 0);
-		assert_string_equal(name, trio.i[i].name);
+		assert_string_equal(name, three.i[i].name);
 		p += 24 + used;
 	}
 }
@@ -683,9 +689,9 @@ static void test_in_at_every_allocation_length(void **state)
 			assert_int_equal(RUN(C, 300, 0x5e, sa, 0, 0, 0, 0, 0, 0,
 					     (uint8_t)n),
 					 SCSI_GOOD);
-			assert_int_equal(trio.i[C].in_len, MIN(n, whole));
+			assert_int_equal(three.i[C].in_len, MIN(n, whole));
 			if (n >= 8 && sa != 2)
-				assert_int_equal(get_be32(trio.i[C].in + 4),
+				assert_int_equal(get_be32(three.i[C].in + 4),
 						 whole - 8);
 		}
 	RUN(C, 300, 0x5e, 4, 0, 0, 0, 0, 0, 0, 8);
@@ -710,14 +716,14 @@ static void test_out_list_lengths_spc4_6_16_1(void **state)
 		}
 	out_list(A, 8, 0, list, 24); /* REPLACE LOST RESERVATION */
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	/* fewer bytes come than the CDB says */
-	assert_int_equal(trio_run(A, (const uint8_t[16]){ 0x5f, 3, [8] = 24 },
-				  list, 23, 0),
+	/* The initiator sends fewer bytes than the CDB says. */
+	assert_int_equal(three_run(A, (const uint8_t[16]){ 0x5f, 3, [8] = 24 },
+				   list, 23, 0),
 			 SCSI_CHECK_CONDITION);
 	expect_sense(A, SENSE_ILLEGAL_REQUEST, ASC_PARAMETER_LIST_LENGTH_ERROR);
 }
 
-/* APTPL without a place to keep it */
+/* APTPL is refused if the unit cannot persist registrations. */
 static void test_aptpl_is_refused_where_nothing_is_kept(void **state)
 {
 	(void)state;
@@ -740,24 +746,24 @@ static void test_aptpl_is_kept_before_good(void **state)
 
 	(void)state;
 	assert_int_equal(in(A, SCSI_PRIN_REPORT_CAPABILITIES)[2] & 1, 1);
-	assert_int_equal(trio.i[A].in[3], 0x80);
-	trio.save_later = true;
-	trio_send(B, cdb, list, 24, 0);
-	trio_settle();
-	assert_non_null(trio.saving);
-	assert_false(trio.i[B].done);
-	expect_keys(0, NULL); /* nor is it in force */
-	/* others wait their turn */
-	trio_send(A, cdb, list, 24, 0);
-	trio_settle();
-	assert_false(trio.i[A].done);
-	trio_saved();
-	trio_settle();
-	assert_int_equal(trio_finish(B), SCSI_GOOD);
-	trio_saved();
-	trio_settle();
-	assert_int_equal(trio_finish(A), SCSI_GOOD);
-	assert_int_equal(trio.saves, 2);
+	assert_int_equal(three.i[A].in[3], 0x80);
+	three.save_later = true;
+	three_send(B, cdb, list, 24, 0);
+	three_settle();
+	assert_non_null(three.saving);
+	assert_false(three.i[B].done);
+	expect_keys(0, NULL); /* not in force before the save */
+	/* Other changes wait. */
+	three_send(A, cdb, list, 24, 0);
+	three_settle();
+	assert_false(three.i[A].done);
+	three_saved();
+	three_settle();
+	assert_int_equal(three_finish(B), SCSI_GOOD);
+	three_saved();
+	three_settle();
+	assert_int_equal(three_finish(A), SCSI_GOOD);
+	assert_int_equal(three.saves, 2);
 	assert_int_equal(in(A, SCSI_PRIN_REPORT_CAPABILITIES)[3], 0x81);
 }
 
@@ -765,11 +771,11 @@ static void test_aptpl_that_cannot_be_kept(void **state)
 {
 	(void)state;
 	assert_int_equal(reg_aptpl(A), SCSI_GOOD);
-	trio.save_result = ERR_NO_SPACE;
+	three.save_result = ERR_NO_SPACE;
 	assert_int_equal(reserve(A, 3), SCSI_CHECK_CONDITION);
 	expect_sense(A, SENSE_HARDWARE_ERROR, ASC_INTERNAL_TARGET_FAILURE);
 	expect_reservation(0, 0);
-	trio.save_result = 0;
+	three.save_result = 0;
 	assert_int_equal(reserve(A, 3), SCSI_GOOD);
 	expect_reservation(3, KA);
 }
@@ -781,7 +787,7 @@ static void test_aptpl_outlives_the_power(void **state)
 		assert_int_equal(reg_aptpl(A), SCSI_GOOD);
 		assert_int_equal(reg_aptpl(B), SCSI_GOOD);
 		assert_int_equal(reserve(B, types[i]), SCSI_GOOD);
-		trio_restart();
+		three_restart();
 		assert_int_equal(generation(), 0); /* §6.15.2 */
 		EXPECT_KEYS(KA, KB);
 		expect_reservation(types[i], types[i] >= 7 ? 0 : KB);
@@ -789,60 +795,60 @@ static void test_aptpl_outlives_the_power(void **state)
 		assert_int_equal(write_block(B), SCSI_GOOD);
 		assert_int_equal(in(A, SCSI_PRIN_REPORT_CAPABILITIES)[3], 0x81);
 		assert_int_equal(clear(A), SCSI_GOOD);
-		assert_int_equal(trio.saved_len, 0);
-		trio_restart();
+		assert_int_equal(three.saved_len, 0);
+		three_restart();
 		expect_keys(0, NULL);
 	}
 }
 
-/* The last REGISTER says whether (§5.13.5). */
+/* APTPL of the last REGISTER is decisive (§5.13.5). */
 static void test_aptpl_switched_off(void **state)
 {
 	(void)state;
 	assert_int_equal(reg_aptpl(A), SCSI_GOOD);
 	assert_int_equal(reserve(A, 1), SCSI_GOOD);
-	assert_true(trio.saved_len > 0);
+	assert_true(three.saved_len > 0);
 	assert_int_equal(reg(B), SCSI_GOOD);
-	assert_int_equal(trio.saved_len, 0);
-	trio_restart();
+	assert_int_equal(three.saved_len, 0);
+	three_restart();
 	expect_keys(0, NULL);
 	expect_reservation(0, 0);
-	/* what was never to be kept is not saved at all */
-	trio.saves = 0;
+	/* Registrations without APTPL are never saved. */
+	three.saves = 0;
 	assert_int_equal(reg(A), SCSI_GOOD);
 	assert_int_equal(reserve(A, 1), SCSI_GOOD);
-	assert_int_equal(trio.saves, 0);
+	assert_int_equal(three.saves, 0);
 }
 
 static void test_restore_of_damaged_state(void **state)
 {
 	const uint8_t *uuid =
-		dev_lu_backstore(dev_lu_get(trio.server, 0))->uuid;
-	uint8_t other[16], bad[TRIO_MAX];
+		dev_lu_backstore(dev_lu_get(three.server, 0))->uuid;
+	uint8_t other[16], bad[THREE_MAX];
 	struct rsv_state *s = NULL;
 
 	(void)state;
 	reg_aptpl(A);
 	reg_aptpl(B);
 	reserve(B, 6);
-	for (size_t n = 0; n < trio.saved_len; n++)
-		assert_int_not_equal(rsv_decode(trio.saved, n, uuid, &s), 0);
-	for (size_t bit = 0; bit < 8 * trio.saved_len; bit++) {
-		memcpy(bad, trio.saved, trio.saved_len);
+	for (size_t n = 0; n < three.saved_len; n++)
+		assert_int_not_equal(rsv_decode(three.saved, n, uuid, &s), 0);
+	for (size_t bit = 0; bit < 8 * three.saved_len; bit++) {
+		memcpy(bad, three.saved, three.saved_len);
 		bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
-		assert_int_not_equal(rsv_decode(bad, trio.saved_len, uuid, &s),
+		assert_int_not_equal(rsv_decode(bad, three.saved_len, uuid, &s),
 				     0);
 	}
 	memcpy(other, uuid, 16);
 	other[0] ^= 1;
-	assert_int_equal(rsv_decode(trio.saved, trio.saved_len, other, &s),
+	assert_int_equal(rsv_decode(three.saved, three.saved_len, other, &s),
 			 ERR_NOT_FOUND);
 	assert_null(s);
-	assert_int_equal(rsv_decode(trio.saved, trio.saved_len, uuid, &s), 0);
+	assert_int_equal(rsv_decode(three.saved, three.saved_len, uuid, &s), 0);
 	rsv_free(s);
 }
 
-/* A CRC that is right over contents that make no sense. */
+/* A record with a correct CRC and contents that are not valid. */
 static void test_restore_of_nonsense(void **state)
 {
 	static const struct {
@@ -853,39 +859,40 @@ static void test_restore_of_nonsense(void **state)
 		{ 43, 0 }, { 45, 0 }, { 45, 22 }, { 46, 0 }, { 45, 0xff },
 	};
 	const uint8_t *uuid =
-		dev_lu_backstore(dev_lu_get(trio.server, 0))->uuid;
+		dev_lu_backstore(dev_lu_get(three.server, 0))->uuid;
 	struct rsv_state *s = NULL;
-	uint8_t bad[TRIO_MAX];
+	uint8_t bad[THREE_MAX];
 
 	(void)state;
 	reg_aptpl(A);
 	reg_aptpl(B);
 	reserve(B, 6);
 	for (size_t i = 0; i < ARRAY_LEN(change); i++) {
-		memcpy(bad, trio.saved, trio.saved_len);
+		memcpy(bad, three.saved, three.saved_len);
 		bad[change[i].at] = change[i].value;
 		put_be32(bad + 8,
 			 crc32c_wire(crc32c_update(CRC32C_SEED, bad + 12,
-						   trio.saved_len - 12)));
-		assert_int_not_equal(rsv_decode(bad, trio.saved_len, uuid, &s),
+						   three.saved_len - 12)));
+		assert_int_not_equal(rsv_decode(bad, three.saved_len, uuid, &s),
 				     0);
 	}
 }
 
-/* ---- with what else there is ---- */
+/* ---- together with other features ---- */
 
 static void test_lu_reset_keeps_it_spc4_5_13_5(void **state)
 {
 	(void)state;
 	reg(A);
 	reserve(A, 1);
-	trio_reset(C);
+	three_reset(C);
 	all_sense_taken();
 	assert_int_equal(write_block(B), SCSI_RESERVATION_CONFLICT);
 	expect_reservation(1, KA);
 }
 
-/* The two kinds exclude each other (SPC-4 §5.13.3, CRH). */
+/* RESERVE(6) and persistent reservations exclude each other (SPC-4 §5.13.3,
+ * CRH). */
 static void test_old_and_new_kind(void **state)
 {
 	(void)state;
@@ -919,7 +926,7 @@ int main(void)
 		T(test_each_type_and_who_may_what),
 		T(test_reserve_again_spc4_5_13_9),
 		T(test_bad_scopes_and_types),
-		T(test_release_tells_whom_it_concerns),
+		T(test_release_sets_attentions),
 		T(test_release_by_unregistering),
 		T(test_clear_spc4_5_13_11_2_5),
 		T(test_preempt_the_holder),

@@ -5,11 +5,12 @@
 #include "device/primary/mode.h"
 #include "device/unit/names.h"
 
-#define WIRE (RIG_BLOCK + PI_LEN)
+#define WIRE (FX_BLOCK + PI_LEN)
 
 static uint8_t wire[64 * WIRE];
 
-/* What the unit has of a block, as on the wire. */
+/* kept returns the protection information of a block in the form of the
+ * wire. */
 static const uint8_t *kept(uint64_t lba)
 {
 	static uint8_t pi[PI_LEN];
@@ -34,15 +35,15 @@ static void assert_none(uint64_t lba)
 	assert_kept(lba, 0xffff, 0xffff, 0xffffffff);
 }
 
-/* n blocks with their information, on the wire. */
+/* fill makes n blocks with protection information for the wire. */
 static uint32_t fill(unsigned n, uint16_t app, uint32_t ref)
 {
 	for (unsigned i = 0; i < n; i++) {
 		uint8_t *p = wire + i * WIRE;
 
-		for (unsigned k = 0; k < RIG_BLOCK; k++)
+		for (unsigned k = 0; k < FX_BLOCK; k++)
 			p[k] = (uint8_t)(k * 7 + i * 13 + ref);
-		pi_put(p + RIG_BLOCK, pi_guard(p, RIG_BLOCK), app, ref + i);
+		pi_put(p + FX_BLOCK, pi_guard(p, FX_BLOCK), app, ref + i);
 	}
 	return n * WIRE;
 }
@@ -75,7 +76,7 @@ static int cmd32(uint16_t sa, uint8_t flags, uint8_t lba, uint32_t ref,
 	put_be32(cdb + 20, ref);
 	put_be16(cdb + 24, app);
 	put_be16(cdb + 26, mask);
-	return rig_run(R, cdb, 32, wire, out, in);
+	return fx_run(R, cdb, 32, wire, out, in);
 }
 
 static void assert_wrong(uint16_t asc, uint64_t lba)
@@ -114,55 +115,55 @@ static void test_guard_of_the_standards_examples_sbc3_4_22_4(void **state)
 	assert_int_equal(pi_guard(data, 32), 0x21b8);
 }
 
-/* ---- without information on the wire ---- */
+/* ---- without protection information on the wire ---- */
 
 static void test_field_0_makes_and_checks_sbc3_4_22(void **state)
 {
 	(void)state;
-	memset(wire, 0x5a, 2 * RIG_BLOCK);
-	assert_int_equal(rw10(SCSI_WRITE_10, 0, 5, 2, 2 * RIG_BLOCK, 0),
+	memset(wire, 0x5a, 2 * FX_BLOCK);
+	assert_int_equal(rw10(SCSI_WRITE_10, 0, 5, 2, 2 * FX_BLOCK, 0),
 			 SCSI_GOOD);
-	assert_kept(5, pi_guard(wire, RIG_BLOCK), 0, 5);
-	assert_kept(6, pi_guard(wire, RIG_BLOCK), 0, 6);
+	assert_kept(5, pi_guard(wire, FX_BLOCK), 0, 5);
+	assert_kept(6, pi_guard(wire, FX_BLOCK), 0, 6);
 	assert_none(4);
 	assert_none(7);
-	assert_int_equal(rw10(SCSI_READ_10, 0, 4, 4, 0, 4 * RIG_BLOCK),
+	assert_int_equal(rw10(SCSI_READ_10, 0, 4, 4, 0, 4 * FX_BLOCK),
 			 SCSI_GOOD);
-	assert_int_equal(R->in_len, 4 * RIG_BLOCK);
-	assert_memory_equal(R->in + RIG_BLOCK, wire, 2 * RIG_BLOCK);
-	R->medium[6 * RIG_BLOCK + 100] ^= 1;
-	rw10(SCSI_READ_10, 0, 4, 4, 0, 4 * RIG_BLOCK);
+	assert_int_equal(R->in_len, 4 * FX_BLOCK);
+	assert_memory_equal(R->in + FX_BLOCK, wire, 2 * FX_BLOCK);
+	R->medium[6 * FX_BLOCK + 100] ^= 1;
+	rw10(SCSI_READ_10, 0, 4, 4, 0, 4 * FX_BLOCK);
 	assert_wrong(ASC_GUARD_CHECK_FAILED, 6);
-	CMD(0, RIG_BLOCK, NULL, SCSI_READ_6, 0, 0, 6, 1);
+	CMD(0, FX_BLOCK, NULL, SCSI_READ_6, 0, 0, 6, 1);
 	assert_wrong(ASC_GUARD_CHECK_FAILED, 6);
-	R->medium[6 * RIG_BLOCK + 100] ^= 1;
+	R->medium[6 * FX_BLOCK + 100] ^= 1;
 	R->pi[6 * PI_LEN + 7] ^= 1;
-	rw10(SCSI_READ_10, 0, 4, 4, 0, 4 * RIG_BLOCK);
+	rw10(SCSI_READ_10, 0, 4, 4, 0, 4 * FX_BLOCK);
 	assert_wrong(ASC_REF_TAG_CHECK_FAILED, 6);
 	rw10(SCSI_VERIFY_10, 0, 4, 4, 0, 0);
 	assert_wrong(ASC_REF_TAG_CHECK_FAILED, 6);
 	/* SPC-4 §7.5.8: DPICZ */
 	set_control(false, true);
-	assert_int_equal(rw10(SCSI_READ_10, 0, 4, 4, 0, 4 * RIG_BLOCK),
+	assert_int_equal(rw10(SCSI_READ_10, 0, 4, 4, 0, 4 * FX_BLOCK),
 			 SCSI_GOOD);
 	read_pi(1, 4, 4);
 	assert_wrong(ASC_REF_TAG_CHECK_FAILED, 6);
 }
 
-/* §5.32: of types 2 and 3 the reference tag is all ones, and with ATO the
- * application tag is. */
+/* §5.32: with types 2 and 3 the reference tag is all ones, and with ATO the
+ * application tag is, too. */
 static void test_made_tags_by_type_sbc3_5_32(void **state)
 {
 	(void)state;
-	memset(wire, 0x5a, RIG_BLOCK);
-	assert_int_equal(rw10(SCSI_WRITE_10, 0, 5, 1, RIG_BLOCK, 0), SCSI_GOOD);
-	assert_kept(5, pi_guard(wire, RIG_BLOCK), 0, 0xffffffff);
-	R->medium[5 * RIG_BLOCK] ^= 1; /* the guard counts all the same */
-	rw10(SCSI_READ_10, 0, 5, 1, 0, RIG_BLOCK);
+	memset(wire, 0x5a, FX_BLOCK);
+	assert_int_equal(rw10(SCSI_WRITE_10, 0, 5, 1, FX_BLOCK, 0), SCSI_GOOD);
+	assert_kept(5, pi_guard(wire, FX_BLOCK), 0, 0xffffffff);
+	R->medium[5 * FX_BLOCK] ^= 1; /* the guard is checked even so */
+	rw10(SCSI_READ_10, 0, 5, 1, 0, FX_BLOCK);
 	assert_wrong(ASC_GUARD_CHECK_FAILED, 5);
 	set_control(true, false);
-	assert_int_equal(rw10(SCSI_WRITE_10, 0, 5, 1, RIG_BLOCK, 0), SCSI_GOOD);
-	assert_kept(5, pi_guard(wire, RIG_BLOCK), 0xffff, 0xffffffff);
+	assert_int_equal(rw10(SCSI_WRITE_10, 0, 5, 1, FX_BLOCK, 0), SCSI_GOOD);
+	assert_kept(5, pi_guard(wire, FX_BLOCK), 0xffff, 0xffffffff);
 }
 
 static void test_fields_without_protection_sbc3_5_11(void **state)
@@ -180,11 +181,11 @@ static void test_fields_without_protection_sbc3_5_11(void **state)
 			assert_int_equal(R->sense.field, 1);
 			assert_int_equal(R->sense.bit, 7);
 		}
-	cmd32(SCSI_VL_READ_32, 0, 0, 0, 0, 0, 1, 0, RIG_BLOCK);
+	cmd32(SCSI_VL_READ_32, 0, 0, 0, 0, 0, 1, 0, FX_BLOCK);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
 }
 
-/* ---- with it ---- */
+/* ---- with protection information on the wire ---- */
 
 static void test_blocks_and_information_on_the_wire_sbc3_5_11(void **state)
 {
@@ -193,12 +194,12 @@ static void test_blocks_and_information_on_the_wire_sbc3_5_11(void **state)
 	(void)state;
 	assert_int_equal(write_pi(1, 20, 3), SCSI_GOOD);
 	assert_int_equal(R->task.out_total, n);
-	assert_memory_equal(R->medium + 21 * RIG_BLOCK, wire + WIRE, RIG_BLOCK);
-	assert_memory_equal(kept(21), wire + WIRE + RIG_BLOCK, PI_LEN);
+	assert_memory_equal(R->medium + 21 * FX_BLOCK, wire + WIRE, FX_BLOCK);
+	assert_memory_equal(kept(21), wire + WIRE + FX_BLOCK, PI_LEN);
 	assert_int_equal(read_pi(1, 20, 3), SCSI_GOOD);
 	assert_int_equal(R->in_len, n);
 	assert_memory_equal(R->in, wire, n);
-	/* EDTL is less, and ends in the middle of a block, and is more */
+	/* EDTL is shorter, ends inside a block, and is longer. */
 	assert_int_equal(rw10(SCSI_READ_10, 0x20, 20, 3, 0, WIRE + 10),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, WIRE + 10);
@@ -206,15 +207,16 @@ static void test_blocks_and_information_on_the_wire_sbc3_5_11(void **state)
 	assert_memory_equal(R->in, wire, WIRE + 10);
 	assert_int_equal(rw10(SCSI_READ_10, 0x20, 20, 3, 0, n + 10), SCSI_GOOD);
 	assert_int_equal(R->in_len, n);
-	/* whole blocks are written as far as they go, and parts of none */
+	/* The unit writes the whole blocks that were sent, and no part of a
+	 * block. */
 	fill(3, 0x4321, 30);
 	rw10(SCSI_WRITE_10, 0x20, 30, 3, 2 * WIRE + 515, 0);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
-	rw10(SCSI_WRITE_10, 0x20, 30, 3, 2 * RIG_BLOCK, 0);
+	rw10(SCSI_WRITE_10, 0x20, 30, 3, 2 * FX_BLOCK, 0);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
 	assert_int_equal(rw10(SCSI_WRITE_10, 0x20, 30, 3, 2 * WIRE, 0),
 			 SCSI_GOOD);
-	assert_kept(31, get_be16(wire + WIRE + RIG_BLOCK), 0x4321, 31);
+	assert_kept(31, get_be16(wire + WIRE + FX_BLOCK), 0x4321, 31);
 	assert_none(32);
 	assert_int_equal(CMD(WIRE, 0, wire, SCSI_WRITE_16, 0x20, 0, 0, 0, 0, 0,
 			     0, 0, 30, 0, 0, 0, 1),
@@ -223,13 +225,15 @@ static void test_blocks_and_information_on_the_wire_sbc3_5_11(void **state)
 			     0, 0, 1),
 			 SCSI_GOOD);
 	assert_memory_equal(R->in, wire, WIRE);
-	/* no information: it goes over the wire as it is */
+	/* RDPROTECT permits no check: a damaged block is transferred
+	 * unchanged. */
 	assert_int_equal(read_pi(1, 32, 1), SCSI_GOOD);
 	for (unsigned i = 0; i < PI_LEN; i++)
-		assert_int_equal(R->in[RIG_BLOCK + i], 0xff);
+		assert_int_equal(R->in[FX_BLOCK + i], 0xff);
 }
 
-/* Bits: which of the fields 0 to 5 check this. */
+/* GUARD, APP and REF: the values of RDPROTECT and WRPROTECT that check the
+ * field, as bits. */
 #define GUARD 0x33u
 #define TAGS  0x27u
 
@@ -245,7 +249,7 @@ static void test_what_each_wrprotect_checks_sbc3_5_32(void **state)
 		else
 			assert_int_equal(R->task.status, SCSI_GOOD);
 		fill(2, 0, 10);
-		wire[WIRE + RIG_BLOCK + 7] ^= 1;
+		wire[WIRE + FX_BLOCK + 7] ^= 1;
 		write_pi(field, 10, 2);
 		if (TAGS >> field & 1)
 			assert_wrong(ASC_REF_TAG_CHECK_FAILED, 11);
@@ -266,7 +270,7 @@ static void test_a_refused_write_changes_nothing_sbc3_5_32(void **state)
 	write_pi(1, 10, 2);
 	assert_wrong(ASC_GUARD_CHECK_FAILED, 11);
 	assert_none(10);
-	assert_int_equal(R->medium[10 * RIG_BLOCK + 1], 0);
+	assert_int_equal(R->medium[10 * FX_BLOCK + 1], 0);
 }
 
 static void test_what_each_rdprotect_checks_sbc3_5_11(void **state)
@@ -275,7 +279,7 @@ static void test_what_each_rdprotect_checks_sbc3_5_11(void **state)
 	fill(2, 0, 10);
 	assert_int_equal(write_pi(1, 10, 2), SCSI_GOOD);
 	for (uint8_t field = 0; field < 6; field++) {
-		R->medium[11 * RIG_BLOCK] ^= 1;
+		R->medium[11 * FX_BLOCK] ^= 1;
 		read_pi(field, 10, 2);
 		if (GUARD >> field & 1)
 			assert_wrong(ASC_GUARD_CHECK_FAILED, 11);
@@ -285,7 +289,7 @@ static void test_what_each_rdprotect_checks_sbc3_5_11(void **state)
 		assert_int_equal(R->task.status, GUARD >> field & 1
 							 ? SCSI_CHECK_CONDITION
 							 : SCSI_GOOD);
-		R->medium[11 * RIG_BLOCK] ^= 1;
+		R->medium[11 * FX_BLOCK] ^= 1;
 		R->pi[11 * PI_LEN + 4] ^= 1;
 		read_pi(field, 10, 2);
 		if (TAGS >> field & 1)
@@ -306,10 +310,10 @@ static void test_tags_that_turn_checking_off_sbc3_4_22_2(void **state)
 	(void)state;
 	fill(1, 0xffff, 99);
 	wire[0] ^= 1;
-	if (type == 3) { /* both of them have to say so */
+	if (type == 3) { /* type 3: both tags disable the check together */
 		write_pi(1, 10, 1);
 		assert_wrong(ASC_GUARD_CHECK_FAILED, 10);
-		put_be32(wire + RIG_BLOCK + 4, 0xffffffff);
+		put_be32(wire + FX_BLOCK + 4, 0xffffffff);
 	}
 	assert_int_equal(write_pi(1, 10, 1), SCSI_GOOD);
 	assert_int_equal(read_pi(1, 10, 1), SCSI_GOOD);
@@ -323,9 +327,9 @@ static void test_reference_tags_of_type_3_are_free_sbc3_4_22_2_5(void **state)
 	assert_int_equal(write_pi(1, 10, 2), SCSI_GOOD);
 	assert_int_equal(read_pi(1, 10, 2), SCSI_GOOD);
 	assert_memory_equal(R->in, wire, 2 * WIRE);
-	assert_int_equal(rw10(SCSI_READ_10, 0, 10, 2, 0, 2 * RIG_BLOCK),
+	assert_int_equal(rw10(SCSI_READ_10, 0, 10, 2, 0, 2 * FX_BLOCK),
 			 SCSI_GOOD);
-	wire[RIG_BLOCK] ^= 1;
+	wire[FX_BLOCK] ^= 1;
 	write_pi(1, 10, 2);
 	assert_wrong(ASC_GUARD_CHECK_FAILED, 10);
 }
@@ -363,21 +367,22 @@ static void test_expected_reference_tag_sbc3_5_12(void **state)
 	assert_int_equal(cmd32(SCSI_VL_WRITE_32, 0x20, 40, 0x80000000, 0, 0, 3,
 			       3 * WIRE, 0),
 			 SCSI_GOOD);
-	assert_kept(41, get_be16(wire + WIRE + RIG_BLOCK), 0x11, 0x80000001);
+	assert_kept(41, get_be16(wire + WIRE + FX_BLOCK), 0x11, 0x80000001);
 	assert_int_equal(cmd32(SCSI_VL_READ_32, 0x20, 40, 0x80000000, 0, 0, 3,
 			       0, 3 * WIRE),
 			 SCSI_GOOD);
 	assert_memory_equal(R->in, wire, 3 * WIRE);
 	cmd32(SCSI_VL_READ_32, 0x20, 40, 0x80000001, 0, 0, 3, 0, 3 * WIRE);
 	assert_wrong(ASC_REF_TAG_CHECK_FAILED, 40);
-	/* without information on the wire it is known, too */
-	cmd32(SCSI_VL_READ_32, 0, 41, 0x80000000, 0, 0, 1, 0, RIG_BLOCK);
+	/* The unit checks the tag without protection information on the wire,
+	 * too. */
+	cmd32(SCSI_VL_READ_32, 0, 41, 0x80000000, 0, 0, 1, 0, FX_BLOCK);
 	assert_wrong(ASC_REF_TAG_CHECK_FAILED, 41);
 	assert_int_equal(cmd32(SCSI_VL_READ_32, 0, 41, 0x80000001, 0, 0, 1, 0,
-			       RIG_BLOCK),
+			       FX_BLOCK),
 			 SCSI_GOOD);
-	assert_int_equal(R->in_len, RIG_BLOCK);
-	assert_memory_equal(R->in, wire + WIRE, RIG_BLOCK);
+	assert_int_equal(R->in_len, FX_BLOCK);
+	assert_memory_equal(R->in, wire + WIRE, FX_BLOCK);
 	cmd32(SCSI_VL_WRITE_32, 0x20, 40, 7, 0, 0, 3, 3 * WIRE, 0);
 	assert_wrong(ASC_REF_TAG_CHECK_FAILED, 40);
 	assert_int_equal(cmd32(SCSI_VL_VERIFY_32, 0x20, 40, 0x80000000, 0, 0, 3,
@@ -385,9 +390,8 @@ static void test_expected_reference_tag_sbc3_5_12(void **state)
 			 SCSI_GOOD);
 	cmd32(SCSI_VL_VERIFY_32, 0x20, 40, 1, 0, 0, 3, 0, 0);
 	assert_wrong(ASC_REF_TAG_CHECK_FAILED, 40);
-	/* a WRITE(10) names no tag, and none is held against it */
-	assert_int_equal(rw10(SCSI_WRITE_10, 0, 40, 1, RIG_BLOCK, 0),
-			 SCSI_GOOD);
+	/* A WRITE(10) gives no expected tag, so the unit checks none. */
+	assert_int_equal(rw10(SCSI_WRITE_10, 0, 40, 1, FX_BLOCK, 0), SCSI_GOOD);
 	assert_int_equal(cmd32(SCSI_VL_READ_32, 0x20, 40, 5, 0, 0, 1, 0, WIRE),
 			 SCSI_GOOD);
 }
@@ -398,7 +402,7 @@ static void test_expected_application_tag_sbc3_5_12(void **state)
 	fill(2, 0x1234, 40);
 	assert_int_equal(cmd32(SCSI_VL_WRITE_32, 0x20, 40, 40, 0x9999, 0xffff,
 			       2, 2 * WIRE, 0),
-			 SCSI_GOOD); /* ATO is 0: it does not count */
+			 SCSI_GOOD); /* ATO is 0: the tag is not checked */
 	set_control(true, false);
 	cmd32(SCSI_VL_READ_32, 0x20, 40, 40, 0x9999, 0xffff, 2, 0, 2 * WIRE);
 	assert_wrong(ASC_APP_TAG_CHECK_FAILED, 40);
@@ -419,17 +423,17 @@ static void test_write_and_verify_32_and_write_same_32(void **state)
 	assert_int_equal(cmd32(SCSI_VL_WRITE_AND_VERIFY_32, 0x20, 10, 100, 0, 0,
 			       2, 2 * WIRE, 0),
 			 SCSI_GOOD);
-	assert_kept(11, get_be16(wire + WIRE + RIG_BLOCK), 3, 101);
+	assert_kept(11, get_be16(wire + WIRE + FX_BLOCK), 3, 101);
 	assert_int_equal(cmd32(SCSI_VL_WRITE_SAME_32, 0x20, 20, 100, 0, 0, 5,
 			       WIRE, 0),
 			 SCSI_GOOD);
 	for (uint8_t i = 0; i < 5; i++) {
-		assert_kept(20 + i, get_be16(wire + RIG_BLOCK), 3, 100u + i);
-		assert_memory_equal(R->medium + (20 + i) * RIG_BLOCK, wire,
-				    RIG_BLOCK);
+		assert_kept(20 + i, get_be16(wire + FX_BLOCK), 3, 100u + i);
+		assert_memory_equal(R->medium + (20 + i) * FX_BLOCK, wire,
+				    FX_BLOCK);
 	}
 	assert_int_equal(cmd32(SCSI_VL_WRITE_SAME_32, 0x08, 21, 0, 0, 0, 1,
-			       RIG_BLOCK, 0),
+			       FX_BLOCK, 0),
 			 SCSI_GOOD); /* UNMAP */
 	assert_none(21);
 	assert_int_equal(cmd32(SCSI_VL_WRITE_SAME_32, 0x01, 22, 0, 0, 0, 1, 0,
@@ -468,19 +472,20 @@ static void test_verify_compares_the_information_sbc3_5_31(void **state)
 	(void)state;
 	assert_int_equal(write_pi(1, 10, 3), SCSI_GOOD);
 	assert_int_equal(rw10(SCSI_VERIFY_10, 0x22, 10, 3, n, 0), SCSI_GOOD);
-	wire[WIRE] ^= 1; /* the data differ, and the guard with them */
-	put_be16(wire + WIRE + RIG_BLOCK, pi_guard(wire + WIRE, RIG_BLOCK));
+	wire[WIRE] ^= 1; /* the data differ, and so does the guard */
+	put_be16(wire + WIRE + FX_BLOCK, pi_guard(wire + WIRE, FX_BLOCK));
 	rw10(SCSI_VERIFY_10, 0x22, 10, 3, n, 0);
 	assert_check(SENSE_MISCOMPARE, ASC_MISCOMPARE_DURING_VERIFY);
-	assert_int_equal(R->sense.info, RIG_BLOCK);
-	/* application tags are compared where they are the application's */
+	assert_int_equal(R->sense.info, FX_BLOCK);
+	/* Application tags are compared if the application client owns them. */
 	fill(3, 6, 10);
 	assert_int_equal(rw10(SCSI_VERIFY_10, 0x22, 10, 3, n, 0), SCSI_GOOD);
 	set_control(true, false);
 	rw10(SCSI_VERIFY_10, 0x22, 10, 3, n, 0);
 	assert_check(SENSE_MISCOMPARE, ASC_MISCOMPARE_DURING_VERIFY);
 	assert_int_equal(rw10(SCSI_VERIFY_10, 0x82, 10, 3, n, 0), SCSI_GOOD);
-	/* BYTCHK 11b: one block, its reference tag counts on */
+	/* BYTCHK 11b: one block, whose reference tag increases for each
+	 * block. */
 	fill(1, 5, 50);
 	assert_int_equal(rw10(SCSI_WRITE_SAME_10, 0x20, 50, 4, WIRE, 0),
 			 SCSI_GOOD);
@@ -500,17 +505,18 @@ static void test_write_same_sbc3_5_49(void **state)
 	assert_int_equal(rw10(SCSI_WRITE_SAME_10, 0x20, 30, 20, WIRE, 0),
 			 SCSI_GOOD);
 	for (uint8_t i = 0; i < 20; i++)
-		assert_kept(30 + i, get_be16(wire + RIG_BLOCK), 0x77,
+		assert_kept(30 + i, get_be16(wire + FX_BLOCK), 0x77,
 			    type == 3 ? ref : ref + i);
 	wire[0] ^= 1;
 	rw10(SCSI_WRITE_SAME_10, 0x20, 30, 20, WIRE, 0);
 	assert_wrong(ASC_GUARD_CHECK_FAILED, 30);
-	/* without: made; zeros are data like others */
-	memset(wire, 0, RIG_BLOCK);
-	assert_int_equal(rw10(SCSI_WRITE_SAME_10, 0, 30, 2, RIG_BLOCK, 0),
+	/* Without protection information the unit computes it, also for
+	 * zeros. */
+	memset(wire, 0, FX_BLOCK);
+	assert_int_equal(rw10(SCSI_WRITE_SAME_10, 0, 30, 2, FX_BLOCK, 0),
 			 SCSI_GOOD);
 	assert_kept(31, 0, 0, type == 1 ? 31 : 0xffffffff);
-	rw10(SCSI_WRITE_SAME_10, 0x20, 30, 20, RIG_BLOCK, 0);
+	rw10(SCSI_WRITE_SAME_10, 0x20, 30, 20, FX_BLOCK, 0);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
 }
 
@@ -525,10 +531,10 @@ static void test_unmapped_blocks_have_none_sbc3_4_7(void **state)
 			 SCSI_GOOD);
 	assert_none(11);
 	assert_none(12);
-	assert_kept(13, get_be16(wire + 3 * WIRE + RIG_BLOCK), 0, 13);
+	assert_kept(13, get_be16(wire + 3 * WIRE + FX_BLOCK), 0, 13);
 	assert_int_equal(read_pi(1, 10, 4), SCSI_GOOD);
 	assert_int_equal(R->in[WIRE], 0);
-	assert_int_equal(R->in[WIRE + RIG_BLOCK], 0xff);
+	assert_int_equal(R->in[WIRE + FX_BLOCK], 0xff);
 }
 
 static void test_compare_and_write_sbc3_5_2(void **state)
@@ -540,27 +546,27 @@ static void test_compare_and_write_sbc3_5_2(void **state)
 	memcpy(first, wire, WIRE);
 	assert_int_equal(write_pi(1, 10, 1), SCSI_GOOD);
 	wire[0] ^= 0xff;
-	put_be16(wire + RIG_BLOCK, pi_guard(wire, RIG_BLOCK));
+	put_be16(wire + FX_BLOCK, pi_guard(wire, FX_BLOCK));
 	memcpy(wire + WIRE, wire, WIRE);
 	memcpy(wire, first, WIRE);
 #define CAW(field) \
  CMD(2 * WIRE, 0, wire, SCSI_COMPARE_AND_WRITE, field, [9] = 10, [13] = 1)
 	assert_int_equal(CAW(0x20), SCSI_GOOD);
-	assert_memory_equal(kept(10), wire + WIRE + RIG_BLOCK, PI_LEN);
-	CAW(0x20); /* it is another block now */
+	assert_memory_equal(kept(10), wire + WIRE + FX_BLOCK, PI_LEN);
+	CAW(0x20); /* The block has changed. */
 	assert_check(SENSE_MISCOMPARE, ASC_MISCOMPARE_DURING_VERIFY);
 	memcpy(wire, wire + WIRE, WIRE);
-	wire[WIRE + 5] ^= 1; /* what is to be written is damaged */
+	wire[WIRE + 5] ^= 1; /* the block to be written is damaged */
 	CAW(0x20);
 	assert_wrong(ASC_GUARD_CHECK_FAILED, 10);
-	assert_int_equal(CMD(2 * RIG_BLOCK, 0, wire, SCSI_COMPARE_AND_WRITE,
+	assert_int_equal(CMD(2 * FX_BLOCK, 0, wire, SCSI_COMPARE_AND_WRITE,
 			     0, [9] = 11, [13] = 1),
 			 SCSI_CHECK_CONDITION); /* the blocks differ */
-	memset(wire, 0, RIG_BLOCK);
-	assert_int_equal(CMD(2 * RIG_BLOCK, 0, wire, SCSI_COMPARE_AND_WRITE,
+	memset(wire, 0, FX_BLOCK);
+	assert_int_equal(CMD(2 * FX_BLOCK, 0, wire, SCSI_COMPARE_AND_WRITE,
 			     0, [9] = 11, [13] = 1),
 			 SCSI_GOOD);
-	assert_kept(11, pi_guard(wire + RIG_BLOCK, RIG_BLOCK), 0, 11);
+	assert_kept(11, pi_guard(wire + FX_BLOCK, FX_BLOCK), 0, 11);
 }
 
 static void test_orwrite_sbc3_4_28(void **state)
@@ -568,25 +574,24 @@ static void test_orwrite_sbc3_4_28(void **state)
 	uint32_t n;
 
 	(void)state;
-	memset(wire, 0x0f, RIG_BLOCK);
-	assert_int_equal(rw10(SCSI_WRITE_10, 0, 10, 1, RIG_BLOCK, 0),
-			 SCSI_GOOD);
-	memset(wire, 0x70, RIG_BLOCK);
-	assert_int_equal(CMD(RIG_BLOCK, 0, wire, SCSI_ORWRITE_16,
+	memset(wire, 0x0f, FX_BLOCK);
+	assert_int_equal(rw10(SCSI_WRITE_10, 0, 10, 1, FX_BLOCK, 0), SCSI_GOOD);
+	memset(wire, 0x70, FX_BLOCK);
+	assert_int_equal(CMD(FX_BLOCK, 0, wire, SCSI_ORWRITE_16,
 			     0, [9] = 10, [13] = 1),
 			 SCSI_GOOD);
-	memset(wire, 0x7f, RIG_BLOCK);
-	assert_kept(10, pi_guard(wire, RIG_BLOCK), 0, 10);
-	assert_int_equal(rw10(SCSI_READ_10, 0, 10, 1, 0, RIG_BLOCK), SCSI_GOOD);
-	assert_memory_equal(R->in, wire, RIG_BLOCK);
+	memset(wire, 0x7f, FX_BLOCK);
+	assert_kept(10, pi_guard(wire, FX_BLOCK), 0, 10);
+	assert_int_equal(rw10(SCSI_READ_10, 0, 10, 1, 0, FX_BLOCK), SCSI_GOOD);
+	assert_memory_equal(R->in, wire, FX_BLOCK);
 	n = fill(2, 0x99, 10);
 	assert_int_equal(CMD(n, 0, wire, SCSI_ORWRITE_16,
 			     0x20, [9] = 10, [13] = 2),
 			 SCSI_GOOD);
-	assert_kept(10, pi_guard(R->medium + 10 * RIG_BLOCK, RIG_BLOCK), 0x99,
+	assert_kept(10, pi_guard(R->medium + 10 * FX_BLOCK, FX_BLOCK), 0x99,
 		    10);
 	assert_int_equal(read_pi(1, 10, 2), SCSI_GOOD);
-	R->medium[11 * RIG_BLOCK] ^= 1; /* what is there is checked, too */
+	R->medium[11 * FX_BLOCK] ^= 1; /* the old blocks are checked, too */
 	CMD(n, 0, wire, SCSI_ORWRITE_16, 0x20, [9] = 10, [13] = 2);
 	assert_wrong(ASC_GUARD_CHECK_FAILED, 11);
 }
@@ -607,15 +612,14 @@ static void test_extended_copy_of_protected_blocks(void **state)
 	put_be64(list + 68, 100);
 	assert_int_equal(CMD(76, 0, list, SCSI_EXTENDED_COPY, 0, [13] = 76),
 			 SCSI_GOOD);
-	assert_memory_equal(R->medium + 101 * RIG_BLOCK, wire + WIRE,
-			    RIG_BLOCK);
-	assert_kept(101, get_be16(wire + WIRE + RIG_BLOCK), 0, 101);
-	R->medium[11 * RIG_BLOCK] ^= 1;
+	assert_memory_equal(R->medium + 101 * FX_BLOCK, wire + WIRE, FX_BLOCK);
+	assert_kept(101, get_be16(wire + WIRE + FX_BLOCK), 0, 101);
+	R->medium[11 * FX_BLOCK] ^= 1;
 	CMD(76, 0, list, SCSI_EXTENDED_COPY, 0, [13] = 76);
 	assert_check(SENSE_COPY_ABORTED, ASC_THIRD_PARTY_DEVICE_FAILURE);
 }
 
-/* ---- what the unit says of itself; FORMAT UNIT, SANITIZE ---- */
+/* ---- reports about protection; FORMAT UNIT, SANITIZE ---- */
 
 static void assert_says(uint8_t type)
 {
@@ -643,7 +647,7 @@ static int format(uint8_t info, uint8_t usage)
 	return CMD(4, 0, list, SCSI_FORMAT_UNIT, (uint8_t)(info << 6 | 0x10));
 }
 
-/* Both headers, each byte: only what is about defects may be set. */
+/* Both headers, each byte: only the bits about defects may be set. */
 static void test_format_unit_lists_sbc3_5_3_2(void **state)
 {
 	static const uint8_t defects[2] = { 2, 4 }, lengths[2] = { 4, 8 };
@@ -689,16 +693,16 @@ static void test_format_unit_changes_the_type_sbc3_5_3(void **state)
 				 SCSI_GOOD);
 		assert_says(good[i].type);
 		assert_none(10);
-		rig_swap(R); /* who is told of it, once */
+		fx_swap(R); /* the other nexus gets one attention */
 		CMD(0, 0, NULL, SCSI_TEST_UNIT_READY);
 		assert_check(SENSE_UNIT_ATTENTION, ASC_CAPACITY_CHANGED);
 		assert_int_equal(CMD(0, 0, NULL, SCSI_TEST_UNIT_READY),
 				 SCSI_GOOD);
-		assert_int_equal(rw10(SCSI_WRITE_10, 0, 10, 1, RIG_BLOCK, 0),
+		assert_int_equal(rw10(SCSI_WRITE_10, 0, 10, 1, FX_BLOCK, 0),
 				 SCSI_GOOD);
-		assert_int_equal(rw10(SCSI_READ_10, 0, 10, 1, 0, RIG_BLOCK),
+		assert_int_equal(rw10(SCSI_READ_10, 0, 10, 1, 0, FX_BLOCK),
 				 SCSI_GOOD);
-		assert_memory_equal(R->in, wire, RIG_BLOCK);
+		assert_memory_equal(R->in, wire, FX_BLOCK);
 	}
 	format(1, 0);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
@@ -720,7 +724,7 @@ static void test_format_unit_without_protection_sbc3_5_3(void **state)
 	assert_int_equal(format(0, 0), SCSI_GOOD);
 }
 
-/* Data that were on their way when the format changed. */
+/* A WRITE whose data arrive after the format has changed. */
 static void test_write_across_a_format(void **state)
 {
 	uint32_t n = fill(1, 0, 10);
@@ -728,19 +732,19 @@ static void test_write_across_a_format(void **state)
 
 	(void)state;
 	assert_int_equal(
-		rig_begin(R,
-			  (const uint8_t[16]){ SCSI_WRITE_10,
-					       0x20, [5] = 10, [8] = 1 },
-			  16, n, 0),
+		fx_begin(R,
+			 (const uint8_t[16]){ SCSI_WRITE_10,
+					      0x20, [5] = 10, [8] = 1 },
+			 16, n, 0),
 		0);
 	lu->protection = 3;
-	assert_int_equal(rig_execute(R, wire), SCSI_CHECK_CONDITION);
-	rig_finish(R);
+	assert_int_equal(fx_execute(R, wire), SCSI_CHECK_CONDITION);
+	fx_finish(R);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	assert_none(10);
 }
 
-/* SBC-3 §4.11.1: protection information is all FFh afterwards. */
+/* SBC-3 §4.11.1: after the overwrite all protection information is FFh. */
 static void test_sanitize_overwrite_sbc3_4_11(void **state)
 {
 	static const uint8_t list[8] = { 1, 0, 0, 4, 1, 2, 3, 4 };
@@ -750,7 +754,7 @@ static void test_sanitize_overwrite_sbc3_4_11(void **state)
 	assert_int_equal(write_pi(1, 10, 1), SCSI_GOOD);
 	assert_int_equal(CMD(8, 0, list, SCSI_SANITIZE, 1, [8] = 8), SCSI_GOOD);
 	assert_none(10);
-	assert_int_equal(R->medium[10 * RIG_BLOCK + 1], 2);
+	assert_int_equal(R->medium[10 * FX_BLOCK + 1], 2);
 	assert_int_equal(read_pi(1, 10, 1), SCSI_GOOD);
 }
 
@@ -766,7 +770,7 @@ static void test_mode_bits_where_there_is_protection_spc4_7_5_8(void **state)
 }
 
 #define P(n, name) \
- cmocka_unit_test_setup_teardown(name, open_type_##n, close_rig)
+ cmocka_unit_test_setup_teardown(name, open_type_##n, close_fixture)
 
 int main(void)
 {

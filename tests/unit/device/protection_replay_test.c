@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* protection_replay_test.c: how the commands of the corpus of protection_fuzz.c end, with
- * single bits of it inverted (flips.h). */
+/* protection_replay_test.c: how the commands of the corpus of protection_fuzz.c
+ * end, with single bits inverted (flips.h). */
 #include "seen_end.h"
 
 #include "fuzz/device/protection_fuzz.c"

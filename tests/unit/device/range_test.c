@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * range_test.c: who wants blocks alone has them alone, on all workers, and
- * everybody gets a turn. Messages between workers are delivered in random
- * order (of one worker's mailbox: as they came).
+ * range_test.c: a range with exclusive access overlaps no other range in use,
+ * on all workers, and each request is granted in the end. Messages between
+ * workers arrive in random order; messages to one worker arrive in the order of
+ * posting.
  */
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #define MAIL	1024u
 
 struct mailbox {
-	struct dev_msg *mail[MAIL];
+	struct dev_msg *messages[MAIL];
 	unsigned first, last;
 };
 
@@ -42,7 +43,7 @@ static void post(void *arg, unsigned worker, struct dev_msg *m)
 
 	(void)arg;
 	assert_true(b->last - b->first < MAIL);
-	b->mail[b->last++ % MAIL] = m;
+	b->messages[b->last++ % MAIL] = m;
 }
 
 static bool deliver(unsigned worker)
@@ -52,7 +53,7 @@ static bool deliver(unsigned worker)
 
 	if (b->first == b->last)
 		return false;
-	m = b->mail[b->first++ % MAIL];
+	m = b->messages[b->first++ % MAIL];
 	m->run(m);
 	return true;
 }
@@ -146,7 +147,8 @@ static void test_random_ranges_never_clash(void **state)
 		for (unsigned i = 0; i < 100000; i++)
 			some_step(n);
 		assert_true(w.turns > 5000);
-		/* all let go: all that wait get their turn */
+		/* Each owner drops its range: every waiting request is
+		 * granted. */
 		for (unsigned left = RANGES; left; left--) {
 			deliver_all();
 			for (unsigned i = 0; i < RANGES; i++)
@@ -166,9 +168,9 @@ static void test_random_ranges_never_clash(void **state)
 	}
 }
 
-/* What is under way when it is asked for is waited for; what comes later
- * waits, unless it is elsewhere. */
-static void test_alone_waits_for_what_is_under_way(void **state)
+/* A request for exclusive access waits for the ranges in use. Later overlapping
+ * requests wait for that request, others do not. */
+static void test_alone_waits_for_ranges_in_use(void **state)
 {
 	(void)state;
 	open_unit(2, 0);
@@ -192,7 +194,7 @@ static void test_alone_waits_for_what_is_under_way(void **state)
 	dev_server_free(w.server);
 }
 
-/* One worker, nothing in the way: no detour through the loop. */
+/* One worker and no conflict: the request is granted without a message. */
 static void test_alone_at_once_on_one_worker(void **state)
 {
 	(void)state;
@@ -211,7 +213,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random_ranges_never_clash),
-		cmocka_unit_test(test_alone_waits_for_what_is_under_way),
+		cmocka_unit_test(test_alone_waits_for_ranges_in_use),
 		cmocka_unit_test(test_alone_at_once_on_one_worker),
 	};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* reservations_replay_test.c: what state files of reservations and TransportIDs
- * are read as, for the corpus of reservations_fuzz.c with single bits inverted
- * (flips.h). */
+/* reservations_replay_test.c: how the device decodes state files of
+ * reservations and TransportIDs, for the corpus of reservations_fuzz.c with
+ * single bits inverted (flips.h). */
 #include "device/reserve/reserve.h"
 #include "scsi/transportid.h"
 #include "unit/flips.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* reserve_test.c: RESERVE and RELEASE of SPC-2 by initiators on three workers,
- * and which command of the table conflicts with what. */
+ * and the conflicts of each command of the table. */
 #include "device/unit/command.h"
-#include "trio.h"
+#include "three.h"
 
 static const uint8_t reserve_op[] = { SCSI_RESERVE_6, SCSI_RESERVE_10 };
 static const uint8_t release_op[] = { SCSI_RELEASE_6, SCSI_RELEASE_10 };
@@ -34,11 +34,11 @@ static void test_reserve_and_release_spc2_5_5_1(void **state)
 		assert_int_equal(tur(B), SCSI_RESERVATION_CONFLICT);
 		assert_int_equal(read_block(C), SCSI_RESERVATION_CONFLICT);
 		assert_int_equal(read_block(A), SCSI_GOOD);
-		/* what always works */
+		/* commands without a conflict */
 		assert_int_equal(RUN(B, 96, 0x12, 0, 0, 0, 96), SCSI_GOOD);
 		assert_int_equal(RUN(B, 18, 0x03, 0, 0, 0, 18), SCSI_GOOD);
 		assert_int_equal(RUN(B, 8, 0x25), SCSI_GOOD);
-		/* a release by others is GOOD and does nothing */
+		/* A RELEASE of another nexus is GOOD and changes nothing. */
 		assert_int_equal(RUN(B, 0, off), SCSI_GOOD);
 		assert_int_equal(tur(B), SCSI_RESERVATION_CONFLICT);
 		assert_int_equal(RUN(A, 0, off), SCSI_GOOD);
@@ -47,47 +47,47 @@ static void test_reserve_and_release_spc2_5_5_1(void **state)
 	}
 }
 
-/* In force on all workers before GOOD; not before the last has it. */
+/* The reservation is in force on all workers before GOOD. */
 static void test_reserve_is_everywhere_before_good(void **state)
 {
 	const uint8_t cdb[16] = { SCSI_RESERVE_6 };
 
 	(void)state;
-	trio_send(C, cdb, NULL, 0, 0);
-	assert_false(trio.i[C].done);
-	assert_true(trio_one(0)); /* decided, in force on worker 0 */
-	assert_int_equal(trio.i[C].done, false);
-	assert_true(trio_one(1));
-	assert_true(trio_one(2));
-	assert_false(trio.i[C].done);
-	trio_settle();
-	assert_int_equal(trio_finish(C), SCSI_GOOD);
+	three_send(C, cdb, NULL, 0, 0);
+	assert_false(three.i[C].done);
+	assert_true(three_deliver_one(0)); /* decided, in force on worker 0 */
+	assert_int_equal(three.i[C].done, false);
+	assert_true(three_deliver_one(1));
+	assert_true(three_deliver_one(2));
+	assert_false(three.i[C].done);
+	three_settle();
+	assert_int_equal(three_finish(C), SCSI_GOOD);
 	assert_int_equal(tur(A), SCSI_RESERVATION_CONFLICT);
 	assert_int_equal(tur(B), SCSI_RESERVATION_CONFLICT);
 }
 
-/* Two at once: one gets it. */
+/* Of two concurrent RESERVE commands one succeeds. */
 static void test_reserve_race(void **state)
 {
 	const uint8_t cdb[16] = { SCSI_RESERVE_10 };
 	int b, c;
 
 	(void)state;
-	trio_send(B, cdb, NULL, 0, 0);
-	trio_send(C, cdb, NULL, 0, 0);
-	trio_settle();
-	b = trio_finish(B);
-	c = trio_finish(C);
+	three_send(B, cdb, NULL, 0, 0);
+	three_send(C, cdb, NULL, 0, 0);
+	three_settle();
+	b = three_finish(B);
+	c = three_finish(C);
 	assert_int_equal(b, SCSI_GOOD);
 	assert_int_equal(c, SCSI_RESERVATION_CONFLICT);
 }
 
-static void test_lu_reset_releases_and_tells(void **state)
+static void test_lu_reset_releases_and_sets_attentions(void **state)
 {
 	(void)state;
 	assert_int_equal(reserve(A), SCSI_GOOD);
-	trio_reset(B);
-	/* who asked for it, too (SAM-5 §6.3.3) */
+	three_reset(B);
+	/* The requester gets the attention, too (SAM-5 §6.3.3). */
 	for (unsigned who = A; who <= C; who++)
 		expect_attention(who, ASC_BUS_DEVICE_RESET);
 	assert_int_equal(read_block(C), SCSI_GOOD);
@@ -96,21 +96,21 @@ static void test_lu_reset_releases_and_tells(void **state)
 static void test_nexus_loss_releases_spc2_5_5_1(void **state)
 {
 	(void)state;
-	for (unsigned who = 0; who < TRIO_N; who++) {
-		unsigned other = (who + 1) % TRIO_N;
+	for (unsigned who = 0; who < INITIATORS; who++) {
+		unsigned other = (who + 1) % INITIATORS;
 
 		assert_int_equal(reserve(who), SCSI_GOOD);
 		assert_int_equal(tur(other), SCSI_RESERVATION_CONFLICT);
-		trio_logout(who);
+		three_logout(who);
 		assert_int_equal(tur(other), SCSI_GOOD);
-		trio_login(who);
+		three_login(who);
 		no_sense_left(who);
 	}
-	/* a nexus that has nothing takes nothing with it */
+	/* The end of a nexus without a reservation releases nothing. */
 	assert_int_equal(reserve(A), SCSI_GOOD);
-	trio_logout(B);
+	three_logout(B);
 	assert_int_equal(tur(C), SCSI_RESERVATION_CONFLICT);
-	trio_login(B);
+	three_login(B);
 	expect_attention(B, ASC_POWER_ON);
 	assert_int_equal(tur(B), SCSI_RESERVATION_CONFLICT);
 }
@@ -126,31 +126,31 @@ static void test_part_then_close(void **state)
 
 	(void)state;
 	assert_int_equal(reserve(C), SCSI_GOOD);
-	dev_nexus_part(trio.i[C].nexus, parted, &done);
+	dev_nexus_part(three.i[C].nexus, parted, &done);
 	assert_int_equal(done, 0);
-	trio_settle();
+	three_settle();
 	assert_int_equal(done, 1);
 	assert_int_equal(tur(A), SCSI_GOOD);
-	/* closed while it parts: who asked to part has gone */
+	/* The requester is closed while its reservation is being released. */
 	assert_int_equal(reserve(B), SCSI_GOOD);
-	dev_nexus_part(trio.i[B].nexus, parted, &done);
-	trio_logout(B);
+	dev_nexus_part(three.i[B].nexus, parted, &done);
+	three_logout(B);
 	assert_int_equal(done, 1);
 	assert_int_equal(tur(A), SCSI_GOOD);
 }
 
-/* The data of a WRITE are under way when another reserves. */
+/* Another nexus reserves while the data of a WRITE arrive. */
 static void test_reserved_while_data_came_in(void **state)
 {
 	const uint8_t cdb[16] = { SCSI_WRITE_10, [8] = 1 };
-	struct dev_task *t = trio_announce(B, cdb, 512, 0);
+	struct dev_task *t = three_announce(B, cdb, 512, 0);
 
 	(void)state;
 	assert_int_equal(t->out_len, 512);
 	assert_int_equal(reserve(A), SCSI_GOOD);
 	memset(t->mem.buf, 0, 512);
 	dev_task_execute(t);
-	assert_int_equal(trio_finish(B), SCSI_RESERVATION_CONFLICT);
+	assert_int_equal(three_finish(B), SCSI_RESERVATION_CONFLICT);
 }
 
 static void test_aborted_while_it_waits(void **state)
@@ -158,18 +158,18 @@ static void test_aborted_while_it_waits(void **state)
 	const uint8_t cdb[16] = { SCSI_RESERVE_6 };
 
 	(void)state;
-	trio_send(B, cdb, NULL, 0, 0);
-	assert_int_equal(dev_task_abort(&trio.i[B].task, trio_released), 0);
-	assert_false(trio.i[B].released);
-	trio_settle();
-	assert_true(trio.i[B].released);
-	assert_false(trio.i[B].done);
-	dev_task_end(&trio.i[B].task);
-	trio_logout(B); /* it may have got it: not for ever */
+	three_send(B, cdb, NULL, 0, 0);
+	assert_int_equal(dev_task_abort(&three.i[B].task, three_released), 0);
+	assert_false(three.i[B].released);
+	three_settle();
+	assert_true(three.i[B].released);
+	assert_false(three.i[B].done);
+	dev_task_end(&three.i[B].task);
+	three_logout(B); /* the reservation ends with B, if B got it */
 	assert_int_equal(tur(A), SCSI_GOOD);
 }
 
-/* SBC-3 table 13: rows that a field divides */
+/* SBC-3 table 13: commands whose conflict depends on a field. */
 static void test_rows_that_a_field_divides(void **state)
 {
 	(void)state;
@@ -183,16 +183,17 @@ static void test_rows_that_a_field_divides(void **state)
 	assert_int_equal(release(A), SCSI_GOOD);
 }
 
-/* The tables of the standards, not ours: what a nexus that is not registered
- * may send while another holds a persistent reservation. */
+/* The tables of the standards, independent of the command table: the commands
+ * that a nexus without a registration may send while another nexus holds a
+ * persistent reservation. */
 enum {
 	ALLOWED,
 	READS,
 	CONFLICTS
 };
 static const struct {
-	uint8_t op, sa, byte, value; /* of the CDB; value != 0: at byte */
-	uint8_t what; /* ALLOWED: always; READS: with Write Exclusive types */
+	uint8_t op, sa, byte, value; /* of the CDB; value != 0: at `byte` */
+	uint8_t what; /* ALLOWED: always; READS: with the Write Exclusive types */
 } by_t10[] = {
 	/* SPC-4 table 65 */
 	{ 0x83, 0x00, 0, 0, CONFLICTS },  /* EXTENDED COPY(LID1) */
@@ -273,14 +274,14 @@ static void no_secret(void *arg, uint8_t *p, size_t n)
 	memset(p, 0, n);
 }
 
-/* A unit with all the commands: time stamps and tokens, too. */
+/* A unit with all commands, also those that need a clock or tokens. */
 static int open_with_clock(void **state)
 {
 	(void)state;
-	memset(&trio, 0, sizeof(trio));
-	trio.env.wall_ms = some_time;
-	trio.env.random = no_secret;
-	trio_start();
+	memset(&three, 0, sizeof(three));
+	three.env.wall_ms = some_time;
+	three.env.random = no_secret;
+	three_start();
 	return 0;
 }
 
@@ -291,7 +292,7 @@ static void persist(uint8_t sa, uint8_t type, uint64_t key, uint64_t sa_key)
 
 	put_be64(list, key);
 	put_be64(list + 8, sa_key);
-	assert_int_equal(trio_run(A, cdb, list, 24, 0), SCSI_GOOD);
+	assert_int_equal(three_run(A, cdb, list, 24, 0), SCSI_GOOD);
 }
 
 static void expect_table(bool ea)
@@ -304,7 +305,7 @@ static void expect_table(bool ea)
 
 		if (by_t10[i].value)
 			cdb[by_t10[i].byte] = by_t10[i].value;
-		status = trio_run(B, cdb, NULL, 0, 0);
+		status = three_run(B, cdb, NULL, 0, 0);
 		if ((status == SCSI_RESERVATION_CONFLICT) != conflict)
 			fail_msg("%02x/%02x: status %02x", by_t10[i].op,
 				 by_t10[i].sa, status);
@@ -324,7 +325,8 @@ static void test_tables_spc4_65_sbc3_13(void **state)
 	}
 }
 
-/* Every row has thought of reservations; what writes conflicts with all. */
+/* Each row states its conflict column; a command that writes conflicts with all
+ * types. */
 static void test_every_row_has_its_column(void **state)
 {
 	uint8_t probe[16] = { 0 };
@@ -336,7 +338,7 @@ static void test_every_row_has_its_column(void **state)
 
 		probe[0] = (uint8_t)(i / 32);
 		probe[1] = (uint8_t)(i % 32);
-		c = dev_command_find(trio.server,
+		c = dev_command_find(three.server,
 				     (enum dev_type)(i / (256 * 32)), probe,
 				     &known);
 		if (!c)
@@ -356,7 +358,7 @@ int main(void)
 		T(test_reserve_and_release_spc2_5_5_1),
 		T(test_reserve_is_everywhere_before_good),
 		T(test_reserve_race),
-		T(test_lu_reset_releases_and_tells),
+		T(test_lu_reset_releases_and_sets_attentions),
 		T(test_nexus_loss_releases_spc2_5_5_1),
 		T(test_part_then_close),
 		T(test_reserved_while_data_came_in),
@@ -364,7 +366,7 @@ int main(void)
 		T(test_rows_that_a_field_divides),
 		T(test_every_row_has_its_column),
 		cmocka_unit_test_setup_teardown(test_tables_spc4_65_sbc3_13,
-						open_with_clock, trio_close),
+						open_with_clock, three_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,34 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rsv_model.h: a small model of a unit with reservations (SPC-4 §5.13, SPC-2
- * §5.5.1), written from the clauses, by initiators where the device has lists,
- * snapshots and messages. Its state is `m`, which can be kept and put back.
+ * rsv_model.h: a small model of a unit with reservations, written from SPC-4
+ * §5.13 and SPC-2 §5.5.1. The model has one entry for each initiator, where the
+ * device has lists, snapshots and messages. Its state is `m`, which a test can
+ * copy and restore.
  */
 #ifndef TESTS_DEVICE_RSV_MODEL_H
 #define TESTS_DEVICE_RSV_MODEL_H
 
-#include "trio.h"
+#include "three.h"
 
 enum {
-	NEWS_POWER_ON,
-	NEWS_RESET,
-	NEWS_PREEMPTED, /* RESERVATIONS PREEMPTED */
-	NEWS_RELEASED,
-	NEWS_REGISTRATIONS,
-	NEWS_KINDS,
+	ATTENTION_POWER_ON,
+	ATTENTION_RESET,
+	ATTENTION_PREEMPTED, /* RESERVATIONS PREEMPTED */
+	ATTENTION_RELEASED,
+	ATTENTION_REGISTRATIONS,
+	ATTENTION_KINDS,
 };
 
-static const uint16_t news_asc[] = { 0x2900, 0x2903, 0x2a03, 0x2a04, 0x2a05 };
+static const uint16_t attention_asc[] = { 0x2900, 0x2903, 0x2a03, 0x2a04,
+					  0x2a05 };
 
 static struct model {
-	bool registered[TRIO_N];
-	uint64_t key[TRIO_N];
+	bool registered[INITIATORS];
+	uint64_t key[INITIATORS];
 	unsigned type; /* 0: no reservation */
 	int holder;    /* of types 1, 3, 5, 6 */
-	int reserved;  /* by RESERVE; -1: nobody */
+	int reserved;  /* by RESERVE; -1: none */
 	uint32_t generation;
-	unsigned news[TRIO_N];
-	unsigned faulted; /* 1 + whose ACA there is; 0: none */
+	unsigned attentions[INITIATORS];
+	unsigned faulted; /* 1 + the faulted initiator; 0: no ACA */
 	bool tmf_only;
 } m;
 
@@ -46,7 +48,7 @@ static inline struct result check(uint8_t key, uint16_t asc)
 	return (struct result){ SCSI_CHECK_CONDITION, key, asc };
 }
 
-/* ---- the model: SPC-4 §5.13 in words of initiators ---- */
+/* ---- the rules of SPC-4 §5.13 for each initiator ---- */
 
 static inline bool registrants_only(void)
 {
@@ -70,18 +72,18 @@ static inline bool holds(unsigned who)
 	return all_registrants() ? m.registered[who] : m.holder == (int)who;
 }
 
-static inline void news_for_registrants(unsigned but, unsigned what)
+static inline void attention_for_registrants(unsigned but, unsigned what)
 {
-	for (unsigned i = 0; i < TRIO_N; i++)
+	for (unsigned i = 0; i < INITIATORS; i++)
 		if (i != but && m.registered[i])
-			m.news[i] |= 1u << what;
+			m.attentions[i] |= 1u << what;
 }
 
 static inline unsigned nregistered(void)
 {
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < TRIO_N; i++)
+	for (unsigned i = 0; i < INITIATORS; i++)
 		n += m.registered[i];
 	return n;
 }
@@ -128,7 +130,7 @@ static inline void unregister(unsigned who)
 		return;
 	if (all_registrants() ? nregistered() == 0 : m.holder == (int)who) {
 		if (registrants_only())
-			news_for_registrants(who, NEWS_RELEASED);
+			attention_for_registrants(who, ATTENTION_RELEASED);
 		m.type = 0;
 	}
 }
@@ -166,14 +168,14 @@ static inline struct result model_release(unsigned who, unsigned type)
 	if (m.type != type)
 		return check(SENSE_ILLEGAL_REQUEST, 0x2604);
 	if (m.type >= 5)
-		news_for_registrants(who, NEWS_RELEASED);
+		attention_for_registrants(who, ATTENTION_RELEASED);
 	m.type = 0;
 	return good;
 }
 
 static inline struct result model_clear(unsigned who)
 {
-	news_for_registrants(who, NEWS_PREEMPTED);
+	attention_for_registrants(who, ATTENTION_PREEMPTED);
 	memset(m.registered, 0, sizeof(m.registered));
 	m.type = 0;
 	m.generation++;
@@ -184,7 +186,7 @@ static inline void preempted(unsigned who, unsigned victim)
 {
 	m.registered[victim] = false;
 	if (victim != who)
-		m.news[victim] |= 1u << NEWS_REGISTRATIONS;
+		m.attentions[victim] |= 1u << ATTENTION_REGISTRATIONS;
 }
 
 static inline struct result model_preempt(unsigned who, unsigned type,
@@ -196,7 +198,7 @@ static inline struct result model_preempt(unsigned who, unsigned type,
 
 	if (key == 0 && !(m.type && all_registrants()))
 		return check(SENSE_ILLEGAL_REQUEST, 0x2600);
-	for (unsigned i = 0; i < TRIO_N; i++) {
+	for (unsigned i = 0; i < INITIATORS; i++) {
 		bool hit = m.registered[i] &&
 			   (key == 0 ? i != who : m.key[i] == key);
 
@@ -210,7 +212,7 @@ static inline struct result model_preempt(unsigned who, unsigned type,
 	m.generation++;
 	if (takes) {
 		if (was != type)
-			news_for_registrants(who, NEWS_RELEASED);
+			attention_for_registrants(who, ATTENTION_RELEASED);
 		m.type = type;
 		m.holder = (int)who;
 	} else if (all_registrants() && nregistered() == 0) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* seen_end.h: how each command of a fuzz target of the device ends, for flips.h:
- * in place of the functions that check it. */
+/* seen_end.h: records the end of each command of a fuzz target of the device
+ * for flips.h; the functions replace those that check the end. */
 #ifndef TESTS_DEVICE_SEEN_END_H
 #define TESTS_DEVICE_SEEN_END_H
 
-#include "fuzz/device/rig_fuzz.h"
+#include "fuzz/device/fixture_fuzz.h"
 #include "unit/flips.h"
 
-static inline void see_end(const struct dev_rig *r, int status)
+static inline void see_end(const struct dev_fixture *r, int status)
 {
 	const struct dev_task *t = &r->task;
 
@@ -18,14 +18,14 @@ static inline void see_end(const struct dev_rig *r, int status)
 	see(r->in, r->in_len);
 }
 
-static inline void seen_end(const struct dev_rig *r, int status, uint32_t in,
-			    uint32_t out)
+static inline void seen_end(const struct dev_fixture *r, int status,
+			    uint32_t in, uint32_t out)
 {
 	see_end(r, status);
 	check_end(r, status, in, out);
 }
 
-static inline void seen_our_end(const struct dev_rig *r, int status,
+static inline void seen_our_end(const struct dev_fixture *r, int status,
 				uint32_t in, uint32_t out)
 {
 	see_end(r, status);

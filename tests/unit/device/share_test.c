@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* share_test.c: who gets how much of a worker's memory, and when. */
+/* share_test.c: the shares of the memory of a worker, and the order of waiting
+ * commands. */
 #include "device/share.h"
 
 #include <stdint.h>
@@ -25,7 +26,7 @@ struct command {
 struct user { /* one session */
 	struct share_owner o;
 	struct command c[MANY];
-	unsigned n; /* commands that were given */
+	unsigned n; /* commands that got memory */
 };
 
 static void on_go(struct share_wait *w)
@@ -37,7 +38,7 @@ static void on_go(struct share_wait *w)
 	c->done = true;
 }
 
-/* True: at once. */
+/* True: the command got its memory at once. */
 static bool ask(struct share *s, struct user *u, size_t len)
 {
 	struct command *c = &u->c[u->n++];
@@ -79,7 +80,7 @@ static void expect_empty(const struct share *s)
 	assert_null(s->turn);
 }
 
-/* Sessions that take all they get leave room for another one. */
+/* Sessions that take all memory they can get leave room for another session. */
 static void test_share_leaves_room_for_newcomers(void **state)
 {
 	static const size_t sizes[] = { 64 * KIB, 256 * KIB, MIB, 4 * MIB };
@@ -101,7 +102,7 @@ static void test_share_leaves_room_for_newcomers(void **state)
 		assert_true(ask(&s, good, 64 * KIB));
 		user_end(&s, good);
 		good = user_new();
-		/* they left as much as the last of them took */
+		/* The other sessions left as much as the last of them took. */
 		assert_true(ask(&s, good, sizes[k] / 2));
 		user_end(&s, good);
 		for (unsigned i = 0; i < 20; i++)
@@ -110,7 +111,7 @@ static void test_share_leaves_room_for_newcomers(void **state)
 	}
 }
 
-/* The largest command of a session that has nothing has its turn. */
+/* The largest command of a session without memory gets its turn. */
 static void test_share_turns_at_the_reserve(void **state)
 {
 	struct user *greedy[4], *good[3];
@@ -126,7 +127,7 @@ static void test_share_turns_at_the_reserve(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		good[i] = user_new();
 		assert_false(ask(&s, good[i], RESERVE));
-		/* in order: no smaller one gets past it */
+		/* In order: a smaller command does not overtake. */
 		assert_false(ask(&s, good[i], 4096));
 	}
 	for (unsigned i = 0; i < 3; i++) {
@@ -144,7 +145,7 @@ static void test_share_turns_at_the_reserve(void **state)
 	expect_empty(&s);
 }
 
-/* A session that sends more and more has no turn without end. */
+/* A session that sends more and more commands does not keep its turn. */
 static void test_share_turns_go_round(void **state)
 {
 	struct user *greedy[4], *endless = user_new(), *good = user_new();
@@ -163,7 +164,8 @@ static void test_share_turns_go_round(void **state)
 	share_serve(&s);
 	assert_ptr_equal(s.turn, &endless->o);
 	assert_false(good->c[0].done);
-	/* as much as the reserve holds, then the next */
+	/* One session gets as much as the reserve holds, then the next
+	 * session. */
 	for (unsigned n = 0; n < RESERVE / (16 * MIB); n++) {
 		assert_true(endless->c[n].done);
 		share_put(&s, &endless->o, &endless->c[n].charge);
@@ -190,7 +192,7 @@ static void on_hold(struct share_wait *w)
 	assert_int_not_equal(w->charge.part, SHARE_NOTHING);
 }
 
-/* One that waits can go at any time, also once it was granted. */
+/* A waiting command can end at any time, also after it was granted. */
 static struct share *shared;
 static struct user *victim;
 
@@ -227,7 +229,8 @@ static void test_share_cancels_what_was_granted(void **state)
 	expect_empty(&s);
 }
 
-/* Bursts: a limit for all, beyond which the one whose turn it is may go. */
+/* Bursts: one limit for all sessions; only the session whose turn it is may
+ * exceed it. */
 static void test_share_bursts_one_session_beyond(void **state)
 {
 	struct share_charge a[16] = { 0 }, more[8] = { 0 }, none = { 0 };
@@ -237,7 +240,7 @@ static void test_share_bursts_one_session_beyond(void **state)
 
 	(void)state;
 	share_init(&s, COMMON, RESERVE, BURST);
-	for (unsigned i = 0; i < 16; i++) /* all of it */
+	for (unsigned i = 0; i < 16; i++) /* all memory */
 		assert_true(share_burst(&s, &one->o, &a[i], 256 * KIB));
 	assert_false(share_burst(&s, &one->o, &none, 4096));
 	assert_false(share_burst(&s, &two->o, &none, 4096));
@@ -276,7 +279,7 @@ static void test_share_bursts_one_session_beyond(void **state)
 	expect_empty(&s);
 }
 
-/* Small commands of one session cost no look at the others that wait. */
+/* The release of a small command does not examine the waiting sessions. */
 static void test_share_own_memory_wakes_no_other(void **state)
 {
 	struct user *small = user_new(), *large = user_new();
@@ -319,7 +322,7 @@ static void test_share_serves_two_sessions_in_one_call(void **state)
 	expect_empty(&s);
 }
 
-/* The same for data that arrived already and wait for a burst. */
+/* One call also serves all received data that wait for a burst. */
 static void test_share_serves_two_held_in_one_call(void **state)
 {
 	struct user *full = user_new(), *held[2] = { user_new(), user_new() };
@@ -348,7 +351,7 @@ static void test_share_serves_two_held_in_one_call(void **state)
 	expect_empty(&s);
 }
 
-/* Without limits nothing waits. */
+/* Without limits no command waits. */
 static void test_share_without_limits(void **state)
 {
 	struct user *u = user_new();
@@ -362,7 +365,7 @@ static void test_share_without_limits(void **state)
 	expect_empty(&s);
 }
 
-/* ---- at random: nothing is lost, and everything is served in the end ---- */
+/* ---- random commands: no memory is lost, and each command is served ---- */
 
 #define USERS 6
 
@@ -409,7 +412,8 @@ static void run_random(uint32_t seed)
 		assert_true(s.common_out <= COMMON);
 		assert_true(s.reserve_out <= RESERVE);
 	}
-	/* what was granted ends, in any order: all that waits is served */
+	/* Granted commands end in any order: every waiting command is
+	 * served. */
 	do {
 		left = 0;
 		for (unsigned i = 0; i < USERS; i++)

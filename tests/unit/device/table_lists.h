@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* table_lists.h: a good CDB, and a good parameter list, of each row of the
- * command table; for table_test.c, which spoils them. */
+/* table_lists.h: a valid CDB and a valid parameter list for each row of the
+ * command table; table_test.c damages them. */
 #ifndef TESTS_DEVICE_TABLE_LISTS_H
 #define TESTS_DEVICE_TABLE_LISTS_H
 
@@ -14,16 +14,16 @@
 #define CDB_MAX	 32u
 
 static uint8_t list[LIST_MAX];
-static enum dev_type type; /* of the unit under test */
+static enum dev_type type; /* of the tested unit */
 
 struct template
 {
 	uint8_t op, sa;
-	uint8_t byte, value;	   /* of the CDB: other than 0 */
-	unsigned (*list)(void);	   /* fills `list`; its length */
-	uint8_t len_at, len_bytes; /* where the CDB says it */
-	uint8_t least; /* bytes that are a list already; 0: all of them */
-	bool any;      /* every length will do */
+	uint8_t byte, value;	   /* of the CDB: not 0 */
+	unsigned (*list)(void);	   /* fills `list`; returns its length */
+	uint8_t len_at, len_bytes; /* the length field of the CDB */
+	uint8_t least; /* the shortest valid list; 0: only the whole list */
+	bool any;      /* every length is valid */
 };
 
 static inline unsigned unmap_list(void)
@@ -96,7 +96,7 @@ static inline unsigned copy_list(void)
 	return 76;
 }
 
-/* By bytes. */
+/* A segment in bytes. */
 static inline unsigned copy_bytes_list(void)
 {
 	copy_list();
@@ -234,7 +234,7 @@ static inline unsigned cd_select_10(void)
 
 static inline unsigned streaming_list(void)
 {
-	put_be32(list + 8, 255); /* from block 0 to this */
+	put_be32(list + 8, 255); /* from block 0 to this block */
 	put_be32(list + 12, 1000);
 	put_be32(list + 16, 1000);
 	return 28;
@@ -294,7 +294,8 @@ static inline void put_number(uint8_t *cdb, unsigned at, unsigned bytes,
 		cdb[at + i] = (uint8_t)(v >> 8 * (bytes - 1 - i));
 }
 
-/* A CDB that means nothing extraordinary; returns how long its list is. */
+/* good builds a valid CDB without special effects; returns the length of its
+ * list. */
 static inline unsigned good(const struct dev_command *c,
 			    const struct template *m, uint8_t cdb[CDB_MAX])
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * table_test.c: bad input, generated from the command table: every row, with
- * every CDB length, each reserved bit, each bit that counts, allocation lengths
- * of 0 and 1, parameter lists cut at each byte and damaged at each, service
- * actions 0 to 31 of all 256 operation codes, LBAs and lengths at the edges.
- * A new row is tested without a line here; a command whose CDB of zeros is
- * refused may want a template (table_lists.h) so that more of it is reached.
+ * table_test.c: bad input, generated from the command table: each row with
+ * every CDB length, each reserved bit, each used bit, allocation lengths of 0
+ * and 1, parameter lists cut at each byte and damaged at each byte, service
+ * actions 0 to 31 of all 256 operation codes, LBAs and lengths at the limits. A
+ * new row is tested without a change here; a command that refuses a CDB of
+ * zeros may need a template (table_lists.h), so that the tests reach more of
+ * the command.
  */
 #include <stdio.h>
 
 #include "device/unit/command.h"
-#include "table_rig.h"
+#include "table_fixture.h"
 
-/* ---- the rows themselves ---- */
+/* ---- the rows ---- */
 
 static void test_rows_are_whole_and_all_are_reported_spc4_6_35(void **state)
 {
@@ -66,7 +67,7 @@ static void test_cdb_of_every_length(void **state)
 	}
 }
 
-/* Bytes behind the CDB don't count. */
+/* Bytes after the CDB are ignored. */
 static void test_bytes_behind_a_cdb(void **state)
 {
 	uint8_t cdb[CDB_MAX];
@@ -119,9 +120,9 @@ static void test_each_reserved_bit_spc4_4_5_2_4_2(void **state)
 	assert_true(tried > of_type(500, 200));
 }
 
-/* ---- one bit that counts ---- */
+/* ---- one used bit ---- */
 
-/* The pointer is at the bit's byte, or where the field begins. */
+/* The field pointer names the byte of the bit, or the begin of its field. */
 static bool points_near(const struct dev_command *c, unsigned byte)
 {
 	unsigned at = R->sense.field;
@@ -134,7 +135,7 @@ static bool points_near(const struct dev_command *c, unsigned byte)
 	return true;
 }
 
-/* A bit that makes it another command. */
+/* A bit of the service action, which selects another command. */
 static bool is_of_sa(const struct dev_command *c, unsigned byte, unsigned bit)
 {
 	if (c->op == SCSI_VARIABLE_LENGTH)
@@ -183,7 +184,8 @@ static void nothing_left(void *arg, int err)
 	assert_int_equal(err, 0);
 }
 
-/* It counts for every command: how it ends is the same, what follows is not. */
+/* NACA is valid for each command: the command ends in the same way, and a CHECK
+ * CONDITION establishes an ACA. */
 static void test_naca_of_each_command_sam5_5_2(void **state)
 {
 	uint8_t cdb[CDB_MAX];
@@ -211,7 +213,7 @@ static void test_naca_of_each_command_sam5_5_2(void **state)
 				     (uint8_t)c->sa, 0, 0, 0x20, 0),
 				 SCSI_GOOD);
 		if (!c->has || c->has(dev_lu_get(R->server, 0)))
-			/* of its vendor specific bits READ TOC has a use */
+			/* READ TOC uses the vendor specific bits */
 			assert_int_equal(R->in[4 + dev_control_at(&c->op)] &
 						 0x3f,
 					 CONTROL_NACA);
@@ -240,8 +242,9 @@ static void test_allocation_length_cuts_spc4_4_2_5_6(void **state)
 		run(cdb, CDB_MAX, NULL, 0, 255);
 		CHECK_THAT(R->in_len <= n);
 		CHECK_THAT(R->task.in_total <= n);
-		/* one command wants more (SPC-4 §6.36); others may be told
-		 * that what is asked for is not there */
+		/* REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS needs more (SPC-4
+		 * §6.36); other commands may report that the requested data do
+		 * not exist. */
 		if (refused(ASC_INVALID_FIELD_IN_CDB) &&
 		    c->op == SCSI_MAINTENANCE_IN &&
 		    c->sa == SCSI_MI_REPORT_SUPPORTED_TMFS)
@@ -276,7 +279,8 @@ static void test_data_in_needs_no_reader(void **state)
 
 /* ---- parameter lists ---- */
 
-/* Those for any service action are for those without one of their own. */
+/* A template for any service action applies to rows without a template of their
+ * own. */
 static bool has_list(const struct template *m, const struct dev_command *c)
 {
 	return m->list && is_of(m, c) && (m->sa != 0xff || template_of(c) == m);
@@ -284,7 +288,8 @@ static bool has_list(const struct template *m, const struct dev_command *c)
 
 #define for_lists(m, c) for_templates(m) for_rows(c) if (has_list(m, c))
 
-/* A copy of exactly so many bytes: who reads more is seen by a sanitizer. */
+/* A copy of exactly that many bytes, so that a sanitizer reports each read
+ * after its end. */
 static void run_list(const uint8_t *cdb, unsigned sent)
 {
 	uint8_t *exact = malloc(sent ? sent : 1);
@@ -304,10 +309,11 @@ static void test_parameter_list_is_good_as_it_is(void **state)
 	for_lists(m, c)
 	{
 		run_list(cdb, good(c, m, cdb));
-		/* but for what only registrants may */
+		/* Except for actions that need a registration ... */
 		CHECK_THAT(R->task.status == SCSI_GOOD ||
 			   R->task.status == SCSI_RESERVATION_CONFLICT ||
-			   /* and what only helps where they are lost */
+			   /* ... and the action that needs lost
+			    * reservations. */
 			   (c->sa == SCSI_PROUT_REPLACE_LOST &&
 			    R->sense.asc == ASC_INVALID_RELEASE));
 		seen++;
@@ -320,7 +326,8 @@ static bool is_enough(const struct template *m, unsigned n)
 	return m->any || (m->least && n == m->least);
 }
 
-/* The initiator sends less than the CDB says; then the CDB says so, too. */
+/* First the initiator sends less than the CDB says, then the CDB says the same
+ * length. */
 static void cut_at(const struct dev_command *c, const struct template *m,
 		   unsigned cut)
 {
@@ -411,7 +418,7 @@ static void test_every_opcode_and_service_action(void **state)
 						dev_lu_get(R->server, 0),
 						(uint8_t)op);
 			run(cdb, CDB_MAX, zeros, sizeof(zeros), 64);
-			/* 7Fh has CONTROL there, and with it NACA */
+			/* 7Fh has CONTROL with NACA in this byte. */
 			dev_nexus_clear_aca(R->nexus, 0, nothing_left, NULL);
 			if (!ours && known && c && c->flags & CMD_TAGS)
 				CHECK_THAT(refused(ASC_INVALID_OPCODE));
@@ -428,7 +435,7 @@ static void test_every_opcode_and_service_action(void **state)
 
 /* ---- LBA and length ---- */
 
-/* What the command makes of so many blocks at this place. */
+/* taken returns how the unit reads n blocks in a field of that width. */
 static uint64_t taken(const struct dev_command *c, unsigned at, unsigned bytes,
 		      uint64_t n)
 {
@@ -436,12 +443,12 @@ static uint64_t taken(const struct dev_command *c, unsigned at, unsigned bytes,
 
 	good(c, template_of(c), cdb);
 	put_number(cdb, at, bytes, n);
-	rig_begin(R, cdb, CDB_MAX, 0, 0);
+	fx_begin(R, cdb, CDB_MAX, 0, 0);
 	dev_task_end(&R->task);
 	return R->task.blocks;
 }
 
-/* Where this row has its number of blocks; 0: nowhere. */
+/* blocks_at returns the offset of the number of blocks; 0: the row has none. */
 static unsigned blocks_at(const struct dev_command *c, unsigned *bytes)
 {
 	static const struct {
@@ -467,7 +474,7 @@ static unsigned lba_at(const struct dev_command *c)
 	return c->len == 32 ? 12 : 2;
 }
 
-/* Its bytes; 0: this row has no LBA. */
+/* lba_bytes returns the width of the LBA; 0: the row has none. */
 static unsigned lba_bytes(const struct dev_command *c)
 {
 	unsigned bytes = c->len >= 16 ? 8 : c->len == 6 ? 2 : 4;
@@ -475,22 +482,22 @@ static unsigned lba_bytes(const struct dev_command *c)
 
 	good(c, template_of(c), cdb);
 	put_number(cdb, lba_at(c), bytes, 5);
-	rig_begin(R, cdb, CDB_MAX, 0, 0);
+	fx_begin(R, cdb, CDB_MAX, 0, 0);
 	dev_task_end(&R->task);
 	return R->task.lba == 5 ? bytes : 0;
 }
 
-/* As much data-out as the command asks for, or as there is. */
+/* wants returns the data-out that the command needs, at most all data. */
 static uint32_t wants(const uint8_t *cdb)
 {
-	rig_begin(R, cdb, CDB_MAX, RIG_MAX, 0);
+	fx_begin(R, cdb, CDB_MAX, FX_MAX, 0);
 	dev_task_end(&R->task);
-	return (uint32_t)MIN(R->task.out_total, (uint64_t)RIG_MAX);
+	return (uint32_t)MIN(R->task.out_total, (uint64_t)FX_MAX);
 }
 
 static void one_edge(const struct dev_command *c, uint64_t lba, uint64_t blocks)
 {
-	static uint8_t data[RIG_MAX];
+	static uint8_t data[FX_MAX];
 	unsigned bytes = lba_bytes(c), n, at = blocks_at(c, &n);
 	uint64_t mask = n == 4 ? UINT32_MAX : BIT(8 * n) - 1;
 	uint8_t cdb[CDB_MAX];
@@ -504,7 +511,7 @@ static void one_edge(const struct dev_command *c, uint64_t lba, uint64_t blocks)
 	blocks = at ? blocks & mask : 0;
 	if (c->len == 6 && blocks == 0)
 		blocks = 256;
-	run(cdb, CDB_MAX, data, wants(cdb), RIG_MAX);
+	run(cdb, CDB_MAX, data, wants(cdb), FX_MAX);
 	if (refused(ASC_INVALID_FIELD_IN_CDB))
 		CHECK_THAT(R->sense.field == at);
 	else if (refused(ASC_LBA_OUT_OF_RANGE))
@@ -562,7 +569,7 @@ static void test_lba_and_length_at_the_edges_sbc3_4_5(void **state)
 	all_edges();
 }
 
-/* Sense in descriptor format, which has room for any LBA. */
+/* Sense data in descriptor format, which can hold each LBA. */
 static int open_with_descriptors(void **state)
 {
 	descriptors = true;
@@ -572,7 +579,7 @@ static int open_with_descriptors(void **state)
 static int close_with_descriptors(void **state)
 {
 	descriptors = false;
-	return close_rig(state);
+	return close_fixture(state);
 }
 
 static void test_lba_and_length_with_descriptor_sense_spc4_4_5_2(void **state)
@@ -592,12 +599,12 @@ static int open_protected(void **state)
 static int close_protected(void **state)
 {
 	protected = false;
-	return close_rig(state);
+	return close_fixture(state);
 }
 
 static void test_nothing_is_written_where_nothing_may_be(void **state)
 {
-	static uint8_t data[RIG_MAX];
+	static uint8_t data[FX_MAX];
 	uint8_t cdb[CDB_MAX];
 	unsigned tried = 0;
 
@@ -607,7 +614,7 @@ static void test_nothing_is_written_where_nothing_may_be(void **state)
 		unsigned n = good(c, template_of(c), cdb);
 
 		memcpy(data, list, n);
-		run(cdb, CDB_MAX, data, MAX(n, RIG_BLOCK), 64);
+		run(cdb, CDB_MAX, data, MAX(n, FX_BLOCK), 64);
 		CHECK_THAT(changes == 0);
 		if (!(c->flags & CMD_WRITES))
 			continue;
@@ -619,7 +626,7 @@ static void test_nothing_is_written_where_nothing_may_be(void **state)
 	assert_true(tried >= of_type(15, 0));
 }
 
-/* ---- chance ---- */
+/* ---- random input ---- */
 
 static uint32_t dice(void)
 {
@@ -657,7 +664,7 @@ static void test_anything_within_the_usage_mask(void **state)
 	}
 }
 
-#define A(name) cmocka_unit_test_setup_teardown(name, open_all, close_rig)
+#define A(name) cmocka_unit_test_setup_teardown(name, open_all, close_fixture)
 
 #define D(name)                                               \
  cmocka_unit_test_setup_teardown(name, open_with_descriptors, \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* thin_test.c: thin provisioning, its threshold, and the log pages, by the
- * clauses of SBC-3 and SPC-4. The store says what the test wants it to. */
+/* thin_test.c: thin provisioning with its threshold, and the log pages, by the
+ * clauses of SBC-3 and SPC-4. The test sets the reports of the backstore. */
 #include "dev_case.h"
 #include "device/keep/keep.h"
 #include "device/keep/record_header.h"
@@ -8,7 +8,7 @@
 
 #define BIG (16u << 20)
 
-static uint64_t taken; /* bytes that the store takes */
+static uint64_t taken; /* bytes that the backstore has allocated */
 static unsigned ops[BS_SIZE + 1], zero_flags;
 
 static int punch(void *arg, uint64_t off, uint64_t len)
@@ -52,13 +52,12 @@ static int open_thin(void **state)
 	(void)state;
 	memset(R, 0, sizeof(*R));
 	R->medium = calloc(1, BIG);
-	ram = bs_ram_new("ram:thin", R->medium, BIG, RIG_BLOCK, free,
-			 R->medium);
+	ram = bs_ram_new("ram:thin", R->medium, BIG, FX_BLOCK, free, R->medium);
 	bs_ram_set_ops(ram, &thin_ops);
 	taken = 0;
 	memset(ops, 0, sizeof(ops));
-	rig_open(R, bs_trace_new(ram, note, NULL), false);
-	rig_take_attentions(R);
+	fx_open(R, bs_trace_new(ram, note, NULL), false);
+	fx_take_attentions(R);
 	return 0;
 }
 
@@ -104,10 +103,10 @@ static void test_write_same_anchors(void **state)
 	assert_int_equal(R->in[4], 11);	  /* 2048 blocks: 1 MiB */
 }
 
-/* With LBPRZ only zeros can be had by unmapping. */
+/* With LBPRZ unmapped blocks read as zeros, so only zeros may be unmapped. */
 static void test_write_same_unmap_of_other_data_sbc3_5_49(void **state)
 {
-	/* all of one value, or one byte that is not zero */
+	/* All bytes have one value, or one byte is not zero. */
 	static const struct {
 		uint8_t fill, one;
 		unsigned at;
@@ -115,7 +114,7 @@ static void test_write_same_unmap_of_other_data_sbc3_5_49(void **state)
 		{ 0x3c, 0x3c, 0 }, { 1, 1, 0 },	  { 0xff, 0xff, 0 },
 		{ 0, 1, 0 },	   { 0, 1, 511 }, { 0, 0x80, 256 },
 	};
-	static uint8_t data[512], was[RIG_BLOCK];
+	static uint8_t data[512], was[FX_BLOCK];
 
 	(void)state;
 	for (size_t i = 0; i < 2 * ARRAY_LEN(rows); i++) {
@@ -127,7 +126,7 @@ static void test_write_same_unmap_of_other_data_sbc3_5_49(void **state)
 		lu.strict = strict;
 		memset(R, 0, sizeof(*R));
 		R->lu = &lu;
-		rig_open(R, rig_ram(R), false);
+		fx_open(R, fx_ram(R), false);
 		CMD(0, 0, NULL, 0x00);
 		memset(R->medium, 0x11, 4096);
 		assert_int_equal(CMD(512, 0, data, 0x41, 0x08, 0, 0, 0, 0, 0, 0,
@@ -136,9 +135,9 @@ static void test_write_same_unmap_of_other_data_sbc3_5_49(void **state)
 		memset(was, 0, sizeof(was));
 		if (strict)
 			memcpy(was, data, sizeof(was));
-		assert_memory_equal(R->medium + 3 * RIG_BLOCK, was, RIG_BLOCK);
-		assert_int_equal(R->medium[4 * RIG_BLOCK], 0x11);
-		rig_close(R);
+		assert_memory_equal(R->medium + 3 * FX_BLOCK, was, FX_BLOCK);
+		assert_int_equal(R->medium[4 * FX_BLOCK], 0x11);
+		fx_close(R);
 	}
 }
 
@@ -151,7 +150,7 @@ static void test_lba_status_follows_the_store(void **state)
 			     0, 0, 56),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, 56);
-	/* the first begins at the LBA that was asked for */
+	/* The first descriptor begins at the requested LBA. */
 	assert_int_equal(get_be64(R->in + 8), 9);
 	assert_int_equal(get_be32(R->in + 16), 7);
 	assert_int_equal(R->in[20], 0);
@@ -173,24 +172,24 @@ static void set_threshold(uint32_t sets, bool single)
 	put_be32(list + 8 + 20, sets);
 	assert_int_equal(CMD(32, 0, list, 0x55, 0x10, 0, 0, 0, 0, 0, 0, 32),
 			 SCSI_GOOD);
-	rig_take_attentions(R); /* MODE PARAMETERS CHANGED */
+	fx_take_attentions(R); /* MODE PARAMETERS CHANGED */
 }
 
-static uint8_t quarter[RIG_MAX];
+static uint8_t quarter[FX_MAX];
 
 static void write_mib(void)
 {
-	for (unsigned i = 0; i < (1u << 20) / RIG_MAX; i++)
-		assert_int_equal(CMD(RIG_MAX, 0, quarter, 0x2a, 0, 0, 0, 0, 0,
-				     0, 2, 0),
+	for (unsigned i = 0; i < (1u << 20) / FX_MAX; i++)
+		assert_int_equal(CMD(FX_MAX, 0, quarter, 0x2a, 0, 0, 0, 0, 0, 0,
+				     2, 0),
 				 SCSI_GOOD);
 }
 
-static void test_soft_threshold_is_told_once_per_crossing(void **state)
+static void test_soft_threshold_is_reported_once_per_crossing(void **state)
 {
 	(void)state;
 	write_mib();
-	assert_int_equal(ops[BS_SPACE], 0); /* not enabled: nothing asked */
+	assert_int_equal(ops[BS_SPACE], 0); /* disabled: no request */
 	set_threshold(4, false);
 	taken = 11u << 20; /* 5 MiB left */
 	write_mib();
@@ -200,16 +199,17 @@ static void test_soft_threshold_is_told_once_per_crossing(void **state)
 	write_mib();
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
-	/* where the threshold is in its mode page (SBC-3 §4.7.3.7.6) */
+	/* The sense data name the threshold descriptor in its mode page (SBC-3
+	 * §4.7.3.7.6). */
 	assert_true(R->sense.has_info);
 	assert_int_equal(R->sense.info, 16);
-	rig_swap(R);
+	fx_swap(R);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
-	rig_swap(R);
+	fx_swap(R);
 	write_mib();
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	/* room again, and gone again */
+	/* The space is free again, and in use again. */
 	taken = 0;
 	write_mib();
 	taken = 15u << 20;
@@ -218,7 +218,7 @@ static void test_soft_threshold_is_told_once_per_crossing(void **state)
 	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
 }
 
-/* SBC-3 §4.7.3.7.6: LBPERE, of the read-write error recovery page. */
+/* SBC-3 §4.7.3.7.6: LBPERE of the read-write error recovery page. */
 static void test_soft_threshold_unreported(void **state)
 {
 	uint8_t list[4 + 12] = { [4] = 0x01, [5] = 10, [6] = 0xc0 };
@@ -234,7 +234,7 @@ static void test_soft_threshold_unreported(void **state)
 		assert_int_equal(CMD(sizeof(list), 0, list, 0x15, 0x10, 0, 0,
 				     sizeof(list)),
 				 SCSI_GOOD);
-		rig_take_attentions(R);
+		fx_take_attentions(R);
 		taken = 15u << 20;
 		write_mib();
 		CMD(0, 0, NULL, 0x00);
@@ -245,7 +245,8 @@ static void test_soft_threshold_unreported(void **state)
 	}
 }
 
-/* What was saved when the page could not be changed says nothing of LBPERE. */
+/* A record of a version that could not change the page has no value of
+ * LBPERE. */
 static void test_soft_threshold_of_older_saved_pages(void **state)
 {
 	static struct dev_record r;
@@ -271,7 +272,7 @@ static void test_soft_threshold_of_older_saved_pages(void **state)
 	assert_true(got.soft_enabled);
 	assert_int_equal(got.soft_count, 4);
 	assert_false(got.unreported);
-	/* today's say it */
+	/* A new record has a value of LBPERE. */
 	for (unsigned i = 0; i < 2; i++) {
 		c.unreported = i;
 		memset(&r, 0, sizeof(r));
@@ -292,9 +293,9 @@ static void test_soft_threshold_single_attention(void **state)
 	write_mib();
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_SOFT_THRESHOLD);
-	rig_swap(R);
+	fx_swap(R);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	rig_swap(R);
+	fx_swap(R);
 }
 
 /* ---- LOG SENSE, SPC-4 §6.8 ---- */
@@ -315,7 +316,7 @@ static void test_log_pages_are_what_page_0_says(void **state)
 		CMD(0, 255, NULL, 0x4d, 0, 0x40 | code, 0, 0, 0, 0, 0, 255);
 		if (memchr(codes, code, n)) {
 			assert_int_equal(R->task.status, SCSI_GOOD);
-			/* nothing can be saved: DS, but for page 00h */
+			/* DS: pages cannot be saved; page 00h is an exception */
 			assert_int_equal(R->in[0], code ? 0x80 | code : code);
 			assert_int_equal(get_be16(R->in + 2) + 4u, R->in_len);
 		} else {
@@ -324,7 +325,8 @@ static void test_log_pages_are_what_page_0_says(void **state)
 			assert_int_equal(R->sense.field, 2);
 		}
 	}
-	/* threshold values and defaults are none; of lists PC is ignored */
+	/* The log has no threshold and default values; list parameters ignore
+	 * PC. */
 	for (unsigned pc = 0; pc < 4; pc++) {
 		CMD(0, 64, NULL, 0x4d, 0, (uint8_t)(pc << 6 | 0x19), 0, 0, 0, 0,
 		    0, 64);
@@ -343,7 +345,7 @@ static void test_log_pages_are_what_page_0_says(void **state)
 	}
 }
 
-/* SPC-4 §§7.3.19, 7.3.20: of all pages, then of one page code. */
+/* SPC-4 §§7.3.19, 7.3.20: the subpages of all pages, then of one page. */
 static void test_log_subpages_are_what_subpage_ff_says(void **state)
 {
 	static const uint8_t want[] = { 0x40, 0xff, 0,	  22,	0,    0,
@@ -383,7 +385,7 @@ static void test_log_space_sbc3_6_4_5(void **state)
 	assert_int_equal(get_be32(R->in + 8), 11);
 	assert_int_equal(get_be16(R->in + 16), 2);
 	assert_int_equal(get_be32(R->in + 20), 5);
-	/* from the second parameter on; behind the last */
+	/* from the second parameter on; then after the last one */
 	assert_int_equal(CMD(0, 64, NULL, 0x4d, 0, 0x4c, 0, 0, 0, 2, 0, 64),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, 4 + 12);
@@ -409,33 +411,34 @@ static void test_log_statistics_and_their_reset_spc4_7_3_9(void **state)
 	assert_int_equal(statistic(1), 1);
 	assert_int_equal(statistic(2), 8);
 	assert_int_equal(statistic(3), 3);
-	/* idle time and what an interval is: 1 ms */
+	/* idle time; an interval is 1 ms */
 	assert_int_equal(get_be16(R->in + 2), 92);
 	assert_int_equal(get_be32(R->in + 4), 0x00012240);
 	assert_int_equal(get_be32(R->in + 72), 0x00022208);
 	assert_int_equal(get_be32(R->in + 84), 0x00032308);
 	assert_int_equal(get_be32(R->in + 88), 3);
 	assert_int_equal(get_be32(R->in + 92), 1);
-	/* without PCR nothing happens; with it the counters begin again */
+	/* Without PCR nothing changes; with PCR the counters begin at 0. */
 	assert_int_equal(CMD(0, 0, NULL, 0x4c, 0, 0x40), SCSI_GOOD);
 	assert_int_equal(statistic(3), 3);
 	assert_int_equal(CMD(0, 0, NULL, 0x4c, 2, 0x40), SCSI_GOOD);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(statistic(i), 0);
-	/* the others learn of that (§7.3.2.1); nothing was left to reset */
-	rig_swap(R);
+	/* The other nexuses get an attention (§7.3.2.1); a second reset changes
+	 * nothing. */
+	fx_swap(R);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_LOG_PARAMETERS_CHANGED);
-	rig_swap(R);
+	fx_swap(R);
 	assert_int_equal(CMD(0, 0, NULL, 0x4c, 2, 0x40), SCSI_GOOD);
-	rig_swap(R);
+	fx_swap(R);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
 	CMD(0, 0, NULL, 0x4c, 2, 0x40, 0, 0, 0, 0, 0, 4);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 	CMD(0, 0, NULL, 0x4c, 2, 0x41);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	/* table 186: PCR with any PC, and the defaults without PCR; a
-	 * threshold's defaults are no counter's */
+	/* Table 186: PCR with any PC, and the default values without PCR;
+	 * default threshold values do not concern counters. */
 	for (uint8_t pc = 0; pc < 4; pc++)
 		for (uint8_t pcr = 0; pcr < 4; pcr += 2) {
 			CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1);
@@ -444,7 +447,7 @@ static void test_log_statistics_and_their_reset_spc4_7_3_9(void **state)
 					 SCSI_GOOD);
 			assert_int_equal(statistic(0) == 0, pcr || pc == 3);
 		}
-	/* another subpage's */
+	/* the counters of another subpage */
 	CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1);
 	assert_int_equal(CMD(0, 0, NULL, 0x4c, 2, 0x59, 0x20), SCSI_GOOD);
 	assert_int_equal(statistic(0), 1);
@@ -452,7 +455,7 @@ static void test_log_statistics_and_their_reset_spc4_7_3_9(void **state)
 	assert_int_equal(statistic(0), 0);
 }
 
-/* Table 375: UNMAP, POPULATE TOKEN, WRITE USING TOKEN count as well. */
+/* Table 375: UNMAP, POPULATE TOKEN and WRITE USING TOKEN count as well. */
 static void test_log_statistics_of_unmap_spc4_7_3_6(void **state)
 {
 	uint8_t list[24] = { [1] = 22, [3] = 16, [19] = 8 };
@@ -482,23 +485,24 @@ static void test_log_cache_spc4_7_3_5(void **state)
 	uint8_t no_cache[24] = { [4] = 0x08, 0x12 };
 
 	(void)state;
-	/* without a cache there is nothing to count */
+	/* Without a cache these counters do not exist. */
 	CMD(4096, 0, quarter, 0x2a, 0, 0, 0, 0, 0, 0, 0, 8);
 	CMD(0, 0, NULL, 0x35);
 	expect_cache(0, 0);
 	dev_lu_backstore(dev_lu_get(R->server, 0))->caps |= BS_CAP_WRITE_CACHE;
 	CMD(4096, 0, quarter, 0x2a, 0, 0, 0, 0, 0, 0, 0, 8);
 	CMD(4096, 0, quarter, 0x2a, 0x08, 0, 0, 0, 0, 0, 0, 8); /* FUA */
-	CMD(4096, 0, quarter, 0x2e, 0, 0, 0, 0, 0, 0, 0, 8);	/* and verify */
+	CMD(4096, 0, quarter, 0x2e, 0, 0, 0, 0, 0, 0, 0,
+	    8); /* WRITE AND VERIFY */
 	CMD(0, 0, NULL, 0x35);
 	CMD(0, 0, NULL, 0x91);
 	expect_cache(1, 2);
-	/* from the second on; behind the last */
+	/* from the second parameter on; then after the last one */
 	CMD(0, 128, NULL, 0x4d, 0, 0x59, 0x20, 0, 0, 4, 0, 128);
 	assert_int_equal(R->in_len, 4 + 12);
 	CMD(0, 128, NULL, 0x4d, 0, 0x59, 0x20, 0, 0, 5, 0, 128);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
-	/* WCE is 0: none stays in it */
+	/* WCE is 0: no write stays in the cache. */
 	assert_int_equal(CMD(24, 0, no_cache, 0x15, 0x10, 0, 0, 24), SCSI_GOOD);
 	CMD(4096, 0, quarter, 0x2a, 0, 0, 0, 0, 0, 0, 0, 8);
 	expect_cache(1, 2);
@@ -506,7 +510,7 @@ static void test_log_cache_spc4_7_3_5(void **state)
 	expect_cache(0, 0);
 }
 
-/* ---- a store that changes its size, SBC-3 §4.5 ---- */
+/* ---- a backstore that changes its size, SBC-3 §4.5 ---- */
 
 struct growing {
 	struct bs bs;
@@ -550,10 +554,10 @@ static void test_capacity_changes_online(void **state)
 				     .caps = BS_CAP_SIZE },
 			     .now = 1 << 20 };
 
-	close_rig(state);
+	close_fixture(state);
 	memset(R, 0, sizeof(*R));
-	rig_open(R, bs_trace_new(&g.bs, note, NULL), false);
-	rig_take_attentions(R);
+	fx_open(R, bs_trace_new(&g.bs, note, NULL), false);
+	fx_take_attentions(R);
 	assert_int_equal(CMD(0, 8, NULL, 0x25), SCSI_GOOD);
 	assert_int_equal(get_be32(R->in), 2047);
 	g.now = 2 << 20;
@@ -565,18 +569,18 @@ static void test_capacity_changes_online(void **state)
 	assert_int_equal(get_be64(R->in), 4095);
 	assert_int_equal(CMD(0, 512, NULL, 0x28, 0, 0, 0, 0x08, 0, 0, 0, 1),
 			 SCSI_GOOD);
-	rig_swap(R);
+	fx_swap(R);
 	CMD(0, 0, NULL, 0x00);
 	assert_check(SENSE_UNIT_ATTENTION, ASC_CAPACITY_CHANGED);
-	/* once; and no more where nothing changed */
+	/* One attention only, and none without a change. */
 	assert_int_equal(CMD(0, 8, NULL, 0x25), SCSI_GOOD);
-	rig_swap(R);
+	fx_swap(R);
 	assert_int_equal(CMD(0, 0, NULL, 0x00), SCSI_GOOD);
-	rig_close(R);
+	fx_close(R);
 	open_thin(state);
 }
 
-#define C(name) cmocka_unit_test_setup_teardown(name, open_thin, close_rig)
+#define C(name) cmocka_unit_test_setup_teardown(name, open_thin, close_fixture)
 
 int main(void)
 {
@@ -585,7 +589,7 @@ int main(void)
 		C(test_write_same_anchors),
 		cmocka_unit_test(test_write_same_unmap_of_other_data_sbc3_5_49),
 		C(test_lba_status_follows_the_store),
-		C(test_soft_threshold_is_told_once_per_crossing),
+		C(test_soft_threshold_is_reported_once_per_crossing),
 		C(test_soft_threshold_unreported),
 		C(test_soft_threshold_of_older_saved_pages),
 		C(test_soft_threshold_single_attention),

@@ -34,14 +34,14 @@ static int open_tokens(void **state)
 	R->wall_ms = fake_clock;
 	R->random = fake_random;
 	R->two_initiators = true;
-	rig_open(R, rig_ram(R), false);
-	rig_take_attentions(R);
+	fx_open(R, fx_ram(R), false);
+	fx_take_attentions(R);
 	second = calloc(128, 4096);
 	assert_int_equal(dev_lu_add(R->server, &cfg,
 				    bs_ram_new("ram:second", second, 128 * 4096,
 					       4096, free, second)),
 			 0);
-	for (size_t i = 0; i < RIG_BLOCKS * RIG_BLOCK; i++)
+	for (size_t i = 0; i < FX_BLOCKS * FX_BLOCK; i++)
 		R->medium[i] = (uint8_t)(i * 13 + (i >> 11));
 	lun = 0;
 	clock_ms = 1000000;
@@ -52,12 +52,12 @@ static int open_tokens(void **state)
 static int run_at(const uint8_t cdb[16], const void *data, uint32_t out,
 		  uint32_t in)
 {
-	rig_begin(R, cdb, 16, out, in);
+	fx_begin(R, cdb, 16, out, in);
 	dev_task_end(&R->task);
 	R->task.lun = lun << 48;
 	assert_int_equal(dev_task_begin(&R->task), 0);
-	assert_int_not_equal(rig_execute(R, data), -1);
-	return rig_finish(R);
+	assert_int_not_equal(fx_execute(R, data), -1);
+	return fx_finish(R);
 }
 
 struct range {
@@ -106,7 +106,8 @@ static void take_token(uint32_t id)
 	assert_int_equal(get_be32(R->in) + 4, R->in_len);
 	assert_int_equal(R->in[4], 0x10);
 	assert_int_equal(R->in[5], 0x01);
-	assert_int_equal(get_be32(R->in + 8), 0xfffffffe); /* no more to come */
+	assert_int_equal(get_be32(R->in + 8),
+			 0xfffffffe); /* no further blocks follow */
 	assert_int_equal(get_be32(R->in + 32), 514);
 	memcpy(token, R->in + 38, 512);
 }
@@ -131,8 +132,8 @@ static void test_token_moves_blocks_in_pieces_sbc3_5_46(void **state)
 	assert_int_equal(populate(5, RANGES({ 0, 96 }, { 200, 48 })),
 			 SCSI_GOOD);
 	take_token(5);
-	/* another unit's copy manager knows nothing of it, nor does that
-	 * identifier hinder there */
+	/* The copy manager of another unit has no such copy, and the identifier
+	 * is free there. */
 	lun = 1;
 	ask(5);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
@@ -142,7 +143,7 @@ static void test_token_moves_blocks_in_pieces_sbc3_5_46(void **state)
 	assert_int_equal(get_be64(R->in + 16), 144); /* blocks */
 	assert_int_equal(get_be32(token), 0x00800001);
 	assert_int_equal(get_be64(token + 56), 144 * 512);
-	/* other cuts, the whole of it */
+	/* other ranges, the whole token */
 	assert_int_equal(write_using(6, 0, 0,
 				     RANGES({ 500, 30 }, { 600, 114 })),
 			 SCSI_GOOD);
@@ -155,20 +156,22 @@ static void test_token_moves_blocks_in_pieces_sbc3_5_46(void **state)
 	assert_int_equal(R->in[4], 0x11);
 	assert_int_equal(R->in[5], 0x01);
 	assert_int_equal(get_be64(R->in + 16), 144);
-	assert_int_equal(get_be32(R->in + 32), 0); /* no token of that */
+	assert_int_equal(get_be32(R->in + 32),
+			 0); /* no token for that identifier */
 	assert_int_equal(
 		R->medium[500 * 512 - 1],
 		(uint8_t)((500 * 512 - 1) * 13 + ((500 * 512 - 1) >> 11)));
-	/* a reset of another unit, and of this one (SPC-4 §6.26) */
-	rig_reset(dev_lu_get(R->server, 1));
+	/* a reset of another unit, then of this unit (SPC-4 §6.26) */
+	fx_reset(dev_lu_get(R->server, 1));
 	assert_int_equal(ask(6), SCSI_GOOD);
-	rig_reset(dev_lu_get(R->server, 0));
-	rig_take_attentions(R);
+	fx_reset(dev_lu_get(R->server, 0));
+	fx_take_attentions(R);
 	ask(6);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 }
 
-/* From the middle, to another unit of other blocks, more than there is. */
+/* From an offset of the token, to a unit with another block size, more blocks
+ * than the token has. */
 static void test_token_to_a_unit_of_other_blocks(void **state)
 {
 	(void)state;
@@ -179,11 +182,12 @@ static void test_token_to_a_unit_of_other_blocks(void **state)
 	assert_int_equal(write_using(7, 10, 0, RANGES({ 3, 100 })), SCSI_GOOD);
 	assert_memory_equal(R->medium + 80 * 512, second + 3 * 4096, 16 * 512);
 	assert_memory_equal(R->medium + 200 * 512, second + 5 * 4096, 48 * 512);
-	assert_int_equal(second[11 * 4096], 0); /* what is no whole block */
+	assert_int_equal(second[11 * 4096],
+			 0); /* not a whole block of the destination */
 	assert_int_equal(ask(7), SCSI_GOOD);
 	assert_int_equal(R->in[5], 0x04); /* a residual */
 	assert_int_equal(get_be64(R->in + 16), 8);
-	/* a seam inside a block of the destination */
+	/* A range boundary inside a block of the destination. */
 	lun = 0;
 	assert_int_equal(populate(5, RANGES({ 0, 4 }, { 200, 4 })), SCSI_GOOD);
 	take_token(5);
@@ -192,7 +196,8 @@ static void test_token_to_a_unit_of_other_blocks(void **state)
 	assert_check(SENSE_COPY_ABORTED, ASC_INEXACT_SEGMENT);
 }
 
-/* SPC-4 §5.17.6.3: the first write to any of its blocks revokes it. */
+/* SPC-4 §5.17.6.3: the first write to any block of the token revokes the
+ * token. */
 static void test_write_revokes_the_token(void **state)
 {
 	static const uint8_t block[1024] = { 1 };
@@ -215,7 +220,7 @@ static void test_write_revokes_the_token(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(c); i++) {
 		assert_int_equal(populate(1, RANGES({ 10, 10 })), SCSI_GOOD);
 		take_token(1);
-		assert_int_equal(rig_run(R, c[i].cdb, 16, block, c[i].out, 512),
+		assert_int_equal(fx_run(R, c[i].cdb, 16, block, c[i].out, 512),
 				 SCSI_GOOD);
 		write_using(2, 0, 0, RANGES({ 900, 10 }));
 		if (c[i].revokes)
@@ -249,7 +254,7 @@ static void test_token_expires_is_used_up_or_unknown(void **state)
 	(void)state;
 	assert_int_equal(populate(1, RANGES({ 10, 10 })), SCSI_GOOD);
 	take_token(1);
-	/* each use begins the time again */
+	/* Each use starts the inactivity timeout again. */
 	clock_ms += 299000;
 	assert_int_equal(write_using(2, 0, 0, RANGES({ 900, 10 })), SCSI_GOOD);
 	clock_ms += 299000;
@@ -263,7 +268,7 @@ static void test_token_expires_is_used_up_or_unknown(void **state)
 	assert_int_equal(write_using(2, 0, 2, RANGES({ 900, 10 })), SCSI_GOOD);
 	write_using(2, 0, 0, RANGES({ 900, 10 }));
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_TOKEN_REVOKED);
-	/* any bit of it wrong */
+	/* Each bit of the token is inverted. */
 	assert_int_equal(populate(1, RANGES({ 10, 10 })), SCSI_GOOD);
 	take_token(1);
 	for (unsigned byte = 0; byte < 512; byte += 5) {
@@ -291,15 +296,16 @@ static void test_token_of_zeros_spc4_5_17_6_4(void **state)
 	assert_int_equal(get_be64(R->in + 16), 27);
 }
 
-/* A unit whose store fails, or waits, under WRITE USING TOKEN of zeros. */
+/* A unit whose backstore fails, or waits, during a WRITE USING TOKEN of
+ * zeros. */
 static void open_store(struct bs *store)
 {
-	rig_close(R);
+	fx_close(R);
 	memset(R, 0, sizeof(*R));
 	R->wall_ms = fake_clock;
 	R->random = fake_random;
-	rig_open(R, store, false);
-	rig_take_attentions(R);
+	fx_open(R, store, false);
+	fx_take_attentions(R);
 	lun = 0;
 	memset(token, 0, sizeof(token));
 	put_be32(token, 0xffff0001);
@@ -309,13 +315,12 @@ static void open_store(struct bs *store)
 
 static struct bs *plain_ram(void)
 {
-	void *m = calloc(RIG_BLOCKS, RIG_BLOCK);
+	void *m = calloc(FX_BLOCKS, FX_BLOCK);
 
-	return bs_ram_new("ram:f", m, RIG_BLOCKS * RIG_BLOCK, RIG_BLOCK, free,
-			  m);
+	return bs_ram_new("ram:f", m, FX_BLOCKS * FX_BLOCK, FX_BLOCK, free, m);
 }
 
-/* SPC-4 §6.24: how it ended, with its sense data, padded. */
+/* SPC-4 §6.24: the status of the copy with its sense data, padded. */
 static void test_sense_of_one_that_failed_spc4_6_26(void **state)
 {
 	(void)state;
@@ -339,7 +344,7 @@ static void test_sense_of_one_that_failed_spc4_6_26(void **state)
 	assert_int_equal(get_be32(R->in + 32 + 20), 0);
 }
 
-static void test_one_that_was_aborted_spc4_6_24(void **state)
+static void test_status_of_an_aborted_copy_spc4_6_24(void **state)
 {
 	struct bs *hold = bs_hold_new(plain_ram());
 	uint8_t cdb[16] = { 0x83, 0x11, [9] = 4 };
@@ -351,9 +356,9 @@ static void test_one_that_was_aborted_spc4_6_24(void **state)
 	memcpy(list + 16, token, 512);
 	len = put_ranges(536, RANGES({ 0, 4 }));
 	put_be32(cdb + 10, len);
-	rig_begin(R, cdb, 16, len, 0);
-	assert_int_equal(rig_execute(R, list), -1);
-	assert_int_equal(dev_task_abort(&R->task, rig_released), 0);
+	fx_begin(R, cdb, 16, len, 0);
+	assert_int_equal(fx_execute(R, list), -1);
+	assert_int_equal(dev_task_abort(&R->task, fx_released), 0);
 	bs_hold_release(hold, 1);
 	assert_true(R->released);
 	dev_task_end(&R->task);
@@ -387,14 +392,14 @@ static void test_bad_lists(void **state)
 	send_list(0x10, 1, 48);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
 	assert_int_equal(R->sense.field, 4);
-	/* a type that would outlive us */
+	/* a token type that would survive a restart */
 	populate(1, RANGES({ 0, 4 }));
 	list[2] = 0x02;
 	put_be32(list + 8, 0x00800002);
 	send_list(0x10, 1, 32);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_PARAMETERS);
 	assert_int_equal(R->sense.field, 8);
-	/* behind the end of the token */
+	/* after the end of the token */
 	assert_int_equal(populate(1, RANGES({ 0, 4 })), SCSI_GOOD);
 	take_token(1);
 	write_using(2, 5, 0, RANGES({ 900, 1 }));
@@ -410,7 +415,7 @@ static void test_bad_lists(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
 }
 
-/* A list as long as can be is taken; one byte more is too much. */
+/* The longest list is accepted; one byte more is refused. */
 static void test_longest_lists(void **state)
 {
 	struct range r[33];
@@ -424,8 +429,8 @@ static void test_longest_lists(void **state)
 		r[i].lba += 512;
 	assert_int_equal(write_using(2, 0, 0, r, 32), SCSI_GOOD);
 	for (unsigned i = 0; i < 32; i++)
-		assert_memory_equal(R->medium + (512 + 2 * i) * RIG_BLOCK,
-				    R->medium + 2 * i * RIG_BLOCK, RIG_BLOCK);
+		assert_memory_equal(R->medium + (512 + 2 * i) * FX_BLOCK,
+				    R->medium + 2 * i * FX_BLOCK, FX_BLOCK);
 	assert_int_equal(send_list(0x11, 2, 536 + 32 * 16), SCSI_GOOD);
 	send_list(0x11, 2, 536 + 32 * 16 + 1);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_PARAMETER_LIST_LENGTH_ERROR);
@@ -434,7 +439,7 @@ static void test_longest_lists(void **state)
 	assert_int_equal(R->sense.field, 14);
 }
 
-/* No more than a unit's share is kept; the oldest go. */
+/* A unit holds its share of tokens; new tokens replace the oldest. */
 static void test_many_tokens(void **state)
 {
 	uint8_t first[512];
@@ -452,22 +457,22 @@ static void test_many_tokens(void **state)
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_TOKEN_UNKNOWN);
 }
 
-/* VPD 8Fh has what an initiator looks for before it tries. */
-/* Those of an initiator that makes more and more of them are its own. */
+/* An initiator that makes many tokens replaces only its own tokens. */
 static void test_many_tokens_of_one_initiator(void **state)
 {
 	(void)state;
 	assert_int_equal(populate(1, &(struct range){ 0, 8 }, 1), SCSI_GOOD);
 	take_token(1);
-	rig_swap(R);
+	fx_swap(R);
 	for (uint32_t i = 0; i < 200; i++)
 		assert_int_equal(populate(i, &(struct range){ 8, 8 }, 1),
 				 SCSI_GOOD);
-	rig_swap(R);
+	fx_swap(R);
 	assert_int_equal(write_using(2, 0, 0, &(struct range){ 100, 8 }, 1),
 			 SCSI_GOOD);
 }
 
+/* VPD 8Fh lists the supported tokens and limits. */
 static void test_limits_are_in_the_page_spc4_7_8_17(void **state)
 {
 	const uint8_t *p, *end;
@@ -490,7 +495,8 @@ static void test_limits_are_in_the_page_spc4_7_8_17(void **state)
 	assert_ptr_equal(p, end);
 }
 
-#define C(name) cmocka_unit_test_setup_teardown(name, open_tokens, close_rig)
+#define C(name) \
+ cmocka_unit_test_setup_teardown(name, open_tokens, close_fixture)
 
 int main(void)
 {
@@ -502,7 +508,7 @@ int main(void)
 		C(test_token_expires_is_used_up_or_unknown),
 		C(test_token_of_zeros_spc4_5_17_6_4),
 		C(test_sense_of_one_that_failed_spc4_6_26),
-		C(test_one_that_was_aborted_spc4_6_24),
+		C(test_status_of_an_aborted_copy_spc4_6_24),
 		C(test_bad_lists),
 		C(test_longest_lists),
 		C(test_many_tokens),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* unit_replay_test.c: what state files of units are read as and written again,
- * for the corpus of unit_fuzz.c with single bits inverted (flips.h). */
+/* unit_replay_test.c: how the device decodes and encodes the state files of
+ * units, for the corpus of unit_fuzz.c with single bits inverted (flips.h). */
 #include "device/keep/keep.h"
 #include "device/primary/mode.h"
 #include "unit/flips.h"

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* crypt_rig.h: the rig's store behind a filter that encrypts, whose next key
- * the test may have lost. */
-#ifndef TESTS_DEVICE_CRYPT_RIG_H
-#define TESTS_DEVICE_CRYPT_RIG_H
+/* crypt_fixture.h: the backstore of the fixture below a filter that encrypts.
+ * The test may let the save of the next key fail. */
+#ifndef TESTS_DEVICE_CRYPT_FIXTURE_H
+#define TESTS_DEVICE_CRYPT_FIXTURE_H
 
-#include "dev_rig.h"
+#include "dev_fixture.h"
 
-struct crypt_rig {
+struct crypt_fixture {
 	unsigned changes;
 	bool answer_later; /* the test calls crypt_answer(later) */
-	bool lost;	   /* the key can't be kept */
+	bool lost;	   /* the save of the key fails */
 	struct bs_key_change *later;
 };
 
-static struct crypt_rig crypt_rig;
+static struct crypt_fixture crypt_fixture;
 
 static inline bool crypt_random(void *arg, uint8_t *p, size_t n)
 {
-	struct crypt_rig *c = arg;
+	struct crypt_fixture *c = arg;
 
 	for (size_t i = 0; i < n; i++)
 		p[i] = (uint8_t)(i + 3 * c->changes);
@@ -26,14 +26,14 @@ static inline bool crypt_random(void *arg, uint8_t *p, size_t n)
 
 static inline void crypt_answer(struct bs_key_change *k)
 {
-	k->in_force = !crypt_rig.lost;
-	k->result = crypt_rig.lost ? ERR_MEDIUM : 0;
+	k->in_force = !crypt_fixture.lost;
+	k->result = crypt_fixture.lost ? ERR_MEDIUM : 0;
 	k->done(k);
 }
 
 static inline void crypt_keep(void *arg, struct bs_key_change *k)
 {
-	struct crypt_rig *c = arg;
+	struct crypt_fixture *c = arg;
 
 	c->changes++;
 	c->later = k;
@@ -41,16 +41,16 @@ static inline void crypt_keep(void *arg, struct bs_key_change *k)
 		crypt_answer(k);
 }
 
-static inline struct bs *rig_encrypted(struct bs *store)
+static inline struct bs *fx_encrypted(struct bs *store)
 {
 	static const uint8_t key[BS_CRYPT_KEY] = { 1, 2, 3 };
 	const struct bs_crypt_config cfg = { .key = key,
 					     .nworkers = 1,
 					     .random = crypt_random,
 					     .keep = crypt_keep,
-					     .arg = &crypt_rig };
+					     .arg = &crypt_fixture };
 
-	crypt_rig = (struct crypt_rig){ .changes = 1 };
+	crypt_fixture = (struct crypt_fixture){ .changes = 1 };
 	return bs_crypt_new(store, &cfg);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* rig_fuzz.h: executes the commands of a fuzzer's input, and checks the state
+/* fixture_fuzz.h: executes the commands of a fuzzer's input, and checks the state
  * at the end of each. */
-#ifndef TESTS_FUZZ_DEVICE_RIG_FUZZ_H
-#define TESTS_FUZZ_DEVICE_RIG_FUZZ_H
+#ifndef TESTS_FUZZ_DEVICE_FIXTURE_FUZZ_H
+#define TESTS_FUZZ_DEVICE_FIXTURE_FUZZ_H
 
 #include "device/unit/command.h"
-#include "unit/device/dev_rig.h"
+#include "unit/device/dev_fixture.h"
 
 /* one executes a command of at least `head` bytes, and returns its length. */
 static inline void each_command(const uint8_t *data, size_t size, size_t head,
@@ -20,8 +20,8 @@ static inline void each_command(const uint8_t *data, size_t size, size_t head,
 }
 
 /* in, out: the expected lengths. The backstores complete all requests. */
-static inline void check_end(const struct dev_rig *r, int status, uint32_t in,
-			     uint32_t out)
+static inline void check_end(const struct dev_fixture *r, int status,
+			     uint32_t in, uint32_t out)
 {
 	const struct dev_task *t = &r->task;
 
@@ -35,7 +35,7 @@ static inline void check_end(const struct dev_rig *r, int status, uint32_t in,
 
 /* The same for status and sense data of the device server, not of a real
  * device. */
-static inline void check_our_end(const struct dev_rig *r, int status,
+static inline void check_our_end(const struct dev_fixture *r, int status,
 				 uint32_t in, uint32_t out)
 {
 	const struct dev_task *t = &r->task;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* table_rig.h: a unit with all features, the rows of the command table that it
- * has, and what is true of the end of any command. */
-#ifndef TESTS_DEVICE_TABLE_RIG_H
-#define TESTS_DEVICE_TABLE_RIG_H
+/* table_fixture.h: a unit with all features, the rows of the command table for the
+ * unit, and the conditions that the end of each command fulfils. */
+#ifndef TESTS_DEVICE_TABLE_FIXTURE_H
+#define TESTS_DEVICE_TABLE_FIXTURE_H
 
-#include "crypt_rig.h"
+#include "crypt_fixture.h"
 #include "dev_case.h"
 #include "device/primary/mode.h"
 #include "device/reserve/reserve.h"
@@ -12,25 +12,25 @@
 
 #define MAX_ROWS 512
 
-/* ---- the unit: all features, and an eye on what reaches the store ---- */
+/* ---- the unit: all features; the test counts changes of the backstore ---- */
 
-static bool descriptors; /* sense in that format */
-static bool protected;	 /* the unit is read only */
+static bool descriptors; /* sense data in descriptor format */
+static bool protected;	 /* the unit is read-only */
 static uint8_t pi_type;	 /* of protection information */
 static unsigned changes; /* requests that change the medium */
 static struct dev_command const *rows[MAX_ROWS];
 static unsigned nrows;
 
-/* How many of something a type of unit has at least. */
+/* The least number of rows, or the like, of a type of unit. */
 static inline unsigned of_type(unsigned disk, unsigned cd)
 {
 	return type == DEV_CD ? cd : disk;
 }
 
-/* Of the medium. */
+/* Blocks of the medium. */
 static inline uint64_t nblocks(void)
 {
-	return RIG_BLOCKS * RIG_BLOCK / (type == DEV_CD ? 2048u : RIG_BLOCK);
+	return FX_BLOCKS * FX_BLOCK / (type == DEV_CD ? 2048u : FX_BLOCK);
 }
 
 static inline void eye(void *arg, const struct bs_req *req)
@@ -41,8 +41,7 @@ static inline void eye(void *arg, const struct bs_req *req)
 		changes++;
 	if (req->op != BS_FLUSH && req->op != BS_SIZE && req->op != BS_SPACE &&
 	    req->op != BS_REKEY)
-		assert_true(
-			range_ok(req->off, req->len, RIG_BLOCKS * RIG_BLOCK));
+		assert_true(range_ok(req->off, req->len, FX_BLOCKS * FX_BLOCK));
 }
 
 static inline uint64_t a_clock(void *arg)
@@ -87,21 +86,21 @@ static inline int open_all(void **state)
 	R->save = keep;
 	R->set_up = add_group;
 	R->two_initiators = true;
-	store = rig_encrypted(rig_ram(R));
+	store = fx_encrypted(fx_ram(R));
 	if (pi_type)
-		store = rig_protected(R, store, pi_type);
-	rig_open(R, bs_trace_new(store, eye, NULL), protected);
-	memset(R->medium, 0x11, RIG_BLOCKS * RIG_BLOCK);
+		store = fx_protected(R, store, pi_type);
+	fx_open(R, bs_trace_new(store, eye, NULL), protected);
+	memset(R->medium, 0x11, FX_BLOCKS * FX_BLOCK);
 	dev_ctl_store(&dev_lu_get(R->server, 0)->ctl,
 		      &(struct dev_control){ .d_sense = descriptors });
-	rig_take_attentions(R);
+	fx_take_attentions(R);
 	changes = 0;
 	return 0;
 }
 
 static inline void fresh(void)
 {
-	close_rig(NULL);
+	close_fixture(NULL);
 	open_all(NULL);
 }
 
@@ -121,7 +120,8 @@ static inline void find_row(uint8_t op, uint16_t sa)
 	rows[nrows++] = c;
 }
 
-/* By way of the lookup that serves commands, so that no row is forgotten. */
+/* find_rows uses the lookup that serves commands, so that no row is left
+ * out. */
 static inline int find_rows(void **state)
 {
 	open_all(state);
@@ -129,7 +129,7 @@ static inline int find_rows(void **state)
 	for (unsigned op = 0; op < 256; op++)
 		for (unsigned sa = 0; sa < 32; sa++)
 			find_row((uint8_t)op, (uint16_t)sa);
-	return close_rig(state);
+	return close_fixture(state);
 }
 
 static inline int find_rows_of_type_2(void **state)
@@ -142,9 +142,9 @@ static inline int find_rows_of_type_2(void **state)
  for (const struct dev_command **p_ = rows, *c; \
       p_ < rows + nrows && (c = *p_); p_++)
 
-/* ---- what is true of the end of any command ---- */
+/* ---- conditions of the end of each command ---- */
 
-/* What is kept of the unit beside its blocks. */
+/* The state of the unit except its blocks. */
 struct print {
 	struct dev_control ctl;
 	const struct rsv_state *rsv;
@@ -176,7 +176,7 @@ static inline bool same(const struct print *a, const struct print *b)
 	       a->access == b->access;
 }
 
-static inline void why(const char *what, const uint8_t *cdb)
+static inline void failure(const char *what, const uint8_t *cdb)
 {
 	print_message("%s: CDB", what);
 	for (unsigned i = 0; i < CDB_MAX; i++)
@@ -187,15 +187,16 @@ static inline void why(const char *what, const uint8_t *cdb)
 		      R->sense.field, R->sense.has_bit ? R->sense.bit : -1);
 }
 
-#define CHECK_THAT(x)    \
- do {                    \
-  if (!(x)) {            \
-   why(#x, R->task.cdb); \
-   fail();               \
-  }                      \
+#define CHECK_THAT(x)        \
+ do {                        \
+  if (!(x)) {                \
+   failure(#x, R->task.cdb); \
+   fail();                   \
+  }                          \
  } while (0)
 
-/* SPC-4 §4.5.2.4.2: the pointer is at what the initiator sent. */
+/* SPC-4 §4.5.2.4.2: the field pointer is within the data that the initiator
+ * sent. */
 static inline void check_pointer(const struct dev_task *t)
 {
 	const struct scsi_sense *s = &R->sense;
@@ -210,14 +211,14 @@ static inline void check_pointer(const struct dev_task *t)
 		CHECK_THAT(s->has_field && !s->in_cdb);
 		CHECK_THAT(s->field < t->out_len);
 	}
-	/* fixed format has room for 32 bits (§4.5.3) */
+	/* The fixed format has 32 bits for the LBA (§4.5.3). */
 	if (s->asc == ASC_LBA_OUT_OF_RANGE &&
 	    (descriptors || (t->lba <= UINT32_MAX && t->row->op != SCSI_UNMAP &&
 			     t->row->op != SCSI_EXTENDED_COPY)))
 		CHECK_THAT(s->has_info);
 }
 
-/* A command that was refused did nothing. */
+/* A refused command has changed nothing. */
 static inline void check_end(uint32_t in, const struct print *before)
 {
 	const struct dev_task *t = &R->task;
@@ -242,7 +243,8 @@ static inline void check_end(uint32_t in, const struct print *before)
 	check_pointer(t);
 }
 
-/* A command that may have changed the unit has a new one after it. */
+/* After a command that may have changed the unit, the next command gets a new
+ * unit. */
 static inline void run(const uint8_t *cdb, uint16_t cdb_len, const void *data,
 		       uint32_t out, uint32_t in)
 {
@@ -254,15 +256,16 @@ static inline void run(const uint8_t *cdb, uint16_t cdb_len, const void *data,
 	stale = false;
 	before = print();
 	changes = 0;
-	assert_int_equal(rig_begin(R, cdb, CDB_MAX, out, in), 0);
-	if (cdb_len != CDB_MAX) { /* the rig's own have 16 at least */
+	assert_int_equal(fx_begin(R, cdb, CDB_MAX, out, in), 0);
+	if (cdb_len !=
+	    CDB_MAX) { /* CDBs of the fixture have 16 bytes at least */
 		dev_task_end(&R->task);
 		R->task.cdb_len = cdb_len;
 		assert_int_equal(dev_task_begin(&R->task), 0);
 	}
 	CHECK_THAT(R->task.out_len <= out);
-	CHECK_THAT(rig_execute(R, data) >= 0);
-	rig_finish(R);
+	CHECK_THAT(fx_execute(R, data) >= 0);
+	fx_finish(R);
 	check_end(in, &before);
 	stale = R->task.status == SCSI_GOOD && R->task.row->dir != DIR_IN;
 }
