@@ -66,7 +66,7 @@ static double fraction_of(const char *p, const char *end)
 	return v;
 }
 
-/* Skips a decimal point and the digits behind it. */
+/* skip_fraction skips a decimal point and its digits. */
 static const char *skip_fraction(const char *p)
 {
 	if (*p == '.')

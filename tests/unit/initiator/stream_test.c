@@ -659,7 +659,7 @@ static void test_answer_of_another_kind_rfc7143_11_2_1_2(void **state)
 	}
 }
 
-/* What was given up may be answered, once. */
+/* The target may answer a request once after the deadline of that request. */
 static void test_answer_after_the_deadline(void **state)
 {
 	struct iscsi_pdu p;

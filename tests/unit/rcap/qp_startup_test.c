@@ -137,7 +137,7 @@ static void test_garbage_instead_of_frames(void **state)
 	}
 }
 
-/* An FPDU in the place of the Reply is no frame either. */
+/* An FPDU instead of the MPA Reply is not a valid frame, either. */
 static void test_fpdu_before_the_reply(void **state)
 {
 	struct iwarp_config cfg = config(true);
