@@ -54,7 +54,7 @@ static bool has_aca_task(const struct dev_task *t)
 	return false;
 }
 
-/* t does not become part of the task set. */
+/* refuse_task ends t, which does not enter the task set. */
 static bool refuse_task(struct dev_task *t, enum scsi_status status)
 {
 	dev_set_leave(t);
@@ -67,7 +67,8 @@ static bool is_preempt_and_abort(const struct dev_task *t)
 	       (t->cdb[1] & 0x1f) == SCSI_PROUT_PREEMPT_AND_ABORT;
 }
 
-/* A command of the faulted nexus (§5.10.3; SPC-4 §7.5.8: TMF_ONLY). */
+/* may_pass returns whether a command of the faulted nexus may execute during the
+ * ACA (§5.10.3; SPC-4 §7.5.8: TMF_ONLY). */
 static bool may_pass(const struct dev_task *t)
 {
 	return t->attr == DEV_ATTR_ACA && !has_aca_task(t) &&
@@ -103,7 +104,7 @@ bool dev_aca_blocks(const struct dev_task *t)
 	return aca_of(t) && !t->order.past_aca && list_linked(&t->order.in_set);
 }
 
-/* ---- in force: on each worker ---- */
+/* ---- putting a change in force: on each worker ---- */
 
 static void set_nexus(const struct dev_lu_change *u, struct dev_nexus *n)
 {
@@ -143,7 +144,8 @@ static enum dev_aca_change change_by(const struct dev_task *t)
 	return t->order.past_aca ? ACA_CLEAR : ACA_KEEP;
 }
 
-/* Changes the ACA of a task set of one nexus; false: every worker has to know. */
+/* change_own changes the ACA of a task set that belongs to one nexus. False: all
+ * nexuses share the task set, so the change has to visit every worker. */
 static bool change_own(struct dev_task *t, enum dev_aca_change change)
 {
 	uint16_t lun = t->lu->cfg.lun;
@@ -172,8 +174,8 @@ static void visit_aca(struct dev_change *c, unsigned worker)
 	dev_lu_change_abort(lu_change_of(c), worker);
 }
 
-/* One ACA per task set: a command that fails while another nexus has one is
- * blocked. */
+/* A task set has one ACA at most: a command that fails while another nexus is the
+ * faulted one is blocked. */
 static void decide_fault(struct dev_change *c)
 {
 	struct dev_lu_change *u = lu_change_of(c);
@@ -201,13 +203,13 @@ static void leave_and_complete(struct dev_task *t)
 	dev_complete(t);
 }
 
-/* Another nexus's ACA came first. A command of the task set waits until the other
- * ACA is cleared. A command that left the task set, or was never in it, cannot
- * wait: it ends here, since a second decision in the same turn would be the same
- * as the first. */
+/* lose_aca: another nexus became the faulted one first. A command of the task set
+ * waits until that ACA is cleared. A command that is not in the task set cannot
+ * wait and ends here, because a second decision in the same turn would have the
+ * same result. */
 static void lose_aca(struct dev_task *t)
 {
-	t->order.past_aca = false; /* it got past another ACA than this one */
+	t->order.past_aca = false; /* t passed an earlier ACA, not this one */
 	if (!t->abort.due) {
 		if (dev_set_holds(t))
 			return;
@@ -247,7 +249,7 @@ static enum dev_sweep sweep_of(const struct dev_lu *lu)
 	return qerr == 1 && !dev_lu_own_task_sets(lu) ? SWEEP_ALL : SWEEP_OWN;
 }
 
-/* False: no memory: the task ends without consequences. */
+/* False: no memory; the task ends without consequences. */
 static bool change_everywhere(struct dev_task *t, enum dev_aca_change change,
 			      enum dev_sweep sweep)
 {
@@ -265,13 +267,14 @@ static bool change_everywhere(struct dev_task *t, enum dev_aca_change change,
 	return true;
 }
 
-/* True: end_fault is called once the consequences are in force. */
+/* has_consequences begins the consequences of a CHECK CONDITION; true: end_fault
+ * runs once they are in force. */
 static bool has_consequences(struct dev_task *t)
 {
 	enum dev_sweep sweep;
 	enum dev_aca_change change;
 
-	/* only commands of the task set have faults (SAM-5 §5.10.2) */
+	/* Only a command in the task set establishes an ACA (SAM-5 §5.10.2). */
 	if (!list_linked(&t->order.in_set))
 		return false;
 	sweep = sweep_of(t->lu);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * priority.c: command priorities (SAM-5 §8.7): REPORT PRIORITY, SET PRIORITY
- * (SPC-4 §§6.34, 6.44). A SIMPLE command has its own (RFC 7144 §5.1.1), or that
- * of its nexus at the unit, or that of the control extension mode page; it
- * counts where commands are let go on that had to wait (taskset.c).
+ * (SPC-4 §§6.34, 6.44). A SIMPLE command has a priority of its own (RFC 7144
+ * §5.1.1), or the priority of its nexus at the unit, or the initial priority of
+ * the control extension mode page. The priority decides the order in which waiting
+ * commands are enabled (taskset.c).
  *
- * What SET PRIORITY sets outlives the nexus, so it is kept by the names of its
- * ports, with each worker's lane; a change visits every worker.
+ * A priority set by SET PRIORITY outlives the nexus. So each lane has a list of
+ * priorities by the names of the ports, and a change visits every worker.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +17,15 @@
 #include "scsi/transportid.h"
 
 #define LIST_LEN    8u	 /* without the TransportID */
-#define MOST	    64u	 /* nexuses of one unit */
-#define SHARE	    24u	 /* of them, those that one initiator sets */
-#define NOT_GIVEN   8u	 /* between 1, the highest, and 15 */
+#define MOST	    64u	 /* priorities of one unit */
+#define SHARE	    24u	 /* priorities that one initiator may set */
+#define NOT_GIVEN   8u	 /* the default, between 1 (the highest) and 15 */
 #define THIS_NEXUS  0x00 /* I_T_L NEXUS TO SET, PRIORITY REPORTED */
 #define OTHER_NEXUS 0x40
 #define EVERY_NEXUS 0x80
 #define ALL_SET	    0x40
 
-/* Of one nexus; a copy for each worker. */
+/* The priority of one nexus; each worker has a copy. */
 struct assigned {
 	struct list link; /* dev_lane.priorities */
 	uint16_t port;
@@ -44,7 +45,7 @@ unsigned dev_priority(const struct dev_task *t)
 	return p ? p : NOT_GIVEN;
 }
 
-/* ---- what is assigned, on one worker ---- */
+/* ---- the priorities of one worker ---- */
 
 static struct assigned *find(struct dev_lane *lane, const char *name,
 			     uint16_t port)
@@ -58,7 +59,7 @@ static struct assigned *find(struct dev_lane *lane, const char *name,
 	return NULL;
 }
 
-/* by: of one initiator; NULL: all. */
+/* count returns the number of priorities that the initiator `by` set; NULL: all. */
 static unsigned count(const struct dev_lane *lane, const char *by)
 {
 	unsigned n = 0;
@@ -142,11 +143,11 @@ struct setting {
 	struct dev_task *task;
 	const struct dev_nexus *asker; /* compared only */
 	uint8_t which, priority;
-	bool refused; /* there are too many: the first worker decides it */
+	bool refused; /* the first worker found that a limit is exceeded */
 	uint16_t port;
 	char name[SCSI_PORT_NAME_MAX + 1];
 	char by[SCSI_DEVICE_NAME_MAX + 1];
-	struct assigned *copies[]; /* one a worker, or taken */
+	struct assigned *copies[]; /* one per worker; NULL: in its list */
 };
 
 static void setting_free(struct setting *s, unsigned nworkers)
@@ -252,7 +253,8 @@ static struct setting *setting_new(struct dev_task *t)
 	return s;
 }
 
-/* Which nexus the list means; false: the task was ended. */
+/* take_nexus copies the nexus of the parameter list to s; false: take_nexus ended
+ * t. */
 static bool take_nexus(struct dev_task *t, struct setting *s)
 {
 	const struct dev_nexus *n = t->nexus;
@@ -277,7 +279,8 @@ static bool take_nexus(struct dev_task *t, struct setting *s)
 	return true;
 }
 
-/* Table 325: what of the list counts, and so how long it is at least. */
+/* is_cut returns whether the list is shorter than the fields that I_T_L NEXUS TO
+ * SET requires (table 325). */
 static bool is_cut(const struct dev_task *t)
 {
 	const uint8_t *p = t->mem.buf;

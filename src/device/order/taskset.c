@@ -46,7 +46,8 @@ void dev_set_enter(struct dev_task *t)
 		n->itl[t->lu->cfg.lun].special++;
 }
 
-/* Whether `other`, which has not ended, keeps t dormant. older: it began first. */
+/* keeps_back returns whether `other`, which has not ended, keeps t dormant. older:
+ * `other` began before t. */
 static bool keeps_back(const struct dev_task *t, const struct dev_task *other,
 		       bool older)
 {
@@ -122,7 +123,8 @@ void dev_nexus_free(struct dev_nexus *n)
 	free(n);
 }
 
-/* Of SIMPLE commands that of the highest priority (SAM-5 §8.7), else the oldest. */
+/* next_awake selects the oldest ORDERED or HEAD OF QUEUE command that may execute,
+ * otherwise the SIMPLE command with the highest priority (SAM-5 §8.7). */
 static struct dev_task *next_awake(const struct dev_nexus *n)
 {
 	struct dev_task *next = NULL;
@@ -173,7 +175,8 @@ static void wake(struct dev_msg *m)
 		dev_set_wake(n);
 }
 
-/* From the loop: the response of the task that ended goes first. */
+/* The message runs from the loop, so that the target sends the response of the
+ * ended task first. */
 void dev_set_wake(struct dev_nexus *n)
 {
 	const struct dev_env *env = &n->server->env;

@@ -12,12 +12,13 @@
  * end. To leave twice does nothing. */
 void dev_set_enter(struct dev_task *t);
 void dev_set_leave(struct dev_task *t);
-/* dev_set_waits: whether t is dormant; then flow->enabled is called when it may run. */
+/* dev_set_waits returns whether t is dormant; then the task set calls flow->enabled
+ * once t may execute. */
 bool dev_set_waits(struct dev_task *t);
 /* dev_set_is_barrier: t is ORDERED, and all nexuses share the task set. */
 bool dev_set_is_barrier(const struct dev_task *t);
-/* dev_set_holds: whether an ACA keeps t from ending; then dev_finish is called when
- * the ACA is cleared. */
+/* dev_set_holds returns whether an ACA keeps t from ending; then the task set calls
+ * dev_finish once the ACA is cleared. */
 bool dev_set_holds(struct dev_task *t);
 /* dev_nexus_free: n is closed, no message of n and no CLEAR ACA is in progress. */
 void dev_nexus_free(struct dev_nexus *n);
@@ -26,11 +27,13 @@ void dev_set_wake(struct dev_nexus *n);
 
 /* ---- priority.c ---- */
 
-/* dev_priority: 1, the highest, to 15. */
+/* dev_priority returns the priority of t: 1, the highest, to 15. */
 unsigned dev_priority(const struct dev_task *t);
-/* dev_priorities_forget: the unit is reset, or freed: no nexus has a priority. */
+/* dev_priorities_forget removes all priorities of lu on the calling worker, for a
+ * reset of the unit or its end. */
 void dev_priorities_forget(struct dev_lu *lu, unsigned worker);
-/* Of a new nexus at a unit. */
+/* dev_nexus_priority_init gives the new nexus n the priority that SET PRIORITY
+ * assigned to its ports at lu. */
 void dev_nexus_priority_init(struct dev_nexus *n, struct dev_lu *lu);
 
 /* ---- aca.c ---- */
@@ -43,20 +46,25 @@ bool dev_aca_blocks(const struct dev_task *t);
 /* dev_set_ended: dev_flow.ended. Completes t once no ACA blocks it, and once the
  * consequences of a CHECK CONDITION (NACA, QERR) are in force on all workers. */
 void dev_set_ended(struct dev_task *t);
-/* Of a new nexus at a unit. */
+/* dev_nexus_aca_init blocks the tasks of the new nexus n if the task set of lu that
+ * all nexuses share has an ACA. */
 void dev_nexus_aca_init(struct dev_nexus *n, const struct dev_lu *lu);
-/* dev_aca_visit: u's outcome is in force for this worker and its nexuses. */
+/* dev_aca_visit puts the outcome of u in force for the nexuses of this worker. */
 void dev_aca_visit(const struct dev_lu_change *u, unsigned worker);
-/* dev_aca_preempt: a PREEMPT AND ABORT was decided (of a reservation of all
- * registrants; with SERVICE ACTION RESERVATION KEY 0): sets what becomes of the
- * ACA. False: it may not get past the ACA; u has its status. */
+/* dev_aca_preempt sets the effect of a PREEMPT AND ABORT on the ACA in u.
+ * all_registrants: all registrants hold the reservation; all_keys: SERVICE ACTION
+ * RESERVATION KEY is 0. False: the ACA blocks the command, and u has its status. */
 bool dev_aca_preempt(struct dev_lu_change *u, bool all_registrants,
 		     bool all_keys);
 
 /* ---- priority.c: commands ---- */
 
+/* dev_report_priority executes REPORT PRIORITY and ends t. */
 void dev_report_priority(struct dev_task *t);
+/* dev_prepare_set_priority checks the CDB of SET PRIORITY and sets *out_len to the
+ * bytes of the parameter list; 1: t was refused. */
 int dev_prepare_set_priority(struct dev_task *t, uint64_t *out_len);
+/* dev_set_priority executes SET PRIORITY and ends t, now or later. */
 void dev_set_priority(struct dev_task *t);
 
 #endif
