@@ -8,7 +8,8 @@
 #define HEADER	 8  /* PRGENERATION, ADDITIONAL LENGTH */
 #define FULL_LEN 24 /* of a full status descriptor, without TransportID */
 
-/* The buffer for so much, zeroed, with its header; NULL: the task was ended. */
+/* begin returns a zeroed buffer of len bytes with the header; NULL: begin has ended
+ * t. */
 static uint8_t *begin(struct dev_task *t, const struct rsv_state *s, size_t len)
 {
 	if (s->spc2) { /* SPC-2 §5.5.1 */
@@ -28,7 +29,7 @@ static void finish(struct dev_task *t, size_t len)
 	dev_return(t, len, get_be16(t->cdb + 7));
 }
 
-/* §6.15.2 */
+/* READ KEYS, §6.15.2 */
 static void read_keys(struct dev_task *t, const struct rsv_state *s)
 {
 	size_t len = HEADER + 8u * s->n;
@@ -41,7 +42,7 @@ static void read_keys(struct dev_task *t, const struct rsv_state *s)
 	finish(t, len);
 }
 
-/* §6.15.3: no single key where all registrants hold it */
+/* READ RESERVATION, §6.15.3: the key is 0 if all registrants hold the reservation. */
 static void read_reservation(struct dev_task *t, const struct rsv_state *s)
 {
 	size_t len = HEADER + (s->type ? 16 : 0);
@@ -56,7 +57,7 @@ static void read_reservation(struct dev_task *t, const struct rsv_state *s)
 	finish(t, len);
 }
 
-/* §6.15.4 */
+/* REPORT CAPABILITIES, §6.15.4 */
 static void report_capabilities(struct dev_task *t, const struct rsv_state *s)
 {
 	uint8_t *p = begin(t, s, HEADER);
@@ -73,7 +74,7 @@ static void report_capabilities(struct dev_task *t, const struct rsv_state *s)
 	dev_return(t, HEADER, get_be16(t->cdb + 7));
 }
 
-/* §6.15.5, table 165 */
+/* put_full writes a full status descriptor (§6.15.5, table 165). */
 static size_t put_full(const struct rsv_state *s, unsigned i, uint8_t *p)
 {
 	const struct rsv_reg *r = &s->regs[i];
@@ -91,7 +92,7 @@ static size_t put_full(const struct rsv_state *s, unsigned i, uint8_t *p)
 
 static void read_full_status(struct dev_task *t, const struct rsv_state *s)
 {
-	/* those behind what the initiator takes are counted only */
+	/* Descriptors after the allocation length add to the length only. */
 	uint8_t past[FULL_LEN + SCSI_TRANSPORTID_MAX];
 	size_t take = MIN((size_t)get_be16(t->cdb + 7), (size_t)t->edtl_in);
 	size_t room = HEADER + MIN(s->n, take / FULL_LEN + 1) * sizeof(past);
@@ -146,7 +147,8 @@ void dev_lu_reservation(const struct dev_lu *lu, struct dev_reservation *r)
 
 	*r = (struct dev_reservation){
 		.type = types[s->type],
-		/* it lives until it has given that back, here first */
+		/* The nexus exists: its end releases the reservation on this
+		 * worker first. */
 		.reserved = s->spc2 ? s->spc2->cfg.initiator_port : NULL,
 		.generation = s->generation,
 		.aptpl = s->aptpl && s->n,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pr_out.c: PERSISTENT RESERVE OUT (SPC-4 §6.16): its CDB and its parameter
- * list; what becomes of them is pr_state.c's.
+ * pr_out.c: PERSISTENT RESERVE OUT (SPC-4 §6.16): checks the CDB and the parameter
+ * list. pr_state.c applies the command to the reservations.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define LIST_MIN    24
 #define LIST_MAX    65536u
-#define IDS_AT	    28 /* behind the length of the TransportIDs */
+#define IDS_AT	    28 /* after the length of the TransportIDs */
 #define BYTE_FLAGS  20
 #define FLAG_SPEC_I 0x08
 #define FLAG_ALL_TG 0x04
@@ -38,7 +38,7 @@ static bool type_ok(unsigned type)
 	       (type >= RSV_TYPE_WE_RO && type <= RSV_TYPE_EA_AR);
 }
 
-/* Scope and type count for RESERVE, RELEASE and the PREEMPTs. */
+/* RESERVE, RELEASE, PREEMPT and PREEMPT AND ABORT use scope and type. */
 static int check_type(struct dev_task *t)
 {
 	switch (t->row->sa) {
@@ -63,7 +63,7 @@ int dev_prepare_pr_out(struct dev_task *t, uint64_t *out_len)
 
 	if (check_type(t))
 		return 1;
-	/* §6.16.1: 24 bytes, but for what can have TransportIDs */
+	/* §6.16.1: 24 bytes, except for actions with TransportIDs */
 	if (len < LIST_MIN || len > LIST_MAX ||
 	    (len != LIST_MIN && !moves(t) && !registers(t)))
 		return dev_bad_length(t);
@@ -85,8 +85,8 @@ static bool bad_byte(struct dev_task *t, size_t byte)
 	return false;
 }
 
-/* §7.6.4.6: a device's name stands for its ports where they are registered;
- * a reservation moves to one port. */
+/* §7.6.4.6: REGISTER permits the name of a device, which stands for all of its
+ * ports. REGISTER AND MOVE needs the name of one port. */
 static bool take_id(const struct dev_task *t, struct rsv_out *o,
 		    const uint8_t *p, size_t len, size_t *used)
 {
@@ -98,7 +98,7 @@ static bool take_id(const struct dev_task *t, struct rsv_out *o,
 	return !err;
 }
 
-/* The TransportIDs of p[at .. end); false: the task was ended. */
+/* take_ids decodes the TransportIDs of p[at .. end); false: take_ids ended t. */
 static bool take_ids(struct dev_task *t, struct rsv_out *o, const uint8_t *p,
 		     size_t at, size_t end)
 {
@@ -124,7 +124,7 @@ static bool take_ids(struct dev_task *t, struct rsv_out *o, const uint8_t *p,
 	return true;
 }
 
-/* §6.16.3, table 175 */
+/* REGISTER, REGISTER AND IGNORE EXISTING KEY: §6.16.3, table 175 */
 static bool take_register(struct dev_task *t, struct rsv_out *o,
 			  const uint8_t *p, size_t len)
 {
@@ -142,7 +142,7 @@ static bool take_register(struct dev_task *t, struct rsv_out *o,
 	return take_ids(t, o, p, IDS_AT, len);
 }
 
-/* §6.16.4, table 176 */
+/* REGISTER AND MOVE: §6.16.4, table 176 */
 static bool take_move(struct dev_task *t, struct rsv_out *o, const uint8_t *p,
 		      size_t len)
 {
@@ -158,7 +158,7 @@ static bool take_move(struct dev_task *t, struct rsv_out *o, const uint8_t *p,
 	return o->nnames == 1 || bad_byte(t, MOVE_ID_AT);
 }
 
-/* §6.16.3: of its flags only APTPL counts. */
+/* REPLACE LOST RESERVATION uses no flag except APTPL (§6.16.3). */
 static bool take_replace(struct dev_task *t, struct rsv_out *o,
 			 const uint8_t *p)
 {
@@ -171,7 +171,7 @@ static bool take_list(struct dev_task *t, struct rsv_out *o)
 	const uint8_t *p = t->mem.buf;
 	size_t len = t->out_len;
 
-	if (len != get_be32(t->cdb + 5)) /* the initiator sends less */
+	if (len != get_be32(t->cdb + 5)) /* The initiator sent less. */
 		return bad_length(t);
 	o->action = (uint8_t)t->row->sa;
 	o->type = (enum rsv_type)(t->cdb[2] & TYPE_MASK);
@@ -198,7 +198,7 @@ static void decide(struct dev_task *t, const struct rsv_out *o)
 	rsv_op_start(op);
 }
 
-/* ---- devices: the ports of theirs that are known, on all workers ---- */
+/* ---- names of devices: a visit to all workers finds their ports ---- */
 
 struct search {
 	struct dev_round round;
@@ -243,7 +243,8 @@ static void search_worker(struct dev_round *r, unsigned worker)
 	dev_round_next(r);
 }
 
-/* Those that have registered are known as well, and ports may be named, too. */
+/* add_others adds the registered ports of the device, and the ports that the list
+ * names. */
 static void add_others(struct search *s)
 {
 	const struct rsv_state *now = rsv_now(s->task);
@@ -303,7 +304,7 @@ void dev_pr_out(struct dev_task *t)
 	unsigned i = 0;
 
 	if (!take_list(t, &o)) {
-		free(o.names); /* the task was ended */
+		free(o.names); /* take_list has ended t. */
 		return;
 	}
 	while (i < o.nnames && !scsi_name_is_device(o.names[i]))

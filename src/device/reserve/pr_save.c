@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pr_save.c: persistent reservations as bytes that outlive a power loss
+ * pr_save.c: the record of persistent reservations, which survives a power loss
  * (APTPL, SPC-4 §5.13.5). Numbers are big-endian:
  *
  *    0 28  record_header.h, "ISERRSV1"
  *   28  1  type of the reservation, or 0
  *   29  1  0
- *   30  2  who holds it: index of a registration, or FFFFh
+ *   30  2  the holder: index of a registration, or FFFFh
  *   32  2  number of registrations
  *   34     each: 8 key, 2 relative target port, 2 length of name, name
  */
@@ -53,7 +53,8 @@ static bool type_ok(uint8_t type)
 	return type <= RSV_TYPE_EA_AR && type != 2 && type != 4;
 }
 
-/* The holder is one of the registrations, if the type has one holder; else none. */
+/* holder_ok returns whether the holder is a registration for a type with one holder,
+ * and absent for any other type. */
 static bool holder_ok(const struct rsv_state *s, unsigned holder)
 {
 	if (!s->type || rsv_is_all_registrants(s->type))
@@ -61,7 +62,7 @@ static bool holder_ok(const struct rsv_state *s, unsigned holder)
 	return holder < s->n;
 }
 
-/* One registration at p[*at .. len). */
+/* take_reg decodes one registration at p[*at .. len) and advances *at. */
 static int take_reg(struct rsv_state *s, const uint8_t *p, size_t len,
 		    size_t *at)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pr_state.c: persistent reservations as data (SPC-4 §5.13): snapshots, who is
- * denied what, and what each service action of PERSISTENT RESERVE OUT makes of
- * a snapshot. No thread, no task, no I/O.
+ * pr_state.c: persistent reservations as data (SPC-4 §5.13): snapshots, the
+ * accesses that a snapshot denies to each nexus, and the snapshot that follows from
+ * each service action of PERSISTENT RESERVE OUT. No thread, no task, no I/O.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -89,18 +89,19 @@ uint16_t rsv_denied(const struct rsv_state *s, const struct dev_nexus *n)
 
 /* ---- changes ---- */
 
-/* A change that is being decided: until settle, indices are those of the old
- * snapshot. */
+/* A change that is being decided. Until settle, the indices of s are those of the
+ * old snapshot. */
 struct work {
 	struct rsv_op *op;
-	struct rsv_state *s; /* op->next once it is settled */
-	int me;		     /* the asking nexus's registration, or -1 */
-	char by[SCSI_DEVICE_NAME_MAX + 1]; /* the asking initiator */
+	struct rsv_state *s; /* op->next after settle */
+	int me;		     /* the registration of the requester, or -1 */
+	char by[SCSI_DEVICE_NAME_MAX + 1]; /* the initiator of the requester */
 	bool gone[2 * RSV_MAX];
 };
 
-/* An initiator that registers all of its ports, and invents others with
- * SPEC_I_PT, leaves room for the rest. */
+/* is_above_share returns whether the initiator would make more registrations than
+ * its share. So an initiator with many ports, or with many names in SPEC_I_PT, leaves
+ * room for other initiators. */
 static bool is_above_share(const struct work *w, unsigned more)
 {
 	const struct rsv_state *old = w->op->old;
@@ -128,7 +129,7 @@ static bool begin(struct work *w, unsigned more)
 	return w->s != NULL;
 }
 
-/* The change is made: registrations that are gone are left out. */
+/* settle makes the new snapshot, without the registrations marked as gone. */
 static void settle(struct work *w, bool counts)
 {
 	struct rsv_state *s = w->s;
@@ -150,18 +151,18 @@ static void settle(struct work *w, bool counts)
 	w->op->next = s;
 }
 
-static void tell(struct work *w, unsigned reg, enum dev_ua ua)
+static void set_attention(struct work *w, unsigned reg, enum dev_ua ua)
 {
 	if ((int)reg != w->me)
-		w->op->told[reg] = (uint8_t)(ua + 1);
+		w->op->attention[reg] = (uint8_t)(ua + 1);
 }
 
-/* Every registrant that stays, but for who asked. */
-static void tell_rest(struct work *w, enum dev_ua ua)
+/* notify_rest sets an attention for each remaining registrant except the requester. */
+static void notify_rest(struct work *w, enum dev_ua ua)
 {
 	for (unsigned i = 0; i < w->op->old->n; i++)
 		if (!w->gone[i])
-			tell(w, i, ua);
+			set_attention(w, i, ua);
 }
 
 static void drop_reservation(struct rsv_state *s)
@@ -185,8 +186,8 @@ static void add(const struct work *w, uint64_t key, const char *name,
 
 /* ---- REGISTER, REGISTER AND IGNORE EXISTING KEY (§5.13.7) ---- */
 
-/* §5.13.11.2: a holder that goes takes the reservation with it; registrants
- * whom it admitted learn that. */
+/* §5.13.11.2: the reservation ends with the registration of its holder. The
+ * remaining registrants of a registrants-only type get a unit attention. */
 static void unregister(struct work *w)
 {
 	struct rsv_state *s = w->s;
@@ -197,7 +198,7 @@ static void unregister(struct work *w)
 			drop_reservation(s);
 	} else if (s->type && s->holder == w->me) {
 		if (rsv_is_registrants_only(s->type))
-			tell_rest(w, UA_RESERVATIONS_RELEASED);
+			notify_rest(w, UA_RESERVATIONS_RELEASED);
 		drop_reservation(s);
 	}
 }
@@ -216,8 +217,8 @@ static uint16_t port_at(const struct rsv_op *op, unsigned i)
 	return op->u.nexus->cfg.relative_target_port;
 }
 
-/* One initiator port at the target ports asked for; what is registered there
- * already stays as it is, unless it is who asks. */
+/* add_everywhere registers one initiator port at the requested target ports. An
+ * existing registration stays unchanged, except that of the requester. */
 static void add_everywhere(struct work *w, const char *name, bool self)
 {
 	const struct rsv_out *o = &w->op->out;
@@ -233,7 +234,8 @@ static void add_everywhere(struct work *w, const char *name, bool self)
 	}
 }
 
-/* Of the target ports asked for, those where it is not registered. */
+/* count_new returns the number of requested target ports at which the initiator port
+ * is not registered. */
 static unsigned count_new(const struct rsv_op *op, const char *name)
 {
 	unsigned n = 0;
@@ -245,7 +247,7 @@ static unsigned count_new(const struct rsv_op *op, const char *name)
 	return n;
 }
 
-/* SPEC_I_PT (§5.13.7.3): all of them or none. */
+/* SPEC_I_PT (§5.13.7.3): register_new registers all named ports or none. */
 static void register_new(struct work *w)
 {
 	struct rsv_op *op = w->op;
@@ -322,7 +324,7 @@ static void decide_reserve(struct work *w)
 	if (old->type) {
 		if (!rsv_is_holder(old, w->me) || old->type != type)
 			rsv_conflict(w->op);
-		return; /* it has what it asks for */
+		return; /* The nexus holds this reservation already. */
 	}
 	if (!begin(w, 0))
 		return;
@@ -345,7 +347,7 @@ static void decide_release(struct work *w)
 		return;
 	if (rsv_is_all_registrants(old->type) ||
 	    rsv_is_registrants_only(old->type))
-		tell_rest(w, UA_RESERVATIONS_RELEASED);
+		notify_rest(w, UA_RESERVATIONS_RELEASED);
 	drop_reservation(w->s);
 	settle(w, false);
 }
@@ -354,7 +356,7 @@ static void decide_clear(struct work *w)
 {
 	if (!begin(w, 0))
 		return;
-	tell_rest(w, UA_RESERVATIONS_PREEMPTED);
+	notify_rest(w, UA_RESERVATIONS_PREEMPTED);
 	drop_reservation(w->s);
 	w->s->n = 0;
 	settle(w, true);
@@ -365,12 +367,11 @@ static void decide_clear(struct work *w)
 static void preempt_one(struct work *w, unsigned reg)
 {
 	w->gone[reg] = true;
-	tell(w, reg, UA_REGISTRATIONS_PREEMPTED);
+	set_attention(w, reg, UA_REGISTRATIONS_PREEMPTED);
 	w->op->abort[reg] = w->op->u.aborts;
 }
 
-/* Registrations with the key go, and with them what none of them holds any
- * more. */
+/* preempt_keys removes the registrations with the key and returns their number. */
 static unsigned preempt_keys(struct work *w, uint64_t key)
 {
 	unsigned n = 0;
@@ -383,7 +384,7 @@ static unsigned preempt_keys(struct work *w, uint64_t key)
 	return n;
 }
 
-/* The reservation becomes the asking nexus's own. */
+/* take_over makes the requester the holder of the reservation. */
 static void take_over(struct work *w)
 {
 	struct rsv_state *s = w->s;
@@ -391,7 +392,7 @@ static void take_over(struct work *w)
 
 	w->gone[w->me] = false;
 	if (s->type != type)
-		tell_rest(w, UA_RESERVATIONS_RELEASED);
+		notify_rest(w, UA_RESERVATIONS_RELEASED);
 	s->type = type;
 	s->holder = rsv_is_all_registrants(type) ? -1 : w->me;
 	settle(w, true);
@@ -415,7 +416,7 @@ static void preempt_others(struct work *w, uint64_t key)
 		free(s);
 		return;
 	}
-	if (n == s->n) /* no registration is left that could hold it */
+	if (n == s->n) /* No registration remains that could be a holder. */
 		drop_reservation(s);
 	settle(w, true);
 }
@@ -539,7 +540,7 @@ static void decide_replace(struct work *w)
 /* ---- the table ---- */
 
 struct action {
-	bool anyone; /* else: registrants, with their key */
+	bool anyone; /* false: only registrants, with their key */
 	void (*decide)(struct work *w);
 };
 
@@ -562,7 +563,7 @@ void rsv_decide_out(struct rsv_op *op)
 			  .me = rsv_find_nexus(op->old, op->u.nexus) };
 
 	scsi_port_device(op->u.nexus->cfg.initiator_port, w.by);
-	if (op->old->spc2) { /* SPC-2 §5.5.1: even of the one that has it */
+	if (op->old->spc2) { /* SPC-2 §5.5.1: also for its holder */
 		rsv_conflict(op);
 		return;
 	}

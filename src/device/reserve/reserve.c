@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reserve.c: how a change of a unit's reservations is decided and comes into
- * force on every worker (see reserve.h), RESERVE and RELEASE of SPC-2, and which
- * commands reservations deny.
+ * reserve.c: decides changes of the reservations of a unit and puts them in force on
+ * every worker (see reserve.h); executes RESERVE and RELEASE of SPC-2; finds the
+ * commands that reservations deny.
  */
 #include <stdlib.h>
 
@@ -23,15 +23,15 @@ void rsv_op_free(struct rsv_op *op)
 	free(op);
 }
 
-/* ---- in force: on each worker ---- */
+/* ---- putting a change in force: on each worker ---- */
 
-static void tell_nexus(const struct rsv_op *op, struct dev_nexus *n)
+static void notify_nexus(const struct rsv_op *op, struct dev_nexus *n)
 {
 	int i = n == op->u.nexus ? -1 : rsv_find_nexus(op->old, n);
 
-	if (i >= 0 && op->told[i])
+	if (i >= 0 && op->attention[i])
 		dev_attention_set(n, op->u.lu->cfg.lun,
-				  (enum dev_ua)(op->told[i] - 1));
+				  (enum dev_ua)(op->attention[i] - 1));
 }
 
 void rsv_visit(struct dev_change *c, unsigned worker)
@@ -45,7 +45,7 @@ void rsv_visit(struct dev_change *c, unsigned worker)
 	list_for_each(it, &lu->server->nexuses[worker]) {
 		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
 
-		tell_nexus(op, n);
+		notify_nexus(op, n);
 		n->itl[lu->cfg.lun].denied = rsv_denied(lu->rsv[worker], n);
 	}
 	dev_lu_changed(lu);
@@ -61,14 +61,15 @@ void rsv_visited(struct dev_change *c)
 	dev_change_end(c);
 }
 
-/* ---- APTPL (SPC-4 §5.13.5): on the medium before it is in force ---- */
+/* ---- APTPL (SPC-4 §5.13.5): a change is persisted before it is in force ---- */
 
 static bool is_kept(const struct rsv_state *s)
 {
 	return s->aptpl && s->n;
 }
 
-/* What cannot be read stays on the medium until it is replaced. */
+/* A record that cannot be read stays in the state file until a REPLACE LOST
+ * RESERVATION replaces the record. */
 static bool is_to_be_saved(const struct rsv_op *op)
 {
 	if (op->next->lost)
@@ -168,7 +169,8 @@ void rsv_check(struct rsv_op *op, uint8_t key, uint16_t asc)
 	op->u.sense = (struct scsi_sense){ .key = key, .asc = asc };
 }
 
-/* The next state, a copy of the old one; NULL: the operation has failed. */
+/* change_state makes op->next as a copy of the old snapshot; NULL: no memory, and op
+ * has its status. */
 static struct rsv_state *change_state(struct rsv_op *op)
 {
 	op->next = rsv_copy(op->old, 0);
@@ -189,7 +191,7 @@ bool rsv_has(const struct dev_nexus *n, const struct dev_lu *lu)
 	return lu->rsv[n->cfg.worker]->spc2 == n;
 }
 
-/* ---- of commands ---- */
+/* ---- the end of a command ---- */
 
 static void end_task(struct dev_change *c)
 {
@@ -296,9 +298,9 @@ void dev_release(struct dev_task *t)
 	start_for(t, decide_release);
 }
 
-/* ---- what is denied ---- */
+/* ---- denied commands ---- */
 
-/* Rows of SBC-3 table 13 that a CDB's field divides. */
+/* is_exempt: rows of SBC-3 table 13 whose conflict depends on a field of the CDB. */
 static bool is_exempt(const uint8_t *cdb)
 {
 	if (cdb[0] == SCSI_START_STOP_UNIT) /* START, no POWER CONDITION */
@@ -306,8 +308,8 @@ static bool is_exempt(const uint8_t *cdb)
 	return cdb[0] == SCSI_PREVENT_ALLOW && !(cdb[4] & 0x03);
 }
 
-/* SPC-4 §5.13.5.3.2, and the list of §5.13.5.2; INQUIRY and the like do not
- * come this far. */
+/* SPC-4 §5.13.5.3.2, and the list of §5.13.5.2. The caller has served INQUIRY and
+ * similar commands already. */
 bool dev_denied_by_loss(const struct dev_task *t)
 {
 	if (!(t->nexus->itl[t->lu->cfg.lun].denied & RSV_LOST))
@@ -358,7 +360,7 @@ void dev_nexus_reservations_init(struct dev_nexus *n, const struct dev_lu *lu)
 	n->itl[lu->cfg.lun].denied = rsv_denied(lu->rsv[n->cfg.worker], n);
 }
 
-/* All threads have ended: a change that was still on its way won't arrive. */
+/* All workers have ended, so the change never comes into force: rsv_forget frees it. */
 void rsv_forget(struct dev_change *c)
 {
 	struct rsv_op *op = op_of(c);

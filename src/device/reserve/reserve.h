@@ -38,8 +38,9 @@ struct rsv_reg {
 	uint64_t key;
 	uint16_t port;			   /* relative target port identifier */
 	char name[SCSI_PORT_NAME_MAX + 1]; /* the initiator port's */
-	/* the initiator that made it: another one with SPEC_I_PT or REGISTER
-	 * AND MOVE. Not saved: after a power loss, the port's own. */
+	/* the initiator that made the registration: with SPEC_I_PT and REGISTER
+	 * AND MOVE not the initiator of the port. Not saved: after a power loss
+	 * the initiator of the port. */
 	char by[SCSI_DEVICE_NAME_MAX + 1];
 };
 
@@ -47,9 +48,10 @@ struct rsv_state {
 	uint32_t generation; /* PRGENERATION */
 	enum rsv_type type;
 	bool aptpl;
-	bool lost;  /* what there was can't be read (SPC-4 §5.13.5.3) */
-	int holder; /* of the types that one nexus holds; else -1 */
-	/* who has the unit by RESERVE(6/10), or NULL; for comparison only */
+	bool lost;  /* the record cannot be read (SPC-4 §5.13.5.3) */
+	int holder; /* registration, for types with one holder; else -1 */
+	/* the nexus that reserved the unit by RESERVE(6/10), or NULL; compared
+	 * only */
 	const struct dev_nexus *spc2;
 	unsigned n;
 	struct rsv_reg regs[];
@@ -76,44 +78,51 @@ struct rsv_op {
 	struct rsv_out out;
 	/* the outcome, with that of u */
 	const struct rsv_state *old;
-	struct rsv_state *next; /* NULL: all stays as it is */
-	uint8_t told[RSV_MAX];	/* 1 + the dev_ua for old->regs[i], or 0 */
-	bool abort[RSV_MAX];	/* whose tasks go (PREEMPT AND ABORT) */
+	struct rsv_state *next;	    /* NULL: no change */
+	uint8_t attention[RSV_MAX]; /* 1 + the dev_ua for old->regs[i], or 0 */
+	bool abort[RSV_MAX];	    /* tasks are aborted (PREEMPT AND ABORT) */
 };
 
 /* ---- pr_state.c: snapshots, without any thread or task ---- */
 
 extern const struct rsv_state rsv_none, rsv_lost;
 
-/* A copy with room for `more` registrations; NULL: no memory. */
+/* rsv_copy returns a copy with room for `more` registrations, which the caller
+ * frees; NULL: no memory. */
 struct rsv_state *rsv_copy(const struct rsv_state *s, unsigned more);
+/* rsv_free frees s unless s is rsv_none or rsv_lost. */
 void rsv_free(const struct rsv_state *s);
-/* Index of the registration, or -1. */
+/* rsv_find and rsv_find_nexus return the index of the registration, or -1. */
 int rsv_find(const struct rsv_state *s, const char *name, uint16_t port);
 int rsv_find_nexus(const struct rsv_state *s, const struct dev_nexus *n);
+/* rsv_is_*: the kinds of reservation types (SPC-4 table 78). */
 bool rsv_is_all_registrants(enum rsv_type type);
 bool rsv_is_registrants_only(enum rsv_type type);
 bool rsv_is_exclusive_access(enum rsv_type type);
+/* rsv_is_holder returns whether registration reg holds the reservation. */
 bool rsv_is_holder(const struct rsv_state *s, int reg);
 /* In dev_nexus.denied: the reservations are lost. */
 #define RSV_LOST 0x8000u
 
-/* The RSV_* flags of commands that the nexus may not give. */
+/* rsv_denied returns the RSV_* flags of the commands that s denies to the nexus. */
 uint16_t rsv_denied(const struct rsv_state *s, const struct dev_nexus *n);
-/* PERSISTENT RESERVE OUT on op->old. */
+/* rsv_decide_out applies the PERSISTENT RESERVE OUT of op->out to op->old: sets
+ * op->next and the rest of the outcome. */
 void rsv_decide_out(struct rsv_op *op);
 
-/* ---- pr_save.c: for the life after a power loss ---- */
+/* ---- pr_save.c: the persisted record ---- */
 
-/* p has rsv_encoded_max bytes; returns how many are used. */
+/* rsv_encoded_max returns the bytes that rsv_encode may write. rsv_encode writes
+ * the record of s to p and returns its length. */
 size_t rsv_encoded_max(const struct rsv_state *s);
 size_t rsv_encode(const struct rsv_state *s, const uint8_t uuid[16],
 		  uint8_t *p);
-/* ERR_TRUNCATED, ERR_FORMAT, ERR_LIMIT; ERR_DATA_DIGEST: its CRC is wrong;
- * ERR_NOT_FOUND: another store's; ERR_NOMEM. */
+/* rsv_decode reads a record into a new *state, which the caller frees with
+ * rsv_free. ERR_TRUNCATED, ERR_FORMAT, ERR_LIMIT; ERR_DATA_DIGEST: the CRC is wrong;
+ * ERR_NOT_FOUND: the record of another backstore; ERR_NOMEM. */
 int rsv_decode(const uint8_t *p, size_t len, const uint8_t uuid[16],
 	       struct rsv_state **state);
-/* APTPL is offered at this unit. */
+/* rsv_keeps returns whether the unit supports APTPL. */
 bool rsv_keeps(const struct dev_lu *lu);
 
 /* ---- reserve.c ---- */
@@ -132,19 +141,25 @@ void rsv_op_free(struct rsv_op *op);
 void rsv_release(struct rsv_op *op, const struct dev_nexus *from);
 /* rsv_has: n has reserved lu by RESERVE(6/10); on n's worker. */
 bool rsv_has(const struct dev_nexus *n, const struct dev_lu *lu);
+/* rsv_conflict and rsv_check, in decide: op ends with RESERVATION CONFLICT, or with
+ * CHECK CONDITION and this sense data. */
 void rsv_conflict(struct rsv_op *op);
 void rsv_check(struct rsv_op *op, uint8_t key, uint16_t asc);
 
-/* NULL: the task was ended, there is no memory. */
+/* rsv_op_new makes a change for the command t. NULL: no memory, and rsv_op_new has
+ * ended t. */
 struct rsv_op *rsv_op_new(struct dev_task *t, void (*decide)(struct rsv_op *));
-/* Decides, sets in force, ends the task of op, frees op. */
+/* rsv_op_start decides op, puts it in force on all workers, ends its task and frees
+ * op. */
 void rsv_op_start(struct rsv_op *op);
 /* rsv_now: the snapshot that is in force on t's worker. */
 const struct rsv_state *rsv_now(const struct dev_task *t);
 
 /* ---- reserve.c: for begin and execute ---- */
 
-/* Of a new unit and its end, of a new nexus at a unit. */
+/* dev_lu_reservations_init gives a new unit no reservations, and
+ * dev_lu_reservations_fini frees its snapshot; dev_nexus_reservations_init sets the
+ * accesses that the reservations of lu deny to the new nexus. */
 void dev_lu_reservations_init(struct dev_lu *lu);
 void dev_lu_reservations_fini(struct dev_lu *lu);
 void dev_nexus_reservations_init(struct dev_nexus *n, const struct dev_lu *lu);
@@ -155,6 +170,10 @@ bool dev_denied(const struct dev_task *t);
 bool dev_denied_by_loss(const struct dev_task *t);
 
 /* ---- commands, by file ---- */
+
+/* dev_prepare_pr_out checks the CDB of t and sets *out_len to the bytes of the
+ * parameter list; 1: t was refused. The other functions execute a command and end t,
+ * now or later. */
 
 /* reserve.c */
 void dev_reserve(struct dev_task *t);
