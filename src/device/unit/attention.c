@@ -7,7 +7,7 @@
 
 void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua)
 {
-	/* a power-on says all that a lesser one could (SAM-5 §6.2) */
+	/* POWER ON replaces all other attentions (SAM-5 §6.2). */
 	if (ua == UA_POWER_ON)
 		n->itl[lun].attention = 0;
 	n->itl[lun].attention |= BIT(ua);

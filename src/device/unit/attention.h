@@ -47,15 +47,18 @@ void dev_attention_all(struct dev_task *t, enum dev_ua ua);
  * then calls then(t): a later command of those nexuses reports it. */
 void dev_attention_others(struct dev_task *t, enum dev_ua ua,
 			  void (*then)(struct dev_task *t));
-/* dev_attention_unit establishes ua for every nexus of the unit but one, soon. */
+/* dev_attention_unit begins to establish ua for every nexus of the unit except one.
+ * No memory: the attention is lost. */
 void dev_attention_unit(struct dev_lu *lu, unsigned worker,
 			const struct dev_nexus *except, enum dev_ua ua);
+/* dev_attention_set establishes ua for n at one unit. On n's worker. */
 void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua);
 /* dev_attention_take clears the first pending unit attention and fills *s; returns
  * 1 + enum dev_ua; 0: none is pending. */
 unsigned dev_attention_take(struct dev_nexus *n, uint16_t lun,
 			    struct scsi_sense *s);
-/* dev_attention_put_back: t, which was to report it, was aborted. */
+/* dev_attention_put_back makes the attention pending again that t, now aborted, had
+ * taken. */
 void dev_attention_put_back(struct dev_task *t);
 
 #endif

@@ -27,7 +27,7 @@ static void reply(struct dev_change *c)
 	dev_round_go(&c->round, DEV_HOME, c->from, came_back);
 }
 
-/* A change may end while it is decided: the loop below goes on then, so that the
+/* A change may end while it is decided: then the loop below continues, so that the
  * stack stays flat. */
 static void pump(struct dev_changes *q)
 {

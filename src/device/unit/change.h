@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * change.h: changes that are decided one at a time and come into force on every
- * worker: of reservations and ACAs, of target port groups, of what a unit keeps
- * over a power loss.
+ * worker: of reservations and ACAs, of target port groups, of persisted records.
  *
  * The home worker decides a change from the newest state, puts its record on the
  * medium if there is one, and visits each worker in turn. Only after the last
@@ -40,7 +39,8 @@ struct dev_change_ops {
 	void (*forget)(struct dev_change *c);
 };
 
-/* Embedded in what is to change. All of it is change.c's. */
+/* Embedded in the object of a room that describes the change. Only change.c uses the
+ * members. */
 struct dev_change {
 	struct dev_round round; /* also carries it home and back */
 	struct list link;	/* dev_changes.waiting, on the home worker */
@@ -51,19 +51,22 @@ struct dev_change {
 	uint8_t *bytes; /* of the record */
 };
 
+/* dev_changes_init makes q an empty queue. */
 void dev_changes_init(struct dev_changes *q);
-/* dev_changes_forget: no thread runs any more; calls forget for what is left. */
+/* dev_changes_forget calls forget for each remaining change. No worker is running. */
 void dev_changes_forget(struct dev_changes *q);
 
 /* dev_change_start: on worker `from`. c stays where it is until done. */
 void dev_change_start(struct dev_change *c, struct dev_server *s,
 		      struct dev_changes *q, unsigned from,
 		      const struct dev_change_ops *ops);
-/* dev_change_record: len bytes (0: nothing any more) are what is kept of lu from
- * now on. Takes over bytes, from malloc. */
+/* dev_change_record persists len bytes (0: deletes the record) as the record of lu,
+ * then calls recorded. Takes over bytes, from malloc. */
 void dev_change_record(struct dev_change *c, struct dev_lu *lu,
 		       enum dev_kept kind, uint8_t *bytes, size_t len);
+/* dev_change_visit calls visit on each worker, then visited. */
 void dev_change_visit(struct dev_change *c);
+/* dev_change_end ends the change: the next one is decided, and done is called. */
 void dev_change_end(struct dev_change *c);
 /* dev_changes_bounce asks `bounces` of all that wait for the current change. */
 void dev_changes_bounce(struct dev_changes *q);

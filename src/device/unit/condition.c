@@ -73,8 +73,8 @@ static void report(const struct dev_lu *lu, enum dev_condition c,
 	s->progress = __atomic_load_n(&lu->progress, __ATOMIC_RELAXED);
 }
 
-bool dev_condition_judges(struct dev_lu *lu, const struct dev_command *row,
-			  struct scsi_sense *s)
+bool dev_condition_check(struct dev_lu *lu, const struct dev_command *row,
+			 struct scsi_sense *s)
 {
 	enum dev_condition c = dev_condition(lu);
 

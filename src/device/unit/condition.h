@@ -25,48 +25,56 @@ enum dev_condition {
 
 /* ---- condition.c ---- */
 
+/* dev_condition returns the condition of the unit. On any worker. */
 enum dev_condition dev_condition(const struct dev_lu *lu);
-/* dev_condition_go: from one condition to another; false: the unit is not in the
- * first one, or that transition does not exist. Any worker. */
+/* dev_condition_go changes the condition from `from` to `to`. False: the unit is not
+ * in the condition `from`, or the transition is not allowed. On any worker. */
 bool dev_condition_go(struct dev_lu *lu, enum dev_condition from,
 		      enum dev_condition to);
-bool dev_condition_judges(struct dev_lu *lu, const struct dev_command *row,
-			  struct scsi_sense *s);
-/* dev_condition_forbids: whether the unit's condition forbids the command; fills *s
- * then. A command that needs the medium ends a power condition. */
+/* dev_condition_check is the part of dev_condition_forbids for a unit that is not
+ * ready, or not active. */
+bool dev_condition_check(struct dev_lu *lu, const struct dev_command *row,
+			 struct scsi_sense *s);
+/* dev_condition_forbids returns whether the condition of the unit forbids the
+ * command, and then sets *s. A command that needs the medium ends a power condition. */
 static inline bool dev_condition_forbids(struct dev_lu *lu,
 					 const struct dev_command *row,
 					 struct scsi_sense *s)
 {
 	return (__atomic_load_n(&lu->condition, __ATOMIC_ACQUIRE) |
 		__atomic_load_n(&lu->power, __ATOMIC_RELAXED)) &&
-	       dev_condition_judges(lu, row, s);
+	       dev_condition_check(lu, row, s);
 }
-/* dev_condition_sense: what REQUEST SENSE reports of it; false: nothing. */
+/* dev_condition_sense sets *s to the sense data that REQUEST SENSE returns for the
+ * condition; false: none. */
 bool dev_condition_sense(const struct dev_lu *lu, struct scsi_sense *s);
 
 /* ---- power.c ---- */
 
 /* dev_power_find: the index of a POWER CONDITION and its modifier; -1: reserved. */
 int dev_power_find(uint8_t condition, uint8_t modifier);
-/* dev_power_go: lu enters that power condition. dev_power_needs_flush: the cache is
- * flushed before. dev_power_wake: lu is active again. Any worker. */
+/* dev_power_go puts lu into the power condition of `index`. dev_power_needs_flush
+ * returns whether the caller has to flush the cache first. dev_power_wake makes lu
+ * active again. On any worker. */
 void dev_power_go(struct dev_lu *lu, int index);
 bool dev_power_needs_flush(int index);
 void dev_power_wake(struct dev_lu *lu);
-/* dev_power_sense: what REQUEST SENSE reports of it; false: the unit is active. */
+/* dev_power_sense sets *s to the sense data that REQUEST SENSE returns for the power
+ * condition; false: the unit is active. */
 bool dev_power_sense(const struct dev_lu *lu, struct scsi_sense *s);
-size_t dev_power_page(const struct dev_task *t, uint8_t *p); /* VPD 8Ah */
+/* dev_power_page writes VPD page 8Ah to p and returns its length. */
+size_t dev_power_page(const struct dev_task *t, uint8_t *p);
 
 /* ---- prevent.c ---- */
 
-/* dev_prevent: n begins or ends to prevent medium removal; on n's worker.
- * persists: the kind that MMC-6 calls persistent. */
+/* dev_prevent sets whether n prevents medium removal; on n's worker. persists: the
+ * persistent prevention of MMC-6. */
 void dev_prevent(struct dev_nexus *n, struct dev_lu *lu, bool persists,
 		 bool on);
-/* dev_is_prevented: START STOP UNIT may not eject. */
+/* dev_is_prevented returns whether START STOP UNIT must not eject. */
 bool dev_is_prevented(const struct dev_lu *lu);
-/* The unit is reset; the nexus ends. */
+/* dev_removal_reset ends all preventions of lu; dev_removal_nexus_gone ends those of
+ * n. */
 void dev_removal_reset(struct dev_lu *lu);
 void dev_removal_nexus_gone(struct dev_nexus *n);
 

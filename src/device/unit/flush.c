@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * flush.c: failed flushes, per nexus and per unit. A nexus belongs to one
- * worker; of the unit there are two numbers that any worker stores.
+ * flush.c: failed flushes, per nexus and per unit. A nexus belongs to one worker;
+ * any worker may store the two numbers of the unit.
  *
  * Linux repeats a SYNCHRONIZE CACHE that ended with WRITE ERROR up to five times at
  * once, and would take a GOOD for its result. So flushes soon after a report report
@@ -84,7 +84,8 @@ static bool is_of(uint64_t departed, uint64_t key)
 	return departed >> 32 == key >> 32;
 }
 
-/* If some are known of this port, the older ones stay: they are lost sooner. */
+/* An existing entry of the port stays, because its failure count is lower: it reports
+ * each loss that a new entry would report. */
 static void depart_from(struct dev_lu *lu, uint64_t key, uint32_t failures)
 {
 	uint32_t i = __atomic_fetch_add(&lu->flushes.departures, 1,
@@ -111,7 +112,7 @@ void dev_flush_depart(struct dev_nexus *n)
 	}
 }
 
-/* What the last session of this initiator port wrote is this one's. */
+/* A new session takes over the writes of the last session of its initiator port. */
 static void inherit(struct dev_task *t, struct dev_lu *lu,
 		    struct dev_unflushed *u)
 {
@@ -137,8 +138,8 @@ static void inherit(struct dev_task *t, struct dev_lu *lu,
 	}
 }
 
-/* A good flush: what was written by those that had gone before it is durable,
- * unless an earlier flush lost it. */
+/* After a successful flush the writes of sessions that ended before the flush are
+ * durable, unless an earlier flush lost them. */
 static void settle_departed(const struct dev_task *t, struct dev_lu *lu,
 			    uint32_t failures)
 {
@@ -158,8 +159,8 @@ static void settle_departed(const struct dev_task *t, struct dev_lu *lu,
 
 /* ---- flushes ---- */
 
-/* Flushes are numbered from 1: what was written before one has at most its
- * number. */
+/* Flushes are numbered from 1. A write that ended before a flush has at most the
+ * number of that flush. */
 static void flush_begin(struct dev_task *t, struct dev_lu *lu)
 {
 	struct dev_unflushed *u = unflushed_of(t);
@@ -197,7 +198,7 @@ static void note_write(struct dev_task *t)
 				 __ATOMIC_RELEASE);
 }
 
-/* All that was written before the flush is durable, or was reported. */
+/* Every write before the flush is durable, or its loss was reported. */
 static void settle(const struct dev_task *t, struct dev_unflushed *u,
 		   uint32_t failures)
 {

@@ -17,8 +17,8 @@ void dev_flush_begin(struct dev_task *t, struct dev_lu *lu);
 /* dev_flush_end: t->req is completed; returns the result that t sees: that of
  * the store, or ERR_UNFLUSHED. */
 int dev_flush_end(struct dev_task *t);
-/* dev_flush_depart: no task of n is left. What it wrote and did not flush stays
- * known, for the initiator may log in again and flush then. */
+/* dev_flush_depart stores the writes of n that may not be durable, because the
+ * initiator may log in again and flush. No task of n is left. */
 void dev_flush_depart(struct dev_nexus *n);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * io.c: what handlers use: buffers, requests to the backstore, block ranges,
+ * io.c: functions for handlers: buffers, requests to the backstore, block ranges,
  * and commands that work in steps.
  */
 #include <string.h>
@@ -107,9 +107,9 @@ bool dev_aux(struct dev_task *t, size_t len)
 }
 
 /*
- * A store may complete a request from within bs_submit: a handler of many
- * steps that simply called itself on would eat the stack. So a completion
- * that comes while the loop below is still in the step only says "again".
+ * A backstore may complete a request within bs_submit. If each completion called the
+ * next step, the stack would grow with each step. So a completion during a step
+ * only sets `again`, and the loop below calls the next step.
  */
 static void run_steps(struct dev_task *t)
 {
@@ -121,7 +121,7 @@ static void run_steps(struct dev_task *t)
 		t->steps.again = false;
 		t->steps.is_running = true;
 		if (!t->steps.next(t))
-			return; /* ended: t is its owner's again */
+			return; /* The step ended t, which its owner may free. */
 		t->steps.is_running = false;
 	} while (t->steps.again);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* lookup.c: units by their LUN, and what a unit is. */
+/* lookup.c: finds units by their LUN, and properties of units. */
 #include "device/unit/command.h"
 #include "device/unit/range.h"
 

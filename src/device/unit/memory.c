@@ -83,7 +83,7 @@ static size_t needed(const struct dev_task *t)
 	return (size_t)len;
 }
 
-/* ---- getting it ---- */
+/* ---- getting memory ---- */
 
 static struct dev_memory *memory_of(const struct dev_task *t)
 {
@@ -225,7 +225,7 @@ void dev_memory_give_up(struct dev_task *t)
 	t->waits = t->held_back = false;
 	share_cancel(s, o, &t->share.wait);
 	share_cancel(s, o, &t->share.hold);
-	serve_soon(t); /* it may have been the first of its session */
+	serve_soon(t); /* t may have been the first waiter of its session */
 }
 
 bool dev_nexus_has_turn(const struct dev_nexus *n)

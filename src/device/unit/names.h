@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* names.h: the names of a unit: what VPD pages 80h and 83h report, and what
- * EXTENDED COPY and ROD tokens name units by. */
+/* names.h: the names of a unit, which VPD pages 80h and 83h report and by which
+ * EXTENDED COPY and ROD tokens name units. */
 #ifndef DEVICE_NAMES_H
 #define DEVICE_NAMES_H
 
@@ -14,18 +14,19 @@
 #define ASSOC_PORT   0x10
 #define ASSOC_DEVICE 0x20
 
-/* dev_serial: the serial number, as configured, or the UUID in hexadecimal;
- * returns its length. */
+/* dev_serial writes the configured serial number, or the UUID in hexadecimal, to
+ * out; returns its length. */
 size_t dev_serial(const struct dev_lu *lu, char out[37]);
 /* dev_put_designator fills in the header of a designator of len bytes at p + 4;
  * returns its end. */
 uint8_t *dev_put_designator(uint8_t *p, uint8_t code, uint8_t kind, size_t len);
-/* dev_put_naa: NAA locally assigned (3h) with 60 bits of the UUID. dev_put_t10:
- * T10 vendor ID with the serial number. Each returns its end. */
+/* dev_put_naa writes an NAA designator, locally assigned (3h), with 60 bits of the
+ * UUID. dev_put_t10 writes the T10 vendor ID with the serial number. Each returns the
+ * end of its designator. */
 uint8_t *dev_put_naa(const struct dev_lu *lu, uint8_t *p);
 uint8_t *dev_put_t10(const struct dev_lu *lu, uint8_t *p);
-/* dev_lu_put_name: the NAA designator, 12 bytes. dev_lu_has_name: whether the
- * name is one of the unit's own. */
+/* dev_lu_put_name writes the NAA designator, 12 bytes. dev_lu_has_name returns
+ * whether the name is a name of the unit. */
 void dev_lu_put_name(const struct dev_lu *lu, uint8_t *p);
 bool dev_lu_has_name(const struct dev_lu *lu, uint8_t code_set, uint8_t type,
 		     const uint8_t *name, size_t len);

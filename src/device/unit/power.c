@@ -28,8 +28,8 @@ static const struct {
 	{ 0x3, 0, STANDBY_Z, false }, /* STANDBY */
 	{ 0x3, 1, STANDBY_Y, false },
 	{ 0x5, 0, STANDBY_Z, false }, /* SLEEP of MMC-6; obsolete in SBC-3 */
-	{ 0x7, 0, 0, true }, /* LU_CONTROL: timers, of which there are none */
-	{ 0xa, 0, IDLE_A, false }, /* FORCE_IDLE_0 */
+	{ 0x7, 0, 0, true },	      /* LU_CONTROL: no timers */
+	{ 0xa, 0, IDLE_A, false },    /* FORCE_IDLE_0 */
 	{ 0xa, 1, IDLE_B, false },
 	{ 0xa, 2, IDLE_C, false },
 	{ 0xb, 0, STANDBY_Z, false }, /* FORCE_STANDBY_0 */

@@ -11,8 +11,8 @@ static uint32_t generation(uint64_t preventions)
 	return (uint32_t)(preventions >> 32);
 }
 
-/* The state of one nexus and the number of all that prevent. MMC-6 §6.14 has two
- * kinds: a persistent prevention does not keep initiators from ejecting. */
+/* The state of one nexus, and the number of nexuses that prevent removal. MMC-6
+ * §6.14 has two kinds: a persistent prevention permits initiators to eject. */
 struct prevention {
 	uint32_t *mine;
 	uint64_t *all;
@@ -30,7 +30,8 @@ static struct prevention persistent(struct dev_nexus *n, struct dev_lu *lu)
 				    &lu->prevented.persistent };
 }
 
-/* One more or one less of this generation; a reset meanwhile wins. */
+/* count adds `by` to the number of this generation. If a concurrent reset has begun a
+ * new generation, the number stays. */
 static void count(uint64_t *all, uint32_t gen, int by)
 {
 	uint64_t was = __atomic_load_n(all, __ATOMIC_RELAXED);

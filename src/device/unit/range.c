@@ -37,7 +37,7 @@ struct dev_fence {
 	struct dev_range *range; /* the owner's; not dereferenced after its end */
 	unsigned owner;
 	uint64_t lba, blocks;
-	/* home's */
+	/* for the home worker only */
 	bool stands;
 	unsigned pending;
 	struct fence_part parts[];
@@ -117,12 +117,12 @@ static bool is_touched(const struct dev_lane *lane, const struct dev_fence *f)
 	return false;
 }
 
-/* ---- home: which fence may stand ---- */
+/* ---- home worker: grants fences ---- */
 
 static void part_up(struct dev_msg *m);
 static void part_down(struct dev_msg *m);
 
-/* Has every fence that came before and overlaps fallen? */
+/* is_next returns whether every earlier overlapping fence has been removed. */
 static bool is_next(const struct dev_fence *f)
 {
 	list_for_each(it, &f->lu->fence_queue) {
@@ -137,8 +137,8 @@ static bool is_next(const struct dev_fence *f)
 	return true;
 }
 
-/* The home's own lane is dealt with on the spot only while a fence is asked
- * for: what an ending sets free comes from the loop, so the stack stays flat. */
+/* The home worker changes its own lane at once only for a new fence. After the
+ * removal of a fence a message runs the next step, so that the stack stays flat. */
 static void put_up(struct dev_fence *f)
 {
 	struct dev_lu *lu = f->lu;
@@ -213,7 +213,7 @@ static void part_is_gone(struct dev_msg *m)
 		free(f);
 }
 
-/* ---- lanes: fences go up and down ---- */
+/* ---- lanes: fences are set and removed ---- */
 
 static void report_clear(struct fence_part *p, bool from_loop)
 {
@@ -243,8 +243,8 @@ static void touch(struct dev_lane *lane, struct dev_range *r)
 	list_push_back(&lane->touching, &r->link);
 }
 
-/* Those that no fence keeps back any more: all are let in before the first
- * runs, for what it does may change the lists. */
+/* let_in grants the waiting ranges that no fence blocks. All are granted before the
+ * first go runs, because go may change the lists. */
 static void let_in(struct dev_lane *lane)
 {
 	struct list ready;
@@ -282,7 +282,7 @@ static void part_down(struct dev_msg *m)
 	let_in(lane);
 }
 
-/* ---- those who touch ---- */
+/* ---- commands that use ranges ---- */
 
 static int ask(struct dev_range *r)
 {

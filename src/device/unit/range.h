@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* range.h: who may touch which blocks at once. */
+/* range.h: shared and exclusive access of commands to ranges of blocks. */
 #ifndef DEVICE_RANGE_H
 #define DEVICE_RANGE_H
 
@@ -12,7 +12,9 @@
  * state. */
 #define DEV_WHOLE_UNIT (DEV_STATE_LBA + 1)
 
-int dev_lanes_init(struct dev_lu *lu); /* 0, ERR_NOMEM */
+/* dev_lanes_init allocates the lanes of lu; ERR_NOMEM. */
+int dev_lanes_init(struct dev_lu *lu);
+/* dev_lanes_fini frees the lanes of lu. No command of lu is in progress. */
 void dev_lanes_fini(struct dev_lu *lu);
 /*
  * dev_range_take calls r->go, now or later, when the caller may use [lba, lba +

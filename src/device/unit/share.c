@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* share.c: see share.h. */
+/* share.c: divides the memory of a worker among its sessions; see share.h. */
 #include "device/share.h"
 
 #include <assert.h>
@@ -23,7 +23,7 @@ void share_owner_init(struct share_owner *o)
 	list_init(&o->held_link);
 }
 
-/* ---- who gets what ---- */
+/* ---- the limits ---- */
 
 static size_t common_free(const struct share *s)
 {
@@ -103,7 +103,8 @@ static bool must_go_on(const struct share_owner *o)
 	return !list_empty(&o->held) || o->beyond != 0;
 }
 
-/* The next command of o, whose turn it is, gets no more of the reserve. */
+/* had_its_turn returns whether the reserve has no room for the next command of o,
+ * whose turn it is. */
 static bool had_its_turn(const struct share *s, const struct share_owner *o)
 {
 	const struct share_wait *w = first_of(&o->waiting);
@@ -112,8 +113,8 @@ static bool had_its_turn(const struct share *s, const struct share_owner *o)
 	       s->turn_len + w->charge.len > s->reserve;
 }
 
-/* All that the session whose turn it is has sent has what it needs, or as much
- * as one turn gives. */
+/* end_turn ends the turn of a session whose commands all have their memory, or which
+ * has used the limit of one turn. */
 static void end_turn(struct share *s)
 {
 	const struct share_owner *o = s->turn;
@@ -251,7 +252,8 @@ static bool serve_held(struct share *s)
 	return false;
 }
 
-/* The next one that does not get on without: true if there is one. */
+/* next_turn selects the next session that cannot continue without the reserve; false:
+ * none. */
 static bool next_turn(struct share *s)
 {
 	end_turn(s);

@@ -27,6 +27,7 @@ struct dev_token_part {
 	struct dev_token_cover *cover;
 };
 
+/* dev_token_revoke marks the token as revoked. On any worker. */
 void dev_token_revoke(struct dev_token_cover *c);
 /* dev_tokens_touch: [lba, lba + blocks) is about to be written: revokes the
  * tokens that stand for any of it. On the calling worker's lane. */

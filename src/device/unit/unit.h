@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * unit.h: the floor of the device: what its rooms share: nexuses, units, the
- * server, how a command ends and does its I/O. docs/ARCHITECTURE.md lists the
- * rooms; the other headers of this room have a job each.
+ * unit.h: the types and functions that all rooms of the device use: nexuses, units,
+ * the server, the end of a command and its I/O. docs/ARCHITECTURE.md lists the rooms;
+ * each other header of this room has one job.
  */
 #ifndef DEVICE_UNIT_H
 #define DEVICE_UNIT_H
@@ -17,7 +17,7 @@
 #define DEV_MAX_LUNS	256
 #define DEV_MAX_WORKERS 64
 #define DEV_MAX_PORTS	65535u
-#define DEV_PARAM_MAX	8192 /* the most parameter data of one command */
+#define DEV_PARAM_MAX	8192 /* bytes of parameter data of one command */
 #define DEV_CHUNK	(256u << 10) /* of commands that work in steps */
 
 struct dev_rows;
@@ -322,7 +322,10 @@ struct dev_round {
 	void (*done)(struct dev_round *r);
 };
 
+/* dev_round_start begins a visit on worker `here`. The caller has set server, visit
+ * and done; r stays valid until done. */
 void dev_round_start(struct dev_round *r, unsigned here);
+/* dev_round_next ends the visit of the current worker. */
 void dev_round_next(struct dev_round *r);
 /* dev_round_go calls run on worker `to`: at once if that is the calling one. */
 void dev_round_go(struct dev_round *r, unsigned here, unsigned to,
@@ -338,12 +341,15 @@ bool dev_denied_at(const struct dev_nexus *n, const struct dev_lu *lu,
  * find all units but their own through this function. */
 struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun);
 
+/* dev_is_cd returns whether the unit is a CD/DVD device. */
 bool dev_is_cd(const struct dev_lu *lu);
-/* dev_write_protected: the unit is read-only, or SWP is set. */
+/* dev_write_protected returns whether the unit is read-only, or SWP is set. */
 bool dev_write_protected(const struct dev_lu *lu);
-/* dev_keeps: the unit can keep a record over a power loss. */
+/* dev_keeps returns whether the unit can persist a record. */
 bool dev_keeps(const struct dev_lu *lu);
+/* dev_has_type_2 returns whether the unit has protection type 2. */
 bool dev_has_type_2(const struct dev_lu *lu);
+/* dev_has_groups returns whether the server has target port groups. */
 bool dev_has_groups(const struct dev_lu *lu);
 /* The offset of the only threshold in mode page 1Ch/02h. */
 #define DEV_THRESHOLD_AT 16u
@@ -373,8 +379,9 @@ struct dev_flow {
 /* dev_finish: t->status and sense data are set, no I/O is in progress. It gives
  * back t's range. */
 void dev_finish(struct dev_task *t);
-/* dev_complete gives t back to its owner: done, or released after an abort. */
+/* dev_complete returns t to its owner: calls done, or released after an abort. */
 void dev_complete(struct dev_task *t);
+/* dev_good ends t with GOOD. */
 void dev_good(struct dev_task *t);
 /*
  * While dev_task_begin checks t (prepare) these refuse it, and dev_task_execute
