@@ -112,7 +112,7 @@ static void set_nexus(const struct dev_lu_change *u, struct dev_nexus *n)
 	unsigned aca = n->itl[lun].aca;
 
 	if (u->reset || u->aca_of_all ||
-	    (u->aborts && u->sweep == SWEEP_LISTED &&
+	    (u->aborts && u->scope == ABORT_LISTED &&
 	     dev_lu_change_is_due(u, n)))
 		aca &= ~ACA_OWN;
 	if (u->aca == ACA_CLEAR)
@@ -186,11 +186,11 @@ static void decide_fault(struct dev_change *c)
 	if (u->aca == ACA_ESTABLISH && !may) {
 		u->status = SCSI_ACA_ACTIVE;
 		u->aca = ACA_KEEP;
-		u->sweep = SWEEP_LISTED;
+		u->scope = ABORT_LISTED;
 	}
 	if (u->aca == ACA_CLEAR && f != u->nexus)
 		u->aca = ACA_KEEP;
-	u->aborts = u->sweep != SWEEP_LISTED;
+	u->aborts = u->scope != ABORT_LISTED;
 	if (u->aborts || u->aca != ACA_KEEP)
 		dev_lu_change_publish(u);
 	else
@@ -240,18 +240,18 @@ static const struct dev_change_ops fault_ops = {
 	.bounces = dev_lu_change_bounces,
 };
 
-static enum dev_sweep sweep_of(const struct dev_lu *lu)
+static enum dev_abort_scope abort_scope(const struct dev_lu *lu)
 {
 	unsigned qerr = DEV_CTL(lu, qerr);
 
 	if (!qerr)
-		return SWEEP_LISTED;
-	return qerr == 1 && !dev_lu_own_task_sets(lu) ? SWEEP_ALL : SWEEP_OWN;
+		return ABORT_LISTED;
+	return qerr == 1 && !dev_lu_own_task_sets(lu) ? ABORT_ALL : ABORT_OWN;
 }
 
 /* False: no memory; the task ends without consequences. */
 static bool change_everywhere(struct dev_task *t, enum dev_aca_change change,
-			      enum dev_sweep sweep)
+			      enum dev_abort_scope scope)
 {
 	struct dev_lu_change *u = calloc(1, sizeof(*u));
 
@@ -261,7 +261,7 @@ static bool change_everywhere(struct dev_task *t, enum dev_aca_change change,
 	u->nexus = t->nexus;
 	u->task = t;
 	u->aca = change;
-	u->sweep = sweep;
+	u->scope = scope;
 	u->past_aca = t->order.past_aca;
 	dev_lu_change_start(u, t->nexus->cfg.worker, &fault_ops);
 	return true;
@@ -271,19 +271,19 @@ static bool change_everywhere(struct dev_task *t, enum dev_aca_change change,
  * runs once they are in force. */
 static bool has_consequences(struct dev_task *t)
 {
-	enum dev_sweep sweep;
+	enum dev_abort_scope scope;
 	enum dev_aca_change change;
 
 	/* Only a command in the task set establishes an ACA (SAM-5 §5.10.2). */
 	if (!list_linked(&t->order.in_set))
 		return false;
-	sweep = sweep_of(t->lu);
+	scope = abort_scope(t->lu);
 	change = change_by(t);
 	if (change_own(t, change))
 		change = ACA_KEEP;
-	if (change == ACA_KEEP && sweep == SWEEP_LISTED)
+	if (change == ACA_KEEP && scope == ABORT_LISTED)
 		return false;
-	return change_everywhere(t, change, sweep);
+	return change_everywhere(t, change, scope);
 }
 
 void dev_set_ended(struct dev_task *t)

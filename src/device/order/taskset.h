@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* taskset.h: the task set of a nexus at a unit: which task waits for which, and what
- * a fault of one does to the other tasks. */
+/* taskset.h: the task set of a nexus at a unit: the order of tasks, and the effect of
+ * a failed task on the other tasks. */
 #ifndef DEVICE_TASKSET_H
 #define DEVICE_TASKSET_H
 
@@ -8,19 +8,21 @@
 
 /* ---- taskset.c ---- */
 
-/* dev_set_enter, dev_set_leave: t is in the task set of its nexus from begin to its
- * end. To leave twice does nothing. */
+/* dev_set_enter and dev_set_leave add t to the task set of its nexus at the begin of
+ * t, and remove t at its end. A second dev_set_leave does nothing. */
 void dev_set_enter(struct dev_task *t);
 void dev_set_leave(struct dev_task *t);
 /* dev_set_waits returns whether t is dormant; then the task set calls flow->enabled
  * once t may execute. */
 bool dev_set_waits(struct dev_task *t);
-/* dev_set_is_barrier: t is ORDERED, and all nexuses share the task set. */
+/* dev_set_is_barrier returns whether t is ORDERED and all nexuses share the task
+ * set. */
 bool dev_set_is_barrier(const struct dev_task *t);
 /* dev_set_holds returns whether an ACA keeps t from ending; then the task set calls
  * dev_finish once the ACA is cleared. */
 bool dev_set_holds(struct dev_task *t);
-/* dev_nexus_free: n is closed, no message of n and no CLEAR ACA is in progress. */
+/* dev_nexus_free frees n, which is closed. No message of n and no CLEAR ACA is in
+ * progress. */
 void dev_nexus_free(struct dev_nexus *n);
 /* dev_set_wake looks, from the loop, for dormant tasks of n that may run now. */
 void dev_set_wake(struct dev_nexus *n);
@@ -38,12 +40,12 @@ void dev_nexus_priority_init(struct dev_nexus *n, struct dev_lu *lu);
 
 /* ---- aca.c ---- */
 
-/* dev_aca_refuses: whether t, which begins, is refused for its attribute or for an
- * ACA. */
+/* dev_aca_refuses returns whether it refused t, which begins, because of its
+ * attribute or of an ACA. */
 bool dev_aca_refuses(struct dev_task *t);
-/* dev_aca_blocks: whether an ACA keeps t from running, or from ending. */
+/* dev_aca_blocks returns whether an ACA keeps t from executing, or from ending. */
 bool dev_aca_blocks(const struct dev_task *t);
-/* dev_set_ended: dev_flow.ended. Completes t once no ACA blocks it, and once the
+/* dev_set_ended is dev_flow.ended: completes t once no ACA blocks t, and once the
  * consequences of a CHECK CONDITION (NACA, QERR) are in force on all workers. */
 void dev_set_ended(struct dev_task *t);
 /* dev_nexus_aca_init blocks the tasks of the new nexus n if the task set of lu that

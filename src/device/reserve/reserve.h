@@ -21,7 +21,7 @@
 #include "scsi/transportid.h"
 
 #define RSV_MAX	  512u /* registrations of a unit */
-#define RSV_SHARE 64u  /* of them, those that one initiator makes */
+#define RSV_SHARE 64u  /* registrations that one initiator may make */
 
 /* SPC-4 table 78 */
 enum rsv_type {
@@ -30,7 +30,7 @@ enum rsv_type {
 	RSV_TYPE_EA = 3,
 	RSV_TYPE_WE_RO = 5, /* registrants only */
 	RSV_TYPE_EA_RO = 6,
-	RSV_TYPE_WE_AR = 7, /* all registrants hold it */
+	RSV_TYPE_WE_AR = 7, /* all registrants are holders */
 	RSV_TYPE_EA_AR = 8,
 };
 

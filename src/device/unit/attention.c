@@ -108,7 +108,7 @@ struct nexus_visit {
 	const struct dev_nexus *except; /* compared only, never dereferenced */
 	dev_visit *visit;
 	unsigned what;
-	struct dev_task *task; /* that waits for the visit, or NULL */
+	struct dev_task *task; /* a waiter for the visit, or NULL */
 	void (*then)(struct dev_task *t);
 };
 

@@ -25,7 +25,7 @@ enum dev_ua {
 	UA_DEVICE_IDENTIFIER,
 	UA_MEDIUM_CHANGED,
 	UA_LOG_CHANGED,
-	UA_OF_DEVICE, /* the latest one of a real device (pass.c) */
+	UA_OF_DEVICE, /* the latest attention of a SCSI device (pass.c) */
 	UA_COUNT,
 };
 

@@ -29,10 +29,11 @@ struct dev_change_ops {
 	void (*visit)(struct dev_change *c, unsigned worker);
 	/* On the home worker, after the last visit. Goes on as decide does. */
 	void (*visited)(struct dev_change *c);
-	/* On the worker that started c: c is its owner's again. */
+	/* On the worker that started c: the owner may free c. */
 	void (*done)(struct dev_change *c);
-	/* On the home worker: c cannot wait until `current` has ended. True: it
-	 * was given its status, and done follows. NULL: it can always wait. */
+	/* On the home worker: returns whether c cannot wait until `current` has
+	 * ended. True: c has its status, and done follows. NULL: c can always
+	 * wait. */
 	bool (*bounces)(struct dev_change *c, const struct dev_change *current);
 	/* The server is freed, no thread runs: c will not be done. NULL: c has
 	 * nothing to free. */
@@ -42,11 +43,11 @@ struct dev_change_ops {
 /* Embedded in the object of a room that describes the change. Only change.c uses the
  * members. */
 struct dev_change {
-	struct dev_round round; /* also carries it home and back */
+	struct dev_round round; /* also takes c to the home worker and back */
 	struct list link;	/* dev_changes.waiting, on the home worker */
 	struct dev_changes *queue;
 	const struct dev_change_ops *ops;
-	unsigned from; /* the worker that started it */
+	unsigned from; /* the worker that started c */
 	struct dev_save save;
 	uint8_t *bytes; /* of the record */
 };
@@ -56,7 +57,8 @@ void dev_changes_init(struct dev_changes *q);
 /* dev_changes_forget calls forget for each remaining change. No worker is running. */
 void dev_changes_forget(struct dev_changes *q);
 
-/* dev_change_start: on worker `from`. c stays where it is until done. */
+/* dev_change_start adds c to the queue q, on worker `from`. c stays valid until
+ * done. */
 void dev_change_start(struct dev_change *c, struct dev_server *s,
 		      struct dev_changes *q, unsigned from,
 		      const struct dev_change_ops *ops);
@@ -68,7 +70,7 @@ void dev_change_record(struct dev_change *c, struct dev_lu *lu,
 void dev_change_visit(struct dev_change *c);
 /* dev_change_end ends the change: the next one is decided, and done is called. */
 void dev_change_end(struct dev_change *c);
-/* dev_changes_bounce asks `bounces` of all that wait for the current change. */
+/* dev_changes_bounce ends each waiting change whose `bounces` returns true. */
 void dev_changes_bounce(struct dev_changes *q);
 
 #endif

@@ -90,7 +90,7 @@ int dev_control_at(const uint8_t *cdb)
 {
 	static const int8_t at[8] = { 5, 9, 9, -1, 15, 11, -1, -1 };
 
-	if (cdb[0] == 0x7f) /* variable length: it comes first */
+	if (cdb[0] == 0x7f) /* variable length: CONTROL is byte 1 */
 		return 1;
 	return at[cdb[0] >> 5];
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* command.h: commands as rows, what a row says of its command, and how rows are
- * found (command.c). */
+/* command.h: the rows of the command table and the search for rows (command.c). */
 #ifndef DEVICE_COMMAND_H
 #define DEVICE_COMMAND_H
 
@@ -89,7 +88,7 @@ struct dev_rows {
 
 /* ---- command.c ---- */
 
-/* dev_command_index: rows (NULL at the end, borrowed) are the server's. */
+/* dev_command_index gives the server its rows (NULL at the end, borrowed). */
 void dev_command_index(struct dev_server *s,
 		       const struct dev_rows *const *rows);
 
@@ -102,27 +101,29 @@ struct dev_row_at {
 struct dev_row_at dev_row_first(const struct dev_server *s);
 void dev_row_next(struct dev_row_at *at);
 
-/* dev_command_find: the row for a CDB to a unit of this type, or NULL; then *known:
- * there are rows with this operation code and other service actions. */
+/* dev_command_find returns the row for a CDB to a unit of this type, or NULL; then
+ * *known says whether rows with this operation code and other service actions
+ * exist. */
 const struct dev_command *dev_command_find(const struct dev_server *s,
 					   enum dev_type type,
 					   const uint8_t *cdb, bool *known);
-/* Whether units of this type have the row; whether this unit has it. */
+/* dev_command_is_for returns whether units of this type have the row;
+ * dev_command_has, whether this unit has the row. */
 bool dev_command_is_for(const struct dev_command *c, enum dev_type type);
 bool dev_command_has(const struct dev_lu *lu, const struct dev_command *c);
-/* Whether the unit has any command of this operation code. */
+/* dev_command_any returns whether the unit has any command of this operation code. */
 bool dev_command_any(const struct dev_server *s, const struct dev_lu *lu,
 		     uint8_t op);
-/* dev_control_at: the offset of CONTROL, by the group of the operation code; -1: the
- * group does not define one. */
+/* dev_control_at returns the offset of CONTROL by the group of the operation code; -1:
+ * the group does not define CONTROL. */
 int dev_control_at(const uint8_t *cdb);
 #define CONTROL_NACA 0x04
-/* Whether the CDB has NACA set. */
+/* dev_task_naca returns whether the CDB has NACA set. */
 bool dev_task_naca(const struct dev_task *t);
-/* dev_command_usage: the usage mask of a byte of the CDB, with NACA. */
+/* dev_command_usage returns the usage mask of a byte of the CDB, with NACA. */
 uint8_t dev_command_usage(const struct dev_command *row, unsigned byte);
-/* dev_command_check: byte << 3 | bit of the highest reserved bit that is set; -1:
- * none is. */
+/* dev_command_check returns byte << 3 | bit of the highest reserved bit that the CDB
+ * sets; -1: none. */
 int dev_command_check(const struct dev_command *row, const uint8_t *cdb);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "device/unit/unit.h"
 
-/* Why a unit does not serve its medium. */
+/* The conditions in which a unit does not serve its medium, and LU_READY. */
 enum dev_condition {
 	LU_READY,
 	LU_NO_MEDIUM,
@@ -51,7 +51,8 @@ bool dev_condition_sense(const struct dev_lu *lu, struct scsi_sense *s);
 
 /* ---- power.c ---- */
 
-/* dev_power_find: the index of a POWER CONDITION and its modifier; -1: reserved. */
+/* dev_power_find returns the index of a POWER CONDITION and its modifier; -1:
+ * reserved. */
 int dev_power_find(uint8_t condition, uint8_t modifier);
 /* dev_power_go puts lu into the power condition of `index`. dev_power_needs_flush
  * returns whether the caller has to flush the cache first. dev_power_wake makes lu

@@ -21,9 +21,9 @@ static bool is_write(const struct bs_req *req)
 	return req->op == BS_WRITE || req->op == BS_ZERO || req->op == BS_UNMAP;
 }
 
-/* Whether the command reports failures of earlier writes of its nexus: a flush does,
- * and a write to t's own unit that is durable when it ends. A copy does not, because
- * its sense data could not name the blocks. */
+/* A flush reports failures of earlier writes of its nexus, and so does a write to the
+ * unit of t that is durable at its end. A copy does not, because its sense data could
+ * not name the blocks. */
 static bool is_judged(const struct dev_task *t, const struct dev_lu *lu)
 {
 	if (t->req.op == BS_FLUSH)
@@ -42,7 +42,7 @@ static uint32_t load(const uint32_t *p)
 	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
-/* A flush failed since the nexus wrote: those writes may be lost. */
+/* A flush failed after the nexus wrote, so the writes may be lost. */
 static void renew(struct dev_unflushed *u, uint32_t failures)
 {
 	if (u->failures == failures)
@@ -69,7 +69,7 @@ static bool is_repeated(const struct dev_task *t, struct dev_unflushed *u)
 	return false;
 }
 
-/* ---- initiators that lost their session ---- */
+/* ---- initiators whose session ended ---- */
 
 static uint64_t departed_key(const struct dev_nexus *n)
 {

@@ -12,10 +12,11 @@
 
 #include "device/unit/unit.h"
 
-/* dev_flush_begin: t->req, which is filled in, is about to go to lu's store. */
+/* dev_flush_begin notes the begin of t->req, which the caller then submits to the
+ * backstore of lu. */
 void dev_flush_begin(struct dev_task *t, struct dev_lu *lu);
-/* dev_flush_end: t->req is completed; returns the result that t sees: that of
- * the store, or ERR_UNFLUSHED. */
+/* dev_flush_end notes the end of t->req and returns the result for t: the result of
+ * the backstore, or ERR_UNFLUSHED. */
 int dev_flush_end(struct dev_task *t);
 /* dev_flush_depart stores the writes of n that may not be durable, because the
  * initiator may log in again and flush. No task of n is left. */

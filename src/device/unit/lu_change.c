@@ -10,8 +10,8 @@ static struct dev_lu_change *lu_change_of(struct dev_change *c)
 bool dev_lu_change_is_due(const struct dev_lu_change *u,
 			  const struct dev_nexus *n)
 {
-	if (u->sweep != SWEEP_LISTED)
-		return u->sweep == SWEEP_ALL || n == u->nexus;
+	if (u->scope != ABORT_LISTED)
+		return u->scope == ABORT_ALL || n == u->nexus;
 	return u->is_listed && u->is_listed(u, n);
 }
 
@@ -49,7 +49,7 @@ bool dev_lu_change_bounces(struct dev_change *c,
 	return true;
 }
 
-/* ---- tasks are aborted ---- */
+/* ---- aborting tasks ---- */
 
 static void one_is_gone(struct dev_lu_change *u)
 {
@@ -75,7 +75,7 @@ static void mark_due(const struct dev_lu_change *u, unsigned worker)
 	}
 }
 
-/* A nexus of this worker whose tasks are still to be aborted. */
+/* next_due returns a nexus of this worker whose tasks u has not aborted; NULL: none. */
 static struct dev_nexus *next_due(struct dev_server *s, unsigned worker)
 {
 	list_for_each(it, &s->nexuses[worker]) {
@@ -87,7 +87,7 @@ static struct dev_nexus *next_due(struct dev_server *s, unsigned worker)
 	return NULL;
 }
 
-/* An abort may end a nexus: the walk begins anew after each. */
+/* An abort may end a nexus, so the walk begins again after each abort. */
 void dev_lu_change_abort(struct dev_lu_change *u, unsigned worker)
 {
 	struct dev_nexus *n;

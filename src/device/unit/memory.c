@@ -29,7 +29,7 @@ void *dev_memory_get(struct dev_task *t, size_t len)
 
 /* ---- how much a command needs ---- */
 
-/* Whether the backstore lends its own memory to this READ (rw.c). */
+/* The backstore may lend its own memory to a READ (rw.c). */
 static bool is_lent(const struct dev_task *t, uint64_t len)
 {
 	struct iovec iov;
@@ -75,7 +75,7 @@ static size_t needed(const struct dev_task *t)
 	len += chunk_len(t);
 	if (len == 0)
 		return 0;
-	if (t->protect.type) /* the information has a buffer of its own */
+	if (t->protect.type) /* protection information has its own buffer */
 		len += (len >> t->lu->block_shift) * 8;
 	len = (len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 	if (env->buf_common)

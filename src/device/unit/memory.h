@@ -5,14 +5,15 @@
 
 #include "device/unit/unit.h"
 
-/* dev_memory_begin: the command is prepared. It has its share, and a buffer as
- * t->out if it has data-out, or waits (t->waits). ERR_BUSY: no memory. */
+/* dev_memory_begin gives the prepared command its share of memory, with t->out if the
+ * command has data-out; otherwise the command waits (t->waits). ERR_BUSY: no memory. */
 int dev_memory_begin(struct dev_task *t);
-/* dev_memory_give_up: the command will not run: it waits no longer. */
+/* dev_memory_give_up ends the wait of a command that will not execute. */
 void dev_memory_give_up(struct dev_task *t);
-/* dev_memory_end gives all of it back. It may be called twice. */
+/* dev_memory_end returns all memory of the command. A second call does nothing. */
 void dev_memory_end(struct dev_task *t);
-/* dev_memory_get: one more buffer of a command that runs. NULL: no memory. */
+/* dev_memory_get returns one more buffer for a command in execution; NULL: no
+ * memory. */
 void *dev_memory_get(struct dev_task *t, size_t len);
 
 #endif

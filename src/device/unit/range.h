@@ -26,8 +26,8 @@ int dev_range_take(struct dev_range *r, struct dev_lu *lu, unsigned worker,
 		   void (*go)(struct dev_range *r));
 /* dev_range_drop releases the range, if one is held. */
 void dev_range_drop(struct dev_range *r);
-/* dev_range_give_up forgets a range that waits for other commands; false: go was
- * called, or will be. */
+/* dev_range_give_up removes a waiting range; false: go was called, or a message that
+ * calls go is on its way. */
 bool dev_range_give_up(struct dev_range *r);
 
 #endif

@@ -96,8 +96,8 @@ static struct share_wait *first_of(const struct list *waits)
 	return list_entry(waits->next, struct share_wait, link);
 }
 
-/* Whether o cannot wait: its connection is not read, or data of commands that wait
- * have arrived already. */
+/* must_go_on returns whether o cannot wait: the connection is not being read, or data
+ * of waiting commands have arrived already. */
 static bool must_go_on(const struct share_owner *o)
 {
 	return !list_empty(&o->held) || o->beyond != 0;

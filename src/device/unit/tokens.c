@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* tokens.c: writes revoke the tokens that stand for their blocks (tokens.h). */
+/* tokens.c: writes revoke the tokens of the written blocks (tokens.h). */
 #include "device/unit/tokens.h"
 
 void dev_token_revoke(struct dev_token_cover *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tokens.h: the part of a ROD token (copy.h) that each write looks at: the
- * blocks that the token stands for. A write to any of them revokes the token.
+ * tokens.h: the blocks of a ROD token (copy.h). Each write compares its blocks with
+ * those of the tokens: a write to a block of a token revokes the token.
  */
 #ifndef DEVICE_TOKENS_H
 #define DEVICE_TOKENS_H
@@ -29,8 +29,8 @@ struct dev_token_part {
 
 /* dev_token_revoke marks the token as revoked. On any worker. */
 void dev_token_revoke(struct dev_token_cover *c);
-/* dev_tokens_touch: [lba, lba + blocks) is about to be written: revokes the
- * tokens that stand for any of it. On the calling worker's lane. */
+/* dev_tokens_touch revokes the tokens in the lane of the calling worker that have a
+ * block of [lba, lba + blocks), which the caller then writes. */
 void dev_tokens_touch(struct dev_lu *lu, unsigned worker, uint64_t lba,
 		      uint64_t blocks);
 
