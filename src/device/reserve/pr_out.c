@@ -73,18 +73,6 @@ int dev_prepare_pr_out(struct dev_task *t, uint64_t *out_len)
 
 /* ---- the parameter list ---- */
 
-static bool bad_length(struct dev_task *t)
-{
-	dev_bad_length(t);
-	return false;
-}
-
-static bool bad_byte(struct dev_task *t, size_t byte)
-{
-	dev_bad_parameter(t, (unsigned)byte);
-	return false;
-}
-
 /* §7.6.4.6: REGISTER permits the name of a device, which stands for all of its
  * ports. REGISTER AND MOVE needs the name of one port. */
 static bool take_id(const struct dev_task *t, struct rsv_out *o,
@@ -117,7 +105,7 @@ static bool take_ids(struct dev_task *t, struct rsv_out *o, const uint8_t *p,
 	while (at < end) {
 		if (o->nnames == most ||
 		    !take_id(t, o, p + at, end - at, &used))
-			return bad_byte(t, at);
+			return !dev_bad_parameter(t, (unsigned)at);
 		o->nnames++;
 		at += used;
 	}
@@ -132,13 +120,13 @@ static bool take_register(struct dev_task *t, struct rsv_out *o,
 	o->all_tg_pt = p[BYTE_FLAGS] & FLAG_ALL_TG;
 	o->aptpl = p[BYTE_FLAGS] & FLAG_APTPL;
 	if (o->aptpl && !rsv_keeps(t->lu))
-		return bad_byte(t, BYTE_FLAGS);
+		return !dev_bad_parameter(t, BYTE_FLAGS);
 	if (!o->spec_i_pt)
-		return len == LIST_MIN || bad_length(t);
+		return len == LIST_MIN || !dev_bad_length(t);
 	if (o->action == SCSI_PROUT_REGISTER_IGNORE) /* §5.13.7.3 */
-		return bad_byte(t, BYTE_FLAGS);
+		return !dev_bad_parameter(t, BYTE_FLAGS);
 	if (len < IDS_AT || get_be32(p + LIST_MIN) != len - IDS_AT)
-		return bad_length(t);
+		return !dev_bad_length(t);
 	return take_ids(t, o, p, IDS_AT, len);
 }
 
@@ -150,12 +138,12 @@ static bool take_move(struct dev_task *t, struct rsv_out *o, const uint8_t *p,
 	o->aptpl = p[17] & FLAG_APTPL;
 	o->port = get_be16(p + 18);
 	if (o->aptpl && !rsv_keeps(t->lu))
-		return bad_byte(t, 17);
+		return !dev_bad_parameter(t, 17);
 	if (get_be32(p + 20) != len - MOVE_ID_AT || len == MOVE_ID_AT)
-		return bad_length(t);
+		return !dev_bad_length(t);
 	if (!take_ids(t, o, p, MOVE_ID_AT, len))
 		return false;
-	return o->nnames == 1 || bad_byte(t, MOVE_ID_AT);
+	return o->nnames == 1 || !dev_bad_parameter(t, MOVE_ID_AT);
 }
 
 /* REPLACE LOST RESERVATION uses no flag except APTPL (§6.16.3). */
@@ -163,7 +151,8 @@ static bool take_replace(struct dev_task *t, struct rsv_out *o,
 			 const uint8_t *p)
 {
 	o->aptpl = p[BYTE_FLAGS] & FLAG_APTPL;
-	return !o->aptpl || rsv_keeps(t->lu) || bad_byte(t, BYTE_FLAGS);
+	return !o->aptpl || rsv_keeps(t->lu) ||
+	       !dev_bad_parameter(t, BYTE_FLAGS);
 }
 
 static bool take_list(struct dev_task *t, struct rsv_out *o)
@@ -172,7 +161,7 @@ static bool take_list(struct dev_task *t, struct rsv_out *o)
 	size_t len = t->out_len;
 
 	if (len != get_be32(t->cdb + 5)) /* The initiator sent less. */
-		return bad_length(t);
+		return !dev_bad_length(t);
 	o->action = (uint8_t)t->row->sa;
 	o->type = (enum rsv_type)(t->cdb[2] & TYPE_MASK);
 	o->key = get_be64(p);
