@@ -422,13 +422,17 @@ struct dev_task {
 	uint8_t priority;
 	uint8_t cdb[DEV_CDB_MAX];
 	uint16_t cdb_len;
-	uint32_t edtl_out; /* expected data transfer length of data-out */
-	uint32_t edtl_in;  /* that of data-in */
-	/* the initiator expects data in both directions: refused */
-	bool bidirectional;
-	/* bytes of unsolicited data-out that may come */
-	uint32_t unasked;
-	bool may_hold; /* the connection can delay the unsolicited data */
+	/* expected data transfer lengths of data-out and data-in */
+	struct {
+		uint32_t out, in;
+		/* the initiator expects data in both directions: refused */
+		bool both;
+	} edtl;
+	/* how much unsolicited data-out may come */
+	struct {
+		uint32_t len;
+		bool may_hold; /* the connection can delay the data */
+	} unsolicited;
 	/* Called when a command with data-out that waited for memory has got
 	 * it: out has room for all of out_len. Not called from within
 	 * dev_task_begin, nor after an abort. */
@@ -437,21 +441,25 @@ struct dev_task {
 	 * not called if the task was aborted (dev_task_abort). */
 	void (*done)(struct dev_task *t);
 	/* set by dev_task_begin */
-	uint32_t out_len; /* bytes of data-out to receive, <= edtl_out */
+	uint32_t out_len; /* bytes of data-out to receive, <= edtl.out */
 	struct bufv out;  /* memory for data-out; lent until dev_task_end */
-	/* the task waits for memory; out has room for `unasked` bytes only */
+	/* the task waits for memory; out has room for unsolicited.len bytes */
 	bool waits;
-	/* out has no room even for `unasked` bytes until `ready` */
+	/* out has no room even for these bytes until `ready` */
 	bool held_back;
 	/* set before done */
 	uint8_t status; /* enum scsi_status */
-	uint16_t sense_len;
-	uint8_t sense[DEV_SENSE_MAX];
-	struct bufv in; /* data-in, <= edtl_in bytes; lent until dev_task_end */
+	struct {
+		uint16_t len; /* 0: no sense data */
+		uint8_t data[DEV_SENSE_MAX];
+	} sense;
+	struct bufv in; /* data-in, <= edtl.in bytes; lent until dev_task_end */
 	/* The bytes that the command would have transferred with a large
-	 * enough EDTL: the residual is in_total or out_total minus EDTL (RFC
+	 * enough EDTL: the residual is total.in or total.out minus EDTL (RFC
 	 * 7143 §11.4.5). */
-	uint64_t in_total, out_total;
+	struct {
+		uint64_t in, out;
+	} total;
 	/* private to the device */
 	const struct dev_flow *flow; /* for ending.c: how the task goes on */
 	enum dev_task_state state;
@@ -544,7 +552,7 @@ struct dev_task {
  * range, unit attention, access, reservation) and sets out_len and out to the
  * data-out that the command needs. A refused command needs none; the target
  * calls dev_task_execute nevertheless, which reports the status. If the command
- * waits for memory (t->waits), out has room for t->unasked bytes only, and the
+ * waits for memory (t->waits), out has room for t->unsolicited.len bytes, and the
  * target solicits no data before `ready`; the target may call dev_task_execute
  * if out_len is 0. ERR_BUSY: no memory; the target ends the command with TASK
  * SET FULL or BUSY, and does not call dev_task_end.

@@ -142,14 +142,13 @@ static int check_data(struct dev_task *t, uint64_t want)
 {
 	uint32_t part = least_part(t);
 
-	if (t->bidirectional ||
-	    (has_data_in(t) && t->edtl_out && !t->edtl_in) ||
-	    (want && t->edtl_in && !t->edtl_out))
+	if (t->edtl.both || (has_data_in(t) && t->edtl.out && !t->edtl.in) ||
+	    (want && t->edtl.in && !t->edtl.out))
 		return dev_check(t, SENSE_ILLEGAL_REQUEST,
 				 ASC_INVALID_FIELD_IN_IU);
-	if (want <= t->edtl_out || (part && t->edtl_out % part == 0))
+	if (want <= t->edtl.out || (part && t->edtl.out % part == 0))
 		return 0;
-	t->out_total =
+	t->total.out =
 		want; /* an overflow (RFC 7143 §11.4.5.1), as LIO reports it */
 	if (has_list(t))
 		return dev_bad_length(t);
@@ -274,8 +273,8 @@ static void clear(struct dev_task *t)
 	t->out_len = 0;
 	t->out = t->in = (struct bufv){ 0 };
 	t->status = SCSI_GOOD;
-	t->sense_len = 0;
-	t->in_total = t->out_total = 0;
+	t->sense.len = 0;
+	t->total.in = t->total.out = 0;
 	t->abort.due = t->begun.refused = t->steps.is_running = t->steps.again =
 		false;
 	t->order.past_aca = false;
@@ -321,8 +320,8 @@ int dev_task_begin(struct dev_task *t)
 	if (find_row(t) || check_lu(t) || prepare(t, &want) ||
 	    check_data(t, want))
 		return 0;
-	t->out_total = want;
-	t->out_len = (uint32_t)MIN(want, (uint64_t)t->edtl_out);
+	t->total.out = want;
+	t->out_len = (uint32_t)MIN(want, (uint64_t)t->edtl.out);
 	err = dev_memory_begin(t);
 	if (err) {
 		dev_set_leave(t);
@@ -342,7 +341,7 @@ void dev_task_fail(struct dev_task *t, enum dev_failure why)
 		dev_finish(t);
 		return;
 	}
-	t->out_total = 0; /* no data were received */
+	t->total.out = 0; /* no data were received */
 	dev_check_failure(t, why);
 }
 

@@ -34,7 +34,7 @@ static void device_done(struct dev_task *d)
 	struct tgt_task *t = container_of(d, struct tgt_task, dev);
 
 	t->dm.out = (struct bufv){ .n = 0 }; /* the device has it again */
-	if (d->sense_len)
+	if (d->sense.len)
 		log_store_fault(t);
 	if (d->in.len)
 		tgt_response_put(t);
@@ -268,20 +268,18 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	d->attr = cmd->attr;
 	/* RFC 7144 §5.1.1: ignored unless that level was negotiated */
 	d->priority = s->params.protocol_level >= 2 ? cmd->priority : 0;
-	d->bidirectional = cmd->read && cmd->write;
-	d->edtl_out = cmd->write ? cmd->edtl : 0;
-	d->edtl_in = d->bidirectional ? t->bidi_edtl
-		     : cmd->read      ? cmd->edtl
-				      : 0;
-	d->unasked = cmd->write ? unsolicited_max(s, pdu) : 0;
-	d->may_hold = s->conn->dm->may_hold;
+	d->edtl.both = cmd->read && cmd->write;
+	d->edtl.out = cmd->write ? cmd->edtl : 0;
+	d->edtl.in = d->edtl.both ? t->bidi_edtl : cmd->read ? cmd->edtl : 0;
+	d->unsolicited.len = cmd->write ? unsolicited_max(s, pdu) : 0;
+	d->unsolicited.may_hold = s->conn->dm->may_hold;
 	d->ready = device_ready;
 	d->done = device_done;
 	d->out_len = 0;
 	d->out = d->in = (struct bufv){ .n = 0 };
 	d->status = SCSI_GOOD;
-	d->sense_len = 0;
-	d->in_total = d->out_total = 0;
+	d->sense.len = 0;
+	d->total.in = d->total.out = 0;
 	if (dev_task_begin(d)) {
 		/* SAM-5 §5.3.1: BUSY only where no other task could make room
 		 * by its end */

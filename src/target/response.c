@@ -22,10 +22,10 @@ static void set_residuals(const struct tgt_task *t,
 			  struct iscsi_scsi_response *r)
 {
 	bool begun = tgt_task_is_begun(t);
-	uint64_t in = begun ? t->dev.in_total : 0;
-	uint64_t out = begun ? t->dev.out_total : 0;
+	uint64_t in = begun ? t->dev.total.in : 0;
+	uint64_t out = begun ? t->dev.total.out : 0;
 
-	if (t->dev.bidirectional)
+	if (t->dev.edtl.both)
 		r->bidi_resid =
 			residual(in, t->bidi_edtl, ISCSI_RESID_BIDI_OVERFLOW,
 				 ISCSI_RESID_BIDI_UNDERFLOW, &r->resid_flags);
@@ -68,7 +68,7 @@ void tgt_response_send(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->session->conn;
 	bool begun = tgt_task_is_begun(t);
-	size_t sense = begun ? t->dev.sense_len : 0;
+	size_t sense = begun ? t->dev.sense.len : 0;
 	uint8_t segment[2 + DEV_SENSE_MAX];
 	struct dm_control ctl = { .data = segment };
 
@@ -76,7 +76,7 @@ void tgt_response_send(struct tgt_task *t)
 	if (sense) {
 		segment[0] = (uint8_t)(sense >> 8);
 		segment[1] = (uint8_t)sense;
-		memcpy(segment + 2, t->dev.sense, sense);
+		memcpy(segment + 2, t->dev.sense.data, sense);
 		ctl.pdu.dsl = (uint32_t)sense + 2;
 	}
 	tgt_task_go(t, TGT_TASK_RESPONSE);
@@ -91,7 +91,7 @@ void tgt_response_put(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->session->conn;
 	struct dev_task *d = &t->dev;
-	bool with_status = d->sense_len == 0;
+	bool with_status = d->sense.len == 0;
 	struct iscsi_pdu pdu;
 
 	tgt_task_go(t, with_status ? TGT_TASK_RESPONSE : TGT_TASK_PUT);

@@ -426,8 +426,8 @@ static void begin(struct op *o)
 	t->attr = o->attr;
 	memcpy(t->cdb, o->cdb, 16);
 	t->cdb_len = 16;
-	t->edtl_out = o->out_len;
-	t->edtl_in = o->in_len;
+	t->edtl.out = o->out_len;
+	t->edtl.in = o->in_len;
 	t->done = op_done;
 	assert_int_equal(dev_task_begin(t), 0);
 }
@@ -491,9 +491,10 @@ static void end(struct op *o)
 
 	assert_true(o->done != o->aborted && o->aborted == o->released);
 	memset(&o->sense, 0, sizeof(o->sense));
-	if (t->sense_len)
-		assert_int_equal(
-			scsi_sense_parse(&o->sense, t->sense, t->sense_len), 0);
+	if (t->sense.len)
+		assert_int_equal(scsi_sense_parse(&o->sense, t->sense.data,
+						  t->sense.len),
+				 0);
 	o->got = bufv_copy_out(&t->in, 0, o->in, MIN(t->in.len, sizeof(o->in)));
 	dev_task_end(t);
 }

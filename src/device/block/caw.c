@@ -91,7 +91,7 @@ void dev_compare_and_write(struct dev_task *t)
 
 	/* NUMBER OF LOGICAL BLOCKS has one byte: if the initiator meant more
 	 * than 255 blocks, only EDTL shows the truncation */
-	if (t->edtl_out != 2 * t->blocks * dev_wire_block(t)) {
+	if (t->edtl.out != 2 * t->blocks * dev_wire_block(t)) {
 		dev_bad_field(t, 13, -1);
 		return;
 	}

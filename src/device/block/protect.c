@@ -211,7 +211,7 @@ static void read_done(struct dev_task *t, int result)
 	if (t->protect.field)
 		interleave(t, head, n);
 	t->mem.iov[0] = (struct iovec){ t->mem.buf, MIN(n * dev_wire_block(t),
-							(uint64_t)t->edtl_in) };
+							(uint64_t)t->edtl.in) };
 	t->in = bufv_of(t->mem.iov, 1);
 	dev_good(t);
 }
@@ -219,12 +219,12 @@ static void read_done(struct dev_task *t, int result)
 void dev_protect_read(struct dev_task *t)
 {
 	uint32_t wire = dev_wire_block(t), block = t->lu->block_size;
-	uint64_t n = MIN(t->blocks, ((uint64_t)t->edtl_in + wire - 1) / wire);
+	uint64_t n = MIN(t->blocks, ((uint64_t)t->edtl.in + wire - 1) / wire);
 	size_t head = t->protect.field ? (n * PI_LEN + 511) & ~(size_t)511 : 0;
 
 	if (is_stale(t))
 		return;
-	t->in_total = t->blocks * wire;
+	t->total.in = t->blocks * wire;
 	if (n == 0) {
 		dev_good(t);
 		return;

@@ -48,7 +48,7 @@ static void read_done(struct dev_task *t, int result)
 		return;
 	}
 	/* EDTL may end inside a block; no more than EDTL is returned */
-	t->mem.iov[0].iov_len = MIN(t->mem.iov[0].iov_len, (size_t)t->edtl_in);
+	t->mem.iov[0].iov_len = MIN(t->mem.iov[0].iov_len, (size_t)t->edtl.in);
 	t->in = bufv_of(t->mem.iov, 1);
 	dev_good(t);
 }
@@ -57,13 +57,13 @@ static void read_blocks(struct dev_task *t)
 {
 	unsigned shift = t->lu->block_shift;
 	uint64_t off = t->lba << shift, len = t->blocks << shift;
-	uint64_t wanted = MIN(len, (uint64_t)t->edtl_in);
+	uint64_t wanted = MIN(len, (uint64_t)t->edtl.in);
 
 	if (t->protect.type) {
 		dev_protect_read(t);
 		return;
 	}
-	t->in_total = len;
+	t->total.in = len;
 	wanted = (wanted + t->lu->block_size - 1) >> shift << shift;
 	if (wanted == 0) {
 		dev_good(t);

@@ -207,7 +207,7 @@ void dev_write_same(struct dev_task *t)
 
 	/* data-out must be exactly one block: the other blocks of a longer
 	 * buffer would be ignored without an error */
-	if (!no_data(t) && t->edtl_out != dev_wire_block(t)) {
+	if (!no_data(t) && t->edtl.out != dev_wire_block(t)) {
 		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
 		return;
 	}

@@ -287,10 +287,10 @@ static struct part part_of(const struct dev_task *t)
 
 static void return_sectors(struct dev_task *t, uint64_t len)
 {
-	t->in_total = len;
+	t->total.in = len;
 	t->mem.iov[0] =
 		(struct iovec){ t->mem.buf,
-				(size_t)MIN(len, (uint64_t)t->edtl_in) };
+				(size_t)MIN(len, (uint64_t)t->edtl.in) };
 	t->in = bufv_of(t->mem.iov, 1);
 	dev_good(t);
 }

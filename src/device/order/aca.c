@@ -214,7 +214,7 @@ static void lose_aca(struct dev_task *t)
 		if (dev_set_holds(t))
 			return;
 		t->status = SCSI_ACA_ACTIVE;
-		t->sense_len = 0;
+		t->sense.len = 0;
 	}
 	leave_and_complete(t);
 }

@@ -121,10 +121,10 @@ static void copy_cdb(struct pass_req *r, const struct dev_task *t)
 static struct pass_data expected(const struct dev_task *t)
 {
 	return (struct pass_data){
-		.dir = t->edtl_out  ? PASS_OUT
-		       : t->edtl_in ? PASS_IN
+		.dir = t->edtl.out  ? PASS_OUT
+		       : t->edtl.in ? PASS_IN
 				    : PASS_NONE,
-		.len = t->edtl_out ? t->edtl_out : t->edtl_in,
+		.len = t->edtl.out ? t->edtl.out : t->edtl.in,
 	};
 }
 
@@ -169,7 +169,7 @@ static void end_now(struct dev_task *t)
 static void host_ended(struct dev_task *t, enum pass_end end)
 {
 	t->in = (struct bufv){ 0 };
-	t->in_total = 0;
+	t->total.in = 0;
 	switch (end) {
 	case PASS_GONE:
 		dev_check(t, SENSE_HARDWARE_ERROR, ASC_NO_SELECTION_RESPONSE);
@@ -222,11 +222,11 @@ static void take_data(struct dev_task *t, uint32_t len)
 	const struct pass_req *r = &t->pass;
 
 	if (r->dir == PASS_OUT)
-		t->out_total -= MIN((uint64_t)r->resid, t->out_total);
+		t->total.out -= MIN((uint64_t)r->resid, t->total.out);
 	if (r->dir != PASS_IN)
 		return;
-	t->in_total = len;
-	t->mem.iov[0] = (struct iovec){ r->buf, MIN(len, t->edtl_in) };
+	t->total.in = len;
+	t->mem.iov[0] = (struct iovec){ r->buf, MIN(len, t->edtl.in) };
 	t->in = bufv_of(t->mem.iov, 1);
 }
 
@@ -284,8 +284,8 @@ void pass_ended(struct dev_task *t, int err)
 		return;
 	}
 	if (t->status == SCSI_CHECK_CONDITION) {
-		t->sense_len = r->sense_len;
-		(void)scsi_sense_parse(&s, t->sense, t->sense_len);
+		t->sense.len = r->sense_len;
+		(void)scsi_sense_parse(&s, t->sense.data, t->sense.len);
 	}
 	len = moved(t, &s);
 	take_data(t, len);
@@ -316,8 +316,8 @@ void pass_send(struct dev_task *t, void (*then)(struct dev_task *t, int err))
 
 	t->io.then = then;
 	t->passing.sent = true;
-	r->sense = t->sense;
-	r->sense_max = (uint8_t)MIN(sizeof(t->sense), 252u);
+	r->sense = t->sense.data;
+	r->sense_max = (uint8_t)MIN(sizeof(t->sense.data), 252u);
 	r->done = came_back;
 	p->ops->submit(p, r);
 }

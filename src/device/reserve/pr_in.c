@@ -94,7 +94,7 @@ static void read_full_status(struct dev_task *t, const struct rsv_state *s)
 {
 	/* Descriptors after the allocation length add to the length only. */
 	uint8_t past[FULL_LEN + SCSI_TRANSPORTID_MAX];
-	size_t take = MIN((size_t)get_be16(t->cdb + 7), (size_t)t->edtl_in);
+	size_t take = MIN((size_t)get_be16(t->cdb + 7), (size_t)t->edtl.in);
 	size_t room = HEADER + MIN(s->n, take / FULL_LEN + 1) * sizeof(past);
 	uint8_t *p;
 	size_t at = HEADER;

@@ -47,10 +47,10 @@ int dev_end(struct dev_task *t, enum scsi_status status)
 
 int dev_sense(struct dev_task *t, const struct scsi_sense *s)
 {
-	t->sense_len = (uint16_t)scsi_sense_build(
-		s, t->lu && DEV_CTL(t->lu, d_sense), t->sense);
+	t->sense.len = (uint16_t)scsi_sense_build(
+		s, t->lu && DEV_CTL(t->lu, d_sense), t->sense.data);
 	t->in = (struct bufv){ 0 };
-	t->in_total = 0;
+	t->total.in = 0;
 	return dev_end(t, SCSI_CHECK_CONDITION);
 }
 
@@ -67,7 +67,7 @@ void dev_no_resources(struct dev_task *t)
 void dev_busy(struct dev_task *t)
 {
 	t->status = SCSI_BUSY;
-	t->in_total = 0;
+	t->total.in = 0;
 	dev_finish(t);
 }
 

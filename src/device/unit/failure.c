@@ -23,7 +23,7 @@ enum dev_store_fault dev_task_store_fault(const struct dev_task *t)
 {
 	struct scsi_sense s;
 
-	if (!t->sense_len || scsi_sense_parse(&s, t->sense, t->sense_len))
+	if (!t->sense.len || scsi_sense_parse(&s, t->sense.data, t->sense.len))
 		return DEV_STORE_SOUND;
 	switch (s.key) {
 	case SENSE_MEDIUM_ERROR:

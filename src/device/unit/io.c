@@ -30,9 +30,9 @@ uint8_t *dev_param_buf(struct dev_task *t)
 void dev_return(struct dev_task *t, size_t len, size_t alloc)
 {
 	len = MIN(len, alloc);
-	t->in_total = len;
+	t->total.in = len;
 	t->mem.iov[0] =
-		(struct iovec){ t->mem.buf, MIN(len, (size_t)t->edtl_in) };
+		(struct iovec){ t->mem.buf, MIN(len, (size_t)t->edtl.in) };
 	t->in = bufv_of(t->mem.iov, 1);
 	dev_good(t);
 }

@@ -43,16 +43,16 @@ static uint64_t data_in_len(const struct dev_task *t)
 {
 	uint64_t block, len;
 
-	if (t->edtl_in == 0)
+	if (t->edtl.in == 0)
 		return 0;
 	if (t->passing.used)
-		return MIN(t->edtl_in, t->nexus->server->max_transfer);
+		return MIN(t->edtl.in, t->nexus->server->max_transfer);
 	if (t->row->dir != DIR_IN)
 		return 0;
 	if (!(t->row->flags & CMD_TOUCHES) || !t->blocks)
 		return DEV_PARAM_MAX;
 	block = dev_wire_block(t);
-	len = MIN(t->blocks, (t->edtl_in + block - 1) / block) * block;
+	len = MIN(t->blocks, (t->edtl.in + block - 1) / block) * block;
 	return is_lent(t, len) ? 0 : len;
 }
 
@@ -166,7 +166,7 @@ static void let_in(struct share_wait *w)
 	t->share.burst = w->charge;
 	w->charge.part = SHARE_NOTHING;
 	t->held_back = false;
-	if (get_out(t, t->unasked)) {
+	if (get_out(t, t->unsolicited.len)) {
 		dev_memory_give_up(t);
 		t->status = SCSI_BUSY;
 		t->begun.refused = true;
@@ -184,17 +184,19 @@ static int wait_for(struct dev_task *t, size_t len)
 	t->share.wait.go = granted;
 	share_wait_for(s, o, &t->share.wait, len);
 	serve_soon(t);
-	t->unasked = MIN(t->unasked, t->out_len);
-	if (t->unasked == 0)
+	t->unsolicited.len = MIN(t->unsolicited.len, t->out_len);
+	if (t->unsolicited.len == 0)
 		return 0;
-	if (share_burst(s, o, &t->share.burst, t->unasked) || !t->may_hold) {
+	if (share_burst(s, o, &t->share.burst, t->unsolicited.len) ||
+	    !t->unsolicited.may_hold) {
 		if (t->share.burst.part == SHARE_NOTHING)
-			share_force_burst(s, o, &t->share.burst, t->unasked);
-		return get_out(t, t->unasked);
+			share_force_burst(s, o, &t->share.burst,
+					  t->unsolicited.len);
+		return get_out(t, t->unsolicited.len);
 	}
 	t->held_back = true;
 	t->share.hold.go = let_in;
-	share_hold(s, o, &t->share.hold, t->unasked);
+	share_hold(s, o, &t->share.hold, t->unsolicited.len);
 	return 0;
 }
 

@@ -27,9 +27,9 @@ static inline void check_end(const struct dev_fixture *r, int status,
 
 	if (status < 0)
 		abort();
-	if (r->in_len > in || t->out_len > out || t->sense_len > DEV_SENSE_MAX)
+	if (r->in_len > in || t->out_len > out || t->sense.len > DEV_SENSE_MAX)
 		abort();
-	if ((status == SCSI_CHECK_CONDITION) != (t->sense_len != 0))
+	if ((status == SCSI_CHECK_CONDITION) != (t->sense.len != 0))
 		abort();
 }
 

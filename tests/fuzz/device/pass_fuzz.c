@@ -99,7 +99,7 @@ static size_t one(const uint8_t *p, size_t size)
 	status = fx_run(&fixture, p, in & LONG ? 32 : 16, data, out,
 			in & LENGTH);
 	check_end(&fixture, status, in & LENGTH, out);
-	if (fixture.in_len > fixture.task.in_total)
+	if (fixture.in_len > fixture.task.total.in)
 		abort();
 	free(data);
 	return HEAD + len;

@@ -154,7 +154,7 @@ static void transport_fails(unsigned who)
 		cmd_begin(0, who, S, cdb);
 		dev_task_fail(&cmds[0].task, DEV_FAILURE_UNEXPECTED_DATA);
 		three_settle();
-		assert_int_equal(cmds[0].task.sense_len, 0);
+		assert_int_equal(cmds[0].task.sense.len, 0);
 		expect(0, SCSI_ACA_ACTIVE);
 	}
 }
@@ -218,7 +218,7 @@ static void test_transport_failure_keeps_an_attention(void **state)
 	cmd_begin(0, A, S, cdb);
 	dev_task_fail(t, DEV_FAILURE_DATA_CRC);
 	three_settle();
-	assert_int_equal(scsi_sense_parse(&s, t->sense, t->sense_len), 0);
+	assert_int_equal(scsi_sense_parse(&s, t->sense.data, t->sense.len), 0);
 	assert_int_equal(s.asc, ASC_COMMANDS_CLEARED);
 	expect(0, SCSI_CHECK_CONDITION);
 }
@@ -370,7 +370,7 @@ static void test_aca_attribute_without_aca(void **state)
 
 	(void)state;
 	cmd_tur(LAST, A, X, false);
-	assert_int_equal(scsi_sense_parse(&s, t->sense, t->sense_len), 0);
+	assert_int_equal(scsi_sense_parse(&s, t->sense.data, t->sense.len), 0);
 	assert_int_equal(s.key, SENSE_ILLEGAL_REQUEST);
 	assert_int_equal(s.asc, ASC_INVALID_MESSAGE);
 	expect(LAST, SCSI_CHECK_CONDITION);

@@ -41,8 +41,8 @@ static void try(unsigned who, const uint8_t *cdb, const void *data,
 	t->nexus = i->nexus;
 	memcpy(t->cdb, cdb, 16);
 	t->cdb_len = 16;
-	t->edtl_out = out;
-	t->edtl_in = in;
+	t->edtl.out = out;
+	t->edtl.in = in;
 	t->done = three_done;
 	if (dev_task_begin(t))
 		return;

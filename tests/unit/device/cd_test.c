@@ -399,7 +399,7 @@ static void test_read_cd_at_the_edges(void **state)
 	assert_int_equal(CMD(0, 100, NULL, 0xbe, 0, 0, 0, 0, 0, 0, 0, 2, 0xf8),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, 100);
-	assert_int_equal(R->task.in_total, 2 * 2352);
+	assert_int_equal(R->task.total.in, 2 * 2352);
 	/* MSF: the ending address is not part of the range. */
 	assert_int_equal(CMD(0, 8192, NULL, 0xb9, 0, 0, 0, 2, 0, 0, 2, 3, 0x10),
 			 SCSI_GOOD);

@@ -54,7 +54,7 @@ cmd_new(unsigned i, unsigned who, enum dev_attr attr, const uint8_t cdb[16])
 	t->attr = (uint8_t)attr;
 	memcpy(t->cdb, cdb, 16);
 	t->cdb_len = 16;
-	t->edtl_out = t->edtl_in = 512;
+	t->edtl.out = t->edtl.in = 512;
 	t->done = cmd_done;
 	return t;
 }

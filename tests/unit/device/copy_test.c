@@ -364,13 +364,13 @@ static void test_failure_in_the_middle_spc4_5_17_7_4(void **state)
 			copy();
 			assert_check(SENSE_COPY_ABORTED,
 				     ASC_THIRD_PARTY_DEVICE_FAILURE);
-			assert_int_equal(R->task.sense[0],
+			assert_int_equal(R->task.sense.data[0],
 					 format ? 0x72 : 0xf0);
 			expect_segment(1, op == BS_READ ? 16 : 16 + 32,
 				       600 - 512);
-			assert_int_equal(
-				get_be16(R->task.sense + (format ? 26 : 10)),
-				1);
+			assert_int_equal(get_be16(R->task.sense.data +
+						  (format ? 26 : 10)),
+					 1);
 		}
 }
 
@@ -464,7 +464,7 @@ static void begin_copy(struct dev_task *t)
 	t->cdb[0] = 0x83;
 	put_be32(t->cdb + 10, ONE_LEN);
 	t->cdb_len = 16;
-	t->edtl_out = ONE_LEN;
+	t->edtl.out = ONE_LEN;
 	t->done = format_done;
 	assert_int_equal(dev_task_begin(t), 0);
 	bufv_copy_in(&t->out, 0, list, t->out_len);

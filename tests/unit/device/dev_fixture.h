@@ -176,8 +176,8 @@ static inline int fx_begin(struct dev_fixture *r, const uint8_t *cdb,
 	memcpy(t->cdb, cdb, len);
 	t->cdb_len = (uint16_t)MAX(
 		len, (size_t)16); /* iSCSI transfers 16 bytes at least */
-	t->edtl_out = edtl_out;
-	t->edtl_in = edtl_in;
+	t->edtl.out = edtl_out;
+	t->edtl.in = edtl_in;
 	t->done = fx_done;
 	return dev_task_begin(t);
 }
@@ -200,8 +200,8 @@ static inline int fx_finish(struct dev_fixture *r)
 
 	r->in_len = bufv_copy_out(&t->in, 0, r->in, MIN(t->in.len, FX_MAX));
 	memset(&r->sense, 0, sizeof(r->sense));
-	if (t->sense_len)
-		scsi_sense_parse(&r->sense, t->sense, t->sense_len);
+	if (t->sense.len)
+		scsi_sense_parse(&r->sense, t->sense.data, t->sense.len);
 	dev_task_end(t);
 	return t->status;
 }

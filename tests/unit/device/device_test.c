@@ -208,7 +208,7 @@ static void test_expected_length_differs(void **state)
 	 * block. */
 	assert_int_equal(CMD(512, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2),
 			 SCSI_GOOD);
-	assert_int_equal(R->task.out_total, 1024);
+	assert_int_equal(R->task.total.out, 1024);
 	assert_int_equal(R->task.out_len, 512);
 	assert_memory_equal(R->medium, pattern, 512);
 	assert_int_equal(R->medium[512], 0xee);
@@ -217,7 +217,7 @@ static void test_expected_length_differs(void **state)
 	memset(R->medium, 0xee, 4 * FX_BLOCK);
 	CMD(768, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
-	assert_int_equal(R->task.out_total, 1024);
+	assert_int_equal(R->task.total.out, 1024);
 	assert_int_equal(R->task.out_len, 0);
 	assert_int_equal(R->medium[0], 0xee);
 	/* The initiator offers more data than the CDB needs. */
@@ -228,7 +228,7 @@ static void test_expected_length_differs(void **state)
 	assert_int_equal(CMD(0, 200, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, 200);
-	assert_int_equal(R->task.in_total, 512);
+	assert_int_equal(R->task.total.in, 512);
 	assert_int_equal(CMD(0, 10000, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, 512);

@@ -109,7 +109,7 @@ static void expect_wrong_direction(void)
 {
 	CHECK_THAT(refused(ASC_INVALID_FIELD_IN_IU));
 	CHECK_THAT(R->task.out_len == 0 && R->task.in.len == 0);
-	CHECK_THAT(R->task.out_total + R->task.in_total == 0);
+	CHECK_THAT(R->task.total.out + R->task.total.in == 0);
 	CHECK_THAT(changes == 0);
 }
 
@@ -156,10 +156,10 @@ static void data_out(const struct dev_command *c, uint32_t n)
 				   (sent > n && R->task.status == status &&
 				    R->sense.asc == asc));
 			CHECK_THAT(changes == 0);
-			CHECK_THAT(sent > n || R->task.out_total == n);
+			CHECK_THAT(sent > n || R->task.total.out == n);
 			continue;
 		}
-		CHECK_THAT(R->task.out_total == n);
+		CHECK_THAT(R->task.total.out == n);
 		CHECK_THAT(R->task.out_len == MIN(sent, n));
 		CHECK_THAT(sent > n || c->flags & CMD_BY_BLOCK);
 		if (sent < n)
@@ -180,7 +180,7 @@ static void data_in(const struct dev_command *c, uint32_t n)
 		if (edtl[i] >= ROOM)
 			continue;
 		CHECK_THAT(end_of(c, 0, edtl[i]) == SCSI_GOOD);
-		CHECK_THAT(R->task.in_total == n);
+		CHECK_THAT(R->task.total.in == n);
 		CHECK_THAT(R->in_len == MIN(edtl[i], n));
 	}
 }
@@ -199,11 +199,11 @@ static uint32_t ask(const struct dev_command *c)
 	make(c, cdb);
 	assert_int_equal(
 		fx_begin(R, cdb, CDB_MAX, in ? 0 : ROOM, in ? ROOM : 0), 0);
-	n = R->task.out_total;
+	n = R->task.total.out;
 	fx_execute(R, data);
 	fx_finish(R);
 	if (in)
-		n = R->task.in_total;
+		n = R->task.total.in;
 	return (uint32_t)n;
 }
 
@@ -229,7 +229,7 @@ static void test_direction_and_length_rfc7143_11_4_5(void **state)
 			 * EDTL. */
 			CHECK_THAT(end_of(c, 512, 0) == status);
 			CHECK_THAT(end_of(c, 0, 512) == status);
-			CHECK_THAT(R->task.in_total + R->task.out_total == 0);
+			CHECK_THAT(R->task.total.in + R->task.total.out == 0);
 			none++;
 		}
 	}
@@ -253,8 +253,8 @@ static void test_bidirectional_is_refused_everywhere(void **state)
 		make(c, cdb);
 		assert_int_equal(fx_begin(R, cdb, CDB_MAX, 0, 0), 0);
 		dev_task_end(t);
-		t->bidirectional = true;
-		t->edtl_out = t->edtl_in = ROOM;
+		t->edtl.both = true;
+		t->edtl.out = t->edtl.in = ROOM;
 		assert_int_equal(dev_task_begin(t), 0);
 		fx_execute(R, data);
 		fx_finish(R);

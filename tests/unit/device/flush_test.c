@@ -433,7 +433,7 @@ static void start(struct cmd *c, uint8_t op)
 	c->task.cdb_len = 16;
 	c->task.cdb[0] = op;
 	c->task.cdb[8] = op == 0x2a;
-	c->task.edtl_out = op == 0x2a ? FX_BLOCK : 0;
+	c->task.edtl.out = op == 0x2a ? FX_BLOCK : 0;
 	c->task.done = cmd_done;
 	assert_int_equal(dev_task_begin(&c->task), 0);
 	dev_task_execute(&c->task);
@@ -444,8 +444,9 @@ static int end(struct cmd *c)
 	assert_true(c->done);
 	R->task.status = c->task.status;
 	memset(&R->sense, 0, sizeof(R->sense));
-	if (c->task.sense_len)
-		scsi_sense_parse(&R->sense, c->task.sense, c->task.sense_len);
+	if (c->task.sense.len)
+		scsi_sense_parse(&R->sense, c->task.sense.data,
+				 c->task.sense.len);
 	dev_task_end(&c->task);
 	return c->task.status;
 }
@@ -642,7 +643,7 @@ static void test_sanitize(void **state)
 	c->task.cdb[0] = 0x48;
 	c->task.cdb[1] = 0x01;
 	put_be16(c->task.cdb + 7, sizeof(pattern));
-	c->task.edtl_out = sizeof(pattern);
+	c->task.edtl.out = sizeof(pattern);
 	c->task.done = cmd_done;
 	assert_int_equal(dev_task_begin(&c->task), 0);
 	bufv_copy_in(&c->task.out, 0, pattern, sizeof(pattern));

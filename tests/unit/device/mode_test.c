@@ -209,12 +209,12 @@ static void test_d_sense_spc4_7_5_8(void **state)
 	assert_int_equal(control(0x04, 0, 0, 0), SCSI_GOOD);
 	CMD(0, 512, NULL, 0x28, 0, 0, 0, 4, 0, 0, 0, 1);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LBA_OUT_OF_RANGE);
-	assert_int_equal(R->task.sense[0] & 0x7f, 0x72);
+	assert_int_equal(R->task.sense.data[0] & 0x7f, 0x72);
 	assert_true(R->sense.has_info);
 	assert_int_equal(R->sense.info, 1024);
 	assert_int_equal(control(0, 0, 0, 0), SCSI_GOOD);
 	CMD(0, 512, NULL, 0x28, 0, 0, 0, 4, 0, 0, 0, 1);
-	assert_int_equal(R->task.sense[0] & 0x7f, 0x70);
+	assert_int_equal(R->task.sense.data[0] & 0x7f, 0x70);
 }
 
 static void test_software_write_protect_spc4_7_5_8(void **state)

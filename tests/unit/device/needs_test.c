@@ -13,8 +13,8 @@ static void print_needs(struct outcome_case *to)
 {
 	const struct dev_task *t = &R->task;
 
-	if (t->sense_len || t->status) {
-		scsi_sense_parse(&R->sense, t->sense, t->sense_len);
+	if (t->sense.len || t->status) {
+		scsi_sense_parse(&R->sense, t->sense.data, t->sense.len);
 		snprintf(to->outcome, OUTCOME_MAX, "status %02x %x/%04x",
 			 t->status, R->sense.key, R->sense.asc);
 		return;
@@ -22,7 +22,7 @@ static void print_needs(struct outcome_case *to)
 	snprintf(to->outcome, OUTCOME_MAX,
 		 "charge %zu, out %u of %llu, LBA %llu + %llu",
 		 t->share.charge.len, (unsigned)t->out_len,
-		 (unsigned long long)t->out_total, (unsigned long long)t->lba,
+		 (unsigned long long)t->total.out, (unsigned long long)t->lba,
 		 (unsigned long long)t->blocks);
 }
 

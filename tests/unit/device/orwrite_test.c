@@ -409,7 +409,7 @@ static void send(struct dev_task *t, const uint8_t cdb[32])
 	t->nexus = R->nexus;
 	memcpy(t->cdb, cdb, 32);
 	t->cdb_len = 32;
-	t->edtl_out = FX_BLOCK;
+	t->edtl.out = FX_BLOCK;
 	t->done = ended;
 	assert_int_equal(dev_task_begin(t), 0);
 	memset(t->mem.buf, 0x0f, FX_BLOCK);

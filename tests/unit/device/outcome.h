@@ -183,12 +183,12 @@ static inline void put_outcome(struct outcome_case *to, bool of_list)
 		return;
 	}
 	n = snprintf(p, room, "good");
-	if (t->out_total != t->out_len)
+	if (t->total.out != t->out_len)
 		n += snprintf(p + n, room - (size_t)n, ", wants %llu",
-			      (unsigned long long)t->out_total);
-	if (R->in_len || t->in_total)
+			      (unsigned long long)t->total.out);
+	if (R->in_len || t->total.in)
 		n += snprintf(p + n, room - (size_t)n, ", %zu of %llu %08x",
-			      R->in_len, (unsigned long long)t->in_total,
+			      R->in_len, (unsigned long long)t->total.in,
 			      crc32c_update(CRC32C_SEED, R->in, R->in_len));
 	if (!asks)
 		return;
@@ -208,7 +208,7 @@ static inline uint32_t wants(const uint8_t *cdb)
 {
 	fx_begin(R, cdb, CDB_MAX, FX_MAX, 0);
 	dev_task_end(&R->task);
-	return (uint32_t)MIN(R->task.out_total, (uint64_t)FX_MAX);
+	return (uint32_t)MIN(R->task.total.out, (uint64_t)FX_MAX);
 }
 
 static inline void send(const struct dev_command *c, const uint8_t *cdb,

@@ -231,7 +231,7 @@ static void test_read_and_write_are_unchanged(void **state)
 	assert_int_equal(fake.cdb_len, 16);
 	assert_int_equal(fake.dir, PASS_OUT);
 	assert_memory_equal(fake.data, pattern, 512);
-	assert_int_equal(R->task.out_total, 512);
+	assert_int_equal(R->task.total.out, 512);
 }
 
 /* A command without a row uses the direction and length that the initiator
@@ -262,27 +262,27 @@ static void test_residuals(void **state)
 	/* The initiator expects more than the CDB says: underflow. */
 	CMD(0, 2048, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 2, 0);
 	assert_int_equal(fake.len, 1024);
-	assert_int_equal(R->task.in_total, 1024);
+	assert_int_equal(R->task.total.in, 1024);
 	CMD(2048, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2, 0);
 	assert_int_equal(fake.len, 1024);
-	assert_int_equal(R->task.out_total, 1024);
+	assert_int_equal(R->task.total.out, 1024);
 	/* The initiator expects less: the device reads all, overflow. */
 	CMD(0, 100, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 2, 0);
 	assert_int_equal(fake.len, 1024);
-	assert_int_equal(R->task.in_total, 1024);
+	assert_int_equal(R->task.total.in, 1024);
 	assert_int_equal(R->in_len, 100);
 	/* The initiator sends less: the device writes the whole blocks. */
 	CMD(1024, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 4, 0);
 	assert_int_equal(fake.len, 1024);
 	assert_int_equal(fake.cdb[8], 2);
-	assert_int_equal(R->task.out_total, 2048);
+	assert_int_equal(R->task.total.out, 2048);
 	/* The device moved less than the CDB says. */
 	fake.resid = 200;
 	CMD(0, 255, NULL, 0x12, 0, 0, 0, 255, 0);
-	assert_int_equal(R->task.in_total, 55);
+	assert_int_equal(R->task.total.in, 55);
 	assert_int_equal(R->in_len, 55);
 	CMD(512, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0);
-	assert_int_equal(R->task.out_total, 312);
+	assert_int_equal(R->task.total.out, 312);
 }
 
 static void test_a_write_without_a_block_is_not_sent(void **state)
@@ -291,7 +291,7 @@ static void test_a_write_without_a_block_is_not_sent(void **state)
 	assert_int_equal(CMD(0, 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0),
 			 SCSI_GOOD);
 	assert_int_equal(fake.n, 0);
-	assert_int_equal(R->task.out_total, 512);
+	assert_int_equal(R->task.total.out, 512);
 }
 
 static void test_a_part_of_a_block_is_not_sent(void **state)
@@ -302,7 +302,7 @@ static void test_a_part_of_a_block_is_not_sent(void **state)
 	for (unsigned i = 0; i < ARRAY_LEN(lens); i++) {
 		CMD(lens[i], 0, pattern, 0x2a, 0, 0, 0, 0, 0, 0, 0, 2, 0);
 		assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
-		assert_int_equal(R->task.out_total, 1024);
+		assert_int_equal(R->task.total.out, 1024);
 	}
 	assert_int_equal(fake.n, 0);
 }
@@ -441,11 +441,11 @@ static void test_sense_data_are_unchanged(void **state)
 	fake.sense_len = 20;
 	assert_int_equal(CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0),
 			 SCSI_CHECK_CONDITION);
-	assert_int_equal(R->task.sense_len, 20);
-	assert_memory_equal(R->task.sense, sense, 20);
+	assert_int_equal(R->task.sense.len, 20);
+	assert_memory_equal(R->task.sense.data, sense, 20);
 	/* The host reports no residual: no data for the initiator. */
 	assert_int_equal(R->in_len, 0);
-	assert_int_equal(R->task.in_total, 0);
+	assert_int_equal(R->task.total.in, 0);
 	/* With a residual, the initiator gets the octets before it. */
 	fake.resid = 500;
 	CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0);
@@ -468,13 +468,13 @@ static void test_statuses_are_unchanged(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
 		fake.status = statuses[i];
 		assert_int_equal(CMD(0, 0, NULL, 0x34), statuses[i]);
-		assert_int_equal(R->task.sense_len, 0);
+		assert_int_equal(R->task.sense.len, 0);
 		/* data come with GOOD and CONDITION MET only, even if the host
 		 * claims that it moved all of them */
 		CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0);
 		assert_int_equal(R->task.status, statuses[i]);
 		assert_int_equal(R->in_len, i ? 0 : 512);
-		assert_int_equal(R->task.in_total, i ? 0 : 512);
+		assert_int_equal(R->task.total.in, i ? 0 : 512);
 	}
 }
 

@@ -193,7 +193,7 @@ static void test_blocks_and_information_on_the_wire_sbc3_5_11(void **state)
 
 	(void)state;
 	assert_int_equal(write_pi(1, 20, 3), SCSI_GOOD);
-	assert_int_equal(R->task.out_total, n);
+	assert_int_equal(R->task.total.out, n);
 	assert_memory_equal(R->medium + 21 * FX_BLOCK, wire + WIRE, FX_BLOCK);
 	assert_memory_equal(kept(21), wire + WIRE + FX_BLOCK, PI_LEN);
 	assert_int_equal(read_pi(1, 20, 3), SCSI_GOOD);
@@ -203,7 +203,7 @@ static void test_blocks_and_information_on_the_wire_sbc3_5_11(void **state)
 	assert_int_equal(rw10(SCSI_READ_10, 0x20, 20, 3, 0, WIRE + 10),
 			 SCSI_GOOD);
 	assert_int_equal(R->in_len, WIRE + 10);
-	assert_int_equal(R->task.in_total, n);
+	assert_int_equal(R->task.total.in, n);
 	assert_memory_equal(R->in, wire, WIRE + 10);
 	assert_int_equal(rw10(SCSI_READ_10, 0x20, 20, 3, 0, n + 10), SCSI_GOOD);
 	assert_int_equal(R->in_len, n);

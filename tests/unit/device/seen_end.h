@@ -12,9 +12,9 @@ static inline void see_end(const struct dev_fixture *r, int status)
 	const struct dev_task *t = &r->task;
 
 	see_number((uint64_t)(int64_t)status);
-	see(t->sense, t->sense_len);
-	see_number(t->in_total);
-	see_number(t->out_total);
+	see(t->sense.data, t->sense.len);
+	see_number(t->total.in);
+	see_number(t->total.out);
 	see(r->in, r->in_len);
 }
 

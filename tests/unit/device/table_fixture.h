@@ -229,7 +229,7 @@ static inline void check_end(uint32_t in, const struct print *before)
 	CHECK_THAT(t->status == SCSI_GOOD ||
 		   t->status == SCSI_CHECK_CONDITION ||
 		   t->status == SCSI_RESERVATION_CONFLICT);
-	CHECK_THAT((t->status == SCSI_CHECK_CONDITION) == (t->sense_len != 0));
+	CHECK_THAT((t->status == SCSI_CHECK_CONDITION) == (t->sense.len != 0));
 	if (t->status == SCSI_GOOD)
 		return;
 	CHECK_THAT(R->in_len == 0);

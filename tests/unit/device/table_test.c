@@ -241,7 +241,7 @@ static void test_allocation_length_cuts_spc4_4_2_5_6(void **state)
 		put_number(cdb, m->len_at, m->len_bytes, n);
 		run(cdb, CDB_MAX, NULL, 0, 255);
 		CHECK_THAT(R->in_len <= n);
-		CHECK_THAT(R->task.in_total <= n);
+		CHECK_THAT(R->task.total.in <= n);
 		/* REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS needs more (SPC-4
 		 * §6.36); other commands may report that the requested data do
 		 * not exist. */
@@ -272,7 +272,7 @@ static void test_data_in_needs_no_reader(void **state)
 			run(cdb, CDB_MAX, NULL, 0, in);
 			CHECK_THAT(R->task.status != SCSI_GOOD ||
 				   R->in_len ==
-					   MIN((uint64_t)in, R->task.in_total));
+					   MIN((uint64_t)in, R->task.total.in));
 		}
 	}
 }
@@ -492,7 +492,7 @@ static uint32_t wants(const uint8_t *cdb)
 {
 	fx_begin(R, cdb, CDB_MAX, FX_MAX, 0);
 	dev_task_end(&R->task);
-	return (uint32_t)MIN(R->task.out_total, (uint64_t)FX_MAX);
+	return (uint32_t)MIN(R->task.total.out, (uint64_t)FX_MAX);
 }
 
 static void one_edge(const struct dev_command *c, uint64_t lba, uint64_t blocks)

@@ -222,8 +222,8 @@ static inline struct dev_task *three_announce(unsigned who, const uint8_t *cdb,
 	t->attr = i->attr;
 	memcpy(t->cdb, cdb, 16);
 	t->cdb_len = 16;
-	t->edtl_out = out;
-	t->edtl_in = in;
+	t->edtl.out = out;
+	t->edtl.in = in;
 	t->done = three_done;
 	assert_int_equal(dev_task_begin(t), 0);
 	return t;
@@ -248,8 +248,8 @@ static inline int three_finish(unsigned who)
 
 	assert_true(i->done);
 	memset(&i->sense, 0, sizeof(i->sense));
-	if (t->sense_len)
-		scsi_sense_parse(&i->sense, t->sense, t->sense_len);
+	if (t->sense.len)
+		scsi_sense_parse(&i->sense, t->sense.data, t->sense.len);
 	i->in_len =
 		bufv_copy_out(&t->in, 0, i->in, MIN(t->in.len, sizeof(i->in)));
 	dev_task_end(t);
