@@ -10,6 +10,7 @@ A line of ratchets.txt is one of:
     reach ROOM OTHER        a file of ROOM may see OTHER through the headers that it includes, although rooms.txt forbids OTHER
     atomic FOLDER NAME...   the objects that code in src/FOLDER, except io, may access with atomic operations
     prefix LIBRARY NAME...  the prefixes of the external symbols of a library
+    members STRUCT NUMBER   how many members a struct may have instead of MAX_MEMBERS
 """
 import glob
 import os
@@ -138,18 +139,24 @@ def find_prefixes(build):
     return found
 
 
-def find_members(files, warnings):
-    """Warns of structs with too many members; a nested struct counts as one member."""
+def count_members(body):
+    """The members of one level; a nested struct counts as one member."""
+    last = None
+    while body != last:
+        last, body = body, re.sub(r'\([^()]*\)|\[[^][]*\]|\{[^{}]*\}', '', body)
+    return sum(1 + part.count(',') for part in body.split(';')[:-1])
+
+
+def find_members(files):
+    """{('members', struct): {number: (path, line)}} of structs with more than MAX_MEMBERS."""
+    found = {}
     for path, text in files.items():
         plain = re.sub(r'/\*.*?\*/', lambda m: '\n' * m[0].count('\n'), text, flags=re.S)
         for m in re.finditer(r'^(?:struct|union) (\w+) \{\n(.*?)^\}', plain, re.S | re.M):
-            body, last = m[2], None
-            while body != last:
-                last, body = body, re.sub(r'\([^()]*\)|\[[^][]*\]|\{[^{}]*\}', '', body)
-            count = sum(1 + part.count(',') for part in body.split(';')[:-1])
+            count = count_members(m[2])
             if count > MAX_MEMBERS:
-                warnings.append(('src/' + path, text.count('\n', 0, m.start()) + 1,
-                                 f'struct {m[1]} has {count} members, {MAX_MEMBERS} are enough: group them in nested structs'))
+                found['members', m[1]] = {str(count): (path, plain.count('\n', 0, m.start()) + 1)}
+    return found
 
 
 def messages(kind, key, name, where):
@@ -158,19 +165,18 @@ def messages(kind, key, name, where):
         return 'src/' + path, f'{key} sees {header} of room {name} through {via}: include less there, or forward-declare'
     if kind == 'atomic':
         return 'src/' + where, f'atomic access to {name} outside io: send a message to the owner instead, or add the name to {FILE}'
+    if kind == 'members':
+        return 'src/' + where[0], f'struct {key} has {name} members, {MAX_MEMBERS} are enough: group them by their job in nested structs'
     return FILE, f'{key}: external symbol {where} has the unknown prefix "{name}": use a prefix of the room, or add the prefix'
 
 
 def check(tree, build, out, warnings, update=False):
     files, known = sources(tree), read_exceptions(tree)
-    found = {**find_reach(tree, files), **find_atomics(files), **(find_prefixes(build) if build else {})}
-    find_members(files, warnings)
+    found = {**find_reach(tree, files), **find_atomics(files), **find_members(files), **(find_prefixes(build) if build else {})}
     for (kind, key), names in sorted(found.items()):
-        if kind == 'prefix' and (kind, key) not in known:
-            continue  # a library without a list
         for name in sorted(set(names) - known.get((kind, key), set())):
             path, what = messages(kind, key, name, names[name])
-            out.append((path, 1, what))
+            out.append((path, names[name][1] if kind == 'members' else 1, what))
     stale = {}
     for (kind, key), names in sorted(known.items()):
         if kind != 'prefix' or build:
@@ -192,6 +198,8 @@ def self_test():
         ('atomic access to gone', {'src/device/d.h': 'struct x {\n\t_Atomic bool gone;\n};\n'}),
         (None, {'src/device/d.c': '__atomic_store_n(&c[i], 1, 0);\n', FILE: 'atomic device c\n'}),
         ('struct big has 32 members', {'src/base/b.h': 'struct big {\n' + '\tint a, b; /* two; */\n' * 16 + '};\n'}),
+        ('struct big has 32 members', {'src/base/b.h': 'struct big {\n' + '\tint a, b;\n' * 16 + '};\n', FILE: 'members big 31\n'}),
+        (None, {'src/base/b.h': 'struct big {\n' + '\tint a, b;\n' * 16 + '};\n', FILE: 'members big 32\n'}),
         (None, {'src/base/b.h': 'struct big {\n\tstruct {\n' + '\t\tint a;\n' * 40 + '\t} part;\n\tint (*f)(int, int);\n};\n'}),
     ]
     failures = 0
