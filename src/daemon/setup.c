@@ -98,7 +98,7 @@ static int add_lu(struct daemon *d, uint16_t lun, enum dev_type type,
 	return take_lu(d, lun, keeps);
 }
 
-static int add_scsi(struct daemon *d, uint16_t lun, const char *spec)
+static int add_scsi(struct daemon *d, uint16_t lun, const struct lun_spec *spec)
 {
 	struct pass *p = lun_open_scsi(&d->options, spec, d->loops);
 	struct dev_lu_config cfg = {
@@ -121,44 +121,55 @@ static int add_scsi(struct daemon *d, uint16_t lun, const char *spec)
 /* Refuses a file that is another LUN already: initiators would take the LUNs
  * for two disks and overwrite the blocks of each other. False after a
  * message. */
-static bool is_alone(const struct daemon *d, uint16_t lun, const char *spec)
+static bool is_alone(const struct daemon *d, uint16_t lun,
+		     const struct lun_spec *spec)
 {
 	const struct options *o = &d->options;
-	struct lun_key k, other;
+	struct lun_spec other;
 
-	if (o->lun.shared || o->lun.read_only || !lun_is_file(spec) ||
-	    !lun_key_split(&k, spec))
+	if (o->lun.shared || o->lun.read_only || spec->kind != LUN_FILE)
 		return true;
 	for (unsigned i = 0; i < lun; i++) {
-		if (!lun_is_file(o->luns[i]) ||
-		    !lun_key_split(&other, o->luns[i]) ||
-		    !image_is_same(k.store, other.store))
+		if (!lun_spec_parse(&other, o->luns[i]) ||
+		    other.kind != LUN_FILE ||
+		    !image_is_same(spec->store, other.store))
 			continue;
 		say("%s: already LUN %u, as %s; give it once, or give "
 		    "--shared",
-		    k.store, i, other.store);
+		    spec->store, i, other.store);
 		return false;
 	}
 	return true;
 }
 
-static int add_store(struct daemon *d, uint16_t lun, const char *spec)
+static int add_store(struct daemon *d, uint16_t lun,
+		     const struct lun_spec *spec)
 {
 	struct bs *b = NULL;
-	struct lun_key k;
+	bool is_file = spec->kind == LUN_FILE;
 
 	if (!is_alone(d, lun, spec))
 		return EXIT_STORE;
-	if (!lun_is_empty_drive(spec)) {
+	if (!lun_spec_is_empty_drive(spec)) {
 		b = lun_open(&d->options, spec, d->loops);
-		if (b && lun_key_split(&k, spec)) /* above what is encrypted */
-			b = protection_open(&d->options, &k, b, d->loops);
+		if (b) /* above what is encrypted */
+			b = protection_open(&d->options, spec, b, d->loops);
 		if (!b)
 			return EXIT_STORE;
 	}
 	/* the state of memory and of CDs is not persisted */
-	return add_lu(d, lun, lun_type(spec), b,
-		      d->state && lun_is_file(spec) && !is_twice(d, b->uuid));
+	return add_lu(d, lun, spec->kind == LUN_CD ? DEV_CD : DEV_DISK, b,
+		      d->state && is_file && !is_twice(d, b->uuid));
+}
+
+static int add_lun(struct daemon *d, uint16_t lun)
+{
+	struct lun_spec spec;
+
+	if (!lun_spec_parse(&spec, d->options.luns[lun]))
+		return EXIT_STORE;
+	return spec.kind == LUN_SCSI ? add_scsi(d, lun, &spec)
+				     : add_store(d, lun, &spec);
 }
 
 /* ---- target port groups ---- */
@@ -257,9 +268,7 @@ int setup_stores(struct daemon *d)
 		return EXIT_ERROR;
 	}
 	for (unsigned i = 0; i < o->nluns; i++) {
-		int err = lun_is_scsi(o->luns[i])
-				  ? add_scsi(d, (uint16_t)i, o->luns[i])
-				  : add_store(d, (uint16_t)i, o->luns[i]);
+		int err = add_lun(d, (uint16_t)i);
 
 		if (err)
 			return err;
@@ -340,8 +349,12 @@ static bool can_be_written(const struct daemon *d)
 {
 	bool good = !d->state || state_usable(d->state);
 
-	for (unsigned i = 0; i < d->options.nluns; i++)
-		good &= lun_key_usable(d->options.luns[i], &d->options);
+	for (unsigned i = 0; i < d->options.nluns; i++) {
+		struct lun_spec spec;
+
+		good &= lun_spec_parse(&spec, d->options.luns[i]) &&
+			lun_key_usable(&spec, &d->options);
+	}
 	return good;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/escape.h"
+#include "daemon/config/lun_spec.h"
 #include "daemon/config/options.h"
 #include "daemon/config/schema.h"
 #include "daemon/say.h"
@@ -20,22 +21,12 @@ static const char usage_head[] =
 	"serve serves each LUN (numbered from 0) over iSCSI, in the foreground,\n"
 	"until SIGTERM or SIGINT. Once it is ready it prints one URL for each LUN\n"
 	"on standard output; messages go to standard error. schema prints all\n"
-	"options, and the methods of iserctl, as JSON.\n"
+	"options, kinds and suffixes of LUNs, and the methods of iserctl, as\n"
+	"JSON.\n"
 	"\n"
-	"LUN is one of\n"
-	"  PATH              a file or a block device, as a disk\n"
-	"  cd:PATH           an ISO image, as the medium of a CD/DVD drive;\n"
-	"                    without PATH the drive is empty (iserctl insert)\n"
-	"  scsi:DEVICE       a SCSI device of this machine: /dev/sgN,\n"
-	"                    /dev/bsg/H:C:T:L, /dev/sdX, /dev/srN\n"
-	"  ram:SIZE          memory, as a disk that is lost at the end\n"
-	"  null:SIZE         a disk that reads as zeros and drops writes\n"
-	"  LUN,key=FILE      encrypted (AES-256-XTS) with the key in FILE, which\n"
-	"                    is made if the medium is new\n"
-	"  LUN,new-key=FILE  encrypted with a new key; data of the medium become\n"
-	"                    unreadable\n"
-	"  LUN,pi=FILE       with the protection information of a file or block\n"
-	"                    device in FILE (before ,key=)\n"
+	"LUN is one of\n";
+
+static const char usage_size[] =
 	"SIZE is in bytes or has a suffix K, M, G, T (powers of 1024).\n"
 	"\n";
 
@@ -48,6 +39,8 @@ static const char usage_tail[] =
 
 #define ROWS_MAX    64
 #define HELP_COLUMN 28
+#define LUN_COLUMN  20 /* of the texts about LUNs */
+#define WIDTH	    80
 
 /* The rows as base/opt.h takes them. A flag may be repeated: it has no value
  * that could be lost. */
@@ -68,6 +61,44 @@ static size_t copy_rows(struct opt_row out[ROWS_MAX], bool for_help)
 	return n;
 }
 
+/* Prints "  FORM   help", with the help wrapped at WIDTH. */
+static void print_form(FILE *f, const char *form, const char *help)
+{
+	int column = fprintf(f, "  %-*s", LUN_COLUMN - 2, form);
+
+	while (*help) {
+		int len = (int)strcspn(help, " ");
+
+		if (column + 1 + len > WIDTH)
+			column = fprintf(f, "\n%*s", LUN_COLUMN, "") - 1;
+		column += fprintf(f, "%s%.*s", column > LUN_COLUMN ? " " : "",
+				  len, help);
+		help += len + (help[len] == ' ');
+	}
+	fputc('\n', f);
+}
+
+/* The kinds of LUNs and their suffixes. */
+static void print_luns(FILE *f)
+{
+	const struct cfg_kind *kinds = cfg_kinds();
+	const struct cfg_suffix *rows;
+	char form[64];
+	size_t n;
+
+	for (unsigned i = 0; i < LUN_KINDS; i++) {
+		snprintf(form, sizeof(form), "%s%s", kinds[i].prefix,
+			 kinds[i].arg);
+		print_form(f, form, kinds[i].help);
+	}
+	rows = cfg_suffixes(&n);
+	for (size_t i = 0; i < n; i++) {
+		snprintf(form, sizeof(form), "LUN,%s=%s", rows[i].row.opt.name,
+			 rows[i].row.opt.arg);
+		print_form(f, form, rows[i].row.opt.help);
+	}
+}
+
 static void print_usage(FILE *f)
 {
 	struct opt_row rows[ROWS_MAX];
@@ -76,7 +107,9 @@ static void print_usage(FILE *f)
 	char text[16384];
 
 	opt_help(&p, HELP_COLUMN, text, sizeof(text));
-	fprintf(f, "%s%s%s", usage_head, text, usage_tail);
+	fputs(usage_head, f);
+	print_luns(f);
+	fprintf(f, "%s%s%s", usage_size, text, usage_tail);
 }
 
 static void print_version(void)

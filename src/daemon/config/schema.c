@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* schema.c: the configuration fields of iserd, a row each. */
+/* schema.c: the configuration fields of iserd, the kinds of LUNs and the suffixes
+ * of LUNs, a row each. */
 #include "daemon/config/schema.h"
 
 #include "base/bytes.h"
+#include "daemon/config/lun_spec.h"
 #include "daemon/config/options.h"
 #include "daemon/config/setters.h"
 
@@ -207,12 +209,63 @@ static const struct cfg_row rows[] = {
 	{ { .name = "version", .letter = 'V', OPT_STOP, .help = "the version" },
 	  .type = CFG_ACTION },
 };
+
+static const struct cfg_kind kinds[LUN_KINDS] = {
+	[LUN_FILE] = { "", "PATH", "a file or a block device, as a disk" },
+	[LUN_CD] = { "cd:", "PATH",
+		     "an ISO image, as the medium of a CD/DVD drive; without "
+		     "PATH the drive is empty (iserctl insert)" },
+	[LUN_SCSI] = { "scsi:", "DEVICE",
+		       "a SCSI device of this machine: /dev/sgN, "
+		       "/dev/bsg/H:C:T:L, /dev/sdX, /dev/srN" },
+	[LUN_RAM] = { "ram:", "SIZE",
+		      "memory, as a disk that is lost at the end" },
+	[LUN_NULL] = { "null:", "SIZE",
+		       "a disk that reads as zeros and drops writes" },
+};
+
+#define CAN_BE_ENCRYPTED (1u << LUN_FILE | 1u << LUN_CD | 1u << LUN_RAM)
+static const char not_encrypted[] =
+	"a null: LUN stores nothing to encrypt, and the data of a scsi: LUN "
+	"are those of its device; leave out the key";
+
+static const struct cfg_suffix suffixes[] = {
+	{ { { .name = "pi", .arg = "FILE", OPT_TEXT(struct lun_spec, pi),
+	      .help = "with the protection information of a file or block "
+		      "device in FILE (before ,key=)" },
+	    .type = CFG_PATH, .scope = CFG_LUN },
+	  .place = 0, .kinds = 1u << LUN_FILE,
+	  .refusal = "only files and block devices have such a file; leave "
+		     "out ,pi=" },
+	{ { { .name = "key", .arg = "FILE", OPT_TEXT(struct lun_spec, key),
+	      .help = "encrypted (AES-256-XTS) with the key in FILE, which is "
+		      "made if the medium is new" },
+	    .type = CFG_PATH, .scope = CFG_LUN, .is_secret = true },
+	  .place = 1, .kinds = CAN_BE_ENCRYPTED, .refusal = not_encrypted },
+	{ { { .name = "new-key", .arg = "FILE",
+	      OPT_TEXT(struct lun_spec, new_key),
+	      .help = "encrypted with a new key; data of the medium become "
+		      "unreadable" },
+	    .type = CFG_PATH, .scope = CFG_LUN, .is_secret = true },
+	  .place = 1, .kinds = CAN_BE_ENCRYPTED, .refusal = not_encrypted },
+};
 /* clang-format on */
 
 const struct cfg_row *cfg_rows(size_t *n)
 {
 	*n = ARRAY_LEN(rows);
 	return rows;
+}
+
+const struct cfg_kind *cfg_kinds(void)
+{
+	return kinds;
+}
+
+const struct cfg_suffix *cfg_suffixes(size_t *n)
+{
+	*n = ARRAY_LEN(suffixes);
+	return suffixes;
 }
 
 const char *cfg_type_name(enum cfg_type type)

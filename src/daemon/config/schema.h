@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * schema.h: one row per configuration field of iserd. From the rows come the
- * command line with its checks, --help, the headings of the option list in
- * iserd(8), and completion ("iserd schema" prints them for scripts/options). A
- * configuration file sets the same fields by the same rows.
+ * schema.h: one row per configuration field of iserd, per kind of LUN and per
+ * suffix of a LUN. From the rows come the command line with its checks, --help,
+ * the headings of the lists in iserd(8), and completion ("iserd schema" prints
+ * the rows for scripts/options). A configuration file sets the same fields by
+ * the same rows.
  */
 #ifndef DAEMON_CONFIG_SCHEMA_H
 #define DAEMON_CONFIG_SCHEMA_H
@@ -66,9 +67,31 @@ struct cfg_row {
 	const struct cfg_parts *parts; /* CFG_NUMBERS */
 };
 
+/* A kind of LUN: how its text begins. */
+struct cfg_kind {
+	const char *prefix; /* such as "ram:"; "": none */
+	const char *arg;    /* the name of the operand in --help */
+	const char *help;
+};
+
+/* A suffix of the text of a LUN, ",NAME=VALUE". */
+struct cfg_suffix {
+	struct cfg_row row; /* the member is one of struct lun_spec */
+	/* suffixes follow each other in the order of their places; those of
+	 * one place exclude each other */
+	unsigned place;
+	unsigned kinds;	     /* those that have it: 1 << LUN_... */
+	const char *refusal; /* of other kinds: the reason, and what to do */
+};
+
 /* cfg_rows returns the rows, in the order of iserd(8), and how many there
  * are. */
 const struct cfg_row *cfg_rows(size_t *n);
+/* cfg_kinds returns LUN_KINDS rows, by enum lun_kind. */
+const struct cfg_kind *cfg_kinds(void);
+/* cfg_suffixes returns the suffixes of a LUN, in the order of iserd(8), and how
+ * many there are. */
+const struct cfg_suffix *cfg_suffixes(size_t *n);
 
 /* cfg_type_name and the like return the names that "iserd schema" prints. */
 const char *cfg_type_name(enum cfg_type type);

@@ -15,36 +15,9 @@
 #include "daemon/luns/keyfile.h"
 #include "daemon/say.h"
 
-#define PI_WORD ",pi="
 #define LOOK_AT \
  ((off_t)64 << 20) /* bytes read to see whether an image is new */
 #define PIECE ((size_t)1 << 20)
-
-bool lun_key_split(struct lun_key *k, const char *spec)
-{
-	static const char word[] = ",key=", new_word[] = ",new-key=";
-	const char *at = strstr(spec, word), *new_at = strstr(spec, new_word);
-	size_t len;
-	char *pi;
-
-	k->path = NULL;
-	k->is_new = new_at && (!at || new_at < at);
-	if (k->is_new)
-		at = new_at;
-	len = at ? (size_t)(at - spec) : strlen(spec);
-	if (len >= sizeof(k->store)) {
-		say("%s: too long; give a shorter path", spec);
-		return false;
-	}
-	snprintf(k->store, sizeof(k->store), "%.*s", (int)len, spec);
-	pi = strstr(k->store, PI_WORD);
-	k->pi = pi ? pi + strlen(PI_WORD) : NULL;
-	if (pi)
-		*pi = '\0';
-	if (at)
-		k->path = at + strlen(k->is_new ? new_word : word);
-	return true;
-}
 
 /* ---- is the image new? ---- */
 
@@ -90,42 +63,42 @@ static bool is_blank_image(const char *path)
 
 /* ---- the key ---- */
 
-static bool refuse_key(const struct lun_key *k, const char *why)
+static const char *key_path(const struct lun_spec *s)
 {
-	say("%s,%skey=%s: %s", k->store, k->is_new ? "new-" : "", k->path, why);
+	return s->new_key ? s->new_key : s->key;
+}
+
+static bool refuse_key(const struct lun_spec *s, const char *why)
+{
+	say("%s,%skey=%s: %s", s->store, s->new_key ? "new-" : "", key_path(s),
+	    why);
 	return false;
 }
 
-static bool may_be_encrypted(const struct lun_key *k, const struct options *o)
+static bool may_be_encrypted(const struct lun_spec *s, const struct options *o)
 {
-	if (!*k->path)
-		return refuse_key(k, "no file is given; give a path");
-	if (!strncmp(k->store, "null:", 5))
-		return refuse_key(
-			k,
-			"a null: LUN stores nothing to encrypt; leave out the key");
 	if (o->lun.shared) /* CRYPTO ERASE changes the key of this iserd only */
 		return refuse_key(
-			k,
+			s,
 			"an encrypted LUN cannot be shared; leave out --shared");
-	if (k->is_new && o->lun.read_only)
+	if (s->new_key && o->lun.read_only)
 		return refuse_key(
-			k, "a read-only LUN cannot get a new key; give key=");
+			s, "a read-only LUN cannot get a new key; give key=");
 	return true;
 }
 
 /* Decides whether a key may be made. False after a message: encrypting existing
  * data under a new key would make them unreadable. */
-static bool choose_key(const struct lun_key *k, const struct bs *b,
+static bool choose_key(const struct lun_spec *s, const struct bs *b,
 		       enum keyfile_wish *wish)
 {
-	*wish = k->is_new ? KEY_NEW : KEY_MUST_EXIST;
-	if (k->is_new || (b->caps & BS_CAP_READ_ONLY) ||
-	    keyfile_exists(k->path))
+	*wish = s->new_key ? KEY_NEW : KEY_MUST_EXIST;
+	if (s->new_key || (b->caps & BS_CAP_READ_ONLY) ||
+	    keyfile_exists(key_path(s)))
 		return true;
-	if (strncmp(k->store, "ram:", 4) != 0 && !is_blank_image(k->store))
+	if (s->kind != LUN_RAM && !is_blank_image(s->store))
 		return refuse_key(
-			k, "the key file does not exist, and the image has "
+			s, "the key file does not exist, and the image has "
 			   "data; restore the file, or give new-key= for "
 			   "a new key, which makes the data unreadable");
 	*wish = KEY_IF_MISSING;
@@ -156,26 +129,23 @@ static struct bs *open_filter(struct bs *b, const struct options *o,
 }
 
 struct bs *lun_encrypt(struct bs *b, const struct options *o,
-		       const struct lun_key *k, struct io_loop *const *loops)
+		       const struct lun_spec *s, struct io_loop *const *loops)
 {
 	struct keyfile_config cfg = {
-		.path = k->path,
+		.path = key_path(s),
 		.read_only = b->caps & BS_CAP_READ_ONLY,
 		.loops = loops,
 	};
 	struct bs *encrypted = NULL;
 
-	if (may_be_encrypted(k, o) && choose_key(k, b, &cfg.wish))
+	if (may_be_encrypted(s, o) && choose_key(s, b, &cfg.wish))
 		encrypted = open_filter(b, o, &cfg);
 	if (!encrypted)
 		bs_close(b);
 	return encrypted;
 }
 
-bool lun_key_usable(const char *spec, const struct options *o)
+bool lun_key_usable(const struct lun_spec *s, const struct options *o)
 {
-	struct lun_key k;
-
-	return o->lun.read_only ||
-	       (lun_key_split(&k, spec) && (!k.path || keyfile_usable(k.path)));
+	return o->lun.read_only || !key_path(s) || keyfile_usable(key_path(s));
 }

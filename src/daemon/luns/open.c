@@ -159,27 +159,25 @@ static struct bs *null_open(const char *spec, uint64_t size, uint32_t block)
 }
 
 /* Reads the size of "KIND:SIZE", in bytes. False after a message. */
-static bool spec_size(const char *spec, uint32_t block, uint64_t *size)
+static bool spec_size(const struct lun_spec *s, uint32_t block, uint64_t *size)
 {
-	const char *text = strchr(spec, ':') + 1;
-
-	if (!opt_size(text, size)) {
+	if (!opt_size(s->operand, size)) {
 		say("%s: \"%s\" is not a size; give bytes, or a number with K, M, "
 		    "G or T, for example %.*s1G",
-		    spec, text, (int)(text - spec), spec);
+		    s->store, s->operand, (int)(s->operand - s->store),
+		    s->store);
 		return false;
 	}
 	if (*size == 0 || *size % block) {
 		say("%s: the size must be a multiple of the block size %u and "
 		    "not 0",
-		    spec, block);
+		    s->store, block);
 		return false;
 	}
 	return true;
 }
 
-#define CD_PREFIX "cd:"
-#define CD_BLOCK  2048u
+#define CD_BLOCK 2048u
 
 static struct bs_file_config file_config(const struct options *o,
 					 const char *path,
@@ -252,63 +250,36 @@ static void new_identity(struct bs *b)
 	bs_uuid_derive(b->uuid, key, sizeof(key));
 }
 
-enum dev_type lun_type(const char *spec)
-{
-	return strncmp(spec, CD_PREFIX, strlen(CD_PREFIX)) ? DEV_DISK : DEV_CD;
-}
-
-bool lun_is_empty_drive(const char *spec)
-{
-	return !strcmp(spec, CD_PREFIX);
-}
-
-static struct bs *store_open(const struct options *o, const char *spec,
+static struct bs *store_open(const struct options *o, const struct lun_spec *s,
 			     struct io_loop *const *loops)
 {
 	uint32_t block = o->lun.block_size ? o->lun.block_size : 512;
-	bool ram = !strncmp(spec, "ram:", 4);
 	struct bs *b;
 	uint64_t size;
 
-	if (lun_type(spec) == DEV_CD)
-		return cd_open(o, spec + strlen(CD_PREFIX), loops);
-	if (!ram && strncmp(spec, "null:", 5) != 0)
-		return file_open(o, spec, loops);
-	if (!spec_size(spec, block, &size))
+	if (s->kind == LUN_CD)
+		return cd_open(o, s->operand, loops);
+	if (s->kind == LUN_FILE)
+		return file_open(o, s->store, loops);
+	if (!spec_size(s, block, &size))
 		return NULL;
-	b = ram ? ram_open(spec, size, block, o->lun.sendfile)
-		: null_open(spec, size, block);
+	b = s->kind == LUN_RAM
+		    ? ram_open(s->store, size, block, o->lun.sendfile)
+		    : null_open(s->store, size, block);
 	if (b)
 		new_identity(b);
 	return b;
 }
 
-struct bs *lun_open(const struct options *o, const char *spec,
+struct bs *lun_open(const struct options *o, const struct lun_spec *s,
 		    struct io_loop *const *loops)
 {
-	struct lun_key k;
-	struct bs *b;
+	struct bs *b = store_open(o, s, loops);
 
-	if (!lun_key_split(&k, spec))
-		return NULL;
-	b = store_open(o, k.store, loops);
-	return b && k.path ? lun_encrypt(b, o, &k, loops) : b;
-}
-
-bool lun_is_file(const char *spec)
-{
-	return lun_type(spec) == DEV_DISK && !lun_is_scsi(spec) &&
-	       strncmp(spec, "ram:", 4) != 0 && strncmp(spec, "null:", 5) != 0;
+	return b && (s->key || s->new_key) ? lun_encrypt(b, o, s, loops) : b;
 }
 
 /* ---- SCSI devices of this machine ---- */
-
-#define SCSI_PREFIX "scsi:"
-
-bool lun_is_scsi(const char *spec)
-{
-	return !strncmp(spec, SCSI_PREFIX, strlen(SCSI_PREFIX));
-}
 
 static void device_gone(void *arg, const char *path)
 {
@@ -318,11 +289,11 @@ static void device_gone(void *arg, const char *path)
 	    path);
 }
 
-struct pass *lun_open_scsi(const struct options *o, const char *spec,
+struct pass *lun_open_scsi(const struct options *o, const struct lun_spec *s,
 			   struct io_loop *const *loops)
 {
 	const struct sg_config cfg = {
-		.path = spec + strlen(SCSI_PREFIX),
+		.path = s->operand,
 		.read_only = o->lun.read_only,
 		.shared = o->lun.shared,
 		.timeout = o->lun.scsi_timeout,

@@ -17,14 +17,13 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "daemon/luns/device_id.h"
-#include "daemon/luns/encrypt.h"
 #include "daemon/luns/open.h"
 #include "daemon/say.h"
 
 /* The file with the protection information of a file or device. */
 struct beside {
 	const struct options *o;
-	const struct lun_key *lun;
+	const struct lun_spec *lun;
 	const struct bs *data;
 	char path[PATH_MAX];
 	struct stat st; /* of the data */
@@ -305,11 +304,9 @@ static bool find_named(struct beside *f)
 
 	snprintf(f->path, sizeof(f->path), "%s", f->lun->pi);
 	snprintf(other, sizeof(other), "%s.pi", f->lun->store);
-	if (!*f->path)
-		say("%s,pi=: no file is given; give a path", f->lun->store);
-	else if (S_ISREG(f->st.st_mode) && !stat(other, &st) &&
-		 (stat(f->path, &named) || st.st_ino != named.st_ino ||
-		  st.st_dev != named.st_dev))
+	if (S_ISREG(f->st.st_mode) && !stat(other, &st) &&
+	    (stat(f->path, &named) || st.st_ino != named.st_ino ||
+	     st.st_dev != named.st_dev))
 		say("%s: exists, too; remove that file, or leave out ,pi=%s",
 		    other, f->path);
 	else
@@ -348,10 +345,11 @@ static int open_or_make(const struct beside *f, int flags)
 }
 
 static struct bs *open_file_protection(const struct options *o,
-				       const struct lun_key *k, struct bs *data,
+				       const struct lun_spec *s,
+				       struct bs *data,
 				       struct io_loop *const *loops)
 {
-	struct beside f = { .o = o, .lun = k, .data = data };
+	struct beside f = { .o = o, .lun = s, .data = data };
 	int flags = o->lun.read_only ? O_RDONLY : O_RDWR;
 	struct bs *b = NULL;
 
@@ -364,7 +362,7 @@ static struct bs *open_file_protection(const struct options *o,
 	if (S_ISBLK(f.st.st_mode) && !device_id(f.st.st_rdev, f.of))
 		memset(f.of, 0, sizeof(f.of));
 	f.fd = open_or_make(&f, flags);
-	if (f.fd < 0 && errno == ENOENT && !o->lun.protection && !k->pi)
+	if (f.fd < 0 && errno == ENOENT && !o->lun.protection && !s->pi)
 		return data;
 	if (f.fd >= 0 || !has_place(&f))
 		b = beside_file(&f, data, loops);
@@ -407,23 +405,12 @@ static struct bs *open_memory_protection(const struct options *o,
 	return b;
 }
 
-struct bs *protection_open(const struct options *o, const struct lun_key *k,
+struct bs *protection_open(const struct options *o, const struct lun_spec *s,
 			   struct bs *b, struct io_loop *const *loops)
 {
-	const char *spec = k->store;
-	bool memory = !strncmp(spec, "ram:", 4);
-	bool none = !strncmp(spec, "null:", 5) || lun_type(spec) != DEV_DISK;
-
-	if (k->pi && (memory || none)) {
-		say("%s,pi=%s: only files and block devices have such a file; "
-		    "leave out ,pi=",
-		    spec, k->pi);
-		bs_close(b);
-		return NULL;
-	}
-	if (none)
-		return b;
-	if (!memory)
-		return open_file_protection(o, k, b, loops);
-	return o->lun.protection ? open_memory_protection(o, spec, b) : b;
+	if (s->kind == LUN_FILE)
+		return open_file_protection(o, s, b, loops);
+	if (s->kind == LUN_RAM && o->lun.protection)
+		return open_memory_protection(o, s->store, b);
+	return b;
 }

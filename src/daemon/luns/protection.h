@@ -4,10 +4,9 @@
 #define DAEMON_LUNS_PROTECTION_H
 
 #include "backstore/backstore.h"
+#include "daemon/config/lun_spec.h"
 #include "daemon/config/options.h"
 #include "io/io.h"
-
-struct lun_key;
 
 /*
  * protection_open combines b with the store of its protection information, if
@@ -16,7 +15,7 @@ struct lun_key;
  * that an unclean end left wrong are recalculated.
  * Takes over b; NULL after a message.
  */
-struct bs *protection_open(const struct options *o, const struct lun_key *k,
+struct bs *protection_open(const struct options *o, const struct lun_spec *s,
 			   struct bs *b, struct io_loop *const *loops);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/bytes.h"
+#include "daemon/config/lun_spec.h"
 #include "daemon/config/schema.h"
 #include "daemon/rpc/api.h"
 
@@ -83,6 +84,36 @@ static json_t *option_json(const struct cfg_row *row)
 	return j;
 }
 
+static json_t *kinds_json(void)
+{
+	const struct cfg_kind *kinds = cfg_kinds();
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < LUN_KINDS; i++) {
+		json_t *j = json_object();
+
+		set_text(j, "prefix", kinds[i].prefix);
+		set_text(j, "value", kinds[i].arg);
+		set_text(j, "help", kinds[i].help);
+		json_array_append_new(all, j);
+	}
+	return all;
+}
+
+/* "kinds" has the prefixes of the kinds of LUNs that have the suffix. */
+static json_t *suffix_json(const struct cfg_suffix *s)
+{
+	json_t *j = option_json(&s->row), *kinds = json_array();
+
+	set_number(j, "place", s->place);
+	for (unsigned i = 0; i < LUN_KINDS; i++)
+		if (s->kinds & 1u << i)
+			json_array_append_new(
+				kinds, json_string(cfg_kinds()[i].prefix));
+	json_object_set_new(j, "kinds", kinds);
+	return j;
+}
+
 static json_t *method_json(const struct rpc_method *m)
 {
 	json_t *j = json_object(), *params = json_array();
@@ -102,7 +133,9 @@ static json_t *method_json(const struct rpc_method *m)
 
 bool schema_print(void)
 {
-	json_t *options = json_array(), *methods = json_array(), *all;
+	json_t *options = json_array(), *methods = json_array();
+	json_t *suffixes = json_array(), *all;
+	const struct cfg_suffix *s;
 	const struct rpc_method *m;
 	const struct cfg_row *rows;
 	size_t n;
@@ -111,10 +144,15 @@ bool schema_print(void)
 	rows = cfg_rows(&n);
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(options, option_json(&rows[i]));
+	s = cfg_suffixes(&n);
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(suffixes, suffix_json(&s[i]));
 	m = rpc_methods(&n);
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(methods, method_json(&m[i]));
-	all = json_pack("{s:o, s:o}", "options", options, "methods", methods);
+	all = json_pack("{s:o, s:o, s:o, s:o}", "luns", kinds_json(),
+			"suffixes", suffixes, "options", options, "methods",
+			methods);
 	err = json_dumpf(all, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(all);

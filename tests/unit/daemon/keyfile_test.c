@@ -16,7 +16,6 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "cmocka_all.h"
-#include "daemon/luns/encrypt.h"
 
 #define LEN BS_CRYPT_KEY
 
@@ -331,51 +330,6 @@ static void test_changed(void **state)
 	io_loop_free(l);
 }
 
-/* ---- how a LUN names its key ---- */
-
-static void test_split(void **state)
-{
-	static const struct {
-		const char *spec, *store, *path;
-		bool is_new;
-		const char *pi;
-	} rows[] = {
-		{ "ram:8M", "ram:8M", NULL, false },
-		{ "a,key=k", "a", "k", false },
-		{ "a,new-key=k", "a", "k", true },
-		{ "a,key=", "a", "", false },
-		{ "a,key=b,new-key=c", "a", "b,new-key=c", false },
-		{ "a,new-key=b,key=c", "a", "b,key=c", true },
-		{ ",key=k", "", "k", false },
-		{ "a,keys=k", "a,keys=k", NULL, false },
-		{ "/dev/sdb,pi=p", "/dev/sdb", NULL, false, "p" },
-		{ "a,pi=p,key=k", "a", "k", false, "p" },
-		{ "a,key=k,pi=p", "a", "k,pi=p", false },
-		{ "a,pi=", "a", NULL, false, "" },
-	};
-	struct lun_key k;
-
-	(void)state;
-	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		char *spec = malloc(2 * PATH_MAX);
-
-		assert_non_null(spec);
-		assert_true(lun_key_split(&k, rows[i].spec));
-		assert_string_equal(k.store, rows[i].store);
-		assert_int_equal(k.is_new, rows[i].is_new);
-		assert_true(!k.path == !rows[i].path);
-		if (k.path)
-			assert_string_equal(k.path, rows[i].path);
-		assert_true(!k.pi == !rows[i].pi);
-		if (k.pi)
-			assert_string_equal(k.pi, rows[i].pi);
-		memset(spec, 'a', PATH_MAX);
-		snprintf(spec + PATH_MAX, PATH_MAX, "%s", rows[i].spec);
-		assert_false(lun_key_split(&k, spec));
-		free(spec);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -388,7 +342,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_leftover, begin, end),
 		cmocka_unit_test_setup_teardown(test_no_leftover, begin, end),
 		cmocka_unit_test_setup_teardown(test_changed, begin, end),
-		cmocka_unit_test(test_split),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lun_spec.c: takes the text of a LUN apart by the rows of schema.c. The value
+ * of a suffix ends where a suffix of a later place begins, so that the file of
+ * the last suffix may have any name.
+ */
+#include "daemon/config/lun_spec.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/config/schema.h"
+#include "daemon/say.h"
+
+/* A suffix that was found in a text. */
+struct found {
+	const struct cfg_suffix *row;
+	char *at;    /* its comma */
+	char *value; /* after its "=" */
+};
+
+/* The first suffix in text whose place is `place` or a later one. */
+static bool find_suffix(char *text, unsigned place, struct found *f)
+{
+	const struct cfg_suffix *rows;
+	size_t n;
+
+	*f = (struct found){ .row = NULL };
+	rows = cfg_suffixes(&n);
+	for (size_t i = 0; i < n; i++) {
+		char word[32], *at;
+		int len = snprintf(word, sizeof(word),
+				   ",%s=", rows[i].row.opt.name);
+
+		at = rows[i].place < place ? NULL : strstr(text, word);
+		if (at && (!f->row || at < f->at))
+			*f = (struct found){ &rows[i], at, at + len };
+	}
+	return f->row;
+}
+
+/* Stores the value of a suffix. False after a message. */
+static bool take_suffix(struct lun_spec *s, const struct found *f)
+{
+	const struct opt_row *row = &f->row->row.opt;
+	const char *why = NULL;
+	char error[OPT_WHY];
+
+	if (!*f->value)
+		why = "no file is given; give a path";
+	else if (!(f->row->kinds & 1u << s->kind))
+		why = f->row->refusal;
+	else if (opt_set(row, s, row->name, f->value, error))
+		why = error;
+	if (why)
+		say("%s,%s=%s: %s", s->store, row->name, f->value, why);
+	return !why;
+}
+
+static void take_kind(struct lun_spec *s)
+{
+	const struct cfg_kind *kinds = cfg_kinds();
+
+	s->kind = LUN_FILE;
+	s->operand = s->store;
+	for (unsigned i = LUN_FILE + 1; i < LUN_KINDS; i++) {
+		size_t len = strlen(kinds[i].prefix);
+
+		if (!strncmp(s->store, kinds[i].prefix, len)) {
+			s->kind = (enum lun_kind)i;
+			s->operand = s->store + len;
+		}
+	}
+}
+
+bool lun_spec_parse(struct lun_spec *s, const char *text)
+{
+	struct found f, next;
+	size_t len = strlen(text), store;
+
+	*s = (struct lun_spec){ .store = s->text };
+	snprintf(s->text, sizeof(s->text), "%s", text);
+	store = find_suffix(s->text, 0, &f) ? (size_t)(f.at - s->text) : len;
+	if (len >= sizeof(s->text) || store >= PATH_MAX) {
+		say("%s: too long; give a shorter path", text);
+		return false;
+	}
+	s->text[store] = '\0';
+	take_kind(s);
+	for (; f.row; f = next) {
+		if (find_suffix(f.value, f.row->place + 1, &next))
+			*next.at = '\0';
+		if (!take_suffix(s, &f))
+			return false;
+	}
+	return true;
+}
+
+bool lun_spec_is_empty_drive(const struct lun_spec *s)
+{
+	return s->kind == LUN_CD && !*s->operand && !s->key && !s->new_key;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* lun_spec.h: the text of a LUN, such as "disk.img,key=disk.key": what kind it
+ * is of, and its suffixes, by the rows of schema.c. */
+#ifndef DAEMON_CONFIG_LUN_SPEC_H
+#define DAEMON_CONFIG_LUN_SPEC_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+enum lun_kind {
+	LUN_FILE, /* a file or block device: no prefix */
+	LUN_CD,
+	LUN_SCSI,
+	LUN_RAM,
+	LUN_NULL,
+	LUN_KINDS,
+};
+
+/* The texts are in text[], so the struct must not be copied. */
+struct lun_spec {
+	enum lun_kind kind;
+	const char *store;   /* the LUN without its suffixes: "ram:1G" */
+	const char *operand; /* the store without the prefix: "1G" */
+	/* the values of suffixes; NULL: the LUN does not have the suffix */
+	const char *pi, *key, *new_key;
+	char text[2 * PATH_MAX];
+};
+
+/* lun_spec_parse takes the text of a LUN apart. False after a message: the text
+ * is too long, or a suffix has no value or does not fit the kind of LUN. */
+bool lun_spec_parse(struct lun_spec *s, const char *text);
+/* lun_spec_is_empty_drive returns whether the LUN is a CD/DVD drive without a
+ * medium. */
+bool lun_spec_is_empty_drive(const struct lun_spec *s);
+
+#endif
