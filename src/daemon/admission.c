@@ -191,8 +191,8 @@ static void source_set_idle(struct admission *a, struct admission_source *s)
 	a->nidle++;
 }
 
-/* The number of recent connections without a session: halved every
- * HALF_LIFE. */
+/* Returns the number of recent connections without a session, which is halved
+ * every HALF_LIFE. */
 static uint32_t heat_of(const struct admission_source *s, xtime now)
 {
 	xtime halves = (now - s->recent_at) / HALF_LIFE;
@@ -279,10 +279,9 @@ static unsigned held_in(const struct admission_source *s,
 	return state == ADMISSION_STARTING ? s->starting : s->discovery;
 }
 
-/*
- * Whether s, with ns connections in a state, loses one before t with nt: the
- * address with more of them, then the one with more recent connections.
- */
+/* Returns whether s, which has ns connections in a state, loses one before t,
+ * which has nt: the address with more of them does, then the address with more
+ * recent connections. */
 static bool is_greedier(const struct admission_source *s, unsigned ns,
 			const struct admission_source *t, unsigned nt,
 			xtime now)
@@ -290,8 +289,9 @@ static bool is_greedier(const struct admission_source *s, unsigned ns,
 	return ns != nt ? ns > nt : heat_of(s, now) > heat_of(t, now);
 }
 
-/* The oldest connection in a state of s, or, for NULL, of the greediest
- * address. Discovery sessions that passed CHAP are skipped. */
+/* Returns the oldest connection of s in this state or, if s is NULL, of the
+ * address that loses one before all others. Discovery sessions that passed CHAP
+ * are skipped. */
 static struct admission_entry *oldest_entry(const struct admission *a,
 					    enum admission_state state,
 					    const struct admission_source *s,
@@ -317,8 +317,9 @@ static struct admission_entry *oldest_entry(const struct admission *a,
 	return best;
 }
 
-/* The connection that makes room for one more of s in a state. NULL: s itself
- * is the greediest address and has none to lose. */
+/* Returns the connection to drop for one more of s in this state: of another
+ * address, or of s if s would have the most. NULL: s would have the most and
+ * has none in this state. */
 static struct admission_entry *find_victim(const struct admission *a,
 					   enum admission_state state,
 					   const struct admission_source *s,
@@ -348,8 +349,8 @@ struct admission_entry *admission_oldest(struct admission *a, xtime now)
 	return choose_victim(a, oldest_entry(a, ADMISSION_STARTING, NULL, now));
 }
 
-/* Random early drop: whether a half-open connection is dropped for a new
- * one. */
+/* Random early drop: returns whether a half-open connection is dropped for a
+ * new one. */
 static bool is_crowded(const struct admission *a, uint32_t random)
 {
 	const struct admission_limits *l = &a->limits;
@@ -473,7 +474,7 @@ enum admission_verdict admission_login(struct admission *a,
 
 	*victim = NULL;
 	if (e->state != ADMISSION_STARTING)
-		return ADMISSION_FULL; /* e was dropped meanwhile */
+		return ADMISSION_FULL; /* the caller of another connection has dropped e */
 	v = discovery ? admit_discovery(a, e, now, victim)
 		      : admit_session(a, e);
 	if (v != ADMISSION_OK)

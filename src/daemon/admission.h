@@ -103,6 +103,8 @@ struct admission {
 	struct list buckets[ADMISSION_BUCKETS];
 };
 
+/* admission_init prepares *a with a copy of the limits. seed: random bits, so
+ * that peers cannot choose addresses with one hash. */
 void admission_init(struct admission *a, const struct admission_limits *l,
 		    uint64_t seed);
 /* admission_fini frees the addresses, when all entries have left. */

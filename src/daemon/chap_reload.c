@@ -33,7 +33,7 @@ static void take_chap(struct dev_msg *m)
 	free(n);
 }
 
-/* False: out of memory. */
+/* Sends the worker a copy of the secrets. False: out of memory. */
 static bool send_chap(struct worker *w, const struct tgt_chap *chap)
 {
 	struct new_chap *n = malloc(sizeof(*n));

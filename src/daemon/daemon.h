@@ -89,8 +89,10 @@ int daemon_run(const struct options *o);
  * where arg is the struct daemon.
  */
 /* workers_open makes d->options.workers workers with their loops. Returns 0, or
- * an exit code after a message; workers_close frees them in both cases. */
+ * an exit code after a message; the caller calls workers_close in both
+ * cases. */
 int workers_open(struct daemon *d);
+/* workers_close frees the workers; after workers_stop. */
 void workers_close(struct daemon *d);
 /* workers_start starts the threads of all workers but worker 0. Returns 0, or
  * an exit code after a message. */
@@ -100,16 +102,20 @@ int workers_start(struct daemon *d);
 void workers_stop(struct daemon *d);
 /* worker_post sends msg to a worker, from any thread. */
 void worker_post(void *arg, unsigned worker, struct dev_msg *msg);
-/* worker_buf_get and worker_buf_put: bufpool.h; on the worker's thread. */
+/* worker_buf_get returns a buffer of the worker's pool (bufpool_get), which the
+ * caller gives back by worker_buf_put. NULL: no memory. On the worker's
+ * thread. */
 void *worker_buf_get(void *arg, unsigned worker, size_t len);
+/* worker_buf_put takes back a buffer of worker_buf_get with the same len. On the
+ * worker's thread. */
 void worker_buf_put(void *arg, unsigned worker, void *buf, size_t len);
 /* worker_wall_ms returns the time of day in milliseconds since 1970. */
 uint64_t worker_wall_ms(void *arg);
 /* worker_later runs m on the worker, whose thread calls it, in ms milliseconds:
  * at once if there is no memory for a timer. */
 void worker_later(void *arg, unsigned worker, unsigned ms, struct dev_msg *m);
-/* worker_rearm has the target's deadlines looked at in the next turn; on the
- * worker's thread. */
+/* worker_rearm makes the worker set its timer to the target's next deadline at
+ * the end of the turn; on the worker's thread. */
 void worker_rearm(void *arg, unsigned worker);
 /* worker_set_clock sets the worker's timer to the target's next deadline. */
 void worker_set_clock(struct worker *w);
@@ -128,10 +134,17 @@ void conns_drain(struct worker *w);
 /* conns_short drops a half-open connection where accept has no descriptor or
  * memory left (net_listener_on_short). Worker 0. */
 void conns_short(void *arg, int err, const struct net_addr *peer);
-/* Functions of tgt_config: logged_in, auth_failed, ended; owner is the
- * connection, on its worker's thread. */
+/*
+ * conns_logged_in is tgt_config.logged_in: counts the connection as a session.
+ * proven: by CHAP. Returns 0, or ERR_LIMIT after a log line: the login is
+ * refused. For this function and the next two owner is the connection, on its
+ * worker's thread.
+ */
 int conns_logged_in(void *arg, void *owner, bool discovery, bool proven);
+/* conns_auth_failed is tgt_config.auth_failed: the address of the connection is
+ * refused for some time. */
 void conns_auth_failed(void *arg, void *owner);
+/* conns_ended is tgt_config.ended: the connection does not count any more. */
 void conns_ended(void *arg, void *owner);
 /* conns_net returns the socket or queue pair of a connection, of which owner is
  * tgt_conn_info.owner. On its worker's thread. */
@@ -148,8 +161,10 @@ int setup_user(const struct daemon *d);
 
 /* listen.c */
 /* listen_open opens the listeners. Returns 0, or an exit code after a message;
- * listen_close closes them in both cases. */
+ * the caller calls listen_close in both cases. */
 int listen_open(struct daemon *d);
+/* listen_close closes all listeners, so that no connection arrives any more. A
+ * second call does nothing. */
 void listen_close(struct daemon *d);
 /* listen_limits raises the limit of open files and reduces the limits of
  * d->gate to what it allows; after all files are open. */

@@ -21,9 +21,11 @@ struct gate {
 	struct trace *trace;
 };
 
-/* gate_init: trace is borrowed until gate_fini, when all entries have left. */
+/* gate_init prepares the gate with a copy of the limits; trace is borrowed until
+ * gate_fini. */
 void gate_init(struct gate *g, const struct admission_limits *l,
 	       struct trace *trace);
+/* gate_fini frees the addresses, when all entries have left. */
 void gate_fini(struct gate *g);
 
 /* gate_arrive counts e as half-open. False, after a log line: the caller closes

@@ -108,9 +108,10 @@ static int open_verbs(struct daemon *d, bool must)
 	return 0;
 }
 
-/* Listens on RDMA devices at the addresses of the sockets. Returns at how many:
- * an address that no device has is not an error, nor is a port that the
- * software iWARP took from an iWARP device of the kernel. */
+/* Listens on RDMA devices at the addresses of the sockets, and returns the
+ * number of addresses at which that worked. It is not an error that no device
+ * has an address, or that an iWARP device of the kernel needs the port that the
+ * socket has. */
 static unsigned listen_verbs_too(struct daemon *d)
 {
 	unsigned n = 0;
@@ -183,8 +184,8 @@ static void warn_open(const struct daemon *d)
  * the control socket, and sockets that are being closed. */
 #define DESCRIPTORS_KEPT 64u
 
-/* How many descriptors connections can have of `most`. The number of the next
- * descriptor stands for the number of open ones. */
+/* Returns how many of `most` descriptors connections can have. The number of
+ * the next descriptor stands for the number of open ones. */
 static unsigned descriptors_left(rlim_t most)
 {
 	int next = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -234,7 +235,7 @@ int listen_open(struct daemon *d)
 	return listen_verbs(d);
 }
 
-/* The address for a URL: a wildcard is replaced by the loopback address. */
+/* Writes an address for a URL: the loopback address in place of a wildcard. */
 static void url_address(const struct net_listener *n, char out[NET_ADDR_STR])
 {
 	char name[NET_ADDR_STR];

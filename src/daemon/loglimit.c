@@ -7,8 +7,9 @@
 
 #include "base/bytes.h"
 
-/* "10.0.0.9:41234 ..." or "[2001:db8::9]:41234 ...": the part before the
- * port. False: text does not begin with the address of a peer. */
+/* Copies the address without the port from a text like "10.0.0.9:41234 ..." or
+ * "[2001:db8::9]:41234 ...". False: text does not begin with the address of a
+ * peer. */
 static bool address_of(const char *text, char name[LOGLIMIT_NAME])
 {
 	size_t len = strcspn(text, " "), host = len;
@@ -34,8 +35,8 @@ static void take_summary(struct loglimit *l, struct loglimit_peer *p,
 	p->suppressed = 0;
 }
 
-/* The entry of the peer. A new peer takes the least recently used entry, whose
- * summary is then in *s. */
+/* Returns the entry of the peer. A new peer gets the least recently used entry,
+ * whose summary is then in *s. */
 static struct loglimit_peer *find_peer(struct loglimit *l, const char *name,
 				       struct loglimit_summary *s)
 {

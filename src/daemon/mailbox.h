@@ -19,8 +19,11 @@ struct mailbox {
 	bool posted;
 };
 
-/* mailbox_init: loop is the worker's, borrowed until mailbox_fini. */
+/* mailbox_init prepares an empty mailbox. loop is the worker's, borrowed until
+ * mailbox_fini. */
 void mailbox_init(struct mailbox *m, struct io_loop *loop);
+/* mailbox_fini frees the mailbox; no thread may use it any more. Messages that
+ * did not run are left to their owners. */
 void mailbox_fini(struct mailbox *m);
 /* mailbox_put sends msg, which is borrowed until it runs. From any thread. */
 void mailbox_put(struct mailbox *m, struct dev_msg *msg);

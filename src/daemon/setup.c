@@ -344,7 +344,8 @@ int setup_target(struct daemon *d)
 
 /* ---- privileges ---- */
 
-/* The user that iserd runs as can write the state and the key files. */
+/* Returns whether the user that iserd runs as can write the state files and the
+ * key files; if not, all reasons are printed. */
 static bool can_be_written(const struct daemon *d)
 {
 	bool good = !d->state || state_usable(d->state);

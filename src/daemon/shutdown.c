@@ -12,7 +12,8 @@
 #include "base/err.h"
 #include "daemon/say.h"
 
-/* From the wish to end: until sessions are dropped, until all is dropped. */
+/* Limits of the end: until sessions that have not logged out are dropped, then
+ * until iserd no longer waits for them. */
 #define DRAIN_LIMIT (6 * XTIME_S)
 #define KILL_LIMIT  (2 * XTIME_S)
 #define FLUSH_LIMIT (10 * XTIME_S)
@@ -61,8 +62,8 @@ static void kill_conns(struct dev_msg *m)
 
 /* ---- the whole process: on worker 0 ---- */
 
-/* A limit is over and sessions are left: they are dropped; the second time
- * iserd ends without them. */
+/* The time limit has expired and sessions are left: the first time they are
+ * dropped, the second time iserd ends without waiting for them. */
 static void limit_reached(struct io_timer *t)
 {
 	struct daemon *d = container_of(t, struct daemon, limit);

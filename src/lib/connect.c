@@ -278,7 +278,7 @@ int lib_session_connect(struct iser_session *s)
 	return s->connector ? 0 : s->err;
 }
 
-/* It is time to log in again. */
+/* Fires when it is time to log in again. */
 static void on_reconnect_timer(struct io_timer *t)
 {
 	struct iser_session *s =

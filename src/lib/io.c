@@ -49,7 +49,7 @@ void lib_io_completed(struct ini_task *task)
 
 /* ---- submission ---- */
 
-/* Whether iser_io is one that an initiator can send; an Expected Data Transfer
+/* Returns whether an initiator can send this command; an Expected Data Transfer
  * Length has 32 bits (RFC 7143 §11.3.4). */
 static bool is_valid(const struct iser_io *io)
 {

@@ -17,15 +17,16 @@ static bool wants_iser(const struct iser_session *s)
 
 /* ---- failures ---- */
 
-/* Whether a peer ends a connection so whose first bytes it does not understand
- * or allow. */
+/* Returns whether err is how a connection ends if the peer does not understand
+ * or allow its first bytes. */
 static bool is_no(int err)
 {
 	return err == ERR_CLOSED || err == ERR_RESET || err == ERR_TIMEOUT ||
 	       err == ERR_DENIED || err == ERR_FORMAT;
 }
 
-/* What the administrator may change after a failure without a useful reason. */
+/* Returns what the administrator may change after a failure without a useful
+ * reason. */
 static const char *login_hint(const struct iser_session *s, uint16_t status,
 			      int err)
 {

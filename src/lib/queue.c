@@ -7,7 +7,8 @@
 
 /* ---- failures ---- */
 
-/* Calls done from the loop, not from within iser_submit. */
+/* Calls the done of failed commands from the loop: iser_submit must not call
+ * it. */
 static void report_failed(struct io_defer *d)
 {
 	struct iser_session *s =

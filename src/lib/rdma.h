@@ -79,7 +79,12 @@ struct iser_rdma_listener {
 
 /* ---- rdma_post.c: up-calls that return what was posted ---- */
 
+/* lib_rdma_wr_done is rcap_user.wr_done: it gives the request back to the user by
+ * its done, with err as an enum iser_error. arg is the struct iser_rdma. */
 void lib_rdma_wr_done(void *arg, struct rcap_wr *wr, int err);
+/* lib_rdma_received is rcap_user.received: it gives the receive back to the
+ * user by its done, with the bytes that came, or with err. arg is the struct
+ * iser_rdma. */
 void lib_rdma_received(void *arg, struct rcap_recv *r, int err);
 
 /* ---- rdma_conn.c ---- */
@@ -87,17 +92,19 @@ void lib_rdma_received(void *arg, struct rcap_recv *r, int err);
 /* lib_rdma_new makes a connection that is not connected. NULL: out of memory. */
 struct iser_rdma *lib_rdma_new(struct iser_context *ctx,
 			       const struct iser_rdma_options *options);
-/* lib_rdma_drop frees a connection that has no queue pair. */
+/* lib_rdma_drop frees a connection that has no queue pair any more. */
 void lib_rdma_drop(struct iser_rdma *c);
 /* lib_rdma_set_qp gives a connection its queue pair; fill_info completes c->info
  * once it is established. */
 void lib_rdma_set_qp(struct iser_rdma *c, struct rcap_qp *qp,
 		     void (*fill_info)(struct iser_rdma *c));
-/* lib_rdma_flush_early ends the receives that were posted too early. */
+/* lib_rdma_flush_early ends the receives that were posted before there was a
+ * queue pair, because there will be none. */
 void lib_rdma_flush_early(struct iser_rdma *c);
 /* lib_rdma_closed reports that the queue pair has ended. It may free c. */
 void lib_rdma_closed(struct iser_rdma *c);
-/* lib_rdma_asked ends the relation of c to its listener. */
+/* lib_rdma_asked takes c off the count of its listener: its request has been
+ * reported, or will not come. Does nothing without a listener. */
 void lib_rdma_asked(struct iser_rdma *c);
 
 /* ---- rdma_iwarp.c ---- */

@@ -98,8 +98,8 @@ static bool issue_dropped(struct iser_session *s, struct lib_task *lt)
 	return true;
 }
 
-/* Whether a command got the unit attention with which a new I_T nexus begins; the
- * unit has not executed that command (SAM-5 §5.14). */
+/* Returns whether a command got the unit attention with which a new I_T nexus
+ * begins; the unit has not executed that command (SAM-5 §5.14). */
 static bool is_nexus_attention(const struct ini_task *t)
 {
 	struct scsi_sense sense;

@@ -28,7 +28,8 @@ bool lib_session_may_go(enum session_state from, enum session_state to)
 	return session_may_go[from] & BIT(to);
 }
 
-/* What holds when a session has just reached its state. */
+/* Returns whether the members have the values that they must have when a
+ * session enters its state. */
 static bool session_is_sane(const struct iser_session *s)
 {
 	switch (s->state) {

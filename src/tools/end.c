@@ -87,7 +87,8 @@ static void unit_next_data(struct end *e, uint64_t off, uint64_t *start,
 	uint64_t lba = off / e->block;
 	int n = iser_lba_status(e->session, e->url.lun, lba, x, EXTENTS);
 
-	if (n <= 0) { /* not supported: all may be data, ask no more */
+	if (n <=
+	    0) { /* not supported: the whole range counts as data from now on */
 		e->can_unmap = false;
 		return;
 	}

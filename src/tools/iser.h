@@ -66,6 +66,7 @@ struct command {
 	int (*run)(const struct call *call);
 };
 
+/* The commands of iser, each in the file of its name. */
 extern const struct command command_ls, command_info, command_copy,
 	command_hash, command_bench, command_ping, command_nbd_serve,
 	command_rping, command_rbench;

@@ -358,7 +358,7 @@ static void run_loop(struct bench *b)
 	}
 }
 
-/* Whether there is a figure to print; says if not. */
+/* Returns whether there is a figure to print; if not, prints the reason. */
 static bool check_measured(const struct bench *b)
 {
 	if (b->latency[0].count || b->latency[1].count)
@@ -415,7 +415,7 @@ static int run_bench(struct bench *b)
 		memset(memory, 0xa5, n * b->size);
 		fill_jobs(b, s, jobs, n, memory);
 		measure(b, s, jobs, n, &r);
-		b->given_up = true; /* a failure from here on is not news */
+		b->given_up = true; /* failures from here on are not reported */
 		if (check_measured(b))
 			print_result(b, &r);
 		fflush(stdout);

@@ -307,8 +307,8 @@ static json_t *serial_json(struct iser_session *s, int lun)
 
 #define REMOVABLE 0x80
 
-/* The capacity, or the reason why the unit has none. *err: the unit should have
- * one, and did not report it. */
+/* Returns the capacity, or the reason why the unit has none. *err: the unit
+ * should have a capacity and did not report it. */
 static json_t *capacity_json(struct iser_session *s, const struct iser_url *url,
 			     const uint8_t *inq, int *err)
 {
@@ -330,7 +330,7 @@ static json_t *capacity_json(struct iser_session *s, const struct iser_url *url,
 			 (json_int_t)c.physical_block_size, "thin", c.thin);
 }
 
-/* All about a unit; NULL: *err is the error. */
+/* Returns all that is known about a unit. NULL: *err is the error. */
 static json_t *unit_json(struct iser_session *s, const struct iser_url *url,
 			 int *err)
 {

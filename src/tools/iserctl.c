@@ -108,7 +108,7 @@ static int report_no_connection(const char *path, int error)
 	}
 }
 
-/* A connected socket; -1: *code is the exit status. */
+/* Returns a connected socket. -1: *code is the exit status. */
 static int connect_to(const char *path, int *code)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
@@ -392,7 +392,7 @@ static bool take_operands(struct command *c, int n, char **argv)
 	return true;
 }
 
-/* True to go on; false to end with *code. */
+/* Reads the command line. False: the program ends with *code. */
 static bool parse_command(struct command *c, int argc, char **argv, int *code)
 {
 	struct opt_parser p = {

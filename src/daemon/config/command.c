@@ -117,7 +117,7 @@ static void print_version(void)
 	fputs("iserd " OPENISER_VERSION "\n", stdout);
 }
 
-/* Where --compat linux differs from RFC 7145 over iSER. */
+/* Prints the rules by which --compat linux differs from RFC 7145. */
 static void print_rules(void)
 {
 	for (unsigned i = 0; dmiser_rule_name(i); i++)
@@ -126,7 +126,7 @@ static void print_rules(void)
 
 /* ---- what --name and --listen leave out, and what goes together ---- */
 
-/* A name with the name of this host. */
+/* Sets an IQN with the name of this host. */
 static void default_name(struct options *o)
 {
 	char host[64] = "";
@@ -141,7 +141,8 @@ static void default_name(struct options *o)
 		 host[0] ? host : "disk");
 }
 
-/* Why the fields of CHAP contradict each other, and what to do; or NULL. */
+/* Returns why the options of CHAP contradict each other, and what to do; or
+ * NULL. */
 static const char *chap_conflict(const struct options *o)
 {
 	if (!o->chap.user != !o->chap.secret_file)

@@ -19,7 +19,8 @@ struct found {
 	char *value; /* after its "=" */
 };
 
-/* The first suffix in text whose place is `place` or a later one. */
+/* Finds the first suffix in text whose place is `place` or a later one. False:
+ * there is none. */
 static bool find_suffix(char *text, unsigned place, struct found *f)
 {
 	const struct cfg_suffix *rows;

@@ -93,9 +93,12 @@ const struct cfg_kind *cfg_kinds(void);
  * many there are. */
 const struct cfg_suffix *cfg_suffixes(size_t *n);
 
-/* cfg_type_name and the like return the names that "iserd schema" prints. */
+/* cfg_type_name returns the name of a type that "iserd schema" prints. */
 const char *cfg_type_name(enum cfg_type type);
+/* cfg_scope_name returns the name of a scope that "iserd schema" prints. */
 const char *cfg_scope_name(enum cfg_scope scope);
+/* cfg_apply_name returns the word that "iserd schema" prints for the time of a
+ * change. */
 const char *cfg_apply_name(enum cfg_apply apply);
 
 #endif

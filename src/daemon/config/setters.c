@@ -224,7 +224,7 @@ static enum opt_end set_parts(struct options *o, const char *arg,
 		*(unsigned *)((char *)o + part->at) = (unsigned)v;
 		if (!*end && i + 1 >= parts->need)
 			return OPT_OK;
-		if (!*end) { /* the next one is missing */
+		if (!*end) { /* the next part is missing */
 			i++;
 			break;
 		}
@@ -238,7 +238,8 @@ static enum opt_end set_parts(struct options *o, const char *arg,
 			    parts->part[i].max);
 }
 
-/* The share of one address is at most the whole: by its default, too. */
+/* The limit of one address keeps its default if it is left out: a lower limit
+ * of all addresses lowers it, too. */
 
 enum opt_end cfg_set_max_sessions(void *into, const char *arg,
 				  char why[OPT_WHY])

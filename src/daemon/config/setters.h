@@ -12,10 +12,15 @@ extern const struct cfg_parts cfg_max_sessions, cfg_max_startups,
 /* The words of --transport, for its row. */
 extern const char *const cfg_transports[];
 
+/* Each checks the value of the option of its name and stores it; OPT_BAD: why
+ * has the reason. These three append to a list and borrow the text. */
 opt_setter cfg_set_listen, cfg_set_verbs_listen, cfg_set_alua;
+/* These store one value. */
 opt_setter cfg_set_name, cfg_set_block_size, cfg_set_transport;
 /* cfg_set_compat returns OPT_STOPPED for "help". */
 opt_setter cfg_set_compat;
+/* These store the parts of a value like "N:M"; a part that is left out keeps its
+ * default, and is lowered to the whole. */
 opt_setter cfg_set_max_sessions, cfg_set_max_startups, cfg_set_max_discovery;
 opt_setter cfg_set_penalty, cfg_set_address_block;
 

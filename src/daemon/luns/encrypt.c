@@ -26,8 +26,8 @@ static bool is_zero(const uint8_t *p, size_t n)
 	return n == 0 || (!p[0] && !memcmp(p, p + 1, n - 1));
 }
 
-/* The image has only holes and zeros, as far as LOOK_AT bytes of its data
- * show. */
+/* Returns whether the image has only holes and zeros, as far as LOOK_AT bytes
+ * of its data show. */
 static bool is_blank(int fd, uint8_t *buf)
 {
 	off_t at = 0, looked_at = 0;

@@ -25,7 +25,7 @@ static const struct {
 	{ "vmdk", 0, "COWD", 4 },
 	{ "vmdk", 0, "# Disk DescriptorFile", 21 },
 	{ "vhdx", 0, "vhdxfile", 8 },
-	{ "vpc", 0, "conectix", 8 }, /* VHD that grows */
+	{ "vpc", 0, "conectix", 8 }, /* a dynamic VHD */
 	{ "vdi", 64, "\x7f\x10\xda\xbe", 4 },
 	{ "qed", 0, "QED\0", 4 },
 	{ "parallels", 0, "WithoutFreeSpace", 16 },

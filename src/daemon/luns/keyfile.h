@@ -37,10 +37,15 @@ bool keyfile_exists(const char *path);
  * file; false after a message. */
 bool keyfile_usable(const char *path);
 
-/* Functions of bs_crypt_config, where arg is the struct keyfile: random bytes
- * for a new key, replacing the key, and the end. */
+/* The next three are functions of bs_crypt_config, where arg is the struct
+ * keyfile. */
+/* keyfile_random writes n random bytes to p, for a new key. False: the kernel
+ * gives none. */
 bool keyfile_random(void *arg, uint8_t *p, size_t n);
+/* keyfile_keep replaces the key in the file by the one of c, on a helper thread.
+ * c is borrowed until its done is called, on the worker that asked. */
 void keyfile_keep(void *arg, struct bs_key_change *c);
+/* keyfile_close unlocks the file and frees arg; no change is in progress. */
 void keyfile_close(void *arg);
 
 #endif

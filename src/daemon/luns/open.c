@@ -39,8 +39,8 @@ static int ram_punch(void *arg, uint64_t off, uint64_t len)
 		       : 0;
 }
 
-/* All workers share the file position that lseek changes; no code uses it.
- */
+/* All workers share the file position that lseek changes; no code uses that
+ * position. */
 static void ram_extents(void *arg, uint64_t off, uint64_t len, uint64_t *run,
 			bool *mapped)
 {

@@ -47,8 +47,9 @@ const char *private_complaint(const struct stat *st)
 	return NULL;
 }
 
-/* With a limit of 1 the kernel neither writes a file, which would be larger,
- * nor starts the program of core_pattern, which it would do with 0. */
+/* With a limit of 0 the kernel still starts the program of core_pattern. With 1
+ * the kernel does not, and writes no file either, since each core file is
+ * larger. */
 void private_no_core(void)
 {
 	struct rlimit r = { 0 };

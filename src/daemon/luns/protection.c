@@ -81,7 +81,8 @@ static bool is_known(const uint8_t of[16])
 	return memcmp(of, nobody, sizeof(nobody)) != 0;
 }
 
-/* The file that was given may belong to another device. */
+/* Refuses a file that has the identity of another device. False after a
+ * message. */
 static bool is_own_file(const struct beside *f)
 {
 	if (!memcmp(f->head.of, f->of, sizeof(f->of)) || !is_known(f->of) ||
@@ -239,7 +240,8 @@ static bool repair(const struct beside *f, struct bs *b, struct io_loop *loop)
 
 /* ---- a file ---- */
 
-/* A device needs a file that is given: its folder is /dev. */
+/* Returns whether there is a place for the file: a device needs the one of
+ * ",pi=", since its folder is /dev. */
 static bool has_place(const struct beside *f)
 {
 	return S_ISREG(f->st.st_mode) || f->lun->pi;

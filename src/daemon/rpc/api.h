@@ -23,6 +23,8 @@ struct rpc_args {
 	bool given[RPC_PARAMS];
 };
 
+/* The words of the parameters, in the order of their numbers in rpc_args; NULL
+ * ends each list. */
 extern const char *const rpc_no_yes[],
 	*const rpc_group_states[], *const rpc_port_states[], *const rpc_levels[];
 

@@ -70,8 +70,9 @@ static bool is_behind(const struct client *c)
 	return c->out_len >= UNREAD_MAX || c->owed >= OWED_MAX;
 }
 
-/* Sets what the socket is watched for, after a change of what is unread or
- * owed. progress: the client has read something. */
+/* Sets the events and the timer of the client, after a change of its unread
+ * bytes or of the responses that it is owed. progress: the client has read
+ * something. */
 static void client_watch(struct client *c, bool progress)
 {
 	struct io_loop *l = c->control->loop;
@@ -114,7 +115,8 @@ static void client_unread(struct io_timer *t)
 	client_close(c);
 }
 
-/* Takes over response. */
+/* Sends response, which it takes over. NULL: out of memory, and the client gets
+ * no response. */
 static void client_respond(struct client *c, json_t *response)
 {
 	char *text = response ? json_dumps(response, JSON_COMPACT) : NULL;

@@ -22,7 +22,8 @@
 
 /* ---- more clients than there is room for ---- */
 
-/* The client with the oldest request, of those to which no response is owed. */
+/* Returns the client with the oldest request, of those to which no response is
+ * owed; or NULL. */
 static struct client *idle_client(const struct control *k)
 {
 	list_for_each(it, &k->clients) {
@@ -34,7 +35,7 @@ static struct client *idle_client(const struct control *k)
 	return NULL;
 }
 
-/* The peer of fd is root or the user that iserd runs as. */
+/* Returns whether the peer of fd is root or the user that iserd runs as. */
 static bool is_administrator(int fd)
 {
 	struct ucred who;
@@ -44,9 +45,10 @@ static bool is_administrator(int fd)
 	       (who.uid == 0 || who.uid == geteuid());
 }
 
-/* Drops an idle client to make room for the connection fd, or for any if fd is
- * -1; for an administrator, if none is idle, the client with the oldest
- * request. False: no client was dropped. */
+/* Drops an idle client to make room for the connection fd, or for any
+ * connection if fd is -1. If no client is idle, an administrator at fd takes
+ * the place of the client with the oldest request. False: no client was
+ * dropped. */
 static bool displace_client(struct control *k, int fd)
 {
 	struct client *c = idle_client(k);
@@ -84,8 +86,8 @@ static int accept_client(const struct control *k)
 	return fd >= 0 ? fd : -errno;
 }
 
-/* No descriptor is left: closes that of an idle client, or the spare one, and
- * accepts with it. */
+/* Accepts a connection when no descriptor is left: first closes that of an idle
+ * client, or the spare one. */
 static int accept_short(struct control *k)
 {
 	if (!displace_client(k, -1) && k->spare >= 0) {

@@ -94,13 +94,21 @@ static inline struct daemon *request_daemon(const struct request *r)
 
 /* methods of methods_unit.c: of one LUN. Each responds, or owes the
  * response. */
+/* method_eject takes the medium out of a drive. */
 void method_eject(const struct request *r);
+/* method_insert opens an image and makes it the medium of a drive. */
 void method_insert(const struct request *r);
+/* method_clear ends the state that a failed flush left. */
 void method_clear(const struct request *r);
+/* method_resize gives a disk the capacity `size`, or that of its file or block
+ * device. */
 void method_resize(const struct request *r);
 /* methods of methods_group.c: target port groups (ALUA). */
+/* method_groups lists the groups. */
 void method_groups(const struct request *r);
+/* method_group changes the state of a group. */
 void method_group(const struct request *r);
+/* method_port notes that a port of another iserd is online or offline. */
 void method_port(const struct request *r);
 
 /* methods_end frees what is collected for responses that are still owed; after

@@ -73,7 +73,7 @@ struct collect {
 	struct list link; /* of control.collects */
 	struct owed owed;
 	json_t *sessions;
-	unsigned worker; /* the next one */
+	unsigned worker; /* the worker that gets the message next */
 };
 
 /* was_sent: the response took over the sessions. */
@@ -138,8 +138,8 @@ void methods_end(struct control *k)
 
 /* ---- parameters ---- */
 
-/* A value as text, as iserctl sends it: 3, true and "yes" are "3", "yes" and
- * "yes". NULL: not such a value. */
+/* Returns a value as the text that iserctl sends: "3", "yes" and "yes" for 3,
+ * true and "yes". NULL: a value of another type. */
 static const char *value_text(const json_t *v, char buf[32])
 {
 	if (json_is_string(v))
@@ -152,7 +152,8 @@ static const char *value_text(const json_t *v, char buf[32])
 	return buf;
 }
 
-/* False: why has what is wrong with the value. */
+/* Checks a value by its row and stores it in *args. False: why has the
+ * reason. */
 static bool take_value(const struct rpc_param *p, const json_t *v,
 		       struct rpc_args *args, char why[OPT_WHY])
 {
@@ -171,7 +172,8 @@ static bool take_value(const struct rpc_param *p, const json_t *v,
 	return false;
 }
 
-/* JSON-RPC 2.0 §4.2; parameters by position have no meaning here. */
+/* Returns whether m has all names in params; if not, why has the reason.
+ * JSON-RPC 2.0 §4.2 also allows parameters by position, which are refused. */
 static bool has_known_names(const struct rpc_method *m, json_t *params,
 			    char why[OPT_WHY])
 {

@@ -49,7 +49,7 @@ static void group_changed(void *arg, int err)
 	free(g);
 }
 
-/* NULL after a response. */
+/* Makes a change whose response is owed from then on. NULL after a response. */
 static struct group_change *group_change_new(const struct request *r,
 					     const char *what)
 {

@@ -41,7 +41,7 @@ static void unit_changed(void *arg, int err)
 	free(g);
 }
 
-/* NULL: no memory. */
+/* Makes a change whose response is owed from then on. NULL: out of memory. */
 static struct unit_change *unit_change_new(const struct request *r,
 					   const struct dev_lu *lu,
 					   const char *(*reason)(int err))
@@ -56,7 +56,8 @@ static struct unit_change *unit_change_new(const struct request *r,
 	return g;
 }
 
-/* The change was refused at once: the caller responds. */
+/* Frees a change that was refused at once, without a response: the caller
+ * responds. */
 static void unit_change_cancel(struct unit_change *g)
 {
 	(void)client_settle(&g->owed); /* the caller still holds the client */
@@ -64,7 +65,7 @@ static void unit_change_cancel(struct unit_change *g)
 	free(g);
 }
 
-/* The unit of the parameter lun; NULL after a response. */
+/* Returns the unit of the parameter lun. NULL after a response. */
 static struct dev_lu *find_unit(const struct request *r)
 {
 	struct dev_lu *lu =
@@ -93,7 +94,7 @@ static const char *medium_reason(int err)
 	}
 }
 
-/* Takes over b, the new medium; NULL ejects. */
+/* Changes the medium of a drive to b, which it takes over; NULL ejects. */
 static void change_medium(const struct request *r, struct dev_lu *lu,
 			  struct bs *b)
 {

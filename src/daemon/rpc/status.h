@@ -17,6 +17,7 @@ void status_sessions(const struct worker *w, json_t *sessions);
 json_t *status_daemon(struct daemon *d, json_t *sessions);
 /* status_luns is the result of "luns": status_lun of each. */
 json_t *status_luns(const struct daemon *d);
+/* status_lun is one LUN: its unit, store, capacity and counters. */
 json_t *status_lun(const struct daemon *d, const struct dev_lu *lu);
 /* status_reservations is the result of "reservations". */
 json_t *status_reservations(const struct daemon *d);

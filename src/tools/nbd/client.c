@@ -52,7 +52,8 @@ bool nbd_client_is_done(const struct nbd_client *c)
 				     (c->state == NBD_LEAVING && !c->replies));
 }
 
-/* A socket call returned an error; what: the call. */
+/* Drops the client after a failed socket call, unless the call has to be
+ * repeated. what: the name of the call. */
 static void check_socket_error(struct nbd_client *c, const char *what)
 {
 	if (errno == EAGAIN || errno == EINTR)
@@ -172,7 +173,7 @@ static unsigned add_piece(struct iovec *iov, unsigned n, void *p, size_t len,
 	return n + 1;
 }
 
-/* One sendmsg; returns whether the socket took all of it. */
+/* Calls sendmsg once. Returns whether the socket took all bytes. */
 static bool send_batch(struct nbd_client *c)
 {
 	struct iovec iov[2 * BATCH];
@@ -343,8 +344,9 @@ static void end_of_input(struct nbd_client *c)
 		nbd_client_leave(c);
 }
 
-/* Where the next bytes go: the data of the WRITE that is being received to its
- * buffer, what follows them to the look-ahead. Returns the number of elements. */
+/* Describes where the next bytes go: data of the WRITE that is being received
+ * to its buffer, the bytes after these data to the look-ahead. Returns the
+ * number of elements of iov. */
 static unsigned fill_iov(struct nbd_client *c, struct iovec iov[2],
 			 uint8_t *scrap, size_t scrap_len)
 {
@@ -353,7 +355,7 @@ static unsigned fill_iov(struct nbd_client *c, struct iovec iov[2],
 	if (c->filling) {
 		size_t left = c->filling->req.length - c->filled;
 
-		if (c->discard) /* dropped data alone, without look-ahead */
+		if (c->discard) /* data to drop, without the bytes after them */
 			iov[n++] = (struct iovec){ scrap, left < scrap_len
 								  ? left
 								  : scrap_len };
@@ -370,7 +372,7 @@ static unsigned fill_iov(struct nbd_client *c, struct iovec iov[2],
 	return n;
 }
 
-/* One recvmsg; returns whether bytes came. */
+/* Calls recvmsg once. Returns whether bytes came. */
 static bool receive_some(struct nbd_client *c)
 {
 	uint8_t scrap[65536];

@@ -127,7 +127,8 @@ static uint16_t export_flags(const struct nbd_nego *n)
 
 /* ---- the options ---- */
 
-/* Whether a name is that of the only export; "" is the default export. */
+/* Returns whether a name is that of the only export; "" is the default
+ * export. */
 static bool names_export(const struct nbd_nego *n, const uint8_t *name,
 			 size_t len)
 {
@@ -219,7 +220,7 @@ static void opt_structured_reply(struct nbd_nego *n)
 	put_ack(n);
 }
 
-/* Whether a query names the context or, in a list, its namespace. */
+/* Returns whether a query names the context or, in a list, its namespace. */
 static bool asks_for_context(const struct nbd_nego *n, const uint8_t *q,
 			     size_t len)
 {

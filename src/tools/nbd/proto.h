@@ -149,11 +149,17 @@ void nbd_extent_put(uint8_t out[NBD_EXTENT_SIZE], uint32_t length,
 
 /* ---- numbers of the wire: big-endian; the caller checks lengths ---- */
 
+/* nbd_get16 reads the two bytes at p. */
 uint16_t nbd_get16(const uint8_t *p);
+/* nbd_get32 reads the four bytes at p. */
 uint32_t nbd_get32(const uint8_t *p);
+/* nbd_get64 reads the eight bytes at p. */
 uint64_t nbd_get64(const uint8_t *p);
+/* nbd_put16 writes v to the two bytes at p. */
 void nbd_put16(uint8_t *p, uint16_t v);
+/* nbd_put32 writes v to the four bytes at p. */
 void nbd_put32(uint8_t *p, uint32_t v);
+/* nbd_put64 writes v to the eight bytes at p. */
 void nbd_put64(uint8_t *p, uint64_t v);
 
 #endif

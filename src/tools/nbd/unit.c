@@ -50,7 +50,7 @@ static struct sense sense_of(const struct iser_io *io)
 	return s;
 }
 
-/* The NBD error for the result of a command. */
+/* Returns the NBD error for the result of a command. */
 static enum nbd_error error_of(const struct iser_io *io)
 {
 	struct sense s = sense_of(io);
@@ -183,7 +183,8 @@ static void submit_status(struct nbd_job *j)
 	submit_io(j, ISER_READ, j->buf, len);
 }
 
-/* Whether FUA needs a SYNCHRONIZE CACHE, as no FUA bit of a CDB covers it. */
+/* Returns whether FUA needs a SYNCHRONIZE CACHE, because the CDB has no FUA
+ * bit. */
 static bool needs_flush(const struct nbd_job *j)
 {
 	bool by_cdb = j->req.command == NBD_READ ||
@@ -231,8 +232,9 @@ static void put_extent(struct nbd_job *j, uint64_t len, uint32_t flags)
 	j->extents++;
 }
 
-/* GET LBA STATUS (SBC-3 §5.4): descriptors without gaps, from the block of
- * the offset on. Where they break off, so do we: the client asks on. */
+/* Turns the answer to GET LBA STATUS (SBC-3 §5.4) into extents, from the block
+ * of the offset on. The reply ends where the descriptors leave a gap; the
+ * client asks for the rest. */
 static void put_extents(struct nbd_job *j, size_t came)
 {
 	const struct nbd_unit *u = j->unit;
@@ -413,7 +415,8 @@ static void set_description(struct nbd_unit *u, const uint8_t *inq)
 		 vendor, product, u->url.lun);
 }
 
-/* The smaller of a reported limit (0: none) and ours. */
+/* Returns the smaller one of a limit that the unit reports (0: none) and the
+ * limit of this program. */
 static uint64_t limit_of(uint64_t reported, uint64_t most)
 {
 	return reported && reported < most ? reported : most;

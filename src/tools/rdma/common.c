@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#define POLLS	 64  /* in vain, before each one sleeps */
+#define POLLS	 64  /* without data, before each further poll sleeps */
 #define TURN_MS	 200 /* for a signal that comes right before the wait */
 #define FPDU_MIN 128
 #define FPDU_MAX 65535
