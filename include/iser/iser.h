@@ -302,6 +302,7 @@ ISER_API int iser_target_reset(struct iser_session *s);
 
 /* ---- commands ---- */
 
+/* The direction of the data of a command. */
 enum iser_direction {
 	ISER_NO_DATA,
 	ISER_READ,  /* from the unit to iov */
@@ -380,6 +381,7 @@ ISER_API void iser_io_describe(const struct iser_io *io, char *out,
  * ISER_E_ABORTED, ISER_E_PROTOCOL.
  */
 
+/* The capacity of a unit, and what it reports about unmapped blocks. */
 struct iser_capacity {
 	uint64_t blocks;
 	uint32_t block_size;
@@ -412,7 +414,8 @@ ISER_API int iser_inquiry(struct iser_session *s, int lun, int page,
  * max and at most 256. Returns the number of units that the target reports, which
  * may be more. */
 ISER_API int iser_report_luns(struct iser_session *s, int *luns, int max);
-/* iser_test_unit_ready returns 0 if the unit is ready for commands. */
+/* iser_test_unit_ready returns 0 if the unit is ready for commands. ISER_E_SCSI:
+ * it is not; iser_message has the reason. */
 ISER_API int iser_test_unit_ready(struct iser_session *s, int lun);
 /* iser_flush makes all data that were written durable (SYNCHRONIZE CACHE). */
 ISER_API int iser_flush(struct iser_session *s, int lun);
@@ -422,7 +425,8 @@ ISER_API int iser_flush(struct iser_session *s, int lun);
  * the contents of buf are undefined. */
 ISER_API int iser_read(struct iser_session *s, int lun, uint32_t block_size,
 		       uint64_t lba, void *buf, size_t len);
-/* iser_write writes len bytes from lba on by one WRITE; else as iser_read. */
+/* iser_write writes len bytes from lba on by one WRITE; else as iser_read. After
+ * a failure the target may have written some of the blocks. */
 ISER_API int iser_write(struct iser_session *s, int lun, uint32_t block_size,
 			uint64_t lba, const void *buf, size_t len);
 /* iser_max_transfer returns the most bytes per command: the MAXIMUM TRANSFER

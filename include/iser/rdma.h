@@ -37,6 +37,7 @@ struct iser_rdma_listener;
 
 /* ---- options; all zero are the defaults ---- */
 
+/* The revision of MPA that the connecting side requests. */
 enum iser_rdma_revision {
 	ISER_RDMA_ENHANCED = 0, /* MPA revision 2 (RFC 6581) */
 	ISER_RDMA_PLAIN = 1,	/* MPA revision 1 (RFC 5044): without IRD and
@@ -86,6 +87,7 @@ struct iser_rdma_peer {
 
 /* ---- connecting ---- */
 
+/* The events of a connection, with the arg that was given with the callbacks. */
 struct iser_rdma_callbacks {
 	/* established: requests may be posted. On the side that connected, peer
 	 * has the private data of the answer; the other side is called at the
@@ -217,6 +219,7 @@ ISER_API void iser_rdma_invalidate(struct iser_rdma *c,
 
 /* ---- requests ---- */
 
+/* The operations of iser_rdma_post. */
 enum iser_rdma_op {
 	ISER_RDMA_SEND,
 	ISER_RDMA_WRITE,
