@@ -56,6 +56,8 @@ static bool handle_other(struct daemon *d, int signo)
 	}
 }
 
+/* The second signal ends iserd at once: an orderly end takes seconds if initiators
+ * do not log out. */
 static void read_signal(struct io_watch *w, unsigned events)
 {
 	struct daemon *d = container_of(w, struct daemon, signals);
@@ -87,7 +89,7 @@ void daemon_block_signals(void)
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN); /* writing to a closed socket gives EPIPE */
 }
 
 /* Every thread blocks these signals; worker 0 reads them as events. */
@@ -126,6 +128,8 @@ static void close_signals(struct daemon *d)
 
 /* ---- the whole ---- */
 
+/* Opens all files and ports before setup_user gives up root, and starts the
+ * threads after it. */
 static int open_daemon(struct daemon *d)
 {
 	int err = workers_open(d);
@@ -156,6 +160,7 @@ static int open_daemon(struct daemon *d)
 	return err;
 }
 
+/* Closes what open_daemon has opened, also if it has failed. */
 static void close_daemon(struct daemon *d)
 {
 	if (d->control)

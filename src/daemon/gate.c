@@ -13,7 +13,7 @@ void gate_init(struct gate *g, const struct admission_limits *l,
 	pthread_mutex_init(&g->lock, NULL);
 	io_random(NULL, (uint8_t *)&seed, sizeof(seed));
 	io_random(NULL, (uint8_t *)&g->random, sizeof(g->random));
-	g->random |= 1;
+	g->random |= 1; /* xorshift would stay at 0 */
 	g->trace = trace;
 	admission_init(&g->admission, l, seed);
 }
@@ -53,6 +53,7 @@ bool gate_arrive(struct gate *g, struct admission_entry *e,
 	pthread_mutex_unlock(&g->lock);
 	if (v == ADMISSION_OK)
 		return true;
+	/* without the lock: a slow reader of the log must not stop accept */
 	if (trace_wanted(g->trace, TRACE_LEVEL_WARN)) {
 		net_addr_str(peer, name);
 		trace_emit(g->trace, TRACE_CONN_LIMIT,
@@ -131,7 +132,7 @@ unsigned gate_age(struct gate *g)
 	return idle;
 }
 
-#define FLOOD_MIN 64
+#define FLOOD_MIN 64 /* connections; the memory of fewer is not worth a trim */
 
 bool gate_shrunk(struct gate *g)
 {

@@ -95,6 +95,8 @@ static void expire_deadlines(struct io_timer *t)
 	worker_set_clock(w);
 }
 
+/* Lets the timer fire in the next turn instead of setting it to the deadline: in
+ * a turn with many changes the deadline is calculated once. */
 void worker_rearm(void *arg, unsigned worker)
 {
 	struct daemon *d = arg;
@@ -112,6 +114,8 @@ static void give_back_memory(void)
 #endif
 }
 
+/* Runs every CHORES_TIME while there is something to age. An idle worker without
+ * cached buffers does not wake up. */
 static void do_chores(struct io_timer *t)
 {
 	struct worker *w = container_of(t, struct worker, chores);
@@ -197,6 +201,8 @@ void workers_close(struct daemon *d)
 	free(d->loops);
 }
 
+/* Binds the calling thread to one of the CPUs that the process may use. After a
+ * failure the thread runs on any of them. */
 static void pin_to_cpu(const struct worker *w)
 {
 	cpu_set_t allowed, one;

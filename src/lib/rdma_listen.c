@@ -6,6 +6,8 @@
 
 #include "lib/rdma.h"
 
+/* At RDMA_ASKING_MAX the listener pauses: connections that never send a request
+ * must not take all memory. */
 static void on_accepted(void *arg, int fd, const struct net_addr *peer)
 {
 	struct iser_rdma_listener *l = arg;

@@ -159,7 +159,7 @@ int iser_rdma_post_recv(struct iser_rdma *c, struct iser_rdma_recv *r)
 	l->recv.buf = r->buf;
 	l->recv.cap = r->size;
 	l->recv.len = 0;
-	if (c->state == RDMA_CONNECTING) {
+	if (c->state == RDMA_CONNECTING) { /* lib_rdma_make posts it */
 		list_push_back(&c->early, &l->recv.link);
 		return 0;
 	}

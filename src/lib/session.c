@@ -101,6 +101,7 @@ void iser_disconnect(struct iser_session *s)
 {
 	if (!s)
 		return;
+	/* the caller frees what the callback would use */
 	s->connected = NULL;
 	if (s->connector)
 		net_connect_cancel(s->connector);

@@ -71,6 +71,8 @@ static void drain_reads(struct hash *h)
 			;
 }
 
+/* The ring keeps the order of the bytes: each piece is hashed in its turn and then
+ * read again. A piece without bytes is after the last one. */
 static int hash_unit(struct hash *h)
 {
 	for (unsigned i = 0; i < PIECES; i++)
