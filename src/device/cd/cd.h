@@ -65,10 +65,10 @@ enum cd_event {
 	CD_EVENT_REMOVAL,
 };
 
-/* cd_tell stores a media event for each nexus of t's unit, then calls then. A new
+/* cd_post_event stores a media event for each nexus of t's unit, then calls then. A new
  * medium also sets a unit attention for each nexus except t's. */
-void cd_tell(struct dev_task *t, enum cd_event event,
-	     void (*then)(struct dev_task *t));
+void cd_post_event(struct dev_task *t, enum cd_event event,
+		   void (*then)(struct dev_task *t));
 /* cd_tray_is_open returns whether the unit reports an open tray. */
 bool cd_tray_is_open(const struct dev_lu *lu);
 

@@ -15,19 +15,19 @@
 
 /* ---- events for the nexuses ---- */
 
-static void tell_one(struct dev_nexus *n, const struct dev_lu *lu,
-		     unsigned event, bool is_own)
+static void post_event(struct dev_nexus *n, const struct dev_lu *lu,
+		       unsigned event, bool is_own)
 {
 	n->itl[lu->cfg.lun].media_event = (uint8_t)event;
 	if (event == CD_EVENT_NEW_MEDIUM && !is_own)
 		dev_attention_set(n, lu->cfg.lun, UA_MEDIUM_CHANGED);
 }
 
-void cd_tell(struct dev_task *t, enum cd_event event,
-	     void (*then)(struct dev_task *t))
+void cd_post_event(struct dev_task *t, enum cd_event event,
+		   void (*then)(struct dev_task *t))
 {
-	if (!dev_visit_nexuses(t->lu, t->nexus->cfg.worker, t->nexus, tell_one,
-			       event, t, then))
+	if (!dev_visit_nexuses(t->lu, t->nexus->cfg.worker, t->nexus,
+			       post_event, event, t, then))
 		then(t);
 }
 
@@ -69,10 +69,10 @@ static void visit_change(struct dev_round *r, unsigned worker)
 	const struct change *c = container_of(r, struct change, round);
 
 	list_for_each(it, &c->lu->server->nexuses[worker])
-		tell_one(list_entry(it, struct dev_nexus, link), c->lu,
-			 c->after == LU_READY ? CD_EVENT_NEW_MEDIUM
-					      : CD_EVENT_REMOVAL,
-			 false);
+		post_event(list_entry(it, struct dev_nexus, link), c->lu,
+			   c->after == LU_READY ? CD_EVENT_NEW_MEDIUM
+						: CD_EVENT_REMOVAL,
+			   false);
 	dev_round_next(r);
 }
 
@@ -127,7 +127,7 @@ static int check(struct dev_lu *lu, const struct bs *b, bool force)
 		return 0;
 	/* Act as if the eject button was pressed (MMC-6 §6.6): an initiator that
 	 * prevents removal may then allow it. */
-	(void)dev_visit_nexuses(lu, 0, NULL, tell_one, CD_EVENT_EJECT_REQUEST,
+	(void)dev_visit_nexuses(lu, 0, NULL, post_event, CD_EVENT_EJECT_REQUEST,
 				NULL, NULL);
 	return ERR_BUSY;
 }

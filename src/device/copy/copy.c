@@ -58,8 +58,8 @@ uint16_t dev_copy_to_refusal(const struct dev_nexus *n, const struct dev_lu *to)
 
 /* SPC-4 §5.17.7.4: reports the segment; how many of its blocks are not
  * copied, if any was; and the descriptor of the unit that failed. */
-static void tell_segment(const struct dev_job *j, bool is_source,
-			 struct scsi_sense *s)
+static void report_segment(const struct dev_job *j, bool is_source,
+			   struct scsi_sense *s)
 {
 	const struct dev_segment *now = &j->segments[j->now];
 
@@ -79,7 +79,7 @@ static void put_failure(struct dev_task *t, const struct dev_job *j,
 	struct scsi_sense s = { .key = SENSE_COPY_ABORTED, .asc = asc };
 
 	if (j->by_list)
-		tell_segment(j, is_source, &s);
+		report_segment(j, is_source, &s);
 	dev_copy_fail(t, &s);
 }
 

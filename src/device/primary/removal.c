@@ -125,7 +125,7 @@ static void load_cd(struct dev_task *t)
 {
 	(void)dev_condition_go(t->lu, LU_EMPTY_OPEN, LU_EMPTY);
 	if (dev_condition_go(t->lu, LU_EJECTED, LU_READY))
-		cd_tell(t, CD_EVENT_NEW_MEDIUM, dev_good);
+		cd_post_event(t, CD_EVENT_NEW_MEDIUM, dev_good);
 	else
 		dev_good(t);
 }
@@ -135,7 +135,7 @@ static void eject_cd(struct dev_task *t)
 {
 	(void)dev_condition_go(t->lu, LU_EMPTY, LU_EMPTY_OPEN);
 	if (dev_condition_go(t->lu, LU_READY, LU_EJECTED))
-		cd_tell(t, CD_EVENT_REMOVAL, dev_good);
+		cd_post_event(t, CD_EVENT_REMOVAL, dev_good);
 	else
 		dev_good(t);
 }
