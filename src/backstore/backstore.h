@@ -110,7 +110,7 @@ static inline uint32_t bs_flush_failures(const struct bs *b)
 /* bs_complete ends req; any backstore that has req calls it, and none calls
  * req->done directly. The submitter owns req afterwards. */
 void bs_complete(struct bs_req *req, int result);
-/* bs_forward: a filter passes req to the store behind it. */
+/* bs_forward passes req from a filter to the backstore below the filter. */
 void bs_forward(struct bs *next, struct bs_req *req);
 /* bs_req_push: back(arg, req) is called when req returns, with req->result set;
  * it continues with bs_complete. */
@@ -208,8 +208,8 @@ struct bs_crypt_config {
 /*
  * bs_crypt_new: a filter that encrypts with AES-256-XTS in sectors of 512
  * bytes; the tweak is the number of the sector. Holes, and zeros of BS_UNMAP
- * and BS_ZERO, are holes and zeros in the store behind it. NULL: out of memory,
- * or libcrypto rejects the key; next is still open.
+ * and BS_ZERO, are holes and zeros in the backstore below the filter. NULL: out
+ * of memory, or libcrypto rejects the key; next is still open.
  */
 struct bs *bs_crypt_new(struct bs *next, const struct bs_crypt_config *cfg);
 

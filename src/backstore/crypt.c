@@ -75,7 +75,7 @@ struct bounce {
 	struct bs_req part;
 };
 
-/* In bs_req.priv, which no store behind this filter uses yet. */
+/* In bs_req.priv, which no backstore below this filter uses yet. */
 struct waits {
 	struct list link;
 	struct bs_req *req;

@@ -16,7 +16,7 @@ struct bs_hold {
 	unsigned nwaiting;
 };
 
-/* In bs_req.priv, which no store behind this filter uses yet. */
+/* In bs_req.priv, which no backstore below this filter uses yet. */
 struct held {
 	struct list link;
 	struct bs_req *req;
