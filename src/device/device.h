@@ -117,8 +117,9 @@ struct dev_lu_config {
  * may transfer (VPD B0h). NULL: no memory, or too many workers. */
 struct dev_server *dev_server_new(const struct dev_env *env,
 				  uint32_t max_transfer);
-/* dev_server_resume continues the erasures that the last process did not finish,
- * as the records of dev_lu_restore say. After all units were added, on worker 0. */
+/* dev_server_resume continues the erasures that an earlier process did not
+ * complete, from the records of dev_lu_restore. After all units were added,
+ * on worker 0. */
 void dev_server_resume(struct dev_server *s);
 /*
  * dev_server_stop ends background work (SANITIZE, FORMAT UNIT) soon;
@@ -264,7 +265,8 @@ struct dev_group {
 	bool preferred;
 	uint8_t status; /* 0: not changed yet; 1, 2: SPC-4 table 265 */
 	unsigned nports;
-	/* relative target ports, of this daemon and of others with this unit */
+	/* relative target ports of this and of other daemons with the same
+	 * units */
 	uint16_t ports[DEV_GROUP_PORTS];
 };
 
@@ -539,7 +541,7 @@ struct dev_task {
 	struct {
 		bool used;	/* the task is passed to a real device */
 		bool sent;	/* the real device has the command */
-		bool of_blocks; /* its data are whole blocks */
+		bool of_blocks; /* the data are whole blocks */
 	} passing;
 	union {
 		struct bs_req req;
@@ -566,7 +568,8 @@ void dev_task_execute(struct dev_task *t);
 enum dev_failure {
 	DEV_FAILURE_DATA_CRC,	     /* the data digest does not match */
 	DEV_FAILURE_UNEXPECTED_DATA, /* unsolicited data that are not allowed */
-	DEV_FAILURE_DATA_MISSING,    /* fewer data than the initiator owes */
+	/* fewer data than the initiator announced */
+	DEV_FAILURE_DATA_MISSING,
 };
 
 /*

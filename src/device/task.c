@@ -133,10 +133,11 @@ static bool has_list(const struct dev_task *t)
 }
 
 /*
- * Refuses, before any transfer, data that a command with GOOD would lose: data in
- * the other direction (SAM-5 §5.4.3 leaves that open; LIO refuses them, too), and
- * data-out that ends inside a block or a parameter list. Part of a block would need
- * a read-modify-write, which no SBC command has.
+ * Refuses, before any transfer, data that a command with GOOD would lose: data
+ * in the other direction (SAM-5 §5.4.3 leaves the choice to the device; LIO
+ * refuses them, too), and data-out that ends inside a block or a parameter
+ * list. Part of a block would need a read-modify-write, which no SBC command
+ * has.
  */
 static int check_data(struct dev_task *t, uint64_t want)
 {
@@ -148,8 +149,8 @@ static int check_data(struct dev_task *t, uint64_t want)
 				 ASC_INVALID_FIELD_IN_IU);
 	if (want <= t->edtl.out || (part && t->edtl.out % part == 0))
 		return 0;
-	t->total.out =
-		want; /* an overflow (RFC 7143 §11.4.5.1), as LIO reports it */
+	/* an overflow (RFC 7143 §11.4.5.1); LIO reports the same */
+	t->total.out = want;
 	if (has_list(t))
 		return dev_bad_length(t);
 	return dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_IU);
@@ -163,9 +164,9 @@ static uint32_t medium_of(const struct dev_lu *lu)
 /* ---- execute ---- */
 
 /*
- * The unit may have been reserved, have become not ready, or have got another
- * medium while data came in or while the task waited. Nothing is checked again
- * while the unit has not changed. False: the task was ended.
+ * Repeats the checks if the unit has changed since dev_task_begin: an initiator
+ * may have reserved the unit, the unit may have become not ready, or may have
+ * another medium. False: the task was ended.
  */
 static bool is_still_admitted(struct dev_task *t)
 {
@@ -183,8 +184,8 @@ static bool is_still_admitted(struct dev_task *t)
 	return false;
 }
 
-/* A write revokes the tokens of its blocks. UNMAP does that itself, for its list of
- * ranges. */
+/* Executes the command. A write first revokes the tokens of its blocks;
+ * UNMAP revokes the tokens of its list of ranges later (thin.c). */
 static void run_row(struct dev_task *t)
 {
 	if (t->passing.used) {

@@ -77,7 +77,7 @@ static bool unmap_step(struct dev_task *t)
 	d = unmap_desc(t, (uint32_t)t->steps.at++);
 	dev_tokens_touch(t->lu, t->nexus->cfg.worker, get_be64(d),
 			 get_be32(d + 8));
-	/* anchored: the blocks read as zeros and keep their space */
+	/* BS_ZERO: anchored blocks read as zeros and keep their space */
 	dev_step_io(t, t->cdb[1] & UNMAP_ANCHOR ? BS_ZERO : BS_UNMAP, 0,
 		    get_be64(d) << shift, (uint64_t)get_be32(d + 8) << shift);
 	return true;

@@ -311,7 +311,7 @@ static void fenced(struct dev_range *r)
 	struct dev_token *k = t->copy->token;
 
 	if (t->abort.due) {
-		dev_token_put(k); /* no lane ever gets it */
+		dev_token_put(k); /* k is in no lane */
 		dev_good(t);
 		return;
 	}
@@ -349,7 +349,7 @@ static void begin_populate(struct dev_task *t, struct dev_token *k)
 	span(k, &lba, &blocks);
 	if (dev_range_take(&t->range, t->lu, t->nexus->cfg.worker, lba, blocks,
 			   DEV_HOLD_ALONE, fenced)) {
-		dev_token_put(k); /* no lane ever gets it */
+		dev_token_put(k); /* k is in no lane */
 		dev_copy_fail(t, &(struct scsi_sense){
 					 .key = SENSE_ABORTED_COMMAND,
 					 .asc = ASC_INSUFFICIENT_RESOURCES });

@@ -116,7 +116,7 @@ static void take_recovery(struct dev_control *c, const uint8_t *p)
 	c->unreported = !(p[7] & LBPERE);
 }
 
-/* 1Ch, SPC-4 §7.5.14: no predictions, no tests */
+/* 1Ch, SPC-4 §7.5.14: the unit has no failure predictions and no tests */
 static void fill_exceptions(const struct dev_lu *lu,
 			    const struct dev_control *c, uint8_t *p)
 {
