@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define MAX_FILE (1u << 20)
 
 /* Runs with a copy of exactly len bytes, so that a sanitizer sees overreads. */
-static void run(const uint8_t *data, size_t len)
+static void run_copy(const uint8_t *data, size_t len)
 {
 	uint8_t *copy = malloc(len ? len : 1);
 
@@ -38,8 +38,8 @@ static int replay(const char *path, uint8_t *buf)
 	n = fread(buf, 1, MAX_FILE, f);
 	fclose(f);
 	for (size_t cut = 0; cut < n && cut < 512; cut++)
-		run(buf, cut);
-	run(buf, n);
+		run_copy(buf, cut);
+	run_copy(buf, n);
 	return 0;
 }
 
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
 			argc == 2 ? argv[1] : "missing");
 		return 2;
 	}
-	run(buf, 0);
+	run_copy(buf, 0);
 	while ((e = readdir(d))) {
 		char path[4096];
 

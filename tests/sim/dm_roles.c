@@ -22,7 +22,7 @@ static struct fake_task *fake_of(struct dm_task *t)
 	return container_of(t, struct fake_task, dm);
 }
 
-static uint32_t rnd(struct fake_role *r, uint32_t n)
+static uint32_t random_below(struct fake_role *r, uint32_t n)
 {
 	r->seed = r->seed * 1664525u + 1013904223u;
 	return (uint32_t)((uint64_t)r->seed * n >> 32);
@@ -38,7 +38,7 @@ static struct bufv pieces(struct fake_role *r, struct fake_task *t,
 	while (at < len && n < ARRAY_LEN(t->iov)) {
 		uint32_t piece = n == ARRAY_LEN(t->iov) - 1
 					 ? len - at
-					 : 1 + rnd(r, len - at);
+					 : 1 + random_below(r, len - at);
 
 		t->iov[n++] = (struct iovec){ t->buf + at, piece };
 		at += piece;
@@ -133,7 +133,7 @@ static struct iscsi_pdu response(struct fake_role *r, struct fake_task *t)
 	return p;
 }
 
-static void respond(struct fake_role *r, struct fake_task *t, int err)
+static void send_response(struct fake_role *r, struct fake_task *t, int err)
 {
 	struct dm_control ctl = { .pdu = response(r, t) };
 	uint8_t sense[SENSE_LEN];
@@ -148,7 +148,7 @@ static void respond(struct fake_role *r, struct fake_task *t, int err)
 	expect_ok(r, dm_send_control(r->dm, &t->dm, &ctl));
 }
 
-static void put(struct fake_role *r, struct fake_task *t)
+static void put_data(struct fake_role *r, struct fake_task *t)
 {
 	struct iscsi_pdu rsp;
 	bool with = t->answer == FAKE_STATUS_WITH_DATA;
@@ -167,7 +167,7 @@ static void execute_write(struct fake_role *r, struct fake_task *t)
 	assert(!r->strict || t->dm.out_done == t->dm.edtl);
 	if (t->dm.edtl)
 		memcpy(r->disk + t->off, t->buf, t->dm.edtl);
-	respond(r, t, 0);
+	send_response(r, t, 0);
 }
 
 static void target_completion(struct dm_conn *c, struct dm_task *dm,
@@ -212,9 +212,9 @@ static void target_command(struct fake_role *r, const struct iscsi_pdu *p,
 	}
 	*out = &t->dm;
 	if (t->answer == FAKE_SENSE || p->cmd.edtl == 0)
-		respond(r, t, 0);
+		send_response(r, t, 0);
 	else
-		put(r, t);
+		put_data(r, t);
 }
 
 static void target_abort(struct fake_role *r, const struct iscsi_pdu *p)
@@ -243,7 +243,7 @@ static void target_completion(struct dm_conn *c, struct dm_task *dm,
 	case DM_UNSOLICITED:
 		assert(t->state == FAKE_UNSOLICITED);
 		if (err) {
-			respond(r, t, err);
+			send_response(r, t, err);
 		} else if (dm->out_done < dm->edtl) {
 			t->state = FAKE_GETTING;
 			expect_ok(r, dm_get_data(c, dm, dm->out_done,
@@ -255,13 +255,13 @@ static void target_completion(struct dm_conn *c, struct dm_task *dm,
 	case DM_GET:
 		assert(t->state == FAKE_GETTING);
 		if (err)
-			respond(r, t, err);
+			send_response(r, t, err);
 		else
 			execute_write(r, t);
 		break;
 	case DM_PUT:
 		assert(t->state == FAKE_PUTTING);
-		respond(r, t, 0);
+		send_response(r, t, 0);
 		break;
 	case DM_RESPONSE_SENT:
 		assert(t->state == FAKE_RESPONDING);
@@ -452,7 +452,7 @@ struct fake_task *fake_start(struct fake_role *r, bool is_write, uint32_t off,
 	t->dm.in = t->dm.out = (struct bufv){ 0 };
 	room(t, len);
 	for (uint32_t i = 0; i < len && is_write; i++)
-		t->buf[i] = (uint8_t)rnd(r, 256);
+		t->buf[i] = (uint8_t)random_below(r, 256);
 	*(is_write ? &t->dm.out : &t->dm.in) = pieces(r, t, len);
 	t->is_write = is_write;
 	t->off = off;

@@ -86,7 +86,7 @@ static void sim_fini(struct sim *s)
 	free(s->model);
 }
 
-static uint32_t rnd(struct sim *s, uint32_t n)
+static uint32_t random_below(struct sim *s, uint32_t n)
 {
 	s->seed = s->seed * 1664525u + 1013904223u;
 	return (uint32_t)((uint64_t)s->seed * n >> 32);
@@ -124,15 +124,17 @@ static uint32_t some_length(struct sim *s)
 		8192, 8193, 16384, 16385, 65535, 65536
 	};
 
-	return rnd(s, 2) ? edges[rnd(s, ARRAY_LEN(edges))] : rnd(s, STRIPE + 1);
+	return random_below(s, 2) ? edges[random_below(s, ARRAY_LEN(edges))]
+				  : random_below(s, STRIPE + 1);
 }
 
 static void start_one(struct sim *s, unsigned stripe)
 {
 	uint32_t len = some_length(s);
-	uint32_t off = stripe * STRIPE + rnd(s, STRIPE - len + 1);
-	bool is_write = len && rnd(s, 2);
-	enum fake_answer answer = rnd(s, 6) ? rnd(s, 2) : FAKE_SENSE;
+	uint32_t off = stripe * STRIPE + random_below(s, STRIPE - len + 1);
+	bool is_write = len && random_below(s, 2);
+	enum fake_answer answer =
+		random_below(s, 6) ? random_below(s, 2) : FAKE_SENSE;
 	struct fake_task *t;
 
 	if (is_write)
@@ -142,10 +144,11 @@ static void start_one(struct sim *s, unsigned stripe)
 	s->started++;
 	if (is_write) /* len > 0 */
 		memcpy(s->model + off, t->buf, len);
-	if (s->aborts && rnd(s, 3) == 0) {
-		if (rnd(s, 2))
+	if (s->aborts && random_below(s, 3) == 0) {
+		if (random_below(s, 2))
 			wire_run(&s->wire,
-				 s->wire.now + (xtime)rnd(s, 40) * XTIME_US);
+				 s->wire.now +
+					 (xtime)random_below(s, 40) * XTIME_US);
 		fake_abort(&s->ini, t);
 	}
 }

@@ -8,13 +8,13 @@
 #include "base/crc32c.h"
 #include "base/err.h"
 
-static void must(bool ok)
+static void require(bool ok)
 {
 	if (!ok)
 		abort();
 }
 
-static struct fake_rcap *of(struct rcap_qp *qp)
+static struct fake_rcap *fake_rcap_of(struct rcap_qp *qp)
 {
 	return container_of(qp, struct fake_rcap, qp);
 }
@@ -30,9 +30,9 @@ void fake_rcap_remote(struct fake_rcap *f, uint32_t stag, uint64_t base,
 						     RCAP_REMOTE_WRITE };
 	struct sim_region *r;
 
-	must(!region_find(f->remote, FAKE_REGIONS, stag));
+	require(!region_find(f->remote, FAKE_REGIONS, stag));
 	r = region_add(f->remote, FAKE_REGIONS, &wanted);
-	must(r);
+	require(r);
 	f->pieces[r - f->remote] = (struct iovec){ buf, n };
 	r->memory = bufv_of(&f->pieces[r - f->remote], 1);
 }
@@ -74,7 +74,7 @@ unsigned fake_rcap_valid(const struct fake_rcap *f)
 
 static int accept_qp(struct rcap_qp *qp, const struct rcap_cm *cm)
 {
-	struct fake_rcap *f = of(qp);
+	struct fake_rcap *f = fake_rcap_of(qp);
 
 	f->accepted = true;
 	f->private_len = MIN(cm->private_len, sizeof(f->private_data));
@@ -88,11 +88,11 @@ static int accept_qp(struct rcap_qp *qp, const struct rcap_cm *cm)
 static int reject_qp(struct rcap_qp *qp, const struct rcap_cm *cm)
 {
 	(void)cm;
-	of(qp)->rejected = true;
+	fake_rcap_of(qp)->rejected = true;
 	return 0;
 }
 
-static uint32_t sum_of(const struct rcap_wr *wr)
+static uint32_t sum_of_request(const struct rcap_wr *wr)
 {
 	if (wr->op == RCAP_READ || (wr->flags & RCAP_UNSTABLE))
 		return 0;
@@ -110,26 +110,26 @@ static unsigned reads_out(const struct fake_rcap *f)
 
 static void post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
 {
-	struct fake_rcap *f = of(qp);
+	struct fake_rcap *f = fake_rcap_of(qp);
 
 	f->chains += n > 1;
 	for (unsigned i = 0; i < n; i++) {
 		for (unsigned k = 0; k < f->nposted; k++)
-			must(f->posted[k] != wr[i]);
-		must(f->nposted < FAKE_POSTED);
-		f->sums[f->nposted] = sum_of(wr[i]);
+			require(f->posted[k] != wr[i]);
+		require(f->nposted < FAKE_POSTED);
+		f->sums[f->nposted] = sum_of_request(wr[i]);
 		f->posted[f->nposted++] = wr[i];
 	}
 	f->most_reads = MAX(f->most_reads, reads_out(f));
-	must(reads_out(f) <= f->qp.ord);
+	require(reads_out(f) <= f->qp.ord);
 }
 
 static void post_recv(struct rcap_qp *qp, struct rcap_recv *r)
 {
-	struct fake_rcap *f = of(qp);
+	struct fake_rcap *f = fake_rcap_of(qp);
 
 	list_for_each(it, &f->recvs)
-		must(it != &r->link);
+		require(it != &r->link);
 	r->len = 0;
 	r->solicited = r->invalidated = false;
 	list_push_back(&f->recvs, &r->link);
@@ -139,7 +139,7 @@ static void post_recv(struct rcap_qp *qp, struct rcap_recv *r)
 static int reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 	       unsigned rights, struct rcap_mr *mr)
 {
-	struct fake_rcap *f = of(qp);
+	struct fake_rcap *f = fake_rcap_of(qp);
 	const struct sim_region wanted = { .stag = f->next_stag + 0x101,
 					   .base = base,
 					   .rights = rights,
@@ -156,7 +156,7 @@ static int reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 static void invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
 {
 	struct sim_region *r =
-		region_find(of(qp)->local, FAKE_REGIONS, mr->stag);
+		region_find(fake_rcap_of(qp)->local, FAKE_REGIONS, mr->stag);
 
 	if (r)
 		r->valid = false;
@@ -164,13 +164,13 @@ static void invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
 
 static void disconnect(struct rcap_qp *qp)
 {
-	of(qp)->disconnected = true;
+	fake_rcap_of(qp)->disconnected = true;
 	qp->state = RCAP_CLOSING;
 }
 
 static void terminate(struct rcap_qp *qp, int err, const char *why)
 {
-	struct fake_rcap *f = of(qp);
+	struct fake_rcap *f = fake_rcap_of(qp);
 
 	if (!f->terminated) {
 		f->term_err = err;
@@ -292,7 +292,7 @@ static struct rcap_wr *take(struct fake_rcap *f)
 {
 	struct rcap_wr *wr = f->posted[0];
 
-	must(f->sums[0] == sum_of(wr));
+	require(f->sums[0] == sum_of_request(wr));
 	f->nposted--;
 	memmove(f->posted, f->posted + 1, f->nposted * sizeof(wr));
 	memmove(f->sums, f->sums + 1, f->nposted * sizeof(f->sums[0]));
@@ -307,7 +307,7 @@ unsigned fake_rcap_complete(struct fake_rcap *f, unsigned n)
 		struct rcap_wr *wr = f->posted[0];
 
 		if (wr->op != RCAP_SEND && !at_peer(f, wr)) {
-			must(f->lax);
+			require(f->lax);
 			fake_rcap_close(f, ERR_ACCESS, "the peer refused");
 			return done;
 		}

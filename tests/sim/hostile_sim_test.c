@@ -66,7 +66,7 @@ struct crowd {
 	xtime now, slowest;
 };
 
-static uint32_t roll(struct crowd *c, uint32_t n)
+static uint32_t random_below(struct crowd *c, uint32_t n)
 {
 	c->seed = c->seed * 1664525u + 1013904223u;
 	return (c->seed >> 8) % n;
@@ -93,17 +93,17 @@ static void on_closed(void *arg, int err)
 /* Selects sizes near those of the first burst and of a data segment. */
 static void wish(struct crowd *c, struct iscsi_params *p)
 {
-	p->initial_r2t = roll(c, 2);
-	p->immediate_data = roll(c, 2);
-	p->max_recv_dsl = 8192u << roll(c, 4);
-	p->first_burst_length = 16384u << roll(c, 3);
-	p->max_burst_length = 65536u << roll(c, 3);
-	p->max_outstanding_r2t = (uint16_t)(1 + roll(c, 4));
+	p->initial_r2t = random_below(c, 2);
+	p->immediate_data = random_below(c, 2);
+	p->max_recv_dsl = 8192u << random_below(c, 4);
+	p->first_burst_length = 16384u << random_below(c, 3);
+	p->max_burst_length = 65536u << random_below(c, 3);
+	p->max_outstanding_r2t = (uint16_t)(1 + random_below(c, 4));
 }
 
 static void host_open(struct crowd *c, struct host *h, enum sim_way way)
 {
-	struct wire_config wc = { .seed = roll(c, 1u << 16),
+	struct wire_config wc = { .seed = random_below(c, 1u << 16),
 				  .max_chunk = 64 * KIB,
 				  .max_delay = XTIME_MS,
 				  .window = 128 * KIB,
@@ -145,7 +145,7 @@ static void drip(struct crowd *c, struct host *h)
 		h->wire.end[0].deaf = c->now / time == (c->now - STEP) / time;
 }
 
-static void step(struct crowd *c)
+static void advance_clock(struct crowd *c)
 {
 	struct tgt_worker *w = tgt_worker(c->world.tgt, 0);
 
@@ -166,7 +166,7 @@ static void step(struct crowd *c)
 
 /* ---- commands ---- */
 
-static void start(struct job *j);
+static void start_job(struct job *j);
 
 static void check_data(const struct job *j)
 {
@@ -196,27 +196,28 @@ static void on_done(struct ini_task *t)
 			 (unsigned long long)(took / XTIME_MS));
 	h->crowd->slowest = MAX(h->crowd->slowest, took);
 	if (h->todo)
-		start(j);
+		start_job(j);
 }
 
-static void start(struct job *j)
+static void start_job(struct job *j)
 {
 	struct host *h = j->host;
 	struct crowd *c = h->crowd;
-	bool write = !h->reads || (h->writes && roll(c, 2));
+	bool write = !h->reads || (h->writes && random_below(c, 2));
 
 	h->todo--;
 	j->busy = true;
 	j->since = c->now;
-	j->blocks = h->least + roll(c, h->most - h->least + 1);
+	j->blocks = h->least + random_below(c, h->most - h->least + 1);
 	/* all WRITEs write this byte, which READs expect */
 	j->byte = 0x5a;
 	memset(j->data, write ? j->byte : 0xee, j->blocks * BLOCK);
 	j->iov = (struct iovec){ j->data, j->blocks * BLOCK };
 	memset(&j->task, 0, sizeof(j->task));
-	j->task.cdb_len = (uint8_t)scsi_cdb_rw(j->task.cdb, write,
-					       roll(c, BLOCKS - j->blocks + 1),
-					       j->blocks, 0);
+	j->task.cdb_len =
+		(uint8_t)scsi_cdb_rw(j->task.cdb, write,
+				     random_below(c, BLOCKS - j->blocks + 1),
+				     j->blocks, 0);
 	j->task.read = !write;
 	j->task.write = write;
 	j->task.attr = ISCSI_ATTR_SIMPLE;
@@ -229,12 +230,12 @@ static void start(struct job *j)
 	ini_submit(h->ini, &j->task, c->now);
 }
 
-static void start_all(struct host *h, unsigned depth, unsigned todo)
+static void start_jobs(struct host *h, unsigned depth, unsigned todo)
 {
 	h->todo = todo;
 	h->ended = 0;
 	for (unsigned i = 0; i < depth && h->todo; i++)
-		start(&h->jobs[i]);
+		start_job(&h->jobs[i]);
 }
 
 static void on_ready(struct ini_task *t)
@@ -247,7 +248,7 @@ static void log_all_in(struct crowd *c)
 	struct ini_task attention[HOSTS];
 
 	for (unsigned n = 0; n < 10; n++)
-		step(c);
+		advance_clock(c);
 	for (unsigned i = 0; i < c->nhosts; i++) {
 		assert_true(c->hosts[i].logged_in);
 		attention[i] =
@@ -258,7 +259,7 @@ static void log_all_in(struct crowd *c)
 		ini_submit(c->hosts[i].ini, &attention[i], c->now);
 	}
 	for (unsigned n = 0; n < 10; n++)
-		step(c);
+		advance_clock(c);
 }
 
 static struct crowd *crowd_new(uint32_t seed, unsigned nhosts)
@@ -275,7 +276,8 @@ static struct crowd *crowd_new(uint32_t seed, unsigned nhosts)
 		COMMON + RESERVE + BURST + HOSTS * OWN + JOBS * 64 * KIB + MIB;
 	c->nhosts = nhosts;
 	for (unsigned i = 0; i < nhosts; i++)
-		host_open(c, &c->hosts[i], (enum sim_way)roll(c, SIM_WAYS));
+		host_open(c, &c->hosts[i],
+			  (enum sim_way)random_below(c, SIM_WAYS));
 	log_all_in(c);
 	return c;
 }
@@ -299,7 +301,7 @@ static void crowd_free(struct crowd *c)
 			ini_logout(h->ini, c->now);
 	}
 	for (unsigned n = 0; still_open(c) && n < 6000; n++)
-		step(c);
+		advance_clock(c);
 	assert_int_equal(still_open(c), 0);
 	for (unsigned i = 0; i < c->nhosts; i++)
 		host_close(&c->hosts[i]);
@@ -314,7 +316,7 @@ static void wait_for_host(struct crowd *c, const struct host *h,
 	xtime until = c->now + most;
 
 	while (h->ended < commands && c->now < until && !h->closed)
-		step(c);
+		advance_clock(c);
 	assert_false(h->closed);
 	if (h->ended < commands)
 		fail_msg("only %u of %u commands ended", h->ended, commands);
@@ -327,11 +329,11 @@ static void turn_hostile(struct crowd *c, struct host *h)
 	static const uint32_t sizes[] = { 1, 64, 128, 256, 512, 2048 };
 
 	h->hostile = true;
-	h->writes = roll(c, 3) > 0;
-	h->reads = !h->writes || roll(c, 2);
-	h->least = h->most = sizes[roll(c, ARRAY_LEN(sizes))];
+	h->writes = random_below(c, 3) > 0;
+	h->reads = !h->writes || random_below(c, 2);
+	h->least = h->most = sizes[random_below(c, ARRAY_LEN(sizes))];
 	h->wire.end[0].deaf = true;
-	start_all(h, JOBS, JOBS);
+	start_jobs(h, JOBS, JOBS);
 }
 
 static void test_good(struct crowd *c, struct host *good, xtime turns)
@@ -339,13 +341,13 @@ static void test_good(struct crowd *c, struct host *good, xtime turns)
 	good->reads = good->writes = true;
 	good->least = 1;
 	good->most = OWN / BLOCK / 8; /* eight at once fit in its own part */
-	start_all(good, 8, 200);
+	start_jobs(good, 8, 200);
 	wait_for_host(c, good, 200, 60 * XTIME_S);
 	good->most = 256;
-	start_all(good, 8, 50);
+	start_jobs(good, 8, 50);
 	wait_for_host(c, good, 50, turns);
 	good->most = LARGEST;
-	start_all(good, 4, 12);
+	start_jobs(good, 4, 12);
 	wait_for_host(c, good, 12, turns);
 }
 
@@ -357,7 +359,7 @@ static void run_hostile(uint32_t seed)
 	for (unsigned i = 0; i < hostile; i++)
 		turn_hostile(c, &c->hosts[1 + i]);
 	for (unsigned n = 0; n < 20; n++)
-		step(c);
+		advance_clock(c);
 	/* the time in which each hostile session can have its turn */
 	test_good(c, &c->hosts[0],
 		  (hostile + 1) * c->world.cfg.data_time * 3 / 2);
@@ -384,9 +386,9 @@ static void run_slow(uint32_t seed)
 		h->hostile = h->writes = h->drips = true;
 		h->least = h->most = i < ARRAY_LEN(sizes) ? sizes[i] : LARGEST;
 		h->wire.end[0].deaf = true;
-		start_all(h, JOBS, JOBS);
+		start_jobs(h, JOBS, JOBS);
 		for (unsigned n = 0; n < 5; n++)
-			step(c);
+			advance_clock(c);
 	}
 	/* each turn has one of their commands, as slow as stall.c permits */
 	test_good(c, &c->hosts[0], (hostile + 1) * c->world.cfg.data_time * 9);
@@ -410,9 +412,9 @@ static void run_greedy(uint32_t seed)
 		struct host *h = &c->hosts[i];
 
 		h->writes = true;
-		h->reads = roll(c, 2);
-		h->least = h->most = roll(c, 2) ? LARGEST : 256;
-		start_all(h, JOBS, 2 * JOBS);
+		h->reads = random_below(c, 2);
+		h->least = h->most = random_below(c, 2) ? LARGEST : 256;
+		start_jobs(h, JOBS, 2 * JOBS);
 	}
 	for (unsigned i = 0; i < c->nhosts; i++)
 		wait_for_host(c, &c->hosts[i], 2 * JOBS, 20 * XTIME_S);
@@ -443,18 +445,18 @@ static void on_function(struct ini_request *r, int err,
 
 static void abort_something(struct crowd *c, struct host *h, struct function *f)
 {
-	struct job *j = &h->jobs[roll(c, JOBS)];
+	struct job *j = &h->jobs[random_below(c, JOBS)];
 
 	if (h->closed || (f->r.done && !f->over))
 		return;
 	*f = (struct function){ .r = { .done = on_function } };
-	if (j->busy && roll(c, 2))
+	if (j->busy && random_below(c, 2))
 		f->over =
 			ini_task_management(h->ini, &f->r, ISCSI_TMF_ABORT_TASK,
 					    0, &j->task, XTIME_NEVER) != 0;
 	else
 		f->over = ini_task_management(h->ini, &f->r,
-					      roll(c, 4)
+					      random_below(c, 4)
 						      ? ISCSI_TMF_ABORT_TASK_SET
 						      : ISCSI_TMF_LU_RESET,
 					      0, NULL, XTIME_NEVER) != 0;
@@ -469,18 +471,18 @@ static void run_chaos(uint32_t seed)
 		struct host *h = &c->hosts[i];
 
 		turn_hostile(c, h);
-		h->wire.end[0].deaf = roll(c, 4) == 0;
+		h->wire.end[0].deaf = random_below(c, 4) == 0;
 		h->writes = true;
 		h->todo = 1000;
 	}
 	for (unsigned n = 0; n < 300; n++) {
-		struct host *h = &c->hosts[roll(c, c->nhosts)];
+		struct host *h = &c->hosts[random_below(c, c->nhosts)];
 
-		if (roll(c, 3) == 0)
+		if (random_below(c, 3) == 0)
 			abort_something(c, h, &f[h - c->hosts]);
-		if (roll(c, 100) == 0) /* cut at the next byte */
+		if (random_below(c, 100) == 0) /* cut at the next byte */
 			h->wire.cfg.cut[0] = h->wire.end[0].sent + 1;
-		step(c);
+		advance_clock(c);
 	}
 	crowd_free(c); /* no object remains of the commands in progress */
 }

@@ -21,7 +21,7 @@ static bool often(struct liar *l)
 
 /* ---- output ---- */
 
-static void put(struct liar *l, const void *p, size_t n)
+static void stage_bytes(struct liar *l, const void *p, size_t n)
 {
 	if (l->out_len + n > l->out_room) {
 		l->out_room = 2 * (l->out_len + n);
@@ -44,9 +44,9 @@ static void send_pdu(struct liar *l, struct iscsi_pdu *p, const void *data,
 	p->expcmdsn = l->expcmdsn;
 	p->maxcmdsn = l->expcmdsn + LIAR_TASKS - 1;
 	iscsi_bhs_encode(p, bhs);
-	put(l, bhs, sizeof(bhs));
-	put(l, data, p->dsl);
-	put(l, pad, round_up4(p->dsl) - p->dsl);
+	stage_bytes(l, bhs, sizeof(bhs));
+	stage_bytes(l, data, p->dsl);
+	stage_bytes(l, pad, round_up4(p->dsl) - p->dsl);
 	wire_host(l->wire, 1)->kick(wire_host(l->wire, 1));
 }
 
@@ -135,8 +135,8 @@ static uint8_t any_status(struct liar *l)
 	return some[liar_roll(l, ARRAY_LEN(some))];
 }
 
-static void respond(struct liar *l, struct liar_task *t, uint8_t status,
-		    uint8_t flags, uint32_t resid)
+static void send_response(struct liar *l, struct liar_task *t, uint8_t status,
+			  uint8_t flags, uint32_t resid)
 {
 	struct iscsi_pdu p = { .op = ISCSI_SCSI_RESPONSE,
 			       .final = true,
@@ -177,7 +177,7 @@ static void honest_read(struct liar *l, struct liar_task *t, uint32_t len)
 		send_data(l, t, off, n, &p);
 		off += n;
 	}
-	respond(l, t, 0, left ? ISCSI_RESID_UNDERFLOW : 0, left);
+	send_response(l, t, 0, left ? ISCSI_RESID_UNDERFLOW : 0, left);
 }
 
 static void honest_write(struct liar *l, struct liar_task *t)
@@ -185,7 +185,7 @@ static void honest_write(struct liar *l, struct liar_task *t)
 	uint32_t left = t->cmd.cmd.edtl - t->asked;
 
 	if (left == 0) {
-		respond(l, t, 0, 0, 0);
+		send_response(l, t, 0, 0, 0);
 		return;
 	}
 	left = MIN(left, 16384u);
@@ -234,7 +234,7 @@ static void lie_with_response(struct liar *l, struct liar_task *t)
 	uint32_t resid;
 
 	any_residual(l, t, &flags, &resid);
-	respond(l, t, any_status(l), flags, resid);
+	send_response(l, t, any_status(l), flags, resid);
 }
 
 static void lie_with_something_else(struct liar *l, struct liar_task *t)
@@ -251,11 +251,11 @@ static void lie_with_something_else(struct liar *l, struct liar_task *t)
 		return;
 	case 1: /* an answer with an unknown tag */
 		other.cmd.itt ^= 0x00110000;
-		respond(l, &other, 0, 0, 0);
+		send_response(l, &other, 0, 0, 0);
 		return;
 	default: /* an answer twice */
 		if (t->answered)
-			respond(l, t, 0, 0, 0);
+			send_response(l, t, 0, 0, 0);
 	}
 }
 
@@ -324,8 +324,8 @@ static void keep_data_out(struct liar_task *t, uint32_t off, const uint8_t *p,
 	memset(t->has_taken + off, 1, n);
 }
 
-static void command(struct liar *l, const struct iscsi_pdu *p,
-		    const uint8_t *data)
+static void take_command(struct liar *l, const struct iscsi_pdu *p,
+			 const uint8_t *data)
 {
 	struct liar_task *t = &l->tasks[p->itt % LIAR_TASKS];
 	uint32_t edtl = p->cmd.edtl;
@@ -352,8 +352,8 @@ static void command(struct liar *l, const struct iscsi_pdu *p,
 		honest_read(l, t, n ? (uint32_t)n : edtl);
 }
 
-static void data_out(struct liar *l, const struct iscsi_pdu *p,
-		     const uint8_t *data)
+static void take_data_out(struct liar *l, const struct iscsi_pdu *p,
+			  const uint8_t *data)
 {
 	struct liar_task *t = &l->tasks[p->itt % LIAR_TASKS];
 
@@ -385,7 +385,8 @@ static void login(struct liar *l, const struct iscsi_pdu *in)
 	send_pdu(l, &p, keys, true);
 }
 
-static void pdu(struct liar *l, const struct iscsi_pdu *p, const uint8_t *data)
+static void take_pdu(struct liar *l, const struct iscsi_pdu *p,
+		     const uint8_t *data)
 {
 	struct iscsi_pdu a = { .final = true, .itt = p->itt };
 
@@ -394,10 +395,10 @@ static void pdu(struct liar *l, const struct iscsi_pdu *p, const uint8_t *data)
 		login(l, p);
 		return;
 	case ISCSI_SCSI_COMMAND:
-		command(l, p, data);
+		take_command(l, p, data);
 		return;
 	case ISCSI_DATA_OUT:
-		data_out(l, p, data);
+		take_data_out(l, p, data);
 		return;
 	case ISCSI_NOP_OUT:
 		a.op = ISCSI_NOP_IN;
@@ -430,7 +431,7 @@ static void parse(struct liar *l)
 		assert_true(n <= sizeof(l->in));
 		if (l->in_len - at < n)
 			break;
-		pdu(l, &p, b + ISCSI_BHS_LEN + p.ahs_len);
+		take_pdu(l, &p, b + ISCSI_BHS_LEN + p.ahs_len);
 		at += n;
 	}
 	memmove(l->in, l->in + at, l->in_len - at);
@@ -488,7 +489,7 @@ static void status(const void *core, struct stream_status *st)
 				      .deadline = XTIME_NEVER };
 }
 
-static void closed(void *core, int err, xtime now)
+static void connection_closed(void *core, int err, xtime now)
 {
 	struct liar *l = core;
 
@@ -504,7 +505,7 @@ static const struct stream_ops ops = {
 	.tx_done = tx_done,
 	.expire = expire,
 	.status = status,
-	.closed = closed,
+	.closed = connection_closed,
 };
 
 /* ---- set-up ---- */

@@ -7,14 +7,14 @@
 #include "base/err.h"
 #include "cmocka_all.h"
 
-static struct loop_end *of(struct rcap_qp *qp)
+static struct loop_end *loop_end_of(struct rcap_qp *qp)
 {
 	return container_of(qp, struct loop_end, qp);
 }
 
 static int accept_qp(struct rcap_qp *qp, const struct rcap_cm *cm)
 {
-	struct loop_end *e = of(qp);
+	struct loop_end *e = loop_end_of(qp);
 
 	(void)cm;
 	qp->state = RCAP_ESTABLISHED;
@@ -27,25 +27,25 @@ static int accept_qp(struct rcap_qp *qp, const struct rcap_cm *cm)
 static int reject_qp(struct rcap_qp *qp, const struct rcap_cm *cm)
 {
 	(void)cm;
-	of(qp)->ending = true;
+	loop_end_of(qp)->ending = true;
 	return 0;
 }
 
 static void post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		list_push_back(&of(qp)->sq, &wr[i]->link);
+		list_push_back(&loop_end_of(qp)->sq, &wr[i]->link);
 }
 
 static void post_recv(struct rcap_qp *qp, struct rcap_recv *r)
 {
-	list_push_back(&of(qp)->recvs, &r->link);
+	list_push_back(&loop_end_of(qp)->recvs, &r->link);
 }
 
 static int reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 	       unsigned rights, struct rcap_mr *mr)
 {
-	struct loop_end *e = of(qp);
+	struct loop_end *e = loop_end_of(qp);
 
 	const struct sim_region wanted = { .stag = ++e->next_stag,
 					   .base = base,
@@ -65,19 +65,19 @@ static void drop(struct loop_end *e, uint32_t stag)
 
 static void invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
 {
-	drop(of(qp), mr->stag);
+	drop(loop_end_of(qp), mr->stag);
 }
 
 static void disconnect(struct rcap_qp *qp)
 {
 	qp->state = RCAP_CLOSING;
-	of(qp)->ending = true;
+	loop_end_of(qp)->ending = true;
 }
 
 static void terminate(struct rcap_qp *qp, int err, const char *why)
 {
 	(void)why;
-	of(qp)->err = err;
+	loop_end_of(qp)->err = err;
 	disconnect(qp);
 }
 
@@ -136,7 +136,7 @@ static void reach(struct loop_end *e, const struct rcap_wr *wr)
 	region_move(r, wr);
 }
 
-static bool step(struct loop_end *e)
+static bool execute_first_request(struct loop_end *e)
 {
 	struct list *n = list_pop_front(&e->sq);
 	struct rcap_wr *wr;
@@ -184,7 +184,8 @@ bool loop_rcap_run(struct loop_rcap *l, const uint8_t *private_data, size_t len)
 		p->qp.state = RCAP_REQUESTED;
 		p->qp.user->connect_request(p->qp.arg, &cm);
 	}
-	while (step(&l->end[0]) || step(&l->end[1]))
+	while (execute_first_request(&l->end[0]) ||
+	       execute_first_request(&l->end[1]))
 		any = true;
 	if (l->end[0].ending || l->end[1].ending) {
 		any |= l->end[0].qp.state != RCAP_CLOSED;

@@ -148,7 +148,7 @@ static void job_done(struct ini_task *t)
 	(*j->left)--;
 }
 
-static void check_read(const struct job *j, const struct liar_task *l)
+static void check_read_data(const struct job *j, const struct liar_task *l)
 {
 	for (uint32_t i = 0; i < j->task.moved; i++) {
 		assert_int_equal(l->has_sent[i], LIAR_SENT);
@@ -156,7 +156,7 @@ static void check_read(const struct job *j, const struct liar_task *l)
 	}
 }
 
-static void check_write(const struct job *j, const struct liar_task *l)
+static void check_written_data(const struct job *j, const struct liar_task *l)
 {
 	for (uint32_t i = 0; i < j->task.moved; i++) {
 		assert_int_equal(l->has_taken[i], 1);
@@ -184,13 +184,13 @@ static void check_job(const struct job *j)
 	l = liar_find(&g.liar, t->dm.itt);
 	assert_non_null(l);
 	if (t->write)
-		check_write(j, l);
+		check_written_data(j, l);
 	else
-		check_read(j, l);
+		check_read_data(j, l);
 }
 
-static void submit(struct job *j, enum iser_direction way, const uint8_t *cdb,
-		   uint8_t cdb_len, bool short_ok)
+static void submit_command(struct job *j, enum iser_direction way,
+			   const uint8_t *cdb, uint8_t cdb_len, bool short_ok)
 {
 	j->over = false;
 	j->task = (struct ini_task){ .cdb_len = cdb_len,
@@ -211,7 +211,7 @@ static void submit(struct job *j, enum iser_direction way, const uint8_t *cdb,
 
 /* ---- many commands at once ---- */
 
-static void start(struct job *j)
+static void start_job(struct job *j)
 {
 	uint8_t cdb[32] = { 0 };
 	uint32_t blocks = 1 + liar_roll(&g.liar, 32);
@@ -221,8 +221,8 @@ static void start(struct job *j)
 	j->iov = (struct iovec){ j->data, blocks * BLOCK };
 	for (size_t i = 0; i < j->iov.iov_len; i++)
 		j->data[i] = write ? (uint8_t)liar_roll(&g.liar, 256) : POISON;
-	submit(j, write ? ISER_WRITE : ISER_READ, cdb, (uint8_t)n,
-	       liar_roll(&g.liar, 4) == 0);
+	submit_command(j, write ? ISER_WRITE : ISER_READ, cdb, (uint8_t)n,
+		       liar_roll(&g.liar, 4) == 0);
 }
 
 static void run_batches(uint32_t seed, unsigned honesty)
@@ -237,7 +237,7 @@ static void run_batches(uint32_t seed, unsigned honesty)
 	}
 	for (unsigned round = 0; round < 6 && !g.closed; round++) {
 		for (unsigned i = 0; i < BATCH; i++)
-			start(&jobs[i]);
+			start_job(&jobs[i]);
 		wait_for(&left);
 		wire_idle(&g.wire);
 		for (unsigned i = 0; i < BATCH; i++)
@@ -318,7 +318,7 @@ int iser_run(struct iser_session *s, struct iser_io *io)
 	ask.left = &left;
 	ask.iov = io->niov ? io->iov[0] : (struct iovec){ NULL, 0 };
 	ask.data = ask.iov.iov_base;
-	submit(&ask, io->direction, cdb, io->cdb_len, io->short_ok);
+	submit_command(&ask, io->direction, cdb, io->cdb_len, io->short_ok);
 	wait_for(&left);
 	wire_idle(&g.wire);
 	check_job(&ask);

@@ -31,7 +31,7 @@ static struct checker_task *task(struct pdu_checker *j, uint32_t itt)
 	return t;
 }
 
-static void command(struct pdu_checker *j, const struct iscsi_pdu *p)
+static void check_command(struct pdu_checker *j, const struct iscsi_pdu *p)
 {
 	struct checker_task *t = &j->task[p->itt % CHECKER_TASKS];
 
@@ -77,7 +77,7 @@ static struct checker_r2t *r2t_of(struct checker_task *t, uint32_t ttt)
 	return NULL;
 }
 
-static void data_out(struct pdu_checker *j, const struct iscsi_pdu *p)
+static void check_data_out(struct pdu_checker *j, const struct iscsi_pdu *p)
 {
 	struct checker_task *t = task(j, p->itt);
 	struct checker_r2t *r;
@@ -155,14 +155,14 @@ static void data_in(struct pdu_checker *j, const struct iscsi_pdu *p)
 	}
 }
 
-static void pdu(struct pdu_checker *j, const struct iscsi_pdu *p)
+static void check_pdu(struct pdu_checker *j, const struct iscsi_pdu *p)
 {
 	switch (p->op) {
 	case ISCSI_SCSI_COMMAND:
-		command(j, p);
+		check_command(j, p);
 		break;
 	case ISCSI_DATA_OUT:
-		data_out(j, p);
+		check_data_out(j, p);
 		break;
 	case ISCSI_R2T:
 		r2t(j, p);
@@ -191,8 +191,8 @@ static void check_digest(const uint8_t *p, size_t len)
 	assert_int_equal(crc32c_wire(crc), get_le32(p + len));
 }
 
-/* one checks a complete PDU at the head of way w; returns its length or 0. */
-static size_t one(struct pdu_checker *j, unsigned from)
+/* check_first_pdu checks a complete PDU at the head of way w; returns its length or 0. */
+static size_t check_first_pdu(struct pdu_checker *j, unsigned from)
 {
 	struct checker_way *w = &j->way[from];
 	size_t hd = w->digests && j->params.header_digest ? 4 : 0;
@@ -218,7 +218,7 @@ static size_t one(struct pdu_checker *j, unsigned from)
 		check_digest(w->bytes + head + hd, data + pad);
 	for (size_t i = 0; i < pad; i++) /* §11.1: should be zero */
 		assert_int_equal(w->bytes[head + hd + data + i], 0);
-	pdu(j, &p);
+	check_pdu(j, &p);
 	if (p.op == ISCSI_LOGIN_RESPONSE)
 		j->way[0].digests = j->way[1].digests = true;
 	return head + hd + data + pad + (data ? dd : 0);
@@ -237,7 +237,7 @@ void checker_bytes(void *checker, unsigned from, const uint8_t *p, size_t n)
 	}
 	memcpy(w->bytes + w->len, p, n);
 	w->len += n;
-	while ((done = one(j, from))) {
+	while ((done = check_first_pdu(j, from))) {
 		w->len -= done;
 		memmove(w->bytes, w->bytes + done, w->len);
 		w->at += done;

@@ -57,7 +57,7 @@ struct sim {
 	bool expect_loss;
 };
 
-static uint32_t sum_of(const uint8_t *p, size_t n)
+static uint32_t sum_of_bytes(const uint8_t *p, size_t n)
 {
 	uint32_t s = 17;
 
@@ -132,7 +132,7 @@ static void received(void *arg, struct rcap_recv *r, int err)
 		return;
 	}
 	assert_int_equal(r->len, s->peer->send_len[s->received]);
-	assert_int_equal(sum_of(rcap_recv_bytes(r), r->len),
+	assert_int_equal(sum_of_bytes(rcap_recv_bytes(r), r->len),
 			 s->peer->send_sum[s->received]);
 	s->received++;
 	assert_int_equal(rcap_post_recv(s->qp, r), 0);
@@ -294,7 +294,7 @@ static void make_send(struct side *s, struct op *op)
 	op->wr.op = RCAP_SEND;
 	op->wr.flags = wire_random(&s->sim->wire, 2) ? RCAP_SOLICITED : 0;
 	cut_in_pieces(s->sim, op, p, len);
-	s->send_sum[s->sent] = sum_of(p, len);
+	s->send_sum[s->sent] = sum_of_bytes(p, len);
 	s->send_len[s->sent++] = (uint32_t)len;
 }
 

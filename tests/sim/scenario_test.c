@@ -151,7 +151,7 @@ static void make_transports(struct run *r, struct dm_conn *dm[2])
 	}
 }
 
-static void settle(struct run *r)
+static void run_until_idle(struct run *r)
 {
 	static const uint8_t cm[4] = { 0x80 };
 	bool more;
@@ -189,7 +189,7 @@ static void open_run(struct run *r)
 	for (unsigned i = 0; i < 2 && r->way != WAY_LOOP; i++)
 		sim_transport_go(&r->transport[i]);
 	ini_start(r->ini, 0);
-	settle(r);
+	run_until_idle(r);
 	assert_true(r->logged_in);
 	assert_string_equal(ini_transport(r->ini),
 			    r->way == SIM_TCP ? "tcp" : "iser");
@@ -198,7 +198,7 @@ static void open_run(struct run *r)
 static void close_run(struct run *r)
 {
 	ini_logout(r->ini, 0);
-	settle(r);
+	run_until_idle(r);
 	if (r->way != WAY_LOOP)
 		wire_run(&r->wire, r->wire.now + 60 * XTIME_S);
 	assert_true(r->closed);
@@ -244,7 +244,7 @@ static bool run_request(struct run *r, const char *line)
 	else
 		return false;
 	assert_int_equal(err, 0);
-	settle(r);
+	run_until_idle(r);
 	assert_true(r->answered);
 	assert_int_equal(r->answer_err, 0);
 	return true;
@@ -387,7 +387,7 @@ static void finish_batch(struct run *r)
 
 	for (unsigned i = 0; i < r->njobs; i++)
 		ini_submit(r->ini, &r->jobs[i].task, 0);
-	settle(r);
+	run_until_idle(r);
 	if (r->njobs > 1)
 		sort_lines(&r->device, from);
 	for (unsigned i = 0; i < r->njobs; i++) {
@@ -419,7 +419,7 @@ static void run_line(struct run *r, const char *line)
 		finish_batch(r);
 }
 
-static struct run *play(unsigned way, const char *path)
+static struct run *play_scenario(unsigned way, const char *path)
 {
 	struct run *r = calloc(1, sizeof(*r));
 	FILE *f = fopen(path, "r");
@@ -442,7 +442,7 @@ static struct run *play(unsigned way, const char *path)
  * #1, 6 #1-2, 7.1 #1, 8 #1, 8.1 #1, 8.2 #1, 8.3 #1, 9 #1] */
 static void test_every_datamover_gives_the_same(void **state)
 {
-	struct run *tcp = play(SIM_TCP, SCENARIO);
+	struct run *tcp = play_scenario(SIM_TCP, SCENARIO);
 
 	(void)state;
 	assert_true(tcp->device.len > 1000);
@@ -450,7 +450,7 @@ static void test_every_datamover_gives_the_same(void **state)
 	/* the scenario reaches the medium and causes errors */
 	assert_non_null(strstr(tcp->answers.s, "status 02"));
 	for (unsigned way = SIM_ISER_FIRST; way <= WAY_LOOP; way++) {
-		struct run *r = play(way, SCENARIO);
+		struct run *r = play_scenario(way, SCENARIO);
 
 		assert_string_equal(r->device.s, tcp->device.s);
 		assert_string_equal(r->answers.s, tcp->answers.s);

@@ -105,7 +105,7 @@ static void link_open(struct link *l, struct world *world,
 }
 
 /* Runs all events that need no deadline. */
-static void settle(struct link *l)
+static void run_without_deadlines(struct link *l)
 {
 	do {
 		world_run_mail(l->world);
@@ -117,7 +117,7 @@ static void link_close(struct link *l)
 {
 	if (!l->closed) {
 		ini_logout(l->ini, l->world->now);
-		settle(l);
+		run_without_deadlines(l);
 	}
 	/* a close that waits for the peer has its own timeout */
 	wire_run(&l->wire, l->wire.now + 60 * XTIME_S);
@@ -146,13 +146,13 @@ struct work {
 	unsigned todo, ended, ok;
 };
 
-static uint32_t roll(struct work *w, uint32_t n)
+static uint32_t random_below(struct work *w, uint32_t n)
 {
 	w->seed = w->seed * 1664525u + 1013904223u;
 	return (w->seed >> 8) % n;
 }
 
-static void start(struct job *j);
+static void start_job(struct job *j);
 
 static void check_read(struct work *w, const struct job *j)
 {
@@ -186,10 +186,10 @@ static void on_done(struct ini_task *t)
 			w->unsure[j->lba + i] = true;
 	}
 	if (w->todo && !w->link->closed && t->err == 0)
-		start(j);
+		start_job(j);
 }
 
-static void start(struct job *j)
+static void start_job(struct job *j)
 {
 	struct work *w = j->work;
 	size_t len, a, b;
@@ -197,17 +197,17 @@ static void start(struct job *j)
 
 	w->todo--;
 	j->busy = true;
-	j->write = roll(w, 2);
-	j->blocks = 1 + roll(w, roll(w, 4) ? 16 : SLOT - 1);
-	j->lba = slot + roll(w, SLOT - j->blocks + 1);
+	j->write = random_below(w, 2);
+	j->blocks = 1 + random_below(w, random_below(w, 4) ? 16 : SLOT - 1);
+	j->lba = slot + random_below(w, SLOT - j->blocks + 1);
 	len = j->blocks * BLOCK;
 	if (j->write)
 		for (size_t i = 0; i < len; i++)
-			j->data[i] = (uint8_t)roll(w, 256);
+			j->data[i] = (uint8_t)random_below(w, 256);
 	else
 		memset(j->data, 0xee, len);
-	a = roll(w, (uint32_t)len);
-	b = a + roll(w, (uint32_t)(len - a));
+	a = random_below(w, (uint32_t)len);
+	b = a + random_below(w, (uint32_t)(len - a));
 	j->iov[0] = (struct iovec){ j->data, a };
 	j->iov[1] = (struct iovec){ j->data + a, b - a };
 	j->iov[2] = (struct iovec){ j->data + b, len - b };
@@ -255,13 +255,13 @@ static void clear_attention(struct link *l)
 			      .done = test_ready_done };
 
 	ini_submit(l->ini, &t, l->world->now);
-	settle(l);
+	run_without_deadlines(l);
 }
 
-static void start_all(struct work *w, unsigned jobs)
+static void start_jobs(struct work *w, unsigned jobs)
 {
 	for (unsigned i = 0; i < jobs && w->todo; i++)
-		start(&w->jobs[i]);
+		start_job(&w->jobs[i]);
 }
 
 /* Checks that the medium has all blocks that are not unsure. */
@@ -288,14 +288,14 @@ static void run_mix(enum sim_way way, const struct wishes *k,
 
 	world_open(&world);
 	link_open(&l, &world, wc, k, way);
-	settle(&l);
+	run_without_deadlines(&l);
 	assert_true(l.logged_in);
 	assert_string_equal(ini_transport(l.ini),
 			    way == SIM_TCP ? "tcp" : "iser");
 	clear_attention(&l);
 	w = work_new(&l, model, unsure, seed, commands);
-	start_all(w, JOBS);
-	settle(&l);
+	start_jobs(w, JOBS);
+	run_without_deadlines(&l);
 	assert_int_equal(w->ended, commands);
 	assert_int_equal(w->ok, commands);
 	check_medium(&world, model, unsure);
@@ -384,7 +384,7 @@ static void run_one(struct link *l, struct one *o, bool write, void *data,
 	o->task.deadline = XTIME_NEVER;
 	o->task.done = one_done;
 	ini_submit(l->ini, &o->task, l->world->now);
-	settle(l);
+	run_without_deadlines(l);
 	assert_true(o->done);
 }
 
@@ -421,7 +421,7 @@ static void run_32(enum sim_way way, const struct wishes *k, size_t chunk)
 	}
 	world_open_protected(&world, 2);
 	link_open(&l, &world, &wc, k, way);
-	settle(&l);
+	run_without_deadlines(&l);
 	clear_attention(&l);
 	o = cdb32(SCSI_VL_WRITE_32, 100, 7000);
 	run_one(&l, &o, true, out, PI_WIRE);
@@ -473,12 +473,12 @@ static void run_short(enum sim_way way, uint64_t cut, unsigned end,
 	wc.cut[end] = cut;
 	world_open(&world);
 	link_open(&l, &world, &wc, &k, way);
-	settle(&l);
+	run_without_deadlines(&l);
 	w = work_new(&l, model, unsure, 3, 4);
 	if (l.logged_in && !l.closed) {
 		clear_attention(&l);
-		start_all(w, 4);
-		settle(&l);
+		start_jobs(w, 4);
+		run_without_deadlines(&l);
 	}
 	for (unsigned i = 0; i < JOBS; i++)
 		assert_false(w->jobs[i].busy);
@@ -490,7 +490,7 @@ static void run_short(enum sim_way way, uint64_t cut, unsigned end,
 	/* the target still works */
 	wc.cut[end] = WIRE_NO_CUT;
 	link_open(&second, &world, &wc, &k, way);
-	settle(&second);
+	run_without_deadlines(&second);
 	assert_true(second.logged_in);
 	link_close(&second);
 	free(w);
@@ -546,7 +546,7 @@ static void silence_is_noticed(enum sim_way way)
 	assert_true(ini_deadline(l.ini) < XTIME_NEVER);
 	ini_expire(l.ini, ini_deadline(l.ini));
 	assert_int_equal(l.login_err, ERR_TIMEOUT);
-	settle(&l);
+	run_without_deadlines(&l);
 	link_close(&l);
 	world_close(&world);
 }
@@ -601,20 +601,20 @@ static void lu_reset_is_reported(enum sim_way way)
 
 	world_open(&world);
 	link_open(&one, &world, &wc, NULL, way);
-	settle(&one);
+	run_without_deadlines(&one);
 	link_open(&two, &world, &wc, NULL, way);
-	settle(&two);
+	run_without_deadlines(&two);
 	assert_true(one.logged_in && two.logged_in);
 	clear_attention(&two);
 	assert_int_equal(ini_task_management(one.ini, &a.r, ISCSI_TMF_LU_RESET,
 					     0, NULL, XTIME_NEVER),
 			 0);
-	settle(&one);
+	run_without_deadlines(&one);
 	assert_true(a.over);
 	assert_int_equal(a.err, 0);
 	assert_int_equal(a.response, ISCSI_TMF_COMPLETE);
 	ini_submit(two.ini, &s.t, world.now);
-	settle(&two);
+	run_without_deadlines(&two);
 	assert_int_equal(s.t.status, 0x02);
 	assert_int_equal(s.sense.key, SENSE_UNIT_ATTENTION);
 	assert_int_equal(s.sense.asc, ASC_BUS_DEVICE_RESET);
@@ -657,9 +657,9 @@ static void dropped_open(struct dropped *d, enum sim_way way)
 	memset(d, 0, sizeof(*d));
 	world_open_held(&d->world);
 	link_open(&d->one, &d->world, &wc, NULL, way);
-	settle(&d->one);
+	run_without_deadlines(&d->one);
 	link_open(&d->two, &d->world, &wc, NULL, way);
-	settle(&d->two);
+	run_without_deadlines(&d->two);
 	assert_true(d->one.logged_in && d->two.logged_in);
 	clear_attention(&d->two);
 	d->iov = (struct iovec){ d->data, BLOCK };
@@ -670,7 +670,7 @@ static void dropped_open(struct dropped *d, enum sim_way way)
 				     .deadline = XTIME_NEVER,
 				     .done = on_dropped };
 	ini_submit(d->two.ini, &d->read, d->world.now);
-	settle(&d->two);
+	run_without_deadlines(&d->two);
 }
 
 static void dropped_close(struct dropped *d)
@@ -688,10 +688,10 @@ static void reset_by_one(struct dropped *d)
 					     ISCSI_TMF_LU_RESET, 0, NULL,
 					     XTIME_NEVER),
 			 0);
-	settle(&d->one);
+	run_without_deadlines(&d->one);
 	bs_hold_release(d->world.hold, 1);
-	settle(&d->two);
-	settle(&d->one);
+	run_without_deadlines(&d->two);
+	run_without_deadlines(&d->one);
 	assert_true(a.over);
 	assert_int_equal(a.response, ISCSI_TMF_COMPLETE);
 	assert_false(d->ended);
@@ -702,7 +702,7 @@ static void later(struct dropped *d, xtime by)
 {
 	d->world.now += by;
 	ini_expire(d->two.ini, d->world.now);
-	settle(&d->two);
+	run_without_deadlines(&d->two);
 }
 
 static void expect_dropped(struct dropped *d)
@@ -758,7 +758,7 @@ static void not_dropped(enum sim_way way)
 	d.world.now += 6 * XTIME_S;
 	ini_expire(d.two.ini, d.world.now);
 	bs_hold_release(d.world.hold, 1);
-	settle(&d.two);
+	run_without_deadlines(&d.two);
 	assert_true(d.ended);
 	assert_int_equal(d.read.err, 0);
 	assert_int_equal(d.read.status, 0);

@@ -256,7 +256,7 @@ static xtime next_moment(const struct wire *w, bool deadlines)
 	return next;
 }
 
-static void run(struct wire *w, xtime until, bool deadlines)
+static void run_events(struct wire *w, xtime until, bool deadlines)
 {
 	for (;;) {
 		xtime next;
@@ -276,10 +276,10 @@ static void run(struct wire *w, xtime until, bool deadlines)
 
 void wire_run(struct wire *w, xtime until)
 {
-	run(w, until, true);
+	run_events(w, until, true);
 }
 
 void wire_idle(struct wire *w)
 {
-	run(w, XTIME_NEVER, false);
+	run_events(w, XTIME_NEVER, false);
 }

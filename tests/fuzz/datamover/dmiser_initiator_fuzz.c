@@ -31,7 +31,7 @@ static void command_over(void *arg, struct fake_task *t)
 			abort();
 }
 
-static void start(void)
+static void start_command(void)
 {
 	bool write = fuzz_u8(&e.w) & 1;
 	uint32_t len = fuzz_u8(&e.w);
@@ -52,7 +52,7 @@ static void access_memory(void)
 	fake_rcap_peer_read(&e.w.f, stag, to, bytes, 64);
 }
 
-static void respond(void)
+static void send_response(void)
 {
 	struct fake_task *t = &e.role.task[fuzz_u8(&e.w) % FAKE_TASKS];
 	unsigned which = fuzz_u8(&e.w);
@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (fuzz_goes_on(&e.w)) {
 		switch (fuzz_step(&e.w)) {
 		case START:
-			start();
+			start_command();
 			break;
 		case ABORT:
 			fake_abort(&e.role,
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			access_memory();
 			break;
 		case RESPOND:
-			respond();
+			send_response();
 			break;
 		default:
 			break;

@@ -6,7 +6,7 @@
  * progress.
  */
 #include "datamover/tcp/dmtcp.h"
-#include "fuzz/initiator/bench.h"
+#include "fuzz/initiator/initiator_fixture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -32,7 +32,7 @@ static void send_all(void)
 	}
 }
 
-static bool feed(const uint8_t *p, size_t n)
+static bool feed_initiator(const uint8_t *p, size_t n)
 {
 	int err;
 
@@ -61,7 +61,7 @@ static void open_all(void)
 	dmtcp_config_default(&dc, ISCSI_INITIATOR);
 	dc.lookahead = 16384;
 	dm = dmtcp_new(&dc, &host);
-	bench_open(dmtcp_dm(dm), false);
+	fixture_open(dmtcp_dm(dm), false);
 	send_all();
 }
 
@@ -78,13 +78,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (size > 0) {
 		size_t n = MIN(piece, size);
 
-		if (!feed(data, n))
+		if (!feed_initiator(data, n))
 			break;
 		data += n;
 		size -= n;
 	}
 	dmtcp_stream_ops.closed(dm, 0, 0);
-	bench_close();
+	fixture_close();
 	dmtcp_free(dm);
 	return 0;
 }

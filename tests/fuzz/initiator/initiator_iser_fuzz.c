@@ -5,7 +5,7 @@
  * memory, and jumps of the clock.
  */
 #include "fuzz/datamover/fabric_fuzz.h"
-#include "fuzz/initiator/bench.h"
+#include "fuzz/initiator/initiator_fixture.h"
 
 enum own_step {
 	ACCESS = FUZZ_OWN + 1, /* which STag, offset16, len8 */
@@ -27,7 +27,7 @@ static void access_memory(void)
 	fake_rcap_peer_read(&w.f, stag, to, bytes, 64);
 }
 
-static void step(void)
+static void execute_step(void)
 {
 	switch (fuzz_step(&w)) {
 	case ACCESS:
@@ -35,10 +35,10 @@ static void step(void)
 		break;
 	case WAIT:
 		now += fuzz_u8(&w) * XTIME_S;
-		ini_expire(b.s, now);
+		ini_expire(fixture.s, now);
 		break;
 	case LOGOUT:
-		ini_logout(b.s, now);
+		ini_logout(fixture.s, now);
 		break;
 	default:
 		break;
@@ -60,11 +60,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!c)
 		abort();
 	fuzz_up(&w);
-	bench_open(dmiser_dm(c), true);
+	fixture_open(dmiser_dm(c), true);
 	while (fuzz_goes_on(&w))
-		step();
+		execute_step();
 	fake_rcap_close(&w.f, 0, "the input is over");
-	bench_close();
+	fixture_close();
 	dmiser_free(c);
 	return 0;
 }

@@ -45,7 +45,7 @@ static void chance(void *arg, uint8_t *p, size_t n)
 	memset(p, 0x5a, n);
 }
 
-static void set_up(struct iscsi_login_config *cfg, uint8_t *how)
+static void set_up_config(struct iscsi_login_config *cfg, uint8_t *how)
 {
 	cfg->role = *how & 1 ? ISCSI_INITIATOR : ISCSI_TARGET;
 	iscsi_params_defaults(&cfg->want);
@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 1)
 		return 0;
 	how = data[0];
-	set_up(&cfg, &how);
+	set_up_config(&cfg, &how);
 	e = iscsi_login_new(&cfg);
 	if (!e)
 		return 0;

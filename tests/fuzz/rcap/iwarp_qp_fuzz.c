@@ -407,7 +407,7 @@ static void config_of(const struct run *r, struct iwarp_config *cfg)
 	cfg->seed = 7;
 }
 
-static void set_up(struct run *r)
+static void set_up_run(struct run *r)
 {
 	struct iwarp_config cfg;
 	struct bufv v;
@@ -439,7 +439,7 @@ static void set_up(struct run *r)
 /* ---- steps ---- */
 
 /* Sends an MPA frame that the queue pair accepts, if it waits for one. */
-static void start(struct run *r)
+static void start_mpa(struct run *r)
 {
 	uint8_t b[MPA_FRAME_LEN + MPA_PRIVATE_MAX];
 	const struct mpa_frame f = { .is_reply = r->how & 1,
@@ -471,7 +471,7 @@ static void framed(struct run *r, const uint8_t *p, size_t n, size_t fill)
 	int k;
 
 	if (!r->started)
-		start(r);
+		start_mpa(r);
 	if (n)
 		memcpy(head + MPA_LENGTH_LEN, p, n);
 	memset(head + MPA_LENGTH_LEN + n, 0x11, fill);
@@ -585,7 +585,8 @@ static void act(struct run *r, uint8_t op, uint8_t arg)
 	arrive(r);
 }
 
-static const uint8_t *step(struct run *r, const uint8_t *p, size_t *left)
+static const uint8_t *execute_step(struct run *r, const uint8_t *p,
+				   size_t *left)
 {
 	uint8_t op = p[0] & 0x0f, arg = p[1];
 	size_t n = 0;
@@ -659,11 +660,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r.how = data[0];
 	r.emss = data[1];
 	make_canary(&r, data, size);
-	set_up(&r);
+	set_up_run(&r);
 	data += 2;
 	left -= 2;
 	for (unsigned i = 0; i < STEPS && left >= 2 && !r.closed; i++)
-		data = step(&r, data, &left);
+		data = execute_step(&r, data, &left);
 	if (!r.closed)
 		iwarp_stream_ops.closed(r.c, 0, r.now);
 	check_memory(&r);

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void same(const struct scsi_sense *a, bool descriptor)
+static void check_encoded_sense(const struct scsi_sense *a, bool descriptor)
 {
 	uint8_t p[SCSI_SENSE_MAX];
 	struct scsi_sense b;
@@ -27,8 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct scsi_sense s;
 
 	if (!scsi_sense_parse(&s, data, size)) {
-		same(&s, false);
-		same(&s, true);
+		check_encoded_sense(&s, false);
+		check_encoded_sense(&s, true);
 		if (!scsi_sense_key_str(s.key))
 			abort();
 		scsi_asc_str(s.asc);

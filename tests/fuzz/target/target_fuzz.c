@@ -6,13 +6,13 @@
  * completed; the rest is the stream.
  */
 #include "datamover/tcp/dmtcp.h"
-#include "fuzz/target/bench.h"
+#include "fuzz/target/target_fixture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct stream {
 	struct stream_host host;
-	struct bench b;
+	struct target_fixture fixture;
 	struct dmtcp_conn *dm;
 	uint8_t seen; /* sum of the sent bytes, so that all are read */
 };
@@ -26,13 +26,13 @@ static void open_stream(struct stream *s)
 {
 	struct dmtcp_config dm;
 
-	bench_open(&s->b);
+	fixture_open(&s->fixture);
 	s->host.kick = kick;
 	dmtcp_config_default(&dm, ISCSI_TARGET);
 	dm.lookahead = 4096 + 2048;
 	s->dm = dmtcp_new(&dm, &s->host);
-	must(s->dm != NULL);
-	bench_accept(&s->b, dmtcp_dm(s->dm));
+	require(s->dm != NULL);
+	fixture_accept(&s->fixture, dmtcp_dm(s->dm));
 }
 
 /* Takes all output of the target. */
@@ -49,11 +49,11 @@ static void drain_tx(struct stream *s)
 			for (size_t j = 0; j < iov[i].iov_len; j += 64)
 				s->seen ^= ((uint8_t *)iov[i].iov_base)[j];
 		}
-		dmtcp_stream_ops.tx_done(s->dm, len, s->b.now);
+		dmtcp_stream_ops.tx_done(s->dm, len, s->fixture.now);
 	}
 }
 
-static size_t feed(struct stream *s, const uint8_t *data, size_t size)
+static size_t feed_target(struct stream *s, const uint8_t *data, size_t size)
 {
 	struct iovec iov[8];
 	unsigned n = dmtcp_stream_ops.rx_where(s->dm, iov, 8);
@@ -68,7 +68,7 @@ static size_t feed(struct stream *s, const uint8_t *data, size_t size)
 		done += len;
 	}
 	if (done)
-		dmtcp_stream_ops.rx_done(s->dm, done, s->b.now);
+		dmtcp_stream_ops.rx_done(s->dm, done, s->fixture.now);
 	return done;
 }
 
@@ -87,14 +87,14 @@ static void run_stream(struct stream *s, uint8_t how, const uint8_t *data,
 	unsigned turn = 0;
 
 	while (size && alive(s)) {
-		done = feed(s, data, size < cut ? size : cut);
+		done = feed_target(s, data, size < cut ? size : cut);
 		if (!done)
 			break;
 		data += done;
 		size -= done;
-		bench_mail(&s->b);
+		fixture_deliver_messages(&s->fixture);
 		if ((turn++ & (how >> 3 & 3)) == 0)
-			bench_release_io(&s->b);
+			fixture_release_io(&s->fixture);
 		drain_tx(s);
 	}
 }
@@ -102,13 +102,13 @@ static void run_stream(struct stream *s, uint8_t how, const uint8_t *data,
 static void close_stream(struct stream *s, bool drain)
 {
 	if (drain)
-		tgt_worker_drain(tgt_worker(s->b.tgt, 0), s->b.now);
+		tgt_worker_drain(tgt_worker(s->fixture.tgt, 0), s->fixture.now);
 	for (int i = 0; i < 4; i++) {
-		bench_wait(&s->b);
+		fixture_wait(&s->fixture);
 		drain_tx(s);
 	}
-	dmtcp_stream_ops.closed(s->dm, 0, s->b.now);
-	bench_close(&s->b);
+	dmtcp_stream_ops.closed(s->dm, 0, s->fixture.now);
+	fixture_close(&s->fixture);
 	dmtcp_free(s->dm);
 }
 

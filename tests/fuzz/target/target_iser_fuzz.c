@@ -5,7 +5,7 @@
  * (fabric_fuzz.h), and completions of the device at any time.
  */
 #include "fuzz/datamover/fabric_fuzz.h"
-#include "fuzz/target/bench.h"
+#include "fuzz/target/target_fixture.h"
 
 enum own_step {
 	RELEASE = FUZZ_OWN + 1, /* completes held I/O */
@@ -14,24 +14,24 @@ enum own_step {
 };
 
 static struct fuzz_fabric w;
-static struct bench b;
+static struct target_fixture fixture;
 
-static void step(void)
+static void execute_step(void)
 {
 	switch (fuzz_step(&w)) {
 	case RELEASE:
-		bench_release_io(&b);
+		fixture_release_io(&fixture);
 		break;
 	case WAIT:
-		bench_wait(&b);
+		fixture_wait(&fixture);
 		break;
 	case DRAIN:
-		tgt_worker_drain(tgt_worker(b.tgt, 0), b.now);
+		tgt_worker_drain(tgt_worker(fixture.tgt, 0), fixture.now);
 		break;
 	default:
 		break;
 	}
-	bench_mail(&b);
+	fixture_deliver_messages(&fixture);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -41,19 +41,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	bench_open(&b);
+	fixture_open(&fixture);
 	fuzz_fabric_init(&w, true, data[0] & 0x0f, data + 1, size - 1);
 	w.cm = data[0] & 0xc0;
 	dmiser_config_default(&cfg, ISCSI_TARGET);
 	cfg.rules = data[0] & 0x10 ? DMISER_STRICT : DMISER_LINUX;
 	c = dmiser_new(&cfg, &w.f.qp);
-	must(c != NULL);
-	bench_accept(&b, dmiser_dm(c));
+	require(c != NULL);
+	fixture_accept(&fixture, dmiser_dm(c));
 	fuzz_up(&w);
 	while (fuzz_goes_on(&w))
-		step();
+		execute_step();
 	fake_rcap_close(&w.f, 0, "the input is over");
-	bench_close(&b);
+	fixture_close(&fixture);
 	dmiser_free(c);
 	return 0;
 }

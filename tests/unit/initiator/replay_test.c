@@ -31,10 +31,10 @@ static void see_task(const struct ini_task *t)
 static void see_tasks_then_close(void *core, int err, xtime now)
 {
 	flips_closed(core, err, now);
-	see_number(b.submitted);
-	see_number(b.ended);
-	for (unsigned i = 0; i < TASKS && i < b.submitted; i++)
-		see_task(&b.task[i]);
+	see_number(fixture.submitted);
+	see_number(fixture.ended);
+	for (unsigned i = 0; i < TASKS && i < fixture.submitted; i++)
+		see_task(&fixture.task[i]);
 }
 
 int main(int argc, char **argv)

@@ -6,7 +6,7 @@
 #include "cmocka_all.h"
 #include "datamover/iser/dmiser.h"
 #include "datamover/iser/header.h"
-#include "fuzz/target/bench.h"
+#include "fuzz/target/target_fixture.h"
 #include "sim/fake_rcap.h"
 
 #define HEADERS (ISER_HEADER_LEN + ISCSI_BHS_LEN)
@@ -17,7 +17,7 @@
  "RDMAExtensions=Yes\0TargetRecvDataSegmentLength=8192\0" \
  "InitiatorRecvDataSegmentLength=262144\0"
 
-static struct bench b;
+static struct target_fixture fixture;
 static struct fake_rcap f;
 static struct dmiser_conn *conn;
 static size_t too_big; /* malloc of more bytes fails; 0: none fails */
@@ -35,13 +35,13 @@ static void begin_as(enum dm_rdma rdma)
 	static const uint8_t cm[4] = { 0x80 };
 	struct dmiser_config cfg;
 
-	bench_open(&b);
+	fixture_open(&fixture);
 	fake_rcap_init(&f, 0, 4);
 	dmiser_config_default(&cfg, ISCSI_TARGET);
 	conn = dmiser_new(&cfg, &f.qp);
 	assert_non_null(conn);
 	dmiser_dm(conn)->rdma = rdma;
-	bench_accept(&b, dmiser_dm(conn));
+	fixture_accept(&fixture, dmiser_dm(conn));
 	fake_rcap_request(&f, cm, sizeof(cm));
 	fake_rcap_establish(&f, cm, sizeof(cm));
 }
@@ -54,7 +54,7 @@ static void begin(void)
 static void end(void)
 {
 	fake_rcap_close(&f, 0, "the test is over");
-	bench_close(&b);
+	fixture_close(&fixture);
 	dmiser_free(conn);
 }
 
@@ -68,7 +68,7 @@ static void deliver(const struct iscsi_pdu *pdu, const void *data)
 	if (pdu->dsl)
 		memcpy(bytes + HEADERS, data, pdu->dsl);
 	fake_rcap_deliver(&f, bytes, HEADERS + pdu->dsl, 0);
-	bench_mail(&b);
+	fixture_deliver_messages(&fixture);
 }
 
 /* Takes the oldest answer from the queue and copies its data. */
@@ -320,18 +320,18 @@ static void test_late_data_out_is_discarded_rfc7143_11_17_1(void **state)
 	(void)state;
 	logged_in_without_r2t();
 	begin_write(5, 2);
-	assert_true(b.buffers > 0);
+	assert_true(fixture.buffers > 0);
 	data_out(5, 0, 0, false);
 	p.tmf.function = ISCSI_TMF_ABORT_TASK;
 	p.tmf.rtt = 5;
 	p.tmf.ref_cmdsn = 2;
 	deliver(&p, NULL);
-	bench_wait(&b);
-	bench_wait(&b);
+	fixture_wait(&fixture);
+	fixture_wait(&fixture);
 	p = answer(NULL, 0);
 	assert_int_equal(p.op, ISCSI_TMF_RESPONSE);
 	assert_int_equal(p.tmf_response, ISCSI_TMF_COMPLETE);
-	assert_int_equal(b.buffers, 0);
+	assert_int_equal(fixture.buffers, 0);
 	while (fake_rcap_wr(&f, 0)) /* pings of the target */
 		answer(NULL, 0);
 	data_out(5, 1, 512, true);
@@ -360,8 +360,8 @@ static void test_data_out_beyond_first_burst_rfc7143_13_14(void **state)
 	assert_int_equal(a.op, ISCSI_SCSI_RESPONSE);
 	assert_int_equal(a.itt, 5);
 	assert_int_equal(a.rsp.status, 2);
-	assert_int_equal(bs_hold_waiting(b.hold), 0);
-	assert_int_equal(b.buffers, 0);
+	assert_int_equal(bs_hold_waiting(fixture.hold), 0);
+	assert_int_equal(fixture.buffers, 0);
 	assert_quiet();
 	end();
 }

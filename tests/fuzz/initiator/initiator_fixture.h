@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* bench.h: an initiator role on a connection of the fuzzer: after the login the
+/* initiator_fixture.h: an initiator role on a connection of the fuzzer: after the login the
  * role reads, writes and pings, and counts the ends. */
-#ifndef TESTS_FUZZ_INITIATOR_BENCH_H
-#define TESTS_FUZZ_INITIATOR_BENCH_H
+#ifndef TESTS_FUZZ_INITIATOR_FIXTURE_H
+#define TESTS_FUZZ_INITIATOR_FIXTURE_H
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #define TASKS 4
 #define LEN   3000
 
-struct bench {
+struct initiator_fixture {
 	struct ini_session *s;
 	struct ini_task task[TASKS];
 	struct iovec iov[TASKS];
@@ -25,13 +25,13 @@ struct bench {
 	bool pinged, ponged, closed;
 };
 
-static struct bench b;
+static struct initiator_fixture fixture;
 
 static inline void task_done(struct ini_task *t)
 {
 	if (t->in_done > LEN)
 		abort();
-	b.ended++;
+	fixture.ended++;
 }
 
 static inline void pong(struct ini_request *r, int err,
@@ -40,38 +40,39 @@ static inline void pong(struct ini_request *r, int err,
 	(void)r;
 	(void)err;
 	(void)rsp;
-	b.ponged = true;
+	fixture.ponged = true;
 }
 
 static inline void logged_in(void *arg, int err)
 {
 	(void)arg;
 	for (unsigned i = 0; !err && i < TASKS; i++) {
-		struct ini_task *t = &b.task[i];
+		struct ini_task *t = &fixture.task[i];
 
-		b.iov[i] = (struct iovec){ b.buf[i], LEN };
+		fixture.iov[i] = (struct iovec){ fixture.buf[i], LEN };
 		t->cdb_len = (uint8_t)scsi_cdb_rw(t->cdb, i & 1, 0, 6, 0);
 		t->write = i & 1;
 		t->read = !t->write;
-		t->in = t->out = bufv_of(&b.iov[i], 1);
+		t->in = t->out = bufv_of(&fixture.iov[i], 1);
 		if (t->write)
 			t->in = (struct bufv){ 0 };
 		else
 			t->out = (struct bufv){ 0 };
 		t->deadline = XTIME_NEVER;
 		t->done = task_done;
-		b.submitted++;
-		ini_submit(b.s, t, 0);
+		fixture.submitted++;
+		ini_submit(fixture.s, t, 0);
 	}
-	b.ping.done = pong;
-	b.pinged = !err && !ini_ping(b.s, &b.ping, "x", 1, XTIME_NEVER);
+	fixture.ping.done = pong;
+	fixture.pinged = !err && !ini_ping(fixture.s, &fixture.ping, "x", 1,
+					   XTIME_NEVER);
 }
 
 static inline void closed(void *arg, int err)
 {
 	(void)arg;
 	(void)err;
-	b.closed = true;
+	fixture.closed = true;
 }
 
 static inline void async(void *arg, const struct iscsi_async *a)
@@ -85,13 +86,14 @@ static inline void rearm(void *arg)
 	(void)arg;
 }
 
-static inline void bench_open(struct dm_conn *dm, bool rdma)
+static inline void fixture_open(struct dm_conn *dm, bool rdma)
 {
 	struct ini_config cfg;
 
-	memset(&b, 0, sizeof(b));
+	memset(&fixture, 0, sizeof(fixture));
 	for (unsigned i = 0; i < TASKS; i++)
-		b.buf[i] = malloc(LEN); /* the exact size, for the sanitizer */
+		fixture.buf[i] =
+			malloc(LEN); /* the exact size, for the sanitizer */
 	ini_config_default(&cfg);
 	strcpy(cfg.login.id.initiator_name, "iqn.a:i");
 	strcpy(cfg.login.id.target_name, "iqn.a:t");
@@ -100,20 +102,21 @@ static inline void bench_open(struct dm_conn *dm, bool rdma)
 	cfg.closed = closed;
 	cfg.async = async;
 	cfg.rearm = rearm;
-	b.s = ini_new(&cfg, dm);
-	if (!b.s)
+	fixture.s = ini_new(&cfg, dm);
+	if (!fixture.s)
 		abort();
-	ini_start(b.s, 0);
+	ini_start(fixture.s, 0);
 }
 
 /* Closes the connection and checks that each command ended exactly once. */
-static inline void bench_close(void)
+static inline void fixture_close(void)
 {
-	if (!b.closed || b.ended != b.submitted || b.pinged != b.ponged)
+	if (!fixture.closed || fixture.ended != fixture.submitted ||
+	    fixture.pinged != fixture.ponged)
 		abort();
-	ini_free(b.s);
+	ini_free(fixture.s);
 	for (unsigned i = 0; i < TASKS; i++)
-		free(b.buf[i]);
+		free(fixture.buf[i]);
 }
 
 #endif
