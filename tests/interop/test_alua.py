@@ -80,7 +80,7 @@ class Pair(Folder):
     def paths(self):
         return [Path(d) for d in self.daemons]
 
-    def test_both_tell_of_both(self):
+    def test_both_report_both(self):
         a, b = self.paths()
         want = {1: (AO, 1, [1]), 2: (STANDBY, 0, [2])}
         self.assertEqual(a.groups(), want)

@@ -136,12 +136,12 @@ class Target(unittest.TestCase):
             done = subprocess.run(args, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, timeout=patience(30),
                                   stdin=subprocess.DEVNULL)
-        said = done.stdout.decode()
-        self.assertGreater(done.returncode, 0, said)  # not a signal
-        self.assertIn("iser: ", said)
-        self.assertIn(text, said)
+        printed = done.stdout.decode()
+        self.assertGreater(done.returncode, 0, printed)  # not a signal
+        self.assertIn("iser: ", printed)
+        self.assertIn(text, printed)
         for word in ("runtime error", "AddressSanitizer", "LeakSanitizer"):
-            self.assertNotIn(word, said)
+            self.assertNotIn(word, printed)
 
     # ---- MPA ----
 
@@ -173,10 +173,10 @@ class Target(unittest.TestCase):
     def test_reply_with_too_much(self):
         self.check(lambda p: p.mpa(private=bytes(600)))
 
-    def test_reply_shorter_than_it_says(self):
+    def test_reply_shorter_than_its_length(self):
         self.check(lambda p: p.mpa(private=b"ab", length=200))
 
-    def test_noise_behind_the_reply(self):
+    def test_noise_after_the_reply(self):
         rnd = random.Random(6)
         for n in (3, 50, 3000):
             def noise(p):
@@ -309,11 +309,11 @@ class Target(unittest.TestCase):
         pdu = p.login_response()
         p.sock.sendall(pdu[:48] + data)
 
-    def test_says_yes_and_closes(self):
+    def test_agrees_to_rdma_and_closes(self):
         self.check(self.stream_login, "RDMAExtensions=Yes",
                    keys="start=stream")
 
-    def test_says_yes_and_replies_with_noise(self):
+    def test_agrees_to_rdma_and_replies_with_noise(self):
         def noise(p):
             self.stream_login(p)
             p._exactly(20)
@@ -327,7 +327,7 @@ class Target(unittest.TestCase):
             p.sock.sendall(b"MPA ID Rep Framf" + bytes(4))
         self.check(early, "RDMAExtensions=Yes", keys="start=stream")
 
-    def test_says_yes_and_goes_on_in_iscsi(self):
+    def test_agrees_to_rdma_and_continues_in_iscsi(self):
         def stay(p):
             self.stream_login(p)
             p._exactly(20)

@@ -12,7 +12,7 @@ import subprocess
 from harness import Daemon, Folder, Secrets, main, need, patience, sparse
 
 ROM = "/usr/lib/ipxe/qemu/pxe-e1000.rom"
-SAID = b"openiser boots\n"
+BOOT_TEXT = b"openiser boots\n"
 SWITCHED_OFF, REBOOTED = 0x10 << 1 | 1, 0   # isa-debug-exit: twice the byte plus one
 BOOT_SECTOR = bytes((
     0x31, 0xc0,             # xor ax, ax
@@ -50,26 +50,26 @@ class Boot(Folder):
         super().setUp()
         self.disk = sparse(self.path("disk"), 32 << 20)
         with open(self.disk, "r+b") as f:
-            f.write(BOOT_SECTOR.ljust(510, b"\0") + b"\x55\xaa" + SAID)
-        self.said = self.path("said")
+            f.write(BOOT_SECTOR.ljust(510, b"\0") + b"\x55\xaa" + BOOT_TEXT)
+        self.printed = self.path("said")
 
     def start_machine(self, *more):
         """Runs the machine; returns its exit status."""
         command = ["qemu-system-x86_64", "-accel", "tcg", "-M", "pc,graphics=off", "-m", "64", "-nodefaults",
-                   "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot", "-debugcon", "file:" + self.said,
+                   "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot", "-debugcon", "file:" + self.printed,
                    "-device", "isa-debug-exit,iobase=0xf4,iosize=1"]
         done = subprocess.run(command + list(more), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, timeout=patience(60), check=False)
         return done.returncode, done.stdout.decode(errors="replace")
 
     def assert_booted(self, ended, text):
-        with open(self.said, "rb") as f:
-            said = f.read()
-        self.assertEqual(ended, SWITCHED_OFF, text + said.decode(errors="replace"))
-        self.assertTrue(said.endswith(SAID), said)
+        with open(self.printed, "rb") as f:
+            printed = f.read()
+        self.assertEqual(ended, SWITCHED_OFF, text + printed.decode(errors="replace"))
+        self.assertTrue(printed.endswith(BOOT_TEXT), printed)
         with open(self.disk, "rb") as f:
             f.seek(1024)
-            self.assertEqual(f.read(len(SAID)), SAID)
+            self.assertEqual(f.read(len(BOOT_TEXT)), BOOT_TEXT)
 
 
 @need("qemu-system-x86_64")

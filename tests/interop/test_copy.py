@@ -21,15 +21,15 @@ class Copy(Folder):
         make_image(self.image, 12 << 20)
         self.hash = sha256(self.image)
 
-    def refused(self, *args, status=INVALID, says="nothing was written", **kw):
+    def refused(self, *args, status=INVALID, message="nothing was written", **kw):
         done = subprocess.run([ISER, "copy", *args], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=patience(30),
                               **kw)
-        said = done.stderr.decode()
-        self.assertEqual(sha256(self.image), self.hash, said)
-        self.assertEqual(done.returncode, status, said)
-        self.assertIn(says, said)
-        self.assertNotIn("copied", said)
+        printed = done.stderr.decode()
+        self.assertEqual(sha256(self.image), self.hash, printed)
+        self.assertEqual(done.returncode, status, printed)
+        self.assertIn(message, printed)
+        self.assertNotIn("copied", printed)
 
     def test_onto_itself_by_any_name(self):
         os.link(self.image, self.path("hard"))
@@ -38,29 +38,29 @@ class Copy(Folder):
         for name in (self.image, self.path("hard"), self.path("soft"),
                      self.path("softer"), self.dir + "/./image",
                      os.path.relpath(self.image)):
-            self.refused(self.image, name, says="same file")
-            self.refused(name, self.image, says="same file")
+            self.refused(self.image, name, message="same file")
+            self.refused(name, self.image, message="same file")
         with open(self.image, "rb") as f:
-            self.refused("-", self.image, stdin=f, says="same file")
+            self.refused("-", self.image, stdin=f, message="same file")
         with open(self.image, "rb") as f:  # the same file as an open stream
             f.read(512)
             os.lseek(f.fileno(), 512, os.SEEK_SET)
-            self.refused("-", self.image, stdin=f, says="same file")
+            self.refused("-", self.image, stdin=f, message="same file")
 
     def test_source_that_cannot_be_read(self):
         """The destination does not change."""
         self.refused(self.path("missing"), self.image, status=1,
-                     says="cannot open it")
+                     message="cannot open it")
         self.refused("iscsi://127.0.0.1:%d/iqn.2026-01.x:y/0" % quiet_port(),
-                     self.image, status=4, says="")
-        self.refused("iscsi://127.0.0.1/", self.image, says="")
+                     self.image, status=4, message="")
+        self.refused("iscsi://127.0.0.1/", self.image, message="")
 
     def test_locked_by_another_process(self):
         with open(self.image, "r+b") as f, open(self.path("x"), "wb") as x:
             x.write(b"x" * 4096)
             x.flush()
             fcntl.lockf(f, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            self.refused(x.name, self.image, says="locked")
+            self.refused(x.name, self.image, message="locked")
 
     def test_image_that_is_served(self):
         """As a file or as a unit: iserd has locked the image. Reading is permitted, with a
@@ -69,16 +69,16 @@ class Copy(Folder):
         with open(other, "wb") as f:
             f.write(b"z" * (1 << 20))
         with Daemon(self.image, "ram:12M") as d:
-            self.refused(other, self.image, says="locked")
-            self.refused(d.url, self.image, says="locked")
-            self.refused(d.urls[1], self.image, says="locked")
+            self.refused(other, self.image, message="locked")
+            self.refused(d.url, self.image, message="locked")
+            self.refused(d.urls[1], self.image, message="locked")
             with open(other, "rb") as f:
-                self.refused("-", self.image, stdin=f, says="locked")
+                self.refused("-", self.image, stdin=f, message="locked")
             done = run([ISER, "copy", self.image, self.path("back")])
             self.assertIn("another process has it open", done.text)
         self.assertEqual(sha256(self.path("back")), self.hash)
         with Daemon("--read-only", self.image) as d:
-            self.refused(other, self.image, says="locked")
+            self.refused(other, self.image, message="locked")
             done = run([ISER, "copy", self.image, self.path("back")])
             self.assertNotIn("another process", done.text)
 
@@ -92,13 +92,13 @@ class Copy(Folder):
         self.addCleanup(run, ["losetup", "--detach", loop])
         with open(self.path("x"), "wb") as f:
             f.write(b"x" * 4096)
-        self.refused(loop, loop, says="same file")
-        self.refused(loop, self.image, says="same file")
-        self.refused(self.image, loop, says="same file")
+        self.refused(loop, loop, message="same file")
+        self.refused(loop, self.image, message="same file")
+        self.refused(self.image, loop, message="same file")
         with open(loop, "rb"):  # an open device is not in use
             pass
         fd = os.open(loop, os.O_RDONLY | os.O_EXCL)
-        self.refused(f.name, loop, says="in use")
+        self.refused(f.name, loop, message="in use")
         os.close(fd)
         run([ISER, "copy", "--quiet", f.name, loop])
         with open(self.image, "rb") as image:
@@ -110,8 +110,8 @@ class Copy(Folder):
         with Daemon(self.image) as d:
             for url in (d.url, over(d.url, "rdma"), d.url + "?depth=1",
                         d.url.replace("127.0.0.1", "localhost")):
-                self.refused(d.url, url, says="same unit")
-                self.refused(url, d.url, says="same unit")
+                self.refused(d.url, url, message="same unit")
+                self.refused(url, d.url, message="same unit")
 
     def test_append(self):
         """`>> file`, and earlier output of the shell: the old content stays."""
@@ -155,11 +155,11 @@ class Copy(Folder):
 
     def test_source_that_is_not_a_file(self):
         """The destination is not truncated."""
-        self.refused(self.dir, self.image, says="is a directory")
+        self.refused(self.dir, self.image, message="is a directory")
         with open(self.path("x"), "wb") as f:
-            self.refused("-", self.image, stdin=f, says="not open for reading")
+            self.refused("-", self.image, stdin=f, message="not open for reading")
         self.refused("-", self.image, preexec_fn=lambda: os.close(0),
-                     says="not open for reading")
+                     message="not open for reading")
 
     def test_flush_that_fails(self):
         """The exit code is that of the reason: no answer in time, connection lost."""
@@ -186,11 +186,11 @@ class Copy(Folder):
                 f.read(4096)
                 os.truncate(self.image, cut)
                 f.read()
-            said = p.communicate(timeout=patience(30))[1].decode()
-            self.assertIn("became shorter", said)
+            printed = p.communicate(timeout=patience(30))[1].decode()
+            self.assertIn("became shorter", printed)
             self.assertEqual(p.returncode, 1)
 
-    def test_file_that_tells_no_size(self):
+    def test_file_without_a_size(self):
         run([ISER, "copy", "--quiet", "/proc/version", self.path("out")])
         with open("/proc/version", "rb") as f, open(self.path("out"), "rb") as o:
             self.assertEqual(o.read(), f.read())
@@ -226,7 +226,7 @@ class Copy(Folder):
         self.assertEqual(p.wait(patience(10)), 0)
         self.assertEqual(got, [b"s" * 1000])
 
-    def test_overwrites_what_it_was_told_to(self):
+    def test_overwrites_the_destination(self):
         """A longer file is truncated to the length of the source; holes stay holes."""
         out = self.path("out")
         with open(out, "wb") as f:

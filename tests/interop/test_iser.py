@@ -177,7 +177,7 @@ class OwnCases(Copies):
                          "--connections", "2", "--yes-overwrite",
                          self.at(d.url)])
 
-    def test_nobody_there(self):
+    def test_no_listener(self):
         done = run([ISER, "ls", self.at("iscsi://127.0.0.1:1")], check=False)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("127.0.0.1:1", done.text)

@@ -66,7 +66,7 @@ class Control:
 
 
 def kind(url):
-    """What a session came to be, and what was said on the way there."""
+    """What a session came to be, and what iser printed on the way there."""
     done = subprocess.run([ISER, "info", "--json", url], timeout=60,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           stdin=subprocess.DEVNULL)
@@ -87,9 +87,9 @@ class Choice(unittest.TestCase):
     def check(self, allowed, expect):
         with Daemon("--transport", allowed, "ram:8M") as d:
             for keys, (found, text) in expect.items():
-                got, said = kind(d.url + "?" + keys)
-                self.assertEqual(got, found, (allowed, keys, said))
-                self.assertIn(text, said)
+                got, printed = kind(d.url + "?" + keys)
+                self.assertEqual(got, found, (allowed, keys, printed))
+                self.assertIn(text, printed)
             return d.messages()
 
     def test_all(self):
@@ -160,9 +160,9 @@ class Choice(unittest.TestCase):
         self.assertIn("carrier", refused("--transport", "carrier", "ram:8M", status=2))
         with Daemon("ram:8M") as d:
             for key in ("transport=carrier", "start=late", "compat=maybe"):
-                code, said = kind(d.url + "?" + key)
-                self.assertEqual(code, 7, said)
-                self.assertIn(key.split("=")[1], said)
+                code, printed = kind(d.url + "?" + key)
+                self.assertEqual(code, 7, printed)
+                self.assertIn(key.split("=")[1], printed)
 
     def test_compat_of_either_end(self):
         """RFC 7145 §6.9: the initiator declares its reading, so that data
@@ -216,15 +216,15 @@ class OtherTarget(unittest.TestCase):
             make_image(disk)
             with Tgt(disk) as t:
                 for keys in ("transport=auto", "transport=auto&start=stream"):
-                    found, said = kind(t.url + "?" + keys)
-                    self.assertEqual(found, "iscsi", said)
-                    self.assertIn("auto found iscsi", said)
+                    found, printed = kind(t.url + "?" + keys)
+                    self.assertEqual(found, "iscsi", printed)
+                    self.assertIn("auto found iscsi", printed)
                 url = t.url + "?transport=auto"
                 self.assertIn(sha256(disk), run([ISER, "hash", url]).text)
                 for way in ("rdma", "stream"):
-                    code, said = kind(over(t.url, way))
-                    self.assertIn(code, (4, 5, 8), said)
-                    self.assertRegex(said, "start=|RDMAExtensions")
+                    code, printed = kind(over(t.url, way))
+                    self.assertIn(code, (4, 5, 8), printed)
+                    self.assertRegex(printed, "start=|RDMAExtensions")
 
 
 @BUILT
@@ -258,7 +258,7 @@ class Together(unittest.TestCase):
                 self.assertEqual(len(sums), 1)
             self.assertIn(sha256(disk), sums.pop())
 
-    def test_status_tells_them_apart(self):
+    def test_status_shows_the_kind(self):
         with Control("ram:64M") as c:
             jobs = [subprocess.Popen(
                 [ISER, "bench", "--time", "20", over(c.daemon.url, way)],

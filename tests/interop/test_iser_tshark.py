@@ -56,7 +56,7 @@ class IserCapture(IwarpCapture):
 
 @need("tshark", "dumpcap")
 @unittest.skipUnless(os.path.exists(ISER), "iser is not built")
-class Judge(unittest.TestCase):
+class Dissected(unittest.TestCase):
     def captured(self, way, *command):
         with tempfile.TemporaryDirectory() as d, Daemon("ram:16M") as t:
             cap = IserCapture(t.address[1], os.path.join(d, "trace.pcapng"))
@@ -89,7 +89,7 @@ class Judge(unittest.TestCase):
         # the first message is the RDMA Write of Ready To Receive
         self.assertEqual(rdma, [WRITE] + [SEND] * 8)
 
-    def test_ping_behind_login(self):
+    def test_ping_after_login(self):
         """RFC 7145 §5.1.2: Login Request, Login Response, MPA Request, MPA Reply,
         then Sends; the first NOP-Out verifies that RDMA mode works."""
         rows, iscsi, pdus, rdma = self.captured("stream", "ping", "--count",

@@ -248,7 +248,7 @@ class Suite(unittest.TestCase):
         self.run_suite(["ram:100M"], iser="rdma", but=self.DISK,
                        wrong="test_iscsi_datasn_invalid.c")
 
-    def test_iser_behind_login(self):
+    def test_iser_after_login(self):
         self.run_suite(["--workers", "2", "ram:100M"], iser="stream",
                        but=self.DISK)
 

@@ -71,17 +71,17 @@ class Replay(Wire):
         self.check_keys(keys, data)
 
     def check_keys(self, wanted, data):
-        said = [k.decode() for k in data.split(b"\0") if k]
-        names = [k.split("=")[0] for k in said]
-        self.challenge.update(k.split("=", 1) for k in said)
+        answered = [k.decode() for k in data.split(b"\0") if k]
+        names = [k.split("=")[0] for k in answered]
+        self.challenge.update(k.split("=", 1) for k in answered)
         # a key may occur only once (RFC 7143 §6.1)
-        self.test.assertEqual(len(names), len(set(names)), said)
+        self.test.assertEqual(len(names), len(set(names)), answered)
         for k in wanted:
             k = self.fill(k)
             if k[0] == "!":
                 self.test.assertNotIn(k[1:], names)
             elif "=" in k:
-                self.test.assertIn(k, said)
+                self.test.assertIn(k, answered)
             else:
                 self.test.assertIn(k, names)
 

@@ -372,7 +372,7 @@ class Beside(Folder):
             self.assertEqual(i.ask(rw(0x28, 196600, 8), 4096), (GOOD, bytes(4096)))
             i.close()
 
-    def test_changed_behind_its_back(self):
+    def test_changed_by_another_program(self):
         with self.serve("--protection", "1") as d:
             i = Initiator(d)
             self.assertEqual(i.ask(rw(0x2a, 8, 8), 0, os.urandom(4096))[0], GOOD)

@@ -130,7 +130,7 @@ class Rping(unittest.TestCase):
         if not os.path.exists("/proc/net/if_inet6"):
             self.skipTest("no IPv6 here")
 
-    def test_nobody_there(self):
+    def test_no_listener(self):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             r = run([ISER, "rping", "-C", "1",
@@ -490,7 +490,7 @@ class IwarpCapture(Capture):
 
 @need("tshark", "dumpcap")
 @unittest.skipUnless(os.path.exists(ISER), "iser is not built")
-class Judge(unittest.TestCase):
+class Dissected(unittest.TestCase):
     def captured(self, command, options, client, client_options):
         """Runs a client with a server; returns the capture."""
         d = tempfile.mkdtemp()

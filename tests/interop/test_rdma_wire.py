@@ -108,13 +108,13 @@ class Good(unittest.TestCase):
         """§6.9: the key of the initiator decides; the rules of --compat apply to an
         initiator without the key."""
         for compat in "linux", "strict":
-            for said in None, "Yes", "No":
+            for declared in None, "Yes", "No":
                 with Daemon("--compat", compat, "ram:8M") as d:
                     w = RdmaWire(d)
-                    w.solicited_only = compat == "linux" if said is None \
-                        else said == "Yes"
-                    w.login(*(["TaggedBufferForSolicitedDataOnly=" + said]
-                              if said else []))
+                    w.solicited_only = compat == "linux" if declared is None \
+                        else declared == "Yes"
+                    w.login(*(["TaggedBufferForSolicitedDataOnly=" + declared]
+                              if declared else []))
                     w.ready()
                     blob = os.urandom(16384)
                     for n in 0, 512, 4096, 8192:
@@ -122,7 +122,7 @@ class Good(unittest.TestCase):
                             w.ask(rw(WRITE10, 0, 32), data=blob, at_once=n),
                             (0, b""))
                         self.assertEqual(w.read10(0, 32), (0, blob),
-                                         (compat, said, n))
+                                         (compat, declared, n))
                     w.close()
 
     def test_extensions_refused_on_a_connection_in_rdma_mode(self):
@@ -157,13 +157,13 @@ class Good(unittest.TestCase):
     def test_hello_after_hello_required_no(self):
         """§6.10: with No there MUST NOT be a Hello exchange; an initiator without
         the key is an older one (§5.1.3)."""
-        for said in None, "No":
+        for declared in None, "No":
             with Daemon("ram:8M") as d:
                 w = RdmaWire(d)
-                w.login(*(["iSERHelloRequired=" + said] if said else []))
+                w.login(*(["iSERHelloRequired=" + declared] if declared else []))
                 w.untagged(SEND, struct.pack(">BBHxxxxxxxxxxxxxxxxxxxxxxxx",
                                              HELLO << 4, 0xaa, 4))
-                if said:
+                if declared:
                     with self.assertRaises((Terminated, OSError, EOFError,
                                             AssertionError)):
                         w.next_send()
@@ -349,7 +349,7 @@ class BadInput(unittest.TestCase):
 
     def setUp(self):
         self.open = []
-        self.told = len(self.daemon.messages())
+        self.log_start = len(self.daemon.messages())
 
     def tearDown(self):
         for w in self.open:
@@ -377,8 +377,8 @@ class BadInput(unittest.TestCase):
         except (EOFError, ConnectionError, Terminated) as e:
             self.end = e
         w.expect_close()
-        until(lambda: log in self.daemon.messages()[self.told:],
-              lambda: "%r in: %s" % (log, self.daemon.messages()[self.told:]))
+        until(lambda: log in self.daemon.messages()[self.log_start:],
+              lambda: "%r in: %s" % (log, self.daemon.messages()[self.log_start:]))
 
     # ---- MPA ----
 
@@ -409,7 +409,7 @@ class BadInput(unittest.TestCase):
         w.in_rdma = True
         self.assertEqual(w.login()[1][36:38], b"\0\0")
 
-    def test_noise_behind_mpa(self):
+    def test_noise_after_mpa(self):
         rnd = random.Random(4)
         for _ in range(30):
             w = self.wire()
@@ -516,7 +516,7 @@ class BadInput(unittest.TestCase):
             w.untagged(SEND, (RdmaWire.header() + Wire.bhs(0x43, 0x87))[:n])
             self.refused(w, "RFC 7145 §9.2")
 
-    def test_login_data_shorter_than_told(self):
+    def test_login_data_shorter_than_its_length(self):
         w = self.wire()
         w.untagged(SEND, RdmaWire.header() + Wire.bhs(0x43, 0x87, dsl=4096) +
                    bytes(100))

@@ -141,7 +141,7 @@ class Aptpl(Restarts):
                 done = keys = {new}
             d.kill()
 
-    def test_damaged_state_is_told(self):
+    def test_damaged_state_is_reported(self):
         with self.start() as d:
             a = Initiator(d, "a")
             self.assertEqual(a.out(REGISTER, new=0xa, flags=APTPL), GOOD)

@@ -133,7 +133,7 @@ class Persisted(Restarts):
             self.assertEqual(a.name(b"x"), CHECK)
             a.close()
 
-    def test_damage_is_told(self):
+    def test_damage_is_reported(self):
         with self.start() as d:
             a = Unit(d)
             self.assertEqual(a.protect(True, SP), GOOD)

@@ -287,9 +287,9 @@ class Resized(Controlled):
             self.assertIn("force=yes", self.refused("resize", "lun=0", *args))
             args += ("force=yes",)
         self.assertEqual(self.lun("resize", "lun=0", *args)["size"], size)
-        self.told(wire, size)
+        self.check_capacity(wire, size)
 
-    def told(self, wire, size):
+    def check_capacity(self, wire, size):
         self.assertEqual(end_of(wire.ask(bytes(16))), ATTENTION)
         capacity = wire.ask(b"\x25" + bytes(15), edtl=8)[1]
         last = int.from_bytes(capacity[:4], "big")
@@ -307,7 +307,7 @@ class Resized(Controlled):
                 self.resize(w, size)
             os.truncate(self.path, 5 << 20)
             self.lun("resize", "lun=0")
-            self.told(w, 5 << 20)
+            self.check_capacity(w, 5 << 20)
             self.assertIn("block size", self.refused("resize", "lun=0",
                                                      "size=%d" % ((9 << 20) + 1)))
             self.assertIn("size=large: not a size", self.refused("resize", "lun=0",

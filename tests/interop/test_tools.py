@@ -17,34 +17,34 @@ NOBODY = 65534
 
 
 class CommandLine(Folder):
-    def ends(self, status, *args, says="", **kw):
+    def ends(self, status, *args, message="", **kw):
         done = run(list(args), check=False, **kw)
         self.assertEqual(done.returncode, status, done.text)
-        self.assertIn(says, done.text)
+        self.assertIn(message, done.text)
         return done
 
     def test_help(self):
         for c in COMMANDS:
             for option in ("-h", "--help"):
-                self.ends(0, ISER, c, option, says="usage: iser " + c)
-        self.ends(0, ISER, "-h", says="usage: iser")
-        self.ends(0, ISERCTL, "-h", says="usage: iserctl")
+                self.ends(0, ISER, c, option, message="usage: iser " + c)
+        self.ends(0, ISER, "-h", message="usage: iser")
+        self.ends(0, ISERCTL, "-h", message="usage: iserctl")
 
     def test_options_given_twice(self):
         twice = "given twice"
         for c in COMMANDS:
-            self.ends(7, ISER, c, "--json", "--json", "x", says=twice)
-            self.ends(7, ISER, c, "-j", "--json", "x", says=twice)
+            self.ends(7, ISER, c, "--json", "--json", "x", message=twice)
+            self.ends(7, ISER, c, "-j", "--json", "x", message=twice)
             self.ends(7, ISER, c, "-i", "iqn.a:b", "--initiator", "iqn.a:b",
-                      "x", says=twice)
+                      "x", message=twice)
         self.ends(7, ISER, "bench", "--bs", "4k", "--bs", "8k", "x",
-                  says="--bs: " + twice)
+                  message="--bs: " + twice)
         self.ends(7, ISER, "hash", "--algo", "md5", "--algo", "md5", "x",
-                  says="--algo: " + twice)
+                  message="--algo: " + twice)
         self.ends(2, ISERCTL, "-s", "a", "-s", "b", "status",
-                  says="--socket: given twice")
+                  message="--socket: given twice")
         self.ends(2, ISERCTL, "-s", "a", "log", "level=info", "level=debug",
-                  says="level: given twice")
+                  message="level: given twice")
 
     def test_values_out_of_range(self):
         for args in (("ping", "--size", "8193"), ("ping", "--count", "x"),
@@ -53,10 +53,10 @@ class CommandLine(Folder):
                      ("rbench", "--fpdu", "127"), ("rping", "--mpa", "3"),
                      ("nbd-serve", "--export", "a b")):
             self.ends(7, ISER, *args, "x",
-                      says="%s: %s %s: must be" % args)
-        self.ends(7, ISER, "ls", "--count", "1", "x", says="no such option")
-        self.ends(7, ISER, "copy", "x", says="too few operands")
-        self.ends(7, ISER, "hash", "x", "y", says="too many operands")
+                      message="%s: %s %s: must be" % args)
+        self.ends(7, ISER, "ls", "--count", "1", "x", message="no such option")
+        self.ends(7, ISER, "copy", "x", message="too few operands")
+        self.ends(7, ISER, "hash", "x", "y", message="too many operands")
 
     def test_vpd_page_that_cannot_be_read(self):
         def lie(c):
@@ -85,25 +85,25 @@ class CommandLine(Folder):
             url = d.url[:-1] + "9"
             for args in (("info",), ("copy", self.path("image")), ("hash",),
                          ("bench",), ("nbd-serve", "--listen", "127.0.0.1:0")):
-                self.ends(21, ISER, *args, url, says="no LUN 9")
+                self.ends(21, ISER, *args, url, message="no LUN 9")
             self.ends(21, ISER, "copy", url, self.path("image"))
             self.assertEqual(os.path.getsize(self.path("image")), 12 << 20)
             self.ends(21, ISER, "info", d.url.replace(d.target, "iqn.2026-01"
                                                       ".org.example:none"))
 
     @unittest.skipIf(os.geteuid(), "only root can be somebody else")
-    def test_iserctl_tells_why_it_cannot_connect(self):
+    def test_iserctl_reports_why_it_cannot_connect(self):
         path = self.path("ctl")
-        self.ends(3, ISERCTL, "-s", path, "status", says="no iserd:")
+        self.ends(3, ISERCTL, "-s", path, "status", message="no iserd:")
         with socket.socket(socket.AF_UNIX) as s:
             s.bind(path)
-            self.ends(3, ISERCTL, "-s", path, "status", says="no iserd:")
+            self.ends(3, ISERCTL, "-s", path, "status", message="no iserd:")
             s.listen()
             os.chmod(path, 0o600)
             os.chmod(self.dir, 0o755)
             self.ends(4, ISERCTL, "-s", path, "status",
-                      says="permission denied", user=NOBODY)
-        self.ends(2, ISERCTL, "-s", "x" * 200, "status", says="too long")
+                      message="permission denied", user=NOBODY)
+        self.ends(2, ISERCTL, "-s", "x" * 200, "status", message="too long")
 
     def test_results_that_cannot_be_printed(self):
         make_image(self.path("image"), 1 << 20)
@@ -144,7 +144,7 @@ class CommandLine(Folder):
         with Daemon("--control", path, "ram:8M"):
             for args in ((b"st\xff",), (b"log", b"level=\xff"),
                          (b"log", b"\xff=info")):
-                self.ends(2, ISERCTL, "-s", path, *args, says="UTF-8")
+                self.ends(2, ISERCTL, "-s", path, *args, message="UTF-8")
 
     def test_iserctl_has_a_timeout(self):
         """With a stopped iserd, and with a program that is not iserd."""
@@ -153,26 +153,26 @@ class CommandLine(Folder):
             s.bind(path)
             s.listen(0)
             self.ends(3, ISERCTL, "-s", path, "--timeout", "1", "status",
-                      says="no answer within 1 s")
+                      message="no answer within 1 s")
             others = [socket.socket(socket.AF_UNIX) for _ in range(3)]
             for o in others:
                 o.setblocking(False)
                 o.connect_ex(path)
             self.ends(3, ISERCTL, "-s", path, "--timeout", "1", "status",
-                      says="no answer within 1 s")
+                      message="no answer within 1 s")
             for o in others:
                 o.close()
             for bad in "0", "-1", "x", "", "1e9", "999999999":
                 self.ends(2, ISERCTL, "-s", path, "--timeout", bad, "status",
-                          says="--timeout")
+                          message="--timeout")
 
     def test_iserctl_unknown_parameters_and_levels(self):
         path = self.path("ctl")
         with Daemon("--control", path, "ram:8M"):
             self.ends(1, ISERCTL, "-s", path, "status", "leve=info",
-                      says="leve")
+                      message="leve")
             self.ends(1, ISERCTL, "-s", path, "log", "level=loud",
-                      says="level")
+                      message="level")
             self.ends(1, ISERCTL, "-s", path, "statu")
             self.ends(0, ISERCTL, "-s", path, "log", "level=debug")
 

@@ -16,13 +16,13 @@ class Capture:
             ["dumpcap", "-q", "-i", "lo", "-f", "tcp port %d" % port, "-B",
              "64", "-w", path], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        said = b""
-        while b"File:" not in said:  # until dumpcap captures
+        printed = b""
+        while b"File:" not in printed:  # until dumpcap captures
             line = self.proc.stderr.readline()
             if not line:
                 raise unittest.SkipTest("dumpcap may not capture here: " +
-                                        said.decode()[:200])
-            said += line
+                                        printed.decode()[:200])
+            printed += line
 
     HEAD = 1024  # a capture without packets is shorter
 
@@ -57,7 +57,7 @@ def cut_short(line):
 
 
 @need("tshark", "dumpcap", "iscsi-ls", "qemu-img")
-class Judge(unittest.TestCase):
+class Dissected(unittest.TestCase):
     def decode(self, daemon_args, commands, opcodes):
         with tempfile.TemporaryDirectory() as d, Daemon(*daemon_args) as t:
             cap = Capture(t.address[1], os.path.join(d, "trace.pcapng"))

@@ -204,7 +204,7 @@ class BadInput(unittest.TestCase):
         w.send(bytes(1020))
         w.expect_close()
 
-    def test_data_out_nobody_asked_for(self):
+    def test_data_out_without_a_command(self):
         w = self.session()
         w.pdu(0x05, data=b"x" * 512, rest=struct.pack(
             ">IIIIIII", 0x1234, 0, 1, 0, 0, 0, 0))
