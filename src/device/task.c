@@ -79,6 +79,18 @@ static bool is_denied(struct dev_task *t)
 	return dev_condition_forbids(t->lu, t->row, &s) && dev_sense(t, &s);
 }
 
+/* SPC-4 §7.5.8: from the MODE SELECT that sets SWP on, no command writes. True:
+ * t was refused. */
+static bool is_write_protected(struct dev_task *t)
+{
+	if (!(t->row->flags & CMD_WRITES))
+		return false;
+	if (t->lu->read_only)
+		return dev_check(t, SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
+	return DEV_CTL(t->lu, swp) &&
+	       dev_check(t, SENSE_DATA_PROTECT, ASC_SOFTWARE_WRITE_PROTECTED);
+}
+
 /* Unit attentions precede admission (SAM-5 §5.14), admission precedes write
  * protection. */
 static int check_lu(struct dev_task *t)
@@ -92,16 +104,7 @@ static int check_lu(struct dev_task *t)
 			t->nexus, t->lu->cfg.lun, &s);
 	if (t->begun.attention)
 		return dev_sense(t, &s);
-	if (is_denied(t))
-		return 1;
-	if (!(t->row->flags & CMD_WRITES))
-		return 0;
-	if (t->lu->read_only)
-		return dev_check(t, SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
-	if (DEV_CTL(t->lu, swp))
-		return dev_check(t, SENSE_DATA_PROTECT,
-				 ASC_SOFTWARE_WRITE_PROTECTED);
-	return 0;
+	return is_denied(t) || is_write_protected(t);
 }
 
 static int prepare(struct dev_task *t, uint64_t *out_len)
@@ -175,7 +178,7 @@ static bool is_still_admitted(struct dev_task *t)
 	if (!t->lu || changes == t->begun.changes)
 		return true;
 	t->begun.changes = changes;
-	if (is_denied(t))
+	if (is_denied(t) || is_write_protected(t))
 		return false;
 	if (t->begun.medium == medium_of(t->lu))
 		return true;

@@ -372,6 +372,7 @@ static void apply(struct dev_task *t, const struct dev_control *next)
 	const struct dev_control was = values(t->lu, PC_CURRENT);
 
 	dev_ctl_store(&t->lu->ctl, next);
+	dev_lu_changed(t->lu); /* SWP */
 	/* WCE was cleared: the cache has to be flushed */
 	t->count = next->write_through && !was.write_through;
 	/* SPC-4 §6.9.1: all other nexuses get a unit attention */

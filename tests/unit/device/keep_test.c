@@ -41,6 +41,22 @@ static uint8_t swp_of(unsigned who, uint8_t pc)
 	return three.i[who].in[4 + 4];
 }
 
+/* SPC-4 §7.5.8: SWP inhibits writing from the end of the MODE SELECT on, so a
+ * WRITE whose data arrive later is refused. */
+static void test_swp_while_data_came_in_spc4_7_5_8(void **state)
+{
+	const uint8_t cdb[16] = { SCSI_WRITE_10, [8] = 1 };
+	struct dev_task *t = three_announce(B, cdb, 512, 0);
+
+	(void)state;
+	assert_int_equal(t->out_len, 512);
+	assert_int_equal(select_swp(A, 0, SWP), SCSI_GOOD);
+	memset(t->mem.buf, 0, 512);
+	dev_task_execute(t);
+	assert_int_equal(three_finish(B), SCSI_CHECK_CONDITION);
+	assert_int_equal(three.i[B].sense.asc, ASC_SOFTWARE_WRITE_PROTECTED);
+}
+
 static void reset(void)
 {
 	three_reset(A);
@@ -484,6 +500,7 @@ static void test_what_is_unknown_is_left_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TK(test_swp_while_data_came_in_spc4_7_5_8),
 		TK(test_what_is_saved_stays_spc4_6_9),
 		TK(test_an_empty_list_saves_too),
 		TK(test_good_follows_the_flush),
