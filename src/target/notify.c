@@ -196,6 +196,7 @@ int tgt_conn_accept(struct tgt_worker *w, struct dm_conn *dm,
 	w->now = now;
 	w->nconns++;
 	list_push_back(&w->conns, &c->link);
+	tgt_rearm(w);
 	dm_attach(dm, &up_ops, c, &c->numbers);
 	dm_set_trace(dm, w->tgt->cfg.trace, c->info.peer);
 	tgt_conn_go(c, ISCSI_S3_XPT_UP); /* T3 */

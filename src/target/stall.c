@@ -130,8 +130,10 @@ void tgt_stall_start(struct tgt_conn *c)
 {
 	xtime time = c->worker->tgt->cfg.data_time;
 
-	if (c->session->node && time != XTIME_NEVER)
-		c->stall.at = c->worker->now + time / CHECKS;
+	if (!c->session->node || time == XTIME_NEVER)
+		return;
+	c->stall.at = c->worker->now + time / CHECKS;
+	tgt_rearm(c->worker);
 }
 
 void tgt_stall_expire(struct tgt_conn *c, xtime now)

@@ -118,6 +118,20 @@ class Admission(unittest.TestCase):
             self.log_in(d)
             self.close(held)
 
+    def test_alone_on_its_worker(self):
+        """The deadlines of a connection need no other connection."""
+        with Gate("--workers", "1", "--data-timeout", "2", "ram:8M") as d:
+            w = Wire(d)
+            self.addCleanup(w.close)
+            w.login()
+            w.ready()
+            w.command(b"\x2a" + bytes(7) + b"\x10" + bytes(7), 0xa0, 8192)
+            self.assertEqual(w.recv()[0], 0x31)  # R2T, never answered
+            with self.assertRaises((OSError, EOFError)):
+                while w.recv():
+                    pass
+            d.wait_for("no data came for a WRITE for 2 s")
+
     def test_silent_of_one_address(self):
         self.mix(connect, ["127.0.0.2"], 400)
 

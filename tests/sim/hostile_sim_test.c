@@ -147,8 +147,6 @@ static void drip(struct crowd *c, struct host *h)
 
 static void advance_clock(struct crowd *c)
 {
-	struct tgt_worker *w = tgt_worker(c->world.tgt, 0);
-
 	c->now += STEP;
 	c->world.now = c->now;
 	for (unsigned i = 0; i < c->nhosts; i++) {
@@ -160,8 +158,7 @@ static void advance_clock(struct crowd *c)
 			ini_expire(h->ini, c->now);
 	}
 	world_run_mail(&c->world);
-	if (tgt_worker_deadline(w) <= c->now)
-		tgt_worker_expire(w, c->now);
+	world_run_clock(&c->world, c->now);
 }
 
 /* ---- commands ---- */

@@ -40,10 +40,12 @@ static void buf_put(void *arg, unsigned worker, void *buf, size_t len)
 	free(buf);
 }
 
-static void no_rearm(void *arg, unsigned worker)
+static void rearm(void *arg, unsigned worker)
 {
-	(void)arg;
+	struct world *w = arg;
+
 	(void)worker;
+	w->clock = 0;
 }
 
 static struct bs *protect(struct bs *data, uint8_t type)
@@ -82,14 +84,25 @@ static void open_on(struct world *w,
 				       .buf_reserve = w->reserve,
 				       .buf_burst = w->burst,
 				       .arg = w };
-	w->cfg.rearm = no_rearm;
+	w->cfg.rearm = rearm;
 	w->cfg.arg = w;
+	w->clock = XTIME_NEVER;
 	w->cfg.idle_time = XTIME_NEVER;
 	w->server = dev_server_new(&w->cfg.env, 1u << 20);
 	assert_int_equal(dev_lu_add(w->server, &lu, store), 0);
 	node.server = w->server;
 	w->tgt = tgt_new(&w->cfg);
 	assert_int_equal(tgt_node_add(w->tgt, &node), 0);
+}
+
+void world_run_clock(struct world *w, xtime now)
+{
+	struct tgt_worker *worker = tgt_worker(w->tgt, 0);
+
+	if (w->clock > now)
+		return;
+	tgt_worker_expire(worker, now);
+	w->clock = tgt_worker_deadline(worker);
 }
 
 void world_open(struct world *w)

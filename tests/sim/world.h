@@ -27,10 +27,14 @@ struct world {
 	size_t common, reserve, burst;
 	size_t limit; /* of buffers; 0: none */
 	xtime now;
+	xtime clock; /* the timer of the target's deadlines */
 	uint16_t isid;
 };
 
 void world_open(struct world *w);
+/* world_run_clock: the timer of the target, as a worker of iserd has it: it is set
+ * only when it fires and when the target calls tgt_config.rearm. */
+void world_run_clock(struct world *w, xtime now);
 /* world_open_seen: seen gets every request of the device to its backstore. */
 void world_open_seen(struct world *w,
 		     void (*seen)(void *arg, const struct bs_req *req),
