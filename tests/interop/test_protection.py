@@ -435,6 +435,13 @@ class Beside(Folder):
         with self.serve("--protection", "1"):
             self.assertEqual(os.stat(self.disk + ".pi").st_mode & 0o777, 0o600)
 
+    def test_refused_without_a_trace(self):
+        """A refused start makes no file, which would stop the next start."""
+        self.assertIn("--shared", refused("--protection", "1", "--shared", self.disk))
+        self.assertFalse(os.path.exists(self.disk + ".pi"))
+        with Daemon("--block-size", "512", self.disk):
+            pass
+
     def test_what_cannot_be_served(self):
         with self.serve("--protection", "1"):
             pass

@@ -363,6 +363,11 @@ static struct bs *open_file_protection(const struct options *o,
 	}
 	if (S_ISBLK(f.st.st_mode) && !device_id(f.st.st_rdev, f.of))
 		memset(f.of, 0, sizeof(f.of));
+	/* before a file is made, which would stay */
+	if (o->lun.protection && !may_be_protected(&f)) {
+		bs_close(data);
+		return NULL;
+	}
 	f.fd = open_or_make(&f, flags);
 	if (f.fd < 0 && errno == ENOENT && !o->lun.protection && !s->pi)
 		return data;
