@@ -428,6 +428,15 @@ int dev_port_set(struct dev_server *s, uint16_t port, bool offline,
 	return 0;
 }
 
+/* The first i ports of g have the port of index i. */
+static bool is_repeated(const struct dev_group *g, unsigned i)
+{
+	for (unsigned j = 0; j < i; j++)
+		if (g->ports[j] == g->ports[i])
+			return true;
+	return false;
+}
+
 int dev_group_add(struct dev_server *s, const struct dev_group *g)
 {
 	struct dev_alua *a = s->alua_first;
@@ -439,7 +448,7 @@ int dev_group_add(struct dev_server *s, const struct dev_group *g)
 	if (find(a, g->id))
 		return ERR_BUSY;
 	for (unsigned i = 0; i < g->nports; i++)
-		if (group_of(a, g->ports[i]))
+		if (group_of(a, g->ports[i]) || is_repeated(g, i))
 			return ERR_BUSY;
 	if (a->n == DEV_MAX_GROUPS)
 		return ERR_LIMIT;

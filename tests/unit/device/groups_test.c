@@ -83,6 +83,8 @@ static void test_groups_differ(void **state)
 	assert_int_equal(dev_group_add(s, &g), ERR_BUSY);
 	g = (struct dev_group){ .id = 999, .nports = 2, .ports = { 998, 104 } };
 	assert_int_equal(dev_group_add(s, &g), ERR_BUSY);
+	g = (struct dev_group){ .id = 999, .nports = 2, .ports = { 998, 998 } };
+	assert_int_equal(dev_group_add(s, &g), ERR_BUSY);
 	g = group(999, 999);
 	assert_int_equal(dev_group_add(s, &g), ERR_LIMIT);
 	assert_int_equal(dev_groups(s, out), DEV_MAX_GROUPS);
