@@ -5,8 +5,6 @@
 
 #include <assert.h>
 
-#include "base/err.h"
-
 void rcap_set_user(struct rcap_qp *qp, const struct rcap_user *user, void *arg)
 {
 	assert(user->connect_request && user->established && user->wr_done &&
@@ -90,12 +88,6 @@ int rcap_reject(struct rcap_qp *qp, const struct rcap_cm *cm)
 	return qp->ops->reject(qp, cm);
 }
 
-static bool needs_response(const struct rcap_wr *wr)
-{
-	return wr->op == RCAP_READ || wr->op == RCAP_FETCH_ADD ||
-	       wr->op == RCAP_CMP_SWAP;
-}
-
 int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
 {
 	if (qp->state != RCAP_ESTABLISHED)
@@ -106,7 +98,7 @@ int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		if (wr[i]->op >= RCAP_IMMEDIATE && !qp->extended)
 			return ERR_UNSUPPORTED;
-		if (needs_response(wr[i]) && qp->ord == 0)
+		if (rcap_wr_has_response(wr[i]) && qp->ord == 0)
 			return ERR_LIMIT; /* the Read would wait forever */
 	}
 	qp->ops->post(qp, wr, n);

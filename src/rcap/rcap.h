@@ -19,6 +19,7 @@
 
 #include "base/bufv.h"
 #include "base/bytes.h"
+#include "base/err.h"
 #include "base/list.h"
 #include "base/trace.h"
 
@@ -245,6 +246,38 @@ void rcap_terminate(struct rcap_qp *qp, int err, const char *why);
 static inline enum rcap_state rcap_state(const struct rcap_qp *qp)
 {
 	return qp->state;
+}
+
+/* ---- for providers ---- */
+
+/* rcap_wr_has_response: wr is complete with the peer's response to it, and
+ * counts against ORD until then. */
+static inline bool rcap_wr_has_response(const struct rcap_wr *wr)
+{
+	return wr->op == RCAP_READ || wr->op == RCAP_FETCH_ADD ||
+	       wr->op == RCAP_CMP_SWAP;
+}
+
+/* rcap_abort_requests and rcap_abort_receives: the connection has ended: they
+ * empty a list of struct rcap_wr, or of struct rcap_recv, and return each to the
+ * user with ERR_ABORTED, in order. */
+static inline void rcap_abort_requests(struct rcap_qp *qp, struct list *l)
+{
+	struct list *n;
+
+	while ((n = list_pop_front(l)))
+		qp->user->wr_done(qp->arg, list_entry(n, struct rcap_wr, link),
+				  ERR_ABORTED);
+}
+
+static inline void rcap_abort_receives(struct rcap_qp *qp, struct list *l)
+{
+	struct list *n;
+
+	while ((n = list_pop_front(l)))
+		qp->user->received(qp->arg,
+				   list_entry(n, struct rcap_recv, link),
+				   ERR_ABORTED);
 }
 
 #endif

@@ -285,10 +285,6 @@ void iwarp_wq_complete(struct iwarp *c);
 /* iwarp_wq_flush returns all requests and receives with ERR_ABORTED. */
 void iwarp_wq_flush(struct iwarp *c);
 
-/* iwarp_wq_has_response: the peer answers this request, which completes with
- * the response. */
-bool iwarp_wq_has_response(const struct rcap_wr *wr);
-
 /*  */
 /* atomic.c: iwarp_atomic_word: the 8 octets at off; NULL: not in one piece, or
  * not aligned (RFC 7306 §5.1). */

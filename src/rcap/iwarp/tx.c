@@ -238,7 +238,7 @@ static void stage_wr(struct iwarp *c)
 	if (!h.last)
 		return;
 	if (wr->op != RCAP_WRITE)
-		tx->msn[iwarp_wq_has_response(wr) ? DDP_QN_READ : DDP_QN_SEND]++;
+		tx->msn[rcap_wr_has_response(wr) ? DDP_QN_READ : DDP_QN_SEND]++;
 	iwarp_wq_staged(c, wr, tx->s.pos);
 	tx->wr = NULL;
 }

@@ -51,18 +51,12 @@ static struct rcap_wr *first_of(const struct list *l)
 	return list_empty(l) ? NULL : list_entry(l->next, struct rcap_wr, link);
 }
 
-bool iwarp_wq_has_response(const struct rcap_wr *wr)
-{
-	return wr->op == RCAP_READ || wr->op == RCAP_FETCH_ADD ||
-	       wr->op == RCAP_CMP_SWAP;
-}
-
 bool iwarp_wq_has_next(const struct iwarp *c)
 {
 	const struct rcap_wr *wr = first_of(&c->sq);
 
 	/* a Ready To Receive that is a Read counts against ORD, too */
-	return wr && (!iwarp_wq_has_response(wr) ||
+	return wr && (!rcap_wr_has_response(wr) ||
 		      c->reads_n + c->tx.rtr_read_out < c->qp.ord);
 }
 
@@ -89,7 +83,7 @@ struct rcap_wr *iwarp_wq_next(struct iwarp *c)
 	list_del(&wr->link);
 	list_push_back(&c->flight, &wr->link);
 	wr->mark = MARK_PENDING;
-	if (iwarp_wq_has_response(wr))
+	if (rcap_wr_has_response(wr))
 		c->reads[(c->reads_first + c->reads_n++) %
 			 (c->cfg.wish.ord + 1u)] = wr;
 	return wr;
@@ -98,7 +92,7 @@ struct rcap_wr *iwarp_wq_next(struct iwarp *c)
 void iwarp_wq_staged(struct iwarp *c, struct rcap_wr *wr, uint64_t end)
 {
 	(void)c;
-	if (!iwarp_wq_has_response(wr))
+	if (!rcap_wr_has_response(wr))
 		wr->mark = end;
 }
 
@@ -147,25 +141,10 @@ void iwarp_wq_complete(struct iwarp *c)
 
 /* ---- the end ---- */
 
-static void abort_list(struct iwarp *c, struct list *l)
-{
-	struct list *n;
-
-	while ((n = list_pop_front(l)))
-		c->qp.user->wr_done(c->qp.arg,
-				    list_entry(n, struct rcap_wr, link),
-				    ERR_ABORTED);
-}
-
 void iwarp_wq_flush(struct iwarp *c)
 {
-	struct list *n;
-
 	c->reads_n = 0;
-	abort_list(c, &c->flight);
-	abort_list(c, &c->sq);
-	while ((n = list_pop_front(&c->recvs)))
-		c->qp.user->received(c->qp.arg,
-				     list_entry(n, struct rcap_recv, link),
-				     ERR_ABORTED);
+	rcap_abort_requests(&c->qp, &c->flight);
+	rcap_abort_requests(&c->qp, &c->sq);
+	rcap_abort_receives(&c->qp, &c->recvs);
 }

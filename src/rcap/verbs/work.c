@@ -295,26 +295,6 @@ int verbs_work_new(struct verbs_conn *c)
 	return 0;
 }
 
-static void abort_list(struct verbs_conn *c, struct list *l)
-{
-	struct list *n;
-
-	while ((n = list_pop_front(l)))
-		c->qp.user->wr_done(c->qp.arg,
-				    list_entry(n, struct rcap_wr, link),
-				    ERR_ABORTED);
-}
-
-static void abort_recvs(struct verbs_conn *c, struct list *l)
-{
-	struct list *n;
-
-	while ((n = list_pop_front(l)))
-		c->qp.user->received(c->qp.arg,
-				     list_entry(n, struct rcap_recv, link),
-				     ERR_ABORTED);
-}
-
 void verbs_work_end(struct verbs_conn *c)
 {
 	struct list *n;
@@ -327,10 +307,10 @@ void verbs_work_end(struct verbs_conn *c)
 	while ((n = list_pop_front(&c->sq.flight)))
 		verbs_transfer_done(c, list_entry(n, struct transfer, link),
 				    false);
-	abort_list(c, &c->sq.owed);
-	abort_list(c, &c->sq.pending);
-	abort_recvs(c, &c->rq.held);
-	abort_recvs(c, &c->rq.pending);
+	rcap_abort_requests(&c->qp, &c->sq.owed);
+	rcap_abort_requests(&c->qp, &c->sq.pending);
+	rcap_abort_receives(&c->qp, &c->rq.held);
+	rcap_abort_receives(&c->qp, &c->rq.pending);
 	verbs_poll_free(c);
 	verbs_memory_free(c);
 }
