@@ -38,6 +38,20 @@ static inline struct dm_task *dm_task_of_share(void *share)
 int dm_check_unsolicited(const struct iscsi_params *k,
 			 const struct iscsi_pdu *p);
 
+/* dm_set_numbers sets the numbers of a control-type PDU that hold at this moment,
+ * except StatSN and CmdSN, which the role has set. */
+static inline void dm_set_numbers(const struct dm_conn *c, struct iscsi_pdu *p)
+{
+	const struct iscsi_numbers *n = c->numbers;
+
+	if (c->role == ISCSI_INITIATOR) {
+		p->expstatsn = n->expstatsn;
+		return;
+	}
+	p->expcmdsn = n->expcmdsn;
+	p->maxcmdsn = n->maxcmdsn;
+}
+
 /* The tags of a sequence of Data-Outs; ttt 0xffffffff: unsolicited. */
 struct dm_data_tags {
 	uint32_t itt, ttt;

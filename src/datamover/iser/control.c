@@ -7,18 +7,6 @@
 
 #include "datamover/iser/internal.h"
 
-static void fill_numbers(const struct dmiser_conn *c, struct iscsi_pdu *pdu)
-{
-	const struct iscsi_numbers *n = c->dm->numbers;
-
-	if (c->dm->role == ISCSI_INITIATOR) {
-		pdu->expstatsn = n->expstatsn;
-		return;
-	}
-	pdu->expcmdsn = n->expcmdsn;
-	pdu->maxcmdsn = n->maxcmdsn;
-}
-
 /* §8.1.1.3, §8.1.2: whether the peer does not expect this PDU. */
 static bool is_unexpected(const struct dmiser_conn *c,
 			  const struct iscsi_pdu *p)
@@ -124,7 +112,7 @@ int dmiser_send_control(struct dm_conn *dm, struct dm_task *t,
 		err = count_unexpected(c, &k.pdu);
 		return err ? err : dmiser_send_command(c, t, ctl);
 	}
-	fill_numbers(c, &k.pdu);
+	dm_set_numbers(c->dm, &k.pdu);
 	if (data_limit(c) <= sizeof(sense))
 		cut_sense(c, &k, sense);
 	if (k.pdu.dsl > data_limit(c))

@@ -87,28 +87,6 @@ static void begin_digests(struct dmtcp_conn *c)
 	c->tx_digest.data = c->params.data_digest;
 }
 
-/* Whether a control-type PDU of the target advances StatSN: all but the NOP-In
- * that answers no NOP-Out (§11.19.2). */
-static bool takes_statsn(const struct iscsi_pdu *p)
-{
-	return p->op != ISCSI_NOP_IN || p->itt != ISCSI_RESERVED_TAG;
-}
-
-/* Sets the numbers that hold at this moment. */
-static void set_numbers(struct dmtcp_conn *c, struct iscsi_pdu *p)
-{
-	const struct iscsi_numbers *n = c->dm.numbers;
-
-	if (c->dm.role == ISCSI_INITIATOR) {
-		p->expstatsn = n->expstatsn;
-		return;
-	}
-	p->expcmdsn = n->expcmdsn;
-	p->maxcmdsn = n->maxcmdsn;
-	if (takes_statsn(p))
-		c->tx_statsn = p->statsn + 1;
-}
-
 /* §11.4.8: ExpDataSN counts the Data-Ins of the task, but no R2Ts. */
 static void set_exp_datasn(struct dmtcp_control *q)
 {
@@ -126,7 +104,9 @@ bool dmtcp_stage_control(struct dmtcp_conn *c, struct dmtcp_control *q)
 
 	if (!dmtcp_stage_has_room(c, &data, 0))
 		return false;
-	set_numbers(c, &q->pdu);
+	dm_set_numbers(&c->dm, &q->pdu);
+	if (c->dm.role == ISCSI_TARGET && dmtcp_takes_statsn(&q->pdu))
+		c->tx_statsn = q->pdu.statsn + 1;
 	if (q->task)
 		set_exp_datasn(q);
 	iscsi_bhs_encode(&q->pdu, bhs);

@@ -364,4 +364,21 @@ int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 int dmtcp_send_command(struct dmtcp_conn *c, struct dm_task *t,
 		       const struct dm_control *ctl);
 
+/* dmtcp_takes_statsn returns whether this PDU of a target advances StatSN. R2Ts
+ * and NOP-Ins that answer no NOP-Out name the next StatSN without advancing it
+ * (§11.8.3, §11.19.2); Data-Ins without status have none. */
+static inline bool dmtcp_takes_statsn(const struct iscsi_pdu *p)
+{
+	switch (p->op) {
+	case ISCSI_R2T:
+		return false;
+	case ISCSI_DATA_IN:
+		return p->data.status_present;
+	case ISCSI_NOP_IN:
+		return p->itt != ISCSI_RESERVED_TAG;
+	default:
+		return true;
+	}
+}
+
 #endif

@@ -297,22 +297,6 @@ static void deliver_control(struct dmtcp_conn *c)
 		dmtcp_fail_conn(c, err);
 }
 
-/* R2Ts and NOP-Ins that answer no NOP-Out name the next StatSN without
- * advancing it (§11.8.3, §11.19.2); Data-Ins without status have none. */
-static bool takes_statsn(const struct iscsi_pdu *p)
-{
-	switch (p->op) {
-	case ISCSI_R2T:
-		return false;
-	case ISCSI_DATA_IN:
-		return p->data.status_present;
-	case ISCSI_NOP_IN:
-		return p->itt != ISCSI_RESERVED_TAG;
-	default:
-		return true;
-	}
-}
-
 /* §4.2.2.2, §7.9: a missing StatSN is a lost response, which cannot be
  * requested again at ErrorRecoveryLevel 0; a repeated StatSN is a repeated
  * response. The first Login Response sets the first number. */
@@ -320,7 +304,7 @@ static int check_statsn(struct dmtcp_conn *c)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
 
-	if (!takes_statsn(p))
+	if (!dmtcp_takes_statsn(p))
 		return 0;
 	if (c->full_feature && p->statsn != c->rx_statsn)
 		return ERR_SEQUENCE;
