@@ -49,7 +49,8 @@ struct stream_ops {
 	 * returns their number; 0: no output. The bytes stay at their address
 	 * and unchanged until tx_done has counted them. */
 	unsigned (*tx_what)(void *core, struct iovec *iov, unsigned max);
-	/* tx_done: the transport took the first n of these bytes. */
+	/* tx_done: the transport took the first n of these bytes. NULL: the
+	 * core never has output. */
 	void (*tx_done)(void *core, size_t n, xtime now);
 	/* expire: the deadline of the status has passed. */
 	void (*expire)(void *core, xtime now);
@@ -57,7 +58,8 @@ struct stream_ops {
 	void (*status)(const void *core, struct stream_status *st);
 	/* closed: either end closed the transport; err 0: orderly (FIN). This
 	 * is the last call: the core releases every buffer and informs its
-	 * user, and the driver does not access the core afterwards. */
+	 * user, and the driver does not access the core afterwards. NULL: the
+	 * core has neither buffers nor a user. */
 	void (*closed)(void *core, int err, xtime now);
 };
 

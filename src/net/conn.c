@@ -246,13 +246,6 @@ static unsigned sniff_what(void *core, struct iovec *iov, unsigned max)
 	return 0;
 }
 
-static void sniff_sent(void *core, size_t n, xtime now)
-{
-	(void)core;
-	(void)n;
-	(void)now;
-}
-
 static void sniff_expire(void *core, xtime now)
 {
 	struct net_conn *c = core;
@@ -274,21 +267,12 @@ static void sniff_status(const void *core, struct stream_status *st)
 				      .deadline = c->deadline };
 }
 
-static void sniff_closed(void *core, int err, xtime now)
-{
-	(void)core;
-	(void)err;
-	(void)now;
-}
-
 static const struct stream_ops sniff_ops = {
 	.rx_where = sniff_where,
 	.rx_done = sniff_done,
 	.tx_what = sniff_what,
-	.tx_done = sniff_sent,
 	.expire = sniff_expire,
 	.status = sniff_status,
-	.closed = sniff_closed,
 };
 
 /* ---- life ---- */

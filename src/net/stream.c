@@ -303,7 +303,8 @@ static void shut(struct net_stream *s, int err)
 		close(s->watch.fd);
 		s->watch.fd = -1;
 	}
-	s->ops->closed(s->core, err, io_now_exact());
+	if (s->ops->closed)
+		s->ops->closed(s->core, err, io_now_exact());
 	s->closed(s->arg, err);
 }
 
