@@ -33,41 +33,12 @@ void bs_req_push(struct bs_req *req,
 
 /* ---- FUA by a separate flush ---- */
 
-/* While the request is a flush, the hook remembers its op. */
-static void flush_after_write_done(void *arg, struct bs_req *req)
+/* While the request is a flush, the argument of the hook remembers its op. */
+static void flush_done(void *op, struct bs_req *req)
 {
-	(void)arg;
-	req->op = BS_WRITE;
+	req->op = (enum bs_op)(uintptr_t)op;
 	req->flags |= BS_FUA;
 	bs_complete(req, req->result);
-}
-
-static void flush_after_zero_done(void *arg, struct bs_req *req)
-{
-	(void)arg;
-	req->op = BS_ZERO;
-	req->flags |= BS_FUA;
-	bs_complete(req, req->result);
-}
-
-static void flush_after_unmap_done(void *arg, struct bs_req *req)
-{
-	(void)arg;
-	req->op = BS_UNMAP;
-	req->flags |= BS_FUA;
-	bs_complete(req, req->result);
-}
-
-static void (*flush_done(enum bs_op op))(void *arg, struct bs_req *req)
-{
-	switch (op) {
-	case BS_ZERO:
-		return flush_after_zero_done;
-	case BS_UNMAP:
-		return flush_after_unmap_done;
-	default:
-		return flush_after_write_done;
-	}
 }
 
 static void fua_written(void *arg, struct bs_req *req)
@@ -79,7 +50,7 @@ static void fua_written(void *arg, struct bs_req *req)
 		bs_complete(req, req->result);
 		return;
 	}
-	bs_req_push(req, flush_done(req->op), b);
+	bs_req_push(req, flush_done, (void *)(uintptr_t)req->op);
 	req->op = BS_FLUSH;
 	b->ops->submit(b, req);
 }
@@ -110,33 +81,25 @@ static bool has_range(enum bs_op op)
 	return op < BS_PROTECT && op != BS_FLUSH;
 }
 
+/* The capability that an operation needs; 0: none. */
+static const unsigned cap_of[] = {
+	[BS_UNMAP] = BS_CAP_UNMAP, [BS_EXTENTS] = BS_CAP_EXTENTS,
+	[BS_SPACE] = BS_CAP_SPACE, [BS_SIZE] = BS_CAP_SIZE,
+	[BS_REKEY] = BS_CAP_REKEY, [BS_RESIZE] = BS_CAP_RESIZE,
+	[BS_CHECK] = BS_CAP_CHECK,
+};
+
 /* check_request returns the error of a request that b does not support, or
  * 0. */
 static int check_request(const struct bs *b, const struct bs_req *req)
 {
-	if (req->op == BS_FLUSH)
-		return 0;
-	if (req->op == BS_SPACE)
-		return b->caps & BS_CAP_SPACE ? 0 : ERR_UNSUPPORTED;
-	if (req->op == BS_SIZE)
-		return b->caps & BS_CAP_SIZE ? 0 : ERR_UNSUPPORTED;
-	if (req->op == BS_RESIZE)
-		return b->caps & BS_CAP_RESIZE ? 0 : ERR_UNSUPPORTED;
-	if (req->op == BS_CHECK)
-		return b->caps & BS_CAP_CHECK ? 0 : ERR_UNSUPPORTED;
-	if (req->op == BS_REKEY)
-		return b->caps & BS_CAP_REKEY ? 0 : ERR_UNSUPPORTED;
 	if (has_range(req->op) && !whole_blocks_inside(b, req->off, req->len))
 		return ERR_RANGE;
-	if (!has_range(req->op) && !b->protection) /* PROTECT, MEND */
+	if ((req->op == BS_PROTECT || req->op == BS_MEND) && !b->protection)
 		return ERR_UNSUPPORTED;
 	if (changes_medium(req->op) && (b->caps & BS_CAP_READ_ONLY))
 		return ERR_READ_ONLY;
-	if (req->op == BS_UNMAP && !(b->caps & BS_CAP_UNMAP))
-		return ERR_UNSUPPORTED;
-	if (req->op == BS_EXTENTS && !(b->caps & BS_CAP_EXTENTS))
-		return ERR_UNSUPPORTED;
-	return 0;
+	return cap_of[req->op] & ~b->caps ? ERR_UNSUPPORTED : 0;
 }
 
 /* Each store on the way sets its size. A worker that still uses an old, larger
