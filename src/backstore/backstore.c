@@ -160,6 +160,16 @@ int bs_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov)
 	return b->ops->lend(b, off, len, iov);
 }
 
+int bs_lend_unsupported(struct bs *b, uint64_t off, size_t len,
+			struct iovec *iov)
+{
+	(void)b;
+	(void)off;
+	(void)len;
+	(void)iov;
+	return ERR_UNSUPPORTED;
+}
+
 void bs_close(struct bs *b)
 {
 	assert(b->state == BS_OPEN);

@@ -116,6 +116,9 @@ void bs_forward(struct bs *next, struct bs_req *req);
  * it continues with bs_complete. */
 void bs_req_push(struct bs_req *req,
 		 void (*back)(void *arg, struct bs_req *req), void *arg);
+/* bs_lend_unsupported: bs_ops.lend of a store without BS_CAP_LEND. */
+int bs_lend_unsupported(struct bs *b, uint64_t off, size_t len,
+			struct iovec *iov);
 /* bs_flush_failed counts a failed flush of b; before the request completes. */
 void bs_flush_failed(struct bs *b);
 /* bs_set_name copies name, truncated to fit. */

@@ -42,7 +42,7 @@ static const struct {
 
 struct pool {
 	struct list unused;  /* of bounce.link */
-	struct list waiting; /* of waits.link, oldest first */
+	struct list waiting; /* bs_wait_push */
 	unsigned made;
 };
 
@@ -74,14 +74,6 @@ struct bounce {
 	struct iovec iov;
 	struct bs_req part;
 };
-
-/* In bs_req.priv, which no backstore below this filter uses yet. */
-struct waits {
-	struct list link;
-	struct bs_req *req;
-};
-
-static_assert(sizeof(struct waits) <= BS_REQ_PRIVATE, "fits a request");
 
 static struct bs_crypt *crypt_of(struct bs *b)
 {
@@ -132,13 +124,12 @@ static void write_begin(struct bounce *b, struct bs_req *req);
 static void bounce_put(struct bounce *b, struct lane *l)
 {
 	struct pool *p = &l->pools[b->size];
+	struct bs_req *next = bs_wait_pop(&p->waiting);
 
-	if (list_empty(&p->waiting))
-		list_push_front(&p->unused, &b->link);
+	if (next)
+		write_begin(b, next);
 	else
-		write_begin(b, list_entry(list_pop_front(&p->waiting),
-					  struct waits, link)
-				       ->req);
+		list_push_front(&p->unused, &b->link);
 }
 
 /* ---- write ---- */
@@ -211,16 +202,12 @@ static void crypt_write(struct bs_crypt *c, struct bs_req *req)
 	struct pool *p = &c->lanes[req->worker].pools[size];
 	struct bounce *b = bounce_get(c, p, size);
 
-	if (b) {
+	if (b)
 		write_begin(b, req);
-	} else if (p->made == 0) {
+	else if (p->made == 0)
 		bs_complete(req, ERR_NOMEM);
-	} else {
-		struct waits *w = (struct waits *)(void *)req->priv;
-
-		w->req = req;
-		list_push_back(&p->waiting, &w->link);
-	}
+	else
+		bs_wait_push(&p->waiting, req);
 }
 
 /* ---- read ---- */
@@ -379,7 +366,7 @@ static void crypt_close(struct bs *b)
 
 static const struct bs_ops crypt_ops = {
 	.submit = crypt_submit,
-	.lend = bs_filter_lend,
+	.lend = bs_lend_unsupported,
 	.close = crypt_close,
 };
 

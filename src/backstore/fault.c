@@ -54,7 +54,7 @@ static void fault_close(struct bs *b)
 
 static const struct bs_ops fault_ops = {
 	.submit = fault_submit,
-	.lend = bs_filter_lend,
+	.lend = bs_lend_unsupported,
 	.close = fault_close,
 };
 

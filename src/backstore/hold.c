@@ -12,17 +12,9 @@
 struct bs_hold {
 	struct bs bs;
 	struct bs *next;
-	struct list waiting; /* of held.link, oldest first */
+	struct list waiting; /* bs_wait_push */
 	unsigned nwaiting;
 };
-
-/* In bs_req.priv, which no backstore below this filter uses yet. */
-struct held {
-	struct list link;
-	struct bs_req *req;
-};
-
-static_assert(sizeof(struct held) <= BS_REQ_PRIVATE, "fits a request");
 
 static struct bs_hold *hold_of(const struct bs *b)
 {
@@ -32,10 +24,8 @@ static struct bs_hold *hold_of(const struct bs *b)
 static void hold_submit(struct bs *b, struct bs_req *req)
 {
 	struct bs_hold *h = hold_of(b);
-	struct held *held = (struct held *)(void *)req->priv;
 
-	held->req = req;
-	list_push_back(&h->waiting, &held->link);
+	bs_wait_push(&h->waiting, req);
 	h->nwaiting++;
 }
 
@@ -50,7 +40,7 @@ static void hold_close(struct bs *b)
 
 static const struct bs_ops hold_ops = {
 	.submit = hold_submit,
-	.lend = bs_filter_lend,
+	.lend = bs_lend_unsupported,
 	.close = hold_close,
 };
 
@@ -75,13 +65,11 @@ unsigned bs_hold_waiting(const struct bs *hold)
 void bs_hold_release(struct bs *hold, unsigned n)
 {
 	struct bs_hold *h = hold_of(hold);
+	struct bs_req *req;
 
 	assert(hold->ops == &hold_ops);
-	while (n-- > 0 && !list_empty(&h->waiting)) {
-		struct held *held = list_entry(list_pop_front(&h->waiting),
-					       struct held, link);
-
+	while (n-- > 0 && (req = bs_wait_pop(&h->waiting))) {
 		h->nwaiting--;
-		bs_forward(h->next, held->req);
+		bs_forward(h->next, req);
 	}
 }

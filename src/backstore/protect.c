@@ -505,7 +505,7 @@ static void close_both(struct bs *b)
 
 static const struct bs_ops protect_ops = {
 	.submit = protect_submit,
-	.lend = bs_filter_lend,
+	.lend = bs_lend_unsupported,
 	.close = close_both,
 };
 

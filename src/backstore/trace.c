@@ -44,7 +44,7 @@ static void trace_close(struct bs *b)
 
 static const struct bs_ops trace_ops = {
 	.submit = trace_submit,
-	.lend = bs_filter_lend,
+	.lend = bs_lend_unsupported,
 	.close = trace_close,
 };
 

@@ -324,15 +324,6 @@ static void file_submit(struct bs *b, struct bs_req *req)
 	}
 }
 
-static int file_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov)
-{
-	(void)b;
-	(void)off;
-	(void)len;
-	(void)iov;
-	return ERR_UNSUPPORTED;
-}
-
 static void file_close(struct bs *b)
 {
 	struct bs_file *f = bsf_of(b);
@@ -347,6 +338,6 @@ static void file_close(struct bs *b)
 
 const struct bs_ops bsf_ops = {
 	.submit = file_submit,
-	.lend = file_lend,
+	.lend = bs_lend_unsupported,
 	.close = file_close,
 };

@@ -70,18 +70,9 @@ static void medium_close(struct bs *b)
 	free(m);
 }
 
-static int no_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov)
-{
-	(void)b;
-	(void)off;
-	(void)len;
-	(void)iov;
-	return ERR_UNSUPPORTED;
-}
-
 static const struct bs_ops medium_ops = {
 	.submit = medium_submit,
-	.lend = no_lend,
+	.lend = bs_lend_unsupported,
 	.close = medium_close,
 };
 

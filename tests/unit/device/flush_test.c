@@ -58,7 +58,7 @@ static void cached_close(struct bs *b)
 
 static const struct bs_ops cached_ops = {
 	.submit = cached_submit,
-	.lend = bs_filter_lend,
+	.lend = bs_lend_unsupported,
 	.close = cached_close,
 };
 

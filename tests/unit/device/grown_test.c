@@ -50,16 +50,6 @@ static void resizable_submit(struct bs *b, struct bs_req *req)
 		answer(s, req);
 }
 
-static int resizable_lend(struct bs *b, uint64_t off, size_t len,
-			  struct iovec *iov)
-{
-	(void)b;
-	(void)off;
-	(void)len;
-	(void)iov;
-	return ERR_UNSUPPORTED;
-}
-
 static void resizable_close(struct bs *b)
 {
 	(void)b;
@@ -67,7 +57,7 @@ static void resizable_close(struct bs *b)
 
 static const struct bs_ops resizable_ops = {
 	.submit = resizable_submit,
-	.lend = resizable_lend,
+	.lend = bs_lend_unsupported,
 	.close = resizable_close,
 };
 

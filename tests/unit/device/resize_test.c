@@ -47,7 +47,7 @@ static void resizable_close(struct bs *b)
 
 static const struct bs_ops resizable_ops = {
 	.submit = resizable_submit,
-	.lend = bs_filter_lend,
+	.lend = bs_lend_unsupported,
 	.close = resizable_close,
 };
 

@@ -524,16 +524,6 @@ static void growing_submit(struct bs *b, struct bs_req *req)
 	bs_complete(req, 0);
 }
 
-static int growing_lend(struct bs *b, uint64_t off, size_t len,
-			struct iovec *iov)
-{
-	(void)b;
-	(void)off;
-	(void)len;
-	(void)iov;
-	return ERR_UNSUPPORTED;
-}
-
 static void growing_close(struct bs *b)
 {
 	(void)b;
@@ -541,7 +531,7 @@ static void growing_close(struct bs *b)
 
 static const struct bs_ops growing_ops = {
 	.submit = growing_submit,
-	.lend = growing_lend,
+	.lend = bs_lend_unsupported,
 	.close = growing_close,
 };
 
