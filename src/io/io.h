@@ -166,4 +166,13 @@ void io_file_submit(struct io_loop *l, struct io_file_op *op);
  * is unused: it makes the function fit the callbacks of pure rooms. */
 void io_random(void *arg, uint8_t *p, size_t n);
 
+/* ---- small files of /sys and /etc ---- */
+
+/* io_read_text reads the first size bytes of a file and returns how many there
+ * are; 0: none, or the file cannot be read. It adds no NUL. Any thread. */
+size_t io_read_text(const char *path, void *text, size_t size);
+/* io_read_number reads the decimal number that a file begins with; false: there is
+ * none, or the file cannot be read. Any thread. */
+bool io_read_number(const char *path, unsigned long *n);
+
 #endif

@@ -275,32 +275,20 @@ static bool can_punch(const struct opening *o)
 			 4096) == 0;
 }
 
-static uint32_t read_number(const char *path)
-{
-	FILE *f = fopen(path, "re");
-	unsigned long long n = 0;
-
-	if (!f)
-		return 0;
-	if (fscanf(f, "%llu", &n) != 1)
-		n = 0;
-	fclose(f);
-	return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
-}
-
 /* A limit of discard in /sys; a partition has those of its disk. */
 static uint32_t device_discard(const struct opening *o, const char *set_name)
 {
+	unsigned long n = 0;
 	char path[128];
-	uint32_t n = 0;
 
 	for (int part = 0; part < 2 && n == 0; part++) {
 		snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/%squeue/%s",
 			 major(o->st.st_rdev), minor(o->st.st_rdev),
 			 part ? "../" : "", set_name);
-		n = read_number(path);
+		if (!io_read_number(path, &n))
+			n = 0;
 	}
-	return n;
+	return (uint32_t)MIN(n, (unsigned long)UINT32_MAX);
 }
 
 static uint32_t unmap_grain(const struct opening *o)
@@ -352,25 +340,13 @@ static void find_caps(struct opening *o)
 
 /* ---- names ---- */
 
-static size_t read_text(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, size);
-	close(fd);
-	return n > 0 ? (size_t)n : 0;
-}
-
 /* Derive the UUID from machine and path: files of the same name on two machines
  * must not look like two paths to one disk. */
 static void set_name(struct opening *o)
 {
 	char key[64 + PATH_MAX] = "";
 	char real[PATH_MAX];
-	size_t len = read_text("/etc/machine-id", key, 64);
+	size_t len = io_read_text("/etc/machine-id", key, 64);
 
 	if (!realpath(o->cfg->path, real))
 		snprintf(real, sizeof(real), "%s", o->cfg->path);

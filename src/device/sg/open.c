@@ -81,18 +81,6 @@ static void sys_path(const struct opening *o, char path[PATH_MAX],
 		 major(o->st.st_rdev), minor(o->st.st_rdev), below);
 }
 
-static bool read_number(const char *path, unsigned long *n)
-{
-	FILE *f = fopen(path, "re");
-	bool good;
-
-	if (!f)
-		return false;
-	good = fscanf(f, "%lu", n) == 1;
-	fclose(f);
-	return good;
-}
-
 /* block_name returns the name of the disk or CD drive that the kernel made for the
  * SCSI device; false: the device has none, a tape for example. */
 static bool block_name(const struct opening *o, char name[NAME_MAX + 1])
@@ -122,7 +110,7 @@ static bool queue_number(const struct opening *o, const char *what,
 	if (!block_name(o, name))
 		return false;
 	snprintf(path, sizeof(path), "/sys/block/%s/queue/%s", name, what);
-	return read_number(path, n);
+	return io_read_number(path, n);
 }
 
 /* ---- commands before the event loop runs ---- */
@@ -287,7 +275,7 @@ static void limit(struct opening *o)
 		   (unsigned long)TRANSFER_MAX);
 	d->pass.max_transfer = (uint32_t)most;
 	sys_path(o, path, "queue_depth");
-	if (!read_number(path, &depth) || depth == 0)
+	if (!io_read_number(path, &depth) || depth == 0)
 		depth = 1;
 	depth /= o->cfg->nloops;
 	d->room = (unsigned)MIN(MAX(depth, 1ul),
@@ -324,13 +312,9 @@ static size_t unit_name(const struct sg_device *d, uint8_t key[256])
  * designator. */
 static size_t path_name(const struct opening *o, uint8_t key[256])
 {
-	int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? 0 : read(fd, key, 32);
-	size_t len = n > 0 ? (size_t)n : 0;
+	size_t len = io_read_text("/etc/machine-id", key, 32);
 	size_t path = MIN(strlen(o->cfg->path), (size_t)256 - 32);
 
-	if (fd >= 0)
-		close(fd);
 	memcpy(key + len, o->cfg->path, path);
 	return len + path;
 }
