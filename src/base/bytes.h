@@ -95,6 +95,17 @@ static inline bool range_ok(uint64_t off, uint64_t len, uint64_t size)
 	return off <= size && len <= size - off;
 }
 
+/*
+ * ranges_overlap returns whether [a, a + na) and [b, b + nb) have an element in
+ * common; a range of length 0 overlaps a range that it lies in. Its arithmetic
+ * cannot overflow.
+ */
+static inline bool ranges_overlap(uint64_t a, uint64_t na, uint64_t b,
+				  uint64_t nb)
+{
+	return a < b ? b - a < na : a - b < nb;
+}
+
 /* add_ok and mul_ok store a + b and a * b, and return whether the result fits
  * in size_t. */
 static inline bool add_ok(size_t a, size_t b, size_t *sum)

@@ -62,11 +62,6 @@ static void post(struct dev_lu *lu, unsigned worker, struct dev_msg *m,
 	env->post(env->arg, worker, m);
 }
 
-static bool overlap(uint64_t a, uint64_t na, uint64_t b, uint64_t nb)
-{
-	return a < b ? b - a < na : a - b < nb;
-}
-
 /* ---- lanes ---- */
 
 int dev_lanes_init(struct dev_lu *lu)
@@ -99,7 +94,7 @@ static bool is_fenced(const struct dev_lane *lane, const struct dev_range *r)
 		const struct dev_fence *f =
 			list_entry(it, struct fence_part, link)->fence;
 
-		if (overlap(f->lba, f->blocks, r->lba, r->blocks))
+		if (ranges_overlap(f->lba, f->blocks, r->lba, r->blocks))
 			return true;
 	}
 	return false;
@@ -111,7 +106,7 @@ static bool is_touched(const struct dev_lane *lane, const struct dev_fence *f)
 		const struct dev_range *r =
 			list_entry(it, struct dev_range, link);
 
-		if (overlap(f->lba, f->blocks, r->lba, r->blocks))
+		if (ranges_overlap(f->lba, f->blocks, r->lba, r->blocks))
 			return true;
 	}
 	return false;
@@ -131,7 +126,8 @@ static bool is_next(const struct dev_fence *f)
 
 		if (other == f)
 			return true;
-		if (overlap(f->lba, f->blocks, other->lba, other->blocks))
+		if (ranges_overlap(f->lba, f->blocks, other->lba,
+				   other->blocks))
 			return false;
 	}
 	return true;

@@ -13,8 +13,7 @@ static bool covers(const struct dev_token_cover *c, uint64_t lba,
 	for (unsigned i = 0; i < c->n; i++) {
 		const struct dev_token_range *r = &c->ranges[i];
 
-		if (lba < r->lba ? r->lba - lba < blocks
-				 : lba - r->lba < r->blocks)
+		if (ranges_overlap(lba, blocks, r->lba, r->blocks))
 			return true;
 	}
 	return false;
