@@ -48,8 +48,7 @@ static void part_next(struct dev_nexus *n);
 
 static struct rsv_op *op_of(struct dev_change *c)
 {
-	return container_of(container_of(c, struct dev_lu_change, change),
-			    struct rsv_op, u);
+	return container_of(dev_lu_change_of(c), struct rsv_op, u);
 }
 
 static void decide_part(struct rsv_op *op)

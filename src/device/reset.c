@@ -12,8 +12,7 @@
 
 static struct rsv_op *op_of(struct dev_change *c)
 {
-	return container_of(container_of(c, struct dev_lu_change, change),
-			    struct rsv_op, u);
+	return container_of(dev_lu_change_of(c), struct rsv_op, u);
 }
 
 /* SPC-4 §5.13.5: a reset does not change persistent reservations. */

@@ -119,7 +119,7 @@ int dev_prepare_write(struct dev_task *t, uint64_t *out_len)
 	return 0;
 }
 
-static void write_done(struct dev_task *t, int result)
+void dev_write_done(struct dev_task *t, int result)
 {
 	if (result)
 		dev_io_failed(t, result, t->req.off);
@@ -151,7 +151,7 @@ void dev_write(struct dev_task *t)
 {
 	bool fua = t->row->len > 6 && (dev_flags(t) & 0x08);
 
-	write_out(t, dev_fua(t->lu, fua), write_done);
+	write_out(t, dev_fua(t->lu, fua), dev_write_done);
 }
 
 /* WRITE AND VERIFY writes with FUA, and leaves the verification to the
@@ -165,7 +165,7 @@ int dev_prepare_write_verify(struct dev_task *t, uint64_t *out_len)
 
 void dev_write_verify(struct dev_task *t)
 {
-	write_out(t, BS_FUA, write_done);
+	write_out(t, BS_FUA, dev_write_done);
 }
 
 /* ---- SYNCHRONIZE CACHE ---- */

@@ -144,14 +144,6 @@ static bool all_zero(const uint8_t *p, size_t len)
 	return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
 }
 
-static void same_done(struct dev_task *t, int result)
-{
-	if (result)
-		dev_io_failed(t, result, t->req.off);
-	else
-		dev_written(t, t->req.len);
-}
-
 /* Sets the protection information of a chunk, from that of the one block of
  * data-out. */
 static void same_pi(struct dev_task *t)
@@ -225,7 +217,8 @@ void dev_write_same(struct dev_task *t)
 		dev_submit(t, BS_ZERO,
 			   (unmap && !anchor ? BS_MAY_UNMAP : 0) |
 				   dev_fua(t->lu, false),
-			   t->steps.at, t->steps.end - t->steps.at, same_done);
+			   t->steps.at, t->steps.end - t->steps.at,
+			   dev_write_done);
 	else
 		write_pattern(t);
 }

@@ -163,22 +163,17 @@ static bool change_own(struct dev_task *t, enum dev_aca_change change)
 
 /* ---- changes of a shared task set ---- */
 
-static struct dev_lu_change *lu_change_of(struct dev_change *c)
-{
-	return container_of(c, struct dev_lu_change, change);
-}
-
 static void visit_aca(struct dev_change *c, unsigned worker)
 {
-	dev_aca_visit(lu_change_of(c), worker);
-	dev_lu_change_abort(lu_change_of(c), worker);
+	dev_aca_visit(dev_lu_change_of(c), worker);
+	dev_lu_change_abort(dev_lu_change_of(c), worker);
 }
 
 /* A task set has one ACA at most: a command that fails while another nexus is the
  * faulted one is blocked. */
 static void decide_fault(struct dev_change *c)
 {
-	struct dev_lu_change *u = lu_change_of(c);
+	struct dev_lu_change *u = dev_lu_change_of(c);
 	const struct dev_nexus *f = u->lu->lanes[DEV_HOME].faulted;
 	bool may = !f || (f == u->nexus && u->past_aca);
 
@@ -221,7 +216,7 @@ static void lose_aca(struct dev_task *t)
 
 static void end_fault(struct dev_change *c)
 {
-	struct dev_lu_change *u = lu_change_of(c);
+	struct dev_lu_change *u = dev_lu_change_of(c);
 	struct dev_task *t = u->task;
 	bool lost = u->status == SCSI_ACA_ACTIVE;
 
@@ -324,7 +319,7 @@ void dev_nexus_aca_init(struct dev_nexus *n, const struct dev_lu *lu)
 
 static void decide_clear(struct dev_change *c)
 {
-	struct dev_lu_change *u = lu_change_of(c);
+	struct dev_lu_change *u = dev_lu_change_of(c);
 
 	if (u->lu->lanes[DEV_HOME].faulted != u->nexus) {
 		dev_change_end(c);
@@ -336,7 +331,7 @@ static void decide_clear(struct dev_change *c)
 
 static void end_clear(struct dev_change *c)
 {
-	struct dev_lu_change *u = lu_change_of(c);
+	struct dev_lu_change *u = dev_lu_change_of(c);
 	void (*then)(void *arg, int err) = u->then;
 	struct dev_nexus *n = u->nexus;
 	void *arg = u->arg;
@@ -352,7 +347,7 @@ static void end_clear(struct dev_change *c)
 
 static void forget_clear(struct dev_change *c)
 {
-	free(lu_change_of(c));
+	free(dev_lu_change_of(c));
 }
 
 static const struct dev_change_ops clear_ops = {

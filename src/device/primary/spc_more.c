@@ -13,13 +13,6 @@
 #define ORIGIN_OTHER 0x03 /* by a method outside this standard */
 #define STAMP_LEN    12
 
-static uint64_t wall_ms(const struct dev_lu *lu)
-{
-	const struct dev_env *env = &lu->server->env;
-
-	return env->wall_ms(env->arg);
-}
-
 bool dev_has_timestamp(const struct dev_lu *lu)
 {
 	return lu->server->env.wall_ms != NULL;
@@ -42,7 +35,7 @@ void dev_report_timestamp(struct dev_task *t)
 		return;
 	put_be16(p, STAMP_LEN - 2);
 	p[2] = set ? ORIGIN_SET : ORIGIN_OTHER;
-	put_be48(p + 4, wall_ms(lu) + off);
+	put_be48(p + 4, dev_wall_ms(lu) + off);
 	dev_return(t, STAMP_LEN, get_be32(t->cdb + 6));
 }
 
@@ -70,7 +63,7 @@ void dev_set_timestamp(struct dev_task *t)
 		return;
 	}
 	to = (uint64_t)get_be16(p + 4) << 32 | get_be32(p + 6);
-	__atomic_store_n(&t->lu->clock.offset, to - wall_ms(t->lu),
+	__atomic_store_n(&t->lu->clock.offset, to - dev_wall_ms(t->lu),
 			 __ATOMIC_RELAXED);
 	__atomic_store_n(&t->lu->clock.set, true, __ATOMIC_RELEASE);
 	dev_attention_others(t, UA_TIMESTAMP_CHANGED, dev_good);

@@ -2,11 +2,6 @@
 /* lu_change.c: changes of a unit that may abort tasks; see lu_change.h. */
 #include "device/unit/lu_change.h"
 
-static struct dev_lu_change *lu_change_of(struct dev_change *c)
-{
-	return container_of(c, struct dev_lu_change, change);
-}
-
 bool dev_lu_change_is_due(const struct dev_lu_change *u,
 			  const struct dev_nexus *n)
 {
@@ -38,7 +33,7 @@ void dev_lu_change_publish(struct dev_lu_change *u)
 bool dev_lu_change_bounces(struct dev_change *c,
 			   const struct dev_change *current)
 {
-	struct dev_lu_change *u = lu_change_of(c);
+	struct dev_lu_change *u = dev_lu_change_of(c);
 	const struct dev_lu_change *now =
 		container_of(current, const struct dev_lu_change, change);
 

@@ -44,6 +44,12 @@ struct dev_lu_change {
 	unsigned pending; /* nexuses of the visited worker with tasks left */
 };
 
+/* dev_lu_change_of returns the change of a unit that embeds c. */
+static inline struct dev_lu_change *dev_lu_change_of(struct dev_change *c)
+{
+	return container_of(c, struct dev_lu_change, change);
+}
+
 /* dev_lu_change_start queues u, whose unit and requester are set. On worker `from`. */
 void dev_lu_change_start(struct dev_lu_change *u, unsigned from,
 			 const struct dev_change_ops *ops);

@@ -457,6 +457,14 @@ bool dev_pi_buf(struct dev_task *t, uint64_t blocks);
 /* dev_range: checks the LBA range of a CDB; 1: t was refused. */
 int dev_range(struct dev_task *t, uint64_t lba, uint64_t blocks);
 
+/* dev_wall_ms: the time of day, where the process has a clock (dev_env.wall_ms). */
+static inline uint64_t dev_wall_ms(const struct dev_lu *lu)
+{
+	const struct dev_env *env = &lu->server->env;
+
+	return env->wall_ms(env->arg);
+}
+
 /* dev_count counts one more command of t's unit, and its blocks. */
 static inline void dev_count(const struct dev_task *t, enum dev_count what,
 			     uint64_t blocks)
