@@ -83,15 +83,17 @@ bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
 }
 
 /* After this, another copy may reuse the entry although t has not ended. */
-void dev_copy_end(struct dev_task *t, bool good)
+static void record_end(struct dev_task *t, enum dev_copy_state how)
 {
 	struct dev_copy *c = t->copy;
 
 	t->copy = NULL;
-	if (c->discard)
-		c->state = COPY_NONE;
-	else
-		c->state = good ? COPY_DONE : COPY_FAILED;
+	c->state = c->discard ? COPY_NONE : how;
+}
+
+void dev_copy_succeed(struct dev_task *t)
+{
+	record_end(t, COPY_DONE);
 }
 
 void dev_copy_fail(struct dev_task *t, const struct scsi_sense *s)
@@ -100,16 +102,13 @@ void dev_copy_fail(struct dev_task *t, const struct scsi_sense *s)
 
 	c->sense_len =
 		(uint8_t)scsi_sense_build(s, DEV_CTL(t->lu, d_sense), c->sense);
-	dev_copy_end(t, false);
+	record_end(t, COPY_FAILED);
 	dev_sense(t, s);
 }
 
 void dev_copy_abort(struct dev_task *t)
 {
-	struct dev_copy *c = t->copy;
-
-	t->copy = NULL;
-	c->state = c->discard ? COPY_NONE : COPY_ABORTED;
+	record_end(t, COPY_ABORTED);
 }
 
 /* ---- RECEIVE COPY STATUS(LID1) ---- */
@@ -150,7 +149,32 @@ void dev_copy_status(struct dev_task *t)
 
 /* ---- operating parameters ---- */
 
+int dev_copy_prepare_list(struct dev_task *t, uint32_t most, uint64_t *out_len)
+{
+	uint32_t len = get_be32(t->cdb + 10);
+
+	if (len > most)
+		return dev_bad_length(t);
+	*out_len = len;
+	return 0;
+}
+
 static const uint8_t descriptor_codes[] = { 0x02, 0x0a, 0xe4 };
+
+/* The codes of descriptors, after their number; returns the end. */
+static uint8_t *put_codes(uint8_t *p)
+{
+	*p++ = sizeof(descriptor_codes);
+	memcpy(p, descriptor_codes, sizeof(descriptor_codes));
+	return p + sizeof(descriptor_codes);
+}
+
+static void put_limits(uint8_t *p)
+{
+	put_be16(p, COPY_MAX_TARGETS);
+	put_be16(p + 2, COPY_MAX_SEGMENTS);
+	put_be32(p + 4, COPY_MAX_LIST);
+}
 
 static uint32_t max_segment(const struct dev_lu *lu)
 {
@@ -166,15 +190,12 @@ void dev_copy_parameters(struct dev_task *t)
 		return;
 	put_be32(p, (uint32_t)len - 4);
 	p[4] = 0x01; /* SNLID: a copy may have no list identifier */
-	put_be16(p + 8, COPY_MAX_TARGETS);
-	put_be16(p + 10, COPY_MAX_SEGMENTS);
-	put_be32(p + 12, COPY_MAX_LIST);
+	put_limits(p + 8);
 	put_be32(p + 16, max_segment(t->lu));
 	put_be16(p + 34, DEV_COPIES); /* TOTAL CONCURRENT COPIES */
 	p[36] = DEV_COPIES;	      /* MAXIMUM CONCURRENT COPIES */
 	p[37] = 0; /* DATA SEGMENT GRANULARITY: one byte, with descriptor 0Ah */
-	p[43] = sizeof(descriptor_codes);
-	memcpy(p + 44, descriptor_codes, sizeof(descriptor_codes));
+	put_codes(p + 43);
 	dev_return(t, len, get_be32(t->cdb + 10));
 }
 
@@ -215,17 +236,13 @@ static uint8_t *put_commands(const struct dev_lu *lu, uint8_t *p)
 
 static uint8_t *put_parameters(uint8_t *p)
 {
-	put_be16(p + 8, COPY_MAX_TARGETS);
-	put_be16(p + 10, COPY_MAX_SEGMENTS);
-	put_be32(p + 12, COPY_MAX_LIST);
+	put_limits(p + 8);
 	return close_descriptor(p, 0x0004, p + 32);
 }
 
 static uint8_t *put_descriptors(uint8_t *p)
 {
-	p[4] = sizeof(descriptor_codes);
-	memcpy(p + 5, descriptor_codes, sizeof(descriptor_codes));
-	return close_descriptor(p, 0x0008, p + 5 + sizeof(descriptor_codes));
+	return close_descriptor(p, 0x0008, put_codes(p + 4));
 }
 
 static uint8_t *put_general(const struct dev_lu *lu, uint8_t *p)

@@ -194,7 +194,7 @@ static bool step(struct dev_task *t)
 	if (t->count == 0 && !find_work(t, j)) {
 		if (j->use_up)
 			dev_token_use_up(j->token);
-		dev_copy_end(t, true);
+		dev_copy_succeed(t);
 		dev_good(t);
 		return false;
 	}

@@ -101,13 +101,15 @@ struct dev_copy *dev_copy_find(const struct dev_task *t,
 /* dev_copies_forget clears the entries of completed copies, because lu is
  * reset. */
 void dev_copies_forget(struct dev_nexus *n, const struct dev_lu *lu);
-/* dev_copy_end sets the result of t->copy, and t->copy to NULL; t does not
- * end. */
-void dev_copy_end(struct dev_task *t, bool good);
-/* dev_copy_fail ends t and its copy with this sense data. */
+/* dev_copy_succeed, dev_copy_fail and dev_copy_abort set the result of t->copy,
+ * and t->copy to NULL. dev_copy_fail also ends t with this sense data; the other
+ * two do not end t. */
+void dev_copy_succeed(struct dev_task *t);
 void dev_copy_fail(struct dev_task *t, const struct scsi_sense *s);
-/* dev_copy_abort ends the copy of an aborted t. */
 void dev_copy_abort(struct dev_task *t);
+/* dev_copy_prepare_list sets the data-out of a command with a parameter list of at
+ * most `most` bytes, whose length is in bytes 10 to 13 of the CDB; 1: refused. */
+int dev_copy_prepare_list(struct dev_task *t, uint32_t most, uint64_t *out_len);
 /* dev_copy_page writes VPD page 8Fh to p and returns its length. */
 size_t dev_copy_page(const struct dev_task *t, uint8_t *p);
 

@@ -23,12 +23,7 @@
 
 int dev_prepare_extended_copy(struct dev_task *t, uint64_t *out_len)
 {
-	uint32_t len = get_be32(t->cdb + 10);
-
-	if (len > MAX_PARAMETERS)
-		return dev_bad_length(t);
-	*out_len = len;
-	return 0;
+	return dev_copy_prepare_list(t, MAX_PARAMETERS, out_len);
 }
 
 /* Checks list identifier, its usage and the length of inline data (bytes 0,

@@ -47,13 +47,6 @@ bool dev_has_tokens(const struct dev_lu *lu)
 	return env->random && env->wall_ms;
 }
 
-static uint64_t now_ms(const struct dev_lu *lu)
-{
-	const struct dev_env *env = &lu->server->env;
-
-	return env->wall_ms(env->arg);
-}
-
 /* ---- references and lists ---- */
 
 void dev_token_put(struct dev_token *k)
@@ -69,7 +62,8 @@ static void get(struct dev_token *k)
 
 static bool is_expired(const struct dev_token *k)
 {
-	return now_ms(k->lu) - __atomic_load_n(&k->used_ms, __ATOMIC_RELAXED) >
+	return dev_wall_ms(k->lu) -
+		       __atomic_load_n(&k->used_ms, __ATOMIC_RELAXED) >
 	       k->idle_ms;
 }
 
@@ -177,12 +171,7 @@ void dev_tokens_fini(struct dev_server *s)
 
 int dev_prepare_token(struct dev_task *t, uint64_t *out_len)
 {
-	uint32_t len = get_be32(t->cdb + 10);
-
-	if (len > MAX_LIST)
-		return dev_bad_length(t);
-	*out_len = len;
-	return 0;
+	return dev_copy_prepare_list(t, MAX_LIST, out_len);
 }
 
 /* Checks that the parameter list is complete and its lengths are valid. */
@@ -210,8 +199,8 @@ static bool overlaps_one_of(const struct dev_token_range *r, unsigned n,
 			    uint64_t lba, uint64_t blocks)
 {
 	for (unsigned i = 0; i < n; i++)
-		if (blocks && r[i].blocks && lba < r[i].lba + r[i].blocks &&
-		    r[i].lba < lba + blocks)
+		if (blocks && r[i].blocks &&
+		    ranges_overlap(lba, blocks, r[i].lba, r[i].blocks))
 			return true;
 	return false;
 }
@@ -222,26 +211,19 @@ static unsigned take_ranges(struct dev_task *t, uint32_t at, unsigned n,
 			    struct dev_token_range *r, uint64_t *total)
 {
 	const uint8_t *p = (const uint8_t *)t->mem.buf + at;
-	const struct dev_lu *lu = t->lu;
 
 	*total = 0;
 	for (unsigned i = 0; i < n; i++, p += DESC_LEN) {
 		uint64_t lba = get_be64(p), blocks = get_be32(p + 8);
 
-		if (!range_ok(lba, blocks, lu->blocks)) {
-			dev_sense(t, &(struct scsi_sense){
-					     .key = SENSE_ILLEGAL_REQUEST,
-					     .asc = ASC_LBA_OUT_OF_RANGE,
-					     .has_info = true,
-					     .info = MAX(lba, lu->blocks) });
+		if (dev_range(t, lba, blocks))
 			return 0;
-		}
 		if (overlaps_one_of(r, i, lba, blocks)) {
 			dev_bad_parameter(t, at + i * DESC_LEN);
 			return 0;
 		}
 		r[i] = (struct dev_token_range){ lba, blocks };
-		*total += blocks << lu->block_shift;
+		*total += blocks << t->lu->block_shift;
 	}
 	if (*total > TOKEN_MAX_BYTES) {
 		dev_bad_parameter(t, at + 8);
@@ -300,7 +282,7 @@ static void listed(struct dev_round *r)
 	k->task = NULL;
 	__atomic_store_n(&k->listed, true, __ATOMIC_RELEASE);
 	t->copy->bytes = k->total;
-	dev_copy_end(t, true);
+	dev_copy_succeed(t);
 	dev_good(t);
 }
 
@@ -388,7 +370,7 @@ void dev_populate_token(struct dev_task *t)
 	}
 	scsi_port_device(t->nexus->cfg.initiator_port, k->by);
 	k->idle_ms = (idle ? idle : TOKEN_IDLE) * 1000u;
-	k->used_ms = now_ms(t->lu);
+	k->used_ms = dev_wall_ms(t->lu);
 	k->cover.n =
 		take_ranges(t, POPULATE_HEADER, get_be16(p + 14) / DESC_LEN,
 			    k->cover.ranges, &k->total);
@@ -568,7 +550,8 @@ static void write_from(struct dev_task *t, struct dev_token *k,
 	if (!dev_copy_begin(t, COPY_BY_TOKEN, get_be32(t->cdb + 6), false))
 		return;
 	if (k) {
-		__atomic_store_n(&k->used_ms, now_ms(t->lu), __ATOMIC_RELAXED);
+		__atomic_store_n(&k->used_ms, dev_wall_ms(t->lu),
+				 __ATOMIC_RELAXED);
 		get(k);
 		t->copy->token = k;
 		j->token = k;
