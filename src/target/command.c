@@ -275,11 +275,6 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	d->unsolicited.may_hold = s->conn->dm->may_hold;
 	d->ready = device_ready;
 	d->done = device_done;
-	d->out_len = 0;
-	d->out = d->in = (struct bufv){ .n = 0 };
-	d->status = SCSI_GOOD;
-	d->sense.len = 0;
-	d->total.in = d->total.out = 0;
 	if (dev_task_begin(d)) {
 		/* SAM-5 §5.3.1: BUSY only where no other task could make room
 		 * by its end */
