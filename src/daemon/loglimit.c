@@ -2,10 +2,32 @@
 /* loglimit.c: limits of log lines, per address and per kind of event. */
 #include "daemon/loglimit.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
+
+/* Replaces "[2001:db8::1:2:3:4]" by "[2001:db8::/64]": one host can use each
+ * address of its /64. Addresses with a zone, which are link-local, and mapped
+ * IPv4 addresses stay as they are. */
+static void cut_to_prefix(char name[LOGLIMIT_NAME])
+{
+	size_t len = strlen(name);
+	char text[INET6_ADDRSTRLEN];
+	struct in6_addr a;
+
+	if (*name != '[' || len < 3 || len - 2 >= sizeof(text))
+		return;
+	memcpy(text, name + 1, len - 2);
+	text[len - 2] = '\0';
+	if (inet_pton(AF_INET6, text, &a) != 1 || IN6_IS_ADDR_V4MAPPED(&a))
+		return;
+	memset(a.s6_addr + 8, 0, 8);
+	inet_ntop(AF_INET6, &a, text, sizeof(text));
+	snprintf(name, LOGLIMIT_NAME, "[%s/64]", text);
+}
 
 /* Copies the address without the port from a text like "10.0.0.9:41234 ..." or
  * "[2001:db8::9]:41234 ...". False: text does not begin with the address of a
@@ -23,6 +45,7 @@ static bool address_of(const char *text, char name[LOGLIMIT_NAME])
 		return false;
 	memcpy(name, text, host);
 	name[host] = '\0';
+	cut_to_prefix(name);
 	return true;
 }
 

@@ -11,7 +11,7 @@
 #include "base/xtime.h"
 
 #define LOGLIMIT_PEERS 256
-#define LOGLIMIT_NAME  48
+#define LOGLIMIT_NAME  56
 
 /* Lines about one address: so many at once, then so many per second. */
 #define LOGLIMIT_WARN_BURST   20
@@ -28,7 +28,8 @@
 #define LOGLIMIT_SUMMARY (10 * XTIME_S)
 
 struct loglimit_peer {
-	char name[LOGLIMIT_NAME];     /* an address without port; "": free */
+	/* an address without port, of IPv6 its /64; "": free */
+	char name[LOGLIMIT_NAME];
 	xtime warn_full, notice_full; /* when the buckets are full again */
 	xtime used;
 	unsigned suppressed;

@@ -51,6 +51,27 @@ static void test_flood_of_one_address(void **state)
 	free(f);
 }
 
+/* As in admission: the addresses of an IPv6 /64 belong to one peer. */
+static void test_flood_of_one_ipv6_prefix(void **state)
+{
+	struct fixture *f = setup();
+	unsigned flood = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 5000; i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "[2001:db8:0:7:%x::%x]:9 refused",
+			 i % 7, i);
+		flood += line(f, TRACE_LOGIN_FAILED, text);
+	}
+	assert_int_equal(flood, LOGLIMIT_WARN_BURST);
+	assert_true(line(f, TRACE_LOGIN_FAILED, "[2001:db8:0:8::1]:9 refused"));
+	assert_true(line(f, TRACE_LOGIN_FAILED, "[fe80::1%eth0]:9 refused"));
+	assert_true(line(f, TRACE_LOGIN_FAILED, "[::ffff:1.2.3.4]:9 refused"));
+	free(f);
+}
+
 static void test_summary_with_the_next_line(void **state)
 {
 	struct fixture *f = setup();
@@ -64,7 +85,7 @@ static void test_summary_with_the_next_line(void **state)
 	f->now += XTIME_S;
 	assert_true(line(f, TRACE_PROTOCOL, "[2001:db8::1]:7 x"));
 	assert_int_equal(f->s.n, 7);
-	assert_string_equal(f->s.name, "[2001:db8::1]");
+	assert_string_equal(f->s.name, "[2001:db8::/64]");
 	assert_false(loglimit_due(&f->l, f->now + LOGLIMIT_SUMMARY, &f->s));
 	free(f);
 }
@@ -154,6 +175,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_flood_of_one_address),
+		cmocka_unit_test(test_flood_of_one_ipv6_prefix),
 		cmocka_unit_test(test_summary_with_the_next_line),
 		cmocka_unit_test(test_summary_without_a_next_line),
 		cmocka_unit_test(test_many_addresses),
