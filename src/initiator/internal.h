@@ -41,6 +41,13 @@ struct ini_slot {
 	uint32_t next_free;
 };
 
+/* A command window that stays closed though commands wait for it. */
+struct ini_stall {
+	/* when to report it; XTIME_NEVER: there is none, or it was reported */
+	xtime deadline;
+	bool is_reported;
+};
+
 struct ini_session {
 	struct ini_config cfg;
 	struct dm_conn *dm;
@@ -63,6 +70,7 @@ struct ini_session {
 	/* time */
 	xtime now, login_deadline, heard, ping_deadline, logout_deadline;
 	struct ini_request ping, logout;
+	struct ini_stall stall;
 	bool pinging, has_deadlines;
 	bool login_heard;	/* a Login Response came */
 	struct ini_query query; /* cleared.c */
@@ -73,6 +81,9 @@ struct ini_session {
 
 /* ini_pump sends waiting commands while the window is open. */
 void ini_pump(struct ini_session *s);
+/* ini_expire_window logs that the target has not opened the command window for
+ * a while, though commands wait for it. */
+void ini_expire_window(struct ini_session *s, xtime now);
 /* ini_task_response ends a task by its SCSI Response. */
 void ini_task_response(struct ini_session *s, struct ini_task *t,
 		       const struct dm_control *ctl);

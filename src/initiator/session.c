@@ -260,6 +260,7 @@ xtime ini_deadline(const struct ini_session *s)
 	xtime at = MIN(s->login_deadline, s->logout_deadline);
 
 	at = MIN(at, MIN(s->ping_deadline, ping_at(s)));
+	at = MIN(at, s->stall.deadline);
 	/* deadlines of requests are checked twice a second: they are few, and
 	 * need no precision */
 	if (s->has_deadlines)
@@ -308,6 +309,7 @@ void ini_expire(struct ini_session *s, xtime now)
 		return;
 	}
 	expire_ping(s, now);
+	ini_expire_window(s, now);
 	ini_cleared_check(s, now);
 	if (s->has_deadlines) {
 		ini_expire_tasks(s, now);
@@ -370,7 +372,7 @@ struct ini_session *ini_new(const struct ini_config *cfg, struct dm_conn *dm)
 	s->dm = dm;
 	s->tpgt = -1;
 	s->login_deadline = s->ping_deadline = XTIME_NEVER;
-	s->logout_deadline = XTIME_NEVER;
+	s->logout_deadline = s->stall.deadline = XTIME_NEVER;
 	list_init(&s->waiting);
 	list_init(&s->sent);
 	list_init(&s->requests);

@@ -93,13 +93,60 @@ static int send_command(struct ini_session *s, struct ini_task *t)
 	return dm_send_control(s->dm, &t->dm, &ctl);
 }
 
+/* ---- a window that stays closed ---- */
+
+#define STALL_TIME (10 * XTIME_S)
+
+/* A command waits for the window. */
+static void begin_stall(struct ini_session *s)
+{
+	if (s->stall.deadline != XTIME_NEVER || s->stall.is_reported)
+		return;
+	s->stall.deadline = s->now + STALL_TIME;
+	if (!s->has_deadlines) /* else ini_deadline is earlier anyway */
+		ini_rearm(s);
+}
+
+static void end_stall(struct ini_session *s)
+{
+	s->stall.deadline = XTIME_NEVER;
+	s->stall.is_reported = false;
+}
+
+static unsigned count_waiting(const struct ini_session *s)
+{
+	unsigned n = 0;
+
+	list_for_each(it, &s->waiting)
+		n++;
+	return n;
+}
+
+void ini_expire_window(struct ini_session *s, xtime now)
+{
+	if (now < s->stall.deadline)
+		return;
+	s->stall.deadline = XTIME_NEVER;
+	if (list_empty(&s->waiting))
+		return;
+	s->stall.is_reported = true;
+	trace_emit(s->cfg.trace, TRACE_CONN_TIMEOUT,
+		   "the target has not opened its command window for %u s: %u "
+		   "commands wait, %u are in progress (RFC 7143 §4.2.2.1)",
+		   (unsigned)(STALL_TIME / XTIME_S), count_waiting(s),
+		   s->in_flight);
+}
+
 /* Takes a tag and sends the command; false: it has to wait. */
 static bool start_task(struct ini_session *s, struct ini_task *t)
 {
 	int err;
 
-	if (!t->immediate && !iscsi_initiator_window_open(&s->window))
+	if (!t->immediate && !iscsi_initiator_window_open(&s->window)) {
+		begin_stall(s);
 		return false;
+	}
+	end_stall(s);
 	if (s->in_flight >= s->cfg.depth)
 		return false;
 	t->dm.itt = ini_slot_take(s, t, NULL);

@@ -22,6 +22,7 @@ static int logged_in_err, closed_err;
 static bool is_logged_in, is_closed;
 static unsigned answered;
 static uint32_t statsn;
+static struct trace *log_to; /* of the sessions that begin afterwards */
 
 static void logged_in(void *arg, int err)
 {
@@ -130,6 +131,7 @@ static void begin(void)
 	cfg.closed = closed;
 	cfg.async = async;
 	cfg.rearm = rearm;
+	cfg.trace = log_to;
 	s = ini_new(&cfg, dmiser_dm(conn));
 	assert_non_null(s);
 	ini_start(s, 0);

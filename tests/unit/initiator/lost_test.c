@@ -5,6 +5,8 @@
  * §4.2.2.1), and an ABORT TASK with its CmdSN fills the gap that it left
  * (§7.11).
  */
+#include <stdio.h>
+
 #include "scsi/sense.h"
 #include "unit/initiator/fixture.h"
 
@@ -342,6 +344,65 @@ static void test_suspect_is_queried_rfc7144_6_4_2(void **state)
 	}
 }
 
+/* ---- a command window that stays closed ---- */
+
+static char logged[256];
+static unsigned nlogged;
+
+static void take_line(struct trace *t, enum trace_event e, const char *text)
+{
+	(void)t;
+	if (e != TRACE_CONN_TIMEOUT)
+		return;
+	nlogged++;
+	snprintf(logged, sizeof(logged), "%s", text);
+}
+
+/* The target answers pings but never opens the window: a line after 10 s, once
+ * until the window has opened. */
+static void test_closed_window_is_reported_rfc7143_4_2_2_1(void **state)
+{
+	static struct ini_task many[20];
+	struct trace to = { .level = TRACE_LEVEL_WARN, .emit = take_line };
+	struct iscsi_pdu nop = { .op = ISCSI_NOP_IN,
+				 .final = true,
+				 .itt = ISCSI_RESERVED_TAG,
+				 .ttt = ISCSI_RESERVED_TAG,
+				 .expcmdsn = 17,
+				 .maxcmdsn = 18 };
+
+	(void)state;
+	log_to = &to;
+	nlogged = 0;
+	begin();
+	ANSWER(USUAL);
+	for (unsigned i = 0; i < ARRAY_LEN(many); i++) {
+		many[i] = (struct ini_task){ .cdb_len = 6,
+					     .deadline = XTIME_NEVER,
+					     .done = task_done };
+		ini_submit(s, &many[i], XTIME_S);
+	}
+	flush();
+	assert_int_equal(ini_in_flight(s), 16);
+	for (unsigned t = 2; t <= 10; t++)
+		at(t, 1);
+	assert_int_equal(nlogged, 0);
+	assert_true(ini_deadline(s) <= 11 * XTIME_S);
+	for (unsigned t = 11; t <= 30; t++)
+		at(t, 1);
+	assert_int_equal(nlogged, 1);
+	assert_non_null(strstr(logged, "4 commands wait, 16 are in progress"));
+	nop.statsn = statsn;
+	deliver(&nop, NULL); /* opens it for two */
+	flush();
+	assert_int_equal(ini_in_flight(s), 18);
+	for (unsigned t = 31; t <= 50; t++)
+		at(t, 1);
+	assert_int_equal(nlogged, 2);
+	end();
+	log_to = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -354,6 +415,8 @@ int main(void)
 		cmocka_unit_test(test_suspects_of_an_attention),
 		cmocka_unit_test(test_suspect_that_is_still_there),
 		cmocka_unit_test(test_suspect_is_queried_rfc7144_6_4_2),
+		cmocka_unit_test(
+			test_closed_window_is_reported_rfc7143_4_2_2_1),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
