@@ -129,16 +129,21 @@ bool lib_reconnect_takes(struct iser_session *s, struct lib_task *lt)
 
 /* ---- attempts ---- */
 
+/* Before Time2Wait is over the target may not have ended the old session
+ * (DefaultTime2Wait, §13.15, or that of an Asynchronous Message, §11.9.1). */
+static bool waits_for_target(const struct iser_session *s)
+{
+	return s->reconnect.attempts == 0 &&
+	       s->reconnect.time2wait * XTIME_S > BACKOFF_MIN;
+}
+
 static xtime attempt_delay(const struct iser_session *s)
 {
 	xtime d = BACKOFF_MIN << MIN(s->reconnect.attempts, 6u);
 
-	d = MIN(d, BACKOFF_MAX);
-	/* before that time the target may not have ended the old session
-	 * (DefaultTime2Wait, §13.15) */
-	if (s->reconnect.attempts == 0)
-		d = MAX(d, s->reconnect.time2wait * XTIME_S);
-	return d;
+	if (waits_for_target(s))
+		return s->reconnect.time2wait * XTIME_S;
+	return MIN(d, BACKOFF_MAX);
 }
 
 void lib_reconnect_begin(struct iser_session *s)
@@ -202,11 +207,13 @@ bool lib_reconnect_next(struct iser_session *s)
 		return false;
 	}
 	lib_session_go(s, SESSION_AWAY);
-	trace_emit(&s->ctx->trace, TRACE_CONN_CLOSE,
-		   "the session to %s is lost: %s; attempt %u of %u in %u ms",
+	trace_emit(&s->ctx->trace, TRACE_CONN_TIMEOUT,
+		   "the session to %s is lost: %s; attempt %u of %u in %u "
+		   "ms%s",
 		   s->url.target, iser_strerror(s->err),
 		   s->reconnect.attempts + 1, s->url.reconnect,
-		   (unsigned)(d / XTIME_MS));
+		   (unsigned)(d / XTIME_MS),
+		   waits_for_target(s) ? " (Time2Wait, RFC 7143 §13.15)" : "");
 	s->err = 0;
 	return true;
 }

@@ -247,6 +247,26 @@ class Redirect(Case):
     def test_temporary_goes_back_to_the_first_portal(self):
         self.assertEqual(self.lose(0x0101), 2)
 
+    def test_the_wait_for_time2wait_is_logged(self):
+        """RFC 7143 §13.15: the next login comes after DefaultTime2Wait."""
+        class Loses(FakeTarget):
+            lost = False
+
+            def login(self, c, head, data):
+                c.login_response(head, text_of("TargetPortalGroupTag=1", "DefaultTime2Wait=3"))
+
+            def read(self, c, head):
+                if not self.lost:
+                    self.lost = True
+                    raise EOFError
+                super().read(c, head)
+
+        with Loses() as t:
+            began = time.monotonic()
+            done = self.iser("hash", "-d", t.url("reconnect=3&timeout=9"))
+            self.assertGreater(time.monotonic() - began, 2.9)
+            self.assertRegex(done.err, r"is lost: .*attempt 1 of 3 in 3000 ms \(Time2Wait")
+
     def test_permanent_is_remembered(self):
         self.assertEqual(self.lose(0x0102), 1)
 
