@@ -431,6 +431,28 @@ static void move_blocks(struct iser_session *s)
 	}
 }
 
+/* Calls without data from the target: they succeed with GOOD only. */
+static void ask_without_data(struct iser_session *s)
+{
+	int err;
+
+	switch (liar_roll(&g.liar, 3)) {
+	case 0:
+		err = iser_flush(s, 0);
+		break;
+	case 1:
+		err = iser_test_unit_ready(s, 0);
+		break;
+	default:
+		err = iser_unmap(s, 0, 8, 16);
+		/* the list of UNMAP: a header of 8 bytes, 16 for each extent */
+		assert_true(err || last_moved == 24);
+		break;
+	}
+	if (!err)
+		assert_true(!ask.task.err && ask.task.status == 0);
+}
+
 static void test_block_helpers(void **state)
 {
 	struct iser_session *s = calloc(1, sizeof(*s));
@@ -450,6 +472,8 @@ static void test_block_helpers(void **state)
 		ask_lists(s);
 		bring_back();
 		move_blocks(s);
+		bring_back();
+		ask_without_data(s);
 		bring_back();
 	}
 	rig_close();

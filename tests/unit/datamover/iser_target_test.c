@@ -590,6 +590,25 @@ static void test_unsolicited_data_out_of_place(void **state)
 	}
 }
 
+/* No RDMA Read goes beyond the buffer of the task. */
+static void test_get_data_beyond_the_buffer(void **state)
+{
+	struct fixture_task *t;
+
+	(void)state;
+	begin(DMISER_LINUX);
+	r.out_len = 600;
+	fixture_write(&r, 5, 4096, 0, true);
+	t = fixture_find(&r, 5);
+	assert_int_equal(dm_get_data(r.dm, &t->dm, 0, 601), ERR_RANGE);
+	assert_int_equal(dm_get_data(r.dm, &t->dm, 600, 1), ERR_RANGE);
+	assert_int_equal(r.f.nposted, 0);
+	assert_int_equal(dm_get_data(r.dm, &t->dm, 599, 1), 0);
+	fixture_flush(&r);
+	assert_int_equal(t->seen[DM_GET], 1);
+	fixture_fini(&r);
+}
+
 /* RFC 7143 §11.4.7.2: unsolicited data while the solicited data are read. */
 static void test_unexpected_unsolicited_data_over_iser(void **state)
 {
@@ -803,6 +822,7 @@ int main(void)
 		cmocka_unit_test(test_write_that_counts_absent_data),
 		cmocka_unit_test(test_unsolicited_data_out_of_place),
 		cmocka_unit_test(test_unexpected_unsolicited_data_over_iser),
+		cmocka_unit_test(test_get_data_beyond_the_buffer),
 		cmocka_unit_test(test_data_not_agreed_on),
 		cmocka_unit_test(test_immediate_data_beyond_limits),
 		cmocka_unit_test(test_data_for_nobody),
