@@ -224,6 +224,13 @@ def refused(*args, status=3):
     return text
 
 
+def text_of_log(log):
+    """Returns the text of a file that is the standard error of another process. seek
+    would also move the offset at which that process writes."""
+    fd = log.fileno()
+    return os.pread(fd, os.fstat(fd).st_size, 0).decode(errors="replace")
+
+
 class Daemon:
     """An iserd on a free port of the loopback address."""
 
@@ -280,8 +287,7 @@ class Daemon:
         return self.url.split("/")[3]
 
     def messages(self):
-        self.log.seek(0)
-        return self.log.read().decode(errors="replace")
+        return text_of_log(self.log)
 
     def wait_for(self, text, count=1):
         """Waits until the log has the text count times."""

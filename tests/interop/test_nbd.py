@@ -16,7 +16,7 @@ import time
 import unittest
 
 from harness import (ISER, Daemon, Folder, exactly, main, make_image, need,
-                     patience, run, sha256, sparse, until_steady)
+                     patience, run, sha256, sparse, text_of_log, until_steady)
 from test_iser import BUILT, Tgt
 
 SIZE = 24 << 20
@@ -47,8 +47,7 @@ class Bridge:
                         if line.startswith("VmRSS:"))
 
     def messages(self):
-        self.log.seek(0)
-        return self.log.read().decode(errors="replace")
+        return text_of_log(self.log)
 
     def wait(self, limit=20):
         try:

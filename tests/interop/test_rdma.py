@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ISER, exactly, main, need, patience, run
+from harness import ISER, exactly, main, need, patience, run, text_of_log
 from rdma_wire import crc32c
 from test_tshark import Capture
 
@@ -37,8 +37,7 @@ class Server:
         self.port = int(self.address.rsplit(":", 1)[1])
 
     def messages(self):
-        self.log.seek(0)
-        return self.log.read().decode(errors="replace")
+        return text_of_log(self.log)
 
     def __enter__(self):
         return self
