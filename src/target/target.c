@@ -117,7 +117,8 @@ void tgt_free(struct tgt *t)
 		tgt_node_free(t, list_entry(n, struct tgt_node, link));
 	while ((n = list_pop_front(&t->portals)))
 		free(list_entry(n, struct tgt_portal, link));
-	explicit_bzero(t->workers, t->cfg.env.nworkers * sizeof(*t->workers));
+	for (unsigned i = 0; i < t->cfg.env.nworkers; i++)
+		explicit_bzero(&t->workers[i], sizeof(t->workers[i]));
 	free(t->workers);
 	explicit_bzero(&t->cfg, sizeof(t->cfg)); /* CHAP secrets */
 	free(t);
