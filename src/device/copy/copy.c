@@ -176,6 +176,31 @@ static void write_chunk(struct dev_task *t, const struct dev_job *j,
 			       s->to_off + j->done, t->count);
 }
 
+/*
+ * While the copy runs, another nexus may reserve a unit, set its software write
+ * protection, eject its medium or change the access state of the port. The copy
+ * manager is then refused like the nexus that sent the command (SPC-4 §5.13.1). False:
+ * t was ended.
+ */
+static bool is_still_permitted(struct dev_task *t, const struct dev_job *j,
+			       const struct dev_segment *s)
+{
+	uint16_t asc = 0;
+	bool is_source = false;
+
+	if (t->nexus->access > DEV_ACCESS_NON_OPTIMIZED)
+		asc = ASC_COPY_TARGET_NOT_REACHABLE;
+	if (!asc && t->count == 0) { /* the source is read next */
+		asc = dev_copy_from_refusal(t->nexus, s->from);
+		is_source = asc != 0;
+	}
+	if (!asc)
+		asc = dev_copy_to_refusal(t->nexus, s->to);
+	if (asc)
+		put_failure(t, j, asc, is_source);
+	return !asc;
+}
+
 /* Each chunk has three steps: read it (t->count is its length), take the
  * fence at the destination (j->was_read), write it (t->steps.wrote). */
 static bool step(struct dev_task *t)
@@ -204,6 +229,8 @@ static bool step(struct dev_task *t)
 		put_failure(t, j, ASC_THIRD_PARTY_DEVICE_FAILURE, false);
 		return false;
 	}
+	if (!is_still_permitted(t, j, s))
+		return false;
 	if (s->by_bytes)
 		dev_copy_bytes(t, j, s);
 	else if (t->count == 0 && s->from)

@@ -442,7 +442,7 @@ static void test_copy_does_not_outlive_a_format_sbc3_4_11(void **state)
 	bs_hold_release(hold, 1);
 	assert_true(R->done);
 	fx_finish(R);
-	assert_check(SENSE_COPY_ABORTED, ASC_THIRD_PARTY_DEVICE_FAILURE);
+	assert_check(SENSE_COPY_ABORTED, ASC_COPY_TARGET_NOT_REACHABLE);
 	while (bs_hold_waiting(hold))
 		bs_hold_release(hold, 1);
 	assert_int_equal(format.status, SCSI_GOOD);
@@ -469,6 +469,50 @@ static void begin_copy(struct dev_task *t)
 	assert_int_equal(dev_task_begin(t), 0);
 	bufv_copy_in(&t->out, 0, list, t->out_len);
 	dev_task_execute(t);
+}
+
+static void reserve_by_other(void)
+{
+	fx_swap(R);
+	assert_int_equal(fx_run(R, (const uint8_t[6]){ 0x16 }, 6, NULL, 0, 0),
+			 SCSI_GOOD);
+	fx_swap(R);
+}
+
+static void protect_by_other(void)
+{
+	static const uint8_t cdb[6] = { 0x15, 0x10, 0, 0, 16 };
+	uint8_t control[16] = { [4] = 0x0a, 10, 0x02, 0x10, 0x08 /* SWP */ };
+
+	control[12] = control[13] = 0xff;
+	fx_swap(R);
+	assert_int_equal(fx_run(R, cdb, 6, control, 16, 0), SCSI_GOOD);
+	fx_swap(R);
+}
+
+/* From the response to another nexus that reserves or protects the unit, or that
+ * takes access away, a copy in progress writes no more (SPC-4 §5.13.1, §7.5.8). */
+static void test_copy_does_not_outlive_its_permission(void **state)
+{
+	static void (*const take_away[])(void) = { reserve_by_other,
+						   protect_by_other };
+	struct dev_task copy;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(take_away) / sizeof(*take_away); i++) {
+		struct bs *hold = bs_hold_new(plain_ram());
+
+		reopen(hold);
+		fx_take_attentions(R);
+		put_one();
+		begin_copy(&copy);
+		assert_int_equal(bs_hold_waiting(hold), 1); /* the read */
+		take_away[i]();
+		bs_hold_release(hold, 1);
+		assert_int_equal(bs_hold_waiting(hold), 0);
+		assert_int_equal(copy.status, SCSI_CHECK_CONDITION);
+		dev_task_end(&copy);
+	}
 }
 
 /* While the response to a copy is being sent, the next copy may take the place
@@ -520,6 +564,7 @@ int main(void)
 		C(test_failure_in_the_middle_spc4_5_17_7_4),
 		C(test_copy_is_aborted_between_its_steps),
 		C(test_copy_does_not_outlive_a_format_sbc3_4_11),
+		C(test_copy_does_not_outlive_its_permission),
 		C(test_next_copy_before_the_last_is_forgotten),
 	};
 
