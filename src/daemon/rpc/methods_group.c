@@ -33,6 +33,12 @@ static void respond_group(const struct group_change *g, int err)
 		snprintf(text, sizeof(text),
 			 "%s %u: not found; iserctl groups lists them", g->what,
 			 g->id);
+	else if (err == ERR_BUSY)
+		snprintf(
+			text, sizeof(text),
+			"%s %u: a SANITIZE is in progress, which writes to its "
+			"LUN; wait for its end",
+			g->what, g->id);
 	else
 		snprintf(text, sizeof(text), "%s %u: %s", g->what, g->id,
 			 err_str(err));

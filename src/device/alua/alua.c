@@ -18,6 +18,7 @@
 #include "device/unit/attention.h"
 #include "device/unit/change.h"
 #include "device/unit/command.h"
+#include "device/unit/condition.h"
 #include "device/unit/range.h"
 
 struct dev_alua {
@@ -47,6 +48,7 @@ struct alua_op {
 	/* the drain: the unit that is being drained */
 	uint16_t lun;
 	struct dev_range range;
+	int drain_err; /* why the drain failed */
 	/* the end of the change */
 	int err;
 	void (*done)(struct alua_op *op); /* on worker `from` */
@@ -224,7 +226,23 @@ static void changed_back(struct alua_op *op)
 {
 	free(op->during);
 	free(op->next);
-	end_change(op, ERR_NOMEM);
+	end_change(op, op->drain_err);
+}
+
+static void change_back(struct alua_op *op, int err)
+{
+	op->drain_err = err;
+	publish(op, op->old, op->task ? NO_ATTENTION : UA_ACCESS_CHANGE_FAILED,
+		changed_back);
+}
+
+/* SANITIZE writes to the whole medium, in the background and without a fence. */
+static bool is_sanitizing(const struct dev_server *s)
+{
+	for (unsigned i = 0; i < s->nunits; i++)
+		if (dev_condition(s->units[i]) == LU_SANITIZING)
+			return true;
+	return false;
 }
 
 /* drain_next takes and drops exclusive access to the blocks of each unit, one
@@ -237,13 +255,13 @@ static void drain_next(struct alua_op *op)
 	while (op->lun < DEV_MAX_LUNS &&
 	       (!(lu = dev_lu_get(op->server, op->lun)) || !lu->blocks))
 		op->lun++;
-	if (op->lun == DEV_MAX_LUNS)
+	if (op->lun == DEV_MAX_LUNS && is_sanitizing(op->server))
+		change_back(op, ERR_BUSY);
+	else if (op->lun == DEV_MAX_LUNS)
 		publish(op, op->next, UA_ACCESS_CHANGED, changed);
 	else if (dev_range_take(&op->range, lu, DEV_HOME, 0, lu->blocks,
 				DEV_HOLD_ALONE, drained_one))
-		publish(op, op->old,
-			op->task ? NO_ATTENTION : UA_ACCESS_CHANGE_FAILED,
-			changed_back);
+		change_back(op, ERR_NOMEM);
 }
 
 /* ---- decisions, one at a time ---- */

@@ -389,6 +389,34 @@ static void test_standby_waits_for_commands_in_progress(void **state)
 	assert_int_equal(three.i[B].in[9], 2);
 }
 
+/* SANITIZE writes after its command has ended, and cannot be stopped: the group
+ * keeps its state. */
+static void test_no_standby_while_sanitizing(void **state)
+{
+	static const uint8_t cdb[16] = { 0x48, 0x81, [8] = 6 };
+	static const uint8_t pattern[6] = { 1, 0, 0, 2, 0x12, 0x34 };
+	const struct dev_group_change change = { .id = 10, .state = SB };
+	struct answer a = { 0 };
+
+	(void)state;
+	three_send(A, cdb, pattern, 6, 0);
+	three_settle();
+	assert_int_equal(three_finish(A), SCSI_GOOD);
+	assert_int_equal(dev_group_set(three.server, &change, answered, &a), 0);
+	three_settle();
+	assert_int_equal(a.n, 1);
+	assert_int_equal(a.err, ERR_BUSY);
+	for (unsigned who = A; who <= C; who++)
+		expect_attention(who, ASC_ACCESS_TRANSITION_FAILED);
+	expect_held(1); /* the erasure goes on */
+	while (bs_hold_waiting(three.hold))
+		release_held(1);
+	assert_int_equal(tur(A), SCSI_GOOD);
+	assert_int_equal(dev_group_set(three.server, &change, answered, &a), 0);
+	three_settle();
+	assert_int_equal(a.err, 0);
+}
+
 /* A second change waits for the first one and starts from its result. */
 static void test_changes_take_turns(void **state)
 {
@@ -533,6 +561,7 @@ int main(void)
 		TA(test_standby_waits_for_commands_in_progress),
 		TA(test_standby_before_the_data_came),
 		TA(test_changes_take_turns),
+		TA(test_no_standby_while_sanitizing),
 		TA(test_transitioning_as_long_as_it_takes),
 		TA(test_offline_ports),
 		TA(test_group_add_refuses),
