@@ -47,6 +47,8 @@ static void flushed_then_eject(struct dev_task *t, int result)
 {
 	if (result)
 		dev_io_failed(t, result, 0);
+	else if (dev_is_prevented(t->lu)) /* since the flush began */
+		dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_REMOVAL_PREVENTED);
 	else
 		eject(t);
 }
