@@ -20,6 +20,13 @@ void say(const char *fmt, ...)
 		text_escape_str(plain, sizeof(plain), text));
 }
 
+void *alloc_pages(size_t n)
+{
+	void *p = aligned_alloc(4096, n);
+
+	return p ? memset(p, 0, n) : NULL;
+}
+
 void print_text(const char *text, size_t len)
 {
 	size_t size = TEXT_ESCAPED_SIZE(len);

@@ -78,6 +78,11 @@ int command_run(const struct command *c, int argc, char **argv);
 
 /* ---- common.c: messages, exit codes, sessions ---- */
 
+/* alloc_pages returns n bytes of zeros at the start of a page, n a multiple of the
+ * page size; NULL: out of memory. The caller frees it. For data of a target: over
+ * iSER a target that lies may write less than it reports, and what stays must not be
+ * memory of this process. */
+void *alloc_pages(size_t n);
 /* say prints "iser: MESSAGE" on stderr, escaped by text_escape. The form of a
  * message is "OBJECT: what failed: reason; what to do". */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -314,7 +314,7 @@ static int alloc_pieces(struct copy *c)
 	/* one block more for fill_last_block */
 	room = (c->piece_len + c->dst.block + PAGE - 1) & ~(size_t)(PAGE - 1);
 	for (unsigned i = 0; i < PIECES; i++) {
-		c->pieces[i].buf = aligned_alloc(PAGE, room);
+		c->pieces[i].buf = alloc_pages(room);
 		c->pieces[i].copy = c;
 		if (!c->pieces[i].buf)
 			return say_no_memory();

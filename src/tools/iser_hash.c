@@ -121,7 +121,7 @@ static int run_hash(struct hash *h, const char *name)
 	if (h->src.max_transfer && h->src.max_transfer < PIECE)
 		h->piece_len = (size_t)h->src.max_transfer;
 	for (unsigned i = 0; i < PIECES; i++) {
-		h->pieces[i].buf = aligned_alloc(4096, PIECE);
+		h->pieces[i].buf = alloc_pages(PIECE);
 		if (!h->pieces[i].buf)
 			return say_no_memory();
 	}

@@ -348,7 +348,7 @@ bool nbd_job_room(struct nbd_job *j)
 	if (need <= j->buf_size)
 		return true;
 	nbd_job_release(j, false);
-	j->buf = aligned_alloc(4096, need);
+	j->buf = alloc_pages(need);
 	j->buf_size = j->buf ? need : 0;
 	j->unit->buffers += j->buf_size;
 	return j->buf != NULL;
