@@ -9,6 +9,7 @@
 
 #include <assert.h>
 
+#include "base/sane.h"
 #include "device/unit/unit.h"
 
 /* Where each state may go. The owner may abort a task in every state between
@@ -55,21 +56,12 @@ static inline bool dev_task_is_sane(const struct dev_task *t)
 	return false;
 }
 
-/* Whether each transition asserts dev_task_is_sane: in builds for debugging only,
- * because the assertions would cost a READ some nanoseconds. In all builds the
- * simulation and the tests check the tasks between two turns. */
-#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
-# define DEV_TASK_CHECKED true
-#else
-# define DEV_TASK_CHECKED false
-#endif
-
 /* dev_task_go is the only function that changes the state. */
 static inline void dev_task_go(struct dev_task *t, enum dev_task_state next)
 {
 	assert(dev_task_may_go[t->state] & BIT(next));
 	t->state = next;
-	assert(!DEV_TASK_CHECKED || dev_task_is_sane(t));
+	ASSERT_SANE(dev_task_is_sane(t));
 }
 
 #endif
