@@ -11,7 +11,7 @@
 /* ---- the copies of a nexus ---- */
 
 struct dev_copy *dev_copy_find(const struct dev_task *t,
-			       enum dev_copy_kind kind, uint32_t list_id)
+			       enum dev_copy_kind kind, uint64_t list_id)
 {
 	for (size_t i = 0; i < DEV_COPIES; i++) {
 		struct dev_copy *c = &t->nexus->copies[i];
@@ -51,7 +51,7 @@ static struct dev_copy *pick_slot(struct dev_nexus *n)
 }
 
 bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
-		    uint32_t list_id, bool discard)
+		    uint64_t list_id, bool discard)
 {
 	struct dev_nexus *n = t->nexus;
 	struct dev_copy *c = NULL;

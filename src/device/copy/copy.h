@@ -88,16 +88,16 @@ void dev_tokens_fini(struct dev_server *s);
 #define COPY_MAX_LIST \
  (COPY_MAX_TARGETS * COPY_TARGET_LEN + COPY_MAX_SEGMENTS * COPY_SEGMENT_MOST)
 /* no list identifier; those of LID1 have one byte */
-#define COPY_NO_ID UINT32_MAX
+#define COPY_NO_ID UINT64_MAX
 
 /* dev_copy_begin sets t->copy to an entry for a new copy. False: t was
  * ended. */
 bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
-		    uint32_t list_id, bool discard);
+		    uint64_t list_id, bool discard);
 /* dev_copy_find returns the entry of the copy that t's nexus began at t's
  * unit with this list identifier, or NULL. */
 struct dev_copy *dev_copy_find(const struct dev_task *t,
-			       enum dev_copy_kind kind, uint32_t list_id);
+			       enum dev_copy_kind kind, uint64_t list_id);
 /* dev_copies_forget clears the entries of completed copies, because lu is
  * reset. */
 void dev_copies_forget(struct dev_nexus *n, const struct dev_lu *lu);

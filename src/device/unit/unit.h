@@ -47,7 +47,7 @@ struct dev_copy {
 	bool partial; /* the token had fewer blocks than the ranges */
 	uint8_t sa;   /* service action of the command */
 	struct dev_token *token; /* that was made or used; counted */
-	uint32_t list_id;
+	uint64_t list_id;
 	uint16_t segments; /* copied completely */
 	uint8_t sense[SCSI_SENSE_MAX];
 	uint8_t sense_len; /* 0 unless the copy failed */

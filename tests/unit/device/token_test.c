@@ -344,6 +344,21 @@ static void test_sense_of_one_that_failed_spc4_6_26(void **state)
 	assert_int_equal(get_be32(R->in + 32 + 20), 0);
 }
 
+/* Each value of 32 bits is a list identifier: the second command replaces the
+ * result of the first one. */
+static void test_largest_list_identifier(void **state)
+{
+	uint8_t first[512];
+
+	(void)state;
+	assert_int_equal(populate(UINT32_MAX, RANGES({ 0, 4 })), SCSI_GOOD);
+	take_token(UINT32_MAX);
+	memcpy(first, token, sizeof(first));
+	assert_int_equal(populate(UINT32_MAX, RANGES({ 0, 8 })), SCSI_GOOD);
+	take_token(UINT32_MAX);
+	assert_memory_not_equal(first, token, sizeof(first));
+}
+
 static void test_status_of_an_aborted_copy_spc4_6_24(void **state)
 {
 	struct bs *hold = bs_hold_new(plain_ram());
@@ -503,6 +518,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		C(test_token_moves_blocks_in_pieces_sbc3_5_46),
 		C(test_token_to_a_unit_of_other_blocks),
+		C(test_largest_list_identifier),
 		C(test_write_revokes_the_token),
 		C(test_unmap_revokes_only_what_it_names),
 		C(test_token_expires_is_used_up_or_unknown),
