@@ -120,7 +120,7 @@ void tgt_free(struct tgt *t)
 	for (unsigned i = 0; i < t->cfg.env.nworkers; i++)
 		explicit_bzero(&t->workers[i], sizeof(t->workers[i]));
 	free(t->workers);
-	explicit_bzero(&t->cfg, sizeof(t->cfg)); /* CHAP secrets */
+	explicit_bzero(t, sizeof(*t)); /* CHAP secrets */
 	free(t);
 }
 
