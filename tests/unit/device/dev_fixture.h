@@ -7,6 +7,7 @@
 #ifndef TESTS_DEVICE_DEV_FIXTURE_H
 #define TESTS_DEVICE_DEV_FIXTURE_H
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -166,6 +167,7 @@ static inline int fx_begin(struct dev_fixture *r, const uint8_t *cdb,
 			   size_t len, uint32_t edtl_out, uint32_t edtl_in)
 {
 	struct dev_task *t = &r->task;
+	int err;
 
 	memset(t, 0, sizeof(*t));
 	r->done = r->released = false;
@@ -179,7 +181,10 @@ static inline int fx_begin(struct dev_fixture *r, const uint8_t *cdb,
 	t->edtl.out = edtl_out;
 	t->edtl.in = edtl_in;
 	t->done = fx_done;
-	return dev_task_begin(t);
+	err = dev_task_begin(t);
+	/* the initiator sends no data for a command that is refused */
+	assert(err || !t->begun.refused || t->out_len == 0);
+	return err;
 }
 
 /* fx_execute copies the data of the command and executes it. Returns the

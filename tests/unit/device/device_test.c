@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* device_test.c: commands by the clauses of SPC-4, SBC-3 and SAM-5. */
 #include "dev_case.h"
+#include "device/unit/unit.h"
 
 /* ---- every command: reserved bits, SPC-4 §4.5.2.4.2 ---- */
 
@@ -81,6 +82,16 @@ static void test_no_such_unit(void **state)
 	fx_execute(R, NULL);
 	fx_finish(R);
 	assert_check(SENSE_ILLEGAL_REQUEST, ASC_LUN_NOT_SUPPORTED);
+}
+
+static void test_units_beyond_the_last_number(void **state)
+{
+	const struct dev_lu_config cfg = { .lun = DEV_MAX_LUNS };
+	struct bs *b = bs_null_new("null:1M", 1u << 20, 512);
+
+	(void)state;
+	assert_int_equal(dev_lu_add(R->server, &cfg, b), ERR_RANGE);
+	bs_close(b);
 }
 
 static void test_lun_forms_sam5_4_7(void **state)
@@ -582,6 +593,7 @@ int main(void)
 		T(test_every_reserved_bit_gives_its_field),
 		T(test_unknown_commands),
 		T(test_no_such_unit),
+		T(test_units_beyond_the_last_number),
 		T(test_lun_forms_sam5_4_7),
 		T(test_attention_rules_sam5_5_14),
 		T(test_write_and_read_back_every_form),

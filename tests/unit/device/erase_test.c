@@ -371,7 +371,7 @@ static void test_power_conditions_sbc3_5_25(void **state)
 		{ 2, 0, 0x5e03 },   { 2, 1, 0x5e06 },	{ 2, 2, 0x5e08 },
 		{ 3, 0, 0x5e04 },   { 3, 1, 0x5e0a },	{ 7, 0, 0x5e0a },
 		{ 1, 0, 0 },	    { 0xa, 0, 0x5e03 }, { 0xb, 1, 0x5e0a },
-		{ 0xa, 2, 0x5e08 },
+		{ 0xb, 0, 0x5e04 }, { 0xa, 1, 0x5e06 }, { 0xa, 2, 0x5e08 },
 	};
 
 	(void)state;

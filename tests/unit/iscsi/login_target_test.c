@@ -42,15 +42,22 @@ static struct iscsi_pdu request(unsigned csg, unsigned nsg, bool t, bool c)
 }
 
 /* Returns the status of the answer. */
-static unsigned feed(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
-		     struct iscsi_pdu *answer)
+static unsigned feed_text(struct iscsi_login_engine *e,
+			  const struct iscsi_pdu *pdu, const char *text,
+			  struct iscsi_pdu *answer)
 {
 	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
 
-	iscsi_login_rx(e, pdu, (const uint8_t *)names);
+	iscsi_login_rx(e, pdu, (const uint8_t *)text);
 	iscsi_login_tx(e, answer, data);
 	return (unsigned)answer->login.status_class << 8 |
 	       answer->login.status_detail;
+}
+
+static unsigned feed(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
+		     struct iscsi_pdu *answer)
+{
+	return feed_text(e, pdu, names, answer);
 }
 
 static void test_stages_of_the_first_request(void **state)
@@ -119,11 +126,57 @@ static void test_fields_that_stay_rfc7143_6_3(void **state)
 	}
 }
 
+/* A response to a challenge that the target has not sent, or without a name, is
+ * not compared with the secret. */
+static void test_response_without_a_challenge_rfc7143_12_1_3(void **state)
+{
+	static const struct iscsi_chap_secret alice = {
+		.name = "alice",
+		.secret = "a secret of sixteen",
+		.secret_len = 19
+	};
+	static const char first[] = "InitiatorName=iqn.2026-01.test:i\0"
+				    "TargetName=iqn.2026-01.test:t\0"
+				    "AuthMethod=CHAP";
+	static const char algorithm[] = "CHAP_A=7";
+	static const char unnamed[] =
+		"CHAP_R=0x0123456789abcdef0123456789abcdef"
+		"0123456789abcdef0123456789abcdef";
+	static const char named[] = "CHAP_N=alice\0"
+				    "CHAP_R=0x0123456789abcdef0123456789abcdef"
+				    "0123456789abcdef0123456789abcdef";
+
+	(void)state;
+	for (int challenged = 0; challenged < 2; challenged++) {
+		struct iscsi_pdu pdu = request(0, 0, false, false), answer;
+		struct iscsi_login_engine *e = begin();
+
+		fixture.verdict.chap_in = &alice;
+		pdu.dsl = sizeof(first);
+		assert_int_equal(feed_text(e, &pdu, first, &answer),
+				 ISCSI_LOGIN_SUCCESS);
+		pdu.dsl = sizeof(algorithm);
+		if (challenged)
+			assert_int_equal(feed_text(e, &pdu, algorithm, &answer),
+					 ISCSI_LOGIN_SUCCESS);
+		pdu.dsl = challenged ? sizeof(unnamed) : sizeof(named);
+		assert_int_equal(feed_text(e, &pdu,
+					   challenged ? unnamed : named,
+					   &answer),
+				 ISCSI_LOGIN_AUTH_FAILURE);
+		assert_non_null(strstr(iscsi_login_failure(e)->text,
+				       "without CHAP_N or a challenge"));
+		iscsi_login_free(e);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stages_of_the_first_request),
 		cmocka_unit_test(test_fields_that_stay_rfc7143_6_3),
+		cmocka_unit_test(
+			test_response_without_a_challenge_rfc7143_12_1_3),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
