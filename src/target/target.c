@@ -64,7 +64,9 @@ void tgt_config_default(struct tgt_config *cfg)
 		.login_time = 15 * XTIME_S,
 		.discovery_time = 60 * XTIME_S,
 		.idle_time = 15 * XTIME_S,
-		.ping_time = 15 * XTIME_S,
+		/* more than a minute in all: a program with the synchronous calls
+		 * of libiscsi answers only during a call */
+		.ping_time = 60 * XTIME_S,
 		.logout_time = 3 * XTIME_S,
 		.abort_time = 500 * XTIME_MS,
 		.data_time = 30 * XTIME_S,
