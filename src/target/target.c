@@ -119,8 +119,7 @@ void tgt_free(struct tgt *t)
 		tgt_node_free(t, list_entry(n, struct tgt_node, link));
 	while ((n = list_pop_front(&t->portals)))
 		free(list_entry(n, struct tgt_portal, link));
-	for (unsigned i = 0; i < t->cfg.env.nworkers; i++)
-		explicit_bzero(&t->workers[i], sizeof(t->workers[i]));
+	explicit_bzero(t->workers, t->cfg.env.nworkers * sizeof(*t->workers));
 	free(t->workers);
 	explicit_bzero(t, sizeof(*t)); /* CHAP secrets */
 	free(t);
