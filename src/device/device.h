@@ -298,7 +298,8 @@ int dev_port_set(struct dev_server *s, uint16_t port, bool offline,
  * state is in force on every worker and every nexus has its unit attention. If the
  * change takes access away, done also waits until every command admitted before has
  * finished; until then the group is transitioning. On worker 0. ERR_NOT_FOUND,
- * returned or given to done: no such group; ERR_NOMEM: nothing has changed.
+ * returned or given to done: no such group; ERR_NOMEM: nothing has changed. ERR_BUSY:
+ * SANITIZE, which cannot be stopped, is writing to a unit.
  */
 int dev_group_set(struct dev_server *s, const struct dev_group_change *c,
 		  void (*done)(void *arg, int err), void *arg);

@@ -266,15 +266,10 @@ static void drain_next(struct alua_op *op)
 
 /* ---- decisions, one at a time ---- */
 
-static bool is_active(enum dev_access state)
-{
-	return state <= DEV_ACCESS_NON_OPTIMIZED;
-}
-
 static bool loses_access(const struct alua_op *op, unsigned i)
 {
-	return is_active(op->old->groups[i].state) &&
-	       !is_active(op->next->groups[i].state) &&
+	return dev_access_is_active(op->old->groups[i].state) &&
+	       !dev_access_is_active(op->next->groups[i].state) &&
 	       is_ours(op->server, &op->next->groups[i]);
 }
 

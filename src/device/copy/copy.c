@@ -188,7 +188,7 @@ static bool is_still_permitted(struct dev_task *t, const struct dev_job *j,
 	uint16_t asc = 0;
 	bool is_source = false;
 
-	if (t->nexus->access > DEV_ACCESS_NON_OPTIMIZED)
+	if (!dev_access_is_active(t->nexus->access))
 		asc = ASC_COPY_TARGET_NOT_REACHABLE;
 	if (!asc && t->count == 0) { /* the source is read next */
 		asc = dev_copy_from_refusal(t->nexus, s->from);

@@ -343,6 +343,12 @@ struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun);
 
 /* dev_is_cd returns whether the unit is a CD/DVD device. */
 bool dev_is_cd(const struct dev_lu *lu);
+/* dev_access_is_active returns whether a port in this state serves the medium (SPC-4
+ * §5.16.2.4). */
+static inline bool dev_access_is_active(enum dev_access state)
+{
+	return state <= DEV_ACCESS_NON_OPTIMIZED;
+}
 /* dev_write_protected returns whether the unit is read-only, or SWP is set. */
 bool dev_write_protected(const struct dev_lu *lu);
 /* dev_keeps returns whether the unit can persist a record. */
