@@ -76,9 +76,9 @@ static bool make_file(struct beside *f)
 
 static bool is_known(const uint8_t of[16])
 {
-	static const uint8_t nobody[16];
+	static const uint8_t unknown[16];
 
-	return memcmp(of, nobody, sizeof(nobody)) != 0;
+	return memcmp(of, unknown, sizeof(unknown)) != 0;
 }
 
 /* Refuses a file that has the identity of another device. False after a
