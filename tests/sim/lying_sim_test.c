@@ -9,16 +9,15 @@
  *
  * LYING_SEED, LYING_RUNS: replace the fixed seeds and number of runs.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmocka_all.h"
 #include "datamover/tcp/dmtcp.h"
-#include "lib/internal.h"
 #include "scsi/cdb.h"
 #include "sim/liar.h"
+#include "unit/lib/fake_message.h"
 
 #define BLOCK	512u
 #define BATCH	12
@@ -36,7 +35,6 @@ struct rig {
 
 static struct rig g;
 static unsigned good, shorts, failures;
-static char message[512];
 
 /* ---- the initiator ---- */
 
@@ -271,23 +269,6 @@ static void test_commands_rfc7143_11_4_5_1(void **state)
 }
 
 /* ---- the block helpers: lib/block.c on the same initiator ---- */
-
-int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	(void)ctx;
-	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
-	va_end(ap);
-	return err;
-}
-
-const char *iser_message(const struct iser_context *ctx)
-{
-	(void)ctx;
-	return message;
-}
 
 void iser_get_params(const struct iser_session *s, struct iser_params *p)
 {

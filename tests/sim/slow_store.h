@@ -30,16 +30,6 @@ static inline void slow_submit(struct bs *b, struct bs_req *req)
 	s->waiting[s->n++] = req;
 }
 
-static inline int slow_lend(struct bs *b, uint64_t off, size_t len,
-			    struct iovec *iov)
-{
-	(void)b;
-	(void)off;
-	(void)len;
-	(void)iov;
-	return ERR_UNSUPPORTED;
-}
-
 static inline void slow_close(struct bs *b)
 {
 	struct slow *s = container_of(b, struct slow, bs);
@@ -60,7 +50,8 @@ static inline void slow_one(unsigned which)
 
 static inline struct bs *slow_new(void)
 {
-	static const struct bs_ops ops = { slow_submit, slow_lend, slow_close };
+	static const struct bs_ops ops = { slow_submit, bs_lend_unsupported,
+					   slow_close };
 	struct bs *next;
 
 	medium = calloc(SLOW_BLOCKS, SLOW_BLOCK);

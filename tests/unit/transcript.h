@@ -18,7 +18,20 @@ struct transcript {
 	size_t len;
 };
 
-static const char *transcript_folder; /* main sets it */
+static const char *transcript_folder; /* transcript_args sets it */
+
+/* transcript_args takes the folder of the transcripts, which is the only argument of
+ * the program. False: it printed the usage. */
+static inline bool transcript_args(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: %s FOLDER (of tests/vectors)\n",
+			argv[0]);
+		return false;
+	}
+	transcript_folder = argv[1];
+	return true;
+}
 
 static inline void transcript_begin(struct transcript *t)
 {

@@ -234,10 +234,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_failed_flushes_are_counted),
 	};
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: %s tests/vectors/backstore\n", argv[0]);
+	if (!transcript_args(argc, argv))
 		return 2;
-	}
-	transcript_folder = argv[1];
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

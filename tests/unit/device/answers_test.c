@@ -204,26 +204,6 @@ static void test_answers_of_a_protected_disk(void **state)
 	compare("protected", NULL);
 }
 
-static int open_disk(void **state)
-{
-	type = DEV_DISK;
-	pi_type = 0;
-	return find_rows(state) || open_all(state);
-}
-
-static int open_protected_disk(void **state)
-{
-	type = DEV_DISK;
-	return find_rows_of_type_2(state) || open_all(state);
-}
-
-static int open_cd(void **state)
-{
-	type = DEV_CD;
-	pi_type = 0;
-	return find_rows(state) || open_all(state);
-}
-
 /* A drive with a medium of that many blocks; reads are not served. */
 static int open_large(void **state, uint64_t blocks)
 {

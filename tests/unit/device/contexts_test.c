@@ -405,18 +405,6 @@ static void test_persistent_reserve_out_by_keys(void **state)
 	transcript_compare(&script, "reserve");
 }
 
-static int open_disk(void **state)
-{
-	type = DEV_DISK;
-	return find_rows(state) || open_all(state);
-}
-
-static int open_cd(void **state)
-{
-	type = DEV_CD;
-	return find_rows(state) || open_all(state);
-}
-
 #define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_fixture)
 
 int main(int argc, char **argv)
@@ -427,10 +415,7 @@ int main(int argc, char **argv)
 		U(test_persistent_reserve_out_by_keys, open_disk),
 	};
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: %s tests/vectors/outcomes\n", argv[0]);
+	if (!transcript_args(argc, argv))
 		return 2;
-	}
-	transcript_folder = argv[1];
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -499,7 +499,7 @@ static void test_copy_does_not_outlive_its_permission(void **state)
 	struct dev_task copy;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(take_away) / sizeof(*take_away); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(take_away); i++) {
 		struct bs *hold = bs_hold_new(plain_ram());
 
 		reopen(hold);

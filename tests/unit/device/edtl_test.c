@@ -270,16 +270,5 @@ int main(void)
 		A(test_direction_and_length_rfc7143_11_4_5),
 		A(test_bidirectional_is_refused_everywhere),
 	};
-	int failed = 0;
-
-	for (unsigned i = 0; i < DEV_NTYPES; i++) {
-		type = (enum dev_type)i;
-		failed += cmocka_run_group_tests_name(
-			i == DEV_CD ? "CD/DVD device" : "disk", tests,
-			find_rows, NULL);
-	}
-	type = DEV_DISK;
-	return failed +
-	       cmocka_run_group_tests_name("disk with type 2 protection", tests,
-					   find_rows_of_type_2, NULL);
+	return run_for_each_type(tests);
 }

@@ -180,26 +180,6 @@ static void test_outcomes_of_a_cd(void **state)
 	compare("cd");
 }
 
-static int open_disk(void **state)
-{
-	type = DEV_DISK;
-	pi_type = 0;
-	return find_rows(state) || open_all(state);
-}
-
-static int open_protected_disk(void **state)
-{
-	type = DEV_DISK;
-	return find_rows_of_type_2(state) || open_all(state);
-}
-
-static int open_cd(void **state)
-{
-	type = DEV_CD;
-	pi_type = 0;
-	return find_rows(state) || open_all(state);
-}
-
 #define U(name, open) cmocka_unit_test_setup_teardown(name, open, close_fixture)
 
 int main(int argc, char **argv)
@@ -210,10 +190,7 @@ int main(int argc, char **argv)
 		U(test_outcomes_of_a_cd, open_cd),
 	};
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: %s tests/vectors/outcomes\n", argv[0]);
+	if (!transcript_args(argc, argv))
 		return 2;
-	}
-	transcript_folder = argv[1];
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

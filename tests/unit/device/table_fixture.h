@@ -138,6 +138,48 @@ static inline int find_rows_of_type_2(void **state)
 	return find_rows(state);
 }
 
+/* open_disk, open_protected_disk and open_cd find the rows of a unit and open it. */
+static inline int open_disk(void **state)
+{
+	type = DEV_DISK;
+	pi_type = 0;
+	return find_rows(state) || open_all(state);
+}
+
+static inline int open_protected_disk(void **state)
+{
+	type = DEV_DISK;
+	return find_rows_of_type_2(state) || open_all(state);
+}
+
+static inline int open_cd(void **state)
+{
+	type = DEV_CD;
+	pi_type = 0;
+	return find_rows(state) || open_all(state);
+}
+
+/* run_for_each_type runs an array of tests for the rows of each type of unit, and
+ * returns how many failed. */
+#define run_for_each_type(tests) \
+ run_types(tests, sizeof(tests) / sizeof((tests)[0]))
+
+static inline int run_types(const struct CMUnitTest *tests, size_t n)
+{
+	int failed = 0;
+
+	for (unsigned i = 0; i < DEV_NTYPES; i++) {
+		type = (enum dev_type)i;
+		failed += _cmocka_run_group_tests(i == DEV_CD ? "CD/DVD device"
+							      : "disk",
+						  tests, n, find_rows, NULL);
+	}
+	type = DEV_DISK;
+	return failed + _cmocka_run_group_tests("disk with type 2 protection",
+						tests, n, find_rows_of_type_2,
+						NULL);
+}
+
 #define for_rows(c)                             \
  for (const struct dev_command **p_ = rows, *c; \
       p_ < rows + nrows && (c = *p_); p_++)

@@ -538,10 +538,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_characters_of_names_rfc3722_6),
 	};
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: %s tests/vectors/keys\n", argv[0]);
+	if (!transcript_args(argc, argv))
 		return 2;
-	}
-	transcript_folder = argv[1];
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,12 +4,10 @@
  * sends, and which parts of the answer it uses. block.c and unit_type.c alone:
  * the test stands in for the session.
  */
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cmocka_all.h"
-#include "lib/internal.h"
+#include "fake_message.h"
 #include "scsi/cdb.h"
 #include "scsi/sense.h"
 
@@ -31,26 +29,8 @@ static struct {
 	uint8_t asked[32]; /* operation codes */
 	unsigned nasked;
 } unit;
-static char message[200];
 
 /* ---- the functions that block.c calls ---- */
-
-int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)
-{
-	va_list ap;
-
-	(void)ctx;
-	va_start(ap, fmt);
-	vsnprintf(message, sizeof(message), fmt, ap);
-	va_end(ap);
-	return err;
-}
-
-const char *iser_message(const struct iser_context *ctx)
-{
-	(void)ctx;
-	return message;
-}
 
 void iser_get_params(const struct iser_session *s, struct iser_params *p)
 {
