@@ -7,6 +7,7 @@
 #   make lab      tests with the iSCSI and iSER of the Linux kernel, in an emulated guest
 #   make soak     models and power cuts, for minutes
 #   make fuzz     every fuzz target for FUZZ_TIME seconds (600)
+#   make deb      packages for Debian, checked by lintian; deb-test, as root: in a fresh Debian
 #   make mutants  how many of N (200) small mistakes the tests find, selected by SEED (1)
 BUILD     ?= build
 FUZZ_TIME ?= 600
@@ -55,6 +56,14 @@ fuzz: packages
 mutants: packages
 	@scripts/mutants --number $(N) --seed $(SEED)
 
+# packages for Debian in build-deb/; deb-test, as root, installs them in a fresh Debian
+deb:
+	@scripts/packages packages.txt packages-deb.txt
+	@scripts/deb
+
+deb-test: deb
+	@scripts/deb-test
+
 install: all
 	meson install -C $(BUILD)
 
@@ -67,6 +76,6 @@ lint: $(BUILD)/build.ninja
 	clang-tidy --quiet -p $(BUILD) $$(git ls-files 'src/*.c')
 
 clean:
-	rm -rf build build-clang build-san build-fuzz build-mutants
+	rm -rf build build-clang build-san build-fuzz build-mutants build-deb
 
-.PHONY: all packages whole run test bench lab soak fuzz mutants install format lint clean
+.PHONY: all packages whole run test bench lab soak fuzz mutants deb deb-test install format lint clean

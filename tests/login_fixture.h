@@ -19,6 +19,8 @@
  * login. */
 struct login_fixture {
 	struct iscsi_login_verdict verdict;
+	const struct iscsi_chap_secret *accounts; /* of initiators */
+	unsigned naccounts;
 	uint16_t admit_status; /* enum iscsi_login_status */
 };
 
@@ -30,6 +32,28 @@ static inline void login_fixture_identify(void *arg,
 
 	(void)id;
 	*v = f->verdict;
+}
+
+static inline const struct iscsi_chap_secret *
+login_fixture_find(void *arg, const char *name)
+{
+	const struct login_fixture *f = arg;
+
+	for (unsigned i = 0; i < f->naccounts; i++)
+		if (!strcmp(f->accounts[i].name, name))
+			return &f->accounts[i];
+	return NULL;
+}
+
+/* login_fixture_chap: the target requires CHAP with one of n accounts, which
+ * are borrowed. */
+static inline void login_fixture_chap(struct login_fixture *f,
+				      const struct iscsi_chap_secret *accounts,
+				      unsigned n)
+{
+	f->verdict.chap = true;
+	f->accounts = accounts;
+	f->naccounts = n;
 }
 
 static inline uint16_t login_fixture_admit(void *arg,
@@ -74,6 +98,7 @@ static inline void login_fixture_target(struct iscsi_login_config *cfg,
 	f->verdict = (struct iscsi_login_verdict){ .tpgt = 1 };
 	f->admit_status = ISCSI_LOGIN_SUCCESS;
 	cfg->identify = login_fixture_identify;
+	cfg->find_secret = login_fixture_find;
 	cfg->admit = login_fixture_admit;
 	cfg->arg = f;
 }

@@ -4,11 +4,11 @@
  *
  * Threads: a context is an event loop with sessions. One thread at a time may
  * use a context, its sessions and their commands; different contexts are
- * independent. Blocking calls run the loop until they have their result. A
+ * independent. Other threads use iser_call. Blocking calls run the loop until they have their result. A
  * program with a loop of its own polls iser_get_fd and calls iser_service.
  * Callbacks are called from within iser_service or a blocking call of the same
- * context. A callback may submit commands; it must not call a blocking function
- * or free the session or the context.
+ * context. A callback may call functions that do not block; it must not free the
+ * session or the context.
  *
  * Ownership: a function borrows what it is given for the duration of the call,
  * unless its comment says otherwise.
@@ -65,6 +65,7 @@ enum iser_error {
 	/* the target reported success and moved fewer bytes than the command
 	 * asked for: iser_io.transferred says how many */
 	ISER_E_SHORT = -14,
+	ISER_E_MISCOMPARE = -15, /* COMPARE AND WRITE: the data differ */
 };
 
 /* iser_strerror returns a description of an enum iser_error, a static string. It
@@ -115,6 +116,21 @@ ISER_API int iser_service(struct iser_context *ctx, int timeout_ms);
 /* iser_set_spin makes the loop poll for up to this many microseconds after the
  * last event before it sleeps; 0, the default: it sleeps at once. */
 ISER_API void iser_set_spin(struct iser_context *ctx, unsigned microseconds);
+
+/* A call from another thread. */
+struct iser_call {
+	void *library[4]; /* private to the library */
+	void (*run)(struct iser_call *c);
+	void *arg; /* the caller's */
+};
+/*
+ * iser_call makes the thread that uses ctx call c->run, soon and once, from within
+ * iser_service or a blocking call. This function alone may be called from any
+ * thread, at any time before iser_context_free begins. The caller fills in run and
+ * arg; the library borrows c until run is called. Calls of one thread are run in
+ * their order.
+ */
+ISER_API void iser_call(struct iser_context *ctx, struct iser_call *c);
 
 /* ---- URLs: iscsi://[USER[%PASSWORD]@]HOST[:PORT]/IQN/LUN[?KEY=VALUE...] ---- */
 
@@ -182,7 +198,11 @@ struct iser_url {
  * changes to RDMA mode at its end, RFC 7145 §5.1). compat is linux or strict:
  * which reading of RFC 7145 is used (default: linux for start=rdma, strict for
  * start=stream). rcap, for start=rdma: iwarp (software iWARP over TCP; the
- * default) or verbs (an RDMA device of this machine). As in libiscsi, the
+ * default) or verbs (an RDMA device of this machine).
+ *
+ * URLs of libiscsi are accepted: USER:PASSWORD, %XX in the target name, and the keys
+ * "iser" (transport=iser) and "auth=md5" (the default there). Other values of auth,
+ * force_usn and LIBISCSI_RDMA_ACK_TIMEOUT are errors. As in libiscsi, the
  * environment variables LIBISCSI_CHAP_USERNAME, _PASSWORD, _TARGET_USERNAME and
  * _TARGET_PASSWORD replace what the URL leaves out.
  */
@@ -220,6 +240,19 @@ struct iser_target {
  */
 ISER_API int iser_discover(struct iser_context *ctx, const struct iser_url *url,
 			   struct iser_target **list);
+struct iser_discovery;
+/*
+ * iser_discover_start does the same and returns at once. done is called once with
+ * arg, the result of iser_discover and the list, which the caller frees; the
+ * discovery is freed after it. NULL: *err has the reason, and done is not called.
+ */
+ISER_API struct iser_discovery *
+iser_discover_start(struct iser_context *ctx, const struct iser_url *url,
+		    void (*done)(void *arg, int err, struct iser_target *list),
+		    void *arg, int *err);
+/* iser_discover_cancel ends a discovery before its done, which is not called, and
+ * frees it. It blocks as iser_disconnect does. NULL is allowed. */
+ISER_API void iser_discover_cancel(struct iser_discovery *d);
 /* iser_targets_free frees a list of iser_discover. NULL is allowed. */
 ISER_API void iser_targets_free(struct iser_target *list);
 
@@ -251,6 +284,13 @@ iser_connect_start(struct iser_context *ctx, const struct iser_url *url,
  * that have not completed end with an error before it returns. NULL is
  * allowed. */
 ISER_API void iser_disconnect(struct iser_session *s);
+/* iser_disconnect_start begins to log out and returns at once. done is called once
+ * with arg, after s was freed and all of its commands have ended; from this call
+ * on, the caller uses s no more, except for commands whose done was not called
+ * yet. done may be NULL. iser_context_free frees s, too; then done is not called. This
+ * function may be called from within a callback. */
+ISER_API void iser_disconnect_start(struct iser_session *s,
+				    void (*done)(void *arg), void *arg);
 /* iser_is_connected returns whether commands can be submitted: the session is
  * logged in, or is logging in again after a loss. */
 ISER_API bool iser_is_connected(const struct iser_session *s);
@@ -294,8 +334,40 @@ ISER_API void iser_get_counters(const struct iser_session *s,
  * ISER_E_CLOSED: the session is not connected; ISER_E_PROTOCOL: other data. */
 ISER_API int iser_ping(struct iser_session *s, size_t len, uint64_t *ns);
 
-/* iser_lun_reset sends LOGICAL UNIT RESET (RFC 7143 §11.5) and blocks until the
- * response. ISER_E_SCSI: the target did not carry it out. */
+/* iser_ping_start does the same and returns at once. done is called once with arg
+ * and the result. An error that this function returns is reported here only. */
+ISER_API int iser_ping_start(struct iser_session *s, size_t len,
+			     void (*done)(void *arg, int err, uint64_t ns),
+			     void *arg);
+
+/* Task management functions (RFC 7143 §11.5.1, RFC 7144 §5). */
+enum iser_function {
+	ISER_ABORT_TASK_SET = 2, /* the commands of this session at the unit */
+	ISER_CLEAR_TASK_SET = 4, /* of all sessions */
+	ISER_LUN_RESET = 5,
+	ISER_TARGET_WARM_RESET = 6,
+	ISER_TARGET_COLD_RESET = 7, /* drops all connections, too */
+	ISER_QUERY_TASK_SET = 10,
+	ISER_I_T_NEXUS_RESET = 11,
+};
+/*
+ * iser_manage_tasks sends a task management function and blocks until the
+ * response. lun is ignored by functions that concern the whole target. Commands of
+ * this session that the function ends, end with ISER_E_ABORTED before it returns.
+ * ISER_E_SCSI: the target did not carry it out, for example because it does not
+ * support the function; iser_message has the response.
+ */
+ISER_API int iser_manage_tasks(struct iser_session *s,
+			       enum iser_function function, int lun);
+/* iser_manage_tasks_start does the same and returns at once. done is called once
+ * with arg and the result. An error that this function returns is reported here
+ * only. */
+ISER_API int iser_manage_tasks_start(struct iser_session *s,
+				     enum iser_function function, int lun,
+				     void (*done)(void *arg, int err),
+				     void *arg);
+/* iser_lun_reset sends LOGICAL UNIT RESET: iser_manage_tasks with
+ * ISER_LUN_RESET. */
 ISER_API int iser_lun_reset(struct iser_session *s, int lun);
 /* iser_target_reset sends TARGET WARM RESET; else as iser_lun_reset. */
 ISER_API int iser_target_reset(struct iser_session *s);
@@ -365,6 +437,16 @@ struct iser_io {
  * loop leave in one system call. More commands than iser_url.depth wait for a
  * free task; their order for each unit is kept. */
 ISER_API void iser_submit(struct iser_session *s, struct iser_io *io);
+/*
+ * iser_abort ends a command that was submitted, by ABORT TASK if it was sent. io
+ * must have been submitted, and its session must exist. The
+ * command ends with ISER_E_ABORTED, or with its own result if that comes first or
+ * if the target does not abort it; its done is called as always, and not from
+ * within this call. After an abort the target may have executed the command in
+ * part. ISER_E_CLOSED, ISER_E_NOMEM: the request could not be sent, and the command
+ * goes on. 0 also for a command whose end is due.
+ */
+ISER_API int iser_abort(struct iser_io *io);
 /* iser_run submits a command with a done of its own, blocks until it has ended and
  * returns io->err. */
 ISER_API int iser_run(struct iser_session *s, struct iser_io *io);
@@ -451,10 +533,84 @@ struct iser_extent {
 ISER_API int iser_lba_status(struct iser_session *s, int lun, uint64_t lba,
 			     struct iser_extent *extents, int max);
 
-/* iser_prep_rw fills in lun, cdb, cdb_len and direction of io for a READ or WRITE
- * of blocks from lba on; the caller sets iov, niov and done. */
+/*
+ * ---- prepared commands ----
+ *
+ * These functions fill in lun, cdb, cdb_len, direction and short_ok of a zeroed
+ * io, for iser_submit or iser_run, and send nothing. The caller sets done and,
+ * unless the function has a struct iser_parameters, iov and niov. With it, io
+ * points to it: it must stay valid until the command has ended.
+ */
+
+/* The data of a command other than blocks: a parameter list or an answer. */
+struct iser_parameters {
+	struct iovec iov;
+	uint8_t data[2056]; /* REPORT LUNS of 256 units */
+};
+
+/* iser_prep_rw prepares a READ or WRITE of blocks from lba on. */
 ISER_API void iser_prep_rw(struct iser_io *io, int lun, bool write,
 			   uint64_t lba, uint32_t blocks);
+/* iser_prep_compare_and_write prepares a COMPARE AND WRITE (SBC-3 §5.2): iov has
+ * the blocks to compare with, then the blocks to write. A difference ends the
+ * command with ISER_E_SCSI and the sense key MISCOMPARE. */
+ISER_API void iser_prep_compare_and_write(struct iser_io *io, int lun,
+					  uint64_t lba, uint8_t blocks);
+/* iser_prep_write_same prepares a WRITE SAME(16) (SBC-3 §5.50) of one block, in
+ * iov, to `blocks` blocks from lba on. With unmap the unit may unmap the blocks,
+ * if they read like that block then. */
+ISER_API void iser_prep_write_same(struct iser_io *io, int lun, uint64_t lba,
+				   uint32_t blocks, bool unmap);
+/* iser_set_fua sets the FUA bit of a prepared READ, WRITE or COMPARE AND WRITE
+ * whose CDB has at least 10 bytes: the data are durable before the command
+ * ends. */
+ISER_API void iser_set_fua(struct iser_io *io);
+/* iser_prep_flush prepares a SYNCHRONIZE CACHE of `blocks` blocks from lba on; 0:
+ * to the end of the unit. It has no data. */
+ISER_API void iser_prep_flush(struct iser_io *io, int lun, uint64_t lba,
+			      uint32_t blocks);
+
+/* Blocks to deallocate. */
+struct iser_unmap_range {
+	uint64_t lba;
+	uint32_t blocks;
+	uint32_t reserved; /* 0 */
+};
+/* iser_prep_unmap prepares an UNMAP (SBC-3 §5.28) of n ranges. ISER_E_INVALID: n is
+ * 0 or more than 128. */
+ISER_API int iser_prep_unmap(struct iser_io *io, int lun,
+			     struct iser_parameters *p,
+			     const struct iser_unmap_range *ranges, unsigned n);
+/* iser_prep_test_unit_ready prepares a TEST UNIT READY, which has no data. */
+ISER_API void iser_prep_test_unit_ready(struct iser_io *io, int lun);
+/* iser_prep_inquiry prepares an INQUIRY: a VPD page (page >= 0) or standard INQUIRY
+ * data (page -1). The answer is the first io->transferred bytes of p->data. */
+ISER_API void iser_prep_inquiry(struct iser_io *io, int lun, int page,
+				struct iser_parameters *p);
+/* iser_prep_read_capacity prepares a READ CAPACITY(16). Units without logical block
+ * provisioning may not support it; iser_read_capacity then sends READ
+ * CAPACITY(10). */
+ISER_API void iser_prep_read_capacity(struct iser_io *io, int lun,
+				      struct iser_parameters *p);
+/* iser_parse_capacity reads the answer of a command of iser_prep_read_capacity that
+ * has succeeded. ISER_E_SHORT: it lacks the number of blocks; ISER_E_PROTOCOL: it
+ * is impossible, as for iser_read_capacity. */
+ISER_API int iser_parse_capacity(const struct iser_io *io,
+				 struct iser_capacity *c);
+/* iser_prep_report_luns prepares a REPORT LUNS. */
+ISER_API void iser_prep_report_luns(struct iser_io *io,
+				    struct iser_parameters *p);
+/* iser_parse_luns reads the answer of a command of iser_prep_report_luns that has
+ * succeeded. Returns what iser_report_luns does. */
+ISER_API int iser_parse_luns(const struct iser_io *io, int *luns, int max);
+/* iser_prep_lba_status prepares a GET LBA STATUS (SBC-3 §5.4) for at most max
+ * extents from lba on, and at most 64. */
+ISER_API void iser_prep_lba_status(struct iser_io *io, int lun, uint64_t lba,
+				   int max, struct iser_parameters *p);
+/* iser_parse_lba_status reads the answer of a command of iser_prep_lba_status that
+ * has succeeded. Returns what iser_lba_status does. */
+ISER_API int iser_parse_lba_status(const struct iser_io *io,
+				   struct iser_extent *extents, int max);
 
 #ifdef __cplusplus
 }

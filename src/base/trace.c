@@ -35,23 +35,44 @@ const char *trace_level_name(enum trace_level l)
 	return l <= TRACE_LEVEL_DEBUG ? names[l] : "?";
 }
 
-void trace_emit(struct trace *t, enum trace_event e, const char *fmt, ...)
+static void emit_text(struct trace *t, enum trace_event e,
+		      const struct trace_about *about, const char *fmt,
+		      va_list ap)
 {
 	char text[1024], plain[1024];
-	va_list ap;
 	size_t len;
 
-	if (!trace_wanted(t, trace_event_level(e)))
-		return;
-	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	/* names and reasons in the text may come from a peer */
 	len = strlen(text);
 	if (!text_is_plain(text, len)) {
 		text_escape(plain, sizeof(plain), text, len);
-		t->emit(t, e, plain);
+		t->emit(t, e, about, plain);
 		return;
 	}
-	t->emit(t, e, text);
+	t->emit(t, e, about, text);
+}
+
+void trace_emit(struct trace *t, enum trace_event e, const char *fmt, ...)
+{
+	static const struct trace_about nothing;
+	va_list ap;
+
+	if (!trace_wanted(t, trace_event_level(e)))
+		return;
+	va_start(ap, fmt);
+	emit_text(t, e, &nothing, fmt, ap);
+	va_end(ap);
+}
+
+void trace_emit_about(struct trace *t, enum trace_event e,
+		      const struct trace_about *about, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!trace_wanted(t, trace_event_level(e)))
+		return;
+	va_start(ap, fmt);
+	emit_text(t, e, about, fmt, ap);
+	va_end(ap);
 }

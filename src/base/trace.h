@@ -37,6 +37,7 @@ enum trace_level {
  X(DIGEST, WARN, "a digest or CRC error")                         \
  X(TMF, NOTICE, "a task management function and its response")    \
  X(MEDIUM, ERROR, "a backstore failed")                           \
+ X(SLOW, WARN, "a command took longer than --slow-command")       \
  X(RDMA, INFO, "an RDMA connection changed")                      \
  X(TERMINATE, WARN, "an RDMA Terminate was sent or received")     \
  X(RESOURCE, ERROR, "memory, descriptors or slots ran out")       \
@@ -50,10 +51,19 @@ enum trace_event {
 	TRACE_EVENT_COUNT,
 };
 
+/* The subjects of an event, as far as they are known: NULL or "" is unknown.
+ * The texts are borrowed; peers send the names. */
+struct trace_about {
+	const char *peer; /* "ADDRESS:PORT" of the connection */
+	const char *initiator, *target;
+};
+
 /* A sink of events; its owner embeds it. */
 struct trace {
 	enum trace_level level; /* the least severe level to emit */
-	void (*emit)(struct trace *t, enum trace_event event, const char *text);
+	/* about is never NULL; text is escaped, the texts of about are not */
+	void (*emit)(struct trace *t, enum trace_event event,
+		     const struct trace_about *about, const char *text);
 };
 
 /* The names are constant; "?" stands for a number outside of the enum. */
@@ -72,5 +82,9 @@ static inline bool trace_wanted(const struct trace *t, enum trace_level l)
  * passes it to t's sink if t's level allows; t may be NULL. */
 void trace_emit(struct trace *t, enum trace_event e, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* trace_emit_about does the same, with the subjects of the event. */
+void trace_emit_about(struct trace *t, enum trace_event e,
+		      const struct trace_about *about, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 #endif

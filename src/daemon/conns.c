@@ -5,17 +5,20 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "daemon/daemon.h"
+#include "daemon/portals.h"
 #include "net/conn.h"
 
 struct conn {
 	struct list link; /* worker's conns */
 	struct worker *worker;
+	const struct portal *portal;
 	struct net_conn *net; /* NULL: not open yet, or closed */
 	int fd;		      /* until its worker opens it; then -1 */
 	bool opened;
@@ -58,6 +61,7 @@ static void conn_free(struct conn *c)
 {
 	bool chosen = gate_leave(gate_of(c), &c->entry);
 
+	traffic_add(&c->worker->traffic, c->net, false);
 	net_conn_free(c->net);
 	c->net = NULL;
 	if (c->fd >= 0)
@@ -157,6 +161,13 @@ void conns_ended(void *arg, void *owner)
 	gate_end(&d->gate, &c->entry);
 }
 
+void conns_traffic(const struct worker *w, struct traffic *t)
+{
+	*t = w->traffic;
+	list_for_each(it, &w->conns)
+		traffic_add(t, list_entry(it, struct conn, link)->net, true);
+}
+
 const struct net_conn *conns_net(const void *owner)
 {
 	const struct conn *c = owner;
@@ -165,6 +176,21 @@ const struct net_conn *conns_net(const void *owner)
 }
 
 /* ---- opening ---- */
+
+/* Writes the address as tgt_conn_info has it: IPv4 as ::ffff:a.b.c.d. */
+static void fill_address(uint8_t out[16], const struct net_addr *a)
+{
+	const struct sockaddr_in *v4 = (const struct sockaddr_in *)&a->sa;
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&a->sa;
+
+	memset(out, 0, 16);
+	if (a->sa.ss_family == AF_INET6) {
+		memcpy(out, &v6->sin6_addr, 16);
+	} else if (a->sa.ss_family == AF_INET) {
+		out[10] = out[11] = 0xff;
+		memcpy(out + 12, &v4->sin_addr, 4);
+	}
+}
 
 static void fill_info(struct tgt_conn_info *info, struct conn *c)
 {
@@ -175,6 +201,8 @@ static void fill_info(struct tgt_conn_info *info, struct conn *c)
 	net_addr_str(&a, info->peer);
 	info->owner = c;
 	net_addr_str(&local, info->local);
+	fill_address(info->address, &a);
+	info->portal_group = c->portal->tag;
 }
 
 static int conn_opened(void *arg, struct dm_conn *dm)
@@ -193,22 +221,23 @@ static const struct net_conn_ops conn_ops = {
 	.closed = conn_closed,
 };
 
-static void fill_conn_config(const struct daemon *d,
+static void fill_conn_config(const struct portal *p,
 			     struct net_conn_config *cfg)
 {
 	net_conn_config_default(cfg, ISCSI_TARGET);
-	cfg->allow = d->options.transports;
-	if (d->options.strict)
+	cfg->allow = p->transports;
+	if (p->strict)
 		cfg->rules_rdma = cfg->rules_stream;
 	io_random(NULL, (uint8_t *)&cfg->seed, sizeof(cfg->seed));
 }
 
-static struct conn *conn_new(struct worker *w, int fd)
+static struct conn *conn_new(const struct portal *p, struct worker *w, int fd)
 {
 	struct conn *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
+	c->portal = p;
 	c->worker = w;
 	c->fd = fd;
 	list_init(&c->link);
@@ -228,7 +257,7 @@ static void conn_open(struct conn *c)
 		return;
 	}
 	c->fd = -1;
-	fill_conn_config(w->daemon, &cfg);
+	fill_conn_config(c->portal, &cfg);
 	c->net = net_conn_new(w->loop, fd, &cfg);
 	if (!c->net || net_conn_start(c->net, &conn_ops, c))
 		conn_free(c);
@@ -244,9 +273,10 @@ static void conn_arrive(struct dev_msg *m)
 
 void conns_accepted(void *arg, int fd, const struct net_addr *peer)
 {
-	struct daemon *d = arg;
+	const struct portal *p = arg;
+	struct daemon *d = p->daemon;
 	struct worker *w = &d->workers[d->next_worker % d->nworkers];
-	struct conn *c = conn_new(w, fd);
+	struct conn *c = conn_new(p, w, fd);
 	struct admission_entry *victim;
 
 	if (!c || !gate_arrive(&d->gate, &c->entry, peer, &victim)) {
@@ -266,7 +296,7 @@ void conns_accepted(void *arg, int fd, const struct net_addr *peer)
 
 void conns_short(void *arg, int err, const struct net_addr *peer)
 {
-	struct daemon *d = arg;
+	struct daemon *d = ((const struct portal *)arg)->daemon;
 	char name[NET_ADDR_STR] = "a connection";
 
 	if (peer)
@@ -288,7 +318,7 @@ static bool verbs_start(struct conn *c, struct verbs_conn *vc)
 	struct net_conn_config cfg;
 	struct net_addr local, peer;
 
-	fill_conn_config(w->daemon, &cfg);
+	fill_conn_config(c->portal, &cfg);
 	c->net = net_conn_new_verbs(w->loop, w->verbs, vc, &cfg);
 	if (!c->net)
 		return false;
@@ -301,8 +331,9 @@ static bool verbs_start(struct conn *c, struct verbs_conn *vc)
 
 static void verbs_accepted(void *arg, struct verbs_conn *vc)
 {
-	struct worker *w = arg;
-	struct conn *c = conn_new(w, -1);
+	const struct portal_worker *at = arg;
+	struct worker *w = at->worker;
+	struct conn *c = conn_new(at->portal, w, -1);
 
 	if (!c)
 		return;
@@ -324,28 +355,29 @@ static void verbs_accepted(void *arg, struct verbs_conn *vc)
 /* A connection request of an RDMA device on its way to a worker. */
 struct verbs_arrival {
 	struct dev_msg msg;
-	struct worker *worker;
+	struct portal_worker *at;
 	struct verbs_request *request;
 };
 
 static void verbs_arrive(struct dev_msg *m)
 {
 	struct verbs_arrival *a = container_of(m, struct verbs_arrival, msg);
-	struct worker *w = a->worker;
+	struct worker *w = a->at->worker;
 
-	net_verbs_module(w->verbs)->take(a->request, verbs_accepted, w);
+	net_verbs_module(w->verbs)->take(a->request, verbs_accepted, a->at);
 	free(a);
 }
 
 void conns_verbs_asked(void *arg, struct verbs_request *r)
 {
-	struct daemon *d = arg;
+	const struct portal *p = arg;
+	struct daemon *d = p->daemon;
 	struct worker *w = &d->workers[d->next_worker++ % d->nworkers];
 	const struct verbs_module *m = net_verbs_module(d->workers[0].verbs);
 	struct verbs_arrival *a;
 
 	if (w->index == 0) {
-		m->take(r, verbs_accepted, w);
+		m->take(r, verbs_accepted, &p->at[0]);
 		return;
 	}
 	a = malloc(sizeof(*a));
@@ -355,7 +387,7 @@ void conns_verbs_asked(void *arg, struct verbs_request *r)
 		return;
 	}
 	*a = (struct verbs_arrival){ .msg.run = verbs_arrive,
-				     .worker = w,
+				     .at = &p->at[w->index],
 				     .request = r };
 	worker_post(d, w->index, &a->msg);
 }

@@ -7,13 +7,19 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "daemon/chap.h"
+#include "daemon/apply.h"
+#include "daemon/config/model.h"
 #include "daemon/daemon.h"
 #include "daemon/health.h"
 #include "daemon/luns/state.h"
+#include "daemon/metrics/http.h"
+#include "daemon/metrics/snapshot.h"
 #include "daemon/rpc/control.h"
 #include "daemon/say.h"
+#include "daemon/service.h"
 #include "daemon/shutdown.h"
+#include "daemon/takeover.h"
+#include "daemon/units.h"
 
 /* ---- signals ---- */
 
@@ -44,7 +50,9 @@ static bool handle_other(struct daemon *d, int signo)
 {
 	switch (signo) {
 	case SIGHUP:
-		chap_reload(d);
+		service_reloading(d);
+		apply_reload(d);
+		service_ready(d);
 		return true;
 	case SIGUSR1:
 		log_status(d);
@@ -144,11 +152,15 @@ static int open_daemon(struct daemon *d)
 		err = setup_target(d);
 	if (!err)
 		err = listen_open(d);
+	if (!err)
+		err = setup_directory(d);
 	if (!err && d->options.control) {
 		d->control = control_open(d, d->options.control);
 		if (!d->control)
 			err = EXIT_ERROR;
 	}
+	if (!err)
+		err = http_open(d);
 	if (!err)
 		listen_limits(d);
 	if (!err)
@@ -163,6 +175,9 @@ static int open_daemon(struct daemon *d)
 /* Closes what open_daemon has opened, also if it has failed. */
 static void close_daemon(struct daemon *d)
 {
+	snapshot_abandon(d);
+	apply_end(d);
+	http_close(d);
 	if (d->control)
 		control_close(d->control);
 	listen_close(d);
@@ -174,6 +189,11 @@ static void close_daemon(struct daemon *d)
 		net_verbs_close(d->workers[i].verbs);
 	if (d->server)
 		dev_server_free(d->server);
+	for (unsigned i = 0; i < d->nunits; i++)
+		unit_free(d->units[i]); /* after the key files are closed */
+	free(d->units);
+	listen_free(d);
+	service_close(d);
 	if (d->workers && d->loops[0]) {
 		io_timer_clear(d->loops[0], &d->limit);
 		close_signals(d);
@@ -183,16 +203,33 @@ static void close_daemon(struct daemon *d)
 	state_close(d->state);
 }
 
+static void log_start(struct daemon *d)
+{
+	const struct cfg_model *m = d->model;
+	const char *io = io_backend_name(io_loop_backend(d->loops[0]));
+
+	if (m->targets.n == 1)
+		trace_emit(&d->log.trace, TRACE_START,
+			   "serving %u LUN%s as %s (%s)", d->nunits,
+			   d->nunits == 1 ? "" : "s", m->targets.v[0].name, io);
+	else
+		trace_emit(&d->log.trace, TRACE_START,
+			   "serving %u units as %u targets (%s)", d->nunits,
+			   m->targets.n, io);
+}
+
 static void serve_until_stopped(struct daemon *d)
 {
 	int err;
 
 	d->phase = DAEMON_SERVING;
-	trace_emit(&d->log.trace, TRACE_START, "serving %u LUN%s as %s (%s)",
-		   d->nlus, d->nlus == 1 ? "" : "s", d->options.name,
-		   io_backend_name(io_loop_backend(d->loops[0])));
+	log_start(d);
 	dev_server_resume(d->server);
+	setup_save_ports(d);
+	handover_free(d->inherited); /* what the configuration does not have */
+	d->inherited = NULL;
 	listen_print_urls(d);
+	service_ready(d);
 	err = io_loop_run(d->loops[0]);
 	if (err) {
 		say("event loop: %s", strerror(-err));
@@ -200,25 +237,51 @@ static void serve_until_stopped(struct daemon *d)
 	}
 }
 
-int daemon_run(const struct options *o)
+/* Waits until the iserd at the control socket has ended. */
+static int inherit(struct daemon *d)
 {
+	d->inherited = takeover_ask(d->options.control);
+	return d->inherited ? 0 : EXIT_ERROR;
+}
+
+/* Frees what close_daemon leaves. */
+static void daemon_free(struct daemon *d)
+{
+	handover_free(d->inherited);
+	log_fini(&d->log);
+	cfg_model_free(d->changes.first);
+	cfg_model_free(d->model);
+	free(d);
+}
+
+int daemon_run(struct cfg_model *m)
+{
+	const struct options *o = &m->options;
 	struct daemon *d = calloc(1, sizeof(*d));
 	int code;
 
 	if (!d) {
 		say("out of memory");
+		cfg_model_free(m);
 		return EXIT_ERROR;
 	}
+	d->model = m;
 	d->options = *o;
 	d->signals.fd = -1;
-	log_init(&d->log, o->log);
+	list_init(&d->snapshots);
+	log_init(&d->log, o->log.level, o->log.format);
 	gate_init(&d->gate, &o->limits, &d->log.trace);
-	code = open_daemon(d);
+	code = service_open(d);
+	if (!code && o->start.takeover)
+		code = inherit(d);
+	if (!code)
+		code = open_daemon(d);
 	if (!code) {
 		serve_until_stopped(d);
 		workers_stop(d);
 		d->hung = !health_close(d);
 		shutdown_flush(d);
+		takeover_collect(d);
 		code = d->exit_code;
 		/* Tasks or requests in progress still use their memory, and
 		 * helper threads that hang cannot be joined. */
@@ -227,6 +290,8 @@ int daemon_run(const struct options *o)
 		trace_emit(&d->log.trace, TRACE_STOP, "ended");
 	}
 	close_daemon(d);
-	free(d);
+	if (!takeover_finish(d) && !code)
+		code = EXIT_ERROR;
+	daemon_free(d);
 	return code;
 }

@@ -13,13 +13,22 @@
 #include "daemon/gate.h"
 #include "daemon/log.h"
 #include "daemon/mailbox.h"
+#include "daemon/metrics/traffic.h"
 #include "net/net.h"
 #include "net/verbs.h"
+#include "target/directory.h"
 #include "target/target.h"
 
+struct cfg_model;
+struct change;
 struct control;
+struct handover;
 struct health;
+struct http;
+struct portal;
+struct service;
 struct state;
+struct unit;
 
 struct worker {
 	struct daemon *daemon;
@@ -33,9 +42,11 @@ struct worker {
 	struct tgt_worker *target;
 	struct net_verbs *verbs; /* NULL: no RDMA devices; worker 0 listens */
 	struct list conns;	 /* conns.c */
+	struct traffic traffic;	 /* of connections that have ended */
 	struct io_timer clock;	 /* the next deadline of the target */
 	struct io_timer chores;
 	bool chores_set;
+	struct io_defer count; /* tgt_worker_count, at the end of a turn */
 	/* shutdown */
 	struct dev_msg drain, kill, idle;
 	struct io_timer drain_tick;
@@ -49,26 +60,48 @@ enum daemon_phase {
 };
 
 struct daemon {
-	struct options options;
+	struct cfg_model *model; /* in force */
+	struct options options;	 /* those of the model */
 	struct log log;
 	enum daemon_phase phase;
 	struct worker *workers;
 	struct io_loop **loops; /* [i] is worker i's */
 	unsigned nworkers;
 	struct dev_server *server;
-	struct dev_lu *lus[LUNS_MAX];
-	unsigned nlus;
+	struct unit **units; /* units.h */
+	unsigned nunits;
 	struct tgt *target;
 	struct gate gate;
-	struct net_listener *listeners[LISTEN_MAX];
-	unsigned nlisteners;
+	/* portals.h; [i] is that of the model's portal group i. Connections
+	 * still refer to those that are retired. */
+	struct {
+		struct portal **all, **retired;
+		unsigned n, nretired;
+	} portals;
 	unsigned next_worker; /* for the next connection */
 	struct io_watch signals;
 	struct control *control;
 	struct state *state; /* NULL: without --state */
 	struct health *health;
-	uid_t uid; /* of the user that iserd becomes (setup_user) */
-	gid_t gid;
+	struct service *service;
+	struct http *http;     /* NULL: without --metrics */
+	struct list snapshots; /* metrics/snapshot.c: in progress */
+	struct {	       /* of the user that iserd becomes (setup_user) */
+		uid_t uid;
+		gid_t gid;
+	} user;
+	struct {			 /* apply.c */
+		struct change *now;	 /* in progress; NULL: none */
+		struct cfg_model *first; /* of the start, if no longer in
+					    force: options borrows from it */
+	} changes;
+	/* what the iserd before this one has handed over, until iserd serves;
+	 * NULL: nothing (takeover.h) */
+	struct handover *inherited;
+	/* what the next iserd gets, and its connection to the control socket;
+	 * NULL: none has asked */
+	struct handover *handover;
+	int handover_sock;
 	/* shutdown */
 	unsigned nidle;
 	bool hung; /* requests to a store do not end: exit without close_daemon */
@@ -79,9 +112,9 @@ struct daemon {
 /* daemon_block_signals: SIGHUP, SIGUSR1 and SIGUSR2 do not end iserd from now
  * on; they stay pending until the loop reads them. First thing in main. */
 void daemon_block_signals(void);
-/* daemon_run serves until a signal or "shutdown" ends it; returns the exit
- * code. */
-int daemon_run(const struct options *o);
+/* daemon_run serves the configuration m, which it takes over, until a signal or
+ * "shutdown" ends it; returns the exit code. */
+int daemon_run(struct cfg_model *m);
 
 /*
  * worker.c. worker_post, worker_buf_*, worker_wall_ms, worker_later and
@@ -117,22 +150,27 @@ void worker_later(void *arg, unsigned worker, unsigned ms, struct dev_msg *m);
 /* worker_rearm makes the worker set its timer to the target's next deadline at
  * the end of the turn; on the worker's thread. */
 void worker_rearm(void *arg, unsigned worker);
+/* worker_time is tgt_config.clock. */
+xtime worker_time(void *arg, unsigned worker, bool exact);
+/* worker_count_later is tgt_config.count_later. */
+void worker_count_later(void *arg, unsigned worker);
 /* worker_set_clock sets the worker's timer to the target's next deadline. */
 void worker_set_clock(struct worker *w);
 /* worker_busy starts the timers of a worker that gets a connection. */
 void worker_busy(struct worker *w);
 
 /* conns.c */
-/* conns_accepted takes over the socket fd (net_listen). Worker 0. */
+/* conns_accepted takes over the socket fd (net_listen); arg is the struct portal.
+ * Worker 0. */
 void conns_accepted(void *arg, int fd, const struct net_addr *peer);
 /* conns_verbs_asked takes over a connection request of an RDMA device
- * (net_verbs_listen). Worker 0. */
+ * (net_verbs_listen); arg is the struct portal. Worker 0. */
 void conns_verbs_asked(void *arg, struct verbs_request *r);
 /* conns_drain drops the connections that the target does not know yet. On the
  * worker's thread. */
 void conns_drain(struct worker *w);
 /* conns_short drops a half-open connection where accept has no descriptor or
- * memory left (net_listener_on_short). Worker 0. */
+ * memory left (net_listener_on_short); arg is the struct portal. Worker 0. */
 void conns_short(void *arg, int err, const struct net_addr *peer);
 /*
  * conns_logged_in is tgt_config.logged_in: counts the connection as a session.
@@ -149,18 +187,27 @@ void conns_ended(void *arg, void *owner);
 /* conns_net returns the socket or queue pair of a connection, of which owner is
  * tgt_conn_info.owner. On its worker's thread. */
 const struct net_conn *conns_net(const void *owner);
+/* conns_traffic fills *t with what the connections of the worker have moved,
+ * those that have ended included. On its worker's thread. */
+void conns_traffic(const struct worker *w, struct traffic *t);
 
 /* setup.c: each returns 0, or an exit code after a message. */
-/* setup_stores opens the LUNs of the options and makes the device server with
- * its units and target port groups. */
+/* setup_stores makes the device server, with the units and the target port groups
+ * of the model. */
 int setup_stores(struct daemon *d);
-/* setup_target makes the target, with its secrets. */
+/* setup_target makes the target role. */
 int setup_target(struct daemon *d);
+/* setup_directory brings the targets of the model into force, with the addresses
+ * of the listeners and the secrets that it reads. */
+int setup_directory(struct daemon *d);
+/* setup_save_ports saves the identifiers of target ports that a configuration file
+ * has, after setup_user, and after each change of the targets. */
+void setup_save_ports(const struct daemon *d);
 /* setup_user becomes the user of --user, once everything is open. */
 int setup_user(const struct daemon *d);
 
 /* listen.c */
-/* listen_open opens the listeners. Returns 0, or an exit code after a message;
+/* listen_open opens the portal groups of the model. Returns 0, or an exit code after a message;
  * the caller calls listen_close in both cases. */
 int listen_open(struct daemon *d);
 /* listen_close closes all listeners, so that no connection arrives any more. A
@@ -169,6 +216,8 @@ void listen_close(struct daemon *d);
 /* listen_limits raises the limit of open files and reduces the limits of
  * d->gate to what it allows; after all files are open. */
 void listen_limits(struct daemon *d);
+/* listen_free frees the portal groups; after the last connection. */
+void listen_free(struct daemon *d);
 /* listen_print_urls prints the URL of each LUN at each address on standard
  * output. */
 void listen_print_urls(const struct daemon *d);

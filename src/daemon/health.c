@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "daemon/say.h"
+#include "daemon/units.h"
 
 #define CHECK_TIME  (5 * XTIME_S)
 #define CLOSE_LIMIT (2 * XTIME_S)
@@ -14,28 +15,27 @@ struct health {
 	struct io_timer timer;
 	struct bs_req req;
 	bool is_checking, closing; /* is_checking: a check is in progress */
-	unsigned at;		   /* the check is of d->lus[at] */
-	enum bs_trouble found[LUNS_MAX];
-	bool flush_failed[LUNS_MAX];
+	unsigned at;		   /* the check is of d->units[at] */
 };
 
 static void check_flushes(struct health *h)
 {
 	const struct daemon *d = h->d;
 
-	for (unsigned i = 0; i < d->nlus; i++) {
-		bool failed = dev_lu_flush_failed(d->lus[i]);
+	for (unsigned i = 0; i < d->nunits; i++) {
+		struct unit *u = d->units[i];
+		bool failed = dev_lu_flush_failed(u->lu);
 
-		if (failed && !h->flush_failed[i])
+		if (failed && !u->flush_failed)
 			trace_emit(&h->d->log.trace, TRACE_MEDIUM,
 				   "LUN %u, %s: a flush failed: data that were "
 				   "written before it may be lost; write them "
 				   "again, or end this state with iserctl "
 				   "clear lun=%u",
-				   dev_lu_lun(d->lus[i]),
-				   dev_lu_backstore(d->lus[i])->name,
-				   dev_lu_lun(d->lus[i]));
-		h->flush_failed[i] = failed;
+				   dev_lu_lun(u->lu),
+				   dev_lu_backstore(u->lu)->name,
+				   dev_lu_lun(u->lu));
+		u->flush_failed = failed;
 	}
 }
 
@@ -44,16 +44,16 @@ static void check_next(struct health *h);
 static void check_done(struct bs_req *req)
 {
 	struct health *h = container_of(req, struct health, req);
-	const struct dev_lu *lu = h->d->lus[h->at];
+	struct unit *u = h->d->units[h->at];
 
 	h->is_checking = false;
 	if (!req->result) {
-		if (req->trouble && req->trouble != h->found[h->at])
+		if (req->trouble && req->trouble != u->trouble)
 			trace_emit(&h->d->log.trace, TRACE_MEDIUM,
-				   "LUN %u, %s: %s", dev_lu_lun(lu),
-				   dev_lu_backstore(lu)->name,
+				   "LUN %u, %s: %s", dev_lu_lun(u->lu),
+				   dev_lu_backstore(u->lu)->name,
 				   bs_trouble_str(req->trouble));
-		h->found[h->at] = req->trouble;
+		u->trouble = req->trouble;
 	}
 	h->at++;
 	check_next(h);
@@ -70,13 +70,13 @@ static void check_next(struct health *h)
 {
 	struct daemon *d = h->d;
 
-	while (h->at < d->nlus && !is_checked(d->lus[h->at]))
+	while (h->at < d->nunits && !is_checked(d->units[h->at]->lu))
 		h->at++;
-	if (h->at == d->nlus || h->closing)
+	if (h->at == d->nunits || h->closing)
 		return;
 	h->is_checking = true;
 	h->req = (struct bs_req){ .op = BS_CHECK, .done = check_done };
-	bs_submit(dev_lu_backstore(d->lus[h->at]), &h->req);
+	bs_submit(dev_lu_backstore(d->units[h->at]->lu), &h->req);
 }
 
 /* A check that hangs, such as of a file on a server that does not answer, is
@@ -130,14 +130,19 @@ bool health_close(struct daemon *d)
 	}
 	/* The helper thread still writes to h->req: h is never freed. */
 	say("%s: cannot end its check: the file system does not answer",
-	    dev_lu_backstore(d->lus[h->at])->name);
+	    dev_lu_backstore(d->units[h->at]->lu)->name);
 	return false;
 }
 
-enum bs_trouble health_of(const struct daemon *d, uint16_t lun)
+bool health_checks(const struct daemon *d, const struct unit *u)
 {
-	for (unsigned i = 0; d->health && i < d->nlus; i++)
-		if (dev_lu_lun(d->lus[i]) == lun)
-			return d->health->found[i];
-	return BS_SOUND;
+	const struct health *h = d->health;
+
+	return h && h->is_checking && d->units[h->at] == u;
+}
+
+void health_detached(struct daemon *d, unsigned index)
+{
+	if (d->health && d->health->at > index)
+		d->health->at--;
 }

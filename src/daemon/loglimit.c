@@ -29,10 +29,7 @@ static void cut_to_prefix(char name[LOGLIMIT_NAME])
 	snprintf(name, LOGLIMIT_NAME, "[%s/64]", text);
 }
 
-/* Copies the address without the port from a text like "10.0.0.9:41234 ..." or
- * "[2001:db8::9]:41234 ...". False: text does not begin with the address of a
- * peer. */
-static bool address_of(const char *text, char name[LOGLIMIT_NAME])
+bool loglimit_host(const char *text, char name[LOGLIMIT_NAME])
 {
 	size_t len = strcspn(text, " "), host = len;
 
@@ -45,7 +42,6 @@ static bool address_of(const char *text, char name[LOGLIMIT_NAME])
 		return false;
 	memcpy(name, text, host);
 	name[host] = '\0';
-	cut_to_prefix(name);
 	return true;
 }
 
@@ -144,7 +140,8 @@ bool loglimit_admit(struct loglimit *l, enum trace_event e, const char *text,
 
 	*dropped = 0;
 	s->n = 0;
-	if (address_of(text, name)) {
+	if (loglimit_host(text, name)) {
+		cut_to_prefix(name);
 		p = find_peer(l, name, s);
 		p->used = now;
 		if (!peer_may(l, p, e, now))

@@ -58,6 +58,10 @@ struct loglimit_summary {
  */
 bool loglimit_admit(struct loglimit *l, enum trace_event e, const char *text,
 		    xtime now, unsigned *dropped, struct loglimit_summary *s);
+/* loglimit_host copies the address without the port from a text like
+ * "10.0.0.9:41234 ..." or "[2001:db8::9]:41234 ...". False: text does not begin
+ * with the address of a peer. */
+bool loglimit_host(const char *text, char name[LOGLIMIT_NAME]);
 /* loglimit_due writes a summary that is due to *s; false: none is due. */
 bool loglimit_due(struct loglimit *l, xtime now, struct loglimit_summary *s);
 

@@ -5,6 +5,15 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+static void (*through)(void *arg, const char *text);
+static void *through_arg;
+
+void say_through(void (*write)(void *arg, const char *text), void *arg)
+{
+	through = write;
+	through_arg = arg;
+}
+
 void say(const char *fmt, ...)
 {
 	char text[1024];
@@ -13,5 +22,8 @@ void say(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "iserd: %s\n", text);
+	if (through)
+		through(through_arg, text);
+	else
+		fprintf(stderr, "iserd: %s\n", text);
 }

@@ -10,5 +10,9 @@
  * goes through trace_emit (log.h).
  */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* say_through: from now on say passes each TEXT to write, which must be safe
+ * from any thread; NULL: standard error again. Before other threads start, or
+ * after they have ended. */
+void say_through(void (*write)(void *arg, const char *text), void *arg);
 
 #endif

@@ -11,6 +11,8 @@
 #include "backstore/backstore.h"
 #include "base/err.h"
 #include "daemon/say.h"
+#include "daemon/service.h"
+#include "daemon/units.h"
 
 /* Limits of the end: until sessions that have not logged out are dropped, then
  * until iserd no longer waits for them. */
@@ -47,7 +49,10 @@ static void drain_worker(struct dev_msg *m)
 	struct worker *w = container_of(m, struct worker, drain);
 
 	dev_server_stop(w->daemon->server);
-	tgt_worker_drain(w->target, io_now(w->loop));
+	if (w->daemon->phase == DAEMON_KILLING)
+		tgt_worker_kill(w->target);
+	else
+		tgt_worker_drain(w->target, io_now(w->loop));
 	conns_drain(w);
 	worker_set_clock(w);
 	check_idle(&w->drain_tick);
@@ -93,16 +98,28 @@ void shutdown_init(struct daemon *d)
 	}
 }
 
-void shutdown_begin(struct daemon *d, const char *why)
+static void begin_end(struct daemon *d, enum daemon_phase phase, xtime limit,
+		      const char *why)
 {
 	if (d->phase != DAEMON_SERVING)
 		return;
-	d->phase = DAEMON_DRAINING;
+	d->phase = phase;
 	trace_emit(&d->log.trace, TRACE_STOP, "%s: shutting down", why);
+	service_stopping(d, why);
 	listen_close(d);
 	for (unsigned i = 0; i < d->nworkers; i++)
 		worker_post(d, i, &d->workers[i].drain);
-	io_timer_set(d->loops[0], &d->limit, io_now(d->loops[0]) + DRAIN_LIMIT);
+	io_timer_set(d->loops[0], &d->limit, io_now(d->loops[0]) + limit);
+}
+
+void shutdown_begin(struct daemon *d, const char *why)
+{
+	begin_end(d, DAEMON_DRAINING, DRAIN_LIMIT, why);
+}
+
+void shutdown_at_once(struct daemon *d, const char *why)
+{
+	begin_end(d, DAEMON_KILLING, KILL_LIMIT, why);
 }
 
 struct flush {
@@ -118,7 +135,7 @@ static void flush_done(struct bs_req *req)
 /* Submits the flush of LUN i's store; one without a cache needs none. */
 static void submit_flush(struct daemon *d, unsigned i, struct flush *f)
 {
-	struct bs *b = dev_lu_backstore(d->lus[i]);
+	struct bs *b = dev_lu_backstore(d->units[i]->lu);
 
 	f->req = (struct bs_req){ .op = BS_FLUSH, .done = flush_done };
 	if (d->nidle == d->nworkers && !d->hung)
@@ -130,7 +147,7 @@ static void submit_flush(struct daemon *d, unsigned i, struct flush *f)
 
 static bool is_flush_in_progress(const struct daemon *d, const struct flush *f)
 {
-	for (unsigned i = 0; i < d->nlus; i++)
+	for (unsigned i = 0; i < d->nunits; i++)
 		if (!f[i].done)
 			return true;
 	return false;
@@ -140,9 +157,9 @@ static bool is_flush_in_progress(const struct daemon *d, const struct flush *f)
  * data of the earlier one are lost. */
 static void report_flush(struct daemon *d, unsigned i, const struct flush *f)
 {
-	const struct bs *b = dev_lu_backstore(d->lus[i]);
+	const struct bs *b = dev_lu_backstore(d->units[i]->lu);
 
-	if (f->done && !f->req.result && !dev_lu_flush_failed(d->lus[i]))
+	if (f->done && !f->req.result && !dev_lu_flush_failed(d->units[i]->lu))
 		return;
 	d->exit_code = EXIT_ERROR;
 	if (!f->done || f->req.result)
@@ -151,7 +168,7 @@ static void report_flush(struct daemon *d, unsigned i, const struct flush *f)
 	else
 		say("%s: a flush failed while LUN %u was served: data that "
 		    "were written before it may be lost",
-		    b->name, dev_lu_lun(d->lus[i]));
+		    b->name, dev_lu_lun(d->units[i]->lu));
 }
 
 /* Flushes all stores at once, so that a flush that hangs does not use up the
@@ -159,18 +176,18 @@ static void report_flush(struct daemon *d, unsigned i, const struct flush *f)
 void shutdown_flush(struct daemon *d)
 {
 	xtime limit = io_now_exact() + (d->hung ? HUNG_LIMIT : FLUSH_LIMIT);
-	struct flush *f = calloc(d->nlus + 1, sizeof(*f));
+	struct flush *f = calloc(d->nunits + 1, sizeof(*f));
 
 	if (!f) {
 		say("out of memory: the stores were not flushed");
 		d->exit_code = EXIT_ERROR;
 		return;
 	}
-	for (unsigned i = 0; i < d->nlus; i++)
+	for (unsigned i = 0; i < d->nunits; i++)
 		submit_flush(d, i, &f[i]);
 	while (is_flush_in_progress(d, f) && io_now_exact() < limit)
 		io_loop_turn(d->loops[0], 50 * XTIME_MS);
-	for (unsigned i = 0; i < d->nlus; i++)
+	for (unsigned i = 0; i < d->nunits; i++)
 		report_flush(d, i, &f[i]);
 	/* Requests in progress still write to f: it is never freed then. */
 	if (is_flush_in_progress(d, f))

@@ -82,6 +82,25 @@ void worker_later(void *arg, unsigned worker, unsigned ms, struct dev_msg *m)
 	}
 }
 
+xtime worker_time(void *arg, unsigned worker, bool exact)
+{
+	const struct daemon *d = arg;
+
+	return exact ? io_now_exact() : io_now(d->workers[worker].loop);
+}
+
+static void count_commands(struct io_defer *d)
+{
+	tgt_worker_count(container_of(d, struct worker, count)->target);
+}
+
+void worker_count_later(void *arg, unsigned worker)
+{
+	struct daemon *d = arg;
+
+	io_loop_defer(d->workers[worker].loop, &d->workers[worker].count);
+}
+
 void worker_set_clock(struct worker *w)
 {
 	io_timer_set(w->loop, &w->clock, tgt_worker_deadline(w->target));
@@ -151,6 +170,8 @@ static int worker_init(struct daemon *d, struct worker *w, unsigned index)
 	list_init(&w->conns);
 	w->clock.fire = expire_deadlines;
 	w->chores.fire = do_chores;
+	w->count.run = count_commands;
+	list_init(&w->count.link);
 	bufpool_init(&w->bufs, POOL_KEPT / d->nworkers);
 	w->loop = io_loop_new(d->options.io, &err);
 	if (!w->loop) {
@@ -159,14 +180,25 @@ static int worker_init(struct daemon *d, struct worker *w, unsigned index)
 		    d->options.io == IO_URING ? "; try --io epoll" : "");
 		return EXIT_ERROR;
 	}
-	io_loop_set_spin(w->loop, d->options.spin_us * XTIME_US);
+	io_loop_set_spin(w->loop, d->options.threads.spin_us * XTIME_US);
 	mailbox_init(&w->mail, w->loop);
 	d->loops[index] = w->loop;
 	return 0;
 }
 
+/* glibc takes large blocks from its heap once one was freed; calloc then writes to
+ * them. The zeros that each ram: and null: backstore lends would become memory, and
+ * a change of the configuration would write gigabytes on worker 0. */
+static void map_large_blocks(void)
+{
+#ifdef __GLIBC__
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
+
 int workers_open(struct daemon *d)
 {
+	map_large_blocks();
 	d->nworkers = d->options.workers;
 	d->workers = calloc(d->nworkers, sizeof(*d->workers));
 	d->loops = calloc(d->nworkers, sizeof(*d->loops));
@@ -193,6 +225,7 @@ void workers_close(struct daemon *d)
 		io_timer_clear(w->loop, &w->clock);
 		io_timer_clear(w->loop, &w->chores);
 		io_timer_clear(w->loop, &w->drain_tick);
+		io_defer_cancel(&w->count);
 		mailbox_fini(&w->mail);
 		bufpool_fini(&w->bufs);
 		io_loop_free(w->loop);
@@ -226,7 +259,7 @@ static void *thread_main(void *arg)
 	struct worker *w = arg;
 	int err;
 
-	if (w->daemon->options.pin)
+	if (w->daemon->options.threads.pin)
 		pin_to_cpu(w);
 	err = io_loop_run(w->loop);
 	if (err)
@@ -247,7 +280,7 @@ int workers_start(struct daemon *d)
 		}
 		w->started = true;
 	}
-	if (d->options.pin)
+	if (d->options.threads.pin)
 		pin_to_cpu(&d->workers[0]);
 	return 0;
 }

@@ -19,8 +19,10 @@
 #include "device/share.h"
 
 struct bs;
-struct dev_server; /* the logical units behind one target (SCSI device) */
+struct dev_server; /* the logical units of the process, and its target ports */
 struct dev_lu;
+struct dev_itl;
+struct dev_map;
 struct dev_nexus;
 struct dev_task;
 
@@ -81,6 +83,10 @@ struct dev_env {
 	 * is ignored. */
 	void (*later)(void *arg, unsigned worker, unsigned ms,
 		      struct dev_msg *m);
+	/* The time of a monotonic clock on the calling worker: at the beginning
+	 * of the turn, or exactly. With `later`, for dev_limits; NULL: they are
+	 * ignored. */
+	xtime (*time)(void *arg, unsigned worker, bool exact);
 	void *arg;
 };
 
@@ -93,7 +99,17 @@ enum dev_type {
 	DEV_NTYPES,
 };
 
+/* How many commands that use blocks, and how many bytes of their data, a unit executes
+ * in a second; 0: no limit. The bursts are what may come at once after a pause: the
+ * amount of two milliseconds at least; 0: of a tenth of a second. */
+struct dev_limits {
+	uint64_t ops, ops_burst;
+	uint64_t bytes, bytes_burst;
+};
+
 struct dev_lu_config {
+	/* The number of the unit in the server, below 16,384; the LUN for a
+	 * nexus without a map. */
 	uint16_t lun;
 	enum dev_type type;
 	bool read_only;
@@ -104,6 +120,9 @@ struct dev_lu_config {
 	/* The most bytes per second that SANITIZE OVERWRITE writes; 0: no
 	 * limit. */
 	uint64_t erase_rate;
+	/* WCE is 0 and cannot be changed: each write is durable at its end */
+	bool write_through;
+	struct dev_limits limits;
 	/* the unit has records (dev_env.save), so APTPL and saved mode pages */
 	bool keeps;
 	/* INQUIRY data, padded with spaces; empty: the default */
@@ -121,6 +140,9 @@ struct dev_server *dev_server_new(const struct dev_env *env,
  * complete, from the records of dev_lu_restore. After all units were added,
  * on worker 0. */
 void dev_server_resume(struct dev_server *s);
+/* dev_lu_resume does that for one unit, which was added and restored later. On worker
+ * 0. */
+void dev_lu_resume(struct dev_lu *lu);
 /*
  * dev_server_stop ends background work (SANITIZE, FORMAT UNIT) soon;
  * dev_server_is_busy returns whether some is still in progress.
@@ -131,20 +153,43 @@ bool dev_server_is_busy(const struct dev_server *s);
  * caller has ended all background work, nexuses and tasks. */
 void dev_server_free(struct dev_server *s);
 
-/* dev_lu_add adds a unit over the backstore b, which the device then owns; b
- * NULL: a DEV_CD without a medium. ERR_BUSY: the LUN is in use; ERR_RANGE:
- * LUN beyond 255 (peripheral / flat addressing of SAM-5); ERR_NOMEM. After
+/* dev_lu_add adds a unit over the backstore b, which the device then owns; at any
+ * time, on worker 0. While nexuses exist, those without a map get the unit soon, after
+ * the calling turn, with REPORTED LUNS DATA HAS CHANGED at their other units. b
+ * NULL: a DEV_CD without a medium. ERR_BUSY: the number is in use; ERR_RANGE:
+ * the number is above 16,383 (flat addressing of SAM-5); ERR_NOMEM. After
  * an error the caller still owns b. */
 int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	       struct bs *b);
 /* dev_lu_add_pass adds a passthrough unit, whose commands the real device p
  * executes; the device then owns p. Errors as of dev_lu_add. Uses lun,
- * read_only and keeps of cfg. */
+ * read_only, keeps and limits of cfg. */
 int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
 		    struct pass *p);
-/* dev_lu_get returns the unit with this LUN, or NULL. */
+/*
+ * dev_lu_remove ends the unit: it has no number any more, its tasks are aborted, and its
+ * erasure, tokens and copies end (an erasure with a record continues when the unit is
+ * added again). No map in use has the unit. Nexuses without a map get REPORTED LUNS DATA
+ * HAS CHANGED at their other units. Calls done on worker 0, never from within, after the
+ * backstore was flushed (err: the result of that) and closed. On worker 0. ERR_BUSY: the
+ * unit is being removed already; ERR_NOMEM.
+ */
+int dev_lu_remove(struct dev_lu *lu, void (*done)(void *arg, int err),
+		  void *arg);
+/*
+ * dev_lu_configure changes read_only, rotational, write_through, limits, vendor, product,
+ * revision and serial of the unit to those of cfg, whose other members are ignored. Every
+ * nexus of the unit gets INQUIRY DATA HAS CHANGED, MODE PARAMETERS CHANGED or both.
+ * Calls done, maybe from within, when they have. On worker 0. ERR_NOMEM: nothing was
+ * done; ERR_BUSY: such a change is in progress, or the unit is being removed.
+ */
+int dev_lu_configure(struct dev_lu *lu, const struct dev_lu_config *cfg,
+		     void (*done)(void *arg), void *arg);
+/* dev_lu_get returns the unit with this number, or NULL. dev_lu_from returns the first
+ * unit whose number is not below `lun`, or NULL. */
 struct dev_lu *dev_lu_get(struct dev_server *s, uint16_t lun);
-/* dev_lu_lun returns the LUN of the unit. */
+struct dev_lu *dev_lu_from(struct dev_server *s, unsigned lun);
+/* dev_lu_lun returns the number of the unit. */
 uint16_t dev_lu_lun(const struct dev_lu *lu);
 /* dev_lu_backstore returns the backstore, borrowed. The backstore of a
  * passthrough unit has a name and a UUID, but no blocks. The backstore of a
@@ -173,16 +218,27 @@ int dev_lu_change_medium(struct dev_lu *lu, struct bs *b, bool force,
 			 void (*done)(void *arg, int err), void *arg);
 
 /*
- * dev_lu_restore reads a record that dev_env.save saved; before the first
- * nexus. ERR_DATA_DIGEST, ERR_TRUNCATED, ERR_FORMAT, ERR_LIMIT: the record is
+ * dev_lu_restore reads a record that dev_env.save saved; in the same turn as
+ * dev_lu_add, before a map has the unit. ERR_DATA_DIGEST, ERR_TRUNCATED, ERR_FORMAT, ERR_LIMIT: the record is
  * damaged; ERR_NOT_FOUND: the record belongs to another backstore; ERR_NOMEM.
  */
 int dev_lu_restore(struct dev_lu *lu, enum dev_kept kind, const uint8_t *data,
 		   size_t len);
 
+/*
+ * dev_lu_hand_over encodes the persistent reservations of the unit, also those
+ * without APTPL, for another process that goes on with the same backstore. *bytes
+ * is the caller's, from malloc; NULL with *len 0: there are none. After the last
+ * nexus, or on worker 0 while no change is in progress. ERR_NOMEM.
+ * dev_lu_take_over puts them in force there; before the first nexus; errors as of
+ * dev_lu_restore.
+ */
+int dev_lu_hand_over(const struct dev_lu *lu, uint8_t **bytes, size_t *len);
+int dev_lu_take_over(struct dev_lu *lu, const uint8_t *bytes, size_t len);
+
 /* dev_lu_lose_reservations: call it if the record of the reservations cannot
  * be read: the unit refuses most commands until REPLACE LOST RESERVATION
- * (SPC-4 §5.13.5.3). Before the first nexus, on a unit with .keeps. */
+ * (SPC-4 §5.13.5.3). At the time of dev_lu_restore, on a unit with .keeps. */
 void dev_lu_lose_reservations(struct dev_lu *lu);
 
 /* The reservations of a unit, for the administrator. Names are borrowed for
@@ -212,17 +268,29 @@ void dev_lu_registrations(const struct dev_lu *lu,
 
 /* dev_lun_decode reads an 8-byte LUN as a number (SAM-5 §4.7: simple,
  * peripheral and flat addressing, one level). ERR_NOT_FOUND: another form.
- * dev_lun_encode returns the 8-byte LUN. */
+ * dev_lun_encode returns the 8-byte LUN: peripheral addressing below 256, flat
+ * addressing above. */
 int dev_lun_decode(uint64_t wire, uint16_t *lun);
 uint64_t dev_lun_encode(uint16_t lun);
 
-/* dev_port_add adds a target port by its SCSI name and returns its relative target
- * port identifier; a port that was added before keeps its identifier. Before the
- * first nexus. ERR_LIMIT: there are 65,535 ports; ERR_TOO_LONG; ERR_NOMEM. */
+/* dev_port_add adds a target port by its SCSI name, "TARGET,t,0xTAG", and returns its
+ * relative target port identifier; a port that was added before keeps its identifier.
+ * The ports of one target name form one SCSI device, whose nexuses see no other ports.
+ * At any time, on worker 0. ERR_LIMIT: there are 65,535 ports; ERR_TOO_LONG; ERR_NOMEM. */
 int dev_port_add(struct dev_server *s, const char *name, uint16_t *rtpi);
 
-/* dev_server_first_port sets the first relative target port identifier (1);
- * before the first dev_port_add. */
+/* dev_port_remember reserves the identifier that a port had in an earlier process, since
+ * persistent registrations name ports by their identifiers: dev_port_add gives it to the
+ * port of this name only. Before the first dev_port_add. ERR_BUSY: the name has
+ * another identifier, or the identifier another name; ERR_RANGE: identifier 0; ERR_TOO_LONG; ERR_NOMEM. dev_ports_each
+ * calls fn for each port that was added or reserved, on worker 0. */
+int dev_port_remember(struct dev_server *s, const char *name, uint16_t rtpi);
+void dev_ports_each(const struct dev_server *s,
+		    void (*fn)(void *arg, const char *name, uint16_t rtpi),
+		    void *arg);
+
+/* dev_server_first_port sets the smallest identifier of a new port (1); before the
+ * first dev_port_add. */
 void dev_server_first_port(struct dev_server *s, uint16_t rtpi);
 
 /*
@@ -304,6 +372,28 @@ int dev_port_set(struct dev_server *s, uint16_t port, bool offline,
 int dev_group_set(struct dev_server *s, const struct dev_group_change *c,
 		  void (*done)(void *arg, int err), void *arg);
 
+/* ---- LUN maps: the units that a nexus can access ---- */
+
+struct dev_map_entry {
+	uint16_t lun; /* for the nexus */
+	struct dev_lu *lu;
+	bool read_only; /* for the nexus */
+};
+
+/* dev_map_new makes a map of n entries, which are copied. Maps are immutable and
+ * counted: the caller releases *map by dev_map_put. The units must outlive the map.
+ * ERR_BUSY: a LUN or a unit occurs twice; ERR_RANGE: a LUN above 16,383; ERR_NOMEM. */
+int dev_map_new(struct dev_server *s, const struct dev_map_entry *e, unsigned n,
+		struct dev_map **map);
+/* dev_map_get counts one more user of m and returns m; dev_map_put releases one, and
+ * frees m with the last. On any worker; NULL: no effect. */
+struct dev_map *dev_map_get(struct dev_map *m);
+void dev_map_put(struct dev_map *m);
+/* dev_map_has returns whether a nexus with the map m (NULL: every unit) can access the
+ * unit. dev_map_equal returns whether two maps, or NULL, give the same access. */
+bool dev_map_has(const struct dev_map *m, const struct dev_lu *lu);
+bool dev_map_equal(const struct dev_map *a, const struct dev_map *b);
+
 /* ---- nexus: one initiator port, one target port ---- */
 
 struct dev_nexus_config {
@@ -312,6 +402,9 @@ struct dev_nexus_config {
 	char initiator_port[256], target_port[256];
 	uint16_t relative_target_port; /* VPD 83h */
 	char target_name[224];	       /* VPD 83h */
+	/* The units of the nexus; the device counts itself. NULL: every unit,
+	 * by its number. */
+	struct dev_map *map;
 	/*
 	 * Aborts all tasks of this nexus at the unit except `except`, because
 	 * of another initiator (PREEMPT AND ABORT, SPC-4 §5.13.11.2.6; QERR,
@@ -319,7 +412,7 @@ struct dev_nexus_config {
 	 * dev_nexus_tasks_gone after the last one. On the nexus's worker. NULL:
 	 * the nexus never has tasks at that time.
 	 */
-	void (*abort_tasks)(void *arg, uint64_t lun,
+	void (*abort_tasks)(void *arg, const struct dev_lu *lu,
 			    const struct dev_task *except);
 	void *arg;
 };
@@ -328,6 +421,19 @@ struct dev_nexus_config {
  * each unit; cfg is copied. NULL: no memory. */
 struct dev_nexus *dev_nexus_open(struct dev_server *s,
 				 const struct dev_nexus_config *cfg);
+/* dev_nexus_unit returns the unit that n knows by this LUN in wire form, or NULL. On
+ * n's worker. */
+struct dev_lu *dev_nexus_unit(const struct dev_nexus *n, uint64_t wire);
+/*
+ * dev_nexus_set_map gives n another map, which the device counts (NULL: every unit, by
+ * its number). The caller has aborted the tasks of n at the units that n loses: what n has
+ * reserved by RESERVE(6/10) and the ACAs of n are released there. Units of both maps keep
+ * their state, with REPORTED LUNS DATA HAS CHANGED if a LUN differs and MODE PARAMETERS
+ * CHANGED if read_only differs; new units begin with POWER ON. Calls done, maybe from
+ * within, on n's worker. One call at a time.
+ */
+void dev_nexus_set_map(struct dev_nexus *n, struct dev_map *map,
+		       void (*done)(void *arg), void *arg);
 /* dev_nexus_part begins the I_T nexus loss: releases the reservations of
  * RESERVE(6/10) and the ACAs of n, then calls done, maybe from within. n has
  * no task, and gets none. */
@@ -476,6 +582,8 @@ struct dev_task {
 	struct dev_copy *copy;
 	/* task.c: results of dev_task_begin */
 	struct {
+		/* what the nexus has at t->lu; NULL as t->lu */
+		struct dev_itl *itl;
 		bool refused; /* status and sense data are set */
 		/* 1 + the unit attention that the task reports; attention.c */
 		uint8_t attention;
@@ -504,6 +612,7 @@ struct dev_task {
 	/* order/: the state of the task in the task set */
 	struct {
 		struct list in_set; /* dev_nexus.tasks, until the task ends */
+		struct list paced;  /* dev_lane.pace.waiting; rate.c */
 		bool past_aca;	    /* an ACA does not block the task */
 	} order;
 	struct {
@@ -629,7 +738,7 @@ bool dev_lu_own_task_sets(const struct dev_lu *lu);
 /* dev_nexus_commands_cleared establishes unit attention 2Fh/00h, because
  * another initiator cleared commands of n (CLEAR TASK SET, TAS = 0). On the
  * nexus's worker. */
-void dev_nexus_commands_cleared(struct dev_nexus *n, uint64_t lun);
+void dev_nexus_commands_cleared(struct dev_nexus *n, const struct dev_lu *lu);
 /* dev_nexus_attention returns whether a unit attention is pending at the
  * LUN; info gets the parameters of QUERY ASYNCHRONOUS EVENT (SAM-5 §7.9). On
  * the nexus's worker. */

@@ -35,11 +35,11 @@ static void visit_reset(struct dev_change *c, unsigned worker)
 		dev_power_wake(lu);
 	}
 	dev_priorities_forget(lu, worker);
-	list_for_each(it, &lu->server->nexuses[worker]) {
-		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+	list_for_each(it, &lu->lanes[worker].itls) {
+		struct dev_itl *i = list_entry(it, struct dev_itl, link);
 
-		dev_attention_set(n, lu->cfg.lun, UA_BUS_DEVICE_RESET);
-		dev_copies_forget(n, lu);
+		dev_attention_set(i, UA_BUS_DEVICE_RESET);
+		dev_copies_forget(i->nexus, lu);
 	}
 	rsv_visit(c, worker);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* server.c: creates and frees the device, its logical units and its target
- * ports. */
+/* server.c: creates and frees the device and its logical units. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +7,7 @@
 #include "device/cd/cd.h"
 #include "device/copy/copy.h"
 #include "device/keep/keep.h"
+#include "device/live.h"
 #include "device/order/taskset.h"
 #include "device/pass/pass_unit.h"
 #include "device/primary/mode.h"
@@ -16,7 +16,9 @@
 #include "device/unit/attention.h"
 #include "device/unit/command.h"
 #include "device/unit/condition.h"
+#include "device/unit/ports.h"
 #include "device/unit/range.h"
+#include "device/unit/settings.h"
 
 struct dev_server *dev_server_new(const struct dev_env *env,
 				  uint32_t max_transfer)
@@ -37,10 +39,11 @@ struct dev_server *dev_server_new(const struct dev_env *env,
 		list_init(&s->nexuses[i]);
 		list_init(&s->closing[i]);
 	}
+	list_init(&s->leaving);
 	dev_changes_init(&s->lu_changes);
 	dev_changes_init(&s->keep_changes);
 	dev_changes_init(&s->alua_changes);
-	s->first_port = 1;
+	s->next_port = 1;
 	dev_command_index(s, dev_rows_all);
 	return s;
 }
@@ -55,30 +58,29 @@ static void free_closing(struct dev_server *s)
 			dev_nexus_free(list_entry(it, struct dev_nexus, link));
 }
 
+static void end_lu(struct dev_lu *lu)
+{
+	dev_tokens_fini(lu);
+	dev_lu_free(lu);
+}
+
 void dev_server_free(struct dev_server *s)
 {
+	struct dev_lu *lu;
+	struct list *it;
+
 	if (!s)
 		return;
+	s->is_ending = true;
 	dev_changes_forget(&s->lu_changes);
 	free_closing(s);
-	dev_tokens_fini(s);
-	for (unsigned i = 0; i < DEV_MAX_LUNS; i++) {
-		if (!s->lus[i])
-			continue;
-		dev_lu_reservations_fini(s->lus[i]);
-		if (s->lus[i]->bs)
-			bs_close(s->lus[i]->bs);
-		if (s->lus[i]->pass.device)
-			s->lus[i]->pass.device->ops->close(
-				s->lus[i]->pass.device);
-		for (unsigned w = 0; w < s->env.nworkers; w++)
-			dev_priorities_forget(s->lus[i], w);
-		dev_lanes_fini(s->lus[i]);
-		free(s->lus[i]->kept);
-		free(s->lus[i]);
-	}
+	while ((lu = dev_lu_from(s, 0)))
+		end_lu(lu);
+	while ((it = list_pop_front(&s->leaving)))
+		end_lu(list_entry(it, struct dev_lu, live.link));
+	lun_table_fini(&s->lus);
 	dev_server_groups_fini(s);
-	free(s->ports);
+	dev_ports_fini(s);
 	free(s);
 }
 
@@ -89,6 +91,15 @@ static bool has_uuid(const struct dev_lu_config *cfg)
 	return memcmp(cfg->uuid, none, sizeof(none)) != 0;
 }
 
+/* The caller of dev_lu_add still owns the backstore. */
+static void drop_new(struct dev_lu *lu)
+{
+	dev_lanes_fini(lu);
+	dev_settings_fini(lu);
+	free(lu->kept);
+	free(lu);
+}
+
 int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	       struct bs *b)
 {
@@ -96,30 +107,33 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 
 	if (cfg->lun >= DEV_MAX_LUNS)
 		return ERR_RANGE;
-	if (s->lus[cfg->lun])
+	if (dev_lu_get(s, cfg->lun))
 		return ERR_BUSY;
 	lu = calloc(1, sizeof(*lu));
 	if (!lu)
 		return ERR_NOMEM;
 	lu->server = s;
 	lu->cfg = *cfg;
-	if (dev_keep_init(lu) || dev_lanes_init(lu)) {
-		free(lu->kept);
-		free(lu);
+	lu->live.refs = 1;
+	list_init(&lu->live.link);
+	lu->bs = b;
+	if (dev_keep_init(lu) || dev_settings_init(lu) || dev_lanes_init(lu)) {
+		drop_new(lu);
 		return ERR_NOMEM;
 	}
-	lu->bs = b;
 	lu->block_size = b ? b->block_size : CD_BLOCK;
 	lu->block_shift = (unsigned)__builtin_ctz(lu->block_size);
 	lu->blocks = b ? b->size >> lu->block_shift : 0;
 	dev_lu_hard_reset(lu);
-	lu->read_only = cfg->read_only || !b || (b->caps & BS_CAP_READ_ONLY);
 	lu->condition = b ? LU_READY : LU_EMPTY;
 	memcpy(lu->uuid, has_uuid(cfg) || !b ? cfg->uuid : b->uuid, 16);
 	lu->protection = b && b->protection ? b->protection->type : 0;
 	dev_lu_reservations_init(lu);
-	s->lus[cfg->lun] = lu;
-	s->units[s->nunits++] = lu;
+	if (lun_table_set(&s->lus, cfg->lun, lu)) {
+		drop_new(lu);
+		return ERR_NOMEM;
+	}
+	dev_lu_arrive(lu);
 	return 0;
 }
 
@@ -131,8 +145,10 @@ int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
 {
 	const struct dev_lu_config c = { .lun = cfg->lun,
 					 .read_only = cfg->read_only,
-					 .keeps = cfg->keeps };
+					 .keeps = cfg->keeps,
+					 .limits = cfg->limits };
 	struct bs *empty = bs_null_new(p->name, 0, 512);
+	struct dev_lu *lu;
 	int err = ERR_NOMEM;
 
 	if (empty) {
@@ -145,9 +161,10 @@ int dev_lu_add_pass(struct dev_server *s, const struct dev_lu_config *cfg,
 		return err;
 	}
 	p->max_transfer = MIN(p->max_transfer, s->max_transfer);
-	s->lus[cfg->lun]->pass.device = p;
-	s->lus[cfg->lun]->pass.owns = dev_pass_owns;
-	s->lus[cfg->lun]->blocks = 1;
+	lu = dev_lu_get(s, cfg->lun);
+	lu->pass.device = p;
+	lu->pass.owns = dev_pass_owns;
+	lu->blocks = 1;
 	return 0;
 }
 
@@ -164,34 +181,4 @@ int dev_lu_restore(struct dev_lu *lu, enum dev_kept kind, const uint8_t *data,
 	if (!err)
 		dev_keep_restored(lu);
 	return err;
-}
-
-/* ---- target ports ---- */
-
-int dev_port_add(struct dev_server *s, const char *name, uint16_t *rtpi)
-{
-	unsigned i = 0;
-	void *more;
-
-	if (strlen(name) >= sizeof(s->ports[0]))
-		return ERR_TOO_LONG;
-	while (i < s->nports && strcmp(s->ports[i], name) != 0)
-		i++;
-	*rtpi = (uint16_t)(s->first_port + i);
-	if (i < s->nports)
-		return 0;
-	if (i == DEV_MAX_PORTS || s->first_port + i > UINT16_MAX)
-		return ERR_LIMIT;
-	more = realloc(s->ports, (i + 1) * sizeof(s->ports[0]));
-	if (!more)
-		return ERR_NOMEM;
-	s->ports = more;
-	memcpy(s->ports[i], name, strlen(name) + 1);
-	s->nports++;
-	return 0;
-}
-
-void dev_server_first_port(struct dev_server *s, uint16_t rtpi)
-{
-	s->first_port = rtpi;
 }

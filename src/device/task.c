@@ -15,8 +15,10 @@
 #include "device/unit/attention.h"
 #include "device/unit/condition.h"
 #include "device/unit/flush.h"
+#include "device/unit/itl.h"
 #include "device/unit/memory.h"
 #include "device/unit/range.h"
+#include "device/unit/rate.h"
 #include "device/unit/task_state.h"
 #include "device/unit/tokens.h"
 
@@ -85,7 +87,7 @@ static bool is_write_protected(struct dev_task *t)
 {
 	if (!(t->row->flags & CMD_WRITES))
 		return false;
-	if (t->lu->read_only)
+	if (dev_is_read_only(t->lu) || t->begun.itl->read_only)
 		return dev_check(t, SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
 	return DEV_CTL(t->lu, swp) &&
 	       dev_check(t, SENSE_DATA_PROTECT, ASC_SOFTWARE_WRITE_PROTECTED);
@@ -100,8 +102,8 @@ static int check_lu(struct dev_task *t)
 	if (t->row->flags & CMD_ANY_LUN)
 		return 0;
 	if (!(t->row->flags & CMD_NO_ATTENTION))
-		t->begun.attention = (uint8_t)dev_attention_take(
-			t->nexus, t->lu->cfg.lun, &s);
+		t->begun.attention =
+			(uint8_t)dev_attention_take(t->begun.itl, &s);
 	if (t->begun.attention)
 		return dev_sense(t, &s);
 	return is_denied(t) || is_write_protected(t);
@@ -244,9 +246,15 @@ static void run_in_range(struct dev_task *t)
 		dev_no_resources(t);
 }
 
-static void run_enabled(struct dev_task *t)
+static void run_paced(struct dev_task *t)
 {
 	if (is_still_admitted(t))
+		run_in_range(t);
+}
+
+static void run_enabled(struct dev_task *t)
+{
+	if (is_still_admitted(t) && !dev_rate_delays(t))
 		run_in_range(t);
 }
 
@@ -268,6 +276,7 @@ void dev_task_execute(struct dev_task *t)
 static const struct dev_flow flow = {
 	.ended = dev_set_ended,
 	.enabled = run_enabled,
+	.paced = run_paced,
 	.execute = dev_task_execute,
 };
 
@@ -302,17 +311,29 @@ static void clear(struct dev_task *t)
 	t->waits = t->held_back = t->share.execute_due = false;
 }
 
+/* t uses its unit no more: the nexus may have lost the unit meanwhile. */
+static void let_go_of_unit(struct dev_task *t)
+{
+	struct dev_nexus *n = t->nexus;
+
+	if (t->begun.itl)
+		t->begun.itl->users--;
+	t->begun.itl = NULL;
+	if (!list_empty(&n->left))
+		dev_nexus_sweep(n);
+}
+
 int dev_task_begin(struct dev_task *t)
 {
 	uint64_t want = 0;
-	uint16_t lun;
 	int err;
 
 	clear(t);
 	dev_task_go(t, DEV_TASK_WANTS_DATA);
-	if (!dev_lun_decode(t->lun, &lun))
-		t->lu = dev_lu_get(t->nexus->server, lun);
-	if (t->lu) {
+	t->begun.itl = dev_itl_find(t->nexus, t->lun);
+	if (t->begun.itl) {
+		t->begun.itl->users++;
+		t->lu = t->begun.itl->lu;
 		/* read first: a later change is then noticed */
 		t->begun.changes = dev_lu_changes(t->lu);
 		t->begun.medium = medium_of(t->lu);
@@ -330,6 +351,7 @@ int dev_task_begin(struct dev_task *t)
 	if (err) {
 		dev_set_leave(t);
 		dev_task_go(t, DEV_TASK_NEW);
+		let_go_of_unit(t);
 	}
 	return err;
 }
@@ -356,6 +378,7 @@ void dev_task_end(struct dev_task *t)
 	if (t->copy)
 		dev_copy_abort(t);
 	dev_task_go(t, DEV_TASK_NEW);
+	let_go_of_unit(t);
 }
 
 int dev_task_abort(struct dev_task *t, void (*released)(struct dev_task *t))

@@ -66,6 +66,7 @@ static void end_cleared(struct ini_session *s, struct ini_task *t)
 		   "command %02x: the target does not have it; it was lost, or "
 		   "another initiator reset the unit",
 		   t->cdb[0]);
+	t->check.clearing = true;
 	if (dm_deallocate_task_resources(s->dm, &t->dm) != ERR_AGAIN)
 		ini_cleared_released(t);
 }
@@ -77,6 +78,87 @@ void ini_cleared_released(struct ini_task *t)
 	s->abandoned++;
 	ini_task_end(t, ERR_ABORTED);
 	ini_pump(s);
+}
+
+/* ---- commands that this initiator ends ---- */
+
+static bool is_cleared_by(const struct ini_task *t, const struct ini_request *r)
+{
+	if (t->check.clearing || !sn_lt(t->cmdsn, r->cmdsn))
+		return false;
+	switch ((enum iscsi_tmf)r->function) {
+	case ISCSI_TMF_ABORT_TASK_SET:
+	case ISCSI_TMF_CLEAR_TASK_SET:
+	case ISCSI_TMF_LU_RESET:
+		return t->lun == r->lun;
+	case ISCSI_TMF_TARGET_WARM_RESET:
+	case ISCSI_TMF_TARGET_COLD_RESET:
+	case ISCSI_TMF_I_T_NEXUS_RESET:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static struct ini_task *first_cleared_by(const struct ini_session *s,
+					 const struct ini_request *r)
+{
+	list_for_each(it, &s->sent) {
+		struct ini_task *t = list_entry(it, struct ini_task, link);
+
+		if (is_cleared_by(t, r))
+			return t;
+	}
+	return NULL;
+}
+
+void ini_cleared_by(struct ini_session *s, const struct ini_request *r)
+{
+	const struct ini_request copy = *r; /* a done may end the request */
+	struct ini_task *t;
+
+	while ((t = first_cleared_by(s, &copy)))
+		end_cleared(s, t);
+}
+
+static void abort_answered(struct ini_request *r, int err,
+			   const struct dm_control *rsp)
+{
+	struct ini_task *t = container_of(r, struct ini_task, abort.request);
+
+	t->abort.in_progress = false;
+	if (!err && (rsp->pdu.tmf_response == ISCSI_TMF_COMPLETE ||
+		     rsp->pdu.tmf_response == ISCSI_TMF_NO_TASK))
+		end_cleared(t->session, t);
+}
+
+int ini_abort(struct ini_task *t, xtime deadline)
+{
+	struct ini_session *s = t->session;
+	int err;
+
+	if (t->state == INI_TASK_WAITING) {
+		ini_task_end(t, ERR_ABORTED);
+		return 0;
+	}
+	if (t->state != INI_TASK_SENT || t->abort.in_progress ||
+	    t->check.clearing)
+		return 0;
+	t->abort.request.done = abort_answered;
+	err = ini_task_management(s, &t->abort.request, ISCSI_TMF_ABORT_TASK,
+				  t->lun, t, deadline);
+	t->abort.in_progress = !err;
+	return err;
+}
+
+void ini_forget_abort(struct ini_task *t)
+{
+	if (!t->abort.in_progress)
+		return;
+	t->abort.in_progress = false;
+	list_del(&t->abort.request.link);
+	ini_slot_free(t->session, t->abort.request.itt);
+	t->session->abandoned++;
 }
 
 /* ---- queries ---- */
@@ -148,6 +230,8 @@ static bool is_due(const struct ini_session *s, const struct ini_task *t,
 {
 	xtime age = now - t->check.at;
 
+	if (t->check.clearing)
+		return false;
 	if (t->check.missing)
 		return age >= QUERY_AGAIN;
 	if (t->check.suspect)

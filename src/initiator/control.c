@@ -64,6 +64,9 @@ int ini_task_management(struct ini_session *s, struct ini_request *r,
 	ctl.pdu.tmf.function = (uint8_t)function;
 	ctl.pdu.tmf.rtt = ref ? ref->dm.itt : ISCSI_RESERVED_TAG;
 	ctl.pdu.tmf.ref_cmdsn = ref ? ref->cmdsn : 0;
+	r->function = (uint8_t)function;
+	r->lun = lun;
+	r->cmdsn = s->window.cmdsn;
 	return start_request(s, r, &ctl, deadline);
 }
 
@@ -205,7 +208,13 @@ static int handle_answer(struct ini_session *s, const struct dm_control *ctl)
 			   iscsi_opcode_name(slot->request->op));
 		return ERR_PROTOCOL;
 	}
-	ini_request_end(s, slot->request, 0, ctl);
+	if (ctl->pdu.op == ISCSI_TMF_RESPONSE &&
+	    ctl->pdu.tmf_response == ISCSI_TMF_COMPLETE)
+		ini_cleared_by(s, slot->request);
+	/* a command that ended may have ended the request */
+	slot = ini_slot_find(s, ctl->pdu.itt);
+	if (slot && slot->request)
+		ini_request_end(s, slot->request, 0, ctl);
 	return 0;
 }
 

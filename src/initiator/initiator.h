@@ -68,11 +68,34 @@ const char *ini_transport(const struct ini_session *s);
 
 #define INI_SENSE_MAX 252
 
+/* A request other than a SCSI command. */
+struct ini_request {
+	/* rsp: NULL when err is not 0. Borrowed for the call. */
+	void (*done)(struct ini_request *r, int err,
+		     const struct dm_control *rsp);
+	xtime deadline;
+	/* the session's own */
+	uint8_t op; /* of the request */
+	uint32_t itt;
+	struct list link;
+	/* of task management */
+	uint8_t function; /* enum iscsi_tmf */
+	uint64_t lun;
+	uint32_t cmdsn;
+};
+
 /* What cleared.c knows about a task. */
 struct ini_task_check {
 	xtime at;	 /* when the task was sent or last queried */
 	uint8_t missing; /* successive answers that did not know the task */
 	bool suspect;	 /* a unit attention implies that it may be cleared */
+	bool clearing;	 /* the target does not have it; the datamover does */
+};
+
+/* The ABORT TASK of ini_abort. */
+struct ini_task_abort {
+	struct ini_request request;
+	bool in_progress;
 };
 
 struct ini_task {
@@ -114,31 +137,28 @@ struct ini_task {
 	uint32_t cmdsn;
 	uint8_t state;
 	struct ini_task_check check; /* cleared.c */
+	struct ini_task_abort abort; /* cleared.c */
 };
 
 /* ini_submit sends a command, or queues it until the window opens. t is borrowed
  * until done, which is called from within only where the session cannot send. */
 void ini_submit(struct ini_session *s, struct ini_task *t, xtime now);
 
-/* ---- other requests ---- */
+/* ini_abort ends a command that was submitted: at once, with done called from
+ * within, if it was not sent yet; else by ABORT TASK. It ends with ERR_ABORTED
+ * unless its response comes first, or the target does not abort it. Returns 0, also
+ * if the command has ended, or the error of ini_task_management. */
+int ini_abort(struct ini_task *t, xtime deadline);
 
-struct ini_request {
-	/* rsp: NULL when err is not 0. Borrowed for the call. */
-	void (*done)(struct ini_request *r, int err,
-		     const struct dm_control *rsp);
-	xtime deadline;
-	/* the session's own */
-	uint8_t op; /* of the request */
-	uint32_t itt;
-	struct list link;
-};
+/* ---- other requests ---- */
 
 /* Each of these borrows r until done and returns 0, or an error and does not call
  * done: ERR_CLOSED, ERR_BUSY (no tag, or no room at the target), ERR_TOO_LONG,
  * ERR_NOMEM. */
 
 /* ini_task_management sends a function for a LUN; ref is the task that it refers
- * to, or NULL. */
+ * to, or NULL. If the target carries out a function that ends commands of this
+ * session, they end with ERR_ABORTED before done is called. */
 int ini_task_management(struct ini_session *s, struct ini_request *r,
 			enum iscsi_tmf function, uint64_t lun,
 			const struct ini_task *ref, xtime deadline);

@@ -107,6 +107,11 @@ void ini_expire_tasks(struct ini_session *s, xtime now);
 void ini_cleared_attention(struct ini_session *s, const struct ini_task *t);
 /* ini_cleared_check asks the target for the first task that is due. */
 void ini_cleared_check(struct ini_session *s, xtime now);
+/* ini_cleared_by: the target has carried out the task management function r. The
+ * commands that it ends get no response (RFC 7143 §4.2.3.3). */
+void ini_cleared_by(struct ini_session *s, const struct ini_request *r);
+/* ini_forget_abort: t ends before the response to its ABORT TASK. */
+void ini_forget_abort(struct ini_task *t);
 /* ini_cleared_released: the datamover has let go of a cleared task. */
 void ini_cleared_released(struct ini_task *t);
 

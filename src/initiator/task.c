@@ -190,6 +190,7 @@ void ini_submit(struct ini_session *s, struct ini_task *t, xtime now)
 	t->sense_len = 0;
 	t->underflow = t->overflow = false;
 	t->resid = t->in_done = t->moved = 0;
+	t->check.clearing = t->abort.in_progress = false;
 	t->state = INI_TASK_WAITING;
 	list_init(&t->link);
 	if (!ini_is_full_feature(s)) {
@@ -212,6 +213,7 @@ void ini_task_end(struct ini_task *t, int err)
 	struct ini_session *s = t->session;
 
 	list_del(&t->link);
+	ini_forget_abort(t);
 	if (t->state == INI_TASK_SENT) {
 		ini_slot_free(s, t->dm.itt);
 		s->in_flight--;

@@ -70,15 +70,19 @@ struct iscsi_login_id {
 /* What the target role decides about the identity of a login. */
 struct iscsi_login_verdict {
 	uint16_t status;    /* enum iscsi_login_status; SUCCESS: continue */
+	const char *why;    /* of another status, for the log; or NULL */
 	char redirect[280]; /* TargetAddress for MOVED_* */
 	char target_alias[ISCSI_NAME_MAX + 1]; /* empty: not sent */
 	uint16_t tpgt;
-	/* The secret that the initiator has to prove; NULL: none. Borrowed
-	 * until the end of the login. */
-	const struct iscsi_chap_secret *chap_in;
+	bool chap; /* the initiator has to prove a secret (find_secret) */
 	/* The secret that the target proves if the initiator requires that;
-	 * NULL: none. Borrowed likewise. */
+	 * NULL: none. Borrowed until the end of the login. */
 	const struct iscsi_chap_secret *chap_out;
+};
+
+/* What a target may choose by the TargetName of a login. */
+struct iscsi_login_tuning {
+	bool prefer_digests, strict_names; /* as in iscsi_login_config */
 };
 
 struct iscsi_login_config {
@@ -98,9 +102,20 @@ struct iscsi_login_config {
 	const struct iscsi_chap_secret *chap_out; /* we prove; or NULL */
 	const struct iscsi_chap_secret *chap_in;  /* target proves; or NULL */
 
+	/* target: tune may change *t, which has the values of this config,
+	 * before the first request is processed, which has this TargetName (as
+	 * it was received; "": none). NULL: not needed. */
+	void (*tune)(void *arg, const char *target_name,
+		     struct iscsi_login_tuning *t);
 	/* target: identify fills *v; called once, when the names are known */
 	void (*identify)(void *arg, const struct iscsi_login_id *id,
 			 struct iscsi_login_verdict *v);
+	/* target: find_secret returns the secret of the account with this
+	 * CHAP_N, borrowed until the call of the engine returns; NULL: no
+	 * account has that name. Needed if a verdict requires CHAP. It should
+	 * take the same time for all names. */
+	const struct iscsi_chap_secret *(*find_secret)(void *arg,
+						       const char *name);
 	/* target: admit is called before the last response is built. It returns
 	 * enum iscsi_login_status and stores the TSIH of the session, which is
 	 * new if id->tsih is 0. */

@@ -131,18 +131,25 @@ static bool is_response_of(const struct iscsi_login_engine *e,
 	       chap_equal(right, a->response, n);
 }
 
-/* theirs: the secret that the peer has to prove; own: the secret that we prove,
- * or NULL. */
+/* The secret that stands for the one of an unknown name. */
+static const struct iscsi_chap_secret no_secret = { .secret_len = 16 };
+
+/* theirs: the secret that the peer has to prove, or NULL: its name is unknown;
+ * own: the secret that we prove, or NULL. For an unknown name a response is
+ * computed as well: the text and the time of the answer must not show the peer
+ * which names exist. */
 static int check_response(struct iscsi_login_engine *e,
 			  const struct iscsi_chap_secret *theirs,
 			  const struct iscsi_chap_secret *own)
 {
+	bool right;
+
 	if (own && is_response_of(e, own))
 		return auth_fail(e, "both directions of CHAP have the same "
 				    "secret; the secrets must differ "
 				    "(RFC 7143 §9.2.1)");
-	if (!is_response_of(e, theirs) ||
-	    strcmp(e->auth.name, theirs->name) != 0)
+	right = is_response_of(e, theirs ? theirs : &no_secret);
+	if (!right || !theirs || strcmp(e->auth.name, theirs->name) != 0)
 		return auth_fail(e, "CHAP name or secret is wrong");
 	return 0;
 }
@@ -153,16 +160,16 @@ static int choose_method(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
 
-	if (e->verdict.chap_in && iscsi_list_has(a->method, "CHAP")) {
+	if (e->verdict.chap && iscsi_list_has(a->method, "CHAP")) {
 		a->chap = true;
 		iscsi_text_put(&e->out, "AuthMethod", "CHAP");
 		return 0;
 	}
-	if (!e->verdict.chap_in && iscsi_list_has(a->method, "None")) {
+	if (!e->verdict.chap && iscsi_list_has(a->method, "None")) {
 		iscsi_text_put(&e->out, "AuthMethod", "None");
 		return 0;
 	}
-	return auth_fail(e, e->verdict.chap_in
+	return auth_fail(e, e->verdict.chap
 				    ? "the target requires CHAP, which the "
 				      "initiator did not offer"
 				    : "the initiator requires authentication, "
@@ -181,6 +188,17 @@ static int choose_algorithm(struct iscsi_login_engine *e)
 	return 0;
 }
 
+/* The response of the initiator was right: the address must not be refused for
+ * it. */
+static int refuse_mutual(struct iscsi_login_engine *e)
+{
+	int err = auth_fail(e, "the initiator requires mutual CHAP, for which "
+			       "the target has no secret");
+
+	e->failure.chap = false;
+	return err;
+}
+
 static int take_response(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
@@ -188,14 +206,13 @@ static int take_response(struct iscsi_login_engine *e)
 
 	if (!a->challenged || !has_keys(e, GOT_CHAP_N))
 		return auth_fail(e, "CHAP_R without CHAP_N or a challenge");
-	err = check_response(e, e->verdict.chap_in, e->verdict.chap_out);
+	err = check_response(e, e->cfg->find_secret(e->cfg->arg, a->name),
+			     e->verdict.chap_out);
 	if (err)
 		return err;
 	if (has_keys(e, GOT_CHAP_I | GOT_CHAP_C)) {
 		if (!e->verdict.chap_out)
-			return auth_fail(e, "the initiator requires mutual "
-					    "CHAP, for which the target has "
-					    "no secret");
+			return refuse_mutual(e);
 		err = put_response(e, e->verdict.chap_out);
 	}
 	a->done = err == 0;

@@ -82,6 +82,7 @@ struct iscsi_login_engine {
 	uint16_t tsih;		/* target: of the last response */
 	int tpgt;
 	bool identified, declared, bad_session_type;
+	bool strict_names; /* see iscsi_name_prepare */
 };
 
 /* login_failure.c */

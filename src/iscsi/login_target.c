@@ -116,18 +116,41 @@ static int identify(struct iscsi_login_engine *e)
 		snprintf(e->failure.redirect, sizeof(e->failure.redirect), "%s",
 			 v->redirect);
 		return REFUSE(e, ERR_DENIED, v->status, "%s",
-			      iscsi_login_status_str(v->status));
+			      v->why ? v->why
+				     : iscsi_login_status_str(v->status));
 	}
-	if (v->chap_in && e->stage != STAGE_SECURITY)
+	if (v->chap && e->stage != STAGE_SECURITY)
 		return REFUSE(e, ERR_AUTH, ISCSI_LOGIN_AUTH_FAILURE,
 			      "the target requires CHAP, but the initiator "
 			      "began after the security stage");
-	e->auth.done = !v->chap_in;
+	e->auth.done = !v->chap;
 	/* §6.3.1: in the first response that has text */
 	iscsi_text_putf(&e->out, "TargetPortalGroupTag", "%u", v->tpgt);
 	if (v->target_alias[0] && !e->id.discovery)
 		iscsi_text_put(&e->out, "TargetAlias", v->target_alias);
 	return 0;
+}
+
+/* The target's wishes may depend on the TargetName, which can follow the keys
+ * that they concern. */
+static void tune(struct iscsi_login_engine *e)
+{
+	struct iscsi_login_tuning t = {
+		.prefer_digests = e->cfg->prefer_digests,
+		.strict_names = e->cfg->strict_names,
+	};
+	struct iscsi_text_iter it = iscsi_text_iter(e->in, e->in_len);
+	char key[ISCSI_KEY_NAME_MAX + 1];
+	const char *value, *name = "";
+
+	if (!e->cfg->tune)
+		return;
+	while (iscsi_text_next(&it, key, &value) > 0)
+		if (strcmp(key, "TargetName") == 0)
+			name = value;
+	e->cfg->tune(e->cfg->arg, name, &t);
+	e->neg.prefer_digests = t.prefer_digests;
+	e->strict_names = t.strict_names;
 }
 
 /* ---- stages ---- */
@@ -159,8 +182,11 @@ static void declare_recv_dsl(struct iscsi_login_engine *e)
 static int answer_request(struct iscsi_login_engine *e,
 			  const struct iscsi_pdu *pdu)
 {
-	int err = login_read_keys(e);
+	int err;
 
+	if (!e->identified)
+		tune(e);
+	err = login_read_keys(e);
 	if (!err && !e->identified)
 		err = identify(e);
 	if (!err && e->stage == STAGE_SECURITY)

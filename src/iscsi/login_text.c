@@ -21,7 +21,7 @@ static int take_name(struct iscsi_login_engine *e, char to[ISCSI_NAME_MAX + 1],
 {
 	char why[ISCSI_NAME_WHY];
 
-	if (iscsi_name_prepare(to, value, e->cfg->strict_names, why) == 0)
+	if (iscsi_name_prepare(to, value, e->strict_names, why) == 0)
 		return 0;
 	to[0] = '\0';
 	return login_fail(e, ERR_NEGOTIATION, status, "%.*s: %s", NAME_SHOWN,

@@ -115,7 +115,18 @@ static void put_utf8(char *out, uint32_t c)
 	out[1] = (char)(0x80 | (c & 0x3f));
 }
 
-static int map_name(char *out, const char *name, size_t len, bool strict,
+enum form {
+	NAME,
+	STRICT_NAME,
+	PATTERN
+};
+
+static bool is_wildcard(uint32_t c, enum form form)
+{
+	return form == PATTERN && (c == '*' || c == '?');
+}
+
+static int map_name(char *out, const char *name, size_t len, enum form form,
 		    char *why)
 {
 	for (size_t i = 0; i < len;) {
@@ -128,7 +139,8 @@ static int map_name(char *out, const char *name, size_t len, bool strict,
 				      "byte %zu is not UTF-8 (RFC 7143 "
 				      "§4.2.7.2)",
 				      i + 1);
-		if (is_prohibited(c, strict))
+		if (!is_wildcard(c, form) &&
+		    is_prohibited(c, form == STRICT_NAME))
 			return refuse(why,
 				      "U+%04X is not allowed in an iSCSI name "
 				      "(RFC 3722 §6)",
@@ -201,17 +213,82 @@ static int check_syntax(const char *name, char *why)
 			   "§4.2.7.3)");
 }
 
-int iscsi_name_prepare(char out[ISCSI_NAME_MAX + 1], const char *name,
-		       bool strict, char why[ISCSI_NAME_WHY])
+static int prepare(char *out, const char *name, enum form form, char *why)
 {
 	size_t len = strlen(name);
-	int err;
 
 	if (len == 0 || len > ISCSI_NAME_MAX)
 		return refuse(why,
 			      "%zu bytes; 1 to 223 are allowed (RFC 7143 "
 			      "§4.2.7.2)",
 			      len);
-	err = map_name(out, name, len, strict, why);
+	return map_name(out, name, len, form, why);
+}
+
+int iscsi_name_prepare(char out[ISCSI_NAME_MAX + 1], const char *name,
+		       bool strict, char why[ISCSI_NAME_WHY])
+{
+	int err = prepare(out, name, strict ? STRICT_NAME : NAME, why);
+
 	return err ? err : check_syntax(out, why);
+}
+
+/* ---- patterns ---- */
+
+/* Checks what precedes the first wildcard, where most mistakes are. */
+static int check_head(const char *pattern, size_t len, char *why)
+{
+	static const char types[][5] = { "iqn.", "eui.", "naa." };
+
+	for (size_t i = 0; i < ARRAY_LEN(types); i++)
+		if (strncmp(pattern, types[i], MIN(len, (size_t)4)) == 0)
+			return 0;
+	return refuse(why, "begins with none of iqn., eui., naa. (RFC 7143 "
+			   "§4.2.7.3)");
+}
+
+int iscsi_pattern_prepare(char out[ISCSI_NAME_MAX + 1], const char *pattern,
+			  char why[ISCSI_NAME_WHY])
+{
+	int err = prepare(out, pattern, PATTERN, why);
+	size_t head;
+
+	if (err)
+		return err;
+	head = strcspn(out, "*?");
+	return out[head] ? check_head(out, head, why) : check_syntax(out, why);
+}
+
+static const char *next_char(const char *p)
+{
+	do
+		p++;
+	while (((uint8_t)*p & 0xc0) == 0x80); /* the rest of its UTF-8 */
+	return p;
+}
+
+/* After a mismatch the last '*' takes one character more. An earlier '*' need not
+ * take more: what follows it is found as early in the name as possible. */
+bool iscsi_pattern_matches(const char *pattern, const char *name)
+{
+	const char *star = NULL, *rest = NULL;
+
+	while (*name) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			rest = name;
+		} else if (*pattern == '?') {
+			pattern++;
+			name = next_char(name);
+		} else if (*pattern == *name) {
+			pattern++;
+			name++;
+		} else if (star) {
+			pattern = star;
+			rest = name = next_char(rest);
+		} else {
+			return false;
+		}
+	}
+	return pattern[strspn(pattern, "*")] == '\0';
 }

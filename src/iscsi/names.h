@@ -33,4 +33,14 @@
 int iscsi_name_prepare(char out[ISCSI_NAME_MAX + 1], const char *name,
 		       bool strict, char why[ISCSI_NAME_WHY]);
 
+/*
+ * iscsi_pattern_prepare checks a pattern of names and writes it to out, likewise:
+ * '*' stands for any number of characters, '?' for one; no name has either. A
+ * pattern without them is a name. ERR_FORMAT: no name matches.
+ */
+int iscsi_pattern_prepare(char out[ISCSI_NAME_MAX + 1], const char *pattern,
+			  char why[ISCSI_NAME_WHY]);
+/* iscsi_pattern_matches: both are in the form of the functions above. */
+bool iscsi_pattern_matches(const char *pattern, const char *name);
+
 #endif

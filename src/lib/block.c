@@ -6,11 +6,6 @@
 #include "lib/internal.h"
 #include "scsi/cdb.h"
 
-/* The largest transfer over iSER, that of the Linux initiator. tgt drops the
- * connection of an initiator that asks for more, and its Block Limits page has no
- * limit. */
-#define ISER_TRANSFER_MAX (512u << 10)
-
 /* Runs a command with data in one piece; fewer bytes than len are an error. */
 static int run_io(struct iser_session *s, struct iser_io *io, int lun,
 		  enum iser_direction dir, const void *buf, size_t len)
@@ -21,8 +16,17 @@ static int run_io(struct iser_session *s, struct iser_io *io, int lun,
 	io->cdb_len = (uint8_t)scsi_cdb_len(io->cdb[0]);
 	io->direction = dir;
 	io->iov = &iov;
-	io->niov = dir == ISER_NO_DATA ? 0 : 1;
+	io->niov = 1;
 	return iser_run(s, io);
+}
+
+static int fail_short(struct iser_session *s, const struct iser_io *io,
+		      size_t came, size_t least)
+{
+	return lib_fail(s->ctx, ISER_E_SHORT,
+			"LUN %d of %s: command %02xh: short transfer: "
+			"%zu bytes came, at least %zu are needed",
+			io->lun, s->url.target, io->cdb[0], came, least);
 }
 
 /*
@@ -49,10 +53,7 @@ static int run_query(struct iser_session *s, struct iser_io *io, int lun,
 		return (int)came;
 	}
 	memset(buf, 0, len);
-	return lib_fail(s->ctx, ISER_E_SHORT,
-			"LUN %d of %s: command %02xh: short transfer: "
-			"%zu bytes came, at least %zu are needed",
-			lun, s->url.target, io->cdb[0], came, least);
+	return fail_short(s, io, came, least);
 }
 
 int iser_inquiry(struct iser_session *s, int lun, int page, uint8_t *buf,
@@ -77,9 +78,10 @@ int iser_inquiry(struct iser_session *s, int lun, int page, uint8_t *buf,
 
 int iser_test_unit_ready(struct iser_session *s, int lun)
 {
-	struct iser_io io = { .cdb = { SCSI_TEST_UNIT_READY } };
+	struct iser_io io = { 0 };
 
-	return run_io(s, &io, lun, ISER_NO_DATA, NULL, 0);
+	iser_prep_test_unit_ready(&io, lun);
+	return iser_run(s, &io);
 }
 
 /* ---- capacity ---- */
@@ -123,7 +125,7 @@ const char *iser_device_type(uint8_t type)
 	return names[type];
 }
 
-static bool has_capacity(uint8_t type)
+bool lib_has_capacity(uint8_t type)
 {
 	switch (type) {
 	case TYPE_DISK:
@@ -139,38 +141,28 @@ static bool has_capacity(uint8_t type)
 	}
 }
 
-static bool is_refused(const struct iser_io *io)
-{
-	struct scsi_sense s;
-
-	return io->err == ISER_E_SCSI &&
-	       !scsi_sense_parse(&s, io->sense, io->sense_len) &&
-	       s.key == SENSE_ILLEGAL_REQUEST;
-}
-
-/* Checks and computes a capacity. Offsets of a unit become file offsets of type
- * off_t, so 2^63 bytes are too many. */
+/* Offsets of a unit become file offsets of type off_t, so 2^63 bytes are too
+ * many. */
 static int set_capacity(struct iser_session *s, int lun, uint64_t last,
 			uint32_t block_size, struct iser_capacity *c)
 {
+	int err = lib_set_capacity(last, block_size, c);
+
+	if (!err)
+		return 0;
 	if (block_size < 512 || block_size > 65536 ||
 	    (block_size & (block_size - 1)))
-		return lib_fail(s->ctx, ISER_E_PROTOCOL,
+		return lib_fail(s->ctx, err,
 				"LUN %d of %s: the target reports blocks of %u "
 				"bytes; expected a power of two from 512 to "
 				"65536",
 				lun, s->url.target, block_size);
-	if (last >= INT64_MAX / block_size)
-		return lib_fail(s->ctx, ISER_E_PROTOCOL,
-				"LUN %d of %s: the target reports %llu as its "
-				"last block, of %u bytes each: a capacity of "
-				"2^63 bytes or more is not possible",
-				lun, s->url.target, (unsigned long long)last,
-				block_size);
-	c->blocks = last + 1;
-	c->block_size = c->physical_block_size = block_size;
-	c->bytes = c->blocks * block_size;
-	return 0;
+	return lib_fail(s->ctx, err,
+			"LUN %d of %s: the target reports %llu as its "
+			"last block, of %u bytes each: a capacity of "
+			"2^63 bytes or more is not possible",
+			lun, s->url.target, (unsigned long long)last,
+			block_size);
 }
 
 /* READ CAPACITY(16), SBC-3 §5.16. *refused: the unit may not support it. */
@@ -184,7 +176,7 @@ static int capacity_16(struct iser_session *s, int lun, struct iser_capacity *c,
 
 	put_be32(io.cdb + 10, sizeof(b));
 	n = run_query(s, &io, lun, b, sizeof(b), 12);
-	*refused = n < 0 && is_refused(&io);
+	*refused = n < 0 && lib_sense_key(&io) == SENSE_ILLEGAL_REQUEST;
 	err = n < 0 ? n : set_capacity(s, lun, get_be64(b), get_be32(b + 8), c);
 	if (err)
 		return err;
@@ -265,44 +257,42 @@ int iser_read_capacity(struct iser_session *s, int lun, struct iser_capacity *c)
 	if (type < 0)
 		return type;
 	/* with a peripheral qualifier other than 0 the type has no meaning */
-	if (!(type & 0xe0) && !has_capacity((uint8_t)type))
+	if (!(type & 0xe0) && !lib_has_capacity((uint8_t)type))
 		return lib_fail(s->ctx, ISER_E_UNSUPPORTED,
 				"LUN %d of %s is a %s: it has no capacity", lun,
 				s->url.target, iser_device_type((uint8_t)type));
 	return query_capacity(s, lun, (uint8_t)type, c);
 }
 
+/* Runs a prepared query. Returns an error, also if fewer than `least` bytes
+ * came. */
+static int run_prepared(struct iser_session *s, struct iser_io *io,
+			uint32_t least)
+{
+	int err = iser_run(s, io);
+
+	if (err || io->transferred >= least)
+		return err;
+	return fail_short(s, io, io->transferred, least);
+}
+
 int iser_report_luns(struct iser_session *s, int *luns, int max)
 {
-	struct iser_io io = { .cdb = { SCSI_REPORT_LUNS } };
-	uint8_t b[8 + 256 * 8];
-	uint32_t n;
-	int came;
+	struct iser_io io = { 0 };
+	struct iser_parameters p;
+	int err;
 
-	put_be32(io.cdb + 6, sizeof(b));
-	came = run_query(s, &io, 0, b, sizeof(b), 8);
-	if (came < 0)
-		return came;
-	n = MIN(get_be32(b) / 8, (uint32_t)(came - 8) / 8);
-	for (uint32_t i = 0; i < n && (int)i < max; i++)
-		luns[i] = get_be16(b + 8 + 8 * i) & 0x3fff;
-	/* the buffer is full: the target has more units */
-	return came == sizeof(b) ? (int)(get_be32(b) / 8) : (int)n;
+	iser_prep_report_luns(&io, &p);
+	err = run_prepared(s, &io, 8);
+	return err ? err : iser_parse_luns(&io, luns, max);
 }
 
 int iser_flush(struct iser_session *s, int lun)
 {
-	struct iser_io io = { .cdb = { SCSI_SYNCHRONIZE_CACHE_10 } };
+	struct iser_io io = { 0 };
 
-	return run_io(s, &io, lun, ISER_NO_DATA, NULL, 0);
-}
-
-void iser_prep_rw(struct iser_io *io, int lun, bool write, uint64_t lba,
-		  uint32_t blocks)
-{
-	io->lun = lun;
-	io->direction = write ? ISER_WRITE : ISER_READ;
-	io->cdb_len = (uint8_t)scsi_cdb_rw(io->cdb, write, lba, blocks, 0);
+	iser_prep_flush(&io, lun, 0, 0);
+	return iser_run(s, &io);
 }
 
 static int read_write(struct iser_session *s, int lun, bool write,
@@ -341,35 +331,28 @@ uint64_t iser_max_transfer(struct iser_session *s, int lun, uint32_t block_size)
 	struct iser_params p;
 
 	iser_get_params(s, &p);
-	if (!strcmp(p.transport, "iser") && (!max || max > ISER_TRANSFER_MAX))
-		max = ISER_TRANSFER_MAX;
+	if (!strcmp(p.transport, "iser") && (!max || max > LIB_ISER_TRANSFER))
+		max = LIB_ISER_TRANSFER;
 	return max;
-}
-
-static int unmap_one(struct iser_session *s, int lun, uint64_t lba,
-		     uint32_t blocks)
-{
-	struct iser_io io = { .cdb = { SCSI_UNMAP } };
-	uint8_t list[24] = { 0 };
-
-	put_be16(list, sizeof(list) - 2);
-	put_be16(list + 2, 16);
-	put_be64(list + 8, lba);
-	put_be32(list + 16, blocks);
-	put_be16(io.cdb + 7, sizeof(list));
-	return run_io(s, &io, lun, ISER_WRITE, list, sizeof(list));
 }
 
 int iser_unmap(struct iser_session *s, int lun, uint64_t lba, uint64_t blocks)
 {
+	struct iser_parameters p;
 	int err = 0;
 
 	while (blocks > 0 && !err) {
-		uint32_t n = (uint32_t)MIN(blocks, (uint64_t)(1u << 31));
+		struct iser_unmap_range r = {
+			.lba = lba,
+			.blocks = (uint32_t)MIN(blocks, (uint64_t)(1u << 31)),
+		};
+		struct iser_io io = { 0 };
 
-		err = unmap_one(s, lun, lba, n);
-		lba += n;
-		blocks -= n;
+		err = iser_prep_unmap(&io, lun, &p, &r, 1);
+		if (!err)
+			err = iser_run(s, &io);
+		lba += r.blocks;
+		blocks -= r.blocks;
 	}
 	return err;
 }
@@ -377,36 +360,11 @@ int iser_unmap(struct iser_session *s, int lun, uint64_t lba, uint64_t blocks)
 int iser_lba_status(struct iser_session *s, int lun, uint64_t lba,
 		    struct iser_extent *extents, int max)
 {
-	struct iser_io io = { .cdb = { SCSI_SERVICE_ACTION_IN_16,
-				       SCSI_SAI_GET_LBA_STATUS } };
-	uint8_t b[8 + 64 * 16];
-	uint64_t len;
-	uint32_t alloc;
-	int came, n = 0;
+	struct iser_io io = { 0 };
+	struct iser_parameters p;
+	int err;
 
-	max = MIN(MAX(max, 0), 64);
-	alloc = 8 + (uint32_t)max * 16;
-	put_be64(io.cdb + 2, lba);
-	put_be32(io.cdb + 10, alloc);
-	came = run_query(s, &io, lun, b, alloc, 8);
-	if (came < 0)
-		return came;
-	/* PARAMETER DATA LENGTH counts from its own end (SBC-3 §5.4.2) */
-	len = MIN((uint64_t)get_be32(b) + 4, (uint64_t)came);
-	for (uint64_t at = 8; at + 16 <= len; at += 16) {
-		const uint8_t *d = b + at;
-		uint32_t blocks = get_be32(d + 8);
-
-		/* descriptors are contiguous from lba on: ignore the rest of
-		 * an answer that is not */
-		if (get_be64(d) != lba || !blocks || lba + blocks < lba)
-			break;
-		extents[n++] = (struct iser_extent){
-			.lba = lba,
-			.blocks = blocks,
-			.mapped = (d[12] & 0x0f) == 0,
-		};
-		lba += blocks;
-	}
-	return n;
+	iser_prep_lba_status(&io, lun, lba, max, &p);
+	err = run_prepared(s, &io, 8);
+	return err ? err : iser_parse_lba_status(&io, extents, MIN(max, 64));
 }

@@ -26,6 +26,8 @@ static void end_attempt(struct iser_session *s)
 {
 	if (!lib_reconnect_next(s))
 		report_connected(s, s->err);
+	if (s->is_leaving)
+		io_loop_defer(s->ctx->loop, &s->ending);
 }
 
 static void session_up(struct iser_session *s)

@@ -8,10 +8,11 @@
 #include "net/verbs.h"
 
 static void emit_event(struct trace *t, enum trace_event event,
-		       const char *text)
+		       const struct trace_about *about, const char *text)
 {
 	struct iser_context *ctx = container_of(t, struct iser_context, trace);
 
+	(void)about;
 	if (ctx->log)
 		ctx->log(ctx->log_arg, (int)trace_event_level(event), text);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* discover.c: requests other than SCSI commands: SendTargets (RFC 7143 appendix
- * C), NOP-Out, task management. */
+/* discover.c: SendTargets in a discovery session (RFC 7143 appendix C). */
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,114 +8,33 @@
 #include "iscsi/text.h"
 #include "lib/internal.h"
 
-#define REQUEST_TIME (15 * XTIME_S)
-#define TEXT_MAX     (1u << 20) /* of a whole SendTargets answer */
+#define TEXT_MAX (1u << 20) /* of a whole SendTargets answer */
 
-/* ---- one request and its response ---- */
+/* Limits of one discovery. A long list comes in parts of at most
+ * MaxRecvDataSegmentLength bytes. */
+#define DISCOVERY_TIME	  (60 * XTIME_S)
+#define DISCOVERY_ROUNDS  4096
+#define DISCOVERY_EMPTIES 16
 
-struct waiting {
+struct iser_discovery {
+	struct iser_context *ctx;
+	struct iser_session *s;
 	struct ini_request r;
-	bool over;
-	int err;
-	uint8_t response; /* of task management */
-	uint32_t sent;	  /* bytes of ping data */
 	/* the text response so far */
 	char *text;
 	size_t len;
 	uint32_t ttt;
 	bool final;
+	unsigned rounds, empties;
+	xtime until;
+	/* the result, reported after the logout */
+	int err;
+	struct iser_target *list;
+	void (*done)(void *arg, int err, struct iser_target *list);
+	void *arg;
 };
 
-static int keep_text(struct waiting *w, const struct dm_control *rsp)
-{
-	size_t dsl = rsp->pdu.dsl;
-	char *more;
-
-	w->ttt = rsp->pdu.ttt;
-	w->final = rsp->pdu.final;
-	/* §11.11.1 to §11.11.3: a response that is not final has a tag, and one
-	 * that continues in the next PDU is not final */
-	if (w->final ? rsp->pdu.cont : w->ttt == ISCSI_RESERVED_TAG)
-		return ERR_FORMAT;
-	if (dsl > TEXT_MAX - w->len)
-		return ERR_LIMIT;
-	if (dsl == 0)
-		return 0;
-	more = realloc(w->text, w->len + dsl);
-	if (!more)
-		return ERR_NOMEM;
-	memcpy(more + w->len, rsp->data, dsl);
-	w->text = more;
-	w->len += dsl;
-	return 0;
-}
-
-static const uint8_t zeros[8192]; /* of pings */
-
-/* §11.19: the ping data come back, as far as they fit in a PDU to the initiator;
- * all that iser_ping sends does. */
-static int check_ping_data(const struct waiting *w,
-			   const struct dm_control *rsp)
-{
-	uint32_t n = rsp->pdu.dsl;
-
-	return n == w->sent && (!n || !memcmp(rsp->data, zeros, n))
-		       ? 0
-		       : ERR_FORMAT;
-}
-
-static void on_response(struct ini_request *r, int err,
-			const struct dm_control *rsp)
-{
-	struct waiting *w = container_of(r, struct waiting, r);
-
-	w->over = true;
-	w->err = err;
-	if (err)
-		return;
-	if (rsp->pdu.op == ISCSI_TMF_RESPONSE)
-		w->response = rsp->pdu.tmf_response;
-	else if (rsp->pdu.op == ISCSI_TEXT_RESPONSE)
-		w->err = keep_text(w, rsp);
-	else if (rsp->pdu.op == ISCSI_NOP_IN)
-		w->err = check_ping_data(w, rsp);
-}
-
-static xtime request_deadline(const struct iser_session *s)
-{
-	return io_now(s->ctx->loop) + REQUEST_TIME;
-}
-
-/* Waits for a response; started is the result of the call that sent the request. */
-static int wait_response(struct iser_session *s, struct waiting *w, int started,
-			 const char *what)
-{
-	int err = started;
-
-	if (!err) {
-		int e = lib_wait(s->ctx, &w->over);
-
-		if (e)
-			return e;
-		err = w->err;
-	}
-	if (err)
-		return lib_fail(s->ctx, lib_error(err), "%s at %s:%u: %s", what,
-				s->url.host, s->url.port, err_str(err));
-	return 0;
-}
-
-static int check_connected(struct iser_session *s)
-{
-	if (s->ini)
-		return 0;
-	return lib_fail(s->ctx, s->err ? s->err : ISER_E_CLOSED,
-			"%s at %s:%u: the session is closed",
-			s->url.target[0] ? s->url.target : "discovery",
-			s->url.host, s->url.port);
-}
-
-/* ---- SendTargets ---- */
+/* ---- the list ---- */
 
 /* The list of targets, and a tree of them by name. */
 struct listing {
@@ -176,9 +94,10 @@ static int add_portal(struct iser_target *t, const char *address)
 }
 
 /* Appendix C: TargetName begins a target's part, its addresses follow. */
-static int parse_targets(const struct waiting *w, struct iser_target **list)
+static int parse_targets(const struct iser_discovery *d,
+			 struct iser_target **list)
 {
-	struct iscsi_text_iter it = iscsi_text_iter(w->text, w->len);
+	struct iscsi_text_iter it = iscsi_text_iter(d->text, d->len);
 	struct listing l = { .tail = list };
 	struct iser_target *last = NULL;
 	char key[ISCSI_KEY_NAME_MAX + 1];
@@ -198,82 +117,6 @@ static int parse_targets(const struct waiting *w, struct iser_target **list)
 	}
 	tdestroy(l.by_name, keep_target);
 	return err ? err : r;
-}
-
-/* Limits of one discovery. A long list comes in parts of at most
- * MaxRecvDataSegmentLength bytes. */
-#define DISCOVERY_TIME	  (60 * XTIME_S)
-#define DISCOVERY_ROUNDS  4096
-#define DISCOVERY_EMPTIES 16
-
-/* §11.10: after a response with F=0 the initiator asks for the rest with its
- * tag. */
-static int send_targets(struct iser_session *s, struct waiting *w)
-{
-	static const char ask[] = "SendTargets=All";
-	xtime until = io_now_exact() + DISCOVERY_TIME;
-	unsigned rounds = 0, empties = 0;
-	size_t len = sizeof(ask), before;
-	int err;
-
-	w->ttt = ISCSI_RESERVED_TAG;
-	do {
-		xtime deadline = MIN(request_deadline(s), until);
-
-		before = w->len;
-		w->over = false;
-		w->r.done = on_response;
-		err = wait_response(s, w,
-				    ini_text(s->ini, &w->r, ask, len, w->ttt,
-					     deadline),
-				    "SendTargets");
-		len = 0;
-		empties += w->len == before;
-		if (!err)
-			err = check_connected(s);
-		if (!err && (++rounds > DISCOVERY_ROUNDS ||
-			     empties > DISCOVERY_EMPTIES))
-			return lib_fail(s->ctx, ISER_E_PROTOCOL,
-					"SendTargets at %s:%u: no end after "
-					"%u responses, %u of them empty",
-					s->url.host, s->url.port, rounds,
-					empties);
-	} while (!err && !w->final);
-	return err;
-}
-
-int iser_discover(struct iser_context *ctx, const struct iser_url *url,
-		  struct iser_target **list)
-{
-	struct iser_url u = *url;
-	struct waiting w = { 0 };
-	struct iser_session *s;
-	int err;
-
-	*list = NULL;
-	u.target[0] = '\0';
-	u.reconnect = 0; /* the caller may discover again */
-	s = iser_connect(ctx, &u, &err);
-	if (!s)
-		return err;
-	err = send_targets(s, &w);
-	if (!err) {
-		err = parse_targets(&w, list);
-		if (err == ERR_NOMEM)
-			err = lib_fail(ctx, ISER_E_NOMEM, "out of memory");
-		else if (err)
-			err = lib_fail(ctx, ISER_E_PROTOCOL,
-				       "SendTargets at %s:%u: the answer is "
-				       "not a list of targets",
-				       u.host, u.port);
-	}
-	free(w.text);
-	iser_disconnect(s);
-	if (err) {
-		iser_targets_free(*list);
-		*list = NULL;
-	}
-	return err;
 }
 
 static void free_portals(struct iser_portal *list)
@@ -297,53 +140,204 @@ void iser_targets_free(struct iser_target *list)
 	}
 }
 
-/* ---- NOP-Out ---- */
+/* ---- responses ---- */
 
-int iser_ping(struct iser_session *s, size_t len, uint64_t *ns)
+static int keep_text(struct iser_discovery *d, const struct dm_control *rsp)
 {
-	struct waiting w = { .r = { .done = on_response },
-			     .sent = (uint32_t)MIN(len, sizeof(zeros)) };
-	xtime start = io_now_exact();
-	int err = check_connected(s);
+	size_t dsl = rsp->pdu.dsl;
+	char *more;
 
+	d->ttt = rsp->pdu.ttt;
+	d->final = rsp->pdu.final;
+	/* §11.11.1 to §11.11.3: a response that is not final has a tag, and one
+	 * that continues in the next PDU is not final */
+	if (d->final ? rsp->pdu.cont : d->ttt == ISCSI_RESERVED_TAG)
+		return ERR_FORMAT;
+	if (dsl > TEXT_MAX - d->len)
+		return ERR_LIMIT;
+	d->empties += dsl == 0;
+	if (dsl == 0)
+		return 0;
+	more = realloc(d->text, d->len + dsl);
+	if (!more)
+		return ERR_NOMEM;
+	memcpy(more + d->len, rsp->data, dsl);
+	d->text = more;
+	d->len += dsl;
+	return 0;
+}
+
+static void free_discovery(struct iser_discovery *d)
+{
+	iser_targets_free(d->list);
+	free(d->text);
+	free(d);
+}
+
+static void on_logged_out(void *arg)
+{
+	struct iser_discovery *d = arg;
+	struct iser_target *list = d->list;
+
+	d->list = NULL;
+	d->done(d->arg, d->err, list);
+	free_discovery(d);
+}
+
+static void end_discovery(struct iser_discovery *d, int err)
+{
+	struct iser_session *s = d->s;
+
+	d->err = err;
+	d->s = NULL;
+	iser_disconnect_start(s, on_logged_out, d);
+}
+
+static void take_list(struct iser_discovery *d)
+{
+	int err = parse_targets(d, &d->list);
+
+	if (err == ERR_NOMEM)
+		err = lib_fail(d->ctx, ISER_E_NOMEM, "out of memory");
+	else if (err)
+		err = lib_fail(d->ctx, ISER_E_PROTOCOL,
+			       "SendTargets at %s:%u: the answer is "
+			       "not a list of targets",
+			       d->s->url.host, d->s->url.port);
+	if (err) {
+		iser_targets_free(d->list);
+		d->list = NULL;
+	}
+	end_discovery(d, err);
+}
+
+/* §11.10: after a response with F=0 the initiator asks for the rest with its
+ * tag. */
+static void ask_targets(struct iser_discovery *d)
+{
+	static const char ask[] = "SendTargets=All";
+	bool first = d->ttt == ISCSI_RESERVED_TAG;
+	xtime deadline = MIN(lib_request_deadline(d->s), d->until);
+	int err = lib_request_ready(d->s);
+
+	if (!err)
+		err = lib_request_failed(d->s,
+					 ini_text(d->s->ini, &d->r, ask,
+						  first ? sizeof(ask) : 0,
+						  d->ttt, deadline),
+					 "SendTargets");
 	if (err)
-		return err;
-	err = wait_response(s, &w,
-			    ini_ping(s->ini, &w.r, zeros, w.sent,
-				     request_deadline(s)),
-			    "NOP-Out");
-	*ns = (uint64_t)(io_now_exact() - start);
-	return err;
+		end_discovery(d, err);
 }
 
-/* ---- task management ---- */
-
-static int manage_tasks(struct iser_session *s, enum iscsi_tmf function,
-			int lun, const char *what)
+static void on_targets(struct ini_request *r, int err,
+		       const struct dm_control *rsp)
 {
-	struct waiting w = { .r = { .done = on_response } };
-	int err = check_connected(s);
+	struct iser_discovery *d = container_of(r, struct iser_discovery, r);
 
+	if (!err)
+		err = keep_text(d, rsp);
+	if (!d->s)
+		return; /* iser_discover_cancel */
 	if (err)
-		return err;
-	err = wait_response(s, &w,
-			    ini_task_management(s->ini, &w.r, function,
-						(uint64_t)(unsigned)lun << 48,
-						NULL, request_deadline(s)),
-			    what);
-	if (err || w.response == ISCSI_TMF_COMPLETE)
-		return err;
-	return lib_fail(s->ctx, ISER_E_SCSI, "%s: response %u", what,
-			w.response);
+		end_discovery(d, lib_request_failed(d->s, err, "SendTargets"));
+	else if (d->final)
+		take_list(d);
+	else if (++d->rounds > DISCOVERY_ROUNDS ||
+		 d->empties > DISCOVERY_EMPTIES)
+		end_discovery(d, lib_fail(d->ctx, ISER_E_PROTOCOL,
+					  "SendTargets at %s:%u: no end after "
+					  "%u responses, %u of them empty",
+					  d->s->url.host, d->s->url.port,
+					  d->rounds, d->empties));
+	else
+		ask_targets(d);
 }
 
-int iser_lun_reset(struct iser_session *s, int lun)
+static void on_discovery_login(void *arg, struct iser_session *s, int err)
 {
-	return manage_tasks(s, ISCSI_TMF_LU_RESET, lun, "LOGICAL UNIT RESET");
+	struct iser_discovery *d = arg;
+
+	(void)s;
+	if (err) {
+		end_discovery(d, err);
+		return;
+	}
+	d->until = io_now_exact() + DISCOVERY_TIME;
+	ask_targets(d);
 }
 
-int iser_target_reset(struct iser_session *s)
+/* ---- the interface ---- */
+
+struct iser_discovery *
+iser_discover_start(struct iser_context *ctx, const struct iser_url *url,
+		    void (*done)(void *arg, int err, struct iser_target *list),
+		    void *arg, int *err)
 {
-	return manage_tasks(s, ISCSI_TMF_TARGET_WARM_RESET, 0,
-			    "TARGET WARM RESET");
+	struct iser_url u = *url;
+	struct iser_discovery *d = calloc(1, sizeof(*d));
+
+	if (!d) {
+		*err = lib_fail(ctx, ISER_E_NOMEM, "out of memory");
+		return NULL;
+	}
+	d->ctx = ctx;
+	d->r.done = on_targets;
+	d->ttt = ISCSI_RESERVED_TAG;
+	d->done = done;
+	d->arg = arg;
+	u.target[0] = '\0';
+	u.reconnect = 0; /* the caller may discover again */
+	d->s = iser_connect_start(ctx, &u, on_discovery_login, d, err);
+	explicit_bzero(&u, sizeof(u));
+	if (d->s)
+		return d;
+	free_discovery(d);
+	return NULL;
+}
+
+void iser_discover_cancel(struct iser_discovery *d)
+{
+	struct iser_session *s;
+
+	if (!d)
+		return;
+	s = d->s;
+	d->s = NULL;
+	if (s)
+		iser_disconnect(s);
+	else
+		lib_cancel_disconnected(d->ctx, d);
+	free_discovery(d);
+}
+
+struct discovery_wait {
+	bool over;
+	int err;
+	struct iser_target *list;
+};
+
+static void on_discovered(void *arg, int err, struct iser_target *list)
+{
+	*(struct discovery_wait *)arg = (struct discovery_wait){ .over = true,
+								 .err = err,
+								 .list = list };
+}
+
+int iser_discover(struct iser_context *ctx, const struct iser_url *url,
+		  struct iser_target **list)
+{
+	struct discovery_wait w = { 0 };
+	int err;
+	struct iser_discovery *d =
+		iser_discover_start(ctx, url, on_discovered, &w, &err);
+
+	*list = NULL;
+	if (!d)
+		return err;
+	err = lib_wait(ctx, &w.over);
+	if (!w.over)
+		iser_discover_cancel(d);
+	*list = w.list;
+	return err ? err : w.err;
 }

@@ -45,6 +45,8 @@ const char *iser_strerror(int err)
 		return "the target dropped the command";
 	case ISER_E_SHORT:
 		return "short transfer";
+	case ISER_E_MISCOMPARE:
+		return "the data differ";
 	}
 	return "unknown error";
 }

@@ -14,11 +14,18 @@
  *   verbs.c       the module for RDMA devices
  *   login.c       what a login offers and why it failed
  *   connect.c     connections of a session: from the first byte to the last
+ *   prep.c        commands of a block device, and the parsers of their answers
  *   unit_type.c   the device type of a unit
  *   io.c          commands of the caller
+ *   abort.c       ends commands of the caller
  *   session.c     connecting and disconnecting
  *   block.c       the blocking calls of a block device
- *   discover.c    SendTargets, NOP-Out, task management
+ *   unit.c        opening a unit: its properties (unit.h)
+ *   unit_job.c    requests of a unit: their order and their end
+ *   unit_steps.c  the commands of a request
+ *   unit_calls.c  blocking requests, and the text and errno of a result
+ *   request.c     NOP-Out and task management
+ *   discover.c    SendTargets
  *   rdma_*.c      RDMA connections (rdma.h)
  *   context.c     making and freeing a context
  */
@@ -38,6 +45,10 @@
 #define DEFAULT_RETRY	30
 #define CONNECT_TIME	(15 * XTIME_S)
 #define DEFAULT_PORT	3260
+/* The largest transfer over iSER, that of the Linux initiator. tgt drops the
+ * connection of an initiator that asks for more, and its Block Limits page has no
+ * limit. */
+#define LIB_ISER_TRANSFER (512u << 10)
 
 struct iser_context {
 	struct io_loop *loop;
@@ -92,6 +103,7 @@ struct lib_task {
 	struct ini_task task;
 	struct iser_io *io;
 	struct lib_task *next; /* on one of the lists of the session */
+	bool is_aborting;      /* iser_abort was called: it is not repeated */
 	/* reconnect.c's */
 	unsigned tries;	    /* how often it was issued again after a loss */
 	bool saw_attention; /* it got the unit attention of a new session */
@@ -174,6 +186,11 @@ struct iser_session {
 	/* the caller of iser_connect_start, until it was called */
 	void (*connected)(void *arg, struct iser_session *s, int err);
 	void *connected_arg;
+	/* the caller of iser_disconnect_start */
+	void (*disconnected)(void *arg);
+	void *disconnected_arg;
+	bool is_leaving;	/* by iser_disconnect_start */
+	struct io_defer ending; /* frees the session after its connection */
 	struct lib_login login;
 	struct lib_redirect redirect;
 	struct lib_reconnect reconnect;
@@ -232,6 +249,11 @@ int lib_io_init(struct iser_session *s,
 void lib_io_fini(struct iser_session *s);
 /* lib_io_add appends a command to the queue. */
 void lib_io_add(struct iser_session *s, struct iser_io *io);
+/* lib_io_unqueue takes a command off the queue. Returns false if it is not
+ * there. */
+bool lib_io_unqueue(struct iser_session *s, struct iser_io *io);
+/* lib_io_find returns the task that carries out a command, or NULL. */
+struct lib_task *lib_io_find(struct iser_session *s, const struct iser_io *io);
 /* lib_io_pump submits queued commands, while tasks are free and the session is
  * up. */
 void lib_io_pump(struct iser_session *s);
@@ -244,6 +266,14 @@ void lib_io_fail_later(struct iser_session *s, struct iser_io *io, int err);
 void lib_io_fail_task(struct iser_session *s, struct lib_task *lt, int err);
 /* lib_io_fail_queue ends all queued commands with err. */
 void lib_io_fail_queue(struct iser_session *s, int err);
+/* lib_wire_lun returns a LUN in wire form (SAM-5 §4.7). */
+static inline uint64_t lib_wire_lun(int lun)
+{
+	uint64_t wire = (uint64_t)(unsigned)lun << 48;
+
+	/* flat space addressing */
+	return lun > 255 ? wire | 0x4000000000000000ull : wire;
+}
 /* lib_io_deadline returns the deadline of a command that is issued now. */
 xtime lib_io_deadline(const struct iser_session *s, xtime now);
 /* lib_retry_holds returns whether new commands of this unit have to wait because
@@ -269,6 +299,9 @@ bool lib_retry_takes(struct iser_session *s, struct lib_task *lt);
 void lib_retry_completed(struct iser_session *s, int lun);
 /* lib_retry_resume continues after a new login. */
 void lib_retry_resume(struct iser_session *s);
+/* lib_retry_remove takes a command off the list of those that wait. Returns false if
+ * it is not there. */
+bool lib_retry_remove(struct iser_session *s, const struct lib_task *lt);
 /* lib_retry_fail ends all commands that wait with err. */
 void lib_retry_fail(struct iser_session *s, int err);
 
@@ -300,6 +333,9 @@ bool lib_reconnect_may_repeat(uint8_t opcode);
 /* lib_reconnect_takes returns true if it issues an ended task again, now or after
  * the next login; else the result is the caller's. */
 bool lib_reconnect_takes(struct iser_session *s, struct lib_task *lt);
+/* lib_reconnect_remove takes a command off the list of those that wait for the next
+ * login. Returns false if it is not there. */
+bool lib_reconnect_remove(struct iser_session *s, const struct lib_task *lt);
 /* lib_reconnect_next is called when the connection, or an attempt at one, has
  * ended. Returns true if another attempt follows; false: the session is down and
  * its commands have failed. */
@@ -363,6 +399,17 @@ int lib_session_adopt(struct iser_session *s, struct verbs_conn *vc);
 /* lib_session_init_conn prepares the timers of a new session. */
 void lib_session_init_conn(struct iser_session *s);
 
+/* ---- prep.c ---- */
+
+/* lib_set_capacity checks what a unit reports as its last block and block size,
+ * and fills in the members of *c that follow. Returns 0 or ISER_E_PROTOCOL. */
+int lib_set_capacity(uint64_t last, uint32_t block_size,
+		     struct iser_capacity *c);
+
+/* lib_sense_key returns the sense key of a command that ended with
+ * ISER_E_SCSI; -1: there is none. */
+int lib_sense_key(const struct iser_io *io);
+
 /* ---- unit_type.c ---- */
 
 /* lib_type_note keeps byte 0 of the INQUIRY data of a unit. */
@@ -373,10 +420,33 @@ int lib_type_known(const struct iser_session *s, int lun);
  * says that the unit may have changed. */
 void lib_type_news(struct iser_session *s, const struct iser_io *io);
 
+/* ---- session.c ---- */
+
+/* lib_cancel_disconnected makes the library not call the done of
+ * iser_disconnect_start that has this arg. */
+void lib_cancel_disconnected(struct iser_context *ctx, const void *arg);
+
+/* ---- block.c ---- */
+
+/* lib_has_capacity returns whether units of a peripheral device type have
+ * blocks. */
+bool lib_has_capacity(uint8_t type);
+
 /* ---- io.c ---- */
 
 /* lib_io_completed is called by the role at the end of each task. */
 void lib_io_completed(struct ini_task *task);
+
+/* ---- request.c ---- */
+
+/* lib_request_deadline returns the deadline of a request that is sent now. */
+xtime lib_request_deadline(const struct iser_session *s);
+/* lib_request_ready returns 0 if requests can be sent, else an enum iser_error,
+ * with iser_message. */
+int lib_request_ready(struct iser_session *s);
+/* lib_request_failed returns the enum iser_error for the ERR_... with which a
+ * request ended, 0 for 0, and sets iser_message. */
+int lib_request_failed(struct iser_session *s, int err, const char *what);
 
 /* ---- rdma_listen.c ---- */
 

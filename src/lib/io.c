@@ -36,6 +36,14 @@ void lib_io_completed(struct ini_task *task)
 		return;
 	}
 	take_result(io, task);
+	if (lt->is_aborting && io->err == ISER_E_ABORTED) {
+		/* iser_abort must not call done */
+		lib_io_fail_task(s, lt, ISER_E_ABORTED);
+		lib_retry_completed(s, io->lun);
+		lib_io_pump(s);
+		lib_reconnect_leave(s);
+		return;
+	}
 	if (lib_retry_takes(s, lt)) {
 		lib_reconnect_leave(s);
 		return;

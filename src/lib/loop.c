@@ -43,6 +43,25 @@ void iser_set_spin(struct iser_context *ctx, unsigned microseconds)
 	io_loop_set_spin(ctx->loop, microseconds * XTIME_US);
 }
 
+static void run_call(struct io_post *p)
+{
+	struct iser_call *c = (struct iser_call *)(void *)p;
+
+	c->run(c);
+}
+
+void iser_call(struct iser_context *ctx, struct iser_call *c)
+{
+	/* the first members of the private part are a struct io_post */
+	struct io_post *p = (struct io_post *)(void *)c;
+
+	_Static_assert(offsetof(struct iser_call, library) == 0 &&
+			       sizeof(struct io_post) <= sizeof(c->library),
+		       "iser_call has room for io_post");
+	p->run = run_call;
+	io_loop_post(ctx->loop, p);
+}
+
 int lib_wait(struct iser_context *ctx, const bool *flag)
 {
 	while (!*flag) {

@@ -38,14 +38,17 @@ void lib_io_fail_later(struct iser_session *s, struct iser_io *io, int err)
 
 void lib_io_free_task(struct iser_session *s, struct lib_task *lt)
 {
+	lt->io = NULL;
 	lt->next = s->commands.free;
 	s->commands.free = lt;
 }
 
 void lib_io_fail_task(struct iser_session *s, struct lib_task *lt, int err)
 {
+	struct iser_io *io = lt->io;
+
 	lib_io_free_task(s, lt);
-	lib_io_fail_later(s, lt->io, err);
+	lib_io_fail_later(s, io, err);
 }
 
 void lib_io_fail_queue(struct iser_session *s, int err)
@@ -77,11 +80,9 @@ static void start_task(struct iser_session *s, struct lib_task *lt,
 
 	lt->io = io;
 	lt->tries = 0;
-	lt->saw_attention = false;
+	lt->saw_attention = lt->is_aborting = false;
 	lt->attentions = lt->refusals = 0;
-	t->lun = (uint64_t)(unsigned)io->lun << 48;
-	if (io->lun > 255) /* flat space addressing, SAM-5 §4.7 */
-		t->lun |= 0x4000000000000000ull;
+	t->lun = lib_wire_lun(io->lun);
 	memcpy(t->cdb, io->cdb, sizeof(io->cdb));
 	t->cdb_len = io->cdb_len;
 	t->read = io->direction == ISER_READ;
@@ -140,6 +141,28 @@ void lib_io_add(struct iser_session *s, struct iser_io *io)
 {
 	*s->commands.queue_tail = io;
 	s->commands.queue_tail = &io->next;
+}
+
+bool lib_io_unqueue(struct iser_session *s, struct iser_io *io)
+{
+	for (struct iser_io **link = &s->commands.queue; *link;
+	     link = &(*link)->next) {
+		if (*link != io)
+			continue;
+		*link = io->next;
+		if (!*link)
+			s->commands.queue_tail = link;
+		return true;
+	}
+	return false;
+}
+
+struct lib_task *lib_io_find(struct iser_session *s, const struct iser_io *io)
+{
+	for (unsigned i = 0; i < s->commands.depth; i++)
+		if (s->commands.tasks[i].io == io)
+			return &s->commands.tasks[i];
+	return NULL;
 }
 
 /* ---- life ---- */

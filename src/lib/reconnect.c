@@ -111,7 +111,7 @@ static bool is_nexus_attention(const struct ini_task *t)
 
 bool lib_reconnect_takes(struct iser_session *s, struct lib_task *lt)
 {
-	if (!s->url.reconnect)
+	if (!s->url.reconnect || lt->is_aborting)
 		return false;
 	if (lt->task.err == ERR_ABORTED)
 		return issue_dropped(s, lt);
@@ -125,6 +125,20 @@ bool lib_reconnect_takes(struct iser_session *s, struct lib_task *lt)
 	lt->saw_attention = true;
 	ini_submit(s->ini, &lt->task, io_now(s->ctx->loop));
 	return true;
+}
+
+bool lib_reconnect_remove(struct iser_session *s, const struct lib_task *lt)
+{
+	for (struct lib_task **link = &s->reconnect.redo; *link;
+	     link = &(*link)->next) {
+		if (*link != lt)
+			continue;
+		*link = lt->next;
+		if (!*link)
+			s->reconnect.redo_tail = link;
+		return true;
+	}
+	return false;
 }
 
 /* ---- attempts ---- */

@@ -202,7 +202,8 @@ bool lib_retry_takes(struct iser_session *s, struct lib_task *lt)
 	enum lib_refusal why = lib_retry_refusal(&lt->task);
 	xtime now = io_now(s->ctx->loop), limit;
 
-	if (why == LIB_FINAL || lt->io->no_retry || !can_issue(s))
+	if (why == LIB_FINAL || lt->io->no_retry || lt->is_aborting ||
+	    !can_issue(s))
 		return false;
 	if (why == LIB_ATTENTION) {
 		if (lt->attentions++ >= ATTENTIONS_MAX)
@@ -241,6 +242,17 @@ void lib_retry_resume(struct iser_session *s)
 {
 	if (s->retry.first)
 		set_retry_timer(s, XTIME_NEVER);
+}
+
+bool lib_retry_remove(struct iser_session *s, const struct lib_task *lt)
+{
+	for (struct lib_task **link = &s->retry.first; *link;
+	     link = &(*link)->next)
+		if (*link == lt) {
+			remove_task(s, link);
+			return true;
+		}
+	return false;
 }
 
 void lib_retry_fail(struct iser_session *s, int err)

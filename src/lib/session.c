@@ -13,6 +13,46 @@ static void session_free(struct iser_session *s)
 	free(s);
 }
 
+/* ---- the end ---- */
+
+/* Begins to log out; the connection ends later. */
+static void begin_disconnect(struct iser_session *s)
+{
+	/* the caller frees what the callback would use */
+	s->connected = NULL;
+	if (s->connector)
+		net_connect_cancel(s->connector);
+	s->connector = NULL;
+	lib_session_go(s, SESSION_CLOSING);
+	if (s->ini)
+		ini_logout(s->ini, io_now_exact());
+}
+
+/* Frees a session without a connection. */
+static void end_session(struct iser_session *s)
+{
+	void (*disconnected)(void *) = s->disconnected;
+	void *arg = s->disconnected_arg;
+
+	io_defer_cancel(&s->ending);
+	lib_reconnect_fini(s);
+	lib_io_fini(s);
+	list_del(&s->link);
+	session_free(s);
+	if (disconnected)
+		disconnected(arg);
+}
+
+static void on_ending(struct io_defer *d)
+{
+	struct iser_session *s = container_of(d, struct iser_session, ending);
+
+	if (!s->net)
+		end_session(s);
+}
+
+/* ---- the begin ---- */
+
 static struct iser_session *session_new(struct iser_context *ctx,
 					const struct iser_url *url)
 {
@@ -27,6 +67,8 @@ static struct iser_session *session_new(struct iser_context *ctx,
 	lib_login_init(s);
 	lib_retry_init(s);
 	lib_redirect_init(s);
+	s->ending.run = on_ending;
+	list_init(&s->ending.link);
 	if (lib_io_init(s, lib_io_completed)) {
 		session_free(s);
 		return NULL;
@@ -92,7 +134,6 @@ struct iser_session *iser_connect(struct iser_context *ctx,
 		*err = w.err;
 	if (!*err)
 		return s;
-	s->connected = NULL;
 	iser_disconnect(s);
 	return NULL;
 }
@@ -101,19 +142,37 @@ void iser_disconnect(struct iser_session *s)
 {
 	if (!s)
 		return;
-	/* the caller frees what the callback would use */
-	s->connected = NULL;
-	if (s->connector)
-		net_connect_cancel(s->connector);
-	s->connector = NULL;
-	lib_session_go(s, SESSION_CLOSING);
-	if (s->ini)
-		ini_logout(s->ini, io_now_exact());
+	if (s->is_leaving) /* by iser_context_free */
+		s->is_leaving = false;
+	else
+		begin_disconnect(s);
+	s->disconnected = NULL;
 	/* bounded: by the timeouts of the role for logout and login */
 	while (s->net && !iser_service(s->ctx, -1))
 		;
-	lib_reconnect_fini(s);
-	lib_io_fini(s);
-	list_del(&s->link);
-	session_free(s);
+	end_session(s);
+}
+
+void iser_disconnect_start(struct iser_session *s, void (*done)(void *arg),
+			   void *arg)
+{
+	if (s->is_leaving)
+		return;
+	s->is_leaving = true;
+	s->disconnected = done;
+	s->disconnected_arg = arg;
+	begin_disconnect(s);
+	if (!s->net)
+		io_loop_defer(s->ctx->loop, &s->ending);
+}
+
+void lib_cancel_disconnected(struct iser_context *ctx, const void *arg)
+{
+	list_for_each(it, &ctx->sessions) {
+		struct iser_session *s =
+			list_entry(it, struct iser_session, link);
+
+		if (s->is_leaving && s->disconnected_arg == arg)
+			s->disconnected = NULL;
+	}
 }

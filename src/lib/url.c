@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* url.c: iscsi://[USER[%PASSWORD]@]HOST[:PORT]/IQN/LUN[?KEY=VALUE...] */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +49,21 @@ static int take_number(const struct parse *p, const char *text, unsigned max,
 
 /* ---- USER[%PASSWORD]@ ---- */
 
-static int take_user(const struct parse *p, const char *from, const char *at)
+/* libiscsi also permits USER:PASSWORD. The colon of an iSCSI name is a part of the
+ * user name. */
+static const char *find_separator(const char *from, const char *at)
 {
 	const char *percent = memchr(from, '%', (size_t)(at - from));
+
+	if (percent || !strncmp(from, "iqn.", 4) || !strncmp(from, "eui.", 4) ||
+	    !strncmp(from, "naa.", 4))
+		return percent;
+	return memchr(from, ':', (size_t)(at - from));
+}
+
+static int take_user(const struct parse *p, const char *from, const char *at)
+{
+	const char *percent = find_separator(from, at);
 	struct iser_url *u = p->url;
 	int err = take_text(p, u->user, sizeof(u->user), from,
 			    percent ? percent : at, "user name in the URL");
@@ -199,8 +212,42 @@ static int take_key(const struct parse *p, const char *key, const char *v)
 	return take_rdma_key(p, key, v);
 }
 
+/* Keys that only libiscsi has. What this library cannot do is an error: to ignore
+ * the key would be a surprise. */
+static int take_libiscsi_key(const struct parse *p, const char *key,
+			     const char *v, bool *taken)
+{
+	static const char *const refused[] = { "force_usn",
+					       "LIBISCSI_RDMA_ACK_TIMEOUT" };
+
+	*taken = true;
+	if (!strcmp("iser", key)) {
+		strcpy(p->url->transport, "iser");
+		return 0;
+	}
+	if (!strcmp("auth", key)) {
+		/* the default of libiscsi, and part of each offer */
+		if (v && !strcmp(v, "md5"))
+			return 0;
+		return fail_parse(p,
+				  "auth: the target chooses from the CHAP "
+				  "algorithms SHA-256, SHA3-256, SHA-1 and "
+				  "MD5; remove the key",
+				  v ? v : "");
+	}
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+		if (!strcmp(refused[i], key))
+			return fail_parse(p,
+					  "this key of libiscsi is not "
+					  "supported; remove the key",
+					  key);
+	*taken = false;
+	return 0;
+}
+
 static int take_query(const struct parse *p, const char *q)
 {
+	bool taken;
 	char pair[512];
 
 	while (*q) {
@@ -212,10 +259,13 @@ static int take_query(const struct parse *p, const char *q)
 		if (err)
 			return err;
 		eq = strchr(pair, '=');
-		if (!eq)
+		if (eq)
+			*eq = '\0';
+		err = take_libiscsi_key(p, pair, eq ? eq + 1 : NULL, &taken);
+		if (!taken && !eq)
 			return fail_parse(p, "no '=' in the URL's key", pair);
-		*eq = '\0';
-		err = take_key(p, pair, eq + 1);
+		if (!taken)
+			err = take_key(p, pair, eq + 1);
 		if (err)
 			return err;
 		q = *end ? end + 1 : end;
@@ -264,6 +314,32 @@ static int check_chap(const struct parse *p)
 	return 0;
 }
 
+/* Decodes %XX in place, as libiscsi does; iSCSI names have no %. Returns false if
+ * two hexadecimal digits do not follow. */
+static bool decode_percent(char *text)
+{
+	char *out = text, *end, hex[3] = { 0 };
+	long v;
+
+	for (; *text; text++) {
+		if (*text != '%') {
+			*out++ = *text;
+			continue;
+		}
+		if (!isxdigit((unsigned char)text[1]) ||
+		    !isxdigit((unsigned char)text[2]))
+			return false;
+		memcpy(hex, text + 1, 2);
+		v = strtol(hex, &end, 16);
+		if (v == 0)
+			return false;
+		*out++ = (char)v;
+		text += 2;
+	}
+	*out = '\0';
+	return true;
+}
+
 /* /IQN/LUN after the host; a discovery URL may leave out either. */
 static int take_path(const struct parse *p, const char *path, const char *end,
 		     bool discovery)
@@ -284,6 +360,11 @@ static int take_path(const struct parse *p, const char *path, const char *end,
 	slash = memchr(path, '/', (size_t)(end - path));
 	err = take_text(p, u->target, sizeof(u->target), path,
 			slash ? slash : end, "target name");
+	if (!err && !decode_percent(u->target))
+		err = fail_parse(p,
+				 "target name: % is not followed by two "
+				 "hexadecimal digits",
+				 u->target);
 	if (err)
 		return err;
 	if (!slash)

@@ -421,6 +421,27 @@ void net_conn_addresses(const struct net_conn *c, struct net_addr *local,
 	local->len = peer->len = sizeof(local->sa);
 }
 
+static void add_tcp(struct net_conn_stats *st, const struct dmtcp_stats *s)
+{
+	st->copied += s->copied;
+	st->rx_pdus += s->rx_pdus;
+	st->tx_pdus += s->tx_pdus;
+	st->r2ts += s->r2ts;
+	st->digest_errors += s->digest_errors;
+}
+
+static void add_iser(struct net_conn_stats *st, const struct dmiser_stats *s)
+{
+	st->copied += s->copied;
+	st->rx_pdus += s->rx_pdus;
+	st->tx_pdus += s->tx_pdus;
+	st->rdma.writes += s->rdma_writes;
+	st->rdma.reads += s->rdma_reads;
+	st->rdma.write_bytes += s->write_bytes;
+	st->rdma.read_bytes += s->read_bytes;
+	st->rdma.invalidated += s->remote_invalidated + s->invalidated;
+}
+
 void net_conn_stats(const struct net_conn *c, struct net_conn_stats *st)
 {
 	*st = (struct net_conn_stats){ .copied = 0 };
@@ -428,11 +449,13 @@ void net_conn_stats(const struct net_conn *c, struct net_conn_stats *st)
 		st->net = *net_stream_stats(c->stream);
 	/* a connection that switched has both */
 	if (c->dmtcp)
-		st->copied += dmtcp_stats(c->dmtcp)->copied;
-	if (c->iwarp)
+		add_tcp(st, dmtcp_stats(c->dmtcp));
+	if (c->iwarp) {
 		st->copied += iwarp_stats(c->iwarp)->copied;
+		st->digest_errors += iwarp_stats(c->iwarp)->crc_errors;
+	}
 	if (c->dmiser)
-		st->copied += dmiser_stats(c->dmiser)->copied;
+		add_iser(st, dmiser_stats(c->dmiser));
 }
 
 const char *net_conn_why(const struct net_conn *c)

@@ -92,6 +92,14 @@ struct net_conn_stats {
 	struct net_stream_stats net; /* bytes and system calls of the socket */
 	/* payload bytes that were copied in user space */
 	uint64_t copied;
+	uint64_t rx_pdus, tx_pdus;
+	uint64_t r2ts;		/* iSCSI over TCP: sent or received */
+	uint64_t digest_errors; /* iSCSI; iWARP: wrong CRCs */
+	struct {
+		uint64_t writes, reads, write_bytes, read_bytes;
+		/* STags that the peer or this end invalidated */
+		uint64_t invalidated;
+	} rdma;
 };
 /* net_conn_stats: counters since the start of the connection. */
 void net_conn_stats(const struct net_conn *c, struct net_conn_stats *st);

@@ -145,33 +145,48 @@ static int open_socket(const struct net_addr *a)
 	return err;
 }
 
+struct net_listener *
+net_listen_fd(struct io_loop *l, int fd,
+	      void (*accepted)(void *arg, int fd, const struct net_addr *peer),
+	      void *arg, int *err)
+{
+	struct net_listener *n = calloc(1, sizeof(*n));
+
+	*err = -ENOMEM;
+	if (!n) {
+		close(fd);
+		return NULL;
+	}
+	n->l = l;
+	n->accepted = accepted;
+	n->arg = arg;
+	n->back_off.fire = back_off_over;
+	n->watch.want = IO_IN;
+	n->watch.ready = listener_ready;
+	n->watch.fd = fd;
+	if (fcntl(fd, F_SETFL, O_NONBLOCK))
+		*err = -errno;
+	else
+		*err = io_watch_add(l, &n->watch);
+	if (*err) {
+		close(fd);
+		free(n);
+		return NULL;
+	}
+	n->spare = spare_open();
+	return n;
+}
+
 struct net_listener *net_listen(struct io_loop *l, const struct net_addr *a,
 				void (*accepted)(void *arg, int fd,
 						 const struct net_addr *peer),
 				void *arg, int *err)
 {
-	struct net_listener *n = calloc(1, sizeof(*n));
+	int fd = open_socket(a);
 
-	*err = -ENOMEM;
-	if (!n)
-		return NULL;
-	n->l = l;
-	n->accepted = accepted;
-	n->arg = arg;
-	n->spare = spare_open();
-	n->back_off.fire = back_off_over;
-	n->watch.want = IO_IN;
-	n->watch.ready = listener_ready;
-	n->watch.fd = *err = open_socket(a);
-	if (*err >= 0) {
-		*err = io_watch_add(l, &n->watch);
-		if (!*err)
-			return n;
-		close(n->watch.fd);
-	}
-	if (n->spare >= 0)
-		close(n->spare);
-	free(n);
+	if (fd >= 0)
+		return net_listen_fd(l, fd, accepted, arg, err);
+	*err = fd;
 	return NULL;
 }
 
@@ -180,6 +195,13 @@ void net_listener_addr(const struct net_listener *n, struct net_addr *a)
 	a->len = sizeof(a->sa);
 	if (getsockname(n->watch.fd, (struct sockaddr *)&a->sa, &a->len))
 		a->len = 0;
+}
+
+int net_listener_dup(const struct net_listener *n)
+{
+	int fd = fcntl(n->watch.fd, F_DUPFD_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
 }
 
 void net_listener_on_short(struct net_listener *n,

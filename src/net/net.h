@@ -116,6 +116,12 @@ struct net_listener *net_listen(struct io_loop *l, const struct net_addr *a,
 				void (*accepted)(void *arg, int fd,
 						 const struct net_addr *peer),
 				void *arg, int *err);
+/* net_listen_fd is net_listen for a socket that listens already, which it takes
+ * over, also after an error. */
+struct net_listener *
+net_listen_fd(struct io_loop *l, int fd,
+	      void (*accepted)(void *arg, int fd, const struct net_addr *peer),
+	      void *arg, int *err);
 /* net_listener_on_short: the listener calls short_of, with the arg of
  * net_listen, when accept fails with err -EMFILE or -ENFILE (no descriptor is
  * free), -ENOBUFS or -ENOMEM. peer: the connection that it closed with the help
@@ -125,6 +131,9 @@ void net_listener_on_short(struct net_listener *n,
 					    const struct net_addr *peer));
 /* net_listener_addr: the bound address, with its port. */
 void net_listener_addr(const struct net_listener *n, struct net_addr *a);
+/* net_listener_dup returns another descriptor of the listening socket, which the
+ * caller closes; or -Exxx. The socket listens until all of them are closed. */
+int net_listener_dup(const struct net_listener *n);
 /* net_listener_pause(true) stops accepting, false resumes. */
 void net_listener_pause(struct net_listener *n, bool pause);
 /* net_listener_free: NULL has no effect. */

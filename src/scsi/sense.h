@@ -114,6 +114,7 @@ enum scsi_sense_key {
  X(ASC_MEDIUM_NOT_PRESENT, 0x3a00, "medium not present")                       \
  X(ASC_NO_MEDIUM_TRAY_CLOSED, 0x3a01, "medium not present, tray closed")       \
  X(ASC_NO_MEDIUM_TRAY_OPEN, 0x3a02, "medium not present, tray open")           \
+ X(ASC_INQUIRY_CHANGED, 0x3f03, "inquiry data has changed")                    \
  X(ASC_DEVICE_IDENTIFIER_CHANGED, 0x3f05, "device identifier changed")         \
  X(ASC_REPORTED_LUNS_CHANGED, 0x3f0e, "reported LUNs data has changed")        \
  X(ASC_INTERNAL_TARGET_FAILURE, 0x4400, "internal target failure")             \

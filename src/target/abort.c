@@ -12,9 +12,16 @@ static bool is_in_scope(const struct tgt_scope *sc, const struct tgt_task *t)
 {
 	const struct tgt_session *s = t->session;
 
-	if (sc->session ? sc->session != s : sc->node != s->node)
+	if (sc->session && sc->session != s)
 		return false;
-	if (sc->one_lun && sc->lun != t->dm.lun)
+	if (sc->lu && sc->lu != t->lu)
+		return false;
+	/* a task that the device has not begun ends soon by itself */
+	if (sc->lost && (!tgt_task_is_begun(t) || !tgt_session_loses(s, t->lu)))
+		return false;
+	if (sc->units && t->lu && !tgt_units_have(sc->units, t->unit))
+		return false;
+	if (sc->units && !t->lu && s != sc->issuer)
 		return false;
 	if (sc->one_task && sc->itt != t->dm.itt)
 		return false;
@@ -75,10 +82,9 @@ static struct tgt_task *scope_task(const struct tgt_worker *w,
 
 void tgt_abort_attention(struct tgt_session *s, const struct tgt_scope *scope)
 {
-	const struct dev_lu *lu = tgt_find_lu(s->node, scope->lun);
-
-	if (lu && !dev_lu_tas(lu) && session_task(s, scope, may_abort))
-		dev_nexus_commands_cleared(s->nexus, scope->lun);
+	/* the unit of a task exists */
+	if (session_task(s, scope, may_abort) && !dev_lu_tas(scope->lu))
+		dev_nexus_commands_cleared(s->nexus, scope->lu);
 }
 
 static void check_aborts(struct tgt_worker *w)
@@ -141,8 +147,13 @@ static void release_from_datamover(struct tgt_task *t)
 
 static bool reports_abort(const struct tgt_scope *sc, const struct tgt_task *t)
 {
-	const struct dev_lu *lu = tgt_find_lu(t->session->node, t->dm.lun);
+	const struct dev_lu *lu =
+		tgt_task_is_begun(t)
+			? t->lu
+			: dev_nexus_unit(t->session->nexus, t->dm.lun);
 
+	if (sc->lost)
+		return true;
 	return sc->report_abort && t->session != sc->issuer && lu &&
 	       dev_lu_tas(lu);
 }

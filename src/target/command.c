@@ -15,18 +15,23 @@
 static void log_store_fault(const struct tgt_task *t)
 {
 	enum dev_store_fault fault = dev_task_store_fault(&t->dev);
-	struct dev_lu *lu = tgt_find_lu(t->session->node, t->dm.lun);
+	struct dev_lu *lu = t->lu;
 	const char *store = lu ? dev_lu_store_name(lu) : NULL;
+	const struct trace_about about = {
+		.initiator = t->session->id.initiator_name,
+		.target = t->session->id.target_name,
+	};
 
 	if (!lu || fault == DEV_STORE_SOUND)
 		return;
-	trace_emit(t->session->worker->tgt->cfg.trace, TRACE_MEDIUM,
-		   "LUN %u, %s: command %02x of %s failed: %s", dev_lu_lun(lu),
-		   store ? store : "CD/DVD medium", t->dev.cdb[0],
-		   t->session->id.initiator_name,
-		   fault == DEV_STORE_FULL
-			   ? "no space left; make room on its file system"
-			   : "the medium failed; check the file or device");
+	trace_emit_about(
+		t->session->worker->tgt->cfg.trace, TRACE_MEDIUM, &about,
+		"LUN %u, %s: command %02x of %s failed: %s", dev_lu_lun(lu),
+		store ? store : "CD/DVD medium", t->dev.cdb[0],
+		t->session->id.initiator_name,
+		fault == DEV_STORE_FULL
+			? "no space left; make room on its file system"
+			: "the medium failed; check the file or device");
 }
 
 static void device_done(struct dev_task *d)
@@ -142,6 +147,7 @@ static void get_rest(struct tgt_task *t)
 
 	if (begun && t->dev.waits && !t->data_err) {
 		tgt_task_go(t, TGT_TASK_MEMORY); /* until device_ready */
+		t->session->count.waits++;
 		return;
 	}
 	if (t->data_err || want <= have) {
@@ -150,6 +156,7 @@ static void get_rest(struct tgt_task *t)
 	}
 	if (!tgt_conn_open(c))
 		return; /* tgt_session_close aborts the task */
+	t->session->count.solicited++;
 	t->data_err = dm_get_data(c->dm, &t->dm, have, want - have);
 	if (t->data_err)
 		data_complete(t);
@@ -263,6 +270,10 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	struct tgt_session *s = t->session;
 	struct dev_task *d = &t->dev;
 
+	if (tgt_session_loses(s, t->lu)) {
+		t->refusal = SCSI_BUSY; /* until the unit is gone */
+		return;
+	}
 	d->nexus = s->nexus;
 	d->lun = t->dm.lun;
 	d->attr = cmd->attr;
@@ -340,11 +351,14 @@ static int accept_command(struct tgt_conn *c, const struct dm_control *ctl,
 				      "no slot left (RFC 7143 §4.2.2.1)");
 	t->cmdsn = pdu->cmdsn;
 	t->dm.lun = pdu->lun;
+	t->lu = dev_nexus_unit(s->nexus, pdu->lun);
+	t->unit = t->lu ? dev_lu_lun(t->lu) : 0;
 	t->dm.edtl = pdu->cmd.edtl;
 	t->dm.out = (struct bufv){ .n = 0 };
 	fill_cdb(t, pdu, &ahs);
 	*task = &t->dm;
 	s->count.commands++;
+	tgt_stats_begin(t);
 	begin_task(t, pdu);
 	if (!pdu->cmd.write)
 		tgt_task_go(t, TGT_TASK_TURN);

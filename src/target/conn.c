@@ -3,9 +3,29 @@
 #include "base/err.h"
 #include "target/internal.h"
 
+struct tgt_visitor tgt_conn_visitor(const struct tgt_conn *c,
+				    const struct iscsi_login_id *id)
+{
+	return (struct tgt_visitor){ .initiator = id->initiator_name,
+				     .address = c->info.address,
+				     .portal_group = c->info.portal_group };
+}
+
 const char *tgt_conn_who(const struct tgt_conn *c)
 {
 	return c->session ? c->session->id.initiator_name : "(login)";
+}
+
+struct trace_about tgt_conn_about(const struct tgt_conn *c)
+{
+	const struct iscsi_login_id *id =
+		c->session ? &c->session->id : c->login_id;
+
+	return (struct trace_about){
+		.peer = c->info.peer,
+		.initiator = id ? id->initiator_name : NULL,
+		.target = id ? id->target_name : NULL,
+	};
 }
 
 void tgt_conn_go(struct tgt_conn *c, enum iscsi_conn_state next)

@@ -77,15 +77,17 @@ static void nexus_parted(void *arg)
 
 /* All tasks of the session have ended. The units give back reservations of the
  * initiator before the Logout Response is sent. */
+static void part_nexus(struct tgt_session *s)
+{
+	if (!s->nexus)
+		nexus_parted(s);
+	else if (tgt_remap_end(s, part_nexus))
+		dev_nexus_part(s->nexus, nexus_parted, s);
+}
+
 static void logout_tasks_ended(struct tgt_abort *a)
 {
-	struct tgt_conn *c = container_of(a, struct tgt_conn, logout);
-	struct tgt_session *s = c->session;
-
-	if (s->nexus)
-		dev_nexus_part(s->nexus, nexus_parted, s);
-	else
-		nexus_parted(s);
+	part_nexus(container_of(a, struct tgt_conn, logout)->session);
 }
 
 static int begin_logout(struct tgt_conn *c, uint32_t itt)

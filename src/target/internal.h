@@ -6,8 +6,12 @@
  * (MaxConnections=1), so each points to the other.
  *
  * The files, each calling only files listed before it:
- *   node.c        target nodes, portals, logical units
+ *   name_table.c  a hash table of names
+ *   directory.c   builds a directory
+ *   access.c      who may see and use what
+ *   node.c        target nodes and their ports, logical units
  *   conn.c        state, sending and ending of a connection
+ *   stats.c       counters of a worker
  *   window.c      CmdSN window of a session; requests that came early
  *   task.c        tasks: states, tags, slots
  *   send.c        PDUs that the target sends on its own behalf; Reject
@@ -15,14 +19,17 @@
  *   order.c       delivery of requests in the order of CmdSN
  *   abort.c       aborting of tasks
  *   text.c        Text Requests
+ *   settle.c      the end of what only earlier directories have
  *   tmf.c         task management functions
  *   command.c     SCSI Commands
  *   control.c     all other requests
  *   reinstate.c   session reinstatement
+ *   remap.c       another LUN map for a session
  *   session.c     begin and end of a session
  *   stall.c       peers that hold memory without progress
  *   clock.c       timeouts of a connection
  *   login.c       login phase
+ *   apply.c       brings a directory into force
  *   notify.c      up-calls of the datamover; accept
  *   target.c      the target as a whole; its workers
  */
@@ -31,6 +38,8 @@
 
 #include "base/serial.h"
 #include "iscsi/states.h"
+#include "target/access.h"
+#include "target/stats.h"
 #include "target/target.h"
 
 struct tgt_session;
@@ -38,22 +47,60 @@ struct tgt_conn;
 
 /* ---- shared by all workers, constant once connections come ---- */
 
-struct tgt_node {
-	struct list link;	    /* tgt.nodes */
-	struct tgt_node_config cfg; /* chap: wiped; see below */
-	struct tgt_chap *chap;	    /* one for each worker, of its thread */
-	uint16_t rtpi; /* relative target port identifier of the node's port */
+/* A target port that the device knows. */
+struct tgt_node_port {
+	uint16_t tag; /* of its portal group */
+	uint16_t rtpi;
 };
 
-struct tgt_portal {
-	struct list link; /* tgt.portals */
-	char address[TGT_ADDR_STR];
+/* A target node: what stays the same of a target while directories come and go.
+ * It lives as long as struct tgt, since its ports do. */
+struct tgt_node {
+	struct list link; /* tgt.nodes */
+	struct tgt_named named;
+	char name[ISCSI_NAME_MAX + 1];
+	struct tgt_node_port *ports; /* worker 0 only */
+	unsigned nports;
 };
 
 struct tgt {
 	struct tgt_config cfg;
-	struct list nodes, portals;
 	struct tgt_worker *workers;
+	/* worker 0 only */
+	struct list nodes;
+	struct tgt_names node_names;
+	struct tgt_directory *directory; /* in force, or coming into force */
+	bool applying;
+	uint64_t generation; /* of the directory */
+};
+
+/* stats.c */
+struct tgt_stats {
+	struct tgt_unit_stats **units; /* by number; NULL: no command yet */
+	unsigned nunits;
+	struct list ended; /* tgt_ended.link */
+	struct tgt_worker_stats total;
+	/* commands of this turn whose latency is not known yet: it is that of
+	 * the response, which leaves at the end of the turn */
+	struct {
+		struct tgt_op_stats *op;
+		xtime arrived;
+	} due[64];
+	unsigned ndue;
+};
+
+/* A user of what a directory has: a session, or a task management function, which
+ * may outlive its session. */
+struct tgt_use {
+	struct list link;    /* worker's uses */
+	uint64_t generation; /* of the directory */
+};
+
+/* Waits until no use has an older generation. */
+struct tgt_settling {
+	struct list link; /* worker's settling */
+	uint64_t generation;
+	void (*settled)(struct tgt_settling *s);
 };
 
 struct tgt_worker {
@@ -66,8 +113,12 @@ struct tgt_worker {
 	unsigned messages; /* operations that wait for other workers */
 	uint16_t next_tsih;
 	bool draining;
-	struct tgt_chap discovery_chap;
-	xtime now; /* of the last expire, drain or accept */
+	const struct tgt_directory *directory; /* in force on this worker */
+	uint64_t generation;
+	struct list uses;     /* tgt_use.link */
+	struct list settling; /* tgt_settling.link, the oldest first */
+	xtime now;	      /* of the last expire, drain or accept */
+	struct tgt_stats stats;
 };
 
 /* ---- tasks ---- */
@@ -91,6 +142,10 @@ enum tgt_task_state {
 struct tgt_task {
 	struct dm_task dm;
 	struct tgt_session *session; /* constant */
+	/* Of its LUN: the unit (NULL: none) and its number. Compared only, unless
+	 * the device has begun the task. */
+	struct dev_lu *lu;
+	uint16_t unit;
 	struct tgt_task *hash_next;
 	struct list link; /* session's active or spare list */
 	uint32_t cmdsn;
@@ -107,6 +162,7 @@ struct tgt_task {
 	/* stall.c: since when its data have been in progress while other
 	 * sessions wait for memory; 0: they are not */
 	xtime moves_since;
+	xtime arrived; /* when its command arrived; stats.c */
 	struct dev_task dev;
 };
 
@@ -124,18 +180,25 @@ struct tgt_slot {
 	struct tgt_parked *parked; /* another request, or NULL */
 };
 
+#define TGT_UNITS 16384u /* their numbers, and LUNs, are below */
+
 /* ---- aborts: which tasks one reaches, and waiting for their end ---- */
 
+/* A set of units, by their numbers. */
+struct tgt_units {
+	uint8_t bits[TGT_UNITS / 8];
+};
+
 struct tgt_scope {
-	struct tgt_node *node;	     /* tasks of this node ... */
-	struct tgt_session *session; /* ... of this session; NULL: of any */
-	bool one_lun;		     /* ... of this LUN only */
-	uint64_t lun;
-	bool one_task; /* ... with this ITT only */
+	struct tgt_session *session; /* tasks of this session; NULL: of any */
+	const struct dev_lu *lu;     /* ... at this unit only; compared only */
+	const struct tgt_units *units; /* ... at these, or of issuer at none */
+	bool one_task;		       /* ... with this ITT only */
 	uint32_t itt;
 	bool aca;    /* ... with the ACA attribute only */
 	bool before; /* ... issued before this CmdSN by wait_session */
 	uint32_t cmdsn;
+	bool lost; /* ... at the units that the session loses (remap.c) */
 	const struct dev_task *except; /* ... but for this one */
 	/* Tasks of sessions other than issuer (compared only) end with TASK
 	 * ABORTED where their unit has TAS = 1 (SPC-4 §7.5.8). */
@@ -155,6 +218,22 @@ struct tgt_abort {
 };
 
 /* ---- sessions ---- */
+
+enum tgt_remap_step {
+	TGT_REMAP_NONE,
+	TGT_REMAP_ABORTING, /* tasks at units that the session loses */
+	TGT_REMAP_SETTING,  /* dev_nexus_set_map is in progress */
+};
+
+/* The LUN map of a session, and its change (remap.c). */
+struct tgt_luns {
+	struct dev_map *map; /* of the nexus; counted */
+	enum tgt_remap_step step;
+	struct dev_map *next; /* the new map, counted */
+	struct tgt_abort abort;
+	void (*done)(struct tgt_session *s);
+	void (*then)(struct tgt_session *s); /* in place of done; or NULL */
+};
 
 /* What order.c calls when a request that came early is delivered. */
 struct tgt_order_ops {
@@ -184,8 +263,10 @@ struct tgt_tasks {
 	unsigned hash_shift;
 };
 
-struct tgt_counters {
-	uint64_t commands, bytes_read, bytes_written;
+/* The target port of a session. */
+struct tgt_session_port {
+	uint16_t tag; /* of its portal group */
+	uint16_t rtpi;
 };
 
 struct tgt_session {
@@ -196,8 +277,13 @@ struct tgt_session {
 	struct list link; /* worker's sessions */
 	enum iscsi_session_state state;
 	struct iscsi_login_id id;
+	char account[ISCSI_NAME_MAX + 1]; /* of CHAP; empty: none */
 	struct iscsi_params params;
 	uint16_t tsih;
+	struct tgt_session_port port;
+	struct tgt_luns luns;
+	xtime data_time;    /* see tgt_config */
+	struct tgt_use use; /* begins when the login is over */
 	/* numbering */
 	struct iscsi_target_window window;
 	const struct tgt_order_ops *order;
@@ -209,8 +295,12 @@ struct tgt_session {
 	/* tasks */
 	struct tgt_tasks tasks;
 	bool logged_out; /* by Logout, rather than lost */
-	bool joined;	 /* by a login with a TSIH (RFC 7143 §6.3.4) ... */
-	struct iscsi_params leading; /* ... and its leading login's values */
+	/* by a login with a TSIH (RFC 7143 §6.3.4): the values of the leading
+	 * login */
+	struct {
+		bool is_set;
+		struct iscsi_params leading;
+	} joined;
 	bool stalled; /* the window closed since it was last empty */
 	/* task management */
 	struct list tmfs; /* tgt_tmf.link */
@@ -271,9 +361,12 @@ struct tgt_conn {
 	enum iscsi_conn_state state;
 	struct iscsi_numbers numbers;
 	bool closing; /* connection_terminate was called */
+	bool leaving; /* the initiator has to be asked to log out */
 	uint16_t cid;
 	/* login */
 	struct tgt_login *login; /* NULL once it is over */
+	/* the names of the login, borrowed from it; NULL once it is over */
+	const struct iscsi_login_id *login_id;
 	struct tgt_reinstate *reinstate;
 	/* time */
 	xtime accepted, deadline;
@@ -293,10 +386,17 @@ struct tgt_conn {
 	uint64_t rejects;
 };
 
+/* tgt_conn_about returns the names of peer, initiator and target, borrowed from
+ * c, for a log event. */
+struct trace_about tgt_conn_about(const struct tgt_conn *c);
+
 /* conn_trace prefixes a message with the names of peer and initiator. */
 #define conn_trace(c, event, fmt, ...)                                         \
- trace_emit((c)->worker->tgt->cfg.trace, event, "%s %s: " fmt, (c)->info.peer, \
-	    tgt_conn_who(c), ##__VA_ARGS__)
+ do {                                                                          \
+  const struct trace_about about_ = tgt_conn_about(c);                         \
+  trace_emit_about((c)->worker->tgt->cfg.trace, event, &about_, "%s %s: " fmt, \
+		   (c)->info.peer, tgt_conn_who(c), ##__VA_ARGS__);            \
+ } while (0)
 
 /* tgt_rearm: a deadline of the worker may have come closer. */
 static inline void tgt_rearm(struct tgt_worker *w)
@@ -306,19 +406,20 @@ static inline void tgt_rearm(struct tgt_worker *w)
 
 /* ---- node.c ---- */
 
-/* tgt_node_free frees n, wiping its secrets. */
-void tgt_node_free(const struct tgt *t, struct tgt_node *n);
-/* tgt_node_find returns the node of that name, or NULL. */
-struct tgt_node *tgt_node_find(const struct tgt *t, const char *name);
-/* tgt_find_lu returns the unit of a LUN in wire form; NULL: no such unit. */
-struct dev_lu *tgt_find_lu(const struct tgt_node *n, uint64_t wire);
-/* tgt_port_name makes the SAM name of the node's port (RFC 7143 §2.2 "SCSI Port
+/* tgt_nodes_resolve sets the node and the ports of each target of d. ERR_LIMIT:
+ * too many ports; ERR_NOMEM. On worker 0. */
+int tgt_nodes_resolve(struct tgt *t, struct tgt_directory *d);
+/* tgt_nodes_free frees all nodes. */
+void tgt_nodes_free(struct tgt *t);
+/* tgt_port_name makes the SAM name of a target port (RFC 7143 §2.2 "SCSI Port
  * Name"). */
-void tgt_port_name(const struct tgt *t, const struct tgt_node *n,
-		   char name[256]);
+void tgt_port_name(const struct tgt_node *n, uint16_t tag, char name[256]);
 
 /* ---- conn.c ---- */
 
+/* tgt_conn_visitor returns what access.c decides by. id is borrowed. */
+struct tgt_visitor tgt_conn_visitor(const struct tgt_conn *c,
+				    const struct iscsi_login_id *id);
 /* tgt_conn_who names the initiator in log messages. */
 const char *tgt_conn_who(const struct tgt_conn *c);
 /* tgt_conn_open: PDUs can still be sent. c may be NULL. */
@@ -335,6 +436,22 @@ void tgt_conn_end(struct tgt_conn *c, enum dm_terminate how, int err);
 int tgt_conn_send(struct tgt_conn *c, struct dm_control *ctl);
 /* tgt_conn_data_max: the most bytes of data in one PDU to the initiator. */
 uint32_t tgt_conn_data_max(const struct tgt_conn *c);
+
+/* ---- stats.c ---- */
+
+/* tgt_stats_begin notes when the command of t arrived. */
+void tgt_stats_begin(struct tgt_task *t);
+/* tgt_stats_end counts a command whose SCSI Response is ready. */
+void tgt_stats_end(struct tgt_task *t, uint8_t status);
+/* tgt_stats_conn_ended adds the counters of the session of c to those of the
+ * sessions that have ended. */
+void tgt_stats_conn_ended(const struct tgt_conn *c, int err);
+/* tgt_stats_refused counts a login that is refused with this status. */
+void tgt_stats_refused(struct tgt_worker *w, uint16_t status);
+/* tgt_stats_init prepares the counters of a worker; tgt_stats_fini frees
+ * them. */
+void tgt_stats_init(struct tgt_stats *s);
+void tgt_stats_fini(struct tgt_stats *s);
 
 /* ---- window.c ---- */
 
@@ -401,6 +518,18 @@ static inline bool tgt_task_is_aborting(const struct tgt_task *t)
 	return t->state >= TGT_TASK_ABORT_DATA;
 }
 
+static inline bool tgt_units_have(const struct tgt_units *u, uint16_t unit)
+{
+	return u->bits[unit / 8] & 1u << unit % 8;
+}
+
+/* The session is about to lose the unit (remap.c). */
+static inline bool tgt_session_loses(const struct tgt_session *s,
+				     const struct dev_lu *lu)
+{
+	return s->luns.step && lu && !dev_map_has(s->luns.next, lu);
+}
+
 /* ---- send.c ---- */
 
 /* tgt_reject sends a Reject with the 48 bytes of bhs and logs why. The CmdSN of
@@ -465,6 +594,18 @@ int tgt_text(struct tgt_conn *c, const struct dm_control *ctl);
 /* tgt_text_reset drops the exchange in progress. */
 void tgt_text_reset(struct tgt_conn *c);
 
+/* ---- settle.c ---- */
+
+/* tgt_use_begin: u uses the directory in force on w; tgt_use_renew: it uses nothing
+ * any more that only earlier ones have; tgt_use_end: it has ended. */
+void tgt_use_begin(struct tgt_worker *w, struct tgt_use *u);
+void tgt_use_renew(struct tgt_worker *w, struct tgt_use *u);
+void tgt_use_end(struct tgt_worker *w, struct tgt_use *u);
+/* tgt_settle calls settled, maybe from within, when nothing on w uses what only
+ * earlier directories than that in force have. s stays with the caller. */
+void tgt_settle(struct tgt_worker *w, struct tgt_settling *s,
+		void (*settled)(struct tgt_settling *s));
+
 /* ---- tmf.c ---- */
 
 int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl);
@@ -506,6 +647,17 @@ void tgt_reinstate_forget(struct tgt_conn *c);
 /* tgt_reinstate_ended: an old session has ended; its waiters go on. */
 void tgt_reinstate_ended(struct tgt_session *s);
 
+/* ---- remap.c ---- */
+
+/* tgt_remap_start gives the session a LUN map (NULL: every unit, by its number),
+ * and calls done, maybe from within, unless the session ends meanwhile. One call at
+ * a time. */
+void tgt_remap_start(struct tgt_session *s, struct dev_map *map,
+		     void (*done)(struct tgt_session *s));
+/* tgt_remap_end: the session ends. False: the device is changing the map, and then
+ * is called afterwards (only that of the last call). */
+bool tgt_remap_end(struct tgt_session *s, void (*then)(struct tgt_session *s));
+
 /* ---- session.c ---- */
 
 /* tgt_session_new admits a session. NULL: no memory, or no TSIH is free. */
@@ -533,6 +685,14 @@ void tgt_clock_expire(struct tgt_conn *c, xtime now);
 /* tgt_clock_ask_logout asks the initiator to log out and sets a deadline; other
  * connections than those of a full session end at once. */
 void tgt_clock_ask_logout(struct tgt_conn *c, xtime now);
+/* tgt_clock_leave makes the next tgt_worker_expire do that. */
+void tgt_clock_leave(struct tgt_conn *c);
+
+/* ---- apply.c ---- */
+
+/* tgt_apply_review compares a session with the directory in force: it goes on, or
+ * is asked to log out. */
+void tgt_apply_review(struct tgt_session *s);
 
 /* ---- login.c ---- */
 

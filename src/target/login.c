@@ -4,29 +4,54 @@
  * iscsi/login.h gets each Login Request and asks here for nodes, secrets and
  * admission; its last response waits until the session may begin.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "iscsi/keys.h"
+#include "iscsi/names.h"
 #include "target/internal.h"
 
 struct tgt_login {
 	struct iscsi_login_config cfg;
 	struct iscsi_login_engine *engine;
 	struct tgt_node *node; /* NULL: discovery, or not known yet */
-	struct tgt_chap chap;  /* as it was when the login began */
-	uint32_t cmdsn;	       /* of the leading request */
+	bool proves;	       /* the initiator has to pass CHAP */
+	char account[ISCSI_NAME_MAX + 1]; /* by which it did; or empty */
+	struct iscsi_chap_secret mutual;  /* a copy; name empty: none */
+	uint32_t cmdsn;			  /* of the leading request */
 	struct dm_control out;
 	uint8_t data[ISCSI_LOGIN_PDU_MAX];
 };
 
 /* ---- questions of the engine ---- */
 
-static const struct iscsi_chap_secret *
-secret_or_null(const struct iscsi_chap_secret *s)
+static struct tgt_ruling ask_directory(const struct tgt_conn *c,
+				       const struct iscsi_login_id *id)
 {
-	return s->name[0] ? s : NULL;
+	const struct tgt_visitor v = tgt_conn_visitor(c, id);
+
+	return tgt_access_ask(c->worker->directory, &v,
+			      id->discovery ? NULL : id->target_name);
+}
+
+static void tune_login(void *arg, const char *target_name,
+		       struct iscsi_login_tuning *t)
+{
+	const struct tgt_conn *c = arg;
+	char name[ISCSI_NAME_MAX + 1], why[ISCSI_NAME_WHY];
+	const struct tgt_target *target;
+
+	if (iscsi_name_prepare(name, target_name, false, why))
+		return;
+	target = tgt_directory_target(c->worker->directory, name);
+	if (!target)
+		return;
+	t->strict_names = target->cfg.strict_names;
+	/* digests are impossible in RDMA mode */
+	if (c->dm->rdma != DM_RDMA_ALREADY)
+		t->prefer_digests = target->cfg.prefer_digests;
 }
 
 static void identify_login(void *arg, const struct iscsi_login_id *id,
@@ -34,25 +59,50 @@ static void identify_login(void *arg, const struct iscsi_login_id *id,
 {
 	struct tgt_conn *c = arg;
 	struct tgt_login *l = c->login;
-	const struct tgt *t = c->worker->tgt;
-	struct tgt_node *n;
+	struct tgt_ruling r;
 
-	*v = (struct iscsi_login_verdict){ .tpgt = t->cfg.tpgt };
+	*v = (struct iscsi_login_verdict){ .tpgt = c->info.portal_group };
 	if (c->worker->draining) {
 		v->status = ISCSI_LOGIN_UNAVAILABLE;
 		return;
 	}
-	n = id->discovery ? NULL : tgt_node_find(t, id->target_name);
-	if (!n && !id->discovery) {
-		v->status = ISCSI_LOGIN_NOT_FOUND;
+	r = ask_directory(c, id);
+	v->status = r.status;
+	v->why = r.why;
+	if (r.status)
 		return;
+	v->chap = l->proves = tgt_access_needs_chap(r.auth);
+	if (r.auth->mutual) {
+		l->mutual = r.auth->mutual->secret;
+		v->chap_out = &l->mutual;
 	}
-	l->node = n;
-	l->chap = n ? n->chap[c->worker->index] : c->worker->discovery_chap;
-	v->chap_in = secret_or_null(&l->chap.in);
-	v->chap_out = secret_or_null(&l->chap.out);
-	if (n)
-		memcpy(v->target_alias, n->cfg.alias, sizeof(v->target_alias));
+	if (!r.target)
+		return;
+	l->node = r.target->node;
+	snprintf(v->target_alias, sizeof(v->target_alias), "%s",
+		 r.target->cfg.alias);
+}
+
+static const struct iscsi_chap_secret *find_secret(void *arg, const char *name)
+{
+	const struct tgt_conn *c = arg;
+	const struct tgt_ruling r =
+		ask_directory(c, iscsi_login_id(c->login->engine));
+
+	snprintf(c->login->account, sizeof(c->login->account), "%s", name);
+	return r.status ? NULL : tgt_access_account(r.auth, name);
+}
+
+/* Asks again: another directory may have come into force since the login
+ * began. */
+static uint16_t ask_again(const struct tgt_conn *c,
+			  const struct iscsi_login_id *id)
+{
+	const struct tgt_ruling r = ask_directory(c, id);
+
+	if (!r.status && !tgt_access_proven(r.auth, c->login->account))
+		return ISCSI_LOGIN_AUTH_FAILURE;
+	return r.status;
 }
 
 /* A connection in RDMA mode cannot serve an initiator that declares
@@ -80,9 +130,13 @@ static uint16_t admit_login(void *arg, const struct iscsi_login_id *id,
 			    const struct iscsi_params *params, uint16_t *tsih)
 {
 	struct tgt_conn *c = arg;
+	uint16_t status;
 
 	if (c->worker->draining)
 		return ISCSI_LOGIN_UNAVAILABLE;
+	status = ask_again(c, id);
+	if (status)
+		return status;
 	/* nothing of a discovery session outlives its connection */
 	if (id->tsih && id->discovery)
 		return ISCSI_LOGIN_NO_SESSION;
@@ -94,6 +148,8 @@ static uint16_t admit_login(void *arg, const struct iscsi_login_id *id,
 	if (!c->session)
 		return ISCSI_LOGIN_NO_RESOURCES;
 	c->cid = id->cid;
+	memcpy(c->session->account, c->login->account,
+	       sizeof(c->session->account));
 	/* tgt_reinstate checks that a session has this TSIH */
 	*tsih = id->tsih ? id->tsih : c->session->tsih;
 	return ISCSI_LOGIN_SUCCESS;
@@ -139,7 +195,9 @@ int tgt_login_new(struct tgt_conn *c)
 		.data_digest_crc_ok = true,
 		.prefer_digests = cfg->prefer_digests,
 		.strict_names = cfg->strict_names,
+		.tune = tune_login,
 		.identify = identify_login,
+		.find_secret = find_secret,
 		.admit = admit_login,
 		.arg = c,
 		.random = random_bytes,
@@ -151,6 +209,7 @@ int tgt_login_new(struct tgt_conn *c)
 		return ERR_NOMEM;
 	}
 	c->login = l;
+	c->login_id = iscsi_login_id(l->engine);
 	return 0;
 }
 
@@ -159,9 +218,11 @@ void tgt_login_free(struct tgt_conn *c)
 	if (!c->login)
 		return;
 	iscsi_login_free(c->login->engine);
-	explicit_bzero(&c->login->chap, sizeof(c->login->chap));
+	;
+	explicit_bzero(&c->login->mutual, sizeof(c->login->mutual));
 	free(c->login);
 	c->login = NULL;
+	c->login_id = NULL;
 }
 
 static void log_login(const struct tgt_conn *c)
@@ -169,7 +230,7 @@ static void log_login(const struct tgt_conn *c)
 	const struct tgt_session *s = c->session;
 
 	conn_trace(c, TRACE_LOGIN, "session %u to %s over %s", s->tsih,
-		   s->node ? s->node->cfg.name : "discovery", c->dm->transport);
+		   s->node ? s->node->name : "discovery", c->dm->transport);
 }
 
 static void send_response(struct tgt_conn *c)
@@ -194,6 +255,7 @@ static void send_status(struct tgt_conn *c, uint32_t itt, uint32_t statsn,
 			.statsn = statsn,
 		},
 	};
+	tgt_stats_refused(c->worker, status);
 	l->out.pdu.login.status_class = (uint8_t)(status >> 8);
 	l->out.pdu.login.status_detail = (uint8_t)status;
 	send_response(c);
@@ -217,11 +279,11 @@ static int ask_admission(struct tgt_conn *c)
 	const struct tgt_config *cfg = &c->worker->tgt->cfg;
 
 	return cfg->logged_in(cfg->arg, c->info.owner, !c->session->node,
-			      c->login->chap.in.name[0] != 0);
+			      c->login->proves);
 }
 
 /* Sends this status in place of the final response, which is ready. */
-static void refuse_reinstatement(struct tgt_conn *c, uint16_t status)
+static void refuse_late(struct tgt_conn *c, uint16_t status)
 {
 	const struct iscsi_pdu *final = &c->login->out.pdu;
 	const struct iscsi_login_id *id = iscsi_login_id(c->login->engine);
@@ -241,13 +303,27 @@ static void inherit_params(struct tgt_session *s)
 {
 	const struct iscsi_params own = s->params;
 
-	if (!s->joined)
+	if (!s->joined.is_set)
 		return;
-	s->params = s->leading;
+	s->params = s->joined.leading;
 	s->params.header_digest = own.header_digest;
 	s->params.data_digest = own.data_digest;
 	s->params.max_recv_dsl = own.max_recv_dsl;
 	s->params.max_send_dsl = own.max_send_dsl;
+}
+
+/* From now on the session is one of the directory in force. */
+static void take_port(struct tgt_session *s)
+{
+	const struct tgt_ruling r = ask_directory(s->conn, &s->id);
+
+	tgt_use_begin(s->worker, &s->use);
+	if (!s->node)
+		return;
+	s->port.rtpi = r.port->rtpi;
+	s->luns.map = dev_map_get(r.map);
+	if (r.target->cfg.data_time)
+		s->data_time = r.target->cfg.data_time;
 }
 
 /* No older session is left: the full feature phase begins. */
@@ -257,10 +333,17 @@ static void enter_full_feature(struct tgt_conn *c)
 	struct tgt_session *s = c->session;
 	struct tgt_login *l = c->login;
 	struct dm_resources r;
+	uint16_t status;
 	int err;
 
 	if (!tgt_conn_open(c))
 		return;
+	status = ask_again(c, iscsi_login_id(l->engine));
+	if (status) {
+		refuse_late(c, status);
+		return;
+	}
+	take_port(s);
 	s->params = *iscsi_login_params(l->engine);
 	s->id = *iscsi_login_id(l->engine);
 	inherit_params(s);
@@ -291,7 +374,7 @@ static void enter_full_feature(struct tgt_conn *c)
 static void reinstate_done(struct tgt_conn *c, uint16_t status)
 {
 	if (status)
-		refuse_reinstatement(c, status);
+		refuse_late(c, status);
 	else
 		enter_full_feature(c);
 }
@@ -312,6 +395,7 @@ static void end_refused_login(struct tgt_conn *c, int err)
 		   id->target_name[0] ? id->target_name : "discovery",
 		   f->status, iscsi_login_status_str(f->status),
 		   f->text[0] ? ": " : "", f->text);
+	tgt_stats_refused(c->worker, f->status);
 	if (f->chap)
 		cfg->auth_failed(cfg->arg, c->info.owner);
 	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, err);

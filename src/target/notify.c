@@ -135,6 +135,7 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 	c->closing = true;
 	list_del(&c->link);
 	w->nconns--;
+	tgt_stats_conn_ended(c, err);
 	w->tgt->cfg.ended(w->tgt->cfg.arg, c->info.owner);
 	tgt_reinstate_forget(c);
 	tgt_login_free(c);

@@ -38,6 +38,7 @@ struct tgt_reinstate {
 	void (*done)(struct tgt_conn *c, uint16_t status);
 	const void *session; /* the new one, compared only */
 	const struct tgt_node *node;
+	uint16_t tag; /* of the portal group */
 	struct iscsi_login_id id;
 	bool rdma; /* the new connection is in RDMA mode */
 	unsigned pending;
@@ -54,10 +55,12 @@ static void post_part(struct tgt_worker *from, unsigned worker,
 	env->post(env->arg, worker, &p->msg);
 }
 
-static bool same_nexus(const struct tgt_session *s, const struct tgt_node *node,
-		       const struct iscsi_login_id *id)
+static bool same_nexus(const struct tgt_session *s,
+		       const struct tgt_reinstate *r)
 {
-	return s->node == node &&
+	const struct iscsi_login_id *id = &r->id;
+
+	return s->node == r->node && s->port.tag == r->tag &&
 	       !memcmp(s->id.isid, id->isid, sizeof(id->isid)) &&
 	       !strcmp(s->id.initiator_name, id->initiator_name);
 }
@@ -70,7 +73,7 @@ static struct tgt_session *find_older(const struct tgt_worker *w,
 		struct tgt_session *s =
 			list_entry(it, struct tgt_session, link);
 
-		if (s == r->session || !same_nexus(s, r->node, &r->id))
+		if (s == r->session || !same_nexus(s, r))
 			continue;
 		if (r->id.tsih && s->tsih != r->id.tsih)
 			continue;
@@ -97,8 +100,8 @@ static uint16_t join_session(const struct tgt_reinstate *r, struct tgt_conn *c)
 		if (status)
 			break;
 		c->session->tsih = r->id.tsih;
-		c->session->joined = true;
-		c->session->leading = p->params;
+		c->session->joined.is_set = true;
+		c->session->joined.leading = p->params;
 	}
 	return status;
 }
@@ -160,6 +163,7 @@ static void end_older(struct tgt_reinstate_part *p)
 		   "%s %u reinstated by a new login (RFC 7143 §6.3.%d)",
 		   r->id.tsih ? "connection of session" : "session", s->tsih,
 		   r->id.tsih ? 4 : 5);
+	w->stats.total.reinstated++;
 	tgt_conn_end(s->conn, DM_TERMINATE_NOW, ERR_TERMINATED);
 }
 
@@ -192,6 +196,7 @@ static struct tgt_reinstate *reinstate_new(struct tgt_conn *c, unsigned n,
 	r->done = done;
 	r->session = s;
 	r->node = s->node;
+	r->tag = s->port.tag;
 	r->id = s->id;
 	r->rdma = c->dm->rdma == DM_RDMA_ALREADY;
 	r->pending = n;
@@ -208,9 +213,11 @@ static struct tgt_reinstate *reinstate_new(struct tgt_conn *c, unsigned n,
 static bool nothing_to_do(const struct tgt_conn *c)
 {
 	const struct tgt_session *s = c->session;
-	const struct tgt_reinstate probe = {
-		.worker = c->worker, .session = s, .node = s->node, .id = s->id
-	};
+	const struct tgt_reinstate probe = { .worker = c->worker,
+					     .session = s,
+					     .node = s->node,
+					     .tag = s->port.tag,
+					     .id = s->id };
 
 	return !s->node ||
 	       (!s->id.tsih && c->worker->tgt->cfg.env.nworkers == 1 &&

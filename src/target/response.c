@@ -71,8 +71,10 @@ void tgt_response_send(struct tgt_task *t)
 	size_t sense = begun ? t->dev.sense.len : 0;
 	uint8_t segment[2 + DEV_SENSE_MAX];
 	struct dm_control ctl = { .data = segment };
+	uint8_t status = begun ? t->dev.status : t->refusal;
 
-	make_response(t, begun ? t->dev.status : t->refusal, &ctl.pdu);
+	tgt_stats_end(t, status);
+	make_response(t, status, &ctl.pdu);
 	if (sense) {
 		segment[0] = (uint8_t)(sense >> 8);
 		segment[1] = (uint8_t)sense;
@@ -99,6 +101,7 @@ void tgt_response_put(struct tgt_task *t)
 	if (!tgt_conn_open(c))
 		return;
 	if (with_status) {
+		tgt_stats_end(t, d->status);
 		make_response(t, d->status, &pdu);
 		pdu.statsn = c->numbers.statsn++;
 	}

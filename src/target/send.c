@@ -23,6 +23,7 @@ int tgt_reject(struct tgt_conn *c, enum iscsi_reject_reason reason,
 	if (c->session)
 		tgt_window_reject(c->session);
 	c->rejects++;
+	c->worker->stats.total.rejects++;
 	conn_trace(c, TRACE_REJECT, "PDU rejected, reason %02x: %s", reason,
 		   why);
 	ctl.pdu.reject.reason = (uint8_t)reason;

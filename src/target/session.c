@@ -46,6 +46,7 @@ static const struct tgt_order_ops order_ops = {
 static void session_free(struct tgt_session *s)
 {
 	tgt_tasks_free(s);
+	dev_map_put(s->luns.map);
 	free(s);
 }
 
@@ -66,6 +67,9 @@ struct tgt_session *tgt_session_new(struct tgt_conn *c,
 	s->node = node;
 	s->id = *id;
 	s->params = *params;
+	s->port.tag = c->info.portal_group;
+	list_init(&s->use.link);
+	s->data_time = w->tgt->cfg.data_time;
 	list_init(&s->tasks.active);
 	list_init(&s->tasks.spare);
 	list_init(&s->tmfs);
@@ -91,14 +95,13 @@ static void preempted_tasks_ended(struct tgt_abort *a)
 	dev_nexus_tasks_gone(s->nexus);
 }
 
-static void abort_preempted(void *arg, uint64_t lun,
+static void abort_preempted(void *arg, const struct dev_lu *lu,
 			    const struct dev_task *except)
 {
 	struct tgt_session *s = arg;
 	const struct tgt_scope scope = {
 		.session = s,
-		.one_lun = true,
-		.lun = lun,
+		.lu = lu,
 		.except = except,
 		.report_abort = true,
 		.issuer = except ? s : NULL,
@@ -117,7 +120,8 @@ static struct dev_nexus *open_nexus(struct tgt_session *s)
 	const struct iscsi_login_id *id = &s->id;
 	struct dev_nexus_config cfg = {
 		.worker = s->worker->index,
-		.relative_target_port = s->node->rtpi,
+		.relative_target_port = s->port.rtpi,
+		.map = s->luns.map,
 		.abort_tasks = abort_preempted,
 		.arg = s,
 	};
@@ -126,10 +130,9 @@ static struct dev_nexus *open_nexus(struct tgt_session *s)
 		 "%s,i,0x%02x%02x%02x%02x%02x%02x", id->initiator_name,
 		 id->isid[0], id->isid[1], id->isid[2], id->isid[3],
 		 id->isid[4], id->isid[5]);
-	tgt_port_name(s->worker->tgt, s->node, cfg.target_port);
-	snprintf(cfg.target_name, sizeof(cfg.target_name), "%s",
-		 s->node->cfg.name);
-	return dev_nexus_open(s->node->cfg.server, &cfg);
+	tgt_port_name(s->node, s->port.tag, cfg.target_port);
+	snprintf(cfg.target_name, sizeof(cfg.target_name), "%s", s->node->name);
+	return dev_nexus_open(s->worker->tgt->cfg.server, &cfg);
 }
 
 int tgt_session_start(struct tgt_session *s, uint32_t cmdsn)
@@ -148,10 +151,12 @@ int tgt_session_start(struct tgt_session *s, uint32_t cmdsn)
 /* ---- end ---- */
 
 /* The last task has ended: the I_T nexus is lost (§6.3.5.1). */
-static void end_session(struct tgt_abort *a)
+static void end_session(struct tgt_session *s)
 {
-	struct tgt_session *s = container_of(a, struct tgt_session, closing);
+	struct tgt_worker *w = s->worker;
 
+	if (!tgt_remap_end(s, end_session))
+		return;
 	if (s->preempting)
 		tgt_abort_cancel(&s->preempted);
 	if (s->nexus)
@@ -159,7 +164,13 @@ static void end_session(struct tgt_abort *a)
 	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q1_FREE); /* N3 N6 N9 */
 	list_del(&s->link);
 	tgt_reinstate_ended(s);
+	tgt_use_end(w, &s->use);
 	session_free(s);
+}
+
+static void tasks_ended(struct tgt_abort *a)
+{
+	end_session(container_of(a, struct tgt_session, closing));
 }
 
 /* An aborted task that waits for something of the connection, or NULL. */
@@ -197,5 +208,5 @@ void tgt_session_close(struct tgt_session *s)
 	}
 	while ((t = waits_for_conn(s)))
 		tgt_abort_released(t);
-	tgt_abort_start(s->worker, &s->closing, &scope, end_session);
+	tgt_abort_start(s->worker, &s->closing, &scope, tasks_ended);
 }

@@ -9,12 +9,12 @@
 #include "base/err.h"
 #include "target/internal.h"
 
-#define CHECKS	 4u	     /* in cfg.data_time */
+#define CHECKS	 4u	     /* in data_time of the session */
 #define PROGRESS (64u << 10) /* bytes in that time are progress */
 
 /* While other sessions wait for memory, the data of each command must have moved
- * after TASK_TIMES times cfg.data_time, and a turn (share.h) must have ended after
- * TURN_TIMES times cfg.data_time. Otherwise a peer that moves PROGRESS bytes, or
+ * after TASK_TIMES times data_time, and a turn (share.h) must have ended after
+ * TURN_TIMES times data_time. Otherwise a peer that moves PROGRESS bytes, or
  * data of other commands only, could keep the memory for ever. */
 #define TASK_TIMES 8
 #define TURN_TIMES 16
@@ -93,7 +93,7 @@ static bool holds_memory(const struct tgt_conn *c, bool in_the_way, xtime now,
 
 static void drop_conn(struct tgt_conn *c, const char *why, unsigned times)
 {
-	xtime time = c->worker->tgt->cfg.data_time * times;
+	xtime time = c->session->data_time * times;
 
 	conn_trace(c, TRACE_CONN_TIMEOUT, "%s for %u s; connection dropped",
 		   why, (unsigned)(time / XTIME_S));
@@ -103,7 +103,7 @@ static void drop_conn(struct tgt_conn *c, const char *why, unsigned times)
 static void check_progress(struct tgt_conn *c, xtime now)
 {
 	const struct tgt_session *s = c->session;
-	xtime most = c->worker->tgt->cfg.data_time;
+	xtime most = c->session->data_time;
 	bool in_the_way = dev_nexus_in_the_way(s->nexus);
 	bool has_turn = in_the_way && dev_nexus_has_turn(s->nexus);
 	struct dm_progress p;
@@ -128,7 +128,7 @@ static void check_progress(struct tgt_conn *c, xtime now)
 
 void tgt_stall_start(struct tgt_conn *c)
 {
-	xtime time = c->worker->tgt->cfg.data_time;
+	xtime time = c->session->data_time;
 
 	if (!c->session->node || time == XTIME_NEVER)
 		return;
@@ -141,6 +141,6 @@ void tgt_stall_expire(struct tgt_conn *c, xtime now)
 	c->stall.at = XTIME_NEVER;
 	if (!tgt_conn_open(c))
 		return;
-	c->stall.at = now + c->worker->tgt->cfg.data_time / CHECKS;
+	c->stall.at = now + c->session->data_time / CHECKS;
 	check_progress(c, now);
 }

@@ -70,12 +70,12 @@ void tgt_config_default(struct tgt_config *cfg)
 		.logout_time = 3 * XTIME_S,
 		.abort_time = 500 * XTIME_MS,
 		.data_time = 30 * XTIME_S,
-		.tpgt = 1,
 		.logged_in = always_admit,
 		.auth_failed = ignore_event,
 		.ended = ignore_event,
 		.random = no_random,
 		.rearm = no_rearm,
+		.slow_time = XTIME_NEVER,
 	};
 	default_params(&cfg->want);
 }
@@ -85,10 +85,13 @@ static void worker_init(struct tgt_worker *w, struct tgt *t, unsigned index)
 	w->tgt = t;
 	w->index = index;
 	w->next_tsih = 1;
-	w->discovery_chap = t->cfg.discovery_chap;
+	w->directory = t->directory;
 	list_init(&w->conns);
 	list_init(&w->sessions);
 	list_init(&w->aborts);
+	list_init(&w->uses);
+	list_init(&w->settling);
+	tgt_stats_init(&w->stats);
 }
 
 struct tgt *tgt_new(const struct tgt_config *cfg)
@@ -100,10 +103,10 @@ struct tgt *tgt_new(const struct tgt_config *cfg)
 	t->cfg = *cfg;
 	t->cfg.depth = MIN(MAX(cfg->depth, 1u), (unsigned)DEPTH_MAX);
 	list_init(&t->nodes);
-	list_init(&t->portals);
+	t->directory = tgt_directory_new();
 	t->workers = calloc(cfg->env.nworkers, sizeof(*t->workers));
-	if (!t->workers) {
-		free(t);
+	if (!t->workers || !t->directory) {
+		tgt_free(t);
 		return NULL;
 	}
 	for (unsigned i = 0; i < cfg->env.nworkers; i++)
@@ -113,15 +116,11 @@ struct tgt *tgt_new(const struct tgt_config *cfg)
 
 void tgt_free(struct tgt *t)
 {
-	struct list *n;
-
-	while ((n = list_pop_front(&t->nodes)))
-		tgt_node_free(t, list_entry(n, struct tgt_node, link));
-	while ((n = list_pop_front(&t->portals)))
-		free(list_entry(n, struct tgt_portal, link));
-	explicit_bzero(t->workers, t->cfg.env.nworkers * sizeof(*t->workers));
+	for (unsigned i = 0; i < t->cfg.env.nworkers; i++)
+		tgt_stats_fini(&t->workers[i].stats);
+	tgt_nodes_free(t);
+	tgt_directory_free(t->directory);
 	free(t->workers);
-	explicit_bzero(t, sizeof(*t)); /* CHAP secrets */
 	free(t);
 }
 
@@ -217,9 +216,7 @@ static void conn_status(const struct tgt_conn *c, struct tgt_conn_status *st)
 	st->isid = s->id.isid;
 	st->params = &s->params;
 	st->in_flight = s->tasks.used;
-	st->commands = s->count.commands;
-	st->bytes_read = s->count.bytes_read;
-	st->bytes_written = s->count.bytes_written;
+	st->count = &s->count;
 }
 
 void tgt_worker_each(const struct tgt_worker *w,

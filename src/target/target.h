@@ -4,10 +4,11 @@
  * task management. It talks to a Datamover below and to the device server
  * above and knows no transport, clock or thread.
  *
- * Threads: struct tgt is filled before the first connection and is constant
- * afterwards. A struct tgt_worker with its connections, sessions and tasks, and
- * with its own copies of the CHAP secrets, belongs to one thread. Workers send each other messages by dev_env.post: for
- * resets that reach sessions of other workers, and for session reinstatement.
+ * Threads: struct tgt is constant, but for what worker 0 alone uses. A struct
+ * tgt_worker with its connections, sessions and tasks belongs to one thread. Each
+ * worker has a pointer to the directory (directory.h), which is constant. Workers
+ * send each other messages by dev_env.post: for a new directory, for resets that
+ * reach sessions of other workers, and for session reinstatement.
  *
  * Memory: a session allocates its tasks at login; a command allocates nothing.
  */
@@ -19,19 +20,14 @@
 #include "datamover/datamover.h"
 #include "device/device.h"
 #include "iscsi/login.h"
+#include "target/stats.h"
 
 struct tgt;
 struct tgt_worker;
 
-/* The names and secrets of CHAP. Empty names: any initiator is admitted; the
- * target proves nothing. */
-struct tgt_chap {
-	struct iscsi_chap_secret in;  /* by which initiators log in */
-	struct iscsi_chap_secret out; /* by which the target proves itself */
-};
-
 struct tgt_config {
-	struct dev_env env;  /* workers, posting between them */
+	struct dev_env env;	   /* workers, posting between them */
+	struct dev_server *server; /* of all targets; borrowed */
 	struct trace *trace; /* may be NULL; emit is called on any worker */
 	struct iscsi_params want; /* the limits of the negotiation */
 	unsigned depth;		  /* command window of a session, 1 to 1024 */
@@ -47,10 +43,8 @@ struct tgt_config {
 	 * without progress; then its connection is dropped. XTIME_NEVER: no
 	 * limit */
 	xtime data_time;
-	uint16_t tpgt;
-	bool prefer_digests;
-	bool strict_names;		/* see iscsi_name_prepare */
-	struct tgt_chap discovery_chap; /* of discovery sessions */
+	/* of discovery sessions; see tgt_target_config */
+	bool prefer_digests, strict_names;
 	/*
 	 * Events of a connection, called on its worker with the owner of its
 	 * tgt_conn_info. logged_in: the login is complete and no older session
@@ -67,6 +61,13 @@ struct tgt_config {
 	/* A deadline of this worker may have come closer: call
 	 * tgt_worker_deadline again. */
 	void (*rearm)(void *arg, unsigned worker);
+	/* The time on this worker, for latencies: of the beginning of the turn
+	 * of its loop, or the exact one. NULL: commands are not counted by
+	 * unit. */
+	xtime (*clock)(void *arg, unsigned worker, bool exact);
+	/* Call tgt_worker_count at the end of this turn. */
+	void (*count_later)(void *arg, unsigned worker);
+	xtime slow_time; /* log commands that take so long; XTIME_NEVER */
 	void *arg;
 };
 
@@ -74,27 +75,12 @@ struct tgt_config {
  * afterwards. */
 void tgt_config_default(struct tgt_config *cfg);
 
-/* tgt_new copies cfg and makes the workers; the caller frees the target with
- * tgt_free. NULL: out of memory. */
+/* tgt_new copies cfg and makes the workers, with an empty directory; the caller
+ * frees the target with tgt_free. NULL: out of memory. */
 struct tgt *tgt_new(const struct tgt_config *cfg);
-/* tgt_free frees the target, wiping its secrets; every worker must be idle. The
- * device servers stay the caller's. */
+/* tgt_free frees the target with its directory; every worker must be idle. The
+ * device server stays the caller's. */
 void tgt_free(struct tgt *t);
-
-struct tgt_node_config {
-	char name[ISCSI_NAME_MAX + 1]; /* iqn., eui. or naa. */
-	char alias[ISCSI_NAME_MAX + 1];
-	struct dev_server *server; /* borrowed */
-	struct tgt_chap chap;
-};
-
-/* tgt_node_add adds a target node (a copy of cfg) before the first connection.
- * ERR_FORMAT: not an iSCSI name (§4.2.7.2); ERR_BUSY: the name is taken;
- * ERR_NOMEM. */
-int tgt_node_add(struct tgt *t, const struct tgt_node_config *cfg);
-/* tgt_portal_add adds an address ("10.0.0.1:3260") that SendTargets reports
- * besides the address of the connection itself. ERR_TOO_LONG, ERR_NOMEM. */
-int tgt_portal_add(struct tgt *t, const char *address);
 
 /* tgt_worker returns a worker by its index; it lives as long as the target. */
 struct tgt_worker *tgt_worker(struct tgt *t, unsigned index);
@@ -107,6 +93,10 @@ struct tgt_conn_info {
 	char peer[TGT_ADDR_STR];  /* "10.0.0.9:41234" */
 	char local[TGT_ADDR_STR]; /* "10.0.0.1:3260": TargetAddress */
 	void *owner; /* the caller's, for tgt_worker_each and tgt_config */
+	/* of the peer; IPv4: ::ffff:a.b.c.d; zeros: not known */
+	uint8_t address[16];
+	/* tag of the portal group through which the connection came */
+	uint16_t portal_group;
 };
 
 /*
@@ -117,12 +107,6 @@ struct tgt_conn_info {
  */
 int tgt_conn_accept(struct tgt_worker *w, struct dm_conn *dm,
 		    const struct tgt_conn_info *info, xtime now);
-
-/* tgt_worker_set_chap replaces the secrets of a node, or those of discovery
- * sessions (node NULL), on this worker by a copy of chap, for the logins that
- * begin afterwards. ERR_NOT_FOUND: no node has that name. */
-int tgt_worker_set_chap(struct tgt_worker *w, const char *node,
-			const struct tgt_chap *chap);
 
 /* tgt_conn_drop drops the connection with this owner, if there is one, and logs
  * why. */
@@ -158,7 +142,8 @@ struct tgt_conn_status {
 	const uint8_t *isid;		   /* 6 bytes */
 	const struct iscsi_params *params; /* NULL before admission */
 	uint32_t in_flight;
-	uint64_t commands, bytes_read, bytes_written, rejects;
+	const struct tgt_counters *count; /* NULL before admission */
+	uint64_t rejects;
 };
 
 /* tgt_worker_each calls fn for each connection of the worker. */

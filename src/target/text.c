@@ -15,7 +15,7 @@
 #include "target/internal.h"
 
 #define TEXT_IN_MAX  8192u
-#define TEXT_OUT_MAX (1u << 20)
+#define TEXT_OUT_MAX (4u << 20)
 
 void tgt_text_reset(struct tgt_conn *c)
 {
@@ -32,47 +32,62 @@ static void put_address(struct iscsi_text_out *out, const char *address,
 	iscsi_text_putf(out, "TargetAddress", "%s,%u", address, tpgt);
 }
 
+/* The address of the connection itself comes first: a portal group that listens
+ * at all addresses has no list of them. */
 static void put_record(struct iscsi_text_out *out, const struct tgt_conn *c,
-		       const struct tgt_node *n)
+		       const struct tgt_target *t)
 {
-	const struct tgt *t = c->worker->tgt;
+	const struct tgt_directory *d = c->worker->directory;
+	unsigned own = c->info.portal_group;
 
-	iscsi_text_put(out, "TargetName", n->cfg.name);
-	put_address(out, c->info.local, t->cfg.tpgt);
-	list_for_each(it, &t->portals) {
-		const struct tgt_portal *p =
-			list_entry(it, struct tgt_portal, link);
+	iscsi_text_put(out, "TargetName", t->cfg.name);
+	if (tgt_target_port(d, t, own))
+		put_address(out, c->info.local, own);
+	for (unsigned i = 0; i < t->nports; i++) {
+		const struct tgt_portal_group *g =
+			d->portal_groups[t->ports[i].portal_group];
 
-		if (strcmp(p->address, c->info.local) != 0)
-			put_address(out, p->address, t->cfg.tpgt);
+		for (unsigned k = 0; k < g->naddresses; k++)
+			if (g->cfg.tag != own ||
+			    strcmp(g->addresses[k], c->info.local) != 0)
+				put_address(out, g->addresses[k], g->cfg.tag);
 	}
+}
+
+static void put_all(struct iscsi_text_out *out, const struct tgt_conn *c,
+		    const struct tgt_visitor *v)
+{
+	const struct tgt_directory *d = c->worker->directory;
+
+	for (unsigned i = 0; i < d->ntargets; i++)
+		if (tgt_access_shows(d, v, d->targets[i]))
+			put_record(out, c, d->targets[i]);
 }
 
 static void send_targets(struct iscsi_text_out *out, const struct tgt_conn *c,
 			 const char *value)
 {
+	const struct tgt_visitor v = tgt_conn_visitor(c, &c->session->id);
+	const struct tgt_directory *d = c->worker->directory;
 	const struct tgt_node *own = c->session->node;
 	char name[ISCSI_NAME_MAX + 1], why[ISCSI_NAME_WHY];
-	bool all = !strcmp(value, "All");
+	const struct tgt_target *t;
 
-	/* an invalid name matches no target */
-	if (iscsi_name_prepare(name, value, false, why))
-		name[0] = '\0';
-
-	/* "MUST NOT be supported on an operational session" */
-	if (own && all) {
-		iscsi_text_put(out, "SendTargets", "Reject");
+	if (strcmp(value, "All") == 0) {
+		/* "MUST NOT be supported on an operational session" */
+		if (own)
+			iscsi_text_put(out, "SendTargets", "Reject");
+		else
+			put_all(out, c, &v);
 		return;
 	}
-	list_for_each(it, &c->worker->tgt->nodes) {
-		const struct tgt_node *n =
-			list_entry(it, struct tgt_node, link);
-
-		if (own && n != own)
-			continue;
-		if (all || (own && !value[0]) || !strcmp(name, n->cfg.name))
-			put_record(out, c, n);
-	}
+	if (own && !value[0])
+		value = own->name;
+	if (iscsi_name_prepare(name, value, false, why))
+		return; /* no target has an invalid name */
+	t = tgt_directory_target(d, name);
+	if (t && (own ? t->node == own : tgt_access_shows(d, &v, t)))
+		put_record(out, c, t);
 }
 
 /* ---- keys ---- */

@@ -4,6 +4,7 @@
  * A function that reaches other sessions sends a message to every worker; its
  * response follows when the last worker reports that no affected task is left.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,10 +22,15 @@ struct part {
 };
 
 struct tgt_tmf {
-	struct list link;	     /* session's tmfs */
+	struct list link; /* session's tmfs */
+	struct tgt_use use;
 	struct tgt_session *session; /* NULL: it ended, no response */
 	struct tgt_worker *worker;
 	struct tgt_node *node;
+	/* of the LUN field: the unit, compared only (NULL: none), and its
+	 * number */
+	const struct dev_lu *lu;
+	unsigned unit;
 	const struct tmf_row *row;
 	const void *issuer; /* the session, compared only */
 	uint8_t function, response;
@@ -34,6 +40,8 @@ struct tgt_tmf {
 	bool started;
 	struct tgt_abort abort; /* of a function on this session only */
 	bool aborting;		/* `abort` is in progress */
+	/* of a reset of the target: the units that the session can access */
+	struct tgt_units *units;
 	/* of resets: the next unit, the end, and what follows the last unit */
 	unsigned reset_lun, reset_end;
 	void (*reset_done)(struct tgt_tmf *m);
@@ -47,6 +55,7 @@ struct tmf_row {
 	bool level2; /* needs iSCSIProtocolLevel=2 (RFC 7144 §6.3) */
 	bool waits;  /* for all commands before it (§4.2.3.3 b) */
 	bool skips;  /* counts the missing ones as received instead */
+	bool drops;  /* drops all sessions of the target */
 	void (*run)(struct tgt_tmf *m);
 	void (*after)(struct tgt_tmf *m); /* the tasks have ended; or NULL */
 };
@@ -78,11 +87,18 @@ static void send_response(struct tgt_tmf *m)
 	tgt_conn_send(s->conn, &ctl);
 }
 
+static void free_tmf(struct tgt_tmf *m)
+{
+	tgt_use_end(m->worker, &m->use);
+	free(m->units);
+	free(m);
+}
+
 static void end_tmf(struct tgt_tmf *m, uint8_t response)
 {
 	m->response = response;
 	send_response(m);
-	free(m);
+	free_tmf(m);
 }
 
 /* The affected tasks have ended: the rest of the function, then the response. */
@@ -114,8 +130,7 @@ static void abort_task_set(struct tgt_tmf *m)
 {
 	const struct tgt_scope scope = {
 		.session = m->session,
-		.one_lun = true,
-		.lun = m->lun,
+		.lu = m->lu,
 		.before = true,
 		.cmdsn = m->cmdsn,
 		.wait_session = m->session,
@@ -137,7 +152,7 @@ static struct tgt_task *find_referenced(const struct tgt_tmf *m)
 {
 	struct tgt_task *t = tgt_task_find(m->session, m->rtt);
 
-	if (!t || t->state == TGT_TASK_RESPONSE || t->dm.lun != m->lun)
+	if (!t || t->state == TGT_TASK_RESPONSE || t->lu != m->lu)
 		return NULL;
 	return t;
 }
@@ -201,7 +216,7 @@ static void query_task_set(struct tgt_tmf *m)
 	list_for_each(it, &m->session->tasks.active) {
 		struct tgt_task *t = list_entry(it, struct tgt_task, link);
 
-		if (t->dm.lun == m->lun && t->state != TGT_TASK_RESPONSE)
+		if (t->lu == m->lu && t->state != TGT_TASK_RESPONSE)
 			response = ISCSI_TMF_SUCCEEDED;
 	}
 	end_tmf(m, response);
@@ -236,8 +251,7 @@ static void clear_aca(struct tgt_tmf *m)
 {
 	const struct tgt_scope scope = {
 		.session = m->session,
-		.one_lun = true,
-		.lun = m->lun,
+		.lu = m->lu,
 		.aca = true,
 	};
 
@@ -305,7 +319,7 @@ static void set_attentions(struct tgt_worker *w, const struct tgt_tmf *m,
 		struct tgt_session *s =
 			list_entry(it, struct tgt_session, link);
 
-		if (s != m->issuer && s->node == m->node && s->nexus)
+		if (s != m->issuer && s->nexus)
 			tgt_abort_attention(s, scope);
 	}
 }
@@ -316,9 +330,9 @@ static void run_abort_part(struct dev_msg *msg)
 	struct part *p = container_of(msg, struct part, msg);
 	const struct tgt_tmf *m = p->tmf;
 	const struct tgt_scope scope = {
-		.node = m->node,
-		.one_lun = m->row->on_lu,
-		.lun = m->lun,
+		/* also of other targets, since a unit may be in several */
+		.lu = m->row->on_lu ? m->lu : NULL,
+		.units = m->units,
 		.report_abort = true,
 		.issuer = m->issuer,
 		.wait_session = m->issuer,
@@ -343,8 +357,6 @@ static void on_all_workers(struct tgt_tmf *m, void (*run)(struct dev_msg *m))
 		post_part(m->worker, i, &m->parts[i], run);
 }
 
-#define LUNS 256u
-
 static void abort_everywhere(struct tgt_tmf *m)
 {
 	on_all_workers(m, run_abort_part);
@@ -352,16 +364,33 @@ static void abort_everywhere(struct tgt_tmf *m)
 
 /* Units of real devices are reset before their tasks are aborted, so that the
  * devices end the commands sooner. */
-static void reset_everywhere(struct tgt_tmf *m)
+static void reset_unit(struct tgt_tmf *m)
 {
-	const struct dev_lu *only = tgt_find_lu(m->node, m->lun);
+	struct dev_lu *lu = dev_nexus_unit(m->session->nexus, m->lun);
 
-	for (unsigned lun = 0; lun < LUNS; lun++) {
-		struct dev_lu *lu =
-			dev_lu_get(m->node->cfg.server, (uint16_t)lun);
+	if (lu)
+		dev_lu_interrupt(lu, m->worker->index);
+	abort_everywhere(m);
+}
 
-		if (lu && (!m->row->on_lu || lu == only))
-			dev_lu_interrupt(lu, m->worker->index);
+/* §11.5.1: a reset of the target is subject to access controls: it reaches the
+ * units that the session can access, whichever other sessions can. */
+static void reset_target(struct tgt_tmf *m)
+{
+	m->units = calloc(1, sizeof(*m->units));
+	if (!m->units) {
+		end_tmf(m, ISCSI_TMF_REJECTED);
+		return;
+	}
+	for (unsigned lun = 0; lun < TGT_UNITS; lun++) {
+		struct dev_lu *lu = dev_nexus_unit(
+			m->session->nexus, dev_lun_encode((uint16_t)lun));
+
+		if (!lu)
+			continue;
+		m->units->bits[dev_lu_lun(lu) / 8] |=
+			(uint8_t)(1u << dev_lu_lun(lu) % 8);
+		dev_lu_interrupt(lu, m->worker->index);
 	}
 	abort_everywhere(m);
 }
@@ -370,7 +399,7 @@ static void reset_everywhere(struct tgt_tmf *m)
  * task set is this session's or shared. */
 static void clear_task_set(struct tgt_tmf *m)
 {
-	struct dev_lu *lu = tgt_find_lu(m->node, m->lun);
+	const struct dev_lu *lu = dev_nexus_unit(m->session->nexus, m->lun);
 
 	if (lu && dev_lu_own_task_sets(lu))
 		abort_task_set(m);
@@ -393,15 +422,17 @@ static void unit_was_reset(void *arg, int err)
 
 static void reset_next(struct tgt_tmf *m)
 {
-	struct dev_lu *lu = NULL;
+	struct dev_server *server = m->worker->tgt->cfg.server;
+	struct dev_lu *lu = dev_lu_from(server, m->reset_lun);
 
-	while (!lu && m->reset_lun < m->reset_end)
-		lu = dev_lu_get(m->node->cfg.server, (uint16_t)m->reset_lun++);
-	if (!lu) {
+	while (lu && m->units && !tgt_units_have(m->units, dev_lu_lun(lu)))
+		lu = dev_lu_from(server, dev_lu_lun(lu) + 1u);
+	if (!lu || dev_lu_lun(lu) >= m->reset_end) {
 		m->worker->messages--;
 		m->reset_done(m);
 		return;
 	}
+	m->reset_lun = dev_lu_lun(lu) + 1u;
 	if (!m->row->on_lu) /* of the target: a hard reset of SAM-2 */
 		dev_lu_hard_reset(lu);
 	if (dev_lu_reset_state(lu, m->worker->index, unit_was_reset, m))
@@ -426,15 +457,12 @@ static void end_reset(struct tgt_tmf *m)
 
 static void after_lu_reset(struct tgt_tmf *m)
 {
-	struct dev_lu *lu = tgt_find_lu(m->node, m->lun);
-	unsigned lun = lu ? dev_lu_lun(lu) : LUNS;
-
-	reset_units(m, lun, lun + 1, end_reset);
+	reset_units(m, m->unit, m->unit + 1, end_reset);
 }
 
 static void after_warm_reset(struct tgt_tmf *m)
 {
-	reset_units(m, 0, LUNS, end_reset);
+	reset_units(m, 0, UINT_MAX, end_reset);
 }
 
 static void drop_part_back(struct dev_msg *msg)
@@ -444,7 +472,7 @@ static void drop_part_back(struct dev_msg *msg)
 	if (--m->pending)
 		return;
 	m->worker->messages--;
-	free(m);
+	free_tmf(m);
 }
 
 /* On each worker: drops the connections of the node's sessions. */
@@ -474,7 +502,7 @@ static void cold_reset_done(struct tgt_tmf *m)
 
 static void after_cold_reset(struct tgt_tmf *m)
 {
-	reset_units(m, 0, LUNS, cold_reset_done);
+	reset_units(m, 0, UINT_MAX, cold_reset_done);
 }
 
 /* ---- table of functions ---- */
@@ -497,15 +525,15 @@ static const struct tmf_row rows[] = {
 	},
 	[ISCSI_TMF_LU_RESET] = {
 		.name = "LOGICAL UNIT RESET", .on_lu = true, .waits = true,
-		.run = reset_everywhere, .after = after_lu_reset,
+		.run = reset_unit, .after = after_lu_reset,
 	},
 	[ISCSI_TMF_TARGET_WARM_RESET] = {
 		.name = "TARGET WARM RESET", .skips = true,
-		.run = reset_everywhere, .after = after_warm_reset,
+		.run = reset_target, .after = after_warm_reset,
 	},
 	[ISCSI_TMF_TARGET_COLD_RESET] = {
-		.name = "TARGET COLD RESET", .skips = true,
-		.run = reset_everywhere, .after = after_cold_reset,
+		.name = "TARGET COLD RESET", .skips = true, .drops = true,
+		.run = reset_target, .after = after_cold_reset,
 	},
 	[ISCSI_TMF_TASK_REASSIGN] = {
 		.name = "TASK REASSIGN", .run = reject_reassign,
@@ -561,11 +589,14 @@ static struct tgt_tmf *tmf_new(struct tgt_session *s,
 	m->cmdsn = pdu->cmdsn;
 	m->ref_cmdsn = pdu->tmf.ref_cmdsn;
 	m->lun = pdu->lun;
+	m->lu = s->nexus ? dev_nexus_unit(s->nexus, pdu->lun) : NULL;
+	m->unit = m->lu ? dev_lu_lun(m->lu) : 0;
 	for (unsigned i = 0; i < n; i++) {
 		m->parts[i].tmf = m;
 		m->parts[i].worker = i;
 	}
 	list_push_back(&s->tmfs, &m->link);
+	tgt_use_begin(s->worker, &m->use);
 	s->ntmfs++;
 	return m;
 }
@@ -601,6 +632,16 @@ void tgt_tmf_check(struct tgt_session *s)
 	} while (again);
 }
 
+/* Returns whether initiators of the target have LUN maps of their own: then one
+ * initiator must not drop the sessions of another. */
+static bool has_maps(const struct tgt_session *s)
+{
+	const struct tgt_target *t =
+		tgt_directory_target(s->worker->directory, s->node->name);
+
+	return t && t->nmasks;
+}
+
 static void start_tmf(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
@@ -608,8 +649,10 @@ static void start_tmf(struct tgt_tmf *m)
 
 	if (m->row->level2 && old)
 		end_tmf(m, ISCSI_TMF_NOT_SUPPORTED);
-	else if (m->row->on_lu && !tgt_find_lu(m->node, m->lun))
+	else if (m->row->on_lu && !m->lu)
 		end_tmf(m, ISCSI_TMF_NO_LUN);
+	else if (m->row->drops && has_maps(s)) /* §11.6.1 */
+		end_tmf(m, ISCSI_TMF_AUTH_FAILED);
 	else if (m->row->skips && sn_lt(s->window.expcmdsn, m->cmdsn)) {
 		m->started = true; /* tgt_tmf_check must not start it, too */
 		tgt_order_skip_to(s, m->cmdsn);
@@ -633,6 +676,7 @@ int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl)
 	if (!m)
 		return tgt_reject(c, ISCSI_REJECT_TOO_MANY_IMMEDIATE, ctl->bhs,
 				  "too many task management functions");
+	c->worker->stats.total.functions++;
 	start_tmf(m);
 	return 0;
 }
@@ -648,7 +692,7 @@ void tgt_tmf_forget(struct tgt_session *s)
 		if (m->aborting)
 			tgt_abort_cancel(&m->abort);
 		if (!m->started || m->aborting)
-			free(m); /* others: the last part that comes back */
+			free_tmf(m); /* others: the last part that comes back */
 	}
 	s->ntmfs = 0;
 }

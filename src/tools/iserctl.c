@@ -3,43 +3,34 @@
  * iserctl.c: sends one request to a running iserd over its management socket
  * (JSON-RPC 2.0, a line each) and prints the answer as text, or as JSON.
  */
-#include <errno.h>
 #include <jansson.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/escape.h"
 #include "base/opt.h"
+#include "daemon/check.h"
 #include "daemon/rpc/api.h"
+#include "tools/ctl.h"
+#include "tools/import/import.h"
 #include "tools/standard.h"
+#include "tools/top.h"
 
 #ifndef OPENISER_VERSION
 # define OPENISER_VERSION "unknown"
 #endif
 
-#define DEFAULT_SOCKET "/run/iserd.sock"
+#define DEFAULT_SOCKET "/run/iserd/control"
 #define ANSWER_MAX     86400 /* seconds */
-#define REQUEST_MAX    65536 /* bytes that iserd takes */
-
-enum {
-	EXIT_OK = 0,
-	EXIT_REFUSED = 1, /* the answer is an error, or not valid */
-	EXIT_USAGE = 2,
-	EXIT_NO_DAEMON = 3, /* no process listens on the socket, or answers */
-	EXIT_PERMISSION = 4,
-};
 
 /* What the command line asks for. */
 struct command {
 	const char *socket;
 	unsigned timeout; /* seconds */
-	bool json;
+	bool json, dry_run;
 	const char *method;
 	json_t *params;
 };
@@ -57,6 +48,10 @@ static const struct opt_row rows[] = {
 	  .initial = "60",
 	  OPT_NUMBER(struct command, timeout, 1, ANSWER_MAX),
 	  .help = "how long to wait for the answer" },
+	{ .name = "dry-run",
+	  .letter = 'n',
+	  OPT_FLAG(struct command, dry_run),
+	  .help = "apply: only print what would change" },
 	{ .name = "json",
 	  .letter = 'j',
 	  OPT_FLAG(struct command, json),
@@ -64,157 +59,6 @@ static const struct opt_row rows[] = {
 	{ .name = "help", .letter = 'h', OPT_STOP, .help = "this text" },
 	{ .name = "version", .letter = 'V', OPT_STOP, .help = "the version" },
 };
-
-/* ---- the wire ---- */
-
-/* What SIGALRM prints: an iserd that was stopped, or another program, may never
- * answer. */
-static char no_answer[256];
-
-static void report_timeout(int signal)
-{
-	(void)signal;
-	(void)!write(STDERR_FILENO, no_answer, strlen(no_answer));
-	_exit(EXIT_NO_DAEMON);
-}
-
-static void limit_time(const char *path, unsigned seconds)
-{
-	snprintf(no_answer, sizeof(no_answer),
-		 "iserctl: %s: no answer within %u s; the request may still be "
-		 "carried out; --timeout waits longer\n",
-		 path, seconds);
-	signal(SIGALRM, report_timeout);
-	alarm(seconds);
-}
-
-/* Prints why there is no connection; returns the exit status for that. */
-static int report_no_connection(const char *path, int error)
-{
-	switch (error) {
-	case EACCES:
-	case EPERM:
-		fprintf(stderr,
-			"iserctl: %s: permission denied; run iserctl as root "
-			"or as the user that iserd runs as\n",
-			path);
-		return EXIT_PERMISSION;
-	default:
-		fprintf(stderr,
-			"iserctl: %s: no iserd: %s; start iserd with --control "
-			"%s, or give its socket with --socket\n",
-			path, strerror(error), path);
-		return EXIT_NO_DAEMON;
-	}
-}
-
-/* Returns a connected socket. -1: *code is the exit status. */
-static int connect_to(const char *path, int *code)
-{
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || strlen(path) >= sizeof(sa.sun_path)) {
-		fprintf(stderr, "iserctl: %s: %s\n", path,
-			fd < 0 ? strerror(errno) : "path too long");
-		*code = EXIT_USAGE;
-		goto out_close;
-	}
-	memcpy(sa.sun_path, path, strlen(path) + 1);
-	if (!connect(fd, (struct sockaddr *)&sa, sizeof(sa)))
-		return fd;
-	*code = report_no_connection(path, errno);
-out_close:
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-static char *request_text(const char *method, json_t *params)
-{
-	json_t *request =
-		json_pack("{s:s, s:i, s:s, s:O}", "jsonrpc", "2.0", "id", 1,
-			  "method", method, "params", params);
-	char *text = request ? json_dumps(request, JSON_COMPACT) : NULL;
-
-	json_decref(request);
-	if (!text) {
-		fputs("iserctl: out of memory\n", stderr);
-	} else if (strlen(text) >= REQUEST_MAX) {
-		fprintf(stderr,
-			"iserctl: the request is longer than the %d "
-			"bytes that iserd takes\n",
-			REQUEST_MAX);
-		free(text);
-		text = NULL;
-	}
-	return text;
-}
-
-/* Errors do not matter: an iserd with too many clients sends an error and closes
- * the connection, and that error is there to be read. */
-static void send_request(int fd, char *text)
-{
-	size_t len = strlen(text), sent = 0;
-	ssize_t n = 0;
-
-	text[len++] = '\n'; /* replaces the NUL */
-	while (sent < len && n >= 0) {
-		n = send(fd, text + sent, len - sent, MSG_NOSIGNAL);
-		sent += n > 0 ? (size_t)n : 0;
-	}
-}
-
-static json_t *read_answer(FILE *f)
-{
-	char *line = NULL;
-	json_t *answer = NULL;
-	size_t size = 0;
-
-	if (getline(&line, &size, f) > 0)
-		answer = json_loads(line, 0, NULL);
-	free(line);
-	return answer;
-}
-
-/* ---- escaping ---- */
-
-static json_t *plain_string(const char *text)
-{
-	size_t size = TEXT_ESCAPED_SIZE(strlen(text));
-	char *plain = malloc(size);
-	json_t *v =
-		plain ? json_string(text_escape_str(plain, size, text)) : NULL;
-
-	free(plain);
-	return v;
-}
-
-/* Escapes every string in v: initiators choose their names. */
-static void make_plain(json_t *v)
-{
-	const char *key;
-	json_t *item;
-	void *next;
-	size_t i;
-
-	json_array_foreach(v, i, item)
-	{
-		if (json_is_string(item))
-			json_array_set_new(
-				v, i, plain_string(json_string_value(item)));
-		else
-			make_plain(item);
-	}
-	json_object_foreach_safe(v, next, key, item)
-	{
-		if (json_is_string(item))
-			json_object_set_new(
-				v, key, plain_string(json_string_value(item)));
-		else
-			make_plain(item);
-	}
-}
 
 /* ---- the answer as text ---- */
 
@@ -283,13 +127,34 @@ static void print_value(const json_t *v, int depth)
 		print_plain(v);
 }
 
-static int print_answer(json_t *answer, bool as_json)
+/* Prints the lines of a text; other control characters are escaped. */
+static void print_lines(const char *text)
+{
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+		char *plain = malloc(TEXT_ESCAPED_SIZE(len));
+
+		if (!plain)
+			return;
+		text_escape(plain, TEXT_ESCAPED_SIZE(len), text, len);
+		puts(plain);
+		free(plain);
+		text += len + (text[len] == '\n');
+	}
+}
+
+static int print_answer(json_t *answer, bool as_json, bool is_text)
 {
 	const json_t *error = json_object_get(answer, "error");
 	const json_t *result;
 	const char *message;
 
-	make_plain(answer);
+	result = json_object_get(answer, "result");
+	if (is_text && !as_json && json_is_string(result)) {
+		print_lines(json_string_value(result));
+		return EXIT_OK;
+	}
+	ctl_make_plain(answer);
 	result = json_object_get(answer, "result");
 	message = json_string_value(json_object_get(error, "message"));
 	if (error || !result) {
@@ -306,6 +171,29 @@ static int print_answer(json_t *answer, bool as_json)
 		print_value(result, 0);
 	}
 	return EXIT_OK;
+}
+
+/* ---- commands that need no iserd ---- */
+
+/* Returns whether the command is executed here, with the exit status in
+ * *code. */
+static bool run_here(int n, char **argv, int *code)
+{
+	bool is_check = !strcmp(argv[0], "check");
+	bool good;
+
+	if (!is_check && strcmp(argv[0], "diff") != 0)
+		return false;
+	*code = EXIT_USAGE;
+	if (is_check ? n != 2 : n != 3) {
+		fprintf(stderr, "iserctl: %s: give %s\n", argv[0],
+			is_check ? "one file" : "two files");
+		return true;
+	}
+	good = is_check ? cfg_file_check(argv[1])
+			: cfg_file_diff(argv[1], argv[2]);
+	*code = good ? EXIT_OK : EXIT_REFUSED;
+	return true;
 }
 
 /* ---- command line ---- */
@@ -354,9 +242,19 @@ static void print_usage(FILE *f)
 	size_t n;
 
 	fputs("usage: iserctl [OPTION]... METHOD [KEY=VALUE]...\n"
+	      "       iserctl [OPTION]... top [of=luns|sessions] "
+	      "[sort=COLUMN]\n"
+	      "                              [interval=SECONDS] [count=N]\n"
+	      "       iserctl import [OPTION]... FILE\n"
+	      "       iserctl check FILE\n"
+	      "       iserctl diff FILE FILE\n"
 	      "\n"
 	      "Sends a request to the iserd that was started with --control "
 	      "PATH.\n"
+	      "top shows the rates of LUNs or sessions until q is typed.\n"
+	      "Without iserd, check validates a configuration file, and diff "
+	      "prints how\n"
+	      "the second file differs from the first.\n"
 	      "\n",
 	      f);
 	m = rpc_methods(&n);
@@ -381,14 +279,38 @@ static void print_usage(FILE *f)
 		options);
 }
 
+/* Returns whether operand i is the file of apply or save. */
+static bool is_file(const struct command *c, int i, const char *arg)
+{
+	return i == 1 && !strchr(arg, '=') &&
+	       (!strcmp(c->method, "apply") || !strcmp(c->method, "save"));
+}
+
+/* iserd may have another working directory. */
+static bool take_file(struct command *c, const char *arg)
+{
+	char *folder = *arg == '/' ? NULL : getcwd(NULL, 0);
+	json_t *path = *arg == '/' ? json_string(arg)
+				   : json_sprintf("%s/%s", folder, arg);
+
+	free(folder);
+	if (!path)
+		fprintf(stderr, "iserctl: %s: not UTF-8, which JSON needs\n",
+			arg);
+	return path && !json_object_set_new(c->params, "path", path);
+}
+
 static bool take_operands(struct command *c, int n, char **argv)
 {
 	c->method = argv[0];
 	if (!is_utf8(c->method))
 		return false;
 	for (int i = 1; i < n; i++)
-		if (!take_param(c->params, argv[i]))
+		if (!(is_file(c, i, argv[i]) ? take_file(c, argv[i])
+					     : take_param(c->params, argv[i])))
 			return false;
+	if (c->dry_run)
+		json_object_set_new(c->params, "dry-run", json_string("yes"));
 	return true;
 }
 
@@ -417,6 +339,8 @@ static bool parse_command(struct command *c, int argc, char **argv, int *code)
 	default:
 		break;
 	}
+	if (p.noperands && run_here(p.noperands, argv + 1, code))
+		return false;
 	if (p.noperands)
 		return take_operands(c, p.noperands, argv + 1);
 	print_usage(stderr);
@@ -425,15 +349,15 @@ static bool parse_command(struct command *c, int argc, char **argv, int *code)
 
 static int send_command(const struct command *c)
 {
-	char *text = request_text(c->method, c->params);
+	char *text = ctl_request(c->method, c->params);
 	int code = EXIT_REFUSED, fd;
 	json_t *answer;
 	FILE *f;
 
 	if (!text)
 		return code;
-	limit_time(c->socket, c->timeout);
-	fd = connect_to(c->socket, &code);
+	ctl_limit_time(c->socket, c->timeout, NULL);
+	fd = ctl_connect(c->socket, &code);
 	f = fd < 0 ? NULL : fdopen(fd, "r");
 	if (!f) {
 		if (fd >= 0)
@@ -441,12 +365,13 @@ static int send_command(const struct command *c)
 		free(text);
 		return code;
 	}
-	send_request(fd, text);
+	ctl_send(fd, text);
 	free(text);
-	answer = read_answer(f);
+	answer = ctl_read(f);
 	alarm(0);
 	if (answer)
-		code = print_answer(answer, c->json);
+		code = print_answer(answer, c->json,
+				    !strcmp(c->method, "dump"));
 	else
 		fprintf(stderr, "iserctl: %s: iserd closed the connection\n",
 			c->socket);
@@ -461,9 +386,14 @@ int main(int argc, char **argv)
 	int code = EXIT_REFUSED;
 
 	standard_open();
+	if (argc > 1 && !strcmp(argv[1], "import"))
+		return standard_end("iserctl", import_main(argc - 1, argv + 1),
+				    EXIT_REFUSED);
 	c.params = json_object();
 	if (c.params && parse_command(&c, argc, argv, &code))
-		code = send_command(&c);
+		code = !strcmp(c.method, "top")
+			       ? top_run(c.socket, c.timeout, c.params)
+			       : send_command(&c);
 	json_decref(c.params);
 	return standard_end("iserctl", code, EXIT_REFUSED);
 }

@@ -221,7 +221,7 @@ def check_format(tree, out):
 def check_documents(tree, out):
     """Checks that the source files that documents name in code spans exist."""
     tracked = set()
-    for top in ('src', 'include', 'tests', 'bench', 'scripts', 'docs', 'examples'):
+    for top in ('src', 'include', 'tests', 'bench', 'scripts', 'docs', 'examples', 'python'):
         for d, _, files in os.walk(os.path.join(tree, top)):
             tracked.update(os.path.relpath(os.path.join(d, f), tree) for f in files)
     names = {os.path.basename(p) for p in tracked}

@@ -16,7 +16,7 @@ import sys
 
 FILE = 'docs/messages.txt'
 # folders and files whose string literals reach an administrator or a user
-PLACES = ('src/base', 'src/io', 'src/net', 'src/backstore/uring', 'src/rcap/verbs', 'src/lib', 'src/daemon', 'src/tools')
+PLACES = ('src/base', 'src/io', 'src/net', 'src/backstore/uring', 'src/rcap/verbs', 'src/lib', 'src/daemon', 'src/tools', 'src/nbdkit')
 HEAD = '''# The texts that the programs and libiser print: errors, log lines, answers of the control socket.
 # tests/arch/messages.py compares this file with the code; after changing a text, run: python3 tests/arch/messages.py . --update
 '''

@@ -36,7 +36,7 @@ PACKAGES = {
     "qemu-img": "qemu-utils and qemu-block-extra", "tgtd": "tgt",
     "qemu-system-x86_64": "qemu-system-x86", "tgtadm": "tgt", "tshark": "tshark", "dumpcap": "tshark",
     "mkfs.ext4": "e2fsprogs", "nbdcopy": "libnbd-bin",
-    "nbdinfo": "libnbd-bin", "fio": "fio", "qemu-io": "qemu-utils", "groff": "groff-base", "losetup": "mount",
+    "nbdinfo": "libnbd-bin", "nbdkit": "nbdkit", "fio": "fio", "qemu-io": "qemu-utils", "groff": "groff-base", "losetup": "mount", "promtool": "prometheus",
 }
 
 
@@ -245,7 +245,7 @@ class Daemon:
         if ready:
             luns = sum(1 for before, a in zip(("",) + args, args)
                        if a.startswith(("ram:", "null:", "cd:", "/")) and
-                       before not in ("--control", "--state", "--chap-secret-file",
+                       before not in ("--control", "--state", "--metrics", "--chap-secret-file",
                                       "--chap-mutual-secret-file"))
             listeners = max(1, args.count("--listen"))
             self._read_urls(luns * listeners)

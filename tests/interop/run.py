@@ -11,25 +11,26 @@ NAME selects files or cases by a part of their name. Exit status 1: a case faile
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FILES = ("test_daemon", "test_admission", "test_wire", "test_logins", "test_store", "test_reserve",
+FILES = ("test_daemon", "test_config", "test_log", "test_metrics", "test_service", "test_admission", "test_wire", "test_logins", "test_store", "test_reserve",
          "test_state", "test_crypt", "test_taskset", "test_powercut", "test_alua", "test_libiscsi", "test_qemu", "test_boot", "test_cd",
          "test_iser", "test_copy", "test_tools", "test_iser_rdma", "test_rdma_wire", "test_bad_target", "test_fake_target",
          "test_lying_target",
-         "test_nbd", "test_protection", "test_rdma", "test_reconnect",
-         "test_tshark", "test_iser_tshark", "test_install",
-         "test_man")
+         "test_nbd", "test_nbdkit", "test_protection", "test_rdma", "test_reconnect", "test_takeover",
+         "test_tshark", "test_iser_tshark", "test_install", "test_packages", "test_container",
+         "test_man", "test_import", "test_guide", "test_python", "test_lib")
 # The cases that do not depend on the I/O back end run once.
-ONCE = ("test_boot", "test_tshark", "test_iser_tshark", "test_install",
-        "test_daemon.Refusals", "test_libiscsi.Suite.test_ram_4k",
+ONCE = ("test_boot", "test_tshark", "test_iser_tshark", "test_install", "test_packages", "test_container",
+        "test_daemon.Refusals", "test_log.", "test_service.", "test_libiscsi.Suite.test_ram_4k",
         "test_libiscsi.Suite.test_iser", "test_libiscsi.Suite.test_cd", "test_libiscsi.Suite.test_encrypted", "test_iser.OtherTarget",
         "test_iser_rdma.OtherTarget",
-        "test_crypt.Keys", "test_nbd", "test_rdma.", "test_bad_target", "test_fake_target", "test_lying_target", "test_copy", "test_tools", "test_reconnect", "test_man")
+        "test_crypt.Keys", "test_nbd", "test_rdma.", "test_bad_target", "test_fake_target", "test_lying_target", "test_copy", "test_tools", "test_reconnect", "test_man", "test_import", "test_guide", "test_python", "test_lib.")
 
 
 def find_program(build, name, where):
@@ -37,6 +38,13 @@ def find_program(build, name, where):
         if os.path.exists(path):
             return os.path.abspath(path)
     return os.path.abspath(os.path.join(build, name))
+
+
+HANGS = 900  # seconds after which a case fails that waits for something that never comes
+
+
+def hangs(*_):
+    raise AssertionError("no end after %d seconds" % HANGS)
 
 
 class Result(unittest.TestResult):
@@ -47,6 +55,11 @@ class Result(unittest.TestResult):
     def startTest(self, test):
         super().startTest(test)
         self.began = time.monotonic()
+        signal.alarm(HANGS)
+
+    def stopTest(self, test):
+        signal.alarm(0)
+        super().stopTest(test)
 
     def _row(self, word, test, reason=""):
         name = "%s:%s" % (self.io, test.id())
@@ -134,4 +147,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    signal.signal(signal.SIGALRM, hangs)
+    status = main()
+    sys.stdout.flush()
+    os._exit(status)  # not delayed by a thread of a case that hung

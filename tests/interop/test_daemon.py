@@ -470,14 +470,47 @@ class Control(unittest.TestCase):
                 for _ in range(2):
                     self.assertEqual(
                         json.loads(f.readline())["error"]["code"], -32600)
-            with socket.socket(socket.AF_UNIX) as s:
-                s.connect(self.path)
-                try:
-                    s.sendall(b"x" * 200000)
-                    self.assertEqual(s.recv(1), b"")
-                except OSError:
-                    pass
             self.ask("version")
+
+    def test_control_json_rpc(self):
+        """JSON-RPC 2.0 §4: ids, notifications; RFC 8259 §4: members twice."""
+        def line(more):
+            return ('{"jsonrpc":"2.0","method":"version"%s}\n' % more).encode()
+        with Daemon("--control", self.path, "ram:8M"), \
+                socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(patience(10))
+            s.connect(self.path)
+            f = s.makefile()
+            for id in ('"a"', "7", "-1.5", "null"):
+                s.sendall(line(',"id":' + id))
+                self.assertEqual(json.loads(f.readline())["id"],
+                                 json.loads(id))
+            for id in ("{}", "[1]", "true"):
+                s.sendall(line(',"id":' + id))
+                answer = json.loads(f.readline())
+                self.assertEqual(answer["error"]["code"], -32600)
+                self.assertIsNone(answer["id"])
+            s.sendall(line(',"id":1,"id":2'))
+            self.assertEqual(json.loads(f.readline())["error"]["code"], -32700)
+            # a notification has no response, right or wrong
+            s.sendall(line("") + line(',"params":{"x":1}') + line(',"id":9'))
+            self.assertEqual(json.loads(f.readline())["id"], 9)
+
+    def test_control_long_line(self):
+        with Daemon("--control", self.path, "ram:8M"), \
+                socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(patience(20))
+            s.connect(self.path)
+            f = s.makefile()
+            begin = b'{"jsonrpc":"2.0","id":1,"method":"version"'
+            s.sendall(begin + b" " * (1 << 20) + b"}\n")
+            self.assertIn("result", json.loads(f.readline()))
+            try:
+                for _ in range(40):
+                    s.sendall(b" " * (1 << 20))
+            except OSError:
+                pass
+            self.assertIn("32 MiB", json.loads(f.readline())["error"]["message"])
 
     def test_client_goes_while_it_is_owed_answers(self):
         line = b'{"jsonrpc":"2.0","id":1,"method":"methods"}\n'
@@ -620,6 +653,8 @@ class Control(unittest.TestCase):
                 if need:
                     self.assertIn("%s: missing; give %s=" % (need[0], need[0]),
                                   answer["error"]["message"])
+                elif m["name"] in ("apply", "save"):  # there is no file
+                    self.assertIn("path: missing", answer["error"]["message"])
                 else:
                     self.assertIn("result", answer)
 

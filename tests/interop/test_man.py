@@ -106,8 +106,9 @@ class Man(unittest.TestCase):
 
     def test_iserctl(self):
         text = run([ISERCTL, "--help"]).text
-        man = page("iserctl.1")
+        man, imports = page("iserctl.1").split(".Ss iserctl import")
         self.assertEqual(in_page(man), in_help(text))
+        self.assertEqual(in_page(imports), in_help(run([ISERCTL, "import", "--help"]).text))
         methods = re.findall(r"^  ([a-z]+) ", text, re.M)
         self.assertIn("status", methods)
         self.assertEqual(re.findall(r"^\.It Cm ([a-z]+)", man, re.M), methods)
@@ -157,7 +158,7 @@ class Man(unittest.TestCase):
     def test_exit_statuses(self):
         """The man page, --help and the enum in the source have the same statuses."""
         for program, name, header in ((ISER, "iser.1", "tools/iser.h"),
-                                      (ISERCTL, "iserctl.1", "tools/iserctl.c"),
+                                      (ISERCTL, "iserctl.1", "tools/ctl.h"),
                                       (ISERD, "iserd.8", "daemon/config/options.h")):
             described = re.findall(r"^\.It (\d+)$", section(page(name), "EXIT STATUS"), re.M)
             text = run([program, "--help"]).text.split("exit status:")[1].split("\n\n")[0]

@@ -21,6 +21,7 @@
 #include "device/reserve/reserve.h"
 #include "device/unit/attention.h"
 #include "device/unit/command.h"
+#include "device/unit/itl.h"
 #include "model_op.h"
 #include "slow_store.h"
 #include "unit/device/rsv_model.h"
@@ -287,7 +288,7 @@ static bool same_attentions(unsigned who)
 	for (unsigned i = 0; i < ATTENTION_KINDS; i++)
 		if (m.attentions[who] & 1u << i)
 			want |= BIT(ua[i]);
-	return three.i[who].nexus->itl[0].attention == want;
+	return dev_itl_find(three.i[who].nexus, 0)->attention == want;
 }
 
 static bool model_is_where_we_are(void)

@@ -168,7 +168,9 @@ static void run_until_idle(struct run *r)
 
 static void open_run(struct run *r)
 {
-	struct tgt_conn_info info = { .peer = "sim:1", .local = "sim:3260" };
+	struct tgt_conn_info info = { .peer = "sim:1",
+				      .local = "sim:3260",
+				      .portal_group = TAG };
 	struct dm_conn *dm[2];
 	struct ini_config cfg;
 

@@ -57,12 +57,23 @@ static struct bs *protect(struct bs *data, uint8_t type)
 	return bs_protect_new(&cfg);
 }
 
+static void begin(struct world *w)
+{
+	const struct tgt_portal_group_config group = { .tag = TAG };
+	const struct tgt_target_config target = { .name = TARGET };
+	struct tgt_directory *d = tgt_directory_new();
+
+	assert_int_equal(tgt_portal_group_add(d, &group), 0);
+	assert_int_equal(tgt_target_add(d, &target), 0);
+	assert_int_equal(tgt_target_portal_group(d, 0, 0), 0);
+	assert_int_equal(tgt_begin(w->tgt, d), 0);
+}
+
 static void open_on(struct world *w,
 		    void (*seen)(void *arg, const struct bs_req *req),
 		    void *arg, bool held, uint8_t type)
 {
 	struct dev_lu_config lu = { .lun = 0 };
-	struct tgt_node_config node = { .name = TARGET };
 	struct bs *store;
 
 	w->mail_end = &w->mail;
@@ -90,9 +101,9 @@ static void open_on(struct world *w,
 	w->cfg.idle_time = XTIME_NEVER;
 	w->server = dev_server_new(&w->cfg.env, 1u << 20);
 	assert_int_equal(dev_lu_add(w->server, &lu, store), 0);
-	node.server = w->server;
+	w->cfg.server = w->server;
 	w->tgt = tgt_new(&w->cfg);
-	assert_int_equal(tgt_node_add(w->tgt, &node), 0);
+	begin(w);
 }
 
 void world_run_clock(struct world *w, xtime now)
@@ -200,7 +211,8 @@ struct ini_session *world_connect(struct world *w, struct wire *wire,
 				  enum sim_way way, struct ini_config *cfg)
 {
 	const struct tgt_conn_info info = { .peer = "sim:1",
-					    .local = "sim:3260" };
+					    .local = "sim:3260",
+					    .portal_group = TAG };
 	struct ini_session *ini;
 
 	for (unsigned i = 0; i < 2; i++)

@@ -9,10 +9,12 @@
 #include "backstore/backstore.h"
 #include "initiator/initiator.h"
 #include "sim/transport.h"
+#include "target/directory.h"
 #include "target/target.h"
 
 #define TARGET	  "iqn.2026-01.org.example:disk"
 #define INITIATOR "iqn.2026-01.org.example:host"
+#define TAG	  1 /* of the portal group */
 #define BLOCK	  512u
 #define BLOCKS	  4096u
 

@@ -16,13 +16,14 @@
 
 static const char usage_head[] =
 	"usage: iserd serve [OPTION]... LUN...\n"
+	"       iserd --config FILE [--check] [--takeover]\n"
 	"       iserd schema\n"
 	"\n"
 	"serve serves each LUN (numbered from 0) over iSCSI, in the foreground,\n"
 	"until SIGTERM or SIGINT. Once it is ready it prints one URL for each LUN\n"
 	"on standard output; messages go to standard error. schema prints all\n"
 	"options, kinds and suffixes of LUNs, and the methods of iserctl, as\n"
-	"JSON.\n"
+	"JSON. With --config, iserd serves what the file says (iserd.yaml(5)).\n"
 	"\n"
 	"LUN is one of\n";
 
@@ -99,10 +100,25 @@ static void print_luns(FILE *f)
 	}
 }
 
+/* The options of a start with a file. */
+static const struct opt_row file_rows[] = {
+	{ .name = "config",
+	  .arg = "FILE",
+	  OPT_TEXT(struct options, start.config),
+	  .help = "serve the configuration in this file" },
+	{ .name = "check",
+	  OPT_FLAG(struct options, start.check),
+	  .help = "only validate the file" },
+	{ .name = "takeover",
+	  OPT_FLAG(struct options, start.takeover),
+	  .help = "" },
+};
+
 static void print_usage(FILE *f)
 {
 	struct opt_row rows[ROWS_MAX];
-	struct opt_parser p = { .groups = { { rows, copy_rows(rows, true),
+	struct opt_parser p = { .groups = { { file_rows, 2, NULL },
+					    { rows, copy_rows(rows, true),
 					      NULL } } };
 	char text[16384];
 
@@ -167,6 +183,9 @@ static bool check_options(const struct options *o)
 
 	if (conflict)
 		say("%s", conflict);
+	else if (o->start.takeover && !o->control)
+		say("--takeover: needs --control, the socket of the iserd that "
+		    "runs; give both");
 	else if (o->nluns == 0)
 		say("serve: no LUN given; give one, for example iserd serve "
 		    "disk.img or iserd serve ram:1G");
@@ -216,6 +235,7 @@ static bool parse_serve(struct options *o, int argc, char **argv, int *code)
 	if (end == OPT_OK) {
 		if (!take_luns(o, p.noperands, argv))
 			return false;
+		o->listen_default = !o->nlisten;
 		if (!o->nlisten)
 			o->listen[o->nlisten++] = "127.0.0.1:3260";
 		if (!o->name[0])
@@ -228,6 +248,26 @@ static bool parse_serve(struct options *o, int argc, char **argv, int *code)
 		print_version();
 	else
 		print_rules();
+	return false;
+}
+
+static bool parse_file(struct options *o, int argc, char **argv, int *code)
+{
+	struct opt_parser p = { .command = "iserd",
+				.groups = { { file_rows, ARRAY_LEN(file_rows),
+					      o } } };
+	char shown[TEXT_ESCAPED_SIZE(OPT_WHY)];
+
+	*code = EXIT_USAGE;
+	if (opt_parse(&p, argc, argv) == OPT_BAD)
+		say("%s", text_escape_str(shown, sizeof(shown), p.why));
+	else if (p.noperands)
+		say("%s: LUNs and --config are given; give one of them",
+		    argv[0]);
+	else if (!o->start.config)
+		say("--config: missing; give --config FILE");
+	else
+		return true;
 	return false;
 }
 
@@ -247,6 +287,8 @@ bool options_parse(struct options *o, int argc, char **argv, int *code)
 	}
 	if (!strcmp(command, "serve"))
 		return parse_serve(o, argc - 2, argv + 2, code);
+	if (!strncmp(command, "--", 2))
+		return parse_file(o, argc - 1, argv + 1, code);
 	*code = EXIT_USAGE;
 	if (!*command)
 		print_usage(stderr);

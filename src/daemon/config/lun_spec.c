@@ -6,22 +6,25 @@
  */
 #include "daemon/config/lun_spec.h"
 
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "daemon/config/schema.h"
 #include "daemon/say.h"
 
 /* A suffix that was found in a text. */
 struct found {
 	const struct cfg_suffix *row;
-	char *at;    /* its comma */
-	char *value; /* after its "=" */
+	const char *at;	   /* its comma */
+	const char *value; /* after its "=" */
 };
 
 /* Finds the first suffix in text whose place is `place` or a later one. False:
  * there is none. */
-static bool find_suffix(char *text, unsigned place, struct found *f)
+static bool find_suffix(const char *text, unsigned place, struct found *f)
 {
 	const struct cfg_suffix *rows;
 	size_t n;
@@ -29,7 +32,8 @@ static bool find_suffix(char *text, unsigned place, struct found *f)
 	*f = (struct found){ .row = NULL };
 	rows = cfg_suffixes(&n);
 	for (size_t i = 0; i < n; i++) {
-		char word[32], *at;
+		const char *at;
+		char word[32];
 		int len = snprintf(word, sizeof(word),
 				   ",%s=", rows[i].row.opt.name);
 
@@ -58,20 +62,27 @@ static bool take_suffix(struct lun_spec *s, const struct found *f)
 	return !why;
 }
 
-static void take_kind(struct lun_spec *s)
+enum lun_kind lun_spec_kind(const char *store, const char **operand)
 {
 	const struct cfg_kind *kinds = cfg_kinds();
 
-	s->kind = LUN_FILE;
-	s->operand = s->store;
+	*operand = store;
 	for (unsigned i = LUN_FILE + 1; i < LUN_KINDS; i++) {
 		size_t len = strlen(kinds[i].prefix);
 
-		if (!strncmp(s->store, kinds[i].prefix, len)) {
-			s->kind = (enum lun_kind)i;
-			s->operand = s->store + len;
-		}
+		if (strncmp(store, kinds[i].prefix, len) != 0)
+			continue;
+		*operand = store + len;
+		return (enum lun_kind)i;
 	}
+	return LUN_FILE;
+}
+
+const char *lun_spec_has_suffix(const char *text)
+{
+	struct found f;
+
+	return find_suffix(text, 0, &f) ? f.row->row.opt.name : NULL;
 }
 
 bool lun_spec_parse(struct lun_spec *s, const char *text)
@@ -87,14 +98,47 @@ bool lun_spec_parse(struct lun_spec *s, const char *text)
 		return false;
 	}
 	s->text[store] = '\0';
-	take_kind(s);
+	s->kind = lun_spec_kind(s->store, &s->operand);
 	for (; f.row; f = next) {
 		if (find_suffix(f.value, f.row->place + 1, &next))
-			*next.at = '\0';
+			s->text[next.at - s->text] = '\0';
 		if (!take_suffix(s, &f))
 			return false;
 	}
 	return true;
+}
+
+/* Copies text to *at and moves *at to the end of the copy. */
+static const char *take_copy(char **at, const char *text)
+{
+	char *copy = *at;
+
+	if (!text)
+		return NULL;
+	*at = stpcpy(copy, text) + 1;
+	return copy;
+}
+
+struct lun_spec *lun_spec_new(const char *store, const char *pi,
+			      const char *key, const char *new_key)
+{
+	const char *const all[] = { store, pi, key, new_key };
+	size_t len = offsetof(struct lun_spec, text);
+	struct lun_spec *s;
+	char *at;
+
+	for (unsigned i = 0; i < ARRAY_LEN(all); i++)
+		len += all[i] ? strlen(all[i]) + 1 : 0;
+	s = calloc(1, len);
+	if (!s)
+		return NULL;
+	at = (char *)s + offsetof(struct lun_spec, text);
+	s->store = take_copy(&at, store);
+	s->pi = take_copy(&at, pi);
+	s->key = take_copy(&at, key);
+	s->new_key = take_copy(&at, new_key);
+	s->kind = lun_spec_kind(s->store, &s->operand);
+	return s;
 }
 
 bool lun_spec_is_empty_drive(const struct lun_spec *s)

@@ -6,6 +6,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 enum lun_kind {
 	LUN_FILE, /* a file or block device: no prefix */
@@ -16,7 +17,8 @@ enum lun_kind {
 	LUN_KINDS,
 };
 
-/* The texts are in text[], so the struct must not be copied. */
+/* The texts are in text[], or after the struct, so the struct must not be
+ * copied. */
 struct lun_spec {
 	enum lun_kind kind;
 	const char *store;   /* the LUN without its suffixes: "ram:1G" */
@@ -26,9 +28,27 @@ struct lun_spec {
 	char text[2 * PATH_MAX];
 };
 
+/* The memory of a ram: LUN, which one iserd hands over to the next. fd: a memfd;
+ * -1: none. */
+struct lun_memory {
+	int fd;
+	uint64_t size;	  /* bytes */
+	uint8_t uuid[16]; /* the identity of the store */
+};
+
 /* lun_spec_parse takes the text of a LUN apart. False after a message: the text
  * is too long, or a suffix has no value or does not fit the kind of LUN. */
 bool lun_spec_parse(struct lun_spec *s, const char *text);
+/* lun_spec_new makes a LUN of its parts, which are copied; all but store may be
+ * NULL. The caller frees the result. NULL: no memory. */
+struct lun_spec *lun_spec_new(const char *store, const char *pi,
+			      const char *key, const char *new_key);
+/* lun_spec_kind returns what kind of LUN a store without suffixes is, and sets
+ * *operand to what follows the prefix. */
+enum lun_kind lun_spec_kind(const char *store, const char **operand);
+/* lun_spec_has_suffix returns the name of a suffix that the text has, or
+ * NULL. */
+const char *lun_spec_has_suffix(const char *text);
 /* lun_spec_is_empty_drive returns whether the LUN is a CD/DVD drive without a
  * medium. */
 bool lun_spec_is_empty_drive(const struct lun_spec *s);

@@ -10,6 +10,7 @@
 
 #include "base/trace.h"
 #include "daemon/admission.h"
+#include "daemon/log_line.h"
 #include "io/io.h"
 
 #ifndef OPENISER_VERSION
@@ -25,9 +26,10 @@ enum exit_code {
 	EXIT_NETWORK = 4, /* an address or port can't be used */
 };
 
-#define LUNS_MAX   256
-#define LISTEN_MAX 64
-#define GROUPS_MAX 16
+#define LUNS_MAX     256
+#define LISTEN_MAX   64
+#define GROUPS_MAX   16
+#define METRICS_PORT 9860 /* of --metrics, where it names none */
 
 enum verbs_wish {
 	VERBS_AUTO,
@@ -49,10 +51,21 @@ struct lun_options {
 	unsigned protection;	/* type of protection information; 0: none */
 };
 
+struct log_options {
+	enum trace_level level; /* at the start; log.trace.level is in force */
+	enum log_format format;
+};
+
 struct chap_options {
 	const char *user, *secret_file; /* of initiators; NULL: no CHAP */
 	const char *mutual_user, *mutual_secret_file; /* of the target */
 	bool discovery; /* for discovery sessions, too */
+};
+
+struct start_options {
+	const char *config; /* the file; NULL: the command line */
+	bool check;	    /* only validate the file */
+	bool takeover;	    /* from the iserd at `control` */
 };
 
 /* Set by options_parse and constant from then on, unless a comment says
@@ -65,6 +78,7 @@ struct options {
 	/* portals */
 	const char *listen[LISTEN_MAX];
 	unsigned nlisten;
+	bool listen_default;		      /* there was no --listen */
 	const char *verbs_listen[LISTEN_MAX]; /* RDMA devices only */
 	unsigned nverbs_listen;
 	unsigned transports; /* NET_ALLOW_* */
@@ -78,14 +92,22 @@ struct options {
 	enum digests_wish digests;
 	struct chap_options chap;
 	bool strict; /* --compat strict */
+	struct start_options start;
 	/* the process */
 	enum io_backend io;
 	unsigned workers;
-	unsigned spin_us;
-	bool pin;
-	enum trace_level log; /* at the start; log.trace.level is in force */
-	const char *control;  /* path of the management socket, or NULL */
-	const char *state;    /* directory for what outlives iserd, or NULL */
+	struct {
+		unsigned spin_us;
+		bool pin;
+	} threads;
+	struct log_options log;
+	const char *control; /* path of the management socket, or NULL */
+	const char *state;   /* directory for what outlives iserd, or NULL */
+	struct {
+		/* an address or a path where they are served by HTTP */
+		const char *metrics;
+		unsigned slow_command; /* ms; 0: none is logged */
+	} numbers;
 	bool allow_lost;
 	const char *user; /* to become once everything is open, or NULL */
 	struct admission_limits limits; /* listen.c reduces its copy of them */

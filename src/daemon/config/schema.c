@@ -15,6 +15,8 @@ static const char *const digests[] = { "none", "prefer", NULL };
 static const char *const blocks[] = { "512", "4096", NULL };
 static const char *const levels[] = { "error", "warning", "notice",
 				      "info",  "debug",	  NULL };
+static const char *const log_formats[] = { "auto", "text", "json", "journald",
+					   NULL };
 
 /* clang-format off */
 static const struct cfg_row rows[] = {
@@ -54,6 +56,7 @@ static const struct cfg_row rows[] = {
 	    OPT_CALL(cfg_set_block_size), .words = blocks,
 	    .help = "logical block size" },
 	  .type = CFG_ENUM, .scope = CFG_LUN, .unit = "bytes",
+	  .get = cfg_get_block_size,
 	  .otherwise = "512, or that of the block device" },
 	{ { .name = "protection", .arg = "TYPE",
 	    OPT_NUMBER(struct options, lun.protection, 1, 3),
@@ -74,11 +77,11 @@ static const struct cfg_row rows[] = {
 	    OPT_NUMBER(struct options, workers, 1, 64),
 	    .help = "threads that serve connections" },
 	  .type = CFG_NUMBER, .scope = CFG_DAEMON },
-	{ { .name = "pin", OPT_FLAG(struct options, pin),
+	{ { .name = "pin", OPT_FLAG(struct options, threads.pin),
 	    .help = "bind each thread to a CPU" },
 	  .type = CFG_BOOL, .scope = CFG_DAEMON },
 	{ { .name = "spin", .arg = "US", .initial = "0",
-	    OPT_NUMBER(struct options, spin_us, 0, 10000),
+	    OPT_NUMBER(struct options, threads.spin_us, 0, 10000),
 	    .help = "poll so many microseconds before a thread sleeps" },
 	  .type = CFG_DURATION, .scope = CFG_DAEMON, .unit = "microseconds" },
 	{ { .name = "digests", .arg = "none|prefer", .initial = "none",
@@ -113,7 +116,7 @@ static const struct cfg_row rows[] = {
 	    .help = "connections that are accepted: tcp (iSCSI), iser (RDMA "
 		    "from the first byte), switch (iSER after a login over "
 		    "TCP)" },
-	  .type = CFG_LIST, .scope = CFG_PORTAL },
+	  .type = CFG_LIST, .scope = CFG_PORTAL, .get = cfg_get_transport },
 	{ { .name = "verbs", .arg = "auto|off|on", .initial = "auto",
 	    OPT_WORD(struct options, verbs, verbs),
 	    .help = "serve on RDMA devices, too: if there are any, never, or "
@@ -129,7 +132,7 @@ static const struct cfg_row rows[] = {
 	    .help = "follow Linux, or the letter of the standards, for iSER "
 		    "from the first byte, WRITE SAME with UNMAP and others; "
 		    "help lists the rules over iSER" },
-	  .type = CFG_ENUM, .scope = CFG_TARGET },
+	  .type = CFG_ENUM, .scope = CFG_TARGET, .get = cfg_get_compat },
 	{ { .name = "max-sessions", .arg = "N[:M]", .initial = "1024:256",
 	    OPT_CALL(cfg_set_max_sessions),
 	    .help = "sessions, and those from one address" },
@@ -173,6 +176,19 @@ static const struct cfg_row rows[] = {
 	{ { .name = "control", .arg = "PATH", OPT_TEXT(struct options, control),
 	    .help = "listen for iserctl at this Unix socket" },
 	  .type = CFG_PATH, .scope = CFG_DAEMON },
+	{ { .name = "takeover", OPT_FLAG(struct options, start.takeover),
+	    .help = "take over from the iserd at --control, which ends: its "
+		    "listening sockets, ram: LUNs and reservations" },
+	  .type = CFG_BOOL, .scope = CFG_DAEMON },
+	{ { .name = "metrics", .arg = "ADDR:PORT|PATH",
+	    OPT_CALL(cfg_set_metrics),
+	    .help = "serve /metrics, /healthz, /readyz and a web page by HTTP "
+		    "at this address or Unix socket; all are read only" },
+	  .type = CFG_ADDRESS, .scope = CFG_DAEMON },
+	{ { .name = "slow-command", .arg = "MS", .initial = "0",
+	    OPT_NUMBER(struct options, numbers.slow_command, 0, 3600000),
+	    .help = "log each command that takes so long; 0: none" },
+	  .type = CFG_DURATION, .scope = CFG_DAEMON, .unit = "milliseconds" },
 	{ { .name = "state", .arg = "DIR", OPT_TEXT(struct options, state),
 	    .help = "save persistent reservations and mode pages in this "
 		    "directory" },
@@ -200,10 +216,17 @@ static const struct cfg_row rows[] = {
 	    .help = "become this user once everything is open" },
 	  .type = CFG_STRING, .scope = CFG_DAEMON },
 	{ { .name = "log", .arg = "LEVEL", .initial = "notice",
-	    OPT_WORD(struct options, log, levels),
+	    OPT_WORD(struct options, log.level, levels),
 	    .help = "log error, warning, notice, info or debug, and what is "
 		    "more severe" },
 	  .type = CFG_ENUM, .scope = CFG_DAEMON, .apply = CFG_AT_ONCE },
+	{ { .name = "log-format", .arg = "auto|text|json|journald",
+	    .initial = "auto",
+	    OPT_WORD(struct options, log.format, log_formats),
+	    .help = "lines of text with full time stamps, of JSON, or with the "
+		    "priorities of the journal; auto: journald if standard "
+		    "error is the journal, else text" },
+	  .type = CFG_ENUM, .scope = CFG_DAEMON },
 	{ { .name = "help", .letter = 'h', OPT_STOP, .help = "this text" },
 	  .type = CFG_ACTION },
 	{ { .name = "version", .letter = 'V', OPT_STOP, .help = "the version" },

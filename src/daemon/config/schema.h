@@ -65,6 +65,9 @@ struct cfg_row {
 	/* the default, in words, where opt.initial does not say it */
 	const char *otherwise;
 	const struct cfg_parts *parts; /* CFG_NUMBERS */
+	/* writes the value where the setter keeps it in a form of its own;
+	 * empty: not given */
+	void (*get)(const void *from, char *out, size_t size);
 };
 
 /* A kind of LUN: how its text begins. */

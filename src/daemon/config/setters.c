@@ -65,6 +65,19 @@ enum opt_end cfg_set_verbs_listen(void *into, const char *arg,
 	return add_address(o->verbs_listen, &o->nverbs_listen, arg, why);
 }
 
+enum opt_end cfg_set_metrics(void *into, const char *arg, char why[OPT_WHY])
+{
+	struct options *o = into;
+	struct net_addr a;
+
+	if (arg[0] != '/' && net_addr_parse_listen(&a, arg, METRICS_PORT))
+		return refuse_value(why, "not a numeric address or an absolute "
+					 "path; give one like 127.0.0.1:9860 "
+					 "or /run/iserd.metrics");
+	o->numbers.metrics = arg;
+	return OPT_OK;
+}
+
 enum opt_end cfg_set_alua(void *into, const char *arg, char why[OPT_WHY])
 {
 	struct options *o = into;
@@ -117,12 +130,41 @@ enum opt_end cfg_set_compat(void *into, const char *arg, char why[OPT_WHY])
 	return refuse_value(why, "must be one of linux, strict, help");
 }
 
+void cfg_get_block_size(const void *from, char *out, size_t size)
+{
+	const struct options *o = from;
+
+	if (o->lun.block_size)
+		snprintf(out, size, "%u", o->lun.block_size);
+}
+
+void cfg_get_compat(const void *from, char *out, size_t size)
+{
+	const struct options *o = from;
+
+	snprintf(out, size, "%s", o->strict ? "strict" : "linux");
+}
+
 const char *const cfg_transports[] = { "tcp", "iser", "switch", NULL };
+
+/* By the index in cfg_transports. */
+static const unsigned transport_bits[] = { NET_ALLOW_TCP, NET_ALLOW_RDMA,
+					   NET_ALLOW_SWITCH };
+
+void cfg_get_transport(const void *from, char *out, size_t size)
+{
+	const struct options *o = from;
+	size_t len = 0;
+
+	for (unsigned i = 0; cfg_transports[i] && len < size; i++)
+		if (o->transports & transport_bits[i])
+			len += (size_t)snprintf(out + len, size - len, "%s%s",
+						len ? "," : "",
+						cfg_transports[i]);
+}
 
 enum opt_end cfg_set_transport(void *into, const char *arg, char why[OPT_WHY])
 {
-	static const unsigned bits[] = { NET_ALLOW_TCP, NET_ALLOW_RDMA,
-					 NET_ALLOW_SWITCH };
 	struct options *o = into;
 	unsigned allowed = 0;
 
@@ -139,7 +181,7 @@ enum opt_end cfg_set_transport(void *into, const char *arg, char why[OPT_WHY])
 			return refuse_value(why, "must be one or more of tcp, "
 						 "iser, switch, with commas "
 						 "between them");
-		allowed |= bits[i];
+		allowed |= transport_bits[i];
 	}
 	if (!allowed)
 		return refuse_value(

@@ -8,7 +8,7 @@
 
 /* The parts of fields with colons, for their rows. */
 extern const struct cfg_parts cfg_max_sessions, cfg_max_startups,
-	cfg_max_discovery, cfg_penalty, cfg_address_block;
+	cfg_max_discovery, cfg_penalty, cfg_address_block, cfg_max_iops;
 /* The words of --transport, for its row. */
 extern const char *const cfg_transports[];
 
@@ -16,12 +16,42 @@ extern const char *const cfg_transports[];
  * has the reason. These three append to a list and borrow the text. */
 opt_setter cfg_set_listen, cfg_set_verbs_listen, cfg_set_alua;
 /* These store one value. */
-opt_setter cfg_set_name, cfg_set_block_size, cfg_set_transport;
+opt_setter cfg_set_metrics, cfg_set_name, cfg_set_block_size, cfg_set_transport;
 /* cfg_set_compat returns OPT_STOPPED for "help". */
 opt_setter cfg_set_compat;
 /* These store the parts of a value like "N:M"; a part that is left out keeps its
  * default, and is lowered to the whole. */
 opt_setter cfg_set_max_sessions, cfg_set_max_startups, cfg_set_max_discovery;
 opt_setter cfg_set_penalty, cfg_set_address_block;
+
+/* Getters (struct cfg_row) of the fields of their names; from is a struct
+ * options. */
+void cfg_get_block_size(const void *from, char *out, size_t size);
+void cfg_get_transport(const void *from, char *out, size_t size);
+void cfg_get_compat(const void *from, char *out, size_t size);
+
+/* limits.c: setters and getters of a struct cfg_backstore. */
+opt_setter cfg_set_max_iops, cfg_set_max_bandwidth;
+void cfg_get_max_iops(const void *from, char *out, size_t size);
+void cfg_get_max_bandwidth(const void *from, char *out, size_t size);
+
+/*
+ * checks.c: each checks one entry of a list in a configuration file, and stores
+ * nothing: into is not used.
+ */
+/* An iSCSI name with wildcards; such a name or the name of an initiator group;
+ * the name of a group; an address with a number of bits; a relative target port
+ * identifier. */
+opt_setter cfg_check_initiator, cfg_check_initiator_or_group, cfg_check_name;
+opt_setter cfg_check_prefix, cfg_check_port;
+/* cfg_is_initiator_name returns whether the text begins like an iSCSI name or has
+ * a wildcard, so is not the name of an initiator group. */
+bool cfg_is_initiator_name(const char *text);
+/* cfg_prepare_initiator writes an iSCSI name with wildcards, which
+ * cfg_check_initiator accepts, to out in the form of RFC 3722. */
+void cfg_prepare_initiator(char out[224], const char *text);
+/* cfg_parse_prefix reads "10.0.0.0/8" or "fd00::/8", in the form of IPv6, and
+ * returns false if the text has another form. */
+bool cfg_parse_prefix(const char *text, uint8_t address[16], unsigned *bits);
 
 #endif

@@ -62,11 +62,18 @@ static uint64_t ram_used(void *arg)
 	return fstat(r->fd, &st) ? r->size : (uint64_t)st.st_blocks * 512;
 }
 
-static const struct bs_ram_ops ram_ops = {
+/* new_ram: memory that has never been written; old_ram: that of an earlier
+ * process. */
+static const struct bs_ram_ops new_ram = {
 	.punch = ram_punch,
 	.extents = ram_extents,
 	.used = ram_used,
 	.is_empty = true,
+};
+static const struct bs_ram_ops old_ram = {
+	.punch = ram_punch,
+	.extents = ram_extents,
+	.used = ram_used,
 };
 
 static void ram_release(void *arg)
@@ -79,15 +86,27 @@ static void ram_release(void *arg)
 	free(r);
 }
 
-static struct ram *ram_map(const char *spec, uint64_t size, bool sendfile)
+static int new_memory(const char *spec, uint64_t size)
+{
+	int fd = memfd_create(spec, MFD_CLOEXEC);
+
+	if (fd < 0 || !ftruncate(fd, (off_t)size))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Maps fd, which it owns; -1: new memory. */
+static struct ram *ram_map(const char *spec, int fd, uint64_t size,
+			   bool sendfile)
 {
 	struct ram *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return NULL;
 	r->size = size;
-	r->fd = memfd_create(spec, MFD_CLOEXEC);
-	if (r->fd < 0 || ftruncate(r->fd, (off_t)size))
+	r->fd = fd >= 0 ? fd : new_memory(spec, size);
+	if (r->fd < 0)
 		goto out_free;
 	r->memory =
 		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
@@ -119,24 +138,28 @@ static bool fits_memory(const char *spec, uint64_t size)
 	return false;
 }
 
-static struct bs *ram_open(const char *spec, uint64_t size, uint32_t block,
-			   bool sendfile)
+/* Opens m->fd, or new memory if that is -1, and sets m->fd. */
+static struct bs *ram_open(const char *spec, struct lun_memory *m,
+			   uint32_t block, bool sendfile)
 {
+	const struct bs_ram_ops *ops = m->fd >= 0 ? &old_ram : &new_ram;
+	uint64_t size = m->size;
 	struct ram *r;
 	struct bs *b;
 
-	if (!fits_memory(spec, size))
+	if (m->fd < 0 && !fits_memory(spec, size))
 		return NULL;
-	r = ram_map(spec, size, sendfile);
+	r = ram_map(spec, m->fd, size, sendfile);
 	if (!r)
 		return NULL;
+	m->fd = r->fd;
 	b = bs_ram_new(spec, r->memory, size, block, ram_release, r);
 	if (!b) {
 		ram_release(r);
 		say("%s: out of memory", spec);
 		return NULL;
 	}
-	if (bs_ram_set_ops(b, &ram_ops)) {
+	if (bs_ram_set_ops(b, ops)) {
 		bs_close(b);
 		say("%s: out of memory", spec);
 		return NULL;
@@ -144,9 +167,11 @@ static struct bs *ram_open(const char *spec, uint64_t size, uint32_t block,
 	return b;
 }
 
-struct bs *lun_memory(const char *spec, uint64_t size, uint32_t block)
+struct bs *lun_pi_memory(const char *spec, uint64_t size, uint32_t block)
 {
-	return ram_open(spec, size, block, false);
+	struct lun_memory m = { .fd = -1, .size = size };
+
+	return ram_open(spec, &m, block, false);
 }
 
 static struct bs *null_open(const char *spec, uint64_t size, uint32_t block)
@@ -250,8 +275,34 @@ static void new_identity(struct bs *b)
 	bs_uuid_derive(b->uuid, key, sizeof(key));
 }
 
+/* Opens a ram: LUN with the memory and the identity of an earlier process, if *m
+ * has those and the size is the same. */
+static struct bs *ram_store(const struct options *o, const struct lun_spec *s,
+			    struct lun_memory *m, uint64_t size, uint32_t block)
+{
+	struct bs *b;
+	bool is_old = m->fd >= 0 && m->size == size;
+
+	if (m->fd >= 0 && !is_old) {
+		say("%s: the iserd before had another size; its data are lost",
+		    s->store);
+		close(m->fd);
+	}
+	if (!is_old)
+		m->fd = -1;
+	m->size = size;
+	b = ram_open(s->store, m, block, o->lun.sendfile);
+	if (b && is_old)
+		memcpy(b->uuid, m->uuid, sizeof(m->uuid));
+	else if (b)
+		new_identity(b);
+	if (b)
+		memcpy(m->uuid, b->uuid, sizeof(m->uuid));
+	return b;
+}
+
 static struct bs *store_open(const struct options *o, const struct lun_spec *s,
-			     struct io_loop *const *loops)
+			     struct lun_memory *m, struct io_loop *const *loops)
 {
 	uint32_t block = o->lun.block_size ? o->lun.block_size : 512;
 	struct bs *b;
@@ -263,18 +314,18 @@ static struct bs *store_open(const struct options *o, const struct lun_spec *s,
 		return file_open(o, s->store, loops);
 	if (!spec_size(s, block, &size))
 		return NULL;
-	b = s->kind == LUN_RAM
-		    ? ram_open(s->store, size, block, o->lun.sendfile)
-		    : null_open(s->store, size, block);
+	if (s->kind == LUN_RAM)
+		return ram_store(o, s, m, size, block);
+	b = null_open(s->store, size, block);
 	if (b)
 		new_identity(b);
 	return b;
 }
 
 struct bs *lun_open(const struct options *o, const struct lun_spec *s,
-		    struct io_loop *const *loops)
+		    struct lun_memory *memory, struct io_loop *const *loops)
 {
-	struct bs *b = store_open(o, s, loops);
+	struct bs *b = store_open(o, s, memory, loops);
 
 	return b && (s->key || s->new_key) ? lun_encrypt(b, o, s, loops) : b;
 }

@@ -14,16 +14,18 @@ struct bs_file_config;
 /* lun_file opens a file of a LUN, or the file of its protection information.
  * NULL after a message. */
 struct bs *lun_file(const struct bs_file_config *cfg);
-/* lun_memory makes memory for the protection information of a ram: LUN. NULL
+/* lun_pi_memory makes memory for the protection information of a ram: LUN. NULL
  * after a message. */
-struct bs *lun_memory(const char *spec, uint64_t size, uint32_t block);
+struct bs *lun_pi_memory(const char *spec, uint64_t size, uint32_t block);
 /*
  * lun_open opens the store of a LUN that is neither a scsi: LUN nor an empty
  * drive, with its encrypting filter. loops[i] is that of worker i, borrowed
- * until the store is closed. NULL after a message.
+ * until the store is closed. *memory is that of an earlier process for a ram: LUN,
+ * or has fd -1; lun_open owns its descriptor. Afterwards *memory describes the
+ * memory of a ram: LUN, whose fd the store owns. NULL after a message.
  */
 struct bs *lun_open(const struct options *o, const struct lun_spec *s,
-		    struct io_loop *const *loops);
+		    struct lun_memory *memory, struct io_loop *const *loops);
 
 /* lun_open_scsi opens a SCSI device of this machine (LUN_SCSI), which the caller
  * closes. loops as above. NULL after a message. */

@@ -2,8 +2,10 @@
 /* private.c: opens and checks files that only iserd may read. */
 #include "daemon/luns/private.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -15,24 +17,82 @@ void private_user(uid_t uid)
 	user = uid;
 }
 
+/* systemd.exec(5), LoadCredential=: the folder of the secrets that the service
+ * manager passes. */
+static int open_credentials(void)
+{
+	const char *path = getenv("CREDENTIALS_DIRECTORY");
+
+	return path && *path == '/'
+		       ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+		       : -1;
+}
+
+static int open_credential(const char *name, int flags)
+{
+	int dir, fd;
+
+	if (!*name || strchr(name, '/'))
+		return -EINVAL;
+	dir = open_credentials();
+	if (dir < 0)
+		return -ENOTDIR;
+	fd = private_open(dir, name, flags, 0);
+	close(dir);
+	return fd;
+}
+
 int private_open(int dir, const char *name, int flags, mode_t mode)
 {
-	int fd = openat(dir, name,
-			flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
-			mode);
+	static const char credential[] = "credential:";
+	int fd;
+
+	if (dir == AT_FDCWD &&
+	    !strncmp(name, credential, sizeof(credential) - 1))
+		return open_credential(name + sizeof(credential) - 1, flags);
+	fd = openat(dir, name,
+		    flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
+		    mode);
 
 	return fd < 0 ? -errno : fd;
 }
 
 const char *private_refusal(int err)
 {
-	return err == -ELOOP ? "is a symbolic link; give the file itself"
-			     : strerror(-err);
+	switch (err) {
+	case -ELOOP:
+		return "is a symbolic link; give the file itself";
+	case -ENOTDIR:
+		return "not found; there is no folder of credentials: start "
+		       "iserd as a service with LoadCredential=";
+	default:
+		return strerror(-err);
+	}
 }
 
 bool private_owner_ok(const struct stat *st)
 {
 	return st->st_uid == 0 || st->st_uid == geteuid() || st->st_uid == user;
+}
+
+/* systemd lets the user of the service read its credentials by an ACL, whose
+ * mask appears as permission of the group. */
+static bool is_credential(const struct stat *st)
+{
+	int dir = open_credentials();
+	DIR *d = dir < 0 ? NULL : fdopendir(dir);
+	const struct dirent *e;
+	struct stat found;
+	bool is = false;
+
+	if (!d && dir >= 0)
+		close(dir);
+	while (d && !is && (e = readdir(d)))
+		is = !fstatat(dir, e->d_name, &found, AT_SYMLINK_NOFOLLOW) &&
+		     found.st_dev == st->st_dev && found.st_ino == st->st_ino;
+	if (d)
+		closedir(d);
+	return is;
 }
 
 const char *private_complaint(const struct stat *st)
@@ -42,6 +102,8 @@ const char *private_complaint(const struct stat *st)
 	if (!private_owner_ok(st))
 		return "belongs to another user; chown it to the user that "
 		       "iserd runs as";
+	if ((st->st_mode & 077) == 040 && is_credential(st))
+		return NULL;
 	if (st->st_mode & 077)
 		return "others may read or change it; use chmod 600";
 	return NULL;

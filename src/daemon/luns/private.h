@@ -13,8 +13,9 @@
  * once everything is open (--user). Before the first private_open. */
 void private_user(uid_t uid);
 /* private_open opens name, relative to the directory dir, as openat does;
- * symbolic links are refused, and a pipe does not block. Returns a descriptor
- * or -Exxx. */
+ * symbolic links are refused, and a pipe does not block. With AT_FDCWD,
+ * "credential:NAME" is the file NAME in $CREDENTIALS_DIRECTORY. Returns a
+ * descriptor or -Exxx; -ENOTDIR: there is no such directory. */
 int private_open(int dir, const char *name, int flags, mode_t mode);
 /* private_refusal returns the reason of an error of private_open, in words. */
 const char *private_refusal(int err);

@@ -398,8 +398,8 @@ static struct bs *open_memory_protection(const struct options *o,
 					 .type = (uint8_t)o->lun.protection };
 	struct bs *b = NULL;
 
-	cfg.pi = lun_memory(spec, (size + 4095) & ~(uint64_t)4095,
-			    PROTECT_GRAIN);
+	cfg.pi = lun_pi_memory(spec, (size + 4095) & ~(uint64_t)4095,
+			       PROTECT_GRAIN);
 	if (cfg.pi) {
 		b = bs_protect_new(&cfg);
 		if (!b) {

@@ -255,23 +255,24 @@ static int write_all(int fd, const uint8_t *p, size_t len)
 	return fsync(fd) ? -errno : 0;
 }
 
-static int replace_file(const struct state *s)
+static int replace_file(const struct state *s, const char *temp,
+			const char *name, const void *data, size_t len)
 {
 	int fd, err;
 
 	/* left by an interrupted save; or a link that another user made */
-	if (unlinkat(s->dir, s->temp, 0) && errno != ENOENT)
+	if (unlinkat(s->dir, temp, 0) && errno != ENOENT)
 		return -errno;
-	fd = private_open(s->dir, s->temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	fd = private_open(s->dir, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
 		return fd;
-	err = write_all(fd, s->save->data, s->save->len);
+	err = write_all(fd, data, len);
 	if (close(fd) && !err)
 		err = -errno;
-	if (!err && renameat(s->dir, s->temp, s->dir, s->name))
+	if (!err && renameat(s->dir, temp, s->dir, name))
 		err = -errno;
 	if (err)
-		unlinkat(s->dir, s->temp, 0);
+		unlinkat(s->dir, temp, 0);
 	return err;
 }
 
@@ -281,7 +282,8 @@ static int64_t save_now(struct io_file_op *op)
 	int err = 0;
 
 	if (s->save->len)
-		err = replace_file(s);
+		err = replace_file(s, s->temp, s->name, s->save->data,
+				   s->save->len);
 	else if (unlinkat(s->dir, s->name, 0) && errno != ENOENT)
 		err = -errno;
 	if (!err && fsync(s->dir))
@@ -329,4 +331,75 @@ void state_save(struct state *s, struct dev_save *save)
 {
 	list_push_back(&s->waiting, &save->link);
 	save_next(s);
+}
+
+/* ---- files of the directory, on worker 0 ---- */
+
+const char *state_path(const struct state *s)
+{
+	return s->path;
+}
+
+/* Reads at most max bytes. Returns 0, or -Exxx. */
+static int read_file(const struct state *s, const char *name, size_t max,
+		     char **text, size_t *len)
+{
+	int fd = private_open(s->dir, name, O_RDONLY, 0), err = 0;
+	char *p = fd < 0 ? NULL : malloc(max + 1);
+	size_t n = 0;
+	ssize_t got = 1;
+
+	if (fd < 0)
+		return fd;
+	while (p && n < max && got > 0) {
+		got = read(fd, p + n, max - n);
+		n += got > 0 ? (size_t)got : 0;
+	}
+	if (!p || got < 0)
+		err = p ? -errno : -ENOMEM;
+	close(fd);
+	if (err) {
+		free(p);
+		return err;
+	}
+	p[n] = '\0';
+	*text = p;
+	*len = n;
+	return 0;
+}
+
+bool state_read(const struct state *s, const char *name, size_t max,
+		char **text, size_t *len)
+{
+	int err;
+
+	*text = NULL;
+	err = read_file(s, name, max, text, len);
+	if (err && err != -ENOENT)
+		say("%s/%s: %s", s->path, name, private_refusal(err));
+	return !err || err == -ENOENT;
+}
+
+bool state_has(const struct state *s, const char *name, const void *data,
+	       size_t len)
+{
+	char *text = NULL;
+	size_t got = 0;
+	bool same = !read_file(s, name, len + 1, &text, &got) && got == len &&
+		    !memcmp(text, data, len);
+
+	free(text);
+	return same;
+}
+
+bool state_replace(const struct state *s, const char *name, const void *data,
+		   size_t len)
+{
+	int err = replace_file(s, "new", name, data, len);
+
+	if (!err && fsync(s->dir))
+		err = -errno;
+	if (err)
+		say("%s/%s: cannot save it: %s", s->path, name, strerror(-err));
+	return !err;
 }

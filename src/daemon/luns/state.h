@@ -29,6 +29,20 @@ bool state_load(struct state *s, struct dev_lu *lu);
  * a helper thread. Worker 0 only; save is borrowed until save->done is
  * called. */
 void state_save(struct state *s, struct dev_save *save);
+/* state_path returns the directory as the option has it. */
+const char *state_path(const struct state *s);
+/* state_read reads a file of the directory of at most max bytes into *text, from
+ * malloc, with a zero byte after them; *text NULL: there is no such file. False
+ * after a message. */
+bool state_read(const struct state *s, const char *name, size_t max,
+		char **text, size_t *len);
+/* state_has returns whether the file has these bytes. */
+bool state_has(const struct state *s, const char *name, const void *data,
+	       size_t len);
+/* state_replace replaces a file of the directory by a new one, synced. Blocks.
+ * Worker 0, by the user that iserd runs as. False after a message. */
+bool state_replace(const struct state *s, const char *name, const void *data,
+		   size_t len);
 /* state_close: no save is in progress; s may be NULL. */
 void state_close(struct state *s);
 

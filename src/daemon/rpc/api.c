@@ -25,11 +25,17 @@ const char *const rpc_levels[] = { "error", "warning", "notice",
 
 static const struct rpc_method methods[] = {
 	{ "status", "listeners, sessions and their counters" },
+	{ "stats", "counters and latencies of LUNs, targets and sessions" },
 	{ "luns", "the LUNs that are served" },
 	{ "log", "shows or sets the log level", {
 		{ .opt = { .name = "level", .arg = "LEVEL",
 			   OPT_WORD(struct rpc_args, level, rpc_levels),
 			   .help = "the new level" },
+		  .optional = true },
+		{ .opt = { .name = "peer", .arg = "ADDR",
+			   OPT_TEXT(struct rpc_args, peer),
+			   .help = "only of lines about this address or "
+				   "ADDR/BITS" },
 		  .optional = true },
 	} },
 	{ "reservations", "persistent reservations and registrations of each LUN" },
@@ -53,6 +59,25 @@ static const struct rpc_method methods[] = {
 				   "or block device" },
 		  .optional = true },
 		FORCE("although the LUN loses its last blocks"),
+	} },
+	{ "apply", "brings a configuration file into force", {
+		{ .opt = { .name = "path", .arg = "FILE",
+			   OPT_TEXT(struct rpc_args, path),
+			   .help = "the file, as iserd sees it; left out: that "
+				   "of --config" },
+		  .optional = true },
+		{ .opt = { .name = "dry-run", .arg = "yes|no", .initial = "no",
+			   OPT_WORD(struct rpc_args, dry_run, rpc_no_yes),
+			   .help = "only says what would change" },
+		  .optional = true },
+	} },
+	{ "dump", "the configuration in force, as YAML" },
+	{ "save", "writes the configuration in force to a file", {
+		{ .opt = { .name = "path", .arg = "FILE",
+			   OPT_TEXT(struct rpc_args, path),
+			   .help = "the file, which is replaced; left out: that "
+				   "of --config" },
+		  .optional = true },
 	} },
 	{ "groups", "target port groups (ALUA)" },
 	{ "group", "sets the state of a target port group", {

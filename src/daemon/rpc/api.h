@@ -14,11 +14,12 @@
 /* The parameters of all methods; a method has those that its rows name. */
 struct rpc_args {
 	unsigned lun, id;
-	uint64_t size;		   /* bytes */
-	const char *path;	   /* borrowed from the request */
-	unsigned level;		   /* enum trace_level */
-	unsigned state;		   /* of rpc_group_states or rpc_port_states */
-	unsigned preferred, force; /* of rpc_no_yes: false or true */
+	uint64_t size;		 /* bytes */
+	const char *path, *peer; /* borrowed from the request */
+	unsigned level;		 /* enum trace_level */
+	unsigned state;		 /* of rpc_group_states or rpc_port_states */
+	/* of rpc_no_yes: false or true */
+	unsigned preferred, force, dry_run;
 	/* which were given, by the order of the method's rows */
 	bool given[RPC_PARAMS];
 };

@@ -12,7 +12,10 @@
 
 #include "daemon/rpc/internal.h"
 
-#define LINE_MAX_BYTES 65536
+/* The buffer of a client grows with its line up to LINE_MAX_BYTES: enough for a
+ * configuration with 16,384 LUNs. */
+#define LINE_BYTES     65536u
+#define LINE_MAX_BYTES (32u << 20)
 
 /* No request is taken from a client that has left so many bytes of responses
  * unread, or is owed so many responses. A client that has UNREAD_MAX bytes to
@@ -115,8 +118,8 @@ static void client_unread(struct io_timer *t)
 	client_close(c);
 }
 
-/* Sends response, which it takes over. NULL: out of memory, and the client gets
- * no response. */
+/* Sends response, which it takes over. NULL: a notification, or out of memory:
+ * the client gets no response. */
 static void client_respond(struct client *c, json_t *response)
 {
 	char *text = response ? json_dumps(response, JSON_COMPACT) : NULL;
@@ -140,6 +143,10 @@ out_text:
 
 void client_result(struct client *c, json_t *id, json_t *result)
 {
+	if (!id) {
+		json_decref(result);
+		return;
+	}
 	client_respond(c, json_pack("{s:s, s:O, s:o}", "jsonrpc", "2.0", "id",
 				    id, "result", result));
 }
@@ -147,9 +154,11 @@ void client_result(struct client *c, json_t *id, json_t *result)
 void client_error(struct client *c, json_t *id, enum rpc_error code,
 		  const char *message)
 {
-	client_respond(c, json_pack("{s:s, s:O, s:{s:i, s:s}}", "jsonrpc",
-				    "2.0", "id", id, "error", "code", (int)code,
-				    "message", message));
+	if (id)
+		client_respond(c,
+			       json_pack("{s:s, s:O, s:{s:i, s:s}}", "jsonrpc",
+					 "2.0", "id", id, "error", "code",
+					 (int)code, "message", message));
 }
 
 struct owed client_owe(const struct request *r)
@@ -173,7 +182,7 @@ bool client_settle(const struct owed *o)
 static void take_line(struct client *c, const char *line, size_t len)
 {
 	json_error_t error;
-	json_t *root = json_loadb(line, len, 0, &error);
+	json_t *root = json_loadb(line, len, JSON_REJECT_DUPLICATES, &error);
 
 	list_del(&c->link);
 	list_push_back(&c->control->clients, &c->link);
@@ -182,6 +191,18 @@ static void take_line(struct client *c, const char *line, size_t len)
 	else
 		client_error(c, json_null(), RPC_PARSE, error.text);
 	json_decref(root);
+}
+
+/* Changes the size of the input buffer. False: out of memory. */
+static bool resize_input(struct client *c, size_t size)
+{
+	char *in = realloc(c->in, size);
+
+	if (!in)
+		return false;
+	c->in = in;
+	c->in_size = size;
+	return true;
 }
 
 /* Takes one line of the input. False: there is no whole line, or the client has
@@ -198,7 +219,24 @@ static bool take_input(struct client *c)
 		return false;
 	c->in_len -= len + 1;
 	memmove(c->in, end + 1, c->in_len);
+	if (c->in_size > LINE_BYTES && c->in_len < LINE_BYTES)
+		(void)resize_input(c, LINE_BYTES);
 	return true;
+}
+
+/* The buffer is full and has no whole line: enlarges it, or ends the client.
+ * The client cannot read the error if it sends on without reading. */
+static void take_long_line(struct client *c)
+{
+	if (c->in_size < LINE_MAX_BYTES && resize_input(c, 2 * c->in_size))
+		return;
+	client_error(c, json_null(), RPC_INVALID,
+		     c->in_size < LINE_MAX_BYTES
+			     ? "out of memory for the request"
+			     : "the request is longer than 32 MiB; send a "
+			       "shorter one");
+	if (!c->gone)
+		client_close(c);
 }
 
 /* Takes the lines of the input until the client is behind with reading. */
@@ -209,8 +247,8 @@ static void take_all_input(struct client *c)
 	if (c->gone)
 		return;
 	client_watch(c, false);
-	if (!is_behind(c) && c->in_len == LINE_MAX_BYTES)
-		client_close(c); /* the line is longer than the buffer */
+	if (!is_behind(c) && c->in_len == c->in_size)
+		take_long_line(c);
 }
 
 static void client_more(struct io_defer *d)
@@ -224,8 +262,8 @@ static void client_more(struct io_defer *d)
 
 static void client_read(struct client *c)
 {
-	ssize_t n = recv(c->watch.fd, c->in + c->in_len,
-			 LINE_MAX_BYTES - c->in_len, MSG_DONTWAIT);
+	ssize_t n = recv(c->watch.fd, c->in + c->in_len, c->in_size - c->in_len,
+			 MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -257,7 +295,8 @@ struct client *client_new(struct control *k, int fd)
 
 	if (!c)
 		return NULL;
-	c->in = malloc(LINE_MAX_BYTES);
+	c->in = malloc(LINE_BYTES);
+	c->in_size = LINE_BYTES;
 	c->control = k;
 	c->watch.fd = fd;
 	c->watch.want = IO_IN;

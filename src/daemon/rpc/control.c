@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "daemon/rpc/internal.h"
 #include "daemon/say.h"
+#include "daemon/unix_socket.h"
 
 #define CLIENTS_MAX 16
 
@@ -126,43 +125,6 @@ static void control_ready(struct io_watch *w, unsigned events)
 
 /* ---- open, close ---- */
 
-/* Removes a socket that refuses connections: an iserd that crashed left it. */
-static bool remove_stale(const struct sockaddr_un *sa)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct stat st;
-	bool stale;
-
-	if (fd < 0)
-		return false;
-	stale = !lstat(sa->sun_path, &st) && S_ISSOCK(st.st_mode) &&
-		connect(fd, (const struct sockaddr *)sa, sizeof(*sa)) < 0 &&
-		errno == ECONNREFUSED;
-	close(fd);
-	return stale && !unlink(sa->sun_path);
-}
-
-static int bind_socket(const char *path)
-{
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	mode_t mask = umask(0177); /* bind makes it with mode 0600 */
-	int err;
-
-	memcpy(sa.sun_path, path, strlen(path) + 1);
-	err = fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa));
-	if (err && fd >= 0 && errno == EADDRINUSE && remove_stale(&sa))
-		err = bind(fd, (struct sockaddr *)&sa, sizeof(sa));
-	umask(mask);
-	if (!err && !listen(fd, 64))
-		return fd;
-	say("--control %s: %s%s", path, strerror(errno),
-	    errno == EADDRINUSE ? "; another iserd has it" : "");
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
 struct control *control_open(struct daemon *d, const char *path)
 {
 	struct control *k = calloc(1, sizeof(*k));
@@ -180,7 +142,7 @@ struct control *control_open(struct daemon *d, const char *path)
 	list_init(&k->collects);
 	memcpy(k->path, path, strlen(path) + 1);
 	k->rest.fire = rest_over;
-	k->watch.fd = bind_socket(path);
+	k->watch.fd = unix_socket_listen("--control", path, 0600);
 	k->watch.want = IO_IN;
 	k->watch.ready = control_ready;
 	if (k->watch.fd < 0 || io_watch_add(k->loop, &k->watch)) {

@@ -45,7 +45,7 @@ struct client {
 	struct io_timer unread; /* until the client is dropped for not reading */
 	struct io_defer more;	/* takes requests that had to wait */
 	char *in, *out;
-	size_t in_len, out_len;
+	size_t in_len, in_size, out_len;
 	unsigned pending; /* references: responses that are owed, callers */
 	unsigned owed;	  /* responses that are owed */
 	bool is_timed, gone;
@@ -53,12 +53,12 @@ struct client {
 
 struct request {
 	struct client *client;
-	json_t *id;		     /* borrowed */
+	json_t *id; /* borrowed; NULL: a notification, without a response */
 	const struct rpc_args *args; /* checked by the rows of api.h */
 };
 
-/* A response that is given later: its client, and the id of the request, which
- * the owner of this struct releases. */
+/* A response that is given later: its client, and the id of the request (NULL: a
+ * notification), which the owner of this struct releases. */
 struct owed {
 	struct client *client;
 	json_t *id;
@@ -71,7 +71,8 @@ struct client *client_new(struct control *k, int fd);
  * to it and no caller holds it. */
 void client_close(struct client *c);
 
-/* client_result sends a response with result, which it takes over. */
+/* client_result sends a response with result, which it takes over. The client of
+ * a notification, which has no id, gets no response; of client_error, too. */
 void client_result(struct client *c, json_t *id, json_t *result);
 /* client_error sends a response with an error. */
 void client_error(struct client *c, json_t *id, enum rpc_error code,
@@ -103,6 +104,13 @@ void method_clear(const struct request *r);
 /* method_resize gives a disk the capacity `size`, or that of its file or block
  * device. */
 void method_resize(const struct request *r);
+/* methods of methods_config.c: the configuration. */
+/* method_apply brings a configuration file into force. */
+void method_apply(const struct request *r);
+/* method_dump returns the configuration in force as YAML. */
+void method_dump(const struct request *r);
+/* method_save writes the configuration in force to a file. */
+void method_save(const struct request *r);
 /* methods of methods_group.c: target port groups (ALUA). */
 /* method_groups lists the groups. */
 void method_groups(const struct request *r);

@@ -4,13 +4,17 @@
  * Here are the methods of the process; those of LUNs and of target port groups
  * have files of their own.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/metrics/numbers.h"
+#include "daemon/metrics/snapshot.h"
 #include "daemon/rpc/internal.h"
 #include "daemon/rpc/status.h"
 #include "daemon/shutdown.h"
+#include "daemon/takeover.h"
 
 /* ---- methods of the process ---- */
 
@@ -31,21 +35,73 @@ static void method_reservations(const struct request *r)
 	client_result(r->client, r->id, status_reservations(request_daemon(r)));
 }
 
+/* False: the response is an error. */
+static bool set_log(const struct request *r, struct log *l)
+{
+	enum trace_level level = (enum trace_level)r->args->level;
+	const char *peer = r->args->peer;
+	char why[OPT_WHY];
+	int err;
+
+	if (!r->args->given[1]) {
+		if (r->args->given[0])
+			log_set_level(l, level);
+		return true;
+	}
+	if (!r->args->given[0]) {
+		client_error(r->client, r->id, RPC_BAD_PARAMS,
+			     "peer: without level; give level=LEVEL, too");
+		return false;
+	}
+	err = log_set_peer(l, peer, level);
+	if (err == -ENOSPC)
+		snprintf(why, sizeof(why),
+			 "peer=%.60s: %u peers have a level already; give "
+			 "level=LEVEL without a peer first",
+			 peer, (unsigned)LOG_PEERS);
+	else if (err)
+		snprintf(why, sizeof(why),
+			 "peer=%.60s: not an address; give one such as "
+			 "10.0.0.9, 10.0.0.0/8 or 2001:db8::9",
+			 peer);
+	if (err)
+		client_error(r->client, r->id, RPC_BAD_PARAMS, why);
+	return !err;
+}
+
 static void method_log(const struct request *r)
 {
 	struct daemon *d = request_daemon(r);
+	json_t *peers;
 
-	if (r->args->given[0])
-		d->log.trace.level = (enum trace_level)r->args->level;
+	if (!set_log(r, &d->log))
+		return;
+	peers = json_array();
+	for (unsigned i = 0; i < d->log.npeers; i++)
+		json_array_append_new(
+			peers,
+			json_pack("{s:s, s:s}", "peer", d->log.peers[i].name,
+				  "level",
+				  trace_level_name(d->log.peers[i].level)));
 	client_result(r->client, r->id,
-		      json_pack("{s:s}", "level",
-				trace_level_name(d->log.trace.level)));
+		      json_pack("{s:s, s:o}", "level",
+				trace_level_name(d->log.level), "peers",
+				peers));
 }
 
 static void method_shutdown(const struct request *r)
 {
 	client_result(r->client, r->id, json_true());
 	shutdown_begin(request_daemon(r), "control socket");
+}
+
+static void method_takeover(const struct request *r)
+{
+	const char *why =
+		takeover_begin(request_daemon(r), r->client->watch.fd);
+
+	if (why)
+		client_error(r->client, r->id, RPC_INTERNAL, why);
 }
 
 static void method_methods(const struct request *r)
@@ -104,7 +160,7 @@ static void collect_visit(struct dev_msg *m)
 	struct daemon *d = k->owed.client->control->daemon;
 	unsigned next = k->worker + 1;
 
-	status_sessions(&d->workers[k->worker], k->sessions);
+	status_sessions(&d->workers[k->worker], k->sessions, SIZE_MAX);
 	k->worker = next;
 	if (next == d->nworkers)
 		m->run = collect_respond;
@@ -124,6 +180,33 @@ static void method_status(const struct request *r)
 	k->msg.run = collect_visit;
 	list_push_back(&r->client->control->collects, &k->link);
 	worker_post(request_daemon(r), 0, &k->msg);
+}
+
+/* ---- stats ---- */
+
+static void stats_respond(void *arg, const struct snapshot *s)
+{
+	struct owed *o = arg;
+	bool is_there = client_settle(o);
+
+	if (is_there && s)
+		client_result(o->client, o->id, numbers_json(s));
+	else if (is_there)
+		client_error(o->client, o->id, RPC_INTERNAL, "out of memory");
+	json_decref(o->id);
+	free(o);
+}
+
+static void method_stats(const struct request *r)
+{
+	struct owed *o = malloc(sizeof(*o));
+
+	if (!o) {
+		client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
+		return;
+	}
+	*o = client_owe(r);
+	snapshot_collect(request_daemon(r), stats_respond, o);
 }
 
 void methods_end(struct control *k)
@@ -237,6 +320,7 @@ static void call_method(const struct rpc_method *m, const struct request *r)
 		void (*run)(const struct request *r);
 	} all[] = {
 		{ "status", method_status },
+		{ "stats", method_stats },
 		{ "luns", method_luns },
 		{ "log", method_log },
 		{ "reservations", method_reservations },
@@ -244,10 +328,14 @@ static void call_method(const struct rpc_method *m, const struct request *r)
 		{ "insert", method_insert },
 		{ "clear", method_clear },
 		{ "resize", method_resize },
+		{ "apply", method_apply },
+		{ "dump", method_dump },
+		{ "save", method_save },
 		{ "groups", method_groups },
 		{ "group", method_group },
 		{ "port", method_port },
 		{ "shutdown", method_shutdown },
+		{ "takeover", method_takeover },
 		{ "version", method_version },
 		{ "methods", method_methods },
 	};
@@ -259,14 +347,28 @@ static void call_method(const struct rpc_method *m, const struct request *r)
 
 static const struct rpc_method *find_method(const char *name)
 {
+	/* not in api.c: iserctl must not offer it, since iserd ends */
+	static const struct rpc_method takeover = {
+		"takeover", "hands over to another iserd (takeover.h)"
+	};
 	const struct rpc_method *m;
 	size_t n;
 
+	if (!strcmp(name, takeover.name))
+		return &takeover;
 	m = rpc_methods(&n);
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(m[i].name, name))
 			return &m[i];
 	return NULL;
+}
+
+/* JSON-RPC 2.0 §4: a string, a number or null. Without an id, the request is a
+ * notification. */
+static bool is_valid_id(const json_t *id)
+{
+	return !id || json_is_string(id) || json_is_number(id) ||
+	       json_is_null(id);
 }
 
 void methods_call(struct client *c, json_t *root)
@@ -279,14 +381,16 @@ void methods_call(struct client *c, json_t *root)
 	struct rpc_args args = { 0 };
 	struct request r = {
 		.client = c,
-		.id = id ? id : json_null(),
+		.id = id,
 		.args = &args,
 	};
 	char why[OPT_WHY];
 
-	if (!name || !version || strcmp(version, "2.0") != 0)
-		client_error(c, r.id, RPC_INVALID,
-			     "not a JSON-RPC 2.0 request");
+	if (!name || !version || strcmp(version, "2.0") != 0 ||
+	    !is_valid_id(id))
+		client_error(c, json_null(), RPC_INVALID,
+			     "not a JSON-RPC 2.0 request; send an object with "
+			     "jsonrpc, method, params and id in one line");
 	else if (!m)
 		client_error(c, r.id, RPC_NO_METHOD,
 			     "unknown method; \"methods\" lists them");

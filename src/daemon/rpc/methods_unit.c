@@ -8,6 +8,7 @@
 #include "daemon/luns/open.h"
 #include "daemon/rpc/internal.h"
 #include "daemon/rpc/status.h"
+#include "daemon/units.h"
 
 /* A change of the medium or the capacity that is in progress. */
 struct unit_change {
@@ -126,6 +127,7 @@ void method_insert(const struct request *r)
 {
 	const struct daemon *d = request_daemon(r);
 	struct dev_lu *lu = find_unit(r);
+	struct options o;
 	char why[512];
 	struct bs *b;
 
@@ -136,7 +138,8 @@ void method_insert(const struct request *r)
 			      medium_reason(ERR_UNSUPPORTED));
 		return;
 	}
-	b = lun_open_cd(&d->options, r->args->path, d->loops, why, sizeof(why));
+	unit_options(d, &unit_of(d, lu)->lun, &o);
+	b = lun_open_cd(&o, r->args->path, d->loops, why, sizeof(why));
 	if (b)
 		change_medium(r, lu, b);
 	else

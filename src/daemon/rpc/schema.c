@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* schema.c: the rows of config/schema.c and api.c as JSON. */
+/* schema.c: the rows of config/schema.c, config/nouns.c and api.c as JSON. */
 #include "daemon/rpc/schema.h"
 
 #include <jansson.h>
@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "daemon/config/lun_spec.h"
+#include "daemon/config/nouns.h"
 #include "daemon/config/schema.h"
 #include "daemon/rpc/api.h"
 
@@ -114,6 +115,46 @@ static json_t *suffix_json(const struct cfg_suffix *s)
 	return j;
 }
 
+/* A field of a configuration file; "noun" is what its mappings are. */
+static json_t *field_json(const struct cfg_field *f)
+{
+	json_t *j = option_json(cfg_field_row(f));
+
+	set_text(j, "shape", cfg_shape_name(f->shape));
+	json_object_set_new(j, "must", json_boolean(f->must));
+	json_object_del(j, "letter");
+	json_object_del(j, "repeats");
+	if (f->shape < CFG_INSIDE)
+		return j;
+	json_object_del(j, "type");
+	json_object_del(j, "scope");
+	json_object_del(j, "applied");
+	json_object_del(j, "secret");
+	set_text(j, "noun", cfg_noun_of(f->noun)->name);
+	return j;
+}
+
+static json_t *nouns_json(void)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < CFG_NOUNS; i++) {
+		const struct cfg_noun *n = cfg_noun_of((enum cfg_noun_id)i);
+		json_t *j = json_object(), *fields = json_array();
+
+		set_text(j, "name", n->name);
+		set_text(j, "place", n->place);
+		set_text(j, "help", n->help);
+		set_text(j, "brief", n->brief);
+		for (unsigned f = 0; f < n->nfields; f++)
+			json_array_append_new(fields,
+					      field_json(&n->fields[f]));
+		json_object_set_new(j, "fields", fields);
+		json_array_append_new(all, j);
+	}
+	return all;
+}
+
 static json_t *method_json(const struct rpc_method *m)
 {
 	json_t *j = json_object(), *params = json_array();
@@ -150,9 +191,9 @@ bool schema_print(void)
 	m = rpc_methods(&n);
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(methods, method_json(&m[i]));
-	all = json_pack("{s:o, s:o, s:o, s:o}", "luns", kinds_json(),
-			"suffixes", suffixes, "options", options, "methods",
-			methods);
+	all = json_pack("{s:o, s:o, s:o, s:o, s:o}", "luns", kinds_json(),
+			"suffixes", suffixes, "options", options, "nouns",
+			nouns_json(), "methods", methods);
 	err = json_dumpf(all, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(all);

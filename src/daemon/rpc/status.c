@@ -4,9 +4,12 @@
 
 #include <stdio.h>
 
+#include "backstore/backstore.h"
 #include "base/escape.h"
 #include "daemon/config/groups.h"
-#include "daemon/health.h"
+#include "daemon/config/model.h"
+#include "daemon/portals.h"
+#include "daemon/units.h"
 #include "datamover/iser/dmiser.h"
 #include "net/conn.h"
 
@@ -102,11 +105,38 @@ static void add_transport(json_t *s, const struct net_conn *c)
 				      "bytes_copied", (json_int_t)st.copied));
 }
 
+struct sessions {
+	json_t *array;
+	size_t most;
+};
+
+static json_t *count_json(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+static void add_counters(json_t *s, const struct tgt_counters *c)
+{
+	static const struct tgt_counters none = { 0 };
+
+	c = c ? c : &none;
+	json_object_set_new(s, "commands", count_json(c->commands));
+	json_object_set_new(s, "bytes_read", count_json(c->bytes_read));
+	json_object_set_new(s, "bytes_written", count_json(c->bytes_written));
+	json_object_set_new(s, "errors", count_json(c->errors));
+	json_object_set_new(s, "solicited", count_json(c->solicited));
+	json_object_set_new(s, "waits", count_json(c->waits));
+}
+
 static void add_session(void *arg, const struct tgt_conn_status *st)
 {
-	json_t *s = json_object(), *sessions = arg;
+	struct sessions *all = arg;
+	json_t *s;
 	char isid[13] = "";
 
+	if (json_array_size(all->array) >= all->most)
+		return;
+	s = json_object();
 	for (int i = 0; st->isid && i < 6; i++)
 		snprintf(isid + 2 * i, 3, "%02x", st->isid[i]);
 	json_object_set_new(s, "peer", json_string(st->info->peer));
@@ -121,24 +151,20 @@ static void add_session(void *arg, const struct tgt_conn_status *st)
 	json_object_set_new(s, "tsih", json_integer(st->tsih));
 	json_object_set_new(s, "isid", json_string(isid));
 	json_object_set_new(s, "in_flight", json_integer(st->in_flight));
-	json_object_set_new(s, "commands",
-			    json_integer((json_int_t)st->commands));
-	json_object_set_new(s, "bytes_read",
-			    json_integer((json_int_t)st->bytes_read));
-	json_object_set_new(s, "bytes_written",
-			    json_integer((json_int_t)st->bytes_written));
+	add_counters(s, st->count);
 	json_object_set_new(s, "rejects",
 			    json_integer((json_int_t)st->rejects));
 	if (st->params)
 		json_object_set_new(s, "keys", keys_json(st->params));
-	json_array_append_new(sessions, s);
+	json_array_append_new(all->array, s);
 }
 
-void status_sessions(const struct worker *w, json_t *sessions)
+void status_sessions(const struct worker *w, json_t *sessions, size_t most)
 {
+	struct sessions all = { sessions, most };
 	size_t i = json_array_size(sessions);
 
-	tgt_worker_each(w->target, add_session, sessions);
+	tgt_worker_each(w->target, add_session, &all);
 	for (; i < json_array_size(sessions); i++)
 		json_object_set_new(json_array_get(sessions, i), "worker",
 				    json_integer(w->index));
@@ -148,13 +174,17 @@ static json_t *listeners_json(const struct daemon *d)
 {
 	json_t *all = json_array();
 
-	for (unsigned i = 0; i < d->nlisteners; i++) {
-		char name[NET_ADDR_STR];
-		struct net_addr a;
+	for (unsigned i = 0; i < d->portals.n; i++) {
+		const struct portal *p = d->portals.all[i];
 
-		net_listener_addr(d->listeners[i], &a);
-		net_addr_str(&a, name);
-		json_array_append_new(all, json_string(name));
+		for (unsigned k = 0; k < p->nlisteners; k++) {
+			char name[NET_ADDR_STR];
+			struct net_addr a;
+
+			net_listener_addr(p->listeners[k], &a);
+			net_addr_str(&a, name);
+			json_array_append_new(all, json_string(name));
+		}
 	}
 	return all;
 }
@@ -162,10 +192,11 @@ static json_t *listeners_json(const struct daemon *d)
 json_t *status_lun(const struct daemon *d, const struct dev_lu *lu)
 {
 	const struct bs *b = dev_lu_backstore(lu);
-	const char *trouble = bs_trouble_str(health_of(d, dev_lu_lun(lu)));
+	const struct unit *u = unit_of(d, lu);
+	const char *trouble = bs_trouble_str(u ? u->trouble : BS_SOUND);
 	bool is_cd = dev_lu_type(lu) == DEV_CD;
-	bool ro = d->options.lun.read_only || is_cd ||
-		  (b->caps & BS_CAP_READ_ONLY) != 0;
+	bool ro =
+		u->lun.read_only || is_cd || (b->caps & BS_CAP_READ_ONLY) != 0;
 	json_t *j =
 		json_pack("{s:i, s:s, s:o, s:I, s:i, s:b, s:b}", "lun",
 			  (int)dev_lu_lun(lu), "type", is_cd ? "cd" : "disk",
@@ -190,8 +221,8 @@ json_t *status_luns(const struct daemon *d)
 {
 	json_t *all = json_array();
 
-	for (unsigned i = 0; i < d->nlus; i++)
-		json_array_append_new(all, status_lun(d, d->lus[i]));
+	for (unsigned i = 0; i < d->nunits; i++)
+		json_array_append_new(all, status_lun(d, d->units[i]->lu));
 	return all;
 }
 
@@ -211,17 +242,17 @@ json_t *status_reservations(const struct daemon *d)
 {
 	json_t *all = json_array();
 
-	for (unsigned i = 0; i < d->nlus; i++) {
+	for (unsigned i = 0; i < d->nunits; i++) {
 		json_t *regs = json_array();
 		struct dev_reservation r;
 
-		dev_lu_reservation(d->lus[i], &r);
-		dev_lu_registrations(d->lus[i], add_registration, regs);
+		dev_lu_reservation(d->units[i]->lu, &r);
+		dev_lu_registrations(d->units[i]->lu, add_registration, regs);
 		json_array_append_new(
 			all,
 			json_pack("{s:i, s:s?, s:o, s:I, s:b, s:b, s:o}", "lun",
-				  (int)dev_lu_lun(d->lus[i]), "type", r.type,
-				  "reserved", shown_json(r.reserved),
+				  (int)dev_lu_lun(d->units[i]->lu), "type",
+				  r.type, "reserved", shown_json(r.reserved),
 				  "generation", (json_int_t)r.generation,
 				  "aptpl", (int)r.aptpl, "lost", (int)r.lost,
 				  "registrations", regs));
@@ -268,11 +299,6 @@ json_t *status_groups(const struct daemon *d)
 	return all;
 }
 
-static json_t *count_json(uint64_t n)
-{
-	return json_integer((json_int_t)n);
-}
-
 static json_t *limits_json(const struct admission_limits *l)
 {
 	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}",
@@ -286,8 +312,7 @@ static json_t *limits_json(const struct admission_limits *l)
 			 (int)l->penalty_max);
 }
 
-/* The counters and limits of the gate. */
-static json_t *admission_json(struct gate *g)
+const char *status_refusal(enum admission_verdict v)
 {
 	static const char *const refusals[ADMISSION_VERDICTS] = {
 		[ADMISSION_TOO_FAST] = "rate",
@@ -297,14 +322,22 @@ static json_t *admission_json(struct gate *g)
 		[ADMISSION_SHARE] = "share",
 		[ADMISSION_NO_MEMORY] = "memory",
 	};
+
+	return refusals[v];
+}
+
+json_t *status_admission(struct gate *g)
+{
 	json_t *refused = json_object();
 	struct admission_counts c;
 
 	gate_counts(g, &c);
-	for (unsigned i = 0; i < ARRAY_LEN(refusals); i++)
-		if (refusals[i])
-			json_object_set_new(refused, refusals[i],
-					    count_json(c.refused[i]));
+	for (unsigned i = 0; i < ADMISSION_VERDICTS; i++)
+		if (status_refusal((enum admission_verdict)i))
+			json_object_set_new(
+				refused,
+				status_refusal((enum admission_verdict)i),
+				count_json(c.refused[i]));
 	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, "
 			 "s:o, s:o}",
 			 "startups", (int)c.starting, "discovery",
@@ -318,13 +351,19 @@ static json_t *admission_json(struct gate *g)
 			 "limits", limits_json(&g->admission.limits));
 }
 
+/* The only target of a command line. */
+static const char *first_target(const struct daemon *d)
+{
+	return d->model->targets.n ? d->model->targets.v[0].name : "";
+}
+
 json_t *status_daemon(struct daemon *d, json_t *sessions)
 {
 	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o}",
-			 "version", OPENISER_VERSION, "target", d->options.name,
+			 "version", OPENISER_VERSION, "target", first_target(d),
 			 "io", io_backend_name(io_loop_backend(d->loops[0])),
 			 "workers", (int)d->nworkers, "log",
 			 trace_level_name(d->log.trace.level), "listen",
 			 listeners_json(d), "luns", status_luns(d), "admission",
-			 admission_json(&d->gate), "sessions", sessions);
+			 status_admission(&d->gate), "sessions", sessions);
 }

@@ -10,11 +10,16 @@
 /* Each function returns a new value, which the caller releases. Worker 0,
  * unless said otherwise. */
 
-/* status_sessions appends the worker's connections to the array sessions; on
- * the worker's thread. */
-void status_sessions(const struct worker *w, json_t *sessions);
+/* status_sessions appends the worker's connections to the array sessions until
+ * it has `most`; on the worker's thread. */
+void status_sessions(const struct worker *w, json_t *sessions, size_t most);
 /* status_daemon is the result of "status"; takes over sessions. */
 json_t *status_daemon(struct daemon *d, json_t *sessions);
+/* status_admission is the counters and limits of admission.h. */
+json_t *status_admission(struct gate *g);
+/* status_refusal returns the name of a reason to refuse a connection; NULL: it
+ * is none. */
+const char *status_refusal(enum admission_verdict v);
 /* status_luns is the result of "luns": status_lun of each. */
 json_t *status_luns(const struct daemon *d);
 /* status_lun is one LUN: its unit, store, capacity and counters. */

@@ -19,6 +19,8 @@
 #include "device/unit/change.h"
 #include "device/unit/command.h"
 #include "device/unit/condition.h"
+#include "device/unit/itl.h"
+#include "device/unit/ports.h"
 #include "device/unit/range.h"
 
 struct dev_alua {
@@ -32,8 +34,9 @@ struct alua_op {
 	struct dev_change change;
 	struct dev_server *server;
 	unsigned from;
-	const struct dev_nexus *by; /* the requester; compared only */
-	struct dev_task *task;	    /* SET TARGET PORT GROUPS, or NULL */
+	const struct dev_nexus *by;    /* the requester; compared only */
+	struct dev_task *task;	       /* SET TARGET PORT GROUPS, or NULL */
+	const struct dev_ports *ports; /* of the requester */
 	unsigned nchanges;
 	struct dev_group_change changes[DEV_MAX_GROUPS];
 	uint16_t port; /* of dev_port_set; 0: not a change of a port */
@@ -45,8 +48,8 @@ struct alua_op {
 	const struct dev_alua *now;
 	int ua; /* enum dev_ua for the nexuses, or NO_ATTENTION */
 	void (*visited)(struct alua_op *op); /* called after the visit */
-	/* the drain: the unit that is being drained */
-	uint16_t lun;
+	/* the drain: the units below this number are drained */
+	unsigned lun;
 	struct dev_range range;
 	int drain_err; /* why the drain failed */
 	/* the end of the change */
@@ -76,17 +79,34 @@ static bool has_port(const struct dev_group *g, uint16_t port)
 	return false;
 }
 
-static bool is_ours(const struct dev_server *s, const struct dev_group *g)
+/* is_shown returns whether the target with these ports reports the port: one of its
+ * own, or a port of another gateway. */
+static bool is_shown(const struct dev_server *s, const struct dev_ports *ports,
+		     uint16_t port)
 {
-	for (unsigned i = 0; i < s->nports; i++)
-		if (has_port(g, (uint16_t)(s->first_port + i)))
-			return true;
-	return false;
+	return !dev_port_is_own(s, port) || dev_ports_have(ports, port);
 }
 
-static bool is_own_port(const struct dev_server *s, uint16_t port)
+/* shown_part copies g with the ports that the target reports. False: it reports none of
+ * them, so the group belongs to other targets. */
+static bool shown_part(const struct dev_server *s,
+		       const struct dev_ports *ports, const struct dev_group *g,
+		       struct dev_group *part)
 {
-	return port >= s->first_port && port - s->first_port < (int)s->nports;
+	*part = *g;
+	part->nports = 0;
+	for (unsigned i = 0; i < g->nports; i++)
+		if (is_shown(s, ports, g->ports[i]))
+			part->ports[part->nports++] = g->ports[i];
+	return part->nports || !g->nports;
+}
+
+static bool is_ours(const struct dev_server *s, const struct dev_group *g)
+{
+	for (unsigned i = 0; i < g->nports; i++)
+		if (dev_port_is_own(s, g->ports[i]))
+			return true;
+	return false;
 }
 
 static const struct dev_group *group_of(const struct dev_alua *a, uint16_t port)
@@ -164,8 +184,8 @@ static void end_change(struct alua_op *op, int err)
 
 static void set_attentions(struct dev_nexus *n, enum dev_ua ua)
 {
-	for (unsigned i = 0; i < n->server->nunits; i++)
-		dev_attention_set(n, n->server->units[i]->cfg.lun, ua);
+	for (struct dev_itl *i = dev_itl_first(n); i; i = dev_itl_next(i))
+		dev_attention_set(i, ua);
 }
 
 static void visit_alua(struct dev_change *c, unsigned worker)
@@ -181,8 +201,8 @@ static void visit_alua(struct dev_change *c, unsigned worker)
 		if (op->ua != NO_ATTENTION && n != op->by)
 			set_attentions(n, (enum dev_ua)op->ua);
 	}
-	for (unsigned i = 0; i < s->nunits; i++)
-		dev_lu_changed(s->units[i]);
+	for (struct dev_lu *lu = dev_lu_from(s, 0); lu; lu = dev_lu_after(lu))
+		dev_lu_changed(lu);
 	dev_round_next(&c->round);
 }
 
@@ -210,8 +230,8 @@ static void drained_one(struct dev_range *r)
 {
 	struct alua_op *op = container_of(r, struct alua_op, range);
 
+	op->lun = r->lu->cfg.lun + 1u;
 	dev_range_drop(r);
-	op->lun++;
 	drain_next(op);
 }
 
@@ -237,10 +257,10 @@ static void change_back(struct alua_op *op, int err)
 }
 
 /* SANITIZE writes to the whole medium, in the background and without a fence. */
-static bool is_sanitizing(const struct dev_server *s)
+static bool is_sanitizing(struct dev_server *s)
 {
-	for (unsigned i = 0; i < s->nunits; i++)
-		if (dev_condition(s->units[i]) == LU_SANITIZING)
+	for (struct dev_lu *lu = dev_lu_from(s, 0); lu; lu = dev_lu_after(lu))
+		if (dev_condition(lu) == LU_SANITIZING)
 			return true;
 	return false;
 }
@@ -250,14 +270,13 @@ static bool is_sanitizing(const struct dev_server *s)
  * drain_next cannot take the range, the change fails (§5.16.2.5). */
 static void drain_next(struct alua_op *op)
 {
-	struct dev_lu *lu = NULL;
+	struct dev_lu *lu = dev_lu_from(op->server, op->lun);
 
-	while (op->lun < DEV_MAX_LUNS &&
-	       (!(lu = dev_lu_get(op->server, op->lun)) || !lu->blocks))
-		op->lun++;
-	if (op->lun == DEV_MAX_LUNS && is_sanitizing(op->server))
+	while (lu && !lu->blocks)
+		lu = dev_lu_after(lu);
+	if (!lu && is_sanitizing(op->server))
 		change_back(op, ERR_BUSY);
-	else if (op->lun == DEV_MAX_LUNS)
+	else if (!lu)
 		publish(op, op->next, UA_ACCESS_CHANGED, changed);
 	else if (dev_range_take(&op->range, lu, DEV_HOME, 0, lu->blocks,
 				DEV_HOLD_ALONE, drained_one))
@@ -277,9 +296,9 @@ static bool loses_access(const struct alua_op *op, unsigned i)
  * not learn of the change. */
 static int apply(struct alua_op *op, const struct dev_group_change *c)
 {
-	struct dev_group *g = find(op->next, c->id);
+	struct dev_group *g = find(op->next, c->id), part;
 
-	if (!g)
+	if (!g || (op->task && !shown_part(op->server, op->ports, g, &part)))
 		return ERR_NOT_FOUND;
 	if (op->task && g->state != c->state && !is_ours(op->server, g))
 		return ERR_UNSUPPORTED;
@@ -298,7 +317,7 @@ static int apply_port(struct alua_op *op)
 
 	if (!group_of(a, op->port))
 		return ERR_NOT_FOUND;
-	if (is_own_port(op->server, op->port))
+	if (dev_port_is_own(op->server, op->port))
 		return ERR_UNSUPPORTED;
 	while (i < a->noffline && a->offline[i] != op->port)
 		i++;
@@ -541,7 +560,9 @@ static size_t put_offline(const struct dev_alua *a, uint8_t *p)
 
 void dev_report_groups(struct dev_task *t)
 {
+	const struct dev_ports *ports = dev_ports_of(t->nexus);
 	const struct dev_alua *a = known(t->nexus);
+	struct dev_group part;
 	unsigned format = t->cdb[1] & 0xe0;
 	size_t at = format ? 8 : 4;
 	uint8_t *p;
@@ -558,7 +579,8 @@ void dev_report_groups(struct dev_task *t)
 		p[5] = TRANSITION_SECONDS;
 	}
 	for (unsigned i = 0; i < a->n; i++)
-		at += put_group(&a->groups[i], p + at);
+		if (shown_part(t->nexus->server, ports, &a->groups[i], &part))
+			at += put_group(&part, p + at);
 	at += put_offline(a, p + at);
 	put_be32(p, (uint32_t)(at - 4));
 	dev_return(t, at, get_be32(t->cdb + 6));
@@ -631,6 +653,7 @@ void dev_set_groups(struct dev_task *t)
 	op->server = t->nexus->server;
 	op->from = t->nexus->cfg.worker;
 	op->by = t->nexus;
+	op->ports = dev_ports_of(t->nexus);
 	op->task = t;
 	op->done = set_done;
 	if (take_list(t, op))

@@ -18,6 +18,7 @@
 #include "device/block/erase.h"
 #include "device/keep/keep.h"
 #include "device/unit/attention.h"
+#include "device/unit/lu_life.h"
 #include "device/unit/range.h"
 #include "device/unit/tokens.h"
 
@@ -137,10 +138,10 @@ static void erase_free(struct erase *e)
 
 static void leave(struct erase *e)
 {
-	struct dev_server *s = e->lu->server;
+	struct dev_lu *lu = e->lu;
 
 	erase_free(e);
-	__atomic_fetch_sub(&s->nbackground, 1, __ATOMIC_RELEASE);
+	dev_background_end(lu);
 }
 
 /* If the record still has the erasure, the next process would continue it
@@ -171,8 +172,8 @@ static void end(struct erase *e, int err)
 		keep_then(e, keep_failure, failed);
 }
 
-/* The process ends: with a record, the next process continues the erasure;
- * without a record, the erasure has failed. */
+/* The process ends, or the unit is removed: with a record, the next process continues
+ * the erasure; without a record, the erasure has failed. */
 static void interrupt(struct erase *e)
 {
 	if (!dev_keeps(e->lu)) {
@@ -333,7 +334,8 @@ static void next(struct dev_msg *m)
 	struct erase *e = container_of(m, struct erase, msg);
 	uint64_t size = e->size;
 
-	if (__atomic_load_n(&e->lu->server->stopping, __ATOMIC_RELAXED)) {
+	if (__atomic_load_n(&e->lu->server->stopping, __ATOMIC_RELAXED) ||
+	    dev_lu_is_leaving(e->lu)) {
 		interrupt(e);
 		return;
 	}
@@ -495,7 +497,7 @@ void dev_erase(struct dev_task *t, const struct dev_erase_spec *spec)
 	__atomic_store_n(&lu->progress, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&lu->unrestricted, spec->unrestricted,
 			 __ATOMIC_RELAXED);
-	__atomic_fetch_add(&lu->server->nbackground, 1, __ATOMIC_RELAXED);
+	dev_background_begin(lu);
 	e->task = t;
 	t->abort.waits_for = e;
 	t->abort.let_go = let_go;
@@ -582,26 +584,27 @@ static void resume(struct dev_lu *lu)
 
 	/* The record stays: a later process with write access or with more
 	 * memory continues */
-	e = lu->read_only ? NULL : erase_new(lu, DEV_HOME, &spec);
+	e = dev_is_read_only(lu) ? NULL : erase_new(lu, DEV_HOME, &spec);
 	if (!e) {
 		(void)dev_condition_go(lu, spec.during, spec.failed);
 		return;
 	}
 	set_position(e, k);
 	set_progress(e);
-	__atomic_fetch_add(&lu->server->nbackground, 1, __ATOMIC_RELAXED);
+	dev_background_begin(lu);
 	begun(e, 0);
+}
+
+void dev_lu_resume(struct dev_lu *lu)
+{
+	if (dev_keeps(lu) && lu->kept->erase.state == KEEP_ERASING)
+		resume(lu);
 }
 
 void dev_server_resume(struct dev_server *s)
 {
-	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
-		struct dev_lu *lu = dev_lu_get(s, lun);
-
-		if (lu && dev_keeps(lu) &&
-		    lu->kept->erase.state == KEEP_ERASING)
-			resume(lu);
-	}
+	for (struct dev_lu *lu = dev_lu_from(s, 0); lu; lu = dev_lu_after(lu))
+		dev_lu_resume(lu);
 }
 
 /* ---- the end of the process ---- */

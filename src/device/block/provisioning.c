@@ -29,7 +29,7 @@ static void crossed(struct dev_task *t, bool below)
 	if (!below || told)
 		return;
 	if (DEV_CTL(lu, single_attention))
-		dev_attention_set(t->nexus, lu->cfg.lun, UA_SOFT_THRESHOLD);
+		dev_attention_set(t->begun.itl, UA_SOFT_THRESHOLD);
 	else
 		dev_attention_all(t, UA_SOFT_THRESHOLD);
 }

@@ -8,6 +8,7 @@
 
 #include "device/unit/attention.h"
 #include "device/unit/condition.h"
+#include "device/unit/lu_life.h"
 #include "device/unit/range.h"
 
 #define HOME 0u /* worker */
@@ -23,12 +24,12 @@ struct resize {
 
 static void end(struct resize *z, int err)
 {
-	struct dev_server *s = z->lu->server;
+	struct dev_lu *lu = z->lu;
 
 	dev_range_drop(&z->range);
 	z->done(z->arg, err);
 	free(z);
-	__atomic_fetch_sub(&s->nbackground, 1, __ATOMIC_RELEASE);
+	dev_background_end(lu);
 }
 
 static void submit(struct resize *z, enum bs_op op,
@@ -86,7 +87,9 @@ static int check(const struct dev_lu *lu, uint64_t size, bool force)
 		return ERR_RANGE;
 	if (size && size >> lu->block_shift < lu->blocks && !force)
 		return ERR_DENIED;
-	return dev_condition(lu) == LU_READY ? 0 : ERR_BUSY;
+	return dev_condition(lu) == LU_READY && !dev_lu_is_leaving(lu)
+		       ? 0
+		       : ERR_BUSY;
 }
 
 int dev_lu_resize(struct dev_lu *lu, uint64_t size, bool force,
@@ -101,11 +104,11 @@ int dev_lu_resize(struct dev_lu *lu, uint64_t size, bool force,
 	z->size = size;
 	z->done = done;
 	z->arg = arg;
-	__atomic_fetch_add(&lu->server->nbackground, 1, __ATOMIC_RELAXED);
+	dev_background_begin(lu);
 	if (!dev_range_take(&z->range, lu, HOME, 0, DEV_WHOLE_UNIT,
 			    DEV_HOLD_ALONE, taken))
 		return 0;
-	__atomic_fetch_sub(&lu->server->nbackground, 1, __ATOMIC_RELEASE);
+	dev_background_end(lu);
 	free(z);
 	return ERR_NOMEM;
 }

@@ -36,11 +36,6 @@ int dev_prepare_read(struct dev_task *t, uint64_t *out_len)
 	return take_range(t);
 }
 
-static bool has_cache(const struct dev_task *t)
-{
-	return t->lu->bs->caps & BS_CAP_WRITE_CACHE;
-}
-
 static void read_done(struct dev_task *t, int result)
 {
 	if (result) {
@@ -96,8 +91,8 @@ static void flushed_then_read(struct dev_task *t, int result)
 static bool needs_flush(const struct dev_task *t)
 {
 	return t->row->len > 6 && (dev_flags(t) & 0x08) && !dev_is_cd(t->lu) &&
-	       has_cache(t) && !DEV_CTL(t->lu, write_through) &&
-	       !t->lu->read_only && t->blocks;
+	       dev_has_cache(t->lu) && !DEV_CTL(t->lu, write_through) &&
+	       !dev_is_read_only(t->lu) && t->blocks;
 }
 
 void dev_read(struct dev_task *t)
@@ -135,7 +130,7 @@ static void write_out(struct dev_task *t, unsigned flags,
 	uint64_t len = (uint64_t)t->out_len >> shift << shift;
 
 	dev_count(t, COUNT_WRITES, len >> shift);
-	if (has_cache(t) && !(flags & BS_FUA))
+	if (dev_has_cache(t->lu) && !(flags & BS_FUA))
 		dev_count(t, COUNT_CACHED, len >> shift);
 	if (len == 0) {
 		dev_good(t);
@@ -198,7 +193,7 @@ void dev_synchronize_cache(struct dev_task *t)
 {
 	const struct bs_protection *p = t->lu->bs->protection;
 
-	if (has_cache(t))
+	if (dev_has_cache(t->lu))
 		dev_count(t, COUNT_FLUSHES, 0);
 	if (p &&
 	    __atomic_load_n(&p->unsettled, __ATOMIC_RELAXED) > UNSETTLED_MAX &&

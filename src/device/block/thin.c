@@ -68,7 +68,7 @@ static bool unmap_step(struct dev_task *t)
 	       get_be32(unmap_desc(t, (uint32_t)t->steps.at) + 8) == 0)
 		t->steps.at++;
 	if (t->steps.at == t->steps.end) {
-		if (DEV_CTL(t->lu, write_through))
+		if (dev_writes_through(t->lu))
 			dev_flush(t, 0);
 		else
 			dev_good(t);

@@ -11,16 +11,16 @@
 #include "device/cd/cd.h"
 #include "device/unit/attention.h"
 #include "device/unit/condition.h"
+#include "device/unit/lu_life.h"
 #include "device/unit/range.h"
 
 /* ---- events for the nexuses ---- */
 
-static void post_event(struct dev_nexus *n, const struct dev_lu *lu,
-		       unsigned event, bool is_own)
+static void post_event(struct dev_itl *i, unsigned event, bool is_own)
 {
-	n->itl[lu->cfg.lun].media_event = (uint8_t)event;
+	i->media_event = (uint8_t)event;
 	if (event == CD_EVENT_NEW_MEDIUM && !is_own)
-		dev_attention_set(n, lu->cfg.lun, UA_MEDIUM_CHANGED);
+		dev_attention_set(i, UA_MEDIUM_CHANGED);
 }
 
 void cd_post_event(struct dev_task *t, enum cd_event event,
@@ -59,7 +59,7 @@ static void over(struct change *c, enum dev_condition to, int err)
 	(void)dev_condition_go(c->lu, LU_CHANGING, to);
 	if (c->bs)
 		bs_close(c->bs);
-	__atomic_fetch_sub(&c->lu->server->nbackground, 1, __ATOMIC_RELEASE);
+	dev_background_end(c->lu);
 	free(c);
 	done(arg, err);
 }
@@ -68,8 +68,8 @@ static void visit_change(struct dev_round *r, unsigned worker)
 {
 	const struct change *c = container_of(r, struct change, round);
 
-	list_for_each(it, &c->lu->server->nexuses[worker])
-		post_event(list_entry(it, struct dev_nexus, link), c->lu,
+	list_for_each(it, &c->lu->lanes[worker].itls)
+		post_event(list_entry(it, struct dev_itl, link),
 			   c->after == LU_READY ? CD_EVENT_NEW_MEDIUM
 						: CD_EVENT_REMOVAL,
 			   false);
@@ -120,6 +120,8 @@ static int check(struct dev_lu *lu, const struct bs *b, bool force)
 {
 	if (lu->cfg.type != DEV_CD)
 		return ERR_UNSUPPORTED;
+	if (dev_lu_is_leaving(lu))
+		return ERR_AGAIN;
 	if (b &&
 	    (b->block_size != lu->block_size || !(b->caps & BS_CAP_READ_ONLY)))
 		return ERR_FORMAT;
@@ -155,12 +157,11 @@ int dev_lu_change_medium(struct dev_lu *lu, struct bs *b, bool force,
 		free(c);
 		return ERR_AGAIN;
 	}
-	__atomic_fetch_add(&lu->server->nbackground, 1, __ATOMIC_RELAXED);
+	dev_background_begin(lu);
 	if (dev_range_take(&c->range, lu, c->here, 0, DEV_STATE_LBA,
 			   DEV_HOLD_ALONE, swap)) {
 		(void)dev_condition_go(lu, LU_CHANGING, c->before);
-		__atomic_fetch_sub(&lu->server->nbackground, 1,
-				   __ATOMIC_RELEASE);
+		dev_background_end(lu);
 		free(c);
 		return ERR_NOMEM;
 	}

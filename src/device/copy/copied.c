@@ -17,7 +17,7 @@ struct dev_copy *dev_copy_find(const struct dev_task *t,
 		struct dev_copy *c = &t->nexus->copies[i];
 
 		if (c->state != COPY_NONE && c->kind == kind &&
-		    c->list_id == list_id && c->lun == t->lu->cfg.lun)
+		    c->list_id == list_id && c->lu == t->lu)
 			return c;
 	}
 	return NULL;
@@ -28,7 +28,7 @@ void dev_copies_forget(struct dev_nexus *n, const struct dev_lu *lu)
 	for (size_t i = 0; i < DEV_COPIES; i++) {
 		struct dev_copy *c = &n->copies[i];
 
-		if (c->lun == lu->cfg.lun && c->state != COPY_RUNS)
+		if (c->lu == lu && c->state != COPY_RUNS)
 			c->state = COPY_NONE;
 	}
 }
@@ -73,7 +73,7 @@ bool dev_copy_begin(struct dev_task *t, enum dev_copy_kind kind,
 	dev_token_put(c->token);
 	*c = (struct dev_copy){ .state = COPY_RUNS,
 				.kind = kind,
-				.lun = t->lu->cfg.lun,
+				.lu = t->lu,
 				.discard = discard,
 				.sa = t->cdb[1] & 0x1f,
 				.list_id = list_id,

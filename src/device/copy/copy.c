@@ -8,7 +8,9 @@
 #include "device/copy/copy.h"
 #include "device/unit/command.h"
 #include "device/unit/condition.h"
+#include "device/unit/itl.h"
 #include "device/unit/range.h"
+#include "device/unit/rate.h"
 
 #define ZERO_CHUNK (64u << 20)
 
@@ -36,22 +38,27 @@ static bool is_reachable(const struct dev_lu *lu)
 uint16_t dev_copy_from_refusal(const struct dev_nexus *n,
 			       const struct dev_lu *from)
 {
+	const struct dev_itl *i;
+
 	if (!from)
 		return 0;
 	if (!is_reachable(from))
 		return ASC_COPY_TARGET_NOT_REACHABLE;
-	return dev_denied_at(n, from, RSV_READ) ? ASC_THIRD_PARTY_DEVICE_FAILURE
-						: 0;
+	i = dev_itl_of(n, from);
+	if (!i)
+		return ASC_COPY_TARGET_NOT_REACHABLE;
+	return dev_denied_at(i, RSV_READ) ? ASC_THIRD_PARTY_DEVICE_FAILURE : 0;
 }
 
 uint16_t dev_copy_to_refusal(const struct dev_nexus *n, const struct dev_lu *to)
 {
-	if (!is_reachable(to))
+	const struct dev_itl *i = dev_itl_of(n, to);
+
+	if (!i || !is_reachable(to))
 		return ASC_COPY_TARGET_NOT_REACHABLE;
-	if (dev_write_protected(to))
+	if (dev_itl_write_protected(i))
 		return ASC_WRITE_PROTECTED;
-	return dev_denied_at(n, to, RSV_WRITE) ? ASC_THIRD_PARTY_DEVICE_FAILURE
-					       : 0;
+	return dev_denied_at(i, RSV_WRITE) ? ASC_THIRD_PARTY_DEVICE_FAILURE : 0;
 }
 
 /* ---- chunk by chunk ---- */
@@ -95,6 +102,12 @@ static bool io_failed(struct dev_task *t, const struct dev_job *j)
 
 static void chunk_is_done(struct dev_task *t, struct dev_job *j)
 {
+	const struct dev_segment *s = &j->segments[j->now];
+	const unsigned worker = t->nexus->cfg.worker;
+
+	if (s->from)
+		dev_rate_charge(s->from, worker, t->count);
+	dev_rate_charge(s->to, worker, t->count);
 	dev_range_drop(&t->range);
 	j->done += t->count;
 	t->copy->bytes += t->count;

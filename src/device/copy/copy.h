@@ -8,6 +8,8 @@
 
 #include "device/unit/tokens.h"
 
+#define COPY_MAX_TARGETS 16u
+
 /* ---- copy.c: a job is at the beginning of the task's aux buffer ---- */
 
 struct dev_segment {
@@ -31,6 +33,7 @@ struct dev_job {
 	bool dest_read;
 	bool holds_source;
 	bool use_up; /* revoke the token at the end of the copy */
+	struct dev_lu *targets[COPY_MAX_TARGETS]; /* of the descriptors */
 	struct dev_segment segments[64];
 };
 
@@ -75,13 +78,13 @@ void dev_token_use_up(struct dev_token *k);
 /* dev_token_put releases a reference of k and frees k with the last one;
  * NULL: no effect. */
 void dev_token_put(struct dev_token *k);
-/* dev_tokens_fini frees the tokens of all units, when no worker runs any
- * more. */
-void dev_tokens_fini(struct dev_server *s);
+/* dev_tokens_retire revokes the tokens of the unit, which is being removed. On worker
+ * 0. dev_tokens_fini frees them, when no worker runs any more. */
+void dev_tokens_retire(struct dev_lu *lu);
+void dev_tokens_fini(struct dev_lu *lu);
 
 /* ---- copied.c ---- */
 
-#define COPY_MAX_TARGETS  16u
 #define COPY_MAX_SEGMENTS 64u
 #define COPY_TARGET_LEN	  32u
 #define COPY_SEGMENT_MOST 32u /* bytes of a segment descriptor */

@@ -6,6 +6,7 @@
  */
 
 #include "device/copy/copy.h"
+#include "device/unit/itl.h"
 #include "device/unit/names.h"
 
 #define HEADER	       16u
@@ -145,15 +146,25 @@ static struct dev_lu *resolve(const struct dev_task *t, uint16_t at)
 	/* LU ID TYPE and NUL in byte 1 are ignored (SPC-4 §6.4.5.2) */
 	if (!at || d[5] & 0x30) /* ASSOCIATION must be 00b, a logical unit */
 		return NULL;
-	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
-		struct dev_lu *lu = dev_nexus_lu(t->nexus, lun);
-
+	for (const struct dev_itl *i = dev_itl_first(t->nexus); i;
+	     i = dev_itl_next(i))
 		/* block devices only */
-		if (lu && lu->cfg.type == DEV_DISK &&
-		    dev_lu_has_name(lu, d[4] & 0xf, d[5] & 0xf, d + 8, d[7]))
-			return lu;
-	}
+		if (i->lu->cfg.type == DEV_DISK &&
+		    dev_lu_has_name(i->lu, d[4] & 0xf, d[5] & 0xf, d + 8, d[7]))
+			return i->lu;
 	return NULL;
+}
+
+/* Each descriptor once: a nexus may have thousands of units. */
+static void resolve_targets(const struct dev_task *t, struct dev_job *j)
+{
+	for (unsigned i = 0; i < COPY_MAX_TARGETS; i++)
+		j->targets[i] = resolve(t, target_at(t, i));
+}
+
+static struct dev_lu *target(const struct dev_job *j, unsigned i)
+{
+	return i < COPY_MAX_TARGETS ? j->targets[i] : NULL;
 }
 
 /* The additional sense code of an invalid segment, and the invalid byte of
@@ -165,15 +176,15 @@ struct fault {
 
 /* SPC-4 §5.17.7.4: the field pointer of an unreachable unit is its target
  * descriptor. */
-static bool resolve_units(const struct dev_task *t, uint32_t at,
-			  struct dev_segment *s, struct fault *f)
+static bool resolve_units(const struct dev_task *t, const struct dev_job *j,
+			  uint32_t at, struct dev_segment *s, struct fault *f)
 {
 	const uint8_t *d = (const uint8_t *)t->mem.buf + at;
 
 	s->from_at = target_at(t, get_be16(d + 4));
 	s->to_at = target_at(t, get_be16(d + 6));
-	s->from = resolve(t, s->from_at);
-	s->to = resolve(t, s->to_at);
+	s->from = target(j, get_be16(d + 4));
+	s->to = target(j, get_be16(d + 6));
 	if (s->from && s->to)
 		return true;
 	f->asc = ASC_COPY_TARGET_NOT_REACHABLE;
@@ -244,13 +255,13 @@ static bool resolve_bytes(const struct dev_task *t, uint32_t at,
 }
 
 /* Fills *s from the segment descriptor at `at`; false: *f has the reason. */
-static bool resolve_segment(const struct dev_task *t, uint32_t at,
-			    struct dev_segment *s, struct fault *f)
+static bool resolve_segment(const struct dev_task *t, const struct dev_job *j,
+			    uint32_t at, struct dev_segment *s, struct fault *f)
 {
 	bool by_bytes = *((const uint8_t *)t->mem.buf + at) == SEGMENT_BYTES;
 
 	*f = (struct fault){ 0 };
-	if (!resolve_units(t, at, s, f) ||
+	if (!resolve_units(t, j, at, s, f) ||
 	    !(by_bytes ? resolve_bytes(t, at, s, f)
 		       : resolve_ranges(t, at, s, f)))
 		return false;
@@ -268,8 +279,9 @@ static bool resolve_all(struct dev_task *t, struct dev_job *j)
 	uint32_t at = HEADER + get_be16(p + 2);
 	struct fault f;
 
+	resolve_targets(t, j);
 	for (uint32_t i = 0; i < j->nsegments; i++) {
-		if (resolve_segment(t, at, &j->segments[i], &f)) {
+		if (resolve_segment(t, j, at, &j->segments[i], &f)) {
 			at += segment_len(p[at]);
 			continue;
 		}

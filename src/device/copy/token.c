@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "device/copy/copy.h"
+#include "device/unit/itl.h"
+#include "device/unit/lu_life.h"
 #include "device/unit/names.h"
 #include "device/unit/range.h"
 #include "scsi/transportid.h"
@@ -82,14 +84,17 @@ static void leave_lane(struct dev_round *r, unsigned worker)
 
 static void left(struct dev_round *r)
 {
-	dev_token_put(container_of(r, struct dev_token, round));
+	struct dev_token *k = container_of(r, struct dev_token, round);
+
+	dev_lu_release(k->lu);
+	dev_token_put(k);
 }
 
 /* Revokes k and removes it from all lanes; worker is the calling one. */
 static void retire(struct dev_token *k, unsigned worker)
 {
 	dev_token_revoke(&k->cover);
-	if (!__atomic_load_n(&k->listed, __ATOMIC_ACQUIRE) ||
+	if (!__atomic_load_n(&k->listed, __ATOMIC_SEQ_CST) ||
 	    __atomic_exchange_n(&k->leaving, true, __ATOMIC_ACQ_REL))
 		return;
 	k->round.visit = leave_lane;
@@ -149,15 +154,18 @@ static void purge(struct dev_lu *lu, unsigned worker)
 		retire(k, worker);
 }
 
-void dev_tokens_fini(struct dev_server *s)
+void dev_tokens_retire(struct dev_lu *lu)
 {
-	for (unsigned i = 0; i < DEV_MAX_LUNS; i++) {
-		struct list *it;
+	list_for_each_safe(it, &lu->lanes[0].tokens)
+		retire(token_at(it), 0);
+}
 
-		while (s->lus[i] &&
-		       (it = list_pop_front(&s->lus[i]->lanes[0].tokens)))
-			dev_token_put(token_at(it));
-	}
+void dev_tokens_fini(struct dev_lu *lu)
+{
+	struct list *it;
+
+	while ((it = list_pop_front(&lu->lanes[0].tokens)))
+		dev_token_put(token_at(it));
 }
 
 /* ---- parameter lists ---- */
@@ -280,7 +288,9 @@ static void listed(struct dev_round *r)
 	struct dev_task *t = k->task;
 
 	k->task = NULL;
-	__atomic_store_n(&k->listed, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&k->listed, true, __ATOMIC_SEQ_CST);
+	if (dev_lu_is_leaving(k->lu))
+		retire(k, t->nexus->cfg.worker);
 	t->copy->bytes = k->total;
 	dev_copy_succeed(t);
 	dev_good(t);
@@ -297,6 +307,7 @@ static void fenced(struct dev_range *r)
 		dev_good(t);
 		return;
 	}
+	dev_lu_hold(k->lu);
 	k->task = t;
 	k->round.visit = enter_lane;
 	k->round.done = listed;
@@ -388,12 +399,9 @@ static struct dev_token *find(const struct dev_task *t, const uint8_t *bytes,
 			      uint16_t *asc)
 {
 	*asc = ASC_TOKEN_UNKNOWN;
-	for (uint16_t lun = 0; lun < DEV_MAX_LUNS; lun++) {
-		struct dev_lu *lu = dev_nexus_lu(t->nexus, lun);
-
-		if (!lu)
-			continue;
-		list_for_each(it, &lu->lanes[t->nexus->cfg.worker].tokens) {
+	for (const struct dev_itl *i = dev_itl_first(t->nexus); i;
+	     i = dev_itl_next(i)) {
+		list_for_each(it, &i->lu->lanes[t->nexus->cfg.worker].tokens) {
 			struct dev_token *k = token_at(it);
 
 			if (memcmp(k->bytes + 8, bytes + 8, 8) != 0)

@@ -16,7 +16,9 @@
 
 #include "device/order/taskset.h"
 #include "device/unit/command.h"
+#include "device/unit/itl.h"
 #include "device/unit/lu_change.h"
+#include "device/unit/lu_life.h"
 
 /* dev_itl.aca: the ACA that blocks tasks of the nexus at a unit. */
 #define ACA_OWN	    0x1u /* the nexus is faulted; the task set is its own */
@@ -26,14 +28,15 @@
 
 static uint8_t aca_of(const struct dev_task *t)
 {
-	return t->lu ? t->nexus->itl[t->lu->cfg.lun].aca : 0;
+	return t->lu ? t->begun.itl->aca : 0;
 }
 
-static void set_aca(struct dev_nexus *n, uint16_t lun, unsigned aca)
+static void set_aca(struct dev_itl *i, unsigned aca)
 {
-	bool was = n->itl[lun].aca != 0;
+	struct dev_nexus *n = i->nexus;
+	bool was = i->aca != 0;
 
-	n->itl[lun].aca = (uint8_t)aca;
+	i->aca = (uint8_t)aca;
 	n->naca += (uint32_t)(aca != 0) - was;
 	if (was && !aca)
 		dev_set_wake(n);
@@ -106,10 +109,10 @@ bool dev_aca_blocks(const struct dev_task *t)
 
 /* ---- putting a change in force: on each worker ---- */
 
-static void set_nexus(const struct dev_lu_change *u, struct dev_nexus *n)
+static void set_itl(const struct dev_lu_change *u, struct dev_itl *i)
 {
-	uint16_t lun = u->lu->cfg.lun;
-	unsigned aca = n->itl[lun].aca;
+	const struct dev_nexus *n = i->nexus;
+	unsigned aca = i->aca;
 
 	if (u->reset || u->aca_of_all ||
 	    (u->aborts && u->scope == ABORT_LISTED &&
@@ -120,8 +123,8 @@ static void set_nexus(const struct dev_lu_change *u, struct dev_nexus *n)
 	else if (u->aca == ACA_ESTABLISH)
 		aca = (aca & ACA_OWN) |
 		      (n == u->nexus ? ACA_FAULTED : ACA_OTHERS);
-	if (aca != n->itl[lun].aca)
-		set_aca(n, lun, aca);
+	if (aca != i->aca)
+		set_aca(i, aca);
 }
 
 void dev_aca_visit(const struct dev_lu_change *u, unsigned worker)
@@ -129,8 +132,8 @@ void dev_aca_visit(const struct dev_lu_change *u, unsigned worker)
 	if (u->aca != ACA_KEEP)
 		u->lu->lanes[worker].faulted =
 			u->aca == ACA_ESTABLISH ? u->nexus : NULL;
-	list_for_each(it, &u->lu->server->nexuses[worker])
-		set_nexus(u, list_entry(it, struct dev_nexus, link));
+	list_for_each(it, &u->lu->lanes[worker].itls)
+		set_itl(u, list_entry(it, struct dev_itl, link));
 }
 
 /* ---- the end of a command: its consequences ---- */
@@ -148,7 +151,6 @@ static enum dev_aca_change change_by(const struct dev_task *t)
  * nexuses share the task set, so the change has to visit every worker. */
 static bool change_own(struct dev_task *t, enum dev_aca_change change)
 {
-	uint16_t lun = t->lu->cfg.lun;
 	uint8_t aca = aca_of(t);
 
 	if (change == ACA_KEEP)
@@ -156,7 +158,7 @@ static bool change_own(struct dev_task *t, enum dev_aca_change change)
 	if ((aca & ACA_FAULTED) ||
 	    (change == ACA_ESTABLISH && !dev_lu_own_task_sets(t->lu)))
 		return false;
-	set_aca(t->nexus, lun,
+	set_aca(t->begun.itl,
 		change == ACA_ESTABLISH ? aca | ACA_OWN : aca & ~ACA_OWN);
 	return true;
 }
@@ -309,10 +311,15 @@ bool dev_aca_preempt(struct dev_lu_change *u, bool all_registrants,
 	return false;
 }
 
-void dev_nexus_aca_init(struct dev_nexus *n, const struct dev_lu *lu)
+void dev_itl_aca_leave(struct dev_itl *i)
 {
-	if (lu->lanes[n->cfg.worker].faulted)
-		set_aca(n, lu->cfg.lun, ACA_OTHERS);
+	set_aca(i, 0);
+}
+
+void dev_itl_aca_init(struct dev_itl *i)
+{
+	if (i->lu->lanes[i->nexus->cfg.worker].faulted)
+		set_aca(i, ACA_OTHERS);
 }
 
 /* ---- CLEAR ACA (SAM-5 §7.4) ---- */
@@ -336,10 +343,11 @@ static void end_clear(struct dev_change *c)
 	struct dev_nexus *n = u->nexus;
 	void *arg = u->arg;
 
+	dev_lu_release(u->lu);
 	free(u);
 	then(arg, 0); /* the response goes before those of blocked tasks */
 	n->nclearing--;
-	if (n->is_closed && !n->is_waking && !n->nclearing)
+	if (n->is_closed && dev_nexus_is_idle(n))
 		dev_nexus_free(n);
 	else
 		dev_set_wake(n);
@@ -362,24 +370,24 @@ static const struct dev_change_ops clear_ops = {
 void dev_nexus_clear_aca(struct dev_nexus *n, uint64_t lun,
 			 void (*done)(void *arg, int err), void *arg)
 {
+	struct dev_itl *i = dev_itl_find(n, lun);
 	struct dev_lu_change *u;
-	uint16_t l;
 
-	if (dev_lun_decode(lun, &l) || !dev_lu_get(n->server, l) ||
-	    !(n->itl[l].aca & ACA_MINE)) {
+	if (!i || !(i->aca & ACA_MINE)) {
 		done(arg, 0); /* not the faulted nexus: nothing to clear */
 		return;
 	}
-	set_aca(n, l, n->itl[l].aca & ~ACA_OWN);
-	u = n->itl[l].aca & ACA_FAULTED ? calloc(1, sizeof(*u)) : NULL;
+	set_aca(i, i->aca & ~ACA_OWN);
+	u = i->aca & ACA_FAULTED ? calloc(1, sizeof(*u)) : NULL;
 	if (!u) {
-		done(arg, n->itl[l].aca & ACA_FAULTED ? ERR_NOMEM : 0);
+		done(arg, i->aca & ACA_FAULTED ? ERR_NOMEM : 0);
 		return;
 	}
-	u->lu = dev_lu_get(n->server, l);
+	u->lu = i->lu;
 	u->nexus = n;
 	u->then = done;
 	u->arg = arg;
 	n->nclearing++;
+	dev_lu_hold(u->lu);
 	dev_lu_change_start(u, n->cfg.worker, &clear_ops);
 }

@@ -39,7 +39,7 @@ unsigned dev_priority(const struct dev_task *t)
 	unsigned p = t->priority;
 
 	if (!p)
-		p = t->nexus->itl[t->lu->cfg.lun].priority;
+		p = t->begun.itl->priority;
 	if (!p)
 		p = DEV_CTL(t->lu, initial_priority);
 	return p ? p : NOT_GIVEN;
@@ -76,20 +76,19 @@ void dev_priorities_forget(struct dev_lu *lu, unsigned worker)
 
 	while ((it = list_pop_front(&lu->lanes[worker].priorities)))
 		free(list_entry(it, struct assigned, link));
-	list_for_each(jt, &lu->server->nexuses[worker])
-		list_entry(jt, struct dev_nexus, link)
-			->itl[lu->cfg.lun]
-			.priority = 0;
+	list_for_each(jt, &lu->lanes[worker].itls)
+		list_entry(jt, struct dev_itl, link)->priority = 0;
 }
 
-void dev_nexus_priority_init(struct dev_nexus *n, struct dev_lu *lu)
+void dev_itl_priority_init(struct dev_itl *i)
 {
+	const struct dev_nexus_config *cfg = &i->nexus->cfg;
 	const struct assigned *a =
-		find(&lu->lanes[n->cfg.worker], n->cfg.initiator_port,
-		     n->cfg.relative_target_port);
+		find(&i->lu->lanes[cfg->worker], cfg->initiator_port,
+		     cfg->relative_target_port);
 
 	if (a)
-		n->itl[lu->cfg.lun].priority = a->priority;
+		i->priority = a->priority;
 }
 
 /* ---- REPORT PRIORITY ---- */
@@ -129,7 +128,7 @@ void dev_report_priority(struct dev_task *t)
 					     a->name);
 		}
 	else
-		at += put_descriptor(p + at, n->itl[t->lu->cfg.lun].priority,
+		at += put_descriptor(p + at, t->begun.itl->priority,
 				     n->cfg.relative_target_port,
 				     n->cfg.initiator_port);
 	put_be32(p, (uint32_t)(at - 4));
@@ -203,14 +202,14 @@ static void visit(struct dev_round *r, unsigned worker)
 		dev_priorities_forget(lu, worker);
 	else
 		keep(s, &lu->lanes[worker], worker);
-	list_for_each(it, &lu->server->nexuses[worker]) {
-		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+	list_for_each(it, &lu->lanes[worker].itls) {
+		struct dev_itl *i = list_entry(it, struct dev_itl, link);
 
-		if (!is_meant(s, n))
+		if (!is_meant(s, i->nexus))
 			continue;
-		n->itl[lu->cfg.lun].priority = s->priority;
-		if (n != s->asker)
-			dev_attention_set(n, lu->cfg.lun, UA_PRIORITY_CHANGED);
+		i->priority = s->priority;
+		if (i->nexus != s->asker)
+			dev_attention_set(i, UA_PRIORITY_CHANGED);
 	}
 	dev_round_next(r);
 }

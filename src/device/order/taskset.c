@@ -17,6 +17,7 @@
 
 #include <stdlib.h>
 
+#include "device/unit/itl.h"
 #include "device/unit/task_state.h"
 
 static bool is_ordered(const struct dev_task *t)
@@ -43,7 +44,7 @@ void dev_set_enter(struct dev_task *t)
 		return;
 	list_push_back(&n->tasks, &t->order.in_set);
 	if (is_special(t))
-		n->itl[t->lu->cfg.lun].special++;
+		t->begun.itl->special++;
 }
 
 /* keeps_back returns whether `other`, which has not ended, keeps t dormant. older:
@@ -94,8 +95,7 @@ bool dev_set_waits(struct dev_task *t)
 {
 	const struct dev_nexus *n = t->nexus;
 
-	if (!t->lu || (!n->itl[t->lu->cfg.lun].special && !n->naca) ||
-	    !has_to_wait(t))
+	if (!t->lu || (!t->begun.itl->special && !n->naca) || !has_to_wait(t))
 		return false;
 	make_waiter(t, DEV_TASK_DORMANT);
 	return true;
@@ -118,7 +118,18 @@ bool dev_set_is_barrier(const struct dev_task *t)
 
 void dev_nexus_free(struct dev_nexus *n)
 {
+	struct dev_itl *i;
+	struct list *it;
+
 	list_del(&n->link);
+	while ((i = dev_itl_first(n))) {
+		(void)lun_table_set(&n->itls, i->lun, NULL);
+		dev_itl_free(i);
+	}
+	while ((it = list_pop_front(&n->left)))
+		dev_itl_free(list_entry(it, struct dev_itl, link));
+	lun_table_fini(&n->itls);
+	dev_map_put(n->map);
 	free(n->parting);
 	free(n);
 }
@@ -169,7 +180,7 @@ static void wake(struct dev_msg *m)
 		resume(t);
 	}
 	n->is_waking = false;
-	if (n->is_closed && !n->nclearing)
+	if (n->is_closed && dev_nexus_is_idle(n))
 		dev_nexus_free(n);
 	else if (!left)
 		dev_set_wake(n);
@@ -196,7 +207,7 @@ void dev_set_leave(struct dev_task *t)
 		return;
 	list_del(&t->order.in_set);
 	if (is_special(t))
-		n->itl[t->lu->cfg.lun].special--;
+		t->begun.itl->special--;
 	if (is_waiter(t))
 		n->ndormant--;
 	dev_set_wake(n);

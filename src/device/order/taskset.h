@@ -21,8 +21,13 @@ bool dev_set_is_barrier(const struct dev_task *t);
 /* dev_set_holds returns whether an ACA keeps t from ending; then the task set calls
  * dev_finish once the ACA is cleared. */
 bool dev_set_holds(struct dev_task *t);
-/* dev_nexus_free frees n, which is closed. No message of n and no CLEAR ACA is in
- * progress. */
+/* dev_nexus_is_idle returns whether no message of n and no CLEAR ACA is in progress. */
+static inline bool dev_nexus_is_idle(const struct dev_nexus *n)
+{
+	return !n->is_waking && !n->nclearing && !n->mapping.is_retrying;
+}
+
+/* dev_nexus_free frees n, which is closed and idle. */
 void dev_nexus_free(struct dev_nexus *n);
 /* dev_set_wake looks, from the loop, for dormant tasks of n that may run now. */
 void dev_set_wake(struct dev_nexus *n);
@@ -34,9 +39,9 @@ unsigned dev_priority(const struct dev_task *t);
 /* dev_priorities_forget removes all priorities of lu on the calling worker, for a
  * reset of the unit or its end. */
 void dev_priorities_forget(struct dev_lu *lu, unsigned worker);
-/* dev_nexus_priority_init gives the new nexus n the priority that SET PRIORITY
- * assigned to its ports at lu. */
-void dev_nexus_priority_init(struct dev_nexus *n, struct dev_lu *lu);
+/* dev_itl_priority_init gives the new I_T_L nexus the priority that SET PRIORITY
+ * assigned to its ports. */
+void dev_itl_priority_init(struct dev_itl *i);
 
 /* ---- aca.c ---- */
 
@@ -48,9 +53,12 @@ bool dev_aca_blocks(const struct dev_task *t);
 /* dev_set_ended is dev_flow.ended: completes t once no ACA blocks t, and once the
  * consequences of a CHECK CONDITION (NACA, QERR) are in force on all workers. */
 void dev_set_ended(struct dev_task *t);
-/* dev_nexus_aca_init blocks the tasks of the new nexus n if the task set of lu that
- * all nexuses share has an ACA. */
-void dev_nexus_aca_init(struct dev_nexus *n, const struct dev_lu *lu);
+/* dev_itl_aca_init blocks the tasks of the new I_T_L nexus if the task set of the unit
+ * that all nexuses share has an ACA. */
+void dev_itl_aca_init(struct dev_itl *i);
+/* dev_itl_aca_leave ends the effect of the unit's ACA on the nexus, which loses the
+ * unit. */
+void dev_itl_aca_leave(struct dev_itl *i);
 /* dev_aca_visit puts the outcome of u in force for the nexuses of this worker. */
 void dev_aca_visit(const struct dev_lu_change *u, unsigned worker);
 /* dev_aca_preempt sets the effect of a PREEMPT AND ABORT on the ACA in u.

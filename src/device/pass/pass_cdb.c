@@ -10,14 +10,15 @@
 
 /* The unit of the length field. */
 enum counts {
-	NOTHING, /* the command has no data */
-	BYTES,	 /* the parameter list length or the allocation length */
-	BLOCKS,
-	PAIRS,	   /* pairs of blocks: COMPARE AND WRITE */
-	ONE_BLOCK, /* no length field; the data are one block */
-	CHECKED,   /* blocks or one block or nothing: BYTCHK of VERIFY */
-	FIXED,	   /* no length field; `at` is the number of bytes */
-	SECURITY,  /* bytes, or units of 512 bytes: INC_512 */
+	NOTHING,    /* the command has no data */
+	BYTES,	    /* the parameter list length or the allocation length */
+	BLOCKS,	    /* pass_cdb_cut may reduce the number of blocks */
+	ALL_BLOCKS, /* the number of blocks stays: WRITE ATOMIC */
+	PAIRS,	    /* pairs of blocks: COMPARE AND WRITE */
+	ONE_BLOCK,  /* no length field; the data are one block */
+	CHECKED,    /* blocks or one block or nothing: BYTCHK of VERIFY */
+	FIXED,	    /* no length field; `at` is the number of bytes */
+	SECURITY,   /* bytes, or units of 512 bytes: INC_512 */
 };
 
 struct shape {
@@ -25,67 +26,66 @@ struct shape {
 	uint8_t at, width; /* of the length field */
 	enum counts counts;
 	enum pass_dir dir;
-	bool whole; /* pass_cdb_cut may reduce the number of blocks */
 };
 
 /* clang-format off */
 static const struct shape of_all[] = { /* SPC-4 */
-	{ SCSI_TEST_UNIT_READY, 0, 0, NOTHING, PASS_NONE, false },
-	{ SCSI_REQUEST_SENSE, 4, 1, BYTES, PASS_IN, false },
-	{ SCSI_INQUIRY, 3, 2, BYTES, PASS_IN, false },
-	{ SCSI_MODE_SELECT_6, 4, 1, BYTES, PASS_OUT, false },
-	{ SCSI_MODE_SENSE_6, 4, 1, BYTES, PASS_IN, false },
-	{ 0x1c /* RECEIVE DIAGNOSTIC RESULTS */, 3, 2, BYTES, PASS_IN, false },
-	{ 0x1d /* SEND DIAGNOSTIC */, 3, 2, BYTES, PASS_OUT, false },
-	{ SCSI_WRITE_BUFFER, 6, 3, BYTES, PASS_OUT, false },
-	{ SCSI_READ_BUFFER, 6, 3, BYTES, PASS_IN, false },
-	{ SCSI_LOG_SELECT, 7, 2, BYTES, PASS_OUT, false },
-	{ SCSI_LOG_SENSE, 7, 2, BYTES, PASS_IN, false },
-	{ SCSI_MODE_SELECT_10, 7, 2, BYTES, PASS_OUT, false },
-	{ SCSI_MODE_SENSE_10, 7, 2, BYTES, PASS_IN, false },
+	{ SCSI_TEST_UNIT_READY, 0, 0, NOTHING, PASS_NONE },
+	{ SCSI_REQUEST_SENSE, 4, 1, BYTES, PASS_IN },
+	{ SCSI_INQUIRY, 3, 2, BYTES, PASS_IN },
+	{ SCSI_MODE_SELECT_6, 4, 1, BYTES, PASS_OUT },
+	{ SCSI_MODE_SENSE_6, 4, 1, BYTES, PASS_IN },
+	{ 0x1c /* RECEIVE DIAGNOSTIC RESULTS */, 3, 2, BYTES, PASS_IN },
+	{ 0x1d /* SEND DIAGNOSTIC */, 3, 2, BYTES, PASS_OUT },
+	{ SCSI_WRITE_BUFFER, 6, 3, BYTES, PASS_OUT },
+	{ SCSI_READ_BUFFER, 6, 3, BYTES, PASS_IN },
+	{ SCSI_LOG_SELECT, 7, 2, BYTES, PASS_OUT },
+	{ SCSI_LOG_SENSE, 7, 2, BYTES, PASS_IN },
+	{ SCSI_MODE_SELECT_10, 7, 2, BYTES, PASS_OUT },
+	{ SCSI_MODE_SENSE_10, 7, 2, BYTES, PASS_IN },
 };
 
 static const struct shape not_mmc[] = { /* other commands in MMC-6 */
-	{ SCSI_MAINTENANCE_IN, 6, 4, BYTES, PASS_IN, false },
-	{ SCSI_MAINTENANCE_OUT, 6, 4, BYTES, PASS_OUT, false },
-	{ 0xa2 /* SECURITY PROTOCOL IN */, 6, 4, SECURITY, PASS_IN, false },
-	{ 0xb5 /* SECURITY PROTOCOL OUT */, 6, 4, SECURITY, PASS_OUT, false },
+	{ SCSI_MAINTENANCE_IN, 6, 4, BYTES, PASS_IN },
+	{ SCSI_MAINTENANCE_OUT, 6, 4, BYTES, PASS_OUT },
+	{ 0xa2 /* SECURITY PROTOCOL IN */, 6, 4, SECURITY, PASS_IN },
+	{ 0xb5 /* SECURITY PROTOCOL OUT */, 6, 4, SECURITY, PASS_OUT },
 };
 
 static const struct shape of_blocks[] = { /* SBC-3 */
-	{ SCSI_READ_6, 4, 1, BLOCKS, PASS_IN, true },
-	{ SCSI_WRITE_6, 4, 1, BLOCKS, PASS_OUT, true },
-	{ SCSI_START_STOP_UNIT, 0, 0, NOTHING, PASS_NONE, false },
-	{ SCSI_PREVENT_ALLOW, 0, 0, NOTHING, PASS_NONE, false },
-	{ SCSI_READ_CAPACITY_10, 8, 0, FIXED, PASS_IN, false },
-	{ SCSI_READ_10, 7, 2, BLOCKS, PASS_IN, true },
-	{ SCSI_WRITE_10, 7, 2, BLOCKS, PASS_OUT, true },
-	{ SCSI_WRITE_AND_VERIFY_10, 7, 2, BLOCKS, PASS_OUT, true },
-	{ SCSI_VERIFY_10, 7, 2, CHECKED, PASS_OUT, false },
-	{ SCSI_PRE_FETCH_10, 0, 0, NOTHING, PASS_NONE, false },
-	{ SCSI_SYNCHRONIZE_CACHE_10, 0, 0, NOTHING, PASS_NONE, false },
-	{ SCSI_READ_DEFECT_DATA_10, 7, 2, BYTES, PASS_IN, false },
-	{ 0x3e /* READ LONG(10) */, 7, 2, BYTES, PASS_IN, false },
-	{ 0x3f /* WRITE LONG(10) */, 7, 2, BYTES, PASS_OUT, false },
-	{ SCSI_WRITE_SAME_10, 0, 0, ONE_BLOCK, PASS_OUT, false },
-	{ SCSI_UNMAP, 7, 2, BYTES, PASS_OUT, false },
-	{ SCSI_SANITIZE, 7, 2, BYTES, PASS_OUT, false },
-	{ SCSI_READ_16, 10, 4, BLOCKS, PASS_IN, true },
-	{ SCSI_COMPARE_AND_WRITE, 13, 1, PAIRS, PASS_OUT, false },
-	{ SCSI_WRITE_16, 10, 4, BLOCKS, PASS_OUT, true },
-	{ SCSI_ORWRITE_16, 10, 4, BLOCKS, PASS_OUT, true },
-	{ SCSI_WRITE_AND_VERIFY_16, 10, 4, BLOCKS, PASS_OUT, true },
-	{ SCSI_VERIFY_16, 10, 4, CHECKED, PASS_OUT, false },
-	{ SCSI_PRE_FETCH_16, 0, 0, NOTHING, PASS_NONE, false },
-	{ SCSI_SYNCHRONIZE_CACHE_16, 0, 0, NOTHING, PASS_NONE, false },
-	{ SCSI_WRITE_SAME_16, 0, 0, ONE_BLOCK, PASS_OUT, false },
-	{ SCSI_WRITE_ATOMIC_16, 12, 2, BLOCKS, PASS_OUT, false },
-	{ SCSI_SERVICE_ACTION_IN_16, 10, 4, BYTES, PASS_IN, false },
-	{ SCSI_READ_12, 6, 4, BLOCKS, PASS_IN, true },
-	{ SCSI_WRITE_12, 6, 4, BLOCKS, PASS_OUT, true },
-	{ SCSI_WRITE_AND_VERIFY_12, 6, 4, BLOCKS, PASS_OUT, true },
-	{ SCSI_VERIFY_12, 6, 4, CHECKED, PASS_OUT, false },
-	{ SCSI_READ_DEFECT_DATA_12, 6, 4, BYTES, PASS_IN, false },
+	{ SCSI_READ_6, 4, 1, BLOCKS, PASS_IN },
+	{ SCSI_WRITE_6, 4, 1, BLOCKS, PASS_OUT },
+	{ SCSI_START_STOP_UNIT, 0, 0, NOTHING, PASS_NONE },
+	{ SCSI_PREVENT_ALLOW, 0, 0, NOTHING, PASS_NONE },
+	{ SCSI_READ_CAPACITY_10, 8, 0, FIXED, PASS_IN },
+	{ SCSI_READ_10, 7, 2, BLOCKS, PASS_IN },
+	{ SCSI_WRITE_10, 7, 2, BLOCKS, PASS_OUT },
+	{ SCSI_WRITE_AND_VERIFY_10, 7, 2, BLOCKS, PASS_OUT },
+	{ SCSI_VERIFY_10, 7, 2, CHECKED, PASS_OUT },
+	{ SCSI_PRE_FETCH_10, 0, 0, NOTHING, PASS_NONE },
+	{ SCSI_SYNCHRONIZE_CACHE_10, 0, 0, NOTHING, PASS_NONE },
+	{ SCSI_READ_DEFECT_DATA_10, 7, 2, BYTES, PASS_IN },
+	{ 0x3e /* READ LONG(10) */, 7, 2, BYTES, PASS_IN },
+	{ 0x3f /* WRITE LONG(10) */, 7, 2, BYTES, PASS_OUT },
+	{ SCSI_WRITE_SAME_10, 0, 0, ONE_BLOCK, PASS_OUT },
+	{ SCSI_UNMAP, 7, 2, BYTES, PASS_OUT },
+	{ SCSI_SANITIZE, 7, 2, BYTES, PASS_OUT },
+	{ SCSI_READ_16, 10, 4, BLOCKS, PASS_IN },
+	{ SCSI_COMPARE_AND_WRITE, 13, 1, PAIRS, PASS_OUT },
+	{ SCSI_WRITE_16, 10, 4, BLOCKS, PASS_OUT },
+	{ SCSI_ORWRITE_16, 10, 4, BLOCKS, PASS_OUT },
+	{ SCSI_WRITE_AND_VERIFY_16, 10, 4, BLOCKS, PASS_OUT },
+	{ SCSI_VERIFY_16, 10, 4, CHECKED, PASS_OUT },
+	{ SCSI_PRE_FETCH_16, 0, 0, NOTHING, PASS_NONE },
+	{ SCSI_SYNCHRONIZE_CACHE_16, 0, 0, NOTHING, PASS_NONE },
+	{ SCSI_WRITE_SAME_16, 0, 0, ONE_BLOCK, PASS_OUT },
+	{ SCSI_WRITE_ATOMIC_16, 12, 2, ALL_BLOCKS, PASS_OUT },
+	{ SCSI_SERVICE_ACTION_IN_16, 10, 4, BYTES, PASS_IN },
+	{ SCSI_READ_12, 6, 4, BLOCKS, PASS_IN },
+	{ SCSI_WRITE_12, 6, 4, BLOCKS, PASS_OUT },
+	{ SCSI_WRITE_AND_VERIFY_12, 6, 4, BLOCKS, PASS_OUT },
+	{ SCSI_VERIFY_12, 6, 4, CHECKED, PASS_OUT },
+	{ SCSI_READ_DEFECT_DATA_12, 6, 4, BYTES, PASS_IN },
 };
 /* clang-format on */
 
@@ -174,7 +174,7 @@ bool pass_cdb_data(const struct pass *p, const uint8_t *cdb,
 		if (!block || is_protected(cdb))
 			return false;
 		d->unit = block;
-		d->whole = s->whole;
+		d->whole = s->counts == BLOCKS;
 		d->len = block_count(s, cdb) * block;
 	}
 	return true;

@@ -236,7 +236,7 @@ bool pass_report(struct dev_task *t)
 	case SCSI_INQUIRY:
 		return report_inquiry(t);
 	case SCSI_REQUEST_SENSE: /* A pending unit attention has priority. */
-		if (!t->nexus->itl[t->lu->cfg.lun].attention)
+		if (!t->begun.itl->attention)
 			return false;
 		dev_request_sense(t);
 		return true;

@@ -10,6 +10,7 @@
 #include "device/primary/primary.h"
 #include "device/unit/attention.h"
 #include "device/unit/command.h"
+#include "device/unit/itl.h"
 #include "device/unit/range.h"
 
 /* Page control field, SPC-4 table 165. */
@@ -124,11 +125,11 @@ static size_t put_block_descriptor(const struct dev_lu *lu, bool is_long,
 	return 8;
 }
 
-static uint8_t device_specific(const struct dev_lu *lu)
+static uint8_t device_specific(const struct dev_itl *i)
 {
-	if (dev_is_cd(lu)) /* reserved */
+	if (dev_is_cd(i->lu)) /* reserved */
 		return 0;
-	return (uint8_t)((dev_write_protected(lu) ? 0x80 : 0) |
+	return (uint8_t)((dev_itl_write_protected(i) ? 0x80 : 0) |
 			 0x10); /* WP, DPOFUA */
 }
 
@@ -172,7 +173,7 @@ void dev_mode_sense_6(struct dev_task *t)
 		return;
 	}
 	p[0] = (uint8_t)(len - 1);
-	p[2] = device_specific(t->lu);
+	p[2] = device_specific(t->begun.itl);
 	p[3] = (uint8_t)descriptor;
 	dev_return(t, len, t->cdb[4]);
 }
@@ -186,7 +187,7 @@ void dev_mode_sense_10(struct dev_task *t)
 	if (len == 0)
 		return;
 	put_be16(p, (uint16_t)(len - 2));
-	p[3] = device_specific(t->lu);
+	p[3] = device_specific(t->begun.itl);
 	p[4] = long_lba && descriptor ? 0x01 : 0;
 	put_be16(p + 6, (uint16_t)descriptor);
 	dev_return(t, len, get_be16(t->cdb + 7));

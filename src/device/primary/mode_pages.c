@@ -62,11 +62,6 @@ void dev_mode_reset(struct dev_lu *lu)
 	dev_ctl_store(&lu->ctl, &saved);
 }
 
-static bool has_cache(const struct dev_lu *lu)
-{
-	return lu->bs->caps & BS_CAP_WRITE_CACHE;
-}
-
 /* ---- functions of pages without changeable bits ---- */
 
 static void fixed_mask(const struct dev_lu *lu, uint8_t *p)
@@ -132,12 +127,12 @@ static void fill_exceptions(const struct dev_lu *lu,
 static void fill_caching(const struct dev_lu *lu, const struct dev_control *c,
 			 uint8_t *p)
 {
-	p[2] = has_cache(lu) && !c->write_through ? WCE : 0;
+	p[2] = dev_has_cache(lu) && !c->write_through ? WCE : 0;
 }
 
 static void mask_caching(const struct dev_lu *lu, uint8_t *p)
 {
-	p[2] = has_cache(lu) ? WCE : 0;
+	p[2] = dev_has_cache(lu) ? WCE : 0;
 }
 
 /* Without a cache WCE is always zero, so write_through has no effect. */

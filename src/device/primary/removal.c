@@ -15,7 +15,7 @@ void dev_prevent_allow(struct dev_task *t)
 	bool persists = t->lu->cfg.type == DEV_CD && (t->cdb[4] & 0x02);
 
 	if (t->lu->cfg.removable)
-		dev_prevent(t->nexus, t->lu, persists, t->cdb[4] & 0x01);
+		dev_prevent(t->begun.itl, persists, t->cdb[4] & 0x01);
 	dev_good(t);
 }
 

@@ -6,6 +6,9 @@
 #include "device/primary/primary.h"
 #include "device/unit/attention.h"
 #include "device/unit/condition.h"
+#include "device/unit/itl.h"
+#include "device/unit/ports.h"
+#include "device/unit/settings.h"
 
 #define INQUIRY_LEN 96
 
@@ -45,7 +48,7 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 		0x0960, /* iSCSI */
 		0x0460, /* SPC-4 */
 	};
-	const struct dev_lu_config *cfg = t->lu ? &t->lu->cfg : NULL;
+	const struct dev_names *names = t->lu ? dev_names_of(t->lu) : NULL;
 	const struct type *type = &types[dev_lu_type(t->lu)];
 	uint8_t *p = dev_param_buf(t);
 
@@ -54,8 +57,8 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 	p[0] = t->lu ? dev_peripheral_qualifier(t->nexus) |
 			       dev_peripheral_type(t->lu)
 		     : 0x7f; /* no unit at this LUN: qualifier 011b */
-	p[1] = cfg && cfg->removable ? 0x80 : 0; /* RMB */
-	p[2] = 0x06;				 /* SPC-4 */
+	p[1] = t->lu && t->lu->cfg.removable ? 0x80 : 0; /* RMB */
+	p[2] = 0x06;					 /* SPC-4 */
 	p[3] = 0x32; /* NormACA, HiSup, response data format 2 */
 	p[4] = INQUIRY_LEN - 5;
 	p[5] = type->third_party ? 0x08 : 0; /* 3PC */
@@ -63,12 +66,13 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 		p[5] |= 0x30; /* TPGS: implicit and explicit */
 	if (t->lu && !dev_is_cd(t->lu) && t->lu->bs->protection)
 		p[5] |= 0x01; /* PROTECT */
-	if (t->nexus->server->nports > 1 || (t->lu && dev_has_groups(t->lu)))
+	if (dev_ports_at(dev_ports_of(t->nexus), 1) ||
+	    (t->lu && dev_has_groups(t->lu)))
 		p[6] = 0x10; /* MULTIP */
 	p[7] = 0x02;	     /* CmdQue */
-	put_padded(p + 8, 8, cfg ? cfg->vendor : NULL, "OPENISER");
-	put_padded(p + 16, 16, cfg ? cfg->product : NULL, type->product);
-	put_padded(p + 32, 4, cfg ? cfg->revision : NULL, "0001");
+	put_padded(p + 8, 8, names ? names->vendor : NULL, "OPENISER");
+	put_padded(p + 16, 16, names ? names->product : NULL, type->product);
+	put_padded(p + 32, 4, names ? names->revision : NULL, "0001");
 	for (size_t i = 0; i < ARRAY_LEN(versions); i++)
 		put_be16(p + 58 + 2 * i, versions[i]);
 	put_be16(p + 58 + sizeof(versions), type->version);
@@ -98,26 +102,27 @@ void dev_inquiry(struct dev_task *t)
 void dev_report_luns(struct dev_task *t)
 {
 	uint32_t alloc = get_be32(t->cdb + 6);
+	const struct dev_itl *i = NULL;
 	uint8_t select = t->cdb[2];
-	size_t at = 8;
-	uint8_t *p;
+	size_t len = 8, at = 8;
 
 	if (select > 2) {
 		dev_bad_field(t, 2, -1);
 		return;
 	}
-	p = dev_param_buf(t);
-	if (!p)
-		return;
 	/* 1: well known logical units only, which the device does not have */
-	for (uint16_t lun = 0; select != 1 && lun < DEV_MAX_LUNS; lun++) {
-		if (!dev_lu_get(t->nexus->server, lun))
-			continue;
-		put_be64(p + at, dev_lun_encode(lun));
-		at += 8;
-	}
-	put_be32(p, (uint32_t)(at - 8));
-	dev_return(t, at, alloc);
+	if (select != 1)
+		i = dev_itl_first(t->nexus);
+	for (const struct dev_itl *k = i; k; k = dev_itl_next(k))
+		len += 8;
+	/* of a long list, no more than fits */
+	if (!dev_buf(t, MIN(len, MAX((size_t)MIN(alloc, t->edtl.in), 8u) + 7)))
+		return;
+	put_be64(t->mem.buf, 0);
+	put_be32(t->mem.buf, (uint32_t)(len - 8));
+	for (; i && at + 8 <= t->mem.buf_len; i = dev_itl_next(i), at += 8)
+		put_be64((uint8_t *)t->mem.buf + at, dev_lun_encode(i->lun));
+	dev_return(t, len, alloc);
 }
 
 /* SPC-4 §6.39: reports and clears a pending unit attention. */
@@ -129,7 +134,7 @@ void dev_request_sense(struct dev_task *t)
 	if (!t->lu) {
 		s.key = SENSE_ILLEGAL_REQUEST;
 		s.asc = ASC_LUN_NOT_SUPPORTED;
-	} else if (!dev_attention_take(t->nexus, t->lu->cfg.lun, &s)) {
+	} else if (!dev_attention_take(t->begun.itl, &s)) {
 		(void)dev_condition_sense(t->lu, &s);
 	}
 	p = dev_param_buf(t);

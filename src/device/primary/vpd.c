@@ -9,6 +9,7 @@
 #include "device/primary/primary.h"
 #include "device/unit/condition.h"
 #include "device/unit/names.h"
+#include "device/unit/ports.h"
 
 static size_t page_serial(const struct dev_task *t, uint8_t *p)
 {
@@ -66,20 +67,21 @@ static size_t page_identification(const struct dev_task *t, uint8_t *p)
 	return (size_t)(at - p);
 }
 
-/* 88h, SPC-4 §7.8.14: the ports of this process only: it does not know the
- * names of the ports of another iserd with the same units. */
+/* 88h, SPC-4 §7.8.14: the ports of the nexus's target in this process: it does not
+ * know the names of the ports of another iserd with the same units. */
 static size_t page_ports(const struct dev_task *t, uint8_t *p)
 {
-	const struct dev_server *s = t->nexus->server;
+	const struct dev_ports *ports = dev_ports_of(t->nexus);
 	uint8_t *at = p + 4;
 
-	for (unsigned i = 0; i < s->nports; i++) {
+	for (const struct dev_port *port = ports ? ports->first : NULL; port;
+	     port = dev_port_next(port)) {
 		uint8_t *names = at + 12, *end;
 
-		if (names + 4 + sizeof(s->ports[0]) + 4 > p + DEV_PARAM_MAX)
+		if (names + 4 + DEV_PORT_NAME + 4 > p + DEV_PARAM_MAX)
 			break;
-		end = put_name(names, s->ports[i], ASSOC_PORT);
-		put_be16(at + 2, (uint16_t)(s->first_port + i));
+		end = put_name(names, port->name, ASSOC_PORT);
+		put_be16(at + 2, port->rtpi);
 		put_be16(at + 10, (uint16_t)(end - names));
 		at = end;
 	}
@@ -113,7 +115,7 @@ static size_t page_block_limits(const struct dev_task *t, uint8_t *p)
 /* B1h, §6.6.2 */
 static size_t page_characteristics(const struct dev_task *t, uint8_t *p)
 {
-	put_be16(p + 4, t->lu->cfg.rotational ? 7200 : 1);
+	put_be16(p + 4, dev_setting(&t->lu->settings.rotational) ? 7200 : 1);
 	if (dev_has_unmap(t->lu))
 		p[7] = 0x40; /* WABEREQ 01b: reads work after BLOCK ERASE */
 	if (dev_has_rekey(t->lu))
@@ -153,7 +155,7 @@ static size_t page_extended(const struct dev_task *t, uint8_t *p)
 	p[5] = 0x07;	     /* HEADSUP, ORDSUP, SIMPSUP */
 	if (bs)
 		p[5] |= 0x08; /* PRIOR_SUP */
-	if (bs && (bs->caps & BS_CAP_WRITE_CACHE))
+	if (bs && dev_has_cache(t->lu))
 		p[6] = 0x01; /* V_SUP */
 	p[7] = 0x01;	     /* LUICLR */
 	return 64;

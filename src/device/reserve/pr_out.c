@@ -222,9 +222,9 @@ static void search_worker(struct dev_round *r, unsigned worker)
 {
 	struct search *s = container_of(r, struct search, round);
 
-	list_for_each(it, &r->server->nexuses[worker]) {
+	list_for_each(it, &s->task->lu->lanes[worker].itls) {
 		const struct dev_nexus *n =
-			list_entry(it, struct dev_nexus, link);
+			list_entry(it, struct dev_itl, link)->nexus;
 
 		if (is_wanted(s, n->cfg.initiator_port))
 			found(s, n->cfg.initiator_port);

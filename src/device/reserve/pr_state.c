@@ -11,6 +11,7 @@
 #include "device/reserve/reserve.h"
 #include "device/unit/attention.h"
 #include "device/unit/command.h"
+#include "device/unit/ports.h"
 
 /* ---- snapshots ---- */
 
@@ -205,15 +206,17 @@ static void unregister(struct work *w)
 
 static unsigned ports_of(const struct rsv_op *op)
 {
-	unsigned n = op->u.lu->server->nports;
+	const struct dev_ports *ports = dev_ports_of(op->u.nexus);
 
-	return op->out.all_tg_pt && n ? n : 1;
+	return op->out.all_tg_pt && ports ? dev_ports_count(ports) : 1;
 }
 
 static uint16_t port_at(const struct rsv_op *op, unsigned i)
 {
-	if (op->out.all_tg_pt && op->u.lu->server->nports)
-		return (uint16_t)(op->u.lu->server->first_port + i);
+	const struct dev_ports *ports = dev_ports_of(op->u.nexus);
+
+	if (op->out.all_tg_pt && ports)
+		return dev_ports_at(ports, i)->rtpi;
 	return op->u.nexus->cfg.relative_target_port;
 }
 
@@ -465,7 +468,7 @@ static bool may_move(struct work *w)
 	const struct rsv_op *op = w->op;
 	const struct rsv_out *o = &op->out;
 	const struct dev_nexus_config *asks = &op->u.nexus->cfg;
-	const struct dev_server *server = op->u.lu->server;
+	const struct dev_ports *ports = dev_ports_of(op->u.nexus);
 
 	if (!op->old->type) {
 		rsv_check(w->op, SENSE_ILLEGAL_REQUEST,
@@ -478,10 +481,8 @@ static bool may_move(struct work *w)
 	}
 	if (o->sa_key == 0)
 		return bad_list(w, 8);
-	if (server->nports ? o->port < server->first_port ||
-				     o->port - server->first_port >=
-					     (int)server->nports
-			   : o->port != asks->relative_target_port)
+	if (ports ? !dev_ports_have(ports, o->port)
+		  : o->port != asks->relative_target_port)
 		return bad_list(w, 18);
 	if (o->port == asks->relative_target_port &&
 	    !strcmp(o->names[0], asks->initiator_port))

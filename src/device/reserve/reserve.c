@@ -24,13 +24,13 @@ void rsv_op_free(struct rsv_op *op)
 
 /* ---- putting a change in force: on each worker ---- */
 
-static void notify_nexus(const struct rsv_op *op, struct dev_nexus *n)
+static void notify_nexus(const struct rsv_op *op, struct dev_itl *itl)
 {
+	const struct dev_nexus *n = itl->nexus;
 	int i = n == op->u.nexus ? -1 : rsv_find_nexus(op->old, n);
 
 	if (i >= 0 && op->attention[i])
-		dev_attention_set(n, op->u.lu->cfg.lun,
-				  (enum dev_ua)(op->attention[i] - 1));
+		dev_attention_set(itl, (enum dev_ua)(op->attention[i] - 1));
 }
 
 void rsv_visit(struct dev_change *c, unsigned worker)
@@ -41,11 +41,11 @@ void rsv_visit(struct dev_change *c, unsigned worker)
 	if (op->next)
 		lu->rsv[worker] = op->next;
 	dev_aca_visit(&op->u, worker);
-	list_for_each(it, &lu->server->nexuses[worker]) {
-		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+	list_for_each(it, &lu->lanes[worker].itls) {
+		struct dev_itl *i = list_entry(it, struct dev_itl, link);
 
-		notify_nexus(op, n);
-		n->itl[lu->cfg.lun].denied = rsv_denied(lu->rsv[worker], n);
+		notify_nexus(op, i);
+		i->denied = rsv_denied(lu->rsv[worker], i->nexus);
 	}
 	dev_lu_changed(lu);
 	dev_lu_change_abort(&op->u, worker);
@@ -311,7 +311,7 @@ static bool is_exempt(const uint8_t *cdb)
  * similar commands already. */
 bool dev_denied_by_loss(const struct dev_task *t)
 {
-	if (!(t->nexus->itl[t->lu->cfg.lun].denied & RSV_LOST))
+	if (!(t->begun.itl->denied & RSV_LOST))
 		return false;
 	if (t->row->op == SCSI_START_STOP_UNIT)
 		return (t->cdb[4] & 0xf1) != 0x01;
@@ -322,9 +322,8 @@ bool dev_denied(const struct dev_task *t)
 {
 	unsigned columns = t->row->flags & RSV_ALL;
 
-	return columns && dev_denied_at(t->nexus, t->lu, columns) &&
-	       !(t->nexus->itl[t->lu->cfg.lun].denied & RSV_LOST) &&
-	       !is_exempt(t->cdb);
+	return columns && dev_denied_at(t->begun.itl, columns) &&
+	       !(t->begun.itl->denied & RSV_LOST) && !is_exempt(t->cdb);
 }
 
 /* ---- units and nexuses ---- */
@@ -335,17 +334,21 @@ void dev_lu_reservations_init(struct dev_lu *lu)
 		lu->rsv[w] = &rsv_none;
 }
 
+void rsv_set_first(struct dev_lu *lu, const struct rsv_state *s)
+{
+	rsv_free(lu->rsv[DEV_HOME]);
+	for (unsigned w = 0; w < DEV_MAX_WORKERS; w++)
+		lu->rsv[w] = s;
+}
+
 int rsv_restore(struct dev_lu *lu, const uint8_t *data, size_t len)
 {
 	struct rsv_state *s;
 	int err = rsv_decode(data, len, lu->bs->uuid, &s);
 
-	if (err)
-		return err;
-	rsv_free(lu->rsv[DEV_HOME]);
-	for (unsigned w = 0; w < DEV_MAX_WORKERS; w++)
-		lu->rsv[w] = s;
-	return 0;
+	if (!err)
+		rsv_set_first(lu, s);
+	return err;
 }
 
 void dev_lu_lose_reservations(struct dev_lu *lu)
@@ -354,9 +357,9 @@ void dev_lu_lose_reservations(struct dev_lu *lu)
 		lu->rsv[w] = &rsv_lost;
 }
 
-void dev_nexus_reservations_init(struct dev_nexus *n, const struct dev_lu *lu)
+void dev_itl_reservations_init(struct dev_itl *i)
 {
-	n->itl[lu->cfg.lun].denied = rsv_denied(lu->rsv[n->cfg.worker], n);
+	i->denied = rsv_denied(i->lu->rsv[i->nexus->cfg.worker], i->nexus);
 }
 
 /* All workers have ended, so the change never comes into force: rsv_forget frees it. */

@@ -127,6 +127,9 @@ bool rsv_keeps(const struct dev_lu *lu);
 
 /* ---- reserve.c ---- */
 
+/* rsv_set_first puts s, which the unit then owns, in force before the first
+ * nexus. */
+void rsv_set_first(struct dev_lu *lu, const struct rsv_state *s);
 /* rsv_restore: the part of dev_lu_restore; codes as rsv_decode's. */
 int rsv_restore(struct dev_lu *lu, const uint8_t *data, size_t len);
 
@@ -158,11 +161,11 @@ const struct rsv_state *rsv_now(const struct dev_task *t);
 /* ---- reserve.c: for begin and execute ---- */
 
 /* dev_lu_reservations_init gives a new unit no reservations, and
- * dev_lu_reservations_fini frees its snapshot; dev_nexus_reservations_init sets the
- * accesses that the reservations of lu deny to the new nexus. */
+ * dev_lu_reservations_fini frees its snapshot; dev_itl_reservations_init sets the
+ * accesses that the reservations of the unit deny to the new I_T_L nexus. */
 void dev_lu_reservations_init(struct dev_lu *lu);
 void dev_lu_reservations_fini(struct dev_lu *lu);
-void dev_nexus_reservations_init(struct dev_nexus *n, const struct dev_lu *lu);
+void dev_itl_reservations_init(struct dev_itl *i);
 /* dev_denied: whether a reservation of another nexus denies the command.
  * dev_denied_by_loss: whether the command is denied because the reservations are
  * lost (dev_lu_lose_reservations). */

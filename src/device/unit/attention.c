@@ -4,13 +4,15 @@
 #include <stdlib.h>
 
 #include "device/unit/attention.h"
+#include "device/unit/itl.h"
+#include "device/unit/lu_life.h"
 
-void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua)
+void dev_attention_set(struct dev_itl *i, enum dev_ua ua)
 {
 	/* POWER ON replaces all other attentions (SAM-5 §6.2). */
 	if (ua == UA_POWER_ON)
-		n->itl[lun].attention = 0;
-	n->itl[lun].attention |= BIT(ua);
+		i->attention = 0;
+	i->attention |= BIT(ua);
 }
 
 static const uint16_t asc[UA_COUNT] = {
@@ -30,6 +32,7 @@ static const uint16_t asc[UA_COUNT] = {
 	[UA_PRIORITY_CHANGED] = ASC_PRIORITY_CHANGED,
 	[UA_DEVICE_IDENTIFIER] = ASC_DEVICE_IDENTIFIER_CHANGED,
 	[UA_MEDIUM_CHANGED] = ASC_MEDIUM_MAY_HAVE_CHANGED,
+	[UA_INQUIRY_CHANGED] = ASC_INQUIRY_CHANGED,
 	[UA_LOG_CHANGED] = ASC_LOG_PARAMETERS_CHANGED,
 };
 
@@ -39,68 +42,63 @@ static unsigned first(uint32_t attention)
 	return (unsigned)__builtin_ctz(attention);
 }
 
-static uint16_t asc_of(const struct dev_nexus *n, uint16_t lun)
+static uint16_t asc_of(const struct dev_itl *i)
 {
-	unsigned ua = first(n->itl[lun].attention);
+	unsigned ua = first(i->attention);
 
 	if (ua == UA_OF_DEVICE)
-		return __atomic_load_n(
-			&dev_lu_get(n->server, lun)->pass.attention,
-			__ATOMIC_RELAXED);
+		return __atomic_load_n(&i->lu->pass.attention,
+				       __ATOMIC_RELAXED);
 	return asc[ua];
 }
 
-unsigned dev_attention_take(struct dev_nexus *n, uint16_t lun,
-			    struct scsi_sense *s)
+unsigned dev_attention_take(struct dev_itl *i, struct scsi_sense *s)
 {
-	uint32_t attention = n->itl[lun].attention;
+	uint32_t attention = i->attention;
 
 	if (!attention)
 		return 0;
 	*s = (struct scsi_sense){ .key = SENSE_UNIT_ATTENTION,
-				  .asc = asc_of(n, lun) };
+				  .asc = asc_of(i) };
 	if (first(attention) == UA_SOFT_THRESHOLD) {
 		s->has_info = true; /* which one: SBC-3 §4.7.3.7.6 */
 		s->info = DEV_THRESHOLD_AT;
 	}
-	n->itl[lun].attention &= ~BIT(first(attention));
+	i->attention &= ~BIT(first(attention));
 	return 1 + first(attention);
 }
 
 void dev_attention_put_back(struct dev_task *t)
 {
 	if (t->begun.attention)
-		t->nexus->itl[t->lu->cfg.lun].attention |=
-			BIT(t->begun.attention - 1u);
+		t->begun.itl->attention |= BIT(t->begun.attention - 1u);
 	t->begun.attention = 0;
 }
 
-void dev_nexus_commands_cleared(struct dev_nexus *n, uint64_t lun)
+void dev_nexus_commands_cleared(struct dev_nexus *n, const struct dev_lu *lu)
 {
-	uint16_t l;
+	struct dev_itl *i = dev_itl_of(n, lu);
 
-	if (!dev_lun_decode(lun, &l) && dev_lu_get(n->server, l))
-		dev_attention_set(n, l, UA_COMMANDS_CLEARED);
+	if (i)
+		dev_attention_set(i, UA_COMMANDS_CLEARED);
 }
 
 bool dev_nexus_attention(const struct dev_nexus *n, uint64_t lun,
 			 uint8_t info[3])
 {
-	uint32_t attention;
-	uint16_t l;
+	const struct dev_itl *i = dev_itl_find(n, lun);
+	uint32_t attention = i ? i->attention : 0;
 
-	if (dev_lun_decode(lun, &l) || !dev_lu_get(n->server, l) ||
-	    !n->itl[l].attention)
+	if (!attention)
 		return false;
-	attention = n->itl[l].attention;
 	/* UADE DEPTH: one, or more; then the sense key */
 	info[0] = attention & (attention - 1) ? 0x20 : 0x10;
 	info[0] |= SENSE_UNIT_ATTENTION;
-	put_be16(info + 1, asc_of(n, l));
+	put_be16(info + 1, asc_of(i));
 	return true;
 }
 
-/* ---- to every nexus of every worker ---- */
+/* ---- to every nexus of a unit, on every worker ---- */
 
 struct nexus_visit {
 	struct dev_round round;
@@ -117,10 +115,10 @@ static void visit_worker(struct dev_round *r, unsigned worker)
 	const struct nexus_visit *k =
 		container_of(r, struct nexus_visit, round);
 
-	list_for_each(it, &k->lu->server->nexuses[worker]) {
-		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+	list_for_each(it, &k->lu->lanes[worker].itls) {
+		struct dev_itl *i = list_entry(it, struct dev_itl, link);
 
-		k->visit(n, k->lu, k->what, n == k->except);
+		k->visit(i, k->what, i->nexus == k->except);
 	}
 	dev_round_next(r);
 }
@@ -131,6 +129,7 @@ static void visited_all(struct dev_round *r)
 	struct dev_task *t = k->task;
 	void (*then)(struct dev_task * task) = k->then;
 
+	dev_lu_release(k->lu);
 	free(k);
 	if (t)
 		then(t);
@@ -154,15 +153,15 @@ bool dev_visit_nexuses(struct dev_lu *lu, unsigned here,
 				   .what = what,
 				   .task = t,
 				   .then = then };
+	dev_lu_hold(lu);
 	dev_round_start(&k->round, here);
 	return true;
 }
 
-static void set_one(struct dev_nexus *n, const struct dev_lu *lu, unsigned ua,
-		    bool is_except)
+static void set_one(struct dev_itl *i, unsigned ua, bool is_except)
 {
 	if (!is_except)
-		dev_attention_set(n, lu->cfg.lun, (enum dev_ua)ua);
+		dev_attention_set(i, (enum dev_ua)ua);
 }
 
 /* False: no memory: the unit attention is lost. */

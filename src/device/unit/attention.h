@@ -25,17 +25,17 @@ enum dev_ua {
 	UA_DEVICE_IDENTIFIER,
 	UA_MEDIUM_CHANGED,
 	UA_LOG_CHANGED,
+	UA_INQUIRY_CHANGED,
 	UA_OF_DEVICE, /* the latest attention of a SCSI device (pass.c) */
 	UA_COUNT,
 };
 
 /*
- * dev_visit_nexuses calls visit for every nexus of lu's server, on its worker; after
+ * dev_visit_nexuses calls visit for every nexus that has lu, on its worker; after
  * the last one calls then(t), if t is not NULL. False: no memory, no nexus was
  * visited.
  */
-typedef void dev_visit(struct dev_nexus *n, const struct dev_lu *lu,
-		       unsigned what, bool is_except);
+typedef void dev_visit(struct dev_itl *i, unsigned what, bool is_except);
 bool dev_visit_nexuses(struct dev_lu *lu, unsigned here,
 		       const struct dev_nexus *except, dev_visit *visit,
 		       unsigned what, struct dev_task *t,
@@ -51,12 +51,11 @@ void dev_attention_others(struct dev_task *t, enum dev_ua ua,
  * No memory: the attention is lost. */
 void dev_attention_unit(struct dev_lu *lu, unsigned worker,
 			const struct dev_nexus *except, enum dev_ua ua);
-/* dev_attention_set establishes ua for n at one unit. On n's worker. */
-void dev_attention_set(struct dev_nexus *n, uint16_t lun, enum dev_ua ua);
+/* dev_attention_set establishes ua for a nexus at one unit. On its worker. */
+void dev_attention_set(struct dev_itl *i, enum dev_ua ua);
 /* dev_attention_take clears the first pending unit attention and fills *s; returns
  * 1 + enum dev_ua; 0: none is pending. */
-unsigned dev_attention_take(struct dev_nexus *n, uint16_t lun,
-			    struct scsi_sense *s);
+unsigned dev_attention_take(struct dev_itl *i, struct scsi_sense *s);
 /* dev_attention_put_back makes the attention pending again that t, now aborted, had
  * taken. */
 void dev_attention_put_back(struct dev_task *t);

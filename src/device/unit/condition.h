@@ -68,15 +68,14 @@ size_t dev_power_page(const struct dev_task *t, uint8_t *p);
 
 /* ---- prevent.c ---- */
 
-/* dev_prevent sets whether n prevents medium removal; on n's worker. persists: the
- * persistent prevention of MMC-6. */
-void dev_prevent(struct dev_nexus *n, struct dev_lu *lu, bool persists,
-		 bool on);
+/* dev_prevent sets whether a nexus prevents medium removal; on its worker. persists:
+ * the persistent prevention of MMC-6. */
+void dev_prevent(struct dev_itl *i, bool persists, bool on);
 /* dev_is_prevented returns whether START STOP UNIT must not eject. */
 bool dev_is_prevented(const struct dev_lu *lu);
 /* dev_removal_reset ends all preventions of lu; dev_removal_nexus_gone ends those of
- * n. */
+ * one nexus there. */
 void dev_removal_reset(struct dev_lu *lu);
-void dev_removal_nexus_gone(struct dev_nexus *n);
+void dev_removal_nexus_gone(struct dev_itl *i);
 
 #endif

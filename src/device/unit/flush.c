@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/crc32c.h"
+#include "device/unit/itl.h"
 
 #define REPEAT_MS  250u
 #define REPEAT_MAX 16u
@@ -32,9 +33,15 @@ static bool is_judged(const struct dev_task *t, const struct dev_lu *lu)
 	       !t->copy;
 }
 
+/* The nexus may lose a unit while its copy writes there: then no flush of the nexus
+ * will report the writes, and NULL is returned. */
 static struct dev_unflushed *unflushed_of(const struct dev_task *t)
 {
-	return &t->nexus->itl[t->io.lu->cfg.lun].unflushed;
+	struct dev_itl *i = t->begun.itl;
+
+	if (i->lu != t->io.lu) /* of a copy */
+		i = dev_itl_of(t->nexus, t->io.lu);
+	return i ? &i->unflushed : NULL;
 }
 
 static uint32_t load(const uint32_t *p)
@@ -100,16 +107,13 @@ static void depart_from(struct dev_lu *lu, uint64_t key, uint32_t failures)
 			 key | failures, __ATOMIC_RELEASE);
 }
 
-void dev_flush_depart(struct dev_nexus *n)
+void dev_flush_depart(const struct dev_itl *i)
 {
-	for (unsigned lun = 0; lun < DEV_MAX_LUNS; lun++) {
-		const struct dev_unflushed *u = &n->itl[lun].unflushed;
-		struct dev_lu *lu = n->server->lus[lun];
+	const struct dev_unflushed *u = &i->unflushed;
 
-		if (lu && (u->wrote || u->lost))
-			depart_from(lu, departed_key(n),
-				    u->lost ? u->failures - 1 : u->failures);
-	}
+	if (u->wrote || u->lost)
+		depart_from(i->lu, departed_key(i->nexus),
+			    u->lost ? u->failures - 1 : u->failures);
 }
 
 /* A new session takes over the writes of the last session of its initiator port. */
@@ -187,6 +191,8 @@ static void note_write(struct dev_task *t)
 	struct dev_unflushed *u = unflushed_of(t);
 	struct dev_lu *lu = t->io.lu;
 
+	if (!u)
+		return;
 	renew(u, bs_flush_failures(lu->bs));
 	if (t->io.failures == u->failures)
 		u->wrote = u->flushes + 1;

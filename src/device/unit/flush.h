@@ -18,8 +18,8 @@ void dev_flush_begin(struct dev_task *t, struct dev_lu *lu);
 /* dev_flush_end notes the end of t->req and returns the result for t: the result of
  * the backstore, or ERR_UNFLUSHED. */
 int dev_flush_end(struct dev_task *t);
-/* dev_flush_depart stores the writes of n that may not be durable, because the
- * initiator may log in again and flush. No task of n is left. */
-void dev_flush_depart(struct dev_nexus *n);
+/* dev_flush_depart stores the writes of a nexus to one unit that may not be durable,
+ * because the initiator may log in again and flush. No task of both is left. */
+void dev_flush_depart(const struct dev_itl *i);
 
 #endif

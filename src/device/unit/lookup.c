@@ -5,12 +5,17 @@
 
 struct dev_lu *dev_lu_get(struct dev_server *s, uint16_t lun)
 {
-	return lun < DEV_MAX_LUNS ? s->lus[lun] : NULL;
+	return lun < DEV_MAX_LUNS ? lun_table_get(&s->lus, lun) : NULL;
 }
 
-struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun)
+struct dev_lu *dev_lu_from(struct dev_server *s, unsigned lun)
 {
-	return dev_lu_get(n->server, lun);
+	return lun_table_from(&s->lus, lun);
+}
+
+struct dev_lu *dev_lu_after(const struct dev_lu *lu)
+{
+	return dev_lu_from(lu->server, lu->cfg.lun + 1u);
 }
 
 enum dev_type dev_lu_type(const struct dev_lu *lu)
@@ -38,11 +43,6 @@ const char *dev_lu_store_name(const struct dev_lu *lu)
 	return dev_is_cd(lu) ? NULL : lu->bs->name;
 }
 
-bool dev_write_protected(const struct dev_lu *lu)
-{
-	return lu->read_only || DEV_CTL(lu, swp);
-}
-
 bool dev_has_groups(const struct dev_lu *lu)
 {
 	return lu->server->has_groups;
@@ -58,10 +58,9 @@ bool dev_keeps(const struct dev_lu *lu)
 	return lu->kept != NULL;
 }
 
-bool dev_denied_at(const struct dev_nexus *n, const struct dev_lu *lu,
-		   unsigned columns)
+bool dev_denied_at(const struct dev_itl *i, unsigned columns)
 {
-	return (n->itl[lu->cfg.lun].denied & columns & RSV_ALL) != 0;
+	return (i->denied & columns & RSV_ALL) != 0;
 }
 
 /* ---- logical unit numbers, SAM-5 §4.7: one level, peripheral (00b) or flat (01b) ---- */
@@ -88,5 +87,6 @@ int dev_lun_decode(uint64_t wire, uint16_t *lun)
 
 uint64_t dev_lun_encode(uint16_t lun)
 {
-	return (uint64_t)lun << 48;
+	/* SAM-5 §4.7.7.3: flat space addressing for a LUN above 255 only */
+	return (uint64_t)(lun < 256 ? lun : 0x4000 | lun) << 48;
 }

@@ -48,7 +48,11 @@ bool dev_lu_change_bounces(struct dev_change *c,
 
 static void one_is_gone(struct dev_lu_change *u)
 {
-	if (--u->pending == 0)
+	if (--u->pending)
+		return;
+	if (u->aborted)
+		u->aborted(u, u->change.round.at);
+	else
 		dev_round_next(&u->change.round);
 }
 
@@ -63,18 +67,20 @@ void dev_nexus_tasks_gone(struct dev_nexus *n)
 
 static void mark_due(const struct dev_lu_change *u, unsigned worker)
 {
-	list_for_each(it, &u->lu->server->nexuses[worker]) {
-		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+	list_for_each(it, &u->lu->lanes[worker].itls) {
+		struct dev_nexus *n =
+			list_entry(it, struct dev_itl, link)->nexus;
 
 		n->abort_due = u->aborts && dev_lu_change_is_due(u, n);
 	}
 }
 
 /* next_due returns a nexus of this worker whose tasks u has not aborted; NULL: none. */
-static struct dev_nexus *next_due(struct dev_server *s, unsigned worker)
+static struct dev_nexus *next_due(const struct dev_lu *lu, unsigned worker)
 {
-	list_for_each(it, &s->nexuses[worker]) {
-		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
+	list_for_each(it, &lu->lanes[worker].itls) {
+		struct dev_nexus *n =
+			list_entry(it, struct dev_itl, link)->nexus;
 
 		if (n->abort_due)
 			return n;
@@ -89,13 +95,13 @@ void dev_lu_change_abort(struct dev_lu_change *u, unsigned worker)
 
 	mark_due(u, worker);
 	u->pending = 1;
-	while ((n = next_due(u->lu->server, worker))) {
+	while ((n = next_due(u->lu, worker))) {
 		n->abort_due = false;
 		if (!n->cfg.abort_tasks)
 			continue;
 		n->aborting = u;
 		u->pending++;
-		n->cfg.abort_tasks(n->cfg.arg, dev_lun_encode(u->lu->cfg.lun),
+		n->cfg.abort_tasks(n->cfg.arg, u->lu,
 				   n == u->nexus ? u->task : NULL);
 	}
 	one_is_gone(u);

@@ -42,6 +42,9 @@ struct dev_lu_change {
 	enum dev_aca_change aca;
 	bool aca_of_all;  /* ACAs of task sets of one nexus are cleared */
 	unsigned pending; /* nexuses of the visited worker with tasks left */
+	/* Ends the visit of a worker after the aborts; NULL: nothing is left to
+	 * do. */
+	void (*aborted)(struct dev_lu_change *u, unsigned worker);
 };
 
 /* dev_lu_change_of returns the change of a unit that embeds c. */

@@ -49,6 +49,9 @@ static uint64_t data_in_len(const struct dev_task *t)
 		return MIN(t->edtl.in, t->nexus->server->max_transfer);
 	if (t->row->dir != DIR_IN)
 		return 0;
+	if (t->row->op == SCSI_REPORT_LUNS)
+		return MIN(MAX(t->edtl.in, DEV_PARAM_MAX),
+			   8u + 8u * DEV_MAX_LUNS);
 	if (!(t->row->flags & CMD_TOUCHES) || !t->blocks)
 		return DEV_PARAM_MAX;
 	block = dev_wire_block(t);

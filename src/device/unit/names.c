@@ -4,14 +4,17 @@
 
 #include <string.h>
 
+#include "device/unit/settings.h"
+
 static const char hex[] = "0123456789abcdef";
 
 size_t dev_serial(const struct dev_lu *lu, char out[37])
 {
-	size_t n = strlen(lu->cfg.serial);
+	const char *serial = dev_names_of(lu)->serial;
+	size_t n = strlen(serial);
 
 	if (n) {
-		memcpy(out, lu->cfg.serial, n);
+		memcpy(out, serial, n);
 		return n;
 	}
 	for (n = 0; n < 16; n++) {
@@ -39,12 +42,13 @@ uint8_t *dev_put_naa(const struct dev_lu *lu, uint8_t *p)
 
 uint8_t *dev_put_t10(const struct dev_lu *lu, uint8_t *p)
 {
+	const char *vendor = dev_names_of(lu)->vendor;
 	size_t n;
 
+	if (!*vendor)
+		vendor = "OPENISER";
 	memset(p + 4, ' ', 8);
-	memcpy(p + 4, lu->cfg.vendor[0] ? lu->cfg.vendor : "OPENISER",
-	       MIN(strlen(lu->cfg.vendor[0] ? lu->cfg.vendor : "OPENISER"),
-		   (size_t)8));
+	memcpy(p + 4, vendor, MIN(strlen(vendor), (size_t)8));
 	n = dev_serial(lu, (char *)p + 12);
 	return dev_put_designator(p, CODE_ASCII, ASSOC_LU | 0x1, 8 + n);
 }

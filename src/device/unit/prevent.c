@@ -5,6 +5,7 @@
  * new generation, which ends all preventions.
  */
 #include "device/unit/condition.h"
+#include "device/unit/itl.h"
 
 static uint32_t generation(uint64_t preventions)
 {
@@ -18,15 +19,15 @@ struct prevention {
 	uint64_t *all;
 };
 
-static struct prevention plain(struct dev_nexus *n, struct dev_lu *lu)
+static struct prevention plain(struct dev_itl *i, struct dev_lu *lu)
 {
-	return (struct prevention){ n ? &n->itl[lu->cfg.lun].prevents : NULL,
+	return (struct prevention){ i ? &i->prevents : NULL,
 				    &lu->prevented.ordinary };
 }
 
-static struct prevention persistent(struct dev_nexus *n, struct dev_lu *lu)
+static struct prevention persistent(struct dev_itl *i, struct dev_lu *lu)
 {
-	return (struct prevention){ n ? &n->itl[lu->cfg.lun].persists : NULL,
+	return (struct prevention){ i ? &i->persists : NULL,
 				    &lu->prevented.persistent };
 }
 
@@ -76,9 +77,9 @@ static void reset_prevention(struct prevention p)
 		;
 }
 
-void dev_prevent(struct dev_nexus *n, struct dev_lu *lu, bool persists, bool on)
+void dev_prevent(struct dev_itl *i, bool persists, bool on)
 {
-	set_prevention(persists ? persistent(n, lu) : plain(n, lu), on);
+	set_prevention(persists ? persistent(i, i->lu) : plain(i, i->lu), on);
 }
 
 void dev_removal_reset(struct dev_lu *lu)
@@ -87,15 +88,10 @@ void dev_removal_reset(struct dev_lu *lu)
 	reset_prevention(persistent(NULL, lu));
 }
 
-void dev_removal_nexus_gone(struct dev_nexus *n)
+void dev_removal_nexus_gone(struct dev_itl *i)
 {
-	for (unsigned i = 0; i < n->server->nunits; i++) {
-		struct dev_lu *lu = n->server->units[i];
-		const struct dev_itl *itl = &n->itl[lu->cfg.lun];
-
-		if (itl->prevents)
-			set_prevention(plain(n, lu), false);
-		if (itl->persists)
-			set_prevention(persistent(n, lu), false);
-	}
+	if (i->prevents)
+		set_prevention(plain(i, i->lu), false);
+	if (i->persists)
+		set_prevention(persistent(i, i->lu), false);
 }

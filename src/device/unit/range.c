@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/unit/lu_life.h"
 #include "device/unit/range.h"
 
 /* A fence in one lane. */
@@ -78,6 +79,8 @@ int dev_lanes_init(struct dev_lu *lu)
 		list_init(&lu->lanes[i].fences);
 		list_init(&lu->lanes[i].tokens);
 		list_init(&lu->lanes[i].priorities);
+		list_init(&lu->lanes[i].itls);
+		list_init(&lu->lanes[i].pace.waiting);
 	}
 	list_init(&lu->fence_queue);
 	return 0;
@@ -205,8 +208,10 @@ static void part_is_gone(struct dev_msg *m)
 {
 	struct dev_fence *f = container_of(m, struct fence_part, msg)->fence;
 
-	if (--f->pending == 0)
-		free(f);
+	if (--f->pending)
+		return;
+	dev_lu_release(f->lu);
+	free(f);
 }
 
 /* ---- lanes: fences are set and removed ---- */
@@ -297,6 +302,7 @@ static int ask(struct dev_range *r)
 		list_init(&f->parts[i].link);
 	}
 	r->fence = f;
+	dev_lu_hold(r->lu);
 	if (home(r->lu) == r->worker)
 		asked(&f->msg);
 	else

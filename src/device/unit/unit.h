@@ -11,12 +11,11 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "device/device.h"
+#include "device/unit/lun_table.h"
 #include "scsi/cdb.h"
 #include "scsi/sense.h"
 
-#define DEV_MAX_LUNS	256
 #define DEV_MAX_WORKERS 64
-#define DEV_MAX_PORTS	65535u
 #define DEV_PARAM_MAX	8192 /* bytes of parameter data of one command */
 #define DEV_CHUNK	(256u << 10) /* of commands that work in steps */
 
@@ -42,7 +41,8 @@ enum dev_copy_kind {
 struct dev_copy {
 	enum dev_copy_state state;
 	enum dev_copy_kind kind;
-	uint16_t lun; /* of the unit that got the command */
+	/* the unit that got the command; compared only */
+	const struct dev_lu *lu;
 	bool discard; /* the initiator asked for no report */
 	bool partial; /* the token had fewer blocks than the ranges */
 	uint8_t sa;   /* service action of the command */
@@ -79,7 +79,7 @@ struct dev_unflushed {
 };
 
 /*
- * An I_T_L nexus: what a nexus has at one unit. The worker of the nexus reads
+ * An I_T_L nexus: what a nexus has at one unit (itl.h). The worker of the nexus reads
  * and writes it. READ and WRITE use the first members.
  */
 struct dev_itl {
@@ -89,8 +89,20 @@ struct dev_itl {
 	uint8_t aca;	     /* the ACA that blocks its tasks; aca.c */
 	uint8_t priority;    /* by SET PRIORITY; 0: the unit's initial one */
 	uint8_t media_event; /* enum cd_event; medium.c */
-	uint32_t prevents;   /* medium removal: generation + 1; prevent.c */
-	uint32_t persists;   /* the same of MMC-6's persistent kind */
+	bool read_only;	     /* for this nexus */
+	uint16_t lun;	     /* by which the nexus knows the unit */
+	struct dev_lu *lu;
+	struct dev_nexus *nexus;
+	struct list link; /* dev_lane.itls, or dev_nexus.left */
+	/* After the nexus lost the unit, this stays until no task and no copy of
+	 * the nexus uses the unit, and until its reservation is released. */
+	uint32_t users; /* tasks that have begun and not ended */
+	bool has_left, is_released;
+	uint64_t left_age; /* dev_nexus.copies_begun at that time */
+	/* while a new map is being compared: i stays, read-only or not */
+	bool stays, stays_read_only;
+	uint32_t prevents; /* medium removal: generation + 1; prevent.c */
+	uint32_t persists; /* the same of MMC-6's persistent kind */
 	struct dev_unflushed unflushed;
 };
 
@@ -101,7 +113,18 @@ struct dev_nexus {
 	uint16_t echo_len;
 	uint64_t copies_begun;
 	struct dev_nexus_config cfg;
-	struct dev_itl itl[DEV_MAX_LUNS];
+	const struct dev_ports *ports; /* of its target; NULL: not known yet */
+	struct dev_map *map;   /* counted; NULL: every unit, by its number */
+	struct lun_table itls; /* struct dev_itl by LUN */
+	struct list left;      /* struct dev_itl of units that it has lost */
+	/* dev_nexus_set_map in progress */
+	struct {
+		struct dev_map *next; /* counted */
+		void (*done)(void *arg);
+		void *arg;
+		struct dev_msg retry;
+		bool is_retrying; /* `retry` is posted */
+	} mapping;
 	struct list link;	   /* dev_server.nexuses[worker] */
 	enum dev_access access;	   /* of its target port; alua.c */
 	struct share_owner memory; /* what its commands hold; memory.c */
@@ -117,7 +140,7 @@ struct dev_nexus {
 	struct dev_lu_change *aborting; /* waits until they are aborted */
 	/* nexus.c: the end of the nexus */
 	struct rsv_op *parting; /* releases what RESERVE reserved */
-	bool is_parting;
+	bool is_parting, has_parted;
 	void (*parted)(void *arg);
 	void *parted_arg;
 };
@@ -145,6 +168,13 @@ struct dev_lane {
 	uint64_t since_probe;	/* bytes written; see provisioning.c */
 	struct list tokens;	/* struct dev_token_part; tokens.h */
 	struct list priorities; /* struct assigned of priority.c */
+	struct list itls;	/* dev_itl: the nexuses that have the unit */
+	/* tasks that wait because of a limit, and their timer; rate.c */
+	struct {
+		struct list waiting;
+		struct dev_msg msg;
+		struct dev_lu *lu; /* while the timer is set */
+	} pace;
 	/* the nexus whose ACA blocks all others, or NULL; only compared (aca.c) */
 	const struct dev_nexus *faulted;
 };
@@ -193,6 +223,30 @@ struct dev_control {
 struct dev_generation {
 	uint32_t now, before;
 	uint8_t policy;
+};
+
+/*
+ * A visit to every worker in turn: visit runs on each worker and calls
+ * dev_round_next there, at once or later; done runs on the worker that began.
+ */
+struct dev_round {
+	struct dev_msg msg;
+	struct dev_server *server;
+	unsigned at, from;
+	void (*visit)(struct dev_round *r, unsigned worker);
+	void (*done)(struct dev_round *r);
+};
+
+/* A limit of a unit, in use by all workers, atomic; rate.c. */
+struct dev_rate {
+	int64_t per_second; /* 0: no limit */
+	xtime burst, due;
+};
+
+/* What INQUIRY reports of a unit. Immutable. */
+struct dev_names {
+	char vendor[9], product[17], revision[5];
+	char serial[37];
 };
 
 struct dev_lu {
@@ -247,8 +301,24 @@ struct dev_lu {
 	uint64_t blocks;
 	uint32_t block_size;
 	unsigned block_shift;
-	bool read_only;
+	/* what dev_lu_configure changes, atomic; settings.h */
+	struct {
+		bool read_only, rotational, write_through;
+		const struct dev_names *names;
+		struct dev_rate ops, bytes;
+		struct settings_change *change; /* in progress, on worker 0 */
+	} settings;
 	uint8_t protection; /* type 1, 2, 3; 0: none. DEV_PROTECTION */
+	/* live.c, lu_life.c */
+	struct {
+		bool is_there; /* new nexuses without a map get it; atomic */
+		bool leaving;  /* dev_lu_remove was called; atomic */
+		unsigned refs; /* atomic */
+		struct dev_round arrival;
+		struct dev_msg gone; /* after the last reference */
+		struct removal *removal;
+		struct list link; /* dev_server.leaving */
+	} live;
 	const struct rsv_state
 		*rsv[DEV_MAX_WORKERS]; /* each read and written by its worker */
 };
@@ -286,41 +356,31 @@ struct dev_changes {
 struct dev_server {
 	struct dev_env env;
 	struct dev_memory memory[DEV_MAX_WORKERS];
-	uint32_t max_transfer; /* bytes */
-	struct dev_lu *lus[DEV_MAX_LUNS];
-	struct dev_lu *units[DEV_MAX_LUNS]; /* the same without gaps */
-	unsigned nunits;
+	uint32_t max_transfer;		      /* bytes */
+	struct lun_table lus;		      /* struct dev_lu by number */
 	struct list nexuses[DEV_MAX_WORKERS]; /* each used by its worker only */
+	bool has_opened;     /* a nexus was opened; live.c, atomic */
+	bool is_ending;	     /* dev_server_free was called */
+	struct list leaving; /* units that are being removed; worker 0 */
 	bool stopping;
 	unsigned nbackground;
-	uint16_t first_port; /* the first relative target port identifier */
-	unsigned nports;
+	uint32_t next_port; /* the next relative target port identifier */
+	uint32_t own_ports[65536 / 32]; /* bits by identifier; atomic */
+	struct dev_port *known_ports;	/* whose identifiers are reserved */
 	bool has_groups;
 	struct dev_changes alua_changes;
 	struct dev_alua *alua_first; /* until the first change */
 	const struct dev_alua *alua[DEV_MAX_WORKERS]; /* of each worker */
-	char (*ports)[256];
-	struct list closing[DEV_MAX_WORKERS]; /* nexuses that end */
-	struct dev_changes lu_changes;	      /* lu_change.h */
-	struct dev_changes keep_changes;      /* keep.c */
-	const struct dev_rows *const *rows;   /* NULL at the end; command.c */
+	struct dev_ports *ports;		      /* ports.h; atomic */
+	struct list closing[DEV_MAX_WORKERS];	      /* nexuses that end */
+	struct dev_changes lu_changes;		      /* lu_change.h */
+	struct dev_changes keep_changes;	      /* keep.c */
+	const struct dev_rows *const *rows; /* NULL at the end; command.c */
 	/* by operation code, those without service actions */
 	const struct dev_command *row_of[DEV_NTYPES][256];
 };
 
 /* ---- everywhere.c ---- */
-
-/*
- * A visit to every worker in turn: visit runs on each worker and calls
- * dev_round_next there, at once or later; done runs on the worker that began.
- */
-struct dev_round {
-	struct dev_msg msg;
-	struct dev_server *server;
-	unsigned at, from;
-	void (*visit)(struct dev_round *r, unsigned worker);
-	void (*done)(struct dev_round *r);
-};
 
 /* dev_round_start begins a visit on worker `here`. The caller has set server, visit
  * and done; r stays valid until done. */
@@ -334,12 +394,10 @@ void dev_round_go(struct dev_round *r, unsigned here, unsigned to,
 /* ---- lookup.c: what a unit is and has ---- */
 
 /* dev_denied_at: whether a reservation of another nexus denies commands with
- * these RSV_* columns to n. For commands that use other units than their own. */
-bool dev_denied_at(const struct dev_nexus *n, const struct dev_lu *lu,
-		   unsigned columns);
-/* dev_nexus_lu: the unit that the nexus knows as this LUN, or NULL. Commands
- * find all units but their own through this function. */
-struct dev_lu *dev_nexus_lu(const struct dev_nexus *n, uint16_t lun);
+ * these RSV_* columns to the nexus of i. */
+bool dev_denied_at(const struct dev_itl *i, unsigned columns);
+/* dev_lu_after returns the unit with the next higher number, or NULL. */
+struct dev_lu *dev_lu_after(const struct dev_lu *lu);
 
 /* dev_is_cd returns whether the unit is a CD/DVD device. */
 bool dev_is_cd(const struct dev_lu *lu);
@@ -349,8 +407,6 @@ static inline bool dev_access_is_active(enum dev_access state)
 {
 	return state <= DEV_ACCESS_NON_OPTIMIZED;
 }
-/* dev_write_protected returns whether the unit is read-only, or SWP is set. */
-bool dev_write_protected(const struct dev_lu *lu);
 /* dev_keeps returns whether the unit can persist a record. */
 bool dev_keeps(const struct dev_lu *lu);
 /* dev_has_type_2 returns whether the unit has protection type 2. */
@@ -359,10 +415,36 @@ bool dev_has_type_2(const struct dev_lu *lu);
 bool dev_has_groups(const struct dev_lu *lu);
 /* The offset of the only threshold in mode page 1Ch/02h. */
 #define DEV_THRESHOLD_AT 16u
+static inline bool dev_setting(const bool *p)
+{
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/* dev_is_read_only returns whether no nexus can write to the unit. */
+static inline bool dev_is_read_only(const struct dev_lu *lu)
+{
+	return dev_setting(&lu->settings.read_only);
+}
+
+/* dev_has_cache returns whether writes may be volatile at their end. */
+static inline bool dev_has_cache(const struct dev_lu *lu)
+{
+	return (lu->bs->caps & BS_CAP_WRITE_CACHE) &&
+	       !dev_setting(&lu->settings.write_through);
+}
+
+/* dev_writes_through returns whether each write has to be durable at its end: WCE is
+ * 0. */
+static inline bool dev_writes_through(const struct dev_lu *lu)
+{
+	return DEV_CTL(lu, write_through) ||
+	       dev_setting(&lu->settings.write_through);
+}
+
 /* Flags of a write: BS_FUA if its FUA bit asks for it, or WCE is 0. */
 static inline unsigned dev_fua(const struct dev_lu *lu, bool asked)
 {
-	return asked || DEV_CTL(lu, write_through) ? BS_FUA : 0;
+	return asked || dev_writes_through(lu) ? BS_FUA : 0;
 }
 
 /* ---- ending.c: how a command ends ---- */
@@ -377,6 +459,8 @@ struct dev_flow {
 	void (*ended)(struct dev_task *t);
 	/* The task set lets t run that had to wait (taskset.c). */
 	void (*enabled)(struct dev_task *t);
+	/* The limits of the unit let t run that had to wait (rate.c). */
+	void (*paced)(struct dev_task *t);
 	/* dev_task_execute was called while t waited for memory, which it has
 	 * now (memory.c). */
 	void (*execute)(struct dev_task *t);

@@ -22,7 +22,14 @@ static void identify(void *arg, const struct iscsi_login_id *id,
 	(void)id;
 	*v = (struct iscsi_login_verdict){ .tpgt = 1 };
 	if (*(const uint8_t *)arg & 2)
-		v->chap_in = v->chap_out = &secret;
+		v->chap_out = &secret;
+	v->chap = *(const uint8_t *)arg & 2;
+}
+
+static const struct iscsi_chap_secret *find_secret(void *arg, const char *name)
+{
+	(void)arg;
+	return strcmp(name, secret.name) ? NULL : &secret;
 }
 
 static uint16_t admit(void *arg, const struct iscsi_login_id *id,
@@ -53,6 +60,7 @@ static void set_up_config(struct iscsi_login_config *cfg, uint8_t *how)
 	cfg->header_digest_none_ok = cfg->data_digest_none_ok = true;
 	cfg->header_digest_crc_ok = cfg->data_digest_crc_ok = *how & 8;
 	cfg->identify = identify;
+	cfg->find_secret = find_secret;
 	cfg->admit = admit;
 	cfg->random = chance;
 	cfg->arg = how;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backstore/backstore.h"
+#include "target/directory.h"
 #include "target/target.h"
 
 #define BLOCKS	   64u
@@ -82,7 +83,11 @@ static inline void open_store(struct target_fixture *f)
 
 static inline void fixture_open(struct target_fixture *f)
 {
-	struct tgt_node_config node = { .name = "iqn.2026-01.org.example:disk" };
+	static const struct tgt_portal_group_config group = { .tag = 1 };
+	static const struct tgt_target_config target = {
+		.name = "iqn.2026-01.org.example:disk"
+	};
+	struct tgt_directory *d = tgt_directory_new();
 	struct tgt_config cfg;
 
 	memset(f, 0, sizeof(*f));
@@ -98,15 +103,19 @@ static inline void fixture_open(struct target_fixture *f)
 	f->server = dev_server_new(&cfg.env, 1u << 20);
 	require(f->server != NULL);
 	open_store(f);
-	node.server = f->server;
+	cfg.server = f->server;
 	f->tgt = tgt_new(&cfg);
-	require(f->tgt && tgt_node_add(f->tgt, &node) == 0);
+	require(f->tgt && d && tgt_portal_group_add(d, &group) == 0);
+	require(tgt_target_add(d, &target) == 0);
+	require(tgt_target_portal_group(d, 0, 0) == 0);
+	require(tgt_begin(f->tgt, d) == 0);
 }
 
 static inline void fixture_accept(struct target_fixture *f, struct dm_conn *dm)
 {
-	const struct tgt_conn_info info = { "192.0.2.9:1", "192.0.2.9",
-					    "192.0.2.1:3260" };
+	const struct tgt_conn_info info = { .peer = "192.0.2.9:1",
+					    .local = "192.0.2.9",
+					    .portal_group = 1 };
 
 	require(tgt_conn_accept(tgt_worker(f->tgt, 0), dm, &info, 0) == 0);
 }

@@ -449,6 +449,23 @@ iserd_killed() { # iserd_killed LUN...: kills iserd, and starts a new one 3 s la
 	sleep 3
 	iserd_at_far "$@"
 }
+# iserd_replaced LUN...: a new iserd takes over (--takeover); the old one ends in order
+iserd_replaced() {
+	rm -f /run/iserd.status
+	cp "$OUT/iserd.log" "$OUT/iserd.before.log"
+	iserd_at_far --takeover "$@" || return 1
+	wait_for 100 [ -s /run/iserd.status ] && [ "$(cat /run/iserd.status)" = 0 ] && rm /run/iserd.status
+}
+# replaced_session ADDRESS IQN INTERFACE: iserd is replaced three times under load
+replaced_session() {
+	iscsid_start
+	step login 60 kernel_login "$1" "$2" "$3" || return 1
+	for time in 1 2 3; do
+		dd if=/dev/zero of="$(kernel_disk)" bs=1M count=48 oflag=direct 2>/dev/null
+		step reconnect 150 trouble iserd_replaced --buffered /tmp/disk || return 1
+		figure "back-after-takeover-$time" "$(cat /run/back)" s
+	done
+}
 # ---- the persisted state of a unit, with sg3-utils and sdparm ----
 
 STATE='--buffered --state /run/state --alua 1:optimized:1 --alua 2:standby:2 --sanitize-rate 8M --allow-lost-reservations /run/disk.img'

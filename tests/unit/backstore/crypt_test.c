@@ -370,11 +370,36 @@ static void test_flags_reach_the_store(void **state)
 	bs_close(b);
 }
 
+/* Reads the first block into got. */
+static int read_on_other_worker(struct bs *b)
+{
+	struct test_req t = { .iov = { got, 512 },
+			      .req = { .op = BS_READ,
+				       .worker = 1,
+				       .len = 512,
+				       .done = test_req_done } };
+
+	t.req.data = bufv_of(&t.iov, 1);
+	bs_submit(b, &t.req);
+	return t.req.result;
+}
+
+static void test_each_worker_has_the_key(void **state)
+{
+	struct bs *b = encrypted(ram());
+
+	(void)state;
+	pattern(sent, 512, 4);
+	assert_int_equal(run(b, BS_WRITE, 0, 512, sent), 0);
+	assert_int_equal(read_on_other_worker(b), 0);
+	assert_memory_equal(got, sent, 512);
+	bs_close(b);
+}
+
 static void test_rekey_makes_old_data_unreadable(void **state)
 {
 	struct bs *b = encrypted(ram());
 	uint8_t next[BS_CRYPT_KEY];
-	struct test_req t;
 
 	(void)state;
 	pattern(sent, 8192, 4);
@@ -385,15 +410,8 @@ static void test_rekey_makes_old_data_unreadable(void **state)
 	assert_memory_equal(keeper.kept, next, sizeof(next));
 	assert_int_equal(run(b, BS_READ, 0, 8192, got), 0);
 	assert_false(has_in_common(got, sent, 8192));
-	/* on the other worker, too */
 	assert_int_equal(run(b, BS_WRITE, 0, 512, sent), 0);
-	t = (struct test_req){ .iov = { got, 512 },
-			       .req = { .op = BS_READ,
-					.worker = 1,
-					.len = 512,
-					.done = test_req_done } };
-	t.req.data = bufv_of(&t.iov, 1);
-	bs_submit(b, &t.req);
+	assert_int_equal(read_on_other_worker(b), 0);
 	assert_memory_equal(got, sent, 512);
 	bs_close(b);
 }
@@ -506,6 +524,7 @@ int main(void)
 		cmocka_unit_test(test_waits_for_a_bounce_buffer),
 		cmocka_unit_test(test_failures_come_up),
 		cmocka_unit_test(test_flags_reach_the_store),
+		cmocka_unit_test(test_each_worker_has_the_key),
 		cmocka_unit_test(test_rekey_makes_old_data_unreadable),
 		cmocka_unit_test(test_rekey_fails),
 		cmocka_unit_test(test_rekey_is_refused),

@@ -129,6 +129,7 @@ static void test_direct_by_what_the_kernel_says(void **state)
 		assert_int_equal(bsf_of(b)->direct,
 				 rows[k].align && !cfg.buffered);
 		assert_int_equal(direct, bsf_of(b)->direct);
+		assert_int_equal(!!(b->caps & BS_CAP_FUA), direct);
 		if (direct)
 			assert_int_equal(bsf_of(b)->mem_align, rows[k].align);
 		bs_close(b);

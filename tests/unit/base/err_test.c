@@ -65,8 +65,10 @@ static void test_why_is_cut_to_its_room(void **state)
 static enum trace_event heard;
 static char text[1200];
 
-static void hear(struct trace *t, enum trace_event e, const char *what)
+static void hear(struct trace *t, enum trace_event e,
+		 const struct trace_about *about, const char *what)
 {
+	(void)about;
 	(void)t;
 	heard = e;
 	snprintf(text, sizeof(text), "%s", what);

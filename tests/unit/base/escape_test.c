@@ -123,8 +123,10 @@ struct line {
 	char text[1100];
 };
 
-static void copy_line(struct trace *t, enum trace_event event, const char *text)
+static void copy_line(struct trace *t, enum trace_event event,
+		      const struct trace_about *about, const char *text)
 {
+	(void)about;
 	(void)event;
 	strcpy(((struct line *)t)->text, text);
 }

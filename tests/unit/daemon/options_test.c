@@ -39,7 +39,7 @@ static void test_options_defaults(void **state)
 	assert_string_equal(o.listen[0], "127.0.0.1:3260"); /* loopback */
 	assert_int_equal(strncmp(o.name, "iqn.", 4), 0);
 	assert_false(o.lun.read_only);
-	assert_int_equal(o.log, TRACE_LEVEL_NOTICE);
+	assert_int_equal(o.log.level, TRACE_LEVEL_NOTICE);
 }
 
 static void test_options_all(void **state)
@@ -58,7 +58,7 @@ static void test_options_all(void **state)
 	assert_true(o.lun.read_only);
 	assert_int_equal(o.io, IO_EPOLL);
 	assert_int_equal(o.lun.block_size, 4096);
-	assert_int_equal(o.spin_us, 20);
+	assert_int_equal(o.threads.spin_us, 20);
 	assert_int_equal(o.nluns, 2);
 }
 
@@ -294,7 +294,7 @@ static void test_schema_words_are_those_of_the_enums(void **state)
 		const char *name = trace_level_name((enum trace_level)i);
 
 		assert_true(PARSE(&o, &code, "serve", "--log", name, "x"));
-		assert_int_equal(o.log, i);
+		assert_int_equal(o.log.level, i);
 	}
 	assert_true(PARSE(&o, &code, "serve", "--io", "uring", "x"));
 	assert_int_equal(o.io, IO_URING);

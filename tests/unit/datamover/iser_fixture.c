@@ -189,10 +189,12 @@ static const struct dm_up_ops up_ops = {
 
 /* ---- the end under test ---- */
 
-static void emit(struct trace *t, enum trace_event event, const char *text)
+static void emit(struct trace *t, enum trace_event event,
+		 const struct trace_about *about, const char *text)
 {
 	struct fixture *r = container_of(t, struct fixture, trace);
 
+	(void)about;
 	if (event != TRACE_PROTOCOL)
 		return;
 	r->nlog++;

@@ -6,9 +6,11 @@ static struct raw r;
 static char lines[64][256];
 static unsigned nlines;
 
-static void emit(struct trace *t, enum trace_event event, const char *text)
+static void emit(struct trace *t, enum trace_event event,
+		 const struct trace_about *about, const char *text)
 {
 	(void)t;
+	(void)about;
 	assert_true(event == TRACE_PDU || event == TRACE_STATE);
 	assert_true(nlines < ARRAY_LEN(lines));
 	strncpy(lines[nlines++], text, sizeof(lines[0]) - 1);

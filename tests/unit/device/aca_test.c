@@ -129,7 +129,8 @@ static void test_any_check_condition_does(void **state)
 	const uint8_t cdb[16] = { SCSI_WRITE_10, [8] = 1, [9] = CONTROL_NACA };
 
 	(void)state;
-	dev_nexus_commands_cleared(three.i[A].nexus, 0);
+	dev_nexus_commands_cleared(three.i[A].nexus,
+				   dev_lu_get(three.server, 0));
 	tur_ends(A, S, NACA, SCSI_CHECK_CONDITION);
 	tur_ends(A, S, false, SCSI_ACA_ACTIVE);
 	clear_aca(A);
@@ -214,7 +215,8 @@ static void test_transport_failure_keeps_an_attention(void **state)
 	struct scsi_sense s;
 
 	(void)state;
-	dev_nexus_commands_cleared(three.i[A].nexus, 0);
+	dev_nexus_commands_cleared(three.i[A].nexus,
+				   dev_lu_get(three.server, 0));
 	cmd_begin(0, A, S, cdb);
 	dev_task_fail(t, DEV_FAILURE_DATA_CRC);
 	three_settle();
@@ -249,6 +251,8 @@ static void test_other_units_are_not_touched(void **state)
 				    &(struct dev_lu_config){ .lun = 1 },
 				    bs_null_new("null:2M", 2u << 20, 512)),
 			 0);
+	three_settle();
+	all_sense_taken();
 	establish(A);
 	t = cmd_new(0, A, S, cdb);
 	t->lun = dev_lun_encode(1);

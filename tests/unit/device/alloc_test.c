@@ -184,11 +184,97 @@ static void test_nth_allocation_fails(void **state)
 	alloc_open(state);
 }
 
+/* ---- units and maps ---- */
+
+static void map_done(void *arg)
+{
+	++*(int *)arg;
+}
+
+/* Returns whether C has its new map. */
+static bool change_map(struct dev_lu *lu)
+{
+	const struct dev_map_entry e[] = {
+		{ .lun = 3, .lu = dev_lu_get(three.server, 0) },
+		{ .lun = 300, .lu = lu },
+	};
+	struct dev_map *m;
+	int done = 0;
+
+	if (dev_map_new(three.server, e, lu ? 2 : 1, &m))
+		return false;
+	dev_nexus_set_map(three.i[C].nexus, m, map_done, &done);
+	dev_map_put(m);
+	three_settle();
+	assert_int_equal(done, 1);
+	return true;
+}
+
+static bool remove_unit(struct dev_lu *lu)
+{
+	int err = 1;
+
+	if (lu && dev_lu_remove(lu, set_done, &err))
+		return false;
+	three_settle();
+	assert_int_equal(lu ? err : 0, 0);
+	return true;
+}
+
+static void live_changes(void)
+{
+	const struct dev_lu_config cfg = { .lun = 5 };
+	struct bs *b = bs_null_new("null:1M", 1u << 20, 512);
+	struct dev_lu *lu = NULL;
+	bool mapped;
+
+	if (b && !dev_lu_add(three.server, &cfg, b))
+		lu = dev_lu_get(three.server, 5);
+	else if (b)
+		bs_close(b);
+	three_settle();
+	for (unsigned who = A; who <= B; who++)
+		assert_ptr_equal(dev_nexus_unit(three.i[who].nexus,
+						dev_lun_encode(5)),
+				 lu);
+	mapped = change_map(lu);
+	assert_ptr_equal(dev_nexus_unit(three.i[C].nexus, dev_lun_encode(300)),
+			 mapped ? lu : NULL);
+	if (!remove_unit(lu))
+		assert_true(remove_unit(lu));
+	for (unsigned who = 0; who < INITIATORS; who++) {
+		assert_null(
+			dev_nexus_unit(three.i[who].nexus, dev_lun_encode(5)));
+		assert_null(dev_nexus_unit(three.i[who].nexus,
+					   dev_lun_encode(300)));
+	}
+}
+
+/* A change without memory is repeated until it is in force everywhere. */
+static void test_live_changes(void **state)
+{
+	unsigned long nth = 0;
+
+	do {
+		if (nth)
+			alloc_open(state);
+		failed = false;
+		countdown = ++nth;
+		live_changes();
+		countdown = 0;
+		three_close(state);
+	} while (failed);
+	assert_true(nth > 10);
+	alloc_open(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_nth_allocation_fails,
 						alloc_open, three_close),
+		cmocka_unit_test_setup_teardown(test_live_changes, alloc_open,
+						three_close),
 		cmocka_unit_test_setup_teardown(test_failed_transition,
 						alloc_open, three_close),
 	};

@@ -32,6 +32,7 @@ static inline void cmd_done(struct dev_task *t)
 {
 	struct cmd *o = container_of(t, struct cmd, task);
 
+	no_more_steps(t);
 	o->done = true;
 	o->place = ++nended;
 }

@@ -9,14 +9,11 @@ static uint32_t targets, segments;
 
 static int open_two(void **state)
 {
-	struct dev_lu_config cfg = { .lun = 1 };
-
 	open_fixture(state);
 	second = calloc(128, 4096);
-	assert_int_equal(dev_lu_add(R->server, &cfg,
-				    bs_ram_new("ram:second", second, 128 * 4096,
-					       4096, free, second)),
-			 0);
+	fx_add(R, 1,
+	       bs_ram_new("ram:second", second, 128 * 4096, 4096, free,
+			  second));
 	memset(list, 0, sizeof(list));
 	targets = segments = 0;
 	for (size_t i = 0; i < FX_BLOCKS * FX_BLOCK; i++)

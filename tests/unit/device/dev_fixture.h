@@ -17,6 +17,7 @@
 #include "device/device.h"
 #include "scsi/cdb.h"
 #include "scsi/sense.h"
+#include "unit/device/ended.h"
 
 #define FX_BLOCK  512u
 #define FX_BLOCKS 1024u
@@ -154,6 +155,7 @@ static inline void fx_reset(struct dev_lu *lu)
 
 static inline void fx_done(struct dev_task *t)
 {
+	no_more_steps(t);
 	container_of(t, struct dev_fixture, task)->done = true;
 }
 
@@ -243,6 +245,20 @@ static inline void fx_take_attentions(struct dev_fixture *r)
 		fx_test(r);
 		fx_swap(r);
 	}
+}
+
+/* fx_add adds the unit while the nexuses exist, and takes their attentions: REPORTED
+ * LUNS DATA HAS CHANGED at LUN 0, POWER ON at the new unit. */
+static inline void fx_add(struct dev_fixture *r, uint16_t lun, struct bs *store)
+{
+	const struct dev_lu_config cfg = { .lun = lun };
+
+	if (dev_lu_add(r->server, &cfg, store))
+		abort();
+	fx_take_attentions(r);
+	r->lun = lun;
+	fx_take_attentions(r);
+	r->lun = 0;
 }
 
 #endif

@@ -691,6 +691,28 @@ test_format_with_protection_and_a_power_loss_at_every_turn(void **state)
 	assert_true(resumed > 2);
 }
 
+/* A format that fails halfway leaves the old type. */
+static void test_format_changes_the_type_after_the_last_block(void **state)
+{
+	const uint8_t header[4] = { 0, 0x02 };
+	const uint8_t *last = lasting + sizeof(lasting) - 1;
+	struct dev_lu *lu;
+
+	(void)state;
+	memset(lasting_pi, 0, sizeof(lasting_pi));
+	power_off();
+	protects = true;
+	power_on(false);
+	lu = dev_lu_get(R->server, 0);
+	assert_int_equal(CMD(4, 0, header, 0x04, 0x90), SCSI_GOOD);
+	while (*last) {
+		assert_int_equal(DEV_PROTECTION(lu), 0);
+		assert_true(turn());
+	}
+	run_out();
+	assert_int_equal(DEV_PROTECTION(lu), 1);
+}
+
 /* The process ends while the command waits: the sense data say that the
  * operation continues. */
 static void test_end_of_the_process_during_the_command(void **state)
@@ -814,6 +836,7 @@ int main(void)
 		L(test_restart_continues_after_the_checkpoint),
 		L(test_format_unit_goes_on_too),
 		L(test_format_with_protection_and_a_power_loss_at_every_turn),
+		L(test_format_changes_the_type_after_the_last_block),
 		L(test_end_of_the_process_during_the_command),
 		L(test_write_protection_stops_a_restarted_erasure),
 		L(test_a_failure_stays),

@@ -5,7 +5,7 @@
  * (SPC-4 §§5.11, 5.16.2, 6.37).
  */
 #include "dev_case.h"
-#include "device/unit/unit.h"
+#include "device/unit/ports.h"
 
 static int result;
 static unsigned results;
@@ -115,12 +115,12 @@ static void test_ports_by_name(void **state)
 	dev_server_free(s);
 	s = server();
 	memset(name, 'x', sizeof(name));
-	name[sizeof(s->ports[0])] = '\0';
+	name[DEV_PORT_NAME] = '\0';
 	assert_int_equal(dev_port_add(s, name, &rtpi), ERR_TOO_LONG);
-	name[sizeof(s->ports[0]) - 1] = '\0';
+	name[DEV_PORT_NAME - 1] = '\0';
 	assert_int_equal(dev_port_add(s, name, &rtpi), 0);
 	assert_int_equal(rtpi, 1);
-	assert_string_equal(s->ports[0], name);
+	assert_string_equal(s->ports->first->name, name);
 	dev_server_free(s);
 }
 

@@ -89,8 +89,10 @@ static void assert_row(const struct pass *p, const struct row *r)
 	assert_int_equal(d.unit, blocks ? BLOCK : 0);
 	assert_int_equal(d.whole, r->unit == BLK);
 	if (d.whole) {
-		pass_cdb_cut(cdb, 3);
-		assert_int_equal(count_of(r, cdb), 3);
+		uint32_t fewer = 0xfedcba98u >> (32 - 8 * r->width);
+
+		pass_cdb_cut(cdb, fewer);
+		assert_int_equal(count_of(r, cdb), fewer);
 	}
 }
 
@@ -154,9 +156,11 @@ static void test_lengths_by_flags(void **state)
 		{ { 0x28, 0, 0, 0, 0, 0, 0, 0, 0 }, PASS_IN, 0 },
 		/* VERIFY: BYTCHK */
 		{ { 0x2f, 0, [8] = 3 }, PASS_OUT, 0 },
+		{ { 0x2f, 1, [8] = 3 }, PASS_OUT, 0 },
 		{ { 0x2f, 2, [8] = 3 }, PASS_OUT, 3 * BLOCK },
 		{ { 0x2f, 4, [8] = 3 }, PASS_OUT, 0 },
 		{ { 0x2f, 6, [8] = 3 }, PASS_OUT, BLOCK },
+		{ { 0x2f, 7, [8] = 3 }, PASS_OUT, BLOCK },
 		{ { 0x8f, 2, [7] = 9, [13] = 3, [14] = 9 },
 		  PASS_OUT,
 		  3 * BLOCK },

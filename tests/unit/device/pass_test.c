@@ -8,6 +8,7 @@
 #include "device/primary/primary.h"
 #include "device/unit/attention.h"
 #include "device/unit/command.h"
+#include "device/unit/itl.h"
 
 /* ---- the emulated device ---- */
 
@@ -549,7 +550,8 @@ static void test_mode_select_sets_attentions(void **state)
 static void test_request_sense_reports_a_pending_attention_first(void **state)
 {
 	(void)state;
-	dev_attention_set(R->nexus, 1, UA_RESERVATIONS_PREEMPTED);
+	dev_attention_set(dev_itl_find(R->nexus, dev_lun_encode(1)),
+			  UA_RESERVATIONS_PREEMPTED);
 	assert_int_equal(CMD(0, 252, NULL, 0x03, 0, 0, 0, 252, 0), SCSI_GOOD);
 	assert_int_equal(fake.n, 0);
 	assert_int_equal(R->in[2], SENSE_UNIT_ATTENTION);
@@ -825,6 +827,11 @@ static void test_supported_commands_are_those_of_both(void **state)
 			     64),
 			 SCSI_GOOD);
 	assert_int_equal(R->in[1] & 7, 3);
+	/* MAINTENANCE IN: the service action selects who executes it */
+	assert_int_equal(CMD(0, 64, NULL, 0xa3, 0x0c, 2, 0xa3, 0, 0x0b, 0, 0, 0,
+			     64),
+			 SCSI_GOOD);
+	assert_int_equal(R->in[1] & 7, 1);
 	assert_int_equal(fake.n, 0);
 	CMD(0, 64, NULL, 0xa3, 0x0c, 1, 0x28, 0, 0, 0, 0, 0, 64);
 	assert_int_equal(fake.n, 1);

@@ -4,6 +4,7 @@
  * waiting commands. */
 #include "cmds.h"
 #include "device/unit/attention.h"
+#include "device/unit/itl.h"
 
 #define THIS  0x00
 #define OTHER 0x40
@@ -275,17 +276,17 @@ static void test_initial_priority_of_the_unit(void **state)
  * before it. */
 static void test_attentions_by_precedence_sam5_5_14(void **state)
 {
-	struct dev_nexus *n;
+	struct dev_itl *i;
 
 	(void)state;
-	n = three.i[A].nexus;
+	i = dev_itl_find(three.i[A].nexus, 0);
 	for (unsigned ua = UA_COUNT - 2; ua > UA_POWER_ON; ua--)
-		dev_attention_set(n, 0, (enum dev_ua)ua);
+		dev_attention_set(i, (enum dev_ua)ua);
 	expect_attention(A, ASC_BUS_DEVICE_RESET);
 	expect_attention(A, ASC_COMMANDS_CLEARED);
-	dev_attention_set(n, 0, UA_BUS_DEVICE_RESET);
+	dev_attention_set(i, UA_BUS_DEVICE_RESET);
 	expect_attention(A, ASC_BUS_DEVICE_RESET);
-	dev_attention_set(n, 0, UA_POWER_ON);
+	dev_attention_set(i, UA_POWER_ON);
 	expect_attention(A, ASC_POWER_ON);
 	assert_int_equal(tur(A), SCSI_GOOD);
 }

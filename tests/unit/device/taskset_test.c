@@ -183,6 +183,8 @@ static void test_units_have_sets_of_their_own(void **state)
 				    &(struct dev_lu_config){ .lun = 1 },
 				    bs_null_new("null:2M", 2u << 20, 512)),
 			 0);
+	three_settle();
+	all_sense_taken();
 	arrives(0, A, O);
 	t = cmd_new(1, A, S, cdb);
 	t->lun = dev_lun_encode(1);

@@ -19,6 +19,7 @@
 #include "scsi/cdb.h"
 #include "scsi/sense.h"
 #include "scsi/transportid.h"
+#include "unit/device/ended.h"
 #include "unit/device/task_sanity.h"
 
 #define INITIATORS 3
@@ -39,7 +40,11 @@ struct three_ini {
 	const struct dev_task *spared;
 	bool abort_later;
 	char name[SCSI_PORT_NAME_MAX + 1];
-	uint8_t attr; /* of its commands */
+	uint8_t attr;		      /* of its commands */
+	uint16_t lun;		      /* of its commands */
+	const struct dev_lu *aborted; /* the unit of the last three_abort */
+	struct dev_map *map;	      /* set before three_login */
+	const char *target;	      /* NULL: "iqn.t" */
 };
 
 static struct three {
@@ -162,12 +167,12 @@ static inline void three_save(void *arg, struct dev_save *s)
 		three_saved();
 }
 
-static inline void three_abort(void *arg, uint64_t lun,
+static inline void three_abort(void *arg, const struct dev_lu *lu,
 			       const struct dev_task *except)
 {
 	struct three_ini *i = arg;
 
-	assert_int_equal(lun, 0);
+	i->aborted = lu;
 	i->aborts++;
 	i->spared = except;
 	if (!i->abort_later)
@@ -179,15 +184,17 @@ static inline void three_login(unsigned who)
 	struct three_ini *i = &three.i[who];
 	uint16_t port = three.port[who] ? three.port[who] : 1;
 	struct dev_nexus_config cfg = { .worker = who,
-					.target_port = "iqn.t,t,0x0001",
-					.target_name = "iqn.t",
 					.relative_target_port = port,
+					.map = i->map,
 					.abort_tasks = three_abort,
 					.arg = i };
 
 	snprintf(i->name, sizeof(i->name), "iqn.i%u,i,0x80000000000%u", who,
 		 who);
 	strcpy(cfg.initiator_port, i->name);
+	strcpy(cfg.target_name, i->target ? i->target : "iqn.t");
+	snprintf(cfg.target_port, sizeof(cfg.target_port), "%s,t,0x0001",
+		 i->target ? i->target : "iqn.t");
 	i->nexus = dev_nexus_open(three.server, &cfg);
 	assert_non_null(i->nexus);
 }
@@ -201,6 +208,7 @@ static inline void three_logout(unsigned who)
 
 static inline void three_done(struct dev_task *t)
 {
+	no_more_steps(t);
 	container_of(t, struct three_ini, task)->done = true;
 }
 
@@ -219,6 +227,7 @@ static inline struct dev_task *three_announce(unsigned who, const uint8_t *cdb,
 	memset(t, 0, sizeof(*t));
 	i->done = i->released = false;
 	t->nexus = i->nexus;
+	t->lun = dev_lun_encode(i->lun);
 	t->attr = i->attr;
 	memcpy(t->cdb, cdb, 16);
 	t->cdb_len = 16;

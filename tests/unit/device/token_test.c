@@ -27,8 +27,6 @@ static uint64_t lun;
 
 static int open_tokens(void **state)
 {
-	struct dev_lu_config cfg = { .lun = 1 };
-
 	(void)state;
 	memset(R, 0, sizeof(*R));
 	R->wall_ms = fake_clock;
@@ -37,10 +35,9 @@ static int open_tokens(void **state)
 	fx_open(R, fx_ram(R), false);
 	fx_take_attentions(R);
 	second = calloc(128, 4096);
-	assert_int_equal(dev_lu_add(R->server, &cfg,
-				    bs_ram_new("ram:second", second, 128 * 4096,
-					       4096, free, second)),
-			 0);
+	fx_add(R, 1,
+	       bs_ram_new("ram:second", second, 128 * 4096, 4096, free,
+			  second));
 	for (size_t i = 0; i < FX_BLOCKS * FX_BLOCK; i++)
 		R->medium[i] = (uint8_t)(i * 13 + (i >> 11));
 	lun = 0;

@@ -349,8 +349,10 @@ static void test_suspect_is_queried_rfc7144_6_4_2(void **state)
 static char logged[256];
 static unsigned nlogged;
 
-static void take_line(struct trace *t, enum trace_event e, const char *text)
+static void take_line(struct trace *t, enum trace_event e,
+		      const struct trace_about *about, const char *text)
 {
+	(void)about;
 	(void)t;
 	if (e != TRACE_CONN_TIMEOUT)
 		return;

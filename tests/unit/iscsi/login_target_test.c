@@ -151,7 +151,7 @@ static void test_response_without_a_challenge_rfc7143_12_1_3(void **state)
 		struct iscsi_pdu pdu = request(0, 0, false, false), answer;
 		struct iscsi_login_engine *e = begin();
 
-		fixture.verdict.chap_in = &alice;
+		login_fixture_chap(&fixture, &alice, 1);
 		pdu.dsl = sizeof(first);
 		assert_int_equal(feed_text(e, &pdu, first, &answer),
 				 ISCSI_LOGIN_SUCCESS);

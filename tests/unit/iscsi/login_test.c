@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
 #include "cmocka_all.h"
 #include "login_fixture.h"
@@ -156,7 +157,7 @@ static void test_login_chap_rfc7143_12_1_3(void **state)
 
 	(void)state;
 	make(&t, &i);
-	target.verdict.chap_in = &alice;
+	login_fixture_chap(&target, &alice, 1);
 	i.cfg.chap_out = &alice;
 	assert_int_equal(run(&t, &i), ISCSI_LOGIN_DONE);
 	assert_agree(&t, &i);
@@ -169,7 +170,7 @@ static void test_login_chap_mutual(void **state)
 
 	(void)state;
 	make(&t, &i);
-	target.verdict.chap_in = &alice;
+	login_fixture_chap(&target, &alice, 1);
 	target.verdict.chap_out = &bob;
 	i.cfg.chap_out = &alice;
 	i.cfg.chap_in = &bob;
@@ -193,10 +194,71 @@ static void test_login_chap_wrong_secret(void **state)
 
 	(void)state;
 	make(&t, &i);
-	target.verdict.chap_in = &alice;
+	login_fixture_chap(&target, &alice, 1);
 	wrong.secret[0] ^= 1;
 	i.cfg.chap_out = &wrong;
 	assert_refused(&t, &i, ISCSI_LOGIN_AUTH_FAILURE);
+}
+
+/* Each of several accounts admits, by its own secret only; the secret of one
+ * account does not admit another. */
+static void test_login_chap_accounts_rfc7143_12_1_3(void **state)
+{
+	const struct iscsi_chap_secret accounts[2] = { alice, bob };
+
+	(void)state;
+	for (unsigned name = 0; name < 2; name++) {
+		for (unsigned secret = 0; secret < 2; secret++) {
+			struct iscsi_chap_secret own = accounts[secret];
+			struct end t, i;
+
+			make(&t, &i);
+			login_fixture_chap(&target, accounts, 2);
+			strcpy(own.name, accounts[name].name);
+			i.cfg.chap_out = &own;
+			if (name != secret) {
+				assert_refused(&t, &i,
+					       ISCSI_LOGIN_AUTH_FAILURE);
+				continue;
+			}
+			assert_int_equal(run(&t, &i), ISCSI_LOGIN_DONE);
+			drop(&t, &i);
+		}
+	}
+}
+
+/* An unknown name gets the status and the text of a wrong secret, and a
+ * response is computed for it as well (RFC 7143 §9.2.1: an attacker learns
+ * nothing about accounts), which the empty secret does not pass. */
+static void test_login_chap_unknown_name_rfc7143_9_2_1(void **state)
+{
+	static const struct iscsi_chap_secret unknown[] = {
+		{ .name = "carol",
+		  .secret = "open sesame 42",
+		  .secret_len = 14 },
+		{ .name = "carol", .secret_len = 16 }, /* 16 zeros */
+		{ .name = "", .secret_len = 16 },
+		{ .name = "alice", .secret = "wrong", .secret_len = 5 },
+	};
+	char text[160] = "";
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(unknown); k++) {
+		struct end t, i;
+
+		make(&t, &i);
+		login_fixture_chap(&target, &alice, 1);
+		i.cfg.chap_out = &unknown[k];
+		assert_int_equal(run(&t, &i), ERR_LOGIN);
+		assert_int_equal(iscsi_login_failure(i.e)->status,
+				 ISCSI_LOGIN_AUTH_FAILURE);
+		assert_true(iscsi_login_failure(t.e)->chap);
+		if (k)
+			assert_string_equal(iscsi_login_failure(t.e)->text,
+					    text);
+		strcpy(text, iscsi_login_failure(t.e)->text);
+		drop(&t, &i);
+	}
 }
 
 /* An engine whose login succeeded or failed takes no PDU. */
@@ -231,7 +293,7 @@ static void test_login_chap_target_fails_to_prove_itself(void **state)
 	(void)state;
 	make(&t, &i);
 	wrong.secret[3] ^= 1;
-	target.verdict.chap_in = &alice;
+	login_fixture_chap(&target, &alice, 1);
 	target.verdict.chap_out = &wrong;
 	i.cfg.chap_out = &alice;
 	i.cfg.chap_in = &bob;
@@ -247,7 +309,7 @@ static void test_login_chap_one_secret_rfc7143_9_2_1(void **state)
 	(void)state;
 	make(&t, &i);
 	memcpy(same.secret, alice.secret, sizeof(same.secret));
-	target.verdict.chap_in = &alice;
+	login_fixture_chap(&target, &alice, 1);
 	target.verdict.chap_out = &same;
 	i.cfg.chap_out = &alice;
 	i.cfg.chap_in = &same;
@@ -262,7 +324,7 @@ static void test_login_chap_only_of_the_target(void **state)
 
 	(void)state;
 	make(&t, &i);
-	target.verdict.chap_in = &alice;
+	login_fixture_chap(&target, &alice, 1);
 	target.verdict.chap_out = &bob;
 	i.cfg.chap_in = &bob;
 	assert_int_equal(run(&t, &i), ERR_AUTH);
@@ -278,7 +340,7 @@ static void test_login_security_stage_skipped(void **state)
 
 	(void)state;
 	make(&t, &i);
-	target.verdict.chap_in = &alice;
+	login_fixture_chap(&target, &alice, 1);
 	assert_refused(&t, &i, ISCSI_LOGIN_AUTH_FAILURE);
 }
 
@@ -663,6 +725,8 @@ int main(void)
 		cmocka_unit_test(test_login_chap_rfc7143_12_1_3),
 		cmocka_unit_test(test_login_chap_mutual),
 		cmocka_unit_test(test_login_chap_wrong_secret),
+		cmocka_unit_test(test_login_chap_accounts_rfc7143_12_1_3),
+		cmocka_unit_test(test_login_chap_unknown_name_rfc7143_9_2_1),
 		cmocka_unit_test(test_login_is_over),
 		cmocka_unit_test(test_login_chap_target_fails_to_prove_itself),
 		cmocka_unit_test(test_login_chap_one_secret_rfc7143_9_2_1),

@@ -210,6 +210,104 @@ static void test_syntax_rfc7143_4_2_7(void **state)
 	assert_refused("naa.62004567ba64678d0123456789abcdef0", "§4.2.7.6");
 }
 
+/* ---- patterns ---- */
+
+static bool matches(const char *pattern, const char *name)
+{
+	assert_int_equal(iscsi_pattern_prepare(out, pattern, why), 0);
+	return iscsi_pattern_matches(out, name);
+}
+
+static void test_patterns(void **state)
+{
+	static const struct {
+		const char *pattern, *name;
+		bool matches;
+	} rows[] = {
+		{ "iqn.2026-01.org.a:x", "iqn.2026-01.org.a:x", true },
+		{ "IQN.2026-01.org.A:X", "iqn.2026-01.org.a:x", true },
+		{ "iqn.2026-01.org.a:x", "iqn.2026-01.org.a:xy", false },
+		{ "iqn.2026-01.org.a:xy", "iqn.2026-01.org.a:x", false },
+		{ "*", "iqn.2026-01.org.a:x", true },
+		{ "**", "iqn.2026-01.org.a:x", true },
+		{ "?", "iqn.2026-01.org.a:x", false },
+		{ "iqn.2026-01.org.a:*", "iqn.2026-01.org.a:", true },
+		{ "iqn.2026-01.org.a:*", "iqn.2026-01.org.a:x", true },
+		{ "iqn.2026-01.org.a:*", "iqn.2026-01.org.ab:x", false },
+		{ "iqn.2026-01.org.a:?", "iqn.2026-01.org.a:", false },
+		{ "iqn.2026-01.org.a:?", "iqn.2026-01.org.a:x", true },
+		{ "iqn.2026-01.org.a:?", "iqn.2026-01.org.a:xy", false },
+		{ "iqn.2026-01.org.a:?*", "iqn.2026-01.org.a:xy", true },
+		{ "iqn.2026-01.org.a:*?", "iqn.2026-01.org.a:", false },
+		/* one character has several bytes */
+		{ "iqn.2026-01.org.a:?", "iqn.2026-01.org.a:\xc3\xa9", true },
+		{ "iqn.2026-01.org.a:??", "iqn.2026-01.org.a:\xc3\xa9", false },
+		{ "iqn.2026-01.org.a:*?b",
+		  "iqn.2026-01.org.a:\xc3\xa9"
+		  "b",
+		  true },
+		{ "*:x", "iqn.2026-01.org.a:y:x", true },
+		{ "*:x", "iqn.2026-01.org.a:x:y", false },
+		{ "*a*b*c", "iqn.2026-01.org.aabbc", true },
+		{ "*a*b*c", "iqn.2026-01.org.aacbb", false },
+		{ "*ab*ab", "iqn.2026-01.org.abab", true },
+		{ "*ab*ab", "iqn.2026-01.org.xab", false },
+		{ "i*", "iqn.2026-01.org.a", true },
+		{ "eui.*", "iqn.2026-01.org.a", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (matches(rows[i].pattern, rows[i].name) != rows[i].matches)
+			fail_msg("%s, %s", rows[i].pattern, rows[i].name);
+}
+
+/* The time is at most the product of the lengths. */
+static void test_pattern_that_almost_matches(void **state)
+{
+	char name[ISCSI_NAME_MAX + 1] = "iqn.2026-01.org.";
+	char pattern[ISCSI_NAME_MAX + 1] = "";
+
+	(void)state;
+	memset(name + 16, 'a', sizeof(name) - 17);
+	for (size_t i = 0; i + 2 < sizeof(pattern); i += 2)
+		memcpy(pattern + i, "*a", 3);
+	strcpy(pattern + 218, "*b");
+	assert_false(matches(pattern, name));
+	pattern[219] = 'a';
+	assert_true(matches(pattern, name));
+}
+
+static void test_patterns_that_match_no_name_rfc7143_4_2_7(void **state)
+{
+	static const struct {
+		const char *pattern, *why;
+	} rows[] = {
+		{ "", "0 bytes" },
+		{ "disk", "begins with none of iqn." },
+		{ "ign.*", "begins with none of iqn." },
+		{ "iq.*", "begins with none of iqn." },
+		{ "iqn.2026-01", "§4.2.7.4" },
+		{ "iqn.2026-01.org.a:x y*", "U+0020" },
+		{ "iqn.2026-01.org.a:[ab]", "U+005B" },
+		{ "iqn.*\xff", "is not UTF-8" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(iscsi_pattern_prepare(out, rows[i].pattern,
+						       why),
+				 ERR_FORMAT);
+		assert_non_null(strstr(why, rows[i].why));
+	}
+	/* wildcards are for patterns only */
+	assert_refused("iqn.2026-01.org.a:*", "U+002A");
+	assert_refused("iqn.2026-01.org.a:?", "U+003F");
+	/* some programs use underscores */
+	assert_int_equal(iscsi_pattern_prepare(out, "iqn.2026-01.a:a_*", why),
+			 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +319,10 @@ int main(void)
 		cmocka_unit_test(test_underscore),
 		cmocka_unit_test(test_prohibited_rfc3722_6),
 		cmocka_unit_test(test_syntax_rfc7143_4_2_7),
+		cmocka_unit_test(test_patterns),
+		cmocka_unit_test(test_pattern_that_almost_matches),
+		cmocka_unit_test(
+			test_patterns_that_match_no_name_rfc7143_4_2_7),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

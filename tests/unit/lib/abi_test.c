@@ -5,6 +5,7 @@
  * new member takes the place of a reserved one, or the soname changes.
  */
 #include <iser/rdma.h>
+#include <iser/unit.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -68,6 +69,20 @@ static void test_layout(void **state)
 		SIZE(iser_capacity, 96),
 		AT(iser_capacity, reserved, 32),
 		SIZE(iser_extent, 24),
+		SIZE(iser_parameters, 2072),
+		SIZE(iser_unmap_range, 16),
+		SIZE(iser_call, 48),
+		AT(iser_call, run, 32),
+		SIZE(iser_unit_info, 192),
+		AT(iser_unit_info, vendor, 32),
+		AT(iser_unit_info, reserved, 64),
+		SIZE(iser_range, 24),
+		SIZE(iser_request, 192),
+		AT(iser_request, iov, 24),
+		AT(iser_request, reserved, 64),
+		AT(iser_request, err, 96),
+		AT(iser_request, opcode, 112),
+		AT(iser_request, reserved_result, 120),
 		SIZE(iser_rdma_options, 96),
 		AT(iser_rdma_options, reserved, 32),
 		SIZE(iser_rdma_callbacks, 48),
@@ -98,6 +113,7 @@ static void test_errors(void **state)
 		{ "ISER_E_SCSI", -ISER_E_SCSI, 9 },
 		{ "ISER_E_ABORTED", -ISER_E_ABORTED, 13 },
 		{ "ISER_E_SHORT", -ISER_E_SHORT, 14 },
+		{ "ISER_E_MISCOMPARE", -ISER_E_MISCOMPARE, 15 },
 	};
 
 	(void)state;

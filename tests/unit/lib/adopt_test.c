@@ -2,15 +2,34 @@
 /*
  * adopt_test.c: a session over a connection of an RDMA device, while the n-th
  * allocation fails, for every n: each connection is freed once, and a datamover
- * that was freed gets no calls.
+ * that was freed gets no calls, and freed memory has no secrets.
  */
 #include <errno.h>
+#include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmocka_all.h"
 #include "fail_alloc.h"
+#include "initiator/initiator.h"
 #include "lib/internal.h"
 #include "net/verbs.h"
+
+/* ---- freed memory ---- */
+
+#define SECRET "secret-of-joe"
+
+void __real_free(void *p);
+void __wrap_free(void *p);
+
+void __wrap_free(void *p)
+{
+	bool found =
+		p && memmem(p, malloc_usable_size(p), SECRET, strlen(SECRET));
+
+	__real_free(p);
+	assert_false(found);
+}
 
 /* ---- a device whose peer never answers ---- */
 
@@ -161,8 +180,14 @@ static bool run_failing(unsigned long nth, const struct iser_url *url)
 	s = iser_connect_start(ctx, url, NULL, NULL, &err);
 	countdown = 0;
 	assert_true(s ? err == 0 : failed && err < 0);
+	assert_true(s || list_empty(&ctx->sessions));
+	if (s && !failed) {
+		assert_int_equal(s->state, SESSION_LOGIN);
+		assert_true(ini_deadline(s->ini) != XTIME_NEVER);
+	}
 	iser_disconnect(s);
 	assert_int_equal(freed, made);
+	assert_true(list_empty(&ctx->sessions));
 	return failed;
 }
 
@@ -176,7 +201,9 @@ static void test_nth_allocation_fails(void **state)
 	ctx = iser_context_new("iqn.i");
 	assert_non_null(ctx);
 	assert_int_equal(iser_url_parse(&url,
-					"iser://127.0.0.1/iqn.t/0?rcap=verbs",
+					"iser://joe%" SECRET
+					"@127.0.0.1/iqn.t/0"
+					"?rcap=verbs",
 					false, why, sizeof(why)),
 			 0);
 	while (run_failing(n, &url))

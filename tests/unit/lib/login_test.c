@@ -105,7 +105,7 @@ static void serve_chap(int fd)
 	uint8_t bhs[48];
 
 	login_fixture_target(&cfg, &target);
-	target.verdict.chap_in = &alice;
+	login_fixture_chap(&target, &alice, 1);
 	target.verdict.chap_out = &bob;
 	e = iscsi_login_new(&cfg);
 	assert_non_null(e);

@@ -217,6 +217,84 @@ static void on_done(struct iser_io *io)
 	*(unsigned *)io->arg += 1;
 }
 
+static void answer_command(int fd, uint32_t statsn, uint8_t status)
+{
+	uint8_t cmd[48], rsp[48] = { 0x21, 0x80, 0, status };
+
+	read_all(fd, cmd, sizeof(cmd));
+	assert_int_equal(cmd[0] & 0x3f, 0x01);
+	memcpy(rsp + 16, cmd + 16, 4); /* task tag */
+	put_be32(rsp + 24, statsn);
+	put_be32(rsp + 28, get_be32(cmd + 24) + 1); /* ExpCmdSN */
+	put_be32(rsp + 32, get_be32(cmd + 24) + 1); /* MaxCmdSN */
+	assert_int_equal(write(fd, rsp, sizeof(rsp)), sizeof(rsp));
+}
+
+/* The command is refused once; then the connection is lost. */
+static void *serve_badly(void *arg)
+{
+	struct fixture *f = arg;
+	int fd = answer_login(f);
+
+	answer_command(fd, 1, 0x08); /* BUSY */
+	answer_command(fd, 2, 0);
+	close(fd);
+	return serve_one(arg);
+}
+
+static void test_session_goes_on_after_busy_and_after_a_loss(void **state)
+{
+	unsigned done = 0;
+	struct iser_io io = { .cdb_len = 6, .done = on_done, .arg = &done };
+	struct fixture f;
+	struct iser_session *s;
+	int err = 1;
+
+	(void)state;
+	fixture_init(&f, "?reconnect=5");
+	assert_int_equal(pthread_create(&f.thread, NULL, serve_badly, &f), 0);
+	s = iser_connect(f.ctx, &f.url, &err);
+	assert_non_null(s);
+	iser_submit(s, &io);
+	for (int i = 0; i < 200 && !done; i++)
+		assert_int_equal(iser_service(f.ctx, 50), 0);
+	assert_int_equal(done, 1);
+	assert_int_equal(io.err, 0);
+	assert_int_equal(io.status, 0);
+	turns_until(&f, s, SESSION_AWAY);
+	turns_until(&f, s, SESSION_UP);
+	iser_disconnect(s);
+	pthread_join(f.thread, NULL);
+	assert_int_equal(f.last_opcode, 0x06); /* Logout Request */
+	fixture_fini(&f);
+}
+
+static void *serve_a_login(void *arg)
+{
+	close(answer_login(arg));
+	return NULL;
+}
+
+/* The session waits two seconds (DefaultTime2Wait) before it logs in again. */
+static void test_disconnect_while_waiting_to_log_in_again(void **state)
+{
+	struct fixture f;
+	struct iser_session *s;
+	int err = 1;
+
+	(void)state;
+	fixture_init(&f, "?reconnect=5");
+	assert_int_equal(pthread_create(&f.thread, NULL, serve_a_login, &f), 0);
+	s = iser_connect(f.ctx, &f.url, &err);
+	assert_non_null(s);
+	turns_until(&f, s, SESSION_AWAY);
+	iser_disconnect(s);
+	pthread_join(f.thread, NULL);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(iser_service(f.ctx, 500), 0);
+	fixture_fini(&f);
+}
+
 /* Of two commands the target admits one; neither is answered. */
 static void test_disconnect_ends_all_commands(void **state)
 {
@@ -317,6 +395,9 @@ int main(void)
 		cmocka_unit_test(test_connect_start_calls_done_once),
 		cmocka_unit_test(test_disconnect_ends_all_commands),
 		cmocka_unit_test(test_disconnect_ends_reconnecting),
+		cmocka_unit_test(
+			test_session_goes_on_after_busy_and_after_a_loss),
+		cmocka_unit_test(test_disconnect_while_waiting_to_log_in_again),
 		cmocka_unit_test(test_connect_refused_leaves_no_session),
 		cmocka_unit_test(test_session_frees_all_its_memory),
 		cmocka_unit_test(test_connect_start_refuses_reserved_members),

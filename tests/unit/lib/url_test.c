@@ -115,6 +115,45 @@ static void test_url_environment_as_libiscsi(void **state)
 	unsetenv("LIBISCSI_CHAP_PASSWORD");
 }
 
+static void test_url_of_libiscsi(void **state)
+{
+	static const struct {
+		const char *url, *word;
+	} refused[] = {
+		{ "iscsi://h/t/0?auth=sha-256", "algorithms" },
+		{ "iscsi://h/t/0?auth", "algorithms" },
+		{ "iscsi://h/t/0?force_usn=1", "not supported" },
+		{ "iscsi://h/t/0?LIBISCSI_RDMA_ACK_TIMEOUT=3",
+		  "not supported" },
+		{ "iscsi://h/iqn%3/0", "hexadecimal" },
+		{ "iscsi://h/iqn%zz/0", "hexadecimal" },
+		{ "iscsi://h/iqn%00x/0", "hexadecimal" },
+	};
+
+	(void)state;
+	assert_int_equal(parse("iscsi://joe:secret@h/iqn.a%3Ab%2fc/2?iser&"
+			       "auth=md5&header_digest=none",
+			       false),
+			 0);
+	assert_string_equal(u.user, "joe");
+	assert_string_equal(u.password, "secret");
+	assert_string_equal(u.target, "iqn.a:b/c");
+	assert_string_equal(u.transport, "iser");
+	assert_int_equal(parse("iscsi://h/t/0?iser=1", false), 0);
+	assert_string_equal(u.transport, "iser");
+	/* the first % ends the user name; a colon of an iSCSI name does not */
+	assert_int_equal(parse("iscsi://a:b%c:d@h/t/0", false), 0);
+	assert_string_equal(u.user, "a:b");
+	assert_string_equal(u.password, "c:d");
+	assert_int_equal(parse("iscsi://iqn.a:b@h/t/0", false), 0);
+	assert_string_equal(u.user, "iqn.a:b");
+	assert_string_equal(u.password, "");
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+		assert_int_equal(parse(refused[i].url, false), ISER_E_INVALID);
+		assert_non_null(strstr(why, refused[i].word));
+	}
+}
+
 /* A port at which no process listens: an error code and a reason. */
 static void test_connect_refused(void **state)
 {
@@ -136,6 +175,7 @@ int main(void)
 		cmocka_unit_test(test_url_defaults),
 		cmocka_unit_test(test_url_bad_ones_say_why),
 		cmocka_unit_test(test_url_environment_as_libiscsi),
+		cmocka_unit_test(test_url_of_libiscsi),
 		cmocka_unit_test(test_connect_refused),
 	};
 

@@ -143,6 +143,25 @@ static void test_clear_aca_aborts_the_aca_task(void **state)
 	expect_none(e);
 }
 
+static void test_clear_aca_is_for_one_unit_sam5_7_4(void **state)
+{
+	static const struct dev_lu_config second = { .lun = 1 };
+	struct bs *hold = bs_hold_new(bs_null_new("null:1M", 1u << 20, 512));
+	struct env *e = *state;
+	uint32_t itt;
+
+	assert_int_equal(dev_lu_add(e->r->server, &second, hold), 0);
+	peer_ready(e->p);
+	e->p->lun = dev_lun_encode(1);
+	peer_ready(e->p);
+	establish(e->p);
+	e->p->attr = ISCSI_ATTR_ACA;
+	itt = peer_read(e->p, 0, 1);
+	clear_aca(e->p); /* of unit 0, which has no ACA */
+	bs_hold_release(hold, 1);
+	expect_response(e->p, itt, SCSI_GOOD);
+}
+
 /* QERR = 01b: commands that 00b blocks are aborted, and a unit attention
  * reports that to their initiators. */
 static void qerr(struct env *e, bool tas)
@@ -244,6 +263,7 @@ int main(void)
 		TWO(test_clear_aca_rfc7143_11_5_1),
 		TWO(test_blocked_until_cleared_sam5_5_10_2),
 		TWO(test_clear_aca_aborts_the_aca_task),
+		TWO(test_clear_aca_is_for_one_unit_sam5_7_4),
 		TWO(test_qerr_takes_others_sam5_5_10_2),
 		TWO(test_functions_meanwhile_sam5_7),
 		TWO(test_session_loss_ends_it_sam5_5_10_5),

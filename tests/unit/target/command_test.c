@@ -313,6 +313,33 @@ static void test_commands_run_in_order_rfc7143_4_2_2_1(void **state)
 	assert_int_equal(e->p->sent[e->p->nsent - 1].pdu.expcmdsn, first + 2);
 }
 
+/* An immediate command has the CmdSN of a numbered one that came before its
+ * turn. */
+static void test_end_of_an_immediate_command_leaves_the_order(void **state)
+{
+	struct env *e = *state;
+	uint32_t first = e->p->cmdsn, early, late;
+	struct iscsi_pdu pdu = { .op = ISCSI_SCSI_COMMAND,
+				 .immediate = true,
+				 .final = true,
+				 .itt = e->p->itt++,
+				 .cmdsn = first + 1 };
+
+	e->p->cmdsn = first + 1;
+	early = peer_tur(e->p);
+	peer_rx(e->p, &pdu, NULL);
+	fixture_settle(e->r);
+	assert_int_equal(peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.itt,
+			 pdu.itt);
+	assert_true(peer_quiet(e->p));
+	e->p->cmdsn = first;
+	late = peer_tur(e->p);
+	fixture_settle(e->r);
+	assert_int_equal(peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.itt, late);
+	assert_int_equal(peer_expect(e->p, ISCSI_SCSI_RESPONSE)->pdu.itt,
+			 early);
+}
+
 static void test_duplicate_inside_window_ignored_rfc7143_4_2_2_1(void **state)
 {
 	struct env *e = *state;
@@ -476,6 +503,7 @@ int main(void)
 		ONE(test_no_buffer_with_others_is_task_set_full),
 		ONE(test_window_ignores_outside_rfc7143_4_2_2_1),
 		ONE(test_commands_run_in_order_rfc7143_4_2_2_1),
+		ONE(test_end_of_an_immediate_command_leaves_the_order),
 		ONE(test_duplicate_inside_window_ignored_rfc7143_4_2_2_1),
 		ONE(test_tag_in_use_rejected_rfc7143_11_17_1),
 		ONE(test_window_full),

@@ -49,10 +49,12 @@ static void rearm(void *arg, unsigned worker)
 	r->rearmed = true;
 }
 
-static void emit(struct trace *t, enum trace_event e, const char *text)
+static void emit(struct trace *t, enum trace_event e,
+		 const struct trace_about *about, const char *text)
 {
 	struct fixture *r = container_of(t, struct fixture, trace);
 
+	(void)about;
 	snprintf(r->last_trace, sizeof(r->last_trace), "%s %s",
 		 trace_event_name(e), text);
 }
@@ -82,12 +84,42 @@ static void add_store(struct fixture *r)
 	assert_int_equal(dev_lu_add(r->server, &lu, r->hold), 0);
 }
 
-static void add_node(struct fixture *r, const char *name)
+unsigned fixture_target(struct tgt_directory *d, const char *name)
 {
-	struct tgt_node_config node = { .server = r->server };
+	const struct tgt_target_config target = { .name = name };
+	int index = tgt_target_add(d, &target);
 
-	strcpy(node.name, name);
-	assert_int_equal(tgt_node_add(r->tgt, &node), 0);
+	assert_true(index >= 0);
+	assert_int_equal(tgt_target_portal_group(d, (unsigned)index, 0), 0);
+	return (unsigned)index;
+}
+
+struct tgt_directory *fixture_directory(const char *name)
+{
+	const struct tgt_portal_group_config group = { .tag = FIXTURE_TAG };
+	struct tgt_directory *d = tgt_directory_new();
+
+	assert_non_null(d);
+	assert_int_equal(tgt_portal_group_add(d, &group), 0);
+	fixture_target(d, name);
+	return d;
+}
+
+static void applied(void *arg)
+{
+	*(bool *)arg = true;
+}
+
+void fixture_apply(struct fixture *r, struct tgt_directory *d)
+{
+	bool done = false;
+	const struct tgt_apply_events events = { .done = applied,
+						 .arg = &done };
+
+	assert_int_equal(tgt_apply(r->tgt, d, &events), 0);
+	assert_false(done);
+	fixture_messages(r);
+	assert_true(done);
 }
 
 struct fixture *fixture_new(unsigned nworkers,
@@ -124,9 +156,11 @@ struct fixture *fixture_new_faulty(unsigned nworkers,
 	r->server = dev_server_new(&r->cfg.env, 1u << 20);
 	assert_non_null(r->server);
 	add_store(r);
+	r->cfg.server = r->server;
 	r->tgt = tgt_new(&r->cfg);
 	assert_non_null(r->tgt);
-	add_node(r, FIXTURE_TARGET);
+	assert_int_equal(tgt_begin(r->tgt, fixture_directory(FIXTURE_TARGET)),
+			 0);
 	return r;
 }
 
@@ -356,8 +390,7 @@ static void resume(struct dm_conn *dm, struct dm_task *t)
 
 static void progress(const struct dm_conn *dm, struct dm_progress *p)
 {
-	(void)dm;
-	*p = (struct dm_progress){ .in = 0 };
+	*p = container_of(dm, struct peer, dm)->progress;
 }
 
 static const struct dm_ops ops = {
@@ -380,7 +413,8 @@ struct peer *peer_try(struct fixture *r, unsigned worker, const char *host,
 		      int *err)
 {
 	struct peer *p = calloc(1, sizeof(*p));
-	struct tgt_conn_info info = { .local = "192.0.2.1:3260" };
+	struct tgt_conn_info info = { .local = "192.0.2.1:3260",
+				      .portal_group = FIXTURE_TAG };
 
 	assert_non_null(p);
 	snprintf(info.peer, sizeof(info.peer), "%s:1234", host);
@@ -548,6 +582,7 @@ uint32_t peer_command(struct peer *p, const uint8_t cdb[16], bool read,
 		.op = ISCSI_SCSI_COMMAND,
 		.final = true,
 		.itt = p->itt++,
+		.lun = p->lun,
 		.cmdsn = p->cmdsn++,
 		.ahs_len = p->ahs_len,
 	};

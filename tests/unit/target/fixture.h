@@ -8,6 +8,7 @@
 #define TESTS_TARGET_FIXTURE_H
 
 #include "backstore/backstore.h"
+#include "target/directory.h"
 #include "target/target.h"
 
 #define FIXTURE_TARGET	"iqn.2026-01.org.example:disk"
@@ -44,9 +45,11 @@ struct peer { /* one connection, seen from the wire */
 	struct dm_task *releasing;
 	int send_error; /* send_control fails with it */
 	struct iscsi_params params;
+	struct dm_progress progress; /* the target reads it */
 	/* the initiator's numbers */
 	uint32_t cmdsn, itt;
 	uint8_t attr, priority; /* of its commands; 0: SIMPLE */
+	uint64_t lun;		/* of its commands */
 	const uint8_t *ahs;	/* of the next commands */
 	uint8_t ahs_len;
 };
@@ -79,6 +82,14 @@ struct fixture *fixture_new_faulty(unsigned nworkers,
 				   void (*change)(struct tgt_config *cfg),
 				   unsigned nth, int err);
 void fixture_free(struct fixture *r);
+#define FIXTURE_TAG 1 /* of the portal group of each peer */
+/* fixture_directory returns a directory with portal group 0, which has the tag
+ * FIXTURE_TAG, and in it a target of this name. */
+struct tgt_directory *fixture_directory(const char *name);
+/* fixture_target adds one more target to it; returns its index. */
+unsigned fixture_target(struct tgt_directory *d, const char *name);
+/* fixture_apply brings d into force. */
+void fixture_apply(struct fixture *r, struct tgt_directory *d);
 /* fixture_messages runs posted messages until there are none. */
 void fixture_messages(struct fixture *r);
 /* fixture_message_one runs one message; false: there is none. */

@@ -506,25 +506,150 @@ static void test_reinstate_connection_lost_meanwhile(void **state)
 	fixture_free(r);
 }
 
+/* ---- the directory decides ---- */
+
+#define NORMAL                     \
+ "InitiatorName=" FIXTURE_INI "\0" \
+ "SessionType=Normal\0"            \
+ "TargetName=" FIXTURE_TARGET "\0"
+
+static void test_login_other_portal_group_rfc7143_11_13_5(void **state)
+{
+	const struct tgt_portal_group_config other = { .tag = FIXTURE_TAG + 1 };
+	const struct tgt_target_config target = { .name = FIXTURE_SECOND };
+	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);
+	struct fixture *r = fixture_new(1, NULL);
+
+	(void)state;
+	assert_int_equal(tgt_portal_group_add(d, &other), 1);
+	assert_int_equal(tgt_target_add(d, &target), 1);
+	assert_int_equal(tgt_target_portal_group(d, 1, 1), 0);
+	fixture_apply(r, d);
+	assert_int_equal(KEYS(peer_new(r, 0), "InitiatorName=" FIXTURE_INI "\0"
+					      "SessionType=Normal\0"
+					      "TargetName=" FIXTURE_SECOND),
+			 ISCSI_LOGIN_NOT_FOUND);
+	fixture_free(r);
+}
+
+static void test_login_forbidden_rfc7143_11_13_5(void **state)
+{
+	const struct tgt_portal_group_config portals = {
+		.tag = FIXTURE_TAG, .discovery_auth = TGT_AUTH_NONE
+	};
+	const struct tgt_target_config target = { .name = FIXTURE_TARGET,
+						  .auth_group = TGT_AUTH_NONE };
+	struct tgt_directory *d = tgt_directory_new();
+	struct fixture *r = fixture_new(1, NULL);
+
+	(void)state;
+	assert_int_equal(tgt_portal_group_add(d, &portals), 0);
+	assert_int_equal(tgt_target_add(d, &target), 0);
+	assert_int_equal(tgt_target_portal_group(d, 0, 0), 0);
+	fixture_apply(r, d);
+	assert_int_equal(KEYS(peer_new(r, 0), NORMAL), ISCSI_LOGIN_FORBIDDEN);
+	assert_int_equal(KEYS(peer_new(r, 0), "InitiatorName=" FIXTURE_INI "\0"
+					      "SessionType=Discovery"),
+			 ISCSI_LOGIN_FORBIDDEN);
+	fixture_free(r);
+}
+
+/* The wishes of a target apply to its logins, wherever TargetName is among the
+ * keys. */
+static void test_digests_and_names_of_a_target(void **state)
+{
+	const struct tgt_target_config strict = {
+		.name = FIXTURE_SECOND,
+		.prefer_digests = true,
+		.strict_names = true,
+	};
+	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);
+	struct fixture *r = fixture_new(1, NULL);
+	struct peer *p = peer_new(r, 0), *q = peer_new(r, 0);
+
+	(void)state;
+	assert_int_equal(tgt_target_add(d, &strict), 1);
+	assert_int_equal(tgt_target_portal_group(d, 1, 0), 0);
+	fixture_apply(r, d);
+	assert_int_equal(KEYS(p, "InitiatorName=iqn.2026-01.org.example:a_b\0"
+				 "HeaderDigest=None,CRC32C\0"
+				 "TargetName=" FIXTURE_TARGET),
+			 0);
+	assert_false(p->params.header_digest);
+	assert_int_equal(KEYS(q, "InitiatorName=" FIXTURE_INI "\0"
+				 "HeaderDigest=None,CRC32C\0"
+				 "TargetName=" FIXTURE_SECOND),
+			 0);
+	assert_true(q->params.header_digest);
+	assert_int_equal(KEYS(peer_new(r, 0),
+			      "InitiatorName=iqn.2026-01.org.example:a_b\0"
+			      "TargetName=" FIXTURE_SECOND),
+			 ISCSI_LOGIN_INITIATOR_ERROR);
+	fixture_free(r);
+}
+
+/* A target that requires CHAP refuses a login that skips it, and one that began
+ * before the directory required it. */
+static void test_login_without_chap_rfc7143_6_3_2(void **state)
+{
+	const struct iscsi_chap_secret secret = { .name = "carol",
+						  .secret = "secret of carol",
+						  .secret_len = 15 };
+	struct iscsi_pdu pdu = { .op = ISCSI_LOGIN_REQUEST,
+				 .immediate = true,
+				 .cmdsn = 100,
+				 .dsl = sizeof(NORMAL) };
+	const struct tgt_portal_group_config portals = { .tag = FIXTURE_TAG };
+	const struct tgt_target_config target = { .name = FIXTURE_TARGET,
+						  .auth_group = 2 };
+	struct tgt_directory *d = tgt_directory_new();
+	struct fixture *r = fixture_new(1, NULL);
+	struct peer *p = peer_new(r, 0);
+	struct sent *s;
+
+	(void)state;
+	pdu.login.csg = 1;
+	peer_rx(p, &pdu, NORMAL);
+	assert_int_equal(
+		peer_expect(p, ISCSI_LOGIN_RESPONSE)->pdu.login.status_class,
+		0);
+	assert_int_equal(tgt_auth_group_add(d), 2);
+	assert_int_equal(tgt_auth_group_account(d, 2, &secret), 0);
+	assert_int_equal(tgt_portal_group_add(d, &portals), 0);
+	assert_int_equal(tgt_target_add(d, &target), 0);
+	assert_int_equal(tgt_target_portal_group(d, 0, 0), 0);
+	fixture_apply(r, d);
+	pdu.dsl = 0;
+	pdu.final = pdu.login.transit = true;
+	pdu.login.nsg = 3;
+	peer_rx(p, &pdu, NULL);
+	s = peer_expect(p, ISCSI_LOGIN_RESPONSE);
+	assert_int_equal(s->pdu.login.status_class, 2);
+	assert_int_equal(s->pdu.login.status_detail, 1);
+	assert_int_equal(KEYS(peer_new(r, 0), NORMAL),
+			 ISCSI_LOGIN_AUTH_FAILURE);
+	fixture_free(r);
+}
+
 /* ---- names ---- */
 
-static void test_node_add_names_rfc7143_4_2_7_2(void **state)
+static void test_target_add_names_rfc7143_4_2_7_2(void **state)
 {
 	static const char *const bad[] = { "", "iqn.", "disk", "iqn.2026 x",
 					   "iqn.a\tb" };
-	struct fixture *r = fixture_new(1, NULL);
-	struct tgt_node_config node = { .server = r->server };
+	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);
+	struct tgt_target_config target = { .auth_group = TGT_AUTH_ANY };
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
-		snprintf(node.name, sizeof(node.name), "%s", bad[i]);
-		assert_int_equal(tgt_node_add(r->tgt, &node), ERR_FORMAT);
+		target.name = bad[i];
+		assert_int_equal(tgt_target_add(d, &target), ERR_FORMAT);
 	}
-	strcpy(node.name, FIXTURE_TARGET);
-	assert_int_equal(tgt_node_add(r->tgt, &node), ERR_BUSY);
-	strcpy(node.name, "eui.02004567A425678D");
-	assert_int_equal(tgt_node_add(r->tgt, &node), 0);
-	fixture_free(r);
+	target.name = FIXTURE_TARGET;
+	assert_int_equal(tgt_target_add(d, &target), ERR_BUSY);
+	target.name = "eui.02004567A425678D";
+	assert_int_equal(tgt_target_add(d, &target), 1);
+	tgt_directory_free(d);
 }
 
 int main(void)
@@ -552,7 +677,11 @@ int main(void)
 		cmocka_unit_test(test_reinstate_waits_for_io_rfc7143_6_3_5),
 		cmocka_unit_test(test_reinstate_race),
 		cmocka_unit_test(test_reinstate_connection_lost_meanwhile),
-		cmocka_unit_test(test_node_add_names_rfc7143_4_2_7_2),
+		cmocka_unit_test(test_login_other_portal_group_rfc7143_11_13_5),
+		cmocka_unit_test(test_login_forbidden_rfc7143_11_13_5),
+		cmocka_unit_test(test_digests_and_names_of_a_target),
+		cmocka_unit_test(test_login_without_chap_rfc7143_6_3_2),
+		cmocka_unit_test(test_target_add_names_rfc7143_4_2_7_2),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

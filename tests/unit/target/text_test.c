@@ -85,19 +85,23 @@ static void test_send_targets_other_portals(void **state)
 {
 	struct env *e = *state;
 
-	assert_int_equal(tgt_portal_add(e->r->tgt, "192.0.2.1:3260"), 0);
-	assert_int_equal(tgt_portal_add(e->r->tgt, "[2001:db8::1]:3260"), 0);
+	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);
+
+	assert_int_equal(tgt_portal_group_address(d, 0, "192.0.2.1:3260"), 0);
+	assert_int_equal(tgt_portal_group_address(d, 0, "[2001:db8::1]:3260"),
+			 0);
+	fixture_apply(e->r, d);
 	EXPECT(TEXT(e->d, "SendTargets=All"),
 	       RECORD "\0TargetAddress=[2001:db8::1]:3260,1");
 }
 
 static void test_send_targets_normal_session_rfc7143_appendix_c(void **state)
 {
-	struct tgt_node_config node = { .name = FIXTURE_SECOND };
+	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);
 	struct env *e = *state;
 
-	node.server = e->r->server;
-	assert_int_equal(tgt_node_add(e->r->tgt, &node), 0);
+	fixture_target(d, FIXTURE_SECOND);
+	fixture_apply(e->r, d);
 	EXPECT(TEXT(e->p, "SendTargets="), RECORD);
 	EXPECT(TEXT(e->p, "SendTargets=" FIXTURE_TARGET), RECORD);
 	assert_int_equal(TEXT(e->p, "SendTargets=" FIXTURE_SECOND)->len, 0);
@@ -107,6 +111,7 @@ static void test_send_targets_normal_session_rfc7143_appendix_c(void **state)
 /* More targets than one PDU holds: C bit, TTT, the next piece on demand. */
 static void test_send_targets_in_pieces_rfc7143_11_10_4(void **state)
 {
+	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);
 	static char all[65536];
 	struct env *e = *state;
 	struct sent *s;
@@ -114,12 +119,13 @@ static void test_send_targets_in_pieces_rfc7143_11_10_4(void **state)
 	unsigned names = 0;
 
 	for (int i = 0; i < 300; i++) {
-		struct tgt_node_config node = { .server = e->r->server };
+		char name[64];
 
-		snprintf(node.name, sizeof(node.name),
-			 "iqn.2026-01.org.example:many.%d", i);
-		assert_int_equal(tgt_node_add(e->r->tgt, &node), 0);
+		snprintf(name, sizeof(name), "iqn.2026-01.org.example:many.%d",
+			 i);
+		fixture_target(d, name);
 	}
+	fixture_apply(e->r, d);
 	s = TEXT(e->d, "SendTargets=All");
 	for (;;) {
 		struct iscsi_pdu pdu = text_pdu(e->d, 0);
@@ -145,21 +151,30 @@ static void test_send_targets_in_pieces_rfc7143_11_10_4(void **state)
  * dropped. */
 static void test_answer_too_long(void **state)
 {
+	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);
 	struct env *e = *state;
 	struct sent *s;
 
 	for (int i = 0; i < 5000; i++) {
-		struct tgt_node_config node = { .server = e->r->server };
+		char name[ISCSI_NAME_MAX + 1];
 
-		snprintf(node.name, sizeof(node.name),
-			 "iqn.2026-01.org.example:%0190d", i);
-		assert_int_equal(tgt_node_add(e->r->tgt, &node), 0);
+		snprintf(name, sizeof(name), "iqn.2026-01.org.example:%0190d",
+			 i);
+		fixture_target(d, name);
 	}
+	for (int i = 0; i < 12; i++) {
+		char address[TGT_ADDR_STR];
+
+		snprintf(address, sizeof(address), "%060d", i);
+		assert_int_equal(tgt_portal_group_address(d, 0, address), 0);
+	}
+	fixture_apply(e->r, d);
 	s = TEXT(e->d, "SendTargets=All");
 	assert_int_equal(s->pdu.op, ISCSI_REJECT);
 	assert_int_equal(s->pdu.reject.reason, ISCSI_REJECT_LONG_OP);
 	e->d->cmdsn--; /* not received (§7.3) */
-	EXPECT(TEXT(e->d, "SendTargets=" FIXTURE_TARGET), RECORD);
+	assert_int_equal(TEXT(e->d, "SendTargets=" FIXTURE_TARGET)->pdu.op,
+			 ISCSI_TEXT_RESPONSE);
 }
 
 static void test_request_in_pieces_rfc7143_11_10_2(void **state)

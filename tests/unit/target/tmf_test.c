@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "device/unit/attention.h"
+#include "device/unit/itl.h"
 #include "env.h"
 
 /* The response follows the end of the task, and nothing of the task follows
@@ -138,6 +139,25 @@ static void test_abort_task_set_own_session_only(void **state)
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 	assert_true(peer_quiet(e->p));
 	peer_expect(e->other, ISCSI_SCSI_RESPONSE);
+}
+
+/* SAM-5 §4.7: the same LUN in the form of flat space addressing. */
+static void test_function_names_the_lun_in_another_form(void **state)
+{
+	const uint64_t flat = (uint64_t)0x4000 << 48;
+	struct env *e = *state;
+	uint32_t read, tmf;
+
+	e->r->holding = true;
+	read = peer_read(e->p, 0, 1);
+	tmf = peer_tmf(e->p, ISCSI_TMF_QUERY_TASK_SET, flat, ISCSI_RESERVED_TAG,
+		       0);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_SUCCEEDED);
+	tmf = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, flat, read, 0);
+	e->r->holding = false;
+	fixture_settle(e->r);
+	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+	assert_true(peer_quiet(e->p)); /* the command was aborted */
 }
 
 /* The function waits for missing commands before it. */
@@ -451,9 +471,10 @@ static void test_query_async_event_rfc7144_6_3(void **state)
 		       ISCSI_RESERVED_TAG, 0);
 	/* only POWER ON is pending */
 	expect_info(fresh, tmf, 0x16, 0x2900);
-	dev_attention_set(list_entry(e->r->server->nexuses[0].prev,
-				     struct dev_nexus, link),
-			  0, UA_MODE_CHANGED);
+	dev_attention_set(dev_itl_find(list_entry(e->r->server->nexuses[0].prev,
+						  struct dev_nexus, link),
+				       0),
+			  UA_MODE_CHANGED);
 	tmf = peer_tmf(fresh, ISCSI_TMF_QUERY_ASYNC_EVENT, 0,
 		       ISCSI_RESERVED_TAG, 0);
 	expect_info(fresh, tmf, 0x26, 0x2900); /* and more */
@@ -633,6 +654,7 @@ int main(void)
 		TWO(test_abort_of_tmf_rejected_rfc7143_11_5_1),
 		TWO(test_abort_after_response_queued),
 		TWO(test_abort_task_set_own_session_only),
+		TWO(test_function_names_the_lun_in_another_form),
 		TWO(test_abort_task_set_waits_for_commands_rfc7143_4_2_3_3),
 		TWO(test_lu_reset_waits_for_data_rfc7143_4_2_3_3_a),
 		TWO(test_lu_reset_data_never_come),

@@ -1,0 +1,650 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* apply.c: changes of the configuration while iserd serves. */
+#include "daemon/apply.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "daemon/daemon.h"
+#include "daemon/directory.h"
+#include "daemon/health.h"
+#include "daemon/portals.h"
+#include "daemon/say.h"
+#include "daemon/secrets.h"
+#include "daemon/units.h"
+
+#define RETRY (100 * XTIME_MS) /* while a check of a file is in progress */
+
+struct change {
+	struct daemon *d;
+	struct cfg_model *m;
+	struct cfg_errors *errors;
+	struct unit **units;	  /* by index of the backstore in m */
+	bool *changed;		  /* the same: the unit gets other fields */
+	unsigned next, nchanging; /* change_units */
+	struct portal **portals;  /* by index of the portal group in m */
+	struct unit **leaving;	  /* that no map has once the change settled */
+	unsigned nold;		  /* units from this one on are new */
+	unsigned nleaving, nopen; /* nopen: not closed yet */
+	bool is_done, is_settled;
+	struct io_timer retry, again;
+	void (*done)(void *arg, bool good);
+	void *arg;
+};
+
+static void complain(struct change *c, const struct cfg_head *h,
+		     const char *noun, const char *what)
+{
+	cfg_error(c->errors, h->node ? h->node->at : (struct cfg_place){ 0 },
+		  "%s %.80s: %s", noun, h->name, what);
+}
+
+/* ---- the end of a change ---- */
+
+static void change_free(struct change *c)
+{
+	free(c->units);
+	free(c->changed);
+	free(c->portals);
+	free(c->leaving);
+	free(c);
+}
+
+static void finish(struct change *c)
+{
+	if (!c->is_done || !c->is_settled || c->nopen)
+		return;
+	c->d->changes.now = NULL;
+	change_free(c);
+}
+
+/* ---- units that leave ---- */
+
+struct leaver {
+	struct change *c;
+	struct unit *u;
+};
+
+static void unit_closed(void *arg, int err)
+{
+	struct leaver *l = arg;
+	struct change *c = l->c;
+
+	if (err)
+		trace_emit(&c->d->log.trace, TRACE_MEDIUM,
+			   "backstore %s: not everything could be flushed to "
+			   "it: %s",
+			   l->u->name, err_str(err));
+	unit_free(l->u);
+	free(l);
+	c->nopen--;
+	finish(c);
+}
+
+/* Begins to close one unit. */
+static void close_unit(struct change *c, struct unit *u)
+{
+	struct leaver *l = malloc(sizeof(*l));
+	struct dev_lu *lu = u->lu;
+	int err = ERR_NOMEM;
+
+	if (l) {
+		*l = (struct leaver){ c, u };
+		err = dev_lu_remove(lu, unit_closed, l);
+	}
+	if (!err) {
+		unit_detach(c->d, u);
+		return;
+	}
+	free(l);
+	c->nopen--;
+	trace_emit(&c->d->log.trace, TRACE_RESOURCE,
+		   "backstore %s: stays open: %s", u->name, err_str(err));
+}
+
+/* Closes the units that leave; one whose file is being checked, later. */
+static void close_units(struct change *c)
+{
+	struct daemon *d = c->d;
+
+	while (c->nleaving) {
+		struct unit *u = c->leaving[c->nleaving - 1];
+
+		if (health_checks(d, u)) {
+			io_timer_set(d->loops[0], &c->retry,
+				     io_now(d->loops[0]) + RETRY);
+			return;
+		}
+		c->nleaving--;
+		close_unit(c, u);
+	}
+	c->is_settled = true;
+	finish(c);
+}
+
+static void retry_close(struct io_timer *t)
+{
+	close_units(container_of(t, struct change, retry));
+}
+
+static void settled(void *arg)
+{
+	close_units(arg);
+}
+
+/* ---- units that stay, with other fields ---- */
+
+static void unit_changed(void *arg)
+{
+	struct change *c = arg;
+
+	if (--c->nchanging)
+		return;
+	c->is_done = true;
+	c->done(c->arg, true);
+	finish(c);
+}
+
+/* The change is in force already, so without memory this tries again. */
+static void change_units(struct change *c)
+{
+	struct io_loop *loop = c->d->loops[0];
+
+	for (; c->next < c->m->backstores.n; c->next++) {
+		const struct cfg_backstore *b = &c->m->backstores.v[c->next];
+		const struct dev_lu_config cfg = unit_config(b);
+		struct unit *u = c->units[c->next];
+
+		if (!c->changed[c->next])
+			continue;
+		c->nchanging++;
+		if (dev_lu_configure(u->lu, &cfg, unit_changed, c)) {
+			c->nchanging--;
+			io_timer_set(loop, &c->again, io_now(loop) + RETRY);
+			return;
+		}
+		u->lun = b->lun;
+	}
+	unit_changed(c);
+}
+
+static void change_more(struct io_timer *t)
+{
+	change_units(container_of(t, struct change, again));
+}
+
+static void in_force(void *arg)
+{
+	struct change *c = arg;
+
+	setup_save_ports(c->d); /* of targets that are new */
+	c->nchanging = 1;	/* until all have begun */
+	change_units(c);
+}
+
+void apply_end(struct daemon *d)
+{
+	struct change *c = d->changes.now;
+
+	if (!c)
+		return;
+	io_timer_clear(d->loops[0], &c->retry);
+	io_timer_clear(d->loops[0], &c->again);
+	if (!c->is_done)
+		c->done(c->arg, false);
+	d->changes.now = NULL;
+	change_free(c);
+}
+
+/* ---- what cannot be changed while iserd serves ---- */
+
+static void check_change(void *arg, const struct cfg_change *x)
+{
+	struct cfg_errors *e = arg;
+
+	if (x->needs_restart)
+		cfg_error(e, (struct cfg_place){ 0 },
+			  "%.200s: %.100s%s%.100s: needs a restart of iserd; "
+			  "keep the value, or restart",
+			  x->path, x->from ? x->from : "(not given)", " -> ",
+			  x->to ? x->to : "(not given)");
+}
+
+/* Returns whether the unit can get the fields of b while it is in use. */
+static bool can_change(const struct unit *u, const struct cfg_backstore *old,
+		       const struct cfg_backstore *b)
+{
+	if (b->lun.read_only != old->lun.read_only &&
+	    (u->spec->kind == LUN_SCSI ||
+	     (u->lacks_write && !b->lun.read_only)))
+		return false;
+	return cfg_backstore_compare(old, b) == CFG_DIFFERS_LIVE;
+}
+
+/* A changed backstore on the same file is refused: the file is locked. */
+static bool is_locked(const struct unit *u, const struct cfg_backstore *old,
+		      const struct cfg_backstore *b)
+{
+	return old && !strcmp(old->store, b->store) &&
+	       (u->spec->kind == LUN_FILE || u->spec->kind == LUN_SCSI);
+}
+
+/* Decides which units stay: units[i] becomes NULL if backstore i has to be opened, and
+ * changed[i] true if the unit in use gets other fields. changed NULL: only checks. */
+static void check_units(const struct daemon *d, const struct cfg_model *m,
+			struct unit **units, bool *changed,
+			struct cfg_errors *e)
+{
+	for (unsigned i = 0; i < m->backstores.n; i++) {
+		const struct cfg_backstore *b = &m->backstores.v[i], *old;
+
+		if (!units[i])
+			continue;
+		old = cfg_backstore_find(d->model, b->head.name);
+		if (old && cfg_backstore_compare(old, b) == CFG_SAME)
+			continue;
+		if (old && can_change(units[i], old, b)) {
+			if (changed)
+				changed[i] = true;
+			continue;
+		}
+		if (is_locked(units[i], old, b))
+			cfg_error(e,
+				  b->head.node ? b->head.node->at
+					       : (struct cfg_place){ 0 },
+				  "backstore %.80s: %.200s: in use with other "
+				  "fields; restart iserd, or remove the "
+				  "backstore by one change and add it by "
+				  "another",
+				  b->head.name, b->store);
+		units[i] = NULL;
+	}
+}
+
+bool apply_check(const struct daemon *d, const struct cfg_model *m,
+		 struct cfg_errors *e)
+{
+	struct unit **units = units_match(d, m);
+	unsigned before = e->n;
+
+	if (units && cfg_diff(d->model, m, check_change, e))
+		check_units(d, m, units, NULL, e);
+	else
+		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
+	free(units);
+	return e->n == before && chap_secrets_check(m, e, true);
+}
+
+/* ---- units ---- */
+
+/* Returns the lowest number from *next on that no unit has. */
+static bool free_number(const struct daemon *d, unsigned *next)
+{
+	while (*next <= CFG_LUN_MAX && dev_lu_get(d->server, (uint16_t)*next))
+		++*next;
+	return *next <= CFG_LUN_MAX;
+}
+
+static bool open_units(struct change *c)
+{
+	struct daemon *d = c->d;
+	unsigned next = 0;
+
+	c->nold = d->nunits;
+	c->units = units_match(d, c->m);
+	c->changed = calloc(c->m->backstores.n + 1, sizeof(*c->changed));
+	if (!c->units || !c->changed) {
+		cfg_error(c->errors, (struct cfg_place){ 0 }, "out of memory");
+		return false;
+	}
+	check_units(d, c->m, c->units, c->changed, c->errors);
+	for (unsigned i = 0; i < c->m->backstores.n; i++) {
+		if (c->units[i])
+			continue;
+		if (free_number(d, &next))
+			c->units[i] = unit_open(d, c->m, i, (uint16_t)next);
+		if (c->units[i])
+			continue;
+		complain(c, &c->m->backstores.v[i].head, "backstore",
+			 "cannot be opened; the log has the reason");
+		return false;
+	}
+	return true;
+}
+
+/* Lists the units that m does not have. */
+static bool list_leaving(struct change *c)
+{
+	struct daemon *d = c->d;
+
+	c->leaving = calloc(d->nunits + 1, sizeof(struct unit *));
+	for (unsigned i = 0; c->leaving && i < d->nunits; i++)
+		d->units[i]->is_leaving = true;
+	for (unsigned i = 0; c->leaving && i < c->m->backstores.n; i++)
+		c->units[i]->is_leaving = false;
+	for (unsigned i = 0; c->leaving && i < d->nunits; i++)
+		if (d->units[i]->is_leaving)
+			c->leaving[c->nleaving++] = d->units[i];
+	c->nopen = c->nleaving;
+	if (!c->leaving)
+		cfg_error(c->errors, (struct cfg_place){ 0 }, "out of memory");
+	return c->leaving;
+}
+
+/* ---- portal groups ---- */
+
+static bool is_old(const struct daemon *d, const struct portal *p)
+{
+	for (unsigned i = 0; i < d->portals.n; i++)
+		if (d->portals.all[i] == p)
+			return true;
+	return false;
+}
+
+static bool open_portals(struct change *c)
+{
+	struct daemon *d = c->d;
+
+	c->portals = calloc(c->m->portals.n + 1, sizeof(struct portal *));
+	for (unsigned i = 0; c->portals && i < c->m->portals.n; i++) {
+		c->portals[i] = portal_change(d, c->m, i);
+		if (c->portals[i])
+			continue;
+		complain(c, &c->m->portals.v[i].head, "portal group",
+			 "cannot listen; the log has the reason");
+		return false;
+	}
+	if (c->portals && portal_reserve(d))
+		return true;
+	cfg_error(c->errors, (struct cfg_place){ 0 }, "out of memory");
+	return false;
+}
+
+/* Replaces the portal groups by the new ones. */
+static void take_portals(struct change *c)
+{
+	struct daemon *d = c->d;
+	bool changed = d->portals.n != c->m->portals.n;
+
+	for (unsigned i = 0; i < d->portals.n; i++) {
+		struct portal *p = d->portals.all[i];
+		bool stays = false;
+
+		for (unsigned k = 0; k < c->m->portals.n; k++)
+			stays |= c->portals[k] == p;
+		if (!stays)
+			portal_retire(d, p);
+		changed |= !stays;
+	}
+	free(d->portals.all);
+	d->portals.all = c->portals;
+	d->portals.n = c->m->portals.n;
+	c->portals = NULL;
+	for (unsigned i = 0; i < d->portals.n; i++)
+		portal_resume(d->portals.all[i]);
+	if (changed)
+		portal_listen_verbs(d, c->m);
+}
+
+/* ---- the whole ---- */
+
+/* Closes what was opened for a change that is refused. */
+static void undo(struct change *c)
+{
+	struct daemon *d = c->d;
+
+	for (unsigned i = 0; c->portals && i < c->m->portals.n; i++)
+		if (c->portals[i] && !is_old(d, c->portals[i]))
+			portal_free(c->portals[i]);
+	cfg_model_free(c->m);
+	c->is_done = true;
+	c->nleaving = 0;
+	free(c->leaving);
+	c->leaving = calloc(d->nunits - c->nold + 1, sizeof(struct unit *));
+	for (unsigned i = c->nold; c->leaving && i < d->nunits; i++)
+		c->leaving[c->nleaving++] = d->units[i];
+	c->nopen = c->nleaving;
+	close_units(c);
+}
+
+/* Makes the model that the directory is of that of the daemon. */
+static void take_model(struct change *c)
+{
+	struct daemon *d = c->d;
+	enum trace_level level = c->m->options.log.level;
+
+	if (level != d->model->options.log.level)
+		d->log.trace.level = level;
+	c->m->options.start = d->model->options.start;
+	take_portals(c);
+	if (d->changes.first)
+		cfg_model_free(d->model);
+	else
+		d->changes.first = d->model;
+	d->model = c->m;
+}
+
+static struct change *change_new(struct daemon *d, struct cfg_model *m,
+				 struct cfg_errors *e)
+{
+	struct change *c = NULL;
+
+	if (d->changes.now)
+		cfg_error(e, (struct cfg_place){ 0 },
+			  "an earlier change is not complete: its sessions or "
+			  "backstores are being closed; try again in some "
+			  "seconds");
+	else if (d->phase != DAEMON_SERVING)
+		cfg_error(e, (struct cfg_place){ 0 }, "iserd is ending");
+	else if (!apply_check(d, m, e))
+		return NULL;
+	else if (!(c = calloc(1, sizeof(*c))))
+		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
+	if (!c)
+		return NULL;
+	c->d = d;
+	c->m = m;
+	c->errors = e;
+	c->retry.fire = retry_close;
+	c->again.fire = change_more;
+	return c;
+}
+
+bool apply_model(struct daemon *d, struct cfg_model *m, struct cfg_errors *e,
+		 void (*done)(void *arg, bool good), void *arg)
+{
+	struct tgt_apply_events events = { .done = in_force,
+					   .settled = settled };
+	struct change *c = change_new(d, m, e);
+	struct tgt_directory *dir = NULL;
+	int err = 0;
+
+	if (!c) {
+		cfg_model_free(m);
+		return false;
+	}
+	d->changes.now = c;
+	c->done = done;
+	c->arg = arg;
+	events.arg = c;
+	c->nold = d->nunits;
+	if (open_units(c) && open_portals(c) && list_leaving(c))
+		dir = directory_new(d, m, c->units, c->portals, e);
+	if (dir)
+		err = tgt_apply(d->target, dir, &events);
+	if (err) {
+		cfg_error(e, (struct cfg_place){ 0 }, "%s", err_str(err));
+		tgt_directory_free(dir);
+	}
+	if (!dir || err) {
+		undo(c);
+		return false;
+	}
+	c->errors = NULL; /* the caller's */
+	take_model(c);
+	return true;
+}
+
+struct cfg_model *apply_load(const struct daemon *d, const char *path,
+			     struct cfg_errors *e)
+{
+	(void)d;
+	return cfg_model_load(path, e);
+}
+
+/* ---- saving ---- */
+
+/* Writes text to the new file at path. Returns 0 or -Exxx. */
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	size_t len = strlen(text);
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, len) != (ssize_t)len || fsync(fd))
+		err = errno ? -errno : -EIO;
+	close(fd);
+	return err;
+}
+
+/* Makes the new name of a file survive a power loss. */
+static int sync_folder(const char *path)
+{
+	char folder[PATH_MAX];
+	char *slash;
+	int fd, err;
+
+	snprintf(folder, sizeof(folder), "%s", path);
+	slash = strrchr(folder, '/');
+	if (slash)
+		slash[slash == folder] = '\0';
+	fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = fsync(fd) ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+int apply_save(const struct daemon *d, const char *path)
+{
+	char *text = cfg_dump(d->model), temp[PATH_MAX];
+	int n = snprintf(temp, sizeof(temp), "%s.new", path);
+	int err;
+
+	if (!text || (size_t)n >= sizeof(temp)) {
+		free(text);
+		return text ? -ENAMETOOLONG : -ENOMEM;
+	}
+	unlink(temp); /* of an iserd that was killed */
+	err = write_file(temp, text);
+	free(text);
+	if (!err && rename(temp, path))
+		err = -errno;
+	if (err)
+		unlink(temp);
+	return err ? err : sync_folder(path);
+}
+
+/* ---- SIGHUP ---- */
+
+static void secrets_applied(void *arg)
+{
+	struct daemon *d = arg;
+
+	trace_emit(&d->log.trace, TRACE_START,
+		   "SIGHUP: new logins use the CHAP secrets that were read "
+		   "again");
+}
+
+/* Prints the errors of a file, or of the command line if path is NULL. */
+static void print_errors(const struct cfg_errors *e, const char *path)
+{
+	char line[4 * CFG_ERROR_TEXT];
+
+	for (unsigned i = 0; i < cfg_errors_kept(e); i++) {
+		if (path)
+			cfg_error_line(e, i, path, line, sizeof(line));
+		say("%s", path ? line : e->all[i].text);
+	}
+}
+
+/* Brings a directory with the secrets that the files have now into force. */
+static void reload_secrets(struct daemon *d, struct cfg_errors *e)
+{
+	const struct tgt_apply_events events = { .done = secrets_applied,
+						 .arg = d };
+	struct unit **units = units_match(d, d->model);
+	struct tgt_directory *dir =
+		units ? directory_new(d, d->model, units, d->portals.all, e)
+		      : NULL;
+	int err = dir ? tgt_apply(d->target, dir, &events) : 0;
+
+	free(units);
+	if (err)
+		tgt_directory_free(dir);
+	if (err)
+		trace_emit(&d->log.trace, TRACE_RESOURCE,
+			   "SIGHUP: the CHAP secrets are unchanged: %s; "
+			   "repeat it",
+			   err_str(err));
+	else if (!dir)
+		trace_emit(&d->log.trace, TRACE_CONFIG,
+			   "SIGHUP: the CHAP secrets are unchanged");
+}
+
+static bool has_secrets(const struct cfg_model *m)
+{
+	for (unsigned i = 0; i < m->auths.n; i++)
+		if (m->auths.v[i].accounts.n)
+			return true;
+	return false;
+}
+
+static void file_applied(void *arg, bool good)
+{
+	struct daemon *d = arg;
+
+	if (good)
+		trace_emit(&d->log.trace, TRACE_START,
+			   "SIGHUP: the configuration file is in force");
+}
+
+static void reload_file(struct daemon *d, struct cfg_errors *e)
+{
+	struct cfg_model *m = apply_load(d, d->model->options.start.config, e);
+
+	if (!m || !apply_model(d, m, e, file_applied, d))
+		trace_emit(&d->log.trace, TRACE_CONFIG,
+			   "SIGHUP: the configuration is unchanged");
+}
+
+void apply_reload(struct daemon *d)
+{
+	struct cfg_errors *e;
+
+	if (d->phase != DAEMON_SERVING)
+		return; /* the files are read next, or iserd ends */
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		say("SIGHUP: out of memory");
+	else if (d->model->options.start.config)
+		reload_file(d, e);
+	else if (has_secrets(d->model))
+		reload_secrets(d, e);
+	else
+		trace_emit(&d->log.trace, TRACE_START,
+			   "SIGHUP: there are no CHAP secrets to read again; "
+			   "changed options need a restart");
+	if (e)
+		print_errors(e, d->model->options.start.config);
+	free(e);
+}

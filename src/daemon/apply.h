@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * apply.h: changes of the configuration while iserd serves. A change is all or
+ * nothing: new backstores and listeners are opened and the new directory is made
+ * before anything that is in force changes. Sessions that the change does not
+ * concern notice nothing. On worker 0.
+ */
+#ifndef DAEMON_APPLY_H
+#define DAEMON_APPLY_H
+
+#include "daemon/config/model.h"
+
+struct daemon;
+
+/* apply_model brings the configuration m into force, which belongs to the daemon
+ * then, also after an error. done is called later, when m is in force on each
+ * worker; false: iserd ends. Returns false if m is refused: e has the reasons, nothing
+ * has changed, and done is not called. */
+bool apply_model(struct daemon *d, struct cfg_model *m, struct cfg_errors *e,
+		 void (*done)(void *arg, bool good), void *arg);
+/* apply_check returns whether apply_model could bring m into force, as far as that can
+ * be said without opening backstores and addresses. False: e has the reasons. */
+bool apply_check(const struct daemon *d, const struct cfg_model *m,
+		 struct cfg_errors *e);
+/* apply_load reads the file at path for apply_model. NULL: e has the errors. */
+struct cfg_model *apply_load(const struct daemon *d, const char *path,
+			     struct cfg_errors *e);
+/* apply_save replaces the file at path by the configuration in force, in one step
+ * that survives a power loss. Returns 0 or -Exxx. */
+int apply_save(const struct daemon *d, const char *path);
+/* apply_reload reads the secrets of CHAP again, for the logins from then on, or
+ * applies the configuration file (SIGHUP). A bad file changes nothing, after a
+ * message. */
+void apply_reload(struct daemon *d);
+/* apply_end ends the change in progress; after workers_stop. */
+void apply_end(struct daemon *d);
+
+#endif

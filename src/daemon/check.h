@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* check.h: configuration files without a running iserd: whether a file is valid,
+ * and how two files differ. iserctl has this, too. */
+#ifndef DAEMON_CHECK_H
+#define DAEMON_CHECK_H
+
+#include <stdbool.h>
+
+/* cfg_file_check reads the configuration file at path, with the secrets that it
+ * names, and prints all errors on standard error. Returns whether there are
+ * none. */
+bool cfg_file_check(const char *path);
+/* cfg_file_diff prints how the file `to` differs from the file `from` on standard
+ * output, a line for each field. False after a message: a file is not valid. */
+bool cfg_file_diff(const char *from, const char *to);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* checks.c: the entries of lists in a configuration file. */
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "daemon/config/model.h"
+#include "daemon/config/setters.h"
+#include "iscsi/names.h"
+
+static enum opt_end refuse(char why[OPT_WHY], const char *text)
+{
+	snprintf(why, OPT_WHY, "%s", text);
+	return OPT_BAD;
+}
+
+/* ---- iSCSI names ---- */
+
+static const char *const name_types[] = { "iqn.", "eui.", "naa." };
+
+bool cfg_is_initiator_name(const char *text)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(name_types); i++)
+		if (!strncasecmp(text, name_types[i], 4))
+			return true;
+	return strpbrk(text, "*?") != NULL;
+}
+
+/* Returns whether some iSCSI name can match: the characters before the first
+ * wildcard are the beginning of a type of names. */
+static bool can_match(const char *pattern)
+{
+	size_t fixed = MIN(strcspn(pattern, "*?"), (size_t)4);
+
+	for (unsigned i = 0; i < ARRAY_LEN(name_types); i++)
+		if (!strncasecmp(pattern, name_types[i], fixed))
+			return true;
+	return false;
+}
+
+enum opt_end cfg_check_initiator(void *into, const char *arg, char why[OPT_WHY])
+{
+	char name[ISCSI_NAME_MAX + 1], reason[ISCSI_NAME_WHY];
+
+	(void)into;
+	if (strlen(arg) > ISCSI_NAME_MAX)
+		return refuse(why,
+			      "longer than 223 bytes; give a shorter name");
+	if (strpbrk(arg, "*?")) {
+		if (can_match(arg) && !strchr(arg, ' '))
+			return OPT_OK;
+		return refuse(why, "matches no iSCSI name; begin it with iqn., "
+				   "eui., naa. or *");
+	}
+	if (iscsi_name_prepare(name, arg, false, reason) == 0)
+		return OPT_OK;
+	snprintf(why, OPT_WHY,
+		 "%s; give a name like iqn.2026-01.com.example:node1", reason);
+	return OPT_BAD;
+}
+
+enum opt_end cfg_check_initiator_or_group(void *into, const char *arg,
+					  char why[OPT_WHY])
+{
+	return cfg_is_initiator_name(arg) ? cfg_check_initiator(into, arg, why)
+					  : cfg_check_name(into, arg, why);
+}
+
+void cfg_prepare_initiator(char out[224], const char *text)
+{
+	char why[ISCSI_NAME_WHY];
+
+	if (!strpbrk(text, "*?") && !iscsi_name_prepare(out, text, false, why))
+		return;
+	snprintf(out, 224, "%s", text);
+	for (char *p = out; *p; p++)
+		if (*p >= 'A' && *p <= 'Z')
+			*p = (char)(*p + 'a' - 'A');
+}
+
+/* ---- names of backstores and groups ---- */
+
+enum opt_end cfg_check_name(void *into, const char *arg, char why[OPT_WHY])
+{
+	size_t len = strlen(arg);
+
+	(void)into;
+	if (len == 0 || len > CFG_NAME_MAX)
+		return refuse(why, "not a name of 1 to 64 characters");
+	if (!isalnum((unsigned char)*arg))
+		return refuse(why, "does not begin with a letter or digit");
+	for (; *arg; arg++)
+		if (!isalnum((unsigned char)*arg) && !strchr("-_.", *arg))
+			return refuse(why, "not a name; use letters, digits, "
+					   "-, _ and .");
+	return OPT_OK;
+}
+
+/* ---- addresses and ports ---- */
+
+/* Reads the decimal number at text. False: there is none, or more than max. */
+static bool read_number(const char *text, unsigned max, unsigned *v)
+{
+	unsigned long n;
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	n = strtoul(text, &end, 10);
+	*v = (unsigned)n;
+	return !*end && n <= max;
+}
+
+bool cfg_parse_prefix(const char *text, uint8_t address[16], unsigned *bits)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, 0xff };
+	const char *slash = strchrnul(text, '/');
+	char host[64];
+	bool is_v4;
+
+	if ((size_t)(slash - text) >= sizeof(host))
+		return false;
+	memcpy(host, text, (size_t)(slash - text));
+	host[slash - text] = '\0';
+	is_v4 = inet_pton(AF_INET, host, address + 12) == 1;
+	if (is_v4)
+		memcpy(address, mapped, sizeof(mapped));
+	else if (inet_pton(AF_INET6, host, address) != 1)
+		return false;
+	*bits = is_v4 ? 32 : 128;
+	if (*slash && !read_number(slash + 1, *bits, bits))
+		return false;
+	*bits += is_v4 ? 96 : 0;
+	return true;
+}
+
+enum opt_end cfg_check_prefix(void *into, const char *arg, char why[OPT_WHY])
+{
+	uint8_t address[16];
+	unsigned bits;
+
+	(void)into;
+	if (cfg_parse_prefix(arg, address, &bits))
+		return OPT_OK;
+	return refuse(why, "not an address; give one like 10.0.0.1, "
+			   "10.0.0.0/8 or fd00::/8");
+}
+
+enum opt_end cfg_check_port(void *into, const char *arg, char why[OPT_WHY])
+{
+	unsigned port;
+
+	(void)into;
+	if (read_number(arg, 65535, &port) && port)
+		return OPT_OK;
+	return refuse(why, "must be a number from 1 to 65535");
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* errors.c: the errors of a configuration file. */
+#include "daemon/config/errors.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/escape.h"
+
+void cfg_error(struct cfg_errors *e, struct cfg_place at, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (e->n < CFG_ERRORS) {
+		struct cfg_error *x = &e->all[e->n];
+
+		x->at = at;
+		va_start(ap, fmt);
+		vsnprintf(x->text, sizeof(x->text), fmt, ap);
+		va_end(ap);
+	}
+	e->n++;
+}
+
+unsigned cfg_errors_kept(const struct cfg_errors *e)
+{
+	return MIN(e->n, (unsigned)CFG_ERRORS);
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct cfg_error *x = a, *y = b;
+
+	if (x->at.line != y->at.line)
+		return x->at.line < y->at.line ? -1 : 1;
+	return (x->at.column > y->at.column) - (x->at.column < y->at.column);
+}
+
+void cfg_errors_sort(struct cfg_errors *e)
+{
+	qsort(e->all, cfg_errors_kept(e), sizeof(e->all[0]), compare_places);
+}
+
+void cfg_error_line(const struct cfg_errors *e, unsigned i, const char *file,
+		    char *out, size_t size)
+{
+	char line[CFG_ERROR_TEXT + 4200];
+	const struct cfg_error *x = &e->all[i];
+
+	if (x->at.line)
+		snprintf(line, sizeof(line), "%s:%u:%u: %s", file, x->at.line,
+			 x->at.column, x->text);
+	else
+		snprintf(line, sizeof(line), "%s: %s", file, x->text);
+	text_escape_str(out, size, line);
+}
+
+void cfg_errors_print(const struct cfg_errors *e, const char *file)
+{
+	char line[TEXT_ESCAPED_SIZE(CFG_ERROR_TEXT + 4200)];
+	unsigned kept = cfg_errors_kept(e);
+
+	for (unsigned i = 0; i < kept; i++) {
+		cfg_error_line(e, i, file, line, sizeof(line));
+		fprintf(stderr, "%s\n", line);
+	}
+	if (e->n > kept)
+		fprintf(stderr, "%s: %u more errors\n", file, e->n - kept);
+}
+
+/* ---- the nearest name ---- */
+
+#define WORD_MAX 64
+
+/* The number of insertions, removals, replacements and exchanges of neighbours
+ * that make b of a (Damerau and Levenshtein). */
+static unsigned distance(const char *a, size_t na, const char *b, size_t nb)
+{
+	unsigned rows[3][WORD_MAX + 1];
+	unsigned *two = rows[0], *one = rows[1], *now = rows[2];
+
+	for (size_t j = 0; j <= nb; j++)
+		one[j] = (unsigned)j;
+	for (size_t i = 1; i <= na; i++) {
+		unsigned *old = two;
+
+		now[0] = (unsigned)i;
+		for (size_t j = 1; j <= nb; j++) {
+			bool same = a[i - 1] == b[j - 1];
+			unsigned d = MIN(one[j], now[j - 1]) + 1;
+
+			now[j] = MIN(d, one[j - 1] + !same);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+			    a[i - 2] == b[j - 1])
+				now[j] = MIN(now[j], two[j - 2] + 1);
+		}
+		two = one;
+		one = now;
+		now = old;
+	}
+	return one[nb];
+}
+
+void cfg_nearest_begin(struct cfg_nearest *n, const char *word)
+{
+	size_t len = strlen(word);
+
+	/* two slips, or one in three letters */
+	*n = (struct cfg_nearest){ .word = word,
+				   .distance = (unsigned)MAX(2u, len / 3) + 1 };
+	if (len < 3)
+		n->distance = 2;
+}
+
+void cfg_nearest_try(struct cfg_nearest *n, const char *candidate)
+{
+	size_t na = strlen(n->word), nb = strlen(candidate);
+	unsigned d;
+
+	if (na == 0 || na > WORD_MAX || nb > WORD_MAX)
+		return;
+	d = distance(n->word, na, candidate, nb);
+	if (na >= 3 && nb > na && !memcmp(n->word, candidate, na))
+		d = MIN(d, 1u); /* the beginning of the candidate */
+	if (d < n->distance && d < MAX(na, nb)) {
+		n->distance = d;
+		n->best = candidate;
+	}
+}

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* model_read.c: from the tree of a file to a model, by the rows of nouns.c. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "daemon/config/model.h"
+#include "daemon/config/nouns.h"
+#include "daemon/config/yaml.h"
+
+struct reader {
+	struct cfg_model *model;
+	struct cfg_errors *errors;
+	struct options scratch; /* the struct that rows of schema.c set */
+	struct options defaults;
+	bool no_memory;
+};
+
+/* A noun that is being read. */
+struct target_noun {
+	const struct cfg_noun *row;
+	struct cfg_head *head; /* its struct */
+	char object[320];      /* as error texts name it; empty: the file */
+};
+
+/* Nouns in an array: the layout of each array of model.h. */
+struct array {
+	void *v;
+	unsigned n;
+};
+
+static void complain(struct reader *r, struct target_noun *t,
+		     struct cfg_place at, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void complain(struct reader *r, struct target_noun *t,
+		     struct cfg_place at, const char *fmt, ...)
+{
+	char text[CFG_ERROR_TEXT];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	t->head->is_bad = true;
+	cfg_error(r->errors, at, "%s%s%s", t->object, *t->object ? ": " : "",
+		  text);
+}
+
+static void *allocate(struct reader *r, size_t n, size_t size)
+{
+	void *p = cfg_arena_alloc(&r->model->arena, n * size);
+
+	r->no_memory |= !p;
+	return p;
+}
+
+/* ---- values ---- */
+
+/* Reads yes or no. False: the text is neither. */
+static bool read_bool(const char *text, bool *v)
+{
+	static const char *const words[] = { "no",   "yes", "false",
+					     "true", "off", "on" };
+
+	for (unsigned i = 0; i < ARRAY_LEN(words); i++)
+		if (!strcasecmp(text, words[i])) {
+			*v = i % 2;
+			return true;
+		}
+	return false;
+}
+
+/* Checks one value and stores it in the struct at `into`. */
+static void set_value(struct reader *r, struct target_noun *t,
+		      const struct cfg_row *row, void *into,
+		      const struct cfg_node *v)
+{
+	char why[OPT_WHY], shown[64];
+	const char *name = row->opt.name;
+
+	if (v->type != CFG_NODE_SCALAR) {
+		complain(r, t, v->at,
+			 "%s: a %s; give one value, in quotes if it begins "
+			 "with [ or {",
+			 name, v->type == CFG_NODE_SEQ ? "list" : "mapping");
+		return;
+	}
+	if (cfg_node_is_null(v)) {
+		complain(r, t, v->at, "%s: no value; give one, or remove %s",
+			 name, name);
+		return;
+	}
+	if (row->opt.kind == OPT_KIND_FLAG) {
+		if (!read_bool(v->text, (bool *)((char *)into + row->opt.at)))
+			complain(r, t, v->at, "%s: %.64s: must be yes or no",
+				 name, v->text);
+		return;
+	}
+	if (opt_set(&row->opt, into, name, v->text, why) == OPT_OK)
+		return;
+	/* opt_set gives "NAME VALUE: reason" */
+	snprintf(shown, sizeof(shown), "%s ", name);
+	if (!strncmp(why, shown, strlen(shown)))
+		complain(r, t, v->at, "%s: %s", name, why + strlen(shown));
+	else
+		complain(r, t, v->at, "%s: must not be %.64s", name, v->text);
+}
+
+/* A list for a value with commas, such as transport. NULL: r has failed. */
+static const struct cfg_node *join_list(struct reader *r,
+					const struct cfg_node *v)
+{
+	struct cfg_node *joined;
+	size_t len = 1;
+	char *text;
+
+	for (unsigned i = 0; i < v->n; i++) {
+		if (v->items[i].value->type != CFG_NODE_SCALAR)
+			return v; /* set_value complains */
+		len += strlen(v->items[i].value->text) + 1;
+	}
+	text = allocate(r, len, 1);
+	joined = allocate(r, 1, sizeof(*joined));
+	if (!text || !joined)
+		return NULL;
+	*joined = *v;
+	joined->type = CFG_NODE_SCALAR;
+	joined->is_quoted = true;
+	joined->text = text;
+	for (unsigned i = 0; i < v->n; i++) {
+		if (i)
+			strcat(text, ",");
+		strcat(text, v->items[i].value->text);
+	}
+	return joined;
+}
+
+static void read_one(struct reader *r, struct target_noun *t,
+		     const struct cfg_field *f, const struct cfg_node *v)
+{
+	const struct cfg_row *row = cfg_field_row(f);
+
+	if (row->type == CFG_LIST && v->type == CFG_NODE_SEQ)
+		v = join_list(r, v);
+	if (!v)
+		return;
+	if (!f->option) {
+		set_value(r, t, row, t->head, v);
+		return;
+	}
+	t->row->load(&r->scratch, t->head);
+	set_value(r, t, row, &r->scratch, v);
+	t->row->store(t->head, &r->scratch);
+}
+
+/* Checks an entry of a list and adds it. */
+static void read_entry(struct reader *r, struct target_noun *t,
+		       const struct cfg_field *f, struct cfg_texts *list,
+		       const struct cfg_node *v)
+{
+	unsigned before = r->errors->n;
+
+	r->scratch.nlisten = r->scratch.nverbs_listen = 0;
+	set_value(r, t, cfg_field_row(f), &r->scratch, v);
+	if (r->errors->n == before)
+		list->v[list->n++] = v->text;
+}
+
+static void read_many(struct reader *r, struct target_noun *t,
+		      const struct cfg_field *f, const struct cfg_node *v)
+{
+	struct cfg_texts *list = (void *)((char *)t->head + f->at);
+	unsigned n = v->type == CFG_NODE_SEQ ? v->n : 1;
+
+	list->v = allocate(r, n, sizeof(*list->v));
+	if (!list->v)
+		return;
+	if (v->type != CFG_NODE_SEQ)
+		read_entry(r, t, f, list, v);
+	for (unsigned i = 0; v->type == CFG_NODE_SEQ && i < n; i++)
+		read_entry(r, t, f, list, v->items[i].value);
+}
+
+/* ---- nouns ---- */
+
+static void read_noun(struct reader *r, struct target_noun *t,
+		      const struct cfg_node *v);
+
+/* Reads a noun inside the noun t, with the struct at `into`. index: in a list,
+ * from 1. */
+static void read_inner(struct reader *r, const struct target_noun *t,
+		       const struct cfg_field *f, void *into, const char *name,
+		       unsigned index, const struct cfg_node *v)
+{
+	struct target_noun inner = { .row = cfg_noun_of(f->noun),
+				     .head = into };
+	const char *colon = *t->object ? ": " : "";
+
+	inner.head->name = name;
+	if (name)
+		snprintf(inner.object, sizeof(inner.object), "%.200s%s%s %.80s",
+			 t->object, colon, inner.row->name, name);
+	else if (index)
+		snprintf(inner.object, sizeof(inner.object), "%.200s%s%s %u",
+			 t->object, colon, inner.row->name, index);
+	else
+		snprintf(inner.object, sizeof(inner.object), "%.200s%s%s",
+			 t->object, colon, f->row.opt.name);
+	read_noun(r, &inner, v);
+}
+
+/* Reads one noun without a name: in the struct of the noun around it, or in an
+ * array of one. */
+static void read_inside(struct reader *r, struct target_noun *t,
+			const struct cfg_field *f, const struct cfg_node *v)
+{
+	size_t size = cfg_noun_of(f->noun)->size;
+	struct array *a = (void *)((char *)t->head + f->at);
+	struct cfg_head own = *t->head;
+
+	if (!size) {
+		read_inner(r, t, f, t->head, own.name, 0, v);
+		own.is_bad |= t->head->is_bad;
+		*t->head = own;
+		return;
+	}
+	a->v = allocate(r, 1, size);
+	a->n = a->v ? 1 : 0;
+	if (a->v)
+		read_inner(r, t, f, a->v, NULL, 0, v);
+}
+
+static void read_named(struct reader *r, struct target_noun *t,
+		       const struct cfg_field *f, const struct cfg_node *v)
+{
+	const struct cfg_noun *noun = cfg_noun_of(f->noun);
+	struct array *a = (void *)((char *)t->head + f->at);
+
+	if (cfg_node_is_null(v))
+		return;
+	if (v->type != CFG_NODE_MAP) {
+		complain(
+			r, t, v->at,
+			"%s: not a mapping; give a line \"NAME: ...\" for each "
+			"%s",
+			f->row.opt.name, noun->name);
+		return;
+	}
+	a->v = allocate(r, v->n, noun->size);
+	if (!a->v)
+		return;
+	for (a->n = 0; a->n < v->n; a->n++)
+		read_inner(r, t, f, (char *)a->v + a->n * noun->size,
+			   v->items[a->n].key, 0, v->items[a->n].value);
+}
+
+static void read_listed(struct reader *r, struct target_noun *t,
+			const struct cfg_field *f, const struct cfg_node *v)
+{
+	const struct cfg_noun *noun = cfg_noun_of(f->noun);
+	struct array *a = (void *)((char *)t->head + f->at);
+
+	if (cfg_node_is_null(v))
+		return;
+	if (v->type != CFG_NODE_SEQ) {
+		complain(r, t, v->at,
+			 "%s: not a list; begin each %s with \"- \"",
+			 f->row.opt.name, noun->name);
+		return;
+	}
+	a->v = allocate(r, v->n, noun->size);
+	if (!a->v)
+		return;
+	for (a->n = 0; a->n < v->n; a->n++)
+		read_inner(r, t, f, (char *)a->v + a->n * noun->size, NULL,
+			   a->n + 1, v->items[a->n].value);
+}
+
+static void read_field(struct reader *r, struct target_noun *t,
+		       const struct cfg_field *f, const struct cfg_node *v)
+{
+	static void (*const readers[])(struct reader *, struct target_noun *,
+				       const struct cfg_field *,
+				       const struct cfg_node *) = {
+		[CFG_ONE] = read_one,	    [CFG_MANY] = read_many,
+		[CFG_INSIDE] = read_inside, [CFG_NAMED] = read_named,
+		[CFG_LISTED] = read_listed,
+	};
+
+	readers[f->shape](r, t, f, v);
+}
+
+static const struct cfg_field *find_field(const struct cfg_noun *noun,
+					  const char *name)
+{
+	for (unsigned i = 0; i < noun->nfields; i++)
+		if (!strcmp(cfg_field_row(&noun->fields[i])->opt.name, name))
+			return &noun->fields[i];
+	return NULL;
+}
+
+static void complain_unknown(struct reader *r, struct target_noun *t,
+			     const struct cfg_item *item)
+{
+	struct cfg_nearest n;
+
+	cfg_nearest_begin(&n, item->key);
+	for (unsigned i = 0; i < t->row->nfields; i++)
+		cfg_nearest_try(&n,
+				cfg_field_row(&t->row->fields[i])->opt.name);
+	if (n.best)
+		complain(r, t, item->at,
+			 "%.64s: unknown field; did you mean %s?", item->key,
+			 n.best);
+	else
+		complain(r, t, item->at,
+			 "%.64s: unknown field; iserd.yaml(5) lists the fields "
+			 "of a %s",
+			 item->key, t->row->name);
+}
+
+static void set_defaults(struct reader *r, struct target_noun *t)
+{
+	char why[OPT_WHY];
+
+	if (t->row->store)
+		t->row->store(t->head, &r->defaults);
+	for (unsigned i = 0; i < t->row->nfields; i++) {
+		const struct cfg_field *f = &t->row->fields[i];
+
+		if (!f->option && f->shape == CFG_ONE && f->row.opt.initial)
+			(void)opt_set(&f->row.opt, t->head, "",
+				      f->row.opt.initial, why);
+	}
+}
+
+static bool has_field(const struct target_noun *t, const struct cfg_field *f,
+		      const struct cfg_node *v)
+{
+	const char *name = cfg_field_row(f)->opt.name;
+
+	return cfg_node_get(v, name) ||
+	       (t->row->brief && v->type != CFG_NODE_MAP &&
+		!strcmp(t->row->brief, name));
+}
+
+/* Reports fields without a default that are missing; not where a misspelt name
+ * was reported, which may be that of the field. */
+static void check_missing(struct reader *r, struct target_noun *t,
+			  const struct cfg_node *v)
+{
+	for (unsigned i = 0; i < t->row->nfields && !t->head->is_bad; i++) {
+		const struct cfg_field *f = &t->row->fields[i];
+		const struct cfg_texts *list =
+			(void *)((char *)t->head + f->at);
+		const struct cfg_row *row = cfg_field_row(f);
+
+		if (!f->must)
+			continue;
+		if (!has_field(t, f, v))
+			complain(r, t, v->at, "%s: missing; give %s: %s",
+				 row->opt.name, row->opt.name, row->opt.arg);
+		else if (f->shape == CFG_MANY && !list->n)
+			complain(r, t, v->at,
+				 "%s: an empty list; give at least one %s",
+				 row->opt.name, row->opt.arg);
+	}
+}
+
+static void read_noun(struct reader *r, struct target_noun *t,
+		      const struct cfg_node *v)
+{
+	t->head->node = v;
+	set_defaults(r, t);
+	if (t->row->brief && v->type != CFG_NODE_MAP && !cfg_node_is_null(v)) {
+		read_field(r, t, find_field(t->row, t->row->brief), v);
+	} else if (v->type == CFG_NODE_MAP) {
+		for (unsigned i = 0; i < v->n; i++) {
+			const struct cfg_item *item = &v->items[i];
+			const struct cfg_field *f =
+				find_field(t->row, item->key);
+
+			if (f)
+				read_field(r, t, f, item->value);
+			else
+				complain_unknown(r, t, item);
+		}
+	} else if (!cfg_node_is_null(v)) {
+		complain(r, t, v->at,
+			 "not a mapping; give lines \"FIELD: VALUE\"");
+	}
+	check_missing(r, t, v);
+}
+
+/* ---- the file ---- */
+
+static struct cfg_model *model_new(struct cfg_errors *e)
+{
+	struct cfg_model *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
+	return m;
+}
+
+void cfg_model_free(struct cfg_model *m)
+{
+	if (!m)
+		return;
+	cfg_arena_free(&m->arena);
+	free(m);
+}
+
+/* Fills m by its tree. */
+static void read_model(struct cfg_model *m, const struct cfg_node *tree,
+		       struct cfg_errors *e)
+{
+	struct target_noun file = { .row = cfg_noun_of(CFG_NOUN_FILE),
+				    .head = &m->head };
+	struct reader *r = calloc(1, sizeof(*r));
+
+	if (!r) {
+		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
+		return;
+	}
+	r->model = m;
+	r->errors = e;
+	options_default(&r->defaults);
+	r->scratch = r->defaults;
+	m->options = r->defaults;
+	read_noun(r, &file, tree);
+	if (r->no_memory)
+		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
+	else
+		cfg_model_check(m, e);
+	free(r);
+}
+
+/* Ends the reading of a model: NULL if there are errors. */
+static struct cfg_model *
+finish(struct cfg_model *m, const struct cfg_node *tree, struct cfg_errors *e)
+{
+	if (tree && !e->n)
+		read_model(m, tree, e);
+	else if (!e->n)
+		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
+	cfg_errors_sort(e);
+	if (!e->n)
+		return m;
+	cfg_model_free(m);
+	return NULL;
+}
+
+struct cfg_model *cfg_model_read(const char *text, size_t len,
+				 struct cfg_errors *e)
+{
+	struct cfg_model *m = model_new(e);
+
+	return m ? finish(m, cfg_yaml_read(&m->arena, text, len, e), e) : NULL;
+}
+
+struct cfg_model *cfg_model_of_tree(const struct cfg_node *tree,
+				    struct cfg_errors *e)
+{
+	struct cfg_model *m = model_new(e);
+
+	return m ? finish(m, cfg_node_copy(&m->arena, tree), e) : NULL;
+}
+
+struct cfg_model *cfg_model_of_options(const struct options *o,
+				       struct cfg_errors *e)
+{
+	struct cfg_model *m = model_new(e);
+	struct cfg_node *tree = m ? cfg_tree_of_options(o, &m->arena) : NULL;
+
+	if (!tree) {
+		cfg_model_free(m);
+		return NULL;
+	}
+	m->is_command_line = true;
+	m = finish(m, tree, e);
+	if (m)
+		m->options = *o;
+	return m;
+}
+
+struct cfg_model *cfg_model_load(const char *path, struct cfg_errors *e)
+{
+	size_t len;
+	char *text = cfg_text_read(path, &len, e);
+	struct cfg_model *m = text ? cfg_model_read(text, len, e) : NULL;
+
+	free(text);
+	return m;
+}

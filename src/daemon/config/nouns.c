@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* nouns.c: the nouns and fields of a configuration file, a row each. */
+#include "daemon/config/nouns.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "daemon/config/setters.h"
+
+static const char *const discoveries[] = { "permitted", "all", "none", NULL };
+static const char *const states[] = { "optimized",   "non-optimized", "standby",
+				      "unavailable", "transitioning", NULL };
+
+static const char *const caches[] = { "write-back", "write-through", NULL };
+
+#define FIELDS(rows) .fields = (rows), .nfields = ARRAY_LEN(rows)
+#define OPTION(name) \
+ {                   \
+  .option = (name)   \
+ }
+#define NOUNS(shape_, key, help_, s, member, id)                           \
+ {                                                                         \
+  .row = { .opt = { .name = (key), .help = (help_) } }, .shape = (shape_), \
+  .at = offsetof(s, member), .noun = (id)                                  \
+ }
+
+/* clang-format off */
+
+/* ---- the file ---- */
+
+static const struct cfg_field file_fields[] = {
+	{ .row = { { .name = "version", .arg = "N",
+		     OPT_NUMBER(struct cfg_model, version, 1, CFG_VERSION),
+		     .help = "the version of the form of this file" },
+		   .type = CFG_NUMBER, .scope = CFG_DAEMON },
+	  .must = true },
+	NOUNS(CFG_INSIDE, "daemon", "the process", struct cfg_model, options,
+	      CFG_NOUN_DAEMON),
+	NOUNS(CFG_NAMED, "backstores", "the storage of units, by name",
+	      struct cfg_model, backstores, CFG_NOUN_BACKSTORE),
+	NOUNS(CFG_NAMED, "auth-groups", "which initiators may log in, by name; "
+	      "any (every initiator) and none are built in",
+	      struct cfg_model, auths, CFG_NOUN_AUTH),
+	NOUNS(CFG_NAMED, "portal-groups", "where iserd listens, by name",
+	      struct cfg_model, portals, CFG_NOUN_PORTAL),
+	NOUNS(CFG_NAMED, "initiator-groups", "lists of initiators for maps, by "
+	      "name", struct cfg_model, initiators, CFG_NOUN_INITIATORS),
+	NOUNS(CFG_NAMED, "targets", "the targets, by iSCSI name",
+	      struct cfg_model, targets, CFG_NOUN_TARGET),
+	NOUNS(CFG_NAMED, "alua-groups", "target port groups, by their ids from "
+	      "1 to 65535", struct cfg_model, aluas, CFG_NOUN_ALUA),
+};
+
+/* ---- the process ---- */
+
+static const struct cfg_field daemon_fields[] = {
+	OPTION("io"), OPTION("workers"), OPTION("pin"), OPTION("spin"),
+	OPTION("control"), OPTION("metrics"), OPTION("slow-command"),
+	OPTION("state"), OPTION("allow-lost-reservations"),
+	OPTION("user"), OPTION("log"),
+	OPTION("log-format"), OPTION("max-sessions"),
+	OPTION("max-startups"), OPTION("max-discovery"),
+	OPTION("discovery-time"), OPTION("login-rate"), OPTION("penalty"),
+	OPTION("address-block"), OPTION("port-id"),
+};
+
+static void load_daemon(struct options *o, const void *noun)
+{
+	const struct cfg_model *m = noun;
+
+	*o = m->options;
+}
+
+static void store_daemon(void *noun, const struct options *o)
+{
+	struct cfg_model *m = noun;
+
+	m->options = *o;
+}
+
+/* ---- backstores ---- */
+
+static const struct cfg_field backstore_fields[] = {
+	{ .row = { { .name = "store", .arg = "STORE",
+		     OPT_TEXT(struct cfg_backstore, store),
+		     .help = "the file, block device, drive, SCSI device or "
+			     "memory, as a LUN of the command line (iserd(8)), "
+			     "without suffixes" },
+		   .type = CFG_PATH, .scope = CFG_LUN },
+	  .must = true },
+	{ .row = { { .name = "key", .arg = "FILE",
+		     OPT_TEXT(struct cfg_backstore, key),
+		     .help = "the file with the key of an encrypted backstore "
+			     "(AES-256-XTS); it is made if the medium is new" },
+		   .type = CFG_PATH, .scope = CFG_LUN, .is_secret = true } },
+	{ .row = { { .name = "new-key", .arg = "FILE",
+		     OPT_TEXT(struct cfg_backstore, new_key),
+		     .help = "encrypt with a new key, which this file gets; "
+			     "data of the medium become unreadable" },
+		   .type = CFG_PATH, .scope = CFG_LUN, .is_secret = true } },
+	OPTION("protection"),
+	{ .row = { { .name = "pi", .arg = "FILE",
+		     OPT_TEXT(struct cfg_backstore, pi),
+		     .help = "the file with the protection information of a "
+			     "file or block device" },
+		   .type = CFG_PATH, .scope = CFG_LUN,
+		   .otherwise = "that of the file, with .pi" } },
+	{ .option = "read-only", .at_once = true },
+	OPTION("block-size"), OPTION("buffered"),
+	OPTION("sendfile"), OPTION("removable"), OPTION("shared"),
+	{ .row = { { .name = "serial", .arg = "TEXT",
+		     OPT_TEXT(struct cfg_backstore, serial),
+		     .help = "the unit serial number (VPD page 80h)" },
+		   .type = CFG_STRING, .scope = CFG_LUN, .apply = CFG_AT_ONCE,
+		   .otherwise = "one of the identity of the store" } },
+	{ .row = { { .name = "vendor", .arg = "TEXT",
+		     OPT_TEXT(struct cfg_backstore, vendor),
+		     .help = "the T10 vendor identification of INQUIRY" },
+		   .type = CFG_STRING, .scope = CFG_LUN, .apply = CFG_AT_ONCE,
+		   .otherwise = "OPENISER" } },
+	{ .row = { { .name = "product", .arg = "TEXT",
+		     OPT_TEXT(struct cfg_backstore, product),
+		     .help = "the product identification of INQUIRY" },
+		   .type = CFG_STRING, .scope = CFG_LUN, .apply = CFG_AT_ONCE,
+		   .otherwise = "one of the type of the unit" } },
+	{ .row = { { .name = "revision", .arg = "TEXT",
+		     OPT_TEXT(struct cfg_backstore, revision),
+		     .help = "the product revision level of INQUIRY" },
+		   .type = CFG_STRING, .scope = CFG_LUN, .apply = CFG_AT_ONCE,
+		   .otherwise = "that of openiser" } },
+	{ .row = { { .name = "rotational",
+		     OPT_FLAG(struct cfg_backstore, rotational),
+		     .help = "report a medium that rotates (VPD page B1h)" },
+		   .type = CFG_BOOL, .scope = CFG_LUN,
+		   .apply = CFG_AT_ONCE } },
+	{ .row = { { .name = "cache", .arg = "write-back|write-through",
+		     .initial = "write-back",
+		     OPT_WORD(struct cfg_backstore, cache, caches),
+		     .help = "write-through: a write ends when it is durable; "
+			     "write-back: SYNCHRONIZE CACHE makes writes "
+			     "durable, unless the initiator sets WCE to 0" },
+		   .type = CFG_ENUM, .scope = CFG_LUN,
+		   .apply = CFG_AT_ONCE } },
+	{ .row = { { .name = "max-iops", .arg = "N[:BURST]",
+		     OPT_CALL(cfg_set_max_iops),
+		     .help = "commands per second that read or write blocks; "
+			     "BURST at once after a pause, N if left out" },
+		   .type = CFG_NUMBERS, .scope = CFG_LUN, .apply = CFG_AT_ONCE,
+		   .otherwise = "no limit", .parts = &cfg_max_iops,
+		   .get = cfg_get_max_iops } },
+	{ .row = { { .name = "max-bandwidth", .arg = "SIZE[:BURST]",
+		     OPT_CALL(cfg_set_max_bandwidth),
+		     .help = "bytes per second that these commands read and "
+			     "write; BURST at once after a pause, SIZE if left "
+			     "out" },
+		   .type = CFG_NUMBERS, .scope = CFG_LUN, .apply = CFG_AT_ONCE,
+		   .otherwise = "no limit", .get = cfg_get_max_bandwidth } },
+	OPTION("sanitize-rate"), OPTION("scsi-timeout"),
+};
+
+static void load_backstore(struct options *o, const void *noun)
+{
+	const struct cfg_backstore *b = noun;
+
+	o->lun = b->lun;
+}
+
+static void store_backstore(void *noun, const struct options *o)
+{
+	struct cfg_backstore *b = noun;
+
+	b->lun = o->lun;
+}
+
+/* ---- who may log in ---- */
+
+static const struct cfg_field account_fields[] = {
+	{ .row = { { .name = "user", .arg = "NAME",
+		     OPT_TEXT(struct cfg_account, user),
+		     .help = "the name of CHAP" },
+		   .type = CFG_STRING, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE },
+	  .must = true },
+	{ .row = { { .name = "secret-file", .arg = "FILE",
+		     OPT_TEXT(struct cfg_account, secret_file),
+		     .help = "a file with the secret, 12 to 128 bytes, that "
+			     "only iserd can read" },
+		   .type = CFG_PATH, .scope = CFG_TARGET, .apply = CFG_AT_ONCE,
+		   .is_secret = true },
+	  .must = true },
+};
+
+static const struct cfg_field auth_fields[] = {
+	NOUNS(CFG_LISTED, "accounts", "an initiator must log in by CHAP with "
+	      "one of these; none: without CHAP", struct cfg_auth, accounts,
+	      CFG_NOUN_ACCOUNT),
+	NOUNS(CFG_INSIDE, "mutual", "authenticate the target with this account "
+	      "to initiators that ask for it", struct cfg_auth, mutual,
+	      CFG_NOUN_ACCOUNT),
+	{ .row = { { .name = "initiators", .arg = "NAME",
+		     OPT_CALL(cfg_check_initiator),
+		     .help = "iSCSI names that may log in, with the wildcards "
+			     "* and ?" },
+		   .type = CFG_STRING, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE, .otherwise = "every name" },
+	  .shape = CFG_MANY, .at = offsetof(struct cfg_auth, initiators) },
+	{ .row = { { .name = "addresses", .arg = "ADDR[/BITS]",
+		     OPT_CALL(cfg_check_prefix),
+		     .help = "addresses from which an initiator may log in" },
+		   .type = CFG_ADDRESS, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE, .otherwise = "every address" },
+	  .shape = CFG_MANY, .at = offsetof(struct cfg_auth, addresses) },
+};
+
+static const struct cfg_field initiators_fields[] = {
+	{ .row = { { .name = "names", .arg = "NAME",
+		     OPT_CALL(cfg_check_initiator),
+		     .help = "iSCSI names, with the wildcards * and ?" },
+		   .type = CFG_STRING, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE },
+	  .shape = CFG_MANY, .must = true,
+	  .at = offsetof(struct cfg_initiators, names) },
+};
+
+/* ---- where iserd listens ---- */
+
+static const struct cfg_field portal_fields[] = {
+	{ .row = { { .name = "tag", .arg = "N", .initial = "1",
+		     OPT_NUMBER(struct cfg_portal, tag, 1, 65535),
+		     .help = "the target portal group tag, different in each "
+			     "portal group" },
+		   .type = CFG_NUMBER, .scope = CFG_PORTAL } },
+	{ .option = "listen", .shape = CFG_MANY,
+	  .at = offsetof(struct cfg_portal, listen) },
+	OPTION("transport"), OPTION("verbs"),
+	{ .option = "verbs-listen", .shape = CFG_MANY,
+	  .at = offsetof(struct cfg_portal, verbs_listen) },
+	{ .row = { { .name = "discovery", .arg = "permitted|all|none",
+		     .initial = "permitted",
+		     OPT_WORD(struct cfg_portal, discovery, discoveries),
+		     .help = "the targets that SendTargets reports: those that "
+			     "the initiator may log in to, all of the portal "
+			     "group, or none" },
+		   .type = CFG_ENUM, .scope = CFG_PORTAL,
+		   .apply = CFG_AT_ONCE } },
+	{ .row = { { .name = "discovery-auth", .arg = "GROUP",
+		     .initial = "any",
+		     OPT_TEXT(struct cfg_portal, discovery_auth),
+		     .help = "the auth group of discovery sessions" },
+		   .type = CFG_STRING, .scope = CFG_PORTAL,
+		   .apply = CFG_AT_ONCE } },
+};
+
+static void load_portal(struct options *o, const void *noun)
+{
+	const struct cfg_portal *p = noun;
+
+	o->transports = p->transports;
+	o->verbs = p->verbs;
+}
+
+static void store_portal(void *noun, const struct options *o)
+{
+	struct cfg_portal *p = noun;
+
+	p->transports = o->transports;
+	p->verbs = o->verbs;
+}
+
+/* ---- targets ---- */
+
+static const struct cfg_field lun_fields[] = {
+	{ .row = { { .name = "backstore", .arg = "NAME",
+		     OPT_TEXT(struct cfg_lun, backstore),
+		     .help = "the backstore of this LUN" },
+		   .type = CFG_STRING, .scope = CFG_LUN,
+		   .apply = CFG_AT_ONCE },
+	  .must = true },
+	{ .row = { { .name = "read-only",
+		     OPT_FLAG(struct cfg_lun, read_only),
+		     .help = "refuse writes by this LUN" },
+		   .type = CFG_BOOL, .scope = CFG_LUN,
+		   .apply = CFG_AT_ONCE } },
+};
+
+static const struct cfg_field map_fields[] = {
+	{ .row = { { .name = "initiators", .arg = "NAME",
+		     OPT_CALL(cfg_check_initiator_or_group),
+		     .help = "the initiators of this map: iSCSI names with the "
+			     "wildcards * and ?, or initiator groups" },
+		   .type = CFG_STRING, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE },
+	  .shape = CFG_MANY, .must = true,
+	  .at = offsetof(struct cfg_map, initiators) },
+	NOUNS(CFG_NAMED, "luns", "what these initiators see, by LUN from 0 to "
+	      "16383", struct cfg_map, luns, CFG_NOUN_LUN),
+};
+
+static const struct cfg_field target_fields[] = {
+	{ .row = { { .name = "alias", .arg = "TEXT",
+		     OPT_TEXT(struct cfg_target, alias),
+		     .help = "the TargetAlias of a login" },
+		   .type = CFG_STRING, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE } },
+	{ .row = { { .name = "auth-group", .arg = "GROUP",
+		     OPT_TEXT(struct cfg_target, auth_group),
+		     .help = "which initiators may log in: an auth group, any "
+			     "or none" },
+		   .type = CFG_STRING, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE },
+	  .must = true },
+	{ .row = { { .name = "portal-groups", .arg = "GROUP",
+		     OPT_CALL(cfg_check_name),
+		     .help = "where the target can be reached" },
+		   .type = CFG_STRING, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE },
+	  .shape = CFG_MANY, .must = true,
+	  .at = offsetof(struct cfg_target, portal_groups) },
+	NOUNS(CFG_NAMED, "luns", "what every initiator sees that is in no map, "
+	      "by LUN from 0 to 16383", struct cfg_target, luns, CFG_NOUN_LUN),
+	NOUNS(CFG_LISTED, "maps", "what certain initiators see instead of "
+	      "luns: the first map with the initiator counts",
+	      struct cfg_target, maps, CFG_NOUN_MAP),
+	OPTION("digests"), OPTION("data-timeout"), OPTION("compat"),
+};
+
+static void load_target(struct options *o, const void *noun)
+{
+	const struct cfg_target *t = noun;
+
+	o->digests = t->digests;
+	o->data_timeout = t->data_timeout;
+	o->strict = t->strict;
+}
+
+static void store_target(void *noun, const struct options *o)
+{
+	struct cfg_target *t = noun;
+
+	t->digests = o->digests;
+	t->data_timeout = o->data_timeout;
+	t->strict = o->strict;
+}
+
+/* ---- target port groups ---- */
+
+static const struct cfg_field alua_fields[] = {
+	{ .row = { { .name = "state", .arg = "STATE",
+		     OPT_WORD(struct cfg_alua, state, states),
+		     .initial = "optimized",
+		     .help = "the state at the start" },
+		   .type = CFG_ENUM, .scope = CFG_TARGET } },
+	{ .row = { { .name = "ports", .arg = "PORT", OPT_CALL(cfg_check_port),
+		     .help = "relative target port identifiers, of this iserd "
+			     "and of others on the same LUNs" },
+		   .type = CFG_NUMBER, .scope = CFG_TARGET },
+	  .shape = CFG_MANY, .must = true,
+	  .at = offsetof(struct cfg_alua, ports) },
+	{ .row = { { .name = "preferred",
+		     OPT_FLAG(struct cfg_alua, preferred),
+		     .help = "ask initiators to prefer the group (PREF)" },
+		   .type = CFG_BOOL, .scope = CFG_TARGET } },
+};
+
+/* ---- all of them ---- */
+
+static const struct cfg_noun nouns[CFG_NOUNS] = {
+	[CFG_NOUN_FILE] = { .name = "file", .place = "",
+		.help = "the whole file", .size = sizeof(struct cfg_model),
+		FIELDS(file_fields) },
+	[CFG_NOUN_DAEMON] = { .name = "daemon", .place = "daemon",
+		.help = "the process", .load = load_daemon,
+		.store = store_daemon, FIELDS(daemon_fields) },
+	[CFG_NOUN_BACKSTORE] = { .name = "backstore",
+		.place = "backstores.NAME",
+		.help = "the storage of a unit, and the unit",
+		.size = sizeof(struct cfg_backstore), .load = load_backstore,
+		.store = store_backstore, FIELDS(backstore_fields) },
+	[CFG_NOUN_AUTH] = { .name = "auth group", .place = "auth-groups.NAME",
+		.help = "which initiators may log in",
+		.size = sizeof(struct cfg_auth), FIELDS(auth_fields) },
+	[CFG_NOUN_ACCOUNT] = { .name = "account",
+		.place = "auth-groups.NAME.accounts[]",
+		.help = "a name and a secret of CHAP, also of mutual",
+		.size = sizeof(struct cfg_account), FIELDS(account_fields) },
+	[CFG_NOUN_PORTAL] = { .name = "portal group",
+		.place = "portal-groups.NAME", .help = "where iserd listens",
+		.size = sizeof(struct cfg_portal), .load = load_portal,
+		.store = store_portal, FIELDS(portal_fields) },
+	[CFG_NOUN_INITIATORS] = { .name = "initiator group",
+		.place = "initiator-groups.NAME",
+		.help = "a list of initiators for maps",
+		.size = sizeof(struct cfg_initiators), .brief = "names",
+		FIELDS(initiators_fields) },
+	[CFG_NOUN_TARGET] = { .name = "target", .place = "targets.NAME",
+		.help = "a target", .size = sizeof(struct cfg_target),
+		.load = load_target, .store = store_target,
+		FIELDS(target_fields) },
+	[CFG_NOUN_LUN] = { .name = "LUN", .place = "targets.NAME.luns.N",
+		.help = "a LUN of a target or map; the name of a backstore "
+			"alone is enough",
+		.size = sizeof(struct cfg_lun), .brief = "backstore",
+		FIELDS(lun_fields) },
+	[CFG_NOUN_MAP] = { .name = "map", .place = "targets.NAME.maps[]",
+		.help = "what certain initiators see",
+		.size = sizeof(struct cfg_map), FIELDS(map_fields) },
+	[CFG_NOUN_ALUA] = { .name = "ALUA group", .place = "alua-groups.ID",
+		.help = "a target port group",
+		.size = sizeof(struct cfg_alua), FIELDS(alua_fields) },
+};
+/* clang-format on */
+
+const struct cfg_noun *cfg_noun_of(enum cfg_noun_id id)
+{
+	return &nouns[id];
+}
+
+const struct cfg_row *cfg_field_row(const struct cfg_field *f)
+{
+	const struct cfg_row *rows;
+	size_t n;
+
+	if (!f->option)
+		return &f->row;
+	rows = cfg_rows(&n);
+	while (strcmp(rows->opt.name, f->option) != 0)
+		rows++; /* each option has a row: nouns_test.c */
+	return rows;
+}
+
+static void parts_text(const struct cfg_parts *parts, const char *from,
+		       char *out, size_t size)
+{
+	size_t len = 0;
+
+	for (unsigned i = 0; i < CFG_PARTS && parts->part[i].name && len < size;
+	     i++)
+		len += (size_t)snprintf(
+			out + len, size - len, "%s%u", i ? ":" : "",
+			*(const unsigned *)(from + parts->part[i].at));
+}
+
+void cfg_size_text(uint64_t v, char *out, size_t size)
+{
+	static const char suffixes[] = "\0KMGTP";
+	unsigned u = 0;
+
+	for (; v && v % 1024 == 0 && u < 5; u++)
+		v /= 1024;
+	snprintf(out, size, "%llu%.1s", (unsigned long long)v, &suffixes[u]);
+}
+
+/* Which default is a number that stands for "not given". */
+static bool is_unset(const struct cfg_row *row, uint64_t v)
+{
+	return !row->opt.initial && v == 0;
+}
+
+void cfg_value_text(const struct cfg_row *row, const void *from, char *out,
+		    size_t size)
+{
+	const char *member = (const char *)from + row->opt.at;
+
+	out[0] = '\0';
+	if (row->get) {
+		row->get(from, out, size);
+	} else if (row->parts) {
+		parts_text(row->parts, from, out, size);
+	} else if (row->opt.kind == OPT_KIND_FLAG) {
+		snprintf(out, size, "%s", *(const bool *)member ? "yes" : "no");
+	} else if (row->opt.kind == OPT_KIND_TEXT) {
+		const char *text = *(const char *const *)member;
+
+		snprintf(out, size, "%s", text ? text : "");
+	} else if (row->opt.kind == OPT_KIND_NUMBER) {
+		unsigned v = *(const unsigned *)member;
+
+		if (!is_unset(row, v))
+			snprintf(out, size, "%u", v);
+	} else if (row->opt.kind == OPT_KIND_SIZE) {
+		uint64_t v = *(const uint64_t *)member;
+
+		if (!is_unset(row, v))
+			cfg_size_text(v, out, size);
+	} else if (row->opt.kind == OPT_KIND_WORD) {
+		snprintf(out, size, "%s",
+			 row->opt.words[*(const unsigned *)member]);
+	}
+}
+
+const char *cfg_shape_name(enum cfg_shape shape)
+{
+	static const char *const names[] = {
+		[CFG_ONE] = "value",
+		[CFG_MANY] = "list",
+		[CFG_INSIDE] = "mapping",
+		[CFG_NAMED] = "mapping by name",
+		[CFG_LISTED] = "list of mappings",
+	};
+
+	return names[shape];
+}

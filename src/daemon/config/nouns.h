@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * nouns.h: what a configuration file consists of: one row per noun (target,
+ * backstore, ...) and one row per field. The reader, the writer, "iserd schema"
+ * and iserd.yaml(5) use the rows. Fields that are options of the command line,
+ * too, have the rows of schema.h.
+ */
+#ifndef DAEMON_CONFIG_NOUNS_H
+#define DAEMON_CONFIG_NOUNS_H
+
+#include "daemon/config/model.h"
+#include "daemon/config/schema.h"
+
+enum cfg_noun_id {
+	CFG_NOUN_FILE,
+	CFG_NOUN_DAEMON,
+	CFG_NOUN_BACKSTORE,
+	CFG_NOUN_AUTH,
+	CFG_NOUN_ACCOUNT,
+	CFG_NOUN_PORTAL,
+	CFG_NOUN_INITIATORS,
+	CFG_NOUN_TARGET,
+	CFG_NOUN_LUN,
+	CFG_NOUN_MAP,
+	CFG_NOUN_ALUA,
+	CFG_NOUNS,
+};
+
+enum cfg_shape {
+	CFG_ONE,    /* a scalar */
+	CFG_MANY,   /* a list of scalars, or one scalar */
+	CFG_INSIDE, /* one noun */
+	CFG_NAMED,  /* nouns by name */
+	CFG_LISTED, /* a list of nouns */
+};
+
+struct cfg_field {
+	/* The field is this option, or suffix of a LUN, with its row in
+	 * schema.c; row is empty then. */
+	const char *option;
+	/* the member is one of the struct of the noun (CFG_ONE) */
+	struct cfg_row row;
+	enum cfg_shape shape;
+	bool must; /* there is no default */
+	/* an option that a file, unlike the command line, can change while
+	 * iserd serves */
+	bool at_once;
+	/* CFG_MANY: a struct cfg_texts; CFG_INSIDE, CFG_NAMED, CFG_LISTED: a
+	 * struct of a pointer to an array and its length */
+	size_t at;
+	enum cfg_noun_id noun; /* CFG_INSIDE, CFG_NAMED, CFG_LISTED */
+};
+
+struct cfg_noun {
+	const char *name;  /* of one, in error texts: "target" */
+	const char *place; /* "targets.NAME" */
+	const char *help;
+	size_t size; /* of its struct, which begins with a struct cfg_head */
+	/* The value may be that of this field alone, without a mapping. */
+	const char *brief;
+	/* Copy the members that are options to and from the struct that the
+	 * rows of schema.h set. NULL: the noun has no options. */
+	void (*load)(struct options *o, const void *noun);
+	void (*store)(void *noun, const struct options *o);
+	const struct cfg_field *fields;
+	unsigned nfields;
+};
+
+/* cfg_noun_of returns the row of a noun. */
+const struct cfg_noun *cfg_noun_of(enum cfg_noun_id id);
+/* cfg_field_row returns the row of a field, in nouns.c or in schema.c. */
+const struct cfg_row *cfg_field_row(const struct cfg_field *f);
+/* cfg_value_text writes the value of a field with CFG_ONE to out, as the file
+ * would have it; empty: not set. from: the struct of the noun, or the struct
+ * options of an option. */
+void cfg_value_text(const struct cfg_row *row, const void *from, char *out,
+		    size_t size);
+/* cfg_size_text writes a number of bytes in the shortest form without a fraction,
+ * such as "64M". */
+void cfg_size_text(uint64_t v, char *out, size_t size);
+/* cfg_shape_name returns the name of a shape that "iserd schema" prints. */
+const char *cfg_shape_name(enum cfg_shape shape);
+
+#endif

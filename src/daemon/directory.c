@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* directory.c: from a configuration to the directory of the target role. */
+#include "daemon/directory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "daemon/daemon.h"
+#include "daemon/portals.h"
+#include "daemon/secrets.h"
+#include "daemon/units.h"
+#include "iscsi/login.h"
+#include "net/net.h"
+
+struct builder {
+	const struct daemon *d;
+	const struct cfg_model *m;
+	struct cfg_errors *errors;
+	struct tgt_directory *dir;
+	struct unit *const *units;  /* by index of the backstore in m */
+	struct portal *const *open; /* by index of the portal group in m */
+	unsigned *auths, *portals;  /* indexes in dir, by index in m */
+};
+
+/* Reports an error of directory.h. */
+static bool fail(struct builder *b, const struct cfg_head *h, const char *noun)
+{
+	cfg_error(b->errors, h->node ? h->node->at : (struct cfg_place){ 0 },
+		  "%s %.230s: %s", noun, h->name, tgt_directory_why(b->dir));
+	return false;
+}
+
+/* ---- auth groups ---- */
+
+static unsigned auth_index(const struct builder *b, int auth)
+{
+	return auth == CFG_AUTH_ANY    ? TGT_AUTH_ANY
+	       : auth == CFG_AUTH_NONE ? TGT_AUTH_NONE
+				       : b->auths[auth];
+}
+
+/* Reads the secret of an account and adds it. */
+static int add_account(struct builder *b, unsigned group,
+		       const struct cfg_account *a, bool mutual)
+{
+	struct iscsi_chap_secret s = { 0 };
+	char why[256];
+	int err = ERR_FORMAT;
+
+	if (chap_secret_read(&s, a->user, a->secret_file, why, sizeof(why)))
+		err = mutual ? tgt_auth_group_mutual(b->dir, group, &s)
+			     : tgt_auth_group_account(b->dir, group, &s);
+	explicit_bzero(&s, sizeof(s));
+	return err;
+}
+
+static int fill_auth(struct builder *b, const struct cfg_auth *g,
+		     unsigned group)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < g->accounts.n && !err; i++)
+		err = add_account(b, group, &g->accounts.v[i], false);
+	if (!err && g->mutual.n)
+		err = add_account(b, group, g->mutual.v, true);
+	for (unsigned i = 0; i < g->names.n && !err; i++)
+		err = tgt_auth_group_initiator(b->dir, group, g->names.v[i]);
+	for (unsigned i = 0; i < g->addresses.n && !err; i++)
+		err = tgt_auth_group_address(b->dir, group,
+					     g->prefixes[i].address,
+					     g->prefixes[i].bits);
+	return err;
+}
+
+static bool add_auths(struct builder *b)
+{
+	for (unsigned i = 0; i < b->m->auths.n; i++) {
+		const struct cfg_auth *g = &b->m->auths.v[i];
+		int group = tgt_auth_group_add(b->dir);
+
+		if (group < 0 || fill_auth(b, g, (unsigned)group))
+			return fail(b, &g->head, "auth group");
+		b->auths[i] = (unsigned)group;
+	}
+	return true;
+}
+
+/* ---- portal groups ---- */
+
+/* Adds the addresses of the portal group that an initiator can reach. */
+static int add_addresses(struct builder *b, const struct portal *open,
+			 unsigned group)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < open->nlisteners && !err; i++) {
+		char name[NET_ADDR_STR];
+		struct net_addr a;
+
+		net_listener_addr(open->listeners[i], &a);
+		net_addr_str(&a, name);
+		if (!portal_is_wildcard(name))
+			err = tgt_portal_group_address(b->dir, group, name);
+	}
+	return err;
+}
+
+static bool add_portals(struct builder *b)
+{
+	static const enum tgt_discovery rules[] = {
+		[CFG_DISCOVERY_PERMITTED] = TGT_DISCOVERY_PERMITTED,
+		[CFG_DISCOVERY_ALL] = TGT_DISCOVERY_ALL,
+		[CFG_DISCOVERY_NONE] = TGT_DISCOVERY_NONE,
+	};
+
+	for (unsigned i = 0; i < b->m->portals.n; i++) {
+		const struct cfg_portal *p = &b->m->portals.v[i];
+		const struct tgt_portal_group_config cfg = {
+			.tag = (uint16_t)p->tag,
+			.discovery = rules[p->discovery],
+			.discovery_auth = auth_index(b, p->auth),
+		};
+		int group = tgt_portal_group_add(b->dir, &cfg);
+
+		if (group < 0 || add_addresses(b, b->open[i], (unsigned)group))
+			return fail(b, &p->head, "portal group");
+		b->portals[i] = (unsigned)group;
+	}
+	return true;
+}
+
+/* ---- targets ---- */
+
+/* Makes the map of these LUNs, which the caller puts. NULL after a message. */
+static struct dev_map *new_map(struct builder *b, const struct cfg_head *h,
+			       const struct cfg_luns *luns)
+{
+	struct dev_map_entry *all = calloc(luns->n + 1, sizeof(*all));
+	struct dev_map *map = NULL;
+	int err = ERR_NOMEM;
+
+	for (unsigned i = 0; all && i < luns->n; i++) {
+		const struct cfg_lun *l = &luns->v[i];
+
+		all[i] = (struct dev_map_entry){
+			.lun = (uint16_t)l->lun,
+			.lu = b->units[l->index]->lu,
+			.read_only = l->read_only,
+		};
+	}
+	if (all)
+		err = dev_map_new(b->d->server, all, luns->n, &map);
+	free(all);
+	if (!err)
+		return map;
+	cfg_error(b->errors, h->node->at, "luns: %s", err_str(err));
+	return NULL;
+}
+
+/* Adds what certain initiators see. */
+static bool add_maps(struct builder *b, const struct cfg_target *t,
+		     unsigned target)
+{
+	for (unsigned i = 0; i < t->maps.n; i++) {
+		const struct cfg_map *c = &t->maps.v[i];
+		struct dev_map *map = new_map(b, &c->head, &c->luns);
+		int err = 0;
+
+		if (map)
+			err = tgt_target_map(b->dir, target, c->names.v,
+					     c->names.n, map);
+		dev_map_put(map);
+		if (!map)
+			return false;
+		if (err)
+			return fail(b, &t->head, "target");
+	}
+	return true;
+}
+
+static bool add_target(struct builder *b, const struct cfg_target *t)
+{
+	struct dev_map *map = new_map(b, &t->head, &t->luns);
+	const struct tgt_target_config cfg = {
+		.name = t->name,
+		.alias = t->alias,
+		.auth_group = auth_index(b, t->auth),
+		.prefer_digests = t->digests == DIGESTS_PREFER,
+		.strict_names = t->strict,
+		.data_time = t->data_timeout * XTIME_S,
+		.map = map,
+	};
+	int target = map ? tgt_target_add(b->dir, &cfg) : 0, err = target < 0;
+
+	dev_map_put(map);
+	if (!map)
+		return false;
+
+	for (unsigned i = 0; i < t->portal_groups.n && !err; i++)
+		err = tgt_target_portal_group(b->dir, (unsigned)target,
+					      b->portals[t->portals[i]]);
+	return err ? fail(b, &t->head, "target")
+		   : add_maps(b, t, (unsigned)target);
+}
+
+static bool fill(struct builder *b)
+{
+	if (!add_auths(b) || !add_portals(b))
+		return false;
+	for (unsigned i = 0; i < b->m->targets.n; i++)
+		if (!add_target(b, &b->m->targets.v[i]))
+			return false;
+	return true;
+}
+
+struct tgt_directory *directory_new(const struct daemon *d,
+				    const struct cfg_model *m,
+				    struct unit *const *units,
+				    struct portal *const *portals,
+				    struct cfg_errors *e)
+{
+	struct builder b = {
+		.d = d, .m = m, .errors = e, .units = units, .open = portals
+	};
+	bool good;
+
+	if (!chap_secrets_check(m, e, true))
+		return NULL;
+	b.auths = calloc(m->auths.n + 1, sizeof(*b.auths));
+	b.portals = calloc(m->portals.n + 1, sizeof(*b.portals));
+	b.dir = tgt_directory_new();
+	good = b.auths && b.portals && b.dir;
+	if (!good)
+		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
+	good = good && fill(&b);
+	if (!good)
+		tgt_directory_free(b.dir);
+	free(b.auths);
+	free(b.portals);
+	return good ? b.dir : NULL;
+}

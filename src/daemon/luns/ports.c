@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ports.c: the file of port identifiers: a line "iserd ports 1", then a line
+ * "IDENTIFIER NAME" for each port, then "end". */
+#include "daemon/luns/ports.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "daemon/say.h"
+
+#define NAME	 "ports"
+#define HEAD	 "iserd ports 1\n"
+#define END	 "end\n"
+#define FILE_MAX (20u << 20) /* 65,535 ports with long names */
+
+/* ---- load ---- */
+
+/* Takes one line, which ends with a newline. Returns the next one; NULL: the line
+ * is not valid. */
+static char *take_line(char *line, struct dev_server *server)
+{
+	char *end = strchr(line, '\n'), *name;
+	unsigned long id = strtoul(line, &name, 10);
+
+	if (!end || name == line || *name != ' ' || !id || id > UINT16_MAX)
+		return NULL;
+	*end = '\0';
+	return dev_port_remember(server, name + 1, (uint16_t)id) ? NULL
+								 : end + 1;
+}
+
+static bool take_lines(char *text, struct dev_server *server)
+{
+	if (strncmp(text, HEAD, sizeof(HEAD) - 1) != 0)
+		return false;
+	for (text += sizeof(HEAD) - 1; text && strcmp(text, END) != 0;)
+		text = take_line(text, server);
+	return text;
+}
+
+bool ports_load(const struct state *s, struct dev_server *server)
+{
+	size_t len;
+	char *text;
+	bool good = false;
+
+	if (!state_read(s, NAME, FILE_MAX, &text, &len))
+		return false;
+	if (!text)
+		return true;
+	if (strlen(text) == len)
+		good = take_lines(text, server);
+	if (!good)
+		say("%s/" NAME ": damaged; restore a copy of the file, or "
+		    "remove it: then target ports may get other identifiers, "
+		    "and saved reservations may belong to other ports",
+		    state_path(s));
+	free(text);
+	return good;
+}
+
+/* ---- save ---- */
+
+struct list_of_ports {
+	char *text;
+	size_t len, room;
+	bool failed;
+};
+
+static void add_text(struct list_of_ports *l, const char *text)
+{
+	size_t len = strlen(text);
+
+	if (l->room - l->len <= len) {
+		size_t room = 2 * (l->room + len + 1);
+		char *more = realloc(l->text, room);
+
+		if (!more) {
+			l->failed = true;
+			return;
+		}
+		l->text = more;
+		l->room = room;
+	}
+	memcpy(l->text + l->len, text, len + 1);
+	l->len += len;
+}
+
+static void add_port(void *arg, const char *name, uint16_t id)
+{
+	struct list_of_ports *l = arg;
+	char line[300];
+
+	snprintf(line, sizeof(line), "%u %s\n", id, name);
+	if (!l->failed)
+		add_text(l, line);
+}
+
+void ports_save(const struct state *s, const struct dev_server *server)
+{
+	struct list_of_ports l = { 0 };
+
+	add_text(&l, HEAD);
+	dev_ports_each(server, add_port, &l);
+	add_text(&l, END);
+	if (!l.failed && state_has(s, NAME, l.text, l.len))
+		goto out_free;
+	if (l.failed)
+		say("out of memory: %s/" NAME " was not written",
+		    state_path(s));
+	else
+		(void)state_replace(s, NAME, l.text, l.len);
+out_free:
+	free(l.text);
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * http.c: connections and requests, by libmicrohttpd. The library has no thread
+ * of its own: its epoll descriptor is a watch of worker 0. A request for numbers
+ * is suspended until the snapshot has visited each worker.
+ *
+ * Any program of this machine may connect. So a connection has HTTP_TIME for
+ * each request, and where HTTP_BUSY connections exist, a new one ends the one
+ * that began its request first.
+ */
+#include "daemon/metrics/http.h"
+
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/daemon.h"
+#include "daemon/metrics/answer.h"
+#include "daemon/metrics/listen.h"
+#include "daemon/metrics/snapshot.h"
+#include "daemon/say.h"
+
+#define HTTP_CONNECTIONS 32
+#define HTTP_BUSY	 24
+#define HTTP_TIME	 (10 * XTIME_S)
+#define HTTP_TIME_S	 15   /* libmicrohttpd's own limit of silence */
+#define HTTP_MEMORY	 8192 /* bytes of a request's head */
+#define HTTP_CHECK	 (1 * XTIME_S)
+
+struct http {
+	struct daemon *daemon;
+	struct MHD_Daemon *mhd;
+	struct http_listener listener;
+	struct io_watch watch; /* the epoll descriptor of mhd */
+	struct io_timer run;   /* the next deadline of mhd */
+	struct io_timer check; /* of the deadlines of connections */
+	struct list conns;     /* http_conn.link; by `since` */
+	unsigned nconns;
+};
+
+struct http_conn {
+	struct list link;
+	int fd;
+	bool ended;  /* by end_conn */
+	xtime since; /* the beginning of this request */
+};
+
+enum http_state {
+	HTTP_NEW,     /* the head has arrived */
+	HTTP_WAITING, /* for the snapshot */
+	HTTP_READY,   /* answer is complete */
+};
+
+struct http_request {
+	struct http *http;
+	struct MHD_Connection *conn;
+	enum http_state state;
+	enum answer_kind kind;
+	bool open; /* the client wants OpenMetrics */
+	struct answer answer;
+};
+
+/* ---- the loop ---- */
+
+static void set_timer(struct http *h)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	if (MHD_get_timeout(h->mhd, &ms) == MHD_YES)
+		io_timer_set(h->daemon->loops[0], &h->run,
+			     io_now(h->daemon->loops[0]) +
+				     (xtime)MIN(ms, 60000u) * XTIME_MS);
+	else
+		io_timer_clear(h->daemon->loops[0], &h->run);
+}
+
+static void run_mhd(struct http *h)
+{
+	MHD_run(h->mhd);
+	set_timer(h);
+}
+
+static void mhd_ready(struct io_watch *w, unsigned events)
+{
+	(void)events;
+	run_mhd(container_of(w, struct http, watch));
+}
+
+static void mhd_due(struct io_timer *t)
+{
+	run_mhd(container_of(t, struct http, run));
+}
+
+/* ---- connections ---- */
+
+/* libmicrohttpd then reads the end of the stream and closes the connection. */
+static void end_conn(struct http_conn *c)
+{
+	if (!c->ended)
+		shutdown(c->fd, SHUT_RDWR);
+	c->ended = true;
+}
+
+/* Ends the connection that began its request first. */
+static void end_oldest(const struct http *h)
+{
+	list_for_each(it, &h->conns) {
+		struct http_conn *c = list_entry(it, struct http_conn, link);
+
+		if (c->ended)
+			continue;
+		end_conn(c);
+		return;
+	}
+}
+
+static void check_conns(struct io_timer *t)
+{
+	struct http *h = container_of(t, struct http, check);
+	xtime now = io_now(h->daemon->loops[0]);
+
+	list_for_each(it, &h->conns) {
+		struct http_conn *c = list_entry(it, struct http_conn, link);
+
+		if (now - c->since < HTTP_TIME)
+			break;
+		end_conn(c);
+	}
+	if (h->nconns)
+		io_timer_set(h->daemon->loops[0], t, now + HTTP_CHECK);
+}
+
+static void conn_begins(struct http *h, struct MHD_Connection *conn,
+			void **context)
+{
+	const union MHD_ConnectionInfo *fd = MHD_get_connection_info(
+		conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct http_conn *c = fd ? calloc(1, sizeof(*c)) : NULL;
+	xtime now = io_now(h->daemon->loops[0]);
+
+	*context = c;
+	if (!c)
+		return;
+	if (h->nconns >= HTTP_BUSY)
+		end_oldest(h);
+	c->fd = fd->connect_fd;
+	c->since = now;
+	list_push_back(&h->conns, &c->link);
+	if (!h->nconns++)
+		io_timer_set(h->daemon->loops[0], &h->check, now + HTTP_CHECK);
+}
+
+static void conn_changed(void *arg, struct MHD_Connection *conn, void **context,
+			 enum MHD_ConnectionNotificationCode what)
+{
+	struct http *h = arg;
+	struct http_conn *c = *context;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		conn_begins(h, conn, context);
+		return;
+	}
+	if (!c)
+		return;
+	list_del(&c->link);
+	h->nconns--;
+	free(c);
+	*context = NULL;
+}
+
+/* A connection may stay open for a next request, which has HTTP_TIME again. */
+static void conn_renew(struct http *h, struct MHD_Connection *conn)
+{
+	const union MHD_ConnectionInfo *i = MHD_get_connection_info(
+		conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct http_conn *c = i ? i->socket_context : NULL;
+
+	if (!c)
+		return;
+	c->since = io_now(h->daemon->loops[0]);
+	list_del(&c->link);
+	list_push_back(&h->conns, &c->link);
+}
+
+/* ---- requests ---- */
+
+static const char *header_of(struct MHD_Connection *conn, const char *name)
+{
+	return MHD_lookup_connection_value(conn, MHD_HEADER_KIND, name);
+}
+
+/* Queues the answer, whose body the response takes over. */
+static enum MHD_Result send_answer(struct MHD_Connection *conn,
+				   struct answer *a)
+{
+	struct MHD_Response *r = MHD_create_response_from_buffer(
+		a->len, a->body,
+		a->is_static ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
+	enum MHD_Result result;
+
+	if (!r)
+		return MHD_NO;
+	if (!a->is_static)
+		a->body = NULL;
+	for (unsigned i = 0; i < ANSWER_HEADERS && a->headers[i].name; i++)
+		MHD_add_response_header(r, a->headers[i].name,
+					a->headers[i].value);
+	result = MHD_queue_response(conn, a->status, r);
+	MHD_destroy_response(r);
+	return result;
+}
+
+static enum MHD_Result refuse(const struct http_request *q, unsigned status)
+{
+	struct answer a;
+
+	answer_refusal(&a, status);
+	return send_answer(q->conn, &a);
+}
+
+/* The snapshot is there, or NULL. */
+static void snapshot_done(void *arg, const struct snapshot *s)
+{
+	struct http_request *q = arg;
+
+	answer_numbers(&q->answer, q->kind, q->open, s);
+	q->state = HTTP_READY;
+	MHD_resume_connection(q->conn);
+	/* the library looks at resumed connections in its next run */
+	io_timer_set(q->http->daemon->loops[0], &q->http->run,
+		     io_now(q->http->daemon->loops[0]));
+}
+
+static enum MHD_Result answer_request(struct http_request *q)
+{
+	struct http *h = q->http;
+
+	switch (q->state) {
+	case HTTP_NEW:
+		if (answer_static(&q->answer, q->kind,
+				  h->daemon->phase == DAEMON_SERVING))
+			return send_answer(q->conn, &q->answer);
+		q->state = HTTP_WAITING;
+		MHD_suspend_connection(q->conn);
+		snapshot_collect(h->daemon, snapshot_done, q);
+		return MHD_YES;
+	case HTTP_WAITING:
+		return MHD_YES;
+	case HTTP_READY:
+		return send_answer(q->conn, &q->answer);
+	}
+	return MHD_NO;
+}
+
+/* Returns 0, or the status that refuses the request. */
+static unsigned check_request(const struct http *h, struct MHD_Connection *conn,
+			      const char *method, const char *version)
+{
+	const char *length = header_of(conn, "Content-Length");
+
+	if (strcmp(version, "HTTP/1.1") != 0 &&
+	    strcmp(version, "HTTP/1.0") != 0)
+		return MHD_HTTP_HTTP_VERSION_NOT_SUPPORTED;
+	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		return MHD_HTTP_METHOD_NOT_ALLOWED;
+	if ((length && strcmp(length, "0") != 0) ||
+	    header_of(conn, "Transfer-Encoding"))
+		return MHD_HTTP_CONTENT_TOO_LARGE;
+	/* A web site whose name leads to 127.0.0.1 must not read this one. */
+	if (h->listener.is_loopback && !head_is_local(header_of(conn, "Host")))
+		return MHD_HTTP_FORBIDDEN;
+	return 0;
+}
+
+/* Called with the head of a request, then once more to answer it. */
+static enum MHD_Result handle(void *arg, struct MHD_Connection *conn,
+			      const char *url, const char *method,
+			      const char *version, const char *body,
+			      size_t *body_len, void **context)
+{
+	struct http_request *q = *context;
+	unsigned status;
+
+	(void)body;
+	if (q)
+		return *body_len ? MHD_NO : answer_request(q);
+	q = *context = calloc(1, sizeof(*q));
+	if (!q)
+		return MHD_NO;
+	q->http = arg;
+	q->conn = conn;
+	q->kind = head_kind(url);
+	q->open = head_wants_open(header_of(conn, "Accept"));
+	status = check_request(q->http, conn, method, version);
+	if (!status && q->kind == ANSWER_NOTHING)
+		status = MHD_HTTP_NOT_FOUND;
+	return status ? refuse(q, status) : MHD_YES;
+}
+
+static void request_ends(void *arg, struct MHD_Connection *conn, void **context,
+			 enum MHD_RequestTerminationCode why)
+{
+	struct http_request *q = *context;
+
+	(void)why;
+	conn_renew(arg, conn);
+	if (!q)
+		return;
+	answer_free(&q->answer);
+	free(q);
+	*context = NULL;
+}
+
+/* ---- open, close ---- */
+
+/* No path needs a percent sign; a decoded %00 would end the path. */
+static size_t keep_escapes(void *arg, struct MHD_Connection *conn, char *text)
+{
+	(void)arg;
+	(void)conn;
+	return strlen(text);
+}
+
+static bool start_mhd(struct http *h)
+{
+	const union MHD_DaemonInfo *epoll;
+
+	h->mhd = MHD_start_daemon(
+		MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle,
+		h, MHD_OPTION_LISTEN_SOCKET, h->listener.fd,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS,
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)HTTP_TIME_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HTTP_MEMORY,
+		MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)1024,
+		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK,
+		keep_escapes, NULL, MHD_OPTION_NOTIFY_CONNECTION, conn_changed,
+		h, MHD_OPTION_NOTIFY_COMPLETED, request_ends, h,
+		MHD_OPTION_END);
+	if (!h->mhd)
+		return false;
+	epoll = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+	if (!epoll || epoll->epoll_fd < 0)
+		return false;
+	h->watch.fd = epoll->epoll_fd;
+	h->watch.want = IO_IN;
+	h->watch.ready = mhd_ready;
+	return !io_watch_add(h->daemon->loops[0], &h->watch);
+}
+
+int http_open(struct daemon *d)
+{
+	const char *where = d->options.numbers.metrics;
+	struct http *h;
+	int err;
+
+	if (!where)
+		return 0;
+	h = d->http = calloc(1, sizeof(*h));
+	if (!h) {
+		say("out of memory");
+		return EXIT_ERROR;
+	}
+	h->daemon = d;
+	h->run.fire = mhd_due;
+	h->check.fire = check_conns;
+	h->watch.fd = -1;
+	list_init(&h->conns);
+	err = http_listen(&h->listener, where);
+	if (err)
+		return err;
+	if (!start_mhd(h)) {
+		say("--metrics %s: cannot start the HTTP server", where);
+		return EXIT_ERROR;
+	}
+	trace_emit(&d->log.trace, TRACE_START, "numbers at %s",
+		   h->listener.name);
+	return 0;
+}
+
+void http_close(struct daemon *d)
+{
+	struct http *h = d->http;
+
+	if (!h)
+		return;
+	if (h->watch.in_loop)
+		io_watch_del(d->loops[0], &h->watch);
+	if (h->mhd)
+		MHD_stop_daemon(h->mhd); /* closes the listener */
+	else if (h->listener.fd >= 0)
+		close(h->listener.fd);
+	if (d->loops && d->loops[0]) {
+		io_timer_clear(d->loops[0], &h->run);
+		io_timer_clear(d->loops[0], &h->check);
+	}
+	http_unlisten(&h->listener);
+	free(h);
+	d->http = NULL;
+}

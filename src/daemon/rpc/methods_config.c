@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* methods_config.c: the configuration: apply, dump and save. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/apply.h"
+#include "daemon/rpc/internal.h"
+
+/* A change of the configuration whose response is owed. */
+struct config_change {
+	struct owed owed;
+	json_t *changes;
+};
+
+static void change_done(void *arg, bool good)
+{
+	struct config_change *g = arg;
+	bool is_there = client_settle(&g->owed);
+
+	if (is_there && good)
+		client_result(g->owed.client, g->owed.id, g->changes);
+	else if (is_there)
+		client_error(g->owed.client, g->owed.id, RPC_INTERNAL,
+			     "iserd is ending");
+	if (!is_there || !good)
+		json_decref(g->changes);
+	json_decref(g->owed.id);
+	free(g);
+}
+
+/* Responds with the first error, and how many more there are. */
+static void refuse(const struct request *r, const struct cfg_errors *e,
+		   const char *path)
+{
+	char line[4 * CFG_ERROR_TEXT], text[sizeof(line) + 64];
+
+	cfg_error_line(e, 0, path, line, sizeof(line));
+	if (e->n > 1)
+		snprintf(text, sizeof(text), "%s (and %u more)", line,
+			 e->n - 1);
+	else
+		snprintf(text, sizeof(text), "%s", line);
+	client_error(r->client, r->id, RPC_BAD_PARAMS, text);
+}
+
+static void add_change(void *arg, const struct cfg_change *c)
+{
+	static const char *const kinds[] = { [CFG_ADDED] = "added",
+					     [CFG_REMOVED] = "removed",
+					     [CFG_CHANGED] = "changed" };
+
+	json_array_append_new(arg, json_pack("{s:s, s:s, s:s?, s:s?}", "change",
+					     kinds[c->kind], "path", c->path,
+					     "from", c->from, "to", c->to));
+}
+
+/* Brings m into force, which is consumed. The response is owed, unless m is
+ * refused: then e has the reasons. */
+static void begin(const struct request *r, struct cfg_model *m, json_t *changes,
+		  struct cfg_errors *e)
+{
+	struct config_change *g = calloc(1, sizeof(*g));
+
+	if (!g) {
+		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
+		cfg_model_free(m);
+		json_decref(changes);
+		return;
+	}
+	g->owed = client_owe(r);
+	g->changes = changes;
+	if (apply_model(request_daemon(r), m, e, change_done, g))
+		return;
+	(void)client_settle(&g->owed); /* the caller still holds the client */
+	json_decref(g->owed.id);
+	json_decref(changes);
+	free(g);
+}
+
+static void apply(const struct request *r, struct cfg_model *m,
+		  struct cfg_errors *e)
+{
+	struct daemon *d = request_daemon(r);
+	json_t *changes = json_array();
+
+	if (!cfg_diff(d->model, m, add_change, changes))
+		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
+	else if (!r->args->dry_run) {
+		begin(r, m, changes, e);
+		return;
+	} else if (apply_check(d, m, e)) {
+		client_result(r->client, r->id, json_incref(changes));
+	}
+	json_decref(changes);
+	cfg_model_free(m);
+}
+
+/* Returns the file of the request, or that of the start; NULL after a
+ * response. */
+static const char *path_of(const struct request *r)
+{
+	const char *start = request_daemon(r)->model->options.start.config;
+
+	if (r->args->path)
+		return r->args->path;
+	if (!start)
+		client_error(r->client, r->id, RPC_BAD_PARAMS,
+			     "path: missing, and iserd was started without "
+			     "--config; give path=FILE");
+	return start;
+}
+
+void method_apply(const struct request *r)
+{
+	const char *path = path_of(r);
+	struct cfg_errors *e = path ? calloc(1, sizeof(*e)) : NULL;
+	struct cfg_model *m = e ? cfg_model_load(path, e) : NULL;
+
+	if (m)
+		apply(r, m, e);
+	if (e && e->n)
+		refuse(r, e, path);
+	else if (path && !e)
+		client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
+	free(e);
+}
+
+void method_dump(const struct request *r)
+{
+	char *text = cfg_dump(request_daemon(r)->model);
+	json_t *result = text ? json_string(text) : NULL;
+
+	free(text);
+	if (result)
+		client_result(r->client, r->id, result);
+	else
+		client_error(r->client, r->id, RPC_INTERNAL,
+			     "out of memory, or a name is not UTF-8");
+}
+
+void method_save(const struct request *r)
+{
+	const char *path = path_of(r);
+	char why[512];
+	int err;
+
+	if (!path)
+		return;
+	err = apply_save(request_daemon(r), path);
+	snprintf(why, sizeof(why), "%.300s: cannot be written: %s", path,
+		 strerror(-err));
+	if (err)
+		client_error(r->client, r->id, RPC_BAD_PARAMS, why);
+	else
+		client_result(r->client, r->id,
+			      json_pack("{s:s}", "file", path));
+}

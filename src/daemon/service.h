@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * service.h: iserd as a service: the state for systemd (sd_notify(3)), its
+ * watchdog (sd_watchdog_enabled(3)) and the sockets that it passes
+ * (sd_listen_fds(3)). Without a service manager each function does nothing.
+ * Worker 0.
+ */
+#ifndef DAEMON_SERVICE_H
+#define DAEMON_SERVICE_H
+
+#include <stdbool.h>
+
+struct daemon;
+struct net_addr;
+struct service;
+
+/* service_open reads and clears the variables of the service manager, and
+ * checks the sockets that it passes. Returns 0, or an exit code after a message;
+ * d->service is to be closed in both cases. Before another thread starts. */
+int service_open(struct daemon *d);
+/* service_close closes the sockets that were not taken, and frees d->service;
+ * after workers_stop. */
+void service_close(struct daemon *d);
+
+/* service_has_sockets returns whether there are sockets to take. */
+bool service_has_sockets(const struct service *s);
+/* service_take_socket returns the passed socket that listens at a, for the
+ * caller to own; a NULL: any. -1: there is none. */
+int service_take_socket(struct service *s, const struct net_addr *a);
+
+/* service_ready reports that iserd serves, after the start or a reload, and
+ * starts the watchdog and the updates of the status. */
+void service_ready(struct daemon *d);
+/* service_reloading reports the begin of a reload; service_ready ends it. */
+void service_reloading(struct daemon *d);
+/* service_stopping reports that iserd is ending, and why. */
+void service_stopping(struct daemon *d, const char *why);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* takeover.c: both ends of a live upgrade (takeover.h). */
+#include "daemon/takeover.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "backstore/backstore.h"
+#include "daemon/daemon.h"
+#include "daemon/portals.h"
+#include "daemon/say.h"
+#include "daemon/shutdown.h"
+#include "daemon/units.h"
+
+/* How long the new process waits: longer than the limits of shutdown.c. The old
+ * process waits as long for each part that the new one has not read. */
+#define WAIT_SECONDS 30
+
+/* ---- the new process ---- */
+
+static int connect_control(const char *path)
+{
+	static const char ask[] = "{\"jsonrpc\":\"2.0\",\"id\":1,"
+				  "\"method\":\"takeover\"}\n";
+	const struct timeval wait = { .tv_sec = WAIT_SECONDS };
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int fd;
+
+	if (strlen(path) >= sizeof(sa.sun_path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(sa.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd >= 0 &&
+	    !setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)) &&
+	    !connect(fd, (const struct sockaddr *)&sa, sizeof(sa)) &&
+	    send(fd, ask, sizeof(ask) - 1, MSG_NOSIGNAL) == sizeof(ask) - 1)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+struct handover *takeover_ask(const char *path)
+{
+	int fd = connect_control(path);
+	struct handover *h;
+	char why[256];
+
+	if (fd < 0) {
+		say("--takeover: %s: %s; start without --takeover if no iserd "
+		    "is running there",
+		    path, strerror(errno));
+		return NULL;
+	}
+	h = handover_receive(fd, why, sizeof(why));
+	close(fd);
+	if (!h)
+		say("--takeover: %s: %s", path, why);
+	return h;
+}
+
+/* ---- the old process ---- */
+
+/* Copies the listening sockets: listen_close closes only its own descriptors. */
+static bool copy_listeners(const struct portal *p, struct handover *h)
+{
+	for (unsigned i = 0; i < p->nlisteners; i++) {
+		int fd = net_listener_dup(p->listeners[i]);
+
+		if (fd < 0 || !handover_add_listener(h, fd))
+			return false;
+	}
+	return true;
+}
+
+static bool copy_portals(const struct daemon *d, struct handover *h)
+{
+	for (unsigned i = 0; i < d->portals.n; i++)
+		if (!copy_listeners(d->portals.all[i], h))
+			return false;
+	return true;
+}
+
+/* Copies the descriptors of the memory of ram: LUNs, so that the memory outlives
+ * this process. */
+static bool copy_memory(const struct daemon *d, struct handover *h)
+{
+	for (unsigned i = 0; i < d->nunits; i++) {
+		const struct unit *u = d->units[i];
+		struct handed_memory m = { .memory = u->memory };
+
+		if (u->memory.fd < 0)
+			continue;
+		snprintf(m.key, sizeof(m.key), "%s", u->name);
+		m.memory.fd = fcntl(u->memory.fd, F_DUPFD_CLOEXEC, 0);
+		if (m.memory.fd < 0 || !handover_add_memory(h, &m))
+			return false;
+	}
+	return true;
+}
+
+/* The protection information of a ram: LUN is in other memory. */
+static bool has_protected_memory(const struct daemon *d)
+{
+	for (unsigned i = 0; i < d->nunits; i++)
+		if (d->units[i]->memory.fd >= 0 && d->units[i]->lun.protection)
+			return true;
+	return false;
+}
+
+const char *takeover_begin(struct daemon *d, int sock)
+{
+	struct handover *h;
+
+	if (d->phase != DAEMON_SERVING)
+		return "iserd is ending";
+	if (!d->options.state && dev_server_is_busy(d->server))
+		return "SANITIZE or FORMAT UNIT is in progress, which only an "
+		       "iserd with --state continues; try again later";
+	if (has_protected_memory(d))
+		return "a ram: LUN has protection information, which cannot be "
+		       "handed over; stop that iserd in its place";
+	h = calloc(1, sizeof(*h));
+	if (!h || !copy_portals(d, h) || !copy_memory(d, h)) {
+		handover_free(h);
+		return "out of memory or descriptors";
+	}
+	d->handover = h;
+	d->handover_sock = fcntl(sock, F_DUPFD_CLOEXEC, 0);
+	if (d->handover_sock < 0) {
+		handover_free(h);
+		d->handover = NULL;
+		return "out of descriptors";
+	}
+	shutdown_at_once(d, "another iserd takes over");
+	return NULL;
+}
+
+static bool collect_reservations(const struct daemon *d, struct handover *h)
+{
+	bool complete = true;
+
+	for (unsigned i = 0; i < d->nunits; i++) {
+		const struct bs *b = dev_lu_backstore(d->units[i]->lu);
+		uint8_t *bytes;
+		size_t len;
+
+		if (dev_lu_hand_over(d->units[i]->lu, &bytes, &len))
+			complete = false;
+		else if (bytes && !handover_add_unit(h, b->uuid, bytes, len))
+			complete = false;
+	}
+	return complete;
+}
+
+static void collect_port(void *arg, const char *name, uint16_t id)
+{
+	struct daemon *d = arg;
+
+	if (!handover_add_port(d->handover, name, id))
+		say("out of memory: the next iserd does not get the identifier "
+		    "of the target port %s",
+		    name);
+}
+
+void takeover_collect(struct daemon *d)
+{
+	if (d->handover && !d->model->is_command_line)
+		dev_ports_each(d->server, collect_port, d);
+	if (d->handover && !collect_reservations(d, d->handover))
+		say("out of memory: the next iserd does not get all persistent "
+		    "reservations");
+}
+
+bool takeover_finish(struct daemon *d)
+{
+	const struct timeval wait = { .tv_sec = WAIT_SECONDS };
+	bool sent;
+	int flags;
+
+	if (!d->handover)
+		return true;
+	/* the socket was that of a client, which does not block */
+	flags = fcntl(d->handover_sock, F_GETFL);
+	sent = flags >= 0 &&
+	       !fcntl(d->handover_sock, F_SETFL, flags & ~O_NONBLOCK) &&
+	       !setsockopt(d->handover_sock, SOL_SOCKET, SO_SNDTIMEO, &wait,
+			   sizeof(wait)) &&
+	       handover_send(d->handover, d->handover_sock);
+	if (!sent)
+		say("the next iserd did not take over: %s",
+		    errno == EAGAIN ? "it does not read" : strerror(errno));
+	close(d->handover_sock);
+	handover_free(d->handover);
+	d->handover = NULL;
+	return sent;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * takeover.h: the live upgrade. An iserd that starts with --takeover asks the
+ * iserd at its control socket to hand over. That iserd drops its connections,
+ * flushes and closes its stores, and then sends its listening sockets, the memory
+ * of its ram: LUNs and its persistent reservations; then it ends. Meanwhile the
+ * listening sockets stay open: initiators that connect again wait in their queue.
+ *
+ * All of it happens on the main thread: before the loops of the new process
+ * start, and after those of the old process have stopped.
+ */
+#ifndef DAEMON_TAKEOVER_H
+#define DAEMON_TAKEOVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/config/lun_spec.h"
+#include "net/net.h"
+
+#define HANDED_KEY 128
+
+/* A listening socket; fd -1: it was taken. */
+struct handed_listener {
+	struct net_addr address;
+	int fd;
+};
+
+/* The memory of a ram: LUN. */
+struct handed_memory {
+	char key[HANDED_KEY];	  /* the name of the backstore */
+	struct lun_memory memory; /* fd -1: it was taken */
+};
+
+/* The persistent reservations of a unit (dev_lu_hand_over). */
+struct handed_unit {
+	uint8_t uuid[16]; /* of its store */
+	uint8_t *bytes;	  /* from malloc */
+	size_t len;
+};
+
+/* The identifier of a target port (dev_port_remember). */
+struct handed_port {
+	char *name; /* from malloc */
+	uint16_t id;
+};
+
+struct handover {
+	struct handed_listener *listeners;
+	struct handed_memory *memory;
+	struct handed_unit *units;
+	struct handed_port *ports;
+	size_t nlisteners, nmemory, nunits, nports;
+};
+
+/* handover_free closes the descriptors that were not taken, and frees h. NULL has
+ * no effect. */
+void handover_free(struct handover *h);
+
+/* These append to h, which then owns the descriptor and the bytes, and closes or
+ * frees them after an error. False: out of memory. */
+bool handover_add_listener(struct handover *h, int fd);
+bool handover_add_memory(struct handover *h, const struct handed_memory *m);
+bool handover_add_unit(struct handover *h, const uint8_t uuid[16],
+		       uint8_t *bytes, size_t len);
+
+bool handover_add_port(struct handover *h, const char *name, uint16_t id);
+
+/* handover_take_listener returns a listening socket for the address, which the
+ * caller then owns; -1: there is none. Port 0 fits any port. */
+int handover_take_listener(struct handover *h, const struct net_addr *a);
+/* handover_take_memory sets *m to the memory of the ram: LUN with this key, whose
+ * descriptor the caller then owns; false: there is none, and *m is unchanged. */
+bool handover_take_memory(struct handover *h, const char *key,
+			  struct lun_memory *m);
+/* handover_unit returns the reservations of the unit on this store, borrowed; or
+ * NULL. */
+const struct handed_unit *handover_unit(const struct handover *h,
+					const uint8_t uuid[16]);
+
+/* handover_send writes h to the socket, as the response to the method takeover.
+ * Blocks. False: the peer has gone; errno has the reason. */
+bool handover_send(const struct handover *h, int sock);
+/* handover_receive reads that response. NULL: why has the reason. */
+struct handover *handover_receive(int sock, char *why, size_t size);
+
+/* takeover_ask asks the iserd at the control socket to hand over, and waits until
+ * it has. NULL after a message. The caller frees the result by handover_free. */
+struct handover *takeover_ask(const char *path);
+
+struct daemon;
+
+/* takeover_begin: a client at the socket sock asked for a handover: iserd drops its
+ * connections and ends. Worker 0. Returns NULL, and sock is taken over; or why it
+ * was refused. */
+const char *takeover_begin(struct daemon *d, int sock);
+/* takeover_collect copies the reservations of all units and the identifiers of the
+ * target ports, after the last flush. No effect unless takeover_begin was called. */
+void takeover_collect(struct daemon *d);
+/* takeover_finish sends all of it, after the stores are closed. False after a
+ * message: another iserd had asked, and did not take over. */
+bool takeover_finish(struct daemon *d);
+
+#endif

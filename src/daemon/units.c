@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* units.c: opens backstores and makes units of them. */
+#include "daemon/units.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backstore/backstore.h"
+#include "base/err.h"
+#include "daemon/daemon.h"
+#include "daemon/health.h"
+#include "daemon/luns/encrypt.h"
+#include "daemon/luns/image.h"
+#include "daemon/luns/open.h"
+#include "daemon/luns/protection.h"
+#include "daemon/luns/state.h"
+#include "daemon/say.h"
+#include "daemon/takeover.h"
+
+/* What a unit is being made of. */
+struct making {
+	struct daemon *d;
+	const struct cfg_model *m;
+	const struct cfg_backstore *b;
+	struct options o; /* with those of the unit */
+	struct unit *u;
+	uint16_t number;
+	bool strict;
+};
+
+void unit_options(const struct daemon *d, const struct lun_options *lun,
+		  struct options *o)
+{
+	*o = d->options;
+	o->lun = *lun;
+}
+
+/* ---- checks ---- */
+
+/* Two units on one store would overwrite each other's reservations. */
+static bool is_twice(const struct daemon *d, const uint8_t uuid[16])
+{
+	for (unsigned i = 0; i < d->nunits; i++) {
+		const struct bs *other = dev_lu_backstore(d->units[i]->lu);
+
+		if (other && !memcmp(other->uuid, uuid, 16))
+			return true;
+	}
+	return false;
+}
+
+/* Refuses a file that is another unit already: initiators would take the units
+ * for two disks and overwrite the blocks of each other. False after a
+ * message. */
+static bool is_alone(const struct making *k)
+{
+	struct unit *u = k->u;
+	struct stat st;
+
+	if (u->spec->kind != LUN_FILE || stat(u->spec->store, &st))
+		return true;
+	u->dev = S_ISBLK(st.st_mode) ? 0 : st.st_dev;
+	u->ino = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_ino;
+	if (u->lun.shared || u->lun.read_only)
+		return true;
+	for (unsigned i = 0; i < k->d->nunits; i++) {
+		const struct unit *v = k->d->units[i];
+
+		if (v->spec->kind != LUN_FILE || v->dev != u->dev ||
+		    v->ino != u->ino)
+			continue;
+		if (k->m->is_command_line)
+			say("%s: already LUN %u, as %s; give it once, or give "
+			    "--shared",
+			    u->spec->store, dev_lu_lun(v->lu), v->spec->store);
+		else
+			say("backstore %s: %s: already backstore %s, as %s; "
+			    "give it once, or give both \"shared: yes\"",
+			    u->name, u->spec->store, v->name, v->spec->store);
+		return false;
+	}
+	return true;
+}
+
+static bool has_backstore(const struct cfg_luns *luns, unsigned backstore)
+{
+	for (unsigned i = 0; i < luns->n; i++)
+		if (luns->v[i].index == backstore)
+			return true;
+	return false;
+}
+
+/* Follows the standard where a target with this unit does. */
+static bool is_strict(const struct cfg_model *m, unsigned backstore)
+{
+	for (unsigned i = 0; i < m->targets.n; i++) {
+		const struct cfg_target *t = &m->targets.v[i];
+
+		if (!t->strict)
+			continue;
+		if (has_backstore(&t->luns, backstore))
+			return true;
+		for (unsigned k = 0; k < t->maps.n; k++)
+			if (has_backstore(&t->maps.v[k].luns, backstore))
+				return true;
+	}
+	return false;
+}
+
+/* ---- the unit in the device server ---- */
+
+/* The identity of a drive does not depend on its medium. */
+static void name_drive(const struct making *k, struct dev_lu_config *cfg)
+{
+	const struct cfg_model *m = k->m;
+	const char *target = m->targets.n ? m->targets.v[0].name : "";
+	char key[400];
+	int n;
+
+	if (m->is_command_line)
+		n = snprintf(key, sizeof(key), "%s cd %u", target, cfg->lun);
+	else
+		n = snprintf(key, sizeof(key), "%s cd %s", target, k->u->name);
+	bs_uuid_derive(cfg->uuid, key, (size_t)n);
+}
+
+/* Puts the reservations in force that the iserd before this one has handed
+ * over. False after a message. */
+static bool take_over(const struct making *k)
+{
+	struct dev_lu *lu = k->u->lu;
+	const struct bs *b = dev_lu_backstore(lu);
+	const struct handed_unit *h =
+		b ? handover_unit(k->d->inherited, b->uuid) : NULL;
+	int err = h ? dev_lu_take_over(lu, h->bytes, h->len) : 0;
+
+	if (err)
+		say("LUN %u: cannot take over its persistent reservations: %s",
+		    dev_lu_lun(lu), err_str(err));
+	return !err;
+}
+
+/* Restores the persisted state of the new unit. */
+static bool take_lu(struct making *k, bool keeps)
+{
+	k->u->lu = dev_lu_get(k->d->server, k->number);
+	return (!keeps || state_load(k->d->state, k->u->lu)) && take_over(k);
+}
+
+static void copy_text(char *to, size_t size, const char *text)
+{
+	snprintf(to, size, "%s", text ? text : "");
+}
+
+struct dev_lu_config unit_config(const struct cfg_backstore *b)
+{
+	struct dev_lu_config cfg = {
+		.read_only = b->lun.read_only,
+		.rotational = b->rotational,
+		.write_through = b->cache == CFG_WRITE_THROUGH,
+		.limits = b->limits,
+		.removable = b->lun.removable,
+		.erase_rate = b->lun.sanitize_rate,
+	};
+
+	copy_text(cfg.vendor, sizeof(cfg.vendor), b->vendor);
+	copy_text(cfg.product, sizeof(cfg.product), b->product);
+	copy_text(cfg.revision, sizeof(cfg.revision), b->revision);
+	copy_text(cfg.serial, sizeof(cfg.serial), b->serial);
+	return cfg;
+}
+
+static struct dev_lu_config config_of(const struct making *k)
+{
+	struct dev_lu_config cfg = unit_config(k->b);
+
+	cfg.lun = k->number;
+	cfg.strict = k->strict;
+	return cfg;
+}
+
+/* Owns b. */
+static bool add_lu(struct making *k, enum dev_type type, struct bs *b,
+		   bool keeps)
+{
+	struct dev_lu_config cfg = config_of(k);
+	int err;
+
+	cfg.type = type;
+	cfg.keeps = keeps;
+	cfg.removable |= type == DEV_CD;
+	if (type == DEV_CD)
+		name_drive(k, &cfg);
+	err = dev_lu_add(k->d->server, &cfg, b);
+	if (!err)
+		return take_lu(k, keeps);
+	say("LUN %u: %s", k->number, err_str(err));
+	if (b)
+		bs_close(b);
+	return false;
+}
+
+static bool add_scsi(struct making *k)
+{
+	struct pass *p = lun_open_scsi(&k->o, k->u->spec, k->d->loops);
+	struct dev_lu_config cfg = config_of(k);
+	int err;
+
+	if (!p)
+		return false;
+	cfg.keeps = k->d->state && !is_twice(k->d, p->uuid);
+	err = dev_lu_add_pass(k->d->server, &cfg, p);
+	if (!err)
+		return take_lu(k, cfg.keeps);
+	say("%s: %s", p->name, err_str(err));
+	p->ops->close(p);
+	return false;
+}
+
+static bool add_store(struct making *k)
+{
+	const struct lun_spec *spec = k->u->spec;
+	struct bs *b = NULL;
+	bool is_file = spec->kind == LUN_FILE;
+
+	if (!is_alone(k))
+		return false;
+	if (!lun_spec_is_empty_drive(spec)) {
+		handover_take_memory(k->d->inherited, k->u->name,
+				     &k->u->memory);
+		b = lun_open(&k->o, spec, &k->u->memory, k->d->loops);
+		if (b) /* above what is encrypted */
+			b = protection_open(&k->o, spec, b, k->d->loops);
+		if (!b)
+			return false;
+	}
+	/* the state of memory and of CDs is not persisted */
+	return add_lu(k, spec->kind == LUN_CD ? DEV_CD : DEV_DISK, b,
+		      k->d->state && is_file && !is_twice(k->d, b->uuid));
+}
+
+/* ---- units ---- */
+
+void unit_free(struct unit *u)
+{
+	if (!u)
+		return;
+	free(u->name);
+	free(u->spec);
+	free(u);
+}
+
+static struct unit *unit_new(const struct cfg_backstore *b)
+{
+	struct unit *u = calloc(1, sizeof(*u));
+
+	if (!u)
+		return NULL;
+	u->name = strdup(b->head.name);
+	u->spec = lun_spec_new(b->store, b->pi, b->key, b->new_key);
+	u->lun = b->lun;
+	u->memory.fd = -1;
+	u->lacks_write =
+		u->spec && u->spec->kind == LUN_FILE && b->lun.read_only;
+	if (u->name && u->spec)
+		return u;
+	unit_free(u);
+	return NULL;
+}
+
+/* Makes room for one more unit in d->units. */
+static bool make_room(struct daemon *d)
+{
+	struct unit **more;
+
+	if (d->nunits & (d->nunits - 1)) /* room for the next power of two */
+		return true;
+	more = reallocarray(d->units, d->nunits ? 2 * d->nunits : 1,
+			    sizeof(struct unit *));
+	if (!more)
+		return false;
+	d->units = more;
+	return true;
+}
+
+struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
+		       unsigned backstore, uint16_t number)
+{
+	struct making k = {
+		.d = d,
+		.m = m,
+		.b = &m->backstores.v[backstore],
+		.u = unit_new(&m->backstores.v[backstore]),
+		.number = number,
+		.strict = is_strict(m, backstore),
+	};
+	bool is_scsi = k.u && k.u->spec->kind == LUN_SCSI;
+
+	if (!k.u || !make_room(d)) {
+		say("out of memory");
+		unit_free(k.u);
+		return NULL;
+	}
+	unit_options(d, &k.b->lun, &k.o);
+	if (is_scsi ? add_scsi(&k) : add_store(&k)) {
+		d->units[d->nunits++] = k.u;
+		return k.u;
+	}
+	unit_free(k.u);
+	return NULL;
+}
+
+void unit_detach(struct daemon *d, struct unit *u)
+{
+	unsigned i = 0;
+
+	while (d->units[i] != u)
+		i++;
+	d->nunits--;
+	/* make_room expects room up to a power of two, which is there */
+	memmove(&d->units[i], &d->units[i + 1],
+		(d->nunits - i) * sizeof(struct unit *));
+	health_detached(d, i);
+}
+
+struct unit **units_match(const struct daemon *d, const struct cfg_model *m)
+{
+	struct unit **all = calloc(m->backstores.n + 1, sizeof(struct unit *));
+
+	for (unsigned i = 0; all && i < d->nunits; i++) {
+		const struct cfg_backstore *b =
+			cfg_backstore_find(m, d->units[i]->name);
+
+		if (b && !all[b - m->backstores.v])
+			all[b - m->backstores.v] = d->units[i];
+	}
+	return all;
+}
+
+struct unit *unit_of(const struct daemon *d, const struct dev_lu *lu)
+{
+	for (unsigned i = 0; i < d->nunits; i++)
+		if (d->units[i]->lu == lu)
+			return d->units[i];
+	return NULL;
+}
+
+bool units_usable(const struct daemon *d)
+{
+	struct options o;
+	bool good = true;
+
+	for (unsigned i = 0; i < d->nunits; i++) {
+		unit_options(d, &d->units[i]->lun, &o);
+		good &= lun_key_usable(d->units[i]->spec, &o);
+	}
+	return good;
+}

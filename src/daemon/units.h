@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* units.h: the units of iserd: a backstore of the configuration, opened, and its
+ * unit in the device server. On worker 0. */
+#ifndef DAEMON_UNITS_H
+#define DAEMON_UNITS_H
+
+#include <sys/stat.h>
+
+#include "backstore/request.h"
+#include "daemon/config/model.h"
+#include "device/device.h"
+
+struct daemon;
+
+struct unit {
+	struct dev_lu *lu;
+	char *name; /* of the backstore */
+	/* what the unit was made of; the key file borrows its texts */
+	struct lun_spec *spec;
+	struct lun_options lun;
+	bool lacks_write; /* the file was opened for reading only */
+	/* the file or block device; both 0: another kind of backstore */
+	dev_t dev;
+	ino_t ino;
+	/* of a ram: LUN; fd, which the backstore owns, is -1 for others */
+	struct lun_memory memory;
+	/* health.c */
+	enum bs_trouble trouble;
+	bool flush_failed;
+	bool is_leaving; /* apply.c */
+};
+
+/* unit_open opens a backstore and adds its unit with this number to d->units. The
+ * daemon owns the unit. NULL after a message. */
+struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
+		       unsigned backstore, uint16_t number);
+/* unit_detach removes the unit from d->units; the caller owns it. */
+void unit_detach(struct daemon *d, struct unit *u);
+/* unit_free frees the unit, whose dev_lu the device has freed; NULL has no
+ * effect. */
+void unit_free(struct unit *u);
+/* unit_config returns what b says of a unit; without its number and type. */
+struct dev_lu_config unit_config(const struct cfg_backstore *b);
+/* units_match returns the unit of each backstore of m by its name; NULL: there is
+ * none. The caller frees the array. NULL: no memory. */
+struct unit **units_match(const struct daemon *d, const struct cfg_model *m);
+/* unit_of returns the unit that lu is of. */
+struct unit *unit_of(const struct daemon *d, const struct dev_lu *lu);
+/* unit_options returns the options of the process with those of the unit, in *o,
+ * for the functions of luns/. */
+void unit_options(const struct daemon *d, const struct lun_options *lun,
+		  struct options *o);
+/* units_usable returns whether the user that iserd runs as can write the key files
+ * of all units; if not, all reasons are printed. */
+bool units_usable(const struct daemon *d);
+
+#endif

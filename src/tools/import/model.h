@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * model.h: a configuration of iserd as an importer makes it, and the notes on
+ * what could not be carried over. All members belong to the pool of the model.
+ */
+#ifndef TOOLS_IMPORT_MODEL_H
+#define TOOLS_IMPORT_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tools/import/pool.h"
+#include "tools/import/tree.h"
+
+#define IMPORT_LUN_MAX	   16383u
+#define IMPORT_TARGETS_MAX 4096u
+#define IMPORT_UNITS_MAX   16384u
+#define IMPORT_SECRET_MIN  12u /* bytes that iserd takes as a CHAP secret */
+#define IMPORT_SECRET_MAX  128u
+#define IMPORT_SECRETS_DIR "/etc/iserd/secrets"
+
+enum import_cache {
+	CACHE_DEFAULT,
+	CACHE_WRITE_BACK,
+	CACHE_WRITE_THROUGH
+};
+enum import_bool {
+	BOOL_DEFAULT,
+	BOOL_NO,
+	BOOL_YES
+};
+
+struct import_text {
+	struct import_text *next;
+	const char *text;
+};
+
+/* A list of texts in their order. */
+struct import_texts {
+	struct import_text *first, *last;
+	unsigned n;
+};
+
+/* A backstore with its unit. */
+struct import_unit {
+	struct import_unit *next;
+	const struct tree *at; /* where the file defines it */
+	const char *name;
+	const char *store; /* as in "store:": a path, ram:SIZE ... */
+	bool read_only, removable;
+	unsigned block_size;				  /* 0: the default */
+	const char *serial, *vendor, *product, *revision; /* or NULL */
+	enum import_bool rotational;
+};
+
+/* A name and a secret of CHAP. */
+struct import_account {
+	struct import_account *next;
+	const struct tree *at;
+	const char *user, *secret;
+	unsigned number; /* in its group, from 1 on */
+	/* set by import_name_secrets */
+	const char *file;
+	bool is_unusable; /* iserd would refuse the secret */
+};
+
+struct import_auth {
+	struct import_auth *next, *prev;
+	const char *name; /* "any" and "none" are built in */
+	struct import_account *accounts, *last_account, *mutual;
+	struct import_texts initiators, addresses;
+	/* the file restricts access so, even if the lists are empty because
+	 * their entries cannot be carried over: the group then admits no
+	 * initiator */
+	bool by_account, by_name, by_address;
+};
+
+struct import_portal {
+	struct import_portal *next;
+	const char *name;
+	unsigned tag;
+	struct import_texts listen;
+	const char *discovery; /* a word, or NULL: the default */
+	const struct import_auth *discovery_auth; /* NULL: any */
+};
+
+struct import_lun {
+	struct import_lun *next;
+	unsigned number;
+	const struct import_unit *unit;
+	bool read_only;
+};
+
+/* A map of LUNs, in the order of their numbers. */
+struct import_luns {
+	struct import_lun *first, *last;
+	unsigned n;
+};
+
+/* What some initiators see instead of the LUNs of the target. */
+struct import_map {
+	struct import_map *next;
+	struct import_texts initiators;
+	struct import_luns luns;
+};
+
+struct import_target {
+	struct import_target *next, *prev;
+	const struct tree *at;
+	const char *name, *alias;
+	const struct import_auth *auth;
+	struct import_texts portals; /* names of portal groups */
+	struct import_luns luns;
+	struct import_map *maps, *last_map;
+	bool prefers_digests;
+};
+
+struct import_note {
+	struct import_note *next;
+	const char *file;
+	unsigned line;
+	const char *text;
+};
+
+struct import_model {
+	struct pool pool;
+	const char *format;	 /* "tgt", "lio" or "ctl" */
+	const char *secrets_dir; /* where the secret files are, or will be */
+	struct import_unit *units, *last_unit;
+	struct import_auth *auths, *last_auth;
+	struct import_portal *portals, *last_portal;
+	struct import_target *targets, *last_target;
+	unsigned nunits, ntargets, last_tag;
+	struct import_note *notes, *last_note;
+	unsigned nnotes;
+};
+
+/* import_any and import_none are the built-in auth groups. */
+extern const struct import_auth import_any, import_none;
+
+/* import_note records that something at a place of the file was not carried
+ * over. The text is "WHAT: why; what to do". A note with the same text and line
+ * as the one before is not recorded again. */
+void import_note(struct import_model *m, const struct tree *at,
+		 const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* import_texts_add appends a text, which must last as long as the model;
+ * import_texts_have returns whether an equal text is in the list. */
+void import_texts_add(struct import_model *m, struct import_texts *list,
+		      const char *text);
+bool import_texts_have(const struct import_model *m,
+		       const struct import_texts *list, const char *text);
+
+/* import_unit_new returns a new backstore, with a name made from the given one
+ * so that it is valid and unique; NULL, after a note, if there are too many. */
+struct import_unit *import_unit_new(struct import_model *m,
+				    const struct tree *at, const char *name,
+				    const char *store);
+/* import_unit_of returns the backstore of a store, or NULL. */
+struct import_unit *import_unit_of(const struct import_model *m,
+				   const char *store);
+/* import_auth_new returns a new auth group, named after the given name. */
+struct import_auth *import_auth_new(struct import_model *m, const char *name);
+/* import_auth_done returns what a target with this group gets: a is still
+ * without a restriction: import_any; all entries of a restriction could not be
+ * carried over: import_none, after a note; else a. */
+const struct import_auth *import_auth_done(struct import_model *m,
+					   const struct tree *at,
+					   struct import_auth *a);
+/* import_auth_drop takes a group that no target needs off the list. */
+void import_auth_drop(struct import_model *m, struct import_auth *a);
+/* import_auth_account adds an account, with a note if its secret cannot be
+ * used; is_mutual: the account by which the target authenticates itself. */
+void import_auth_account(struct import_model *m, struct import_auth *a,
+			 const struct tree *at, const char *user,
+			 const char *secret, bool is_mutual);
+/* import_initiator returns the name of an initiator as iserd compares it, or NULL
+ * after a note. */
+const char *import_initiator(struct import_model *m, const struct tree *at,
+			     const char *name);
+/* import_auth_name adds the name of an initiator, import_auth_address an
+ * address with or without a prefix length. An invalid name or address is left
+ * out, with a note. */
+void import_auth_name(struct import_model *m, struct import_auth *a,
+		      const struct tree *at, const char *name);
+void import_auth_address(struct import_model *m, struct import_auth *a,
+			 const struct tree *at, const char *address);
+/* import_listen returns ADDR:PORT for "listen:", or NULL if it is not a numeric
+ * address and a port. */
+const char *import_listen(struct import_model *m, const char *address,
+			  const char *port);
+/* import_portal_of returns the portal group that listens at an address, or NULL;
+ * import_portal_listen adds an address to a group. */
+const struct import_portal *import_portal_of(const struct import_model *m,
+					     const char *address);
+void import_portal_listen(struct import_model *m, struct import_portal *p,
+			  const char *address);
+/* import_portal_tag gives a portal group a tag. False: another group has it. */
+bool import_portal_tag(struct import_model *m, struct import_portal *p,
+		       unsigned tag);
+/* import_portal_new returns a new portal group with the next free tag. */
+struct import_portal *import_portal_new(struct import_model *m,
+					const char *name);
+/* import_target_new returns a new target; NULL, after a note, if the name is
+ * not one of iSCSI, is known already, or if there are too many. */
+struct import_target *import_target_new(struct import_model *m,
+					const struct tree *at,
+					const char *name);
+/* import_target_drop takes a target that cannot be served off the list. */
+void import_target_drop(struct import_model *m, struct import_target *t);
+/* import_lun_add adds a LUN to a map. Returns false, after a note, if the
+ * number or the unit is in the map already or the number is too large. */
+bool import_lun_add(struct import_model *m, struct import_luns *luns,
+		    const struct tree *at, unsigned long number,
+		    const struct import_unit *unit, bool read_only);
+/* import_lun_find returns the LUN of a map, or NULL. The map must be at the place
+ * where import_lun_add found it. */
+const struct import_lun *import_lun_find(const struct import_model *m,
+					 const struct import_luns *luns,
+					 unsigned long number);
+/* import_map_add returns a new map of the target for one initiator. */
+struct import_map *import_map_add(struct import_model *m,
+				  struct import_target *t,
+				  const char *initiator);
+
+/* import_number reads a decimal or, after 0x, hexadecimal number. */
+bool import_number(const char *text, unsigned long max, unsigned long *v);
+/* import_memory returns "store:" for memory of a size, KIND:SIZE, or NULL after a
+ * note. */
+const char *import_memory(struct import_model *m, const struct tree *at,
+			  const char *kind, const char *size);
+/* import_block_size sets the block size of a unit, or notes that iserd does
+ * not have this size. */
+void import_block_size(struct import_model *m, struct import_unit *u,
+		       const struct tree *at, const char *text);
+
+/* import_no_write_through notes that a unit of the file has no volatile write
+ * cache. */
+void import_no_write_through(struct import_model *m, const struct tree *at,
+			     const char *store);
+/* import_check_units cuts the identities that are longer than the fields of
+ * INQUIRY, with a note. */
+void import_check_units(struct import_model *m);
+
+/* The importers. Each fills m from a tree that tree.h describes. */
+void import_tgt(struct import_model *m, const struct tree *file);
+void import_lio(struct import_model *m, const struct tree *file);
+void import_ctl(struct import_model *m, const struct tree *file);
+
+/* import_name_secrets chooses the file of each secret in m->secrets_dir, and
+ * notes which secrets cannot be used. */
+void import_name_secrets(struct import_model *m);
+/* import_write_secrets writes each usable secret to its file, which must not
+ * exist. Returns 0, or an exit status after a message; the files that it has
+ * made are then removed. */
+int import_write_secrets(struct import_model *m);
+/* import_print_missing prints each secret file that the administrator has to
+ * make. */
+void import_print_missing(const struct import_model *m, FILE *out);
+
+/* import_print_yaml prints the configuration file of iserd. */
+void import_print_yaml(const struct import_model *m, FILE *out);
+/* import_print_notes prints FILE:LINE: NOTE for each note. */
+void import_print_notes(const struct import_model *m, FILE *out);
+
+#endif

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* read_ucl.c: reads JSON, and the part of UCL that configuration files use. */
+#include <ctype.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "tools/import/tree.h"
+
+struct reader {
+	struct tree_input *in;
+	const char *p, *end;
+	unsigned line;
+	bool json;
+};
+
+static struct tree *read_value(struct reader *r, const char *key,
+			       unsigned depth);
+static struct tree *read_object(struct reader *r, const char *key,
+				unsigned depth);
+
+/* What an error text shows of the place where the reader is. */
+static const char *seen(const struct reader *r)
+{
+	char text[2] = { r->p < r->end ? *r->p : '\0' };
+
+	if (r->p == r->end)
+		return "the end of the file";
+	if ((unsigned char)text[0] <= ' ' || (unsigned char)text[0] > '~')
+		return "another character";
+	return pool_format(r->in->pool, "'%s'", text);
+}
+
+/* Skips a comment of UCL. Returns whether there was one. */
+static bool skip_comment(struct reader *r)
+{
+	unsigned depth = 0;
+
+	if (r->json || r->p == r->end)
+		return false;
+	if (*r->p == '#') {
+		while (r->p < r->end && *r->p != '\n')
+			r->p++;
+		return true;
+	}
+	if (r->end - r->p < 2 || r->p[0] != '/' || r->p[1] != '*')
+		return false;
+	do { /* such comments nest */
+		bool has_two = r->end - r->p >= 2;
+
+		if (has_two && r->p[0] == '/' && r->p[1] == '*') {
+			depth++;
+			r->p++;
+		} else if (has_two && r->p[0] == '*' && r->p[1] == '/') {
+			depth--;
+			r->p++;
+		} else if (*r->p == '\n') {
+			r->line++;
+		}
+		r->p++;
+	} while (depth && r->p < r->end);
+	return true;
+}
+
+/* Skips blanks and comments, and lines if over_lines. */
+static void skip_blanks(struct reader *r, bool over_lines)
+{
+	while (r->p < r->end) {
+		if (*r->p == '\n' && !over_lines)
+			return;
+		if (*r->p == '\n')
+			r->line++;
+		else if (*r->p != ' ' && *r->p != '\t' && *r->p != '\r') {
+			if (!skip_comment(r))
+				return;
+			continue;
+		}
+		r->p++;
+	}
+}
+
+static bool take_char(struct reader *r, char c)
+{
+	if (r->p == r->end || *r->p != c)
+		return false;
+	r->p++;
+	return true;
+}
+
+/* ---- strings ---- */
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The number of four hexadecimal digits at r->p, or -1. */
+static long read_hex4(struct reader *r)
+{
+	long v = 0;
+
+	for (int i = 0; i < 4; i++) {
+		int d = r->p < r->end ? hex_digit(*r->p) : -1;
+
+		if (d < 0)
+			return -1;
+		v = v << 4 | d;
+		r->p++;
+	}
+	return v;
+}
+
+/* Writes c as UTF-8; returns the number of bytes. */
+static size_t put_utf8(char *out, unsigned long c)
+{
+	if (c < 0x80) {
+		out[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		out[0] = (char)(0xc0 | c >> 6);
+		out[1] = (char)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c < 0x10000) {
+		out[0] = (char)(0xe0 | c >> 12);
+		out[1] = (char)(0x80 | (c >> 6 & 0x3f));
+		out[2] = (char)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	out[0] = (char)(0xf0 | c >> 18);
+	out[1] = (char)(0x80 | (c >> 12 & 0x3f));
+	out[2] = (char)(0x80 | (c >> 6 & 0x3f));
+	out[3] = (char)(0x80 | (c & 0x3f));
+	return 4;
+}
+
+/* The character after a backslash and u. Returns the number of bytes written,
+ * 0 after an error. Surrogates that are no pair make text that is not UTF-8. */
+static size_t read_unicode(struct reader *r, char *out)
+{
+	long c = read_hex4(r), low = -1;
+
+	if (c >= 0xd800 && c < 0xdc00 && r->end - r->p >= 2 &&
+	    r->p[0] == '\\' && r->p[1] == 'u') {
+		r->p += 2;
+		low = read_hex4(r);
+		c = low < 0xdc00 || low > 0xdfff
+			    ? -1
+			    : 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
+	}
+	return c < 0 ? 0 : put_utf8(out, (unsigned long)c);
+}
+
+/* One escape sequence, after its backslash. Returns the number of bytes. */
+static size_t read_escape(struct reader *r, char *out)
+{
+	static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
+	const char *which;
+	char c;
+
+	if (r->p == r->end)
+		return 0;
+	c = *r->p++;
+	if (c == 'u')
+		return read_unicode(r, out);
+	which = c ? strchr(from, c) : NULL;
+	if (which)
+		*out = to[which - from];
+	else if (c == '"' || c == '\\' || c == '/' || (!r->json && c == '\''))
+		*out = c;
+	else
+		return 0;
+	return 1;
+}
+
+static char *bad_text(struct reader *r, unsigned line)
+{
+	return tree_fail(r->in, line,
+			 "a text is not UTF-8 or has control characters; "
+			 "remove these characters");
+}
+
+/* A string in quotes; r->p is after the first quote. */
+static char *read_string(struct reader *r, char quote)
+{
+	unsigned line = r->line;
+	const char *stop = r->p;
+	char *text;
+	size_t n = 0;
+
+	while (stop < r->end && *stop != quote)
+		stop += *stop == '\\' && stop + 1 < r->end ? 2 : 1;
+	/* an escape sequence is longer than its UTF-8 */
+	text = pool_alloc(r->in->pool, (size_t)(stop - r->p) + 5);
+	while (r->p < r->end && *r->p != quote && *r->p != '\n') {
+		size_t len = 1;
+
+		if (*r->p == '\\' && (r->json || quote == '"')) {
+			r->p++;
+			len = read_escape(r, text + n);
+		} else {
+			text[n] = *r->p++;
+		}
+		if (!len)
+			return tree_fail(r->in, line,
+					 "an unknown escape sequence in a "
+					 "string; write \\\\ for a backslash");
+		n += len;
+	}
+	if (!take_char(r, quote))
+		return tree_fail(r->in, line,
+				 "a string has no closing quote on its line");
+	return text_is_plain(text, n) ? text : bad_text(r, line);
+}
+
+/* ---- values ---- */
+
+/* A word without quotes, of UCL: up to the end of the line, a separator or a
+ * bracket; of JSON: a number, true, false or null. */
+static struct tree *read_word(struct reader *r, const char *key)
+{
+	const char *stop = r->json ? " \t\r\n,]}" : "\r\n;,}]#";
+	const char *start = r->p;
+	struct tree *t;
+	char *text;
+	size_t n;
+
+	while (r->p < r->end && *r->p && !strchr(stop, *r->p))
+		r->p++;
+	n = (size_t)(r->p - start);
+	while (n && (start[n - 1] == ' ' || start[n - 1] == '\t'))
+		n--;
+	text = pool_copy(r->in->pool, start, n);
+	if (!n)
+		return tree_fail(r->in, r->line, "a value is missing before %s",
+				 seen(r));
+	if (!text_is_plain(text, n))
+		return (struct tree *)(void *)bad_text(r, r->line);
+	if (r->json && strcmp(text, "true") != 0 &&
+	    strcmp(text, "false") != 0 && strcmp(text, "null") != 0 &&
+	    strspn(text, "+-.0123456789eE") != n)
+		return tree_fail(r->in, r->line,
+				 "%.40s: not a JSON value; put text in quotes",
+				 text);
+	t = tree_new(r->in->pool, TREE_SCALAR, r->in->file, r->line, key, text);
+	if (!strcmp(text, "null"))
+		t->text = NULL;
+	return t;
+}
+
+static struct tree *read_array(struct reader *r, const char *key,
+			       unsigned depth)
+{
+	struct tree *t = tree_new(r->in->pool, TREE_ARRAY, r->in->file, r->line,
+				  key, NULL);
+	bool first = true;
+
+	for (;;) {
+		struct tree *item;
+
+		skip_blanks(r, true);
+		if (take_char(r, ']'))
+			return t;
+		if (!first && !take_char(r, ',') &&
+		    (r->json || !take_char(r, ';')))
+			return tree_fail(r->in, r->line,
+					 "',' or ']' expected, found %s",
+					 seen(r));
+		skip_blanks(r, true);
+		if (!first && !r->json && take_char(r, ']'))
+			return t;
+		item = read_value(r, NULL, depth + 1);
+		if (!item)
+			return NULL;
+		tree_add(t, item);
+		first = false;
+	}
+}
+
+static struct tree *read_value(struct reader *r, const char *key,
+			       unsigned depth)
+{
+	unsigned line = r->line;
+	char *text;
+
+	if (depth == TREE_DEPTH)
+		return tree_fail(r->in, line,
+				 "more than %d sections inside each other",
+				 TREE_DEPTH);
+	if (take_char(r, '{'))
+		return read_object(r, key, depth);
+	if (take_char(r, '['))
+		return read_array(r, key, depth);
+	if (take_char(r, '"'))
+		text = read_string(r, '"');
+	else if (!r->json && take_char(r, '\''))
+		text = read_string(r, '\'');
+	else if (!r->json && r->end - r->p >= 2 && !strncmp(r->p, "<<", 2))
+		return tree_fail(r->in, line,
+				 "a value of several lines (<<) is not "
+				 "supported; write it in quotes");
+	else
+		return read_word(r, key);
+	if (!text)
+		return NULL;
+	return tree_new(r->in->pool, TREE_SCALAR, r->in->file, line, key, text);
+}
+
+/* ---- objects ---- */
+
+/* A key, or the name of a section: in quotes, or a word. */
+static char *read_key(struct reader *r)
+{
+	const char *start = r->p;
+
+	if (take_char(r, '"'))
+		return read_string(r, '"');
+	while (!r->json && r->p < r->end &&
+	       (isalnum((unsigned char)*r->p) ||
+		(*r->p && strchr("-_./", *r->p))))
+		r->p++;
+	if (r->p == start)
+		return tree_fail(r->in, r->line, "%s expected, found %s",
+				 r->json ? "a key in quotes or '}'" : "a key",
+				 seen(r));
+	if (*start == '.')
+		return tree_fail(r->in, r->line,
+				 "%.*s: macros are not supported; replace the "
+				 "line by what it stands for",
+				 (int)(r->p - start), start);
+	return pool_copy(r->in->pool, start, (size_t)(r->p - start));
+}
+
+/* "KEY NAME {", or "KEY VALUE" without an equals sign. */
+static struct tree *read_named(struct reader *r, const char *key,
+			       unsigned depth)
+{
+	struct reader before = *r;
+	struct tree *t, *child;
+	char *name = NULL;
+
+	if (r->p < r->end && (*r->p == '"' || isalnum((unsigned char)*r->p)))
+		name = read_key(r);
+	skip_blanks(r, true);
+	if (!name || !(r->p < r->end && *r->p == '{')) {
+		if (r->in->error)
+			return NULL;
+		*r = before;
+		return read_value(r, key, depth);
+	}
+	t = tree_new(r->in->pool, TREE_OBJECT, r->in->file, before.line, key,
+		     NULL);
+	child = read_value(r, name, depth + 1);
+	if (!child)
+		return NULL;
+	child->line = before.line;
+	tree_add(t, child);
+	return t;
+}
+
+static struct tree *read_pair(struct reader *r, unsigned depth)
+{
+	unsigned line = r->line;
+	char *key = read_key(r);
+	struct tree *t;
+
+	if (!key)
+		return NULL;
+	skip_blanks(r, r->json);
+	if (r->json && !take_char(r, ':'))
+		return tree_fail(r->in, r->line, "':' expected, found %s",
+				 seen(r));
+	if (r->json || take_char(r, '=') || take_char(r, ':')) {
+		skip_blanks(r, r->json);
+		t = read_value(r, key, depth + 1);
+	} else {
+		skip_blanks(r, true);
+		t = r->p < r->end && (*r->p == '{' || *r->p == '[')
+			    ? read_value(r, key, depth + 1)
+			    : read_named(r, key, depth + 1);
+	}
+	if (t)
+		t->line = line;
+	return t;
+}
+
+/* Whether another pair follows the one that was read; false also after an
+ * error. */
+static bool next_pair(struct reader *r, bool is_top)
+{
+	bool comma = false;
+
+	skip_blanks(r, true);
+	if (r->json) {
+		comma = take_char(r, ',');
+		skip_blanks(r, true);
+		if (comma)
+			return true;
+		if (r->p == r->end || *r->p != '}')
+			tree_fail(r->in, r->line,
+				  "',' or '}' expected, found %s", seen(r));
+		return false;
+	}
+	while (take_char(r, ',') || take_char(r, ';'))
+		skip_blanks(r, true);
+	if (r->p < r->end)
+		return *r->p != '}';
+	if (!is_top)
+		tree_fail(r->in, r->line, "'}' expected, found %s", seen(r));
+	return false;
+}
+
+/* An object after its opening brace, or the whole file at depth 0. */
+static struct tree *read_object(struct reader *r, const char *key,
+				unsigned depth)
+{
+	struct tree *t = tree_new(r->in->pool, TREE_OBJECT, r->in->file,
+				  r->line, key, NULL);
+	bool is_top = depth == 0;
+
+	skip_blanks(r, true);
+	if (!is_top && take_char(r, '}'))
+		return t;
+	while (r->p < r->end || !is_top) {
+		struct tree *pair = read_pair(r, depth);
+
+		if (!pair)
+			return NULL;
+		tree_add(t, pair);
+		if (!next_pair(r, is_top))
+			break;
+	}
+	if (r->in->error || is_top)
+		return r->in->error ? NULL : t;
+	r->p++; /* next_pair stopped at '}' */
+	return t;
+}
+
+static struct tree *read_file(struct reader *r)
+{
+	struct tree *t;
+
+	if (memchr(r->p, '\0', (size_t)(r->end - r->p)))
+		return tree_fail(r->in, 1, "a NUL character; give a text file");
+	skip_blanks(r, true);
+	if (take_char(r, '{'))
+		t = read_object(r, NULL, 1);
+	else if (r->json)
+		return tree_fail(r->in, r->line, "'{' expected, found %s",
+				 seen(r));
+	else
+		t = read_object(r, NULL, 0);
+	if (!t)
+		return NULL;
+	skip_blanks(r, true);
+	if (r->p < r->end)
+		return tree_fail(r->in, r->line,
+				 "the end of the file expected, found %s",
+				 seen(r));
+	return t;
+}
+
+struct tree *tree_read_json(struct tree_input *in)
+{
+	struct reader r = { in, in->text, in->text + in->len, 1, true };
+
+	return read_file(&r);
+}
+
+struct tree *tree_read_ucl(struct tree_input *in)
+{
+	struct reader r = { in, in->text, in->text + in->len, 1, false };
+
+	return read_file(&r);
+}

@@ -1,0 +1,586 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""iserd --config: many targets and their access rules, in each of the three ways."""
+import json
+import os
+import random
+import signal
+import subprocess
+import tempfile
+import time
+
+from harness import ISER, ISERCTL, ISERD, WAYS, Daemon, Folder, Wire, io, main, need, over, patience, quiet_port, run, sparse, until
+from test_nbd import Bridge
+
+IQN = "iqn.2026-01.com.example:"
+ALICE, BOB, MUTUAL = "the secret of alice", "the secret of bob", "the secret of the target"
+
+
+class Configured(Daemon):
+    """An iserd with a configuration file."""
+
+    def __init__(self, path, urls, *more):
+        self.log = tempfile.TemporaryFile()
+        self.proc = subprocess.Popen([ISERD, "--config", path, *more], stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.PIPE, stderr=self.log)
+        self.urls = []
+        self._read_urls(urls)
+
+    def url_of(self, target, lun=0, nth=0):
+        return [u for u in self.urls if u.split("/")[3] == IQN + target and u.endswith("/%d" % lun)][nth]
+
+    def portal_of(self, target, nth=0):
+        return self.url_of(target, nth=nth).split("/")[2]
+
+
+class Config(Folder):
+    def setUp(self):
+        super().setUp()
+        self.ctl = self.path("ctl")
+
+    def secret(self, name, text, mode=0o600):
+        path = self.path(name)
+        with open(path, "w") as f:
+            os.fchmod(f.fileno(), mode)
+            f.write(text + "\n")
+        return path
+
+    def write(self, text, name="iserd.yaml"):
+        path = self.path(name)
+        with open(path, "w") as f:
+            f.write("version: 1\ndaemon: {control: %s, io: %s}\n" % (self.ctl, io()) + text)
+        return path
+
+    def start(self, text, urls):
+        d = Configured(self.write(text), urls)
+        self.addCleanup(d.stop)
+        return d
+
+    def iserctl(self, *args, status=0):
+        done = run([ISERCTL, "-s", self.ctl, *args], check=False)
+        self.assertEqual(done.returncode, status, done.text)
+        return done.text
+
+
+class Files(Config):
+    """Files that are refused, without an iserd that serves."""
+
+    GOOD = "portal-groups: {p: {listen: 127.0.0.1:0}}\n"
+
+    def refused(self, text, *words):
+        path = self.write(text)
+        for command in ([ISERD, "--config", path], [ISERD, "--config", path, "--check"], [ISERCTL, "check", path]):
+            done = run(command, check=False)
+            self.assertIn(done.returncode, (1, 2), command)
+            for word in words:
+                self.assertIn(word, done.text)
+            self.assertRegex(done.text, r"(?m)^%s:\d+:\d+: " % path)
+        return done.text
+
+    def test_errors(self):
+        """All errors of a file, with the nearest valid name."""
+        text = self.refused("daemon2: {}\nportal-groups: {p: {lsiten: 3260}}\ntargets:\n  %sa: {auth-group: any, "
+                            "portal-groups: q, luns: {0: x}}\n" % IQN, "did you mean daemon?", "did you mean listen?",
+                            "q: no such portal group", "x: no such backstore")
+        self.assertEqual(len(text.splitlines()), 4)
+
+    def test_good(self):
+        path = self.write(self.GOOD)
+        run([ISERCTL, "check", path])
+        run([ISERD, "--config", path, "--check"])
+
+    def test_secret_that_other_users_can_read(self):
+        path = self.secret("alice", ALICE, 0o644)
+        text = self.refused("auth-groups: {g: {accounts: [{user: a, secret-file: %s}]}}\n" % path, path,
+                            "others may read or change it")
+        self.assertNotIn(ALICE, text)
+
+    def test_one_secret_for_both_ways(self):
+        path = self.secret("alice", ALICE)
+        self.refused("auth-groups: {g: {accounts: [{user: a, secret-file: %s}], mutual: {user: t, secret-file: %s}}}\n"
+                     % (path, path), "the two must differ")
+
+    def test_no_file(self):
+        for command in ([ISERD, "--config", "/nowhere"], [ISERCTL, "check", "/nowhere"]):
+            done = run(command, check=False)
+            self.assertIn("/nowhere: No such file", done.text)
+        self.assertEqual(run([ISERD, "--config"], check=False).returncode, 2)
+        self.assertEqual(run([ISERD, "--config", "/nowhere", "ram:1M"], check=False).returncode, 2)
+
+    def test_one_image_twice(self):
+        path = self.path("disk")
+        with open(path, "wb") as f:
+            f.truncate(1 << 20)
+        done = run([ISERD, "--config", self.write("backstores: {a: {store: %s}, b: {store: %s}}\n" % (path, path))],
+                   check=False)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("backstore b: %s: already backstore a" % path, done.text)
+
+    def test_diff(self):
+        a = self.write(self.GOOD, "a.yaml")
+        b = self.write(self.GOOD.replace("127.0.0.1:0", "127.0.0.1:1") + "targets: {}\n", "b.yaml")
+        self.assertEqual(run([ISERCTL, "diff", a, a]).text, "")
+        self.assertEqual(run([ISERCTL, "diff", a, b]).text,
+                         "~ portal-groups.p.listen: [127.0.0.1:0] -> [127.0.0.1:1]\n")
+
+
+class Access(Config):
+    """Access by names, accounts, addresses, portal groups and maps."""
+
+    def setUp(self):
+        super().setUp()
+        self.d = self.start("""
+backstores:
+  one: {store: "ram:1M"}
+  two: {store: "ram:2M"}
+  three: {store: "ram:3M", serial: "S3", vendor: ACME}
+auth-groups:
+  people:
+    accounts: [{user: alice, secret-file: %s}, {user: bob, secret-file: %s}]
+    mutual: {user: tgt, secret-file: %s}
+  named: {initiators: ["iqn.2026-01.com.example:n?", "iqn.*:special"]}
+  here: {addresses: [127.0.0.0/8]}
+  elsewhere: {addresses: [10.0.0.0/8, "fd00::/8"]}
+portal-groups:
+  front: {listen: "127.0.0.1:0"}
+  back: {tag: 2, listen: "127.0.0.1:0", discovery: all}
+  shut: {tag: 3, listen: "127.0.0.1:0", discovery: none}
+  asks: {tag: 4, listen: "127.0.0.1:0", discovery-auth: people}
+  plain: {tag: 5, listen: "127.0.0.1:0", transport: tcp}
+initiator-groups:
+  cluster: ["iqn.2026-01.com.example:c1", "iqn.2026-01.com.example:c2"]
+targets:
+  iqn.2026-01.com.example:any: {auth-group: any, portal-groups: [front, back, shut, asks, plain], luns: {0: one, 300: two}}
+  iqn.2026-01.com.example:chap: {auth-group: people, portal-groups: [front, back], luns: {0: one}}
+  iqn.2026-01.com.example:named: {auth-group: named, portal-groups: [front, back], luns: {0: one}}
+  iqn.2026-01.com.example:here: {auth-group: here, portal-groups: [front], luns: {0: one}}
+  iqn.2026-01.com.example:elsewhere: {auth-group: elsewhere, portal-groups: [front, back], luns: {0: one}}
+  iqn.2026-01.com.example:none: {auth-group: none, portal-groups: [front], luns: {0: one}}
+  iqn.2026-01.com.example:masked:
+    auth-group: any
+    portal-groups: [front]
+    luns: {0: one}
+    maps:
+      - {initiators: [cluster, "eui.*"], luns: {0: three, 5: {backstore: two, read-only: yes}}}
+      - {initiators: ["*:c*"], luns: {1: two}}
+""" % (self.secret("alice", ALICE), self.secret("bob", BOB), self.secret("mutual", MUTUAL)), 16)
+
+    def info(self, way, target, initiator="x", user=None, lun=0, nth=0):
+        """Returns the size in MiB of a LUN, or None: refused."""
+        url = self.d.url_of(target, nth=nth)
+        url = "%s/%d" % (url.rsplit("/", 1)[0], lun)
+        if user:
+            url = url.replace("://", "://%s@" % "%".join(user))
+        done = run([ISER, "info", "-i", IQN + initiator, "--json", over(url, way)], check=False)
+        return json.loads(done.text)["bytes"] >> 20 if done.returncode == 0 else None
+
+    def test_who_may_see_what(self):
+        alice, bob = ("alice", ALICE), ("bob", BOB)
+        rows = (  # target, initiator, account, LUN, size
+            ("any", "x", None, 0, 1), ("any", "x", None, 300, 2), ("any", "x", None, 1, None),
+            ("any", "x", None, 44, None),
+            ("chap", "x", None, 0, None), ("chap", "x", alice, 0, 1), ("chap", "x", bob, 0, 1),
+            ("chap", "x", ("alice", BOB), 0, None), ("chap", "x", ("carol", ALICE), 0, None),
+            ("named", "x", None, 0, None), ("named", "n1", None, 0, 1), ("named", "n12", None, 0, None),
+            ("named", "special", None, 0, 1), ("named", "unspecial", None, 0, None),
+            ("here", "x", None, 0, 1), ("elsewhere", "x", None, 0, None), ("none", "x", None, 0, None),
+            ("masked", "x", None, 0, 1), ("masked", "x", None, 1, None), ("masked", "c1", None, 0, 3),
+            ("masked", "c2", None, 5, 2), ("masked", "c1", None, 1, None), ("masked", "c3", None, 1, 2),
+            ("masked", "c3", None, 0, None))
+        for way in WAYS:
+            for target, initiator, user, lun, size in rows:
+                with self.subTest(way=way, target=target, initiator=initiator, user=user, lun=lun):
+                    self.assertEqual(self.info(way, target, initiator, user, lun), size)
+
+    def test_mutual(self):
+        url = self.d.url_of("chap").replace("://", "://alice%%%s@" % ALICE)
+        run([ISER, "info", url + "?target_user=tgt&target_password=" + MUTUAL])
+        done = run([ISER, "info", url + "?target_user=tgt&target_password=another secret"], check=False)
+        self.assertNotEqual(done.returncode, 0)
+
+    def names(self, nth, initiator="x", user=None, way="tcp"):
+        portal = self.d.portal_of("any", nth)
+        url = "iscsi://%s" % portal
+        if user:
+            url = url.replace("://", "://%s@" % "%".join(user))
+        done = run([ISER, "ls", "-i", IQN + initiator, over(url, way)], check=False)
+        return {w[len(IQN):] for w in done.text.split() if w.startswith(IQN)}
+
+    def test_discovery(self):
+        """The rule of the portal group, for each initiator."""
+        front = {"any", "chap", "here", "masked"}
+        for way in WAYS:
+            with self.subTest(way=way):
+                self.assertEqual(self.names(0, way=way), front)
+                self.assertEqual(self.names(0, "n1", way=way), front | {"named"})
+                self.assertEqual(self.names(1, way=way), {"any", "chap", "named", "elsewhere"})
+                self.assertEqual(self.names(2, way=way), set())
+                self.assertEqual(self.names(3, way=way), set())
+                self.assertEqual(self.names(3, user=("bob", BOB), way=way), {"any"})
+
+    def test_transports_of_a_portal_group(self):
+        url = self.d.url_of("any", nth=4)
+        self.assertEqual(run([ISER, "info", url], check=False).returncode, 0)
+        for way in WAYS:
+            if way != "tcp":
+                self.assertNotEqual(run([ISER, "info", over(url, way)], check=False).returncode, 0, way)
+
+    def test_portal_groups_have_their_targets_only(self):
+        """Login to a target through the portal group of another one: status 0203h."""
+        url = self.d.url_of("any", nth=2).replace(":any/", ":chap/")
+        self.assertNotEqual(run([ISER, "info", url], check=False).returncode, 0)
+        self.assertIn("0203", self.d.messages())
+
+    def test_read_only_for_some(self):
+        """A LUN that one map has read-only takes writes by another map."""
+        masked = self.d.url_of("masked").rsplit("/", 1)[0]
+        zeros = self.path("zeros")
+        with open(zeros, "wb") as f:
+            f.truncate(64 << 10)
+        for initiator, lun, good in (("c1", 5, False), ("c3", 1, True)):
+            done = run([ISER, "copy", "-i", IQN + initiator, zeros, "%s/%d" % (masked, lun)], check=False)
+            self.assertEqual(done.returncode == 0, good, done.text)
+
+    @need("iscsi-ls")
+    def test_libiscsi(self):
+        ls = run(["iscsi-ls", "-i", IQN + "c1", "iscsi://" + self.d.portal_of("any")]).text
+        self.assertIn("Target:%smasked" % IQN, ls)
+        url = self.d.url_of("masked")
+        self.assertIn("Unit Serial Number:[S3]", run(["iscsi-inq", "-i", IQN + "c1", "-e", "1", "-c", "128", url]).text)
+        self.assertNotIn("S3", run(["iscsi-inq", "-i", IQN + "x", "-e", "1", "-c", "128", url]).text)
+        self.assertIn("Vendor:ACME", run(["iscsi-inq", "-i", IQN + "c1", url]).text)
+        bob = self.d.url_of("chap").replace("://", "://bob%%%s@" % BOB)
+        run(["iscsi-inq", bob])
+
+
+class Live(Config):
+    """Changes while iserd serves."""
+
+    BASE = """
+backstores:
+  one: {store: "ram:1M"}
+  two: {store: "ram:2M"}
+auth-groups:
+  lab: {accounts: [{user: alice, secret-file: %(secret)s}]}
+portal-groups:
+  front: {listen: "127.0.0.1:0"}
+targets:
+  iqn.2026-01.com.example:a: {auth-group: any, portal-groups: [front], luns: {0: one}}
+  iqn.2026-01.com.example:b: {auth-group: any, portal-groups: [front], luns: {0: two}}
+"""
+
+    def setUp(self):
+        super().setUp()
+        self.text = self.BASE % {"secret": self.secret("alice", ALICE)}
+        self.d = self.start(self.text, 2)
+        self.file = self.path("iserd.yaml")
+
+    def apply(self, *changes, status=0, name="iserd.yaml", options=()):
+        """Writes the file with these replacements and applies it; the changes of earlier calls stay."""
+        for a, b in changes:
+            self.assertIn(a, self.text)
+            self.text = self.text.replace(a, b)
+        return self.iserctl(*options, "apply", self.write(self.text, name), status=status)
+
+    def size(self, target, lun=0, user=None, way="tcp"):
+        url = "%s/%d" % (self.d.url_of("a").replace(":a/", ":%s/" % target).rsplit("/", 1)[0], lun)
+        if user:
+            url = url.replace("://", "://%s@" % "%".join(user))
+        done = run([ISER, "info", "--json", over(url, way)], check=False)
+        return json.loads(done.text)["bytes"] >> 20 if done.returncode == 0 else None
+
+    def test_nothing_changes(self):
+        self.assertIn("none", self.apply())
+        self.assertEqual(self.size("a"), 1)
+
+    def test_luns(self):
+        """A LUN is added, moved and removed; a target is added and removed."""
+        for way in WAYS:
+            with self.subTest(way=way):
+                out = self.apply(("{0: one}", "{0: one, 5: new}"), ('"ram:2M"}', '"ram:2M"}\n  new: {store: "ram:3M"}'))
+                self.assertRegex(out, r"(?s)added.*backstores\.new.*targets\.%sa\.luns\.5" % IQN.replace(".", r"\."))
+                self.assertEqual((self.size("a", way=way), self.size("a", 5, way=way)), (1, 3))
+                self.apply(("5: new", "6: new"))
+                self.assertEqual((self.size("a", 5, way=way), self.size("a", 6, way=way)), (None, 3))
+                self.apply((", 6: new", ""), ('\n  new: {store: "ram:3M"}', ""))
+                self.assertEqual(self.size("a", 6, way=way), None)
+                until(lambda: "ram:3M" not in self.iserctl("luns"), "the unit is closed")
+
+    def test_targets(self):
+        c = "  %sc: {auth-group: any, portal-groups: [front], luns: {9: two}}\n" % IQN
+        self.assertEqual(self.size("c", 9), None)
+        self.apply(("targets:\n", "targets:\n" + c))
+        self.assertEqual(self.size("c", 9), 2)
+        self.apply((c, ""))
+        self.assertEqual(self.size("c", 9), None)
+        self.assertEqual(self.size("b"), 2)
+
+    def test_accounts(self):
+        self.apply(("b: {auth-group: any", "b: {auth-group: lab"))
+        self.assertEqual((self.size("b"), self.size("b", user=("alice", ALICE))), (None, 2))
+        self.secret("alice", BOB)
+        self.apply()
+        self.assertEqual((self.size("b", user=("alice", ALICE)), self.size("b", user=("alice", BOB))), (None, 2))
+
+    def test_portal_groups(self):
+        before = self.d.portal
+        self.apply(('front: {listen: "127.0.0.1:0"}', 'front: {listen: ["127.0.0.1:0", "127.0.0.2:0"], tag: 7}\n'
+                    '  more: {tag: 9, listen: "127.0.0.3:0"}'))
+        listen = [l for l in json.loads(self.iserctl("-j", "status"))["listen"]]
+        self.assertEqual(listen[0], before)
+        self.assertEqual([l.split(":")[0] for l in listen], ["127.0.0.1", "127.0.0.2", "127.0.0.3"])
+        self.assertEqual(self.size("a"), 1)
+        self.assertIn(",7", run([ISER, "ls", "iscsi://" + before]).text)
+        self.apply((', "127.0.0.2:0"', ""), ('\n  more: {tag: 9, listen: "127.0.0.3:0"}', ""))
+        self.assertEqual(json.loads(self.iserctl("-j", "status"))["listen"], [before])
+
+    def test_all_or_nothing(self):
+        """An error of any kind changes nothing: in the file, of a backstore, of an address."""
+        dump = self.iserctl("dump")
+        good = self.text
+        for change, word in ((("luns: {0: two}", "luns: {0: three}"), "no such backstore"),
+                             (('"ram:2M"', '"/nowhere/disk"'), "cannot be opened"),
+                             (('listen: "127.0.0.1:0"', 'listen: ["127.0.0.1:0", "203.0.113.1:1"]'), "cannot listen"),
+                             (("version: 1", "version: 1"), None)):
+            self.text = good.replace("{0: one}", "{0: one, 1: two}")
+            if word is None:
+                path = self.write(self.text)
+                with open(path) as f:
+                    text = f.read().replace("daemon: {", "daemon: {workers: 7, ")
+                with open(path, "w") as f:
+                    f.write(text)
+                self.assertIn("daemon.workers: (not given) -> 7: needs a restart", self.iserctl("apply", path, status=1))
+            else:
+                self.assertIn(word, self.apply(change, status=1))
+            until(lambda: self.iserctl("dump") == dump, "the old configuration")
+            self.assertEqual((self.size("a"), self.size("a", 1), self.size("b")), (1, None, 2))
+        self.text = good
+        self.apply()
+
+    def test_dry_run(self):
+        dump = self.iserctl("dump")
+        self.assertIn("luns.1", self.apply(("{0: one}", "{0: one, 1: two}"), options=("--dry-run",)))
+        self.assertEqual(self.iserctl("dump"), dump)
+        self.assertEqual(self.size("a", 1), None)
+
+    def test_hup(self):
+        self.text = self.text.replace("{0: one}", "{0: one, 1: two}")
+        self.write(self.text)
+        self.d.proc.send_signal(signal.SIGHUP)
+        self.d.wait_for("SIGHUP: the configuration file is in force")
+        self.assertEqual(self.size("a", 1), 2)
+        self.write("targets: 3\n")
+        self.d.proc.send_signal(signal.SIGHUP)
+        self.d.wait_for("SIGHUP: the configuration is unchanged")
+        self.d.wait_for("iserd.yaml:3:10: targets: not a mapping")
+        self.assertEqual(self.size("a", 1), 2)
+
+    def test_save_and_dump(self):
+        """The saved file is the dump, and the same configuration."""
+        other = self.path("other.yaml")
+        self.apply(("{0: one}", "{0: one, 1: two}"), name="new.yaml")
+        self.iserctl("save", other)
+        with open(other) as f:
+            self.assertEqual(f.read(), self.iserctl("dump"))
+        self.assertEqual(run([ISERCTL, "diff", other, self.path("new.yaml")]).text, "")
+        self.iserctl("save")
+        self.assertEqual(run([ISERCTL, "diff", other, self.file]).text, "")
+        self.assertIn("cannot be written", self.iserctl("save", "/nowhere/x", status=1))
+
+    def session_ids(self):
+        return [(x["initiator"], x["tsih"]) for x in json.loads(self.iserctl("-j", "status"))["sessions"]]
+
+    def attention(self, w):
+        """The ASC and ASCQ of the unit attention of the session, or None."""
+        status, sense = w.ask(bytes(16))
+        self.assertIn(status, (0, 2))
+        if status == 0:
+            return None
+        self.assertEqual(sense[4] & 15, 6)
+        return sense[14], sense[15]
+
+    @staticmethod
+    def write_cache(w):
+        """WCE of the caching mode page."""
+        return w.ask([0x1a, 8, 8, 0, 0xff, 0] + [0] * 10, edtl=255)[1][6] >> 2 & 1
+
+    def disk(self, name):
+        path = self.path(name)
+        with open(path, "wb") as f:
+            f.truncate(1 << 20)
+        return path
+
+    def test_backstore_in_use(self):
+        """Names, serial number, read-only, cache and limits of a file in use; the session stays and gets unit attentions."""
+        self.apply(('"ram:1M"', '"%s", buffered: yes' % self.disk("disk")))
+        w = Wire(self.d)
+        w.login()
+        w.ready()
+        before = self.session_ids()
+        self.assertEqual(self.write_cache(w), 1)
+        limits = ', cache: write-through, max-iops: "5000:6000", max-bandwidth: 1G'
+        self.apply(("buffered: yes", "buffered: yes" + limits))
+        self.assertEqual(self.attention(w), (0x2a, 1))
+        self.assertEqual(self.write_cache(w), 0)
+        self.assertIn('max-iops: "5000:6000"', self.iserctl("dump"))
+        self.assertEqual(w.write10(0, bytes(512))[0], 0)
+        self.apply(("buffered: yes", "buffered: yes, vendor: ACME, serial: S1"))
+        self.assertEqual(self.attention(w), (0x3f, 3))
+        self.assertEqual(w.ask([0x12, 0, 0, 0, 36, 0] + [0] * 10, edtl=36)[1][8:16], b"ACME    ")
+        self.assertIn(b"S1", w.ask([0x12, 1, 0x80, 0, 64, 0] + [0] * 10, edtl=64)[1])
+        self.apply(("buffered: yes", "buffered: yes, read-only: yes"))
+        self.assertEqual(self.attention(w), (0x2a, 1))
+        status, sense = w.write10(0, bytes(512))
+        self.assertEqual((status, sense[4] & 15), (2, 7))
+        self.apply((", read-only: yes", ""), (limits, ""))
+        self.assertEqual(self.attention(w), (0x2a, 1))
+        self.assertEqual(w.write10(0, bytes(512))[0], 0)
+        self.assertEqual(self.write_cache(w), 1)
+        self.apply(("buffered: yes", "max-iops: 7000, buffered: yes"))
+        self.assertIsNone(self.attention(w))
+        self.assertEqual(self.session_ids(), before)
+        w.close()
+
+    def test_memory_in_use(self):
+        """A live change of a ram: backstore keeps its data."""
+        w = Wire(self.d)
+        w.login()
+        w.ready()
+        self.assertEqual(w.write10(8, b"kept" * 128)[0], 0)
+        self.apply(('"ram:1M"', '"ram:1M", rotational: yes'))
+        self.assertEqual(self.attention(w), (0x3f, 3))
+        self.assertEqual(w.read10(8, 1), (0, b"kept" * 128))
+        w.close()
+
+    def test_backstore_in_use_is_refused(self):
+        """Other fields, and write access to a file that was opened for reading, change nothing."""
+        self.apply(('"ram:1M"', '"%s", buffered: yes' % self.disk("one")),
+                   ('"ram:2M"', '"%s", buffered: yes, read-only: yes' % self.disk("two")))
+        w = Wire(self.d)
+        w.login()
+        w.ready()
+        dump, good = self.iserctl("dump"), self.text
+        for change in (("buffered: yes}", "buffered: no, serial: S1}"), (", read-only: yes", ""),
+                       ("buffered: yes, read-only: yes", "serial: S1, buffered: yes, read-only: no")):
+            self.text = good.replace("one: {", "one: {cache: write-through, ")
+            self.assertIn("in use with other fields", self.apply(change, status=1))
+            self.assertEqual(self.iserctl("dump"), dump)
+            self.assertIsNone(self.attention(w))
+        w.close()
+
+    def test_sessions_that_a_change_does_not_concern(self):
+        """100 changes while a copy to another target is in progress: it sees nothing of them."""
+        image = self.path("image")
+        with open(image, "wb") as f:
+            f.write(os.urandom(1 << 20))
+        url = self.d.url_of("a")
+        w = Wire(self.d)
+        w.login()
+
+        def session():
+            return [(x["initiator"], x["tsih"], x["peer"]) for x in json.loads(self.iserctl("-j", "status"))["sessions"]]
+        before = session()
+        self.assertEqual([x[0] for x in before], ["iqn.2026-01.org.example:wire"])
+        for i in range(100):
+            if i % 10 == 0:
+                run([ISER, "copy", image, url])
+            a, b = ("luns: {0: two}", "luns: {0: two, 1: one}") if i % 2 == 0 else ("luns: {0: two, 1: one}", "luns: {0: two}")
+            self.apply((a, b))
+        self.assertEqual(session(), before)
+        run([ISER, "copy", url, self.path("back")])
+        with open(image, "rb") as f, open(self.path("back"), "rb") as g:
+            self.assertEqual(f.read(), g.read())
+        w.close()
+
+
+class Random(Config):
+    """Random changes while fio writes and verifies on LUNs that stay: no error, no new login. CONFIG_CHANGES and
+    CONFIG_SEED change the run."""
+
+    def choose(self, chance):
+        """The text of a random configuration in which the target "fio" is always the same."""
+        names = ["b%d" % i for i in range(6) if chance.random() < 0.6]
+        stores = {n: "ram:%dM" % chance.choice((1, 2)) for n in names}
+        text = "backstores:\n  disk: {store: %s}\n" % self.disk
+        text += "".join("  %s: {store: \"%s\"}\n" % n for n in stores.items())
+        text += "auth-groups:\n  local: {addresses: [127.0.0.0/8]}\n  lab: {accounts: [{user: alice, secret-file: %s}]}\n" % self.alice
+        text += "portal-groups:\n  front: {listen: \"%s\", tag: 1}\n" % self.listen
+        if chance.random() < 0.5:
+            text += "  more: {listen: \"127.0.0.2:%d\", tag: 2}\n" % self.port
+        more = "more" in text
+        text += "targets:\n  %sfio: {auth-group: local, portal-groups: [front], luns: {0: disk}}\n" % IQN
+        for t in range(5):
+            if chance.random() < 0.6:
+                luns = ", ".join("%d: %s" % n for n in zip(chance.sample((0, 1, 5, 300, 16383), 3), chance.sample(names, min(3, len(names)))))
+                text += "  %st%d: {auth-group: %s, portal-groups: [%s], luns: {%s}}\n" % (
+                    IQN, t, chance.choice(("any", "none", "local", "lab")),
+                    chance.choice(("front", "more", "front, more")) if more else "front", luns)
+        return text
+
+    @need("fio")
+    def test_random_changes(self):
+        count = int(os.environ.get("CONFIG_CHANGES", "25"))
+        chance = random.Random(int(os.environ.get("CONFIG_SEED", "1")))
+        self.disk, self.alice = sparse(self.path("disk"), 64 << 20), self.secret("alice", ALICE)
+        self.port = quiet_port()
+        self.listen = "127.0.0.1:%d" % self.port
+        text = self.choose(chance)
+        self.start(text, 1)
+        url = "iscsi://%s/%sfio/0" % (self.listen, IQN)
+        loads = []
+        for n, way in enumerate(WAYS):
+            b = Bridge(over(url, way) + ("&" if "?" in over(url, way) else "?") + "reconnect=0")
+            self.addCleanup(b.__exit__, None, None, None)
+            b.__enter__()
+            loads.append(subprocess.Popen(
+                ["fio", "--name=verify", "--verify_state_save=0", "--ioengine=nbd", "--uri=" + b.uri, "--rw=randrw", "--bs=16k",
+                 "--iodepth=8", "--offset=%dM" % (16 * n), "--size=16M", "--rate_iops=200,200", "--time_based", "--runtime=3600",
+                 "--verify=crc32c", "--verify_fatal=1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
+        self.addCleanup(lambda: [p.kill() for p in loads])
+        until(lambda: all(s["bytes_written"] > 1 << 20 for s in self.sessions()), "each fio has written", 60)
+        before = sorted(s["tsih"] for s in self.sessions())
+        self.assertEqual(len(before), 3)
+        for _ in range(count):
+            new = self.write(self.choose(chance))
+            self.iserctl("apply", new)
+            self.assertIn("none", self.iserctl("apply", new, "--dry-run"))
+        self.assertEqual(sorted(s["tsih"] for s in self.sessions()), before)
+        for p in loads:
+            self.assertIsNone(p.poll(), p.poll() is None or p.communicate()[0])
+            p.send_signal(signal.SIGINT)
+            out = p.communicate(timeout=patience(30))[0].decode()
+            self.assertNotIn("error=", out.replace("error= 0", ""))
+        dump, file = self.path("dump.yaml"), self.path("iserd.yaml")
+        with open(dump, "w") as f:
+            f.write(self.iserctl("dump"))
+        self.assertEqual(self.iserctl("diff", dump, file), "")
+
+    def test_killed(self):
+        """SIGKILL at any point of apply and save: the file is the old or the new configuration, whole."""
+        chance = random.Random(int(os.environ.get("CONFIG_SEED", "1")))
+        self.disk, self.alice = sparse(self.path("disk"), 1 << 20), self.secret("alice", ALICE)
+        self.port = quiet_port()
+        self.listen = "127.0.0.1:%d" % self.port
+        file, other = self.path("iserd.yaml"), self.path("other.yaml")
+        self.write(self.choose(chance))
+        for n in range(8):
+            d = Configured(file, 1)
+            self.iserctl("save")
+            with open(file) as f:
+                old = f.read()
+            self.write(self.choose(chance), "other.yaml")
+            saving = subprocess.Popen("%s -s %s apply %s && %s -s %s save" % (ISERCTL, self.ctl, other, ISERCTL, self.ctl),
+                                      shell=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(chance.random() * 0.03)
+            d.kill()
+            saving.wait(patience(10))
+            run([ISERCTL, "check", file])
+            with open(file) as f:
+                if f.read() != old:
+                    self.assertEqual(run([ISERCTL, "diff", file, other]).text, "")
+
+    def sessions(self):
+        return [s for s in json.loads(self.iserctl("-j", "status"))["sessions"] if s["target"] == IQN + "fio"]
+
+
+if __name__ == "__main__":
+    main()

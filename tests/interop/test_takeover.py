@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""A new iserd takes over from the running one (--takeover): initiators go on."""
+import json
+import os
+import socket
+import subprocess
+import types
+
+from harness import (ISER, ISERD, Daemon, Folder, io, main, make_image, need, patience,
+                     quiet_port, refused, run, sha256, sparse, until)
+from test_config import IQN, Config, Configured
+from test_nbd import Bridge
+from test_reserve import APTPL, EA, GOOD, CONFLICT, REGISTER, RESERVE, Initiator
+
+
+class Takeover(Folder):
+    def setUp(self):
+        super().setUp()
+        self.control = self.path("control")
+        self.listen = "127.0.0.1:%d" % quiet_port()
+
+    def daemon(self, *args, **kw):
+        return Daemon("--control", self.control, "--listen", self.listen, *args,
+                      **kw)
+
+    def next(self, old, *args):
+        """Starts the next iserd, and waits for the orderly end of the old one."""
+        new = self.daemon("--takeover", *args)
+        self.assertEqual(old.proc.wait(patience(10)), 0, old.messages())
+        old.stop()
+        return new
+
+    def take_over_under_fio(self, keys):
+        disk = sparse(self.path("disk"), 64 << 20)
+        d = self.daemon("--workers", "2", disk)
+        with Bridge(d.url + "?reconnect=100&" + keys) as b:
+            fio = subprocess.Popen(
+                ["fio", "--name=verify", "--verify_state_save=0", "--ioengine=nbd",
+                 "--uri=" + b.uri, "--rw=randwrite", "--bs=16k", "--iodepth=16",
+                 "--size=64M", "--rate_iops=900", "--verify=crc32c",
+                 "--verify_fatal=1"],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            for workers in ("1", "3", "2"):
+                blocks = os.stat(disk).st_blocks
+                until(lambda: os.stat(disk).st_blocks > blocks + (6 << 20) // 512,
+                      "6 MiB written by fio")
+                self.assertIsNone(fio.poll())
+                d = self.next(d, "--workers", workers, disk)
+            text = fio.communicate(timeout=patience(60))[0].decode()
+            self.assertEqual(fio.returncode, 0, text)
+        d.stop()
+
+    @need("fio")
+    def test_under_load_tcp(self):
+        self.take_over_under_fio("transport=tcp")
+
+    @need("fio")
+    def test_under_load_iser(self):
+        self.take_over_under_fio("transport=iser")
+
+    @need("qemu-img")
+    def test_libiscsi_goes_on(self):
+        """libiscsi in QEMU connects again by itself."""
+        image = self.path("image")
+        with open(image, "wb") as f:
+            f.write(os.urandom(24 << 20))
+        disk = sparse(self.path("disk"), 24 << 20)
+        d = self.daemon(disk)
+        url = d.url
+        with subprocess.Popen(["qemu-img", "convert", "-n", "-r", "8M", "-f", "raw",
+                               "-O", "raw", image, url]) as copy:
+            until(lambda: os.stat(disk).st_blocks > (4 << 20) // 512, "4 MiB")
+            self.assertIsNone(copy.poll())
+            d = self.next(d, disk)
+            self.assertEqual(copy.wait(patience(60)), 0)
+        self.assertIn(sha256(image), run([ISER, "hash", url]).text)
+        d.stop()
+
+    def test_reservations_without_aptpl(self):
+        """SPC-4 §5.13.5: only a power loss ends them, and there is none."""
+        disk = sparse(self.path("disk"), 1 << 20)
+        d = self.daemon(disk)
+        a, b = Initiator(d, "a"), Initiator(d, "b")
+        self.assertEqual(a.out(REGISTER, new=1), GOOD)
+        self.assertEqual(b.out(REGISTER, new=2), GOOD)
+        self.assertEqual(a.out(RESERVE, EA, key=1), GOOD)
+        a.close()
+        b.close()
+        d = self.next(d, disk)
+        a, b = Initiator(d, "a"), Initiator(d, "b")
+        self.assertEqual(a.keys(), [1, 2])
+        self.assertEqual(b.reservation(), (EA, 1))
+        self.assertEqual(b.write(), CONFLICT)
+        self.assertEqual(a.write(), GOOD)
+        a.close()
+        b.close()
+        d.stop()
+
+    def test_memory(self):
+        """ram: LUNs keep data and identity, also encrypted ones."""
+        image, key = self.path("image"), self.path("key")
+        make_image(image)
+        luns = ("ram:24M", "ram:24M,key=" + key, "ram:24M")
+        d = self.daemon(*luns)
+        names = [json.loads(run([ISER, "info", "--json", u]).text)["serial"]
+                 for u in d.urls]
+        self.assertEqual(len(set(names)), 3)
+        for u in d.urls[:2]:
+            run([ISER, "copy", "--quiet", image, u])
+        for _ in range(2):
+            d = self.next(d, *luns)
+            for url, name in zip(d.urls, names):
+                info = json.loads(run([ISER, "info", "--json", url]).text)
+                self.assertEqual(info["serial"], name)
+            for u in d.urls[:2]:
+                self.assertIn(sha256(image), run([ISER, "hash", u]).text)
+            self.assertNotIn(sha256(image), run([ISER, "hash", d.urls[2]]).text)
+        d = self.next(d, "ram:24M", "ram:16M,key=" + key)
+        self.assertIn("had another size; its data are lost", d.messages())
+        self.assertIn(sha256(image), run([ISER, "hash", d.urls[0]]).text)
+        d.stop()
+
+    def test_memory_with_protection_is_refused(self):
+        d = self.daemon("--protection", "1", "ram:1M")
+        text = refused("--takeover", "--control", self.control, "ram:1M", status=1)
+        self.assertIn("protection information", text)
+        self.assertIsNone(d.proc.poll())
+        d.stop()
+
+    def test_other_address(self):
+        """What the new configuration does not have is closed."""
+        d = self.daemon("--listen", "127.0.0.1:0", "ram:1M")
+        other = int(d.urls[1].split("/")[2].split(":")[1])
+        d = self.next(d, "ram:1M")
+        with self.assertRaises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", other))
+        socket.create_connection(d.address).close()
+        d.stop()
+
+    def test_free_port_stays(self):
+        """Port 0 is the port that the iserd before had."""
+        d = Daemon("--control", self.control, "ram:1M")
+        url = d.url
+        new = Daemon("--control", self.control, "--takeover", "ram:1M")
+        self.assertEqual(new.url, url)
+        self.assertEqual(d.proc.wait(patience(10)), 0)
+        d.stop()
+        new.stop()
+
+    def test_the_next_one_goes(self):
+        """No iserd reads the handover: the old one does not end as if all were in order."""
+        d = self.daemon("ram:1M")
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.control)
+            s.shutdown(socket.SHUT_RD)
+            s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"takeover"}\n')
+        self.assertEqual(d.proc.wait(patience(10)), 1)
+        self.assertIn("the next iserd did not take over", d.messages())
+
+    def test_refusals(self):
+        text = refused("--takeover", "ram:1M", status=2)
+        self.assertIn("needs --control", text)
+        text = refused("--takeover", "--control", self.control, "ram:1M", status=1)
+        self.assertIn("start without --takeover", text)
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(self.control)
+            s.listen()
+            proc = subprocess.Popen(
+                [ISERD, "serve", "--takeover", "--control",
+                 self.control, "ram:1M"], stderr=subprocess.PIPE)
+            c = s.accept()[0]
+            c.recv(100)
+            c.close()
+            text = proc.communicate(timeout=patience(20))[1].decode()
+            self.assertEqual(proc.returncode, 1)
+            self.assertIn("without handing over", text)
+
+
+class Ports(Config):
+    """Registrations name target ports by identifiers, which stay what they are if
+    targets are added in front (SPC-4 §4.6.5, §5.13.5)."""
+
+    def config(self, targets, state=True):
+        """A new configuration: one unit in each of the targets."""
+        return self.write("  , state: %s\n" % self.path("state") if state else "", more=targets)
+
+    def write(self, daemon, more=()):
+        path = self.path("iserd.yaml")
+        with open(path, "w") as f:
+            f.write("version: 1\ndaemon: {control: %s, io: %s%s}\n" % (self.ctl, io(), daemon.strip("\n")))
+            f.write("backstores: {disk: {store: %s}}\n" % self.disk)
+            f.write("portal-groups: {p: {listen: %s}}\ntargets:\n" % self.listen)
+            for name in more:
+                f.write("  %s%s: {auth-group: any, portal-groups: [p], luns: {0: disk}}\n" % (IQN, name))
+        return path
+
+    def setUp(self):
+        super().setUp()
+        self.disk = sparse(self.path("disk"), 1 << 20)
+        self.listen = "127.0.0.1:%d" % quiet_port()
+
+    def initiator(self, d, target, name):
+        at = types.SimpleNamespace(address=d.address, target=IQN + target)
+        i = Initiator(at, name)
+        self.addCleanup(i.close)
+        return i
+
+    def reserve(self, d, flags):
+        b = self.initiator(d, "b", "x")
+        self.assertEqual(b.out(REGISTER, new=7, flags=flags), GOOD)
+        self.assertEqual(b.out(RESERVE, EA, key=7), GOOD)
+
+    def check(self, d):
+        self.assertEqual(self.initiator(d, "b", "x").write(), GOOD)
+        # the same initiator port at another target port is another nexus
+        self.assertEqual(self.initiator(d, "a", "x").write(), CONFLICT)
+
+    def test_restart(self):
+        d = Configured(self.config("b"), 1)
+        self.reserve(d, APTPL)
+        d.stop()
+        d = Configured(self.config("ab"), 2)
+        self.check(d)
+        d.stop()
+        with open(os.path.join(self.path("state"), "ports")) as f:
+            text = f.read()
+        self.assertIn("1 %sb,t,0x0001\n" % IQN, text)
+        self.assertIn("2 %sa,t,0x0001\n" % IQN, text)
+
+    def test_takeover(self):
+        old = Configured(self.config("b", state=False), 1)
+        self.reserve(old, 0)
+        d = Configured(self.config("ab", state=False), 2, "--takeover")
+        self.assertEqual(old.proc.wait(patience(10)), 0)
+        self.check(d)
+        d.stop()
+        old.stop()
+
+    def test_damaged(self):
+        Configured(self.config("b"), 1).stop()
+        ports = os.path.join(self.path("state"), "ports")
+        with open(ports) as f:
+            good = f.read()
+        for bad in ("", "x", good[:-1], good.replace("1 iqn", "0 iqn"), good.replace("1 iqn", "65536 iqn"),
+                    good.replace("end", "1 other\nend"), good.replace("ports 1", "ports 2"), good + "x",
+                    good.replace("end", "\0end")):
+            with open(ports, "w") as f:
+                f.write(bad)
+            done = run([ISERD, "--config", self.config("b")], check=False)
+            self.assertEqual(done.returncode, 3, repr(bad) + done.text)
+            self.assertIn("ports: damaged", done.text)
+        os.remove(ports)
+        Configured(self.config("b"), 1).stop()
+        with open(ports) as f:
+            self.assertEqual(f.read(), good)
+
+
+if __name__ == "__main__":
+    main()

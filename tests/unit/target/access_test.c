@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * access_test.c: who may see and use what: one directory, and a table of
+ * initiators with what each of them gets by login, by SendTargets and by CHAP.
+ */
+#include "target/access.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "cmocka_all.h"
+
+#define OURS  "iqn.2026-01.com.example:"
+#define ALICE OURS "alice"
+#define BOB   OURS "bob"
+#define EVE   "iqn.1991-05.com.microsoft:eve"
+
+/* ---- the directory ---- */
+
+enum auth {
+	ANY,
+	NONE,
+	NAMED,
+	NEAR,
+	BOTH,
+	SECRET
+};
+
+enum portals {
+	FRONT,
+	BACK,
+	STORE,
+	HIDDEN
+}; /* tag: index + 1 */
+
+static const struct {
+	const char *name;
+	enum auth auth;
+	unsigned portals; /* bits */
+} targets[] = {
+	{ OURS "open", ANY, BIT(FRONT) | BIT(BACK) | BIT(STORE) | BIT(HIDDEN) },
+	{ OURS "closed", NONE, BIT(FRONT) | BIT(BACK) | BIT(STORE) },
+	{ OURS "named", NAMED, BIT(FRONT) | BIT(BACK) },
+	{ OURS "near", NEAR, BIT(FRONT) | BIT(BACK) },
+	{ OURS "both", BOTH, BIT(FRONT) },
+	{ OURS "secret", SECRET, BIT(FRONT) | BIT(STORE) },
+	{ OURS "nowhere", ANY, 0 },
+};
+
+#define NTARGETS ARRAY_LEN(targets)
+
+static const struct iscsi_chap_secret carol = { .name = "carol",
+						.secret = "secret of carol",
+						.secret_len = 15 };
+static const struct iscsi_chap_secret dave = { .name = "dave",
+					       .secret = "secret of dave",
+					       .secret_len = 14 };
+static const struct iscsi_chap_secret own = { .name = "target",
+					      .secret = "secret of target",
+					      .secret_len = 16 };
+
+static const uint8_t v4_near[16] = { [10] = 0xff, [11] = 0xff, 10, 1, 2, 3 };
+static const uint8_t v4_far[16] = { [10] = 0xff, [11] = 0xff, 192, 0, 2, 1 };
+static const uint8_t v6_near[16] = { 0xfd, 0x12, [15] = 1 };
+static const uint8_t v6_far[16] = { 0x20, 0x01, 0x0d, 0xb8, [15] = 1 };
+
+static void add_near(struct tgt_directory *d, unsigned group)
+{
+	static const uint8_t ten[16] = { [10] = 0xff, [11] = 0xff, 10 };
+	static const uint8_t ula[16] = { 0xfd };
+
+	assert_int_equal(tgt_auth_group_address(d, group, ten, 96 + 8), 0);
+	assert_int_equal(tgt_auth_group_address(d, group, ula, 8), 0);
+}
+
+static void add_auth_groups(struct tgt_directory *d)
+{
+	for (unsigned i = NAMED; i <= SECRET; i++)
+		assert_int_equal(tgt_auth_group_add(d), i);
+	assert_int_equal(tgt_auth_group_initiator(d, NAMED, ALICE), 0);
+	assert_int_equal(tgt_auth_group_initiator(d, NAMED, OURS "b?b"), 0);
+	add_near(d, NEAR);
+	assert_int_equal(tgt_auth_group_initiator(d, BOTH, OURS "*"), 0);
+	add_near(d, BOTH);
+	assert_int_equal(tgt_auth_group_account(d, SECRET, &carol), 0);
+	assert_int_equal(tgt_auth_group_account(d, SECRET, &dave), 0);
+	assert_int_equal(tgt_auth_group_mutual(d, SECRET, &own), 0);
+}
+
+static const struct tgt_portal_group_config portals[] = {
+	[FRONT] = { FRONT + 1, TGT_DISCOVERY_PERMITTED, ANY },
+	[BACK] = { BACK + 1, TGT_DISCOVERY_ALL, NAMED },
+	[STORE] = { STORE + 1, TGT_DISCOVERY_PERMITTED, SECRET },
+	[HIDDEN] = { HIDDEN + 1, TGT_DISCOVERY_NONE, ANY },
+};
+
+static struct tgt_directory *build(void)
+{
+	struct tgt_directory *d = tgt_directory_new();
+
+	assert_non_null(d);
+	add_auth_groups(d);
+	for (unsigned i = 0; i < ARRAY_LEN(portals); i++)
+		assert_int_equal(tgt_portal_group_add(d, &portals[i]), i);
+	for (unsigned i = 0; i < NTARGETS; i++) {
+		const struct tgt_target_config t = {
+			.name = targets[i].name,
+			.auth_group = targets[i].auth,
+		};
+
+		assert_int_equal(tgt_target_add(d, &t), i);
+		for (unsigned p = 0; p < ARRAY_LEN(portals); p++)
+			if (targets[i].portals & BIT(p))
+				assert_int_equal(
+					tgt_target_portal_group(d, i, p), 0);
+	}
+	return d;
+}
+
+/* ---- the table ---- */
+
+/* What a target is to an initiator: its login succeeds; the auth group refuses
+ * it (0202h); the target is not there (0203h). */
+#define YES '+'
+#define NO  '-'
+#define NIL '.'
+
+/* The columns of login and of shown are the rows of targets[]: open, closed,
+ * named, near, both, secret, nowhere. */
+static const struct {
+	const char *initiator;
+	const uint8_t *address;
+	enum portals portals;
+	const char *login, *shown;
+	char discovery;
+} table[] = {
+	{ ALICE, v4_near, FRONT, "+-++++.", "+.++++.", YES },
+	{ ALICE, v4_far, FRONT, "+-+--+.", "+.+..+.", YES },
+	{ ALICE, v6_near, FRONT, "+-++++.", "+.++++.", YES },
+	{ ALICE, v6_far, FRONT, "+-+--+.", "+.+..+.", YES },
+	{ BOB, v4_near, FRONT, "+-++++.", "+.++++.", YES },
+	{ BOB, v4_far, FRONT, "+-+--+.", "+.+..+.", YES },
+	{ OURS "bobb", v4_near, FRONT, "+--+++.", "+..+++.", YES },
+	{ OURS, v4_near, FRONT, "+--+++.", "+..+++.", YES },
+	{ EVE, v4_near, FRONT, "+--+-+.", "+..+.+.", YES },
+	{ EVE, v4_far, FRONT, "+----+.", "+....+.", YES },
+	/* all targets of the portal group are reported, to admitted names */
+	{ ALICE, v4_near, BACK, "+-++...", "++++...", YES },
+	{ ALICE, v4_far, BACK, "+-+-...", "++++...", YES },
+	{ EVE, v6_near, BACK, "+--+...", "++++...", NO },
+	{ EVE, v6_far, BACK, "+---...", "++++...", NO },
+	/* a discovery session needs CHAP */
+	{ ALICE, v4_near, STORE, "+-...+.", "+....+.", YES },
+	{ EVE, v4_far, STORE, "+-...+.", "+....+.", YES },
+	/* none is reported */
+	{ ALICE, v4_near, HIDDEN, "+......", ".......", YES },
+	{ EVE, v6_far, HIDDEN, "+......", ".......", YES },
+};
+
+static char letter(uint16_t status)
+{
+	switch (status) {
+	case ISCSI_LOGIN_SUCCESS:
+		return YES;
+	case ISCSI_LOGIN_FORBIDDEN:
+		return NO;
+	case ISCSI_LOGIN_NOT_FOUND:
+		return NIL;
+	default:
+		fail_msg("status %04x", status);
+		return 0;
+	}
+}
+
+static void test_who_may_see_what_rfc7143_11_13_5(void **state)
+{
+	struct tgt_directory *d = build();
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+		const struct tgt_visitor v = {
+			.initiator = table[i].initiator,
+			.address = table[i].address,
+			.portal_group = table[i].portals + 1,
+		};
+		char login[NTARGETS + 1] = "", shown[NTARGETS + 1] = "";
+		const char *why = NULL;
+
+		for (size_t k = 0; k < NTARGETS; k++) {
+			const struct tgt_target *t =
+				tgt_directory_target(d, targets[k].name);
+			uint16_t status = tgt_access_login(d, &v, t, &why);
+
+			assert_true(status == ISCSI_LOGIN_SUCCESS || why);
+			login[k] = letter(status);
+			shown[k] = tgt_access_shows(d, &v, t) ? YES : NIL;
+		}
+		if (strcmp(login, table[i].login) ||
+		    strcmp(shown, table[i].shown))
+			fail_msg("row %zu: login %s, not %s; shown %s, not %s",
+				 i, login, table[i].login, shown,
+				 table[i].shown);
+		assert_int_equal(letter(tgt_access_discovery(d, &v, &why)),
+				 table[i].discovery);
+		assert_int_equal(letter(tgt_access_login(d, &v, NULL, &why)),
+				 NIL);
+	}
+	tgt_directory_free(d);
+}
+
+/* A connection whose portal group has been removed gets nothing. */
+static void test_removed_portal_group(void **state)
+{
+	struct tgt_directory *d = build();
+	const struct tgt_visitor v = { .initiator = ALICE,
+				       .address = v4_near,
+				       .portal_group = 77 };
+	const char *why;
+
+	(void)state;
+	assert_int_equal(tgt_access_discovery(d, &v, &why),
+			 ISCSI_LOGIN_NOT_FOUND);
+	for (size_t k = 0; k < NTARGETS; k++) {
+		const struct tgt_target *t = d->targets[k];
+
+		assert_int_equal(tgt_access_login(d, &v, t, &why),
+				 ISCSI_LOGIN_NOT_FOUND);
+		assert_false(tgt_access_shows(d, &v, t));
+	}
+	tgt_directory_free(d);
+}
+
+static void test_accounts_rfc7143_12_1_3(void **state)
+{
+	struct tgt_directory *d = build();
+	struct tgt_visitor v = { .initiator = ALICE,
+				 .address = v4_near,
+				 .portal_group = FRONT + 1 };
+	const struct tgt_auth_group *g;
+
+	(void)state;
+	for (size_t k = 0; k < NTARGETS; k++)
+		assert_int_equal(tgt_access_needs_chap(
+					 tgt_access_auth(d, &v, d->targets[k])),
+				 targets[k].auth == SECRET);
+	assert_false(tgt_access_needs_chap(tgt_access_auth(d, &v, NULL)));
+	v.portal_group = STORE + 1;
+	g = tgt_access_auth(d, &v, NULL);
+	assert_true(tgt_access_needs_chap(g));
+	assert_memory_equal(tgt_access_account(g, "carol"), &carol,
+			    sizeof(carol));
+	assert_memory_equal(tgt_access_account(g, "dave"), &dave, sizeof(dave));
+	assert_null(tgt_access_account(g, "Carol"));
+	assert_null(tgt_access_account(g, "target"));
+	assert_null(tgt_access_account(g, ""));
+	tgt_directory_free(d);
+}
+
+/* ---- prefixes ---- */
+
+static bool admits(const uint8_t prefix[16], unsigned bits,
+		   const uint8_t address[16])
+{
+	static const struct tgt_portal_group_config portal = { .tag = 1 };
+	struct tgt_target_config target = { .name = OURS "t" };
+	const struct tgt_visitor v = { ALICE, address, 1 };
+	struct tgt_directory *d = tgt_directory_new();
+	const char *why;
+	bool admitted;
+
+	target.auth_group = (unsigned)tgt_auth_group_add(d);
+	assert_int_equal(
+		tgt_auth_group_address(d, target.auth_group, prefix, bits), 0);
+	assert_int_equal(tgt_portal_group_add(d, &portal), 0);
+	assert_int_equal(tgt_target_add(d, &target), 0);
+	assert_int_equal(tgt_target_portal_group(d, 0, 0), 0);
+	admitted = !tgt_access_login(d, &v, d->targets[0], &why);
+	tgt_directory_free(d);
+	return admitted;
+}
+
+/* One bit of an address differs from the prefix: it is admitted exactly if that
+ * bit comes after the prefix. */
+static void test_every_bit_of_a_prefix(void **state)
+{
+	(void)state;
+	for (unsigned bits = 0; bits <= 128; bits++) {
+		for (unsigned bit = 0; bit < 128; bit++) {
+			uint8_t address[16];
+
+			memcpy(address, v6_far, 16);
+			address[bit / 8] ^= (uint8_t)(0x80u >> bit % 8);
+			assert_int_equal(admits(v6_far, bits, address),
+					 bit >= bits);
+		}
+		assert_true(admits(v6_far, bits, v6_far));
+	}
+}
+
+static void test_prefixes_of_both_protocols(void **state)
+{
+	static const uint8_t zero[16];
+	static const uint8_t all_v4[16] = { [10] = 0xff, [11] = 0xff };
+
+	(void)state;
+	assert_true(admits(zero, 0, v6_near));
+	assert_false(admits(zero, 0, v4_near));
+	assert_false(admits(all_v4, 95, v4_near));
+	assert_true(admits(all_v4, 96, v4_near));
+	assert_true(admits(all_v4, 96, v4_far));
+	assert_false(admits(all_v4, 96, v6_near));
+	assert_false(admits(all_v4, 96, zero)); /* not known */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_who_may_see_what_rfc7143_11_13_5),
+		cmocka_unit_test(test_removed_portal_group),
+		cmocka_unit_test(test_accounts_rfc7143_12_1_3),
+		cmocka_unit_test(test_every_bit_of_a_prefix),
+		cmocka_unit_test(test_prefixes_of_both_protocols),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* import_lio_ctl_test.c: iserctl import of saveconfig.json and ctl.conf, construct
+ * by construct. */
+#include "import_fixture.h"
+
+/* ---- JSON and UCL ---- */
+
+static void test_json_errors(void **state)
+{
+	(void)state;
+	expect_error("lio", "", "F:1: '{' expected, found the end of the file");
+	expect_error("lio", "[1]", "F:1: '{' expected, found '['");
+	expect_error("lio", "{\n\"a\" 1}", "F:2: ':' expected, found '1'");
+	expect_error("lio", "{\"a\": 1\n\"b\": 2}", "F:2: ',' or '}'");
+	expect_error("lio", "{\"a\": [1\n 2]}", "F:2: ',' or ']'");
+	expect_error("lio", "{\"a\": \"x", "F:1: a string has no closing");
+	expect_error("lio", "{\"a\": \"x\n\"}", "F:1: a string has no closing");
+	expect_error("lio", "{\"a\": \"\\q\"}", "F:1: an unknown escape");
+	expect_error("lio", "{\"a\": \"\\u12\"}", "F:1: an unknown escape");
+	expect_error("lio", "{\"a\": \"\\ud800\"}", "F:1: a text is not UTF-8");
+	expect_error("lio", "{\"a\": \"\\u001b\"}",
+		     "F:1: a text is not UTF-8 or has control characters");
+	expect_error("lio", "{\"a\": yes}", "F:1: yes: not a JSON value");
+	expect_error("lio", "{\"a\": }", "F:1: a value is missing before '}'");
+	expect_error("lio", "{} x", "F:1: the end of the file expected");
+	expect_error("lio", "{\"a\": 1,}", "F:1: a key in quotes");
+	expect_error("lio", "{a: 1}", "F:1: a key in quotes");
+	expect_bytes_error("lio", "{\0}", 3, "F:1: a NUL character");
+}
+
+static void test_json_depth(void **state)
+{
+	char text[2 * TREE_DEPTH + 8] = "{\"a\":";
+
+	(void)state;
+	for (unsigned i = 0; i < TREE_DEPTH; i++)
+		strcat(text, "[");
+	expect_error("lio", text, "F:1: more than 32 sections");
+}
+
+#define SO(extra)                                                                   \
+ "{\"storage_objects\":[{\"name\":\"d\",\"plugin\":\"fileio\",\"dev\":\"/d\"" extra \
+ "}]"
+#define LUN0 \
+ "\"luns\":[{\"index\":0,\"storage_object\":\"/backstores/fileio/d\"}]"
+#define PORTAL "\"portals\":[{\"ip_address\":\"192.0.2.1\",\"port\":3260}]"
+/* A file of LIO with one target and one TPG. */
+#define LIO(tpg)                                      \
+ SO("")                                               \
+ ",\"targets\":[{\"fabric\":\"iscsi\",\"wwn\":\"" IQN \
+ "\",\"tpgs\":[{\"tag\":1,\"enable\":true," tpg "}]}]}"
+#define DEMO \
+ "\"attributes\":{\"generate_node_acls\":1,\"demo_mode_write_protect\":0}"
+
+static void test_json_strings(void **state)
+{
+	(void)state;
+	expect("lio",
+	       LIO(LUN0 "," PORTAL ",\"parameters\":{\"TargetAlias\":"
+			"\"\\u00e4\\ud83d\\ude00\\/\\\\\"}"),
+	       "alias: \"\xc3\xa4\xf0\x9f\x98\x80/\\\\\"", NULL);
+	expect("lio", SO(",\"wwn\":null") "}", "d: {store: /d}", NULL);
+}
+
+/* ---- LIO ---- */
+
+static void test_lio_storage(void **state)
+{
+	(void)state;
+	expect("lio",
+	       SO(",\"write_back\":true,\"wwn\":\"W\",\"attributes\":{"
+		  "\"block_size\":4096,\"is_nonrot\":1,\"emulate_pr\":0}") "}",
+	       "d: {store: /d, block-size: 4096, serial: W, "
+	       "rotational: no}",
+	       "d: emulate_pr 0: not carried over", NULL);
+	expect("lio", SO(",\"write_back\":false,\"readonly\":true") "}",
+	       "d: {store: /d, read-only: yes}", "write cache of /d", NULL);
+	expect("lio",
+	       "{\"storage_objects\":[{\"name\":\"r\",\"plugin\":\"ramdisk\","
+	       "\"size\":1048576},{\"name\":\"n\",\"plugin\":\"ramdisk\","
+	       "\"size\":4096,\"nullio\":true},{\"name\":\"p\",\"plugin\":"
+	       "\"pscsi\",\"dev\":\"/dev/sg0\"},{\"name\":\"u\",\"plugin\":"
+	       "\"user\",\"config\":\"rbd/x\"},{\"name\":\"q\",\"plugin\":"
+	       "\"new\",\"dev\":\"/q\"},{\"name\":\"e\",\"plugin\":"
+	       "\"block\"},{\"plugin\":\"block\"}]}",
+	       "r: {store: \"ram:1048576\"}", "ramdisk r: the data are not",
+	       "\"n\": {store: \"null:4096\"}", "p: {store: \"scsi:/dev/sg0\"}",
+	       "storage object u: left out", "unknown plugin new",
+	       "storage object e: left out: it has no dev",
+	       "without name or plugin", NULL);
+	expect("lio",
+	       "{\"storage_objects\":[{\"name\":\"r\",\"plugin\":\"ramdisk\","
+	       "\"size\":1000}]}",
+	       "size 1000: the ramdisk is left out", NULL);
+}
+
+static void test_lio_access(void **state)
+{
+	(void)state;
+	/* without ACLs and without demo mode LIO admits no initiator */
+	expect("lio", LIO(LUN0 "," PORTAL), "auth-group: none", NULL);
+	expect("lio", LIO(LUN0 "," PORTAL "," DEMO), "auth-group: any",
+	       "luns: {0: d}", "listen: [\"192.0.2.1:3260\"]", NULL);
+	/* demo mode is read-only unless the file says otherwise */
+	expect("lio",
+	       LIO(LUN0 "," PORTAL
+			",\"attributes\":{\"generate_node_acls\":1}"),
+	       "luns: {0: {backstore: d, read-only: yes}}",
+	       "read-only for initiators without an ACL", NULL);
+	expect("lio",
+	       LIO(LUN0 "," PORTAL ",\"node_acls\":[{\"node_wwn\":"
+			"\"iqn.2026-01.com.example:n\",\"mapped_luns\":[{"
+			"\"index\":3,\"tpg_lun\":0,\"write_protect\":true}]}]"),
+	       "initiators: [\"iqn.2026-01.com.example:n\"]",
+	       "- {initiators: [\"iqn.2026-01.com.example:n\"], luns: {3: "
+	       "{backstore: d, read-only: yes}}}",
+	       NULL);
+	/* the whole map needs none of its own */
+	expect_notes("lio",
+		     LIO(LUN0 "," PORTAL ",\"node_acls\":[{\"node_wwn\":"
+			      "\"iqn.2026-01.com.example:n\",\"mapped_luns\":[{"
+			      "\"index\":0,\"tpg_lun\":0,\"write_protect\":"
+			      "false}]}]"),
+		     1);
+}
+
+static void test_lio_chap(void **state)
+{
+	static const char acl[] =
+		LIO(LUN0 "," PORTAL ",\"attributes\":{\"authentication\":1},"
+			 "\"node_acls\":[{\"node_wwn\":\"iqn.2026-01.com."
+			 "example:n\",\"chap_userid\":\"u\",\"chap_password\":"
+			 "\"secretpass12\",\"chap_mutual_userid\":\"m\","
+			 "\"chap_mutual_password\":\"secretpass13\"},{"
+			 "\"node_wwn\":\"iqn.2026-01.com.example:o\"}]");
+
+	(void)state;
+	expect("lio", acl, "- {user: u, secret-file: /s/disk.1.secret}",
+	       "mutual: {user: m, secret-file: /s/disk.mutual.secret}",
+	       "ACL of iqn.2026-01.com.example:o: has no account", NULL);
+	/* CHAP that is required without an account admits no initiator */
+	expect("lio",
+	       LIO(LUN0 "," PORTAL ",\"attributes\":{\"authentication\":1,"
+			"\"generate_node_acls\":1}"),
+	       "auth-group: none", NULL);
+	expect("lio",
+	       LIO(LUN0 "," PORTAL ",\"attributes\":{\"authentication\":1,"
+			"\"generate_node_acls\":1,\"demo_mode_write_protect\":"
+			"0},\"chap_userid\":\"t\",\"chap_password\":"
+			"\"secretpass12\""),
+	       "- {user: t, ", NULL);
+	expect("lio",
+	       "{\"fabric_modules\":[{\"name\":\"iscsi\","
+	       "\"discovery_enable_auth\":true,\"discovery_userid\":\"f\","
+	       "\"discovery_password\":\"secretpass12\"}]}",
+	       "discovery:", "- {user: f, ", NULL);
+}
+
+#define TPG(portals) \
+ "{\"enable\":true," LUN0 "," DEMO ",\"portals\":[" portals "]}"
+#define AT(ip) "{\"ip_address\":\"" ip "\",\"port\":3260}"
+#define TARGET(name, tpgs) \
+ "{\"fabric\":\"iscsi\",\"wwn\":\"" name "\",\"tpgs\":[" tpgs "]}"
+
+/* Addresses with the same targets are one portal group. */
+static void test_lio_portals(void **state)
+{
+	(void)state;
+	expect("lio",
+	       SO("") ",\"targets\":[" TARGET(
+		       IQN "1",
+		       TPG(AT("192.0.2.1") "," AT("192.0.2.2") "," AT(
+			       "[::0]"))) "," TARGET(IQN "2",
+						     TPG(AT("192.0.2.2"))) "]}",
+	       "listen: [\"192.0.2.1:3260\", \"[::]:3260\"]",
+	       "listen: [\"192.0.2.2:3260\"]",
+	       "portal-groups: [portal1, portal2]", "portal-groups: [portal2]",
+	       NULL);
+	expect("lio", LIO(LUN0 "," DEMO ",\"portals\":[" AT("host") "]"),
+	       "portal host, port 3260: left out", "has no portal",
+	       "listen: [\"127.0.0.1:0\"]", NULL);
+}
+
+static void test_lio_tpgs(void **state)
+{
+	(void)state;
+	/* the same LUNs: two portal groups of one target */
+	expect("lio",
+	       SO("") ",\"targets\":[" TARGET(
+		       IQN, TPG(AT("192.0.2.1")) "," TPG(AT("192.0.2.2"))) "]}",
+	       "listen: [\"192.0.2.1:3260\", \"192.0.2.2:3260\"]",
+	       "portal-groups: [portal1]", NULL);
+	expect("lio",
+	       SO("") ",\"targets\":[" TARGET(
+		       IQN,
+		       TPG(AT("192.0.2.1")) ",{\"tag\":2,\"enable\":true,"
+					    "\"luns\":[],\"portals\":[" AT(
+						    "192.0.2.2") "]}") "]}",
+	       "TPG 2: left out: its LUNs or ACLs differ",
+	       "listen: [\"192.0.2.1:3260\"]", NULL);
+	expect("lio",
+	       SO("") ",\"targets\":[" TARGET(
+		       IQN,
+		       "{\"enable\":false}") ",{"
+					     "\"fabric\":\"loopback\",\"wwn\":\"naa.5\"}]}",
+	       "TPG ?: left out: it is not enabled", "auth-group: none",
+	       "does not serve the fabric loopback", NULL);
+}
+
+/* Members of another type than LIO writes are passed over. */
+static void test_lio_clumsy(void **state)
+{
+	(void)state;
+	expect("lio", "{\"storage_objects\":{\"a\":1},\"targets\":3}",
+	       "targets: {}", NULL);
+	expect("lio",
+	       LIO("\"luns\":[{\"index\":-1},{\"index\":0,\"storage_object\":"
+		   "\"/backstores/fileio/x\"},7],\"attributes\":[1],"
+		   "\"node_acls\":[{\"node_wwn\":\"" IQN
+		   "\",\"mapped_luns\":[{\"index\":0,\"tpg_lun\":"
+		   "9}]},{\"node_wwn\":{}}]"),
+	       "index: left out: no number", "no storage object",
+	       "the target has no LUN 9", NULL);
+}
+
+/* ---- ctl.conf ---- */
+
+#define CTL(body) "target " IQN " {\nauth-group no-authentication\n" body "}\n"
+
+static void test_ctl_syntaxes_agree(void **state)
+{
+	static const char classic[] =
+		"auth-group ag {\n chap \"u\" secretpass12;\n initiator-portal "
+		"192.0.2.0/24\n}\nportal-group pg {\n discovery-auth-group "
+		"no-authentication\n listen 192.0.2.1\n listen [::1]:3261\n}\n"
+		"lun l { path /a\n blocksize 4096 }\ntarget " IQN
+		" { alias \"A B\" auth-group ag portal-group pg\nlun 0 l\nlun "
+		"1\n{\n path /b\n option vendor V\n}\n}\n";
+	static const char ucl[] =
+		"auth-group { ag { chap { user = u; secret = secretpass12 }\n"
+		"initiator-portal = [ 192.0.2.0/24 ] } }\nportal-group \"pg\" {"
+		" discovery-auth-group = no-authentication\nlisten = [ "
+		"\"192.0.2.1\", \"[::1]:3261\" ] }\n/* a /* nested */ comment "
+		"*/\nlun { l { path: /a, blocksize: 4096 } }\ntarget { \"" IQN
+		"\" { alias 'A B'\nauth-group = ag # comment\nportal-group = "
+		"pg;\nlun = [ { number = 0, name = l }, { number = 1; path = "
+		"/b; options { vendor = V } } ] } }\n";
+	struct result a = { 0 }, b = { 0 };
+
+	(void)state;
+	assert_false(tree_ctl_is_ucl(classic, strlen(classic)));
+	assert_true(tree_ctl_is_ucl(ucl, strlen(ucl)));
+	import_bytes(&a, "ctl", classic, strlen(classic));
+	import_bytes(&b, "ctl", ucl, strlen(ucl));
+	assert_null(a.error);
+	assert_null(b.error);
+	assert_string_equal(a.yaml, b.yaml);
+	assert_non_null(strstr(a.yaml, "luns: {0: l, 1: disk-1}"));
+	assert_non_null(strstr(a.yaml, "disk-1: {store: /b, vendor: V}"));
+	assert_non_null(strstr(a.yaml, "listen: [\"192.0.2.1:3260\", "
+				       "\"[::1]:3261\"]"));
+	end_result(&a);
+	end_result(&b);
+}
+
+static void test_ctl_syntax_errors(void **state)
+{
+	(void)state;
+	expect_error("ctl", "auth-group a {\n",
+		     "F:1: auth-group a: the section "
+		     "has no end");
+	expect_error("ctl", "auth-group a {\n}\n}\n",
+		     "F:3: } without a section");
+	expect_error("ctl", "debug 1\n;\ndebug\n",
+		     "F:3: debug: 1 words expected after it, found 0");
+	expect_error("ctl", "auth-group a {\nchap u }\n",
+		     "F:2: chap: 2 words expected after it, found 1");
+	expect_error("ctl", "pidfile \"x\n", "F:1: a string has no closing");
+	expect_error("ctl", "debug 1 {\n}\n", "F:1: { without a keyword");
+	expect_bytes_error("ctl", "debug\0", 6, "F:1: a NUL character");
+	expect_error("ctl", "target { a = <<EOD\nx\nEOD\n}\n",
+		     "F:1: a value of several lines");
+	expect_error("ctl", ".include = \"/x\"\n", "F:1: .include: macros");
+	expect_error("ctl", "target {\n a = [ 1 2 ", "F:2: ',' or ']'");
+	expect_error("ctl", "target {\n a = 1\n", "F:3: '}' expected");
+	expect_error("ctl", "target {\n /* a = 1\n", "F:3: a key expected");
+}
+
+/* ctld denies access unless the file permits it. */
+static void test_ctl_access(void **state)
+{
+	(void)state;
+	expect("ctl", "target " IQN " { lun 0 { path /a } }\n",
+	       "auth-group: none", NULL);
+	expect("ctl", CTL("lun 0 { path /a }\n"), "auth-group: any", NULL);
+	expect("ctl", "auth-group a { initiator-name " IQN " }\n",
+	       "a: auth group none", NULL);
+	expect("ctl",
+	       "auth-group a { auth-type none\ninitiator-name " IQN " }\n"
+	       "target " IQN " { auth-group a\nlun 0 { path /a } }\n",
+	       "initiators: [\"" IQN "\"]", "auth-group: a", NULL);
+	expect("ctl",
+	       "auth-group a { auth-type deny\nchap u secretpass12 }\n"
+	       "target " IQN " { auth-group a }\n",
+	       "auth-group: none", NULL);
+	expect("ctl", "target " IQN " { auth-group missing }\n",
+	       "auth-group missing: the file does not define it",
+	       "auth-group: none", NULL);
+	expect("ctl",
+	       "target " IQN " { chap-mutual u secretpass12 m secretpass13 }\n",
+	       "- {user: u, ", "mutual: {user: m, ", NULL);
+	expect("ctl",
+	       "auth-group default { chap u secretpass12 }\ntarget " IQN
+	       " { alias a }\n",
+	       "auth-group: default", NULL);
+}
+
+static void test_ctl_portals(void **state)
+{
+	(void)state;
+	expect("ctl", CTL(""), "default:",
+	       "listen: [\"0.0.0.0:3260\", "
+	       "\"[::]:3260\"]",
+	       "discovery: none", NULL);
+	expect("ctl",
+	       "portal-group p { listen ::1\ntag 7\ndiscovery-filter "
+	       "portal-name\ndiscovery-auth-group no-authentication\n"
+	       "redirect 192.0.2.9 }\n",
+	       "tag: 7", "listen: [\"[::1]:3260\"]",
+	       "portal-group p: redirect: not carried over", NULL);
+	expect("ctl",
+	       "portal-group p { listen 0.0.0.0:3260 }\nportal-group q { "
+	       "listen 0.0.0.0\nlisten host }\n" CTL(""),
+	       "listen 0.0.0.0:3260: left out: the portal group p",
+	       "listen host: left out: not a numeric",
+	       "portal-group default: p has its addresses", NULL);
+	expect("ctl",
+	       "portal-group p { listen 192.0.2.1:99999\ntag 2 }\nportal-group "
+	       "p { listen [::1\nlisten ::1 }\nportal-group q { listen "
+	       "192.0.2.2 }\n",
+	       "listen 192.0.2.1:99999: left out", "listen [::1: left out",
+	       "  p:\n    tag: 2\n    listen: [\"127.0.0.1:0\"]",
+	       "  p-2:\n    tag: 3\n    listen: [\"[::1]:3260\"]",
+	       "  q:\n    tag: 4\n", NULL);
+	expect("ctl",
+	       "auth-group a { chap u secretpass12 }\nportal-group p { listen "
+	       "192.0.2.1 }\ntarget " IQN " { portal-group p a\nportal-group "
+	       "missing }\n",
+	       "auth-group: a", "portal-group missing: left out", NULL);
+	expect("ctl", "target naa.5001000000000001 { port isp0 }\n",
+	       "target naa.5001000000000001: left out: it has no portal-group",
+	       "targets: {}", NULL);
+}
+
+static void test_ctl_luns(void **state)
+{
+	(void)state;
+	expect("ctl",
+	       CTL("lun 0 { path /a serial S blocksize 512 option readonly on "
+		   "option rpm 7200 option writecache off size 4G device-id "
+		   "D }\nlun 1 { backend ramdisk size 4m }\nlun 2 { path /b "
+		   "device-type cd }\nlun 3 { backend block }\nlun 4 missing\n"
+		   "lun x { path /c }\nlun 5 { path /a }\n"),
+	       "{store: /a, read-only: yes, block-size: 512, serial: S, "
+	       "rotational: yes}",
+	       "write cache of /a", "size 4G: not carried over",
+	       "device-id D: not carried over", "{store: \"ram:4M\"}",
+	       "{store: \"cd:/b\"}", "LUN disk-3: left out: it has no path",
+	       "lun 4: left out: missing is not defined",
+	       "lun x: left out: not a number",
+	       "LUN 5: left out: /a is LUN 0 of the same map", NULL);
+}
+
+static void test_ctl_globals(void **state)
+{
+	(void)state;
+	expect("ctl",
+	       "pidfile /p\nisns-server 192.0.2.1\nunknown a b c\n"
+	       "transport-group t { listen tcp 192.0.2.1 }\nlun 0 x\n",
+	       "F:1: pidfile /p", "F:2: isns-server", "F:3: unknown: left out",
+	       "F:4: transport-group: left out", NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_json_errors),
+		cmocka_unit_test(test_json_depth),
+		cmocka_unit_test(test_json_strings),
+		cmocka_unit_test(test_lio_storage),
+		cmocka_unit_test(test_lio_access),
+		cmocka_unit_test(test_lio_chap),
+		cmocka_unit_test(test_lio_portals),
+		cmocka_unit_test(test_lio_tpgs),
+		cmocka_unit_test(test_lio_clumsy),
+		cmocka_unit_test(test_ctl_syntaxes_agree),
+		cmocka_unit_test(test_ctl_syntax_errors),
+		cmocka_unit_test(test_ctl_access),
+		cmocka_unit_test(test_ctl_portals),
+		cmocka_unit_test(test_ctl_luns),
+		cmocka_unit_test(test_ctl_globals),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* import_test.c: iserctl import of targets.conf, construct by construct, and what
+ * all formats have in common: names, secrets, limits. */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "import_fixture.h"
+
+/* ---- the syntax of tgt ---- */
+
+static void test_tgt_comments_and_blanks(void **state)
+{
+	(void)state;
+	expect("tgt",
+	       "# comment\r\n/* several\n lines */\n\n\t<target  " IQN
+	       " > # c\n"
+	       "backing-store\t/a # c\n/* <target x> */\n</target>\n",
+	       "{store: /a}", "luns: {1: a}", NULL);
+	/* a backslash before a number sign keeps it */
+	expect("tgt", TGT("backing-store /a\\#b\n"), "{store: \"/a#b\"}", NULL);
+}
+
+static void test_tgt_quotes_and_equals(void **state)
+{
+	(void)state;
+	expect("tgt",
+	       TGT("backing-store = \"/with blank\"\nvendor_id=\"A \\\"B\\\"\"\n"),
+	       "{store: \"/with blank\"", "vendor: \"A \\\"B\\\"\"", NULL);
+	expect("tgt",
+	       TGT("<backing-store \"/with blank\">\nlun 7\n"
+		   "</backing-store>\n"),
+	       "{store: \"/with blank\"", "luns: {7: with-blank}", NULL);
+}
+
+static void test_tgt_continued_line(void **state)
+{
+	(void)state;
+	expect("tgt", TGT("backing-\\\n   store \\\n  /a\n"), "{store: /a}",
+	       NULL);
+	/* the note has the first line */
+	expect("tgt", TGT("fo\\\no 1\n"), "F:2: foo:", NULL);
+}
+
+static void test_tgt_continued_too_long(void **state)
+{
+	char text[3 * 8200 + 1];
+
+	(void)state;
+	for (unsigned i = 0; i < 8200; i++)
+		memcpy(text + 3 * i, "a\\\n", 4);
+	expect_error("tgt", text,
+		     "F:8192: a continued line has more than 8192");
+}
+
+static void test_tgt_blocks_are_merged(void **state)
+{
+	(void)state;
+	expect("tgt", TGT("backing-store /a\n") TGT("backing-store /b\n"),
+	       "luns: {1: a, 2: b}", NULL);
+	expect("tgt", TGT("<backing-store /a/>\n"), "luns: {1: a}", NULL);
+}
+
+static void test_tgt_include(void **state)
+{
+	(void)state;
+	included = TGT("backing-store /a\n");
+	expect("tgt", "include /etc/x\n", "{store: /a}", NULL);
+	included = "backing-store /b\nfoo\n";
+	expect("tgt", TGT("INCLUDE \"/etc/x y\"\n"), "{store: /b}",
+	       "/etc/x y:2: foo:", NULL);
+	expect("tgt", "include /etc/conf.d/*.conf\n", "targets: {}", NULL);
+	expect_error("tgt", "\ninclude /missing\n",
+		     "F:2: include /missing: No such file");
+	included = "include /itself\n";
+	expect_error("tgt", "include /itself\n",
+		     "/itself:1: include /itself: "
+		     "files include each other");
+}
+
+static void test_tgt_syntax_errors(void **state)
+{
+	static const char latin1[] = "# ok\nvendor_id \xe9\n";
+	static const char nul[] = "a b\nc\0d\n";
+
+	(void)state;
+	expect_error("tgt", "<target a>\n\n",
+		     "F:1: <target a>: the block has "
+		     "no end");
+	expect_error("tgt", "\n</target>\n", "F:2: </target>: no block");
+	expect_error("tgt", "<target a>\n<backing-store /b>\n</target>\n",
+		     "F:3: </target>: does not end the block <backing-store> "
+		     "of line 2");
+	expect_error("tgt", "<target a\n", "F:1: a block has no closing >");
+	expect_error("tgt", "a <<EOF\nb\nEOF\n", "F:1: a: a value of several");
+	expect_error("tgt", latin1, "F:2: not UTF-8 text");
+	expect_bytes_error("tgt", nul, sizeof(nul) - 1, "F:2: a NUL");
+	expect_error("tgt", "a \x1b[1m\n", "F:1: not UTF-8 text");
+}
+
+static void test_tgt_depth(void **state)
+{
+	char text[TREE_DEPTH * 8 + 1] = "";
+
+	(void)state;
+	for (unsigned i = 0; i < TREE_DEPTH; i++)
+		strcat(text, "<a b>\n");
+	expect_error("tgt", text, "F:32: <a>: more than 32 blocks");
+}
+
+/* ---- what tgt's directives mean ---- */
+
+static void test_tgt_lun_numbers(void **state)
+{
+	(void)state;
+	/* backing-store first, each in the order of the paths */
+	expect("tgt",
+	       TGT("direct-store /dev/c\nbacking-store /z\nbacking-store /b\n"
+		   "backing-store /b\n"),
+	       "luns: {1: b, 2: z, 3: c}", NULL);
+	/* numbers that a block gives are not used for others */
+	expect("tgt",
+	       TGT("<backing-store /a>\n</backing-store>\n<backing-store /b>\n"
+		   "lun 1\n</backing-store>\n<backing-store /c>\nlun 0x10\n"
+		   "</backing-store>\n<direct-store /d>\nlun 2\n"
+		   "</direct-store>\n"),
+	       "luns: {1: b, 2: d, 3: a, 16: c}", NULL);
+	expect("tgt", TGT("backing-store /a\nlun 10\n"), "luns: {10: a}", NULL);
+	expect("tgt", TGT("<backing-store /a>\nlun 20000\n</backing-store>\n"),
+	       "LUN 20000: left out: more than 16383", "has no LUN", NULL);
+	expect("tgt", TGT("<backing-store /a>\nlun x\n</backing-store>\n"),
+	       "F:3: lun x: not a number", "luns: {1: a}", NULL);
+	expect("tgt", TGT("backing-store /a\nbacking-store /b\nlun 3\n"),
+	       "LUN 3: /b left out: the number is in use", "luns: {3: a}",
+	       NULL);
+}
+
+static void test_tgt_options_of_stores(void **state)
+{
+	(void)state;
+	expect("tgt",
+	       TGT("<backing-store /a>\nvendor_id V\nproduct_id P\n"
+		   "product_rev R\nscsi_sn S\nremovable 1\nreadonly 1\n"
+		   "block-size 4096\nwrite-cache off\n</backing-store>\n"),
+	       "a: {store: /a, read-only: yes, removable: yes, block-size: "
+	       "4096, serial: S, vendor: V, product: P, revision: R}",
+	       "F:10: write cache of /a: not carried over", NULL);
+	/* the target gives what the block does not */
+	expect("tgt",
+	       TGT("vendor_id T\nwrite-cache on\n<backing-store /a>\n"
+		   "vendor_id B\n</backing-store>\n<backing-store /b>\n"
+		   "</backing-store>\n"),
+	       "{store: /a, vendor: B}", "{store: /b, vendor: T}", NULL);
+	expect("tgt", TGT("backing-store /a\nbsoflags sync\n"),
+	       "F:3: write cache of /a", NULL);
+	expect("tgt", TGT("backing-store /a\nblock-size 1024\n"),
+	       "F:3: block size 1024 of /a: not carried over", NULL);
+	expect("tgt", TGT("backing-store /a\nonline 0\nwrite-cache maybe\n"),
+	       "F:3: online 0", "F:4: write-cache maybe", NULL);
+}
+
+static void test_tgt_types_of_stores(void **state)
+{
+	(void)state;
+	expect("tgt", TGT("backing-store /a.iso\ndevice-type cd\n"),
+	       "{store: \"cd:/a.iso\"}", NULL);
+	expect("tgt",
+	       TGT("backing-store /dev/sg1\ndevice-type pt\n"
+		   "bs-type sg\n"),
+	       "{store: \"scsi:/dev/sg1\"}", NULL);
+	expect("tgt", TGT("backing-store /a\nbs-type aio\n"), "{store: /a}",
+	       NULL);
+	expect("tgt", TGT("backing-store pool/a\nbs-type rbd\n"),
+	       "pool/a: left out: iserd does not have the backing store type "
+	       "rbd",
+	       "luns: {}", NULL);
+	expect("tgt", TGT("backing-store /t\ndevice-type tape\n"),
+	       "/t: left out: iserd does not have devices of type tape", NULL);
+}
+
+static void test_tgt_one_file_twice(void **state)
+{
+	(void)state;
+	expect("tgt",
+	       TGT("backing-store /a\n") "<target " IQN "2>\nbacking-store /a\n"
+					 "</target>\n",
+	       "F:5: /a: one backstore for all targets", "luns: {1: a}", NULL);
+	expect("tgt", TGT("backing-store /x/a\nbacking-store /y/a\n"),
+	       "  a: {store: /x/a}", "  a-2: {store: /y/a}", NULL);
+	expect("tgt",
+	       TGT("backing-store /a\n<direct-store /a>\ndevice-type cd\n"
+		   "</direct-store>\n"),
+	       "have the same file", NULL);
+}
+
+static void test_tgt_accounts(void **state)
+{
+	(void)state;
+	expect("tgt",
+	       TGT("incominguser alice secretpass12\nincominguser bob  "
+		   "secretpass23\noutgoinguser tgt secretpassA1\n"
+		   "outgoinguser t2 secretpassA2\nbacking-store /a\n"),
+	       "auth-group: disk",
+	       "- {user: alice, secret-file: /s/disk.1.secret}",
+	       "- {user: bob, secret-file: /s/disk.2.secret}",
+	       "mutual: {user: tgt, secret-file: /s/disk.mutual.secret}",
+	       "F:5: mutual user t2: left out", NULL);
+	expect("tgt", TGT("incominguser alice short\nbacking-store /a\n"),
+	       "F:2: secret of user alice: not carried over: has 5 bytes",
+	       "{user: alice, secret-file: /s/disk.1.secret}", NULL);
+	/* an account that cannot be carried over must not open the target */
+	expect("tgt", TGT("incominguser alice\nbacking-store /a\n"),
+	       "F:2: incominguser: left out: the line has no secret",
+	       "auth-group: none", NULL);
+	expect("tgt", TGT("incominguser a secretpass12 x\nbacking-store /a\n"),
+	       "F:2: incominguser: the words after the secret", NULL);
+	expect("tgt",
+	       TGT("incominguser a secretpass12\nincominguser a "
+		   "secretpass13\nbacking-store /a\n"),
+	       "F:3: user a: left out: the user has another secret in line 2",
+	       NULL);
+}
+
+/* The configuration and the notes never contain a secret. */
+static void test_secrets_are_not_printed(void **state)
+{
+	static const char text[] =
+		TGT("incominguser a Sesam-oeffne-dich\noutgoinguser b "
+		    "Sesam-schliess-dich\nincominguser c Sesam\n"
+		    "backing-store /a\n") "incomingdiscoveryuser d "
+					  "Sesam-zeige-dich\n";
+	struct result r = { 0 };
+
+	(void)state;
+	import_bytes(&r, "tgt", text, strlen(text));
+	assert_null(strstr(r.yaml, "Sesam"));
+	assert_null(strstr(r.notes, "Sesam"));
+	assert_non_null(strstr(r.yaml, "user: c"));
+	end_result(&r);
+}
+
+/* The target authenticates itself after the initiator, with another secret. */
+static void test_mutual_accounts(void **state)
+{
+	(void)state;
+	expect("tgt", TGT("outgoinguser m secretpass12\nbacking-store /a\n"),
+	       "F:2: mutual user m: left out: initiators log in without CHAP",
+	       "auth-group: any", NULL);
+	expect("tgt",
+	       TGT("incominguser u secretpass12\noutgoinguser m secretpass12\n"
+		   "backing-store /a\n"),
+	       "F:3: secret of user m: not carried over: is that of user u",
+	       "mutual: {user: m, ", NULL);
+}
+
+static void test_tgt_addresses_and_names(void **state)
+{
+	(void)state;
+	expect("tgt",
+	       TGT("initiator-address 192.0.2.1\ninitiator-address "
+		   "192.0.2.0/24\ninitiator-address 2001:db8::/32\n"
+		   "initiator-name iqn.2026-01.com.example:n1\n"
+		   "backing-store /a\n"),
+	       "F:5: initiator-name iqn.2026-01.com.example:n1: left out",
+	       "addresses: [\"192.0.2.1\", \"192.0.2.0/24\", "
+	       "\"2001:db8::/32\"]",
+	       NULL);
+	expect("tgt",
+	       TGT("initiator-name iqn.2026-01.com.example:n1\nbacking-store "
+		   "/a\n"),
+	       "initiators: [\"iqn.2026-01.com.example:n1\"]",
+	       "F:2: initiator-name: tgt admits all initiators nevertheless",
+	       NULL);
+	expect("tgt",
+	       TGT("initiator-address 192.0.2.1\ninitiator-address ALL\n"
+		   "backing-store /a\n"),
+	       "auth-group: any", NULL);
+	/* what cannot be carried over must not open the target */
+	expect("tgt", TGT("initiator-address host.example\nbacking-store /a\n"),
+	       "F:2: host.example: left out: not a numeric address",
+	       "auth-group: none", NULL);
+	expect("tgt", TGT("initiator-address 192.0.2.1/33\nbacking-store /a\n"),
+	       "F:2: 192.0.2.1/33: left out", "auth-group: none", NULL);
+	expect("tgt", TGT("initiator-name iqn.*\nbacking-store /a\n"),
+	       "F:2: iqn.*: left out", "auth-group: none", NULL);
+}
+
+static void test_tgt_discovery(void **state)
+{
+	(void)state;
+	expect("tgt",
+	       "incomingdiscoveryuser d secretpass12\noutgoingdiscoveryuser o "
+	       "secretpass13\n",
+	       "discovery-auth: discovery",
+	       "- {user: d, secret-file: /s/discovery.1.secret}",
+	       "mutual: {user: o, ", NULL);
+}
+
+static void test_tgt_other_directives(void **state)
+{
+	(void)state;
+	expect("tgt", TGT("HeaderDigest CRC32C\nbacking-store /a\n"),
+	       "digests: prefer", NULL);
+	expect("tgt",
+	       "default-driver iser\niSNS On\nfoo bar\n<block x>\n"
+	       "</block>\n",
+	       "F:1: default-driver iser", "F:2: iSNS On",
+	       "F:3: foo:", "F:4: <block>", NULL);
+	expect("tgt",
+	       TGT("driver iser\nMaxConnections 2\ncontroller_tid 4\nscsi_id "
+		   "X\nfoo bar\nbacking-store /a\n"),
+	       "F:2: driver iser", "F:3: MaxConnections 2",
+	       "F:4: controller_tid 4", "F:5: scsi_id X", "F:6: foo:", NULL);
+	expect_notes("tgt",
+		     "default-driver iscsi\n" TGT(
+			     "driver iscsi\nallow-in-use yes\n"
+			     "backing-store /a\nHeaderDigest None\n"),
+		     0);
+}
+
+static void test_target_names(void **state)
+{
+	(void)state;
+	expect("tgt", "<target disk1>\nbacking-store /a\n</target>\n",
+	       "F:1: target disk1: left out: not an iSCSI name", "targets: {}",
+	       NULL);
+	expect("tgt", "<target iqn.2026-13.com.example:a>\n</target>\n",
+	       "not an iSCSI name: no month 13", NULL);
+	/* as iserd compares names: in small letters */
+	expect("tgt", "<target iqn.2026-01.com.example:DISK>\n</target>\n",
+	       "  \"iqn.2026-01.com.example:disk\":", NULL);
+	expect("ctl",
+	       "target " IQN " { lun 0 { path /a } }\ntarget " IQN
+	       " { lun 0 { path /b } }\n",
+	       "F:2: target " IQN ": left out: line 1", NULL);
+}
+
+/* Words that YAML reads as something else are quoted. */
+static void test_yaml_quotes(void **state)
+{
+	(void)state;
+	expect("tgt",
+	       TGT("<backing-store /no>\nvendor_id yes\nproduct_id 12\n"
+		   "scsi_sn \"a: b\"\nproduct_rev \"\\\\\"\n"
+		   "</backing-store>\n"),
+	       "  \"no\": {store: /no", "vendor: \"yes\"", "product: \"12\"",
+	       "serial: \"a: b\"", "revision: \"\\\\\"", "{1: \"no\"}", NULL);
+}
+
+/* The fields of INQUIRY have fixed lengths; tgt cuts texts, too. */
+static void test_identity_is_cut(void **state)
+{
+	(void)state;
+	expect("tgt",
+	       TGT("backing-store /a\nvendor_id 123456789\nproduct_id "
+		   "12345678901234567\nproduct_rev 12345\n"),
+	       "vendor: \"12345678\", product: \"1234567890123456\", revision: "
+	       "\"1234\"",
+	       "F:2: vendor 123456789 of a: cut to 8 characters", NULL);
+	expect("tgt", TGT("backing-store /a\nvendor_id \xc3\xa4\n"),
+	       "{store: /a}", "F:2: vendor \xc3\xa4 of a: not carried over",
+	       NULL);
+}
+
+/* Names have at most 64 characters. */
+static void test_names_are_short(void **state)
+{
+	(void)state;
+	expect("tgt",
+	       TGT("backing-store /x/"
+		   "1234567890123456789012345678901234567890123456789012345678"
+		   "901234567890\nbacking-store /y/"
+		   "1234567890123456789012345678901234567890123456789012345678"
+		   "901234567890\n"),
+	       "  \"123456789012345678901234567890123456789012345678901234567890\": "
+	       "{store: /x",
+	       "  \"12345678901234567890123456789012345678901234567890123456-2\": "
+	       "{store: /y",
+	       NULL);
+}
+
+/* ---- many of everything ---- */
+
+static char *repeat(unsigned n, const char *before, const char *format,
+		    const char *after)
+{
+	char *text;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	fputs(before, f);
+	for (unsigned i = 0; i < n; i++)
+		fprintf(f, format, i, i);
+	fputs(after, f);
+	fclose(f);
+	return text;
+}
+
+/* As many as iserd serves are imported, and the rest is noted. */
+static void test_most_targets_and_stores(void **state)
+{
+	char *text =
+		repeat(4097, "",
+		       "<target iqn.2026-01.com.example:%u>\nbacking-store "
+		       "/x/%u\n</target>\n",
+		       "");
+
+	(void)state;
+	expect("tgt", text,
+	       "F:12289: target iqn.2026-01.com.example:4096: left "
+	       "out: more than 4096 targets",
+	       "example:4095\":", NULL);
+	free(text);
+	text = repeat(16385, "<target " IQN ">\n", "backing-store /x/%05u\n",
+		      "</target>\n");
+	expect("tgt", text, "F:16386: /x/16384: left out: more than 16384",
+	       "F:16385: LUN 16384: left out: more than 16383",
+	       "16383: \"16382\"}", NULL);
+	free(text);
+}
+
+/* ---- secrets ---- */
+
+static const char two_accounts[] =
+	TGT("incominguser a first-secret-1\nincominguser b short\noutgoinguser "
+	    "c mutual-secret\nbacking-store /a\n");
+
+static void read_text(const char *path, char *text, size_t size)
+{
+	FILE *f = fopen(path, "r");
+	size_t n;
+
+	assert_non_null(f);
+	n = fread(text, 1, size - 1, f);
+	text[n] = '\0';
+	fclose(f);
+}
+
+static void test_secrets_are_written(void **state)
+{
+	char dir[] = "/tmp/import-test-XXXXXX", path[64], text[64];
+	struct result r = { 0 };
+	struct stat st;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	r.m.secrets_dir = dir;
+	import_bytes(&r, "tgt", two_accounts, strlen(two_accounts));
+	umask(0);
+	assert_int_equal(import_write_secrets(&r.m), 0);
+	snprintf(path, sizeof(path), "%s/disk.1.secret", dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	read_text(path, text, sizeof(text));
+	assert_string_equal(text, "first-secret-1\n");
+	unlink(path);
+	/* a secret that iserd would refuse is not written */
+	snprintf(path, sizeof(path), "%s/disk.2.secret", dir);
+	assert_int_equal(access(path, F_OK), -1);
+	snprintf(path, sizeof(path), "%s/disk.mutual.secret", dir);
+	read_text(path, text, sizeof(text));
+	assert_string_equal(text, "mutual-secret\n");
+	/* existing files stay, and no other file is left */
+	assert_int_equal(import_write_secrets(&r.m), 1);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+	end_result(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_tgt_comments_and_blanks),
+		cmocka_unit_test(test_tgt_quotes_and_equals),
+		cmocka_unit_test(test_tgt_continued_line),
+		cmocka_unit_test(test_tgt_continued_too_long),
+		cmocka_unit_test(test_tgt_blocks_are_merged),
+		cmocka_unit_test(test_tgt_include),
+		cmocka_unit_test(test_tgt_syntax_errors),
+		cmocka_unit_test(test_tgt_depth),
+		cmocka_unit_test(test_tgt_lun_numbers),
+		cmocka_unit_test(test_tgt_options_of_stores),
+		cmocka_unit_test(test_tgt_types_of_stores),
+		cmocka_unit_test(test_tgt_one_file_twice),
+		cmocka_unit_test(test_tgt_accounts),
+		cmocka_unit_test(test_secrets_are_not_printed),
+		cmocka_unit_test(test_mutual_accounts),
+		cmocka_unit_test(test_tgt_addresses_and_names),
+		cmocka_unit_test(test_tgt_discovery),
+		cmocka_unit_test(test_tgt_other_directives),
+		cmocka_unit_test(test_target_names),
+		cmocka_unit_test(test_yaml_quotes),
+		cmocka_unit_test(test_identity_is_cut),
+		cmocka_unit_test(test_names_are_short),
+		cmocka_unit_test(test_most_targets_and_stores),
+		cmocka_unit_test(test_secrets_are_written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
