@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "daemon/address_wait.h"
 #include "daemon/daemon.h"
 #include "daemon/portals.h"
 #include "daemon/say.h"
@@ -54,7 +55,7 @@ static struct net_listener *open_listener(struct portal *p,
 		       : net_listen(d->loops[0], a, conns_accepted, p, err);
 }
 
-int portal_listen(struct portal *p, const char *text)
+int portal_listen(struct portal *p, const char *text, unsigned waits)
 {
 	char name[NET_ADDR_STR], *copy = strdup(text);
 	struct net_listener *n;
@@ -63,7 +64,9 @@ int portal_listen(struct portal *p, const char *text)
 
 	err = net_addr_parse_listen(&a, text, 3260);
 	assert(!err); /* cfg_set_listen has checked it */
-	n = copy ? open_listener(p, &a, &err) : NULL;
+	do
+		n = copy ? open_listener(p, &a, &err) : NULL;
+	while (copy && !n && address_wait(&waits, err));
 	if (!n) {
 		net_addr_str(&a, name);
 		say("%s: cannot listen: %s%s", name,
@@ -409,7 +412,7 @@ static int open_portal(struct daemon *d, unsigned index)
 		return EXIT_ERROR;
 	}
 	for (unsigned i = 0; !passed && i < c->listen.n && !err; i++)
-		err = portal_listen(p, c->listen.v[i]);
+		err = portal_listen(p, c->listen.v[i], ADDRESS_WAITS);
 	return err;
 }
 
@@ -475,7 +478,7 @@ static int listen_new(struct portal *p, const char *text)
 	for (unsigned i = 0; i < d->portals.n; i++)
 		if (has_text(d->portals.all[i], text, &at))
 			return listen_again(p, d->portals.all[i], at);
-	return portal_listen(p, text);
+	return portal_listen(p, text, 0);
 }
 
 /* Returns whether the old portal group p can stay for the new one. */

@@ -41,8 +41,9 @@ bool portal_add(struct daemon *d, struct portal *p);
 /* portal_find returns the portal group of this name, or NULL. */
 struct portal *portal_find(const struct daemon *d, const char *name);
 /* portal_listen opens a listener at an address of the configuration. Returns 0, or
- * an exit code after a message. */
-int portal_listen(struct portal *p, const char *text);
+ * an exit code after a message. waits: how often it waits for an address in use
+ * (daemon/address_wait.h), 0 while iserd serves. */
+int portal_listen(struct portal *p, const char *text, unsigned waits);
 /* portal_unlisten closes listener i of p. */
 void portal_unlisten(struct portal *p, unsigned i);
 /* portal_free closes the listeners and frees p, to which no connection refers; NULL

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/address_wait.h"
 #include "daemon/say.h"
 
 /* Removes a socket that refuses connections: an iserd that crashed left it. */
@@ -33,11 +34,13 @@ int unix_socket_listen(const char *option, const char *path, mode_t mode)
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	mode_t mask = umask(0777 & ~mode); /* bind makes it with this mode */
+	unsigned waits = ADDRESS_WAITS;
 	int err;
 
 	memcpy(sa.sun_path, path, strlen(path) + 1);
 	err = fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa));
-	if (err && fd >= 0 && errno == EADDRINUSE && remove_stale(&sa))
+	while (err && fd >= 0 && errno == EADDRINUSE &&
+	       (remove_stale(&sa) || address_wait(&waits, EADDRINUSE)))
 		err = bind(fd, (struct sockaddr *)&sa, sizeof(sa));
 	umask(mask);
 	if (!err && !listen(fd, 64))

@@ -119,6 +119,18 @@ class Refusals(unittest.TestCase):
             self.check(["--listen", where, "ram:8M"], 4, where, "in use",
                        "choose another port")
 
+    def test_port_of_a_killed_process(self):
+        """The start waits for a port that becomes free shortly after: Linux closes the sockets of a killed process late
+        if io_uring had requests for them."""
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", quiet_port()))
+            s.listen()
+            timer = threading.Timer(0.3, s.close)
+            timer.start()
+            with Daemon("--listen", "127.0.0.1:%d" % s.getsockname()[1], "ram:8M") as d:
+                self.assertIn("127.0.0.1", d.url)
+            timer.join()
+
     def test_bad_addresses(self):
         self.check(["--listen", "no.such.name", "ram:8M"], 2, "no.such.name")
         self.check(["--listen", "192.0.2.1:0", "ram:8M"], 4, "192.0.2.1")

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/address_wait.h"
 #include "daemon/config/options.h"
 #include "daemon/say.h"
 #include "daemon/unix_socket.h"
@@ -30,6 +31,7 @@ static int report(const char *where)
 static int listen_tcp(struct http_listener *l, const char *where)
 {
 	char name[NET_ADDR_STR];
+	unsigned waits = ADDRESS_WAITS;
 	const int on = 1;
 	struct net_addr a;
 	int err = net_addr_parse_listen(&a, where, METRICS_PORT);
@@ -40,8 +42,10 @@ static int listen_tcp(struct http_listener *l, const char *where)
 	if (l->fd < 0)
 		return report(where);
 	setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(l->fd, (struct sockaddr *)&a.sa, a.len) || listen(l->fd, 32))
-		return report(where);
+	while (bind(l->fd, (struct sockaddr *)&a.sa, a.len) ||
+	       listen(l->fd, 32))
+		if (!address_wait(&waits, errno))
+			return report(where);
 	a.len = sizeof(a.sa);
 	getsockname(l->fd, (struct sockaddr *)&a.sa, &a.len);
 	l->is_loopback = net_addr_is_loopback(&a);

@@ -14,6 +14,7 @@
 struct unit_change {
 	struct owed owed;
 	const struct dev_lu *lu;
+	unsigned lun;
 	const char *(*reason)(int err); /* words for an error code */
 };
 
@@ -26,6 +27,7 @@ static void refuse_change(struct client *c, json_t *id, enum rpc_error code,
 	client_error(c, id, code, text);
 }
 
+/* A change of the configuration may have removed the unit in between. */
 static void unit_changed(void *arg, int err)
 {
 	struct unit_change *g = arg;
@@ -33,8 +35,11 @@ static void unit_changed(void *arg, int err)
 	bool is_there = client_settle(&g->owed);
 
 	if (is_there && err)
-		refuse_change(c, g->owed.id, RPC_INTERNAL, dev_lu_lun(g->lu),
+		refuse_change(c, g->owed.id, RPC_INTERNAL, g->lun,
 			      g->reason(err));
+	else if (is_there && !unit_of(c->control->daemon, g->lu))
+		refuse_change(c, g->owed.id, RPC_INTERNAL, g->lun,
+			      "was removed by a change of the configuration");
 	else if (is_there)
 		client_result(c, g->owed.id,
 			      status_lun(c->control->daemon, g->lu));
@@ -53,6 +58,7 @@ static struct unit_change *unit_change_new(const struct request *r,
 		return NULL;
 	g->owed = client_owe(r);
 	g->lu = lu;
+	g->lun = dev_lu_lun(lu);
 	g->reason = reason;
 	return g;
 }
