@@ -49,7 +49,8 @@ void ini_cleared_attention(struct ini_session *s, const struct ini_task *t)
 	list_for_each(it, &s->sent) {
 		struct ini_task *o = list_entry(it, struct ini_task, link);
 
-		if (o == t || o->lun != t->lun || !sn_lt(o->cmdsn, t->cmdsn))
+		if (o == t || o->lun != t->lun ||
+		    !sn_lt(o->sent.cmdsn, t->sent.cmdsn))
 			continue;
 		o->check.suspect = true;
 		s->has_deadlines = true; /* ini_cleared_check runs soon */
@@ -67,7 +68,7 @@ static void end_cleared(struct ini_session *s, struct ini_task *t)
 		   "another initiator reset the unit",
 		   t->cdb[0]);
 	t->check.clearing = true;
-	if (dm_deallocate_task_resources(s->dm, &t->dm) != ERR_AGAIN)
+	if (dm_deallocate_task_resources(t->sent.conn->dm, &t->dm) != ERR_AGAIN)
 		ini_cleared_released(t);
 }
 
@@ -75,7 +76,7 @@ void ini_cleared_released(struct ini_task *t)
 {
 	struct ini_session *s = t->session;
 
-	s->abandoned++;
+	t->sent.conn->abandoned++;
 	ini_task_end(t, ERR_ABORTED);
 	ini_pump(s);
 }
@@ -84,7 +85,7 @@ void ini_cleared_released(struct ini_task *t)
 
 static bool is_cleared_by(const struct ini_task *t, const struct ini_request *r)
 {
-	if (t->check.clearing || !sn_lt(t->cmdsn, r->cmdsn))
+	if (t->check.clearing || !sn_lt(t->sent.cmdsn, r->cmdsn))
 		return false;
 	switch ((enum iscsi_tmf)r->function) {
 	case ISCSI_TMF_ABORT_TASK_SET:
@@ -158,7 +159,7 @@ void ini_forget_abort(struct ini_task *t)
 	t->abort.in_progress = false;
 	list_del(&t->abort.request.link);
 	ini_slot_free(t->session, t->abort.request.itt);
-	t->session->abandoned++;
+	t->abort.request.conn->abandoned++;
 }
 
 /* ---- queries ---- */
@@ -170,7 +171,7 @@ static bool is_unacknowledged(const struct ini_session *s,
 			      const struct ini_task *t)
 {
 	return !t->immediate && !t->write && !t->dm.in_done &&
-	       t->cmdsn == s->window.expcmdsn;
+	       t->sent.cmdsn == s->window.expcmdsn;
 }
 
 static void take_response(struct ini_session *s, struct ini_task *t,
@@ -258,7 +259,8 @@ static void send_query(struct ini_session *s, struct ini_task *t, xtime now)
 	s->query.request.done = query_answered;
 	t->check.at = now;
 	if (s->query.by == INI_PING)
-		err = ini_ping(s, &s->query.request, NULL, 0, XTIME_NEVER);
+		err = ini_conn_ping(t->sent.conn, &s->query.request, NULL, 0,
+				    XTIME_NEVER);
 	else
 		err = ini_task_management(s, &s->query.request,
 					  s->query.by == INI_ABORT

@@ -10,30 +10,35 @@
 /* An immediate request needs no room in the window. Where the target has no room
  * for one (RFC 7145 §8.1.1.3), the request takes its turn. */
 /* [RFC 7145: 8.1.1.3 #3] */
-int ini_send_request(struct ini_session *s, struct dm_control *ctl)
+int ini_send_request(struct ini_conn *c, struct dm_control *ctl)
 {
+	struct ini_session *s = c->session;
 	int err;
 
 	ctl->pdu.immediate = true;
 	ctl->pdu.cmdsn = s->window.cmdsn;
-	err = dm_send_control(s->dm, NULL, ctl);
+	err = dm_send_control(c->dm, NULL, ctl);
 	if (err != ERR_BUSY || !iscsi_initiator_window_open(&s->window))
 		return err;
 	ctl->pdu.immediate = false;
-	err = dm_send_control(s->dm, NULL, ctl);
+	err = dm_send_control(c->dm, NULL, ctl);
 	if (!err)
 		s->window.cmdsn++;
 	return err;
 }
 
-/* Takes a tag for r and sends the request. */
-static int start_request(struct ini_session *s, struct ini_request *r,
+/* Takes a tag for r and sends the request on c, which may be NULL: there is no
+ * connection to send it. */
+static int start_request(struct ini_conn *c, struct ini_request *r,
 			 struct dm_control *ctl, xtime deadline)
 {
+	struct ini_session *s;
 	int err;
 
-	if (!ini_is_full_feature(s))
+	if (!c || !ini_conn_is_up(c) || !ini_is_full_feature(c->session))
 		return ERR_CLOSED;
+	s = c->session;
+	r->conn = c;
 	r->itt = ini_slot_take(s, NULL, r);
 	if (r->itt == ISCSI_RESERVED_TAG)
 		return ERR_BUSY;
@@ -41,7 +46,7 @@ static int start_request(struct ini_session *s, struct ini_request *r,
 	r->op = ctl->pdu.op;
 	ctl->pdu.final = true;
 	ctl->pdu.itt = r->itt;
-	err = ini_send_request(s, ctl);
+	err = ini_send_request(c, ctl);
 	if (err) {
 		ini_slot_free(s, r->itt);
 		return err;
@@ -63,16 +68,18 @@ int ini_task_management(struct ini_session *s, struct ini_request *r,
 
 	ctl.pdu.tmf.function = (uint8_t)function;
 	ctl.pdu.tmf.rtt = ref ? ref->dm.itt : ISCSI_RESERVED_TAG;
-	ctl.pdu.tmf.ref_cmdsn = ref ? ref->cmdsn : 0;
+	ctl.pdu.tmf.ref_cmdsn = ref ? ref->sent.cmdsn : 0;
 	r->function = (uint8_t)function;
 	r->lun = lun;
 	r->cmdsn = s->window.cmdsn;
-	return start_request(s, r, &ctl, deadline);
+	/* §11.5.1: ABORT TASK goes where the task has its allegiance */
+	return start_request(ref ? ref->sent.conn : ini_conn_pick(s), r, &ctl,
+			     deadline);
 }
 
 /* [RFC 7145: 6.2 #4] */
-int ini_ping(struct ini_session *s, struct ini_request *r, const void *data,
-	     size_t len, xtime deadline)
+int ini_conn_ping(struct ini_conn *c, struct ini_request *r, const void *data,
+		  size_t len, xtime deadline)
 {
 	struct dm_control ctl = { .pdu = { .op = ISCSI_NOP_OUT,
 					   .ttt = ISCSI_RESERVED_TAG,
@@ -80,9 +87,17 @@ int ini_ping(struct ini_session *s, struct ini_request *r, const void *data,
 				  .data = data };
 
 	/* RFC 7145 §6.2: the answer carries the data back */
-	if (s->params.rdma_extensions && len > s->params.max_recv_dsl)
+	if (c->params.rdma_extensions && len > c->params.max_recv_dsl)
 		return ERR_TOO_LONG;
-	return start_request(s, r, &ctl, deadline);
+	return start_request(c, r, &ctl, deadline);
+}
+
+int ini_ping(struct ini_session *s, struct ini_request *r, const void *data,
+	     size_t len, xtime deadline)
+{
+	struct ini_conn *c = ini_conn_pick(s);
+
+	return c ? ini_conn_ping(c, r, data, len, deadline) : ERR_CLOSED;
 }
 
 int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
@@ -93,7 +108,7 @@ int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
 					   .dsl = (uint32_t)len },
 				  .data = text };
 
-	return start_request(s, r, &ctl, deadline);
+	return start_request(ini_conn_pick(s), r, &ctl, deadline);
 }
 
 void ini_request_end(struct ini_session *s, struct ini_request *r, int err,
@@ -112,7 +127,7 @@ void ini_expire_requests(struct ini_session *s, xtime now)
 
 		if (now < r->deadline)
 			continue;
-		s->abandoned++;
+		r->conn->abandoned++;
 		ini_request_end(s, r, ERR_TIMEOUT, NULL);
 	}
 }
@@ -120,7 +135,7 @@ void ini_expire_requests(struct ini_session *s, xtime now)
 /* ---- PDUs of the target's own ---- */
 
 /* The answer to a ping carries its tag and LUN (§11.18). */
-static int answer_ping(struct ini_session *s, const struct iscsi_pdu *in)
+static int answer_ping(struct ini_conn *c, const struct iscsi_pdu *in)
 {
 	struct dm_control ctl = { .pdu = { .op = ISCSI_NOP_OUT,
 					   .final = true,
@@ -128,21 +143,23 @@ static int answer_ping(struct ini_session *s, const struct iscsi_pdu *in)
 					   .lun = in->lun,
 					   .itt = ISCSI_RESERVED_TAG,
 					   .ttt = in->ttt,
-					   .cmdsn = s->window.cmdsn } };
+					   .cmdsn =
+						   c->session->window.cmdsn } };
 
-	return dm_send_control(s->dm, NULL, &ctl);
+	return dm_send_control(c->dm, NULL, &ctl);
 }
 
-static int handle_async(struct ini_session *s, const struct iscsi_async *a)
+static int handle_async(struct ini_conn *c, const struct iscsi_async *a)
 {
+	struct ini_session *s = c->session;
+
 	trace_emit(s->cfg.trace, TRACE_LOGOUT, "asynchronous event %u",
 		   a->event);
 	s->cfg.async(s->cfg.arg, a);
 	switch ((enum iscsi_async_event)a->event) {
 	case ISCSI_ASYNC_LOGOUT:
-		if (s->state == ISCSI_S5_LOGGED_IN)
-			iscsi_conn_go(ISCSI_INITIATOR, &s->state,
-				      ISCSI_S7_LOGOUT_REQUESTED); /* T11 */
+		if (c->state == ISCSI_S5_LOGGED_IN)
+			ini_conn_go(c, ISCSI_S7_LOGOUT_REQUESTED); /* T11 */
 		return 0;
 	case ISCSI_ASYNC_DROP_CONNECTION:
 	case ISCSI_ASYNC_DROP_SESSION:
@@ -154,8 +171,9 @@ static int handle_async(struct ini_session *s, const struct iscsi_async *a)
 
 /* A Reject has a copy of the rejected header; the request with that tag ends
  * (§11.17). */
-static int handle_reject(struct ini_session *s, const struct dm_control *ctl)
+static int handle_reject(struct ini_conn *c, const struct dm_control *ctl)
 {
+	struct ini_session *s = c->session;
 	struct iscsi_pdu bad;
 	struct ini_slot *slot;
 
@@ -165,7 +183,7 @@ static int handle_reject(struct ini_session *s, const struct dm_control *ctl)
 	trace_emit(s->cfg.trace, TRACE_REJECT, "%s was rejected, reason %02x",
 		   iscsi_opcode_name(bad.op), ctl->pdu.reject.reason);
 	slot = ini_slot_find(s, bad.itt);
-	if (slot && slot->request) {
+	if (slot && slot->request && slot->request->conn == c) {
 		ini_request_end(s, slot->request, ERR_UNSUPPORTED, NULL);
 		return 0;
 	}
@@ -179,28 +197,44 @@ static int handle_reject(struct ini_session *s, const struct dm_control *ctl)
 /* An answer to no request is a protocol error, except where a request ended
  * without its answer. A tag is not reused for a long time, so that a second answer
  * finds no request either. */
-static int handle_unexpected(struct ini_session *s, const struct iscsi_pdu *p)
+static int handle_unexpected(struct ini_conn *c, const struct iscsi_pdu *p)
 {
-	if (s->abandoned) {
-		s->abandoned--;
+	if (c->abandoned) {
+		c->abandoned--;
 		return 0;
 	}
-	trace_emit(s->cfg.trace, TRACE_PROTOCOL,
+	trace_emit(c->session->cfg.trace, TRACE_PROTOCOL,
 		   "%s answers no request (RFC 7143 §11)",
 		   iscsi_opcode_name(p->op));
 	return ERR_PROTOCOL;
 }
 
-static int handle_answer(struct ini_session *s, const struct dm_control *ctl)
+/* §4.2.2.2: an answer comes on the connection of its request. */
+static int check_conn(const struct ini_conn *c, const struct ini_request *r)
 {
+	if (r->conn == c)
+		return 0;
+	trace_emit(c->session->cfg.trace, TRACE_PROTOCOL,
+		   "the answer to %s of CID %u came on CID %u (RFC 7143 "
+		   "§4.2.2.2)",
+		   iscsi_opcode_name(r->op), r->conn->offer.id.cid,
+		   c->offer.id.cid);
+	return ERR_PROTOCOL;
+}
+
+static int handle_answer(struct ini_conn *c, const struct dm_control *ctl)
+{
+	struct ini_session *s = c->session;
 	struct ini_slot *slot = ini_slot_find(s, ctl->pdu.itt);
 
 	if (ctl->pdu.op == ISCSI_LOGIN_RESPONSE) /* §11.13: only in login */
 		return ERR_PROTOCOL;
 	if (!slot)
-		return handle_unexpected(s, &ctl->pdu);
+		return handle_unexpected(c, &ctl->pdu);
 	if (!slot->request)
 		return ERR_PROTOCOL; /* the tag of a SCSI command */
+	if (check_conn(c, slot->request))
+		return ERR_PROTOCOL;
 	if (ctl->pdu.op != RESPONSE_TO(slot->request->op)) {
 		trace_emit(s->cfg.trace, TRACE_PROTOCOL,
 			   "%s in answer to %s (RFC 7143 §11.2.1.2)",
@@ -218,20 +252,20 @@ static int handle_answer(struct ini_session *s, const struct dm_control *ctl)
 	return 0;
 }
 
-int ini_control(struct ini_session *s, const struct dm_control *ctl)
+int ini_control(struct ini_conn *c, const struct dm_control *ctl)
 {
 	switch (ctl->pdu.op) {
 	case ISCSI_NOP_IN:
 		if (ctl->pdu.ttt != ISCSI_RESERVED_TAG)
-			return answer_ping(s, &ctl->pdu);
+			return answer_ping(c, &ctl->pdu);
 		return ctl->pdu.itt == ISCSI_RESERVED_TAG
 			       ? 0
-			       : handle_answer(s, ctl);
+			       : handle_answer(c, ctl);
 	case ISCSI_ASYNC_MESSAGE:
-		return handle_async(s, &ctl->pdu.async);
+		return handle_async(c, &ctl->pdu.async);
 	case ISCSI_REJECT:
-		return handle_reject(s, ctl);
+		return handle_reject(c, ctl);
 	default:
-		return handle_answer(s, ctl);
+		return handle_answer(c, ctl);
 	}
 }

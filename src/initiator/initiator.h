@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * initiator.h: the initiator role of RFC 7143: login, the task table, the
- * command window, task management, NOPs, text, logout. One session, one
- * connection. It talks to a Datamover below and knows no transport or clock.
+ * command window, task management, NOPs, text, logout. A session has one
+ * connection or several, each on a Datamover below; the session knows no transport
+ * or clock.
  *
- * Threads: a session belongs to the thread of its connection's driver.
+ * Threads: a session belongs to the thread of its connections' drivers.
  * Every request that was accepted ends with exactly one call of its done.
  */
 #ifndef INITIATOR_INITIATOR_H
@@ -17,6 +18,7 @@
 #include "scsi/sense.h"
 
 struct ini_session;
+struct ini_conn;
 
 struct ini_config {
 	struct iscsi_login_config login; /* role, want, id, CHAP, random */
@@ -32,7 +34,10 @@ struct ini_config {
 	/* The login has ended: 0, or why it failed (see ini_failure). It may
 	 * submit commands; it may not free the session. */
 	void (*logged_in)(void *arg, int err);
-	/* The connection has ended, and every request before it: the last
+	/* The login of a further connection has ended, as logged_in. May be NULL
+	 * if ini_conn_new is not called. */
+	void (*joined)(void *arg, struct ini_conn *c, int err);
+	/* All connections have ended, and every request before them: the last
 	 * call. */
 	void (*closed)(void *arg, int err);
 	/* An Async Message came (§11.9); *a is borrowed for the call. */
@@ -56,9 +61,28 @@ void ini_free(struct ini_session *s);
 /* ini_start begins the login; the transport must be connected. */
 void ini_start(struct ini_session *s, xtime now);
 
+/*
+ * ini_conn_new adds a connection to a session that is logged in, before the first
+ * byte of dm; dm is borrowed as in ini_new. cid differs from those of the other
+ * connections, the leading one of which has cfg.login.id.cid. ini_conn_start begins
+ * its login; `joined` follows. Afterwards the session frees it when it has ended;
+ * before ini_conn_start the caller may free it by ini_conn_free. c may be NULL
+ * there. ini_conn_new returns NULL if memory is short, or the session has ended.
+ *
+ * A failed login of a further connection ends that connection only, except if the
+ * target violates the protocol. At ErrorRecoveryLevel 0 the session ends with its
+ * first connection that fails (RFC 7143 §7.1.4.4).
+ */
+struct ini_conn *ini_conn_new(struct ini_session *s, struct dm_conn *dm,
+			      uint16_t cid);
+void ini_conn_start(struct ini_conn *c, xtime now);
+void ini_conn_free(struct ini_conn *c);
+/* ini_conn_failure returns why the login failed, borrowed for `joined`. */
+const struct iscsi_login_failure *ini_conn_failure(const struct ini_conn *c);
+
 /* ini_failure returns why the login failed; ini_params the negotiated values;
  * ini_tpgt the target portal group tag, or -1; ini_transport the name of the
- * datamover. All are borrowed from the session. */
+ * datamover of a connection. All are borrowed from the session. */
 const struct iscsi_login_failure *ini_failure(const struct ini_session *s);
 const struct iscsi_params *ini_params(const struct ini_session *s);
 int ini_tpgt(const struct ini_session *s);
@@ -77,6 +101,7 @@ struct ini_request {
 	/* the session's own */
 	uint8_t op; /* of the request */
 	uint32_t itt;
+	struct ini_conn *conn;
 	struct list link;
 	/* of task management */
 	uint8_t function; /* enum iscsi_tmf */
@@ -90,6 +115,12 @@ struct ini_task_check {
 	uint8_t missing; /* successive answers that did not know the task */
 	bool suspect;	 /* a unit attention implies that it may be cleared */
 	bool clearing;	 /* the target does not have it; the datamover does */
+};
+
+/* How a task was sent. */
+struct ini_task_sent {
+	struct ini_conn *conn; /* of its allegiance (RFC 7143 §4.2.2.2) */
+	uint32_t cmdsn;
 };
 
 /* The ABORT TASK of ini_abort. */
@@ -134,7 +165,7 @@ struct ini_task {
 	struct dm_task dm;
 	struct ini_session *session;
 	struct list link;
-	uint32_t cmdsn;
+	struct ini_task_sent sent;
 	uint8_t state;
 	struct ini_task_check check; /* cleared.c */
 	struct ini_task_abort abort; /* cleared.c */
@@ -170,9 +201,10 @@ int ini_ping(struct ini_session *s, struct ini_request *r, const void *data,
 int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
 	     size_t len, uint32_t ttt, xtime deadline);
 
-/* ini_logout closes the session by a Logout; closed follows. */
+/* ini_logout closes the session, with all its connections, by a Logout; closed
+ * follows. */
 void ini_logout(struct ini_session *s, xtime now);
-/* ini_kill drops the connection; closed follows. */
+/* ini_kill drops all connections; closed follows. */
 void ini_kill(struct ini_session *s, int err);
 
 /* ini_deadline returns when the caller has to call ini_expire; XTIME_NEVER: not at

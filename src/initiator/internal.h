@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* internal.h: structs and functions that the files of the initiator share:
- * session.c (login, begin and end), task.c (SCSI commands), cleared.c (commands
- * that the target cleared or lost), control.c (all other PDUs). */
+ * session.c (states, the choice of a connection, the end of a session), task.c (SCSI
+ * commands), cleared.c (commands that the target cleared or lost), control.c (all
+ * other PDUs); above these conn.c (connections: login and up-calls), start.c (the
+ * begin and the memory of a session), clock.c (deadlines and pings). */
 #ifndef INITIATOR_INTERNAL_H
 #define INITIATOR_INTERNAL_H
 
@@ -48,15 +50,40 @@ struct ini_stall {
 	bool is_reported;
 };
 
-struct ini_session {
-	struct ini_config cfg;
+/*
+ * A connection of a session. ini_new makes the leading one, ini_conn_new each
+ * other one; the session frees it in Connection_Terminate_Notify, which comes for
+ * each connection that was started.
+ */
+struct ini_conn {
+	struct ini_session *session;
+	struct list link; /* session.conns */
 	struct dm_conn *dm;
+	struct iscsi_login_config offer;  /* of login, which borrows it */
 	struct iscsi_login_engine *login; /* NULL once it is over */
 	struct iscsi_login_failure failure;
 	struct iscsi_params params;
-	struct iscsi_numbers numbers;
-	struct iscsi_initiator_window window;
+	struct iscsi_numbers numbers; /* its ExpStatSN (§4.2.2.2) */
 	enum iscsi_conn_state state;
+	unsigned in_flight; /* commands whose allegiance is this connection */
+	/* requests that ended without an answer, which may still come */
+	unsigned abandoned;
+	/* time */
+	xtime login_deadline, heard, ping_deadline;
+	struct ini_request ping;
+	bool pinging;
+	bool login_heard; /* a Login Response came */
+	char name[24];	  /* for the log */
+};
+
+struct ini_session {
+	struct ini_config cfg;
+	struct list conns; /* ini_conn.link; the one used last is at the end */
+	enum iscsi_session_state state;
+	struct iscsi_login_failure failure; /* of the leading login */
+	struct iscsi_params params;	    /* of the leading login */
+	uint16_t tsih;
+	struct iscsi_initiator_window window;
 	int tpgt;
 	/* requests */
 	struct ini_slot *slots;
@@ -65,14 +92,13 @@ struct ini_session {
 	struct list sent;     /* ini_task.link */
 	struct list requests; /* ini_request.link */
 	unsigned in_flight;
-	/* requests that ended without an answer, which may still come */
-	unsigned abandoned;
 	/* time */
-	xtime now, login_deadline, heard, ping_deadline, logout_deadline;
-	struct ini_request ping, logout;
+	xtime now, logout_deadline;
+	struct ini_request logout;
 	struct ini_stall stall;
-	bool pinging, has_deadlines;
-	bool login_heard;	/* a Login Response came */
+	bool has_deadlines;
+	bool is_logging_out;	/* by ini_logout */
+	bool is_ending;		/* no request is sent any more */
 	struct ini_query query; /* cleared.c */
 	int kill_err;
 };
@@ -89,8 +115,10 @@ void ini_task_response(struct ini_session *s, struct ini_task *t,
 		       const struct dm_control *ctl);
 /* ini_task_end frees the tag and calls done; t is the caller's again. */
 void ini_task_end(struct ini_task *t, int err);
-/* ini_fail_all ends every task and request with err. */
-void ini_fail_all(struct ini_session *s, int err);
+/* ini_fail_conn ends every task and request of a connection with err. */
+void ini_fail_conn(struct ini_conn *c, int err);
+/* ini_fail_waiting ends every task that was not sent with err. */
+void ini_fail_waiting(struct ini_session *s, int err);
 /* ini_slot_take returns a new Initiator Task Tag for t or r;
  * ISCSI_RESERVED_TAG: none is free. */
 uint32_t ini_slot_take(struct ini_session *s, struct ini_task *t,
@@ -119,10 +147,13 @@ void ini_cleared_released(struct ini_task *t);
 
 /* ini_control handles a PDU that is not a SCSI Response. Negative: drop the
  * connection. */
-int ini_control(struct ini_session *s, const struct dm_control *ctl);
+int ini_control(struct ini_conn *c, const struct dm_control *ctl);
 /* ini_send_request gives a request its CmdSN and sends it, immediate if the target
  * has room for it. */
-int ini_send_request(struct ini_session *s, struct dm_control *ctl);
+int ini_send_request(struct ini_conn *c, struct dm_control *ctl);
+/* ini_conn_ping is ini_ping on this connection. */
+int ini_conn_ping(struct ini_conn *c, struct ini_request *r, const void *data,
+		  size_t len, xtime deadline);
 void ini_expire_requests(struct ini_session *s, xtime now);
 /* ini_request_end frees the tag and calls done with rsp, or with err. */
 void ini_request_end(struct ini_session *s, struct ini_request *r, int err,
@@ -132,11 +163,37 @@ void ini_request_end(struct ini_session *s, struct ini_request *r, int err,
 
 /* ini_rearm: a deadline may have come closer. */
 void ini_rearm(struct ini_session *s);
+/* ini_conn_go changes the state of a connection. */
+void ini_conn_go(struct ini_conn *c, enum iscsi_conn_state next);
+/* ini_conn_pick returns the connection with the fewest commands in progress; of
+ * several the one that was used the longest time ago. NULL: none can send. */
+struct ini_conn *ini_conn_pick(struct ini_session *s);
 /* Requests may be sent, also after the target asked for a logout (§8.1.3). */
+static inline bool ini_conn_is_up(const struct ini_conn *c)
+{
+	return c->state == ISCSI_S5_LOGGED_IN ||
+	       c->state == ISCSI_S7_LOGOUT_REQUESTED;
+}
+/* ini_session_logged_in: the leading login has ended (RFC 7143 §8.3, N1). */
+void ini_session_logged_in(struct ini_session *s);
+/* ini_session_lost_conn: a connection has ended, and its requests; it is not on
+ * the list any more. clean: nothing of the connection is left to recover. At
+ * ErrorRecoveryLevel 0 the session ends with a connection that is not clean
+ * (§7.1.4.4). */
+void ini_session_lost_conn(struct ini_session *s, bool clean, int err);
+/* Whether requests of this session may be sent. */
 static inline bool ini_is_full_feature(const struct ini_session *s)
 {
-	return s->state == ISCSI_S5_LOGGED_IN ||
-	       s->state == ISCSI_S7_LOGOUT_REQUESTED;
+	return s->state == ISCSI_Q3_LOGGED_IN && !s->is_ending;
 }
+
+/* ---- conn.c ---- */
+
+/* ini_conn_make makes a connection on dm and attaches to dm; tsih is 0 for the
+ * leading one. NULL: out of memory. */
+struct ini_conn *ini_conn_make(struct ini_session *s, struct dm_conn *dm,
+			       uint16_t tsih, uint16_t cid);
+/* ini_conn_fail_login ends the login in progress, and the connection with it. */
+void ini_conn_fail_login(struct ini_conn *c, int err);
 
 #endif

@@ -89,8 +89,8 @@ static int send_command(struct ini_session *s, struct ini_task *t)
 		p->cmd.priority = t->priority & 0x0f;
 	p->cmd.edtl = t->dm.edtl;
 	memcpy(p->cmd.cdb, t->cdb, MIN((size_t)t->cdb_len, sizeof(p->cmd.cdb)));
-	t->cmdsn = p->cmdsn;
-	return dm_send_control(s->dm, &t->dm, &ctl);
+	t->sent.cmdsn = p->cmdsn;
+	return dm_send_control(t->sent.conn->dm, &t->dm, &ctl);
 }
 
 /* ---- a window that stays closed ---- */
@@ -149,6 +149,9 @@ static bool start_task(struct ini_session *s, struct ini_task *t)
 	end_stall(s);
 	if (s->in_flight >= s->cfg.depth)
 		return false;
+	t->sent.conn = ini_conn_pick(s);
+	if (!t->sent.conn)
+		return false;
 	t->dm.itt = ini_slot_take(s, t, NULL);
 	if (t->dm.itt == ISCSI_RESERVED_TAG)
 		return false;
@@ -158,6 +161,7 @@ static bool start_task(struct ini_session *s, struct ini_task *t)
 	t->check.missing = 0;
 	list_push_back(&s->sent, &t->link);
 	s->in_flight++;
+	t->sent.conn->in_flight++;
 	err = send_command(s, t);
 	if (err)
 		ini_task_end(t, err);
@@ -217,6 +221,7 @@ void ini_task_end(struct ini_task *t, int err)
 	if (t->state == INI_TASK_SENT) {
 		ini_slot_free(s, t->dm.itt);
 		s->in_flight--;
+		t->sent.conn->in_flight--;
 		t->in_done = t->dm.in_done;
 	}
 	t->state = INI_TASK_IDLE;
@@ -286,21 +291,46 @@ void ini_task_response(struct ini_session *s, struct ini_task *t,
 	ini_pump(s);
 }
 
-static void fail_list(struct list *l, int err)
+static struct ini_task *first_of_conn(const struct ini_conn *c)
 {
-	while (!list_empty(l))
-		ini_task_end(list_entry(l->next, struct ini_task, link), err);
+	list_for_each(it, &c->session->sent) {
+		struct ini_task *t = list_entry(it, struct ini_task, link);
+
+		if (t->sent.conn == c)
+			return t;
+	}
+	return NULL;
 }
 
-void ini_fail_all(struct ini_session *s, int err)
+static struct ini_request *first_request(const struct ini_conn *c)
 {
-	fail_list(&s->sent, err);
-	fail_list(&s->waiting, err);
-	while (!list_empty(&s->requests))
-		ini_request_end(s,
-				list_entry(s->requests.next, struct ini_request,
-					   link),
-				err, NULL);
+	list_for_each(it, &c->session->requests) {
+		struct ini_request *r =
+			list_entry(it, struct ini_request, link);
+
+		if (r->conn == c)
+			return r;
+	}
+	return NULL;
+}
+
+/* A done may end other tasks and requests, so each search begins anew. */
+void ini_fail_conn(struct ini_conn *c, int err)
+{
+	struct ini_request *r;
+	struct ini_task *t;
+
+	while ((t = first_of_conn(c)))
+		ini_task_end(t, err);
+	while ((r = first_request(c)))
+		ini_request_end(c->session, r, err, NULL);
+}
+
+void ini_fail_waiting(struct ini_session *s, int err)
+{
+	while (!list_empty(&s->waiting))
+		ini_task_end(list_entry(s->waiting.next, struct ini_task, link),
+			     err);
 }
 
 /*

@@ -224,6 +224,23 @@ static uint64_t key_bit(const struct iscsi_key *k)
 	return 1ull << key_id(k);
 }
 
+void iscsi_negotiation_join(struct iscsi_negotiation *n,
+			    const struct iscsi_params *session)
+{
+	n->leading = false;
+	for (size_t i = 0; i < ISCSI_KEY_COUNT; i++) {
+		const struct iscsi_key *k = &iscsi_keys[i];
+
+		if (!(k->flags & ISCSI_KEY_LEADING))
+			continue;
+		param_set(&n->result, k, param_get(session, k));
+		n->result.declared |= session->declared & key_bit(k);
+		n->result.refused |= session->refused & key_bit(k);
+	}
+	/* whether the keys of RFC 7145 are relevant to this login */
+	n->want.rdma_extensions = session->rdma_extensions;
+}
+
 /* Records the reason and returns err. */
 static int fail_key(struct iscsi_negotiation *n, int err, const char *key,
 		    const char *value, const char *what, const char *clause)

@@ -141,6 +141,12 @@ struct iscsi_negotiation {
 void iscsi_negotiation_init(struct iscsi_negotiation *n, enum iscsi_role role,
 			    const struct iscsi_params *want);
 
+/* iscsi_negotiation_join makes n the negotiation of a further connection of a
+ * session: the keys that only the leading login negotiates keep the values of
+ * *session. */
+void iscsi_negotiation_join(struct iscsi_negotiation *n,
+			    const struct iscsi_params *session);
+
 /*
  * iscsi_negotiation_key processes one key of the peer in the given stage
  * (ISCSI_KEY_SECURITY, _OPERATIONAL or _FFP) and appends the answer, if there

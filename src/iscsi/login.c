@@ -39,6 +39,8 @@ struct iscsi_login_engine *iscsi_login_new(const struct iscsi_login_config *cfg)
 		e->neg.discovery = cfg->id.discovery;
 		e->neg.leading = cfg->id.tsih == 0;
 	}
+	if (cfg->session)
+		iscsi_negotiation_join(&e->neg, cfg->session);
 	return e;
 }
 

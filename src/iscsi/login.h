@@ -97,6 +97,11 @@ struct iscsi_login_config {
 	bool prefer_digests; /* choose CRC32C if both are possible */
 	bool strict_names;   /* see iscsi_name_prepare */
 
+	/* The values of the session that this login joins, borrowed: those of
+	 * the keys that only the leading login negotiates (§6.3.3). NULL: a
+	 * leading login. */
+	const struct iscsi_params *session;
+
 	/* initiator */
 	struct iscsi_login_id id;
 	const struct iscsi_chap_secret *chap_out; /* we prove; or NULL */

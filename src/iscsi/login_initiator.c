@@ -36,8 +36,9 @@ int iscsi_login_start(struct iscsi_login_engine *e)
 		iscsi_text_put(&e->out, "InitiatorAlias", id->initiator_alias);
 	if (!id->discovery || id->target_name[0])
 		iscsi_text_put(&e->out, "TargetName", id->target_name);
-	iscsi_text_put(&e->out, "SessionType",
-		       id->discovery ? "Discovery" : "Normal");
+	if (e->neg.leading) /* §13.21: of the leading connection only */
+		iscsi_text_put(&e->out, "SessionType",
+			       id->discovery ? "Discovery" : "Normal");
 	e->stage = wants_security(e) ? STAGE_SECURITY : STAGE_OPERATIONAL;
 	e->auth.done = !wants_security(e);
 	enter_stage(e);
