@@ -18,6 +18,7 @@
 #define CFG_TARGETS_MAX	   4096u
 #define CFG_BACKSTORES_MAX 16384u
 #define CFG_LUN_MAX	   16383u
+#define CFG_TGT_ID_MAX	   2147483647u
 #define CFG_NAME_MAX	   64u /* bytes of the name of a backstore or group */
 
 /* The first member of each noun. node: where the file has it; NULL: made by the
@@ -124,6 +125,7 @@ struct cfg_target {
 	struct cfg_head head; /* the name is as the file has it */
 	char name[224];	      /* in the form of RFC 3722 */
 	const char *alias, *auth_group;
+	unsigned tgt_id; /* the tid of iser-tgtadm(8); 0: none */
 	struct cfg_texts portal_groups;
 	struct cfg_luns luns;
 	struct {

@@ -540,6 +540,38 @@ static void check_same_names(struct checker *c)
 	}
 }
 
+static int compare_tgt_ids(const void *a, const void *b)
+{
+	const struct cfg_target *const *x = a, *const *y = b;
+
+	if ((*x)->tgt_id != (*y)->tgt_id)
+		return (*x)->tgt_id > (*y)->tgt_id ? 1 : -1;
+	return (*x > *y) - (*x < *y);
+}
+
+static void check_tgt_ids(struct checker *c)
+{
+	unsigned n = c->m->targets.n;
+	struct cfg_target **all;
+
+	c->head = &c->m->head;
+	all = n ? allocate(c, n, sizeof(struct cfg_target *)) : NULL;
+	if (!all)
+		return;
+	for (unsigned i = 0; i < n; i++)
+		all[i] = &c->m->targets.v[i];
+	qsort(all, n, sizeof(struct cfg_target *), compare_tgt_ids);
+	for (unsigned i = 1; i < n; i++) {
+		if (!all[i]->tgt_id || all[i - 1]->tgt_id != all[i]->tgt_id)
+			continue;
+		set_object(c, &all[i]->head, "target %.230s",
+			   all[i]->head.name);
+		complain(c, "tgt-id",
+			 "%u: already the number of %.230s; give another one",
+			 all[i]->tgt_id, all[i - 1]->head.name);
+	}
+}
+
 /* ---- target port groups ---- */
 
 static bool has_port(const struct dev_group *g, unsigned port)
@@ -625,6 +657,7 @@ static void check_nouns(struct checker *c)
 	for (unsigned i = 0; i < m->aluas.n; i++)
 		check_alua(c, &m->aluas.v[i]);
 	check_same_names(c);
+	check_tgt_ids(c);
 }
 
 bool cfg_model_check(struct cfg_model *m, struct cfg_errors *e)

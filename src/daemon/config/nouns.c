@@ -323,6 +323,13 @@ static const struct cfg_field target_fields[] = {
 	      "luns: the first map with the initiator counts",
 	      struct cfg_target, maps, CFG_NOUN_MAP),
 	OPTION("digests"), OPTION("data-timeout"), OPTION("compat"),
+	{ .row = { { .name = "tgt-id", .arg = "N",
+		     OPT_NUMBER(struct cfg_target, tgt_id, 1, CFG_TGT_ID_MAX),
+		     .help = "the number of the target for iser-tgtadm(8), "
+			     "different for each target" },
+		   .type = CFG_NUMBER, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE,
+		   .otherwise = "one that iser-tgtadm chooses" } },
 };
 
 static void load_target(struct options *o, const void *noun)

@@ -358,6 +358,15 @@ static const struct refusal targets[] = {
 		  "  iqn.2026-01.x:y: {auth-group: any, portal-groups: p}\n"
 		  "  iqn.2026-01.x:Y: {auth-group: any, portal-groups: p}\n",
 	  6, 20, "the same name as iqn.2026-01.x:y" },
+	{ T A PG "    tgt-id: 0\n", 8, 13, "0" },
+	{ T A PG "    tgt-id: 2147483648\n", 8, 13, "2147483648" },
+	{ STORE P
+	  "targets:\n"
+	  "  iqn.2026-01.x:y: {auth-group: any, portal-groups: p, tgt-id: 4}\n"
+	  "  iqn.2026-01.x:u: {auth-group: any, portal-groups: p}\n"
+	  "  iqn.2026-01.x:v: {auth-group: any, portal-groups: p}\n"
+	  "  iqn.2026-01.x:z: {auth-group: any, portal-groups: p, tgt-id: 4}\n",
+	  8, 64, "tgt-id: 4: already the number of iqn.2026-01.x:y" },
 };
 
 static void check_refusals(const struct refusal *rows, size_t n)
