@@ -195,6 +195,10 @@ uint16_t dev_lu_lun(const struct dev_lu *lu);
  * passthrough unit has a name and a UUID, but no blocks. The backstore of a
  * DEV_CD may be used on worker 0 only, and is NULL without a medium. */
 struct bs *dev_lu_backstore(const struct dev_lu *lu);
+/* dev_lu_serial writes the unit serial number (VPD page 80h) to out, with a NUL. On
+ * worker 0. */
+#define DEV_SERIAL_SIZE 38
+void dev_lu_serial(const struct dev_lu *lu, char out[DEV_SERIAL_SIZE]);
 /* dev_lu_store_name returns the name of the backstore, borrowed, for messages,
  * on any worker; NULL for a DEV_CD, where worker 0 may close the backstore at
  * any time. */

@@ -194,18 +194,26 @@ json_t *status_lun(const struct daemon *d, const struct dev_lu *lu)
 	const struct bs *b = dev_lu_backstore(lu);
 	const struct unit *u = unit_of(d, lu);
 	const char *trouble = bs_trouble_str(u ? u->trouble : BS_SOUND);
+	char serial[DEV_SERIAL_SIZE];
 	bool is_cd = dev_lu_type(lu) == DEV_CD;
 	bool ro =
 		u->lun.read_only || is_cd || (b->caps & BS_CAP_READ_ONLY) != 0;
-	json_t *j =
-		json_pack("{s:i, s:s, s:o, s:I, s:i, s:b, s:b}", "lun",
-			  (int)dev_lu_lun(lu), "type", is_cd ? "cd" : "disk",
-			  "store", shown_json(b ? b->name : NULL), "size",
-			  b ? (json_int_t)b->size : (json_int_t)0, "block_size",
-			  b ? (int)b->block_size : 2048, "read_only", (int)ro,
-			  "write_cache",
-			  (int)(!ro && (b->caps & BS_CAP_WRITE_CACHE)));
+	json_t *j;
 
+	dev_lu_serial(lu, serial);
+	j = json_pack("{s:i, s:s, s:o, s:I, s:i, s:b, s:b}", "lun",
+		      (int)dev_lu_lun(lu), "type", is_cd ? "cd" : "disk",
+		      "store", shown_json(b ? b->name : NULL), "size",
+		      b ? (json_int_t)b->size : (json_int_t)0, "block_size",
+		      b ? (int)b->block_size : 2048, "read_only", (int)ro,
+		      "write_cache",
+		      (int)(!ro && (b->caps & BS_CAP_WRITE_CACHE)));
+
+	if (u)
+		json_object_set_new(j, "backstore", shown_json(u->name));
+	json_object_set_new(j, "serial", shown_json(serial));
+	json_object_set_new(j, "thin",
+			    json_boolean(b && b->caps & BS_CAP_UNMAP));
 	if (!ro)
 		json_object_set_new(j, "flush_failed",
 				    json_boolean(dev_lu_flush_failed(lu)));

@@ -24,6 +24,11 @@ size_t dev_serial(const struct dev_lu *lu, char out[37])
 	return 32;
 }
 
+void dev_lu_serial(const struct dev_lu *lu, char out[DEV_SERIAL_SIZE])
+{
+	out[dev_serial(lu, out)] = '\0';
+}
+
 uint8_t *dev_put_designator(uint8_t *p, uint8_t code, uint8_t kind, size_t len)
 {
 	/* protocol identifier iSCSI (5) where the port or device is meant */
