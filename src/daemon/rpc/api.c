@@ -79,6 +79,21 @@ static const struct rpc_method methods[] = {
 				   "of --config" },
 		  .optional = true },
 	} },
+	{ "config", "the configuration in force as JSON, and its version" },
+	{ "patch", "changes the configuration in force", {
+		{ .opt = { .name = "patch", .arg = "JSON",
+			   OPT_TEXT(struct rpc_args, patch),
+			   .help = "what changes, as a JSON merge patch "
+				   "(RFC 7396); null removes" } },
+		{ .opt = { .name = "version", .arg = "VERSION",
+			   OPT_TEXT(struct rpc_args, version),
+			   .help = "only if config has this version" },
+		  .optional = true },
+		{ .opt = { .name = "dry-run", .arg = "yes|no", .initial = "no",
+			   OPT_WORD(struct rpc_args, dry_run, rpc_no_yes),
+			   .help = "only says what would change" },
+		  .optional = true },
+	} },
 	{ "groups", "target port groups (ALUA)" },
 	{ "group", "sets the state of a target port group", {
 		{ .opt = { .name = "id", .arg = "ID",

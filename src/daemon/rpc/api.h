@@ -16,8 +16,9 @@ struct rpc_args {
 	unsigned lun, id;
 	uint64_t size;		 /* bytes */
 	const char *path, *peer; /* borrowed from the request */
-	unsigned level;		 /* enum trace_level */
-	unsigned state;		 /* of rpc_group_states or rpc_port_states */
+	const char *patch, *version;
+	unsigned level; /* enum trace_level */
+	unsigned state; /* of rpc_group_states or rpc_port_states */
 	/* of rpc_no_yes: false or true */
 	unsigned preferred, force, dry_run;
 	/* which were given, by the order of the method's rows */

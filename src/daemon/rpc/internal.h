@@ -20,6 +20,9 @@ enum rpc_error {
 	RPC_NO_METHOD = -32601,
 	RPC_BAD_PARAMS = -32602,
 	RPC_INTERNAL = -32603,
+	/* of iserd: the same request may be accepted later */
+	RPC_CHANGED = -32001, /* the configuration has another version */
+	RPC_BUSY = -32002,    /* an earlier change is in progress */
 };
 
 struct client;
@@ -111,6 +114,11 @@ void method_apply(const struct request *r);
 void method_dump(const struct request *r);
 /* method_save writes the configuration in force to a file. */
 void method_save(const struct request *r);
+/* method_config returns the configuration in force as JSON, with its version. */
+void method_config(const struct request *r);
+/* method_patch brings the configuration in force, changed by a JSON merge patch,
+ * into force. */
+void method_patch(const struct request *r);
 /* methods of methods_group.c: target port groups (ALUA). */
 /* method_groups lists the groups. */
 void method_groups(const struct request *r);

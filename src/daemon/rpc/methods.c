@@ -331,6 +331,8 @@ static void call_method(const struct rpc_method *m, const struct request *r)
 		{ "apply", method_apply },
 		{ "dump", method_dump },
 		{ "save", method_save },
+		{ "config", method_config },
+		{ "patch", method_patch },
 		{ "groups", method_groups },
 		{ "group", method_group },
 		{ "port", method_port },

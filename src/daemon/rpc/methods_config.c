@@ -6,6 +6,7 @@
 
 #include "daemon/apply.h"
 #include "daemon/rpc/internal.h"
+#include "daemon/rpc/merge.h"
 
 /* A change of the configuration whose response is owed. */
 struct config_change {
@@ -155,4 +156,96 @@ void method_save(const struct request *r)
 	else
 		client_result(r->client, r->id,
 			      json_pack("{s:s}", "file", path));
+}
+
+/* ---- the configuration as JSON, and its changes ---- */
+
+void method_config(const struct request *r)
+{
+	struct cfg_arena memory = { 0 };
+	const struct cfg_node *tree =
+		cfg_model_tree(request_daemon(r)->model, &memory);
+	json_t *config = tree ? rpc_tree_json(tree) : NULL;
+	char version[RPC_VERSION_SIZE];
+
+	if (config) {
+		rpc_tree_version(tree, version);
+		client_result(r->client, r->id,
+			      json_pack("{s:s, s:o}", "version", version,
+					"config", config));
+	} else {
+		client_error(r->client, r->id, RPC_INTERNAL,
+			     "out of memory, or a name is not UTF-8");
+	}
+	cfg_arena_free(&memory);
+}
+
+/* Returns the text of the request as a patch, or NULL after a response. */
+static json_t *read_patch(const struct request *r)
+{
+	json_error_t at;
+	json_t *patch = json_loads(r->args->patch, JSON_REJECT_DUPLICATES, &at);
+	char why[256];
+
+	if (json_is_object(patch))
+		return patch;
+	snprintf(why, sizeof(why), "patch: not a JSON object: %.160s",
+		 patch ? "another value" : at.text);
+	client_error(r->client, r->id, RPC_BAD_PARAMS, why);
+	json_decref(patch);
+	return NULL;
+}
+
+/* Returns whether the configuration in force has the version of the request, and
+ * can be changed; if not, after a response. */
+static bool is_current(const struct request *r, const struct cfg_node *tree)
+{
+	char version[RPC_VERSION_SIZE];
+
+	rpc_tree_version(tree, version);
+	if (r->args->version && strcmp(version, r->args->version) != 0) {
+		client_error(r->client, r->id, RPC_CHANGED,
+			     "version: the configuration has changed since it "
+			     "was read; read it again");
+		return false;
+	}
+	if (!request_daemon(r)->changes.now)
+		return true;
+	client_error(r->client, r->id, RPC_BUSY,
+		     "an earlier change is not complete: its sessions or "
+		     "backstores are being closed; try again in some seconds");
+	return false;
+}
+
+/* Applies the patch to the tree of the configuration in force. */
+static void apply_patch(const struct request *r, struct cfg_arena *memory,
+			struct cfg_node *tree, const json_t *patch,
+			struct cfg_errors *e)
+{
+	const char *why = rpc_tree_merge(memory, tree, patch);
+	struct cfg_model *m = why ? NULL : cfg_model_of_tree(tree, e);
+
+	if (why)
+		cfg_error(e, (struct cfg_place){ 0 }, "%s", why);
+	if (m)
+		apply(r, m, e);
+	if (e->n)
+		refuse(r, e, "patch");
+}
+
+void method_patch(const struct request *r)
+{
+	struct cfg_arena memory = { 0 };
+	struct cfg_node *tree =
+		cfg_model_tree(request_daemon(r)->model, &memory);
+	struct cfg_errors *e = tree ? calloc(1, sizeof(*e)) : NULL;
+	json_t *patch = e ? read_patch(r) : NULL;
+
+	if (!e)
+		client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
+	else if (patch && is_current(r, tree))
+		apply_patch(r, &memory, tree, patch, e);
+	json_decref(patch);
+	free(e);
+	cfg_arena_free(&memory);
 }

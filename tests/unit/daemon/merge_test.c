@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* merge_test.c: JSON merge patches (RFC 7396) of a configuration's tree. */
+#include "daemon/rpc/merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmocka_all.h"
+
+/* Merges a patch with a tree, both as JSON, and compares the result, or the
+ * reason of a refusal if why is given. */
+static void check(const char *from, const char *patch, const char *to,
+		  const char *why)
+{
+	struct cfg_arena memory = { 0 };
+	struct cfg_node *n = cfg_node_new(&memory, CFG_NODE_MAP, NULL);
+	json_t *a = json_loads(from, 0, NULL), *p = json_loads(patch, 0, NULL);
+	json_t *b = json_loads(to, 0, NULL), *got;
+	const char *reason;
+
+	assert_true(n && a && b && p);
+	assert_null(rpc_tree_merge(&memory, n, a));
+	reason = rpc_tree_merge(&memory, n, p);
+	if (why) {
+		assert_non_null(reason);
+		assert_string_equal(reason, why);
+	} else {
+		assert_null(reason);
+		got = rpc_tree_json(n);
+		if (!json_equal(got, b))
+			fail_msg("%s + %s: %s", from, patch,
+				 json_dumps(got, 0));
+		json_decref(got);
+	}
+	json_decref(a);
+	json_decref(b);
+	json_decref(p);
+	cfg_arena_free(&memory);
+}
+
+/* The examples of appendix A that a mapping of texts can have. */
+static void test_merge_rfc7396_appendix_a(void **state)
+{
+	(void)state;
+	check("{\"a\":\"b\"}", "{\"a\":\"c\"}", "{\"a\":\"c\"}", NULL);
+	check("{\"a\":\"b\"}", "{\"b\":\"c\"}", "{\"a\":\"b\",\"b\":\"c\"}",
+	      NULL);
+	check("{\"a\":\"b\"}", "{\"a\":null}", "{}", NULL);
+	check("{\"a\":\"b\",\"b\":\"c\"}", "{\"a\":null}", "{\"b\":\"c\"}",
+	      NULL);
+	check("{\"a\":[\"b\"]}", "{\"a\":\"c\"}", "{\"a\":\"c\"}", NULL);
+	check("{\"a\":\"c\"}", "{\"a\":[\"b\"]}", "{\"a\":[\"b\"]}", NULL);
+	check("{\"a\":{\"b\":\"c\"}}", "{\"a\":{\"b\":\"d\",\"c\":null}}",
+	      "{\"a\":{\"b\":\"d\"}}", NULL);
+	check("{\"a\":[{\"b\":\"c\"}]}", "{\"a\":[\"1\"]}", "{\"a\":[\"1\"]}",
+	      NULL);
+	check("{}", "{\"a\":{\"bb\":{\"ccc\":null}}}", "{\"a\":{\"bb\":{}}}",
+	      NULL);
+	check("{\"a\":\"x\"}", "{\"a\":{\"b\":\"c\",\"d\":null}}",
+	      "{\"a\":{\"b\":\"c\"}}", NULL);
+}
+
+/* Numbers and booleans become the texts that a file would have. */
+static void test_merge_scalars(void **state)
+{
+	static const char why[] =
+		"a value is neither a string, a boolean nor an integer";
+
+	(void)state;
+	check("{}", "{\"a\":3,\"b\":true,\"c\":[false,-1]}",
+	      "{\"a\":\"3\",\"b\":\"yes\",\"c\":[\"no\",\"-1\"]}", NULL);
+	check("{}", "{\"a\":1.5}", "{}", why);
+	check("{}", "{\"a\":[null]}", "{}", why);
+	check("{}", "{\"a\":{\"b\":[{\"c\":0.5}]}}", "{}", why);
+}
+
+static void version_of(const char *text, char out[RPC_VERSION_SIZE])
+{
+	struct cfg_arena memory = { 0 };
+	struct cfg_node *n = cfg_node_new(&memory, CFG_NODE_MAP, NULL);
+	json_t *a = json_loads(text, 0, NULL);
+
+	assert_true(n && a);
+	assert_null(rpc_tree_merge(&memory, n, a));
+	rpc_tree_version(n, out);
+	json_decref(a);
+	cfg_arena_free(&memory);
+}
+
+/* Trees that have the same texts in the same order differ, too. */
+static void test_version(void **state)
+{
+	static const char *const trees[] = {
+		"{}",
+		"{\"a\":\"b\"}",
+		"{\"a\":\"\",\"b\":\"\"}",
+		"{\"ab\":\"\"}",
+		"{\"a\":[\"b\"]}",
+		"{\"a\":[[\"b\"]]}",
+		"{\"a\":[[],\"b\"]}",
+		"{\"a\":[[]],\"b\":\"\"}",
+		"{\"a\":{\"b\":\"\"}}",
+		"{\"a\":{},\"b\":\"\"}",
+	};
+	enum {
+		N = sizeof(trees) / sizeof(trees[0])
+	};
+	char all[N][RPC_VERSION_SIZE], again[RPC_VERSION_SIZE];
+
+	(void)state;
+	for (unsigned i = 0; i < N; i++) {
+		version_of(trees[i], all[i]);
+		version_of(trees[i], again);
+		assert_int_equal(strlen(again), RPC_VERSION_SIZE - 1);
+		assert_string_equal(again, all[i]);
+		for (unsigned j = 0; j < i; j++)
+			assert_string_not_equal(all[j], all[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_merge_rfc7396_appendix_a),
+		cmocka_unit_test(test_merge_scalars),
+		cmocka_unit_test(test_version),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
