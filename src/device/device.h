@@ -212,7 +212,8 @@ bool dev_is_locked(const struct dev_lu *lu);
  * dev_lu_change_medium makes b (read-only, with blocks of the same size) the
  * medium of a DEV_CD, which then owns b; NULL: the drive becomes empty. The
  * previous medium is closed. Calls done, maybe from within, after the change,
- * when every nexus has its unit attention. On worker 0. ERR_UNSUPPORTED:
+ * when every nexus has its unit attention: the unit may be leaving then, but is not
+ * freed before done returns. On worker 0. ERR_UNSUPPORTED:
  * another type of unit; ERR_FORMAT: b is not such a medium; ERR_BUSY: an
  * initiator prevents removal and has got a request to permit it (force: the
  * medium is changed nevertheless); ERR_AGAIN: a medium change is already in
@@ -300,8 +301,8 @@ void dev_server_first_port(struct dev_server *s, uint16_t rtpi);
 /*
  * dev_lu_resize changes the size of a disk's backstore to size bytes; 0: adopts
  * the size that the backstore has now. If the capacity changes, every nexus gets
- * CAPACITY DATA HAS CHANGED. Calls done, maybe from within, after that. On worker
- * 0. ERR_UNSUPPORTED: the backstore has a fixed size; ERR_RANGE: not a whole number
+ * CAPACITY DATA HAS CHANGED. Calls done, maybe from within, after that; the unit is
+ * not freed before done returns, though it may be leaving. On worker 0. ERR_UNSUPPORTED: the backstore has a fixed size; ERR_RANGE: not a whole number
  * of blocks; ERR_DENIED: smaller, and not forced; ERR_BUSY: the unit is not ready;
  * ERR_NOMEM.
  */

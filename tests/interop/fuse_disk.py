@@ -29,13 +29,16 @@ class FuseDisk:
     calls of fsync fail; disk.syncs counts all calls. While disk.hanging is set, no
     request is read, and disk.hung is set if a request is pending: its caller waits,
     but can be killed. If disk.holding is an offset, reads from there have no answer,
-    and disk.hung is set if there was one. The kernel caches attributes for `cached` seconds."""
+    and disk.hung is set if there was one. Requests of the numbers in disk.postponed have
+    no answer until disk.answer(), and disk.hung is set; all other requests go on. The
+    kernel caches attributes for `cached` seconds."""
 
     def __init__(self, size, cached=60):
         self.data = bytearray(size)
         self.failing = self.syncs = 0
         self.hanging = self.hung = False
         self.holding = None
+        self.postponed, self.pending = (), []
         self.cached = cached
         self.dir = tempfile.mkdtemp()
         self.path = os.path.join(self.dir, "disk")
@@ -56,6 +59,7 @@ class FuseDisk:
     def __exit__(self, *_):
         self.hanging = False
         self.holding = None
+        self.answer()
         libc.umount2(self.dir.encode(), 2)  # MNT_DETACH
         self.thread.join(10)
         os.close(self.fd)
@@ -128,15 +132,28 @@ class FuseDisk:
                 continue
             except OSError:  # ENODEV: unmounted
                 return
-            _, op, unique, node = struct.unpack_from("<2I2Q", request)
-            err = 0
+            if struct.unpack_from("<2I", request)[1] in self.postponed:
+                self.pending.append(request)
+                self.hung = True
+            else:
+                self._respond(request)
+
+    def answer(self):
+        """Executes the postponed requests."""
+        self.postponed, pending, self.pending = (), self.pending, []
+        for request in pending:
+            self._respond(request)
+
+    def _respond(self, request):
+        _, op, unique, node = struct.unpack_from("<2I2Q", request)
+        err = 0
+        try:
+            body = self._answer(op, node, request[40:])
+        except OSError as e:
+            err, body = e.errno, b""
+        if body is not None:
             try:
-                body = self._answer(op, node, request[40:])
-            except OSError as e:
-                err, body = e.errno, b""
-            if body is not None:
-                try:
-                    os.write(self.fd, struct.pack("<Iiq", 16 + len(body), -err,
-                                                  unique) + body)
-                except OSError:
-                    pass  # the caller has been interrupted
+                os.write(self.fd, struct.pack("<Iiq", 16 + len(body), -err,
+                                              unique) + body)
+            except OSError:
+                pass  # the caller has been interrupted

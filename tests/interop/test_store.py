@@ -9,9 +9,10 @@ import subprocess
 import tempfile
 import unittest
 
-from fuse_disk import FuseDisk
-from harness import (ISERCTL, Daemon, Wire, main, run, sparse, until)
+from fuse_disk import SETATTR, FuseDisk
+from harness import (ISERCTL, Daemon, Wire, main, patience, run, sparse, until)
 from rdma_wire import RdmaWire
+from test_config import IQN, Config
 
 DATA_PROTECT, MEDIUM_ERROR = 7, 3
 
@@ -162,6 +163,34 @@ class HungStore(unittest.TestCase):
             until(d.exiting, "the end of iserd")
             disk.holding = None
             self.assertEqual(d.stop(), 1)
+
+
+@unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"),
+                     "needs root and /dev/fuse for a disk that hangs")
+class RemovedUnit(Config):
+    OTHER = "portal-groups: {p: {listen: 127.0.0.1:0}}\n"
+    ONE = OTHER + "backstores: {b: {store: %s}}\n" \
+        "targets: {%sone: {portal-groups: p, auth-group: any, luns: {0: b}}}\n"
+
+    def test_resize(self):
+        """A change of the configuration removes a unit whose resize waits for the file."""
+        try:
+            disk = FuseDisk(1 << 20, cached=0).__enter__()
+        except OSError as e:
+            self.skipTest("may not mount here: %s" % e)
+        self.addCleanup(disk.__exit__)
+        self.start(self.ONE % (disk.path, IQN), 1)
+        self.addCleanup(disk.answer)
+        disk.postponed = (SETATTR,)
+        ctl = subprocess.Popen([ISERCTL, "-s", self.ctl, "resize", "lun=0", "size=2M"],
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        until(lambda: disk.hung, "the request for the file")
+        self.iserctl("apply", self.write(self.OTHER))
+        until(lambda: json.loads(self.iserctl("--json", "luns")) == [], "the removal")
+        disk.answer()
+        text = ctl.communicate(timeout=patience(20))[0].decode()
+        self.assertEqual(ctl.returncode, 1, text)
+        self.assertIn("LUN 0: was removed by a change of the configuration", text)
 
 
 @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"),

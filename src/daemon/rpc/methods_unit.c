@@ -27,7 +27,8 @@ static void refuse_change(struct client *c, json_t *id, enum rpc_error code,
 	client_error(c, id, code, text);
 }
 
-/* A change of the configuration may have removed the unit in between. */
+/* A change of the configuration may have removed the unit in between; the device has
+ * not freed it (device.h), so no other unit has its address. */
 static void unit_changed(void *arg, int err)
 {
 	struct unit_change *g = arg;

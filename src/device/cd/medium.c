@@ -53,15 +53,12 @@ struct change {
 
 static void over(struct change *c, enum dev_condition to, int err)
 {
-	void (*done)(void *arg, int err) = c->done;
-	void *arg = c->arg;
-
 	(void)dev_condition_go(c->lu, LU_CHANGING, to);
 	if (c->bs)
 		bs_close(c->bs);
+	c->done(c->arg, err);
 	dev_background_end(c->lu);
 	free(c);
-	done(arg, err);
 }
 
 static void visit_change(struct dev_round *r, unsigned worker)
