@@ -21,6 +21,7 @@ import unittest
 
 ISERD = os.environ.get("ISERD", "build/iserd")
 ISERCTL = os.environ.get("ISERCTL", "build/iserctl")
+ISER_ISNS = os.environ.get("ISER_ISNS", "build/iser-isns")
 ISER = os.environ.get("ISER", "build/iser")
 
 
@@ -34,7 +35,7 @@ PACKAGES = {
     "iscsi-readcapacity16": "libiscsi-bin", "iscsi-md5sum": "libiscsi from source (Debian leaves it out)",
     "iscsi-perf": "libiscsi-bin", "iscsi-test-cu": "libiscsi-bin",
     "qemu-img": "qemu-utils and qemu-block-extra", "tgtd": "tgt",
-    "qemu-system-x86_64": "qemu-system-x86", "tgtadm": "tgt", "tshark": "tshark", "dumpcap": "tshark",
+    "qemu-system-x86_64": "qemu-system-x86", "isnsd": "open-isns-server", "isnsadm": "open-isns-utils", "tgtadm": "tgt", "tshark": "tshark", "dumpcap": "tshark",
     "mkfs.ext4": "e2fsprogs", "nbdcopy": "libnbd-bin",
     "nbdinfo": "libnbd-bin", "nbdkit": "nbdkit", "fio": "fio", "qemu-io": "qemu-utils", "groff": "groff-base", "losetup": "mount", "promtool": "prometheus",
 }

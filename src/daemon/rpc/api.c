@@ -27,6 +27,7 @@ static const struct rpc_method methods[] = {
 	{ "status", "listeners, sessions and their counters" },
 	{ "stats", "counters and latencies of LUNs, targets and sessions" },
 	{ "luns", "the LUNs that are served" },
+	{ "targets", "the targets, and the addresses that discovery shows of them" },
 	{ "log", "shows or sets the log level", {
 		{ .opt = { .name = "level", .arg = "LEVEL",
 			   OPT_WORD(struct rpc_args, level, rpc_levels),

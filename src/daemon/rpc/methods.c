@@ -30,6 +30,11 @@ static void method_luns(const struct request *r)
 	client_result(r->client, r->id, status_luns(request_daemon(r)));
 }
 
+static void method_targets(const struct request *r)
+{
+	client_result(r->client, r->id, status_targets(request_daemon(r)));
+}
+
 static void method_reservations(const struct request *r)
 {
 	client_result(r->client, r->id, status_reservations(request_daemon(r)));
@@ -323,6 +328,7 @@ static void call_method(const struct rpc_method *m, const struct request *r)
 		{ "stats", method_stats },
 		{ "luns", method_luns },
 		{ "log", method_log },
+		{ "targets", method_targets },
 		{ "reservations", method_reservations },
 		{ "eject", method_eject },
 		{ "insert", method_insert },

@@ -170,6 +170,16 @@ void status_sessions(const struct worker *w, json_t *sessions, size_t most)
 				    json_integer(w->index));
 }
 
+static json_t *listener_json(const struct net_listener *n)
+{
+	char name[NET_ADDR_STR];
+	struct net_addr a;
+
+	net_listener_addr(n, &a);
+	net_addr_str(&a, name);
+	return json_string(name);
+}
+
 static json_t *listeners_json(const struct daemon *d)
 {
 	json_t *all = json_array();
@@ -177,14 +187,45 @@ static json_t *listeners_json(const struct daemon *d)
 	for (unsigned i = 0; i < d->portals.n; i++) {
 		const struct portal *p = d->portals.all[i];
 
-		for (unsigned k = 0; k < p->nlisteners; k++) {
-			char name[NET_ADDR_STR];
-			struct net_addr a;
+		for (unsigned k = 0; k < p->nlisteners; k++)
+			json_array_append_new(all,
+					      listener_json(p->listeners[k]));
+	}
+	return all;
+}
 
-			net_listener_addr(p->listeners[k], &a);
-			net_addr_str(&a, name);
-			json_array_append_new(all, json_string(name));
-		}
+/* The portals of a target that discovery shows. */
+static json_t *target_portals(const struct daemon *d,
+			      const struct cfg_target *t)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < t->portal_groups.n; i++) {
+		const struct portal *p = d->portals.all[t->portals[i]];
+
+		if (d->model->portals.v[t->portals[i]].discovery ==
+		    CFG_DISCOVERY_NONE)
+			continue;
+		for (unsigned k = 0; k < p->nlisteners; k++)
+			json_array_append_new(
+				all, json_pack("{s:o, s:i}", "address",
+					       listener_json(p->listeners[k]),
+					       "tag", (int)p->tag));
+	}
+	return all;
+}
+
+json_t *status_targets(const struct daemon *d)
+{
+	json_t *all = json_array();
+
+	for (unsigned i = 0; i < d->model->targets.n; i++) {
+		const struct cfg_target *t = &d->model->targets.v[i];
+
+		json_array_append_new(
+			all, json_pack("{s:s, s:o, s:o}", "name", t->name,
+				       "alias", shown_json(t->alias), "portals",
+				       target_portals(d, t)));
 	}
 	return all;
 }

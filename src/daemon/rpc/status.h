@@ -22,6 +22,8 @@ json_t *status_admission(struct gate *g);
 const char *status_refusal(enum admission_verdict v);
 /* status_luns is the result of "luns": status_lun of each. */
 json_t *status_luns(const struct daemon *d);
+/* status_targets is the result of "targets". */
+json_t *status_targets(const struct daemon *d);
 /* status_lun is one LUN: its unit, store, capacity and counters. */
 json_t *status_lun(const struct daemon *d, const struct dev_lu *lu);
 /* status_reservations is the result of "reservations". */
