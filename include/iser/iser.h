@@ -152,7 +152,8 @@ struct iser_url {
 	char target_user[ISER_NAME_MAX], target_password[128];
 	/* keys: initiator=IQN, header_digest= and data_digest= none, crc32c,
 	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N, reconnect=N,
-	 * retry=SECONDS, priority=N, transport=, start=, compat=, rcap= */
+	 * retry=SECONDS, priority=N, connections=N, transport=, start=,
+	 * compat=, rcap= */
 	char initiator[ISER_NAME_MAX];
 	char header_digest[16], data_digest[16];
 	/* Seconds that a command may take, each time it is issued; then the
@@ -181,8 +182,14 @@ struct iser_url {
 	 * commands was executed (SAM-5 §5.3.1, §5.14).
 	 */
 	unsigned retry;
-	unsigned priority;     /* of commands without one: see iser_io */
-	uint64_t reserved[32]; /* 0 */
+	unsigned priority; /* of commands without one: see iser_io */
+	unsigned reserved_word;
+	/* Connections of the session, 1 to 16; 0: 1. The session has fewer if
+	 * the target grants fewer (MaxConnections, RFC 7143 §13.2) or refuses
+	 * one; see iser_params. Commands are spread over them. */
+	unsigned connections;
+	unsigned reserved_word2;
+	uint64_t reserved[31]; /* 0 */
 };
 
 /*
@@ -309,8 +316,10 @@ struct iser_params {
 	uint32_t max_recv_data_segment_length, max_send_data_segment_length;
 	uint32_t max_burst_length, first_burst_length;
 	uint32_t max_outstanding_r2t, error_recovery_level;
-	int tpgt;	       /* target portal group tag; -1: not sent */
-	uint64_t reserved[16]; /* 0 */
+	int tpgt; /* target portal group tag; -1: not sent */
+	/* connections that the session has, and MaxConnections as negotiated */
+	uint32_t connections, max_connections;
+	uint64_t reserved[15]; /* 0 */
 };
 /* iser_get_params fills in *p with what was negotiated. */
 ISER_API void iser_get_params(const struct iser_session *s,

@@ -17,7 +17,7 @@ class Url(Structure):
                 ("target_user", c_char * NAME_MAX), ("target_password", c_char * 128),
                 ("initiator", c_char * NAME_MAX), ("header_digest", c_char * 16), ("data_digest", c_char * 16),
                 ("timeout", c_uint), ("depth", c_uint), ("reconnect", c_uint), ("retry", c_uint), ("priority", c_uint),
-                ("reserved", c_uint64 * 32)]
+                ("reserved_word", c_uint), ("connections", c_uint), ("reserved_word2", c_uint), ("reserved", c_uint64 * 31)]
 
 
 class Portal(Structure):
@@ -44,7 +44,8 @@ class Params(Structure):
                 ("data_digest", c_bool), ("initial_r2t", c_bool), ("immediate_data", c_bool),
                 ("max_recv_data_segment_length", c_uint32), ("max_send_data_segment_length", c_uint32),
                 ("max_burst_length", c_uint32), ("first_burst_length", c_uint32), ("max_outstanding_r2t", c_uint32),
-                ("error_recovery_level", c_uint32), ("tpgt", c_int), ("reserved", c_uint64 * 16)]
+                ("error_recovery_level", c_uint32), ("tpgt", c_int),
+                ("connections", c_uint32), ("max_connections", c_uint32), ("reserved", c_uint64 * 15)]
 
 
 class Io(Structure):

@@ -213,6 +213,9 @@ xtime ini_deadline(const struct ini_session *s);
 /* ini_expire handles every deadline up to now. */
 void ini_expire(struct ini_session *s, xtime now);
 
+/* ini_is_up returns whether requests may be sent: the leading login has ended, and
+ * the session is not about to end. */
+bool ini_is_up(const struct ini_session *s);
 /* ini_in_flight counts the commands that were sent and not answered. */
 unsigned ini_in_flight(const struct ini_session *s);
 

@@ -166,3 +166,8 @@ unsigned ini_in_flight(const struct ini_session *s)
 {
 	return s->in_flight;
 }
+
+bool ini_is_up(const struct ini_session *s)
+{
+	return ini_is_full_feature(s);
+}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * connect.c: the connections of a session, from the first byte to the last. A
- * session has one connection at a time; after its end another one may follow:
- * where a redirection leads, by another transport of transport=auto, or to log in
- * again after a loss.
+ * connect.c: the connections of a session, from the first byte to the last. The
+ * leading connection comes first; after its login further connections join it, one
+ * after the other, as many as the URL asks for and the target grants. After the end
+ * of all connections the session may begin again: where a redirection leads, by
+ * another transport of transport=auto, or to log in again after a loss.
  */
 #include <string.h>
 
@@ -40,6 +41,10 @@ static void session_up(struct iser_session *s)
 
 /* ---- up-calls of the initiator role ---- */
 
+static void begin_join(struct iser_session *s);
+static void join_next(struct iser_session *s);
+static void end_join(struct iser_session *s, const char *why);
+
 static void on_probed(struct ini_request *r, int err,
 		      const struct dm_control *rsp)
 {
@@ -48,7 +53,7 @@ static void on_probed(struct ini_request *r, int err,
 
 	(void)rsp;
 	if (!err) {
-		session_up(s);
+		begin_join(s);
 		return;
 	}
 	s->err =
@@ -85,8 +90,31 @@ static void on_logged_in(void *arg, int err)
 		   ini_params(s->ini)->rdma_extensions) {
 		probe_rdma(s);
 	} else {
-		session_up(s);
+		begin_join(s);
 	}
+}
+
+static void on_joined(void *arg, struct ini_conn *c, int err)
+{
+	struct iser_session *s = arg;
+	const struct iscsi_login_failure *f = ini_conn_failure(c);
+
+	if (err && !ini_is_up(s->ini)) { /* on_stream_closed follows */
+		if (!s->err)
+			s->err = lib_fail(s->ctx, lib_error(err),
+					  "login of connection %u to %s at "
+					  "%s:%u failed: %s",
+					  s->join.count, s->url.target,
+					  s->url.host, s->url.port,
+					  f->text[0] ? f->text : err_str(err));
+		return;
+	}
+	if (err) {
+		end_join(s, f->text[0] ? f->text : err_str(err));
+		return;
+	}
+	s->conns[s->join.count - 1].is_up = true;
+	join_next(s);
 }
 
 static void on_closed(void *arg, int err)
@@ -127,12 +155,20 @@ static void on_timer(struct io_timer *t)
 
 /* ---- the end of a connection ---- */
 
-static void free_conn(struct iser_session *s)
+static void free_net(struct lib_conn *c)
+{
+	ini_conn_free(c->role);
+	net_conn_free(c->net);
+	c->role = NULL;
+	c->net = NULL;
+	c->is_up = false;
+}
+
+/* Frees the role after its last connection. */
+static void free_role(struct iser_session *s)
 {
 	ini_free(s->ini);
-	net_conn_free(s->net);
 	s->ini = NULL;
-	s->net = NULL;
 	/* the unit of the next connection may be of another type */
 	s->typed.is_known = false;
 }
@@ -147,33 +183,59 @@ static bool connect_elsewhere(struct iser_session *s)
 
 static void on_stream_closed(void *arg, int err)
 {
-	struct iser_session *s = arg;
+	struct lib_conn *c = arg;
+	struct iser_session *s = c->session;
 
 	(void)err; /* on_closed has it */
-	lib_session_add_stats(&s->past_stats, s->net);
-	lib_reconnect_lost(s);
+	lib_session_add_stats(&s->past_stats, c->net);
+	lib_reconnect_lost(s, c);
+	free_net(c);
+	if (lib_session_has_conn(s))
+		return; /* the role ends them, or the session goes on */
+	lib_session_cancel_connectors(s);
 	io_timer_clear(s->ctx->loop, &s->timer);
 	io_defer_cancel(&s->rearm);
-	free_conn(s);
+	free_role(s);
 	if (!connect_elsewhere(s))
 		end_attempt(s);
 }
 
+void lib_session_cancel_connectors(struct iser_session *s)
+{
+	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++) {
+		struct lib_conn *c = &s->conns[i];
+
+		if (c->connector)
+			net_connect_cancel(c->connector);
+		c->connector = NULL;
+	}
+}
+
 /* ---- the begin of a connection ---- */
 
-static int on_opened(void *arg, struct dm_conn *dm)
+static int open_leading(struct iser_session *s, struct dm_conn *dm)
 {
-	struct iser_session *s = arg;
 	struct ini_config cfg;
 
 	lib_login_fill(s, &cfg, dm);
 	cfg.logged_in = on_logged_in;
+	cfg.joined = on_joined;
 	cfg.closed = on_closed;
 	cfg.async = on_async;
 	cfg.rearm = on_rearm;
 	cfg.arg = s;
 	s->ini = ini_new(&cfg, dm);
 	return s->ini ? 0 : ERR_NOMEM;
+}
+
+static int on_opened(void *arg, struct dm_conn *dm)
+{
+	struct lib_conn *c = arg;
+
+	if (c->cid == 0)
+		return open_leading(c->session, dm);
+	c->role = ini_conn_new(c->session->ini, dm, c->cid);
+	return c->role ? 0 : ERR_NOMEM;
 }
 
 static const struct net_conn_ops conn_ops = {
@@ -186,48 +248,64 @@ static void begin_login_state(struct iser_session *s)
 	if (s->state != SESSION_AWAY)
 		lib_session_go(s, SESSION_LOGIN);
 	s->login.answered = false;
+	s->login.rdma_failed = false;
+	s->join = (struct lib_join){ .count = 1 };
+}
+
+/* Begins the login on c->net. Returns an enum iser_error; then nothing of c is
+ * left. */
+static int start_conn(struct lib_conn *c)
+{
+	struct iser_session *s = c->session;
+	xtime now = io_now(s->ctx->loop);
+	struct ini_conn *role;
+	int err = c->net ? net_conn_start(c->net, &conn_ops, c) : ERR_NOMEM;
+
+	if (err) {
+		free_net(c);
+		if (c->cid == 0)
+			free_role(s);
+		return err == ERR_NOMEM ? ISER_E_NOMEM : ISER_E_SYSTEM;
+	}
+	role = c->role;
+	c->role = NULL; /* frees itself from now on */
+	if (role)
+		ini_conn_start(role, now);
+	else
+		ini_start(s->ini, now);
+	return 0;
 }
 
 /* Makes the connection on a socket, which it owns whatever it returns. */
-static int make_conn(struct iser_session *s, int fd)
+static int make_conn(struct lib_conn *c, int fd)
 {
 	struct net_conn_config cfg;
 
-	lib_login_fill_conn(s, &cfg);
-	s->login.rdma_failed = false;
-	s->net = net_conn_new(s->ctx->loop, fd, &cfg);
-	if (!s->net)
-		return ISER_E_NOMEM;
-	if (net_conn_start(s->net, &conn_ops, s))
-		return ISER_E_SYSTEM;
-	return 0;
+	lib_login_fill_conn(c->session, &cfg);
+	c->net = net_conn_new(c->session->ctx->loop, fd, &cfg);
+	return start_conn(c);
 }
 
-int lib_session_adopt(struct iser_session *s, struct verbs_conn *vc)
+/* The same on a connection of an RDMA device. */
+static int make_device_conn(struct lib_conn *c, struct verbs_conn *vc)
 {
+	struct iser_context *ctx = c->session->ctx;
 	struct net_conn_config cfg;
 
-	begin_login_state(s);
-	lib_login_fill_conn(s, &cfg);
-	s->net = net_conn_new_verbs(s->ctx->loop, s->ctx->verbs, vc, &cfg);
-	if (!s->net) {
-		net_verbs_module(s->ctx->verbs)->free(vc);
-		return ISER_E_NOMEM;
-	}
-	if (net_conn_start(s->net, &conn_ops, s)) {
-		free_conn(s);
-		return ISER_E_NOMEM;
-	}
-	ini_start(s->ini, io_now(s->ctx->loop));
-	return 0;
+	lib_login_fill_conn(c->session, &cfg);
+	c->net = net_conn_new_verbs(ctx->loop, ctx->verbs, vc, &cfg);
+	if (!c->net)
+		net_verbs_module(ctx->verbs)->free(vc);
+	return start_conn(c);
 }
 
 static void on_connected(void *arg, int fd, const char *why)
 {
-	struct iser_session *s = arg;
+	struct lib_conn *c = arg;
+	struct iser_session *s = c->session;
 	int err;
 
-	s->connector = NULL;
+	c->connector = NULL;
 	if (fd < 0) {
 		s->err = lib_fail(s->ctx, ISER_E_CONNECT, "%s", why);
 		end_attempt(s);
@@ -235,49 +313,150 @@ static void on_connected(void *arg, int fd, const char *why)
 	}
 	begin_login_state(s);
 	lib_reconnect_reset_held(s);
-	err = make_conn(s, fd);
+	err = make_conn(c, fd);
 	if (err) {
-		free_conn(s);
 		s->err = lib_fail(s->ctx, err, "connection to %s:%u: %s",
 				  s->url.host, s->url.port, iser_strerror(err));
 		end_attempt(s);
-		return;
 	}
-	ini_start(s->ini, io_now(s->ctx->loop));
 }
 
-static int connect_device(struct iser_session *s)
+/* Connects to an RDMA device. Returns an enum iser_error, with iser_message. */
+static int connect_device(struct iser_session *s, const char *host,
+			  uint16_t port, struct verbs_conn **vc)
 {
 	struct net_addr a = { .len = 0 };
-	struct verbs_conn *vc;
 	int err = lib_verbs_open(s->ctx);
 
 	if (!err)
-		err = lib_verbs_resolve(s->ctx, s->url.host, s->url.port, &a);
+		err = lib_verbs_resolve(s->ctx, host, port, &a);
 	if (err)
 		return err;
-	vc = net_verbs_connect(s->ctx->verbs, &a, &err);
-	if (!vc)
-		return lib_fail(s->ctx, ISER_E_CONNECT,
-				"RDMA connection to %s:%u: %s", s->url.host,
-				s->url.port, strerror(-err));
-	if (lib_session_adopt(s, vc))
+	*vc = net_verbs_connect(s->ctx->verbs, &a, &err);
+	if (*vc)
+		return 0;
+	return lib_fail(s->ctx, ISER_E_CONNECT, "RDMA connection to %s:%u: %s",
+			host, port, strerror(-err));
+}
+
+static bool uses_device(const struct iser_session *s)
+{
+	return s->login.way == LIB_RDMA && !strcmp(s->url.rcap, "verbs");
+}
+
+static int connect_leading_device(struct iser_session *s)
+{
+	struct verbs_conn *vc;
+	int err = connect_device(s, s->url.host, s->url.port, &vc);
+
+	if (err)
+		return err;
+	begin_login_state(s);
+	if (make_device_conn(&s->conns[0], vc))
 		return lib_fail(s->ctx, ISER_E_NOMEM, "out of memory");
 	return 0;
 }
 
 int lib_session_connect(struct iser_session *s)
 {
-	if (s->login.way == LIB_RDMA && !strcmp(s->url.rcap, "verbs")) {
-		s->err = connect_device(s);
+	struct lib_conn *c = &s->conns[0];
+
+	if (uses_device(s)) {
+		s->err = connect_leading_device(s);
 		return s->err;
 	}
-	s->connector =
+	c->connector =
 		net_connect(s->ctx->loop, s->url.host, s->url.port,
-			    io_now_exact() + CONNECT_TIME, on_connected, s);
-	if (!s->connector)
+			    io_now_exact() + CONNECT_TIME, on_connected, c);
+	if (!c->connector)
 		s->err = lib_fail(s->ctx, ISER_E_NOMEM, "out of memory");
-	return s->connector ? 0 : s->err;
+	return c->connector ? 0 : s->err;
+}
+
+/* ---- further connections (RFC 7143 §4.2.2, §6.3.1) ---- */
+
+/* The session has the connections that it can have. why: there is a reason that it
+ * has fewer than were granted; or NULL. */
+static void end_join(struct iser_session *s, const char *why)
+{
+	if (s->join.is_over || !s->ini || !ini_is_up(s->ini))
+		return; /* the session ends; on_stream_closed follows */
+	s->join.is_over = true;
+	if (why)
+		trace_emit(&s->ctx->trace, TRACE_LOGIN_FAILED,
+			   "connection %u of the session to %s: %s; the "
+			   "session goes on with %u",
+			   s->join.count, s->url.target, why,
+			   s->join.count - 1);
+	session_up(s);
+}
+
+static void on_further_connected(void *arg, int fd, const char *why)
+{
+	struct lib_conn *c = arg;
+	int err;
+
+	c->connector = NULL;
+	if (fd < 0) {
+		end_join(c->session, why);
+		return;
+	}
+	err = make_conn(c, fd);
+	if (err)
+		end_join(c->session, iser_strerror(err));
+}
+
+/* Begins the next connection. Returns NULL, or why that failed. */
+static const char *connect_further(struct iser_session *s, struct lib_conn *c)
+{
+	struct verbs_conn *vc;
+	int err = 0;
+
+	if (uses_device(s)) {
+		err = connect_device(s, s->join.host, s->join.port, &vc);
+		if (!err)
+			err = make_device_conn(c, vc);
+		return err ? iser_strerror(err) : NULL;
+	}
+	c->connector = net_connect(s->ctx->loop, s->join.host, s->join.port,
+				   io_now_exact() + CONNECT_TIME,
+				   on_further_connected, c);
+	return c->connector ? NULL : "out of memory";
+}
+
+static void join_next(struct iser_session *s)
+{
+	unsigned granted = MIN(MAX(s->url.connections, 1u),
+			       ini_params(s->ini)->max_connections);
+	const char *why;
+
+	if (s->state == SESSION_CLOSING)
+		return;
+	if (s->join.count >= MIN(granted, (unsigned)LIB_CONNECTIONS_MAX)) {
+		end_join(s, NULL);
+		return;
+	}
+	why = connect_further(s, &s->conns[s->join.count++]);
+	if (why)
+		end_join(s, why);
+}
+
+/* The leading connection is ready. */
+static void begin_join(struct iser_session *s)
+{
+	struct net_addr local = { .len = 0 }, peer = { .len = 0 };
+	char text[NET_ADDR_STR];
+
+	s->login.answered = true; /* no other transport is tried */
+	s->conns[0].is_up = true;
+	net_conn_addresses(s->conns[0].net, &local, &peer);
+	net_addr_str(&peer, text);
+	if (!net_addr_port(&peer) ||
+	    lib_parse_address(text, s->join.host, &s->join.port)) {
+		strcpy(s->join.host, s->url.host);
+		s->join.port = s->url.port;
+	}
+	join_next(s);
 }
 
 /* Fires when it is time to log in again. */
@@ -293,6 +472,10 @@ static void on_reconnect_timer(struct io_timer *t)
 
 void lib_session_init_conn(struct iser_session *s)
 {
+	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++) {
+		s->conns[i].session = s;
+		s->conns[i].cid = (uint16_t)i;
+	}
 	s->timer.fire = on_timer;
 	s->rearm.run = set_timer;
 	list_init(&s->rearm.link);

@@ -40,11 +40,12 @@
 #include "iser/iser.h"
 #include "net/conn.h"
 
-#define DEFAULT_DEPTH	128
-#define DEFAULT_TIMEOUT 0
-#define DEFAULT_RETRY	30
-#define CONNECT_TIME	(15 * XTIME_S)
-#define DEFAULT_PORT	3260
+#define DEFAULT_DEPTH	    128
+#define DEFAULT_TIMEOUT	    0
+#define DEFAULT_RETRY	    30
+#define CONNECT_TIME	    (15 * XTIME_S)
+#define DEFAULT_PORT	    3260
+#define LIB_CONNECTIONS_MAX 16
 /* The largest transfer over iSER, that of the Linux initiator. tgt drops the
  * connection of an initiator that asks for more, and its Block Limits page has no
  * limit. */
@@ -131,12 +132,12 @@ struct lib_retry {
 
 /* How a lost session logs in again; reconnect.c's. */
 struct lib_reconnect {
-	unsigned attempts;     /* since a command was answered */
-	unsigned count;	       /* successful logins after a loss */
-	unsigned time2wait;    /* seconds, of the last login */
-	bool leaving;	       /* the target asked for a logout */
-	int held;	       /* socket of the lost connection, or -1 */
-	struct io_timer timer; /* set here, fires in connect.c */
+	unsigned attempts;	       /* since a command was answered */
+	unsigned count;		       /* successful logins after a loss */
+	unsigned time2wait;	       /* seconds, of the last login */
+	bool leaving;		       /* the target asked for a logout */
+	int held[LIB_CONNECTIONS_MAX]; /* sockets of lost connections, or -1 */
+	struct io_timer timer;	       /* set here, fires in connect.c */
 	struct lib_task *redo, **redo_tail; /* issued again after the login */
 };
 
@@ -170,16 +171,35 @@ struct lib_login {
 	uint8_t isid[6]; /* the same in each login (RFC 7143 §6.3.5) */
 };
 
+/* A connection of a session; connect.c's. */
+struct lib_conn {
+	struct iser_session *session;
+	uint16_t cid;
+	struct net_connector *connector; /* NULL: none */
+	struct net_conn *net;		 /* NULL: none */
+	struct ini_conn *role; /* a further connection before its login */
+	bool is_up;	       /* its login has ended well */
+};
+
+/* How the further connections of a session are added, one after the other;
+ * connect.c's. */
+struct lib_join {
+	unsigned count; /* connections that were begun, with the leading one */
+	bool is_over;	/* the session has its connections */
+	char host[256]; /* numeric: the peer of the leading connection, because */
+	uint16_t port; /* a name may lead to another portal group */
+};
+
 struct iser_session {
 	struct iser_context *ctx;
 	struct list link;
 	struct iser_url url;
 	enum session_state state;
 	int err; /* enum iser_error; the reason in SESSION_DOWN */
-	/* the connection; connect.c's. NULL when there is none */
-	struct net_connector *connector;
-	struct net_conn *net;
-	struct ini_session *ini;	  /* not without net */
+	/* the connections, by CID; the first is the leading one */
+	struct lib_conn conns[LIB_CONNECTIONS_MAX];
+	struct lib_join join;
+	struct ini_session *ini;	  /* not without one of them */
 	struct io_timer timer;		  /* deadlines of ini */
 	struct io_defer rearm;		  /* sets timer at the end of a turn */
 	struct net_conn_stats past_stats; /* of the connections before */
@@ -226,6 +246,11 @@ int lib_wait(struct iser_context *ctx, const bool *flag);
 void lib_session_go(struct iser_session *s, enum session_state next);
 /* lib_session_may_go returns whether the table has this change. */
 bool lib_session_may_go(enum session_state from, enum session_state to);
+/* lib_session_has_conn returns whether a connection exists, which may have ended or
+ * be in its login. */
+bool lib_session_has_conn(const struct iser_session *s);
+/* lib_session_is_connecting returns whether a connection is being established. */
+bool lib_session_is_connecting(const struct iser_session *s);
 /* lib_session_add_stats adds the counters of c to sum. */
 void lib_session_add_stats(struct net_conn_stats *sum,
 			   const struct net_conn *c);
@@ -344,8 +369,8 @@ bool lib_reconnect_next(struct iser_session *s);
 void lib_reconnect_begin(struct iser_session *s);
 /* lib_reconnect_lost is called before net_conn_free, and keeps the socket of a
  * connection that was lost ... */
-void lib_reconnect_lost(struct iser_session *s);
-/* ... until lib_reconnect_reset_held resets it, before the first byte of the
+void lib_reconnect_lost(struct iser_session *s, struct lib_conn *c);
+/* ... until lib_reconnect_reset_held resets all of them, before the first byte of the
  * next connection. */
 void lib_reconnect_reset_held(struct iser_session *s);
 /* lib_reconnect_logged_in brings the session up and issues the commands that
@@ -392,10 +417,8 @@ bool lib_login_fall_back(struct iser_session *s);
 /* lib_session_connect begins a connection to the place in s->url. Returns an
  * enum iser_error, also in s->err. */
 int lib_session_connect(struct iser_session *s);
-/* lib_session_adopt logs in over a connection of an RDMA device, which it owns
- * whatever it returns. Returns an enum iser_error. */
-struct verbs_conn;
-int lib_session_adopt(struct iser_session *s, struct verbs_conn *vc);
+/* lib_session_cancel_connectors ends the connections that are being established. */
+void lib_session_cancel_connectors(struct iser_session *s);
 /* lib_session_init_conn prepares the timers of a new session. */
 void lib_session_init_conn(struct iser_session *s);
 

@@ -205,6 +205,7 @@ void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 	set_digests(l, u->header_digest, u->data_digest);
 	fill_chap(s, l);
 	l->random = io_random;
+	l->want.max_connections = (uint16_t)MAX(u->connections, 1u);
 	if (u->reconnect) /* the target chooses the shortest wait (§13.15) */
 		l->want.default_time2wait = 0;
 	if (wants_iser(s))

@@ -183,24 +183,28 @@ static void fail_waiting(struct iser_session *s)
  * completes. So the old socket stays open until the new connection is
  * established, and is then reset before the login.
  */
-void lib_reconnect_lost(struct iser_session *s)
+void lib_reconnect_lost(struct iser_session *s, struct lib_conn *c)
 {
-	int fd = net_conn_held(s->net);
+	int fd = net_conn_held(c->net);
+	int *held = &s->reconnect.held[c - s->conns];
 
 	if (fd < 0)
 		return;
-	if (s->state != SESSION_UP && s->state != SESSION_AWAY) {
+	if ((c != s->conns && !c->is_up) ||
+	    (s->state != SESSION_UP && s->state != SESSION_AWAY)) {
 		close(fd); /* not lost: this side ended the connection */
 		return;
 	}
-	net_reset(s->reconnect.held);
-	s->reconnect.held = fd;
+	net_reset(*held);
+	*held = fd;
 }
 
 void lib_reconnect_reset_held(struct iser_session *s)
 {
-	net_reset(s->reconnect.held);
-	s->reconnect.held = -1;
+	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++) {
+		net_reset(s->reconnect.held[i]);
+		s->reconnect.held[i] = -1;
+	}
 }
 
 bool lib_reconnect_next(struct iser_session *s)
@@ -287,14 +291,15 @@ void lib_reconnect_init(struct iser_session *s,
 			void (*fire)(struct io_timer *t))
 {
 	s->reconnect.redo_tail = &s->reconnect.redo;
-	s->reconnect.held = -1;
+	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++)
+		s->reconnect.held[i] = -1;
 	s->reconnect.timer.fire = fire;
 }
 
 void lib_reconnect_fini(struct iser_session *s)
 {
 	io_timer_clear(s->ctx->loop, &s->reconnect.timer);
-	net_reset(s->reconnect.held);
+	lib_reconnect_reset_held(s);
 	if (!s->err)
 		s->err = ISER_E_CLOSED;
 	fail_waiting(s);

@@ -20,9 +20,7 @@ static void begin_disconnect(struct iser_session *s)
 {
 	/* the caller frees what the callback would use */
 	s->connected = NULL;
-	if (s->connector)
-		net_connect_cancel(s->connector);
-	s->connector = NULL;
+	lib_session_cancel_connectors(s);
 	lib_session_go(s, SESSION_CLOSING);
 	if (s->ini)
 		ini_logout(s->ini, io_now_exact());
@@ -47,7 +45,7 @@ static void on_ending(struct io_defer *d)
 {
 	struct iser_session *s = container_of(d, struct iser_session, ending);
 
-	if (!s->net)
+	if (!lib_session_has_conn(s))
 		end_session(s);
 }
 
@@ -148,7 +146,7 @@ void iser_disconnect(struct iser_session *s)
 		begin_disconnect(s);
 	s->disconnected = NULL;
 	/* bounded: by the timeouts of the role for logout and login */
-	while (s->net && !iser_service(s->ctx, -1))
+	while (lib_session_has_conn(s) && !iser_service(s->ctx, -1))
 		;
 	end_session(s);
 }
@@ -162,7 +160,7 @@ void iser_disconnect_start(struct iser_session *s, void (*done)(void *arg),
 	s->disconnected = done;
 	s->disconnected_arg = arg;
 	begin_disconnect(s);
-	if (!s->net)
+	if (!lib_session_has_conn(s))
 		io_loop_defer(s->ctx->loop, &s->ending);
 }
 

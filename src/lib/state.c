@@ -28,22 +28,42 @@ bool lib_session_may_go(enum session_state from, enum session_state to)
 	return session_may_go[from] & BIT(to);
 }
 
+bool lib_session_has_conn(const struct iser_session *s)
+{
+	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++)
+		if (s->conns[i].net)
+			return true;
+	return false;
+}
+
+bool lib_session_is_connecting(const struct iser_session *s)
+{
+	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++)
+		if (s->conns[i].connector)
+			return true;
+	return false;
+}
+
 /* Returns whether the members have the values that they must have when a
  * session enters its state. */
 static bool session_is_sane(const struct iser_session *s)
 {
+	bool connected = lib_session_has_conn(s);
+
+	if (lib_session_is_connecting(s))
+		return false;
 	switch (s->state) {
 	case SESSION_CONNECTING:
 	case SESSION_LOGIN: /* the connection is made next */
-		return !s->connector && !s->net && !s->ini;
+		return !connected && !s->ini;
 	case SESSION_UP:
-		return !s->connector && s->net && s->ini && !s->err;
+		return connected && s->ini && !s->err;
 	case SESSION_AWAY:
-		return !s->connector && (s->net || !s->ini);
+		return connected || !s->ini;
 	case SESSION_CLOSING:
-		return !s->connector;
+		return true;
 	case SESSION_DOWN:
-		return !s->connector && !s->net && !s->ini && s->err;
+		return !connected && !s->ini && s->err;
 	}
 	return false;
 }
@@ -77,9 +97,12 @@ void iser_get_params(const struct iser_session *s, struct iser_params *p)
 	p->rules = "";
 	if (!s->ini)
 		return;
+	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++) {
+		if (s->conns[i].net && p->connections++ == 0)
+			p->kind = net_conn_kind(s->conns[i].net);
+	}
 	k = ini_params(s->ini);
 	p->transport = ini_transport(s->ini);
-	p->kind = net_conn_kind(s->net);
 	p->rules = strcmp(p->transport, "iser") ? "" : s->login.rules;
 	p->header_digest = k->header_digest;
 	p->data_digest = k->data_digest;
@@ -91,6 +114,7 @@ void iser_get_params(const struct iser_session *s, struct iser_params *p)
 	p->first_burst_length = k->first_burst_length;
 	p->max_outstanding_r2t = k->max_outstanding_r2t;
 	p->error_recovery_level = k->error_recovery_level;
+	p->max_connections = k->max_connections;
 	p->tpgt = ini_tpgt(s->ini);
 }
 
@@ -110,8 +134,9 @@ void iser_get_counters(const struct iser_session *s, struct iser_counters *c)
 {
 	struct net_conn_stats st = s->past_stats;
 
-	if (s->net)
-		lib_session_add_stats(&st, s->net);
+	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++)
+		if (s->conns[i].net)
+			lib_session_add_stats(&st, s->conns[i].net);
 	*c = (struct iser_counters){ .rx_bytes = st.net.rx_bytes,
 				     .tx_bytes = st.net.tx_bytes,
 				     .rx_calls = st.net.rx_calls,

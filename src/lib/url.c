@@ -182,6 +182,16 @@ static int take_rdma_key(const struct parse *p, const char *key, const char *v)
 			 "iscsi|iser|auto", "transport is tcp, iser or auto");
 }
 
+static int take_connections(const struct parse *p, const char *v)
+{
+	int err = take_number(p, v, LIB_CONNECTIONS_MAX, &p->url->connections,
+			      "connections, 1 to 16");
+
+	if (!err && !p->url->connections)
+		err = fail_parse(p, "connections, 1 to 16", v);
+	return err;
+}
+
 static int take_key(const struct parse *p, const char *key, const char *v)
 {
 	struct iser_url *u = p->url;
@@ -204,6 +214,8 @@ static int take_key(const struct parse *p, const char *key, const char *v)
 		return take_number(p, v, 86400, &u->retry, "retry");
 	if (!strcmp(key, "priority"))
 		return take_number(p, v, 15, &u->priority, "priority");
+	if (!strcmp(key, "connections"))
+		return take_connections(p, v);
 	if (!strcmp(key, "target_user"))
 		return take_value(p, u->target_user, sizeof(u->target_user), v);
 	if (!strcmp(key, "target_password"))
@@ -394,6 +406,7 @@ void lib_default_url(struct iser_url *url)
 	url->depth = DEFAULT_DEPTH;
 	url->timeout = DEFAULT_TIMEOUT;
 	url->retry = DEFAULT_RETRY;
+	url->connections = 1;
 }
 
 int iser_url_parse(struct iser_url *url, const char *text, bool discovery,

@@ -246,7 +246,7 @@ static json_t *params_json(struct iser_session *s)
 
 	iser_get_params(s, &p);
 	return json_pack(
-		"{s:s,s:s,s:s,s:s,s:s,s:b,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
+		"{s:s,s:s,s:s,s:s,s:s,s:b,s:b,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i,s:i}",
 		"transport", p.transport, "kind", p.kind, "rules", p.rules,
 		"HeaderDigest", p.header_digest ? "CRC32C" : "None",
 		"DataDigest", p.data_digest ? "CRC32C" : "None", "InitialR2T",
@@ -256,7 +256,9 @@ static json_t *params_json(struct iser_session *s)
 		"MaxBurstLength", (int)p.max_burst_length, "FirstBurstLength",
 		(int)p.first_burst_length, "MaxOutstandingR2T",
 		(int)p.max_outstanding_r2t, "ErrorRecoveryLevel",
-		(int)p.error_recovery_level, "TargetPortalGroupTag", p.tpgt);
+		(int)p.error_recovery_level, "TargetPortalGroupTag", p.tpgt,
+		"MaxConnections", (int)p.max_connections, "connections",
+		(int)p.connections);
 }
 
 #define VPD_PAGES 0x00

@@ -38,8 +38,8 @@ static void print_usage(FILE *to)
 	      "[?KEY=VALUE...],\n"
 	      "keys: initiator, header_digest, data_digest, timeout, depth, "
 	      "priority,\n"
-	      "reconnect, retry, transport, start, compat, rcap, target_user,\n"
-	      "target_password.\n"
+	      "connections, reconnect, retry, transport, start, compat, rcap,\n"
+	      "target_user, target_password.\n"
 	      "iser://... stands for transport=iser.\n\n",
 	      to);
 	usage_exits(to, exits, ARRAY_LEN(exits));

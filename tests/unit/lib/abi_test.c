@@ -50,10 +50,12 @@ static void test_layout(void **state)
 		AT(iser_url, initiator, 1224),
 		AT(iser_url, timeout, 1480),
 		AT(iser_url, priority, 1496),
-		AT(iser_url, reserved, 1504),
+		AT(iser_url, connections, 1504),
+		AT(iser_url, reserved, 1512),
 		SIZE(iser_params, 184),
 		AT(iser_params, tpgt, 52),
-		AT(iser_params, reserved, 56),
+		AT(iser_params, connections, 56),
+		AT(iser_params, reserved, 64),
 		SIZE(iser_counters, 176),
 		AT(iser_counters, reserved, 48),
 		SIZE(iser_io, 488),
@@ -133,7 +135,7 @@ static void test_reserved_url(void **state)
 					"iscsi://127.0.0.1:1/iqn.2026-01.a/0",
 					false, why, sizeof(why)),
 			 0);
-	u.reserved[31] = 1;
+	u.reserved[30] = 1;
 	assert_null(iser_connect(ctx, &u, &err));
 	assert_int_equal(err, ISER_E_INVALID);
 	assert_non_null(strstr(iser_message(ctx), "reserved"));

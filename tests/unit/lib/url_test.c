@@ -20,7 +20,8 @@ static void test_url_whole(void **state)
 	assert_int_equal(
 		parse("iscsi://joe%secret@[fe80::1]:3261/iqn.2026-01."
 		      "a:t/7?header_digest=crc32c&data_digest=none&"
-		      "timeout=9&depth=64&reconnect=7&retry=8&priority=3&initiator=iqn.b",
+		      "timeout=9&depth=64&reconnect=7&retry=8&priority=3&"
+		      "connections=4&initiator=iqn.b",
 		      false),
 		0);
 	assert_string_equal(u.user, "joe");
@@ -36,6 +37,7 @@ static void test_url_whole(void **state)
 	assert_int_equal(u.reconnect, 7);
 	assert_int_equal(u.retry, 8);
 	assert_int_equal(u.priority, 3);
+	assert_int_equal(u.connections, 4);
 	assert_string_equal(u.initiator, "iqn.b");
 }
 
@@ -45,6 +47,7 @@ static void test_url_defaults(void **state)
 	assert_int_equal(parse("iscsi://h/t/0", false), 0);
 	assert_int_equal(u.port, 3260);
 	assert_int_equal(u.timeout, 0);
+	assert_int_equal(u.connections, 1);
 	assert_string_equal(u.user, "");
 	assert_int_equal(parse("h", true), 0);
 	assert_int_equal(u.lun, -1);
@@ -78,6 +81,8 @@ static void test_url_bad_ones_say_why(void **state)
 		"iscsi://h/t/0?depth=5000",
 		"iscsi://h/t/0?reconnect=1001",
 		"iscsi://h/t/0?priority=16",
+		"iscsi://h/t/0?connections=0",
+		"iscsi://h/t/0?connections=17",
 		"iscsi://h/t/0?reconnect=-1",
 		"iscsi://h/t/0?retry=86401",
 		"iscsi://h/t/0?target_user=t&target_password=q",
