@@ -541,6 +541,9 @@ struct dev_task {
 		uint32_t out, in;
 		/* the initiator expects data in both directions: refused */
 		bool both;
+		/* `in` does not change until dev_task_end: the backstore lends
+		 * no memory, which other commands write to */
+		bool keeps;
 	} edtl;
 	/* how much unsolicited data-out may come */
 	struct {

@@ -66,7 +66,7 @@ static void read_blocks(struct dev_task *t)
 	}
 	/* not from a removable medium: closing it frees memory that it has
 	 * lent */
-	if (t->lu->cfg.type != DEV_CD &&
+	if (t->lu->cfg.type != DEV_CD && !t->edtl.keeps &&
 	    !bs_lend(t->lu->bs, off, (size_t)wanted, &t->mem.iov[0])) {
 		read_done(t, 0);
 		return;

@@ -34,7 +34,7 @@ static bool is_lent(const struct dev_task *t, uint64_t len)
 {
 	struct iovec iov;
 
-	return !t->protect.type && !dev_is_cd(t->lu) &&
+	return !t->protect.type && !dev_is_cd(t->lu) && !t->edtl.keeps &&
 	       !bs_lend(t->lu->bs, t->lba << t->lu->block_shift, (size_t)len,
 			&iov);
 }
