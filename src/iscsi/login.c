@@ -37,6 +37,8 @@ struct iscsi_login_engine *iscsi_login_new(const struct iscsi_login_config *cfg)
 	if (cfg->role == ISCSI_INITIATOR) {
 		e->id = cfg->id;
 		e->neg.discovery = cfg->id.discovery;
+		if (cfg->id.discovery) /* RFC 7143 §7.4.1 */
+			e->neg.want.error_recovery_level = 0;
 		e->neg.leading = cfg->id.tsih == 0;
 	}
 	if (cfg->session)
