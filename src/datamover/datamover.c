@@ -173,6 +173,15 @@ void dm_resume(struct dm_conn *c, struct dm_task *t)
 		c->ops->resume(c, t);
 }
 
+int dm_snack(struct dm_conn *c, const struct iscsi_pdu *snack, uint32_t *next)
+{
+	assert(c->role == ISCSI_TARGET && c->retains);
+	*next = 0;
+	if (c->state >= DM_TERMINATING)
+		return 0; /* no answer reaches the initiator */
+	return c->ops->snack(c, snack, next);
+}
+
 void dm_progress(const struct dm_conn *c, struct dm_progress *p)
 {
 	c->ops->progress(c, p);

@@ -101,8 +101,8 @@ enum dm_completion {
 	DM_GET,
 	/* Target: the data of a Put_Data without response are sent. */
 	DM_PUT,
-	/* Target: the task's response is sent; the role owns task and buffers
-	 * again. */
+	/* Target: the task's response is sent, and acknowledged if
+	 * dm_conn.retains; the role owns task and buffers again. */
 	DM_RESPONSE_SENT,
 	/* Both roles: dm_deallocate_task_resources returned ERR_AGAIN, and the
 	 * task is released now. */
@@ -189,6 +189,8 @@ struct dm_ops {
 	int (*deallocate_task_resources)(struct dm_conn *c, struct dm_task *t);
 	void (*resume)(struct dm_conn *c, struct dm_task *t);
 	void (*progress)(const struct dm_conn *c, struct dm_progress *p);
+	int (*snack)(struct dm_conn *c, const struct iscsi_pdu *snack,
+		     uint32_t *next);
 };
 
 enum dm_state {
@@ -222,6 +224,11 @@ struct dm_conn {
 	uint32_t max_control_data;
 	enum dm_rdma rdma;
 	bool may_hold; /* dm_task.held has an effect */
+	/* Target, in full feature phase: every numbered PDU and all read data
+	 * are kept until the initiator acknowledges them by ExpStatSN, so that
+	 * a SNACK can ask for them (ErrorRecoveryLevel 1, RFC 7143 §11.16).
+	 * DM_RESPONSE_SENT comes then. */
+	bool retains;
 	/* set by dm_attach */
 	const struct dm_up_ops *up;
 	void *user;
@@ -260,8 +267,9 @@ int dm_send_control(struct dm_conn *c, struct dm_task *t,
 /*
  * Put_Data (§8.2), target: sends data as the read data of t, beginning at
  * byte offset of the command's buffer. data, its iovec array included, is
- * borrowed until DM_PUT (response NULL) or DM_RESPONSE_SENT. One call at a time
- * per task, else ERR_BUSY. data is empty only with a response.
+ * borrowed until DM_PUT (response NULL) or DM_RESPONSE_SENT; if dm_conn.retains,
+ * until DM_RESPONSE_SENT, and the bytes do not change (§11.16: exact replicas).
+ * One call at a time per task, else ERR_BUSY. data is empty only with a response.
  * response: the SCSI Response that ends the task (op, status, residuals,
  * statsn; the datamover takes itt from t). The last Data-In carries its status
  * if RFC 7143 §11.7.3 allows.
@@ -311,6 +319,16 @@ int dm_deallocate_task_resources(struct dm_conn *c, struct dm_task *t);
 /* dm_resume: t, which was `held`, has memory for its data in t->out now. A held
  * task may be deallocated without dm_resume. Not in RFC 5047. */
 void dm_resume(struct dm_conn *c, struct dm_task *t);
+
+/*
+ * dm_snack, target with dm_conn.retains: carries out a SNACK Request (RFC 7143
+ * §11.16). Returns 0, or why the role has to reject it: ERR_FORMAT: a field has a
+ * value that its type does not allow; ERR_NOT_FOUND: no task has this tag;
+ * ERR_RANGE: the PDUs were not sent, or were acknowledged, and *next is the next
+ * DataSN or R2TSN (§11.17.2); ERR_SEQUENCE: an invalid DataACK. A peer that asks
+ * for the same PDUs again and again is dropped. Not in RFC 5047.
+ */
+int dm_snack(struct dm_conn *c, const struct iscsi_pdu *snack, uint32_t *next);
 
 /* dm_progress stores the bytes transferred so far in *p. Not in RFC 5047. */
 void dm_progress(const struct dm_conn *c, struct dm_progress *p);

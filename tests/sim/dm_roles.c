@@ -305,6 +305,19 @@ static int target_login(struct fake_role *r, const struct iscsi_pdu *p)
 	return err;
 }
 
+/* Where the role of src/target sends a Reject, this one counts an error. */
+static void target_snack(struct fake_role *r, const struct iscsi_pdu *p)
+{
+	int err = dm_snack(r->dm, p, &r->snack_next);
+
+	r->snacks++;
+	if (!err)
+		return;
+	assert(!r->strict);
+	r->errors++;
+	r->last_error = err;
+}
+
 static int target_control(struct dm_conn *c, const struct dm_control *ctl,
 			  struct dm_task **task)
 {
@@ -324,6 +337,10 @@ static int target_control(struct dm_conn *c, const struct dm_control *ctl,
 	case ISCSI_TMF_REQUEST:
 		if (c->state == DM_FULL_FEATURE)
 			target_abort(r, p);
+		return 0;
+	case ISCSI_SNACK_REQUEST:
+		if (c->retains)
+			target_snack(r, p);
 		return 0;
 	default:
 		return ERR_PROTOCOL;

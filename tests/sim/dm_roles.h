@@ -60,6 +60,9 @@ struct fake_role {
 	/* counts of events */
 	unsigned finished, aborted, errors, terminated, logged_in;
 	int terminate_err, last_error;
+	/* target: SNACK Requests, and the number of the last one refused */
+	unsigned snacks;
+	uint32_t snack_next;
 	/* called at the end of each command of the initiator */
 	void (*done)(void *arg, struct fake_task *t);
 	void *arg;

@@ -121,6 +121,15 @@ static void progress(const struct dm_conn *dm, struct dm_progress *p)
 	p->out = c->bytes_out + c->qp->sent;
 }
 
+/* RFC 7145 §7.3.11: the role rejects a SNACK. */
+static int snack(struct dm_conn *dm, const struct iscsi_pdu *p, uint32_t *next)
+{
+	(void)dm;
+	(void)p;
+	(void)next;
+	return ERR_UNSUPPORTED;
+}
+
 static const struct dm_ops ops = {
 	.send_control = dmiser_send_control,
 	.put_data = dmiser_put_data,
@@ -133,6 +142,7 @@ static const struct dm_ops ops = {
 	.deallocate_task_resources = dealloc_task,
 	.resume = resume,
 	.progress = progress,
+	.snack = snack,
 };
 
 /* ---- the queue pair's up-calls ---- */

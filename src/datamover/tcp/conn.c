@@ -107,6 +107,8 @@ static int enable(struct dm_conn *dm, const struct dm_control *final_login)
 	c->rx_digest.header = c->params.header_digest;
 	c->rx_digest.data = c->params.data_digest;
 	c->full_feature = true;
+	c->recovery.on = c->params.error_recovery_level > 0;
+	dm->retains = c->recovery.on && dm->role == ISCSI_TARGET;
 	c->max_recv_dsl = c->params.max_recv_dsl;
 	c->max_send_dsl = c->params.max_send_dsl;
 	return 0;
@@ -139,6 +141,7 @@ static int dealloc_task(struct dm_conn *dm, struct dm_task *t)
 	struct dmtcp_task *p = tcp_task(t);
 
 	dmtcp_rx_forget(c, t);
+	dmtcp_resend_forget(c, t, NULL);
 	if (dm->role == ISCSI_TARGET)
 		dmtcp_get_abort(c, t);
 	else
@@ -183,6 +186,7 @@ static const struct dm_ops ops = {
 	.deallocate_task_resources = dealloc_task,
 	.resume = resume,
 	.progress = progress,
+	.snack = dmtcp_snack,
 };
 
 /* ---- calls of the driver ---- */
@@ -290,6 +294,8 @@ struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 	list_init(&c->dataq);
 	list_init(&c->r2tq);
 	list_init(&c->lates);
+	list_init(&c->recovery.unacked);
+	list_init(&c->recovery.resends);
 	return c;
 }
 

@@ -48,6 +48,37 @@ void dmtcp_spares_free(struct dmtcp_conn *c)
 	c->nspares = 0;
 }
 
+/* Retained PDUs count, too: a window of responses. */
+static size_t most_queued(const struct dmtcp_conn *c)
+{
+	return c->recovery.on ? 2 * c->cfg.max_queued_control
+			      : c->cfg.max_queued_control;
+}
+
+static void fill_control(struct dmtcp_control *q, struct dm_task *t,
+			 const struct iscsi_pdu *pdu)
+{
+	q->node.kind = TX_CONTROL;
+	q->task = t;
+	q->is_final_login = false;
+	q->retained = q->acked = q->resending = false;
+	q->staged = q->resent = 0;
+	q->pdu = *pdu;
+	q->ahs_len = pdu->ahs_len;
+}
+
+struct dmtcp_control *dmtcp_control_new(struct dmtcp_conn *c, struct dm_task *t,
+					const struct iscsi_pdu *pdu)
+{
+	struct dmtcp_control *q = new_control(c, 0);
+
+	if (!q)
+		return NULL;
+	fill_control(q, t, pdu);
+	c->queued_control += q->size;
+	return q;
+}
+
 int dmtcp_queue_control(struct dmtcp_conn *c, struct dm_task *t,
 			const struct dm_control *ctl, bool final_login)
 {
@@ -57,18 +88,15 @@ int dmtcp_queue_control(struct dmtcp_conn *c, struct dm_task *t,
 	if (ctl->pdu.dsl > c->max_send_dsl)
 		return ERR_TOO_LONG;
 	if (sizeof(*q) + MAX(bytes, (size_t)CONTROL_BYTES) >
-	    c->cfg.max_queued_control - c->queued_control) {
+	    most_queued(c) - c->queued_control) {
 		dmtcp_fail_conn(c, ERR_LIMIT); /* the peer does not read */
 		return ERR_LIMIT;
 	}
 	q = new_control(c, bytes);
 	if (!q)
 		return ERR_NOMEM;
-	q->node.kind = TX_CONTROL;
-	q->task = t;
+	fill_control(q, t, &ctl->pdu);
 	q->is_final_login = final_login;
-	q->pdu = ctl->pdu;
-	q->ahs_len = ctl->pdu.ahs_len;
 	if (ctl->pdu.ahs_len)
 		memcpy(q->bytes, ctl->ahs, ctl->pdu.ahs_len);
 	if (ctl->pdu.dsl)
@@ -90,12 +118,16 @@ static void begin_digests(struct dmtcp_conn *c)
 /* §11.4.8: ExpDataSN counts the Data-Ins of the task, but no R2Ts. */
 static void set_exp_datasn(struct dmtcp_control *q)
 {
-	q->pdu.rsp.exp_datasn =
-		q->pdu.rsp.response ? 0 : tcp_task(q->task)->t.datasn;
+	const struct target_task *tt = &tcp_task(q->task)->t;
+
+	q->pdu.rsp.exp_datasn = q->pdu.rsp.response ? 0 : tt->datasn;
+	q->pdu.rsp.snack_tag = tt->snack_tag; /* §11.4.4 */
 	tcp_task(q->task)->response = NULL;
 }
 
-bool dmtcp_stage_control(struct dmtcp_conn *c, struct dmtcp_control *q)
+/* Encodes q with the numbers of this moment; NULL: there is no room. */
+static struct stage_pdu *stage_control(struct dmtcp_conn *c,
+				       struct dmtcp_control *q)
 {
 	struct iovec iov = { q->bytes + q->ahs_len, q->pdu.dsl };
 	struct bufv data = bufv_of(&iov, 1);
@@ -103,23 +135,56 @@ bool dmtcp_stage_control(struct dmtcp_conn *c, struct dmtcp_control *q)
 	struct stage_pdu *p;
 
 	if (!dmtcp_stage_has_room(c, &data, 0))
-		return false;
+		return NULL;
 	dm_set_numbers(&c->dm, &q->pdu);
-	if (c->dm.role == ISCSI_TARGET && dmtcp_takes_statsn(&q->pdu))
-		c->tx_statsn = q->pdu.statsn + 1;
 	if (q->task)
 		set_exp_datasn(q);
 	iscsi_bhs_encode(&q->pdu, bhs);
 	p = dmtcp_stage_pdu(c, bhs, q->bytes, q->ahs_len, &data, 0, q->pdu.dsl,
 			    false);
 	p->control = q;
-	if (q->task) {
+	if (q->task)
 		dmtcp_stage_task(p, q->task);
+	return p;
+}
+
+bool dmtcp_stage_again(struct dmtcp_conn *c, struct dmtcp_control *q)
+{
+	if (!stage_control(c, q))
+		return false;
+	q->staged++;
+	return true;
+}
+
+static bool is_retained(const struct dmtcp_conn *c,
+			const struct dmtcp_control *q)
+{
+	return c->recovery.on && c->dm.role == ISCSI_TARGET &&
+	       dmtcp_takes_statsn(&q->pdu) && !q->is_final_login;
+}
+
+bool dmtcp_stage_control(struct dmtcp_conn *c, struct dmtcp_control *q)
+{
+	struct stage_pdu *p = stage_control(c, q);
+
+	if (!p)
+		return false;
+	list_del(&q->node.link);
+	if (c->dm.role == ISCSI_TARGET && dmtcp_takes_statsn(&q->pdu))
+		c->tx_statsn = q->pdu.statsn + 1;
+	if (is_retained(c, q)) { /* its task ends later: retain.c */
+		q->retained = true;
+		q->staged = 1;
+		list_push_back(&c->recovery.unacked, &q->node.link);
+		return true;
+	}
+	if (q->task) {
 		p->notify = true;
 		p->what = DM_RESPONSE_SENT;
 	}
-	list_del(&q->node.link);
 	if (q->is_final_login)
 		begin_digests(c);
+	if (q->is_final_login && c->recovery.on) /* a login is not recovered */
+		c->recovery.acked = c->tx_statsn;
 	return true;
 }

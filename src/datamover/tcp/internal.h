@@ -10,6 +10,9 @@
  *   tx_target.c     Data-In and R2T PDUs of put_data and get_data
  *   tx_initiator.c  SCSI Command and Data-Out PDUs
  *   control.c       control-type PDUs: queue, numbers, staging
+ *   retain.c        target: what was sent and is not acknowledged yet
+ *   resend.c        target: Data-Ins and responses that are sent again
+ *   snack.c         target: SNACK Requests
  *   stage.c         the stage: encoded PDUs as iovecs
  *   fate.c          what ends a connection
  * No two of these files call each other, directly or through others.
@@ -53,7 +56,14 @@ struct burst {
 	uint32_t off, end; /* target: still to receive; initiator: to send */
 	uint32_t datasn;   /* of the next Data-Out */
 	bool active;
-	bool announce; /* target: the R2T is still to be sent */
+	/* target */
+	bool announce;	/* the R2T is still to be sent */
+	bool again;	/* ... was sent, and is to be sent again (SNACK) */
+	uint8_t rounds; /* Recovery R2Ts for this range so far */
+	uint32_t start; /* offset in the R2T */
+	struct lost {
+		uint32_t from, to; /* lost bytes; none if from == to */
+	} lost;
 };
 
 enum unsolicited {
@@ -68,8 +78,11 @@ struct target_task {
 	uint32_t data_done; /* bytes of data staged */
 	uint32_t datasn;
 	bool putting;
-	bool has_status; /* the last Data-In carries the status below */
-	bool quiet;	 /* a SCSI Response follows: no DM_PUT */
+	bool has_status;  /* the last Data-In carries the status below */
+	bool quiet;	  /* a SCSI Response follows: no DM_PUT */
+	bool acked;	  /* the status is acknowledged (retain.c) */
+	bool mixed;	  /* PDUs from ack_sn on do not all hold seg bytes */
+	bool unsol_again; /* get_data of lost unsolicited data */
 	uint8_t status, resid_flags;
 	uint32_t resid, statsn;
 	/* unsolicited data */
@@ -82,6 +95,13 @@ struct target_task {
 	uint32_t r2tsn;
 	int data_err;	      /* the first error in the write data */
 	struct list r2t_link; /* dmtcp_conn.r2tq */
+	/* ErrorRecoveryLevel 1: retain.c, resend.c */
+	/* PDU ack_sn begins at byte ack_off of data; the PDUs before it are
+	 * acknowledged (DataACK), those from it on hold seg bytes each */
+	uint32_t ack_sn, ack_off, seg;
+	uint32_t resent; /* PDUs that SNACKs asked for */
+	uint32_t snack_tag;
+	struct lost unsol_lost;
 };
 
 struct initiator_task {
@@ -129,6 +149,10 @@ struct dmtcp_control {
 	};
 	struct dm_task *task; /* that this SCSI Response ends; or NULL */
 	bool is_final_login;  /* digests begin after this PDU */
+	/* retain.c: it stays on recovery.unacked after it was sent */
+	bool retained, acked, resending;
+	uint16_t staged; /* times in the stage, if retained */
+	uint16_t resent;
 	struct iscsi_pdu pdu;
 	size_t ahs_len, size; /* size: bytes allocated, for the limit */
 	uint8_t bytes[];      /* AHS, data */
@@ -170,6 +194,29 @@ struct stage {
 	size_t bytes;
 	uint8_t *copy; /* DIGEST_COPY_BYTES, or NULL */
 	size_t copied;
+};
+
+/* ---- recovery within the connection ---- */
+
+/* Data-Ins of a task, or one response, that a SNACK asked for. */
+struct dmtcp_resend {
+	struct list link; /* recovery.resends */
+	struct dm_task *task;
+	struct dmtcp_control *control; /* NULL: Data-Ins [sn, end) of task */
+	uint32_t sn, end;
+	uint32_t off; /* of sn, in the task's data */
+};
+
+/* ErrorRecoveryLevel 1 (RFC 7143 §7.1.5). */
+struct recovery {
+	bool on;
+	/* target: tx_node.link of each PDU with a StatSN that was staged and is
+	 * not acknowledged, in the order of StatSN: controls, and tasks whose
+	 * last Data-In had the status */
+	struct list unacked;
+	uint32_t acked; /* ExpStatSN of the initiator */
+	struct list resends;
+	unsigned nresends;
 };
 
 /* ---- the connection ---- */
@@ -214,6 +261,7 @@ struct solicited {
 	uint16_t *next_free;   /* the list of free slots, which ends with n */
 	uint32_t n, first_free;
 	uint32_t salt; /* of the last TTT */
+	struct dm_strays strays;
 };
 
 /* Which digests PDUs of one direction have. */
@@ -250,9 +298,9 @@ struct dmtcp_conn {
 	unsigned nspares;
 	uint32_t tx_statsn; /* target: follows the last StatSN sent */
 	uint32_t rx_statsn; /* initiator: the next StatSN expected */
+	struct recovery recovery;
 	struct stage *stage;
-	struct solicited gets;	 /* target */
-	struct dm_strays strays; /* target */
+	struct solicited gets; /* target */
 	struct dmtcp_stats stats;
 };
 
@@ -326,6 +374,44 @@ int dmtcp_queue_control(struct dmtcp_conn *c, struct dm_task *t,
 bool dmtcp_stage_control(struct dmtcp_conn *c, struct dmtcp_control *q);
 void dmtcp_control_free(struct dmtcp_conn *c, struct dmtcp_control *q);
 void dmtcp_spares_free(struct dmtcp_conn *c);
+/* dmtcp_stage_again stages q, which is retained, once more; false: there is no
+ * room. */
+bool dmtcp_stage_again(struct dmtcp_conn *c, struct dmtcp_control *q);
+/* dmtcp_control_new allocates a control PDU for the task's response; NULL: no
+ * memory. */
+struct dmtcp_control *dmtcp_control_new(struct dmtcp_conn *c, struct dm_task *t,
+					const struct iscsi_pdu *pdu);
+
+/* retain.c */
+/* dmtcp_acknowledge takes the ExpStatSN of a request, between two PDUs: tasks end
+ * (DM_RESPONSE_SENT) and responses are freed. */
+void dmtcp_acknowledge(struct dmtcp_conn *c, uint32_t expstatsn);
+/* dmtcp_retained_sent: the transport took one copy of q, which is retained. */
+void dmtcp_retained_sent(struct dmtcp_conn *c, struct dmtcp_control *q);
+/* dmtcp_ends_now returns, once, whether the status of t is acknowledged and none of
+ * its PDUs is in the stage. */
+bool dmtcp_ends_now(struct dm_task *t);
+/* dmtcp_retained_free frees everything that is retained. */
+void dmtcp_retained_free(struct dmtcp_conn *c);
+
+/* resend.c */
+/* dmtcp_may_resend counts n PDUs of t that are sent again; false: too many. */
+bool dmtcp_may_resend(struct dm_task *t, uint32_t n);
+/* dmtcp_resend_data queues the Data-Ins [sn, end) of t; dmtcp_resend_control queues
+ * q, which is retained. ERR_NOMEM; ERR_LIMIT: they were sent again too often. */
+int dmtcp_resend_data(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
+		      uint32_t end);
+int dmtcp_resend_control(struct dmtcp_conn *c, struct dmtcp_control *q);
+/* dmtcp_resend_forget drops what is queued of t; t or control may be NULL. */
+void dmtcp_resend_forget(struct dmtcp_conn *c, const struct dm_task *t,
+			 const struct dmtcp_control *q);
+/* dmtcp_stage_resend stages the first entry and removes it; false: the stage is
+ * full. */
+bool dmtcp_stage_resend(struct dmtcp_conn *c);
+
+/* snack.c */
+int dmtcp_snack(struct dm_conn *dm, const struct iscsi_pdu *snack,
+		uint32_t *next);
 
 /* stage.c */
 /* dmtcp_stage_pdu adds one PDU to the stage; the caller checked that there is
@@ -355,6 +441,17 @@ static inline uint32_t dmtcp_pdu_len(uint32_t left, uint32_t most)
 /* tx_target.c, tx_initiator.c: these stage the PDUs of the first task of their
  * queue and remove the task from the queue; false: the stage is full. */
 bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t);
+/* dmtcp_stage_one_data_in stages the Data-In sn, which begins at byte off of the
+ * task's data; `most` limits its length. Returns the length; 0: the stage is
+ * full. */
+uint32_t dmtcp_stage_one_data_in(struct dmtcp_conn *c, struct dm_task *t,
+				 uint32_t sn, uint32_t off, uint32_t most);
+/* dmtcp_data_in_most returns the most bytes of a Data-In at this moment. */
+static inline uint32_t dmtcp_data_in_most(const struct dmtcp_conn *c)
+{
+	return c->tx_digest.data ? MIN(c->max_send_dsl, DIGEST_COPY_BYTES)
+				 : c->max_send_dsl;
+}
 bool dmtcp_stage_r2ts(struct dmtcp_conn *c, struct dm_task *t);
 bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t);
 bool dmtcp_stage_data_out(struct dmtcp_conn *c, struct dm_task *t);

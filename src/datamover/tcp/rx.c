@@ -276,6 +276,10 @@ static void header_complete(struct dmtcp_conn *c, int decode_err)
 	r->left = r->pdu.dsl;
 	r->crc = CRC32C_SEED;
 	r->drop_err = check_opcode(c, decode_err);
+	if (!r->drop_err && c->dm.retains)
+		dmtcp_acknowledge(c, r->pdu.expstatsn);
+	if (r->state != RX_HEADER)
+		return; /* an up-call ended the connection */
 	if (r->drop_err) {
 		r->is_control = true; /* discarded, then reported */
 	} else if (has_own_place(c, r->pdu.op)) {

@@ -29,7 +29,7 @@ static void reject_stray(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 
-	r->drop_err = dm_stray_check(&c->strays, &r->pdu);
+	r->drop_err = dm_stray_check(&c->gets.strays, &r->pdu);
 	if (!r->drop_err)
 		c->stats.dropped++;
 }
@@ -45,7 +45,49 @@ static void reject_misplaced(struct rx *r, struct dm_task *t, int err)
 	r->drop_err = ERR_RANGE;
 }
 
+/* ---- lost data (ErrorRecoveryLevel 1, §7.8, §7.9) ---- */
+
+/*
+ * What a sequence lost is one range, from the first to the last lost byte. When the
+ * sequence ends, a Recovery R2T asks for it: so no more R2Ts are outstanding than
+ * MaxOutstandingR2T. A range is asked for ROUNDS_MAX times; then the task ends with
+ * CHECK CONDITION, as at ErrorRecoveryLevel 0.
+ */
+#define ROUNDS_MAX 8
+
+static void note_lost(struct lost *l, uint32_t from, uint32_t len)
+{
+	bool none = l->from == l->to;
+
+	if (len == 0)
+		return;
+	l->from = none ? from : MIN(l->from, from);
+	l->to = none ? from + len : MAX(l->to, from + len);
+}
+
+/* The PDU with DataSN d->datasn and offset d->offset follows a gap: those before it,
+ * from `off` on, are lost. */
+static bool skips_lost(const struct dmtcp_conn *c, const struct iscsi_data *d,
+		       uint32_t datasn, uint32_t off)
+{
+	return c->recovery.on && sn_lt(datasn, d->datasn) && d->offset > off;
+}
+
+/* The PDU was received, and is damaged. */
+static void damaged(const struct dmtcp_conn *c, struct dm_task *t,
+		    struct lost *l)
+{
+	const struct rx *r = &c->rx;
+
+	if (c->recovery.on && r->drop_err == ERR_DATA_DIGEST)
+		note_lost(l, r->pdu.data.offset, r->pdu.dsl);
+	else
+		set_data_err(t, r->drop_err);
+}
+
 /* ---- unsolicited ---- */
+
+static void get_lost(struct dmtcp_conn *c, struct dm_task *t);
 
 static void unsolicited_over(struct dmtcp_conn *c, struct dm_task *t)
 {
@@ -53,6 +95,10 @@ static void unsolicited_over(struct dmtcp_conn *c, struct dm_task *t)
 	int err = tt->data_err;
 
 	tt->unsol = UNSOL_NONE;
+	if (!err && tt->unsol_lost.from != tt->unsol_lost.to) {
+		get_lost(c, t);
+		return;
+	}
 	tt->data_err = 0;
 	report_completion(c, t, DM_UNSOLICITED, err);
 }
@@ -98,6 +144,17 @@ static void command_complete(struct dmtcp_conn *c)
 		unsolicited_over(c, t);
 }
 
+static void skip_unsolicited(struct dm_task *t, const struct iscsi_data *d)
+{
+	struct target_task *tt = &tcp_task(t)->t;
+	uint32_t len = d->offset - tt->unsol_off;
+
+	note_lost(&tt->unsol_lost, tt->unsol_off, len);
+	t->out_done += len; /* no Get_Data of the role asks for it */
+	tt->unsol_datasn = d->datasn;
+	tt->unsol_off = d->offset;
+}
+
 static void unsolicited_header(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -111,10 +168,13 @@ static void unsolicited_header(struct dmtcp_conn *c)
 			set_data_err(t, ERR_PROTOCOL);
 		return;
 	}
-	if (r->pdu.data.datasn != tt->unsol_datasn ||
-	    r->pdu.data.offset != tt->unsol_off ||
-	    !range_ok(r->pdu.data.offset, r->pdu.dsl,
+	if (!range_ok(r->pdu.data.offset, r->pdu.dsl,
 		      MIN(c->params.first_burst_length, t->edtl)))
+		reject_misplaced(r, t, ERR_SEQUENCE);
+	else if (skips_lost(c, &r->pdu.data, tt->unsol_datasn, tt->unsol_off))
+		skip_unsolicited(t, &r->pdu.data);
+	else if (r->pdu.data.datasn != tt->unsol_datasn ||
+		 r->pdu.data.offset != tt->unsol_off)
 		reject_misplaced(r, t, ERR_SEQUENCE);
 	tt->unsol_datasn++;
 	tt->unsol_off += r->pdu.dsl;
@@ -131,7 +191,7 @@ static void unsolicited_complete(struct dmtcp_conn *c)
 		return;
 	t->out_done += r->pdu.dsl;
 	if (r->drop_err)
-		set_data_err(t, r->drop_err);
+		damaged(c, t, &tcp_task(t)->t.unsol_lost);
 	if (r->pdu.final)
 		unsolicited_over(c, t);
 }
@@ -166,6 +226,28 @@ static struct dm_task *task_by_ttt(const struct dmtcp_conn *c, uint32_t ttt,
 	return NULL;
 }
 
+/* The bytes of b were sent before. */
+static bool is_again(struct dm_task *t, const struct burst *b)
+{
+	return b->rounds > 0 || tcp_task(t)->t.unsol_again;
+}
+
+/* The bytes of b up to `end` did not come, and count as received once. */
+static void lose_rest(struct dm_task *t, struct burst *b, uint32_t end)
+{
+	note_lost(&b->lost, b->off, end - b->off);
+	if (!is_again(t, b))
+		t->out_done += end - b->off;
+	b->off = end;
+}
+
+static void skip_solicited(struct dm_task *t, struct burst *b,
+			   const struct iscsi_data *d)
+{
+	lose_rest(t, b, d->offset);
+	b->datasn = d->datasn;
+}
+
 static void solicited_header(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -181,8 +263,11 @@ static void solicited_header(struct dmtcp_conn *c)
 	r->task = t;
 	r->at = d->offset;
 	/* §11.7.5: DataSN counts the PDUs of a sequence; DataPDUInOrder=Yes */
-	if (d->datasn != b->datasn || d->offset != b->off ||
-	    !range_ok(d->offset, r->pdu.dsl, b->end))
+	if (!range_ok(d->offset, r->pdu.dsl, b->end))
+		reject_misplaced(r, t, ERR_SEQUENCE);
+	else if (skips_lost(c, d, b->datasn, b->off))
+		skip_solicited(t, b, d);
+	else if (d->datasn != b->datasn || d->offset != b->off)
 		reject_misplaced(r, t, ERR_SEQUENCE);
 	b->datasn++;
 	if (t->lun != r->pdu.lun) /* §4.2.5.3: consistent with the command */
@@ -196,10 +281,12 @@ static void solicited_header(struct dmtcp_conn *c)
 static void finish_get(struct dmtcp_conn *c, struct dm_task *t)
 {
 	int err = tcp_task(t)->t.data_err;
+	bool unsolicited = tcp_task(t)->t.unsol_again;
 
 	dmtcp_get_forget(c, t);
 	tcp_task(t)->t.data_err = 0;
-	report_completion(c, t, DM_GET, err);
+	tcp_task(t)->t.unsol_again = false;
+	report_completion(c, t, unsolicited ? DM_UNSOLICITED : DM_GET, err);
 }
 
 static bool bursts_active(struct dm_task *t)
@@ -227,6 +314,7 @@ static void fill_bursts(struct dmtcp_conn *c, struct dm_task *t)
 			continue;
 		*b = (struct burst){ .ttt = next_ttt(c, tt->slot),
 				     .sn = tt->r2tsn++,
+				     .start = tt->get_next,
 				     .off = tt->get_next,
 				     .end = tt->get_next + len,
 				     .active = true,
@@ -238,6 +326,45 @@ static void fill_bursts(struct dmtcp_conn *c, struct dm_task *t)
 	dmtcp_kick(c);
 }
 
+/* The sequence b has ended and lost data: its place is that of a Recovery R2T, which
+ * has the next R2TSN (§11.8). False: none was lost, or too often. */
+static bool recover_burst(struct dmtcp_conn *c, struct dm_task *t,
+			  struct burst *b)
+{
+	struct target_task *tt = &tcp_task(t)->t;
+
+	if (b->lost.from == b->lost.to || tt->data_err)
+		return false;
+	if (b->rounds == ROUNDS_MAX) {
+		set_data_err(t, ERR_DATA_DIGEST);
+		return false;
+	}
+	*b = (struct burst){ .ttt = next_ttt(c, tt->slot),
+			     .sn = tt->r2tsn++,
+			     .start = b->lost.from,
+			     .off = b->lost.from,
+			     .end = b->lost.to,
+			     .active = true,
+			     .announce = true,
+			     .rounds = (uint8_t)(b->rounds + 1) };
+	if (!list_linked(&tt->r2t_link))
+		list_push_back(&c->r2tq, &tt->r2t_link);
+	dmtcp_kick(c);
+	return true;
+}
+
+/* §11.7.1: the last PDU of the sequence, and no other, has the F bit. */
+static void check_final(const struct dmtcp_conn *c, struct dm_task *t,
+			struct burst *b)
+{
+	bool final = c->rx.pdu.final;
+
+	if (final && b->off < b->end && c->recovery.on)
+		lose_rest(t, b, b->end); /* §7.9 */
+	else if (final != (b->off == b->end))
+		set_data_err(t, ERR_SEQUENCE);
+}
+
 static void solicited_complete(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -247,13 +374,14 @@ static void solicited_complete(struct dmtcp_conn *c)
 	if (!t)
 		return;
 	if (r->drop_err)
-		set_data_err(t, r->drop_err);
-	t->out_done += r->pdu.dsl;
+		damaged(c, t, &b->lost);
+	if (!is_again(t, b)) /* each byte counts once */
+		t->out_done += r->pdu.dsl;
 	b->off += r->pdu.dsl;
-	/* §11.7.1: the last PDU of the sequence, and no other, has the F bit */
-	if (r->pdu.final != (b->off == b->end))
-		set_data_err(t, ERR_SEQUENCE);
+	check_final(c, t, b);
 	if (!r->pdu.final && b->off < b->end)
+		return;
+	if (recover_burst(c, t, b))
 		return;
 	b->active = false;
 	if (tcp_task(t)->t.data_err)
@@ -290,10 +418,9 @@ void dmtcp_target_complete(struct dmtcp_conn *c)
 		solicited_complete(c);
 }
 
-int dmtcp_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
-		   uint32_t len)
+static int begin_get(struct dmtcp_conn *c, struct dm_task *t, uint32_t offset,
+		     uint32_t len)
 {
-	struct dmtcp_conn *c = dm->impl;
 	struct target_task *tt = &tcp_task(t)->t;
 
 	if (c->gets.first_free == c->gets.n)
@@ -309,15 +436,37 @@ int dmtcp_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 	return 0;
 }
 
+int dmtcp_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
+		   uint32_t len)
+{
+	return begin_get(dm->impl, t, offset, len);
+}
+
+/* Asks for unsolicited data that were lost, before the role hears that all are
+ * there. */
+static void get_lost(struct dmtcp_conn *c, struct dm_task *t)
+{
+	struct target_task *tt = &tcp_task(t)->t;
+	const struct lost l = tt->unsol_lost;
+	int err = begin_get(c, t, l.from, l.to - l.from);
+
+	tt->unsol_lost = (struct lost){ 0 };
+	tt->unsol_again = !err;
+	if (!err)
+		return;
+	report_completion(c, t, DM_UNSOLICITED, ERR_DATA_DIGEST);
+}
+
 void dmtcp_get_abort(struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct dmtcp_task *p = tcp_task(t);
 
 	if (p->t.unsol == UNSOL_OPEN)
-		dm_stray_aborted(&c->strays, t->itt, ISCSI_RESERVED_TAG);
+		dm_stray_aborted(&c->gets.strays, t->itt, ISCSI_RESERVED_TAG);
 	for (unsigned i = 0; i < MAX_R2T; i++)
 		if (p->bursts[i].active && !p->bursts[i].announce)
-			dm_stray_aborted(&c->strays, t->itt, p->bursts[i].ttt);
+			dm_stray_aborted(&c->gets.strays, t->itt,
+					 p->bursts[i].ttt);
 	dmtcp_get_forget(c, t);
 }
 

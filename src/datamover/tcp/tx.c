@@ -44,6 +44,8 @@ static void fill_stage(struct dmtcp_conn *c)
 
 	while (more && !list_empty(&c->r2tq))
 		more = dmtcp_stage_r2ts(c, r2t_task(c->r2tq.next));
+	while (more && !list_empty(&c->recovery.resends))
+		more = dmtcp_stage_resend(c);
 	while (more && !list_empty(&c->txq))
 		more = stage_next(c, c->txq.next);
 	while (more && !list_empty(&c->dataq))
@@ -83,13 +85,21 @@ static void report_sent(struct dmtcp_conn *c, struct dm_task *t,
 	c->dm.up->data_completion_notify(&c->dm, t, what, 0);
 }
 
+static void control_sent(struct dmtcp_conn *c, struct dmtcp_control *q)
+{
+	if (q->retained)
+		dmtcp_retained_sent(c, q);
+	else
+		dmtcp_control_free(c, q);
+}
+
 /* The transport took the last byte of p. */
 static void finish_pdu(struct dmtcp_conn *c, struct stage_pdu *p)
 {
 	struct dm_task *t = p->task;
 
 	if (p->control)
-		dmtcp_control_free(c, p->control);
+		control_sent(c, p->control);
 	p->control = NULL;
 	if (!t)
 		return;
@@ -103,6 +113,8 @@ static void finish_pdu(struct dmtcp_conn *c, struct stage_pdu *p)
 	}
 	if (p->notify)
 		report_sent(c, t, p->what);
+	else if (c->dm.role == ISCSI_TARGET && dmtcp_ends_now(t))
+		report_sent(c, t, DM_RESPONSE_SENT);
 	else if (c->dm.role == ISCSI_INITIATOR && tcp_task(t)->staged == 0 &&
 		 tcp_task(t)->i.late)
 		dmtcp_late_deliver(c, t);
@@ -136,8 +148,9 @@ void dmtcp_tx_drop_all(struct dmtcp_conn *c)
 
 	for (; s->pdu < s->npdus; s->pdu++)
 		if (s->pdus[s->pdu].control)
-			dmtcp_control_free(c, s->pdus[s->pdu].control);
+			control_sent(c, s->pdus[s->pdu].control);
 	s->npdus = s->pdu = s->niov = s->first = 0;
+	dmtcp_retained_free(c);
 	list_for_each_safe(it, &c->txq) {
 		struct tx_node *n = list_entry(it, struct tx_node, link);
 

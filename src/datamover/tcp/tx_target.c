@@ -63,29 +63,27 @@ int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 	return tt->quiet ? queue_response(c, t, response) : 0;
 }
 
-/* The length of the next Data-In: a PDU is limited by MaxRecvDataSegmentLength,
- * a sequence of Data-Ins by MaxBurstLength (§13.13). */
-static uint32_t next_len(const struct dmtcp_conn *c,
-			 const struct target_task *tt)
+/* The length of the Data-In at byte off: a PDU is limited by
+ * MaxRecvDataSegmentLength, a sequence of Data-Ins by MaxBurstLength (§13.13). */
+static uint32_t data_in_len(const struct dmtcp_conn *c,
+			    const struct target_task *tt, uint32_t off,
+			    uint32_t most)
 {
 	uint32_t burst = c->params.max_burst_length;
-	uint32_t left = MIN((uint32_t)tt->data.len - tt->data_done,
-			    burst - tt->data_done % burst);
-	uint32_t most = c->max_send_dsl;
+	uint32_t left = MIN((uint32_t)tt->data.len - off, burst - off % burst);
 
-	if (c->tx_digest.data)
-		most = MIN(most, DIGEST_COPY_BYTES);
 	return dmtcp_pdu_len(left, most);
 }
 
-static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t len,
-			bool last, uint8_t bhs[ISCSI_BHS_LEN])
+static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
+			uint32_t off, uint32_t len, uint8_t bhs[ISCSI_BHS_LEN])
 {
-	struct target_task *tt = &tcp_task(t)->t;
-	uint32_t end = tt->data_done + len;
+	const struct target_task *tt = &tcp_task(t)->t;
+	bool last = off + len == tt->data.len;
+	bool burst_ends = (off + len) % c->params.max_burst_length == 0;
 	struct iscsi_pdu p = {
 		.op = ISCSI_DATA_IN,
-		.final = last || end % c->params.max_burst_length == 0,
+		.final = last || burst_ends,
 		.dsl = len,
 		.itt = t->itt,
 		.ttt = ISCSI_RESERVED_TAG, /* no A bit, no tag (§11.7.4) */
@@ -93,41 +91,77 @@ static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t len,
 		.maxcmdsn = c->dm.numbers->maxcmdsn,
 	};
 
-	p.data.datasn = tt->datasn++;
-	p.data.offset = tt->data_off + tt->data_done;
+	p.data.datasn = sn;
+	p.data.offset = tt->data_off + off;
+	/* §11.7.2: once every MaxBurstLength bytes; the status acknowledges the
+	 * last ones. The tag leads a DataACK, which has no ITT, to the task. */
+	if (c->recovery.on && burst_ends && !last) {
+		p.data.ack = true;
+		p.ttt = t->itt;
+		p.lun = t->lun;
+	}
 	if (last && tt->has_status) {
 		p.data.status_present = true;
 		p.data.status = tt->status;
 		p.data.resid_flags = tt->resid_flags;
 		p.data.resid = tt->resid;
 		p.statsn = tt->statsn;
-		c->tx_statsn = tt->statsn + 1;
 	}
 	iscsi_bhs_encode(&p, bhs);
+}
+
+uint32_t dmtcp_stage_one_data_in(struct dmtcp_conn *c, struct dm_task *t,
+				 uint32_t sn, uint32_t off, uint32_t most)
+{
+	struct target_task *tt = &tcp_task(t)->t;
+	uint32_t len = data_in_len(c, tt, off, most);
+	uint8_t bhs[ISCSI_BHS_LEN];
+
+	if (!dmtcp_stage_has_room(c, &tt->data, len))
+		return 0;
+	data_in_bhs(c, t, sn, off, len, bhs);
+	dmtcp_stage_task(
+		dmtcp_stage_pdu(c, bhs, NULL, 0, &tt->data, off, len, true), t);
+	return len;
+}
+
+/* The last Data-In of t is in the stage. */
+static void put_is_staged(struct dmtcp_conn *c, struct dm_task *t)
+{
+	struct target_task *tt = &tcp_task(t)->t;
+	struct stage_pdu *p = &c->stage->pdus[c->stage->npdus - 1];
+
+	p->notify = !tt->quiet;
+	p->what = tt->has_status ? DM_RESPONSE_SENT : DM_PUT;
+	tt->putting = false;
+	list_del(&tcp_task(t)->node.link);
+	if (!tt->has_status)
+		return;
+	c->tx_statsn = tt->statsn + 1;
+	if (!c->recovery.on)
+		return;
+	p->notify = false; /* at the acknowledgement: retain.c */
+	list_push_back(&c->recovery.unacked, &tcp_task(t)->node.link);
 }
 
 bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &tcp_task(t)->t;
+	uint32_t most = dmtcp_data_in_most(c);
 
+	if (tt->data_done == 0)
+		tt->seg = most;
+	tt->mixed |= most != tt->seg;
 	while (tt->data_done < tt->data.len) {
-		uint32_t len = next_len(c, tt);
-		bool last = tt->data_done + len == tt->data.len;
-		uint8_t bhs[ISCSI_BHS_LEN];
-		struct stage_pdu *p;
+		uint32_t len = dmtcp_stage_one_data_in(c, t, tt->datasn,
+						       tt->data_done, most);
 
-		if (!dmtcp_stage_has_room(c, &tt->data, len))
+		if (!len)
 			return false;
-		data_in_bhs(c, t, len, last, bhs);
-		p = dmtcp_stage_pdu(c, bhs, NULL, 0, &tt->data, tt->data_done,
-				    len, true);
-		dmtcp_stage_task(p, t);
-		p->notify = last && !tt->quiet;
-		p->what = tt->has_status ? DM_RESPONSE_SENT : DM_PUT;
+		tt->datasn++;
 		tt->data_done += len;
 	}
-	tt->putting = false;
-	list_del(&tcp_task(t)->node.link);
+	put_is_staged(c, t);
 	return true;
 }
 
@@ -147,12 +181,12 @@ static void stage_r2t(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
 	};
 
 	p.r2t.r2tsn = b->sn;
-	p.r2t.offset = b->off;
-	p.r2t.ddtl = b->end - b->off;
+	p.r2t.offset = b->start;
+	p.r2t.ddtl = b->end - b->start;
 	iscsi_bhs_encode(&p, bhs);
 	dmtcp_stage_pdu(c, bhs, NULL, 0, NULL, 0, 0, false);
 	c->stats.r2ts++;
-	b->announce = false;
+	b->announce = b->again = false;
 }
 
 /* The burst with the lowest R2TSN whose R2T is to be sent: R2Ts are sent in
@@ -164,7 +198,7 @@ static struct burst *next_r2t(struct dm_task *t)
 	for (unsigned i = 0; i < MAX_R2T; i++) {
 		struct burst *b = &tcp_task(t)->bursts[i];
 
-		if (b->active && b->announce &&
+		if (b->active && (b->announce || b->again) &&
 		    (!first || sn_lt(b->sn, first->sn)))
 			first = b;
 	}

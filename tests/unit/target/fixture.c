@@ -393,6 +393,14 @@ static void progress(const struct dm_conn *dm, struct dm_progress *p)
 	*p = container_of(dm, struct peer, dm)->progress;
 }
 
+static int snack(struct dm_conn *dm, const struct iscsi_pdu *p, uint32_t *next)
+{
+	(void)dm;
+	(void)p;
+	(void)next;
+	return 0;
+}
+
 static const struct dm_ops ops = {
 	.send_control = send_control,
 	.put_data = put_data,
@@ -405,6 +413,7 @@ static const struct dm_ops ops = {
 	.deallocate_task_resources = forget,
 	.resume = resume,
 	.progress = progress,
+	.snack = snack,
 };
 
 /* ---- the wire ---- */
