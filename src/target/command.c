@@ -284,6 +284,7 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	d->edtl.in = d->edtl.both ? t->bidi_edtl : cmd->read ? cmd->edtl : 0;
 	d->unsolicited.len = cmd->write ? unsolicited_max(s, pdu) : 0;
 	d->unsolicited.may_hold = s->conn->dm->may_hold;
+	d->edtl.keeps = s->conn->dm->retains;
 	d->ready = device_ready;
 	d->done = device_done;
 	if (dev_task_begin(d)) {

@@ -140,14 +140,43 @@ struct request_row {
 	int (*run)(struct tgt_conn *c, const struct dm_control *ctl);
 };
 
-/* [RFC 7145: 7.3.11 #2-3] */
-static int reject_snack(struct tgt_conn *c, const struct dm_control *ctl)
+/* §11.17.1 and its note 2, §11.16. */
+static int reject_snack(struct tgt_conn *c, const struct dm_control *ctl,
+			int err, uint32_t next)
 {
+	switch (err) {
+	case ERR_RANGE:
+		return tgt_reject_data(c, ISCSI_REJECT_PROTOCOL, ctl->bhs,
+				       "SNACK for PDUs that were not sent, or "
+				       "are acknowledged (RFC 7143 §11.16)",
+				       next);
+	case ERR_SEQUENCE:
+		return tgt_reject(c, ISCSI_REJECT_INVALID_DATA_ACK, ctl->bhs,
+				  "DataACK for data that were not sent "
+				  "(RFC 7143 §11.16.2)");
+	case ERR_NOT_FOUND:
+		return tgt_reject(c, ISCSI_REJECT_INVALID_PDU_FIELD, ctl->bhs,
+				  "SNACK for no task (RFC 7143 §11.16.4)");
+	default:
+		return tgt_reject(c, ISCSI_REJECT_INVALID_PDU_FIELD, ctl->bhs,
+				  "SNACK with a wrong field (RFC 7143 §11.16)");
+	}
+}
+
+/* [RFC 7145: 7.3.11 #2-3] */
+static int handle_snack(struct tgt_conn *c, const struct dm_control *ctl)
+{
+	uint32_t next;
+	int err;
+
 	if (c->session->params.rdma_extensions)
 		return tgt_reject(c, ISCSI_REJECT_PROTOCOL, ctl->bhs,
 				  "SNACK under iSER (RFC 7145 §7.3.11)");
-	return tgt_reject(c, ISCSI_REJECT_SNACK, ctl->bhs,
-			  "SNACK at ErrorRecoveryLevel 0 (§11.16)");
+	if (!c->dm->retains)
+		return tgt_reject(c, ISCSI_REJECT_SNACK, ctl->bhs,
+				  "SNACK at ErrorRecoveryLevel 0 (§11.16)");
+	err = dm_snack(c->dm, &ctl->pdu, &next);
+	return err ? reject_snack(c, ctl, err, next) : 0;
 }
 
 static int reject_unexpected(struct tgt_conn *c, const struct dm_control *ctl)
@@ -165,7 +194,7 @@ static const struct request_row rows[] = {
 	[ISCSI_LOGOUT_REQUEST] = {
 		.numbered = true, .discovery = true, .run = handle_logout,
 	},
-	[ISCSI_SNACK_REQUEST] = { .run = reject_snack },
+	[ISCSI_SNACK_REQUEST] = { .run = handle_snack },
 };
 
 static const struct request_row other_row = { .run = reject_unexpected };

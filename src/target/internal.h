@@ -536,6 +536,10 @@ static inline bool tgt_session_loses(const struct tgt_session *s,
  * a request that is being delivered counts as not received. Returns 0. */
 int tgt_reject(struct tgt_conn *c, enum iscsi_reject_reason reason,
 	       const uint8_t bhs[ISCSI_BHS_LEN], const char *why);
+/* tgt_reject_data also gives the next DataSN or R2TSN of the task (§11.17.2). */
+int tgt_reject_data(struct tgt_conn *c, enum iscsi_reject_reason reason,
+		    const uint8_t bhs[ISCSI_BHS_LEN], const char *why,
+		    uint32_t datasn);
 /* tgt_ping sends a NOP-In that asks for an answer (conn.pinging). */
 int tgt_ping(struct tgt_conn *c);
 /* tgt_announce_window sends a NOP-In with the new MaxCmdSN. */

@@ -25,6 +25,20 @@ static int control_notify(struct dm_conn *dm, const struct dm_control *ctl,
 	return tgt_request(c, ctl);
 }
 
+/* If no other task is left, no response reports that the window is open again; nor
+ * if all tasks that are left wait for their acknowledgement. */
+static void response_sent(struct tgt_conn *c, struct tgt_task *t)
+{
+	uint32_t before = c->numbers.maxcmdsn;
+	bool grew;
+
+	tgt_task_put(t);
+	grew = c->numbers.maxcmdsn != before;
+	if (c->session->stalled &&
+	    (c->session->tasks.used == 0 || (c->dm->retains && grew)))
+		tgt_announce_window(c);
+}
+
 static void data_completion_notify(struct dm_conn *dm, struct dm_task *d,
 				   enum dm_completion what, int err)
 {
@@ -34,9 +48,7 @@ static void data_completion_notify(struct dm_conn *dm, struct dm_task *d,
 	c->heard = true;
 	switch (what) {
 	case DM_RESPONSE_SENT:
-		tgt_task_put(t);
-		if (c->session->stalled && c->session->tasks.used == 0)
-			tgt_announce_window(c);
+		response_sent(c, t);
 		break;
 	case DM_RELEASED:
 		tgt_abort_released(t);

@@ -62,6 +62,15 @@ static void check_sent(struct tgt_task *t, int err)
 		tgt_conn_fail(t->session->conn, err, "response not sent");
 }
 
+/* The window is closed, and tasks wait for ExpStatSN: an initiator without anything
+ * to send has to answer a NOP-In (RFC 7143 §7.1.4.2). */
+static void ask_to_acknowledge(struct tgt_conn *c)
+{
+	if (c->dm->retains && c->session->stalled && !c->pinging &&
+	    tgt_conn_open(c))
+		tgt_ping(c);
+}
+
 /* Sense data follow their length in the data segment (§11.4.7). */
 /* [RFC 7145: 9.5.1 #8] */
 void tgt_response_send(struct tgt_task *t)
@@ -86,6 +95,7 @@ void tgt_response_send(struct tgt_task *t)
 		return; /* tgt_session_close frees the task */
 	ctl.pdu.statsn = c->numbers.statsn++;
 	check_sent(t, dm_send_control(c->dm, &t->dm, &ctl));
+	ask_to_acknowledge(c);
 }
 
 /* [RFC 7145: 7.3.5 #1, 9.5.2 #5] */
@@ -107,6 +117,7 @@ void tgt_response_put(struct tgt_task *t)
 	}
 	check_sent(t, dm_put_data(c->dm, &t->dm, &d->in, 0,
 				  with_status ? &pdu : NULL));
+	ask_to_acknowledge(c);
 }
 
 void tgt_response_aborted(struct tgt_task *t)

@@ -9,6 +9,13 @@
 int tgt_reject(struct tgt_conn *c, enum iscsi_reject_reason reason,
 	       const uint8_t bhs[ISCSI_BHS_LEN], const char *why)
 {
+	return tgt_reject_data(c, reason, bhs, why, 0);
+}
+
+int tgt_reject_data(struct tgt_conn *c, enum iscsi_reject_reason reason,
+		    const uint8_t bhs[ISCSI_BHS_LEN], const char *why,
+		    uint32_t datasn)
+{
 	struct dm_control ctl = {
 		.pdu = {
 			.op = ISCSI_REJECT,
@@ -27,6 +34,7 @@ int tgt_reject(struct tgt_conn *c, enum iscsi_reject_reason reason,
 	conn_trace(c, TRACE_REJECT, "PDU rejected, reason %02x: %s", reason,
 		   why);
 	ctl.pdu.reject.reason = (uint8_t)reason;
+	ctl.pdu.reject.datasn = datasn;
 	return tgt_conn_send(c, &ctl);
 }
 

@@ -100,6 +100,17 @@ static void drop_conn(struct tgt_conn *c, const char *why, unsigned times)
 	tgt_conn_end(c, DM_TERMINATE_NOW, ERR_TIMEOUT);
 }
 
+/* At ErrorRecoveryLevel 1 a response keeps its task and buffer until ExpStatSN
+ * acknowledges it, for which an idle initiator needs a NOP-In (§7.1.4.2). */
+static void ask_to_acknowledge(struct tgt_conn *c)
+{
+	const struct tgt_task *t = oldest_task(c, is_sending);
+
+	if (c->dm->retains && t && t == c->stall.out.what &&
+	    t->cmdsn == c->stall.out.cmdsn && !c->pinging)
+		tgt_ping(c);
+}
+
 static void check_progress(struct tgt_conn *c, xtime now)
 {
 	const struct tgt_session *s = c->session;
@@ -109,12 +120,16 @@ static void check_progress(struct tgt_conn *c, xtime now)
 	struct dm_progress p;
 
 	dm_progress(c->dm, &p);
+	ask_to_acknowledge(c);
 	if (task_is_stuck(&c->stall.in, oldest_task(c, owes_data), p.in, now,
 			  most))
 		drop_conn(c, "no data came for a WRITE", 1);
 	else if (task_is_stuck(&c->stall.out, oldest_task(c, is_sending), p.out,
 			       now, most))
-		drop_conn(c, "nothing of what was sent was taken", 1);
+		drop_conn(c,
+			  c->dm->retains ? "what was sent was not acknowledged"
+					 : "nothing of what was sent was taken",
+			  1);
 	else if (is_stuck(&c->stall.gap, s->ring.ahead && !c->held ? s : NULL,
 			  s->window.expcmdsn, 0, now, most))
 		drop_conn(c, "a CmdSN before those received is missing", 1);
