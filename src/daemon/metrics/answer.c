@@ -44,6 +44,9 @@ void answer_refusal(struct answer *a, unsigned status)
 {
 	begin(a, status, text_plain);
 	switch (status) {
+	case 400:
+		set_static(a, "more than one Host header; send one\n");
+		break;
 	case 403:
 		set_static(a, "this Host is not an address of this machine; "
 			      "use its address or localhost\n");

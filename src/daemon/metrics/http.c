@@ -5,29 +5,30 @@
  * is suspended until the snapshot has visited each worker.
  *
  * Any program of this machine may connect. So a connection has HTTP_TIME for
- * each request, and where HTTP_BUSY connections exist, a new one ends the one
- * that began its request first.
+ * each request, and a new one may end an earlier one (http_conns.h).
  */
 #include "daemon/metrics/http.h"
 
 #include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "daemon/daemon.h"
 #include "daemon/metrics/answer.h"
+#include "daemon/metrics/http_conns.h"
 #include "daemon/metrics/listen.h"
 #include "daemon/metrics/snapshot.h"
 #include "daemon/say.h"
 
 #define HTTP_CONNECTIONS 32
-#define HTTP_BUSY	 24
 #define HTTP_TIME	 (10 * XTIME_S)
 #define HTTP_TIME_S	 15   /* libmicrohttpd's own limit of silence */
 #define HTTP_MEMORY	 8192 /* bytes of a request's head */
 #define HTTP_CHECK	 (1 * XTIME_S)
+#define HTTP_RUNS	 4u /* of libmicrohttpd in one turn */
 
 struct http {
 	struct daemon *daemon;
@@ -36,15 +37,8 @@ struct http {
 	struct io_watch watch; /* the epoll descriptor of mhd */
 	struct io_timer run;   /* the next deadline of mhd */
 	struct io_timer check; /* of the deadlines of connections */
-	struct list conns;     /* http_conn.link; by `since` */
-	unsigned nconns;
-};
-
-struct http_conn {
-	struct list link;
-	int fd;
-	bool ended;  /* by end_conn */
-	xtime since; /* the beginning of this request */
+	struct http_conns conns;
+	bool has_room; /* a connection was closed in this run of mhd */
 };
 
 enum http_state {
@@ -76,10 +70,19 @@ static void set_timer(struct http *h)
 		io_timer_clear(h->daemon->loops[0], &h->run);
 }
 
+/* Where HTTP_CONNECTIONS exist, libmicrohttpd takes its listener out of the epoll
+ * set, and puts it back in the run after the one that closed a connection. */
 static void run_mhd(struct http *h)
 {
-	MHD_run(h->mhd);
+	for (unsigned runs = 0; !runs || (h->has_room && runs < HTTP_RUNS);
+	     runs++) {
+		h->has_room = false;
+		MHD_run(h->mhd);
+	}
 	set_timer(h);
+	if (h->has_room)
+		io_timer_set(h->daemon->loops[0], &h->run,
+			     io_now(h->daemon->loops[0]));
 }
 
 static void mhd_ready(struct io_watch *w, unsigned events)
@@ -96,39 +99,21 @@ static void mhd_due(struct io_timer *t)
 /* ---- connections ---- */
 
 /* libmicrohttpd then reads the end of the stream and closes the connection. */
-static void end_conn(struct http_conn *c)
+static void end_conn(const struct http_conn *c)
 {
-	if (!c->ended)
+	if (c)
 		shutdown(c->fd, SHUT_RDWR);
-	c->ended = true;
-}
-
-/* Ends the connection that began its request first. */
-static void end_oldest(const struct http *h)
-{
-	list_for_each(it, &h->conns) {
-		struct http_conn *c = list_entry(it, struct http_conn, link);
-
-		if (c->ended)
-			continue;
-		end_conn(c);
-		return;
-	}
 }
 
 static void check_conns(struct io_timer *t)
 {
 	struct http *h = container_of(t, struct http, check);
 	xtime now = io_now(h->daemon->loops[0]);
+	struct http_conn *c;
 
-	list_for_each(it, &h->conns) {
-		struct http_conn *c = list_entry(it, struct http_conn, link);
-
-		if (now - c->since < HTTP_TIME)
-			break;
+	while ((c = http_conns_expired(&h->conns, now - HTTP_TIME)))
 		end_conn(c);
-	}
-	if (h->nconns)
+	if (h->conns.n)
 		io_timer_set(h->daemon->loops[0], t, now + HTTP_CHECK);
 }
 
@@ -137,18 +122,18 @@ static void conn_begins(struct http *h, struct MHD_Connection *conn,
 {
 	const union MHD_ConnectionInfo *fd = MHD_get_connection_info(
 		conn, MHD_CONNECTION_INFO_CONNECTION_FD);
-	struct http_conn *c = fd ? calloc(1, sizeof(*c)) : NULL;
+	const union MHD_ConnectionInfo *peer = MHD_get_connection_info(
+		conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	struct http_conn *c = fd && peer ? calloc(1, sizeof(*c)) : NULL;
 	xtime now = io_now(h->daemon->loops[0]);
 
 	*context = c;
 	if (!c)
 		return;
-	if (h->nconns >= HTTP_BUSY)
-		end_oldest(h);
 	c->fd = fd->connect_fd;
-	c->since = now;
-	list_push_back(&h->conns, &c->link);
-	if (!h->nconns++)
+	c->peer = http_peer_of(c->fd, peer->client_addr);
+	end_conn(http_conns_add(&h->conns, c, now));
+	if (h->conns.n == 1)
 		io_timer_set(h->daemon->loops[0], &h->check, now + HTTP_CHECK);
 }
 
@@ -162,26 +147,29 @@ static void conn_changed(void *arg, struct MHD_Connection *conn, void **context,
 		conn_begins(h, conn, context);
 		return;
 	}
+	h->has_room = true;
 	if (!c)
 		return;
-	list_del(&c->link);
-	h->nconns--;
+	http_conns_remove(&h->conns, c);
 	free(c);
 	*context = NULL;
+}
+
+static struct http_conn *conn_of(struct MHD_Connection *conn)
+{
+	const union MHD_ConnectionInfo *i = MHD_get_connection_info(
+		conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return i ? i->socket_context : NULL;
 }
 
 /* A connection may stay open for a next request, which has HTTP_TIME again. */
 static void conn_renew(struct http *h, struct MHD_Connection *conn)
 {
-	const union MHD_ConnectionInfo *i = MHD_get_connection_info(
-		conn, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct http_conn *c = i ? i->socket_context : NULL;
+	struct http_conn *c = conn_of(conn);
 
-	if (!c)
-		return;
-	c->since = io_now(h->daemon->loops[0]);
-	list_del(&c->link);
-	list_push_back(&h->conns, &c->link);
+	if (c)
+		http_conns_renew(&h->conns, c, io_now(h->daemon->loops[0]));
 }
 
 /* ---- requests ---- */
@@ -236,6 +224,7 @@ static void snapshot_done(void *arg, const struct snapshot *s)
 static enum MHD_Result answer_request(struct http_request *q)
 {
 	struct http *h = q->http;
+	struct http_conn *c;
 
 	switch (q->state) {
 	case HTTP_NEW:
@@ -243,6 +232,9 @@ static enum MHD_Result answer_request(struct http_request *q)
 				  h->daemon->phase == DAEMON_SERVING))
 			return send_answer(q->conn, &q->answer);
 		q->state = HTTP_WAITING;
+		c = conn_of(q->conn);
+		if (c)
+			c->is_waiting = true;
 		MHD_suspend_connection(q->conn);
 		snapshot_collect(h->daemon, snapshot_done, q);
 		return MHD_YES;
@@ -254,12 +246,27 @@ static enum MHD_Result answer_request(struct http_request *q)
 	return MHD_NO;
 }
 
+static enum MHD_Result count_host(void *arg, enum MHD_ValueKind kind,
+				  const char *name, const char *value)
+{
+	unsigned *n = arg;
+
+	(void)kind;
+	(void)value;
+	*n += !strcasecmp(name, "Host");
+	return MHD_YES;
+}
+
 /* Returns 0, or the status that refuses the request. */
 static unsigned check_request(const struct http *h, struct MHD_Connection *conn,
 			      const char *method, const char *version)
 {
 	const char *length = header_of(conn, "Content-Length");
+	unsigned hosts = 0;
 
+	MHD_get_connection_values(conn, MHD_HEADER_KIND, count_host, &hosts);
+	if (hosts > 1) /* RFC 9112 §3.2 */
+		return MHD_HTTP_BAD_REQUEST;
 	if (strcmp(version, "HTTP/1.1") != 0 &&
 	    strcmp(version, "HTTP/1.0") != 0)
 		return MHD_HTTP_HTTP_VERSION_NOT_SUPPORTED;
@@ -366,7 +373,7 @@ int http_open(struct daemon *d)
 	h->run.fire = mhd_due;
 	h->check.fire = check_conns;
 	h->watch.fd = -1;
-	list_init(&h->conns);
+	list_init(&h->conns.all);
 	err = http_listen(&h->listener, where);
 	if (err)
 		return err;

@@ -28,6 +28,10 @@ static int report(const char *where)
 	return EXIT_NETWORK;
 }
 
+/* More than a burst of clients: Linux drops a SYN that finds the queue full, and
+ * the client repeats it after a second. */
+#define BACKLOG 256
+
 static int listen_tcp(struct http_listener *l, const char *where)
 {
 	char name[NET_ADDR_STR];
@@ -43,7 +47,7 @@ static int listen_tcp(struct http_listener *l, const char *where)
 		return report(where);
 	setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	while (bind(l->fd, (struct sockaddr *)&a.sa, a.len) ||
-	       listen(l->fd, 32))
+	       listen(l->fd, BACKLOG))
 		if (!address_wait(&waits, errno))
 			return report(where);
 	a.len = sizeof(a.sa);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* metrics_test.c: the text formats of Prometheus, and requests to the HTTP
  * endpoint. */
+#include <arpa/inet.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "cmocka_all.h"
 #include "daemon/metrics/expo.h"
 #include "daemon/metrics/head.h"
+#include "daemon/metrics/http_conns.h"
 
 static void assert_text(struct expo *x, const char *want)
 {
@@ -160,6 +162,106 @@ static void test_host(void **state)
 		assert_false(head_is_local(bad[i]));
 }
 
+/* ---- connections ---- */
+
+#define CONNS 60u
+
+static struct http_conns conns;
+static struct http_conn conn[CONNS];
+
+static void begin_conns(void)
+{
+	memset(&conns, 0, sizeof(conns));
+	memset(conn, 0, sizeof(conn));
+	list_init(&conns.all);
+}
+
+static struct http_conn *add(unsigned i, unsigned peer)
+{
+	conn[i].peer = (struct http_peer){ .kind = AF_INET, .bits = peer };
+	return http_conns_add(&conns, &conn[i], i * XTIME_MS);
+}
+
+/* The connections of one peer end for each other, not for those of another. */
+static void test_share(void **state)
+{
+	(void)state;
+	begin_conns();
+	assert_null(add(0, 2));
+	for (unsigned i = 1; i <= HTTP_SHARE; i++)
+		assert_null(add(i, 1));
+	assert_ptr_equal(add(HTTP_SHARE + 1, 1), &conn[1]);
+	http_conns_renew(&conns, &conn[2], XTIME_S);
+	assert_ptr_equal(add(HTTP_SHARE + 2, 1), &conn[3]);
+	assert_null(add(HTTP_SHARE + 3, 2));
+	assert_false(conn[0].has_ended);
+}
+
+static void test_connections_of_many_peers(void **state)
+{
+	(void)state;
+	begin_conns();
+	for (unsigned i = 0; i < HTTP_BUSY; i++)
+		assert_null(add(i, i));
+	conn[0].is_waiting = true; /* for its answer */
+	for (unsigned i = HTTP_BUSY; i < CONNS; i++)
+		assert_ptr_equal(add(i, i), &conn[i + 1 - HTTP_BUSY]);
+	http_conns_remove(&conns, &conn[1]);
+	assert_int_equal(conns.n, CONNS - 1);
+}
+
+static void test_all_wait_for_their_answers(void **state)
+{
+	(void)state;
+	begin_conns();
+	for (unsigned i = 0; i < HTTP_SHARE; i++) {
+		assert_null(add(i, 1));
+		conn[i].is_waiting = true;
+	}
+	assert_ptr_equal(add(HTTP_SHARE, 1), &conn[0]);
+}
+
+static void test_slow_requests(void **state)
+{
+	(void)state;
+	begin_conns();
+	for (unsigned i = 0; i < 3; i++)
+		assert_null(add(i, i));
+	assert_null(http_conns_expired(&conns, -1));
+	assert_ptr_equal(http_conns_expired(&conns, 1 * XTIME_MS), &conn[0]);
+	assert_ptr_equal(http_conns_expired(&conns, 1 * XTIME_MS), &conn[1]);
+	assert_null(http_conns_expired(&conns, 1 * XTIME_MS));
+}
+
+/* An address without its port; of IPv6 its /64. */
+static void test_peers(void **state)
+{
+	static const struct {
+		const char *a, *b;
+		bool same;
+	} rows[] = {
+		{ "2001:db8::1", "2001:db8::2", true },
+		{ "2001:db8::1", "2001:db8:0:1::1", false },
+		{ "::ffff:10.0.0.1", "::ffff:10.0.0.1", true },
+		{ "::ffff:10.0.0.1", "::ffff:10.0.0.2", false },
+		{ "::ffff:0.0.0.1", "::", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct sockaddr_in6 a = { .sin6_family = AF_INET6 }, b = a;
+		struct http_peer p, q;
+
+		a.sin6_port = 1;
+		inet_pton(AF_INET6, rows[i].a, &a.sin6_addr);
+		inet_pton(AF_INET6, rows[i].b, &b.sin6_addr);
+		p = http_peer_of(-1, (const void *)&a);
+		q = http_peer_of(-1, (const void *)&b);
+		assert_int_equal(p.kind == q.kind && p.bits == q.bits,
+				 rows[i].same);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +272,11 @@ int main(void)
 		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_accept),
 		cmocka_unit_test(test_host),
+		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_connections_of_many_peers),
+		cmocka_unit_test(test_all_wait_for_their_answers),
+		cmocka_unit_test(test_slow_requests),
+		cmocka_unit_test(test_peers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
