@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the interop tests with both I/O back ends.
 
-usage: run.py --build DIR [--json FILE] [--io uring|epoll] [--once|--second]
-              [NAME]...
+usage: run.py --build DIR [--json FILE] [--io uring|epoll]
+              [--once|--second|--other] [NAME]...
 
-Prints one line per case: ok|FAIL|skip NAME reason; the last line has the counts.
+Prints one line per case: ok|FAIL|skip NAME reason; then the slowest cases with their
+seconds; the last line has the counts.
 NAME selects files or cases by a part of their name. Exit status 1: a case failed.
 """
 import argparse
@@ -32,6 +33,13 @@ ONCE = ("test_boot", "test_tshark", "test_iser_tshark", "test_install", "test_pa
         "test_iser_rdma.OtherTarget",
         "test_crypt.Keys", "test_nbd", "test_rdma.", "test_bad_target", "test_fake_target", "test_lying_target", "test_connections", "test_copy", "test_tools", "test_reconnect", "test_man", "test_import", "test_isns", "test_guide", "test_python", "test_lib.")
 
+# The cases that test no I/O run with one back end (and with sanitizers).
+ONE_BACK_END = ("test_config.Files", "test_config.Access", "test_metrics.", "test_admission", "test_logins",
+                "test_taskset.Dropped", "test_takeover.Ports", "test_libiscsi.Suite.test_ram",
+                "test_libiscsi.Suite.test_file_4k_blocks", "test_libiscsi.Suite.test_protected_file")
+# Of the cases of ONCE, these run with the other back end, where they take less time.
+OTHER_ONCE = ("test_libiscsi.Suite.test_iser", "test_libiscsi.Suite.test_ram_4k")
+SLOWEST = 12  # cases in the report
 
 def find_program(build, name, where):
     for path in (os.path.join(build, name), os.path.join(build, where, name)):
@@ -96,19 +104,32 @@ def cases(suite):
             yield item
 
 
-def select(names, with_once, only_once):
+def is_in(part, case):
+    """Returns whether a part of the cases has the case: once, second, other (second without
+    the cases of ONE_BACK_END, and OTHER_ONCE) or all."""
+    name = case.id()
+    if name.startswith(ONCE):
+        moved = name.startswith(OTHER_ONCE)
+        return part in ("other" if moved else "once", "all")
+    return part in ("second", "all") or (part == "other" and not name.startswith(ONE_BACK_END))
+
+
+def select(names, part):
     picked = unittest.TestSuite()
     for file in FILES:
-        suite = unittest.defaultTestLoader.loadTestsFromName(file)
-        for case in cases(suite):
-            if names and not any(n in case.id() for n in names):
-                continue
-            if case.id().startswith(ONCE):
-                if with_once:
-                    picked.addTest(case)
-            elif not only_once:
+        for case in cases(unittest.defaultTestLoader.loadTestsFromName(file)):
+            if (not names or any(n in case.id() for n in names)) and is_in(part, case):
                 picked.addTest(case)
     return picked
+
+
+def report(rows):
+    """Prints the slowest cases."""
+    rows = sorted(rows, key=lambda r: -r["seconds"])
+    for row in rows[:SLOWEST]:
+        if row["seconds"] >= 1:
+            print("slow %6.1f s %s" % (row["seconds"], row["name"]))
+    print("slow %6.1f s in all, %d cases" % (sum(r["seconds"] for r in rows), len(rows)))
 
 
 def main():
@@ -117,9 +138,10 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--io", choices=("uring", "epoll"))
     part = parser.add_mutually_exclusive_group()
-    part.add_argument("--second", action="store_true",
-                      help="without the cases that run once")
-    part.add_argument("--once", action="store_true", help="only the cases that run once")
+    for name, text in (("once", "only the cases that run once"),
+                       ("second", "without the cases that run once"),
+                       ("other", "only the cases that the other back end needs")):
+        part.add_argument("--" + name, dest="part", action="store_const", const=name, help=text)
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     os.environ["ISERD"] = find_program(args.build, "iserd", "src/daemon")
@@ -133,10 +155,10 @@ def main():
         for i, io in enumerate([args.io] if args.io else ["uring", "epoll"]):
             os.environ["ISERD_IO"] = io
             result = Result(io)
-            select(args.names, i == 0 and not args.second,
-                   args.once).run(result)
+            select(args.names, args.part or ("all", "second")[i]).run(result)
             rows += result.rows
         os.chdir("/")
+    report(rows)
     count = {w: sum(r["result"] == w for r in rows)
              for w in ("ok", "FAIL", "skip")}
     if args.json:
