@@ -122,6 +122,7 @@ void dev_report_luns(struct dev_task *t)
 	put_be32(t->mem.buf, (uint32_t)(len - 8));
 	for (; i && at + 8 <= t->mem.buf_len; i = dev_itl_next(i), at += 8)
 		put_be64((uint8_t *)t->mem.buf + at, dev_lun_encode(i->lun));
+	dev_attention_luns_reported(t->nexus);
 	dev_return(t, len, alloc);
 }
 

@@ -52,6 +52,12 @@ static uint16_t asc_of(const struct dev_itl *i)
 	return asc[ua];
 }
 
+void dev_attention_luns_reported(struct dev_nexus *n)
+{
+	for (struct dev_itl *i = dev_itl_first(n); i; i = dev_itl_next(i))
+		i->attention &= ~BIT(UA_LUNS_CHANGED);
+}
+
 unsigned dev_attention_take(struct dev_itl *i, struct scsi_sense *s)
 {
 	uint32_t attention = i->attention;
@@ -65,6 +71,8 @@ unsigned dev_attention_take(struct dev_itl *i, struct scsi_sense *s)
 		s->info = DEV_THRESHOLD_AT;
 	}
 	i->attention &= ~BIT(first(attention));
+	if (first(attention) == UA_LUNS_CHANGED)
+		dev_attention_luns_reported(i->nexus);
 	return 1 + first(attention);
 }
 

@@ -53,6 +53,10 @@ void dev_attention_unit(struct dev_lu *lu, unsigned worker,
 			const struct dev_nexus *except, enum dev_ua ua);
 /* dev_attention_set establishes ua for a nexus at one unit. On its worker. */
 void dev_attention_set(struct dev_itl *i, enum dev_ua ua);
+/* dev_attention_luns_reported clears REPORTED LUNS DATA HAS CHANGED at all units of the
+ * nexus, once one of them has reported it (SPC-4 §7.8.7, LUICLR) or REPORT LUNS was
+ * executed (SAM-5 §5.14). On its worker. */
+void dev_attention_luns_reported(struct dev_nexus *n);
 /* dev_attention_take clears the first pending unit attention and fills *s; returns
  * 1 + enum dev_ua; 0: none is pending. */
 unsigned dev_attention_take(struct dev_itl *i, struct scsi_sense *s);

@@ -49,20 +49,46 @@ static void test_other_map_spc4_6_33(void **state)
 					  { .lun = 6, .lu = unit(7) },
 					  { .lun = 2, .lu = unit(9) } },
 		3);
-	expect_luns(A, (const uint16_t[]){ 0, 2, 6 }, 3);
 	expect_attention_at(A, 0, ASC_REPORTED_LUNS_CHANGED);
 	expect_ready(A, 0);
+	expect_luns(A, (const uint16_t[]){ 0, 2, 6 }, 3);
 	expect_attention_at(A, 2, ASC_POWER_ON);
 	expect_ready(A, 2);
-	/* no longer read-only, and by another LUN */
+	/* no longer read-only, and by another LUN, which LUN 0 has reported */
 	expect_attention_at(A, 6, ASC_MODE_PARAMETERS_CHANGED);
-	expect_attention_at(A, 6, ASC_REPORTED_LUNS_CHANGED);
 	assert_int_equal(write_one(A), SCSI_GOOD);
 	expect_no_unit(A, 5);
 	expect_no_unit(A, 1000);
 	/* other nexuses learn nothing */
 	expect_ready(B, 0);
 	expect_ready(B, 3);
+}
+
+/* REPORT LUNS clears the attention at all units of its nexus, and no other attention;
+ * REQUEST SENSE clears it as other commands do. */
+static void test_luns_reported_sam5_5_14(void **state)
+{
+	(void)state;
+	add_unit(three.server, 9);
+	three_settle();
+	at(C, 7);
+	expect_luns(C, (const uint16_t[]){ 0, 7, 9, 0x4000 | 300 }, 4);
+	expect_ready(C, 0);
+	expect_ready(C, 7);
+	expect_ready(C, 300);
+	expect_attention_at(C, 9, ASC_POWER_ON);
+	add_unit(three.server, 10);
+	three_settle();
+	/* not executed: a reserved SELECT REPORT */
+	at(C, 0);
+	assert_int_equal(RUN(C, 16, 0xa0, [2] = 3, [9] = 16),
+			 SCSI_CHECK_CONDITION);
+	assert_int_equal(RUN(C, 18, 0x03, [4] = 18), SCSI_GOOD);
+	assert_int_equal(get_be16(three.i[C].in + 12),
+			 ASC_REPORTED_LUNS_CHANGED);
+	expect_ready(C, 0);
+	expect_ready(C, 7);
+	expect_attention_at(C, 10, ASC_POWER_ON);
 }
 
 static void test_equal_map(void **state)
@@ -118,16 +144,16 @@ static void test_no_map(void **state)
 		(struct dev_map_entry[]){ { .lun = 0, .lu = unit(300) },
 					  { .lun = 7, .lu = unit(7) } },
 		2);
-	expect_attention_at(C, 0, ASC_REPORTED_LUNS_CHANGED);
 	expect_attention_at(C, 7, ASC_REPORTED_LUNS_CHANGED);
+	expect_ready(C, 0);
 	expect_no_unit(C, 300);
 	dev_nexus_set_map(three.i[C].nexus, NULL, count, &done);
 	three_settle();
 	assert_int_equal(done, 1);
-	expect_luns(C, (const uint16_t[]){ 0, 7, 0x4000 | 300 }, 3);
 	expect_attention_at(C, 0, ASC_POWER_ON);
 	expect_attention_at(C, 300, ASC_REPORTED_LUNS_CHANGED);
-	expect_attention_at(C, 7, ASC_REPORTED_LUNS_CHANGED);
+	expect_ready(C, 7);
+	expect_luns(C, (const uint16_t[]){ 0, 7, 0x4000 | 300 }, 3);
 	expect_ready(C, 7);
 }
 
@@ -313,10 +339,10 @@ static void test_removal_spc4_6_33(void **state)
 	lose_all(A);
 	begin_removal(300);
 	expect_removed();
+	expect_attention_at(C, 0, ASC_REPORTED_LUNS_CHANGED);
+	expect_ready(C, 7);
 	expect_luns(C, (const uint16_t[]){ 0, 7 }, 2);
 	expect_no_unit(C, 300);
-	expect_attention_at(C, 0, ASC_REPORTED_LUNS_CHANGED);
-	expect_attention_at(C, 7, ASC_REPORTED_LUNS_CHANGED);
 	expect_ready(B, 0);
 	/* the number is free again */
 	add_unit(three.server, 300);
@@ -345,12 +371,12 @@ static void test_removal_of_a_mapped_unit(void **state)
 	(void)state;
 	begin_removal(7);
 	expect_removed();
-	expect_luns(A, (const uint16_t[]){ 0, 0x4000 | 1000 }, 2);
 	expect_attention_at(A, 0, ASC_REPORTED_LUNS_CHANGED);
+	expect_luns(A, (const uint16_t[]){ 0, 0x4000 | 1000 }, 2);
+	expect_attention_at(B, 3, ASC_REPORTED_LUNS_CHANGED);
 	expect_luns(B, (const uint16_t[]){ 3 }, 1);
 	expect_no_unit(B, 0);
 	at(B, 3);
-	expect_attention(B, ASC_REPORTED_LUNS_CHANGED);
 	assert_int_equal(copy_units(B, 0, 0), SCSI_GOOD);
 	set_map(B, (struct dev_map_entry[]){ { .lun = 1, .lu = unit(0) } }, 1);
 	expect_attention_at(B, 1, ASC_REPORTED_LUNS_CHANGED);
@@ -728,6 +754,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TM(test_other_map_spc4_6_33),
+		TM(test_luns_reported_sam5_5_14),
 		TM(test_equal_map),
 		TM(test_read_only_changes_spc4_7_5),
 		TM(test_read_only_before_the_data),
