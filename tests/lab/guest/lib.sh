@@ -22,6 +22,8 @@ export OPENISER_MODULES=/opt/openiser # rcap-verbs.so
 . /lab/guest/scsi.sh
 # shellcheck source=tests/lab/guest/killed.sh
 . /lab/guest/killed.sh
+# shellcheck source=tests/lab/guest/live.sh
+. /lab/guest/live.sh
 
 uptime_s() { cut -d' ' -f1 /proc/uptime; }
 
