@@ -420,7 +420,7 @@ static void take_model(struct change *c)
 	enum trace_level level = c->m->options.log.level;
 
 	if (level != d->model->options.log.level)
-		d->log.trace.level = level;
+		log_set_level(&d->log, level);
 	c->m->options.start = d->model->options.start;
 	take_portals(c);
 	if (d->changes.first)
