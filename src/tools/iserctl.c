@@ -15,6 +15,7 @@
 #include "daemon/check.h"
 #include "daemon/rpc/api.h"
 #include "tools/ctl.h"
+#include "tools/ctl_print.h"
 #include "tools/import/import.h"
 #include "tools/standard.h"
 #include "tools/top.h"
@@ -31,7 +32,9 @@ struct command {
 	const char *socket;
 	unsigned timeout; /* seconds */
 	bool json, dry_run;
+	bool is_list; /* the answer is a table */
 	const char *method;
+	char noun_verb[64]; /* "NOUN.VERB", if the method is one */
 	json_t *params;
 };
 
@@ -51,7 +54,7 @@ static const struct opt_row rows[] = {
 	{ .name = "dry-run",
 	  .letter = 'n',
 	  OPT_FLAG(struct command, dry_run),
-	  .help = "apply: only print what would change" },
+	  .help = "only print what would change" },
 	{ .name = "json",
 	  .letter = 'j',
 	  OPT_FLAG(struct command, json),
@@ -60,72 +63,7 @@ static const struct opt_row rows[] = {
 	{ .name = "version", .letter = 'V', OPT_STOP, .help = "the version" },
 };
 
-/* ---- the answer as text ---- */
-
-static void print_value(const json_t *v, int depth);
-
-static bool is_plain(const json_t *v)
-{
-	return !json_is_object(v) && !json_is_array(v);
-}
-
-static void print_plain(const json_t *v)
-{
-	if (json_is_string(v))
-		puts(json_string_value(v));
-	else if (json_is_integer(v))
-		printf("%lld\n", (long long)json_integer_value(v));
-	else if (json_is_real(v))
-		printf("%g\n", json_real_value(v));
-	else
-		puts(json_is_true(v) ? "yes" : json_is_false(v) ? "no" : "-");
-}
-
-static void print_object(const json_t *v, int depth)
-{
-	const char *key;
-	json_t *item;
-	int width = 0;
-
-	json_object_foreach((json_t *)v, key,
-			    item) if ((int)strlen(key) > width) width =
-		(int)strlen(key);
-	json_object_foreach((json_t *)v, key, item)
-	{
-		printf("%*s%-*s  ", 2 * depth, "", is_plain(item) ? width : 0,
-		       key);
-		if (!is_plain(item))
-			putchar('\n');
-		print_value(item, depth + 1);
-	}
-}
-
-static void print_array(const json_t *v, int depth)
-{
-	json_t *item;
-	size_t i;
-
-	if (json_array_size(v) == 0)
-		printf("%*s(none)\n", 2 * depth, "");
-	json_array_foreach((json_t *)v, i, item)
-	{
-		if (is_plain(item))
-			printf("%*s", 2 * depth, "");
-		else if (i)
-			putchar('\n');
-		print_value(item, depth);
-	}
-}
-
-static void print_value(const json_t *v, int depth)
-{
-	if (json_is_object(v))
-		print_object(v, depth);
-	else if (json_is_array(v))
-		print_array(v, depth);
-	else
-		print_plain(v);
-}
+/* ---- the answer ---- */
 
 /* Prints the lines of a text; other control characters are escaped. */
 static void print_lines(const char *text)
@@ -143,14 +81,15 @@ static void print_lines(const char *text)
 	}
 }
 
-static int print_answer(json_t *answer, bool as_json, bool is_text)
+static int print_answer(json_t *answer, const struct command *c)
 {
+	bool is_text = !strcmp(c->method, "dump");
 	const json_t *error = json_object_get(answer, "error");
 	const json_t *result;
 	const char *message;
 
 	result = json_object_get(answer, "result");
-	if (is_text && !as_json && json_is_string(result)) {
+	if (is_text && !c->json && json_is_string(result)) {
 		print_lines(json_string_value(result));
 		return EXIT_OK;
 	}
@@ -164,11 +103,13 @@ static int print_answer(json_t *answer, bool as_json, bool is_text)
 				  "2.0");
 		return EXIT_REFUSED;
 	}
-	if (as_json) {
+	if (c->json) {
 		json_dumpf(result, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
 		putchar('\n');
+	} else if (c->is_list) {
+		ctl_print_table(result);
 	} else {
-		print_value(result, 0);
+		ctl_print(result);
 	}
 	return EXIT_OK;
 }
@@ -232,6 +173,24 @@ static bool take_param(json_t *params, const char *arg)
 	return !json_object_set_new(params, key, json_string(eq + 1));
 }
 
+static void print_nouns(FILE *f)
+{
+	const struct rpc_noun *all;
+	size_t n;
+
+	fputs("\nNouns with their verbs; iserd.yaml(5) describes the "
+	      "fields.\n",
+	      f);
+	all = rpc_nouns(&n);
+	for (size_t i = 0; i < n; i++) {
+		fprintf(f, "    %s ", all[i].name);
+		for (unsigned v = 0; v < RPC_VERBS && all[i].verbs[v]; v++)
+			fprintf(f, "%s%s", v ? "|" : "", all[i].verbs[v]);
+		fprintf(f, "%s%s\n%20s%s\n", all[i].arg ? " " : "",
+			all[i].arg ? all[i].arg : "", "", all[i].help);
+	}
+}
+
 static void print_usage(FILE *f)
 {
 	static const struct opt_parser p = {
@@ -242,6 +201,7 @@ static void print_usage(FILE *f)
 	size_t n;
 
 	fputs("usage: iserctl [OPTION]... METHOD [KEY=VALUE]...\n"
+	      "       iserctl [OPTION]... NOUN VERB [NAME] [FIELD=VALUE]...\n"
 	      "       iserctl [OPTION]... top [of=luns|sessions] "
 	      "[sort=COLUMN]\n"
 	      "                              [interval=SECONDS] [count=N]\n"
@@ -270,6 +230,7 @@ static void print_usage(FILE *f)
 		}
 		fprintf(f, "%*s%s\n", 20 - width, "", m[i].help);
 	}
+	print_nouns(f);
 	opt_help(&p, 24, options, sizeof(options));
 	fprintf(f,
 		"\n%s\n"
@@ -300,15 +261,79 @@ static bool take_file(struct command *c, const char *arg)
 	return path && !json_object_set_new(c->params, "path", path);
 }
 
-static bool take_operands(struct command *c, int n, char **argv)
+/* Prints a method that is the noun alone. */
+static bool refuse_noun(const struct rpc_noun *noun)
 {
+	fprintf(stderr, "iserctl: %s: no verb; give one of", noun->name);
+	for (unsigned i = 0; i < RPC_VERBS && noun->verbs[i]; i++)
+		fprintf(stderr, "%s %s", i ? "," : "", noun->verbs[i]);
+	fputc('\n', stderr);
+	return false;
+}
+
+/* Reads "NOUN VERB [NAME] [FIELD=VALUE]...". iserd has the errors. */
+static bool take_noun(struct command *c, int n, char **argv)
+{
+	json_t *fields = json_object();
+	int i = 2;
+
+	snprintf(c->noun_verb, sizeof(c->noun_verb), "%.30s.%.30s", argv[0],
+		 argv[1]);
+	c->method = c->noun_verb;
+	c->is_list = !strcmp(argv[1], "list");
+	if (i < n && !strchr(argv[i], '=')) {
+		if (!is_utf8(argv[i]))
+			goto out;
+		json_object_set_new(c->params, "name", json_string(argv[i++]));
+	}
+	for (; i < n; i++)
+		if (!take_param(fields, argv[i]))
+			goto out;
+	if (json_object_size(fields))
+		json_object_set(c->params, "fields", fields);
+	json_decref(fields);
+	return true;
+out:
+	json_decref(fields);
+	return false;
+}
+
+static bool is_method(const char *name)
+{
+	const struct rpc_method *m;
+	size_t n;
+
+	m = rpc_methods(&n);
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(m[i].name, name))
+			return true;
+	return false;
+}
+
+static bool take_method(struct command *c, int n, char **argv)
+{
+	const struct rpc_noun *noun = rpc_noun_of(argv[0]);
+	bool is_alone = n < 2 || strchr(argv[1], '=');
+
 	c->method = argv[0];
-	if (!is_utf8(c->method))
+	if (!is_utf8(c->method) || (n > 1 && !is_utf8(argv[1])))
 		return false;
+	if (noun && is_alone && !is_method(argv[0]))
+		return refuse_noun(noun);
+	if (!is_alone && strcmp(argv[0], "top") != 0 &&
+	    (noun || !is_method(argv[0])))
+		return take_noun(c, n, argv);
 	for (int i = 1; i < n; i++)
 		if (!(is_file(c, i, argv[i]) ? take_file(c, argv[i])
 					     : take_param(c->params, argv[i])))
 			return false;
+	return true;
+}
+
+static bool take_operands(struct command *c, int n, char **argv)
+{
+	if (!take_method(c, n, argv))
+		return false;
 	if (c->dry_run)
 		json_object_set_new(c->params, "dry-run", json_string("yes"));
 	return true;
@@ -370,8 +395,7 @@ static int send_command(const struct command *c)
 	answer = ctl_read(f);
 	alarm(0);
 	if (answer)
-		code = print_answer(answer, c->json,
-				    !strcmp(c->method, "dump"));
+		code = print_answer(answer, c);
 	else
 		fprintf(stderr, "iserctl: %s: iserd closed the connection\n",
 			c->socket);

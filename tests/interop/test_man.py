@@ -91,6 +91,12 @@ class Man(unittest.TestCase):
                 ("iserctl", ["-s", "x", "re"], ["reservations", "resize"]),
                 ("iserctl", ["resize", "lun", "=", "0", "f"], ["force="]),
                 ("iserctl", ["log", "level", "=", "n"], ["notice"]),
+                ("iserctl", ["to"], ["top"]),
+                ("iserctl", ["top", "sort", "=", "p"], ["p50", "p99"]),
+                ("iserctl", ["lun", "re"], ["remove", "replace"]),
+                ("iserctl", ["lun", "add", "x/0", "b"], ["backstore=", "block-size=", "buffered="]),
+                ("iserctl", ["backstore", "set", "x", "cache", "=", ""], ["write-back", "write-through"]),
+                ("iserctl", ["lun", "add", "x/0", "store", "=", "/etc/hostna"], ["/etc/hostname"]),
                 ("iserctl", ["port", "state", "="], ["online", "offline"]))
         for name, words, want in rows:
             script = 'complete() { :; }; compopt() { :; }; . "$1"; shift; COMP_WORDS=("$@"); ' \

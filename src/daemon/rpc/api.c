@@ -3,6 +3,7 @@
 #include "daemon/rpc/api.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/bytes.h"
 
@@ -119,8 +120,70 @@ static const struct rpc_method methods[] = {
 	{ "shutdown", "ends iserd in an orderly way, as SIGTERM does" },
 	{ "version", "the name and version of iserd" },
 	{ "methods", "all methods with their parameters" },
+	{ "schema", "all options, fields, methods and verbs, as iserd schema" },
+};
+
+/* ---- nouns and verbs ---- */
+
+#define CHANGES "add", "set", "remove", "list", "show"
+
+static const struct rpc_noun nouns[] = {
+	{ "target", "TARGET", "a target", { CHANGES } },
+	{ "lun", "TARGET/N", "a LUN of a target; of a map: TARGET/MAP/N",
+	  { CHANGES, "replace" } },
+	{ "map", "TARGET/MAP", "what certain initiators see; MAP counts from 1",
+	  { CHANGES } },
+	{ "backstore", "NAME", "the storage of a LUN", { CHANGES } },
+	{ "portal", "NAME", "a portal group: where iserd listens", { CHANGES } },
+	{ "auth", "NAME", "an auth group: which initiators may log in",
+	  { CHANGES } },
+	{ "initiators", "NAME", "a list of initiators for maps", { CHANGES } },
+	{ "group", "ID", "a target port group (ALUA)", { CHANGES } },
+	{ "daemon", NULL, "the process", { "set", "show" } },
+};
+
+static const struct rpc_verb verbs[] = {
+	{ "add", "adds it with these fields", .has_name = true,
+	  .has_fields = true, .changes = true },
+	{ "set", "changes these fields", .has_name = true, .has_fields = true,
+	  .changes = true },
+	{ "remove", "removes it", .has_name = true, .changes = true },
+	{ "replace", "gives a LUN another backstore", .has_name = true,
+	  .has_fields = true, .changes = true },
+	{ "list", "lists all, with the fields that are set" },
+	{ "show", "shows all fields", .has_name = true },
 };
 /* clang-format on */
+
+const struct rpc_noun *rpc_nouns(size_t *n)
+{
+	*n = ARRAY_LEN(nouns);
+	return nouns;
+}
+
+const struct rpc_noun *rpc_noun_of(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(nouns); i++)
+		if (!strcmp(nouns[i].name, name))
+			return &nouns[i];
+	return NULL;
+}
+
+const struct rpc_verb *rpc_verb_of(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (!strcmp(verbs[i].name, name))
+			return &verbs[i];
+	return NULL;
+}
+
+bool rpc_noun_has(const struct rpc_noun *n, const char *verb)
+{
+	for (unsigned i = 0; i < RPC_VERBS && n->verbs[i]; i++)
+		if (!strcmp(n->verbs[i], verb))
+			return true;
+	return false;
+}
 
 const struct rpc_method *rpc_methods(size_t *n)
 {

@@ -40,6 +40,30 @@ struct rpc_method {
 	struct rpc_param params[RPC_PARAMS]; /* those with a name */
 };
 
+#define RPC_VERBS 6 /* of one noun */
+
+/* A noun, for which iserd has a method "NOUN.VERB" for each verb. The parameters
+ * are "name", "fields" (an object) and "dry-run"; rpc_verb says which. */
+struct rpc_noun {
+	const char *name;
+	const char *arg; /* the form of its name; NULL: it has none */
+	const char *help;
+	const char *verbs[RPC_VERBS]; /* of rpc_verb_of; NULL: no more */
+};
+
+struct rpc_verb {
+	const char *name, *help;
+	bool has_name, has_fields, changes;
+};
+
+/* rpc_nouns returns the rows, in the order of iserctl(1), and how many. */
+const struct rpc_noun *rpc_nouns(size_t *n);
+/* rpc_noun_of returns the noun of this name, or NULL. */
+const struct rpc_noun *rpc_noun_of(const char *name);
+/* rpc_verb_of returns the verb of this name, or NULL. */
+const struct rpc_verb *rpc_verb_of(const char *name);
+/* rpc_noun_has returns whether the noun has the verb. */
+bool rpc_noun_has(const struct rpc_noun *n, const char *verb);
 /* rpc_methods returns the rows, in the order of iserctl(1), and how many. */
 const struct rpc_method *rpc_methods(size_t *n);
 /* rpc_usage writes "lun=N [force=yes|no]" to out: always ended, cut off if it

@@ -25,6 +25,8 @@ enum rpc_error {
 	RPC_BUSY = -32002,    /* an earlier change is in progress */
 };
 
+struct cfg_errors;
+struct cfg_model;
 struct client;
 
 struct control {
@@ -37,6 +39,11 @@ struct control {
 	int spare;	     /* a descriptor for when no other is left; or -1 */
 	struct list clients; /* the client with the oldest request first */
 	struct list collects; /* struct collect of methods.c */
+	struct { /* wait.c: requests that wait for the end of a change */
+		struct list all;
+		struct io_timer timer;
+		bool is_over; /* the request that runs has waited */
+	} wait;
 	unsigned nclients;
 	char path[108];
 };
@@ -58,6 +65,7 @@ struct request {
 	struct client *client;
 	json_t *id; /* borrowed; NULL: a notification, without a response */
 	const struct rpc_args *args; /* checked by the rows of api.h */
+	json_t *root;		     /* the whole request, borrowed */
 };
 
 /* A response that is given later: its client, and the id of the request (NULL: a
@@ -119,6 +127,26 @@ void method_config(const struct request *r);
 /* method_patch brings the configuration in force, changed by a JSON merge patch,
  * into force. */
 void method_patch(const struct request *r);
+/* rpc_apply brings m, which it takes over, into force, or with dry_run only
+ * checks that. It responds or owes the response with the differences, unless m is
+ * refused: then e has the reasons. */
+void rpc_apply(const struct request *r, struct cfg_model *m, bool dry_run,
+	       struct cfg_errors *e);
+/* rpc_refuse responds with the first error, and how many more there are. path:
+ * of the file; NULL: there is none. */
+void rpc_refuse(const struct request *r, const struct cfg_errors *e,
+		const char *path);
+/* method_verb, of methods_verb.c, executes the method "NOUN.VERB" by the nouns of
+ * api.h. */
+void method_verb(const struct request *r, const char *method);
+
+/* rpc_wait, of wait.c: if a change of the configuration is in progress, keeps
+ * the request to execute it again after the change, and returns true. */
+bool rpc_wait(const struct request *r);
+/* rpc_wait_open prepares waiting; rpc_wait_close forgets all requests that wait. */
+void rpc_wait_open(struct control *k);
+void rpc_wait_close(struct control *k);
+
 /* methods of methods_group.c: target port groups (ALUA). */
 /* method_groups lists the groups. */
 void method_groups(const struct request *r);

@@ -12,6 +12,7 @@
 #include "daemon/metrics/numbers.h"
 #include "daemon/metrics/snapshot.h"
 #include "daemon/rpc/internal.h"
+#include "daemon/rpc/schema.h"
 #include "daemon/rpc/status.h"
 #include "daemon/shutdown.h"
 #include "daemon/takeover.h"
@@ -109,6 +110,36 @@ static void method_takeover(const struct request *r)
 		client_error(r->client, r->id, RPC_INTERNAL, why);
 }
 
+static void add_verbs(json_t *all)
+{
+	const struct rpc_noun *nouns;
+	size_t n;
+
+	nouns = rpc_nouns(&n);
+	for (size_t i = 0; i < n; i++)
+		for (unsigned v = 0; v < RPC_VERBS && nouns[i].verbs[v]; v++) {
+			const struct rpc_verb *verb =
+				rpc_verb_of(nouns[i].verbs[v]);
+			char name[64];
+
+			snprintf(name, sizeof(name), "%s.%s", nouns[i].name,
+				 verb->name);
+			json_object_set_new(
+				all, name,
+				json_sprintf(
+					"%s%s%s%s: %s",
+					verb->has_name && nouns[i].arg ? "name="
+								       : "",
+					verb->has_name && nouns[i].arg
+						? nouns[i].arg
+						: "",
+					verb->has_fields ? " fields={...}" : "",
+					verb->changes ? " [dry-run=yes|no]"
+						      : "",
+					verb->help));
+		}
+}
+
 static void method_methods(const struct request *r)
 {
 	const struct rpc_method *m;
@@ -124,7 +155,13 @@ static void method_methods(const struct request *r)
 			 *usage ? ": " : "", m[i].help);
 		json_object_set_new(all, m[i].name, json_string(text));
 	}
+	add_verbs(all);
 	client_result(r->client, r->id, all);
+}
+
+static void method_schema(const struct request *r)
+{
+	client_result(r->client, r->id, schema_json());
 }
 
 /* ---- status: a message visits each worker for its sessions ---- */
@@ -346,6 +383,7 @@ static void call_method(const struct rpc_method *m, const struct request *r)
 		{ "takeover", method_takeover },
 		{ "version", method_version },
 		{ "methods", method_methods },
+		{ "schema", method_schema },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(all); i++)
@@ -391,6 +429,7 @@ void methods_call(struct client *c, json_t *root)
 		.client = c,
 		.id = id,
 		.args = &args,
+		.root = root,
 	};
 	char why[OPT_WHY];
 
@@ -399,6 +438,8 @@ void methods_call(struct client *c, json_t *root)
 		client_error(c, json_null(), RPC_INVALID,
 			     "not a JSON-RPC 2.0 request; send an object with "
 			     "jsonrpc, method, params and id in one line");
+	else if (strchr(name, '.'))
+		method_verb(&r, name);
 	else if (!m)
 		client_error(c, r.id, RPC_NO_METHOD,
 			     "unknown method; \"methods\" lists them");

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "daemon/apply.h"
 #include "daemon/rpc/internal.h"
 #include "daemon/rpc/merge.h"
@@ -30,13 +31,15 @@ static void change_done(void *arg, bool good)
 	free(g);
 }
 
-/* Responds with the first error, and how many more there are. */
-static void refuse(const struct request *r, const struct cfg_errors *e,
-		   const char *path)
+void rpc_refuse(const struct request *r, const struct cfg_errors *e,
+		const char *path)
 {
 	char line[4 * CFG_ERROR_TEXT], text[sizeof(line) + 64];
 
-	cfg_error_line(e, 0, path, line, sizeof(line));
+	if (path)
+		cfg_error_line(e, 0, path, line, sizeof(line));
+	else
+		text_escape_str(line, sizeof(line), e->all[0].text);
 	if (e->n > 1)
 		snprintf(text, sizeof(text), "%s (and %u more)", line,
 			 e->n - 1);
@@ -79,15 +82,15 @@ static void begin(const struct request *r, struct cfg_model *m, json_t *changes,
 	free(g);
 }
 
-static void apply(const struct request *r, struct cfg_model *m,
-		  struct cfg_errors *e)
+void rpc_apply(const struct request *r, struct cfg_model *m, bool dry_run,
+	       struct cfg_errors *e)
 {
 	struct daemon *d = request_daemon(r);
 	json_t *changes = json_array();
 
 	if (!cfg_diff(d->model, m, add_change, changes))
 		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
-	else if (!r->args->dry_run) {
+	else if (!dry_run) {
 		begin(r, m, changes, e);
 		return;
 	} else if (apply_check(d, m, e)) {
@@ -115,14 +118,18 @@ static const char *path_of(const struct request *r)
 void method_apply(const struct request *r)
 {
 	const char *path = path_of(r);
-	struct cfg_errors *e = path ? calloc(1, sizeof(*e)) : NULL;
-	struct cfg_model *m = e ? cfg_model_load(path, e) : NULL;
+	struct cfg_errors *e;
+	struct cfg_model *m;
 
+	if (!path || (!r->args->dry_run && rpc_wait(r)))
+		return;
+	e = calloc(1, sizeof(*e));
+	m = e ? cfg_model_load(path, e) : NULL;
 	if (m)
-		apply(r, m, e);
+		rpc_apply(r, m, r->args->dry_run, e);
 	if (e && e->n)
-		refuse(r, e, path);
-	else if (path && !e)
+		rpc_refuse(r, e, path);
+	else if (!e)
 		client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
 	free(e);
 }
@@ -228,9 +235,9 @@ static void apply_patch(const struct request *r, struct cfg_arena *memory,
 	if (why)
 		cfg_error(e, (struct cfg_place){ 0 }, "%s", why);
 	if (m)
-		apply(r, m, e);
+		rpc_apply(r, m, r->args->dry_run, e);
 	if (e->n)
-		refuse(r, e, "patch");
+		rpc_refuse(r, e, "patch");
 }
 
 void method_patch(const struct request *r)

@@ -2,14 +2,17 @@
 /* schema.c: the rows of config/schema.c, config/nouns.c and api.c as JSON. */
 #include "daemon/rpc/schema.h"
 
-#include <jansson.h>
 #include <stdio.h>
 
 #include "base/bytes.h"
+#include "daemon/config/edit.h"
 #include "daemon/config/lun_spec.h"
 #include "daemon/config/nouns.h"
 #include "daemon/config/schema.h"
 #include "daemon/rpc/api.h"
+
+/* Grows with a change after which a client that reads the schema would be wrong. */
+#define SCHEMA_VERSION 1
 
 static void set_text(json_t *j, const char *key, const char *text)
 {
@@ -172,15 +175,39 @@ static json_t *method_json(const struct rpc_method *m)
 	return j;
 }
 
-bool schema_print(void)
+/* The nouns of iserctl; "noun" is the noun of the configuration that has its
+ * fields. */
+static json_t *verbs_json(void)
+{
+	json_t *all = json_array();
+	const struct rpc_noun *nouns;
+	size_t n;
+
+	nouns = rpc_nouns(&n);
+	for (size_t i = 0; i < n; i++) {
+		json_t *j = json_object(), *verbs = json_object();
+
+		for (unsigned v = 0; v < RPC_VERBS && nouns[i].verbs[v]; v++)
+			set_text(verbs, nouns[i].verbs[v],
+				 rpc_verb_of(nouns[i].verbs[v])->help);
+		set_text(j, "name", nouns[i].name);
+		set_text(j, "value", nouns[i].arg);
+		set_text(j, "help", nouns[i].help);
+		set_text(j, "noun", cfg_edit_noun(nouns[i].name));
+		json_object_set_new(j, "verbs", verbs);
+		json_array_append_new(all, j);
+	}
+	return all;
+}
+
+json_t *schema_json(void)
 {
 	json_t *options = json_array(), *methods = json_array();
-	json_t *suffixes = json_array(), *all;
+	json_t *suffixes = json_array();
 	const struct cfg_suffix *s;
 	const struct rpc_method *m;
 	const struct cfg_row *rows;
 	size_t n;
-	int err;
 
 	rows = cfg_rows(&n);
 	for (size_t i = 0; i < n; i++)
@@ -191,9 +218,17 @@ bool schema_print(void)
 	m = rpc_methods(&n);
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(methods, method_json(&m[i]));
-	all = json_pack("{s:o, s:o, s:o, s:o, s:o}", "luns", kinds_json(),
-			"suffixes", suffixes, "options", options, "nouns",
-			nouns_json(), "methods", methods);
+	return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+			 SCHEMA_VERSION, "luns", kinds_json(), "suffixes",
+			 suffixes, "options", options, "nouns", nouns_json(),
+			 "methods", methods, "verbs", verbs_json());
+}
+
+bool schema_print(void)
+{
+	json_t *all = schema_json();
+	int err;
+
 	err = json_dumpf(all, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(all);

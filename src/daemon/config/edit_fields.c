@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* edit_fields.c: the fields of one noun, changed as a command says. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/config/edit_tree.h"
+#include "daemon/config/yaml.h"
+
+/* One field that is being changed. */
+struct field_edit {
+	struct edit_tree *t;
+	struct cfg_node *noun;
+	const struct cfg_field *field;
+	const char *name;
+	char op; /* '+', '-', or 0: replaces the value */
+};
+
+static bool is_list(const struct cfg_field *f)
+{
+	return f->shape == CFG_MANY || f->shape == CFG_LISTED ||
+	       (f->shape == CFG_ONE && cfg_field_row(f)->type == CFG_LIST);
+}
+
+/* ---- values ---- */
+
+static struct cfg_node *scalar(const struct field_edit *x, const char *text)
+{
+	struct cfg_node *n = cfg_node_new(x->t->arena, CFG_NODE_SCALAR, text);
+
+	if (n)
+		n->is_quoted = true;
+	else
+		(void)cfg_edit_no_memory(x->t);
+	return n;
+}
+
+/* Returns the texts between commas as a list; NULL after an error. */
+static struct cfg_node *split(const struct field_edit *x, const char *text)
+{
+	struct cfg_arena *a = x->t->arena;
+	struct cfg_node *list = cfg_node_new(a, CFG_NODE_SEQ, NULL);
+	size_t len;
+
+	for (const char *p = text; list && *p; p += len + (p[len] == ',')) {
+		char *one;
+
+		len = strcspn(p, ",");
+		one = cfg_arena_text(a, p, len);
+		if (!one || !cfg_node_add(a, list, NULL, scalar(x, one)))
+			list = NULL;
+	}
+	if (!list)
+		(void)cfg_edit_no_memory(x->t);
+	return list;
+}
+
+/* Reads a value in YAML; NULL after an error. */
+static struct cfg_node *read_yaml(const struct field_edit *x, const char *text)
+{
+	struct cfg_errors *e = calloc(1, sizeof(*e));
+	struct cfg_node *n = NULL;
+
+	if (e)
+		n = cfg_yaml_read(x->t->arena, text, strlen(text), e);
+	else
+		(void)cfg_edit_no_memory(x->t);
+	if (e && !n)
+		cfg_edit_fail(x->t, "%s: column %u: %.400s", x->name,
+			      e->all[0].at.column, e->all[0].text);
+	free(e);
+	return n;
+}
+
+/* The place of a value is in no file. */
+static void forget_places(struct cfg_node *n)
+{
+	n->at = (struct cfg_place){ 0 };
+	for (unsigned i = 0; i < n->n; i++) {
+		n->items[i].at = n->at;
+		forget_places(n->items[i].value);
+	}
+}
+
+/* Returns v, which a client sent, as a file would have it. NULL after an error. */
+static struct cfg_node *value_of(const struct field_edit *x,
+				 const struct cfg_node *v)
+{
+	struct cfg_node *n;
+
+	if (v->type != CFG_NODE_SCALAR)
+		n = cfg_node_copy(x->t->arena, v);
+	else if (is_list(x->field) && x->field->shape != CFG_LISTED)
+		n = split(x, v->text);
+	else if (x->field->shape == CFG_ONE)
+		return scalar(x, v->text);
+	else if (x->op == '-' && x->field->shape == CFG_NAMED)
+		n = split(x, v->text);
+	else
+		n = read_yaml(x, v->text);
+	if (n)
+		forget_places(n);
+	return n;
+}
+
+/* ---- lists and mappings ---- */
+
+static bool is_same(const struct cfg_node *a, const struct cfg_node *b)
+{
+	if (a->type != b->type || a->n != b->n)
+		return false;
+	if (a->type == CFG_NODE_SCALAR)
+		return !strcmp(a->text, b->text);
+	for (unsigned i = 0; i < a->n; i++) {
+		const struct cfg_node *v =
+			a->items[i].key ? cfg_node_get(b, a->items[i].key)
+					: b->items[i].value;
+
+		if (!v || !is_same(a->items[i].value, v))
+			return false;
+	}
+	return true;
+}
+
+static bool put(const struct field_edit *x, struct cfg_node *to,
+		const char *key, struct cfg_node *value)
+{
+	struct cfg_item *item = key ? cfg_node_find(to, key) : NULL;
+
+	if (item)
+		item->value = value;
+	else if (!cfg_node_add(x->t->arena, to, key, value))
+		return cfg_edit_no_memory(x->t);
+	return true;
+}
+
+static bool add_entries(const struct field_edit *x, struct cfg_node *to,
+			struct cfg_node *v)
+{
+	bool good = true;
+
+	if (to->type == CFG_NODE_SEQ && v->type != CFG_NODE_SEQ)
+		return put(x, to, NULL, v);
+	for (unsigned i = 0; i < v->n && good; i++)
+		good = put(x, to, v->items[i].key, v->items[i].value);
+	return good;
+}
+
+/* Removes the entry of a list that equals v, or the key v of a mapping. False: there
+ * is none. */
+static bool remove_entry(struct cfg_node *from, const struct cfg_node *v)
+{
+	unsigned i = 0;
+
+	if (from->type == CFG_NODE_MAP)
+		return v->type == CFG_NODE_SCALAR &&
+		       cfg_node_remove(from, v->text);
+	while (i < from->n && !is_same(from->items[i].value, v))
+		i++;
+	if (i == from->n)
+		return false;
+	from->n--;
+	memmove(&from->items[i], &from->items[i + 1],
+		(from->n - i) * sizeof(from->items[0]));
+	return true;
+}
+
+static bool remove_entries(const struct field_edit *x, struct cfg_node *from,
+			   const struct cfg_node *v)
+{
+	const struct cfg_node *one = v;
+
+	for (unsigned i = 0; i < (v->type == CFG_NODE_SEQ ? v->n : 1); i++) {
+		if (v->type == CFG_NODE_SEQ)
+			one = v->items[i].value;
+		if (!from || !remove_entry(from, one))
+			return cfg_edit_fail(x->t, "%s: does not have %.200s",
+					     x->name,
+					     one->type == CFG_NODE_SCALAR
+						     ? one->text
+						     : "this entry");
+	}
+	if (!from->n) /* as if the field had not been given */
+		(void)cfg_node_remove(x->noun, x->name);
+	return true;
+}
+
+/* Changes a list or a mapping of nouns by some entries. */
+static bool change_entries(const struct field_edit *x, struct cfg_node *v)
+{
+	enum cfg_node_type type =
+		is_list(x->field) ? CFG_NODE_SEQ : CFG_NODE_MAP;
+	struct cfg_node *have = cfg_node_get(x->noun, x->name);
+
+	if (!is_list(x->field) && x->field->shape != CFG_NAMED)
+		return cfg_edit_fail(x->t,
+				     "%s: one value, no list; give %s=VALUE",
+				     x->name, x->name);
+	if (x->op == '-')
+		return remove_entries(x, have, v);
+	if (type == CFG_NODE_MAP && v->type != CFG_NODE_MAP)
+		return cfg_edit_fail(
+			x->t, "%s+: not a mapping; give {NAME: ...}", x->name);
+	if (!have) {
+		have = cfg_node_new(x->t->arena, type, NULL);
+		if (!have)
+			return cfg_edit_no_memory(x->t);
+		if (!put(x, x->noun, x->name, have))
+			return false;
+	}
+	return add_entries(x, have, v);
+}
+
+/* ---- one field ---- */
+
+/* The reader reports an unknown name, with the nearest field. */
+static bool set_field(struct edit_tree *t, enum cfg_noun_id id,
+		      struct cfg_node *noun, const char *key,
+		      const struct cfg_node *given)
+{
+	size_t len = strlen(key);
+	char op = len > 1 ? key[len - 1] : 0;
+	struct field_edit x = { .t = t, .noun = noun };
+	struct cfg_node *v;
+
+	if (op == '+' || op == '-') {
+		x.op = op;
+		len--;
+	}
+	x.name = cfg_arena_text(t->arena, key, len);
+	x.field = cfg_edit_field(id, key, len);
+	if (!x.name)
+		return cfg_edit_no_memory(t);
+	if (!x.field)
+		return put(&x, noun, x.name, scalar(&x, ""));
+	if (given->type == CFG_NODE_SCALAR && cfg_node_is_null(given)) {
+		if (x.op)
+			return cfg_edit_fail(t, "%s: no value; give one", key);
+		(void)cfg_node_remove(noun, x.name);
+		return true;
+	}
+	v = value_of(&x, given);
+	if (!v)
+		return false;
+	return x.op ? change_entries(&x, v) : put(&x, noun, x.name, v);
+}
+
+bool cfg_edit_set_fields(struct edit_tree *t, enum cfg_noun_id id,
+			 struct cfg_node *noun, const struct cfg_node *fields)
+{
+	for (unsigned i = 0; fields && i < fields->n; i++)
+		if (!set_field(t, id, noun, fields->items[i].key,
+			       fields->items[i].value))
+			return false;
+	return true;
+}

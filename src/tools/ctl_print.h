@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ctl_print.h: the answers of iserd as text. Their texts are escaped already
+ * (ctl_make_plain). */
+#ifndef TOOLS_CTL_PRINT_H
+#define TOOLS_CTL_PRINT_H
+
+#include <jansson.h>
+
+/* ctl_print prints a value: a line for each member of an object, a block for each
+ * entry of an array. */
+void ctl_print(const json_t *v);
+/* ctl_print_table prints an array of objects as a table, with a column for each
+ * member that one of them has. */
+void ctl_print_table(const json_t *rows);
+
+#endif

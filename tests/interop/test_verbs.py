@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""iserctl NOUN VERB: changes of a live iserd, while a session that they do not concern stays."""
+import json
+import socket
+import subprocess
+
+from harness import ISER, ISERCTL, Daemon, Wire, main, patience, run
+from test_config import ALICE, IQN, Config, Configured
+
+A, B, C = IQN + "a", IQN + "b", IQN + "c"
+
+
+class Verbs(Config):
+    BASE = """
+backstores:
+  one: {store: "ram:1M"}
+  two: {store: "ram:2M"}
+portal-groups:
+  front: {listen: "127.0.0.1:0"}
+targets:
+  %s: {auth-group: any, portal-groups: [front], luns: {0: one}}
+  %s: {auth-group: any, portal-groups: [front], luns: {0: two}}
+""" % (A, B)
+
+    def setUp(self):
+        super().setUp()
+        self.d = self.start(self.BASE, 2)
+        self.file = self.path("iserd.yaml")
+
+    def json(self, *args):
+        return json.loads(self.iserctl("-j", *args))
+
+    def call(self, method, **params):
+        """One request of JSON-RPC on a connection of its own; returns the answer."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(patience(10))
+            s.connect(self.ctl)
+            s.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n")
+            return json.loads(s.makefile().readline())
+
+    def size(self, target, lun=0, *more):
+        url = "%s/%d" % (self.d.url_of("a").replace(":a/", ":%s/" % target[len(IQN):]).rsplit("/", 1)[0], lun)
+        done = run([ISER, "info", "--json", *more, url], check=False)
+        return json.loads(done.text)["bytes"] >> 20 if done.returncode == 0 else None
+
+    def logged_in(self):
+        w = Wire(self.d)
+        w.login()
+        w.ready()
+        self.addCleanup(w.close)
+        return w
+
+    def session_ids(self):
+        return [(x["initiator"], x["tsih"]) for x in self.json("status")["sessions"]]
+
+    def restarted(self):
+        """Saves, restarts iserd, and returns its dump."""
+        self.iserctl("save")
+        with open(self.file) as f:
+            self.assertEqual(f.read(), self.iserctl("dump"))
+        self.d.stop()
+        self.d = Configured(self.file, 1)
+        self.addCleanup(self.d.stop)
+        return self.iserctl("dump")
+
+    def test_each_noun_and_verb(self):
+        """A series of all verbs; the session at another target stays; a restarted iserd serves the same."""
+        w = self.logged_in()
+        before = self.session_ids()
+        secret = self.secret("alice", ALICE)
+        ctl = self.iserctl
+        ctl("backstore", "add", "three", "store=ram:3M", "vendor=ACME")
+        self.assertEqual([b["name"] for b in self.json("backstore", "list")], ["one", "two", "three"])
+        ctl("backstore", "set", "three", "vendor=", "max-iops=5000")
+        self.assertEqual(self.json("backstore", "show", "three")["max-iops"], "5000")
+        ctl("portal", "add", "back", "tag=2", "listen=127.0.0.2:0")
+        ctl("portal", "set", "back", "discovery=all")
+        self.assertRegex(ctl("portal", "show", "back"), r"(?m)^discovery +all$")
+        ctl("auth", "add", "lab", "accounts=[{user: alice, secret-file: %s}]" % secret)
+        ctl("auth", "set", "lab", "addresses+=127.0.0.0/8")
+        self.assertEqual(self.json("auth", "show", "lab")["addresses"], ["127.0.0.0/8"])
+        ctl("target", "add", C, "auth-group=lab", "portal-groups=front,back", "luns={0: two}")
+        self.assertIsNone(self.size(C))
+        ctl("target", "set", C, "auth-group=any")
+        self.assertEqual(self.size(C), 2)
+        ctl("lun", "add", B + "/5", "backstore=three")
+        self.assertEqual(self.size(B, 5), 3)
+        ctl("lun", "set", B + "/5", "read-only=yes")
+        self.assertEqual(self.json("lun", "show", B + "/5"), {"backstore": "three", "read-only": "yes"})
+        ctl("lun", "replace", B + "/5", "store=ram:4M", "backstore=four")
+        self.assertEqual(self.size(B, 5), 4)
+        ctl("initiators", "add", "cluster", "names=%sn1" % IQN)
+        ctl("initiators", "set", "cluster", "names+=%sn2" % IQN)
+        ctl("map", "add", B, "initiators=cluster", "luns={1: one}")
+        ctl("lun", "add", B + "/1/2", "backstore=three")
+        self.assertEqual((self.size(B, 2, "-i", IQN + "n2"), self.size(B, 2)), (3, None))
+        self.assertIn(B + "/1/2", [x["name"] for x in self.json("lun", "list")])
+        ctl("map", "set", B + "/1", "luns-=2")
+        self.assertIn("cluster", ctl("map", "list"))
+        ctl("daemon", "set", "log=info")
+        self.size(B)
+        self.d.wait_for("info CONN_OPEN")
+        ctl("daemon", "set", "log=")
+        for line in ("map remove %s/1" % B, "initiators remove cluster", "lun remove %s/5" % B, "backstore remove four",
+                     "target remove " + C, "portal remove back"):
+            ctl(*line.split())
+        self.assertEqual(self.size(B, 5), None)
+        self.assertEqual(self.session_ids(), before)
+        w.ready()
+        dump = ctl("dump")
+        self.assertEqual(self.restarted(), dump)
+        self.assertEqual((self.size(A), self.size(B), self.size(C)), (1, 2, None))
+
+    def test_wrong_input(self):
+        """The error names the object and the next command, and nothing changes."""
+        dump = self.iserctl("dump")
+        for words, text in (
+                ("targt list", "did you mean target?"), ("target lst", "did you mean target list?"),
+                ("target add", "give target add TARGET"), ("target list x", "takes no name"),
+                ("target show %sx" % A, "did you mean %s?" % A), ("target remove %s alias=x" % A, "takes no fields"),
+                ("target set " + A, "no field to set"), ("target set %s alais=x" % A, "did you mean alias?"),
+                ("lun add %s/0 backstore=two" % A, "iserctl lun set changes it"),
+                ("lun add %s/1 store=/nowhere/x" % A, "cannot be opened"),
+                ("lun add %s/1 backstore=tow" % A, "did you mean two?"),
+                ("backstore remove one", "first iserctl lun remove %s/0" % A),
+                ("portal set front listen=203.0.113.1:1", "cannot listen"),
+                ("portal remove front", "portal-groups-=front"),
+                ("group add 1 ports=1", "needs a restart"), ("daemon set workers=7", "needs a restart"),
+                ("backstore set one store=ram:%dM" % (1 << 60), "store"), ("lun replace %s/0" % A, "store=STORE"),
+                ("target set %s alias=%s" % (A, "x" * 300), "longer than 223"),
+                ("auth add g accounts=[{user:a", "not valid YAML"), ("auth add g initiators=x", "initiators")):
+            self.assertIn(text, self.iserctl(*words.split(), status=1), words)
+            self.assertEqual(self.iserctl("dump"), dump, words)
+        for words in ("target", "target add x y"):
+            self.iserctl(*words.split(), status=2)
+        self.assertIn("removed", self.iserctl("-n", "target", "remove", A))
+        self.assertEqual(self.iserctl("dump"), dump)
+
+    def test_json(self):
+        """Parameters by JSON-RPC: types, unknown names, deep and huge values."""
+        deep = []
+        for _ in range(500):
+            deep = [deep]
+        for method, params, text in (
+                ("target.set", {}, "no name"), ("target.set", {"name": 3}, "not a string"),
+                ("target.set", {"name": A, "fields": []}, "must be an object"),
+                ("target.set", {"name": A, "fields": {"luns": deep}}, "luns"),
+                ("target.set", {"name": A, "fields": {"luns": {"0": {"backstore": ["one"]}}}}, "a list"),
+                ("target.set", {"name": A, "fields": {"data-timeout": 10**18}}, "data-timeout"),
+                ("target.set", {"name": A, "fields": {"data-timeout": -1}}, "data-timeout"),
+                ("target.set", {"name": A, "fields": {"alias": "x" * (1 << 20)}}, "longer than 223"),
+                ("target.set", {"name": A, "feilds": {}}, "unknown parameter"),
+                ("target.set", {"name": A, "fields": {"alias": "x"}, "dry-run": 2}, "yes or no"),
+                ("target.list", {"dry-run": True}, "changes nothing"),
+                ("target.", {"name": A}, "no such verb"), (".", {}, "no such noun"),
+                ("a" * 100000 + ".list", {}, "no such noun")):
+            self.assertIn(text, self.call(method, **params)["error"]["message"], method)
+        self.call("target.set", name=A, fields={"luns": {"0": "one", "3": {"backstore": "two", "read-only": True}}})
+        self.assertEqual((self.size(A, 0), self.size(A, 3)), (1, 2))
+        self.assertIsNone(self.call("target.set", name=A, fields={"luns": {"0": "one"}, "alias": None}).get("error"))
+        self.assertEqual(self.call("schema")["result"]["verbs"][0]["name"], "target")
+
+    def test_two_administrators(self):
+        """Changes that arrive at once: each is executed, one after the other."""
+        self.logged_in()
+        clients = [subprocess.Popen([ISERCTL, "-s", self.ctl, "lun", "add", "%s/%d" % (t, n), "store=ram:1M"],
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                   for n in range(1, 6) for t in (A, B)]
+        for c in clients:
+            out = c.communicate(timeout=patience(20))[0]
+            self.assertEqual(c.returncode, 0, out)
+        self.assertEqual(len(self.json("lun", "list")), 12)
+        self.assertEqual(len({b["name"] for b in self.json("backstore", "list")}), 12)
+
+    def test_change_waits_for_the_one_before(self):
+        """A session that does not log out delays the next change until it is dropped; a client that goes away is forgotten."""
+        w = self.logged_in()
+        target = w.daemon.target
+        self.iserctl("target", "remove", target)
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.ctl)
+            s.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "backstore.add",
+                                  "params": {"name": "lost", "fields": {"store": "ram:1M"}}}).encode() + b"\n")
+            self.call("methods")
+        w.close()
+        self.iserctl("backstore", "add", "next", "store=ram:1M")
+        self.assertIn("next", self.iserctl("backstore", "list"))
+        self.assertNotIn("lost", self.iserctl("backstore", "list"))
+
+
+class CommandLine(Config):
+    def test_serve(self):
+        """The configuration of a command line is changed and saved, and iserd --config reads it."""
+        d = Daemon("ram:1M", "--control", self.ctl)
+        self.addCleanup(d.stop)
+        target = d.target
+        self.iserctl("lun", "add", target + "/1", "store=ram:2M")
+        self.iserctl("auth", "add", "g", "addresses=10.0.0.0/8")
+        self.assertIn("give path=FILE", self.iserctl("save", status=1))
+        self.iserctl("save", self.path("saved.yaml"))
+        dump = self.iserctl("dump")
+        d.stop()
+        d = Configured(self.path("saved.yaml"), 2)
+        self.addCleanup(d.stop)
+        self.assertEqual(self.iserctl("dump"), dump)
+
+
+if __name__ == "__main__":
+    main()

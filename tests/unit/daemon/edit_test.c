@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* edit_test.c: the verbs of iserctl on a configuration: what each changes, what it
+ * refuses with which words, and lists. */
+#include "daemon/config/edit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "cmocka_all.h"
+#include "daemon/config/nouns.h"
+#include "daemon/config/yaml.h"
+#include "daemon/rpc/api.h"
+
+#define A "iqn.2026-01.com.example:a"
+#define B "iqn.2026-01.com.example:b"
+
+static struct cfg_errors errors;
+
+static const char base[] =
+	"version: 1\n"
+	"backstores:\n"
+	"  one: {store: ram:1M}\n"
+	"  two: {store: ram:2M, vendor: \"null\"}\n"
+	"auth-groups:\n"
+	"  g: {initiators: [eui.1*, eui.*], accounts: [{user: u, secret-file: /s}]}\n"
+	"portal-groups:\n"
+	"  front: {listen: 127.0.0.1}\n"
+	"  back: {tag: 2, listen: 127.0.0.2, transport: [tcp, iser],\n"
+	"         discovery-auth: g}\n"
+	"initiator-groups:\n"
+	"  cl: [eui.1*]\n"
+	"targets:\n"
+	"  " A ":\n"
+	"    auth-group: any\n"
+	"    portal-groups: [front, back]\n"
+	"    luns: {0: one}\n"
+	"    maps: [{initiators: cl, luns: {3: one}}]\n";
+
+static struct cfg_model *read_text(const char *text)
+{
+	struct cfg_model *m;
+
+	memset(&errors, 0, sizeof(errors));
+	m = cfg_model_read(text, strlen(text), &errors);
+	if (!m)
+		print_error("%s\n", errors.all[0].text);
+	assert_non_null(m);
+	return m;
+}
+
+struct row {
+	enum cfg_verb verb;
+	const char *noun, *name;
+	const char *fields; /* "KEY VALUE" with '|' between fields; or NULL */
+	const char *want;   /* what cfg_diff says, or the error */
+};
+
+/* Makes the mapping of the fields of a row. */
+static struct cfg_node *fields_of(struct cfg_arena *a, const char *fields)
+{
+	struct cfg_node *n = cfg_node_new(a, CFG_NODE_MAP, NULL);
+	char *copy = strdup(fields), *rest = copy;
+
+	for (char *f; (f = strsep(&rest, "|"));) {
+		char *space = strchr(f, ' ');
+
+		*space = '\0';
+		assert_non_null(cfg_node_add(
+			a, n, f, cfg_node_new(a, CFG_NODE_SCALAR, space + 1)));
+	}
+	free(copy);
+	return n;
+}
+
+static struct cfg_model *edit(const struct cfg_model *m, const struct row *row)
+{
+	struct cfg_arena a = { 0 };
+	const struct cfg_edit x = {
+		.noun = row->noun,
+		.verb = row->verb,
+		.name = row->name,
+		.fields = row->fields ? fields_of(&a, row->fields) : NULL,
+	};
+	struct cfg_model *next;
+
+	memset(&errors, 0, sizeof(errors));
+	next = cfg_edit(m, &x, &errors);
+	assert_int_equal(!next, errors.n > 0);
+	cfg_arena_free(&a);
+	return next;
+}
+
+/* Writes "PATH FROM > TO;" to the end of arg. */
+static void note(void *arg, const struct cfg_change *c)
+{
+	char *out = arg;
+	size_t len = strlen(out);
+
+	snprintf(out + len, 1000 - len, "%s %s > %s;", c->path,
+		 c->from ? c->from : "-", c->to ? c->to : "-");
+}
+
+static const struct row changes[] = {
+	{ CFG_ADD, "target", B, "auth-group any|portal-groups front,back",
+	  "targets." B " - > {auth-group: any, portal-groups: [front, "
+	  "back]};" },
+	{ CFG_ADD, "target", B,
+	  "auth-group g|portal-groups front|luns {0: two, 9: one}",
+	  "targets." B " - > {auth-group: g, portal-groups: [front], "
+	  "luns: {0: two, 9: one}};" },
+	{ CFG_SET, "target", A, "alias two words",
+	  "targets." A ".alias - > two words;" },
+	{ CFG_SET, "target", A, "portal-groups- back|alias x",
+	  "targets." A ".portal-groups [front, back] > [front];targets." A
+	  ".alias - > x;" },
+	{ CFG_SET, "target", A, "luns+ {5: two}",
+	  "targets." A ".luns.5 - > two;" },
+	{ CFG_SET, "target", A, "luns- 0", "targets." A ".luns {0: one} > -;" },
+	{ CFG_REMOVE, "target", A, NULL, NULL },
+	{ CFG_ADD, "lun", A "/7", "backstore two",
+	  "targets." A ".luns.7 - > two;" },
+	{ CFG_ADD, "lun", A "/7", "store ram:3M|read-only yes|serial S",
+	  "backstores.disk0 - > {store: ram:3M, serial: S};targets." A
+	  ".luns.7 - > {backstore: disk0, read-only: yes};" },
+	{ CFG_ADD, "lun", A "/7", "store ram:3M|backstore new",
+	  "backstores.new - > {store: ram:3M};targets." A ".luns.7 - > new;" },
+	{ CFG_SET, "lun", A "/0", "read-only yes",
+	  "targets." A ".luns.0 one > {backstore: one, read-only: "
+	  "yes};" },
+	{ CFG_REPLACE, "lun", A "/0", "backstore two",
+	  "targets." A ".luns.0 one > two;" },
+	{ CFG_REMOVE, "lun", A "/0", NULL, "targets." A ".luns {0: one} > -;" },
+	{ CFG_ADD, "lun", A "/1/4", "backstore two",
+	  "targets." A ".maps [{initiators: [cl], luns: {3: one}}] > "
+	  "[{initiators: [cl], luns: {3: one, 4: two}}];" },
+	{ CFG_ADD, "map", A, "initiators eui.*",
+	  "targets." A ".maps [{initiators: [cl], luns: {3: one}}] > "
+	  "[{initiators: [cl], luns: {3: one}}, {initiators: "
+	  "[eui.*]}];" },
+	{ CFG_ADD, "map", A "/1", "initiators eui.*",
+	  "targets." A ".maps [{initiators: [cl], luns: {3: one}}] > "
+	  "[{initiators: [eui.*]}, {initiators: [cl], luns: {3: "
+	  "one}}];" },
+	{ CFG_REMOVE, "map", A "/1", NULL,
+	  "targets." A ".maps [{initiators: [cl], luns: {3: one}}] > "
+	  "-;" },
+	{ CFG_ADD, "backstore", "three", "store ram:1M|rotational yes",
+	  "backstores.three - > {store: ram:1M, rotational: yes};" },
+	{ CFG_SET, "backstore", "two", "vendor |max-iops 5:6",
+	  "backstores.two.vendor null > -;backstores.two.max-iops - > "
+	  "5:6;" },
+	{ CFG_REMOVE, "backstore", "two", NULL,
+	  "backstores.two {store: ram:2M, vendor: null} > -;" },
+	{ CFG_ADD, "portal", "v6", "tag 3|listen [::1]:3260,[::2]:3260",
+	  "portal-groups.v6 - > {tag: 3, listen: [[::1]:3260, "
+	  "[::2]:3260]};" },
+	{ CFG_SET, "portal", "back", "transport- iser",
+	  "portal-groups.back.transport [tcp, iser] > [tcp];" },
+	{ CFG_SET, "auth", "g",
+	  "initiators- eui.1*|accounts- {user: u, "
+	  "secret-file: /s}",
+	  "auth-groups.g.accounts [{user: u, secret-file: /s}] > -;"
+	  "auth-groups.g.initiators [eui.1*, eui.*] > [eui.*];" },
+	{ CFG_SET, "auth", "g", "accounts+ {user: w, secret-file: /w}",
+	  "auth-groups.g.accounts [{user: u, secret-file: /s}] > "
+	  "[{user: u, secret-file: /s}, {user: w, secret-file: /w}];" },
+	{ CFG_SET, "auth", "g", "mutual {user: t, secret-file: /t}",
+	  "auth-groups.g.mutual - > {user: t, secret-file: /t};" },
+	{ CFG_SET, "initiators", "cl", "names+ eui.2*",
+	  "initiator-groups.cl [eui.1*] > [eui.1*, eui.2*];" },
+	{ CFG_ADD, "group", "1", "ports 1,2|state standby",
+	  "alua-groups.1 - > {state: standby, ports: [1, 2]};" },
+	{ CFG_SET, "daemon", NULL, "log info|workers 2",
+	  "daemon.workers - > 2;daemon.log - > info;" },
+};
+
+static void test_changes(void **state)
+{
+	struct cfg_model *m = read_text(base), *next;
+	char text[1000];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+		*text = '\0';
+		next = edit(m, &changes[i]);
+		if (!next)
+			print_error("%zu: %s\n", i, errors.all[0].text);
+		assert_non_null(next);
+		assert_true(cfg_diff(m, next, note, text));
+		if (changes[i].want)
+			assert_string_equal(text, changes[i].want);
+		else
+			assert_int_equal(next->targets.n, 0);
+		cfg_model_free(next);
+	}
+	cfg_model_free(m);
+}
+
+static const struct row refused[] = {
+	{ CFG_ADD, "target", A, "auth-group any", "exists already" },
+	{ CFG_ADD, "target", B, NULL, "auth-group: missing" },
+	{ CFG_ADD, "target", "a b", "auth-group any|portal-groups front",
+	  "target a b: " },
+	{ CFG_ADD, "target", "", NULL, "no name" },
+	{ CFG_SET, "target", B, "alias x", "did you mean " A "?" },
+	{ CFG_SET, "target", "zz", "alias x",
+	  "iserctl target list lists them" },
+	{ CFG_SET, "target", A, NULL, "no field to set" },
+	{ CFG_SET, "target", A, "alais x", "did you mean alias?" },
+	{ CFG_SET, "target", A, "portal-groups frnt", "did you mean front?" },
+	{ CFG_SET, "target", A, "portal-groups front,front", "given twice" },
+	{ CFG_SET, "target", A, "portal-groups ", "missing" },
+	{ CFG_SET, "target", A, "portal-groups- front,back", "missing" },
+	{ CFG_SET, "target", A, "portal-groups- no", "does not have no" },
+	{ CFG_SET, "target", A, "alias+ x", "one value" },
+	{ CFG_SET, "target", A, "luns {0: ", "not valid YAML" },
+	{ CFG_SET, "target", A, "luns [one]", "luns: not a mapping" },
+	{ CFG_SET, "target", A, "luns+ [one]", "luns+: not a mapping" },
+	{ CFG_SET, "target", A, "luns- 3", "does not have 3" },
+	{ CFG_SET, "target", A, "maps- x", "does not have x" },
+	{ CFG_SET, "target", A, "alias &x", NULL },
+	{ CFG_SET, "target", A, "luns &x {}", "anchors" },
+	{ CFG_SET, "target", A, "data-timeout 99999999999999999999",
+	  "data-timeout: " },
+	{ CFG_REMOVE, "target", A, "alias x", "remove has no fields" },
+	{ CFG_REMOVE, "target", B, NULL, "no such target" },
+	{ CFG_ADD, "lun", A, "backstore one", "give TARGET/N" },
+	{ CFG_ADD, "lun", A "/", "backstore one", "give TARGET/N" },
+	{ CFG_ADD, "lun", A "/00", "backstore two", "not a number" },
+	{ CFG_ADD, "lun", A "/16384", "backstore two", "not a number" },
+	{ CFG_ADD, "lun", A "/0", "backstore two", "exists already" },
+	{ CFG_ADD, "lun", A "/1", "backstore one", "already another LUN here" },
+	{ CFG_ADD, "lun", A "/1", "store ram:1M|backstore one",
+	  "backstore one: exists already" },
+	{ CFG_ADD, "lun", A "/1", "store ram:1M|colour red",
+	  "colour: unknown field" },
+	{ CFG_ADD, "lun", A "/2/0", "backstore two", "no such map" },
+	{ CFG_ADD, "lun", A "/x/0", "backstore two", "TARGET/MAP" },
+	{ CFG_ADD, "lun", A "/99999999999/0", "backstore two", "TARGET/MAP" },
+	{ CFG_ADD, "lun", B "/1", "backstore one", "did you mean " A "?" },
+	{ CFG_REPLACE, "lun", A "/0", NULL, "no backstore" },
+	{ CFG_REPLACE, "lun", A "/0", "backstore one", "already" },
+	{ CFG_REPLACE, "lun", A "/5", "backstore one", "no such LUN" },
+	{ CFG_REPLACE, "target", A, "alias x", "only a LUN" },
+	{ CFG_REMOVE, "map", A, NULL, "TARGET/MAP" },
+	{ CFG_REMOVE, "map", A "/2", NULL, "no such map" },
+	{ CFG_ADD, "map", A "/3", "initiators eui.*", "has 1 maps" },
+	{ CFG_ADD, "backstore", "x y", "store ram:1M", "backstore x y: " },
+	{ CFG_ADD, "backstore", "x", "size 3", "unknown field" },
+	{ CFG_SET, "backstore", "tow", "vendor x", "did you mean two?" },
+	{ CFG_REMOVE, "backstore", "one", NULL,
+	  "first iserctl lun remove " A "/0" },
+	{ CFG_REMOVE, "portal", "front", NULL,
+	  "first iserctl target set " A " portal-groups-=front" },
+	{ CFG_REMOVE, "auth", "g", NULL,
+	  "first iserctl portal set back discovery-auth=GROUP" },
+	{ CFG_REMOVE, "initiators", "cl", NULL,
+	  "first iserctl map set " A "/1 initiators-=cl" },
+	{ CFG_SET, "portal", "back", "tag 1", "already the tag" },
+	{ CFG_SET, "daemon", "x", "log info", "has no name" },
+	{ CFG_REMOVE, "daemon", NULL, NULL, "cannot be removed" },
+	{ CFG_ADD, "daemon", NULL, NULL, "always there" },
+	{ CFG_ADD, "disk", "x", NULL, "no such noun" },
+};
+
+static void test_refused(void **state)
+{
+	struct cfg_model *m = read_text(base), *next;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
+		next = edit(m, &refused[i]);
+		if (!refused[i].want) {
+			assert_non_null(next);
+			cfg_model_free(next);
+			continue;
+		}
+		if (next || !strstr(errors.all[0].text, refused[i].want))
+			print_error("%zu: %s\n", i, errors.all[0].text);
+		assert_null(next);
+		assert_non_null(strstr(errors.all[0].text, refused[i].want));
+		assert_int_equal(errors.all[0].at.line, 0);
+	}
+	cfg_model_free(m);
+}
+
+/* Each part of a LUN that is used by a map only, and in the order of the checks. */
+static void test_uses_in_maps(void **state)
+{
+	static const struct row rows[] = {
+		{ CFG_REMOVE, "lun", A "/0", NULL, NULL },
+		{ CFG_REMOVE, "backstore", "one", NULL,
+		  "map 1 of target " A " has it as LUN 3" },
+		{ CFG_SET, "target", A, "auth-group g", NULL },
+		{ CFG_REMOVE, "auth", "g", NULL,
+		  "first iserctl target set " A " auth-group=GROUP" },
+	};
+	struct cfg_model *m = read_text(base), *next;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		next = edit(m, &rows[i]);
+		if (rows[i].want) {
+			assert_null(next);
+			assert_non_null(
+				strstr(errors.all[0].text, rows[i].want));
+			continue;
+		}
+		assert_non_null(next);
+		cfg_model_free(m);
+		m = next;
+	}
+	cfg_model_free(m);
+}
+
+/* Values as a client of JSON sends them: lists and mappings as such. */
+static void test_values_that_are_no_text(void **state)
+{
+	struct cfg_arena a = { 0 };
+	struct cfg_model *m = read_text(base), *next;
+	struct cfg_node *fields = cfg_node_new(&a, CFG_NODE_MAP, NULL);
+	struct cfg_node *list = cfg_node_new(&a, CFG_NODE_SEQ, NULL);
+	struct cfg_node *empty = cfg_node_new(&a, CFG_NODE_MAP, NULL);
+	const struct cfg_edit x = { "target", CFG_SET, A, fields };
+
+	(void)state;
+	cfg_node_add(&a, list, NULL, cfg_node_new(&a, CFG_NODE_SCALAR, "back"));
+	cfg_node_add(&a, fields, "portal-groups", list);
+	cfg_node_add(&a, fields, "luns", empty);
+	next = cfg_edit(m, &x, &errors);
+	assert_non_null(next);
+	assert_int_equal(next->targets.v[0].portal_groups.n, 1);
+	assert_int_equal(next->targets.v[0].luns.n, 0);
+	cfg_model_free(next);
+	cfg_node_add(&a, fields, "alias", list); /* a list for one value */
+	assert_null(cfg_edit(m, &x, &errors));
+	assert_non_null(strstr(errors.all[0].text, "alias: a list"));
+	cfg_arena_free(&a);
+	cfg_model_free(m);
+}
+
+static void test_list_and_show(void **state)
+{
+	static const struct {
+		const char *noun, *yaml;
+	} rows[] = {
+		{ "target",
+		  "- name: " A "\n  auth-group: any\n  portal-groups: "
+		  "\"front,back\"\n  luns: 1\n  maps: 1\n" },
+		{ "lun", "- name: " A "/0\n  backstore: one\n- name: " A
+			 "/1/3\n  backstore: one\n" },
+		{ "map", "- name: " A "/1\n  initiators: cl\n  luns: 1\n" },
+		{ "initiators", "- name: cl\n  names: \"eui.1*\"\n" },
+		{ "group", "[]\n" },
+		{ "daemon", "[]\n" },
+	};
+	struct cfg_model *m = read_text(base);
+	struct cfg_arena a = { 0 };
+	const struct cfg_node *n;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		char *text = cfg_yaml_write(cfg_edit_list(m, rows[i].noun, &a));
+
+		assert_string_equal(text, rows[i].yaml);
+		free(text);
+	}
+	n = cfg_edit_show(m, "portal", "back", &a, &errors);
+	assert_string_equal(cfg_node_get(n, "tag")->text, "2");
+	assert_string_equal(cfg_node_get(n, "discovery")->text, "permitted");
+	assert_string_equal(cfg_node_get(n, "verbs-listen")->text, "");
+	assert_int_equal(cfg_node_get(n, "transport")->n, 2);
+	n = cfg_edit_show(m, "lun", A "/1/3", &a, &errors);
+	assert_string_equal(cfg_node_get(n, "backstore")->text, "one");
+	assert_string_equal(cfg_node_get(n, "read-only")->text, "no");
+	n = cfg_edit_show(m, "daemon", NULL, &a, &errors);
+	assert_string_equal(cfg_node_get(n, "log")->text, "notice");
+	assert_null(cfg_edit_show(m, "portal", "bakc", &a, &errors));
+	assert_non_null(strstr(errors.all[0].text, "did you mean back?"));
+	cfg_arena_free(&a);
+	cfg_model_free(m);
+}
+
+/* A noun of the management socket with a verb that changes is a noun here. */
+static void test_nouns_of_the_socket(void **state)
+{
+	const struct rpc_noun *all;
+	size_t n;
+
+	(void)state;
+	all = rpc_nouns(&n);
+	for (size_t i = 0; i < n; i++) {
+		for (unsigned v = 0; v < RPC_VERBS && all[i].verbs[v]; v++)
+			assert_non_null(rpc_verb_of(all[i].verbs[v]));
+		if (rpc_noun_has(&all[i], "set"))
+			assert_non_null(cfg_edit_noun(all[i].name));
+		assert_ptr_equal(rpc_noun_of(all[i].name), &all[i]);
+	}
+	assert_null(rpc_noun_of("disk"));
+	assert_null(rpc_verb_of("eat"));
+	assert_null(cfg_edit_noun("disk"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_uses_in_maps),
+		cmocka_unit_test(test_values_that_are_no_text),
+		cmocka_unit_test(test_list_and_show),
+		cmocka_unit_test(test_nouns_of_the_socket),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
