@@ -141,6 +141,9 @@ class Chapter(Folder):
     def test_accounts(self):
         self.run_chapter("Accounts and masking")
 
+    def test_changing(self):
+        self.run_chapter("Changing a running iserd")
+
     @need("qemu-img", "qemu-io")
     def test_qemu(self):
         self.run_chapter("QEMU and libvirt")
