@@ -31,6 +31,7 @@ enum trace_level {
  X(CONN_TIMEOUT, WARN, "the peer did not answer in time")         \
  X(LOGIN, NOTICE, "a session logged in")                          \
  X(LOGIN_FAILED, WARN, "a login failed, and why")                 \
+ X(LOGIN_REDIRECTED, NOTICE, "a login was sent elsewhere")        \
  X(LOGOUT, NOTICE, "a session ended")                             \
  X(PROTOCOL, WARN, "the peer violated the protocol, with clause") \
  X(REJECT, WARN, "a PDU was rejected")                            \

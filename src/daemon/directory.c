@@ -179,6 +179,26 @@ static bool add_maps(struct builder *b, const struct cfg_target *t,
 	return true;
 }
 
+static int add_redirects(struct builder *b, const struct cfg_target *t,
+			 unsigned target)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < t->redirects.n && !err; i++) {
+		const struct cfg_redirect *r = &t->redirects.v[i];
+		const struct tgt_redirect_config cfg = {
+			.initiators = r->names.v,
+			.ninitiators = r->names.n,
+			.addresses = r->addresses.v,
+			.naddresses = r->addresses.n,
+			.permanent = r->permanent,
+		};
+
+		err = tgt_target_redirect(b->dir, target, &cfg);
+	}
+	return err;
+}
+
 static bool add_target(struct builder *b, const struct cfg_target *t)
 {
 	struct dev_map *map = new_map(b, &t->head, &t->luns);
@@ -200,6 +220,8 @@ static bool add_target(struct builder *b, const struct cfg_target *t)
 	for (unsigned i = 0; i < t->portal_groups.n && !err; i++)
 		err = tgt_target_portal_group(b->dir, (unsigned)target,
 					      b->portals[t->portals[i]]);
+	if (!err)
+		err = add_redirects(b, t, (unsigned)target);
 	return err ? fail(b, &t->head, "target")
 		   : add_maps(b, t, (unsigned)target);
 }

@@ -112,6 +112,30 @@ static struct dev_map *map_of(const struct tgt_target *t, const char *initiator)
 	return t->cfg.map;
 }
 
+/* FNV-1a: spreads names over the addresses of a redirection. */
+static uint32_t hash_name(const char *name)
+{
+	uint32_t hash = 2166136261u;
+
+	for (; *name; name++)
+		hash = (hash ^ (uint8_t)*name) * 16777619u;
+	return hash;
+}
+
+static void find_redirect(struct tgt_ruling *r, const char *initiator)
+{
+	for (unsigned i = 0; i < r->target->nredirects; i++) {
+		const struct tgt_redirect *e = &r->target->redirects[i];
+
+		if (e->initiators.n && !one_matches(&e->initiators, initiator))
+			continue;
+		r->redirect =
+			e->addresses[hash_name(initiator) % e->naddresses];
+		r->permanent = e->permanent;
+		return;
+	}
+}
+
 struct tgt_ruling tgt_access_ask(const struct tgt_directory *d,
 				 const struct tgt_visitor *v,
 				 const char *target)
@@ -131,6 +155,7 @@ struct tgt_ruling tgt_access_ask(const struct tgt_directory *d,
 		return r;
 	r.port = tgt_target_port(d, r.target, v->portal_group);
 	r.map = map_of(r.target, v->initiator);
+	find_redirect(&r, v->initiator);
 	return r;
 }
 

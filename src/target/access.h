@@ -25,6 +25,9 @@ struct tgt_ruling {
 	const struct tgt_auth_group *auth;
 	/* the LUN map; NULL: every unit, by its number; or discovery */
 	struct dev_map *map;
+	/* the address at which the initiator has to log in instead, or NULL */
+	const char *redirect;
+	bool permanent; /* of the redirection */
 };
 
 /* tgt_access_ask decides on a login of v to the target with this name, or on a

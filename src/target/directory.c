@@ -334,6 +334,14 @@ static void free_mask(struct tgt_mask *m)
 	dev_map_put(m->map);
 }
 
+static void free_redirect(struct tgt_redirect *r)
+{
+	free_patterns(&r->initiators);
+	for (unsigned i = 0; i < r->naddresses; i++)
+		free(r->addresses[i]);
+	free(r->addresses);
+}
+
 static void free_target(struct tgt_target *t)
 {
 	free((char *)t->cfg.name);
@@ -341,6 +349,9 @@ static void free_target(struct tgt_target *t)
 	for (unsigned i = 0; i < t->nmasks; i++)
 		free_mask(&t->masks[i]);
 	free(t->masks);
+	for (unsigned i = 0; i < t->nredirects; i++)
+		free_redirect(&t->redirects[i]);
+	free(t->redirects);
 	dev_map_put(t->cfg.map);
 	free(t->ports);
 	free(t);
@@ -444,6 +455,48 @@ int tgt_target_map(struct tgt_directory *d, unsigned index,
 	}
 	m.map = dev_map_get(map);
 	t->masks[t->nmasks++] = m;
+	return 0;
+}
+
+static int add_address(struct tgt_directory *d, struct tgt_redirect *r,
+		       const char *address)
+{
+	char *copy;
+
+	if (strlen(address) >= TGT_REDIRECT_STR)
+		return fail(d, ERR_TOO_LONG,
+			    "an address of a redirection is longer than %d "
+			    "bytes",
+			    TGT_REDIRECT_STR - 1);
+	copy = copy_text(address);
+	if (!copy || !MAKE_ROOM(r->addresses, r->naddresses)) {
+		free(copy);
+		return fail_nomem(d);
+	}
+	r->addresses[r->naddresses++] = copy;
+	return 0;
+}
+
+int tgt_target_redirect(struct tgt_directory *d, unsigned index,
+			const struct tgt_redirect_config *cfg)
+{
+	struct tgt_redirect r = { .permanent = cfg->permanent };
+	struct tgt_target *t = target(d, index);
+	int err = 0;
+
+	if (!t || !cfg->naddresses)
+		return ERR_NOT_FOUND;
+	for (unsigned i = 0; i < cfg->ninitiators && !err; i++)
+		err = add_pattern(d, &r.initiators, cfg->initiators[i]);
+	for (unsigned i = 0; i < cfg->naddresses && !err; i++)
+		err = add_address(d, &r, cfg->addresses[i]);
+	if (!err && !MAKE_ROOM(t->redirects, t->nredirects))
+		err = fail_nomem(d);
+	if (err) {
+		free_redirect(&r);
+		return err;
+	}
+	t->redirects[t->nredirects++] = r;
 	return 0;
 }
 

@@ -85,6 +85,8 @@ int tgt_portal_group_address(struct tgt_directory *d, unsigned group,
 
 /* ---- targets ---- */
 
+#define TGT_REDIRECT_STR 272 /* a domain name, a port and the NUL */
+
 struct tgt_target_config {
 	const char *name;  /* iqn., eui. or naa.; copied */
 	const char *alias; /* copied; NULL: none */
@@ -113,6 +115,26 @@ int tgt_target_portal_group(struct tgt_directory *d, unsigned target,
 int tgt_target_map(struct tgt_directory *d, unsigned target,
 		   const char *const initiators[], unsigned n,
 		   struct dev_map *map);
+
+/* Where initiators find a target instead of here (RFC 7143 §11.13.5). */
+struct tgt_redirect_config {
+	/* patterns of their names (iscsi_pattern_prepare); none: every one */
+	const char *const *initiators;
+	unsigned ninitiators;
+	/* "HOST[:PORT]": values of TargetAddress, without a portal group tag
+	 * (§13.8), 1 at least. Which of them an initiator gets depends on its name
+	 * alone, so that it gets the same at each login. */
+	const char *const *addresses;
+	unsigned naddresses;
+	bool permanent; /* 0102h, moved permanently; else 0101h */
+};
+
+/* tgt_target_redirect sends new logins of certain initiators, which the target
+ * admits, to another address before they prove a secret. The first redirection of
+ * the target that fits applies. *cfg is copied. ERR_FORMAT: no initiator has such a
+ * name; ERR_TOO_LONG: an address. */
+int tgt_target_redirect(struct tgt_directory *d, unsigned target,
+			const struct tgt_redirect_config *cfg);
 
 /* ---- in force ---- */
 

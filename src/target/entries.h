@@ -77,11 +77,21 @@ struct tgt_mask {
 	struct dev_map *map; /* counted */
 };
 
+/* A redirection of some initiators. */
+struct tgt_redirect {
+	struct tgt_patterns initiators; /* none: every one */
+	char **addresses;
+	unsigned naddresses;
+	bool permanent;
+};
+
 struct tgt_target {
 	struct tgt_named named;
 	struct tgt_target_config cfg; /* name and alias: its own copies */
 	struct tgt_mask *masks;
 	unsigned nmasks;
+	struct tgt_redirect *redirects;
+	unsigned nredirects;
 	struct tgt_port *ports;
 	unsigned nports;
 	struct tgt_node *node; /* set when the directory comes into force */

@@ -71,6 +71,14 @@ static void identify_login(void *arg, const struct iscsi_login_id *id,
 	v->why = r.why;
 	if (r.status)
 		return;
+	/* §11.13.5: permitted before security; a session's other connections
+	 * stay with it */
+	if (r.redirect && !id->tsih) {
+		v->status = r.permanent ? ISCSI_LOGIN_MOVED_PERMANENTLY
+					: ISCSI_LOGIN_MOVED_TEMPORARILY;
+		snprintf(v->redirect, sizeof(v->redirect), "%s", r.redirect);
+		return;
+	}
 	v->chap = l->proves = tgt_access_needs_chap(r.auth);
 	if (r.auth->mutual) {
 		l->mutual = r.auth->mutual->secret;
@@ -389,12 +397,17 @@ static void end_refused_login(struct tgt_conn *c, int err)
 		iscsi_login_failure(c->login->engine);
 	const struct iscsi_login_id *id = iscsi_login_id(c->login->engine);
 
-	conn_trace(c, TRACE_LOGIN_FAILED,
-		   "%s%slogin to %s refused: %04x %s%s%s", id->initiator_name,
-		   id->initiator_name[0] ? " " : "",
-		   id->target_name[0] ? id->target_name : "discovery",
-		   f->status, iscsi_login_status_str(f->status),
-		   f->text[0] ? ": " : "", f->text);
+	if (f->redirect[0])
+		conn_trace(c, TRACE_LOGIN_REDIRECTED,
+			   "%s login to %s sent to %s", id->initiator_name,
+			   id->target_name, f->redirect);
+	else
+		conn_trace(c, TRACE_LOGIN_FAILED,
+			   "%s%slogin to %s refused: %04x %s%s%s",
+			   id->initiator_name, id->initiator_name[0] ? " " : "",
+			   id->target_name[0] ? id->target_name : "discovery",
+			   f->status, iscsi_login_status_str(f->status),
+			   f->text[0] ? ": " : "", f->text);
 	tgt_stats_refused(c->worker, f->status);
 	if (f->chap)
 		cfg->auth_failed(cfg->arg, c->info.owner);

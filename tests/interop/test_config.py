@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import tempfile
@@ -59,6 +60,79 @@ class Config(Folder):
         done = run([ISERCTL, "-s", self.ctl, *args], check=False)
         self.assertEqual(done.returncode, status, done.text)
         return done.text
+
+
+class Named(Wire):
+    """A raw initiator of this name."""
+
+    def __init__(self, daemon, name):
+        super().__init__(daemon)
+        self.KEYS = ("InitiatorName=" + IQN + name,) + self.KEYS[1:]
+
+
+class Redirects(Config):
+    """targets.NAME.redirects: RFC 7143 §11.13.5."""
+    TARGETS = "backstores: {d: {store: \"ram:8M\", serial: %s}}\nportal-groups: {p: {listen: \"127.0.0.1:0\"}}\n" \
+              "targets:\n  %sdisk: {auth-group: any, portal-groups: [p], luns: {0: d}%s}\n"
+
+    def serve(self, serial, more=""):
+        self.ctl = self.path("ctl-" + serial)
+        d = Configured(self.write(self.TARGETS % (serial, IQN, more), name=serial + ".yaml"), 1)
+        self.addCleanup(d.stop)
+        return d
+
+    def serial(self, d, initiator="iqn.2026-01.com.example:a", *more):
+        done = run(["iscsi-inq", "-i", initiator, "-e", "1", "-c", "128", d.url], check=False)
+        return re.sub(r".*\[(.*)\].*", r"\1", done.text.strip().splitlines()[-1])
+
+    @need("iscsi-inq")
+    def test_initiators_and_peers(self):
+        """libiscsi and libiser log in at the other place; other initiators stay; SendTargets shows the target as ever."""
+        there = self.serve("there")
+        here = self.serve("here", ", redirects: [{to: \"%s\", initiators: [%sa*]}]" % (there.portal, IQN))
+        self.assertIn("there", self.serial(here))
+        self.assertIn("here", self.serial(here, "iqn.2026-01.com.example:b"))
+        for name, where in (("a1", "there"), ("b1", "here")):
+            text = run([ISER, "info", "--initiator", IQN + name, here.url]).text
+            self.assertIn(where, text)
+            rdma = run([ISER, "info", "--initiator", IQN + name, here.url.replace("iscsi", "iser") + "?start=rdma"]).text
+            self.assertIn(where, rdma)
+        self.assertIn(IQN + "disk", run([ISER, "ls", "--initiator", IQN + "a", "iscsi://" + here.portal]).text)
+
+    def test_login_response(self):
+        """The bytes: status 0101h or 0102h, TargetAddress without a tag (§13.8); the same address at each login."""
+        for permanent, detail in ((False, 1), (True, 2)):
+            d = self.serve("x%d" % detail, ", redirects: [{to: [h1.example, h2.example:860, \"[2001:db8::1]:3261\"], permanent: %s}]" % str(permanent).lower())
+            seen = {}
+            for name in "abcdefghijklmnopqrst" + "ab":
+                w = Named(d, name)
+                _, head, data = w.login()
+                w.close()
+                keys = dict(k.split("=") for k in data.decode().split("\0") if k)
+                self.assertEqual(head[36:38], bytes((1, detail)))
+                self.assertEqual(seen.setdefault(name, keys["TargetAddress"]), keys["TargetAddress"])
+            self.assertEqual(set(seen.values()), {"h1.example", "h2.example:860", "[2001:db8::1]:3261"})
+            self.assertIn("LOGIN_REDIRECTED", d.messages())
+            self.assertNotIn("LOGIN_FAILED", d.messages())
+
+    def test_live(self):
+        """A redirection that apply brings concerns new logins only."""
+        there = self.serve("there")
+        here = self.serve("here")
+        self.assertIn("here", run([ISER, "info", here.url]).text)
+        self.write(self.TARGETS % ("here", IQN, ", redirects: [{to: \"%s\"}]" % there.portal), name="here.yaml")
+        run([ISERCTL, "-s", self.ctl, "apply"])
+        self.assertIn("there", run([ISER, "info", here.url]).text)
+
+    def test_bad_files(self):
+        for text, said in (("[{}]", "to"), ("[{to: []}]", "to"), ("[{to: \"a b\"}]", "not an address"), ("[{to: \"h:0\"}]", "not an address"),
+                           ("[{to: \"h:99999\"}]", "not an address"), ("[{to: \"h,1\"}]", "not an address"), ("[{to: \"[::1\"}]", "not an address"),
+                           ("[{to: h, initiators: []}]", "names no initiator"), ("[{to: h, initiators: [nogroup]}]", "nogroup"),
+                           ("[{to: h, permanent: 3}]", "permanent"), ("[{too: h}]", "did you mean")):
+            path = self.write(self.TARGETS % ("x", IQN, ", redirects: " + text))
+            done = run([ISERCTL, "check", path], check=False)
+            self.assertEqual(done.returncode, 1, text)
+            self.assertIn(said, done.text)
 
 
 class Files(Config):

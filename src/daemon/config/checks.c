@@ -158,3 +158,39 @@ enum opt_end cfg_check_port(void *into, const char *arg, char why[OPT_WHY])
 		return OPT_OK;
 	return refuse(why, "must be a number from 1 to 65535");
 }
+
+/* ---- addresses of other machines ---- */
+
+/* Returns the length of a domain name, an IPv4 address or an IPv6 address in
+ * brackets; 0: it is none. */
+static size_t host_len(const char *text)
+{
+	static const char digits[] = "0123456789abcdefABCDEF:.";
+	static const char letters[] = "0123456789-.abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t n;
+
+	if (text[0] != '[')
+		return strspn(text, letters);
+	n = strspn(text + 1, digits);
+	return n > 1 && text[1 + n] == ']' ? n + 2 : 0;
+}
+
+enum opt_end cfg_check_address(void *into, const char *arg, char why[OPT_WHY])
+{
+	size_t n = host_len(arg);
+	unsigned long port = 3260;
+	char *end = NULL;
+
+	(void)into;
+	if (n && n < 256 && arg[n] == ':' && isdigit((uint8_t)arg[n + 1]))
+		port = strtoul(&arg[n + 1], &end, 10);
+	else if (n && n < 256 && !arg[n])
+		return OPT_OK;
+	if (end && !*end && port > 0 && port < 65536)
+		return OPT_OK;
+	snprintf(why, OPT_WHY,
+		 "not an address; give HOST or HOST:PORT, an IPv6 address in "
+		 "brackets");
+	return OPT_BAD;
+}

@@ -121,6 +121,14 @@ struct cfg_map {
 	struct cfg_texts names; /* resolved: the groups written out */
 };
 
+struct cfg_redirect {
+	struct cfg_head head;
+	struct cfg_texts initiators; /* as of cfg_map; none: every one */
+	struct cfg_texts addresses;  /* HOST[:PORT] */
+	bool permanent;
+	struct cfg_texts names; /* resolved: the groups written out */
+};
+
 struct cfg_target {
 	struct cfg_head head; /* the name is as the file has it */
 	char name[224];	      /* in the form of RFC 3722 */
@@ -132,6 +140,10 @@ struct cfg_target {
 		struct cfg_map *v;
 		unsigned n;
 	} maps;
+	struct {
+		struct cfg_redirect *v;
+		unsigned n;
+	} redirects;
 	enum digests_wish digests;
 	unsigned data_timeout;
 	bool strict;

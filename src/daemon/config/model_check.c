@@ -417,13 +417,13 @@ static void check_luns(struct checker *c, struct cfg_luns *luns,
 
 /* ---- maps ---- */
 
-/* Returns how many names a map has with its groups written out. */
-static unsigned count_names(struct checker *c, const struct cfg_map *map)
+/* Returns how many names these initiators have with their groups written out. */
+static unsigned count_names(struct checker *c, const struct cfg_texts *from)
 {
 	unsigned n = 0, group;
 
-	for (unsigned i = 0; i < map->initiators.n; i++) {
-		const char *name = map->initiators.v[i];
+	for (unsigned i = 0; i < from->n; i++) {
+		const char *name = from->v[i];
 
 		if (cfg_is_initiator_name(name))
 			n++;
@@ -435,7 +435,8 @@ static unsigned count_names(struct checker *c, const struct cfg_map *map)
 	return n;
 }
 
-static void add_group(struct checker *c, struct cfg_map *map, const char *name)
+static void add_group(struct checker *c, struct cfg_texts *names,
+		      const char *name)
 {
 	const struct cfg_node *all =
 		cfg_node_get(c->m->head.node, "initiator-groups");
@@ -443,24 +444,43 @@ static void add_group(struct checker *c, struct cfg_map *map, const char *name)
 		&c->m->initiators.v[cfg_node_find(all, name) - all->items];
 
 	for (unsigned i = 0; i < g->names.n; i++)
-		add_prepared(c, &map->names, g->names.v[i]);
+		add_prepared(c, names, g->names.v[i]);
+}
+
+/* Resolves the initiators of the object that set_object named. */
+static void resolve_initiators(struct checker *c, struct cfg_texts *names,
+			       const struct cfg_texts *from, bool *is_bad)
+{
+	unsigned n = count_names(c, from);
+
+	if (*is_bad)
+		return;
+	names->v = allocate(c, n, sizeof(*names->v));
+	for (unsigned i = 0; names->v && i < from->n; i++)
+		if (cfg_is_initiator_name(from->v[i]))
+			add_prepared(c, names, from->v[i]);
+		else
+			add_group(c, names, from->v[i]);
 }
 
 static void check_map(struct checker *c, struct cfg_map *map, const char *owner)
 {
-	unsigned n;
-
 	set_object(c, &map->head, "%s", owner);
-	n = count_names(c, map);
-	if (map->head.is_bad)
-		return;
-	map->names.v = allocate(c, n, sizeof(*map->names.v));
-	for (unsigned i = 0; map->names.v && i < map->initiators.n; i++)
-		if (cfg_is_initiator_name(map->initiators.v[i]))
-			add_prepared(c, &map->names, map->initiators.v[i]);
-		else
-			add_group(c, map, map->initiators.v[i]);
-	check_luns(c, &map->luns, owner);
+	resolve_initiators(c, &map->names, &map->initiators, &map->head.is_bad);
+	if (!map->head.is_bad)
+		check_luns(c, &map->luns, owner);
+}
+
+/* A redirection whose initiators are an empty list, or empty groups, must not
+ * concern every initiator. */
+static void check_redirect(struct checker *c, struct cfg_redirect *r)
+{
+	resolve_initiators(c, &r->names, &r->initiators, &r->head.is_bad);
+	if (!r->head.is_bad && !r->names.n &&
+	    cfg_node_get(r->head.node, "initiators"))
+		complain(
+			c, "initiators",
+			"names no initiator; leave it out for every initiator");
 }
 
 /* ---- targets ---- */
@@ -505,6 +525,12 @@ static void check_target(struct checker *c, struct cfg_target *t)
 		snprintf(owner, sizeof(owner), "target %.230s: map %u",
 			 t->head.name, i + 1);
 		check_map(c, &t->maps.v[i], owner);
+	}
+	for (unsigned i = 0; i < t->redirects.n; i++) {
+		set_object(c, &t->redirects.v[i].head,
+			   "target %.230s: redirection %u", t->head.name,
+			   i + 1);
+		check_redirect(c, &t->redirects.v[i]);
 	}
 }
 

@@ -297,6 +297,31 @@ static const struct cfg_field map_fields[] = {
 	      "16383", struct cfg_map, luns, CFG_NOUN_LUN),
 };
 
+static const struct cfg_field redirect_fields[] = {
+	{ .row = { { .name = "to", .arg = "HOST[:PORT]",
+		     OPT_CALL(cfg_check_address),
+		     .help = "the addresses; an initiator always gets the same "
+			     "one of them" },
+		   .type = CFG_STRING, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE },
+	  .shape = CFG_MANY, .must = true,
+	  .at = offsetof(struct cfg_redirect, addresses) },
+	{ .row = { { .name = "initiators", .arg = "NAME",
+		     OPT_CALL(cfg_check_initiator_or_group),
+		     .help = "whom it concerns: iSCSI names with the wildcards * "
+			     "and ?, or initiator groups" },
+		   .type = CFG_STRING, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE, .otherwise = "every initiator" },
+	  .shape = CFG_MANY,
+	  .at = offsetof(struct cfg_redirect, initiators) },
+	{ .row = { { .name = "permanent",
+		     OPT_FLAG(struct cfg_redirect, permanent),
+		     .help = "say that the target has moved for good: "
+			     "initiators may remember the address" },
+		   .type = CFG_BOOL, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE } },
+};
+
 static const struct cfg_field target_fields[] = {
 	{ .row = { { .name = "alias", .arg = "TEXT",
 		     OPT_TEXT(struct cfg_target, alias),
@@ -322,6 +347,9 @@ static const struct cfg_field target_fields[] = {
 	NOUNS(CFG_LISTED, "maps", "what certain initiators see instead of "
 	      "luns: the first map with the initiator counts",
 	      struct cfg_target, maps, CFG_NOUN_MAP),
+	NOUNS(CFG_LISTED, "redirects", "where certain initiators have to log in "
+	      "instead: the first one with the initiator counts",
+	      struct cfg_target, redirects, CFG_NOUN_REDIRECT),
 	OPTION("digests"), OPTION("data-timeout"), OPTION("compat"),
 	{ .row = { { .name = "tgt-id", .arg = "N",
 		     OPT_NUMBER(struct cfg_target, tgt_id, 1, CFG_TGT_ID_MAX),
@@ -412,6 +440,11 @@ static const struct cfg_noun nouns[CFG_NOUNS] = {
 	[CFG_NOUN_MAP] = { .name = "map", .place = "targets.NAME.maps[]",
 		.help = "what certain initiators see",
 		.size = sizeof(struct cfg_map), FIELDS(map_fields) },
+	[CFG_NOUN_REDIRECT] = { .name = "redirection",
+		.place = "targets.NAME.redirects[]",
+		.help = "sends new logins to another address (RFC 7143 "
+			"§11.13.5)",
+		.size = sizeof(struct cfg_redirect), FIELDS(redirect_fields) },
 	[CFG_NOUN_ALUA] = { .name = "ALUA group", .place = "alua-groups.ID",
 		.help = "a target port group",
 		.size = sizeof(struct cfg_alua), FIELDS(alua_fields) },

@@ -42,7 +42,8 @@ void cfg_get_max_bandwidth(const void *from, char *out, size_t size);
 /* An iSCSI name with wildcards; such a name or the name of an initiator group;
  * the name of a group; an address with a number of bits; a relative target port
  * identifier. */
-opt_setter cfg_check_initiator, cfg_check_initiator_or_group, cfg_check_name;
+opt_setter cfg_check_initiator, cfg_check_initiator_or_group, cfg_check_name,
+	cfg_check_address;
 opt_setter cfg_check_prefix, cfg_check_port;
 /* cfg_is_initiator_name returns whether the text begins like an iSCSI name or has
  * a wildcard, so is not the name of an initiator group. */

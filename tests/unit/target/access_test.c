@@ -313,6 +313,60 @@ static void test_prefixes_of_both_protocols(void **state)
 	assert_false(admits(all_v4, 96, zero)); /* not known */
 }
 
+/* ---- redirections ---- */
+
+/* Which addresses an initiator is sent to; NULL: to none. */
+static void expect_redirect(const struct tgt_directory *d,
+			    const char *initiator, const uint8_t *address,
+			    const char *to, bool permanent)
+{
+	const struct tgt_visitor v = { initiator, address, FRONT + 1 };
+	const struct tgt_ruling r = tgt_access_ask(d, &v, OURS "both");
+
+	assert_int_equal(r.permanent, permanent);
+	if (to)
+		assert_string_equal(r.redirect, to);
+	else
+		assert_null(r.redirect);
+}
+
+/* The first redirection that fits counts; a name that is not admitted learns no
+ * address. */
+static void test_redirections_rfc7143_11_13_5(void **state)
+{
+	static const char *const alice[] = { ALICE }, *const first[] = { "a:1" };
+	static const char *const bad[] = { "disk" }, *const both[] = { "b",
+								       "c" };
+	struct tgt_redirect_config cfg = { alice, 1, first, 1, true };
+	struct tgt_directory *d = build();
+	char address[TGT_REDIRECT_STR + 1];
+	const char *const longest[] = { address };
+
+	(void)state;
+	expect_redirect(d, ALICE, v4_near, NULL, false);
+	assert_int_equal(tgt_target_redirect(d, 4, &cfg), 0);
+	expect_redirect(d, ALICE, v4_near, "a:1", true);
+	expect_redirect(d, BOB, v4_near, NULL, false);
+	cfg = (struct tgt_redirect_config){ NULL, 0, both, 2, false };
+	assert_int_equal(tgt_target_redirect(d, 4, &cfg), 0);
+	expect_redirect(d, ALICE, v4_near, "a:1", true);
+	/* its own one of the two addresses, at each login */
+	expect_redirect(d, BOB, v4_near, "c", false);
+	expect_redirect(d, BOB, v4_near, "c", false);
+	expect_redirect(d, OURS "boc", v4_near, "b", false);
+	expect_redirect(d, EVE, v4_near, NULL, false);
+	expect_redirect(d, ALICE, v4_far, NULL, false);
+	cfg.naddresses = 0;
+	assert_int_equal(tgt_target_redirect(d, 4, &cfg), ERR_NOT_FOUND);
+	cfg = (struct tgt_redirect_config){ bad, 1, first, 1, false };
+	assert_int_equal(tgt_target_redirect(d, 4, &cfg), ERR_FORMAT);
+	memset(address, 'a', sizeof(address) - 1);
+	address[sizeof(address) - 1] = '\0';
+	cfg = (struct tgt_redirect_config){ NULL, 0, longest, 1, false };
+	assert_int_equal(tgt_target_redirect(d, 4, &cfg), ERR_TOO_LONG);
+	tgt_directory_free(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +375,7 @@ int main(void)
 		cmocka_unit_test(test_accounts_rfc7143_12_1_3),
 		cmocka_unit_test(test_every_bit_of_a_prefix),
 		cmocka_unit_test(test_prefixes_of_both_protocols),
+		cmocka_unit_test(test_redirections_rfc7143_11_13_5),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
