@@ -66,6 +66,8 @@ enum iser_error {
 	 * asked for: iser_io.transferred says how many */
 	ISER_E_SHORT = -14,
 	ISER_E_MISCOMPARE = -15, /* COMPARE AND WRITE: the data differ */
+	/* several paths: none carried commands within replacement_timeout */
+	ISER_E_NO_PATH = -16,
 };
 
 /* iser_strerror returns a description of an enum iser_error, a static string. It
@@ -153,7 +155,8 @@ struct iser_url {
 	/* keys: initiator=IQN, header_digest= and data_digest= none, crc32c,
 	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N, reconnect=N,
 	 * retry=SECONDS, priority=N, connections=N, transport=, start=,
-	 * compat=, rcap= */
+	 * compat=, rcap=, and the names of the members from login_timeout
+	 * on */
 	char initiator[ISER_NAME_MAX];
 	char header_digest[16], data_digest[16];
 	/* Seconds that a command may take, each time it is issued; then the
@@ -189,8 +192,32 @@ struct iser_url {
 	 * one; see iser_params. Commands are spread over them. */
 	unsigned connections;
 	unsigned reserved_word2;
-	uint64_t reserved[31]; /* 0 */
+	/*
+	 * Times in seconds, with the names of open-iscsi; 0: the default,
+	 * ISER_NO_TIME: none. login_timeout: to connect, and then to log in
+	 * (15); logout_timeout: for the answer to a logout (5);
+	 * noop_out_interval: silence after which a NOP-Out is sent (5; none: it
+	 * is not sent); noop_out_timeout: for its answer, then the connection
+	 * is lost (10).
+	 */
+	unsigned login_timeout, logout_timeout;
+	unsigned noop_out_interval, noop_out_timeout;
+	/*
+	 * Several paths (iser_connect_paths). replacement_timeout: how long
+	 * commands wait while no path carries commands, and how long a WRITE
+	 * that was in progress on a lost path waits for the end of the old
+	 * session before another path gets it (120; none: not at all).
+	 * polling_interval: between two checks of a path (5).
+	 */
+	unsigned replacement_timeout, polling_interval;
+	char paths[8];	 /* "all": all portals of the target; or "" */
+	char policy[16]; /* "round-robin" (or ""), "queue-length", "failover" */
+	char failback[16];     /* "immediate" (or ""), "manual" */
+	char alua[16];	       /* "implicit" (or ""), "explicit", "none" */
+	uint64_t reserved[21]; /* 0 */
 };
+
+#define ISER_NO_TIME (~0u)
 
 /*
  * iser_url_parse reads a full URL, or, where discovery is true, also
@@ -380,6 +407,98 @@ ISER_API int iser_manage_tasks_start(struct iser_session *s,
 ISER_API int iser_lun_reset(struct iser_session *s, int lun);
 /* iser_target_reset sends TARGET WARM RESET; else as iser_lun_reset. */
 ISER_API int iser_target_reset(struct iser_session *s);
+
+/*
+ * ---- several paths to one unit ----
+ *
+ * A session may consist of several paths: sessions with the portals, or with the
+ * targets, that reach the same unit. All functions that take a session take such
+ * a one, too, for this unit alone. The library logs in on each path and checks
+ * that all of them reach one unit: a designator of the logical unit (VPD page
+ * 83h, SPC-4 §7.8.6) has to be the same. Commands use the paths with the best
+ * access state (SPC-4 §5.16): active/optimized, else active/non-optimized, else
+ * LBA dependent; the other states carry checks only.
+ *
+ * A path that is lost, or that does not answer its check for 30 seconds, gets no
+ * commands. The library logs in there again, for as long as the session exists.
+ * Commands in progress on it: those that never reached the target are issued on
+ * another path, and so are commands that change nothing (READ, queries). Those
+ * that change data and may be executed twice (WRITE) follow when the target cannot
+ * execute the old one any more: the path has logged in again, which ends the old
+ * session (RFC 7143 §6.3.5), or its portal refuses connections; else after
+ * replacement_timeout. Other commands fail, as iser_url.reconnect says. Each
+ * command is issued again at most `reconnect` times, or 5 times if that is 0.
+ * A command that the unit refused because of the access state was not
+ * executed and goes to another path. RESERVATION CONFLICT is the caller's, and
+ * so are persistent reservations: each path is a nexus of its own.
+ *
+ * While no path carries commands, they wait for replacement_timeout seconds, then
+ * they and all further ones end with ISER_E_NO_PATH until a path returns.
+ */
+#define ISER_PATHS_MAX 16
+
+/*
+ * iser_paths_parse reads one URL, or several that are separated by spaces or by a
+ * comma before "iscsi://" or "iser://", to urls (at most max, at most
+ * ISER_PATHS_MAX). The keys polling_interval, replacement_timeout, policy,
+ * failback and alua of the first one count. Returns the number of URLs.
+ * ISER_E_INVALID: as iser_url_parse.
+ */
+ISER_API int iser_paths_parse(struct iser_url *urls, unsigned max,
+			      const char *text, char *why, size_t size);
+/*
+ * iser_connect_paths connects a session of n paths, 1 to ISER_PATHS_MAX, and
+ * blocks until each path has logged in or failed to, or 3 seconds after the first
+ * one has logged in. One is enough. n = 1 without paths=all is iser_connect. With
+ * paths=all the paths are all portals of the target that SendTargets at the
+ * URL's portal reports, which needs n = 1. ISER_E_INVALID: two paths reach
+ * different units, iser_message names both; else as iser_connect.
+ */
+ISER_API struct iser_session *iser_connect_paths(struct iser_context *ctx,
+						 const struct iser_url *urls,
+						 unsigned n, int *err);
+/* iser_connect_paths_start does the same and returns at once, as
+ * iser_connect_start does. */
+ISER_API struct iser_session *iser_connect_paths_start(
+	struct iser_context *ctx, const struct iser_url *urls, unsigned n,
+	void (*done)(void *arg, struct iser_session *s, int err), void *arg,
+	int *err);
+
+enum iser_path_state {
+	ISER_PATH_DOWN = 0,  /* not connected; the next attempt follows */
+	ISER_PATH_LOGIN = 1, /* connecting */
+	ISER_PATH_CHECK = 2, /* logged in; the unit is being checked */
+	ISER_PATH_READY = 3, /* carries commands if its access state permits */
+};
+
+/* One path. The library fills it in; texts are escaped. */
+struct iser_path {
+	char portal[288]; /* "HOST:PORT" */
+	char target[ISER_NAME_MAX];
+	int lun;
+	enum iser_path_state state;
+	/* asymmetric access state (SPC-4 table 248): 0 active/optimized,
+	 * 1 active/non-optimized, 2 standby, 3 unavailable, 4 LBA dependent,
+	 * 14 offline, 15 transitioning */
+	uint8_t access;
+	bool preferred; /* of its target port group */
+	bool is_used;	/* new commands use it */
+	uint8_t reserved_byte;
+	uint16_t group, port; /* target port group, relative target port */
+	unsigned in_progress; /* commands */
+	uint64_t commands;    /* issued on this path */
+	uint64_t losses;      /* of its connection */
+	int err;	  /* why it is down, or was the last time; 0: never */
+	char reason[220]; /* text of err */
+	uint64_t reserved[8]; /* 0 */
+};
+/* iser_get_path fills in *p for the path of this number, from 0. ISER_E_NOT_FOUND:
+ * there are not so many, or the session was not made by iser_connect_paths. */
+ISER_API int iser_get_path(const struct iser_session *s, unsigned number,
+			   struct iser_path *p);
+/* iser_fail_back makes a session with failback=manual use its best paths again.
+ * ISER_E_INVALID: not a session with several paths. */
+ISER_API int iser_fail_back(struct iser_session *s);
 
 /* ---- commands ---- */
 

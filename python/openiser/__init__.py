@@ -20,11 +20,12 @@ import warnings
 from typing import Any, List, Optional
 
 from . import _core as core
-from ._core import Buffer, DiscoveredTarget, Error, ErrorCode, Extent, Function, Info, MiscompareError, Reply, ScsiError
+from ._core import Access, Buffer, DiscoveredTarget, Error, ErrorCode, Extent, Function, Info, MiscompareError, Path, \
+    PathState, Reply, ScsiError, Urls
 from ._native import lib
 
-__all__ = ["connect", "discover", "version", "Disk", "DiscoveredTarget", "Error", "ErrorCode", "Extent", "Function",
-           "Info", "MiscompareError", "Reply", "ScsiError"]
+__all__ = ["connect", "discover", "version", "Access", "Disk", "DiscoveredTarget", "Error", "ErrorCode", "Extent",
+           "Function", "Info", "MiscompareError", "Path", "PathState", "Reply", "ScsiError"]
 
 _TURN_MS = 200  # between two checks for signals, for example of the keyboard
 
@@ -57,24 +58,25 @@ def discover(url: str, initiator: Optional[str] = None) -> List[DiscoveredTarget
         context.free()
 
 
-def connect(url: str, initiator: Optional[str] = None) -> "Disk":
-    """Logs in to the target of a URL and opens its unit. Close the Disk, or use it in a with statement."""
+def connect(url: Urls, initiator: Optional[str] = None) -> "Disk":
+    """Logs in to the target of a URL and opens its unit. Several URLs, in a list or separated by spaces, are paths to
+    one unit. Close the Disk, or use it in a with statement."""
     return Disk(url, initiator)
 
 
 class Disk:
     """A logical unit. Several threads may use it; their calls take turns."""
 
-    def __init__(self, url: str, initiator: Optional[str] = None):
+    def __init__(self, url: Urls, initiator: Optional[str] = None):
         self._session: Any = None
         self._unit: Any = None
         self._lock = threading.Lock()
-        parsed = core.parse_url(url)
-        self._lun = parsed.lun
+        parsed, count = core.parse_paths(url)
+        self._lun = parsed[0].lun
         self._context = core.Context(initiator)
         try:
-            self._session, pending = self._context.start(lib.iser_connect_start, self._context.ctx,
-                                                         ctypes.byref(parsed), done=core.object_done)
+            self._session, pending = self._context.start(lib.iser_connect_paths_start, self._context.ctx, parsed,
+                                                         count, done=core.object_done)
             self._finish(pending)
             self._unit, pending = self._context.start(lib.iser_unit_open_start, self._session, self._lun,
                                                       done=core.object_done)
@@ -125,6 +127,19 @@ class Disk:
             lib.iser_disconnect(self._session)
             self._unit = self._session = None
             self._context.free()
+
+    @property
+    def paths(self) -> List[Path]:
+        """The paths to the unit, if it was opened with several; else an empty list."""
+        self._need_unit()
+        return core.paths_of(self._session)
+
+    def fail_back(self) -> None:
+        """With failback=manual: uses the best paths again."""
+        self._need_unit()
+        err = lib.iser_fail_back(self._session)
+        if err:
+            raise self._context.error(err)
 
     @property
     def info(self) -> Info:

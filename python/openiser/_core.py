@@ -32,13 +32,14 @@ class ErrorCode(enum.IntEnum):
     ABORTED = -13
     SHORT = -14
     MISCOMPARE = -15
+    NO_PATH = -16
 
 
 _ERRNO = {ErrorCode.NOMEM: errno.ENOMEM, ErrorCode.INVALID: errno.EINVAL, ErrorCode.CONNECT: errno.ECONNREFUSED,
           ErrorCode.LOGIN: errno.EACCES, ErrorCode.AUTH: errno.EACCES, ErrorCode.NOT_FOUND: errno.ENOENT,
           ErrorCode.TIMEOUT: errno.ETIMEDOUT, ErrorCode.CLOSED: errno.ESHUTDOWN,
           ErrorCode.UNSUPPORTED: errno.EOPNOTSUPP, ErrorCode.ABORTED: errno.ECANCELED,
-          ErrorCode.MISCOMPARE: errno.EILSEQ}
+          ErrorCode.MISCOMPARE: errno.EILSEQ, ErrorCode.NO_PATH: errno.ESHUTDOWN}
 
 
 class Error(OSError):
@@ -205,6 +206,67 @@ def parse_url(text: str, discovery: bool = False) -> n.Url:
     if err:
         raise Error(err, why.value.decode(errors="replace"))
     return url
+
+
+Urls = Union[str, Sequence[str]]
+
+
+def parse_paths(urls: Urls) -> "tuple[Any, int]":
+    """Returns (an array of parsed URLs, their number); raises Error with the reason."""
+    text = urls if isinstance(urls, str) else " ".join(urls)
+    array = (n.Url * n.PATHS_MAX)()
+    why = ctypes.create_string_buffer(256)
+    count = lib.iser_paths_parse(array, n.PATHS_MAX, text.encode(), why, len(why))
+    if count < 0:
+        raise Error(count, why.value.decode(errors="replace"))
+    return array, count
+
+
+class Access(enum.IntEnum):
+    """The asymmetric access state of a path (SPC-4)."""
+    OPTIMIZED = 0
+    NON_OPTIMIZED = 1
+    STANDBY = 2
+    UNAVAILABLE = 3
+    LBA_DEPENDENT = 4
+    OFFLINE = 14
+    TRANSITIONING = 15
+
+
+class PathState(enum.IntEnum):
+    """The state of the connection of a path."""
+    DOWN = 0
+    LOGIN = 1
+    CHECK = 2
+    READY = 3
+
+
+@dataclass(frozen=True)
+class Path:
+    """One of several paths to a unit (struct iser_path)."""
+    portal: str
+    target: str
+    lun: int
+    state: PathState
+    access: int
+    preferred: bool
+    is_used: bool
+    group: int
+    port: int
+    in_progress: int
+    commands: int
+    losses: int
+    reason: str
+
+
+def paths_of(session: Any) -> List[Path]:
+    """Returns the paths of a session; of a session with one path, none."""
+    found: List[Path] = []
+    p = n.Path()
+    while lib.iser_get_path(session, len(found), ctypes.byref(p)) == 0:
+        found.append(Path(p.portal.decode(), p.target.decode(), p.lun, PathState(p.state), p.access, p.preferred,
+                          p.is_used, p.group, p.port, p.in_progress, p.commands, p.losses, p.reason.decode()))
+    return found
 
 
 def address_of(data: Buffer, writable: bool) -> "tuple[Optional[int], int, Any]":

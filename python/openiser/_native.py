@@ -17,7 +17,20 @@ class Url(Structure):
                 ("target_user", c_char * NAME_MAX), ("target_password", c_char * 128),
                 ("initiator", c_char * NAME_MAX), ("header_digest", c_char * 16), ("data_digest", c_char * 16),
                 ("timeout", c_uint), ("depth", c_uint), ("reconnect", c_uint), ("retry", c_uint), ("priority", c_uint),
-                ("reserved_word", c_uint), ("connections", c_uint), ("reserved_word2", c_uint), ("reserved", c_uint64 * 31)]
+                ("reserved_word", c_uint), ("connections", c_uint), ("reserved_word2", c_uint),                 ("login_timeout", c_uint), ("logout_timeout", c_uint),
+                ("noop_out_interval", c_uint), ("noop_out_timeout", c_uint), ("replacement_timeout", c_uint),
+                ("polling_interval", c_uint), ("paths", c_char * 8), ("policy", c_char * 16),
+                ("failback", c_char * 16), ("alua", c_char * 16), ("reserved", c_uint64 * 21)]
+
+
+PATHS_MAX = 16
+
+
+class Path(Structure):
+    _fields_ = [("portal", c_char * 288), ("target", c_char * NAME_MAX), ("lun", c_int), ("state", c_int),
+                ("access", c_uint8), ("preferred", c_bool), ("is_used", c_bool), ("reserved_byte", c_uint8),
+                ("group", c_uint16), ("port", c_uint16), ("in_progress", c_uint), ("commands", c_uint64),
+                ("losses", c_uint64), ("err", c_int), ("reason", c_char * 220), ("reserved", c_uint64 * 8)]
 
 
 class Portal(Structure):
@@ -108,7 +121,10 @@ FUNCTIONS = {
     "iser_discover_start": (c_void_p, [c_void_p, POINTER(Url), LIST_DONE, c_void_p, POINTER(c_int)]),
     "iser_discover_cancel": (None, [c_void_p]),
     "iser_targets_free": (None, [POINTER(Target)]),
-    "iser_connect_start": (c_void_p, [c_void_p, POINTER(Url), OBJECT_DONE, c_void_p, POINTER(c_int)]),
+    "iser_paths_parse": (c_int, [POINTER(Url), c_uint, c_char_p, c_char_p, c_size_t]),
+    "iser_connect_paths_start": (c_void_p, [c_void_p, POINTER(Url), c_uint, OBJECT_DONE, c_void_p, POINTER(c_int)]),
+    "iser_get_path": (c_int, [c_void_p, c_uint, POINTER(Path)]),
+    "iser_fail_back": (c_int, [c_void_p]),
     "iser_disconnect": (None, [c_void_p]),
     "iser_disconnect_start": (None, [c_void_p, VOID_DONE, c_void_p]),
     "iser_is_connected": (c_bool, [c_void_p]),

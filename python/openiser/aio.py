@@ -17,7 +17,7 @@ import warnings
 from typing import Any, List, Optional
 
 from . import _core as core
-from ._core import Buffer, DiscoveredTarget, Extent, Function, Info, Reply
+from ._core import Buffer, DiscoveredTarget, Extent, Function, Info, Path, Reply, Urls
 from ._native import lib
 
 __all__ = ["connect", "discover", "Disk"]
@@ -115,8 +115,8 @@ async def discover(url: str, initiator: Optional[str] = None) -> List[Discovered
         driver.free()
 
 
-async def connect(url: str, initiator: Optional[str] = None) -> "Disk":
-    """Logs in to the target of a URL and opens its unit."""
+async def connect(url: Urls, initiator: Optional[str] = None) -> "Disk":
+    """Logs in to the target of a URL and opens its unit. Several URLs are paths to one unit."""
     disk = Disk(url, initiator)
     try:
         await disk._open()
@@ -129,18 +129,18 @@ async def connect(url: str, initiator: Optional[str] = None) -> "Disk":
 class Disk:
     """A logical unit; made by connect()."""
 
-    def __init__(self, url: str, initiator: Optional[str] = None):
+    def __init__(self, url: Urls, initiator: Optional[str] = None):
         self._session: Any = None
         self._unit: Any = None
-        self._url = core.parse_url(url)
+        self._urls, self._count = core.parse_paths(url)
         self._driver = _Driver(initiator)
 
     async def _open(self) -> None:
         context = self._driver.context
-        self._session, pending = context.start(lib.iser_connect_start, context.ctx, ctypes.byref(self._url),
+        self._session, pending = context.start(lib.iser_connect_paths_start, context.ctx, self._urls, self._count,
                                                done=core.object_done)
         await self._driver.finish(pending)
-        self._unit, pending = context.start(lib.iser_unit_open_start, self._session, self._url.lun,
+        self._unit, pending = context.start(lib.iser_unit_open_start, self._session, self._urls[0].lun,
                                             done=core.object_done)
         await self._driver.finish(pending)
 
@@ -186,6 +186,19 @@ class Disk:
         await self._driver.wait(pending)
         core.check_request(pending)
         return pending
+
+    @property
+    def paths(self) -> List[Path]:
+        """The paths to the unit, if it was opened with several; else an empty list."""
+        self._need_unit()
+        return core.paths_of(self._session)
+
+    def fail_back(self) -> None:
+        """With failback=manual: uses the best paths again."""
+        self._need_unit()
+        err = lib.iser_fail_back(self._session)
+        if err:
+            raise self._driver.context.error(err)
 
     @property
     def info(self) -> Info:
@@ -262,7 +275,7 @@ class Disk:
 
     async def command(self, cdb: bytes, read: int = 0, write: Optional[Buffer] = None) -> Reply:
         """Executes a SCSI command. If the task is cancelled, the command is aborted."""
-        pending = core.make_command(self._url.lun, cdb, read, write)
+        pending = core.make_command(self._urls[0].lun, cdb, read, write)
         try:
             self._need_unit()
         except ValueError:
@@ -290,4 +303,4 @@ class Disk:
         """Sends a task management function for the unit, such as Function.LUN_RESET."""
         self._need_unit()
         await self._driver.finish(self._driver.context.begin(lib.iser_manage_tasks_start, self._session,
-                                                             int(function), self._url.lun, done=core.int_done))
+                                                             int(function), self._urls[0].lun, done=core.int_done))

@@ -8,6 +8,12 @@ int iser_abort(struct iser_io *io)
 	struct iser_session *s = io->session;
 	struct lib_task *lt;
 
+	if (s->set) {
+		s->set->ops->abort(s, io);
+		return 0;
+	}
+	if (s->member.ops)
+		io->library[LIB_IO_HISTORY] |= LIB_IO_ABORTING;
 	if (lib_io_unqueue(s, io)) {
 		lib_io_fail_later(s, io, ISER_E_ABORTED);
 		return 0;

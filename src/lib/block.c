@@ -328,10 +328,8 @@ uint64_t iser_max_transfer(struct iser_session *s, int lun, uint32_t block_size)
 	uint8_t b[64];
 	int n = iser_inquiry(s, lun, 0xb0, b, sizeof(b));
 	uint64_t max = n >= 12 ? (uint64_t)get_be32(b + 8) * block_size : 0;
-	struct iser_params p;
 
-	iser_get_params(s, &p);
-	if (!strcmp(p.transport, "iser") && (!max || max > LIB_ISER_TRANSFER))
+	if (lib_may_be_iser(s) && (!max || max > LIB_ISER_TRANSFER))
 		max = LIB_ISER_TRANSFER;
 	return max;
 }

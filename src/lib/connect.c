@@ -6,6 +6,7 @@
  * of all connections the session may begin again: where a redirection leads, by
  * another transport of transport=auto, or to log in again after a loss.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "lib/internal.h"
@@ -23,10 +24,21 @@ static void report_connected(struct iser_session *s, int err)
 		fn(s->connected_arg, s, err);
 }
 
+/* The session is down: its caller or its set of paths hears of it. */
+static void report_down(struct iser_session *s)
+{
+	const struct lib_member *m = &s->member;
+
+	if (s->connected)
+		report_connected(s, s->err);
+	else if (m->ops && !s->is_leaving)
+		m->ops->lost(m->arg, s->err);
+}
+
 static void end_attempt(struct iser_session *s)
 {
 	if (!lib_reconnect_next(s))
-		report_connected(s, s->err);
+		report_down(s);
 	if (s->is_leaving)
 		io_loop_defer(s->ctx->loop, &s->ending);
 }
@@ -306,6 +318,7 @@ static void on_connected(void *arg, int fd, const char *why)
 	int err;
 
 	c->connector = NULL;
+	s->member.was_refused = fd == -ECONNREFUSED;
 	if (fd < 0) {
 		s->err = lib_fail(s->ctx, ISER_E_CONNECT, "%s", why);
 		end_attempt(s);
@@ -357,6 +370,12 @@ static int connect_leading_device(struct iser_session *s)
 	return 0;
 }
 
+static xtime connect_time(const struct iser_session *s)
+{
+	return s->url.login_timeout ? s->url.login_timeout * XTIME_S
+				    : CONNECT_TIME;
+}
+
 int lib_session_connect(struct iser_session *s)
 {
 	struct lib_conn *c = &s->conns[0];
@@ -367,7 +386,7 @@ int lib_session_connect(struct iser_session *s)
 	}
 	c->connector =
 		net_connect(s->ctx->loop, s->url.host, s->url.port,
-			    io_now_exact() + CONNECT_TIME, on_connected, c);
+			    io_now_exact() + connect_time(s), on_connected, c);
 	if (!c->connector)
 		s->err = lib_fail(s->ctx, ISER_E_NOMEM, "out of memory");
 	return c->connector ? 0 : s->err;
@@ -419,7 +438,7 @@ static const char *connect_further(struct iser_session *s, struct lib_conn *c)
 		return err ? iser_strerror(err) : NULL;
 	}
 	c->connector = net_connect(s->ctx->loop, s->join.host, s->join.port,
-				   io_now_exact() + CONNECT_TIME,
+				   io_now_exact() + connect_time(s),
 				   on_further_connected, c);
 	return c->connector ? NULL : "out of memory";
 }

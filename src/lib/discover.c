@@ -288,7 +288,8 @@ iser_discover_start(struct iser_context *ctx, const struct iser_url *url,
 	d->arg = arg;
 	u.target[0] = '\0';
 	u.reconnect = 0; /* the caller may discover again */
-	d->s = iser_connect_start(ctx, &u, on_discovery_login, d, err);
+	u.paths[0] = '\0';
+	d->s = lib_connect_start(ctx, &u, on_discovery_login, d, err);
 	explicit_bzero(&u, sizeof(u));
 	if (d->s)
 		return d;

@@ -47,6 +47,8 @@ const char *iser_strerror(int err)
 		return "short transfer";
 	case ISER_E_MISCOMPARE:
 		return "the data differ";
+	case ISER_E_NO_PATH:
+		return "no path to the unit carries commands";
 	}
 	return "unknown error";
 }

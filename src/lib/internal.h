@@ -18,8 +18,10 @@
  *   unit_type.c   the device type of a unit
  *   io.c          commands of the caller
  *   abort.c       ends commands of the caller
- *   session.c     connecting and disconnecting
+ *   session.c     connecting and disconnecting one session
  *   block.c       the blocking calls of a block device
+ *   path_*.c      several paths to one unit (path.h)
+ *   connect_calls.c  the calls that connect a session, or one of several paths
  *   unit.c        opening a unit: its properties (unit.h)
  *   unit_job.c    requests of a unit: their order and their end
  *   unit_steps.c  the commands of a request
@@ -46,6 +48,8 @@
 #define CONNECT_TIME	    (15 * XTIME_S)
 #define DEFAULT_PORT	    3260
 #define LIB_CONNECTIONS_MAX 16
+#define REPLACEMENT_TIME    120 /* seconds, as in open-iscsi */
+#define POLLING_TIME	    5
 /* The largest transfer over iSER, that of the Linux initiator. tgt drops the
  * connection of an initiator that asks for more, and its Block Limits page has no
  * limit. */
@@ -190,6 +194,53 @@ struct lib_join {
 	uint16_t port; /* a name may lead to another portal group */
 };
 
+/* Up-calls of a session that is one path of a set (path.h). */
+struct lib_member_ops {
+	/* the session has ended after it was logged in; err has the reason */
+	void (*lost)(void *arg, int err);
+	/* a command got this unit attention */
+	void (*attention)(void *arg, uint16_t asc);
+};
+
+/* What a set of paths gives to the session of one path; ops is NULL in other
+ * sessions. */
+struct lib_member {
+	const struct lib_member_ops *ops;
+	void *arg;
+	bool was_refused; /* the portal refused the last connection */
+};
+
+/* Bit of iser_io.library[LIB_IO_HISTORY] of a command of a set: iser_abort was
+ * called while one of the paths had the command. */
+#define LIB_IO_HISTORY	2
+#define LIB_IO_ABORTING 0x8000u
+
+/* A session that is a set of paths has one; the functions are path_calls.c's. */
+struct lib_set {
+	const struct lib_set_ops *ops;
+};
+
+struct lib_set_ops {
+	void (*submit)(struct iser_session *s, struct iser_io *io);
+	/* ends a command that waits for a path */
+	void (*abort)(struct iser_session *s, struct iser_io *io);
+	bool (*is_connected)(const struct iser_session *s);
+	/* whether one of the paths may use iSER */
+	bool (*may_be_iser)(const struct iser_session *s);
+	/* the session of the path that the next command would use, or of any
+	 * path that is logged in; NULL: there is none */
+	struct iser_session *(*current)(const struct iser_session *s);
+	void (*add_counters)(const struct iser_session *s,
+			     struct iser_counters *c);
+	/* starts task management on the paths that it concerns */
+	int (*manage)(struct iser_session *s, enum iser_function function,
+		      int lun, void (*done)(void *arg, int err), void *arg);
+	/* begins to end all paths; is_ended: none is left; free frees them */
+	void (*end)(struct iser_session *s);
+	bool (*is_ended)(const struct iser_session *s);
+	void (*free)(struct iser_session *s);
+};
+
 struct iser_session {
 	struct iser_context *ctx;
 	struct list link;
@@ -217,6 +268,8 @@ struct iser_session {
 	struct lib_retry retry;
 	struct lib_commands commands;
 	struct lib_type typed;
+	struct lib_member member;
+	struct lib_set *set; /* NULL: a session of its own */
 };
 
 /* ---- error.c ---- */
@@ -355,6 +408,9 @@ void lib_reconnect_init(struct iser_session *s,
 void lib_reconnect_fini(struct iser_session *s);
 /* lib_reconnect_may_repeat returns whether a command may be executed twice. */
 bool lib_reconnect_may_repeat(uint8_t opcode);
+/* lib_reconnect_is_loss returns whether the ERR_... of a task means that its
+ * connection is lost. */
+bool lib_reconnect_is_loss(int err);
 /* lib_reconnect_takes returns true if it issues an ended task again, now or after
  * the next login; else the result is the caller's. */
 bool lib_reconnect_takes(struct iser_session *s, struct lib_task *lt);
@@ -412,6 +468,12 @@ bool lib_login_check_transport(struct iser_session *s);
  * there is none. */
 bool lib_login_fall_back(struct iser_session *s);
 
+/* lib_login_recovers returns whether another connection follows a lost one. */
+static inline bool lib_login_recovers(const struct iser_session *s)
+{
+	return s->url.reconnect || s->member.ops;
+}
+
 /* ---- connect.c ---- */
 
 /* lib_session_connect begins a connection to the place in s->url. Returns an
@@ -445,6 +507,27 @@ void lib_type_news(struct iser_session *s, const struct iser_io *io);
 
 /* ---- session.c ---- */
 
+/* lib_session_new makes a session that is not connected, for depth commands in
+ * progress; NULL: out of memory. */
+struct iser_session *lib_session_new(struct iser_context *ctx,
+				     const struct iser_url *url,
+				     unsigned depth);
+/* lib_session_start begins to connect s, as iser_connect_start does. Returns an
+ * enum iser_error; after a failure s is down, done is not called, and the caller
+ * ends s by iser_disconnect_start or iser_disconnect. */
+int lib_session_start(struct iser_session *s,
+		      void (*done)(void *arg, struct iser_session *s, int err),
+		      void *arg);
+/* lib_session_set_ended is called when the last path of a set has ended. */
+void lib_session_set_ended(struct iser_session *s);
+/* lib_connect_start is iser_connect_start without paths=all. */
+struct iser_session *
+lib_connect_start(struct iser_context *ctx, const struct iser_url *url,
+		  void (*done)(void *arg, struct iser_session *s, int err),
+		  void *arg, int *err);
+/* lib_may_be_iser returns whether commands of s may move their data by RDMA. */
+bool lib_may_be_iser(const struct iser_session *s);
+
 /* lib_cancel_disconnected makes the library not call the done of
  * iser_disconnect_start that has this arg. */
 void lib_cancel_disconnected(struct iser_context *ctx, const void *arg);
@@ -456,6 +539,13 @@ void lib_cancel_disconnected(struct iser_context *ctx, const void *arg);
 bool lib_has_capacity(uint8_t type);
 
 /* ---- io.c ---- */
+
+/* lib_io_reset clears the result of a command. */
+void lib_io_reset(struct iser_io *io);
+/* lib_io_is_valid returns whether an initiator can send this command. */
+bool lib_io_is_valid(const struct iser_io *io);
+/* lib_io_submit is iser_submit for a session with a connection of its own. */
+void lib_io_submit(struct iser_session *s, struct iser_io *io);
 
 /* lib_io_completed is called by the role at the end of each task. */
 void lib_io_completed(struct ini_task *task);

@@ -59,7 +59,7 @@ void lib_io_completed(struct ini_task *task)
 
 /* Returns whether an initiator can send this command; an Expected Data Transfer
  * Length has 32 bits (RFC 7143 §11.3.4). */
-static bool is_valid(const struct iser_io *io)
+bool lib_io_is_valid(const struct iser_io *io)
 {
 	return io->niov <= 1024 && io->cdb_len > 0 &&
 	       io->cdb_len <= sizeof(io->cdb) && io->lun >= 0 &&
@@ -67,9 +67,8 @@ static bool is_valid(const struct iser_io *io)
 	       bufv_of(io->iov, io->niov).len <= UINT32_MAX;
 }
 
-void iser_submit(struct iser_session *s, struct iser_io *io)
+void lib_io_reset(struct iser_io *io)
 {
-	io->session = s;
 	io->err = 0;
 	io->status = 0;
 	io->resid = 0;
@@ -78,16 +77,30 @@ void iser_submit(struct iser_session *s, struct iser_io *io)
 	io->cause = 0;
 	io->sense_len = 0;
 	io->next = NULL;
+}
+
+void lib_io_submit(struct iser_session *s, struct iser_io *io)
+{
+	io->session = s;
+	lib_io_reset(io);
 	if (s->state != SESSION_AWAY && (s->state != SESSION_UP || !s->ini)) {
 		lib_io_fail_later(s, io, s->err ? s->err : ISER_E_CLOSED);
 		return;
 	}
-	if (!is_valid(io)) {
+	if (!lib_io_is_valid(io)) {
 		lib_io_fail_later(s, io, ISER_E_INVALID);
 		return;
 	}
 	lib_io_add(s, io);
 	lib_io_pump(s);
+}
+
+void iser_submit(struct iser_session *s, struct iser_io *io)
+{
+	if (s->set)
+		s->set->ops->submit(s, io);
+	else
+		lib_io_submit(s, io);
 }
 
 static void run_completed(struct iser_io *io)

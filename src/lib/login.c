@@ -190,6 +190,20 @@ static void fill_chap(struct iser_session *s, struct iscsi_login_config *l)
 	}
 }
 
+static void set_time(xtime *t, unsigned seconds)
+{
+	if (seconds)
+		*t = seconds == ISER_NO_TIME ? XTIME_NEVER : seconds * XTIME_S;
+}
+
+static void fill_times(const struct iser_url *u, struct ini_config *cfg)
+{
+	set_time(&cfg->login_time, u->login_timeout);
+	set_time(&cfg->logout_time, u->logout_timeout);
+	set_time(&cfg->idle_time, u->noop_out_interval);
+	set_time(&cfg->ping_time, u->noop_out_timeout);
+}
+
 void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 		    const struct dm_conn *dm)
 {
@@ -197,6 +211,7 @@ void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 	struct iscsi_login_config *l = &cfg->login;
 
 	ini_config_default(cfg);
+	fill_times(u, cfg);
 	l->id.discovery = u->target[0] == '\0';
 	snprintf(l->id.initiator_name, sizeof(l->id.initiator_name), "%s",
 		 u->initiator[0] ? u->initiator : s->ctx->initiator);
@@ -206,7 +221,8 @@ void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 	fill_chap(s, l);
 	l->random = io_random;
 	l->want.max_connections = (uint16_t)MAX(u->connections, 1u);
-	if (u->reconnect) /* the target chooses the shortest wait (§13.15) */
+	/* the target chooses the shortest wait (§13.15) */
+	if (lib_login_recovers(s))
 		l->want.default_time2wait = 0;
 	if (wants_iser(s))
 		want_rdma(&l->want, s->login.iser_rules);
@@ -238,7 +254,7 @@ void lib_login_fill_conn(struct iser_session *s, struct net_conn_config *cfg)
 
 	net_conn_config_default(cfg, ISCSI_INITIATOR);
 	cfg->start = rdma ? NET_START_RDMA : NET_START_STREAM;
-	cfg->hold = s->url.reconnect;
+	cfg->hold = lib_login_recovers(s);
 	if (!strcmp(compat, "strict"))
 		cfg->rules_rdma = DMISER_STRICT;
 	if (!strcmp(compat, "linux"))

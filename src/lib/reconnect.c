@@ -62,7 +62,7 @@ static void append_redo(struct iser_session *s, struct lib_task *lt)
 	s->reconnect.redo_tail = &lt->next;
 }
 
-static bool is_loss(int err)
+bool lib_reconnect_is_loss(int err)
 {
 	return err > -1000 || err == ERR_DATA_DIGEST ||
 	       err_class_of(err) == ERR_CLASS_CONNECTION;
@@ -73,7 +73,7 @@ static bool keep_after_loss(struct iser_session *s, struct lib_task *lt)
 {
 	const struct ini_task *t = &lt->task;
 
-	if (!is_loss(t->err))
+	if (!lib_reconnect_is_loss(t->err))
 		return false;
 	if (s->state == SESSION_UP)
 		lib_session_go(s, SESSION_AWAY);
@@ -219,7 +219,9 @@ bool lib_reconnect_next(struct iser_session *s)
 	    io_timer_set(s->ctx->loop, &s->reconnect.timer,
 			 io_now_exact() + d)) {
 		lib_session_go(s, SESSION_DOWN);
-		lib_reconnect_reset_held(s);
+		if (!s->member.ops) /* else the next session of the path gets
+				       them */
+			lib_reconnect_reset_held(s);
 		fail_waiting(s);
 		lib_io_fail_queue(s, s->err);
 		return false;
@@ -265,7 +267,7 @@ void lib_reconnect_logged_in(struct iser_session *s)
 
 void lib_reconnect_async(struct iser_session *s, const struct iscsi_async *a)
 {
-	if (!s->url.reconnect)
+	if (!lib_login_recovers(s))
 		return;
 	if (a->event == ISCSI_ASYNC_DROP_CONNECTION ||
 	    a->event == ISCSI_ASYNC_DROP_SESSION)

@@ -73,8 +73,11 @@ int iser_ping_start(struct iser_session *s, size_t len,
 		    void (*done)(void *arg, int err, uint64_t ns), void *arg)
 {
 	struct ping *p;
-	int err = lib_request_ready(s);
+	int err;
 
+	if (s->set && s->set->ops->current(s))
+		s = s->set->ops->current(s);
+	err = lib_request_ready(s);
 	if (err)
 		return err;
 	p = malloc(sizeof(*p));
@@ -168,8 +171,11 @@ int iser_manage_tasks_start(struct iser_session *s, enum iser_function function,
 {
 	const char *what = function_name(function);
 	struct management *m;
-	int err = lib_request_ready(s);
+	int err;
 
+	if (s->set)
+		return s->set->ops->manage(s, function, lun, done, arg);
+	err = lib_request_ready(s);
 	if (err)
 		return err;
 	if (!what || lun < 0 || lun > 16383)

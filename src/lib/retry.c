@@ -197,13 +197,29 @@ static void on_retry_timer(struct io_timer *t)
 	lib_io_pump(s);
 }
 
+/* A set of paths hears of unit attentions, and may have another path for a command
+ * that waits for a transition of the access state. Returns true if the set decides
+ * on the command. */
+static bool tell_set(struct iser_session *s, const struct lib_task *lt)
+{
+	const struct ini_task *t = &lt->task;
+	struct scsi_sense sense;
+
+	if (!s->member.ops || scsi_sense_parse(&sense, t->sense, t->sense_len))
+		return false;
+	if (sense.key == SENSE_UNIT_ATTENTION)
+		s->member.ops->attention(s->member.arg, sense.asc);
+	return sense.key == SENSE_NOT_READY &&
+	       sense.asc == ASC_ACCESS_TRANSITION;
+}
+
 bool lib_retry_takes(struct iser_session *s, struct lib_task *lt)
 {
 	enum lib_refusal why = lib_retry_refusal(&lt->task);
 	xtime now = io_now(s->ctx->loop), limit;
 
 	if (why == LIB_FINAL || lt->io->no_retry || lt->is_aborting ||
-	    !can_issue(s))
+	    !can_issue(s) || tell_set(s, lt))
 		return false;
 	if (why == LIB_ATTENTION) {
 		if (lt->attentions++ >= ATTENTIONS_MAX)

@@ -24,6 +24,15 @@ static void begin_disconnect(struct iser_session *s)
 	lib_session_go(s, SESSION_CLOSING);
 	if (s->ini)
 		ini_logout(s->ini, io_now_exact());
+	if (s->set)
+		s->set->ops->end(s);
+}
+
+/* Returns whether nothing of the session uses the loop any more. */
+static bool is_over(const struct iser_session *s)
+{
+	return !lib_session_has_conn(s) &&
+	       (!s->set || s->set->ops->is_ended(s));
 }
 
 /* Frees a session without a connection. */
@@ -35,6 +44,8 @@ static void end_session(struct iser_session *s)
 	io_defer_cancel(&s->ending);
 	lib_reconnect_fini(s);
 	lib_io_fini(s);
+	if (s->set)
+		s->set->ops->free(s);
 	list_del(&s->link);
 	session_free(s);
 	if (disconnected)
@@ -45,14 +56,20 @@ static void on_ending(struct io_defer *d)
 {
 	struct iser_session *s = container_of(d, struct iser_session, ending);
 
-	if (!lib_session_has_conn(s))
+	if (is_over(s))
 		end_session(s);
+}
+
+void lib_session_set_ended(struct iser_session *s)
+{
+	if (s->is_leaving)
+		io_loop_defer(s->ctx->loop, &s->ending);
 }
 
 /* ---- the begin ---- */
 
-static struct iser_session *session_new(struct iser_context *ctx,
-					const struct iser_url *url)
+struct iser_session *lib_session_new(struct iser_context *ctx,
+				     const struct iser_url *url, unsigned depth)
 {
 	struct iser_session *s = calloc(1, sizeof(*s));
 
@@ -60,7 +77,7 @@ static struct iser_session *session_new(struct iser_context *ctx,
 		return NULL;
 	s->ctx = ctx;
 	s->url = *url;
-	s->commands.depth = url->depth ? url->depth : DEFAULT_DEPTH;
+	s->commands.depth = depth;
 	lib_session_init_conn(s);
 	lib_login_init(s);
 	lib_retry_init(s);
@@ -75,10 +92,22 @@ static struct iser_session *session_new(struct iser_context *ctx,
 	return s;
 }
 
+int lib_session_start(struct iser_session *s,
+		      void (*done)(void *arg, struct iser_session *s, int err),
+		      void *arg)
+{
+	s->connected = done;
+	s->connected_arg = arg;
+	if (!lib_session_connect(s))
+		return 0;
+	lib_session_go(s, SESSION_DOWN);
+	return s->err;
+}
+
 struct iser_session *
-iser_connect_start(struct iser_context *ctx, const struct iser_url *url,
-		   void (*done)(void *arg, struct iser_session *s, int err),
-		   void *arg, int *err)
+lib_connect_start(struct iser_context *ctx, const struct iser_url *url,
+		  void (*done)(void *arg, struct iser_session *s, int err),
+		  void *arg, int *err)
 {
 	struct iser_session *s;
 
@@ -88,48 +117,12 @@ iser_connect_start(struct iser_context *ctx, const struct iser_url *url,
 				"zero the struct before filling it in");
 		return NULL;
 	}
-	s = session_new(ctx, url);
-	*err = 0;
-	if (s) {
-		s->connected = done;
-		s->connected_arg = arg;
-	}
-	if (s && !lib_session_connect(s))
-		return s;
-	*err = s ? s->err : lib_fail(ctx, ISER_E_NOMEM, "out of memory");
-	if (s) {
-		lib_session_go(s, SESSION_DOWN);
-		iser_disconnect(s);
-	}
-	return NULL;
-}
-
-struct connect_wait {
-	bool over;
-	int err;
-};
-
-static void on_connect_end(void *arg, struct iser_session *s, int err)
-{
-	struct connect_wait *w = arg;
-
-	(void)s;
-	w->over = true;
-	w->err = err;
-}
-
-struct iser_session *iser_connect(struct iser_context *ctx,
-				  const struct iser_url *url, int *err)
-{
-	struct connect_wait w = { 0 };
-	struct iser_session *s =
-		iser_connect_start(ctx, url, on_connect_end, &w, err);
-
-	if (!s)
+	s = lib_session_new(ctx, url, url->depth ? url->depth : DEFAULT_DEPTH);
+	if (!s) {
+		*err = lib_fail(ctx, ISER_E_NOMEM, "out of memory");
 		return NULL;
-	*err = lib_wait(ctx, &w.over);
-	if (!*err)
-		*err = w.err;
+	}
+	*err = lib_session_start(s, done, arg);
 	if (!*err)
 		return s;
 	iser_disconnect(s);
@@ -146,7 +139,7 @@ void iser_disconnect(struct iser_session *s)
 		begin_disconnect(s);
 	s->disconnected = NULL;
 	/* bounded: by the timeouts of the role for logout and login */
-	while (lib_session_has_conn(s) && !iser_service(s->ctx, -1))
+	while (!is_over(s) && !iser_service(s->ctx, -1))
 		;
 	end_session(s);
 }
@@ -160,7 +153,7 @@ void iser_disconnect_start(struct iser_session *s, void (*done)(void *arg),
 	s->disconnected = done;
 	s->disconnected_arg = arg;
 	begin_disconnect(s);
-	if (!lib_session_has_conn(s))
+	if (is_over(s))
 		io_loop_defer(s->ctx->loop, &s->ending);
 }
 

@@ -79,6 +79,8 @@ void lib_session_go(struct iser_session *s, enum session_state next)
 
 bool iser_is_connected(const struct iser_session *s)
 {
+	if (s->set)
+		return s->set->ops->is_connected(s);
 	return s->state == SESSION_AWAY || (s->state == SESSION_UP && s->ini);
 }
 
@@ -95,7 +97,9 @@ void iser_get_params(const struct iser_session *s, struct iser_params *p)
 	p->tpgt = -1;
 	p->transport = p->kind = "none";
 	p->rules = "";
-	if (!s->ini)
+	if (s->set)
+		s = s->set->ops->current(s);
+	if (!s || !s->ini)
 		return;
 	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++) {
 		if (s->conns[i].net && p->connections++ == 0)
@@ -116,6 +120,13 @@ void iser_get_params(const struct iser_session *s, struct iser_params *p)
 	p->error_recovery_level = k->error_recovery_level;
 	p->max_connections = k->max_connections;
 	p->tpgt = ini_tpgt(s->ini);
+}
+
+bool lib_may_be_iser(const struct iser_session *s)
+{
+	if (s->set)
+		return s->set->ops->may_be_iser(s);
+	return s->ini && !strcmp(ini_transport(s->ini), "iser");
 }
 
 void lib_session_add_stats(struct net_conn_stats *sum, const struct net_conn *c)
@@ -143,4 +154,6 @@ void iser_get_counters(const struct iser_session *s, struct iser_counters *c)
 				     .tx_calls = st.net.tx_calls,
 				     .copied_bytes = st.copied,
 				     .reconnects = s->reconnect.count };
+	if (s->set)
+		s->set->ops->add_counters(s, c);
 }

@@ -260,10 +260,8 @@ static int commit_properties(struct iser_unit *u)
 	struct iser_unit_info *i = &o->info;
 	struct unit_limits *l = &o->limits;
 	uint32_t block = i->block_size;
-	struct iser_params p;
 
-	iser_get_params(u->session, &p);
-	if (!strcmp(p.transport, "iser"))
+	if (lib_may_be_iser(u->session))
 		l->transfer = MIN(l->transfer, LIB_ISER_TRANSFER / block);
 	l->compare = MIN(l->compare, l->transfer);
 	if (!u->sink)

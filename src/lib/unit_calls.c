@@ -83,6 +83,7 @@ int iser_request_errno(const struct iser_request *r)
 	case ISER_E_TIMEOUT:
 		return ETIMEDOUT;
 	case ISER_E_CLOSED:
+	case ISER_E_NO_PATH:
 		return ESHUTDOWN;
 	case ISER_E_UNSUPPORTED:
 		return EOPNOTSUPP;

@@ -161,6 +161,68 @@ static int take_value(const struct parse *p, char *out, size_t size,
 	return take_text(p, out, size, v, v + strlen(v), "value in the URL");
 }
 
+/* The members that hold seconds, where 0 means the default; the key's 0 becomes
+ * ISER_NO_TIME, if the key permits that. */
+static int take_seconds(const struct parse *p, const char *key, const char *v,
+			bool *taken)
+{
+	struct iser_url *u = p->url;
+	const struct {
+		const char *key;
+		unsigned *to;
+		bool may_be_none;
+	} rows[] = {
+		{ "login_timeout", &u->login_timeout, false },
+		{ "logout_timeout", &u->logout_timeout, false },
+		{ "noop_out_interval", &u->noop_out_interval, true },
+		{ "noop_out_timeout", &u->noop_out_timeout, false },
+		{ "replacement_timeout", &u->replacement_timeout, true },
+		{ "polling_interval", &u->polling_interval, false },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		unsigned n = 0;
+		int err;
+
+		if (strcmp(key, rows[i].key) != 0)
+			continue;
+		*taken = true;
+		err = take_number(p, v, 86400, &n, key);
+		if (!err && !n && !rows[i].may_be_none)
+			err = fail_parse(p, key, "must be 1 to 86400 seconds");
+		if (!err)
+			*rows[i].to = n ? n : ISER_NO_TIME;
+		return err;
+	}
+	*taken = false;
+	return 0;
+}
+
+static int take_path_key(const struct parse *p, const char *key, const char *v,
+			 bool *taken)
+{
+	struct iser_url *u = p->url;
+
+	*taken = true;
+	if (!strcmp(key, "paths"))
+		return take_word(p, u->paths, sizeof(u->paths), v, "all",
+				 "paths is all");
+	if (!strcmp(key, "policy"))
+		return take_word(p, u->policy, sizeof(u->policy), v,
+				 "round-robin|queue-length|failover",
+				 "policy is round-robin, queue-length or "
+				 "failover");
+	if (!strcmp(key, "failback"))
+		return take_word(p, u->failback, sizeof(u->failback), v,
+				 "immediate|manual",
+				 "failback is immediate or manual");
+	if (!strcmp(key, "alua"))
+		return take_word(p, u->alua, sizeof(u->alua), v,
+				 "implicit|explicit|none",
+				 "alua is implicit, explicit or none");
+	return take_seconds(p, key, v, taken);
+}
+
 static int take_rdma_key(const struct parse *p, const char *key, const char *v)
 {
 	struct iser_url *u = p->url;
@@ -276,6 +338,8 @@ static int take_query(const struct parse *p, const char *q)
 		err = take_libiscsi_key(p, pair, eq ? eq + 1 : NULL, &taken);
 		if (!taken && !eq)
 			return fail_parse(p, "no '=' in the URL's key", pair);
+		if (!taken)
+			err = take_path_key(p, pair, eq + 1, &taken);
 		if (!taken)
 			err = take_key(p, pair, eq + 1);
 		if (err)

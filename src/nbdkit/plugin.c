@@ -56,10 +56,26 @@ static int set_text(char **to, const char *key, const char *value)
 	return *to ? 0 : -1;
 }
 
+/* Several URLs are paths to one unit. */
+static int add_url(const char *value)
+{
+	char *both = NULL;
+
+	if (!config.url)
+		return set_text(&config.url, "url", value);
+	if (asprintf(&both, "%s %s", config.url, value) < 0) {
+		nbdkit_error("out of memory");
+		return -1;
+	}
+	wipe(config.url);
+	config.url = both;
+	return 0;
+}
+
 static int plugin_config(const char *key, const char *value)
 {
 	if (!strcmp(key, "url"))
-		return set_text(&config.url, key, value);
+		return add_url(value);
 	if (!strcmp(key, "user"))
 		return set_text(&config.user, key, value);
 	if (!strcmp(key, "target-user"))
@@ -87,43 +103,53 @@ static int override_member(char *to, size_t size, const char *value,
 	return 0;
 }
 
-/* Reads the URL; the parameters take the place of what it has. */
-static int make_url(struct iser_url *u)
+/* Reads the URLs; the parameters take the place of what they have. Returns their
+ * number, or -1. */
+static int make_urls(struct iser_url *urls)
 {
 	char why[256];
+	int n = iser_paths_parse(urls, ISER_PATHS_MAX, config.url, why,
+				 sizeof(why));
 
-	if (iser_url_parse(u, config.url, false, why, sizeof(why))) {
+	if (n < 0) {
 		nbdkit_error("%s", why);
 		return -1;
 	}
-	if (override_member(u->user, sizeof(u->user), config.user, "user") ||
-	    override_member(u->password, sizeof(u->password), config.password,
-			    "password") ||
-	    override_member(u->target_user, sizeof(u->target_user),
-			    config.target_user, "target-user") ||
-	    override_member(u->target_password, sizeof(u->target_password),
-			    config.target_password, "target-password"))
-		return -1;
-	return 0;
+	for (int i = 0; i < n; i++) {
+		struct iser_url *u = &urls[i];
+
+		if (override_member(u->user, sizeof(u->user), config.user,
+				    "user") ||
+		    override_member(u->password, sizeof(u->password),
+				    config.password, "password") ||
+		    override_member(u->target_user, sizeof(u->target_user),
+				    config.target_user, "target-user") ||
+		    override_member(u->target_password,
+				    sizeof(u->target_password),
+				    config.target_password, "target-password"))
+			return -1;
+	}
+	return n;
 }
 
 static int plugin_config_complete(void)
 {
-	struct iser_url u;
-	int err;
+	struct iser_url urls[ISER_PATHS_MAX];
+	int n;
 
 	if (!config.url) {
 		nbdkit_error("no URL: nbdkit iser "
 			     "iscsi://HOST[:PORT]/TARGET/LUN");
 		return -1;
 	}
-	err = make_url(&u);
-	explicit_bzero(&u, sizeof(u));
-	return err;
+	n = make_urls(urls);
+	explicit_bzero(urls, sizeof(urls));
+	return n < 0 ? -1 : 0;
 }
 
 #define CONFIG_HELP                                                                 \
  "[url=]URL              (required) iscsi://HOST[:PORT]/TARGET/LUN or iser://...\n" \
+ "                       url=URL again: another path to the same unit\n"            \
  "user=NAME              CHAP: name of the initiator\n"                             \
  "password=SECRET        its secret, +FILE to read it from a file, - to ask\n"      \
  "target-user=NAME       mutual CHAP: name of the target\n"                         \
@@ -242,23 +268,23 @@ static void plugin_close(void *handle)
 
 static int log_in(struct handle *h)
 {
-	struct iser_url u;
-	int err = make_url(&u);
+	struct iser_url urls[ISER_PATHS_MAX];
+	int n = make_urls(urls), err;
 
-	if (err)
-		return err;
-	h->session = iser_connect(h->ctx, &u, &err);
+	if (n < 0)
+		return -1;
+	h->session = iser_connect_paths(h->ctx, urls, (unsigned)n, &err);
 	if (h->session)
-		h->unit = iser_unit_open(h->session, u.lun, &err);
+		h->unit = iser_unit_open(h->session, urls[0].lun, &err);
 	if (h->unit) {
 		iser_unit_get_info(h->unit, &h->info);
 		snprintf(h->description, sizeof(h->description),
 			 "%s %s, LUN %d", h->info.vendor, h->info.product,
-			 u.lun);
+			 urls[0].lun);
 	} else {
 		nbdkit_error("%s", iser_message(h->ctx));
 	}
-	explicit_bzero(&u, sizeof(u));
+	explicit_bzero(urls, sizeof(urls));
 	return h->unit ? 0 : -1;
 }
 

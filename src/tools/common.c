@@ -57,6 +57,7 @@ int exit_of(int err)
 		return EXIT_NOMEM;
 	case ISER_E_CONNECT:
 	case ISER_E_CLOSED:
+	case ISER_E_NO_PATH:
 		return EXIT_TRANSPORT;
 	case ISER_E_LOGIN:
 		return EXIT_LOGIN;
@@ -135,21 +136,45 @@ int check_unit_exists(struct iser_session *s, const struct iser_url *url)
 struct iser_session *open_url(struct iser_context *ctx, const char *text,
 			      struct iser_url *url, int *code)
 {
-	struct iser_session *s;
+	struct iser_url *urls = calloc(ISER_PATHS_MAX, sizeof(*urls));
+	struct iser_session *s = NULL;
 	char why[256];
-	int err;
+	int err, n;
 
-	if (iser_url_parse(url, text, false, why, sizeof(why))) {
-		say("%s", why);
-		*code = EXIT_INVALID;
+	if (!urls) {
+		*code = say_no_memory();
 		return NULL;
 	}
-	s = iser_connect(ctx, url, &err);
-	if (s)
-		say_transport(s, url);
-	else
-		*code = say_failed(ctx, err);
+	n = iser_paths_parse(urls, ISER_PATHS_MAX, text, why, sizeof(why));
+	if (n < 0) {
+		say("%s", why);
+		*code = EXIT_INVALID;
+	} else {
+		*url = urls[0];
+		s = iser_connect_paths(ctx, urls, (unsigned)n, &err);
+		if (s)
+			say_transport(s, url);
+		else
+			*code = say_failed(ctx, err);
+	}
+	explicit_bzero(urls, ISER_PATHS_MAX * sizeof(*urls));
+	free(urls);
 	return s;
+}
+
+int say_command(const struct iser_io *io, const char *fmt, ...)
+{
+	char what[400], text[200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	iser_io_describe(io, text, sizeof(text));
+	say("%s: %s", what, text);
+	if (io->err == ISER_E_NO_PATH) /* why */
+		say_failed(iser_session_context(io->session), io->err);
+	return exit_of(io->err);
 }
 
 #define TYPE_CD		  0x05

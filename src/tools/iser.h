@@ -103,10 +103,15 @@ int exit_of(int err);
 /* open_context makes the context of a command, with the log on stderr that
  * --debug asks for. NULL: out of memory or descriptors, printed. */
 struct iser_context *open_context(const struct common *c);
-/* open_url parses the URL and logs in. NULL: *code is the exit code, and the
+/* open_url parses the URL, or the URLs of several paths (iser_paths_parse), and logs
+ * in; *url is the first one. NULL: *code is the exit code, and the
  * reason is printed. The caller frees the session by iser_disconnect. */
 struct iser_session *open_url(struct iser_context *ctx, const char *text,
 			      struct iser_url *url, int *code);
+/* say_command prints what fmt describes and the result of a command that failed, and
+ * returns exit_of(io->err). */
+int say_command(const struct iser_io *io, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* check_unit_exists returns 0, or EXIT_NO_OBJECTS where the target has no such
  * LUN, printed. */
 int check_unit_exists(struct iser_session *s, const struct iser_url *url);

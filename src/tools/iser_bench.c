@@ -103,13 +103,8 @@ static void submit_job(struct job *j, uint64_t now)
 
 static void fail_job(struct job *j)
 {
-	char text[200];
-
-	if (!j->b->code && !j->b->given_up) {
-		iser_io_describe(&j->io, text, sizeof(text));
-		say("bench: %s", text);
-		j->b->code = exit_of(j->io.err);
-	}
+	if (!j->b->code && !j->b->given_up)
+		j->b->code = say_command(&j->io, "bench");
 	j->b->stopping = true;
 }
 

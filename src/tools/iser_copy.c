@@ -54,14 +54,10 @@ static void write_completed(struct iser_io *io)
 {
 	struct piece *p = io->arg;
 
-	if (io->err && !p->copy->code) {
-		char text[200];
-
-		iser_io_describe(io, text, sizeof(text));
-		say("%s: write at byte %llu: %s", p->copy->dst.name,
-		    (unsigned long long)p->off, text);
-		p->copy->code = exit_of(io->err);
-	}
+	if (io->err && !p->copy->code)
+		p->copy->code = say_command(io, "%s: write at byte %llu",
+					    p->copy->dst.name,
+					    (unsigned long long)p->off);
 	free_piece(p);
 }
 
@@ -159,14 +155,10 @@ static void read_completed(struct iser_io *io)
 	p->state = PIECE_READ;
 	if (!io->err)
 		return;
-	if (!p->copy->code) {
-		char text[200];
-
-		iser_io_describe(io, text, sizeof(text));
-		say("%s: read at byte %llu: %s", p->copy->src.name,
-		    (unsigned long long)p->off, text);
-		p->copy->code = exit_of(io->err);
-	}
+	if (!p->copy->code)
+		p->copy->code = say_command(io, "%s: read at byte %llu",
+					    p->copy->src.name,
+					    (unsigned long long)p->off);
 	p->state = PIECE_FREE;
 }
 

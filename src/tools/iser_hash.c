@@ -55,11 +55,7 @@ static void start_read(struct hash *h, struct piece *p)
 
 static int say_read_failed(struct hash *h, const struct piece *p)
 {
-	char text[200];
-
-	iser_io_describe(&p->io, text, sizeof(text));
-	say("%s: read: %s", h->src.name, text);
-	return exit_of(p->io.err);
+	return say_command(&p->io, "%s: read", h->src.name);
 }
 
 /* Waits for the reads that are in progress: they write to the pieces. */

@@ -261,6 +261,38 @@ static json_t *params_json(struct iser_session *s)
 		(int)p.connections);
 }
 
+/* The paths of a session with several ones, by their numbers; NULL: it has one. */
+static json_t *paths_json(const struct iser_session *s)
+{
+	static const char *const states[] = { "down", "login", "check",
+					      "ready" };
+	static const char *const access[16] = {
+		"active/optimized",    "active/non-optimized", "standby",
+		"unavailable",	       "LBA dependent",	       [14] = "offline",
+		[15] = "transitioning"
+	};
+	struct iser_path p;
+	json_t *all = NULL;
+
+	for (unsigned i = 0; !iser_get_path(s, i, &p); i++) {
+		const char *a = access[p.access & 15];
+		char name[12];
+
+		if (!all)
+			all = json_object();
+		snprintf(name, sizeof(name), "%u", i);
+		json_object_set_new(
+			all, name,
+			json_pack("{s:s,s:s,s:i,s:s,s:s,s:b,s:b,s:i,s:i,s:s}",
+				  "portal", p.portal, "target", p.target, "lun",
+				  p.lun, "state", states[p.state & 3], "access",
+				  a ? a : "reserved", "preferred", p.preferred,
+				  "used", p.is_used, "group", p.group, "port",
+				  p.port, "reason", p.reason));
+	}
+	return all;
+}
+
 #define VPD_PAGES 0x00
 
 /* Prints that a VPD page is missing from the output, and why. */
@@ -356,6 +388,8 @@ static json_t *unit_json(struct iser_session *s, const struct iser_url *url,
 	json_object_update(all, capacity);
 	json_decref(capacity);
 	json_object_set_new(all, "session", params_json(s));
+	if (!iser_get_path(s, 0, &(struct iser_path){ 0 }))
+		json_object_set_new(all, "paths", paths_json(s));
 	json_object_set_new(all, "vpd", pages_json(s, url->lun));
 	return all;
 }

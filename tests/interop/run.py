@@ -25,7 +25,7 @@ FILES = ("test_daemon", "test_config", "test_verbs", "test_log", "test_metrics",
          "test_lying_target", "test_connections",
          "test_nbd", "test_nbdkit", "test_protection", "test_rdma", "test_reconnect", "test_takeover",
          "test_tshark", "test_iser_tshark", "test_install", "test_packages", "test_container",
-         "test_man", "test_import", "test_isns", "test_guide", "test_python", "test_lib")
+         "test_man", "test_import", "test_isns", "test_guide", "test_python", "test_lib", "test_paths")
 # The cases that do not depend on the I/O back end run once.
 ONCE = ("test_boot", "test_tshark", "test_iser_tshark", "test_install", "test_packages", "test_container",
         "test_daemon.Refusals", "test_log.", "test_service.", "test_libiscsi.Suite.test_ram_4k",

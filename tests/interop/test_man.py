@@ -189,7 +189,7 @@ class Man(unittest.TestCase):
         told = {k for line in urls.splitlines() if line.startswith(".It Cm")
                 for k in re.findall(r"Cm ([a-z_]+)", line)}
         self.assertEqual(told, set(keys))
-        self.assertEqual(told, set(re.findall(r'strcmp\(key, "(\w+)"\)',
+        self.assertEqual(told, set(re.findall(r'(?:strcmp\(key, |\{ )"(\w+)"(?:\)|, &u->)',
                                               source("lib/url.c"))))
 
     @need("groff")

@@ -270,11 +270,10 @@ static void test_commands_rfc7143_11_4_5_1(void **state)
 
 /* ---- the block helpers: lib/block.c on the same initiator ---- */
 
-void iser_get_params(const struct iser_session *s, struct iser_params *p)
+bool lib_may_be_iser(const struct iser_session *s)
 {
 	(void)s;
-	memset(p, 0, sizeof(*p));
-	p->transport = "tcp";
+	return false;
 }
 
 static struct job ask; /* the command that block.c runs */

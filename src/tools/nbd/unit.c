@@ -74,13 +74,9 @@ static enum nbd_error error_of(const struct iser_io *io)
 
 static void finish_job(struct nbd_job *j, enum nbd_error err)
 {
-	if (err && j->io.err) {
-		char text[200];
-
-		iser_io_describe(&j->io, text, sizeof(text));
-		say("NBD request for %u bytes at %llu: %s", j->req.length,
-		    (unsigned long long)j->req.offset, text);
-	}
+	if (err && j->io.err)
+		say_command(&j->io, "NBD request for %u bytes at %llu",
+			    j->req.length, (unsigned long long)j->req.offset);
 	j->err = err;
 	if (err)
 		j->data_len = 0;

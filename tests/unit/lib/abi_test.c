@@ -51,7 +51,10 @@ static void test_layout(void **state)
 		AT(iser_url, timeout, 1480),
 		AT(iser_url, priority, 1496),
 		AT(iser_url, connections, 1504),
-		AT(iser_url, reserved, 1512),
+		AT(iser_url, login_timeout, 1512),
+		AT(iser_url, paths, 1536),
+		AT(iser_url, alua, 1576),
+		AT(iser_url, reserved, 1592),
 		SIZE(iser_params, 184),
 		AT(iser_params, tpgt, 52),
 		AT(iser_params, connections, 56),
@@ -73,6 +76,11 @@ static void test_layout(void **state)
 		SIZE(iser_extent, 24),
 		SIZE(iser_parameters, 2072),
 		SIZE(iser_unmap_range, 16),
+		SIZE(iser_path, 840),
+		AT(iser_path, group, 524),
+		AT(iser_path, commands, 536),
+		AT(iser_path, reason, 556),
+		AT(iser_path, reserved, 776),
 		SIZE(iser_call, 48),
 		AT(iser_call, run, 32),
 		SIZE(iser_unit_info, 192),
@@ -116,6 +124,7 @@ static void test_errors(void **state)
 		{ "ISER_E_ABORTED", -ISER_E_ABORTED, 13 },
 		{ "ISER_E_SHORT", -ISER_E_SHORT, 14 },
 		{ "ISER_E_MISCOMPARE", -ISER_E_MISCOMPARE, 15 },
+		{ "ISER_E_NO_PATH", -ISER_E_NO_PATH, 16 },
 	};
 
 	(void)state;
@@ -135,7 +144,7 @@ static void test_reserved_url(void **state)
 					"iscsi://127.0.0.1:1/iqn.2026-01.a/0",
 					false, why, sizeof(why)),
 			 0);
-	u.reserved[30] = 1;
+	u.reserved[20] = 1;
 	assert_null(iser_connect(ctx, &u, &err));
 	assert_int_equal(err, ISER_E_INVALID);
 	assert_non_null(strstr(iser_message(ctx), "reserved"));

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * path_check.c: the check of one path. After each login: does it reach the unit of
+ * the set (INQUIRY, VPD page 83h)? Then, and at each polling_interval: which access
+ * state has its target port group (REPORT TARGET PORT GROUPS, SPC-4 §6.37), and does
+ * the unit answer (TEST UNIT READY)? A status other than those for access states is
+ * an answer: the unit, not the path, has a problem.
+ */
+#include <string.h>
+
+#include "lib/path.h"
+#include "scsi/cdb.h"
+
+#define QUALIFIER_MASK 0xe0
+#define QUALIFIER_NONE 0x60 /* 011b: no unit (SPC-4 table 141) */
+#define TPGS_SHIFT     4    /* byte 5 of INQUIRY data */
+#define AGAIN_TIME     (100 * XTIME_MS)
+#define LATE_TIME      (2 * XTIME_S)
+
+static void advance(struct lib_path *p);
+
+/* ---- results ---- */
+
+static bool has_states(const struct lib_path *p)
+{
+	return p->check.tpgs && p->set->uses_states;
+}
+
+static bool sense_of(const struct iser_io *io, struct scsi_sense *sense)
+{
+	return io->err == ISER_E_SCSI &&
+	       !scsi_sense_parse(sense, io->sense, io->sense_len);
+}
+
+/* Ends the check of a path that does not reach the unit. */
+static void refuse(struct lib_path *p, int err)
+{
+	p->check.step = CHECK_OVER;
+	p->set->up->refused(p, err);
+}
+
+static void take_inquiry(struct lib_path *p)
+{
+	struct lib_check *c = &p->check;
+	const uint8_t *b = c->params.data;
+	struct scsi_sense sense;
+
+	if (sense_of(&c->io, &sense) && sense.asc != ASC_LUN_NOT_SUPPORTED)
+		c->io.err = 0; /* it answers: the identity decides */
+	if (c->io.err ||
+	    (c->io.transferred && (b[0] & QUALIFIER_MASK) == QUALIFIER_NONE)) {
+		refuse(p, lib_fail(p->set->ctx, ISER_E_NOT_FOUND,
+				   "%s at %s:%u: no LUN %d", p->url.target,
+				   p->url.host, p->url.port, p->url.lun));
+		return;
+	}
+	c->tpgs = c->io.transferred >= 6 ? b[5] >> TPGS_SHIFT & 3 : 0;
+	c->step = CHECK_IDENTITY;
+}
+
+static void take_identity(struct lib_path *p)
+{
+	struct lib_check *c = &p->check;
+	struct lib_paths *set = p->set;
+	const struct lib_path *first = &set->paths[set->named];
+	char mine[80], other[80];
+
+	if (c->io.err ||
+	    !lib_identity_read(&p->identity, &p->port, c->params.data,
+			       MIN(c->io.transferred,
+				   sizeof(c->params.data)))) {
+		refuse(p, lib_fail(set->ctx, ISER_E_UNSUPPORTED,
+				   "%s at %s:%u: LUN %d has no designator (VPD "
+				   "page 83h): whether it is the unit of the "
+				   "other paths cannot be checked",
+				   p->url.target, p->url.host, p->url.port,
+				   p->url.lun));
+		return;
+	}
+	if (!set->has_identity) {
+		set->identity = p->identity;
+		set->named = p->number;
+		set->has_identity = true;
+	}
+	if (lib_identity_same(&set->identity, &p->identity)) {
+		c->step = CHECK_GROUPS;
+		return;
+	}
+	lib_identity_text(&p->identity, mine, sizeof(mine));
+	lib_identity_text(&set->identity, other, sizeof(other));
+	p->is_wrong = true;
+	refuse(p, lib_fail(set->ctx, ISER_E_INVALID,
+			   "LUN %d of %s at %s:%u is %s, but LUN %d of %s at "
+			   "%s:%u is %s: not paths to one unit; give URLs of "
+			   "the same unit",
+			   p->url.lun, p->url.target, p->url.host, p->url.port,
+			   mine, first->url.lun, first->url.target,
+			   first->url.host, first->url.port, other));
+}
+
+static void set_access(struct lib_path *p, uint8_t access)
+{
+	struct lib_candidate *c = &p->set->seen[p->number];
+
+	if (c->is_ready && c->access != access)
+		trace_emit(&p->set->ctx->trace, TRACE_CONN_TIMEOUT,
+			   "path %u, %s:%u: access state %s", p->number,
+			   p->url.host, p->url.port, lib_access_str(access));
+	c->access = access;
+}
+
+/* A unit that has no groups after all, or a port in none of them, counts as
+ * optimized. */
+static void take_groups(struct lib_path *p)
+{
+	struct lib_check *c = &p->check;
+	bool preferred = false;
+	uint8_t access = LIB_OPTIMIZED;
+
+	if (!c->io.err)
+		lib_groups_find(c->params.data,
+				MIN(c->io.transferred, sizeof(c->params.data)),
+				p->port.group, &access, &preferred);
+	p->set->seen[p->number].preferred = preferred;
+	set_access(p, access);
+	c->step = CHECK_UNIT;
+}
+
+static bool any_active(const struct lib_paths *set)
+{
+	for (unsigned i = 0; i < set->n; i++)
+		if (lib_path_rank(&set->seen[i]))
+			return true;
+	return false;
+}
+
+/* alua=explicit: a group is activated where no path carries commands. */
+static bool must_set(const struct lib_path *p)
+{
+	uint8_t access = p->set->seen[p->number].access;
+
+	return p->set->may_set && (p->check.tpgs & 2) && p->port.group &&
+	       (access == LIB_STANDBY || access == LIB_UNAVAILABLE) &&
+	       !any_active(p->set);
+}
+
+static void take_ready(struct lib_path *p)
+{
+	struct lib_check *c = &p->check;
+	struct scsi_sense sense = { 0 };
+	bool has_sense = sense_of(&c->io, &sense);
+
+	if (has_sense && sense.asc == ASC_LUN_NOT_SUPPORTED) {
+		refuse(p, lib_fail(p->set->ctx, ISER_E_NOT_FOUND,
+				   "%s at %s:%u: LUN %d is gone", p->url.target,
+				   p->url.host, p->url.port, p->url.lun));
+		return;
+	}
+	if (has_sense && sense.asc == ASC_ACCESS_TRANSITION)
+		set_access(p, LIB_TRANSITIONING);
+	else if (has_sense && sense.asc == ASC_PORT_IN_STANDBY)
+		set_access(p, LIB_STANDBY);
+	else if (has_sense && sense.asc == ASC_PORT_UNAVAILABLE)
+		set_access(p, LIB_UNAVAILABLE);
+	else if (!has_states(p))
+		set_access(p, LIB_OPTIMIZED);
+	c->step = must_set(p) ? CHECK_SET : CHECK_OVER;
+}
+
+static void take_set(struct lib_path *p)
+{
+	struct lib_check *c = &p->check;
+
+	trace_emit(&p->set->ctx->trace, TRACE_CONN_TIMEOUT,
+		   "path %u, %s:%u: SET TARGET PORT GROUPS, group %u to "
+		   "active/optimized: %s",
+		   p->number, p->url.host, p->url.port, p->port.group,
+		   c->io.err ? iser_strerror(c->io.err) : "done");
+	c->again |= !c->io.err;
+	c->step = CHECK_OVER;
+}
+
+static void (*const take_answer[])(struct lib_path *p) = {
+	[CHECK_INQUIRY] = take_inquiry, [CHECK_IDENTITY] = take_identity,
+	[CHECK_GROUPS] = take_groups,	[CHECK_UNIT] = take_ready,
+	[CHECK_SET] = take_set,
+};
+
+/* ---- commands ---- */
+
+static void prep_groups(struct lib_check *c)
+{
+	c->io.cdb[0] = SCSI_MAINTENANCE_IN;
+	c->io.cdb[1] = SCSI_MI_REPORT_TARGET_PORT_GROUPS;
+	put_be32(c->io.cdb + 6, sizeof(c->params.data));
+	c->io.cdb_len = 12;
+	c->io.direction = ISER_READ;
+	c->io.short_ok = true;
+	c->params.iov =
+		(struct iovec){ c->params.data, sizeof(c->params.data) };
+	c->io.iov = &c->params.iov;
+	c->io.niov = 1;
+}
+
+/* SPC-4 §6.45: 4 reserved bytes, then one descriptor. */
+static void prep_set(struct lib_check *c, uint16_t group)
+{
+	c->io.cdb[0] = SCSI_MAINTENANCE_OUT;
+	c->io.cdb[1] = SCSI_MO_SET_TARGET_PORT_GROUPS;
+	put_be32(c->io.cdb + 6, 8);
+	c->io.cdb_len = 12;
+	c->io.direction = ISER_WRITE;
+	c->params.data[4] = LIB_OPTIMIZED;
+	put_be16(c->params.data + 6, group);
+	c->params.iov = (struct iovec){ c->params.data, 8 };
+	c->io.iov = &c->params.iov;
+	c->io.niov = 1;
+}
+
+static void prep_step(struct lib_path *p)
+{
+	struct lib_check *c = &p->check;
+
+	switch (c->step) {
+	case CHECK_INQUIRY:
+		iser_prep_inquiry(&c->io, p->url.lun, -1, &c->params);
+		break;
+	case CHECK_IDENTITY:
+		iser_prep_inquiry(&c->io, p->url.lun, 0x83, &c->params);
+		break;
+	case CHECK_GROUPS:
+		prep_groups(c);
+		break;
+	case CHECK_UNIT:
+		iser_prep_test_unit_ready(&c->io, p->url.lun);
+		break;
+	case CHECK_SET:
+		prep_set(c, p->port.group);
+		break;
+	case CHECK_OVER:
+		break;
+	}
+}
+
+/* ---- the sequence ---- */
+
+static bool is_checkable(const struct lib_path *p)
+{
+	return p->state == PATH_CHECK || p->state == PATH_READY;
+}
+
+/* After refusals that the reported state does not explain, the next check has to
+ * wait, or the two would follow each other without a pause. */
+static xtime pause_of(const struct lib_check *c)
+{
+	return c->refusals > 1 ? AGAIN_TIME << MIN(c->refusals - 2, 4u) : 0;
+}
+
+static void end_check(struct lib_path *p)
+{
+	struct lib_check *c = &p->check;
+	xtime wait = c->again ? pause_of(c)
+			      : lib_paths_seconds(
+					p->set->session->url.polling_interval,
+					POLLING_TIME);
+
+	io_timer_set(p->set->ctx->loop, &p->timer, io_now_exact() + wait);
+	p->set->up->checked(p);
+}
+
+static void step_completed(struct iser_io *io)
+{
+	struct lib_path *p = io->arg;
+	struct lib_check *c = &p->check;
+
+	c->in_progress = false;
+	if (!is_checkable(p))
+		return; /* lost in the meantime */
+	if (io->err && io->err != ISER_E_SCSI && io->err != ISER_E_SHORT) {
+		p->set->up->lost(p, io->err, iser_strerror(io->err));
+		return;
+	}
+	take_answer[c->step](p);
+	if (!is_checkable(p))
+		return;
+	if (c->step == CHECK_GROUPS && !has_states(p))
+		c->step = CHECK_UNIT;
+	if (c->step == CHECK_OVER)
+		end_check(p);
+	else
+		advance(p);
+}
+
+static void advance(struct lib_path *p)
+{
+	struct lib_check *c = &p->check;
+
+	memset(&c->params, 0, sizeof(c->params));
+	c->io = (struct iser_io){ .lun = p->url.lun,
+				  .done = step_completed,
+				  .arg = p };
+	prep_step(p);
+	c->in_progress = true;
+	lib_io_submit(p->session, &c->io);
+}
+
+void lib_check_begin(struct lib_path *p, bool whole)
+{
+	struct lib_check *c = &p->check;
+	xtime end = io_now_exact() + LIB_CHECK_TIME * XTIME_S;
+
+	if (!is_checkable(p))
+		return;
+	if (c->in_progress) {
+		lib_check_soon(p, whole);
+		return;
+	}
+	whole |= c->want_whole;
+	c->again = c->want_whole = c->is_late = false;
+	if (whole)
+		c->step = CHECK_INQUIRY;
+	else
+		c->step = has_states(p) ? CHECK_GROUPS : CHECK_UNIT;
+	io_timer_set(p->set->ctx->loop, &p->timer, end);
+	advance(p);
+}
+
+void lib_check_late(struct lib_path *p)
+{
+	p->check.is_late = true;
+	io_timer_set(p->set->ctx->loop, &p->timer, io_now_exact() + LATE_TIME);
+}
+
+void lib_check_soon(struct lib_path *p, bool whole)
+{
+	struct lib_check *c = &p->check;
+
+	if (!is_checkable(p))
+		return;
+	c->want_whole |= whole;
+	if (!c->in_progress && !c->again)
+		io_timer_set(p->set->ctx->loop, &p->timer,
+			     io_now(p->set->ctx->loop) + pause_of(c));
+	c->again = true;
+}
