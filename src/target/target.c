@@ -213,6 +213,7 @@ static void conn_status(const struct tgt_conn *c, struct tgt_conn_status *st)
 		return;
 	st->discovery = !s->node;
 	st->tsih = s->tsih;
+	st->cid = c->cid;
 	st->isid = s->id.isid;
 	st->params = &s->params;
 	st->in_flight = s->tasks.used;

@@ -138,7 +138,7 @@ struct tgt_conn_status {
 	const char *initiator; /* "" before the login names it */
 	const char *target;    /* "" in discovery */
 	bool discovery;
-	uint16_t tsih;
+	uint16_t tsih, cid;
 	const uint8_t *isid;		   /* 6 bytes */
 	const struct iscsi_params *params; /* NULL before admission */
 	uint32_t in_flight;

@@ -21,7 +21,7 @@ DF_TEXTREL, DF_BIND_NOW, DF_1_NOW, DF_1_PIE = 4, 8, 1, 0x08000000
 ET_DYN, EM_X86_64 = 3, 62
 X86_FEATURE_1_AND, X86_IBT_AND_SHSTK = 0xc0000002, 3
 
-PROGRAMS = ('src/daemon/iserd', 'src/tools/iser', 'src/tools/iserctl')
+PROGRAMS = ('src/daemon/iserd', 'src/tools/iser', 'src/tools/iserctl', 'src/tools/iser-tgtadm')
 LIBRARIES = ('src/lib/libiser.so.*.*', 'src/rcap-verbs.so')
 
 

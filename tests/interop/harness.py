@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Functions for all interop tests: a running iserd, commands with a time limit.
 
-run.py sets the programs and the I/O back end in the environment: ISERD, ISERCTL,
+run.py sets the programs and the I/O back end in the environment: ISERD, ISERCTL, ISER_TGTADM,
 ISER and ISERD_IO (uring or epoll). A test whose peer is not installed is skipped,
 with the name of the package.
 """
@@ -22,6 +22,7 @@ import unittest
 ISERD = os.environ.get("ISERD", "build/iserd")
 ISERCTL = os.environ.get("ISERCTL", "build/iserctl")
 ISER_ISNS = os.environ.get("ISER_ISNS", "build/iser-isns")
+ISER_TGTADM = os.environ.get("ISER_TGTADM", "build/iser-tgtadm")
 ISER = os.environ.get("ISER", "build/iser")
 
 

@@ -12,7 +12,7 @@ import subprocess
 import unittest
 import xml.dom.minidom
 
-from harness import Folder, ISER, ISERCTL, ISERD, main, need, patience, quiet_port
+from harness import Folder, ISER, ISERCTL, ISERD, ISER_TGTADM, main, need, patience, quiet_port
 
 TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 KINDS = {"sh", "yaml", "text", "xml", "powershell"}
@@ -100,7 +100,7 @@ class Chapter(Folder):
         self.port = quiet_port()
         for folder in ("bin", "srv/iscsi", "srv/backup", "etc/iserd", "etc/tgt", "run/iserd", "var/lib"):
             os.makedirs(self.path(folder))
-        for name, program in (("iser", ISER), ("iserctl", ISERCTL), ("iserd", ISERD)):
+        for name, program in (("iser", ISER), ("iserctl", ISERCTL), ("iserd", ISERD), ("iser-tgtadm", ISER_TGTADM)):
             os.symlink(os.path.abspath(program), self.path("bin/" + name))
 
     def place(self, text):
@@ -122,7 +122,7 @@ class Chapter(Folder):
             else:
                 script += "cat > %s << 'end of file'\n%send of file\n" % (self.place(mark[5:]), content)
         self.assertNotEqual(script, self.place(PROLOGUE))
-        env = dict(os.environ, PATH=self.path("bin") + ":" + os.environ["PATH"])
+        env = dict(os.environ, PATH=self.path("bin") + ":" + os.environ["PATH"], ISER_TGTADM_SOCKET=self.path("run/iserd/control"))
         done = subprocess.run(["bash"], input=script.encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               timeout=patience(60), cwd=self.dir, env=env)
         text = done.stdout.decode(errors="replace")

@@ -177,7 +177,7 @@ class Man(unittest.TestCase):
     def test_environment(self):
         read = {name for text in sources() for name in
                 re.findall(r'(?:\bgetenv\(|from_environment\([^"]+)"(\w+)"', text)}
-        described = {name for p in ("iser.1", "iserd.8") for name in re.findall(
+        described = {name for p in ("iser.1", "iserd.8", "iser-tgtadm.8") for name in re.findall(
             r"Ev (\w+)", section(page(p), "ENVIRONMENT"))}
         self.assertIn("LIBISCSI_CHAP_USERNAME", read)
         self.assertEqual(described, read)

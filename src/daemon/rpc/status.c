@@ -69,6 +69,13 @@ static json_t *keys_json(const struct iscsi_params *p)
 			    json_integer(p->max_connections));
 	json_object_set_new(k, "ErrorRecoveryLevel",
 			    json_integer(p->error_recovery_level));
+	json_object_set_new(k, "DataPDUInOrder", yes_no(p->data_pdu_in_order));
+	json_object_set_new(k, "DataSequenceInOrder",
+			    yes_no(p->data_sequence_in_order));
+	json_object_set_new(k, "DefaultTime2Wait",
+			    json_integer(p->default_time2wait));
+	json_object_set_new(k, "DefaultTime2Retain",
+			    json_integer(p->default_time2retain));
 	json_object_set_new(k, "iSCSIProtocolLevel",
 			    json_integer(p->protocol_level));
 	if (p->rdma_extensions)
@@ -149,6 +156,7 @@ static void add_session(void *arg, const struct tgt_conn_status *st)
 			    shown_json(st->discovery ? "(discovery)"
 						     : st->target));
 	json_object_set_new(s, "tsih", json_integer(st->tsih));
+	json_object_set_new(s, "cid", json_integer(st->cid));
 	json_object_set_new(s, "isid", json_string(isid));
 	json_object_set_new(s, "in_flight", json_integer(st->in_flight));
 	add_counters(s, st->count);
@@ -406,13 +414,23 @@ static const char *first_target(const struct daemon *d)
 	return d->model->targets.n ? d->model->targets.v[0].name : "";
 }
 
+/* The limits of the negotiation: each target has the same ones. */
+static json_t *offers_json(void)
+{
+	struct tgt_config cfg;
+
+	tgt_config_default(&cfg);
+	return keys_json(&cfg.want);
+}
+
 json_t *status_daemon(struct daemon *d, json_t *sessions)
 {
-	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o}",
+	return json_pack("{s:s, s:s, s:s, s:i, s:s, s:o, s:o, s:o, s:o, s:o}",
 			 "version", OPENISER_VERSION, "target", first_target(d),
 			 "io", io_backend_name(io_loop_backend(d->loops[0])),
 			 "workers", (int)d->nworkers, "log",
 			 trace_level_name(d->log.trace.level), "listen",
 			 listeners_json(d), "luns", status_luns(d), "admission",
-			 status_admission(&d->gate), "sessions", sessions);
+			 status_admission(&d->gate), "offers", offers_json(),
+			 "sessions", sessions);
 }

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sys.c: the modes system and connection, and which function an operation is. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/bytes.h"
+#include "tools/tgtadm/tgtadm.h"
+
+/* ---- system ---- */
+
+static int set_debug(struct tgtadm *t, const char *value)
+{
+	json_t *result;
+
+	if (strcmp(value, "on") != 0 && strcmp(value, "off") != 0)
+		return tgtadm_refuse("%s", tgtadm_invalid);
+	result = tgtadm_call(t, "log",
+			     json_pack("{s:s}", "level",
+				       value[1] == 'n' ? "debug" : "notice"));
+	if (!result)
+		return tgtadm_failed(t);
+	json_decref(result);
+	return 0;
+}
+
+int tgtadm_sys_update(struct tgtadm *t)
+{
+	const char *name = t->r->name, *value = t->r->value;
+
+	if (!strcmp(name, "debug"))
+		return set_debug(t, value);
+	if (!strcasecmp(name, "state"))
+		return !strcmp(value, "ready")
+			       ? 0
+			       : tgtadm_refuse("%s: iserd cannot go offline as "
+					       "a whole; set the state of each "
+					       "target",
+					       tgtadm_invalid);
+	if (!strcmp(name, "iSNS") && !strcasecmp(value, "Off"))
+		return 0;
+	if (!strncmp(name, "iSNS", 4))
+		return tgtadm_refuse("%s: %.60s: iserd does not register with "
+				     "iSNS; use SendTargets",
+				     tgtadm_invalid, name);
+	return tgtadm_refuse("%s", tgtadm_invalid);
+}
+
+/* As in tgt, only without targets. */
+int tgtadm_sys_delete(struct tgtadm *t)
+{
+	json_t *result = tgtadm_call(t, "config", NULL);
+	const json_t *config = json_object_get(result, "config");
+	size_t n = json_object_size(json_object_get(config, "targets"));
+
+	if (!result)
+		return tgtadm_failed(t);
+	json_decref(result);
+	if (n)
+		return tgtadm_refuse("%s: iserd has targets; delete them first",
+				     tgtadm_invalid);
+	result = tgtadm_call(t, "shutdown", NULL);
+	if (!result)
+		return tgtadm_failed(t);
+	json_decref(result);
+	return 0;
+}
+
+/* ---- connection ---- */
+
+/* Ends a session of the target. The configuration stays as it is. */
+static int end_connection(struct tgtadm *t)
+{
+	const char *name;
+	json_t *target = tgtadm_target(t->config, t->r->tid, &name);
+	json_t *all, *s, *found = NULL;
+	bool has_session = false;
+	size_t i;
+	int code = 0;
+
+	if (!target)
+		return tgtadm_refuse("%s", tgtadm_no_target);
+	all = tgtadm_sessions(t, name);
+	if (!all)
+		return tgtadm_failed(t);
+	json_array_foreach(all, i, s)
+	{
+		if ((uint64_t)json_integer_value(json_object_get(s, "tsih")) !=
+		    t->r->sid)
+			continue;
+		has_session = true;
+		if (json_integer_value(json_object_get(s, "cid")) == t->r->cid)
+			found = s;
+	}
+	/* a target that admits no initiator ends its sessions by itself */
+	if (!found && !has_session &&
+	    strcmp(tgtadm_text(target, "auth-group"), "none") != 0)
+		code = tgtadm_refuse("%s", tgtadm_no_session);
+	else if (!found && has_session)
+		code = tgtadm_refuse("%s", tgtadm_no_connection);
+	json_decref(all);
+	return code;
+}
+
+int tgtadm_conn_delete(struct tgtadm *t)
+{
+	return tgtadm_change(t, end_connection);
+}
+
+/* ---- which function ---- */
+
+static int nothing(struct tgtadm *t)
+{
+	(void)t;
+	return 0;
+}
+
+/* By mode and operation: a change of the configuration, or a function that needs
+ * no change. */
+static const struct operation {
+	int (*change)(struct tgtadm *t), (*run)(struct tgtadm *t);
+} operations[TGTADM_MODES][TGTADM_OPS] = {
+	[TGTADM_SYS] = { [TGTADM_SHOW] = { .run = tgtadm_show },
+			 [TGTADM_UPDATE] = { .run = tgtadm_sys_update },
+			 [TGTADM_DELETE] = { .run = tgtadm_sys_delete } },
+	[TGTADM_TARGET] = { [TGTADM_SHOW] = { .run = tgtadm_show },
+			    [TGTADM_NEW] = { tgtadm_target_new },
+			    [TGTADM_DELETE] = { tgtadm_target_delete },
+			    [TGTADM_UPDATE] = { tgtadm_target_update },
+			    [TGTADM_BIND] = { tgtadm_target_bind },
+			    [TGTADM_UNBIND] = { tgtadm_target_unbind } },
+	[TGTADM_LUN] = { [TGTADM_NEW] = { tgtadm_lun_new },
+			 [TGTADM_DELETE] = { tgtadm_lun_delete },
+			 [TGTADM_UPDATE] = { tgtadm_lun_update } },
+	[TGTADM_PORTAL] = { [TGTADM_SHOW] = { .run = tgtadm_show },
+			    [TGTADM_NEW] = { tgtadm_portal_new },
+			    [TGTADM_DELETE] = { tgtadm_portal_delete } },
+	[TGTADM_CONN] = { [TGTADM_SHOW] = { .run = tgtadm_show },
+			  [TGTADM_DELETE] = { .run = tgtadm_conn_delete } },
+	[TGTADM_ACCOUNT] = { [TGTADM_SHOW] = { .run = tgtadm_show },
+			     [TGTADM_NEW] = { tgtadm_account_new },
+			     [TGTADM_DELETE] = { tgtadm_account_delete },
+			     [TGTADM_BIND] = { tgtadm_account_bind },
+			     [TGTADM_UNBIND] = { tgtadm_account_unbind } },
+	[TGTADM_LLD] = { [TGTADM_SHOW] = { .run = tgtadm_show },
+			 [TGTADM_START] = { .run = nothing } },
+};
+
+/* The file of a secret goes with its account. */
+static void tidy_secrets(const struct tgtadm *t, int code)
+{
+	bool is_new = t->r->op == TGTADM_NEW,
+	     is_delete = t->r->op == TGTADM_DELETE;
+
+	if (t->r->mode == TGTADM_ACCOUNT && *t->made &&
+	    ((is_new && code) || (is_delete && !code)))
+		tgtadm_secret_remove(t, t->made);
+}
+
+int tgtadm_run(struct tgtadm *t)
+{
+	const struct operation *o = &operations[t->r->mode][t->r->op];
+	int code;
+
+	if (o->run)
+		return o->run(t);
+	if (!o->change)
+		return tgtadm_refuse("%s", tgtadm_invalid);
+	code = tgtadm_change(t, o->change);
+	tidy_secrets(t, code);
+	return code;
+}
