@@ -264,17 +264,22 @@ class TgtAdm(Folder):
             self.assertNotEqual(done.returncode, 0, done.text)
         run(login + ["iscsi://" + url % ("", self.port, "two", 5)])
 
+    def bridge(self):
+        """A program that stays logged in to target x."""
+        proc = subprocess.Popen([ISER, "nbd-serve", "--socket", self.path("nbd"), "iscsi://127.0.0.1:%d/%sx/1" % (self.port, IQN)],
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(proc.wait)
+        self.addCleanup(proc.kill)
+        self.addCleanup(proc.stdout.close)
+        self.assertTrue(proc.stdout.readline())
+        return proc
+
     def test_sessions(self):
         self.iserd()
         self.good("--op new --mode target --tid 3 -T %sx" % IQN)
         self.good("--op new --mode lu --tid 3 --lun 1 -b %s" % self.path("a.img"))
         self.good("--op bind --mode target --tid 3 -I ALL")
-        bridge = subprocess.Popen([ISER, "nbd-serve", "--socket", self.path("nbd"),
-                                   "iscsi://127.0.0.1:%d/%sx/1" % (self.port, IQN)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.addCleanup(bridge.wait)
-        self.addCleanup(bridge.kill)
-        self.addCleanup(bridge.stdout.close)
-        self.assertTrue(bridge.stdout.readline())
+        self.bridge()
         conns = self.good("--op show --mode conn --tid 3")
         m = re.fullmatch(r"Session: (\d+)\n    Connection: (\d+)\n        Initiator: (\S+)\n        IP Address: 127.0.0.1\n", conns)
         self.assertTrue(m, conns)
@@ -287,8 +292,9 @@ class TgtAdm(Folder):
         self.good("--op new --mode target --tid 4 -T %sy" % IQN)
         self.good("--op delete --mode target --tid 4")
         self.assertEqual(self.good("--op show --mode conn --tid 3"), conns)
+        self.good("--op delete --mode conn --tid 3 --sid %s --cid %s" % m.group(1, 2))
+        self.assertNotIn("Session: %s\n" % m.group(1), self.good("--op show --mode conn --tid 3"))
         self.good("--op delete --mode target --tid 3 --force")
-        bridge.wait(patience(20))
 
     def test_two_at_once(self):
         """No change is lost if many commands run at the same time."""

@@ -8,6 +8,8 @@
 #include "base/bytes.h"
 #include "tools/tgtadm/tgtadm.h"
 
+#define KICK_TRIES 200 /* of 50 ms: iserd ends a session after 3 s */
+
 /* ---- system ---- */
 
 static int set_debug(struct tgtadm *t, const char *value)
@@ -41,8 +43,7 @@ int tgtadm_sys_update(struct tgtadm *t)
 	if (!strcmp(name, "iSNS") && !strcasecmp(value, "Off"))
 		return 0;
 	if (!strncmp(name, "iSNS", 4))
-		return tgtadm_refuse("%s: %.60s: iserd does not register with "
-				     "iSNS; use SendTargets",
+		return tgtadm_refuse("%s: %.60s: use iser-isns(8)",
 				     tgtadm_invalid, name);
 	return tgtadm_refuse("%s", tgtadm_invalid);
 }
@@ -69,38 +70,71 @@ int tgtadm_sys_delete(struct tgtadm *t)
 
 /* ---- connection ---- */
 
-/* Ends a session of the target. The configuration stays as it is. */
-static int end_connection(struct tgtadm *t)
+/* Returns whether the target has the session, and in *has_conn whether the session has
+ * the connection. -1: the error of tgtadm_call. */
+static int find_session(struct tgtadm *t, const char *target, bool *has_conn)
 {
-	const char *name;
-	json_t *target = tgtadm_target(t->config, t->r->tid, &name);
-	json_t *all, *s, *found = NULL;
-	bool has_session = false;
+	json_t *all = tgtadm_sessions(t, target), *s;
+	int found = all ? 0 : -1;
 	size_t i;
-	int code = 0;
 
-	if (!target)
-		return tgtadm_refuse("%s", tgtadm_no_target);
-	all = tgtadm_sessions(t, name);
-	if (!all)
-		return tgtadm_failed(t);
+	*has_conn = false;
 	json_array_foreach(all, i, s)
 	{
 		if ((uint64_t)json_integer_value(json_object_get(s, "tsih")) !=
 		    t->r->sid)
 			continue;
-		has_session = true;
-		if (json_integer_value(json_object_get(s, "cid")) == t->r->cid)
-			found = s;
+		found = 1;
+		*has_conn |= json_integer_value(json_object_get(s, "cid")) ==
+			     t->r->cid;
 	}
-	/* a target that admits no initiator ends its sessions by itself */
-	if (!found && !has_session &&
-	    strcmp(tgtadm_text(target, "auth-group"), "none") != 0)
-		code = tgtadm_refuse("%s", tgtadm_no_session);
-	else if (!found && has_session)
-		code = tgtadm_refuse("%s", tgtadm_no_connection);
 	json_decref(all);
-	return code;
+	return found;
+}
+
+/* A session has the connection of its cid; its end is the end of the session. */
+static int kick_session(struct tgtadm *t, const char *target)
+{
+	const struct timespec rest = { 0, 50 * 1000000L };
+	bool has_conn;
+	int found = 1;
+
+	json_decref(tgtadm_call(
+		t, "kick", json_pack("{s:I}", "tsih", (json_int_t)t->r->sid)));
+	for (int i = 0; i < KICK_TRIES && found > 0; i++) {
+		found = find_session(t, target, &has_conn);
+		if (found > 0)
+			nanosleep(&rest, NULL);
+	}
+	if (found < 0)
+		return tgtadm_failed(t);
+	return found ? tgtadm_refuse("%s: the session has not ended",
+				     tgtadm_invalid)
+		     : 0;
+}
+
+/* The configuration stays as it is. */
+static int end_connection(struct tgtadm *t)
+{
+	const char *name;
+	json_t *target = tgtadm_target(t->config, t->r->tid, &name);
+	bool has_conn;
+	int found;
+
+	if (!target)
+		return tgtadm_refuse("%s", tgtadm_no_target);
+	found = find_session(t, name, &has_conn);
+	if (found < 0)
+		return tgtadm_failed(t);
+	if (found && !has_conn)
+		return tgtadm_refuse("%s", tgtadm_no_connection);
+	if (found)
+		return kick_session(t, name);
+	/* a target that admits no initiator has ended its sessions: that is
+	 * what tgt-admin --delete --force asks for next */
+	return strcmp(tgtadm_text(target, "auth-group"), "none")
+		       ? tgtadm_refuse("%s", tgtadm_no_session)
+		       : 0;
 }
 
 int tgtadm_conn_delete(struct tgtadm *t)
