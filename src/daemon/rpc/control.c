@@ -140,6 +140,7 @@ struct control *control_open(struct daemon *d, const char *path)
 	k->call = methods_call;
 	list_init(&k->clients);
 	list_init(&k->collects);
+	list_init(&k->kicks);
 	rpc_wait_open(k);
 	memcpy(k->path, path, strlen(path) + 1);
 	k->rest.fire = rest_over;
@@ -161,6 +162,7 @@ void control_close(struct control *k)
 	while (!list_empty(&k->clients))
 		client_close(list_entry(k->clients.next, struct client, link));
 	methods_end(k);
+	method_kick_end(k);
 	rpc_wait_close(k);
 	io_timer_clear(k->loop, &k->rest);
 	io_watch_del(k->loop, &k->watch);

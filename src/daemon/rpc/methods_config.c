@@ -243,11 +243,15 @@ static void apply_patch(const struct request *r, struct cfg_arena *memory,
 void method_patch(const struct request *r)
 {
 	struct cfg_arena memory = { 0 };
-	struct cfg_node *tree =
-		cfg_model_tree(request_daemon(r)->model, &memory);
-	struct cfg_errors *e = tree ? calloc(1, sizeof(*e)) : NULL;
-	json_t *patch = e ? read_patch(r) : NULL;
+	struct cfg_errors *e;
+	struct cfg_node *tree;
+	json_t *patch;
 
+	if (!r->args->dry_run && rpc_wait(r))
+		return;
+	tree = cfg_model_tree(request_daemon(r)->model, &memory);
+	e = tree ? calloc(1, sizeof(*e)) : NULL;
+	patch = e ? read_patch(r) : NULL;
 	if (!e)
 		client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
 	else if (patch && is_current(r, tree))
