@@ -183,6 +183,7 @@ static void close_daemon(struct daemon *d)
 	listen_close(d);
 	workers_stop(d);
 	health_close(d);
+	service_stop(d);
 	if (d->target)
 		tgt_free(d->target);
 	for (unsigned i = 0; d->workers && i < d->nworkers; i++)
@@ -193,7 +194,6 @@ static void close_daemon(struct daemon *d)
 		unit_free(d->units[i]); /* after the key files are closed */
 	free(d->units);
 	listen_free(d);
-	service_close(d);
 	if (d->workers && d->loops[0]) {
 		io_timer_clear(d->loops[0], &d->limit);
 		close_signals(d);
@@ -226,9 +226,10 @@ static void serve_until_stopped(struct daemon *d)
 	log_start(d);
 	dev_server_resume(d->server);
 	setup_save_ports(d);
+	if (!d->inherited || !d->inherited->is_own)
+		listen_print_urls(d);
 	handover_free(d->inherited); /* what the configuration does not have */
 	d->inherited = NULL;
-	listen_print_urls(d);
 	service_ready(d);
 	err = io_loop_run(d->loops[0]);
 	if (err) {
@@ -241,29 +242,21 @@ static void serve_until_stopped(struct daemon *d)
 static int inherit(struct daemon *d)
 {
 	d->inherited = takeover_ask(d->options.control);
+	if (d->inherited)
+		service_take_over(d);
 	return d->inherited ? 0 : EXIT_ERROR;
 }
 
-/* Frees what close_daemon leaves. */
-static void daemon_free(struct daemon *d)
-{
-	handover_free(d->inherited);
-	log_fini(&d->log);
-	cfg_model_free(d->changes.first);
-	cfg_model_free(d->model);
-	free(d);
-}
-
-int daemon_run(struct cfg_model *m)
+/* Takes over m. NULL after a message. */
+static struct daemon *daemon_new(struct cfg_model *m)
 {
 	const struct options *o = &m->options;
 	struct daemon *d = calloc(1, sizeof(*d));
-	int code;
 
 	if (!d) {
 		say("out of memory");
 		cfg_model_free(m);
-		return EXIT_ERROR;
+		return NULL;
 	}
 	d->model = m;
 	d->options = *o;
@@ -271,11 +264,26 @@ int daemon_run(struct cfg_model *m)
 	list_init(&d->snapshots);
 	log_init(&d->log, o->log.level, o->log.format);
 	gate_init(&d->gate, &o->limits, &d->log.trace);
-	code = service_open(d);
-	if (!code && o->start.takeover)
-		code = inherit(d);
-	if (!code)
-		code = open_daemon(d);
+	return d;
+}
+
+/* Frees what close_daemon leaves. */
+static void daemon_free(struct daemon *d)
+{
+	service_close(d);
+	handover_free(d->handover);
+	handover_free(d->inherited);
+	log_fini(&d->log);
+	cfg_model_free(d->changes.first);
+	cfg_model_free(d->model);
+	free(d);
+}
+
+/* Serves until the end. Returns the exit code. */
+static int serve(struct daemon *d)
+{
+	int code = open_daemon(d);
+
 	if (!code) {
 		serve_until_stopped(d);
 		workers_stop(d);
@@ -290,8 +298,48 @@ int daemon_run(struct cfg_model *m)
 		trace_emit(&d->log.trace, TRACE_STOP, "ended");
 	}
 	close_daemon(d);
-	if (!takeover_finish(d) && !code)
-		code = EXIT_ERROR;
+	return code;
+}
+
+/* The next iserd did not take over: begins anew with what it was sent. Frees old;
+ * NULL after a message. */
+static struct daemon *resume(struct daemon *old)
+{
+	struct cfg_model *m = old->model;
+	struct daemon *d;
+
+	old->model = NULL;
+	m->options.start.takeover = false;
+	d = daemon_new(m);
+	if (d) {
+		d->inherited = old->handover;
+		d->inherited->is_own = true;
+		service_resume(old->service, d);
+		old->handover = NULL;
+		old->service = NULL;
+	}
+	daemon_free(old);
+	return d;
+}
+
+int daemon_run(struct cfg_model *m)
+{
+	struct daemon *d = daemon_new(m);
+	int code = EXIT_ERROR;
+
+	if (!d)
+		return code;
+	code = service_open(d);
+	if (!code && d->options.start.takeover)
+		code = inherit(d);
+	if (!code)
+		code = serve(d);
+	while (!takeover_finish(d)) {
+		d = resume(d);
+		if (!d)
+			return EXIT_ERROR;
+		code = serve(d);
+	}
 	daemon_free(d);
 	return code;
 }

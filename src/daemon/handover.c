@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "daemon/takeover.h"
 
-#define VERSION	    1
+#define VERSION	    2
 #define FDS_AT_ONCE 200u /* SCM_MAX_FD is 253 */
 #define FDS_MAX	    65536u
 #define BYTES_MAX   (64u << 20)
@@ -346,13 +346,16 @@ static bool send_line(int sock, json_t *root)
 bool handover_send(const struct handover *h, int sock)
 {
 	return send_all_fds(h, sock) &&
-	       send_line(sock,
-			 json_pack("{s:s, s:i, s:{s:i, s:I, s:o, s:o, s:o}}",
-				   "jsonrpc", "2.0", "id", 1, "result",
-				   "handover", VERSION, "listeners",
-				   (json_int_t)h->nlisteners, "memory",
-				   memory_json(h), "units", units_json(h),
-				   "ports", ports_json(h)));
+	       send_line(
+		       sock,
+		       json_pack("{s:s, s:i, s:{s:i, s:s, s:I, s:I, s:o, s:o, "
+				 "s:o}}",
+				 "jsonrpc", "2.0", "id", 1, "result",
+				 "handover", VERSION, "token", h->token,
+				 "watchdog", (json_int_t)h->watchdog,
+				 "listeners", (json_int_t)h->nlisteners,
+				 "memory", memory_json(h), "units",
+				 units_json(h), "ports", ports_json(h)));
 }
 
 /* ---- receiving ---- */
@@ -504,11 +507,15 @@ static bool read_result(struct handover *h, const json_t *r,
 {
 	const json_t *memory = json_object_get(r, "memory");
 	json_int_t n = json_integer_value(json_object_get(r, "listeners"));
+	const char *token = json_string_value(json_object_get(r, "token"));
 
 	if (json_integer_value(json_object_get(r, "handover")) != VERSION ||
 	    n < 0 || (size_t)n > in->nfds ||
-	    in->nfds - (size_t)n != json_array_size(memory))
+	    in->nfds - (size_t)n != json_array_size(memory) || !token ||
+	    strlen(token) >= sizeof(h->token))
 		return false;
+	memcpy(h->token, token, strlen(token) + 1);
+	h->watchdog = json_integer_value(json_object_get(r, "watchdog"));
 	for (json_int_t i = 0; i < n; i++) {
 		int fd = in->fds[i];
 

@@ -18,6 +18,7 @@
 
 #include "daemon/daemon.h"
 #include "daemon/say.h"
+#include "daemon/takeover.h"
 
 #define FIRST_SOCKET 3		    /* SD_LISTEN_FDS_START */
 #define STATUS_TIME  (10 * XTIME_S) /* between two updates */
@@ -29,6 +30,7 @@ struct service {
 	char status[128]; /* as last sent */
 	/* sockets that were passed; -1: taken */
 	int sockets[LISTEN_MAX];
+	struct net_addr at[LISTEN_MAX]; /* where they listen */
 	unsigned nsockets;
 	/* the watchdog */
 	xtime period; /* between two signs of life; 0: no watchdog */
@@ -37,6 +39,7 @@ struct service {
 	struct dev_msg visit; /* goes through all workers */
 	unsigned worker;      /* the next one */
 	bool visiting;
+	bool is_next; /* has taken over: not the process that was started */
 	struct daemon *daemon;
 };
 
@@ -127,6 +130,9 @@ static int find_sockets(struct service *s)
 			return EXIT_NETWORK;
 		}
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
+		s->at[s->nsockets].len = sizeof(s->at[0].sa);
+		getsockname(fd, (struct sockaddr *)&s->at[s->nsockets].sa,
+			    &s->at[s->nsockets].len);
 		s->sockets[s->nsockets++] = fd;
 	}
 	return 0;
@@ -140,15 +146,12 @@ bool service_has_sockets(const struct service *s)
 	return false;
 }
 
-static bool listens_at(int fd, const struct net_addr *a)
+static bool is_same(const struct net_addr *a, const struct net_addr *b)
 {
-	struct net_addr mine = { .len = sizeof(mine.sa) };
 	char x[NET_ADDR_STR], y[NET_ADDR_STR];
 
-	if (getsockname(fd, (struct sockaddr *)&mine.sa, &mine.len))
-		return false;
-	net_addr_str(&mine, x);
-	net_addr_str(a, y);
+	net_addr_str(a, x);
+	net_addr_str(b, y);
 	return !strcmp(x, y);
 }
 
@@ -157,7 +160,7 @@ int service_take_socket(struct service *s, const struct net_addr *a)
 	for (unsigned i = 0; s && i < s->nsockets; i++) {
 		int fd = s->sockets[i];
 
-		if (fd < 0 || (a && !listens_at(fd, a)))
+		if (fd < 0 || (a && !is_same(&s->at[i], a)))
 			continue;
 		s->sockets[i] = -1;
 		return fd;
@@ -244,17 +247,60 @@ static void do_chores(struct io_timer *t)
 						  : STATUS_TIME));
 }
 
+/* ---- takeover ---- */
+
+int64_t service_watchdog(const struct daemon *d)
+{
+	return d->service ? d->service->period / XTIME_US * 2 : 0;
+}
+
+void service_hand_over(const struct daemon *d, int sock)
+{
+	struct service *s = d->service;
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	char text[40];
+
+	if (!s || !s->manager_len ||
+	    getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &len) ||
+	    peer.pid <= 0)
+		return;
+	snprintf(text, sizeof(text), "MAINPID=%ld", (long)peer.pid);
+	notify(s, text);
+	s->is_next = true; /* if this process serves again */
+}
+
+void service_take_over(struct daemon *d)
+{
+	struct service *s = d->service;
+
+	s->is_next = true;
+	if (!s->period && d->inherited->watchdog > 0)
+		s->period = (xtime)d->inherited->watchdog * XTIME_US / 2;
+}
+
+void service_resume(struct service *s, struct daemon *d)
+{
+	d->service = s;
+	s->daemon = d;
+	s->visiting = false;
+	for (unsigned i = 0; i < s->nsockets; i++)
+		s->sockets[i] = handover_take_listener(d->inherited, &s->at[i]);
+}
+
 /* ---- states ---- */
 
 void service_ready(struct daemon *d)
 {
 	struct service *s = d->service;
-	char text[160];
+	char text[200], pid[32] = "";
 
 	if (!s || !s->manager_len || d->phase != DAEMON_SERVING)
 		return;
 	make_status(d, s->status);
-	snprintf(text, sizeof(text), "READY=1\n%s", s->status);
+	if (s->is_next)
+		snprintf(pid, sizeof(pid), "MAINPID=%ld\n", (long)getpid());
+	snprintf(text, sizeof(text), "%sREADY=1\n%s", pid, s->status);
 	notify(s, text);
 	if (!s->has_timer) {
 		s->has_timer = true;
@@ -316,14 +362,22 @@ int service_open(struct daemon *d)
 	return err;
 }
 
+void service_stop(struct daemon *d)
+{
+	struct service *s = d->service;
+
+	if (s && s->has_timer)
+		io_timer_clear(d->loops[0], &s->timer);
+	if (s)
+		s->has_timer = false;
+}
+
 void service_close(struct daemon *d)
 {
 	struct service *s = d->service;
 
 	if (!s)
 		return;
-	if (s->has_timer)
-		io_timer_clear(d->loops[0], &s->timer);
 	for (unsigned i = 0; i < s->nsockets; i++)
 		if (s->sockets[i] >= 0)
 			close(s->sockets[i]);

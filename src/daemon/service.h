@@ -9,6 +9,7 @@
 #define DAEMON_SERVICE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct daemon;
 struct net_addr;
@@ -18,8 +19,10 @@ struct service;
  * checks the sockets that it passes. Returns 0, or an exit code after a message;
  * d->service is to be closed in both cases. Before another thread starts. */
 int service_open(struct daemon *d);
+/* service_stop ends the watchdog and the updates; after workers_stop. */
+void service_stop(struct daemon *d);
 /* service_close closes the sockets that were not taken, and frees d->service;
- * after workers_stop. */
+ * after service_stop. */
 void service_close(struct daemon *d);
 
 /* service_has_sockets returns whether there are sockets to take. */
@@ -33,6 +36,18 @@ int service_take_socket(struct service *s, const struct net_addr *a);
 void service_ready(struct daemon *d);
 /* service_reloading reports the begin of a reload; service_ready ends it. */
 void service_reloading(struct daemon *d);
+/* service_watchdog returns the period of the watchdog in microseconds, or 0, for
+ * the next iserd. service_hand_over names the process at the other end of the
+ * control connection sock as the main process of the service (MAINPID=), before
+ * this one ends. service_take_over uses what d->inherited has of the service;
+ * service_ready then names this process. */
+int64_t service_watchdog(const struct daemon *d);
+void service_hand_over(const struct daemon *d, int sock);
+void service_take_over(struct daemon *d);
+/* service_resume makes s the service of d, which starts with the sockets that
+ * d->inherited has of it. */
+void service_resume(struct service *s, struct daemon *d);
+
 /* service_stopping reports that iserd is ending, and why. */
 void service_stopping(struct daemon *d, const char *why);
 

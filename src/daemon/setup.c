@@ -245,7 +245,8 @@ int setup_user(const struct daemon *d)
 {
 	const char *name = d->options.user;
 
-	if (!name)
+	if (!name || (d->inherited &&
+		      d->inherited->is_own)) /* it has that user already */
 		return can_be_written(d) ? 0 : EXIT_STORE;
 	if (initgroups(name, d->user.gid) || setgid(d->user.gid) ||
 	    setuid(d->user.uid)) {

@@ -105,7 +105,8 @@ static void begin_end(struct daemon *d, enum daemon_phase phase, xtime limit,
 		return;
 	d->phase = phase;
 	trace_emit(&d->log.trace, TRACE_STOP, "%s: shutting down", why);
-	service_stopping(d, why);
+	if (!d->handover) /* else the service goes on, as another process */
+		service_stopping(d, why);
 	listen_close(d);
 	for (unsigned i = 0; i < d->nworkers; i++)
 		worker_post(d, i, &d->workers[i].drain);

@@ -15,12 +15,14 @@
 #include "daemon/daemon.h"
 #include "daemon/portals.h"
 #include "daemon/say.h"
+#include "daemon/service.h"
 #include "daemon/shutdown.h"
 #include "daemon/units.h"
 
 /* How long the new process waits: longer than the limits of shutdown.c. The old
  * process waits as long for each part that the new one has not read. */
 #define WAIT_SECONDS 30
+#define CONFIRM_TIME (10 * XTIME_S)
 
 /* ---- the new process ---- */
 
@@ -61,6 +63,13 @@ struct handover *takeover_ask(const char *path)
 		return NULL;
 	}
 	h = handover_receive(fd, why, sizeof(why));
+	if (h && !handover_confirm(h, fd, io_now_exact() + 2 * CONFIRM_TIME)) {
+		snprintf(why, sizeof(why),
+			 "that iserd did not wait for this one, and goes on "
+			 "serving; try again");
+		handover_free(h);
+		h = NULL;
+	}
 	close(fd);
 	if (!h)
 		say("--takeover: %s: %s", path, why);
@@ -116,6 +125,15 @@ static bool has_protected_memory(const struct daemon *d)
 	return false;
 }
 
+static void make_token(struct handover *h)
+{
+	uint8_t bytes[(HANDED_TOKEN - 1) / 2];
+
+	io_random(NULL, bytes, sizeof(bytes));
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(h->token + 2 * i, 3, "%02x", bytes[i]);
+}
+
 const char *takeover_begin(struct daemon *d, int sock)
 {
 	struct handover *h;
@@ -129,6 +147,8 @@ const char *takeover_begin(struct daemon *d, int sock)
 		return "a ram: LUN has protection information, which cannot be "
 		       "handed over; stop that iserd in its place";
 	h = calloc(1, sizeof(*h));
+	if (h)
+		make_token(h);
 	if (!h || !copy_portals(d, h) || !copy_memory(d, h)) {
 		handover_free(h);
 		return "out of memory or descriptors";
@@ -140,6 +160,7 @@ const char *takeover_begin(struct daemon *d, int sock)
 		d->handover = NULL;
 		return "out of descriptors";
 	}
+	h->watchdog = service_watchdog(d);
 	shutdown_at_once(d, "another iserd takes over");
 	return NULL;
 }
@@ -180,26 +201,41 @@ void takeover_collect(struct daemon *d)
 		    "reservations");
 }
 
-bool takeover_finish(struct daemon *d)
+/* Sends the handover and waits for its confirmation. False: errno has the reason. */
+static bool hand_over(const struct daemon *d)
 {
 	const struct timeval wait = { .tv_sec = WAIT_SECONDS };
-	bool sent;
-	int flags;
+	int sock = d->handover_sock;
+	int flags = fcntl(sock, F_GETFL);
+
+	/* the socket was that of a client, which does not block */
+	return flags >= 0 && !fcntl(sock, F_SETFL, flags & ~O_NONBLOCK) &&
+	       !setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &wait,
+			   sizeof(wait)) &&
+	       handover_send(d->handover, sock) &&
+	       handover_await(d->handover, sock, io_now_exact() + CONFIRM_TIME);
+}
+
+bool takeover_finish(struct daemon *d)
+{
+	bool taken;
 
 	if (!d->handover)
 		return true;
-	/* the socket was that of a client, which does not block */
-	flags = fcntl(d->handover_sock, F_GETFL);
-	sent = flags >= 0 &&
-	       !fcntl(d->handover_sock, F_SETFL, flags & ~O_NONBLOCK) &&
-	       !setsockopt(d->handover_sock, SOL_SOCKET, SO_SNDTIMEO, &wait,
-			   sizeof(wait)) &&
-	       handover_send(d->handover, d->handover_sock);
-	if (!sent)
-		say("the next iserd did not take over: %s",
-		    errno == EAGAIN ? "it does not read" : strerror(errno));
+	taken = hand_over(d);
+	if (taken)
+		service_hand_over(d, d->handover_sock);
+	taken = taken && handover_go(d->handover_sock);
+	if (!taken)
+		say("the next iserd did not take over: %s; serving again",
+		    errno == EAGAIN	 ? "it does not read"
+		    : errno == ETIMEDOUT ? "it did not confirm in time"
+					 : strerror(errno));
 	close(d->handover_sock);
+	d->handover_sock = -1;
+	if (!taken)
+		return false;
 	handover_free(d->handover);
 	d->handover = NULL;
-	return sent;
+	return true;
 }

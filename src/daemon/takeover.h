@@ -3,8 +3,11 @@
  * takeover.h: the live upgrade. An iserd that starts with --takeover asks the
  * iserd at its control socket to hand over. That iserd drops its connections,
  * flushes and closes its stores, and then sends its listening sockets, the memory
- * of its ram: LUNs and its persistent reservations; then it ends. Meanwhile the
- * listening sockets stay open: initiators that connect again wait in their queue.
+ * of its ram: LUNs and its persistent reservations. The new iserd confirms that it
+ * has them all; the old one answers "go" and ends. Without the confirmation the old
+ * iserd starts again with what it has sent, and the new one, which gets no "go",
+ * ends. Meanwhile the listening sockets stay open: initiators that connect again
+ * wait in their queue.
  *
  * All of it happens on the main thread: before the loops of the new process
  * start, and after those of the old process have stopped.
@@ -19,7 +22,8 @@
 #include "daemon/config/lun_spec.h"
 #include "net/net.h"
 
-#define HANDED_KEY 128
+#define HANDED_KEY   128
+#define HANDED_TOKEN 33
 
 /* A listening socket; fd -1: it was taken. */
 struct handed_listener {
@@ -52,6 +56,10 @@ struct handover {
 	struct handed_unit *units;
 	struct handed_port *ports;
 	size_t nlisteners, nmemory, nunits, nports;
+	/* what the confirmation repeats: only a peer that has read all knows it */
+	char token[HANDED_TOKEN];
+	bool is_own;	  /* of this process, which begins anew */
+	int64_t watchdog; /* the period of WatchdogSec= in microseconds; or 0 */
 };
 
 /* handover_free closes the descriptors that were not taken, and frees h. NULL has
@@ -85,8 +93,19 @@ bool handover_send(const struct handover *h, int sock);
 /* handover_receive reads that response. NULL: why has the reason. */
 struct handover *handover_receive(int sock, char *why, size_t size);
 
+/* handover_confirm reports to the iserd at the other end of the socket that h has
+ * arrived, and waits until that iserd ends. False: it goes on serving, or has
+ * gone. */
+bool handover_confirm(const struct handover *h, int sock, xtime limit);
+/* handover_await waits until the peer has confirmed h. False: it has gone, does not
+ * answer by the limit (io_now_exact), or sent something else; errno has the
+ * reason. */
+bool handover_await(const struct handover *h, int sock, xtime limit);
+/* handover_go asks the peer to serve. False: the peer has gone. */
+bool handover_go(int sock);
+
 /* takeover_ask asks the iserd at the control socket to hand over, and waits until
- * it has. NULL after a message. The caller frees the result by handover_free. */
+ * it ends. NULL after a message. The caller frees the result by handover_free. */
 struct handover *takeover_ask(const char *path);
 
 struct daemon;
@@ -98,8 +117,9 @@ const char *takeover_begin(struct daemon *d, int sock);
 /* takeover_collect copies the reservations of all units and the identifiers of the
  * target ports, after the last flush. No effect unless takeover_begin was called. */
 void takeover_collect(struct daemon *d);
-/* takeover_finish sends all of it, after the stores are closed. False after a
- * message: another iserd had asked, and did not take over. */
+/* takeover_finish sends all of it, after the stores are closed, and waits for the
+ * confirmation. False after a message: another iserd had asked, and did not take
+ * over; the caller takes over d->handover to serve again. */
 bool takeover_finish(struct daemon *d);
 
 #endif

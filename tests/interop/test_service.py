@@ -129,6 +129,30 @@ class Notify(Managed):
                 self.assertEqual(d.stop(), 0, values)
 
 
+class Relieved(Managed):
+    """--takeover: the service goes on as another process."""
+
+    def next(self, *args):
+        return self.serve("--control", self.path("ctl"), *args, "ram:1M")
+
+    def test_main_process(self):
+        """The old process, which the manager knows, names the new one, and does not say
+        that the service stops; the new one keeps the watchdog."""
+        with variables(WATCHDOG_USEC="400000"):
+            old = self.next()
+        self.manager.until("WATCHDOG")
+        new = self.next("--takeover")
+        self.addCleanup(new.stop)
+        self.assertEqual(old.proc.wait(patience(10)), 0)
+        old.stop()
+        named = self.manager.until("MAINPID")
+        self.assertEqual(named, {"MAINPID": str(new.proc.pid)})
+        ready = self.manager.until("READY")
+        self.assertEqual(ready["MAINPID"], str(new.proc.pid))
+        self.manager.until("WATCHDOG")
+        self.assertNotIn("STOPPING", "".join(self.manager.seen))
+
+
 class Watchdog(Managed):
     def test_signs_of_life_come_in_time(self):
         with self.serve("--workers", "3", "ram:1M", WATCHDOG_USEC="400000"):
@@ -220,6 +244,18 @@ class Sockets(Folder):
         self.assertEqual(urls[2].split("/")[2], "127.0.0.1:%d" % b.getsockname()[1])
         for url in urls:
             run([ISER, "info", url])
+
+    def test_sockets_after_a_takeover_that_failed(self):
+        """The next iserd leaves: this one listens at the same sockets again."""
+        a = self.listener()
+        p, log = self.start([a], "--control", self.path("ctl"), "ram:1M")
+        url = p.stdout.readline().decode().strip()
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.path("ctl"))
+            s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"takeover"}\n')
+            s.shutdown(socket.SHUT_RD)
+        until(lambda: "serving again" in text_of_log(log), "the end of the takeover")
+        run([ISER, "info", url])
 
     def test_bad_sockets(self):
         plain = socket.socket()

@@ -11,7 +11,7 @@ from harness import (ISER, ISERD, Daemon, Folder, io, main, make_image, need, pa
                      quiet_port, refused, run, sha256, sparse, until)
 from test_config import IQN, Config, Configured
 from test_nbd import Bridge
-from test_reserve import APTPL, EA, GOOD, CONFLICT, REGISTER, RESERVE, Initiator
+from test_reserve import APTPL, EA, WE, GOOD, CONFLICT, REGISTER, RESERVE, Initiator
 
 
 class Takeover(Folder):
@@ -148,15 +148,49 @@ class Takeover(Folder):
         d.stop()
         new.stop()
 
-    def test_the_next_one_goes(self):
-        """No iserd reads the handover: the old one does not end as if all were in order."""
-        d = self.daemon("ram:1M")
+    ASK = b'{"jsonrpc":"2.0","id":1,"method":"takeover"}\n'
+
+    def check_goes_on(self, client):
+        """The iserd that no other one relieves serves again: memory, reservations and
+        connections in its queue; and hands over to the next one that asks."""
+        image = self.path("image")
+        make_image(image)
+        d = self.daemon("ram:24M", "ram:1M")
+        run([ISER, "copy", "--quiet", image, d.url])
+        a = Initiator(d, "a")
+        self.assertEqual(a.out(REGISTER, new=1), GOOD)
+        self.assertEqual(a.out(RESERVE, WE, key=1), GOOD)
+        a.close()
         with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(patience(20))
             s.connect(self.control)
-            s.shutdown(socket.SHUT_RD)
-            s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"takeover"}\n')
-        self.assertEqual(d.proc.wait(patience(10)), 1)
-        self.assertIn("the next iserd did not take over", d.messages())
+            s.sendall(self.ASK)
+            client(s)
+        d.wait_for("the next iserd did not take over")
+        self.assertIn(sha256(image), run([ISER, "hash", d.url]).text)
+        a, b = Initiator(d, "a"), Initiator(d, "b")
+        self.assertEqual(b.write(), CONFLICT)
+        self.assertEqual(a.write(), GOOD)
+        a.close()
+        b.close()
+        before = run([ISER, "hash", d.url]).text
+        d = self.next(d, "ram:24M", "ram:1M")
+        self.assertEqual(run([ISER, "hash", d.url]).text, before)
+        d.stop()
+
+    def test_the_next_one_does_not_read(self):
+        self.check_goes_on(lambda s: s.shutdown(socket.SHUT_RD))
+
+    def test_the_next_one_leaves(self):
+        """It has read all, and does not confirm it."""
+        def client(s):
+            while not s.recv(65536).endswith(b"\n"):
+                pass
+        self.check_goes_on(client)
+
+    def test_wrong_confirmation(self):
+        """A confirmation in advance, without the token that is handed over."""
+        self.check_goes_on(lambda s: (s.sendall(b"00" * 16 + b"\n"), s.recv(1)))
 
     def test_refusals(self):
         text = refused("--takeover", "ram:1M", status=2)

@@ -3,6 +3,7 @@
  * socket; other bytes are refused without a lost descriptor. */
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/bytes.h"
 #include "cmocka_all.h"
 #include "daemon/takeover.h"
+#include "io/io.h"
 
 #define MANY 450u /* more than one SCM_RIGHTS message holds */
 
@@ -50,6 +52,8 @@ static struct handover *sample(unsigned nlisteners)
 	uint8_t *bytes = malloc(3);
 
 	assert_true(h && bytes);
+	strcpy(h->token, "f00");
+	h->watchdog = 30000000;
 	for (unsigned i = 0; i < nlisteners; i++)
 		assert_true(handover_add_listener(
 			h, listening(i ? "127.0.0.1" : "127.0.0.9")));
@@ -103,6 +107,8 @@ static void test_all_arrives(void **state)
 
 	(void)state;
 	assert_int_equal(got->nlisteners, MANY);
+	assert_string_equal(got->token, "f00");
+	assert_int_equal(got->watchdog, 30000000);
 	/* by address; port 0 fits any port, each socket once */
 	a = h->listeners[7].address;
 	fd = handover_take_listener(got, &a);
@@ -223,10 +229,69 @@ static void test_bad_answers(void **state)
 	assert_non_null(strstr(why, "without handing over"));
 }
 
+/* ---- the confirmation ---- */
+
+#define SOON (io_now_exact() + 50 * XTIME_MS)
+#define LATE (io_now_exact() + 60 * XTIME_S)
+
+static const struct handover with_token = { .token = "0123456789abcdef" };
+
+/* Returns errno of handover_await for what the peer sends before it leaves. */
+static int await(const char *sent, bool leaves)
+{
+	int s[2], err;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
+	assert_int_equal(write(s[1], sent, strlen(sent)), strlen(sent));
+	if (leaves)
+		shutdown(s[1], SHUT_WR);
+	errno = 0;
+	err = handover_await(&with_token, s[0], leaves ? LATE : SOON) ? 0
+								      : errno;
+	close(s[0]);
+	close(s[1]);
+	return err;
+}
+
+static void test_confirmation(void **state)
+{
+	(void)state;
+	assert_int_equal(await("0123456789abcdef\nmore", true), 0);
+	assert_int_equal(await("0123456789abcdef\n", false), 0);
+	assert_int_equal(await("", true), ECONNRESET);
+	assert_int_equal(await("0123456789abcdef", true), ECONNRESET);
+	assert_int_equal(await("0123456789abcdef", false), ETIMEDOUT);
+	assert_int_equal(await("0123456789abcde\n", true), EPROTO);
+	assert_int_equal(await("0123456789abcdeg\n", true), EPROTO);
+	assert_int_equal(await("\n0123456789abcdef\n", true), EPROTO);
+	assert_int_equal(await("0123456789abcdef0123456789abcdef0123456789",
+			       true),
+			 EPROTO);
+}
+
+/* Without "go" the new iserd does not serve. */
+static void test_go(void **state)
+{
+	int s[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
+	assert_true(handover_go(s[0]));
+	assert_true(handover_confirm(&with_token, s[1], LATE));
+	assert_true(handover_await(&with_token, s[0], LATE));
+	assert_false(handover_confirm(&with_token, s[1], SOON));
+	close(s[0]);
+	assert_false(handover_confirm(&with_token, s[1], LATE));
+	assert_false(handover_go(s[1]));
+	close(s[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_arrives),
+		cmocka_unit_test(test_confirmation),
+		cmocka_unit_test(test_go),
 		cmocka_unit_test(test_nothing_is_inherited),
 		cmocka_unit_test(test_bad_answers),
 	};
