@@ -17,6 +17,7 @@
 #include "daemon/portals.h"
 #include "daemon/say.h"
 #include "daemon/secrets.h"
+#include "daemon/service.h"
 #include "daemon/units.h"
 
 #define RETRY (100 * XTIME_MS) /* while a check of a file is in progress */
@@ -563,6 +564,7 @@ static void secrets_applied(void *arg)
 	trace_emit(&d->log.trace, TRACE_START,
 		   "SIGHUP: new logins use the CHAP secrets that were read "
 		   "again");
+	service_reloaded(d);
 }
 
 /* Prints the errors of a file, or of the command line if path is NULL. */
@@ -577,8 +579,9 @@ static void print_errors(const struct cfg_errors *e, const char *path)
 	}
 }
 
-/* Brings a directory with the secrets that the files have now into force. */
-static void reload_secrets(struct daemon *d, struct cfg_errors *e)
+/* Brings a directory with the secrets that the files have now into force. False:
+ * secrets_applied is not called. */
+static bool reload_secrets(struct daemon *d, struct cfg_errors *e)
 {
 	const struct tgt_apply_events events = { .done = secrets_applied,
 						 .arg = d };
@@ -599,6 +602,7 @@ static void reload_secrets(struct daemon *d, struct cfg_errors *e)
 	else if (!dir)
 		trace_emit(&d->log.trace, TRACE_CONFIG,
 			   "SIGHUP: the CHAP secrets are unchanged");
+	return dir && !err;
 }
 
 static bool has_secrets(const struct cfg_model *m)
@@ -616,35 +620,50 @@ static void file_applied(void *arg, bool good)
 	if (good)
 		trace_emit(&d->log.trace, TRACE_START,
 			   "SIGHUP: the configuration file is in force");
+	service_reloaded(d);
 }
 
-static void reload_file(struct daemon *d, struct cfg_errors *e)
+/* False: file_applied is not called. */
+static bool reload_file(struct daemon *d, struct cfg_errors *e)
 {
 	struct cfg_model *m = apply_load(d, d->model->options.start.config, e);
 
-	if (!m || !apply_model(d, m, e, file_applied, d))
-		trace_emit(&d->log.trace, TRACE_CONFIG,
-			   "SIGHUP: the configuration is unchanged");
+	if (m && apply_model(d, m, e, file_applied, d))
+		return true;
+	trace_emit(&d->log.trace, TRACE_CONFIG,
+		   "SIGHUP: the configuration is unchanged");
+	return false;
+}
+
+/* Begins the reload. False: it has ended already. */
+static bool reload(struct daemon *d, struct cfg_errors *e)
+{
+	if (d->model->options.start.config)
+		return reload_file(d, e);
+	if (has_secrets(d->model))
+		return reload_secrets(d, e);
+	trace_emit(&d->log.trace, TRACE_START,
+		   "SIGHUP: there are no CHAP secrets to read again; changed "
+		   "options need a restart");
+	return false;
 }
 
 void apply_reload(struct daemon *d)
 {
 	struct cfg_errors *e;
+	bool pending = false;
 
 	if (d->phase != DAEMON_SERVING)
 		return; /* the files are read next, or iserd ends */
+	service_reloading(d);
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		say("SIGHUP: out of memory");
-	else if (d->model->options.start.config)
-		reload_file(d, e);
-	else if (has_secrets(d->model))
-		reload_secrets(d, e);
 	else
-		trace_emit(&d->log.trace, TRACE_START,
-			   "SIGHUP: there are no CHAP secrets to read again; "
-			   "changed options need a restart");
+		pending = reload(d, e);
 	if (e)
 		print_errors(e, d->model->options.start.config);
 	free(e);
+	if (!pending)
+		service_reloaded(d);
 }

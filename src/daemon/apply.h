@@ -30,7 +30,8 @@ struct cfg_model *apply_load(const struct daemon *d, const char *path,
 int apply_save(const struct daemon *d, const char *path);
 /* apply_reload reads the secrets of CHAP again, for the logins from then on, or
  * applies the configuration file (SIGHUP). A bad file changes nothing, after a
- * message. */
+ * message. The service manager gets the begin of the reload now, and its end when
+ * each worker has the change, or when it was refused. */
 void apply_reload(struct daemon *d);
 /* apply_end ends the change in progress; after workers_stop. */
 void apply_end(struct daemon *d);

@@ -50,9 +50,7 @@ static bool handle_other(struct daemon *d, int signo)
 {
 	switch (signo) {
 	case SIGHUP:
-		service_reloading(d);
 		apply_reload(d);
-		service_ready(d);
 		return true;
 	case SIGUSR1:
 		log_status(d);

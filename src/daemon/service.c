@@ -28,6 +28,7 @@ struct service {
 	socklen_t manager_len;
 	int fd;
 	char status[128]; /* as last sent */
+	unsigned reloads; /* in progress */
 	/* sockets that were passed; -1: taken */
 	int sockets[LISTEN_MAX];
 	struct net_addr at[LISTEN_MAX]; /* where they listen */
@@ -284,6 +285,7 @@ void service_resume(struct service *s, struct daemon *d)
 	d->service = s;
 	s->daemon = d;
 	s->visiting = false;
+	s->reloads = 0;
 	for (unsigned i = 0; i < s->nsockets; i++)
 		s->sockets[i] = handover_take_listener(d->inherited, &s->at[i]);
 }
@@ -310,17 +312,26 @@ void service_ready(struct daemon *d)
 
 void service_reloading(struct daemon *d)
 {
-	const struct service *s = d->service;
+	struct service *s = d->service;
 	char text[160];
 	struct timespec ts;
 
 	if (!s || !s->manager_len)
 		return;
+	s->reloads++;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%llu",
 		 (unsigned long long)ts.tv_sec * 1000000 +
 			 (unsigned long long)ts.tv_nsec / 1000);
 	notify(s, text);
+}
+
+void service_reloaded(struct daemon *d)
+{
+	struct service *s = d->service;
+
+	if (s && s->reloads && !--s->reloads)
+		service_ready(d);
 }
 
 void service_stopping(struct daemon *d, const char *why)

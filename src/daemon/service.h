@@ -31,11 +31,14 @@ bool service_has_sockets(const struct service *s);
  * caller to own; a NULL: any. -1: there is none. */
 int service_take_socket(struct service *s, const struct net_addr *a);
 
-/* service_ready reports that iserd serves, after the start or a reload, and
- * starts the watchdog and the updates of the status. */
+/* service_ready reports that iserd serves, and starts the watchdog and the updates
+ * of the status. */
 void service_ready(struct daemon *d);
-/* service_reloading reports the begin of a reload; service_ready ends it. */
+/* service_reloading reports the begin of a reload (RELOADING=1 with
+ * MONOTONIC_USEC, as Type=notify-reload needs it); service_reloaded its end, by
+ * READY=1 once all reloads have ended. */
 void service_reloading(struct daemon *d);
+void service_reloaded(struct daemon *d);
 /* service_watchdog returns the period of the watchdog in microseconds, or 0, for
  * the next iserd. service_hand_over names the process at the other end of the
  * control connection sock as the main process of the service (MAINPID=), before

@@ -11,7 +11,7 @@ import subprocess
 import time
 import unittest
 
-from harness import ISER, ISERD, Daemon, Folder, Wire, io, main, patience, quiet_port, run, text_of_log, until
+from harness import ISER, ISERD, Daemon, Folder, Secrets, Wire, io, main, patience, quiet_port, run, text_of_log, until
 
 # ptrace(2), waitpid(2)
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT, WALL = 17, 0x4206, 0x4207, 0x40000000
@@ -75,6 +75,24 @@ class Managed(Folder):
             return Daemon(*args)
 
 
+    @contextlib.contextmanager
+    def stopped(self, d):
+        """A debugger stops all threads of iserd but the main thread."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        others = [int(t) for t in os.listdir("/proc/%d/task" % d.proc.pid) if int(t) != d.proc.pid]
+        for tid in others:
+            if libc.ptrace(PTRACE_SEIZE, tid, None, None):
+                self.skipTest("ptrace: %s" % os.strerror(ctypes.get_errno()))
+            libc.ptrace(PTRACE_INTERRUPT, tid, None, None)
+            os.waitpid(tid, WALL)
+        try:
+            yield
+        finally:
+            for tid in others:
+                libc.ptrace(PTRACE_DETACH, tid, None, None)
+
+
 class Notify(Managed):
     def test_ready_reloading_stopping(self):
         with self.serve("ram:1M", "null:1M") as d:
@@ -87,6 +105,21 @@ class Notify(Managed):
             d.stop()
             stop = self.manager.until("STOPPING")
             self.assertRegex(stop["STATUS"], "shutting down")
+
+    def test_reload_ends_when_each_worker_has_it(self):
+        """A worker is late: READY=1 comes after the last worker has the secrets."""
+        with Secrets() as c, self.serve("--workers", "2", *c.args, "ram:1M") as d:
+            self.manager.until("READY")
+            with self.stopped(d):
+                d.proc.send_signal(signal.SIGHUP)
+                self.assertIn("MONOTONIC_USEC", self.manager.until("RELOADING"))
+                # the answer to a second signal comes after what the first one began
+                d.proc.send_signal(signal.SIGUSR1)
+                d.wait_for("status: 0 sessions")
+                self.manager.sock.setblocking(False)
+                self.assertRaises(BlockingIOError, self.manager.sock.recv, 100)
+            self.assertEqual(self.manager.get()["READY"], "1")
+            self.assertIn("new logins use the CHAP secrets", d.messages())
 
     def test_ready_means_listening(self):
         """A connection at the moment of READY succeeds."""
@@ -172,23 +205,14 @@ class Watchdog(Managed):
 
     def test_one_worker_that_hangs_is_noticed(self):
         """A debugger stops all threads but the main thread: there is no sign of life until they go on."""
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
         with self.serve("--workers", "2", "ram:1M", WATCHDOG_USEC="200000") as d:
             self.manager.until("WATCHDOG")
-            others = [int(t) for t in os.listdir("/proc/%d/task" % d.proc.pid) if int(t) != d.proc.pid]
-            for tid in others:
-                if libc.ptrace(PTRACE_SEIZE, tid, None, None):
-                    self.skipTest("ptrace: %s" % os.strerror(ctypes.get_errno()))
-                libc.ptrace(PTRACE_INTERRUPT, tid, None, None)
-                os.waitpid(tid, WALL)
-            time.sleep(0.3)
-            self.manager.drain()
-            time.sleep(1)
-            self.manager.sock.setblocking(False)
-            self.assertRaises(BlockingIOError, self.manager.sock.recv, 100)
-            for tid in others:
-                libc.ptrace(PTRACE_DETACH, tid, None, None)
+            with self.stopped(d):
+                time.sleep(0.3)
+                self.manager.drain()
+                time.sleep(1)
+                self.manager.sock.setblocking(False)
+                self.assertRaises(BlockingIOError, self.manager.sock.recv, 100)
             self.manager.until("WATCHDOG")
 
 
