@@ -13,7 +13,7 @@
 static const struct dev_command commands[] = {
 	{ "MODE SENSE(6)", SCSI_MODE_SENSE_6, 0, 6, DIR_IN, FOR_CD | RSV_READ, NULL, dev_mode_sense_6,
 	  { 0x1a, 0x08, 0xff, 0xff, 0xff, 0 } },
-	{ "START STOP UNIT", SCSI_START_STOP_UNIT, 0, 6, DIR_NONE, FOR_CD | RSV_WRITE, NULL, cd_start_stop,
+	{ "START STOP UNIT", SCSI_START_STOP_UNIT, 0, 6, DIR_NONE, CMD_CHANGES | FOR_CD | RSV_WRITE, NULL, cd_start_stop,
 	  { 0x1b, 0x01, 0, 0, 0xf7, 0 } },
 	{ "PREVENT ALLOW MEDIUM REMOVAL", SCSI_PREVENT_ALLOW, 0, 6, DIR_NONE, FOR_CD | RSV_WRITE, NULL, dev_prevent_allow,
 	  { 0x1e, 0, 0, 0, 0x03, 0 } },
@@ -38,7 +38,7 @@ static const struct dev_command commands[] = {
 	  { 0x51, 0x07, 0, 0, 0, 0, 0, 0xff, 0xff, 0 } },
 	{ "READ TRACK INFORMATION", SCSI_READ_TRACK_INFORMATION, 0, 10, DIR_IN, FOR_CD | CMD_MEDIUM | CMD_AT_REST | RSV_READ, NULL, cd_track_information,
 	  { 0x52, 0x03, 0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff, 0 } },
-	{ "MODE SELECT(10)", SCSI_MODE_SELECT_10, 0, 10, DIR_LIST, FOR_CD | CMD_ALONE | RSV_WRITE, dev_prepare_mode_select, dev_mode_select,
+	{ "MODE SELECT(10)", SCSI_MODE_SELECT_10, 0, 10, DIR_LIST, CMD_CHANGES | FOR_CD | CMD_ALONE | RSV_WRITE, dev_prepare_mode_select, dev_mode_select,
 	  { 0x55, 0x10, 0, 0, 0, 0, 0, 0xff, 0xff, 0 } },
 	{ "MODE SENSE(10)", SCSI_MODE_SENSE_10, 0, 10, DIR_IN, FOR_CD | RSV_READ, NULL, dev_mode_sense_10,
 	  { 0x5a, 0x08, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0 } },

@@ -81,13 +81,26 @@ static bool is_denied(struct dev_task *t)
 	return dev_condition_forbids(t->lu, t->row, &s) && dev_sense(t, &s);
 }
 
-/* SPC-4 §7.5.8: from the MODE SELECT that sets SWP on, no command writes. True:
- * t was refused. */
+/* START STOP UNIT (SBC-3 §5.25) that only starts the unit, which a reader may need:
+ * no stop, ejection or power condition. */
+static bool only_starts(const struct dev_task *t)
+{
+	return t->row->op == SCSI_START_STOP_UNIT && (t->cdb[4] & 0xf3) == 0x01;
+}
+
+/* SPC-4 §7.5.8: from the MODE SELECT that sets SWP on, no command writes. A nexus
+ * that has the unit read-only does not change it for other nexuses, either. True: t
+ * was refused. */
 static bool is_write_protected(struct dev_task *t)
 {
-	if (!(t->row->flags & CMD_WRITES))
+	bool writes = t->row->flags & CMD_WRITES;
+
+	if (t->begun.itl->read_only &&
+	    (writes || ((t->row->flags & CMD_CHANGES) && !only_starts(t))))
+		return dev_check(t, SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
+	if (!writes)
 		return false;
-	if (dev_is_read_only(t->lu) || t->begun.itl->read_only)
+	if (dev_is_read_only(t->lu))
 		return dev_check(t, SENSE_DATA_PROTECT, ASC_WRITE_PROTECTED);
 	return DEV_CTL(t->lu, swp) &&
 	       dev_check(t, SENSE_DATA_PROTECT, ASC_SOFTWARE_WRITE_PROTECTED);

@@ -29,7 +29,10 @@ enum dev_dir {
 #define CMD_CHUNK 0x20000u
 /* CMD_MEDIUM: served in any power condition, which stays (power.c): the medium
  * need not turn for it. */
-#define CMD_AT_REST	 0x40000u
+#define CMD_AT_REST 0x40000u
+/* Changes what other initiators have of the unit (mode pages, reservations, power
+ * condition and so on): refused for a nexus that has the unit read-only. */
+#define CMD_CHANGES	 0x80000u
 #define CMD_TAGS	 0x8000u /* the CDB has the expected tags */
 #define CMD_NO_ATTENTION 0x80u	 /* served before attentions, which stay */
 

@@ -76,6 +76,58 @@ static void test_read_only_for_one_nexus_sbc3_4_12(void **state)
 	assert_false(says_protected(A));
 }
 
+/* What changes the unit for other initiators is refused where the map has it
+ * read-only; reading, and what has an effect on the own nexus only, is not. */
+static void test_read_only_nexus_changes_nothing(void **state)
+{
+	static const struct {
+		const char *name;
+		uint8_t cdb[16];
+		bool refused;
+	} rows[] = {
+		{ "MODE SELECT(6)", { 0x15, 0x10 }, true },
+		{ "MODE SELECT(10)", { 0x55, 0x10 }, true },
+		{ "LOG SELECT", { 0x4c, 0x02, 0x40 }, true },
+		{ "START STOP UNIT: stop", { 0x1b }, true },
+		{ "START STOP UNIT: eject", { 0x1b, [4] = 0x02 }, true },
+		{ "START STOP UNIT: load", { 0x1b, [4] = 0x03 }, true },
+		{ "START STOP UNIT: standby", { 0x1b, [4] = 0x30 }, true },
+		{ "START STOP UNIT: start", { 0x1b, [4] = 0x01 }, false },
+		{ "RESERVE(6)", { 0x16 }, true },
+		{ "RELEASE(6)", { 0x17 }, false },
+		{ "RESERVE(10)", { 0x56 }, true },
+		{ "RELEASE(10)", { 0x57 }, false },
+		{ "REGISTER", { 0x5f, 0, [8] = 24 }, true },
+		{ "PREEMPT AND ABORT", { 0x5f, 5, 3, [8] = 24 }, true },
+		{ "CLEAR", { 0x5f, 3, [8] = 24 }, true },
+		{ "SANITIZE", { 0x48, 0x02 }, true },
+		{ "FORMAT UNIT", { 0x04 }, true },
+		{ "SET PRIORITY", { 0xa4, 0x0e, [9] = 24 }, true },
+		{ "WRITE BUFFER", { 0x3b, 0x0a, [8] = 4 }, true },
+		{ "SEND DIAGNOSTIC", { 0x1d, 0x04 }, true },
+		{ "SYNCHRONIZE CACHE(10)", { 0x35 }, false },
+		{ "TEST UNIT READY", { 0 }, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		print_message("%s\n", rows[i].name);
+		at(A, 5);
+		three_run(A, rows[i].cdb, NULL, 0, 0);
+		if (rows[i].refused)
+			expect_sense(A, SENSE_DATA_PROTECT,
+				     ASC_WRITE_PROTECTED);
+		else
+			assert_int_equal(three.i[A].task.status, SCSI_GOOD);
+		at(B, 0);
+		assert_int_equal(write_one(B), SCSI_GOOD);
+	}
+	/* the same nexus, at a unit that it may write to */
+	at(A, 1000);
+	assert_int_equal(RUN(A, 0, 0x16), SCSI_GOOD);
+	assert_int_equal(RUN(A, 0, 0x1b, [4] = 0x30), SCSI_GOOD);
+}
+
 /* ---- the same unit by two LUNs ---- */
 
 static void expect_reset_at(unsigned who, uint16_t lun)
@@ -114,15 +166,15 @@ static void test_reservation_and_preemption_by_unit(void **state)
 	at(A, 5);
 	at(B, 0);
 	at(C, 7);
-	assert_int_equal(pr_out(A, SCSI_PROUT_REGISTER, 0, 1), SCSI_GOOD);
+	assert_int_equal(pr_out(C, SCSI_PROUT_REGISTER, 0, 1), SCSI_GOOD);
 	assert_int_equal(pr_out(B, SCSI_PROUT_REGISTER, 0, 2), SCSI_GOOD);
 	assert_int_equal(pr_out(B, SCSI_PROUT_RESERVE, 2, 0), SCSI_GOOD);
-	assert_int_equal(write_one(C), SCSI_RESERVATION_CONFLICT);
-	at(C, 0); /* another unit */
-	assert_int_equal(write_one(C), SCSI_GOOD);
+	assert_int_equal(write_one(A), SCSI_RESERVATION_CONFLICT);
+	at(A, 0); /* another unit */
+	assert_int_equal(write_one(A), SCSI_GOOD);
 	at(B, 3);
 	assert_int_equal(write_one(B), SCSI_GOOD);
-	assert_int_equal(pr_out(A, SCSI_PROUT_PREEMPT_AND_ABORT, 1, 2),
+	assert_int_equal(pr_out(C, SCSI_PROUT_PREEMPT_AND_ABORT, 1, 2),
 			 SCSI_GOOD);
 	assert_int_equal(three.i[B].aborts, 1);
 	assert_ptr_equal(three.i[B].aborted, unit(7));
@@ -419,6 +471,7 @@ int main(void)
 		TM(test_reported_luns_sam5_4_7),
 		TM(test_units_by_lun),
 		TM(test_read_only_for_one_nexus_sbc3_4_12),
+		TM(test_read_only_nexus_changes_nothing),
 		TM(test_reset_reaches_the_unit_by_each_lun),
 		TM(test_reservation_and_preemption_by_unit),
 		TM(test_nexus_without_the_unit),

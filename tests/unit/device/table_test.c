@@ -15,6 +15,27 @@
 
 /* ---- the rows ---- */
 
+/* The reservation column of the standards says which commands change a unit. Those
+ * that a nexus with a read-only unit may use nevertheless are named here. */
+static void test_rows_that_change_the_unit(void **state)
+{
+	static const uint8_t harmless[] = {
+		SCSI_SYNCHRONIZE_CACHE_10, SCSI_SYNCHRONIZE_CACHE_16,
+		SCSI_PREVENT_ALLOW, /* a reader keeps its medium */
+		SCSI_EXTENDED_COPY, /* checks each destination */
+	};
+
+	(void)state;
+	for_rows(c)
+	{
+		bool marked = c->flags & (CMD_WRITES | CMD_CHANGES);
+		bool named = memchr(harmless, c->op, sizeof(harmless));
+
+		if ((c->flags & RSV_WRITE) == RSV_WRITE && !marked && !named)
+			fail_msg("%s: CMD_WRITES or CMD_CHANGES?", c->name);
+	}
+}
+
 static void test_rows_are_whole_and_all_are_reported_spc4_6_35(void **state)
 {
 	unsigned shown = 0;
@@ -674,6 +695,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		A(test_rows_are_whole_and_all_are_reported_spc4_6_35),
+		A(test_rows_that_change_the_unit),
 		A(test_cdb_of_every_length),
 		A(test_bytes_behind_a_cdb),
 		A(test_each_reserved_bit_spc4_4_5_2_4_2),
