@@ -154,9 +154,9 @@ struct iser_url {
 	char target_user[ISER_NAME_MAX], target_password[128];
 	/* keys: initiator=IQN, header_digest= and data_digest= none, crc32c,
 	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N, reconnect=N,
-	 * retry=SECONDS, priority=N, connections=N, transport=, start=,
-	 * compat=, rcap=, and the names of the members from login_timeout
-	 * on */
+	 * retry=SECONDS, priority=N, connections=N, error_recovery_level=N,
+	 * transport=, start=, compat=, rcap=, and the names of the members
+	 * from login_timeout on */
 	char initiator[ISER_NAME_MAX];
 	char header_digest[16], data_digest[16];
 	/* Seconds that a command may take, each time it is issued; then the
@@ -191,7 +191,10 @@ struct iser_url {
 	 * the target grants fewer (MaxConnections, RFC 7143 §13.2) or refuses
 	 * one; see iser_params. Commands are spread over them. */
 	unsigned connections;
-	unsigned reserved_word2;
+	/* ErrorRecoveryLevel that the login proposes, 0 (the default) or 2, over
+	 * TCP. At 2, if the target grants it, the commands of a lost connection
+	 * go on over the other connections of the session (RFC 7143 §7.1.4.3). */
+	unsigned error_recovery_level;
 	/*
 	 * Times in seconds, with the names of open-iscsi; 0: the default,
 	 * ISER_NO_TIME: none. login_timeout: to connect, and then to log in

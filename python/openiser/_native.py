@@ -17,7 +17,7 @@ class Url(Structure):
                 ("target_user", c_char * NAME_MAX), ("target_password", c_char * 128),
                 ("initiator", c_char * NAME_MAX), ("header_digest", c_char * 16), ("data_digest", c_char * 16),
                 ("timeout", c_uint), ("depth", c_uint), ("reconnect", c_uint), ("retry", c_uint), ("priority", c_uint),
-                ("reserved_word", c_uint), ("connections", c_uint), ("reserved_word2", c_uint),                 ("login_timeout", c_uint), ("logout_timeout", c_uint),
+                ("reserved_word", c_uint), ("connections", c_uint), ("error_recovery_level", c_uint), ("login_timeout", c_uint), ("logout_timeout", c_uint),
                 ("noop_out_interval", c_uint), ("noop_out_timeout", c_uint), ("replacement_timeout", c_uint),
                 ("polling_interval", c_uint), ("paths", c_char * 8), ("policy", c_char * 16),
                 ("failback", c_char * 16), ("alua", c_char * 16), ("reserved", c_uint64 * 21)]

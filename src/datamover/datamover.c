@@ -14,7 +14,7 @@
 void dm_task_init(struct dm_task *t)
 {
 	t->out_done = t->in_done = 0;
-	t->held = false;
+	t->held = t->moved = false;
 	memset(t->priv, 0, sizeof(t->priv));
 }
 

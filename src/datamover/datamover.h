@@ -81,6 +81,10 @@ struct dm_task {
 	 * the unsolicited data yet. The datamover receives nothing more until
 	 * dm_resume. Only if dm_conn.may_hold. */
 	bool held;
+	/* Set by the initiator after dm_task_init: the task began on another
+	 * connection, and TASK REASSIGN continues it on this one (RFC 7143
+	 * §7.2.2). Its first R2T may have any number and offset. */
+	bool moved;
 	/* private to the datamover */
 	_Alignas(16) unsigned char priv[DM_TASK_PRIVATE];
 };

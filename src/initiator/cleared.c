@@ -68,7 +68,9 @@ static void end_cleared(struct ini_session *s, struct ini_task *t)
 		   "another initiator reset the unit",
 		   t->cdb[0]);
 	t->check.clearing = true;
-	if (dm_deallocate_task_resources(t->sent.conn->dm, &t->dm) != ERR_AGAIN)
+	/* the datamover of a lost connection has released it already */
+	if (!t->sent.conn->dm ||
+	    dm_deallocate_task_resources(t->sent.conn->dm, &t->dm) != ERR_AGAIN)
 		ini_cleared_released(t);
 }
 

@@ -37,7 +37,12 @@ static void expire_ping(struct ini_conn *c, xtime now)
 	if (now >= c->ping_deadline) {
 		trace_emit(c->session->cfg.trace, TRACE_CONN_TIMEOUT,
 			   "the target does not answer a NOP-Out");
-		ini_kill(c->session, ERR_TIMEOUT);
+		if (ini_recover_can(c, ERR_TIMEOUT))
+			dm_connection_terminate(c->dm, DM_TERMINATE_NOW,
+						ERR_TIMEOUT);
+		else
+			ini_kill(c->session, ERR_TIMEOUT);
+		c->ping_deadline = XTIME_NEVER;
 		return;
 	}
 	if (now < ping_at(c))
@@ -63,6 +68,8 @@ xtime ini_deadline(const struct ini_session *s)
 {
 	xtime at = MIN(s->logout_deadline, s->stall.deadline);
 
+	at = MIN(at, ini_recover_deadline(s));
+
 	list_for_each(it, &s->conns) {
 		xtime conn =
 			conn_deadline(list_entry(it, struct ini_conn, link));
@@ -87,6 +94,7 @@ void ini_expire(struct ini_session *s, xtime now)
 	/* a connection that expires ends later: the list stays as it is */
 	list_for_each_safe(it, &s->conns)
 		expire_conn(list_entry(it, struct ini_conn, link), now);
+	ini_recover_expire(s, now);
 	ini_expire_window(s, now);
 	ini_cleared_check(s, now);
 	if (s->has_deadlines) {

@@ -267,6 +267,13 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 		err = s->kill_err;
 	if (c->login)
 		end_login(c, err ? err : ERR_CLOSED);
+	if (ini_recover_can(c, err)) {
+		end_state(c, false); /* T15, T16 */
+		dm_deallocate_connection_resources(dm);
+		ini_fail_requests(c, err ? err : ERR_CLOSED);
+		ini_recover_begin(c);
+		return;
+	}
 	if (!clean)
 		s->is_ending = true;
 	ini_fail_conn(c, err ? err : ERR_CLOSED);

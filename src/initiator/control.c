@@ -27,10 +27,8 @@ int ini_send_request(struct ini_conn *c, struct dm_control *ctl)
 	return err;
 }
 
-/* Takes a tag for r and sends the request on c, which may be NULL: there is no
- * connection to send it. */
-static int start_request(struct ini_conn *c, struct ini_request *r,
-			 struct dm_control *ctl, xtime deadline)
+int ini_conn_request(struct ini_conn *c, struct ini_request *r,
+		     struct dm_control *ctl, xtime deadline)
 {
 	struct ini_session *s;
 	int err;
@@ -73,8 +71,8 @@ int ini_task_management(struct ini_session *s, struct ini_request *r,
 	r->lun = lun;
 	r->cmdsn = s->window.cmdsn;
 	/* §11.5.1: ABORT TASK goes where the task has its allegiance */
-	return start_request(ref ? ref->sent.conn : ini_conn_pick(s), r, &ctl,
-			     deadline);
+	return ini_conn_request(ref ? ref->sent.conn : ini_conn_pick(s), r,
+				&ctl, deadline);
 }
 
 /* [RFC 7145: 6.2 #4] */
@@ -89,7 +87,7 @@ int ini_conn_ping(struct ini_conn *c, struct ini_request *r, const void *data,
 	/* RFC 7145 §6.2: the answer carries the data back */
 	if (c->params.rdma_extensions && len > c->params.max_recv_dsl)
 		return ERR_TOO_LONG;
-	return start_request(c, r, &ctl, deadline);
+	return ini_conn_request(c, r, &ctl, deadline);
 }
 
 int ini_ping(struct ini_session *s, struct ini_request *r, const void *data,
@@ -108,7 +106,7 @@ int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
 					   .dsl = (uint32_t)len },
 				  .data = text };
 
-	return start_request(ini_conn_pick(s), r, &ctl, deadline);
+	return ini_conn_request(ini_conn_pick(s), r, &ctl, deadline);
 }
 
 void ini_request_end(struct ini_session *s, struct ini_request *r, int err,
@@ -149,6 +147,24 @@ static int answer_ping(struct ini_conn *c, const struct iscsi_pdu *in)
 	return dm_send_control(c->dm, NULL, &ctl);
 }
 
+/* The target has dropped the connection with this CID (§11.9.1). At
+ * ErrorRecoveryLevel 2 that is a failure of this connection alone (§7.1.4.3). */
+static int drop_conn(struct ini_conn *c, uint16_t cid)
+{
+	struct ini_session *s = c->session;
+
+	if (s->params.error_recovery_level < 2 || cid == c->offer.id.cid)
+		return ERR_CLOSED;
+	list_for_each(it, &s->conns) {
+		struct ini_conn *o = list_entry(it, struct ini_conn, link);
+
+		if (o->offer.id.cid == cid)
+			dm_connection_terminate(o->dm, DM_TERMINATE_NOW,
+						ERR_CLOSED);
+	}
+	return 0;
+}
+
 static int handle_async(struct ini_conn *c, const struct iscsi_async *a)
 {
 	struct ini_session *s = c->session;
@@ -162,6 +178,7 @@ static int handle_async(struct ini_conn *c, const struct iscsi_async *a)
 			ini_conn_go(c, ISCSI_S7_LOGOUT_REQUESTED); /* T11 */
 		return 0;
 	case ISCSI_ASYNC_DROP_CONNECTION:
+		return drop_conn(c, a->param1);
 	case ISCSI_ASYNC_DROP_SESSION:
 		return ERR_CLOSED;
 	default:

@@ -71,7 +71,9 @@ void ini_start(struct ini_session *s, xtime now);
  *
  * A failed login of a further connection ends that connection only, except if the
  * target violates the protocol. At ErrorRecoveryLevel 0 the session ends with its
- * first connection that fails (RFC 7143 §7.1.4.4).
+ * first connection that fails (RFC 7143 §7.1.4.4). At ErrorRecoveryLevel 2 the
+ * commands of a connection that fails go on over the other connections, if there
+ * are any (§7.1.4.3).
  */
 struct ini_conn *ini_conn_new(struct ini_session *s, struct dm_conn *dm,
 			      uint16_t cid);

@@ -2,7 +2,7 @@
 /* internal.h: structs and functions that the files of the initiator share:
  * session.c (states, the choice of a connection, the end of a session), task.c (SCSI
  * commands), cleared.c (commands that the target cleared or lost), control.c (all
- * other PDUs); above these conn.c (connections: login and up-calls), start.c (the
+ * other PDUs); above these recover.c (tasks of a lost connection), conn.c (connections: login and up-calls), start.c (the
  * begin and the memory of a session), clock.c (deadlines and pings). */
 #ifndef INITIATOR_INTERNAL_H
 #define INITIATOR_INTERNAL_H
@@ -50,6 +50,21 @@ struct ini_stall {
 	bool is_reported;
 };
 
+/* How the tasks of a lost connection move to other ones, at ErrorRecoveryLevel 2
+ * (RFC 7143 §7.1.4.3); recover.c's. */
+enum ini_recovery_step {
+	INI_RECOVER_LOGOUT, /* Logout for recovery, on another connection */
+	INI_RECOVER_WAIT,   /* Time2Wait of the Logout Response */
+	INI_RECOVER_TASKS,  /* TASK REASSIGN, one task after the other */
+};
+
+struct ini_recovery {
+	enum ini_recovery_step step;
+	xtime due; /* in INI_RECOVER_WAIT: when it ends */
+	struct ini_request request;
+	uint32_t itt; /* of the task that is being reassigned */
+};
+
 /*
  * A connection of a session. ini_new makes the leading one, ini_conn_new each
  * other one; the session frees it in Connection_Terminate_Notify, which comes for
@@ -57,8 +72,8 @@ struct ini_stall {
  */
 struct ini_conn {
 	struct ini_session *session;
-	struct list link; /* session.conns */
-	struct dm_conn *dm;
+	struct list link;		  /* session.conns or session.lost */
+	struct dm_conn *dm;		  /* NULL: lost */
 	struct iscsi_login_config offer;  /* of login, which borrows it */
 	struct iscsi_login_engine *login; /* NULL once it is over */
 	struct iscsi_login_failure failure;
@@ -74,11 +89,13 @@ struct ini_conn {
 	bool pinging;
 	bool login_heard; /* a Login Response came */
 	char name[24];	  /* for the log */
+	struct ini_recovery recovery;
 };
 
 struct ini_session {
 	struct ini_config cfg;
 	struct list conns; /* ini_conn.link; the one used last is at the end */
+	struct list lost;  /* ini_conn.link: their tasks are being recovered */
 	enum iscsi_session_state state;
 	struct iscsi_login_failure failure; /* of the leading login */
 	struct iscsi_params params;	    /* of the leading login */
@@ -115,6 +132,16 @@ void ini_task_response(struct ini_session *s, struct ini_task *t,
 		       const struct dm_control *ctl);
 /* ini_task_end frees the tag and calls done; t is the caller's again. */
 void ini_task_end(struct ini_task *t, int err);
+/* ini_task_again sends a task once more on c, with its tag and CmdSN: the target has
+ * not received it (RFC 7143 §7.2.1). */
+int ini_task_again(struct ini_task *t, struct ini_conn *c);
+/* ini_task_move gives a task that was sent a new allegiance; TASK REASSIGN
+ * follows. */
+void ini_task_move(struct ini_task *t, struct ini_conn *c);
+/* ini_first_task returns the first task with this allegiance, or NULL. */
+struct ini_task *ini_first_task(const struct ini_conn *c);
+/* ini_fail_requests ends every request of a connection with err. */
+void ini_fail_requests(struct ini_conn *c, int err);
 /* ini_fail_conn ends every task and request of a connection with err. */
 void ini_fail_conn(struct ini_conn *c, int err);
 /* ini_fail_waiting ends every task that was not sent with err. */
@@ -154,6 +181,10 @@ int ini_send_request(struct ini_conn *c, struct dm_control *ctl);
 /* ini_conn_ping is ini_ping on this connection. */
 int ini_conn_ping(struct ini_conn *c, struct ini_request *r, const void *data,
 		  size_t len, xtime deadline);
+/* ini_conn_request takes a tag for r and sends the request on c, which may be NULL:
+ * no connection can send it. */
+int ini_conn_request(struct ini_conn *c, struct ini_request *r,
+		     struct dm_control *ctl, xtime deadline);
 void ini_expire_requests(struct ini_session *s, xtime now);
 /* ini_request_end frees the tag and calls done with rsp, or with err. */
 void ini_request_end(struct ini_session *s, struct ini_request *r, int err,
@@ -186,6 +217,19 @@ static inline bool ini_is_full_feature(const struct ini_session *s)
 {
 	return s->state == ISCSI_Q3_LOGGED_IN && !s->is_ending;
 }
+
+/* ---- recover.c ---- */
+
+/* ini_recover_can returns whether the session goes on without c, which has ended with
+ * err. */
+bool ini_recover_can(const struct ini_conn *c, int err);
+/* ini_recover_begin moves the tasks of c, which has ended, to other connections. c
+ * is freed afterwards, or with the session. */
+void ini_recover_begin(struct ini_conn *c);
+/* ini_recover_expire continues after Time2Wait; ini_recover_deadline returns when
+ * that is due. */
+void ini_recover_expire(struct ini_session *s, xtime now);
+xtime ini_recover_deadline(const struct ini_session *s);
 
 /* ---- conn.c ---- */
 

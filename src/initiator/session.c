@@ -66,6 +66,14 @@ static void end_conns(struct ini_session *s, int err)
 static void end_session(struct ini_session *s, bool clean, int err)
 {
 	s->is_ending = true;
+	while (!list_empty(&s->lost)) {
+		struct ini_conn *c =
+			list_entry(s->lost.next, struct ini_conn, link);
+
+		ini_fail_conn(c, err ? err : ERR_CLOSED);
+		list_del(&c->link);
+		free(c);
+	}
 	if (s->state == ISCSI_Q3_LOGGED_IN && !clean)
 		go_to(s, ISCSI_Q4_FAILED); /* N5 */
 	if (s->state != ISCSI_Q1_FREE)

@@ -53,6 +53,7 @@ struct ini_session *ini_new(const struct ini_config *cfg, struct dm_conn *dm)
 	s->tpgt = -1;
 	s->logout_deadline = s->stall.deadline = XTIME_NEVER;
 	list_init(&s->conns);
+	list_init(&s->lost);
 	list_init(&s->waiting);
 	list_init(&s->sent);
 	list_init(&s->requests);

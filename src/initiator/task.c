@@ -61,7 +61,9 @@ static int put_ext_cdb(const struct ini_task *t, uint8_t *p, size_t max)
 	return iscsi_ahs_encode(&ahs, p, max);
 }
 
-static int send_command(struct ini_session *s, struct ini_task *t)
+/* Sends t on the connection of its allegiance. */
+static int send_command(struct ini_session *s, struct ini_task *t,
+			uint32_t cmdsn)
 {
 	uint8_t ahs[48];
 	struct dm_control ctl = { .ahs = ahs };
@@ -80,7 +82,7 @@ static int send_command(struct ini_session *s, struct ini_task *t)
 	p->ahs_len = (uint16_t)n;
 	p->lun = t->lun;
 	p->itt = t->dm.itt;
-	p->cmdsn = s->window.cmdsn;
+	p->cmdsn = cmdsn;
 	p->cmd.read = t->read;
 	p->cmd.write = t->write;
 	p->cmd.attr = t->attr;
@@ -162,12 +164,39 @@ static bool start_task(struct ini_session *s, struct ini_task *t)
 	list_push_back(&s->sent, &t->link);
 	s->in_flight++;
 	t->sent.conn->in_flight++;
-	err = send_command(s, t);
+	err = send_command(s, t, s->window.cmdsn);
 	if (err)
 		ini_task_end(t, err);
 	else if (!t->immediate)
 		s->window.cmdsn++;
 	return true;
+}
+
+static void change_allegiance(struct ini_task *t, struct ini_conn *c)
+{
+	t->sent.conn->in_flight--;
+	t->sent.conn = c;
+	c->in_flight++;
+	t->check.at = t->session->now;
+	t->check.missing = 0;
+}
+
+int ini_task_again(struct ini_task *t, struct ini_conn *c)
+{
+	change_allegiance(t, c);
+	return send_command(t->session, t, t->sent.cmdsn);
+}
+
+/* No Data-In was acknowledged (§11.5.6), so the target sends all of them again. The
+ * data to write that were sent may have arrived: they still count. */
+void ini_task_move(struct ini_task *t, struct ini_conn *c)
+{
+	uint32_t out_done = t->dm.out_done;
+
+	change_allegiance(t, c);
+	dm_task_init(&t->dm);
+	t->dm.out_done = out_done;
+	t->dm.moved = true;
 }
 
 void ini_pump(struct ini_session *s)
@@ -291,7 +320,7 @@ void ini_task_response(struct ini_session *s, struct ini_task *t,
 	ini_pump(s);
 }
 
-static struct ini_task *first_of_conn(const struct ini_conn *c)
+struct ini_task *ini_first_task(const struct ini_conn *c)
 {
 	list_for_each(it, &c->session->sent) {
 		struct ini_task *t = list_entry(it, struct ini_task, link);
@@ -315,15 +344,21 @@ static struct ini_request *first_request(const struct ini_conn *c)
 }
 
 /* A done may end other tasks and requests, so each search begins anew. */
-void ini_fail_conn(struct ini_conn *c, int err)
+void ini_fail_requests(struct ini_conn *c, int err)
 {
 	struct ini_request *r;
-	struct ini_task *t;
 
-	while ((t = first_of_conn(c)))
-		ini_task_end(t, err);
 	while ((r = first_request(c)))
 		ini_request_end(c->session, r, err, NULL);
+}
+
+void ini_fail_conn(struct ini_conn *c, int err)
+{
+	struct ini_task *t;
+
+	while ((t = ini_first_task(c)))
+		ini_task_end(t, err);
+	ini_fail_requests(c, err);
 }
 
 void ini_fail_waiting(struct ini_session *s, int err)

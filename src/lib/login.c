@@ -175,6 +175,15 @@ static void want_rdma(struct iscsi_params *want, unsigned rules)
 		rules & DMISER_SOLICITED_VA;
 }
 
+/* At ErrorRecoveryLevel 2 the target keeps the tasks of a lost connection for
+ * DefaultTime2Retain; at 0 there is nothing to keep. */
+static void want_recovery(struct iscsi_params *want, unsigned level)
+{
+	want->error_recovery_level = (uint8_t)level;
+	if (level == 2)
+		want->default_time2retain = 20; /* the standard's default */
+}
+
 static void fill_chap(struct iser_session *s, struct iscsi_login_config *l)
 {
 	const struct iser_url *u = &s->url;
@@ -221,6 +230,8 @@ void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 	fill_chap(s, l);
 	l->random = io_random;
 	l->want.max_connections = (uint16_t)MAX(u->connections, 1u);
+	if (!wants_iser(s))
+		want_recovery(&l->want, u->error_recovery_level);
 	/* the target chooses the shortest wait (§13.15) */
 	if (lib_login_recovers(s))
 		l->want.default_time2wait = 0;

@@ -190,6 +190,10 @@ void lib_reconnect_lost(struct iser_session *s, struct lib_conn *c)
 
 	if (fd < 0)
 		return;
+	if (ini_is_up(s->ini)) { /* the session goes on without it (§7.1.4.3) */
+		net_reset(fd);
+		return;
+	}
 	if ((c != s->conns && !c->is_up) ||
 	    (s->state != SESSION_UP && s->state != SESSION_AWAY)) {
 		close(fd); /* not lost: this side ended the connection */

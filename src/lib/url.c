@@ -254,6 +254,16 @@ static int take_connections(const struct parse *p, const char *v)
 	return err;
 }
 
+static int take_level(const struct parse *p, const char *v)
+{
+	int err = take_number(p, v, 2, &p->url->error_recovery_level,
+			      "error_recovery_level, 0 or 2");
+
+	if (!err && p->url->error_recovery_level == 1)
+		err = fail_parse(p, "error_recovery_level, 0 or 2", v);
+	return err;
+}
+
 static int take_key(const struct parse *p, const char *key, const char *v)
 {
 	struct iser_url *u = p->url;
@@ -278,6 +288,8 @@ static int take_key(const struct parse *p, const char *key, const char *v)
 		return take_number(p, v, 15, &u->priority, "priority");
 	if (!strcmp(key, "connections"))
 		return take_connections(p, v);
+	if (!strcmp(key, "error_recovery_level"))
+		return take_level(p, v);
 	if (!strcmp(key, "target_user"))
 		return take_value(p, u->target_user, sizeof(u->target_user), v);
 	if (!strcmp(key, "target_password"))

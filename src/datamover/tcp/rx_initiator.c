@@ -66,7 +66,9 @@ static void finish_task(struct dmtcp_conn *c, struct dm_task *t,
 		deliver_response(c, NULL, pdu, bhs, data);
 		return;
 	}
-	list_del(&tcp_task(t)->node.link); /* t sends no more data */
+	/* t sends no more data; NULL: a moved task, which was never queued */
+	if (tcp_task(t)->node.link.next)
+		list_del(&tcp_task(t)->node.link);
 	tcp_task(t)->i.command_pending = tcp_task(t)->i.data_queued = false;
 	if (tcp_task(t)->staged == 0) {
 		deliver_response(c, t, pdu, bhs, data);
@@ -216,6 +218,8 @@ static int check_r2t(const struct dmtcp_conn *c, struct dm_task *t)
 		return ERR_PROTOCOL; /* §4.2.5.3 */
 	if (!free_burst(c, t))
 		return ERR_LIMIT; /* §13.17 */
+	if (t->moved && tcp_task(t)->i.next_datasn == 0)
+		return 0; /* §7.2.2: the target goes on where it was */
 	/* §11.8: contiguous ranges without overlap. The first R2T may request
 	 * unsolicited data again; ErrorRecoveryLevel 0 has no Recovery-R2T. */
 	if (c->params.data_sequence_in_order &&
@@ -243,7 +247,7 @@ static void take_r2t(struct dmtcp_conn *c)
 		return;
 	}
 	c->stats.r2ts++;
-	tcp_task(t)->i.next_datasn++;
+	tcp_task(t)->i.next_datasn = p->r2t.r2tsn + 1;
 	tcp_task(t)->i.requested = p->r2t.offset + p->r2t.ddtl;
 	b = free_burst(c, t);
 	*b = (struct burst){ .ttt = p->ttt,

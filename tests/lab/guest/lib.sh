@@ -726,6 +726,10 @@ iser_compare() { # copies a file in and out, and compares the digest of the unit
 		sum=$(sha256sum </tmp/reference) && [ "$sum" = "$(sha256sum </tmp/back)" ] &&
 		at_far iser hash "$1" | grep "${sum%% *}"
 }
+iser_connections() { # iser_connections N URL: its session has N connections
+	at_far iser info --json "$2" | tee /run/info
+	grep -q "\"connections\": $1\$" /run/info
+}
 iser_fsck() {
 	truncate -s 64M /tmp/image && mkfs.ext4 -q -F /tmp/image &&
 		at_far iser copy --quiet /tmp/image "$1" &&

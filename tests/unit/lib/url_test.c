@@ -21,7 +21,7 @@ static void test_url_whole(void **state)
 		parse("iscsi://joe%secret@[fe80::1]:3261/iqn.2026-01."
 		      "a:t/7?header_digest=crc32c&data_digest=none&"
 		      "timeout=9&depth=64&reconnect=7&retry=8&priority=3&"
-		      "connections=4&initiator=iqn.b",
+		      "connections=4&error_recovery_level=2&initiator=iqn.b",
 		      false),
 		0);
 	assert_string_equal(u.user, "joe");
@@ -38,6 +38,7 @@ static void test_url_whole(void **state)
 	assert_int_equal(u.retry, 8);
 	assert_int_equal(u.priority, 3);
 	assert_int_equal(u.connections, 4);
+	assert_int_equal(u.error_recovery_level, 2);
 	assert_string_equal(u.initiator, "iqn.b");
 }
 
@@ -83,6 +84,8 @@ static void test_url_bad_ones_say_why(void **state)
 		"iscsi://h/t/0?priority=16",
 		"iscsi://h/t/0?connections=0",
 		"iscsi://h/t/0?connections=17",
+		"iscsi://h/t/0?error_recovery_level=1",
+		"iscsi://h/t/0?error_recovery_level=3",
 		"iscsi://h/t/0?reconnect=-1",
 		"iscsi://h/t/0?retry=86401",
 		"iscsi://h/t/0?target_user=t&target_password=q",

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * recover.c: connection recovery (RFC 7143 §7.1.4.3), at ErrorRecoveryLevel 2. When a
+ * connection is lost and another one lives:
+ *   1. Logout for recovery (§11.14) of its CID on a living connection. The target
+ *      discards the commands of the lost connection that it has not acknowledged.
+ *      These are sent again, with the same tag and CmdSN (§7.2.1).
+ *   2. After Time2Wait TASK REASSIGN (§7.2.2) for each other command of the lost
+ *      connection, in the order of their CmdSN.
+ * If a target refuses one of them, or the last connection is lost, the session ends.
+ */
+#include <stdlib.h>
+
+#include "initiator/internal.h"
+
+#define LOGOUT_DONE 0 /* §11.15.1 */
+
+#define TRACE(c, event, ...) \
+ trace_emit((c)->session->cfg.trace, event, __VA_ARGS__)
+
+static void send_logout(struct ini_conn *c);
+static void reassign_next(struct ini_conn *c);
+
+/* The way to the target failed, not the target. */
+static bool is_transport_error(int err)
+{
+	return err > -1000 || err == ERR_CLOSED || err == ERR_RESET ||
+	       err == ERR_TIMEOUT || err == ERR_HEADER_DIGEST ||
+	       err == ERR_DATA_DIGEST;
+}
+
+bool ini_recover_can(const struct ini_conn *c, int err)
+{
+	const struct ini_session *s = c->session;
+
+	if (s->params.error_recovery_level < 2 || s->is_ending ||
+	    !ini_conn_is_up(c) || !is_transport_error(err))
+		return false;
+	list_for_each(it, &s->conns) {
+		struct ini_conn *o = list_entry(it, struct ini_conn, link);
+
+		if (o != c && ini_conn_is_up(o))
+			return true;
+	}
+	return false;
+}
+
+static void give_up(struct ini_conn *c, const char *what, unsigned response)
+{
+	TRACE(c, TRACE_CONN_TIMEOUT,
+	      "CID %u cannot be recovered: the target answers %s with %u (RFC "
+	      "7143 §7.1.4.3)",
+	      c->offer.id.cid, what, response);
+	ini_kill(c->session, ERR_RESET);
+}
+
+/* A request of the recovery ended without an answer. Returns whether the request may
+ * be sent again: its connection was lost, too, and another one lives. */
+static bool may_repeat(struct ini_conn *c, const struct ini_request *r)
+{
+	if (c->session->is_ending)
+		return false;
+	if (!ini_conn_is_up(r->conn))
+		return ini_conn_pick(c->session) != NULL;
+	ini_kill(c->session, ERR_TIMEOUT);
+	return false;
+}
+
+static xtime deadline_of(const struct ini_session *s)
+{
+	return s->cfg.logout_time == XTIME_NEVER ? XTIME_NEVER
+						 : s->now + s->cfg.logout_time;
+}
+
+/* ---- tasks ---- */
+
+static void finish(struct ini_conn *c)
+{
+	TRACE(c, TRACE_LOGIN,
+	      "the commands of CID %u go on over other "
+	      "connections",
+	      c->offer.id.cid);
+	ini_conn_go(c, ISCSI_S1_FREE); /* M1 */
+	list_del(&c->link);
+	free(c);
+}
+
+static bool is_acknowledged(const struct ini_task *t)
+{
+	return t->immediate ||
+	       sn_lt(t->sent.cmdsn, t->session->window.expcmdsn);
+}
+
+/* The target does not have the task: it never came, or it is lost. */
+static void take_missing(struct ini_task *t)
+{
+	if (is_acknowledged(t))
+		ini_cleared_released(t);
+	else if (ini_task_again(t, t->sent.conn))
+		ini_kill(t->session, ERR_RESET);
+}
+
+static void take_response(struct ini_conn *c, struct ini_task *t,
+			  uint8_t response)
+{
+	switch (response) {
+	case ISCSI_TMF_COMPLETE:
+	/* the target of Linux answers so, and has moved the task */
+	case ISCSI_TMF_REJECTED:
+	case ISCSI_TMF_TASK_ALLEGIANT:
+		return;
+	case ISCSI_TMF_NO_TASK:
+		take_missing(t);
+		return;
+	default:
+		give_up(c, "TASK REASSIGN", response);
+	}
+}
+
+static void reassigned(struct ini_request *r, int err,
+		       const struct dm_control *rsp)
+{
+	struct ini_conn *c = container_of(r, struct ini_conn, recovery.request);
+	struct ini_slot *slot = ini_slot_find(c->session, c->recovery.itt);
+
+	if (err && !may_repeat(c, r))
+		return;
+	/* not if the task has ended, or is of a lost connection again */
+	if (!err && slot && slot->task && slot->task->sent.conn == r->conn)
+		take_response(c, slot->task, rsp->pdu.tmf_response);
+	if (!c->session->is_ending)
+		reassign_next(c);
+}
+
+/* The allegiance changes before the request: the target sends nothing of the task
+ * on the new connection before its response (§11.6). */
+static int reassign(struct ini_conn *c, struct ini_task *t, struct ini_conn *to)
+{
+	struct dm_control ctl = { .pdu = { .op = ISCSI_TMF_REQUEST } };
+
+	ctl.pdu.tmf.function = ISCSI_TMF_TASK_REASSIGN;
+	ctl.pdu.tmf.rtt = t->dm.itt;
+	ctl.pdu.tmf.ref_cmdsn = t->sent.cmdsn;
+	c->recovery.itt = t->dm.itt;
+	c->recovery.request.function = ISCSI_TMF_TASK_REASSIGN;
+	c->recovery.request.done = reassigned;
+	ini_task_move(t, to);
+	return ini_conn_request(to, &c->recovery.request, &ctl,
+				deadline_of(c->session));
+}
+
+static void reassign_next(struct ini_conn *c)
+{
+	struct ini_task *t = ini_first_task(c);
+	struct ini_conn *to;
+
+	c->recovery.step = INI_RECOVER_TASKS;
+	if (!t) {
+		finish(c);
+		return;
+	}
+	to = ini_conn_pick(c->session);
+	if (to && reassign(c, t, to))
+		ini_kill(c->session, ERR_RESET);
+}
+
+/* ---- the connection ---- */
+
+static struct ini_task *first_unacknowledged(const struct ini_conn *c)
+{
+	list_for_each(it, &c->session->sent) {
+		struct ini_task *t = list_entry(it, struct ini_task, link);
+
+		if (t->sent.conn == c && !is_acknowledged(t))
+			return t;
+	}
+	return NULL;
+}
+
+static void send_unacknowledged(struct ini_conn *c)
+{
+	struct ini_session *s = c->session;
+	struct ini_conn *to;
+	struct ini_task *t;
+
+	while ((t = first_unacknowledged(c)) && !s->is_ending) {
+		to = ini_conn_pick(s);
+		if (!to || ini_task_again(t, to))
+			ini_kill(s, ERR_RESET);
+	}
+}
+
+static void logged_out(struct ini_request *r, int err,
+		       const struct dm_control *rsp)
+{
+	struct ini_conn *c = container_of(r, struct ini_conn, recovery.request);
+	struct ini_session *s = c->session;
+
+	if (err) {
+		if (may_repeat(c, r))
+			send_logout(c);
+		return;
+	}
+	if (rsp->pdu.logout.response != LOGOUT_DONE) {
+		give_up(c, "Logout", rsp->pdu.logout.response);
+		return;
+	}
+	send_unacknowledged(c);
+	c->recovery.step = INI_RECOVER_WAIT;
+	c->recovery.due = s->now + rsp->pdu.logout.time2wait * XTIME_S;
+	if (!rsp->pdu.logout.time2wait && !s->is_ending)
+		reassign_next(c);
+	else
+		ini_rearm(s);
+}
+
+static void send_logout(struct ini_conn *c)
+{
+	struct ini_session *s = c->session;
+	struct dm_control ctl = { .pdu = { .op = ISCSI_LOGOUT_REQUEST } };
+
+	c->recovery.step = INI_RECOVER_LOGOUT;
+	ctl.pdu.logout.reason = ISCSI_LOGOUT_RECOVERY;
+	ctl.pdu.logout.cid = c->offer.id.cid;
+	c->recovery.request.done = logged_out;
+	if (ini_conn_request(ini_conn_pick(s), &c->recovery.request, &ctl,
+			     deadline_of(s)))
+		ini_kill(s, ERR_RESET);
+}
+
+static struct ini_task *first_clearing(const struct ini_conn *c)
+{
+	list_for_each(it, &c->session->sent) {
+		struct ini_task *t = list_entry(it, struct ini_task, link);
+
+		if (t->sent.conn == c && t->check.clearing)
+			return t;
+	}
+	return NULL;
+}
+
+void ini_recover_begin(struct ini_conn *c)
+{
+	struct ini_session *s = c->session;
+	struct ini_task *t;
+
+	TRACE(c, TRACE_CONN_TIMEOUT,
+	      "CID %u is lost with %u commands in progress; the session goes "
+	      "on (RFC 7143 §7.1.4.3)",
+	      c->offer.id.cid, c->in_flight);
+	c->dm = NULL;
+	list_del(&c->link);
+	list_push_back(&s->lost, &c->link);
+	/* the datamover has released the tasks that it was asked to release */
+	while ((t = first_clearing(c)))
+		ini_cleared_released(t);
+	send_logout(c);
+}
+
+/* ---- time ---- */
+
+xtime ini_recover_deadline(const struct ini_session *s)
+{
+	xtime at = XTIME_NEVER;
+
+	list_for_each(it, &s->lost) {
+		struct ini_conn *c = list_entry(it, struct ini_conn, link);
+
+		if (c->recovery.step == INI_RECOVER_WAIT)
+			at = MIN(at, c->recovery.due);
+	}
+	return at;
+}
+
+static struct ini_conn *first_due(const struct ini_session *s, xtime now)
+{
+	list_for_each(it, &s->lost) {
+		struct ini_conn *c = list_entry(it, struct ini_conn, link);
+
+		if (c->recovery.step == INI_RECOVER_WAIT &&
+		    now >= c->recovery.due)
+			return c;
+	}
+	return NULL;
+}
+
+void ini_recover_expire(struct ini_session *s, xtime now)
+{
+	struct ini_conn *c;
+
+	while (!s->is_ending && (c = first_due(s, now)))
+		reassign_next(c);
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* recover_test.c: connection recovery at ErrorRecoveryLevel 2 (RFC 7143 §7.1.4.3):
+ * Logout for recovery, commands that are sent again, TASK REASSIGN. */
+#include "mcs_fixture.h"
+
+/* The Logout for recovery of CID `lost`, which w has sent. */
+static const struct iscsi_pdu *expect_logout(const struct wire *w,
+					     uint16_t lost)
+{
+	const struct iscsi_pdu *p = &w->sent[0];
+
+	assert_int_equal(w->nsent, 1);
+	assert_int_equal(p->op, ISCSI_LOGOUT_REQUEST);
+	assert_int_equal(p->logout.reason, ISCSI_LOGOUT_RECOVERY);
+	assert_int_equal(p->logout.cid, lost);
+	return p;
+}
+
+/* The TASK REASSIGN of t, which w has sent. */
+static uint32_t expect_reassign(const struct wire *w, const struct ini_task *t)
+{
+	const struct iscsi_pdu *p = &w->sent[0];
+
+	assert_int_equal(w->nsent, 1);
+	assert_int_equal(p->op, ISCSI_TMF_REQUEST);
+	assert_true(p->immediate); /* §11.5.1 */
+	assert_int_equal(p->tmf.function, ISCSI_TMF_TASK_REASSIGN);
+	assert_int_equal(p->tmf.rtt, t->dm.itt);
+	assert_int_equal(p->tmf.exp_datasn, 0); /* nothing acknowledged */
+	return p->itt;
+}
+
+static void expire(xtime at)
+{
+	now = at;
+	assert_true(ini_deadline(s) <= at);
+	ini_expire(s, now);
+	take_all();
+}
+
+/* Tasks 0 and 2 are on wire 0, task 1 is on wire 1; wire 0 breaks. The target has
+ * acknowledged `acked` of them. */
+static void lose_wire_0(unsigned acked, bool is_write)
+{
+	begin(2, 2);
+	for (unsigned i = 0; i < 3; i++)
+		submit(i, is_write);
+	expcmdsn = 1 + acked;
+	cut(&wires[0]);
+	assert_false(is_closed);
+	assert_int_equal(ended, 0);
+}
+
+static void test_the_commands_go_on_elsewhere_rfc7143_7_2_2(void **state)
+{
+	struct wire *w = &wires[1];
+	uint32_t itt;
+
+	(void)state;
+	lose_wire_0(3, false);
+	logout_response(w, expect_logout(w, 0)->itt, 0, 2);
+	assert_int_equal(w->nsent, 0); /* Time2Wait */
+	expire(2 * XTIME_S - 1);
+	assert_int_equal(w->nsent, 0);
+	expire(2 * XTIME_S);
+	itt = expect_reassign(w, &tasks[0]);
+	tmf_response(w, itt, ISCSI_TMF_COMPLETE);
+	itt = expect_reassign(w, &tasks[2]);
+	tmf_response(w, itt, ISCSI_TMF_COMPLETE);
+	for (unsigned i = 0; i < 3; i++) {
+		data_in(w, tasks[i].dm.itt, 0, 0, LEN, (uint8_t)(0xa0 + i));
+		status(w, tasks[i].dm.itt);
+		assert_int_equal(tasks[i].err, 0);
+		assert_int_equal(tasks[i].moved, LEN);
+		assert_int_equal(bytes_of[i][LEN - 1], 0xa0 + i);
+	}
+	assert_int_equal(ended, 3);
+	submit(3, false);
+	assert_int_equal(w->nsent, 1);
+	end();
+}
+
+/* §11.5.6: the initiator discards the data that it did not acknowledge. */
+static void test_data_of_the_lost_connection_come_again(void **state)
+{
+	struct wire *w = &wires[1];
+
+	(void)state;
+	begin(2, 2);
+	submit(0, false);
+	expcmdsn = 2;
+	data_in(&wires[0], tasks[0].dm.itt, 0, 0, LEN / 2, 0x11);
+	cut(&wires[0]);
+	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
+	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
+	data_in(w, tasks[0].dm.itt, 0, 0, LEN / 2, 0x22);
+	data_in(w, tasks[0].dm.itt, 1, LEN / 2, LEN / 2, 0x33);
+	status(w, tasks[0].dm.itt);
+	assert_int_equal(tasks[0].err, 0);
+	assert_int_equal(bytes_of[0][0], 0x22);
+	assert_int_equal(bytes_of[0][LEN - 1], 0x33);
+	end();
+}
+
+/* The data of a moved WRITE are taken as far as the target asks for them. */
+static void
+test_a_write_goes_on_where_the_target_was_rfc7143_7_2_2(void **state)
+{
+	struct iscsi_pdu r2t = { .op = ISCSI_R2T, .ttt = 9 };
+	struct wire *w = &wires[1];
+
+	(void)state;
+	begin(2, 2);
+	submit(0, true);
+	expcmdsn = 2;
+	r2t.itt = tasks[0].dm.itt;
+	r2t.r2t.ddtl = LEN / 2;
+	reply(&wires[0], &r2t, NULL);
+	assert_int_equal(wires[0].nsent, 1);
+	cut(&wires[0]);
+	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
+	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
+	r2t.r2t.r2tsn = 1; /* the first half has arrived */
+	r2t.r2t.offset = LEN / 2;
+	reply(w, &r2t, NULL);
+	assert_int_equal(w->nsent, 1);
+	assert_int_equal(w->sent[0].op, ISCSI_DATA_OUT);
+	assert_int_equal(w->sent[0].data.offset, LEN / 2);
+	assert_int_equal(w->sent[0].dsl, LEN / 2);
+	status(w, tasks[0].dm.itt);
+	assert_int_equal(tasks[0].err, 0);
+	assert_int_equal(tasks[0].moved, LEN);
+	end();
+}
+
+/* The target had all data of the WRITE and only its status was lost. */
+static void test_a_write_whose_status_was_lost(void **state)
+{
+	struct iscsi_pdu r2t = { .op = ISCSI_R2T, .ttt = 9 };
+	struct wire *w = &wires[1];
+
+	(void)state;
+	begin(2, 2);
+	submit(0, true);
+	expcmdsn = 2;
+	r2t.itt = tasks[0].dm.itt;
+	r2t.r2t.ddtl = LEN;
+	reply(&wires[0], &r2t, NULL);
+	cut(&wires[0]);
+	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
+	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
+	status(w, tasks[0].dm.itt);
+	assert_int_equal(tasks[0].err, 0);
+	assert_int_equal(tasks[0].moved, LEN);
+	end();
+}
+
+/* §11.14: the target has discarded what it did not acknowledge. */
+static void
+test_unacknowledged_commands_are_sent_again_rfc7143_7_2_1(void **state)
+{
+	struct wire *w = &wires[1];
+	uint32_t itts[3];
+
+	(void)state;
+	lose_wire_0(0, false);
+	for (unsigned i = 0; i < 3; i++)
+		itts[i] = tasks[i].dm.itt;
+	logout_response(w, expect_logout(w, 0)->itt, 0, 2);
+	assert_int_equal(w->nsent, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(w->sent[i].op, ISCSI_SCSI_COMMAND);
+		assert_int_equal(w->sent[i].itt, itts[2 * i]);
+		assert_int_equal(w->sent[i].cmdsn, 1 + 2 * i);
+	}
+	expcmdsn = 4;
+	for (unsigned i = 0; i < 3; i++) {
+		data_in(w, itts[i], 0, 0, LEN, 0x77);
+		status(w, itts[i]);
+		assert_int_equal(tasks[i].err, 0);
+	}
+	expire(2 * XTIME_S);
+	assert_int_equal(w->nsent, 0); /* nothing is left to reassign */
+	submit(3, false);
+	assert_int_equal(w->sent[0].cmdsn, 4);
+	end();
+}
+
+/* The target of Linux answers TASK REASSIGN with 255 and has moved the task. */
+static void test_a_rejected_reassign_may_have_moved_the_task(void **state)
+{
+	static const uint8_t answers[] = { ISCSI_TMF_REJECTED,
+					   ISCSI_TMF_TASK_ALLEGIANT };
+	struct wire *w = &wires[1];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		ended = 0;
+		begin(2, 2);
+		submit(0, false);
+		expcmdsn = 2;
+		cut(&wires[0]);
+		logout_response(w, expect_logout(w, 0)->itt, 0, 0);
+		tmf_response(w, expect_reassign(w, &tasks[0]), answers[i]);
+		assert_int_equal(ended, 0);
+		data_in(w, tasks[0].dm.itt, 0, 0, LEN, 0x44);
+		status(w, tasks[0].dm.itt);
+		assert_int_equal(tasks[0].err, 0);
+		end();
+	}
+}
+
+static void test_a_task_that_the_target_lost_is_aborted(void **state)
+{
+	struct wire *w = &wires[1];
+
+	(void)state;
+	lose_wire_0(3, false);
+	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
+	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_NO_TASK);
+	assert_int_equal(ended, 1);
+	assert_int_equal(tasks[0].err, ERR_ABORTED);
+	tmf_response(w, expect_reassign(w, &tasks[2]), ISCSI_TMF_COMPLETE);
+	assert_int_equal(ended, 1);
+	end();
+}
+
+static void test_a_target_that_does_not_recover_ends_the_session(void **state)
+{
+	struct wire *w = &wires[1];
+
+	(void)state;
+	for (uint8_t response = 1; response <= 3; response++) {
+		ended = 0;
+		lose_wire_0(3, false);
+		logout_response(w, expect_logout(w, 0)->itt, response, 0);
+		take_all();
+		assert_true(is_closed);
+		assert_int_equal(ended, 3);
+		end();
+	}
+	ended = 0;
+	lose_wire_0(3, false);
+	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
+	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_NO_REASSIGN);
+	take_all();
+	assert_true(is_closed);
+	assert_int_equal(ended, 3);
+	end();
+}
+
+static void test_the_last_loss_ends_the_session(void **state)
+{
+	(void)state;
+	lose_wire_0(3, false);
+	expect_logout(&wires[1], 0);
+	cut(&wires[1]);
+	assert_true(is_closed);
+	assert_int_equal(ended, 3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(tasks[i].err < 0);
+	end();
+}
+
+/* The connection of the Logout is lost, too: both are recovered by the third. */
+static void test_two_losses_are_recovered_by_the_third_connection(void **state)
+{
+	struct wire *w = &wires[2];
+	unsigned reassigns = 0;
+	uint32_t itt[2];
+
+	(void)state;
+	begin(3, 2);
+	for (unsigned i = 0; i < 3; i++)
+		submit(i, false);
+	expcmdsn = 4;
+	cut(&wires[0]);
+	if (wires[1].nsent) { /* the Logout of CID 0 went there */
+		expect_logout(&wires[1], 0);
+		cut(&wires[1]);
+		assert_int_equal(w->nsent, 2);
+		itt[0] = w->sent[0].itt;
+		itt[1] = w->sent[1].itt;
+	} else {
+		itt[0] = expect_logout(w, 0)->itt;
+		cut(&wires[1]);
+		itt[1] = expect_logout(w, 1)->itt;
+	}
+	logout_response(w, itt[0], 0, 1);
+	logout_response(w, itt[1], 0, 1);
+	expire(1 * XTIME_S);
+	/* one request for each lost connection */
+	assert_int_equal(w->nsent, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(w->sent[i].tmf.function,
+				 ISCSI_TMF_TASK_REASSIGN);
+		itt[i] = w->sent[i].itt;
+		reassigns++;
+	}
+	tmf_response(w, itt[0], ISCSI_TMF_COMPLETE);
+	tmf_response(w, itt[1], ISCSI_TMF_COMPLETE);
+	assert_int_equal(reassigns, 2);
+	for (unsigned i = 0; i < 3; i++) {
+		data_in(w, tasks[i].dm.itt, 0, 0, LEN, 0x66);
+		status(w, tasks[i].dm.itt);
+		assert_int_equal(tasks[i].err, 0);
+	}
+	end();
+}
+
+/* The new connection is lost while the task moves to it. */
+static void test_a_task_moves_twice(void **state)
+{
+	struct wire *w = &wires[1], *last = &wires[2];
+
+	(void)state;
+	begin(3, 2);
+	submit(0, false);
+	expcmdsn = 2;
+	cut(&wires[0]);
+	if (!w->nsent) {
+		w = &wires[2];
+		last = &wires[1];
+	}
+	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
+	if (!w->nsent) { /* TASK REASSIGN went to the other one */
+		struct wire *other = w;
+
+		w = last;
+		last = other;
+	}
+	expect_reassign(w, &tasks[0]);
+	cut(w);
+	assert_int_equal(ended, 0);
+	logout_response(last, expect_logout(last, (uint16_t)(w - wires))->itt,
+			0, 0);
+	tmf_response(last, expect_reassign(last, &tasks[0]),
+		     ISCSI_TMF_COMPLETE);
+	data_in(last, tasks[0].dm.itt, 0, 0, LEN, 0x66);
+	status(last, tasks[0].dm.itt);
+	assert_int_equal(tasks[0].err, 0);
+	end();
+}
+
+/* §11.9.1: event 2 names the connection that the target has dropped. */
+static void test_async_message_drops_one_connection(void **state)
+{
+	struct iscsi_pdu p = { .op = ISCSI_ASYNC_MESSAGE,
+			       .itt = ISCSI_RESERVED_TAG };
+
+	(void)state;
+	begin(2, 2);
+	submit(0, false);
+	expcmdsn = 2;
+	p.async.event = ISCSI_ASYNC_DROP_CONNECTION;
+	p.async.param1 = 0;
+	reply(&wires[1], &p, NULL);
+	take_all();
+	assert_true(wires[0].is_over);
+	assert_false(is_closed);
+	end();
+}
+
+/* A target that violates the protocol is not trusted with a recovery. */
+static void test_a_lie_ends_the_session_at_level_2(void **state)
+{
+	(void)state;
+	begin(2, 2);
+	submit(0, false);
+	status(&wires[1], tasks[0].dm.itt);
+	take_all();
+	assert_true(is_closed);
+	assert_int_equal(close_err, ERR_PROTOCOL);
+	end();
+}
+
+static struct ini_request reset;
+static unsigned resets;
+
+static void reset_done(struct ini_request *r, int err,
+		       const struct dm_control *rsp)
+{
+	(void)r;
+	(void)rsp;
+	assert_int_equal(err, 0);
+	resets++;
+}
+
+/* A reset ends the commands that have no connection, too (§4.2.3.3). */
+static void test_a_reset_during_the_recovery(void **state)
+{
+	struct wire *w = &wires[1];
+	uint32_t logout;
+
+	(void)state;
+	lose_wire_0(3, false);
+	logout = expect_logout(w, 0)->itt;
+	resets = 0;
+	reset = (struct ini_request){ .done = reset_done };
+	assert_int_equal(ini_task_management(s, &reset, ISCSI_TMF_LU_RESET, 0,
+					     NULL, XTIME_NEVER),
+			 0);
+	take_all();
+	tmf_response(w, w->sent[0].itt, ISCSI_TMF_COMPLETE);
+	assert_int_equal(resets, 1);
+	assert_int_equal(ended, 3);
+	logout_response(w, logout, 0, 0);
+	assert_int_equal(w->nsent, 0); /* no task is left */
+	assert_false(is_closed);
+	end();
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	ended = 0;
+	memset(tasks, 0, sizeof(tasks));
+	return 0;
+}
+
+#define T(name) cmocka_unit_test_setup(name, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_the_commands_go_on_elsewhere_rfc7143_7_2_2),
+		T(test_data_of_the_lost_connection_come_again),
+		T(test_a_write_goes_on_where_the_target_was_rfc7143_7_2_2),
+		T(test_a_write_whose_status_was_lost),
+		T(test_unacknowledged_commands_are_sent_again_rfc7143_7_2_1),
+		T(test_a_rejected_reassign_may_have_moved_the_task),
+		T(test_a_task_that_the_target_lost_is_aborted),
+		T(test_a_target_that_does_not_recover_ends_the_session),
+		T(test_the_last_loss_ends_the_session),
+		T(test_two_losses_are_recovered_by_the_third_connection),
+		T(test_a_task_moves_twice),
+		T(test_async_message_drops_one_connection),
+		T(test_a_lie_ends_the_session_at_level_2),
+		T(test_a_reset_during_the_recovery),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
