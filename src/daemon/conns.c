@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * conns.c: connections: a socket or queue pair, its datamover and the target's
- * part, on the worker that was chosen when the connection was accepted.
+ * part, on the worker that was chosen when the connection was accepted, or, for a
+ * login with a TSIH, on the worker of its session.
  */
 #include <assert.h>
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
 #include "daemon/daemon.h"
 #include "daemon/portals.h"
@@ -17,10 +19,15 @@
 
 struct conn {
 	struct list link; /* worker's conns */
+	/* changes under the lock of the gate, and only while fd is set and net
+	 * is not (conn_move) */
 	struct worker *worker;
 	const struct portal *portal;
-	struct net_conn *net; /* NULL: not open yet, or closed */
-	int fd;		      /* until its worker opens it; then -1 */
+	struct net_conn *net;	       /* NULL: not open yet, or closed */
+	int fd;			       /* until its worker opens it; then -1 */
+	struct worker *to;	       /* where it belongs; NULL: here */
+	uint8_t begin[NET_CONN_BEGIN]; /* to's net_conn_config.begin */
+	unsigned nbegin;
 	bool opened;
 	bool drop_ran;
 	struct admission_entry entry;
@@ -73,11 +80,39 @@ static void conn_free(struct conn *c)
 	free(c);
 }
 
+static void conn_arrive(struct dev_msg *m);
+
+/* Takes the socket to worker c->to. False: it was lost, or c is a victim, and
+ * stays. */
+static bool conn_move(struct conn *c)
+{
+	struct worker *from = c->worker;
+	int fd = net_conn_held(c->net);
+
+	if (fd < 0)
+		return false;
+	traffic_add(&from->traffic, c->net, false);
+	net_conn_free(c->net);
+	c->net = NULL;
+	c->fd = fd;
+	list_del(&c->link);
+	if (!gate_move(gate_of(c), &c->entry, &c->worker, c->to)) {
+		list_push_back(&from->conns, &c->link);
+		return false;
+	}
+	c->to = NULL;
+	c->arrive.run = conn_arrive;
+	worker_post(from->daemon, c->worker->index, &c->arrive);
+	return true;
+}
+
 static void conn_closed(void *arg, int err)
 {
 	struct conn *c = arg;
 
-	if (!c->opened)
+	if (c->to && conn_move(c))
+		return;
+	if (!c->opened && !c->to)
 		log_unopened(c, err);
 	conn_free(c);
 }
@@ -103,6 +138,7 @@ static void conn_drop(struct dev_msg *m)
 
 void conns_drain(struct worker *w)
 {
+	w->drained = true;
 	list_for_each(it, &w->conns) {
 		struct conn *c = list_entry(it, struct conn, link);
 
@@ -216,7 +252,52 @@ static int conn_opened(void *arg, struct dm_conn *dm)
 			       io_now(c->worker->loop));
 }
 
+/* FNV-1a of the peer's address. */
+static unsigned hash_peer(const struct net_conn *net)
+{
+	struct net_addr local, peer;
+	unsigned h = 2166136261u;
+	uint8_t a[16];
+
+	net_conn_addresses(net, &local, &peer);
+	fill_address(a, &peer);
+	for (unsigned i = 0; i < sizeof(a); i++)
+		h = (h ^ a[i]) * 16777619u;
+	return h;
+}
+
+/*
+ * A login with a TSIH belongs to the worker of its session (tgt_tsih_worker). The
+ * TSIH of a login in RDMA mode comes too late: where sessions may have several
+ * connections, all of one address are on one worker.
+ */
+static bool conn_elsewhere(void *arg, const uint8_t *begin, unsigned n)
+{
+	struct conn *c = arg;
+	struct daemon *d = c->worker->daemon;
+	unsigned tsih = n == NET_CONN_BEGIN ? get_be16(begin + 14) : 0;
+	unsigned index = c->worker->index;
+
+	if (tsih)
+		index = tgt_tsih_worker(d->target, (uint16_t)tsih);
+	else if (n == 1 && c->portal->joins)
+		index = hash_peer(c->net) % d->nworkers;
+	if (index == c->worker->index)
+		return false;
+	c->to = &d->workers[index];
+	memcpy(c->begin, begin, n);
+	c->nbegin = n;
+	return true;
+}
+
 static const struct net_conn_ops conn_ops = {
+	.opened = conn_opened,
+	.elsewhere = conn_elsewhere,
+	.closed = conn_closed,
+};
+
+/* Of a connection that stays where it is. */
+static const struct net_conn_ops stay_ops = {
 	.opened = conn_opened,
 	.closed = conn_closed,
 };
@@ -250,16 +331,20 @@ static void conn_open(struct conn *c)
 	struct worker *w = c->worker;
 	struct net_conn_config cfg;
 	int fd = c->fd;
+	bool stays;
 
 	list_push_back(&w->conns, &c->link);
-	if (c->drop_ran) {
+	if (c->drop_ran || w->drained) {
 		conn_free(c);
 		return;
 	}
 	c->fd = -1;
 	fill_conn_config(c->portal, &cfg);
+	memcpy(cfg.begin, c->begin, c->nbegin);
+	cfg.nbegin = c->nbegin;
 	c->net = net_conn_new(w->loop, fd, &cfg);
-	if (!c->net || net_conn_start(c->net, &conn_ops, c))
+	stays = c->nbegin || w->daemon->nworkers == 1;
+	if (!c->net || net_conn_start(c->net, stays ? &stay_ops : &conn_ops, c))
 		conn_free(c);
 	else
 		worker_busy(w);
@@ -267,7 +352,8 @@ static void conn_open(struct conn *c)
 
 static void conn_arrive(struct dev_msg *m)
 {
-	/* never after the drain message, since listeners close before */
+	/* after the drain message only if it was moved, since listeners close
+	 * before */
 	conn_open(container_of(m, struct conn, arrive));
 }
 

@@ -42,6 +42,7 @@ struct worker {
 	struct tgt_worker *target;
 	struct net_verbs *verbs; /* NULL: no RDMA devices; worker 0 listens */
 	struct list conns;	 /* conns.c */
+	bool drained;		 /* conns_drain was called */
 	struct traffic traffic;	 /* of connections that have ended */
 	struct io_timer clock;	 /* the next deadline of the target */
 	struct io_timer chores;

@@ -209,6 +209,7 @@ static bool add_target(struct builder *b, const struct cfg_target *t)
 		.prefer_digests = t->digests == DIGESTS_PREFER,
 		.strict_names = t->strict,
 		.data_time = t->data_timeout * XTIME_S,
+		.max_connections = (uint16_t)t->max_connections,
 		.map = map,
 	};
 	int target = map ? tgt_target_add(b->dir, &cfg) : 0, err = target < 0;

@@ -94,6 +94,19 @@ void gate_auth_failed(struct gate *g, struct admission_entry *e,
 			   peer, (unsigned)(delay / XTIME_S));
 }
 
+bool gate_move(struct gate *g, const struct admission_entry *e,
+	       struct worker **worker, struct worker *to)
+{
+	bool moves;
+
+	pthread_mutex_lock(&g->lock);
+	moves = e->state != ADMISSION_DROPPED;
+	if (moves)
+		*worker = to;
+	pthread_mutex_unlock(&g->lock);
+	return moves;
+}
+
 void gate_end(struct gate *g, struct admission_entry *e)
 {
 	pthread_mutex_lock(&g->lock);

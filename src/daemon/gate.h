@@ -40,6 +40,11 @@ int gate_login(struct gate *g, struct admission_entry *e, const char *peer,
  * is refused. */
 void gate_auth_failed(struct gate *g, struct admission_entry *e,
 		      const char *peer);
+/* gate_move moves the owner of e to another worker: *worker becomes to. False: e is
+ * a victim, whose message is on its way to *worker, or has been there. */
+struct worker;
+bool gate_move(struct gate *g, const struct admission_entry *e,
+	       struct worker **worker, struct worker *to);
 /* gate_end stops counting e, before gate_leave. */
 void gate_end(struct gate *g, struct admission_entry *e);
 /* gate_leave ends e. Returns whether e was a victim. */

@@ -155,6 +155,20 @@ static bool is_open(const struct cfg_model *m, const struct cfg_target *t)
 	return !g->accounts.n && !g->addresses.n;
 }
 
+/* Returns whether sessions of a target of a portal group may have several
+ * connections. */
+static bool has_joins(const struct cfg_model *m, unsigned portal)
+{
+	for (unsigned i = 0; i < m->targets.n; i++) {
+		const struct cfg_target *t = &m->targets.v[i];
+
+		for (unsigned k = 0; k < t->portal_groups.n; k++)
+			if (t->portals[k] == portal && t->max_connections > 1)
+				return true;
+	}
+	return false;
+}
+
 static bool has_open_target(const struct cfg_model *m, unsigned portal)
 {
 	for (unsigned i = 0; i < m->targets.n; i++) {
@@ -193,6 +207,7 @@ struct portal *portal_new(struct daemon *d, const struct cfg_model *m,
 	p->transports = c->transports;
 	p->strict = is_strict(m, index);
 	p->is_open = has_open_target(m, index);
+	p->joins = has_joins(m, index);
 	p->name = strdup(c->head.name);
 	p->listeners = calloc(LISTEN_MAX, sizeof(struct net_listener *));
 	p->texts = calloc(LISTEN_MAX, sizeof(char *));
@@ -486,7 +501,8 @@ static bool can_stay(const struct portal *p, const struct portal *next,
 		     const struct cfg_portal *c)
 {
 	if (p->tag != next->tag || p->transports != next->transports ||
-	    p->strict != next->strict || p->nlisteners != c->listen.n)
+	    p->strict != next->strict || p->joins != next->joins ||
+	    p->nlisteners != c->listen.n)
 		return false;
 	for (unsigned i = 0; i < c->listen.n; i++)
 		if (strcmp(p->texts[i], c->listen.v[i]) != 0)

@@ -25,6 +25,7 @@ struct portal {
 	unsigned transports; /* NET_ALLOW_* */
 	bool strict;	     /* all its targets are */
 	bool is_open; /* a target admits initiators without CHAP and by any name */
+	bool joins; /* sessions of a target may have several connections */
 	struct portal_worker *at; /* by worker */
 	/* worker 0 */
 	struct net_listener **listeners;

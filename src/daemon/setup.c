@@ -153,7 +153,7 @@ int setup_target(struct daemon *d)
 	cfg.prefer_digests = prefers_digests(d->model);
 	cfg.strict_names = d->options.strict;
 	cfg.max_conns = UINT_MAX; /* admission.c limits them */
-	cfg.data_time = d->options.data_timeout * XTIME_S;
+	cfg.data_time = d->options.session.data_timeout * XTIME_S;
 	cfg.discovery_time = d->options.discovery_time * XTIME_S;
 	cfg.logged_in = conns_logged_in;
 	cfg.auth_failed = conns_auth_failed;

@@ -747,6 +747,10 @@ bool dev_lu_own_task_sets(const struct dev_lu *lu);
  * another initiator cleared commands of n (CLEAR TASK SET, TAS = 0). On the
  * nexus's worker. */
 void dev_nexus_commands_cleared(struct dev_nexus *n, const struct dev_lu *lu);
+/* dev_nexus_iscsi_event establishes unit attention 47h/7Fh, because commands of n
+ * ended with a connection of their session, which goes on (RFC 7143 §11.14.5). On
+ * the nexus's worker. */
+void dev_nexus_iscsi_event(struct dev_nexus *n, const struct dev_lu *lu);
 /* dev_nexus_attention returns whether a unit attention is pending at the
  * LUN; info gets the parameters of QUERY ASYNCHRONOUS EVENT (SAM-5 §7.9). On
  * the nexus's worker. */

@@ -83,6 +83,7 @@ struct iscsi_login_verdict {
 /* What a target may choose by the TargetName of a login. */
 struct iscsi_login_tuning {
 	bool prefer_digests, strict_names; /* as in iscsi_login_config */
+	uint16_t max_connections;	   /* as in its want */
 };
 
 struct iscsi_login_config {

@@ -138,6 +138,7 @@ static void tune(struct iscsi_login_engine *e)
 	struct iscsi_login_tuning t = {
 		.prefer_digests = e->cfg->prefer_digests,
 		.strict_names = e->cfg->strict_names,
+		.max_connections = e->cfg->want.max_connections,
 	};
 	struct iscsi_text_iter it = iscsi_text_iter(e->in, e->in_len);
 	char key[ISCSI_KEY_NAME_MAX + 1];
@@ -151,6 +152,10 @@ static void tune(struct iscsi_login_engine *e)
 	e->cfg->tune(e->cfg->arg, name, &t);
 	e->neg.prefer_digests = t.prefer_digests;
 	e->strict_names = t.strict_names;
+	e->neg.want.max_connections = t.max_connections;
+	/* §4.2.2.3.3 b: a fence over several connections is not kept */
+	if (t.max_connections > 1)
+		e->neg.want.task_reporting_fence = false;
 }
 
 /* ---- stages ---- */

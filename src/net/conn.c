@@ -32,9 +32,8 @@ struct net_conn {
 	struct dmtcp_conn *dmtcp;
 	struct iwarp *iwarp;
 	struct dmiser_conn *dmiser;
-	/* before the kind is known */
-	uint8_t first;
-	bool refused;
+	/* before the kind is known: cfg.begin grows */
+	bool refused; /* or belongs elsewhere */
 	int err;
 	const char *why; /* net_conn_why */
 	xtime deadline;
@@ -200,16 +199,7 @@ static void *core_of(const struct net_conn *c)
 	return c->dmtcp ? (void *)c->dmtcp : (void *)c->iwarp;
 }
 
-/* ---- the first byte ---- */
-
-static unsigned sniff_where(void *core, struct iovec *iov, unsigned max)
-{
-	struct net_conn *c = core;
-
-	(void)max;
-	iov[0] = (struct iovec){ &c->first, 1 };
-	return 1;
-}
+/* ---- the first bytes ---- */
 
 /* RFC 7143 §6.3: a connection begins with a Login Request. The I bit and the
  * reserved bit beside the opcode do not matter here. */
@@ -218,24 +208,55 @@ static bool could_begin(uint8_t first)
 	return first == MPA_FIRST_BYTE || (first & 0x3f) == ISCSI_LOGIN_REQUEST;
 }
 
+/* One octet shows the kind; to choose where a login belongs takes more. */
+static unsigned sniff_need(const struct net_conn *c)
+{
+	bool login = c->cfg.nbegin && c->cfg.begin[0] != MPA_FIRST_BYTE &&
+		     could_begin(c->cfg.begin[0]);
+
+	return login && c->ops->elsewhere ? NET_CONN_BEGIN : 1;
+}
+
+static unsigned sniff_where(void *core, struct iovec *iov, unsigned max)
+{
+	struct net_conn *c = core;
+
+	(void)max;
+	iov[0] = (struct iovec){ c->cfg.begin + c->cfg.nbegin,
+				 sniff_need(c) - c->cfg.nbegin };
+	return 1;
+}
+
+/* The kind of the connection is known: makes its core. */
+static void end_sniff(struct net_conn *c, xtime now)
+{
+	const uint8_t *begin = c->cfg.begin;
+
+	if (!could_begin(begin[0])) {
+		c->err = ERR_PROTOCOL;
+		c->why = "the first byte begins neither a Login Request nor an "
+			 "MPA Request";
+	} else if (c->ops->elsewhere &&
+		   c->ops->elsewhere(c->arg, begin, c->cfg.nbegin)) {
+		net_stream_hold(c->stream);
+		c->refused = true;
+	} else {
+		c->err = make_core(c, begin[0] == MPA_FIRST_BYTE);
+	}
+	c->refused |= c->err != 0;
+	if (c->refused)
+		return;
+	net_stream_switch(c->stream, ops_of(c), core_of(c));
+	feed_core(ops_of(c), core_of(c), begin, c->cfg.nbegin, now);
+}
+
 static void sniff_done(void *core, size_t n, xtime now)
 {
 	struct net_conn *c = core;
 
-	(void)n;
-	if (could_begin(c->first)) {
-		c->err = make_core(c, c->first == MPA_FIRST_BYTE);
-	} else {
-		c->err = ERR_PROTOCOL;
-		c->why = "the first byte begins neither a Login Request nor an "
-			 "MPA Request";
-	}
-	if (c->err) {
-		c->refused = true;
-		return;
-	}
-	net_stream_switch(c->stream, ops_of(c), core_of(c));
-	feed_core(ops_of(c), core_of(c), &c->first, 1, now);
+	c->cfg.nbegin += (unsigned)n;
+	if (c->cfg.nbegin >= sniff_need(c))
+		end_sniff(c, now);
 }
 
 static unsigned sniff_what(void *core, struct iovec *iov, unsigned max)
@@ -253,7 +274,8 @@ static void sniff_expire(void *core, xtime now)
 	if (now < c->deadline)
 		return;
 	c->err = ERR_TIMEOUT;
-	c->why = "the peer sent nothing";
+	c->why = c->cfg.nbegin ? "the peer sent less than a header"
+			       : "the peer sent nothing";
 	c->refused = true;
 }
 
@@ -372,8 +394,11 @@ int net_conn_start(struct net_conn *c, const struct net_conn_ops *ops,
 		return start_verbs(c);
 	if (c->cfg.start == NET_START_ANY) {
 		c->deadline = io_now(c->l) + c->cfg.sniff_time;
-		return net_stream_start(c->stream, &sniff_ops, c, stream_closed,
-					c);
+		err = net_stream_start(c->stream, &sniff_ops, c, stream_closed,
+				       c);
+		if (!err && c->cfg.nbegin)
+			end_sniff(c, io_now(c->l));
+		return err;
 	}
 	err = make_core(c, c->cfg.start == NET_START_RDMA);
 	if (err)

@@ -27,6 +27,10 @@ enum net_start {
 #define NET_ALLOW_RDMA	 0x4u /* RDMA mode from the start */
 #define NET_ALLOW_ALL	 0x7u
 
+/* The octets by which the caller of a target may choose where a connection
+ * belongs: the header of a Login Request up to its TSIH (RFC 7143 §11.12). */
+#define NET_CONN_BEGIN 16
+
 struct net_conn_config {
 	enum iscsi_role role;
 	enum net_start start;
@@ -41,6 +45,10 @@ struct net_conn_config {
 	xtime mpa_time;	      /* for each step of the MPA start-up */
 	uint32_t seed;	      /* of STag keys; random */
 	unsigned max_tasks;   /* STags: two a task (initiator) */
+	/* NET_START_ANY: octets that were received from fd before; at most
+	 * NET_CONN_BEGIN */
+	uint8_t begin[NET_CONN_BEGIN];
+	unsigned nbegin;
 };
 
 /* net_conn_config_default: ANY for a target, STREAM for an initiator, all kinds
@@ -52,6 +60,11 @@ struct net_conn_ops {
 	 * Called once; from within net_conn_start if the kind was known before.
 	 * Nonzero: net closes the connection. */
 	int (*opened)(void *arg, struct dm_conn *dm);
+	/* NULL, or asked once, before opened, of a socket with NET_START_ANY:
+	 * does the connection belong elsewhere? begin has its first octets: one
+	 * of an MPA Request, else NET_CONN_BEGIN of a Login Request. True: the
+	 * caller takes the socket in closed, by net_conn_held. */
+	bool (*elsewhere)(void *arg, const uint8_t *begin, unsigned n);
 	/* Last call, after the terminate notice of the role: free the
 	 * connection here. */
 	void (*closed)(void *arg, int err);
@@ -81,7 +94,8 @@ void net_conn_free(struct net_conn *c);
  * static. */
 void net_conn_drop(struct net_conn *c, int err, const char *why);
 /* net_conn_held: the socket of a connection that this end gave up and the peer
- * did not; the caller ends it with net_reset. -1: none. From closed on. */
+ * did not; the caller ends it with net_reset. Or that of a connection that belongs
+ * elsewhere. -1: none. From closed on. */
 int net_conn_held(struct net_conn *c);
 
 /* net_conn_addresses: both addresses as far as they are known. */

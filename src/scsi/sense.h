@@ -121,6 +121,7 @@ enum scsi_sense_key {
  X(ASC_RESERVATION_LOST, 0x4401, "persistent reservation information lost")    \
  X(ASC_SCSI_PARITY_ERROR, 0x4700, "SCSI parity error")                         \
  X(ASC_PROTOCOL_SERVICE_CRC_ERROR, 0x4705, "protocol service CRC error")       \
+ X(ASC_ISCSI_EVENT, 0x477f, "some commands cleared by iSCSI protocol event")   \
  X(ASC_INVALID_MESSAGE, 0x4900, "invalid message error")                       \
  X(ASC_REMOVAL_PREVENTED, 0x5302, "medium removal prevented")                  \
  X(ASC_INSUFFICIENT_RESOURCES, 0x5503, "insufficient resources")               \

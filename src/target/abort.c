@@ -14,6 +14,8 @@ static bool is_in_scope(const struct tgt_scope *sc, const struct tgt_task *t)
 
 	if (sc->session && sc->session != s)
 		return false;
+	if (sc->of_conn && sc->conn != t->conn)
+		return false;
 	if (sc->lu && sc->lu != t->lu)
 		return false;
 	/* a task that the device has not begun ends soon by itself */
@@ -87,6 +89,18 @@ void tgt_abort_attention(struct tgt_session *s, const struct tgt_scope *scope)
 		dev_nexus_commands_cleared(s->nexus, scope->lu);
 }
 
+void tgt_abort_iscsi_event(struct tgt_session *s, const struct tgt_scope *scope)
+{
+	list_for_each(it, &s->tasks.active) {
+		const struct tgt_task *t =
+			list_entry(it, struct tgt_task, link);
+
+		if (may_abort(t) && is_in_scope(scope, t) &&
+		    tgt_task_is_begun(t) && t->lu)
+			dev_nexus_iscsi_event(s->nexus, t->lu);
+	}
+}
+
 static void check_aborts(struct tgt_worker *w)
 {
 	struct list *it = w->aborts.next;
@@ -135,7 +149,7 @@ void tgt_abort_released(struct tgt_task *t)
 /* [RFC 7145: 8.3.2 #4] [RFC 5047: 8.9 #1] */
 static void release_from_datamover(struct tgt_task *t)
 {
-	struct tgt_conn *c = t->session->conn;
+	struct tgt_conn *c = t->conn;
 
 	if (c && c->held == t)
 		c->held = NULL;
@@ -163,8 +177,7 @@ static void abort_task(struct tgt_task *t, const struct tgt_scope *sc)
 	bool data_in_progress = t->state == TGT_TASK_DATA && !t->dm.held;
 
 	t->report_abort = reports_abort(sc, t);
-	if (data_in_progress && sc->wait_session == t->session &&
-	    t->session->conn)
+	if (data_in_progress && sc->wait_session == t->session && t->conn)
 		tgt_task_go(t, TGT_TASK_ABORT_DATA);
 	else
 		release_from_datamover(t);
@@ -180,6 +193,45 @@ void tgt_abort_discard(struct tgt_task *t)
 {
 	if (!tgt_task_is_aborting(t))
 		release_from_datamover(t);
+}
+
+/* ---- the end of a connection ---- */
+
+/* Nothing of the task uses the connection any more. A queued response counts as
+ * sent. */
+static void orphan_task(struct tgt_task *t)
+{
+	t->conn = NULL;
+	if (t->state == TGT_TASK_RESPONSE)
+		tgt_task_put(t);
+}
+
+static bool is_orphan(const struct tgt_task *t)
+{
+	return !t->conn && t->state != TGT_TASK_ABORT_DEVICE;
+}
+
+/* Ends it, or asks the device to. */
+static void end_orphan(struct tgt_task *t)
+{
+	if (tgt_task_is_aborting(t))
+		tgt_abort_released(t);
+	else
+		release_from_datamover(t);
+}
+
+void tgt_abort_orphans(struct tgt_session *s, const struct tgt_conn *c)
+{
+	const struct tgt_scope scope = { .session = s };
+	struct tgt_task *t;
+
+	list_for_each_safe(it, &s->tasks.active) {
+		t = list_entry(it, struct tgt_task, link);
+		if (t->conn == c)
+			orphan_task(t);
+	}
+	while ((t = session_task(s, &scope, is_orphan)))
+		end_orphan(t);
 }
 
 /* ---- aborts ---- */

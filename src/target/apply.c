@@ -91,30 +91,67 @@ static void part_settled(struct tgt_settling *s)
 
 static void send_away(struct tgt_session *s, const char *why)
 {
-	struct tgt_conn *c = s->conn;
+	struct tgt_conn *c = tgt_session_conn(s);
 
 	conn_trace(c, TRACE_LOGOUT, "session %u to %s: asked to log out: %s",
 		   s->tsih, s->node ? s->node->name : "discovery", why);
-	tgt_clock_leave(c);
+	list_for_each(it, &s->conns.list) {
+		c = list_entry(it, struct tgt_conn, session_link);
+		if (c->state == ISCSI_S5_LOGGED_IN)
+			tgt_clock_leave(c);
+	}
+}
+
+/* What the directory in force says of a connection. */
+static struct tgt_ruling ask(const struct tgt_conn *c)
+{
+	const struct tgt_session *s = c->session;
+	const struct tgt_visitor v = tgt_conn_visitor(c, &s->id);
+	struct tgt_ruling r = tgt_access_ask(c->worker->directory, &v,
+					     s->node ? s->node->name : NULL);
+
+	if (!r.status && !tgt_access_proven(r.auth, s->account))
+		r.why = "its auth group has no account by which it logged in";
+	return r;
+}
+
+/* All connections of a session have the same rights. Stores those in *r; NULL: it
+ * goes on, else why it has to end. */
+static const char *ask_of_all(const struct tgt_session *s, struct tgt_ruling *r)
+{
+	*r = ask(tgt_session_conn(s));
+	list_for_each(it, &s->conns.list) {
+		const struct tgt_ruling other =
+			ask(list_entry(it, struct tgt_conn, session_link));
+
+		if (other.why)
+			return other.why;
+		if (!dev_map_equal(other.map, r->map))
+			return "its connections have different LUN maps";
+	}
+	return NULL;
+}
+
+/* A login asks again before it is over; other sessions are ending. */
+static bool is_in_force(const struct tgt_session *s)
+{
+	const struct tgt_conn *c = tgt_session_conn(s);
+
+	return list_linked(&s->use.link) && c && !c->leaving &&
+	       c->state == ISCSI_S5_LOGGED_IN && !s->logout.begun;
 }
 
 void tgt_apply_review(struct tgt_session *s)
 {
 	struct tgt_worker *w = s->worker;
-	struct tgt_conn *c = s->conn;
-	struct tgt_visitor v;
 	struct tgt_ruling r;
+	const char *why;
 
-	/* a login asks again before it is over; other sessions are ending */
-	if (!list_linked(&s->use.link) || !tgt_conn_open(c) || c->leaving ||
-	    c->state != ISCSI_S5_LOGGED_IN)
+	if (!is_in_force(s))
 		return;
-	v = tgt_conn_visitor(c, &s->id);
-	r = tgt_access_ask(w->directory, &v, s->node ? s->node->name : NULL);
-	if (!r.status && !tgt_access_proven(r.auth, s->account))
-		r.why = "its auth group has no account by which it logged in";
-	if (r.why) {
-		send_away(s, r.why);
+	why = ask_of_all(s, &r);
+	if (why) {
+		send_away(s, why);
 		return;
 	}
 	if (!s->luns.step && !dev_map_equal(s->luns.map, r.map))

@@ -67,7 +67,7 @@ static void run_task(struct tgt_task *t)
 		return;
 	}
 	tgt_task_go(t, TGT_TASK_RUN);
-	t->session->count.bytes_written += t->dev.out_len;
+	t->conn->count.bytes_written += t->dev.out_len;
 	if (t->data_err)
 		dev_task_fail(&t->dev, data_failure(t->data_err));
 	else
@@ -99,29 +99,28 @@ void tgt_command_turn(struct tgt_task *t)
 
 /* Gives a numbered command its place. t is NULL if it was aborted already; t may
  * be free afterwards. */
-static int order_command(struct tgt_session *s, uint32_t cmdsn,
-			 struct tgt_task *t)
+static void order_command(struct tgt_session *s, uint32_t cmdsn,
+			  struct tgt_task *t)
 {
 	if (cmdsn != s->window.expcmdsn) {
 		tgt_window_hold(s, cmdsn, t);
-		return 0;
+		return;
 	}
 	tgt_window_take(s);
 	if (t)
 		tgt_command_turn(t);
-	return s->ring.ahead || !list_empty(&s->tmfs) ? tgt_order_advance(s)
-						      : 0;
+	if (s->ring.ahead || !list_empty(&s->tmfs))
+		tgt_order_advance(s);
 }
 
-int tgt_command_verified(struct tgt_conn *c)
+void tgt_command_verified(struct tgt_conn *c)
 {
 	const struct tgt_unverified u = c->unverified;
 
 	c->unverified.pending = false;
 	if (!u.pending || u.immediate)
-		return 0;
-	return order_command(c->session, u.cmdsn,
-			     tgt_task_find(c->session, u.itt));
+		return;
+	order_command(c->session, u.cmdsn, tgt_task_find(c->session, u.itt));
 }
 
 void tgt_command_discard(struct tgt_conn *c)
@@ -140,14 +139,14 @@ void tgt_command_discard(struct tgt_conn *c)
 /* [RFC 7145: 7.3.6 #1, 9.5.1 #7] */
 static void get_rest(struct tgt_task *t)
 {
-	struct tgt_conn *c = t->session->conn;
+	struct tgt_conn *c = t->conn;
 	bool begun = tgt_task_is_begun(t);
 	uint32_t have = t->dm.out_done;
 	uint32_t want = begun ? t->dev.out_len : 0;
 
 	if (begun && t->dev.waits && !t->data_err) {
 		tgt_task_go(t, TGT_TASK_MEMORY); /* until device_ready */
-		t->session->count.waits++;
+		c->count.waits++;
 		return;
 	}
 	if (t->data_err || want <= have) {
@@ -155,8 +154,8 @@ static void get_rest(struct tgt_task *t)
 		return;
 	}
 	if (!tgt_conn_open(c))
-		return; /* tgt_session_close aborts the task */
-	t->session->count.solicited++;
+		return; /* tgt_abort_orphans ends the task */
+	c->count.solicited++;
 	t->data_err = dm_get_data(c->dm, &t->dm, have, want - have);
 	if (t->data_err)
 		data_complete(t);
@@ -166,7 +165,7 @@ static void get_rest(struct tgt_task *t)
 static void device_ready(struct dev_task *d)
 {
 	struct tgt_task *t = container_of(d, struct tgt_task, dev);
-	struct tgt_conn *c = t->session->conn;
+	struct tgt_conn *c = t->conn;
 
 	t->dm.out = d->out;
 	if (c && c->held == t) {
@@ -186,13 +185,10 @@ static bool is_unverified(const struct tgt_conn *c, const struct tgt_task *t)
 
 static void unsolicited_complete(struct tgt_task *t)
 {
-	struct tgt_conn *c = t->session->conn;
+	struct tgt_conn *c = t->conn;
 
 	if (is_unverified(c, t)) {
-		int err = tgt_command_verified(c);
-
-		if (err)
-			tgt_conn_fail(c, err, "SCSI Command");
+		tgt_command_verified(c);
 		if (t->state != TGT_TASK_DATA)
 			return; /* a function that waited for t aborted it */
 	}
@@ -283,8 +279,8 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	d->edtl.out = cmd->write ? cmd->edtl : 0;
 	d->edtl.in = d->edtl.both ? t->bidi_edtl : cmd->read ? cmd->edtl : 0;
 	d->unsolicited.len = cmd->write ? unsolicited_max(s, pdu) : 0;
-	d->unsolicited.may_hold = s->conn->dm->may_hold;
-	d->edtl.keeps = s->conn->dm->retains;
+	d->unsolicited.may_hold = t->conn->dm->may_hold;
+	d->edtl.keeps = t->conn->dm->retains;
 	d->ready = device_ready;
 	d->done = device_done;
 	if (dev_task_begin(d)) {
@@ -296,7 +292,7 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	t->dm.out = d->out;
 	t->dm.held = d->held_back;
 	if (d->held_back)
-		s->conn->held = t;
+		t->conn->held = t;
 }
 
 /* 0: the command may become a task; else a Reject reason, with *why. */
@@ -305,7 +301,7 @@ static int check_command(const struct tgt_conn *c, const struct iscsi_pdu *pdu,
 {
 	const struct tgt_session *s = c->session;
 
-	if (c->state == ISCSI_S6_IN_LOGOUT) {
+	if (c->state == ISCSI_S6_IN_LOGOUT || s->logout.begun) {
 		*why = "SCSI Command after Logout Request (RFC 7143 §11.14)";
 		return ISCSI_REJECT_WAITING_LOGOUT;
 	}
@@ -346,7 +342,7 @@ static int accept_command(struct tgt_conn *c, const struct dm_control *ctl,
 	if (err)
 		return reject_command(c, ctl, ISCSI_REJECT_INVALID_PDU_FIELD,
 				      "malformed AHS (RFC 7143 §11.2.2)");
-	t = tgt_task_get(s, pdu->itt, pdu->immediate);
+	t = tgt_task_get(c, pdu->itt, pdu->immediate);
 	if (!t)
 		return reject_command(c, ctl, ISCSI_REJECT_TOO_MANY_IMMEDIATE,
 				      "no slot left (RFC 7143 §4.2.2.1)");
@@ -358,12 +354,12 @@ static int accept_command(struct tgt_conn *c, const struct dm_control *ctl,
 	t->dm.out = (struct bufv){ .n = 0 };
 	fill_cdb(t, pdu, &ahs);
 	*task = &t->dm;
-	s->count.commands++;
+	c->count.commands++;
 	tgt_stats_begin(t);
 	begin_task(t, pdu);
 	if (!pdu->cmd.write)
 		tgt_task_go(t, TGT_TASK_TURN);
-	if (pdu->cmd.write && pdu->dsl && s->params.data_digest) {
+	if (pdu->cmd.write && pdu->dsl && c->params.data_digest) {
 		c->unverified = (struct tgt_unverified){ true, pdu->immediate,
 							 pdu->itt, pdu->cmdsn };
 		return 0;
@@ -371,11 +367,11 @@ static int accept_command(struct tgt_conn *c, const struct dm_control *ctl,
 	if (pdu->immediate)
 		tgt_command_turn(t);
 	else
-		err = order_command(s, pdu->cmdsn, t);
+		order_command(s, pdu->cmdsn, t);
 	/* a function that waited for this command may have aborted it */
 	if (tgt_task_is_released(t))
 		*task = NULL;
-	return err;
+	return 0;
 }
 
 int tgt_command(struct tgt_conn *c, const struct dm_control *ctl,

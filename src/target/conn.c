@@ -87,7 +87,7 @@ int tgt_conn_send(struct tgt_conn *c, struct dm_control *ctl)
 
 uint32_t tgt_conn_data_max(const struct tgt_conn *c)
 {
-	uint32_t most = c->session->params.max_send_dsl;
+	uint32_t most = c->params.max_send_dsl;
 
 	return c->dm->max_control_data ? MIN(most, c->dm->max_control_data)
 				       : most;

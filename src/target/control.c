@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * control.c: requests of the full feature phase other than SCSI Commands. NOP-Out
- * and Logout are handled here, Text and task management in files of their own;
- * all others are rejected (§11.17).
+ * is handled here, Logout, Text and task management in files of their own; all
+ * others are rejected (§11.17).
  */
 #include "base/err.h"
 #include "target/internal.h"
@@ -39,97 +39,6 @@ static int handle_nop(struct tgt_conn *c, const struct dm_control *ctl)
 				  "(RFC 7143 §11.18.2)");
 	c->pinging = false;
 	return 0;
-}
-
-/* ---- Logout (§11.14, §11.15) ---- */
-
-static int send_logout_response(struct tgt_conn *c, uint32_t itt,
-				uint8_t response)
-{
-	const struct iscsi_params *p = &c->session->params;
-	struct dm_control ctl = {
-		.pdu = {
-			.op = ISCSI_LOGOUT_RESPONSE,
-			.final = true,
-			.itt = itt,
-			.ttt = ISCSI_RESERVED_TAG,
-		},
-	};
-
-	ctl.pdu.logout.response = response;
-	ctl.pdu.logout.time2wait = p->default_time2wait;
-	ctl.pdu.logout.time2retain = 0; /* ErrorRecoveryLevel 0 */
-	return tgt_conn_send(c, &ctl);
-}
-
-/* The device has given back what the initiator had reserved. */
-/* [RFC 7145: 5.2.2 #3] */
-static void nexus_parted(void *arg)
-{
-	struct tgt_session *s = arg;
-	struct tgt_conn *c = s->conn;
-
-	if (!c || !tgt_conn_open(c))
-		return; /* it ended meanwhile */
-	send_logout_response(c, c->logout_itt, 0);
-	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, 0);
-}
-
-/* All tasks of the session have ended. The units give back reservations of the
- * initiator before the Logout Response is sent. */
-static void part_nexus(struct tgt_session *s)
-{
-	if (!s->nexus)
-		nexus_parted(s);
-	else if (tgt_remap_end(s, part_nexus))
-		dev_nexus_part(s->nexus, nexus_parted, s);
-}
-
-static void logout_tasks_ended(struct tgt_abort *a)
-{
-	part_nexus(container_of(a, struct tgt_conn, logout)->session);
-}
-
-static int begin_logout(struct tgt_conn *c, uint32_t itt)
-{
-	const struct tgt_scope scope = { .session = c->session };
-
-	tgt_conn_go(c, ISCSI_S6_IN_LOGOUT); /* T9, T10 */
-	c->session->logged_out = true;
-	c->logout_itt = itt;
-	tgt_abort_start(c->worker, &c->logout, &scope, logout_tasks_ended);
-	return 0;
-}
-
-enum logout_response { /* §11.15.1 */
-	LOGOUT_CLOSED = 0,
-	LOGOUT_NO_CID = 1,
-	LOGOUT_NO_RECOVERY = 2,
-};
-
-static int handle_logout(struct tgt_conn *c, const struct dm_control *ctl)
-{
-	const struct iscsi_pdu *pdu = &ctl->pdu;
-
-	switch (pdu->logout.reason) {
-	case ISCSI_LOGOUT_SESSION:
-		return begin_logout(c, pdu->itt);
-	case ISCSI_LOGOUT_CONNECTION:
-		if (!c->session->node)
-			break; /* §13.21: only "close the session" */
-		if (pdu->logout.cid != c->cid)
-			return send_logout_response(c, pdu->itt, LOGOUT_NO_CID);
-		return begin_logout(c, pdu->itt);
-	case ISCSI_LOGOUT_RECOVERY:
-		if (!c->session->node)
-			break;
-		return send_logout_response(c, pdu->itt, LOGOUT_NO_RECOVERY);
-	default:
-		return tgt_reject(c, ISCSI_REJECT_INVALID_PDU_FIELD, ctl->bhs,
-				  "reserved Logout reason (§11.14.1)");
-	}
-	return tgt_reject(c, ISCSI_REJECT_PROTOCOL, ctl->bhs,
-			  "Logout reason in a discovery session (§13.21)");
 }
 
 /* ---- table of requests ---- */
@@ -192,7 +101,7 @@ static const struct request_row rows[] = {
 		.numbered = true, .discovery = true, .run = tgt_text,
 	},
 	[ISCSI_LOGOUT_REQUEST] = {
-		.numbered = true, .discovery = true, .run = handle_logout,
+		.numbered = true, .discovery = true, .run = tgt_logout,
 	},
 	[ISCSI_SNACK_REQUEST] = { .run = handle_snack },
 };
@@ -213,7 +122,7 @@ int tgt_control(struct tgt_conn *c, const struct dm_control *ctl)
 
 	if (!tgt_conn_open(c))
 		return 0;
-	if (c->state == ISCSI_S6_IN_LOGOUT)
+	if (c->state == ISCSI_S6_IN_LOGOUT || c->session->logout.begun)
 		return tgt_reject(c, ISCSI_REJECT_WAITING_LOGOUT, ctl->bhs,
 				  "request after Logout Request (§11.14)");
 	if (!c->session->node && !row->discovery)

@@ -94,6 +94,8 @@ struct tgt_target_config {
 	bool prefer_digests; /* choose CRC32C if both are possible */
 	bool strict_names;   /* of initiators; see iscsi_name_prepare */
 	xtime data_time;     /* 0: as tgt_config.data_time */
+	/* of a session; 0: as tgt_config.want */
+	uint16_t max_connections;
 	/* the LUN map of initiators for whom tgt_target_map gives no other,
 	 * counted (dev_map_get); NULL: every unit, by its number */
 	struct dev_map *map;

@@ -2,8 +2,9 @@
 /*
  * internal.h: the target's own structs. A connection (tgt_conn) lives from
  * accept to Connection_Terminate_Notify; a session lives from admission to the
- * release of its last task, which may be later. A session has one connection
- * (MaxConnections=1), so each points to the other.
+ * release of its last task, which may be later. A session has a list of its
+ * connections, all on its worker; a task has the connection of its allegiance
+ * (RFC 7143 §4.2.2.2).
  *
  * The files, each calling only files listed before it:
  *   name_table.c  a hash table of names
@@ -23,9 +24,11 @@
  *   tmf.c         task management functions
  *   command.c     SCSI Commands
  *   control.c     all other requests
+ *   logout.c      Logout
  *   reinstate.c   session reinstatement
  *   remap.c       another LUN map for a session
  *   session.c     begin and end of a session
+ *   join.c        logins that join a session; the end of its connections
  *   stall.c       peers that hold memory without progress
  *   clock.c       timeouts of a connection
  *   login.c       login phase
@@ -142,6 +145,9 @@ enum tgt_task_state {
 struct tgt_task {
 	struct dm_task dm;
 	struct tgt_session *session; /* constant */
+	/* of its allegiance (§4.2.2.2); NULL: that has ended, and the task is
+	 * aborted */
+	struct tgt_conn *conn;
 	/* Of its LUN: the unit (NULL: none) and its number. Compared only, unless
 	 * the device has begun the task. */
 	struct dev_lu *lu;
@@ -168,6 +174,7 @@ struct tgt_task {
 
 /* A request whose CmdSN is ahead of ExpCmdSN, with copies of header and data. */
 struct tgt_parked {
+	struct tgt_conn *conn; /* on which it came */
 	struct dm_control ctl;
 	uint8_t bhs[ISCSI_BHS_LEN];
 	uint8_t data[];
@@ -191,6 +198,8 @@ struct tgt_units {
 
 struct tgt_scope {
 	struct tgt_session *session; /* tasks of this session; NULL: of any */
+	bool of_conn;		     /* ... of this connection only */
+	const struct tgt_conn *conn; /* compared only; NULL: it has ended */
 	const struct dev_lu *lu;     /* ... at this unit only; compared only */
 	const struct tgt_units *units; /* ... at these, or of issuer at none */
 	bool one_task;		       /* ... with this ITT only */
@@ -235,14 +244,17 @@ struct tgt_luns {
 	void (*then)(struct tgt_session *s); /* in place of done; or NULL */
 };
 
-/* What order.c calls when a request that came early is delivered. */
-struct tgt_order_ops {
+/* What a session calls of files above it: when a request that came early is
+ * delivered (order.c), and at its end. */
+struct tgt_session_ops {
 	/* a request other than a SCSI Command */
 	int (*request)(struct tgt_conn *c, const struct dm_control *ctl);
 	/* a SCSI Command: all commands before it were received */
 	void (*command)(struct tgt_task *t);
 	/* ExpCmdSN advanced while task management functions wait */
 	void (*advanced)(struct tgt_session *s);
+	/* it is off its worker's list */
+	void (*ended)(struct tgt_session *s);
 };
 
 /* window.c: one slot for each CmdSN of the window. */
@@ -263,6 +275,23 @@ struct tgt_tasks {
 	unsigned hash_shift;
 };
 
+/* A Logout in progress. */
+struct tgt_logout {
+	struct tgt_abort abort; /* waits for the last task */
+	bool begun;
+	/* the connection on which it came, and the ITT; NULL: it has ended, or
+	 * the response is sent */
+	struct tgt_conn *by;
+	uint32_t itt;
+};
+
+/* The connections of a session. */
+struct tgt_conns {
+	struct list list;  /* tgt_conn.session_link, the oldest first */
+	struct list joins; /* tgt_join.link: logins that wait to join */
+	bool rdma;	   /* all are in RDMA mode, or none is */
+};
+
 /* The target port of a session. */
 struct tgt_session_port {
 	uint16_t tag; /* of its portal group */
@@ -271,14 +300,14 @@ struct tgt_session_port {
 
 struct tgt_session {
 	struct tgt_worker *worker;
-	struct tgt_conn *conn; /* NULL once the connection is gone */
+	struct tgt_conns conns;
 	struct tgt_node *node; /* NULL: discovery */
 	struct dev_nexus *nexus;
 	struct list link; /* worker's sessions */
 	enum iscsi_session_state state;
 	struct iscsi_login_id id;
 	char account[ISCSI_NAME_MAX + 1]; /* of CHAP; empty: none */
-	struct iscsi_params params;
+	struct iscsi_params params;	  /* those of the leading login */
 	uint16_t tsih;
 	struct tgt_session_port port;
 	struct tgt_luns luns;
@@ -286,7 +315,7 @@ struct tgt_session {
 	struct tgt_use use; /* begins when the login is over */
 	/* numbering */
 	struct iscsi_target_window window;
-	const struct tgt_order_ops *order;
+	const struct tgt_session_ops *ops;
 	/* the window before the request that is being delivered took its CmdSN;
 	 * NULL: none is being delivered */
 	const struct iscsi_target_window *undo;
@@ -294,13 +323,7 @@ struct tgt_session {
 	struct tgt_ring ring;
 	/* tasks */
 	struct tgt_tasks tasks;
-	bool logged_out; /* by Logout, rather than lost */
-	/* by a login with a TSIH (RFC 7143 §6.3.4): the values of the leading
-	 * login */
-	struct {
-		bool is_set;
-		struct iscsi_params leading;
-	} joined;
+	struct tgt_logout logout; /* of the session, rather than its loss */
 	bool stalled; /* the window closed since it was last empty */
 	/* task management */
 	struct list tmfs; /* tgt_tmf.link */
@@ -310,10 +333,24 @@ struct tgt_session {
 	struct tgt_abort closing;   /* waits for the last task */
 	struct tgt_abort preempted; /* of PREEMPT AND ABORT */
 	bool preempting;
-	struct tgt_counters count;
 };
 
 /* ---- connections ---- */
+
+/* The session; or NULL, with the status to answer. */
+typedef void tgt_joined(struct tgt_conn *c, struct tgt_session *s,
+			uint16_t status);
+
+/* A login that waits for the end of the connection that it replaces. */
+struct tgt_join {
+	struct list link; /* session's conns.joins */
+	struct tgt_conn *conn;
+	struct tgt_session *session;
+	uint16_t cid;
+	bool waits; /* for the tasks, by abort; before: for the connection */
+	struct tgt_abort abort;
+	tgt_joined *done;
+};
 
 struct tgt_login; /* login.c */
 struct tgt_reinstate;
@@ -355,19 +392,26 @@ struct tgt_unverified {
 struct tgt_conn {
 	struct tgt_worker *worker;
 	struct dm_conn *dm;
-	struct tgt_session *session; /* NULL until admitted */
+	struct tgt_session *session; /* NULL until admitted, or joined */
+	struct list session_link;    /* of its connections */
 	struct list link;	     /* worker's conns */
+	/* those of the session, with its own where each connection has its own
+	 * (§6.3.3) */
+	struct iscsi_params params;
 	struct tgt_conn_info info;
 	enum iscsi_conn_state state;
 	struct iscsi_numbers numbers;
 	bool closing; /* connection_terminate was called */
 	bool leaving; /* the initiator has to be asked to log out */
+	/* logged out or reinstated: the session goes on without it */
+	bool parted;
 	uint16_t cid;
 	/* login */
 	struct tgt_login *login; /* NULL once it is over */
 	/* the names of the login, borrowed from it; NULL once it is over */
 	const struct iscsi_login_id *login_id;
 	struct tgt_reinstate *reinstate;
+	struct tgt_join *join; /* the login waits to join; or NULL */
 	/* time */
 	xtime accepted, deadline;
 	bool heard;   /* a PDU came since the last check */
@@ -380,9 +424,8 @@ struct tgt_conn {
 	struct tgt_task *held;
 	struct tgt_unverified unverified; /* command.c */
 	struct tgt_text text;
-	/* logout */
-	struct tgt_abort logout; /* waits for the last task */
-	uint32_t logout_itt;
+	struct tgt_logout logout; /* of this connection only */
+	struct tgt_counters count;
 	uint64_t rejects;
 };
 
@@ -455,7 +498,7 @@ void tgt_stats_fini(struct tgt_stats *s);
 
 /* ---- window.c ---- */
 
-/* tgt_session_window computes MaxCmdSN anew and publishes both numbers to the
+/* tgt_session_window computes MaxCmdSN anew and publishes both numbers to each
  * connection; after a CmdSN was taken and after a task came free. */
 void tgt_session_window(struct tgt_session *s);
 /* tgt_window_take: ExpCmdSN advances by one. */
@@ -471,7 +514,7 @@ bool tgt_window_duplicate(const struct tgt_session *s, uint32_t cmdsn);
 void tgt_window_hold(struct tgt_session *s, uint32_t cmdsn, struct tgt_task *t);
 /* tgt_window_park copies any other request that came early. ERR_LIMIT: too many
  * bytes are parked; ERR_NOMEM. */
-int tgt_window_park(struct tgt_session *s, const struct dm_control *ctl);
+int tgt_window_park(struct tgt_conn *c, const struct dm_control *ctl);
 /* tgt_window_unpark frees the copy. */
 void tgt_window_unpark(struct tgt_session *s, struct tgt_parked *p);
 /* tgt_window_skip counts cmdsn as received; its request, if one is parked there,
@@ -482,6 +525,9 @@ void tgt_window_skip(struct tgt_session *s, uint32_t cmdsn);
 bool tgt_window_next(struct tgt_session *s, struct tgt_slot *slot);
 /* tgt_window_forget: the task ends; its CmdSN still counts as received. */
 void tgt_window_forget(struct tgt_session *s, const struct tgt_task *t);
+/* tgt_window_forget_conn: the connection ends; requests that came early on it are
+ * dropped, and their CmdSN still count as received. */
+void tgt_window_forget_conn(struct tgt_session *s, const struct tgt_conn *c);
 /* tgt_window_empty drops everything that came early. */
 void tgt_window_empty(struct tgt_session *s);
 
@@ -489,9 +535,9 @@ void tgt_window_empty(struct tgt_session *s);
 
 /* tgt_task_find returns the task with that ITT, in whatever state, or NULL. */
 struct tgt_task *tgt_task_find(const struct tgt_session *s, uint32_t itt);
-/* tgt_task_get takes a slot for a new command; NULL: there is none. */
-struct tgt_task *tgt_task_get(struct tgt_session *s, uint32_t itt,
-			      bool immediate);
+/* tgt_task_get takes a slot for a new command that came on c; NULL: there is
+ * none. */
+struct tgt_task *tgt_task_get(struct tgt_conn *c, uint32_t itt, bool immediate);
 /* tgt_task_put ends the task at the device and frees its slot. */
 void tgt_task_put(struct tgt_task *t);
 /* tgt_tasks_alloc allocates the tasks and slots of a session for a window of
@@ -562,8 +608,9 @@ void tgt_response_aborted(struct tgt_task *t);
 /* tgt_order_request delivers a request other than a SCSI Command at once, parks
  * it until its turn, or drops a duplicate. Errors drop the connection. */
 int tgt_order_request(struct tgt_conn *c, const struct dm_control *ctl);
-/* tgt_order_advance delivers what came early and is in its turn now. */
-int tgt_order_advance(struct tgt_session *s);
+/* tgt_order_advance delivers what came early and is in its turn now. An error of a
+ * request drops the connection on which it came. */
+void tgt_order_advance(struct tgt_session *s);
 /* tgt_order_skip counts cmdsn as received (§11.6.1 b). */
 void tgt_order_skip(struct tgt_session *s, uint32_t cmdsn);
 /* tgt_order_skip_to counts every number before cmdsn as received. */
@@ -582,6 +629,11 @@ void tgt_abort_cancel(struct tgt_abort *a);
  * scope's unit. Where TAS = 0 a unit attention reports that, if there were any
  * (SPC-4 §5.5.2). Call it before tgt_abort_start. */
 void tgt_abort_attention(struct tgt_session *s, const struct tgt_scope *scope);
+/* tgt_abort_iscsi_event: connections of the session end, and with them the tasks of
+ * the scope. A unit attention 47h/7Fh reports that at each unit that has such a
+ * task (§11.14.5). Call it before the tasks end. */
+void tgt_abort_iscsi_event(struct tgt_session *s,
+			   const struct tgt_scope *scope);
 /* tgt_abort_released: the datamover has let go of an aborted task; t may be free
  * afterwards. */
 void tgt_abort_released(struct tgt_task *t);
@@ -590,6 +642,9 @@ void tgt_abort_data(struct tgt_task *t);
 /* tgt_abort_discard ends a task without a response, as if its command had not
  * come; t may be free afterwards. */
 void tgt_abort_discard(struct tgt_task *t);
+/* tgt_abort_orphans: c has ended, and the datamover has let go of its tasks. They
+ * end without a response. */
+void tgt_abort_orphans(struct tgt_session *s, const struct tgt_conn *c);
 void tgt_abort_expire(struct tgt_worker *w, xtime now);
 
 /* ---- text.c ---- */
@@ -615,8 +670,10 @@ void tgt_settle(struct tgt_worker *w, struct tgt_settling *s,
 int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl);
 /* tgt_tmf_check starts functions that waited for ExpCmdSN to advance. */
 void tgt_tmf_check(struct tgt_session *s);
-/* tgt_tmf_forget: the session ends; its functions send no response. */
+/* tgt_tmf_forget: the session ends; its functions send no response.
+ * tgt_tmf_forget_conn: nor do those that came on c. */
 void tgt_tmf_forget(struct tgt_session *s);
+void tgt_tmf_forget_conn(struct tgt_session *s, const struct tgt_conn *c);
 
 /* ---- command.c ---- */
 
@@ -625,8 +682,8 @@ int tgt_command(struct tgt_conn *c, const struct dm_control *ctl,
 /* tgt_command_turn: all commands before this one were received. */
 void tgt_command_turn(struct tgt_task *t);
 /* tgt_command_verified: the immediate data of the unverified command, if there is
- * one, are in. Negative: drop the connection. */
-int tgt_command_verified(struct tgt_conn *c);
+ * one, are in. */
+void tgt_command_verified(struct tgt_conn *c);
 /* tgt_command_discard: the data digest of the unverified command is wrong. */
 void tgt_command_discard(struct tgt_conn *c);
 /* tgt_command_data handles a Data_Completion_Notify of the task. */
@@ -639,13 +696,17 @@ void tgt_command_data(struct tgt_task *t, enum dm_completion what, int err);
 int tgt_request(struct tgt_conn *c, const struct dm_control *ctl);
 int tgt_control(struct tgt_conn *c, const struct dm_control *ctl);
 
+/* ---- logout.c ---- */
+
+int tgt_logout(struct tgt_conn *c, const struct dm_control *ctl);
+/* tgt_logout_forget: c has ended; no response is sent on it. */
+void tgt_logout_forget(struct tgt_conn *c);
+
 /* ---- reinstate.c ---- */
 
 /* tgt_reinstate ends the older sessions of the connection's nexus (§6.3.5) and
- * then calls done, maybe from within, with the login status to answer. done is
- * not called after tgt_reinstate_forget. */
-void tgt_reinstate(struct tgt_conn *c,
-		   void (*done)(struct tgt_conn *c, uint16_t status));
+ * then calls done, maybe from within; not after tgt_reinstate_forget. */
+void tgt_reinstate(struct tgt_conn *c, void (*done)(struct tgt_conn *c));
 /* tgt_reinstate_forget: the connection of the new login ends. */
 void tgt_reinstate_forget(struct tgt_conn *c);
 /* tgt_reinstate_ended: an old session has ended; its waiters go on. */
@@ -668,12 +729,47 @@ bool tgt_remap_end(struct tgt_session *s, void (*then)(struct tgt_session *s));
 struct tgt_session *tgt_session_new(struct tgt_conn *c,
 				    const struct iscsi_login_id *id,
 				    const struct iscsi_params *params,
-				    struct tgt_node *node);
+				    struct tgt_node *node,
+				    const struct tgt_session_ops *ops);
 /* tgt_session_start opens the nexus and the command window. ERR_NOMEM. */
 int tgt_session_start(struct tgt_session *s, uint32_t cmdsn);
-/* tgt_session_close: the connection is gone. Every task is aborted; then the
+/* tgt_session_close: the last connection is gone. Every task is aborted; then the
  * session is freed, maybe from within. */
 void tgt_session_close(struct tgt_session *s);
+/* tgt_session_conn returns a connection on which the session can send PDUs, the
+ * oldest of them; NULL: there is none. */
+struct tgt_conn *tgt_session_conn(const struct tgt_session *s);
+/* tgt_session_drop ends all connections of the session, and of logins that wait to
+ * join it; the session ends with the last of them. False: all were ending. */
+bool tgt_session_drop(struct tgt_session *s, enum dm_terminate how, int err);
+/* tgt_session_add: c belongs to the session from now on. */
+void tgt_session_add(struct tgt_session *s, struct tgt_conn *c);
+
+/* ---- join.c ---- */
+
+/* What a login with a TSIH has shown: who it is, and what it may use. */
+struct tgt_joiner {
+	const struct iscsi_login_id *id;
+	const struct tgt_node *node;
+	const char *account; /* of CHAP, or "" */
+	const struct dev_map *map;
+};
+
+/* tgt_join_find returns the session that the login may join; else NULL and a
+ * status of enum iscsi_login_status. */
+struct tgt_session *tgt_join_find(const struct tgt_conn *c,
+				  const struct tgt_joiner *j, uint16_t *status);
+/* tgt_join ends the connection of the session that has this CID, if there is one
+ * (RFC 7143 §6.3.4), and then calls done, maybe from within; not after
+ * tgt_join_forget. */
+void tgt_join(struct tgt_conn *c, struct tgt_session *s, uint16_t cid,
+	      tgt_joined *done);
+/* tgt_join_forget: the connection of the login ends. */
+void tgt_join_forget(struct tgt_conn *c);
+/* tgt_session_conn_ended: c, one of the session's connections, is gone. Its tasks
+ * end. At ErrorRecoveryLevel 0 the whole session ends too, unless c has parted
+ * from it (§7.14 c). s may be free afterwards. */
+void tgt_session_conn_ended(struct tgt_session *s, struct tgt_conn *c);
 
 /* ---- stall.c ---- */
 

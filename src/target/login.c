@@ -49,6 +49,8 @@ static void tune_login(void *arg, const char *target_name,
 	if (!target)
 		return;
 	t->strict_names = target->cfg.strict_names;
+	if (target->cfg.max_connections)
+		t->max_connections = target->cfg.max_connections;
 	/* digests are impossible in RDMA mode */
 	if (c->dm->rdma != DM_RDMA_ALREADY)
 		t->prefer_digests = target->cfg.prefer_digests;
@@ -134,6 +136,13 @@ static bool transport_suits(const struct tgt_conn *c,
 	return false;
 }
 
+static const struct tgt_session_ops session_ops = {
+	.request = tgt_control,
+	.command = tgt_command_turn,
+	.advanced = tgt_tmf_check,
+	.ended = tgt_reinstate_ended,
+};
+
 static uint16_t admit_login(void *arg, const struct iscsi_login_id *id,
 			    const struct iscsi_params *params, uint16_t *tsih)
 {
@@ -150,16 +159,18 @@ static uint16_t admit_login(void *arg, const struct iscsi_login_id *id,
 		return ISCSI_LOGIN_NO_SESSION;
 	if (c->session)
 		return ISCSI_LOGIN_TARGET_ERROR;
+	c->cid = id->cid;
+	if (id->tsih)
+		return ISCSI_LOGIN_SUCCESS; /* join_session decides */
 	if (!id->discovery && !transport_suits(c, params))
 		return ISCSI_LOGIN_INITIATOR_ERROR;
-	c->session = tgt_session_new(c, id, params, c->login->node);
+	c->session =
+		tgt_session_new(c, id, params, c->login->node, &session_ops);
 	if (!c->session)
 		return ISCSI_LOGIN_NO_RESOURCES;
-	c->cid = id->cid;
 	memcpy(c->session->account, c->login->account,
 	       sizeof(c->session->account));
-	/* tgt_reinstate checks that a session has this TSIH */
-	*tsih = id->tsih ? id->tsih : c->session->tsih;
+	*tsih = c->session->tsih;
 	return ISCSI_LOGIN_SUCCESS;
 }
 
@@ -237,8 +248,14 @@ static void log_login(const struct tgt_conn *c)
 {
 	const struct tgt_session *s = c->session;
 
-	conn_trace(c, TRACE_LOGIN, "session %u to %s over %s", s->tsih,
-		   s->node ? s->node->name : "discovery", c->dm->transport);
+	if (s->conns.list.next != &c->session_link)
+		conn_trace(c, TRACE_LOGIN,
+			   "connection %u of session %u over %s", c->cid,
+			   s->tsih, c->dm->transport);
+	else
+		conn_trace(c, TRACE_LOGIN, "session %u to %s over %s", s->tsih,
+			   s->node ? s->node->name : "discovery",
+			   c->dm->transport);
 }
 
 static void send_response(struct tgt_conn *c)
@@ -286,7 +303,7 @@ static int ask_admission(struct tgt_conn *c)
 {
 	const struct tgt_config *cfg = &c->worker->tgt->cfg;
 
-	return cfg->logged_in(cfg->arg, c->info.owner, !c->session->node,
+	return cfg->logged_in(cfg->arg, c->info.owner, !c->login->node,
 			      c->login->proves);
 }
 
@@ -306,24 +323,28 @@ static void refuse_late(struct tgt_conn *c, uint16_t status)
 	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, ERR_DENIED);
 }
 
-/* The leading login decides on the session-wide values (§6.3.3). */
-static void inherit_params(struct tgt_session *s)
+/* The leading login decides on the session-wide values (§6.3.3). RDMA mode has
+ * no digests, whatever was negotiated (RFC 7145 §6.1). */
+static void inherit_params(struct tgt_conn *c, const struct tgt_session *s)
 {
-	const struct iscsi_params own = s->params;
+	const struct iscsi_params *own = iscsi_login_params(c->login->engine);
+	struct iscsi_params *p = &c->params;
 
-	if (!s->joined.is_set)
-		return;
-	s->params = s->joined.leading;
-	s->params.header_digest = own.header_digest;
-	s->params.data_digest = own.data_digest;
-	s->params.max_recv_dsl = own.max_recv_dsl;
-	s->params.max_send_dsl = own.max_send_dsl;
+	*p = s->params;
+	p->header_digest = own->header_digest && !s->conns.rdma;
+	p->data_digest = own->data_digest && !s->conns.rdma;
+	p->max_recv_dsl = own->max_recv_dsl;
+	p->max_send_dsl = own->max_send_dsl;
+	p->target_recv_dsl = own->target_recv_dsl;
+	p->initiator_recv_dsl = own->initiator_recv_dsl;
+	p->declared |= own->declared;
+	p->refused |= own->refused;
 }
 
 /* From now on the session is one of the directory in force. */
-static void take_port(struct tgt_session *s)
+static void take_port(struct tgt_session *s, const struct tgt_conn *c)
 {
-	const struct tgt_ruling r = ask_directory(s->conn, &s->id);
+	const struct tgt_ruling r = ask_directory(c, &s->id);
 
 	tgt_use_begin(s->worker, &s->use);
 	if (!s->node)
@@ -334,42 +355,36 @@ static void take_port(struct tgt_session *s)
 		s->data_time = r.target->cfg.data_time;
 }
 
-/* No older session is left: the full feature phase begins. */
-/* [RFC 7145: 5.1.2 #1-3 #6, 10.1.3.1 #4-5] [RFC 5047: 8.6 #1, 11.1 #2] */
-static void enter_full_feature(struct tgt_conn *c)
+/* Still allowed; else the login is refused. */
+static bool is_allowed(struct tgt_conn *c)
 {
-	struct tgt_session *s = c->session;
-	struct tgt_login *l = c->login;
-	struct dm_resources r;
 	uint16_t status;
-	int err;
 
 	if (!tgt_conn_open(c))
-		return;
-	status = ask_again(c, iscsi_login_id(l->engine));
-	if (status) {
+		return false;
+	status = ask_again(c, iscsi_login_id(c->login->engine));
+	if (status)
 		refuse_late(c, status);
-		return;
-	}
-	take_port(s);
-	s->params = *iscsi_login_params(l->engine);
-	s->id = *iscsi_login_id(l->engine);
-	inherit_params(s);
-	err = ask_admission(c);
-	if (!err)
-		err = tgt_session_start(s, l->cmdsn);
-	r.max_tasks = s->tasks.n;
-	if (!err) {
-		dm_notice_key_values(c->dm, &s->params);
-		err = dm_allocate_connection_resources(c->dm, &r);
-	}
-	if (err) {
-		refuse_no_resources(c, err);
-		return;
-	}
+	return !status;
+}
+
+static int prepare_datamover(struct tgt_conn *c, const struct tgt_session *s)
+{
+	const struct dm_resources r = { .max_tasks = s->tasks.n };
+
+	dm_notice_key_values(c->dm, &c->params);
+	return dm_allocate_connection_resources(c->dm, &r);
+}
+
+/* [RFC 7145: 5.1.2 #1-3 #6, 10.1.3.1 #4-5] [RFC 5047: 8.6 #1, 11.1 #2] */
+static void enable_datamover(struct tgt_conn *c)
+{
+	int err;
+
 	tgt_conn_go(c, ISCSI_S5_LOGGED_IN); /* T5 */
-	err = dm_enable_datamover(c->dm, &l->out);
+	err = dm_enable_datamover(c->dm, &c->login->out);
 	if (err) {
+		c->parted = true; /* the initiator does not know of it */
 		tgt_conn_fail(c, err, "login");
 		return;
 	}
@@ -379,12 +394,81 @@ static void enter_full_feature(struct tgt_conn *c)
 	tgt_clock_start(c);
 }
 
-static void reinstate_done(struct tgt_conn *c, uint16_t status)
+/* No older session is left: the full feature phase begins. */
+static void enter_full_feature(struct tgt_conn *c)
 {
-	if (status)
-		refuse_late(c, status);
+	struct tgt_session *s = c->session;
+	struct tgt_login *l = c->login;
+	int err;
+
+	if (!is_allowed(c))
+		return;
+	take_port(s, c);
+	s->params = *iscsi_login_params(l->engine);
+	s->id = *iscsi_login_id(l->engine);
+	s->conns.rdma |= s->params.rdma_extensions;
+	c->params = s->params;
+	err = ask_admission(c);
+	if (!err)
+		err = tgt_session_start(s, l->cmdsn);
+	if (!err)
+		err = prepare_datamover(c, s);
+	if (err)
+		refuse_no_resources(c, err);
 	else
-		enter_full_feature(c);
+		enable_datamover(c);
+}
+
+/* The connection that this one replaces is gone, if there was one. */
+static void enter_session(struct tgt_conn *c, struct tgt_session *s,
+			  uint16_t status)
+{
+	int err;
+
+	if (status) {
+		refuse_late(c, status);
+		return;
+	}
+	if (!is_allowed(c))
+		return;
+	inherit_params(c, s);
+	err = ask_admission(c);
+	if (!err)
+		err = prepare_datamover(c, s);
+	if (err) {
+		refuse_no_resources(c, err);
+		return;
+	}
+	tgt_session_add(s, c);
+	tgt_session_window(s);
+	enable_datamover(c);
+}
+
+/* The session that the login may join; else NULL and why. */
+static struct tgt_session *find_joined(const struct tgt_conn *c,
+				       uint16_t *status)
+{
+	const struct iscsi_login_id *id = iscsi_login_id(c->login->engine);
+	const struct tgt_ruling r = ask_directory(c, id);
+	const struct tgt_joiner j = {
+		.id = id,
+		.node = c->login->node,
+		.account = c->login->account,
+		.map = r.map,
+	};
+
+	return tgt_join_find(c, &j, status);
+}
+
+static void join_session(struct tgt_conn *c)
+{
+	uint16_t status;
+	struct tgt_session *s = find_joined(c, &status);
+
+	if (s)
+		tgt_join(c, s, c->cid, enter_session);
+	else
+		refuse_late(c, status);
 }
 
 /* ---- PDUs ---- */
@@ -425,7 +509,10 @@ static void send_responses(struct tgt_conn *c)
 		l->out.data = l->data;
 		l->out.pdu.statsn = c->numbers.statsn++;
 		if (r == ISCSI_LOGIN_DONE) {
-			tgt_reinstate(c, reinstate_done);
+			if (c->session)
+				tgt_reinstate(c, enter_full_feature);
+			else
+				join_session(c);
 			return;
 		}
 		send_response(c);
@@ -443,13 +530,19 @@ static void take_first_request(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 	tgt_conn_go(c, ISCSI_S4_IN_LOGIN); /* T4 */
 }
 
+/* The login is over but for its last response. */
+static bool is_waiting(const struct tgt_conn *c)
+{
+	return c->reinstate || c->join;
+}
+
 /* §6.3: any PDU other than a Login Request ends the login phase. */
 static int refuse_other_pdu(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 {
 	conn_trace(c, TRACE_PROTOCOL,
 		   "%s before login (RFC 7143 §6.3); dropped",
 		   iscsi_opcode_name(pdu->op));
-	if (c->state == ISCSI_S4_IN_LOGIN && !c->reinstate)
+	if (c->state == ISCSI_S4_IN_LOGIN && !is_waiting(c))
 		send_status(c, pdu->itt, c->numbers.statsn++,
 			    ISCSI_LOGIN_INVALID_DURING_LOGIN);
 	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, ERR_PROTOCOL);
@@ -461,7 +554,7 @@ int tgt_login_rx(struct tgt_conn *c, const struct dm_control *ctl)
 	struct tgt_login *l = c->login;
 	int r;
 
-	if (ctl->pdu.op != ISCSI_LOGIN_REQUEST || c->reinstate)
+	if (ctl->pdu.op != ISCSI_LOGIN_REQUEST || is_waiting(c))
 		return refuse_other_pdu(c, &ctl->pdu);
 	if (c->state == ISCSI_S3_XPT_UP)
 		take_first_request(c, &ctl->pdu);

@@ -9,7 +9,6 @@ static int control_notify(struct dm_conn *dm, const struct dm_control *ctl,
 			  struct dm_task **task)
 {
 	struct tgt_conn *c = dm->user;
-	int err;
 
 	c->heard = true;
 	*task = NULL;
@@ -17,9 +16,7 @@ static int control_notify(struct dm_conn *dm, const struct dm_control *ctl,
 		return 0;
 	if (c->login)
 		return tgt_login_rx(c, ctl);
-	err = tgt_command_verified(c);
-	if (err)
-		return err;
+	tgt_command_verified(c);
 	if (ctl->pdu.op == ISCSI_SCSI_COMMAND)
 		return tgt_command(c, ctl, task);
 	return tgt_request(c, ctl);
@@ -91,7 +88,6 @@ static void error_notify(struct dm_conn *dm, const struct iscsi_pdu *pdu,
 			 const uint8_t bhs[ISCSI_BHS_LEN], int err)
 {
 	struct tgt_conn *c = dm->user;
-	int verify_err = 0;
 
 	if (!tgt_conn_open(c))
 		return;
@@ -103,9 +99,7 @@ static void error_notify(struct dm_conn *dm, const struct iscsi_pdu *pdu,
 	    pdu->itt == c->unverified.itt)
 		tgt_command_discard(c);
 	else
-		verify_err = tgt_command_verified(c);
-	if (verify_err)
-		tgt_conn_fail(c, verify_err, "SCSI Command");
+		tgt_command_verified(c);
 	tgt_reject(c, reject_reason(err), bhs, err_str(err));
 }
 
@@ -151,22 +145,24 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 	w->tgt->cfg.ended(w->tgt->cfg.arg, c->info.owner);
 	tgt_reinstate_forget(c);
 	tgt_login_free(c);
-	tgt_abort_cancel(&c->logout);
+	tgt_join_forget(c);
+	tgt_logout_forget(c);
 	tgt_text_reset(c);
 	dm_deallocate_connection_resources(dm);
 	dm_set_trace(dm, NULL, NULL); /* dm borrowed the peer's name from c */
-	free(c);
 	if (s)
-		tgt_session_close(s);
+		tgt_session_conn_ended(s, c);
+	free(c);
 }
 
-/* A task that the datamover was asked to release is not found any more. */
+/* A task that the datamover was asked to release is not found any more, nor is one
+ * of another connection (§4.2.2.2). */
 static struct dm_task *find_task(struct dm_conn *dm, uint32_t itt)
 {
 	struct tgt_conn *c = dm->user;
 	struct tgt_task *t = c->session ? tgt_task_find(c->session, itt) : NULL;
 
-	return t && !tgt_task_is_released(t) ? &t->dm : NULL;
+	return t && t->conn == c && !tgt_task_is_released(t) ? &t->dm : NULL;
 }
 
 static const struct dm_up_ops up_ops = {
@@ -197,7 +193,7 @@ int tgt_conn_accept(struct tgt_worker *w, struct dm_conn *dm,
 	c->info = *info;
 	c->ping_ttt = ISCSI_RESERVED_TAG;
 	c->text.ttt = ISCSI_RESERVED_TAG;
-	list_init(&c->logout.link);
+	list_init(&c->logout.abort.link);
 	c->accepted = now;
 	c->deadline = now + w->tgt->cfg.login_time;
 	c->stall.at = XTIME_NEVER;

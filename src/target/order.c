@@ -2,24 +2,26 @@
 /*
  * order.c: requests are delivered in the order of their CmdSN (RFC 7143
  * §4.2.2.1). On one connection requests arrive in that order, unless one was
- * lost to a data digest error or was rejected: later ones then wait in the
- * window's ring until the gap is filled.
+ * lost to a data digest error or was rejected; those of several connections
+ * arrive in any order. Later ones wait in the window's ring until the gap is
+ * filled.
  */
 #include "base/err.h"
 #include "target/internal.h"
 
 /* Delivers a request, which takes its CmdSN unless it is rejected meanwhile;
  * true: the CmdSN is taken. */
-static bool deliver_request(struct tgt_session *s, const struct dm_control *ctl,
+static bool deliver_request(struct tgt_conn *c, const struct dm_control *ctl,
 			    int *err)
 {
+	struct tgt_session *s = c->session;
 	const struct iscsi_target_window before = s->window;
 	bool taken;
 
 	tgt_window_take(s);
 	s->undo = &before;
 	s->rejected = false;
-	*err = s->conn ? s->order->request(s->conn, ctl) : 0;
+	*err = s->ops->request(c, ctl);
 	taken = !s->rejected;
 	/* a task management function may have delivered later requests from
 	 * within: `before` is not valid any more */
@@ -28,33 +30,33 @@ static bool deliver_request(struct tgt_session *s, const struct dm_control *ctl,
 	return taken;
 }
 
-static int deliver_parked(struct tgt_session *s, struct tgt_parked *p)
+/* An error ends the connection on which the request came. */
+static void deliver_parked(struct tgt_session *s, struct tgt_parked *p)
 {
 	int err;
 
 	/* after a Reject ExpCmdSN is this CmdSN again: a gap */
-	deliver_request(s, &p->ctl, &err);
+	deliver_request(p->conn, &p->ctl, &err);
+	if (err)
+		tgt_conn_fail(p->conn, err, iscsi_opcode_name(p->ctl.pdu.op));
 	tgt_window_unpark(s, p);
-	return err;
 }
 
-int tgt_order_advance(struct tgt_session *s)
+void tgt_order_advance(struct tgt_session *s)
 {
 	struct tgt_slot slot;
-	int err = 0;
 
-	while (!err && tgt_window_next(s, &slot)) {
+	while (tgt_window_next(s, &slot)) {
 		if (slot.parked) {
-			err = deliver_parked(s, slot.parked);
+			deliver_parked(s, slot.parked);
 			continue;
 		}
 		tgt_window_take(s);
 		if (slot.task)
-			s->order->command(slot.task);
+			s->ops->command(slot.task);
 	}
 	if (!list_empty(&s->tmfs))
-		s->order->advanced(s);
-	return err;
+		s->ops->advanced(s);
 }
 
 int tgt_order_request(struct tgt_conn *c, const struct dm_control *ctl)
@@ -64,16 +66,16 @@ int tgt_order_request(struct tgt_conn *c, const struct dm_control *ctl)
 	int err;
 
 	if (ctl->pdu.immediate)
-		return s->order->request(c, ctl);
+		return s->ops->request(c, ctl);
 	switch (iscsi_target_window_check(&s->window, cmdsn)) {
 	case ISCSI_CMDSN_EXPECTED:
-		if (!deliver_request(s, ctl, &err))
-			return err;
-		return err ? err : tgt_order_advance(s);
+		if (deliver_request(c, ctl, &err) && !err)
+			tgt_order_advance(s);
+		return err;
 	case ISCSI_CMDSN_AHEAD:
 		if (tgt_window_duplicate(s, cmdsn))
 			return 0;
-		return tgt_window_park(s, ctl);
+		return tgt_window_park(c, ctl);
 	case ISCSI_CMDSN_IGNORE:
 	default:
 		return 0; /* §4.2.2.1: silently */

@@ -5,11 +5,7 @@
  * whichever worker it lives, before the new session begins. The last Login
  * Response waits for that end.
  *
- * A login with the TSIH of that session and the CID of its connection is
- * connection reinstatement (§6.3.4): the old session ends too, but the new one
- * takes over its TSIH and the values of its leading login. (The device sees the
- * loss of an I_T nexus.) Another CID would be a second connection, another TSIH
- * names no session: both are refused.
+ * A login with a TSIH joins a session instead: join.c.
  *
  * Of two such logins at the same time on different workers, the login on the
  * worker with the higher index succeeds, so that exactly one does.
@@ -26,21 +22,16 @@ struct tgt_reinstate_part {
 	struct list link;   /* waiters of the old session */
 	struct tgt_reinstate *all;
 	unsigned worker;
-	/* the worker's answer to a login with a TSIH; params are those of the
-	 * session that ends */
-	uint16_t verdict; /* enum iscsi_login_status */
-	struct iscsi_params params;
 };
 
 struct tgt_reinstate {
 	struct tgt_conn *conn; /* NULL: it ended meanwhile */
 	struct tgt_worker *worker;
-	void (*done)(struct tgt_conn *c, uint16_t status);
+	void (*done)(struct tgt_conn *c);
 	const void *session; /* the new one, compared only */
 	const struct tgt_node *node;
 	uint16_t tag; /* of the portal group */
 	struct iscsi_login_id id;
-	bool rdma; /* the new connection is in RDMA mode */
 	unsigned pending;
 	struct tgt_reinstate_part parts[]; /* one per worker */
 };
@@ -75,8 +66,6 @@ static struct tgt_session *find_older(const struct tgt_worker *w,
 
 		if (s == r->session || !same_nexus(s, r))
 			continue;
-		if (r->id.tsih && s->tsih != r->id.tsih)
-			continue;
 		if (s->state == ISCSI_Q2_ACTIVE && w->index > r->worker->index)
 			continue; /* its login ends ours */
 		return s;
@@ -84,59 +73,20 @@ static struct tgt_session *find_older(const struct tgt_worker *w,
 	return NULL;
 }
 
-/* Combines the answers of all workers to a login with a TSIH; on success the new
- * session takes over the old one's TSIH and values. */
-static uint16_t join_session(const struct tgt_reinstate *r, struct tgt_conn *c)
-{
-	unsigned n = r->worker->tgt->cfg.env.nworkers;
-	uint16_t status = ISCSI_LOGIN_NO_SESSION;
-
-	for (unsigned i = 0; i < n; i++) {
-		const struct tgt_reinstate_part *p = &r->parts[i];
-
-		if (p->verdict == ISCSI_LOGIN_NO_SESSION)
-			continue;
-		status = p->verdict;
-		if (status)
-			break;
-		c->session->tsih = r->id.tsih;
-		c->session->joined.is_set = true;
-		c->session->joined.leading = p->params;
-	}
-	return status;
-}
-
 static void part_back(struct dev_msg *msg)
 {
 	struct tgt_reinstate *r =
 		container_of(msg, struct tgt_reinstate_part, msg)->all;
 	struct tgt_conn *c = r->conn;
-	uint16_t status = ISCSI_LOGIN_SUCCESS;
 
 	if (--r->pending)
 		return;
 	r->worker->messages--;
-	if (c && r->id.tsih)
-		status = join_session(r, c);
 	if (c) {
 		c->reinstate = NULL;
-		r->done(c, status);
+		r->done(c);
 	}
 	free(r);
-}
-
-/* The login status of a login with a TSIH that would replace s. */
-static uint16_t check_join(const struct tgt_reinstate *r,
-			   const struct tgt_session *s)
-{
-	if (s->state != ISCSI_Q3_LOGGED_IN || !s->conn)
-		return ISCSI_LOGIN_NO_SESSION;
-	if (s->conn->cid != r->id.cid) /* MaxConnections=1 */
-		return ISCSI_LOGIN_TOO_MANY_CONNECTIONS;
-	/* the leading login decides on RDMAExtensions, and no other connection
-	 * of the session may differ (RFC 7145 §5.1) */
-	return s->params.rdma_extensions || r->rdma ? ISCSI_LOGIN_CANT_INCLUDE
-						    : ISCSI_LOGIN_SUCCESS;
 }
 
 /* On each worker: ends the older session, or reports that there is none. */
@@ -145,26 +95,21 @@ static void end_older(struct tgt_reinstate_part *p)
 	struct tgt_reinstate *r = p->all;
 	struct tgt_worker *w = &r->worker->tgt->workers[p->worker];
 	struct tgt_session *s = find_older(w, r);
+	const struct tgt_conn *c;
 
-	if (s && r->id.tsih) {
-		p->verdict = check_join(r, s);
-		p->params = s->params;
-		if (p->verdict)
-			s = NULL;
-	}
 	if (!s) {
 		post_part(w, r->worker->index, p, part_back);
 		return;
 	}
 	list_push_back(&s->waiters, &p->link);
-	if (!tgt_conn_open(s->conn))
-		return; /* the session is ending already */
-	conn_trace(s->conn, TRACE_LOGOUT,
-		   "%s %u reinstated by a new login (RFC 7143 §6.3.%d)",
-		   r->id.tsih ? "connection of session" : "session", s->tsih,
-		   r->id.tsih ? 4 : 5);
-	w->stats.total.reinstated++;
-	tgt_conn_end(s->conn, DM_TERMINATE_NOW, ERR_TERMINATED);
+	c = tgt_session_conn(s);
+	if (c)
+		conn_trace(c, TRACE_LOGOUT,
+			   "session %u reinstated by a new login (RFC 7143 "
+			   "§6.3.5)",
+			   s->tsih);
+	if (tgt_session_drop(s, DM_TERMINATE_NOW, ERR_TERMINATED))
+		w->stats.total.reinstated++;
 }
 
 static void part_run(struct dev_msg *msg)
@@ -182,8 +127,7 @@ void tgt_reinstate_ended(struct tgt_session *s)
 }
 
 static struct tgt_reinstate *reinstate_new(struct tgt_conn *c, unsigned n,
-					   void (*done)(struct tgt_conn *c,
-							uint16_t status))
+					   void (*done)(struct tgt_conn *c))
 {
 	struct tgt_session *s = c->session;
 	struct tgt_reinstate *r =
@@ -198,13 +142,11 @@ static struct tgt_reinstate *reinstate_new(struct tgt_conn *c, unsigned n,
 	r->node = s->node;
 	r->tag = s->port.tag;
 	r->id = s->id;
-	r->rdma = c->dm->rdma == DM_RDMA_ALREADY;
 	r->pending = n;
 	for (unsigned i = 0; i < n; i++) {
 		list_init(&r->parts[i].link);
 		r->parts[i].all = r;
 		r->parts[i].worker = i;
-		r->parts[i].verdict = ISCSI_LOGIN_NO_SESSION;
 	}
 	return r;
 }
@@ -219,19 +161,17 @@ static bool nothing_to_do(const struct tgt_conn *c)
 					     .tag = s->port.tag,
 					     .id = s->id };
 
-	return !s->node ||
-	       (!s->id.tsih && c->worker->tgt->cfg.env.nworkers == 1 &&
-		!find_older(c->worker, &probe));
+	return !s->node || (c->worker->tgt->cfg.env.nworkers == 1 &&
+			    !find_older(c->worker, &probe));
 }
 
-void tgt_reinstate(struct tgt_conn *c,
-		   void (*done)(struct tgt_conn *c, uint16_t status))
+void tgt_reinstate(struct tgt_conn *c, void (*done)(struct tgt_conn *c))
 {
 	unsigned n = c->worker->tgt->cfg.env.nworkers;
 	struct tgt_reinstate *r;
 
 	if (nothing_to_do(c)) {
-		done(c, ISCSI_LOGIN_SUCCESS);
+		done(c);
 		return;
 	}
 	r = reinstate_new(c, n, done);

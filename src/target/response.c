@@ -59,7 +59,7 @@ static void make_response(const struct tgt_task *t, uint8_t status,
 static void check_sent(struct tgt_task *t, int err)
 {
 	if (err)
-		tgt_conn_fail(t->session->conn, err, "response not sent");
+		tgt_conn_fail(t->conn, err, "response not sent");
 }
 
 /* The window is closed, and tasks wait for ExpStatSN: an initiator without anything
@@ -75,7 +75,7 @@ static void ask_to_acknowledge(struct tgt_conn *c)
 /* [RFC 7145: 9.5.1 #8] */
 void tgt_response_send(struct tgt_task *t)
 {
-	struct tgt_conn *c = t->session->conn;
+	struct tgt_conn *c = t->conn;
 	bool begun = tgt_task_is_begun(t);
 	size_t sense = begun ? t->dev.sense.len : 0;
 	uint8_t segment[2 + DEV_SENSE_MAX];
@@ -92,7 +92,7 @@ void tgt_response_send(struct tgt_task *t)
 	}
 	tgt_task_go(t, TGT_TASK_RESPONSE);
 	if (!tgt_conn_open(c))
-		return; /* tgt_session_close frees the task */
+		return; /* tgt_abort_orphans frees the task */
 	ctl.pdu.statsn = c->numbers.statsn++;
 	check_sent(t, dm_send_control(c->dm, &t->dm, &ctl));
 	ask_to_acknowledge(c);
@@ -101,13 +101,13 @@ void tgt_response_send(struct tgt_task *t)
 /* [RFC 7145: 7.3.5 #1, 9.5.2 #5] */
 void tgt_response_put(struct tgt_task *t)
 {
-	struct tgt_conn *c = t->session->conn;
+	struct tgt_conn *c = t->conn;
 	struct dev_task *d = &t->dev;
 	bool with_status = d->sense.len == 0;
 	struct iscsi_pdu pdu;
 
 	tgt_task_go(t, with_status ? TGT_TASK_RESPONSE : TGT_TASK_PUT);
-	t->session->count.bytes_read += d->in.len;
+	c->count.bytes_read += d->in.len;
 	if (!tgt_conn_open(c))
 		return;
 	if (with_status) {
@@ -122,7 +122,7 @@ void tgt_response_put(struct tgt_task *t)
 
 void tgt_response_aborted(struct tgt_task *t)
 {
-	struct tgt_conn *c = t->session->conn;
+	struct tgt_conn *c = t->conn;
 	struct dm_control ctl = { .data = NULL };
 
 	if (!c || !tgt_conn_open(c))

@@ -16,7 +16,12 @@ static bool tsih_taken(const struct tgt_worker *w, uint16_t tsih)
 	return false;
 }
 
-/* Makes a TSIH that names its worker too: tsih % nworkers. Zero is reserved.
+unsigned tgt_tsih_worker(const struct tgt *t, uint16_t tsih)
+{
+	return tsih % t->cfg.env.nworkers;
+}
+
+/* Makes a TSIH that names its worker too (tgt_tsih_worker). Zero is reserved.
  * ERR_LIMIT: none is free. */
 static int tsih_new(struct tgt_worker *w, uint16_t *tsih)
 {
@@ -37,12 +42,6 @@ static int tsih_new(struct tgt_worker *w, uint16_t *tsih)
 	return ERR_LIMIT;
 }
 
-static const struct tgt_order_ops order_ops = {
-	.request = tgt_control,
-	.command = tgt_command_turn,
-	.advanced = tgt_tmf_check,
-};
-
 static void session_free(struct tgt_session *s)
 {
 	tgt_tasks_free(s);
@@ -53,7 +52,8 @@ static void session_free(struct tgt_session *s)
 struct tgt_session *tgt_session_new(struct tgt_conn *c,
 				    const struct iscsi_login_id *id,
 				    const struct iscsi_params *params,
-				    struct tgt_node *node)
+				    struct tgt_node *node,
+				    const struct tgt_session_ops *ops)
 {
 	struct tgt_worker *w = c->worker;
 	struct tgt_session *s = calloc(1, sizeof(*s));
@@ -62,8 +62,10 @@ struct tgt_session *tgt_session_new(struct tgt_conn *c,
 	if (!s)
 		return NULL;
 	s->worker = w;
-	s->conn = c;
-	s->order = &order_ops;
+	list_init(&s->conns.list);
+	list_init(&s->conns.joins);
+	list_init(&s->logout.abort.link);
+	s->ops = ops;
 	s->node = node;
 	s->id = *id;
 	s->params = *params;
@@ -82,7 +84,48 @@ struct tgt_session *tgt_session_new(struct tgt_conn *c,
 	}
 	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q2_ACTIVE); /* N1 */
 	list_push_back(&w->sessions, &s->link);
+	s->conns.rdma = c->dm->rdma == DM_RDMA_ALREADY;
+	tgt_session_add(s, c);
 	return s;
+}
+
+void tgt_session_add(struct tgt_session *s, struct tgt_conn *c)
+{
+	c->session = s;
+	list_push_back(&s->conns.list, &c->session_link);
+	if (s->state == ISCSI_Q5_CONTINUE)
+		iscsi_session_go(ISCSI_TARGET, &s->state,
+				 ISCSI_Q3_LOGGED_IN); /* N10 */
+}
+
+bool tgt_session_drop(struct tgt_session *s, enum dm_terminate how, int err)
+{
+	bool any = false;
+
+	list_for_each(it, &s->conns.list) {
+		struct tgt_conn *c =
+			list_entry(it, struct tgt_conn, session_link);
+
+		any |= tgt_conn_open(c);
+		if (tgt_conn_open(c))
+			tgt_conn_end(c, how, err);
+	}
+	list_for_each(it, &s->conns.joins)
+		tgt_conn_end(list_entry(it, struct tgt_join, link)->conn, how,
+			     err);
+	return any;
+}
+
+struct tgt_conn *tgt_session_conn(const struct tgt_session *s)
+{
+	list_for_each(it, &s->conns.list) {
+		struct tgt_conn *c =
+			list_entry(it, struct tgt_conn, session_link);
+
+		if (tgt_conn_open(c))
+			return c;
+	}
+	return NULL;
 }
 
 /* ---- PREEMPT AND ABORT by another initiator (SPC-4 §5.13.11.2.6) ---- */
@@ -163,7 +206,7 @@ static void end_session(struct tgt_session *s)
 		dev_nexus_close(s->nexus);
 	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q1_FREE); /* N3 N6 N9 */
 	list_del(&s->link);
-	tgt_reinstate_ended(s);
+	s->ops->ended(s);
 	tgt_use_end(w, &s->use);
 	session_free(s);
 }
@@ -173,40 +216,11 @@ static void tasks_ended(struct tgt_abort *a)
 	end_session(container_of(a, struct tgt_session, closing));
 }
 
-/* An aborted task that waits for something of the connection, or NULL. */
-static struct tgt_task *waits_for_conn(const struct tgt_session *s)
-{
-	list_for_each(it, &s->tasks.active) {
-		struct tgt_task *t = list_entry(it, struct tgt_task, link);
-
-		if (t->state == TGT_TASK_ABORT_DATA ||
-		    t->state == TGT_TASK_ABORT_DATAMOVER)
-			return t;
-	}
-	return NULL;
-}
-
-/*
- * At ErrorRecoveryLevel 0 the session ends with its connection (§8.2: no time
- * to retain). The datamover has let go of every task.
- */
+/* No connection is left; the datamovers have let go of every task. */
 void tgt_session_close(struct tgt_session *s)
 {
 	const struct tgt_scope scope = { .session = s };
-	struct tgt_task *t;
 
-	s->conn = NULL;
-	tgt_tmf_forget(s);
-	tgt_window_empty(s);
-	if (s->state == ISCSI_Q3_LOGGED_IN && !s->logged_out)
-		iscsi_session_go(ISCSI_TARGET, &s->state,
-				 ISCSI_Q4_FAILED); /* N5 */
-	list_for_each_safe(it, &s->tasks.active) {
-		t = list_entry(it, struct tgt_task, link);
-		if (t->state == TGT_TASK_RESPONSE)
-			tgt_task_put(t);
-	}
-	while ((t = waits_for_conn(s)))
-		tgt_abort_released(t);
+	tgt_abort_cancel(&s->logout.abort);
 	tgt_abort_start(s->worker, &s->closing, &scope, tasks_ended);
 }

@@ -23,13 +23,13 @@
  * connection, so that its initiator owes nothing. */
 static bool owes_data(const struct tgt_conn *c, const struct tgt_task *t)
 {
-	return t->state == TGT_TASK_DATA && !c->held;
+	return t->conn == c && t->state == TGT_TASK_DATA && !c->held;
 }
 
 static bool is_sending(const struct tgt_conn *c, const struct tgt_task *t)
 {
-	(void)c;
-	return t->state == TGT_TASK_PUT || t->state == TGT_TASK_RESPONSE;
+	return t->conn == c &&
+	       (t->state == TGT_TASK_PUT || t->state == TGT_TASK_RESPONSE);
 }
 
 static const struct tgt_task *oldest_task(const struct tgt_conn *c,
@@ -86,6 +86,8 @@ static bool holds_memory(const struct tgt_conn *c, bool in_the_way, xtime now,
 		struct tgt_task *t = list_entry(it, struct tgt_task, link);
 		bool moves = owes_data(c, t) || is_sending(c, t);
 
+		if (t->conn != c)
+			continue;
 		found |= lasts(&t->moves_since, in_the_way && moves, now, most);
 	}
 	return found;
@@ -111,6 +113,16 @@ static void ask_to_acknowledge(struct tgt_conn *c)
 		tgt_ping(c);
 }
 
+/* The session whose next CmdSN is missing; NULL: none is, or it may be in what the
+ * target does not read from a held connection. */
+static const struct tgt_session *misses_cmdsn(const struct tgt_session *s)
+{
+	list_for_each(it, &s->conns.list)
+		if (list_entry(it, struct tgt_conn, session_link)->held)
+			return NULL;
+	return s->ring.ahead ? s : NULL;
+}
+
 static void check_progress(struct tgt_conn *c, xtime now)
 {
 	const struct tgt_session *s = c->session;
@@ -130,8 +142,8 @@ static void check_progress(struct tgt_conn *c, xtime now)
 			  c->dm->retains ? "what was sent was not acknowledged"
 					 : "nothing of what was sent was taken",
 			  1);
-	else if (is_stuck(&c->stall.gap, s->ring.ahead && !c->held ? s : NULL,
-			  s->window.expcmdsn, 0, now, most))
+	else if (is_stuck(&c->stall.gap, misses_cmdsn(s), s->window.expcmdsn, 0,
+			  now, most))
 		drop_conn(c, "a CmdSN before those received is missing", 1);
 	else if (holds_memory(c, in_the_way, now, TASK_TIMES * most))
 		drop_conn(c, "others waited for memory of a slow command",

@@ -180,8 +180,8 @@ static void check_slow(struct tgt_worker *w, const struct tgt_task *t,
 	if (latency < cfg->slow_time)
 		return;
 	w->stats.total.slow++;
-	if (s->conn)
-		conn_trace(s->conn, TRACE_SLOW,
+	if (t->conn)
+		conn_trace(t->conn, TRACE_SLOW,
 			   "LUN %u: command %02x, LBA %llu, %u bytes took %lld "
 			   "ms and ended with status %02x; %u commands in "
 			   "progress",
@@ -232,7 +232,7 @@ void tgt_stats_end(struct tgt_task *t, uint8_t status)
 	struct tgt_op_stats *o;
 
 	PROBE_COMMAND_END(t, d->cdb[0], status, d->in.len + d->out_len);
-	t->session->count.errors += failed;
+	t->conn->count.errors += failed;
 	if (!cfg->clock || !tgt_task_is_begun(t) || !d->lu)
 		return;
 	u = unit_of(&w->stats, d->lu);
@@ -326,7 +326,7 @@ void tgt_stats_conn_ended(const struct tgt_conn *c, int err)
 		return;
 	e = ended_of(all, s->node ? s->id.target_name : "", c->dm->transport);
 	if (e)
-		tgt_counters_add(&e->count, &s->count);
+		tgt_counters_add(&e->count, &c->count);
 }
 
 void tgt_worker_ended(const struct tgt_worker *w,

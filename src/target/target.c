@@ -197,6 +197,15 @@ bool tgt_worker_idle(const struct tgt_worker *w)
 	       list_empty(&w->aborts) && w->messages == 0;
 }
 
+static uint32_t tasks_of(const struct tgt_conn *c)
+{
+	uint32_t n = 0;
+
+	list_for_each(it, &c->session->tasks.active)
+		n += list_entry(it, struct tgt_task, link)->conn == c;
+	return n;
+}
+
 static void conn_status(const struct tgt_conn *c, struct tgt_conn_status *st)
 {
 	const struct tgt_session *s = c->session;
@@ -215,9 +224,10 @@ static void conn_status(const struct tgt_conn *c, struct tgt_conn_status *st)
 	st->tsih = s->tsih;
 	st->cid = c->cid;
 	st->isid = s->id.isid;
-	st->params = &s->params;
-	st->in_flight = s->tasks.used;
-	st->count = &s->count;
+	st->joined = s->conns.list.next != &c->session_link;
+	st->params = c->login ? &s->params : &c->params;
+	st->in_flight = tasks_of(c);
+	st->count = &c->count;
 }
 
 unsigned tgt_worker_kick(struct tgt_worker *w, uint16_t tsih)

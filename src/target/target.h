@@ -82,6 +82,9 @@ struct tgt *tgt_new(const struct tgt_config *cfg);
  * device server stays the caller's. */
 void tgt_free(struct tgt *t);
 
+/* tgt_tsih_worker returns the index of the worker that has the session with this
+ * TSIH, which is not 0, if there is one. */
+unsigned tgt_tsih_worker(const struct tgt *t, uint16_t tsih);
 /* tgt_worker returns a worker by its index; it lives as long as the target. */
 struct tgt_worker *tgt_worker(struct tgt *t, unsigned index);
 
@@ -139,10 +142,11 @@ struct tgt_conn_status {
 	const char *target;    /* "" in discovery */
 	bool discovery;
 	uint16_t tsih, cid;
-	const uint8_t *isid;		   /* 6 bytes */
+	bool joined;	     /* not the oldest connection of its session */
+	const uint8_t *isid; /* 6 bytes */
 	const struct iscsi_params *params; /* NULL before admission */
-	uint32_t in_flight;
-	const struct tgt_counters *count; /* NULL before admission */
+	uint32_t in_flight;		   /* tasks of the connection */
+	const struct tgt_counters *count;  /* NULL before admission */
 	uint64_t rejects;
 };
 

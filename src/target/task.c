@@ -55,9 +55,9 @@ static struct tgt_task *spare_task(struct tgt_session *s)
 	return t;
 }
 
-struct tgt_task *tgt_task_get(struct tgt_session *s, uint32_t itt,
-			      bool immediate)
+struct tgt_task *tgt_task_get(struct tgt_conn *c, uint32_t itt, bool immediate)
 {
+	struct tgt_session *s = c->session;
 	struct tgt_task *t, **head;
 
 	if (immediate && s->tasks.immediates >= TGT_IMMEDIATES)
@@ -67,6 +67,7 @@ struct tgt_task *tgt_task_get(struct tgt_session *s, uint32_t itt,
 		return NULL;
 	dm_task_init(&t->dm);
 	t->dm.itt = itt;
+	t->conn = c;
 	head = find_chain(s, itt);
 	t->hash_next = *head;
 	*head = t;

@@ -35,7 +35,7 @@ static const uint16_t tgt_task_may_go[] = {
 /* What holds in each state. */
 static inline bool tgt_task_is_sane(const struct tgt_task *t)
 {
-	const struct tgt_conn *c = t->session->conn;
+	const struct tgt_conn *c = t->conn;
 	bool begun = tgt_task_is_begun(t);
 	bool held = c && c->held == t;
 

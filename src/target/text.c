@@ -143,7 +143,7 @@ static int answer_keys(struct iscsi_text_out *out, struct tgt_conn *c,
 /* The initiator may declare another MaxRecvDataSegmentLength (§13.12). */
 static void apply_params(struct tgt_conn *c, const struct iscsi_params *params)
 {
-	struct iscsi_params *own = &c->session->params;
+	struct iscsi_params *own = &c->params;
 
 	if (params->max_send_dsl == own->max_send_dsl)
 		return;
@@ -157,7 +157,7 @@ static int make_answer(struct tgt_conn *c)
 	struct tgt_text *x = &c->text;
 
 	for (size_t max = 4096; max <= TEXT_OUT_MAX; max *= 4) {
-		struct iscsi_params params = c->session->params;
+		struct iscsi_params params = c->params;
 		struct iscsi_text_out out = { .max = max };
 		int err;
 

@@ -24,7 +24,8 @@ struct part {
 struct tgt_tmf {
 	struct list link; /* session's tmfs */
 	struct tgt_use use;
-	struct tgt_session *session; /* NULL: it ended, no response */
+	struct tgt_session *session; /* NULL: it ended */
+	struct tgt_conn *conn;	     /* for the response; NULL: it ended */
 	struct tgt_worker *worker;
 	struct tgt_node *node;
 	/* of the LUN field: the unit, compared only (NULL: none), and its
@@ -72,9 +73,9 @@ static void send_response(struct tgt_tmf *m)
 	list_del(&m->link);
 	s->ntmfs--;
 	m->session = NULL;
-	if (!s->conn)
+	if (!m->conn)
 		return;
-	conn_trace(s->conn, TRACE_TMF, "%s of LUN %llx: response %u",
+	conn_trace(m->conn, TRACE_TMF, "%s of LUN %llx: response %u",
 		   m->row->name, (unsigned long long)m->lun, m->response);
 	ctl.pdu = (struct iscsi_pdu){
 		.op = ISCSI_TMF_RESPONSE,
@@ -84,7 +85,7 @@ static void send_response(struct tgt_tmf *m)
 	};
 	ctl.pdu.tmf_response = m->response;
 	memcpy(ctl.pdu.tmf_info, m->info, sizeof(m->info));
-	tgt_conn_send(s->conn, &ctl);
+	tgt_conn_send(m->conn, &ctl);
 }
 
 static void free_tmf(struct tgt_tmf *m)
@@ -239,11 +240,10 @@ static void nexus_reset(struct tgt_tmf *m)
 
 static void after_nexus_reset(struct tgt_tmf *m)
 {
-	struct tgt_conn *c = m->session->conn;
+	struct tgt_session *s = m->session;
 
 	end_tmf(m, ISCSI_TMF_COMPLETE);
-	if (tgt_conn_open(c))
-		tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, ERR_TERMINATED);
+	tgt_session_drop(s, DM_TERMINATE_AFTER_SENT, ERR_TERMINATED);
 }
 
 /* SAM-5 §7.4: CLEAR ACA aborts the tasks with the ACA attribute. */
@@ -482,13 +482,13 @@ static void run_drop_part(struct dev_msg *msg)
 	const struct tgt_tmf *m = p->tmf;
 	struct tgt_worker *w = &m->worker->tgt->workers[p->worker];
 
-	list_for_each(it, &w->sessions) {
+	list_for_each_safe(it, &w->sessions) {
 		struct tgt_session *s =
 			list_entry(it, struct tgt_session, link);
 
-		if (s->node == m->node && tgt_conn_open(s->conn))
-			tgt_conn_end(s->conn, DM_TERMINATE_AFTER_SENT,
-				     ERR_TERMINATED);
+		if (s->node == m->node)
+			tgt_session_drop(s, DM_TERMINATE_AFTER_SENT,
+					 ERR_TERMINATED);
 	}
 	post_part(w, m->worker->index, p, drop_part_back);
 }
@@ -570,15 +570,16 @@ static const struct tmf_row *find_row(uint8_t function)
 
 /* ---- begin of a function ---- */
 
-static struct tgt_tmf *tmf_new(struct tgt_session *s,
-			       const struct iscsi_pdu *pdu)
+static struct tgt_tmf *tmf_new(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 {
+	struct tgt_session *s = c->session;
 	unsigned n = s->worker->tgt->cfg.env.nworkers;
 	struct tgt_tmf *m = calloc(1, sizeof(*m) + n * sizeof(m->parts[0]));
 
 	if (!m)
 		return NULL;
 	m->session = s;
+	m->conn = c;
 	m->issuer = s;
 	m->worker = s->worker;
 	m->node = s->node;
@@ -672,13 +673,23 @@ int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl)
 	if (pdu->immediate && sn_lt(s->window.maxcmdsn + 1, pdu->cmdsn))
 		return tgt_reject(c, ISCSI_REJECT_INVALID_PDU_FIELD, ctl->bhs,
 				  "CmdSN beyond the window (§4.2.2.1)");
-	m = s->ntmfs < TMFS_MAX ? tmf_new(s, pdu) : NULL;
+	m = s->ntmfs < TMFS_MAX ? tmf_new(c, pdu) : NULL;
 	if (!m)
 		return tgt_reject(c, ISCSI_REJECT_TOO_MANY_IMMEDIATE, ctl->bhs,
 				  "too many task management functions");
 	c->worker->stats.total.functions++;
 	start_tmf(m);
 	return 0;
+}
+
+void tgt_tmf_forget_conn(struct tgt_session *s, const struct tgt_conn *c)
+{
+	list_for_each(it, &s->tmfs) {
+		struct tgt_tmf *m = list_entry(it, struct tgt_tmf, link);
+
+		if (m->conn == c)
+			m->conn = NULL;
+	}
 }
 
 void tgt_tmf_forget(struct tgt_session *s)

@@ -2,8 +2,8 @@
 /*
  * window.c: the command window of a session (RFC 7143 §4.2.2.1): MaxCmdSN, and
  * a ring with one slot for each CmdSN of the window. A slot keeps a request that
- * came before its turn, which happens only when a request before it was lost to
- * a data digest error or was rejected.
+ * came before its turn: on another connection than those before it, or because a
+ * request before it was lost to a data digest error or was rejected.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +24,17 @@ static void occupy_slot(struct tgt_session *s, struct tgt_slot *slot)
 	s->ring.ahead++;
 }
 
+static void publish(struct tgt_session *s)
+{
+	list_for_each(it, &s->conns.list) {
+		struct tgt_conn *c =
+			list_entry(it, struct tgt_conn, session_link);
+
+		c->numbers.expcmdsn = s->window.expcmdsn;
+		c->numbers.maxcmdsn = s->window.maxcmdsn;
+	}
+}
+
 /* The window never exceeds the number of free slots for tasks. */
 void tgt_session_window(struct tgt_session *s)
 {
@@ -39,10 +50,7 @@ void tgt_session_window(struct tgt_session *s)
 		iscsi_target_window_update(&s->window,
 					   depth - MIN(depth, room));
 	}
-	if (s->conn) {
-		s->conn->numbers.expcmdsn = s->window.expcmdsn;
-		s->conn->numbers.maxcmdsn = s->window.maxcmdsn;
-	}
+	publish(s);
 }
 
 void tgt_window_take(struct tgt_session *s)
@@ -74,8 +82,9 @@ void tgt_window_hold(struct tgt_session *s, uint32_t cmdsn, struct tgt_task *t)
 	occupy_slot(s, slot);
 }
 
-int tgt_window_park(struct tgt_session *s, const struct dm_control *ctl)
+int tgt_window_park(struct tgt_conn *c, const struct dm_control *ctl)
 {
+	struct tgt_session *s = c->session;
 	const struct iscsi_pdu *pdu = &ctl->pdu;
 	struct tgt_slot *slot = find_slot(s, pdu->cmdsn);
 	struct tgt_parked *p;
@@ -85,6 +94,7 @@ int tgt_window_park(struct tgt_session *s, const struct dm_control *ctl)
 	p = malloc(sizeof(*p) + pdu->dsl);
 	if (!p)
 		return ERR_NOMEM;
+	p->conn = c;
 	p->ctl = *ctl;
 	if (ctl->bhs)
 		memcpy(p->bhs, ctl->bhs, ISCSI_BHS_LEN);
@@ -138,6 +148,14 @@ void tgt_window_forget(struct tgt_session *s, const struct tgt_task *t)
 {
 	if (s->ring.ahead && find_slot(s, t->cmdsn)->task == t)
 		find_slot(s, t->cmdsn)->task = NULL;
+}
+
+void tgt_window_forget_conn(struct tgt_session *s, const struct tgt_conn *c)
+{
+	for (uint32_t i = 0; i <= s->ring.mask && s->ring.ahead; i++)
+		if (s->ring.slots[i].parked &&
+		    s->ring.slots[i].parked->conn == c)
+			drop_parked(s, &s->ring.slots[i]);
 }
 
 void tgt_window_empty(struct tgt_session *s)

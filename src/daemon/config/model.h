@@ -146,6 +146,7 @@ struct cfg_target {
 	} redirects;
 	enum digests_wish digests;
 	unsigned data_timeout;
+	unsigned max_connections;
 	bool strict;
 	/* resolved */
 	int auth; /* an index or enum cfg_auth_index */

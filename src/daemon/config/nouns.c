@@ -350,7 +350,8 @@ static const struct cfg_field target_fields[] = {
 	NOUNS(CFG_LISTED, "redirects", "where certain initiators have to log in "
 	      "instead: the first one with the initiator counts",
 	      struct cfg_target, redirects, CFG_NOUN_REDIRECT),
-	OPTION("digests"), OPTION("data-timeout"), OPTION("compat"),
+	OPTION("digests"), OPTION("data-timeout"), OPTION("max-connections"),
+	OPTION("compat"),
 	{ .row = { { .name = "tgt-id", .arg = "N",
 		     OPT_NUMBER(struct cfg_target, tgt_id, 1, CFG_TGT_ID_MAX),
 		     .help = "the number of the target for iser-tgtadm(8), "
@@ -365,7 +366,8 @@ static void load_target(struct options *o, const void *noun)
 	const struct cfg_target *t = noun;
 
 	o->digests = t->digests;
-	o->data_timeout = t->data_timeout;
+	o->session.data_timeout = t->data_timeout;
+	o->session.max_connections = t->max_connections;
 	o->strict = t->strict;
 }
 
@@ -374,7 +376,8 @@ static void store_target(void *noun, const struct options *o)
 	struct cfg_target *t = noun;
 
 	t->digests = o->digests;
-	t->data_timeout = o->data_timeout;
+	t->data_timeout = o->session.data_timeout;
+	t->max_connections = o->session.max_connections;
 	t->strict = o->strict;
 }
 

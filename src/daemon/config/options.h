@@ -87,8 +87,11 @@ struct options {
 	char name[224];			/* IQN */
 	const char *groups[GROUPS_MAX]; /* ALUA, as groups.h reads them */
 	unsigned ngroups;
-	unsigned port_id;      /* relative target port identifier */
-	unsigned data_timeout; /* seconds; tgt_config.data_time */
+	unsigned port_id; /* relative target port identifier */
+	struct {
+		unsigned data_timeout; /* seconds; tgt_config.data_time */
+		unsigned max_connections;
+	} session;
 	enum digests_wish digests;
 	struct chap_options chap;
 	bool strict; /* --compat strict */

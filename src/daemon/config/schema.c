@@ -48,7 +48,7 @@ static const struct cfg_row rows[] = {
 		    "that may last long gets at least two hours" },
 	  .type = CFG_DURATION, .scope = CFG_LUN, .unit = "seconds" },
 	{ { .name = "data-timeout", .arg = "SECONDS", .initial = "30",
-	    OPT_NUMBER(struct options, data_timeout, 1, 86400),
+	    OPT_NUMBER(struct options, session.data_timeout, 1, 86400),
 	    .help = "drop a connection that owes data of a WRITE, or does not "
 		    "read, and moves less than 64 KiB in this time" },
 	  .type = CFG_DURATION, .scope = CFG_TARGET, .unit = "seconds" },
@@ -89,6 +89,10 @@ static const struct cfg_row rows[] = {
 	    .help = "what to choose where an initiator offers both CRC32C "
 		    "digests and none" },
 	  .type = CFG_ENUM, .scope = CFG_TARGET },
+	{ { .name = "max-connections", .arg = "N", .initial = "1",
+	    OPT_NUMBER(struct options, session.max_connections, 1, 16),
+	    .help = "connections that a session may have (MaxConnections)" },
+	  .type = CFG_NUMBER, .scope = CFG_TARGET },
 	{ { .name = "chap-user", .arg = "NAME",
 	    OPT_TEXT(struct options, chap.user),
 	    .help = "initiators must log in by CHAP with this name" },

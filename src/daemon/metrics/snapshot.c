@@ -141,13 +141,13 @@ static void add_session(void *arg, const struct tgt_conn_status *st)
 	struct collect *k = arg;
 	struct snapshot_target *t;
 
-	k->s.nsessions++;
+	k->s.nsessions += !st->joined;
 	if (!st->count)
 		return; /* not admitted yet */
 	t = target_of(k, st->discovery ? "" : st->target, st->transport);
 	if (!t)
 		return;
-	t->sessions++;
+	t->sessions += !st->joined;
 	tgt_counters_add(&t->count, st->count);
 }
 

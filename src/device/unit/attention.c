@@ -19,6 +19,7 @@ static const uint16_t asc[UA_COUNT] = {
 	[UA_POWER_ON] = ASC_POWER_ON,
 	[UA_BUS_DEVICE_RESET] = ASC_BUS_DEVICE_RESET,
 	[UA_COMMANDS_CLEARED] = ASC_COMMANDS_CLEARED,
+	[UA_ISCSI_EVENT] = ASC_ISCSI_EVENT,
 	[UA_CAPACITY_CHANGED] = ASC_CAPACITY_CHANGED,
 	[UA_MODE_CHANGED] = ASC_MODE_PARAMETERS_CHANGED,
 	[UA_LUNS_CHANGED] = ASC_REPORTED_LUNS_CHANGED,
@@ -89,6 +90,14 @@ void dev_nexus_commands_cleared(struct dev_nexus *n, const struct dev_lu *lu)
 
 	if (i)
 		dev_attention_set(i, UA_COMMANDS_CLEARED);
+}
+
+void dev_nexus_iscsi_event(struct dev_nexus *n, const struct dev_lu *lu)
+{
+	struct dev_itl *i = dev_itl_of(n, lu);
+
+	if (i)
+		dev_attention_set(i, UA_ISCSI_EVENT);
 }
 
 bool dev_nexus_attention(const struct dev_nexus *n, uint64_t lun,

@@ -362,12 +362,12 @@ static void test_connection_reinstatement_rfc7143_6_3_4(void **state)
 	(void)state;
 	join(1, 0, 0);
 	join(2, 1, 1);
-	join(2, 0, 1);
-	join(3, 2, 0);
+	join(3, 2, 2);
 }
 
 /* A session in RDMA mode cannot be joined without it, nor the reverse (RFC
  * 7145 §5.1). */
+/* [RFC 7145: 5.1 #7] */
 static void test_connection_of_another_transport(void **state)
 {
 	struct fixture *r = fixture_new(1, NULL);

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * join.c: a login with a TSIH adds its connection to that session (RFC 7143
+ * §6.3), if it comes from the same initiator with the same rights. A login with
+ * the CID of one of the session's connections replaces that connection
+ * (connection reinstatement, §6.3.4): its tasks end, and the last Login Response
+ * waits for that.
+ *
+ * The other end of a connection's life is here, too: what its session loses with
+ * it. At ErrorRecoveryLevel 0 the loss of one connection is the loss of the
+ * session (§7.14 c), but not its Logout or reinstatement.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "target/internal.h"
+
+/* ---- which session ---- */
+
+static struct tgt_session *find_session(const struct tgt_worker *w,
+					uint16_t tsih)
+{
+	list_for_each(it, &w->sessions) {
+		struct tgt_session *s =
+			list_entry(it, struct tgt_session, link);
+
+		if (s->tsih == tsih)
+			return s;
+	}
+	return NULL;
+}
+
+/* §4.4.3.1: the ISID, the initiator's name and the target's portal group identify
+ * the session. */
+static bool is_same_nexus(const struct tgt_session *s, const struct tgt_conn *c,
+			  const struct tgt_joiner *j)
+{
+	return s->node && s->node == j->node &&
+	       s->port.tag == c->info.portal_group &&
+	       !memcmp(s->id.isid, j->id->isid, sizeof(s->id.isid)) &&
+	       !strcmp(s->id.initiator_name, j->id->initiator_name);
+}
+
+/* All connections of a session are in RDMA mode, or none is: the leading login
+ * decides on RDMAExtensions, and no later login negotiates it. */
+/* [RFC 7145: 5.1 #7] */
+static bool suits_transport(const struct tgt_session *s,
+			    const struct dm_conn *dm)
+{
+	if (!s->conns.rdma)
+		return dm->rdma == DM_RDMA_NO || dm->rdma == DM_RDMA_POSSIBLE;
+	return dm->rdma == DM_RDMA_ALREADY ||
+	       (dm->rdma != DM_RDMA_NO && s->params.rdma_extensions);
+}
+
+/* It may do the same as the session: it has the same account and LUN map. */
+static bool has_same_rights(const struct tgt_session *s,
+			    const struct tgt_joiner *j)
+{
+	const struct tgt_luns *l = &s->luns;
+
+	return !strcmp(s->account, j->account) &&
+	       dev_map_equal(l->step ? l->next : l->map, j->map);
+}
+
+static struct tgt_conn *find_cid(const struct tgt_session *s, uint16_t cid)
+{
+	list_for_each(it, &s->conns.list) {
+		struct tgt_conn *c =
+			list_entry(it, struct tgt_conn, session_link);
+
+		if (c->cid == cid)
+			return c;
+	}
+	return NULL;
+}
+
+static struct tgt_join *find_join(const struct tgt_session *s, uint16_t cid)
+{
+	list_for_each(it, &s->conns.joins) {
+		struct tgt_join *j = list_entry(it, struct tgt_join, link);
+
+		if (j->cid == cid)
+			return j;
+	}
+	return NULL;
+}
+
+/* §13.2: at most MaxConnections. Those that are leaving do not count. */
+static bool has_room(const struct tgt_session *s, uint16_t cid)
+{
+	unsigned n = 0;
+
+	if (find_cid(s, cid) || find_join(s, cid))
+		return true;
+	list_for_each(it, &s->conns.list)
+		n += !list_entry(it, struct tgt_conn, session_link)->parted;
+	list_for_each(it, &s->conns.joins)
+		n++;
+	return n < s->params.max_connections;
+}
+
+struct tgt_session *tgt_join_find(const struct tgt_conn *c,
+				  const struct tgt_joiner *j, uint16_t *status)
+{
+	struct tgt_session *s = find_session(c->worker, j->id->tsih);
+
+	*status = ISCSI_LOGIN_SUCCESS;
+	if (!s || !is_same_nexus(s, c, j) || s->state != ISCSI_Q3_LOGGED_IN ||
+	    s->logout.begun || !tgt_session_conn(s))
+		*status = ISCSI_LOGIN_NO_SESSION;
+	else if (!suits_transport(s, c->dm) || !has_same_rights(s, j))
+		*status = ISCSI_LOGIN_CANT_INCLUDE;
+	else if (!has_room(s, j->id->cid))
+		*status = ISCSI_LOGIN_TOO_MANY_CONNECTIONS;
+	return *status ? NULL : s;
+}
+
+/* ---- connection reinstatement (§6.3.4) ---- */
+
+/* Takes j off its session and frees it; the connection stays. */
+static void join_free(struct tgt_join *j)
+{
+	list_del(&j->link);
+	if (j->waits)
+		tgt_abort_cancel(&j->abort);
+	j->conn->join = NULL;
+	free(j);
+}
+
+static void refuse_join(struct tgt_join *j)
+{
+	struct tgt_conn *c = j->conn;
+	tgt_joined *done = j->done;
+
+	join_free(j);
+	done(c, NULL, ISCSI_LOGIN_NO_SESSION);
+}
+
+static void refuse_joins(struct tgt_session *s)
+{
+	while (!list_empty(&s->conns.joins))
+		refuse_join(
+			list_entry(s->conns.joins.next, struct tgt_join, link));
+}
+
+/* Nothing of the session goes on. It may be free afterwards. */
+static void close_session(struct tgt_session *s)
+{
+	refuse_joins(s);
+	tgt_tmf_forget(s);
+	tgt_window_empty(s);
+	tgt_session_close(s);
+}
+
+static void old_tasks_ended(struct tgt_abort *a)
+{
+	struct tgt_join *j = container_of(a, struct tgt_join, abort);
+	struct tgt_session *s = j->session;
+	struct tgt_conn *c = j->conn;
+	tgt_joined *done = j->done;
+
+	j->waits = false;
+	join_free(j);
+	done(c, s, ISCSI_LOGIN_SUCCESS);
+	if (list_empty(&s->conns.list) && list_empty(&s->conns.joins))
+		close_session(s); /* the login failed */
+}
+
+/* A login whose old connection is gone, but that does not wait for its tasks
+ * yet; or NULL. */
+static struct tgt_join *ready_join(const struct tgt_session *s)
+{
+	list_for_each(it, &s->conns.joins) {
+		struct tgt_join *j = list_entry(it, struct tgt_join, link);
+
+		if (!j->waits && !find_cid(s, j->cid))
+			return j;
+	}
+	return NULL;
+}
+
+static void continue_joins(struct tgt_session *s)
+{
+	const struct tgt_scope scope = { .session = s, .of_conn = true };
+	struct tgt_join *j;
+
+	j = ready_join(s);
+	if (!j)
+		return; /* only one connection has ended */
+	j->waits = true;
+	tgt_abort_start(s->worker, &j->abort, &scope, old_tasks_ended);
+}
+
+/* The implicit Logout has reason 1 (§11.14): tasks end without notice. */
+static void replace_conn(struct tgt_session *s, struct tgt_conn *old)
+{
+	const struct tgt_scope scope = {
+		.session = s,
+		.of_conn = true,
+		.conn = old,
+	};
+
+	if (!tgt_conn_open(old) && old->parted)
+		return; /* it is leaving already */
+	old->parted = true;
+	conn_trace(old, TRACE_LOGOUT,
+		   "connection %u of session %u reinstated by a new login "
+		   "(RFC 7143 §6.3.4)",
+		   old->cid, s->tsih);
+	s->worker->stats.total.reinstated++;
+	tgt_abort_iscsi_event(s, &scope);
+	tgt_window_forget_conn(s, old);
+	tgt_conn_end(old, DM_TERMINATE_NOW, ERR_TERMINATED);
+}
+
+void tgt_join(struct tgt_conn *c, struct tgt_session *s, uint16_t cid,
+	      tgt_joined *done)
+{
+	struct tgt_conn *old = find_cid(s, cid);
+	struct tgt_join *j = find_join(s, cid);
+
+	if (j)
+		refuse_join(j); /* the later login prevails */
+	if (!old) {
+		done(c, s, ISCSI_LOGIN_SUCCESS);
+		return;
+	}
+	j = calloc(1, sizeof(*j));
+	if (!j) {
+		tgt_conn_fail(c, ERR_NOMEM, "login");
+		return;
+	}
+	j->conn = c;
+	j->session = s;
+	j->cid = cid;
+	j->done = done;
+	c->join = j;
+	list_push_back(&s->conns.joins, &j->link);
+	replace_conn(s, old);
+}
+
+static bool is_deserted(const struct tgt_session *s)
+{
+	return list_empty(&s->conns.list) && list_empty(&s->conns.joins);
+}
+
+void tgt_join_forget(struct tgt_conn *c)
+{
+	struct tgt_session *s;
+
+	if (!c->join)
+		return;
+	s = c->join->session;
+	join_free(c->join);
+	if (is_deserted(s))
+		close_session(s);
+}
+
+/* ---- the end of a connection ---- */
+
+/* §7.1.4.4: all connections are closed. §11.9.1 announces that. */
+static void fail_session(struct tgt_session *s)
+{
+	const struct iscsi_async drop = {
+		.event = ISCSI_ASYNC_DROP_SESSION,
+		.param2 = s->params.default_time2wait,
+	};
+
+	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q4_FAILED); /* N5 */
+	list_for_each(it, &s->conns.list)
+		tgt_async(list_entry(it, struct tgt_conn, session_link), &drop);
+	refuse_joins(s);
+	tgt_session_drop(s, DM_TERMINATE_AFTER_SENT, ERR_TERMINATED);
+}
+
+/* The last connection is replaced: the session goes on with the next one
+ * (§6.3.6). */
+static void wait_for_continuation(struct tgt_session *s)
+{
+	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q4_FAILED);   /* N5 */
+	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q5_CONTINUE); /* N7 */
+}
+
+void tgt_session_conn_ended(struct tgt_session *s, struct tgt_conn *c)
+{
+	bool in_force = s->state == ISCSI_Q3_LOGGED_IN && !s->logout.begun;
+
+	list_del(&c->session_link);
+	tgt_tmf_forget_conn(s, c);
+	tgt_window_forget_conn(s, c);
+	if (in_force && !c->parted)
+		fail_session(s);
+	else if (in_force && list_empty(&s->conns.list) &&
+		 !list_empty(&s->conns.joins))
+		wait_for_continuation(s);
+	if (is_deserted(s)) {
+		tgt_tmf_forget(s);
+		tgt_window_empty(s);
+	}
+	tgt_abort_orphans(s, c);
+	if (is_deserted(s))
+		tgt_session_close(s);
+	else
+		continue_joins(s);
+}
