@@ -441,7 +441,7 @@ ISER_API int iser_target_reset(struct iser_session *s);
 #define ISER_PATHS_MAX 16
 
 /*
- * iser_paths_parse reads one URL, or several that are separated by spaces or by a
+ * iser_paths_parse reads one URL, or several that are separated by spaces or a
  * comma before "iscsi://" or "iser://", to urls (at most max, at most
  * ISER_PATHS_MAX). The keys polling_interval, replacement_timeout, policy,
  * failback and alua of the first one count. Returns the number of URLs.

@@ -13,13 +13,22 @@ static bool is_url_start(const char *s)
 	return !strncmp(s, "iscsi://", 8) || !strncmp(s, "iser://", 7);
 }
 
-/* Returns the end of the URL at s. A comma ends it before another URL only: the
- * values of keys have commas, too. */
+/* Returns whether a separator of URLs is at s. A comma and white space are separators
+ * only before another URL, white space also at the end: the values of keys have
+ * commas, and a password may have spaces. */
+static bool is_separator(const char *s)
+{
+	const char *after = s + strspn(s, " \t\n,");
+
+	if (*s == ',')
+		return is_url_start(s + 1);
+	return after != s && (!*after || is_url_start(after));
+}
+
 static const char *url_end(const char *s)
 {
-	for (; *s && *s != ' ' && *s != '\t' && *s != '\n'; s++)
-		if (*s == ',' && is_url_start(s + 1))
-			break;
+	while (*s && !is_separator(s))
+		s++;
 	return s;
 }
 

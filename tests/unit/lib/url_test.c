@@ -162,6 +162,35 @@ static void test_url_of_libiscsi(void **state)
 	}
 }
 
+static int parse_paths(const char *text)
+{
+	static struct iser_url urls[3];
+	int n = iser_paths_parse(urls, 3, text, why, sizeof(why));
+
+	u = urls[0];
+	return n;
+}
+
+/* White space and commas separate URLs, and occur in URLs. */
+static void test_urls_of_several_paths(void **state)
+{
+	(void)state;
+	assert_int_equal(parse_paths(" iscsi://g/t/0 "), 1);
+	assert_int_equal(parse_paths("iscsi://g/t/0 iser://h/t/0"), 2);
+	assert_int_equal(parse_paths("iscsi://g/t/0,iscsi://h/t/0 ,\n"
+				     "iscsi://i/t/0"),
+			 3);
+	assert_int_equal(parse_paths("iscsi://joe%a b, c@g/t/0 iscsi://h/t/0"),
+			 2);
+	assert_string_equal(u.password, "a b, c");
+	assert_int_equal(parse_paths("iscsi://g/t/0 h"), ISER_E_INVALID);
+	assert_int_equal(parse_paths(" \t"), ISER_E_INVALID);
+	assert_int_equal(parse_paths("iscsi://g/t/0 iscsi://g/t/1 "
+				     "iscsi://g/t/2 iscsi://g/t/3"),
+			 ISER_E_INVALID);
+	assert_string_equal(why, "more than 3 URLs");
+}
+
 /* A port at which no process listens: an error code and a reason. */
 static void test_connect_refused(void **state)
 {
@@ -184,6 +213,7 @@ int main(void)
 		cmocka_unit_test(test_url_bad_ones_say_why),
 		cmocka_unit_test(test_url_environment_as_libiscsi),
 		cmocka_unit_test(test_url_of_libiscsi),
+		cmocka_unit_test(test_urls_of_several_paths),
 		cmocka_unit_test(test_connect_refused),
 	};
 
