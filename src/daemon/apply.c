@@ -488,6 +488,7 @@ bool apply_model(struct daemon *d, struct cfg_model *m, struct cfg_errors *e,
 		return false;
 	}
 	c->errors = NULL; /* the caller's */
+	apply_log(d, m);
 	take_model(c);
 	return true;
 }

@@ -33,6 +33,9 @@ int apply_save(const struct daemon *d, const char *path);
  * message. The service manager gets the begin of the reload now, and its end when
  * each worker has the change, or when it was refused. */
 void apply_reload(struct daemon *d);
+/* apply_log logs the names of the first fields in which m differs from the
+ * configuration in force, without their values. */
+void apply_log(struct daemon *d, const struct cfg_model *m);
 /* apply_end ends the change in progress; after workers_stop. */
 void apply_end(struct daemon *d);
 

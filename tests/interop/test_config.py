@@ -372,6 +372,7 @@ targets:
             with self.subTest(way=way):
                 out = self.apply(("{0: one}", "{0: one, 5: new}"), ('"ram:2M"}', '"ram:2M"}\n  new: {store: "ram:3M"}'))
                 self.assertRegex(out, r"(?s)added.*backstores\.new.*targets\.%sa\.luns\.5" % IQN.replace(".", r"\."))
+                self.d.wait_for("configuration changes: added backstores.new, added targets.%sa.luns.5" % IQN)
                 self.assertEqual((self.size("a", way=way), self.size("a", 5, way=way)), (1, 3))
                 self.apply(("5: new", "6: new"))
                 self.assertEqual((self.size("a", 5, way=way), self.size("a", 6, way=way)), (None, 3))
