@@ -119,7 +119,8 @@ int iser_run(struct iser_session *s, struct iser_io *io)
 	err = lib_wait(s->ctx, &over);
 	if (!err)
 		err = io->err;
-	if (err) {
+	/* the message about ISER_E_NO_PATH has the reason of each path */
+	if (err && err != ISER_E_NO_PATH) {
 		char text[200];
 
 		iser_io_describe(io, text, sizeof(text));

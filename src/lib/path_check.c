@@ -134,12 +134,14 @@ static bool any_active(const struct lib_paths *set)
 	return false;
 }
 
-/* alua=explicit: a group is activated where no path carries commands. */
+/* alua=explicit: a group is activated where no path carries commands, and not
+ * before each path had its first attempt. */
 static bool must_set(const struct lib_path *p)
 {
 	uint8_t access = p->set->seen[p->number].access;
 
-	return p->set->may_set && (p->check.tpgs & 2) && p->port.group &&
+	return p->set->may_set && p->set->is_reported && (p->check.tpgs & 2) &&
+	       p->port.group &&
 	       (access == LIB_STANDBY || access == LIB_UNAVAILABLE) &&
 	       !any_active(p->set);
 }
@@ -259,11 +261,13 @@ static xtime pause_of(const struct lib_check *c)
 static void end_check(struct lib_path *p)
 {
 	struct lib_check *c = &p->check;
-	xtime wait = c->again ? pause_of(c)
-			      : lib_paths_seconds(
-					p->set->session->url.polling_interval,
-					POLLING_TIME);
+	xtime wait = lib_paths_seconds(p->set->session->url.polling_interval,
+				       POLLING_TIME);
 
+	if (p->set->is_dark)
+		wait = MIN(wait, XTIME_S);
+	if (c->again)
+		wait = pause_of(c);
 	io_timer_set(p->set->ctx->loop, &p->timer, io_now_exact() + wait);
 	p->set->up->checked(p);
 }

@@ -223,6 +223,23 @@ static void apply_effect(struct lib_path *p, const struct iser_io *io,
 	}
 }
 
+/* Decides on a command that failed. A session that logs out may end its commands
+ * when the next session of the path is up already: that path is fine, and the login
+ * of the next session has ended the tasks of this one. */
+static struct lib_decision decide(const struct lib_path *p, struct iser_io *io)
+{
+	struct lib_decision d =
+		lib_path_decide(io, may_repeat(p->set, io), has_other(p));
+
+	if (io->session == p->session)
+		return d;
+	d.effect = LIB_PATH_FINE;
+	if (d.verdict == LIB_HOLD &&
+	    (p->state == PATH_CHECK || p->state == PATH_READY))
+		d.verdict = LIB_AGAIN;
+	return d;
+}
+
 static void path_done(struct iser_io *io)
 {
 	struct lib_path *p = (void *)(uintptr_t)io->library[PATH];
@@ -231,7 +248,7 @@ static void path_done(struct iser_io *io)
 
 	set->seen[p->number].in_progress--;
 	if (io->err)
-		d = lib_path_decide(io, may_repeat(set, io), has_other(p));
+		d = decide(p, io);
 	if (d.verdict != LIB_DELIVER)
 		io->session = set->session;
 	if (io->err && io->err != ISER_E_SCSI)
@@ -249,6 +266,35 @@ static void path_done(struct iser_io *io)
 		io->done(io);
 	}
 	lib_paths_changed(set);
+}
+
+/* ---- the states of the paths ---- */
+
+void lib_paths_describe(const struct lib_paths *set, char *out, size_t size)
+{
+	size_t at = 0;
+
+	for (unsigned i = 0; i < set->n && at < size; i++) {
+		const struct lib_path *p = &set->paths[i];
+		const char *what = p->reason[0] ? p->reason : "connecting";
+		int n;
+
+		if (p->state == PATH_READY)
+			what = lib_access_str(set->seen[i].access);
+		n = snprintf(out + at, size - at, "%s%s:%u: %s", i ? "; " : "",
+			     p->url.host, p->url.port, what);
+		at += n > 0 ? (size_t)n : 0;
+	}
+}
+
+static int fail_no_path(const struct lib_paths *set)
+{
+	char text[400];
+
+	lib_paths_describe(set, text, sizeof(text));
+	return lib_fail(set->ctx, ISER_E_NO_PATH,
+			"LUN %d of %s: no path carries commands: %s", set->lun,
+			set->session->url.target, text);
 }
 
 /* ---- submission ---- */
@@ -287,7 +333,7 @@ static int check_io(const struct lib_paths *set, const struct iser_io *io)
 				"LUN %d: the paths of this session lead to LUN "
 				"%d alone",
 				io->lun, set->lun);
-	return set->gave_up ? ISER_E_NO_PATH : 0;
+	return set->gave_up ? fail_no_path(set) : 0;
 }
 
 void lib_paths_submit(struct iser_session *s, struct iser_io *io)
@@ -312,33 +358,12 @@ void lib_paths_submit(struct iser_session *s, struct iser_io *io)
 
 /* ---- no path carries commands ---- */
 
-void lib_paths_describe(const struct lib_paths *set, char *out, size_t size)
-{
-	size_t at = 0;
-
-	for (unsigned i = 0; i < set->n && at < size; i++) {
-		const struct lib_path *p = &set->paths[i];
-		const char *what = p->reason[0] ? p->reason : "connecting";
-		int n;
-
-		if (p->state == PATH_READY)
-			what = lib_access_str(set->seen[i].access);
-		n = snprintf(out + at, size - at, "%s%s:%u: %s", i ? "; " : "",
-			     p->url.host, p->url.port, what);
-		at += n > 0 ? (size_t)n : 0;
-	}
-}
-
 static void give_up(struct io_timer *t)
 {
 	struct lib_paths *set = container_of(t, struct lib_paths, dark);
-	char text[400];
 
 	set->gave_up = true;
-	lib_paths_describe(set, text, sizeof(text));
-	lib_fail(set->ctx, ISER_E_NO_PATH,
-		 "LUN %d of %s: no path carries commands: %s", set->lun,
-		 set->session->url.target, text);
+	fail_no_path(set);
 	trace_emit(&set->ctx->trace, TRACE_CONN_TIMEOUT, "%s",
 		   iser_message(set->ctx));
 	lib_paths_fail(set, ISER_E_NO_PATH);
@@ -352,6 +377,8 @@ static void begin_dark(struct lib_paths *set)
 	if (set->is_dark || !set->any_ready)
 		return;
 	set->is_dark = true;
+	for (unsigned i = 0; i < set->n; i++)
+		set->up->recheck(&set->paths[i], false);
 	if (io_timer_set(set->ctx->loop, &set->dark, io_now_exact() + wait))
 		give_up(&set->dark);
 }

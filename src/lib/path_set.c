@@ -13,6 +13,8 @@ static void report(struct lib_paths *set, int err)
 	void (*fn)(void *, struct iser_session *, int) = s->connected;
 
 	set->is_reported = true;
+	for (unsigned i = 0; set->may_set && i < set->n; i++)
+		lib_check_soon(&set->paths[i], false);
 	io_timer_clear(set->ctx->loop, &set->patience);
 	s->connected = NULL;
 	if (fn)

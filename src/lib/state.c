@@ -89,6 +89,20 @@ struct iser_context *iser_session_context(const struct iser_session *s)
 	return s->ctx;
 }
 
+/* The session of the path may end before that of the set, which has the texts. */
+static void get_params_of_path(const struct iser_session *s,
+			       struct iser_params *p)
+{
+	struct iser_session *path = s->set->ops->current(s);
+	struct iser_session *set = (struct iser_session *)(uintptr_t)s;
+
+	if (!path)
+		return;
+	iser_get_params(path, p);
+	strcpy(set->login.rules, p->rules);
+	p->rules = set->login.rules;
+}
+
 void iser_get_params(const struct iser_session *s, struct iser_params *p)
 {
 	const struct iscsi_params *k;
@@ -98,8 +112,8 @@ void iser_get_params(const struct iser_session *s, struct iser_params *p)
 	p->transport = p->kind = "none";
 	p->rules = "";
 	if (s->set)
-		s = s->set->ops->current(s);
-	if (!s || !s->ini)
+		get_params_of_path(s, p);
+	if (!s->ini)
 		return;
 	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++) {
 		if (s->conns[i].net && p->connections++ == 0)

@@ -290,7 +290,9 @@ static void end_open(struct iser_unit *u, int err)
 
 	if (!err)
 		err = commit_properties(u);
-	if (err && u->open.io.err) {
+	if (err == ISER_E_NO_PATH) {
+		/* iser_message has the reason of each path */
+	} else if (err && u->open.io.err) {
 		iser_io_describe(&u->open.io, text, sizeof(text));
 		lib_fail(u->ctx, err, "LUN %d of %s: %s", u->lun,
 			 u->session->url.target, text);

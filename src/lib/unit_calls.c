@@ -115,8 +115,8 @@ int iser_unit_run(struct iser_unit *u, struct iser_request *r)
 	err = lib_wait(u->ctx, &over);
 	if (!err)
 		err = r->err;
-	if (!err)
-		return 0;
+	if (!err || err == ISER_E_NO_PATH) /* iser_message has the reasons */
+		return err;
 	iser_request_describe(r, text, sizeof(text));
 	return lib_fail(u->ctx, err, "LUN %d of %s: %s", u->lun,
 			u->session->url.target, text);

@@ -127,8 +127,12 @@ class Both(Pair):
                 disk.pwrite(b"x" * 512, 0)
             self.assertEqual(e.exception.code, openiser.ErrorCode.NO_PATH)
             with self.assertRaises(openiser.Error) as e:
-                disk.pread(512, 0)
+                disk.command(b"\0" * 6)
             self.assertEqual(e.exception.code, openiser.ErrorCode.NO_PATH)
+            with self.assertRaises(openiser.Error) as e:
+                disk.refresh()
+            self.assertEqual(e.exception.code, openiser.ErrorCode.NO_PATH)
+            self.assertEqual(str(e.exception).count("refused"), 2, e.exception)
             done = run([ISER, "hash", self.urls()], check=False)
             self.assertEqual(done.returncode, 4, done.text)
             self.assertEqual(done.text.count("refused"), 2, done.text)
@@ -156,7 +160,7 @@ class Both(Pair):
             def wake():
                 woken.append(True)
                 os.kill(self.daemons[0].proc.pid, signal.SIGCONT)
-            timer = threading.Timer(4, wake)
+            timer = threading.Timer(3, wake)
             timer.start()
             disk.pwrite(b"b" * 512, 0)  # waits for the end of the old session
             self.assertTrue(woken)
