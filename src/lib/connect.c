@@ -95,7 +95,10 @@ static void on_logged_in(void *arg, int err)
 
 	if (err) {
 		lib_redirect_note(s, ini_failure(s->ini));
-		s->err = lib_login_failed(s, err); /* on_closed follows */
+		/* on_closed follows. A session that was given up does not
+		 * replace the message that the caller reads. */
+		if (s->state != SESSION_CLOSING)
+			s->err = lib_login_failed(s, err);
 	} else if (!lib_login_check_transport(s)) {
 		ini_kill(s->ini, ERR_NEGOTIATION);
 	} else if (s->login.way != LIB_RDMA &&
