@@ -17,11 +17,16 @@
 
 /* ---- looking things up ---- */
 
-const char *tgtadm_text(const json_t *object, const char *key)
+const char *tgtadm_text_of(const json_t *v)
 {
-	const char *text = json_string_value(json_object_get(object, key));
+	const char *text = json_string_value(v);
 
 	return text ? text : "";
+}
+
+const char *tgtadm_text(const json_t *object, const char *key)
+{
+	return tgtadm_text_of(json_object_get(object, key));
 }
 
 bool tgtadm_is_yes(const json_t *object, const char *key)

@@ -58,7 +58,7 @@ static json_t *find_portal(const struct tgtadm *t, const char *portal,
 		list = json_object_get(group, "listen");
 		json_array_foreach(list, i, v)
 		{
-			tgtadm_portal_name(json_string_value(v), name);
+			tgtadm_portal_name(tgtadm_text_of(v), name);
 			if (strcmp(name, portal) != 0)
 				continue;
 			*index = i;

@@ -28,30 +28,36 @@ static void print_text(const char *before, const char *text, const char *after)
 
 /* ---- the order ---- */
 
+struct named {
+	const char *name;
+	const json_t *target;
+};
+
 static int compare_tids(const void *a, const void *b)
 {
-	json_t *const *x = a, *const *y = b;
-	int i = tgtadm_tid_of(*x), j = tgtadm_tid_of(*y);
+	const struct named *x = a, *y = b;
+	int i = tgtadm_tid_of(x->target), j = tgtadm_tid_of(y->target);
 
 	return (i > j) - (i < j);
 }
 
 /* Returns the targets in the order of their numbers, which the caller frees; *n is
  * their number. NULL: no memory. */
-static json_t **sort_targets(const json_t *config, size_t *n)
+static struct named *sort_targets(const json_t *config, size_t *n)
 {
-	json_t *targets = json_object_get(config, "targets"), *target, **all;
+	json_t *targets = json_object_get(config, "targets"), *target;
+	struct named *all;
 	const char *key;
 
 	*n = 0;
-	all = calloc(json_object_size(targets) + 1, sizeof(json_t *));
+	all = calloc(json_object_size(targets) + 1, sizeof(*all));
 	if (!all)
 		return NULL;
 	json_object_foreach(targets, key, target)
 	{
-		all[(*n)++] = target;
+		all[(*n)++] = (struct named){ key, target };
 	}
-	qsort(all, *n, sizeof(json_t *), compare_tids);
+	qsort(all, *n, sizeof(*all), compare_tids);
 	return all;
 }
 
@@ -129,18 +135,18 @@ static void split_store(const char *store, struct lun *l)
 		l->path = "None";
 }
 
-/* Returns the unit of a backstore, of the answer to luns; NULL: there is none. */
-static const json_t *unit_of(const json_t *units, const char *backstore)
+/* Returns the units of the answer to luns by their backstores, which the caller
+ * releases. */
+static json_t *index_units(const json_t *units)
 {
-	json_t *u;
+	json_t *index = json_object(), *u;
 	size_t i;
 
 	json_array_foreach((json_t *)units, i, u)
 	{
-		if (!strcmp(tgtadm_text(u, "backstore"), backstore))
-			return u;
+		json_object_set(index, tgtadm_text(u, "backstore"), u);
 	}
-	return NULL;
+	return index;
 }
 
 static bool is_true(const json_t *object, const char *key)
@@ -154,7 +160,7 @@ static void print_unit(const json_t *config, const json_t *units,
 	const char *name = tgtadm_backstore_of(lun), *vendor;
 	const json_t *stores = json_object_get(config, "backstores");
 	const json_t *store = json_object_get(stores, name);
-	const json_t *u = unit_of(units, name);
+	const json_t *u = json_object_get(units, name);
 	struct lun l = { .flags = "" };
 
 	split_store(tgtadm_text(store, "store"), &l);
@@ -241,7 +247,7 @@ static void print_list(const json_t *list)
 
 	json_array_foreach((json_t *)list, i, v)
 	{
-		print_text(IN2, json_string_value(v), "\n");
+		print_text(IN2, tgtadm_text_of(v), "\n");
 	}
 }
 
@@ -273,7 +279,7 @@ static void print_rules(const json_t *target, const json_t *rules)
 		puts(IN2 "ALL");
 	json_array_foreach((json_t *)addresses, i, v)
 	{
-		const char *text = json_string_value(v);
+		const char *text = tgtadm_text_of(v);
 
 		if (!all || (strcmp(text, tgtadm_all_v4) != 0 &&
 			     strcmp(text, tgtadm_all_v6) != 0))
@@ -302,24 +308,12 @@ static void print_target(const json_t *config, const json_t *units,
 	print_rules(target, rules);
 }
 
-static const char *name_of(const json_t *config, const json_t *target)
-{
-	const char *key;
-	json_t *v;
-
-	json_object_foreach(json_object_get(config, "targets"), key, v)
-	{
-		if (v == target)
-			return key;
-	}
-	return "";
-}
-
 static int show_targets(struct tgtadm *t)
 {
-	json_t *units = tgtadm_call(t, "luns", NULL);
-	json_t *sessions = units ? tgtadm_sessions(t, NULL) : NULL;
-	json_t **all = NULL;
+	json_t *luns = tgtadm_call(t, "luns", NULL);
+	json_t *sessions = luns ? tgtadm_sessions(t, NULL) : NULL;
+	json_t *units = index_units(luns);
+	struct named *all = NULL;
 	size_t n = 0;
 	int code = 0;
 
@@ -328,9 +322,10 @@ static int show_targets(struct tgtadm *t)
 	else
 		all = sort_targets(t->config, &n);
 	for (size_t i = 0; all && i < n; i++)
-		print_target(t->config, units, sessions,
-			     name_of(t->config, all[i]), all[i]);
+		print_target(t->config, units, sessions, all[i].name,
+			     all[i].target);
 	free(all);
+	json_decref(luns);
 	json_decref(units);
 	json_decref(sessions);
 	return code;
@@ -478,7 +473,7 @@ static int show_portals(struct tgtadm *t)
 		list = json_object_get(group, "listen");
 		json_array_foreach(list, i, v)
 		{
-			tgtadm_portal_name(json_string_value(v), name);
+			tgtadm_portal_name(tgtadm_text_of(v), name);
 			printf("Portal: %s,%s\n", name, *tag ? tag : "1");
 		}
 		if (!json_array_size(list))
@@ -489,14 +484,14 @@ static int show_portals(struct tgtadm *t)
 
 static int show_drivers(struct tgtadm *t)
 {
-	json_t **all;
+	struct named *all;
 	size_t n;
 
 	all = sort_targets(t->config, &n);
 	puts("LLDs:\n" IN1 "iscsi: ready");
 	for (size_t i = 0; all && i < n; i++) {
-		printf(IN2 "Target %d: ", tgtadm_tid_of(all[i]));
-		print_text("", name_of(t->config, all[i]), "\n");
+		printf(IN2 "Target %d: ", tgtadm_tid_of(all[i].target));
+		print_text("", all[i].name, "\n");
 	}
 	puts(IN1 "iser: ready");
 	free(all);

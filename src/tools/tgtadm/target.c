@@ -116,7 +116,7 @@ int tgtadm_target_delete(struct tgtadm *t)
 	json_object_del(json_object_get(t->config, "targets"), name);
 	json_array_foreach(stores, i, v)
 	{
-		tgtadm_drop_backstore(t, json_string_value(v));
+		tgtadm_drop_backstore(t, tgtadm_text_of(v));
 	}
 	json_decref(stores);
 	return 0;

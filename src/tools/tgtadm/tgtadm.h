@@ -174,6 +174,8 @@ json_t *tgtadm_target(const json_t *config, int tid, const char **name);
 int tgtadm_tid_of(const json_t *target);
 /* tgtadm_text returns the text of a member, or "" if there is none. */
 const char *tgtadm_text(const json_t *object, const char *key);
+/* tgtadm_text_of returns the text of a value, or "" if it is none. */
+const char *tgtadm_text_of(const json_t *v);
 /* tgtadm_is_yes returns whether a member is a true boolean of iserd.yaml(5). */
 bool tgtadm_is_yes(const json_t *object, const char *key);
 /* tgtadm_list_find returns the index of a text in a list; -1: it is not in it, or
