@@ -97,7 +97,11 @@ class Man(unittest.TestCase):
                 ("iserctl", ["lun", "add", "x/0", "b"], ["backstore=", "block-size=", "buffered="]),
                 ("iserctl", ["backstore", "set", "x", "cache", "=", ""], ["write-back", "write-through"]),
                 ("iserctl", ["lun", "add", "x/0", "store", "=", "/etc/hostna"], ["/etc/hostname"]),
-                ("iserctl", ["port", "state", "="], ["online", "offline"]))
+                ("iserctl", ["port", "state", "="], ["online", "offline"]),
+                ("iser-tgtadm", ["--op", "new", "--mode", "l"], ["logicalunit", "lld"]),
+                ("iser-tgtadm", ["--op", "=", "u"], ["update", "unbind"]),
+                ("iser-tgtadm", ["-b", "/etc/hostna"], ["/etc/hostname"]),
+                ("iser-tgtadm", ["-m", "target", "--ti"], ["--tid"]))
         for name, words, want in rows:
             script = 'complete() { :; }; compopt() { :; }; . "$1"; shift; COMP_WORDS=("$@"); ' \
                 'COMP_CWORD=$(($# - 1)); _%s; printf "%%s\\n" "${COMPREPLY[@]}"' % name

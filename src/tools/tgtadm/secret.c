@@ -96,6 +96,11 @@ static int open_folder(const char *path, const struct stat *owner)
 		tgtadm_say("%.300s: no directory for the secrets of accounts: "
 			   "%s; run this as root or as the user of iserd",
 			   path, strerror(errno));
+	} else if (!is_new && st.st_uid != owner->st_uid &&
+		   st.st_uid != geteuid()) {
+		tgtadm_say("%.300s: belongs to another user than iserd and "
+			   "than you; remove it",
+			   path);
 	} else if (!is_new && (st.st_mode & 077)) {
 		tgtadm_say("%.300s: others may read or change it; use chmod "
 			   "700",

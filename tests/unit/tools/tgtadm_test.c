@@ -661,6 +661,7 @@ static void test_account_discovery(void **state)
 static void test_secret_file(void **state)
 {
 	char folder[] = "/tmp/tgtadm_test.XXXXXX", socket[64], state_dir[96];
+	char first[sizeof(tgt.made)];
 	struct stat st;
 
 	(void)state;
@@ -682,6 +683,15 @@ static void test_secret_file(void **state)
 	assert_int_equal(st.st_size, 12);
 	assert_int_equal(stat(state_dir, &st), 0);
 	assert_int_equal(st.st_mode & 07777, 0700);
+	snprintf(first, sizeof(first), "%s", tgt.made);
+	/* a directory that other users can enter is not used */
+	chmod(state_dir, 0755);
+	tgt.made[0] = '\0';
+	run("--op new --mode account -u c -p 123456789012", tgtadm_account_new,
+	    "tgtadm: ");
+	assert_non_null(strstr(printed, "others may read or change it"));
+	assert_string_equal(tgt.made, "");
+	snprintf(tgt.made, sizeof(tgt.made), "%s", first);
 	tgtadm_secret_remove(&tgt, socket); /* none of its files */
 	assert_int_equal(stat(socket, &st), 0);
 	tgtadm_secret_remove(&tgt, tgt.made);
