@@ -105,7 +105,8 @@ static void error_notify(struct dm_conn *dm, const struct iscsi_pdu *pdu,
 
 static void log_end(const struct tgt_conn *c, int err)
 {
-	bool logged_out = c->state == ISCSI_S6_IN_LOGOUT;
+	bool logged_out = c->state == ISCSI_S6_IN_LOGOUT ||
+			  (c->session && c->session->logout.begun);
 
 	if (c->session && c->session->node)
 		conn_trace(c, TRACE_LOGOUT, "session %u to %s ended: %s",
