@@ -89,6 +89,7 @@ void tgt_abort_attention(struct tgt_session *s, const struct tgt_scope *scope)
 		dev_nexus_commands_cleared(s->nexus, scope->lu);
 }
 
+/* [RFC 7143: 11.14.5 #1] */
 void tgt_abort_iscsi_event(struct tgt_session *s, const struct tgt_scope *scope)
 {
 	list_for_each(it, &s->tasks.active) {
@@ -220,6 +221,7 @@ static void end_orphan(struct tgt_task *t)
 		release_from_datamover(t);
 }
 
+/* [RFC 7143: 7.14 #3] */
 void tgt_abort_orphans(struct tgt_session *s, const struct tgt_conn *c)
 {
 	const struct tgt_scope scope = { .session = s };

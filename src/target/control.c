@@ -115,7 +115,7 @@ static const struct request_row *find_row(uint8_t op)
 	return &other_row;
 }
 
-/* [RFC 7145: 7.3.9 #2-3] */
+/* [RFC 7145: 7.3.9 #2-3] [RFC 7143: 11.14 #1-2] */
 int tgt_control(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	const struct request_row *row = find_row(ctl->pdu.op);

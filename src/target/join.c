@@ -215,6 +215,7 @@ static void replace_conn(struct tgt_session *s, struct tgt_conn *old)
 	tgt_conn_end(old, DM_TERMINATE_NOW, ERR_TERMINATED);
 }
 
+/* [RFC 7143: 6.3.4 #1] */
 void tgt_join(struct tgt_conn *c, struct tgt_session *s, uint16_t cid,
 	      tgt_joined *done)
 {
@@ -283,6 +284,7 @@ static void wait_for_continuation(struct tgt_session *s)
 	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q5_CONTINUE); /* N7 */
 }
 
+/* [RFC 7143: 7.14 #1] */
 void tgt_session_conn_ended(struct tgt_session *s, struct tgt_conn *c)
 {
 	bool in_force = s->state == ISCSI_Q3_LOGGED_IN && !s->logout.begun;

@@ -74,6 +74,7 @@ static void session_tasks_ended(struct tgt_abort *a)
 	part_nexus(container_of(a, struct tgt_session, logout.abort));
 }
 
+/* [RFC 7143: 11.14 #3] */
 static int logout_session(struct tgt_conn *c, uint32_t itt)
 {
 	struct tgt_session *s = c->session;

@@ -165,6 +165,7 @@ static bool nothing_to_do(const struct tgt_conn *c)
 			    !find_older(c->worker, &probe));
 }
 
+/* [RFC 7143: 6.3.5 #1] */
 void tgt_reinstate(struct tgt_conn *c, void (*done)(struct tgt_conn *c))
 {
 	unsigned n = c->worker->tgt->cfg.env.nworkers;

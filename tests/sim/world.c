@@ -99,6 +99,8 @@ static void open_on(struct world *w,
 	w->cfg.arg = w;
 	w->clock = XTIME_NEVER;
 	w->cfg.idle_time = XTIME_NEVER;
+	if (w->connections)
+		w->cfg.want.max_connections = w->connections;
 	w->server = dev_server_new(&w->cfg.env, 1u << 20);
 	assert_int_equal(dev_lu_add(w->server, &lu, store), 0);
 	w->cfg.server = w->server;
@@ -119,6 +121,13 @@ void world_run_clock(struct world *w, xtime now)
 void world_open(struct world *w)
 {
 	memset(w, 0, sizeof(*w));
+	open_on(w, NULL, NULL, false, 0);
+}
+
+void world_open_wide(struct world *w, uint16_t connections)
+{
+	memset(w, 0, sizeof(*w));
+	w->connections = connections;
 	open_on(w, NULL, NULL, false, 0);
 }
 

@@ -31,6 +31,7 @@ struct world {
 	xtime now;
 	xtime clock; /* the timer of the target's deadlines */
 	uint16_t isid;
+	uint16_t connections; /* of a session; 0: one */
 };
 
 void world_open(struct world *w);
@@ -41,6 +42,8 @@ void world_run_clock(struct world *w, xtime now);
 void world_open_seen(struct world *w,
 		     void (*seen)(void *arg, const struct bs_req *req),
 		     void *arg);
+/* world_open_wide: a session may have so many connections. */
+void world_open_wide(struct world *w, uint16_t connections);
 /* world_open_held: requests wait in w->hold (bs_hold_release). */
 void world_open_held(struct world *w);
 /* world_open_protected: blocks have protection information of this type. */

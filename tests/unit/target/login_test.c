@@ -404,6 +404,7 @@ static void reinstate(unsigned workers, unsigned first, unsigned second)
 	fixture_free(r);
 }
 
+/* [RFC 7143: 6.3.5 #1] */
 static void test_reinstate_same_worker_rfc7143_6_3_5(void **state)
 {
 	(void)state;
