@@ -3,10 +3,11 @@
 """Sessions of several connections (RFC 7143 §4.2.2): the initiator against a target
 of bytes that grants, refuses, lies and fails."""
 import json
+import os
 import struct
 
 from fake_target import R_SCSI
-from harness import ISER, Folder, main, run
+from harness import ISER, WAYS, Daemon, Folder, main, over, run
 from lying_target import BLOCK, R2T, READS, WRITES, pattern
 from mcs_target import LEADING_ONLY, McsTarget
 
@@ -155,6 +156,63 @@ class Connections(Folder):
             self.assertEqual(data, pattern(0, SIZE))
             self.assertEqual([len(s.conns) for s in t.sessions], [3, 3])
             self.assertEqual(t.sessions[0].isid, t.sessions[1].isid)
+
+    # ---- ErrorRecoveryLevel 2 ----
+
+    def recovers(self, ops, copy, **more):
+        """One of three connections breaks under a command; the session goes on."""
+        def cut(c):
+            c.conn.sock.shutdown(2)
+            raise EOFError("cut")
+        with self.target(self.once(ops, cut), level=2, **more) as t:
+            copy(t, "connections=3&error_recovery_level=2")
+            self.assertEqual(len(t.sessions), 1)
+            self.assertEqual(len([x for x in t.seen if "for recovery" in x]), 1, t.seen)
+            self.assertIn("reassign", t.seen)
+            self.assertEqual(t.seen[-1], "logout")
+
+    def copy_in(self, t, more):
+        path = self.path("in.img")
+        with open(path, "wb") as f:
+            f.write(pattern(8, SIZE))
+        run([ISER, "copy", "-q", path, t.url("timeout=20&" + more)])
+        self.assertEqual(b"".join(t.written[k] for k in sorted(t.written)),
+                         pattern(8, SIZE))
+
+    def copy_out_whole(self, t, more):
+        self.assertEqual(self.copy_out(t, more)[1], pattern(0, SIZE))
+
+    def test_reads_go_on_over_other_connections_rfc7143_7_1_4_3(self):
+        self.recovers(READS, self.copy_out_whole)
+
+    def test_writes_go_on_over_other_connections_rfc7143_7_1_4_3(self):
+        self.recovers(WRITES, self.copy_in)
+
+    def test_the_answer_255_to_task_reassign_may_mean_done(self):
+        self.recovers(READS, self.copy_out_whole, reassign_answer=255)
+
+
+class Iserd(Folder):
+    """libiser and iserd, over each kind of connection, with CHAP in each login."""
+
+    def test_data_over_four_connections_of_each_kind(self):
+        secret, path, back = self.path("secret"), self.path("in.img"), self.path("out.img")
+        with open(secret, "w") as f:
+            f.write("twelve-bytes-long")
+        os.chmod(secret, 0o600)
+        with Daemon("--max-connections", "4", "--workers", "2", "--chap-user", "me",
+                    "--chap-secret-file", secret, "ram:4M") as d:
+            for i, way in enumerate(WAYS):
+                url = over(d.url.replace("://", "://me%twelve-bytes-long@") + "?connections=6", way)
+                with open(path, "wb") as f:
+                    f.write(pattern(8 * i, SIZE))
+                p = json.loads(run([ISER, "info", "--json", url]).text)["session"]
+                self.assertEqual((p["MaxConnections"], p["connections"], p["kind"]),
+                                 (4, 4, WAYS[way][1]))
+                run([ISER, "copy", "-q", path, url])
+                run([ISER, "copy", "-q", url, back])
+                with open(back, "rb") as f:
+                    self.assertEqual(f.read(), pattern(8 * i, SIZE))
 
 
 if __name__ == "__main__":
