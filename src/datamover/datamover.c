@@ -13,7 +13,7 @@
 
 void dm_task_init(struct dm_task *t)
 {
-	t->out_done = t->in_done = 0;
+	t->out_done = t->in_done = t->r2ts = 0;
 	t->held = t->moved = false;
 	memset(t->priv, 0, sizeof(t->priv));
 }

@@ -77,6 +77,9 @@ struct dm_task {
 	/* initiator: bytes of read data received, each counted once and
 	 * without a gap from offset 0; over RDMA all but the residual. */
 	uint32_t in_done;
+	/* initiator: R2Ts received, without a gap from R2TSN 0; not counted over
+	 * RDMA. */
+	uint32_t r2ts;
 	/* Set by the target in Control_Notify of a SCSI Command: no memory for
 	 * the unsolicited data yet. The datamover receives nothing more until
 	 * dm_resume. Only if dm_conn.may_hold. */

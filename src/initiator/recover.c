@@ -141,6 +141,9 @@ static int reassign(struct ini_conn *c, struct ini_task *t, struct ini_conn *to)
 	ctl.pdu.tmf.function = ISCSI_TMF_TASK_REASSIGN;
 	ctl.pdu.tmf.rtt = t->dm.itt;
 	ctl.pdu.tmf.ref_cmdsn = t->sent.cmdsn;
+	/* §7.2.2: acknowledges R2Ts; the target asks again for what has not
+	 * arrived of their data. Data-Ins are not acknowledged. */
+	ctl.pdu.tmf.exp_datasn = t->write ? t->dm.r2ts : 0;
 	c->recovery.itt = t->dm.itt;
 	c->recovery.request.function = ISCSI_TMF_TASK_REASSIGN;
 	c->recovery.request.done = reassigned;

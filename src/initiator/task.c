@@ -188,14 +188,16 @@ int ini_task_again(struct ini_task *t, struct ini_conn *c)
 }
 
 /* No Data-In was acknowledged (§11.5.6), so the target sends all of them again. The
- * data to write that were sent may have arrived: they still count. */
+ * data to write that were sent may have arrived: they still count, and so do the
+ * R2Ts that asked for them. */
 void ini_task_move(struct ini_task *t, struct ini_conn *c)
 {
-	uint32_t out_done = t->dm.out_done;
+	uint32_t out_done = t->dm.out_done, r2ts = t->dm.r2ts;
 
 	change_allegiance(t, c);
 	dm_task_init(&t->dm);
 	t->dm.out_done = out_done;
+	t->dm.r2ts = r2ts;
 	t->dm.moved = true;
 }
 

@@ -247,7 +247,7 @@ static void take_r2t(struct dmtcp_conn *c)
 		return;
 	}
 	c->stats.r2ts++;
-	tcp_task(t)->i.next_datasn = p->r2t.r2tsn + 1;
+	tcp_task(t)->i.next_datasn = t->r2ts = p->r2t.r2tsn + 1;
 	tcp_task(t)->i.requested = p->r2t.offset + p->r2t.ddtl;
 	b = free_burst(c, t);
 	*b = (struct burst){ .ttt = p->ttt,

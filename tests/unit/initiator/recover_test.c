@@ -17,7 +17,8 @@ static const struct iscsi_pdu *expect_logout(const struct wire *w,
 }
 
 /* The TASK REASSIGN of t, which w has sent. */
-static uint32_t expect_reassign(const struct wire *w, const struct ini_task *t)
+static uint32_t expect_reassign_from(const struct wire *w,
+				     const struct ini_task *t, uint32_t sn)
 {
 	const struct iscsi_pdu *p = &w->sent[0];
 
@@ -26,8 +27,14 @@ static uint32_t expect_reassign(const struct wire *w, const struct ini_task *t)
 	assert_true(p->immediate); /* §11.5.1 */
 	assert_int_equal(p->tmf.function, ISCSI_TMF_TASK_REASSIGN);
 	assert_int_equal(p->tmf.rtt, t->dm.itt);
-	assert_int_equal(p->tmf.exp_datasn, 0); /* nothing acknowledged */
+	assert_int_equal(p->tmf.exp_datasn, sn);
 	return p->itt;
+}
+
+/* The same for a task of which nothing is acknowledged. */
+static uint32_t expect_reassign(const struct wire *w, const struct ini_task *t)
+{
+	return expect_reassign_from(w, t, 0);
 }
 
 static void expire(xtime at)
@@ -119,7 +126,8 @@ test_a_write_goes_on_where_the_target_was_rfc7143_7_2_2(void **state)
 	assert_int_equal(wires[0].nsent, 1);
 	cut(&wires[0]);
 	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
-	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
+	tmf_response(w, expect_reassign_from(w, &tasks[0], 1),
+		     ISCSI_TMF_COMPLETE);
 	r2t.r2t.r2tsn = 1; /* the first half has arrived */
 	r2t.r2t.offset = LEN / 2;
 	reply(w, &r2t, NULL);
@@ -148,7 +156,8 @@ static void test_a_write_whose_status_was_lost(void **state)
 	reply(&wires[0], &r2t, NULL);
 	cut(&wires[0]);
 	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
-	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
+	tmf_response(w, expect_reassign_from(w, &tasks[0], 1),
+		     ISCSI_TMF_COMPLETE);
 	status(w, tasks[0].dm.itt);
 	assert_int_equal(tasks[0].err, 0);
 	assert_int_equal(tasks[0].moved, LEN);
