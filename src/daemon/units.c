@@ -2,9 +2,11 @@
 /* units.c: opens backstores and makes units of them. */
 #include "daemon/units.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backstore/backstore.h"
 #include "base/err.h"
@@ -110,18 +112,34 @@ static bool is_strict(const struct cfg_model *m, unsigned backstore)
 
 /* ---- the unit in the device server ---- */
 
-/* The identity of a drive does not depend on its medium. */
+/* The name of this machine, or of the container; always ended. */
+static void name_machine(char *out, size_t size)
+{
+	size_t n = io_read_text("/etc/machine-id", out, size - 1);
+
+	out[n] = '\0';
+	if (!n)
+		gethostname(out, size - 1);
+	out[size - 1] = '\0';
+}
+
+/* The identity of a drive does not depend on its medium. With a configuration file
+ * it is that of the backstore: targets come and go. */
 static void name_drive(const struct making *k, struct dev_lu_config *cfg)
 {
 	const struct cfg_model *m = k->m;
-	const char *target = m->targets.n ? m->targets.v[0].name : "";
-	char key[400];
+	const char *config = k->d->model->options.start.config;
+	char key[PATH_MAX + 600], machine[256];
 	int n;
 
+	name_machine(machine, sizeof(machine));
 	if (m->is_command_line)
-		n = snprintf(key, sizeof(key), "%s cd %u", target, cfg->lun);
+		n = snprintf(key, sizeof(key), "%s cd %u",
+			     m->targets.n ? m->targets.v[0].name : "",
+			     cfg->lun);
 	else
-		n = snprintf(key, sizeof(key), "%s cd %s", target, k->u->name);
+		n = snprintf(key, sizeof(key), "%s %.*s cd %.200s", machine,
+			     PATH_MAX - 1, config ? config : "", k->u->name);
 	bs_uuid_derive(cfg->uuid, key, (size_t)n);
 }
 

@@ -195,6 +195,9 @@ uint16_t dev_lu_lun(const struct dev_lu *lu);
  * passthrough unit has a name and a UUID, but no blocks. The backstore of a
  * DEV_CD may be used on worker 0 only, and is NULL without a medium. */
 struct bs *dev_lu_backstore(const struct dev_lu *lu);
+/* dev_lu_write_cache returns WCE of the caching mode page: whether writes may be
+ * volatile at their end. Any worker. */
+bool dev_lu_write_cache(const struct dev_lu *lu);
 /* dev_lu_serial writes the unit serial number (VPD page 80h) to out, with a NUL. On
  * worker 0. */
 #define DEV_SERIAL_SIZE 38

@@ -12,8 +12,9 @@ import threading
 import time
 
 import iso
-from harness import (ISER, ISERCTL, WAYS, Daemon, Folder, main, need, over,
+from harness import (ISER, ISERCTL, WAYS, Daemon, Folder, io, main, need, over,
                      patience, refused, run, sha256)
+from test_config import IQN, Configured
 from test_iser import Tgt
 from test_nbd import EIO, EPERM, Bridge, Raw
 
@@ -65,6 +66,24 @@ class Cd(Folder):
                         "-drive", "if=none,id=x,file=%s,format=raw" % d.url,
                         "-device", "virtio-scsi-pci",
                         "-device", device + ",drive=x,bootindex=1"))
+
+    def test_identity(self):
+        """With a configuration file the drive is that of its backstore: not of its medium,
+        and not of the targets that show it."""
+        found = []
+        for store, targets in (("cd:" + self.one, "{%sb: {%s}}"), ("cd:" + self.two, "{%sa: {%s}, %sb: {%s}}")):
+            names = targets.count("{%s}")
+            text = targets % ((IQN, "portal-groups: p, auth-group: any, luns: {0: dvd, 1: other}") * names)
+            path = self.path("iserd.yaml")
+            with open(path, "w") as f:
+                f.write("version: 1\ndaemon: {io: %s}\nportal-groups: {p: {listen: 127.0.0.1:0}}\n"
+                        "backstores: {dvd: {store: '%s'}, other: {store: 'cd:%s'}}\ntargets: %s\n" % (
+                            io(), store, self.one, text))
+            with Configured(path, 2 * names) as d:
+                found.append([json.loads(run([ISER, "info", "--json", d.url_of("b", lun)]).text)["serial"]
+                              for lun in (0, 1)])
+        self.assertEqual(found[0], found[1])
+        self.assertNotEqual(*found[0])
 
     @need("iscsi-inq", "iscsi-ls", "iscsi-readcapacity16")
     def test_libiscsi(self):

@@ -473,6 +473,9 @@ targets:
         self.assertEqual(sense[4] & 15, 6)
         return sense[14], sense[15]
 
+    def unit(self, backstore):
+        return next(u for u in json.loads(self.iserctl("--json", "luns")) if u["backstore"] == backstore)
+
     @staticmethod
     def write_cache(w):
         """WCE of the caching mode page."""
@@ -492,10 +495,12 @@ targets:
         w.ready()
         before = self.session_ids()
         self.assertEqual(self.write_cache(w), 1)
+        self.assertTrue(self.unit("one")["write_cache"])
         limits = ', cache: write-through, max-iops: "5000:6000", max-bandwidth: 1G'
         self.apply(("buffered: yes", "buffered: yes" + limits))
         self.assertEqual(self.attention(w), (0x2a, 1))
         self.assertEqual(self.write_cache(w), 0)
+        self.assertFalse(self.unit("one")["write_cache"])
         self.assertIn('max-iops: "5000:6000"', self.iserctl("dump"))
         self.assertEqual(w.write10(0, bytes(512))[0], 0)
         self.apply(("buffered: yes", "buffered: yes, vendor: ACME, serial: S1"))

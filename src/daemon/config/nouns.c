@@ -279,7 +279,8 @@ static const struct cfg_field lun_fields[] = {
 	  .must = true },
 	{ .row = { { .name = "read-only",
 		     OPT_FLAG(struct cfg_lun, read_only),
-		     .help = "refuse writes by this LUN" },
+		     .help = "refuse writes by this LUN, and what changes the "
+			     "unit for other initiators" },
 		   .type = CFG_BOOL, .scope = CFG_LUN,
 		   .apply = CFG_AT_ONCE } },
 };

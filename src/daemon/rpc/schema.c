@@ -123,6 +123,8 @@ static json_t *field_json(const struct cfg_field *f)
 {
 	json_t *j = option_json(cfg_field_row(f));
 
+	if (f->at_once)
+		set_text(j, "applied", cfg_apply_name(CFG_AT_ONCE));
 	set_text(j, "shape", cfg_shape_name(f->shape));
 	json_object_set_new(j, "must", json_boolean(f->must));
 	json_object_del(j, "letter");

@@ -255,8 +255,7 @@ json_t *status_lun(const struct daemon *d, const struct dev_lu *lu)
 		      "store", shown_json(b ? b->name : NULL), "size",
 		      b ? (json_int_t)b->size : (json_int_t)0, "block_size",
 		      b ? (int)b->block_size : 2048, "read_only", (int)ro,
-		      "write_cache",
-		      (int)(!ro && (b->caps & BS_CAP_WRITE_CACHE)));
+		      "write_cache", (int)(!ro && dev_lu_write_cache(lu)));
 
 	if (u)
 		json_object_set_new(j, "backstore", shown_json(u->name));

@@ -24,6 +24,12 @@ size_t dev_serial(const struct dev_lu *lu, char out[37])
 	return 32;
 }
 
+bool dev_lu_write_cache(const struct dev_lu *lu)
+{
+	return lu->bs && !lu->pass.device && dev_has_cache(lu) &&
+	       !dev_writes_through(lu);
+}
+
 void dev_lu_serial(const struct dev_lu *lu, char out[DEV_SERIAL_SIZE])
 {
 	out[dev_serial(lu, out)] = '\0';
