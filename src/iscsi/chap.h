@@ -27,7 +27,8 @@ enum chap_algorithm {
 
 /* The value of CHAP_A that we offer, the best algorithm first. §12.1.3 requires
  * MD5. */
-#define CHAP_OFFER "7,8,6,5"
+#define CHAP_OFFER	     "7,8,6,5"
+#define CHAP_OFFER_NO_SHA256 "8,6,5"
 
 /* chap_pick returns the first algorithm of the comma-separated list that is
  * supported, or CHAP_NONE. */

@@ -107,6 +107,8 @@ struct iscsi_login_config {
 	struct iscsi_login_id id;
 	const struct iscsi_chap_secret *chap_out; /* we prove; or NULL */
 	const struct iscsi_chap_secret *chap_in;  /* target proves; or NULL */
+	/* do not offer SHA-256: the target takes its number for SHA-1 */
+	bool misreads_sha256;
 
 	/* target: tune may change *t, which has the values of this config,
 	 * before the first request is processed, which has this TargetName (as
@@ -180,8 +182,11 @@ int iscsi_login_tpgt(const struct iscsi_login_engine *e);
 
 struct iscsi_login_failure {
 	/* sent (target) or received (initiator); 0: found by the initiator */
-	uint16_t status;    /* enum iscsi_login_status */
-	bool chap;	    /* a wrong response to our CHAP challenge */
+	uint16_t status; /* enum iscsi_login_status */
+	bool chap;	 /* a wrong response to our CHAP challenge */
+	/* the initiator had answered a challenge by SHA-256, which the target
+	 * found malformed: status INITIATOR_ERROR */
+	bool after_sha256;
 	char text[160];	    /* the reason, with its clause */
 	char redirect[280]; /* TargetAddress if status is MOVED_* */
 };

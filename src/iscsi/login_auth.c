@@ -247,7 +247,9 @@ static int take_method(struct iscsi_login_engine *e)
 
 	if (strcmp(a->method, "CHAP") == 0) {
 		a->chap = true;
-		iscsi_text_put(&e->out, "CHAP_A", CHAP_OFFER);
+		iscsi_text_put(&e->out, "CHAP_A",
+			       e->cfg->misreads_sha256 ? CHAP_OFFER_NO_SHA256
+						       : CHAP_OFFER);
 		e->transit = false; /* the challenge follows */
 		return 0;
 	}

@@ -57,6 +57,8 @@ static int take_failure(struct iscsi_login_engine *e,
 	(void)login_fail(e, ERR_LOGIN, 0, "login refused by the target: %s",
 			 iscsi_login_status_str(status));
 	e->failure.status = status;
+	e->failure.after_sha256 = status == ISCSI_LOGIN_INITIATOR_ERROR &&
+				  e->auth.algorithm == CHAP_SHA256;
 	return ERR_LOGIN;
 }
 

@@ -95,6 +95,7 @@ static void on_logged_in(void *arg, int err)
 
 	if (err) {
 		lib_redirect_note(s, ini_failure(s->ini));
+		s->login.refused_sha256 = ini_failure(s->ini)->after_sha256;
 		/* on_closed follows. A session that was given up does not
 		 * replace the message that the caller reads. */
 		if (s->state != SESSION_CLOSING)
@@ -193,7 +194,8 @@ static bool connect_elsewhere(struct iser_session *s)
 {
 	if (lib_redirect_follow(s))
 		return !lib_session_connect(s);
-	return lib_login_fall_back(s) && !lib_session_connect(s);
+	return (lib_login_without_sha256(s) || lib_login_fall_back(s)) &&
+	       !lib_session_connect(s);
 }
 
 static void on_stream_closed(void *arg, int err)

@@ -172,6 +172,8 @@ struct lib_login {
 	unsigned iser_rules;	  /* DMISER_... */
 	char rules[128];	  /* their names */
 	struct iscsi_chap_secret chap_out, chap_in;
+	/* the last login failed so; lib_login_without_sha256 has no effect later */
+	bool refused_sha256, misreads_sha256;
 	uint8_t isid[6]; /* the same in each login (RFC 7143 §6.3.5) */
 };
 
@@ -464,6 +466,11 @@ int lib_login_failed(struct iser_session *s, int err);
 /* lib_login_check_transport returns whether the negotiated transport is the one
  * that the URL asks for; if not, s->err is set. */
 bool lib_login_check_transport(struct iser_session *s);
+/* lib_login_without_sha256, after a login that failed, returns whether the next one,
+ * at once, offers CHAP without SHA-256: tgt takes the number of SHA-256 for SHA-1 and
+ * finds the response too long. Once for a session; a wrong secret has another status
+ * (0201h), so no account sees two wrong responses. */
+bool lib_login_without_sha256(struct iser_session *s);
 /* lib_login_fall_back chooses the next way of transport=auto. Returns false if
  * there is none. */
 bool lib_login_fall_back(struct iser_session *s);

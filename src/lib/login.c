@@ -104,6 +104,25 @@ bool lib_login_check_transport(struct iser_session *s)
 	return false;
 }
 
+bool lib_login_without_sha256(struct iser_session *s)
+{
+	struct lib_login *l = &s->login;
+
+	if (!l->refused_sha256 || l->misreads_sha256 ||
+	    (s->state != SESSION_LOGIN && s->state != SESSION_AWAY))
+		return false;
+	l->misreads_sha256 = true;
+	s->err = 0;
+	trace_emit(&s->ctx->trace, TRACE_LOGIN,
+		   "%s at %s:%u refused a CHAP response by SHA-256 as an "
+		   "initiator error; offering the other algorithms",
+		   s->url.target[0] ? s->url.target : "discovery", s->url.host,
+		   s->url.port);
+	if (s->state == SESSION_LOGIN)
+		lib_session_go(s, SESSION_CONNECTING);
+	return true;
+}
+
 bool lib_login_fall_back(struct iser_session *s)
 {
 	struct lib_login *l = &s->login;
@@ -192,6 +211,7 @@ static void fill_chap(struct iser_session *s, struct iscsi_login_config *l)
 		copy_secret(&s->login.chap_out, u->user, u->password);
 		l->chap_out = &s->login.chap_out;
 	}
+	l->misreads_sha256 = s->login.misreads_sha256;
 	if (u->target_user[0]) {
 		copy_secret(&s->login.chap_in, u->target_user,
 			    u->target_password);

@@ -11,7 +11,7 @@ import time
 import unittest
 
 from harness import (ISER, WAYS, Daemon, Secrets, main, make_image, need, over,
-                     patience, quiet_port, run, sha256)
+                     patience, quiet_port, run, sha256, sparse)
 
 BUILT = unittest.skipUnless(os.path.exists(ISER), "iser is not built")
 
@@ -257,6 +257,23 @@ class OtherTarget(Copies, unittest.TestCase):
                 self.assertIn(t.IQN, run([ISER, "ls", t.portal]).text)
                 self.assertIn(sha256(disk), run([ISER, "hash", t.url]).text)
                 self.there_and_back(t.url, tmp)
+
+    def test_tgt_chap(self):
+        """tgt takes number 7 of CHAP_A, SHA-256 (IANA), for SHA-1 and refuses the response
+        with status 0200h: the second login leaves that number out."""
+        with tempfile.TemporaryDirectory(dir=".") as tmp:
+            with Tgt(sparse(os.path.abspath(os.path.join(tmp, "disk")), 1 << 20)) as t:
+                for user, secret, out in (("me", "correct horse battery", ()),
+                                          ("disk", "staple in the attic", ("--outgoing",))):
+                    t.adm("--op", "new", "--mode", "account", "--user", user, "--password", secret)
+                    t.adm("--op", "bind", "--mode", "account", "--tid", "1", "--user", user, *out)
+                for more in {}, {"target": "staple in the attic"}:
+                    self.assertIn("IET", run([ISER, "info", Secrets.url(t.url, **more)]).text)
+                for bad in (Secrets.url(t.url, "wrong wrong wrong"), t.url,
+                            Secrets.url(t.url, target="wrong wrong wrong")):
+                    done = run([ISER, "info", bad], check=False)
+                    self.assertNotEqual(done.returncode, 0, bad)
+                    self.assertIn("login", done.text)
 
 
 if __name__ == "__main__":

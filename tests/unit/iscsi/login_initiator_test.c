@@ -247,12 +247,66 @@ static void test_challenge_is_incomplete_rfc7143_12_1_3(void **state)
 	}
 }
 
+/* Ends the login of an initiator that answered the challenge (";" for NUL) with a
+ * status. Returns after_sha256; offer: what CHAP_A has to be. */
+static bool refused_after(const char *challenge, uint16_t status,
+			  bool misreads_sha256, const char *offer)
+{
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct iscsi_pdu rsp, asked = { .itt = 0 };
+	struct iscsi_login_engine *e;
+	bool after;
+
+	e = begin_chap(&rsp, false);
+	cfg.misreads_sha256 = misreads_sha256;
+	assert_int_equal(ANSWER(e, &rsp, "AuthMethod=CHAP"), ISCSI_LOGIN_SEND);
+	iscsi_login_tx(e, &asked, data);
+	assert_string_equal((const char *)data, offer);
+	rsp.dsl = (uint32_t)strlen(challenge) + 1;
+	rsp.statsn++;
+	memcpy(data, challenge, rsp.dsl);
+	for (uint32_t i = 0; i < rsp.dsl; i++)
+		data[i] = data[i] == ';' ? '\0' : data[i];
+	assert_int_equal(iscsi_login_rx(e, &rsp, data), ISCSI_LOGIN_SEND);
+	iscsi_login_tx(e, &asked, data);
+	rsp.dsl = 0;
+	rsp.statsn++;
+	rsp.login.status_class = (uint8_t)(status >> 8);
+	rsp.login.status_detail = (uint8_t)status;
+	assert_int_equal(iscsi_login_rx(e, &rsp, NULL), ERR_LOGIN);
+	assert_int_equal(iscsi_login_failure(e)->status, status);
+	after = iscsi_login_failure(e)->after_sha256;
+	iscsi_login_free(e);
+	return after;
+}
+
+/* tgt takes number 7, SHA-256, for SHA-1, and the longer response for malformed. A
+ * wrong secret has status 0201h. */
+static void test_response_by_sha256_is_refused_rfc7143_12_1_3(void **state)
+{
+	static const char sha256[] = "CHAP_A=7;CHAP_I=1;CHAP_C=0x0102;",
+			  md5[] = "CHAP_A=5;CHAP_I=1;CHAP_C=0x0102;",
+			  all[] = "CHAP_A=7,8,6,5";
+
+	(void)state;
+	assert_true(
+		refused_after(sha256, ISCSI_LOGIN_INITIATOR_ERROR, false, all));
+	assert_false(
+		refused_after(md5, ISCSI_LOGIN_INITIATOR_ERROR, false, all));
+	assert_false(
+		refused_after(sha256, ISCSI_LOGIN_AUTH_FAILURE, false, all));
+	assert_false(refused_after(md5, ISCSI_LOGIN_AUTH_FAILURE, true,
+				   "CHAP_A=8,6,5"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			test_chap_goes_on_without_transit_rfc7143_12_1_3),
 		cmocka_unit_test(test_method_that_was_not_offered_rfc7143_12_1),
+		cmocka_unit_test(
+			test_response_by_sha256_is_refused_rfc7143_12_1_3),
 		cmocka_unit_test(test_challenge_is_incomplete_rfc7143_12_1_3),
 		cmocka_unit_test(test_the_right_response),
 		cmocka_unit_test(test_each_wrong_response_rfc7143_6_3),
