@@ -36,6 +36,7 @@ enum trace_level {
  X(PROTOCOL, WARN, "the peer violated the protocol, with clause") \
  X(REJECT, WARN, "a PDU was rejected")                            \
  X(DIGEST, WARN, "a digest or CRC error")                         \
+ X(CHANGE, NOTICE, "an administrator changed something")          \
  X(TMF, NOTICE, "a task management function and its response")    \
  X(MEDIUM, ERROR, "a backstore failed")                           \
  X(SLOW, WARN, "a command took longer than --slow-command")       \

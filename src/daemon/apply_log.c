@@ -45,6 +45,6 @@ void apply_log(struct daemon *d, const struct cfg_model *m)
 	if (s.n > s.nshown)
 		snprintf(more, sizeof(more), "%s%u more",
 			 s.nshown ? ", and " : "", s.n - s.nshown);
-	trace_emit(&d->log.trace, TRACE_START,
+	trace_emit(&d->log.trace, TRACE_CHANGE,
 		   "the configuration changes: %s%s", s.text, more);
 }

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "daemon/daemon.h"
+#include "daemon/kick.h"
 #include "daemon/portals.h"
 #include "net/conn.h"
 
@@ -189,12 +190,13 @@ void conns_auth_failed(void *arg, void *owner)
 	gate_auth_failed(&d->gate, &c->entry, name);
 }
 
-void conns_ended(void *arg, void *owner)
+void conns_ended(void *arg, void *owner, bool logged_out)
 {
 	struct conn *c = owner;
 	struct daemon *d = arg;
 
 	gate_end(&d->gate, &c->entry);
+	kick_ended(c->worker, c, logged_out);
 }
 
 void conns_traffic(const struct worker *w, struct traffic *t)

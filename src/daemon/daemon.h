@@ -43,6 +43,7 @@ struct worker {
 	struct net_verbs *verbs; /* NULL: no RDMA devices; worker 0 listens */
 	struct list conns;	 /* conns.c */
 	bool drained;		 /* conns_drain was called */
+	struct list kicked;	 /* kick.c: connections that shall end */
 	struct traffic traffic;	 /* of connections that have ended */
 	struct io_timer clock;	 /* the next deadline of the target */
 	struct io_timer chores;
@@ -184,7 +185,7 @@ int conns_logged_in(void *arg, void *owner, bool discovery, bool proven);
  * refused for some time. */
 void conns_auth_failed(void *arg, void *owner);
 /* conns_ended is tgt_config.ended: the connection does not count any more. */
-void conns_ended(void *arg, void *owner);
+void conns_ended(void *arg, void *owner, bool logged_out);
 /* conns_net returns the socket or queue pair of a connection, of which owner is
  * tgt_conn_info.owner. On its worker's thread. */
 const struct net_conn *conns_net(const void *owner);

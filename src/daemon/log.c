@@ -16,6 +16,8 @@
 #include "daemon/say.h"
 #include "io/io.h"
 
+#define TAP_LEVEL TRACE_LEVEL_NOTICE /* of log_set_tap */
+
 /* ---- lines ---- */
 
 /* One write for each line, so that lines of several threads or processes do not
@@ -36,28 +38,49 @@ static void write_record(const struct log *l, struct log_record *r)
 	}
 }
 
-static void write_event(const struct log *l, enum trace_event e,
+/* Fills *r; peer is memory for a name in it. */
+static void make_record(struct log_record *r, enum trace_event e,
 			const struct trace_about *about, const char *text,
-			unsigned dropped)
+			char peer[64])
 {
-	struct log_record r = {
+	int len = (int)strcspn(text, " ");
+	char host[LOGLIMIT_NAME];
+
+	*r = (struct log_record){
 		.level = trace_event_level(e),
 		.event = trace_event_name(e),
 		.about = *about,
 		.text = text,
-		.dropped = dropped,
 	};
-	char peer[64];
-	int len = (int)strcspn(text, " ");
-	char host[LOGLIMIT_NAME];
-
 	/* many texts begin with the peer */
-	if (!about->peer && len < (int)sizeof(peer) &&
-	    loglimit_host(text, host)) {
-		snprintf(peer, sizeof(peer), "%.*s", len, text);
-		r.about.peer = peer;
+	if (!about->peer && len < 64 && loglimit_host(text, host)) {
+		snprintf(peer, 64, "%.*s", len, text);
+		r->about.peer = peer;
 	}
+}
+
+static void write_event(const struct log *l, enum trace_event e,
+			const struct trace_about *about, const char *text,
+			unsigned dropped)
+{
+	struct log_record r;
+	char peer[64];
+
+	make_record(&r, e, about, text, peer);
+	r.dropped = dropped;
 	write_record(l, &r);
+}
+
+/* Passes the event on as a line of JSON. */
+static void tap_event(const struct log *l, enum trace_event e,
+		      const struct trace_about *about, const char *text)
+{
+	char peer[64], line[LOG_LINE_MAX];
+	struct log_record r;
+
+	make_record(&r, e, about, text, peer);
+	clock_gettime(CLOCK_REALTIME, &r.when);
+	l->tap.take(l->tap.arg, line, log_line_write(line, LOG_JSON, &r));
 }
 
 static void write_summary(const struct log *l, const struct loglimit_summary *s)
@@ -163,7 +186,20 @@ static void set_trace_level(struct log *l)
 
 	for (unsigned i = 0; i < l->npeers; i++)
 		most = MAX(most, l->peers[i].level);
+	if (l->tap.take)
+		most = MAX(most, TAP_LEVEL);
 	l->trace.level = most;
+}
+
+void log_set_tap(struct log *l,
+		 void (*take)(void *arg, const char *line, size_t len),
+		 void *arg)
+{
+	pthread_mutex_lock(&l->lock);
+	l->tap.take = take;
+	l->tap.arg = arg;
+	set_trace_level(l);
+	pthread_mutex_unlock(&l->lock);
 }
 
 void log_set_level(struct log *l, enum trace_level level)
@@ -217,6 +253,8 @@ static void emit_line(struct trace *t, enum trace_event e,
 	unsigned dropped = 0;
 
 	pthread_mutex_lock(&l->lock);
+	if (l->tap.take && trace_event_level(e) <= TAP_LEVEL)
+		tap_event(l, e, about, text);
 	level = level_of(l, about, text);
 	if (trace_event_level(e) <= level &&
 	    (level == TRACE_LEVEL_DEBUG ||

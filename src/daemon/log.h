@@ -33,6 +33,10 @@ struct log {
 	enum trace_level level; /* of lines about other peers, or none */
 	struct log_peer peers[LOG_PEERS];
 	unsigned npeers;
+	struct {
+		void (*take)(void *arg, const char *line, size_t len);
+		void *arg;
+	} tap; /* take NULL: none */
 };
 
 /* log_init makes l the sink of say, too, until log_fini. */
@@ -49,6 +53,15 @@ void log_set_level(struct log *l, enum trace_level level);
  * (there are LOG_PEERS already).
  */
 int log_set_peer(struct log *l, const char *peer, enum trace_level level);
+/*
+ * log_set_tap makes the log pass each event of level notice or more severe to take,
+ * as a line of JSON (log_line.h) that is borrowed for the call, whatever the level and
+ * the limits of the log are. take is called on any thread, with the lock of the log, so
+ * it must not log. NULL ends that.
+ */
+void log_set_tap(struct log *l,
+		 void (*take)(void *arg, const char *line, size_t len),
+		 void *arg);
 /* log_flush writes the summaries of suppressed lines that are due. */
 void log_flush(struct log *l);
 

@@ -136,6 +136,7 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 	struct tgt_conn *c = dm->user;
 	struct tgt_worker *w = c->worker;
 	struct tgt_session *s = c->session;
+	bool logged_out = c->state == ISCSI_S6_IN_LOGOUT;
 
 	log_end(c, err);
 	go_to_free(c, err);
@@ -143,7 +144,7 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 	list_del(&c->link);
 	w->nconns--;
 	tgt_stats_conn_ended(c, err);
-	w->tgt->cfg.ended(w->tgt->cfg.arg, c->info.owner);
+	w->tgt->cfg.ended(w->tgt->cfg.arg, c->info.owner, logged_out);
 	tgt_reinstate_forget(c);
 	tgt_login_free(c);
 	tgt_join_forget(c);

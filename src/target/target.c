@@ -31,6 +31,13 @@ static int always_admit(void *arg, void *owner, bool discovery, bool proven)
 	return 0;
 }
 
+static void ignore_end(void *arg, void *owner, bool logged_out)
+{
+	(void)arg;
+	(void)owner;
+	(void)logged_out;
+}
+
 static void ignore_event(void *arg, void *owner)
 {
 	(void)arg;
@@ -72,7 +79,7 @@ void tgt_config_default(struct tgt_config *cfg)
 		.data_time = 30 * XTIME_S,
 		.logged_in = always_admit,
 		.auth_failed = ignore_event,
-		.ended = ignore_event,
+		.ended = ignore_end,
 		.random = no_random,
 		.rearm = no_rearm,
 		.slow_time = XTIME_NEVER,
@@ -263,5 +270,29 @@ void tgt_worker_each(const struct tgt_worker *w,
 
 		conn_status(list_entry(it, struct tgt_conn, link), &st);
 		fn(arg, &st);
+	}
+}
+
+static void end_conn(struct tgt_conn *c, bool now)
+{
+	conn_trace(c, TRACE_LOGOUT, "%s by the administrator",
+		   now ? "dropped" : "asked to log out");
+	if (now || c->login || !c->session)
+		tgt_conn_end(c, DM_TERMINATE_NOW, ERR_TERMINATED);
+	else if (!c->leaving && c->state == ISCSI_S5_LOGGED_IN)
+		tgt_clock_leave(c);
+}
+
+void tgt_worker_end(struct tgt_worker *w, bool now,
+		    bool (*fn)(void *arg, const struct tgt_conn_status *st),
+		    void *arg)
+{
+	list_for_each(it, &w->conns) {
+		struct tgt_conn *c = list_entry(it, struct tgt_conn, link);
+		struct tgt_conn_status st;
+
+		conn_status(c, &st);
+		if (!c->closing && fn(arg, &st))
+			end_conn(c, now);
 	}
 }

@@ -50,12 +50,12 @@ struct tgt_config {
 	 * tgt_conn_info. logged_in: the login is complete and no older session
 	 * of the same nexus is left; a nonzero result refuses it with status
 	 * 0302h; proven: the initiator passed CHAP. auth_failed: the initiator
-	 * failed CHAP. ended: the connection has ended; its session, if there
-	 * was one, ends next.
+	 * failed CHAP. ended: the connection has ended, by Logout or not; its
+	 * session, if there was one, ends next.
 	 */
 	int (*logged_in)(void *arg, void *owner, bool discovery, bool proven);
 	void (*auth_failed)(void *arg, void *owner);
-	void (*ended)(void *arg, void *owner);
+	void (*ended)(void *arg, void *owner, bool logged_out);
 	/* Fills n random bytes (CHAP). */
 	void (*random)(void *arg, uint8_t *p, size_t n);
 	/* A deadline of this worker may have come closer: call
@@ -92,6 +92,8 @@ struct tgt_worker *tgt_worker(struct tgt *t, unsigned index);
 
 #define TGT_ADDR_STR 64
 
+struct tgt_conn_status;
+
 struct tgt_conn_info {
 	char peer[TGT_ADDR_STR];  /* "10.0.0.9:41234" */
 	char local[TGT_ADDR_STR]; /* "10.0.0.1:3260": TargetAddress */
@@ -114,6 +116,16 @@ int tgt_conn_accept(struct tgt_worker *w, struct dm_conn *dm,
 /* tgt_conn_drop drops the connection with this owner, if there is one, and logs
  * why. */
 void tgt_conn_drop(struct tgt_worker *w, const void *owner, const char *why);
+
+/*
+ * tgt_worker_end ends each connection of the worker for which fn returns true, and
+ * logs that. Those with a session are asked to log out (Async Message, RFC 7143
+ * §11.9.1) and dropped after logout_time, or with `now` dropped at once. `ended`
+ * follows later, never from within.
+ */
+void tgt_worker_end(struct tgt_worker *w, bool now,
+		    bool (*fn)(void *arg, const struct tgt_conn_status *st),
+		    void *arg);
 
 /* tgt_worker_deadline returns when the caller has to call tgt_worker_expire;
  * XTIME_NEVER: not at all. */

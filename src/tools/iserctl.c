@@ -16,6 +16,7 @@
 #include "daemon/rpc/api.h"
 #include "tools/ctl.h"
 #include "tools/ctl_print.h"
+#include "tools/follow.h"
 #include "tools/import/import.h"
 #include "tools/standard.h"
 #include "tools/top.h"
@@ -205,6 +206,7 @@ static void print_usage(FILE *f)
 	      "       iserctl [OPTION]... top [of=luns|sessions] "
 	      "[sort=COLUMN]\n"
 	      "                              [interval=SECONDS] [count=N]\n"
+	      "       iserctl [OPTION]... events [count=N]\n"
 	      "       iserctl import [OPTION]... FILE\n"
 	      "       iserctl check FILE\n"
 	      "       iserctl diff FILE FILE\n"
@@ -404,6 +406,15 @@ static int send_command(const struct command *c)
 	return code;
 }
 
+static int run_command(const struct command *c)
+{
+	if (!strcmp(c->method, "top"))
+		return top_run(c->socket, c->timeout, c->params);
+	if (!strcmp(c->method, "events"))
+		return follow_run(c->socket, c->timeout, c->json, c->params);
+	return send_command(c);
+}
+
 int main(int argc, char **argv)
 {
 	struct command c = { 0 };
@@ -415,9 +426,7 @@ int main(int argc, char **argv)
 				    EXIT_REFUSED);
 	c.params = json_object();
 	if (c.params && parse_command(&c, argc, argv, &code))
-		code = !strcmp(c.method, "top")
-			       ? top_run(c.socket, c.timeout, c.params)
-			       : send_command(&c);
+		code = run_command(&c);
 	json_decref(c.params);
 	return standard_end("iserctl", code, EXIT_REFUSED);
 }

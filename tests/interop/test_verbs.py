@@ -4,13 +4,13 @@ import json
 import socket
 import subprocess
 
-from harness import ISER, ISERCTL, Daemon, Wire, main, patience, run
+from harness import ISER, ISERCTL, Daemon, Wire, main, patience, run, until
 from test_config import ALICE, IQN, Config, Configured
 
 A, B, C = IQN + "a", IQN + "b", IQN + "c"
 
 
-class Verbs(Config):
+class Live(Config):
     BASE = """
 backstores:
   one: {store: "ram:1M"}
@@ -63,6 +63,8 @@ targets:
         self.addCleanup(self.d.stop)
         return self.iserctl("dump")
 
+
+class Verbs(Live):
     def test_each_noun_and_verb(self):
         """A series of all verbs; the session at another target stays; a restarted iserd serves the same."""
         w = self.logged_in()
@@ -186,6 +188,103 @@ targets:
         self.iserctl("backstore", "add", "next", "store=ram:1M")
         self.assertIn("next", self.iserctl("backstore", "list"))
         self.assertNotIn("lost", self.iserctl("backstore", "list"))
+
+    def kick(self, noun, name, then=None):
+        """Runs NOUN kick in the background, calls then, and returns the answer."""
+        proc = subprocess.Popen([ISERCTL, "-j", "-s", self.ctl, noun, "kick", name], stdout=subprocess.PIPE)
+        if then:
+            then()
+        out = proc.communicate(timeout=patience(20))[0]
+        self.assertEqual(proc.returncode, 0)
+        return json.loads(out)
+
+    def test_sessions(self):
+        """Sessions are listed, shown, asked to log out and dropped; connections are dropped at once; other sessions stay."""
+        w, other = self.logged_in(), Wire(self.d)
+        other.ISID = b"\x80\x12\x34\x56\x00\x02"
+        other.login()
+        other.ready()
+        self.addCleanup(other.close)
+        rows = self.json("session", "list")
+        self.assertEqual([r["target"] for r in rows], [A, A])
+        self.assertIn(rows[0]["initiator"], self.iserctl("connection", "list"))
+        mine = next(r["tsih"] for r in rows if r["peer"] == "%s:%d" % w.sock.getsockname())
+        self.assertEqual(self.json("session", "show", str(mine))[0]["isid"], w.ISID.hex())
+        self.assertEqual(len(self.json("session", "show", A)), 2)
+
+        def log_out():
+            op, head, _ = w.recv()  # Async Message, event 1: log out (RFC 7143 §11.9.1)
+            self.assertEqual((op, head[36]), (0x32, 1))
+            w.pdu(6, 0x80)
+            self.assertEqual(w.recv()[0], 0x26)
+            w.close()
+        end = self.kick("session", str(mine), log_out)
+        self.assertEqual([(x["tsih"], x["result"]) for x in end], [(mine, "logged out")])
+        other.ready()
+        end = self.kick("connection", "%s:%d" % other.sock.getsockname())
+        self.assertEqual([x["result"] for x in end], ["dropped"])
+        self.assertEqual(self.json("session", "list"), [])
+        for words, text in (("session kick 1", "no such session; iserctl session list"), ("session show x", "no such session"),
+                            ("connection kick 127.0.0.1", "no such connection"), ("session kick 1 a=b", "takes no fields"),
+                            ("session remove 1", "give one of list, show, kick"), ("session list x", "takes no name")):
+            self.assertIn(text, self.iserctl(*words.split(), status=1), words)
+
+    def test_kick_of_a_client_that_goes(self):
+        """The client of kick goes away before the answer: the connection ends all the same."""
+        self.logged_in()
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(self.ctl)
+            s.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "connection.kick", "params": {"name": "127.0.0.1"}}).encode() + b"\n")
+        until(lambda: self.json("session", "list") == [], "the session is dropped")
+
+
+class Events(Live):
+    def follow(self):
+        s = socket.socket(socket.AF_UNIX)
+        self.addCleanup(s.close)
+        s.settimeout(patience(10))
+        s.connect(self.ctl)
+        s.sendall(b'{"jsonrpc": "2.0", "id": 1, "method": "events"}\n')
+        f = s.makefile()
+        return s, f, json.loads(f.readline())
+
+    def test_events(self):
+        """Logins, refusals, changes and logouts, also below the level of the log; iserctl prints them."""
+        self.iserctl("log", "level=error")
+        proc = subprocess.Popen([ISERCTL, "-s", self.ctl, "events", "count=4"], stdout=subprocess.PIPE)
+        _, f, answer = self.follow()
+        self.assertIs(answer["result"], True)
+        until(lambda: self.call("events")["result"], "followed")
+        self.size(A)
+        self.iserctl("lun", "add", A + "/9", "store=ram:1M")
+        self.size(C)
+        got = [json.loads(f.readline())["params"] for _ in range(4)]
+        self.assertEqual([e["event"] for e in got], ["LOGIN", "LOGOUT", "CHANGE", "LOGIN_FAILED"])
+        self.assertEqual(got[0]["target"], A)
+        self.assertIn("added targets.%s.luns.9" % A, got[2]["text"])
+        out = proc.communicate(timeout=patience(10))[0].decode()
+        self.assertEqual([l.split()[2] for l in out.splitlines()], [e["event"] + ":" for e in got])
+        self.assertNotIn("LOGIN", self.d.messages().split("level")[-1].replace("LOGIN_FAILED", ""))
+        self.assertIn("count", self.iserctl("events", "x=1", status=2))
+
+    def test_clients_that_do_not_read(self):
+        """A client that never reads is dropped, other clients get all events; at most eight follow."""
+        idle, _, _ = self.follow()
+        reader, f, _ = self.follow()
+        seen, n = "", 0
+        while seen != "CONN_LIMIT":
+            n += 1
+            self.call("target.set", name=A, fields={"alias": "x" * (1 + n % 2)})
+            seen = json.loads(f.readline())["params"]["event"]
+            self.assertIn(seen, ("CHANGE", "CONN_LIMIT"))
+            self.assertLess(n, 9999)
+        self.d.wait_for("dropped a client that does not read its events")
+        reader.close()
+        f.close()
+        more = [self.follow() for _ in range(8)]
+        self.assertTrue(all(m[2].get("result") for m in more))
+        self.assertIn("too many clients follow", self.follow()[2]["error"]["message"])
+        self.assertIn("one", self.iserctl("backstore", "list"))
 
 
 class CommandLine(Config):

@@ -124,6 +124,7 @@ static const struct rpc_method methods[] = {
 	} },
 	{ "shutdown", "ends iserd in an orderly way, as SIGTERM does" },
 	{ "version", "the name and version of iserd" },
+	{ "events", "prints what happens, until it is interrupted" },
 	{ "methods", "all methods with their parameters" },
 	{ "schema", "all options, fields, methods and verbs, as iserd schema" },
 };
@@ -145,6 +146,10 @@ static const struct rpc_noun nouns[] = {
 	{ "initiators", "NAME", "a list of initiators for maps", { CHANGES } },
 	{ "group", "ID", "a target port group (ALUA)", { CHANGES } },
 	{ "daemon", NULL, "the process", { "set", "show" } },
+	{ "session", "NAME", "sessions: by TSIH, initiator or target",
+	  { "list", "show", "kick" } },
+	{ "connection", "PEER", "connections: by the address of the initiator, "
+	  "with or without port", { "list", "show", "kick" } },
 };
 
 static const struct rpc_verb verbs[] = {
@@ -157,6 +162,7 @@ static const struct rpc_verb verbs[] = {
 	  .has_fields = true, .changes = true },
 	{ "list", "lists all, with the fields that are set" },
 	{ "show", "shows all fields", .has_name = true },
+	{ "kick", "ends them, and says how each ended", .has_name = true },
 };
 /* clang-format on */
 

@@ -43,6 +43,7 @@ void client_close(struct client *c)
 	if (c->gone)
 		return;
 	c->gone = true;
+	rpc_events_leave(c);
 	io_timer_clear(c->control->loop, &c->unread);
 	io_defer_cancel(&c->more);
 	io_watch_del(c->control->loop, &c->watch);
@@ -118,26 +119,30 @@ static void client_unread(struct io_timer *t)
 	client_close(c);
 }
 
+void client_send(struct client *c, const char *text, size_t len)
+{
+	char *out = c->gone ? NULL : realloc(c->out, c->out_len + len);
+
+	if (!out)
+		return;
+	c->out = out;
+	memcpy(out + c->out_len, text, len);
+	c->out_len += len;
+	client_write(c);
+}
+
 /* Sends response, which it takes over. NULL: a notification, or out of memory:
  * the client gets no response. */
 static void client_respond(struct client *c, json_t *response)
 {
 	char *text = response ? json_dumps(response, JSON_COMPACT) : NULL;
 	size_t len = text ? strlen(text) : 0;
-	char *out;
 
 	json_decref(response);
-	if (!text || c->gone)
-		goto out_text;
-	out = realloc(c->out, c->out_len + len + 1);
-	if (!out)
-		goto out_text;
-	c->out = out;
-	memcpy(out + c->out_len, text, len);
-	out[c->out_len + len] = '\n';
-	c->out_len += len + 1;
-	client_write(c);
-out_text:
+	if (!text)
+		return;
+	text[len] = '\n'; /* in place of the NUL */
+	client_send(c, text, len + 1);
 	free(text);
 }
 

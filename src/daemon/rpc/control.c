@@ -28,7 +28,7 @@ static struct client *idle_client(const struct control *k)
 	list_for_each(it, &k->clients) {
 		struct client *c = list_entry(it, struct client, link);
 
-		if (!c->pending && !c->out_len)
+		if (!c->pending && !c->out_len && !c->follows)
 			return c;
 	}
 	return NULL;
@@ -141,6 +141,7 @@ struct control *control_open(struct daemon *d, const char *path)
 	list_init(&k->clients);
 	list_init(&k->collects);
 	list_init(&k->kicks);
+	list_init(&k->endings);
 	rpc_wait_open(k);
 	memcpy(k->path, path, strlen(path) + 1);
 	k->rest.fire = rest_over;
@@ -161,7 +162,9 @@ void control_close(struct control *k)
 {
 	while (!list_empty(&k->clients))
 		client_close(list_entry(k->clients.next, struct client, link));
-	methods_end(k);
+	rpc_events_end(k);
+	rpc_collect_end(k);
+	rpc_kick_end(k);
 	method_kick_end(k);
 	rpc_wait_close(k);
 	io_timer_clear(k->loop, &k->rest);

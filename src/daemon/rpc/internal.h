@@ -28,6 +28,7 @@ enum rpc_error {
 struct cfg_errors;
 struct cfg_model;
 struct client;
+struct events;
 
 struct control {
 	struct daemon *daemon;
@@ -38,8 +39,10 @@ struct control {
 	struct io_timer rest;  /* pauses accept after it failed */
 	int spare;	     /* a descriptor for when no other is left; or -1 */
 	struct list clients; /* the client with the oldest request first */
-	struct list collects; /* struct collect of methods.c */
-	struct list kicks;    /* struct kick of methods_session.c */
+	struct list collects;  /* struct collect of collect.c */
+	struct events *events; /* NULL: none was asked for */
+	struct list kicks;     /* struct kick of methods_session.c */
+	struct list endings;   /* struct kick_call of methods_sessions.c */
 	struct { /* wait.c: requests that wait for the end of a change */
 		struct list all;
 		struct io_timer timer;
@@ -60,6 +63,7 @@ struct client {
 	unsigned pending; /* references: responses that are owed, callers */
 	unsigned owed;	  /* responses that are owed */
 	bool is_timed, gone;
+	bool follows; /* events.c */
 };
 
 struct request {
@@ -89,12 +93,22 @@ void client_result(struct client *c, json_t *id, json_t *result);
 /* client_error sends a response with an error. */
 void client_error(struct client *c, json_t *id, enum rpc_error code,
 		  const char *message);
+/* client_send sends len bytes at text, which end with a newline; it may close the
+ * client. */
+void client_send(struct client *c, const char *text, size_t len);
 /* client_owe: the response to r is given later. The client stays until
  * client_settle; the caller releases the id. */
 struct owed client_owe(const struct request *r);
 /* client_settle ends what client_owe began, before or after the response is
  * sent. False: the client has gone, and may be freed now. */
 bool client_settle(const struct owed *o);
+
+/* method_events, of events.c, makes the client follow the events. */
+void method_events(const struct request *r);
+/* rpc_events_leave: the client does not follow any more; rpc_events_end frees k->events,
+ * after workers_stop. */
+void rpc_events_leave(struct client *c);
+void rpc_events_end(struct control *k);
 
 /* methods_call executes root, a JSON value that a client sent: it responds, or
  * owes the response. */
@@ -161,9 +175,24 @@ void method_group(const struct request *r);
 /* method_port notes that a port of another iserd is online or offline. */
 void method_port(const struct request *r);
 
-/* methods_end frees what is collected for responses that are still owed; after
- * workers_stop, when no other worker has a message with them. */
-void methods_end(struct control *k);
+/*
+ * rpc_collect, of collect.c, calls respond later with the connections of all workers
+ * (status_sessions), which respond takes over; arg is freed afterwards. respond is
+ * not called if the client has gone.
+ */
+void rpc_collect(const struct request *r,
+		 void (*respond)(struct client *c, json_t *id, json_t *sessions,
+				 void *arg),
+		 void *arg);
+/* rpc_collect_end frees what is collected for responses that are still owed; after
+ * workers_stop, when no other worker has a message with it. rpc_kick_end, of
+ * methods_sessions.c, does the same for sessions that were to end. */
+void rpc_collect_end(struct control *k);
+void rpc_kick_end(struct control *k);
+/* method_session, of methods_sessions.c, executes a verb of sessions, or with
+ * connections of connections. name NULL: the verb has none. */
+void method_session(const struct request *r, bool connections, const char *verb,
+		    const char *name);
 
 /* rpc_spare_open opens the descriptor that control.spare keeps in reserve; -1:
  * none is left. */

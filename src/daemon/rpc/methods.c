@@ -164,64 +164,18 @@ static void method_schema(const struct request *r)
 	client_result(r->client, r->id, schema_json());
 }
 
-/* ---- status: a message visits each worker for its sessions ---- */
+/* ---- status ---- */
 
-struct collect {
-	struct dev_msg msg;
-	struct list link; /* of control.collects */
-	struct owed owed;
-	json_t *sessions;
-	unsigned worker; /* the worker that gets the message next */
-};
-
-/* was_sent: the response took over the sessions. */
-static void collect_free(struct collect *k, bool was_sent)
+static void status_respond(struct client *c, json_t *id, json_t *sessions,
+			   void *arg)
 {
-	if (!was_sent)
-		json_decref(k->sessions);
-	json_decref(k->owed.id);
-	list_del(&k->link);
-	free(k);
-}
-
-static void collect_respond(struct dev_msg *m)
-{
-	struct collect *k = container_of(m, struct collect, msg);
-	struct client *c = k->owed.client;
-	bool is_there = client_settle(&k->owed);
-
-	if (is_there)
-		client_result(c, k->owed.id,
-			      status_daemon(c->control->daemon, k->sessions));
-	collect_free(k, is_there);
-}
-
-static void collect_visit(struct dev_msg *m)
-{
-	struct collect *k = container_of(m, struct collect, msg);
-	struct daemon *d = k->owed.client->control->daemon;
-	unsigned next = k->worker + 1;
-
-	status_sessions(&d->workers[k->worker], k->sessions, SIZE_MAX);
-	k->worker = next;
-	if (next == d->nworkers)
-		m->run = collect_respond;
-	worker_post(d, next == d->nworkers ? 0 : next, m);
+	(void)arg;
+	client_result(c, id, status_daemon(c->control->daemon, sessions));
 }
 
 static void method_status(const struct request *r)
 {
-	struct collect *k = calloc(1, sizeof(*k));
-
-	if (!k) {
-		client_error(r->client, r->id, RPC_INTERNAL, "out of memory");
-		return;
-	}
-	k->owed = client_owe(r);
-	k->sessions = json_array();
-	k->msg.run = collect_visit;
-	list_push_back(&r->client->control->collects, &k->link);
-	worker_post(request_daemon(r), 0, &k->msg);
+	rpc_collect(r, status_respond, NULL);
 }
 
 /* ---- stats ---- */
@@ -249,16 +203,6 @@ static void method_stats(const struct request *r)
 	}
 	*o = client_owe(r);
 	snapshot_collect(request_daemon(r), stats_respond, o);
-}
-
-void methods_end(struct control *k)
-{
-	while (!list_empty(&k->collects)) {
-		struct collect *left =
-			list_entry(k->collects.next, struct collect, link);
-
-		collect_free(left, client_settle(&left->owed));
-	}
 }
 
 /* ---- parameters ---- */
@@ -383,6 +327,7 @@ static void call_method(const struct rpc_method *m, const struct request *r)
 		{ "shutdown", method_shutdown },
 		{ "takeover", method_takeover },
 		{ "version", method_version },
+		{ "events", method_events },
 		{ "methods", method_methods },
 		{ "schema", method_schema },
 	};

@@ -48,7 +48,11 @@ static void respond_group(const struct group_change *g, int err)
 static void group_changed(void *arg, int err)
 {
 	struct group_change *g = arg;
+	struct daemon *d = g->owed.client->control->daemon;
 
+	if (!err)
+		trace_emit(&d->log.trace, TRACE_CHANGE, "ALUA %s %u: state set",
+			   g->what, g->id);
 	if (client_settle(&g->owed))
 		respond_group(g, err);
 	json_decref(g->owed.id);

@@ -15,6 +15,7 @@ struct unit_change {
 	struct owed owed;
 	const struct dev_lu *lu;
 	unsigned lun;
+	const char *what;		/* changed, for the log */
 	const char *(*reason)(int err); /* words for an error code */
 };
 
@@ -33,8 +34,12 @@ static void unit_changed(void *arg, int err)
 {
 	struct unit_change *g = arg;
 	struct client *c = g->owed.client;
+	struct daemon *d = c->control->daemon;
 	bool is_there = client_settle(&g->owed);
 
+	if (!err)
+		trace_emit(&d->log.trace, TRACE_CHANGE, "LUN %u: %s", g->lun,
+			   g->what);
 	if (is_there && err)
 		refuse_change(c, g->owed.id, RPC_INTERNAL, g->lun,
 			      g->reason(err));
@@ -51,6 +56,7 @@ static void unit_changed(void *arg, int err)
 /* Makes a change whose response is owed from then on. NULL: out of memory. */
 static struct unit_change *unit_change_new(const struct request *r,
 					   const struct dev_lu *lu,
+					   const char *what,
 					   const char *(*reason)(int err))
 {
 	struct unit_change *g = calloc(1, sizeof(*g));
@@ -60,6 +66,7 @@ static struct unit_change *unit_change_new(const struct request *r,
 	g->owed = client_owe(r);
 	g->lu = lu;
 	g->lun = dev_lu_lun(lu);
+	g->what = what;
 	g->reason = reason;
 	return g;
 }
@@ -106,7 +113,8 @@ static const char *medium_reason(int err)
 static void change_medium(const struct request *r, struct dev_lu *lu,
 			  struct bs *b)
 {
-	struct unit_change *g = unit_change_new(r, lu, medium_reason);
+	struct unit_change *g = unit_change_new(
+		r, lu, b ? "medium inserted" : "medium ejected", medium_reason);
 	int err = ERR_NOMEM;
 
 	if (g)
@@ -192,7 +200,7 @@ void method_resize(const struct request *r)
 {
 	struct dev_lu *lu = find_unit(r);
 	struct unit_change *g =
-		lu ? unit_change_new(r, lu, resize_reason) : NULL;
+		lu ? unit_change_new(r, lu, "resized", resize_reason) : NULL;
 	int err = ERR_NOMEM;
 
 	if (!lu)

@@ -291,6 +291,11 @@ void method_verb(const struct request *r, const char *method)
 
 	if (!take_method(&k, method) || !take_params(&k))
 		return;
+	if (!cfg_edit_noun(k.noun->name)) {
+		method_session(r, !strcmp(k.noun->name, "connection"),
+			       k.verb->name, k.name);
+		return;
+	}
 	if (k.verb->changes && !k.dry_run && rpc_wait(r))
 		return;
 	e = calloc(1, sizeof(*e));

@@ -201,11 +201,12 @@ static void keeper_failed(void *arg, void *owner)
 	gatekeeper.failures++;
 }
 
-static void keeper_ended(void *arg, void *owner)
+static void keeper_ended(void *arg, void *owner, bool logged_out)
 {
 	(void)arg;
 	(void)owner;
 	gatekeeper.ends++;
+	(void)logged_out;
 }
 
 static void keep_gate(struct tgt_config *cfg)
