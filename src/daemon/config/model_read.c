@@ -73,6 +73,15 @@ static bool read_bool(const char *text, bool *v)
 	return false;
 }
 
+/* Returns whether a text could not be in a file (yaml.c). */
+static bool has_control(const char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			return true;
+	return false;
+}
+
 /* Checks one value and stores it in the struct at `into`. */
 static void set_value(struct reader *r, struct target_noun *t,
 		      const struct cfg_row *row, void *into,
@@ -91,6 +100,12 @@ static void set_value(struct reader *r, struct target_noun *t,
 	if (cfg_node_is_null(v)) {
 		complain(r, t, v->at, "%s: no value; give one, or remove %s",
 			 name, name);
+		return;
+	}
+	if (!r->model->is_command_line && has_control(v->text)) {
+		complain(r, t, v->at,
+			 "%s: a control character in the value; remove it",
+			 name);
 		return;
 	}
 	if (row->opt.kind == OPT_KIND_FLAG) {

@@ -222,6 +222,8 @@ static const struct row refused[] = {
 	{ CFG_SET, "target", A, "maps- x", "does not have x" },
 	{ CFG_SET, "target", A, "alias &x", NULL },
 	{ CFG_SET, "target", A, "luns &x {}", "anchors" },
+	{ CFG_SET, "target", A, "alias a\nb", "control character" },
+	{ CFG_SET, "auth", "g", "initiators eui.1\x7f*", "control character" },
 	{ CFG_SET, "target", A, "data-timeout 99999999999999999999",
 	  "data-timeout: " },
 	{ CFG_REMOVE, "target", A, "alias x", "remove has no fields" },
