@@ -736,7 +736,7 @@ iser_connections() { # iser_connections N URL: its session has N connections
 iser_recovers() {
 	dd if=/dev/urandom of=/tmp/reference bs=1M count=64
 	at_far strace -f -o /dev/null -e trace=recvmsg -e inject=recvmsg:error=ECONNRESET:when=40 \
-		iser copy --debug /tmp/reference "$1" >/run/recovered 2>&1
+		iser copy --debug --debug /tmp/reference "$1" >/run/recovered 2>&1
 	cat /run/recovered
 	grep -q 'go on over other connections' /run/recovered
 }
