@@ -242,7 +242,7 @@ json_t *status_lun(const struct daemon *d, const struct dev_lu *lu)
 {
 	const struct bs *b = dev_lu_backstore(lu);
 	const struct unit *u = unit_of(d, lu);
-	const char *trouble = bs_trouble_str(u ? u->trouble : BS_SOUND);
+	const char *trouble = bs_trouble_str(u->trouble);
 	char serial[DEV_SERIAL_SIZE];
 	bool is_cd = dev_lu_type(lu) == DEV_CD;
 	bool ro =
@@ -257,8 +257,7 @@ json_t *status_lun(const struct daemon *d, const struct dev_lu *lu)
 		      b ? (int)b->block_size : 2048, "read_only", (int)ro,
 		      "write_cache", (int)(!ro && dev_lu_write_cache(lu)));
 
-	if (u)
-		json_object_set_new(j, "backstore", shown_json(u->name));
+	json_object_set_new(j, "backstore", shown_json(u->name));
 	json_object_set_new(j, "serial", shown_json(serial));
 	json_object_set_new(j, "thin",
 			    json_boolean(b && b->caps & BS_CAP_UNMAP));

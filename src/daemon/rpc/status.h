@@ -24,7 +24,8 @@ const char *status_refusal(enum admission_verdict v);
 json_t *status_luns(const struct daemon *d);
 /* status_targets is the result of "targets". */
 json_t *status_targets(const struct daemon *d);
-/* status_lun is one LUN: its unit, store, capacity and counters. */
+/* status_lun is one LUN, whose unit is one of d: its unit, store, capacity and
+ * counters. */
 json_t *status_lun(const struct daemon *d, const struct dev_lu *lu);
 /* status_reservations is the result of "reservations". */
 json_t *status_reservations(const struct daemon *d);
