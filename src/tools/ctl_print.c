@@ -146,12 +146,18 @@ void ctl_print_table(const json_t *rows)
 
 	json_array_foreach((json_t *)rows, i, row)
 	{
-		json_object_foreach(row, key, v) measure(&t, key, v);
+		json_object_foreach(row, key, v)
+		{
+			measure(&t, key, v);
+		}
 	}
 	if (!t.n) {
 		puts("(none)");
 		return;
 	}
 	print_row(&t, NULL);
-	json_array_foreach((json_t *)rows, i, row) print_row(&t, row);
+	json_array_foreach((json_t *)rows, i, row)
+	{
+		print_row(&t, row);
+	}
 }
