@@ -182,6 +182,14 @@ int dm_snack(struct dm_conn *c, const struct iscsi_pdu *snack, uint32_t *next)
 	return c->ops->snack(c, snack, next);
 }
 
+int dm_retry(struct dm_conn *c, struct dm_task *t)
+{
+	assert(c->role == ISCSI_INITIATOR);
+	if (c->state >= DM_TERMINATING)
+		return ERR_CLOSED;
+	return c->ops->retry(c, t);
+}
+
 void dm_progress(const struct dm_conn *c, struct dm_progress *p)
 {
 	c->ops->progress(c, p);

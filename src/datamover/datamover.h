@@ -198,6 +198,7 @@ struct dm_ops {
 	void (*progress)(const struct dm_conn *c, struct dm_progress *p);
 	int (*snack)(struct dm_conn *c, const struct iscsi_pdu *snack,
 		     uint32_t *next);
+	int (*retry)(struct dm_conn *c, struct dm_task *t);
 };
 
 enum dm_state {
@@ -336,6 +337,15 @@ void dm_resume(struct dm_conn *c, struct dm_task *t);
  * for the same PDUs again and again is dropped. Not in RFC 5047.
  */
 int dm_snack(struct dm_conn *c, const struct iscsi_pdu *snack, uint32_t *next);
+
+/*
+ * dm_retry, initiator: sends the SCSI Command of t again, with its tag, CmdSN and
+ * unsolicited data: the target has discarded the PDU, or it was lost (RFC 7143
+ * §7.2.1). A target that has the command ignores the copy. Errors: ERR_UNSUPPORTED:
+ * not at this ErrorRecoveryLevel, or over RDMA; ERR_LIMIT: too many attempts. Not in
+ * RFC 5047.
+ */
+int dm_retry(struct dm_conn *c, struct dm_task *t);
 
 /* dm_progress stores the bytes transferred so far in *p. Not in RFC 5047. */
 void dm_progress(const struct dm_conn *c, struct dm_progress *p);

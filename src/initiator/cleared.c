@@ -15,8 +15,8 @@
  * Elsewhere a ping also finds commands that never reached the target. The answer
  * to the ping acknowledges every command that arrived before it (§4.2.2.1), and a
  * missing CmdSN holds up all later ones. Two answers that do not acknowledge a
- * command make it suspect. Only ErrorRecoveryLevel 1 sends a command again
- * (§7.1.4.2), but ABORT TASK fills the gap at every level (§7.11). A command that
+ * command make it suspect. ErrorRecoveryLevel 1 sends the command again after the
+ * first one (§7.1.4.2), and ABORT TASK fills the gap at every level (§7.11). A command that
  * the target acknowledged and then dropped is not found at that protocol level:
  * only a later command would meet the unit attention, and the caller has to send
  * that one.
@@ -252,10 +252,25 @@ static enum ini_query_by choose_query(const struct ini_session *s,
 								   : INI_PING;
 }
 
+/* At ErrorRecoveryLevel 1 a command that did not arrive is sent again (§7.1.4.2,
+ * §7.2.1). */
+static bool sends_again(const struct ini_session *s, struct ini_task *t)
+{
+	if (s->params.error_recovery_level == 0 || !t->check.missing ||
+	    !is_unacknowledged(s, t) || dm_retry(t->sent.conn->dm, &t->dm))
+		return false;
+	t->check.missing = 0;
+	return true;
+}
+
 static void send_query(struct ini_session *s, struct ini_task *t, xtime now)
 {
 	int err;
 
+	if (sends_again(s, t)) {
+		t->check.at = now;
+		return;
+	}
 	s->query.by = choose_query(s, t);
 	s->query.itt = t->dm.itt;
 	s->query.request.done = query_answered;

@@ -186,6 +186,24 @@ static int handle_async(struct ini_conn *c, const struct iscsi_async *a)
 	}
 }
 
+/*
+ * False: at ErrorRecoveryLevel 1 the rejected PDU ends nothing (§7.3). A command whose
+ * immediate data were damaged is sent again (§7.8, §7.2.1). A Recovery R2T asks for
+ * damaged Data-Outs, and a rejected SNACK asked for what came already.
+ */
+static bool is_final(struct ini_conn *c, const struct ini_slot *slot,
+		     const struct iscsi_pdu *bad, const struct dm_control *ctl)
+{
+	if (bad->op == ISCSI_SNACK_REQUEST)
+		return false;
+	if (ctl->pdu.reject.reason != ISCSI_REJECT_DATA_DIGEST)
+		return true;
+	if (bad->op == ISCSI_SCSI_COMMAND && slot && slot->task &&
+	    slot->task->sent.conn == c)
+		return dm_retry(c->dm, &slot->task->dm) != 0;
+	return bad->op != ISCSI_DATA_OUT;
+}
+
 /* A Reject has a copy of the rejected header; the request with that tag ends
  * (§11.17). */
 static int handle_reject(struct ini_conn *c, const struct dm_control *ctl)
@@ -200,6 +218,8 @@ static int handle_reject(struct ini_conn *c, const struct dm_control *ctl)
 	trace_emit(s->cfg.trace, TRACE_REJECT, "%s was rejected, reason %02x",
 		   iscsi_opcode_name(bad.op), ctl->pdu.reject.reason);
 	slot = ini_slot_find(s, bad.itt);
+	if (c->params.error_recovery_level > 0 && !is_final(c, slot, &bad, ctl))
+		return 0;
 	if (slot && slot->request && slot->request->conn == c) {
 		ini_request_end(s, slot->request, ERR_UNSUPPORTED, NULL);
 		return 0;

@@ -160,6 +160,8 @@ static void append(struct wire *w, struct wire_end *from, const struct bufv *v,
 	to->newest = c->at = MAX(c->at, to->newest);
 	if (w->cfg.tap)
 		w->cfg.tap(w->cfg.arg, from == &w->end[1], c->bytes, n);
+	if (w->cfg.damage)
+		w->cfg.damage(w->cfg.arg, from == &w->end[1], c->bytes, n);
 	*to->last = c;
 	to->last = &c->next;
 	to->queued += n;

@@ -25,6 +25,8 @@ struct wire_config {
 	uint64_t cut[2];
 	/* Sees every byte that end `from` sent, in order. May be NULL. */
 	void (*tap)(void *arg, unsigned from, const uint8_t *p, size_t n);
+	/* May change those bytes before they arrive. May be NULL. */
+	void (*damage)(void *arg, unsigned from, uint8_t *p, size_t n);
 	void *arg;
 };
 

@@ -101,6 +101,7 @@ static void open_on(struct world *w,
 	w->cfg.idle_time = XTIME_NEVER;
 	if (w->connections)
 		w->cfg.want.max_connections = w->connections;
+	w->cfg.want.error_recovery_level = w->level;
 	w->server = dev_server_new(&w->cfg.env, 1u << 20);
 	assert_int_equal(dev_lu_add(w->server, &lu, store), 0);
 	w->cfg.server = w->server;
@@ -128,6 +129,13 @@ void world_open_wide(struct world *w, uint16_t connections)
 {
 	memset(w, 0, sizeof(*w));
 	w->connections = connections;
+	open_on(w, NULL, NULL, false, 0);
+}
+
+void world_open_level(struct world *w, uint8_t level)
+{
+	memset(w, 0, sizeof(*w));
+	w->level = level;
 	open_on(w, NULL, NULL, false, 0);
 }
 

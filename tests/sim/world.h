@@ -32,9 +32,12 @@ struct world {
 	xtime clock; /* the timer of the target's deadlines */
 	uint16_t isid;
 	uint16_t connections; /* of a session; 0: one */
+	uint8_t level;	      /* the target's ErrorRecoveryLevel */
 };
 
 void world_open(struct world *w);
+/* world_open_level: the target accepts this ErrorRecoveryLevel. */
+void world_open_level(struct world *w, uint8_t level);
 /* world_run_clock: the timer of the target, as a worker of iserd has it: it is set
  * only when it fires and when the target calls tgt_config.rearm. */
 void world_run_clock(struct world *w, xtime now);

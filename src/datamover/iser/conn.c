@@ -130,6 +130,14 @@ static int snack(struct dm_conn *dm, const struct iscsi_pdu *p, uint32_t *next)
 	return ERR_UNSUPPORTED;
 }
 
+/* RFC 7145 §10.2.1: no PDU is lost, and none is sent again. */
+static int retry(struct dm_conn *dm, struct dm_task *t)
+{
+	(void)dm;
+	(void)t;
+	return ERR_UNSUPPORTED;
+}
+
 static const struct dm_ops ops = {
 	.send_control = dmiser_send_control,
 	.put_data = dmiser_put_data,
@@ -143,6 +151,7 @@ static const struct dm_ops ops = {
 	.resume = resume,
 	.progress = progress,
 	.snack = snack,
+	.retry = retry,
 };
 
 /* ---- the queue pair's up-calls ---- */

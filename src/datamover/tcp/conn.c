@@ -108,6 +108,7 @@ static int enable(struct dm_conn *dm, const struct dm_control *final_login)
 	c->rx_digest.data = c->params.data_digest;
 	c->full_feature = true;
 	c->recovery.on = c->params.error_recovery_level > 0;
+	c->recovery.asked = c->rx_statsn;
 	dm->retains = c->recovery.on && dm->role == ISCSI_TARGET;
 	c->max_recv_dsl = c->params.max_recv_dsl;
 	c->max_send_dsl = c->params.max_send_dsl;
@@ -135,6 +136,12 @@ static void notice_keys(struct dm_conn *dm, const struct iscsi_params *p)
 		c->max_send_dsl = p->max_send_dsl;
 }
 
+static void forget_task(struct dmtcp_conn *c, struct dm_task *t)
+{
+	dmtcp_late_free(t);
+	dmtcp_repair_forget(c, t);
+}
+
 static int dealloc_task(struct dm_conn *dm, struct dm_task *t)
 {
 	struct dmtcp_conn *c = dm->impl;
@@ -145,7 +152,7 @@ static int dealloc_task(struct dm_conn *dm, struct dm_task *t)
 	if (dm->role == ISCSI_TARGET)
 		dmtcp_get_abort(c, t);
 	else
-		dmtcp_late_free(t);
+		forget_task(c, t);
 	if (p->node.link.next) /* NULL: t was never queued */
 		list_del(&p->node.link);
 	if (p->response) { /* it is sent, but not reported */
@@ -187,6 +194,7 @@ static const struct dm_ops ops = {
 	.resume = resume,
 	.progress = progress,
 	.snack = dmtcp_snack,
+	.retry = dmtcp_retry,
 };
 
 /* ---- calls of the driver ---- */
@@ -195,7 +203,7 @@ static xtime deadline_of(const struct dmtcp_conn *c)
 {
 	if (c->fate == STREAM_FLUSH || c->leaving)
 		return c->flush_deadline;
-	return XTIME_NEVER;
+	return c->recovery.deadline;
 }
 
 static void expire(void *core, xtime now)
@@ -205,6 +213,10 @@ static void expire(void *core, xtime now)
 	c->now = now;
 	if (now < deadline_of(c))
 		return;
+	if (c->fate == STREAM_GO && !c->leaving) {
+		dmtcp_repair_expire(c, dmtcp_answers_missing(c));
+		return;
+	}
 	if (!c->leaving) {
 		dmtcp_fail_conn(c, ERR_TIMEOUT);
 		return;
@@ -222,6 +234,7 @@ static void closed(void *core, int err, xtime now)
 	dmtcp_rx_go(c, RX_STOPPED);
 	dmtcp_tx_drop_all(c);
 	dmtcp_late_drop_all(c);
+	dmtcp_repair_free_all(c);
 	free(c->rx.collect);
 	c->rx.collect = NULL;
 	if (c->leaving) { /* the role belongs to the iSER datamover now */
@@ -296,6 +309,9 @@ struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 	list_init(&c->lates);
 	list_init(&c->recovery.unacked);
 	list_init(&c->recovery.resends);
+	list_init(&c->recovery.early);
+	list_init(&c->recovery.repairs);
+	c->recovery.deadline = XTIME_NEVER;
 	return c;
 }
 

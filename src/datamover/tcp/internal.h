@@ -4,7 +4,9 @@
  *   conn.c          primitives, life, the calls of the driver
  *   rx.c            framing: from bytes to PDUs, payload to its final place
  *   rx_target.c     SCSI Command, Data-Out: unsolicited and solicited data
- *   rx_initiator.c  Data-In, R2T, SCSI Response
+ *   rx_initiator.c  Data-In, R2T
+ *   answers.c       initiator: PDUs with a StatSN, in their order
+ *   repair.c        initiator: SNACKs for PDUs that are missing
  *   tx.c            from the queues to the stage, and what follows when a PDU
  *                   is sent
  *   tx_target.c     Data-In and R2T PDUs of put_data and get_data
@@ -115,6 +117,8 @@ struct initiator_task {
 	uint32_t next_datasn; /* of Data-In and R2T, one count (§11.8.2) */
 	uint32_t data_ins;    /* number of Data-Ins received */
 	bool command_pending, data_queued;
+	uint8_t retries;	 /* of the command */
+	uint16_t again;		 /* R2Ts for data that were asked for before */
 	struct dmtcp_late *late; /* response that waits for staged data */
 };
 
@@ -217,6 +221,13 @@ struct recovery {
 	uint32_t acked; /* ExpStatSN of the initiator */
 	struct list resends;
 	unsigned nresends;
+	/* initiator */
+	struct list early; /* answers.c: PDUs that wait for missing ones */
+	size_t early_bytes;
+	struct list repairs; /* repair.c: what is missing of each task */
+	uint32_t asked; /* PDUs with a StatSN before it came, or were asked for */
+	unsigned attempts; /* SNACKs for the same PDUs, without progress */
+	xtime deadline;	   /* when to ask again */
 };
 
 /* ---- the connection ---- */
@@ -349,12 +360,60 @@ void dmtcp_get_abort(struct dmtcp_conn *c, struct dm_task *t);
  * other PDU of a target, too. */
 void dmtcp_initiator_header(struct dmtcp_conn *c);
 void dmtcp_initiator_complete(struct dmtcp_conn *c);
+/* dmtcp_initiator_damaged: the data of the PDU are damaged, and its header is not. */
+void dmtcp_initiator_damaged(struct dmtcp_conn *c);
+
+/* answers.c */
+/* dmtcp_answer gives a PDU with a StatSN to the role, in its turn. bhs: NULL if the
+ * PDU was made from the status in a Data-In. */
+void dmtcp_answer(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
+		  const uint8_t *bhs, const uint8_t *data);
+/* dmtcp_answers_go_on: missing data came; PDUs that waited for them are delivered. */
+void dmtcp_answers_go_on(struct dmtcp_conn *c);
+/* dmtcp_answers_missing returns how many PDUs with a StatSN are missing in a row. */
+uint32_t dmtcp_answers_missing(const struct dmtcp_conn *c);
 /* A response that was received while PDUs of its task are in the stage waits.
  * dmtcp_late_deliver gives it to the role, dmtcp_late_free forgets it, and
  * dmtcp_late_drop_all forgets all responses that wait. */
 void dmtcp_late_deliver(struct dmtcp_conn *c, struct dm_task *t);
 void dmtcp_late_free(struct dm_task *t);
 void dmtcp_late_drop_all(struct dmtcp_conn *c);
+
+/* repair.c; SNACKs are sent at ErrorRecoveryLevel 1 only */
+/* dmtcp_repair_statsn asks for the PDUs before this StatSN that are missing; is_here:
+ * the PDU with it came. dmtcp_repair_status asks for the PDU with this StatSN, which
+ * is damaged. */
+void dmtcp_repair_statsn(struct dmtcp_conn *c, uint32_t statsn, bool is_here);
+void dmtcp_repair_status(struct dmtcp_conn *c, uint32_t statsn);
+/* dmtcp_repair_lost asks for the Data-Ins or R2Ts [from, to) of t. */
+void dmtcp_repair_lost(struct dmtcp_conn *c, struct dm_task *t, uint32_t from,
+		       uint32_t to);
+/* dmtcp_repair_found returns whether sn of t was missing; it is not any more. */
+bool dmtcp_repair_found(struct dmtcp_conn *c, const struct dm_task *t,
+			uint32_t sn);
+/* dmtcp_repair_received: read data up to byte `end` came. Returns how many bytes of
+ * read data there are without a gap. */
+uint32_t dmtcp_repair_received(struct dmtcp_conn *c, struct dm_task *t,
+			       uint32_t end);
+/* dmtcp_repair_is_gap returns whether sn of t is missing; dmtcp_repair_is_missing,
+ * whether anything of t is. */
+bool dmtcp_repair_is_gap(const struct dmtcp_conn *c, const struct dm_task *t,
+			 uint32_t sn);
+bool dmtcp_repair_is_missing(const struct dmtcp_conn *c,
+			     const struct dm_task *t);
+/* dmtcp_repair_ack: a Data-In of t has the A bit, with this tag and LUN. */
+void dmtcp_repair_ack(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
+		      uint64_t lun);
+/* dmtcp_repair_progress: something that was missing came. */
+void dmtcp_repair_progress(struct dmtcp_conn *c);
+/* dmtcp_repair_forget: t ends. */
+void dmtcp_repair_forget(struct dmtcp_conn *c, const struct dm_task *t);
+void dmtcp_repair_free_all(struct dmtcp_conn *c);
+/* dmtcp_repair_expire asks again for all that is missing; missing: of
+ * dmtcp_answers_missing. */
+void dmtcp_repair_expire(struct dmtcp_conn *c, uint32_t missing);
+/* dmtcp_stage_acks stages the DataACKs that are due; false: the stage is full. */
+bool dmtcp_stage_acks(struct dmtcp_conn *c);
 
 /* tx.c; the first two are entries of dmtcp_stream_ops */
 unsigned dmtcp_tx_what(void *core, struct iovec *iov, unsigned max);
@@ -460,6 +519,7 @@ int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 		   const struct iscsi_pdu *response);
 int dmtcp_send_command(struct dmtcp_conn *c, struct dm_task *t,
 		       const struct dm_control *ctl);
+int dmtcp_retry(struct dm_conn *dm, struct dm_task *t);
 
 /* dmtcp_takes_statsn returns whether this PDU of a target advances StatSN. R2Ts
  * and NOP-Ins that answer no NOP-Out name the next StatSN without advancing it

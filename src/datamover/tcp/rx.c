@@ -137,12 +137,21 @@ void dmtcp_rx_resume(struct dmtcp_conn *c)
 
 /* ---- complete PDUs ---- */
 
+/* §7.8: recovery needs ErrorRecoveryLevel 1. */
+static void damaged(struct dmtcp_conn *c, int err)
+{
+	if (c->recovery.on)
+		dmtcp_initiator_damaged(c);
+	else
+		dmtcp_fail_conn(c, err);
+}
+
 static void drop_pdu(struct dmtcp_conn *c, int err)
 {
 	c->stats.dropped++;
 	c->stats.digest_errors += err == ERR_DATA_DIGEST;
 	if (c->dm.role == ISCSI_INITIATOR && err == ERR_DATA_DIGEST)
-		dmtcp_fail_conn(c, err); /* §7.8: no recovery at ERL 0 */
+		damaged(c, err);
 	else
 		c->dm.up->error_notify(&c->dm, &c->rx.pdu, c->rx.bhs, err);
 }

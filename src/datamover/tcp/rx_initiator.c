@@ -1,112 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rx_initiator.c: Data-In, R2T and SCSI Response at the initiator. The role
- * sees SCSI Responses, but neither Data-Ins nor R2Ts.
+ * rx_initiator.c: Data-In and R2T at the initiator. The role sees neither; it sees
+ * the status in a Data-In as a SCSI Response.
  */
-#include <stdlib.h>
-#include <string.h>
-
 #include "datamover/tcp/internal.h"
-
-/* A response that was received while PDUs of its task are in the stage. */
-struct dmtcp_late {
-	struct list link; /* dmtcp_conn.lates */
-	struct iscsi_pdu pdu;
-	uint8_t bhs[ISCSI_BHS_LEN];
-	bool has_bhs;
-	uint8_t data[];
-};
-
-/* ---- the end of a task ---- */
-
-static void deliver_response(struct dmtcp_conn *c, struct dm_task *t,
-			     const struct iscsi_pdu *pdu, const uint8_t *bhs,
-			     const uint8_t *data)
-{
-	const struct dm_control ctl = {
-		.pdu = *pdu,
-		.bhs = bhs,
-		.data = pdu->dsl ? data : NULL,
-	};
-	int err = c->dm.up->control_notify(&c->dm, &ctl, &t);
-
-	if (err)
-		dmtcp_fail_conn(c, err);
-}
-
-static int copy_late(struct dmtcp_conn *c, struct dm_task *t,
-		     const struct iscsi_pdu *pdu, const uint8_t *bhs,
-		     const uint8_t *data)
-{
-	struct dmtcp_late *l = malloc(sizeof(*l) + pdu->dsl);
-
-	if (!l)
-		return ERR_NOMEM;
-	l->pdu = *pdu;
-	l->has_bhs = bhs != NULL;
-	if (bhs)
-		memcpy(l->bhs, bhs, ISCSI_BHS_LEN);
-	if (pdu->dsl)
-		memcpy(l->data, data, pdu->dsl);
-	list_push_back(&c->lates, &l->link);
-	tcp_task(t)->i.late = l;
-	return 0;
-}
-
-/* The response ends t. t is NULL for the status of an unknown task: the role
- * has to acknowledge its StatSN. */
-static void finish_task(struct dmtcp_conn *c, struct dm_task *t,
-			const struct iscsi_pdu *pdu, const uint8_t *bhs,
-			const uint8_t *data)
-{
-	int err;
-
-	if (!t) {
-		c->stats.dropped++;
-		deliver_response(c, NULL, pdu, bhs, data);
-		return;
-	}
-	/* t sends no more data; NULL: a moved task, which was never queued */
-	if (tcp_task(t)->node.link.next)
-		list_del(&tcp_task(t)->node.link);
-	tcp_task(t)->i.command_pending = tcp_task(t)->i.data_queued = false;
-	if (tcp_task(t)->staged == 0) {
-		deliver_response(c, t, pdu, bhs, data);
-		return;
-	}
-	err = tcp_task(t)->i.late ? ERR_PROTOCOL
-				  : copy_late(c, t, pdu, bhs, data);
-	if (err)
-		dmtcp_fail_conn(c, err);
-}
-
-void dmtcp_late_deliver(struct dmtcp_conn *c, struct dm_task *t)
-{
-	struct dmtcp_late *l = tcp_task(t)->i.late;
-
-	tcp_task(t)->i.late = NULL;
-	list_del(&l->link);
-	deliver_response(c, t, &l->pdu, l->has_bhs ? l->bhs : NULL, l->data);
-	free(l);
-}
-
-void dmtcp_late_free(struct dm_task *t)
-{
-	struct dmtcp_late *l = tcp_task(t)->i.late;
-
-	if (!l)
-		return;
-	tcp_task(t)->i.late = NULL;
-	list_del(&l->link);
-	free(l);
-}
-
-void dmtcp_late_drop_all(struct dmtcp_conn *c)
-{
-	list_for_each_safe(it, &c->lates)
-		free(list_entry(it, struct dmtcp_late, link));
-	list_init(&c->lates);
-}
 
 /* ---- Data-In ---- */
 
@@ -127,16 +24,33 @@ static int check_data_in(const struct dmtcp_conn *c, struct dm_task *t)
 	bool in_order =
 		c->params.data_pdu_in_order && c->params.data_sequence_in_order;
 
-	if (p->dsl && p->data.datasn != it->next_datasn)
+	if (p->dsl && p->data.datasn != it->next_datasn && !c->recovery.on)
 		return ERR_SEQUENCE;
 	if (!range_ok(p->data.offset, p->dsl, t->in.len))
 		return ERR_RANGE; /* outside of the buffer */
 	/* §11.7.6: increasing offsets, no overlap */
-	if (p->dsl && in_order && p->data.offset != t->in_done)
+	if (p->dsl && in_order && p->data.datasn == it->next_datasn &&
+	    p->data.offset != t->in_done && !dmtcp_repair_is_missing(c, t))
 		return ERR_SEQUENCE;
 	if (p->data.status_present && !p->final)
 		return ERR_FORMAT; /* §11.7.3 */
 	return 0;
+}
+
+/* ErrorRecoveryLevel 1, §7.9: asks for the PDUs before sn that are missing. Returns
+ * whether sn is new; a copy of a PDU that came is discarded. */
+static bool expects_datasn(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn)
+{
+	struct initiator_task *it = &tcp_task(t)->i;
+
+	if (sn < it->next_datasn)
+		return dmtcp_repair_is_gap(c, t, sn);
+	if (sn > it->next_datasn) {
+		dmtcp_repair_lost(c, t, it->next_datasn, sn);
+		it->data_ins += sn - it->next_datasn;
+		it->next_datasn = sn;
+	}
+	return true;
 }
 
 static void data_in_header(struct dmtcp_conn *c)
@@ -152,6 +66,9 @@ static void data_in_header(struct dmtcp_conn *c)
 		dmtcp_fail_conn(c, err);
 		return;
 	}
+	if (c->recovery.on && r->pdu.dsl &&
+	    !expects_datasn(c, t, r->pdu.data.datasn))
+		return; /* a copy */
 	if (r->pdu.data.datasn == tcp_task(t)->i.next_datasn) {
 		tcp_task(t)->i.next_datasn++;
 		tcp_task(t)->i.data_ins++;
@@ -178,19 +95,34 @@ static void finish_by_data_in(struct dmtcp_conn *c, struct dm_task *t)
 	rsp.rsp.resid_flags = p->data.resid_flags;
 	rsp.rsp.resid = p->data.resid;
 	rsp.rsp.exp_datasn = t ? tcp_task(t)->i.data_ins : 0;
-	finish_task(c, t, &rsp, NULL, NULL);
+	dmtcp_answer(c, &rsp, NULL, NULL);
+}
+
+/* ErrorRecoveryLevel 1: the data of t that came end the gap of this PDU. */
+static void take_data(struct dmtcp_conn *c, struct dm_task *t)
+{
+	const struct iscsi_pdu *p = &c->rx.pdu;
+
+	dmtcp_repair_found(c, t, p->data.datasn);
+	if (p->data.ack)
+		dmtcp_repair_ack(c, t, p->ttt, p->lun);
+	t->in_done = dmtcp_repair_received(c, t, p->data.offset + p->dsl);
 }
 
 static void data_in_complete(struct dmtcp_conn *c)
 {
 	struct dm_task *t = c->rx.task;
 
-	if (t)
+	if (t && c->recovery.on)
+		take_data(c, t);
+	else if (t)
 		t->in_done += c->rx.pdu.dsl;
 	if (c->rx.pdu.data.status_present)
 		finish_by_data_in(c, t);
 	else if (!t)
-		c->stats.dropped++; /* its task was aborted */
+		c->stats.dropped++; /* a copy, or its task was aborted */
+	else
+		dmtcp_answers_go_on(c); /* the status of t may wait */
 }
 
 /* ---- R2T ---- */
@@ -203,6 +135,25 @@ static struct burst *free_burst(const struct dmtcp_conn *c, struct dm_task *t)
 		if (!tcp_task(t)->bursts[i].active)
 			return &tcp_task(t)->bursts[i];
 	return NULL;
+}
+
+/* §7.2.2: the target goes on where it was on another connection. */
+static bool is_first_of_moved(struct dm_task *t)
+{
+	return t->moved && tcp_task(t)->i.next_datasn == 0;
+}
+
+/* ErrorRecoveryLevel 1, §11.8: a Recovery R2T asks for data that were asked for
+ * before. A target may do so as often as it is willing to receive damaged data, but
+ * not without end. */
+static int check_repeated(const struct dmtcp_conn *c, struct dm_task *t)
+{
+	struct initiator_task *it = &tcp_task(t)->i;
+	size_t most = 64 + 16 * (t->out.len / c->params.max_burst_length);
+
+	if (c->rx.pdu.r2t.offset < it->requested)
+		it->again++;
+	return it->again > MIN(most, (size_t)UINT16_MAX - 1) ? ERR_LIMIT : 0;
 }
 
 static int check_r2t(const struct dmtcp_conn *c, struct dm_task *t)
@@ -218,8 +169,10 @@ static int check_r2t(const struct dmtcp_conn *c, struct dm_task *t)
 		return ERR_PROTOCOL; /* §4.2.5.3 */
 	if (!free_burst(c, t))
 		return ERR_LIMIT; /* §13.17 */
-	if (t->moved && tcp_task(t)->i.next_datasn == 0)
-		return 0; /* §7.2.2: the target goes on where it was */
+	if (is_first_of_moved(t))
+		return 0;
+	if (c->recovery.on)
+		return check_repeated(c, t);
 	/* §11.8: contiguous ranges without overlap. The first R2T may request
 	 * unsolicited data again; ErrorRecoveryLevel 0 has no Recovery-R2T. */
 	if (c->params.data_sequence_in_order &&
@@ -230,6 +183,19 @@ static int check_r2t(const struct dmtcp_conn *c, struct dm_task *t)
 	return p->r2t.r2tsn == tcp_task(t)->i.next_datasn ? 0 : ERR_SEQUENCE;
 }
 
+static void note_r2t(struct dmtcp_conn *c, struct dm_task *t)
+{
+	const struct iscsi_pdu *p = &c->rx.pdu;
+	struct initiator_task *it = &tcp_task(t)->i;
+	uint32_t end = p->r2t.offset + p->r2t.ddtl;
+
+	if (p->r2t.r2tsn == it->next_datasn || is_first_of_moved(t))
+		it->next_datasn = t->r2ts = p->r2t.r2tsn + 1;
+	else
+		dmtcp_repair_found(c, t, p->r2t.r2tsn);
+	it->requested = MAX(it->requested, end);
+}
+
 static void take_r2t(struct dmtcp_conn *c)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
@@ -237,7 +203,8 @@ static void take_r2t(struct dmtcp_conn *c)
 	struct burst *b;
 	int err;
 
-	if (!t) {
+	if (!t || (c->recovery.on && !is_first_of_moved(t) &&
+		   !expects_datasn(c, t, p->r2t.r2tsn))) {
 		c->stats.dropped++;
 		return;
 	}
@@ -247,8 +214,7 @@ static void take_r2t(struct dmtcp_conn *c)
 		return;
 	}
 	c->stats.r2ts++;
-	tcp_task(t)->i.next_datasn = t->r2ts = p->r2t.r2tsn + 1;
-	tcp_task(t)->i.requested = p->r2t.offset + p->r2t.ddtl;
+	note_r2t(c, t);
 	b = free_burst(c, t);
 	*b = (struct burst){ .ttt = p->ttt,
 			     .sn = p->r2t.r2tsn,
@@ -264,18 +230,21 @@ static void take_r2t(struct dmtcp_conn *c)
 
 /* ---- SCSI Response ---- */
 
+/* §7.9: the response counts more Data-Ins than were received. */
 static void take_scsi_response(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 	struct dm_task *t = c->dm.up->find_task(&c->dm, r->pdu.itt);
 
-	/* §7.9: the response counts more Data-Ins than were received */
 	if (t && t->in.len && !t->out.len &&
 	    sn_lt(tcp_task(t)->i.data_ins, r->pdu.rsp.exp_datasn)) {
-		dmtcp_fail_conn(c, ERR_SEQUENCE);
-		return;
+		if (!c->recovery.on) {
+			dmtcp_fail_conn(c, ERR_SEQUENCE);
+			return;
+		}
+		expects_datasn(c, t, r->pdu.rsp.exp_datasn);
 	}
-	finish_task(c, t, &r->pdu, r->bhs, r->collect);
+	dmtcp_answer(c, &r->pdu, r->bhs, r->collect);
 }
 
 /* ---- called by rx.c ---- */
@@ -286,7 +255,9 @@ void dmtcp_initiator_header(struct dmtcp_conn *c)
 		data_in_header(c);
 }
 
-static void deliver_control(struct dmtcp_conn *c)
+/* A PDU without a StatSN of its own names the next one (§11.8.3, §11.19.2): so a lost
+ * PDU before it is noticed. */
+static void take_unnumbered(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 	struct dm_task *none = NULL;
@@ -301,46 +272,42 @@ static void deliver_control(struct dmtcp_conn *c)
 		dmtcp_fail_conn(c, err);
 }
 
-/* §4.2.2.2, §7.9: a missing StatSN is a lost response, which cannot be
- * requested again at ErrorRecoveryLevel 0; a repeated StatSN is a repeated
- * response. The first Login Response sets the first number. */
-static int check_statsn(struct dmtcp_conn *c)
-{
-	const struct iscsi_pdu *p = &c->rx.pdu;
-
-	if (!dmtcp_takes_statsn(p))
-		return 0;
-	if (c->full_feature && p->statsn != c->rx_statsn)
-		return ERR_SEQUENCE;
-	c->rx_statsn = p->statsn + 1;
-	return 0;
-}
-
 void dmtcp_initiator_complete(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
-	int err = check_statsn(c);
+	uint8_t op = r->pdu.op;
 
-	if (err) {
-		trace_emit(c->dm.trace, TRACE_PROTOCOL,
-			   "%s has StatSN %u, expected %u (RFC 7143 "
-			   "§4.2.2.2); connection dropped",
-			   iscsi_opcode_name(r->pdu.op), r->pdu.statsn,
-			   c->rx_statsn);
-		dmtcp_fail_conn(c, err);
-		return;
-	}
-	switch (r->pdu.op) {
-	case ISCSI_DATA_IN:
+	if (c->recovery.on && (op == ISCSI_R2T || op == ISCSI_NOP_IN) &&
+	    !dmtcp_takes_statsn(&r->pdu))
+		dmtcp_repair_statsn(c, r->pdu.statsn, false);
+	if (op == ISCSI_DATA_IN)
 		data_in_complete(c);
-		return;
-	case ISCSI_R2T:
+	else if (op == ISCSI_R2T)
 		take_r2t(c);
-		return;
-	case ISCSI_SCSI_RESPONSE:
+	else if (op == ISCSI_SCSI_RESPONSE)
 		take_scsi_response(c);
-		return;
-	default:
-		deliver_control(c);
-	}
+	else if (dmtcp_takes_statsn(&r->pdu))
+		dmtcp_answer(c, &r->pdu, r->bhs, r->collect);
+	else
+		take_unnumbered(c);
+}
+
+/* §7.8: a Data-In is asked for by its DataSN, which brings its status, too. */
+static void damaged_data_in(struct dmtcp_conn *c, struct dm_task *t)
+{
+	const struct iscsi_pdu *p = &c->rx.pdu;
+
+	if (p->data.status_present)
+		dmtcp_repair_statsn(c, p->statsn, true);
+	dmtcp_repair_lost(c, t, p->data.datasn, p->data.datasn + 1);
+}
+
+void dmtcp_initiator_damaged(struct dmtcp_conn *c)
+{
+	struct rx *r = &c->rx;
+
+	if (r->pdu.op == ISCSI_DATA_IN && r->task)
+		damaged_data_in(c, r->task);
+	else if (dmtcp_takes_statsn(&r->pdu))
+		dmtcp_repair_status(c, r->pdu.statsn);
 }

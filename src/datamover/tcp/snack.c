@@ -324,6 +324,7 @@ int dmtcp_snack(struct dm_conn *dm, const struct iscsi_pdu *p, uint32_t *next)
 	struct dmtcp_conn *c = dm->impl;
 	int err = carry_out(c, p, next);
 
+	c->stats.snacks++;
 	if (err != ERR_LIMIT && err != ERR_NOMEM)
 		return err;
 	trace_emit(dm->trace, TRACE_PROTOCOL,

@@ -46,6 +46,8 @@ static void fill_stage(struct dmtcp_conn *c)
 		more = dmtcp_stage_r2ts(c, r2t_task(c->r2tq.next));
 	while (more && !list_empty(&c->recovery.resends))
 		more = dmtcp_stage_resend(c);
+	if (more && !list_empty(&c->recovery.repairs))
+		more = dmtcp_stage_acks(c);
 	while (more && !list_empty(&c->txq))
 		more = stage_next(c, c->txq.next);
 	while (more && !list_empty(&c->dataq))

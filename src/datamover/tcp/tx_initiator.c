@@ -46,6 +46,30 @@ int dmtcp_send_command(struct dmtcp_conn *c, struct dm_task *t,
 	return 0;
 }
 
+/* §7.2.1: the original tag, CmdSN and attributes; then all unsolicited data. */
+#define RETRIES_MAX 8
+
+int dmtcp_retry(struct dm_conn *dm, struct dm_task *t)
+{
+	struct dmtcp_conn *c = dm->impl;
+	struct dmtcp_task *p = tcp_task(t);
+
+	if (p->i.command_pending)
+		return 0;
+	if (!c->recovery.on)
+		return ERR_UNSUPPORTED;
+	if (p->i.retries++ == RETRIES_MAX)
+		return ERR_LIMIT;
+	list_del(&p->node.link);
+	p->i.data_queued = false;
+	p->i.unsol_off = p->i.immediate;
+	p->i.unsol_datasn = 0;
+	p->i.command_pending = true;
+	list_push_back(&c->txq, &p->node.link);
+	dmtcp_kick(c);
+	return 0;
+}
+
 static bool has_data_out(const struct dmtcp_task *p)
 {
 	if (p->i.unsol_off < p->i.unsol_end)

@@ -4,45 +4,11 @@
  * (RFC 7143 §7.1.4, §11.16): what it keeps, and how it answers each SNACK and each
  * damaged or lost Data-Out.
  */
-#include "raw.h"
+#include "raw_seen.h"
 
-#define SEEN_MAX 64
-#define BURST	 16384u
-#define DSL	 8192u
+#define BURST 16384u
 
-static struct raw r;
 static uint8_t data[65536];
-
-/* The PDUs that the last call of fetch took. */
-static struct iscsi_pdu seen[SEEN_MAX];
-static uint8_t seen_bytes[SEEN_MAX][DSL];
-static unsigned nseen;
-
-static void fetch(void)
-{
-	static uint8_t all[1u << 20];
-	size_t len = 0, at = 0;
-	struct iovec iov[64];
-	unsigned n;
-
-	nseen = 0;
-	while ((n = dmtcp_stream_ops.tx_what(r.conn, iov, 64))) {
-		struct bufv v = bufv_of(iov, n);
-
-		len += bufv_copy_out(&v, 0, all + len, sizeof(all) - len);
-		dmtcp_stream_ops.tx_done(r.conn, v.len, XTIME_S);
-	}
-	while (at < len) {
-		struct iscsi_pdu *p = &seen[nseen];
-
-		assert_true(nseen < SEEN_MAX);
-		assert_int_equal(iscsi_bhs_decode(p, all + at), 0);
-		at += ISCSI_BHS_LEN;
-		memcpy(seen_bytes[nseen++], all + at, MIN(p->dsl, DSL));
-		at += round_up4(p->dsl);
-		at += p->dsl && r.params.data_digest ? ISCSI_DIGEST_LEN : 0;
-	}
-}
 
 static struct iscsi_params params(void)
 {
