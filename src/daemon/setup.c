@@ -154,6 +154,8 @@ int setup_target(struct daemon *d)
 	cfg.strict_names = d->options.strict;
 	cfg.max_conns = UINT_MAX; /* admission.c limits them */
 	cfg.data_time = d->options.session.data_timeout * XTIME_S;
+	cfg.want.error_recovery_level =
+		(uint8_t)d->options.session.recovery_level;
 	cfg.discovery_time = d->options.discovery_time * XTIME_S;
 	cfg.logged_in = conns_logged_in;
 	cfg.auth_failed = conns_auth_failed;

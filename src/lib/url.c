@@ -256,12 +256,8 @@ static int take_connections(const struct parse *p, const char *v)
 
 static int take_level(const struct parse *p, const char *v)
 {
-	int err = take_number(p, v, 2, &p->url->error_recovery_level,
-			      "error_recovery_level, 0 or 2");
-
-	if (!err && p->url->error_recovery_level == 1)
-		err = fail_parse(p, "error_recovery_level, 0 or 2", v);
-	return err;
+	return take_number(p, v, 2, &p->url->error_recovery_level,
+			   "error_recovery_level, 0 to 2");
 }
 
 static int take_key(const struct parse *p, const char *key, const char *v)

@@ -91,6 +91,7 @@ struct options {
 	struct {
 		unsigned data_timeout; /* seconds; tgt_config.data_time */
 		unsigned max_connections;
+		unsigned recovery_level; /* ErrorRecoveryLevel */
 	} session;
 	enum digests_wish digests;
 	struct chap_options chap;

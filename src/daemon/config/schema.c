@@ -159,6 +159,11 @@ static const struct cfg_row rows[] = {
 	    OPT_NUMBER(struct options, discovery_time, 1, 86400),
 	    .help = "drop a discovery session that lasts longer" },
 	  .type = CFG_DURATION, .scope = CFG_DAEMON, .unit = "seconds" },
+	{ { .name = "error-recovery-level", .arg = "N", .initial = "0",
+	    OPT_NUMBER(struct options, session.recovery_level, 0, 1),
+	    .help = "ErrorRecoveryLevel to accept over TCP: 1 recovers PDUs "
+		    "that a data digest finds damaged" },
+	  .type = CFG_NUMBER, .scope = CFG_DAEMON },
 	{ { .name = "login-rate", .arg = "N", .initial = "200",
 	    OPT_NUMBER(struct options, limits.per_second, 0, 1000000),
 	    .help = "connections per second from one address, five times as "

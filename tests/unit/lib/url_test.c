@@ -84,7 +84,6 @@ static void test_url_bad_ones_say_why(void **state)
 		"iscsi://h/t/0?priority=16",
 		"iscsi://h/t/0?connections=0",
 		"iscsi://h/t/0?connections=17",
-		"iscsi://h/t/0?error_recovery_level=1",
 		"iscsi://h/t/0?error_recovery_level=3",
 		"iscsi://h/t/0?reconnect=-1",
 		"iscsi://h/t/0?retry=86401",
