@@ -216,9 +216,13 @@ struct iser_url {
 	unsigned replacement_timeout, polling_interval;
 	char paths[8];	 /* "all": all portals of the target; or "" */
 	char policy[16]; /* "round-robin" (or ""), "queue-length", "failover" */
-	char failback[16];     /* "immediate" (or ""), "manual" */
-	char alua[16];	       /* "implicit" (or ""), "explicit", "none" */
-	uint64_t reserved[21]; /* 0 */
+	char failback[16]; /* "immediate" (or ""), "manual" */
+	char alua[16];	   /* "implicit" (or ""), "explicit", "none" */
+	/* The algorithms of CHAP that are offered, the best one first: md5, sha1,
+	 * sha256, sha3-256, separated by commas (RFC 7143 §12.1.3). "": sha256,
+	 * sha3-256, sha1, md5. */
+	char auth[32];
+	uint64_t reserved[17]; /* 0 */
 };
 
 #define ISER_NO_TIME (~0u)
@@ -239,9 +243,8 @@ struct iser_url {
  * default) or verbs (an RDMA device of this machine).
  *
  * URLs of libiscsi are accepted: USER:PASSWORD, %XX in the target name, and the keys
- * "iser" (transport=iser) and "auth=md5" (the default there). Other values of auth,
- * force_usn and LIBISCSI_RDMA_ACK_TIMEOUT are errors. As in libiscsi, the
- * environment variables LIBISCSI_CHAP_USERNAME, _PASSWORD, _TARGET_USERNAME and
+ * "iser" (transport=iser) and "auth=md5". force_usn and LIBISCSI_RDMA_ACK_TIMEOUT
+ * are errors. As in libiscsi, the environment variables LIBISCSI_CHAP_USERNAME, _PASSWORD, _TARGET_USERNAME and
  * _TARGET_PASSWORD replace what the URL leaves out.
  */
 ISER_API int iser_url_parse(struct iser_url *url, const char *text,

@@ -20,7 +20,8 @@ class Url(Structure):
                 ("reserved_word", c_uint), ("connections", c_uint), ("error_recovery_level", c_uint), ("login_timeout", c_uint), ("logout_timeout", c_uint),
                 ("noop_out_interval", c_uint), ("noop_out_timeout", c_uint), ("replacement_timeout", c_uint),
                 ("polling_interval", c_uint), ("paths", c_char * 8), ("policy", c_char * 16),
-                ("failback", c_char * 16), ("alua", c_char * 16), ("reserved", c_uint64 * 21)]
+                ("failback", c_char * 16), ("alua", c_char * 16), ("auth", c_char * 32),
+                ("reserved", c_uint64 * 17)]
 
 
 PATHS_MAX = 16

@@ -2,6 +2,7 @@
 /* directory.c: from a configuration to the directory of the target role. */
 #include "daemon/directory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "daemon/portals.h"
 #include "daemon/secrets.h"
 #include "daemon/units.h"
+#include "iscsi/chap.h"
 #include "iscsi/login.h"
 #include "net/net.h"
 
@@ -55,6 +57,22 @@ static int add_account(struct builder *b, unsigned group,
 	return err;
 }
 
+static int add_algorithms(struct builder *b, const struct cfg_auth *g,
+			  unsigned group)
+{
+	char names[128] = "", list[CHAP_LIST_MAX];
+	size_t n = 0;
+
+	for (unsigned i = 0; i < g->algorithms.n && n < sizeof(names); i++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s",
+				      i ? "," : "", g->algorithms.v[i]);
+	if (!n)
+		return 0;
+	return chap_list(names, list)
+		       ? tgt_auth_group_algorithms(b->dir, group, list)
+		       : ERR_FORMAT;
+}
+
 static int fill_auth(struct builder *b, const struct cfg_auth *g,
 		     unsigned group)
 {
@@ -70,7 +88,7 @@ static int fill_auth(struct builder *b, const struct cfg_auth *g,
 		err = tgt_auth_group_address(b->dir, group,
 					     g->prefixes[i].address,
 					     g->prefixes[i].bits);
-	return err;
+	return err ? err : add_algorithms(b, g, group);
 }
 
 static bool add_auths(struct builder *b)

@@ -4,9 +4,11 @@
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
 #include "iscsi/text.h"
 
@@ -26,21 +28,82 @@ static const EVP_MD *digest_of(enum chap_algorithm a)
 	}
 }
 
-enum chap_algorithm chap_pick(const char *list)
+/* Reads the number at the beginning of a list; CHAP_NONE: not a supported one. */
+static enum chap_algorithm first_of(const char *list)
 {
-	while (*list) {
-		char *end;
-		unsigned long n = strtoul(list, &end, 0);
+	char *end;
+	unsigned long n = strtoul(list, &end, 0);
 
-		if (end != list && n <= 255 && (*end == ',' || *end == '\0') &&
-		    digest_of((enum chap_algorithm)n))
-			return (enum chap_algorithm)n;
-		list = strchr(list, ',');
-		if (!list)
-			break;
-		list++;
+	if (end == list || n > 255 || (*end != ',' && *end != '\0') ||
+	    !digest_of((enum chap_algorithm)n))
+		return CHAP_NONE;
+	return (enum chap_algorithm)n;
+}
+
+/* Returns the list without its first item, or NULL. */
+static const char *rest_of(const char *list)
+{
+	const char *comma = strchr(list, ',');
+
+	return comma ? comma + 1 : NULL;
+}
+
+static bool is_in(enum chap_algorithm a, const char *list)
+{
+	while (list && first_of(list) != a)
+		list = rest_of(list);
+	return list;
+}
+
+enum chap_algorithm chap_pick(const char *list, const char *allowed)
+{
+	for (; list; list = rest_of(list)) {
+		enum chap_algorithm a = first_of(list);
+
+		if (a != CHAP_NONE && is_in(a, allowed))
+			return a;
 	}
 	return CHAP_NONE;
+}
+
+enum chap_algorithm chap_algorithm(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum chap_algorithm algorithm;
+	} all[] = {
+		{ "md5", CHAP_MD5 },
+		{ "sha1", CHAP_SHA1 },
+		{ "sha256", CHAP_SHA256 },
+		{ "sha3-256", CHAP_SHA3_256 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(all); i++)
+		if (!strcmp(all[i].name, name))
+			return all[i].algorithm;
+	return CHAP_NONE;
+}
+
+bool chap_list(const char *names, char out[CHAP_LIST_MAX])
+{
+	char name[16], *end = out;
+
+	for (*out = '\0'; names; names = rest_of(names)) {
+		size_t n = strcspn(names, ",");
+		enum chap_algorithm a;
+
+		snprintf(name, sizeof(name), "%.*s", (int)MIN(n, sizeof(name)),
+			 names);
+		a = chap_algorithm(name);
+		if (a == CHAP_NONE || is_in(a, out)) {
+			*out = '\0';
+			return false;
+		}
+		/* no algorithm twice: four of one digit each fit */
+		end += snprintf(end, CHAP_LIST_MAX - (size_t)(end - out),
+				"%s%d", end > out ? "," : "", a);
+	}
+	return true;
 }
 
 size_t chap_response(enum chap_algorithm a, uint8_t id,

@@ -31,8 +31,17 @@ enum chap_algorithm {
 #define CHAP_OFFER_NO_SHA256 "8,6,5"
 
 /* chap_pick returns the first algorithm of the comma-separated list that is
- * supported, or CHAP_NONE. */
-enum chap_algorithm chap_pick(const char *list);
+ * supported and is in allowed, such a list too, or CHAP_NONE. */
+enum chap_algorithm chap_pick(const char *list, const char *allowed);
+/* chap_algorithm returns the algorithm with this name ("md5", "sha1", "sha256",
+ * "sha3-256"), or CHAP_NONE. */
+enum chap_algorithm chap_algorithm(const char *name);
+
+#define CHAP_LIST_MAX 16 /* bytes of a value of CHAP_A, with its NUL */
+
+/* chap_list writes the value of CHAP_A for algorithms by name, "sha256,md5", each
+ * at most once, to out. False: it is not such a list; out is "" then. */
+bool chap_list(const char *names, char out[CHAP_LIST_MAX]);
 
 /*
  * chap_response computes the response to id and challenge (len bytes) with the

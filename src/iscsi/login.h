@@ -78,6 +78,9 @@ struct iscsi_login_verdict {
 	/* The secret that the target proves if the initiator requires that;
 	 * NULL: none. Borrowed until the end of the login. */
 	const struct iscsi_chap_secret *chap_out;
+	/* the algorithms of CHAP that it accepts, numbers as in CHAP_A; NULL: all.
+	 * Borrowed like chap_out. */
+	const char *chap_algorithms;
 };
 
 /* What a target may choose by the TargetName of a login. */
@@ -107,8 +110,8 @@ struct iscsi_login_config {
 	struct iscsi_login_id id;
 	const struct iscsi_chap_secret *chap_out; /* we prove; or NULL */
 	const struct iscsi_chap_secret *chap_in;  /* target proves; or NULL */
-	/* do not offer SHA-256: the target takes its number for SHA-1 */
-	bool misreads_sha256;
+	/* the value of CHAP_A: what we offer, the best one first; NULL: all */
+	const char *chap_algorithms;
 
 	/* target: tune may change *t, which has the values of this config,
 	 * before the first request is processed, which has this TargetName (as

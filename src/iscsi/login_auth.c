@@ -176,11 +176,17 @@ static int choose_method(struct iscsi_login_engine *e)
 				      "for which the target has no secret");
 }
 
+static const char *offer_or_all(const char *algorithms)
+{
+	return algorithms ? algorithms : CHAP_OFFER;
+}
+
 static int choose_algorithm(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
 
-	a->algorithm = chap_pick(a->algorithms);
+	a->algorithm = chap_pick(a->algorithms,
+				 offer_or_all(e->verdict.chap_algorithms));
 	if (!a->chap || a->algorithm == CHAP_NONE || a->challenged)
 		return auth_fail(e, "no CHAP algorithm in common");
 	iscsi_text_putf(&e->out, "CHAP_A", "%d", a->algorithm);
@@ -248,8 +254,7 @@ static int take_method(struct iscsi_login_engine *e)
 	if (strcmp(a->method, "CHAP") == 0) {
 		a->chap = true;
 		iscsi_text_put(&e->out, "CHAP_A",
-			       e->cfg->misreads_sha256 ? CHAP_OFFER_NO_SHA256
-						       : CHAP_OFFER);
+			       offer_or_all(e->cfg->chap_algorithms));
 		e->transit = false; /* the challenge follows */
 		return 0;
 	}
@@ -266,7 +271,8 @@ static int take_challenge(struct iscsi_login_engine *e)
 	struct login_auth *a = &e->auth;
 	int err;
 
-	a->algorithm = chap_pick(a->algorithms);
+	a->algorithm =
+		chap_pick(a->algorithms, offer_or_all(e->cfg->chap_algorithms));
 	if (!has_keys(e, GOT_CHAP_A | GOT_CHAP_I) || !a->chap ||
 	    a->algorithm == CHAP_NONE || a->challenged || a->done)
 		return auth_fail(e, "incomplete or unexpected CHAP challenge");

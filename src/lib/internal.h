@@ -39,6 +39,7 @@
 #include "base/list.h"
 #include "initiator/initiator.h"
 #include "io/io.h"
+#include "iscsi/chap.h"
 #include "iser/iser.h"
 #include "net/conn.h"
 
@@ -174,6 +175,7 @@ struct lib_login {
 	struct iscsi_chap_secret chap_out, chap_in;
 	/* the last login failed so; lib_login_without_sha256 has no effect later */
 	bool refused_sha256, misreads_sha256;
+	char algorithms[CHAP_LIST_MAX]; /* of iser_url.auth */
 	uint8_t isid[6]; /* the same in each login (RFC 7143 §6.3.5) */
 };
 
@@ -468,7 +470,7 @@ int lib_login_failed(struct iser_session *s, int err);
 bool lib_login_check_transport(struct iser_session *s);
 /* lib_login_without_sha256, after a login that failed, returns whether the next one,
  * at once, offers CHAP without SHA-256: tgt takes the number of SHA-256 for SHA-1 and
- * finds the response too long. Once for a session; a wrong secret has another status
+ * finds the response too long. Once for a session, not with the key auth; a wrong secret has another status
  * (0201h), so no account sees two wrong responses. */
 bool lib_login_without_sha256(struct iser_session *s);
 /* lib_login_fall_back chooses the next way of transport=auto. Returns false if

@@ -108,7 +108,7 @@ bool lib_login_without_sha256(struct iser_session *s)
 {
 	struct lib_login *l = &s->login;
 
-	if (!l->refused_sha256 || l->misreads_sha256 ||
+	if (!l->refused_sha256 || l->misreads_sha256 || s->url.auth[0] ||
 	    (s->state != SESSION_LOGIN && s->state != SESSION_AWAY))
 		return false;
 	l->misreads_sha256 = true;
@@ -211,12 +211,15 @@ static void fill_chap(struct iser_session *s, struct iscsi_login_config *l)
 		copy_secret(&s->login.chap_out, u->user, u->password);
 		l->chap_out = &s->login.chap_out;
 	}
-	l->misreads_sha256 = s->login.misreads_sha256;
 	if (u->target_user[0]) {
 		copy_secret(&s->login.chap_in, u->target_user,
 			    u->target_password);
 		l->chap_in = &s->login.chap_in;
 	}
+	if (chap_list(u->auth, s->login.algorithms))
+		l->chap_algorithms = s->login.algorithms;
+	else if (s->login.misreads_sha256)
+		l->chap_algorithms = CHAP_OFFER_NO_SHA256;
 }
 
 static void set_time(xtime *t, unsigned seconds)

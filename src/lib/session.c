@@ -109,12 +109,19 @@ lib_connect_start(struct iser_context *ctx, const struct iser_url *url,
 		  void (*done)(void *arg, struct iser_session *s, int err),
 		  void *arg, int *err)
 {
+	char list[CHAP_LIST_MAX];
 	struct iser_session *s;
 
 	if (!LIB_UNUSED(url)) {
 		*err = lib_fail(ctx, ISER_E_INVALID,
 				"struct iser_url: a reserved member is not 0; "
 				"zero the struct before filling it in");
+		return NULL;
+	}
+	if (url->auth[0] && !chap_list(url->auth, list)) {
+		*err = lib_fail(ctx, ISER_E_INVALID,
+				"struct iser_url: auth is not a list of md5, "
+				"sha1, sha256 and sha3-256");
 		return NULL;
 	}
 	s = lib_session_new(ctx, url, url->depth ? url->depth : DEFAULT_DEPTH);

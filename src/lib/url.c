@@ -260,6 +260,18 @@ static int take_level(const struct parse *p, const char *v)
 			   "error_recovery_level, 0 to 2");
 }
 
+static int take_auth(const struct parse *p, const char *v)
+{
+	char list[CHAP_LIST_MAX];
+
+	if (!chap_list(v, list))
+		return fail_parse(p,
+				  "auth is a list of md5, sha1, sha256 and "
+				  "sha3-256, the best one first",
+				  v);
+	return take_value(p, p->url->auth, sizeof(p->url->auth), v);
+}
+
 static int take_key(const struct parse *p, const char *key, const char *v)
 {
 	struct iser_url *u = p->url;
@@ -291,13 +303,15 @@ static int take_key(const struct parse *p, const char *key, const char *v)
 	if (!strcmp(key, "target_password"))
 		return take_value(p, u->target_password,
 				  sizeof(u->target_password), v);
+	if (!strcmp(key, "auth"))
+		return take_auth(p, v);
 	return take_rdma_key(p, key, v);
 }
 
 /* Keys that only libiscsi has. What this library cannot do is an error: to ignore
  * the key would be a surprise. */
 static int take_libiscsi_key(const struct parse *p, const char *key,
-			     const char *v, bool *taken)
+			     bool *taken)
 {
 	static const char *const refused[] = { "force_usn",
 					       "LIBISCSI_RDMA_ACK_TIMEOUT" };
@@ -306,16 +320,6 @@ static int take_libiscsi_key(const struct parse *p, const char *key,
 	if (!strcmp("iser", key)) {
 		strcpy(p->url->transport, "iser");
 		return 0;
-	}
-	if (!strcmp("auth", key)) {
-		/* the default of libiscsi, and part of each offer */
-		if (v && !strcmp(v, "md5"))
-			return 0;
-		return fail_parse(p,
-				  "auth: the target chooses from the CHAP "
-				  "algorithms SHA-256, SHA3-256, SHA-1 and "
-				  "MD5; remove the key",
-				  v ? v : "");
 	}
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
 		if (!strcmp(refused[i], key))
@@ -343,7 +347,7 @@ static int take_query(const struct parse *p, const char *q)
 		eq = strchr(pair, '=');
 		if (eq)
 			*eq = '\0';
-		err = take_libiscsi_key(p, pair, eq ? eq + 1 : NULL, &taken);
+		err = take_libiscsi_key(p, pair, &taken);
 		if (!taken && !eq)
 			return fail_parse(p, "no '=' in the URL's key", pair);
 		if (!taken)

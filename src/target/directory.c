@@ -273,6 +273,19 @@ int tgt_auth_group_address(struct tgt_directory *d, unsigned group,
 	return 0;
 }
 
+int tgt_auth_group_algorithms(struct tgt_directory *d, unsigned group,
+			      const char *algorithms)
+{
+	struct tgt_auth_group *g = own_group(d, group);
+
+	if (!g)
+		return ERR_NOT_FOUND;
+	if (strlen(algorithms) >= sizeof(g->algorithms))
+		return fail(d, ERR_TOO_LONG, "too many algorithms of CHAP");
+	strcpy(g->algorithms, algorithms);
+	return 0;
+}
+
 /* ---- portal groups ---- */
 
 static void free_portal_group(struct tgt_portal_group *g)

@@ -59,6 +59,10 @@ int tgt_auth_group_initiator(struct tgt_directory *d, unsigned group,
  * prefix admits IPv6 addresses only. ERR_RANGE: more than 128 bits. */
 int tgt_auth_group_address(struct tgt_directory *d, unsigned group,
 			   const uint8_t address[16], unsigned bits);
+/* tgt_auth_group_algorithms restricts CHAP, both ways, to these algorithms: numbers
+ * as in CHAP_A (RFC 7143 §12.1.3), "7,8"; copied. ERR_TOO_LONG. */
+int tgt_auth_group_algorithms(struct tgt_directory *d, unsigned group,
+			      const char *algorithms);
 
 /* ---- portal groups ---- */
 

@@ -8,6 +8,7 @@
 
 #include "base/list.h"
 #include "device/device.h"
+#include "iscsi/chap.h"
 #include "target/directory.h"
 
 struct tgt_node;
@@ -54,6 +55,7 @@ struct tgt_auth_group {
 	bool admits_none;		/* TGT_AUTH_NONE */
 	struct list accounts;		/* empty: no CHAP */
 	struct tgt_account *mutual;	/* or NULL */
+	char algorithms[CHAP_LIST_MAX]; /* of CHAP, as in CHAP_A; "": all */
 	struct tgt_patterns initiators; /* none: every name */
 	struct tgt_prefix *addresses;	/* none: every address */
 	unsigned naddresses;

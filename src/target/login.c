@@ -20,6 +20,7 @@ struct tgt_login {
 	bool proves;	       /* the initiator has to pass CHAP */
 	char account[ISCSI_NAME_MAX + 1]; /* by which it did; or empty */
 	struct iscsi_chap_secret mutual;  /* a copy; name empty: none */
+	char algorithms[CHAP_LIST_MAX];	  /* a copy, like mutual */
 	uint32_t cmdsn;			  /* of the leading request */
 	struct dm_control out;
 	uint8_t data[ISCSI_LOGIN_PDU_MAX];
@@ -82,6 +83,11 @@ static void identify_login(void *arg, const struct iscsi_login_id *id,
 		return;
 	}
 	v->chap = l->proves = tgt_access_needs_chap(r.auth);
+	if (r.auth->algorithms[0]) {
+		memcpy(l->algorithms, r.auth->algorithms,
+		       sizeof(l->algorithms));
+		v->chap_algorithms = l->algorithms;
+	}
 	if (r.auth->mutual) {
 		l->mutual = r.auth->mutual->secret;
 		v->chap_out = &l->mutual;

@@ -39,8 +39,9 @@ static void print_usage(FILE *to)
 	      "keys: initiator, header_digest, data_digest, timeout, depth, "
 	      "priority,\n"
 	      "connections, error_recovery_level, reconnect, retry, transport,\n"
-	      "start, compat, rcap, target_user, target_password, login_timeout,\n"
-	      "logout_timeout, noop_out_interval, noop_out_timeout, paths, policy, failback,\n"
+	      "start, compat, rcap, target_user, target_password, auth,\n"
+	      "login_timeout, logout_timeout, noop_out_interval, noop_out_timeout,\n"
+	      "paths, policy, failback,\n"
 	      "alua, replacement_timeout, polling_interval.\n"
 	      "Several URLs in one argument are paths to one unit.\n"
 	      "iser://... stands for transport=iser.\n\n",

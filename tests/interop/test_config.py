@@ -127,12 +127,44 @@ class Redirects(Config):
     def test_bad_files(self):
         for text, said in (("[{}]", "to"), ("[{to: []}]", "to"), ("[{to: \"a b\"}]", "not an address"), ("[{to: \"h:0\"}]", "not an address"),
                            ("[{to: \"h:99999\"}]", "not an address"), ("[{to: \"h,1\"}]", "not an address"), ("[{to: \"[::1\"}]", "not an address"),
-                           ("[{to: h, initiators: []}]", "names no initiator"), ("[{to: h, initiators: [nogroup]}]", "nogroup"),
+                           ("[{to: h, initiators: []}]", "names nothing"), ("[{to: h, initiators: [nogroup]}]", "nogroup"),
                            ("[{to: h, permanent: 3}]", "permanent"), ("[{too: h}]", "did you mean")):
             path = self.write(self.TARGETS % ("x", IQN, ", redirects: " + text))
             done = run([ISERCTL, "check", path], check=False)
             self.assertEqual(done.returncode, 1, text)
             self.assertIn(said, done.text)
+
+
+class Algorithms(Config):
+    """auth-groups.NAME.algorithms and the URL key auth (RFC 7143 §12.1.3)."""
+
+    def serve(self, algorithms):
+        return self.start("backstores: {d: {store: \"ram:8M\"}}\nportal-groups: {p: {listen: \"127.0.0.1:0\"}}\n"
+                          "auth-groups: {g: {accounts: [{user: alice, secret-file: %s}]%s}}\ntargets:\n"
+                          "  %sdisk: {auth-group: g, portal-groups: [p], luns: {0: d}}\n" % (
+                              self.secret("alice", ALICE), algorithms and ", algorithms: " + algorithms, IQN), 1)
+
+    def login(self, d, auth, status=0):
+        url = d.url.replace("//", "//alice%%%s@" % ALICE) + (auth and "?auth=" + auth)
+        done = run([ISER, "info", url], check=False)
+        self.assertEqual(done.returncode == 0, status == 0, done.text)
+        return done.text
+
+    @need("iscsi-inq")
+    def test_forbidden(self):
+        """An initiator that offers forbidden algorithms only is refused, libiscsi too; nothing else changes."""
+        d = self.serve("[sha3-256, sha256]")
+        self.login(d, "")
+        self.login(d, "md5,sha3-256")
+        self.assertIn("no CHAP algorithm in common", self.login(d, "md5", 1) + d.messages())
+        self.login(d, "sha1,md5", 1)
+        inq = run(["iscsi-inq", d.url.replace("//", "//alice%%%s@" % ALICE)], check=False)
+        self.assertNotEqual(inq.returncode, 0)  # it offers MD5 alone
+
+    def test_all(self):
+        d = self.serve("")
+        for auth in ("md5", "sha1", "sha256", "sha3-256", "sha1,sha256", ""):
+            self.login(d, auth)
 
 
 class Files(Config):
@@ -149,6 +181,14 @@ class Files(Config):
                 self.assertIn(word, done.text)
             self.assertRegex(done.text, r"(?m)^%s:\d+:\d+: " % path)
         return done.text
+
+    def test_empty_lists_admit_nobody_by_accident(self):
+        """An empty list of whom to admit is refused: its writer may have meant none, and it would admit every initiator."""
+        for field in ("initiators: []", "addresses: []", "accounts: []", "accounts: ", "algorithms: []"):
+            done = run([ISERCTL, "check", self.write("auth-groups: {g: {%s}}\n" % field)], check=False)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("iserd.yaml:3:", done.text)
+            self.assertIn("auth group g: %s: names nothing" % field.split(":")[0], done.text)
 
     def test_errors(self):
         """All errors of a file, with the nearest valid name."""

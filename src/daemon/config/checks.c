@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "daemon/config/model.h"
 #include "daemon/config/setters.h"
+#include "iscsi/chap.h"
 #include "iscsi/names.h"
 
 static enum opt_end refuse(char why[OPT_WHY], const char *text)
@@ -192,5 +193,16 @@ enum opt_end cfg_check_address(void *into, const char *arg, char why[OPT_WHY])
 	snprintf(why, OPT_WHY,
 		 "not an address; give HOST or HOST:PORT, an IPv6 address in "
 		 "brackets");
+	return OPT_BAD;
+}
+
+enum opt_end cfg_check_algorithm(void *into, const char *arg, char why[OPT_WHY])
+{
+	(void)into;
+	if (chap_algorithm(arg) != CHAP_NONE)
+		return OPT_OK;
+	snprintf(
+		why, OPT_WHY,
+		"not an algorithm of CHAP; give md5, sha1, sha256 or sha3-256");
 	return OPT_BAD;
 }

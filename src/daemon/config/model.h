@@ -51,7 +51,7 @@ struct cfg_auth {
 		struct cfg_account *v;
 		unsigned n;
 	} accounts, mutual; /* mutual: at most one */
-	struct cfg_texts initiators, addresses;
+	struct cfg_texts initiators, addresses, algorithms;
 	/* resolved */
 	struct cfg_texts names; /* of initiators, in the form of RFC 3722 */
 	struct cfg_prefix *prefixes; /* of addresses */

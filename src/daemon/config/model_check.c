@@ -280,6 +280,14 @@ static void check_accounts(struct checker *c, struct cfg_auth *g)
 	}
 }
 
+static bool has_text(const char *const *list, unsigned n, const char *text)
+{
+	while (n)
+		if (!strcmp(list[--n], text))
+			return true;
+	return false;
+}
+
 static void check_auth(struct checker *c, struct cfg_auth *g)
 {
 	check_accounts(c, g);
@@ -295,6 +303,11 @@ static void check_auth(struct checker *c, struct cfg_auth *g)
 			 "the group has no accounts, and the initiator "
 			 "authenticates first; give accounts");
 	prepare_all(c, &g->names, &g->initiators);
+	for (unsigned k = 1; k < g->algorithms.n; k++)
+		if (has_text(g->algorithms.v, k, g->algorithms.v[k]))
+			complain(c, "algorithms",
+				 "%.16s: given twice; give it once",
+				 g->algorithms.v[k]);
 	g->prefixes = allocate(c, g->addresses.n, sizeof(*g->prefixes));
 	for (unsigned i = 0; g->prefixes && i < g->addresses.n; i++)
 		(void)cfg_parse_prefix(g->addresses.v[i],
@@ -471,18 +484,6 @@ static void check_map(struct checker *c, struct cfg_map *map, const char *owner)
 		check_luns(c, &map->luns, owner);
 }
 
-/* A redirection whose initiators are an empty list, or empty groups, must not
- * concern every initiator. */
-static void check_redirect(struct checker *c, struct cfg_redirect *r)
-{
-	resolve_initiators(c, &r->names, &r->initiators, &r->head.is_bad);
-	if (!r->head.is_bad && !r->names.n &&
-	    cfg_node_get(r->head.node, "initiators"))
-		complain(
-			c, "initiators",
-			"names no initiator; leave it out for every initiator");
-}
-
 /* ---- targets ---- */
 
 static void check_portals_of(struct checker *c, struct cfg_target *t)
@@ -530,7 +531,9 @@ static void check_target(struct checker *c, struct cfg_target *t)
 		set_object(c, &t->redirects.v[i].head,
 			   "target %.230s: redirection %u", t->head.name,
 			   i + 1);
-		check_redirect(c, &t->redirects.v[i]);
+		resolve_initiators(c, &t->redirects.v[i].names,
+				   &t->redirects.v[i].initiators,
+				   &t->redirects.v[i].head.is_bad);
 	}
 }
 

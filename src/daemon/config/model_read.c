@@ -305,6 +305,12 @@ static void read_field(struct reader *r, struct target_noun *t,
 		[CFG_LISTED] = read_listed,
 	};
 
+	if (f->guards && ((v->type == CFG_NODE_SEQ && !v->n) ||
+			  (f->shape == CFG_LISTED && cfg_node_is_null(v))))
+		complain(r, t, v->at,
+			 "%s: names nothing; leave the field out for no "
+			 "restriction",
+			 f->row.opt.name);
 	readers[f->shape](r, t, f, v);
 }
 

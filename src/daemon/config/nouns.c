@@ -192,9 +192,11 @@ static const struct cfg_field account_fields[] = {
 };
 
 static const struct cfg_field auth_fields[] = {
-	NOUNS(CFG_LISTED, "accounts", "an initiator must log in by CHAP with "
-	      "one of these; none: without CHAP", struct cfg_auth, accounts,
-	      CFG_NOUN_ACCOUNT),
+	{ .row = { { .name = "accounts",
+		     .help = "an initiator must log in by CHAP with one of "
+			     "these; none: without CHAP" } },
+	  .shape = CFG_LISTED, .guards = true,
+	  .at = offsetof(struct cfg_auth, accounts), .noun = CFG_NOUN_ACCOUNT },
 	NOUNS(CFG_INSIDE, "mutual", "authenticate the target with this account "
 	      "to initiators that ask for it", struct cfg_auth, mutual,
 	      CFG_NOUN_ACCOUNT),
@@ -204,13 +206,24 @@ static const struct cfg_field auth_fields[] = {
 			     "* and ?" },
 		   .type = CFG_STRING, .scope = CFG_TARGET,
 		   .apply = CFG_AT_ONCE, .otherwise = "every name" },
-	  .shape = CFG_MANY, .at = offsetof(struct cfg_auth, initiators) },
+	  .shape = CFG_MANY, .guards = true,
+	  .at = offsetof(struct cfg_auth, initiators) },
 	{ .row = { { .name = "addresses", .arg = "ADDR[/BITS]",
 		     OPT_CALL(cfg_check_prefix),
 		     .help = "addresses from which an initiator may log in" },
 		   .type = CFG_ADDRESS, .scope = CFG_TARGET,
 		   .apply = CFG_AT_ONCE, .otherwise = "every address" },
-	  .shape = CFG_MANY, .at = offsetof(struct cfg_auth, addresses) },
+	  .shape = CFG_MANY, .guards = true,
+	  .at = offsetof(struct cfg_auth, addresses) },
+	{ .row = { { .name = "algorithms", .arg = "ALGORITHM",
+		     OPT_CALL(cfg_check_algorithm),
+		     .help = "the algorithms of CHAP that both sides may use: "
+			     "md5, sha1, sha256, sha3-256; the initiator's order "
+			     "counts" },
+		   .type = CFG_STRING, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE, .otherwise = "all of them" },
+	  .shape = CFG_MANY, .guards = true,
+	  .at = offsetof(struct cfg_auth, algorithms) },
 };
 
 static const struct cfg_field initiators_fields[] = {
@@ -313,7 +326,7 @@ static const struct cfg_field redirect_fields[] = {
 			     "and ?, or initiator groups" },
 		   .type = CFG_STRING, .scope = CFG_TARGET,
 		   .apply = CFG_AT_ONCE, .otherwise = "every initiator" },
-	  .shape = CFG_MANY,
+	  .shape = CFG_MANY, .guards = true,
 	  .at = offsetof(struct cfg_redirect, initiators) },
 	{ .row = { { .name = "permanent",
 		     OPT_FLAG(struct cfg_redirect, permanent),

@@ -43,6 +43,9 @@ struct cfg_field {
 	struct cfg_row row;
 	enum cfg_shape shape;
 	bool must; /* there is no default */
+	/* Without the field every initiator is admitted, so an empty list is an
+	 * error: its writer may have meant that none is. */
+	bool guards;
 	/* an option that a file, unlike the command line, can change while
 	 * iserd serves */
 	bool at_once;

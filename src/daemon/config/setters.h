@@ -43,7 +43,7 @@ void cfg_get_max_bandwidth(const void *from, char *out, size_t size);
  * the name of a group; an address with a number of bits; a relative target port
  * identifier. */
 opt_setter cfg_check_initiator, cfg_check_initiator_or_group, cfg_check_name,
-	cfg_check_address;
+	cfg_check_address, cfg_check_algorithm;
 opt_setter cfg_check_prefix, cfg_check_port;
 /* cfg_is_initiator_name returns whether the text begins like an iSCSI name or has
  * a wildcard, so is not the name of an initiator group. */

@@ -50,7 +50,8 @@ static void text(const uint8_t *data, size_t size)
 		if (chap_binary_parse(value, binary, sizeof(binary)) >
 		    (int)sizeof(binary))
 			abort();
-		chap_pick(value);
+		chap_pick(value, CHAP_OFFER);
+		chap_pick(CHAP_OFFER, value);
 	}
 }
 

@@ -69,7 +69,8 @@ static void test_first_of_the_list_that_is_ours(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-		assert_int_equal(chap_pick(rows[i].list), rows[i].want);
+		assert_int_equal(chap_pick(rows[i].list, CHAP_OFFER),
+				 rows[i].want);
 }
 
 static void test_binary_values_rfc7143_6_1(void **state)

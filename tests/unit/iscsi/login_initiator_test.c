@@ -8,6 +8,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "cmocka_all.h"
+#include "iscsi/chap.h"
 #include "iscsi/login.h"
 #include "login_fixture.h"
 
@@ -258,7 +259,7 @@ static bool refused_after(const char *challenge, uint16_t status,
 	bool after;
 
 	e = begin_chap(&rsp, false);
-	cfg.misreads_sha256 = misreads_sha256;
+	cfg.chap_algorithms = misreads_sha256 ? CHAP_OFFER_NO_SHA256 : NULL;
 	assert_int_equal(ANSWER(e, &rsp, "AuthMethod=CHAP"), ISCSI_LOGIN_SEND);
 	iscsi_login_tx(e, &asked, data);
 	assert_string_equal((const char *)data, offer);

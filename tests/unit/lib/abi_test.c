@@ -54,7 +54,8 @@ static void test_layout(void **state)
 		AT(iser_url, login_timeout, 1512),
 		AT(iser_url, paths, 1536),
 		AT(iser_url, alua, 1576),
-		AT(iser_url, reserved, 1592),
+		AT(iser_url, auth, 1592),
+		AT(iser_url, reserved, 1624),
 		SIZE(iser_params, 184),
 		AT(iser_params, tpgt, 52),
 		AT(iser_params, connections, 56),
@@ -144,7 +145,7 @@ static void test_reserved_url(void **state)
 					"iscsi://127.0.0.1:1/iqn.2026-01.a/0",
 					false, why, sizeof(why)),
 			 0);
-	u.reserved[20] = 1;
+	u.reserved[16] = 1;
 	assert_null(iser_connect(ctx, &u, &err));
 	assert_int_equal(err, ISER_E_INVALID);
 	assert_non_null(strstr(iser_message(ctx), "reserved"));

@@ -122,13 +122,46 @@ static void test_url_environment_as_libiscsi(void **state)
 	unsetenv("LIBISCSI_CHAP_PASSWORD");
 }
 
+/* Separators end a URL only before another one, or at the end. */
+static void test_several_urls(void **state)
+{
+	static const struct {
+		const char *text;
+		int n;
+		const char *password, *auth;
+	} rows[] = {
+		{ "iscsi://u%a b, c@h/t/0?auth=sha256,md5", 1, "a b, c",
+		  "sha256,md5" },
+		{ " iscsi://u%p q@h/t/0 iscsi://h/t/0\n", 2, "p q", "" },
+		{ "iscsi://u%p@h/t/0?auth=sha1,iser://h/t/0", 2, "p", "sha1" },
+		{ "iscsi://u%p@h/t/0,iscsi://h/t/0 \tiser://h/t/1 ", 3, "p",
+		  "" },
+	};
+	struct iser_url urls[4];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(iser_paths_parse(urls, 4, rows[i].text, why,
+						  sizeof(why)),
+				 rows[i].n);
+		assert_string_equal(urls[0].password, rows[i].password);
+		assert_string_equal(urls[0].auth, rows[i].auth);
+	}
+	assert_int_equal(iser_paths_parse(urls, 1, rows[1].text, why,
+					  sizeof(why)),
+			 ISER_E_INVALID);
+}
+
 static void test_url_of_libiscsi(void **state)
 {
 	static const struct {
 		const char *url, *word;
 	} refused[] = {
-		{ "iscsi://h/t/0?auth=sha-256", "algorithms" },
-		{ "iscsi://h/t/0?auth", "algorithms" },
+		{ "iscsi://h/t/0?auth=sha-256", "best one first" },
+		{ "iscsi://h/t/0?auth=", "best one first" },
+		{ "iscsi://h/t/0?auth=md5,md5", "best one first" },
+		{ "iscsi://h/t/0?auth=md5,", "best one first" },
+		{ "iscsi://h/t/0?auth", "no '='" },
 		{ "iscsi://h/t/0?force_usn=1", "not supported" },
 		{ "iscsi://h/t/0?LIBISCSI_RDMA_ACK_TIMEOUT=3",
 		  "not supported" },
@@ -211,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_url_defaults),
 		cmocka_unit_test(test_url_bad_ones_say_why),
 		cmocka_unit_test(test_url_environment_as_libiscsi),
+		cmocka_unit_test(test_several_urls),
 		cmocka_unit_test(test_url_of_libiscsi),
 		cmocka_unit_test(test_urls_of_several_paths),
 		cmocka_unit_test(test_connect_refused),
