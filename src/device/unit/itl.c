@@ -167,7 +167,6 @@ void dev_itl_leave(struct dev_itl *i)
 
 	if (lun_table_get(&n->itls, i->lun) == i)
 		(void)lun_table_set(&n->itls, i->lun, NULL);
-	i->has_left = true;
 	i->left_age = n->copies_begun;
 	list_del(&i->link);
 	list_push_back(&n->left, &i->link);

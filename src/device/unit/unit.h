@@ -97,7 +97,7 @@ struct dev_itl {
 	/* After the nexus lost the unit, this stays until no task and no copy of
 	 * the nexus uses the unit, and until its reservation is released. */
 	uint32_t users; /* tasks that have begun and not ended */
-	bool has_left, is_released;
+	bool is_released;
 	uint64_t left_age; /* dev_nexus.copies_begun at that time */
 	/* while a new map is being compared: i stays, read-only or not */
 	bool stays, stays_read_only;

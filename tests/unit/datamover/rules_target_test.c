@@ -329,6 +329,33 @@ static void test_response_nodes_are_used_again(void **state)
 	raw_fini(&r);
 }
 
+/* A Target Transfer Tag names a task by 16 bits. */
+static void test_number_of_tasks(void **state)
+{
+	static const struct {
+		uint32_t max_tasks;
+		int err;
+	} rows[] = {
+		{ 0, ERR_RANGE },
+		{ 0x10000, ERR_RANGE },
+		{ 0xffff, 0 },
+	};
+	struct iscsi_params k = raw_params();
+
+	(void)state;
+	raw_init(&r, ISCSI_TARGET, &k);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		const struct dm_resources res = {
+			.max_tasks = rows[i].max_tasks,
+		};
+
+		assert_int_equal(dm_allocate_connection_resources(r.role.dm,
+								  &res),
+				 rows[i].err);
+	}
+	raw_fini(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -344,6 +371,7 @@ int main(void)
 		cmocka_unit_test(
 			test_r2t_overtakes_and_takes_no_statsn_rfc7143_11_8_3),
 		cmocka_unit_test(test_terminate_after_sent_stays_flush),
+		cmocka_unit_test(test_number_of_tasks),
 		cmocka_unit_test(test_response_of_a_task_that_is_gone),
 		cmocka_unit_test(test_response_nodes_are_used_again),
 	};

@@ -82,6 +82,32 @@ static void test_unmap_anchors(void **state)
 	assert_int_equal(ops[BS_UNMAP], 1);
 }
 
+/* As many descriptors as VPD page B0h reports are carried out, one more is not. */
+static void test_most_unmap_descriptors_sbc3_5_28(void **state)
+{
+	enum {
+		MOST = 256
+	};
+	uint8_t list[8 + 16 * (MOST + 1)] = { 0 };
+
+	(void)state;
+	assert_int_equal(CMD(0, 64, NULL, 0x12, 1, 0xb0, 0, 64), SCSI_GOOD);
+	assert_int_equal(get_be32(R->in + 24), MOST);
+	for (unsigned n = MOST; n <= MOST + 1; n++) {
+		const uint16_t len = (uint16_t)(8 + 16 * n);
+
+		put_be16(list, (uint16_t)(len - 2));
+		put_be16(list + 2, (uint16_t)(16 * n));
+		CMD(len, 0, list, 0x42, 0, 0, 0, 0, 0, 0, (uint8_t)(len >> 8),
+		    (uint8_t)len);
+		if (n == MOST)
+			assert_int_equal(R->task.status, SCSI_GOOD);
+		else
+			assert_check(SENSE_ILLEGAL_REQUEST,
+				     ASC_INVALID_FIELD_IN_PARAMETERS);
+	}
+}
+
 static void test_write_same_anchors(void **state)
 {
 	static const uint8_t zeros[512];
@@ -576,6 +602,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		C(test_unmap_anchors),
+		C(test_most_unmap_descriptors_sbc3_5_28),
 		C(test_write_same_anchors),
 		cmocka_unit_test(test_write_same_unmap_of_other_data_sbc3_5_49),
 		C(test_lba_status_follows_the_store),
