@@ -23,6 +23,7 @@ enum fuzz_flag {
 	FUZZ_DATA_DIGEST = 0x04,
 	FUZZ_FETCH_LITTLE = 0x08, /* output is slow */
 	FUZZ_LARGE = 0x10,	  /* large PDUs and bursts */
+	FUZZ_RECOVERY = 0x20,	  /* ErrorRecoveryLevel 1 */
 };
 
 struct fuzz_end {
@@ -51,6 +52,7 @@ static inline struct iscsi_params fuzz_params(uint8_t flags)
 	p.first_burst_length = large ? 65536 : 1024;
 	p.max_burst_length = large ? 131072 : 2048;
 	p.max_outstanding_r2t = 2;
+	p.error_recovery_level = flags & FUZZ_RECOVERY ? 1 : 0;
 	return p;
 }
 
