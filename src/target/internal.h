@@ -4,7 +4,7 @@
  * accept to Connection_Terminate_Notify; a session lives from admission to the
  * release of its last task, which may be later. A session has a list of its
  * connections, all on its worker; a task has the connection of its allegiance
- * (RFC 7143 §4.2.2.2).
+ * (RFC 7143 §4.2.2.2). Tasks and aborts have a header of their own: task.h.
  *
  * The files, each calling only files listed before it:
  *   name_table.c  a hash table of names
@@ -44,6 +44,7 @@
 #include "target/access.h"
 #include "target/stats.h"
 #include "target/target.h"
+#include "target/task.h"
 
 struct tgt_session;
 struct tgt_conn;
@@ -124,53 +125,7 @@ struct tgt_worker {
 	struct tgt_stats stats;
 };
 
-/* ---- tasks ---- */
-
-#define TGT_IMMEDIATES 16u /* slots that immediate commands have of their own */
-
-enum tgt_task_state {
-	TGT_TASK_FREE,
-	TGT_TASK_DATA,	   /* write data are in progress */
-	TGT_TASK_MEMORY,   /* unsolicited data are in; the rest needs memory */
-	TGT_TASK_TURN,	   /* waits for commands before it (CmdSN) */
-	TGT_TASK_RUN,	   /* the device executes it */
-	TGT_TASK_PUT,	   /* read data are in progress; a response follows */
-	TGT_TASK_RESPONSE, /* the response is queued: too late for an abort */
-	/* aborted; each waits for the next to let go of its memory */
-	TGT_TASK_ABORT_DATA,	  /* for data in progress (§4.2.3.3 a) */
-	TGT_TASK_ABORT_DATAMOVER, /* for DM_RELEASED */
-	TGT_TASK_ABORT_DEVICE,	  /* for the device's `released` */
-};
-
-struct tgt_task {
-	struct dm_task dm;
-	struct tgt_session *session; /* constant */
-	/* of its allegiance (§4.2.2.2); NULL: that has ended, and the task is
-	 * aborted */
-	struct tgt_conn *conn;
-	/* Of its LUN: the unit (NULL: none) and its number. Compared only, unless
-	 * the device has begun the task. */
-	struct dev_lu *lu;
-	uint16_t unit;
-	struct tgt_task *hash_next;
-	struct list link; /* session's active or spare list */
-	uint32_t cmdsn;
-	enum tgt_task_state
-		state; /* changed by tgt_task_go (task_state.h) only */
-	bool immediate;
-	bool report_abort; /* once aborted, it ends with TASK ABORTED */
-	/* SCSI status that ends it in place of the device's; not SCSI_GOOD: the
-	 * device has not begun it */
-	uint8_t refusal;
-	int data_err; /* why its write data are not usable */
-	/* Bidirectional Read Expected Data Transfer Length (§11.2.2.3) */
-	uint32_t bidi_edtl;
-	/* stall.c: since when its data have been in progress while other
-	 * sessions wait for memory; 0: they are not */
-	xtime moves_since;
-	xtime arrived; /* when its command arrived; stats.c */
-	struct dev_task dev;
-};
+/* ---- the window ---- */
 
 /* A request whose CmdSN is ahead of ExpCmdSN, with copies of header and data. */
 struct tgt_parked {
@@ -185,45 +140,6 @@ struct tgt_slot {
 	bool taken; /* received, or counted as received by an abort */
 	struct tgt_task *task;	   /* a SCSI Command, or NULL */
 	struct tgt_parked *parked; /* another request, or NULL */
-};
-
-#define TGT_UNITS 16384u /* their numbers, and LUNs, are below */
-
-/* ---- aborts: which tasks one reaches, and waiting for their end ---- */
-
-/* A set of units, by their numbers. */
-struct tgt_units {
-	uint8_t bits[TGT_UNITS / 8];
-};
-
-struct tgt_scope {
-	struct tgt_session *session; /* tasks of this session; NULL: of any */
-	bool of_conn;		     /* ... of this connection only */
-	const struct tgt_conn *conn; /* compared only; NULL: it has ended */
-	const struct dev_lu *lu;     /* ... at this unit only; compared only */
-	const struct tgt_units *units; /* ... at these, or of issuer at none */
-	bool one_task;		       /* ... with this ITT only */
-	uint32_t itt;
-	bool aca;    /* ... with the ACA attribute only */
-	bool before; /* ... issued before this CmdSN by wait_session */
-	uint32_t cmdsn;
-	bool lost; /* ... at the units that the session loses (remap.c) */
-	const struct dev_task *except; /* ... but for this one */
-	/* Tasks of sessions other than issuer (compared only) end with TASK
-	 * ABORTED where their unit has TAS = 1 (SPC-4 §7.5.8). */
-	bool report_abort;
-	const void *issuer;
-	/* Write data of this session that are in progress may come in before
-	 * the abort (§4.2.3.3 a); compared only. */
-	const void *wait_session;
-};
-
-struct tgt_abort {
-	struct list link; /* worker's aborts */
-	struct tgt_worker *worker;
-	struct tgt_scope scope;
-	xtime deadline; /* for data in progress; 0: not set yet */
-	void (*done)(struct tgt_abort *a);
 };
 
 /* ---- sessions ---- */
@@ -263,16 +179,6 @@ struct tgt_ring {
 	uint32_t mask;
 	uint32_t ahead;	     /* slots taken */
 	size_t parked_bytes; /* of requests in slots */
-};
-
-/* task.c */
-struct tgt_tasks {
-	struct tgt_task *all;
-	uint32_t n, fresh; /* all[fresh..] were never used */
-	uint32_t used, immediates;
-	struct list active, spare;
-	struct tgt_task **hash; /* chains by ITT */
-	unsigned hash_shift;
 };
 
 /* A Logout in progress. */
@@ -531,51 +437,6 @@ void tgt_window_forget_conn(struct tgt_session *s, const struct tgt_conn *c);
 /* tgt_window_empty drops everything that came early. */
 void tgt_window_empty(struct tgt_session *s);
 
-/* ---- task.c ---- */
-
-/* tgt_task_find returns the task with that ITT, in whatever state, or NULL. */
-struct tgt_task *tgt_task_find(const struct tgt_session *s, uint32_t itt);
-/* tgt_task_get takes a slot for a new command that came on c; NULL: there is
- * none. */
-struct tgt_task *tgt_task_get(struct tgt_conn *c, uint32_t itt, bool immediate);
-/* tgt_task_put ends the task at the device and frees its slot. */
-void tgt_task_put(struct tgt_task *t);
-/* tgt_tasks_alloc allocates the tasks and slots of a session for a window of
- * depth commands. ERR_NOMEM; tgt_tasks_free frees what there is. */
-int tgt_tasks_alloc(struct tgt_session *s, uint32_t depth);
-void tgt_tasks_free(struct tgt_session *s);
-
-/* The device has begun the task, so it has to end there too. */
-static inline bool tgt_task_is_begun(const struct tgt_task *t)
-{
-	return t->refusal == SCSI_GOOD;
-}
-
-/* The datamover was asked to release the task, or never had it. */
-static inline bool tgt_task_is_released(const struct tgt_task *t)
-{
-	return t->state == TGT_TASK_FREE ||
-	       t->state == TGT_TASK_ABORT_DATAMOVER ||
-	       t->state == TGT_TASK_ABORT_DEVICE;
-}
-
-static inline bool tgt_task_is_aborting(const struct tgt_task *t)
-{
-	return t->state >= TGT_TASK_ABORT_DATA;
-}
-
-static inline bool tgt_units_have(const struct tgt_units *u, uint16_t unit)
-{
-	return u->bits[unit / 8] & 1u << unit % 8;
-}
-
-/* The session is about to lose the unit (remap.c). */
-static inline bool tgt_session_loses(const struct tgt_session *s,
-				     const struct dev_lu *lu)
-{
-	return s->luns.step && lu && !dev_map_has(s->luns.next, lu);
-}
-
 /* ---- send.c ---- */
 
 /* tgt_reject sends a Reject with the 48 bytes of bhs and logs why. The CmdSN of
@@ -615,37 +476,6 @@ void tgt_order_advance(struct tgt_session *s);
 void tgt_order_skip(struct tgt_session *s, uint32_t cmdsn);
 /* tgt_order_skip_to counts every number before cmdsn as received. */
 void tgt_order_skip_to(struct tgt_session *s, uint32_t cmdsn);
-
-/* ---- abort.c ---- */
-
-/* tgt_abort_start aborts the tasks of the scope. done is called once, maybe from
- * within, when none of them is left. a stays with the caller. */
-void tgt_abort_start(struct tgt_worker *w, struct tgt_abort *a,
-		     const struct tgt_scope *scope,
-		     void (*done)(struct tgt_abort *a));
-/* tgt_abort_cancel: done will not be called. */
-void tgt_abort_cancel(struct tgt_abort *a);
-/* tgt_abort_attention: another initiator clears commands of this session at the
- * scope's unit. Where TAS = 0 a unit attention reports that, if there were any
- * (SPC-4 §5.5.2). Call it before tgt_abort_start. */
-void tgt_abort_attention(struct tgt_session *s, const struct tgt_scope *scope);
-/* tgt_abort_iscsi_event: connections of the session end, and with them the tasks of
- * the scope. A unit attention 47h/7Fh reports that at each unit that has such a
- * task (§11.14.5). Call it before the tasks end. */
-void tgt_abort_iscsi_event(struct tgt_session *s,
-			   const struct tgt_scope *scope);
-/* tgt_abort_released: the datamover has let go of an aborted task; t may be free
- * afterwards. */
-void tgt_abort_released(struct tgt_task *t);
-/* tgt_abort_data: data of an aborted task came in. */
-void tgt_abort_data(struct tgt_task *t);
-/* tgt_abort_discard ends a task without a response, as if its command had not
- * come; t may be free afterwards. */
-void tgt_abort_discard(struct tgt_task *t);
-/* tgt_abort_orphans: c has ended, and the datamover has let go of its tasks. They
- * end without a response. */
-void tgt_abort_orphans(struct tgt_session *s, const struct tgt_conn *c);
-void tgt_abort_expire(struct tgt_worker *w, xtime now);
 
 /* ---- text.c ---- */
 
@@ -713,6 +543,13 @@ void tgt_reinstate_forget(struct tgt_conn *c);
 void tgt_reinstate_ended(struct tgt_session *s);
 
 /* ---- remap.c ---- */
+
+/* The session is about to lose the unit (remap.c). */
+static inline bool tgt_session_loses(const struct tgt_session *s,
+				     const struct dev_lu *lu)
+{
+	return s->luns.step && lu && !dev_map_has(s->luns.next, lu);
+}
 
 /* tgt_remap_start gives the session a LUN map (NULL: every unit, by its number),
  * and calls done, maybe from within, unless the session ends meanwhile. One call at
