@@ -537,6 +537,23 @@ static void check_target(struct checker *c, struct cfg_target *t)
 	}
 }
 
+/* Returns all targets in an order; NULL: there are none, or no memory. */
+static struct cfg_target **
+sort_targets(struct checker *c, int (*compare)(const void *a, const void *b))
+{
+	unsigned n = c->m->targets.n;
+	struct cfg_target **all;
+
+	c->head = &c->m->head;
+	all = n ? allocate(c, n, sizeof(struct cfg_target *)) : NULL;
+	if (!all)
+		return NULL;
+	for (unsigned i = 0; i < n; i++)
+		all[i] = &c->m->targets.v[i];
+	qsort(all, n, sizeof(struct cfg_target *), compare);
+	return all;
+}
+
 static int compare_targets(const void *a, const void *b)
 {
 	const struct cfg_target *const *x = a, *const *y = b;
@@ -548,17 +565,9 @@ static int compare_targets(const void *a, const void *b)
 /* Two names of the file may be one by RFC 3722. */
 static void check_same_names(struct checker *c)
 {
-	unsigned n = c->m->targets.n;
-	struct cfg_target **all;
+	struct cfg_target **all = sort_targets(c, compare_targets);
 
-	c->head = &c->m->head;
-	all = n ? allocate(c, n, sizeof(struct cfg_target *)) : NULL;
-	if (!all)
-		return;
-	for (unsigned i = 0; i < n; i++)
-		all[i] = &c->m->targets.v[i];
-	qsort(all, n, sizeof(struct cfg_target *), compare_targets);
-	for (unsigned i = 1; i < n; i++) {
+	for (unsigned i = 1; all && i < c->m->targets.n; i++) {
 		if (!*all[i]->name || strcmp(all[i - 1]->name, all[i]->name))
 			continue;
 		set_object(c, &all[i]->head, "target %.230s",
@@ -580,17 +589,9 @@ static int compare_tgt_ids(const void *a, const void *b)
 
 static void check_tgt_ids(struct checker *c)
 {
-	unsigned n = c->m->targets.n;
-	struct cfg_target **all;
+	struct cfg_target **all = sort_targets(c, compare_tgt_ids);
 
-	c->head = &c->m->head;
-	all = n ? allocate(c, n, sizeof(struct cfg_target *)) : NULL;
-	if (!all)
-		return;
-	for (unsigned i = 0; i < n; i++)
-		all[i] = &c->m->targets.v[i];
-	qsort(all, n, sizeof(struct cfg_target *), compare_tgt_ids);
-	for (unsigned i = 1; i < n; i++) {
+	for (unsigned i = 1; all && i < c->m->targets.n; i++) {
 		if (!all[i]->tgt_id || all[i - 1]->tgt_id != all[i]->tgt_id)
 			continue;
 		set_object(c, &all[i]->head, "target %.230s",

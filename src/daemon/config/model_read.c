@@ -248,50 +248,45 @@ static void read_inside(struct reader *r, struct target_noun *t,
 		read_inner(r, t, f, a->v, NULL, 0, v);
 }
 
-static void read_named(struct reader *r, struct target_noun *t,
+/* Reads all items of v as nouns, by name or (in a list) by number. */
+static void read_nouns(struct reader *r, struct target_noun *t,
 		       const struct cfg_field *f, const struct cfg_node *v)
 {
 	const struct cfg_noun *noun = cfg_noun_of(f->noun);
 	struct array *a = (void *)((char *)t->head + f->at);
+	bool is_named = f->shape == CFG_NAMED;
 
-	if (cfg_node_is_null(v))
-		return;
-	if (v->type != CFG_NODE_MAP) {
-		complain(
-			r, t, v->at,
-			"%s: not a mapping; give a line \"NAME: ...\" for each "
-			"%s",
-			f->row.opt.name, noun->name);
-		return;
-	}
 	a->v = allocate(r, v->n, noun->size);
 	if (!a->v)
 		return;
 	for (a->n = 0; a->n < v->n; a->n++)
 		read_inner(r, t, f, (char *)a->v + a->n * noun->size,
-			   v->items[a->n].key, 0, v->items[a->n].value);
+			   is_named ? v->items[a->n].key : NULL,
+			   is_named ? 0 : a->n + 1, v->items[a->n].value);
+}
+
+static void read_named(struct reader *r, struct target_noun *t,
+		       const struct cfg_field *f, const struct cfg_node *v)
+{
+	if (v->type == CFG_NODE_MAP)
+		read_nouns(r, t, f, v);
+	else if (!cfg_node_is_null(v))
+		complain(
+			r, t, v->at,
+			"%s: not a mapping; give a line \"NAME: ...\" for each "
+			"%s",
+			f->row.opt.name, cfg_noun_of(f->noun)->name);
 }
 
 static void read_listed(struct reader *r, struct target_noun *t,
 			const struct cfg_field *f, const struct cfg_node *v)
 {
-	const struct cfg_noun *noun = cfg_noun_of(f->noun);
-	struct array *a = (void *)((char *)t->head + f->at);
-
-	if (cfg_node_is_null(v))
-		return;
-	if (v->type != CFG_NODE_SEQ) {
+	if (v->type == CFG_NODE_SEQ)
+		read_nouns(r, t, f, v);
+	else if (!cfg_node_is_null(v))
 		complain(r, t, v->at,
 			 "%s: not a list; begin each %s with \"- \"",
-			 f->row.opt.name, noun->name);
-		return;
-	}
-	a->v = allocate(r, v->n, noun->size);
-	if (!a->v)
-		return;
-	for (a->n = 0; a->n < v->n; a->n++)
-		read_inner(r, t, f, (char *)a->v + a->n * noun->size, NULL,
-			   a->n + 1, v->items[a->n].value);
+			 f->row.opt.name, cfg_noun_of(f->noun)->name);
 }
 
 static void read_field(struct reader *r, struct target_noun *t,
