@@ -64,16 +64,14 @@ def connect(url: Urls, initiator: Optional[str] = None) -> "Disk":
     return Disk(url, initiator)
 
 
-class Disk:
+class Disk(core.OpenUnit):
     """A logical unit. Several threads may use it; their calls take turns."""
 
     def __init__(self, url: Urls, initiator: Optional[str] = None):
-        self._session: Any = None
-        self._unit: Any = None
-        self._lock = threading.Lock()
         parsed, count = core.parse_paths(url)
+        super().__init__(core.Context(initiator))
+        self._lock = threading.Lock()
         self._lun = parsed[0].lun
-        self._context = core.Context(initiator)
         try:
             self._session, pending = self._context.start(lib.iser_connect_paths_start, self._context.ctx, parsed,
                                                          count, done=core.object_done)
@@ -91,11 +89,6 @@ class Disk:
         if pending.err:
             raise self._context.error(pending.err)
         return pending
-
-    def _need_unit(self) -> Any:
-        if not self._unit:
-            raise ValueError("the disk is closed")
-        return self._unit
 
     def _run(self, pending: core.Pending) -> core.Pending:
         with self._lock:
@@ -127,40 +120,6 @@ class Disk:
             lib.iser_disconnect(self._session)
             self._unit = self._session = None
             self._context.free()
-
-    @property
-    def paths(self) -> List[Path]:
-        """The paths to the unit, if it was opened with several; else an empty list."""
-        self._need_unit()
-        return core.paths_of(self._session)
-
-    def fail_back(self) -> None:
-        """With failback=manual: uses the best paths again."""
-        self._need_unit()
-        err = lib.iser_fail_back(self._session)
-        if err:
-            raise self._context.error(err)
-
-    @property
-    def info(self) -> Info:
-        """The properties of the unit."""
-        return core.info_of(self._need_unit())
-
-    @property
-    def size(self) -> int:
-        """The capacity in bytes."""
-        return self.info.size
-
-    @property
-    def block_size(self) -> int:
-        """The size of a logical block in bytes."""
-        return self.info.block_size
-
-    @property
-    def transport(self) -> str:
-        """The negotiated transport: "tcp" or "iser"; "none" while the session is lost."""
-        self._need_unit()
-        return core.transport_of(self._session)
 
     def refresh(self) -> Info:
         """Reads the properties again, for example after the capacity has changed."""

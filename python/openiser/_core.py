@@ -445,6 +445,54 @@ def transport_of(session: Any) -> str:
     return str(p.transport.decode())
 
 
+class OpenUnit:
+    """The unit of a session, or None, and what can be read of both without a wait."""
+
+    def __init__(self, context: Context):
+        self._session: Any = None
+        self._unit: Any = None
+        self._context = context
+
+    def _need_unit(self) -> Any:
+        if not self._unit:
+            raise ValueError("the disk is closed")
+        return self._unit
+
+    @property
+    def paths(self) -> List[Path]:
+        """The paths to the unit, if it was opened with several; else an empty list."""
+        self._need_unit()
+        return paths_of(self._session)
+
+    def fail_back(self) -> None:
+        """With failback=manual: uses the best paths again."""
+        self._need_unit()
+        err = lib.iser_fail_back(self._session)
+        if err:
+            raise self._context.error(err)
+
+    @property
+    def info(self) -> Info:
+        """The properties of the unit."""
+        return info_of(self._need_unit())
+
+    @property
+    def size(self) -> int:
+        """The capacity in bytes."""
+        return self.info.size
+
+    @property
+    def block_size(self) -> int:
+        """The size of a logical block in bytes."""
+        return self.info.block_size
+
+    @property
+    def transport(self) -> str:
+        """The negotiated transport: "tcp" or "iser"; "none" while the session is lost."""
+        self._need_unit()
+        return transport_of(self._session)
+
+
 def zero_flags(fua: bool, may_unmap: bool, fast: bool) -> int:
     """Returns the flags of a ZERO request."""
     return (FUA if fua else 0) | (MAY_UNMAP if may_unmap else 0) | (FAST if fast else 0)

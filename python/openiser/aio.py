@@ -126,14 +126,13 @@ async def connect(url: Urls, initiator: Optional[str] = None) -> "Disk":
     return disk
 
 
-class Disk:
+class Disk(core.OpenUnit):
     """A logical unit; made by connect()."""
 
     def __init__(self, url: Urls, initiator: Optional[str] = None):
-        self._session: Any = None
-        self._unit: Any = None
         self._urls, self._count = core.parse_paths(url)
         self._driver = _Driver(initiator)
+        super().__init__(self._driver.context)
 
     async def _open(self) -> None:
         context = self._driver.context
@@ -171,11 +170,6 @@ class Disk:
         driver.pending.clear()
         driver.free()
 
-    def _need_unit(self) -> Any:
-        if not self._unit:
-            raise ValueError("the disk is closed")
-        return self._unit
-
     async def _run(self, pending: core.Pending) -> core.Pending:
         try:
             unit = self._need_unit()
@@ -186,40 +180,6 @@ class Disk:
         await self._driver.wait(pending)
         core.check_request(pending)
         return pending
-
-    @property
-    def paths(self) -> List[Path]:
-        """The paths to the unit, if it was opened with several; else an empty list."""
-        self._need_unit()
-        return core.paths_of(self._session)
-
-    def fail_back(self) -> None:
-        """With failback=manual: uses the best paths again."""
-        self._need_unit()
-        err = lib.iser_fail_back(self._session)
-        if err:
-            raise self._driver.context.error(err)
-
-    @property
-    def info(self) -> Info:
-        """The properties of the unit."""
-        return core.info_of(self._need_unit())
-
-    @property
-    def size(self) -> int:
-        """The capacity in bytes."""
-        return self.info.size
-
-    @property
-    def block_size(self) -> int:
-        """The size of a logical block in bytes."""
-        return self.info.block_size
-
-    @property
-    def transport(self) -> str:
-        """The negotiated transport: "tcp" or "iser"; "none" while the session is lost."""
-        self._need_unit()
-        return core.transport_of(self._session)
 
     async def refresh(self) -> Info:
         """Reads the properties again, for example after the capacity has changed."""
