@@ -83,6 +83,7 @@ class Conn:
 class FakeTarget:
     """Listens on the loopback address, with a thread for each connection. `seen`
     has the notes of the threads for the case."""
+    Conn = Conn
     blocks, name, seen_limit = 2048, IQN, 10000
     vendor, product = b"FAKE    ", b"Target          "
 
@@ -116,7 +117,7 @@ class FakeTarget:
             except OSError:
                 return
             sock.settimeout(patience(30))
-            conn = Conn(sock)
+            conn = self.Conn(sock)
             self.conns.append(conn)
             threading.Thread(target=self._serve, args=(conn,),
                              daemon=True).start()

@@ -29,6 +29,10 @@ class SessionConn(Conn):
     """A connection whose ExpCmdSN is that of its session."""
     session, cid, alive, logged_out = None, 0, True, False
 
+    def __init__(self, sock):
+        super().__init__(sock)
+        self.sending = threading.Lock()
+
     @property
     def expcmdsn(self):
         return self.session.expcmdsn if self.session else self.login_sn
@@ -41,6 +45,7 @@ class SessionConn(Conn):
 
 
 class McsTarget(LyingTarget):
+    Conn = SessionConn
     grants, level = 4, 0
     refuse = None       # status of each further login
     join_tsih = None    # a lie: TSIH in the response to a further login
@@ -48,19 +53,6 @@ class McsTarget(LyingTarget):
     def __init__(self, lie=lambda c: False, **more):
         self.sessions, self.lock = [], threading.Lock()
         super().__init__(lie, **more)
-
-    def _accept(self):
-        while True:
-            try:
-                sock = self.listener.accept()[0]
-            except OSError:
-                return
-            sock.settimeout(patience(30))
-            conn = SessionConn(sock)
-            conn.sending = threading.Lock()
-            self.conns.append(conn)
-            threading.Thread(target=self._serve, args=(conn,),
-                             daemon=True).start()
 
     def _serve(self, c):
         super()._serve(c)
