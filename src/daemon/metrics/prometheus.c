@@ -407,22 +407,28 @@ static void write_session_family(struct expo *t, const struct snapshot *s,
 
 static void write_sessions(struct expo *t, const struct snapshot *s)
 {
+	static const struct {
+		const char *key, *name;
+		enum expo_type type;
+		const char *help;
+	} rows[] = {
+		{ "commands", "iserd_session_commands", EXPO_COUNTER,
+		  "SCSI Commands." },
+		{ "bytes_read", "iserd_session_read_bytes", EXPO_COUNTER,
+		  "Data that the initiator read." },
+		{ "bytes_written", "iserd_session_written_bytes", EXPO_COUNTER,
+		  "Data that the initiator wrote." },
+		{ "errors", "iserd_session_errors", EXPO_COUNTER,
+		  "Commands that did not end with GOOD." },
+		{ "in_flight", "iserd_session_queue_depth", EXPO_GAUGE,
+		  "Commands in progress." },
+	};
 	size_t shown = json_array_size(s->sessions);
 
-	family(t, "iserd_session_commands", EXPO_COUNTER, "SCSI Commands.");
-	write_session_family(t, s, "commands");
-	family(t, "iserd_session_read_bytes", EXPO_COUNTER,
-	       "Data that the initiator read.");
-	write_session_family(t, s, "bytes_read");
-	family(t, "iserd_session_written_bytes", EXPO_COUNTER,
-	       "Data that the initiator wrote.");
-	write_session_family(t, s, "bytes_written");
-	family(t, "iserd_session_errors", EXPO_COUNTER,
-	       "Commands that did not end with GOOD.");
-	write_session_family(t, s, "errors");
-	family(t, "iserd_session_queue_depth", EXPO_GAUGE,
-	       "Commands in progress.");
-	write_session_family(t, s, "in_flight");
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		family(t, rows[i].name, rows[i].type, rows[i].help);
+		write_session_family(t, s, rows[i].key);
+	}
 	gauge(t, "iserd_sessions_left_out",
 	      s->nsessions > shown ? (double)(s->nsessions - shown) : 0,
 	      "Sessions that have no metrics because there are too many.");
