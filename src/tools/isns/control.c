@@ -31,10 +31,7 @@ static bool address_of(const struct ifaddrs *i, struct in6_addr *ip)
 	}
 	if (i->ifa_addr->sa_family != AF_INET)
 		return false;
-	memset(ip, 0, sizeof(*ip));
-	ip->s6_addr[10] = ip->s6_addr[11] = 0xff;
-	memcpy(&ip->s6_addr[12],
-	       &((const struct sockaddr_in *)i->ifa_addr)->sin_addr, 4);
+	isns_map_ipv4(ip, &((const struct sockaddr_in *)i->ifa_addr)->sin_addr);
 	return true;
 }
 

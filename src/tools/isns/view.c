@@ -11,7 +11,7 @@ static const char no_memory[] = "out of memory";
 
 /* ---- addresses ---- */
 
-static void map_ipv4(struct in6_addr *ip, const struct in_addr *v4)
+void isns_map_ipv4(struct in6_addr *ip, const struct in_addr *v4)
 {
 	memset(ip, 0, sizeof(*ip));
 	ip->s6_addr[10] = ip->s6_addr[11] = 0xff;
@@ -24,7 +24,7 @@ bool isns_portal_ip(const char *text, struct in6_addr *ip)
 
 	if (inet_pton(AF_INET, text, &v4) != 1)
 		return inet_pton(AF_INET6, text, ip) == 1;
-	map_ipv4(ip, &v4);
+	isns_map_ipv4(ip, &v4);
 	return true;
 }
 
@@ -64,7 +64,7 @@ static bool is_any(const struct in6_addr *ip)
 {
 	struct in6_addr any4;
 
-	map_ipv4(&any4, &(struct in_addr){ .s_addr = INADDR_ANY });
+	isns_map_ipv4(&any4, &(struct in_addr){ .s_addr = INADDR_ANY });
 	return IN6_IS_ADDR_UNSPECIFIED(ip) || !memcmp(ip, &any4, sizeof(any4));
 }
 

@@ -18,6 +18,8 @@ struct isns_portal {
 	uint16_t port;
 };
 
+/* isns_map_ipv4 writes the IPv6 form of an IPv4 address. */
+void isns_map_ipv4(struct in6_addr *ip, const struct in_addr *v4);
 /* isns_portal_ip reads an IPv4 or IPv6 address. */
 bool isns_portal_ip(const char *text, struct in6_addr *ip);
 
