@@ -34,7 +34,7 @@ static void test_errors_of_auth_groups(void **state)
 	const struct iscsi_chap_secret a = account("a", "first secret"),
 				       b = account("b", "other secret"),
 				       c = account("c", "first secret"),
-				       nobody = account("", "first secret"),
+				       nameless = account("", "first secret"),
 				       open = account("d", "");
 	struct tgt_directory *d = tgt_directory_new();
 	const uint8_t address[16] = { 0 };
@@ -57,7 +57,7 @@ static void test_errors_of_auth_groups(void **state)
 	assert_int_equal(tgt_auth_group_account(d, g, &a), 0);
 	expect(d, tgt_auth_group_account(d, g, &a), ERR_BUSY,
 	       "account a is given twice");
-	expect(d, tgt_auth_group_account(d, g, &nobody), ERR_FORMAT,
+	expect(d, tgt_auth_group_account(d, g, &nameless), ERR_FORMAT,
 	       "without a name");
 	expect(d, tgt_auth_group_account(d, g, &open), ERR_FORMAT,
 	       "without a secret");
