@@ -5,6 +5,7 @@
 
 #include "device/nexus.h"
 #include "device/order/taskset.h"
+#include "device/primary/mode.h"
 #include "device/unit/attention.h"
 #include "device/unit/lu_life.h"
 
@@ -59,19 +60,77 @@ static void undo(struct lun_table *next)
 	lun_table_fini(next);
 }
 
-/* Returns whether the nexus loses a unit. */
-static bool lose_others(struct dev_nexus *n)
+static void lose_others(struct dev_nexus *n)
 {
-	bool any = false;
-
 	for (struct dev_itl *next, *i = dev_itl_first(n); i; i = next) {
 		next = dev_itl_next(i);
-		if (i->stays)
-			continue;
-		dev_nexus_lose(i);
-		any = true;
+		if (!i->stays)
+			dev_nexus_lose(i);
 	}
-	return any;
+}
+
+/* What the initiator has not learned yet of a LUN, whichever unit is there. */
+#define OF_THE_LUN                                                         \
+ (BIT(UA_POWER_ON) | BIT(UA_BUS_DEVICE_RESET) | BIT(UA_COMMANDS_CLEARED) | \
+  BIT(UA_ISCSI_EVENT) | BIT(UA_LUNS_CHANGED) | BIT(UA_CAPACITY_CHANGED) |  \
+  BIT(UA_MODE_CHANGED) | BIT(UA_INQUIRY_CHANGED))
+
+/* Returns whether READ CAPACITY may return other data. The capacity of a passthrough
+ * unit is known to its device only. */
+static bool capacity_differs(const struct dev_lu *a, const struct dev_lu *b)
+{
+	return a->pass.device || b->pass.device ||
+	       a->block_size != b->block_size ||
+	       DEV_PROTECTION(a) != DEV_PROTECTION(b) ||
+	       __atomic_load_n(&a->blocks, __ATOMIC_RELAXED) !=
+		       __atomic_load_n(&b->blocks, __ATOMIC_RELAXED);
+}
+
+static bool modes_differ(const struct dev_itl *old, const struct dev_itl *i)
+{
+	bool was_protected = dev_itl_write_protected(old);
+	bool is_protected = i->stays_read_only || dev_is_read_only(i->lu) ||
+			    DEV_CTL(i->lu, swp);
+
+	return was_protected != is_protected ||
+	       !dev_mode_pages_same(old->lu, i->lu);
+}
+
+/* Returns the attentions of a LUN that has the unit of i in place of another one: the
+ * list of LUNs is the same, what the LUN reports about itself is not (SPC-4 §6.6.1 and
+ * §7.5, SBC-3 §4.5). */
+static uint32_t replacement_of(const struct dev_itl *old,
+			       const struct dev_itl *i)
+{
+	uint32_t attention = old->attention & OF_THE_LUN;
+
+	if (attention & BIT(UA_POWER_ON)) /* stands for all others */
+		return attention;
+	attention |= BIT(UA_INQUIRY_CHANGED);
+	if (capacity_differs(old->lu, i->lu))
+		attention |= BIT(UA_CAPACITY_CHANGED);
+	if (modes_differ(old, i))
+		attention |= BIT(UA_MODE_CHANGED);
+	return attention;
+}
+
+/* Compares the tables by LUN, and sets `replaces` where both have units. Returns whether
+ * the lists of LUNs differ. */
+static bool compare(struct dev_nexus *n, const struct lun_table *next)
+{
+	bool differs = false;
+
+	for (unsigned lun = 0; (lun = lun_table_find(next, lun)) < DEV_MAX_LUNS;
+	     lun++) {
+		struct dev_itl *i = lun_table_get(next, lun);
+		const struct dev_itl *old = lun_table_get(&n->itls, lun);
+
+		i->replaces = old && old != i ? replacement_of(old, i) : 0;
+		differs |= !old;
+	}
+	for (const struct dev_itl *i = dev_itl_first(n); i; i = dev_itl_next(i))
+		differs |= !lun_table_get(next, i->lun);
+	return differs;
 }
 
 /* The initiator learns of WP by the attention (SPC-4 §7.5). Commands that have begun
@@ -85,10 +144,8 @@ static void set_read_only(struct dev_itl *i)
 	dev_lu_changed(i->lu);
 }
 
-/* Returns whether the nexus has other LUNs than before. */
-static bool take_units(struct dev_nexus *n)
+static void take_units(struct dev_nexus *n)
 {
-	bool differs = false;
 	unsigned lun = 0;
 
 	while ((lun = lun_table_find(&n->itls, lun)) < DEV_MAX_LUNS) {
@@ -96,29 +153,31 @@ static bool take_units(struct dev_nexus *n)
 
 		if (i->stays) {
 			set_read_only(i);
-			differs |= i->lun != lun;
 			i->lun = (uint16_t)lun;
 		} else {
 			dev_nexus_enter(i);
-			differs = true;
+			if (i->replaces) /* not a new LUN */
+				i->attention &= ~BIT(UA_POWER_ON);
 		}
+		i->attention |= i->replaces;
+		i->replaces = 0;
 		lun++;
 	}
-	return differs;
 }
 
 static void put_in_force(struct dev_nexus *n, const struct lun_table *next)
 {
+	bool differs = compare(n, next);
 	struct lun_table old;
-	bool differs = lose_others(n);
 
+	lose_others(n);
 	old = n->itls;
 	n->itls = *next;
 	lun_table_fini(&old);
 	dev_map_put(n->map);
 	n->map = n->mapping.next;
 	n->mapping.next = NULL;
-	differs |= take_units(n);
+	take_units(n);
 	for (struct dev_itl *i = dev_itl_first(n); i; i = dev_itl_next(i)) {
 		if (differs && i->stays)
 			dev_attention_set(i, UA_LUNS_CHANGED);

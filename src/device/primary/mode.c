@@ -416,6 +416,19 @@ size_t dev_mode_encode(const struct dev_lu *lu, const struct dev_control *c,
 	return at;
 }
 
+bool dev_mode_pages_same(const struct dev_lu *a, const struct dev_lu *b)
+{
+	const struct dev_control ca = values(a, PC_CURRENT);
+	const struct dev_control cb = values(b, PC_CURRENT);
+	uint8_t pa[DEV_MODES_MAX], pb[DEV_MODES_MAX];
+	size_t n;
+
+	if (a->pass.device || b->pass.device)
+		return false;
+	n = dev_mode_encode(a, &ca, pa);
+	return n == dev_mode_encode(b, &cb, pb) && !memcmp(pa, pb, n);
+}
+
 /* LBPERE is one unless MODE SELECT cleared it. A record without PS on page
  * 01h does not say so: the unit had no threshold, or an earlier release
  * without LBPERE wrote the record. */

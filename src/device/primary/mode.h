@@ -64,5 +64,8 @@ int dev_mode_restore(struct dev_lu *lu);
  * and b. */
 bool dev_mode_same(const struct dev_lu *lu, const struct dev_control *a,
 		   const struct dev_control *b);
+/* dev_mode_pages_same returns whether MODE SENSE returns the same pages for both units,
+ * with their current values; false for a passthrough unit, which has its own. */
+bool dev_mode_pages_same(const struct dev_lu *a, const struct dev_lu *b);
 
 #endif

@@ -101,6 +101,7 @@ struct dev_itl {
 	uint64_t left_age; /* dev_nexus.copies_begun at that time */
 	/* while a new map is being compared: i stays, read-only or not */
 	bool stays, stays_read_only;
+	uint32_t replaces; /* attentions: another unit had its LUN before */
 	uint32_t prevents; /* medium removal: generation + 1; prevent.c */
 	uint32_t persists; /* the same of MMC-6's persistent kind */
 	struct dev_unflushed unflushed;

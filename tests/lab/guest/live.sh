@@ -220,14 +220,14 @@ live_returned_target() {
 		s#^targets:#&\n  $IQN_LEAVES: {auth-group: any, portal-groups: front, luns: {0: leaves}}#" &&
 		wait_for 100 kernel_logged_in && live_has "$(scsi_disk 2 0)" leaves
 }
-# Two changes by verbs: another backstore for LUN 3, of which Linux learns by POWER ON and keeps
-# the disk, and a new LUN 4
+# Two changes by verbs: another backstore for LUN 3, of which Linux learns by unit attentions and
+# keeps the disk, and a new LUN 4
 live_verbs() {
 	live_image third 10
 	live_ctl lun replace "$IQN_ISERD/3" "store=$LIVE/third.img" backstore=third buffered=yes &&
 		live_ctl lun add "$IQN_ISERD/4" backstore=new || return 1
 	dd if="$(live_disk 3)" of=/dev/null bs=4k count=1 iflag=direct
-	live_says ':3: Power-on or device reset occurred' && live_rescan && wait_for 100 live_disk 4 &&
+	live_says ':3: Inquiry data has changed' && live_rescan && wait_for 100 live_disk 4 &&
 		live_has "$(live_disk 4)" new && live_size "$(live_disk 3)" 10485760 && live_has "$(live_disk 3)" third || return 1
 	live_ctl save "$LIVE/saved.yaml" && iserctl check "$LIVE/saved.yaml" && grep '4: new' "$LIVE/saved.yaml"
 }

@@ -145,16 +145,135 @@ static void test_no_map(void **state)
 					  { .lun = 7, .lu = unit(7) } },
 		2);
 	expect_attention_at(C, 7, ASC_REPORTED_LUNS_CHANGED);
+	/* LUN 0 has another unit, whose mode pages are others */
+	expect_attention_at(C, 0, ASC_MODE_PARAMETERS_CHANGED);
+	expect_attention_at(C, 0, ASC_INQUIRY_CHANGED);
 	expect_ready(C, 0);
 	expect_no_unit(C, 300);
 	dev_nexus_set_map(three.i[C].nexus, NULL, count, &done);
 	three_settle();
 	assert_int_equal(done, 1);
-	expect_attention_at(C, 0, ASC_POWER_ON);
+	expect_attention_at(C, 0, ASC_MODE_PARAMETERS_CHANGED);
 	expect_attention_at(C, 300, ASC_REPORTED_LUNS_CHANGED);
+	expect_attention_at(C, 0, ASC_INQUIRY_CHANGED);
 	expect_ready(C, 7);
 	expect_luns(C, (const uint16_t[]){ 0, 7, 0x4000 | 300 }, 3);
 	expect_ready(C, 7);
+}
+
+/* ---- another unit at the same LUN ---- */
+
+static void replace_units_of_b(struct dev_lu *at0, struct dev_lu *at3)
+{
+	set_map(B,
+		(struct dev_map_entry[]){ { .lun = 0, .lu = at0 },
+					  { .lun = 3, .lu = at3 } },
+		2);
+}
+
+/* The list of LUNs stays, so only the LUN itself reports a change (SPC-4 §6.6.1), once,
+ * and no POWER ON; other nexuses learn nothing. */
+static void test_replaced_unit_spc4_6_6_1(void **state)
+{
+	(void)state;
+	replace_units_of_b(unit(300), unit(0));
+	expect_attention_at(B, 0, ASC_INQUIRY_CHANGED);
+	expect_ready(B, 0);
+	expect_ready(B, 3);
+	expect_luns(B, (const uint16_t[]){ 0, 3 }, 2);
+	expect_ready(A, 5);
+	expect_ready(C, 7);
+	/* exchanged: both units stay, and have other mode pages */
+	replace_units_of_b(unit(0), unit(300));
+	for (uint16_t lun = 0; lun <= 3; lun += 3) {
+		expect_attention_at(B, lun, ASC_MODE_PARAMETERS_CHANGED);
+		expect_attention_at(B, lun, ASC_INQUIRY_CHANGED);
+		expect_ready(B, lun);
+	}
+}
+
+/* SBC-3 §4.5: another number of blocks, or blocks of another size. */
+static void test_replaced_unit_of_another_capacity_sbc3_4_5(void **state)
+{
+	static const struct {
+		uint64_t size;
+		uint32_t block;
+	} rows[] = { { 2 * STORE, BLOCK }, { 8 * STORE, 4096 } };
+
+	(void)state;
+	for (uint16_t k = 0; k < ARRAY_LEN(rows); k++) {
+		struct dev_lu_config cfg = { .lun = (uint16_t)(20 + k) };
+
+		put_be16(cfg.uuid, cfg.lun);
+		assert_int_equal(dev_lu_add(three.server, &cfg,
+					    bs_null_new("null:x", rows[k].size,
+							rows[k].block)),
+				 0);
+		three_settle();
+		replace_units_of_b(unit(cfg.lun), unit(0));
+		expect_attention_at(B, 0, ASC_CAPACITY_CHANGED);
+		if (k == 0) /* ram: to null: another CACHING page */
+			expect_attention_at(B, 0, ASC_MODE_PARAMETERS_CHANGED);
+		expect_attention_at(B, 0, ASC_INQUIRY_CHANGED);
+		expect_ready(B, 0);
+		expect_ready(B, 3);
+	}
+}
+
+/* SPC-4 §7.5: other mode parameters, of the pages or the bit WP. */
+static void test_replaced_unit_with_other_modes_spc4_7_5(void **state)
+{
+	static const uint8_t swp[8 + 12] = { [8] = 0x0a,     10,  0x02, 0x10,
+					     0x08 /* SWP */, 0,	  0,	0,
+					     0xff,	     0xff };
+
+	(void)state;
+	at(C, 300);
+	assert_int_equal(
+		three_run(C,
+			  (const uint8_t[16]){ 0x55, 0x10, [8] = sizeof(swp) },
+			  swp, sizeof(swp), 0),
+		SCSI_GOOD);
+	expect_attention_at(A, 1000, ASC_MODE_PARAMETERS_CHANGED);
+	replace_units_of_b(unit(300), unit(0));
+	expect_attention_at(B, 0, ASC_MODE_PARAMETERS_CHANGED);
+	expect_attention_at(B, 0, ASC_INQUIRY_CHANGED);
+	expect_ready(B, 0);
+	set_map(A,
+		(struct dev_map_entry[]){
+			{ .lun = 0, .lu = unit(7), .read_only = true },
+			{ .lun = 5, .lu = unit(0), .read_only = true },
+			{ .lun = 1000, .lu = unit(300) } },
+		3);
+	expect_attention_at(A, 0, ASC_MODE_PARAMETERS_CHANGED);
+	expect_attention_at(A, 0, ASC_INQUIRY_CHANGED);
+	/* read-only before and after */
+	expect_attention_at(A, 5, ASC_MODE_PARAMETERS_CHANGED);
+	expect_attention_at(A, 5, ASC_INQUIRY_CHANGED);
+	expect_ready(A, 5);
+	expect_ready(A, 1000);
+}
+
+/* What the initiator has not learned of a LUN yet stays pending (SAM-5 §5.14). */
+static void test_replaced_unit_with_pending_attentions_sam5_5_14(void **state)
+{
+	(void)state;
+	add_unit(three.server, 9);
+	three_settle();
+	set_map(B,
+		(struct dev_map_entry[]){ { .lun = 0, .lu = unit(7) },
+					  { .lun = 1, .lu = unit(9) },
+					  { .lun = 3, .lu = unit(0) } },
+		3);
+	/* LUN 1 is new, LUN 0 has not reported that */
+	set_map(B,
+		(struct dev_map_entry[]){ { .lun = 0, .lu = unit(9) },
+					  { .lun = 1, .lu = unit(300) },
+					  { .lun = 3, .lu = unit(0) } },
+		3);
+	expect_attention_at(B, 1, ASC_POWER_ON);
+	expect_ready(B, 1);
+	expect_attention_at(B, 0, ASC_POWER_ON); /* of unit 9, not reported */
 }
 
 static void lose_all(unsigned who)
@@ -759,6 +878,10 @@ int main(void)
 		TM(test_read_only_changes_spc4_7_5),
 		TM(test_read_only_before_the_data),
 		TM(test_no_map),
+		TM(test_replaced_unit_spc4_6_6_1),
+		TM(test_replaced_unit_of_another_capacity_sbc3_4_5),
+		TM(test_replaced_unit_with_other_modes_spc4_7_5),
+		TM(test_replaced_unit_with_pending_attentions_sam5_5_14),
 		TM(test_reservation_of_a_lost_unit_is_released),
 		TM(test_registration_outlives_the_access_spc4_5_13_5),
 		TM(test_aca_of_a_lost_unit),

@@ -344,8 +344,8 @@ static void apply(struct env *e, struct tgt_directory *d, bool *is_settled)
 	fixture_messages(e->r);
 }
 
-/* REPORTED LUNS DATA HAS CHANGED at one of the units that stay, POWER ON at new ones; a
- * session whose map is the same notices nothing. */
+/* REPORTED LUNS DATA HAS CHANGED at one of the units that stay, POWER ON at new ones, what
+ * differs at a LUN with another unit; a session whose map is the same notices nothing. */
 static void test_new_map_attentions_sam5_5_14(void **state)
 {
 	struct env *e = *state;
@@ -370,11 +370,13 @@ static void test_new_map_attentions_sam5_5_14(void **state)
 	assert_int_equal(test_ready(e, a, 0), 0x3f0e);
 	assert_int_equal(test_ready(e, a, 16383), 0x2900);
 	make_ready(e, a, 16383);
-	/* the same units by other LUNs */
+	/* the same units by other LUNs; LUN 0 has another one, of another size */
 	apply(e, build_with(e, 2, (const uint16_t[][2]){ { 1, 0 }, { 0, 1 } }),
 	      &is_settled);
 	assert_int_equal(test_ready(e, a, 16383), 0x2500);
+	assert_int_equal(test_ready(e, a, 0), 0x2a09);
 	assert_int_equal(test_ready(e, a, 0), 0x3f0e);
+	assert_int_equal(test_ready(e, a, 0), 0x3f03);
 	assert_int_equal(test_ready(e, a, 1), 0);
 	apply(e, build_with(e, 2, (const uint16_t[][2]){ { 0, 1 }, { 1, 0 } }),
 	      &is_settled);
