@@ -19,12 +19,20 @@
  *
  * Units: lengths are bytes, lba and blocks are logical blocks of the unit.
  *
- * Binary interface: the size and the layout of every struct that a caller
- * allocates stay the same within one soname. New members take the place of
- * `reserved` ones, and 0 in them has the meaning of today. A caller therefore
- * zeroes such a struct before it fills in members (a designated initializer
- * does); a call that finds a reserved member set fails with ISER_E_INVALID.
- * Structs that the library allocates may become longer at their end.
+ * Binary interface: version 1.0 of these headers is the first one whose interface
+ * stays. Within the soname libiser.so.1 no function changes or disappears, no
+ * value changes, and the size and the layout of every struct that a caller
+ * allocates stay the same. New members take the place of `reserved` ones, and 0
+ * in them has the meaning of today. A caller therefore zeroes such a struct before
+ * it fills in members (a designated initializer does); a call that finds a reserved
+ * member set fails with ISER_E_INVALID. Structs that the library allocates may
+ * become longer at their end, and enums may get further values: treat a value that
+ * the program does not know as "another one".
+ *
+ * Forms of a call: a blocking call has a form that returns at once, iser_X_start
+ * with a callback; calls that are one SCSI command have a prepared one, iser_prep_X,
+ * for iser_submit; those for bytes (iser/unit.h) are requests for
+ * iser_unit_submit.
  */
 #ifndef ISER_ISER_H
 #define ISER_ISER_H
@@ -73,8 +81,12 @@ enum iser_error {
 /* iser_strerror returns a description of an enum iser_error, a static string. It
  * may be called from any thread. */
 ISER_API const char *iser_strerror(int err);
-/* iser_version returns the version of the library, a static string. It may be
- * called from any thread. */
+/* The version of this header: a program may test it at compile time. */
+#define ISER_VERSION_MAJOR 1
+#define ISER_VERSION_MINOR 0
+
+/* iser_version returns the version of the library that is in use, such as "1.0.0", a
+ * static string. It may be called from any thread. */
 ISER_API const char *iser_version(void);
 
 /* ---- context ---- */
@@ -138,10 +150,10 @@ ISER_API void iser_call(struct iser_context *ctx, struct iser_call *c);
 
 #define ISER_NAME_MAX 224
 
-/* A parsed URL. The members up to priority may be changed by the caller between
- * iser_url_parse and iser_connect. */
+/* A parsed URL. The caller may change each member between iser_url_parse and
+ * iser_connect. */
 struct iser_url {
-	char transport[8]; /* "iscsi", "iser", "auto": see iser_url_parse */
+	char transport[8]; /* "tcp", "iser", "auto": see iser_url_parse */
 	char start[8];	   /* "rdma", "stream" */
 	char compat[8];	   /* "linux", "strict" */
 	char rcap[8];	   /* "iwarp", "verbs" */
@@ -186,7 +198,6 @@ struct iser_url {
 	 */
 	unsigned retry;
 	unsigned priority; /* of commands without one: see iser_io */
-	unsigned reserved_word;
 	/* Connections of the session, 1 to 16; 0: 1. The session has fewer if
 	 * the target grants fewer (MaxConnections, RFC 7143 §13.2) or refuses
 	 * one; see iser_params. Commands are spread over them. */
@@ -222,7 +233,8 @@ struct iser_url {
 	 * sha256, sha3-256, separated by commas (RFC 7143 §12.1.3). "": sha256,
 	 * sha3-256, sha1, md5. */
 	char auth[32];
-	uint64_t reserved[17]; /* 0 */
+	unsigned reserved_word; /* 0 */
+	uint64_t reserved[17];	/* 0 */
 };
 
 #define ISER_NO_TIME (~0u)
@@ -628,8 +640,7 @@ ISER_API const char *iser_device_type(uint8_t type);
 ISER_API int iser_inquiry(struct iser_session *s, int lun, int page,
 			  uint8_t *buf, size_t size);
 /* iser_report_luns stores the LUNs of the target (REPORT LUNS) to luns, at most
- * max and at most 256. Returns the number of units that the target reports, which
- * may be more. */
+ * max. Returns the number of units that the target reports, which may be more. */
 ISER_API int iser_report_luns(struct iser_session *s, int *luns, int max);
 /* iser_test_unit_ready returns 0 if the unit is ready for commands. ISER_E_SCSI:
  * it is not; iser_message has the reason. */
@@ -680,7 +691,7 @@ ISER_API int iser_lba_status(struct iser_session *s, int lun, uint64_t lba,
 /* The data of a command other than blocks: a parameter list or an answer. */
 struct iser_parameters {
 	struct iovec iov;
-	uint8_t data[2056]; /* REPORT LUNS of 256 units */
+	uint8_t data[2056]; /* room for REPORT LUNS of 256 units */
 };
 
 /* iser_prep_rw prepares a READ or WRITE of blocks from lba on. */
@@ -712,7 +723,7 @@ struct iser_unmap_range {
 	uint32_t reserved; /* 0 */
 };
 /* iser_prep_unmap prepares an UNMAP (SBC-3 §5.28) of n ranges. ISER_E_INVALID: n is
- * 0 or more than 128. */
+ * 0 or more than 128, or a reserved member is not 0. */
 ISER_API int iser_prep_unmap(struct iser_io *io, int lun,
 			     struct iser_parameters *p,
 			     const struct iser_unmap_range *ranges, unsigned n);
@@ -732,7 +743,9 @@ ISER_API void iser_prep_read_capacity(struct iser_io *io, int lun,
  * is impossible, as for iser_read_capacity. */
 ISER_API int iser_parse_capacity(const struct iser_io *io,
 				 struct iser_capacity *c);
-/* iser_prep_report_luns prepares a REPORT LUNS. */
+/* iser_prep_report_luns prepares a REPORT LUNS of at most 256 units. For more, the
+ * caller replaces io->iov and sets bytes 6 to 9 of the CDB, the allocation length
+ * (SPC-4 §6.33). */
 ISER_API void iser_prep_report_luns(struct iser_io *io,
 				    struct iser_parameters *p);
 /* iser_parse_luns reads the answer of a command of iser_prep_report_luns that has

@@ -24,7 +24,7 @@
 #ifndef ISER_RDMA_H
 #define ISER_RDMA_H
 
-#include <iser/iser.h>
+#include "iser/iser.h"
 
 #ifdef __cplusplus
 extern "C" {

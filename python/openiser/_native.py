@@ -17,10 +17,10 @@ class Url(Structure):
                 ("target_user", c_char * NAME_MAX), ("target_password", c_char * 128),
                 ("initiator", c_char * NAME_MAX), ("header_digest", c_char * 16), ("data_digest", c_char * 16),
                 ("timeout", c_uint), ("depth", c_uint), ("reconnect", c_uint), ("retry", c_uint), ("priority", c_uint),
-                ("reserved_word", c_uint), ("connections", c_uint), ("error_recovery_level", c_uint), ("login_timeout", c_uint), ("logout_timeout", c_uint),
+                ("connections", c_uint), ("error_recovery_level", c_uint), ("login_timeout", c_uint), ("logout_timeout", c_uint),
                 ("noop_out_interval", c_uint), ("noop_out_timeout", c_uint), ("replacement_timeout", c_uint),
                 ("polling_interval", c_uint), ("paths", c_char * 8), ("policy", c_char * 16),
-                ("failback", c_char * 16), ("alua", c_char * 16), ("auth", c_char * 32),
+                ("failback", c_char * 16), ("alua", c_char * 16), ("auth", c_char * 32), ("reserved_word", c_uint),
                 ("reserved", c_uint64 * 17)]
 
 
@@ -147,8 +147,8 @@ FUNCTIONS = {
 
 
 def _load() -> ctypes.CDLL:
-    """Loads libiser.so.0, or the library that OPENISER_LIBRARY names."""
-    library = ctypes.CDLL(os.environ.get("OPENISER_LIBRARY", "libiser.so.0"))
+    """Loads libiser.so.1, or the library that OPENISER_LIBRARY names."""
+    library = ctypes.CDLL(os.environ.get("OPENISER_LIBRARY", "libiser.so.1"))
     for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(library, name)
         function.restype = result

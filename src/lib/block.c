@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* block.c: the blocking calls of a block device (SPC-4, SBC-3). */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/internal.h"
@@ -94,6 +95,8 @@ int iser_test_unit_ready(struct iser_session *s, int lun)
 #define TYPE_RBC	0x0e
 #define TYPE_ZONED	0x14
 #define TYPE_UNKNOWN	0x1f
+
+#define LUNS_MAX 16384 /* LUNs of 14 bits (SAM-5 §4.7) */
 
 const char *iser_device_type(uint8_t type)
 {
@@ -278,13 +281,24 @@ static int run_prepared(struct iser_session *s, struct iser_io *io,
 
 int iser_report_luns(struct iser_session *s, int *luns, int max)
 {
+	uint32_t units = (uint32_t)MIN(MAX(max, 1), LUNS_MAX);
+	struct iovec iov = { .iov_len = 8 + 8 * (size_t)units };
 	struct iser_io io = { 0 };
 	struct iser_parameters p;
 	int err;
 
+	iov.iov_base = malloc(iov.iov_len);
+	if (!iov.iov_base)
+		return lib_fail(s->ctx, ISER_E_NOMEM,
+				"REPORT LUNS: out of memory");
 	iser_prep_report_luns(&io, &p);
+	put_be32(io.cdb + 6, (uint32_t)iov.iov_len);
+	io.iov = &iov;
 	err = run_prepared(s, &io, 8);
-	return err ? err : iser_parse_luns(&io, luns, max);
+	if (!err)
+		err = iser_parse_luns(&io, luns, max);
+	free(iov.iov_base);
+	return err;
 }
 
 int iser_flush(struct iser_session *s, int lun)

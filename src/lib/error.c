@@ -114,6 +114,11 @@ bool lib_unused(const uint64_t *reserved, size_t n)
 	return !set;
 }
 
+bool lib_url_unused(const struct iser_url *url)
+{
+	return LIB_UNUSED(url) && !url->reserved_word;
+}
+
 int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)
 {
 	char text[sizeof(ctx->message)];

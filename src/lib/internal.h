@@ -282,6 +282,9 @@ struct iser_session {
  * (iser.h: binary interface). */
 bool lib_unused(const uint64_t *reserved, size_t n);
 #define LIB_UNUSED(s) lib_unused((s)->reserved, ARRAY_LEN((s)->reserved))
+
+/* lib_url_unused returns whether all reserved members of url are 0. */
+bool lib_url_unused(const struct iser_url *url);
 /* lib_fail sets iser_message, escaped, and returns err. */
 int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -174,7 +174,7 @@ static void set_isid(struct iser_context *ctx, uint8_t isid[6])
 void lib_login_init(struct iser_session *s)
 {
 	set_isid(s->ctx, s->login.isid);
-	if (!strcmp(s->url.transport, "iscsi"))
+	if (!strcmp(s->url.transport, "tcp"))
 		s->login.way = LIB_ISCSI;
 	else
 		s->login.way =

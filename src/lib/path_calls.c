@@ -24,7 +24,7 @@ static bool may_be_iser(const struct iser_session *s)
 	const struct lib_paths *set = lib_paths_of(s);
 
 	for (unsigned i = 0; i < set->n; i++)
-		if (strcmp(set->paths[i].url.transport, "iscsi") != 0)
+		if (strcmp(set->paths[i].url.transport, "tcp") != 0)
 			return true;
 	return false;
 }
@@ -168,7 +168,7 @@ static int check_urls(struct iser_context *ctx, const struct iser_url *urls,
 				"%u paths: expected 1 to %u", n,
 				ISER_PATHS_MAX);
 	for (unsigned i = 0; i < n; i++) {
-		if (!LIB_UNUSED(&urls[i]))
+		if (!lib_url_unused(&urls[i]))
 			return lib_fail(ctx, ISER_E_INVALID,
 					"struct iser_url: a reserved member is "
 					"not 0; zero the struct before filling "

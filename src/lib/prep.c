@@ -90,6 +90,9 @@ int iser_prep_unmap(struct iser_io *io, int lun, struct iser_parameters *p,
 
 	if (n == 0 || n > UNMAP_MAX)
 		return ISER_E_INVALID;
+	for (unsigned i = 0; i < n; i++)
+		if (ranges[i].reserved)
+			return ISER_E_INVALID;
 	set_command(io, lun, SCSI_UNMAP, ISER_WRITE);
 	put_be16(io->cdb + 7, (uint16_t)len);
 	memset(p->data, 0, len);

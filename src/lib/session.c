@@ -112,7 +112,7 @@ lib_connect_start(struct iser_context *ctx, const struct iser_url *url,
 	char list[CHAP_LIST_MAX];
 	struct iser_session *s;
 
-	if (!LIB_UNUSED(url)) {
+	if (!lib_url_unused(url)) {
 		*err = lib_fail(ctx, ISER_E_INVALID,
 				"struct iser_url: a reserved member is not 0; "
 				"zero the struct before filling it in");

@@ -238,10 +238,10 @@ static int take_rdma_key(const struct parse *p, const char *key, const char *v)
 				 "rcap is iwarp or verbs");
 	if (strcmp(key, "transport") != 0)
 		return fail_parse(p, "unknown key in the URL", key);
-	if (!strcmp(v, "tcp"))
-		v = "iscsi";
+	if (!strcmp(v, "iscsi"))
+		v = "tcp";
 	return take_word(p, u->transport, sizeof(u->transport), v,
-			 "iscsi|iser|auto", "transport is tcp, iser or auto");
+			 "tcp|iser|auto", "transport is tcp, iser or auto");
 }
 
 static int take_connections(const struct parse *p, const char *v)
@@ -472,7 +472,7 @@ static int take_path(const struct parse *p, const char *path, const char *end,
 void lib_default_url(struct iser_url *url)
 {
 	memset(url, 0, sizeof(*url));
-	strcpy(url->transport, "iscsi");
+	strcpy(url->transport, "tcp");
 	strcpy(url->start, "rdma");
 	strcpy(url->rcap, "iwarp");
 	strcpy(url->header_digest, "none,crc32c");

@@ -7,7 +7,7 @@
 #include "base/escape.h"
 #include "tools/iser.h"
 
-#define MAX_LUNS 256
+#define MAX_LUNS 16384 /* all that a LUN of 14 bits can name */
 
 /* ---- ls ---- */
 

@@ -36,16 +36,16 @@ class Install(unittest.TestCase):
             subprocess.run(["gcc", "-Wall", "-Werror", os.path.join(TOP, "examples/read_first_block.c"),
                             "-o", program] + flags, check=True)
             lib = os.path.dirname(next(os.path.join(a, f) for a, _, fs in os.walk(d) for f in fs
-                                       if f == "libiser.so.0"))
+                                       if f == "libiser.so.1"))
             with Daemon("ram:1M") as daemon:
                 out = subprocess.run([program, daemon.url], env=dict(os.environ, LD_LIBRARY_PATH=lib),
                                      check=True, stdout=subprocess.PIPE, text=True, timeout=30).stdout
             self.assertIn("2048 blocks of 512 bytes", out)
             # the library exports the public names only
-            names = subprocess.run(["nm", "-D", "--defined-only", os.path.join(lib, "libiser.so.0")], check=True,
+            names = subprocess.run(["nm", "-D", "--defined-only", os.path.join(lib, "libiser.so.1")], check=True,
                                    stdout=subprocess.PIPE, text=True).stdout
             for line in names.splitlines():
-                self.assertRegex(line.split()[-1], r"^(iser_|LIBISER_0)")
+                self.assertRegex(line.split()[-1], r"^(iser_|LIBISER_1)")
 
     @need("meson", "ninja", "pkg-config")
     def test_the_library_needs_no_json_and_no_cmocka(self):

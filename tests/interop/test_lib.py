@@ -13,7 +13,7 @@ from test_iser import Tgt
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(ISER))))
-LIBRARY = os.path.join(BUILD, "src/lib/libiser.so.0")
+LIBRARY = os.path.join(BUILD, "src/lib/libiser.so.1")
 MAN = os.path.join(TOP, "docs/man")
 
 
@@ -34,7 +34,7 @@ class Interface(Folder):
         names = run(["nm", "-D", "--defined-only", "--with-symbol-versions", LIBRARY]).text
         found = dict(re.findall(r" T (\w+)@@(\w+)$", names, re.M))
         self.assertEqual(set(found), headers())
-        self.assertEqual(set(found.values()), {"LIBISER_0"})
+        self.assertEqual(set(found.values()), {"LIBISER_1"})
 
     @need("man")
     def test_pages(self):

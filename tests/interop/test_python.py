@@ -22,7 +22,7 @@ from test_iser import Tgt
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(ISER))))
-LIBRARY = os.path.join(BUILD, "src/lib/libiser.so.0")
+LIBRARY = os.path.join(BUILD, "src/lib/libiser.so.1")
 
 
 def load():

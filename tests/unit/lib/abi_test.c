@@ -8,6 +8,7 @@
 #include <iser/unit.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -50,11 +51,12 @@ static void test_layout(void **state)
 		AT(iser_url, initiator, 1224),
 		AT(iser_url, timeout, 1480),
 		AT(iser_url, priority, 1496),
-		AT(iser_url, connections, 1504),
-		AT(iser_url, login_timeout, 1512),
-		AT(iser_url, paths, 1536),
-		AT(iser_url, alua, 1576),
-		AT(iser_url, auth, 1592),
+		AT(iser_url, connections, 1500),
+		AT(iser_url, login_timeout, 1508),
+		AT(iser_url, paths, 1532),
+		AT(iser_url, alua, 1572),
+		AT(iser_url, auth, 1588),
+		AT(iser_url, reserved_word, 1620),
 		AT(iser_url, reserved, 1624),
 		SIZE(iser_params, 184),
 		AT(iser_params, tpgt, 52),
@@ -149,7 +151,36 @@ static void test_reserved_url(void **state)
 	assert_null(iser_connect(ctx, &u, &err));
 	assert_int_equal(err, ISER_E_INVALID);
 	assert_non_null(strstr(iser_message(ctx), "reserved"));
+	u.reserved[16] = 0;
+	u.reserved_word = 1;
+	assert_null(iser_connect(ctx, &u, &err));
+	assert_int_equal(err, ISER_E_INVALID);
+	assert_null(iser_connect_paths(ctx, &u, 1, &err));
+	assert_int_equal(err, ISER_E_INVALID);
 	iser_context_free(ctx);
+}
+
+static void test_reserved_unmap(void **state)
+{
+	struct iser_unmap_range r[2] = { { .blocks = 1 }, { .blocks = 1 } };
+	struct iser_parameters p;
+	struct iser_io io = { 0 };
+
+	(void)state;
+	assert_int_equal(iser_prep_unmap(&io, 0, &p, r, 2), 0);
+	r[1].reserved = 1;
+	assert_int_equal(iser_prep_unmap(&io, 0, &p, r, 2), ISER_E_INVALID);
+}
+
+/* The version of the header is that of the library. */
+static void test_version(void **state)
+{
+	char begin[32];
+
+	(void)state;
+	snprintf(begin, sizeof(begin), "%d.%d.", ISER_VERSION_MAJOR,
+		 ISER_VERSION_MINOR);
+	assert_int_equal(strncmp(iser_version(), begin, strlen(begin)), 0);
 }
 
 static void test_reserved_rdma(void **state)
@@ -175,6 +206,8 @@ int main(void)
 		cmocka_unit_test(test_layout),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_reserved_url),
+		cmocka_unit_test(test_reserved_unmap),
+		cmocka_unit_test(test_version),
 		cmocka_unit_test(test_reserved_rdma),
 	};
 
