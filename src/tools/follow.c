@@ -2,9 +2,8 @@
 /* follow.c: iserctl events: a line for each event, as soon as it arrives. */
 #include "tools/follow.h"
 
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/opt.h"
 #include "tools/ctl.h"
@@ -66,31 +65,28 @@ static void print_event(json_t *e, bool as_json)
 	fflush(stdout);
 }
 
-/* Reads the answer to the request. Returns whether it is a result. */
-static bool is_accepted(FILE *f)
+/* Returns whether iserd sends events. If not, after a message. */
+static bool is_accepted(json_t *answer)
 {
-	json_t *answer = ctl_read(f);
 	bool good = json_is_true(json_object_get(answer, "result"));
 	const char *why;
 
-	alarm(0);
 	ctl_make_plain(answer);
 	why = json_string_value(
 		json_object_get(json_object_get(answer, "error"), "message"));
 	if (!good)
 		fprintf(stderr, "iserctl: events: %s\n",
 			why ? why : "iserd closed the connection");
-	json_decref(answer);
 	return good;
 }
 
 /* Returns the exit status. */
-static int follow(FILE *f, unsigned count, bool as_json)
+static int follow(struct rpc_link *l, unsigned count, bool as_json)
 {
 	for (unsigned n = 0; !count || n < count; n++) {
-		json_t *event = ctl_read(f);
+		json_t *event = NULL;
 
-		if (!event || ferror(stdout)) {
+		if (rpc_link_read(l, 0, &event) || ferror(stdout)) {
 			json_decref(event);
 			fputs("iserctl: events: iserd closed the connection\n",
 			      stderr);
@@ -105,29 +101,25 @@ static int follow(FILE *f, unsigned count, bool as_json)
 int follow_run(const char *socket, unsigned timeout, bool as_json,
 	       json_t *params)
 {
+	struct ctl_call call = { .path = socket,
+				 .method = "events",
+				 .seconds = timeout };
+	struct rpc_link l = RPC_LINK_NONE;
 	struct follow x = { 0 };
-	json_t *none = json_object();
-	int code = EXIT_USAGE, fd;
-	char *text;
-	FILE *f;
+	json_t *answer = NULL;
+	int code;
 
-	if (!take_params(&x, params)) {
-		json_decref(none);
-		return code;
-	}
-	text = ctl_request("events", none);
-	json_decref(none);
-	ctl_limit_time(socket, timeout, NULL);
-	fd = text ? ctl_connect(socket, &code) : -1;
-	f = fd < 0 ? NULL : fdopen(fd, "r");
-	if (f) {
-		ctl_send(fd, text);
-		code = is_accepted(f) ? follow(f, x.count, as_json)
-				      : EXIT_REFUSED;
-		fclose(f);
-	} else if (fd >= 0) {
-		close(fd);
-	}
-	free(text);
+	if (!take_params(&x, params))
+		return EXIT_USAGE;
+	call.params = json_object();
+	code = ctl_open(&l, socket, timeout);
+	if (code == EXIT_OK)
+		code = ctl_call(&l, &call, &answer);
+	if (code == EXIT_OK)
+		code = is_accepted(answer) ? follow(&l, x.count, as_json)
+					   : EXIT_REFUSED;
+	json_decref(answer);
+	json_decref(call.params);
+	rpc_link_close(&l);
 	return code;
 }

@@ -376,33 +376,20 @@ static bool parse_command(struct command *c, int argc, char **argv, int *code)
 
 static int send_command(const struct command *c)
 {
-	char *text = ctl_request(c->method, c->params);
-	int code = EXIT_REFUSED, fd;
-	json_t *answer;
-	FILE *f;
+	const struct ctl_call call = { .path = c->socket,
+				       .method = c->method,
+				       .params = c->params,
+				       .seconds = c->timeout };
+	struct rpc_link l = RPC_LINK_NONE;
+	json_t *answer = NULL;
+	int code = ctl_open(&l, c->socket, c->timeout);
 
-	if (!text)
-		return code;
-	ctl_limit_time(c->socket, c->timeout, NULL);
-	fd = ctl_connect(c->socket, &code);
-	f = fd < 0 ? NULL : fdopen(fd, "r");
-	if (!f) {
-		if (fd >= 0)
-			close(fd);
-		free(text);
-		return code;
-	}
-	ctl_send(fd, text);
-	free(text);
-	answer = ctl_read(f);
-	alarm(0);
-	if (answer)
+	if (code == EXIT_OK)
+		code = ctl_call(&l, &call, &answer);
+	if (code == EXIT_OK)
 		code = print_answer(answer, c);
-	else
-		fprintf(stderr, "iserctl: %s: iserd closed the connection\n",
-			c->socket);
 	json_decref(answer);
-	fclose(f);
+	rpc_link_close(&l);
 	return code;
 }
 

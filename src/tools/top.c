@@ -48,8 +48,9 @@ struct top {
 	const char *socket;
 	unsigned timeout, interval, count;
 	unsigned sort, kind; /* of columns, of kinds */
-	FILE *f;	     /* the connection */
-	json_t *now, *then;  /* the last two answers */
+	struct rpc_link link;
+	int code;	    /* the exit status after a failed request */
+	json_t *now, *then; /* the last two answers */
 	bool quit;
 };
 
@@ -395,27 +396,30 @@ static void print_all(const struct top *t)
 /* Asks for the numbers. False after a message. */
 static bool ask(struct top *t)
 {
-	json_t *params = json_object(), *answer;
-	char *request = ctl_request("stats", params);
+	json_t *params = json_object(), *answer = NULL;
+	const struct ctl_call call = { .path = t->socket,
+				       .method = "stats",
+				       .params = params,
+				       .seconds = t->timeout,
+				       .failed = leave_screen };
 	const char *why;
 
+	t->code = ctl_call(&t->link, &call, &answer);
 	json_decref(params);
-	if (!request)
+	if (t->code != EXIT_OK)
 		return false;
-	ctl_limit_time(t->socket, t->timeout, leave_screen);
-	ctl_send(fileno(t->f), request);
-	free(request);
-	answer = ctl_read(t->f);
-	alarm(0);
 	ctl_make_plain(answer);
 	json_decref(t->then);
 	t->then = t->now;
 	t->now = json_incref(json_object_get(answer, "result"));
 	why = text(json_object_get(answer, "error"), "message");
 	if (!t->now) {
+		t->code = EXIT_REFUSED;
 		leave_screen();
 		fprintf(stderr, "iserctl: %s\n",
-			*why ? why : "iserd closed the connection");
+			*why ? why
+			     : "the answer of iserd is not valid JSON-RPC "
+			       "2.0");
 	}
 	json_decref(answer);
 	return t->now != NULL;
@@ -462,14 +466,14 @@ static int show(struct top *t)
 	unsigned shown = 0;
 
 	if (!ask(t))
-		return EXIT_REFUSED;
+		return t->code;
 	enter_screen();
 	while (!t->quit && !stopped && (!t->count || shown < t->count)) {
 		wait_interval(t);
 		if (t->quit || stopped)
 			break;
 		if (!ask(t))
-			return EXIT_REFUSED;
+			return t->code;
 		print_all(t);
 		shown++;
 	}
@@ -515,23 +519,17 @@ static bool take_params(struct top *t, const json_t *params)
 int top_run(const char *socket, unsigned timeout, const json_t *params)
 {
 	struct top t = { .socket = socket, .timeout = timeout };
-	int code = EXIT_USAGE, fd;
+	int code = EXIT_USAGE;
 
 	if (!take_params(&t, params))
 		return code;
-	ctl_limit_time(socket, timeout, NULL);
-	fd = ctl_connect(socket, &code);
-	alarm(0);
-	if (fd < 0)
-		return code;
-	t.f = fdopen(fd, "r");
-	if (t.f) {
+	t.link = RPC_LINK_NONE;
+	code = ctl_open(&t.link, socket, timeout);
+	if (code == EXIT_OK) {
 		code = show(&t);
 		leave_screen();
-		fclose(t.f);
-	} else {
-		close(fd);
 	}
+	rpc_link_close(&t.link);
 	json_decref(t.now);
 	json_decref(t.then);
 	return code;

@@ -25,7 +25,7 @@ static void socket_path(const struct tgtadm_request *r, char out[256])
 int main(int argc, char **argv)
 {
 	struct tgtadm_request r;
-	struct tgtadm t = { .r = &r, .fd = -1 };
+	struct tgtadm t = { .r = &r, .link = RPC_LINK_NONE };
 	char path[256];
 	int code;
 
@@ -37,7 +37,7 @@ int main(int argc, char **argv)
 		t.socket = path;
 		code = tgtadm_run(&t);
 	}
-	tgtadm_hang_up(&t);
+	rpc_link_close(&t.link);
 	json_decref(t.before);
 	json_decref(t.config);
 	json_decref(t.notes);

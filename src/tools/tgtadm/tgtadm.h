@@ -20,6 +20,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tools/rpc_link.h"
+
 #define TGTADM_WHY	 600
 #define TGTADM_NO_LUN	 UINT64_MAX
 #define TGTADM_TID_MAX	 INT32_MAX
@@ -74,9 +76,7 @@ struct tgtadm_request {
 struct tgtadm {
 	const struct tgtadm_request *r;
 	const char *socket;
-	int fd; /* of the control socket; -1: not connected */
-	char *in;
-	size_t in_len, in_size;
+	struct rpc_link link;
 	int code; /* of the last error of iserd; 0: none */
 	/* the configuration as it was fetched, and as it shall become */
 	json_t *before, *config;
@@ -146,8 +146,6 @@ void tgtadm_secret_remove(const struct tgtadm *t, const char *path);
  * params is taken over and may be NULL. NULL: t->why has the reason, and t->code
  * the error code of iserd; 0: there is no answer. */
 json_t *tgtadm_call(struct tgtadm *t, const char *method, json_t *params);
-/* tgtadm_hang_up closes the connection, if there is one. */
-void tgtadm_hang_up(struct tgtadm *t);
 /* tgtadm_failed prints the error of tgtadm_call; returns the exit status. */
 int tgtadm_failed(const struct tgtadm *t);
 

@@ -239,7 +239,7 @@ static void config_end(void)
 	json_decref(tgt.before);
 	json_decref(tgt.config);
 	json_decref(tgt.notes);
-	tgt = (struct tgtadm){ .fd = -1 };
+	tgt = (struct tgtadm){ .link = RPC_LINK_NONE };
 }
 
 /* Single quotes stand for double ones. */
