@@ -237,30 +237,6 @@ static void conn_status(const struct tgt_conn *c, struct tgt_conn_status *st)
 	st->count = &c->count;
 }
 
-unsigned tgt_worker_kick(struct tgt_worker *w, uint16_t tsih)
-{
-	unsigned n = 0;
-
-	list_for_each(it, &w->conns) {
-		struct tgt_conn *c = list_entry(it, struct tgt_conn, link);
-
-		if (!c->session || c->session->tsih != tsih ||
-		    !tgt_conn_open(c))
-			continue;
-		n++;
-		if (c->leaving || c->state != ISCSI_S5_LOGGED_IN)
-			continue; /* ends already */
-		conn_trace(c, TRACE_LOGOUT,
-			   "session %u to %s: asked to log out: by the "
-			   "administrator",
-			   tsih,
-			   c->session->node ? c->session->node->name
-					    : "discovery");
-		tgt_clock_leave(c);
-	}
-	return n;
-}
-
 void tgt_worker_each(const struct tgt_worker *w,
 		     void (*fn)(void *arg, const struct tgt_conn_status *st),
 		     void *arg)

@@ -162,10 +162,6 @@ struct tgt_conn_status {
 	uint64_t rejects;
 };
 
-/* tgt_worker_kick asks the initiator of a session of this worker to log out (RFC 7143
- * §11.9.1, event 1); a connection whose initiator does not is ended after logout_time. Returns
- * how many connections the session has here; 0: there is no such session. */
-unsigned tgt_worker_kick(struct tgt_worker *w, uint16_t tsih);
 /* tgt_worker_each calls fn for each connection of the worker. */
 void tgt_worker_each(const struct tgt_worker *w,
 		     void (*fn)(void *arg, const struct tgt_conn_status *st),

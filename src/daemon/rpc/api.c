@@ -96,11 +96,6 @@ static const struct rpc_method methods[] = {
 			   .help = "only says what would change" },
 		  .optional = true },
 	} },
-	{ "kick", "asks the initiator of a session to log out", {
-		{ .opt = { .name = "tsih", .arg = "N",
-			   OPT_NUMBER(struct rpc_args, id, 1, 65535),
-			   .help = "the session, as status shows it" } },
-	} },
 	{ "groups", "target port groups (ALUA)" },
 	{ "group", "sets the state of a target port group", {
 		{ .opt = { .name = "id", .arg = "ID",

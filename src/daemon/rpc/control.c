@@ -140,7 +140,6 @@ struct control *control_open(struct daemon *d, const char *path)
 	k->call = methods_call;
 	list_init(&k->clients);
 	list_init(&k->collects);
-	list_init(&k->kicks);
 	list_init(&k->endings);
 	rpc_wait_open(k);
 	memcpy(k->path, path, strlen(path) + 1);
@@ -165,7 +164,6 @@ void control_close(struct control *k)
 	rpc_events_end(k);
 	rpc_collect_end(k);
 	rpc_kick_end(k);
-	method_kick_end(k);
 	rpc_wait_close(k);
 	io_timer_clear(k->loop, &k->rest);
 	io_watch_del(k->loop, &k->watch);

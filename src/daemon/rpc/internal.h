@@ -41,7 +41,6 @@ struct control {
 	struct list clients; /* the client with the oldest request first */
 	struct list collects;  /* struct collect of collect.c */
 	struct events *events; /* NULL: none was asked for */
-	struct list kicks;     /* struct kick of methods_session.c */
 	struct list endings;   /* struct kick_call of methods_sessions.c */
 	struct { /* wait.c: requests that wait for the end of a change */
 		struct list all;
@@ -162,11 +161,6 @@ bool rpc_wait(const struct request *r);
 void rpc_wait_open(struct control *k);
 void rpc_wait_close(struct control *k);
 
-/* methods of methods_session.c: of one session. */
-/* method_kick asks the initiator of a session to log out. */
-void method_kick(const struct request *r);
-/* method_kick_end frees what waits for a worker; after workers_stop. */
-void method_kick_end(struct control *k);
 /* methods of methods_group.c: target port groups (ALUA). */
 /* method_groups lists the groups. */
 void method_groups(const struct request *r);

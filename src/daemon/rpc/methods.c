@@ -320,7 +320,6 @@ static void call_method(const struct rpc_method *m, const struct request *r)
 		{ "save", method_save },
 		{ "config", method_config },
 		{ "patch", method_patch },
-		{ "kick", method_kick },
 		{ "groups", method_groups },
 		{ "group", method_group },
 		{ "port", method_port },

@@ -3,12 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "base/bytes.h"
 #include "tools/tgtadm/tgtadm.h"
-
-#define KICK_TRIES 200 /* of 50 ms: iserd ends a session after 3 s */
 
 /* ---- system ---- */
 
@@ -92,25 +89,20 @@ static int find_session(struct tgtadm *t, const char *target, bool *has_conn)
 	return found;
 }
 
-/* A session has the connection of its cid; its end is the end of the session. */
-static int kick_session(struct tgtadm *t, const char *target)
+/* A session has the connection of its cid; its end is the end of the session. iserd answers
+ * once the session has ended. */
+static int kick_session(struct tgtadm *t)
 {
-	const struct timespec rest = { 0, 50 * 1000000L };
-	bool has_conn;
-	int found = 1;
+	char name[24];
+	json_t *ended;
 
-	json_decref(tgtadm_call(
-		t, "kick", json_pack("{s:I}", "tsih", (json_int_t)t->r->sid)));
-	for (int i = 0; i < KICK_TRIES && found > 0; i++) {
-		found = find_session(t, target, &has_conn);
-		if (found > 0)
-			nanosleep(&rest, NULL);
-	}
-	if (found < 0)
+	snprintf(name, sizeof(name), "%llu", (unsigned long long)t->r->sid);
+	ended = tgtadm_call(t, "session.kick",
+			    json_pack("{s:s}", "name", name));
+	if (!ended && !t->code)
 		return tgtadm_failed(t);
-	return found ? tgtadm_refuse("%s: the session has not ended",
-				     tgtadm_invalid)
-		     : 0;
+	json_decref(ended); /* NULL: it has ended by itself */
+	return 0;
 }
 
 /* The configuration stays as it is. */
@@ -129,7 +121,7 @@ static int end_connection(struct tgtadm *t)
 	if (found && !has_conn)
 		return tgtadm_refuse("%s", tgtadm_no_connection);
 	if (found)
-		return kick_session(t, name);
+		return kick_session(t);
 	/* a target that admits no initiator has ended its sessions: that is
 	 * what tgt-admin --delete --force asks for next */
 	return strcmp(tgtadm_text(target, "auth-group"), "none")
