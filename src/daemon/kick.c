@@ -103,8 +103,13 @@ static bool choose(void *arg, const struct tgt_conn_status *st)
 		return false;
 	x->kick = k;
 	list_push_back(&k->all, &x->link);
-	list_push_back(&k->d->workers[k->worker].kicked, &x->place);
 	k->nall++;
+	if (!st->lost) {
+		list_push_back(&k->d->workers[k->worker].kicked, &x->place);
+		return true;
+	}
+	x->msg.run = note_end; /* it has ended already */
+	worker_post(k->d, 0, &x->msg);
 	return true;
 }
 

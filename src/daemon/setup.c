@@ -156,6 +156,8 @@ int setup_target(struct daemon *d)
 	cfg.data_time = d->options.session.data_timeout * XTIME_S;
 	cfg.want.error_recovery_level =
 		(uint8_t)d->options.session.recovery_level;
+	if (cfg.want.error_recovery_level == 2) /* the standard's default */
+		cfg.want.default_time2retain = 20;
 	cfg.discovery_time = d->options.discovery_time * XTIME_S;
 	cfg.logged_in = conns_logged_in;
 	cfg.auth_failed = conns_auth_failed;

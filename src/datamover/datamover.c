@@ -190,6 +190,13 @@ int dm_retry(struct dm_conn *c, struct dm_task *t)
 	return c->ops->retry(c, t);
 }
 
+void dm_adopt(struct dm_conn *c, struct dm_task *t, uint32_t exp_datasn)
+{
+	assert(c->role == ISCSI_TARGET && c->retains &&
+	       c->state < DM_TERMINATING);
+	c->ops->adopt(c, t, exp_datasn);
+}
+
 void dm_progress(const struct dm_conn *c, struct dm_progress *p)
 {
 	c->ops->progress(c, p);

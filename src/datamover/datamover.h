@@ -86,7 +86,8 @@ struct dm_task {
 	bool held;
 	/* Set by the initiator after dm_task_init: the task began on another
 	 * connection, and TASK REASSIGN continues it on this one (RFC 7143
-	 * §7.2.2). Its first R2T may have any number and offset. */
+	 * §7.2.2). Its first R2T may have any number and offset; its first
+	 * Data-In any number, and an offset of at most in_done. */
 	bool moved;
 	/* private to the datamover */
 	_Alignas(16) unsigned char priv[DM_TASK_PRIVATE];
@@ -199,6 +200,8 @@ struct dm_ops {
 	int (*snack)(struct dm_conn *c, const struct iscsi_pdu *snack,
 		     uint32_t *next);
 	int (*retry)(struct dm_conn *c, struct dm_task *t);
+	void (*adopt)(struct dm_conn *c, struct dm_task *t,
+		      uint32_t exp_datasn);
 };
 
 enum dm_state {
@@ -346,6 +349,15 @@ int dm_snack(struct dm_conn *c, const struct iscsi_pdu *snack, uint32_t *next);
  * RFC 5047.
  */
 int dm_retry(struct dm_conn *c, struct dm_task *t);
+
+/*
+ * dm_adopt, target with dm_conn.retains: t began on another connection of the session,
+ * which has ended, and goes on over c (TASK REASSIGN, RFC 7143 §7.2.2). exp_datasn is
+ * that of the request: the next Put_Data of t, of the same data from offset 0, sends
+ * only what is not acknowledged. t->out_done says up to where the write data came; a
+ * Get_Data has to ask for the rest. Not in RFC 5047.
+ */
+void dm_adopt(struct dm_conn *c, struct dm_task *t, uint32_t exp_datasn);
 
 /* dm_progress stores the bytes transferred so far in *p. Not in RFC 5047. */
 void dm_progress(const struct dm_conn *c, struct dm_progress *p);

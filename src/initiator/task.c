@@ -187,15 +187,18 @@ int ini_task_again(struct ini_task *t, struct ini_conn *c)
 	return send_command(t->session, t, t->sent.cmdsn);
 }
 
-/* No Data-In was acknowledged (§11.5.6), so the target sends all of them again. The
+/* TASK REASSIGN acknowledges no Data-In (§11.5.6): the target sends all of them again,
+ * but those that DataACKs have acknowledged, whose bytes are there without a gap. The
  * data to write that were sent may have arrived: they still count, and so do the
  * R2Ts that asked for them. */
 void ini_task_move(struct ini_task *t, struct ini_conn *c)
 {
-	uint32_t out_done = t->dm.out_done, r2ts = t->dm.r2ts;
+	uint32_t in_done = t->dm.in_done, out_done = t->dm.out_done;
+	uint32_t r2ts = t->dm.r2ts;
 
 	change_allegiance(t, c);
 	dm_task_init(&t->dm);
+	t->dm.in_done = in_done;
 	t->dm.out_done = out_done;
 	t->dm.r2ts = r2ts;
 	t->dm.moved = true;

@@ -8,6 +8,14 @@
 #include "base/err.h"
 #include "target/task_state.h"
 
+/* §7.14: an immediate command is not recovered. §11.14: nor is one that ExpCmdSN does
+ * not acknowledge; the initiator sends it again. */
+static bool is_unrecoverable(const struct tgt_task *t)
+{
+	return tgt_task_is_aborting(t) || t->immediate ||
+	       !sn_lt(t->cmdsn, t->session->window.expcmdsn);
+}
+
 static bool is_in_scope(const struct tgt_scope *sc, const struct tgt_task *t)
 {
 	const struct tgt_session *s = t->session;
@@ -30,6 +38,8 @@ static bool is_in_scope(const struct tgt_scope *sc, const struct tgt_task *t)
 	if (sc->aca && t->dev.attr != DEV_ATTR_ACA)
 		return false;
 	if (sc->except == &t->dev)
+		return false;
+	if (sc->unrecoverable && !is_unrecoverable(t))
 		return false;
 	/* an immediate command has the CmdSN of the next numbered one */
 	if (sc->before && (sc->session || sc->wait_session == s))
@@ -155,7 +165,8 @@ static void release_from_datamover(struct tgt_task *t)
 	if (c && c->held == t)
 		c->held = NULL;
 	tgt_task_go(t, TGT_TASK_ABORT_DATAMOVER);
-	if (c && dm_deallocate_task_resources(c->dm, &t->dm) == ERR_AGAIN)
+	if (c && c->dm &&
+	    dm_deallocate_task_resources(c->dm, &t->dm) == ERR_AGAIN)
 		return; /* DM_RELEASED follows */
 	tgt_abort_released(t);
 }
@@ -178,7 +189,8 @@ static void abort_task(struct tgt_task *t, const struct tgt_scope *sc)
 	bool data_in_progress = t->state == TGT_TASK_DATA && !t->dm.held;
 
 	t->report_abort = reports_abort(sc, t);
-	if (data_in_progress && sc->wait_session == t->session && t->conn)
+	if (data_in_progress && sc->wait_session == t->session && t->conn &&
+	    t->conn->dm)
 		tgt_task_go(t, TGT_TASK_ABORT_DATA);
 	else
 		release_from_datamover(t);
@@ -222,14 +234,15 @@ static void end_orphan(struct tgt_task *t)
 }
 
 /* [RFC 7143: 7.14 #3] */
-void tgt_abort_orphans(struct tgt_session *s, const struct tgt_conn *c)
+void tgt_abort_orphans(struct tgt_session *s, const struct tgt_conn *c,
+		       bool recovery)
 {
 	const struct tgt_scope scope = { .session = s };
 	struct tgt_task *t;
 
 	list_for_each_safe(it, &s->tasks.active) {
 		t = list_entry(it, struct tgt_task, link);
-		if (t->conn == c)
+		if (t->conn == c && (!recovery || is_unrecoverable(t)))
 			orphan_task(t);
 	}
 	while ((t = session_task(s, &scope, is_orphan)))

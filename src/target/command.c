@@ -161,6 +161,12 @@ static void get_rest(struct tgt_task *t)
 		data_complete(t);
 }
 
+void tgt_command_go_on(struct tgt_task *t)
+{
+	if (t->state == TGT_TASK_DATA)
+		get_rest(t);
+}
+
 /* The device has memory for the unsolicited data, or for all write data. */
 static void device_ready(struct dev_task *d)
 {

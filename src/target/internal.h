@@ -21,13 +21,15 @@
  *   abort.c       aborting of tasks
  *   text.c        Text Requests
  *   settle.c      the end of what only earlier directories have
- *   tmf.c         task management functions
  *   command.c     SCSI Commands
- *   control.c     all other requests
- *   logout.c      Logout
- *   reinstate.c   session reinstatement
+ *   reassign.c    TASK REASSIGN
+ *   tmf.c         task management functions
  *   remap.c       another LUN map for a session
  *   session.c     begin and end of a session
+ *   recover.c     lost connections, whose tasks wait for other connections
+ *   logout.c      Logout
+ *   control.c     all other requests
+ *   reinstate.c   session reinstatement
  *   join.c        logins that join a session; the end of its connections
  *   stall.c       peers that hold memory without progress
  *   clock.c       timeouts of a connection
@@ -111,6 +113,7 @@ struct tgt_worker {
 	struct tgt *tgt;
 	unsigned index;
 	struct list conns;    /* tgt_conn.link */
+	struct list lost;     /* tgt_conn.link: see recover.c */
 	struct list sessions; /* tgt_session.link */
 	struct list aborts;   /* tgt_abort.link: aborts in progress */
 	unsigned nconns;
@@ -195,7 +198,9 @@ struct tgt_logout {
 struct tgt_conns {
 	struct list list;  /* tgt_conn.session_link, the oldest first */
 	struct list joins; /* tgt_join.link: logins that wait to join */
+	struct list lost;  /* tgt_conn.session_link: see recover.c */
 	bool rdma;	   /* all are in RDMA mode, or none is */
+	bool dropped;	   /* tgt_session_drop: none is waited for */
 };
 
 /* The target port of a session. */
@@ -295,9 +300,20 @@ struct tgt_unverified {
 	uint32_t itt, cmdsn;
 };
 
+/* What becomes of the session when a connection ends. */
+struct tgt_end {
+	/* logged out or reinstated: the session goes on without it */
+	bool parted;
+	/* ... for recovery (§11.14): its tasks wait for other connections */
+	bool recovers;
+	bool logged_out; /* that is complete: its tasks may be reassigned */
+	/* recover.c: it is not waited for any more */
+	bool final;
+};
+
 struct tgt_conn {
 	struct tgt_worker *worker;
-	struct dm_conn *dm;
+	struct dm_conn *dm;	     /* NULL: it is lost (recover.c) */
 	struct tgt_session *session; /* NULL until admitted, or joined */
 	struct list session_link;    /* of its connections */
 	struct list link;	     /* worker's conns */
@@ -309,8 +325,7 @@ struct tgt_conn {
 	struct iscsi_numbers numbers;
 	bool closing; /* connection_terminate was called */
 	bool leaving; /* the initiator has to be asked to log out */
-	/* logged out or reinstated: the session goes on without it */
-	bool parted;
+	struct tgt_end end;
 	uint16_t cid;
 	/* login */
 	struct tgt_login *login; /* NULL once it is over */
@@ -434,6 +449,9 @@ void tgt_window_forget(struct tgt_session *s, const struct tgt_task *t);
 /* tgt_window_forget_conn: the connection ends; requests that came early on it are
  * dropped, and their CmdSN still count as received. */
 void tgt_window_forget_conn(struct tgt_session *s, const struct tgt_conn *c);
+/* tgt_window_discard_conn: requests that came early on c count as not received
+ * (§11.14). The tasks stay. */
+void tgt_window_discard_conn(struct tgt_session *s, const struct tgt_conn *c);
 /* tgt_window_empty drops everything that came early. */
 void tgt_window_empty(struct tgt_session *s);
 
@@ -463,6 +481,10 @@ void tgt_response_put(struct tgt_task *t);
 /* tgt_response_aborted sends TASK ABORTED (SAM-5 §5.3.1) for a task that the
  * datamover has let go of. */
 void tgt_response_aborted(struct tgt_task *t);
+
+/* tgt_response_again sends the read data and the status of a task once more, on
+ * another connection. */
+void tgt_response_again(struct tgt_task *t);
 
 /* ---- order.c ---- */
 
@@ -519,6 +541,20 @@ void tgt_command_discard(struct tgt_conn *c);
 /* tgt_command_data handles a Data_Completion_Notify of the task. */
 void tgt_command_data(struct tgt_task *t, enum dm_completion what, int err);
 
+/* tgt_command_go_on: t, whose write data are not all there, has another
+ * connection. */
+void tgt_command_go_on(struct tgt_task *t);
+
+/* ---- reassign.c ---- */
+
+/* tgt_reassign_check returns the response to a TASK REASSIGN for the task with this
+ * tag (§7.2.2). ISCSI_TMF_COMPLETE: *task is the task; tgt_reassign has to follow the
+ * response. */
+uint8_t tgt_reassign_check(const struct tgt_session *s, uint32_t itt,
+			   struct tgt_task **task);
+/* tgt_reassign gives t to c, and t goes on. */
+void tgt_reassign(struct tgt_task *t, struct tgt_conn *c, uint32_t exp_datasn);
+
 /* ---- control.c ---- */
 
 /* tgt_request handles a PDU other than a SCSI Command in full feature phase;
@@ -529,6 +565,9 @@ int tgt_control(struct tgt_conn *c, const struct dm_control *ctl);
 /* ---- logout.c ---- */
 
 int tgt_logout(struct tgt_conn *c, const struct dm_control *ctl);
+/* tgt_logout_lost: c, which waits for recovery now, may have been logged out from
+ * another connection. */
+void tgt_logout_lost(struct tgt_conn *c);
 /* tgt_logout_forget: c has ended; no response is sent on it. */
 void tgt_logout_forget(struct tgt_conn *c);
 
@@ -581,6 +620,56 @@ struct tgt_conn *tgt_session_conn(const struct tgt_session *s);
 bool tgt_session_drop(struct tgt_session *s, enum dm_terminate how, int err);
 /* tgt_session_add: c belongs to the session from now on. */
 void tgt_session_add(struct tgt_session *s, struct tgt_conn *c);
+static inline bool tgt_session_is_deserted(const struct tgt_session *s)
+{
+	return list_empty(&s->conns.list) && list_empty(&s->conns.joins) &&
+	       list_empty(&s->conns.lost);
+}
+
+/* ---- recover.c ---- */
+
+/* The session can recover a connection, and keeps its tasks for some time. */
+static inline bool tgt_session_recovers(const struct tgt_session *s)
+{
+	return s->params.error_recovery_level == 2 && !s->conns.rdma &&
+	       s->params.default_time2retain && !s->conns.dropped;
+}
+
+/* tgt_recover_wants: c ends now, and its tasks have to wait for another
+ * connection. */
+bool tgt_recover_wants(const struct tgt_conn *c);
+/* tgt_recover_begin: c, which has ended, waits for that. */
+void tgt_recover_begin(struct tgt_conn *c);
+/* tgt_recover_find returns the lost connection with this CID, the youngest of
+ * them; or NULL. */
+struct tgt_conn *tgt_recover_find(const struct tgt_session *s, uint16_t cid);
+/* tgt_recover_logged_out: the tasks of c, which is lost, may be reassigned from now
+ * on; the time for that begins. */
+void tgt_recover_logged_out(struct tgt_conn *c);
+/* tgt_recover_end: nothing waits for c any more. The next tgt_worker_expire frees it
+ * and ends its tasks. */
+static inline void tgt_recover_end(struct tgt_conn *c)
+{
+	c->end.final = true;
+	c->deadline = 0;
+	tgt_rearm(c->worker);
+}
+
+/* tgt_recover_end_all does so for all of the session, tgt_recover_end_worker for all
+ * of the worker. */
+static inline void tgt_recover_end_all(struct tgt_session *s)
+{
+	list_for_each(it, &s->conns.lost)
+		tgt_recover_end(list_entry(it, struct tgt_conn, session_link));
+}
+
+void tgt_recover_end_worker(struct tgt_worker *w);
+/* tgt_recover_end_if_deserted ends the session if it has no connection, no login that
+ * waits to join, and no lost connection that is waited for. s may be free
+ * afterwards. */
+void tgt_recover_end_if_deserted(struct tgt_session *s);
+xtime tgt_recover_deadline(const struct tgt_worker *w);
+void tgt_recover_expire(struct tgt_worker *w, xtime now);
 
 /* ---- join.c ---- */
 
@@ -604,9 +693,10 @@ void tgt_join(struct tgt_conn *c, struct tgt_session *s, uint16_t cid,
 /* tgt_join_forget: the connection of the login ends. */
 void tgt_join_forget(struct tgt_conn *c);
 /* tgt_session_conn_ended: c, one of the session's connections, is gone. Its tasks
- * end. At ErrorRecoveryLevel 0 the whole session ends too, unless c has parted
- * from it (§7.14 c). s may be free afterwards. */
-void tgt_session_conn_ended(struct tgt_session *s, struct tgt_conn *c);
+ * end, and the whole session ends, too, unless c has parted from it (§7.14 c); or, at
+ * ErrorRecoveryLevel 2, all of it waits for another connection: true, and c stays. s
+ * may be free afterwards. */
+bool tgt_session_conn_ended(struct tgt_session *s, struct tgt_conn *c);
 
 /* ---- stall.c ---- */
 

@@ -7,8 +7,9 @@
  * waits for that.
  *
  * The other end of a connection's life is here, too: what its session loses with
- * it. At ErrorRecoveryLevel 0 the loss of one connection is the loss of the
- * session (§7.14 c), but not its Logout or reinstatement.
+ * it. The loss of one connection is the loss of the session (§7.14 c), but not its
+ * Logout or reinstatement; at ErrorRecoveryLevel 2 recover.c keeps the connection, and
+ * reinstatement moves its tasks (§6.3.4).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -95,10 +96,21 @@ static bool has_room(const struct tgt_session *s, uint16_t cid)
 	if (find_cid(s, cid) || find_join(s, cid))
 		return true;
 	list_for_each(it, &s->conns.list)
-		n += !list_entry(it, struct tgt_conn, session_link)->parted;
+		n += !list_entry(it, struct tgt_conn, session_link)->end.parted;
 	list_for_each(it, &s->conns.joins)
 		n++;
 	return n < s->params.max_connections;
+}
+
+/* At ErrorRecoveryLevel 2 a session without connections waits for one (§6.3.6). */
+static bool is_in_force(const struct tgt_session *s)
+{
+	if (s->logout.begun || s->conns.dropped)
+		return false;
+	if (s->state == ISCSI_Q3_LOGGED_IN)
+		return tgt_session_conn(s) || tgt_session_recovers(s);
+	return s->state == ISCSI_Q5_CONTINUE ||
+	       (s->state == ISCSI_Q4_FAILED && !list_empty(&s->conns.lost));
 }
 
 struct tgt_session *tgt_join_find(const struct tgt_conn *c,
@@ -107,8 +119,7 @@ struct tgt_session *tgt_join_find(const struct tgt_conn *c,
 	struct tgt_session *s = find_session(c->worker, j->id->tsih);
 
 	*status = ISCSI_LOGIN_SUCCESS;
-	if (!s || !is_same_nexus(s, c, j) || s->state != ISCSI_Q3_LOGGED_IN ||
-	    s->logout.begun || !tgt_session_conn(s))
+	if (!s || !is_same_nexus(s, c, j) || !is_in_force(s))
 		*status = ISCSI_LOGIN_NO_SESSION;
 	else if (!suits_transport(s, c->dm) || !has_same_rights(s, j))
 		*status = ISCSI_LOGIN_CANT_INCLUDE;
@@ -145,13 +156,24 @@ static void refuse_joins(struct tgt_session *s)
 			list_entry(s->conns.joins.next, struct tgt_join, link));
 }
 
-/* Nothing of the session goes on. It may be free afterwards. */
-static void close_session(struct tgt_session *s)
+/* The last login that waited to join is over, whether it succeeded or not. The session
+ * may be free afterwards. */
+static void end_continuation(struct tgt_session *s)
 {
-	refuse_joins(s);
-	tgt_tmf_forget(s);
-	tgt_window_empty(s);
-	tgt_session_close(s);
+	if (s->state == ISCSI_Q5_CONTINUE && list_empty(&s->conns.joins) &&
+	    !list_empty(&s->conns.lost))
+		iscsi_session_go(ISCSI_TARGET, &s->state,
+				 ISCSI_Q4_FAILED); /* N8 */
+	tgt_recover_end_if_deserted(s);
+}
+
+/* The login has replaced its connection: that is an implicit Logout. */
+static void note_implicit_logout(struct tgt_session *s, uint16_t cid)
+{
+	struct tgt_conn *lost = tgt_recover_find(s, cid);
+
+	if (lost && find_cid(s, cid) && !lost->end.logged_out)
+		tgt_recover_logged_out(lost);
 }
 
 static void old_tasks_ended(struct tgt_abort *a)
@@ -160,12 +182,13 @@ static void old_tasks_ended(struct tgt_abort *a)
 	struct tgt_session *s = j->session;
 	struct tgt_conn *c = j->conn;
 	tgt_joined *done = j->done;
+	uint16_t cid = j->cid;
 
 	j->waits = false;
 	join_free(j);
 	done(c, s, ISCSI_LOGIN_SUCCESS);
-	if (list_empty(&s->conns.list) && list_empty(&s->conns.joins))
-		close_session(s); /* the login failed */
+	note_implicit_logout(s, cid);
+	end_continuation(s);
 }
 
 /* A login whose old connection is gone, but that does not wait for its tasks
@@ -181,19 +204,27 @@ static struct tgt_join *ready_join(const struct tgt_session *s)
 	return NULL;
 }
 
-static void continue_joins(struct tgt_session *s)
+/* Waits for tasks that have no connection any more. */
+static void wait_for_tasks(struct tgt_join *j)
 {
-	const struct tgt_scope scope = { .session = s, .of_conn = true };
-	struct tgt_join *j;
+	const struct tgt_scope scope = { .session = j->session,
+					 .of_conn = true };
 
-	j = ready_join(s);
-	if (!j)
-		return; /* only one connection has ended */
 	j->waits = true;
-	tgt_abort_start(s->worker, &j->abort, &scope, old_tasks_ended);
+	tgt_abort_start(j->session->worker, &j->abort, &scope, old_tasks_ended);
 }
 
-/* The implicit Logout has reason 1 (§11.14): tasks end without notice. */
+static void continue_joins(struct tgt_session *s)
+{
+	struct tgt_join *j = ready_join(s);
+
+	if (j) /* only one connection has ended */
+		wait_for_tasks(j);
+}
+
+/* The implicit Logout has reason 1 (§11.14): tasks end without notice. At
+ * ErrorRecoveryLevel 2 it has reason 2. */
+/* [RFC 7143: 6.3.4 #2] */
 static void replace_conn(struct tgt_session *s, struct tgt_conn *old)
 {
 	const struct tgt_scope scope = {
@@ -202,17 +233,28 @@ static void replace_conn(struct tgt_session *s, struct tgt_conn *old)
 		.conn = old,
 	};
 
-	if (!tgt_conn_open(old) && old->parted)
+	if (!tgt_conn_open(old) && old->end.parted)
 		return; /* it is leaving already */
-	old->parted = true;
+	old->end.recovers = tgt_recover_wants(old);
+	old->end.parted = true;
 	conn_trace(old, TRACE_LOGOUT,
 		   "connection %u of session %u reinstated by a new login "
 		   "(RFC 7143 §6.3.4)",
 		   old->cid, s->tsih);
 	s->worker->stats.total.reinstated++;
-	tgt_abort_iscsi_event(s, &scope);
-	tgt_window_forget_conn(s, old);
+	if (!old->end.recovers) {
+		tgt_abort_iscsi_event(s, &scope);
+		tgt_window_forget_conn(s, old);
+	}
 	tgt_conn_end(old, DM_TERMINATE_NOW, ERR_TERMINATED);
+}
+
+/* A session without connections goes on with this login. */
+static void begin_continuation(struct tgt_session *s)
+{
+	if (s->state == ISCSI_Q4_FAILED)
+		iscsi_session_go(ISCSI_TARGET, &s->state,
+				 ISCSI_Q5_CONTINUE); /* N7 */
 }
 
 /* [RFC 7143: 6.3.4 #1] */
@@ -224,8 +266,10 @@ void tgt_join(struct tgt_conn *c, struct tgt_session *s, uint16_t cid,
 
 	if (j)
 		refuse_join(j); /* the later login prevails */
-	if (!old) {
+	begin_continuation(s);
+	if (!old && !tgt_recover_find(s, cid)) {
 		done(c, s, ISCSI_LOGIN_SUCCESS);
+		end_continuation(s);
 		return;
 	}
 	j = calloc(1, sizeof(*j));
@@ -239,12 +283,10 @@ void tgt_join(struct tgt_conn *c, struct tgt_session *s, uint16_t cid,
 	j->done = done;
 	c->join = j;
 	list_push_back(&s->conns.joins, &j->link);
-	replace_conn(s, old);
-}
-
-static bool is_deserted(const struct tgt_session *s)
-{
-	return list_empty(&s->conns.list) && list_empty(&s->conns.joins);
+	if (old)
+		replace_conn(s, old);
+	else
+		wait_for_tasks(j);
 }
 
 void tgt_join_forget(struct tgt_conn *c)
@@ -255,8 +297,7 @@ void tgt_join_forget(struct tgt_conn *c)
 		return;
 	s = c->join->session;
 	join_free(c->join);
-	if (is_deserted(s))
-		close_session(s);
+	end_continuation(s);
 }
 
 /* ---- the end of a connection ---- */
@@ -276,34 +317,62 @@ static void fail_session(struct tgt_session *s)
 	tgt_session_drop(s, DM_TERMINATE_AFTER_SENT, ERR_TERMINATED);
 }
 
-/* The last connection is replaced: the session goes on with the next one
- * (§6.3.6). */
+/* The last connection is replaced, or waits for recovery: the session goes on with the
+ * next one (§6.3.6). */
 static void wait_for_continuation(struct tgt_session *s)
 {
-	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q4_FAILED);   /* N5 */
-	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q5_CONTINUE); /* N7 */
+	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q4_FAILED); /* N5 */
+	if (!list_empty(&s->conns.joins))
+		begin_continuation(s);
+}
+
+/* c was lost, and its tasks do not wait for another connection. If Time2Retain is 0, or
+ * has passed at once, only they end (§13.16, §11.14.5 b). */
+static void lose_conn(struct tgt_session *s, const struct tgt_conn *c)
+{
+	const struct tgt_scope scope = {
+		.session = s,
+		.of_conn = true,
+		.conn = c,
+	};
+
+	if (s->params.error_recovery_level == 2 && !s->conns.rdma &&
+	    !s->params.default_time2retain && tgt_session_conn(s) &&
+	    !s->conns.dropped && !c->end.final)
+		tgt_abort_iscsi_event(s, &scope);
+	else
+		fail_session(s);
 }
 
 /* [RFC 7143: 7.14 #1] */
-void tgt_session_conn_ended(struct tgt_session *s, struct tgt_conn *c)
+bool tgt_session_conn_ended(struct tgt_session *s, struct tgt_conn *c)
 {
 	bool in_force = s->state == ISCSI_Q3_LOGGED_IN && !s->logout.begun;
+	bool keeps = tgt_recover_wants(c);
 
 	list_del(&c->session_link);
 	tgt_tmf_forget_conn(s, c);
-	tgt_window_forget_conn(s, c);
-	if (in_force && !c->parted)
-		fail_session(s);
+	if (keeps)
+		tgt_recover_begin(c);
+	else
+		tgt_window_forget_conn(s, c);
+	if (in_force && !keeps && !c->end.parted)
+		lose_conn(s, c);
 	else if (in_force && list_empty(&s->conns.list) &&
-		 !list_empty(&s->conns.joins))
+		 !(list_empty(&s->conns.joins) && list_empty(&s->conns.lost)))
 		wait_for_continuation(s);
-	if (is_deserted(s)) {
+	if (!in_force)
+		tgt_recover_end_all(s);
+	if (tgt_session_is_deserted(s)) {
 		tgt_tmf_forget(s);
 		tgt_window_empty(s);
 	}
-	tgt_abort_orphans(s, c);
-	if (is_deserted(s))
+	tgt_abort_orphans(s, c, keeps);
+	if (keeps)
+		tgt_logout_lost(c);
+	if (tgt_session_is_deserted(s))
 		tgt_session_close(s);
 	else
 		continue_joins(s);
+	return keeps;
 }

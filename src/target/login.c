@@ -202,6 +202,8 @@ static void restrict_to_transport(struct iscsi_login_config *l,
 	l->prefer_digests = false;
 	l->want.initial_r2t = true;
 	l->want.max_recv_dsl = 8192;
+	/* connections are recovered over TCP only (recover.c) */
+	l->want.error_recovery_level = MIN(l->want.error_recovery_level, 1);
 }
 
 int tgt_login_new(struct tgt_conn *c)
@@ -390,7 +392,7 @@ static void enable_datamover(struct tgt_conn *c)
 	tgt_conn_go(c, ISCSI_S5_LOGGED_IN); /* T5 */
 	err = dm_enable_datamover(c->dm, &c->login->out);
 	if (err) {
-		c->parted = true; /* the initiator does not know of it */
+		c->end.parted = true; /* the initiator does not know of it */
 		tgt_conn_fail(c, err, "login");
 		return;
 	}
@@ -448,6 +450,8 @@ static void enter_session(struct tgt_conn *c, struct tgt_session *s,
 	tgt_session_add(s, c);
 	tgt_session_window(s);
 	enable_datamover(c);
+	if (s->use.generation != s->worker->generation)
+		tgt_apply_review(s); /* it waited without connections */
 }
 
 /* The session that the login may join; else NULL and why. */

@@ -14,7 +14,8 @@ enum logout_response { /* §11.15.1 */
 	LOGOUT_NO_RECOVERY = 2,
 };
 
-static int send_response(struct tgt_conn *c, uint32_t itt, uint8_t response)
+static int send_response(struct tgt_conn *c, uint32_t itt, uint8_t response,
+			 uint16_t time2retain)
 {
 	const struct iscsi_params *p = &c->session->params;
 	struct dm_control ctl = {
@@ -28,7 +29,7 @@ static int send_response(struct tgt_conn *c, uint32_t itt, uint8_t response)
 
 	ctl.pdu.logout.response = response;
 	ctl.pdu.logout.time2wait = p->default_time2wait;
-	ctl.pdu.logout.time2retain = 0; /* ErrorRecoveryLevel 0 */
+	ctl.pdu.logout.time2retain = time2retain;
 	return tgt_conn_send(c, &ctl);
 }
 
@@ -36,7 +37,16 @@ static int send_response(struct tgt_conn *c, uint32_t itt, uint8_t response)
 static void answer(struct tgt_logout *l)
 {
 	if (tgt_conn_open(l->by))
-		send_response(l->by, l->itt, LOGOUT_CLOSED);
+		send_response(l->by, l->itt, LOGOUT_CLOSED, 0);
+	l->by = NULL;
+}
+
+/* The tasks of the connection wait for reassignment. */
+static void answer_recovery(struct tgt_logout *l)
+{
+	if (tgt_conn_open(l->by))
+		send_response(l->by, l->itt, LOGOUT_CLOSED,
+			      l->by->session->params.default_time2retain);
 	l->by = NULL;
 }
 
@@ -104,10 +114,11 @@ static bool is_last(const struct tgt_conn *c)
 		const struct tgt_conn *other =
 			list_entry(it, struct tgt_conn, session_link);
 
-		if (other != c && tgt_conn_open(other) && !other->parted)
+		if (other != c && tgt_conn_open(other) && !other->end.parted)
 			return false;
 	}
-	return list_empty(&c->session->conns.joins);
+	return list_empty(&c->session->conns.joins) &&
+	       list_empty(&c->session->conns.lost);
 }
 
 static struct tgt_conn *find_cid(const struct tgt_session *s, uint16_t cid)
@@ -116,7 +127,7 @@ static struct tgt_conn *find_cid(const struct tgt_session *s, uint16_t cid)
 		struct tgt_conn *c =
 			list_entry(it, struct tgt_conn, session_link);
 
-		if (c->cid == cid && tgt_conn_open(c) && !c->parted)
+		if (c->cid == cid && tgt_conn_open(c) && !c->end.parted)
 			return c;
 	}
 	return NULL;
@@ -132,7 +143,7 @@ static int logout_conn(struct tgt_conn *c, struct tgt_conn *gone, uint32_t itt)
 	};
 
 	tgt_conn_go(gone, ISCSI_S6_IN_LOGOUT); /* T9, T10 */
-	gone->parted = true;
+	gone->end.parted = true;
 	conn_trace(gone, TRACE_LOGOUT, "connection %u of session %u logs out",
 		   gone->cid, c->session->tsih);
 	begin(&gone->logout, c, itt);
@@ -143,15 +154,176 @@ static int logout_conn(struct tgt_conn *c, struct tgt_conn *gone, uint32_t itt)
 	return 0;
 }
 
+static int close_live(struct tgt_conn *c, struct tgt_conn *gone, uint32_t itt)
+{
+	if (is_last(gone)) /* closes the session (§6.3.5) */
+		return logout_session(c, itt);
+	return logout_conn(c, gone, itt);
+}
+
+static void lost_tasks_ended(struct tgt_abort *a)
+{
+	struct tgt_conn *c = container_of(a, struct tgt_conn, logout.abort);
+
+	answer(&c->logout);
+	tgt_recover_end(c);
+}
+
+/* The Logout of a connection that is lost: its tasks end. */
+static int close_lost(struct tgt_conn *c, struct tgt_conn *lost, uint32_t itt)
+{
+	struct tgt_session *s = c->session;
+	const struct tgt_scope of_lost = {
+		.session = s,
+		.of_conn = true,
+		.conn = lost,
+	};
+	const struct tgt_scope orphans = { .session = s, .of_conn = true };
+
+	tgt_abort_cancel(&lost->logout.abort);
+	begin(&lost->logout, c, itt);
+	tgt_abort_iscsi_event(s, &of_lost);
+	tgt_abort_orphans(s, lost, false);
+	tgt_abort_start(s->worker, &lost->logout.abort, &orphans,
+			lost_tasks_ended);
+	return 0;
+}
+
 static int close_conn(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 {
 	struct tgt_conn *gone = find_cid(c->session, pdu->logout.cid);
+	struct tgt_conn *lost = tgt_recover_find(c->session, pdu->logout.cid);
 
+	if (!gone && lost && !lost->logout.by)
+		return close_lost(c, lost, pdu->itt);
 	if (!gone)
-		return send_response(c, pdu->itt, LOGOUT_NO_CID);
-	if (is_last(gone)) /* closes the session (§6.3.5) */
-		return logout_session(c, pdu->itt);
-	return logout_conn(c, gone, pdu->itt);
+		return send_response(c, pdu->itt, LOGOUT_NO_CID, 0);
+	return close_live(c, gone, pdu->itt);
+}
+
+/* ---- of a connection, for recovery (reason 2) ---- */
+
+/* The requests of a lost connection that are not recovered have ended. */
+static void lost_is_ready(struct tgt_abort *a)
+{
+	struct tgt_conn *c = container_of(a, struct tgt_conn, logout.abort);
+
+	c->logout.begun = false;
+	if (!c->logout.by)
+		return; /* the initiator asks again, on another connection */
+	answer_recovery(&c->logout);
+	tgt_recover_logged_out(c);
+}
+
+static void wait_for_orphans(struct tgt_conn *lost)
+{
+	const struct tgt_scope orphans = { .session = lost->session,
+					   .of_conn = true };
+
+	tgt_abort_start(lost->worker, &lost->logout.abort, &orphans,
+			lost_is_ready);
+}
+
+void tgt_logout_lost(struct tgt_conn *c)
+{
+	if (c->logout.by && !c->end.logged_out)
+		wait_for_orphans(c);
+	else
+		c->logout.begun = false;
+}
+
+/* The response is the last PDU of the connection. */
+static void own_is_ready(struct tgt_abort *a)
+{
+	struct tgt_conn *c = container_of(a, struct tgt_conn, logout.abort);
+
+	if (!tgt_conn_open(c))
+		return; /* the initiator asks again, on another connection */
+	answer_recovery(&c->logout);
+	c->end.logged_out = true;
+	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, 0);
+}
+
+/* Of the connection on which it comes: its other requests end before. */
+/* [RFC 7143: 11.14 #4] */
+static int remove_own(struct tgt_conn *c, uint32_t itt)
+{
+	const struct tgt_scope scope = {
+		.session = c->session,
+		.of_conn = true,
+		.conn = c,
+		.unrecoverable = true,
+	};
+
+	tgt_conn_go(c, ISCSI_S6_IN_LOGOUT); /* T9, T10 */
+	begin(&c->logout, c, itt);
+	tgt_window_discard_conn(c->session, c);
+	tgt_abort_start(c->worker, &c->logout.abort, &scope, own_is_ready);
+	return 0;
+}
+
+/* A connection with this CID that is not logged out, even if it is ending. */
+static struct tgt_conn *find_removable(const struct tgt_session *s,
+				       uint16_t cid)
+{
+	list_for_each(it, &s->conns.list) {
+		struct tgt_conn *c =
+			list_entry(it, struct tgt_conn, session_link);
+
+		if (c->cid == cid && !c->end.parted)
+			return c;
+	}
+	return NULL;
+}
+
+/* Of another connection: the response waits for the end of that, so that nothing of
+ * its tasks is sent on it any more. */
+static int remove_conn(struct tgt_conn *c, struct tgt_conn *gone, uint32_t itt)
+{
+	gone->end.recovers = tgt_recover_wants(gone);
+	if (!gone->end.recovers)
+		return close_live(c, gone, itt);
+	gone->end.parted = true;
+	conn_trace(gone, TRACE_LOGOUT,
+		   "connection %u of session %u is removed for recovery",
+		   gone->cid, c->session->tsih);
+	if (gone == c)
+		return remove_own(c, itt);
+	begin(&gone->logout, c, itt);
+	tgt_conn_end(gone, DM_TERMINATE_NOW, ERR_TERMINATED);
+	return 0;
+}
+
+/* Again after an answer that was lost with its connection: the same answer. */
+static int remove_lost(struct tgt_conn *c, struct tgt_conn *lost, uint32_t itt)
+{
+	tgt_abort_cancel(&lost->logout.abort);
+	begin(&lost->logout, c, itt);
+	if (!lost->end.logged_out) {
+		wait_for_orphans(lost);
+		return 0;
+	}
+	lost->logout.begun = false;
+	answer_recovery(&lost->logout);
+	return 0;
+}
+
+static int remove_for_recovery(struct tgt_conn *c, const struct iscsi_pdu *pdu)
+{
+	struct tgt_session *s = c->session;
+	struct tgt_conn *gone, *lost;
+
+	if (s->params.error_recovery_level < 2 || s->conns.rdma)
+		return send_response(c, pdu->itt, LOGOUT_NO_RECOVERY, 0);
+	if (!s->params.default_time2retain)
+		return close_conn(c, pdu); /* nothing is retained (§13.16) */
+	gone = find_removable(s, pdu->logout.cid);
+	if (gone)
+		return remove_conn(c, gone, pdu->itt);
+	lost = tgt_recover_find(s, pdu->logout.cid);
+	if (lost && !lost->logout.by)
+		return remove_lost(c, lost, pdu->itt);
+	return send_response(c, pdu->itt, LOGOUT_NO_CID, 0);
 }
 
 /* ---- requests ---- */
@@ -170,13 +342,24 @@ int tgt_logout(struct tgt_conn *c, const struct dm_control *ctl)
 	case ISCSI_LOGOUT_RECOVERY:
 		if (!c->session->node)
 			break;
-		return send_response(c, pdu->itt, LOGOUT_NO_RECOVERY);
+		return remove_for_recovery(c, pdu);
 	default:
 		return tgt_reject(c, ISCSI_REJECT_INVALID_PDU_FIELD, ctl->bhs,
 				  "reserved Logout reason (§11.14.1)");
 	}
 	return tgt_reject(c, ISCSI_REJECT_PROTOCOL, ctl->bhs,
 			  "Logout reason in a discovery session (§13.21)");
+}
+
+static void forget_asker(const struct list *conns, const struct tgt_conn *c)
+{
+	list_for_each(it, conns) {
+		struct tgt_conn *other =
+			list_entry(it, struct tgt_conn, session_link);
+
+		if (other->logout.by == c)
+			other->logout.by = NULL;
+	}
 }
 
 void tgt_logout_forget(struct tgt_conn *c)
@@ -188,11 +371,6 @@ void tgt_logout_forget(struct tgt_conn *c)
 		return;
 	if (s->logout.by == c)
 		s->logout.by = NULL;
-	list_for_each(it, &s->conns.list) {
-		struct tgt_conn *other =
-			list_entry(it, struct tgt_conn, session_link);
-
-		if (other->logout.by == c)
-			other->logout.by = NULL;
-	}
+	forget_asker(&s->conns.list, c);
+	forget_asker(&s->conns.lost, c);
 }

@@ -59,7 +59,7 @@ static void data_completion_notify(struct dm_conn *dm, struct dm_task *d,
 static void data_ack_notify(struct dm_conn *dm, struct dm_task *t,
 			    uint32_t datasn)
 {
-	/* ErrorRecoveryLevel is 0: no data are saved for a retransmission */
+	/* the datamover has noted it */
 	(void)dm;
 	(void)t;
 	(void)datasn;
@@ -118,10 +118,18 @@ static void log_end(const struct tgt_conn *c, int err)
 		   err ? err_str(err) : "orderly");
 }
 
-static void go_to_free(struct tgt_conn *c, int err)
+/* The transport is gone. A connection that waits for recovery stays in
+ * CLEANUP_WAIT, unless it was logged out. */
+static void leave_full_feature(struct tgt_conn *c, int err)
 {
+	bool waits = c->session && tgt_recover_wants(c);
+
 	if (c->state == ISCSI_S1_FREE)
 		return;
+	if (waits && !c->end.logged_out) {
+		tgt_conn_go(c, ISCSI_S8_CLEANUP_WAIT); /* T15, T17 */
+		return;
+	}
 	if (err &&
 	    iscsi_conn_may_go(ISCSI_TARGET, c->state, ISCSI_S8_CLEANUP_WAIT) &&
 	    iscsi_conn_may_go(ISCSI_TARGET, ISCSI_S8_CLEANUP_WAIT,
@@ -139,7 +147,7 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 	bool logged_out = c->state == ISCSI_S6_IN_LOGOUT;
 
 	log_end(c, err);
-	go_to_free(c, err);
+	leave_full_feature(c, err);
 	c->closing = true;
 	list_del(&c->link);
 	w->nconns--;
@@ -152,9 +160,8 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 	tgt_text_reset(c);
 	dm_deallocate_connection_resources(dm);
 	dm_set_trace(dm, NULL, NULL); /* dm borrowed the peer's name from c */
-	if (s)
-		tgt_session_conn_ended(s, c);
-	free(c);
+	if (!s || !tgt_session_conn_ended(s, c))
+		free(c);
 }
 
 /* A task that the datamover was asked to release is not found any more, nor is one

@@ -71,53 +71,83 @@ static void ask_to_acknowledge(struct tgt_conn *c)
 		tgt_ping(c);
 }
 
+static uint8_t status_of(const struct tgt_task *t)
+{
+	return tgt_task_is_begun(t) ? t->dev.status : t->refusal;
+}
+
 /* Sense data follow their length in the data segment (§11.4.7). */
-/* [RFC 7145: 9.5.1 #8] */
-void tgt_response_send(struct tgt_task *t)
+static void queue_response(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->conn;
-	bool begun = tgt_task_is_begun(t);
-	size_t sense = begun ? t->dev.sense.len : 0;
+	size_t sense = tgt_task_is_begun(t) ? t->dev.sense.len : 0;
 	uint8_t segment[2 + DEV_SENSE_MAX];
 	struct dm_control ctl = { .data = segment };
-	uint8_t status = begun ? t->dev.status : t->refusal;
 
-	tgt_stats_end(t, status);
-	make_response(t, status, &ctl.pdu);
+	if (!tgt_conn_open(c))
+		return; /* tgt_abort_orphans frees the task, or reassign.c goes on */
+	make_response(t, status_of(t), &ctl.pdu);
 	if (sense) {
 		segment[0] = (uint8_t)(sense >> 8);
 		segment[1] = (uint8_t)sense;
 		memcpy(segment + 2, t->dev.sense.data, sense);
 		ctl.pdu.dsl = (uint32_t)sense + 2;
 	}
-	tgt_task_go(t, TGT_TASK_RESPONSE);
-	if (!tgt_conn_open(c))
-		return; /* tgt_abort_orphans frees the task */
 	ctl.pdu.statsn = c->numbers.statsn++;
 	check_sent(t, dm_send_control(c->dm, &t->dm, &ctl));
 	ask_to_acknowledge(c);
 }
 
-/* [RFC 7145: 7.3.5 #1, 9.5.2 #5] */
-void tgt_response_put(struct tgt_task *t)
+/* [RFC 7145: 9.5.1 #8] */
+void tgt_response_send(struct tgt_task *t)
+{
+	tgt_stats_end(t, status_of(t));
+	tgt_task_go(t, TGT_TASK_RESPONSE);
+	queue_response(t);
+}
+
+static void put_data(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->conn;
 	struct dev_task *d = &t->dev;
 	bool with_status = d->sense.len == 0;
 	struct iscsi_pdu pdu;
 
-	tgt_task_go(t, with_status ? TGT_TASK_RESPONSE : TGT_TASK_PUT);
-	c->count.bytes_read += d->in.len;
 	if (!tgt_conn_open(c))
 		return;
 	if (with_status) {
-		tgt_stats_end(t, d->status);
 		make_response(t, d->status, &pdu);
 		pdu.statsn = c->numbers.statsn++;
 	}
 	check_sent(t, dm_put_data(c->dm, &t->dm, &d->in, 0,
 				  with_status ? &pdu : NULL));
 	ask_to_acknowledge(c);
+}
+
+/* [RFC 7145: 7.3.5 #1, 9.5.2 #5] */
+void tgt_response_put(struct tgt_task *t)
+{
+	struct dev_task *d = &t->dev;
+	bool with_status = d->sense.len == 0;
+
+	tgt_task_go(t, with_status ? TGT_TASK_RESPONSE : TGT_TASK_PUT);
+	t->conn->count.bytes_read += d->in.len;
+	if (with_status)
+		tgt_stats_end(t, d->status);
+	put_data(t);
+}
+
+void tgt_response_again(struct tgt_task *t)
+{
+	bool has_data = tgt_task_is_begun(t) && t->dev.in.len;
+
+	if (!has_data) {
+		queue_response(t);
+		return;
+	}
+	if (t->state == TGT_TASK_RESPONSE && t->dev.sense.len)
+		tgt_task_go(t, TGT_TASK_PUT); /* the status follows the data */
+	put_data(t);
 }
 
 void tgt_response_aborted(struct tgt_task *t)

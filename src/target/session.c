@@ -64,6 +64,7 @@ struct tgt_session *tgt_session_new(struct tgt_conn *c,
 	s->worker = w;
 	list_init(&s->conns.list);
 	list_init(&s->conns.joins);
+	list_init(&s->conns.lost);
 	list_init(&s->logout.abort.link);
 	s->ops = ops;
 	s->node = node;
@@ -100,8 +101,10 @@ void tgt_session_add(struct tgt_session *s, struct tgt_conn *c)
 
 bool tgt_session_drop(struct tgt_session *s, enum dm_terminate how, int err)
 {
-	bool any = false;
+	bool any = !s->conns.dropped && !list_empty(&s->conns.lost);
 
+	s->conns.dropped = true;
+	tgt_recover_end_all(s);
 	list_for_each(it, &s->conns.list) {
 		struct tgt_conn *c =
 			list_entry(it, struct tgt_conn, session_link);

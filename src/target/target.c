@@ -94,6 +94,7 @@ static void worker_init(struct tgt_worker *w, struct tgt *t, unsigned index)
 	w->next_tsih = 1;
 	w->directory = t->directory;
 	list_init(&w->conns);
+	list_init(&w->lost);
 	list_init(&w->sessions);
 	list_init(&w->aborts);
 	list_init(&w->uses);
@@ -150,7 +151,7 @@ xtime tgt_worker_deadline(const struct tgt_worker *w)
 	}
 	list_for_each(it, &w->aborts)
 		at = MIN(at, list_entry(it, struct tgt_abort, link)->deadline);
-	return at;
+	return MIN(at, tgt_recover_deadline(w));
 }
 
 void tgt_worker_expire(struct tgt_worker *w, xtime now)
@@ -166,6 +167,7 @@ void tgt_worker_expire(struct tgt_worker *w, xtime now)
 			tgt_stall_expire(c, now);
 	}
 	tgt_abort_expire(w, now);
+	tgt_recover_expire(w, now);
 }
 
 void tgt_conn_drop(struct tgt_worker *w, const void *owner, const char *why)
@@ -176,6 +178,7 @@ void tgt_conn_drop(struct tgt_worker *w, const void *owner, const char *why)
 		if (c->info.owner != owner)
 			continue;
 		conn_trace(c, TRACE_CONN_LIMIT, "connection dropped: %s", why);
+		c->end.final = true;
 		tgt_conn_end(c, DM_TERMINATE_NOW, ERR_LIMIT);
 		return;
 	}
@@ -185,6 +188,7 @@ void tgt_worker_drain(struct tgt_worker *w, xtime now)
 {
 	w->draining = true;
 	w->now = now;
+	tgt_recover_end_worker(w);
 	list_for_each(it, &w->conns)
 		tgt_clock_ask_logout(list_entry(it, struct tgt_conn, link),
 				     now);
@@ -193,6 +197,7 @@ void tgt_worker_drain(struct tgt_worker *w, xtime now)
 void tgt_worker_kill(struct tgt_worker *w)
 {
 	w->draining = true;
+	tgt_recover_end_worker(w);
 	list_for_each(it, &w->conns)
 		tgt_conn_end(list_entry(it, struct tgt_conn, link),
 			     DM_TERMINATE_NOW, ERR_TERMINATED);
@@ -219,7 +224,8 @@ static void conn_status(const struct tgt_conn *c, struct tgt_conn_status *st)
 
 	*st = (struct tgt_conn_status){
 		.info = &c->info,
-		.transport = c->dm->transport,
+		.transport = c->dm ? c->dm->transport : "tcp",
+		.lost = !c->dm,
 		.state = iscsi_conn_state_str(c->state),
 		.initiator = s ? s->id.initiator_name : "",
 		.target = s ? s->id.target_name : "",
@@ -232,9 +238,11 @@ static void conn_status(const struct tgt_conn *c, struct tgt_conn_status *st)
 	st->cid = c->cid;
 	st->isid = s->id.isid;
 	st->joined = s->conns.list.next != &c->session_link;
+	if (!c->dm && list_empty(&s->conns.list))
+		st->joined = s->conns.lost.next != &c->session_link;
 	st->params = c->login ? &s->params : &c->params;
 	st->in_flight = tasks_of(c);
-	st->count = &c->count;
+	st->count = c->dm ? &c->count : NULL; /* tgt_ended has it */
 }
 
 void tgt_worker_each(const struct tgt_worker *w,
@@ -247,12 +255,19 @@ void tgt_worker_each(const struct tgt_worker *w,
 		conn_status(list_entry(it, struct tgt_conn, link), &st);
 		fn(arg, &st);
 	}
+	list_for_each(it, &w->lost) {
+		struct tgt_conn_status st;
+
+		conn_status(list_entry(it, struct tgt_conn, link), &st);
+		fn(arg, &st);
+	}
 }
 
 static void end_conn(struct tgt_conn *c, bool now)
 {
 	conn_trace(c, TRACE_LOGOUT, "%s by the administrator",
 		   now ? "dropped" : "asked to log out");
+	c->end.final = true;
 	if (now || c->login || !c->session)
 		tgt_conn_end(c, DM_TERMINATE_NOW, ERR_TERMINATED);
 	else if (!c->leaving && c->state == ISCSI_S5_LOGGED_IN)
@@ -270,5 +285,15 @@ void tgt_worker_end(struct tgt_worker *w, bool now,
 		conn_status(c, &st);
 		if (!c->closing && fn(arg, &st))
 			end_conn(c, now);
+	}
+	list_for_each(it, &w->lost) {
+		struct tgt_conn *c = list_entry(it, struct tgt_conn, link);
+		struct tgt_conn_status st;
+
+		conn_status(c, &st);
+		if (!c->end.final && fn(arg, &st)) {
+			c->session->conns.dropped = true;
+			tgt_recover_end(c);
+		}
 	}
 }

@@ -154,15 +154,19 @@ struct tgt_conn_status {
 	const char *target;    /* "" in discovery */
 	bool discovery;
 	uint16_t tsih, cid;
-	bool joined;	     /* not the oldest connection of its session */
-	const uint8_t *isid; /* 6 bytes */
+	bool joined; /* not the oldest connection of its session */
+	/* It waits for recovery (ErrorRecoveryLevel 2): it has no owner, and no
+	 * count of its own */
+	bool lost;
+	const uint8_t *isid;		   /* 6 bytes */
 	const struct iscsi_params *params; /* NULL before admission */
 	uint32_t in_flight;		   /* tasks of the connection */
 	const struct tgt_counters *count;  /* NULL before admission */
 	uint64_t rejects;
 };
 
-/* tgt_worker_each calls fn for each connection of the worker. */
+/* tgt_worker_each calls fn for each connection of the worker, and for each that is lost
+ * and waits for recovery. */
 void tgt_worker_each(const struct tgt_worker *w,
 		     void (*fn)(void *arg, const struct tgt_conn_status *st),
 		     void *arg);

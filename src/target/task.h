@@ -129,6 +129,7 @@ struct tgt_scope {
 	bool before; /* ... issued before this CmdSN by wait_session */
 	uint32_t cmdsn;
 	bool lost; /* ... at the units that the session loses (remap.c) */
+	bool unrecoverable; /* ... that no other connection may go on with */
 	const struct dev_task *except; /* ... but for this one */
 	/* Tasks of sessions other than issuer (compared only) end with TASK
 	 * ABORTED where their unit has TAS = 1 (SPC-4 §7.5.8). */
@@ -172,8 +173,10 @@ void tgt_abort_data(struct tgt_task *t);
  * come; t may be free afterwards. */
 void tgt_abort_discard(struct tgt_task *t);
 /* tgt_abort_orphans: c has ended, and the datamover has let go of its tasks. They
- * end without a response. */
-void tgt_abort_orphans(struct tgt_session *s, const struct tgt_conn *c);
+ * end without a response; with recovery only those that no other connection may go
+ * on with. */
+void tgt_abort_orphans(struct tgt_session *s, const struct tgt_conn *c,
+		       bool recovery);
 void tgt_abort_expire(struct tgt_worker *w, xtime now);
 
 #endif

@@ -36,7 +36,8 @@ struct tgt_tmf {
 	const void *issuer; /* the session, compared only */
 	uint8_t function, response;
 	uint8_t info[3]; /* Additional Response Information */
-	uint32_t itt, rtt, cmdsn, ref_cmdsn;
+	bool immediate;
+	uint32_t itt, rtt, cmdsn, ref_cmdsn, exp_datasn;
 	uint64_t lun;
 	bool started;
 	struct tgt_abort abort; /* of a function on this session only */
@@ -177,6 +178,25 @@ static void complete_and_skip(struct tgt_tmf *m)
 	tgt_order_skip(s, cmdsn);
 }
 
+/* The task has ended, its status is not acknowledged, and its connection was logged out
+ * for recovery. */
+static bool waits_for_reassignment(const struct tgt_tmf *m)
+{
+	struct tgt_task *t;
+
+	return m->conn && tgt_conn_open(m->conn) &&
+	       !tgt_reassign_check(m->session, m->rtt, &t) &&
+	       t->state == TGT_TASK_RESPONSE && t->lu == m->lu;
+}
+
+/* §11.5.1: ABORT TASK is a new allegiance, too: the status is sent again, and then
+ * the response. */
+static void resend_and_complete(struct tgt_tmf *m)
+{
+	tgt_reassign(tgt_task_find(m->session, m->rtt), m->conn, 0);
+	end_tmf(m, ISCSI_TMF_COMPLETE);
+}
+
 /* §11.6.1 a), b), c) */
 static void abort_task(struct tgt_tmf *m)
 {
@@ -189,6 +209,8 @@ static void abort_task(struct tgt_tmf *m)
 
 	if (find_referenced(m)) {
 		abort_local(m, &scope);
+	} else if (waits_for_reassignment(m)) {
+		resend_and_complete(m);
 	} else if (is_tmf(s, m->rtt)) {
 		end_tmf(m, ISCSI_TMF_REJECTED); /* §11.5.1 */
 	} else if (is_missing(m)) {
@@ -277,9 +299,24 @@ static void reject_function(struct tgt_tmf *m)
 	end_tmf(m, ISCSI_TMF_NOT_SUPPORTED);
 }
 
-static void reject_reassign(struct tgt_tmf *m)
+/* §11.5.1: it is an immediate request, and not for task management functions. The
+ * response comes before the reassignment. */
+/* [RFC 7143: 7.2.2 #6] */
+static void reassign_task(struct tgt_tmf *m)
 {
-	end_tmf(m, ISCSI_TMF_NO_REASSIGN); /* ErrorRecoveryLevel < 2 */
+	struct tgt_conn *c = m->conn;
+	uint32_t exp_datasn = m->exp_datasn;
+	struct tgt_task *t;
+	uint8_t response = tgt_reassign_check(m->session, m->rtt, &t);
+
+	if (response != ISCSI_TMF_NO_REASSIGN &&
+	    (!m->immediate || is_tmf(m->session, m->rtt))) {
+		response = ISCSI_TMF_REJECTED;
+		t = NULL;
+	}
+	end_tmf(m, response);
+	if (t && tgt_conn_open(c))
+		tgt_reassign(t, c, exp_datasn);
 }
 
 /* ---- functions on all sessions of all workers ---- */
@@ -536,7 +573,7 @@ static const struct tmf_row rows[] = {
 		.run = reset_target, .after = after_cold_reset,
 	},
 	[ISCSI_TMF_TASK_REASSIGN] = {
-		.name = "TASK REASSIGN", .run = reject_reassign,
+		.name = "TASK REASSIGN", .run = reassign_task,
 	},
 	[ISCSI_TMF_QUERY_TASK] = {
 		.name = "QUERY TASK", .on_lu = true, .level2 = true,
@@ -589,6 +626,8 @@ static struct tgt_tmf *tmf_new(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 	m->rtt = pdu->tmf.rtt;
 	m->cmdsn = pdu->cmdsn;
 	m->ref_cmdsn = pdu->tmf.ref_cmdsn;
+	m->exp_datasn = pdu->tmf.exp_datasn;
+	m->immediate = pdu->immediate;
 	m->lun = pdu->lun;
 	m->lu = s->nexus ? dev_nexus_unit(s->nexus, pdu->lun) : NULL;
 	m->unit = m->lu ? dev_lu_lun(m->lu) : 0;

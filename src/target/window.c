@@ -158,6 +158,20 @@ void tgt_window_forget_conn(struct tgt_session *s, const struct tgt_conn *c)
 			drop_parked(s, &s->ring.slots[i]);
 }
 
+void tgt_window_discard_conn(struct tgt_session *s, const struct tgt_conn *c)
+{
+	for (uint32_t i = 0; i <= s->ring.mask && s->ring.ahead; i++) {
+		struct tgt_slot *slot = &s->ring.slots[i];
+
+		if (!(slot->parked && slot->parked->conn == c) &&
+		    !(slot->task && slot->task->conn == c))
+			continue;
+		drop_parked(s, slot);
+		*slot = (struct tgt_slot){ .taken = false };
+		s->ring.ahead--;
+	}
+}
+
 void tgt_window_empty(struct tgt_session *s)
 {
 	for (uint32_t i = 0; i <= s->ring.mask && s->ring.ahead; i++) {

@@ -160,9 +160,9 @@ static const struct cfg_row rows[] = {
 	    .help = "drop a discovery session that lasts longer" },
 	  .type = CFG_DURATION, .scope = CFG_DAEMON, .unit = "seconds" },
 	{ { .name = "error-recovery-level", .arg = "N", .initial = "0",
-	    OPT_NUMBER(struct options, session.recovery_level, 0, 1),
+	    OPT_NUMBER(struct options, session.recovery_level, 0, 2),
 	    .help = "ErrorRecoveryLevel to accept over TCP: 1 recovers PDUs "
-		    "that a data digest finds damaged" },
+		    "that a data digest finds damaged, 2 also lost connections" },
 	  .type = CFG_NUMBER, .scope = CFG_DAEMON },
 	{ { .name = "login-rate", .arg = "N", .initial = "200",
 	    OPT_NUMBER(struct options, limits.per_second, 0, 1000000),

@@ -149,7 +149,10 @@ static void add_session(void *arg, const struct tgt_conn_status *st)
 	json_object_set_new(s, "peer", json_string(st->info->peer));
 	json_object_set_new(s, "local", json_string(st->info->local));
 	json_object_set_new(s, "transport", json_string(st->transport));
-	add_transport(s, conns_net(st->info->owner));
+	if (st->lost)
+		json_object_set_new(s, "kind", json_string("lost"));
+	else
+		add_transport(s, conns_net(st->info->owner));
 	json_object_set_new(s, "state", json_string(st->state));
 	json_object_set_new(s, "initiator", shown_json(st->initiator));
 	json_object_set_new(s, "target",

@@ -195,6 +195,7 @@ static const struct dm_ops ops = {
 	.progress = progress,
 	.snack = dmtcp_snack,
 	.retry = dmtcp_retry,
+	.adopt = dmtcp_adopt,
 };
 
 /* ---- calls of the driver ---- */

@@ -170,6 +170,8 @@ bool dmtcp_stage_control(struct dmtcp_conn *c, struct dmtcp_control *q)
 	if (!p)
 		return false;
 	list_del(&q->node.link);
+	if (c->recovery.first == &q->node)
+		c->recovery.first = NULL;
 	if (c->dm.role == ISCSI_TARGET && dmtcp_takes_statsn(&q->pdu))
 		c->tx_statsn = q->pdu.statsn + 1;
 	if (is_retained(c, q)) { /* its task ends later: retain.c */

@@ -15,6 +15,7 @@
  *   retain.c        target: what was sent and is not acknowledged yet
  *   resend.c        target: Data-Ins and responses that are sent again
  *   snack.c         target: SNACK Requests
+ *   adopt.c         target: tasks that began on another connection
  *   stage.c         the stage: encoded PDUs as iovecs
  *   fate.c          what ends a connection
  * No two of these files call each other, directly or through others.
@@ -221,6 +222,9 @@ struct recovery {
 	uint32_t acked; /* ExpStatSN of the initiator */
 	struct list resends;
 	unsigned nresends;
+	/* no R2T is sent before this PDU of txq, the response to a TASK REASSIGN
+	 * (§7.2.2); NULL: none */
+	const struct tx_node *first;
 	/* initiator */
 	struct list early; /* answers.c: PDUs that wait for missing ones */
 	size_t early_bytes;
@@ -461,6 +465,10 @@ bool dmtcp_may_resend(struct dm_task *t, uint32_t n);
 int dmtcp_resend_data(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
 		      uint32_t end);
 int dmtcp_resend_control(struct dmtcp_conn *c, struct dmtcp_control *q);
+/* dmtcp_offset_of returns the byte of the task's data at which the Data-In sn begins,
+ * which was sent, or is the next to be sent, and is not acknowledged. */
+uint32_t dmtcp_offset_of(const struct dmtcp_conn *c,
+			 const struct target_task *tt, uint32_t sn);
 /* dmtcp_resend_forget drops what is queued of t; t or control may be NULL. */
 void dmtcp_resend_forget(struct dmtcp_conn *c, const struct dm_task *t,
 			 const struct dmtcp_control *q);
@@ -471,6 +479,9 @@ bool dmtcp_stage_resend(struct dmtcp_conn *c);
 /* snack.c */
 int dmtcp_snack(struct dm_conn *dm, const struct iscsi_pdu *snack,
 		uint32_t *next);
+
+/* adopt.c */
+void dmtcp_adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn);
 
 /* stage.c */
 /* dmtcp_stage_pdu adds one PDU to the stage; the caller checked that there is

@@ -44,10 +44,9 @@ static int add_entry(struct dmtcp_conn *c, const struct dmtcp_resend *what)
 	return 0;
 }
 
-/* The byte of the task's data at which the Data-In sn begins. All PDUs of a sequence
- * but its last one have the same length. */
-static uint32_t offset_of(const struct dmtcp_conn *c,
-			  const struct target_task *tt, uint32_t sn)
+/* All PDUs of a sequence but its last one have the same length. */
+uint32_t dmtcp_offset_of(const struct dmtcp_conn *c,
+			 const struct target_task *tt, uint32_t sn)
 {
 	uint32_t burst = c->params.max_burst_length, at = tt->ack_sn;
 	uint32_t off = tt->ack_off, whole = tt->seg & ~3u;
@@ -103,7 +102,7 @@ static int widen_range(struct dmtcp_conn *c, struct dmtcp_resend *e,
 	if (from == e->sn)
 		return 0;
 	e->sn = from;
-	e->off = offset_of(c, tt, from);
+	e->off = dmtcp_offset_of(c, tt, from);
 	return 0;
 }
 
@@ -119,7 +118,7 @@ int dmtcp_resend_data(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
 		return widen_range(c, last, sn, end);
 	if (!dmtcp_may_resend(t, end - sn))
 		return ERR_LIMIT;
-	e.off = offset_of(c, tt, sn);
+	e.off = dmtcp_offset_of(c, tt, sn);
 	return add_entry(c, &e);
 }
 

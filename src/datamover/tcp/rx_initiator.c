@@ -15,6 +15,12 @@ static struct dm_task *open_task(struct dmtcp_conn *c)
 	return t && !tcp_task(t)->i.late ? t : NULL;
 }
 
+/* §7.2.2: the target goes on where it was on another connection. */
+static bool is_first_of_moved(struct dm_task *t)
+{
+	return t->moved && tcp_task(t)->i.next_datasn == 0;
+}
+
 /* §7.9: a missing number is a lost PDU. The number of an empty Data-In is not
  * checked, because some targets send status in one with an arbitrary number. */
 static int check_data_in(const struct dmtcp_conn *c, struct dm_task *t)
@@ -30,11 +36,26 @@ static int check_data_in(const struct dmtcp_conn *c, struct dm_task *t)
 		return ERR_RANGE; /* outside of the buffer */
 	/* §11.7.6: increasing offsets, no overlap */
 	if (p->dsl && in_order && p->data.datasn == it->next_datasn &&
-	    p->data.offset != t->in_done && !dmtcp_repair_is_missing(c, t))
+	    !is_first_of_moved(t) && p->data.offset != t->in_done &&
+	    !dmtcp_repair_is_missing(c, t))
 		return ERR_SEQUENCE;
 	if (p->data.status_present && !p->final)
 		return ERR_FORMAT; /* §11.7.3 */
+	if (p->dsl && is_first_of_moved(t) && p->data.offset > t->in_done)
+		return ERR_SEQUENCE; /* bytes that were not acknowledged */
 	return 0;
+}
+
+/* The numbers of a moved task go on where the target begins. */
+static void begin_moved(const struct dmtcp_conn *c, struct dm_task *t)
+{
+	const struct iscsi_data *d = &c->rx.pdu.data;
+	struct initiator_task *it = &tcp_task(t)->i;
+
+	if (!c->rx.pdu.dsl || !is_first_of_moved(t))
+		return;
+	it->next_datasn = it->data_ins = d->datasn;
+	t->in_done = d->offset;
 }
 
 /* ErrorRecoveryLevel 1, §7.9: asks for the PDUs before sn that are missing. Returns
@@ -66,6 +87,7 @@ static void data_in_header(struct dmtcp_conn *c)
 		dmtcp_fail_conn(c, err);
 		return;
 	}
+	begin_moved(c, t);
 	if (c->recovery.on && r->pdu.dsl &&
 	    !expects_datasn(c, t, r->pdu.data.datasn))
 		return; /* a copy */
@@ -135,12 +157,6 @@ static struct burst *free_burst(const struct dmtcp_conn *c, struct dm_task *t)
 		if (!tcp_task(t)->bursts[i].active)
 			return &tcp_task(t)->bursts[i];
 	return NULL;
-}
-
-/* §7.2.2: the target goes on where it was on another connection. */
-static bool is_first_of_moved(struct dm_task *t)
-{
-	return t->moved && tcp_task(t)->i.next_datasn == 0;
 }
 
 /* ErrorRecoveryLevel 1, §11.8: a Recovery R2T asks for data that were asked for
@@ -236,7 +252,8 @@ static void take_scsi_response(struct dmtcp_conn *c)
 	struct rx *r = &c->rx;
 	struct dm_task *t = c->dm.up->find_task(&c->dm, r->pdu.itt);
 
-	if (t && t->in.len && !t->out.len &&
+	/* a moved task whose data were all acknowledged gets none again */
+	if (t && t->in.len && !t->out.len && !is_first_of_moved(t) &&
 	    sn_lt(tcp_task(t)->i.data_ins, r->pdu.rsp.exp_datasn)) {
 		if (!c->recovery.on) {
 			dmtcp_fail_conn(c, ERR_SEQUENCE);

@@ -35,21 +35,30 @@ static struct dm_task *r2t_task(struct list *link)
 	return dm_task_of_share(container_of(tt, struct dmtcp_task, t));
 }
 
-/* R2Ts go first, because the initiator waits for them with its data ready; then
- * all other PDUs in their order, and Data-Outs after the commands, which are
- * short. */
-static void fill_stage(struct dmtcp_conn *c)
+static bool stage_r2ts(struct dmtcp_conn *c)
 {
 	bool more = true;
 
-	while (more && !list_empty(&c->r2tq))
+	while (more && !c->recovery.first && !list_empty(&c->r2tq))
 		more = dmtcp_stage_r2ts(c, r2t_task(c->r2tq.next));
+	return more;
+}
+
+/* R2Ts go first, because the initiator waits for them with its data ready; then
+ * all other PDUs in their order, and Data-Outs after the commands, which are
+ * short. R2Ts may have to wait for one of the other PDUs. */
+static void fill_stage(struct dmtcp_conn *c)
+{
+	bool more = stage_r2ts(c);
+
 	while (more && !list_empty(&c->recovery.resends))
 		more = dmtcp_stage_resend(c);
 	if (more && !list_empty(&c->recovery.repairs))
 		more = dmtcp_stage_acks(c);
 	while (more && !list_empty(&c->txq))
 		more = stage_next(c, c->txq.next);
+	if (more)
+		more = stage_r2ts(c);
 	while (more && !list_empty(&c->dataq))
 		more = dmtcp_stage_data_out(c, task_at(c->dataq.next));
 }

@@ -36,6 +36,16 @@ static void copy_status(struct target_task *tt, const struct iscsi_pdu *p)
 	tt->statsn = p->statsn;
 }
 
+/* No Data-In is left to carry the status. */
+static int put_no_data(struct dmtcp_conn *c, struct dm_task *t,
+		       const struct iscsi_pdu *response)
+{
+	if (response)
+		return queue_response(c, t, response);
+	c->dm.up->data_completion_notify(&c->dm, t, DM_PUT, 0);
+	return 0;
+}
+
 int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 		   const struct bufv *data, uint32_t offset,
 		   const struct iscsi_pdu *response)
@@ -45,13 +55,13 @@ int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 
 	if (tt->putting)
 		return ERR_BUSY;
-	if (data->len == 0) /* no Data-In to carry the status */
-		return queue_response(c, t, response);
+	if (data->len == tt->ack_off) /* 0, unless t was adopted */
+		return put_no_data(c, t, response);
 	if (data->n > MAX_PIECES)
 		return ERR_TOO_LONG;
 	tt->data = *data;
 	tt->data_off = offset;
-	tt->data_done = 0;
+	tt->data_done = tt->ack_off;
 	tt->putting = true;
 	tt->has_status = response && fits_data_in(&response->rsp);
 	tt->quiet = response && !tt->has_status;
@@ -149,7 +159,7 @@ bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t)
 	struct target_task *tt = &tcp_task(t)->t;
 	uint32_t most = dmtcp_data_in_most(c);
 
-	if (tt->data_done == 0)
+	if (tt->datasn == tt->ack_sn)
 		tt->seg = most;
 	tt->mixed |= most != tt->seg;
 	while (tt->data_done < tt->data.len) {
