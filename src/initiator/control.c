@@ -7,28 +7,49 @@
 
 /* ---- requests ---- */
 
-/* An immediate request needs no room in the window. Where the target has no room
- * for one (RFC 7145 §8.1.1.3), the request takes its turn. */
-/* [RFC 7145: 8.1.1.3 #3] */
-int ini_send_request(struct ini_conn *c, struct dm_control *ctl)
+/* Sends it in the order of the commands. */
+static int send_numbered(struct ini_conn *c, struct dm_control *ctl)
 {
 	struct ini_session *s = c->session;
 	int err;
 
-	ctl->pdu.immediate = true;
-	ctl->pdu.cmdsn = s->window.cmdsn;
-	err = dm_send_control(c->dm, NULL, ctl);
-	if (err != ERR_BUSY || !iscsi_initiator_window_open(&s->window))
-		return err;
+	if (!iscsi_initiator_window_open(&s->window))
+		return ERR_BUSY;
 	ctl->pdu.immediate = false;
+	ctl->pdu.cmdsn = s->window.cmdsn;
 	err = dm_send_control(c->dm, NULL, ctl);
 	if (!err)
 		s->window.cmdsn++;
 	return err;
 }
 
-int ini_conn_request(struct ini_conn *c, struct ini_request *r,
-		     struct dm_control *ctl, xtime deadline)
+/* An immediate request needs no room in the window. Where the target has no room
+ * for one (RFC 7145 §8.1.1.3), the request takes its turn. */
+/* [RFC 7145: 8.1.1.3 #3] */
+int ini_send_request(struct ini_conn *c, struct dm_control *ctl)
+{
+	int err;
+
+	ctl->pdu.immediate = true;
+	ctl->pdu.cmdsn = c->session->window.cmdsn;
+	err = dm_send_control(c->dm, NULL, ctl);
+	return err == ERR_BUSY ? send_numbered(c, ctl) : err;
+}
+
+/* r goes on with the I bit that it began with (§11.10.3). */
+static int send_again(struct ini_conn *c, const struct ini_request *r,
+		      struct dm_control *ctl)
+{
+	if (!r->immediate)
+		return send_numbered(c, ctl);
+	ctl->pdu.immediate = true;
+	ctl->pdu.cmdsn = c->session->window.cmdsn;
+	return dm_send_control(c->dm, NULL, ctl);
+}
+
+/* Sends a request on c; again: it goes on with the tag of its last response. */
+static int send_tagged(struct ini_conn *c, struct ini_request *r, bool again,
+		       struct dm_control *ctl, xtime deadline)
 {
 	struct ini_session *s;
 	int err;
@@ -37,14 +58,15 @@ int ini_conn_request(struct ini_conn *c, struct ini_request *r,
 		return ERR_CLOSED;
 	s = c->session;
 	r->conn = c;
-	r->itt = ini_slot_take(s, NULL, r);
+	r->itt = again ? ini_slot_take_again(s, r) : ini_slot_take(s, NULL, r);
 	if (r->itt == ISCSI_RESERVED_TAG)
 		return ERR_BUSY;
 	r->deadline = deadline;
 	r->op = ctl->pdu.op;
 	ctl->pdu.final = true;
 	ctl->pdu.itt = r->itt;
-	err = ini_send_request(c, ctl);
+	err = again ? send_again(c, r, ctl) : ini_send_request(c, ctl);
+	r->immediate = ctl->pdu.immediate;
 	if (err) {
 		ini_slot_free(s, r->itt);
 		return err;
@@ -57,6 +79,12 @@ int ini_conn_request(struct ini_conn *c, struct ini_request *r,
 	return 0;
 }
 
+int ini_conn_request(struct ini_conn *c, struct ini_request *r,
+		     struct dm_control *ctl, xtime deadline)
+{
+	return send_tagged(c, r, false, ctl, deadline);
+}
+
 int ini_task_management(struct ini_session *s, struct ini_request *r,
 			enum iscsi_tmf function, uint64_t lun,
 			const struct ini_task *ref, xtime deadline)
@@ -66,7 +94,10 @@ int ini_task_management(struct ini_session *s, struct ini_request *r,
 
 	ctl.pdu.tmf.function = (uint8_t)function;
 	ctl.pdu.tmf.rtt = ref ? ref->dm.itt : ISCSI_RESERVED_TAG;
-	ctl.pdu.tmf.ref_cmdsn = ref ? ref->sent.cmdsn : 0;
+	/* §11.5.5: an immediate command has no CmdSN of its own */
+	ctl.pdu.tmf.ref_cmdsn = !ref		 ? 0
+				: ref->immediate ? s->window.cmdsn
+						 : ref->sent.cmdsn;
 	r->function = (uint8_t)function;
 	r->lun = lun;
 	r->cmdsn = s->window.cmdsn;
@@ -98,15 +129,44 @@ int ini_ping(struct ini_session *s, struct ini_request *r, const void *data,
 	return c ? ini_conn_ping(c, r, data, len, deadline) : ERR_CLOSED;
 }
 
-int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
-	     size_t len, uint32_t ttt, xtime deadline)
+bool ini_text_is_pending(const struct ini_conn *c)
+{
+	list_for_each(it, &c->session->requests) {
+		const struct ini_request *r =
+			list_entry(it, struct ini_request, link);
+
+		if (r->conn == c && r->op == ISCSI_TEXT_REQUEST)
+			return true;
+	}
+	return false;
+}
+
+int ini_conn_text(struct ini_conn *c, struct ini_request *r, const void *text,
+		  size_t len, const struct iscsi_pdu *last, xtime deadline)
 {
 	struct dm_control ctl = { .pdu = { .op = ISCSI_TEXT_REQUEST,
-					   .ttt = ttt,
+					   .ttt = ISCSI_RESERVED_TAG,
 					   .dsl = (uint32_t)len },
 				  .data = text };
 
-	return ini_conn_request(ini_conn_pick(s), r, &ctl, deadline);
+	if (!c)
+		return ERR_CLOSED;
+	if (ini_text_is_pending(c)) /* §11.10 */
+		return ERR_BUSY;
+	if (len > c->params.max_send_dsl) /* §11.10.5 */
+		return ERR_TOO_LONG;
+	if (last) { /* §11.10.4 */
+		ctl.pdu.ttt = last->ttt;
+		ctl.pdu.lun = last->lun;
+	}
+	return send_tagged(c, r, last, &ctl, deadline);
+}
+
+int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
+	     size_t len, const struct iscsi_pdu *last, xtime deadline)
+{
+	return ini_conn_text(last ? r->conn : ini_conn_pick(s), r, text, len,
+			     last, deadline);
 }
 
 void ini_request_end(struct ini_session *s, struct ini_request *r, int err,
@@ -181,6 +241,8 @@ static int handle_async(struct ini_conn *c, const struct iscsi_async *a)
 		return drop_conn(c, a->param1);
 	case ISCSI_ASYNC_DROP_SESSION:
 		return ERR_CLOSED;
+	case ISCSI_ASYNC_NEGOTIATE:
+		return ini_negotiate(c);
 	default:
 		return 0;
 	}

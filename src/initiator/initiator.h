@@ -103,6 +103,7 @@ struct ini_request {
 	/* the session's own */
 	uint8_t op; /* of the request */
 	uint32_t itt;
+	bool immediate;
 	struct ini_conn *conn;
 	struct list link;
 	/* of task management */
@@ -198,10 +199,12 @@ int ini_task_management(struct ini_session *s, struct ini_request *r,
 /* ini_ping sends a NOP-Out with len bytes of data, which the answer returns. */
 int ini_ping(struct ini_session *s, struct ini_request *r, const void *data,
 	     size_t len, xtime deadline);
-/* ini_text sends text (len bytes) with F set. ttt is ISCSI_RESERVED_TAG, or the
- * tag of a response that is to be continued (§11.10.4). */
+/* ini_text sends text (len bytes) with F set. last: NULL, or the response to r that
+ * is to be continued (§11.10.4): r goes on with its tags, its connection and its I
+ * bit. ERR_BUSY: the connection has a Text Request already (§11.10), or the tag of r
+ * is in use. ERR_TOO_LONG: more than the target takes in one PDU. */
 int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
-	     size_t len, uint32_t ttt, xtime deadline);
+	     size_t len, const struct iscsi_pdu *last, xtime deadline);
 
 /* ini_logout closes the session, with all its connections, by a Logout; closed
  * follows. */

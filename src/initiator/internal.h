@@ -86,6 +86,8 @@ struct ini_conn {
 	/* time */
 	xtime login_deadline, heard, ping_deadline;
 	struct ini_request ping;
+	struct ini_request negotiation; /* negotiate.c */
+	unsigned rounds;		/* of the negotiation */
 	bool pinging;
 	bool login_heard; /* a Login Response came */
 	char name[24];	  /* for the log */
@@ -152,8 +154,23 @@ uint32_t ini_slot_take(struct ini_session *s, struct ini_task *t,
 		       struct ini_request *r);
 void ini_slot_free(struct ini_session *s, uint32_t itt);
 /* ini_slot_find returns the slot of a tag in use, or NULL. */
+/* ini_slot_take_again takes the tag that r had before, for the next request of a
+ * sequence. ISCSI_RESERVED_TAG: it is in use. */
+uint32_t ini_slot_take_again(struct ini_session *s, struct ini_request *r);
 struct ini_slot *ini_slot_find(struct ini_session *s, uint32_t itt);
 void ini_expire_tasks(struct ini_session *s, xtime now);
+
+/* ini_text_is_pending returns whether a Text Request on c has no answer yet. */
+bool ini_text_is_pending(const struct ini_conn *c);
+/* ini_conn_text is ini_text on c, which may be NULL. */
+int ini_conn_text(struct ini_conn *c, struct ini_request *r, const void *text,
+		  size_t len, const struct iscsi_pdu *last, xtime deadline);
+
+/* ---- negotiate.c ---- */
+
+/* ini_negotiate answers a target that asks for a negotiation by a Text Request on c
+ * (§11.9.1), and the keys that the target sends then. */
+int ini_negotiate(struct ini_conn *c);
 
 /* ---- cleared.c ---- */
 

@@ -24,6 +24,19 @@ uint32_t ini_slot_take(struct ini_session *s, struct ini_task *t,
 	return slot->itt;
 }
 
+uint32_t ini_slot_take_again(struct ini_session *s, struct ini_request *r)
+{
+	uint32_t i = r->itt & 0xffff, *at = &s->free_slot;
+
+	while (*at < s->nslots && *at != i)
+		at = &s->slots[*at].next_free;
+	if (*at != i || s->slots[i].itt != r->itt)
+		return ISCSI_RESERVED_TAG;
+	*at = s->slots[i].next_free;
+	s->slots[i].request = r;
+	return r->itt;
+}
+
 struct ini_slot *ini_slot_find(struct ini_session *s, uint32_t itt)
 {
 	uint32_t i = itt & 0xffff;

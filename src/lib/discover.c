@@ -23,7 +23,7 @@ struct iser_discovery {
 	/* the text response so far */
 	char *text;
 	size_t len;
-	uint32_t ttt;
+	struct iscsi_pdu last; /* the header of its last PDU */
 	bool final;
 	unsigned rounds, empties;
 	xtime until;
@@ -147,11 +147,11 @@ static int keep_text(struct iser_discovery *d, const struct dm_control *rsp)
 	size_t dsl = rsp->pdu.dsl;
 	char *more;
 
-	d->ttt = rsp->pdu.ttt;
+	d->last = rsp->pdu;
 	d->final = rsp->pdu.final;
 	/* §11.11.1 to §11.11.3: a response that is not final has a tag, and one
 	 * that continues in the next PDU is not final */
-	if (d->final ? rsp->pdu.cont : d->ttt == ISCSI_RESERVED_TAG)
+	if (d->final ? rsp->pdu.cont : d->last.ttt == ISCSI_RESERVED_TAG)
 		return ERR_FORMAT;
 	if (dsl > TEXT_MAX - d->len)
 		return ERR_LIMIT;
@@ -216,16 +216,16 @@ static void take_list(struct iser_discovery *d)
 static void ask_targets(struct iser_discovery *d)
 {
 	static const char ask[] = "SendTargets=All";
-	bool first = d->ttt == ISCSI_RESERVED_TAG;
+	bool first = d->rounds == 0;
 	xtime deadline = MIN(lib_request_deadline(d->s), d->until);
 	int err = lib_request_ready(d->s);
 
 	if (!err)
-		err = lib_request_failed(d->s,
-					 ini_text(d->s->ini, &d->r, ask,
-						  first ? sizeof(ask) : 0,
-						  d->ttt, deadline),
-					 "SendTargets");
+		err = lib_request_failed(
+			d->s,
+			ini_text(d->s->ini, &d->r, ask, first ? sizeof(ask) : 0,
+				 first ? NULL : &d->last, deadline),
+			"SendTargets");
 	if (err)
 		end_discovery(d, err);
 }
@@ -283,7 +283,6 @@ iser_discover_start(struct iser_context *ctx, const struct iser_url *url,
 	}
 	d->ctx = ctx;
 	d->r.done = on_targets;
-	d->ttt = ISCSI_RESERVED_TAG;
 	d->done = done;
 	d->arg = arg;
 	u.target[0] = '\0';

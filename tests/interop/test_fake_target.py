@@ -109,7 +109,7 @@ class Discovery(Case):
             def text(self, c, head, data):
                 part, self.left = self.left[:8192], self.left[8192:]
                 c.send(R_TEXT, 0 if self.left else 0x80, head[16:20], part,
-                       ttt=b"\0\0\0\1" if self.left else b"\xff" * 4)
+                       ttt=b"\0\0\0\1")  # with F, too: it is ignored then (RFC 7143 §11.10.4)
 
         with Many(left=text, name=names[777]) as t:
             done = self.iser("ls", "iscsi://%s/%s" % (t.portal, t.name))

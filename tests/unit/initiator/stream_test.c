@@ -105,6 +105,12 @@ static void test_fields_of_a_command_rfc7143_11_3(void **state)
 		assert_memory_equal(sent[0].pdu.cmd.cdb, t->cdb, 16);
 		assert_int_equal(sent[0].pdu.ahs_len, 20);
 		assert_memory_equal(sent[0].ahs + 4, t->cdb + 16, 16);
+		t = task(1);
+		t->cdb_len = 16; /* §11.2.2.3 */
+		ini_submit(s, t, 0);
+		take();
+		assert_int_equal(sent[0].pdu.ahs_len, 0);
+		assert_false(sent[0].pdu.cmd.read || sent[0].pdu.cmd.write);
 		end();
 	}
 }
@@ -300,13 +306,13 @@ static void test_requests_and_their_answers(void **state)
 	assert_int_equal(answers, 1);
 	assert_int_equal(answer_err, 0);
 	assert_int_equal(answer.op, ISCSI_NOP_IN);
-	assert_int_equal(ini_text(s, request(0), "SendTargets=All", 16, 0x55,
+	assert_int_equal(ini_text(s, request(0), "SendTargets=All", 16, NULL,
 				  XTIME_NEVER),
 			 0);
 	take();
 	assert_int_equal(sent[0].pdu.op, ISCSI_TEXT_REQUEST);
 	assert_true(sent[0].pdu.final && sent[0].pdu.immediate);
-	assert_int_equal(sent[0].pdu.ttt, 0x55);
+	assert_int_equal(sent[0].pdu.ttt, ISCSI_RESERVED_TAG);
 	assert_int_equal(sent[0].pdu.dsl, 16);
 	assert_string_equal((char *)sent[0].data, "SendTargets=All");
 	p = of_target(ISCSI_TEXT_RESPONSE, sent[0].pdu.itt, 0);
@@ -556,6 +562,7 @@ static void test_logout_rfc7143_11_14(void **state)
 	assert_int_equal(sent[1].pdu.op, ISCSI_LOGOUT_REQUEST);
 	assert_true(sent[1].pdu.final && sent[1].pdu.immediate);
 	assert_int_equal(sent[1].pdu.logout.reason, ISCSI_LOGOUT_SESSION);
+	assert_int_equal(sent[1].pdu.dsl + sent[1].pdu.ahs_len, 0);
 	ini_submit(s, task(1), XTIME_S);
 	assert_int_equal(tasks[1].err, ERR_CLOSED);
 	p = of_target(ISCSI_LOGOUT_RESPONSE, sent[1].pdu.itt, 8);

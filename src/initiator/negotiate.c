@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * negotiate.c: a negotiation in the full feature phase that the target asks for by
+ * an Asynchronous Message (RFC 7143 §11.9.1). The initiator sends an empty Text
+ * Request, and answers the keys of each Text Response (§6.4).
+ */
+#include "base/err.h"
+#include "initiator/internal.h"
+#include "iscsi/keys.h"
+#include "iscsi/text.h"
+
+#define ROUNDS_MAX  16
+#define ANSWER_TIME (30 * XTIME_S)
+
+static void answered(struct ini_request *r, int err,
+		     const struct dm_control *rsp);
+
+static int send_text(struct ini_conn *c, const char *text, size_t len,
+		     const struct iscsi_pdu *last)
+{
+	c->negotiation.done = answered;
+	return ini_conn_text(c, &c->negotiation, text, len, last,
+			     c->session->now + ANSWER_TIME);
+}
+
+/* §6.2: the keys of one response take effect together, or none does. */
+static int take_keys(struct ini_conn *c, const struct dm_control *rsp,
+		     struct iscsi_text_out *out)
+{
+	struct iscsi_text_iter it = iscsi_text_iter(rsp->data, rsp->pdu.dsl);
+	char key[ISCSI_KEY_NAME_MAX + 1];
+	struct iscsi_negotiation n;
+	const char *value;
+	int r;
+
+	iscsi_negotiation_init(&n, ISCSI_INITIATOR, &c->params);
+	n.result = c->params;
+	while ((r = iscsi_text_next(&it, key, &value)) > 0) {
+		int err = iscsi_negotiation_key(&n, ISCSI_KEY_FFP, key, value,
+						out);
+
+		if (err)
+			return err;
+	}
+	if (r || out->overflow)
+		return ERR_FORMAT;
+	if (n.result.max_send_dsl != c->params.max_send_dsl) {
+		c->params.max_send_dsl = n.result.max_send_dsl;
+		dm_notice_key_values(c->dm, &c->params);
+	}
+	return 0;
+}
+
+/* §6.4: the initiator ends a negotiation that fails; the values stay as they were
+ * (§7.12). The next request of the target begins a new one. */
+static void answered(struct ini_request *r, int err,
+		     const struct dm_control *rsp)
+{
+	struct ini_conn *c = container_of(r, struct ini_conn, negotiation);
+	char text[1024];
+	struct iscsi_text_out out = { .buf = text, .max = sizeof(text) };
+
+	if (!err && rsp->pdu.cont)
+		err = ERR_UNSUPPORTED; /* the target has few keys to change */
+	if (!err)
+		err = take_keys(c, rsp, &out);
+	if (!err && !rsp->pdu.final && ++c->rounds < ROUNDS_MAX)
+		err = send_text(c, text, out.len, &rsp->pdu);
+	if (err)
+		trace_emit(c->session->cfg.trace, TRACE_PROTOCOL,
+			   "the negotiation that the target asked for failed: "
+			   "%s",
+			   err_str(err));
+}
+
+int ini_negotiate(struct ini_conn *c)
+{
+	int err;
+
+	if (ini_text_is_pending(c))
+		return 0;
+	c->rounds = 0;
+	err = send_text(c, NULL, 0, NULL);
+	/* the target may ask again; or a logout is on its way */
+	return err == ERR_BUSY || err == ERR_CLOSED ? 0 : err;
+}
