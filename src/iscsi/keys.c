@@ -328,6 +328,15 @@ static void set_list_result(struct iscsi_negotiation *n,
 			   strcmp(value, "ResponseFence") == 0);
 }
 
+/* §7.4.1: the ErrorRecoveryLevel of a discovery session is 0. */
+static uint32_t want_of(const struct iscsi_negotiation *n,
+			const struct iscsi_key *k)
+{
+	if (n->discovery && key_id(k) == ISCSI_K_ERROR_RECOVERY_LEVEL)
+		return 0;
+	return param_get(&n->want, k);
+}
+
 /* The value that we want for a key. Under iSER it is InitialR2T=Yes, because an
  * RDMA Read costs less than the receives that unsolicited data would need (RFC
  * 7145 §8.1.1.2). */
@@ -336,7 +345,7 @@ static uint32_t own_value(const struct iscsi_negotiation *n,
 {
 	if (key_id(k) == ISCSI_K_INITIAL_R2T && n->result.rdma_extensions)
 		return 1;
-	return param_get(&n->want, k);
+	return want_of(n, k);
 }
 
 /* Answers a value that the peer proposed. */
@@ -388,7 +397,7 @@ static int take_declaration(struct iscsi_negotiation *n,
 static bool is_answer_ok(const struct iscsi_negotiation *n,
 			 const struct iscsi_key *k, uint32_t v)
 {
-	return combine(k->kind, v, param_get(&n->want, k)) == v;
+	return combine(k->kind, v, want_of(n, k)) == v;
 }
 
 static bool is_constant_answer(const char *value)
@@ -608,7 +617,7 @@ void iscsi_negotiation_declare(struct iscsi_negotiation *n,
 			       enum iscsi_key_id id, struct iscsi_text_out *out)
 {
 	const struct iscsi_key *k = &iscsi_keys[id];
-	uint32_t v = param_get(&n->want, k);
+	uint32_t v = want_of(n, k);
 
 	if (id == ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH) {
 		v = n->want.max_recv_dsl;

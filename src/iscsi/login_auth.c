@@ -15,13 +15,23 @@ static int auth_fail(struct iscsi_login_engine *e, const char *what)
 	return login_fail(e, ERR_AUTH, ISCSI_LOGIN_AUTH_FAILURE, "%s", what);
 }
 
+/* A key or value that does not belong to this step. §9.2: its status is not that of
+ * a wrong secret. */
+static int step_fail(struct iscsi_login_engine *e, uint16_t status,
+		     const char *what)
+{
+	e->failure.chap = e->auth.challenged;
+	return login_fail(e, ERR_AUTH, status, "%s", what);
+}
+
 /* ---- received keys ---- */
 
 static int take_text(struct iscsi_login_engine *e, char *to, size_t size,
 		     const char *value)
 {
 	if (strlen(value) >= size)
-		return auth_fail(e, "a security key's value is too long");
+		return step_fail(e, ISCSI_LOGIN_INITIATOR_ERROR,
+				 "a security key's value is too long");
 	strcpy(to, value);
 	return 0;
 }
@@ -31,8 +41,9 @@ static int take_binary(struct iscsi_login_engine *e, uint8_t *to, size_t size,
 {
 	*len = chap_binary_parse(value, to, size);
 	if (*len < 0)
-		return auth_fail(e, "a CHAP binary-value is malformed or too "
-				    "long (RFC 7143 §12.1.3)");
+		return step_fail(e, ISCSI_LOGIN_INITIATOR_ERROR,
+				 "a CHAP binary-value is malformed or too "
+				 "long (RFC 7143 §12.1.3)");
 	return 0;
 }
 
@@ -55,8 +66,9 @@ int login_auth_key(struct iscsi_login_engine *e, enum iscsi_key_id id,
 	case ISCSI_K_CHAP_I:
 		a->got |= GOT_CHAP_I;
 		if (iscsi_number_parse(value, &a->id) || a->id > 255)
-			return auth_fail(e, "CHAP_I is not a number from 0 to "
-					    "255 (RFC 7143 §12.1.3)");
+			return step_fail(e, ISCSI_LOGIN_INITIATOR_ERROR,
+					 "CHAP_I is not a number from 0 to "
+					 "255 (RFC 7143 §12.1.3)");
 		return 0;
 	case ISCSI_K_CHAP_C:
 		a->got |= GOT_CHAP_C;
@@ -185,9 +197,13 @@ static int choose_algorithm(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
 
+	if (!a->chap || a->challenged)
+		return step_fail(e, ISCSI_LOGIN_INITIATOR_ERROR,
+				 "CHAP_A in a step that does not have it "
+				 "(RFC 7143 §12.1.3)");
 	a->algorithm = chap_pick(a->algorithms,
 				 offer_or_all(e->verdict.chap_algorithms));
-	if (!a->chap || a->algorithm == CHAP_NONE || a->challenged)
+	if (a->algorithm == CHAP_NONE)
 		return auth_fail(e, "no CHAP algorithm in common");
 	iscsi_text_putf(&e->out, "CHAP_A", "%d", a->algorithm);
 	put_challenge(e);
@@ -210,8 +226,13 @@ static int take_response(struct iscsi_login_engine *e)
 	struct login_auth *a = &e->auth;
 	int err;
 
-	if (!a->challenged || !has_keys(e, GOT_CHAP_N))
-		return auth_fail(e, "CHAP_R without CHAP_N or a challenge");
+	if (!a->challenged)
+		return step_fail(e, ISCSI_LOGIN_INITIATOR_ERROR,
+				 "CHAP_R without a challenge (RFC 7143 "
+				 "§12.1.3)");
+	if (!has_keys(e, GOT_CHAP_N))
+		return step_fail(e, ISCSI_LOGIN_MISSING_PARAMETER,
+				 "CHAP_R without CHAP_N (RFC 7143 §12.1.3)");
 	err = check_response(e, e->cfg->find_secret(e->cfg->arg, a->name),
 			     e->verdict.chap_out);
 	if (err)
@@ -225,9 +246,24 @@ static int take_response(struct iscsi_login_engine *e)
 	return err;
 }
 
+/* §9.2: each step of CHAP has its keys. An initiator that could leave out CHAP_R
+ * would learn the target's response to a challenge that it chose. */
+static bool lacks_keys(const struct iscsi_login_engine *e, unsigned keys)
+{
+	return e->auth.chap && !e->auth.done && !(e->auth.got & keys);
+}
+
 int login_auth_target(struct iscsi_login_engine *e)
 {
 	int err = 0;
+
+	if (lacks_keys(e, GOT_AUTH_METHOD | GOT_CHAP_A | GOT_CHAP_R))
+		return step_fail(e, ISCSI_LOGIN_MISSING_PARAMETER,
+				 e->auth.challenged
+					 ? "no CHAP_R in the answer to the "
+					   "challenge (RFC 7143 §9.2)"
+					 : "no CHAP_A after AuthMethod=CHAP "
+					   "(RFC 7143 §9.2)");
 
 	if (has_keys(e, GOT_AUTH_METHOD))
 		err = choose_method(e);
@@ -292,6 +328,9 @@ int login_auth_initiator(struct iscsi_login_engine *e)
 {
 	int err = 0;
 
+	if (lacks_keys(e, GOT_AUTH_METHOD | GOT_CHAP_C | GOT_CHAP_R))
+		return auth_fail(e, "the target's answer lacks the keys of its "
+				    "step of CHAP (RFC 7143 §9.2)");
 	if (has_keys(e, GOT_AUTH_METHOD))
 		err = take_method(e);
 	if (!err && has_keys(e, GOT_CHAP_C))

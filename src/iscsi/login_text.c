@@ -33,8 +33,6 @@ static int take_session_type(struct iscsi_login_engine *e, const char *value)
 	e->id.discovery = strcmp(value, "Discovery") == 0;
 	e->bad_session_type = !e->id.discovery && strcmp(value, "Normal") != 0;
 	e->neg.discovery = e->id.discovery;
-	if (e->id.discovery) /* RFC 7143 §7.4.1 */
-		e->neg.want.error_recovery_level = 0;
 	return 0;
 }
 

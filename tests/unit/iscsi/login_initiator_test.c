@@ -216,6 +216,21 @@ static void test_method_that_was_not_offered_rfc7143_12_1(void **state)
 	iscsi_login_free(e);
 }
 
+/* §9.2: the initiator gives up if the target leaves out the keys of a step. */
+static void test_answer_without_its_keys_rfc7143_9_2(void **state)
+{
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct iscsi_pdu rsp, asked = { .itt = 0 };
+	struct iscsi_login_engine *e = begin_chap(&rsp, false);
+
+	(void)state;
+	assert_int_equal(ANSWER(e, &rsp, "AuthMethod=CHAP"), ISCSI_LOGIN_SEND);
+	iscsi_login_tx(e, &asked, data);
+	rsp.dsl = 0;
+	assert_int_equal(iscsi_login_rx(e, &rsp, NULL), ERR_AUTH);
+	iscsi_login_free(e);
+}
+
 /* A challenge needs the algorithm and the identifier. */
 static void test_challenge_is_incomplete_rfc7143_12_1_3(void **state)
 {
@@ -308,6 +323,7 @@ int main(void)
 		cmocka_unit_test(test_method_that_was_not_offered_rfc7143_12_1),
 		cmocka_unit_test(
 			test_response_by_sha256_is_refused_rfc7143_12_1_3),
+		cmocka_unit_test(test_answer_without_its_keys_rfc7143_9_2),
 		cmocka_unit_test(test_challenge_is_incomplete_rfc7143_12_1_3),
 		cmocka_unit_test(test_the_right_response),
 		cmocka_unit_test(test_each_wrong_response_rfc7143_6_3),

@@ -3,12 +3,16 @@
  * login_target_test.c: a target with one Login Request for each combination of
  * stages and of the bits T and C (RFC 7143 §6.3, §11.12).
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
 #include "base/err.h"
 #include "cmocka_all.h"
+#include "iscsi/chap.h"
+#include "iscsi/keys.h"
 #include "iscsi/login.h"
+#include "iscsi/text.h"
 #include "login_fixture.h"
 
 static struct iscsi_login_config cfg;
@@ -126,48 +130,231 @@ static void test_fields_that_stay_rfc7143_6_3(void **state)
 	}
 }
 
-/* A response to a challenge that the target has not sent, or without a name, is
- * not compared with the secret. */
-static void test_response_without_a_challenge_rfc7143_12_1_3(void **state)
+/* ---- CHAP: the keys of each step (§9.2, §12.1.3) ---- */
+
+static const struct iscsi_chap_secret alice = { .name = "alice",
+						.secret = "a secret of sixteen",
+						.secret_len = 19 };
+
+#define R32 "0123456789abcdef0123456789abcdef"
+
+/* After so many of these requests comes `text`: the status. */
+static unsigned chap_status(unsigned steps, const char *text, size_t len)
 {
-	static const struct iscsi_chap_secret alice = {
-		.name = "alice",
-		.secret = "a secret of sixteen",
-		.secret_len = 19
-	};
 	static const char first[] = "InitiatorName=iqn.2026-01.test:i\0"
 				    "TargetName=iqn.2026-01.test:t\0"
 				    "AuthMethod=CHAP";
 	static const char algorithm[] = "CHAP_A=7";
-	static const char unnamed[] =
-		"CHAP_R=0x0123456789abcdef0123456789abcdef"
-		"0123456789abcdef0123456789abcdef";
-	static const char named[] = "CHAP_N=alice\0"
-				    "CHAP_R=0x0123456789abcdef0123456789abcdef"
-				    "0123456789abcdef0123456789abcdef";
+	struct iscsi_pdu pdu = request(0, 0, false, false), answer;
+	struct iscsi_login_engine *e = begin();
+	unsigned status;
+
+	login_fixture_chap(&fixture, &alice, 1);
+	pdu.dsl = sizeof(first);
+	assert_int_equal(feed_text(e, &pdu, first, &answer),
+			 ISCSI_LOGIN_SUCCESS);
+	pdu.dsl = sizeof(algorithm);
+	if (steps > 1)
+		assert_int_equal(feed_text(e, &pdu, algorithm, &answer),
+				 ISCSI_LOGIN_SUCCESS);
+	pdu.dsl = (uint32_t)len;
+	status = feed_text(e, &pdu, text, &answer);
+	iscsi_login_free(e);
+	return status;
+}
+
+#define CHAP(steps, text) chap_status(steps, text, sizeof(text))
+
+/* A response to a challenge that the target has not sent, or without a name, is
+ * not compared with the secret. */
+static void test_response_without_a_challenge_rfc7143_12_1_3(void **state)
+{
+	(void)state;
+	assert_int_equal(CHAP(1, "CHAP_N=alice\0CHAP_R=0x" R32 R32),
+			 ISCSI_LOGIN_INITIATOR_ERROR);
+	assert_int_equal(CHAP(2, "CHAP_R=0x" R32 R32),
+			 ISCSI_LOGIN_MISSING_PARAMETER);
+	assert_int_equal(CHAP(2, "CHAP_N=alice\0CHAP_R=0x" R32 R32),
+			 ISCSI_LOGIN_AUTH_FAILURE);
+}
+
+/* An initiator that leaves out the key of the step is refused with another status
+ * than one with a wrong secret. */
+static void test_keys_of_each_step_rfc7143_9_2(void **state)
+{
+	(void)state;
+	assert_int_equal(chap_status(1, NULL, 0),
+			 ISCSI_LOGIN_MISSING_PARAMETER);
+	assert_int_equal(chap_status(2, NULL, 0),
+			 ISCSI_LOGIN_MISSING_PARAMETER);
+	assert_int_equal(CHAP(2, "CHAP_N=alice\0CHAP_I=1\0CHAP_C=0x" R32),
+			 ISCSI_LOGIN_MISSING_PARAMETER);
+	assert_int_equal(CHAP(2, "CHAP_A=5"), ISCSI_LOGIN_INITIATOR_ERROR);
+	assert_int_equal(CHAP(2, "CHAP_N=alice\0CHAP_R=0xzz"),
+			 ISCSI_LOGIN_INITIATOR_ERROR);
+	assert_int_equal(CHAP(2, "CHAP_N=alice\0CHAP_I=256\0CHAP_R=0x" R32),
+			 ISCSI_LOGIN_INITIATOR_ERROR);
+	assert_int_equal(CHAP(1, "CHAP_A=4"), ISCSI_LOGIN_AUTH_FAILURE);
+}
+
+static const char *value_of(const uint8_t *data, size_t len, const char *key)
+{
+	struct iscsi_text_iter it = iscsi_text_iter(data, len);
+	char name[ISCSI_KEY_NAME_MAX + 1];
+	const char *value;
+
+	while (iscsi_text_next(&it, name, &value) > 0)
+		if (!strcmp(name, key))
+			return value;
+	fail_msg("no %s", key);
+	return NULL;
+}
+
+/* The initiator knows its own secret and has the target prove itself, too, with the
+ * challenge of the target or with one of its own. */
+static void test_own_challenge_comes_back_rfc7143_9_2_1(void **state)
+{
+	static const struct iscsi_chap_secret bob = { .name = "bob",
+						      .secret = "twelve bytes",
+						      .secret_len = 12 };
+	static const char first[] = "InitiatorName=iqn.2026-01.test:i\0"
+				    "TargetName=iqn.2026-01.test:t\0"
+				    "AuthMethod=CHAP";
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
 
 	(void)state;
-	for (int challenged = 0; challenged < 2; challenged++) {
+	for (unsigned own = 0; own < 2; own++) {
 		struct iscsi_pdu pdu = request(0, 0, false, false), answer;
 		struct iscsi_login_engine *e = begin();
+		uint8_t r[CHAP_DIGEST_MAX], c[CHAP_CHALLENGE_MAX];
+		char text[256], hex[2 * CHAP_DIGEST_MAX + 3], back[100];
+		uint32_t id;
+		int len;
 
 		login_fixture_chap(&fixture, &alice, 1);
+		fixture.verdict.chap_out = &bob;
 		pdu.dsl = sizeof(first);
-		assert_int_equal(feed_text(e, &pdu, first, &answer),
-				 ISCSI_LOGIN_SUCCESS);
-		pdu.dsl = sizeof(algorithm);
-		if (challenged)
-			assert_int_equal(feed_text(e, &pdu, algorithm, &answer),
-					 ISCSI_LOGIN_SUCCESS);
-		pdu.dsl = challenged ? sizeof(unnamed) : sizeof(named);
-		assert_int_equal(feed_text(e, &pdu,
-					   challenged ? unnamed : named,
-					   &answer),
-				 ISCSI_LOGIN_AUTH_FAILURE);
-		assert_non_null(strstr(iscsi_login_failure(e)->text,
-				       "without CHAP_N or a challenge"));
+		feed_text(e, &pdu, first, &answer);
+		pdu.dsl = sizeof("CHAP_A=5");
+		iscsi_login_rx(e, &pdu, (const uint8_t *)"CHAP_A=5");
+		iscsi_login_tx(e, &answer, data);
+		snprintf(back, sizeof(back), "%s",
+			 value_of(data, answer.dsl, "CHAP_C"));
+		len = chap_binary_parse(back, c, sizeof(c));
+		iscsi_number_parse(value_of(data, answer.dsl, "CHAP_I"), &id);
+		len = (int)chap_response(CHAP_MD5, (uint8_t)id, &alice, c,
+					 (size_t)len, r);
+		chap_binary_print(r, (size_t)len, hex);
+		pdu.dsl = (uint32_t)sprintf(
+			text, "CHAP_N=alice%cCHAP_R=%s%cCHAP_I=9%cCHAP_C=%s%c",
+			0, hex, 0, 0, own ? "0x0102" : back, 0);
+		assert_int_equal(feed_text(e, &pdu, text, &answer),
+				 own ? 0 : ISCSI_LOGIN_AUTH_FAILURE);
 		iscsi_login_free(e);
 	}
+}
+
+/* ---- headers and lengths ---- */
+
+static void test_version_of_the_first_request_rfc7143_11_12_4(void **state)
+{
+	(void)state;
+	for (unsigned vmin = 0; vmin < 2; vmin++) {
+		struct iscsi_pdu pdu = request(1, 0, false, false), answer;
+		struct iscsi_login_engine *e = begin();
+
+		pdu.login.vmin = (uint8_t)vmin;
+		pdu.login.vmax = 3;
+		assert_int_equal(feed(e, &pdu, &answer),
+				 vmin ? ISCSI_LOGIN_BAD_VERSION : 0);
+		iscsi_login_free(e);
+	}
+}
+
+/* §11.13.1, §11.13.2: version 0 in each response, also in a refusal. */
+static void test_versions_of_the_responses_rfc7143_11_13_1(void **state)
+{
+	struct iscsi_pdu pdu = request(1, 0, false, false);
+	struct iscsi_login_engine *e = begin();
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct iscsi_pdu answer = { .login = { .tsih = 0 } };
+		unsigned status;
+
+		pdu.login.vmax = 9;
+		status = feed(e, &pdu, &answer);
+		assert_int_equal(status, i < 2 ? 0 : 0x200);
+		assert_int_equal(answer.login.vmax, 0);
+		assert_int_equal(answer.login.vmin, 0);
+		pdu.dsl = 0;
+		pdu.login.csg = i ? 0 : 1; /* the third one is wrong */
+	}
+	iscsi_login_free(e);
+}
+
+/* 8,192 bytes of keys (§6.1), in two PDUs. */
+static void test_text_of_8192_bytes_rfc7143_6_1(void **state)
+{
+	static char text[8192];
+	struct iscsi_pdu pdu = request(1, 0, false, true), answer;
+	struct iscsi_login_engine *e = begin();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(text); i += 64) {
+		memset(text + i, 'v', 63);
+		memcpy(text + i, "X-k.000=", 8);
+		text[i + 4] = (char)('A' + i / 64 / 16);
+		text[i + 5] = (char)('A' + i / 64 % 16);
+	}
+	memset(text, 0, 128);
+	memcpy(text, names, sizeof(names));
+	pdu.dsl = 5000;
+	assert_int_equal(feed_text(e, &pdu, text, &answer), 0);
+	pdu.login.cont = false;
+	pdu.dsl = 3192;
+	assert_int_equal(feed_text(e, &pdu, text + 5000, &answer), 0);
+	iscsi_login_free(e);
+}
+
+/* More text than a response holds: C without T, and the rest on demand. */
+static void test_login_text_is_long_rfc7143_6_2(void **state)
+{
+	static char text[8192];
+	struct iscsi_pdu pdu = request(1, 3, true, false), answer;
+	struct iscsi_login_engine *e = begin();
+	size_t len = sizeof(names);
+	unsigned n = 0;
+
+	(void)state;
+	memcpy(text, names, len);
+	while (len < 6000) /* each has the answer NotUnderstood */
+		len += (size_t)sprintf(text + len, "X-k%04u=1", n++) + 1;
+	pdu.dsl = (uint32_t)len;
+	assert_int_equal(feed_text(e, &pdu, text, &answer), 0);
+	assert_true(answer.login.cont);
+	assert_false(answer.login.transit);
+	pdu.dsl = 0;
+	for (n = 0; answer.login.cont && n < 10; n++)
+		assert_int_equal(feed_text(e, &pdu, "", &answer), 0);
+	assert_true(answer.login.transit);
+	iscsi_login_free(e);
+}
+
+static void test_redirection_has_an_address_rfc7143_11_13_5(void **state)
+{
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct iscsi_pdu pdu = request(1, 3, true, false), answer;
+	struct iscsi_login_engine *e = begin();
+
+	(void)state;
+	fixture.verdict.status = ISCSI_LOGIN_MOVED_PERMANENTLY;
+	strcpy(fixture.verdict.redirect, "10.0.0.2:3260");
+	iscsi_login_rx(e, &pdu, (const uint8_t *)names);
+	iscsi_login_tx(e, &answer, data);
+	assert_int_equal(answer.login.status_class, 1);
+	assert_string_equal((char *)data, "TargetAddress=10.0.0.2:3260");
+	iscsi_login_free(e);
 }
 
 int main(void)
@@ -177,6 +364,16 @@ int main(void)
 		cmocka_unit_test(test_fields_that_stay_rfc7143_6_3),
 		cmocka_unit_test(
 			test_response_without_a_challenge_rfc7143_12_1_3),
+		cmocka_unit_test(test_keys_of_each_step_rfc7143_9_2),
+		cmocka_unit_test(test_own_challenge_comes_back_rfc7143_9_2_1),
+		cmocka_unit_test(
+			test_version_of_the_first_request_rfc7143_11_12_4),
+		cmocka_unit_test(
+			test_versions_of_the_responses_rfc7143_11_13_1),
+		cmocka_unit_test(test_text_of_8192_bytes_rfc7143_6_1),
+		cmocka_unit_test(test_login_text_is_long_rfc7143_6_2),
+		cmocka_unit_test(
+			test_redirection_has_an_address_rfc7143_11_13_5),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
