@@ -41,6 +41,11 @@ static void check_command(struct pdu_checker *j, const struct iscsi_pdu *p)
 				    .edtl = p->cmd.edtl,
 				    .unsolicited = p->dsl };
 	t->unsolicited_over = p->final;
+	/* §11.3.1 */
+	assert_true(p->cmd.write || p->final);
+	assert_true(p->cmd.read || p->cmd.write || p->cmd.edtl == 0);
+	if (p->cmd.write && p->dsl == p->cmd.edtl)
+		assert_true(p->final); /* §11.3.4 */
 	if (p->dsl) {
 		j->immediates++;
 		assert_true(p->cmd.write);
@@ -66,6 +71,9 @@ static void unsolicited(struct pdu_checker *j, struct checker_task *t,
 		    j->params.first_burst_length); /* §13.14 */
 	assert_true(t->unsolicited <= t->edtl);
 	t->unsolicited_over = p->final;
+	if (p->final) /* §11.3.4: as much as is allowed */
+		assert_int_equal(t->unsolicited,
+				 MIN(t->edtl, j->params.first_burst_length));
 }
 
 static struct checker_r2t *r2t_of(struct checker_task *t, uint32_t ttt)
@@ -112,6 +120,10 @@ static void r2t(struct pdu_checker *j, const struct iscsi_pdu *p)
 	assert_true(p->r2t.ddtl > 0 &&
 		    p->r2t.ddtl <= j->params.max_burst_length);
 	assert_true(range_ok(p->r2t.offset, p->r2t.ddtl, t->edtl));
+	/* §11.8, DataSequenceInOrder=Yes: from the unsolicited data on */
+	if (t->asked)
+		assert_int_equal(p->r2t.offset, t->asked);
+	t->asked = p->r2t.offset + p->r2t.ddtl;
 	for (unsigned i = 0; i < CHECKER_R2TS; i++) {
 		open += t->r2t[i].open;
 		if (!t->r2t[i].open)
@@ -141,6 +153,7 @@ static void data_in(struct pdu_checker *j, const struct iscsi_pdu *p)
 
 	j->data_ins++;
 	assert_false(t->is_write);
+	assert_false(p->data.ack); /* §11.7.2: ErrorRecoveryLevel 0 */
 	assert_int_equal(p->data.datasn, t->next_sn++);
 	assert_int_equal(p->data.offset, t->in_offset);
 	t->in_offset += p->dsl;
@@ -155,8 +168,28 @@ static void data_in(struct pdu_checker *j, const struct iscsi_pdu *p)
 	}
 }
 
+/* PDUs that have no data segment, and PDUs that have no AHS. */
+static void check_segments(const struct iscsi_pdu *p)
+{
+	switch (p->op) {
+	case ISCSI_TMF_REQUEST:
+	case ISCSI_TMF_RESPONSE:
+	case ISCSI_R2T:
+	case ISCSI_LOGOUT_REQUEST:
+	case ISCSI_LOGOUT_RESPONSE:
+	case ISCSI_SNACK_REQUEST:
+		assert_int_equal(p->dsl, 0);
+		break;
+	default:
+		break;
+	}
+	if (p->op != ISCSI_SCSI_COMMAND)
+		assert_int_equal(p->ahs_len, 0); /* §11.2.1.5 */
+}
+
 static void check_pdu(struct pdu_checker *j, const struct iscsi_pdu *p)
 {
+	check_segments(p);
 	switch (p->op) {
 	case ISCSI_SCSI_COMMAND:
 		check_command(j, p);

@@ -21,6 +21,7 @@ struct checker_r2t {
 
 struct checker_task {
 	bool known, is_write, unsolicited_over;
+	uint32_t asked; /* the end of the last R2T */
 	uint32_t itt, edtl, unsolicited, datasn_out;
 	/* one count for Data-In and R2T: §11.8.2 is R2TSN, §11.7.5 DataSN */
 	uint32_t next_sn;

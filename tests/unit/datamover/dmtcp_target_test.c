@@ -365,6 +365,33 @@ static void test_solicited_good(void **state)
 	raw_fini(&r);
 }
 
+/* PDUs without data, in a solicited and in an unsolicited sequence. */
+static void test_empty_data_out_rfc7143_11_7_7(void **state)
+{
+	struct iscsi_params k = raw_params();
+	uint32_t ttt = asked();
+	struct iscsi_pdu p = data_out(9, ttt, 0, 0, 0, false);
+
+	(void)state;
+	feed(&p);
+	p = data_out(9, ttt, 1, 0, 8192, false);
+	p.final = true;
+	feed(&p);
+	assert_status(9, 0);
+	raw_fini(&r);
+	k.initial_r2t = false;
+	begin(&k);
+	p = command(9, true, 4096, 0, false);
+	feed(&p);
+	p = data_out(9, ISCSI_RESERVED_TAG, 0, 0, 0, false);
+	feed(&p);
+	p = data_out(9, ISCSI_RESERVED_TAG, 1, 0, 4096, true);
+	feed(&p);
+	assert_status(9, 0);
+	assert_memory_equal(r.role.disk, data, 4096);
+	raw_fini(&r);
+}
+
 static void solicited_breaks(uint32_t datasn, uint32_t off, uint32_t len,
 			     bool final)
 {
@@ -622,6 +649,7 @@ int main(void)
 			test_unsolicited_beyond_first_burst_rfc7143_13_14),
 		cmocka_unit_test(test_dropped_pdus_end_no_sequence),
 		cmocka_unit_test(test_solicited_good),
+		cmocka_unit_test(test_empty_data_out_rfc7143_11_7_7),
 		cmocka_unit_test(test_solicited_breaks_rfc7143_11_7),
 		cmocka_unit_test(
 			test_stray_data_out_is_reported_rfc7143_11_17_1),

@@ -151,6 +151,24 @@ static void test_empty_data_in_rfc7143_11_7_7(void **state)
 	raw_fini(&r);
 }
 
+/* §11.7.2: at ErrorRecoveryLevel 0 the A bit is ignored. */
+static void test_a_bit_at_level_0_rfc7143_11_7_2(void **state)
+{
+	struct fake_task *t = command(false, 2000);
+	struct iscsi_pdu p = data_in(t->dm.itt, 0, 0, 1000);
+
+	(void)state;
+	p.data.ack = true;
+	p.ttt = 0x1234;
+	r.nout = 0;
+	feed(p);
+	raw_fetch(&r);
+	assert_int_equal(r.nout, 0);
+	feed(with_status(data_in(t->dm.itt, 1, 1000, 1000)));
+	assert_int_equal(t->state, FAKE_FREE);
+	raw_fini(&r);
+}
+
 /* ---- status ---- */
 
 static void test_status_of_no_task_takes_its_statsn(void **state)
@@ -253,6 +271,52 @@ static void test_r2ts_as_many_as_agreed_rfc7143_13_17(void **state)
 	assert_int_equal(dmtcp_stats(r.conn)->r2ts, 2);
 	feed(r2t(t->dm.itt, 2, 2000, 1000));
 	ends_with(ERR_LIMIT);
+}
+
+static unsigned nseen;
+static struct iscsi_pdu seen[64];
+
+/* All PDUs that the end sends, in their order. */
+static void fetch_all(void)
+{
+	static uint8_t all[65536];
+	struct iovec iov[64];
+	size_t len = 0;
+	unsigned n;
+
+	while ((n = dmtcp_stream_ops.tx_what(r.conn, iov, 64))) {
+		struct bufv v = bufv_of(iov, n);
+
+		len += bufv_copy_out(&v, 0, all + len, sizeof(all) - len);
+		dmtcp_stream_ops.tx_done(r.conn, v.len, XTIME_S);
+	}
+	for (size_t at = 0; at < len; nseen++) {
+		assert_int_equal(iscsi_bhs_decode(&seen[nseen], all + at), 0);
+		at += ISCSI_BHS_LEN + round_up4(seen[nseen].dsl);
+	}
+}
+
+/* Two R2Ts come before the initiator sends: it fulfils one after the other. */
+static void test_r2ts_in_their_order_rfc7143_11_8(void **state)
+{
+	struct fake_task *t = command(true, 24000);
+	struct iscsi_pdu p = r2t(t->dm.itt, 0, 0, 12000);
+
+	(void)state;
+	nseen = 0;
+	p.ttt = 8;
+	feed(p);
+	feed(r2t(t->dm.itt, 1, 12000, 12000));
+	fetch_all();
+	assert_int_equal(raw_fate(&r), 1);
+	assert_int_equal(nseen, 4);
+	for (unsigned i = 0; i < nseen; i++) {
+		assert_int_equal(seen[i].op, ISCSI_DATA_OUT);
+		assert_int_equal(seen[i].ttt, i < 2 ? 8 : 7);
+		assert_int_equal(seen[i].data.datasn, i % 2);
+		assert_int_equal(seen[i].final, i % 2 == 1);
+	}
+	raw_fini(&r);
 }
 
 static void r2ts(uint32_t first, uint32_t second, int err)
@@ -455,6 +519,8 @@ int main(void)
 		cmocka_unit_test(test_late_response_when_the_task_is_aborted),
 		cmocka_unit_test(test_r2t_of_another_lun_rfc7143_4_2_5_3),
 		cmocka_unit_test(test_r2ts_as_many_as_agreed_rfc7143_13_17),
+		cmocka_unit_test(test_a_bit_at_level_0_rfc7143_11_7_2),
+		cmocka_unit_test(test_r2ts_in_their_order_rfc7143_11_8),
 		cmocka_unit_test(test_r2ts_are_continuous_rfc7143_11_8),
 		cmocka_unit_test(test_r2t_for_immediate_data),
 		cmocka_unit_test(test_statsn_rfc7143_4_2_2_2),

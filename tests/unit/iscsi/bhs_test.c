@@ -183,6 +183,33 @@ static void test_decode_one_bit_disturbs_no_other_byte(void **state)
 		}
 }
 
+/* A PDU with any bit after byte 0 inverted is decoded, and a bit that is in no field
+ * of the PDU changes nothing. */
+static void test_reserved_bits_are_ignored_rfc7143_11(void **state)
+{
+	unsigned ignored = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(vectors); i++)
+		for (unsigned bit = 8; bit < 8 * ISCSI_BHS_LEN; bit++) {
+			uint8_t in[ISCSI_BHS_LEN], out[ISCSI_BHS_LEN];
+			struct iscsi_pdu pdu;
+
+			memcpy(in, vectors[i].bytes, sizeof(in));
+			in[bit / 8] ^= (uint8_t)(1u << bit % 8);
+			assert_int_equal(iscsi_bhs_decode(&pdu, in), 0);
+			iscsi_bhs_encode(&pdu, out);
+			if (memcmp(out, in, sizeof(in)) == 0)
+				continue; /* a field */
+			/* byte 1, bit 0 of a PDU other than a Login: F */
+			if (bit == 15)
+				continue;
+			assert_memory_equal(out, vectors[i].bytes, sizeof(out));
+			ignored++;
+		}
+	assert_true(ignored > 500);
+}
+
 static void test_decode_unknown_opcode(void **state)
 {
 	uint8_t b[ISCSI_BHS_LEN] = { 0x5c, 0x80, 0, 0, 2, 0, 0, 8 };
@@ -346,6 +373,7 @@ int main(void)
 		cmocka_unit_test(test_encode_each_pdu_rfc7143_11),
 		cmocka_unit_test(test_decode_each_pdu_rfc7143_11),
 		cmocka_unit_test(test_decode_one_bit_disturbs_no_other_byte),
+		cmocka_unit_test(test_reserved_bits_are_ignored_rfc7143_11),
 		cmocka_unit_test(test_decode_unknown_opcode),
 		cmocka_unit_test(test_ahs_round_trip_and_every_truncation),
 		cmocka_unit_test(test_ahs_bad_lengths),

@@ -278,7 +278,7 @@ static void test_keys_of_a_joining_login_rfc7143_6_3_3(void **state)
 }
 
 /* A login for a CID that waits already: the later one prevails. */
-/* [RFC 7143: 6.3.4 #1] */
+
 static void test_two_logins_for_one_cid_rfc7143_6_3_4(void **state)
 {
 	struct multi *m = *state;

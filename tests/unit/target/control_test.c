@@ -76,6 +76,7 @@ static void test_ping_and_pong_rfc7143_11_19(void **state)
 	s = peer_expect(e->p, ISCSI_NOP_IN);
 	assert_int_equal(s->pdu.itt, ISCSI_RESERVED_TAG);
 	assert_int_not_equal(s->pdu.ttt, ISCSI_RESERVED_TAG);
+	assert_int_equal(s->pdu.lun, 0); /* §11.19.3: a LUN of the target */
 	assert_int_equal(s->len, 0);
 	assert_int_equal(s->pdu.statsn,
 			 statsn +

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * clauses_test.c: clauses of RFC 7143 and RFC 7144 that concern single commands and
+ * requests at a target.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "env.h"
+#include "scsi/cdb.h"
+
+static void expect_reject(struct peer *p, enum iscsi_reject_reason reason)
+{
+	assert_int_equal(peer_expect(p, ISCSI_REJECT)->pdu.reject.reason,
+			 reason);
+}
+
+static struct sent *expect_sense(struct peer *p, uint8_t key, uint8_t asc)
+{
+	struct sent *s = peer_expect(p, ISCSI_SCSI_RESPONSE);
+
+	assert_int_equal(s->pdu.rsp.status, SCSI_CHECK_CONDITION);
+	assert_true(s->len >= 16);
+	assert_int_equal(s->data[4] & 0x0f, key);
+	assert_int_equal(s->data[14], asc);
+	return s;
+}
+
+/* ---- SCSI Command ---- */
+
+static void test_reserved_ahs_code_rfc7143_11(void **state)
+{
+	static const uint8_t reserved[] = { 0, 1, 0x3f, 0 };
+	struct env *e = *state;
+	const uint8_t tur[16] = { 0 };
+
+	e->p->ahs = reserved;
+	e->p->ahs_len = sizeof(reserved);
+	peer_command(e->p, tur, false, false, 0);
+	expect_reject(e->p, ISCSI_REJECT_PROTOCOL);
+	e->p->cmdsn--; /* not received (§7.3) */
+	e->p->ahs_len = 0;
+	peer_tur(e->p);
+	fixture_settle(e->r);
+	peer_expect_status(e->p, SCSI_GOOD);
+}
+
+static void test_reserved_tag_rejected_rfc7143_11_2_1_8(void **state)
+{
+	static const uint8_t ops[] = { ISCSI_SCSI_COMMAND, ISCSI_TMF_REQUEST,
+				       ISCSI_TEXT_REQUEST,
+				       ISCSI_LOGOUT_REQUEST };
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
+		struct iscsi_pdu pdu = { .op = ops[i],
+					 .immediate = true,
+					 .final = true,
+					 .itt = ISCSI_RESERVED_TAG,
+					 .ttt = ISCSI_RESERVED_TAG,
+					 .cmdsn = e->p->cmdsn };
+
+		peer_rx(e->p, &pdu, NULL);
+		expect_reject(e->p, ISCSI_REJECT_INVALID_PDU_FIELD);
+	}
+	assert_false(e->p->terminated);
+}
+
+/* A WRITE beyond the unit: the response comes after the data that the initiator
+ * sends without being asked. */
+static void test_error_waits_for_the_data_rfc7143_11_4_2(void **state)
+{
+	struct env *e = *state;
+
+	peer_write(e->p, FIXTURE_BLOCKS, 1);
+	fixture_settle(e->r);
+	assert_true(peer_quiet(e->p));
+	peer_unsolicited(e->p, e->p->last_task, 0x11, 512, 0);
+	fixture_settle(e->r);
+	expect_sense(e->p, 0x05, 0x21);
+}
+
+static void report_luns(struct env *e, uint32_t allocation, uint32_t edtl,
+			uint8_t flags, uint32_t resid)
+{
+	uint8_t cdb[16] = { 0xa0 };
+	struct sent *s;
+
+	put_be32(cdb + 6, allocation);
+	peer_command(e->p, cdb, true, false, edtl);
+	fixture_settle(e->r);
+	s = peer_expect(e->p, ISCSI_SCSI_RESPONSE);
+	assert_int_equal(s->pdu.rsp.status, SCSI_GOOD);
+	assert_int_equal(s->pdu.rsp.resid_flags, flags);
+	assert_int_equal(s->pdu.rsp.resid, resid);
+}
+
+/* The list of one unit has 16 bytes. */
+static void test_residual_of_report_luns_rfc7143_11_4_5_3(void **state)
+{
+	struct env *e = *state;
+
+	report_luns(e, 16, 16, 0, 0);
+	report_luns(e, 12, 12, 0, 0); /* cut by the allocation length */
+	report_luns(e, 12, 100, ISCSI_RESID_UNDERFLOW, 88);
+	report_luns(e, 64, 64, ISCSI_RESID_UNDERFLOW, 48);
+	report_luns(e, 16, 12, ISCSI_RESID_OVERFLOW, 4);
+}
+
+/* ---- task management ---- */
+
+/* The function waits for the data of an R2T. */
+static void test_abort_task_set_waits_for_data_rfc7143_11_5_1(void **state)
+{
+	static const enum iscsi_tmf functions[] = { ISCSI_TMF_ABORT_TASK_SET,
+						    ISCSI_TMF_CLEAR_TASK_SET };
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
+		uint32_t tmf;
+
+		peer_write(e->p, 0, 8);
+		peer_unsolicited(e->p, e->p->last_task, 1, 512, 0);
+		tmf = peer_tmf(e->p, functions[i], 0, ISCSI_RESERVED_TAG, 0);
+		fixture_settle(e->r);
+		assert_true(peer_quiet(e->p));
+		peer_solicited(e->p, 1, 0);
+		fixture_settle(e->r);
+		peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
+		assert_true(peer_quiet(e->p));
+		assert_int_equal(e->r->memory[0], 0);
+	}
+}
+
+/* ---- text ---- */
+
+static struct iscsi_pdu text_request(const struct peer *p, uint32_t len)
+{
+	return (struct iscsi_pdu){ .op = ISCSI_TEXT_REQUEST,
+				   .immediate = true,
+				   .final = true,
+				   .itt = 9,
+				   .ttt = ISCSI_RESERVED_TAG,
+				   .cmdsn = p->cmdsn,
+				   .dsl = len };
+}
+
+static void test_final_and_continue_rfc7143_11_10_2(void **state)
+{
+	struct env *e = *state;
+	struct iscsi_pdu pdu = text_request(e->p, 8);
+
+	pdu.cont = true;
+	peer_rx(e->p, &pdu, "SendTarg");
+	expect_reject(e->p, ISCSI_REJECT_PROTOCOL);
+}
+
+/* 8,192 bytes of keys in one negotiation, in two PDUs. */
+static void test_text_of_8192_bytes_rfc7143_6_1(void **state)
+{
+	static const char key[] = "X-org.example.k%03u=";
+	static char text[8192];
+	struct env *e = *state;
+	struct iscsi_pdu pdu;
+	struct sent *s;
+
+	memset(text, 'v', sizeof(text));
+	for (unsigned i = 0; i < 64; i++) {
+		char name[32];
+		int n = snprintf(name, sizeof(name), key, i);
+
+		memcpy(text + 128 * i, name, (size_t)n);
+		text[128 * i + 127] = '\0';
+	}
+	pdu = text_request(e->p, 4096);
+	pdu.final = false;
+	pdu.cont = true;
+	peer_rx(e->p, &pdu, text);
+	s = peer_expect(e->p, ISCSI_TEXT_RESPONSE);
+	assert_int_equal(s->len, 0);
+	pdu = text_request(e->p, 4096);
+	pdu.ttt = s->pdu.ttt;
+	peer_rx(e->p, &pdu, text + 4096);
+	s = peer_expect(e->p, ISCSI_TEXT_RESPONSE);
+	assert_true(s->pdu.final);
+	assert_true(s->len >= 64 * 32);
+}
+
+/* §6.4: one request declares a key twice. */
+static void test_key_declared_twice_rfc7143_6_4(void **state)
+{
+	static const char text[] = "MaxRecvDataSegmentLength=1024\0"
+				   "MaxRecvDataSegmentLength=2048";
+	struct env *e = *state;
+	struct iscsi_pdu pdu = text_request(e->p, sizeof(text));
+
+	peer_rx(e->p, &pdu, text);
+	expect_reject(e->p, ISCSI_REJECT_PROTOCOL);
+	/* §7.12: neither value is in force */
+	assert_int_equal(e->p->params.max_send_dsl, 65536);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ONE(test_reserved_ahs_code_rfc7143_11),
+		ONE(test_reserved_tag_rejected_rfc7143_11_2_1_8),
+		ONE(test_error_waits_for_the_data_rfc7143_11_4_2),
+		ONE(test_residual_of_report_luns_rfc7143_11_4_5_3),
+		ONE(test_abort_task_set_waits_for_data_rfc7143_11_5_1),
+		ONE(test_final_and_continue_rfc7143_11_10_2),
+		ONE(test_text_of_8192_bytes_rfc7143_6_1),
+		ONE(test_key_declared_twice_rfc7143_6_4),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
