@@ -115,6 +115,7 @@ static struct ini_task *first_cleared_by(const struct ini_session *s,
 	return NULL;
 }
 
+/* [RFC 7143: 11.5.1 #2] */
 void ini_cleared_by(struct ini_session *s, const struct ini_request *r)
 {
 	const struct ini_request copy = *r; /* a done may end the request */

@@ -52,6 +52,7 @@ static bool breaks_session(const struct ini_conn *c, int err)
 }
 
 /* [RFC 7145: 10.1.3.1 #2, 10.1.4.6 #1-2 #5-6] */
+/* [RFC 7143: 11.13.5 #3] */
 void ini_conn_fail_login(struct ini_conn *c, int err)
 {
 	TRACE(c, TRACE_LOGIN_FAILED, "%s: %s", err_str(err),
@@ -210,6 +211,9 @@ static int control_notify(struct dm_conn *dm, const struct dm_control *ctl,
 				  ctl);
 		return 0;
 	}
+	if (ctl->pdu.op == ISCSI_ASYNC_MESSAGE &&
+	    ctl->pdu.async.event == ISCSI_ASYNC_NEGOTIATE)
+		ini_negotiate(c);
 	return ini_control(c, ctl);
 }
 

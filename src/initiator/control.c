@@ -26,6 +26,7 @@ static int send_numbered(struct ini_conn *c, struct dm_control *ctl)
 /* An immediate request needs no room in the window. Where the target has no room
  * for one (RFC 7145 §8.1.1.3), the request takes its turn. */
 /* [RFC 7145: 8.1.1.3 #3] */
+/* [RFC 7143: 11.5.1 #18] */
 int ini_send_request(struct ini_conn *c, struct dm_control *ctl)
 {
 	int err;
@@ -85,6 +86,7 @@ int ini_conn_request(struct ini_conn *c, struct ini_request *r,
 	return send_tagged(c, r, false, ctl, deadline);
 }
 
+/* [RFC 7143: 11.5.1 #6-8, 11.5.2 #1, 11.5.4 #1, 11.5.5 #1-2] */
 int ini_task_management(struct ini_session *s, struct ini_request *r,
 			enum iscsi_tmf function, uint64_t lun,
 			const struct ini_task *ref, xtime deadline)
@@ -107,6 +109,7 @@ int ini_task_management(struct ini_session *s, struct ini_request *r,
 }
 
 /* [RFC 7145: 6.2 #4] */
+/* [RFC 7143: 11.18.1 #1, 11.18.2 #2] */
 int ini_conn_ping(struct ini_conn *c, struct ini_request *r, const void *data,
 		  size_t len, xtime deadline)
 {
@@ -162,6 +165,7 @@ int ini_conn_text(struct ini_conn *c, struct ini_request *r, const void *text,
 	return send_tagged(c, r, last, &ctl, deadline);
 }
 
+/* [RFC 7143: 11.10 #1, 11.10.3 #1-2, 11.10.5 #1, 11.11.4 #3] */
 int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
 	     size_t len, const struct iscsi_pdu *last, xtime deadline)
 {
@@ -193,6 +197,7 @@ void ini_expire_requests(struct ini_session *s, xtime now)
 /* ---- PDUs of the target's own ---- */
 
 /* The answer to a ping carries its tag and LUN (§11.18). */
+/* [RFC 7143: 11.18 #1-2, 11.18.1 #2 #4, 11.18.2 #3] */
 static int answer_ping(struct ini_conn *c, const struct iscsi_pdu *in)
 {
 	struct dm_control ctl = { .pdu = { .op = ISCSI_NOP_OUT,
@@ -241,8 +246,6 @@ static int handle_async(struct ini_conn *c, const struct iscsi_async *a)
 		return drop_conn(c, a->param1);
 	case ISCSI_ASYNC_DROP_SESSION:
 		return ERR_CLOSED;
-	case ISCSI_ASYNC_NEGOTIATE:
-		return ini_negotiate(c);
 	default:
 		return 0;
 	}

@@ -170,7 +170,7 @@ int ini_conn_text(struct ini_conn *c, struct ini_request *r, const void *text,
 
 /* ini_negotiate answers a target that asks for a negotiation by a Text Request on c
  * (§11.9.1), and the keys that the target sends then. */
-int ini_negotiate(struct ini_conn *c);
+void ini_negotiate(struct ini_conn *c);
 
 /* ---- cleared.c ---- */
 

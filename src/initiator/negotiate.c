@@ -73,14 +73,12 @@ static void answered(struct ini_request *r, int err,
 			   err_str(err));
 }
 
-int ini_negotiate(struct ini_conn *c)
+/* [RFC 7143: 11.9.1 #4] */
+void ini_negotiate(struct ini_conn *c)
 {
-	int err;
-
 	if (ini_text_is_pending(c))
-		return 0;
+		return;
 	c->rounds = 0;
-	err = send_text(c, NULL, 0, NULL);
-	/* the target may ask again; or a logout is on its way */
-	return err == ERR_BUSY || err == ERR_CLOSED ? 0 : err;
+	/* an error: the target may ask again, or a logout is on its way */
+	(void)send_text(c, NULL, 0, NULL);
 }

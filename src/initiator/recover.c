@@ -134,6 +134,7 @@ static void reassigned(struct ini_request *r, int err,
 
 /* The allegiance changes before the request: the target sends nothing of the task
  * on the new connection before its response (§11.6). */
+/* [RFC 7143: 11.5.6 #3] */
 static int reassign(struct ini_conn *c, struct ini_task *t, struct ini_conn *to)
 {
 	struct dm_control ctl = { .pdu = { .op = ISCSI_TMF_REQUEST } };
@@ -217,6 +218,7 @@ static void logged_out(struct ini_request *r, int err,
 		ini_rearm(s);
 }
 
+/* [RFC 7143: 11.14 #6] */
 static void send_logout(struct ini_conn *c)
 {
 	struct ini_session *s = c->session;

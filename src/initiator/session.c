@@ -94,6 +94,7 @@ void ini_session_lost_conn(struct ini_session *s, bool clean, int err)
 		ini_pump(s);
 }
 
+/* [RFC 7143: 11.14 #5, 11.15 #1] */
 static void logout_answered(struct ini_request *r, int err,
 			    const struct dm_control *rsp)
 {
@@ -122,6 +123,7 @@ static int send_logout(struct ini_session *s, struct ini_conn *c)
 	return ini_send_request(c, &ctl);
 }
 
+/* [RFC 7143: 11.9.1 #3, 11.14.2 #1] */
 void ini_logout(struct ini_session *s, xtime now)
 {
 	struct ini_conn *c = NULL;

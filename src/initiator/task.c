@@ -8,6 +8,7 @@
 
 #define ITT_GENERATION 0x10000u
 
+/* [RFC 7143: 11.2.1.8 #1-2] */
 uint32_t ini_slot_take(struct ini_session *s, struct ini_task *t,
 		       struct ini_request *r)
 {
@@ -64,6 +65,7 @@ static uint32_t edtl_of(const struct ini_task *t)
 	return (uint32_t)(t->write ? t->out.len : t->read ? t->in.len : 0);
 }
 
+/* [RFC 7143: 11.2.2.3 #1, 11.3.5 #1] */
 static int put_ext_cdb(const struct ini_task *t, uint8_t *p, size_t max)
 {
 	const struct iscsi_ahs ahs = { .ext_cdb = t->cdb + 16,
@@ -75,6 +77,7 @@ static int put_ext_cdb(const struct ini_task *t, uint8_t *p, size_t max)
 }
 
 /* Sends t on the connection of its allegiance. */
+/* [RFC 7143: 11.3.1 #2] */
 static int send_command(struct ini_session *s, struct ini_task *t,
 			uint32_t cmdsn)
 {
@@ -204,6 +207,7 @@ int ini_task_again(struct ini_task *t, struct ini_conn *c)
  * but those that DataACKs have acknowledged, whose bytes are there without a gap. The
  * data to write that were sent may have arrived: they still count, and so do the
  * R2Ts that asked for them. */
+/* [RFC 7143: 11.5.6 #1] */
 void ini_task_move(struct ini_task *t, struct ini_conn *c)
 {
 	uint32_t in_done = t->dm.in_done, out_done = t->dm.out_done;
@@ -298,6 +302,7 @@ static void take_sense(struct ini_task *t, const struct dm_control *ctl)
  * datamover counted (dm.in_done, dm.out_done). Sets t->moved; returns 0,
  * ERR_RESIDUAL or ERR_SHORT.
  */
+/* [RFC 7143: 11.4.5.1 #2] */
 static int set_moved(struct ini_task *t, const struct iscsi_scsi_response *r)
 {
 	uint32_t edtl = t->dm.edtl;
@@ -317,6 +322,7 @@ static int set_moved(struct ini_task *t, const struct iscsi_scsi_response *r)
 	return good && t->moved < edtl && !t->short_ok ? ERR_SHORT : 0;
 }
 
+/* [RFC 7143: 11.4.3 #1] */
 void ini_task_response(struct ini_session *s, struct ini_task *t,
 		       const struct dm_control *ctl)
 {

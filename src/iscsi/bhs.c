@@ -260,6 +260,7 @@ static void words_encode(const struct iscsi_pdu *p, enum words w, uint8_t *b)
 	put_be32(b + 28, p->expstatsn);
 }
 
+/* [RFC 7143: 11 #2] */
 int iscsi_bhs_decode(struct iscsi_pdu *p, const uint8_t b[ISCSI_BHS_LEN])
 {
 	const struct opcode_row *row = &opcodes[b[0] & OPCODE_MASK];
@@ -281,6 +282,7 @@ int iscsi_bhs_decode(struct iscsi_pdu *p, const uint8_t b[ISCSI_BHS_LEN])
 	return 0;
 }
 
+/* [RFC 7143: 11 #1, 11.2.1.6 #1] */
 void iscsi_bhs_encode(const struct iscsi_pdu *p, uint8_t b[ISCSI_BHS_LEN])
 {
 	const struct opcode_row *row = &opcodes[p->op & OPCODE_MASK];

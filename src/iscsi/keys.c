@@ -78,6 +78,7 @@ const struct iscsi_key iscsi_keys[ISCSI_KEY_COUNT] = {
 };
 /* clang-format on */
 
+/* [RFC 7143: 11.12.10 #2, 11.13.8 #2] */
 const struct iscsi_key *iscsi_key_find(const char *name)
 {
 	for (size_t i = 0; i < ISCSI_KEY_COUNT; i++)

@@ -24,6 +24,7 @@ static void enter_stage(struct iscsi_login_engine *e)
 	iscsi_negotiation_offer(&e->neg, &e->out);
 }
 
+/* [RFC 7143: 11.12.10 #1] */
 int iscsi_login_start(struct iscsi_login_engine *e)
 {
 	const struct iscsi_login_id *id = &e->id;
@@ -81,6 +82,7 @@ static int check_tsih(struct iscsi_login_engine *e,
 	return 0;
 }
 
+/* [RFC 7143: 11.13.2 #2, 11.13.6 #2, 11.13.7 #1] */
 static int check_response(struct iscsi_login_engine *e,
 			  const struct iscsi_pdu *pdu)
 {
@@ -166,6 +168,7 @@ int login_initiator_rx(struct iscsi_login_engine *e,
 	return pdu->login.transit ? finish_stage(e, pdu) : ISCSI_LOGIN_SEND;
 }
 
+/* [RFC 7143: 11.12.4 #1, 11.12.6 #1-2] */
 int login_initiator_tx(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 		       uint8_t *data)
 {

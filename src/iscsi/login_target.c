@@ -12,6 +12,7 @@
 
 /* ---- the header ---- */
 
+/* [RFC 7143: 11.12.4.2 #2, 11.12.7 #2] */
 static int check_first(struct iscsi_login_engine *e,
 		       const struct iscsi_pdu *pdu)
 {
@@ -33,6 +34,7 @@ static int check_first(struct iscsi_login_engine *e,
 
 /* Checks the fields that are equal in all requests of a login. (CmdSN is equal
  * on a leading connection, too; only the first one is used, §11.12.8.) */
+/* [RFC 7143: 11.12.4.1 #1-2, 11.12.4.2 #1, 11.12.6 #3, 11.12.7 #1] */
 static int check_same(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu)
 {
 	const struct iscsi_login_fields *l = &pdu->login, *f = &e->first.login;
@@ -57,6 +59,7 @@ static int check_same(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu)
 	return 0;
 }
 
+/* [RFC 7143: 11.12.2 #1] */
 static int check_header(struct iscsi_login_engine *e,
 			const struct iscsi_pdu *pdu)
 {
@@ -84,6 +87,7 @@ static int check_header(struct iscsi_login_engine *e,
 
 /* ---- names ---- */
 
+/* [RFC 7143: 11.12.10 #1] */
 static int check_names(struct iscsi_login_engine *e)
 {
 	if (!e->id.initiator_name[0])
@@ -102,6 +106,7 @@ static int check_names(struct iscsi_login_engine *e)
 
 /* The first request is complete: asks the role whether the initiator may log
  * in. */
+/* [RFC 7143: 11.13.8 #1] */
 static int identify(struct iscsi_login_engine *e)
 {
 	struct iscsi_login_verdict *v = &e->verdict;
@@ -184,6 +189,7 @@ static void declare_recv_dsl(struct iscsi_login_engine *e)
 }
 
 /* The text of the request is complete: prepares the answer. */
+/* [RFC 7143: 11.13.6 #2] */
 static int answer_request(struct iscsi_login_engine *e,
 			  const struct iscsi_pdu *pdu)
 {
@@ -235,6 +241,7 @@ int login_target_rx(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
 
 /* ---- responses ---- */
 
+/* [RFC 7143: 11.13.5 #1] */
 static int send_failure(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 			uint8_t *data)
 {
@@ -249,6 +256,7 @@ static int send_failure(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 	return ERR_LOGIN;
 }
 
+/* [RFC 7143: 11.13.1 #1, 11.13.2 #1, 11.13.3 #1] */
 int login_target_tx(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 		    uint8_t *data)
 {

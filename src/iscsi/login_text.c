@@ -141,6 +141,7 @@ bool login_more_to_send(const struct iscsi_login_engine *e)
 	return e->out_sent > 0 && e->out_sent < e->out.len;
 }
 
+/* [RFC 7143: 11.12.2 #1, 11.13.6 #1, 11.13.7 #1] */
 void login_fill_text(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 		     uint8_t *data)
 {

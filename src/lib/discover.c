@@ -142,6 +142,7 @@ void iser_targets_free(struct iser_target *list)
 
 /* ---- responses ---- */
 
+/* [RFC 7143: 11.10.4 #2] */
 static int keep_text(struct iser_discovery *d, const struct dm_control *rsp)
 {
 	size_t dsl = rsp->pdu.dsl;

@@ -77,6 +77,7 @@ static bool find_next(struct iser_session *s, struct lib_place *next)
 	return true;
 }
 
+/* [RFC 7143: 11.13.5 #2] */
 bool lib_redirect_follow(struct iser_session *s)
 {
 	struct lib_redirect *m = &s->redirect;

@@ -112,6 +112,7 @@ void tgt_abort_iscsi_event(struct tgt_session *s, const struct tgt_scope *scope)
 	}
 }
 
+/* [RFC 7143: 11.5.1 #5] */
 static void check_aborts(struct tgt_worker *w)
 {
 	struct list *it = w->aborts.next;
@@ -130,6 +131,7 @@ static void check_aborts(struct tgt_worker *w)
 
 /* ---- one task: data in progress, then the datamover, then the device ---- */
 
+/* [RFC 7143: 11.5.1 #3] */
 static void end_aborted_task(struct tgt_task *t)
 {
 	struct tgt_worker *w = t->session->worker;

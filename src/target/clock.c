@@ -109,6 +109,7 @@ void tgt_clock_leave(struct tgt_conn *c)
 	tgt_rearm(c->worker);
 }
 
+/* [RFC 7143: 11.9.1 #1] */
 void tgt_clock_ask_logout(struct tgt_conn *c, xtime now)
 {
 	const struct tgt_config *cfg = &c->worker->tgt->cfg;

@@ -189,6 +189,7 @@ static bool is_unverified(const struct tgt_conn *c, const struct tgt_task *t)
 	return c->unverified.pending && c->unverified.itt == t->dm.itt;
 }
 
+/* [RFC 7143: 11.4.2 #1] */
 static void unsolicited_complete(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->conn;
@@ -302,6 +303,7 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 }
 
 /* 0: the command may become a task; else a Reject reason, with *why. */
+/* [RFC 7143: 11.2.1.8 #1-2] */
 static int check_command(const struct tgt_conn *c, const struct iscsi_pdu *pdu,
 			 const char **why)
 {
@@ -333,6 +335,7 @@ static int reject_command(struct tgt_conn *c, const struct dm_control *ctl,
 	return tgt_reject(c, (enum iscsi_reject_reason)reason, ctl->bhs, why);
 }
 
+/* [RFC 7143: 11 #3] */
 static int accept_command(struct tgt_conn *c, const struct dm_control *ctl,
 			  struct dm_task **task)
 {

@@ -9,6 +9,7 @@
 
 /* ---- NOP-Out (§11.18) ---- */
 
+/* [RFC 7143: 11.18.1 #3, 11.19 #1-3] */
 static int echo_nop(struct tgt_conn *c, const struct dm_control *in)
 {
 	struct dm_control ctl = {
@@ -25,6 +26,7 @@ static int echo_nop(struct tgt_conn *c, const struct dm_control *in)
 	return tgt_conn_send(c, &ctl);
 }
 
+/* [RFC 7143: 11.18.2 #1] */
 static int handle_nop(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	const struct iscsi_pdu *pdu = &ctl->pdu;
@@ -50,6 +52,7 @@ struct request_row {
 };
 
 /* §11.17.1 and its note 2, §11.16. */
+/* [RFC 7143: 11.16 #7] */
 static int reject_snack(struct tgt_conn *c, const struct dm_control *ctl,
 			int err, uint32_t next)
 {
@@ -132,6 +135,7 @@ int tgt_control(struct tgt_conn *c, const struct dm_control *ctl)
 	return row->run(c, ctl);
 }
 
+/* [RFC 7143: 11.18.1 #4] */
 int tgt_request(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	const struct iscsi_pdu *pdu = &ctl->pdu;

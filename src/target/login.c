@@ -403,6 +403,7 @@ static void enable_datamover(struct tgt_conn *c)
 }
 
 /* No older session is left: the full feature phase begins. */
+/* [RFC 7143: 11.12.8 #1] */
 static void enter_full_feature(struct tgt_conn *c)
 {
 	struct tgt_session *s = c->session;
@@ -484,6 +485,7 @@ static void join_session(struct tgt_conn *c)
 /* ---- PDUs ---- */
 
 /* The engine has refused the login and sent the status: logs why. */
+/* [RFC 7143: 11.13.5 #3] */
 static void end_refused_login(struct tgt_conn *c, int err)
 {
 	const struct tgt_config *cfg = &c->worker->tgt->cfg;

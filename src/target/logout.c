@@ -14,6 +14,7 @@ enum logout_response { /* §11.15.1 */
 	LOGOUT_NO_RECOVERY = 2,
 };
 
+/* [RFC 7143: 11.15.2 #1] */
 static int send_response(struct tgt_conn *c, uint32_t itt, uint8_t response,
 			 uint16_t time2retain)
 {
@@ -34,6 +35,7 @@ static int send_response(struct tgt_conn *c, uint32_t itt, uint8_t response,
 }
 
 /* Answers on the connection that asked, unless that has ended. */
+/* [RFC 7143: 11.15 #1] */
 static void answer(struct tgt_logout *l)
 {
 	if (tgt_conn_open(l->by))

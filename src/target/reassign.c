@@ -6,6 +6,7 @@
 #include "target/task_state.h"
 
 /* §11.5.1: neither text negotiations nor Logouts are reassigned. */
+/* [RFC 7143: 11.5.1 #16-17] */
 static bool is_other_request(const struct tgt_session *s, uint32_t itt)
 {
 	list_for_each(it, &s->conns.list) {
@@ -19,7 +20,7 @@ static bool is_other_request(const struct tgt_session *s, uint32_t itt)
 	return s->logout.by && s->logout.itt == itt;
 }
 
-/* [RFC 7143: 7.2.2 #4-5] */
+/* [RFC 7143: 7.2.2 #4-5, 11.5.1 #14] */
 uint8_t tgt_reassign_check(const struct tgt_session *s, uint32_t itt,
 			   struct tgt_task **task)
 {

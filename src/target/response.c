@@ -7,6 +7,7 @@
 
 /* Compares what the command would have moved (SPDTL) with what the initiator
  * expected (§11.4.5.2). */
+/* [RFC 7143: 11.4.5.1 #1, 11.4.5.2 #1-4] */
 static uint32_t residual(uint64_t spdtl, uint32_t edtl, uint8_t over,
 			 uint8_t under, uint8_t *flags)
 {
@@ -18,6 +19,7 @@ static uint32_t residual(uint64_t spdtl, uint32_t edtl, uint8_t over,
 }
 
 /* §11.4.5.1: each direction of a bidirectional command has its own residual. */
+/* [RFC 7143: 11.4.5.3 #1-3, 11.4.6 #1] */
 static void set_residuals(const struct tgt_task *t,
 			  struct iscsi_scsi_response *r)
 {
@@ -99,6 +101,7 @@ static void queue_response(struct tgt_task *t)
 }
 
 /* [RFC 7145: 9.5.1 #8] */
+/* [RFC 7143: 11.4.7 #1-2] */
 void tgt_response_send(struct tgt_task *t)
 {
 	tgt_stats_end(t, status_of(t));

@@ -40,6 +40,7 @@ int tgt_reject_data(struct tgt_conn *c, enum iscsi_reject_reason reason,
 
 /* Sends a NOP-In, which has no StatSN of its own (§11.19.2). ERR_BUSY: the
  * datamover withheld it. */
+/* [RFC 7143: 11.19 #4-6, 11.19.3 #1] */
 static int send_nop_in(struct tgt_conn *c, uint32_t ttt)
 {
 	const struct dm_control ctl = {
@@ -68,6 +69,7 @@ int tgt_ping(struct tgt_conn *c)
 	return 0;
 }
 
+/* [RFC 7143: 11.4.11 #1, 11.19.1 #1] */
 int tgt_announce_window(struct tgt_conn *c)
 {
 	c->session->stalled = false;

@@ -23,6 +23,7 @@ unsigned tgt_tsih_worker(const struct tgt *t, uint16_t tsih)
 
 /* Makes a TSIH that names its worker too (tgt_tsih_worker). Zero is reserved.
  * ERR_LIMIT: none is free. */
+/* [RFC 7143: 11.13.3 #1] */
 static int tsih_new(struct tgt_worker *w, uint16_t *tsih)
 {
 	unsigned n = w->tgt->cfg.env.nworkers;

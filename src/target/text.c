@@ -182,6 +182,8 @@ static int make_answer(struct tgt_conn *c)
 /* ---- PDUs ---- */
 
 /* Sends the next piece of the answer. */
+/* [RFC 7143: 11.10.4 #1 #3, 11.11.1 #1-3, 11.11.2 #1, 11.11.4 #1-2,
+ * 11.11.6 #1] */
 static int send_piece(struct tgt_conn *c, bool request_final)
 {
 	struct tgt_text *x = &c->text;
@@ -253,6 +255,7 @@ static int answer_text(struct tgt_conn *c, const struct dm_control *ctl)
 	return send_piece(c, ctl->pdu.final);
 }
 
+/* [RFC 7143: 11.10.2 #1] */
 int tgt_text(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	const struct iscsi_pdu *pdu = &ctl->pdu;

@@ -64,6 +64,7 @@ struct tmf_row {
 
 /* ---- end of a function ---- */
 
+/* [RFC 7143: 11.5.1 #1, 11.6.2 #1] */
 static void send_response(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
@@ -198,6 +199,7 @@ static void resend_and_complete(struct tgt_tmf *m)
 }
 
 /* §11.6.1 a), b), c) */
+/* [RFC 7143: 11.5.1 #9-10] */
 static void abort_task(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
@@ -301,7 +303,7 @@ static void reject_function(struct tgt_tmf *m)
 
 /* §11.5.1: it is an immediate request, and not for task management functions. The
  * response comes before the reassignment. */
-/* [RFC 7143: 7.2.2 #6] */
+/* [RFC 7143: 7.2.2 #6, 11.5.1 #15-18, 11.6 #1] */
 static void reassign_task(struct tgt_tmf *m)
 {
 	struct tgt_conn *c = m->conn;
@@ -401,6 +403,7 @@ static void abort_everywhere(struct tgt_tmf *m)
 
 /* Units of real devices are reset before their tasks are aborted, so that the
  * devices end the commands sooner. */
+/* [RFC 7143: 11.5.1 #11] */
 static void reset_unit(struct tgt_tmf *m)
 {
 	struct dev_lu *lu = dev_nexus_unit(m->session->nexus, m->lun);
@@ -412,6 +415,7 @@ static void reset_unit(struct tgt_tmf *m)
 
 /* §11.5.1: a reset of the target is subject to access controls: it reaches the
  * units that the session can access, whichever other sessions can. */
+/* [RFC 7143: 11.5.1 #12] */
 static void reset_target(struct tgt_tmf *m)
 {
 	m->units = calloc(1, sizeof(*m->units));
@@ -537,6 +541,7 @@ static void cold_reset_done(struct tgt_tmf *m)
 	on_all_workers(m, run_drop_part);
 }
 
+/* [RFC 7143: 11.5.1 #13, 11.6.1 #1] */
 static void after_cold_reset(struct tgt_tmf *m)
 {
 	reset_units(m, 0, UINT_MAX, cold_reset_done);

@@ -99,6 +99,9 @@ class Discovery(Case):
             found = json.loads(self.iser("ls", "--json", t.portal).out)
             self.assertEqual([x["name"] for x in found], [IQN])
 
+    #
+    #
+    # [RFC 7143: 11.10.4 #2]
     def test_many_targets(self):
         """A megabyte of names in parts of 8 KiB: listed soon, and each name once."""
         names = ["iqn.2026-01.org.example:%d" % (n * 7919 % 20000)

@@ -161,6 +161,7 @@ class Recovery(unittest.TestCase):
             other.write10(64, self.blocks[64 * 512:72 * 512])
             other.close()
 
+    #
     # [RFC 7143: 11.5.6 #2]
     def test_a_read_goes_on_from_expdatasn_rfc7143_11_5_6(self):
         s = self.session()
@@ -187,6 +188,7 @@ class Recovery(unittest.TestCase):
         self.assertEqual((op, head[3], word(head, 16)), (RESPONSE, 0, itt))
         self.assertEqual(word(head, 36), 4)  # ExpDataSN
 
+    #
     # [RFC 7143: 11.5.6 #4]
     def test_a_wrong_expdatasn_is_ignored_rfc7143_11_5_6(self):
         s = self.session()
@@ -271,7 +273,8 @@ class Recovery(unittest.TestCase):
             ranges.append((word(head, 36), word(head, 40), word(head, 44)))
             s.data_out(cid, head, data)
 
-    # [RFC 7143: 7.2.2 #6]
+    #
+    # [RFC 7143: 7.2.2 #6, 11.5.1 #15, 11.6 #1]
     def test_a_write_is_asked_for_again(self):
         s, data = self.session(), os.urandom(16384)
         itt, _ = self.begin_write(s, 1, 1000, data)
@@ -374,7 +377,8 @@ class Recovery(unittest.TestCase):
 
     # ---- refused reassignments ----
 
-    # [RFC 7143: 7.2.2 #5]
+    #
+    # [RFC 7143: 7.2.2 #5, 11.5.1 #14]
     def test_still_allegiant_rfc7143_7_2_2(self):
         s, data = self.session(), os.urandom(16384)
         itt, r2t = self.begin_write(s, 1, 1000, data)
@@ -404,11 +408,13 @@ class Recovery(unittest.TestCase):
         self.assertEqual(other.reassign(0, itt), DONE)
         other.pdus(0, itt)
 
+    # [RFC 7143: 11.5.1 #18]
     def test_it_has_to_be_immediate_rfc7143_11_5_1(self):
         s = self.session()
         self.assertEqual(s.reassign(0, 5, immediate=False), REJECTED)
         s.ready()
 
+    # [RFC 7143: 11.5.1 #16-17]
     def test_a_text_negotiation_is_not_reassigned_rfc7143_11_5_1(self):
         s = self.session()
         c = s.conns[0]

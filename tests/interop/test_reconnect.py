@@ -207,6 +207,9 @@ class Reconnect(Folder):
             self.assertEqual(fio.returncode, 0, text)
         d.stop()
 
+    #
+    #
+    # [RFC 7143: 11.9.1 #2]
     def test_target_requests_logout_and_restarts(self):
         """An orderly restart: no command is lost, no command is executed twice."""
         disk = sparse(self.path("disk"), 24 << 20)

@@ -218,6 +218,9 @@ static void run_matrix(const struct wire_config *cfg, unsigned rounds,
 	}
 }
 
+/* [RFC 7143: 11.2.1.2 #1-2, 11.2.1.5 #1, 11.2.1.6 #1, 11.3.1 #1-2, 11.3.4
+ * #2-3, 11.7.1 #1-2, 11.7.2 #2, 11.7.3 #4, 11.8 #1-7 #9, 11.8.1 #1, 11.8.4
+ * #1-2, 11.8.5 #1] */
 static void test_all_at_once(void **state)
 {
 	const struct wire_config cfg = { .seed = 1,

@@ -179,6 +179,7 @@ static void keep_early(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
 }
 
 /* The PDU is the next one, and all read data before it are there. */
+/* [RFC 7143: 11.7.2 #6] */
 static bool has_turn(struct dmtcp_conn *c, const struct iscsi_pdu *pdu)
 {
 	const struct dm_task *t;

@@ -116,6 +116,7 @@ static void begin_digests(struct dmtcp_conn *c)
 }
 
 /* §11.4.8: ExpDataSN counts the Data-Ins of the task, but no R2Ts. */
+/* [RFC 7143: 11.4.8 #1] */
 static void set_exp_datasn(struct dmtcp_control *q)
 {
 	const struct target_task *tt = &tcp_task(q->task)->t;
@@ -148,6 +149,7 @@ static struct stage_pdu *stage_control(struct dmtcp_conn *c,
 	return p;
 }
 
+/* [RFC 7143: 11.16 #3] */
 bool dmtcp_stage_again(struct dmtcp_conn *c, struct dmtcp_control *q)
 {
 	if (!stage_control(c, q))

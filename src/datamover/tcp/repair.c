@@ -78,6 +78,7 @@ static void free_repair(struct dmtcp_repair *r)
 
 /* ---- asking ---- */
 
+/* [RFC 7143: 11.16.4 #1-2, 11.16.5 #4] */
 static void send_snack(struct dmtcp_conn *c, enum snack_type type, uint32_t itt,
 		       uint32_t begrun, uint32_t runlen)
 {
@@ -159,6 +160,7 @@ void dmtcp_repair_status(struct dmtcp_conn *c, uint32_t statsn)
 
 /* ---- Data-Ins and R2Ts of a task ---- */
 
+/* [RFC 7143: 11.16.1 #1] */
 bool dmtcp_repair_is_missing(const struct dmtcp_conn *c,
 			     const struct dm_task *t)
 {
@@ -288,6 +290,7 @@ void dmtcp_repair_free_all(struct dmtcp_conn *c)
 
 /* ---- DataACK (§11.16.2) ---- */
 
+/* [RFC 7143: 11.7.2 #3-4, 11.16.2 #1] */
 void dmtcp_repair_ack(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 		      uint64_t lun)
 {
@@ -302,6 +305,7 @@ void dmtcp_repair_ack(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 	dmtcp_kick(c);
 }
 
+/* [RFC 7143: 11.16.4 #1, 11.16.5 #3, 11.16.7 #1] */
 static void stage_ack(struct dmtcp_conn *c, struct dmtcp_repair *r)
 {
 	uint8_t bhs[ISCSI_BHS_LEN];
@@ -320,6 +324,7 @@ static void stage_ack(struct dmtcp_conn *c, struct dmtcp_repair *r)
 
 /* It is encoded when it is sent, because none may follow the acknowledgement of the
  * status: the end of the task removes it. It waits for PDUs that are missing. */
+/* [RFC 7143: 11.7.2 #5, 11.16.2 #2] */
 bool dmtcp_stage_acks(struct dmtcp_conn *c)
 {
 	list_for_each_safe(it, &c->recovery.repairs) {

@@ -106,6 +106,7 @@ static int widen_range(struct dmtcp_conn *c, struct dmtcp_resend *e,
 	return 0;
 }
 
+/* [RFC 7143: 11.16 #5] */
 int dmtcp_resend_data(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
 		      uint32_t end)
 {
@@ -122,6 +123,7 @@ int dmtcp_resend_data(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
 	return add_entry(c, &e);
 }
 
+/* [RFC 7143: 11.4.9 #1, 11.16 #2] */
 int dmtcp_resend_control(struct dmtcp_conn *c, struct dmtcp_control *q)
 {
 	const struct dmtcp_resend e = { .task = q->task, .control = q };

@@ -240,6 +240,7 @@ static bool has_own_place(const struct dmtcp_conn *c, uint8_t op)
 
 /* RFC 7143 §13.12: at most the declared MaxRecvDataSegmentLength, during the
  * login its default. Only SCSI Commands have an AHS (§11.2.2). */
+/* [RFC 7143: 11.2.1.5 #1] */
 static int check_lengths(const struct dmtcp_conn *c, const struct iscsi_pdu *p)
 {
 	if (p->dsl > c->max_recv_dsl)
@@ -251,6 +252,7 @@ static int check_lengths(const struct dmtcp_conn *c, const struct iscsi_pdu *p)
 
 /* Returns the decoder's error, or ERR_PROTOCOL for an opcode of the wrong
  * side. */
+/* [RFC 7143: 11.2.1.2 #1-2] */
 static int check_opcode(const struct dmtcp_conn *c, int decode_err)
 {
 	if (decode_err)
@@ -263,6 +265,7 @@ static int check_opcode(const struct dmtcp_conn *c, int decode_err)
 
 /* §4.2.4: an initiator that receives another PDU than a Login Response during
  * the login drops the connection. (The target role answers such PDUs.) */
+/* [RFC 7143: 11.17.1 #3] */
 static bool breaks_login(const struct dmtcp_conn *c)
 {
 	return !c->full_feature && c->dm.role == ISCSI_INITIATOR &&
@@ -320,6 +323,7 @@ static void header_complete(struct dmtcp_conn *c, int decode_err)
 /* A target drops a connection whose first PDU is not a Login Request, or that
  * sends an unknown opcode during the login: there is no answer to either, and
  * no reason to wait for the data that such a header announces. */
+/* [RFC 7143: 11.12 #1] */
 static bool begins_wrong(const struct dmtcp_conn *c, int decode_err)
 {
 	return c->dm.role == ISCSI_TARGET && !c->full_feature &&

@@ -60,6 +60,7 @@ static void begin_moved(const struct dmtcp_conn *c, struct dm_task *t)
 
 /* ErrorRecoveryLevel 1, §7.9: asks for the PDUs before sn that are missing. Returns
  * whether sn is new; a copy of a PDU that came is discarded. */
+/* [RFC 7143: 11.16.2 #3] */
 static bool expects_datasn(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn)
 {
 	struct initiator_task *it = &tcp_task(t)->i;
@@ -100,6 +101,7 @@ static void data_in_header(struct dmtcp_conn *c)
 }
 
 /* Makes a SCSI Response of the status in a Data-In. */
+/* [RFC 7143: 11.7 #1] */
 static void finish_by_data_in(struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
@@ -172,6 +174,7 @@ static int check_repeated(const struct dmtcp_conn *c, struct dm_task *t)
 	return it->again > MIN(most, (size_t)UINT16_MAX - 1) ? ERR_LIMIT : 0;
 }
 
+/* [RFC 7143: 11.8 #9] */
 static int check_r2t(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
@@ -212,6 +215,7 @@ static void note_r2t(struct dmtcp_conn *c, struct dm_task *t)
 	it->requested = MAX(it->requested, end);
 }
 
+/* [RFC 7143: 11.5.1 #4] */
 static void take_r2t(struct dmtcp_conn *c)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
@@ -266,6 +270,7 @@ static void take_scsi_response(struct dmtcp_conn *c)
 
 /* ---- called by rx.c ---- */
 
+/* [RFC 7143: 11.7.7 #1] */
 void dmtcp_initiator_header(struct dmtcp_conn *c)
 {
 	if (c->rx.pdu.op == ISCSI_DATA_IN)

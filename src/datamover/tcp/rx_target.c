@@ -37,6 +37,7 @@ static void reject_stray(struct dmtcp_conn *c)
 /* A Data-Out that does not follow the one before it, or lies outside of its
  * sequence (§11.7), is rejected; the task ends with CHECK CONDITION when its
  * sequences have ended (§7.3). Only the first such PDU is rejected. */
+/* [RFC 7143: 11.17.1 #4-5] */
 static void reject_misplaced(struct rx *r, struct dm_task *t, int err)
 {
 	if (tcp_task(t)->t.data_err)
@@ -155,6 +156,7 @@ static void skip_unsolicited(struct dm_task *t, const struct iscsi_data *d)
 	tt->unsol_off = d->offset;
 }
 
+/* [RFC 7143: 11.8 #1] */
 static void unsolicited_header(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -203,6 +205,7 @@ static void unsolicited_complete(struct dmtcp_conn *c)
  * above it a salt that changes with each R2T, so that a stale or invented tag
  * leads to no task. Bit 31 is 0, so no tag is the reserved 0xffffffff.
  */
+/* [RFC 7143: 11.8.5 #1] */
 static uint32_t next_ttt(struct dmtcp_conn *c, uint16_t slot)
 {
 	c->gets.salt = (c->gets.salt + 1) & 0x7fff;
@@ -248,6 +251,7 @@ static void skip_solicited(struct dm_task *t, struct burst *b,
 	b->datasn = d->datasn;
 }
 
+/* [RFC 7143: 11.8 #4] */
 static void solicited_header(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -278,6 +282,7 @@ static void solicited_header(struct dmtcp_conn *c)
 	}
 }
 
+/* [RFC 7143: 11.4.2 #1] */
 static void finish_get(struct dmtcp_conn *c, struct dm_task *t)
 {
 	int err = tcp_task(t)->t.data_err;
@@ -300,6 +305,7 @@ static bool bursts_active(struct dm_task *t)
 }
 
 /* Requests as many bursts as MaxOutstandingR2T allows (§13.17). */
+/* [RFC 7143: 11.8 #9, 11.8.4 #1-2] */
 static void fill_bursts(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &tcp_task(t)->t;
@@ -354,6 +360,7 @@ static bool recover_burst(struct dmtcp_conn *c, struct dm_task *t,
 }
 
 /* §11.7.1: the last PDU of the sequence, and no other, has the F bit. */
+/* [RFC 7143: 11.8 #5] */
 static void check_final(const struct dmtcp_conn *c, struct dm_task *t,
 			struct burst *b)
 {
@@ -393,6 +400,7 @@ static void solicited_complete(struct dmtcp_conn *c)
 
 /* ---- called by rx.c and conn.c ---- */
 
+/* [RFC 7143: 11.7.7 #1] */
 void dmtcp_target_header(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;

@@ -197,6 +197,7 @@ static uint32_t acked_bytes(const struct dmtcp_conn *c,
 	return off;
 }
 
+/* [RFC 7143: 11.16.7 #1] */
 static int data_ack(struct dmtcp_conn *c, const struct iscsi_pdu *p)
 {
 	struct dm_task *t = c->dm.up->find_task(&c->dm, p->ttt);
@@ -279,6 +280,7 @@ static int send_all_again(struct dmtcp_conn *c, struct dm_task *t)
 	return q ? dmtcp_resend_control(c, q) : 0;
 }
 
+/* [RFC 7143: 11.16.3 #2, 11.16.5 #1-2, 11.16.6 #1] */
 static int r_data(struct dmtcp_conn *c, const struct iscsi_pdu *p)
 {
 	struct dm_task *t = c->dm.up->find_task(&c->dm, p->itt);
@@ -319,6 +321,7 @@ static int carry_out(struct dmtcp_conn *c, const struct iscsi_pdu *p,
 	}
 }
 
+/* [RFC 7143: 11.16 #1] */
 int dmtcp_snack(struct dm_conn *dm, const struct iscsi_pdu *p, uint32_t *next)
 {
 	struct dmtcp_conn *c = dm->impl;

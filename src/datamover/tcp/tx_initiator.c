@@ -8,6 +8,7 @@
 #include "datamover/tcp/internal.h"
 
 /* Decides how much data t sends immediately and unsolicited. */
+/* [RFC 7143: 11.3.4 #3, 11.7.1 #2, 11.8 #1] */
 static void plan_unsolicited(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_params *k = &c->params;
@@ -22,6 +23,7 @@ static void plan_unsolicited(const struct dmtcp_conn *c, struct dm_task *t)
 	it->requested = it->unsol_end;
 }
 
+/* [RFC 7143: 11.3.1 #1, 11.3.4 #2] */
 int dmtcp_send_command(struct dmtcp_conn *c, struct dm_task *t,
 		       const struct dm_control *ctl)
 {
@@ -102,6 +104,7 @@ bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t)
 }
 
 /* Stages one Data-Out of [off, end) and returns its length. */
+/* [RFC 7143: 11.7.1 #1, 11.7.4 #2, 11.8 #2-4 #6-7] */
 static uint32_t stage_one(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 			  uint32_t *datasn, uint32_t off, uint32_t end)
 {
@@ -129,6 +132,7 @@ static uint32_t stage_one(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 }
 
 /* The burst with the lowest R2TSN. */
+/* [RFC 7143: 11.8 #8] */
 static struct burst *next_burst(struct dmtcp_task *p)
 {
 	struct burst *first = NULL;

@@ -6,6 +6,7 @@
 
 /* §11.7.3: a Data-In may carry the status if it is not an error and needs no
  * other field of a SCSI Response. */
+/* [RFC 7143: 11.7.3 #1-2] */
 static bool fits_data_in(const struct iscsi_scsi_response *r)
 {
 	bool is_error = r->status != 0x00 && r->status != 0x04 &&
@@ -75,6 +76,7 @@ int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 
 /* The length of the Data-In at byte off: a PDU is limited by
  * MaxRecvDataSegmentLength, a sequence of Data-Ins by MaxBurstLength (§13.13). */
+/* [RFC 7143: 11.7.1 #1-2] */
 static uint32_t data_in_len(const struct dmtcp_conn *c,
 			    const struct target_task *tt, uint32_t off,
 			    uint32_t most)
@@ -85,6 +87,7 @@ static uint32_t data_in_len(const struct dmtcp_conn *c,
 	return dmtcp_pdu_len(left, most);
 }
 
+/* [RFC 7143: 11.7.2 #1-2, 11.7.3 #4, 11.7.4 #1-2, 11.16 #6] */
 static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
 			uint32_t off, uint32_t len, uint8_t bhs[ISCSI_BHS_LEN])
 {
@@ -176,6 +179,7 @@ bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t)
 }
 
 /* The stage has a copy of the header, so an R2T does not keep its task. */
+/* [RFC 7143: 11.8.1 #1, 11.16 #4] */
 static void stage_r2t(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
 {
 	uint8_t bhs[ISCSI_BHS_LEN];

@@ -59,6 +59,7 @@ static void feed(const struct iscsi_pdu *p)
 	raw_pdu(&r, p, data, RAW_GOOD);
 }
 
+/* [RFC 7143: 11.7 #1] */
 static void test_data_in_good(void **state)
 {
 	struct fake_task *t = begin(false, 8000, false);
@@ -213,6 +214,7 @@ static void test_response_while_data_are_half_way_out(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 11.2.1.2 #2] */
 static void test_initiator_opcode_from_target_is_reported(void **state)
 {
 	struct fake_task *t = begin(false, 8000, false);

@@ -94,6 +94,7 @@ static void test_login_dsl_beyond_8192_rfc7143_13_12(void **state)
 
 /* A header that cannot begin a login: the target does not wait for the data
  * that the header announces. */
+/* [RFC 7143: 11.12 #1] */
 static void test_first_header_is_no_login_rfc7143_6_3(void **state)
 {
 	static const struct {
@@ -139,6 +140,7 @@ static void test_header_digest_wrong_rfc7143_7_7(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 11.2.1.5 #1] */
 static void test_ahs_on_data_out_rfc7143_11_2_2(void **state)
 {
 	struct iscsi_params k = raw_params();
@@ -195,6 +197,7 @@ static void test_unknown_opcode_is_reported(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 11.2.1.2 #1] */
 static void test_target_opcode_from_initiator_is_reported(void **state)
 {
 	struct iscsi_params k = raw_params();
@@ -261,6 +264,7 @@ static void test_immediate_data_not_agreed_rfc7143_13_11(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 11.8 #1] */
 static void test_unsolicited_not_agreed_rfc7143_13_10(void **state)
 {
 	struct iscsi_params k = raw_params();
@@ -366,6 +370,7 @@ static void test_solicited_good(void **state)
 }
 
 /* PDUs without data, in a solicited and in an unsolicited sequence. */
+/* [RFC 7143: 11.7.7 #1] */
 static void test_empty_data_out_rfc7143_11_7_7(void **state)
 {
 	struct iscsi_params k = raw_params();
@@ -409,6 +414,7 @@ static void solicited_breaks(uint32_t datasn, uint32_t off, uint32_t len,
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 11.8 #4-5] */
 static void test_solicited_breaks_rfc7143_11_7(void **state)
 {
 	(void)state;
@@ -459,6 +465,7 @@ static void test_stray_data_out_is_reported_rfc7143_11_17_1(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 11.17.1 #4-5] */
 static void test_data_out_out_of_place_is_reported_rfc7143_11_7(void **state)
 {
 	static const struct {

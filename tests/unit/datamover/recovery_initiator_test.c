@@ -130,6 +130,7 @@ static void test_damaged_data_in_rfc7143_7_8(void **state)
 	}
 }
 
+/* [RFC 7143: 11.7.2 #6, 11.16.2 #3, 11.16.4 #2, 11.16.5 #4] */
 static void test_lost_data_in_rfc7143_7_9(void **state)
 {
 	struct fake_task *t;
@@ -151,6 +152,7 @@ static void test_lost_data_in_rfc7143_7_9(void **state)
 }
 
 /* The response counts more Data-Ins than came (§7.9). */
+/* [RFC 7143: 11.16.1 #1] */
 static void test_lost_last_data_in_rfc7143_7_9(void **state)
 {
 	struct iscsi_pdu p = { .op = ISCSI_SCSI_RESPONSE, .final = true };
@@ -217,6 +219,8 @@ static void assert_data_ack(uint32_t begrun)
 	assert_int_equal(seen[0].lun, 5);
 }
 
+/* [RFC 7143: 11.7.2 #4-5, 11.16.2 #1-2, 11.16.4 #1, 11.16.5 #3, 11.16.7
+ * #1] */
 static void test_data_ack_rfc7143_11_16_2(void **state)
 {
 	struct fake_task *t;
@@ -273,6 +277,7 @@ static void test_no_data_ack_too_late_or_early_rfc7143_11_7_2(void **state)
 
 /* ---- StatSN ---- */
 
+/* [RFC 7143: 11.16.4 #1] */
 static void test_lost_status_rfc7143_7_1_4_2(void **state)
 {
 	struct fake_task *a, *b, *c;

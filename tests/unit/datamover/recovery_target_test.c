@@ -134,6 +134,7 @@ static void test_status_is_kept_until_acknowledged_rfc7143_4_2_2_2(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 11.4.9 #1, 11.16 #1-3] */
 static void test_status_snack_rfc7143_11_16(void **state)
 {
 	static const struct {
@@ -172,6 +173,7 @@ static void test_status_snack_rfc7143_11_16(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 11.16 #7] */
 static void test_status_snack_is_refused_rfc7143_11_16(void **state)
 {
 	struct iscsi_params k = params();
@@ -235,6 +237,7 @@ static void test_other_responses_are_kept_rfc7143_11_16(void **state)
 
 /* ---- read data ---- */
 
+/* [RFC 7143: 11.16 #1 #5-6] */
 static void test_data_snack_rfc7143_11_16(void **state)
 {
 	static const struct {
@@ -293,6 +296,7 @@ static void test_data_snack_with_status_apart_rfc7143_11_16(void **state)
 }
 
 /* The tag of an A bit leads a DataACK to its task. */
+/* [RFC 7143: 11.7.2 #1, 11.7.4 #1, 11.16 #1] */
 static void test_data_ack_rfc7143_11_16_2(void **state)
 {
 	struct iscsi_params k = params();
@@ -406,6 +410,7 @@ static void r_data(enum fake_answer answer, bool with_ack)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 11.16 #1, 11.16.3 #2, 11.16.5 #1-2, 11.16.6 #1] */
 static void test_r_data_rfc7143_11_16_3(void **state)
 {
 	(void)state;
@@ -700,6 +705,7 @@ static void test_recovery_r2t_has_a_limit_rfc7143_7_8(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 11.16 #2 #4] */
 static void test_r2t_snack_rfc7143_11_16(void **state)
 {
 	struct iscsi_params k = write_params();

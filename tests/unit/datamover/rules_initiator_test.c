@@ -137,6 +137,7 @@ static void test_status_without_final_rfc7143_11_7_3(void **state)
 	ends_with(ERR_FORMAT);
 }
 
+/* [RFC 7143: 11.7.7 #1] */
 static void test_empty_data_in_rfc7143_11_7_7(void **state)
 {
 	struct fake_task *t = command(false, 2000);
@@ -152,6 +153,7 @@ static void test_empty_data_in_rfc7143_11_7_7(void **state)
 }
 
 /* §11.7.2: at ErrorRecoveryLevel 0 the A bit is ignored. */
+/* [RFC 7143: 11.7.2 #3] */
 static void test_a_bit_at_level_0_rfc7143_11_7_2(void **state)
 {
 	struct fake_task *t = command(false, 2000);
@@ -297,6 +299,7 @@ static void fetch_all(void)
 }
 
 /* Two R2Ts come before the initiator sends: it fulfils one after the other. */
+/* [RFC 7143: 11.8 #8] */
 static void test_r2ts_in_their_order_rfc7143_11_8(void **state)
 {
 	struct fake_task *t = command(true, 24000);
@@ -329,6 +332,7 @@ static void r2ts(uint32_t first, uint32_t second, int err)
 	ends_with(err);
 }
 
+/* [RFC 7143: 11.8 #9] */
 static void test_r2ts_are_continuous_rfc7143_11_8(void **state)
 {
 	(void)state;
@@ -397,6 +401,7 @@ static void test_statsn_rfc7143_4_2_2_2(void **state)
 	ends_with(1);
 }
 
+/* [RFC 7143: 11.7.4 #2] */
 static void test_data_out_lun_rfc7143_11_7_4(void **state)
 {
 	const uint64_t lun = 2ull << 48;
@@ -456,6 +461,7 @@ static void test_long_immediate_data_with_digest(void **state)
 
 /* ---- login ---- */
 
+/* [RFC 7143: 11.17.1 #3] */
 static void test_login_answered_by_something_else_rfc7143_4_2_4(void **state)
 {
 	static const uint8_t ops[] = { ISCSI_NOP_IN,  ISCSI_SCSI_RESPONSE,

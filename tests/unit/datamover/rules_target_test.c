@@ -127,6 +127,7 @@ static void apart(uint8_t status, uint16_t qualifier)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 11.7.3 #1-2] */
 static void test_status_goes_apart_rfc7143_11_7_3(void **state)
 {
 	(void)state;
@@ -172,6 +173,7 @@ static void test_put_data_one_at_a_time(void **state)
 
 /* ---- ExpDataSN ---- */
 
+/* [RFC 7143: 11.4.8 #1] */
 static void test_response_counts_data_ins_not_r2ts_rfc7143_11_4_8(void **state)
 {
 	struct iscsi_pdu p;

@@ -108,6 +108,7 @@ static void test_response_after_the_answer_to_an_abort(void **state)
 }
 
 /* A function ends the commands of its unit, or all, that were sent before. */
+/* [RFC 7143: 11.5.1 #2] */
 static void test_commands_that_a_function_ends_rfc7143_11_5_1(void **state)
 {
 	static const struct {

@@ -16,6 +16,7 @@ static bool has_pair(const struct sent *t, const char *pair)
 	return false;
 }
 
+/* [RFC 7143: 11.12 #1, 11.12.4 #1, 11.12.6 #1, 11.12.10 #1] */
 static void test_first_request_of_a_login_rfc7143_11_12(void **state)
 {
 	struct ini_config cfg = config();
@@ -35,6 +36,7 @@ static void test_first_request_of_a_login_rfc7143_11_12(void **state)
 }
 
 /* No two of the tags that are in use are equal, and none is reserved. */
+/* [RFC 7143: 11.2.1.8 #1-2] */
 static void test_each_tag_once_rfc7143_11_2_1_8(void **state)
 {
 	uint32_t tags[12];
@@ -72,6 +74,7 @@ static void test_each_tag_once_rfc7143_11_2_1_8(void **state)
 	end();
 }
 
+/* [RFC 7143: 11.5.2 #1, 11.5.4 #1] */
 static void test_functions_without_a_task_rfc7143_11_5_4(void **state)
 {
 	(void)state;
@@ -89,6 +92,7 @@ static void test_functions_without_a_task_rfc7143_11_5_4(void **state)
 	}
 }
 
+/* [RFC 7143: 11.5.1 #6, 11.5.5 #1] */
 static void test_abort_of_an_immediate_command_rfc7143_11_5_5(void **state)
 {
 	(void)state;
@@ -108,6 +112,7 @@ static void test_abort_of_an_immediate_command_rfc7143_11_5_5(void **state)
 }
 
 /* The data that an R2T asks for are sent after ABORT TASK SET, too. */
+/* [RFC 7143: 11.5.1 #4] */
 static void test_r2t_after_abort_task_set_rfc7143_11_5_1(void **state)
 {
 	static const char keys[] = "InitialR2T=Yes\0ImmediateData=No";
@@ -144,6 +149,7 @@ static void test_r2t_after_abort_task_set_rfc7143_11_5_1(void **state)
 
 /* ---- Text Requests ---- */
 
+/* [RFC 7143: 11.10 #1] */
 static void test_one_text_request_rfc7143_11_10(void **state)
 {
 	struct iscsi_pdu p;
@@ -165,6 +171,7 @@ static void test_one_text_request_rfc7143_11_10(void **state)
 	end();
 }
 
+/* [RFC 7143: 11.10.3 #1-2, 11.11.4 #3] */
 static void test_text_request_goes_on_rfc7143_11_10_3(void **state)
 {
 	struct iscsi_pdu first, p;
@@ -201,6 +208,7 @@ static void test_text_request_goes_on_rfc7143_11_10_3(void **state)
 	end();
 }
 
+/* [RFC 7143: 11.10.5 #1] */
 static void test_text_request_of_any_length_rfc7143_11_10_5(void **state)
 {
 	static const char keys[] = "MaxRecvDataSegmentLength=512";
@@ -238,6 +246,7 @@ static void answer_text(bool final, const char *text, size_t len)
 	reply(&p, text);
 }
 
+/* [RFC 7143: 11.9.1 #4] */
 static void test_negotiation_request_rfc7143_11_9_1(void **state)
 {
 	static const char keys[] = "MaxRecvDataSegmentLength=1024\0X-a.b=1";

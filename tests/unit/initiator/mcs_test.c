@@ -3,6 +3,7 @@
  * numbers, allegiance, and the ends. */
 #include "mcs_fixture.h"
 
+/* [RFC 7143: 11.12.6 #2] */
 static void test_a_further_login_names_the_session_rfc7143_6_3_1(void **state)
 {
 	const struct iscsi_pdu *p = &wires[1].sent[0];
@@ -162,6 +163,7 @@ static void test_answer_on_another_connection_rfc7143_4_2_2_2(void **state)
 	end();
 }
 
+/* [RFC 7143: 11.5.1 #8] */
 static void test_abort_goes_where_the_task_is_rfc7143_11_5_1(void **state)
 {
 	(void)state;

@@ -58,6 +58,7 @@ static void lose_wire_0(unsigned acked, bool is_write)
 	assert_int_equal(ended, 0);
 }
 
+/* [RFC 7143: 11.5.1 #18, 11.5.6 #3, 11.14 #6] */
 static void test_the_commands_go_on_elsewhere_rfc7143_7_2_2(void **state)
 {
 	struct wire *w = &wires[1];
@@ -88,6 +89,7 @@ static void test_the_commands_go_on_elsewhere_rfc7143_7_2_2(void **state)
 }
 
 /* §11.5.6: the initiator discards the data that it did not acknowledge. */
+/* [RFC 7143: 11.5.6 #1] */
 static void test_data_of_the_lost_connection_come_again(void **state)
 {
 	struct wire *w = &wires[1];

@@ -67,6 +67,7 @@ static void run(const struct answer *a, enum scsi_opcode op)
 	end();
 }
 
+/* [RFC 7143: 11.4.5.1 #2] */
 static void test_residual_rfc7143_11_4_5_1(void **state)
 {
 	static const struct answer rows[] = {

@@ -68,6 +68,7 @@ static void test_immediate_past_a_closed_window(void **state)
 	end();
 }
 
+/* [RFC 7143: 11.2.2.3 #1, 11.3.1 #2, 11.3.5 #1] */
 static void test_fields_of_a_command_rfc7143_11_3(void **state)
 {
 	static const char level[] = "iSCSIProtocolLevel=2";
@@ -158,6 +159,7 @@ static void test_sense_and_qualifier_rfc7144_5_2_1(void **state)
 }
 
 /* §11.4.3: no SCSI status with another response code. */
+/* [RFC 7143: 11.4.3 #1] */
 static void test_target_failure_rfc7143_11_4_3(void **state)
 {
 	struct iscsi_pdu p;
@@ -288,6 +290,7 @@ static void test_ping_of_a_silent_target(void **state)
 
 /* ---- requests ---- */
 
+/* [RFC 7143: 11.18.1 #1, 11.18.2 #2] */
 static void test_requests_and_their_answers(void **state)
 {
 	struct iscsi_pdu p;
@@ -334,6 +337,7 @@ static void test_requests_and_their_answers(void **state)
 	end();
 }
 
+/* [RFC 7143: 11.5.1 #7, 11.5.5 #2] */
 static void test_task_management_of_a_task(void **state)
 {
 	uint32_t itt;
@@ -442,6 +446,7 @@ static void test_answer_to_a_command(void **state)
 
 /* ---- unasked ---- */
 
+/* [RFC 7143: 11.18 #1-2, 11.18.1 #2 #4, 11.18.2 #3] */
 static void test_ping_of_the_target_rfc7143_11_18(void **state)
 {
 	struct iscsi_pdu p;
@@ -546,6 +551,7 @@ static void test_rejects_rfc7143_11_17(void **state)
 
 /* ---- the end ---- */
 
+/* [RFC 7143: 11.9.1 #3, 11.14 #5, 11.14.2 #1, 11.15 #1] */
 static void test_logout_rfc7143_11_14(void **state)
 {
 	struct iscsi_pdu p;
@@ -634,6 +640,7 @@ static void test_login_responses_in_turn_rfc7143_11_13_4(void **state)
 	}
 }
 
+/* [RFC 7143: 11.13.5 #3] */
 static void test_login_refused(void **state)
 {
 	struct ini_config cfg = config();

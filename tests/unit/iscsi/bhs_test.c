@@ -125,6 +125,7 @@ static const struct vector vectors[] = {
 };
 /* clang-format on */
 
+/* [RFC 7143: 11 #1, 11.2.1.6 #1] */
 static void test_encode_each_pdu_rfc7143_11(void **state)
 {
 	(void)state;
@@ -185,6 +186,7 @@ static void test_decode_one_bit_disturbs_no_other_byte(void **state)
 
 /* A PDU with any bit after byte 0 inverted is decoded, and a bit that is in no field
  * of the PDU changes nothing. */
+/* [RFC 7143: 11 #2] */
 static void test_reserved_bits_are_ignored_rfc7143_11(void **state)
 {
 	unsigned ignored = 0;

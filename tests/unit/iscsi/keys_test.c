@@ -323,12 +323,14 @@ static void compare(enum iscsi_role role, const char *name)
 	transcript_compare(&script, name);
 }
 
+/* [RFC 7143: 11.12.10 #2] */
 static void test_keys_at_a_target(void **state)
 {
 	(void)state;
 	compare(ISCSI_TARGET, "target");
 }
 
+/* [RFC 7143: 11.13.8 #2] */
 static void test_keys_at_an_initiator(void **state)
 {
 	(void)state;

@@ -102,6 +102,7 @@ static void spoil(struct iscsi_pdu *p, enum wrong w)
 		l->nsg = 0;
 }
 
+/* [RFC 7143: 11.13.2 #2, 11.13.6 #2, 11.13.7 #1] */
 static void test_each_wrong_response_rfc7143_6_3(void **state)
 {
 	(void)state;

@@ -64,6 +64,7 @@ static unsigned feed(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
 	return feed_text(e, pdu, names, answer);
 }
 
+/* [RFC 7143: 11.12.2 #1, 11.13.3 #1, 11.13.6 #2] */
 static void test_stages_of_the_first_request(void **state)
 {
 	(void)state;
@@ -256,6 +257,7 @@ static void test_own_challenge_comes_back_rfc7143_9_2_1(void **state)
 
 /* ---- headers and lengths ---- */
 
+/* [RFC 7143: 11.12.4.2 #2] */
 static void test_version_of_the_first_request_rfc7143_11_12_4(void **state)
 {
 	(void)state;
@@ -272,6 +274,7 @@ static void test_version_of_the_first_request_rfc7143_11_12_4(void **state)
 }
 
 /* §11.13.1, §11.13.2: version 0 in each response, also in a refusal. */
+/* [RFC 7143: 11.13.1 #1, 11.13.2 #1] */
 static void test_versions_of_the_responses_rfc7143_11_13_1(void **state)
 {
 	struct iscsi_pdu pdu = request(1, 0, false, false);
@@ -318,6 +321,7 @@ static void test_text_of_8192_bytes_rfc7143_6_1(void **state)
 }
 
 /* More text than a response holds: C without T, and the rest on demand. */
+/* [RFC 7143: 11.12.2 #1, 11.13.7 #1] */
 static void test_login_text_is_long_rfc7143_6_2(void **state)
 {
 	static char text[8192];
@@ -341,6 +345,7 @@ static void test_login_text_is_long_rfc7143_6_2(void **state)
 	iscsi_login_free(e);
 }
 
+/* [RFC 7143: 11.13.5 #1] */
 static void test_redirection_has_an_address_rfc7143_11_13_5(void **state)
 {
 	static uint8_t data[ISCSI_LOGIN_PDU_MAX];

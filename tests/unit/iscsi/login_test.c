@@ -121,6 +121,7 @@ static void random_wants(struct iscsi_params *p, uint32_t *seed)
 }
 
 /* [RFC 7145: 6.3 #5] */
+/* [RFC 7143: 11.13.6 #1] */
 static void test_login_random_wants_agree(void **state)
 {
 	uint32_t seed = 20260101;
@@ -431,6 +432,7 @@ static void test_login_key_repeated_rfc7143_6_3(void **state)
 	assert_int_equal(FEED(NAMES "TargetName=iqn.2026-01.x:t\0"), 0x200);
 }
 
+/* [RFC 7143: 11.12.10 #1] */
 static void test_login_parameters_missing(void **state)
 {
 	(void)state;
@@ -599,6 +601,7 @@ static void alter(struct iscsi_pdu *p, unsigned field)
 	}
 }
 
+/* [RFC 7143: 11.12.4.1 #1-2, 11.12.4.2 #1, 11.12.6 #3, 11.12.7 #1] */
 static void test_login_header_changes_rfc7143_11_12(void **state)
 {
 	static const char *const names[] = { "Task Tag",    "ISID",
@@ -641,6 +644,7 @@ static bool says(const uint8_t *data, size_t len, const char *pair)
 	return false;
 }
 
+/* [RFC 7143: 11.13.8 #1] */
 static void test_login_answers_by_rule(void **state)
 {
 	static const char text[] =

@@ -30,6 +30,7 @@ static struct sent *expect_sense(struct peer *p, uint8_t key, uint8_t asc)
 
 /* ---- SCSI Command ---- */
 
+/* [RFC 7143: 11 #3] */
 static void test_reserved_ahs_code_rfc7143_11(void **state)
 {
 	static const uint8_t reserved[] = { 0, 1, 0x3f, 0 };
@@ -47,6 +48,7 @@ static void test_reserved_ahs_code_rfc7143_11(void **state)
 	peer_expect_status(e->p, SCSI_GOOD);
 }
 
+/* [RFC 7143: 11.2.1.8 #2] */
 static void test_reserved_tag_rejected_rfc7143_11_2_1_8(void **state)
 {
 	static const uint8_t ops[] = { ISCSI_SCSI_COMMAND, ISCSI_TMF_REQUEST,
@@ -70,6 +72,7 @@ static void test_reserved_tag_rejected_rfc7143_11_2_1_8(void **state)
 
 /* A WRITE beyond the unit: the response comes after the data that the initiator
  * sends without being asked. */
+/* [RFC 7143: 11.4.2 #1] */
 static void test_error_waits_for_the_data_rfc7143_11_4_2(void **state)
 {
 	struct env *e = *state;
@@ -98,6 +101,7 @@ static void report_luns(struct env *e, uint32_t allocation, uint32_t edtl,
 }
 
 /* The list of one unit has 16 bytes. */
+/* [RFC 7143: 11.4.5.3 #1-3] */
 static void test_residual_of_report_luns_rfc7143_11_4_5_3(void **state)
 {
 	struct env *e = *state;
@@ -112,6 +116,7 @@ static void test_residual_of_report_luns_rfc7143_11_4_5_3(void **state)
 /* ---- task management ---- */
 
 /* The function waits for the data of an R2T. */
+/* [RFC 7143: 11.5.1 #5] */
 static void test_abort_task_set_waits_for_data_rfc7143_11_5_1(void **state)
 {
 	static const enum iscsi_tmf functions[] = { ISCSI_TMF_ABORT_TASK_SET,
@@ -147,6 +152,7 @@ static struct iscsi_pdu text_request(const struct peer *p, uint32_t len)
 				   .dsl = len };
 }
 
+/* [RFC 7143: 11.10.2 #1] */
 static void test_final_and_continue_rfc7143_11_10_2(void **state)
 {
 	struct env *e = *state;

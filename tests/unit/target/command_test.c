@@ -135,6 +135,7 @@ static void test_bidirectional_refused(void **state)
 }
 
 /* Each direction has a residual of all expected bytes. */
+/* [RFC 7143: 11.4.6 #1] */
 static void test_bidirectional_residuals_rfc7143_11_4_5_1(void **state)
 {
 	struct env *e = *state;
@@ -197,6 +198,7 @@ static void test_part_of_a_block_rfc7143_11_4_5_1(void **state)
 	assert_int_equal(e->r->memory[0], 0);
 }
 
+/* [RFC 7143: 11.4.7 #1-2] */
 static void test_out_of_range_has_sense(void **state)
 {
 	struct env *e = *state;
@@ -206,6 +208,7 @@ static void test_out_of_range_has_sense(void **state)
 	expect_sense(peer_next(e->p), 0x05, 0x21, 0x00);
 }
 
+/* [RFC 7143: 11.4.5.1 #1, 11.4.5.2 #3-4] */
 static void test_residual_underflow_rfc7143_11_4_5_2(void **state)
 {
 	struct env *e = *state;
@@ -220,6 +223,7 @@ static void test_residual_underflow_rfc7143_11_4_5_2(void **state)
 	assert_int_equal(s->pdu.rsp.resid, 1536);
 }
 
+/* [RFC 7143: 11.4.5.1 #1, 11.4.5.2 #1-2] */
 static void test_residual_overflow_rfc7143_11_4_5_2(void **state)
 {
 	struct env *e = *state;
@@ -358,6 +362,7 @@ static void test_duplicate_inside_window_ignored_rfc7143_4_2_2_1(void **state)
 	assert_true(peer_quiet(e->p));
 }
 
+/* [RFC 7143: 11.2.1.8 #1] */
 static void test_tag_in_use_rejected_rfc7143_11_17_1(void **state)
 {
 	struct env *e = *state;
@@ -380,6 +385,7 @@ static void test_tag_in_use_rejected_rfc7143_11_17_1(void **state)
 }
 
 /* Every command that the announced window allows finds a slot. */
+/* [RFC 7143: 11.4.11 #1, 11.19.1 #1] */
 static void test_window_full(void **state)
 {
 	struct env *e = *state;

@@ -254,6 +254,7 @@ static void test_too_many_rfc7143_11_13_5(void **state)
 		assert_false(m->p[i]->gone);
 }
 
+/* [RFC 7143: 11.12.6 #4] */
 static void test_another_initiator_cannot_join_rfc7143_6_3(void **state)
 {
 	static const char keys[] = "InitiatorName=" FIXTURE_INI "2\0"
@@ -278,7 +279,7 @@ static void test_keys_of_a_joining_login_rfc7143_6_3_3(void **state)
 }
 
 /* A login for a CID that waits already: the later one prevails. */
-
+/* [RFC 7143: 6.3.4 #1, 11.12.7 #2] */
 static void test_two_logins_for_one_cid_rfc7143_6_3_4(void **state)
 {
 	struct multi *m = *state;

@@ -17,6 +17,7 @@ static struct iscsi_pdu request(const struct peer *p, enum iscsi_opcode op)
 
 /* ---- NOP ---- */
 
+/* [RFC 7143: 11.18.1 #3, 11.19 #1-3] */
 static void test_nop_out_echoed_rfc7143_11_19(void **state)
 {
 	struct env *e = *state;
@@ -35,6 +36,7 @@ static void test_nop_out_echoed_rfc7143_11_19(void **state)
 }
 
 /* No more data than the initiator declared. */
+/* [RFC 7143: 11.19 #2] */
 static void test_nop_out_echo_cut_rfc7143_11_18_3(void **state)
 {
 	static uint8_t data[70000];
@@ -60,6 +62,7 @@ test_nop_out_without_tag_must_be_immediate_rfc7143_11_18_1(void **state)
 	peer_expect(e->p, ISCSI_REJECT);
 }
 
+/* [RFC 7143: 11.18.2 #1, 11.19 #4-6, 11.19.3 #1] */
 static void test_ping_and_pong_rfc7143_11_19(void **state)
 {
 	struct env *e = *state;
@@ -94,6 +97,7 @@ static void test_ping_and_pong_rfc7143_11_19(void **state)
 
 /* RFC 7143 §11.18: with both tags reserved a NOP-Out carries ExpStatSN only
  * and has no answer. */
+/* [RFC 7143: 11.18.1 #4] */
 static void test_nop_out_that_asks_nothing_rfc7143_11_18(void **state)
 {
 	struct env *e = *state;
@@ -137,6 +141,7 @@ static struct sent *logout(struct env *e, uint8_t reason, uint16_t cid)
 }
 
 /* [RFC 7145: 5.2.2 #3] */
+/* [RFC 7143: 11.15.2 #1] */
 static void test_logout_session_rfc7143_11_14(void **state)
 {
 	struct env *e = *state;
@@ -148,6 +153,7 @@ static void test_logout_session_rfc7143_11_14(void **state)
 	assert_int_equal(e->p->how, DM_TERMINATE_AFTER_SENT);
 }
 
+/* [RFC 7143: 11.15 #1] */
 static void test_logout_connection_rfc7143_11_15_1(void **state)
 {
 	struct env *e = *state;
@@ -225,6 +231,7 @@ static void expect_reject(struct env *e, uint8_t op, uint8_t reason)
 	assert_int_equal(s->data[0] & 0x3f, op);
 }
 
+/* [RFC 7143: 11.16 #7] */
 static void test_snack_rejected_rfc7143_11_16(void **state)
 {
 	struct env *e = *state;
@@ -329,6 +336,7 @@ static void test_discovery_allows_little_rfc7143_13_21(void **state)
 
 /* ---- draining ---- */
 
+/* [RFC 7143: 11.9.1 #1] */
 static void test_drain_asks_for_logout_rfc7143_11_9_1(void **state)
 {
 	struct env *e = *state;

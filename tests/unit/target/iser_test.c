@@ -343,6 +343,7 @@ static void test_late_data_out_is_discarded_rfc7143_11_17_1(void **state)
 
 /* Data beyond FirstBurstLength are rejected, and the command ends with CHECK
  * CONDITION at the end of its sequence; nothing is written. */
+/* [RFC 7143: 11.17.1 #4] */
 static void test_data_out_beyond_first_burst_rfc7143_13_14(void **state)
 {
 	struct iscsi_pdu a;

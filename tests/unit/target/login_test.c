@@ -12,6 +12,7 @@ static const uint8_t isid_a[6] = { 0x80, 1, 2, 3, 4, 5 };
 #define KEYS(p, text) peer_login(p, text, sizeof(text), isid_a, 0)
 
 /* [RFC 7145: 5.1.2 #1] [RFC 5047: 8.6 #1] */
+/* [RFC 7143: 11.12.8 #1, 11.13.3 #1] */
 static void test_login_normal(void **state)
 {
 	struct fixture *r = fixture_new(1, NULL);
@@ -59,6 +60,7 @@ static void test_login_agrees_to_so_much(void **state)
 	fixture_free(r);
 }
 
+/* [RFC 7143: 11.13.5 #3] */
 static void test_login_unknown_target_rfc7143_11_13_5(void **state)
 {
 	struct fixture *r = fixture_new(1, NULL);
@@ -87,6 +89,7 @@ static void test_login_no_target_name_rfc7143_6_3(void **state)
 }
 
 /* MaxConnections=1, ErrorRecoveryLevel=0: no second connection is admitted. */
+/* [RFC 7143: 11.12.6 #4] */
 static void test_login_tsih_without_session_rfc7143_11_13_5(void **state)
 {
 	static const char keys[] = "InitiatorName=" FIXTURE_INI "\0"

@@ -214,6 +214,7 @@ static void test_cold_reset_with_maps_rfc7143_11_6_1(void **state)
 
 /* A unit reset by one LUN of one target aborts the tasks of all sessions at that
  * unit, by another LUN of another target, too (SAM-5 §7.7). */
+/* [RFC 7143: 11.5.1 #11] */
 static void test_unit_reset_in_two_targets(void **state)
 {
 	struct env *e = *state;
@@ -250,6 +251,7 @@ static void test_tmf_of_a_lun_that_is_not_mapped_rfc7143_11_6_1(void **state)
 
 /* "The TARGET WARM RESET is also subject to SCSI access controls" (RFC 7143
  * §11.5.1): an initiator that has unit 0 only does not reset unit 1. */
+/* [RFC 7143: 11.5.1 #12] */
 static void test_warm_reset_reaches_own_units_rfc7143_11_5_1(void **state)
 {
 	struct env *e = *state;

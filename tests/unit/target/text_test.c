@@ -109,6 +109,8 @@ static void test_send_targets_normal_session_rfc7143_appendix_c(void **state)
 }
 
 /* More targets than one PDU holds: C bit, TTT, the next piece on demand. */
+/* [RFC 7143: 11.10.4 #1 #3, 11.11.1 #1-3, 11.11.2 #1, 11.11.4 #1-2,
+ * 11.11.6 #1] */
 static void test_send_targets_in_pieces_rfc7143_11_10_4(void **state)
 {
 	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);

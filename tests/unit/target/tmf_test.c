@@ -9,6 +9,7 @@
 
 /* The response follows the end of the task, and nothing of the task follows
  * it. */
+/* [RFC 7143: 11.5.1 #1 #3, 11.6.2 #1] */
 static void test_abort_task_rfc7143_11_6_1_a(void **state)
 {
 	struct env *e = *state;
@@ -93,6 +94,7 @@ static void test_abort_task_unknown_rfc7143_11_6_1_c(void **state)
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_NO_TASK);
 }
 
+/* [RFC 7143: 11.5.1 #9-10] */
 static void test_abort_of_tmf_rejected_rfc7143_11_5_1(void **state)
 {
 	struct env *e = *state;
@@ -484,6 +486,7 @@ static void test_query_async_event_rfc7144_6_3(void **state)
 	peer_expect_tmf(fresh, tmf, ISCSI_TMF_COMPLETE);
 }
 
+/* [RFC 7143: 11.5.1 #11] */
 static void test_lu_reset_other_workers(void **state)
 {
 	struct env *e = *state;
@@ -502,6 +505,7 @@ static void test_warm_reset_other_workers(void **state)
 
 /* A power-on event: the response, if it can still be sent, then all
  * connections end. */
+/* [RFC 7143: 11.5.1 #13, 11.6.1 #1] */
 static void test_cold_reset_drops_all_rfc7143_11_5_1(void **state)
 {
 	struct env *e = *state;
@@ -536,6 +540,7 @@ static void test_no_such_lun_rfc7143_11_6_1(void **state)
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_NO_LUN);
 }
 
+/* [RFC 7143: 11.5.1 #1] */
 static void test_functions_refused(void **state)
 {
 	struct env *e = *state;
