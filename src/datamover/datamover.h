@@ -48,7 +48,7 @@ struct dm_control {
 	const uint8_t *data; /* pdu.dsl bytes, or NULL (see SCSI Command) */
 };
 
-#define DM_TASK_PRIVATE 320
+#define DM_TASK_PRIVATE 416
 
 /*
  * The datamover's share of a task. The role embeds it in its own task and finds

@@ -16,14 +16,17 @@ static uint32_t end_of_received(const struct dmtcp_task *old,
 
 	if (tt->data_err)
 		return 0;
+	if (tt->unsol == UNSOL_OPEN) /* in any order (order.c): the prefix */
+		end = MIN(end, tt->unsol_off);
 	if (tt->unsol_lost.from != tt->unsol_lost.to)
 		end = MIN(end, tt->unsol_lost.from);
 	for (unsigned i = 0; tt->getting && i < MAX_R2T; i++) {
 		const struct burst *b = &old->bursts[i];
 
 		if (b->active)
-			end = MIN(end, b->lost.from != b->lost.to ? b->lost.from
-								  : b->off);
+			end = MIN(end, b->off);
+		if (b->active && b->lost.from != b->lost.to)
+			end = MIN(end, b->lost.from);
 	}
 	return end;
 }

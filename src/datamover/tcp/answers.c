@@ -74,6 +74,7 @@ static void finish_task(struct dmtcp_conn *c, struct dm_task *t,
 		return;
 	}
 	dmtcp_repair_forget(c, t);
+	dmtcp_order_forget(c, t);
 	/* t sends no more data; NULL: a moved task, which was never queued */
 	if (tcp_task(t)->node.link.next)
 		list_del(&tcp_task(t)->node.link);

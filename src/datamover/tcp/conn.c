@@ -140,6 +140,7 @@ static void forget_task(struct dmtcp_conn *c, struct dm_task *t)
 {
 	dmtcp_late_free(t);
 	dmtcp_repair_forget(c, t);
+	dmtcp_order_forget(c, t);
 }
 
 static int dealloc_task(struct dm_conn *dm, struct dm_task *t)
@@ -236,6 +237,7 @@ static void closed(void *core, int err, xtime now)
 	dmtcp_tx_drop_all(c);
 	dmtcp_late_drop_all(c);
 	dmtcp_repair_free_all(c);
+	dmtcp_order_free_all(c);
 	free(c->rx.collect);
 	c->rx.collect = NULL;
 	if (c->leaving) { /* the role belongs to the iSER datamover now */
@@ -308,6 +310,7 @@ struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 	list_init(&c->dataq);
 	list_init(&c->r2tq);
 	list_init(&c->lates);
+	list_init(&c->order.sets);
 	list_init(&c->recovery.unacked);
 	list_init(&c->recovery.resends);
 	list_init(&c->recovery.early);

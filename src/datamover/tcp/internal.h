@@ -7,6 +7,7 @@
  *   rx_initiator.c  Data-In, R2T
  *   answers.c       initiator: PDUs with a StatSN, in their order
  *   repair.c        initiator: SNACKs for PDUs that are missing
+ *   order.c         data in any order, and R2Ts beyond the first few of a task
  *   tx.c            from the queues to the stage, and what follows when a PDU
  *                   is sent
  *   tx_target.c     Data-In and R2T PDUs of put_data and get_data
@@ -46,27 +47,49 @@ struct tx_node {
 
 /* ---- a task's share ---- */
 
-/*
- * The most R2Ts outstanding per task: a target sends no more even if the
- * negotiated number is larger; an initiator negotiates no more (§13.17).
- */
+/* The bursts that a task has room for; order.c has the memory of further ones. */
 #define MAX_R2T 4
+/* A target sends no more R2Ts of a task at once even if the negotiated number is
+ * larger (§13.17): these request more data than a connection transfers at a time. */
+#define TARGET_R2TS 64
+
+struct dmtcp_islands;
+struct dmtcp_queue;
+struct dmtcp_bursts;
+
+/* An R2T that waits at an initiator. */
+struct dmtcp_r2t {
+	uint32_t ttt, sn, off, end;
+	uint32_t fresh; /* as of struct burst */
+};
 
 /* A burst of solicited data: one R2T and its Data-Outs. */
 struct burst {
 	uint32_t ttt;
 	uint32_t sn;	   /* R2TSN */
 	uint32_t off, end; /* target: still to receive; initiator: to send */
-	uint32_t datasn;   /* of the next Data-Out */
+	/* target, DataPDUInOrder=No: what came after `off`, or NULL */
+	struct dmtcp_islands *islands;
+	uint32_t datasn; /* of the next Data-Out */
 	bool active;
 	/* target */
 	bool announce;	/* the R2T is still to be sent */
 	bool again;	/* ... was sent, and is to be sent again (SNACK) */
 	uint8_t rounds; /* Recovery R2Ts for this range so far */
 	uint32_t start; /* offset in the R2T */
+	/* initiator, DataSequenceInOrder=No: bytes that no earlier R2T asked for */
+	uint32_t fresh;
 	struct lost {
 		uint32_t from, to; /* lost bytes; none if from == to */
 	} lost;
+};
+
+/* The bursts of a target's task after the first MAX_R2T. */
+struct dmtcp_bursts {
+	struct list link; /* dmtcp_conn.order.sets */
+	size_t size;
+	unsigned n;
+	struct burst at[];
 };
 
 enum unsolicited {
@@ -91,7 +114,9 @@ struct target_task {
 	/* unsolicited data */
 	enum unsolicited unsol;
 	uint32_t unsol_off, unsol_datasn;
+	struct dmtcp_islands *unsol_islands; /* as of struct burst */
 	/* get_data */
+	struct dmtcp_bursts *more; /* or NULL */
 	bool getting;
 	uint16_t slot;		    /* of dmtcp_conn.gets */
 	uint32_t get_next, get_end; /* not yet requested by an R2T */
@@ -118,8 +143,14 @@ struct initiator_task {
 	uint32_t next_datasn; /* of Data-In and R2T, one count (§11.8.2) */
 	uint32_t data_ins;    /* number of Data-Ins received */
 	bool command_pending, data_queued;
-	uint8_t retries;	 /* of the command */
-	uint16_t again;		 /* R2Ts for data that were asked for before */
+	/* data in any order (order.c): what came after dm_task.in_done; what R2Ts
+	 * asked for after `requested`; R2Ts that wait for a free burst */
+	struct dmtcp_islands *in_islands, *asked;
+	struct dmtcp_queue *queue;
+	uint32_t in_next; /* where the next Data-In of a sequence begins */
+	bool in_sequence; /* ... which has begun */
+	uint8_t retries;  /* of the command */
+	uint16_t again;	  /* R2Ts for data that were asked for before */
 	struct dmtcp_late *late; /* response that waits for staged data */
 };
 
@@ -130,7 +161,7 @@ struct dmtcp_task {
 	struct dmtcp_control *response; /* target: queued, not yet staged */
 	uint16_t staged;		/* PDUs of the task in the stage */
 	bool releasing;			/* DM_RELEASED has to be reported */
-	struct burst bursts[MAX_R2T];
+	struct burst bursts[MAX_R2T];	/* see dmtcp_burst */
 	union {
 		struct target_task t;
 		struct initiator_task i;
@@ -143,6 +174,30 @@ _Static_assert(sizeof(struct dmtcp_task) <= DM_TASK_PRIVATE,
 static inline struct dmtcp_task *tcp_task(struct dm_task *t)
 {
 	return dm_task_share(t);
+}
+
+/* The bursts of a task are those with the numbers 0 to dmtcp_nbursts - 1. */
+static inline unsigned dmtcp_nbursts(const struct dm_conn *c,
+				     const struct dmtcp_task *p)
+{
+	return c->role == ISCSI_TARGET && p->t.more ? MAX_R2T + p->t.more->n
+						    : MAX_R2T;
+}
+
+static inline struct burst *dmtcp_burst(struct dmtcp_task *p, unsigned i)
+{
+	return i < MAX_R2T ? &p->bursts[i] : &p->t.more->at[i - MAX_R2T];
+}
+
+/* dmtcp_burst_begin makes b the burst of an R2T that the initiator received. */
+static inline void dmtcp_burst_begin(struct burst *b, const struct dmtcp_r2t *r)
+{
+	*b = (struct burst){ .ttt = r->ttt,
+			     .sn = r->sn,
+			     .off = r->off,
+			     .end = r->end,
+			     .fresh = r->fresh,
+			     .active = true };
 }
 
 /* ---- control-type PDUs on their way out ---- */
@@ -314,6 +369,10 @@ struct dmtcp_conn {
 	uint32_t tx_statsn; /* target: follows the last StatSN sent */
 	uint32_t rx_statsn; /* initiator: the next StatSN expected */
 	struct recovery recovery;
+	struct {
+		struct list sets; /* memory of order.c */
+		size_t bytes;
+	} order;
 	struct stage *stage;
 	struct solicited gets; /* target */
 	struct dmtcp_stats stats;
@@ -331,6 +390,38 @@ void dmtcp_close_after_sent(struct dmtcp_conn *c);
 /* dmtcp_leave_stream stops receiving; when all queued PDUs are sent, dmtcp_tx_what
  * calls rdma.drained. */
 void dmtcp_leave_stream(struct dmtcp_conn *c);
+
+/*
+ * order.c. *set (NULL: none) is what came of a range after its prefix, which ends at
+ * `prefix`. dmtcp_order_add adds [from, to), part of which may be there already, moves
+ * *prefix and sets *fresh to the number of bytes that are new. ERR_LIMIT; ERR_NOMEM.
+ * dmtcp_order_has returns whether the islands have a byte of [from, to).
+ */
+int dmtcp_order_add(struct dmtcp_conn *c, struct dmtcp_islands **set,
+		    uint32_t *prefix, uint32_t from, uint32_t to,
+		    uint32_t *fresh);
+bool dmtcp_order_has(const struct dmtcp_islands *s, uint32_t from, uint32_t to);
+/* dmtcp_order_end returns where the last island ends, or the prefix. dmtcp_order_holes
+ * returns how many bytes of [prefix, end) are missing; the last hole ends at *last. */
+uint32_t dmtcp_order_end(const struct dmtcp_islands *s, uint32_t prefix);
+uint32_t dmtcp_order_holes(const struct dmtcp_islands *s, uint32_t prefix,
+			   uint32_t end, uint32_t *last);
+void dmtcp_order_free(struct dmtcp_conn *c, struct dmtcp_islands **s);
+/* dmtcp_queue_push adds an R2T to the queue (NULL: empty), ERR_LIMIT, ERR_NOMEM;
+ * dmtcp_queue_pop takes the first one, false: there is none. */
+int dmtcp_queue_push(struct dmtcp_conn *c, struct dmtcp_queue **queue,
+		     const struct dmtcp_r2t *r);
+bool dmtcp_queue_pop(struct dmtcp_conn *c, struct dmtcp_queue **queue,
+		     struct dmtcp_r2t *r);
+unsigned dmtcp_queue_len(const struct dmtcp_queue *q);
+void dmtcp_queue_free(struct dmtcp_conn *c, struct dmtcp_queue **queue);
+/* dmtcp_bursts_new returns n bursts, NULL: no memory, or the peer's share is used up. */
+struct dmtcp_bursts *dmtcp_bursts_new(struct dmtcp_conn *c, unsigned n);
+void dmtcp_bursts_free(struct dmtcp_conn *c, struct dmtcp_bursts **b);
+/* dmtcp_order_free_all frees all of these at the end of the connection. */
+void dmtcp_order_free_all(struct dmtcp_conn *c);
+/* dmtcp_order_forget frees what an initiator has of t. */
+void dmtcp_order_forget(struct dmtcp_conn *c, struct dm_task *t);
 
 /* rx.c; the first two are entries of dmtcp_stream_ops */
 unsigned dmtcp_rx_where(void *core, struct iovec *iov, unsigned max);

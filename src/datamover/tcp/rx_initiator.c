@@ -21,14 +21,37 @@ static bool is_first_of_moved(struct dm_task *t)
 	return t->moved && tcp_task(t)->i.next_datasn == 0;
 }
 
+static bool is_in_order(const struct dmtcp_conn *c)
+{
+	return c->params.data_pdu_in_order && c->params.data_sequence_in_order;
+}
+
+/* §13.18, §13.19: no byte comes twice, and PDUs of a sequence may have an order
+ * where sequences have none. Over a gap of DataSN only the bytes count. */
+static int check_any_order(const struct dmtcp_conn *c, struct dm_task *t)
+{
+	const struct iscsi_pdu *p = &c->rx.pdu;
+	const struct initiator_task *it = &tcp_task(t)->i;
+
+	if (!p->dsl || c->recovery.on)
+		return 0;
+	if (p->data.offset < t->in_done ||
+	    dmtcp_order_has(it->in_islands, p->data.offset,
+			    p->data.offset + p->dsl))
+		return ERR_SEQUENCE;
+	if (c->params.data_pdu_in_order && it->in_sequence &&
+	    p->data.offset != it->in_next)
+		return ERR_SEQUENCE;
+	return 0;
+}
+
 /* §7.9: a missing number is a lost PDU. The number of an empty Data-In is not
  * checked, because some targets send status in one with an arbitrary number. */
 static int check_data_in(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
 	const struct initiator_task *it = &tcp_task(t)->i;
-	bool in_order =
-		c->params.data_pdu_in_order && c->params.data_sequence_in_order;
+	bool in_order = is_in_order(c);
 
 	if (p->dsl && p->data.datasn != it->next_datasn && !c->recovery.on)
 		return ERR_SEQUENCE;
@@ -41,6 +64,8 @@ static int check_data_in(const struct dmtcp_conn *c, struct dm_task *t)
 		return ERR_SEQUENCE;
 	if (p->data.status_present && !p->final)
 		return ERR_FORMAT; /* §11.7.3 */
+	if (!in_order)
+		return check_any_order(c, t);
 	if (p->dsl && is_first_of_moved(t) && p->data.offset > t->in_done)
 		return ERR_SEQUENCE; /* bytes that were not acknowledged */
 	return 0;
@@ -55,7 +80,8 @@ static void begin_moved(const struct dmtcp_conn *c, struct dm_task *t)
 	if (!c->rx.pdu.dsl || !is_first_of_moved(t))
 		return;
 	it->next_datasn = it->data_ins = d->datasn;
-	t->in_done = d->offset;
+	if (is_in_order(c))
+		t->in_done = d->offset;
 }
 
 /* ErrorRecoveryLevel 1, §7.9: asks for the PDUs before sn that are missing. Returns
@@ -122,15 +148,38 @@ static void finish_by_data_in(struct dmtcp_conn *c, struct dm_task *t)
 	dmtcp_answer(c, &rsp, NULL, NULL);
 }
 
+/* §13.19: sequences with rising offsets leave no hole at their ends. */
+static void take_any_order(struct dmtcp_conn *c, struct dm_task *t)
+{
+	const struct iscsi_pdu *p = &c->rx.pdu;
+	struct initiator_task *it = &tcp_task(t)->i;
+	uint32_t fresh, end = p->data.offset + p->dsl;
+	int err = dmtcp_order_add(c, &it->in_islands, &t->in_done,
+				  p->data.offset, end, &fresh);
+
+	it->in_sequence = !p->final;
+	it->in_next = end;
+	if (!err && p->final && it->in_islands && !c->recovery.on &&
+	    c->params.data_sequence_in_order)
+		err = ERR_SEQUENCE;
+	if (err)
+		dmtcp_fail_conn(c, err);
+}
+
 /* ErrorRecoveryLevel 1: the data of t that came end the gap of this PDU. */
 static void take_data(struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
+	uint32_t in_done;
 
 	dmtcp_repair_found(c, t, p->data.datasn);
 	if (p->data.ack)
 		dmtcp_repair_ack(c, t, p->ttt, p->lun);
-	t->in_done = dmtcp_repair_received(c, t, p->data.offset + p->dsl);
+	in_done = dmtcp_repair_received(c, t, p->data.offset + p->dsl);
+	if (is_in_order(c))
+		t->in_done = in_done;
+	else
+		take_any_order(c, t);
 }
 
 static void data_in_complete(struct dmtcp_conn *c)
@@ -139,8 +188,12 @@ static void data_in_complete(struct dmtcp_conn *c)
 
 	if (t && c->recovery.on)
 		take_data(c, t);
-	else if (t)
+	else if (t && is_in_order(c))
 		t->in_done += c->rx.pdu.dsl;
+	else if (t)
+		take_any_order(c, t);
+	if (c->fate != STREAM_GO)
+		return;
 	if (c->rx.pdu.data.status_present)
 		finish_by_data_in(c, t);
 	else if (!t)
@@ -151,14 +204,26 @@ static void data_in_complete(struct dmtcp_conn *c)
 
 /* ---- R2T ---- */
 
+/* NULL: all bursts are in use, or R2Ts wait for one. */
 static struct burst *free_burst(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	unsigned most = MIN(c->params.max_outstanding_r2t, MAX_R2T);
 
+	if (tcp_task(t)->i.queue)
+		return NULL;
 	for (unsigned i = 0; i < most; i++)
 		if (!tcp_task(t)->bursts[i].active)
 			return &tcp_task(t)->bursts[i];
 	return NULL;
+}
+
+/* §13.17: as many R2Ts as were negotiated are outstanding. While R2Ts wait, all bursts
+ * are in use. */
+static bool has_all_r2ts(const struct dmtcp_conn *c, struct dm_task *t)
+{
+	return !free_burst(c, t) &&
+	       MAX_R2T + dmtcp_queue_len(tcp_task(t)->i.queue) >=
+		       c->params.max_outstanding_r2t;
 }
 
 /* ErrorRecoveryLevel 1, §11.8: a Recovery R2T asks for data that were asked for
@@ -174,6 +239,21 @@ static int check_repeated(const struct dmtcp_conn *c, struct dm_task *t)
 	return it->again > MIN(most, (size_t)UINT16_MAX - 1) ? ERR_LIMIT : 0;
 }
 
+/* §11.8, ErrorRecoveryLevel 0: the range follows the ones before it, or (§13.19)
+ * overlaps with none of them. */
+static bool is_next_range(const struct dmtcp_conn *c, struct dm_task *t)
+{
+	const struct iscsi_r2t *r = &c->rx.pdu.r2t;
+	const struct initiator_task *it = &tcp_task(t)->i;
+	bool is_first = t->r2ts == 0;
+
+	if (c->params.data_sequence_in_order)
+		return is_first ? r->offset <= it->requested
+				: r->offset == it->requested;
+	return (is_first || r->offset >= it->requested) &&
+	       !dmtcp_order_has(it->asked, r->offset, r->offset + r->ddtl);
+}
+
 /* [RFC 7143: 11.8 #9] */
 static int check_r2t(const struct dmtcp_conn *c, struct dm_task *t)
 {
@@ -186,23 +266,20 @@ static int check_r2t(const struct dmtcp_conn *c, struct dm_task *t)
 		return ERR_RANGE;
 	if (p->lun != t->lun)
 		return ERR_PROTOCOL; /* §4.2.5.3 */
-	if (!free_burst(c, t))
-		return ERR_LIMIT; /* §13.17 */
+	if (has_all_r2ts(c, t))
+		return ERR_LIMIT;
 	if (is_first_of_moved(t))
 		return 0;
 	if (c->recovery.on)
 		return check_repeated(c, t);
 	/* §11.8: contiguous ranges without overlap. The first R2T may request
 	 * unsolicited data again; ErrorRecoveryLevel 0 has no Recovery-R2T. */
-	if (c->params.data_sequence_in_order &&
-	    (tcp_task(t)->i.next_datasn
-		     ? p->r2t.offset != tcp_task(t)->i.requested
-		     : p->r2t.offset > tcp_task(t)->i.requested))
+	if (!is_next_range(c, t))
 		return ERR_SEQUENCE;
 	return p->r2t.r2tsn == tcp_task(t)->i.next_datasn ? 0 : ERR_SEQUENCE;
 }
 
-static void note_r2t(struct dmtcp_conn *c, struct dm_task *t)
+static int note_r2t(struct dmtcp_conn *c, struct dm_task *t, uint32_t *fresh)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
 	struct initiator_task *it = &tcp_task(t)->i;
@@ -212,7 +289,29 @@ static void note_r2t(struct dmtcp_conn *c, struct dm_task *t)
 		it->next_datasn = t->r2ts = p->r2t.r2tsn + 1;
 	else
 		dmtcp_repair_found(c, t, p->r2t.r2tsn);
-	it->requested = MAX(it->requested, end);
+	if (c->params.data_sequence_in_order) {
+		it->requested = MAX(it->requested, end);
+		return 0;
+	}
+	return dmtcp_order_add(c, &it->asked, &it->requested, p->r2t.offset,
+			       end, fresh);
+}
+
+/* The R2T gets a burst, or waits for one. */
+static int place_r2t(struct dmtcp_conn *c, struct dm_task *t, uint32_t fresh)
+{
+	const struct iscsi_pdu *p = &c->rx.pdu;
+	const struct dmtcp_r2t r = { .ttt = p->ttt,
+				     .sn = p->r2t.r2tsn,
+				     .off = p->r2t.offset,
+				     .end = p->r2t.offset + p->r2t.ddtl,
+				     .fresh = fresh };
+	struct burst *b = free_burst(c, t);
+
+	if (!b)
+		return dmtcp_queue_push(c, &tcp_task(t)->i.queue, &r);
+	dmtcp_burst_begin(b, &r);
+	return 0;
 }
 
 /* [RFC 7143: 11.5.1 #4] */
@@ -220,7 +319,7 @@ static void take_r2t(struct dmtcp_conn *c)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
 	struct dm_task *t = open_task(c);
-	struct burst *b;
+	uint32_t fresh = 0;
 	int err;
 
 	if (!t || (c->recovery.on && !is_first_of_moved(t) &&
@@ -229,18 +328,15 @@ static void take_r2t(struct dmtcp_conn *c)
 		return;
 	}
 	err = check_r2t(c, t);
+	if (!err)
+		err = note_r2t(c, t, &fresh);
+	if (!err)
+		err = place_r2t(c, t, fresh);
 	if (err) {
 		dmtcp_fail_conn(c, err);
 		return;
 	}
 	c->stats.r2ts++;
-	note_r2t(c, t);
-	b = free_burst(c, t);
-	*b = (struct burst){ .ttt = p->ttt,
-			     .sn = p->r2t.r2tsn,
-			     .off = p->r2t.offset,
-			     .end = p->r2t.offset + p->r2t.ddtl,
-			     .active = true };
 	if (!tcp_task(t)->i.data_queued && !tcp_task(t)->i.command_pending) {
 		tcp_task(t)->i.data_queued = true;
 		list_push_back(&c->dataq, &tcp_task(t)->node.link);
@@ -257,13 +353,17 @@ static void take_scsi_response(struct dmtcp_conn *c)
 	struct dm_task *t = c->dm.up->find_task(&c->dm, r->pdu.itt);
 
 	/* a moved task whose data were all acknowledged gets none again */
-	if (t && t->in.len && !t->out.len && !is_first_of_moved(t) &&
+	if (t && t->in.len && !is_first_of_moved(t) &&
 	    sn_lt(tcp_task(t)->i.data_ins, r->pdu.rsp.exp_datasn)) {
 		if (!c->recovery.on) {
 			dmtcp_fail_conn(c, ERR_SEQUENCE);
 			return;
 		}
-		expects_datasn(c, t, r->pdu.rsp.exp_datasn);
+		/* R2Ts of a bidirectional command have DataSNs, too (§11.8.2) */
+		expects_datasn(c, t,
+			       tcp_task(t)->i.next_datasn +
+				       r->pdu.rsp.exp_datasn -
+				       tcp_task(t)->i.data_ins);
 	}
 	dmtcp_answer(c, &r->pdu, r->bhs, r->collect);
 }

@@ -86,15 +86,78 @@ static void damaged(const struct dmtcp_conn *c, struct dm_task *t,
 		set_data_err(t, r->drop_err);
 }
 
+/* ---- any order (DataPDUInOrder=No, §13.18) ---- */
+
+/* The number of the PDU still follows the one before it (§11.7.5), unless those between
+ * them are lost; its bytes are none that came. */
+static bool fits_any_order(const struct dmtcp_conn *c,
+			   const struct iscsi_pdu *p, uint32_t datasn,
+			   uint32_t off, const struct dmtcp_islands *islands)
+{
+	const struct iscsi_data *d = &p->data;
+
+	if (d->datasn != datasn &&
+	    !(c->recovery.on && sn_lt(datasn, d->datasn)))
+		return false;
+	return p->dsl == 0 ||
+	       (d->offset >= off &&
+		!dmtcp_order_has(islands, d->offset, d->offset + p->dsl));
+}
+
+/* The PDU came; returns how many bytes are new. A damaged one is in `lost`. */
+static uint32_t add_any_order(struct dmtcp_conn *c, struct dm_task *t,
+			      struct dmtcp_islands **islands, uint32_t *off)
+{
+	const struct iscsi_pdu *p = &c->rx.pdu;
+	uint32_t fresh = 0;
+	int err = 0;
+
+	if (!tcp_task(t)->t.data_err)
+		err = dmtcp_order_add(c, islands, off, p->data.offset,
+				      p->data.offset + p->dsl, &fresh);
+	if (err)
+		set_data_err(t, err);
+	return fresh;
+}
+
+/* The sequence [*off, end) has ended: its holes are lost (§7.9). Returns the bytes in
+ * them. */
+static uint32_t lose_holes(struct dmtcp_conn *c, struct lost *lost,
+			   struct dmtcp_islands **islands, uint32_t *off,
+			   uint32_t end)
+{
+	uint32_t last, missing = dmtcp_order_holes(*islands, *off, end, &last);
+
+	note_lost(lost, *off, last - *off);
+	dmtcp_order_free(c, islands);
+	*off = end;
+	return missing;
+}
+
 /* ---- unsolicited ---- */
 
 static void get_lost(struct dmtcp_conn *c, struct dm_task *t);
 
+/* Under DataPDUInOrder=No the sequence is as long as its last byte says. */
+static void end_any_order(struct dmtcp_conn *c, struct dm_task *t)
+{
+	struct target_task *tt = &tcp_task(t)->t;
+	uint32_t end = dmtcp_order_end(tt->unsol_islands, tt->unsol_off);
+
+	if (!c->recovery.on)
+		set_data_err(t, ERR_SEQUENCE);
+	t->out_done += lose_holes(c, &tt->unsol_lost, &tt->unsol_islands,
+				  &tt->unsol_off, end);
+}
+
 static void unsolicited_over(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &tcp_task(t)->t;
-	int err = tt->data_err;
+	int err;
 
+	if (tt->unsol_islands)
+		end_any_order(c, t);
+	err = tt->data_err;
 	tt->unsol = UNSOL_NONE;
 	if (!err && tt->unsol_lost.from != tt->unsol_lost.to) {
 		get_lost(c, t);
@@ -156,6 +219,18 @@ static void skip_unsolicited(struct dm_task *t, const struct iscsi_data *d)
 	tt->unsol_off = d->offset;
 }
 
+static void check_any_unsolicited(struct dmtcp_conn *c, struct dm_task *t)
+{
+	struct target_task *tt = &tcp_task(t)->t;
+	struct rx *r = &c->rx;
+
+	if (fits_any_order(c, &r->pdu, tt->unsol_datasn, tt->unsol_off,
+			   tt->unsol_islands))
+		tt->unsol_datasn = r->pdu.data.datasn;
+	else
+		reject_misplaced(r, t, ERR_SEQUENCE);
+}
+
 /* [RFC 7143: 11.8 #1] */
 static void unsolicited_header(struct dmtcp_conn *c)
 {
@@ -173,13 +248,16 @@ static void unsolicited_header(struct dmtcp_conn *c)
 	if (!range_ok(r->pdu.data.offset, r->pdu.dsl,
 		      MIN(c->params.first_burst_length, t->edtl)))
 		reject_misplaced(r, t, ERR_SEQUENCE);
+	else if (!c->params.data_pdu_in_order)
+		check_any_unsolicited(c, t);
 	else if (skips_lost(c, &r->pdu.data, tt->unsol_datasn, tt->unsol_off))
 		skip_unsolicited(t, &r->pdu.data);
 	else if (r->pdu.data.datasn != tt->unsol_datasn ||
 		 r->pdu.data.offset != tt->unsol_off)
 		reject_misplaced(r, t, ERR_SEQUENCE);
 	tt->unsol_datasn++;
-	tt->unsol_off += r->pdu.dsl;
+	if (c->params.data_pdu_in_order)
+		tt->unsol_off += r->pdu.dsl;
 	r->task = tt->data_err ? NULL : t;
 	r->at = r->pdu.data.offset;
 }
@@ -191,9 +269,13 @@ static void unsolicited_complete(struct dmtcp_conn *c)
 
 	if (!t || tcp_task(t)->t.unsol != UNSOL_OPEN)
 		return;
-	t->out_done += r->pdu.dsl;
 	if (r->drop_err)
 		damaged(c, t, &tcp_task(t)->t.unsol_lost);
+	t->out_done +=
+		c->params.data_pdu_in_order
+			? r->pdu.dsl
+			: add_any_order(c, t, &tcp_task(t)->t.unsol_islands,
+					&tcp_task(t)->t.unsol_off);
 	if (r->pdu.final)
 		unsolicited_over(c, t);
 }
@@ -218,8 +300,8 @@ static struct dm_task *task_by_ttt(const struct dmtcp_conn *c, uint32_t ttt,
 	uint32_t slot = ttt & 0xffff;
 	struct dm_task *t = slot < c->gets.n ? c->gets.task[slot] : NULL;
 
-	for (unsigned i = 0; t && i < MAX_R2T; i++) {
-		struct burst *b = &tcp_task(t)->bursts[i];
+	for (unsigned i = 0; t && i < dmtcp_nbursts(&c->dm, tcp_task(t)); i++) {
+		struct burst *b = dmtcp_burst(tcp_task(t), i);
 
 		if (b->active && !b->announce && b->ttt == ttt) {
 			*burst = b;
@@ -251,6 +333,17 @@ static void skip_solicited(struct dm_task *t, struct burst *b,
 	b->datasn = d->datasn;
 }
 
+static void check_any_solicited(struct dmtcp_conn *c, struct dm_task *t,
+				struct burst *b)
+{
+	struct rx *r = &c->rx;
+
+	if (fits_any_order(c, &r->pdu, b->datasn, b->off, b->islands))
+		b->datasn = r->pdu.data.datasn;
+	else
+		reject_misplaced(r, t, ERR_SEQUENCE);
+}
+
 /* [RFC 7143: 11.8 #4] */
 static void solicited_header(struct dmtcp_conn *c)
 {
@@ -266,9 +359,11 @@ static void solicited_header(struct dmtcp_conn *c)
 	r->burst = b;
 	r->task = t;
 	r->at = d->offset;
-	/* §11.7.5: DataSN counts the PDUs of a sequence; DataPDUInOrder=Yes */
+	/* §11.7.5: DataSN counts the PDUs of a sequence */
 	if (!range_ok(d->offset, r->pdu.dsl, b->end))
 		reject_misplaced(r, t, ERR_SEQUENCE);
+	else if (!c->params.data_pdu_in_order)
+		check_any_solicited(c, t, b);
 	else if (skips_lost(c, d, b->datasn, b->off))
 		skip_solicited(t, b, d);
 	else if (d->datasn != b->datasn || d->offset != b->off)
@@ -294,12 +389,12 @@ static void finish_get(struct dmtcp_conn *c, struct dm_task *t)
 	report_completion(c, t, unsolicited ? DM_UNSOLICITED : DM_GET, err);
 }
 
-static bool bursts_active(struct dm_task *t)
+static bool bursts_active(const struct dmtcp_conn *c, struct dm_task *t)
 {
-	const struct dmtcp_task *p = tcp_task(t);
+	struct dmtcp_task *p = tcp_task(t);
 
-	for (unsigned i = 0; i < MAX_R2T; i++)
-		if (p->bursts[i].active)
+	for (unsigned i = 0; i < dmtcp_nbursts(&c->dm, p); i++)
+		if (dmtcp_burst(p, i)->active)
 			return true;
 	return false;
 }
@@ -309,10 +404,11 @@ static bool bursts_active(struct dm_task *t)
 static void fill_bursts(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &tcp_task(t)->t;
-	unsigned most = MIN(c->params.max_outstanding_r2t, MAX_R2T);
+	unsigned most = MIN(c->params.max_outstanding_r2t,
+			    dmtcp_nbursts(&c->dm, tcp_task(t)));
 
 	for (unsigned i = 0; i < most && tt->get_next < tt->get_end; i++) {
-		struct burst *b = &tcp_task(t)->bursts[i];
+		struct burst *b = dmtcp_burst(tcp_task(t), i);
 		uint32_t len = MIN(c->params.max_burst_length,
 				   tt->get_end - tt->get_next);
 
@@ -359,17 +455,43 @@ static bool recover_burst(struct dmtcp_conn *c, struct dm_task *t,
 	return true;
 }
 
+static void lose_any_order(struct dmtcp_conn *c, struct dm_task *t,
+			   struct burst *b)
+{
+	uint32_t missing =
+		lose_holes(c, &b->lost, &b->islands, &b->off, b->end);
+
+	if (!is_again(t, b))
+		t->out_done += missing;
+}
+
 /* §11.7.1: the last PDU of the sequence, and no other, has the F bit. */
 /* [RFC 7143: 11.8 #5] */
-static void check_final(const struct dmtcp_conn *c, struct dm_task *t,
+static void check_final(struct dmtcp_conn *c, struct dm_task *t,
 			struct burst *b)
 {
 	bool final = c->rx.pdu.final;
 
-	if (final && b->off < b->end && c->recovery.on)
+	if (final && b->off < b->end && b->islands && c->recovery.on)
+		lose_any_order(c, t, b);
+	else if (final && b->off < b->end && c->recovery.on)
 		lose_rest(t, b, b->end); /* §7.9 */
 	else if (final != (b->off == b->end))
 		set_data_err(t, ERR_SEQUENCE);
+}
+
+/* Each byte counts once. */
+static void take_solicited(struct dmtcp_conn *c, struct dm_task *t,
+			   struct burst *b)
+{
+	uint32_t len = c->rx.pdu.dsl;
+
+	if (!c->params.data_pdu_in_order && !tcp_task(t)->t.data_err)
+		len = add_any_order(c, t, &b->islands, &b->off);
+	else
+		b->off += len;
+	if (!is_again(t, b))
+		t->out_done += len;
 }
 
 static void solicited_complete(struct dmtcp_conn *c)
@@ -382,19 +504,19 @@ static void solicited_complete(struct dmtcp_conn *c)
 		return;
 	if (r->drop_err)
 		damaged(c, t, &b->lost);
-	if (!is_again(t, b)) /* each byte counts once */
-		t->out_done += r->pdu.dsl;
-	b->off += r->pdu.dsl;
+	take_solicited(c, t, b);
 	check_final(c, t, b);
 	if (!r->pdu.final && b->off < b->end)
 		return;
+	if (b->islands) /* an error ended the sequence */
+		dmtcp_order_free(c, &b->islands);
 	if (recover_burst(c, t, b))
 		return;
 	b->active = false;
 	if (tcp_task(t)->t.data_err)
 		tcp_task(t)->t.get_next = tcp_task(t)->t.get_end;
 	fill_bursts(c, t);
-	if (!bursts_active(t))
+	if (!bursts_active(c, t))
 		finish_get(c, t);
 }
 
@@ -426,6 +548,18 @@ void dmtcp_target_complete(struct dmtcp_conn *c)
 		solicited_complete(c);
 }
 
+/* Makes room for as many R2Ts as the range needs; without memory there are fewer at
+ * once. At ErrorRecoveryLevel 2 the bursts outlive the connection (adopt.c). */
+static void add_bursts(struct dmtcp_conn *c, struct dm_task *t, uint32_t len)
+{
+	unsigned most = MIN(c->params.max_outstanding_r2t, TARGET_R2TS);
+	uint32_t need = 1 + (len - 1) / c->params.max_burst_length;
+
+	if (MIN(need, most) > MAX_R2T && c->params.error_recovery_level < 2)
+		tcp_task(t)->t.more =
+			dmtcp_bursts_new(c, MIN(need, most) - MAX_R2T);
+}
+
 static int begin_get(struct dmtcp_conn *c, struct dm_task *t, uint32_t offset,
 		     uint32_t len)
 {
@@ -440,6 +574,8 @@ static int begin_get(struct dmtcp_conn *c, struct dm_task *t, uint32_t offset,
 	tt->get_next = offset;
 	tt->get_end = offset + len;
 	list_init(&tt->r2t_link);
+	if (c->params.max_outstanding_r2t > MAX_R2T)
+		add_bursts(c, t, len);
 	fill_bursts(c, t);
 	return 0;
 }
@@ -467,14 +603,18 @@ static void get_lost(struct dmtcp_conn *c, struct dm_task *t)
 
 void dmtcp_get_abort(struct dmtcp_conn *c, struct dm_task *t)
 {
-	const struct dmtcp_task *p = tcp_task(t);
+	struct dmtcp_task *p = tcp_task(t);
 
 	if (p->t.unsol == UNSOL_OPEN)
 		dm_stray_aborted(&c->gets.strays, t->itt, ISCSI_RESERVED_TAG);
-	for (unsigned i = 0; i < MAX_R2T; i++)
-		if (p->bursts[i].active && !p->bursts[i].announce)
-			dm_stray_aborted(&c->gets.strays, t->itt,
-					 p->bursts[i].ttt);
+	for (unsigned i = 0; i < dmtcp_nbursts(&c->dm, p); i++) {
+		const struct burst *b = dmtcp_burst(p, i);
+
+		if (b->active && !b->announce)
+			dm_stray_aborted(&c->gets.strays, t->itt, b->ttt);
+	}
+	if (p->t.unsol_islands)
+		dmtcp_order_free(c, &p->t.unsol_islands);
 	dmtcp_get_forget(c, t);
 }
 
@@ -489,5 +629,8 @@ void dmtcp_get_forget(struct dmtcp_conn *c, struct dm_task *t)
 	c->gets.task[tt->slot] = NULL;
 	c->gets.next_free[tt->slot] = (uint16_t)c->gets.first_free;
 	c->gets.first_free = tt->slot;
+	for (unsigned i = 0; i < dmtcp_nbursts(&c->dm, tcp_task(t)); i++)
+		dmtcp_order_free(c, &dmtcp_burst(tcp_task(t), i)->islands);
+	dmtcp_bursts_free(c, &tt->more);
 	memset(tcp_task(t)->bursts, 0, sizeof(tcp_task(t)->bursts));
 }

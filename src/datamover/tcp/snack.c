@@ -69,8 +69,8 @@ static int resend_r2ts(struct dmtcp_conn *c, struct dm_task *t,
 	*next = tt->r2tsn;
 	if (err)
 		return err;
-	for (unsigned i = 0; i < MAX_R2T; i++) {
-		struct burst *b = &tcp_task(t)->bursts[i];
+	for (unsigned i = 0; i < dmtcp_nbursts(&c->dm, tcp_task(t)); i++) {
+		struct burst *b = dmtcp_burst(tcp_task(t), i);
 
 		if (!b->active || b->sn < from || b->sn >= to)
 			continue;

@@ -126,8 +126,9 @@ static uint32_t stage_one(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 	dmtcp_stage_task(
 		dmtcp_stage_pdu(c, bhs, NULL, 0, &t->out, off, len, false), t);
 	/* R2Ts follow each other without gaps (check_r2t), so all bytes before
-	 * this PDU are sent, too */
-	t->out_done = MAX(t->out_done, off + len);
+	 * this PDU are sent, too; else end_burst counts */
+	if (c->params.data_sequence_in_order || ttt == ISCSI_RESERVED_TAG)
+		t->out_done = MAX(t->out_done, off + len);
 	return len;
 }
 
@@ -146,6 +147,17 @@ static struct burst *next_burst(struct dmtcp_task *p)
 	return first;
 }
 
+/* The data of b are sent; an R2T that waits gets its place. */
+static void end_burst(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
+{
+	struct dmtcp_r2t r;
+
+	t->out_done += b->fresh; /* 0 if sequences are in order */
+	b->active = false;
+	if (dmtcp_queue_pop(c, &tcp_task(t)->i.queue, &r))
+		dmtcp_burst_begin(b, &r);
+}
+
 bool dmtcp_stage_data_out(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct dmtcp_task *p = tcp_task(t);
@@ -162,7 +174,8 @@ bool dmtcp_stage_data_out(struct dmtcp_conn *c, struct dm_task *t)
 		if (!dmtcp_stage_has_room(c, &t->out, 0))
 			return false;
 		b->off += stage_one(c, t, b->ttt, &b->datasn, b->off, b->end);
-		b->active = b->off < b->end;
+		if (b->off == b->end)
+			end_burst(c, t, b);
 	}
 	p->i.data_queued = false;
 	list_del(&p->node.link);

@@ -205,12 +205,12 @@ static void stage_r2t(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
 
 /* The burst with the lowest R2TSN whose R2T is to be sent: R2Ts are sent in
  * order. */
-static struct burst *next_r2t(struct dm_task *t)
+static struct burst *next_r2t(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct burst *first = NULL;
 
-	for (unsigned i = 0; i < MAX_R2T; i++) {
-		struct burst *b = &tcp_task(t)->bursts[i];
+	for (unsigned i = 0; i < dmtcp_nbursts(&c->dm, tcp_task(t)); i++) {
+		struct burst *b = dmtcp_burst(tcp_task(t), i);
 
 		if (b->active && (b->announce || b->again) &&
 		    (!first || sn_lt(b->sn, first->sn)))
@@ -223,7 +223,7 @@ bool dmtcp_stage_r2ts(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct burst *b;
 
-	while ((b = next_r2t(t))) {
+	while ((b = next_r2t(c, t))) {
 		if (!dmtcp_stage_has_room(c, NULL, 0))
 			return false;
 		stage_r2t(c, t, b);
