@@ -167,6 +167,7 @@ struct iser_url {
 	/* keys: initiator=IQN, header_digest= and data_digest= none, crc32c,
 	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N, reconnect=N,
 	 * retry=SECONDS, priority=N, connections=N, error_recovery_level=N,
+	 * data_pdu_in_order= and data_sequence_in_order= yes or no,
 	 * transport=, start=, compat=, rcap=, and the names of the members
 	 * from login_timeout on */
 	char initiator[ISER_NAME_MAX];
@@ -233,8 +234,16 @@ struct iser_url {
 	 * sha256, sha3-256, separated by commas (RFC 7143 §12.1.3). "": sha256,
 	 * sha3-256, sha1, md5. */
 	char auth[32];
-	unsigned reserved_word; /* 0 */
-	uint64_t reserved[17];	/* 0 */
+	/* MaxOutstandingR2T, 1 to 65535 (RFC 7143 §13.17); 0: the default, 4, or 1
+	 * with an error_recovery_level above 0, as §13.19 requires. */
+	unsigned max_outstanding_r2t;
+	/* The login proposes DataPDUInOrder=No, DataSequenceInOrder=No (§13.18,
+	 * §13.19). If the target agrees, it may send data, and ask for them, in any
+	 * order. */
+	bool data_pdu_in_any_order, data_sequence_in_any_order;
+	uint8_t reserved_bytes[2]; /* 0 */
+	uint32_t reserved_word;	   /* 0 */
+	uint64_t reserved[16];	   /* 0 */
 };
 
 #define ISER_NO_TIME (~0u)

@@ -20,8 +20,10 @@ class Url(Structure):
                 ("connections", c_uint), ("error_recovery_level", c_uint), ("login_timeout", c_uint), ("logout_timeout", c_uint),
                 ("noop_out_interval", c_uint), ("noop_out_timeout", c_uint), ("replacement_timeout", c_uint),
                 ("polling_interval", c_uint), ("paths", c_char * 8), ("policy", c_char * 16),
-                ("failback", c_char * 16), ("alua", c_char * 16), ("auth", c_char * 32), ("reserved_word", c_uint),
-                ("reserved", c_uint64 * 17)]
+                ("failback", c_char * 16), ("alua", c_char * 16), ("auth", c_char * 32), ("max_outstanding_r2t", c_uint),
+                ("data_pdu_in_any_order", c_bool), ("data_sequence_in_any_order", c_bool),
+                ("reserved_bytes", c_uint8 * 2), ("reserved_word", c_uint32),
+                ("reserved", c_uint64 * 16)]
 
 
 PATHS_MAX = 16

@@ -142,6 +142,20 @@ static bool prefers_digests(const struct cfg_model *m)
 	return m->targets.n && m->targets.v[0].digests == DIGESTS_PREFER;
 }
 
+/* What the target proposes for R2Ts and the order of data. RFC 7143 §13.19: with an
+ * ErrorRecoveryLevel and sequences in order, one R2T at a time. */
+static void set_order(const struct options *o, struct iscsi_params *want)
+{
+	want->error_recovery_level = (uint8_t)o->session.recovery_level;
+	if (want->error_recovery_level == 2) /* the standard's default */
+		want->default_time2retain = 20;
+	want->data_pdu_in_order = o->session.pdu_in_order == IN_ORDER;
+	want->data_sequence_in_order = o->session.sequence_in_order == IN_ORDER;
+	want->max_outstanding_r2t = (uint16_t)o->session.max_r2t;
+	if (want->error_recovery_level && want->data_sequence_in_order)
+		want->max_outstanding_r2t = 1;
+}
+
 int setup_target(struct daemon *d)
 {
 	struct tgt_config cfg;
@@ -154,10 +168,7 @@ int setup_target(struct daemon *d)
 	cfg.strict_names = d->options.strict;
 	cfg.max_conns = UINT_MAX; /* admission.c limits them */
 	cfg.data_time = d->options.session.data_timeout * XTIME_S;
-	cfg.want.error_recovery_level =
-		(uint8_t)d->options.session.recovery_level;
-	if (cfg.want.error_recovery_level == 2) /* the standard's default */
-		cfg.want.default_time2retain = 20;
+	set_order(&d->options, &cfg.want);
 	cfg.discovery_time = d->options.discovery_time * XTIME_S;
 	cfg.logged_in = conns_logged_in;
 	cfg.auth_failed = conns_auth_failed;

@@ -116,7 +116,8 @@ bool lib_unused(const uint64_t *reserved, size_t n)
 
 bool lib_url_unused(const struct iser_url *url)
 {
-	return LIB_UNUSED(url) && !url->reserved_word;
+	return LIB_UNUSED(url) && !url->reserved_word &&
+	       !url->reserved_bytes[0] && !url->reserved_bytes[1];
 }
 
 int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)

@@ -194,6 +194,18 @@ static void want_rdma(struct iscsi_params *want, unsigned rules)
 		rules & DMISER_SOLICITED_VA;
 }
 
+/* §13.19: with an ErrorRecoveryLevel, MaxOutstandingR2T is 1 unless data sequences
+ * may have any order. */
+static void want_order(struct iscsi_params *want, const struct iser_url *u)
+{
+	want->data_pdu_in_order = !u->data_pdu_in_any_order;
+	want->data_sequence_in_order = !u->data_sequence_in_any_order;
+	if (u->max_outstanding_r2t)
+		want->max_outstanding_r2t = (uint16_t)u->max_outstanding_r2t;
+	if (want->error_recovery_level && want->data_sequence_in_order)
+		want->max_outstanding_r2t = 1;
+}
+
 /* At ErrorRecoveryLevel 2 the target keeps the tasks of a lost connection for
  * DefaultTime2Retain; at 0 there is nothing to keep. */
 static void want_recovery(struct iscsi_params *want, unsigned level)
@@ -255,6 +267,7 @@ void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 	l->want.max_connections = (uint16_t)MAX(u->connections, 1u);
 	if (!wants_iser(s))
 		want_recovery(&l->want, u->error_recovery_level);
+	want_order(&l->want, u);
 	/* the target chooses the shortest wait (§13.15) */
 	if (lib_login_recovers(s))
 		l->want.default_time2wait = 0;

@@ -161,6 +161,35 @@ static int take_value(const struct parse *p, char *out, size_t size,
 	return take_text(p, out, size, v, v + strlen(v), "value in the URL");
 }
 
+/* Keys with the names of RFC 7143 §13.17 to §13.19. */
+static int take_order_key(const struct parse *p, const char *key, const char *v,
+			  bool *taken)
+{
+	struct iser_url *u = p->url;
+	bool *any_order = !strcmp(key, "data_pdu_in_order")
+				  ? &u->data_pdu_in_any_order
+			  : !strcmp(key, "data_sequence_in_order")
+				  ? &u->data_sequence_in_any_order
+				  : NULL;
+	int err;
+
+	*taken = true;
+	if (any_order) {
+		*any_order = !strcmp(v, "no");
+		return *any_order || !strcmp(v, "yes")
+			       ? 0
+			       : fail_parse(p, "not yes or no", v);
+	}
+	*taken = !strcmp(key, "max_outstanding_r2t");
+	if (!*taken)
+		return 0;
+	err = take_number(p, v, 65535, &u->max_outstanding_r2t,
+			  "max_outstanding_r2t, 1 to 65535");
+	if (!err && !u->max_outstanding_r2t)
+		err = fail_parse(p, "max_outstanding_r2t, 1 to 65535", v);
+	return err;
+}
+
 /* The members that hold seconds, where 0 means the default; the key's 0 becomes
  * ISER_NO_TIME, if the key permits that. */
 static int take_seconds(const struct parse *p, const char *key, const char *v,
@@ -202,6 +231,7 @@ static int take_path_key(const struct parse *p, const char *key, const char *v,
 			 bool *taken)
 {
 	struct iser_url *u = p->url;
+	int err;
 
 	*taken = true;
 	if (!strcmp(key, "paths"))
@@ -220,7 +250,8 @@ static int take_path_key(const struct parse *p, const char *key, const char *v,
 		return take_word(p, u->alua, sizeof(u->alua), v,
 				 "implicit|explicit|none",
 				 "alua is implicit, explicit or none");
-	return take_seconds(p, key, v, taken);
+	err = take_order_key(p, key, v, taken);
+	return *taken ? err : take_seconds(p, key, v, taken);
 }
 
 static int take_rdma_key(const struct parse *p, const char *key, const char *v)

@@ -39,6 +39,7 @@ static void print_usage(FILE *to)
 	      "keys: initiator, header_digest, data_digest, timeout, depth, "
 	      "priority,\n"
 	      "connections, error_recovery_level, reconnect, retry, transport,\n"
+	      "max_outstanding_r2t, data_pdu_in_order, data_sequence_in_order,\n"
 	      "start, compat, rcap, target_user, target_password, auth,\n"
 	      "login_timeout, logout_timeout, noop_out_interval, noop_out_timeout,\n"
 	      "paths, policy, failback,\n"

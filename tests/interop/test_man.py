@@ -42,7 +42,7 @@ def entries_of_page(text):
     found = {}
     for part in re.split(r"(?m)^\.It ", text)[1:]:
         head, _, body = part.partition("\n")
-        m = re.match(r"Fl (?:(\w) , Fl )?-([a-z-]+)(.*)", head)
+        m = re.match(r"Fl (?:(\w) , Fl )?-([a-z0-9-]+)(.*)", head)
         if m:
             found[m.group(2)] = (m.group(1), bool(m.group(3)), head + " " + body)
     return found
@@ -53,7 +53,7 @@ def entries_of_help(text):
     found = {}
     options = text.split("\n\n", 2)[2]  # after the usage and the summary
     for part in re.split(r"\n +(?=-\w, --|--)", options):
-        m = re.match(r" *(?:-(\w), )?--([a-z-]+)( \S+)?(?:  |\n|$)", part)
+        m = re.match(r" *(?:-(\w), )?--([a-z0-9-]+)( \S+)?(?:  |\n|$)", part)
         if m:
             found[m.group(2)] = (m.group(1), bool(m.group(3)), " ".join(part.split()))
     return found
@@ -62,11 +62,11 @@ def entries_of_help(text):
 def in_page(text):
     """Returns the options with an entry, "It Fl -name" or "It Fl n , Fl -name"."""
     return {o for line in text.splitlines() if line.startswith(".It Fl")
-            for o in re.findall(r"Fl -([a-z-]+)", line)}
+            for o in re.findall(r"Fl -([a-z0-9-]+)", line)}
 
 
 def in_help(text):
-    return set(re.findall(r"^ +(?:-\w, )?--([a-z-]+)", text, re.M))
+    return set(re.findall(r"^ +(?:-\w, )?--([a-z0-9-]+)", text, re.M))
 
 
 class Man(unittest.TestCase):

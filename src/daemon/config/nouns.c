@@ -61,7 +61,9 @@ static const struct cfg_field daemon_fields[] = {
 	OPTION("user"), OPTION("log"),
 	OPTION("log-format"), OPTION("max-sessions"),
 	OPTION("max-startups"), OPTION("max-discovery"),
-	OPTION("discovery-time"), OPTION("error-recovery-level"), OPTION("login-rate"), OPTION("penalty"),
+	OPTION("discovery-time"), OPTION("error-recovery-level"),
+	OPTION("max-outstanding-r2t"), OPTION("data-pdu-in-order"),
+	OPTION("data-sequence-in-order"), OPTION("login-rate"), OPTION("penalty"),
 	OPTION("address-block"), OPTION("port-id"),
 };
 

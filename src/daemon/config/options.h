@@ -37,6 +37,11 @@ enum verbs_wish {
 	VERBS_ON,
 };
 
+enum order_wish { /* schema.c: orders */
+	IN_ORDER,
+	IN_ANY_ORDER,
+};
+
 enum digests_wish {
 	DIGESTS_NONE,
 	DIGESTS_PREFER,
@@ -92,6 +97,9 @@ struct options {
 		unsigned data_timeout; /* seconds; tgt_config.data_time */
 		unsigned max_connections;
 		unsigned recovery_level; /* ErrorRecoveryLevel */
+		unsigned max_r2t;	 /* MaxOutstandingR2T */
+		/* DataPDUInOrder, DataSequenceInOrder */
+		enum order_wish pdu_in_order, sequence_in_order;
 	} session;
 	enum digests_wish digests;
 	struct chap_options chap;

@@ -11,6 +11,7 @@
 static const char *const ios[] = { "auto", "uring", "epoll", NULL };
 static const char *const verbs[] = { "auto", "off", "on", NULL };
 static const char *const compats[] = { "linux", "strict", NULL };
+static const char *const orders[] = { "yes", "no", NULL };
 static const char *const digests[] = { "none", "prefer", NULL };
 static const char *const blocks[] = { "512", "4096", NULL };
 static const char *const levels[] = { "error", "warning", "notice",
@@ -164,6 +165,23 @@ static const struct cfg_row rows[] = {
 	    .help = "ErrorRecoveryLevel to accept over TCP: 1 recovers PDUs "
 		    "that a data digest finds damaged, 2 also lost connections" },
 	  .type = CFG_NUMBER, .scope = CFG_DAEMON },
+	{ { .name = "max-outstanding-r2t", .arg = "N", .initial = "8",
+	    OPT_NUMBER(struct options, session.max_r2t, 1, 65535),
+	    .help = "R2Ts of a command that may be outstanding at once over "
+		    "TCP; 1 with --error-recovery-level above 0, unless "
+		    "--data-sequence-in-order is no" },
+	  .type = CFG_NUMBER, .scope = CFG_DAEMON },
+	{ { .name = "data-pdu-in-order", .arg = "yes|no", .initial = "yes",
+	    OPT_WORD(struct options, session.pdu_in_order, orders),
+	    .help = "no: an initiator may ask to send the data of a sequence in "
+		    "any order" },
+	  .type = CFG_ENUM, .scope = CFG_DAEMON },
+	{ { .name = "data-sequence-in-order", .arg = "yes|no",
+	    .initial = "yes",
+	    OPT_WORD(struct options, session.sequence_in_order, orders),
+	    .help = "no: an initiator may ask for sequences of data in any "
+		    "order" },
+	  .type = CFG_ENUM, .scope = CFG_DAEMON },
 	{ { .name = "login-rate", .arg = "N", .initial = "200",
 	    OPT_NUMBER(struct options, limits.per_second, 0, 1000000),
 	    .help = "connections per second from one address, five times as "

@@ -310,7 +310,7 @@ struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 	list_init(&c->dataq);
 	list_init(&c->r2tq);
 	list_init(&c->lates);
-	list_init(&c->order.sets);
+	list_init(&c->rx.order.sets);
 	list_init(&c->recovery.unacked);
 	list_init(&c->recovery.resends);
 	list_init(&c->recovery.early);

@@ -122,7 +122,7 @@ static void set_exp_datasn(struct dmtcp_control *q)
 	const struct target_task *tt = &tcp_task(q->task)->t;
 
 	q->pdu.rsp.exp_datasn = q->pdu.rsp.response ? 0 : tt->datasn;
-	q->pdu.rsp.snack_tag = tt->snack_tag; /* §11.4.4 */
+	q->pdu.rsp.snack_tag = tt->snack.tag; /* §11.4.4 */
 	tcp_task(q->task)->response = NULL;
 }
 

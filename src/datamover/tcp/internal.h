@@ -86,7 +86,7 @@ struct burst {
 
 /* The bursts of a target's task after the first MAX_R2T. */
 struct dmtcp_bursts {
-	struct list link; /* dmtcp_conn.order.sets */
+	struct list link; /* dmtcp_conn.rx.order.sets */
 	size_t size;
 	unsigned n;
 	struct burst at[];
@@ -114,9 +114,7 @@ struct target_task {
 	/* unsolicited data */
 	enum unsolicited unsol;
 	uint32_t unsol_off, unsol_datasn;
-	struct dmtcp_islands *unsol_islands; /* as of struct burst */
 	/* get_data */
-	struct dmtcp_bursts *more; /* or NULL */
 	bool getting;
 	uint16_t slot;		    /* of dmtcp_conn.gets */
 	uint32_t get_next, get_end; /* not yet requested by an R2T */
@@ -127,8 +125,14 @@ struct target_task {
 	/* PDU ack_sn begins at byte ack_off of data; the PDUs before it are
 	 * acknowledged (DataACK), those from it on hold seg bytes each */
 	uint32_t ack_sn, ack_off, seg;
-	uint32_t resent; /* PDUs that SNACKs asked for */
-	uint32_t snack_tag;
+	struct {
+		uint32_t resent; /* PDUs that SNACKs asked for */
+		uint32_t tag;
+	} snack;
+	struct {
+		struct dmtcp_islands *unsolicited; /* as of struct burst */
+		struct dmtcp_bursts *more;	   /* bursts; or NULL */
+	} order;
 	struct lost unsol_lost;
 };
 
@@ -180,13 +184,14 @@ static inline struct dmtcp_task *tcp_task(struct dm_task *t)
 static inline unsigned dmtcp_nbursts(const struct dm_conn *c,
 				     const struct dmtcp_task *p)
 {
-	return c->role == ISCSI_TARGET && p->t.more ? MAX_R2T + p->t.more->n
-						    : MAX_R2T;
+	return c->role == ISCSI_TARGET && p->t.order.more
+		       ? MAX_R2T + p->t.order.more->n
+		       : MAX_R2T;
 }
 
 static inline struct burst *dmtcp_burst(struct dmtcp_task *p, unsigned i)
 {
-	return i < MAX_R2T ? &p->bursts[i] : &p->t.more->at[i - MAX_R2T];
+	return i < MAX_R2T ? &p->bursts[i] : &p->t.order.more->at[i - MAX_R2T];
 }
 
 /* dmtcp_burst_begin makes b the burst of an R2T that the initiator received. */
@@ -323,6 +328,10 @@ struct rx {
 	bool is_control;
 	/* of the connection */
 	uint64_t out_bytes; /* write data received */
+	struct {
+		struct list sets; /* memory of order.c */
+		size_t bytes;
+	} order;
 };
 
 /* Solicited data: the slot in a TTT leads to the task of a Get_Data. */
@@ -369,10 +378,6 @@ struct dmtcp_conn {
 	uint32_t tx_statsn; /* target: follows the last StatSN sent */
 	uint32_t rx_statsn; /* initiator: the next StatSN expected */
 	struct recovery recovery;
-	struct {
-		struct list sets; /* memory of order.c */
-		size_t bytes;
-	} order;
 	struct stage *stage;
 	struct solicited gets; /* target */
 	struct dmtcp_stats stats;

@@ -3,7 +3,7 @@
  * order.c: data that come in any order (DataPDUInOrder=No, DataSequenceInOrder=No,
  * RFC 7143 §13.18, §13.19), and R2Ts beyond the first MAX_R2T of a task (§13.17).
  *
- * What came of a range is a prefix, whose end the caller has, and islands after it.
+ * The bytes of a range that came are a prefix, whose end the caller has, and islands after it.
  * Without islands there is no memory. A range has ISLANDS_MAX islands at most: enough
  * for PDUs of 512 bytes in the worst order of a burst of 4 MiB. All islands and R2Ts
  * of a connection together take ORDER_BYTES at most, which is the share of one peer.
@@ -25,7 +25,7 @@ struct island {
 
 /* Disjoint islands in order, with a hole before each. */
 struct dmtcp_islands {
-	struct list link; /* dmtcp_conn.order.sets */
+	struct list link; /* dmtcp_conn.rx.order.sets */
 	size_t size;	  /* bytes allocated */
 	unsigned n, room;
 	struct island at[];
@@ -33,7 +33,7 @@ struct dmtcp_islands {
 
 /* R2Ts in the order in which they came: a ring, from `head` on. */
 struct dmtcp_queue {
-	struct list link; /* dmtcp_conn.order.sets */
+	struct list link; /* dmtcp_conn.rx.order.sets */
 	size_t size;
 	unsigned head, n, room;
 	struct dmtcp_r2t at[];
@@ -52,7 +52,7 @@ static void give_back(struct dmtcp_conn *c, void *p)
 	struct owned *o = p;
 
 	list_del(&o->link);
-	c->order.bytes -= o->size;
+	c->rx.order.bytes -= o->size;
 	free(o);
 }
 
@@ -64,7 +64,7 @@ static void *resize(struct dmtcp_conn *c, void *p, size_t size, int *err)
 	size_t before = o ? o->size : 0;
 
 	*err = ERR_LIMIT;
-	if (size - before > ORDER_BYTES - c->order.bytes)
+	if (size - before > ORDER_BYTES - c->rx.order.bytes)
 		return NULL;
 	*err = ERR_NOMEM;
 	o = malloc(size);
@@ -77,16 +77,16 @@ static void *resize(struct dmtcp_conn *c, void *p, size_t size, int *err)
 		memset(o, 0, size);
 	}
 	o->size = size;
-	c->order.bytes += size;
-	list_push_back(&c->order.sets, &o->link);
+	c->rx.order.bytes += size;
+	list_push_back(&c->rx.order.sets, &o->link);
 	return o;
 }
 
 void dmtcp_order_free_all(struct dmtcp_conn *c)
 {
-	while (!list_empty(&c->order.sets))
-		give_back(c,
-			  list_entry(c->order.sets.next, struct owned, link));
+	while (!list_empty(&c->rx.order.sets))
+		give_back(c, list_entry(c->rx.order.sets.next, struct owned,
+					link));
 }
 
 /* ---- islands ---- */

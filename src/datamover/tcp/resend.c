@@ -84,9 +84,9 @@ bool dmtcp_may_resend(struct dm_task *t, uint32_t n)
 	struct target_task *tt = &tcp_task(t)->t;
 	uint64_t most = RESENT_LEAST + RESENT_TIMES * (uint64_t)tt->datasn;
 
-	if ((uint64_t)tt->resent + n > most)
+	if ((uint64_t)tt->snack.resent + n > most)
 		return false;
-	tt->resent += n;
+	tt->snack.resent += n;
 	return true;
 }
 

@@ -142,11 +142,11 @@ static void get_lost(struct dmtcp_conn *c, struct dm_task *t);
 static void end_any_order(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &tcp_task(t)->t;
-	uint32_t end = dmtcp_order_end(tt->unsol_islands, tt->unsol_off);
+	uint32_t end = dmtcp_order_end(tt->order.unsolicited, tt->unsol_off);
 
 	if (!c->recovery.on)
 		set_data_err(t, ERR_SEQUENCE);
-	t->out_done += lose_holes(c, &tt->unsol_lost, &tt->unsol_islands,
+	t->out_done += lose_holes(c, &tt->unsol_lost, &tt->order.unsolicited,
 				  &tt->unsol_off, end);
 }
 
@@ -155,7 +155,7 @@ static void unsolicited_over(struct dmtcp_conn *c, struct dm_task *t)
 	struct target_task *tt = &tcp_task(t)->t;
 	int err;
 
-	if (tt->unsol_islands)
+	if (tt->order.unsolicited)
 		end_any_order(c, t);
 	err = tt->data_err;
 	tt->unsol = UNSOL_NONE;
@@ -225,7 +225,7 @@ static void check_any_unsolicited(struct dmtcp_conn *c, struct dm_task *t)
 	struct rx *r = &c->rx;
 
 	if (fits_any_order(c, &r->pdu, tt->unsol_datasn, tt->unsol_off,
-			   tt->unsol_islands))
+			   tt->order.unsolicited))
 		tt->unsol_datasn = r->pdu.data.datasn;
 	else
 		reject_misplaced(r, t, ERR_SEQUENCE);
@@ -274,7 +274,7 @@ static void unsolicited_complete(struct dmtcp_conn *c)
 	t->out_done +=
 		c->params.data_pdu_in_order
 			? r->pdu.dsl
-			: add_any_order(c, t, &tcp_task(t)->t.unsol_islands,
+			: add_any_order(c, t, &tcp_task(t)->t.order.unsolicited,
 					&tcp_task(t)->t.unsol_off);
 	if (r->pdu.final)
 		unsolicited_over(c, t);
@@ -556,7 +556,7 @@ static void add_bursts(struct dmtcp_conn *c, struct dm_task *t, uint32_t len)
 	uint32_t need = 1 + (len - 1) / c->params.max_burst_length;
 
 	if (MIN(need, most) > MAX_R2T && c->params.error_recovery_level < 2)
-		tcp_task(t)->t.more =
+		tcp_task(t)->t.order.more =
 			dmtcp_bursts_new(c, MIN(need, most) - MAX_R2T);
 }
 
@@ -613,8 +613,8 @@ void dmtcp_get_abort(struct dmtcp_conn *c, struct dm_task *t)
 		if (b->active && !b->announce)
 			dm_stray_aborted(&c->gets.strays, t->itt, b->ttt);
 	}
-	if (p->t.unsol_islands)
-		dmtcp_order_free(c, &p->t.unsol_islands);
+	if (p->t.order.unsolicited)
+		dmtcp_order_free(c, &p->t.order.unsolicited);
 	dmtcp_get_forget(c, t);
 }
 
@@ -631,6 +631,6 @@ void dmtcp_get_forget(struct dmtcp_conn *c, struct dm_task *t)
 	c->gets.first_free = tt->slot;
 	for (unsigned i = 0; i < dmtcp_nbursts(&c->dm, tcp_task(t)); i++)
 		dmtcp_order_free(c, &dmtcp_burst(tcp_task(t), i)->islands);
-	dmtcp_bursts_free(c, &tt->more);
+	dmtcp_bursts_free(c, &tt->order.more);
 	memset(tcp_task(t)->bursts, 0, sizeof(tcp_task(t)->bursts));
 }

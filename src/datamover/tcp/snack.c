@@ -291,10 +291,10 @@ static int r_data(struct dmtcp_conn *c, const struct iscsi_pdu *p)
 		return ERR_FORMAT; /* §11.16.5 to §11.16.7 */
 	if (!t || tt->data.len == 0)
 		return ERR_NOT_FOUND;
-	if (p->ttt == tt->snack_tag)
+	if (p->ttt == tt->snack.tag)
 		return ERR_FORMAT; /* not unique for the task */
 	dmtcp_resend_forget(c, t, NULL);
-	tt->snack_tag = p->ttt;
+	tt->snack.tag = p->ttt;
 	tt->seg = dmtcp_data_in_most(c);
 	tt->mixed = false;
 	return tt->putting ? put_again(c, t) : send_all_again(c, t);

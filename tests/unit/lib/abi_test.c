@@ -56,8 +56,10 @@ static void test_layout(void **state)
 		AT(iser_url, paths, 1532),
 		AT(iser_url, alua, 1572),
 		AT(iser_url, auth, 1588),
-		AT(iser_url, reserved_word, 1620),
-		AT(iser_url, reserved, 1624),
+		AT(iser_url, max_outstanding_r2t, 1620),
+		AT(iser_url, data_pdu_in_any_order, 1624),
+		AT(iser_url, reserved_word, 1628),
+		AT(iser_url, reserved, 1632),
 		SIZE(iser_params, 184),
 		AT(iser_params, tpgt, 52),
 		AT(iser_params, connections, 56),
@@ -147,11 +149,11 @@ static void test_reserved_url(void **state)
 					"iscsi://127.0.0.1:1/iqn.2026-01.a/0",
 					false, why, sizeof(why)),
 			 0);
-	u.reserved[16] = 1;
+	u.reserved[15] = 1;
 	assert_null(iser_connect(ctx, &u, &err));
 	assert_int_equal(err, ISER_E_INVALID);
 	assert_non_null(strstr(iser_message(ctx), "reserved"));
-	u.reserved[16] = 0;
+	u.reserved[15] = 0;
 	u.reserved_word = 1;
 	assert_null(iser_connect(ctx, &u, &err));
 	assert_int_equal(err, ISER_E_INVALID);

@@ -21,7 +21,9 @@ static void test_url_whole(void **state)
 		parse("iscsi://joe%secret@[fe80::1]:3261/iqn.2026-01."
 		      "a:t/7?header_digest=crc32c&data_digest=none&"
 		      "timeout=9&depth=64&reconnect=7&retry=8&priority=3&"
-		      "connections=4&error_recovery_level=2&initiator=iqn.b",
+		      "connections=4&error_recovery_level=2&initiator=iqn.b&"
+		      "max_outstanding_r2t=65535&data_pdu_in_order=no&"
+		      "data_sequence_in_order=yes",
 		      false),
 		0);
 	assert_string_equal(u.user, "joe");
@@ -39,6 +41,9 @@ static void test_url_whole(void **state)
 	assert_int_equal(u.priority, 3);
 	assert_int_equal(u.connections, 4);
 	assert_int_equal(u.error_recovery_level, 2);
+	assert_int_equal(u.max_outstanding_r2t, 65535);
+	assert_true(u.data_pdu_in_any_order);
+	assert_false(u.data_sequence_in_any_order);
 	assert_string_equal(u.initiator, "iqn.b");
 }
 
@@ -85,6 +90,10 @@ static void test_url_bad_ones_say_why(void **state)
 		"iscsi://h/t/0?connections=0",
 		"iscsi://h/t/0?connections=17",
 		"iscsi://h/t/0?error_recovery_level=3",
+		"iscsi://h/t/0?max_outstanding_r2t=0",
+		"iscsi://h/t/0?max_outstanding_r2t=65536",
+		"iscsi://h/t/0?data_pdu_in_order=maybe",
+		"iscsi://h/t/0?data_sequence_in_order=",
 		"iscsi://h/t/0?reconnect=-1",
 		"iscsi://h/t/0?retry=86401",
 		"iscsi://h/t/0?target_user=t&target_password=q",
