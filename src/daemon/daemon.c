@@ -236,13 +236,13 @@ static void serve_until_stopped(struct daemon *d)
 	}
 }
 
-/* Waits until the iserd at the control socket has ended. */
+/* Waits until the iserd at the control socket has closed its stores. */
 static int inherit(struct daemon *d)
 {
-	d->inherited = takeover_ask(d->options.control);
-	if (d->inherited)
-		service_take_over(d);
-	return d->inherited ? 0 : EXIT_ERROR;
+	if (!takeover_ask(d, d->options.control))
+		return EXIT_ERROR;
+	service_take_over(d);
+	return 0;
 }
 
 /* Takes over m. NULL after a message. */
@@ -259,6 +259,7 @@ static struct daemon *daemon_new(struct cfg_model *m)
 	d->model = m;
 	d->options = *o;
 	d->signals.fd = -1;
+	d->handover_sock = -1;
 	list_init(&d->snapshots);
 	log_init(&d->log, o->log.level, o->log.format);
 	gate_init(&d->gate, &o->limits, &d->log.trace);
@@ -269,6 +270,8 @@ static struct daemon *daemon_new(struct cfg_model *m)
 static void daemon_free(struct daemon *d)
 {
 	service_close(d);
+	if (d->handover_sock >= 0)
+		close(d->handover_sock);
 	handover_free(d->handover);
 	handover_free(d->inherited);
 	log_fini(&d->log);
@@ -282,6 +285,8 @@ static int serve(struct daemon *d)
 {
 	int code = open_daemon(d);
 
+	if (!code && !takeover_serve(d))
+		code = EXIT_ERROR;
 	if (!code) {
 		serve_until_stopped(d);
 		workers_stop(d);

@@ -100,9 +100,10 @@ struct daemon {
 	/* what the iserd before this one has handed over, until iserd serves;
 	 * NULL: nothing (takeover.h) */
 	struct handover *inherited;
-	/* what the next iserd gets, and its connection to the control socket;
-	 * NULL: none has asked */
+	/* what the next iserd gets; NULL: none has asked */
 	struct handover *handover;
+	/* the connection between two processes: to the one that has handed over,
+	 * until this one serves; to the next one, while handover is set; or -1 */
 	int handover_sock;
 	/* shutdown */
 	unsigned nidle;

@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "daemon/takeover.h"
 
-#define VERSION	    2
+#define VERSION	    3
 #define FDS_AT_ONCE 200u /* SCM_MAX_FD is 253 */
 #define FDS_MAX	    65536u
 #define BYTES_MAX   (64u << 20)

@@ -271,6 +271,14 @@ void service_hand_over(const struct daemon *d, int sock)
 	s->is_next = true; /* if this process serves again */
 }
 
+void service_alive(const struct daemon *d)
+{
+	const struct service *s = d->service;
+
+	if (s && s->manager_len && s->period)
+		notify(s, "WATCHDOG=1");
+}
+
 void service_take_over(struct daemon *d)
 {
 	struct service *s = d->service;

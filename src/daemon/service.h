@@ -47,6 +47,9 @@ void service_reloaded(struct daemon *d);
 int64_t service_watchdog(const struct daemon *d);
 void service_hand_over(const struct daemon *d, int sock);
 void service_take_over(struct daemon *d);
+/* service_alive is a sign of life of a process whose loops do not run, while the next
+ * iserd opens what was handed over. */
+void service_alive(const struct daemon *d);
 /* service_resume makes s the service of d, which starts with the sockets that
  * d->inherited has of it. */
 void service_resume(struct service *s, struct daemon *d);

@@ -22,7 +22,14 @@
 /* How long the new process waits: longer than the limits of shutdown.c. The old
  * process waits as long for each part that the new one has not read. */
 #define WAIT_SECONDS 30
+/* How long the old process waits: for the confirmation, until the new one can
+ * serve, until it does, and until it has ended. */
 #define CONFIRM_TIME (10 * XTIME_S)
+#define OPEN_TIME    (60 * XTIME_S)
+#define GO_TIME	     (10 * XTIME_S)
+#define LEAVE_TIME   (5 * XTIME_S)
+/* Between two signs of life for the service manager meanwhile. */
+#define ALIVE_TIME (200 * XTIME_MS)
 
 /* ---- the new process ---- */
 
@@ -50,30 +57,41 @@ static int connect_control(const char *path)
 	return -1;
 }
 
-struct handover *takeover_ask(const char *path)
+bool takeover_ask(struct daemon *d, const char *path)
 {
 	int fd = connect_control(path);
-	struct handover *h;
 	char why[256];
 
 	if (fd < 0) {
 		say("--takeover: %s: %s; start without --takeover if no iserd "
 		    "is running there",
 		    path, strerror(errno));
-		return NULL;
+		return false;
 	}
-	h = handover_receive(fd, why, sizeof(why));
-	if (h && !handover_confirm(h, fd, io_now_exact() + 2 * CONFIRM_TIME)) {
-		snprintf(why, sizeof(why),
-			 "that iserd did not wait for this one, and goes on "
-			 "serving; try again");
-		handover_free(h);
-		h = NULL;
+	d->inherited = handover_receive(fd, why, sizeof(why));
+	if (d->inherited && handover_confirm(d->inherited, fd)) {
+		d->handover_sock = fd;
+		return true;
 	}
+	say("--takeover: %s: %s", path,
+	    d->inherited ? "that iserd has ended" : why);
 	close(fd);
-	if (!h)
-		say("--takeover: %s: %s", path, why);
-	return h;
+	return false;
+}
+
+bool takeover_serve(struct daemon *d)
+{
+	if (d->handover_sock < 0)
+		return true;
+	if (!handover_serve(d->handover_sock, io_now_exact() + 2 * GO_TIME)) {
+		say("--takeover: %s: that iserd did not wait for this one, and "
+		    "goes on serving; try again",
+		    d->options.control);
+		return false;
+	}
+	close(d->handover_sock);
+	d->handover_sock = -1;
+	return true;
 }
 
 /* ---- the old process ---- */
@@ -216,21 +234,57 @@ static bool hand_over(const struct daemon *d)
 	       handover_await(d->handover, sock, io_now_exact() + CONFIRM_TIME);
 }
 
+/* Waits until the next iserd can serve, with signs of life for the service manager.
+ * False: errno has the reason. */
+static bool await_ready(const struct daemon *d)
+{
+	xtime limit = io_now_exact() + OPEN_TIME;
+	int err;
+
+	do {
+		xtime next = MIN(limit, io_now_exact() + ALIVE_TIME);
+
+		if (handover_await_ready(d->handover_sock, next))
+			return true;
+		err = errno;
+		service_alive(d);
+	} while (err == ETIMEDOUT && io_now_exact() < limit);
+	errno = err;
+	return false;
+}
+
+static bool let_serve(const struct daemon *d)
+{
+	service_hand_over(d, d->handover_sock);
+	return handover_go(d->handover_sock, io_now_exact() + GO_TIME);
+}
+
+static const char *reason_of(int err)
+{
+	switch (err) {
+	case EAGAIN:
+		return "it does not read";
+	case ETIMEDOUT:
+		return "it did not answer in time";
+	case ECONNRESET:
+		return "it has ended";
+	default:
+		return strerror(err);
+	}
+}
+
 bool takeover_finish(struct daemon *d)
 {
 	bool taken;
 
 	if (!d->handover)
 		return true;
-	taken = hand_over(d);
-	if (taken)
-		service_hand_over(d, d->handover_sock);
-	taken = taken && handover_go(d->handover_sock);
-	if (!taken)
+	taken = hand_over(d) && await_ready(d) && let_serve(d);
+	if (!taken) {
 		say("the next iserd did not take over: %s; serving again",
-		    errno == EAGAIN	 ? "it does not read"
-		    : errno == ETIMEDOUT ? "it did not confirm in time"
-					 : strerror(errno));
+		    reason_of(errno));
+		handover_refuse(d->handover_sock, io_now_exact() + LEAVE_TIME);
+	}
 	close(d->handover_sock);
 	d->handover_sock = -1;
 	if (!taken)

@@ -4,10 +4,11 @@
  * iserd at its control socket to hand over. That iserd drops its connections,
  * flushes and closes its stores, and then sends its listening sockets, the memory
  * of its ram: LUNs and its persistent reservations. The new iserd confirms that it
- * has them all; the old one answers "go" and ends. Without the confirmation the old
- * iserd starts again with what it has sent, and the new one, which gets no "go",
- * ends. Meanwhile the listening sockets stay open: initiators that connect again
- * wait in their queue.
+ * has them all, opens its units and listeners, and serves when the old one has
+ * answered "go" (confirm.c). Until the new one serves, the old one keeps what it
+ * has sent: if the new one fails or ends, the old one starts again with that.
+ * Meanwhile the listening sockets stay open: initiators that connect again wait in
+ * their queue.
  *
  * All of it happens on the main thread: before the loops of the new process
  * start, and after those of the old process have stopped.
@@ -94,21 +95,33 @@ bool handover_send(const struct handover *h, int sock);
 struct handover *handover_receive(int sock, char *why, size_t size);
 
 /* handover_confirm reports to the iserd at the other end of the socket that h has
- * arrived, and waits until that iserd ends. False: it goes on serving, or has
- * gone. */
-bool handover_confirm(const struct handover *h, int sock, xtime limit);
+ * arrived. False: that iserd has gone. */
+bool handover_confirm(const struct handover *h, int sock);
+/* handover_serve reports that this process can serve, and waits until it may. False:
+ * the other iserd goes on serving, or has gone; this process must not serve. */
+bool handover_serve(int sock, xtime limit);
 /* handover_await waits until the peer has confirmed h. False: it has gone, does not
  * answer by the limit (io_now_exact), or sent something else; errno has the
  * reason. */
 bool handover_await(const struct handover *h, int sock, xtime limit);
-/* handover_go asks the peer to serve. False: the peer has gone. */
-bool handover_go(int sock);
-
-/* takeover_ask asks the iserd at the control socket to hand over, and waits until
- * it ends. NULL after a message. The caller frees the result by handover_free. */
-struct handover *takeover_ask(const char *path);
+/* handover_await_ready waits until the peer can serve. False as handover_await. */
+bool handover_await_ready(int sock, xtime limit);
+/* handover_go asks the peer to serve, and waits until it does. False: it has gone or
+ * does not answer by the limit, and will not serve; errno has the reason. */
+bool handover_go(int sock, xtime limit);
+/* handover_refuse makes the peer end, and waits for that until the limit. The peer
+ * closes the socket when it has closed its stores. */
+void handover_refuse(int sock, xtime limit);
 
 struct daemon;
+
+/* takeover_ask asks the iserd at the control socket to hand over, and sets
+ * d->inherited and d->handover_sock. False after a message. */
+bool takeover_ask(struct daemon *d, const char *path);
+/* takeover_serve waits until the iserd that has handed over to d lets d serve. False
+ * after a message: d must end, and close d->handover_sock after its stores. No
+ * effect if none has handed over. */
+bool takeover_serve(struct daemon *d);
 
 /* takeover_begin: a client at the socket sock asked for a handover: iserd drops its
  * connections and ends. Worker 0. Returns NULL, and sock is taken over; or why it
@@ -117,9 +130,9 @@ const char *takeover_begin(struct daemon *d, int sock);
 /* takeover_collect copies the reservations of all units and the identifiers of the
  * target ports, after the last flush. No effect unless takeover_begin was called. */
 void takeover_collect(struct daemon *d);
-/* takeover_finish sends all of it, after the stores are closed, and waits for the
- * confirmation. False after a message: another iserd had asked, and did not take
- * over; the caller takes over d->handover to serve again. */
+/* takeover_finish sends all of it, after the stores are closed, and waits until the
+ * next iserd serves. False after a message: another iserd had asked, and did not
+ * take over; the caller takes over d->handover to serve again. */
 bool takeover_finish(struct daemon *d);
 
 #endif

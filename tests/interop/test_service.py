@@ -3,6 +3,7 @@
 """iserd as a service: notifications, the watchdog, sockets and credentials of a service manager."""
 import contextlib
 import ctypes
+import json
 import os
 import shutil
 import signal
@@ -184,6 +185,31 @@ class Relieved(Managed):
         self.assertEqual(ready["MAINPID"], str(new.proc.pid))
         self.manager.until("WATCHDOG")
         self.assertNotIn("STOPPING", "".join(self.manager.seen))
+
+
+    def test_waiting_for_the_next_one(self):
+        """While the next iserd opens its units the old one gives signs of life; if that one
+        ends after "go", the old one names itself as the main process again."""
+        with variables(WATCHDOG_USEC="400000"):
+            d = self.next()
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(patience(20))
+            s.connect(self.path("ctl"))
+            s.sendall(b'{"jsonrpc":"2.0","id":1,"method":"takeover"}\n')
+            text = b""
+            while not text.endswith(b"\n"):
+                text += s.recv(65536)
+            s.sendall(json.loads(text)["result"]["token"].encode() + b"\n")
+            self.manager.drain()
+            for _ in range(4):
+                self.assertEqual(self.manager.get(), {"WATCHDOG": "1"})
+            s.sendall(b"ready\n")
+            self.assertEqual(self.manager.until("MAINPID"), {"MAINPID": str(os.getpid())})
+            self.assertEqual(s.recv(3), b"go\n")
+        ready = self.manager.until("READY")
+        self.assertEqual(ready["MAINPID"], str(d.proc.pid))
+        self.manager.until("WATCHDOG")
+        self.assertEqual(d.stop(), 0)
 
 
 class Watchdog(Managed):

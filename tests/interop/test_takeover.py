@@ -192,6 +192,84 @@ class Takeover(Folder):
         """A confirmation in advance, without the token that is handed over."""
         self.check_goes_on(lambda s: (s.sendall(b"00" * 16 + b"\n"), s.recv(1)))
 
+    def hand(self, s, *lines):
+        """Takes what is handed over, and sends these lines after the token."""
+        text = b""
+        while not text.endswith(b"\n"):
+            text += s.recv(65536)
+        token = json.loads(text)["result"]["token"].encode()
+        for line in (token,) + lines:
+            s.sendall(line + b"\n")
+
+    def test_the_next_one_ends_after_its_confirmation(self):
+        self.check_goes_on(lambda s: self.hand(s))
+
+    def test_the_next_one_ends_when_it_is_ready(self):
+        def client(s):
+            self.hand(s, b"ready")
+            self.assertEqual(s.recv(3), b"go\n")
+        self.check_goes_on(client)
+
+    def test_the_next_one_serves_without_leave(self):
+        """"serving" has to follow "go" and "ready"."""
+        self.check_goes_on(lambda s: self.hand(s, b"serving"))
+
+    def check_fails(self, status, text, *args):
+        """A next iserd that fails when it opens what it was handed over: the old one
+        serves again, with its memory and reservations."""
+        image = self.path("image")
+        make_image(image)
+        disk = sparse(self.path("disk"), 1 << 20)
+        d = self.daemon("--state", self.path("state"), "ram:24M", disk)
+        run([ISER, "copy", "--quiet", image, d.url])
+        a = Initiator(d, "a")
+        self.assertEqual(a.out(REGISTER, new=1), GOOD)
+        self.assertEqual(a.out(RESERVE, WE, key=1), GOOD)
+        a.close()
+        for _ in range(2):
+            self.assertIn(text, refused("--takeover", "--control", self.control, "--listen", self.listen,
+                                        "--state", self.path("state"), "ram:24M", disk, *args, status=status))
+            d.wait_for("the next iserd did not take over: it has ended; serving again")
+            self.assertIn(sha256(image), run([ISER, "hash", d.url]).text)
+        a, b = Initiator(d, "a"), Initiator(d, "b")
+        self.assertEqual(b.write(), CONFLICT)
+        self.assertEqual(a.write(), GOOD)
+        a.close()
+        b.close()
+        before = run([ISER, "hash", d.url]).text
+        d = self.next(d, "--state", self.path("state"), "ram:24M", disk)
+        self.assertEqual(run([ISER, "hash", d.url]).text, before)
+        d.stop()
+
+    def test_the_next_one_cannot_open_a_unit(self):
+        """It has opened the units before that one, with their locks."""
+        missing = self.path("missing")
+        sparse(missing, 1 << 20)
+        held = Daemon(missing)
+        self.check_fails(3, "is locked by another process", missing)
+        held.stop()
+
+    def test_the_next_one_cannot_listen(self):
+        other = Daemon("ram:1M")
+        self.check_fails(4, "cannot listen", "--listen", "127.0.0.1:%d" % other.address[1])
+        other.stop()
+
+    def test_the_next_one_is_killed_while_it_opens(self):
+        """SIGKILL while it waits for the address of another program."""
+        other = Daemon("ram:1M")
+        disk = sparse(self.path("disk"), 1 << 20)
+        d = self.daemon(disk, "ram:8M")
+        with subprocess.Popen([ISERD, "serve", "--io", io(), "--takeover", "--control", self.control, "--listen", self.listen,
+                               "--listen", "127.0.0.1:%d" % other.address[1], disk, "ram:8M"], stderr=subprocess.DEVNULL) as p:
+            until(lambda: any(os.path.realpath("/proc/%d/fd/%s" % (p.pid, fd)) == disk
+                              for fd in os.listdir("/proc/%d/fd" % p.pid)), "the next iserd has opened the disk")
+            p.kill()
+        d.wait_for("the next iserd did not take over")
+        run([ISER, "hash", d.url])
+        d = self.next(d, disk, "ram:8M")
+        d.stop()
+        other.stop()
+
     def test_refusals(self):
         text = refused("--takeover", "ram:1M", status=2)
         self.assertIn("needs --control", text)

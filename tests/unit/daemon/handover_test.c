@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -269,21 +270,122 @@ static void test_confirmation(void **state)
 			 EPROTO);
 }
 
+static void expect_text(int sock, const char *text)
+{
+	char got[64] = "";
+	ssize_t n = recv(sock, got, sizeof(got) - 1, MSG_DONTWAIT);
+
+	assert_int_equal(n, strlen(text));
+	assert_string_equal(got, text);
+}
+
 /* Without "go" the new iserd does not serve. */
-static void test_go(void **state)
+static void test_serve(void **state)
 {
 	int s[2];
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
-	assert_true(handover_go(s[0]));
-	assert_true(handover_confirm(&with_token, s[1], LATE));
+	assert_true(handover_confirm(&with_token, s[1]));
 	assert_true(handover_await(&with_token, s[0], LATE));
-	assert_false(handover_confirm(&with_token, s[1], SOON));
+	assert_int_equal(write(s[0], "go\n", 3), 3);
+	assert_true(handover_serve(s[1], LATE));
+	assert_true(handover_await_ready(s[0], LATE));
+	expect_text(s[0], "serving\n");
+	assert_false(handover_serve(s[1], SOON));
+	expect_text(s[0], "ready\n");
+	assert_int_equal(write(s[0], "stop\n", 5), 5);
+	assert_false(handover_serve(s[1], LATE));
 	close(s[0]);
-	assert_false(handover_confirm(&with_token, s[1], LATE));
-	assert_false(handover_go(s[1]));
+	assert_false(handover_serve(s[1], LATE));
+	assert_false(handover_confirm(&with_token, s[1]));
 	close(s[1]);
+}
+
+/* Returns errno of handover_go for what the peer sends before it leaves, or stays. */
+static int let_go(const char *sent, bool leaves, int s[2])
+{
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
+	assert_int_equal(write(s[1], sent, strlen(sent)), strlen(sent));
+	if (leaves)
+		shutdown(s[1], SHUT_WR);
+	errno = 0;
+	return handover_go(s[0], leaves ? LATE : SOON) ? 0 : errno;
+}
+
+static void close_both(const int s[2])
+{
+	close(s[0]);
+	close(s[1]);
+}
+
+/* The old process ends for "serving" only. */
+static void test_go(void **state)
+{
+	int s[2];
+
+	(void)state;
+	assert_int_equal(let_go("serving\n", true, s), 0);
+	close_both(s);
+	assert_int_equal(let_go("", true, s), ECONNRESET);
+	close_both(s);
+	assert_int_equal(let_go("ready\n", true, s), EPROTO);
+	close_both(s);
+	assert_int_equal(let_go("serv", false, s), ETIMEDOUT);
+	close_both(s);
+}
+
+/* Exactly one process serves: "serving" arrives, or cannot be sent after the old one
+ * gave up. */
+static void test_too_late(void **state)
+{
+	int s[2];
+
+	(void)state;
+	assert_int_equal(let_go("", false, s), ETIMEDOUT);
+	expect_text(s[1], "go\n");
+	assert_int_equal(send(s[1], "serving\n", 8, MSG_NOSIGNAL), -1);
+	assert_int_equal(errno, EPIPE);
+	assert_false(handover_serve(s[1], LATE));
+	close_both(s);
+	/* it arrived, but after the limit */
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
+	assert_int_equal(write(s[1], "serving\n", 8), 8);
+	assert_true(handover_go(s[0], 0));
+	close_both(s);
+}
+
+static void *leave_later(void *arg)
+{
+	const struct timespec pause = { .tv_nsec = 50000000 };
+	const int *sock = arg;
+
+	nanosleep(&pause, NULL);
+	close(*sock);
+	return NULL;
+}
+
+/* handover_refuse waits until the peer has closed the socket, which it does after
+ * its stores. */
+static void test_refuse(void **state)
+{
+	xtime began;
+	pthread_t t;
+	int s[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, s), 0);
+	began = io_now_exact();
+	handover_refuse(s[0], SOON);
+	assert_true(io_now_exact() - began >= 50 * XTIME_MS);
+	expect_text(s[1], "stop\n");
+	began = io_now_exact();
+	assert_int_equal(pthread_create(&t, NULL, leave_later, &s[1]), 0);
+	handover_refuse(s[0], LATE);
+	assert_true(io_now_exact() - began >= 50 * XTIME_MS);
+	assert_true(io_now_exact() - began < 50 * XTIME_S);
+	pthread_join(t, NULL);
+	close(s[0]);
 }
 
 int main(void)
@@ -291,7 +393,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_arrives),
 		cmocka_unit_test(test_confirmation),
+		cmocka_unit_test(test_serve),
 		cmocka_unit_test(test_go),
+		cmocka_unit_test(test_too_late),
+		cmocka_unit_test(test_refuse),
 		cmocka_unit_test(test_nothing_is_inherited),
 		cmocka_unit_test(test_bad_answers),
 	};
