@@ -18,6 +18,7 @@
 #include "daemon/say.h"
 #include "daemon/service.h"
 #include "daemon/shutdown.h"
+#include "daemon/successor.h"
 #include "daemon/takeover.h"
 #include "daemon/units.h"
 
@@ -56,6 +57,7 @@ static bool handle_other(struct daemon *d, int signo)
 		log_status(d);
 		return true;
 	case SIGUSR2:
+		successor_start(d);
 		return true;
 	default:
 		return false;
@@ -218,16 +220,18 @@ static void log_start(struct daemon *d)
 
 static void serve_until_stopped(struct daemon *d)
 {
+	bool is_known; /* the URLs are those of the same process before */
 	int err;
 
 	d->phase = DAEMON_SERVING;
 	log_start(d);
 	dev_server_resume(d->server);
 	setup_save_ports(d);
-	if (!d->inherited || !d->inherited->is_own)
-		listen_print_urls(d);
+	is_known = d->inherited && d->inherited->is_own;
 	handover_free(d->inherited); /* what the configuration does not have */
 	d->inherited = NULL;
+	if (!is_known)
+		listen_print_urls(d);
 	service_ready(d);
 	err = io_loop_run(d->loops[0]);
 	if (err) {

@@ -250,6 +250,19 @@ static void do_chores(struct io_timer *t)
 
 /* ---- takeover ---- */
 
+char *service_variable(const struct service *s)
+{
+	char *text;
+	int n;
+
+	if (!s || !s->manager_len)
+		return NULL;
+	n = asprintf(&text, "NOTIFY_SOCKET=%c%s",
+		     s->manager.sun_path[0] ? s->manager.sun_path[0] : '@',
+		     s->manager.sun_path + 1);
+	return n < 0 ? NULL : text;
+}
+
 int64_t service_watchdog(const struct daemon *d)
 {
 	return d->service ? d->service->period / XTIME_US * 2 : 0;

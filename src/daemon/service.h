@@ -54,6 +54,10 @@ void service_alive(const struct daemon *d);
  * d->inherited has of it. */
 void service_resume(struct service *s, struct daemon *d);
 
+/* service_variable returns the variable of the service manager for a process that this
+ * one starts, as NAME=VALUE from malloc; NULL: there is no service manager. */
+char *service_variable(const struct service *s);
+
 /* service_stopping reports that iserd is ending, and why. */
 void service_stopping(struct daemon *d, const char *why);
 

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """A new iserd takes over from the running one (--takeover): initiators go on."""
+import contextlib
 import json
 import os
+import signal
 import socket
+import struct
 import subprocess
 import types
 
@@ -269,6 +272,43 @@ class Takeover(Folder):
         d = self.next(d, disk, "ram:8M")
         d.stop()
         other.stop()
+
+    def test_signal(self):
+        """SIGUSR2 starts the same program with the same arguments, again and again."""
+        image = self.path("image")
+        make_image(image)
+        d = self.daemon("ram:24M")
+        run([ISER, "copy", "--quiet", image, d.url])
+        pids = [d.proc.pid]
+        for _ in range(2):
+            os.kill(pids[-1], signal.SIGUSR2)
+            until(lambda: self.pid_of_control() not in (0, pids[-1]), "another iserd has the control socket")
+            pids.append(self.pid_of_control())
+            self.addCleanup(self.end, pids[-1])
+            self.assertIn(sha256(image), run([ISER, "hash", d.url]).text)
+        self.assertEqual(d.proc.wait(patience(10)), 0)
+        with open("/proc/%d/cmdline" % pids[-1], "rb") as f:
+            self.assertEqual(f.read().count(b"--takeover"), 1)
+        d.stop()
+
+    def pid_of_control(self):
+        """Returns the process that listens at the control socket; 0: there is none."""
+        with socket.socket(socket.AF_UNIX) as s:
+            try:
+                s.connect(self.control)
+            except OSError:
+                return 0
+            return struct.unpack("3i", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+    @staticmethod
+    def end(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+
+    def test_signal_without_control(self):
+        with Daemon("ram:1M") as d:
+            d.proc.send_signal(signal.SIGUSR2)
+            d.wait_for("SIGUSR2: there is no control socket")
 
     def test_refusals(self):
         text = refused("--takeover", "ram:1M", status=2)
