@@ -520,7 +520,8 @@ void tgt_settle(struct tgt_worker *w, struct tgt_settling *s,
 /* ---- tmf.c ---- */
 
 int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl);
-/* tgt_tmf_check starts functions that waited for ExpCmdSN to advance. */
+/* tgt_tmf_check starts functions that waited for ExpCmdSN to advance, or for the end of
+ * a connection. */
 void tgt_tmf_check(struct tgt_session *s);
 /* tgt_tmf_forget: the session ends; its functions send no response.
  * tgt_tmf_forget_conn: nor do those that came on c. */

@@ -371,9 +371,12 @@ bool tgt_session_conn_ended(struct tgt_session *s, struct tgt_conn *c)
 	tgt_abort_orphans(s, c, keeps);
 	if (keeps)
 		tgt_logout_lost(c);
-	if (tgt_session_is_deserted(s))
+	if (tgt_session_is_deserted(s)) {
 		tgt_session_close(s);
-	else
-		continue_joins(s);
+		return keeps;
+	}
+	if (keeps)
+		tgt_tmf_check(s); /* TASK REASSIGN may wait for this end */
+	continue_joins(s);
 	return keeps;
 }

@@ -58,6 +58,7 @@ struct tmf_row {
 	bool waits;  /* for all commands before it (§4.2.3.3 b) */
 	bool skips;  /* counts the missing ones as received instead */
 	bool drops;  /* drops all sessions of the target */
+	bool (*ready)(const struct tgt_tmf *m); /* may start; or NULL */
 	void (*run)(struct tgt_tmf *m);
 	void (*after)(struct tgt_tmf *m); /* the tasks have ended; or NULL */
 };
@@ -299,6 +300,19 @@ static void after_clear_aca(struct tgt_tmf *m)
 static void reject_function(struct tgt_tmf *m)
 {
 	end_tmf(m, ISCSI_TMF_NOT_SUPPORTED);
+}
+
+/* The task's connection, which was logged out for recovery by itself, is gone: it may
+ * still be closing. */
+static bool is_gone(const struct tgt_tmf *m)
+{
+	const struct tgt_task *t = tgt_task_find(m->session, m->rtt);
+	struct tgt_conn *c = t ? t->conn : NULL;
+
+	if (!c || !c->dm || !c->end.logged_out)
+		return true;
+	tgt_conn_end(c, DM_TERMINATE_NOW, ERR_TERMINATED);
+	return false;
 }
 
 /* §11.5.1: it is an immediate request, and not for task management functions. The
@@ -578,7 +592,8 @@ static const struct tmf_row rows[] = {
 		.run = reset_target, .after = after_cold_reset,
 	},
 	[ISCSI_TMF_TASK_REASSIGN] = {
-		.name = "TASK REASSIGN", .run = reassign_task,
+		.name = "TASK REASSIGN", .ready = is_gone,
+		.run = reassign_task,
 	},
 	[ISCSI_TMF_QUERY_TASK] = {
 		.name = "QUERY TASK", .on_lu = true, .level2 = true,
@@ -653,6 +668,8 @@ static bool try_start(struct tgt_tmf *m)
 	struct tgt_session *s = m->session;
 
 	if (m->row->waits && sn_lt(s->window.expcmdsn, m->cmdsn))
+		return false;
+	if (m->row->ready && !m->row->ready(m))
 		return false;
 	m->started = true;
 	m->row->run(m);
