@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "daemon/apply_groups.h"
 #include "daemon/daemon.h"
 #include "daemon/directory.h"
 #include "daemon/health.h"
@@ -29,12 +30,13 @@ struct change {
 	struct unit **units;	  /* by index of the backstore in m */
 	bool *changed;		  /* the same: the unit gets other fields */
 	unsigned next, nchanging; /* change_units */
+	struct apply_groups groups;
 	struct portal **portals;  /* by index of the portal group in m */
 	struct unit **leaving;	  /* that no map has once the change settled */
 	unsigned nold;		  /* units from this one on are new */
 	unsigned nleaving, nopen; /* nopen: not closed yet */
 	bool is_done, is_settled;
-	struct io_timer retry, again;
+	struct io_timer retry, again, regroup;
 	void (*done)(void *arg, bool good);
 	void *arg;
 };
@@ -180,12 +182,49 @@ static void change_more(struct io_timer *t)
 	change_units(container_of(t, struct change, again));
 }
 
+/* ---- target port groups ---- */
+
+static void change_groups(struct change *c);
+
+/* Without memory, and if a SANITIZE has begun after the check, this tries again. */
+static void groups_changed(void *arg, int err)
+{
+	struct change *c = arg;
+	struct io_loop *loop = c->d->loops[0];
+
+	if (err)
+		io_timer_set(loop, &c->regroup, io_now(loop) + RETRY);
+	else
+		unit_changed(c);
+}
+
+static void regroup(struct io_timer *t)
+{
+	change_groups(container_of(t, struct change, regroup));
+}
+
+static void change_groups(struct change *c)
+{
+	const struct apply_groups *g = &c->groups;
+	int err = dev_groups_check(c->d->server, g->wishes, g->n);
+
+	if (!err)
+		err = dev_groups_replace(c->d->server, g->wishes, g->n,
+					 groups_changed, c);
+	if (err)
+		groups_changed(c, err);
+}
+
 static void in_force(void *arg)
 {
 	struct change *c = arg;
 
 	setup_save_ports(c->d); /* of targets that are new */
 	c->nchanging = 1;	/* until all have begun */
+	if (c->groups.differ) {
+		c->nchanging++;
+		change_groups(c);
+	}
 	change_units(c);
 }
 
@@ -197,6 +236,7 @@ void apply_end(struct daemon *d)
 		return;
 	io_timer_clear(d->loops[0], &c->retry);
 	io_timer_clear(d->loops[0], &c->again);
+	io_timer_clear(d->loops[0], &c->regroup);
 	if (!c->is_done)
 		c->done(c->arg, false);
 	d->changes.now = NULL;
@@ -279,7 +319,8 @@ bool apply_check(const struct daemon *d, const struct cfg_model *m,
 	else
 		cfg_error(e, (struct cfg_place){ 0 }, "out of memory");
 	free(units);
-	return e->n == before && chap_secrets_check(m, e, true);
+	return e->n == before && apply_groups_check(d, m, e) &&
+	       chap_secrets_check(m, e, true);
 }
 
 /* ---- units ---- */
@@ -454,6 +495,8 @@ static struct change *change_new(struct daemon *d, struct cfg_model *m,
 	c->errors = e;
 	c->retry.fire = retry_close;
 	c->again.fire = change_more;
+	c->regroup.fire = regroup;
+	apply_groups_plan(&c->groups, d->model, m);
 	return c;
 }
 

@@ -369,6 +369,26 @@ unsigned dev_offline_ports(const struct dev_server *s,
  */
 int dev_port_set(struct dev_server *s, uint16_t port, bool offline,
 		 void (*done)(void *arg, int err), void *arg);
+/* A group as the configuration has it. */
+struct dev_group_wish {
+	struct dev_group group;
+	/* of a group that exists already: else it keeps its state and preference, which
+	 * an initiator or dev_group_set may have changed */
+	bool set_state, set_preferred;
+};
+/*
+ * dev_groups_replace makes these n groups the only ones: others are removed, new ones are
+ * added. done and errors as of dev_group_set; with the first group the device gets ALUA,
+ * without any it has none. Ids and ports are different, n is at most DEV_MAX_GROUPS. The
+ * array is copied.
+ */
+int dev_groups_replace(struct dev_server *s,
+		       const struct dev_group_wish *wishes, unsigned n,
+		       void (*done)(void *arg, int err), void *arg);
+/* dev_groups_check returns ERR_BUSY if dev_groups_replace would fail now because of a
+ * SANITIZE, ERR_NOMEM, or 0. On worker 0. */
+int dev_groups_check(struct dev_server *s, const struct dev_group_wish *wishes,
+		     unsigned n);
 /*
  * dev_group_set changes a group's state. Calls done, maybe from within, when the
  * state is in force on every worker and every nexus has its unit attention. If the

@@ -4,6 +4,7 @@ import ctypes
 import re
 
 from harness import main
+from test_alua import AO, STANDBY, UNAVAILABLE, Path
 from test_verbs import A, B, Live
 
 
@@ -28,14 +29,14 @@ class Libiscsi:
         self.lib.iscsi_destroy_context(self.context)
 
     def attention(self):
-        """The name and code of the unit attention of TEST UNIT READY, as libiscsi reads them; None: the unit is ready."""
+        """The name and code of the unit attention of TEST UNIT READY, as libiscsi reads them; None: there is none."""
         task = self.lib.iscsi_testunitready_sync(self.context, self.lun)
         assert task, self.lib.iscsi_get_error(self.context)
         status = ctypes.c_int.from_address(task).value  # the first member of struct scsi_task
         self.lib.scsi_free_scsi_task(ctypes.c_void_p(task))
-        if status == 0:
-            return None
         text = self.lib.iscsi_get_error(self.context).decode()
+        if status == 0 or "NOT READY" in text:
+            return None
         assert "UNIT_ATTENTION" in text, text
         return int(re.search(r"\((0x[0-9a-f]{4})\)", text)[1], 16)
 
@@ -47,7 +48,7 @@ class Libiscsi:
                 return found[:-1]
 
 
-CAPACITY, MODES, INQUIRY, LUNS, POWER_ON = 0x2a09, 0x2a01, 0x3f03, 0x3f0e, 0x2900
+CAPACITY, MODES, INQUIRY, LUNS, ACCESS = 0x2a09, 0x2a01, 0x3f03, 0x3f0e, 0x2a06
 
 
 class Attentions(Live):
@@ -79,6 +80,66 @@ class Attentions(Live):
         # a new LUN is another matter
         self.iserctl("lun", "add", A + "/2", "backstore=two")
         self.assertEqual((first.attentions(), side.attentions(), other.attentions()), ([LUNS], [LUNS], []))
+
+    def groups(self):
+        """What REPORT TARGET PORT GROUPS of target A says."""
+        p = Path(self.d)
+        try:
+            return p.groups()
+        finally:
+            p.close()
+
+    def changed(self, name, *changes):
+        """A file with the configuration in force, and these changes."""
+        text = self.iserctl("dump")
+        for a, b in changes:
+            self.assertIn(a, text)
+            text = text.replace(a, b)
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.path(name)
+
+    def test_groups_spc4_5_16_2(self):
+        """ALUA groups are added, changed and removed: each change is reported to libiscsi, sessions stay."""
+        first, other = self.session(A), self.session(B)
+        before = self.session_ids()
+        self.iserctl("group", "add", "1", "ports=1,99", "preferred=yes")
+        for s in first, other:
+            self.assertEqual(s.attentions(), [MODES, ACCESS, INQUIRY])
+        self.assertEqual(self.groups(), {1: (AO, 1, [1, 99])})
+        self.iserctl("group", "add", "2", "ports=2", "state=standby")
+        self.assertEqual(first.attentions(), [ACCESS])
+        self.assertEqual(other.attentions(), [ACCESS, INQUIRY], "the port has a group now")
+        self.iserctl("group", "set", "1", "state=unavailable", "preferred=no", "ports=1,98,99")
+        self.assertEqual(first.attention(), ACCESS)
+        self.assertEqual(self.groups(), {1: (UNAVAILABLE, 0, [1, 98, 99])})
+        # the state of a group that an administrator or initiator has set stays, unless its field changes
+        self.iserctl("group", "id=2", "state=optimized")
+        self.iserctl("group", "set", "1", "state=optimized")
+        self.assertEqual(self.groups(), {1: (AO, 0, [1, 98, 99])})
+        self.assertEqual({g["id"]: g["state"] for g in self.json("groups")}, {1: "optimized", 2: "optimized"})
+        self.iserctl("group", "set", "2", "state=")
+        self.iserctl("group", "set", "2", "state=standby")
+        self.assertEqual({g["id"]: g["state"] for g in self.json("groups")}, {1: "optimized", 2: "standby"})
+        self.assertEqual(self.json("group", "show", "2")["state"], "standby")
+        first.attentions()
+        self.iserctl("group", "remove", "2")
+        self.iserctl("group", "remove", "1")
+        self.assertEqual(first.attentions(), [MODES, ACCESS, INQUIRY])
+        self.assertEqual(self.json("groups"), [])
+        self.assertEqual(self.session_ids(), before)
+
+    def test_groups_of_a_file(self):
+        """apply and SIGHUP change groups, all or nothing; what has an error changes none."""
+        self.iserctl("group", "add", "1", "ports=1")
+        self.assertIn("already a port of group 1", self.iserctl("group", "add", "2", "ports=1", status=1))
+        new = self.changed("new.yaml", ("ports: [1]", "ports: [1, 7]\n    state: standby"))
+        self.assertIn("alua-groups.1.state: standby", self.iserctl("diff", self.changed("now.yaml"), new))
+        self.iserctl("apply", new)
+        self.assertEqual(self.groups(), {1: (STANDBY, 0, [1, 7])})
+        bad = self.changed("bad.yaml", ("1, 7]", "1, 8]"), ("ram:1M", "/nowhere/x"))
+        self.assertIn("cannot be opened", self.iserctl("apply", bad, status=1))
+        self.assertEqual(self.groups(), {1: (STANDBY, 0, [1, 7])})
 
 
 if __name__ == "__main__":

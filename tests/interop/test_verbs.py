@@ -127,7 +127,7 @@ class Verbs(Live):
                 ("backstore remove one", "first iserctl lun remove %s/0" % A),
                 ("portal set front listen=203.0.113.1:1", "cannot listen"),
                 ("portal remove front", "portal-groups-=front"),
-                ("group add 1 ports=1", "needs a restart"), ("daemon set workers=7", "needs a restart"),
+                ("group add 1 ports=0", "ports"), ("daemon set workers=7", "needs a restart"),
                 ("backstore set one store=ram:%dM" % (1 << 60), "store"), ("lun replace %s/0" % A, "store=STORE"),
                 ("target set %s alias=%s" % (A, "x" * 300), "longer than 223"),
                 ("auth add g accounts=[{user:a", "not valid YAML"), ("auth add g initiators=x", "initiators")):

@@ -297,17 +297,14 @@ static char *line_of(struct differ *d, const struct cfg_node *n)
 	return NULL;
 }
 
-/* Of the process, only the level of the log is changed while iserd runs; groups of
- * ports have to be there before the first session, RDMA devices are opened at the
- * start, and a unit follows --compat from its start. */
+/* Of the process, only the level of the log is changed while iserd runs; RDMA devices are
+ * opened at the start, and a unit follows --compat from its start. */
 static bool needs_restart(const char *path)
 {
 	const struct cfg_noun *noun = cfg_noun_of(CFG_NOUN_DAEMON);
 
 	const char *last = strrchr(path, '.');
 
-	if (!strncmp(path, "alua-groups", 11))
-		return true;
 	if (!strncmp(path, "portal-groups.", 14) &&
 	    (!strcmp(last, ".verbs") || !strcmp(last, ".verbs-listen")))
 		return true;

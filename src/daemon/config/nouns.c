@@ -403,18 +403,22 @@ static const struct cfg_field alua_fields[] = {
 	{ .row = { { .name = "state", .arg = "STATE",
 		     OPT_WORD(struct cfg_alua, state, states),
 		     .initial = "optimized",
-		     .help = "the state at the start" },
-		   .type = CFG_ENUM, .scope = CFG_TARGET } },
+		     .help = "the state at the start, and after a "
+			     "change of this field" },
+		   .type = CFG_ENUM, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE } },
 	{ .row = { { .name = "ports", .arg = "PORT", OPT_CALL(cfg_check_port),
 		     .help = "relative target port identifiers, of this iserd "
 			     "and of others on the same LUNs" },
-		   .type = CFG_NUMBER, .scope = CFG_TARGET },
+		   .type = CFG_NUMBER, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE },
 	  .shape = CFG_MANY, .must = true,
 	  .at = offsetof(struct cfg_alua, ports) },
 	{ .row = { { .name = "preferred",
 		     OPT_FLAG(struct cfg_alua, preferred),
 		     .help = "ask initiators to prefer the group (PREF)" },
-		   .type = CFG_BOOL, .scope = CFG_TARGET } },
+		   .type = CFG_BOOL, .scope = CFG_TARGET,
+		   .apply = CFG_AT_ONCE } },
 };
 
 /* ---- all of them ---- */

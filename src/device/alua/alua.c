@@ -41,6 +41,10 @@ struct alua_op {
 	struct dev_group_change changes[DEV_MAX_GROUPS];
 	uint16_t port; /* of dev_port_set; 0: not a change of a port */
 	bool offline;
+	/* of dev_groups_replace: all groups */
+	bool replaces;
+	unsigned nwishes;
+	struct dev_group_wish wishes[DEV_MAX_GROUPS];
 	/* the snapshots during the drain (NULL: no drain) and afterwards */
 	struct dev_alua *during, *next;
 	const struct dev_alua *old;
@@ -63,12 +67,22 @@ struct alua_op {
 
 /* ---- the snapshot ---- */
 
-static struct dev_group *find(struct dev_alua *a, uint16_t id)
+static const struct dev_alua no_groups;
+
+static const struct dev_group *group_of_id(const struct dev_alua *a,
+					   uint16_t id)
 {
 	for (unsigned i = 0; i < a->n; i++)
 		if (a->groups[i].id == id)
 			return &a->groups[i];
 	return NULL;
+}
+
+static struct dev_group *find(struct dev_alua *a, uint16_t id)
+{
+	const struct dev_group *g = group_of_id(a, id);
+
+	return g ? &a->groups[g - a->groups] : NULL;
 }
 
 static bool has_port(const struct dev_group *g, uint16_t port)
@@ -119,7 +133,14 @@ static const struct dev_group *group_of(const struct dev_alua *a, uint16_t port)
 
 static const struct dev_alua *known(const struct dev_nexus *n)
 {
-	return n->server->alua[n->cfg.worker];
+	const struct dev_alua *a = n->server->alua[n->cfg.worker];
+
+	return a ? a : &no_groups;
+}
+
+static bool has_groups(const struct dev_server *s)
+{
+	return dev_setting(&s->has_groups);
 }
 
 static const struct dev_group *own_group(const struct dev_nexus *n)
@@ -188,19 +209,34 @@ static void set_attentions(struct dev_nexus *n, enum dev_ua ua)
 		dev_attention_set(i, ua);
 }
 
+/* Replaces the snapshot of a nexus's worker by `now`. TPGS, the designator of the group
+ * (VPD page 83h) and IALUAE (mode page 1Ch) depend on the groups. */
+static void visit_nexus(struct alua_op *op, struct dev_nexus *n,
+			const struct dev_alua *was)
+{
+	uint16_t port = n->cfg.relative_target_port;
+	const struct dev_group *old = group_of(was, port);
+	const struct dev_group *now = group_of(op->now, port);
+	bool has_alua = op->now->n, had_alua = was && was->n;
+
+	dev_nexus_access_init(n);
+	if (op->ua != NO_ATTENTION && n != op->by)
+		set_attentions(n, (enum dev_ua)op->ua);
+	if ((old ? old->id : 0) != (now ? now->id : 0) || had_alua != has_alua)
+		set_attentions(n, UA_INQUIRY_CHANGED);
+	if (had_alua != has_alua)
+		set_attentions(n, UA_MODE_CHANGED);
+}
+
 static void visit_alua(struct dev_change *c, unsigned worker)
 {
 	struct alua_op *op = op_of(c);
 	struct dev_server *s = op->server;
+	const struct dev_alua *was = s->alua[worker];
 
-	s->alua[worker] = op->now;
-	list_for_each(it, &s->nexuses[worker]) {
-		struct dev_nexus *n = list_entry(it, struct dev_nexus, link);
-
-		dev_nexus_access_init(n);
-		if (op->ua != NO_ATTENTION && n != op->by)
-			set_attentions(n, (enum dev_ua)op->ua);
-	}
+	s->alua[worker] = op->now == &no_groups ? NULL : op->now;
+	list_for_each(it, &s->nexuses[worker])
+		visit_nexus(op, list_entry(it, struct dev_nexus, link), was);
 	for (struct dev_lu *lu = dev_lu_from(s, 0); lu; lu = dev_lu_after(lu))
 		dev_lu_changed(lu);
 	dev_round_next(&c->round);
@@ -216,6 +252,10 @@ static void alua_visited(struct dev_change *c)
 static void publish(struct alua_op *op, const struct dev_alua *now, int ua,
 		    void (*then)(struct alua_op *op))
 {
+	struct dev_server *s = op->server;
+
+	/* before the attentions, so that INQUIRY data are the new ones after them */
+	__atomic_store_n(&s->has_groups, now->n != 0, __ATOMIC_RELAXED);
 	op->now = now;
 	op->ua = ua;
 	op->visited = then;
@@ -237,7 +277,8 @@ static void drained_one(struct dev_range *r)
 
 static void changed(struct alua_op *op)
 {
-	free((void *)(uintptr_t)op->old);
+	if (op->old != &no_groups)
+		free((void *)(uintptr_t)op->old);
 	free(op->during);
 	end_change(op, 0);
 }
@@ -285,11 +326,21 @@ static void drain_next(struct alua_op *op)
 
 /* ---- decisions, one at a time ---- */
 
+/* Returns whether a port of this gateway in the new group i serves the medium now, and
+ * shall not. A port without a group does. */
 static bool loses_access(const struct alua_op *op, unsigned i)
 {
-	return dev_access_is_active(op->old->groups[i].state) &&
-	       !dev_access_is_active(op->next->groups[i].state) &&
-	       is_ours(op->server, &op->next->groups[i]);
+	const struct dev_group *g = &op->next->groups[i];
+
+	for (unsigned k = 0; k < g->nports; k++) {
+		const struct dev_group *was = group_of(op->old, g->ports[k]);
+
+		if (dev_port_is_own(op->server, g->ports[k]) &&
+		    !dev_access_is_active(g->state) &&
+		    (!was || dev_access_is_active(was->state)))
+			return true;
+	}
+	return false;
 }
 
 /* A command changes groups with a port of this gateway only. Other gateways would
@@ -332,6 +383,34 @@ static int apply_port(struct alua_op *op)
 	return 0;
 }
 
+/* The ports that are offline stay so, as far as they are in a group. */
+static void replace_groups(struct alua_op *op)
+{
+	struct dev_alua *a = op->next;
+	unsigned noffline = a->noffline;
+
+	memset(a->groups, 0, sizeof(a->groups));
+	a->n = op->nwishes;
+	for (unsigned i = 0; i < op->nwishes; i++) {
+		const struct dev_group_wish *w = &op->wishes[i];
+		const struct dev_group *was = group_of_id(op->old, w->group.id);
+		struct dev_group *g = &a->groups[i];
+
+		*g = w->group;
+		if (was && !w->set_state)
+			g->state = was->state;
+		if (was && !w->set_preferred)
+			g->preferred = was->preferred;
+		g->status = !was ? 0 : was->state != g->state ? 2 : was->status;
+	}
+	a->noffline = 0;
+	for (unsigned i = 0; i < noffline; i++)
+		if (group_of(a, a->offline[i]))
+			a->offline[a->noffline++] = a->offline[i];
+	for (unsigned i = a->noffline; i < noffline; i++)
+		a->offline[i] = 0;
+}
+
 /* make_during sets op->during to the snapshot for the drain, in which each group
  * that loses access is transitioning; NULL: no group loses access. ERR_NOMEM. */
 static int make_during(struct alua_op *op)
@@ -358,10 +437,14 @@ static int make_next(struct alua_op *op)
 	int err = 0;
 
 	op->old = op->server->alua[DEV_HOME];
+	if (!op->old)
+		op->old = &no_groups;
 	op->next = malloc(sizeof(*op->next));
 	if (!op->next)
 		return ERR_NOMEM;
 	*op->next = *op->old;
+	if (op->replaces)
+		replace_groups(op);
 	if (op->port)
 		err = apply_port(op);
 	for (unsigned i = 0; i < op->nchanges && !err; i++)
@@ -438,10 +521,10 @@ static struct alua_op *implicit_op(struct dev_server *s,
 int dev_group_set(struct dev_server *s, const struct dev_group_change *c,
 		  void (*done)(void *arg, int err), void *arg)
 {
-	struct alua_op *op = s->has_groups ? implicit_op(s, done, arg) : NULL;
+	struct alua_op *op = has_groups(s) ? implicit_op(s, done, arg) : NULL;
 
 	if (!op)
-		return s->has_groups ? ERR_NOMEM : ERR_NOT_FOUND;
+		return has_groups(s) ? ERR_NOMEM : ERR_NOT_FOUND;
 	op->changes[op->nchanges++] = *c;
 	start_change(op);
 	return 0;
@@ -450,14 +533,54 @@ int dev_group_set(struct dev_server *s, const struct dev_group_change *c,
 int dev_port_set(struct dev_server *s, uint16_t port, bool offline,
 		 void (*done)(void *arg, int err), void *arg)
 {
-	struct alua_op *op = s->has_groups ? implicit_op(s, done, arg) : NULL;
+	struct alua_op *op = has_groups(s) ? implicit_op(s, done, arg) : NULL;
 
 	if (!op)
-		return s->has_groups ? ERR_NOMEM : ERR_NOT_FOUND;
+		return has_groups(s) ? ERR_NOMEM : ERR_NOT_FOUND;
 	op->port = port;
 	op->offline = offline;
 	start_change(op);
 	return 0;
+}
+
+static void take_wishes(struct alua_op *op, const struct dev_group_wish *wishes,
+			unsigned n)
+{
+	op->replaces = true;
+	op->nwishes = n;
+	if (n)
+		memcpy(op->wishes, wishes, n * sizeof(*wishes));
+}
+
+int dev_groups_replace(struct dev_server *s,
+		       const struct dev_group_wish *wishes, unsigned n,
+		       void (*done)(void *arg, int err), void *arg)
+{
+	struct alua_op *op = implicit_op(s, done, arg);
+
+	if (!op)
+		return ERR_NOMEM;
+	take_wishes(op, wishes, n);
+	start_change(op);
+	return 0;
+}
+
+int dev_groups_check(struct dev_server *s, const struct dev_group_wish *wishes,
+		     unsigned n)
+{
+	struct alua_op *op = implicit_op(s, NULL, NULL);
+	int err = ERR_NOMEM;
+
+	if (!op)
+		return err;
+	take_wishes(op, wishes, n);
+	err = make_next(op);
+	if (op->during && is_sanitizing(s))
+		err = ERR_BUSY;
+	free(op->during);
+	free(op->next);
+	free(op);
+	return err;
 }
 
 /* The first i ports of g have the port of index i. */

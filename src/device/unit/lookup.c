@@ -45,7 +45,7 @@ const char *dev_lu_store_name(const struct dev_lu *lu)
 
 bool dev_has_groups(const struct dev_lu *lu)
 {
-	return lu->server->has_groups;
+	return dev_setting(&lu->server->has_groups);
 }
 
 bool dev_has_type_2(const struct dev_lu *lu)

@@ -368,7 +368,7 @@ struct dev_server {
 	uint32_t next_port; /* the next relative target port identifier */
 	uint32_t own_ports[65536 / 32]; /* bits by identifier; atomic */
 	struct dev_port *known_ports;	/* whose identifiers are reserved */
-	bool has_groups;
+	bool has_groups;		/* ALUA; atomic */
 	struct dev_changes alua_changes;
 	struct dev_alua *alua_first; /* until the first change */
 	const struct dev_alua *alua[DEV_MAX_WORKERS]; /* of each worker */

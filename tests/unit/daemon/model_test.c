@@ -511,7 +511,7 @@ static void test_differences(void **state)
 	assert_diff(T A PG, T A PG "    luns: {3: a}\n",
 		    "+ targets.iqn.2026-01.x:y.luns  {3: a}\n");
 	assert_diff(V, V "alua-groups: {1: {ports: [1, 2]}}\n",
-		    "+ alua-groups.1  {ports: [1, 2]} restart\n");
+		    "+ alua-groups.1  {ports: [1, 2]}\n");
 }
 
 /* Compares the backstore "a" of two files. */

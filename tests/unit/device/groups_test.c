@@ -5,6 +5,7 @@
  * (SPC-4 §§5.11, 5.16.2, 6.37).
  */
 #include "dev_case.h"
+#include "device/unit/condition.h"
 #include "device/unit/ports.h"
 
 static int result;
@@ -299,8 +300,182 @@ static void test_own_group_loses_access(void **state)
 	}
 }
 
+/* ---- other groups while nexuses exist ---- */
+
+static int open_plain(void **state)
+{
+	uint16_t rtpi;
+
+	(void)state;
+	memset(R, 0, sizeof(*R));
+	R->two_initiators = true;
+	fx_open(R, fx_ram(R), false);
+	fx_take_attentions(R);
+	assert_int_equal(dev_port_add(R->server, "iqn.t,t,0x0001", &rtpi), 0);
+	results = 0;
+	return 0;
+}
+
+static int replace(const struct dev_group_wish *w, unsigned n)
+{
+	unsigned before = results;
+
+	assert_int_equal(dev_groups_replace(R->server, w, n, done, NULL), 0);
+	assert_int_equal(results, before + 1);
+	return result;
+}
+
+static void expect_asc(uint16_t asc)
+{
+	assert_int_equal(fx_test(R), SCSI_CHECK_CONDITION);
+	assert_int_equal(R->sense.key, SENSE_UNIT_ATTENTION);
+	assert_int_equal(R->sense.asc, asc);
+}
+
+/* Both nexuses report these attentions, up to the first 0, and no other. */
+static void expect_attentions(const uint16_t ascs[4])
+{
+	for (unsigned who = 0; who < 2; who++) {
+		for (unsigned i = 0; i < 4 && ascs[i]; i++)
+			expect_asc(ascs[i]);
+		if (fx_test(R) == SCSI_CHECK_CONDITION)
+			assert_int_not_equal(R->sense.key,
+					     SENSE_UNIT_ATTENTION);
+		fx_swap(R);
+	}
+}
+
+static uint8_t tpgs(void)
+{
+	assert_int_equal(CMD(0, 96, NULL, SCSI_INQUIRY, 0, 0, 0, 96, 0),
+			 SCSI_GOOD);
+	return R->in[5] >> 4 & 3;
+}
+
+/* SPC-4 §7.8.6.8: the target port group designator; 0: there is none. */
+static uint16_t designated_group(void)
+{
+	size_t at = 4;
+
+	assert_int_equal(CMD(0, 255, NULL, SCSI_INQUIRY, 1, 0x83, 0, 255, 0),
+			 SCSI_GOOD);
+	for (; at < R->in_len; at += 4u + R->in[at + 3])
+		if ((R->in[at + 1] & 0x0f) == 5)
+			return get_be16(R->in + at + 6);
+	return 0;
+}
+
+#define CHANGED_STATE ASC_ACCESS_STATE_CHANGED
+
+/* The first group brings ALUA, the last one takes it away: TPGS (SPC-4 §6.6.2), the
+ * designator and mode page 1Ch differ then. */
+static void test_groups_come_and_go_spc4_6_6_1(void **state)
+{
+	struct dev_group_wish w = { .group = group(7, 1) };
+	static const uint16_t all[4] = { ASC_MODE_PARAMETERS_CHANGED,
+					 CHANGED_STATE, ASC_INQUIRY_CHANGED };
+
+	(void)state;
+	assert_int_equal(tpgs(), 0);
+	assert_int_equal(designated_group(), 0);
+	assert_int_equal(replace(&w, 1), 0);
+	expect_attentions(all);
+	assert_int_equal(tpgs(), 3);
+	assert_int_equal(designated_group(), 7);
+	assert_int_equal(get_be16(report() + 2), 7);
+	assert_int_equal(replace(NULL, 0), 0);
+	expect_attentions(all);
+	assert_int_equal(tpgs(), 0);
+	assert_int_equal(designated_group(), 0);
+	CMD(0, 512, NULL, SCSI_MAINTENANCE_IN, 0x0a, 0, 0, 0, 0, 0, 0, 2, 0);
+	assert_check(SENSE_ILLEGAL_REQUEST, ASC_INVALID_FIELD_IN_CDB);
+	assert_int_equal(replace(NULL, 0), 0);
+	expect_attentions((const uint16_t[4]){ 0 });
+}
+
+/* A port that gets a group without access, and its nexuses. */
+static void test_new_group_in_standby_spc4_5_16_2_4_4(void **state)
+{
+	struct dev_group_wish w = { .group = group(7, 1) };
+
+	(void)state;
+	w.group.state = DEV_ACCESS_STANDBY;
+	assert_int_equal(replace(&w, 1), 0);
+	expect_attentions((const uint16_t[4]){ ASC_MODE_PARAMETERS_CHANGED,
+					       CHANGED_STATE,
+					       ASC_INQUIRY_CHANGED });
+	CMD(0, 512, NULL, SCSI_READ_10, 0, 0, 0, 0, 0, 0, 0, 1);
+	assert_check(SENSE_NOT_READY, ASC_PORT_IN_STANDBY);
+	/* without a group the port serves again */
+	w.group = group(7, 2);
+	assert_int_equal(replace(&w, 1), 0);
+	expect_attentions(
+		(const uint16_t[4]){ CHANGED_STATE, ASC_INQUIRY_CHANGED });
+	assert_int_equal(CMD(0, 512, NULL, SCSI_READ_10, 0, 0, 0, 0, 0, 0, 0,
+			     1),
+			 SCSI_GOOD);
+}
+
+/* A group keeps the state that it has, unless the configuration sets another one; ports
+ * of other gateways stay offline while they are in a group. */
+static void test_replaced_groups_keep_their_state(void **state)
+{
+	struct dev_group_wish w[2] = { { .group = group(1, 1) },
+				       { .group = group(65535, 101) } };
+	uint16_t out[DEV_MAX_OFFLINE];
+
+	(void)state;
+	assert_int_equal(set_group(65535, DEV_ACCESS_UNAVAILABLE, true, true),
+			 0);
+	assert_int_equal(set_port(101, true), 0);
+	assert_int_equal(set_port(102, true), 0);
+	assert_true(is_notified());
+	assert_int_equal(replace(w, 2), 0);
+	expect_attentions((const uint16_t[4]){ CHANGED_STATE });
+	assert_int_equal(report()[8 + 4], 0x80 | DEV_ACCESS_UNAVAILABLE);
+	assert_int_equal(dev_offline_ports(R->server, out), 1);
+	assert_int_equal(out[0], 101);
+	/* the same once more */
+	assert_int_equal(replace(w, 2), 0);
+	expect_attentions((const uint16_t[4]){ 0 });
+	w[1].set_state = w[1].set_preferred = true;
+	assert_int_equal(replace(w, 2), 0);
+	expect_attentions((const uint16_t[4]){ CHANGED_STATE });
+	assert_int_equal(report()[8 + 4], DEV_ACCESS_OPTIMIZED);
+	assert_int_equal(report()[8 + 4 + 5], 2); /* implicitly (table 308) */
+	/* the port moves to the other group */
+	w[0].group.ports[0] = 101;
+	w[1].group.ports[0] = 1;
+	assert_int_equal(replace(w, 2), 0);
+	expect_attentions(
+		(const uint16_t[4]){ CHANGED_STATE, ASC_INQUIRY_CHANGED });
+	assert_int_equal(designated_group(), 65535);
+}
+
+/* §5.16.2.5: while SANITIZE writes, a port cannot lose access. */
+static void test_replace_while_sanitizing(void **state)
+{
+	struct dev_group_wish w = { .group = group(7, 1) };
+	struct dev_lu *lu = dev_lu_get(R->server, 0);
+
+	(void)state;
+	w.group.state = DEV_ACCESS_STANDBY;
+	assert_true(dev_condition_go(lu, LU_READY, LU_SANITIZING));
+	assert_int_equal(dev_groups_check(R->server, &w, 1), ERR_BUSY);
+	assert_int_equal(replace(&w, 1), ERR_BUSY);
+	assert_int_equal(tpgs(), 0);
+	assert_true(dev_condition_go(lu, LU_SANITIZING, LU_READY));
+	expect_asc(ASC_MODE_PARAMETERS_CHANGED);
+	w.group.state = DEV_ACCESS_NON_OPTIMIZED;
+	assert_int_equal(dev_groups_check(R->server, &w, 1), 0);
+	assert_int_equal(replace(&w, 1), 0);
+	assert_int_equal(tpgs(), 3);
+}
+
 #define G(name) \
  cmocka_unit_test_setup_teardown(name, open_groups, close_fixture)
+
+#define P(name) cmocka_unit_test_setup_teardown(name, open_plain, close_fixture)
 
 int main(void)
 {
@@ -312,6 +487,10 @@ int main(void)
 		G(test_as_many_ports_as_there_is_room_for),
 		G(test_states_of_groups_spc4_6_37),
 		G(test_own_group_loses_access),
+		P(test_groups_come_and_go_spc4_6_6_1),
+		P(test_new_group_in_standby_spc4_5_16_2_4_4),
+		G(test_replaced_groups_keep_their_state),
+		P(test_replace_while_sanitizing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
