@@ -481,6 +481,12 @@ static int add_address(struct tgt_directory *d, struct tgt_redirect *r,
 			    "an address of a redirection is longer than %d "
 			    "bytes",
 			    TGT_REDIRECT_STR - 1);
+	if (strchr(address, ','))
+		return fail(d, ERR_FORMAT,
+			    "%s: the address of a redirection has no portal "
+			    "group tag (RFC 7143 §13.8); leave out what "
+			    "follows the comma",
+			    address);
 	copy = copy_text(address);
 	if (!copy || !MAKE_ROOM(r->addresses, r->naddresses)) {
 		free(copy);

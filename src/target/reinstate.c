@@ -32,6 +32,7 @@ struct tgt_reinstate {
 	const struct tgt_node *node;
 	uint16_t tag; /* of the portal group */
 	struct iscsi_login_id id;
+	char local[TGT_ADDR_STR]; /* TargetAddress of the login */
 	unsigned pending;
 	struct tgt_reinstate_part parts[]; /* one per worker */
 };
@@ -46,14 +47,29 @@ static void post_part(struct tgt_worker *from, unsigned worker,
 	env->post(env->arg, worker, &p->msg);
 }
 
+/* §7.4.2.1: without TargetName those of one address; §7.4.2.2: with it, those of one
+ * target and portal group. */
+static bool same_discovery(const struct tgt_session *s,
+			   const struct tgt_reinstate *r)
+{
+	const struct tgt_conn *c = tgt_session_conn(s);
+
+	if (!c || strcmp(s->id.target_name, r->id.target_name) != 0)
+		return false;
+	return r->id.target_name[0] ? c->info.portal_group == r->tag
+				    : !strcmp(c->info.local, r->local);
+}
+
 static bool same_nexus(const struct tgt_session *s,
 		       const struct tgt_reinstate *r)
 {
 	const struct iscsi_login_id *id = &r->id;
 
-	return s->node == r->node && s->port.tag == r->tag &&
-	       !memcmp(s->id.isid, id->isid, sizeof(id->isid)) &&
-	       !strcmp(s->id.initiator_name, id->initiator_name);
+	if (s->node != r->node ||
+	    memcmp(s->id.isid, id->isid, sizeof(id->isid)) != 0 ||
+	    strcmp(s->id.initiator_name, id->initiator_name) != 0)
+		return false;
+	return s->node ? s->port.tag == r->tag : same_discovery(s, r);
 }
 
 /* A session of the same nexus on this worker that has to end, or NULL. */
@@ -126,23 +142,31 @@ void tgt_reinstate_ended(struct tgt_session *s)
 		end_older(list_entry(n, struct tgt_reinstate_part, link));
 }
 
+/* What the sessions are compared with. */
+static void describe(struct tgt_reinstate *r, const struct tgt_conn *c)
+{
+	const struct tgt_session *s = c->session;
+
+	r->worker = c->worker;
+	r->session = s;
+	r->node = s->node;
+	r->tag = s->node ? s->port.tag : c->info.portal_group;
+	r->id = s->id;
+	memcpy(r->local, c->info.local, sizeof(r->local));
+}
+
 static struct tgt_reinstate *reinstate_new(struct tgt_conn *c, unsigned n,
 					   void (*done)(struct tgt_conn *c))
 {
-	struct tgt_session *s = c->session;
 	struct tgt_reinstate *r =
 		calloc(1, sizeof(*r) + n * sizeof(r->parts[0]));
 
 	if (!r)
 		return NULL;
 	r->conn = c;
-	r->worker = c->worker;
 	r->done = done;
-	r->session = s;
-	r->node = s->node;
-	r->tag = s->port.tag;
-	r->id = s->id;
 	r->pending = n;
+	describe(r, c);
 	for (unsigned i = 0; i < n; i++) {
 		list_init(&r->parts[i].link);
 		r->parts[i].all = r;
@@ -154,15 +178,12 @@ static struct tgt_reinstate *reinstate_new(struct tgt_conn *c, unsigned n,
 /* No other worker has to be asked, and this one has no older session. */
 static bool nothing_to_do(const struct tgt_conn *c)
 {
-	const struct tgt_session *s = c->session;
-	const struct tgt_reinstate probe = { .worker = c->worker,
-					     .session = s,
-					     .node = s->node,
-					     .tag = s->port.tag,
-					     .id = s->id };
+	struct tgt_reinstate probe;
 
-	return !s->node || (c->worker->tgt->cfg.env.nworkers == 1 &&
-			    !find_older(c->worker, &probe));
+	if (c->worker->tgt->cfg.env.nworkers > 1)
+		return false;
+	describe(&probe, c);
+	return !find_older(c->worker, &probe);
 }
 
 /* [RFC 7143: 6.3.5 #1] */

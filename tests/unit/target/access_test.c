@@ -364,6 +364,8 @@ static void test_redirections_rfc7143_11_13_5(void **state)
 	address[sizeof(address) - 1] = '\0';
 	cfg = (struct tgt_redirect_config){ NULL, 0, longest, 1, false };
 	assert_int_equal(tgt_target_redirect(d, 4, &cfg), ERR_TOO_LONG);
+	strcpy(address, "b:1,1"); /* §13.8: no portal group tag */
+	assert_int_equal(tgt_target_redirect(d, 4, &cfg), ERR_FORMAT);
 	tgt_directory_free(d);
 }
 

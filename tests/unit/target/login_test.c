@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "cmocka_all.h"
 #include "fixture.h"
+#include "target/internal.h"
 
 static const uint8_t isid_a[6] = { 0x80, 1, 2, 3, 4, 5 };
 
@@ -459,6 +460,61 @@ static void test_reinstate_waits_for_io_rfc7143_6_3_5(void **state)
 	fixture_free(r);
 }
 
+static struct peer *discovery(struct fixture *r, unsigned worker,
+			      const char *local, const char *target)
+{
+	const uint8_t isid[6] = { 0x80, 7 };
+	struct peer *p = peer_new(r, worker);
+	char keys[512];
+	int n = snprintf(keys, sizeof(keys),
+			 "InitiatorName=" FIXTURE_INI
+			 "%cSessionType=Discovery%c%s%s",
+			 0, 0, target ? "TargetName=" : "",
+			 target ? target : "");
+
+	if (local) {
+		struct tgt_conn *c = p->dm.user;
+
+		snprintf(c->info.local, sizeof(c->info.local), "%s", local);
+	}
+	assert_int_equal(
+		peer_login(p, keys, (size_t)n + (target != NULL), isid, 0), 0);
+	return p;
+}
+
+/* The sessions of one initiator at two portals and two workers. */
+static void test_discovery_is_reinstated_rfc7143_7_4_2(void **state)
+{
+	struct fixture *r = fixture_new(2, NULL);
+	struct peer *a = discovery(r, 0, NULL, NULL);
+	struct peer *b = discovery(r, 1, "192.0.2.2:3260", NULL);
+	struct peer *named = discovery(r, 1, NULL, FIXTURE_TARGET);
+	struct peer *normal = peer_session(r, 0, 1);
+
+	(void)state;
+	assert_false(a->gone || b->gone);
+	discovery(r, 1, NULL, NULL);
+	fixture_settle(r);
+	assert_true(a->gone);
+	assert_false(b->gone || named->gone || normal->gone);
+	fixture_free(r);
+}
+
+/* §7.4.2.2: those of one target, whatever their address. */
+static void test_named_discovery_is_reinstated_rfc7143_7_4_2_2(void **state)
+{
+	struct fixture *r = fixture_new(2, NULL);
+	struct peer *a = discovery(r, 0, NULL, FIXTURE_TARGET);
+	struct peer *open = discovery(r, 0, NULL, NULL);
+	struct peer *b = discovery(r, 1, "192.0.2.2:3260", FIXTURE_TARGET);
+
+	(void)state;
+	fixture_settle(r);
+	assert_true(a->gone);
+	assert_false(open->gone || b->gone);
+	fixture_free(r);
+}
+
 /* Two logins at once on different workers: exactly one succeeds. */
 static void test_reinstate_race(void **state)
 {
@@ -680,6 +736,9 @@ int main(void)
 		cmocka_unit_test(test_reinstate_same_worker_rfc7143_6_3_5),
 		cmocka_unit_test(test_reinstate_other_worker_rfc7143_6_3_5),
 		cmocka_unit_test(test_reinstate_waits_for_io_rfc7143_6_3_5),
+		cmocka_unit_test(test_discovery_is_reinstated_rfc7143_7_4_2),
+		cmocka_unit_test(
+			test_named_discovery_is_reinstated_rfc7143_7_4_2_2),
 		cmocka_unit_test(test_reinstate_race),
 		cmocka_unit_test(test_reinstate_connection_lost_meanwhile),
 		cmocka_unit_test(test_login_other_portal_group_rfc7143_11_13_5),
