@@ -329,13 +329,20 @@ static void set_list_result(struct iscsi_negotiation *n,
 			   strcmp(value, "ResponseFence") == 0);
 }
 
-/* §7.4.1: the ErrorRecoveryLevel of a discovery session is 0. */
+/* §7.4.1: the ErrorRecoveryLevel of a discovery session is 0. §13.19: an initiator
+ * that wants error recovery and sequences in order offers one R2T. */
 static uint32_t want_of(const struct iscsi_negotiation *n,
 			const struct iscsi_key *k)
 {
+	const struct iscsi_params *w = &n->want;
+
 	if (n->discovery && key_id(k) == ISCSI_K_ERROR_RECOVERY_LEVEL)
 		return 0;
-	return param_get(&n->want, k);
+	if (n->role == ISCSI_INITIATOR &&
+	    key_id(k) == ISCSI_K_MAX_OUTSTANDING_R2T &&
+	    w->error_recovery_level && w->data_sequence_in_order)
+		return 1;
+	return param_get(w, k);
 }
 
 /* The value that we want for a key. Under iSER it is InitialR2T=Yes, because an
@@ -636,6 +643,8 @@ void iscsi_negotiation_finish(struct iscsi_negotiation *n)
 	struct iscsi_params *p = &n->result;
 
 	p->first_burst_length = MIN(p->first_burst_length, p->max_burst_length);
+	if (p->error_recovery_level && p->data_sequence_in_order)
+		p->max_outstanding_r2t = 1; /* §13.19 */
 	if (!p->rdma_extensions)
 		return;
 	p->header_digest = p->data_digest = false;

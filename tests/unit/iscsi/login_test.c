@@ -143,6 +143,65 @@ static void test_login_random_wants_agree(void **state)
 	}
 }
 
+/* The initiator offers level 0, and a target answers an offer of 2 with 0. */
+static void test_discovery_without_recovery_rfc7143_7_4_1(void **state)
+{
+	static const char text[] =
+		"InitiatorName=iqn.2026-01.test:i\0SessionType=Discovery\0"
+		"ErrorRecoveryLevel=2";
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct iscsi_pdu pdu = { .op = ISCSI_LOGIN_REQUEST,
+				 .dsl = sizeof(text) };
+	struct end t, i;
+
+	(void)state;
+	make(&t, &i);
+	t.cfg.want.error_recovery_level = 2;
+	i.cfg.want.error_recovery_level = 2;
+	i.cfg.id.discovery = true;
+	i.e = iscsi_login_new(&i.cfg);
+	iscsi_login_start(i.e);
+	iscsi_login_tx(i.e, &pdu, data);
+	assert_non_null(memmem(data, pdu.dsl, "ErrorRecoveryLevel=0", 21));
+	iscsi_login_free(i.e);
+	assert_int_equal(run(&t, &i), ISCSI_LOGIN_DONE);
+	assert_int_equal(iscsi_login_params(t.e)->error_recovery_level, 0);
+	drop(&t, &i);
+	t.e = iscsi_login_new(&t.cfg);
+	pdu = (struct iscsi_pdu){ .op = ISCSI_LOGIN_REQUEST,
+				  .dsl = sizeof(text) };
+	pdu.login.csg = 1;
+	iscsi_login_rx(t.e, &pdu, (const uint8_t *)text);
+	iscsi_login_tx(t.e, &pdu, data);
+	assert_int_equal(pdu.login.status_class, 0);
+	assert_non_null(memmem(data, pdu.dsl, "ErrorRecoveryLevel=0", 21));
+	iscsi_login_free(t.e);
+}
+
+static void test_one_r2t_with_recovery_rfc7143_13_19(void **state)
+{
+	(void)state;
+	for (unsigned k = 0; k < 16; k++) {
+		bool level = k & 1, target_level = k & 2;
+		bool order = k & 4, target_order = k & 8;
+		bool one = level && target_level && (order || target_order);
+		struct end t, i;
+
+		make(&t, &i);
+		i.cfg.want.max_outstanding_r2t = 8;
+		t.cfg.want.max_outstanding_r2t = 4;
+		i.cfg.want.error_recovery_level = level;
+		t.cfg.want.error_recovery_level = target_level;
+		i.cfg.want.data_sequence_in_order = order;
+		t.cfg.want.data_sequence_in_order = target_order;
+		assert_int_equal(run(&t, &i), ISCSI_LOGIN_DONE);
+		assert_agree(&t, &i);
+		assert_int_equal(iscsi_login_params(t.e)->max_outstanding_r2t,
+				 one || (level && order) ? 1 : 4);
+		drop(&t, &i);
+	}
+}
+
 /* ---- CHAP ---- */
 
 static const struct iscsi_chap_secret alice = { .name = "alice",
@@ -430,6 +489,7 @@ static void test_login_key_repeated_rfc7143_6_3(void **state)
 	assert_int_equal(FEED(NAMES "InitialR2T=No\0"), 0);
 	assert_int_equal(FEED(NAMES "InitialR2T=No\0InitialR2T=No\0"), 0x200);
 	assert_int_equal(FEED(NAMES "TargetName=iqn.2026-01.x:t\0"), 0x200);
+	assert_int_equal(FEED(NAMES "InitiatorName=iqn.2026-01.x:i\0"), 0x200);
 }
 
 /* [RFC 7143: 11.12.10 #1] */
@@ -726,6 +786,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_login_defaults),
 		cmocka_unit_test(test_login_random_wants_agree),
+		cmocka_unit_test(test_discovery_without_recovery_rfc7143_7_4_1),
+		cmocka_unit_test(test_one_r2t_with_recovery_rfc7143_13_19),
 		cmocka_unit_test(test_login_chap_rfc7143_12_1_3),
 		cmocka_unit_test(test_login_chap_mutual),
 		cmocka_unit_test(test_login_chap_wrong_secret),
