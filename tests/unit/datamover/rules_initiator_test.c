@@ -322,6 +322,44 @@ static void test_r2ts_in_their_order_rfc7143_11_8(void **state)
 	raw_fini(&r);
 }
 
+/* Two WRITEs at once: the unsolicited data of each follow its command, and those of
+ * the first one come first. */
+static void
+test_unsolicited_data_follow_their_commands_rfc7143_4_2_5_2(void **state)
+{
+	struct iscsi_params k = params();
+	struct fake_task *t[2];
+	uint32_t sent[2] = { 0, 0 };
+	bool commands[2] = { false, false };
+
+	(void)state;
+	k.initial_r2t = false;
+	k.first_burst_length = 16384;
+	begin(&k);
+	t[0] = fake_start(&r.role, true, 0, 20000, 0);
+	t[1] = fake_start(&r.role, true, 65536, 20000, 0);
+	nseen = 0;
+	fetch_all();
+	assert_int_equal(nseen, 6);
+	for (unsigned i = 0; i < nseen; i++) {
+		unsigned w = seen[i].itt == t[1]->dm.itt;
+
+		if (seen[i].op == ISCSI_SCSI_COMMAND) {
+			assert_true(w == 0 || commands[0]);
+			commands[w] = true;
+			continue;
+		}
+		assert_int_equal(seen[i].op, ISCSI_DATA_OUT);
+		assert_true(commands[w]);
+		assert_int_equal(seen[i].data.offset, sent[w]);
+		sent[w] += seen[i].dsl;
+		if (w)
+			assert_int_equal(sent[0], 16384);
+	}
+	assert_int_equal(sent[1], 16384);
+	raw_fini(&r);
+}
+
 static void r2ts(uint32_t first, uint32_t second, int err)
 {
 	struct fake_task *t = command(true, 8000);
@@ -527,6 +565,8 @@ int main(void)
 		cmocka_unit_test(test_r2ts_as_many_as_agreed_rfc7143_13_17),
 		cmocka_unit_test(test_a_bit_at_level_0_rfc7143_11_7_2),
 		cmocka_unit_test(test_r2ts_in_their_order_rfc7143_11_8),
+		cmocka_unit_test(
+			test_unsolicited_data_follow_their_commands_rfc7143_4_2_5_2),
 		cmocka_unit_test(test_r2ts_are_continuous_rfc7143_11_8),
 		cmocka_unit_test(test_r2t_for_immediate_data),
 		cmocka_unit_test(test_statsn_rfc7143_4_2_2_2),

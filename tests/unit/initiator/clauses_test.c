@@ -147,6 +147,30 @@ static void test_r2t_after_abort_task_set_rfc7143_11_5_1(void **state)
 	end();
 }
 
+/* RFC 7144 §7.1.1: what needs level 2 is not used after NotUnderstood. */
+static void test_level_not_understood_rfc7144_7_1_1(void **state)
+{
+	static const char keys[] = "iSCSIProtocolLevel=NotUnderstood";
+	struct ini_config cfg = config();
+	struct iscsi_pdu p;
+
+	(void)state;
+	cfg.login.want.protocol_level = 2;
+	start(&cfg);
+	assert_true(has_pair(&sent[0], "iSCSIProtocolLevel=2"));
+	log_in(8, keys, sizeof(keys));
+	assert_true(ini_params(s)->protocol_level < 2);
+	task(0)->priority = 5;
+	ini_submit(s, &tasks[0], 0);
+	take();
+	assert_int_equal(sent[0].pdu.cmd.priority, 0);
+	p = of_target(ISCSI_SCSI_RESPONSE, sent[0].pdu.itt, 8);
+	p.rsp.status_qualifier = 0x1234;
+	reply(&p, NULL);
+	assert_int_equal(tasks[0].qualifier, 0);
+	end();
+}
+
 /* ---- Text Requests ---- */
 
 /* [RFC 7143: 11.10 #1] */
@@ -335,6 +359,7 @@ int main(void)
 		cmocka_unit_test(
 			test_abort_of_an_immediate_command_rfc7143_11_5_5),
 		cmocka_unit_test(test_r2t_after_abort_task_set_rfc7143_11_5_1),
+		cmocka_unit_test(test_level_not_understood_rfc7144_7_1_1),
 		cmocka_unit_test(test_one_text_request_rfc7143_11_10),
 		cmocka_unit_test(test_text_request_goes_on_rfc7143_11_10_3),
 		cmocka_unit_test(

@@ -73,6 +73,15 @@ static void test_first_of_the_list_that_is_ours(void **state)
 				 rows[i].want);
 }
 
+/* §12.1.3: initiators always offer MD5, unless the administrator has a list. */
+static void test_chap_offers_md5_rfc7143_12_1_3(void **state)
+{
+	(void)state;
+	assert_int_equal(CHAP_MD5, 5);
+	assert_int_equal(chap_pick("5", CHAP_OFFER), CHAP_MD5);
+	assert_int_equal(chap_pick("5", CHAP_OFFER_NO_SHA256), CHAP_MD5);
+}
+
 static void test_binary_values_rfc7143_6_1(void **state)
 {
 	static const struct {
@@ -143,6 +152,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_responses_rfc1994_4_1),
 		cmocka_unit_test(test_first_of_the_list_that_is_ours),
+		cmocka_unit_test(test_chap_offers_md5_rfc7143_12_1_3),
 		cmocka_unit_test(test_binary_values_rfc7143_6_1),
 		cmocka_unit_test(test_equal_counts_each_byte),
 	};

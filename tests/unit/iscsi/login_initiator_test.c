@@ -157,6 +157,33 @@ static void test_a_target_without_end(void **state)
 	iscsi_login_free(e);
 }
 
+/* A response with C is answered without text; the keys count when all are there. */
+static void test_response_in_pieces_rfc7143_6_2(void **state)
+{
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct iscsi_pdu rsp, asked = { .itt = 0 };
+	struct iscsi_login_engine *e = begin(&rsp);
+
+	(void)state;
+	rsp.login.transit = rsp.final = false;
+	rsp.login.nsg = 0;
+	rsp.login.cont = rsp.cont = true;
+	rsp.dsl = 10;
+	assert_int_equal(iscsi_login_rx(e, &rsp, (const uint8_t *)keys),
+			 ISCSI_LOGIN_SEND);
+	assert_int_equal(iscsi_login_tpgt(e), -1);
+	iscsi_login_tx(e, &asked, data);
+	assert_int_equal(asked.dsl, 0);
+	assert_false(asked.login.transit);
+	rsp.login.transit = rsp.final = true;
+	rsp.login.nsg = 3;
+	rsp.login.cont = rsp.cont = false;
+	rsp.dsl = sizeof(keys) - 10;
+	iscsi_login_rx(e, &rsp, (const uint8_t *)keys + 10);
+	assert_int_equal(iscsi_login_tpgt(e), 1);
+	iscsi_login_free(e);
+}
+
 /* ---- the answer to AuthMethod ---- */
 
 static const struct iscsi_chap_secret secret = { .name = "alice",
@@ -327,6 +354,7 @@ int main(void)
 		cmocka_unit_test(test_answer_without_its_keys_rfc7143_9_2),
 		cmocka_unit_test(test_challenge_is_incomplete_rfc7143_12_1_3),
 		cmocka_unit_test(test_the_right_response),
+		cmocka_unit_test(test_response_in_pieces_rfc7143_6_2),
 		cmocka_unit_test(test_each_wrong_response_rfc7143_6_3),
 		cmocka_unit_test(test_a_refusal_needs_no_stage),
 		cmocka_unit_test(test_a_target_without_end),

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "env.h"
 #include "scsi/cdb.h"
+#include "target/task.h"
 
 static void expect_reject(struct peer *p, enum iscsi_reject_reason reason)
 {
@@ -139,6 +140,107 @@ static void test_abort_task_set_waits_for_data_rfc7143_11_5_1(void **state)
 	}
 }
 
+/* A function that waits for a missing command is no task. */
+static void test_query_of_a_function_rfc7144_6_3(void **state)
+{
+	struct env *e = *state;
+	uint32_t lost = e->p->cmdsn, waiting, query;
+
+	e->p->cmdsn = lost + 1;
+	waiting = peer_tmf(e->p, ISCSI_TMF_ABORT_TASK_SET, 0,
+			   ISCSI_RESERVED_TAG, 0);
+	assert_true(peer_quiet(e->p));
+	query = peer_tmf(e->p, ISCSI_TMF_QUERY_TASK, 0, waiting, lost + 1);
+	peer_expect_tmf(e->p, query, ISCSI_TMF_REJECTED);
+	e->p->cmdsn = lost;
+	peer_tur(e->p);
+	fixture_settle(e->r);
+	peer_expect_status(e->p, SCSI_GOOD);
+	peer_expect_tmf(e->p, waiting, ISCSI_TMF_COMPLETE);
+}
+
+/* ---- iSCSIProtocolLevel ---- */
+
+/* A session at level 1, or at 2. */
+static struct peer *at_level(struct env *e, uint8_t last, bool two)
+{
+	static const char one[] = "InitiatorName=" FIXTURE_INI "\0"
+				  "SessionType=Normal\0"
+				  "TargetName=" FIXTURE_TARGET;
+	const uint8_t isid[6] = { 0x80, 9, 9, 9, 9, last };
+	struct peer *p;
+
+	if (two) {
+		p = peer_session(e->r, 0, last);
+	} else {
+		p = peer_new(e->r, 0);
+		assert_int_equal(peer_login(p, one, sizeof(one), isid, 0), 0);
+	}
+	peer_ready(p);
+	return p;
+}
+
+static void test_priority_needs_level_2_rfc7144_5_1_1(void **state)
+{
+	struct env *e = *state;
+
+	for (unsigned two = 0; two < 2; two++) {
+		struct peer *p = at_level(e, (uint8_t)(7 + two), two);
+		const struct tgt_task *t;
+
+		p->priority = 5;
+		e->r->holding = true;
+		peer_read(p, 0, 1);
+		t = container_of(p->last_task, struct tgt_task, dm);
+		assert_int_equal(t->dev.priority, two ? 5 : 0);
+		e->r->holding = false;
+		fixture_release(e->r);
+	}
+}
+
+static void test_qualifier_needs_level_2_rfc7144_5_2_1(void **state)
+{
+	struct env *e = *state;
+
+	for (unsigned two = 0; two < 2; two++) {
+		struct peer *p = at_level(e, (uint8_t)(7 + two), two);
+		struct sent *s;
+
+		e->r->no_buffers = true;
+		peer_write(p, 0, 1);
+		peer_unsolicited(p, p->last_task, 0x66, 0, 0);
+		fixture_settle(e->r);
+		s = peer_expect(p, ISCSI_SCSI_RESPONSE);
+		assert_int_equal(s->pdu.rsp.status, SCSI_BUSY);
+		assert_int_equal(s->pdu.rsp.status_qualifier, two);
+		e->r->no_buffers = false;
+	}
+}
+
+/* ---- names ---- */
+
+static void test_port_names_rfc7143_4_4_2(void **state)
+{
+	const uint8_t page_83[16] = { 0x12, 1, 0x83, 1, 0 };
+	static const char port[] = FIXTURE_TARGET ",t,0x0001";
+	struct env *e = *state;
+	const struct list *all = &e->r->server->nexuses[0];
+	const struct dev_nexus *n =
+		list_entry(all->next, struct dev_nexus, link);
+	struct sent *s;
+
+	assert_string_equal(n->cfg.target_port, port);
+	assert_string_equal(n->cfg.target_name, FIXTURE_TARGET);
+	assert_string_equal(n->cfg.initiator_port,
+			    FIXTURE_INI ",i,0x800102030401");
+	peer_command(e->p, page_83, true, false, 256);
+	fixture_settle(e->r);
+	s = peer_expect(e->p, ISCSI_SCSI_RESPONSE);
+	assert_non_null(memmem(s->data, s->len, port, sizeof(port)));
+	assert_non_null(memmem(s->data, s->len, FIXTURE_TARGET,
+			       sizeof(FIXTURE_TARGET)));
+}
+
 /* ---- text ---- */
 
 static struct iscsi_pdu text_request(const struct peer *p, uint32_t len)
@@ -216,6 +318,10 @@ int main(void)
 		ONE(test_error_waits_for_the_data_rfc7143_11_4_2),
 		ONE(test_residual_of_report_luns_rfc7143_11_4_5_3),
 		ONE(test_abort_task_set_waits_for_data_rfc7143_11_5_1),
+		ONE(test_query_of_a_function_rfc7144_6_3),
+		ONE(test_priority_needs_level_2_rfc7144_5_1_1),
+		ONE(test_qualifier_needs_level_2_rfc7144_5_2_1),
+		ONE(test_port_names_rfc7143_4_4_2),
 		ONE(test_final_and_continue_rfc7143_11_10_2),
 		ONE(test_text_of_8192_bytes_rfc7143_6_1),
 		ONE(test_key_declared_twice_rfc7143_6_4),

@@ -456,6 +456,17 @@ static void test_too_many_immediate_rejected_rfc7143_4_2_2_1(void **state)
 	}
 	assert_int_equal(peer_expect(e->p, ISCSI_REJECT)->pdu.reject.reason,
 			 ISCSI_REJECT_TOO_MANY_IMMEDIATE);
+	/* a function and a request other than a SCSI Command have room */
+	peer_expect_tmf(e->p, peer_tmf(e->p, ISCSI_TMF_ABORT_TASK, 0, 1, 0),
+			ISCSI_TMF_NO_TASK);
+	pdu = (struct iscsi_pdu){ .op = ISCSI_NOP_OUT,
+				  .immediate = true,
+				  .final = true,
+				  .itt = 4,
+				  .ttt = ISCSI_RESERVED_TAG,
+				  .cmdsn = e->p->cmdsn };
+	peer_rx(e->p, &pdu, NULL);
+	peer_expect(e->p, ISCSI_NOP_IN);
 	e->r->holding = false;
 }
 
