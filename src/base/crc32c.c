@@ -63,6 +63,7 @@ static void clean_vectors(void)
 }
 #endif
 
+/* [RFC 7143: 13.1 #1 #3] */
 uint32_t crc32c_update(uint32_t crc, const void *buf, size_t len)
 {
 	const uint8_t *p = buf;

@@ -115,7 +115,7 @@ static struct ini_task *first_cleared_by(const struct ini_session *s,
 	return NULL;
 }
 
-/* [RFC 7143: 11.5.1 #2] */
+/* [RFC 7143: 4.2.3.3 #3, 4.2.3.4 #4, 11.5.1 #2] */
 void ini_cleared_by(struct ini_session *s, const struct ini_request *r)
 {
 	const struct ini_request copy = *r; /* a done may end the request */
@@ -203,6 +203,7 @@ static void take_pong(struct ini_session *s, struct ini_task *t)
 		t->check.missing++;
 }
 
+/* [RFC 7144: 6.3 #2, 6.4.2 #1] */
 static void query_answered(struct ini_request *r, int err,
 			   const struct dm_control *rsp)
 {
@@ -224,6 +225,7 @@ static void query_answered(struct ini_request *r, int err,
 	ini_rearm(s);
 }
 
+/* [RFC 7144: 6.3 #1, 7.1.1 #1] */
 static bool can_query(const struct ini_session *s)
 {
 	return s->params.protocol_level >= 2 && !s->query.unsupported;
@@ -255,6 +257,7 @@ static enum ini_query_by choose_query(const struct ini_session *s,
 
 /* At ErrorRecoveryLevel 1 a command that did not arrive is sent again (§7.1.4.2,
  * §7.2.1). */
+/* [RFC 7143: 7.2.1 #1] */
 static bool sends_again(const struct ini_session *s, struct ini_task *t)
 {
 	if (s->params.error_recovery_level == 0 || !t->check.missing ||

@@ -52,7 +52,7 @@ static bool breaks_session(const struct ini_conn *c, int err)
 }
 
 /* [RFC 7145: 10.1.3.1 #2, 10.1.4.6 #1-2 #5-6] */
-/* [RFC 7143: 11.13.5 #3] */
+/* [RFC 7143: 7.12 #2, 11.13.5 #3] */
 void ini_conn_fail_login(struct ini_conn *c, int err)
 {
 	TRACE(c, TRACE_LOGIN_FAILED, "%s: %s", err_str(err),
@@ -236,6 +236,7 @@ static void data_ack_notify(struct dm_conn *dm, struct dm_task *t,
 }
 
 /* The target violates the protocol: no further PDU of it can be trusted. */
+/* [RFC 7143: 7.7 #1-2] */
 static void error_notify(struct dm_conn *dm, const struct iscsi_pdu *pdu,
 			 const uint8_t bhs[ISCSI_BHS_LEN], int err)
 {
@@ -261,6 +262,7 @@ static void end_state(struct ini_conn *c, bool clean)
 		ini_conn_go(c, clean ? ISCSI_S1_FREE : ISCSI_S8_CLEANUP_WAIT);
 }
 
+/* [RFC 7143: 7.1.4.3 #1] */
 static void connection_terminate_notify(struct dm_conn *dm, int err)
 {
 	struct ini_conn *c = dm->user;
@@ -290,6 +292,7 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 
 /* The task with this tag. §4.2.2.2: the target answers on the connection of the
  * command; a PDU of the task on another connection cannot be trusted. */
+/* [RFC 7143: 4.2.5.1 #1 #4] */
 static struct dm_task *find_task(struct dm_conn *dm, uint32_t itt)
 {
 	struct ini_conn *c = dm->user;

@@ -26,7 +26,7 @@ static int send_numbered(struct ini_conn *c, struct dm_control *ctl)
 /* An immediate request needs no room in the window. Where the target has no room
  * for one (RFC 7145 §8.1.1.3), the request takes its turn. */
 /* [RFC 7145: 8.1.1.3 #3] */
-/* [RFC 7143: 11.5.1 #18] */
+/* [RFC 7143: 4.2.2.1 #1, 11.5.1 #18] */
 int ini_send_request(struct ini_conn *c, struct dm_control *ctl)
 {
 	int err;
@@ -49,6 +49,7 @@ static int send_again(struct ini_conn *c, const struct ini_request *r,
 }
 
 /* Sends a request on c; again: it goes on with the tag of its last response. */
+/* [RFC 7143: 6.4 #1] */
 static int send_tagged(struct ini_conn *c, struct ini_request *r, bool again,
 		       struct dm_control *ctl, xtime deadline)
 {
@@ -87,6 +88,7 @@ int ini_conn_request(struct ini_conn *c, struct ini_request *r,
 }
 
 /* [RFC 7143: 11.5.1 #6-8, 11.5.2 #1, 11.5.4 #1, 11.5.5 #1-2] */
+/* [RFC 7144: 6.3 #5-7, 6.3.2 #1, 6.3.3 #1-2] */
 int ini_task_management(struct ini_session *s, struct ini_request *r,
 			enum iscsi_tmf function, uint64_t lun,
 			const struct ini_task *ref, xtime deadline)
@@ -144,6 +146,7 @@ bool ini_text_is_pending(const struct ini_conn *c)
 	return false;
 }
 
+/* [RFC 7143: 6.2 #4] */
 int ini_conn_text(struct ini_conn *c, struct ini_request *r, const void *text,
 		  size_t len, const struct iscsi_pdu *last, xtime deadline)
 {
@@ -214,6 +217,7 @@ static int answer_ping(struct ini_conn *c, const struct iscsi_pdu *in)
 
 /* The target has dropped the connection with this CID (§11.9.1). At
  * ErrorRecoveryLevel 2 that is a failure of this connection alone (§7.1.4.3). */
+/* [RFC 7143: 7.1.4.3 #3] */
 static int drop_conn(struct ini_conn *c, uint16_t cid)
 {
 	struct ini_session *s = c->session;
@@ -256,6 +260,7 @@ static int handle_async(struct ini_conn *c, const struct iscsi_async *a)
  * immediate data were damaged is sent again (§7.8, §7.2.1). A Recovery R2T asks for
  * damaged Data-Outs, and a rejected SNACK asked for what came already.
  */
+/* [RFC 7143: 7.3 #3] */
 static bool is_final(struct ini_conn *c, const struct ini_slot *slot,
 		     const struct iscsi_pdu *bad, const struct dm_control *ctl)
 {
@@ -271,6 +276,7 @@ static bool is_final(struct ini_conn *c, const struct ini_slot *slot,
 
 /* A Reject has a copy of the rejected header; the request with that tag ends
  * (§11.17). */
+/* [RFC 7143: 7.3 #3] */
 static int handle_reject(struct ini_conn *c, const struct dm_control *ctl)
 {
 	struct ini_session *s = c->session;
@@ -299,6 +305,7 @@ static int handle_reject(struct ini_conn *c, const struct dm_control *ctl)
 /* An answer to no request is a protocol error, except where a request ended
  * without its answer. A tag is not reused for a long time, so that a second answer
  * finds no request either. */
+/* [RFC 7143: 4.2.3.3 #4, 4.2.3.4 #5] */
 static int handle_unexpected(struct ini_conn *c, const struct iscsi_pdu *p)
 {
 	if (c->abandoned) {
@@ -312,6 +319,7 @@ static int handle_unexpected(struct ini_conn *c, const struct iscsi_pdu *p)
 }
 
 /* §4.2.2.2: an answer comes on the connection of its request. */
+/* [RFC 7143: 4.2.5.1 #1] */
 static int check_conn(const struct ini_conn *c, const struct ini_request *r)
 {
 	if (r->conn == c)
@@ -324,6 +332,7 @@ static int check_conn(const struct ini_conn *c, const struct ini_request *r)
 	return ERR_PROTOCOL;
 }
 
+/* [RFC 7143: 4.2.4 #1] */
 static int handle_answer(struct ini_conn *c, const struct dm_control *ctl)
 {
 	struct ini_session *s = c->session;

@@ -24,6 +24,7 @@ static int send_text(struct ini_conn *c, const char *text, size_t len,
 }
 
 /* §6.2: the keys of one response take effect together, or none does. */
+/* [RFC 7143: 7.12 #3-5] */
 static int take_keys(struct ini_conn *c, const struct dm_control *rsp,
 		     struct iscsi_text_out *out)
 {
@@ -53,6 +54,7 @@ static int take_keys(struct ini_conn *c, const struct dm_control *rsp,
 
 /* §6.4: the initiator ends a negotiation that fails; the values stay as they were
  * (§7.12). The next request of the target begins a new one. */
+/* [RFC 7143: 6.4 #5] */
 static void answered(struct ini_request *r, int err,
 		     const struct dm_control *rsp)
 {

@@ -134,7 +134,7 @@ static void reassigned(struct ini_request *r, int err,
 
 /* The allegiance changes before the request: the target sends nothing of the task
  * on the new connection before its response (§11.6). */
-/* [RFC 7143: 11.5.6 #3] */
+/* [RFC 7143: 7.1.4.3 #2, 11.5.6 #3] */
 static int reassign(struct ini_conn *c, struct ini_task *t, struct ini_conn *to)
 {
 	struct dm_control ctl = { .pdu = { .op = ISCSI_TMF_REQUEST } };
@@ -194,6 +194,7 @@ static void send_unacknowledged(struct ini_conn *c)
 	}
 }
 
+/* [RFC 7143: 7.2.2 #1] */
 static void logged_out(struct ini_request *r, int err,
 		       const struct dm_control *rsp)
 {
@@ -244,6 +245,7 @@ static struct ini_task *first_clearing(const struct ini_conn *c)
 	return NULL;
 }
 
+/* [RFC 7143: 7.1.4.3 #2, 7.5 #1] */
 void ini_recover_begin(struct ini_conn *c)
 {
 	struct ini_session *s = c->session;

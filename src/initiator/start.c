@@ -75,7 +75,7 @@ void ini_free(struct ini_session *s)
 	free(s);
 }
 
-/* [RFC 7143: 11.12 #1] */
+/* [RFC 7143: 4.2.4 #2, 11.12 #1] */
 void ini_start(struct ini_session *s, xtime now)
 {
 	ini_conn_start(list_entry(s->conns.next, struct ini_conn, link), now);

@@ -77,7 +77,8 @@ static int put_ext_cdb(const struct ini_task *t, uint8_t *p, size_t max)
 }
 
 /* Sends t on the connection of its allegiance. */
-/* [RFC 7143: 11.3.1 #2] */
+/* [RFC 7143: 4.2.2.1 #1, 11.3.1 #2] */
+/* [RFC 7144: 5.1.1 #1] */
 static int send_command(struct ini_session *s, struct ini_task *t,
 			uint32_t cmdsn)
 {
@@ -156,6 +157,7 @@ void ini_expire_window(struct ini_session *s, xtime now)
 }
 
 /* Takes a tag and sends the command; false: it has to wait. */
+/* [RFC 7143: 4.2.2.1 #2-3 #12] */
 static bool start_task(struct ini_session *s, struct ini_task *t)
 {
 	int err;
@@ -197,6 +199,7 @@ static void change_allegiance(struct ini_task *t, struct ini_conn *c)
 	t->check.missing = 0;
 }
 
+/* [RFC 7143: 7.2.1 #3] */
 int ini_task_again(struct ini_task *t, struct ini_conn *c)
 {
 	change_allegiance(t, c);
@@ -221,6 +224,7 @@ void ini_task_move(struct ini_task *t, struct ini_conn *c)
 	t->dm.moved = true;
 }
 
+/* [RFC 7143: 4.2.2.1 #7] */
 void ini_pump(struct ini_session *s)
 {
 	while (!list_empty(&s->waiting)) {
@@ -281,6 +285,7 @@ void ini_task_end(struct ini_task *t, int err)
 }
 
 /* §11.4.7.2: 2 bytes of length, then the sense data. */
+/* [RFC 7143: 10.2 #1] */
 static void take_sense(struct ini_task *t, const struct dm_control *ctl)
 {
 	size_t n;
@@ -323,6 +328,7 @@ static int set_moved(struct ini_task *t, const struct iscsi_scsi_response *r)
 }
 
 /* [RFC 7143: 11.4.3 #1] */
+/* [RFC 7144: 5.2.1 #2] */
 void ini_task_response(struct ini_session *s, struct ini_task *t,
 		       const struct dm_control *ctl)
 {
@@ -397,6 +403,7 @@ void ini_fail_waiting(struct ini_session *s, int err)
  * not write to that memory any more. At ErrorRecoveryLevel 0 only the end of the
  * connection ensures that (RFC 7143 §7.5 leaves the choice to the initiator).
  */
+/* [RFC 7143: 7.11 #1] */
 void ini_expire_tasks(struct ini_session *s, xtime now)
 {
 	list_for_each_safe(it, &s->waiting) {

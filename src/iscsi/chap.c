@@ -84,6 +84,7 @@ enum chap_algorithm chap_algorithm(const char *name)
 	return CHAP_NONE;
 }
 
+/* [RFC 7143: 12.1.3 #8] */
 bool chap_list(const char *names, char out[CHAP_LIST_MAX])
 {
 	char name[16], *end = out;
@@ -189,6 +190,7 @@ static int parse_base64(const char *text, uint8_t *out, size_t max)
 	return (int)n;
 }
 
+/* [RFC 7143: 12.1.3 #7] */
 int chap_binary_parse(const char *text, uint8_t *out, size_t max)
 {
 	if (text[0] != '0')
@@ -200,6 +202,7 @@ int chap_binary_parse(const char *text, uint8_t *out, size_t max)
 	return ERR_FORMAT;
 }
 
+/* [RFC 7143: 6.1 #3] */
 void chap_binary_print(const uint8_t *p, size_t len, char *out)
 {
 	static const char hex[] = "0123456789abcdef";

@@ -78,7 +78,7 @@ const struct iscsi_key iscsi_keys[ISCSI_KEY_COUNT] = {
 };
 /* clang-format on */
 
-/* [RFC 7143: 11.12.10 #2, 11.13.8 #2] */
+/* [RFC 7143: 6.2 #8 #11, 11.12.10 #2, 11.13.8 #2] */
 const struct iscsi_key *iscsi_key_find(const char *name)
 {
 	for (size_t i = 0; i < ISCSI_KEY_COUNT; i++)
@@ -181,6 +181,7 @@ static int value_parse(const struct iscsi_key *k, const char *text, uint32_t *v)
 	return *v >= k->min && *v <= k->max ? 0 : ERR_RANGE;
 }
 
+/* [RFC 7143: 6.1 #3] */
 static void value_put(const struct iscsi_key *k, uint32_t v,
 		      struct iscsi_text_out *out)
 {
@@ -204,6 +205,7 @@ static uint32_t combine(enum iscsi_key_kind kind, uint32_t a, uint32_t b)
 
 /* ---- negotiation ---- */
 
+/* [RFC 7143: 6.2 #5, 7.1.5 #3] */
 void iscsi_negotiation_init(struct iscsi_negotiation *n, enum iscsi_role role,
 			    const struct iscsi_params *want)
 {
@@ -252,6 +254,7 @@ static int fail_key(struct iscsi_negotiation *n, int err, const char *key,
 }
 
 /* [RFC 7145: 5.1 #5] */
+/* [RFC 7143: 13 #1] */
 static bool is_irrelevant(const struct iscsi_negotiation *n,
 			  const struct iscsi_key *k)
 {
@@ -263,6 +266,7 @@ static bool is_irrelevant(const struct iscsi_negotiation *n,
 }
 
 /* The digests that we accept for this key. */
+/* [RFC 7143: 13.1 #1] */
 static unsigned digests_of(const struct iscsi_negotiation *n,
 			   const struct iscsi_key *k)
 {
@@ -273,6 +277,7 @@ static unsigned digests_of(const struct iscsi_negotiation *n,
 }
 
 /* Stores the supported values of a list key and returns their number. */
+/* [RFC 7143: 13.23 #1 #3] */
 static unsigned list_values(const struct iscsi_negotiation *n,
 			    const struct iscsi_key *k, const char *values[2])
 {
@@ -293,6 +298,7 @@ static unsigned list_values(const struct iscsi_negotiation *n,
 
 /* Returns the first of the proposer's values that is supported (§6.2.1), or
  * NULL. A target that prefers digests chooses CRC32C at any position. */
+/* [RFC 7143: 6.2.1 #1-3] */
 static const char *choose_value(const struct iscsi_negotiation *n,
 				const struct iscsi_key *k, const char *list)
 {
@@ -331,6 +337,7 @@ static void set_list_result(struct iscsi_negotiation *n,
 
 /* §7.4.1: the ErrorRecoveryLevel of a discovery session is 0. §13.19: an initiator
  * that wants error recovery and sequences in order offers one R2T. */
+/* [RFC 7143: 7.4.1 #1-2, 13.21 #1] */
 static uint32_t want_of(const struct iscsi_negotiation *n,
 			const struct iscsi_key *k)
 {
@@ -348,6 +355,8 @@ static uint32_t want_of(const struct iscsi_negotiation *n,
 /* The value that we want for a key. Under iSER it is InitialR2T=Yes, because an
  * RDMA Read costs less than the receives that unsolicited data would need (RFC
  * 7145 §8.1.1.2). */
+/* [RFC 7143: 13.19 #2, 13.24 #1] */
+/* [RFC 7144: 4.1 #1] */
 static uint32_t own_value(const struct iscsi_negotiation *n,
 			  const struct iscsi_key *k)
 {
@@ -358,6 +367,7 @@ static uint32_t own_value(const struct iscsi_negotiation *n,
 
 /* Answers a value that the peer proposed. */
 /* [RFC 7145: 5.1 #3, 6.3 #1-2 #5-6] */
+/* [RFC 7143: 6.2.2 #1-2 #4-5, 7.1.5 #2] */
 static int accept_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 		      const char *value, struct iscsi_text_out *out)
 {
@@ -415,6 +425,7 @@ static bool is_constant_answer(const char *value)
 }
 
 /* The peer does not support a key of ours: the default holds. */
+/* [RFC 7144: 7.1.1 #1] */
 static int refuse_key(struct iscsi_negotiation *n, const struct iscsi_key *k)
 {
 	if (k->kind == ISCSI_KEY_DECLARED_BOOL)
@@ -426,6 +437,7 @@ static int refuse_key(struct iscsi_negotiation *n, const struct iscsi_key *k)
 
 /* Takes the peer's answer to our proposal. */
 /* [RFC 7145: 5.1 #4] */
+/* [RFC 7143: 6.2 #7 #9, 6.2.1 #4] */
 static int take_answer(struct iscsi_negotiation *n, const struct iscsi_key *k,
 		       const char *value)
 {
@@ -470,6 +482,7 @@ static bool is_too_late(const struct iscsi_negotiation *n,
 }
 
 /* Checks that the peer may send this key in this stage (§6.3, §13). */
+/* [RFC 7143: 6.3 #6 #10, 6.4 #4, 12 #1, 13.4 #2, 13.5 #2, 13.26.1 #2] */
 static int check_key(struct iscsi_negotiation *n, unsigned stage,
 		     const struct iscsi_key *k, const char *value)
 {
@@ -495,6 +508,7 @@ static int check_key(struct iscsi_negotiation *n, unsigned stage,
 
 /* Takes a key that is not an answer to a proposal of ours. */
 /* [RFC 7145: 3.3 #9] */
+/* [RFC 7143: 6.2 #12, 6.2.2 #3, 13.25 #1-3] */
 static int take_proposal(struct iscsi_negotiation *n, const struct iscsi_key *k,
 			 const char *value, struct iscsi_text_out *out)
 {
@@ -521,6 +535,7 @@ static int take_proposal(struct iscsi_negotiation *n, const struct iscsi_key *k,
 }
 
 /* [RFC 7145: 3.3 #8] */
+/* [RFC 7143: 6.2 #6 #10, 6.3 #10] */
 int iscsi_negotiation_key(struct iscsi_negotiation *n, unsigned stage,
 			  const char *key, const char *value,
 			  struct iscsi_text_out *out)
@@ -570,6 +585,7 @@ static void offer_digests(struct iscsi_negotiation *n,
 /* Whether the initiator offers this key. It offers keys that other
  * implementations may not know only for a value that is not the default. */
 /* [RFC 7145: 3.3 #1, 5.1 #8] */
+/* [RFC 7143: 7.1.5 #1, 13 #1] */
 static bool should_offer(const struct iscsi_negotiation *n,
 			 const struct iscsi_key *k)
 {
@@ -591,6 +607,7 @@ static bool should_offer(const struct iscsi_negotiation *n,
 	return true;
 }
 
+/* [RFC 7143: 13.23 #2] */
 static void offer_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 		      struct iscsi_text_out *out)
 {
@@ -638,6 +655,7 @@ void iscsi_negotiation_declare(struct iscsi_negotiation *n,
 }
 
 /* [RFC 7145: 3.3 #10, 5.1 #9, 6.2 #2-3] */
+/* [RFC 7143: 6.2 #15-16, 13.14 #1, 13.19 #2] */
 void iscsi_negotiation_finish(struct iscsi_negotiation *n)
 {
 	struct iscsi_params *p = &n->result;

@@ -17,6 +17,7 @@ static int auth_fail(struct iscsi_login_engine *e, const char *what)
 
 /* A key or value that does not belong to this step. §9.2: its status is not that of
  * a wrong secret. */
+/* [RFC 7143: 9.2 #3] */
 static int step_fail(struct iscsi_login_engine *e, uint16_t status,
 		     const char *what)
 {
@@ -91,6 +92,7 @@ static bool has_keys(const struct iscsi_login_engine *e, unsigned keys)
 
 /* ---- both roles ---- */
 
+/* [RFC 7143: 9.2.1 #10] */
 static void put_challenge(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
@@ -105,6 +107,7 @@ static void put_challenge(struct iscsi_login_engine *e)
 }
 
 /* Answers the received challenge with our secret. */
+/* [RFC 7143: 9.2.1 #11, 12.1.3 #3] */
 static int put_response(struct iscsi_login_engine *e,
 			const struct iscsi_chap_secret *s)
 {
@@ -150,6 +153,7 @@ static const struct iscsi_chap_secret no_secret = { .secret_len = 16 };
  * own: the secret that we prove, or NULL. For an unknown name a response is
  * computed as well: the text and the time of the answer must not show the peer
  * which names exist. */
+/* [RFC 7143: 9.2 #4, 9.2.1 #8, 12.1.3 #4 #6] */
 static int check_response(struct iscsi_login_engine *e,
 			  const struct iscsi_chap_secret *theirs,
 			  const struct iscsi_chap_secret *own)
@@ -168,6 +172,7 @@ static int check_response(struct iscsi_login_engine *e,
 
 /* ---- target ---- */
 
+/* [RFC 7143: 6.3.2 #1, 9.2 #1] */
 static int choose_method(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
@@ -193,6 +198,7 @@ static const char *offer_or_all(const char *algorithms)
 	return algorithms ? algorithms : CHAP_OFFER;
 }
 
+/* [RFC 7143: 12.1.3 #2] */
 static int choose_algorithm(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
@@ -212,6 +218,7 @@ static int choose_algorithm(struct iscsi_login_engine *e)
 
 /* The response of the initiator was right: the address must not be refused for
  * it. */
+/* [RFC 7143: 12.1.3 #5] */
 static int refuse_mutual(struct iscsi_login_engine *e)
 {
 	int err = auth_fail(e, "the initiator requires mutual CHAP, for which "
@@ -221,6 +228,7 @@ static int refuse_mutual(struct iscsi_login_engine *e)
 	return err;
 }
 
+/* [RFC 7143: 12.1.3 #5] */
 static int take_response(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
@@ -248,11 +256,13 @@ static int take_response(struct iscsi_login_engine *e)
 
 /* §9.2: each step of CHAP has its keys. An initiator that could leave out CHAP_R
  * would learn the target's response to a challenge that it chose. */
+/* [RFC 7143: 9.2 #2] */
 static bool lacks_keys(const struct iscsi_login_engine *e, unsigned keys)
 {
 	return e->auth.chap && !e->auth.done && !(e->auth.got & keys);
 }
 
+/* [RFC 7143: 9.1 #1, 9.2.1 #1, 12.1 #2-3] */
 int login_auth_target(struct iscsi_login_engine *e)
 {
 	int err = 0;
@@ -283,6 +293,7 @@ void login_auth_offer(struct iscsi_login_engine *e)
 		       e->cfg->chap_in ? "CHAP" : "CHAP,None");
 }
 
+/* [RFC 7143: 12.1 #1, 12.1.3 #1] */
 static int take_method(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
@@ -302,6 +313,7 @@ static int take_method(struct iscsi_login_engine *e)
 			    "authentication methods");
 }
 
+/* [RFC 7143: 9.2 #2] */
 static int take_challenge(struct iscsi_login_engine *e)
 {
 	struct login_auth *a = &e->auth;
@@ -324,6 +336,7 @@ static int take_challenge(struct iscsi_login_engine *e)
 	return 0;
 }
 
+/* [RFC 7143: 9.2.1 #1, 12.1 #2-3] */
 int login_auth_initiator(struct iscsi_login_engine *e)
 {
 	int err = 0;

@@ -12,6 +12,7 @@ static bool wants_security(const struct iscsi_login_engine *e)
 }
 
 /* Fills the text of the first request of a stage. */
+/* [RFC 7143: 6.3.3 #1] */
 static void enter_stage(struct iscsi_login_engine *e)
 {
 	e->transit = true;
@@ -24,7 +25,7 @@ static void enter_stage(struct iscsi_login_engine *e)
 	iscsi_negotiation_offer(&e->neg, &e->out);
 }
 
-/* [RFC 7143: 11.12.10 #1] */
+/* [RFC 7143: 4.2.7.1 #1 #4, 6.3 #2-3, 11.12.10 #1, 13.4 #1, 13.5 #1] */
 int iscsi_login_start(struct iscsi_login_engine *e)
 {
 	const struct iscsi_login_id *id = &e->id;
@@ -82,7 +83,7 @@ static int check_tsih(struct iscsi_login_engine *e,
 	return 0;
 }
 
-/* [RFC 7143: 11.13.2 #2, 11.13.6 #2, 11.13.7 #1] */
+/* [RFC 7143: 6.3 #5 #7 #9, 11.13.2 #2, 11.13.6 #2, 11.13.7 #1] */
 static int check_response(struct iscsi_login_engine *e,
 			  const struct iscsi_pdu *pdu)
 {
@@ -140,6 +141,7 @@ static int finish_stage(struct iscsi_login_engine *e,
 	return ISCSI_LOGIN_DONE;
 }
 
+/* [RFC 7143: 6.3 #1] */
 int login_initiator_rx(struct iscsi_login_engine *e,
 		       const struct iscsi_pdu *pdu, const uint8_t *data)
 {

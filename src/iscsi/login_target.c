@@ -59,7 +59,7 @@ static int check_same(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu)
 	return 0;
 }
 
-/* [RFC 7143: 11.12.2 #1] */
+/* [RFC 7143: 6.2 #1, 6.3 #4-5, 11.12.2 #1] */
 static int check_header(struct iscsi_login_engine *e,
 			const struct iscsi_pdu *pdu)
 {
@@ -87,7 +87,7 @@ static int check_header(struct iscsi_login_engine *e,
 
 /* ---- names ---- */
 
-/* [RFC 7143: 11.12.10 #1] */
+/* [RFC 7143: 4.2.7.1 #4, 6.3 #2-3, 11.12.10 #1, 13.4 #1, 13.5 #1] */
 static int check_names(struct iscsi_login_engine *e)
 {
 	if (!e->id.initiator_name[0])
@@ -106,7 +106,7 @@ static int check_names(struct iscsi_login_engine *e)
 
 /* The first request is complete: asks the role whether the initiator may log
  * in. */
-/* [RFC 7143: 11.13.8 #1] */
+/* [RFC 7143: 6.3.1 #1, 11.13.8 #1] */
 static int identify(struct iscsi_login_engine *e)
 {
 	struct iscsi_login_verdict *v = &e->verdict;
@@ -138,6 +138,7 @@ static int identify(struct iscsi_login_engine *e)
 
 /* The target's wishes may depend on the TargetName, which can follow the keys
  * that they concern. */
+/* [RFC 7143: 13.23 #3] */
 static void tune(struct iscsi_login_engine *e)
 {
 	struct iscsi_login_tuning t = {
@@ -165,6 +166,7 @@ static void tune(struct iscsi_login_engine *e)
 
 /* ---- stages ---- */
 
+/* [RFC 7143: 6.2 #16] */
 static int admit(struct iscsi_login_engine *e)
 {
 	uint16_t status;
@@ -189,7 +191,7 @@ static void declare_recv_dsl(struct iscsi_login_engine *e)
 }
 
 /* The text of the request is complete: prepares the answer. */
-/* [RFC 7143: 11.13.6 #2] */
+/* [RFC 7143: 6.3 #9, 11.13.6 #2] */
 static int answer_request(struct iscsi_login_engine *e,
 			  const struct iscsi_pdu *pdu)
 {
@@ -216,6 +218,7 @@ static int answer_request(struct iscsi_login_engine *e,
 	return 0;
 }
 
+/* [RFC 7143: 6.3 #1] */
 int login_target_rx(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
 		    const uint8_t *data)
 {
@@ -241,7 +244,7 @@ int login_target_rx(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
 
 /* ---- responses ---- */
 
-/* [RFC 7143: 11.13.5 #1] */
+/* [RFC 7143: 6.3.2 #4, 11.13.5 #1] */
 static int send_failure(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 			uint8_t *data)
 {
@@ -256,7 +259,7 @@ static int send_failure(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 	return ERR_LOGIN;
 }
 
-/* [RFC 7143: 11.13.1 #1, 11.13.2 #1, 11.13.3 #1] */
+/* [RFC 7143: 6.3.2 #3, 11.13.1 #1, 11.13.2 #1, 11.13.3 #1] */
 int login_target_tx(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 		    uint8_t *data)
 {

@@ -16,6 +16,7 @@
 #define NAME_SHOWN 40 /* bytes of a name in the text of an error */
 
 /* Checks and copies a name; status: for an invalid name. */
+/* [RFC 7143: 4.2.7.1 #3] */
 static int take_name(struct iscsi_login_engine *e, char to[ISCSI_NAME_MAX + 1],
 		     const char *value, uint16_t status)
 {
@@ -45,6 +46,7 @@ static void take_redirect(struct iscsi_login_engine *e, const char *value)
 }
 
 /* The negotiation calls this function for each text key. */
+/* [RFC 7143: 13.26.2 #1-3] */
 static int take_text_key(void *arg, enum iscsi_key_id id, const char *value)
 {
 	struct iscsi_login_engine *e = arg;
@@ -78,6 +80,7 @@ static int take_text_key(void *arg, enum iscsi_key_id id, const char *value)
 
 /* ---- text in ---- */
 
+/* [RFC 7143: 6.1 #4] */
 int login_take_text(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
 		    const uint8_t *data)
 {
@@ -96,6 +99,7 @@ int login_take_text(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
 	return 0;
 }
 
+/* [RFC 7143: 6.3 #11-12, 7.12 #1] */
 static int fail_keys(struct iscsi_login_engine *e, int err)
 {
 	if (e->state == LOGIN_FAILED) /* take_text_key recorded why */
@@ -141,7 +145,7 @@ bool login_more_to_send(const struct iscsi_login_engine *e)
 	return e->out_sent > 0 && e->out_sent < e->out.len;
 }
 
-/* [RFC 7143: 11.12.2 #1, 11.13.6 #1, 11.13.7 #1] */
+/* [RFC 7143: 6.2 #1-3, 6.3 #8, 11.12.2 #1, 11.13.6 #1, 11.13.7 #1] */
 void login_fill_text(struct iscsi_login_engine *e, struct iscsi_pdu *pdu,
 		     uint8_t *data)
 {

@@ -225,6 +225,7 @@ static int prepare(char *out, const char *name, enum form form, char *why)
 	return map_name(out, name, len, form, why);
 }
 
+/* [RFC 7143: 4.2.7.2 #1] */
 int iscsi_name_prepare(char out[ISCSI_NAME_MAX + 1], const char *name,
 		       bool strict, char why[ISCSI_NAME_WHY])
 {

@@ -10,6 +10,7 @@
 
 /* §6.1: a key-name is a letter followed by letters, digits, '.', '-', '+',
  * '@', '_' (and '#', which X# keys have). */
+/* [RFC 7143: 13.22 #1] */
 static bool key_byte_ok(char c, bool first)
 {
 	if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'))
@@ -36,6 +37,7 @@ static int take_key(char key[ISCSI_KEY_NAME_MAX + 1], const char *p,
 	return (int)n;
 }
 
+/* [RFC 7143: 6.1 #1] */
 int iscsi_text_next(struct iscsi_text_iter *it,
 		    char key[ISCSI_KEY_NAME_MAX + 1], const char **value)
 {
@@ -90,6 +92,7 @@ int iscsi_hex_digit(char c)
 	return -1;
 }
 
+/* [RFC 7143: 6.1 #1] */
 void iscsi_text_put(struct iscsi_text_out *out, const char *key,
 		    const char *value)
 {

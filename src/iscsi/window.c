@@ -28,6 +28,7 @@ void iscsi_target_window_take(struct iscsi_target_window *w)
 	w->expcmdsn++;
 }
 
+/* [RFC 7143: 4.2.2.1 #9-10] */
 void iscsi_target_window_update(struct iscsi_target_window *w,
 				uint32_t in_flight)
 {
@@ -44,11 +45,13 @@ void iscsi_initiator_window_init(struct iscsi_initiator_window *w,
 	w->cmdsn = w->expcmdsn = w->maxcmdsn = cmdsn;
 }
 
+/* [RFC 7143: 4.2.2.1 #14] */
 bool iscsi_initiator_window_open(const struct iscsi_initiator_window *w)
 {
 	return sn_le(w->cmdsn, w->maxcmdsn);
 }
 
+/* [RFC 7143: 4.2.2.1 #9] */
 bool iscsi_initiator_window_update(struct iscsi_initiator_window *w,
 				   uint32_t expcmdsn, uint32_t maxcmdsn)
 {

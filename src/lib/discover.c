@@ -214,6 +214,7 @@ static void take_list(struct iser_discovery *d)
 
 /* §11.10: after a response with F=0 the initiator asks for the rest with its
  * tag. */
+/* [RFC 7143: 6.2 #3] */
 static void ask_targets(struct iser_discovery *d)
 {
 	static const char ask[] = "SendTargets=All";

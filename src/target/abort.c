@@ -16,6 +16,7 @@ static bool is_unrecoverable(const struct tgt_task *t)
 	       !sn_lt(t->cmdsn, t->session->window.expcmdsn);
 }
 
+/* [RFC 7143: 4.2.2.1 #4] */
 static bool is_in_scope(const struct tgt_scope *sc, const struct tgt_task *t)
 {
 	const struct tgt_session *s = t->session;
@@ -112,7 +113,7 @@ void tgt_abort_iscsi_event(struct tgt_session *s, const struct tgt_scope *scope)
 	}
 }
 
-/* [RFC 7143: 11.5.1 #5] */
+/* [RFC 7143: 4.2.3.3 #5, 11.5.1 #5] */
 static void check_aborts(struct tgt_worker *w)
 {
 	struct list *it = w->aborts.next;

@@ -48,6 +48,7 @@ static void device_done(struct dev_task *d)
 }
 
 /* Maps the datamover's error to the device's: §11.4.7.2 has the sense data. */
+/* [RFC 7143: 7.8 #4] */
 static enum dev_failure data_failure(int err)
 {
 	switch (err) {
@@ -60,6 +61,7 @@ static enum dev_failure data_failure(int err)
 	}
 }
 
+/* [RFC 7143: 4.2.2.1 #15] */
 static void run_task(struct tgt_task *t)
 {
 	if (!tgt_task_is_begun(t)) {
@@ -75,6 +77,7 @@ static void run_task(struct tgt_task *t)
 }
 
 /* All commands before t were received: ExpCmdSN has passed its CmdSN. */
+/* [RFC 7143: 4.2.2.1 #15] */
 static bool has_turn(const struct tgt_task *t)
 {
 	return t->immediate || sn_lt(t->cmdsn, t->session->window.expcmdsn);
@@ -99,6 +102,7 @@ void tgt_command_turn(struct tgt_task *t)
 
 /* Gives a numbered command its place. t is NULL if it was aborted already; t may
  * be free afterwards. */
+/* [RFC 7143: 4.2.2.1 #6 #12] */
 static void order_command(struct tgt_session *s, uint32_t cmdsn,
 			  struct tgt_task *t)
 {
@@ -137,6 +141,7 @@ void tgt_command_discard(struct tgt_conn *c)
 
 /* Asks for the write data that did not come unsolicited. */
 /* [RFC 7145: 7.3.6 #1, 9.5.1 #7] */
+/* [RFC 7143: 4.2.5.1 #4] */
 static void get_rest(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->conn;
@@ -267,6 +272,7 @@ static uint32_t unsolicited_max(const struct tgt_session *s,
 
 /* The device checks the command and says which write data it needs, and where
  * they go. */
+/* [RFC 7144: 5.1.1 #2] */
 static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 {
 	const struct iscsi_scsi_command *cmd = &pdu->cmd;
@@ -303,7 +309,7 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 }
 
 /* 0: the command may become a task; else a Reject reason, with *why. */
-/* [RFC 7143: 11.2.1.8 #1-2] */
+/* [RFC 7143: 4.3 #2, 11.2.1.8 #1-2] */
 static int check_command(const struct tgt_conn *c, const struct iscsi_pdu *pdu,
 			 const char **why)
 {
@@ -329,6 +335,7 @@ static int check_command(const struct tgt_conn *c, const struct iscsi_pdu *pdu,
 }
 
 /* §7.3: its CmdSN counts as not received; the initiator fills the gap. */
+/* [RFC 7143: 7.3 #2] */
 static int reject_command(struct tgt_conn *c, const struct dm_control *ctl,
 			  int reason, const char *why)
 {
@@ -383,6 +390,7 @@ static int accept_command(struct tgt_conn *c, const struct dm_control *ctl,
 	return 0;
 }
 
+/* [RFC 7143: 4.2.2.1 #11] */
 int tgt_command(struct tgt_conn *c, const struct dm_control *ctl,
 		struct dm_task **task)
 {

@@ -52,7 +52,7 @@ struct request_row {
 };
 
 /* §11.17.1 and its note 2, §11.16. */
-/* [RFC 7143: 11.16 #7] */
+/* [RFC 7143: 7.8 #7, 11.16 #7] */
 static int reject_snack(struct tgt_conn *c, const struct dm_control *ctl,
 			int err, uint32_t next)
 {
@@ -91,6 +91,7 @@ static int handle_snack(struct tgt_conn *c, const struct dm_control *ctl)
 	return err ? reject_snack(c, ctl, err, next) : 0;
 }
 
+/* [RFC 7143: 4.2.4 #3] */
 static int reject_unexpected(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	return tgt_reject(c, ISCSI_REJECT_PROTOCOL, ctl->bhs,
@@ -118,7 +119,8 @@ static const struct request_row *find_row(uint8_t op)
 	return &other_row;
 }
 
-/* [RFC 7145: 7.3.9 #2-3] [RFC 7143: 11.14 #1-2] */
+/* [RFC 7145: 7.3.9 #2-3] */
+/* [RFC 7143: 4.2.4 #1, 4.3 #1-2, 11.14 #1-2] */
 int tgt_control(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	const struct request_row *row = find_row(ctl->pdu.op);

@@ -159,6 +159,7 @@ int tgt_auth_group_add(struct tgt_directory *d)
 	return (int)d->nauth_groups++;
 }
 
+/* [RFC 7143: 9.2.1 #6-7 #9] */
 static bool same_secret(const struct iscsi_chap_secret *a,
 			const struct iscsi_chap_secret *b)
 {
@@ -167,6 +168,7 @@ static bool same_secret(const struct iscsi_chap_secret *a,
 }
 
 /* Checks an account against those of the group; mutual: it is the target's. */
+/* [RFC 7143: 9.2.1 #5] */
 static int check_account(struct tgt_directory *d,
 			 const struct tgt_auth_group *g,
 			 const struct iscsi_chap_secret *s, bool mutual)
@@ -388,6 +390,7 @@ static struct tgt_target *new_target(const struct tgt_target_config *cfg,
 	return NULL;
 }
 
+/* [RFC 7143: 4.2.7.1 #1] */
 static int check_target(struct tgt_directory *d,
 			const struct tgt_target_config *cfg,
 			char name[ISCSI_NAME_MAX + 1])
@@ -496,6 +499,7 @@ static int add_address(struct tgt_directory *d, struct tgt_redirect *r,
 	return 0;
 }
 
+/* [RFC 7143: 13.8 #1] */
 int tgt_target_redirect(struct tgt_directory *d, unsigned index,
 			const struct tgt_redirect_config *cfg)
 {

@@ -113,7 +113,7 @@ static bool is_in_force(const struct tgt_session *s)
 	       (s->state == ISCSI_Q4_FAILED && !list_empty(&s->conns.lost));
 }
 
-/* [RFC 7143: 11.12.6 #4] */
+/* [RFC 7143: 4.4.3 #1, 11.12.6 #4] */
 struct tgt_session *tgt_join_find(const struct tgt_conn *c,
 				  const struct tgt_joiner *j, uint16_t *status)
 {

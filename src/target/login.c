@@ -485,7 +485,7 @@ static void join_session(struct tgt_conn *c)
 /* ---- PDUs ---- */
 
 /* The engine has refused the login and sent the status: logs why. */
-/* [RFC 7143: 11.13.5 #3] */
+/* [RFC 7143: 7.12 #2, 11.13.5 #3] */
 static void end_refused_login(struct tgt_conn *c, int err)
 {
 	const struct tgt_config *cfg = &c->worker->tgt->cfg;
@@ -549,6 +549,7 @@ static bool is_waiting(const struct tgt_conn *c)
 }
 
 /* §6.3: any PDU other than a Login Request ends the login phase. */
+/* [RFC 7143: 4.2.4 #4-5] */
 static int refuse_other_pdu(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 {
 	conn_trace(c, TRACE_PROTOCOL,

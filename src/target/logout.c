@@ -330,6 +330,7 @@ static int remove_for_recovery(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 
 /* ---- requests ---- */
 
+/* [RFC 7143: 4.3 #1] */
 int tgt_logout(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	const struct iscsi_pdu *pdu = &ctl->pdu;

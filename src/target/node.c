@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "target/internal.h"
 
+/* [RFC 7143: 4.4.2 #1-3] */
 void tgt_port_name(const struct tgt_node *n, uint16_t tag, char name[256])
 {
 	snprintf(name, 256, "%s,t,0x%04x", n->name, tag);

@@ -66,6 +66,7 @@ static void data_ack_notify(struct dm_conn *dm, struct dm_task *t,
 }
 
 /* Maps a code of base/err.h to a Reject reason (§11.17.1). */
+/* [RFC 7143: 7.8 #2] */
 static enum iscsi_reject_reason reject_reason(int err)
 {
 	switch (err) {
@@ -84,6 +85,7 @@ static enum iscsi_reject_reason reject_reason(int err)
 	}
 }
 
+/* [RFC 7143: 7.3 #1] */
 static void error_notify(struct dm_conn *dm, const struct iscsi_pdu *pdu,
 			 const uint8_t bhs[ISCSI_BHS_LEN], int err)
 {
@@ -139,6 +141,7 @@ static void leave_full_feature(struct tgt_conn *c, int err)
 }
 
 /* [RFC 7145: 10.1.1.1 #1, 10.1.4.6 #3-4] [RFC 5047: 9.2 #1] */
+/* [RFC 7143: 7.1.4.3 #4] */
 static void connection_terminate_notify(struct dm_conn *dm, int err)
 {
 	struct tgt_conn *c = dm->user;
@@ -166,6 +169,7 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 
 /* A task that the datamover was asked to release is not found any more, nor is one
  * of another connection (§4.2.2.2). */
+/* [RFC 7143: 4.2.5.1 #1 #3] */
 static struct dm_task *find_task(struct dm_conn *dm, uint32_t itt)
 {
 	struct tgt_conn *c = dm->user;

@@ -42,6 +42,7 @@ static void deliver_parked(struct tgt_session *s, struct tgt_parked *p)
 	tgt_window_unpark(s, p);
 }
 
+/* [RFC 7143: 4.2.2.1 #6] */
 void tgt_order_advance(struct tgt_session *s)
 {
 	struct tgt_slot slot;

@@ -60,6 +60,7 @@ static bool same_discovery(const struct tgt_session *s,
 				    : !strcmp(c->info.local, r->local);
 }
 
+/* [RFC 7143: 7.4.2.1 #1-3, 7.4.2.2 #1] */
 static bool same_nexus(const struct tgt_session *s,
 		       const struct tgt_reinstate *r)
 {
@@ -73,6 +74,7 @@ static bool same_nexus(const struct tgt_session *s,
 }
 
 /* A session of the same nexus on this worker that has to end, or NULL. */
+/* [RFC 7143: 7.4.2.1 #4] */
 static struct tgt_session *find_older(const struct tgt_worker *w,
 				      const struct tgt_reinstate *r)
 {
@@ -186,7 +188,7 @@ static bool nothing_to_do(const struct tgt_conn *c)
 	return !find_older(c->worker, &probe);
 }
 
-/* [RFC 7143: 6.3.5 #1] */
+/* [RFC 7143: 6.3.5 #1, 7.14 #2, 7.15 #2] */
 void tgt_reinstate(struct tgt_conn *c, void (*done)(struct tgt_conn *c))
 {
 	unsigned n = c->worker->tgt->cfg.env.nworkers;

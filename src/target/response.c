@@ -43,6 +43,7 @@ static uint16_t status_qualifier(uint8_t status)
 	return status == SCSI_BUSY || status == SCSI_TASK_SET_FULL ? 1 : 0;
 }
 
+/* [RFC 7144: 5.2.1 #1] */
 static void make_response(const struct tgt_task *t, uint8_t status,
 			  struct iscsi_pdu *pdu)
 {
@@ -101,7 +102,8 @@ static void queue_response(struct tgt_task *t)
 }
 
 /* [RFC 7145: 9.5.1 #8] */
-/* [RFC 7143: 11.4.7 #1-2] */
+/* [RFC 7143: 4.2.2.2 #3, 4.6.1.2 #1, 10.2 #1, 11.4.7 #1-2] */
+/* [RFC 7144: 5.2.2 #1-2] */
 void tgt_response_send(struct tgt_task *t)
 {
 	tgt_stats_end(t, status_of(t));
@@ -128,6 +130,7 @@ static void put_data(struct tgt_task *t)
 }
 
 /* [RFC 7145: 7.3.5 #1, 9.5.2 #5] */
+/* [RFC 7143: 4.2.5.1 #2] */
 void tgt_response_put(struct tgt_task *t)
 {
 	struct dev_task *d = &t->dev;

@@ -23,7 +23,7 @@ unsigned tgt_tsih_worker(const struct tgt *t, uint16_t tsih)
 
 /* Makes a TSIH that names its worker too (tgt_tsih_worker). Zero is reserved.
  * ERR_LIMIT: none is free. */
-/* [RFC 7143: 11.13.3 #1] */
+/* [RFC 7143: 4.4.3 #1, 11.13.3 #1] */
 static int tsih_new(struct tgt_worker *w, uint16_t *tsih)
 {
 	unsigned n = w->tgt->cfg.env.nworkers;
@@ -50,6 +50,7 @@ static void session_free(struct tgt_session *s)
 	free(s);
 }
 
+/* [RFC 7143: 4.2.1 #1] */
 struct tgt_session *tgt_session_new(struct tgt_conn *c,
 				    const struct iscsi_login_id *id,
 				    const struct iscsi_params *params,
@@ -162,6 +163,7 @@ static void abort_preempted(void *arg, const struct dev_lu *lu,
 }
 
 /* SAM names of the two ports (RFC 7143 §2.2 "SCSI Port Name"). */
+/* [RFC 7143: 4.4.2 #1 #3] */
 static struct dev_nexus *open_nexus(struct tgt_session *s)
 {
 	const struct iscsi_login_id *id = &s->id;
@@ -198,6 +200,7 @@ int tgt_session_start(struct tgt_session *s, uint32_t cmdsn)
 /* ---- end ---- */
 
 /* The last task has ended: the I_T nexus is lost (§6.3.5.1). */
+/* [RFC 7144: 6.3 #11] */
 static void end_session(struct tgt_session *s)
 {
 	struct tgt_worker *w = s->worker;

@@ -55,6 +55,7 @@ static struct tgt_task *spare_task(struct tgt_session *s)
 	return t;
 }
 
+/* [RFC 7143: 4.2.2.1 #5] */
 struct tgt_task *tgt_task_get(struct tgt_conn *c, uint32_t itt, bool immediate)
 {
 	struct tgt_session *s = c->session;

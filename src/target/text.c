@@ -26,6 +26,7 @@ void tgt_text_reset(struct tgt_conn *c)
 
 /* ---- SendTargets (Appendix C) ---- */
 
+/* [RFC 7143: 13.8 #2] */
 static void put_address(struct iscsi_text_out *out, const char *address,
 			unsigned tpgt)
 {
@@ -98,6 +99,7 @@ struct text_answer {
 	struct iscsi_text_out *out;
 };
 
+/* [RFC 7143: 4.3 #1, 13.22 #2] */
 static int text_key(void *arg, enum iscsi_key_id id, const char *value)
 {
 	const struct text_answer *a = arg;
@@ -152,6 +154,7 @@ static void apply_params(struct tgt_conn *c, const struct iscsi_params *params)
 }
 
 /* The whole answer, in a buffer that grows until it fits. */
+/* [RFC 7143: 6.2 #15, 7.12 #3-5] */
 static int make_answer(struct tgt_conn *c)
 {
 	struct tgt_text *x = &c->text;
@@ -182,8 +185,8 @@ static int make_answer(struct tgt_conn *c)
 /* ---- PDUs ---- */
 
 /* Sends the next piece of the answer. */
-/* [RFC 7143: 11.10.4 #1 #3, 11.11.1 #1-3, 11.11.2 #1, 11.11.4 #1-2,
- * 11.11.6 #1] */
+/* [RFC 7143: 6.2 #1, 6.4 #2-3, 11.10.4 #1 #3, 11.11.1 #1-3, 11.11.2 #1,
+ * 11.11.4 #1-2, 11.11.6 #1] */
 static int send_piece(struct tgt_conn *c, bool request_final)
 {
 	struct tgt_text *x = &c->text;
@@ -212,6 +215,7 @@ static int send_piece(struct tgt_conn *c, bool request_final)
 	return err;
 }
 
+/* [RFC 7143: 6.1 #4] */
 static int add_input(struct tgt_text *x, const struct dm_control *ctl)
 {
 	size_t n = ctl->pdu.dsl;
@@ -238,6 +242,7 @@ static int reject_text(struct tgt_conn *c, const struct dm_control *ctl,
 }
 
 /* The text of the request is complete. */
+/* [RFC 7143: 6.4 #4] */
 static int answer_text(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	struct tgt_text *x = &c->text;
@@ -255,7 +260,7 @@ static int answer_text(struct tgt_conn *c, const struct dm_control *ctl)
 	return send_piece(c, ctl->pdu.final);
 }
 
-/* [RFC 7143: 11.10.2 #1] */
+/* [RFC 7143: 6.2 #2, 11.10.2 #1] */
 int tgt_text(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	const struct iscsi_pdu *pdu = &ctl->pdu;

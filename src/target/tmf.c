@@ -66,6 +66,7 @@ struct tmf_row {
 /* ---- end of a function ---- */
 
 /* [RFC 7143: 11.5.1 #1, 11.6.2 #1] */
+/* [RFC 7144: 6.3 #3] */
 static void send_response(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
@@ -106,6 +107,7 @@ static void end_tmf(struct tgt_tmf *m, uint8_t response)
 }
 
 /* The affected tasks have ended: the rest of the function, then the response. */
+/* [RFC 7143: 4.2.3.3 #10] */
 static void tasks_ended(struct tgt_tmf *m)
 {
 	if (m->row->after)
@@ -130,6 +132,7 @@ static void abort_local(struct tgt_tmf *m, const struct tgt_scope *scope)
 	tgt_abort_start(m->worker, &m->abort, scope, local_abort_done);
 }
 
+/* [RFC 7143: 4.2.3.3 #1] */
 static void abort_task_set(struct tgt_tmf *m)
 {
 	const struct tgt_scope scope = {
@@ -171,6 +174,7 @@ static bool is_missing(const struct tgt_tmf *m)
 }
 
 /* The function completes, and the missing command counts as received. */
+/* [RFC 7143: 7.11 #2] */
 static void complete_and_skip(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
@@ -200,7 +204,7 @@ static void resend_and_complete(struct tgt_tmf *m)
 }
 
 /* §11.6.1 a), b), c) */
-/* [RFC 7143: 11.5.1 #9-10] */
+/* [RFC 7143: 7.11 #3, 11.5.1 #9-10] */
 static void abort_task(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
@@ -223,6 +227,7 @@ static void abort_task(struct tgt_tmf *m)
 	}
 }
 
+/* [RFC 7144: 6.3 #8-9] */
 static void query_task(struct tgt_tmf *m)
 {
 	if (is_tmf(m->session, m->rtt) && m->rtt != m->itt)
@@ -256,6 +261,7 @@ static void query_async_event(struct tgt_tmf *m)
 }
 
 /* RFC 7144 §6.3: I_T nexus loss; all connections of the session are dropped. */
+/* [RFC 7144: 6.3 #10, 6.5 #1] */
 static void nexus_reset(struct tgt_tmf *m)
 {
 	const struct tgt_scope scope = { .session = m->session };
@@ -263,6 +269,7 @@ static void nexus_reset(struct tgt_tmf *m)
 	abort_local(m, &scope);
 }
 
+/* [RFC 7144: 6.3 #4 #11-13] */
 static void after_nexus_reset(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
@@ -356,6 +363,7 @@ static void abort_part_back(struct dev_msg *msg)
 	tasks_ended(m);
 }
 
+/* [RFC 7143: 4.2.3.6 #1] */
 static void abort_part_done(struct tgt_abort *a)
 {
 	struct part *p = container_of(a, struct part, abort);
@@ -417,7 +425,7 @@ static void abort_everywhere(struct tgt_tmf *m)
 
 /* Units of real devices are reset before their tasks are aborted, so that the
  * devices end the commands sooner. */
-/* [RFC 7143: 11.5.1 #11] */
+/* [RFC 7143: 4.2.3.3 #7, 4.2.3.4 #7, 11.5.1 #11] */
 static void reset_unit(struct tgt_tmf *m)
 {
 	struct dev_lu *lu = dev_nexus_unit(m->session->nexus, m->lun);
@@ -452,6 +460,7 @@ static void reset_target(struct tgt_tmf *m)
 
 /* §11.5.1: the TST field of the control mode page (SPC-4 §7.5.8) says whether the
  * task set is this session's or shared. */
+/* [RFC 7143: 4.2.3.3 #7, 4.2.3.4 #7] */
 static void clear_task_set(struct tgt_tmf *m)
 {
 	const struct dev_lu *lu = dev_nexus_unit(m->session->nexus, m->lun);
@@ -618,6 +627,7 @@ static const struct tmf_row unknown_row = {
 	.run = reject_function,
 };
 
+/* [RFC 7144: 4.1 #2] */
 static const struct tmf_row *find_row(uint8_t function)
 {
 	if (function < ARRAY_LEN(rows) && rows[function].run)
@@ -663,6 +673,7 @@ static struct tgt_tmf *tmf_new(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 
 /* Starts the function unless it waits for commands before it; true: it has
  * started, and m may be free. */
+/* [RFC 7143: 4.2.2.1 #4, 4.2.3.3 #6, 4.2.3.4 #6] */
 static bool try_start(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
@@ -676,6 +687,7 @@ static bool try_start(struct tgt_tmf *m)
 	return true;
 }
 
+/* [RFC 7143: 4.2.3.3 #1, 13.23 #6] */
 void tgt_tmf_check(struct tgt_session *s)
 {
 	bool again;
@@ -704,6 +716,7 @@ static bool has_maps(const struct tgt_session *s)
 	return t && t->nmasks;
 }
 
+/* [RFC 7144: 4.1 #1] */
 static void start_tmf(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
@@ -724,6 +737,7 @@ static void start_tmf(struct tgt_tmf *m)
 	}
 }
 
+/* [RFC 7143: 4.2.2.1 #5] */
 int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl)
 {
 	struct tgt_session *s = c->session;

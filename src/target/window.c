@@ -53,12 +53,14 @@ void tgt_session_window(struct tgt_session *s)
 	publish(s);
 }
 
+/* [RFC 7143: 4.2.2.1 #8] */
 void tgt_window_take(struct tgt_session *s)
 {
 	iscsi_target_window_take(&s->window);
 	tgt_session_window(s);
 }
 
+/* [RFC 7143: 7.3 #2] */
 void tgt_window_reject(struct tgt_session *s)
 {
 	if (!s->undo)
@@ -69,6 +71,7 @@ void tgt_window_reject(struct tgt_session *s)
 	tgt_session_window(s);
 }
 
+/* [RFC 7143: 4.2.2.1 #11] */
 bool tgt_window_duplicate(const struct tgt_session *s, uint32_t cmdsn)
 {
 	return s->ring.ahead && find_slot(s, cmdsn)->taken;

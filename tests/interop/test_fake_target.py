@@ -101,7 +101,8 @@ class Discovery(Case):
 
     #
     #
-    # [RFC 7143: 11.10.4 #2]
+    #
+    # [RFC 7143: 6.2 #3, 11.10.4 #2]
     def test_many_targets(self):
         """A megabyte of names in parts of 8 KiB: listed soon, and each name once."""
         names = ["iqn.2026-01.org.example:%d" % (n * 7919 % 20000)

@@ -337,6 +337,7 @@ static void run_seed(const struct wishes *k, uint32_t seed, size_t chunk,
 	link_close(&l);
 }
 
+/* [RFC 7143: 7.1.5 #1-2] */
 static void test_damaged_data_are_recovered_rfc7143_7_1_4(void **state)
 {
 	static const size_t chunks[] = { 0, 1000, 65536 };

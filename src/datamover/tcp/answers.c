@@ -180,7 +180,7 @@ static void keep_early(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
 }
 
 /* The PDU is the next one, and all read data before it are there. */
-/* [RFC 7143: 11.7.2 #6] */
+/* [RFC 7143: 7.9 #4, 11.7.2 #6] */
 static bool has_turn(struct dmtcp_conn *c, const struct iscsi_pdu *pdu)
 {
 	const struct dm_task *t;
@@ -223,6 +223,7 @@ void dmtcp_answers_go_on(struct dmtcp_conn *c)
 	}
 }
 
+/* [RFC 7143: 4.2.2.2 #1-2, 7.9 #3] */
 static void recover_order(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
 			  const uint8_t *bhs, const uint8_t *data)
 {
@@ -242,6 +243,7 @@ static void recover_order(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
 }
 
 /* The first Login Response sets the first number. */
+/* [RFC 7143: 4.2.2.2 #1 #3] */
 void dmtcp_answer(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
 		  const uint8_t *bhs, const uint8_t *data)
 {

@@ -69,6 +69,7 @@ static int prepare_digests(struct dmtcp_conn *c)
 
 /* RFC 7145 §5.1.2: the final response is the last PDU in stream mode. */
 /* [RFC 7145: 3.3 #3, 5.1.2 #7-8 #11] [RFC 5047: 8.6 #2] */
+/* [RFC 7143: 7.1.4 #1] */
 static int leave_stream_mode(struct dmtcp_conn *c,
 			     const struct dm_control *final_login)
 {

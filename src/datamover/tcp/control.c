@@ -109,6 +109,7 @@ int dmtcp_queue_control(struct dmtcp_conn *c, struct dm_task *t,
 	return 0;
 }
 
+/* [RFC 7143: 13.1 #2] */
 static void begin_digests(struct dmtcp_conn *c)
 {
 	c->tx_digest.header = c->params.header_digest;

@@ -78,7 +78,7 @@ static void free_repair(struct dmtcp_repair *r)
 
 /* ---- asking ---- */
 
-/* [RFC 7143: 11.16.4 #1-2, 11.16.5 #4] */
+/* [RFC 7143: 4.2.5.1 #5, 11.16.4 #1-2, 11.16.5 #4] */
 static void send_snack(struct dmtcp_conn *c, enum snack_type type, uint32_t itt,
 		       uint32_t begrun, uint32_t runlen)
 {
@@ -99,6 +99,7 @@ static void send_snack(struct dmtcp_conn *c, enum snack_type type, uint32_t itt,
 }
 
 /* True: one more attempt without progress is too many. */
+/* [RFC 7143: 7.8 #9] */
 static bool gives_up(struct dmtcp_conn *c)
 {
 	if (++c->recovery.attempts <= ATTEMPTS_MAX)

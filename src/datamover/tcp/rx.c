@@ -138,6 +138,7 @@ void dmtcp_rx_resume(struct dmtcp_conn *c)
 /* ---- complete PDUs ---- */
 
 /* §7.8: recovery needs ErrorRecoveryLevel 1. */
+/* [RFC 7143: 7.1.4 #1] */
 static void damaged(struct dmtcp_conn *c, int err)
 {
 	if (c->recovery.on)
@@ -172,6 +173,7 @@ static void deliver_control(struct dmtcp_conn *c, const uint8_t *data)
 		dmtcp_fail_conn(c, err);
 }
 
+/* [RFC 7143: 7.8 #2] */
 static void control_pdu_complete(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -265,7 +267,7 @@ static int check_opcode(const struct dmtcp_conn *c, int decode_err)
 
 /* §4.2.4: an initiator that receives another PDU than a Login Response during
  * the login drops the connection. (The target role answers such PDUs.) */
-/* [RFC 7143: 11.17.1 #3] */
+/* [RFC 7143: 4.2.4 #6, 11.17.1 #3] */
 static bool breaks_login(const struct dmtcp_conn *c)
 {
 	return !c->full_feature && c->dm.role == ISCSI_INITIATOR &&
@@ -323,7 +325,7 @@ static void header_complete(struct dmtcp_conn *c, int decode_err)
 /* A target drops a connection whose first PDU is not a Login Request, or that
  * sends an unknown opcode during the login: there is no answer to either, and
  * no reason to wait for the data that such a header announces. */
-/* [RFC 7143: 11.12 #1] */
+/* [RFC 7143: 4.2.4 #2 #4, 11.12 #1] */
 static bool begins_wrong(const struct dmtcp_conn *c, int decode_err)
 {
 	return c->dm.role == ISCSI_TARGET && !c->full_feature &&
@@ -332,6 +334,7 @@ static bool begins_wrong(const struct dmtcp_conn *c, int decode_err)
 }
 
 /* Decodes and checks the header at b; on an error drops the connection. */
+/* [RFC 7143: 7.7 #1, 7.8 #1] */
 static bool header_ok(struct dmtcp_conn *c, const uint8_t *b, int *decode_err)
 {
 	struct rx *r = &c->rx;
@@ -407,6 +410,7 @@ static bool read_payload(struct dmtcp_conn *c)
 	return true;
 }
 
+/* [RFC 7143: 7.8 #1] */
 static bool read_trailer(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;

@@ -16,6 +16,7 @@ static struct dm_task *open_task(struct dmtcp_conn *c)
 }
 
 /* §7.2.2: the target goes on where it was on another connection. */
+/* [RFC 7143: 7.2.2 #2] */
 static bool is_first_of_moved(struct dm_task *t)
 {
 	return t->moved && tcp_task(t)->i.next_datasn == 0;
@@ -86,7 +87,7 @@ static void begin_moved(const struct dmtcp_conn *c, struct dm_task *t)
 
 /* ErrorRecoveryLevel 1, §7.9: asks for the PDUs before sn that are missing. Returns
  * whether sn is new; a copy of a PDU that came is discarded. */
-/* [RFC 7143: 11.16.2 #3] */
+/* [RFC 7143: 7.9 #1 #5, 11.16.2 #3] */
 static bool expects_datasn(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn)
 {
 	struct initiator_task *it = &tcp_task(t)->i;
@@ -229,6 +230,7 @@ static bool has_all_r2ts(const struct dmtcp_conn *c, struct dm_task *t)
 /* ErrorRecoveryLevel 1, §11.8: a Recovery R2T asks for data that were asked for
  * before. A target may do so as often as it is willing to receive damaged data, but
  * not without end. */
+/* [RFC 7143: 7.9 #5] */
 static int check_repeated(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct initiator_task *it = &tcp_task(t)->i;
@@ -254,7 +256,7 @@ static bool is_next_range(const struct dmtcp_conn *c, struct dm_task *t)
 	       !dmtcp_order_has(it->asked, r->offset, r->offset + r->ddtl);
 }
 
-/* [RFC 7143: 11.8 #9] */
+/* [RFC 7143: 4.2.5.3 #1-2, 11.8 #9] */
 static int check_r2t(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
@@ -314,7 +316,7 @@ static int place_r2t(struct dmtcp_conn *c, struct dm_task *t, uint32_t fresh)
 	return 0;
 }
 
-/* [RFC 7143: 11.5.1 #4] */
+/* [RFC 7143: 4.2.3.3 #2, 4.2.5.2 #3, 11.5.1 #4] */
 static void take_r2t(struct dmtcp_conn *c)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
@@ -415,6 +417,7 @@ void dmtcp_initiator_complete(struct dmtcp_conn *c)
 }
 
 /* §7.8: a Data-In is asked for by its DataSN, which brings its status, too. */
+/* [RFC 7143: 7.8 #6] */
 static void damaged_data_in(struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
@@ -424,6 +427,7 @@ static void damaged_data_in(struct dmtcp_conn *c, struct dm_task *t)
 	dmtcp_repair_lost(c, t, p->data.datasn, p->data.datasn + 1);
 }
 
+/* [RFC 7143: 7.8 #5 #10-12] */
 void dmtcp_initiator_damaged(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;

@@ -25,6 +25,7 @@ static void set_data_err(struct dm_task *t, int err)
 /* §11.17.1, note 2: the target rejects an invalid TTT or ITT, once per
  * sequence. It drops the data of an aborted task without a Reject, because the
  * initiator may have sent them before it received the abort's response. */
+/* [RFC 7143: 10.7 #1] */
 static void reject_stray(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -37,7 +38,7 @@ static void reject_stray(struct dmtcp_conn *c)
 /* A Data-Out that does not follow the one before it, or lies outside of its
  * sequence (§11.7), is rejected; the task ends with CHECK CONDITION when its
  * sequences have ended (§7.3). Only the first such PDU is rejected. */
-/* [RFC 7143: 11.17.1 #4-5] */
+/* [RFC 7143: 7.3 #1, 11.17.1 #4-5] */
 static void reject_misplaced(struct rx *r, struct dm_task *t, int err)
 {
 	if (tcp_task(t)->t.data_err)
@@ -68,6 +69,7 @@ static void note_lost(struct lost *l, uint32_t from, uint32_t len)
 
 /* The PDU with DataSN d->datasn and offset d->offset follows a gap: those before it,
  * from `off` on, are lost. */
+/* [RFC 7143: 7.9 #2] */
 static bool skips_lost(const struct dmtcp_conn *c, const struct iscsi_data *d,
 		       uint32_t datasn, uint32_t off)
 {
@@ -167,6 +169,7 @@ static void unsolicited_over(struct dmtcp_conn *c, struct dm_task *t)
 	report_completion(c, t, DM_UNSOLICITED, err);
 }
 
+/* [RFC 7143: 13.11 #2-3] */
 static void command_header(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -231,7 +234,7 @@ static void check_any_unsolicited(struct dmtcp_conn *c, struct dm_task *t)
 		reject_misplaced(r, t, ERR_SEQUENCE);
 }
 
-/* [RFC 7143: 11.8 #1] */
+/* [RFC 7143: 11.8 #1, 13.11 #2] */
 static void unsolicited_header(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -326,6 +329,7 @@ static void lose_rest(struct dm_task *t, struct burst *b, uint32_t end)
 	b->off = end;
 }
 
+/* [RFC 7143: 7.3 #4] */
 static void skip_solicited(struct dm_task *t, struct burst *b,
 			   const struct iscsi_data *d)
 {
@@ -344,7 +348,7 @@ static void check_any_solicited(struct dmtcp_conn *c, struct dm_task *t,
 		reject_misplaced(r, t, ERR_SEQUENCE);
 }
 
-/* [RFC 7143: 11.8 #4] */
+/* [RFC 7143: 4.2.5.3 #1, 11.8 #4] */
 static void solicited_header(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -400,7 +404,7 @@ static bool bursts_active(const struct dmtcp_conn *c, struct dm_task *t)
 }
 
 /* Requests as many bursts as MaxOutstandingR2T allows (§13.17). */
-/* [RFC 7143: 11.8 #9, 11.8.4 #1-2] */
+/* [RFC 7143: 11.8 #9, 11.8.4 #1-2, 13.19 #1] */
 static void fill_bursts(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &tcp_task(t)->t;
@@ -430,6 +434,7 @@ static void fill_bursts(struct dmtcp_conn *c, struct dm_task *t)
 
 /* The sequence b has ended and lost data: its place is that of a Recovery R2T, which
  * has the next R2TSN (§11.8). False: none was lost, or too often. */
+/* [RFC 7143: 7.8 #3] */
 static bool recover_burst(struct dmtcp_conn *c, struct dm_task *t,
 			  struct burst *b)
 {
@@ -588,6 +593,7 @@ int dmtcp_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 
 /* Asks for unsolicited data that were lost, before the role hears that all are
  * there. */
+/* [RFC 7143: 7.8 #3] */
 static void get_lost(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &tcp_task(t)->t;

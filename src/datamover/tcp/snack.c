@@ -321,7 +321,7 @@ static int carry_out(struct dmtcp_conn *c, const struct iscsi_pdu *p,
 	}
 }
 
-/* [RFC 7143: 11.16 #1] */
+/* [RFC 7143: 4.2.5.1 #5, 7.8 #7, 11.16 #1] */
 int dmtcp_snack(struct dm_conn *dm, const struct iscsi_pdu *p, uint32_t *next)
 {
 	struct dmtcp_conn *c = dm->impl;

@@ -47,6 +47,7 @@ static bool stage_r2ts(struct dmtcp_conn *c)
 /* R2Ts go first, because the initiator waits for them with its data ready; then
  * all other PDUs in their order, and Data-Outs after the commands, which are
  * short. R2Ts may have to wait for one of the other PDUs. */
+/* [RFC 7143: 4.2.5.2 #6] */
 static void fill_stage(struct dmtcp_conn *c)
 {
 	bool more = stage_r2ts(c);

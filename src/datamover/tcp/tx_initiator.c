@@ -8,7 +8,8 @@
 #include "datamover/tcp/internal.h"
 
 /* Decides how much data t sends immediately and unsolicited. */
-/* [RFC 7143: 11.3.4 #3, 11.7.1 #2, 11.8 #1] */
+/* [RFC 7143: 4.2.5.2 #1-2, 11.3.4 #3, 11.7.1 #2, 11.8 #1, 13.11 #1 #3,
+ * 13.12 #1] */
 static void plan_unsolicited(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_params *k = &c->params;
@@ -51,6 +52,7 @@ int dmtcp_send_command(struct dmtcp_conn *c, struct dm_task *t,
 /* §7.2.1: the original tag, CmdSN and attributes; then all unsolicited data. */
 #define RETRIES_MAX 8
 
+/* [RFC 7143: 7.2.1 #1-3] */
 int dmtcp_retry(struct dm_conn *dm, struct dm_task *t)
 {
 	struct dmtcp_conn *c = dm->impl;
@@ -82,6 +84,7 @@ static bool has_data_out(const struct dmtcp_task *p)
 	return false;
 }
 
+/* [RFC 7143: 4.2.5.2 #5] */
 bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct dmtcp_task *p = tcp_task(t);
@@ -104,7 +107,8 @@ bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t)
 }
 
 /* Stages one Data-Out of [off, end) and returns its length. */
-/* [RFC 7143: 11.7.1 #1, 11.7.4 #2, 11.8 #2-4 #6-7] */
+/* [RFC 7143: 4.2.2.4 #1, 4.2.5.1 #3, 11.7.1 #1, 11.7.4 #2, 11.8 #2-4 #6-7,
+ * 13.12 #1] */
 static uint32_t stage_one(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 			  uint32_t *datasn, uint32_t off, uint32_t end)
 {
@@ -158,6 +162,7 @@ static void end_burst(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
 		dmtcp_burst_begin(b, &r);
 }
 
+/* [RFC 7143: 4.2.5.2 #3-4] */
 bool dmtcp_stage_data_out(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct dmtcp_task *p = tcp_task(t);

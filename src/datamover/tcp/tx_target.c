@@ -87,7 +87,7 @@ static uint32_t data_in_len(const struct dmtcp_conn *c,
 	return dmtcp_pdu_len(left, most);
 }
 
-/* [RFC 7143: 11.7.2 #1-2, 11.7.3 #4, 11.7.4 #1-2, 11.16 #6] */
+/* [RFC 7143: 4.2.2.4 #1, 11.7.2 #1-2, 11.7.3 #4, 11.7.4 #1-2, 11.16 #6] */
 static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
 			uint32_t off, uint32_t len, uint8_t bhs[ISCSI_BHS_LEN])
 {
@@ -157,6 +157,7 @@ static void put_is_staged(struct dmtcp_conn *c, struct dm_task *t)
 	list_push_back(&c->recovery.unacked, &tcp_task(t)->node.link);
 }
 
+/* [RFC 7143: 13.19 #1] */
 bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &tcp_task(t)->t;
@@ -179,7 +180,7 @@ bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t)
 }
 
 /* The stage has a copy of the header, so an R2T does not keep its task. */
-/* [RFC 7143: 11.8.1 #1, 11.16 #4] */
+/* [RFC 7143: 4.2.2.4 #1, 11.8.1 #1, 11.16 #4] */
 static void stage_r2t(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
 {
 	uint8_t bhs[ISCSI_BHS_LEN];

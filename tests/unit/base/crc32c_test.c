@@ -13,6 +13,7 @@ static uint32_t digest(const void *p, size_t n)
 	return crc32c_wire(crc32c_update(CRC32C_SEED, p, n));
 }
 
+/* [RFC 7143: 13.1 #3] */
 static void test_vectors_rfc7143_appendix_a(void **state)
 {
 	uint8_t b[32], wire[4];

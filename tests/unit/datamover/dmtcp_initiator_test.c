@@ -87,6 +87,7 @@ static void data_in_breaks(uint32_t datasn, uint32_t off, uint32_t len, int err)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 7.7 #2] */
 static void test_data_in_breaks_rfc7143_11_7(void **state)
 {
 	(void)state;
@@ -109,6 +110,7 @@ static void test_data_in_for_a_write(void **state)
 }
 
 /* ErrorRecoveryLevel 0 has no recovery: the connection is dropped. */
+/* [RFC 7143: 7.8 #5-6] */
 static void test_data_in_digest_rfc7143_7_8(void **state)
 {
 	struct fake_task *t = begin(false, 8000, true);
@@ -135,6 +137,7 @@ static void test_data_in_of_no_task_is_dropped(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 4.2.5.2 #3] */
 static void test_r2t_good(void **state)
 {
 	struct fake_task *t = begin(true, 8000, false);
@@ -162,6 +165,7 @@ static void r2t_breaks(uint32_t sn, uint32_t ttt, uint32_t off, uint32_t len,
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 7.7 #2] */
 static void test_r2t_breaks_rfc7143_11_8(void **state)
 {
 	(void)state;

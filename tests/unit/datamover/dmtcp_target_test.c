@@ -67,6 +67,7 @@ static void assert_still_works(void)
 
 /* ---- errors that end the connection ---- */
 
+/* [RFC 7143: 7.7 #1] */
 static void test_dsl_beyond_declared_rfc7143_13_12(void **state)
 {
 	struct iscsi_params k = raw_params();
@@ -94,7 +95,7 @@ static void test_login_dsl_beyond_8192_rfc7143_13_12(void **state)
 
 /* A header that cannot begin a login: the target does not wait for the data
  * that the header announces. */
-/* [RFC 7143: 11.12 #1] */
+/* [RFC 7143: 4.2.4 #2 #4, 11.12 #1] */
 static void test_first_header_is_no_login_rfc7143_6_3(void **state)
 {
 	static const struct {
@@ -127,6 +128,7 @@ static void test_first_header_is_no_login_rfc7143_6_3(void **state)
 	}
 }
 
+/* [RFC 7143: 7.8 #1] */
 static void test_header_digest_wrong_rfc7143_7_7(void **state)
 {
 	struct iscsi_params k = raw_params();
@@ -210,6 +212,7 @@ static void test_target_opcode_from_initiator_is_reported(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 7.1.4 #1, 7.8 #2] */
 static void test_data_digest_of_control_rfc7143_7_8(void **state)
 {
 	struct iscsi_params k = raw_params();
@@ -250,6 +253,7 @@ static void test_data_digest_of_immediate_data(void **state)
 
 /* ---- write data that violate the protocol: only the command fails ---- */
 
+/* [RFC 7143: 13.11 #2-3] */
 static void test_immediate_data_not_agreed_rfc7143_13_11(void **state)
 {
 	struct iscsi_params k = raw_params();
@@ -264,7 +268,7 @@ static void test_immediate_data_not_agreed_rfc7143_13_11(void **state)
 	raw_fini(&r);
 }
 
-/* [RFC 7143: 11.8 #1] */
+/* [RFC 7143: 11.8 #1, 13.11 #2] */
 static void test_unsolicited_not_agreed_rfc7143_13_10(void **state)
 {
 	struct iscsi_params k = raw_params();
@@ -465,7 +469,7 @@ static void test_stray_data_out_is_reported_rfc7143_11_17_1(void **state)
 	raw_fini(&r);
 }
 
-/* [RFC 7143: 11.17.1 #4-5] */
+/* [RFC 7143: 7.3 #1, 11.17.1 #4-5] */
 static void test_data_out_out_of_place_is_reported_rfc7143_11_7(void **state)
 {
 	static const struct {
@@ -510,6 +514,7 @@ static void test_unexpected_unsolicited_data_rfc7143_11_4_7_2(void **state)
 
 /* Data that an initiator sent before it received the abort's response are not
  * an error. */
+/* [RFC 7143: 10.7 #1] */
 static void test_data_of_an_aborted_task_is_dropped(void **state)
 {
 	uint32_t ttt = asked();

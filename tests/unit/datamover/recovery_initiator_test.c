@@ -106,6 +106,7 @@ static void assert_read(const struct fake_task *t, unsigned finished)
 
 /* ---- Data-In ---- */
 
+/* [RFC 7143: 7.8 #5-6] */
 static void test_damaged_data_in_rfc7143_7_8(void **state)
 {
 	(void)state;
@@ -130,7 +131,7 @@ static void test_damaged_data_in_rfc7143_7_8(void **state)
 	}
 }
 
-/* [RFC 7143: 11.7.2 #6, 11.16.2 #3, 11.16.4 #2, 11.16.5 #4] */
+/* [RFC 7143: 7.9 #1 #4, 11.7.2 #6, 11.16.2 #3, 11.16.4 #2, 11.16.5 #4] */
 static void test_lost_data_in_rfc7143_7_9(void **state)
 {
 	struct fake_task *t;
@@ -175,6 +176,7 @@ static void test_lost_last_data_in_rfc7143_7_9(void **state)
 }
 
 /* More gaps than are noted one by one. */
+/* [RFC 7143: 7.9 #5] */
 static void test_many_gaps(void **state)
 {
 	struct fake_task *t;
@@ -277,7 +279,7 @@ static void test_no_data_ack_too_late_or_early_rfc7143_11_7_2(void **state)
 
 /* ---- StatSN ---- */
 
-/* [RFC 7143: 11.16.4 #1] */
+/* [RFC 7143: 7.1.4 #1, 7.8 #10, 7.9 #3, 11.16.4 #1] */
 static void test_lost_status_rfc7143_7_1_4_2(void **state)
 {
 	struct fake_task *a, *b, *c;
@@ -302,6 +304,7 @@ static void test_lost_status_rfc7143_7_1_4_2(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 7.8 #10-12] */
 static void test_damaged_status_rfc7143_7_8(void **state)
 {
 	struct fake_task *a;
@@ -386,6 +389,7 @@ static void test_no_deadline_when_all_came(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 7.8 #9] */
 static void test_damaged_again_and_again_rfc7143_7_8(void **state)
 {
 	struct fake_task *t;
@@ -402,6 +406,7 @@ static void test_damaged_again_and_again_rfc7143_7_8(void **state)
 }
 
 /* A target that repeats status far ahead does not fill the memory. */
+/* [RFC 7143: 4.2.2.2 #1-2] */
 static void test_early_status_is_bounded(void **state)
 {
 	struct fake_task *a;
@@ -466,6 +471,7 @@ static void test_recovery_r2t_rfc7143_11_8(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 7.9 #5] */
 static void test_lost_r2t_rfc7143_7_9(void **state)
 {
 	struct fake_task *t;
@@ -500,6 +506,7 @@ static void test_recovery_r2ts_have_a_limit(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 7.2.1 #1-3, 7.3 #3] */
 static void test_retry_of_a_command_rfc7143_7_2_1(void **state)
 {
 	struct iscsi_params k = raw_params();
@@ -528,6 +535,7 @@ static void test_retry_of_a_command_rfc7143_7_2_1(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 7.2.1 #1] */
 static void test_no_retry_at_level_0_rfc7143_7_2_1(void **state)
 {
 	struct iscsi_params k = raw_params();

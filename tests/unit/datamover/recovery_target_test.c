@@ -134,7 +134,7 @@ static void test_status_is_kept_until_acknowledged_rfc7143_4_2_2_2(void **state)
 	raw_fini(&r);
 }
 
-/* [RFC 7143: 11.4.9 #1, 11.16 #1-3] */
+/* [RFC 7143: 4.2.5.1 #5, 11.4.9 #1, 11.16 #1-3] */
 static void test_status_snack_rfc7143_11_16(void **state)
 {
 	static const struct {
@@ -237,7 +237,7 @@ static void test_other_responses_are_kept_rfc7143_11_16(void **state)
 
 /* ---- read data ---- */
 
-/* [RFC 7143: 11.16 #1 #5-6] */
+/* [RFC 7143: 7.8 #7, 11.16 #1 #5-6] */
 static void test_data_snack_rfc7143_11_16(void **state)
 {
 	static const struct {
@@ -600,6 +600,7 @@ static void assert_written(uint32_t len, uint8_t status)
 	assert_int_equal(raw_fate(&r), 1);
 }
 
+/* [RFC 7143: 7.3 #4, 7.8 #2-3] */
 static void test_recovery_r2t_after_digest_error_rfc7143_7_8(void **state)
 {
 	struct iscsi_params k = write_params();
@@ -649,6 +650,7 @@ static void test_recovery_r2t_beside_others_rfc7143_11_8(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 7.9 #2] */
 static void test_recovery_r2t_after_lost_pdus_rfc7143_7_9(void **state)
 {
 	struct iscsi_params k = write_params();
@@ -667,6 +669,7 @@ static void test_recovery_r2t_after_lost_pdus_rfc7143_7_9(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 7.8 #3] */
 static void test_recovery_of_unsolicited_data_rfc7143_7_8(void **state)
 {
 	struct iscsi_params k = write_params();
@@ -689,6 +692,7 @@ static void test_recovery_of_unsolicited_data_rfc7143_7_8(void **state)
 	raw_fini(&r);
 }
 
+/* [RFC 7143: 7.8 #4] */
 static void test_recovery_r2t_has_a_limit_rfc7143_7_8(void **state)
 {
 	struct iscsi_params k = write_params();

@@ -251,6 +251,7 @@ static void test_late_response_when_the_task_is_aborted(void **state)
 
 /* ---- R2T and Data-Out ---- */
 
+/* [RFC 7143: 4.2.5.3 #1-2] */
 static void test_r2t_of_another_lun_rfc7143_4_2_5_3(void **state)
 {
 	struct fake_task *t = command(true, 8000);
@@ -299,7 +300,7 @@ static void fetch_all(void)
 }
 
 /* Two R2Ts come before the initiator sends: it fulfils one after the other. */
-/* [RFC 7143: 11.8 #8] */
+/* [RFC 7143: 4.2.5.2 #3, 11.8 #8] */
 static void test_r2ts_in_their_order_rfc7143_11_8(void **state)
 {
 	struct fake_task *t = command(true, 24000);
@@ -325,6 +326,7 @@ static void test_r2ts_in_their_order_rfc7143_11_8(void **state)
 /* Two WRITEs at once: the unsolicited data of each follow its command, and those of
  * the first one come first. */
 static void
+/* [RFC 7143: 4.2.5.2 #4-6] */
 test_unsolicited_data_follow_their_commands_rfc7143_4_2_5_2(void **state)
 {
 	struct iscsi_params k = params();
@@ -412,6 +414,7 @@ static void statsn(uint32_t more, int err)
 	ends_with(err);
 }
 
+/* [RFC 7143: 4.2.2.2 #1 #3] */
 static void test_statsn_rfc7143_4_2_2_2(void **state)
 {
 	struct fake_task *t;
@@ -499,7 +502,7 @@ static void test_long_immediate_data_with_digest(void **state)
 
 /* ---- login ---- */
 
-/* [RFC 7143: 11.17.1 #3] */
+/* [RFC 7143: 4.2.4 #6, 11.17.1 #3] */
 static void test_login_answered_by_something_else_rfc7143_4_2_4(void **state)
 {
 	static const uint8_t ops[] = { ISCSI_NOP_IN,  ISCSI_SCSI_RESPONSE,

@@ -205,6 +205,7 @@ static void test_response_counts_data_ins_not_r2ts_rfc7143_11_4_8(void **state)
 
 /* ---- Data-Out ---- */
 
+/* [RFC 7143: 4.2.5.3 #1] */
 static void test_data_out_of_another_lun_rfc7143_4_2_5_3(void **state)
 {
 	struct iscsi_pdu p;

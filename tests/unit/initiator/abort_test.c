@@ -82,6 +82,7 @@ static void test_response_before_the_answer_to_an_abort(void **state)
 
 /* The response of an aborted command is expected at most once, and the next
  * command may be sent. */
+/* [RFC 7143: 4.2.3.3 #4, 4.2.3.4 #5] */
 static void test_response_after_the_answer_to_an_abort(void **state)
 {
 	uint32_t itt;
@@ -108,7 +109,7 @@ static void test_response_after_the_answer_to_an_abort(void **state)
 }
 
 /* A function ends the commands of its unit, or all, that were sent before. */
-/* [RFC 7143: 11.5.1 #2] */
+/* [RFC 7143: 4.2.3.3 #3, 4.2.3.4 #4, 11.5.1 #2] */
 static void test_commands_that_a_function_ends_rfc7143_11_5_1(void **state)
 {
 	static const struct {

@@ -16,7 +16,8 @@ static bool has_pair(const struct sent *t, const char *pair)
 	return false;
 }
 
-/* [RFC 7143: 11.12 #1, 11.12.4 #1, 11.12.6 #1, 11.12.10 #1] */
+/* [RFC 7143: 4.2.7.1 #4, 6.3 #2-3, 11.12 #1, 11.12.4 #1, 11.12.6 #1,
+ * 11.12.10 #1, 13.4 #1, 13.5 #1] */
 static void test_first_request_of_a_login_rfc7143_11_12(void **state)
 {
 	struct ini_config cfg = config();
@@ -75,6 +76,7 @@ static void test_each_tag_once_rfc7143_11_2_1_8(void **state)
 }
 
 /* [RFC 7143: 11.5.2 #1, 11.5.4 #1] */
+/* [RFC 7144: 6.3.2 #1] */
 static void test_functions_without_a_task_rfc7143_11_5_4(void **state)
 {
 	(void)state;
@@ -92,7 +94,8 @@ static void test_functions_without_a_task_rfc7143_11_5_4(void **state)
 	}
 }
 
-/* [RFC 7143: 11.5.1 #6, 11.5.5 #1] */
+/* [RFC 7143: 4.2.2.1 #2, 11.5.1 #6, 11.5.5 #1] */
+/* [RFC 7144: 6.3 #5, 6.3.3 #1] */
 static void test_abort_of_an_immediate_command_rfc7143_11_5_5(void **state)
 {
 	(void)state;
@@ -112,7 +115,7 @@ static void test_abort_of_an_immediate_command_rfc7143_11_5_5(void **state)
 }
 
 /* The data that an R2T asks for are sent after ABORT TASK SET, too. */
-/* [RFC 7143: 11.5.1 #4] */
+/* [RFC 7143: 4.2.3.3 #2, 11.5.1 #4] */
 static void test_r2t_after_abort_task_set_rfc7143_11_5_1(void **state)
 {
 	static const char keys[] = "InitialR2T=Yes\0ImmediateData=No";
@@ -148,6 +151,7 @@ static void test_r2t_after_abort_task_set_rfc7143_11_5_1(void **state)
 }
 
 /* RFC 7144 §7.1.1: what needs level 2 is not used after NotUnderstood. */
+/* [RFC 7144: 7.1.1 #1] */
 static void test_level_not_understood_rfc7144_7_1_1(void **state)
 {
 	static const char keys[] = "iSCSIProtocolLevel=NotUnderstood";
@@ -173,7 +177,7 @@ static void test_level_not_understood_rfc7144_7_1_1(void **state)
 
 /* ---- Text Requests ---- */
 
-/* [RFC 7143: 11.10 #1] */
+/* [RFC 7143: 6.2 #4, 11.10 #1] */
 static void test_one_text_request_rfc7143_11_10(void **state)
 {
 	struct iscsi_pdu p;
@@ -195,7 +199,7 @@ static void test_one_text_request_rfc7143_11_10(void **state)
 	end();
 }
 
-/* [RFC 7143: 11.10.3 #1-2, 11.11.4 #3] */
+/* [RFC 7143: 6.4 #1, 11.10.3 #1-2, 11.11.4 #3] */
 static void test_text_request_goes_on_rfc7143_11_10_3(void **state)
 {
 	struct iscsi_pdu first, p;
@@ -303,6 +307,7 @@ static void test_negotiation_request_rfc7143_11_9_1(void **state)
 }
 
 /* §7.12: the values stay as they were; the session goes on. */
+/* [RFC 7143: 6.4 #5, 7.12 #3-5] */
 static void test_negotiation_fails_rfc7143_7_12(void **state)
 {
 	static const struct {

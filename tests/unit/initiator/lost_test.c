@@ -92,6 +92,7 @@ static void answer_abort(const struct iscsi_pdu *abort, uint8_t response)
 	deliver(&in, NULL);
 }
 
+/* [RFC 7143: 7.11 #1] */
 static void test_lost_command_is_aborted_rfc7143_7_11(void **state)
 {
 	struct iscsi_pdu abort;
@@ -300,6 +301,7 @@ static void test_suspect_that_is_still_there(void **state)
 /* RFC 7144 §6.4.2: at level 2 a query reports whether the target has the
  * command. Two negative answers end it. A target that does not support
  * queries gets no second one. */
+/* [RFC 7144: 6.3 #1-2 #6, 6.3.3 #2, 6.4.2 #1] */
 static void test_suspect_is_queried_rfc7144_6_4_2(void **state)
 {
 	static const struct {

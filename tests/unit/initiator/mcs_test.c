@@ -29,6 +29,7 @@ static void test_a_further_login_names_the_session_rfc7143_6_3_1(void **state)
 	end();
 }
 
+/* [RFC 7143: 4.2.2.1 #7] */
 static void test_commands_take_turns_in_one_order_rfc7143_4_2_2_1(void **state)
 {
 	static const unsigned wire_of[4] = { 0, 1, 0, 1 };
@@ -77,6 +78,7 @@ static void test_a_refused_connection_leaves_the_session(void **state)
 	end();
 }
 
+/* [RFC 7143: 4.4.3 #1] */
 static void test_another_tsih_ends_the_session_rfc7143_11_13_3(void **state)
 {
 	(void)state;
@@ -109,6 +111,7 @@ static void test_status_on_another_connection_rfc7143_4_2_2_2(void **state)
 	expect_lie_ends_session();
 }
 
+/* [RFC 7143: 4.2.5.1 #2] */
 static void test_data_on_another_connection_rfc7143_4_2_2_2(void **state)
 {
 	(void)state;
@@ -119,6 +122,7 @@ static void test_data_on_another_connection_rfc7143_4_2_2_2(void **state)
 	expect_lie_ends_session();
 }
 
+/* [RFC 7143: 4.2.5.1 #4] */
 static void test_r2t_on_another_connection_rfc7143_4_2_2_2(void **state)
 {
 	struct iscsi_pdu p = { .op = ISCSI_R2T, .ttt = 1 };
@@ -144,6 +148,7 @@ static void answered(struct ini_request *r, int err,
 	answer_err = err;
 }
 
+/* [RFC 7143: 4.2.5.1 #1] */
 static void test_answer_on_another_connection_rfc7143_4_2_2_2(void **state)
 {
 	struct iscsi_pdu p = { .op = ISCSI_NOP_IN, .ttt = ISCSI_RESERVED_TAG };
@@ -164,6 +169,7 @@ static void test_answer_on_another_connection_rfc7143_4_2_2_2(void **state)
 }
 
 /* [RFC 7143: 11.5.1 #8] */
+/* [RFC 7144: 6.3 #7] */
 static void test_abort_goes_where_the_task_is_rfc7143_11_5_1(void **state)
 {
 	(void)state;
@@ -207,6 +213,7 @@ static void test_a_reset_ends_commands_of_all_connections(void **state)
 	end();
 }
 
+/* [RFC 7143: 7.1.5 #3] */
 static void test_the_first_loss_ends_the_session_rfc7143_7_1_4_4(void **state)
 {
 	(void)state;

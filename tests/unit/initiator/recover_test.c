@@ -58,7 +58,8 @@ static void lose_wire_0(unsigned acked, bool is_write)
 	assert_int_equal(ended, 0);
 }
 
-/* [RFC 7143: 11.5.1 #18, 11.5.6 #3, 11.14 #6] */
+/* [RFC 7143: 7.1.4.3 #1-2, 7.1.5 #1, 7.2.1 #3, 7.2.2 #1, 11.5.1 #18,
+ * 11.5.6 #3, 11.14 #6] */
 static void test_the_commands_go_on_elsewhere_rfc7143_7_2_2(void **state)
 {
 	struct wire *w = &wires[1];
@@ -89,7 +90,7 @@ static void test_the_commands_go_on_elsewhere_rfc7143_7_2_2(void **state)
 }
 
 /* §11.5.6: the initiator discards the data that it did not acknowledge. */
-/* [RFC 7143: 11.5.6 #1] */
+/* [RFC 7143: 7.2.2 #2, 11.5.6 #1] */
 static void test_data_of_the_lost_connection_come_again(void **state)
 {
 	struct wire *w = &wires[1];
@@ -236,6 +237,7 @@ static void test_a_task_that_the_target_lost_is_aborted(void **state)
 	end();
 }
 
+/* [RFC 7143: 7.5 #1] */
 static void test_a_target_that_does_not_recover_ends_the_session(void **state)
 {
 	struct wire *w = &wires[1];
@@ -354,6 +356,7 @@ static void test_a_task_moves_twice(void **state)
 }
 
 /* §11.9.1: event 2 names the connection that the target has dropped. */
+/* [RFC 7143: 7.1.4.3 #3] */
 static void test_async_message_drops_one_connection(void **state)
 {
 	struct iscsi_pdu p = { .op = ISCSI_ASYNC_MESSAGE,
@@ -373,6 +376,7 @@ static void test_async_message_drops_one_connection(void **state)
 }
 
 /* A target that violates the protocol is not trusted with a recovery. */
+/* [RFC 7143: 7.7 #1] */
 static void test_a_lie_ends_the_session_at_level_2(void **state)
 {
 	(void)state;

@@ -6,6 +6,7 @@
 
 /* ---- commands ---- */
 
+/* [RFC 7143: 4.2.2.1 #3 #7 #12 #14] */
 static void test_window_and_depth_rfc7143_4_2_2_1(void **state)
 {
 	uint32_t itt;
@@ -49,6 +50,7 @@ static void test_window_and_depth_rfc7143_4_2_2_1(void **state)
 	assert_int_equal(ended, 7);
 }
 
+/* [RFC 7143: 4.2.2.1 #1] */
 static void test_immediate_past_a_closed_window(void **state)
 {
 	(void)state;
@@ -69,6 +71,7 @@ static void test_immediate_past_a_closed_window(void **state)
 }
 
 /* [RFC 7143: 11.2.2.3 #1, 11.3.1 #2, 11.3.5 #1] */
+/* [RFC 7144: 5.1.1 #1] */
 static void test_fields_of_a_command_rfc7143_11_3(void **state)
 {
 	static const char level[] = "iSCSIProtocolLevel=2";
@@ -116,6 +119,8 @@ static void test_fields_of_a_command_rfc7143_11_3(void **state)
 	}
 }
 
+/* [RFC 7143: 10.2 #1] */
+/* [RFC 7144: 5.2.1 #2] */
 static void test_sense_and_qualifier_rfc7144_5_2_1(void **state)
 {
 	static const char level[] = "iSCSIProtocolLevel=2";
@@ -202,6 +207,7 @@ static void test_deadline_of_a_waiting_command(void **state)
 	assert_int_equal(tasks[1].err, ERR_CLOSED);
 }
 
+/* [RFC 7143: 7.11 #1] */
 static void test_deadline_of_a_sent_command(void **state)
 {
 	(void)state;
@@ -290,7 +296,7 @@ static void test_ping_of_a_silent_target(void **state)
 
 /* ---- requests ---- */
 
-/* [RFC 7143: 11.18.1 #1, 11.18.2 #2] */
+/* [RFC 7143: 4.2.2.1 #1, 11.18.1 #1, 11.18.2 #2] */
 static void test_requests_and_their_answers(void **state)
 {
 	struct iscsi_pdu p;
@@ -380,6 +386,7 @@ static void test_no_more_tags(void **state)
 	assert_int_equal(answers, 20);
 }
 
+/* [RFC 7143: 4.2.4 #1] */
 static void test_answer_of_another_kind_rfc7143_11_2_1_2(void **state)
 {
 	static const uint8_t ops[] = { ISCSI_TEXT_RESPONSE, ISCSI_TMF_RESPONSE,
@@ -403,6 +410,7 @@ static void test_answer_of_another_kind_rfc7143_11_2_1_2(void **state)
 }
 
 /* The target may answer a request once after the deadline of that request. */
+/* [RFC 7143: 4.2.3.3 #4] */
 static void test_answer_after_the_deadline(void **state)
 {
 	struct iscsi_pdu p;
@@ -475,6 +483,7 @@ static void test_ping_of_the_target_rfc7143_11_18(void **state)
 	end();
 }
 
+/* [RFC 7143: 7.1.4.3 #3] */
 static void test_asynchronous_events_rfc7143_11_9(void **state)
 {
 	static const struct {
@@ -523,6 +532,7 @@ static void reject_of(uint32_t itt, uint8_t op, uint32_t len)
 	reply(&p, bhs);
 }
 
+/* [RFC 7143: 7.3 #3] */
 static void test_rejects_rfc7143_11_17(void **state)
 {
 	(void)state;
@@ -611,6 +621,7 @@ static void test_logout_before_the_login_is_over(void **state)
 
 /* ---- login ---- */
 
+/* [RFC 7143: 6.3 #1] */
 static void test_login_responses_in_turn_rfc7143_11_13_4(void **state)
 {
 	(void)state;
@@ -640,7 +651,7 @@ static void test_login_responses_in_turn_rfc7143_11_13_4(void **state)
 	}
 }
 
-/* [RFC 7143: 11.13.5 #3] */
+/* [RFC 7143: 7.12 #2, 11.13.5 #3] */
 static void test_login_refused(void **state)
 {
 	struct ini_config cfg = config();

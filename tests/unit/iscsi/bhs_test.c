@@ -276,6 +276,7 @@ static void test_ahs_bad_lengths(void **state)
 
 /* ---- §4.2.2.1 ---- */
 
+/* [RFC 7143: 4.2.2.1 #9-10] */
 static void test_target_window_over_the_wrap_rfc7143_4_2_2_1(void **state)
 {
 	struct iscsi_target_window w;

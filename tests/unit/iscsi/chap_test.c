@@ -74,6 +74,7 @@ static void test_first_of_the_list_that_is_ours(void **state)
 }
 
 /* §12.1.3: initiators always offer MD5, unless the administrator has a list. */
+/* [RFC 7143: 12.1.3 #8] */
 static void test_chap_offers_md5_rfc7143_12_1_3(void **state)
 {
 	(void)state;
@@ -82,6 +83,7 @@ static void test_chap_offers_md5_rfc7143_12_1_3(void **state)
 	assert_int_equal(chap_pick("5", CHAP_OFFER_NO_SHA256), CHAP_MD5);
 }
 
+/* [RFC 7143: 6.1 #3, 12.1.3 #7] */
 static void test_binary_values_rfc7143_6_1(void **state)
 {
 	static const struct {

@@ -328,6 +328,7 @@ static void test_silence_is_not_a_declaration_rfc7145_6(void **state)
 		&n.result, ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH));
 }
 
+/* [RFC 7143: 13.25 #1] */
 static void test_markers_are_off_rfc7145_6_6(void **state)
 {
 	(void)state;

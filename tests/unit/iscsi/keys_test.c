@@ -323,20 +323,22 @@ static void compare(enum iscsi_role role, const char *name)
 	transcript_compare(&script, name);
 }
 
-/* [RFC 7143: 11.12.10 #2] */
+/* [RFC 7143: 6.2 #5 #8 #10-12, 6.2.2 #1-2 #4-5, 6.3 #6, 11.12.10 #2, 12
+ * #1, 13.24 #1, 13.25 #2-3, 13.26.1 #2, 13.26.2 #1-3] */
 static void test_keys_at_a_target(void **state)
 {
 	(void)state;
 	compare(ISCSI_TARGET, "target");
 }
 
-/* [RFC 7143: 11.13.8 #2] */
+/* [RFC 7143: 6.2 #7 #9, 6.2.1 #4, 11.13.8 #2] */
 static void test_keys_at_an_initiator(void **state)
 {
 	(void)state;
 	compare(ISCSI_INITIATOR, "initiator");
 }
 
+/* [RFC 7143: 6.2 #6] */
 static void test_a_key_that_is_not_ours(void **state)
 {
 	static const struct {
@@ -410,6 +412,7 @@ static void print_finish(enum iscsi_role role, bool rdma, uint32_t first)
 	fputc('\n', script.out);
 }
 
+/* [RFC 7143: 6.1 #3, 6.2 #16, 13 #1, 13.14 #1, 13.23 #2] */
 static void test_offers_and_ends(void **state)
 {
 	static const struct iscsi_params zero;

@@ -91,6 +91,7 @@ static void test_login_tsih_of_a_new_session_rfc7143_11_13_3(void **state)
 	iscsi_login_free(e);
 }
 
+/* [RFC 7143: 6.3 #10 #12] */
 static void test_login_key_answered_twice_rfc7143_6_3(void **state)
 {
 	struct iscsi_pdu p;

@@ -49,6 +49,7 @@ static int feed(struct iscsi_login_engine *e, struct iscsi_pdu *rsp)
 	return iscsi_login_rx(e, rsp, (const uint8_t *)keys);
 }
 
+/* [RFC 7143: 6.3.3 #1] */
 static void test_the_right_response(void **state)
 {
 	struct iscsi_login_engine *e;
@@ -102,7 +103,7 @@ static void spoil(struct iscsi_pdu *p, enum wrong w)
 		l->nsg = 0;
 }
 
-/* [RFC 7143: 11.13.2 #2, 11.13.6 #2, 11.13.7 #1] */
+/* [RFC 7143: 6.3 #5 #7 #9, 7.12 #1, 11.13.2 #2, 11.13.6 #2, 11.13.7 #1] */
 static void test_each_wrong_response_rfc7143_6_3(void **state)
 {
 	(void)state;
@@ -158,6 +159,7 @@ static void test_a_target_without_end(void **state)
 }
 
 /* A response with C is answered without text; the keys count when all are there. */
+/* [RFC 7143: 6.2 #3] */
 static void test_response_in_pieces_rfc7143_6_2(void **state)
 {
 	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
@@ -216,6 +218,7 @@ static struct iscsi_login_engine *begin_chap(struct iscsi_pdu *rsp, bool mutual)
 
 /* The target chooses CHAP: the initiator names its algorithms and stays in the
  * security stage, since the challenge follows. */
+/* [RFC 7143: 12.1 #1, 12.1.3 #1] */
 static void test_chap_goes_on_without_transit_rfc7143_12_1_3(void **state)
 {
 	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
@@ -245,6 +248,7 @@ static void test_method_that_was_not_offered_rfc7143_12_1(void **state)
 }
 
 /* §9.2: the initiator gives up if the target leaves out the keys of a step. */
+/* [RFC 7143: 9.2 #2] */
 static void test_answer_without_its_keys_rfc7143_9_2(void **state)
 {
 	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
@@ -260,6 +264,7 @@ static void test_answer_without_its_keys_rfc7143_9_2(void **state)
 }
 
 /* A challenge needs the algorithm and the identifier. */
+/* [RFC 7143: 9.2 #2] */
 static void test_challenge_is_incomplete_rfc7143_12_1_3(void **state)
 {
 	static const struct {

@@ -64,7 +64,8 @@ static unsigned feed(struct iscsi_login_engine *e, const struct iscsi_pdu *pdu,
 	return feed_text(e, pdu, names, answer);
 }
 
-/* [RFC 7143: 11.12.2 #1, 11.13.3 #1, 11.13.6 #2] */
+/* [RFC 7143: 6.2 #1, 6.3 #4-5 #9, 6.3.2 #3, 11.12.2 #1, 11.13.3 #1,
+ * 11.13.6 #2] */
 static void test_stages_of_the_first_request(void **state)
 {
 	(void)state;
@@ -168,6 +169,7 @@ static unsigned chap_status(unsigned steps, const char *text, size_t len)
 
 /* A response to a challenge that the target has not sent, or without a name, is
  * not compared with the secret. */
+/* [RFC 7143: 9.2 #3-4] */
 static void test_response_without_a_challenge_rfc7143_12_1_3(void **state)
 {
 	(void)state;
@@ -181,6 +183,7 @@ static void test_response_without_a_challenge_rfc7143_12_1_3(void **state)
 
 /* An initiator that leaves out the key of the step is refused with another status
  * than one with a wrong secret. */
+/* [RFC 7143: 9.2 #3, 12.1.3 #2] */
 static void test_keys_of_each_step_rfc7143_9_2(void **state)
 {
 	(void)state;
@@ -213,6 +216,7 @@ static const char *value_of(const uint8_t *data, size_t len, const char *key)
 
 /* The initiator knows its own secret and has the target prove itself, too, with the
  * challenge of the target or with one of its own. */
+/* [RFC 7143: 9.2.1 #10-11] */
 static void test_own_challenge_comes_back_rfc7143_9_2_1(void **state)
 {
 	static const struct iscsi_chap_secret bob = { .name = "bob",
@@ -297,6 +301,7 @@ static void test_versions_of_the_responses_rfc7143_11_13_1(void **state)
 }
 
 /* 8,192 bytes of keys (§6.1), in two PDUs. */
+/* [RFC 7143: 6.1 #4] */
 static void test_text_of_8192_bytes_rfc7143_6_1(void **state)
 {
 	static char text[8192];
@@ -321,7 +326,7 @@ static void test_text_of_8192_bytes_rfc7143_6_1(void **state)
 }
 
 /* More text than a response holds: C without T, and the rest on demand. */
-/* [RFC 7143: 11.12.2 #1, 11.13.7 #1] */
+/* [RFC 7143: 6.2 #1, 11.12.2 #1, 11.13.7 #1] */
 static void test_login_text_is_long_rfc7143_6_2(void **state)
 {
 	static char text[8192];

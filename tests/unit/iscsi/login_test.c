@@ -121,7 +121,7 @@ static void random_wants(struct iscsi_params *p, uint32_t *seed)
 }
 
 /* [RFC 7145: 6.3 #5] */
-/* [RFC 7143: 11.13.6 #1] */
+/* [RFC 7143: 6.3 #8, 11.13.6 #1] */
 static void test_login_random_wants_agree(void **state)
 {
 	uint32_t seed = 20260101;
@@ -144,6 +144,7 @@ static void test_login_random_wants_agree(void **state)
 }
 
 /* The initiator offers level 0, and a target answers an offer of 2 with 0. */
+/* [RFC 7143: 7.4.1 #1-2, 13.21 #1] */
 static void test_discovery_without_recovery_rfc7143_7_4_1(void **state)
 {
 	static const char text[] =
@@ -178,6 +179,7 @@ static void test_discovery_without_recovery_rfc7143_7_4_1(void **state)
 	iscsi_login_free(t.e);
 }
 
+/* [RFC 7143: 13.19 #2] */
 static void test_one_r2t_with_recovery_rfc7143_13_19(void **state)
 {
 	(void)state;
@@ -211,6 +213,7 @@ static const struct iscsi_chap_secret bob = { .name = "bob",
 					      .secret = "another secret",
 					      .secret_len = 14 };
 
+/* [RFC 7143: 6.3.2 #1, 9.1 #1, 9.2 #1, 12.1 #2-3, 12.1.3 #2-3] */
 static void test_login_chap_rfc7143_12_1_3(void **state)
 {
 	struct end t, i;
@@ -224,6 +227,7 @@ static void test_login_chap_rfc7143_12_1_3(void **state)
 	drop(&t, &i);
 }
 
+/* [RFC 7143: 9.2.1 #1 #10, 12.1 #3, 12.1.3 #5] */
 static void test_login_chap_mutual(void **state)
 {
 	struct end t, i;
@@ -247,6 +251,7 @@ static void assert_refused(struct end *t, struct end *i, uint16_t status)
 	drop(t, i);
 }
 
+/* [RFC 7143: 6.3.2 #4, 9.2 #4, 12.1.3 #4] */
 static void test_login_chap_wrong_secret(void **state)
 {
 	struct iscsi_chap_secret wrong = alice;
@@ -322,6 +327,7 @@ static void test_login_chap_unknown_name_rfc7143_9_2_1(void **state)
 }
 
 /* An engine whose login succeeded or failed takes no PDU. */
+/* [RFC 7143: 6.3 #1] */
 static void test_login_is_over(void **state)
 {
 	(void)state;
@@ -345,6 +351,7 @@ static void test_login_is_over(void **state)
 	}
 }
 
+/* [RFC 7143: 12.1.3 #6] */
 static void test_login_chap_target_fails_to_prove_itself(void **state)
 {
 	struct iscsi_chap_secret wrong = bob;
@@ -361,6 +368,7 @@ static void test_login_chap_target_fails_to_prove_itself(void **state)
 	drop(&t, &i);
 }
 
+/* [RFC 7143: 9.2.1 #8] */
 static void test_login_chap_one_secret_rfc7143_9_2_1(void **state)
 {
 	struct iscsi_chap_secret same = bob;
@@ -378,6 +386,7 @@ static void test_login_chap_one_secret_rfc7143_9_2_1(void **state)
 
 /* An initiator that authenticates the target, but has no secret of its own,
  * gets no session with a target that proves nothing. */
+/* [RFC 7143: 12.1.3 #5] */
 static void test_login_chap_only_of_the_target(void **state)
 {
 	struct end t, i;
@@ -404,6 +413,7 @@ static void test_login_security_stage_skipped(void **state)
 	assert_refused(&t, &i, ISCSI_LOGIN_AUTH_FAILURE);
 }
 
+/* [RFC 7143: 6.3.2 #1] */
 static void test_login_chap_offered_but_none_taken(void **state)
 {
 	struct end t, i;
@@ -483,6 +493,7 @@ static int feed_once(const char *text, size_t len)
 #define NAMES	   "InitiatorName=iqn.2026-01.x:i\0TargetName=iqn.2026-01.x:t\0"
 #define FEED(text) feed_once(text, sizeof(text) - 1)
 
+/* [RFC 7143: 6.2 #15, 6.3 #10-11, 7.12 #1, 13.4 #2, 13.5 #2] */
 static void test_login_key_repeated_rfc7143_6_3(void **state)
 {
 	(void)state;
@@ -492,7 +503,7 @@ static void test_login_key_repeated_rfc7143_6_3(void **state)
 	assert_int_equal(FEED(NAMES "InitiatorName=iqn.2026-01.x:i\0"), 0x200);
 }
 
-/* [RFC 7143: 11.12.10 #1] */
+/* [RFC 7143: 6.3 #2, 11.12.10 #1, 13.5 #1] */
 static void test_login_parameters_missing(void **state)
 {
 	(void)state;
@@ -508,6 +519,7 @@ static void test_login_parameters_missing(void **state)
 
 /* ---- lists ---- */
 
+/* [RFC 7143: 6.2.1 #1-3, 13.1 #1, 13.23 #1 #3] */
 static void test_lists_are_read_as_lists_rfc7143_6_2_1(void **state)
 {
 	static const struct {
@@ -704,7 +716,7 @@ static bool says(const uint8_t *data, size_t len, const char *pair)
 	return false;
 }
 
-/* [RFC 7143: 11.13.8 #1] */
+/* [RFC 7143: 6.2 #12, 6.2.2 #3, 6.3.1 #1, 11.13.8 #1, 13.25 #1-3] */
 static void test_login_answers_by_rule(void **state)
 {
 	static const char text[] =
@@ -738,6 +750,7 @@ static void test_login_answers_by_rule(void **state)
 	iscsi_login_free(t.e);
 }
 
+/* [RFC 7143: 6.2 #2, 6.3.1 #1] */
 static void test_login_text_over_pdus_rfc7143_6_2(void **state)
 {
 	static const char text[] = NAMES "InitialR2T=No\0";

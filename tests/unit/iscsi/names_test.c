@@ -69,6 +69,7 @@ static void test_capitals_are_mapped_rfc3722_4(void **state)
 	assert_string_equal(out, "iqn.2026-01.x:\xc3\x97\xc3\xb7");
 }
 
+/* [RFC 7143: 4.2.7.1 #3] */
 static void test_length_rfc7143_4_2_7_2(void **state)
 {
 	char name[ISCSI_NAME_MAX + 2] = "iqn.2026-01.x:";
@@ -82,6 +83,7 @@ static void test_length_rfc7143_4_2_7_2(void **state)
 	assert_refused("", "0 bytes");
 }
 
+/* [RFC 7143: 4.2.7.2 #1] */
 static void test_not_utf8_rfc3629(void **state)
 {
 	static const char *const bad[] = {
@@ -140,6 +142,7 @@ static void test_underscore(void **state)
 }
 
 /* One character of each table of RFC 3454 that RFC 3722 §6 and §7 name. */
+/* [RFC 7143: 4.2.7.2 #1] */
 static void test_prohibited_rfc3722_6(void **state)
 {
 	static const char *const bad[] = {

@@ -16,6 +16,7 @@ static int next(const char *text, size_t len, char *key, const char **value)
 }
 
 /* §6.1: the bytes with which a key may begin, and continue. */
+/* [RFC 7143: 13.22 #1] */
 static void test_bytes_of_a_name_rfc7143_6_1(void **state)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -112,6 +113,7 @@ static void test_several_pairs(void **state)
 
 /* iscsi_text_put appends a pair that fits to the last byte, and no part of a
  * longer one. */
+/* [RFC 7143: 6.1 #1] */
 static void test_put_to_the_last_byte(void **state)
 {
 	char buf[16];

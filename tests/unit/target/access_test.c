@@ -332,6 +332,7 @@ static void expect_redirect(const struct tgt_directory *d,
 
 /* The first redirection that fits counts; a name that is not admitted learns no
  * address. */
+/* [RFC 7143: 13.8 #1] */
 static void test_redirections_rfc7143_11_13_5(void **state)
 {
 	static const char *const alice[] = { ALICE }, *const first[] = { "a:1" };

@@ -117,7 +117,7 @@ static void test_residual_of_report_luns_rfc7143_11_4_5_3(void **state)
 /* ---- task management ---- */
 
 /* The function waits for the data of an R2T. */
-/* [RFC 7143: 11.5.1 #5] */
+/* [RFC 7143: 4.2.3.3 #5 #10, 11.5.1 #5] */
 static void test_abort_task_set_waits_for_data_rfc7143_11_5_1(void **state)
 {
 	static const enum iscsi_tmf functions[] = { ISCSI_TMF_ABORT_TASK_SET,
@@ -140,7 +140,8 @@ static void test_abort_task_set_waits_for_data_rfc7143_11_5_1(void **state)
 	}
 }
 
-/* A function that waits for a missing command is no task. */
+/* A function that waits for a missing command is not a task. */
+/* [RFC 7144: 6.3 #8-9] */
 static void test_query_of_a_function_rfc7144_6_3(void **state)
 {
 	struct env *e = *state;
@@ -180,6 +181,7 @@ static struct peer *at_level(struct env *e, uint8_t last, bool two)
 	return p;
 }
 
+/* [RFC 7144: 5.1.1 #2] */
 static void test_priority_needs_level_2_rfc7144_5_1_1(void **state)
 {
 	struct env *e = *state;
@@ -198,6 +200,7 @@ static void test_priority_needs_level_2_rfc7144_5_1_1(void **state)
 	}
 }
 
+/* [RFC 7144: 5.2.1 #1] */
 static void test_qualifier_needs_level_2_rfc7144_5_2_1(void **state)
 {
 	struct env *e = *state;
@@ -219,6 +222,7 @@ static void test_qualifier_needs_level_2_rfc7144_5_2_1(void **state)
 
 /* ---- names ---- */
 
+/* [RFC 7143: 4.4.2 #1-3] */
 static void test_port_names_rfc7143_4_4_2(void **state)
 {
 	const uint8_t page_83[16] = { 0x12, 1, 0x83, 1, 0 };
@@ -266,6 +270,7 @@ static void test_final_and_continue_rfc7143_11_10_2(void **state)
 }
 
 /* 8,192 bytes of keys in one negotiation, in two PDUs. */
+/* [RFC 7143: 6.1 #4] */
 static void test_text_of_8192_bytes_rfc7143_6_1(void **state)
 {
 	static const char key[] = "X-org.example.k%03u=";
@@ -297,6 +302,7 @@ static void test_text_of_8192_bytes_rfc7143_6_1(void **state)
 }
 
 /* §6.4: one request declares a key twice. */
+/* [RFC 7143: 6.2 #15, 6.4 #4, 7.12 #3-5] */
 static void test_key_declared_twice_rfc7143_6_4(void **state)
 {
 	static const char text[] = "MaxRecvDataSegmentLength=1024\0"

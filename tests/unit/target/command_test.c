@@ -25,6 +25,7 @@ static void test_read(void **state)
 	assert_true(peer_quiet(e->p));
 }
 
+/* [RFC 7143: 4.2.2.2 #3] */
 static void test_statsn_counts_responses_rfc7143_4_2_2_2(void **state)
 {
 	struct env *e = *state;
@@ -89,6 +90,7 @@ static void expect_sense(struct sent *s, uint8_t key, uint8_t asc, uint8_t ascq)
 	assert_int_equal(s->data[15], ascq);
 }
 
+/* [RFC 7143: 7.8 #4] */
 static void test_write_digest_error_rfc7143_11_4_7_2(void **state)
 {
 	struct env *e = *state;
@@ -198,7 +200,8 @@ static void test_part_of_a_block_rfc7143_11_4_5_1(void **state)
 	assert_int_equal(e->r->memory[0], 0);
 }
 
-/* [RFC 7143: 11.4.7 #1-2] */
+/* [RFC 7143: 4.6.1.2 #1, 10.2 #1, 11.4.7 #1-2] */
+/* [RFC 7144: 5.2.2 #1-2] */
 static void test_out_of_range_has_sense(void **state)
 {
 	struct env *e = *state;
@@ -276,6 +279,7 @@ static void test_no_buffer_with_others_is_task_set_full(void **state)
 
 /* ---- the window ---- */
 
+/* [RFC 7143: 4.2.2.1 #11] */
 static void test_window_ignores_outside_rfc7143_4_2_2_1(void **state)
 {
 	struct env *e = *state;
@@ -293,6 +297,7 @@ static void test_window_ignores_outside_rfc7143_4_2_2_1(void **state)
 	peer_expect(e->p, ISCSI_SCSI_RESPONSE);
 }
 
+/* [RFC 7143: 4.2.2.1 #6 #8 #12 #15] */
 static void test_commands_run_in_order_rfc7143_4_2_2_1(void **state)
 {
 	struct env *e = *state;
@@ -344,6 +349,7 @@ static void test_end_of_an_immediate_command_leaves_the_order(void **state)
 			 early);
 }
 
+/* [RFC 7143: 4.2.2.1 #11] */
 static void test_duplicate_inside_window_ignored_rfc7143_4_2_2_1(void **state)
 {
 	struct env *e = *state;
@@ -362,7 +368,7 @@ static void test_duplicate_inside_window_ignored_rfc7143_4_2_2_1(void **state)
 	assert_true(peer_quiet(e->p));
 }
 
-/* [RFC 7143: 11.2.1.8 #1] */
+/* [RFC 7143: 7.3 #2, 11.2.1.8 #1] */
 static void test_tag_in_use_rejected_rfc7143_11_17_1(void **state)
 {
 	struct env *e = *state;
@@ -418,6 +424,7 @@ static void test_window_full(void **state)
 	assert_non_null(e->p->last_task);
 }
 
+/* [RFC 7143: 4.2.2.1 #2] */
 static void test_immediate_command(void **state)
 {
 	struct env *e = *state;
@@ -434,6 +441,7 @@ static void test_immediate_command(void **state)
 	assert_int_equal(exp, e->p->cmdsn); /* unchanged */
 }
 
+/* [RFC 7143: 4.2.2.1 #5] */
 static void test_too_many_immediate_rejected_rfc7143_4_2_2_1(void **state)
 {
 	struct env *e = *state;
@@ -472,6 +480,7 @@ static void test_too_many_immediate_rejected_rfc7143_4_2_2_1(void **state)
 
 /* ---- lost connections ---- */
 
+/* [RFC 7143: 7.1.4.3 #4] */
 static void test_connection_lost_with_io_in_flight(void **state)
 {
 	struct env *e = *state;

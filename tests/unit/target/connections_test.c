@@ -110,6 +110,7 @@ static int close_multi(void **state)
 
 /* ---- order, allegiance ---- */
 
+/* [RFC 7143: 4.2.2.1 #6] */
 static void test_order_is_the_sessions_rfc7143_4_2_2_1(void **state)
 {
 	struct multi *m = *state;
@@ -147,6 +148,7 @@ static void test_duplicate_ahead_of_a_hole_rfc7143_4_2_2_1(void **state)
 	assert_true(peer_quiet(m->p[2]));
 }
 
+/* [RFC 7143: 4.2.5.1 #1-2] */
 static void test_statsn_is_the_connections_rfc7143_4_2_2_2(void **state)
 {
 	struct multi *m = *state;
@@ -159,6 +161,7 @@ static void test_statsn_is_the_connections_rfc7143_4_2_2_2(void **state)
 	assert_int_equal(m->p[1]->dm.numbers->statsn, before + 1);
 }
 
+/* [RFC 7143: 4.2.5.1 #3] */
 static void test_data_of_another_connection_find_no_task(void **state)
 {
 	struct multi *m = *state;
@@ -268,6 +271,7 @@ static void test_another_initiator_cannot_join_rfc7143_6_3(void **state)
 	assert_false(m->p[1]->gone);
 }
 
+/* [RFC 7143: 13 #1] */
 static void test_keys_of_a_joining_login_rfc7143_6_3_3(void **state)
 {
 	struct multi *m = *state;

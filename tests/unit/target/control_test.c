@@ -231,7 +231,7 @@ static void expect_reject(struct env *e, uint8_t op, uint8_t reason)
 	assert_int_equal(s->data[0] & 0x3f, op);
 }
 
-/* [RFC 7143: 11.16 #7] */
+/* [RFC 7143: 7.8 #7, 11.16 #7] */
 static void test_snack_rejected_rfc7143_11_16(void **state)
 {
 	struct env *e = *state;
@@ -241,6 +241,7 @@ static void test_snack_rejected_rfc7143_11_16(void **state)
 	expect_reject(e, ISCSI_SNACK_REQUEST, ISCSI_REJECT_SNACK);
 }
 
+/* [RFC 7143: 4.2.4 #1 #3] */
 static void test_login_in_full_feature_phase_rejected(void **state)
 {
 	struct env *e = *state;
@@ -308,6 +309,7 @@ static void test_too_much_ahead_drops_connection(void **state)
 
 /* ---- discovery ---- */
 
+/* [RFC 7143: 4.3 #1-2] */
 static void test_discovery_allows_little_rfc7143_13_21(void **state)
 {
 	struct env *e = *state;

@@ -29,6 +29,7 @@ static struct iscsi_chap_secret account(const char *name, const char *secret)
 	return s;
 }
 
+/* [RFC 7143: 9.2.1 #5-7 #9] */
 static void test_errors_of_auth_groups(void **state)
 {
 	const struct iscsi_chap_secret a = account("a", "first secret"),
@@ -96,6 +97,7 @@ static void test_errors_of_portal_groups(void **state)
 	tgt_directory_free(d);
 }
 
+/* [RFC 7143: 4.2.7.1 #1] */
 static void test_errors_of_targets_rfc7143_4_2_7_2(void **state)
 {
 	static const char *const patterns[] = { "iqn.*", "disk" };

@@ -309,6 +309,7 @@ static void test_stray_data_out_is_rejected_rfc7143_11_17_1(void **state)
 }
 
 /* The data of a task that was aborted may be on their way: no Reject. */
+/* [RFC 7143: 10.7 #1] */
 static void test_late_data_out_is_discarded_rfc7143_11_17_1(void **state)
 {
 	struct iscsi_pdu p = { .op = ISCSI_TMF_REQUEST,
@@ -343,7 +344,7 @@ static void test_late_data_out_is_discarded_rfc7143_11_17_1(void **state)
 
 /* Data beyond FirstBurstLength are rejected, and the command ends with CHECK
  * CONDITION at the end of its sequence; nothing is written. */
-/* [RFC 7143: 11.17.1 #4] */
+/* [RFC 7143: 7.3 #1, 11.17.1 #4] */
 static void test_data_out_beyond_first_burst_rfc7143_13_14(void **state)
 {
 	struct iscsi_pdu a;

@@ -13,7 +13,7 @@ static const uint8_t isid_a[6] = { 0x80, 1, 2, 3, 4, 5 };
 #define KEYS(p, text) peer_login(p, text, sizeof(text), isid_a, 0)
 
 /* [RFC 7145: 5.1.2 #1] [RFC 5047: 8.6 #1] */
-/* [RFC 7143: 11.12.8 #1, 11.13.3 #1] */
+/* [RFC 7143: 4.2.1 #1, 11.12.8 #1, 11.13.3 #1] */
 static void test_login_normal(void **state)
 {
 	struct fixture *r = fixture_new(1, NULL);
@@ -61,7 +61,7 @@ static void test_login_agrees_to_so_much(void **state)
 	fixture_free(r);
 }
 
-/* [RFC 7143: 11.13.5 #3] */
+/* [RFC 7143: 7.12 #2, 11.13.5 #3] */
 static void test_login_unknown_target_rfc7143_11_13_5(void **state)
 {
 	struct fixture *r = fixture_new(1, NULL);
@@ -76,6 +76,7 @@ static void test_login_unknown_target_rfc7143_11_13_5(void **state)
 	fixture_free(r);
 }
 
+/* [RFC 7143: 4.2.7.1 #4, 6.3 #3, 13.4 #1] */
 static void test_login_no_target_name_rfc7143_6_3(void **state)
 {
 	struct fixture *r = fixture_new(1, NULL);
@@ -105,6 +106,7 @@ static void test_login_tsih_without_session_rfc7143_11_13_5(void **state)
 	fixture_free(r);
 }
 
+/* [RFC 7143: 4.2.4 #4] */
 static void test_login_other_pdu_first_rfc7143_6_3(void **state)
 {
 	struct fixture *r = fixture_new(1, NULL);
@@ -118,6 +120,7 @@ static void test_login_other_pdu_first_rfc7143_6_3(void **state)
 	fixture_free(r);
 }
 
+/* [RFC 7143: 4.2.4 #5] */
 static void test_login_other_pdu_in_between_rfc7143_6_3(void **state)
 {
 	static const char keys[] = "InitiatorName=" FIXTURE_INI "\0"
@@ -362,6 +365,7 @@ static void join(unsigned workers, unsigned first, unsigned second)
 	fixture_free(r);
 }
 
+/* [RFC 7143: 4.4.3 #1] */
 static void test_connection_reinstatement_rfc7143_6_3_4(void **state)
 {
 	(void)state;
@@ -409,7 +413,7 @@ static void reinstate(unsigned workers, unsigned first, unsigned second)
 	fixture_free(r);
 }
 
-/* [RFC 7143: 6.3.5 #1] */
+/* [RFC 7143: 6.3.5 #1, 7.15 #2] */
 static void test_reinstate_same_worker_rfc7143_6_3_5(void **state)
 {
 	(void)state;
@@ -417,6 +421,7 @@ static void test_reinstate_same_worker_rfc7143_6_3_5(void **state)
 	reinstate(2, 1, 1);
 }
 
+/* [RFC 7143: 7.15 #2] */
 static void test_reinstate_other_worker_rfc7143_6_3_5(void **state)
 {
 	(void)state;
@@ -483,6 +488,7 @@ static struct peer *discovery(struct fixture *r, unsigned worker,
 }
 
 /* The sessions of one initiator at two portals and two workers. */
+/* [RFC 7143: 7.4.2.1 #1-4] */
 static void test_discovery_is_reinstated_rfc7143_7_4_2(void **state)
 {
 	struct fixture *r = fixture_new(2, NULL);
@@ -501,6 +507,7 @@ static void test_discovery_is_reinstated_rfc7143_7_4_2(void **state)
 }
 
 /* §7.4.2.2: those of one target, whatever their address. */
+/* [RFC 7143: 7.4.2.2 #1] */
 static void test_named_discovery_is_reinstated_rfc7143_7_4_2_2(void **state)
 {
 	struct fixture *r = fixture_new(2, NULL);

@@ -133,6 +133,7 @@ static void assert_rejected(struct peer *p, const struct row *row, uint32_t exp)
 }
 
 /* Another request may use the CmdSN. */
+/* [RFC 7143: 7.3 #2] */
 static void test_gap_filled_by_a_request_rfc7143_7_3(void **state)
 {
 	struct env *e = *state;

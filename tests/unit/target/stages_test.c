@@ -326,6 +326,7 @@ static void test_cold_reset_in_each_stage(void **state)
 
 /* ---- queries ---- */
 
+/* [RFC 7144: 6.3 #3] */
 static void test_queries_in_each_stage_rfc7144_6_3(void **state)
 {
 	(void)state;
@@ -382,6 +383,7 @@ static void test_query_of_what_has_not_come(void **state)
 
 /* §11.5.1: commands with a lower CmdSN. A later command is not affected,
  * although it is in the task set when the function starts. */
+/* [RFC 7143: 4.2.2.1 #4] */
 static void test_clear_task_set_leaves_later_ones(void **state)
 {
 	uint32_t itt, later;

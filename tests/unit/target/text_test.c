@@ -66,6 +66,7 @@ static void expect_text(const struct sent *s, const char *want, size_t len)
  "TargetName=" FIXTURE_TARGET "\0" \
  "TargetAddress=192.0.2.1:3260,1"
 
+/* [RFC 7143: 13.8 #2] */
 static void test_send_targets_all_rfc7143_appendix_c(void **state)
 {
 	struct env *e = *state;
@@ -109,8 +110,8 @@ static void test_send_targets_normal_session_rfc7143_appendix_c(void **state)
 }
 
 /* More targets than one PDU holds: C bit, TTT, the next piece on demand. */
-/* [RFC 7143: 11.10.4 #1 #3, 11.11.1 #1-3, 11.11.2 #1, 11.11.4 #1-2,
- * 11.11.6 #1] */
+/* [RFC 7143: 6.2 #1, 6.4 #2-3, 11.10.4 #1 #3, 11.11.1 #1-3, 11.11.2 #1,
+ * 11.11.4 #1-2, 11.11.6 #1] */
 static void test_send_targets_in_pieces_rfc7143_11_10_4(void **state)
 {
 	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);
@@ -179,6 +180,7 @@ static void test_answer_too_long(void **state)
 			 ISCSI_TEXT_RESPONSE);
 }
 
+/* [RFC 7143: 6.2 #2] */
 static void test_request_in_pieces_rfc7143_11_10_2(void **state)
 {
 	struct env *e = *state;
@@ -208,6 +210,7 @@ static void test_stale_tag_rejected_rfc7143_11_10_4(void **state)
 			 ISCSI_REJECT_INVALID_PDU_FIELD);
 }
 
+/* [RFC 7143: 4.3 #1, 13.22 #2] */
 static void test_discovery_takes_no_other_key_rfc7143_13_21(void **state)
 {
 	struct env *e = *state;
@@ -216,6 +219,7 @@ static void test_discovery_takes_no_other_key_rfc7143_13_21(void **state)
 			 ISCSI_REJECT);
 }
 
+/* [RFC 7143: 6.2 #6] */
 static void test_unknown_key_rfc7143_6_2(void **state)
 {
 	struct env *e = *state;
@@ -231,6 +235,7 @@ static void test_login_key_rejected_rfc7143_13(void **state)
 	assert_int_equal(TEXT(e->p, "MaxConnections=4")->pdu.op, ISCSI_REJECT);
 }
 
+/* [RFC 7143: 6.1 #1] */
 static void test_malformed_text_rejected_rfc7143_6_1(void **state)
 {
 	struct env *e = *state;

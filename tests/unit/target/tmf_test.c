@@ -66,6 +66,7 @@ static void test_abort_task_released_later(void **state)
 }
 
 /* A missing command in the window counts as received. */
+/* [RFC 7143: 7.11 #2] */
 static void test_abort_task_not_received_rfc7143_11_6_1_b(void **state)
 {
 	struct env *e = *state;
@@ -85,6 +86,7 @@ static void test_abort_task_not_received_rfc7143_11_6_1_b(void **state)
 	e->p->cmdsn = lost + 2;
 }
 
+/* [RFC 7143: 7.11 #3] */
 static void test_abort_task_unknown_rfc7143_11_6_1_c(void **state)
 {
 	struct env *e = *state;
@@ -163,6 +165,7 @@ static void test_function_names_the_lun_in_another_form(void **state)
 }
 
 /* The function waits for missing commands before it. */
+/* [RFC 7143: 4.2.2.1 #4, 4.2.3.3 #1 #6, 4.2.3.4 #6, 13.23 #6] */
 static void test_abort_task_set_waits_for_commands_rfc7143_4_2_3_3(void **state)
 {
 	struct env *e = *state;
@@ -183,6 +186,7 @@ static void test_abort_task_set_waits_for_commands_rfc7143_4_2_3_3(void **state)
 }
 
 /* The function waits a limited time for data of valid TTTs. */
+/* [RFC 7143: 4.2.3.3 #1 #5] */
 static void test_lu_reset_waits_for_data_rfc7143_4_2_3_3_a(void **state)
 {
 	struct env *e = *state;
@@ -260,6 +264,7 @@ static void expect_attention(struct peer *p, uint8_t asc)
 }
 
 /* TAS = 0: a unit attention reports cleared commands to their initiator. */
+/* [RFC 7143: 4.2.3.3 #7, 4.2.3.4 #7, 4.2.3.6 #1] */
 static void test_clear_task_set_other_workers(void **state)
 {
 	struct env *e = *state;
@@ -463,6 +468,7 @@ static void expect_info(struct peer *p, uint32_t itt, uint8_t depth_key,
 	assert_int_equal(get_be16(s->pdu.tmf_info + 1), asc);
 }
 
+/* [RFC 7144: 4.1 #2] */
 static void test_query_async_event_rfc7144_6_3(void **state)
 {
 	struct env *e = *state;
@@ -486,7 +492,7 @@ static void test_query_async_event_rfc7144_6_3(void **state)
 	peer_expect_tmf(fresh, tmf, ISCSI_TMF_COMPLETE);
 }
 
-/* [RFC 7143: 11.5.1 #11] */
+/* [RFC 7143: 4.2.3.3 #7, 4.2.3.4 #7, 4.2.3.6 #1, 11.5.1 #11] */
 static void test_lu_reset_other_workers(void **state)
 {
 	struct env *e = *state;
@@ -552,6 +558,7 @@ static void test_functions_refused(void **state)
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_NOT_SUPPORTED);
 }
 
+/* [RFC 7144: 4.1 #2, 6.3 #3] */
 static void test_query_task_rfc7144_6_4_2(void **state)
 {
 	struct env *e = *state;
@@ -574,6 +581,7 @@ static void test_query_task_rfc7144_6_4_2(void **state)
 	peer_expect_tmf(e->p, tmf, ISCSI_TMF_COMPLETE);
 }
 
+/* [RFC 7144: 6.3 #4 #10-13, 6.5 #1] */
 static void test_nexus_reset_rfc7144_6_3(void **state)
 {
 	struct env *e = *state;
@@ -591,6 +599,7 @@ static void test_nexus_reset_rfc7144_6_3(void **state)
 }
 
 /* The functions of RFC 7144 need iSCSIProtocolLevel 2. */
+/* [RFC 7144: 4.1 #1] */
 static void test_level_2_functions_rfc7144_6_3(void **state)
 {
 	static const char keys[] = "InitiatorName=" FIXTURE_INI "\0"
