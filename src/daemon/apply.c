@@ -23,6 +23,10 @@
 
 #define RETRY (100 * XTIME_MS) /* while a check of a file is in progress */
 
+/* Units whose removal is in progress: each change of the device looks at all that wait for
+ * their turn, so thousands at once would take seconds. */
+#define CLOSES 64u
+
 struct change {
 	struct daemon *d;
 	struct cfg_model *m;
@@ -31,10 +35,11 @@ struct change {
 	bool *changed;		  /* the same: the unit gets other fields */
 	unsigned next, nchanging; /* change_units */
 	struct apply_groups groups;
-	struct portal **portals;  /* by index of the portal group in m */
-	struct unit **leaving;	  /* that no map has once the change settled */
-	unsigned nold;		  /* units from this one on are new */
-	unsigned nleaving, nopen; /* nopen: not closed yet */
+	struct portal **portals; /* by index of the portal group in m */
+	struct unit **leaving;	 /* that no map has once the change settled */
+	unsigned nold;		 /* units from this one on are new */
+	/* nclosing: removals in progress; nopen: not closed yet */
+	unsigned nleaving, nclosing, nopen;
 	bool is_done, is_settled;
 	struct io_timer retry, again, regroup;
 	void (*done)(void *arg, bool good);
@@ -74,6 +79,8 @@ struct leaver {
 	struct unit *u;
 };
 
+static void close_units(struct change *c);
+
 static void unit_closed(void *arg, int err)
 {
 	struct leaver *l = arg;
@@ -87,7 +94,11 @@ static void unit_closed(void *arg, int err)
 	unit_free(l->u);
 	free(l);
 	c->nopen--;
-	finish(c);
+	c->nclosing--;
+	if (c->nleaving)
+		close_units(c);
+	else
+		finish(c);
 }
 
 /* Begins to close one unit. */
@@ -102,6 +113,7 @@ static void close_unit(struct change *c, struct unit *u)
 		err = dev_lu_remove(lu, unit_closed, l);
 	}
 	if (!err) {
+		c->nclosing++;
 		unit_detach(c->d, u);
 		return;
 	}
@@ -111,12 +123,12 @@ static void close_unit(struct change *c, struct unit *u)
 		   "backstore %s: stays open: %s", u->name, err_str(err));
 }
 
-/* Closes the units that leave; one whose file is being checked, later. */
+/* Closes the units that leave, CLOSES at once; one whose file is being checked, later. */
 static void close_units(struct change *c)
 {
 	struct daemon *d = c->d;
 
-	while (c->nleaving) {
+	while (c->nleaving && c->nclosing < CLOSES) {
 		struct unit *u = c->leaving[c->nleaving - 1];
 
 		if (health_checks(d, u)) {
@@ -127,6 +139,9 @@ static void close_units(struct change *c)
 		c->nleaving--;
 		close_unit(c, u);
 	}
+	if (c->nleaving) /* unit_closed goes on */
+		return;
+	io_timer_clear(d->loops[0], &c->retry);
 	c->is_settled = true;
 	finish(c);
 }

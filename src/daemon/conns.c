@@ -363,7 +363,7 @@ void conns_accepted(void *arg, int fd, const struct net_addr *peer)
 {
 	const struct portal *p = arg;
 	struct daemon *d = p->daemon;
-	struct worker *w = &d->workers[d->next_worker % d->nworkers];
+	struct worker *w = &d->workers[d->portals.next_worker % d->nworkers];
 	struct conn *c = conn_new(p, w, fd);
 	struct admission_entry *victim;
 
@@ -372,7 +372,7 @@ void conns_accepted(void *arg, int fd, const struct net_addr *peer)
 		close(fd);
 		return;
 	}
-	d->next_worker++;
+	d->portals.next_worker++;
 	drop_victim(victim);
 	if (w->index == 0) {
 		conn_open(c);
@@ -460,7 +460,7 @@ void conns_verbs_asked(void *arg, struct verbs_request *r)
 {
 	const struct portal *p = arg;
 	struct daemon *d = p->daemon;
-	struct worker *w = &d->workers[d->next_worker++ % d->nworkers];
+	struct worker *w = &d->workers[d->portals.next_worker++ % d->nworkers];
 	const struct verbs_module *m = net_verbs_module(d->workers[0].verbs);
 	struct verbs_arrival *a;
 

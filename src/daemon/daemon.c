@@ -193,6 +193,7 @@ static void close_daemon(struct daemon *d)
 	for (unsigned i = 0; i < d->nunits; i++)
 		unit_free(d->units[i]); /* after the key files are closed */
 	free(d->units);
+	free(d->lookup);
 	listen_free(d);
 	if (d->workers && d->loops[0]) {
 		io_timer_clear(d->loops[0], &d->limit);

@@ -72,6 +72,7 @@ struct daemon {
 	struct dev_server *server;
 	struct unit **units; /* units.h */
 	unsigned nunits;
+	struct units_lookup *lookup; /* units.h; NULL: no unit */
 	struct tgt *target;
 	struct gate gate;
 	/* portals.h; [i] is that of the model's portal group i. Connections
@@ -79,8 +80,8 @@ struct daemon {
 	struct {
 		struct portal **all, **retired;
 		unsigned n, nretired;
+		unsigned next_worker; /* for the next connection */
 	} portals;
-	unsigned next_worker; /* for the next connection */
 	struct io_watch signals;
 	struct control *control;
 	struct state *state; /* NULL: without --state */

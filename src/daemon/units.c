@@ -40,16 +40,65 @@ void unit_options(const struct daemon *d, const struct lun_options *lun,
 
 /* ---- checks ---- */
 
+static struct list *file_bucket(const struct daemon *d, dev_t dev, ino_t ino)
+{
+	uint64_t h = ((uint64_t)dev * 31 + ino) * 0x9e3779b97f4a7c15u;
+
+	return &d->lookup->files[(h >> 32) % UNITS_BUCKETS];
+}
+
+static struct list *uuid_bucket(const struct daemon *d, const uint8_t uuid[16])
+{
+	return &d->lookup->uuids[get_be64(uuid + 8) % UNITS_BUCKETS];
+}
+
+/* Returns the unit on this file, or NULL. */
+static const struct unit *on_file(const struct daemon *d, dev_t dev, ino_t ino)
+{
+	list_for_each(it, file_bucket(d, dev, ino)) {
+		const struct unit *u = list_entry(it, struct unit, same_file);
+
+		if (u->dev == dev && u->ino == ino)
+			return u;
+	}
+	return NULL;
+}
+
 /* Two units on one store would overwrite each other's reservations. */
 static bool is_twice(const struct daemon *d, const uint8_t uuid[16])
 {
-	for (unsigned i = 0; i < d->nunits; i++) {
-		const struct bs *other = dev_lu_backstore(d->units[i]->lu);
+	list_for_each(it, uuid_bucket(d, uuid)) {
+		const struct unit *u = list_entry(it, struct unit, same_uuid);
 
-		if (other && !memcmp(other->uuid, uuid, 16))
+		if (!memcmp(u->uuid, uuid, 16))
 			return true;
 	}
 	return false;
+}
+
+/* False: no memory. */
+static bool make_lookup(struct daemon *d)
+{
+	if (d->lookup)
+		return true;
+	d->lookup = malloc(sizeof(*d->lookup));
+	for (unsigned i = 0; d->lookup && i < UNITS_BUCKETS; i++) {
+		list_init(&d->lookup->files[i]);
+		list_init(&d->lookup->uuids[i]);
+	}
+	return d->lookup;
+}
+
+static void add_to_lookup(struct daemon *d, struct unit *u)
+{
+	const struct bs *b = dev_lu_backstore(u->lu);
+
+	if (u->ino)
+		list_push_back(file_bucket(d, u->dev, u->ino), &u->same_file);
+	if (!b)
+		return;
+	memcpy(u->uuid, b->uuid, 16);
+	list_push_back(uuid_bucket(d, u->uuid), &u->same_uuid);
 }
 
 /* Refuses a file that is another unit already: initiators would take the units
@@ -58,6 +107,7 @@ static bool is_twice(const struct daemon *d, const uint8_t uuid[16])
 static bool is_alone(const struct making *k)
 {
 	struct unit *u = k->u;
+	const struct unit *v;
 	struct stat st;
 
 	if (u->spec->kind != LUN_FILE || stat(u->spec->store, &st))
@@ -66,23 +116,18 @@ static bool is_alone(const struct making *k)
 	u->ino = S_ISBLK(st.st_mode) ? st.st_rdev : st.st_ino;
 	if (u->lun.shared || u->lun.read_only)
 		return true;
-	for (unsigned i = 0; i < k->d->nunits; i++) {
-		const struct unit *v = k->d->units[i];
-
-		if (v->spec->kind != LUN_FILE || v->dev != u->dev ||
-		    v->ino != u->ino)
-			continue;
-		if (k->m->is_command_line)
-			say("%s: already LUN %u, as %s; give it once, or give "
-			    "--shared",
-			    u->spec->store, dev_lu_lun(v->lu), v->spec->store);
-		else
-			say("backstore %s: %s: already backstore %s, as %s; "
-			    "give it once, or give both \"shared: yes\"",
-			    u->name, u->spec->store, v->name, v->spec->store);
-		return false;
-	}
-	return true;
+	v = on_file(k->d, u->dev, u->ino);
+	if (!v)
+		return true;
+	if (k->m->is_command_line)
+		say("%s: already LUN %u, as %s; give it once, or give "
+		    "--shared",
+		    u->spec->store, dev_lu_lun(v->lu), v->spec->store);
+	else
+		say("backstore %s: %s: already backstore %s, as %s; give it "
+		    "once, or give both \"shared: yes\"",
+		    u->name, u->spec->store, v->name, v->spec->store);
+	return false;
 }
 
 static bool has_backstore(const struct cfg_luns *luns, unsigned backstore)
@@ -277,6 +322,8 @@ static struct unit *unit_new(const struct cfg_backstore *b)
 		return NULL;
 	u->name = strdup(b->head.name);
 	u->spec = lun_spec_new(b->store, b->pi, b->key, b->new_key);
+	list_init(&u->same_file);
+	list_init(&u->same_uuid);
 	u->lun = b->lun;
 	u->memory.fd = -1;
 	u->lacks_write =
@@ -315,7 +362,7 @@ struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
 	};
 	bool is_scsi = k.u && k.u->spec->kind == LUN_SCSI;
 
-	if (!k.u || !make_room(d)) {
+	if (!k.u || !make_room(d) || !make_lookup(d)) {
 		say("out of memory");
 		unit_free(k.u);
 		return NULL;
@@ -323,6 +370,7 @@ struct unit *unit_open(struct daemon *d, const struct cfg_model *m,
 	unit_options(d, &k.b->lun, &k.o);
 	if (is_scsi ? add_scsi(&k) : add_store(&k)) {
 		d->units[d->nunits++] = k.u;
+		add_to_lookup(d, k.u);
 		return k.u;
 	}
 	unit_free(k.u);
@@ -335,6 +383,8 @@ void unit_detach(struct daemon *d, struct unit *u)
 
 	while (d->units[i] != u)
 		i++;
+	list_del(&u->same_file);
+	list_del(&u->same_uuid);
 	d->nunits--;
 	/* make_room expects room up to a power of two, which is there */
 	memmove(&d->units[i], &d->units[i + 1],

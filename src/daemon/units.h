@@ -7,10 +7,18 @@
 #include <sys/stat.h>
 
 #include "backstore/request.h"
+#include "base/list.h"
 #include "daemon/config/model.h"
 #include "device/device.h"
 
 struct daemon;
+
+#define UNITS_BUCKETS 1024u
+
+/* The units by the hash of their files and of the identities of their backstores. */
+struct units_lookup {
+	struct list files[UNITS_BUCKETS], uuids[UNITS_BUCKETS];
+};
 
 struct unit {
 	struct dev_lu *lu;
@@ -22,6 +30,8 @@ struct unit {
 	/* the file or block device; both 0: another kind of backstore */
 	dev_t dev;
 	ino_t ino;
+	uint8_t uuid[16]; /* of the backstore as it was opened */
+	struct list same_file, same_uuid; /* of daemon.lookup */
 	/* of a ram: LUN; fd, which the backstore owns, is -1 for others */
 	struct lun_memory memory;
 	/* health.c */

@@ -241,10 +241,10 @@ json_t *status_targets(const struct daemon *d)
 	return all;
 }
 
-json_t *status_lun(const struct daemon *d, const struct dev_lu *lu)
+static json_t *status_unit(const struct unit *u)
 {
+	const struct dev_lu *lu = u->lu;
 	const struct bs *b = dev_lu_backstore(lu);
-	const struct unit *u = unit_of(d, lu);
 	const char *trouble = bs_trouble_str(u->trouble);
 	char serial[DEV_SERIAL_SIZE];
 	bool is_cd = dev_lu_type(lu) == DEV_CD;
@@ -275,12 +275,17 @@ json_t *status_lun(const struct daemon *d, const struct dev_lu *lu)
 	return j;
 }
 
+json_t *status_lun(const struct daemon *d, const struct dev_lu *lu)
+{
+	return status_unit(unit_of(d, lu));
+}
+
 json_t *status_luns(const struct daemon *d)
 {
 	json_t *all = json_array();
 
 	for (unsigned i = 0; i < d->nunits; i++)
-		json_array_append_new(all, status_lun(d, d->units[i]->lu));
+		json_array_append_new(all, status_unit(d->units[i]));
 	return all;
 }
 
