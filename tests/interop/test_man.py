@@ -109,6 +109,40 @@ class Man(unittest.TestCase):
             done = run(["bash", "-c", script, "bash", path, name, *words])
             self.assertEqual(sorted(done.text.split()), sorted(want), (name, words))
 
+    @need("zsh")
+    def test_completion_of_zsh(self):
+        """What zsh offers at the end of these lines."""
+        rows = {"iserctl lun re": ["remove", "replace"],
+                "iserctl top sort=p": ["sort=p50", "sort=p99"],
+                "iserctl to": ["top"],
+                "iserctl -s x re": ["reservations", "resize"],
+                "iserctl log level=n": ["level=notice"],
+                "iserctl lun add x/0 bl": ["block-size=512", "block-size=4096"],
+                "iserctl backstore set x cache=": ["cache=write-back", "cache=write-through"],
+                "iserctl lun add x/0 store=/etc/hostna": ["store=hostname"],
+                "iserctl insert path=/etc/hostna": ["path=hostname"],
+                "iserctl check /etc/hostna": ["hostname"],
+                "iserctl port state=": ["state=online", "state=offline"],
+                "iserctl daemon ": ["set", "show"],
+                "iserctl session ": ["list", "show", "kick"],
+                "iserctl session set ": [],
+                "iserd s": ["serve", "schema"],
+                "iserd serve --io u": ["uring"],
+                "iserd serve --chap-m": ["--chap-mutual-user", "--chap-mutual-secret-file"],
+                "iserd serve disk.img,k": ["disk.img,key="],
+                "iserd serve ram:1M,": ["ram:1M,pi=", "ram:1M,key=", "ram:1M,new-key="],
+                "iserd serve nul": ["null:"],
+                "iserd serve /etc/hostna": ["hostname"],
+                "iser-tgtadm --op new --mode l": ["logicalunit", "lld"],
+                "iser-tgtadm --op=u": ["--op=update", "--op=unbind"],
+                "iser-tgtadm -b /etc/hostna": ["hostname"],
+                "iser-tgtadm -m target --ti": ["--tid"]}
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "complete.zsh")
+        text = run(["zsh", "-f", script, os.path.join(TREE, "completions"), *rows]).text
+        found = {line: re.findall("(?m)^%s: (.*)$" % re.escape(line), text) for line in rows}
+        self.assertEqual(found, rows)
+        self.assertEqual(text.count(".\n"), len(rows))
+
     def test_iserd(self):
         self.assertIn("chap-user", in_page(page("iserd.8")))
         self.assertEqual(in_page(page("iserd.8")),
@@ -188,10 +222,10 @@ class Man(unittest.TestCase):
 
     def test_url_keys(self):
         text = " ".join(run([ISER, "--help"]).text.split())
-        keys = re.search(r"keys: ([a-z_, ]+)\.", text).group(1).split(", ")
+        keys = re.search(r"keys: ([a-z0-9_, ]+)\.", text).group(1).split(", ")
         urls = page("iser.1").split(".Ss URLs")[1].split(".Ss")[0]
         told = {k for line in urls.splitlines() if line.startswith(".It Cm")
-                for k in re.findall(r"Cm ([a-z_]+)", line)}
+                for k in re.findall(r"Cm ([a-z0-9_]+)", line)}
         self.assertEqual(told, set(keys))
         self.assertEqual(told, set(re.findall(r'(?:strcmp\(key, |\{ )"(\w+)"(?:\)|, &u->)',
                                               source("lib/url.c"))))
