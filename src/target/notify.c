@@ -140,6 +140,12 @@ static void leave_full_feature(struct tgt_conn *c, int err)
 	tgt_conn_go(c, ISCSI_S1_FREE);
 }
 
+/* §7.7: not one connection is recovered then, but the session ends. */
+static bool is_format_error(int err)
+{
+	return err == ERR_FORMAT || err == ERR_TOO_LONG || err == ERR_PROTOCOL;
+}
+
 /* [RFC 7145: 10.1.1.1 #1, 10.1.4.6 #3-4] [RFC 5047: 9.2 #1] */
 /* [RFC 7143: 7.1.4.3 #4] */
 static void connection_terminate_notify(struct dm_conn *dm, int err)
@@ -150,6 +156,8 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 	bool logged_out = c->state == ISCSI_S6_IN_LOGOUT;
 
 	log_end(c, err);
+	if (is_format_error(err))
+		c->end.final = true;
 	leave_full_feature(c, err);
 	c->closing = true;
 	list_del(&c->link);

@@ -547,6 +547,14 @@ class Recovery(unittest.TestCase):
         self.assertEqual(s.reassign(0, itt), NO_TASK)
         s.ready()
 
+    def test_a_format_error_ends_the_session_rfc7143_7_7(self):
+        """A connection whose bytes make no sense is not recovered: all connections end."""
+        s = self.session()
+        s.conns[1].sock.sendall(bytes([1, 0x80, 0, 0, 0, 0xff, 0xff, 0xff]) + bytes(40))
+        op, head, _ = s.conns[0].recv()
+        self.assertEqual((op, head[36]), (ASYNC, 3))
+        self.assertEqual(s.conns[0].sock.recv(1), b"")
+
     def test_an_administrator_ends_a_waiting_session(self):
         s = self.session(1)
         s.cut(0)
