@@ -245,7 +245,7 @@ static struct ini_task *first_clearing(const struct ini_conn *c)
 	return NULL;
 }
 
-/* [RFC 7143: 7.1.4.3 #2, 7.5 #1] */
+/* [RFC 7143: 7.1.4.3 #2] */
 void ini_recover_begin(struct ini_conn *c)
 {
 	struct ini_session *s = c->session;

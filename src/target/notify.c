@@ -141,6 +141,7 @@ static void leave_full_feature(struct tgt_conn *c, int err)
 }
 
 /* §7.7: not one connection is recovered then, but the session ends. */
+/* [RFC 7143: 7.7 #1] */
 static bool is_format_error(int err)
 {
 	return err == ERR_FORMAT || err == ERR_TOO_LONG || err == ERR_PROTOCOL;

@@ -102,6 +102,7 @@ class Discovery(Case):
     #
     #
     #
+    #
     # [RFC 7143: 6.2 #3, 11.10.4 #2]
     def test_many_targets(self):
         """A megabyte of names in parts of 8 KiB: listed soon, and each name once."""

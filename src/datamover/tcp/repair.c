@@ -291,7 +291,7 @@ void dmtcp_repair_free_all(struct dmtcp_conn *c)
 
 /* ---- DataACK (§11.16.2) ---- */
 
-/* [RFC 7143: 11.7.2 #3-4, 11.16.2 #1] */
+/* [RFC 7143: 11.7.2 #4, 11.16.2 #1] */
 void dmtcp_repair_ack(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 		      uint64_t lun)
 {

@@ -183,6 +183,7 @@ static void take_data(struct dmtcp_conn *c, struct dm_task *t)
 		take_any_order(c, t);
 }
 
+/* [RFC 7143: 11.7.2 #3] */
 static void data_in_complete(struct dmtcp_conn *c)
 {
 	struct dm_task *t = c->rx.task;

@@ -221,8 +221,7 @@ static void assert_data_ack(uint32_t begrun)
 	assert_int_equal(seen[0].lun, 5);
 }
 
-/* [RFC 7143: 11.7.2 #4-5, 11.16.2 #1-2, 11.16.4 #1, 11.16.5 #3, 11.16.7
- * #1] */
+/* [RFC 7143: 11.7.2 #4, 11.16.2 #1, 11.16.4 #1, 11.16.5 #3, 11.16.7 #1] */
 static void test_data_ack_rfc7143_11_16_2(void **state)
 {
 	struct fake_task *t;
@@ -242,6 +241,28 @@ static void test_data_ack_rfc7143_11_16_2(void **state)
 	assert_data_ack(2);
 	give(t, 2, true, RAW_GOOD);
 	assert_int_equal(nseen, 0);
+	assert_read(t, 1);
+	raw_fini(&r);
+}
+
+/* The PDU with the A bit comes while one before it is missing. */
+/* [RFC 7143: 11.7.2 #5, 11.16.2 #2] */
+static void test_data_ack_waits_for_a_hole_rfc7143_11_7_2(void **state)
+{
+	struct fake_task *t;
+	struct iscsi_pdu p;
+
+	(void)state;
+	begin(DSL);
+	t = start(false, LEN);
+	give(t, 0, false, RAW_BAD_DATA);
+	assert_snack(0, t->dm.itt, 0, 1);
+	p = with_a_bit(t, 1);
+	feed(&p, data + DSL, RAW_GOOD);
+	assert_int_equal(nseen, 0);
+	give(t, 0, false, RAW_GOOD);
+	assert_data_ack(2);
+	give(t, 2, true, RAW_GOOD);
 	assert_read(t, 1);
 	raw_fini(&r);
 }
@@ -557,6 +578,7 @@ int main(void)
 		cmocka_unit_test(test_lost_last_data_in_rfc7143_7_9),
 		cmocka_unit_test(test_many_gaps),
 		cmocka_unit_test(test_data_ack_rfc7143_11_16_2),
+		cmocka_unit_test(test_data_ack_waits_for_a_hole_rfc7143_11_7_2),
 		cmocka_unit_test(
 			test_no_data_ack_too_late_or_early_rfc7143_11_7_2),
 		cmocka_unit_test(test_lost_status_rfc7143_7_1_4_2),

@@ -237,7 +237,6 @@ static void test_a_task_that_the_target_lost_is_aborted(void **state)
 	end();
 }
 
-/* [RFC 7143: 7.5 #1] */
 static void test_a_target_that_does_not_recover_ends_the_session(void **state)
 {
 	struct wire *w = &wires[1];

@@ -49,6 +49,7 @@ static void test_nop_out_echo_cut_rfc7143_11_18_3(void **state)
 }
 
 static void
+/* [RFC 7143: 11.18.1 #4] */
 test_nop_out_without_tag_must_be_immediate_rfc7143_11_18_1(void **state)
 {
 	struct env *e = *state;
@@ -97,7 +98,6 @@ static void test_ping_and_pong_rfc7143_11_19(void **state)
 
 /* RFC 7143 §11.18: with both tags reserved a NOP-Out carries ExpStatSN only
  * and has no answer. */
-/* [RFC 7143: 11.18.1 #4] */
 static void test_nop_out_that_asks_nothing_rfc7143_11_18(void **state)
 {
 	struct env *e = *state;

@@ -136,8 +136,11 @@ static void test_send_targets_in_pieces_rfc7143_11_10_4(void **state)
 		assert_int_equal(s->pdu.op, ISCSI_TEXT_RESPONSE);
 		memcpy(all + len, s->data, s->len);
 		len += s->len;
-		if (s->pdu.final)
+		if (s->pdu.final) {
+			assert_int_equal(s->pdu.ttt, ISCSI_RESERVED_TAG);
+			assert_false(s->pdu.cont);
 			break;
+		}
 		assert_true(s->pdu.cont);
 		assert_int_not_equal(s->pdu.ttt, ISCSI_RESERVED_TAG);
 		assert_int_equal(s->len, 8192); /* the default */
