@@ -131,6 +131,23 @@ bool cfg_node_remove(struct cfg_node *n, const char *key)
 	return true;
 }
 
+bool cfg_node_join(struct cfg_arena *a, struct cfg_node *n,
+		   const struct cfg_node *more)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < n->n; i++)
+		if (n->items[i].value)
+			n->items[kept++] = n->items[i];
+	n->n = kept;
+	n->by_key = NULL;
+	for (unsigned i = 0; i < more->n; i++)
+		if (!cfg_node_add(a, n, more->items[i].key,
+				  more->items[i].value))
+			return false;
+	return true;
+}
+
 static int compare_keys(const void *a, const void *b, void *items)
 {
 	const struct cfg_item *all = items;

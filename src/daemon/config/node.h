@@ -67,6 +67,10 @@ struct cfg_item *cfg_node_add(struct cfg_arena *a, struct cfg_node *n,
 			      const char *key, struct cfg_node *value);
 /* cfg_node_remove removes the item with this key. False: there is none. */
 bool cfg_node_remove(struct cfg_node *n, const char *key);
+/* cfg_node_join removes the items of the mapping n whose value is NULL, and adds the
+ * items of `more`, whose keys n does not have. False: no memory. */
+bool cfg_node_join(struct cfg_arena *a, struct cfg_node *n,
+		   const struct cfg_node *more);
 /* cfg_node_sort makes cfg_node_find fast for a large mapping, and returns the
  * first item whose key the mapping has twice, or NULL. Changes end the effect. */
 const struct cfg_item *cfg_node_sort(struct cfg_arena *a, struct cfg_node *n);

@@ -123,32 +123,49 @@ static const char *make_node(struct cfg_arena *a, const json_t *v,
 	return *out ? rpc_tree_merge(a, *out, v) : no_memory;
 }
 
+/* Merges v with the member of the tree that has its name. */
+static const char *merge_member(struct cfg_arena *a, struct cfg_item *item,
+				const json_t *v)
+{
+	if (json_is_object(v) && item->value->type == CFG_NODE_MAP)
+		return rpc_tree_merge(a, item->value, v);
+	return make_node(a, v, &item->value);
+}
+
+static const char *add_member(struct cfg_arena *a, struct cfg_node *n,
+			      const char *key, const json_t *v)
+{
+	struct cfg_node *made;
+	const char *why = make_node(a, v, &made);
+
+	return why || cfg_node_add(a, n, key, made) ? why : no_memory;
+}
+
+/* The names of a patch differ (JSON_REJECT_DUPLICATES), so a name that the tree did
+ * not have needs no look-up, and the look-ups are over before the tree changes its
+ * order: a patch with thousands of names must not block worker 0. */
 const char *rpc_tree_merge(struct cfg_arena *a, struct cfg_node *n,
 			   const json_t *patch)
 {
-	const char *key, *why = NULL;
+	struct cfg_node *added = cfg_node_new(a, CFG_NODE_MAP, NULL);
+	const char *key, *why = added ? NULL : no_memory;
+	struct cfg_item *item;
 	json_t *v;
 
+	(void)cfg_node_sort(a, n);
 	json_object_foreach((json_t *)patch, key, v)
 	{
-		struct cfg_item *item = cfg_node_find(n, key);
-
-		if (json_is_null(v))
-			(void)cfg_node_remove(n, key);
-		else if (item && json_is_object(v) &&
-			 item->value->type == CFG_NODE_MAP)
-			why = rpc_tree_merge(a, item->value, v);
-		else if (item)
-			why = make_node(a, v, &item->value);
-		else {
-			struct cfg_node *made;
-
-			why = make_node(a, v, &made);
-			if (!why && !cfg_node_add(a, n, key, made))
-				why = no_memory;
-		}
 		if (why)
 			return why;
+		item = cfg_node_find(n, key);
+		if (json_is_null(v) && item)
+			item->value = NULL; /* removed below */
+		else if (item)
+			why = merge_member(a, item, v);
+		else if (!json_is_null(v))
+			why = add_member(a, added, key, v);
 	}
-	return NULL;
+	if (!why && !cfg_node_join(a, n, added))
+		why = no_memory;
+	return why;
 }

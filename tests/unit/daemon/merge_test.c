@@ -2,8 +2,10 @@
 /* merge_test.c: JSON merge patches (RFC 7396) of a configuration's tree. */
 #include "daemon/rpc/merge.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cmocka_all.h"
 
@@ -74,6 +76,66 @@ static void test_merge_scalars(void **state)
 	check("{}", "{\"a\":{\"b\":[{\"c\":0.5}]}}", "{}", why);
 }
 
+/* Removed, changed and new members in one patch; the order stays. */
+static void test_merge_order(void **state)
+{
+	struct cfg_arena memory = { 0 };
+	struct cfg_node *n = cfg_node_new(&memory, CFG_NODE_MAP, NULL);
+	json_t *a =
+		json_loads("{\"d\":\"1\",\"b\":\"2\",\"c\":\"3\"}", 0, NULL);
+	json_t *p = json_loads("{\"a\":\"4\",\"b\":null,\"c\":{\"x\":\"5\"},"
+			       "\"q\":null,\"0\":\"6\"}",
+			       0, NULL);
+	static const char *const keys[] = { "d", "c", "a", "0" };
+
+	(void)state;
+	assert_true(n && a && p);
+	assert_null(rpc_tree_merge(&memory, n, a));
+	assert_null(rpc_tree_merge(&memory, n, p));
+	assert_int_equal(n->n, 4);
+	for (unsigned i = 0; i < n->n; i++)
+		assert_string_equal(n->items[i].key, keys[i]);
+	assert_null(cfg_node_get(n, "b"));
+	assert_non_null(cfg_node_get(cfg_node_get(n, "c"), "x"));
+	json_decref(a);
+	json_decref(p);
+	cfg_arena_free(&memory);
+}
+
+/* A look-up of each name among all others would take minutes, in which worker 0
+ * serves no initiator. */
+static void test_merge_thousands(void **state)
+{
+	enum {
+		NAMES = 200000
+	};
+	struct cfg_arena memory = { 0 };
+	struct cfg_node *n = cfg_node_new(&memory, CFG_NODE_MAP, NULL);
+	json_t *p = json_object();
+	clock_t begun;
+	char name[32];
+
+	(void)state;
+	assert_true(n && p);
+	for (unsigned i = 0; i < NAMES; i++) {
+		snprintf(name, sizeof(name), "iqn.2026-01.test:%u", i);
+		assert_int_equal(json_object_set_new(p, name, json_string("")),
+				 0);
+	}
+	begun = clock();
+	assert_null(rpc_tree_merge(&memory, n, p)); /* all are new */
+	assert_null(rpc_tree_merge(&memory, n, p)); /* all exist */
+	for (unsigned i = 0; i < NAMES; i++) {
+		snprintf(name, sizeof(name), "iqn.2026-01.test:%u", i);
+		assert_int_equal(json_object_set_new(p, name, json_null()), 0);
+	}
+	assert_null(rpc_tree_merge(&memory, n, p)); /* all are removed */
+	assert_int_equal(n->n, 0);
+	assert_true(clock() - begun < 20 * CLOCKS_PER_SEC);
+	json_decref(p);
+	cfg_arena_free(&memory);
+}
+
 static void version_of(const char *text, char out[RPC_VERSION_SIZE])
 {
 	struct cfg_arena memory = { 0 };
@@ -123,6 +185,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_merge_rfc7396_appendix_a),
 		cmocka_unit_test(test_merge_scalars),
+		cmocka_unit_test(test_merge_order),
+		cmocka_unit_test(test_merge_thousands),
 		cmocka_unit_test(test_version),
 	};
 
