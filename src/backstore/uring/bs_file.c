@@ -109,13 +109,37 @@ static void next_chunk(struct bsf_step *s)
 	transfer(s, &s->iov, 1);
 }
 
+/*
+ * is_read_cached reads what the page cache holds whole, without a helper thread
+ * and without blocking. A part is not worth a second call: the caller reads all
+ * of it again.
+ */
+static bool is_read_cached(struct bsf_step *s)
+{
+	const struct bs_file *f = s->file;
+	const struct bs_req *req = s->req;
+	ssize_t n;
+
+	if (!f->asks_cache)
+		return false;
+	n = preadv2(f->fd, req->data.iov, (int)req->data.n, (off_t)req->off,
+		    RWF_NOWAIT);
+	return n >= 0 && (uint64_t)n == req->len;
+}
+
 static void read_or_write(struct bsf_step *s)
 {
 	struct bs_req *req = s->req;
+	bool usable = is_usable(s->file, &req->data);
 
-	if (req->op == BS_READ)
+	if (req->op == BS_READ) {
 		req->flags &= ~BS_FUA;
-	if (is_usable(s->file, &req->data))
+		if (usable && is_read_cached(s)) {
+			bsf_finish(s, 0);
+			return;
+		}
+	}
+	if (usable)
 		transfer(s, req->data.iov, req->data.n);
 	else
 		next_chunk(s);

@@ -22,6 +22,7 @@ struct bs_file {
 	bool is_records; /* bs_file_config.grain: has no size of its own */
 	int fd;
 	bool direct;	    /* fd is O_DIRECT */
+	bool asks_cache;    /* a read asks the page cache first */
 	uint32_t mem_align; /* alignment of memory if direct */
 	void *zeros;	    /* BSF_CHUNK bytes, page aligned, never written */
 	struct io_loop **loops;

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -243,6 +244,16 @@ static bool is_direct_good(struct opening *o)
 	return true;
 }
 
+/* can_read_without_waiting: the file system knows RWF_NOWAIT; whether the byte
+ * is cached does not matter. */
+static bool can_read_without_waiting(int fd)
+{
+	uint8_t byte;
+	struct iovec iov = { &byte, 1 };
+
+	return preadv2(fd, &iov, 1, 0, RWF_NOWAIT) >= 0 || errno == EAGAIN;
+}
+
 /* set_direct changes the open file: a second open of a device with O_EXCL would
  * fail. */
 static int set_direct(int fd, bool on)
@@ -391,6 +402,8 @@ static int open_all(struct opening *o)
 	if (err)
 		return err;
 	go_direct(o);
+	o->file->asks_cache =
+		!o->file->direct && can_read_without_waiting(o->file->fd);
 	err = lock_file(o);
 	if (err)
 		return err;
