@@ -364,8 +364,15 @@ static bool open_units(struct change *c)
 	for (unsigned i = 0; i < c->m->backstores.n; i++) {
 		if (c->units[i])
 			continue;
-		if (free_number(d, &next))
-			c->units[i] = unit_open(d, c->m, i, (uint16_t)next);
+		if (!free_number(d, &next)) {
+			complain(
+				c, &c->m->backstores.v[i].head, "backstore",
+				"too many units, together with those that this "
+				"change removes; remove backstores by one "
+				"change and add others by another");
+			return false;
+		}
+		c->units[i] = unit_open(d, c->m, i, (uint16_t)next);
 		if (c->units[i])
 			continue;
 		complain(c, &c->m->backstores.v[i].head, "backstore",
@@ -474,10 +481,14 @@ static void undo(struct change *c)
 static void take_model(struct change *c)
 {
 	struct daemon *d = c->d;
-	enum trace_level level = c->m->options.log.level;
+	const struct options *from = &d->model->options, *to = &c->m->options;
 
-	if (level != d->model->options.log.level)
-		log_set_level(&d->log, level);
+	if (to->log.level != from->log.level)
+		log_set_level(&d->log, to->log.level);
+	if (to->log.format != from->log.format)
+		log_set_format(&d->log, to->log.format);
+	if (memcmp(&to->limits, &from->limits, sizeof(to->limits)) != 0)
+		listen_set_limits(d, &to->limits);
 	c->m->options.start = d->model->options.start;
 	take_portals(c);
 	if (d->changes.first)

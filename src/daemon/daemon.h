@@ -220,6 +220,8 @@ void listen_close(struct daemon *d);
 /* listen_limits raises the limit of open files and reduces the limits of
  * d->gate to what it allows; after all files are open. */
 void listen_limits(struct daemon *d);
+/* listen_set_limits puts other limits in force, reduced in the same way. */
+void listen_set_limits(struct daemon *d, const struct admission_limits *wanted);
 /* listen_free frees the portal groups; after the last connection. */
 void listen_free(struct daemon *d);
 /* listen_print_urls prints the URL of each LUN at each address on standard

@@ -245,8 +245,39 @@ static bool add_target(struct builder *b, const struct cfg_target *t)
 		   : add_maps(b, t, (unsigned)target);
 }
 
+/* What the target proposes for R2Ts and the order of data. RFC 7143 §13.19: with an
+ * ErrorRecoveryLevel and sequences in order, one R2T at a time. */
+static void set_order(const struct options *o, struct iscsi_params *want)
+{
+	want->error_recovery_level = (uint8_t)o->session.recovery_level;
+	if (want->error_recovery_level == 2) /* the standard's default */
+		want->default_time2retain = 20;
+	want->data_pdu_in_order = o->session.pdu_in_order == IN_ORDER;
+	want->data_sequence_in_order = o->session.sequence_in_order == IN_ORDER;
+	want->max_outstanding_r2t = (uint16_t)o->session.max_r2t;
+	if (want->error_recovery_level && want->data_sequence_in_order)
+		want->max_outstanding_r2t = 1;
+}
+
+static void add_settings(struct builder *b)
+{
+	const struct options *o = &b->m->options;
+	struct tgt_config defaults;
+	struct tgt_settings s;
+
+	tgt_config_default(&defaults);
+	s.want = defaults.want;
+	s.slow_time = defaults.slow_time;
+	s.discovery_time = o->discovery_time * XTIME_S;
+	if (o->numbers.slow_command)
+		s.slow_time = o->numbers.slow_command * XTIME_MS;
+	set_order(o, &s.want);
+	tgt_directory_set(b->dir, &s);
+}
+
 static bool fill(struct builder *b)
 {
+	add_settings(b);
 	if (!add_auths(b) || !add_portals(b))
 		return false;
 	for (unsigned i = 0; i < b->m->targets.n; i++)

@@ -18,6 +18,18 @@ void gate_init(struct gate *g, const struct admission_limits *l,
 	admission_init(&g->admission, l, seed);
 }
 
+void gate_set_limits(struct gate *g, const struct admission_limits *l)
+{
+	struct admission_limits *now = &g->admission.limits;
+	unsigned v4_bits = now->v4_bits, v6_bits = now->v6_bits;
+
+	pthread_mutex_lock(&g->lock);
+	*now = *l;
+	now->v4_bits = v4_bits; /* addresses are counted by them */
+	now->v6_bits = v6_bits;
+	pthread_mutex_unlock(&g->lock);
+}
+
 void gate_fini(struct gate *g)
 {
 	admission_fini(&g->admission);

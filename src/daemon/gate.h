@@ -17,7 +17,8 @@ struct gate {
 	pthread_mutex_t lock; /* guards what follows; a leaf lock */
 	struct admission admission;
 	uint64_t random;
-	unsigned peak; /* of connections, since gate_shrunk was true */
+	unsigned peak;	      /* of connections, since gate_shrunk was true */
+	unsigned descriptors; /* that connections may have (listen_limits) */
 	struct trace *trace;
 };
 
@@ -27,6 +28,10 @@ void gate_init(struct gate *g, const struct admission_limits *l,
 	       struct trace *trace);
 /* gate_fini frees the addresses, when all entries have left. */
 void gate_fini(struct gate *g);
+
+/* gate_set_limits replaces the limits, for connections and logins from then on. The bits of
+ * an address stay. */
+void gate_set_limits(struct gate *g, const struct admission_limits *l);
 
 /* gate_arrive counts e as half-open. False, after a log line: the caller closes
  * the connection, and e has not been counted. */

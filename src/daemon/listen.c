@@ -391,25 +391,32 @@ static unsigned descriptors_left(rlim_t most)
 	return (unsigned)most - kept;
 }
 
+void listen_set_limits(struct daemon *d, const struct admission_limits *wanted)
+{
+	struct admission_limits l = *wanted;
+
+	if (admission_limits_fit(&l, d->gate.descriptors))
+		say("the limit of open files is enough for %u sessions, %u "
+		    "logins and %u discovery sessions at once; raise the limit "
+		    "(ulimit -Hn, LimitNOFILE=) for more",
+		    l.sessions, l.full, l.discovery);
+	gate_set_limits(&d->gate, &l);
+}
+
 void listen_limits(struct daemon *d)
 {
-	struct admission_limits *l = &d->options.limits;
 	struct rlimit files = { 0 };
 
-	if (getrlimit(RLIMIT_NOFILE, &files))
-		return;
-	if (files.rlim_cur < files.rlim_max) {
-		files.rlim_cur = files.rlim_max;
-		if (setrlimit(RLIMIT_NOFILE, &files))
-			getrlimit(RLIMIT_NOFILE, &files);
+	d->gate.descriptors = UINT_MAX;
+	if (!getrlimit(RLIMIT_NOFILE, &files)) {
+		if (files.rlim_cur < files.rlim_max) {
+			files.rlim_cur = files.rlim_max;
+			if (setrlimit(RLIMIT_NOFILE, &files))
+				getrlimit(RLIMIT_NOFILE, &files);
+		}
+		d->gate.descriptors = descriptors_left(files.rlim_cur);
 	}
-	if (admission_limits_fit(l, descriptors_left(files.rlim_cur)))
-		say("the limit of %llu open files is enough for %u sessions, "
-		    "%u logins and %u discovery sessions at once; raise the "
-		    "limit (ulimit -Hn, LimitNOFILE=) for more",
-		    (unsigned long long)files.rlim_cur, l->sessions, l->full,
-		    l->discovery);
-	d->gate.admission.limits = *l; /* there is no connection yet */
+	listen_set_limits(d, &d->options.limits);
 }
 
 static int open_portal(struct daemon *d, unsigned index)

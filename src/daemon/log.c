@@ -290,7 +290,9 @@ static void write_said(void *arg, const char *text)
 		.text = text_escape_str(plain, sizeof(plain), text),
 	};
 
+	pthread_mutex_lock(&l->lock);
 	write_record(l, &r);
+	pthread_mutex_unlock(&l->lock);
 }
 
 /* systemd.exec(5): JOURNAL_STREAM is the device and inode of the journal's
@@ -305,6 +307,20 @@ static bool is_journal(int fd)
 	       !fstat(fd, &st) && st.st_dev == dev && st.st_ino == ino;
 }
 
+static enum log_format format_of(enum log_format format)
+{
+	return format != LOG_AUTO	   ? format
+	       : is_journal(STDERR_FILENO) ? LOG_JOURNALD
+					   : LOG_TEXT;
+}
+
+void log_set_format(struct log *l, enum log_format format)
+{
+	pthread_mutex_lock(&l->lock);
+	l->format = format_of(format);
+	pthread_mutex_unlock(&l->lock);
+}
+
 void log_init(struct log *l, enum trace_level level, enum log_format format)
 {
 	memset(l, 0, sizeof(*l));
@@ -312,9 +328,7 @@ void log_init(struct log *l, enum trace_level level, enum log_format format)
 	l->level = level;
 	l->trace.level = level;
 	l->trace.emit = emit_line;
-	l->format = format != LOG_AUTO		? format
-		    : is_journal(STDERR_FILENO) ? LOG_JOURNALD
-						: LOG_TEXT;
+	l->format = format_of(format);
 	say_through(write_said, l);
 }
 

@@ -27,8 +27,8 @@ struct log_peer {
 struct log {
 	/* trace.level is the highest of level and the levels of all peers */
 	struct trace trace;
-	enum log_format format; /* constant; never LOG_AUTO */
 	pthread_mutex_t lock;	/* guards what follows */
+	enum log_format format; /* never LOG_AUTO */
 	struct loglimit limit;
 	enum trace_level level; /* of lines about other peers, or none */
 	struct log_peer peers[LOG_PEERS];
@@ -46,6 +46,8 @@ void log_fini(struct log *l);
 /* log_set_level sets the level of all lines and forgets the peers that have a
  * level of their own. */
 void log_set_level(struct log *l, enum trace_level level);
+/* log_set_format changes the form of the lines from then on. */
+void log_set_format(struct log *l, enum log_format format);
 /*
  * log_set_peer gives lines about a peer a level of their own, if it is higher
  * than that of other lines; else the peer loses its own level. peer is an

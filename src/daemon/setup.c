@@ -142,20 +142,6 @@ static bool prefers_digests(const struct cfg_model *m)
 	return m->targets.n && m->targets.v[0].digests == DIGESTS_PREFER;
 }
 
-/* What the target proposes for R2Ts and the order of data. RFC 7143 §13.19: with an
- * ErrorRecoveryLevel and sequences in order, one R2T at a time. */
-static void set_order(const struct options *o, struct iscsi_params *want)
-{
-	want->error_recovery_level = (uint8_t)o->session.recovery_level;
-	if (want->error_recovery_level == 2) /* the standard's default */
-		want->default_time2retain = 20;
-	want->data_pdu_in_order = o->session.pdu_in_order == IN_ORDER;
-	want->data_sequence_in_order = o->session.sequence_in_order == IN_ORDER;
-	want->max_outstanding_r2t = (uint16_t)o->session.max_r2t;
-	if (want->error_recovery_level && want->data_sequence_in_order)
-		want->max_outstanding_r2t = 1;
-}
-
 int setup_target(struct daemon *d)
 {
 	struct tgt_config cfg;
@@ -168,8 +154,6 @@ int setup_target(struct daemon *d)
 	cfg.strict_names = d->options.strict;
 	cfg.max_conns = UINT_MAX; /* admission.c limits them */
 	cfg.data_time = d->options.session.data_timeout * XTIME_S;
-	set_order(&d->options, &cfg.want);
-	cfg.discovery_time = d->options.discovery_time * XTIME_S;
 	cfg.logged_in = conns_logged_in;
 	cfg.auth_failed = conns_auth_failed;
 	cfg.ended = conns_ended;
@@ -177,8 +161,6 @@ int setup_target(struct daemon *d)
 	cfg.rearm = worker_rearm;
 	cfg.clock = worker_time;
 	cfg.count_later = worker_count_later;
-	if (d->options.numbers.slow_command)
-		cfg.slow_time = d->options.numbers.slow_command * XTIME_MS;
 	cfg.arg = d;
 	d->target = tgt_new(&cfg);
 	if (!d->target) {

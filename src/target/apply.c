@@ -165,6 +165,20 @@ void tgt_apply_review(struct tgt_session *s)
 
 /* ---- in force ---- */
 
+void tgt_worker_take(struct tgt_worker *w, const struct tgt_directory *d)
+{
+	const struct tgt_config *cfg = &w->tgt->cfg;
+
+	w->directory = d;
+	w->settings = d->has_settings
+			      ? d->settings
+			      : (struct tgt_settings){
+					.want = cfg->want,
+					.discovery_time = cfg->discovery_time,
+					.slow_time = cfg->slow_time,
+				};
+}
+
 /* On each worker. */
 static void run_part(struct dev_msg *m)
 {
@@ -173,7 +187,7 @@ static void run_part(struct dev_msg *m)
 	struct tgt_worker *w = &t->workers[p->worker];
 
 	/* neither changes before all workers have answered */
-	w->directory = t->directory;
+	tgt_worker_take(w, t->directory);
 	w->generation = t->generation;
 	list_for_each(it, &w->sessions)
 		tgt_apply_review(list_entry(it, struct tgt_session, link));
@@ -234,6 +248,6 @@ int tgt_begin(struct tgt *t, struct tgt_directory *d)
 	tgt_directory_free(t->directory);
 	t->directory = d;
 	for (unsigned i = 0; i < t->cfg.env.nworkers; i++)
-		t->workers[i].directory = d;
+		tgt_worker_take(&t->workers[i], d);
 	return 0;
 }

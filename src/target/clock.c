@@ -49,7 +49,7 @@ void tgt_clock_start(struct tgt_conn *c)
 	if (c->session->node)
 		return;
 	c->deadline =
-		deadline_after(c->accepted, c->worker->tgt->cfg.discovery_time);
+		deadline_after(c->accepted, c->worker->settings.discovery_time);
 	tgt_rearm(c->worker);
 }
 

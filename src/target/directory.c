@@ -568,6 +568,12 @@ struct tgt_directory *tgt_directory_new(void)
 	return d;
 }
 
+void tgt_directory_set(struct tgt_directory *d, const struct tgt_settings *s)
+{
+	d->has_settings = true;
+	d->settings = *s;
+}
+
 void tgt_directory_free(struct tgt_directory *d)
 {
 	if (!d)

@@ -29,6 +29,16 @@ void tgt_directory_free(struct tgt_directory *d);
 /* tgt_directory_why returns the reason of the last error, borrowed from d. */
 const char *tgt_directory_why(const struct tgt_directory *d);
 
+/* What belongs to the whole role; tgt_config has what is in force without it. Logins and
+ * discovery sessions keep what they began with. */
+struct tgt_settings {
+	struct iscsi_params want;	 /* the limits of the negotiation */
+	xtime discovery_time, slow_time; /* as of tgt_config */
+};
+
+/* tgt_directory_set makes a copy of the settings those of the directory. */
+void tgt_directory_set(struct tgt_directory *d, const struct tgt_settings *s);
+
 /* ---- auth groups ---- */
 
 #define TGT_AUTH_ANY  0u /* admits every initiator, without CHAP */

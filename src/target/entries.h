@@ -107,6 +107,8 @@ struct tgt_directory {
 	struct tgt_target **targets;
 	unsigned ntargets;
 	struct tgt_names names; /* of the targets */
+	bool has_settings;
+	struct tgt_settings settings;
 	char why[200];
 };
 

@@ -121,6 +121,7 @@ struct tgt_worker {
 	uint16_t next_tsih;
 	bool draining;
 	const struct tgt_directory *directory; /* in force on this worker */
+	struct tgt_settings settings;	       /* those of the directory */
 	uint64_t generation;
 	struct list uses;     /* tgt_use.link */
 	struct list settling; /* tgt_settling.link, the oldest first */
@@ -718,6 +719,8 @@ void tgt_clock_leave(struct tgt_conn *c);
 
 /* ---- apply.c ---- */
 
+/* tgt_worker_take puts d in force on the worker. */
+void tgt_worker_take(struct tgt_worker *w, const struct tgt_directory *d);
 /* tgt_apply_review compares a session with the directory in force: it goes on, or
  * is asked to log out. */
 void tgt_apply_review(struct tgt_session *s);

@@ -215,7 +215,7 @@ int tgt_login_new(struct tgt_conn *c)
 		return ERR_NOMEM;
 	l->cfg = (struct iscsi_login_config){
 		.role = ISCSI_TARGET,
-		.want = cfg->want,
+		.want = c->worker->settings.want,
 		.header_digest_none_ok = true,
 		.data_digest_none_ok = true,
 		.header_digest_crc_ok = true,

@@ -177,7 +177,7 @@ static void check_slow(struct tgt_worker *w, const struct tgt_task *t,
 	const struct tgt_session *s = t->session;
 	xtime latency = cfg->clock(cfg->arg, w->index, true) - t->arrived;
 
-	if (latency < cfg->slow_time)
+	if (latency < w->settings.slow_time)
 		return;
 	w->stats.total.slow++;
 	if (t->conn)
@@ -243,7 +243,7 @@ void tgt_stats_end(struct tgt_task *t, uint8_t status)
 	count_later(w, o, t->arrived);
 	if (failed)
 		u->errors[error_of(d, status)]++;
-	if (cfg->slow_time != XTIME_NEVER)
+	if (w->settings.slow_time != XTIME_NEVER)
 		check_slow(w, t, status);
 }
 

@@ -92,7 +92,7 @@ static void worker_init(struct tgt_worker *w, struct tgt *t, unsigned index)
 	w->tgt = t;
 	w->index = index;
 	w->next_tsih = 1;
-	w->directory = t->directory;
+	tgt_worker_take(w, t->directory);
 	list_init(&w->conns);
 	list_init(&w->lost);
 	list_init(&w->sessions);

@@ -2,9 +2,12 @@
 """What initiators that we did not write see of a change of a running iserd: libiscsi, by its library."""
 import ctypes
 import re
+import struct
+import time
 
-from harness import main
+from harness import ISER, ISERCTL, Wire, main, patience, run
 from test_alua import AO, STANDBY, UNAVAILABLE, Path
+from test_config import IQN
 from test_verbs import A, B, Live
 
 
@@ -51,7 +54,19 @@ class Libiscsi:
 CAPACITY, MODES, INQUIRY, LUNS, ACCESS = 0x2a09, 0x2a01, 0x3f03, 0x3f0e, 0x2a06
 
 
-class Attentions(Live):
+class Changes(Live):
+    def changed(self, name, *changes):
+        """A file with the configuration in force, and these changes."""
+        text = self.iserctl("dump")
+        for a, b in changes:
+            self.assertIn(a, text)
+            text = text.replace(a, b)
+        with open(self.path(name), "w") as f:
+            f.write(text)
+        return self.path(name)
+
+
+class Attentions(Changes):
     def session(self, target, lun=0, **more):
         s = Libiscsi(self.d.portal, target, lun, **more)
         self.addCleanup(s.close)
@@ -89,15 +104,6 @@ class Attentions(Live):
         finally:
             p.close()
 
-    def changed(self, name, *changes):
-        """A file with the configuration in force, and these changes."""
-        text = self.iserctl("dump")
-        for a, b in changes:
-            self.assertIn(a, text)
-            text = text.replace(a, b)
-        with open(self.path(name), "w") as f:
-            f.write(text)
-        return self.path(name)
 
     def test_groups_spc4_5_16_2(self):
         """ALUA groups are added, changed and removed: each change is reported to libiscsi, sessions stay."""
@@ -140,6 +146,102 @@ class Attentions(Live):
         bad = self.changed("bad.yaml", ("1, 7]", "1, 8]"), ("ram:1M", "/nowhere/x"))
         self.assertIn("cannot be opened", self.iserctl("apply", bad, status=1))
         self.assertEqual(self.groups(), {1: (STANDBY, 0, [1, 7])})
+
+
+class Process(Changes):
+    def set(self, *fields):
+        self.iserctl("daemon", "set", *fields)
+
+    def test_fields_of_daemon(self):
+        """Limits, times, the form of the log and the negotiation change for what comes later; sessions stay."""
+        w = self.logged_in()
+        before = self.session_ids()
+        self.set("max-sessions=1:1")
+        self.assertIsNone(self.size(B))
+        self.d.wait_for("too many sessions")
+        self.set("max-sessions=")
+        self.assertEqual(self.size(B), 2)
+        self.set("slow-command=1")
+        self.iserctl("backstore", "set", "one", "max-iops=1:1")
+        for _ in range(3):
+            w.read10(0, 1)
+        self.d.wait_for("SLOW")
+        self.iserctl("backstore", "set", "one", "max-iops=")
+        self.set("error-recovery-level=1")
+        other = Wire(self.d)
+        other.ISID = b"\x80\x12\x34\x56\x00\x02"
+        self.assertIn(b"ErrorRecoveryLevel=1", other.login("ErrorRecoveryLevel=1")[2])
+        other.close()
+        self.set("discovery-time=1")
+        d = Wire(self.d)
+        d.KEYS = tuple(k for k in d.KEYS if not k.startswith("SessionType")) + ("SessionType=Discovery",)
+        d.login()
+        self.d.wait_for("discovery session lasted too long")
+        d.close()
+        self.set("log-format=json", "log=info")
+        self.size(B)
+        self.d.wait_for('"event":"LOGIN"')
+        self.assertEqual([x for x in self.session_ids() if x in before], before)
+        w.ready()
+
+    def test_what_needs_a_restart(self):
+        """A refused field is named, and the other fields of the change are not in force either."""
+        dump = self.iserctl("dump")
+        for field, value in (("workers", "7"), ("pin", "yes"), ("spin", "5"), ("control", "/x"), ("state", "/x"), ("user", "root"),
+                             ("address-block", "24:48"), ("port-id", "9"), ("metrics", "127.0.0.1:0"), ("allow-lost-reservations", "yes")):
+            line = re.search(r"(?m)^  %s: .*\n" % field, dump)
+            new = self.changed("new.yaml", ("store: ram:1M\n", "store: ram:1M\n    serial: S1\n"), (line[0] if line else "daemon:\n",
+                               ("" if line else "daemon:\n") + "  %s: %s\n" % (field, value)))
+            done = run([ISERCTL, "-s", self.ctl, "apply", new], check=False)
+            self.assertEqual(done.returncode, 1, (field, done.text))
+            self.assertRegex(done.text, r"daemon\.%s: .*needs a restart" % field)
+            self.assertEqual(self.iserctl("dump"), dump)
+
+
+class Scale(Live):
+    def send_targets(self):
+        """The TargetNames of all text responses (C bit: RFC 7143 §11.11.2) to SendTargets=All."""
+        w = Wire(self.d)
+        w.KEYS = tuple(k for k in w.KEYS if not k.startswith("SessionType")) + ("SessionType=Discovery",)
+        w.login()
+        text, itt, ttt, data = b"", None, 0xffffffff, b"SendTargets=All\0"
+        while True:
+            itt = w.pdu(0x44, 0x80, data, itt=itt, rest=struct.pack(">III", ttt, w.cmdsn, 1))
+            op, head, part = w.recv()
+            self.assertEqual(op, 0x24)
+            text, ttt, data = text + part, struct.unpack(">I", head[20:24])[0], b""
+            if head[1] & 0x80:
+                break
+        w.close()
+        return re.findall(rb"TargetName=([^\0]+)\0", text)
+
+    def test_16384_luns_and_4096_targets(self):
+        """The largest configuration comes into force, changes by verbs, is served and leaves again, each within seconds."""
+        targets, luns = 4096, 16384
+        before = self.iserctl("dump")
+        text = before.split("backstores:")[0] + "backstores:\n  one: {store: \"ram:1M\"}\n  two: {store: \"ram:2M\"}\n"
+        text += "".join("  b%d: {store: \"null:1M\"}\n" % i for i in range(2, luns))
+        text += "portal-groups:\n  front: {listen: \"127.0.0.1:0\"}\ntargets:\n"
+        text += "".join("  %st%d: {auth-group: any, portal-groups: front, luns: {%s}}\n" % (
+            IQN, t, ", ".join("%d: b%d" % (i, t * 4 + i) for i in range(4))) for t in range(1, targets))
+        text += "  %sa: {auth-group: any, portal-groups: front, luns: {%s}}\n" % (IQN, ", ".join("%d: b%d" % (i, i) for i in range(2, luns)))
+        path = self.path("large.yaml")
+        with open(path, "w") as f:
+            f.write(text)
+        for args in (("apply", path), ("lun", "remove", "%st7/3" % IQN), ("lun", "add", "%st7/3" % IQN, "backstore=b9"),
+                     ("target", "set", "%st9" % IQN, "alias=x"), ("group", "add", "1", "ports=1"), ("lun", "list"), ("luns",), ("stats",)):
+            begin = time.monotonic()
+            self.iserctl(*args)
+            self.assertLess(time.monotonic() - begin, patience(8), args)
+        self.assertEqual((self.size(IQN + "t4095", 3), self.size(A, luns - 1)), (1, 1))
+        self.assertEqual(len(self.send_targets()), targets)
+        begin = time.monotonic()
+        with open(path, "w") as f:
+            f.write(before)
+        self.iserctl("apply", path)
+        self.iserctl("backstore", "add", "last", "store=ram:1M")  # after all have been closed
+        self.assertLess(time.monotonic() - begin, patience(8))
+        self.assertEqual(len(self.json("backstore", "list")), 3)
 
 
 if __name__ == "__main__":

@@ -297,8 +297,9 @@ static char *line_of(struct differ *d, const struct cfg_node *n)
 	return NULL;
 }
 
-/* Of the process, only the level of the log is changed while iserd runs; RDMA devices are
- * opened at the start, and a unit follows --compat from its start. */
+/* Of the process, what the rows of the fields say: not what decides about threads, files and
+ * sockets of the start. RDMA devices are opened at the start, and a unit follows --compat
+ * from its start. */
 static bool needs_restart(const char *path)
 {
 	const struct cfg_noun *noun = cfg_noun_of(CFG_NOUN_DAEMON);

@@ -151,6 +151,13 @@ const char *const cfg_transports[] = { "tcp", "iser", "switch", NULL };
 static const unsigned transport_bits[] = { NET_ALLOW_TCP, NET_ALLOW_RDMA,
 					   NET_ALLOW_SWITCH };
 
+void cfg_get_metrics(const void *from, char *out, size_t size)
+{
+	const struct options *o = from;
+
+	snprintf(out, size, "%s", o->numbers.metrics ? o->numbers.metrics : "");
+}
+
 void cfg_get_transport(const void *from, char *out, size_t size)
 {
 	const struct options *o = from;

@@ -691,6 +691,10 @@ static void test_rows_of_nouns_are_complete(void **state)
 				    field->shape == CFG_MANY ||
 				    (noun->load && noun->store));
 			assert_true(!(row->opt.initial && row->otherwise));
+			/* else a dump would leave out its value */
+			assert_true(field->shape != CFG_ONE ||
+				    row->opt.kind != OPT_KIND_CALL ||
+				    row->get || row->parts);
 		}
 	}
 }
