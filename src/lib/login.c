@@ -248,6 +248,7 @@ static void fill_times(const struct iser_url *u, struct ini_config *cfg)
 	set_time(&cfg->ping_time, u->noop_out_timeout);
 }
 
+/* [RFC 7143: 7.15 #1] */
 void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 		    const struct dm_conn *dm)
 {

@@ -269,7 +269,7 @@ void lib_reconnect_logged_in(struct iser_session *s)
 
 /* ---- a target that asks for a logout (§11.9.1) ---- */
 
-/* [RFC 7143: 7.15 #1, 11.9.1 #2] */
+/* [RFC 7143: 11.9.1 #2] */
 void lib_reconnect_async(struct iser_session *s, const struct iscsi_async *a)
 {
 	if (!lib_login_recovers(s))

@@ -148,6 +148,7 @@ class Connections(Folder):
             self.copy_out(t, "connections=3", ok=False)
             self.assertEqual(len(t.sessions), 1)
 
+    # [RFC 7143: 7.15 #1]
     def test_reconnect_makes_a_new_session_of_as_many_connections(self):
         def cut(c):
             c.conn.sock.shutdown(2)

@@ -103,6 +103,7 @@ class Discovery(Case):
     #
     #
     #
+    #
     # [RFC 7143: 6.2 #3, 11.10.4 #2]
     def test_many_targets(self):
         """A megabyte of names in parts of 8 KiB: listed soon, and each name once."""
@@ -177,6 +178,7 @@ class Moved(FakeTarget):
 class Redirect(Case):
     """RFC 7143 §11.13.5: the login restarts at TargetAddress (§13.8)."""
 
+    # [RFC 7143: 11.13.5 #2]
     def test_followed_to_another_portal(self):
         for status in (0x0101, 0x0102):
             with FakeTarget() as there, \
@@ -275,6 +277,7 @@ class Redirect(Case):
     def test_permanent_is_remembered(self):
         self.assertEqual(self.lose(0x0102), 1)
 
+    # [RFC 7143: 11.13.5 #2]
     def test_chap_at_the_new_place(self):
         """The same secrets, to a target that requires CHAP and to a target that
         redirects before CHAP."""

@@ -164,6 +164,7 @@ class Recovery(unittest.TestCase):
     #
     #
     #
+    #
     # [RFC 7143: 11.5.6 #2]
     def test_a_read_goes_on_from_expdatasn_rfc7143_11_5_6(self):
         s = self.session()
@@ -190,6 +191,7 @@ class Recovery(unittest.TestCase):
         self.assertEqual((op, head[3], word(head, 16)), (RESPONSE, 0, itt))
         self.assertEqual(word(head, 36), 4)  # ExpDataSN
 
+    #
     #
     #
     #
@@ -280,6 +282,7 @@ class Recovery(unittest.TestCase):
     #
     #
     #
+    #
     # [RFC 7143: 7.2.2 #6, 11.5.1 #15, 11.6 #1]
     def test_a_write_is_asked_for_again(self):
         s, data = self.session(), os.urandom(16384)
@@ -328,6 +331,7 @@ class Recovery(unittest.TestCase):
         self.assertEqual(s.status(0, tur)[0], 0)
         self.assertEqual(s.status(0, itt), (0, self.blocks[:512]))
 
+    #
     #
     # [RFC 7143: 7.14 #3]
     def test_immediate_commands_end_with_their_connection_rfc7143_7_14(self):
@@ -389,6 +393,7 @@ class Recovery(unittest.TestCase):
     #
     #
     #
+    #
     # [RFC 7143: 7.2.2 #5, 11.5.1 #14]
     def test_still_allegiant_rfc7143_7_2_2(self):
         s, data = self.session(), os.urandom(16384)
@@ -421,12 +426,14 @@ class Recovery(unittest.TestCase):
 
     #
     #
+    #
     # [RFC 7143: 11.5.1 #18]
     def test_it_has_to_be_immediate_rfc7143_11_5_1(self):
         s = self.session()
         self.assertEqual(s.reassign(0, 5, immediate=False), REJECTED)
         s.ready()
 
+    #
     #
     #
     # [RFC 7143: 11.5.1 #16-17]
@@ -512,6 +519,7 @@ class Recovery(unittest.TestCase):
         return [x for x in json.loads(done.text)["sessions"] if x["tsih"] == tsih]
 
     #
+    #
     # [RFC 7143: 7.14 #2]
     def test_session_reinstatement_ends_a_waiting_session_rfc7143_6_3_5(self):
         s, data = self.session(1), os.urandom(16384)
@@ -555,6 +563,7 @@ class Recovery(unittest.TestCase):
         self.assertEqual(s.reassign(0, itt), NO_TASK)
         s.ready()
 
+    #
     # [RFC 7143: 7.7 #1]
     def test_a_format_error_ends_the_session_rfc7143_7_7(self):
         """A connection whose bytes make no sense is not recovered: all connections end."""

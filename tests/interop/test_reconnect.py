@@ -211,7 +211,8 @@ class Reconnect(Folder):
     #
     #
     #
-    # [RFC 7143: 7.15 #1, 11.9.1 #2]
+    #
+    # [RFC 7143: 11.9.1 #2]
     def test_target_requests_logout_and_restarts(self):
         """An orderly restart: no command is lost, no command is executed twice."""
         disk = sparse(self.path("disk"), 24 << 20)

@@ -103,7 +103,7 @@ static void spoil(struct iscsi_pdu *p, enum wrong w)
 		l->nsg = 0;
 }
 
-/* [RFC 7143: 6.3 #5 #7 #9, 7.12 #1, 11.13.2 #2, 11.13.6 #2, 11.13.7 #1] */
+/* [RFC 7143: 6.3 #5 #9, 7.12 #1, 11.13.2 #2, 11.13.6 #2, 11.13.7 #1] */
 static void test_each_wrong_response_rfc7143_6_3(void **state)
 {
 	(void)state;
@@ -233,6 +233,26 @@ static void test_chap_goes_on_without_transit_rfc7143_12_1_3(void **state)
 	iscsi_login_free(e);
 }
 
+/* The initiator asked for the operational stage; the target goes to the full feature
+ * phase. */
+/* [RFC 7143: 6.3 #7] */
+static void test_transition_beyond_the_request_rfc7143_6_3(void **state)
+{
+	struct iscsi_pdu rsp;
+
+	(void)state;
+	for (uint8_t nsg = 1; nsg <= 3; nsg += 2) {
+		struct iscsi_login_engine *e = begin_chap(&rsp, false);
+
+		rsp.login.transit = rsp.final = true;
+		rsp.login.nsg = nsg;
+		rsp.login.tsih = nsg == 3 ? LOGIN_FIXTURE_TSIH : 0;
+		assert_int_equal(ANSWER(e, &rsp, "AuthMethod=None"),
+				 nsg == 3 ? ERR_PROTOCOL : ISCSI_LOGIN_SEND);
+		iscsi_login_free(e);
+	}
+}
+
 /* The initiator accepts a method only if it has offered it. */
 static void test_method_that_was_not_offered_rfc7143_12_1(void **state)
 {
@@ -360,6 +380,8 @@ int main(void)
 		cmocka_unit_test(test_challenge_is_incomplete_rfc7143_12_1_3),
 		cmocka_unit_test(test_the_right_response),
 		cmocka_unit_test(test_response_in_pieces_rfc7143_6_2),
+		cmocka_unit_test(
+			test_transition_beyond_the_request_rfc7143_6_3),
 		cmocka_unit_test(test_each_wrong_response_rfc7143_6_3),
 		cmocka_unit_test(test_a_refusal_needs_no_stage),
 		cmocka_unit_test(test_a_target_without_end),

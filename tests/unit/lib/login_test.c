@@ -228,7 +228,6 @@ static int login(const char *query, const struct answer *a, const char *words)
 
 #define KEYS(text) .keys = text, .len = sizeof(text)
 
-/* [RFC 7143: 11.13.5 #2] */
 static void test_connect_by_status_rfc7143_11_13_5(void **state)
 {
 	static const struct {

@@ -469,6 +469,7 @@ static void test_nothing_after_the_logout_of_all_rfc7143_11_14(void **state)
 				    .final = true,
 				    .itt = 5,
 				    .cmdsn = m->cmdsn };
+	struct iscsi_pdu nop;
 
 	m->r->holding = true;
 	m->p[0]->cmdsn = m->cmdsn++;
@@ -478,6 +479,16 @@ static void test_nothing_after_the_logout_of_all_rfc7143_11_14(void **state)
 	for (unsigned i = 1; i < CONNS; i++) {
 		tur(m, i);
 		m->cmdsn--;
+		assert_int_equal(
+			peer_expect(m->p[i], ISCSI_REJECT)->pdu.reject.reason,
+			ISCSI_REJECT_WAITING_LOGOUT);
+		nop = (struct iscsi_pdu){ .op = ISCSI_NOP_OUT,
+					  .immediate = true,
+					  .final = true,
+					  .itt = 6,
+					  .ttt = ISCSI_RESERVED_TAG,
+					  .cmdsn = m->cmdsn };
+		peer_rx(m->p[i], &nop, NULL);
 		assert_int_equal(
 			peer_expect(m->p[i], ISCSI_REJECT)->pdu.reject.reason,
 			ISCSI_REJECT_WAITING_LOGOUT);
