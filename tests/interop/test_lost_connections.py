@@ -32,7 +32,8 @@ class Recovering(Session):
 
     def __init__(self, test, daemon, wait=0, retain=20, level=2, **kw):
         self.more = ["ErrorRecoveryLevel=%d" % level, "DefaultTime2Wait=%d" % wait,
-                     "DefaultTime2Retain=%d" % retain, "MaxBurstLength=16384"]
+                     "DefaultTime2Retain=%d" % retain, "MaxBurstLength=16384", "MaxOutstandingR2T=8",
+                     "DataSequenceInOrder=No"]
         super().__init__(test, daemon, **kw)
 
     def names(self, **change):
@@ -312,6 +313,23 @@ class Recovery(unittest.TestCase):
         self.assertEqual(sum(r[2] for r in ranges), 65536 - 24576)
         self.assertEqual([r[0] for r in ranges], list(range(2, 2 + len(ranges))))
         self.assertEqual(s.status(0, s.read(0, 1000, 128)), (0, data))
+
+    def test_many_r2ts_of_a_write(self):
+        """Those of four R2Ts are answered, but for the first one, and more R2Ts follow."""
+        with Daemon(*LEVEL, "--data-sequence-in-order", "no", "ram:1M") as daemon:
+            s, data = Recovering(self, daemon), os.urandom(8 * 16384)
+            self.addCleanup(s.close)
+            s.several(2)
+            self.assertEqual(s.keys["DataSequenceInOrder"], "No")
+            itt, first = self.begin_write(s, 1, 1000, data)
+            for r2t in [s.conns[1].recv()[1] for _ in range(3)]:
+                s.data_out(1, r2t, data)
+            self.assertEqual([word(s.conns[1].recv()[1], 40) // 16384 for _ in range(3)], [4, 5, 6])
+            s.cut(1, 0)
+            s.remove(0, 1)
+            self.assertEqual(s.reassign(0, itt, 7), DONE)
+            self.assertEqual(self.finish_write(s, 0, itt, data)[0], (7, 0, 16384))
+            self.assertEqual(s.status(0, s.read(0, 1000, 256)), (0, data))
 
     # [RFC 7143: 11.14 #4]
     def test_a_command_that_was_not_acknowledged_is_sent_again_rfc7143_7_2_1(self):
