@@ -17,7 +17,7 @@
 struct iscsi_numbers {
 	uint32_t statsn;	     /* target: the next StatSN */
 	uint32_t expcmdsn, maxcmdsn; /* target */
-	uint32_t expstatsn;	     /* initiator */
+	uint32_t expstatsn; /* initiator; target: that of its initiator */
 };
 
 enum iscsi_window_verdict {

@@ -23,6 +23,7 @@
  *   settle.c      the end of what only earlier directories have
  *   command.c     SCSI Commands
  *   reassign.c    TASK REASSIGN
+ *   fence.c       the wait for the acknowledgement of responses
  *   tmf.c         task management functions
  *   remap.c       another LUN map for a session
  *   session.c     begin and end of a session
@@ -518,12 +519,37 @@ void tgt_use_end(struct tgt_worker *w, struct tgt_use *u);
 void tgt_settle(struct tgt_worker *w, struct tgt_settling *s,
 		void (*settled)(struct tgt_settling *s));
 
+/* ---- fence.c ---- */
+
+/* The most connections of a session (--max-connections). */
+#define TGT_CONNS_MAX 16u
+
+/* Responses that the initiator has to acknowledge. */
+struct tgt_fence {
+	bool waits;
+	unsigned n;
+	struct {
+		const struct tgt_conn *conn;
+		uint32_t statsn; /* ExpStatSN at least */
+	} at[TGT_CONNS_MAX];
+};
+
+/* tgt_fence_begin asks for the acknowledgement of all that was sent. False: the session
+ * has one connection, or all is acknowledged. */
+bool tgt_fence_begin(struct tgt_fence *f, struct tgt_session *s);
+bool tgt_fence_is_clear(struct tgt_fence *f);
+/* tgt_fence_forget: c has ended. */
+void tgt_fence_forget(struct tgt_fence *f, const struct tgt_conn *c);
+
 /* ---- tmf.c ---- */
 
 int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl);
 /* tgt_tmf_check starts functions that waited for ExpCmdSN to advance, or for the end of
  * a connection. */
 void tgt_tmf_check(struct tgt_session *s);
+/* tgt_tmf_acknowledged: ExpStatSN advanced on a connection; responses may have waited
+ * for that. */
+void tgt_tmf_acknowledged(struct tgt_session *s);
 /* tgt_tmf_forget: the session ends; its functions send no response.
  * tgt_tmf_forget_conn: nor do those that came on c. */
 void tgt_tmf_forget(struct tgt_session *s);

@@ -5,6 +5,22 @@
 #include "base/err.h"
 #include "target/internal.h"
 
+/* numbers.expstatsn: what the initiator has received. The ExpStatSN of a Logout of a
+ * connection may be that of another one (§11.14.4). */
+static void take_expstatsn(struct tgt_conn *c, const struct iscsi_pdu *p)
+{
+	struct iscsi_numbers *n = &c->numbers;
+
+	if (!sn_lt(n->expstatsn, p->expstatsn) ||
+	    sn_lt(n->statsn, p->expstatsn) ||
+	    (p->op == ISCSI_LOGOUT_REQUEST &&
+	     p->logout.reason != ISCSI_LOGOUT_SESSION))
+		return;
+	n->expstatsn = p->expstatsn;
+	if (!list_empty(&c->session->tmfs))
+		tgt_tmf_acknowledged(c->session);
+}
+
 static int control_notify(struct dm_conn *dm, const struct dm_control *ctl,
 			  struct dm_task **task)
 {
@@ -16,6 +32,7 @@ static int control_notify(struct dm_conn *dm, const struct dm_control *ctl,
 		return 0;
 	if (c->login)
 		return tgt_login_rx(c, ctl);
+	take_expstatsn(c, &ctl->pdu);
 	tgt_command_verified(c);
 	if (ctl->pdu.op == ISCSI_SCSI_COMMAND)
 		return tgt_command(c, ctl, task);

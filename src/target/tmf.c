@@ -42,6 +42,7 @@ struct tgt_tmf {
 	bool started;
 	struct tgt_abort abort; /* of a function on this session only */
 	bool aborting;		/* `abort` is in progress */
+	struct tgt_fence fence; /* before the response */
 	/* of a reset of the target: the units that the session can access */
 	struct tgt_units *units;
 	/* of resets: the next unit, the end, and what follows the last unit */
@@ -58,6 +59,7 @@ struct tmf_row {
 	bool waits;  /* for all commands before it (§4.2.3.3 b) */
 	bool skips;  /* counts the missing ones as received instead */
 	bool drops;  /* drops all sessions of the target */
+	bool fenced; /* its response waits for fence.c */
 	bool (*ready)(const struct tgt_tmf *m); /* may start; or NULL */
 	void (*run)(struct tgt_tmf *m);
 	void (*after)(struct tgt_tmf *m); /* the tasks have ended; or NULL */
@@ -102,8 +104,33 @@ static void free_tmf(struct tgt_tmf *m)
 static void end_tmf(struct tgt_tmf *m, uint8_t response)
 {
 	m->response = response;
+	if (m->row->fenced && m->conn && m->session &&
+	    tgt_fence_begin(&m->fence, m->session))
+		return; /* until tgt_tmf_acknowledged */
 	send_response(m);
 	free_tmf(m);
+}
+
+/* A response that waited, and does not any more; or NULL. */
+static struct tgt_tmf *first_clear(struct tgt_session *s)
+{
+	list_for_each(it, &s->tmfs) {
+		struct tgt_tmf *m = list_entry(it, struct tgt_tmf, link);
+
+		if (m->fence.waits && tgt_fence_is_clear(&m->fence))
+			return m;
+	}
+	return NULL;
+}
+
+void tgt_tmf_acknowledged(struct tgt_session *s)
+{
+	struct tgt_tmf *m;
+
+	while ((m = first_clear(s))) {
+		send_response(m);
+		free_tmf(m);
+	}
 }
 
 /* The affected tasks have ended: the rest of the function, then the response. */
@@ -577,7 +604,7 @@ static const struct tmf_row rows[] = {
 		.name = "ABORT TASK", .on_lu = true, .run = abort_task,
 	},
 	[ISCSI_TMF_ABORT_TASK_SET] = {
-		.name = "ABORT TASK SET", .on_lu = true, .waits = true,
+		.name = "ABORT TASK SET", .on_lu = true, .waits = true, .fenced = true,
 		.run = abort_task_set,
 	},
 	[ISCSI_TMF_CLEAR_ACA] = {
@@ -585,15 +612,15 @@ static const struct tmf_row rows[] = {
 		.run = clear_aca, .after = after_clear_aca,
 	},
 	[ISCSI_TMF_CLEAR_TASK_SET] = {
-		.name = "CLEAR TASK SET", .on_lu = true, .waits = true,
+		.name = "CLEAR TASK SET", .on_lu = true, .waits = true, .fenced = true,
 		.run = clear_task_set,
 	},
 	[ISCSI_TMF_LU_RESET] = {
-		.name = "LOGICAL UNIT RESET", .on_lu = true, .waits = true,
+		.name = "LOGICAL UNIT RESET", .on_lu = true, .waits = true, .fenced = true,
 		.run = reset_unit, .after = after_lu_reset,
 	},
 	[ISCSI_TMF_TARGET_WARM_RESET] = {
-		.name = "TARGET WARM RESET", .skips = true,
+		.name = "TARGET WARM RESET", .skips = true, .fenced = true,
 		.run = reset_target, .after = after_warm_reset,
 	},
 	[ISCSI_TMF_TARGET_COLD_RESET] = {
@@ -764,7 +791,9 @@ void tgt_tmf_forget_conn(struct tgt_session *s, const struct tgt_conn *c)
 
 		if (m->conn == c)
 			m->conn = NULL;
+		tgt_fence_forget(&m->fence, c);
 	}
+	tgt_tmf_acknowledged(s);
 }
 
 void tgt_tmf_forget(struct tgt_session *s)
@@ -777,7 +806,7 @@ void tgt_tmf_forget(struct tgt_session *s)
 		m->session = NULL;
 		if (m->aborting)
 			tgt_abort_cancel(&m->abort);
-		if (!m->started || m->aborting)
+		if (!m->started || m->aborting || m->fence.waits)
 			free_tmf(m); /* others: the last part that comes back */
 	}
 	s->ntmfs = 0;

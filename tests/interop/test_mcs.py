@@ -161,6 +161,13 @@ class Session:
         self.test.assertEqual((op, head[16:20]), (LOGOUT_RSP, struct.pack(">I", itt)))
         return head[2]
 
+    def pong(self, cid):
+        """Answers a ping, which acknowledges what came on this connection."""
+        c = self.conns[cid]
+        op, head, _ = c.recv()
+        self.test.assertEqual((op, head[16:20]), (NOP_IN, b"\xff" * 4))
+        c.put(0x40, 0x80, head[8:16], 0xffffffff, head[20:24] + struct.pack(">II", self.cmdsn, c.expstatsn))
+
     def quiet(self, cid, seconds=0.1):
         sock = self.conns[cid].sock
         sock.settimeout(seconds)
@@ -330,6 +337,9 @@ class Connections(unittest.TestCase):
         tmf = s.request(0, 2, 0x85, middle=b"\xff" * 4)
         s.quiet(0)
         s.status(1, s.command(1, cmdsn=hole))
+        # §11.6.1: all responses before it are acknowledged; those of connection 0 are
+        s.quiet(0)
+        s.pong(1)
         op, head, _ = s.conns[0].recv()
         self.assertEqual((op, head[2], head[16:20]), (TMF_RSP, 0, struct.pack(">I", tmf)))
         s.ready(1)

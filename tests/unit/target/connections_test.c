@@ -239,6 +239,83 @@ static void test_function_outlives_its_connection(void **state)
 	assert_false(m->p[0]->gone);
 }
 
+/* Answers the ping that the target has sent on p: all its responses came. */
+static void acknowledge(struct multi *m, struct peer *p)
+{
+	struct iscsi_pdu nop = { .op = ISCSI_NOP_OUT,
+				 .immediate = true,
+				 .final = true,
+				 .itt = ISCSI_RESERVED_TAG,
+				 .cmdsn = m->cmdsn };
+
+	nop.ttt = peer_expect(p, ISCSI_NOP_IN)->pdu.ttt;
+	assert_int_not_equal(nop.ttt, ISCSI_RESERVED_TAG);
+	nop.expstatsn = p->dm.numbers->statsn;
+	assert_true(peer_quiet(m->p[0]) || p == m->p[0]);
+	peer_rx(p, &nop, NULL);
+	fixture_settle(m->r);
+}
+
+/* The response to a reset waits until all responses before it came, on each
+ * connection. */
+/* [RFC 7143: 11.6.1 #2] */
+static void test_response_after_acknowledgements_rfc7143_11_6_1(void **state)
+{
+	struct multi *m = *state;
+	uint32_t itt;
+
+	tur(m, 1);
+	tur(m, 2);
+	peer_expect_status(m->p[1], SCSI_GOOD);
+	peer_expect_status(m->p[2], SCSI_GOOD);
+	m->p[0]->cmdsn = m->cmdsn;
+	itt = peer_tmf(m->p[0], ISCSI_TMF_LU_RESET, 0, ISCSI_RESERVED_TAG, 0);
+	fixture_settle(m->r);
+	acknowledge(m, m->p[0]);
+	acknowledge(m, m->p[2]);
+	assert_true(peer_quiet(m->p[0]));
+	acknowledge(m, m->p[1]);
+	peer_expect_tmf(m->p[0], itt, ISCSI_TMF_COMPLETE);
+	/* nothing is left to be acknowledged, but the response before */
+	itt = peer_tmf(m->p[1], ISCSI_TMF_ABORT_TASK_SET, 0, ISCSI_RESERVED_TAG,
+		       0);
+	fixture_settle(m->r);
+	assert_true(peer_quiet(m->p[1]) && peer_quiet(m->p[2]));
+	acknowledge(m, m->p[0]);
+	peer_expect_tmf(m->p[1], itt, ISCSI_TMF_COMPLETE);
+}
+
+/* A connection that ends, and a response that is left without its connection. */
+static void test_acknowledgements_of_a_connection_that_ends(void **state)
+{
+	struct multi *m = *state;
+	struct iscsi_pdu logout = { .op = ISCSI_LOGOUT_REQUEST,
+				    .immediate = true,
+				    .final = true,
+				    .itt = 5,
+				    .cmdsn = m->cmdsn };
+	uint32_t itt[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		m->p[i]->cmdsn = m->cmdsn;
+		itt[i] = peer_tmf(m->p[i], ISCSI_TMF_LU_RESET, 0,
+				  ISCSI_RESERVED_TAG, 0);
+	}
+	fixture_settle(m->r);
+	acknowledge(m, m->p[0]);
+	for (uint16_t cid = 1; cid < CONNS; cid++) {
+		logout.logout.reason = ISCSI_LOGOUT_CONNECTION;
+		logout.logout.cid = cid;
+		logout.itt++;
+		peer_rx(m->p[0], &logout, NULL);
+		fixture_settle(m->r);
+		peer_expect(m->p[0], ISCSI_LOGOUT_RESPONSE);
+		assert_true(cid == CONNS - 1 || peer_quiet(m->p[0]));
+	}
+	peer_expect_tmf(m->p[0], itt[0], ISCSI_TMF_COMPLETE);
+	assert_true(peer_quiet(m->p[0])); /* not that of itt[1] */
+}
+
 /* ---- logins ---- */
 
 static void test_too_many_rfc7143_11_13_5(void **state)
@@ -515,6 +592,8 @@ int main(void)
 		MULTI(test_tag_is_the_sessions_rfc7143_4_2_5_3),
 		MULTI(test_abort_from_another_connection_rfc7143_11_5_1),
 		MULTI(test_function_outlives_its_connection),
+		MULTI(test_response_after_acknowledgements_rfc7143_11_6_1),
+		MULTI(test_acknowledgements_of_a_connection_that_ends),
 		MULTI(test_too_many_rfc7143_11_13_5),
 		MULTI(test_another_initiator_cannot_join_rfc7143_6_3),
 		MULTI(test_keys_of_a_joining_login_rfc7143_6_3_3),
