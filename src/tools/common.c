@@ -136,6 +136,13 @@ int check_unit_exists(struct iser_session *s, const struct iser_url *url)
 struct iser_session *open_url(struct iser_context *ctx, const char *text,
 			      struct iser_url *url, int *code)
 {
+	return open_url_lasting(ctx, text, 0, url, code);
+}
+
+struct iser_session *open_url_lasting(struct iser_context *ctx,
+				      const char *text, unsigned reconnect,
+				      struct iser_url *url, int *code)
+{
 	struct iser_url *urls = calloc(ISER_PATHS_MAX, sizeof(*urls));
 	struct iser_session *s = NULL;
 	char why[256];
@@ -150,6 +157,8 @@ struct iser_session *open_url(struct iser_context *ctx, const char *text,
 		say("%s", why);
 		*code = EXIT_INVALID;
 	} else {
+		if (!urls[0].reconnect)
+			urls[0].reconnect = reconnect;
 		*url = urls[0];
 		s = iser_connect_paths(ctx, urls, (unsigned)n, &err);
 		if (s)

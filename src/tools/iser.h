@@ -69,7 +69,7 @@ struct command {
 /* The commands of iser, each in the file of its name. */
 extern const struct command command_ls, command_info, command_copy,
 	command_hash, command_bench, command_ping, command_nbd_serve,
-	command_rping, command_rbench;
+	command_attach, command_detach, command_rping, command_rbench;
 
 /* command_run reads the words after the command's name by its rows and runs
  * it, or prints its --help. Returns an exit code, EXIT_INVALID for a wrong
@@ -108,6 +108,11 @@ struct iser_context *open_context(const struct common *c);
  * reason is printed. The caller frees the session by iser_disconnect. */
 struct iser_session *open_url(struct iser_context *ctx, const char *text,
 			      struct iser_url *url, int *code);
+/* open_url_lasting does the same with iser_url.reconnect = reconnect in a URL that
+ * does not set it. */
+struct iser_session *open_url_lasting(struct iser_context *ctx,
+				      const char *text, unsigned reconnect,
+				      struct iser_url *url, int *code);
 /* say_command prints what fmt describes and the result of a command that failed, and
  * returns exit_of(io->err). */
 int say_command(const struct iser_io *io, const char *fmt, ...)

@@ -8,9 +8,9 @@
 #include "tools/usage.h"
 
 static const struct command *const commands[] = {
-	&command_ls,	    &command_info,  &command_copy,
-	&command_hash,	    &command_bench, &command_ping,
-	&command_nbd_serve, &command_rping, &command_rbench,
+	&command_ls,	 &command_info,	 &command_copy,	     &command_hash,
+	&command_bench,	 &command_ping,	 &command_nbd_serve, &command_attach,
+	&command_detach, &command_rping, &command_rbench,
 };
 
 /* The texts of enum exit_code; docs/man/iser.1 has the same list. */

@@ -10,7 +10,7 @@ from harness import ISER, ISERCTL, ISERD, main, need, run
 
 TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 MAN = os.path.join(TREE, "docs/man")
-COMMANDS = ("ls", "info", "copy", "hash", "bench", "ping", "nbd-serve",
+COMMANDS = ("ls", "info", "copy", "hash", "bench", "ping", "nbd-serve", "attach", "detach",
             "rping", "rbench")
 COMMON = {"json", "initiator", "debug", "help"}
 

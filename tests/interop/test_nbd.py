@@ -504,5 +504,29 @@ class Errors(unittest.TestCase):
                 again.stdout.close()
 
 
+@BUILT
+class Attach(unittest.TestCase):
+    """iser attach without the kernel's support; tests/lab/jobs/attach-iser-to-iserd has the rest."""
+
+    def ends(self, status, *args, message):
+        done = run([ISER, *args], check=False)
+        self.assertEqual(done.returncode, status, done.text)
+        self.assertIn(message, done.text)
+
+    @unittest.skipIf(os.path.exists("/sys/module/nbd"), "this kernel has NBD devices")
+    def test_no_module(self):
+        """The error names the module, before a login."""
+        for args in (("attach", "iscsi://127.0.0.1:1/iqn.2026-01.org.example:none/0"), ("detach", "/dev/nbd0")):
+            self.ends(1, *args, message="the module nbd of the Linux kernel is not loaded; run modprobe nbd")
+
+    def test_wrong_device(self):
+        for name in ("/dev/sda", "/dev/nbd", "/dev/nbd0p1", "/dev/nbd-1", "/dev/nbd99999"):
+            self.ends(7, "attach", "--device", name, "iscsi://127.0.0.1:1/iqn.2026-01.org.example:none/0",
+                      message="not the name of a device")
+            self.ends(7, "detach", name, message="not the name of an NBD device")
+        self.ends(7, "attach", "--resume", "iscsi://127.0.0.1:1/iqn.2026-01.org.example:none/0",
+                  message="give --device /dev/nbdN")
+
+
 if __name__ == "__main__":
     main()

@@ -11,7 +11,7 @@ from harness import (ISER, ISERCTL, ISERD, Daemon, Folder, main, make_image,
                      patience, run, sha256, until)
 from lying_target import LyingTarget
 
-COMMANDS = ("ls", "info", "copy", "hash", "bench", "ping", "nbd-serve",
+COMMANDS = ("ls", "info", "copy", "hash", "bench", "ping", "nbd-serve", "attach", "detach",
             "rping", "rbench")
 NOBODY = 65534
 

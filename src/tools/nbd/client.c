@@ -285,6 +285,7 @@ static void take_request(struct nbd_client *c)
 		drop_for_error(c, "a request without its magic number");
 	} else if (j->req.command == NBD_DISC) {
 		free_job(c, j);
+		c->asked_to_end = true;
 		nbd_client_leave(c);
 	} else {
 		begin_request(c, j);
@@ -480,6 +481,21 @@ struct nbd_client *nbd_client_new(int fd, unsigned number, struct nbd_unit *u,
 		c->free = &c->jobs[i];
 	}
 	nbd_nego_start(&c->nego, e);
+	return c;
+}
+
+struct nbd_client *nbd_client_new_serving(int fd, unsigned number,
+					  struct nbd_unit *u,
+					  const struct nbd_export *e)
+{
+	struct nbd_client *c = nbd_client_new(fd, number, u, e);
+
+	if (!c)
+		return NULL;
+	c->nego.out_len = 0;
+	c->nego.state = NBD_NEGO_OVER;
+	c->state = NBD_SERVING;
+	c->served = true;
 	return c;
 }
 

@@ -30,6 +30,7 @@ struct nbd_client {
 	int fd;
 	unsigned events;	 /* of epoll, as they are set; the server's */
 	bool served;		 /* finished the negotiation */
+	bool asked_to_end;	 /* sent DISC */
 	struct nbd_client *next; /* the server's */
 	struct nbd_unit *unit;
 	/* negotiation */
@@ -56,6 +57,12 @@ struct nbd_client {
  * on, also when it fails. u and e are borrowed. NULL: out of memory. */
 struct nbd_client *nbd_client_new(int fd, unsigned number, struct nbd_unit *u,
 				  const struct nbd_export *e);
+/* nbd_client_new_serving makes a client that does not negotiate, such as the NBD
+ * device of Linux: simple replies, no metadata context. Otherwise as
+ * nbd_client_new. */
+struct nbd_client *nbd_client_new_serving(int fd, unsigned number,
+					  struct nbd_unit *u,
+					  const struct nbd_export *e);
 /* nbd_client_free closes the socket and frees a client that is done
  * (nbd_client_is_done). */
 void nbd_client_free(struct nbd_client *c);

@@ -20,8 +20,9 @@ enum opcode {
 	WRITE_SAME_16 = 0x93,
 	SERVICE_ACTION_IN_16 = 0x9e,
 };
-#define SA_GET_LBA_STATUS 0x12
-#define CDB_FUA		  0x08
+#define SA_READ_CAPACITY_16 0x10
+#define SA_GET_LBA_STATUS   0x12
+#define CDB_FUA		    0x08
 
 enum sense_key {
 	KEY_ILLEGAL_REQUEST = 0x5,
@@ -481,7 +482,48 @@ static int read_properties(struct nbd_unit *u)
 	return 0;
 }
 
-int nbd_unit_open(struct nbd_unit *u, struct iser_context *ctx, const char *url)
+/* ---- the capacity ---- */
+
+static void capacity_read(struct iser_io *io)
+{
+	struct nbd_unit *u = io->arg;
+	uint64_t blocks;
+
+	u->capacity.in_progress = false;
+	if (io->err || io->transferred < 12 ||
+	    nbd_get32(u->capacity.data + 8) != u->block)
+		return; /* the unit is away, or another one */
+	blocks = nbd_get64(u->capacity.data) + 1;
+	if (blocks)
+		u->blocks = blocks;
+}
+
+void nbd_unit_read_capacity(struct nbd_unit *u)
+{
+	if (u->capacity.in_progress)
+		return;
+	u->capacity.in_progress = true;
+	u->capacity.iov =
+		(struct iovec){ u->capacity.data, sizeof(u->capacity.data) };
+	memset(u->capacity.data, 0, sizeof(u->capacity.data));
+	u->capacity.io = (struct iser_io){
+		.lun = u->url.lun,
+		.cdb = { SERVICE_ACTION_IN_16, SA_READ_CAPACITY_16, [13] = 32 },
+		.cdb_len = 16,
+		.direction = ISER_READ,
+		.iov = &u->capacity.iov,
+		.niov = 1,
+		.short_ok = true,
+		.done = capacity_read,
+		.arg = u,
+	};
+	iser_submit(u->session, &u->capacity.io);
+}
+
+/* ---- life ---- */
+
+int nbd_unit_open(struct nbd_unit *u, struct iser_context *ctx, const char *url,
+		  unsigned reconnect)
 {
 	int code = EXIT_NOMEM;
 
@@ -490,7 +532,7 @@ int nbd_unit_open(struct nbd_unit *u, struct iser_context *ctx, const char *url)
 	if (!u->zeros)
 		return say_no_memory();
 	memset(u->zeros, 0, ZEROS);
-	u->session = open_url(ctx, url, &u->url, &code);
+	u->session = open_url_lasting(ctx, url, reconnect, &u->url, &code);
 	if (!u->session)
 		return code;
 	code = check_unit_exists(u->session, &u->url);

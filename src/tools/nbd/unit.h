@@ -27,6 +27,12 @@ struct nbd_unit {
 	size_t buffers; /* bytes of memory of all jobs */
 	bool no_same;	/* WRITE SAME was refused: it is not tried again */
 	uint8_t *zeros; /* source of WRITE SAME and WRITE for zeros */
+	struct {	/* nbd_unit_read_capacity */
+		bool in_progress;
+		struct iser_io io;
+		struct iovec iov;
+		uint8_t data[32];
+	} capacity;
 };
 
 /* One request. The owner fills in the first part, and buf with the data of a
@@ -56,10 +62,14 @@ struct nbd_job {
 	bool flushing;
 };
 
-/* nbd_unit_open logs in and reads the limits of the unit. Returns 0 or an exit
- * code, with the reason printed; the caller closes u in either case. */
-int nbd_unit_open(struct nbd_unit *u, struct iser_context *ctx,
-		  const char *url);
+/* nbd_unit_open logs in and reads the limits of the unit. reconnect is that of
+ * open_url_lasting. Returns 0 or an exit code, with the reason printed; the caller
+ * closes u in either case. */
+int nbd_unit_open(struct nbd_unit *u, struct iser_context *ctx, const char *url,
+		  unsigned reconnect);
+/* nbd_unit_read_capacity reads the capacity again; u->blocks changes later, from
+ * within iser_service. Nothing happens while such a command is in progress. */
+void nbd_unit_read_capacity(struct nbd_unit *u);
 /* nbd_unit_close logs out and frees what u holds. */
 void nbd_unit_close(struct nbd_unit *u);
 

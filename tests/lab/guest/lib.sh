@@ -24,6 +24,8 @@ export OPENISER_MODULES=/opt/openiser # rcap-verbs.so
 . /lab/guest/killed.sh
 # shellcheck source=tests/lab/guest/live.sh
 . /lab/guest/live.sh
+# shellcheck source=tests/lab/guest/attach.sh
+. /lab/guest/attach.sh
 
 uptime_s() { cut -d' ' -f1 /proc/uptime; }
 
