@@ -33,6 +33,54 @@ static void put_address(struct iscsi_text_out *out, const char *address,
 	iscsi_text_putf(out, "TargetAddress", "%s,%u", address, tpgt);
 }
 
+/* From where initiators can reach an address. */
+enum reach {
+	REACH_ALL,
+	REACH_LINK, /* of the same link */
+	REACH_HERE, /* of this machine */
+};
+
+static bool begins(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* address: as net_addr_str writes it. Loopback: RFC 1122 §3.2.1.3, RFC 4291 §2.5.3;
+ * link-local, fe80::/10: RFC 3927 §2.1, RFC 4291 §2.5.6. */
+static enum reach address_reach(const char *address)
+{
+	if (begins(address, "127.") || begins(address, "[::1]:") ||
+	    begins(address, "[::ffff:127.") || begins(address, "local"))
+		return REACH_HERE;
+	if (begins(address, "169.254.") ||
+	    (begins(address, "[fe") && address[3] &&
+	     strchr("89ab", address[3])))
+		return REACH_LINK;
+	return REACH_ALL;
+}
+
+/* Returns whether two link-local addresses have the same zone: "%eth0" (RFC 4007
+ * §11), or none. */
+static bool same_zone(const char *a, const char *b)
+{
+	size_t in_a = strcspn(a, "%"), in_b = strcspn(b, "%");
+	size_t n = strcspn(a + in_a, "]"), m = strcspn(b + in_b, "]");
+
+	return n == m && strncmp(a + in_a, b + in_b, n) == 0;
+}
+
+/* Returns whether an initiator that has connected to own may reach address. An
+ * initiator on this machine may reach all addresses. */
+static bool may_reach(const char *own, const char *address)
+{
+	enum reach from = address_reach(own), to = address_reach(address);
+
+	if (from == REACH_HERE || to == REACH_ALL)
+		return true;
+	return from == REACH_LINK && to == REACH_LINK &&
+	       same_zone(own, address);
+}
+
 /* The address of the connection itself comes first: a portal group that listens
  * at all addresses has no list of them. */
 static void put_record(struct iscsi_text_out *out, const struct tgt_conn *c,
@@ -49,8 +97,9 @@ static void put_record(struct iscsi_text_out *out, const struct tgt_conn *c,
 			d->portal_groups[t->ports[i].portal_group];
 
 		for (unsigned k = 0; k < g->naddresses; k++)
-			if (g->cfg.tag != own ||
-			    strcmp(g->addresses[k], c->info.local) != 0)
+			if ((g->cfg.tag != own ||
+			     strcmp(g->addresses[k], c->info.local) != 0) &&
+			    may_reach(c->info.local, g->addresses[k]))
 				put_address(out, g->addresses[k], g->cfg.tag);
 	}
 }

@@ -6,6 +6,7 @@
 
 #include "cmocka_all.h"
 #include "fixture.h"
+#include "target/internal.h"
 
 struct env {
 	struct fixture *r;
@@ -94,6 +95,54 @@ static void test_send_targets_other_portals(void **state)
 	fixture_apply(e->r, d);
 	EXPECT(TEXT(e->d, "SendTargets=All"),
 	       RECORD "\0TargetAddress=[2001:db8::1]:3260,1");
+}
+
+/* An address that the initiator cannot reach would delay its login. Each column
+ * is an address of the portal group, each row the address that the initiator has
+ * connected to. */
+static void test_send_targets_reachable(void **state)
+{
+	static const char *const addresses[] = {
+		"198.51.100.1:3260", "[2001:db8::1]:3260", "127.0.0.1:3260",
+		"[::1]:3260",	     "169.254.1.1:3260",   "[fe80::1%a]:3260",
+		"[febf::1%b]:3260",  "[fec0::1]:3260",
+	};
+	static const struct {
+		const char *local, *listed; /* a letter per address */
+	} rows[] = {
+		{ "192.0.2.1:3260", "yynnnnny" },
+		{ "[2001:db8::9]:3260", "yynnnnny" },
+		{ "127.0.0.2:3260", "yyyyyyyy" },
+		{ "[::1]:9", "yyyyyyyy" },
+		{ "local", "yyyyyyyy" },
+		{ "169.254.9.9:3260", "yynnynny" },
+		{ "[fe80::9%a]:3260", "yynnnyny" },
+		{ "[fe80::9%b]:3260", "yynnnnyy" },
+		{ "[fe80::9%ab]:3260", "yynnnnny" },
+	};
+	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);
+	struct env *e = *state;
+
+	for (size_t i = 0; i < ARRAY_LEN(addresses); i++)
+		assert_int_equal(tgt_portal_group_address(d, 0, addresses[i]),
+				 0);
+	fixture_apply(e->r, d);
+	for (size_t r = 0; r < ARRAY_LEN(rows); r++) {
+		struct tgt_conn *conn = e->d->dm.user;
+		const struct sent *s;
+		char lines[2048];
+
+		strcpy(conn->info.local, rows[r].local);
+		s = TEXT(e->d, "SendTargets=All");
+		assert_true(s->len && s->len < sizeof(lines));
+		for (size_t i = 0; i < s->len; i++)
+			lines[i] = s->data[i] ? (char)s->data[i] : '\n';
+		lines[s->len] = '\0';
+		assert_non_null(strstr(lines, rows[r].local));
+		for (size_t i = 0; i < ARRAY_LEN(addresses); i++)
+			assert_int_equal(strstr(lines, addresses[i]) != NULL,
+					 rows[r].listed[i] == 'y');
+	}
 }
 
 static void test_send_targets_normal_session_rfc7143_appendix_c(void **state)
@@ -292,6 +341,7 @@ int main(void)
 		T(test_send_targets_all_rfc7143_appendix_c),
 		T(test_send_targets_by_name_rfc7143_appendix_c),
 		T(test_send_targets_other_portals),
+		T(test_send_targets_reachable),
 		T(test_send_targets_normal_session_rfc7143_appendix_c),
 		T(test_send_targets_in_pieces_rfc7143_11_10_4),
 		T(test_answer_too_long),
