@@ -613,8 +613,8 @@ targets:
 
 
 class Random(Config):
-    """Random changes while fio writes and verifies on LUNs that stay: no error, no new login. CONFIG_CHANGES and
-    CONFIG_SEED change the run."""
+    """Random changes, by files and by verbs, while fio writes and verifies on LUNs that stay: no error, no new login.
+    CONFIG_CHANGES and CONFIG_SEED change the run."""
 
     def choose(self, chance):
         """The text of a random configuration in which the target "fio" is always the same."""
@@ -634,11 +634,41 @@ class Random(Config):
                 text += "  %st%d: {auth-group: %s, portal-groups: [%s], luns: {%s}}\n" % (
                     IQN, t, chance.choice(("any", "none", "local", "lab")),
                     chance.choice(("front", "more", "front, more")) if more else "front", luns)
-        return text
+        groups = "".join("  %d: {ports: [%d, %d], state: %s}\n" % (g, 100 + g, 200 + g, chance.choice(self.STATES))
+                         for g in (1, 2, 3) if chance.random() < 0.5)
+        return text + ("alua-groups:\n" + groups if groups else "")
+
+    STATES = ("optimized", "non-optimized", "standby", "unavailable")
+
+    def verb(self, chance):
+        """Makes a random change by a verb, of what there is; "fio" stays as it is."""
+        def names(noun):
+            return [x["name"] for x in json.loads(self.iserctl("-j", noun, "list"))]
+        luns = [x for x in names("lun") if not x.startswith(IQN + "fio")]
+        targets = [x for x in names("target") if x != IQN + "fio"]
+        groups, stores = names("group"), [x for x in names("backstore") if x != "disk"]
+        self.made += 1
+        ways = [("backstore", "add", "v%d" % self.made, "store=ram:1M"), ("daemon", "set", "max-sessions=%d:900" % chance.randint(900, 999)),
+                ("daemon", "set", "log=%s" % chance.choice(("notice", "info", "")), "slow-command=%d" % chance.choice((0, 5000)))]
+        if luns:
+            ways += [("lun", "replace", chance.choice(luns), "store=ram:%dM" % chance.randint(1, 3), "backstore=v%d" % self.made),
+                     ("lun", "remove", chance.choice(luns)), ("lun", "set", chance.choice(luns), "read-only=%s" % chance.choice(("yes", "no")))]
+        if targets:
+            ways += [("lun", "add", chance.choice(targets) + "/%d" % (1000 + self.made), "store=ram:1M", "backstore=v%d" % self.made),
+                     ("target", "set", chance.choice(targets), "alias=a%d" % self.made), ("target", "remove", chance.choice(targets))]
+        if stores:
+            ways.append(("backstore", "set", chance.choice(stores), "serial=S%d" % self.made, "max-iops=%d" % chance.randint(1000, 2000)))
+        if groups:
+            ways += [("group", "set", chance.choice(groups), "state=" + chance.choice(self.STATES), "preferred=yes"),
+                     ("group", "remove", chance.choice(groups))]
+        if len(groups) < 10:
+            ways.append(("group", "add", str(300 + self.made), "ports=%d" % (300 + self.made)))
+        self.iserctl(*chance.choice(ways))
 
     @need("fio")
     def test_random_changes(self):
-        count = int(os.environ.get("CONFIG_CHANGES", "25"))
+        count = int(os.environ.get("CONFIG_CHANGES", "200"))
+        self.made = 0
         chance = random.Random(int(os.environ.get("CONFIG_SEED", "1")))
         self.disk, self.alice = sparse(self.path("disk"), 64 << 20), self.secret("alice", ALICE)
         self.port = quiet_port()
@@ -659,7 +689,10 @@ class Random(Config):
         until(lambda: all(s["bytes_written"] > 1 << 20 for s in self.sessions()), "each fio has written", 60)
         before = sorted(s["tsih"] for s in self.sessions())
         self.assertEqual(len(before), 3)
-        for _ in range(count):
+        for n in range(count):
+            if n % 2:
+                self.verb(chance)
+                continue
             new = self.write(self.choose(chance))
             self.iserctl("apply", new)
             self.assertIn("none", self.iserctl("apply", new, "--dry-run"))
@@ -672,6 +705,7 @@ class Random(Config):
         dump, file = self.path("dump.yaml"), self.path("iserd.yaml")
         with open(dump, "w") as f:
             f.write(self.iserctl("dump"))
+        self.iserctl("save", file)
         self.assertEqual(self.iserctl("diff", dump, file), "")
 
     def test_killed(self):
