@@ -12,9 +12,18 @@
 
 #define VALUE_SIZE 4200 /* of the text of a value */
 
+#define FIELDS_MAX 32 /* of a noun: model_test.c */
+
+/* The row of a field, which is looked up once: there may be thousands of nouns. */
+struct known_field {
+	const struct cfg_row *row;
+	const char *initial; /* the text of its default; in the arena */
+};
+
 struct dumper {
 	struct cfg_arena *arena;
 	struct options defaults, scratch;
+	struct known_field known[CFG_NOUNS][FIELDS_MAX];
 	bool failed;
 };
 
@@ -58,25 +67,47 @@ static struct cfg_node *list_node(struct dumper *d, char *text)
 	return list;
 }
 
+static const char *initial_of(struct dumper *d, const struct cfg_field *f,
+			      const struct cfg_row *row)
+{
+	char text[VALUE_SIZE];
+	const char *copy;
+
+	if (!f->option)
+		return row->opt.initial			? row->opt.initial
+		       : row->opt.kind == OPT_KIND_FLAG ? "no"
+							: "";
+	cfg_value_text(row, &d->defaults, text, sizeof(text));
+	copy = cfg_arena_text(d->arena, text, strlen(text));
+	d->failed |= !copy;
+	return copy ? copy : "";
+}
+
+static const struct known_field *known(struct dumper *d, enum cfg_noun_id id,
+				       const struct cfg_field *f)
+{
+	struct known_field *k = &d->known[id][f - cfg_noun_of(id)->fields];
+
+	if (!k->row) {
+		k->row = cfg_field_row(f);
+		if (f->shape == CFG_ONE)
+			k->initial = initial_of(d, f, k->row);
+	}
+	return k;
+}
+
 /* Returns the value of a field, or NULL if it has its default. */
 static struct cfg_node *one_tree(struct dumper *d, const struct cfg_noun *noun,
-				 const struct cfg_field *f, const void *item)
+				 const struct cfg_field *f,
+				 const struct known_field *k, const void *item)
 {
-	const struct cfg_row *row = cfg_field_row(f);
-	char text[VALUE_SIZE], initial[VALUE_SIZE];
+	const struct cfg_row *row = k->row;
+	char text[VALUE_SIZE];
 
-	if (f->option) {
+	if (f->option)
 		noun->load(&d->scratch, item);
-		cfg_value_text(row, &d->scratch, text, sizeof(text));
-		cfg_value_text(row, &d->defaults, initial, sizeof(initial));
-	} else {
-		cfg_value_text(row, item, text, sizeof(text));
-		snprintf(initial, sizeof(initial), "%s",
-			 row->opt.initial		  ? row->opt.initial
-			 : row->opt.kind == OPT_KIND_FLAG ? "no"
-							  : "");
-	}
-	if (!f->must && !strcmp(text, initial))
+	cfg_value_text(row, f->option ? &d->scratch : item, text, sizeof(text));
+	if (!f->must && !strcmp(text, k->initial))
 		return NULL;
 	return row->type == CFG_LIST ? list_node(d, text)
 				     : new_node(d, CFG_NODE_SCALAR, text);
@@ -114,7 +145,9 @@ static struct cfg_node *nouns_tree(struct dumper *d, const struct cfg_field *f,
 /* Returns the node of a field, or NULL if it has its default. */
 static struct cfg_node *field_tree(struct dumper *d,
 				   const struct cfg_noun *noun,
-				   const struct cfg_field *f, const void *item)
+				   const struct cfg_field *f,
+				   const struct known_field *k,
+				   const void *item)
 {
 	const void *member = (const char *)item + f->at;
 	const struct array *a = member;
@@ -122,7 +155,7 @@ static struct cfg_node *field_tree(struct dumper *d,
 
 	switch (f->shape) {
 	case CFG_ONE:
-		return one_tree(d, noun, f, item);
+		return one_tree(d, noun, f, k, item);
 	case CFG_MANY:
 		return many_tree(d, member);
 	case CFG_NAMED:
@@ -145,10 +178,11 @@ static struct cfg_node *noun_tree(struct dumper *d, enum cfg_noun_id id,
 
 	for (unsigned i = 0; i < noun->nfields; i++) {
 		const struct cfg_field *f = &noun->fields[i];
-		struct cfg_node *v = field_tree(d, noun, f, item);
+		const struct known_field *k = known(d, id, f);
+		struct cfg_node *v = field_tree(d, noun, f, k, item);
 
 		if (v)
-			add(d, n, cfg_field_row(f)->opt.name, v);
+			add(d, n, k->row->opt.name, v);
 	}
 	if (n && noun->brief && n->n == 1 &&
 	    !strcmp(n->items[0].key, noun->brief))
