@@ -250,6 +250,15 @@ static void replace_conn(struct tgt_session *s, struct tgt_conn *old)
 	tgt_conn_end(old, DM_TERMINATE_NOW, ERR_TERMINATED);
 }
 
+/* Tasks of connections that are gone, which the device still executes. */
+static bool has_orphans(const struct tgt_session *s)
+{
+	list_for_each(it, &s->tasks.active)
+		if (!list_entry(it, struct tgt_task, link)->conn)
+			return true;
+	return false;
+}
+
 /* A session without connections goes on with this login. */
 static void begin_continuation(struct tgt_session *s)
 {
@@ -268,7 +277,8 @@ void tgt_join(struct tgt_conn *c, struct tgt_session *s, uint16_t cid,
 	if (j)
 		refuse_join(j); /* the later login prevails */
 	begin_continuation(s);
-	if (!old && !tgt_recover_find(s, cid)) {
+	/* orphans: a login that waited for them was refused above, or has ended */
+	if (!old && !tgt_recover_find(s, cid) && !has_orphans(s)) {
 		done(c, s, ISCSI_LOGIN_SUCCESS);
 		end_continuation(s);
 		return;

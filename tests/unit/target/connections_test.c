@@ -395,6 +395,58 @@ static void test_two_logins_for_one_cid_rfc7143_6_3_4(void **state)
 	assert_false(m->p[0]->gone);
 }
 
+static void send_join(struct multi *m, struct peer *p, uint16_t cid)
+{
+	struct iscsi_pdu pdu = { .op = ISCSI_LOGIN_REQUEST,
+				 .immediate = true,
+				 .final = true,
+				 .dsl = sizeof(join_keys) };
+	const uint8_t isid[6] = { 0x80, 1, 2, 3, 4, 1 };
+
+	pdu.login.transit = true;
+	pdu.login.csg = 1;
+	pdu.login.nsg = 3;
+	pdu.login.tsih = m->tsih;
+	pdu.login.cid = cid;
+	memcpy(pdu.login.isid, isid, 6);
+	peer_rx(p, &pdu, join_keys);
+	fixture_settle(m->r);
+}
+
+/* A login that waits for the tasks of the old connection gives way to a later one,
+ * or is lost: the later one has to wait for them, too, since a WRITE among them could
+ * undo a WRITE of the new connection. */
+/* [RFC 7143: 6.3.4 #1] */
+static void test_later_login_waits_for_tasks_rfc7143_6_3_4(void **state)
+{
+	struct multi *m = *state;
+	struct peer *first = peer_new(m->r, 0), *second = peer_new(m->r, 0),
+		    *third = peer_new(m->r, 0);
+
+	m->r->holding = true;
+	m->p[1]->cmdsn = m->cmdsn++;
+	peer_read(m->p[1], 0, 1);
+	send_join(m, first, 1);
+	assert_true(m->p[1]->gone);
+	assert_true(peer_quiet(first));
+	send_join(m, second, 1);
+	assert_int_equal(
+		peer_expect(first, ISCSI_LOGIN_RESPONSE)->pdu.login.status_class,
+		2);
+	assert_true(peer_quiet(second));
+	peer_cut(second, ERR_RESET);
+	fixture_settle(m->r);
+	send_join(m, third, 1);
+	assert_true(peer_quiet(third));
+	m->r->holding = false;
+	fixture_release(m->r);
+	fixture_settle(m->r);
+	assert_int_equal(
+		peer_expect(third, ISCSI_LOGIN_RESPONSE)->pdu.login.status_class,
+		0);
+	assert_false(m->p[0]->gone);
+}
+
 /* The login that replaces the only connection is lost meanwhile. */
 static void test_lost_continuation_rfc7143_8_3(void **state)
 {
@@ -598,6 +650,7 @@ int main(void)
 		MULTI(test_another_initiator_cannot_join_rfc7143_6_3),
 		MULTI(test_keys_of_a_joining_login_rfc7143_6_3_3),
 		MULTI(test_two_logins_for_one_cid_rfc7143_6_3_4),
+		MULTI(test_later_login_waits_for_tasks_rfc7143_6_3_4),
 		cmocka_unit_test(test_lost_continuation_rfc7143_8_3),
 		MULTI(test_loss_of_one_ends_all_rfc7143_7_14),
 		MULTI(test_requests_that_came_early_are_discarded_rfc7143_11_14),
