@@ -7,7 +7,9 @@
  * is therefore never executed after one that is issued now.
  *
  * A command that exceeds its timeout is one reason for a loss: the role gives the
- * connection up. Its timeout begins again each time it is issued.
+ * connection up, or the command was never sent, because the target keeps its command
+ * window closed: then this side gives the connection up. Its timeout begins again
+ * each time it is issued.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -81,6 +83,8 @@ static bool keep_after_loss(struct iser_session *s, struct lib_task *lt)
 	    !lib_reconnect_may_repeat(t->cdb[0]))
 		return false;
 	append_redo(s, lt);
+	if (ini_is_up(s->ini)) /* it waited for the command window */
+		ini_kill(s->ini, t->err);
 	return true;
 }
 

@@ -13,6 +13,7 @@ import threading
 import time
 import unittest
 
+from fake_target import Case, Conn, FakeTarget
 from harness import (ISER, Daemon, Folder, main, make_image, need, patience,
                      quiet_port, run, sha256, sparse, until)
 from test_iser import BUILT, Tgt
@@ -251,6 +252,39 @@ class OtherTarget(unittest.TestCase):
                     run([ISER, "copy", "--quiet", image, url])
                     self.assertEqual(cut.accepted, 3)
                 self.assertIn(sha256(image), run([ISER, "hash", t.url]).text)
+
+
+class ClosingConn(Conn):
+    """MaxCmdSN of the first session does not advance beyond its 70th command
+    (RFC 7143 section 4.2.2.1)."""
+    sessions = 0
+
+    def recv(self):
+        op, head, data = super().recv()
+        if self.keys.get("SessionType") != "Discovery" and \
+                ClosingConn.sessions == 1:
+            self.expcmdsn = min(self.expcmdsn, 7)
+        return op, head, data
+
+
+class ClosingTarget(FakeTarget):
+    Conn = ClosingConn
+
+    def login(self, c, head, data):
+        if head[1] & 3 == 3:
+            ClosingConn.sessions += 1
+        super().login(c, head, data)
+
+
+class ClosedWindow(Case):
+    def test_commands_that_wait_for_the_window(self):
+        """They were never sent, so that their timeout ended no connection, and they
+        waited for a new one for ever."""
+        ClosingConn.sessions = 0
+        with ClosingTarget(blocks=1 << 19) as t:
+            self.iser("bench", "--time", "1", "--bs", "4k", "--depth", "8",
+                      t.url("timeout=1&reconnect=3"))
+        self.assertEqual(ClosingConn.sessions, 2)
 
 
 class ReconnectRdma(Reconnect):
