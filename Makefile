@@ -8,6 +8,7 @@
 #   make soak     models and power cuts, for minutes
 #   make fuzz     every fuzz target for FUZZ_TIME seconds (600)
 #   make deb      packages for Debian, checked by lintian; deb-test, as root: in a fresh Debian
+#   make rpm-test  RPM packages by rpmbuild
 #   make mutants  how many of N (200) small mistakes the tests find, selected by SEED (1)
 BUILD     ?= build
 FUZZ_TIME ?= 600
@@ -64,6 +65,9 @@ deb:
 deb-test: deb
 	@scripts/deb-test
 
+rpm-test:
+	@scripts/rpm-test
+
 install: all
 	meson install -C $(BUILD)
 
@@ -76,6 +80,6 @@ lint: $(BUILD)/build.ninja
 	clang-tidy --quiet -p $(BUILD) $$(git ls-files 'src/*.c')
 
 clean:
-	rm -rf build build-clang build-san build-fuzz build-mutants build-deb
+	rm -rf build build-clang build-san build-fuzz build-mutants build-deb build-rpm
 
-.PHONY: all packages whole run test bench lab soak fuzz mutants deb deb-test install format lint clean
+.PHONY: all packages whole run test bench lab soak fuzz mutants deb deb-test rpm-test install format lint clean

@@ -8,7 +8,12 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import ISER, ISERCTL, main, run
+from harness import ISER, ISERCTL, ISERD, main, run
+
+try:
+    import yaml
+except ImportError:
+    yaml = None
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(ISER))))
@@ -82,6 +87,49 @@ class Examples(unittest.TestCase):
         for line in ("runAsNonRoot: true", "allowPrivilegeEscalation: false", "readOnlyRootFilesystem: true",
                      "capabilities: {drop: [ALL]}", "livenessProbe:", "readinessProbe:", "startupProbe:"):
             self.assertIn(line, text)
+
+    @unittest.skipUnless(yaml, "PyYAML is missing: install python3-yaml")
+    def test_kubernetes_objects(self):
+        """Each name that an object refers to exists, and so does each option and port."""
+        objects = {o["kind"]: o for o in yaml.safe_load_all(read("kubernetes", "iserd.yaml"))}
+        self.assertEqual(set(objects), {"ConfigMap", "PersistentVolumeClaim", "StatefulSet", "Service"})
+        config = yaml.safe_load(objects["ConfigMap"]["data"]["iserd.yaml"])
+        listens = {int(a.rpartition(":")[2]) for g in config["portal-groups"].values() for a in g["listen"]}
+        state = objects["StatefulSet"]["spec"]
+        pod = state["template"]["spec"]
+        self.assertEqual(state["selector"]["matchLabels"], state["template"]["metadata"]["labels"])
+        self.assertEqual(objects["Service"]["spec"]["selector"], state["template"]["metadata"]["labels"])
+        self.assertEqual(state["serviceName"], objects["Service"]["metadata"]["name"])
+        volumes = {v["name"]: v for v in pod["volumes"]}
+        self.assertEqual(volumes["config"]["configMap"]["name"], objects["ConfigMap"]["metadata"]["name"])
+        self.assertEqual(volumes["data"]["persistentVolumeClaim"]["claimName"], objects["PersistentVolumeClaim"]["metadata"]["name"])
+        iserd = pod["containers"][0]
+        for c in pod["containers"] + pod["initContainers"]:
+            self.assertLessEqual({m["name"] for m in c["volumeMounts"]}, set(volumes))
+        # writable paths of the configuration are on volumes; the root file system is read-only
+        mounts = [m["mountPath"] for m in iserd["volumeMounts"] if not m.get("readOnly")]
+        for path in (config["daemon"]["control"], config["daemon"]["state"], config["backstores"]["disk"]["store"]):
+            self.assertTrue(any(path.startswith(m + "/") for m in mounts), path)
+        # ports
+        ports = {p["name"]: p["containerPort"] for p in iserd["ports"]}
+        self.assertEqual(set(ports.values()), listens)
+        self.assertEqual({p["targetPort"] for p in objects["Service"]["spec"]["ports"]}, set(ports))
+        self.assertIn(iserd["readinessProbe"]["tcpSocket"]["port"], ports)
+        # options and commands; the credential is a key of the secret
+        for option in (a for a in iserd["args"] if a.startswith("--")):
+            self.assertIn(option, run([ISERD, "--help"]).text)
+        text = run([ISERCTL, "--help"]).text
+        for probe in ("startupProbe", "livenessProbe"):
+            program, option, value, method = iserd[probe]["exec"]["command"]
+            self.assertEqual((program, int(value)), ("iserctl", 5))
+            self.assertIn(option, text)
+            self.assertRegex(text, r"(?m)^  %s " % method)
+        self.assertGreater(iserd["livenessProbe"]["timeoutSeconds"], 5)
+        env = {e["name"]: e["value"] for e in iserd["env"]}
+        chap = next(m for m in iserd["volumeMounts"] if m["name"] == "chap")
+        self.assertEqual(env["CREDENTIALS_DIRECTORY"], chap["mountPath"])
+        # the user is that of the image
+        self.assertIn("--uid %d" % pod["securityContext"]["runAsUser"], read("container", "Containerfile"))
 
     def test_the_container_has_the_packages_of_the_build(self):
         text = read("container", "Containerfile")
