@@ -187,7 +187,7 @@ class Builds(unittest.TestCase):
     def test_everything(self):
         files = self.targets("-Dverbs=auto")
         self.assertLessEqual({"iserd", "iserctl", "iser-tgtadm", "iser", "iserd.service", "iserd.socket", "iserd.conf", "iserd.yaml",
-                              "iserd.8", "iser-tgtadm.8", "iserd.yaml.5", "iserctl.1", "iser.1", "_iserd", "libiser.pc", "iser.h"}, files)
+                              "iserd.8", "iser-tgtadm.8", "iserd.yaml.5", "openiser.7", "iserctl.1", "iser.1", "_iserd", "libiser.pc", "iser.h"}, files)
 
 
 if __name__ == "__main__":
