@@ -8,7 +8,7 @@
 #   make soak     models and power cuts, for minutes
 #   make fuzz     every fuzz target for FUZZ_TIME seconds (600)
 #   make deb      packages for Debian, checked by lintian; deb-test, as root: in a fresh Debian
-#   make rpm-test  RPM packages by rpmbuild
+#   make rpm-test  RPM packages by rpmbuild; container-test, as root: the image by buildah
 #   make mutants  how many of N (200) small mistakes the tests find, selected by SEED (1)
 BUILD     ?= build
 FUZZ_TIME ?= 600
@@ -68,6 +68,9 @@ deb-test: deb
 rpm-test:
 	@scripts/rpm-test
 
+container-test:
+	@scripts/container-test
+
 install: all
 	meson install -C $(BUILD)
 
@@ -80,6 +83,6 @@ lint: $(BUILD)/build.ninja
 	clang-tidy --quiet -p $(BUILD) $$(git ls-files 'src/*.c')
 
 clean:
-	rm -rf build build-clang build-san build-fuzz build-mutants build-deb build-rpm
+	rm -rf build build-clang build-san build-fuzz build-mutants build-deb build-rpm build-container
 
-.PHONY: all packages whole run test bench lab soak fuzz mutants deb deb-test rpm-test install format lint clean
+.PHONY: all packages whole run test bench lab soak fuzz mutants deb deb-test rpm-test container-test install format lint clean
