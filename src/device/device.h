@@ -562,7 +562,8 @@ struct dev_task {
 	/* expected data transfer lengths of data-out and data-in */
 	struct {
 		uint32_t out, in;
-		/* the initiator expects data in both directions: refused */
+		/* the initiator expects data in both directions: refused unless
+		 * the command has them */
 		bool both;
 		/* `in` does not change until dev_task_end: the backstore lends
 		 * no memory, which other commands write to */

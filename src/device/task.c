@@ -150,6 +150,15 @@ static bool has_list(const struct dev_task *t)
 	return t->passing.used ? t->count == 0 : t->row->dir == DIR_LIST;
 }
 
+/* Data in a direction that the command does not have, or none in one that it has. */
+static bool has_wrong_direction(const struct dev_task *t, uint64_t want)
+{
+	if (!t->passing.used && t->row->dir == DIR_BOTH)
+		return want && (!t->edtl.out || !t->edtl.in);
+	return t->edtl.both || (has_data_in(t) && t->edtl.out && !t->edtl.in) ||
+	       (want && t->edtl.in && !t->edtl.out);
+}
+
 /*
  * Refuses, before any transfer, data that a command with GOOD would lose: data
  * in the other direction (SAM-5 §5.4.3 leaves the choice to the device; LIO
@@ -161,8 +170,7 @@ static int check_data(struct dev_task *t, uint64_t want)
 {
 	uint32_t part = least_part(t);
 
-	if (t->edtl.both || (has_data_in(t) && t->edtl.out && !t->edtl.in) ||
-	    (want && t->edtl.in && !t->edtl.out))
+	if (has_wrong_direction(t, want))
 		return dev_check(t, SENSE_ILLEGAL_REQUEST,
 				 ASC_INVALID_FIELD_IN_IU);
 	if (want <= t->edtl.out || (part && t->edtl.out % part == 0))

@@ -45,6 +45,7 @@ enum scsi_opcode {
 	SCSI_LOG_SENSE = 0x4d,
 	SCSI_READ_DISC_INFORMATION = 0x51,
 	SCSI_READ_TRACK_INFORMATION = 0x52,
+	SCSI_XDWRITEREAD_10 = 0x53,
 	SCSI_MODE_SELECT_10 = 0x55,
 	SCSI_RESERVE_10 = 0x56,
 	SCSI_RELEASE_10 = 0x57,
@@ -84,6 +85,7 @@ enum scsi_opcode {
 };
 
 /* Service actions of SCSI_VARIABLE_LENGTH, in bytes 8 and 9 (SPC-4 §4.2.3) */
+#define SCSI_VL_XDWRITEREAD_32	    0x0007
 #define SCSI_VL_READ_32		    0x0009
 #define SCSI_VL_VERIFY_32	    0x000a
 #define SCSI_VL_WRITE_32	    0x000b

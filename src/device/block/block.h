@@ -78,6 +78,16 @@ bool dev_has_generations(const struct dev_lu *lu);
 int dev_prepare_orwrite_32(struct dev_task *t, uint64_t *out_len);
 void dev_orwrite(struct dev_task *t);
 
+/* ---- xor.c ---- */
+
+/* dev_has_xor returns whether the unit has XDWRITEREAD(10), dev_has_xor_32 the same of
+ * XDWRITEREAD(32). */
+bool dev_has_xor(const struct dev_lu *lu);
+bool dev_has_xor_32(const struct dev_lu *lu);
+/* dev_prepare_xdwriteread validates and dev_xdwriteread executes both. */
+int dev_prepare_xdwriteread(struct dev_task *t, uint64_t *out_len);
+void dev_xdwriteread(struct dev_task *t);
+
 /* ---- caw.c ---- */
 
 /* dev_has_atomic returns whether the unit has WRITE ATOMIC(16). */

@@ -10,6 +10,7 @@ enum dev_dir {
 	DIR_IN,
 	DIR_OUT,  /* blocks */
 	DIR_LIST, /* a parameter list; a partial one is refused */
+	DIR_BOTH, /* blocks in both directions, as many in each */
 };
 
 #define CMD_ANY_LUN 0x1u /* served without a unit, and before attentions */
