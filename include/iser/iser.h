@@ -594,6 +594,25 @@ struct iser_io {
  * free task; their order for each unit is kept. */
 ISER_API void iser_submit(struct iser_session *s, struct iser_io *io);
 /*
+ * One command with data in both directions, such as XDWRITEREAD (RFC 7143 §11.2.2.4).
+ * Of io, iov has the data to write, and transferred, resid and overflow are about
+ * these; io.direction is the library's. short_ok is for both directions.
+ */
+struct iser_bidi {
+	struct iser_io io;
+	struct iovec *in_iov; /* for the data that the unit returns */
+	unsigned in_niov;     /* at most 1024 */
+	/* the result, as the members of iser_io with these names */
+	bool in_overflow;
+	uint8_t reserved_bytes[3];
+	uint32_t in_resid;
+	uint32_t in_transferred;
+	uint64_t reserved[8]; /* 0 */
+};
+/* iser_submit_bidi starts such a command; as iser_submit in all else. The end is
+ * reported by io.done. iser_abort and iser_io_describe take &b->io. */
+ISER_API void iser_submit_bidi(struct iser_session *s, struct iser_bidi *b);
+/*
  * iser_abort ends a command that was submitted, by ABORT TASK if it was sent. io
  * must have been submitted, and its session must exist. The
  * command ends with ISER_E_ABORTED, or with its own result if that comes first or

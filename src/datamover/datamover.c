@@ -94,7 +94,7 @@ int dm_put_data(struct dm_conn *c, struct dm_task *t, const struct bufv *data,
 	assert(c->role == ISCSI_TARGET);
 	assert(!response || response->op == ISCSI_SCSI_RESPONSE);
 	assert(response || data->len > 0);
-	assert(range_ok(offset, data->len, t->edtl));
+	assert(range_ok(offset, data->len, MAX(t->edtl, t->bidi_edtl)));
 	if (c->state >= DM_TERMINATING)
 		return ERR_CLOSED;
 	assert(c->state == DM_FULL_FEATURE);

@@ -64,6 +64,10 @@ struct dm_task {
 	uint32_t itt;
 	uint64_t lun;
 	uint32_t edtl; /* Expected Data Transfer Length, bytes */
+	/* Bidirectional Read Expected Data Transfer Length (RFC 7143 §11.2.2.4);
+	 * then edtl is that of the data to write. 0: not bidirectional, or no read
+	 * data. */
+	uint32_t bidi_edtl;
 	/* initiator: the data to write. target: the memory for write data;
 	 * bytes outside of it are received and discarded. Borrowed. */
 	struct bufv out;

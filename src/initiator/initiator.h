@@ -132,12 +132,20 @@ struct ini_task_abort {
 	bool in_progress;
 };
 
+/* What became of read data. All members but `arrived` are those of a bidirectional
+ * command; the members of ini_task with the same names are then about its write data. */
+struct ini_bidi {
+	bool underflow, overflow;
+	uint32_t resid, moved;
+	uint32_t arrived; /* bytes of `in`, of each command */
+};
+
 struct ini_task {
 	/* set by the caller */
 	uint64_t lun; /* wire form */
 	uint8_t cdb[48];
 	uint8_t cdb_len;
-	bool read, write;
+	bool read, write; /* both: a bidirectional command */
 	uint8_t attr;	  /* enum iscsi_attr */
 	uint8_t priority; /* RFC 7144 §5.1.1; 0: none */
 	bool immediate;
@@ -161,9 +169,9 @@ struct ini_task {
 	/* Bytes of `in` or `out` that moved: the smaller of the datamover's
 	 * count and of what the residual leaves. */
 	uint32_t moved;
+	struct ini_bidi bidi;
 	uint16_t sense_len;
 	uint8_t sense[INI_SENSE_MAX];
-	uint32_t in_done; /* bytes of `in` that arrived */
 	/* the session's own */
 	struct dm_task dm;
 	struct ini_session *session;

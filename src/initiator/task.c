@@ -65,13 +65,17 @@ static uint32_t edtl_of(const struct ini_task *t)
 	return (uint32_t)(t->write ? t->out.len : t->read ? t->in.len : 0);
 }
 
-/* [RFC 7143: 11.2.2.3 #1, 11.3.5 #1] */
-static int put_ext_cdb(const struct ini_task *t, uint8_t *p, size_t max)
+/* [RFC 7143: 11.2.2.3 #1, 11.3.4 #1, 11.3.5 #1] */
+/* §11.2.2: the bytes of the CDB after the first 16, and the length of the read data of a
+ * bidirectional command. */
+static int put_ahs(const struct ini_task *t, uint8_t *p, size_t max)
 {
-	const struct iscsi_ahs ahs = { .ext_cdb = t->cdb + 16,
-				       .ext_cdb_len = t->cdb_len > 16
-							      ? t->cdb_len - 16u
-							      : 0 };
+	const struct iscsi_ahs ahs = {
+		.ext_cdb = t->cdb + 16,
+		.ext_cdb_len = t->cdb_len > 16 ? t->cdb_len - 16u : 0,
+		.has_bidi = t->read && t->write,
+		.bidi_read_edtl = (uint32_t)t->in.len,
+	};
 
 	return iscsi_ahs_encode(&ahs, p, max);
 }
@@ -85,7 +89,7 @@ static int send_command(struct ini_session *s, struct ini_task *t,
 	uint8_t ahs[48];
 	struct dm_control ctl = { .ahs = ahs };
 	struct iscsi_pdu *p = &ctl.pdu;
-	int n = put_ext_cdb(t, ahs, sizeof(ahs));
+	int n = put_ahs(t, ahs, sizeof(ahs));
 
 	if (n < 0)
 		return n;
@@ -94,6 +98,7 @@ static int send_command(struct ini_session *s, struct ini_task *t,
 	t->dm.in = t->in;
 	t->dm.out = t->out;
 	t->dm.edtl = edtl_of(t);
+	t->dm.bidi_edtl = t->read && t->write ? (uint32_t)t->in.len : 0;
 	p->op = ISCSI_SCSI_COMMAND;
 	p->immediate = t->immediate;
 	p->ahs_len = (uint16_t)n;
@@ -248,7 +253,8 @@ void ini_submit(struct ini_session *s, struct ini_task *t, xtime now)
 	t->qualifier = 0;
 	t->sense_len = 0;
 	t->underflow = t->overflow = false;
-	t->resid = t->in_done = t->moved = 0;
+	t->resid = t->moved = 0;
+	t->bidi = (struct ini_bidi){ 0 };
 	t->check.clearing = t->abort.in_progress = false;
 	t->state = INI_TASK_WAITING;
 	list_init(&t->link);
@@ -277,7 +283,7 @@ void ini_task_end(struct ini_task *t, int err)
 		ini_slot_free(s, t->dm.itt);
 		s->in_flight--;
 		t->sent.conn->in_flight--;
-		t->in_done = t->dm.in_done;
+		t->bidi.arrived = t->dm.in_done;
 	}
 	t->state = INI_TASK_IDLE;
 	t->err = err;
@@ -327,6 +333,24 @@ static int set_moved(struct ini_task *t, const struct iscsi_scsi_response *r)
 	return good && t->moved < edtl && !t->short_ok ? ERR_SHORT : 0;
 }
 
+/* The read data of a bidirectional command, which have a residual of their own. */
+static int set_in_moved(struct ini_task *t, const struct iscsi_scsi_response *r)
+{
+	struct ini_bidi *b = &t->bidi;
+	bool good =
+		t->status == STATUS_GOOD || t->status == STATUS_CONDITION_MET;
+
+	b->underflow = r->resid_flags & ISCSI_RESID_BIDI_UNDERFLOW;
+	b->overflow = r->resid_flags & ISCSI_RESID_BIDI_OVERFLOW;
+	b->resid = b->underflow || b->overflow ? r->bidi_resid : 0;
+	if (b->underflow && b->resid > t->dm.bidi_edtl)
+		return good ? ERR_RESIDUAL : 0;
+	b->moved = MIN(t->dm.in_done,
+		       t->dm.bidi_edtl - (b->underflow ? b->resid : 0));
+	return good && b->moved < t->dm.bidi_edtl && !t->short_ok ? ERR_SHORT
+								  : 0;
+}
+
 /* [RFC 7143: 11.4.3 #1] */
 /* [RFC 7144: 5.2.1 #2] */
 void ini_task_response(struct ini_session *s, struct ini_task *t,
@@ -346,6 +370,8 @@ void ini_task_response(struct ini_session *s, struct ini_task *t,
 		ini_cleared_attention(s, t);
 	/* §11.4.3: Target Failure and vendor codes have no SCSI status */
 	err = r->response ? ERR_ABORTED : set_moved(t, r);
+	if (!err && t->read && t->write)
+		err = set_in_moved(t, r);
 	ini_task_end(t, err);
 	ini_pump(s);
 }

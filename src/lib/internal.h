@@ -552,6 +552,11 @@ bool lib_has_capacity(uint8_t type);
 
 /* ---- io.c ---- */
 
+/* The direction of the io of a struct iser_bidi. */
+#define LIB_BOTH ((enum iser_direction)3)
+/* lib_bidi_in returns where the data go that the unit returns, if io is such a one. */
+struct bufv lib_bidi_in(const struct iser_io *io);
+
 /* lib_io_reset clears the result of a command. */
 void lib_io_reset(struct iser_io *io);
 /* lib_io_is_valid returns whether an initiator can send this command. */

@@ -8,6 +8,25 @@
 
 /* ---- results ---- */
 
+struct bufv lib_bidi_in(const struct iser_io *io)
+{
+	const struct iser_bidi *b = container_of(io, struct iser_bidi, io);
+
+	return bufv_of(b->in_iov, b->in_niov);
+}
+
+/* The data that the unit returned. */
+static void take_bidi_result(struct iser_io *io, const struct ini_task *t)
+{
+	struct iser_bidi *b = container_of(io, struct iser_bidi, io);
+	uint32_t missing =
+		(uint32_t)(t->in.len - MIN((size_t)t->bidi.moved, t->in.len));
+
+	b->in_transferred = t->bidi.moved;
+	b->in_overflow = t->bidi.overflow && !missing;
+	b->in_resid = b->in_overflow ? t->bidi.resid : missing;
+}
+
 static void take_result(struct iser_io *io, const struct ini_task *t)
 {
 	size_t whole = t->write ? t->out.len : t->in.len;
@@ -21,6 +40,8 @@ static void take_result(struct iser_io *io, const struct ini_task *t)
 	io->sense_len = (uint16_t)MIN((size_t)t->sense_len, sizeof(io->sense));
 	memcpy(io->sense, t->sense, io->sense_len);
 	io->err = t->err ? lib_error(t->err) : t->status ? ISER_E_SCSI : 0;
+	if (io->direction == LIB_BOTH)
+		take_bidi_result(io, t);
 	if (io->err)
 		lib_type_news(io->session, io);
 }
@@ -57,11 +78,20 @@ void lib_io_completed(struct ini_task *task)
 
 /* ---- submission ---- */
 
+static bool is_valid_bidi(const struct iser_io *io)
+{
+	const struct iser_bidi *b = container_of(io, struct iser_bidi, io);
+
+	return b->in_niov <= 1024 && LIB_UNUSED(b) &&
+	       lib_bidi_in(io).len <= UINT32_MAX;
+}
+
 /* Returns whether an initiator can send this command; an Expected Data Transfer
  * Length has 32 bits (RFC 7143 §11.3.4). */
 bool lib_io_is_valid(const struct iser_io *io)
 {
-	return io->niov <= 1024 && io->cdb_len > 0 &&
+	return (io->direction != LIB_BOTH || is_valid_bidi(io)) &&
+	       io->niov <= 1024 && io->cdb_len > 0 &&
 	       io->cdb_len <= sizeof(io->cdb) && io->lun >= 0 &&
 	       io->lun <= 16383 && LIB_UNUSED(io) &&
 	       bufv_of(io->iov, io->niov).len <= UINT32_MAX;
@@ -95,12 +125,27 @@ void lib_io_submit(struct iser_session *s, struct iser_io *io)
 	lib_io_pump(s);
 }
 
-void iser_submit(struct iser_session *s, struct iser_io *io)
+static void submit(struct iser_session *s, struct iser_io *io)
 {
 	if (s->set)
 		s->set->ops->submit(s, io);
 	else
 		lib_io_submit(s, io);
+}
+
+void iser_submit(struct iser_session *s, struct iser_io *io)
+{
+	if (io->direction == LIB_BOTH) /* not an enum iser_direction */
+		io->direction = ISER_NO_DATA;
+	submit(s, io);
+}
+
+void iser_submit_bidi(struct iser_session *s, struct iser_bidi *b)
+{
+	b->io.direction = LIB_BOTH;
+	b->in_overflow = false;
+	b->in_resid = b->in_transferred = 0;
+	submit(s, &b->io);
 }
 
 static void run_completed(struct iser_io *io)

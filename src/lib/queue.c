@@ -77,6 +77,7 @@ static void start_task(struct iser_session *s, struct lib_task *lt,
 	struct ini_task *t = &lt->task;
 	xtime now = io_now(s->ctx->loop);
 	const struct bufv data = bufv_of(io->iov, io->niov);
+	bool both = io->direction == LIB_BOTH;
 
 	lt->io = io;
 	lt->tries = 0;
@@ -85,12 +86,12 @@ static void start_task(struct iser_session *s, struct lib_task *lt,
 	t->lun = lib_wire_lun(io->lun);
 	memcpy(t->cdb, io->cdb, sizeof(io->cdb));
 	t->cdb_len = io->cdb_len;
-	t->read = io->direction == ISER_READ;
-	t->write = io->direction == ISER_WRITE;
+	t->read = both || io->direction == ISER_READ;
+	t->write = both || io->direction == ISER_WRITE;
 	t->attr = ISCSI_ATTR_SIMPLE;
 	t->immediate = false;
 	t->short_ok = io->short_ok;
-	t->in = t->read ? data : (struct bufv){ 0 };
+	t->in = both ? lib_bidi_in(io) : t->read ? data : (struct bufv){ 0 };
 	t->out = t->write ? data : (struct bufv){ 0 };
 	t->priority = io->priority ? io->priority : (uint8_t)s->url.priority;
 	t->deadline = lib_io_deadline(s, now);

@@ -257,7 +257,8 @@ static void fill_cdb(struct tgt_task *t, const struct iscsi_pdu *pdu,
 	if (ahs->ext_cdb_len)
 		memcpy(d->cdb + 16, ahs->ext_cdb, ahs->ext_cdb_len);
 	d->cdb_len = (uint16_t)(16 + ahs->ext_cdb_len);
-	t->bidi_edtl = ahs->bidi_read_edtl;
+	t->dm.bidi_edtl =
+		pdu->cmd.read && pdu->cmd.write ? ahs->bidi_read_edtl : 0;
 }
 
 /* How many bytes of write data the initiator may send unsolicited (RFC 7143
@@ -290,7 +291,7 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	d->priority = s->params.protocol_level >= 2 ? cmd->priority : 0;
 	d->edtl.both = cmd->read && cmd->write;
 	d->edtl.out = cmd->write ? cmd->edtl : 0;
-	d->edtl.in = d->edtl.both ? t->bidi_edtl : cmd->read ? cmd->edtl : 0;
+	d->edtl.in = d->edtl.both ? t->dm.bidi_edtl : cmd->read ? cmd->edtl : 0;
 	d->unsolicited.len = cmd->write ? unsolicited_max(s, pdu) : 0;
 	d->unsolicited.may_hold = t->conn->dm->may_hold;
 	d->edtl.keeps = t->conn->dm->retains;

@@ -29,7 +29,7 @@ static void set_residuals(const struct tgt_task *t,
 
 	if (t->dev.edtl.both)
 		r->bidi_resid =
-			residual(in, t->bidi_edtl, ISCSI_RESID_BIDI_OVERFLOW,
+			residual(in, t->dm.bidi_edtl, ISCSI_RESID_BIDI_OVERFLOW,
 				 ISCSI_RESID_BIDI_UNDERFLOW, &r->resid_flags);
 	else
 		out += in; /* one of the two is 0 */

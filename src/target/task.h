@@ -53,8 +53,6 @@ struct tgt_task {
 	 * device has not begun it */
 	uint8_t refusal;
 	int data_err; /* why its write data are not usable */
-	/* Bidirectional Read Expected Data Transfer Length (§11.2.2.3) */
-	uint32_t bidi_edtl;
 	/* stall.c: since when its data have been in progress while other
 	 * sessions wait for memory; 0: they are not */
 	xtime moves_since;

@@ -102,8 +102,9 @@ static void report(struct run *r, const struct job *j)
 	    : t->overflow ? "over "
 			  : "",
 	    t->resid, crc32c_update(CRC32C_SEED, t->sense, t->sense_len),
-	    t->in_done,
-	    t->in.len ? crc32c_update(CRC32C_SEED, j->data, t->in_done) : 0);
+	    t->bidi.arrived,
+	    t->in.len ? crc32c_update(CRC32C_SEED, j->data, t->bidi.arrived)
+		      : 0);
 }
 
 /* ---- set-up ---- */

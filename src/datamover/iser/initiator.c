@@ -261,6 +261,18 @@ static int take_invalidated(struct dmiser_conn *c, struct dm_task *t,
 	return 0;
 }
 
+/* The read data of a bidirectional command, which have a residual of their own
+ * (RFC 7143 §11.4.5.1). */
+static uint32_t bidi_in_moved(const struct dm_task *t,
+			      const struct iscsi_scsi_response *r)
+{
+	uint32_t missing = r->resid_flags & ISCSI_RESID_BIDI_UNDERFLOW
+				   ? MIN(r->bidi_resid, t->bidi_edtl)
+				   : 0;
+
+	return t->bidi_edtl - missing;
+}
+
 /* The initiator does not see the target's RDMA Writes and RDMA Reads; the
  * residual gives the number of bytes that they transferred. */
 static uint32_t bytes_moved(const struct dm_task *t, const struct bufv *data,
@@ -282,7 +294,8 @@ static void deliver_response(struct dmiser_conn *c, struct dm_task *t,
 	int err;
 
 	if (t) {
-		t->in_done = bytes_moved(t, &t->in, pdu);
+		t->in_done = t->bidi_edtl ? bidi_in_moved(t, &pdu->rsp)
+					  : bytes_moved(t, &t->in, pdu);
 		t->out_done = bytes_moved(t, &t->out, pdu);
 		dmiser_forget_stags(c, t);
 	}

@@ -79,7 +79,9 @@ void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in)
 	struct dm_task *t = NULL;
 	int err;
 
-	if (in->pdu.cmd.read && in->pdu.cmd.edtl && !in->h.rsv) {
+	/* the EDTL of a bidirectional command is that of the data to write */
+	if (in->pdu.cmd.read && !in->pdu.cmd.write && in->pdu.cmd.edtl &&
+	    !in->h.rsv) {
 		/* §10.1.3.3: fields that contradict each other */
 		dmiser_fail_conn(c, ERR_FORMAT,
 				 "read command without a Read STag (RFC 7145 "

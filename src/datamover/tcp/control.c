@@ -122,7 +122,10 @@ static void set_exp_datasn(struct dmtcp_control *q)
 {
 	const struct target_task *tt = &tcp_task(q->task)->t;
 
-	q->pdu.rsp.exp_datasn = q->pdu.rsp.response ? 0 : tt->datasn;
+	/* the first Data-In of a bidirectional command follows its last R2T */
+	q->pdu.rsp.exp_datasn = q->pdu.rsp.response || tt->datasn < tt->r2tsn
+					? 0
+					: tt->datasn - tt->r2tsn;
 	q->pdu.rsp.snack_tag = tt->snack.tag; /* §11.4.4 */
 	tcp_task(q->task)->response = NULL;
 }

@@ -138,7 +138,7 @@ struct target_task {
 
 struct initiator_task {
 	uint8_t bhs[ISCSI_BHS_LEN]; /* of the SCSI Command */
-	uint8_t ahs[40];	    /* extended CDB, bidirectional length */
+	uint8_t ahs[44];	    /* extended CDB, bidirectional length */
 	uint16_t ahs_len;
 	uint32_t immediate; /* bytes sent with the command */
 	uint32_t unsol_end; /* unsolicited Data-Outs go up to here */

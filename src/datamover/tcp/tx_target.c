@@ -47,6 +47,7 @@ static int put_no_data(struct dmtcp_conn *c, struct dm_task *t,
 	return 0;
 }
 
+/* [RFC 7143: 11.7.3 #3] */
 int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 		   const struct bufv *data, uint32_t offset,
 		   const struct iscsi_pdu *response)
@@ -56,6 +57,9 @@ int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 
 	if (tt->putting)
 		return ERR_BUSY;
+	/* §11.8.2: R2Ts and Data-Ins of a bidirectional command have one count */
+	if (tt->datasn < tt->r2tsn)
+		tt->datasn = tt->ack_sn = tt->r2tsn;
 	if (data->len == tt->ack_off) /* 0, unless t was adopted */
 		return put_no_data(c, t, response);
 	if (data->n > MAX_PIECES)
@@ -64,7 +68,9 @@ int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 	tt->data_off = offset;
 	tt->data_done = tt->ack_off;
 	tt->putting = true;
-	tt->has_status = response && fits_data_in(&response->rsp);
+	/* §11.7.3: not that of a bidirectional command */
+	tt->has_status =
+		response && !t->bidi_edtl && fits_data_in(&response->rsp);
 	tt->quiet = response && !tt->has_status;
 	tcp_task(t)->node.kind = TX_TASK;
 	list_push_back(&c->txq, &tcp_task(t)->node.link);

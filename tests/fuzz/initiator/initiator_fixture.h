@@ -29,7 +29,7 @@ static struct initiator_fixture fixture;
 
 static inline void task_done(struct ini_task *t)
 {
-	if (t->in_done > LEN)
+	if (t->bidi.arrived > LEN)
 		abort();
 	fixture.ended++;
 }

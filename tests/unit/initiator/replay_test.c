@@ -12,7 +12,7 @@ static void see_task(const struct ini_task *t)
 {
 	see_number((uint64_t)(int64_t)t->err);
 	see_number(t->status);
-	see_number(t->in_done);
+	see_number(t->bidi.arrived);
 	see_number(t->qualifier);
 	see_number(t->underflow);
 	see_number(t->overflow);

@@ -76,6 +76,7 @@ static void test_layout(void **state)
 		AT(iser_io, transferred, 136),
 		AT(iser_io, sense, 142),
 		AT(iser_io, reserved_result, 400),
+		SIZE(iser_bidi, 576),
 		SIZE(iser_capacity, 96),
 		AT(iser_capacity, reserved, 32),
 		SIZE(iser_extent, 24),
