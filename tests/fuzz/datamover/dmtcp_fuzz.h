@@ -24,6 +24,8 @@ enum fuzz_flag {
 	FUZZ_FETCH_LITTLE = 0x08, /* output is slow */
 	FUZZ_LARGE = 0x10,	  /* large PDUs and bursts */
 	FUZZ_RECOVERY = 0x20,	  /* ErrorRecoveryLevel 1 */
+	FUZZ_ANY_ORDER = 0x40, /* DataPDUInOrder=No, DataSequenceInOrder=No */
+	FUZZ_MANY_R2TS = 0x80,
 };
 
 struct fuzz_end {
@@ -51,7 +53,9 @@ static inline struct iscsi_params fuzz_params(uint8_t flags)
 	p.max_recv_dsl = p.max_send_dsl = large ? 65536 : 512;
 	p.first_burst_length = large ? 65536 : 1024;
 	p.max_burst_length = large ? 131072 : 2048;
-	p.max_outstanding_r2t = 2;
+	p.max_outstanding_r2t = flags & FUZZ_MANY_R2TS ? 65535 : 2;
+	p.data_pdu_in_order = p.data_sequence_in_order =
+		!(flags & FUZZ_ANY_ORDER);
 	p.error_recovery_level = flags & FUZZ_RECOVERY ? 1 : 0;
 	return p;
 }
