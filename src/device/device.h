@@ -646,6 +646,7 @@ struct dev_task {
 		struct list in_set; /* dev_nexus.tasks, until the task ends */
 		struct list paced;  /* dev_lane.pace.waiting; rate.c */
 		bool past_aca;	    /* an ACA does not block the task */
+		bool early; /* set by the caller; see dev_task_in_turn */
 	} order;
 	struct {
 		bool due; /* dev_task_abort was called */
@@ -703,6 +704,9 @@ struct dev_task {
  */
 int dev_task_begin(struct dev_task *t);
 
+/* dev_task_in_turn: all commands before one that began with order.early have begun. The
+ * target calls this before dev_task_execute; for other commands it does nothing. */
+void dev_task_in_turn(struct dev_task *t);
 /* dev_task_execute executes the command; out_len bytes are in `out`. */
 void dev_task_execute(struct dev_task *t);
 

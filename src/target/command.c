@@ -94,6 +94,8 @@ static void data_complete(struct tgt_task *t)
 
 void tgt_command_turn(struct tgt_task *t)
 {
+	if (tgt_task_is_begun(t))
+		dev_task_in_turn(&t->dev);
 	if (t->state == TGT_TASK_TURN)
 		run_task(t);
 }
@@ -294,7 +296,11 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	d->edtl.in = d->edtl.both ? t->dm.bidi_edtl : cmd->read ? cmd->edtl : 0;
 	d->unsolicited.len = cmd->write ? unsolicited_max(s, pdu) : 0;
 	d->unsolicited.may_hold = t->conn->dm->may_hold;
-	d->edtl.keeps = t->conn->dm->retains;
+	/* memory that the backstore lends would show what a later ORDERED
+	 * command writes before the data are sent */
+	d->edtl.keeps = t->conn->dm->retains || cmd->attr == ISCSI_ATTR_ORDERED;
+	/* tgt_command_turn follows: the order of CmdSN is that of the task set */
+	d->order.early = !t->immediate;
 	d->ready = device_ready;
 	d->done = device_done;
 	if (dev_task_begin(d)) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * taskset.c: task attributes (SAM-5 §8.5 to §8.7). The list of a nexus has its
- * commands in the order in which they began. A SIMPLE command is dormant while an
+ * commands in the order in which they began; one that began early, before commands
+ * that precede it, delays no other and gets its place when it is in turn. A SIMPLE command is dormant while an
  * older ORDERED command or any HEAD OF QUEUE command has not ended, an ORDERED
  * command while any older command or any HEAD OF QUEUE command has not ended.
  *
@@ -47,12 +48,23 @@ void dev_set_enter(struct dev_task *t)
 		t->begun.itl->special++;
 }
 
+void dev_task_in_turn(struct dev_task *t)
+{
+	if (!t->order.early)
+		return;
+	t->order.early = false;
+	if (!list_linked(&t->order.in_set))
+		return;
+	list_del(&t->order.in_set);
+	list_push_back(&t->nexus->tasks, &t->order.in_set);
+}
+
 /* keeps_back returns whether `other`, which has not ended, keeps t dormant. older:
  * `other` began before t. */
 static bool keeps_back(const struct dev_task *t, const struct dev_task *other,
 		       bool older)
 {
-	if (other->lu != t->lu || other == t)
+	if (other->lu != t->lu || other == t || other->order.early)
 		return false;
 	/* a command that waits for memory blocks no command that has memory */
 	return (is_head(other) && !other->waits) ||

@@ -84,6 +84,29 @@ static void test_ordered_waits_for_data_of_older_ones(void **state)
 	end_all(3);
 }
 
+/* Commands of several connections arrive in any order: their place in the task set is
+ * that of their CmdSN (RFC 7143 §4.2.2.1), and one that is early delays no other. */
+static void test_early_ones_get_their_place_in_turn(void **state)
+{
+	const uint8_t cdb[16] = { SCSI_WRITE_10, [5] = 1, [8] = 1 };
+	struct dev_task *early = cmd_new(1, A, O, cdb);
+
+	(void)state;
+	early->order.early = true;
+	assert_int_equal(dev_task_begin(early), 0);
+	comes(0, A, O);
+	expect_held(1);
+	dev_task_in_turn(early);
+	cmd_run(1);
+	expect_held(1);
+	release_held(1);
+	assert_true(cmds[0].done);
+	assert_false(cmds[1].done);
+	expect_held(1);
+	release_held(1);
+	end_all(2);
+}
+
 static void test_head_of_queue_sam5_8_6_4(void **state)
 {
 	(void)state;
@@ -353,6 +376,7 @@ int main(void)
 		TS(test_simple_ones_run_together_sam5_8_6_1),
 		TS(test_ordered_between_simple_ones_sam5_8_6_3),
 		TS(test_ordered_waits_for_data_of_older_ones),
+		TS(test_early_ones_get_their_place_in_turn),
 		TS(test_head_of_queue_sam5_8_6_4),
 		TS(test_ordered_among_several_nexuses),
 		TS(test_ordered_in_a_task_set_of_its_own),
