@@ -147,21 +147,29 @@ static void append(struct wire *w, struct wire_end *from, const struct bufv *v,
 		   size_t n)
 {
 	struct wire_end *to = other(w, from);
-	struct wire_chunk *c = malloc(sizeof(*c) + n);
+	struct wire_chunk *c = malloc(sizeof(*c) + WIRE_FILTER_ROOM + n);
+	uint8_t *sent = c->bytes + (w->cfg.filter ? WIRE_FILTER_ROOM : 0);
 
 	assert(c);
 	c->next = NULL;
 	c->len = n;
 	c->taken = 0;
-	bufv_copy_out(v, 0, c->bytes, n);
+	bufv_copy_out(v, 0, sent, n);
 	c->at = w->now;
 	if (w->cfg.max_delay)
 		c->at += wire_random(w, (uint32_t)w->cfg.max_delay);
 	to->newest = c->at = MAX(c->at, to->newest);
 	if (w->cfg.tap)
-		w->cfg.tap(w->cfg.arg, from == &w->end[1], c->bytes, n);
+		w->cfg.tap(w->cfg.arg, from == &w->end[1], sent, n);
 	if (w->cfg.damage)
-		w->cfg.damage(w->cfg.arg, from == &w->end[1], c->bytes, n);
+		w->cfg.damage(w->cfg.arg, from == &w->end[1], sent, n);
+	if (w->cfg.filter)
+		c->len = n = w->cfg.filter(w->cfg.arg, from == &w->end[1],
+					   c->bytes, sent, n);
+	if (n == 0) {
+		free(c);
+		return;
+	}
 	*to->last = c;
 	to->last = &c->next;
 	to->queued += n;
@@ -256,6 +264,17 @@ static xtime next_moment(const struct wire *w, bool deadlines)
 			next = MIN(next, stream_deadline_of(e->ops, e->core));
 	}
 	return next;
+}
+
+xtime wire_next(const struct wire *w)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		const struct wire_end *e = &w->end[i];
+
+		if (e->open && (e->kicked || (e->fin && !e->first)))
+			return w->now;
+	}
+	return next_moment(w, true);
 }
 
 static void run_events(struct wire *w, xtime until, bool deadlines)

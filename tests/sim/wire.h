@@ -13,6 +13,8 @@
 #include "base/stream.h"
 
 #define WIRE_NO_CUT UINT64_MAX
+/* The most bytes that wire_config.filter keeps back. */
+#define WIRE_FILTER_ROOM 48u
 
 struct wire_config {
 	uint32_t seed;
@@ -27,6 +29,11 @@ struct wire_config {
 	void (*tap)(void *arg, unsigned from, const uint8_t *p, size_t n);
 	/* May change those bytes before they arrive. May be NULL. */
 	void (*damage)(void *arg, unsigned from, uint8_t *p, size_t n);
+	/* In place of damage: puts what arrives of the n bytes at `in` to `out`, which
+	 * is WIRE_FILTER_ROOM bytes before `in`, and returns the number of bytes. It may
+	 * keep bytes back until a later call. May be NULL. */
+	size_t (*filter)(void *arg, unsigned from, uint8_t *out,
+			 const uint8_t *in, size_t n);
 	void *arg;
 };
 
@@ -71,6 +78,10 @@ void wire_run(struct wire *w, xtime until);
 /* wire_idle does the same without waiting for deadlines. */
 void wire_idle(struct wire *w);
 bool wire_is_open(const struct wire *w, unsigned end);
+/* wire_next returns when wire_run has something to do again: `now` of the wire if
+ * that is at once, XTIME_NEVER if nothing is to come. For several wires on one
+ * clock. */
+xtime wire_next(const struct wire *w);
 
 /* Returns a random number below n from the wire's seed. */
 uint32_t wire_random(struct wire *w, uint32_t n);

@@ -98,7 +98,9 @@ static void open_on(struct world *w,
 	w->cfg.rearm = rearm;
 	w->cfg.arg = w;
 	w->clock = XTIME_NEVER;
-	w->cfg.idle_time = XTIME_NEVER;
+	if (!w->pings)
+		w->cfg.idle_time = XTIME_NEVER;
+	w->cfg.trace = w->trace;
 	if (w->connections)
 		w->cfg.want.max_connections = w->connections;
 	w->cfg.want.error_recovery_level = w->level;
@@ -136,6 +138,17 @@ void world_open_level(struct world *w, uint8_t level)
 {
 	memset(w, 0, sizeof(*w));
 	w->level = level;
+	open_on(w, NULL, NULL, false, 0);
+}
+
+void world_open_recovery(struct world *w, uint8_t level, uint16_t connections,
+			 struct trace *trace)
+{
+	memset(w, 0, sizeof(*w));
+	w->level = level;
+	w->connections = connections;
+	w->pings = true;
+	w->trace = trace;
 	open_on(w, NULL, NULL, false, 0);
 }
 

@@ -33,11 +33,17 @@ struct world {
 	uint16_t isid;
 	uint16_t connections; /* of a session; 0: one */
 	uint8_t level;	      /* the target's ErrorRecoveryLevel */
+	bool pings;	      /* the target pings initiators */
+	struct trace *trace;  /* of the target; may be NULL */
 };
 
 void world_open(struct world *w);
 /* world_open_level: the target accepts this ErrorRecoveryLevel. */
 void world_open_level(struct world *w, uint8_t level);
+/* world_open_recovery: both, and the target has all its timers; for world_run_clock.
+ * trace may be NULL. */
+void world_open_recovery(struct world *w, uint8_t level, uint16_t connections,
+			 struct trace *trace);
 /* world_run_clock: the timer of the target, as a worker of iserd has it: it is set
  * only when it fires and when the target calls tgt_config.rearm. */
 void world_run_clock(struct world *w, xtime now);
