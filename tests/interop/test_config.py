@@ -216,7 +216,7 @@ class Files(Config):
     def test_no_file(self):
         for command in ([ISERD, "--config", "/nowhere"], [ISERCTL, "check", "/nowhere"]):
             done = run(command, check=False)
-            self.assertIn("/nowhere: No such file", done.text)
+            self.assertIn("/nowhere: no such file; name", done.text)
         self.assertEqual(run([ISERD, "--config"], check=False).returncode, 2)
         self.assertEqual(run([ISERD, "--config", "/nowhere", "ram:1M"], check=False).returncode, 2)
 

@@ -368,7 +368,8 @@ static void check_portal(struct checker *c, struct cfg_portal *p)
 		if (q->tag == p->tag) {
 			complain(c, "tag",
 				 "%u: already the tag of portal group %.64s; "
-				 "give another number",
+				 "give another number (a portal group without "
+				 "tag has tag 1)",
 				 p->tag, q->head.name);
 			break;
 		}

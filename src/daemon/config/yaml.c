@@ -456,6 +456,22 @@ static char *read_all(int fd, size_t *len, int *err)
 	return NULL;
 }
 
+static const char *why_unread(int err)
+{
+	switch (err) {
+	case EFBIG:
+		return "larger than 16 MiB; give a smaller file";
+	case ENOENT:
+		return "no such file; name an existing configuration file, or "
+		       "write one as iserd.yaml(5) describes";
+	case EACCES:
+		return "permission denied; give the user of iserd the right to "
+		       "read it";
+	default:
+		return strerror(err);
+	}
+}
+
 char *cfg_text_read(const char *path, size_t *len, struct cfg_errors *e)
 {
 	bool is_stdin = !strcmp(path, "-");
@@ -469,10 +485,7 @@ char *cfg_text_read(const char *path, size_t *len, struct cfg_errors *e)
 	text = fd < 0 ? NULL : read_all(fd, len, &err);
 
 	if (!text)
-		cfg_error(e, (struct cfg_place){ 0 }, "%s",
-			  err == EFBIG
-				  ? "larger than 16 MiB; give a smaller file"
-				  : strerror(err));
+		cfg_error(e, (struct cfg_place){ 0 }, "%s", why_unread(err));
 	if (fd >= 0 && !is_stdin)
 		close(fd);
 	return text;
