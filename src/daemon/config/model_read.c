@@ -333,8 +333,8 @@ static void complain_unknown(struct reader *r, struct target_noun *t,
 			 n.best);
 	else
 		complain(r, t, item->at,
-			 "%.64s: unknown field; iserd.yaml(5) lists the fields "
-			 "of a %s",
+			 "%.64s: unknown field; iserd.yaml(5) lists the "
+			 "fields of this %s",
 			 item->key, t->row->name);
 }
 
@@ -363,6 +363,16 @@ static bool has_field(const struct target_noun *t, const struct cfg_field *f,
 		!strcmp(t->row->brief, name));
 }
 
+/* The value to give: a number if only one is permitted, or the name of the value. */
+static const char *value_to_give(const struct opt_row *o, char *text,
+				 size_t size)
+{
+	if (o->kind != OPT_KIND_NUMBER || o->min != o->max)
+		return o->arg;
+	snprintf(text, size, "%llu", (unsigned long long)o->min);
+	return text;
+}
+
 /* Reports fields without a default that are missing; not where a misspelt name
  * was reported, which may be that of the field. */
 static void check_missing(struct reader *r, struct target_noun *t,
@@ -373,12 +383,14 @@ static void check_missing(struct reader *r, struct target_noun *t,
 		const struct cfg_texts *list =
 			(void *)((char *)t->head + f->at);
 		const struct cfg_row *row = cfg_field_row(f);
+		char text[24];
 
 		if (!f->must)
 			continue;
 		if (!has_field(t, f, v))
 			complain(r, t, v->at, "%s: missing; give %s: %s",
-				 row->opt.name, row->opt.name, row->opt.arg);
+				 row->opt.name, row->opt.name,
+				 value_to_give(&row->opt, text, sizeof(text)));
 		else if (f->shape == CFG_MANY && !list->n)
 			complain(r, t, v->at,
 				 "%s: an empty list; give at least one %s",

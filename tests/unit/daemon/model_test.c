@@ -206,7 +206,7 @@ static const struct refusal syntax[] = {
 };
 
 static const struct refusal fields[] = {
-	{ "targets: {}\n", 1, 1, "version: missing; give version: N" },
+	{ "targets: {}\n", 1, 1, "version: missing; give version: 1" },
 	{ "version: 2\n", 1, 10, "version: 2: must be a number from 1 to 1" },
 	{ V "target: {}\n", 2, 1,
 	  "target: unknown field; did you mean targets?" },
