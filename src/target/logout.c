@@ -296,9 +296,40 @@ static int remove_conn(struct tgt_conn *c, struct tgt_conn *gone, uint32_t itt)
 	return 0;
 }
 
+/* A connection with this CID that another Logout removes, and that is ending. */
+static struct tgt_conn *find_leaving(const struct tgt_session *s, uint16_t cid)
+{
+	list_for_each(it, &s->conns.list) {
+		struct tgt_conn *c =
+			list_entry(it, struct tgt_conn, session_link);
+
+		if (c->cid == cid && c->end.parted && c->end.recovers &&
+		    c->logout.by)
+			return c;
+	}
+	return NULL;
+}
+
+/* The initiator may have lost the connection of its first Logout before the target
+ * knows of the loss: the last Logout gets the answer of the removal. */
+static void supersede(const struct tgt_logout *l)
+{
+	if (l->by && tgt_conn_open(l->by))
+		send_response(l->by, l->itt, LOGOUT_NO_CID, 0);
+}
+
+static int remove_again(struct tgt_conn *c, struct tgt_conn *leaving,
+			uint32_t itt)
+{
+	supersede(&leaving->logout);
+	begin(&leaving->logout, c, itt);
+	return 0;
+}
+
 /* Again after an answer that was lost with its connection: the same answer. */
 static int remove_lost(struct tgt_conn *c, struct tgt_conn *lost, uint32_t itt)
 {
+	supersede(&lost->logout);
 	tgt_abort_cancel(&lost->logout.abort);
 	begin(&lost->logout, c, itt);
 	if (!lost->end.logged_out) {
@@ -322,8 +353,11 @@ static int remove_for_recovery(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 	gone = find_removable(s, pdu->logout.cid);
 	if (gone)
 		return remove_conn(c, gone, pdu->itt);
+	gone = find_leaving(s, pdu->logout.cid);
+	if (gone)
+		return remove_again(c, gone, pdu->itt);
 	lost = tgt_recover_find(s, pdu->logout.cid);
-	if (lost && !lost->logout.by)
+	if (lost)
 		return remove_lost(c, lost, pdu->itt);
 	return send_response(c, pdu->itt, LOGOUT_NO_CID, 0);
 }

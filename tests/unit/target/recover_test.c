@@ -392,6 +392,35 @@ static void test_reassignment_before_the_close_rfc7143_11_14(void **state)
 	fixture_free(r);
 }
 
+/* The initiator has lost the connection of its Logout and asks again on a third one,
+ * before the target knows of that loss, or of the end of the removed connection. */
+static void test_logout_again_before_the_answer_rfc7143_11_14(void **state)
+{
+	struct fixture *r = fixture_new(1, level2);
+	struct ini *m = ini_new(r, 1);
+	uint32_t itt;
+
+	(void)state;
+	assert_int_equal(add(m, 1), 0);
+	assert_int_equal(add(m, 2), 0);
+	itt = command(m, 1, 0, 0);
+	fixture_settle(r);
+	m->p[0]->next = m->p[0]->nsent;
+	m->p[2]->next = m->p[2]->nsent;
+	logout(m, 0, 2, 1);
+	logout(m, 2, 2, 1);
+	fixture_settle(r);
+	assert_int_equal(
+		peer_expect(m->p[0], ISCSI_LOGOUT_RESPONSE)->pdu.logout.response,
+		1);
+	assert_int_equal(
+		peer_expect(m->p[2], ISCSI_LOGOUT_RESPONSE)->pdu.logout.response,
+		0);
+	assert_int_equal(reassign(m, 2, itt), ISCSI_TMF_COMPLETE);
+	free(m);
+	fixture_free(r);
+}
+
 static void little_memory(struct tgt_config *cfg)
 {
 	level2(cfg);
@@ -632,6 +661,8 @@ int main(void)
 		cmocka_unit_test(test_tasks_go_on_rfc7143_7_2_2),
 		cmocka_unit_test(
 			test_reassignment_before_the_close_rfc7143_11_14),
+		cmocka_unit_test(
+			test_logout_again_before_the_answer_rfc7143_11_14),
 		cmocka_unit_test(test_memory_of_a_lost_connection),
 		cmocka_unit_test(test_drain_ends_what_waits),
 		cmocka_unit_test(test_random_recovery),
