@@ -441,9 +441,10 @@ static void submit(struct sim *s, struct entry *e)
 		.read = !e->write,
 		.write = e->write,
 		.attr = e->ordered ? ISCSI_ATTR_ORDERED : ISCSI_ATTR_SIMPLE,
-		/* level 0 cannot find each lost PDU (cleared.c) */
-		.deadline =
-			s->level ? XTIME_NEVER : s->world.now + 60 * XTIME_S,
+		/* Level 0 cannot find each lost PDU (cleared.c), and level 1
+		 * does not: the initiator has no sequence reception timeout. */
+		.deadline = is_recovered(s) ? XTIME_NEVER
+					    : s->world.now + 60 * XTIME_S,
 		.done = on_done,
 	};
 	t->cdb_len =
