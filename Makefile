@@ -3,7 +3,7 @@
 #   make          build/iserd, build/iser, build/iserctl
 #   make run      iserd and iser on real data, in less than a minute after the build
 #   make test     all tests; ends with "N passed, N failed"
-#   make bench    speed compared with the floor of this machine and with tgt
+#   make bench    the evaluation, in at most 20 minutes; BENCH=full: the whole matrix
 #   make lab      tests with the iSCSI and iSER of the Linux kernel, in an emulated guest
 #   make soak     models and power cuts, for minutes
 #   make fuzz     every fuzz target for FUZZ_TIME seconds (600)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Functions for all benchmarks of this folder: the programs of the build, servers,
-clients, rounds of measurement, tables, and the network namespace."""
+"""Functions for all benchmarks of this folder: settings of the run, processes on their
+CPUs, the gate on the CPU use of other processes, samples, rounds and rows."""
+import argparse
 import json
 import os
+import re
 import shutil
-import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -13,18 +15,79 @@ import time
 GATE = 0.12  # the share of the CPUs that other processes may use during a repetition
 TICK = os.sysconf("SC_CLK_TCK")
 IQN = "iqn.2026-01.org.openiser:bench"
+PROGRAMS = {"iserd": "src/daemon", "iser": "src/tools", "floor": "bench",
+            "raw_stream": "bench", "relay": "bench"}
+
+
+# ---- the settings of a run ----
+
+def parser(text):
+    """Returns the parser of the command line, whose defaults a module can rely on."""
+    p = argparse.ArgumentParser(description=text)
+    p.add_argument("--build", default="build", help="the build folder of the programs")
+    p.add_argument("--case", action="append", metavar="TEXT",
+                   help="only the groups and cases with this text in their name, for "
+                   "example 'peers' or '4K randread'; may be repeated")
+    p.add_argument("--full", action="store_true", default=os.environ.get("BENCH") == "full",
+                   help="the whole matrix, for hours; also the environment BENCH=full")
+    p.add_argument("--minutes", type=float, help="time for all groups; each group has a "
+                   "share (default: 16; no limit with --full)")
+    p.add_argument("--rounds", type=int, help="rounds of each case (default: as many as "
+                   "its time permits, 2 to 5; with --full 5)")
+    p.add_argument("--seconds", type=float, help="seconds of a repetition (default: 0.3, "
+                   "with --full 1)")
+    p.add_argument("--io", default="auto", choices=["auto", "uring", "epoll"])
+    p.add_argument("--spin", type=int, default=0, help="--spin of iserd, microseconds")
+    p.add_argument("--disk", type=int, default=64 << 20,
+                   help="bytes of a unit (64 MiB)")
+    p.add_argument("--out", metavar="FOLDER", default="bench-results",
+                   help="where results.json, report.html and tables.md go")
+    p.add_argument("--list", action="store_true", help="print groups and cases")
+    p.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    return p
+
+
+def complete(args):
+    """Fills in the values that follow from others; returns args."""
+    args.rounds_most = args.rounds or 5
+    args.rounds_least = args.rounds or (5 if args.full else 2)
+    args.seconds = args.seconds or (1.0 if args.full else 0.3)
+    args.minutes = args.minutes or (None if args.full else 16)
+    args.ramp = min(0.1, args.seconds / 2)
+    cpus = sorted(os.sched_getaffinity(0))
+    args.server_cpu, args.client_cpu = (cpus[0], cpus[1]) if len(cpus) > 1 else \
+        (None, None)
+    for name in PROGRAMS:
+        setattr(args, name, find_program(args.build, name))
+    return args
+
+
+_settings = []
+
+
+def use(args):
+    """Makes args the settings of this run."""
+    _settings[:] = [args]
+
+
+def settings(build):
+    """Returns the settings of this run, or the default settings for the programs in the
+    folder build. A module calls this first: rounds, seconds, CPUs and the paths of the
+    programs are the same for all groups."""
+    if not _settings:
+        use(complete(parser("").parse_args(["--build", build])))
+    return _settings[0]
+
+
+def find_program(build, name):
+    for where in (PROGRAMS[name], "."):
+        path = os.path.join(build, where, name)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return os.path.abspath(path)
+    sys.exit("%s: not in %s; build the program first" % (name, build))
 
 
 # ---- processes ----
-
-def find_program(build, name):
-    places = {"iserd": "src/daemon", "iser": "src/tools"}
-    for where in (places.get(name, "bench"), "."):
-        path = os.path.join(build, where, name)
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    sys.exit("%s: not in %s; build the program first" % (name, build))
-
 
 def pinned(cpu, command):
     """Returns the command line that runs command on one CPU; None is any CPU."""
@@ -33,78 +96,36 @@ def pinned(cpu, command):
     return ["taskset", "-c", str(cpu)] + command
 
 
-class Server:
-    """A server on its CPU, which prints one line for each of its addresses."""
-
-    def __init__(self, args, command, addresses=1):
-        self.process = subprocess.Popen(pinned(args.server_cpu, command),
-                                        stdout=subprocess.PIPE, text=True)
-        self.urls = [self.process.stdout.readline().strip()
-                     for _ in range(addresses)]
-        self.url = self.urls[0]
-        if not self.url:
-            raise RuntimeError("%s did not start" % command[0])
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(timeout=10)
-        self.process.stdout.close()
-
-
-class Iserd(Server):
-    def __init__(self, args, luns=None):
-        luns = luns or ["ram:%d" % args.disk]
-        super().__init__(args, [args.iserd, "serve", "--listen", "127.0.0.1:0",
-                                "--name", IQN, "--log", "error", "--io", args.io,
-                                "--spin", str(args.spin)] + luns, len(luns))
-
-    def fill(self, args):
-        """Writes all blocks of each unit: memory that was never written is faster to read."""
-        for url in self.urls:
-            subprocess.run([args.iser, "bench", "--rw", "write", "--bs", "1M",
-                            "--depth", "8", "--amount", str(args.disk), "--ramp",
-                            "0", "--yes-overwrite", url], check=True,
-                           stdout=subprocess.DEVNULL, timeout=120)
-
-
-# ---- clients ----
-
-def run_client(args, command):
+def run_client(args, command, stdin=None):
     """Runs a client on its CPU; returns the output of the client."""
-    done = subprocess.run(pinned(args.client_cpu, command), text=True,
+    done = subprocess.run(pinned(args.client_cpu, command), text=True, stdin=stdin,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=args.seconds * 5 + 120)
+                          timeout=args.seconds * 10 + 120)
     if done.returncode:
         raise RuntimeError("%s ended with %d: %s" % (
             " ".join(command), done.returncode, done.stdout[-300:]))
     return done.stdout
 
 
-def iser_bench(args, url, rw, size, depth):
-    """Returns the IOPS that iser bench measures."""
-    write = "write" in rw
-    command = [args.iser, "bench", "--json", "--time", str(args.seconds),
-               "--rw", rw, "--bs", str(size), "--depth", str(depth)]
-    if write:
-        command.append("--yes-overwrite")
-    row = json.loads(run_client(args, command + [url]))
-    return row["write" if write else "read"]["iops"]
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
-def run_sockets(args, program, *words):
-    """Runs floor or raw_stream, which are server and client in one program; returns
-    the figures that the program prints."""
-    command = [program, "--time", str(args.seconds), *words]
-    for word, cpu in (("--server-cpu", args.server_cpu),
-                      ("--client-cpu", args.client_cpu)):
-        if cpu is not None:
-            command += [word, str(cpu)]
-    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, check=True,
-                          timeout=args.seconds * 5 + 20)
-    return json.loads(done.stdout)
+def wait_for_port(port, process, seconds=10):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise RuntimeError("server ended with %s" % process.returncode)
+        with socket.socket() as s:
+            if s.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.02)
+    raise RuntimeError("no server on port %d" % port)
 
 
-# ---- the load of other processes ----
+# ---- the CPU time of processes ----
 
 def machine_ticks():
     with open("/proc/stat") as f:
@@ -121,11 +142,28 @@ def process_ticks(pid):
         return 0
 
 
-class Gate:
-    """Measures the CPU time of all processes except this one, its children and server."""
+def cpu_seconds(pid):
+    """Returns the CPU time of all threads of a process, to the nanosecond."""
+    total = 0
+    try:
+        for thread in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/schedstat" % (pid, thread)) as f:
+                total += int(f.read().split()[0])
+    except OSError:
+        pass
+    return total / 1e9
 
-    def __init__(self, server):
-        self.pids = [server.process.pid] if server else []
+
+def resident_mib(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1)) / 1024
+
+
+class Gate:
+    """Measures the CPU time of all processes except this one, its children and servers."""
+
+    def __init__(self, pids):
+        self.pids = list(pids)
         self.wall = time.monotonic()
         self.machine = machine_ticks()
         self.own = self.own_ticks()
@@ -139,69 +177,127 @@ class Gate:
         """Returns the share of the CPUs that other processes used since the start."""
         wall = (time.monotonic() - self.wall) * TICK * os.cpu_count()
         used = machine_ticks() - self.machine - (self.own_ticks() - self.own)
-        return max(0.0, used / wall)
+        # a tick of each CPU is the error of these counters
+        return max(0.0, (used - os.cpu_count()) / wall)
 
 
-# ---- rounds ----
+# ---- samples, rounds, rows ----
 
-def choose(args, cases):
-    """Returns the cases that --case selects, or all cases without --case."""
-    return [c for c in cases
-            if not args.case or any(w in c.name for w in args.case)]
+class Sample:
+    """The result of one repetition: the figure in the unit of the case, and metrics by
+    name ("p50_us", "client_cpu_us", ...)."""
+
+    def __init__(self, figure, **metrics):
+        self.figure, self.metrics = figure, metrics
 
 
-def measure_once(server, measure):
-    """Returns (figure of measure(), whether other processes disturbed the repetition).
-    A disturbed repetition is repeated, at most twice."""
+def measure_once(pids, measure):
+    """Returns (sample of measure(), whether other processes disturbed the repetition).
+    measure may return a number in place of a Sample. A disturbed repetition is repeated,
+    at most twice."""
     for _ in range(3):
-        gate = Gate(server)
-        figure = measure()
+        gate = Gate(pids)
+        sample = measure()
         if gate.others() <= GATE:
-            return figure, False
-    return figure, True
+            return sample, False
+    return sample, True
 
 
-def take_turns(args, lanes):
-    """Measures each contestant once in each round. lanes is {name: (server or None,
-    function that returns a figure)}. Returns ({name: figures}, number of disturbed
-    repetitions)."""
-    figures = {name: [] for name in lanes}
-    disturbed = 0
-    for _ in range(args.rounds):
-        for name, (server, measure) in lanes.items():
-            figure, bad = measure_once(server, measure)
-            figures[name].append(figure)
-            disturbed += bad
-    return figures, disturbed
+def take_turns(args, lanes, seconds=None):
+    """Measures each contestant once in each round. lanes is {name: (list of the process
+    IDs of its servers, function that returns a Sample or a number)}. seconds: the time for
+    all rounds; each round but the first few (args.rounds_least) begins within it. Returns
+    {name: (samples, number of disturbed repetitions)}. A contestant that fails is left out
+    of further rounds, and its reason is printed."""
+    results = {name: ([], [0]) for name in lanes}
+    began = time.monotonic()
+    for n in range(args.rounds_most):
+        took = time.monotonic() - began
+        if seconds and n >= args.rounds_least and took * (n + 1) / n > seconds:
+            break
+        for name, (pids, measure) in list(lanes.items()):
+            try:
+                sample, bad = measure_once(pids, measure)
+            except (RuntimeError, OSError, ValueError, KeyError,
+                    subprocess.SubprocessError) as e:
+                print("  %s: %s" % (name, str(e).strip()[-300:]), flush=True)
+                lanes = {k: v for k, v in lanes.items() if k != name}
+                del results[name]
+                continue
+            if not isinstance(sample, Sample):
+                sample = Sample(sample)
+            results[name][0].append(sample)
+            results[name][1][0] += bad
+    return {name: (samples, bad[0]) for name, (samples, bad) in results.items()}
 
 
-def ratio_of(figures, upper, lower):
-    """Returns the median of the ratios of single rounds."""
-    return statistics.median(
-        a / b for a, b in zip(figures[upper], figures[lower]))
+def row(group, case, lane, unit, samples, disturbed=0, **x):
+    """Returns a row of results.json. unit is iops, bytes (per second), messages (per
+    second), us, seconds, ms, mib or ratio. x: what the case varies, for plots and tables,
+    for example size=4096, depth=32, rw="randread"."""
+    samples = [s if isinstance(s, Sample) else Sample(s) for s in samples]
+    names = dict.fromkeys(k for s in samples for k in s.metrics)
+    return {"group": group, "case": case, "lane": lane, "unit": unit, "x": x,
+            "figures": [s.figure for s in samples],
+            "metrics": {k: [s.metrics.get(k) for s in samples] for k in names},
+            "disturbed": disturbed}
 
 
-# ---- output ----
-
-def print_iops(case, figures, lane, reference):
-    """Prints the line of one contestant, with its ratio to the contestant reference."""
-    v = figures[lane]
-    print("%-24s %-20s %9.0f IOPS   %9.0f .. %9.0f   x %.2f" % (
-        case.name, lane, statistics.median(v), min(v), max(v),
-        ratio_of(figures, lane, reference)), flush=True)
+def rows_of(group, case, unit, results, **x):
+    """Returns the rows of one case from what take_turns returned."""
+    return [row(group, case, lane, unit, samples, bad, **x)
+            for lane, (samples, bad) in results.items() if samples]
 
 
-def print_goal(what, ratio, goal, met):
-    """Prints a ratio with its goal; returns the number of missed goals, 0 or 1."""
-    print("%s = %5.2f  (goal %.2f)%s" % (what, ratio, goal,
-                                         "" if met else "  MISSED"))
-    return 0 if met else 1
+def paired_ratio(upper, lower):
+    """Returns the median of the ratios of single rounds of two rows; None: no figures."""
+    ratios = [a / b for a, b in zip(upper["figures"], lower["figures"]) if b]
+    return statistics.median(ratios) if ratios else None
 
 
-def rows_of(case, unit, figures):
-    """Returns the rows of one case for the file of --json."""
-    return [{"case": case.name, "contestant": lane, "unit": unit, "figures": v}
-            for lane, v in figures.items()]
+# ---- the machine ----
+
+def version_of(*command):
+    try:
+        done = subprocess.run(command, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=10)
+        lines = done.stdout.strip().splitlines()
+        return lines[0] if lines else "unknown"
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def first_match(path, pattern):
+    try:
+        with open(path) as f:
+            found = re.search(pattern, f.read())
+        return found.group(1) if found else None
+    except OSError:
+        return None
+
+
+def machine(args):
+    """Describes the machine, the versions and the pinning of this run."""
+    tree = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    versions = {
+        "openiser": version_of(args.iser, "--version"),
+        "commit": version_of("git", "-C", tree, "rev-parse", "--short=12", "HEAD"),
+        "tgt": version_of("tgtd", "--version"), "fio": version_of("fio", "--version"),
+        "nbdkit": version_of("nbdkit", "--version"),
+        "qemu-img": version_of("qemu-img", "--version"),
+        "iperf3": version_of("iperf3", "--version"),
+        "iscsi-perf": version_of("dpkg-query", "-W", "-f", "${Version}", "libiscsi-bin"),
+    }
+    return {
+        "kernel": os.uname().release, "cpus": os.cpu_count(),
+        "cpu": first_match("/proc/cpuinfo", r"model name\s*:\s*(.*)"),
+        "memory_mib": int(first_match("/proc/meminfo", r"MemTotal:\s*(\d+)") or 0) // 1024,
+        "congestion_control": first_match(
+            "/proc/sys/net/ipv4/tcp_congestion_control", r"(\S+)"),
+        "server_cpu": args.server_cpu, "client_cpu": args.client_cpu,
+        "io": args.io, "spin_us": args.spin, "disk_bytes": args.disk,
+        "versions": {k: v for k, v in versions.items() if v},
+    }
 
 
 # ---- the network namespace ----
@@ -223,3 +319,11 @@ def set_up_namespace():
             f.write("reno")
     except OSError:
         pass
+
+
+def write_json(path, value):
+    """Replaces a file, so that an interruption leaves the old or the new contents."""
+    with open(path + ".new", "w") as f:
+        json.dump(value, f, indent=1)
+        f.write("\n")
+    os.replace(path + ".new", path)

@@ -1,70 +1,146 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compares iserd with tgtd and with the floor of this machine, in one run.
+"""The evaluation of openiser: measures the groups of cases.py and of the modules in
+modules/, and writes results.json, report.html and tables.md.
 
-Every figure is the median of several repetitions; the contestants take turns
-within each repetition, so that other load affects all of them. A repetition
-during which other processes used more than 12 % of the CPUs is repeated, at
-most twice; if the load remains, the repetition counts as disturbed. As
-root, the benchmark runs in its own network namespace, with the same congestion
-control for all contestants.
+The contestants of a case take turns within each round, so that other load affects all of
+them; a ratio is the median of the ratios of single rounds. A repetition during which other
+processes used more than 12 % of the CPUs is repeated, at most twice; if the load remains,
+the repetition counts as disturbed. As root, the benchmark runs in its own network
+namespace, with the same congestion control for all contestants. An interrupted run keeps
+the results so far. bench/README.md describes the parts.
 """
-import argparse
-import json
+import glob
+import importlib.util
 import os
 import sys
+import time
 
 import common
-import encrypted
-import iscsi
-import iser
-import rdma
+import cases
+import engine
+import report
+
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def parse():
-    p = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    p.add_argument("--build", default="build", help="the build folder of the programs")
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--seconds", type=float, default=2.0)
-    p.add_argument("--short", action="store_true",
-                   help="one round of the cases with a goal, 1 s each")
-    p.add_argument("--case", action="append", help="only cases with "
-                   "this text in their name")
-    p.add_argument("--io", default="auto", choices=["auto", "uring", "epoll"])
-    p.add_argument("--spin", type=int, default=0, help="--spin of iserd, microseconds")
-    p.add_argument("--disk", type=int, default=64 << 20,
-                   help="bytes of the unit (64 MiB, which fit in the "
-                   "caches, so that the memory is not the limit)")
-    p.add_argument("--json", metavar="FILE")
-    p.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
-    a = p.parse_args()
-    if a.short:
-        a.rounds, a.seconds = 1, 1.0
-    cpus = sorted(os.sched_getaffinity(0))
-    a.server_cpu, a.client_cpu = (cpus[0], cpus[1]) if len(cpus) > 1 else \
-        (None, None)
-    for name in ("iserd", "iser", "floor", "raw_stream"):
-        setattr(a, name, common.find_program(a.build, name))
-    return a
+def load_modules():
+    """Returns the modules of the folder modules/, in the order of their names."""
+    found = []
+    for path in sorted(glob.glob(os.path.join(HERE, "modules", "*.py"))):
+        name = os.path.splitext(os.path.basename(path))[0]
+        spec = importlib.util.spec_from_file_location("bench_" + name, path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        found.append((name, module))
+    return found
+
+
+def parts(args):
+    """Returns (name, title, seconds, function that yields rows) of each group."""
+    found = []
+    for g in cases.GROUPS:
+        if engine.cases_of(args, g):
+            found.append((g["name"], g["title"], g["seconds"],
+                          lambda seconds, g=g: engine.run(args, g, seconds)))
+    for name, m in load_modules():
+        wanted = engine.chosen(args, name) if args.case else \
+            args.full or not getattr(m, "FULL_ONLY", False)
+        if wanted:
+            found.append((name, m.TITLE, m.SECONDS,
+                          lambda _seconds, m=m: m.run(args.build)))
+    return found
+
+
+class Results:
+    """The results of a run, written to its files after each case."""
+
+    def __init__(self, args):
+        self.folder = args.out
+        os.makedirs(self.folder, exist_ok=True)
+        self.all = {"format": 1, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+                    "machine": common.machine(args), "full": args.full,
+                    "seconds_per_repetition": args.seconds, "command": " ".join(sys.argv),
+                    "complete": False, "groups": [], "rows": [], "failures": []}
+
+    def add(self, row):
+        self.all["rows"].append(row)
+
+    def save(self):
+        common.write_json(os.path.join(self.folder, "results.json"), self.all)
+
+    def finish(self):
+        self.save()
+        report.write(self.all, self.folder)
+        print("%s: results.json, report.html, tables.md" % self.folder)
+
+
+def measure_part(args, results, name, title, seconds, run):
+    """Measures one group. A failure ends the group and is recorded."""
+    print("\n== %s: %s" % (name, title), flush=True)
+    began = time.monotonic()
+    last = None
+    results.all["groups"].append({"name": name, "title": title})
+    try:
+        for row in run(seconds):
+            if last is not None and row["case"] != last:
+                results.save()
+            last = row["case"]
+            results.add(row)
+    except Exception as e:  # one group must not end the evaluation
+        print("%s: %s" % (name, e), file=sys.stderr, flush=True)
+        results.all["failures"].append({"group": name, "reason": str(e)[-1000:]})
+    results.all["groups"][-1]["seconds"] = round(time.monotonic() - began, 1)
+    results.save()
+
+
+def missed_goals(rows):
+    """Prints the goals of the cases; returns how many were missed."""
+    missed = 0
+    for r in rows:
+        for lane, reference, goal in r.get("goals", []):
+            other = [o for o in rows if (o["group"], o["case"], o["lane"]) ==
+                     (r["group"], r["case"], reference)]
+            ratio = common.paired_ratio(r, other[0]) if other else None
+            if ratio is None:
+                continue
+            met = ratio <= goal if r["unit"] == "us" else ratio >= goal
+            missed += not met
+            print("%-24s %-22s / %-22s = %5.2f (goal %.2f)%s" % (
+                r["case"], lane, reference, ratio, goal, "" if met else "  MISSED"))
+    return missed
+
+
+def run_all(args):
+    todo = parts(args)
+    if args.list:
+        for name, title, seconds, _ in todo:
+            print("%-14s %4d s  %s" % (name, seconds, title))
+        return 0
+    results = Results(args)
+    scale = args.minutes * 60 / sum(p[2] for p in todo) if args.minutes else None
+    if args.case and scale:  # a few groups do not need the time of all
+        scale = min(scale, 1.0)
+    try:
+        for name, title, seconds, run in todo:
+            measure_part(args, results, name, title, seconds * scale if scale else None, run)
+        results.all["complete"] = True
+    except KeyboardInterrupt:
+        print("\ninterrupted: the results so far are kept", flush=True)
+    print()
+    missed = missed_goals(results.all["rows"])
+    results.finish()
+    return 1 if missed or results.all["failures"] or not results.all["complete"] else 0
 
 
 def main():
-    args = parse()
-    if not args.inside:
+    args = common.parser(__doc__.split("\n", 1)[0]).parse_args()
+    if not args.inside and not args.list:
         common.own_namespace(__file__)
-    else:
+    elif args.inside:
         common.set_up_namespace()
-    rows, missed = [], 0
-    for part in (iscsi, rdma, iser, encrypted):
-        cases = part.choose(args)
-        if cases:
-            more, failed = part.measure(args, cases)
-            rows += more
-            missed += failed
-    if args.json:
-        with open(args.json, "w") as f:
-            json.dump(rows, f, indent=1)
-    return 1 if missed else 0
+    common.use(common.complete(args))
+    return run_all(args)
 
 
 if __name__ == "__main__":
