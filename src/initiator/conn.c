@@ -256,10 +256,14 @@ static bool ends_clean(const struct ini_conn *c)
 	       c->state == ISCSI_S6_IN_LOGOUT || c->session->is_logging_out;
 }
 
-static void end_state(struct ini_conn *c, bool clean)
+/* The transport is gone. T7 ends a login, T8, T13 and T18 follow the answer to the
+ * Logout of the session, and T15, T16 and T17 are the rest. */
+static void end_state(struct ini_conn *c)
 {
+	bool free = c->state == ISCSI_S4_IN_LOGIN || c->session->is_logged_out;
+
 	if (c->state != ISCSI_S1_FREE && c->state != ISCSI_S8_CLEANUP_WAIT)
-		ini_conn_go(c, clean ? ISCSI_S1_FREE : ISCSI_S8_CLEANUP_WAIT);
+		ini_conn_go(c, free ? ISCSI_S1_FREE : ISCSI_S8_CLEANUP_WAIT);
 }
 
 /* [RFC 7143: 7.1.4.3 #1] */
@@ -274,7 +278,7 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 	if (c->login)
 		end_login(c, err ? err : ERR_CLOSED);
 	if (ini_recover_can(c, err)) {
-		end_state(c, false); /* T15, T16 */
+		end_state(c);
 		dm_deallocate_connection_resources(dm);
 		ini_fail_requests(c, err ? err : ERR_CLOSED);
 		ini_recover_begin(c);
@@ -283,7 +287,9 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 	if (!clean)
 		s->is_ending = true;
 	ini_fail_conn(c, err ? err : ERR_CLOSED);
-	end_state(c, clean);
+	end_state(c);
+	if (c->state == ISCSI_S8_CLEANUP_WAIT)
+		ini_conn_go(c, ISCSI_S1_FREE); /* M1 */
 	dm_deallocate_connection_resources(dm);
 	list_del(&c->link);
 	free(c);

@@ -243,8 +243,10 @@ static int handle_async(struct ini_conn *c, const struct iscsi_async *a)
 	s->cfg.async(s->cfg.arg, a);
 	switch ((enum iscsi_async_event)a->event) {
 	case ISCSI_ASYNC_LOGOUT:
-		if (c->state == ISCSI_S5_LOGGED_IN)
-			ini_conn_go(c, ISCSI_S7_LOGOUT_REQUESTED); /* T11 */
+		ini_conn_go(c,
+			    c->state == ISCSI_S6_IN_LOGOUT /* T14 */
+				    ? ISCSI_S6_IN_LOGOUT
+				    : ISCSI_S7_LOGOUT_REQUESTED); /* T11, T12 */
 		return 0;
 	case ISCSI_ASYNC_DROP_CONNECTION:
 		return drop_conn(c, a->param1);

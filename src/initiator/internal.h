@@ -117,6 +117,7 @@ struct ini_session {
 	struct ini_stall stall;
 	bool has_deadlines;
 	bool is_logging_out;	/* by ini_logout */
+	bool is_logged_out;	/* the target has answered that Logout */
 	bool is_ending;		/* no request is sent any more */
 	struct ini_query query; /* cleared.c */
 	int kill_err;

@@ -80,7 +80,7 @@ static void finish(struct ini_conn *c)
 	      "the commands of CID %u go on over other "
 	      "connections",
 	      c->offer.id.cid);
-	ini_conn_go(c, ISCSI_S1_FREE); /* M1 */
+	ini_conn_go(c, ISCSI_S1_FREE); /* M4 */
 	list_del(&c->link);
 	free(c);
 }

@@ -71,6 +71,7 @@ static void end_session(struct ini_session *s, bool clean, int err)
 			list_entry(s->lost.next, struct ini_conn, link);
 
 		ini_fail_conn(c, err ? err : ERR_CLOSED);
+		ini_conn_go(c, ISCSI_S1_FREE); /* M1 */
 		list_del(&c->link);
 		free(c);
 	}
@@ -100,7 +101,7 @@ static void logout_answered(struct ini_request *r, int err,
 {
 	struct ini_session *s = container_of(r, struct ini_session, logout);
 
-	(void)rsp;
+	s->is_logged_out = !err && !rsp->pdu.logout.response;
 	s->logout_deadline = XTIME_NEVER;
 	end_conns(s, err);
 }

@@ -38,7 +38,7 @@ static void expire_logout(struct tgt_conn *c)
 
 	conn_trace(c, TRACE_CONN_TIMEOUT, "no logout when asked; dropped");
 	tgt_async(c, &drop);
-	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, 0);
+	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, ERR_TIMEOUT); /* T16 */
 }
 
 /* A discovery session accepts no NOP-Out (§13.21), so that it cannot be pinged:

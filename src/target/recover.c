@@ -235,7 +235,7 @@ void tgt_recover_logged_out(struct tgt_conn *c)
 {
 	c->end.logged_out = true;
 	if (c->state == ISCSI_S8_CLEANUP_WAIT)
-		tgt_conn_go(c, ISCSI_S1_FREE); /* M2, M4 */
+		tgt_conn_go(c, ISCSI_S1_FREE); /* M4 */
 	c->deadline = 0;
 	tgt_rearm(c->worker);
 }

@@ -211,7 +211,8 @@ static void end_session(struct tgt_session *s)
 		tgt_abort_cancel(&s->preempted);
 	if (s->nexus)
 		dev_nexus_close(s->nexus);
-	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q1_FREE); /* N3 N6 N9 */
+	iscsi_session_go(ISCSI_TARGET, &s->state,
+			 ISCSI_Q1_FREE); /* N3 N6 N9 N11 */
 	list_del(&s->link);
 	s->ops->ended(s);
 	tgt_use_end(w, &s->use);

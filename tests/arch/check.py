@@ -14,6 +14,7 @@ import english
 import messages
 import objects
 import ratchets
+import states_map
 
 WARN_FUNCTION, MAX_FUNCTION, MAX_FILE = 60, 100, 1000
 HARD = True  # whether findings of english.py, messages.py and ratchets.py, and of documents, fail or only warn
@@ -286,7 +287,7 @@ def self_test():
 
 def main():
     if '--self-test' in sys.argv:
-        return self_test() | circles.self_test() | english.self_test() | messages.self_test() | ratchets.self_test()
+        return self_test() | circles.self_test() | english.self_test() | messages.self_test() | ratchets.self_test() | states_map.self_test()
     tree = sys.argv[1]
     out, warnings = check_tree(tree)
     check_headers(tree, out)
@@ -295,6 +296,7 @@ def main():
     check_documents(tree, counted)
     english.check(tree, counted)
     messages.check(tree, counted)
+    states_map.check(tree, counted)
     build = sys.argv[sys.argv.index('--objects') + 1] if '--objects' in sys.argv else None
     if build:
         found = objects.read_build(build, rooms(tree))
