@@ -168,7 +168,7 @@ struct iser_url {
 	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N, reconnect=N,
 	 * retry=SECONDS, priority=N, connections=N, error_recovery_level=N,
 	 * data_pdu_in_order= and data_sequence_in_order= yes or no,
-	 * transport=, start=, compat=, rcap=, and the names of the members
+	 * initial_r2t=, immediate_data= and mpa_crc= yes or no, transport=, start=, compat=, rcap=, and the names of the members
 	 * from login_timeout on */
 	char initiator[ISER_NAME_MAX];
 	char header_digest[16], data_digest[16];
@@ -241,9 +241,26 @@ struct iser_url {
 	 * §13.19). If the target agrees, it may send data, and ask for them, in any
 	 * order. */
 	bool data_pdu_in_any_order, data_sequence_in_any_order;
-	uint8_t reserved_bytes[2]; /* 0 */
-	uint32_t reserved_word;	   /* 0 */
-	uint64_t reserved[16];	   /* 0 */
+	/* What the login proposes over TCP: InitialR2T, ImmediateData,
+	 * MaxBurstLength, FirstBurstLength (RFC 7143 §13.10, §13.11, §13.13,
+	 * §13.14), and the MaxRecvDataSegmentLength of this end (§13.12). The
+	 * first two are an enum iser_wish; lengths are 512 to 16777215 bytes,
+	 * or 0: the default of the library. */
+	uint8_t initial_r2t, immediate_data;
+	uint32_t first_burst_length, max_burst_length;
+	uint32_t max_recv_data_segment_length;
+	/* Over software iWARP: do not ask for the CRC of MPA. The connection has
+	 * none if the target does not ask for it either (RFC 5044 §4.4). */
+	bool no_mpa_crc;
+	uint8_t reserved_bytes[7]; /* 0 */
+	uint64_t reserved[14];	   /* 0 */
+};
+
+/* A key of iser_url that is yes, no, or not given. */
+enum iser_wish {
+	ISER_DEFAULT,
+	ISER_YES,
+	ISER_NO,
 };
 
 #define ISER_NO_TIME (~0u)

@@ -22,8 +22,10 @@ class Url(Structure):
                 ("polling_interval", c_uint), ("paths", c_char * 8), ("policy", c_char * 16),
                 ("failback", c_char * 16), ("alua", c_char * 16), ("auth", c_char * 32), ("max_outstanding_r2t", c_uint),
                 ("data_pdu_in_any_order", c_bool), ("data_sequence_in_any_order", c_bool),
-                ("reserved_bytes", c_uint8 * 2), ("reserved_word", c_uint32),
-                ("reserved", c_uint64 * 16)]
+                ("initial_r2t", c_uint8), ("immediate_data", c_uint8), ("first_burst_length", c_uint32),
+                ("max_burst_length", c_uint32), ("max_recv_data_segment_length", c_uint32),
+                ("no_mpa_crc", c_bool), ("reserved_bytes", c_uint8 * 7),
+                ("reserved", c_uint64 * 14)]
 
 
 PATHS_MAX = 16
@@ -61,7 +63,7 @@ class Params(Structure):
                 ("max_recv_data_segment_length", c_uint32), ("max_send_data_segment_length", c_uint32),
                 ("max_burst_length", c_uint32), ("first_burst_length", c_uint32), ("max_outstanding_r2t", c_uint32),
                 ("error_recovery_level", c_uint32), ("tpgt", c_int),
-                ("connections", c_uint32), ("max_connections", c_uint32), ("reserved", c_uint64 * 15)]
+                ("connections", c_uint32), ("max_connections", c_uint32), ("reserved", c_uint64 * 14)]
 
 
 class Io(Structure):

@@ -116,8 +116,11 @@ bool lib_unused(const uint64_t *reserved, size_t n)
 
 bool lib_url_unused(const struct iser_url *url)
 {
-	return LIB_UNUSED(url) && !url->reserved_word &&
-	       !url->reserved_bytes[0] && !url->reserved_bytes[1];
+	uint8_t set = 0;
+
+	for (size_t i = 0; i < sizeof(url->reserved_bytes); i++)
+		set |= url->reserved_bytes[i];
+	return LIB_UNUSED(url) && !set;
 }
 
 int lib_fail(struct iser_context *ctx, int err, const char *fmt, ...)

@@ -206,6 +206,23 @@ static void want_order(struct iscsi_params *want, const struct iser_url *u)
 		want->max_outstanding_r2t = 1;
 }
 
+/* FirstBurstLength must not exceed MaxBurstLength (§13.14). */
+static void want_data(struct iscsi_params *want, const struct iser_url *u)
+{
+	if (u->initial_r2t)
+		want->initial_r2t = u->initial_r2t == ISER_YES;
+	if (u->immediate_data)
+		want->immediate_data = u->immediate_data == ISER_YES;
+	if (u->max_burst_length)
+		want->max_burst_length = u->max_burst_length;
+	if (u->first_burst_length)
+		want->first_burst_length = u->first_burst_length;
+	want->first_burst_length =
+		MIN(want->first_burst_length, want->max_burst_length);
+	if (u->max_recv_data_segment_length)
+		want->max_recv_dsl = u->max_recv_data_segment_length;
+}
+
 /* At ErrorRecoveryLevel 2 the target keeps the tasks of a lost connection for
  * DefaultTime2Retain; at 0 there is nothing to keep. */
 static void want_recovery(struct iscsi_params *want, unsigned level)
@@ -269,6 +286,7 @@ void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 	if (!wants_iser(s))
 		want_recovery(&l->want, u->error_recovery_level);
 	want_order(&l->want, u);
+	want_data(&l->want, u);
 	/* the target chooses the shortest wait (§13.15) */
 	if (lib_login_recovers(s))
 		l->want.default_time2wait = 0;
@@ -312,6 +330,7 @@ void lib_login_fill_conn(struct iser_session *s, struct net_conn_config *cfg)
 		cfg->allow = NET_ALLOW_TCP;
 	if (!strcmp(s->url.transport, "auto"))
 		cfg->mpa_time = AUTO_TIME;
+	cfg->crc = !s->url.no_mpa_crc;
 	cfg->max_tasks = s->commands.depth + 16;
 	io_random(NULL, (uint8_t *)&cfg->seed, sizeof(cfg->seed));
 }

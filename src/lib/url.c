@@ -190,6 +190,63 @@ static int take_order_key(const struct parse *p, const char *key, const char *v,
 	return err;
 }
 
+/* Sets *wish by yes or no, or returns 1 for another key. */
+static int take_wish(const struct parse *p, const char *name, const char *key,
+		     const char *v, uint8_t *wish)
+{
+	if (strcmp(name, key) != 0)
+		return 1;
+	*wish = !strcmp(v, "yes")  ? ISER_YES
+		: !strcmp(v, "no") ? ISER_NO
+				   : ISER_DEFAULT;
+	return *wish ? 0 : fail_parse(p, "not yes or no", v);
+}
+
+/* Sets *length, or returns 1 for another key. §13.12 to §13.14 have the range. */
+static int take_length(const struct parse *p, const char *name, const char *key,
+		       const char *v, uint32_t *length)
+{
+	unsigned n = 0;
+	int err;
+
+	if (strcmp(name, key) != 0)
+		return 1;
+	err = take_number(p, v, 16777215, &n, "a length, 512 to 16777215");
+	if (!err && n < 512)
+		err = fail_parse(p, "a length, 512 to 16777215", v);
+	if (!err)
+		*length = n;
+	return err;
+}
+
+/* Keys of the login about data, with the names of RFC 7143 §13.10 to §13.14. */
+static int take_data_key(const struct parse *p, const char *key, const char *v,
+			 bool *taken)
+{
+	struct iser_url *u = p->url;
+	uint8_t crc = ISER_DEFAULT;
+	int err = take_wish(p, key, "initial_r2t", v, &u->initial_r2t);
+
+	if (err == 1)
+		err = take_wish(p, key, "immediate_data", v,
+				&u->immediate_data);
+	if (err == 1)
+		err = take_length(p, key, "first_burst_length", v,
+				  &u->first_burst_length);
+	if (err == 1)
+		err = take_length(p, key, "max_burst_length", v,
+				  &u->max_burst_length);
+	if (err == 1)
+		err = take_length(p, key, "max_recv_data_segment_length", v,
+				  &u->max_recv_data_segment_length);
+	if (err == 1)
+		err = take_wish(p, key, "mpa_crc", v, &crc);
+	if (crc)
+		u->no_mpa_crc = crc == ISER_NO;
+	*taken = err != 1;
+	return *taken ? err : 0;
+}
+
 /* The members that hold seconds, where 0 means the default; the key's 0 becomes
  * ISER_NO_TIME, if the key permits that. */
 static int take_seconds(const struct parse *p, const char *key, const char *v,
@@ -383,6 +440,8 @@ static int take_query(const struct parse *p, const char *q)
 			return fail_parse(p, "no '=' in the URL's key", pair);
 		if (!taken)
 			err = take_path_key(p, pair, eq + 1, &taken);
+		if (!taken)
+			err = take_data_key(p, pair, eq + 1, &taken);
 		if (!taken)
 			err = take_key(p, pair, eq + 1);
 		if (err)

@@ -63,7 +63,8 @@ static const struct cfg_field daemon_fields[] = {
 	OPTION("max-startups"), OPTION("max-discovery"),
 	OPTION("discovery-time"), OPTION("error-recovery-level"),
 	OPTION("max-outstanding-r2t"), OPTION("data-pdu-in-order"),
-	OPTION("data-sequence-in-order"), OPTION("login-rate"), OPTION("penalty"),
+	OPTION("data-sequence-in-order"), OPTION("mpa-crc"),
+	OPTION("login-rate"), OPTION("penalty"),
 	OPTION("address-block"), OPTION("port-id"),
 };
 

@@ -42,6 +42,11 @@ enum order_wish { /* schema.c: orders */
 	IN_ANY_ORDER,
 };
 
+enum crc_wish {
+	CRC_ALWAYS,
+	CRC_OPTIONAL,
+};
+
 enum digests_wish {
 	DIGESTS_NONE,
 	DIGESTS_PREFER,
@@ -102,6 +107,7 @@ struct options {
 		enum order_wish pdu_in_order, sequence_in_order;
 	} session;
 	enum digests_wish digests;
+	enum crc_wish mpa_crc;
 	struct chap_options chap;
 	bool strict; /* --compat strict */
 	struct start_options start;

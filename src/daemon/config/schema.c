@@ -12,6 +12,7 @@ static const char *const ios[] = { "auto", "uring", "epoll", NULL };
 static const char *const verbs[] = { "auto", "off", "on", NULL };
 static const char *const compats[] = { "linux", "strict", NULL };
 static const char *const orders[] = { "yes", "no", NULL };
+static const char *const crcs[] = { "always", "optional", NULL };
 static const char *const digests[] = { "none", "prefer", NULL };
 static const char *const blocks[] = { "512", "4096", NULL };
 static const char *const levels[] = { "error", "warning", "notice",
@@ -182,6 +183,11 @@ static const struct cfg_row rows[] = {
 	    .help = "no: an initiator may ask for sequences of data in any "
 		    "order" },
 	  .type = CFG_ENUM, .scope = CFG_DAEMON, .apply = CFG_AT_ONCE },
+	{ { .name = "mpa-crc", .arg = "always|optional", .initial = "always",
+	    OPT_WORD(struct options, mpa_crc, crcs),
+	    .help = "CRC of MPA over software iWARP; optional: an initiator may "
+		    "do without it" },
+	  .type = CFG_ENUM, .scope = CFG_DAEMON },
 	{ { .name = "login-rate", .arg = "N", .initial = "200",
 	    OPT_NUMBER(struct options, limits.per_second, 0, 1000000),
 	    .help = "connections per second from one address, five times as "

@@ -58,8 +58,10 @@ static void test_layout(void **state)
 		AT(iser_url, auth, 1588),
 		AT(iser_url, max_outstanding_r2t, 1620),
 		AT(iser_url, data_pdu_in_any_order, 1624),
-		AT(iser_url, reserved_word, 1628),
-		AT(iser_url, reserved, 1632),
+		AT(iser_url, initial_r2t, 1626),
+		AT(iser_url, first_burst_length, 1628),
+		AT(iser_url, no_mpa_crc, 1640),
+		AT(iser_url, reserved, 1648),
 		SIZE(iser_params, 184),
 		AT(iser_params, tpgt, 52),
 		AT(iser_params, connections, 56),
@@ -150,12 +152,12 @@ static void test_reserved_url(void **state)
 					"iscsi://127.0.0.1:1/iqn.2026-01.a/0",
 					false, why, sizeof(why)),
 			 0);
-	u.reserved[15] = 1;
+	u.reserved[13] = 1;
 	assert_null(iser_connect(ctx, &u, &err));
 	assert_int_equal(err, ISER_E_INVALID);
 	assert_non_null(strstr(iser_message(ctx), "reserved"));
-	u.reserved[15] = 0;
-	u.reserved_word = 1;
+	u.reserved[13] = 0;
+	u.reserved_bytes[6] = 1;
 	assert_null(iser_connect(ctx, &u, &err));
 	assert_int_equal(err, ISER_E_INVALID);
 	assert_null(iser_connect_paths(ctx, &u, 1, &err));

@@ -47,6 +47,28 @@ static void test_url_whole(void **state)
 	assert_string_equal(u.initiator, "iqn.b");
 }
 
+/* RFC 7143 §13.10 to §13.14, and the CRC of RFC 5044 §4.4 */
+static void test_url_data_keys(void **state)
+{
+	(void)state;
+	assert_int_equal(
+		parse("iscsi://h/t/0?initial_r2t=yes&immediate_data=no&"
+		      "first_burst_length=512&max_burst_length=16777215&"
+		      "max_recv_data_segment_length=65536&mpa_crc=no",
+		      false),
+		0);
+	assert_int_equal(u.initial_r2t, ISER_YES);
+	assert_int_equal(u.immediate_data, ISER_NO);
+	assert_int_equal(u.first_burst_length, 512);
+	assert_int_equal(u.max_burst_length, 16777215);
+	assert_int_equal(u.max_recv_data_segment_length, 65536);
+	assert_true(u.no_mpa_crc);
+	assert_int_equal(parse("iscsi://h/t/0?mpa_crc=yes", false), 0);
+	assert_false(u.no_mpa_crc);
+	assert_int_equal(u.initial_r2t, ISER_DEFAULT);
+	assert_int_equal(u.max_burst_length, 0);
+}
+
 static void test_url_defaults(void **state)
 {
 	(void)state;
@@ -90,6 +112,12 @@ static void test_url_bad_ones_say_why(void **state)
 		"iscsi://h/t/0?connections=0",
 		"iscsi://h/t/0?connections=17",
 		"iscsi://h/t/0?error_recovery_level=3",
+		"iscsi://h/t/0?initial_r2t=maybe",
+		"iscsi://h/t/0?immediate_data=",
+		"iscsi://h/t/0?mpa_crc=1",
+		"iscsi://h/t/0?first_burst_length=511",
+		"iscsi://h/t/0?max_burst_length=16777216",
+		"iscsi://h/t/0?max_recv_data_segment_length=64k",
 		"iscsi://h/t/0?max_outstanding_r2t=0",
 		"iscsi://h/t/0?max_outstanding_r2t=65536",
 		"iscsi://h/t/0?data_pdu_in_order=maybe",
@@ -250,6 +278,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_url_whole),
+		cmocka_unit_test(test_url_data_keys),
 		cmocka_unit_test(test_url_defaults),
 		cmocka_unit_test(test_url_bad_ones_say_why),
 		cmocka_unit_test(test_url_environment_as_libiscsi),
