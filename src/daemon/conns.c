@@ -309,7 +309,7 @@ static void fill_conn_config(const struct portal *p,
 {
 	net_conn_config_default(cfg, ISCSI_TARGET);
 	cfg->allow = p->transports;
-	cfg->crc = p->daemon->options.mpa_crc == CRC_ALWAYS;
+	cfg->crc = p->daemon->options.session.mpa_crc == CRC_ALWAYS;
 	if (p->strict)
 		cfg->rules_rdma = cfg->rules_stream;
 	io_random(NULL, (uint8_t *)&cfg->seed, sizeof(cfg->seed));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* histogram.c: values in octaves of 64 equal steps. */
+/* histogram.c: octaves of 128 equal steps, as an HdrHistogram of two digits has. */
 #include "tools/iser.h"
 
 #define SUB (1u << HIST_SUB_BITS)

@@ -148,9 +148,9 @@ void progress_add(struct progress *p, uint64_t n);
 /* progress_end draws the bar a last time and ends its line. */
 void progress_end(struct progress *p);
 
-/* ---- histogram.c: log-linear, 64 steps an octave, about 1.6 % ---- */
+/* ---- histogram.c: log-linear, 128 steps an octave, about 0.8 % ---- */
 
-#define HIST_SUB_BITS 6
+#define HIST_SUB_BITS 7
 #define HIST_BUCKETS  ((65 - HIST_SUB_BITS) << HIST_SUB_BITS)
 
 /* All zero is an empty histogram. */

@@ -105,9 +105,9 @@ struct options {
 		unsigned max_r2t;	 /* MaxOutstandingR2T */
 		/* DataPDUInOrder, DataSequenceInOrder */
 		enum order_wish pdu_in_order, sequence_in_order;
+		enum crc_wish mpa_crc;
 	} session;
 	enum digests_wish digests;
-	enum crc_wish mpa_crc;
 	struct chap_options chap;
 	bool strict; /* --compat strict */
 	struct start_options start;

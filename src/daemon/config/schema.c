@@ -184,7 +184,7 @@ static const struct cfg_row rows[] = {
 		    "order" },
 	  .type = CFG_ENUM, .scope = CFG_DAEMON, .apply = CFG_AT_ONCE },
 	{ { .name = "mpa-crc", .arg = "always|optional", .initial = "always",
-	    OPT_WORD(struct options, mpa_crc, crcs),
+	    OPT_WORD(struct options, session.mpa_crc, crcs),
 	    .help = "CRC of MPA over software iWARP; optional: an initiator may "
 		    "do without it" },
 	  .type = CFG_ENUM, .scope = CFG_DAEMON },
