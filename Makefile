@@ -5,6 +5,7 @@
 #   make test     all tests; ends with "N passed, N failed"
 #   make bench    the evaluation, in at most 20 minutes; BENCH=full: the whole matrix
 #   make lab      tests with the iSCSI and iSER of the Linux kernel, in an emulated guest
+#   make cluster  Ceph images, with a cluster on this machine
 #   make soak     models and power cuts, for minutes
 #   make fuzz     every fuzz target for FUZZ_TIME seconds (600)
 #   make deb      packages for Debian, checked by lintian; deb-test, as root: in a fresh Debian
@@ -36,13 +37,20 @@ whole: packages $(BUILD)/build.ninja
 run: packages all
 	@scripts/run $(BUILD)
 
-# without the packages of the laboratory its smoke job is skipped
+# without the packages of the laboratory its smoke job is skipped, and without those of Ceph its cases
 test: packages
 	-@scripts/packages packages-lab.txt
+	-@scripts/packages packages-ceph.txt
 	@scripts/test
 
 bench: whole
 	@python3 bench/run.py --build $(BUILD)
+
+# Ceph images on a cluster that the tests start, with libiscsi's suite
+cluster: packages
+	@scripts/packages packages-ceph.txt
+	@$(MAKE) --no-print-directory whole
+	@CLUSTER=long python3 tests/interop/run.py --build $(BUILD) test_rbd
 
 lab: packages all
 	@scripts/packages packages-lab.txt
@@ -85,4 +93,4 @@ lint: $(BUILD)/build.ninja
 clean:
 	rm -rf build build-clang build-san build-fuzz build-mutants build-deb build-rpm build-container
 
-.PHONY: all packages whole run test bench lab soak fuzz mutants deb deb-test rpm-test container-test install format lint clean
+.PHONY: all packages whole run test bench cluster lab soak fuzz mutants deb deb-test rpm-test container-test install format lint clean

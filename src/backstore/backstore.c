@@ -194,6 +194,7 @@ const char *bs_trouble_str(enum bs_trouble t)
 		return "the file is shorter than the LUN: blocks at its end "
 		       "are lost; make it as long as it was";
 	case BS_SOUND:
+	case BS_RESIZED:
 		break;
 	}
 	return NULL;

@@ -43,6 +43,8 @@ enum bs_trouble {
 	BS_MOVED,    /* the path leads to no file; the file was renamed */
 	BS_REPLACED, /* the path leads to another file or device */
 	BS_SHRUNK,   /* shorter than the unit */
+	/* another program changed the size: not an error */
+	BS_RESIZED,
 };
 
 /* bs_req.flags */

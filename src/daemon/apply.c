@@ -15,6 +15,7 @@
 #include "daemon/daemon.h"
 #include "daemon/directory.h"
 #include "daemon/health.h"
+#include "daemon/luns/module.h"
 #include "daemon/portals.h"
 #include "daemon/say.h"
 #include "daemon/secrets.h"
@@ -288,7 +289,8 @@ static bool is_locked(const struct unit *u, const struct cfg_backstore *old,
 		      const struct cfg_backstore *b)
 {
 	return old && !strcmp(old->store, b->store) &&
-	       (u->spec->kind == LUN_FILE || u->spec->kind == LUN_SCSI);
+	       (u->spec->kind == LUN_FILE || u->spec->kind == LUN_SCSI ||
+		lun_is_module(u->spec->kind));
 }
 
 /* Decides which units stay: units[i] becomes NULL if backstore i has to be opened, and

@@ -41,13 +41,22 @@ static void check_flushes(struct health *h)
 
 static void check_next(struct health *h);
 
+static void size_adopted(void *arg, int err)
+{
+	(void)arg;
+	(void)err; /* a unit that is busy is asked again */
+}
+
 static void check_done(struct bs_req *req)
 {
 	struct health *h = container_of(req, struct health, req);
 	struct unit *u = h->d->units[h->at];
 
 	h->is_checking = false;
-	if (!req->result) {
+	if (!req->result && req->trouble == BS_RESIZED) {
+		u->trouble = BS_SOUND;
+		dev_lu_resize(u->lu, 0, false, size_adopted, NULL);
+	} else if (!req->result) {
 		if (req->trouble && req->trouble != u->trouble)
 			trace_emit(&h->d->log.trace, TRACE_MEDIUM,
 				   "LUN %u, %s: %s", dev_lu_lun(u->lu),

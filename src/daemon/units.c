@@ -14,6 +14,7 @@
 #include "daemon/health.h"
 #include "daemon/luns/encrypt.h"
 #include "daemon/luns/image.h"
+#include "daemon/luns/module.h"
 #include "daemon/luns/open.h"
 #include "daemon/luns/protection.h"
 #include "daemon/luns/state.h"
@@ -285,14 +286,16 @@ static bool add_store(struct making *k)
 {
 	const struct lun_spec *spec = k->u->spec;
 	struct bs *b = NULL;
-	bool is_file = spec->kind == LUN_FILE;
+	/* worker 0 must not wait while it serves */
+	bool may_wait = k->d->phase == DAEMON_STARTING;
+	bool outlives = spec->kind == LUN_FILE || lun_is_module(spec->kind);
 
 	if (!is_alone(k))
 		return false;
 	if (!lun_spec_is_empty_drive(spec)) {
 		handover_take_memory(k->d->inherited, k->u->name,
 				     &k->u->memory);
-		b = lun_open(&k->o, spec, &k->u->memory, k->d->loops);
+		b = lun_open(&k->o, spec, &k->u->memory, may_wait, k->d->loops);
 		if (b) /* above what is encrypted */
 			b = protection_open(&k->o, spec, b, k->d->loops);
 		if (!b)
@@ -300,7 +303,7 @@ static bool add_store(struct making *k)
 	}
 	/* the state of memory and of CDs is not persisted */
 	return add_lu(k, spec->kind == LUN_CD ? DEV_CD : DEV_DISK, b,
-		      k->d->state && is_file && !is_twice(k->d, b->uuid));
+		      k->d->state && outlives && !is_twice(k->d, b->uuid));
 }
 
 /* ---- units ---- */
@@ -327,7 +330,8 @@ static struct unit *unit_new(const struct cfg_backstore *b)
 	u->lun = b->lun;
 	u->memory.fd = -1;
 	u->lacks_write =
-		u->spec && u->spec->kind == LUN_FILE && b->lun.read_only;
+		u->spec && b->lun.read_only &&
+		(u->spec->kind == LUN_FILE || lun_is_module(u->spec->kind));
 	if (u->name && u->spec)
 		return u;
 	unit_free(u);

@@ -9,10 +9,7 @@
 #include <string.h>
 
 #include "datamover/iser/dmiser.h"
-
-#ifndef OPENISER_MODULE_DIR
-# define OPENISER_MODULE_DIR "/usr/lib/openiser"
-#endif
+#include "io/module.h"
 
 #define LISTENERS_MAX 64
 
@@ -24,23 +21,6 @@ struct net_verbs {
 	unsigned nlisteners;
 };
 
-static void *load_module(int *err, char *why, size_t size)
-{
-	const char *dir = getenv("OPENISER_MODULES");
-	char path[4096];
-	void *h;
-
-	snprintf(path, sizeof(path), "%s/" VERBS_FILE,
-		 dir ? dir : OPENISER_MODULE_DIR);
-	h = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (h)
-		return h;
-	snprintf(why, size, "%s", dlerror());
-	/* the module is absent, or one of its libraries */
-	*err = strncmp(why, path, strlen(path)) == 0 ? -ENOENT : -ELIBACC;
-	return NULL;
-}
-
 struct net_verbs *net_verbs_open(struct io_loop *l,
 				 const struct verbs_host *host, int *err,
 				 char *why, size_t size)
@@ -51,10 +31,9 @@ struct net_verbs *net_verbs_open(struct io_loop *l,
 	snprintf(why, size, "out of memory");
 	if (!v)
 		return NULL;
-	v->handle = load_module(err, why, size);
-	if (v->handle)
-		v->m = dlsym(v->handle, VERBS_SYMBOL);
-	if (v->handle && (!v->m || v->m->abi != VERBS_ABI)) {
+	v->m = io_module_load(VERBS_FILE, VERBS_SYMBOL, &v->handle, err, why,
+			      size);
+	if (v->m && v->m->abi != VERBS_ABI) {
 		*err = -ELIBBAD;
 		snprintf(why, size, "%s is of another version", VERBS_FILE);
 	} else if (v->m) {

@@ -246,7 +246,7 @@ class Daemon:
         self.urls = []
         if ready:
             luns = sum(1 for before, a in zip(("",) + args, args)
-                       if a.startswith(("ram:", "null:", "cd:", "/")) and
+                       if a.startswith(("ram:", "null:", "cd:", "rbd:", "nbd:", "/")) and
                        before not in ("--control", "--state", "--metrics", "--chap-secret-file",
                                       "--chap-mutual-secret-file"))
             listeners = max(1, args.count("--listen"))

@@ -14,6 +14,7 @@ enum lun_kind {
 	LUN_SCSI,
 	LUN_RAM,
 	LUN_NULL,
+	LUN_RBD,
 	LUN_KINDS,
 };
 

@@ -278,9 +278,14 @@ static const struct cfg_kind kinds[LUN_KINDS] = {
 		      "memory, as a disk that is lost at the end" },
 	[LUN_NULL] = { "null:", "SIZE",
 		       "a disk that reads as zeros and drops writes" },
+	[LUN_RBD] = { "rbd:", "IMAGE",
+		      "an image of Ceph, POOL/IMAGE, POOL/NAMESPACE/IMAGE or "
+		      "POOL/IMAGE@SNAPSHOT; ,conf=FILE ,id=NAME and "
+		      ",keyring=FILE say how to reach the cluster" },
 };
 
-#define CAN_BE_ENCRYPTED (1u << LUN_FILE | 1u << LUN_CD | 1u << LUN_RAM)
+#define CAN_BE_ENCRYPTED \
+ (1u << LUN_FILE | 1u << LUN_CD | 1u << LUN_RAM | 1u << LUN_RBD)
 static const char not_encrypted[] =
 	"a null: LUN stores nothing to encrypt, and the data of a scsi: LUN "
 	"are those of its device; leave out the key";

@@ -13,6 +13,7 @@
 
 #include "base/bytes.h"
 #include "daemon/luns/keyfile.h"
+#include "daemon/luns/module.h"
 #include "daemon/say.h"
 
 #define LOOK_AT \
@@ -96,6 +97,11 @@ static bool choose_key(const struct lun_spec *s, const struct bs *b,
 	if (s->new_key || (b->caps & BS_CAP_READ_ONLY) ||
 	    keyfile_exists(key_path(s)))
 		return true;
+	if (lun_is_module(s->kind))
+		return refuse_key(
+			s, "the key file does not exist; restore the file, or "
+			   "give new-key= for a new key, which makes data of "
+			   "the store unreadable");
 	if (s->kind != LUN_RAM && !is_blank_image(s->store))
 		return refuse_key(
 			s, "the key file does not exist, and the image has "

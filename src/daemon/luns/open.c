@@ -19,6 +19,7 @@
 #include "base/opt.h"
 #include "daemon/luns/encrypt.h"
 #include "daemon/luns/image.h"
+#include "daemon/luns/module.h"
 #include "daemon/say.h"
 #include "device/sg/sg.h"
 #include "net/net.h"
@@ -302,7 +303,8 @@ static struct bs *ram_store(const struct options *o, const struct lun_spec *s,
 }
 
 static struct bs *store_open(const struct options *o, const struct lun_spec *s,
-			     struct lun_memory *m, struct io_loop *const *loops)
+			     struct lun_memory *m, bool may_wait,
+			     struct io_loop *const *loops)
 {
 	uint32_t block = o->lun.block_size ? o->lun.block_size : 512;
 	struct bs *b;
@@ -312,6 +314,8 @@ static struct bs *store_open(const struct options *o, const struct lun_spec *s,
 		return cd_open(o, s->operand, loops);
 	if (s->kind == LUN_FILE)
 		return file_open(o, s->store, loops);
+	if (lun_is_module(s->kind))
+		return lun_open_module(o, s, may_wait, loops);
 	if (!spec_size(s, block, &size))
 		return NULL;
 	if (s->kind == LUN_RAM)
@@ -323,9 +327,10 @@ static struct bs *store_open(const struct options *o, const struct lun_spec *s,
 }
 
 struct bs *lun_open(const struct options *o, const struct lun_spec *s,
-		    struct lun_memory *memory, struct io_loop *const *loops)
+		    struct lun_memory *memory, bool may_wait,
+		    struct io_loop *const *loops)
 {
-	struct bs *b = store_open(o, s, memory, loops);
+	struct bs *b = store_open(o, s, memory, may_wait, loops);
 
 	return b && (s->key || s->new_key) ? lun_encrypt(b, o, s, loops) : b;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* open.h: opens LUNs by their texts (lun_spec.h): "disk.img", "cd:boot.iso",
- * "scsi:/dev/sg1", "ram:1G", "null:1T". */
+ * "scsi:/dev/sg1", "ram:1G", "null:1T", "rbd:pool/image". */
 #ifndef DAEMON_LUNS_OPEN_H
 #define DAEMON_LUNS_OPEN_H
 
@@ -22,10 +22,12 @@ struct bs *lun_pi_memory(const char *spec, uint64_t size, uint32_t block);
  * drive, with its encrypting filter. loops[i] is that of worker i, borrowed
  * until the store is closed. *memory is that of an earlier process for a ram: LUN,
  * or has fd -1; lun_open owns its descriptor. Afterwards *memory describes the
- * memory of a ram: LUN, whose fd the store owns. NULL after a message.
+ * memory of a ram: LUN, whose fd the store owns. may_wait: for the lock of a
+ * client of Ceph that is gone. NULL after a message.
  */
 struct bs *lun_open(const struct options *o, const struct lun_spec *s,
-		    struct lun_memory *memory, struct io_loop *const *loops);
+		    struct lun_memory *memory, bool may_wait,
+		    struct io_loop *const *loops);
 
 /* lun_open_scsi opens a SCSI device of this machine (LUN_SCSI), which the caller
  * closes. loops as above. NULL after a message. */

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * internal.h: images of Ceph RBD as backstores, by librbd. Private to this room.
+ *
+ *   spec.c      the text of an image
+ *   cluster.c   connections to clusters, which images share
+ *   lock.c      the exclusive lock of an image
+ *   open.c      opens an image; the table that the module exports
+ *   io.c        requests
+ *
+ * Threads: librbd calls completions on threads of its own; io.c posts each to
+ * the loop of the request's worker. Calls of librbd that may block run on
+ * helper threads of that loop.
+ */
+#ifndef BACKSTORE_RBD_INTERNAL_H
+#define BACKSTORE_RBD_INTERNAL_H
+
+#include <rados/librados.h>
+#include <rbd/librbd.h>
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include "backstore/module.h"
+#include "backstore/rbd/spec.h"
+#include "base/bytes.h"
+#include "base/list.h"
+#include "io/io.h"
+
+struct bsrbd_cluster;
+
+/* Read-only after open, so that every worker may use it. */
+struct bsrbd {
+	struct bs bs;
+	struct bsrbd_cluster *cluster;
+	rados_ioctx_t pool;
+	rbd_image_t image;
+	uint64_t features; /* RBD_FEATURE_* */
+	bool locked;	   /* the image's exclusive lock is ours */
+	void (*say)(const char *sentence);
+	struct io_loop **loops;
+	unsigned nloops;
+};
+
+/* The store that is being opened, and the buffer for the error message. */
+struct bsrbd_opening {
+	const struct bs_module_config *cfg;
+	struct bsrbd_spec spec;
+	struct bsrbd *r;
+	char *why;
+	size_t why_size;
+};
+
+/* open.c: bsrbd_refuse writes the message, and returns err. */
+__attribute__((format(printf, 3, 4))) int
+bsrbd_refuse(struct bsrbd_opening *o, int err, const char *format, ...);
+
+/*
+ * cluster.c: bsrbd_cluster_get connects to the cluster that the spec names, or
+ * takes a reference on such a connection. 0, or -Exxx after bsrbd_refuse.
+ */
+int bsrbd_cluster_get(struct bsrbd_opening *o);
+/* bsrbd_cluster_put: the last reference ends the connection. */
+void bsrbd_cluster_put(struct bsrbd_cluster *c);
+rados_t bsrbd_cluster_rados(const struct bsrbd_cluster *c);
+/* bsrbd_cluster_fsid returns the cluster's UUID as text. */
+const char *bsrbd_cluster_fsid(const struct bsrbd_cluster *c);
+
+/*
+ * lock.c: bsrbd_lock takes the exclusive lock, so that no other client can write
+ * to the image; with cfg->may_wait it waits for a client that is gone. 0, or -Exxx
+ * after bsrbd_refuse.
+ */
+int bsrbd_lock(struct bsrbd_opening *o);
+
+/* open.c: bsrbd_close is bs_ops.close. */
+void bsrbd_close(struct bs *b);
+
+extern const struct bs_ops bsrbd_ops;
+
+static inline struct bsrbd *bsrbd_of(struct bs *b)
+{
+	return container_of(b, struct bsrbd, bs);
+}
+
+#endif

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* open.c: opens an image: its identity, size, capabilities and lock. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backstore/rbd/internal.h"
+#include "base/err.h"
+
+#define CLOSE_TIME 5 /* seconds */
+
+int bsrbd_refuse(struct bsrbd_opening *o, int err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	err_why(o->why, o->why_size, o->cfg->name, format, args);
+	va_end(args);
+	return err;
+}
+
+static int open_pool(struct bsrbd_opening *o)
+{
+	struct bsrbd *r = o->r;
+	int err = rados_ioctx_create(bsrbd_cluster_rados(r->cluster),
+				     o->spec.pool, &r->pool);
+
+	if (err) {
+		r->pool = NULL;
+		return bsrbd_refuse(o, err,
+				    "pool %s: %s; name a pool of the cluster",
+				    o->spec.pool, strerror(-err));
+	}
+	if (o->spec.space)
+		rados_ioctx_set_namespace(r->pool, o->spec.space);
+	return 0;
+}
+
+static int open_image(struct bsrbd_opening *o)
+{
+	const struct bsrbd_spec *s = &o->spec;
+	struct bsrbd *r = o->r;
+	int err = o->cfg->read_only || s->snap
+			  ? rbd_open_read_only(r->pool, s->image, &r->image,
+					       s->snap)
+			  : rbd_open(r->pool, s->image, &r->image, NULL);
+
+	if (!err)
+		return 0;
+	r->image = NULL;
+	if (err == -ENOENT)
+		return bsrbd_refuse(o, err,
+				    "no such image or snapshot; make the image "
+				    "with rbd create");
+	if (err == -EPERM || err == -EACCES)
+		return bsrbd_refuse(o, err,
+				    "permission denied; give the client the "
+				    "profile rbd for this pool");
+	return bsrbd_refuse(o, err, "cannot be opened: %s", strerror(-err));
+}
+
+/* The identity is that of the image and its snapshot, under any name. */
+static int identify(struct bsrbd_opening *o)
+{
+	struct bsrbd *r = o->r;
+	char id[128], key[512];
+	int err = rbd_get_id(r->image, id, sizeof(id)), n;
+
+	if (err)
+		return bsrbd_refuse(o, err,
+				    "has no identifier (%s); only images of "
+				    "format 2 can be served",
+				    strerror(-err));
+	n = snprintf(key, sizeof(key), "rbd %s %lld %s %s %s",
+		     bsrbd_cluster_fsid(r->cluster),
+		     (long long)rados_ioctx_get_id(r->pool),
+		     o->spec.space ? o->spec.space : "", id,
+		     o->spec.snap ? o->spec.snap : "");
+	bs_uuid_derive(r->bs.uuid, key, MIN((size_t)n, sizeof(key) - 1));
+	return 0;
+}
+
+static int measure(struct bsrbd_opening *o)
+{
+	struct bsrbd *r = o->r;
+	struct bs *b = &r->bs;
+	rbd_image_info_t info;
+	int err = rbd_stat(r->image, &info, sizeof(info));
+
+	if (!err)
+		err = rbd_get_features(r->image, &r->features);
+	if (err)
+		return bsrbd_refuse(o, err, "cannot be read: %s",
+				    strerror(-err));
+	b->block_size = o->cfg->block_size;
+	b->size = info.size;
+	if (b->size == 0 || b->size % b->block_size)
+		return bsrbd_refuse(o, -EINVAL,
+				    "its %llu bytes are not whole blocks of "
+				    "%u; give it another size with rbd resize",
+				    (unsigned long long)b->size, b->block_size);
+	b->phys_block = 4096;
+	/* a whole object can be removed; a part of one is written with zeros */
+	b->unmap_grain = (uint32_t)MIN(info.obj_size, (uint64_t)1 << 30);
+	b->caps = BS_CAP_UNMAP | BS_CAP_EXTENTS | BS_CAP_SIZE | BS_CAP_RESIZE |
+		  BS_CAP_CHECK | BS_CAP_FUA;
+	if (o->spec.snap)
+		b->caps &= ~(BS_CAP_SIZE | BS_CAP_RESIZE | BS_CAP_CHECK);
+	if (o->cfg->read_only || o->spec.snap)
+		b->caps = (b->caps | BS_CAP_READ_ONLY) & ~BS_CAP_RESIZE;
+	return 0;
+}
+
+static int open_all(struct bsrbd_opening *o)
+{
+	const char *wrong = bsrbd_spec_parse(&o->spec, o->cfg->operand);
+	int err;
+
+	if (wrong)
+		return bsrbd_refuse(o, -EINVAL, "%s", wrong);
+	err = bsrbd_cluster_get(o);
+	if (!err)
+		err = open_pool(o);
+	if (!err)
+		err = open_image(o);
+	if (!err)
+		err = identify(o);
+	if (!err)
+		err = measure(o);
+	if (!err && !o->cfg->shared && !(o->r->bs.caps & BS_CAP_READ_ONLY))
+		err = bsrbd_lock(o);
+	return err;
+}
+
+/* free_image frees what of r is open. */
+static void free_image(struct bsrbd *r)
+{
+	if (r->image) {
+		if (r->locked)
+			rbd_lock_release(r->image);
+		rbd_close(r->image);
+	}
+	if (r->pool)
+		rados_ioctx_destroy(r->pool);
+	if (r->cluster)
+		bsrbd_cluster_put(r->cluster);
+	free(r->loops);
+	free(r);
+}
+
+static void *close_image(void *arg)
+{
+	free_image(arg);
+	return NULL;
+}
+
+/*
+ * The end of an image changes objects of the cluster, and a cluster that does not
+ * answer blocks the caller. So a thread does it; after CLOSE_TIME that thread is
+ * left alone with the image.
+ */
+void bsrbd_close(struct bs *b)
+{
+	struct bsrbd *r = bsrbd_of(b);
+	void (*say)(const char *sentence) = r->say;
+	struct timespec limit;
+	pthread_t thread;
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		 "%s: the cluster does not answer: the image is not closed in "
+		 "order; its lock expires when the cluster answers again",
+		 b->name);
+	if (pthread_create(&thread, NULL, close_image, r)) {
+		free_image(r);
+		return;
+	}
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec += CLOSE_TIME;
+	if (!pthread_timedjoin_np(thread, NULL, &limit))
+		return;
+	pthread_detach(thread);
+	say(text);
+}
+
+static struct bsrbd *new_image(const struct bs_module_config *cfg)
+{
+	struct bsrbd *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->loops = calloc(cfg->nloops, sizeof(r->loops[0]));
+	if (!r->loops) {
+		free(r);
+		return NULL;
+	}
+	memcpy(r->loops, cfg->loops, cfg->nloops * sizeof(r->loops[0]));
+	r->nloops = cfg->nloops;
+	r->say = cfg->say;
+	bs_set_name(&r->bs, cfg->name);
+	return r;
+}
+
+static struct bs *open_store(const struct bs_module_config *cfg, int *err,
+			     char *why, size_t size)
+{
+	struct bsrbd_opening *o = calloc(1, sizeof(*o));
+	struct bsrbd *r = o ? new_image(cfg) : NULL;
+
+	if (!r) {
+		snprintf(why, size, "%s: out of memory", cfg->name);
+		*err = -ENOMEM;
+		free(o);
+		return NULL;
+	}
+	*o = (struct bsrbd_opening){
+		.cfg = cfg, .r = r, .why = why, .why_size = size
+	};
+	*err = open_all(o);
+	free(o);
+	if (*err) {
+		free_image(r);
+		return NULL;
+	}
+	r->bs.ops = &bsrbd_ops;
+	r->bs.state = BS_OPEN;
+	return &r->bs;
+}
+
+__attribute__((
+	visibility("default"))) extern const struct bs_module openiser_store;
+const struct bs_module openiser_store = {
+	.abi = BS_MODULE_ABI,
+	.open = open_store,
+};

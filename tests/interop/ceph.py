@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""A Ceph cluster of one monitor and one OSD in a folder, on the loopback address.
+
+No service manager, no device, no root: the OSD has a sparse file. `Cluster` starts in some
+ten seconds; everything that it started ends with `stop`.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+
+from harness import patience, quiet_port, run
+
+WATCH = 5  # seconds until the lock of a client that is gone expires; the default of Ceph is 30
+PROGRAMS = ("ceph-mon", "ceph-osd", "ceph", "rbd", "monmaptool", "ceph-authtool")
+
+CONF = """[global]
+fsid = %(fsid)s
+mon host = v2:127.0.0.1:%(port)d
+public addr = 127.0.0.1
+cluster addr = 127.0.0.1
+ms bind ipv6 = false
+auth cluster required = %(auth)s
+auth service required = %(auth)s
+auth client required = %(auth)s
+run dir = %(dir)s
+log file = %(dir)s/$name.log
+admin socket = %(dir)s/$name.$pid.asok
+pid file = %(dir)s/$name.pid
+keyring = %(dir)s/keyring
+osd pool default size = 1
+osd pool default min size = 1
+osd pool default pg num = 8
+osd pool default pg autoscale mode = off
+osd crush chooseleaf type = 0
+mon allow pool size one = true
+mon osd down out interval = 0
+[mon]
+mon data = %(dir)s/mon
+mon initial members = a
+mon data avail warn = 1
+mon data avail crit = 1
+[osd]
+osd data = %(dir)s/osd
+keyring = %(dir)s/osd/keyring
+osd objectstore = bluestore
+bluestore block size = 4294967296
+bluestore fsck on mount = false
+osd memory target = 939524096
+osd memory base = 268435456
+osd max object name len = 256
+osd client watch timeout = %(watch)d
+osd op num shards = 2
+osd op num threads per shard = 1
+osd class load list = *
+osd class default list = *
+"""
+
+
+def missing():
+    """Returns a program of Ceph that is not installed, or None."""
+    return next((p for p in PROGRAMS if not shutil.which(p)), None)
+
+
+class Cluster:
+    """auth: cephx, with the key of client.admin in DIR/keyring; else no authentication."""
+
+    def __init__(self, auth=False):
+        self.dir = tempfile.mkdtemp(prefix="ceph")
+        self.conf = os.path.join(self.dir, "ceph.conf")
+        self.port = quiet_port()
+        self.auth = "cephx" if auth else "none"
+        self.env = dict(os.environ, CEPH_CONF=self.conf)
+        self.daemons = {}
+        try:
+            self._start()
+        except Exception:
+            self.stop()
+            raise
+
+    def run(self, *args, limit=60, **kw):
+        return run(list(args), timeout=patience(limit), env=self.env, **kw)
+
+    def _start(self):
+        self.fsid = str(uuid.uuid4())
+        for d in ("mon", "osd"):
+            os.mkdir(os.path.join(self.dir, d))
+        with open(self.conf, "w") as f:
+            f.write(CONF % {"fsid": self.fsid, "port": self.port, "dir": self.dir, "auth": self.auth,
+                            "watch": WATCH})
+        keyring, monmap = os.path.join(self.dir, "keyring"), os.path.join(self.dir, "monmap")
+        self.run("ceph-authtool", "--create-keyring", keyring, "--gen-key", "-n", "mon.", "--cap", "mon", "allow *")
+        self.run("ceph-authtool", keyring, "--gen-key", "-n", "client.admin", "--cap", "mon", "allow *",
+                 "--cap", "osd", "allow *", "--cap", "mgr", "allow *")
+        self.run("monmaptool", "--create", "--addv", "a", "[v2:127.0.0.1:%d]" % self.port, "--fsid", self.fsid, monmap)
+        self.run("ceph-mon", "-i", "a", "--mkfs", "--monmap", monmap, "--keyring", keyring)
+        self._daemon("mon", "ceph-mon", "-i", "a", "-f")
+        osd, key = str(uuid.uuid4()), os.path.join(self.dir, "osd", "keyring")
+        self.run("ceph", "osd", "new", osd, "0")
+        self.run("ceph-authtool", "--create-keyring", key, "--gen-key", "-n", "osd.0")
+        self.run("ceph", "auth", "add", "osd.0", "mon", "allow profile osd", "osd", "allow *", "-i", key)
+        self.run("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd)
+        self._daemon("osd", "ceph-osd", "-i", "0", "-f")
+        self.run("ceph", "osd", "pool", "create", "rbd", "8")
+        self.run("rbd", "pool", "init", "rbd")
+
+    def _daemon(self, name, *args):
+        log = open(os.path.join(self.dir, name + ".out"), "w")
+        self.daemons[name] = subprocess.Popen(args, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+
+    def signal(self, name, number):
+        """Sends a signal to the monitor ("mon") or the OSD ("osd")."""
+        os.kill(self.daemons[name].pid, number)
+
+    def create(self, image, size="64M", *more):
+        self.run("rbd", "create", "-s", size, image, *more)
+
+    def lockers(self, image):
+        """Returns the locks of an image, as rbd lock list prints them."""
+        return json.loads(self.run("rbd", "lock", "list", image, "--format", "json").text or "[]")
+
+    def stop(self):
+        for p in self.daemons.values():
+            if p.poll() is None:
+                p.send_signal(signal.SIGCONT)
+                p.kill()
+                p.wait()
+        self.daemons = {}
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+if __name__ == "__main__":  # serves a cluster until the input ends
+    begin = time.monotonic()
+    c = Cluster()
+    print("CEPH_CONF=%s (%.1f s)" % (c.conf, time.monotonic() - begin), flush=True)
+    try:
+        input()
+    except EOFError:
+        pass
+    c.stop()

@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""rbd: LUNs, against a Ceph cluster of Debian's packages that these tests start.
+
+rbd of ceph-common is the second client: it makes, reads, resizes and lists the images.
+"""
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+import ceph
+from harness import (ISER, ISERCTL, ISERD, WAYS, Daemon, Folder, Wire, make_image, main, over, patience, refused, run, sha256,
+                     sparse, until)
+from test_config import IQN, Config
+from test_libiscsi import Suite
+
+CAPACITY_CHANGED = (6, 0x2a, 9)
+
+
+def sense(answer):
+    """Returns (key, ASC, ASCQ) of an answer with CHECK CONDITION; None: another status."""
+    status, data = answer
+    return (data[4] & 15, data[14], data[15]) if status == 2 else None
+
+
+CLUSTER = None  # the cases share it; each makes its own images
+MODULES = os.path.dirname(os.path.dirname(os.path.realpath(ISERD)))
+
+
+def setUpModule():
+    global CLUSTER
+    missing = ceph.missing()
+    if missing:
+        raise unittest.SkipTest("%s is missing: install ceph-mon, ceph-osd and ceph-common" % missing)
+    if not os.path.exists(os.path.join(MODULES, "backstore-rbd.so")):
+        raise unittest.SkipTest("this build has no backstore-rbd.so: install librbd-dev")
+    os.environ["OPENISER_MODULES"] = MODULES
+    CLUSTER = ceph.Cluster(auth=True)
+
+
+def tearDownModule():
+    os.environ.pop("OPENISER_MODULES", None)
+    if CLUSTER:
+        CLUSTER.stop()
+
+
+class Rbd(Folder):
+    @property
+    def cluster(self):
+        return CLUSTER
+
+    def image(self, name, size="64M"):
+        """Makes an image; returns the LUN."""
+        self.cluster.create(name, size)
+        return self.lun("rbd/" + name)
+
+    def lun(self, spec):
+        return "rbd:%s,conf=%s" % (spec, self.cluster.conf)
+
+    def export(self, image):
+        path = self.path(image)
+        self.cluster.run("rbd", "export", "--no-progress", image, path)
+        return path
+
+    def extents(self, image):
+        """Returns what exists of an image: a list of (offset, length)."""
+        rows = json.loads(self.cluster.run("rbd", "diff", image, "--format", "json").text)
+        return [(int(r["offset"]), int(r["length"])) for r in rows if r["exists"] == "true"]
+
+
+class Data(Rbd):
+    def test_copies_in_both_directions(self):
+        """What iser writes, rbd exports, and what rbd imports, iser reads; holes stay holes."""
+        make_image(self.path("disk"), 64 << 20)
+        for way in WAYS:
+            with self.subTest(way):
+                with Daemon("--workers", "2", self.image("copy-" + way)) as d:
+                    run([ISER, "copy", self.path("disk"), over(d.url, way)])
+                    run([ISER, "copy", over(d.url, way), self.path("back")])
+                self.assertEqual(sha256(self.path("back")), sha256(self.path("disk")))
+                self.assertEqual(sha256(self.export("copy-" + way)), sha256(self.path("disk")))
+                self.assertLess(os.stat(self.path("back")).st_blocks * 512, 16 << 20)
+                self.assertLess(sum(n for _, n in self.extents("copy-" + way)), 16 << 20)
+        self.cluster.run("rbd", "import", "--no-progress", self.path("disk"), "imported")
+        with Daemon(self.lun("rbd/imported")) as d:
+            self.assertIn(sha256(self.path("disk")), run([ISER, "hash", d.url]).text)
+
+    def test_unmap_and_write_zeros(self):
+        """UNMAP removes objects, and a part of an object reads as zeros."""
+        with Daemon(self.image("thin")) as d:
+            w = Wire(d)
+            w.login()
+            w.ready()
+            for lba in (0, 8192, 16384):  # the objects 0, 1 and 2
+                self.assertEqual(w.write10(lba, b"x" * 65536)[0], 0)
+            self.assertEqual([off for off, _ in self.extents("thin")], [0, 4 << 20, 8 << 20])
+
+            def unmap(lba, blocks):
+                text = lba.to_bytes(8, "big") + blocks.to_bytes(4, "big") + bytes(4)
+                return w.ask(b"\x42" + bytes(6) + b"\0\x18" + bytes(7), data=b"\0\x16\0\x10" + bytes(4) + text)
+
+            self.assertEqual(unmap(8192, 8192)[0], 0)
+            self.assertEqual([off for off, _ in self.extents("thin")], [0, 8 << 20])
+            self.assertEqual(unmap(16384, 4)[0], 0)  # a part of an object
+            self.assertEqual(w.read10(16384, 8), (0, bytes(2048) + b"x" * 2048))
+            # GET LBA STATUS: mapped, then deallocated up to object 2
+            status, data = w.ask(b"\x9e\x12" + bytes(8) + b"\0\0\0\x28" + bytes(2), edtl=40)
+            self.assertEqual((status, data[8:16], data[20] & 15), (0, bytes(8), 0))
+            self.assertEqual((int.from_bytes(data[24:32], "big"), data[36] & 15), (128, 1))
+            # WRITE SAME(16) with zeros and without UNMAP allocates
+            same = b"\x93\0" + (32768).to_bytes(8, "big") + (8).to_bytes(4, "big") + bytes(2)
+            self.assertEqual(w.ask(same, data=bytes(512))[0], 0)
+            w.close()
+
+    def test_snapshot(self):
+        """A snapshot is read-only, and has an identity of its own."""
+        lun = self.image("snapped")
+        make_image(self.path("disk"), 64 << 20)
+        with Daemon(lun) as d:
+            run([ISER, "copy", self.path("disk"), d.url])
+            self.cluster.run("rbd", "snap", "create", "--no-progress", "snapped@before")
+            run([ISER, "copy", sparse(self.path("zeros"), 64 << 20), d.url])
+            serial = run([ISER, "info", d.url]).text.split("serial")[1].split()[0]
+        with Daemon(self.lun("rbd/snapped@before")) as d:
+            self.assertIn(sha256(self.path("disk")), run([ISER, "hash", d.url]).text)
+            self.assertNotIn(serial, run([ISER, "info", d.url]).text)
+            done = run([ISER, "copy", self.path("disk"), d.url], check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("write protected", done.text)
+
+    def test_namespace_and_client(self):
+        """A client with rights for one namespace only."""
+        c = self.cluster
+        c.run("rbd", "namespace", "create", "rbd/lab")
+        c.create("rbd/lab/disk")
+        keyring = self.path("keyring")
+        c.run("ceph", "auth", "get-or-create", "client.lab", "mon", "profile rbd", "osd",
+              "profile rbd pool=rbd namespace=lab", "-o", keyring)
+        rights = ",id=lab,keyring=" + keyring
+        with Daemon(self.lun("rbd/lab/disk") + rights) as d:
+            run([ISER, "copy", sparse(self.path("zeros"), 1 << 20), d.url])
+        c.create("private")
+        text = refused("--workers", "1", self.lun("rbd/private") + rights)
+        self.assertIn("profile rbd", text)
+
+    def test_encrypted(self):
+        """The cluster has the cipher text only."""
+        lun = self.image("secret") + ",new-key=" + self.path("key")
+        with Daemon(lun) as d:
+            with open(self.path("text"), "wb") as f:
+                f.write(b"in plain text   " * 4096)
+            run([ISER, "copy", self.path("text"), d.url])
+            with open(self.export("secret"), "rb") as f:
+                self.assertNotIn(b"in plain text", f.read())
+        with Daemon(lun.replace(",new-key=", ",key=")) as d:
+            run([ISER, "copy", d.url, self.path("back")])
+            with open(self.path("back"), "rb") as f:
+                self.assertEqual(f.read(65536), b"in plain text   " * 4096)
+
+
+@unittest.skipUnless(os.environ.get("CLUSTER") == "long", "takes minutes: make cluster")
+class Long(Rbd, Suite):
+    """libiscsi's suite on an image."""
+
+    # not the cases of Suite itself
+    test_ram = test_encrypted = test_iser_from_the_start = test_iser_after_login = None
+    test_two_paths = test_write_protected = test_ram_4k_blocks = test_cd = None
+    test_file = test_protected_file = test_file_4k_blocks = None
+
+    def test_suite(self):
+        # blocks of 512 bytes of an object cannot be removed, as in files: docs/conformance.md
+        self.run_suite(["--workers", "2", self.image("suite", "100M")], wrong="test_get_lba_status_unmap_single.c",
+                       but=(self.NOT_ASKED, self.WRITABLE, self.ONE_PATH) + self.FIXED_DISK)
+
+
+class Life(Rbd):
+    def test_resize(self):
+        """iserd notices within seconds that rbd has changed the size."""
+        with Daemon(self.image("grows")) as d:
+            w = Wire(d)
+            w.login()
+            w.ready()
+            self.cluster.run("rbd", "resize", "--no-progress", "-s", "96M", "grows")
+            until(lambda: sense(w.ask(bytes(16))) == CAPACITY_CHANGED, "CAPACITY DATA HAS CHANGED", 12)
+            self.assertEqual(w.write10((96 << 11) - 8, b"y" * 4096)[0], 0)
+            w.close()
+
+    def test_resize_by_iserctl(self):
+        with Daemon("--control", self.path("control"), self.image("bigger")) as d:
+            run([ISERCTL, "-s", self.path("control"), "resize", "lun=0", "size=128M"])
+            info = json.loads(self.cluster.run("rbd", "info", "bigger", "--format", "json").text)
+            self.assertEqual(info["size"], 128 << 20)
+
+    def test_exclusive_lock(self):
+        """One iserd has the image; a second one is refused, and served when both are shared."""
+        lun = self.image("alone")
+        with Daemon(lun):
+            self.assertEqual(len(self.cluster.lockers("alone")), 1)
+            self.assertIn("another client has the exclusive lock", refused(lun))
+        self.assertEqual(self.cluster.lockers("alone"), [])
+        with Daemon("--shared", lun), Daemon("--shared", lun) as d:
+            run([ISER, "copy", sparse(self.path("zeros"), 1 << 20), d.url])
+
+    def test_killed(self):
+        """The lock of a killed iserd expires; what it had acknowledged is there."""
+        lun = self.image("killed")
+        d = Daemon("--state", self.path("state"), lun)
+        w = Wire(d)
+        w.login()
+        w.ready()
+        self.assertEqual(w.write10(0, b"k" * 4096)[0], 0)
+        # PERSISTENT RESERVE OUT, REGISTER with APTPL
+        self.assertEqual(w.ask(b"\x5f\0\0\0\0\0\0\0\x18" + bytes(7), data=bytes(8) + b"openiser" + bytes(4) + b"\1" + bytes(3))[0], 0)
+        d.kill()
+        with Daemon("--state", self.path("state"), lun, ready=False) as d:
+            d.wait_for("waiting until client")
+            d._read_urls(1)  # within patience(20)
+            w = Wire(d)
+            w.login()
+            w.ready()
+            self.assertEqual(w.read10(0, 8), (0, b"k" * 4096))
+            self.assertIn(b"openiser", w.ask(b"\x5e\0" + bytes(5) + b"\0\x40" + bytes(7), edtl=64)[1])
+            w.close()
+
+class Live(Rbd, Config):
+    def test_live(self):
+        """An image is added and removed while iserd serves; one in use elsewhere is refused at once."""
+        d = self.start("backstores: {a: {store: 'ram:16M'}}\nportal-groups: {p: {listen: '127.0.0.1:0'}}\n"
+                       "targets: {%st: {auth-group: any, portal-groups: [p], luns: {0: a}}}\n" % IQN, 1)
+        lun = self.image("live")
+        with Daemon(lun):
+            done = run([ISERCTL, "-s", self.ctl, "backstore", "add", "b", "store=" + lun], check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("another client has the exclusive lock", d.messages() + done.text)
+        self.iserctl("backstore", "add", "b", "store=" + lun)
+        self.iserctl("lun", "add", IQN + "t/1", "backstore=b")
+        run([ISER, "copy", sparse(self.path("zeros"), 1 << 20), d.url[:-1] + "1"])
+        self.iserctl("lun", "remove", IQN + "t/1")
+        self.iserctl("backstore", "remove", "b")
+        until(lambda: self.cluster.lockers("live") == [], "the lock is released")
+
+
+class Faults(Rbd):
+    def test_cluster_that_stalls(self):
+        """Commands wait and can be aborted, other LUNs go on, and acknowledged data stay."""
+        with Daemon("--workers", "2", self.image("stalls"), "ram:16M") as d:
+            w = Wire(d)
+            w.login()
+            w.ready()
+            self.assertEqual(w.write10(0, b"a" * 4096)[0], 0)
+            self.cluster.signal("osd", signal.SIGSTOP)
+            try:
+                itt = w.command(b"\x2a\0" + bytes(4) + b"\0\0\x08" + bytes(7), 0xa0, 4096, b"b" * 4096)
+                run([ISER, "bench", "--time", "1", d.urls[1]])  # the other LUN
+                # ABORT TASK: function complete
+                w.pdu(2, 0x81, rest=(itt.to_bytes(4, "big") + (w.cmdsn).to_bytes(4, "big") + (1).to_bytes(4, "big") +
+                                     (w.cmdsn - 1).to_bytes(4, "big")))
+            finally:
+                self.cluster.signal("osd", signal.SIGCONT)
+            op, head, _ = w.recv()
+            self.assertEqual((op, head[2]), (0x22, 0))
+            w.cmdsn += 1
+            status, data = w.read10(0, 8)
+            self.assertEqual(status, 0)
+            self.assertIn(data, (b"a" * 4096, b"b" * 4096))
+            w.close()
+
+    def test_end_while_the_cluster_stalls(self):
+        """iserd ends in bounded time, with and without commands in progress."""
+        for busy in (False, True):
+            d = Daemon(self.image("ends-%d" % busy))
+            w = Wire(d)
+            w.login()
+            w.ready()
+            self.cluster.signal("osd", signal.SIGSTOP)
+            try:
+                if busy:
+                    w.command(b"\x2a\0" + bytes(4) + b"\0\0\x08" + bytes(7), 0xa0, 4096, b"b" * 4096)
+                else:
+                    w.close()
+                d.stop(limit=20)
+            finally:
+                self.cluster.signal("osd", signal.SIGCONT)
+            self.assertIn("ending without them" if busy else "the cluster does not answer", d.messages())
+            w.close()
+
+    def test_no_monitor(self):
+        self.cluster.signal("mon", signal.SIGSTOP)
+        try:
+            text = refused(self.lun("rbd/any"))
+        finally:
+            self.cluster.signal("mon", signal.SIGCONT)
+        self.assertIn("no monitor of the cluster answers", text)
+
+    def test_errors_name_the_remedy(self):
+        self.image("there")
+        for spec, text in (
+                ("rbd/none", "no such image or snapshot; make the image with rbd create"),
+                ("rbd/there@none", "no such image or snapshot"),
+                ("none/there", "pool none: No such file or directory; name a pool"),
+                ("there", "not POOL/IMAGE or POOL/NAMESPACE/IMAGE"),
+                ("rbd/there,id=none", "does not admit client.none")):
+            self.assertIn(text, refused(self.lun(spec)))
+        self.assertIn("name the file with ,conf=FILE", refused("rbd:rbd/there,conf=/none"))
+        self.assertIn("protection information is for files", refused("--protection", "1", self.lun("rbd/there")))
+
+    def test_no_module(self):
+        env = dict(os.environ, OPENISER_MODULES=self.dir)
+        done = subprocess.run([ISERD, "serve", "--listen", "127.0.0.1:0", "rbd:rbd/x"], env=env,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patience(20))
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("install the package openiser-rbd", done.stderr)
+
+
+if __name__ == "__main__":
+    main()
