@@ -220,17 +220,22 @@ def check_format(tree, out):
 
 
 def check_documents(tree, out):
-    """Checks that the source files that documents name in code spans exist."""
+    """Checks that the source files and tests that documents name in code spans exist."""
     tracked = set()
     for top in ('src', 'include', 'tests', 'bench', 'scripts', 'docs', 'examples', 'python'):
         for d, _, files in os.walk(os.path.join(tree, top)):
             tracked.update(os.path.relpath(os.path.join(d, f), tree) for f in files)
     names = {os.path.basename(p) for p in tracked}
+    tests = {t for p in tracked if p.startswith('tests/') and p.endswith(('.c', '.py'))
+             for t in re.findall(r'^(?:static void | *def )?(test_\w+)\(', '\n'.join(read(tree, p)), re.M)}
     for path in ['README.md'] + sorted(p for p in tracked if re.match(r'docs/[^/]*\.md$', p)):
         for n, line in enumerate(read(tree, path), 1):
             for name in re.findall(r'`([\w./-]+\.(?:c|h|py|sh))`', line):
                 if name not in names and not any(p.endswith('/' + name) or p == name for p in tracked):
                     out.append((path, n, f'names {name}, which does not exist'))
+            for name in re.findall(r'`(test_\w+)`', line):
+                if name not in tests and name + '.py' not in names and name + '.c' not in names:
+                    out.append((path, n, f'names the test {name}, which does not exist'))
 
 
 def self_test():

@@ -11,8 +11,9 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import Daemon, Secrets, main, need, patience, run
+from harness import Daemon, Secrets, io, main, need, patience, run, sparse
 from relay import Relay
+from test_config import Configured
 
 
 @need("iscsi-ls", "iscsi-inq", "iscsi-readcapacity16", "iscsi-perf")
@@ -255,6 +256,40 @@ class Suite(unittest.TestCase):
     def test_two_paths(self):
         self.run_suite(["--workers", "2", "ram:100M"], paths=2,
                        test="ALL.MultipathIO")
+
+    def run_multipath(self, *urls):
+        """Runs the MultipathIO family with one URL for each path; returns the names of the failed tests."""
+        done = run(["iscsi-test-cu", "-d", "-n", "--test=ALL.MultipathIO", *urls], timeout=patience(60), check=False)
+        self.assertRegex(done.text, r"found matching LU device identifier for all \(%d\) paths" % len(urls))
+        self.assertRegex(done.text, r"(?m)^ +tests +4 +4 ")
+        self.assertNotIn("[SKIPPED]", done.text)
+        return re.findall(r"Suite MultipathIO, Test (\w+) had failures", done.text)
+
+    def test_two_portals(self):
+        with Daemon("--listen", "127.0.0.1:0", "--listen", "127.0.0.2:0", "--workers", "2", "ram:100M") as d:
+            self.assertEqual(self.run_multipath(*d.urls), [])
+
+    def test_two_targets(self):
+        """One unit, as LUN 0 of one target and LUN 7 of another."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "iserd.yaml")
+            with open(path, "w") as f:
+                f.write("version: 1\ndaemon: {io: %s, workers: 2}\nbackstores: {disk: {store: \"ram:100M\"}}\n"
+                        "portal-groups: {a: {tag: 1, listen: \"127.0.0.1:0\"}, b: {tag: 2, listen: \"127.0.0.2:0\"}}\n"
+                        "targets:\n"
+                        "  iqn.2026-01.org.example:a: {auth-group: any, portal-groups: a, luns: {0: disk}}\n"
+                        "  iqn.2026-01.org.example:b: {auth-group: any, portal-groups: b, luns: {7: disk}}\n" % io())
+            with Configured(path, 2) as d:
+                self.assertEqual(self.run_multipath(*d.urls), [])
+
+    def test_two_iserd(self):
+        """Two iserd share an image. A reset reaches the unit of one iserd only: no unit attention at the other one."""
+        with tempfile.TemporaryDirectory(dir=".") as folder, contextlib.ExitStack() as stack:
+            disk = sparse(os.path.abspath(os.path.join(folder, "disk")), 100 << 20)
+            urls = [stack.enter_context(Daemon(
+                "--port-id", str(i), "--alua", "1:optimized:1", "--alua", "2:optimized:2", "--shared", "--buffered",
+                "--block-size", "512", disk)).url for i in (1, 2)]
+            self.assertEqual(self.run_multipath(*urls), ["Reset"])
 
     def test_write_protected(self):
         self.run_suite(["--read-only", "ram:100M"], test="ALL.ReadOnly")

@@ -300,6 +300,57 @@ static void test_versions_of_the_responses_rfc7143_11_13_1(void **state)
 	iscsi_login_free(e);
 }
 
+/* Some initiators set T in each request of CHAP, others only in the last one, and others
+ * in an empty request after it. The target leaves the stage when the exchange is over and
+ * the initiator has set T. */
+static void test_transit_in_each_round_of_chap_rfc7143_6_3_2(void **state)
+{
+	static const char first[] = "InitiatorName=iqn.2026-01.test:i\0"
+				    "TargetName=iqn.2026-01.test:t\0"
+				    "AuthMethod=CHAP";
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+
+	(void)state;
+	for (unsigned bits = 0; bits < 8; bits++) {
+		struct iscsi_login_engine *e = begin();
+		struct iscsi_pdu pdu, answer;
+		uint8_t r[CHAP_DIGEST_MAX], c[CHAP_CHALLENGE_MAX];
+		char text[256], hex[2 * CHAP_DIGEST_MAX + 3];
+		uint32_t id;
+		int len;
+
+		login_fixture_chap(&fixture, &alice, 1);
+		pdu = request(0, 1, bits & 1, false);
+		pdu.dsl = sizeof(first);
+		assert_int_equal(feed_text(e, &pdu, first, &answer), 0);
+		assert_false(answer.login.transit);
+		assert_int_equal(answer.login.nsg, 0);
+		pdu = request(0, 1, bits & 2, false);
+		pdu.dsl = sizeof("CHAP_A=5");
+		iscsi_login_rx(e, &pdu, (const uint8_t *)"CHAP_A=5");
+		iscsi_login_tx(e, &answer, data);
+		assert_false(answer.login.transit);
+		len = chap_binary_parse(value_of(data, answer.dsl, "CHAP_C"), c,
+					sizeof(c));
+		iscsi_number_parse(value_of(data, answer.dsl, "CHAP_I"), &id);
+		len = (int)chap_response(CHAP_MD5, (uint8_t)id, &alice, c,
+					 (size_t)len, r);
+		chap_binary_print(r, (size_t)len, hex);
+		pdu = request(0, 1, bits & 4, false);
+		pdu.dsl = (uint32_t)sprintf(text, "CHAP_N=alice%cCHAP_R=%s%c",
+					    0, hex, 0);
+		assert_int_equal(feed_text(e, &pdu, text, &answer), 0);
+		assert_int_equal(answer.login.transit, !!(bits & 4));
+		pdu = request(0, 1, true, false);
+		pdu.dsl = 0;
+		if (!(bits & 4))
+			assert_int_equal(feed_text(e, &pdu, "", &answer), 0);
+		assert_true(answer.login.transit);
+		assert_int_equal(answer.login.nsg, 1);
+		iscsi_login_free(e);
+	}
+}
+
 /* 8,192 bytes of keys (§6.1), in two PDUs. */
 /* [RFC 7143: 6.1 #4] */
 static void test_text_of_8192_bytes_rfc7143_6_1(void **state)
@@ -323,6 +374,30 @@ static void test_text_of_8192_bytes_rfc7143_6_1(void **state)
 	pdu.dsl = 3192;
 	assert_int_equal(feed_text(e, &pdu, text + 5000, &answer), 0);
 	iscsi_login_free(e);
+}
+
+/* C without data: an empty answer, and the keys may follow, up to the limit of requests. */
+static void test_login_c_without_data_rfc7143_6_2(void **state)
+{
+	(void)state;
+	for (unsigned over = 0; over < 2; over++) {
+		struct iscsi_pdu pdu = request(1, 0, false, true), answer;
+		struct iscsi_login_engine *e = begin();
+
+		pdu.dsl = 0;
+		for (unsigned i = 0; i < ISCSI_LOGIN_MAX_REQUESTS - 1 + over;
+		     i++) {
+			assert_int_equal(feed_text(e, &pdu, "", &answer), 0);
+			assert_int_equal(answer.dsl, 0);
+			assert_false(answer.login.transit);
+			assert_false(answer.login.cont);
+		}
+		pdu = request(1, 3, true, false);
+		assert_int_equal(feed(e, &pdu, &answer),
+				 over ? ISCSI_LOGIN_INITIATOR_ERROR : 0);
+		assert_int_equal(answer.login.transit, !over);
+		iscsi_login_free(e);
+	}
 }
 
 /* More text than a response holds: C without T, and the rest on demand. */
@@ -380,7 +455,10 @@ int main(void)
 			test_version_of_the_first_request_rfc7143_11_12_4),
 		cmocka_unit_test(
 			test_versions_of_the_responses_rfc7143_11_13_1),
+		cmocka_unit_test(
+			test_transit_in_each_round_of_chap_rfc7143_6_3_2),
 		cmocka_unit_test(test_text_of_8192_bytes_rfc7143_6_1),
+		cmocka_unit_test(test_login_c_without_data_rfc7143_6_2),
 		cmocka_unit_test(test_login_text_is_long_rfc7143_6_2),
 		cmocka_unit_test(
 			test_redirection_has_an_address_rfc7143_11_13_5),

@@ -34,6 +34,8 @@ struct target {
 	pthread_t thread;
 };
 
+static uint8_t isid[6]; /* of the last login */
+
 static bool read_all(int fd, uint8_t *p, size_t n)
 {
 	while (n) {
@@ -55,6 +57,7 @@ static void answer_login(int fd, const struct answer *a, const uint8_t *asked)
 		out[1] = 0;
 	put_be24(out + 5, (uint32_t)a->len);
 	memcpy(out + 8, asked + 8, 6); /* ISID */
+	memcpy(isid, asked + 8, 6);
 	put_be16(out + 14, a->status ? 0 : 1);
 	memcpy(out + 16, asked + 16, 4); /* task tag */
 	memcpy(out + 28, asked + 24, 4); /* ExpCmdSN */
@@ -340,6 +343,24 @@ static void test_connect_with_chap_rfc7143_12_1_3(void **state)
 	memset(&credentials, 0, sizeof(credentials));
 }
 
+/* Each session has an ISID of its own: an ISID in use would end the other session
+ * (RFC 7143 §6.3.5). */
+static void test_isids_differ_rfc7143_11_12_5(void **state)
+{
+	static const struct answer refused = { .status = 0x0201 };
+	uint8_t seen[16][6];
+
+	(void)state;
+	for (unsigned i = 0; i < ARRAY_LEN(seen); i++) {
+		assert_int_equal(login("?transport=tcp", &refused, NULL),
+				 ISER_E_AUTH);
+		memcpy(seen[i], isid, 6);
+		assert_int_equal(isid[0] >> 6, 2); /* a random one */
+		for (unsigned k = 0; k < i; k++)
+			assert_memory_not_equal(seen[k], seen[i], 6);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +369,7 @@ int main(void)
 		cmocka_unit_test(test_params_are_what_was_negotiated),
 		cmocka_unit_test(test_connect_to_a_target_that_hangs_up),
 		cmocka_unit_test(test_connect_with_chap_rfc7143_12_1_3),
+		cmocka_unit_test(test_isids_differ_rfc7143_11_12_5),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,6 +106,26 @@ static void test_login_tsih_without_session_rfc7143_11_13_5(void **state)
 	fixture_free(r);
 }
 
+/* TSIH 0 means a new session: no session has it, also when the numbers begin again. */
+static void test_tsih_is_not_zero_rfc7143_11_13_3(void **state)
+{
+	(void)state;
+	for (unsigned workers = 1; workers <= FIXTURE_WORKERS; workers++) {
+		struct fixture *r = fixture_new(workers, NULL);
+		struct tgt_worker *w = tgt_worker(r->tgt, 0);
+		uint16_t seen[8];
+
+		w->next_tsih = (uint16_t)(65535 / workers - 4);
+		for (uint8_t i = 0; i < ARRAY_LEN(seen); i++) {
+			seen[i] = peer_session(r, 0, i)->sent[0].pdu.login.tsih;
+			assert_int_not_equal(seen[i], 0);
+			for (unsigned k = 0; k < i; k++)
+				assert_int_not_equal(seen[k], seen[i]);
+		}
+		fixture_free(r);
+	}
+}
+
 /* [RFC 7143: 4.2.4 #4] */
 static void test_login_other_pdu_first_rfc7143_6_3(void **state)
 {
@@ -727,6 +747,7 @@ int main(void)
 		cmocka_unit_test(test_login_agrees_to_so_much),
 		cmocka_unit_test(test_login_unknown_target_rfc7143_11_13_5),
 		cmocka_unit_test(test_login_no_target_name_rfc7143_6_3),
+		cmocka_unit_test(test_tsih_is_not_zero_rfc7143_11_13_3),
 		cmocka_unit_test(
 			test_login_tsih_without_session_rfc7143_11_13_5),
 		cmocka_unit_test(test_login_other_pdu_first_rfc7143_6_3),

@@ -251,6 +251,33 @@ static void test_request_in_pieces_rfc7143_11_10_2(void **state)
 	EXPECT(peer_next(e->d), RECORD);
 }
 
+/* C without data: an empty response with a tag, by which the keys follow. */
+static void test_c_without_data_rfc7143_11_10_2(void **state)
+{
+	struct env *e = *state;
+	uint32_t ttt = ISCSI_RESERVED_TAG;
+	struct iscsi_pdu pdu;
+	struct sent *s;
+
+	for (unsigned i = 0; i < 100; i++) {
+		pdu = text_pdu(e->d, 0);
+		pdu.final = false;
+		pdu.cont = true;
+		pdu.ttt = ttt;
+		peer_rx(e->d, &pdu, NULL);
+		s = peer_expect(e->d, ISCSI_TEXT_RESPONSE);
+		assert_false(s->pdu.final);
+		assert_false(s->pdu.cont);
+		assert_int_equal(s->len, 0);
+		ttt = s->pdu.ttt;
+		assert_int_not_equal(ttt, ISCSI_RESERVED_TAG);
+	}
+	pdu = text_pdu(e->d, 16);
+	pdu.ttt = ttt;
+	peer_rx(e->d, &pdu, "SendTargets=All");
+	EXPECT(peer_next(e->d), RECORD);
+}
+
 static void test_stale_tag_rejected_rfc7143_11_10_4(void **state)
 {
 	struct env *e = *state;
@@ -346,6 +373,7 @@ int main(void)
 		T(test_send_targets_in_pieces_rfc7143_11_10_4),
 		T(test_answer_too_long),
 		T(test_request_in_pieces_rfc7143_11_10_2),
+		T(test_c_without_data_rfc7143_11_10_2),
 		T(test_stale_tag_rejected_rfc7143_11_10_4),
 		T(test_discovery_takes_no_other_key_rfc7143_13_21),
 		T(test_unknown_key_rfc7143_6_2),
