@@ -23,13 +23,16 @@ static bool is_aborted(struct dm_strays *s, const struct iscsi_pdu *p)
 
 void dm_stray_aborted(struct dm_strays *s, uint32_t itt, uint32_t ttt)
 {
-	s->aborted[s->naborted++ % DM_ABORTED_MAX] =
-		(struct dm_data_tags){ .itt = itt, .ttt = ttt, .valid = true };
+	struct dm_data_tags *at = &s->aborted[s->naborted++ % DM_ABORTED_MAX];
+
+	s->forgot |= at->valid;
+	*at = (struct dm_data_tags){ .itt = itt, .ttt = ttt, .valid = true };
 }
 
+/* [RFC 7143: 4.2.3.4 #8] */
 int dm_stray_check(struct dm_strays *s, const struct iscsi_pdu *p)
 {
-	if (is_aborted(s, p) || same_tags(&s->rejected, p))
+	if (is_aborted(s, p) || s->forgot || same_tags(&s->rejected, p))
 		return 0;
 	s->rejected = (struct dm_data_tags){ .itt = p->itt,
 					     .ttt = p->ttt,

@@ -736,6 +736,11 @@ enum dev_store_fault {
  * describe; between done and dev_task_end. */
 enum dev_store_fault dev_task_store_fault(const struct dev_task *t);
 
+/* dev_task_orders: the status of t says something about other commands of the unit, so
+ * that no other status may pass it on the way to the initiator: it reports a unit
+ * attention or an ACA, or commands that it aborted. Between done and dev_task_end. */
+bool dev_task_orders(const struct dev_task *t);
+
 /* dev_task_end releases the buffers of t; after done, or after `released`. */
 void dev_task_end(struct dev_task *t);
 

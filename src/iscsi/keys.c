@@ -55,7 +55,7 @@ const struct iscsi_key iscsi_keys[ISCSI_KEY_COUNT] = {
 	[ISCSI_K_DATA_SEQUENCE_IN_ORDER] = { "DataSequenceInOrder", "RFC 7143 §13.19", ISCSI_KEY_OR, OPER | BOTH | LEAD | NODISC, 0, 1, 1, MEMBER(data_sequence_in_order) },
 	[ISCSI_K_ERROR_RECOVERY_LEVEL] = { "ErrorRecoveryLevel", "RFC 7143 §13.20", ISCSI_KEY_MIN, OPER | BOTH | LEAD, 0, 2, 0, MEMBER(error_recovery_level) },
 	[ISCSI_K_SESSION_TYPE] = { "SessionType", "RFC 7143 §13.21", ISCSI_KEY_TEXT, ANY | INI | LEAD | FIRST, 0, 0, 0, NONE },
-	[ISCSI_K_TASK_REPORTING] = { "TaskReporting", "RFC 7143 §13.23", ISCSI_KEY_LIST, OPER | BOTH | LEAD | NODISC, 0, 1, 0, MEMBER(task_reporting_fence) },
+	[ISCSI_K_TASK_REPORTING] = { "TaskReporting", "RFC 7143 §13.23", ISCSI_KEY_LIST, OPER | BOTH | LEAD | NODISC, 0, 2, 0, MEMBER(task_reporting) },
 	[ISCSI_K_PROTOCOL_LEVEL] = { "iSCSIProtocolLevel", "RFC 7144 §7.1.1", ISCSI_KEY_MIN, OPER | BOTH | LEAD | NODISC | LATER, 0, 31, 1, MEMBER(protocol_level) },
 	[ISCSI_K_NODE_ARCHITECTURE] = { "X#NodeArchitecture", "RFC 7143 §13.26", ISCSI_KEY_TEXT, ANY | BOTH | LEAD | LATER, 0, 0, 0, NONE },
 	[ISCSI_K_IFMARKER] = { "IFMarker", "RFC 7143 §13.25", ISCSI_KEY_OBSOLETE_BOOL, OPER | BOTH, 0, 1, 0, NONE },
@@ -276,17 +276,24 @@ static unsigned digests_of(const struct iscsi_negotiation *n,
 						  : n->data_digests;
 }
 
+#define LIST_MAX 3
+
+/* The values of TaskReporting, by enum iscsi_task_reporting. */
+static const char *const task_reporting[LIST_MAX] = { "RFC3720",
+						      "ResponseFence",
+						      "FastAbort" };
+
 /* Stores the supported values of a list key and returns their number. */
-/* [RFC 7143: 13.23 #1 #3] */
+/* [RFC 7143: 13.23 #1 #3-4] */
 static unsigned list_values(const struct iscsi_negotiation *n,
-			    const struct iscsi_key *k, const char *values[2])
+			    const struct iscsi_key *k,
+			    const char *values[LIST_MAX])
 {
 	unsigned count = 0;
 
 	if (key_id(k) == ISCSI_K_TASK_REPORTING) {
-		values[count++] = "RFC3720";
-		if (n->want.task_reporting_fence)
-			values[count++] = "ResponseFence";
+		for (; count <= n->want.task_reporting; count++)
+			values[count] = task_reporting[count];
 		return count;
 	}
 	if (digests_of(n, k) & ISCSI_DIGEST_NONE)
@@ -302,7 +309,7 @@ static unsigned list_values(const struct iscsi_negotiation *n,
 static const char *choose_value(const struct iscsi_negotiation *n,
 				const struct iscsi_key *k, const char *list)
 {
-	const char *values[2], *best = NULL;
+	const char *values[LIST_MAX], *best = NULL;
 	unsigned count = list_values(n, k, values);
 	int at = -1;
 
@@ -330,9 +337,12 @@ static void set_result(struct iscsi_negotiation *n, const struct iscsi_key *k,
 static void set_list_result(struct iscsi_negotiation *n,
 			    const struct iscsi_key *k, const char *value)
 {
-	set_result(n, k,
-		   strcmp(value, "CRC32C") == 0 ||
-			   strcmp(value, "ResponseFence") == 0);
+	uint32_t v = strcmp(value, "CRC32C") == 0;
+
+	for (uint32_t i = 0; i < LIST_MAX; i++)
+		if (strcmp(value, task_reporting[i]) == 0)
+			v = i;
+	set_result(n, k, v);
 }
 
 /* §7.4.1: the ErrorRecoveryLevel of a discovery session is 0. §13.19: an initiator
@@ -614,7 +624,11 @@ static void offer_key(struct iscsi_negotiation *n, const struct iscsi_key *k,
 	switch (k->kind) {
 	case ISCSI_KEY_LIST:
 		if (key_id(k) == ISCSI_K_TASK_REPORTING)
-			iscsi_text_put(out, k->name, "ResponseFence,RFC3720");
+			iscsi_text_put(
+				out, k->name,
+				n->want.task_reporting == ISCSI_FAST_ABORT
+					? "FastAbort,ResponseFence,RFC3720"
+					: "ResponseFence,RFC3720");
 		else
 			offer_digests(n, k, out);
 		break;

@@ -138,7 +138,6 @@ static int identify(struct iscsi_login_engine *e)
 
 /* The target's wishes may depend on the TargetName, which can follow the keys
  * that they concern. */
-/* [RFC 7143: 13.23 #3] */
 static void tune(struct iscsi_login_engine *e)
 {
 	struct iscsi_login_tuning t = {
@@ -159,9 +158,6 @@ static void tune(struct iscsi_login_engine *e)
 	e->neg.prefer_digests = t.prefer_digests;
 	e->strict_names = t.strict_names;
 	e->neg.want.max_connections = t.max_connections;
-	/* §4.2.2.3.3 b: a fence over several connections is not kept */
-	if (t.max_connections > 1)
-		e->neg.want.task_reporting_fence = false;
 }
 
 /* ---- stages ---- */

@@ -17,6 +17,14 @@ enum iscsi_role {
 
 #define ISCSI_NAME_MAX 223 /* bytes without the final NUL, §4.2.7.2 */
 
+/* TaskReporting (RFC 7143 §13.23), in rising order: each has what those before it
+ * have. */
+enum iscsi_task_reporting {
+	ISCSI_RFC3720,
+	ISCSI_RESPONSE_FENCE, /* §4.2.2.3.3 */
+	ISCSI_FAST_ABORT,     /* §4.2.3.4 */
+};
+
 struct iscsi_params {
 	/* connection */
 	bool header_digest; /* CRC32C rather than None */
@@ -35,8 +43,8 @@ struct iscsi_params {
 	bool data_pdu_in_order;
 	bool data_sequence_in_order;
 	uint8_t error_recovery_level;
-	uint32_t protocol_level;   /* iSCSIProtocolLevel, RFC 7144 §7 */
-	bool task_reporting_fence; /* TaskReporting, §13.23 */
+	uint32_t protocol_level; /* iSCSIProtocolLevel, RFC 7144 §7 */
+	uint8_t task_reporting;	 /* enum iscsi_task_reporting */
 	/* iSER, RFC 7145 §6 */
 	bool rdma_extensions;
 	uint32_t target_recv_dsl;

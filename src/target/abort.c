@@ -100,6 +100,53 @@ void tgt_abort_attention(struct tgt_session *s, const struct tgt_scope *scope)
 		dev_nexus_commands_cleared(s->nexus, scope->lu);
 }
 
+/* No task before t on the list has its connection and unit. */
+static bool is_first_of_unit(const struct tgt_task *t,
+			     const struct tgt_scope *scope)
+{
+	list_for_each(it, &t->session->tasks.active) {
+		const struct tgt_task *o =
+			list_entry(it, struct tgt_task, link);
+
+		if (o == t)
+			return true;
+		if (o->conn == t->conn && o->lu == t->lu && may_abort(o) &&
+		    is_in_scope(scope, o))
+			return false;
+	}
+	return true;
+}
+
+/* [RFC 7143: 4.2.3.4 #9-10, 4.2.3.5 #1] */
+static void tell_session(const struct tgt_session *s,
+			 const struct tgt_scope *scope,
+			 const struct tgt_conn *by)
+{
+	list_for_each(it, &s->tasks.active) {
+		const struct tgt_task *t =
+			list_entry(it, struct tgt_task, link);
+
+		if (t->lu && t->conn != by && tgt_conn_open(t->conn) &&
+		    t->conn->state != ISCSI_S6_IN_LOGOUT && may_abort(t) &&
+		    is_in_scope(scope, t) && is_first_of_unit(t, scope))
+			tgt_async_termination(t->conn, t->dm.lun);
+	}
+}
+
+/* [RFC 7143: 4.2.3.5 #2, 11.9.1 #6] */
+void tgt_abort_tell(struct tgt_worker *w, const struct tgt_scope *scope,
+		    const struct tgt_conn *by)
+{
+	list_for_each(it, &w->sessions) {
+		const struct tgt_session *s =
+			list_entry(it, struct tgt_session, link);
+
+		if (s->params.task_reporting == ISCSI_FAST_ABORT &&
+		    (!scope->session || scope->session == s))
+			tell_session(s, scope, by);
+	}
+}
+
 /* [RFC 7143: 11.14.5 #1] */
 void tgt_abort_iscsi_event(struct tgt_session *s, const struct tgt_scope *scope)
 {
@@ -189,7 +236,8 @@ static bool reports_abort(const struct tgt_scope *sc, const struct tgt_task *t)
 
 static void abort_task(struct tgt_task *t, const struct tgt_scope *sc)
 {
-	bool data_in_progress = t->state == TGT_TASK_DATA && !t->dm.held;
+	bool data_in_progress =
+		t->state == TGT_TASK_DATA && !t->dm.held && !sc->fast;
 
 	t->report_abort = reports_abort(sc, t);
 	if (data_in_progress && sc->wait_session == t->session && t->conn &&

@@ -137,7 +137,7 @@ static bool is_in_force(const struct tgt_session *s)
 {
 	const struct tgt_conn *c = tgt_session_conn(s);
 
-	return list_linked(&s->use.link) && c && !c->leaving &&
+	return list_linked(&s->use.link) && c && !c->end.leaving &&
 	       c->state == ISCSI_S5_LOGGED_IN && !s->logout.begun;
 }
 

@@ -96,7 +96,7 @@ void tgt_clock_expire(struct tgt_conn *c, xtime now)
 	else if (c->state == ISCSI_S6_IN_LOGOUT)
 		c->deadline =
 			XTIME_NEVER; /* the end of the last task ends it */
-	else if (c->leaving)
+	else if (c->end.leaving)
 		tgt_clock_ask_logout(c, now);
 	else
 		expire_idle(c, now);
@@ -104,7 +104,7 @@ void tgt_clock_expire(struct tgt_conn *c, xtime now)
 
 void tgt_clock_leave(struct tgt_conn *c)
 {
-	c->leaving = true;
+	c->end.leaving = true;
 	c->deadline = 0;
 	tgt_rearm(c->worker);
 }

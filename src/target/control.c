@@ -40,6 +40,7 @@ static int handle_nop(struct tgt_conn *c, const struct dm_control *ctl)
 				  "NOP-Out for a ping that was not sent "
 				  "(RFC 7143 §11.18.2)");
 	c->pinging = false;
+	tgt_fence_ask(c);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
  *   window.c      CmdSN window of a session; requests that came early
  *   task.c        tasks: states, tags, slots
  *   send.c        PDUs that the target sends on its own behalf; Reject
+ *   fence.c       responses that wait for the acknowledgement of others
  *   response.c    SCSI Response
  *   order.c       delivery of requests in the order of CmdSN
  *   abort.c       aborting of tasks
@@ -23,7 +24,6 @@
  *   settle.c      the end of what only earlier directories have
  *   command.c     SCSI Commands
  *   reassign.c    TASK REASSIGN
- *   fence.c       the wait for the acknowledgement of responses
  *   tmf.c         task management functions
  *   remap.c       another LUN map for a session
  *   session.c     begin and end of a session
@@ -205,6 +205,30 @@ struct tgt_conns {
 	bool dropped;	   /* tgt_session_drop: none is waited for */
 };
 
+enum tgt_fence_step {
+	TGT_FENCE_NONE,
+	TGT_FENCE_BEFORE, /* waits until all before it is acknowledged */
+	TGT_FENCE_AFTER,  /* it is sent, and waits for its acknowledgement */
+};
+
+/* The Response Fence of a session; fence.c's. */
+struct tgt_fences {
+	/* TaskReporting is above RFC3720, and there may be several connections */
+	bool on;
+	enum tgt_fence_step step;
+	struct list held; /* tgt_held.link, in order of handing off */
+	/* the fenced response in progress; NULL in TGT_FENCE_AFTER: its task has
+	 * ended */
+	struct tgt_held *fenced;
+	const struct dev_lu *lu; /* its unit, compared only; NULL: all units */
+};
+
+/* What the fence in progress waits for on one connection. */
+struct tgt_fence_wait {
+	bool waits;
+	uint32_t statsn; /* ExpStatSN at least */
+};
+
 /* The target port of a session. */
 struct tgt_session_port {
 	uint16_t tag; /* of its portal group */
@@ -238,6 +262,7 @@ struct tgt_session {
 	struct tgt_tasks tasks;
 	struct tgt_logout logout; /* of the session, rather than its loss */
 	bool stalled; /* the window closed since it was last empty */
+	struct tgt_fences fences;
 	/* task management */
 	struct list tmfs; /* tgt_tmf.link */
 	unsigned ntmfs;
@@ -311,6 +336,7 @@ struct tgt_end {
 	bool logged_out; /* that is complete: its tasks may be reassigned */
 	/* recover.c: it is not waited for any more */
 	bool final;
+	bool leaving; /* the initiator has to be asked to log out */
 };
 
 struct tgt_conn {
@@ -326,8 +352,8 @@ struct tgt_conn {
 	enum iscsi_conn_state state;
 	struct iscsi_numbers numbers;
 	bool closing; /* connection_terminate was called */
-	bool leaving; /* the initiator has to be asked to log out */
 	struct tgt_end end;
+	struct tgt_fence_wait fence; /* fence.c */
 	uint16_t cid;
 	/* login */
 	struct tgt_login *login; /* NULL once it is over */
@@ -472,6 +498,28 @@ int tgt_ping(struct tgt_conn *c);
 /* tgt_announce_window sends a NOP-In with the new MaxCmdSN. */
 int tgt_announce_window(struct tgt_conn *c);
 int tgt_async(struct tgt_conn *c, const struct iscsi_async *a);
+/* tgt_async_termination sends Async Message 5: all tasks of c at this LUN are being
+ * terminated (§11.9.1). */
+int tgt_async_termination(struct tgt_conn *c, uint64_t lun);
+
+/* ---- fence.c ---- */
+
+/* tgt_fence_holds takes over the response h, with h->lu and h->send set, if it has to
+ * wait for others or others for it: h->send is called, maybe from within, when it may
+ * be sent. False: nothing is to be waited for. */
+bool tgt_fence_holds(struct tgt_session *s, struct tgt_held *h, bool fenced);
+/* tgt_fence_would_hold: a response of this unit that is not fenced has to wait. */
+bool tgt_fence_would_hold(const struct tgt_session *s, const struct dev_lu *lu);
+/* tgt_fence_acknowledged sends what does not wait any more: ExpStatSN advanced on a
+ * connection, or a connection or a lost one has ended. */
+void tgt_fence_acknowledged(struct tgt_session *s);
+/* tgt_fence_ask: c has answered a ping. Another one asks if that was not enough. */
+void tgt_fence_ask(struct tgt_conn *c);
+/* tgt_fence_resent: a response was sent again, on c (reassign.c). */
+void tgt_fence_resent(struct tgt_session *s, struct tgt_conn *c);
+/* tgt_fence_forget: h is not sent, or its task has ended. Call
+ * tgt_fence_acknowledged later. */
+void tgt_fence_forget(struct tgt_session *s, struct tgt_held *h);
 
 /* ---- response.c ---- */
 
@@ -519,37 +567,12 @@ void tgt_use_end(struct tgt_worker *w, struct tgt_use *u);
 void tgt_settle(struct tgt_worker *w, struct tgt_settling *s,
 		void (*settled)(struct tgt_settling *s));
 
-/* ---- fence.c ---- */
-
-/* The most connections of a session (--max-connections). */
-#define TGT_CONNS_MAX 16u
-
-/* Responses that the initiator has to acknowledge. */
-struct tgt_fence {
-	bool waits;
-	unsigned n;
-	struct {
-		const struct tgt_conn *conn;
-		uint32_t statsn; /* ExpStatSN at least */
-	} at[TGT_CONNS_MAX];
-};
-
-/* tgt_fence_begin asks for the acknowledgement of all that was sent. False: the session
- * has one connection, or all is acknowledged. */
-bool tgt_fence_begin(struct tgt_fence *f, struct tgt_session *s);
-bool tgt_fence_is_clear(struct tgt_fence *f);
-/* tgt_fence_forget: c has ended. */
-void tgt_fence_forget(struct tgt_fence *f, const struct tgt_conn *c);
-
 /* ---- tmf.c ---- */
 
 int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl);
 /* tgt_tmf_check starts functions that waited for ExpCmdSN to advance, or for the end of
  * a connection. */
 void tgt_tmf_check(struct tgt_session *s);
-/* tgt_tmf_acknowledged: ExpStatSN advanced on a connection; responses may have waited
- * for that. */
-void tgt_tmf_acknowledged(struct tgt_session *s);
 /* tgt_tmf_forget: the session ends; its functions send no response.
  * tgt_tmf_forget_conn: nor do those that came on c. */
 void tgt_tmf_forget(struct tgt_session *s);

@@ -385,6 +385,7 @@ bool tgt_session_conn_ended(struct tgt_session *s, struct tgt_conn *c)
 		tgt_session_close(s);
 		return keeps;
 	}
+	tgt_fence_acknowledged(s);
 	if (keeps)
 		tgt_tmf_check(s); /* TASK REASSIGN may wait for this end */
 	continue_joins(s);

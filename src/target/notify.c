@@ -17,8 +17,8 @@ static void take_expstatsn(struct tgt_conn *c, const struct iscsi_pdu *p)
 	     p->logout.reason != ISCSI_LOGOUT_SESSION))
 		return;
 	n->expstatsn = p->expstatsn;
-	if (!list_empty(&c->session->tmfs))
-		tgt_tmf_acknowledged(c->session);
+	if (c->session->fences.step != TGT_FENCE_NONE)
+		tgt_fence_acknowledged(c->session);
 }
 
 static int control_notify(struct dm_conn *dm, const struct dm_control *ctl,

@@ -96,6 +96,7 @@ static void free_lost(struct tgt_conn *c)
 		tgt_tmf_forget(s);
 	tgt_abort_orphans(s, c, false);
 	free(c);
+	tgt_fence_acknowledged(s);
 	tgt_recover_end_if_deserted(s);
 }
 
@@ -170,7 +171,7 @@ bool tgt_recover_wants(const struct tgt_conn *c)
 {
 	const struct tgt_session *s = c->session;
 	bool asked_to_leave =
-		c->leaving || c->state == ISCSI_S7_LOGOUT_REQUESTED;
+		c->end.leaving || c->state == ISCSI_S7_LOGOUT_REQUESTED;
 
 	return tgt_session_recovers(s) && s->state == ISCSI_Q3_LOGGED_IN &&
 	       !s->logout.begun && !c->login && !c->end.final &&

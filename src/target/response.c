@@ -79,8 +79,9 @@ static uint8_t status_of(const struct tgt_task *t)
 	return tgt_task_is_begun(t) ? t->dev.status : t->refusal;
 }
 
-/* Sense data follow their length in the data segment (§11.4.7). */
-static void queue_response(struct tgt_task *t)
+/* Sense data follow their length in the data segment (§11.4.7). Returns the connection
+ * that took it, or NULL. */
+static struct tgt_conn *queue_response(struct tgt_task *t)
 {
 	struct tgt_conn *c = t->conn;
 	size_t sense = tgt_task_is_begun(t) ? t->dev.sense.len : 0;
@@ -88,7 +89,8 @@ static void queue_response(struct tgt_task *t)
 	struct dm_control ctl = { .data = segment };
 
 	if (!tgt_conn_open(c))
-		return; /* tgt_abort_orphans frees the task, or reassign.c goes on */
+		return NULL; /* tgt_abort_orphans frees the task, or reassign.c
+				goes on */
 	make_response(t, status_of(t), &ctl.pdu);
 	if (sense) {
 		segment[0] = (uint8_t)(sense >> 8);
@@ -99,6 +101,41 @@ static void queue_response(struct tgt_task *t)
 	ctl.pdu.statsn = c->numbers.statsn++;
 	check_sent(t, dm_send_control(c->dm, &t->dm, &ctl));
 	ask_to_acknowledge(c);
+	return c;
+}
+
+/* ---- the Response Fence ---- */
+
+static struct tgt_conn *send_held(struct tgt_held *h)
+{
+	return queue_response(container_of(h, struct tgt_task, held));
+}
+
+/* [RFC 7143: 4.2.2.3.4 #2, 4.2.3.3 #9, 4.2.3.4 #13] */
+static bool is_fenced(const struct tgt_task *t)
+{
+	return tgt_task_is_begun(t) && dev_task_orders(&t->dev);
+}
+
+/* The status may have to wait: the read data go without it. */
+static bool may_wait(const struct tgt_task *t)
+{
+	const struct tgt_session *s = t->session;
+
+	return s->fences.on && (is_fenced(t) || tgt_fence_would_hold(s, t->lu));
+}
+
+static void respond(struct tgt_task *t)
+{
+	struct tgt_session *s = t->session;
+
+	if (s->fences.on) {
+		t->held.lu = t->lu;
+		t->held.send = send_held;
+		if (tgt_fence_holds(s, &t->held, is_fenced(t)))
+			return;
+	}
+	queue_response(t);
 }
 
 /* [RFC 7145: 9.5.1 #8] */
@@ -108,14 +145,13 @@ void tgt_response_send(struct tgt_task *t)
 {
 	tgt_stats_end(t, status_of(t));
 	tgt_task_go(t, TGT_TASK_RESPONSE);
-	queue_response(t);
+	respond(t);
 }
 
-static void put_data(struct tgt_task *t)
+static void put_data(struct tgt_task *t, bool with_status)
 {
 	struct tgt_conn *c = t->conn;
 	struct dev_task *d = &t->dev;
-	bool with_status = d->sense.len == 0;
 	struct iscsi_pdu pdu;
 
 	if (!tgt_conn_open(c))
@@ -134,26 +170,34 @@ static void put_data(struct tgt_task *t)
 void tgt_response_put(struct tgt_task *t)
 {
 	struct dev_task *d = &t->dev;
-	bool with_status = d->sense.len == 0;
+	bool with_status = d->sense.len == 0 && !may_wait(t);
 
 	tgt_task_go(t, with_status ? TGT_TASK_RESPONSE : TGT_TASK_PUT);
 	t->conn->count.bytes_read += d->in.len;
 	if (with_status)
 		tgt_stats_end(t, d->status);
-	put_data(t);
+	put_data(t, with_status);
 }
 
 void tgt_response_again(struct tgt_task *t)
 {
 	bool has_data = tgt_task_is_begun(t) && t->dev.in.len;
+	bool waits = tgt_is_held(&t->held) || t->state == TGT_TASK_PUT;
+	bool with_status = t->dev.sense.len == 0 && !waits;
 
-	if (!has_data) {
-		queue_response(t);
+	tgt_fence_forget(t->session, &t->held);
+	if (!has_data && waits) {
+		respond(t);
 		return;
 	}
-	if (t->state == TGT_TASK_RESPONSE && t->dev.sense.len)
-		tgt_task_go(t, TGT_TASK_PUT); /* the status follows the data */
-	put_data(t);
+	if (!has_data) {
+		queue_response(t);
+	} else {
+		if (t->state == TGT_TASK_RESPONSE && !with_status)
+			tgt_task_go(t, TGT_TASK_PUT); /* the status follows */
+		put_data(t, with_status);
+	}
+	tgt_fence_resent(t->session, t->conn);
 }
 
 void tgt_response_aborted(struct tgt_task *t)

@@ -78,7 +78,8 @@ int tgt_announce_window(struct tgt_conn *c)
 	return 0;
 }
 
-int tgt_async(struct tgt_conn *c, const struct iscsi_async *a)
+static int send_async(struct tgt_conn *c, const struct iscsi_async *a,
+		      uint64_t lun)
 {
 	struct dm_control ctl = {
 		.pdu = {
@@ -90,5 +91,19 @@ int tgt_async(struct tgt_conn *c, const struct iscsi_async *a)
 	};
 
 	ctl.pdu.async = *a;
+	ctl.pdu.lun = lun;
 	return tgt_conn_send(c, &ctl);
+}
+
+int tgt_async(struct tgt_conn *c, const struct iscsi_async *a)
+{
+	return send_async(c, a, 0);
+}
+
+/* [RFC 7143: 4.2.3.4 #11] */
+int tgt_async_termination(struct tgt_conn *c, uint64_t lun)
+{
+	const struct iscsi_async a = { .event = ISCSI_ASYNC_TASK_TERMINATION };
+
+	return send_async(c, &a, lun);
 }

@@ -78,6 +78,8 @@ struct tgt_session *tgt_session_new(struct tgt_conn *c,
 	list_init(&s->tasks.active);
 	list_init(&s->tasks.spare);
 	list_init(&s->tmfs);
+	list_init(&s->fences.held);
+	s->fences.on = params->task_reporting && params->max_connections > 1;
 	list_init(&s->waiters);
 	list_init(&s->link);
 	s->window.depth = depth;

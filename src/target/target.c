@@ -60,7 +60,7 @@ static void default_params(struct iscsi_params *p)
 	p->default_time2retain = 0; /* a lost session is not retained */
 	p->default_time2wait = 0; /* so there is nothing to wait for (§13.15) */
 	p->protocol_level = 2;
-	p->task_reporting_fence = true;
+	p->task_reporting = ISCSI_FAST_ABORT;
 }
 
 void tgt_config_default(struct tgt_config *cfg)
@@ -270,7 +270,7 @@ static void end_conn(struct tgt_conn *c, bool now)
 	c->end.final = true;
 	if (now || c->login || !c->session)
 		tgt_conn_end(c, DM_TERMINATE_NOW, ERR_TERMINATED);
-	else if (!c->leaving && c->state == ISCSI_S5_LOGGED_IN)
+	else if (!c->end.leaving && c->state == ISCSI_S5_LOGGED_IN)
 		tgt_clock_leave(c);
 }
 

@@ -52,6 +52,7 @@ static struct tgt_task *spare_task(struct tgt_session *s)
 	t = &s->tasks.all[s->tasks.fresh++];
 	t->session = s;
 	list_init(&t->link);
+	list_init(&t->held.link);
 	return t;
 }
 
@@ -90,6 +91,8 @@ void tgt_task_put(struct tgt_task *t)
 
 	tgt_task_go(t, TGT_TASK_FREE);
 	tgt_window_forget(s, t);
+	if (s->fences.on)
+		tgt_fence_forget(s, &t->held);
 	if (tgt_task_is_begun(t))
 		dev_task_end(&t->dev);
 	unhash_task(s, t);

@@ -32,6 +32,20 @@ enum tgt_task_state {
 	TGT_TASK_ABORT_DEVICE,	  /* for the device's `released` */
 };
 
+/* A response that fence.c may hold back. */
+struct tgt_held {
+	struct list link;	 /* session's fences.held */
+	const struct dev_lu *lu; /* of its unit, compared only; NULL: all */
+	bool fenced;
+	/* Sends it; returns the connection that took it, or NULL. */
+	struct tgt_conn *(*send)(struct tgt_held *h);
+};
+
+static inline bool tgt_is_held(const struct tgt_held *h)
+{
+	return h->link.next != &h->link;
+}
+
 struct tgt_task {
 	struct dm_task dm;
 	struct tgt_session *session; /* constant */
@@ -56,7 +70,8 @@ struct tgt_task {
 	/* stall.c: since when its data have been in progress while other
 	 * sessions wait for memory; 0: they are not */
 	xtime moves_since;
-	xtime arrived; /* when its command arrived; stats.c */
+	xtime arrived;	      /* when its command arrived; stats.c */
+	struct tgt_held held; /* its status, where sessions have fences */
 	struct dev_task dev;
 };
 
@@ -129,6 +144,7 @@ struct tgt_scope {
 	bool lost; /* ... at the units that the session loses (remap.c) */
 	bool unrecoverable; /* ... that no other connection may go on with */
 	const struct dev_task *except; /* ... but for this one */
+	bool fast; /* wait_session has FastAbort: no data may come in before */
 	/* Tasks of sessions other than issuer (compared only) end with TASK
 	 * ABORTED where their unit has TAS = 1 (SPC-4 §7.5.8). */
 	bool report_abort;
@@ -157,6 +173,11 @@ void tgt_abort_cancel(struct tgt_abort *a);
  * scope's unit. Where TAS = 0 a unit attention reports that, if there were any
  * (SPC-4 §5.5.2). Call it before tgt_abort_start. */
 void tgt_abort_attention(struct tgt_session *s, const struct tgt_scope *scope);
+/* tgt_abort_tell: tasks of the scope are being terminated. Async Messages say so to
+ * sessions with TaskReporting=FastAbort, on each connection but by, and for each unit
+ * (§4.2.3.4 d). Call it before tgt_abort_start. */
+void tgt_abort_tell(struct tgt_worker *w, const struct tgt_scope *scope,
+		    const struct tgt_conn *by);
 /* tgt_abort_iscsi_event: connections of the session end, and with them the tasks of
  * the scope. A unit attention 47h/7Fh reports that at each unit that has such a
  * task (§11.14.5). Call it before the tasks end. */

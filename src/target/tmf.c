@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * tmf.c: task management functions (RFC 7143 §11.5, §4.2.3.3; RFC 7144 §6.3).
+ * tmf.c: task management functions (RFC 7143 §11.5, §4.2.3; RFC 7144 §6.3).
  * A function that reaches other sessions sends a message to every worker; its
  * response follows when the last worker reports that no affected task is left.
  */
@@ -21,6 +21,17 @@ struct part {
 	struct tgt_abort abort;
 };
 
+struct tgt_tmf;
+
+/* Of resets. */
+struct reset {
+	/* of the target: the units that the session can access */
+	struct tgt_units *units;
+	/* the next unit, the end, and what follows the last unit */
+	unsigned lun, end;
+	void (*done)(struct tgt_tmf *m);
+};
+
 struct tgt_tmf {
 	struct list link; /* session's tmfs */
 	struct tgt_use use;
@@ -37,17 +48,15 @@ struct tgt_tmf {
 	uint8_t function, response;
 	uint8_t info[3]; /* Additional Response Information */
 	bool immediate;
+	bool fast; /* the session has FastAbort */
 	uint32_t itt, rtt, cmdsn, ref_cmdsn, exp_datasn;
 	uint64_t lun;
 	bool started;
 	struct tgt_abort abort; /* of a function on this session only */
 	bool aborting;		/* `abort` is in progress */
-	struct tgt_fence fence; /* before the response */
-	/* of a reset of the target: the units that the session can access */
-	struct tgt_units *units;
-	/* of resets: the next unit, the end, and what follows the last unit */
-	unsigned reset_lun, reset_end;
-	void (*reset_done)(struct tgt_tmf *m);
+	struct tgt_held held;	/* the response, in fence.c */
+	bool drops_all;		/* after it: the sessions of the target */
+	struct reset reset;
 	unsigned pending;    /* parts in progress */
 	struct part parts[]; /* one per worker */
 };
@@ -59,7 +68,7 @@ struct tmf_row {
 	bool waits;  /* for all commands before it (§4.2.3.3 b) */
 	bool skips;  /* counts the missing ones as received instead */
 	bool drops;  /* drops all sessions of the target */
-	bool fenced; /* its response waits for fence.c */
+	bool fenced; /* its response has the Response Fence */
 	bool (*ready)(const struct tgt_tmf *m); /* may start; or NULL */
 	void (*run)(struct tgt_tmf *m);
 	void (*after)(struct tgt_tmf *m); /* the tasks have ended; or NULL */
@@ -69,18 +78,18 @@ struct tmf_row {
 
 /* [RFC 7143: 11.5.1 #1, 11.6.2 #1] */
 /* [RFC 7144: 6.3 #3] */
-static void send_response(struct tgt_tmf *m)
+static struct tgt_conn *send_response(struct tgt_tmf *m)
 {
 	struct tgt_session *s = m->session;
 	struct dm_control ctl = { .data = NULL };
 
 	if (!s)
-		return;
+		return NULL;
 	list_del(&m->link);
 	s->ntmfs--;
 	m->session = NULL;
-	if (!m->conn)
-		return;
+	if (!m->conn || !tgt_conn_open(m->conn))
+		return NULL;
 	conn_trace(m->conn, TRACE_TMF, "%s of LUN %llx: response %u",
 		   m->row->name, (unsigned long long)m->lun, m->response);
 	ctl.pdu = (struct iscsi_pdu){
@@ -92,45 +101,52 @@ static void send_response(struct tgt_tmf *m)
 	ctl.pdu.tmf_response = m->response;
 	memcpy(ctl.pdu.tmf_info, m->info, sizeof(m->info));
 	tgt_conn_send(m->conn, &ctl);
+	return m->conn;
 }
 
 static void free_tmf(struct tgt_tmf *m)
 {
 	tgt_use_end(m->worker, &m->use);
-	free(m->units);
+	free(m->reset.units);
 	free(m);
 }
 
+static void drop_all(struct tgt_tmf *m);
+
+/* Sends the response, and then ends the function; m may be free afterwards. */
+static struct tgt_conn *respond(struct tgt_tmf *m)
+{
+	struct tgt_conn *c = send_response(m);
+
+	if (m->drops_all)
+		drop_all(m);
+	else
+		free_tmf(m);
+	return c;
+}
+
+static struct tgt_conn *send_held(struct tgt_held *h)
+{
+	return respond(container_of(h, struct tgt_tmf, held));
+}
+
+/* The other functions on no unit are not ordered with statuses: TASK REASSIGN makes
+ * those possible for which a fence waits, and I_T NEXUS RESET ends them. */
+static bool is_ordered(const struct tgt_tmf *m)
+{
+	return m->row->on_lu || m->row->fenced;
+}
+
+/* [RFC 7143: 4.2.3.3 #8, 4.2.3.4 #12 #15] */
 static void end_tmf(struct tgt_tmf *m, uint8_t response)
 {
 	m->response = response;
-	if (m->row->fenced && m->conn && m->session &&
-	    tgt_fence_begin(&m->fence, m->session))
-		return; /* until tgt_tmf_acknowledged */
-	send_response(m);
-	free_tmf(m);
-}
-
-/* A response that waited, and does not any more; or NULL. */
-static struct tgt_tmf *first_clear(struct tgt_session *s)
-{
-	list_for_each(it, &s->tmfs) {
-		struct tgt_tmf *m = list_entry(it, struct tgt_tmf, link);
-
-		if (m->fence.waits && tgt_fence_is_clear(&m->fence))
-			return m;
-	}
-	return NULL;
-}
-
-void tgt_tmf_acknowledged(struct tgt_session *s)
-{
-	struct tgt_tmf *m;
-
-	while ((m = first_clear(s))) {
-		send_response(m);
-		free_tmf(m);
-	}
+	m->started = true; /* even if it only failed */
+	m->held.lu = m->row->on_lu ? m->lu : NULL;
+	m->held.send = send_held;
+	if (!m->conn || !m->session || !is_ordered(m) ||
+	    !tgt_fence_holds(m->session, &m->held, m->row->fenced))
+		respond(m);
 }
 
 /* The affected tasks have ended: the rest of the function, then the response. */
@@ -159,7 +175,12 @@ static void abort_local(struct tgt_tmf *m, const struct tgt_scope *scope)
 	tgt_abort_start(m->worker, &m->abort, scope, local_abort_done);
 }
 
-/* [RFC 7143: 4.2.3.3 #1] */
+static bool is_fast(const struct tgt_session *s)
+{
+	return s->params.task_reporting == ISCSI_FAST_ABORT;
+}
+
+/* [RFC 7143: 4.2.3.3 #1, 4.2.3.4 #1] */
 static void abort_task_set(struct tgt_tmf *m)
 {
 	const struct tgt_scope scope = {
@@ -168,8 +189,10 @@ static void abort_task_set(struct tgt_tmf *m)
 		.before = true,
 		.cmdsn = m->cmdsn,
 		.wait_session = m->session,
+		.fast = is_fast(m->session),
 	};
 
+	tgt_abort_tell(m->worker, &scope, m->conn);
 	abort_local(m, &scope);
 }
 
@@ -420,18 +443,20 @@ static void run_abort_part(struct dev_msg *msg)
 	const struct tgt_scope scope = {
 		/* also of other targets, since a unit may be in several */
 		.lu = m->row->on_lu ? m->lu : NULL,
-		.units = m->units,
+		.units = m->reset.units,
 		.report_abort = true,
 		.issuer = m->issuer,
 		.wait_session = m->issuer,
 		/* §11.5.1: only resets reach commands after the function */
 		.before = m->function == ISCSI_TMF_CLEAR_TASK_SET,
 		.cmdsn = m->cmdsn,
+		.fast = m->fast,
 	};
 	struct tgt_worker *w = &m->worker->tgt->workers[p->worker];
 
 	if (m->function == ISCSI_TMF_CLEAR_TASK_SET)
 		set_attentions(w, m, &scope);
+	tgt_abort_tell(w, &scope, m->conn);
 	tgt_abort_start(w, &p->abort, &scope, abort_part_done);
 }
 
@@ -467,8 +492,8 @@ static void reset_unit(struct tgt_tmf *m)
 /* [RFC 7143: 11.5.1 #12] */
 static void reset_target(struct tgt_tmf *m)
 {
-	m->units = calloc(1, sizeof(*m->units));
-	if (!m->units) {
+	m->reset.units = calloc(1, sizeof(*m->reset.units));
+	if (!m->reset.units) {
 		end_tmf(m, ISCSI_TMF_REJECTED);
 		return;
 	}
@@ -478,7 +503,7 @@ static void reset_target(struct tgt_tmf *m)
 
 		if (!lu)
 			continue;
-		m->units->bits[dev_lu_lun(lu) / 8] |=
+		m->reset.units->bits[dev_lu_lun(lu) / 8] |=
 			(uint8_t)(1u << dev_lu_lun(lu) % 8);
 		dev_lu_interrupt(lu, m->worker->index);
 	}
@@ -514,16 +539,17 @@ static void unit_was_reset(void *arg, int err)
 static void reset_next(struct tgt_tmf *m)
 {
 	struct dev_server *server = m->worker->tgt->cfg.server;
-	struct dev_lu *lu = dev_lu_from(server, m->reset_lun);
+	struct dev_lu *lu = dev_lu_from(server, m->reset.lun);
 
-	while (lu && m->units && !tgt_units_have(m->units, dev_lu_lun(lu)))
+	while (lu && m->reset.units &&
+	       !tgt_units_have(m->reset.units, dev_lu_lun(lu)))
 		lu = dev_lu_from(server, dev_lu_lun(lu) + 1u);
-	if (!lu || dev_lu_lun(lu) >= m->reset_end) {
+	if (!lu || dev_lu_lun(lu) >= m->reset.end) {
 		m->worker->messages--;
-		m->reset_done(m);
+		m->reset.done(m);
 		return;
 	}
-	m->reset_lun = dev_lu_lun(lu) + 1u;
+	m->reset.lun = dev_lu_lun(lu) + 1u;
 	if (!m->row->on_lu) /* of the target: a hard reset of SAM-2 */
 		dev_lu_hard_reset(lu);
 	if (dev_lu_reset_state(lu, m->worker->index, unit_was_reset, m))
@@ -534,9 +560,9 @@ static void reset_units(struct tgt_tmf *m, unsigned first, unsigned end,
 			void (*done)(struct tgt_tmf *m))
 {
 	m->response = ISCSI_TMF_COMPLETE;
-	m->reset_lun = first;
-	m->reset_end = end;
-	m->reset_done = done;
+	m->reset.lun = first;
+	m->reset.end = end;
+	m->reset.done = done;
 	m->worker->messages++;
 	reset_next(m);
 }
@@ -584,11 +610,16 @@ static void run_drop_part(struct dev_msg *msg)
 	post_part(w, m->worker->index, p, drop_part_back);
 }
 
+static void drop_all(struct tgt_tmf *m)
+{
+	on_all_workers(m, run_drop_part);
+}
+
 /* §11.5.1: like a power-on event, which drops the connections of all initiators. */
 static void cold_reset_done(struct tgt_tmf *m)
 {
-	send_response(m);
-	on_all_workers(m, run_drop_part);
+	m->drops_all = true;
+	end_tmf(m, m->response);
 }
 
 /* [RFC 7143: 11.5.1 #13, 11.6.1 #1] */
@@ -608,7 +639,7 @@ static const struct tmf_row rows[] = {
 		.run = abort_task_set,
 	},
 	[ISCSI_TMF_CLEAR_ACA] = {
-		.name = "CLEAR ACA", .on_lu = true,
+		.name = "CLEAR ACA", .on_lu = true, .fenced = true,
 		.run = clear_aca, .after = after_clear_aca,
 	},
 	[ISCSI_TMF_CLEAR_TASK_SET] = {
@@ -625,6 +656,7 @@ static const struct tmf_row rows[] = {
 	},
 	[ISCSI_TMF_TARGET_COLD_RESET] = {
 		.name = "TARGET COLD RESET", .skips = true, .drops = true,
+		.fenced = true,
 		.run = reset_target, .after = after_cold_reset,
 	},
 	[ISCSI_TMF_TASK_REASSIGN] = {
@@ -686,6 +718,8 @@ static struct tgt_tmf *tmf_new(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 	m->exp_datasn = pdu->tmf.exp_datasn;
 	m->immediate = pdu->immediate;
 	m->lun = pdu->lun;
+	m->fast = is_fast(s);
+	list_init(&m->held.link);
 	m->lu = s->nexus ? dev_nexus_unit(s->nexus, pdu->lun) : NULL;
 	m->unit = m->lu ? dev_lu_lun(m->lu) : 0;
 	for (unsigned i = 0; i < n; i++) {
@@ -786,14 +820,17 @@ int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl)
 
 void tgt_tmf_forget_conn(struct tgt_session *s, const struct tgt_conn *c)
 {
-	list_for_each(it, &s->tmfs) {
+	list_for_each_safe(it, &s->tmfs) {
 		struct tgt_tmf *m = list_entry(it, struct tgt_tmf, link);
 
-		if (m->conn == c)
-			m->conn = NULL;
-		tgt_fence_forget(&m->fence, c);
+		if (m->conn != c)
+			continue;
+		m->conn = NULL;
+		if (!tgt_is_held(&m->held))
+			continue;
+		tgt_fence_forget(s, &m->held);
+		respond(m); /* nothing is sent */
 	}
-	tgt_tmf_acknowledged(s);
 }
 
 void tgt_tmf_forget(struct tgt_session *s)
@@ -803,10 +840,15 @@ void tgt_tmf_forget(struct tgt_session *s)
 	while ((n = list_pop_front(&s->tmfs))) {
 		struct tgt_tmf *m = list_entry(n, struct tgt_tmf, link);
 
+		bool held = tgt_is_held(&m->held);
+
+		tgt_fence_forget(s, &m->held);
 		m->session = NULL;
 		if (m->aborting)
 			tgt_abort_cancel(&m->abort);
-		if (!m->started || m->aborting || m->fence.waits)
+		if (held)
+			respond(m); /* without a session, nothing is sent */
+		else if (!m->started || m->aborting)
 			free_tmf(m); /* others: the last part that comes back */
 	}
 	s->ntmfs = 0;

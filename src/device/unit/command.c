@@ -102,6 +102,23 @@ bool dev_task_naca(const struct dev_task *t)
 	return at >= 0 && at < t->cdb_len && (t->cdb[at] & CONTROL_NACA);
 }
 
+static bool reports_attention(const struct dev_task *t)
+{
+	struct scsi_sense sense;
+
+	return !scsi_sense_parse(&sense, t->sense.data, t->sense.len) &&
+	       sense.key == SENSE_UNIT_ATTENTION;
+}
+
+bool dev_task_orders(const struct dev_task *t)
+{
+	if (t->status == SCSI_CHECK_CONDITION)
+		return dev_task_naca(t) || reports_attention(t);
+	return t->status == SCSI_ACA_ACTIVE ||
+	       (t->cdb[0] == SCSI_PERSISTENT_RESERVE_OUT &&
+		(t->cdb[1] & 0x1f) == SCSI_PROUT_PREEMPT_AND_ABORT);
+}
+
 uint8_t dev_command_usage(const struct dev_command *row, unsigned byte)
 {
 	uint8_t naca = (int)byte == dev_control_at(&row->op) ? CONTROL_NACA : 0;

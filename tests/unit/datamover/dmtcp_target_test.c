@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* dmtcp_target_test.c: the target's end of datamover/tcp against an initiator
  * that violates the protocol. */
+#include "datamover/impl.h"
 #include "raw.h"
 
 static struct raw r;
@@ -541,6 +542,23 @@ static void test_data_of_an_aborted_task_is_dropped(void **state)
 	raw_fini(&r);
 }
 
+/* More aborted sequences than are remembered: none of them is rejected. */
+/* [RFC 7143: 4.2.3.4 #8] */
+static void test_many_aborted_tags_stay_valid_rfc7143_4_2_3_4(void **state)
+{
+	struct dm_strays s = { .naborted = 0 };
+	struct iscsi_pdu p = { .op = ISCSI_DATA_OUT };
+
+	(void)state;
+	for (uint32_t i = 0; i < 3 * DM_ABORTED_MAX; i++)
+		dm_stray_aborted(&s, i, 1000 + i);
+	for (uint32_t i = 0; i < 3 * DM_ABORTED_MAX; i++) {
+		p.itt = i;
+		p.ttt = 1000 + i;
+		assert_int_equal(dm_stray_check(&s, &p), 0);
+	}
+}
+
 static void test_data_out_with_invented_tag(void **state)
 {
 	uint32_t ttt = asked();
@@ -670,6 +688,8 @@ int main(void)
 		cmocka_unit_test(
 			test_unexpected_unsolicited_data_rfc7143_11_4_7_2),
 		cmocka_unit_test(test_data_of_an_aborted_task_is_dropped),
+		cmocka_unit_test(
+			test_many_aborted_tags_stay_valid_rfc7143_4_2_3_4),
 		cmocka_unit_test(test_data_out_with_invented_tag),
 		cmocka_unit_test(test_many_commands_one_read_one_send),
 		cmocka_unit_test(test_large_payload_goes_straight_to_its_place),

@@ -60,7 +60,7 @@ static void set_wants(struct iscsi_params *p)
 	p->data_sequence_in_order = false;
 	p->error_recovery_level = 1;
 	p->protocol_level = 2;
-	p->task_reporting_fence = true;
+	p->task_reporting = ISCSI_FAST_ABORT;
 	p->target_recv_dsl = 16384;
 	p->initiator_recv_dsl = 32768;
 	p->max_outstanding_unexpected_pdus = 11;
@@ -137,7 +137,7 @@ static const struct {
 	M(data_sequence_in_order),
 	M(error_recovery_level),
 	M(protocol_level),
-	M(task_reporting_fence),
+	M(task_reporting),
 	M(rdma_extensions),
 	M(target_recv_dsl),
 	M(initiator_recv_dsl),
@@ -240,6 +240,7 @@ static struct values values_of(const struct iscsi_key *k, bool few)
 		add(&v, k->name[0] == 'T' ? "ResponseFence" : "CRC32C");
 		add(&v, "CRC32C,None");
 		add(&v, "ResponseFence,RFC3720");
+		add(&v, "FastAbort");
 		add(&v, "CRC16");
 		break;
 	case ISCSI_KEY_OBSOLETE_BOOL:

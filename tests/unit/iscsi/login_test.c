@@ -114,7 +114,7 @@ static void random_wants(struct iscsi_params *p, uint32_t *seed)
 	p->data_sequence_in_order = roll(seed, 0, 1);
 	p->error_recovery_level = (uint8_t)roll(seed, 0, 2);
 	p->protocol_level = roll(seed, 0, 31);
-	p->task_reporting_fence = roll(seed, 0, 1);
+	p->task_reporting = (uint8_t)roll(seed, 0, 2);
 	p->rdma_extensions = roll(seed, 0, 1);
 	p->target_recv_dsl = roll(seed, 512, 0xffffff);
 	p->initiator_recv_dsl = roll(seed, 512, 0xffffff);
@@ -526,8 +526,9 @@ static void test_lists_are_read_as_lists_rfc7143_6_2_1(void **state)
 		enum iscsi_key_id id;
 		bool prefer; /* digests */
 		const char *list, *answer;
+		uint8_t reporting; /* wanted */
 	} rows[] = {
-		{ ISCSI_K_HEADER_DIGEST, false, "None", "None" },
+		{ ISCSI_K_HEADER_DIGEST, false, "None", "None", 0 },
 		{ ISCSI_K_HEADER_DIGEST, true, "None", "None" },
 		{ ISCSI_K_HEADER_DIGEST, false, "None,CRC32C", "None" },
 		{ ISCSI_K_HEADER_DIGEST, true, "None,CRC32C", "CRC32C" },
@@ -542,12 +543,19 @@ static void test_lists_are_read_as_lists_rfc7143_6_2_1(void **state)
 		{ ISCSI_K_DATA_DIGEST, false, ",", "Reject" },
 		{ ISCSI_K_DATA_DIGEST, false, "none,crc32c", "Reject" },
 		{ ISCSI_K_TASK_REPORTING, false, "RFC3720,ResponseFence",
-		  "RFC3720" },
+		  "RFC3720", ISCSI_RESPONSE_FENCE },
 		{ ISCSI_K_TASK_REPORTING, false, "FastAbort,ResponseFence",
-		  "ResponseFence" },
-		{ ISCSI_K_TASK_REPORTING, false, "FastAbort,RFC3720",
-		  "RFC3720" },
-		{ ISCSI_K_TASK_REPORTING, false, "FastAbort", "Reject" },
+		  "ResponseFence", ISCSI_RESPONSE_FENCE },
+		{ ISCSI_K_TASK_REPORTING, false, "FastAbort,ResponseFence",
+		  "FastAbort", ISCSI_FAST_ABORT },
+		{ ISCSI_K_TASK_REPORTING, false, "ResponseFence,FastAbort",
+		  "ResponseFence", ISCSI_FAST_ABORT },
+		{ ISCSI_K_TASK_REPORTING, false, "FastAbort,RFC3720", "RFC3720",
+		  ISCSI_RESPONSE_FENCE },
+		{ ISCSI_K_TASK_REPORTING, false, "FastAbort", "Reject",
+		  ISCSI_RESPONSE_FENCE },
+		{ ISCSI_K_TASK_REPORTING, false, "ResponseFence", "Reject",
+		  ISCSI_RFC3720 },
 	};
 
 	(void)state;
@@ -560,7 +568,7 @@ static void test_lists_are_read_as_lists_rfc7143_6_2_1(void **state)
 		struct iscsi_params p;
 
 		iscsi_params_defaults(&p);
-		p.task_reporting_fence = true;
+		p.task_reporting = rows[i].reporting;
 		iscsi_negotiation_init(&n, ISCSI_TARGET, &p);
 		n.header_digests = n.data_digests =
 			ISCSI_DIGEST_NONE | ISCSI_DIGEST_CRC;

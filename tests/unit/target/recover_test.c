@@ -36,6 +36,15 @@ static const char leading[] = "InitiatorName=" FIXTURE_INI "\0"
 			      "ErrorRecoveryLevel=2\0"
 			      "DefaultTime2Wait=0\0"
 			      "InitialR2T=Yes";
+/* with the Response Fence and FastAbort */
+static const char fenced[] = "InitiatorName=" FIXTURE_INI "\0"
+			     "SessionType=Normal\0"
+			     "TargetName=" FIXTURE_TARGET "\0"
+			     "MaxConnections=3\0"
+			     "ErrorRecoveryLevel=2\0"
+			     "DefaultTime2Wait=0\0"
+			     "InitialR2T=Yes\0"
+			     "TaskReporting=FastAbort,ResponseFence,RFC3720";
 static const char joining[] = "InitiatorName=" FIXTURE_INI "\0"
 			      "SessionType=Normal\0"
 			      "TargetName=" FIXTURE_TARGET;
@@ -49,6 +58,7 @@ struct ini {
 	uint8_t isid;
 	xtime now;
 	uint64_t seed;
+	bool fenced;
 };
 
 static void send_login(struct ini *m, struct peer *p, uint16_t cid)
@@ -59,14 +69,16 @@ static void send_login(struct ini *m, struct peer *p, uint16_t cid)
 				 .cmdsn = m->cmdsn };
 	const uint8_t isid[6] = { 0x80, 1, 2, 3, 4, m->isid };
 
-	pdu.dsl = m->tsih ? sizeof(joining) : sizeof(leading);
+	pdu.dsl = m->tsih     ? sizeof(joining)
+		  : m->fenced ? sizeof(fenced)
+			      : sizeof(leading);
 	pdu.login.transit = true;
 	pdu.login.csg = 1;
 	pdu.login.nsg = 3;
 	pdu.login.tsih = m->tsih;
 	pdu.login.cid = cid;
 	memcpy(pdu.login.isid, isid, 6);
-	peer_rx(p, &pdu, m->tsih ? joining : leading);
+	peer_rx(p, &pdu, m->tsih ? joining : m->fenced ? fenced : leading);
 }
 
 static uint16_t answer_of(struct peer *p)
@@ -103,7 +115,7 @@ static uint16_t add(struct ini *m, uint16_t cid)
 	return status;
 }
 
-static struct ini *ini_new(struct fixture *r, uint8_t isid)
+static struct ini *ini_with(struct fixture *r, uint8_t isid, bool with_fences)
 {
 	struct ini *m = calloc(1, sizeof(*m));
 
@@ -113,8 +125,14 @@ static struct ini *ini_new(struct fixture *r, uint8_t isid)
 	m->itt = 1;
 	m->isid = isid;
 	m->now = XTIME_S;
+	m->fenced = with_fences;
 	assert_int_equal(add(m, 0), 0);
 	return m;
+}
+
+static struct ini *ini_new(struct fixture *r, uint8_t isid)
+{
+	return ini_with(r, isid, false);
 }
 
 static void lose(struct ini *m, uint16_t cid)
@@ -518,6 +536,19 @@ static void look(struct ini *m)
 	}
 }
 
+static void acknowledge(struct ini *m, uint16_t c)
+{
+	struct iscsi_pdu nop = { .op = ISCSI_NOP_OUT,
+				 .immediate = true,
+				 .final = true,
+				 .itt = ISCSI_RESERVED_TAG,
+				 .ttt = ISCSI_RESERVED_TAG,
+				 .cmdsn = m->cmdsn,
+				 .expstatsn = m->p[c]->dm.numbers->statsn };
+
+	peer_rx(m->p[c], &nop, NULL);
+}
+
 static void one_step(struct ini *m)
 {
 	uint16_t c = some_conn(m), cid = (uint16_t)roll(m, CONNS);
@@ -531,7 +562,10 @@ static void one_step(struct ini *m)
 		}
 		return;
 	}
-	switch (roll(m, 16)) {
+	switch (roll(m, 17)) {
+	case 14:
+		acknowledge(m, c);
+		break;
 	case 0:
 	case 1:
 		peer_cut(m->p[c], ERR_RESET);
@@ -587,7 +621,7 @@ static unsigned from_env(const char *name, unsigned usual)
 
 /* What the random runs have reached. */
 static struct reached {
-	unsigned moved, lost, waiting, continued;
+	unsigned moved, lost, waiting, continued, held, fenced;
 } reached;
 
 static void note(struct ini *m, bool waited)
@@ -597,6 +631,8 @@ static void note(struct ini *m, bool waited)
 
 	reached.lost = MAX(reached.lost, lost_conns(m->r));
 	reached.waiting += waits && !waited;
+	reached.held += s && !list_empty(&s->fences.held);
+	reached.fenced += s && s->fences.step != TGT_FENCE_NONE;
 	reached.continued += waited && s && s->state == ISCSI_Q3_LOGGED_IN;
 	for (unsigned i = 0; i < CONNS; i++) {
 		if (!m->p[i])
@@ -606,10 +642,33 @@ static void note(struct ini *m, bool waited)
 	}
 }
 
+/* Nothing waits for ever: an initiator that acknowledges all gets all. */
+static void end_fences(struct ini *m)
+{
+	const struct tgt_session *s;
+
+	m->r->holding = false;
+	fixture_release(m->r);
+	for (unsigned i = 0; i < 200; i++) {
+		look(m);
+		for (uint16_t c = 0; c < CONNS; c++)
+			if (m->p[c])
+				acknowledge(m, c);
+		fixture_settle(m->r);
+		pass(m, XTIME_S);
+		look(m);
+	}
+	s = session_of(m);
+	if (s && !list_empty(&s->conns.list)) {
+		assert_true(list_empty(&s->fences.held));
+		assert_int_equal(s->fences.step, TGT_FENCE_NONE);
+	}
+}
+
 static void run_seed(uint64_t seed, unsigned steps)
 {
 	struct fixture *r = fixture_new(1, level2);
-	struct ini *m = ini_new(r, 1);
+	struct ini *m = ini_with(r, 1, seed % 2);
 
 	m->seed = seed * 7919;
 	for (unsigned i = 0; i < steps; i++) {
@@ -628,6 +687,7 @@ static void run_seed(uint64_t seed, unsigned steps)
 				session_of(m)->window.expcmdsn +
 				(m->cmdsn - session_of(m)->window.expcmdsn) % 3;
 	}
+	end_fences(m);
 	free(m);
 	fixture_free(r);
 }
@@ -649,6 +709,8 @@ static void test_random_recovery(void **state)
 	assert_in_range(reached.moved, 100, UINT_MAX);
 	assert_in_range(reached.waiting, 100, UINT_MAX);
 	assert_in_range(reached.continued, 100, UINT_MAX);
+	assert_in_range(reached.held, 100, UINT_MAX);
+	assert_in_range(reached.fenced, 100, UINT_MAX);
 }
 
 int main(void)
