@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# build.sh CACHE: makes the guest of the laboratory in the folder CACHE (1 GiB).
+# build.sh CACHE [boot]: makes the guest of the laboratory in the folder CACHE (1 GiB).
 #
 #   CACHE/vmlinux     Debian's kernel, uncompressed
 #   CACHE/guest.cpio  its root tree, an initramfs: a few programs and modules
+#   CACHE/boot.img    a disk with GRUB and a small Linux, from which another machine boots (with boot)
 #
 # Needs no root. Each product is made once, and made again when its inputs change; an
 # incomplete product is never used.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-[ $# = 1 ] || { echo "usage: $0 CACHE" >&2; exit 2; }
+[ $# = 1 ] || [ "$*" = "$1 boot" ] || { echo "usage: $0 CACHE [boot]" >&2; exit 2; }
 mkdir -p "$1"
 cache=$(cd "$1" && pwd)
 libs=usr/lib/x86_64-linux-gnu
@@ -158,6 +159,11 @@ stand_in() {
 		die "no stand-in for $1"
 }
 
+run_unpacked() { # runs a program of the unpacked packages, with their libraries
+	"$cache/root/lib64/ld-linux-x86-64.so.2" --inhibit-cache \
+		--library-path "$cache/root/$libs:$cache/root/$libs/systemd" "$@"
+}
+
 find_program() { # prints its path in the unpacked packages
 	local d
 	for d in usr/bin usr/sbin usr/lib/open-iscsi; do
@@ -169,13 +175,13 @@ find_program() { # prints its path in the unpacked packages
 	die "no program $1 in guest/packages.txt"
 }
 
-copy_programs() {
+copy_programs() { # copy_programs LIST
 	local p f
 	cp "$(command -v busybox)" "$tree/usr/bin/busybox"
 	for p in $(busybox --list); do
 		[ "$p" = busybox ] || ln -s busybox "$tree/usr/bin/$p"
 	done
-	for p in $(words programs.txt); do
+	for p in $(words "$1"); do
 		f=$(find_program "$p")
 		rm -f "$tree/usr/bin/$p"
 		cp -L "$f" "$tree/usr/bin/$p"
@@ -197,8 +203,7 @@ copy_libraries() {
 	local root=$cache/root f
 	for f in "$tree"/usr/bin/* "$tree/$libs"/libibverbs/*.so; do
 		# busybox is static; links select its commands
-		[ -L "$f" ] || [ "${f##*/}" = busybox ] || "$root/lib64/ld-linux-x86-64.so.2" --inhibit-cache \
-			--library-path "$root/$libs:$root/$libs/systemd" --list "$f" 2>/dev/null || true
+		[ -L "$f" ] || [ ! -e "$f" ] || [ "${f##*/}" = busybox ] || run_unpacked --list "$f" 2>/dev/null || true
 	done | sed -n 's/.* => \([^ ]*\) .*/\1/p' | sort -u >"$cache/libraries"
 	while read -r f; do
 		case $f in
@@ -210,10 +215,10 @@ copy_libraries() {
 	cp -L "$root/$libs/libgcc_s.so.1" "$tree/$libs/" # loaded by dlopen when a thread ends
 }
 
-copy_modules() {
+copy_modules() { # copy_modules LIST
 	local from=$cache/kernel/lib/modules/$version to=$tree/usr/lib/modules/$version m f
 	mkdir -p "$to"
-	for m in $(words modules.txt); do
+	for m in $(words "$1"); do
 		modprobe -d "$cache/kernel" -S "$version" --show-depends "$m" |
 			sed -n 's/^insmod \([^ ]*\).*/\1/p' || die "no module $m"
 	done | sort -u | while read -r f; do
@@ -233,10 +238,22 @@ copy_settings() {
 }
 
 initramfs() {
-	local product=$cache/guest.cpio d
+	local product=$cache/guest.cpio
 	newer "$product" "$here/build.sh" "$here"/guest/{packages,programs,modules}.txt "$here/guest/init" \
 		"$cache/root.done" "$cache/modules.done" && return
 	tree=$cache/tree
+	empty_tree
+	copy_programs programs.txt
+	copy_providers
+	copy_libraries
+	copy_modules modules.txt
+	copy_settings
+	install -m 755 "$here/guest/init" "$tree/init"
+	pack_tree "$product"
+}
+
+empty_tree() {
+	local d
 	rm -rf "$tree"
 	mkdir -p "$tree"/usr/{bin,lib,lib64} "$tree/$libs" "$tree"/{proc,sys,dev,run,tmp,lab,root} \
 		"$tree"/etc "$tree"/var/{lib/iscsi,tmp}
@@ -244,14 +261,58 @@ initramfs() {
 	ln -s usr/bin "$tree/sbin"
 	ln -s ../run "$tree/var/run"
 	ln -s bin "$tree/usr/sbin"
-	copy_programs
-	copy_providers
+}
+
+pack_tree() { # pack_tree ARCHIVE
+	(cd "$tree" && find . | cpio -o -H newc -R 0:0 --quiet | zstd -q -6 -T1 -f -o "$1.new")
+	mv "$1.new" "$1"
+}
+
+# ---- the disk of the boot-* jobs ----
+
+# A partition table with one partition, GRUB before it, and in it a root tree whose /boot has
+# the kernel and the same tree as an initramfs.
+boot_disk() {
+	local product=$cache/boot.img files="$here/guest/boot" part=$cache/boot.part
+	newer "$product" "$here/build.sh" "$files"/* "$cache/root.done" "$cache/modules.done" && return
+	tree=$cache/boot-tree
+	empty_tree
+	copy_programs boot/programs.txt
 	copy_libraries
-	copy_modules
+	copy_modules boot/modules.txt
 	copy_settings
-	install -m 755 "$here/guest/init" "$tree/init"
-	(cd "$tree" && find . | cpio -o -H newc -R 0:0 --quiet | zstd -q -6 -T1 -f -o "$product.new")
+	install -m 755 "$files/initramfs" "$tree/init"
+	pack_tree "$cache/boot.cpio"
+	mkdir -p "$tree/boot/grub"
+	cp "$files/init" "$tree/boot/init"
+	cp "$files/grub.cfg" "$tree/boot/grub/"
+	cp "$cache/kernel/boot/vmlinuz-$version" "$tree/boot/vmlinuz"
+	mv "$cache/boot.cpio" "$tree/boot/initrd"
+	head -c 1M /dev/urandom >"$tree/boot/sample"
+	sha256sum <"$tree/boot/sample" >"$tree/boot/sample.sha256"
+	echo "the root of this Linux is on a LUN of iserd" >"$tree/marker"
+	rm -f "$part"
+	truncate -s 95M "$part"
+	mkfs.ext4 -q -F -L lun-root -m 0 -E root_owner=0:0 -d "$tree" "$part"
+	boot_loader "$product.new"
+	dd if="$part" of="$product.new" bs=1M seek=1 conv=notrunc,sparse status=none
+	rm "$part"
 	mv "$product.new" "$product"
+}
+
+# boot_loader DISK: boot.img of GRUB reads the rest from the next sector on
+boot_loader() {
+	local grub=$cache/root/usr/lib/grub/i386-pc
+	run_unpacked "$cache/root/usr/bin/grub-mkimage" -d "$grub" -O i386-pc -p '(hd0,msdos1)/boot/grub' -o "$cache/core.img" \
+		biosdisk part_msdos ext2 linux normal echo reboot
+	[ "$(stat -c %s "$cache/core.img")" -le $((2047 * 512)) ] || die "GRUB does not fit before the partition"
+	rm -f "$1"
+	truncate -s 96M "$1"
+	dd if="$grub/boot.img" of="$1" bs=440 count=1 conv=notrunc status=none
+	# active, type 83h, from sector 2048 on, 95 MiB
+	printf '\200\0\0\0\203\0\0\0\0\010\0\0\0\370\002\0' | dd of="$1" bs=1 seek=446 conv=notrunc status=none
+	printf '\125\252' | dd of="$1" bs=1 seek=510 conv=notrunc status=none
+	dd if="$cache/core.img" of="$1" bs=512 seek=1 conv=notrunc status=none
 }
 
 [ "$(dpkg --print-architecture)" = amd64 ] || die "the guest is built for amd64 only"
@@ -261,3 +322,4 @@ step "siw built from the kernel's source" siw
 step "module tree" module_tree
 step "programs fetched and unpacked" unpack
 step "initramfs" initramfs
+[ $# = 1 ] || step "disk to boot from" boot_disk

@@ -32,6 +32,7 @@ LIBS = "usr/lib/x86_64-linux-gnu"
 COLUMNS = ("discovery", "login", "compare", "fsck", "abort", "reset",
            "reconnect", "logout", "dmesg")
 SMOKE = "siw-linux-to-iserd"
+ROM = "/usr/lib/ipxe/qemu/pxe-e1000.rom"
 # the tools that make and run the guest, in addition to those of make test
 TOOLS = ("qemu-system-x86_64", "busybox", "cpio", "depmod", "zstd", "xz",
          "make", "gcc-12")
@@ -59,6 +60,9 @@ class Job:
         self.memory = int(self.comment("memory", "1024"))
         # the number of guests on one cable; each runs the script, with $MACHINE = 1 or 2
         self.machines = int(self.comment("machines", "1"))
+        # the second machine has no disk, kernel or script, but boots over the cable whenever
+        # the job asks for that
+        self.boots = self.comment("second", "") == "boots"
 
     def comment(self, key, otherwise):
         found = re.search(r"^# %s: (.*)$" % key, self.text, re.M)
@@ -73,6 +77,7 @@ class Results:
         self.figures = []       # (name, value, unit, pair or None)
         self.pair = None        # the pair of the figures that follow, if not the job's
         self.kill = False       # the job requests that the second machine is killed now
+        self.boot = None        # the job requests that it boots now: the name of its console
         self.ended = False
         self.seconds = 0.0
 
@@ -87,6 +92,9 @@ class Results:
             self.pair = tuple(x.strip() for x in line[5:].split("|"))
         elif line == "kill":
             self.kill = True
+            return False
+        elif line.startswith("boot "):
+            self.boot = line[5:]
             return False
         elif line.startswith("end "):
             self.ended = True
@@ -160,7 +168,7 @@ def bring_programs(build, cache, work):
     return whole, sanitized
 
 
-def cable(job, number):
+def cable(job, number, card="virtio-net-pci", more=""):
     """The options for one end of the cable between two guests: datagrams of UNIX
     sockets in the job's folder. A guest that is killed sends nothing more, and the
     link of the other guest stays up."""
@@ -168,17 +176,30 @@ def cable(job, number):
         return []
     return ["-netdev", "dgram,id=cable,local.type=unix,local.path=cable.%d,"
             "remote.type=unix,remote.path=cable.%d" % (number, 3 - number),
-            "-device", "virtio-net-pci,netdev=cable,mac=52:54:00:00:00:%02x" %
-            number]
+            "-device", "%s,netdev=cable,mac=52:54:00:00:00:%02x%s" %
+            (card, number, more)]
+
+
+def accelerator(args):
+    if args.accel == "kvm":     # QEMU itself falls back to the second one
+        return ["-accel", "kvm", "-accel", "tcg", "-cpu", "max"]
+    return ["-accel", "tcg,thread=multi", "-cpu", "max"]
+
+
+def boot_command(args, job, folder, console):
+    """A PC that has only a network card, with iPXE in its ROM. The console of BIOS,
+    boot loader and kernel is the serial port."""
+    return ["nice", "-n", "10", "qemu-system-x86_64"] + accelerator(args) + [
+        "-M", "pc,graphics=off", "-m", "512", "-nodefaults", "-no-user-config",
+        "-display", "none", "-no-reboot", "-boot", "n",
+        "-serial", "file:" + os.path.join(out_of(folder, 2), console)] + \
+        cable(job, 2, "e1000", ",romfile=" + ROM)
 
 
 def qemu_command(args, job, folder, number):
     out = out_of(folder, number)
-    accel = ["-accel", "tcg,thread=multi", "-cpu", "max"]
-    if args.accel == "kvm":     # QEMU itself falls back to the second one
-        accel = ["-accel", "kvm", "-accel", "tcg", "-cpu", "max"]
     memory = args.memory or job.memory + (1024 if args.sanitized else 0)
-    return ["nice", "-n", "10", "qemu-system-x86_64"] + accel + [
+    return ["nice", "-n", "10", "qemu-system-x86_64"] + accelerator(args) + [
         "-m", str(memory), "-smp", str(args.cpus),
         "-nodefaults", "-no-user-config", "-nographic", "-no-reboot",
         "-serial", "file:" + os.path.join(out, "console.txt"),
@@ -200,6 +221,10 @@ def prepare(args, job):
     folder = os.path.join(args.cache, "run", job.name)
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(out_of(folder, job.machines))
+    if job.boots:
+        if not os.path.exists(ROM):
+            raise FileNotFoundError(ROM + ": install ipxe-qemu")
+        os.link(os.path.join(args.cache, "boot.img"), os.path.join(folder, "boot.img"))
     shutil.copytree(os.path.join(HERE, "guest"), os.path.join(folder, "guest"))
     with open(os.path.join(folder, "job"), "w") as f:
         f.write(job.text)
@@ -245,12 +270,32 @@ class Tail:
         return text.decode(errors="replace").splitlines()
 
 
-def start_guest(args, job, folder, number):
-    with open(os.path.join(out_of(folder, number), "qemu.txt"), "wb") as text:
-        return subprocess.Popen(qemu_command(args, job, folder, number),
-                                cwd=folder, stdout=text,
+def start_guest(command, folder, number):
+    with open(os.path.join(out_of(folder, number), "qemu.txt"), "ab") as text:
+        return subprocess.Popen(command, cwd=folder, stdout=text,
                                 stderr=subprocess.STDOUT,
                                 stdin=subprocess.DEVNULL)
+
+
+def end_guest(guest):
+    if guest.poll() is None:
+        guest.kill()
+        guest.wait()
+
+
+def do_as_asked(args, job, folder, results, guests):
+    """The requests of the first machine about the second one."""
+    if results.kill:
+        results.kill = False
+        for guest in guests[1:]:
+            end_guest(guest)
+        with open(os.path.join(folder, "out/killed"), "w"):
+            pass
+    if results.boot:
+        for guest in guests[1:]:
+            end_guest(guest)
+        guests[1:] = [start_guest(boot_command(args, job, folder, results.boot), folder, 2)]
+        results.boot = None
 
 
 def run_guest(args, job, show):
@@ -271,24 +316,17 @@ def run_guest(args, job, show):
         for line in log.lines() if log else []:
             show(line)
 
-    guests = [start_guest(args, job, folder, number + 1)
-              for number in range(job.machines)]
+    guests = [start_guest(qemu_command(args, job, folder, number + 1), folder, number + 1)
+              for number in range(1 if job.boots else job.machines)]
     try:
         while guests[0].poll() is None and \
                 time.monotonic() - began < limit and not STOP.is_set():
             time.sleep(0.2)
             look()
-            if results.kill:
-                results.kill = False
-                guests[1].kill()
-                guests[1].wait()
-                with open(os.path.join(out, "killed"), "w"):
-                    pass
+            do_as_asked(args, job, folder, results, guests)
     finally:
         for guest in guests:
-            if guest.poll() is None:
-                guest.kill()
-                guest.wait()
+            end_guest(guest)
     look()
     results.seconds = time.monotonic() - began
     if not results.ended:
@@ -478,8 +516,8 @@ def main():
     if missing:
         return no_guest(args, "%s is not installed; run scripts/packages "
                         "packages-lab.txt" % missing[0])
-    if subprocess.run(["nice", os.path.join(HERE, "build.sh"),
-                       args.cache]).returncode:
+    boot = ["boot"] if any(job.boots for job in jobs) else []
+    if subprocess.run(["nice", os.path.join(HERE, "build.sh"), args.cache] + boot).returncode:
         return no_guest(args, "cannot make the guest")
     with tempfile.TemporaryDirectory(prefix="work-", dir=args.cache) as work:
         args.initrd, args.sanitized = bring_programs(args.build, args.cache, work)

@@ -26,6 +26,8 @@ export OPENISER_MODULES=/opt/openiser # rcap-verbs.so
 . /lab/guest/live.sh
 # shellcheck source=tests/lab/guest/attach.sh
 . /lab/guest/attach.sh
+# shellcheck source=tests/lab/guest/boot.sh
+. /lab/guest/boot.sh
 
 uptime_s() { cut -d' ' -f1 /proc/uptime; }
 
