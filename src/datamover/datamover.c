@@ -13,7 +13,7 @@
 
 void dm_task_init(struct dm_task *t)
 {
-	t->out_done = t->in_done = t->r2ts = 0;
+	t->out_done = t->in_done = t->r2ts = t->acked = 0;
 	t->held = t->moved = false;
 	memset(t->priv, 0, sizeof(t->priv));
 }
@@ -188,6 +188,12 @@ int dm_retry(struct dm_conn *c, struct dm_task *t)
 	if (c->state >= DM_TERMINATING)
 		return ERR_CLOSED;
 	return c->ops->retry(c, t);
+}
+
+bool dm_is_sending(const struct dm_conn *c, struct dm_task *t)
+{
+	assert(c->role == ISCSI_INITIATOR);
+	return c->state < DM_TERMINATING && c->ops->is_sending(c, t);
 }
 
 void dm_adopt(struct dm_conn *c, struct dm_task *t, uint32_t exp_datasn)

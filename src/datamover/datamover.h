@@ -84,6 +84,9 @@ struct dm_task {
 	/* initiator: R2Ts received, without a gap from R2TSN 0; not counted over
 	 * RDMA. */
 	uint32_t r2ts;
+	/* initiator: the Data-Ins before this DataSN are acknowledged (DataACK,
+	 * RFC 7143 §11.16.2). */
+	uint32_t acked;
 	/* Set by the target in Control_Notify of a SCSI Command: no memory for
 	 * the unsolicited data yet. The datamover receives nothing more until
 	 * dm_resume. Only if dm_conn.may_hold. */
@@ -91,7 +94,8 @@ struct dm_task {
 	/* Set by the initiator after dm_task_init: the task began on another
 	 * connection, and TASK REASSIGN continues it on this one (RFC 7143
 	 * §7.2.2). Its first R2T may have any number and offset; its first
-	 * Data-In any number, and an offset of at most in_done. */
+	 * Data-In an offset of at most in_done. Those between `acked` and the
+	 * first one that comes are lost. */
 	bool moved;
 	/* private to the datamover */
 	_Alignas(16) unsigned char priv[DM_TASK_PRIVATE];
@@ -204,6 +208,7 @@ struct dm_ops {
 	int (*snack)(struct dm_conn *c, const struct iscsi_pdu *snack,
 		     uint32_t *next);
 	int (*retry)(struct dm_conn *c, struct dm_task *t);
+	bool (*is_sending)(const struct dm_conn *c, struct dm_task *t);
 	void (*adopt)(struct dm_conn *c, struct dm_task *t,
 		      uint32_t exp_datasn);
 };
@@ -353,6 +358,10 @@ int dm_snack(struct dm_conn *c, const struct iscsi_pdu *snack, uint32_t *next);
  * RFC 5047.
  */
 int dm_retry(struct dm_conn *c, struct dm_task *t);
+
+/* dm_is_sending, initiator: PDUs of t are still to be sent: the command, its
+ * unsolicited data, or data that R2Ts asked for. True over RDMA. Not in RFC 5047. */
+bool dm_is_sending(const struct dm_conn *c, struct dm_task *t);
 
 /*
  * dm_adopt, target with dm_conn.retains: t began on another connection of the session,

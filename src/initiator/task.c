@@ -184,6 +184,7 @@ static bool start_task(struct ini_session *s, struct ini_task *t)
 	t->check.at = s->now;
 	t->check.suspect = false;
 	t->check.missing = 0;
+	t->check.by_ping = false;
 	list_push_back(&s->sent, &t->link);
 	s->in_flight++;
 	t->sent.conn->in_flight++;
@@ -202,6 +203,7 @@ static void change_allegiance(struct ini_task *t, struct ini_conn *c)
 	c->in_flight++;
 	t->check.at = t->session->now;
 	t->check.missing = 0;
+	t->check.by_ping = false;
 }
 
 /* [RFC 7143: 7.2.1 #3] */
@@ -219,13 +221,14 @@ int ini_task_again(struct ini_task *t, struct ini_conn *c)
 void ini_task_move(struct ini_task *t, struct ini_conn *c)
 {
 	uint32_t in_done = t->dm.in_done, out_done = t->dm.out_done;
-	uint32_t r2ts = t->dm.r2ts;
+	uint32_t r2ts = t->dm.r2ts, acked = t->dm.acked;
 
 	change_allegiance(t, c);
 	dm_task_init(&t->dm);
 	t->dm.in_done = in_done;
 	t->dm.out_done = out_done;
 	t->dm.r2ts = r2ts;
+	t->dm.acked = acked;
 	t->dm.moved = true;
 }
 

@@ -138,6 +138,14 @@ static int retry(struct dm_conn *dm, struct dm_task *t)
 	return ERR_UNSUPPORTED;
 }
 
+/* The target reads the data when it needs them. */
+static bool is_sending(const struct dm_conn *dm, struct dm_task *t)
+{
+	(void)dm;
+	(void)t;
+	return true;
+}
+
 static const struct dm_ops ops = {
 	.send_control = dmiser_send_control,
 	.put_data = dmiser_put_data,
@@ -152,6 +160,7 @@ static const struct dm_ops ops = {
 	.progress = progress,
 	.snack = snack,
 	.retry = retry,
+	.is_sending = is_sending,
 };
 
 /* ---- the queue pair's up-calls ---- */

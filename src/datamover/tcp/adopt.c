@@ -18,8 +18,8 @@ static uint32_t end_of_received(const struct dmtcp_task *old,
 		return 0;
 	if (tt->unsol == UNSOL_OPEN) /* in any order (order.c): the prefix */
 		end = MIN(end, tt->unsol_off);
-	if (tt->unsol_lost.from != tt->unsol_lost.to)
-		end = MIN(end, tt->unsol_lost.from);
+	if (tt->await.lost.from != tt->await.lost.to)
+		end = MIN(end, tt->await.lost.from);
 	for (unsigned i = 0; tt->getting && i < MAX_R2T; i++) {
 		const struct burst *b = &old->bursts[i];
 

@@ -197,6 +197,7 @@ static const struct dm_ops ops = {
 	.progress = progress,
 	.snack = dmtcp_snack,
 	.retry = dmtcp_retry,
+	.is_sending = dmtcp_is_sending,
 	.adopt = dmtcp_adopt,
 };
 
@@ -217,7 +218,10 @@ static void expire(void *core, xtime now)
 	if (now < deadline_of(c))
 		return;
 	if (c->fate == STREAM_GO && !c->leaving) {
-		dmtcp_repair_expire(c, dmtcp_answers_missing(c));
+		if (c->dm.role == ISCSI_TARGET)
+			dmtcp_target_expire(c);
+		else
+			dmtcp_repair_expire(c, dmtcp_answers_missing(c));
 		return;
 	}
 	if (!c->leaving) {
@@ -313,6 +317,7 @@ struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 	list_init(&c->lates);
 	list_init(&c->rx.order.sets);
 	list_init(&c->recovery.unacked);
+	list_init(&c->recovery.awaited);
 	list_init(&c->recovery.resends);
 	list_init(&c->recovery.early);
 	list_init(&c->recovery.repairs);

@@ -68,6 +68,7 @@ struct dmtcp_stats {
 	uint64_t dropped;	/* PDUs without a task, or with an error */
 	uint64_t digest_errors; /* of headers and of data */
 	uint64_t snacks;	/* initiator: sent; target: received */
+	uint64_t timeouts;	/* target: tasks whose data did not come */
 };
 /* dmtcp_stats returns the counters, which are borrowed from c. */
 const struct dmtcp_stats *dmtcp_stats(const struct dmtcp_conn *c);

@@ -7,6 +7,7 @@
  *   rx_initiator.c  Data-In, R2T
  *   answers.c       initiator: PDUs with a StatSN, in their order
  *   repair.c        initiator: SNACKs for PDUs that are missing
+ *   await.c         target: Data-Outs that do not come
  *   order.c         data in any order, and R2Ts beyond the first few of a task
  *   tx.c            from the queues to the stage, and what follows when a PDU
  *                   is sent
@@ -133,7 +134,12 @@ struct target_task {
 		struct dmtcp_islands *unsolicited; /* as of struct burst */
 		struct dmtcp_bursts *more;	   /* bursts; or NULL */
 	} order;
-	struct lost unsol_lost;
+	struct {		  /* await.c */
+		struct lost lost; /* of the unsolicited data */
+		struct list link; /* recovery.awaited; or not set */
+		uint32_t began,
+			since; /* ticks: of the task, of its last data */
+	} await;
 };
 
 struct initiator_task {
@@ -285,6 +291,11 @@ struct recovery {
 	/* no R2T is sent before this PDU of txq, the response to a TASK REASSIGN
 	 * (§7.2.2); NULL: none */
 	const struct tx_node *first;
+	struct list awaited; /* target_task.await.link: Data-Outs are due */
+	/* await.c: ticks so far; the last one with write data; the newest task of
+	 * those whose sequence ended; rx.out_bytes at the last tick */
+	uint32_t tick, moved, newest;
+	uint64_t seen_bytes;
 	/* initiator */
 	struct list early; /* answers.c: PDUs that wait for missing ones */
 	size_t early_bytes;
@@ -455,6 +466,26 @@ void dmtcp_get_forget(struct dmtcp_conn *c, struct dm_task *t);
  * dropped without a Reject. */
 void dmtcp_get_abort(struct dmtcp_conn *c, struct dm_task *t);
 
+/* dmtcp_target_expire asks again for write data that did not come in time. */
+void dmtcp_target_expire(struct dmtcp_conn *c);
+
+/* await.c; without effect at ErrorRecoveryLevel 0 */
+/* dmtcp_await: Data-Outs of t are due from now on. dmtcp_await_no_more: none are. */
+void dmtcp_await(struct dmtcp_conn *c, struct dm_task *t);
+void dmtcp_await_no_more(struct dm_task *t);
+/* dmtcp_await_came: a Data-Out of t came; dmtcp_await_ended: the last one of a
+ * sequence. */
+static inline void dmtcp_await_came(const struct dmtcp_conn *c,
+				    struct dm_task *t)
+{
+	tcp_task(t)->t.await.since = c->recovery.tick;
+}
+void dmtcp_await_ended(struct dmtcp_conn *c, const struct dm_task *t);
+/* dmtcp_await_tick: a tick has passed; false: nothing can be overdue.
+ * dmtcp_await_overdue returns a task that has waited too long, or NULL. */
+bool dmtcp_await_tick(struct dmtcp_conn *c);
+struct dm_task *dmtcp_await_overdue(struct dmtcp_conn *c);
+
 /* rx_initiator.c */
 /* These two do the same for Data-In; dmtcp_initiator_complete processes every
  * other PDU of a target, too. */
@@ -491,6 +522,9 @@ void dmtcp_repair_lost(struct dmtcp_conn *c, struct dm_task *t, uint32_t from,
 /* dmtcp_repair_found returns whether sn of t was missing; it is not any more. */
 bool dmtcp_repair_found(struct dmtcp_conn *c, const struct dm_task *t,
 			uint32_t sn);
+/* dmtcp_repair_rejected: the target has rejected this SNACK Request for t. */
+void dmtcp_repair_rejected(struct dmtcp_conn *c, const struct dm_task *t,
+			   const struct iscsi_snack *s);
 /* dmtcp_repair_received: read data up to byte `end` came. Returns how many bytes of
  * read data there are without a gap. */
 uint32_t dmtcp_repair_received(struct dmtcp_conn *c, struct dm_task *t,
@@ -627,6 +661,7 @@ int dmtcp_put_data(struct dm_conn *dm, struct dm_task *t,
 int dmtcp_send_command(struct dmtcp_conn *c, struct dm_task *t,
 		       const struct dm_control *ctl);
 int dmtcp_retry(struct dm_conn *dm, struct dm_task *t);
+bool dmtcp_is_sending(const struct dm_conn *dm, struct dm_task *t);
 
 /* dmtcp_takes_statsn returns whether this PDU of a target advances StatSN. R2Ts
  * and NOP-Ins that answer no NOP-Out name the next StatSN without advancing it

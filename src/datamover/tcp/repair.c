@@ -255,6 +255,25 @@ bool dmtcp_repair_found(struct dmtcp_conn *c, const struct dm_task *t,
 	return false;
 }
 
+/* Only the gaps of a WRITE end: a target that has waited for the data of an R2T in
+ * vain asks for the data by another one, and does not send the first one again
+ * (§7.1.4.1). Read data that a target does not send again stay missing. */
+void dmtcp_repair_rejected(struct dmtcp_conn *c, const struct dm_task *t,
+			   const struct iscsi_snack *s)
+{
+	struct dmtcp_repair *r = find_repair(c, t);
+	struct gap *g = NULL;
+
+	if (r && s->type == SNACK_DATA_R2T && !t->in.len)
+		g = find_gap(r, s->begrun, s->begrun + s->runlen);
+	if (!g)
+		return;
+	*g = r->gap[--r->n];
+	dmtcp_repair_progress(c);
+	if (!r->n)
+		free_repair(r);
+}
+
 uint32_t dmtcp_repair_received(struct dmtcp_conn *c, struct dm_task *t,
 			       uint32_t end)
 {
@@ -336,6 +355,7 @@ bool dmtcp_stage_acks(struct dmtcp_conn *c)
 		if (!dmtcp_stage_has_room(c, NULL, 0))
 			return false;
 		stage_ack(c, r);
+		r->task->acked = r->ack_sn;
 		free_repair(r);
 	}
 	return true;

@@ -67,12 +67,14 @@ static int check_data_in(const struct dmtcp_conn *c, struct dm_task *t)
 		return ERR_FORMAT; /* §11.7.3 */
 	if (!in_order)
 		return check_any_order(c, t);
-	if (p->dsl && is_first_of_moved(t) && p->data.offset > t->in_done)
+	if (p->dsl && is_first_of_moved(t) && p->data.datasn <= t->acked &&
+	    p->data.offset > t->in_done)
 		return ERR_SEQUENCE; /* bytes that were not acknowledged */
 	return 0;
 }
 
-/* The numbers of a moved task go on where the target begins. */
+/* The numbers of a moved task go on where the target begins: at the latest at the
+ * first Data-In that is not acknowledged. */
 static void begin_moved(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_data *d = &c->rx.pdu.data;
@@ -80,7 +82,9 @@ static void begin_moved(const struct dmtcp_conn *c, struct dm_task *t)
 
 	if (!c->rx.pdu.dsl || !is_first_of_moved(t))
 		return;
-	it->next_datasn = it->data_ins = d->datasn;
+	it->next_datasn = it->data_ins = MIN(d->datasn, t->acked);
+	if (d->datasn > t->acked)
+		return; /* those before it are lost */
 	if (is_in_order(c))
 		t->in_done = d->offset;
 }
@@ -219,6 +223,22 @@ static struct burst *free_burst(const struct dmtcp_conn *c, struct dm_task *t)
 	return NULL;
 }
 
+/* ErrorRecoveryLevel 1: the target asks again for bytes of a burst whose data it has
+ * waited for in vain (§7.1.4.1). The rest of that burst would be discarded. */
+static struct burst *superseded(const struct dmtcp_conn *c, struct dm_task *t)
+{
+	const struct iscsi_r2t *r = &c->rx.pdu.r2t;
+
+	for (unsigned i = 0; c->recovery.on && i < MAX_R2T; i++) {
+		struct burst *b = &tcp_task(t)->bursts[i];
+
+		if (b->active && b->off < r->offset + r->ddtl &&
+		    r->offset < b->end)
+			return b;
+	}
+	return NULL;
+}
+
 /* §13.17: as many R2Ts as were negotiated are outstanding. While R2Ts wait, all bursts
  * are in use. */
 static bool has_all_r2ts(const struct dmtcp_conn *c, struct dm_task *t)
@@ -269,7 +289,7 @@ static int check_r2t(const struct dmtcp_conn *c, struct dm_task *t)
 		return ERR_RANGE;
 	if (p->lun != t->lun)
 		return ERR_PROTOCOL; /* §4.2.5.3 */
-	if (has_all_r2ts(c, t))
+	if (has_all_r2ts(c, t) && !superseded(c, t))
 		return ERR_LIMIT;
 	if (is_first_of_moved(t))
 		return 0;
@@ -304,12 +324,14 @@ static int note_r2t(struct dmtcp_conn *c, struct dm_task *t, uint32_t *fresh)
 static int place_r2t(struct dmtcp_conn *c, struct dm_task *t, uint32_t fresh)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
+	struct burst *old = superseded(c, t);
+	struct burst *b = old ? old : free_burst(c, t);
 	const struct dmtcp_r2t r = { .ttt = p->ttt,
 				     .sn = p->r2t.r2tsn,
 				     .off = p->r2t.offset,
 				     .end = p->r2t.offset + p->r2t.ddtl,
-				     .fresh = fresh };
-	struct burst *b = free_burst(c, t);
+				     .fresh =
+					     old ? fresh + old->fresh : fresh };
 
 	if (!b)
 		return dmtcp_queue_push(c, &tcp_task(t)->i.queue, &r);
@@ -349,14 +371,30 @@ static void take_r2t(struct dmtcp_conn *c)
 
 /* ---- SCSI Response ---- */
 
+/* The response of a moved task came first. Its data were all acknowledged, or all came
+ * before the task moved; or those that were to come again are lost, too. */
+static void begin_moved_by_response(struct dm_task *t,
+				    const struct iscsi_scsi_response *r)
+{
+	struct initiator_task *it = &tcp_task(t)->i;
+	bool is_short = r->resid_flags & ISCSI_RESID_UNDERFLOW;
+	size_t due = t->in.len - MIN(t->in.len, is_short ? r->resid : 0);
+
+	/* the numbers of a bidirectional command are those of R2Ts, too */
+	it->data_ins =
+		t->in_done < due && !t->bidi_edtl ? t->acked : r->exp_datasn;
+	it->next_datasn = it->data_ins;
+}
+
 /* §7.9: the response counts more Data-Ins than were received. */
 static void take_scsi_response(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 	struct dm_task *t = c->dm.up->find_task(&c->dm, r->pdu.itt);
 
-	/* a moved task whose data were all acknowledged gets none again */
-	if (t && t->in.len && !is_first_of_moved(t) &&
+	if (t && t->in.len && is_first_of_moved(t))
+		begin_moved_by_response(t, &r->pdu.rsp);
+	if (t && t->in.len &&
 	    sn_lt(tcp_task(t)->i.data_ins, r->pdu.rsp.exp_datasn)) {
 		if (!c->recovery.on) {
 			dmtcp_fail_conn(c, ERR_SEQUENCE);
@@ -397,10 +435,28 @@ static void take_unnumbered(struct dmtcp_conn *c)
 		dmtcp_fail_conn(c, err);
 }
 
+/* §11.17: the data are the header that was rejected. */
+static void take_reject(struct dmtcp_conn *c)
+{
+	const struct dm_task *t = NULL;
+	struct iscsi_pdu bad;
+
+	if (c->rx.pdu.dsl < ISCSI_BHS_LEN)
+		return;
+	iscsi_bhs_decode(&bad, c->rx.collect);
+	if (bad.op == ISCSI_SNACK_REQUEST)
+		t = c->dm.up->find_task(&c->dm, bad.itt);
+	if (t)
+		dmtcp_repair_rejected(c, t, &bad.snack);
+}
+
 void dmtcp_initiator_complete(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 	uint8_t op = r->pdu.op;
+
+	if (c->recovery.on && op == ISCSI_REJECT)
+		take_reject(c);
 
 	if (c->recovery.on && (op == ISCSI_R2T || op == ISCSI_NOP_IN) &&
 	    !dmtcp_takes_statsn(&r->pdu))

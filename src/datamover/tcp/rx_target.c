@@ -148,7 +148,7 @@ static void end_any_order(struct dmtcp_conn *c, struct dm_task *t)
 
 	if (!c->recovery.on)
 		set_data_err(t, ERR_SEQUENCE);
-	t->out_done += lose_holes(c, &tt->unsol_lost, &tt->order.unsolicited,
+	t->out_done += lose_holes(c, &tt->await.lost, &tt->order.unsolicited,
 				  &tt->unsol_off, end);
 }
 
@@ -161,7 +161,8 @@ static void unsolicited_over(struct dmtcp_conn *c, struct dm_task *t)
 		end_any_order(c, t);
 	err = tt->data_err;
 	tt->unsol = UNSOL_NONE;
-	if (!err && tt->unsol_lost.from != tt->unsol_lost.to) {
+	dmtcp_await_no_more(t);
+	if (!err && tt->await.lost.from != tt->await.lost.to) {
 		get_lost(c, t);
 		return;
 	}
@@ -209,6 +210,8 @@ static void command_complete(struct dmtcp_conn *c)
 	/* under InitialR2T=Yes nothing follows, even without the F bit */
 	if (r->pdu.final || c->params.initial_r2t)
 		unsolicited_over(c, t);
+	else
+		dmtcp_await(c, t);
 }
 
 static void skip_unsolicited(struct dm_task *t, const struct iscsi_data *d)
@@ -216,7 +219,7 @@ static void skip_unsolicited(struct dm_task *t, const struct iscsi_data *d)
 	struct target_task *tt = &tcp_task(t)->t;
 	uint32_t len = d->offset - tt->unsol_off;
 
-	note_lost(&tt->unsol_lost, tt->unsol_off, len);
+	note_lost(&tt->await.lost, tt->unsol_off, len);
 	t->out_done += len; /* no Get_Data of the role asks for it */
 	tt->unsol_datasn = d->datasn;
 	tt->unsol_off = d->offset;
@@ -244,7 +247,7 @@ static void unsolicited_header(struct dmtcp_conn *c)
 	if (!t || tt->unsol != UNSOL_OPEN) {
 		reject_stray(c);
 		/* §11.4.7.2: unexpected unsolicited data */
-		if (t && tt->getting)
+		if (t && tt->getting && r->drop_err)
 			set_data_err(t, ERR_PROTOCOL);
 		return;
 	}
@@ -273,14 +276,17 @@ static void unsolicited_complete(struct dmtcp_conn *c)
 	if (!t || tcp_task(t)->t.unsol != UNSOL_OPEN)
 		return;
 	if (r->drop_err)
-		damaged(c, t, &tcp_task(t)->t.unsol_lost);
+		damaged(c, t, &tcp_task(t)->t.await.lost);
 	t->out_done +=
 		c->params.data_pdu_in_order
 			? r->pdu.dsl
 			: add_any_order(c, t, &tcp_task(t)->t.order.unsolicited,
 					&tcp_task(t)->t.unsol_off);
-	if (r->pdu.final)
-		unsolicited_over(c, t);
+	dmtcp_await_came(c, t);
+	if (!r->pdu.final)
+		return;
+	dmtcp_await_ended(c, t);
+	unsolicited_over(c, t);
 }
 
 /* ---- solicited ---- */
@@ -499,6 +505,21 @@ static void take_solicited(struct dmtcp_conn *c, struct dm_task *t,
 		t->out_done += len;
 }
 
+/* The sequence has ended. False: a Recovery R2T has taken its place. */
+static bool end_burst(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
+{
+	struct target_task *tt = &tcp_task(t)->t;
+
+	if (b->islands) /* an error ended the sequence */
+		dmtcp_order_free(c, &b->islands);
+	if (recover_burst(c, t, b))
+		return false;
+	b->active = false;
+	if (tt->data_err)
+		tt->get_next = tt->get_end;
+	return true;
+}
+
 static void solicited_complete(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
@@ -507,22 +528,83 @@ static void solicited_complete(struct dmtcp_conn *c)
 
 	if (!t)
 		return;
+	dmtcp_await_came(c, t);
 	if (r->drop_err)
 		damaged(c, t, &b->lost);
 	take_solicited(c, t, b);
 	check_final(c, t, b);
 	if (!r->pdu.final && b->off < b->end)
 		return;
-	if (b->islands) /* an error ended the sequence */
-		dmtcp_order_free(c, &b->islands);
-	if (recover_burst(c, t, b))
+	dmtcp_await_ended(c, t);
+	if (!end_burst(c, t, b))
 		return;
-	b->active = false;
-	if (tcp_task(t)->t.data_err)
-		tcp_task(t)->t.get_next = tcp_task(t)->t.get_end;
 	fill_bursts(c, t);
 	if (!bursts_active(c, t))
 		finish_get(c, t);
+}
+
+/* ---- data that do not come (§7.1.4.1; await.c) ---- */
+
+/* The unsolicited data end where the initiator was to end them. Data that come later
+ * are discarded. */
+static void expire_unsolicited(struct dmtcp_conn *c, struct dm_task *t)
+{
+	struct target_task *tt = &tcp_task(t)->t;
+	uint32_t end = MIN(c->params.first_burst_length, t->edtl);
+
+	dm_stray_aborted(&c->gets.strays, t->itt, ISCSI_RESERVED_TAG);
+	if (tt->order.unsolicited)
+		end_any_order(c, t);
+	if (tt->unsol_off < end) {
+		note_lost(&tt->await.lost, tt->unsol_off, end - tt->unsol_off);
+		t->out_done += end - tt->unsol_off;
+		tt->unsol_off = end;
+	}
+	unsolicited_over(c, t);
+}
+
+/* A sequence whose R2T was sent ends without the rest of its data. */
+static void expire_burst(struct dmtcp_conn *c, struct dm_task *t,
+			 struct burst *b)
+{
+	dm_stray_aborted(&c->gets.strays, t->itt, b->ttt);
+	if (b->islands)
+		lose_any_order(c, t, b);
+	else
+		lose_rest(t, b, b->end);
+	end_burst(c, t, b);
+}
+
+static void expire_task(struct dmtcp_conn *c, struct dm_task *t)
+{
+	struct dmtcp_task *p = tcp_task(t);
+
+	c->stats.timeouts++;
+	dmtcp_await(c, t);
+	if (p->t.unsol == UNSOL_OPEN) {
+		expire_unsolicited(c, t);
+		return;
+	}
+	for (unsigned i = 0; i < dmtcp_nbursts(&c->dm, p); i++) {
+		struct burst *b = dmtcp_burst(p, i);
+
+		if (b->active && !b->announce)
+			expire_burst(c, t, b);
+	}
+	fill_bursts(c, t);
+	if (!bursts_active(c, t))
+		finish_get(c, t);
+}
+
+/* [RFC 7143: 7.8 #3] */
+void dmtcp_target_expire(struct dmtcp_conn *c)
+{
+	struct dm_task *t;
+
+	if (!dmtcp_await_tick(c))
+		return;
+	while (c->fate == STREAM_GO && (t = dmtcp_await_overdue(c)))
+		expire_task(c, t);
 }
 
 /* ---- called by rx.c and conn.c ---- */
@@ -579,6 +661,7 @@ static int begin_get(struct dmtcp_conn *c, struct dm_task *t, uint32_t offset,
 	tt->get_next = offset;
 	tt->get_end = offset + len;
 	list_init(&tt->r2t_link);
+	dmtcp_await(c, t);
 	if (c->params.max_outstanding_r2t > MAX_R2T)
 		add_bursts(c, t, len);
 	fill_bursts(c, t);
@@ -597,10 +680,10 @@ int dmtcp_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 static void get_lost(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &tcp_task(t)->t;
-	const struct lost l = tt->unsol_lost;
+	const struct lost l = tt->await.lost;
 	int err = begin_get(c, t, l.from, l.to - l.from);
 
-	tt->unsol_lost = (struct lost){ 0 };
+	tt->await.lost = (struct lost){ 0 };
 	tt->unsol_again = !err;
 	if (!err)
 		return;
@@ -611,6 +694,7 @@ void dmtcp_get_abort(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct dmtcp_task *p = tcp_task(t);
 
+	dmtcp_await_no_more(t);
 	if (p->t.unsol == UNSOL_OPEN)
 		dm_stray_aborted(&c->gets.strays, t->itt, ISCSI_RESERVED_TAG);
 	for (unsigned i = 0; i < dmtcp_nbursts(&c->dm, p); i++) {
@@ -631,6 +715,7 @@ void dmtcp_get_forget(struct dmtcp_conn *c, struct dm_task *t)
 	if (!tt->getting)
 		return;
 	tt->getting = false;
+	dmtcp_await_no_more(t);
 	list_del(&tt->r2t_link);
 	c->gets.task[tt->slot] = NULL;
 	c->gets.next_free[tt->slot] = (uint16_t)c->gets.first_free;

@@ -175,4 +175,6 @@ void dmtcp_tx_drop_all(struct dmtcp_conn *c)
 		list_del(it);
 	list_for_each_safe(it, &c->r2tq)
 		list_del(it);
+	list_for_each_safe(it, &c->recovery.awaited)
+		list_del(it);
 }

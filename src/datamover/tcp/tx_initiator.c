@@ -74,6 +74,14 @@ int dmtcp_retry(struct dm_conn *dm, struct dm_task *t)
 	return 0;
 }
 
+bool dmtcp_is_sending(const struct dm_conn *dm, struct dm_task *t)
+{
+	const struct dmtcp_task *p = tcp_task(t);
+
+	(void)dm;
+	return p->i.command_pending || p->i.data_queued || p->staged > 0;
+}
+
 static bool has_data_out(const struct dmtcp_task *p)
 {
 	if (p->i.unsol_off < p->i.unsol_end)

@@ -511,6 +511,138 @@ static void test_lost_r2t_rfc7143_7_9(void **state)
 	raw_fini(&r);
 }
 
+static void reject_snack_of(const struct fake_task *t, uint32_t begrun,
+			    uint32_t runlen, uint32_t sn)
+{
+	struct iscsi_pdu bad = { .op = ISCSI_SNACK_REQUEST,
+				 .final = true,
+				 .itt = t->dm.itt,
+				 .ttt = ISCSI_RESERVED_TAG };
+	struct iscsi_pdu p = { .op = ISCSI_REJECT,
+			       .final = true,
+			       .itt = ISCSI_RESERVED_TAG,
+			       .dsl = ISCSI_BHS_LEN,
+			       .statsn = sn };
+	uint8_t bhs[ISCSI_BHS_LEN];
+
+	bad.snack.begrun = begrun;
+	bad.snack.runlen = runlen;
+	p.reject.reason = ISCSI_REJECT_PROTOCOL;
+	iscsi_bhs_encode(&bad, bhs);
+	feed(&p, bhs, RAW_GOOD);
+}
+
+/* The target had waited for the data of the lost R2T, and has replaced it: nothing is
+ * missing any more. */
+static void test_replaced_r2t_rfc7143_7_1_4_1(void **state)
+{
+	struct fake_task *t;
+
+	(void)state;
+	begin(262144);
+	t = start(true, DSL);
+	r.role.strict = false;
+	give_r2t(t, 1, 0, DSL); /* 0 is lost */
+	assert_int_equal(seen[0].op, ISCSI_SNACK_REQUEST);
+	assert_data_out(1, t, 1001, 0, DSL);
+	reject_snack_of(t, 0, 1, statsn);
+	assert_true(stream_deadline_of(&dmtcp_stream_ops, r.conn) ==
+		    XTIME_NEVER);
+	/* that of read data says nothing */
+	t = fake_start(&r.role, false, 0, LEN, 0);
+	give(t, 1, false, RAW_GOOD);
+	reject_snack_of(t, 0, 1, statsn + 1);
+	assert_true(stream_deadline_of(&dmtcp_stream_ops, r.conn) !=
+		    XTIME_NEVER);
+	raw_fini(&r);
+}
+
+/* A Recovery R2T comes before the data of the first one are sent, which the target
+ * would discard. MaxOutstandingR2T is 1. */
+static void test_superseded_r2t_rfc7143_13_17(void **state)
+{
+	const struct iscsi_pdu none = { 0 };
+	struct iscsi_pdu p = none;
+	struct fake_task *t;
+
+	(void)state;
+	begin(262144);
+	t = start(true, LEN);
+	for (uint32_t sn = 0; sn < 2; sn++) {
+		p = (struct iscsi_pdu){ .op = ISCSI_R2T,
+					.final = true,
+					.itt = t->dm.itt,
+					.ttt = 1000 + sn,
+					.statsn = statsn };
+		p.r2t.r2tsn = sn;
+		p.r2t.ddtl = LEN;
+		raw_pdu(&r, &p, NULL, RAW_GOOD);
+	}
+	fetch();
+	assert_int_equal(raw_fate(&r), 1);
+	assert_int_equal(nseen, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_data_out(i, t, 1001, i * DSL, DSL);
+	assert_int_equal(t->dm.out_done, LEN);
+	assert_false(dm_is_sending(r.role.dm, &t->dm));
+	raw_fini(&r);
+}
+
+/* TASK REASSIGN brought a READ here, and the first PDUs that the target sent are lost. */
+/* [RFC 7143: 7.9 #1] */
+static void test_lost_data_of_a_moved_task_rfc7143_7_2_2(void **state)
+{
+	struct fake_task *t;
+
+	(void)state;
+	for (unsigned came = 0; came < 2; came++) {
+		begin(262144);
+		t = start(false, LEN);
+		t->dm.moved = true;
+		if (came) {
+			give(t, 1, false, RAW_GOOD);
+			assert_snack(0, t->dm.itt, 0, 1);
+			give(t, 2, true, RAW_GOOD);
+			assert_int_equal(r.role.finished, 0);
+			give(t, 0, false, RAW_GOOD);
+		} else {
+			struct iscsi_pdu p = { .op = ISCSI_SCSI_RESPONSE,
+					       .final = true,
+					       .itt = t->dm.itt,
+					       .statsn = statsn };
+
+			p.rsp.exp_datasn = 3;
+			feed(&p, NULL, RAW_GOOD);
+			assert_snack(0, t->dm.itt, 0, 3);
+			assert_int_equal(r.role.finished, 0);
+			for (uint32_t sn = 0; sn < 3; sn++)
+				give(t, sn, false, RAW_GOOD);
+		}
+		assert_read(t, 1);
+		raw_fini(&r);
+	}
+}
+
+/* Its data came before it moved: the response alone ends it. */
+static void test_moved_task_needs_no_data(void **state)
+{
+	struct iscsi_pdu p = { .op = ISCSI_SCSI_RESPONSE, .final = true };
+	struct fake_task *t;
+
+	(void)state;
+	begin(262144);
+	t = start(false, LEN);
+	t->dm.moved = true;
+	t->dm.in_done = LEN;
+	p.itt = t->dm.itt;
+	p.statsn = statsn;
+	p.rsp.exp_datasn = 3;
+	feed(&p, NULL, RAW_GOOD);
+	assert_int_equal(nseen, 0);
+	assert_int_equal(r.role.finished, 1);
+	raw_fini(&r);
+}
+
 /* A target that asks for the same data without end is dropped. */
 static void test_recovery_r2ts_have_a_limit(void **state)
 {
@@ -591,6 +723,10 @@ int main(void)
 		cmocka_unit_test(test_early_status_is_bounded),
 		cmocka_unit_test(test_recovery_r2t_rfc7143_11_8),
 		cmocka_unit_test(test_lost_r2t_rfc7143_7_9),
+		cmocka_unit_test(test_replaced_r2t_rfc7143_7_1_4_1),
+		cmocka_unit_test(test_superseded_r2t_rfc7143_13_17),
+		cmocka_unit_test(test_lost_data_of_a_moved_task_rfc7143_7_2_2),
+		cmocka_unit_test(test_moved_task_needs_no_data),
 		cmocka_unit_test(test_recovery_r2ts_have_a_limit),
 		cmocka_unit_test(test_retry_of_a_command_rfc7143_7_2_1),
 		cmocka_unit_test(test_no_retry_at_level_0_rfc7143_7_2_1),
