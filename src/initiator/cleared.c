@@ -167,14 +167,37 @@ void ini_forget_abort(struct ini_task *t)
 
 /* ---- queries ---- */
 
-/* t is the first command that the target has not acknowledged. Read data of t
- * prove that the target has it. A WRITE does not count: its data may be sent after
- * the ping, and a target may acknowledge the WRITE only with its data. */
-static bool is_unacknowledged(const struct ini_session *s,
-			      const struct ini_task *t)
+/* t is the first command that the target has not acknowledged. Read data and R2Ts of
+ * t prove that the target has it. While its unsolicited data are being sent, t does
+ * not count: a target may acknowledge a WRITE only with its data. */
+static bool is_unacknowledged(const struct ini_session *s, struct ini_task *t)
 {
-	return !t->immediate && !t->write && !t->dm.in_done &&
-	       t->sent.cmdsn == s->window.expcmdsn;
+	const struct dm_conn *dm = t->sent.conn->dm; /* NULL: lost */
+
+	return t->sent.cmdsn == s->window.expcmdsn && !t->immediate &&
+	       !t->dm.in_done && !t->dm.r2ts && dm &&
+	       !(t->write && dm_is_sending(dm, &t->dm));
+}
+
+/* It is too early to ask for t: commands before it did not arrive, or t may have to be
+ * sent again and its data are still being sent. */
+static bool is_early(const struct ini_session *s, struct ini_task *t)
+{
+	if (t->immediate || sn_lt(t->sent.cmdsn, s->window.expcmdsn))
+		return false;
+	return t->sent.cmdsn != s->window.expcmdsn ||
+	       (s->params.error_recovery_level > 0 && !is_unacknowledged(s, t));
+}
+
+void ini_cleared_soon(struct ini_task *t)
+{
+	struct ini_session *s = t->session;
+
+	if (s->cfg.query_time == XTIME_NEVER)
+		return;
+	t->check.at = s->now - MIN(s->now, s->cfg.query_time);
+	s->has_deadlines = true; /* ini_cleared_check runs soon */
+	ini_rearm(s);
 }
 
 static void take_response(struct ini_session *s, struct ini_task *t,
@@ -201,6 +224,7 @@ static void take_pong(struct ini_session *s, struct ini_task *t)
 		t->check.missing = 0;
 	else
 		t->check.missing++;
+	t->check.by_ping = t->check.missing;
 }
 
 /* [RFC 7144: 6.3 #2, 6.4.2 #1] */
@@ -231,28 +255,38 @@ static bool can_query(const struct ini_session *s)
 	return s->params.protocol_level >= 2 && !s->query.unsupported;
 }
 
-static bool is_due(const struct ini_session *s, const struct ini_task *t,
-		   xtime now)
+/* At ErrorRecoveryLevel 1 the StatSN of the answer to a ping shows that a response was
+ * lost (§7.1.4.2). */
+static bool can_ping(const struct ini_session *s, struct ini_task *t)
+{
+	return s->params.error_recovery_level > 0 || is_unacknowledged(s, t);
+}
+
+static bool is_due(const struct ini_session *s, struct ini_task *t, xtime now)
 {
 	xtime age = now - t->check.at;
 
-	if (t->check.clearing)
+	if (t->check.clearing || is_early(s, t))
 		return false;
 	if (t->check.missing)
 		return age >= QUERY_AGAIN;
 	if (t->check.suspect)
 		return age >= SUSPECT_AGE;
-	return (can_query(s) || is_unacknowledged(s, t)) &&
-	       s->cfg.query_time != XTIME_NEVER && age >= s->cfg.query_time;
+	return s->cfg.query_time != XTIME_NEVER && age >= s->cfg.query_time &&
+	       (can_query(s) || can_ping(s, t));
 }
 
+/* ABORT TASK also fills the place of a command that did not arrive (§7.11). */
 static enum ini_query_by choose_query(const struct ini_session *s,
-				      const struct ini_task *t)
+				      struct ini_task *t)
 {
+	bool is_lost = is_unacknowledged(s, t);
+
+	if (is_lost)
+		return t->check.missing < MISSING_MAX ? INI_PING : INI_ABORT;
 	if (can_query(s))
 		return INI_QUERY;
-	return t->check.suspect || t->check.missing == MISSING_MAX ? INI_ABORT
-								   : INI_PING;
+	return t->check.suspect ? INI_ABORT : INI_PING;
 }
 
 /* At ErrorRecoveryLevel 1 a command that did not arrive is sent again (§7.1.4.2,
@@ -267,8 +301,16 @@ static bool sends_again(const struct ini_session *s, struct ini_task *t)
 	return true;
 }
 
+/* A lost request, or answer, is not waited for without end. */
+static xtime query_deadline(const struct ini_session *s, xtime now)
+{
+	return s->cfg.ping_time == XTIME_NEVER ? XTIME_NEVER
+					       : now + s->cfg.ping_time;
+}
+
 static void send_query(struct ini_session *s, struct ini_task *t, xtime now)
 {
+	xtime deadline = query_deadline(s, now);
 	int err;
 
 	if (sends_again(s, t)) {
@@ -281,13 +323,13 @@ static void send_query(struct ini_session *s, struct ini_task *t, xtime now)
 	t->check.at = now;
 	if (s->query.by == INI_PING)
 		err = ini_conn_ping(t->sent.conn, &s->query.request, NULL, 0,
-				    XTIME_NEVER);
+				    deadline);
 	else
 		err = ini_task_management(s, &s->query.request,
 					  s->query.by == INI_ABORT
 						  ? ISCSI_TMF_ABORT_TASK
 						  : ISCSI_TMF_QUERY_TASK,
-					  t->lun, t, XTIME_NEVER);
+					  t->lun, t, deadline);
 	s->query.in_progress = !err;
 }
 
@@ -296,7 +338,7 @@ static void send_query(struct ini_session *s, struct ini_task *t, xtime now)
 static void clear_if_acknowledged(const struct ini_session *s,
 				  struct ini_task *t)
 {
-	if (!can_query(s) && !is_unacknowledged(s, t))
+	if (t->check.by_ping && !is_unacknowledged(s, t))
 		t->check.missing = 0;
 }
 

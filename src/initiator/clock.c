@@ -16,9 +16,25 @@ static xtime ping_at(const struct ini_conn *c)
 	return c->heard + idle;
 }
 
+/* At ErrorRecoveryLevel 1 a ping, or its answer, may be lost while the connection
+ * lives: it is sent PINGS times in ping_time. */
+#define PINGS 4
+
+static xtime ping_again_at(const struct ini_conn *c)
+{
+	xtime time = c->session->cfg.ping_time;
+	unsigned left = PINGS - c->pings;
+
+	if (!c->pinging || c->params.error_recovery_level == 0 || !left)
+		return XTIME_NEVER;
+	return c->ping_deadline - time / PINGS * left;
+}
+
 static xtime conn_deadline(const struct ini_conn *c)
 {
-	return MIN(c->login_deadline, MIN(c->ping_deadline, ping_at(c)));
+	xtime ping = MIN(ping_at(c), ping_again_at(c));
+
+	return MIN(c->login_deadline, MIN(c->ping_deadline, ping));
 }
 
 static void ping_answered(struct ini_request *r, int err,
@@ -30,6 +46,21 @@ static void ping_answered(struct ini_request *r, int err,
 	(void)err;
 	c->pinging = false;
 	c->ping_deadline = XTIME_NEVER;
+}
+
+/* The answer to the one before may still come. */
+static void ping_again(struct ini_conn *c)
+{
+	struct ini_session *s = c->session;
+	xtime deadline = c->ping_deadline;
+
+	c->abandoned++;
+	ini_request_end(s, &c->ping, ERR_TIMEOUT, NULL);
+	if (ini_conn_ping(c, &c->ping, NULL, 0, XTIME_NEVER))
+		return;
+	c->pinging = true;
+	c->pings++;
+	c->ping_deadline = deadline;
 }
 
 static void expire_ping(struct ini_conn *c, xtime now)
@@ -45,12 +76,17 @@ static void expire_ping(struct ini_conn *c, xtime now)
 		c->ping_deadline = XTIME_NEVER;
 		return;
 	}
+	if (now >= ping_again_at(c)) {
+		ping_again(c);
+		return;
+	}
 	if (now < ping_at(c))
 		return;
 	c->ping.done = ping_answered;
 	if (ini_conn_ping(c, &c->ping, NULL, 0, XTIME_NEVER))
 		return;
 	c->pinging = true;
+	c->pings = 1;
 	c->ping_deadline = now + c->session->cfg.ping_time;
 }
 

@@ -257,6 +257,18 @@ static int handle_async(struct ini_conn *c, const struct iscsi_async *a)
 	}
 }
 
+/* §7.3: a rejected Data-Out does not end its command. If the target does not have the
+ * command, its unsolicited data belong to nothing. */
+static bool is_stray_data(const struct ini_slot *slot,
+			  const struct iscsi_pdu *bad)
+{
+	if (bad->op != ISCSI_DATA_OUT)
+		return false;
+	if (slot && slot->task && bad->ttt == ISCSI_RESERVED_TAG)
+		ini_cleared_soon(slot->task);
+	return true;
+}
+
 /*
  * False: at ErrorRecoveryLevel 1 the rejected PDU ends nothing (§7.3). A command whose
  * immediate data were damaged is sent again (§7.8, §7.2.1). A Recovery R2T asks for
@@ -269,7 +281,7 @@ static bool is_final(struct ini_conn *c, const struct ini_slot *slot,
 	if (bad->op == ISCSI_SNACK_REQUEST)
 		return false;
 	if (ctl->pdu.reject.reason != ISCSI_REJECT_DATA_DIGEST)
-		return true;
+		return !is_stray_data(slot, bad);
 	if (bad->op == ISCSI_SCSI_COMMAND && slot && slot->task &&
 	    slot->task->sent.conn == c)
 		return dm_retry(c->dm, &slot->task->dm) != 0;

@@ -60,9 +60,12 @@ enum ini_recovery_step {
 
 struct ini_recovery {
 	enum ini_recovery_step step;
-	xtime due; /* in INI_RECOVER_WAIT: when it ends */
+	/* How long the step lasts: Time2Wait, or the time for an answer; and when
+	 * it ends, 0: not known before the next ini_expire, which has the time. */
+	xtime time, end;
 	struct ini_request request;
-	uint32_t itt; /* of the task that is being reassigned */
+	unsigned repeats; /* of the request, that got no answer */
+	uint32_t itt;	  /* of the task that is being reassigned */
 };
 
 /*
@@ -89,6 +92,7 @@ struct ini_conn {
 	struct ini_request negotiation; /* negotiate.c */
 	unsigned rounds;		/* of the negotiation */
 	bool pinging;
+	uint8_t pings;	  /* for the same answer */
 	bool login_heard; /* a Login Response came */
 	char name[24];	  /* for the log */
 	struct ini_recovery recovery;
@@ -185,6 +189,9 @@ void ini_cleared_check(struct ini_session *s, xtime now);
 void ini_cleared_by(struct ini_session *s, const struct ini_request *r);
 /* ini_forget_abort: t ends before the response to its ABORT TASK. */
 void ini_forget_abort(struct ini_task *t);
+/* ini_cleared_soon: a sign that the target does not have t; ini_cleared_check asks
+ * for t next. */
+void ini_cleared_soon(struct ini_task *t);
 /* ini_cleared_released: the datamover has let go of a cleared task. */
 void ini_cleared_released(struct ini_task *t);
 
@@ -222,6 +229,11 @@ static inline bool ini_conn_is_up(const struct ini_conn *c)
 {
 	return c->state == ISCSI_S5_LOGGED_IN ||
 	       c->state == ISCSI_S7_LOGOUT_REQUESTED;
+}
+/* ... and the connection is not about to end. */
+static inline bool ini_conn_may_send(const struct ini_conn *c)
+{
+	return ini_conn_is_up(c) && c->dm->state < DM_TERMINATING;
 }
 /* ini_session_logged_in: the leading login has ended (RFC 7143 §8.3, N1). */
 void ini_session_logged_in(struct ini_session *s);

@@ -7,19 +7,27 @@
  *      These are sent again, with the same tag and CmdSN (§7.2.1).
  *   2. After Time2Wait TASK REASSIGN (§7.2.2) for each other command of the lost
  *      connection, in the order of their CmdSN.
- * If a target refuses one of them, or the last connection is lost, the session ends.
+ * A request that gets no answer is repeated: at this level PDUs may be lost, too. If a
+ * target refuses one of them, or the last connection is lost, the session ends.
  */
 #include <stdlib.h>
 
 #include "initiator/internal.h"
 
-#define LOGOUT_DONE 0 /* §11.15.1 */
+#define REPEATS_MAX 3 /* of a request without an answer */
+
+enum logout_response { /* §11.15.1 */
+	LOGOUT_DONE = 0,
+	LOGOUT_NO_CID = 1,
+};
 
 #define TRACE(c, event, ...) \
  trace_emit((c)->session->cfg.trace, event, __VA_ARGS__)
 
 static void send_logout(struct ini_conn *c);
 static void reassign_next(struct ini_conn *c);
+static int reassign(struct ini_conn *c, struct ini_task *t,
+		    struct ini_conn *to);
 
 /* The way to the target failed, not the target. */
 static bool is_transport_error(int err)
@@ -39,7 +47,7 @@ bool ini_recover_can(const struct ini_conn *c, int err)
 	list_for_each(it, &s->conns) {
 		struct ini_conn *o = list_entry(it, struct ini_conn, link);
 
-		if (o != c && ini_conn_is_up(o))
+		if (o != c && ini_conn_may_send(o))
 			return true;
 	}
 	return false;
@@ -55,21 +63,28 @@ static void give_up(struct ini_conn *c, const char *what, unsigned response)
 }
 
 /* A request of the recovery ended without an answer. Returns whether the request may
- * be sent again: its connection was lost, too, and another one lives. */
+ * be sent again: its connection was lost, too, and another one lives; or it was not
+ * repeated too often. */
 static bool may_repeat(struct ini_conn *c, const struct ini_request *r)
 {
 	if (c->session->is_ending)
 		return false;
 	if (!ini_conn_is_up(r->conn))
 		return ini_conn_pick(c->session) != NULL;
+	if (c->recovery.repeats++ < REPEATS_MAX)
+		return true;
 	ini_kill(c->session, ERR_TIMEOUT);
 	return false;
 }
 
-static xtime deadline_of(const struct ini_session *s)
+/* The step lasts so long from now on. */
+static void begin_step(struct ini_conn *c, enum ini_recovery_step step,
+		       xtime time)
 {
-	return s->cfg.logout_time == XTIME_NEVER ? XTIME_NEVER
-						 : s->now + s->cfg.logout_time;
+	c->recovery.step = step;
+	c->recovery.time = time;
+	c->recovery.end = 0;
+	ini_rearm(c->session);
 }
 
 /* ---- tasks ---- */
@@ -122,11 +137,18 @@ static void reassigned(struct ini_request *r, int err,
 {
 	struct ini_conn *c = container_of(r, struct ini_conn, recovery.request);
 	struct ini_slot *slot = ini_slot_find(c->session, c->recovery.itt);
+	/* not if the task has ended, or is of a lost connection again */
+	bool waits = slot && slot->task && slot->task->sent.conn == r->conn;
 
 	if (err && !may_repeat(c, r))
 		return;
-	/* not if the task has ended, or is of a lost connection again */
-	if (!err && slot && slot->task && slot->task->sent.conn == r->conn)
+	if (err && waits && ini_conn_is_up(r->conn)) {
+		if (reassign(c, slot->task, r->conn))
+			ini_kill(c->session, ERR_RESET);
+		return;
+	}
+	c->recovery.repeats = 0;
+	if (!err && waits)
 		take_response(c, slot->task, rsp->pdu.tmf_response);
 	if (!c->session->is_ending)
 		reassign_next(c);
@@ -145,12 +167,12 @@ static int reassign(struct ini_conn *c, struct ini_task *t, struct ini_conn *to)
 	/* §7.2.2: acknowledges R2Ts; the target asks again for what has not
 	 * arrived of their data. Data-Ins are not acknowledged. */
 	ctl.pdu.tmf.exp_datasn = t->write ? t->dm.r2ts : 0;
+	begin_step(c, INI_RECOVER_TASKS, c->session->cfg.logout_time);
 	c->recovery.itt = t->dm.itt;
 	c->recovery.request.function = ISCSI_TMF_TASK_REASSIGN;
 	c->recovery.request.done = reassigned;
 	ini_task_move(t, to);
-	return ini_conn_request(to, &c->recovery.request, &ctl,
-				deadline_of(c->session));
+	return ini_conn_request(to, &c->recovery.request, &ctl, XTIME_NEVER);
 }
 
 static void reassign_next(struct ini_conn *c)
@@ -158,7 +180,6 @@ static void reassign_next(struct ini_conn *c)
 	struct ini_task *t = ini_first_task(c);
 	struct ini_conn *to;
 
-	c->recovery.step = INI_RECOVER_TASKS;
 	if (!t) {
 		finish(c);
 		return;
@@ -200,23 +221,26 @@ static void logged_out(struct ini_request *r, int err,
 {
 	struct ini_conn *c = container_of(r, struct ini_conn, recovery.request);
 	struct ini_session *s = c->session;
+	bool is_done;
 
 	if (err) {
 		if (may_repeat(c, r))
 			send_logout(c);
 		return;
 	}
-	if (rsp->pdu.logout.response != LOGOUT_DONE) {
+	/* the answer to a repeated Logout, after the end of the first one */
+	is_done = rsp->pdu.logout.response == LOGOUT_DONE ||
+		  (rsp->pdu.logout.response == LOGOUT_NO_CID &&
+		   c->recovery.repeats > 0);
+	if (!is_done) {
 		give_up(c, "Logout", rsp->pdu.logout.response);
 		return;
 	}
 	send_unacknowledged(c);
-	c->recovery.step = INI_RECOVER_WAIT;
-	c->recovery.due = s->now + rsp->pdu.logout.time2wait * XTIME_S;
+	c->recovery.repeats = 0;
+	begin_step(c, INI_RECOVER_WAIT, rsp->pdu.logout.time2wait * XTIME_S);
 	if (!rsp->pdu.logout.time2wait && !s->is_ending)
 		reassign_next(c);
-	else
-		ini_rearm(s);
 }
 
 /* [RFC 7143: 11.14 #6] */
@@ -225,12 +249,12 @@ static void send_logout(struct ini_conn *c)
 	struct ini_session *s = c->session;
 	struct dm_control ctl = { .pdu = { .op = ISCSI_LOGOUT_REQUEST } };
 
-	c->recovery.step = INI_RECOVER_LOGOUT;
+	begin_step(c, INI_RECOVER_LOGOUT, s->cfg.logout_time);
 	ctl.pdu.logout.reason = ISCSI_LOGOUT_RECOVERY;
 	ctl.pdu.logout.cid = c->offer.id.cid;
 	c->recovery.request.done = logged_out;
 	if (ini_conn_request(ini_conn_pick(s), &c->recovery.request, &ctl,
-			     deadline_of(s)))
+			     XTIME_NEVER))
 		ini_kill(s, ERR_RESET);
 }
 
@@ -271,10 +295,10 @@ xtime ini_recover_deadline(const struct ini_session *s)
 	xtime at = XTIME_NEVER;
 
 	list_for_each(it, &s->lost) {
-		struct ini_conn *c = list_entry(it, struct ini_conn, link);
+		const struct ini_conn *c =
+			list_entry(it, struct ini_conn, link);
 
-		if (c->recovery.step == INI_RECOVER_WAIT)
-			at = MIN(at, c->recovery.due);
+		at = MIN(at, c->recovery.end);
 	}
 	return at;
 }
@@ -283,12 +307,27 @@ static struct ini_conn *first_due(const struct ini_session *s, xtime now)
 {
 	list_for_each(it, &s->lost) {
 		struct ini_conn *c = list_entry(it, struct ini_conn, link);
+		struct ini_recovery *r = &c->recovery;
 
-		if (c->recovery.step == INI_RECOVER_WAIT &&
-		    now >= c->recovery.due)
+		if (r->end == 0)
+			r->end = r->time == XTIME_NEVER ? XTIME_NEVER
+							: now + r->time;
+		else if (now >= r->end)
 			return c;
 	}
 	return NULL;
+}
+
+static void end_step(struct ini_conn *c)
+{
+	struct ini_request *r = &c->recovery.request;
+
+	if (c->recovery.step == INI_RECOVER_WAIT) {
+		reassign_next(c);
+		return;
+	}
+	r->conn->abandoned++;
+	ini_request_end(c->session, r, ERR_TIMEOUT, NULL);
 }
 
 void ini_recover_expire(struct ini_session *s, xtime now)
@@ -296,5 +335,5 @@ void ini_recover_expire(struct ini_session *s, xtime now)
 	struct ini_conn *c;
 
 	while (!s->is_ending && (c = first_due(s, now)))
-		reassign_next(c);
+		end_step(c);
 }

@@ -35,7 +35,8 @@ struct ini_conn *ini_conn_pick(struct ini_session *s)
 	list_for_each(it, &s->conns) {
 		struct ini_conn *c = list_entry(it, struct ini_conn, link);
 
-		if (ini_conn_is_up(c) && (!best || load_of(c) < load_of(best)))
+		if (ini_conn_may_send(c) &&
+		    (!best || load_of(c) < load_of(best)))
 			best = c;
 	}
 	if (best && best->link.next != best->link.prev) {
@@ -50,6 +51,10 @@ struct ini_conn *ini_conn_pick(struct ini_session *s)
 void ini_session_logged_in(struct ini_session *s)
 {
 	go_to(s, ISCSI_Q3_LOGGED_IN); /* N1 */
+	/* without pings there is no other moment at which cleared.c looks for
+	 * commands that were lost */
+	if (s->cfg.idle_time == XTIME_NEVER && s->cfg.query_time != XTIME_NEVER)
+		s->has_deadlines = true;
 }
 
 /* Every connection ends in its driver's turn. */

@@ -60,6 +60,21 @@ static void expire_discovery(struct tgt_conn *c)
 	tgt_conn_end(c, DM_TERMINATE_NOW, ERR_TIMEOUT);
 }
 
+/* At ErrorRecoveryLevel 1 a ping, or its answer, may be lost while the connection
+ * lives: it is sent PINGS times in ping_time. */
+#define PINGS 4
+
+static void ping(struct tgt_conn *c, xtime now)
+{
+	xtime time = c->worker->tgt->cfg.ping_time;
+
+	if (c->dm->retains && time != XTIME_NEVER)
+		time /= PINGS;
+	c->deadline = deadline_after(now, time);
+	c->ping.sent++;
+	tgt_ping(c);
+}
+
 static void expire_idle(struct tgt_conn *c, xtime now)
 {
 	const struct tgt_config *cfg = &c->worker->tgt->cfg;
@@ -73,16 +88,16 @@ static void expire_idle(struct tgt_conn *c, xtime now)
 	if (c->heard || c->held) {
 		c->heard = false;
 		c->deadline = deadline_after(now, cfg->idle_time);
+		c->ping.sent = 0;
 		return;
 	}
-	if (c->pinging) {
+	if (c->pinging && !(c->dm->retains && c->ping.sent < PINGS)) {
 		conn_trace(c, TRACE_CONN_TIMEOUT,
 			   "no answer to NOP-In; connection dropped");
 		tgt_conn_end(c, DM_TERMINATE_NOW, ERR_TIMEOUT);
 		return;
 	}
-	c->deadline = deadline_after(now, cfg->ping_time);
-	tgt_ping(c);
+	ping(c, now);
 }
 
 void tgt_clock_expire(struct tgt_conn *c, xtime now)

@@ -365,7 +365,10 @@ struct tgt_conn {
 	xtime accepted, deadline;
 	bool heard;   /* a PDU came since the last check */
 	bool pinging; /* a NOP-In waits for its NOP-Out */
-	uint32_t ping_ttt;
+	struct {
+		uint32_t ttt; /* of the last one */
+		uint8_t sent; /* for the same answer */
+	} ping;
 	uint32_t next_ttt;
 	struct tgt_stall stall; /* stall.c */
 	/* The task whose unsolicited data wait for memory; the datamover reads
@@ -493,7 +496,8 @@ int tgt_reject(struct tgt_conn *c, enum iscsi_reject_reason reason,
 int tgt_reject_data(struct tgt_conn *c, enum iscsi_reject_reason reason,
 		    const uint8_t bhs[ISCSI_BHS_LEN], const char *why,
 		    uint32_t datasn);
-/* tgt_ping sends a NOP-In that asks for an answer (conn.pinging). */
+/* tgt_ping sends a NOP-In that asks for an answer (conn.pinging); if one waits for its
+ * answer already, it is sent again. */
 int tgt_ping(struct tgt_conn *c);
 /* tgt_announce_window sends a NOP-In with the new MaxCmdSN. */
 int tgt_announce_window(struct tgt_conn *c);

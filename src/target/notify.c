@@ -230,7 +230,7 @@ int tgt_conn_accept(struct tgt_worker *w, struct dm_conn *dm,
 	c->worker = w;
 	c->dm = dm;
 	c->info = *info;
-	c->ping_ttt = ISCSI_RESERVED_TAG;
+	c->ping.ttt = ISCSI_RESERVED_TAG;
 	c->text.ttt = ISCSI_RESERVED_TAG;
 	list_init(&c->logout.abort.link);
 	c->accepted = now;

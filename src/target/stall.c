@@ -109,8 +109,8 @@ static void ask_to_acknowledge(struct tgt_conn *c)
 	const struct tgt_task *t = oldest_task(c, is_sending);
 
 	if (c->dm->retains && t && t == c->stall.out.what &&
-	    t->cmdsn == c->stall.out.cmdsn && !c->pinging)
-		tgt_ping(c);
+	    t->cmdsn == c->stall.out.cmdsn)
+		tgt_ping(c); /* again, if the last one was lost */
 }
 
 /* The session whose next CmdSN is missing; NULL: none is, or it may be in what the

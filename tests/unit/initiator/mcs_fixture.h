@@ -195,6 +195,9 @@ static inline void grant(struct wire *w, uint16_t tsih, const char *keys,
 
 #define GRANT(w, tsih, text) grant(w, tsih, text, sizeof(text))
 
+/* Set by a test before begin: changes the configuration; NULL: it stays. */
+static void (*change_config)(struct ini_config *cfg);
+
 static inline void start_leading(uint8_t level)
 {
 	struct ini_config cfg;
@@ -218,11 +221,17 @@ static inline void start_leading(uint8_t level)
 	cfg.closed = on_closed;
 	cfg.async = on_async;
 	cfg.rearm = on_rearm;
+	if (change_config)
+		change_config(&cfg);
 	s = ini_new(&cfg, wire_dm(&wires[0]));
 	assert_non_null(s);
 	ini_start(s, now);
 	take(&wires[0]);
-	if (level == 2)
+	if (level == 1)
+		GRANT(&wires[0], TSIH,
+		      "MaxConnections=3\0ErrorRecoveryLevel=1\0"
+		      "InitialR2T=No\0ImmediateData=No");
+	else if (level == 2)
 		GRANT(&wires[0], TSIH,
 		      "MaxConnections=3\0ErrorRecoveryLevel=2\0"
 		      "DefaultTime2Wait=2\0ImmediateData=No");

@@ -69,9 +69,12 @@ static void test_the_commands_go_on_elsewhere_rfc7143_7_2_2(void **state)
 	lose_wire_0(3, false);
 	logout_response(w, expect_logout(w, 0)->itt, 0, 2);
 	assert_int_equal(w->nsent, 0); /* Time2Wait */
-	expire(2 * XTIME_S - 1);
+	expire(XTIME_S);	       /* the session learns the time */
+	assert_int_equal(ini_deadline(s), 3 * XTIME_S);
+	ini_expire(s, 3 * XTIME_S - 1);
+	take_all();
 	assert_int_equal(w->nsent, 0);
-	expire(2 * XTIME_S);
+	expire(3 * XTIME_S);
 	itt = expect_reassign(w, &tasks[0]);
 	tmf_response(w, itt, ISCSI_TMF_COMPLETE);
 	itt = expect_reassign(w, &tasks[2]);
@@ -301,6 +304,7 @@ static void test_two_losses_are_recovered_by_the_third_connection(void **state)
 	logout_response(w, itt[0], 0, 1);
 	logout_response(w, itt[1], 0, 1);
 	expire(1 * XTIME_S);
+	expire(2 * XTIME_S);
 	/* one request for each lost connection */
 	assert_int_equal(w->nsent, 2);
 	for (unsigned i = 0; i < 2; i++) {
@@ -424,6 +428,93 @@ static void test_a_reset_during_the_recovery(void **state)
 	end();
 }
 
+/* The Logout, and then a TASK REASSIGN, get no answer: each is repeated. The answer to
+ * the second Logout may say that the first one was carried out. */
+static void test_lost_requests_are_repeated_rfc7143_7_1_4_3(void **state)
+{
+	struct wire *w = &wires[1];
+	uint32_t itt;
+
+	(void)state;
+	lose_wire_0(3, false);
+	expect_logout(w, 0);
+	expire(10 * XTIME_S); /* the session had no clock before */
+	assert_int_equal(w->nsent, 0);
+	assert_int_equal(ini_deadline(s), 15 * XTIME_S);
+	expire(15 * XTIME_S);
+	itt = expect_logout(w, 0)->itt;
+	logout_response(w, itt, 1, 0);
+	expect_reassign(w, &tasks[0]);
+	expire(16 * XTIME_S);
+	expire(21 * XTIME_S);
+	itt = expect_reassign(w, &tasks[0]);
+	tmf_response(w, itt, ISCSI_TMF_TASK_ALLEGIANT); /* the first one came */
+	itt = expect_reassign(w, &tasks[2]);
+	tmf_response(w, itt, ISCSI_TMF_COMPLETE);
+	assert_false(is_closed);
+	end();
+}
+
+static void test_requests_are_not_repeated_for_ever(void **state)
+{
+	struct wire *w = &wires[1];
+	unsigned n = 1;
+
+	(void)state;
+	lose_wire_0(3, false);
+	expect_logout(w, 0);
+	for (xtime t = 1; !w->is_over && t < 100; t++) {
+		now = t * XTIME_S;
+		ini_expire(s, now);
+		take_all();
+		n += w->nsent;
+	}
+	assert_true(is_closed);
+	assert_int_equal(n, 4);
+	end();
+}
+
+/* Two connections get no answer to their pings at the same time: the Logout goes over
+ * the third one, not over the one that is about to end. */
+static void pings(struct ini_config *cfg)
+{
+	cfg->idle_time = cfg->ping_time = 4 * XTIME_S;
+}
+
+static void test_two_connections_hang_at_once(void **state)
+{
+	unsigned n = 0;
+
+	(void)state;
+	change_config = pings;
+	begin(3, 2);
+	change_config = NULL;
+	now = 4 * XTIME_S;
+	ini_expire(s, now);
+	take_all();
+	for (unsigned t = 5; t <= 8; t++) {
+		struct iscsi_pdu p = { .op = ISCSI_NOP_IN,
+				       .itt = wires[2].sent[0].itt,
+				       .ttt = ISCSI_RESERVED_TAG };
+
+		if (wires[2].nsent)
+			reply(&wires[2], &p, NULL);
+		now = t * XTIME_S;
+		ini_expire(s, now);
+		if (t < 8)
+			take_all();
+	}
+	take(&wires[0]); /* ends now */
+	take(&wires[1]);
+	take(&wires[2]);
+	assert_true(wires[0].is_over && wires[1].is_over);
+	assert_false(wires[2].is_over || is_closed);
+	for (unsigned i = 0; i < wires[2].nsent; i++)
+		n += wires[2].sent[i].op == ISCSI_LOGOUT_REQUEST;
+	assert_int_equal(n, 2);
+	end();
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -451,6 +542,9 @@ int main(void)
 		T(test_async_message_drops_one_connection),
 		T(test_a_lie_ends_the_session_at_level_2),
 		T(test_a_reset_during_the_recovery),
+		T(test_lost_requests_are_repeated_rfc7143_7_1_4_3),
+		T(test_requests_are_not_repeated_for_ever),
+		T(test_two_connections_hang_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

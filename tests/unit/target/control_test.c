@@ -127,6 +127,47 @@ static void test_ping_unanswered(void **state)
 	assert_int_equal(e->p->terminate_err, ERR_TIMEOUT);
 }
 
+/* At ErrorRecoveryLevel 1 a ping or its answer may be lost: it is sent again, with its
+ * tag, and the second answer is one too many. */
+static void test_ping_is_repeated_rfc7143_7_1_4_2(void **state)
+{
+	struct env *e = *state;
+	struct tgt_worker *w = tgt_worker(e->r->tgt, 0);
+	struct iscsi_pdu pong = request(e->p, ISCSI_NOP_OUT);
+	xtime now = 100 * XTIME_S;
+	uint32_t ttt;
+
+	e->p->dm.retains = true;
+	tgt_worker_expire(w, now);
+	now += e->r->cfg.idle_time;
+	tgt_worker_expire(w, now);
+	ttt = peer_expect(e->p, ISCSI_NOP_IN)->pdu.ttt;
+	for (unsigned i = 1; i < 4; i++) {
+		now += e->r->cfg.ping_time / 4;
+		tgt_worker_expire(w, now);
+		assert_int_equal(peer_expect(e->p, ISCSI_NOP_IN)->pdu.ttt, ttt);
+	}
+	pong.itt = ISCSI_RESERVED_TAG;
+	pong.ttt = ttt;
+	peer_rx(e->p, &pong, NULL);
+	peer_rx(e->p, &pong, NULL);
+	assert_true(peer_quiet(e->p));
+	now += e->r->cfg.ping_time / 4;
+	tgt_worker_expire(w, now);
+	assert_false(e->p->terminated);
+	now += e->r->cfg.idle_time;
+	for (unsigned i = 0; i < 4; i++) {
+		tgt_worker_expire(w, now);
+		assert_int_not_equal(peer_expect(e->p, ISCSI_NOP_IN)->pdu.ttt,
+				     ttt);
+		assert_false(e->p->terminated);
+		now += e->r->cfg.ping_time / 4;
+	}
+	tgt_worker_expire(w, now);
+	assert_true(e->p->terminated);
+	e->p->dm.retains = false;
+}
+
 /* ---- Logout ---- */
 
 static struct sent *logout(struct env *e, uint8_t reason, uint16_t cid)
@@ -403,6 +444,7 @@ int main(void)
 		ONE(test_ping_and_pong_rfc7143_11_19),
 		ONE(test_nop_out_that_asks_nothing_rfc7143_11_18),
 		ONE(test_ping_unanswered),
+		ONE(test_ping_is_repeated_rfc7143_7_1_4_2),
 		ONE(test_logout_session_rfc7143_11_14),
 		ONE(test_logout_connection_rfc7143_11_15_1),
 		ONE(test_logout_for_recovery_rfc7143_11_15_1),
