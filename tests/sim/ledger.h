@@ -21,7 +21,8 @@
 struct entry {
 	struct ini_task task;
 	struct iovec iov;
-	void *arg; /* the caller's */
+	void *arg;  /* the caller's */
+	xtime time; /* of submission; the caller's */
 	unsigned number;
 	uint32_t lba, blocks;
 	bool write, ordered, ended, good;

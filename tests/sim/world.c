@@ -104,6 +104,11 @@ static void open_on(struct world *w,
 	if (w->connections)
 		w->cfg.want.max_connections = w->connections;
 	w->cfg.want.error_recovery_level = w->level;
+	if (w->level == 2)
+		w->cfg.want.default_time2retain = 20;
+	if (w->any_order)
+		w->cfg.want.data_pdu_in_order =
+			w->cfg.want.data_sequence_in_order = false;
 	w->server = dev_server_new(&w->cfg.env, 1u << 20);
 	assert_int_equal(dev_lu_add(w->server, &lu, store), 0);
 	w->cfg.server = w->server;
@@ -147,7 +152,7 @@ void world_open_recovery(struct world *w, uint8_t level, uint16_t connections,
 	memset(w, 0, sizeof(*w));
 	w->level = level;
 	w->connections = connections;
-	w->pings = true;
+	w->pings = w->any_order = true;
 	w->trace = trace;
 	open_on(w, NULL, NULL, false, 0);
 }

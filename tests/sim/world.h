@@ -34,6 +34,7 @@ struct world {
 	uint16_t connections; /* of a session; 0: one */
 	uint8_t level;	      /* the target's ErrorRecoveryLevel */
 	bool pings;	      /* the target pings initiators */
+	bool any_order;	      /* the initiators choose the order of data */
 	struct trace *trace;  /* of the target; may be NULL */
 };
 
