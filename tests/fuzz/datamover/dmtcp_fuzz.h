@@ -157,8 +157,23 @@ static inline void fuzz_pieces(struct fuzz_end *e, const uint8_t *p, size_t n,
 	}
 }
 
+/* Time passes in which the peer sends nothing: the end asks again for what is missing,
+ * and gives up. */
+static inline void fuzz_wait(struct fuzz_end *e)
+{
+	for (unsigned i = 0; i < 40 && fuzz_is_up(e); i++) {
+		xtime at = stream_deadline_of(&dmtcp_stream_ops, e->conn);
+
+		if (at == XTIME_NEVER)
+			return;
+		dmtcp_stream_ops.expire(e->conn, at);
+		fuzz_fetch(e);
+	}
+}
+
 static inline void fuzz_end(struct fuzz_end *e)
 {
+	fuzz_wait(e);
 	dmtcp_stream_ops.closed(e->conn, ERR_RESET, XTIME_S);
 	if (e->role.terminated != 1)
 		abort();
