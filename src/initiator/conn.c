@@ -119,6 +119,7 @@ static int enter_full_feature(struct ini_conn *c)
 	if (is_leading(c))
 		ini_session_logged_in(s);
 	c->heard = s->now;
+	ini_rearm(s); /* pings begin now, not at the deadline of the login */
 	if (is_leading(c))
 		TRACE(c, TRACE_LOGIN, "%s over %s", s->cfg.login.id.target_name,
 		      c->dm->transport);

@@ -223,6 +223,33 @@ static void test_pings_are_repeated_rfc7143_7_1_4_2(void **state)
 	end();
 }
 
+/* The first ping is due after idle_time, and the owner of the session's timer is told
+ * so: it was set to the deadline of the login. */
+static unsigned rearms;
+
+static void count_rearm(void *arg)
+{
+	(void)arg;
+	rearms++;
+}
+
+static void counts(struct ini_config *cfg)
+{
+	pings(cfg);
+	cfg->rearm = count_rearm;
+}
+
+static void test_the_timer_follows_the_login(void **state)
+{
+	(void)state;
+	change_config = counts;
+	rearms = 0;
+	begin(1, 1);
+	assert_int_equal(rearms, 2); /* ini_start, and the end of the login */
+	assert_int_equal(ini_deadline(s), 5 * XTIME_S);
+	end();
+}
+
 /* Level 0: nothing is lost on a connection that lives. */
 static void test_pings_are_not_repeated_at_level_0(void **state)
 {
@@ -256,6 +283,7 @@ int main(void)
 		T(test_commands_behind_a_gap_wait),
 		T(test_lost_query_and_response_rfc7143_7_1_4_2),
 		T(test_pings_are_repeated_rfc7143_7_1_4_2),
+		T(test_the_timer_follows_the_login),
 		T(test_pings_are_not_repeated_at_level_0),
 	};
 
