@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """ErrorRecoveryLevel 1 over TCP (RFC 7143 §7.1.4, §11.16): iserd against an initiator of
-bytes that asks for PDUs again, and `iser` with iserd over a path that damages data."""
+bytes that asks for PDUs again, and `iser` with iserd over a path that damages data, or
+loses PDUs."""
 import os
 import socket
 import struct
@@ -345,10 +346,11 @@ class Snacks(unittest.TestCase):
 
 class Damage:
     """A path to a target that damages data segments after the login. .damaged counts
-    them, for each direction; .served counts connections."""
+    them, for each direction; .served counts connections. Of each opcode in .lose the
+    next PDU is lost."""
 
-    def __init__(self, daemon, every):
-        self.daemon, self.every = daemon, every
+    def __init__(self, daemon, every, lose=()):
+        self.daemon, self.every, self.lose = daemon, every, set(lose)
         self.damaged, self.served, self.over = [0, 0], 0, False
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.portal = "127.0.0.1:%d" % self.listener.getsockname()[1]
@@ -394,7 +396,10 @@ class Damage:
         if (head[0] & 0x3f == LOGIN and head[1] & 0x83 == 0x83 and
                 head[36] == 0):
             state["full"] = True
-        sink.sendall(head + data)
+        if full and head[0] & 0x3f in self.lose:
+            self.lose.remove(head[0] & 0x3f)
+        else:
+            sink.sendall(head + data)
 
     def __enter__(self):
         return self
@@ -422,6 +427,25 @@ class DamagedPath(Folder):
             self.assertEqual(path.served, 2)
             self.assertGreater(to_target, 0)
             self.assertGreater(path.damaged[1], 0)
+        with open(source, "rb") as a, open(back, "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_lost_pdus_need_no_timeout(self):
+        """One PDU of each kind is lost as a whole; no command has a timeout."""
+        source, back = self.path("source.img"), self.path("back.img")
+        with open(source, "wb") as f:
+            f.write(os.urandom(4 << 20))
+        with Daemon("--error-recovery-level", "2", "ram:4M") as d, \
+                Damage(d, 1 << 30) as path:
+            url = (path.url + "?data_digest=crc32c&error_recovery_level=2&"
+                   "noop_out_interval=1&noop_out_timeout=4")
+            path.lose = {R2T, RESPONSE, NOP_IN}
+            run([ISER, "copy", "-q", source, url])
+            self.assertEqual(path.lose, set())
+            path.lose = {DATA_IN}
+            run([ISER, "copy", "-q", url, back])
+            self.assertEqual(path.lose, set())
+            self.assertEqual(path.served, 2)
         with open(source, "rb") as a, open(back, "rb") as b:
             self.assertEqual(a.read(), b.read())
 
