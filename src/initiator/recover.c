@@ -69,7 +69,7 @@ static bool may_repeat(struct ini_conn *c, const struct ini_request *r)
 {
 	if (c->session->is_ending)
 		return false;
-	if (!ini_conn_is_up(r->conn))
+	if (!ini_conn_may_send(r->conn))
 		return ini_conn_pick(c->session) != NULL;
 	if (c->recovery.repeats++ < REPEATS_MAX)
 		return true;
@@ -142,7 +142,7 @@ static void reassigned(struct ini_request *r, int err,
 
 	if (err && !may_repeat(c, r))
 		return;
-	if (err && waits && ini_conn_is_up(r->conn)) {
+	if (err && waits && ini_conn_may_send(r->conn)) {
 		if (reassign(c, slot->task, r->conn))
 			ini_kill(c->session, ERR_RESET);
 		return;

@@ -223,8 +223,8 @@ static void test_pings_are_repeated_rfc7143_7_1_4_2(void **state)
 	end();
 }
 
-/* The first ping is due after idle_time, and the owner of the session's timer is told
- * so: it was set to the deadline of the login. */
+/* The first ping is due after idle_time, and the end of the login sets the timer of the
+ * session anew: it was set to the deadline of the login. */
 static unsigned rearms;
 
 static void count_rearm(void *arg)
