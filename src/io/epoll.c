@@ -110,8 +110,10 @@ static int ep_wait(struct io_loop *l, xtime timeout)
 		struct io_watch *w = io_watch_of_key(l, e->data.u64);
 		unsigned events = w ? io_watch_events(w, e->events) : 0;
 
-		if (events)
-			w->ready(w, events);
+		if (!events)
+			continue;
+		io_spin_saw(l, w, events, n == 1);
+		w->ready(w, events);
 	}
 	return n;
 }
@@ -123,6 +125,7 @@ static int ep_fd(const struct io_loop *l)
 
 const struct io_backend_ops io_epoll_ops = {
 	.which = IO_EPOLL,
+	.polls_freely = false,
 	.init = ep_init,
 	.fini = ep_fini,
 	.begin = ep_begin,

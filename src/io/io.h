@@ -63,7 +63,8 @@ xtime io_now_exact(void);
 
 /*
  * io_loop_set_spin: before the loop blocks, it polls until spin has passed
- * since the last event. 0, the default: it blocks at once.
+ * since the last event. While that finds nothing, the loop polls for shorter
+ * and shorter times. 0, the default: it blocks at once.
  */
 void io_loop_set_spin(struct io_loop *l, xtime spin);
 
@@ -77,6 +78,9 @@ struct io_watch {
 	int fd;
 	unsigned want; /* IO_IN | IO_OUT */
 	void (*ready)(struct io_watch *w, unsigned events);
+	/* NULL, or: receives if there is input, and returns whether there was.
+	 * A loop that spins calls it instead of asking the kernel first. */
+	bool (*attempt)(struct io_watch *w);
 	/* private to the loop */
 	struct list link; /* io_loop.rearm: watches to arm again */
 	unsigned armed;

@@ -9,9 +9,6 @@
 #include "base/bytes.h"
 #include "io/loop.h"
 
-/* polls of the queue between two readings of the clock */
-#define SPIN_POLLS 32
-
 xtime io_now(const struct io_loop *l)
 {
 	return l->now;
@@ -37,7 +34,7 @@ const char *io_backend_name(enum io_backend b)
 
 void io_loop_set_spin(struct io_loop *l, xtime spin)
 {
-	l->spin = spin;
+	l->spin.time = spin;
 }
 
 /* ---- other threads ---- */
@@ -145,52 +142,17 @@ static xtime wait_at_most(const struct io_loop *l, xtime max_wait)
 	return due <= l->now ? 0 : MIN(max_wait, due - l->now);
 }
 
-static inline void cpu_relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#endif
-}
-
-static bool poll_events(struct io_loop *l)
-{
-	for (int i = 0; i < SPIN_POLLS; i++) {
-		if (l->ops->has_events(l))
-			return true;
-		cpu_relax();
-	}
-	return false;
-}
-
-/* spin_for_events polls until l->spin has passed since the last event. Returns
- * the rest of timeout; 0: there are events, or timeout has passed. */
-static xtime spin_for_events(struct io_loop *l, xtime timeout)
-{
-	xtime until = l->last_event + l->spin, now = l->now;
-
-	if (l->spin == 0 || now >= until || l->ops->begin(l))
-		return timeout;
-	if (timeout < until - now)
-		until = now + timeout;
-	do {
-		if (poll_events(l))
-			return 0;
-		now = io_now_exact();
-	} while (now < until);
-	return timeout == XTIME_NEVER ? timeout
-				      : MAX(timeout - (now - l->now), 0);
-}
-
 static int wait_for_events(struct io_loop *l, xtime max_wait)
 {
 	xtime timeout = wait_at_most(l, max_wait);
 	int n;
 
+	l->spin.received = false;
 	if (timeout > 0)
-		timeout = spin_for_events(l, timeout);
-	n = l->ops->wait(l, timeout);
+		timeout = io_spin(l, timeout);
+	n = l->spin.received ? 1 : l->ops->wait(l, timeout);
 	if (n > 0)
-		l->last_event = l->now;
+		l->spin.last_event = l->now;
 	return n;
 }
 

@@ -14,6 +14,7 @@ struct io_pool;
 /* The interface of a back end. Every entry is filled. */
 struct io_backend_ops {
 	enum io_backend which;
+	bool polls_freely; /* has_events makes no system call */
 	int (*init)(struct io_loop *l);
 	void (*fini)(struct io_loop *l);
 	/* begin passes changed watches and new file operations to the
@@ -56,8 +57,13 @@ struct io_loop {
 	/* the turn */
 	bool in_turn;
 	bool hosted; /* io_loop_fd was called: the host polls */
-	/* spinning */
-	xtime spin, last_event;
+	struct {
+		xtime time, last_event;
+		/* the watch that alone had events in the last wait; NULL */
+		struct io_watch *hot;
+		bool received; /* hot has received in this turn */
+		unsigned attempts, misses;
+	} spin;
 	/* timers, a binary heap from index 1 */
 	struct io_timer **heap;
 	size_t nheap, heap_room;
@@ -106,6 +112,16 @@ struct io_watch *io_watch_of_key(const struct io_loop *l, uint64_t key);
 uint32_t io_watch_poll_mask(unsigned want);
 /* io_watch_events gives the IO_* bits that w wants of poll(2) bits. */
 unsigned io_watch_events(const struct io_watch *w, uint32_t poll_bits);
+
+/* io_spin polls, and lets the hot watch receive, for as long as events are
+ * likely. Returns the rest of timeout; 0: there are events, or timeout has
+ * passed. It sets spin.received if the hot watch received. */
+xtime io_spin(struct io_loop *l, xtime timeout);
+/* io_spin_saw: w has these events; alone: no other watch has. */
+void io_spin_saw(struct io_loop *l, struct io_watch *w, unsigned events,
+		 bool alone);
+/* io_spin_forget: w is removed. */
+void io_spin_forget(struct io_loop *l, const struct io_watch *w);
 
 /* io_timers_fire calls the timers that are due; returns how many. */
 int io_timers_fire(struct io_loop *l);

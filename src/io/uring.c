@@ -163,7 +163,7 @@ static void fill_ring(struct io_loop *l)
 static int ur_begin(struct io_loop *l)
 {
 	fill_ring(l);
-	return submit_ring(l);
+	return io_uring_sq_ready(&l->ur.ring) ? submit_ring(l) : 0;
 }
 
 static bool ur_has_events(struct io_loop *l)
@@ -174,7 +174,7 @@ static bool ur_has_events(struct io_loop *l)
 		(IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW));
 }
 
-static void watch_event(struct io_loop *l, uint64_t key, int res)
+static void watch_event(struct io_loop *l, uint64_t key, int res, bool alone)
 {
 	struct io_watch *w = io_watch_of_key(l, key);
 	unsigned events;
@@ -185,15 +185,18 @@ static void watch_event(struct io_loop *l, uint64_t key, int res)
 	if (!list_linked(&w->link))
 		list_push_back(&l->rearm, &w->link);
 	events = io_watch_events(w, res < 0 ? EPOLLERR : (uint32_t)res);
-	if (events)
-		w->ready(w, events);
+	if (!events)
+		return;
+	io_spin_saw(l, w, events, alone);
+	w->ready(w, events);
 }
 
-static void dispatch_event(struct io_loop *l, uint64_t data, int res)
+static void dispatch_event(struct io_loop *l, uint64_t data, int res,
+			   bool alone)
 {
 	switch (data & UD_MASK) {
 	case UD_WATCH:
-		watch_event(l, data & ~(uint64_t)UD_MASK, res);
+		watch_event(l, data & ~(uint64_t)UD_MASK, res, alone);
 		break;
 	case UD_FILE:
 		io_file_complete(l, (struct io_file_op *)(uintptr_t)data, res);
@@ -217,7 +220,7 @@ static int dispatch_events(struct io_loop *l)
 		data = cqe->user_data;
 		res = cqe->res;
 		io_uring_cqe_seen(&l->ur.ring, cqe);
-		dispatch_event(l, data, res);
+		dispatch_event(l, data, res, n == 1);
 	}
 	return (int)n;
 }
@@ -283,6 +286,7 @@ static int ur_fd(const struct io_loop *l)
 
 const struct io_backend_ops io_uring_ops = {
 	.which = IO_URING,
+	.polls_freely = true,
 	.init = ur_init,
 	.fini = ur_fini,
 	.begin = ur_begin,

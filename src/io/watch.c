@@ -128,6 +128,7 @@ void io_watch_del(struct io_loop *l, struct io_watch *w)
 	if (!w->in_loop)
 		return;
 	w->in_loop = false;
+	io_spin_forget(l, w);
 	list_del(&w->link);
 	l->ops->watch_del(l, w);
 	w->armed = 0;

@@ -261,6 +261,24 @@ static void stream_ready(struct io_watch *w, unsigned events)
 	io_loop_defer(s->l, &s->service);
 }
 
+/* stream_attempt receives what there is. Attempts in vain do not count as
+ * calls. */
+static bool stream_attempt(struct io_watch *w)
+{
+	struct net_stream *s = container_of(w, struct net_stream, watch);
+	struct net_stream_stats before = s->stats;
+
+	if (s->low_water || !wants_input(s))
+		return false;
+	take_input(s);
+	if (s->stats.rx_bytes == before.rx_bytes && !s->ended) {
+		s->stats.rx_calls = before.rx_calls;
+		return false;
+	}
+	io_loop_defer(s->l, &s->service);
+	return true;
+}
+
 /* ---- output ---- */
 
 /* send_once returns false if there is no more output for now, or no room. */
@@ -449,6 +467,7 @@ struct net_stream *net_stream_new(struct io_loop *l, int fd)
 		.fd = fd,
 		.want = IO_IN,
 		.ready = stream_ready,
+		.attempt = stream_attempt,
 	};
 	s->timer.fire = timer_fired;
 	s->patience_timer.fire = patience_ended;

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -346,6 +347,169 @@ static void test_spin_sees_events_and_ends(void **state)
 	close_pair(s);
 }
 
+/* A watch that receives without an event of the kernel. */
+struct attempting {
+	struct io_watch w;
+	struct io_loop *l;
+	unsigned by_ready, received; /* bytes: by ready, by attempt */
+	bool leaves;		     /* the next success removes the watch */
+};
+
+static void attempting_ready(struct io_watch *w, unsigned events)
+{
+	(void)events;
+	container_of(w, struct attempting, w)->by_ready++;
+	recv_byte(w->fd);
+}
+
+static bool attempting_attempt(struct io_watch *w)
+{
+	struct attempting *x = container_of(w, struct attempting, w);
+	char c;
+
+	if (read(w->fd, &c, 1) != 1)
+		return false;
+	x->received++;
+	if (x->leaves)
+		io_watch_del(x->l, w);
+	return true;
+}
+
+static void attempting_watch(struct io_loop *l, struct attempting *x, int fd)
+{
+	*x = (struct attempting){ .w = { .fd = fd,
+					 .want = IO_IN,
+					 .ready = attempting_ready,
+					 .attempt = attempting_attempt },
+				  .l = l };
+	assert_int_equal(io_watch_add(l, &x->w), 0);
+}
+
+/* The peer of a request and response: answers bytes, some of them late. */
+static void *echo(void *arg)
+{
+	int fd = *(int *)arg;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	char c;
+
+	while (poll(&p, 1, 10000) == 1 && read(fd, &c, 1) == 1) {
+		if (c == 'w')
+			usleep(2000);
+		if (write(fd, &c, 1) != 1)
+			break;
+	}
+	return NULL;
+}
+
+static unsigned seen(const struct attempting *x)
+{
+	return x->by_ready + x->received;
+}
+
+static void round_trip(struct attempting *x, char c)
+{
+	unsigned want = seen(x) + 1;
+	xtime end = io_now_exact() + 10 * XTIME_S;
+
+	assert_int_equal(write(x->w.fd, &c, 1), 1);
+	while (seen(x) < want && io_now_exact() < end)
+		assert_true(io_loop_turn(x->l, XTIME_S) >= 0);
+	assert_int_equal(seen(x), want);
+}
+
+static void test_spin_receives_directly(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	struct attempting x;
+	struct watched other;
+	pthread_t thread;
+	int s[2], o[2];
+
+	pair(s);
+	pair(o);
+	attempting_watch(l, &x, s[0]);
+	watch(l, &other, o[0], IO_IN);
+	pthread_create(&thread, NULL, echo, &s[1]);
+	io_loop_set_spin(l, 100 * XTIME_MS);
+	for (int i = 0; i < 300; i++)
+		round_trip(&x, 'x');
+	assert_true(x.received > 0); /* most of them, on an idle machine */
+	/* others have their turn, and the loop leaves the direct way */
+	send_byte(o[1]);
+	both_turns(l, &other.n, 1);
+	recv_byte(o[0]);
+	/* what comes after the spinning comes by the kernel's event */
+	io_loop_set_spin(l, 10 * XTIME_US);
+	for (int i = 0; i < 50; i++)
+		round_trip(&x, i % 3 ? 'x' : 'w');
+	io_loop_set_spin(l, 0);
+	for (int i = 0; i < 50; i++)
+		round_trip(&x, 'x');
+	/* hang-up */
+	shutdown(s[0], SHUT_WR);
+	pthread_join(thread, NULL);
+	io_watch_del(l, &x.w);
+	io_watch_del(l, &other.w);
+	close_pair(s);
+	close_pair(o);
+}
+
+static void test_spin_with_a_watch_that_leaves(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	struct attempting x;
+	struct watched other;
+	pthread_t thread;
+	int s[2], o[2];
+
+	pair(s);
+	pair(o);
+	attempting_watch(l, &x, s[0]);
+	watch(l, &other, o[0], IO_IN);
+	pthread_create(&thread, NULL, echo, &s[1]);
+	io_loop_set_spin(l, 100 * XTIME_MS);
+	round_trip(&x, 'x');
+	round_trip(&x, 'x');
+	x.leaves = true;
+	round_trip(&x, 'w');
+	io_watch_del(l, &x.w); /* by attempt already, unless ready was first */
+	send_byte(o[1]);
+	both_turns(l, &other.n, 1);
+	recv_byte(o[0]);
+	shutdown(s[0], SHUT_WR);
+	pthread_join(thread, NULL);
+	io_watch_del(l, &other.w);
+	close_pair(s);
+	close_pair(o);
+}
+
+/* While nothing comes, a spinning loop spends less and less. */
+static void test_spin_gives_up(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	struct timespec cpu;
+	struct watched x;
+	xtime used;
+	int s[2];
+
+	pair(s);
+	watch(l, &x, s[0], IO_IN);
+	io_loop_set_spin(l, 5 * XTIME_MS);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+	used = cpu.tv_sec * XTIME_S + cpu.tv_nsec;
+	for (unsigned i = 1; i <= 15; i++) {
+		send_byte(s[1]);
+		both_turns(l, &x.n, i);
+		recv_byte(s[0]);
+		io_loop_turn(l, 6 * XTIME_MS); /* finds nothing */
+	}
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+	used = cpu.tv_sec * XTIME_S + cpu.tv_nsec - used;
+	assert_true(used < 15 * 5 * XTIME_MS);
+	io_watch_del(l, &x.w);
+	close_pair(s);
+}
+
 /* ---- end of turn ---- */
 
 struct deferred {
@@ -564,6 +728,9 @@ int main(void)
 		BOTH(test_timer_set_in_fire_does_not_hold_up_the_turn),
 		BOTH(test_turn_waits_no_longer_than_told),
 		BOTH(test_spin_sees_events_and_ends),
+		BOTH(test_spin_receives_directly),
+		BOTH(test_spin_with_a_watch_that_leaves),
+		BOTH(test_spin_gives_up),
 		BOTH(test_defer_once_and_again_in_the_same_turn),
 		BOTH(test_turn_does_not_wait_after_deferred_calls),
 		BOTH(test_post_from_a_thread_in_order),
