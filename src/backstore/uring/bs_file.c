@@ -87,7 +87,10 @@ static void transfer(struct bsf_step *s, struct iovec *iov, unsigned n)
 	s->op.off = req->off + s->moved;
 	s->op.iov = iov;
 	s->op.niov = n;
-	bsf_go(s, transfer_done);
+	if (req->op == BS_WRITE && !s->file->direct)
+		bsf_write(s, transfer_done);
+	else
+		bsf_go(s, transfer_done);
 }
 
 /* next_chunk transfers the rest through a bounce buffer: memory that O_DIRECT
@@ -353,6 +356,7 @@ static void file_close(struct bs *b)
 	struct bs_file *f = bsf_of(b);
 
 	bsf_flush_fini(f);
+	bsf_lanes_fini(f);
 	close(f->fd);
 	munmap(f->zeros, BSF_CHUNK);
 	free(f->loops);

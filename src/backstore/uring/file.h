@@ -12,8 +12,8 @@
 /* Size of the zeros to write from, and of a bounce buffer. */
 #define BSF_CHUNK ((size_t)1 << 20)
 
-/* Read-only after open, so that every worker may use it, except the flushes:
- * one fdatasync at a time, which serves all flushes that waited when it began.
+/* Read-only after open, so that every worker may use it, except the lanes, which
+ * belong to one worker each, and the flushes: one fdatasync at a time, which serves all flushes that waited when it began.
  * So a failure that the kernel reports to one flush only is counted before a
  * later flush can succeed. */
 struct bs_file {
@@ -27,6 +27,7 @@ struct bs_file {
 	void *zeros;	    /* BSF_CHUNK bytes, page aligned, never written */
 	struct io_loop **loops;
 	unsigned nloops;
+	struct bsf_lane *lanes; /* lane.c: one for each loop */
 	/* flush.c */
 	/* guards the members below; innermost lock */
 	pthread_mutex_t flush_lock;
@@ -67,6 +68,13 @@ void bsf_go(struct bsf_step *s,
 	    void (*done)(struct io_file_op *op, int64_t result));
 /* bsf_finish completes the request; result is 0 or -Exxx. */
 void bsf_finish(struct bsf_step *s, int64_t result);
+/* lane.c: bsf_write submits the step's op, a write to a buffered file. done is
+ * called at once if the page cache takes the data without waiting. */
+void bsf_write(struct bsf_step *s,
+	       void (*done)(struct io_file_op *op, int64_t result));
+/* bsf_lanes_init: 0 or -ENOMEM; bsf_lanes_fini frees what there is. */
+int bsf_lanes_init(struct bs_file *f);
+void bsf_lanes_fini(struct bs_file *f);
 /* flush.c: bsf_flush does an fdatasync, then completes the request. */
 void bsf_flush(struct bsf_step *s);
 void bsf_flush_init(struct bs_file *f);

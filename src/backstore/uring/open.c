@@ -384,6 +384,8 @@ static int copy_loops(struct opening *o)
 		return refuse(o, -ENOMEM, "out of memory");
 	memcpy(f->loops, o->cfg->loops, bytes);
 	f->nloops = o->cfg->nloops;
+	if (bsf_lanes_init(f))
+		return refuse(o, -ENOMEM, "out of memory");
 	return 0;
 }
 
@@ -418,6 +420,7 @@ static void free_file(struct bs_file *f)
 		close(f->fd);
 	if (f->zeros)
 		munmap(f->zeros, BSF_CHUNK);
+	bsf_lanes_fini(f);
 	free(f->loops);
 	free(f->path);
 	free(f);

@@ -721,6 +721,42 @@ static void test_uuid_is_the_paths(void **state)
 
 /* A read of what the page cache holds ends within submit, without a helper
  * thread; a read of the same blocks by O_DIRECT, where it works, does not. */
+#define WRITES 200
+
+/* Writes of one turn: more than a helper thread gets at once, small and large;
+ * each ends once and with its own result. */
+static void test_buffered_writes_of_a_turn(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	static struct test_req t[WRITES];
+	uint8_t *data = malloc(SIZE), *want = malloc(SIZE);
+	struct bs *b;
+
+	temp(".", SIZE);
+	b = open_path(l, true);
+	for (unsigned i = 0; i < SIZE; i++)
+		want[i] = data[i] = (uint8_t)(i / 4096 * 7 + i);
+	/* block i * 77 % WRITES: out of order; the last one is large */
+	for (unsigned i = 0; i + 1 < WRITES; i++) {
+		unsigned at = i * 77 % (WRITES - 1) * 4096;
+
+		test_submit(b, &t[i], BS_WRITE, i % 9 ? 0 : BS_FUA, at, 4096,
+			    data + at);
+	}
+	test_submit(b, &t[WRITES - 1], BS_WRITE, 0, SIZE / 2, SIZE / 2,
+		    data + SIZE / 2);
+	for (unsigned i = 0; i < WRITES; i++) {
+		both_turns(l, &t[i].done, 1);
+		assert_int_equal(t[i].req.result, 0);
+	}
+	bs_close(b);
+	memset(want + (WRITES - 1) * 4096, 0, SIZE / 2 - (WRITES - 1) * 4096);
+	compare_file(want);
+	unlink(path);
+	free(data);
+	free(want);
+}
+
 static void test_cached_read_ends_at_once(void **state)
 {
 	struct io_loop *l = both_loop(state);
@@ -756,6 +792,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BOTH(test_random_requests_direct),
 		BOTH(test_random_requests_buffered),
+		BOTH(test_buffered_writes_of_a_turn),
 		BOTH(test_cached_read_ends_at_once),
 		BOTH(test_random_requests_tmpfs),
 		BOTH(test_random_requests_device),
