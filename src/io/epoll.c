@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* epoll.c: the back end for machines that forbid io_uring. The helper threads
- * of pool.c carry out file operations. */
+/* epoll.c: the back end for machines that forbid io_uring. aio.c and the helper
+ * threads of pool.c carry out file operations. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -14,6 +14,7 @@ static int ep_init(struct io_loop *l)
 
 static void ep_fini(struct io_loop *l)
 {
+	io_aio_fini(l);
 	close(l->ep.fd);
 }
 
@@ -45,6 +46,7 @@ static int ep_begin(struct io_loop *l)
 	struct list *n;
 	int err = 0;
 
+	io_aio_begin(l);
 	while (!err && (n = list_pop_front(&l->rearm)))
 		err = ep_ctl(l, EPOLL_CTL_MOD,
 			     list_entry(n, struct io_watch, link));
@@ -118,6 +120,12 @@ static int ep_wait(struct io_loop *l, xtime timeout)
 	return n;
 }
 
+static void ep_file(struct io_loop *l, struct io_file_op *op)
+{
+	if (!io_aio_takes(l, op))
+		io_pool_submit(l, op);
+}
+
 static int ep_fd(const struct io_loop *l)
 {
 	return l->ep.fd;
@@ -133,6 +141,6 @@ const struct io_backend_ops io_epoll_ops = {
 	.wait = ep_wait,
 	.watch_add = ep_watch_add,
 	.watch_del = ep_watch_del,
-	.file = io_pool_submit,
+	.file = ep_file,
 	.fd = ep_fd,
 };

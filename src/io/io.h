@@ -2,8 +2,8 @@
 /*
  * io.h: one event loop per worker: sockets by readiness, files by completion,
  * timers, messages from other threads. Two back ends implement the same
- * interface: io_uring, and epoll with a small pool of helper threads for files
- * where io_uring is forbidden (in many containers). Both serve sockets with
+ * interface: io_uring, and epoll with asynchronous I/O and a small pool of
+ * helper threads for files where io_uring is forbidden (in many containers). Both serve sockets with
  * plain recvmsg and sendmsg: once requests are batched, io_uring gains nothing
  * on sockets.
  *
@@ -147,6 +147,7 @@ struct io_file_op {
 	int fd;
 	int flags; /* READ/WRITE: RWF_*; FALLOCATE: FALLOC_FL_* */
 	uint64_t off, len;
+	bool direct;	   /* READ, WRITE: fd has O_DIRECT */
 	struct iovec *iov; /* READ, WRITE; borrowed until done */
 	unsigned niov;
 	int64_t (*call)(struct io_file_op *op);

@@ -10,6 +10,7 @@
 #include "io/io.h"
 
 struct io_pool;
+struct io_aio;
 
 /* The interface of a back end. Every entry is filled. */
 struct io_backend_ops {
@@ -73,8 +74,9 @@ struct io_loop {
 	uint32_t nslots, free_slot;
 	struct list rearm; /* of io_watch.link */
 	/* files */
-	struct list files; /* of io_file_op.link: not yet in the ring */
-	unsigned nfiles;   /* in progress */
+	/* of io_file_op.link: the kernel does not have them yet */
+	struct list files;
+	unsigned nfiles; /* in progress */
 	struct io_pool *pool;
 	/* written by any thread */
 	_Atomic(struct io_post *) posts; /* newest first */
@@ -86,6 +88,8 @@ struct io_loop {
 		int fd;
 		int nevents; /* fetched, not yet dispatched */
 		struct epoll_event event[IO_EPOLL_MAX];
+		struct io_aio *aio; /* NULL: not needed so far */
+		bool no_aio;	    /* this machine has none */
 	} ep;
 	struct {
 		struct io_uring ring;
@@ -137,6 +141,11 @@ void io_pool_reap(struct io_loop *l);
 /* io_pool_free waits for all operations, completes them, and ends the
  * threads. */
 void io_pool_free(struct io_pool *p);
+/* io_aio_takes: the asynchronous I/O of Linux carries op out; false: a helper
+ * thread must. io_aio_begin passes the new operations to the kernel. */
+bool io_aio_takes(struct io_loop *l, struct io_file_op *op);
+void io_aio_begin(struct io_loop *l);
+void io_aio_fini(struct io_loop *l);
 /* io_file_complete calls op->done. Only on the loop's thread. */
 void io_file_complete(struct io_loop *l, struct io_file_op *op, int64_t result);
 

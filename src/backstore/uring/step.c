@@ -42,6 +42,7 @@ void bsf_go(struct bsf_step *s,
 {
 	assert(s->req->worker < s->file->nloops);
 	s->op.fd = s->file->fd;
+	s->op.direct = s->file->direct;
 	s->op.done = done;
 	io_file_submit(s->file->loops[s->req->worker], &s->op);
 }

@@ -2,6 +2,7 @@
 /* fallback_test.c: where io_uring is forbidden, as in a container, IO_AUTO
  * falls back to epoll silently and IO_URING fails with the reason. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -51,10 +52,12 @@ static int forbidden_child(void)
 	struct io_file_op op = { .opcode = IO_FILE_CALL,
 				 .call = answer,
 				 .done = done };
+	uint8_t byte[4];
+	struct iovec iov = { byte, sizeof(byte) };
 	struct io_loop *l;
 	int err;
 
-	if (forbid(SYS_io_uring_setup))
+	if (forbid(SYS_io_uring_setup) || forbid(SYS_io_setup))
 		return 1;
 	if (io_loop_new(IO_URING, &err) || err != -EPERM)
 		return 2;
@@ -66,6 +69,16 @@ static int forbidden_child(void)
 	io_file_submit(l, &op);
 	if (io_loop_run(l) || got != 42)
 		return 5;
+	/* without asynchronous I/O, a helper thread transfers */
+	op = (struct io_file_op){ .opcode = IO_FILE_READ,
+				  .fd = open("/proc/self/exe", O_RDONLY),
+				  .direct = true,
+				  .iov = &iov,
+				  .niov = 1,
+				  .done = done };
+	io_file_submit(l, &op);
+	if (io_loop_run(l) || got != sizeof(byte))
+		return 6;
 	io_loop_free(l);
 	return 0;
 }

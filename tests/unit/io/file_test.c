@@ -141,6 +141,95 @@ static void test_file_calls_and_files_many_at_once(void **state)
 	free(x);
 }
 
+#define BLOCK  4096u
+#define DIRECT 700u /* more than the kernel takes at once */
+
+/* Submits a transfer of each block of fd and waits for all. */
+static void transfer_blocks(struct io_loop *l, enum io_file_opcode opcode,
+			    int fd, uint8_t *data)
+{
+	struct file_op *x = calloc(DIRECT, sizeof(*x));
+
+	for (unsigned i = 0; i < DIRECT; i++) {
+		x[i].op = (struct io_file_op){
+			.opcode = opcode,
+			.fd = fd,
+			.direct = true,
+			.off = (uint64_t)i * BLOCK,
+			.iov = x[i].iov,
+			.niov = 1,
+			.done = done,
+		};
+		x[i].iov[0] = (struct iovec){ data + i * BLOCK, BLOCK };
+		io_file_submit(l, &x[i].op);
+		assert_int_equal(x[i].done, 0);
+	}
+	for (unsigned i = 0; i < DIRECT; i++) {
+		both_turns(l, &x[i].done, 1);
+		assert_int_equal(x[i].result, BLOCK);
+	}
+	free(x);
+}
+
+/* The first writes have to allocate blocks, which may wait. */
+static void test_direct_transfers(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	uint8_t *data = aligned_alloc(BLOCK, DIRECT * BLOCK);
+	uint8_t *copy = aligned_alloc(BLOCK, DIRECT * BLOCK);
+	char path[] = "openiser-io-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	unlink(path);
+	for (unsigned i = 0; i < DIRECT * BLOCK; i++)
+		data[i] = (uint8_t)(i / BLOCK * 5 + i);
+	if (fcntl(fd, F_SETFL, O_DIRECT) < 0)
+		print_message("no O_DIRECT here: with the page cache\n");
+	for (int i = 0; i < 2; i++)
+		transfer_blocks(l, IO_FILE_WRITE, fd, data);
+	transfer_blocks(l, IO_FILE_READ, fd, copy);
+	assert_memory_equal(copy, data, DIRECT * BLOCK);
+	close(fd);
+	free(data);
+	free(copy);
+}
+
+/* An error of one transfer leaves the rest of its turn alone. */
+static void test_direct_errors(void **state)
+{
+	struct io_loop *l = both_loop(state);
+	uint8_t *data = aligned_alloc(BLOCK, BLOCK);
+	char path[] = "openiser-io-XXXXXX";
+	int fd = mkstemp(path);
+	struct file_op x[4];
+
+	assert_true(fd >= 0);
+	unlink(path);
+	assert_int_equal(ftruncate(fd, BLOCK), 0);
+	for (int i = 0; i < 4; i++) {
+		x[i] = (struct file_op){
+			.op = { .opcode = IO_FILE_READ,
+				.fd = i == 1 ? -1 : fd,
+				.direct = true,
+				.off = i == 2 ? BLOCK : 0, /* the end */
+				.niov = 1,
+				.done = done },
+			.iov = { { data, BLOCK } },
+		};
+		x[i].op.iov = x[i].iov;
+		io_file_submit(l, &x[i].op);
+	}
+	for (int i = 0; i < 4; i++)
+		both_turns(l, &x[i].done, 1);
+	assert_int_equal(x[0].result, BLOCK);
+	assert_int_equal(x[1].result, -EBADF);
+	assert_int_equal(x[2].result, 0);
+	assert_int_equal(x[3].result, BLOCK);
+	close(fd);
+	free(data);
+}
+
 static void chain_done(struct io_file_op *op, int64_t result)
 {
 	struct file_op *x = container_of(op, struct file_op, op);
@@ -169,6 +258,8 @@ int main(void)
 		BOTH(test_file_fallocate),
 		BOTH(test_file_errors_are_told),
 		BOTH(test_file_calls_and_files_many_at_once),
+		BOTH(test_direct_transfers),
+		BOTH(test_direct_errors),
 		BOTH(test_file_submit_from_done),
 	};
 
