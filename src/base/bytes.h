@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define BIT(n)	     (1u << (n))
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -23,9 +24,24 @@
 #define container_of(ptr, type, member) \
  ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
+/* GCC makes bytewise code out of shifts if several fields are adjacent; from
+ * these functions it always makes one load or store. The test of the order
+ * costs nothing: the compiler knows the result. */
+static inline bool is_little_endian(void)
+{
+	const uint16_t one = 1;
+	uint8_t first;
+
+	memcpy(&first, &one, 1);
+	return first == 1;
+}
+
 static inline uint16_t get_be16(const uint8_t *p)
 {
-	return (uint16_t)(p[0] << 8 | p[1]);
+	uint16_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return is_little_endian() ? __builtin_bswap16(v) : v;
 }
 
 static inline uint32_t get_be24(const uint8_t *p)
@@ -35,25 +51,32 @@ static inline uint32_t get_be24(const uint8_t *p)
 
 static inline uint32_t get_be32(const uint8_t *p)
 {
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
-	       (uint32_t)p[2] << 8 | p[3];
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return is_little_endian() ? __builtin_bswap32(v) : v;
 }
 
 static inline uint64_t get_be64(const uint8_t *p)
 {
-	return (uint64_t)get_be32(p) << 32 | get_be32(p + 4);
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return is_little_endian() ? __builtin_bswap64(v) : v;
 }
 
 static inline uint32_t get_le32(const uint8_t *p)
 {
-	return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 |
-	       (uint32_t)p[1] << 8 | p[0];
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return is_little_endian() ? v : __builtin_bswap32(v);
 }
 
 static inline void put_be16(uint8_t *p, uint16_t v)
 {
-	p[0] = (uint8_t)(v >> 8);
-	p[1] = (uint8_t)v;
+	v = is_little_endian() ? __builtin_bswap16(v) : v;
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline void put_be24(uint8_t *p, uint32_t v)
@@ -65,24 +88,20 @@ static inline void put_be24(uint8_t *p, uint32_t v)
 
 static inline void put_be32(uint8_t *p, uint32_t v)
 {
-	p[0] = (uint8_t)(v >> 24);
-	p[1] = (uint8_t)(v >> 16);
-	p[2] = (uint8_t)(v >> 8);
-	p[3] = (uint8_t)v;
+	v = is_little_endian() ? __builtin_bswap32(v) : v;
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline void put_be64(uint8_t *p, uint64_t v)
 {
-	put_be32(p, (uint32_t)(v >> 32));
-	put_be32(p + 4, (uint32_t)v);
+	v = is_little_endian() ? __builtin_bswap64(v) : v;
+	memcpy(p, &v, sizeof(v));
 }
 
 static inline void put_le32(uint8_t *p, uint32_t v)
 {
-	p[3] = (uint8_t)(v >> 24);
-	p[2] = (uint8_t)(v >> 16);
-	p[1] = (uint8_t)(v >> 8);
-	p[0] = (uint8_t)v;
+	v = is_little_endian() ? v : __builtin_bswap32(v);
+	memcpy(p, &v, sizeof(v));
 }
 
 /*
