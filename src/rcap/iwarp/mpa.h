@@ -94,6 +94,7 @@ int mpa_accept(const struct mpa_frame *request, const struct mpa_frame *reply,
 #define MPA_MARKER_INTERVAL 512
 #define MPA_CRC_LEN	    4
 #define MPA_LENGTH_LEN	    2
+#define MPA_TAIL_MAX	    (3 + MPA_CRC_LEN) /* pad and CRC */
 
 /* One direction of a stream in full operation. */
 struct mpa_stream {
@@ -126,6 +127,15 @@ int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,
 		   const struct bufv *data, size_t off, size_t len,
 		   uint8_t *copy, struct iovec *iov, unsigned max,
 		   uint8_t **scratch);
+/*
+ * mpa_fpdu_copy frames a ULPDU as one run of octets at p, on a stream without
+ * markers: p begins with a head as above, and has room for len octets and
+ * MPA_TAIL_MAX more after it. The function copies len bytes of data from off,
+ * which must exist, and computes the CRC of the copy. s->pos advances. Returns
+ * the length of the FPDU.
+ */
+size_t mpa_fpdu_copy(struct mpa_stream *s, uint8_t *p, size_t head_len,
+		     const struct bufv *data, size_t off, size_t len);
 /* mpa_fpdu_scratch: the room that mpa_fpdu_build needs at *scratch. */
 size_t mpa_fpdu_scratch(const struct mpa_stream *s, size_t ulpdu_len);
 

@@ -51,6 +51,10 @@ size_t mpa_max_ulpdu(const struct mpa_stream *s, size_t room)
 {
 	size_t len = MIN(room, (size_t)65534);
 
+	if (!s->markers && room >= 8)
+		return MIN(len & ~(size_t)3,
+			   (room - MPA_CRC_LEN) & ~(size_t)3) -
+		       MPA_LENGTH_LEN;
 	/* a marker takes 4 of each 512 octets: start high, then step down */
 	while (len >= 4 && mpa_fpdu_size(s, (len & ~(size_t)3) - 2) > room)
 		len -= 4;
@@ -125,6 +129,8 @@ static void emit_run(struct builder *b, const uint8_t *p, size_t len, bool sum)
 
 /* small enough to be in the L1 cache when the CRC is computed */
 #define COPY_PIECE 4096
+/* up to this length a copy is still in the L1 cache when its CRC begins */
+#define COPY_WHOLE 8192
 
 static uint8_t *emit_copy(struct builder *b, uint8_t *to, const uint8_t *p,
 			  size_t len)
@@ -164,10 +170,10 @@ static void emit_data(struct builder *b, const struct bufv *data, size_t off,
 	}
 }
 
-int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,
-		   const struct bufv *data, size_t off, size_t len,
-		   uint8_t *copy, struct iovec *iov, unsigned max,
-		   uint8_t **scratch)
+static int build_marked(struct mpa_stream *s, uint8_t *head, size_t head_len,
+			const struct bufv *data, size_t off, size_t len,
+			uint8_t *copy, struct iovec *iov, unsigned max,
+			uint8_t **scratch)
 {
 	size_t ulpdu = head_len - MPA_LENGTH_LEN + len;
 	size_t pad =
@@ -195,6 +201,105 @@ int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,
 	emit_run(&b, b.scratch - MPA_CRC_LEN, MPA_CRC_LEN, false);
 	*scratch = b.scratch;
 	return b.overflow ? ERR_LIMIT : (int)b.n;
+}
+
+/* ---- without markers ---- */
+
+/* Stores pad and CRC at p, where the content ends; returns their length. crc
+ * covers the content; len: of the content. */
+static size_t close_fpdu(struct mpa_stream *s, uint8_t *p, size_t len,
+			 uint32_t crc)
+{
+	size_t pad = round_up4(len) - len;
+
+	if (pad) {
+		memset(p, 0, pad);
+		if (s->crc)
+			crc = crc32c_update(crc, p, pad);
+	}
+	put_le32(p + pad, s->crc ? crc32c_wire(crc) : 0);
+	s->pos += len + pad + MPA_CRC_LEN;
+	return pad + MPA_CRC_LEN;
+}
+
+/* mpa_fpdu_build for a stream without markers. */
+static int build_plain(struct mpa_stream *s, uint8_t *head, size_t head_len,
+		       const struct bufv *data, size_t off, size_t len,
+		       struct iovec *iov, unsigned max, uint8_t **scratch)
+{
+	uint32_t crc = CRC32C_SEED;
+	unsigned n = 0;
+
+	if (max < 2 ||
+	    (len > 0 && bufv_slice(data, off, len, iov + 1, max - 2, &n) < len))
+		return ERR_LIMIT;
+	put_be16(head, (uint16_t)(head_len - MPA_LENGTH_LEN + len));
+	iov[0] = (struct iovec){ head, head_len };
+	for (unsigned i = 0; s->crc && i <= n; i++)
+		crc = crc32c_update(crc, iov[i].iov_base, iov[i].iov_len);
+	iov[n + 1].iov_base = *scratch;
+	iov[n + 1].iov_len = close_fpdu(s, *scratch, head_len + len, crc);
+	*scratch += iov[n + 1].iov_len;
+	return (int)n + 2;
+}
+
+/* Copies data and continues crc over the copy. */
+static uint32_t copy_data(uint8_t *to, const struct bufv *data, size_t off,
+			  size_t len, uint32_t crc)
+{
+	struct iovec piece[8];
+	unsigned n;
+
+	while (len > 0) {
+		size_t got = bufv_slice(data, off, len, piece, 8, &n);
+
+		if (got == 0)
+			break;
+		for (unsigned i = 0; i < n; i++) {
+			crc = crc32c_copy(crc, to, piece[i].iov_base,
+					  piece[i].iov_len);
+			to += piece[i].iov_len;
+		}
+		off += got;
+		len -= got;
+	}
+	return crc;
+}
+
+size_t mpa_fpdu_copy(struct mpa_stream *s, uint8_t *p, size_t head_len,
+		     const struct bufv *data, size_t off, size_t len)
+{
+	size_t content = head_len + len, whole = round_up4(content);
+	uint32_t crc = CRC32C_SEED;
+
+	put_be16(p, (uint16_t)(content - MPA_LENGTH_LEN));
+	if (len > COPY_WHOLE && s->crc) {
+		crc = crc32c_update(crc, p, head_len);
+		crc = copy_data(p + head_len, data, off, len, crc);
+		return content + close_fpdu(s, p + content, content, crc);
+	}
+	if (len > 0 && data->n == 1)
+		memcpy(p + head_len, (uint8_t *)data->iov[0].iov_base + off,
+		       len);
+	else if (len > 0)
+		bufv_copy_out(data, off, p + head_len, len);
+	put_le32(p + content, 0); /* the pad */
+	put_le32(p + whole,
+		 s->crc ? crc32c_wire(crc32c_update(crc, p, whole)) : 0);
+	s->pos += whole + MPA_CRC_LEN;
+	return whole + MPA_CRC_LEN;
+}
+
+int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,
+		   const struct bufv *data, size_t off, size_t len,
+		   uint8_t *copy, struct iovec *iov, unsigned max,
+		   uint8_t **scratch)
+{
+	if (!s->markers && !copy)
+		return build_plain(s, head, head_len, data, off, len, iov, max,
+				   scratch);
+	return build_marked(s, head, head_len, data, off, len, copy, iov, max,
+			    scratch);
 }
 
 /* ---- opening ---- */

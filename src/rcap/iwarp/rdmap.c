@@ -162,6 +162,31 @@ int rdmap_decode(struct rdmap_header *h, const uint8_t *p, size_t n,
 	return (int)rdmap_header_len(h->opcode);
 }
 
+size_t rdmap_decode_usual(struct rdmap_usual *h, const uint8_t *p, size_t n)
+{
+	uint16_t ctrl, rest;
+
+	if (n < DDP_TAGGED_LEN)
+		return 0;
+	ctrl = get_be16(p);
+	rest = ctrl & (CTRL_TAGGED | CTRL_DDP_VERSION | CTRL_RDMAP_VERSION);
+	h->last = ctrl & CTRL_LAST;
+	h->opcode = ctrl & CTRL_OPCODE;
+	h->stag = get_be32(p + 2);
+	h->tagged = ctrl & CTRL_TAGGED;
+	if (rest == (CTRL_TAGGED | DDP_VERSION_1 | RDMAP_VERSION_1)) {
+		h->to = get_be64(p + 6);
+		return h->opcode == RDMAP_WRITE ? DDP_TAGGED_LEN : 0;
+	}
+	if (rest != (DDP_VERSION_1 | RDMAP_VERSION_1) || n < DDP_UNTAGGED_LEN ||
+	    h->opcode < RDMAP_SEND || h->opcode > RDMAP_SEND_SE_INV ||
+	    get_be32(p + 6) != DDP_QN_SEND || get_be32(p + 14) != 0)
+		return 0;
+	h->msn = get_be32(p + 10);
+	h->to = 0;
+	return DDP_UNTAGGED_LEN;
+}
+
 static void encode_read(const struct rdmap_header *h, uint8_t *p)
 {
 	put_be32(p, h->sink_stag);
@@ -205,23 +230,52 @@ static void encode_own(const struct rdmap_header *h, uint8_t *p)
 	}
 }
 
+static void put_control(uint8_t *p, uint8_t opcode, bool tagged, bool last)
+{
+	put_be16(p, (uint16_t)((tagged ? CTRL_TAGGED : 0) |
+			       (last ? CTRL_LAST : 0) | DDP_VERSION_1 |
+			       RDMAP_VERSION_1 | opcode));
+}
+
+static void put_untagged(uint8_t *p, uint32_t qn, uint32_t msn, uint32_t mo)
+{
+	put_be32(p + 6, qn);
+	put_be32(p + 10, msn);
+	put_be32(p + 14, mo);
+}
+
+size_t rdmap_encode_tagged(uint8_t *p, uint8_t opcode, bool last, uint32_t stag,
+			   uint64_t to)
+{
+	put_control(p, opcode, true, last);
+	put_be32(p + 2, stag);
+	put_be64(p + 6, to);
+	return DDP_TAGGED_LEN;
+}
+
+size_t rdmap_encode_send(uint8_t *p, uint8_t opcode, bool last, uint32_t stag,
+			 uint32_t msn, uint32_t mo)
+{
+	bool names_stag =
+		opcode == RDMAP_SEND_INV || opcode == RDMAP_SEND_SE_INV;
+
+	put_control(p, opcode, false, last);
+	put_be32(p + 2, names_stag ? stag : 0);
+	put_untagged(p, DDP_QN_SEND, msn, mo);
+	return DDP_UNTAGGED_LEN;
+}
+
 size_t rdmap_encode(const struct rdmap_header *h, uint8_t *p)
 {
-	bool tagged = is_tagged(h->opcode);
-	bool names_stag = tagged || h->opcode == RDMAP_SEND_INV ||
-			  h->opcode == RDMAP_SEND_SE_INV;
-
-	put_be16(p, (uint16_t)((tagged ? CTRL_TAGGED : 0) |
-			       (h->last ? CTRL_LAST : 0) | DDP_VERSION_1 |
-			       RDMAP_VERSION_1 | h->opcode));
-	put_be32(p + 2, names_stag ? h->stag : 0);
-	if (tagged) {
-		put_be64(p + 6, h->to);
-		return DDP_TAGGED_LEN;
-	}
-	put_be32(p + 6, queue_of(h->opcode));
-	put_be32(p + 10, h->msn);
-	put_be32(p + 14, h->mo);
+	if (is_tagged(h->opcode))
+		return rdmap_encode_tagged(p, h->opcode, h->last, h->stag,
+					   h->to);
+	if (h->opcode >= RDMAP_SEND && h->opcode <= RDMAP_SEND_SE_INV)
+		return rdmap_encode_send(p, h->opcode, h->last, h->stag, h->msn,
+					 h->mo);
+	put_control(p, h->opcode, false, h->last);
+	put_be32(p + 2, 0);
+	put_untagged(p, queue_of(h->opcode), h->msn, h->mo);
 	encode_own(h, p + DDP_UNTAGGED_LEN);
 	return rdmap_header_len(h->opcode);
 }

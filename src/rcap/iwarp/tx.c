@@ -16,12 +16,19 @@
 #define PIECES_MAX 16 /* of one segment's payload; segments are cut to that */
 #define FPDU_MAX   65536
 #define LINE	   64
-#define EVEN_FROM  4096 /* shorter segments take the maximum length */
-#define COPIES	   (TX_BATCH + FPDU_MAX)
+/* RFC 5044 §4.5: at least 128, whatever the path reports */
+#define ULPDU_LEAST   128
+#define SHORT_SEGMENT (ULPDU_LEAST - DDP_UNTAGGED_LEN)
+#define EVEN_FROM     4096 /* shorter segments take the maximum length */
+#define COPIES	      (TX_BATCH + FPDU_MAX)
+/* Payload up to here is staged with its header as one run. */
+#define SHORT_PAYLOAD 256
+/* What batch_full keeps free in the arena for one segment, without markers. */
+#define ARENA_RESERVE (RX_HEAD_MAX + RDMAP_TERMINATE_MAX + MPA_TAIL_MAX)
 /* With markers an FPDU has two pieces for every 512 octets. */
-#define MARKED_MAX 8192
-#define PER_FPDU(t) \
- ((t)->s.markers ? 2 * (MARKED_MAX / 512 + PIECES_MAX) + 8 : PIECES_MAX + 3)
+#define MARKED_MAX   8192
+#define PER_FPDU_MAX (2 * (MARKED_MAX / 512 + PIECES_MAX) + 8)
+#define PER_FPDU(t)  ((t)->s.markers ? PER_FPDU_MAX : PIECES_MAX + 3)
 
 static size_t fpdu_room(const struct iwarp *c)
 {
@@ -35,55 +42,62 @@ static size_t segment_max(const struct iwarp *c, size_t header)
 {
 	size_t ulpdu = mpa_max_ulpdu(&c->tx.s, fpdu_room(c));
 
-	/* RFC 5044 §4.5: at least 128, whatever the path reports */
-	return MAX(ulpdu, (size_t)128) - header;
+	return MAX(ulpdu, (size_t)ULPDU_LEAST) - header;
 }
 
 static bool batch_full(const struct iwarp *c, uint64_t begun)
 {
 	const struct iwarp_tx *tx = &c->tx;
-	size_t scratch = mpa_fpdu_scratch(&tx->s, fpdu_room(c));
+	size_t reserve = ARENA_RESERVE;
 
+	if (tx->s.markers)
+		reserve += mpa_fpdu_scratch(&tx->s, fpdu_room(c));
 	/* without CRC a batch need not stay in the cache until it is sent */
 	return tx->s.pos - begun >= (tx->s.crc ? TX_BATCH : 2 * TX_BATCH) ||
 	       tx->n + PER_FPDU(tx) > TX_PIECES ||
-	       tx->used + RX_HEAD_MAX + RDMAP_TERMINATE_MAX + scratch >
-		       TX_ARENA;
+	       tx->used + reserve > TX_ARENA;
 }
 
 /* ---- one FPDU ---- */
 
-/* stage_copied frames one segment: header, and len octets of data from off;
- * copy: see mpa_fpdu_build. */
-static void stage_copied(struct iwarp *c, const struct rdmap_header *h,
+/* Adds a piece to the batch. Adjacent pieces become one: the end of an FPDU and
+ * the header of the next one. */
+static void add_piece(struct iwarp_tx *tx, const struct iovec *v)
+{
+	struct iovec *last = tx->n ? &tx->iov[tx->n - 1] : NULL;
+
+	if (last && (uint8_t *)last->iov_base + last->iov_len == v->iov_base)
+		last->iov_len += v->iov_len;
+	else
+		tx->iov[tx->n++] = *v;
+}
+
+static void count_fpdu(struct iwarp *c, size_t payload)
+{
+	c->stats.tx_fpdus++;
+	c->stats.tx_payload += payload;
+}
+
+/* stage_pieces frames one segment whose head is at the end of the arena; the
+ * payload stays where it is, unless copy (see mpa_fpdu_build) is set. */
+static void stage_pieces(struct iwarp *c, size_t head_len,
 			 const struct bufv *data, size_t off, size_t len,
 			 uint8_t *copy)
 {
 	struct iwarp_tx *tx = &c->tx;
 	uint8_t *head = tx->arena + tx->used;
-	size_t head_len =
-		MPA_LENGTH_LEN + rdmap_encode(h, head + MPA_LENGTH_LEN);
 	uint8_t *scratch = head + head_len;
-	unsigned last = tx->n ? tx->n - 1 : 0;
+	struct iovec iov[PER_FPDU_MAX];
 	int n = mpa_fpdu_build(&tx->s, head, head_len, data, off, len, copy,
-			       tx->iov + tx->n, TX_PIECES - tx->n, &scratch);
+			       iov, PER_FPDU(tx), &scratch);
 
 	if (n < 0) { /* batch_full reserves room for every case */
 		iwarp_die(c, ERR_LIMIT, "a segment of too many pieces");
 		return;
 	}
+	for (int i = 0; i < n; i++)
+		add_piece(tx, &iov[i]);
 	tx->used = (size_t)(scratch - tx->arena);
-	c->stats.tx_fpdus++;
-	c->stats.tx_payload += len;
-	/* the last CRC and this header are adjacent: one piece */
-	if (tx->n && tx->iov[tx->n].iov_base == head &&
-	    (uint8_t *)tx->iov[last].iov_base + tx->iov[last].iov_len == head) {
-		tx->iov[last].iov_len += tx->iov[tx->n].iov_len;
-		memmove(tx->iov + tx->n, tx->iov + tx->n + 1,
-			(size_t)(n - 1) * sizeof(tx->iov[0]));
-		n--;
-	}
-	tx->n += (unsigned)n;
 }
 
 /*
@@ -101,15 +115,9 @@ static size_t even_len(size_t most, size_t left)
 	return n <= most ? n : most & ~(size_t)(LINE - 1);
 }
 
-static void stage_segment(struct iwarp *c, const struct rdmap_header *h,
-			  const struct bufv *data, size_t off, size_t len)
-{
-	stage_copied(c, h, data, off, len, NULL);
-}
-
 /* Room for a copy of payload that may change between its CRC and the wire.
  * NULL: out of memory, and the connection ends. */
-static uint8_t *room_for_copy(struct iwarp *c, size_t len)
+static uint8_t *room_for_copy(struct iwarp *c)
 {
 	struct iwarp_tx *tx = &c->tx;
 
@@ -120,22 +128,114 @@ static uint8_t *room_for_copy(struct iwarp *c, size_t len)
 			  COPIES);
 		return NULL;
 	}
-	tx->copied += len;
-	c->stats.copied += len;
-	return tx->copies + tx->copied - len;
+	return tx->copies + tx->copied;
 }
 
 /* segment_len: octets of data from off that go into the next segment. */
 static size_t segment_len(const struct iwarp *c, const struct bufv *data,
 			  size_t off, size_t left, size_t header)
 {
-	size_t len = MIN(left, even_len(segment_max(c, header), left));
+	size_t most, len = left;
 	struct iovec piece[PIECES_MAX];
 	unsigned n;
 
+	if (left > SHORT_SEGMENT) {
+		most = segment_max(c, header);
+		len = left <= most ? left : MIN(left, even_len(most, left));
+	}
 	if (data->n <= PIECES_MAX)
 		return len;
 	return bufv_slice(data, off, len, piece, PIECES_MAX, &n);
+}
+
+/* How the octets of a segment are staged. */
+enum stage_how {
+	BY_REFERENCE, /* the payload stays where it is */
+	IN_ARENA,     /* head, payload and tail as one run in the arena */
+	IN_COPIES,    /* the same, in the memory for copies */
+	COPY_APART,   /* head in the arena, payload in the memory for copies */
+};
+
+/* Copies short payload, too, since a run of octets costs less than four pieces,
+ * for its CRC and in sendmsg. Where other copies are, such an FPDU follows
+ * them. */
+static enum stage_how how_to_stage(const struct iwarp *c, size_t len,
+				   bool unstable)
+{
+	const struct iwarp_tx *tx = &c->tx;
+	size_t size = RX_HEAD_MAX + len + MPA_TAIL_MAX;
+
+	if (unstable && len && tx->s.crc)
+		return tx->s.markers ? COPY_APART : IN_COPIES;
+	if (tx->s.markers || len > SHORT_PAYLOAD)
+		return BY_REFERENCE;
+	if (tx->copied && tx->copied + size <= COPIES)
+		return IN_COPIES;
+	/* the next segment may need what batch_full reserved */
+	return tx->used + size + ARENA_RESERVE <= TX_ARENA ? IN_ARENA
+							   : BY_REFERENCE;
+}
+
+/* where_to_stage returns the place of the head of the next segment; NULL: out
+ * of memory. */
+static uint8_t *where_to_stage(struct iwarp *c, enum stage_how how)
+{
+	if (how == IN_COPIES)
+		return room_for_copy(c);
+	if (how == COPY_APART && !room_for_copy(c))
+		return NULL;
+	return c->tx.arena + c->tx.used;
+}
+
+/* stage_payload stages a segment whose head, of head_len octets, has been
+ * encoded where where_to_stage said. */
+static void stage_payload(struct iwarp *c, enum stage_how how, size_t head_len,
+			  const struct bufv *data, size_t off, size_t len)
+{
+	struct iwarp_tx *tx = &c->tx;
+	struct iovec run;
+
+	count_fpdu(c, len);
+	switch (how) {
+	case BY_REFERENCE:
+		stage_pieces(c, head_len, data, off, len, NULL);
+		return;
+	case COPY_APART:
+		stage_pieces(c, head_len, data, off, len,
+			     tx->copies + tx->copied);
+		tx->copied += len;
+		c->stats.copied += len;
+		return;
+	case IN_ARENA:
+	case IN_COPIES:
+		break;
+	}
+	run.iov_base = how == IN_ARENA ? tx->arena + tx->used
+				       : tx->copies + tx->copied;
+	run.iov_len =
+		mpa_fpdu_copy(&tx->s, run.iov_base, head_len, data, off, len);
+	add_piece(tx, &run);
+	if (how == IN_ARENA)
+		tx->used += run.iov_len;
+	else
+		tx->copied += run.iov_len;
+	if (len > SHORT_PAYLOAD)
+		c->stats.copied += len;
+}
+
+/* stage_segment frames one segment: header, and len octets of data from off. */
+static void stage_segment(struct iwarp *c, const struct rdmap_header *h,
+			  const struct bufv *data, size_t off, size_t len,
+			  bool unstable)
+{
+	enum stage_how how = how_to_stage(c, len, unstable);
+	uint8_t *head = where_to_stage(c, how);
+
+	if (head)
+		stage_payload(c, how,
+			      MPA_LENGTH_LEN +
+				      rdmap_encode(h, head + MPA_LENGTH_LEN),
+			      data, off, len);
 }
 
 /* ---- our own messages ---- */
@@ -167,15 +267,12 @@ static void atomic_header(struct iwarp *c, struct rcap_wr *wr,
 	h->compare_mask = swap ? a->compare_mask : UINT64_MAX;
 }
 
+/* header_of: the header of a request that is neither a Send nor a Write. */
 static struct rdmap_header header_of(struct iwarp *c, struct rcap_wr *wr)
 {
-	struct rdmap_header h = { .stag = wr->stag };
+	struct rdmap_header h = { .stag = wr->stag, .last = true };
 
 	switch (wr->op) {
-	case RCAP_WRITE:
-		h.opcode = RDMAP_WRITE;
-		h.to = wr->to + wr->moved;
-		break;
 	case RCAP_READ:
 		h.opcode = RDMAP_READ_REQUEST;
 		h.msn = c->tx.msn[DDP_QN_READ];
@@ -188,38 +285,41 @@ static struct rdmap_header header_of(struct iwarp *c, struct rcap_wr *wr)
 	case RCAP_CMP_SWAP:
 		atomic_header(c, wr, &h);
 		break;
-	case RCAP_IMMEDIATE:
+	default:
 		h.opcode = wr->flags & RCAP_SOLICITED ? RDMAP_IMMEDIATE_SE
 						      : RDMAP_IMMEDIATE;
 		h.msn = c->tx.msn[DDP_QN_SEND];
 		h.value = wr->immediate;
 		break;
-	default:
-		h.opcode = send_opcode(wr);
-		h.msn = c->tx.msn[DDP_QN_SEND];
-		h.mo = wr->moved;
-		break;
 	}
 	return h;
 }
 
-static void stage_data(struct iwarp *c, struct rcap_wr *wr,
-		       struct rdmap_header *h)
+/* Stages the next segment of a Send or Write; true: it is the last one. */
+static bool stage_data(struct iwarp *c, struct rcap_wr *wr)
 {
 	const struct bufv *data = &wr->data;
-	size_t left = data->len - wr->moved, off = wr->moved;
-	size_t len =
-		segment_len(c, data, off, left, rdmap_header_len(h->opcode));
-	uint8_t *copy = NULL;
+	bool write = wr->op == RCAP_WRITE, last;
+	size_t left = data->len - wr->moved, off = wr->moved, head_len;
+	size_t len = segment_len(c, data, off, left,
+				 write ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN);
+	enum stage_how how = how_to_stage(c, len, wr->flags & RCAP_UNSTABLE);
+	uint8_t *head = where_to_stage(c, how);
 
-	h->last = len == left;
-	if ((wr->flags & RCAP_UNSTABLE) && c->tx.s.crc && len) {
-		copy = room_for_copy(c, len);
-		if (!copy)
-			return;
-	}
-	stage_copied(c, h, data, off, len, copy);
+	if (!head)
+		return false;
+	last = len == left;
+	if (write)
+		head_len =
+			rdmap_encode_tagged(head + MPA_LENGTH_LEN, RDMAP_WRITE,
+					    last, wr->stag, wr->to + off);
+	else
+		head_len = rdmap_encode_send(head + MPA_LENGTH_LEN,
+					     send_opcode(wr), last, wr->stag,
+					     c->tx.msn[DDP_QN_SEND], wr->moved);
+	stage_payload(c, how, MPA_LENGTH_LEN + head_len, data, off, len);
 	wr->moved += (uint32_t)len;
+	return last;
 }
 
 static void stage_wr(struct iwarp *c)
@@ -227,16 +327,15 @@ static void stage_wr(struct iwarp *c)
 	static const struct bufv none;
 	struct iwarp_tx *tx = &c->tx;
 	struct rcap_wr *wr = tx->wr;
-	struct rdmap_header h = header_of(c, wr);
 
 	if (wr->op == RCAP_SEND || wr->op == RCAP_WRITE) {
-		stage_data(c, wr, &h);
+		if (!stage_data(c, wr))
+			return;
 	} else {
-		h.last = true;
-		stage_segment(c, &h, &none, 0, 0);
+		struct rdmap_header h = header_of(c, wr);
+
+		stage_segment(c, &h, &none, 0, 0, false);
 	}
-	if (!h.last)
-		return;
 	if (wr->op != RCAP_WRITE)
 		tx->msn[rcap_wr_has_response(wr) ? DDP_QN_READ : DDP_QN_SEND]++;
 	iwarp_wq_staged(c, wr, tx->s.pos);
@@ -273,7 +372,7 @@ static void stage_atomic(struct iwarp *c, const struct iwarp_read *a)
 		return;
 	}
 	h.value = iwarp_atomic_do(word, &a->h);
-	stage_segment(c, &h, &none, 0, 0);
+	stage_segment(c, &h, &none, 0, 0, false);
 	c->tx.msn[DDP_QN_ATOMIC]++;
 	retire_answer(c);
 }
@@ -284,7 +383,6 @@ static void stage_read_response(struct iwarp *c, struct iwarp_read *a)
 				  .stag = a->h.sink_stag,
 				  .to = a->h.sink_to + a->sent };
 	const struct bufv *memory;
-	uint8_t *copy = NULL;
 	size_t off, left = a->h.read_size - a->sent, len;
 	/* checked for each segment: a region may end at any time */
 	int err = mr_find(c->mrs, c, a->h.source_stag, a->h.source_to + a->sent,
@@ -296,12 +394,8 @@ static void stage_read_response(struct iwarp *c, struct iwarp_read *a)
 	}
 	len = left ? segment_len(c, memory, off, left, DDP_TAGGED_LEN) : 0;
 	h.last = len == left;
-	if (len && c->tx.s.crc && mr_may_change(c->mrs, a->h.source_stag)) {
-		copy = room_for_copy(c, len);
-		if (!copy)
-			return;
-	}
-	stage_copied(c, &h, memory, off, len, copy);
+	stage_segment(c, &h, memory, off, len,
+		      len && mr_may_change(c->mrs, a->h.source_stag));
 	a->sent += (uint32_t)len;
 	c->tx.has_responses = true;
 	c->tx.responding = !h.last;
@@ -342,7 +436,7 @@ static void stage_rtr(struct iwarp *c)
 		tx->msn[DDP_QN_SEND]++;
 		break;
 	}
-	stage_segment(c, &h, &none, 0, 0);
+	stage_segment(c, &h, &none, 0, 0, false);
 }
 
 static void stage_terminate(struct iwarp *c)
@@ -366,7 +460,7 @@ static void stage_terminate(struct iwarp *c)
 
 	tx->term_wanted = false;
 	tx->used += iov.iov_len;
-	stage_segment(c, &h, &v, 0, v.len);
+	stage_segment(c, &h, &v, 0, v.len, false);
 }
 
 /* ---- batches ---- */

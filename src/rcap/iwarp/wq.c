@@ -51,13 +51,18 @@ static struct rcap_wr *first_of(const struct list *l)
 	return list_empty(l) ? NULL : list_entry(l->next, struct rcap_wr, link);
 }
 
+/* Whether one more request with a response may be staged. A Ready To Receive
+ * that is a Read counts against ORD, too. */
+static bool has_room(const struct iwarp *c)
+{
+	return c->reads_n + c->tx.rtr_read_out < c->qp.ord;
+}
+
 bool iwarp_wq_has_next(const struct iwarp *c)
 {
 	const struct rcap_wr *wr = first_of(&c->sq);
 
-	/* a Ready To Receive that is a Read counts against ORD, too */
-	return wr && (!rcap_wr_has_response(wr) ||
-		      c->reads_n + c->tx.rtr_read_out < c->qp.ord);
+	return wr && (!rcap_wr_has_response(wr) || has_room(c));
 }
 
 /* [RFC 7145: 7.3.6 #3 #9-11] */
@@ -73,19 +78,21 @@ static int register_sink(struct iwarp *c, struct rcap_wr *wr)
 
 struct rcap_wr *iwarp_wq_next(struct iwarp *c)
 {
-	struct rcap_wr *wr;
+	struct rcap_wr *wr = first_of(&c->sq);
 
-	if (!iwarp_wq_has_next(c))
+	if (!wr)
 		return NULL;
-	wr = first_of(&c->sq);
-	if (wr->op == RCAP_READ && register_sink(c, wr))
-		return NULL; /* the table is full: retried when a region ends */
+	if (rcap_wr_has_response(wr)) {
+		if (!has_room(c) ||
+		    /* the table is full: retried when a region ends */
+		    (wr->op == RCAP_READ && register_sink(c, wr)))
+			return NULL;
+		c->reads[(c->reads_first + c->reads_n++) %
+			 (c->cfg.wish.ord + 1u)] = wr;
+	}
 	list_del(&wr->link);
 	list_push_back(&c->flight, &wr->link);
 	wr->mark = MARK_PENDING;
-	if (rcap_wr_has_response(wr))
-		c->reads[(c->reads_first + c->reads_n++) %
-			 (c->cfg.wish.ord + 1u)] = wr;
 	return wr;
 }
 

@@ -105,6 +105,62 @@ static void test_build_and_open_around_markers(void **state)
 			}
 }
 
+/* A copied FPDU has the octets of one that refers to its payload; for short and
+ * long payload, in one piece and in several. */
+static void test_copy_equals_build(void **state)
+{
+	static uint8_t data[40000], out[2][41000];
+	static const size_t lens[] = {
+		0, 1, 2, 3, 4, 5, 6, 76, 4095, 4096, 8191, 8192, 8193, 39000
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * 167 >> 3);
+	for (unsigned k = 0; k < ARRAY_LEN(lens) * 4; k++) {
+		struct mpa_stream s = { .crc = k & 1 }, t = s;
+		struct iovec iov[8], d[3] = { { data, 3 },
+					      { data + 7, 50 },
+					      { data + 99, 39500 } };
+		struct iovec whole = { data, sizeof(data) };
+		struct bufv v = k & 2 ? bufv_of(d, 3) : bufv_of(&whole, 1);
+		size_t len = lens[k / 4], n;
+		uint8_t head[20], scratch[16], *room = scratch;
+		int pieces;
+
+		memcpy(head, send_header, 20);
+		memcpy(out[1], send_header, 20);
+		memset(out[1] + 20, 0xee, sizeof(out[1]) - 20);
+		pieces = mpa_fpdu_build(&s, head, 20, &v, 1, len, NULL, iov, 8,
+					&room);
+		assert_true(pieces > 0);
+		n = flatten(iov, pieces, out[0]);
+		assert_int_equal(mpa_fpdu_copy(&t, out[1], 20, &v, 1, len), n);
+		assert_memory_equal(out[0], out[1], n);
+		assert_int_equal(s.pos, t.pos);
+		assert_int_equal(n, mpa_fpdu_size(&s, 18 + len));
+	}
+}
+
+static void test_build_without_room_or_data(void **state)
+{
+	struct mpa_stream s = { .crc = true };
+	uint8_t data[16] = { 0 }, head[20], scratch[16], *room = scratch;
+	struct iovec iov[4],
+		d[4] = { { data, 4 }, { data, 4 }, { data, 4 }, { data, 4 } };
+	struct bufv v = bufv_of(d, 4);
+
+	(void)state;
+	memcpy(head, send_header, 20);
+	assert_int_equal(mpa_fpdu_build(&s, head, 20, &v, 0, 16, NULL, iov, 4,
+					&room),
+			 ERR_LIMIT);
+	assert_int_equal(mpa_fpdu_build(&s, head, 20, &v, 8, 9, NULL, iov, 4,
+					&room),
+			 ERR_LIMIT);
+	assert_int_equal(s.pos, 0);
+}
+
 static void test_crc_notices_every_bit(void **state)
 {
 	const uint8_t data[40] = { 1, 2, 3 };
@@ -325,6 +381,8 @@ int main(void)
 		cmocka_unit_test(test_fpdu_rfc5044_figure_5),
 		cmocka_unit_test(test_fpdu_rfc5044_figure_6),
 		cmocka_unit_test(test_build_and_open_around_markers),
+		cmocka_unit_test(test_copy_equals_build),
+		cmocka_unit_test(test_build_without_room_or_data),
 		cmocka_unit_test(test_crc_notices_every_bit),
 		cmocka_unit_test(test_marker_that_lies_rfc5044_4_3),
 		cmocka_unit_test(test_max_ulpdu_fits_and_is_the_largest),

@@ -67,6 +67,51 @@ static void test_headers_both_ways(void **state)
 }
 
 /* Each invalid field has its reason (RFC 5041 §7, RFC 5040 §7). */
+/* The short way takes a header only if the long way does, with equal fields:
+ * each vector with each value of its control octets, and with one bit changed
+ * elsewhere. */
+static void test_usual_headers_agree(void **state)
+{
+	unsigned taken = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(vectors) * 65536; i++) {
+		const struct vector *v = &vectors[i >> 16];
+		uint8_t p[DDP_HEADER_MAX] = { 0 };
+		struct rdmap_usual u;
+		struct rdmap_header h;
+		size_t n, bit = i % (v->len * 8);
+
+		memcpy(p, v->bytes, v->len);
+		if (i & 0x8000)
+			p[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		else
+			put_be16(p, (uint16_t)(i * 2 | (i >> 16 & 1)));
+		n = rdmap_decode_usual(&u, p, v->len);
+		if (n == 0)
+			continue;
+		taken++;
+		assert_int_equal(rdmap_decode(&h, p, v->len, false), n);
+		assert_int_equal(u.tagged, h.tagged);
+		assert_int_equal(u.last, h.last);
+		assert_int_equal(u.opcode, h.opcode);
+		assert_int_equal(u.stag, h.stag);
+		assert_int_equal(u.to, h.to);
+		assert_int_equal(h.mo, 0);
+		assert_int_equal(h.qn, DDP_QN_SEND);
+		if (!u.tagged)
+			assert_int_equal(u.msn, h.msn);
+	}
+	assert_true(taken > 1000);
+	for (size_t i = 0; i < ARRAY_LEN(vectors); i++)
+		for (size_t n = 0; n < vectors[i].len; n++) {
+			struct rdmap_usual u;
+
+			assert_true(rdmap_decode_usual(&u, vectors[i].bytes,
+						       n) <= n);
+		}
+}
+
 static void test_wrong_headers_have_their_reason(void **state)
 {
 	static const struct {
@@ -133,6 +178,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_headers_both_ways),
+		cmocka_unit_test(test_usual_headers_agree),
 		cmocka_unit_test(test_wrong_headers_have_their_reason),
 		cmocka_unit_test(test_terminate_rfc5040_4_8),
 	};
