@@ -6,6 +6,7 @@
  *   phase.c    the phases of a connection, and how it ends
  *   startup.c  MPA Request and Reply, Ready To Receive
  *   rx.c       octets to FPDUs: length, markers, CRC, where payload goes
+ *   usual.c    the short way for FPDUs of small commands and responses
  *   place.c    DDP and RDMAP: what a segment may do, and what it completes
  *   tx.c       FPDUs to octets: segments staged in batches
  *   wq.c       work requests from post to completion
@@ -46,6 +47,13 @@ enum rx_stage {
 	RX_TAIL
 };
 
+/* Segments of a message that are received after the current one in one call. */
+#define RX_GUESS_MAX 7
+
+/* Read this much after the last segment of a large message: one or two short
+ * Sends. */
+#define RX_LOOK_SMALL 256
+
 struct iwarp_rx {
 	struct mpa_stream s;
 	/* octets received and not yet processed: [at, end) of buf */
@@ -80,13 +88,17 @@ struct iwarp_rx {
 	bool marker_wrong;	 /* a marker is wrong; drop the payload */
 	const struct bufv *dest; /* NULL: drop the payload */
 	size_t dest_off;
-	/* the places where the next segment is received if it follows this
-	 * one */
+	/* the places where the next n segments are received if they follow
+	 * this one; before each of them, the octets between two segments */
 	struct {
 		const struct bufv *dest;
-		size_t off, len; /* in dest; len 0: no guess */
+		size_t off; /* of the first one, in dest */
+		size_t len[RX_GUESS_MAX];
+		unsigned n;    /* 0: no guess */
+		unsigned most; /* segments to guess next time */
 		size_t before_len;
-		uint8_t before[RX_BETWEEN], behind[RX_BETWEEN];
+		uint8_t before[RX_GUESS_MAX][RX_BETWEEN];
+		uint8_t behind[RX_LOOK_SMALL];
 	} guess;
 	struct iovec recv_iov; /* dest of a Send: the rest of a receive */
 	struct bufv recv_v;
@@ -207,7 +219,10 @@ void iwarp_refuse(struct iwarp *c, uint16_t reason, int err);
 /* iwarp_terminate: the user found an error. */
 void iwarp_terminate(struct iwarp *c, int err, const char *why);
 /* iwarp_is_full: FPDUs may arrive. */
-bool iwarp_is_full(const struct iwarp *c);
+static inline bool iwarp_is_full(const struct iwarp *c)
+{
+	return c->phase == PHASE_FULL || c->phase == PHASE_FIRST_WAIT;
+}
 
 /* startup.c: iwarp_startup_begin stages the MPA Request of the active end. */
 void iwarp_startup_begin(struct iwarp *c);
@@ -232,6 +247,11 @@ size_t iwarp_rx_likely(const struct iwarp *c);
 /* iwarp_rx_consume processes the FPDUs in the look-ahead. */
 void iwarp_rx_consume(struct iwarp *c);
 
+/* usual.c: iwarp_take_usual handles the FPDU at p, within n octets, if it is a
+ * whole Send or segment of a Write, and right. Returns its length; 0: it is
+ * left to rx.c. */
+size_t iwarp_take_usual(struct iwarp *c, const uint8_t *p, size_t n);
+
 /*  */
 /* place.c: iwarp_place checks the segment c->rx.h with len octets of payload:
  * sets rx.dest (and dest_off), or returns -TERM_... */
@@ -245,6 +265,9 @@ void iwarp_replace(struct iwarp *c);
 /* iwarp_may_guess: the whole destination is undefined until the message
  * ends. */
 bool iwarp_may_guess(const struct iwarp *c);
+/* iwarp_deliver_send: the Send of c->rx.h is complete in the first receive, with
+ * len octets. 0 or -TERM_... */
+int iwarp_deliver_send(struct iwarp *c, size_t len);
 /* iwarp_placed: the segment is in place and its CRC is right. Completes what it
  * ends. 0 or -TERM_... */
 int iwarp_placed(struct iwarp *c, size_t len);

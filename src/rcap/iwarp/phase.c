@@ -73,11 +73,6 @@ void iwarp_go(struct iwarp *c, enum iwarp_phase next)
 	ASSERT_SANE(iwarp_is_sane(c));
 }
 
-bool iwarp_is_full(const struct iwarp *c)
-{
-	return c->phase == PHASE_FULL || c->phase == PHASE_FIRST_WAIT;
-}
-
 /* ---- the end ---- */
 
 static bool is_ending(const struct iwarp *c)

@@ -245,7 +245,6 @@ static int invalidate_stag(struct iwarp *c, struct rcap_recv *r)
 {
 	const struct rdmap_header *h = &c->rx.h;
 	const struct bufv *memory;
-	int err;
 
 	r->solicited =
 		h->opcode == RDMAP_SEND_SE || h->opcode == RDMAP_SEND_SE_INV;
@@ -257,15 +256,26 @@ static int invalidate_stag(struct iwarp *c, struct rcap_recv *r)
 	memory = mr_memory(c->mrs, c, h->stag);
 	if (memory && iwarp_tx_detach(c, memory))
 		return -TERM_LOCAL_CATASTROPHIC;
-	err = mr_invalidate_remote(c->mrs, c, h->stag);
-	return err;
+	return mr_invalidate_remote(c->mrs, c, h->stag);
+}
+
+int iwarp_deliver_send(struct iwarp *c, size_t len)
+{
+	struct rcap_recv *r = list_entry(c->recvs.next, struct rcap_recv, link);
+	int err = invalidate_stag(c, r);
+
+	if (err)
+		return err;
+	list_del(&r->link);
+	r->len = len;
+	c->rx.queues.msn[DDP_QN_SEND]++;
+	c->qp.user->received(c->qp.arg, r, 0);
+	return 0;
 }
 
 static int complete_send(struct iwarp *c, size_t len)
 {
 	struct iwarp_rx *rx = &c->rx;
-	struct rcap_recv *r;
-	int err;
 
 	if (is_rtr_send(c, len)) {
 		rx->queues.msn[DDP_QN_SEND]++;
@@ -276,16 +286,9 @@ static int complete_send(struct iwarp *c, size_t len)
 	rx->queues.send_begun = !rx->h.last;
 	if (!rx->h.last)
 		return 0;
-	r = list_entry(c->recvs.next, struct rcap_recv, link);
-	err = invalidate_stag(c, r);
-	if (err)
-		return err;
-	list_del(&r->link);
-	r->len = rx->queues.mo;
+	len = rx->queues.mo;
 	rx->queues.mo = 0;
-	rx->queues.msn[DDP_QN_SEND]++;
-	c->qp.user->received(c->qp.arg, r, 0);
-	return 0;
+	return iwarp_deliver_send(c, len);
 }
 
 static int queue_request(struct iwarp *c)

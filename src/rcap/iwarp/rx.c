@@ -10,6 +10,7 @@
  * complete: until then the bytes of its region are undefined, as RFC 5040 §5.4
  * permits for every Write that no completion has followed yet.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -18,10 +19,8 @@
 
 /* payload from this size on gets a system call of its own */
 #define RX_LARGE_MIN (16u << 10)
-/* Read this much after the last segment of a large message, and until
- * SMALL_AGAIN small ones have followed: one or two short Sends. */
-#define RX_LOOK_SMALL 256
-/* after so many small FPDUs the whole look-ahead is used again */
+/* after so many small FPDUs the whole look-ahead is used again, in place of
+ * RX_LOOK_SMALL octets */
 #define SMALL_AGAIN 2
 
 /* ---- the current FPDU ---- */
@@ -227,8 +226,8 @@ static size_t take_marker(struct iwarp *c, const uint8_t *p, size_t n)
 
 /* ---- a whole FPDU at once ---- */
 
-/* take_whole handles the FPDU at p if it is complete, which is the usual case
- * for small ones. Returns its length; 0: take it in pieces. */
+/* take_whole handles the FPDU at p if it is complete. Returns its length; 0:
+ * take it in pieces. */
 static size_t take_whole(struct iwarp *c, const uint8_t *p, size_t n)
 {
 	struct iwarp_rx *rx = &c->rx;
@@ -271,8 +270,13 @@ static size_t take_whole(struct iwarp *c, const uint8_t *p, size_t n)
 static size_t take_octets(struct iwarp *c, const uint8_t *p, size_t n)
 {
 	struct iwarp_rx *rx = &c->rx;
-	size_t k = take_whole(c, p, n);
+	size_t k = iwarp_take_usual(c, p, n);
 
+	if (k > 0) {
+		rx->s.pos += k;
+		return k;
+	}
+	k = take_whole(c, p, n);
 	if (k == 0 && in_marker(rx))
 		k = take_marker(c, p, n);
 	else if (k == 0)
@@ -336,36 +340,53 @@ static unsigned set_piece(struct iovec *iov, void *p, size_t n)
 	return 1;
 }
 
+/* Whether the place of the next segment can be guessed. */
+static bool is_guessable(const struct iwarp *c)
+{
+	const struct iwarp_rx *rx = &c->rx;
+
+	return c->phase == PHASE_FULL && !rx->h.last && rx->large > 0 &&
+	       rx->h.tagged && iwarp_may_guess(c);
+}
+
 /*
- * Inside a message the next segment is probably as long as this one and follows
- * it in memory. If the destination is undefined anyway, receive the segment
- * there in the same call; take_guessed checks its header before it counts, and
+ * Inside a message the next segments are probably as long as this one and
+ * follow it in memory. If the destination is undefined anyway, receive them
+ * there in the same call; take_guessed checks each header before it counts, and
  * moves what belongs elsewhere.
  */
 static unsigned guess_next(struct iwarp *c, struct iovec *iov, unsigned max)
 {
 	struct iwarp_rx *rx = &c->rx;
-	size_t off = rx->dest_off + rx->left, len;
+	size_t off = rx->dest_off + rx->left, behind;
 	unsigned n = 0, k;
 
-	rx->guess.len = 0;
-	if (c->phase != PHASE_FULL || rx->h.last || rx->large == 0 ||
-	    !rx->h.tagged || max < 3 || !iwarp_may_guess(c))
+	rx->guess.n = 0;
+	if (!is_guessable(c))
 		return 0;
-	len = rx->ulpdu_len - DDP_TAGGED_LEN;
-	len = MIN(len, rx->dest->len - off);
-	if (len < RX_LARGE_MIN || len + RX_BETWEEN > rx->ahead.cap)
-		return 0;
-	rx->guess.before_len = between_len(rx);
-	n += set_piece(iov, rx->guess.before, rx->guess.before_len);
-	if (bufv_slice(rx->dest, off, len, iov + n, max - 2, &k) < len)
-		return 0;
-	n += k;
-	n += set_piece(iov + n, rx->guess.behind, between_len(rx));
 	rx->guess.dest = rx->dest;
 	rx->guess.off = off;
-	rx->guess.len = len;
-	return n;
+	rx->guess.before_len = between_len(rx);
+	while (rx->guess.n < MAX(rx->guess.most, 1u) && n + 3 <= max) {
+		size_t len = MIN(rx->ulpdu_len - DDP_TAGGED_LEN,
+				 rx->dest->len - off);
+		unsigned i = rx->guess.n;
+
+		if (len < RX_LARGE_MIN ||
+		    bufv_slice(rx->dest, off, len, iov + n + 1, max - n - 2,
+			       &k) < len)
+			break;
+		n += set_piece(iov + n, rx->guess.before[i],
+			       rx->guess.before_len);
+		n += k;
+		rx->guess.len[i] = len;
+		rx->guess.n++;
+		off += len;
+	}
+	if (rx->guess.n == 0)
+		return 0;
+	behind = off == rx->dest->len ? RX_LOOK_SMALL : rx->guess.before_len;
+	return n + set_piece(iov + n, rx->guess.behind, behind);
 }
 
 unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
@@ -373,7 +394,7 @@ unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
 	struct iwarp_rx *rx = &c->rx;
 	unsigned n = 0;
 
-	rx->guess.len = 0;
+	rx->guess.n = 0;
 	if (reads_in_place(c))
 		iwarp_replace(c);
 	if (reads_in_place(c)) {
@@ -383,7 +404,7 @@ unsigned iwarp_rx_where(struct iwarp *c, struct iovec *iov, unsigned max)
 		if (got < rx->left)
 			return n; /* too many pieces: without the look-ahead */
 		n += guess_next(c, iov + n, max - n);
-		if (rx->guess.len)
+		if (rx->guess.n)
 			return n;
 	} else if (rx->ahead.at > 0 && rx->ahead.end == rx->ahead.cap) {
 		memmove(rx->ahead.buf, rx->ahead.buf + rx->ahead.at,
@@ -431,35 +452,98 @@ static size_t count_placed(struct iwarp *c, size_t n)
 	return n;
 }
 
+/* Copies the n octets from octet `at` of guessed segment i on, with what was
+ * received after it. */
+static void copy_guessed(const struct iwarp_rx *rx, uint8_t *to, size_t n,
+			 unsigned i, size_t off, size_t at)
+{
+	while (n > 0 && i < rx->guess.n) {
+		size_t k = MIN(n, rx->guess.len[i] - at);
+
+		bufv_copy_out(rx->guess.dest, off + at, to, k);
+		to += k;
+		n -= k;
+		off += rx->guess.len[i];
+		at = 0;
+		if (++i == rx->guess.n)
+			break;
+		k = MIN(n, rx->guess.before_len);
+		memcpy(to, rx->guess.before[i], k);
+		to += k;
+		n -= k;
+	}
+	memcpy(to, rx->guess.behind, n);
+}
+
+/* Takes n octets that were guessed wrong. They leave the guessed places before
+ * one of them is processed: the memory may change its owner then. */
+static void take_missed(struct iwarp *c, size_t n, unsigned i, size_t off,
+			size_t at)
+{
+	struct iwarp_rx *rx = &c->rx;
+	uint8_t *copy;
+
+	rx->guess.most = 1;
+	c->stats.copied += n;
+	if (n <= rx->ahead.cap) {
+		copy_guessed(rx, rx->ahead.buf, n, i, off, at);
+		rx->ahead.at = 0;
+		rx->ahead.end = n;
+		return;
+	}
+	copy = malloc(n);
+	if (!copy) {
+		iwarp_die(c, ERR_NOMEM, "no memory for %zu received octets", n);
+		return;
+	}
+	copy_guessed(rx, copy, n, i, off, at);
+	for (size_t k = 0; k < n && iwarp_is_full(c);)
+		k += take_octets(c, copy + k, n - k);
+	free(copy);
+}
+
 /* n octets after the current payload were received in the guessed places. No
- * up-call happens in between: inside a message no request completes. */
+ * up-call happens before the octets after the last one are processed: inside a
+ * message no request completes, and no Send fits between two segments. */
 static void take_guessed(struct iwarp *c, size_t n)
 {
 	struct iwarp_rx *rx = &c->rx;
 	const struct bufv *dest = rx->guess.dest;
-	size_t before = MIN(n, rx->guess.before_len), len, hit = 0;
+	size_t off = rx->guess.off;
 
-	for (size_t at = 0; at < before && iwarp_is_full(c);)
-		at += take_octets(c, rx->guess.before + at, before - at);
-	n -= before;
-	len = MIN(n, rx->guess.len);
-	if (!iwarp_is_full(c))
+	for (unsigned i = 0; i < rx->guess.n && n > 0; i++) {
+		size_t before = MIN(n, rx->guess.before_len), len, hit = 0;
+
+		for (size_t at = 0; at < before && iwarp_is_full(c);)
+			at += take_octets(c, rx->guess.before[i] + at,
+					  before - at);
+		n -= before;
+		len = MIN(n, rx->guess.len[i]);
+		if (!iwarp_is_full(c))
+			return;
+		if (reads_in_place(c) && rx->dest == dest &&
+		    rx->dest_off == off)
+			hit = count_placed(c, len);
+		n -= hit;
+		/* the segment is elsewhere, shorter, or longer */
+		if (hit < len || (n > 0 && rx->stage == RX_PAYLOAD)) {
+			take_missed(c, n, i, off, hit);
+			return;
+		}
+		off += len;
+	}
+	if (n == 0)
 		return;
-	if (reads_in_place(c) && rx->dest == dest &&
-	    rx->dest_off == rx->guess.off)
-		hit = count_placed(c, len);
-	/* the rest belongs elsewhere */
-	bufv_copy_out(dest, rx->guess.off + hit, rx->ahead.buf, len - hit);
-	memcpy(rx->ahead.buf + len - hit, rx->guess.behind, n - len);
+	rx->guess.most = MIN(2 * rx->guess.n, (unsigned)RX_GUESS_MAX);
+	memcpy(rx->ahead.buf, rx->guess.behind, n);
 	rx->ahead.at = 0;
-	rx->ahead.end = n - hit;
-	c->stats.copied += len - hit;
+	rx->ahead.end = n;
 }
 
 void iwarp_rx_done(struct iwarp *c, size_t n)
 {
 	struct iwarp_rx *rx = &c->rx;
-	bool by_guess = rx->guess.len > 0;
+	bool by_guess = rx->guess.n > 0;
 
 	c->stats.rx_bytes += n;
 	if (reads_in_place(c))

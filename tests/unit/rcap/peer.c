@@ -157,8 +157,8 @@ void peer_octets(struct peer *p, const void *octets, size_t n)
 	const uint8_t *at = octets;
 
 	while (n > 0 && takes_input(p)) {
-		struct iovec iov[8];
-		unsigned k = iwarp_stream_ops.rx_where(p->c, iov, 8);
+		struct iovec iov[64];
+		unsigned k = iwarp_stream_ops.rx_where(p->c, iov, 64);
 		struct bufv v = bufv_of(iov, k);
 		size_t len = MIN(n, v.len);
 
