@@ -121,7 +121,7 @@ int dmiser_send_control(struct dm_conn *dm, struct dm_task *t,
 	if (err)
 		return err;
 	if (t)
-		return dmiser_send_response(c, t, &k, NULL);
+		return dmiser_send_response(c, t, &k.pdu, k.data, NULL);
 	m = dmiser_msg_pdu(c, &plain, &k.pdu, k.ahs, k.data);
 	return m ? dmiser_send(c, NULL, m) : ERR_NOMEM;
 }

@@ -278,10 +278,12 @@ int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
 		    const struct iscsi_pdu *response);
 int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 		    uint32_t len);
-/* dmiser_send_response sends the SCSI Response that ends t, after the RDMA
+/* dmiser_send_response sends the SCSI Response pdu that ends t, with a copy of
+ * data (or NULL), after the RDMA
  * Write `first` unless that is NULL. */
 int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
-			 const struct dm_control *ctl, struct rcap_wr *first);
+			 const struct iscsi_pdu *pdu, const uint8_t *data,
+			 struct rcap_wr *first);
 /* These two take the completion of a work request; err: it failed, and the
  * connection ends. */
 void dmiser_put_done(struct dmiser_conn *c, struct dm_task *t, int err);

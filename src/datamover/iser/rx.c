@@ -113,9 +113,10 @@ static void report_error(struct dmiser_conn *c, const struct iser_in *in,
 /* Returns true if the receive stays in use. */
 static bool take_message(struct dmiser_conn *c, struct rcap_recv *r)
 {
-	struct iser_in in = { .recv = r };
+	struct iser_in in; /* decode_pdu fills the rest */
 	int err = iser_header_decode(&in.h, rcap_recv_bytes(r), r->len);
 
+	in.recv = r;
 	if (err) {
 		dmiser_fail_conn(c, err,
 				 "malformed iSER header (RFC 7145 §9.1)");

@@ -181,13 +181,14 @@ static void add_invalidate(const struct dmiser_conn *c, struct target_task *tt,
 
 /* [RFC 7145: 7.3.2 #1 #4-5 #7] */
 int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
-			 const struct dm_control *ctl, struct rcap_wr *first)
+			 const struct iscsi_pdu *pdu, const uint8_t *data,
+			 struct rcap_wr *first)
 {
 	static const struct iser_header plain = { .opcode = ISER_CONTROL };
 	struct iser_msg *m;
 
 	bind_task(c, t);
-	m = dmiser_msg_pdu(c, &plain, &ctl->pdu, NULL, ctl->data);
+	m = dmiser_msg_pdu(c, &plain, pdu, NULL, data);
 	if (!m)
 		return ERR_NOMEM;
 	m->kind = MSG_RESPONSE;
@@ -203,8 +204,8 @@ int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
 {
 	struct dmiser_conn *c = dm->impl;
 	struct target_task *tt = &iser_task(t)->t;
-	struct dm_control ctl = { .data = NULL };
 	struct rcap_wr *wr = &tt->put;
+	struct iscsi_pdu pdu;
 	int err;
 
 	bind_task(c, t);
@@ -227,11 +228,11 @@ int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
 		iser_task(t)->busy++;
 		return rcap_post(c->qp, &wr, 1) ? ERR_CLOSED : 0;
 	}
-	ctl.pdu = *response;
-	ctl.pdu.itt = t->itt;
-	ctl.pdu.expcmdsn = dm->numbers->expcmdsn;
-	ctl.pdu.maxcmdsn = dm->numbers->maxcmdsn;
-	err = dmiser_send_response(c, t, &ctl, data->len ? wr : NULL);
+	pdu = *response;
+	pdu.itt = t->itt;
+	pdu.expcmdsn = dm->numbers->expcmdsn;
+	pdu.maxcmdsn = dm->numbers->maxcmdsn;
+	err = dmiser_send_response(c, t, &pdu, NULL, data->len ? wr : NULL);
 	if (err)
 		tt->putting = false;
 	return err;
