@@ -101,17 +101,19 @@ static void stage_pieces(struct iwarp *c, size_t head_len,
 }
 
 /*
- * Cuts a long message evenly, at cache lines, so that all segments are aligned
- * like the first: copies to unaligned places cost the receiver up to half as
- * much again, and a short last segment costs as much as a long one.
+ * Cuts a message of `total` octets evenly, at cache lines, so that all segments
+ * are aligned like the first: copies to unaligned places cost the receiver up
+ * to half as much again, and a short last segment costs as much as a long one.
+ * All but the last are of one length, so that a receiver can guess their
+ * places.
  */
-static size_t even_len(size_t most, size_t left)
+static size_t even_len(size_t most, size_t total)
 {
-	size_t n = (left + most - 1) / most;
+	size_t n = (total + most - 1) / most;
 
 	if (n < 2 || most < EVEN_FROM)
 		return most;
-	n = ((left + n - 1) / n + LINE - 1) & ~(size_t)(LINE - 1);
+	n = ((total + n - 1) / n + LINE - 1) & ~(size_t)(LINE - 1);
 	return n <= most ? n : most & ~(size_t)(LINE - 1);
 }
 
@@ -131,9 +133,10 @@ static uint8_t *room_for_copy(struct iwarp *c)
 	return tx->copies + tx->copied;
 }
 
-/* segment_len: octets of data from off that go into the next segment. */
+/* segment_len: octets of data from off that go into the next segment; left: of
+ * a message of `total` octets. */
 static size_t segment_len(const struct iwarp *c, const struct bufv *data,
-			  size_t off, size_t left, size_t header)
+			  size_t off, size_t left, size_t total, size_t header)
 {
 	size_t most, len = left;
 	struct iovec piece[PIECES_MAX];
@@ -141,7 +144,7 @@ static size_t segment_len(const struct iwarp *c, const struct bufv *data,
 
 	if (left > SHORT_SEGMENT) {
 		most = segment_max(c, header);
-		len = left <= most ? left : MIN(left, even_len(most, left));
+		len = left <= most ? left : MIN(left, even_len(most, total));
 	}
 	if (data->n <= PIECES_MAX)
 		return len;
@@ -301,7 +304,7 @@ static bool stage_data(struct iwarp *c, struct rcap_wr *wr)
 	const struct bufv *data = &wr->data;
 	bool write = wr->op == RCAP_WRITE, last;
 	size_t left = data->len - wr->moved, off = wr->moved, head_len;
-	size_t len = segment_len(c, data, off, left,
+	size_t len = segment_len(c, data, off, left, data->len,
 				 write ? DDP_TAGGED_LEN : DDP_UNTAGGED_LEN);
 	enum stage_how how = how_to_stage(c, len, wr->flags & RCAP_UNSTABLE);
 	uint8_t *head = where_to_stage(c, how);
@@ -392,7 +395,9 @@ static void stage_read_response(struct iwarp *c, struct iwarp_read *a)
 		iwarp_fail_answer(c, (uint16_t)-err, a);
 		return;
 	}
-	len = left ? segment_len(c, memory, off, left, DDP_TAGGED_LEN) : 0;
+	len = left ? segment_len(c, memory, off, left, a->h.read_size,
+				 DDP_TAGGED_LEN)
+		   : 0;
 	h.last = len == left;
 	stage_segment(c, &h, memory, off, len,
 		      len && mr_may_change(c->mrs, a->h.source_stag));
