@@ -110,13 +110,22 @@ struct tgt_settling {
 	void (*settled)(struct tgt_settling *s);
 };
 
+/* sessions.c: the first session of each chain. */
+#define TGT_SESSION_CHAINS 1024u
+
+struct tgt_session_chains {
+	struct tgt_session *tsih[TGT_SESSION_CHAINS];
+	struct tgt_session *port[TGT_SESSION_CHAINS];
+};
+
 struct tgt_worker {
 	struct tgt *tgt;
 	unsigned index;
 	struct list conns;    /* tgt_conn.link */
 	struct list lost;     /* tgt_conn.link: see recover.c */
 	struct list sessions; /* tgt_session.link */
-	struct list aborts;   /* tgt_abort.link: aborts in progress */
+	struct tgt_session_chains chains;
+	struct list aborts; /* tgt_abort.link: aborts in progress */
 	unsigned nconns;
 	unsigned messages; /* operations that wait for other workers */
 	uint16_t next_tsih;
@@ -237,6 +246,10 @@ struct tgt_session_port {
 
 struct tgt_session {
 	struct tgt_worker *worker;
+	struct {
+		struct tgt_session *same_tsih, *same_port; /* the next ones */
+		unsigned nth_port;
+	} chains; /* sessions.c */
 	struct tgt_conns conns;
 	struct tgt_node *node; /* NULL: discovery */
 	struct dev_nexus *nexus;
@@ -304,7 +317,9 @@ struct tgt_watch {
 struct tgt_stall {
 	xtime at; /* of the next check */
 	struct tgt_watch in, out, gap;
-	xtime turn_since; /* it has the turn while others wait; or 0 */
+	xtime turn_since;  /* it has the turn while others wait; or 0 */
+	uint64_t commands; /* of the connection, at the last check */
+	bool rests;	   /* it gave its memory back (tgt_rest) */
 };
 
 struct tgt_text {
@@ -409,6 +424,19 @@ void tgt_nodes_free(struct tgt *t);
 /* tgt_port_name makes the SAM name of a target port (RFC 7143 §2.2 "SCSI Port
  * Name"). */
 void tgt_port_name(const struct tgt_node *n, uint16_t tag, char name[256]);
+
+/* ---- sessions.c ---- */
+
+/* tgt_sessions_add adds s, which has its TSIH and id, to the sessions of w;
+ * tgt_sessions_remove removes it. */
+void tgt_sessions_add(struct tgt_worker *w, struct tgt_session *s);
+void tgt_sessions_remove(struct tgt_worker *w, struct tgt_session *s);
+/* tgt_sessions_find returns the session with this TSIH, or NULL. */
+struct tgt_session *tgt_sessions_find(struct tgt_worker *w, uint16_t tsih);
+/* tgt_sessions_of_port returns the first session of a chain (chains.same_port) that
+ * has every session of this initiator port, and others; or NULL. */
+struct tgt_session *tgt_sessions_of_port(const struct tgt_worker *w,
+					 const struct iscsi_login_id *id);
 
 /* ---- conn.c ---- */
 

@@ -19,19 +19,6 @@
 
 /* ---- which session ---- */
 
-static struct tgt_session *find_session(const struct tgt_worker *w,
-					uint16_t tsih)
-{
-	list_for_each(it, &w->sessions) {
-		struct tgt_session *s =
-			list_entry(it, struct tgt_session, link);
-
-		if (s->tsih == tsih)
-			return s;
-	}
-	return NULL;
-}
-
 /* §4.4.3.1: the ISID, the initiator's name and the target's portal group identify
  * the session. */
 static bool is_same_nexus(const struct tgt_session *s, const struct tgt_conn *c,
@@ -117,7 +104,7 @@ static bool is_in_force(const struct tgt_session *s)
 struct tgt_session *tgt_join_find(const struct tgt_conn *c,
 				  const struct tgt_joiner *j, uint16_t *status)
 {
-	struct tgt_session *s = find_session(c->worker, j->id->tsih);
+	struct tgt_session *s = tgt_sessions_find(c->worker, j->id->tsih);
 
 	*status = ISCSI_LOGIN_SUCCESS;
 	if (!s || !is_same_nexus(s, c, j) || !is_in_force(s))

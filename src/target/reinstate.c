@@ -78,10 +78,9 @@ static bool same_nexus(const struct tgt_session *s,
 static struct tgt_session *find_older(const struct tgt_worker *w,
 				      const struct tgt_reinstate *r)
 {
-	list_for_each(it, &w->sessions) {
-		struct tgt_session *s =
-			list_entry(it, struct tgt_session, link);
+	struct tgt_session *s = tgt_sessions_of_port(w, &r->id);
 
+	for (; s; s = s->chains.same_port) {
 		if (s == r->session || !same_nexus(s, r))
 			continue;
 		if (s->state == ISCSI_Q2_ACTIVE && w->index > r->worker->index)

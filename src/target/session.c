@@ -8,14 +8,6 @@
 
 /* ---- begin ---- */
 
-static bool tsih_taken(const struct tgt_worker *w, uint16_t tsih)
-{
-	list_for_each(it, &w->sessions)
-		if (list_entry(it, struct tgt_session, link)->tsih == tsih)
-			return true;
-	return false;
-}
-
 unsigned tgt_tsih_worker(const struct tgt *t, uint16_t tsih)
 {
 	return tsih % t->cfg.env.nworkers;
@@ -35,7 +27,7 @@ static int tsih_new(struct tgt_worker *w, uint16_t *tsih)
 		w->next_tsih =
 			(uint16_t)(w->next_tsih + 1u < span ? w->next_tsih + 1u
 							    : 1u);
-		if (!tsih_taken(w, (uint16_t)v)) {
+		if (!tgt_sessions_find(w, (uint16_t)v)) {
 			*tsih = (uint16_t)v;
 			return 0;
 		}
@@ -88,7 +80,7 @@ struct tgt_session *tgt_session_new(struct tgt_conn *c,
 		return NULL;
 	}
 	iscsi_session_go(ISCSI_TARGET, &s->state, ISCSI_Q2_ACTIVE); /* N1 */
-	list_push_back(&w->sessions, &s->link);
+	tgt_sessions_add(w, s);
 	s->conns.rdma = c->dm->rdma == DM_RDMA_ALREADY;
 	tgt_session_add(s, c);
 	return s;
@@ -215,7 +207,7 @@ static void end_session(struct tgt_session *s)
 		dev_nexus_close(s->nexus);
 	iscsi_session_go(ISCSI_TARGET, &s->state,
 			 ISCSI_Q1_FREE); /* N3 N6 N9 N11 */
-	list_del(&s->link);
+	tgt_sessions_remove(w, s);
 	s->ops->ended(s);
 	tgt_use_end(w, &s->use);
 	session_free(s);
