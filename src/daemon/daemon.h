@@ -46,6 +46,7 @@ struct worker {
 	struct list kicked;	 /* kick.c: connections that shall end */
 	struct traffic traffic;	 /* of connections that have ended */
 	struct io_timer clock;	 /* the next deadline of the target */
+	xtime clock_ran;
 	struct io_timer chores;
 	bool chores_set;
 	struct io_defer count; /* tgt_worker_count, at the end of a turn */

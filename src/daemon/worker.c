@@ -101,16 +101,29 @@ void worker_count_later(void *arg, unsigned worker)
 	io_loop_defer(d->workers[worker].loop, &d->workers[worker].count);
 }
 
+/* The target looks at every connection for the next deadline, and when one has
+ * passed. With many connections it does so less often, so that this costs a
+ * small part of a CPU: every 0.2 s with 10,000. */
+#define CLOCK_PAUSE (20 * XTIME_US) /* for each connection */
+
+static void set_clock(struct worker *w, xtime at)
+{
+	xtime pause = tgt_worker_conns(w->target) * CLOCK_PAUSE;
+
+	io_timer_set(w->loop, &w->clock, MAX(at, w->clock_ran + pause));
+}
+
 void worker_set_clock(struct worker *w)
 {
-	io_timer_set(w->loop, &w->clock, tgt_worker_deadline(w->target));
+	set_clock(w, tgt_worker_deadline(w->target));
 }
 
 static void expire_deadlines(struct io_timer *t)
 {
 	struct worker *w = container_of(t, struct worker, clock);
 
-	tgt_worker_expire(w->target, io_now(w->loop));
+	w->clock_ran = io_now(w->loop);
+	tgt_worker_expire(w->target, w->clock_ran);
 	worker_set_clock(w);
 }
 
@@ -121,7 +134,7 @@ void worker_rearm(void *arg, unsigned worker)
 	struct daemon *d = arg;
 	struct worker *w = &d->workers[worker];
 
-	io_timer_set(w->loop, &w->clock, io_now(w->loop));
+	set_clock(w, io_now(w->loop));
 }
 
 /* After a flood of connections the heap is fragmented: its free pages go back
@@ -152,7 +165,7 @@ static void do_chores(struct io_timer *t)
 
 void worker_busy(struct worker *w)
 {
-	worker_set_clock(w);
+	worker_rearm(w->daemon, w->index);
 	if (w->chores_set)
 		return;
 	w->chores_set = true;

@@ -154,6 +154,11 @@ xtime tgt_worker_deadline(const struct tgt_worker *w)
 	return MIN(at, tgt_recover_deadline(w));
 }
 
+unsigned tgt_worker_conns(const struct tgt_worker *w)
+{
+	return w->nconns;
+}
+
 void tgt_worker_expire(struct tgt_worker *w, xtime now)
 {
 	w->now = now;

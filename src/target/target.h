@@ -130,6 +130,9 @@ void tgt_worker_end(struct tgt_worker *w, bool now,
 /* tgt_worker_deadline returns when the caller has to call tgt_worker_expire;
  * XTIME_NEVER: not at all. */
 xtime tgt_worker_deadline(const struct tgt_worker *w);
+/* tgt_worker_conns returns how many connections the worker has; the time of the
+ * two functions around it grows with that number. */
+unsigned tgt_worker_conns(const struct tgt_worker *w);
 /* tgt_worker_expire handles every deadline up to now. */
 void tgt_worker_expire(struct tgt_worker *w, xtime now);
 
