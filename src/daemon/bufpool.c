@@ -2,6 +2,7 @@
 /* bufpool.c: data buffers of one worker. */
 #include "daemon/bufpool.h"
 
+#include <stdbool.h>
 #include <sys/mman.h>
 
 /* A cached buffer: this struct is in its first bytes. */
@@ -11,9 +12,9 @@ struct spare {
 	unsigned period;
 };
 
-void bufpool_init(struct bufpool *p, size_t max_kept)
+void bufpool_init(struct bufpool *p, size_t most)
 {
-	*p = (struct bufpool){ .max_kept = max_kept };
+	*p = (struct bufpool){ .most = most };
 	for (unsigned c = 0; c < BUFPOOL_CLASSES; c++)
 		list_init(&p->spare[c]);
 	list_init(&p->all);
@@ -44,6 +45,28 @@ static void take_spare(struct bufpool *p, struct spare *s)
 	p->kept -= s->size;
 }
 
+/* Unmaps the least recently used buffers until at most `most` bytes are
+ * cached. */
+static void release_down_to(struct bufpool *p, size_t most)
+{
+	while (p->kept > most) {
+		struct spare *s = list_entry(p->all.prev, struct spare, of_all);
+
+		take_spare(p, s);
+		munmap(s, s->size);
+	}
+}
+
+/* make_room unmaps cached buffers until `size` more bytes are within the limit; false:
+ * they are not. */
+static bool make_room(struct bufpool *p, size_t size)
+{
+	bool fits = p->out + size <= p->most;
+
+	release_down_to(p, fits ? p->most - p->out - size : 0);
+	return fits;
+}
+
 void *bufpool_get(struct bufpool *p, size_t len)
 {
 	unsigned c = class_of(len);
@@ -54,6 +77,7 @@ void *bufpool_get(struct bufpool *p, size_t len)
 		return NULL;
 	size = (size_t)BUFPOOL_MIN << c;
 	if (list_empty(&p->spare[c])) {
+		make_room(p, size);
 		buf = map_buffer(p, size);
 		if (!buf)
 			return NULL;
@@ -68,18 +92,6 @@ void *bufpool_get(struct bufpool *p, size_t len)
 	return buf;
 }
 
-/* Unmaps the least recently used buffers until at most `most` bytes are
- * cached. */
-static void release_down_to(struct bufpool *p, size_t most)
-{
-	while (p->kept > most) {
-		struct spare *s = list_entry(p->all.prev, struct spare, of_all);
-
-		take_spare(p, s);
-		munmap(s, s->size);
-	}
-}
-
 void bufpool_put(struct bufpool *p, void *buf, size_t len)
 {
 	unsigned c = class_of(len);
@@ -87,11 +99,10 @@ void bufpool_put(struct bufpool *p, void *buf, size_t len)
 	struct spare *s = buf;
 
 	p->out -= size;
-	if (size > p->max_kept) {
+	if (!make_room(p, size)) {
 		munmap(buf, size);
 		return;
 	}
-	release_down_to(p, p->max_kept - size);
 	s->size = size;
 	s->period = p->period;
 	list_push_front(&p->spare[c], &s->of_class);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * bufpool.h: data buffers of one worker: page-aligned, in powers of two from 4
- * KiB. Returned buffers are cached, up to one limit for all sizes together; the
- * least recently used one is unmapped first, whatever its size. device/share.h
- * decides which session may have how much. Belongs to one thread.
+ * KiB. Returned buffers are cached, as long as they and those in use are within one
+ * limit for all sizes together; the least recently used one is unmapped first,
+ * whatever its size. So a load that changes between sizes, or that returns all its
+ * buffers at once, maps no memory again and again. device/share.h decides which
+ * session may have how much. Belongs to one thread.
  */
 #ifndef DAEMON_BUFPOOL_H
 #define DAEMON_BUFPOOL_H
@@ -19,13 +21,13 @@ struct bufpool {
 	/* struct spare, which lies in the buffer itself; newest first */
 	struct list spare[BUFPOOL_CLASSES], all;
 	size_t out, kept; /* bytes in use, bytes that are cached */
-	size_t max_kept;
+	size_t most;
 	unsigned period; /* counts bufpool_trim */
 	uint64_t maps;	 /* calls of mmap, for tests */
 };
 
-/* bufpool_init: max_kept is the limit of cached bytes. */
-void bufpool_init(struct bufpool *p, size_t max_kept);
+/* bufpool_init: no buffer is cached beyond `most` bytes in use and cached. */
+void bufpool_init(struct bufpool *p, size_t most);
 /* bufpool_get returns a buffer of at least len bytes (len > 0), to be given
  * back by bufpool_put. NULL: larger than the largest class, or no memory. */
 void *bufpool_get(struct bufpool *p, size_t len);

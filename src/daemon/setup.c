@@ -62,15 +62,18 @@ static int setup_groups(struct daemon *d)
 	return err;
 }
 
+size_t setup_memory(unsigned nworkers)
+{
+	return MAX(POOL_TOTAL / nworkers,
+		   POOL_COMMON + POOL_RESERVE + POOL_BURST);
+}
+
 /* The functions and limits that device and target get from the program. */
 static struct dev_env env_of(struct daemon *d)
 {
-	size_t each = POOL_TOTAL / d->nworkers;
-
 	return (struct dev_env){
 		.buf_common =
-			MAX(each, POOL_COMMON + POOL_RESERVE + POOL_BURST) -
-			POOL_RESERVE - POOL_BURST,
+			setup_memory(d->nworkers) - POOL_RESERVE - POOL_BURST,
 		.buf_reserve = POOL_RESERVE,
 		.buf_burst = POOL_BURST,
 		.nworkers = d->nworkers,

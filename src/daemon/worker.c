@@ -12,7 +12,6 @@
 #include "daemon/daemon.h"
 #include "daemon/say.h"
 
-#define POOL_KEPT   (64u << 20) /* bytes of buffers that all workers cache */
 #define CHORES_TIME (5 * XTIME_S)
 
 /* ---- functions of dev_env ---- */
@@ -186,7 +185,7 @@ static int worker_init(struct daemon *d, struct worker *w, unsigned index)
 	w->chores.fire = do_chores;
 	w->count.run = count_commands;
 	list_init(&w->count.link);
-	bufpool_init(&w->bufs, POOL_KEPT / d->nworkers);
+	bufpool_init(&w->bufs, setup_memory(d->nworkers));
 	w->loop = io_loop_new(d->options.io, &err);
 	if (!w->loop) {
 		say("--io %s: cannot make an event loop: %s%s",

@@ -75,6 +75,37 @@ static void test_bufpool_shares_what_it_keeps_among_sizes(void **state)
 	bufpool_fini(&p);
 }
 
+/* All commands of a deep load end at once. */
+static void test_bufpool_keeps_what_a_deep_load_returns(void **state)
+{
+	struct bufpool p;
+
+	(void)state;
+	bufpool_init(&p, 512 * MIB);
+	for (unsigned i = 0; i < 10; i++)
+		get_and_put(&p, 4 * MIB, 64);
+	assert_int_equal(p.maps, 64);
+	bufpool_fini(&p);
+}
+
+/* Buffers in use count. */
+static void test_bufpool_keeps_little_beside_much_in_use(void **state)
+{
+	struct bufpool p;
+	void *large;
+
+	(void)state;
+	bufpool_init(&p, 8 * MIB);
+	get_and_put(&p, MIB, 8);
+	assert_int_equal(p.kept, 8 * MIB);
+	large = bufpool_get(&p, 4 * MIB);
+	get_and_put(&p, 4096, 2);
+	assert_true(p.kept + p.out <= 8 * MIB);
+	bufpool_put(&p, large, 4 * MIB);
+	assert_true(p.kept <= 8 * MIB);
+	bufpool_fini(&p);
+}
+
 static void test_bufpool_keeps_no_more_than_it_may(void **state)
 {
 	struct bufpool p;
@@ -84,7 +115,7 @@ static void test_bufpool_keeps_no_more_than_it_may(void **state)
 	get_and_put(&p, MIB, 2);
 	assert_int_equal(p.kept, MIB);
 	get_and_put(&p, 2 * MIB, 2);
-	assert_int_equal(p.kept, MIB);
+	assert_int_equal(p.kept, 0);
 	bufpool_fini(&p);
 }
 
@@ -112,6 +143,8 @@ int main(void)
 		cmocka_unit_test(test_bufpool_aligned_and_whole),
 		cmocka_unit_test(test_bufpool_reuses),
 		cmocka_unit_test(test_bufpool_shares_what_it_keeps_among_sizes),
+		cmocka_unit_test(test_bufpool_keeps_what_a_deep_load_returns),
+		cmocka_unit_test(test_bufpool_keeps_little_beside_much_in_use),
 		cmocka_unit_test(test_bufpool_keeps_no_more_than_it_may),
 		cmocka_unit_test(test_bufpool_gives_a_burst_back_under_load),
 	};
