@@ -201,11 +201,13 @@ static int worker_init(struct daemon *d, struct worker *w, unsigned index)
 
 /* glibc takes large blocks from its heap once one was freed; calloc then writes to
  * them. The zeros that each ram: and null: backstore lends would become memory, and
- * a change of the configuration would write gigabytes on worker 0. */
+ * a change of the configuration would write gigabytes on worker 0. The tasks and the
+ * look-ahead buffer of a session would be memory before they are used, and remain
+ * memory of the process after the session has ended. */
 static void map_large_blocks(void)
 {
 #ifdef __GLIBC__
-	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+	mallopt(M_MMAP_THRESHOLD, 64 << 10);
 #endif
 }
 

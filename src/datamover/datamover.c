@@ -208,6 +208,12 @@ void dm_progress(const struct dm_conn *c, struct dm_progress *p)
 	c->ops->progress(c, p);
 }
 
+void dm_rest(struct dm_conn *c)
+{
+	if (c->ops->rest && c->state == DM_FULL_FEATURE)
+		c->ops->rest(c);
+}
+
 int dm_check_unsolicited(const struct iscsi_params *k,
 			 const struct iscsi_pdu *p)
 {

@@ -205,6 +205,7 @@ struct dm_ops {
 	int (*deallocate_task_resources)(struct dm_conn *c, struct dm_task *t);
 	void (*resume)(struct dm_conn *c, struct dm_task *t);
 	void (*progress)(const struct dm_conn *c, struct dm_progress *p);
+	void (*rest)(struct dm_conn *c);
 	int (*snack)(struct dm_conn *c, const struct iscsi_pdu *snack,
 		     uint32_t *next);
 	int (*retry)(struct dm_conn *c, struct dm_task *t);
@@ -374,5 +375,8 @@ void dm_adopt(struct dm_conn *c, struct dm_task *t, uint32_t exp_datasn);
 
 /* dm_progress stores the bytes transferred so far in *p. Not in RFC 5047. */
 void dm_progress(const struct dm_conn *c, struct dm_progress *p);
+/* dm_rest: c has no task, and had none for some time. The datamover gives back memory
+ * that tasks needed; the next ones get it again. Not in RFC 5047. */
+void dm_rest(struct dm_conn *c);
 
 #endif

@@ -113,6 +113,12 @@ int rcap_post_recv(struct rcap_qp *qp, struct rcap_recv *r)
 	return 0;
 }
 
+void rcap_rest(struct rcap_qp *qp)
+{
+	if (qp->ops->rest && qp->state == RCAP_ESTABLISHED)
+		qp->ops->rest(qp);
+}
+
 int rcap_reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 	     unsigned rights, struct rcap_mr *mr)
 {

@@ -165,6 +165,7 @@ struct rcap_ops {
 	void (*invalidate)(struct rcap_qp *qp, struct rcap_mr *mr);
 	void (*disconnect)(struct rcap_qp *qp);
 	void (*terminate)(struct rcap_qp *qp, int err, const char *why);
+	void (*rest)(struct rcap_qp *qp); /* NULL: nothing to give back */
 };
 
 /* The common part of a queue pair; a provider embeds it. */
@@ -181,6 +182,7 @@ struct rcap_qp {
 	const struct rcap_cm *rejection;
 	bool send_inv; /* the provider supports Send with Invalidate */
 	bool recv_inv; /* the peer may invalidate our regions */
+	bool few_recvs; /* a receive posted in the up-call of another is in time */
 	/* largest efficient READ, bytes; 0: any length */
 	uint32_t read_best;
 	/* bytes that the transport took, where the provider counts them; a user
@@ -219,6 +221,10 @@ int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n);
  * every state but CLOSED (ERR_WRONG_STATE), so that receives are posted before
  * the peer may send. */
 int rcap_post_recv(struct rcap_qp *qp, struct rcap_recv *r);
+
+/* rcap_rest: the connection has been idle for some time. The provider gives back
+ * memory that it will get again when it needs it. */
+void rcap_rest(struct rcap_qp *qp);
 
 /*
  * rcap_reg makes memory accessible to the peer of this connection (RFC 5040 §7)

@@ -153,6 +153,21 @@ static void check_progress(struct tgt_conn *c, xtime now)
 			  TURN_TIMES);
 }
 
+/* A connection without a task since the last check gives back memory that only
+ * commands need. */
+static void rest_if_idle(struct tgt_conn *c)
+{
+	bool idle = c->stall.commands == c->count.commands &&
+		    c->session->tasks.used == 0;
+
+	c->stall.commands = c->count.commands;
+	if (idle && !c->stall.rests) {
+		tgt_tasks_rest(c->session);
+		dm_rest(c->dm);
+	}
+	c->stall.rests = idle;
+}
+
 void tgt_stall_start(struct tgt_conn *c)
 {
 	xtime time = c->session->data_time;
@@ -169,5 +184,6 @@ void tgt_stall_expire(struct tgt_conn *c, xtime now)
 	if (!tgt_conn_open(c))
 		return;
 	c->stall.at = now + c->session->data_time / CHECKS;
+	rest_if_idle(c);
 	check_progress(c, now);
 }

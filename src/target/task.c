@@ -12,6 +12,9 @@
 #include "base/err.h"
 #include "target/task_state.h"
 
+/* A session at rest keeps its tasks if so few were used. */
+#define RESTING_TASKS 4u
+
 /* ---- tags ---- */
 
 static struct tgt_task **find_chain(const struct tgt_session *s, uint32_t itt)
@@ -125,6 +128,21 @@ int tgt_tasks_alloc(struct tgt_session *s, uint32_t depth)
 	s->ring.mask = pow2_at_least(depth) - 1;
 	s->ring.slots = calloc(s->ring.mask + 1, sizeof(*s->ring.slots));
 	return s->tasks.all && s->tasks.hash && s->ring.slots ? 0 : ERR_NOMEM;
+}
+
+void tgt_tasks_rest(struct tgt_session *s)
+{
+	struct tgt_task *all;
+
+	if (s->tasks.used || s->tasks.fresh <= RESTING_TASKS)
+		return;
+	all = calloc(s->tasks.n, sizeof(*all));
+	if (!all)
+		return;
+	free(s->tasks.all);
+	s->tasks.all = all;
+	s->tasks.fresh = 0;
+	list_init(&s->tasks.spare);
 }
 
 void tgt_tasks_free(struct tgt_session *s)

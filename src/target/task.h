@@ -95,6 +95,9 @@ void tgt_task_put(struct tgt_task *t);
 /* tgt_tasks_alloc allocates the tasks and slots of a session for a window of
  * depth commands. ERR_NOMEM; tgt_tasks_free frees what there is. */
 int tgt_tasks_alloc(struct tgt_session *s, uint32_t depth);
+/* tgt_tasks_rest replaces the tasks of an idle session by new ones, which are not
+ * memory before they are used. */
+void tgt_tasks_rest(struct tgt_session *s);
 void tgt_tasks_free(struct tgt_session *s);
 
 /* The device has begun the task, so it has to end there too. */

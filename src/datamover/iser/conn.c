@@ -121,6 +121,18 @@ static void progress(const struct dm_conn *dm, struct dm_progress *p)
 	p->out = c->bytes_out + c->qp->sent;
 }
 
+static void rest(struct dm_conn *dm)
+{
+	struct dmiser_conn *c = dm->impl;
+
+	dmiser_spares_free(c);
+	rcap_rest(c->qp);
+	if (!list_linked(&c->recv.login.link)) { /* not posted any more */
+		free(c->recv.login_mem);
+		c->recv.login_mem = NULL;
+	}
+}
+
 /* RFC 7145 §7.3.11: the role rejects a SNACK. */
 static int snack(struct dm_conn *dm, const struct iscsi_pdu *p, uint32_t *next)
 {
@@ -158,6 +170,7 @@ static const struct dm_ops ops = {
 	.deallocate_task_resources = dealloc_task,
 	.resume = resume,
 	.progress = progress,
+	.rest = rest,
 	.snack = snack,
 	.retry = retry,
 	.is_sending = is_sending,
@@ -302,7 +315,7 @@ struct dmiser_conn *dmiser_new(const struct dmiser_config *cfg,
 	list_init(&c->spares);
 	list_init(&c->waiting);
 	list_init(&c->getq);
-	list_init(&c->free_reads);
+	list_init(&c->free_reads.list);
 	list_init(&c->early);
 	rcap_set_user(qp, &user, c);
 	if (!cfg->stream_dm && dmiser_recv_login(c)) {

@@ -111,7 +111,7 @@ struct iser_read {
 	struct rcap_wr wr; /* tag WR_READ */
 	struct dm_task *task;
 	struct iovec iov[READ_PIECES];
-	struct list link; /* dmiser_conn.free_reads */
+	struct list link; /* dmiser_conn.free_reads.list */
 	uint32_t len;
 };
 
@@ -140,6 +140,7 @@ struct recvs {
 	uint8_t *mem;
 	size_t len; /* bytes of each */
 	unsigned n;
+	unsigned fresh; /* the first that was never posted */
 	struct rcap_recv login;
 	uint8_t *login_mem;
 };
@@ -168,8 +169,11 @@ struct dmiser_conn {
 	unsigned nspares;
 	/* RDMA Reads, target */
 	struct iser_read *reads;
+	struct {
+		struct list list; /* those that were used */
+		unsigned fresh;	  /* the first that was never used */
+	} free_reads;
 	unsigned reads_out;
-	struct list free_reads;
 	struct list getq;	 /* target_task.get_link */
 	struct dm_strays strays; /* target */
 	struct unexpected unexpected;
@@ -232,6 +236,8 @@ int dmiser_send(struct dmiser_conn *c, struct rcap_wr *first,
 void dmiser_send_waiting(struct dmiser_conn *c);
 /* dmiser_msgs_free frees the messages that wait and the spare ones. */
 void dmiser_msgs_free(struct dmiser_conn *c);
+/* dmiser_spares_free frees the spare ones. */
+void dmiser_spares_free(struct dmiser_conn *c);
 
 /* control.c */
 int dmiser_send_control(struct dm_conn *dm, struct dm_task *t,
@@ -250,6 +256,8 @@ int dmiser_recv_prepare(struct dmiser_conn *c, const struct dm_resources *r);
 void dmiser_recv_free(struct dmiser_conn *c);
 /* dmiser_repost posts r again once its message is processed. */
 void dmiser_repost(struct dmiser_conn *c, struct rcap_recv *r);
+/* dmiser_recv_more posts one more, because another one stays in use. */
+void dmiser_recv_more(struct dmiser_conn *c);
 
 /* rx.c */
 /* dmiser_received: the queue pair's up-call for a message, or for a receive

@@ -65,11 +65,16 @@ static void free_msgs(struct list *l)
 	}
 }
 
-void dmiser_msgs_free(struct dmiser_conn *c)
+void dmiser_spares_free(struct dmiser_conn *c)
 {
 	free_msgs(&c->spares);
-	free_msgs(&c->waiting);
 	c->nspares = 0;
+}
+
+void dmiser_msgs_free(struct dmiser_conn *c)
+{
+	dmiser_spares_free(c);
+	free_msgs(&c->waiting);
 }
 
 /* [RFC 7145: 7.3 #2, 9.1 #1] */

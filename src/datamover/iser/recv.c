@@ -11,6 +11,9 @@
 /* For immediate requests and answers to pings, which the command window does
  * not count (§8.1.1), even if MaxOutstandingUnexpectedPDUs is 0. */
 #define SPARE_RECVS 16
+/* How many are posted at first where the provider needs no more (rcap_qp.few_recvs):
+ * those that were never posted are not memory yet. */
+#define FEW_RECVS 4
 
 void dmiser_repost(struct dmiser_conn *c, struct rcap_recv *r)
 {
@@ -60,22 +63,35 @@ int dmiser_recv_prepare(struct dmiser_conn *c, const struct dm_resources *r)
 	if (c->dm->role == ISCSI_INITIATOR && !c->full_feature)
 		longest = MAX(longest, (size_t)LOGIN_DSL);
 	c->recv.len = round_up4(ISER_PDU_LEN + AHS_MAX + longest);
-	if (!mul_ok(n, c->recv.len, &bytes) || n > UINT32_MAX)
+	if (!mul_ok(n, c->recv.len, &bytes) ||
+	    n > UINT32_MAX / sizeof(c->recv.full[0]))
 		return ERR_NOMEM;
 	c->recv.mem = malloc(bytes);
-	c->recv.full = calloc(n, sizeof(c->recv.full[0]));
+	c->recv.full = malloc(n * sizeof(c->recv.full[0]));
 	if (!c->recv.mem || !c->recv.full) {
 		dmiser_recv_free(c);
 		return ERR_NOMEM;
 	}
 	c->recv.n = (unsigned)n;
-	for (unsigned i = 0; i < c->recv.n; i++) {
-		c->recv.full[i].buf = c->recv.mem + i * c->recv.len;
-		c->recv.full[i].cap = c->recv.len;
-		c->recv.full[i].may_lend = true;
-		rcap_post_recv(c->qp, &c->recv.full[i]);
-	}
+	n = c->qp->few_recvs ? MIN(n, (size_t)FEW_RECVS) : n;
+	while (c->recv.fresh < n)
+		dmiser_recv_more(c);
 	return 0;
+}
+
+void dmiser_recv_more(struct dmiser_conn *c)
+{
+	unsigned i = c->recv.fresh;
+
+	if (i == c->recv.n)
+		return;
+	c->recv.full[i] = (struct rcap_recv){
+		.buf = c->recv.mem + i * c->recv.len,
+		.cap = c->recv.len,
+		.may_lend = true,
+	};
+	c->recv.fresh++;
+	rcap_post_recv(c->qp, &c->recv.full[i]);
 }
 
 void dmiser_recv_free(struct dmiser_conn *c)
@@ -84,5 +100,5 @@ void dmiser_recv_free(struct dmiser_conn *c)
 	free(c->recv.mem);
 	c->recv.full = NULL;
 	c->recv.mem = NULL;
-	c->recv.n = 0;
+	c->recv.n = c->recv.fresh = 0;
 }

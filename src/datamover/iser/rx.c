@@ -162,6 +162,8 @@ static void process_recv(struct dmiser_conn *c, struct rcap_recv *r)
 	/* nothing more is processed when the connection terminates */
 	if (c->dm->state >= DM_TERMINATING || !take_message(c, r))
 		dmiser_repost(c, r);
+	else
+		dmiser_recv_more(c);
 }
 
 /* A message may come before the up-call `established`, when it cannot be
@@ -172,10 +174,12 @@ void dmiser_received(void *arg, struct rcap_recv *r, int err)
 
 	if (err)
 		return;
-	if (c->established)
+	if (c->established) {
 		process_recv(c, r);
-	else
-		list_push_back(&c->early, &r->link);
+		return;
+	}
+	list_push_back(&c->early, &r->link);
+	dmiser_recv_more(c);
 }
 
 void dmiser_take_early(struct dmiser_conn *c)

@@ -262,11 +262,9 @@ int dmiser_target_new(struct dmiser_conn *c)
 
 	if (c->reads || n == 0)
 		return 0;
-	c->reads = calloc(n, sizeof(c->reads[0]));
+	c->reads = malloc(n * sizeof(c->reads[0]));
 	if (!c->reads)
 		return ERR_NOMEM;
-	for (unsigned i = 0; i < n; i++)
-		list_push_back(&c->free_reads, &c->reads[i].link);
 	return 0;
 }
 
@@ -274,7 +272,8 @@ void dmiser_target_free(struct dmiser_conn *c)
 {
 	free(c->reads);
 	c->reads = NULL;
-	list_init(&c->free_reads);
+	c->free_reads.fresh = 0;
+	list_init(&c->free_reads.list);
 }
 
 /* The tagged offset of byte off of the command's write data at the initiator:
@@ -287,6 +286,19 @@ static uint64_t remote_offset(const struct dmiser_conn *c,
 	       (dmiser_solicited_only(c) ? tt->unsolicited_len : 0);
 }
 
+/* There are as many as Reads may be in progress. */
+static struct iser_read *free_read(struct dmiser_conn *c)
+{
+	struct list *n = list_pop_front(&c->free_reads.list);
+	struct iser_read *r;
+
+	if (n)
+		return list_entry(n, struct iser_read, link);
+	r = &c->reads[c->free_reads.fresh++];
+	list_init(&r->link);
+	return r;
+}
+
 /* Posts one RDMA Read, at most as long as one R2T allows (§7.3.6). */
 /* [RFC 7145: 7.3.6 #4 #7 #12-13] */
 static void read_some(struct dmiser_conn *c, struct dm_task *t)
@@ -294,8 +306,7 @@ static void read_some(struct dmiser_conn *c, struct dm_task *t)
 	struct target_task *tt = &iser_task(t)->t;
 	uint32_t len =
 		MIN(tt->get_end - tt->get_next, c->params.max_burst_length);
-	struct iser_read *r = list_entry(list_pop_front(&c->free_reads),
-					 struct iser_read, link);
+	struct iser_read *r = free_read(c);
 	struct rcap_wr *wr = &r->wr;
 	unsigned n;
 
@@ -317,7 +328,7 @@ static void read_some(struct dmiser_conn *c, struct dm_task *t)
 	c->stats.rdma_reads++;
 	c->stats.read_bytes += len;
 	if (rcap_post(c->qp, &wr, 1)) /* the connection ends */
-		list_push_front(&c->free_reads, &r->link);
+		list_push_front(&c->free_reads.list, &r->link);
 }
 
 /* Posts as many RDMA Reads as iSER-ORD allows (§8.2), one per command in
@@ -382,7 +393,7 @@ void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err)
 	struct dm_task *t = r->task;
 	struct target_task *tt = &iser_task(t)->t;
 
-	list_push_back(&c->free_reads, &r->link);
+	list_push_back(&c->free_reads.list, &r->link);
 	c->reads_out--;
 	iser_task(t)->busy--;
 	tt->reads--;

@@ -183,6 +183,17 @@ static void progress(const struct dm_conn *dm, struct dm_progress *p)
 	p->out = c->stats.tx_bytes;
 }
 
+/* The look-ahead buffer is as small as in the login; dmtcp_rx_where replaces it. */
+static void rest(struct dm_conn *dm)
+{
+	struct dmtcp_conn *c = dm->impl;
+	struct rx *r = &c->rx;
+
+	dmtcp_spares_free(c);
+	if (r->state == RX_HEADER && r->tail <= LOGIN_LOOKAHEAD)
+		r->look_size = LOGIN_LOOKAHEAD;
+}
+
 static const struct dm_ops ops = {
 	.send_control = send_control,
 	.put_data = dmtcp_put_data,
@@ -195,6 +206,7 @@ static const struct dm_ops ops = {
 	.deallocate_task_resources = dealloc_task,
 	.resume = resume,
 	.progress = progress,
+	.rest = rest,
 	.snack = dmtcp_snack,
 	.retry = dmtcp_retry,
 	.is_sending = dmtcp_is_sending,
@@ -285,6 +297,19 @@ void dmtcp_config_default(struct dmtcp_config *cfg, enum iscsi_role role)
 				      .max_queued_control = 1u << 20 };
 }
 
+/* Most of it becomes memory only when many PDUs are staged at once. */
+static struct stage *stage_new(void)
+{
+	struct stage *s = malloc(sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->npdus = s->pdu = s->niov = s->first = 0;
+	s->bytes = s->copied = 0;
+	s->copy = NULL;
+	return s;
+}
+
 struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 			     struct stream_host *host)
 {
@@ -292,7 +317,7 @@ struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 
 	if (!c)
 		return NULL;
-	c->stage = calloc(1, sizeof(*c->stage));
+	c->stage = stage_new();
 	c->rx.look_size = LOGIN_LOOKAHEAD;
 	c->rx.look = malloc(c->rx.look_size);
 	if (!c->stage || !c->rx.look) {

@@ -95,6 +95,14 @@ static void terminate_qp(struct rcap_qp *qp, int err, const char *why)
 	iwarp_terminate(iwarp_of(qp), err, why);
 }
 
+static void iwarp_rest(struct rcap_qp *qp)
+{
+	struct iwarp *c = container_of(qp, struct iwarp, qp);
+
+	c->rx.ahead.rests =
+		true; /* the driver may be receiving at this moment */
+}
+
 static const struct rcap_ops iwarp_qp_ops = {
 	.accept = accept_qp,
 	.reject = reject_qp,
@@ -104,6 +112,7 @@ static const struct rcap_ops iwarp_qp_ops = {
 	.invalidate = invalidate_region,
 	.disconnect = disconnect_qp,
 	.terminate = terminate_qp,
+	.rest = iwarp_rest,
 };
 
 /* ---- the driver's calls ---- */
@@ -115,9 +124,32 @@ static void consume_octets(struct iwarp *c)
 		iwarp_rx_consume(c);
 }
 
+/* Replaces the buffers by new ones, of which most is not memory yet. */
+static void renew_buffers(struct iwarp *c)
+{
+	uint8_t *buf;
+
+	c->rx.ahead.rests = false;
+	if (!iwarp_tx_idle(c) || c->rx.ahead.at != c->rx.ahead.end)
+		return;
+	free(c->tx.copies);
+	c->tx.copies = NULL;
+	buf = malloc(c->rx.ahead.cap + TX_ARENA);
+	if (!buf)
+		return;
+	free(c->rx.ahead.buf);
+	c->rx.ahead.buf = buf;
+	c->rx.ahead.at = c->rx.ahead.end = 0;
+	c->tx.arena = buf + c->rx.ahead.cap;
+}
+
 static unsigned rx_where(void *core, struct iovec *iov, unsigned max)
 {
-	return iwarp_rx_where(core, iov, max);
+	struct iwarp *c = core;
+
+	if (c->rx.ahead.rests)
+		renew_buffers(c);
+	return iwarp_rx_where(c, iov, max);
 }
 
 static void rx_done(void *core, size_t n, xtime now)
@@ -274,11 +306,11 @@ static bool set_up_iwarp(struct iwarp *c, const void *first, size_t first_len)
 	if (first_len > c->rx.ahead.cap ||
 	    c->cfg.private_len > MPA_PRIVATE_MAX - MPA_ENHANCED_LEN)
 		return false;
-	c->rx.ahead.buf = malloc(c->rx.ahead.cap);
-	c->tx.arena = malloc(TX_ARENA);
+	c->rx.ahead.buf = malloc(c->rx.ahead.cap + TX_ARENA);
 	c->mrs = mr_table_new(c->cfg.max_regions, c->cfg.seed);
-	if (!c->rx.ahead.buf || !c->tx.arena || !c->mrs)
+	if (!c->rx.ahead.buf || !c->mrs)
 		return false;
+	c->tx.arena = c->rx.ahead.buf + c->rx.ahead.cap;
 	if (first_len)
 		memcpy(c->rx.ahead.buf, first, first_len);
 	c->rx.ahead.end = first_len;
@@ -299,6 +331,7 @@ struct iwarp *iwarp_new(const struct iwarp_config *cfg,
 	c->qp.ops = &iwarp_qp_ops;
 	c->qp.state = RCAP_STARTING;
 	c->qp.recv_inv = true;
+	c->qp.few_recvs = true;
 	c->cfg = *cfg;
 	c->host = host;
 	c->now = now;
@@ -321,7 +354,6 @@ void iwarp_free(struct iwarp *c)
 	iwarp_wq_free(c);
 	mr_table_free(c->mrs);
 	free(c->rx.ahead.buf);
-	free(c->tx.arena);
 	free(c->tx.copies);
 	free(c);
 }

@@ -60,6 +60,7 @@ struct iwarp_rx {
 	struct {
 		uint8_t *buf;
 		size_t cap, at, end;
+		bool rests; /* iwarp_rest: to be replaced, with tx.arena */
 	} ahead;
 	/* the current FPDU */
 	enum rx_stage stage;
@@ -134,7 +135,8 @@ struct iwarp_tx {
 	uint64_t taken;	     /* octets the transport took */
 	struct iovec iov[TX_PIECES];
 	unsigned n, first;
-	uint8_t *arena; /* headers, pads, CRCs, markers of a batch */
+	/* headers, pads, CRCs, markers of a batch; behind rx.ahead.buf */
+	uint8_t *arena;
 	size_t used;
 	/* unstable payload of a batch; allocated on first use */
 	uint8_t *copies;

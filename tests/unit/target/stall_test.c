@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "cmocka_all.h"
 #include "fixture.h"
+#include "target/internal.h"
 
 #define DATA_TIME (8 * XTIME_S)
 #define CHECK	  (DATA_TIME / 4)
@@ -121,6 +122,29 @@ static void test_idle_connection_stays(void **state)
 	assert_true(checks(40));
 }
 
+/* A session at rest gives its tasks back and gets new ones. */
+static void test_idle_session_rests(void **state)
+{
+	const struct tgt_session *s = list_entry(
+		r->tgt->workers[0].sessions.next, struct tgt_session, link);
+
+	(void)state;
+	r->holding = true;
+	for (unsigned i = 0; i < 8; i++)
+		peer_read(p, i, 1);
+	fixture_settle(r);
+	assert_true(checks(3)); /* its commands are in progress */
+	assert_true(s->tasks.fresh >= 8);
+	fixture_release(r);
+	r->holding = false;
+	fixture_settle(r);
+	assert_true(checks(2));
+	assert_int_equal(s->tasks.used, 0);
+	assert_int_equal(s->tasks.fresh, 0);
+	peer_ready(p);
+	assert_true(checks(3));
+}
+
 static void test_no_data_for_a_write(void **state)
 {
 	(void)state;
@@ -220,6 +244,7 @@ int main(void)
 		S(test_when_it_is_checked),
 		cmocka_unit_test(test_sessions_without_a_limit),
 		S(test_idle_connection_stays),
+		S(test_idle_session_rests),
 		S(test_no_data_for_a_write),
 		S(test_data_of_a_write_are_progress),
 		S(test_end_of_a_write_is_progress),
