@@ -160,6 +160,17 @@ int bs_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov)
 	return b->ops->lend(b, off, len, iov);
 }
 
+uint64_t bs_stamp(struct bs *b, uint64_t off, size_t len)
+{
+	return b->ops->stamp ? b->ops->stamp(b, off, len) : 0;
+}
+
+bool bs_stamp_sees(const struct bs *b, uint64_t off, size_t len, uint64_t at,
+		   uint64_t n)
+{
+	return b->ops->stamp_sees && b->ops->stamp_sees(off, len, at, n);
+}
+
 int bs_lend_unsupported(struct bs *b, uint64_t off, size_t len,
 			struct iovec *iov)
 {

@@ -45,6 +45,13 @@ struct bs_ops {
 	 * the store is closed, or returns ERR_UNSUPPORTED. Writes change this
 	 * memory while the caller reads it. */
 	int (*lend)(struct bs *b, uint64_t off, size_t len, struct iovec *iov);
+	/* A number that is another one after each change of [off, off + len) has
+	 * begun, and again after it has ended. It may change without that, too.
+	 * NULL: the store does not lend, or never changes what it lends. */
+	uint64_t (*stamp)(struct bs *b, uint64_t off, size_t len);
+	/* Whether a change of [at, at + n) changes the stamp of [off, off + len): if
+	 * they overlap, and maybe if they do not. NULL: never. */
+	bool (*stamp_sees)(uint64_t off, size_t len, uint64_t at, uint64_t n);
 	/* Frees b. No request is in progress. */
 	void (*close)(struct bs *b);
 };
@@ -89,6 +96,12 @@ struct bs {
 void bs_submit(struct bs *b, struct bs_req *req);
 /* bs_lend: see bs_ops.lend; ERR_RANGE as in bs_submit. */
 int bs_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov);
+/* bs_stamp: see bs_ops.stamp. If the stamp before a read of lent memory is the one
+ * after it, the read has seen one state of these bytes. Any worker. */
+uint64_t bs_stamp(struct bs *b, uint64_t off, size_t len);
+/* bs_stamp_sees: see bs_ops.stamp_sees. */
+bool bs_stamp_sees(const struct bs *b, uint64_t off, size_t len, uint64_t at,
+		   uint64_t n);
 /* bs_close frees b and its other stores. No request is in progress. */
 void bs_close(struct bs *b);
 /* bs_trouble_str: what happened and what to do; NULL for BS_SOUND. */

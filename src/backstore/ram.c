@@ -14,8 +14,14 @@
  * the system maps one page for all of them. */
 #define LENT_ZEROS ((size_t)1 << 20)
 
+/* Counters of changes, each for every region that is a multiple of COUNTERS regions
+ * away: a loan sees each change of its own region, and some of others. */
+#define REGION	 ((uint64_t)64 << 10)
+#define COUNTERS 4096u
+
 struct bs_ram {
 	struct bs bs;
+	uint64_t changes[COUNTERS]; /* of regions; atomic */
 	uint8_t *memory;
 	struct memory_map *map; /* NULL: all pages count as written */
 	void *zeros;
@@ -65,6 +71,28 @@ static void will_write(struct bs_ram *ram, uint64_t off, uint64_t len)
 {
 	if (ram->map)
 		memory_map_set(ram->map, off, len);
+}
+
+/* The regions of [off, off + len); at most COUNTERS of them count. */
+static uint64_t regions_of(uint64_t off, uint64_t len, uint64_t *first)
+{
+	uint64_t last = (off + MAX(len, (uint64_t)1) - 1) / REGION;
+
+	*first = off / REGION;
+	return MIN(last - *first + 1, (uint64_t)COUNTERS);
+}
+
+/* Counts the begin or the end of a change. A full barrier: the bytes change after the
+ * first count and before the second one. */
+static void count_change(struct bs_ram *ram, const struct bs_req *req)
+{
+	uint64_t first, n = regions_of(req->off, req->len, &first);
+
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t *changes = &ram->changes[(first + i) % COUNTERS];
+
+		__atomic_fetch_add(changes, 1, __ATOMIC_SEQ_CST);
+	}
 }
 
 static void fill_zeros(struct bs_ram *ram, uint64_t off, uint64_t len)
@@ -122,10 +150,17 @@ static void zero(struct bs_ram *ram, const struct bs_req *req)
 		fill_zeros(ram, req->off, req->len);
 }
 
+static bool is_change(const struct bs_req *req)
+{
+	return req->op == BS_WRITE || req->op == BS_UNMAP || req->op == BS_ZERO;
+}
+
 static void ram_submit(struct bs *b, struct bs_req *req)
 {
 	struct bs_ram *ram = ram_of(b);
 
+	if (is_change(req))
+		count_change(ram, req);
 	switch (req->op) {
 	case BS_READ:
 		read_pieces(ram, req);
@@ -157,7 +192,32 @@ static void ram_submit(struct bs *b, struct bs_req *req)
 	case BS_REKEY: /* not BS_CAP_REKEY */
 		break;
 	}
+	if (is_change(req))
+		count_change(ram, req);
 	bs_complete(req, 0);
+}
+
+static uint64_t ram_stamp(struct bs *b, uint64_t off, size_t len)
+{
+	const struct bs_ram *ram = ram_of(b);
+	uint64_t first, n = regions_of(off, len, &first), sum = 0;
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* after earlier loads */
+	for (uint64_t i = 0; i < n; i++) {
+		const uint64_t *changes = &ram->changes[(first + i) % COUNTERS];
+
+		sum += __atomic_load_n(changes, __ATOMIC_ACQUIRE);
+	}
+	return sum;
+}
+
+static bool ram_stamp_sees(uint64_t off, size_t len, uint64_t at, uint64_t n)
+{
+	uint64_t first, have = regions_of(off, len, &first);
+	uint64_t other, changed = regions_of(at, n, &other);
+	uint64_t ahead = (other - first) % COUNTERS;
+
+	return ahead < have || COUNTERS - ahead < changed;
 }
 
 static int ram_lend(struct bs *b, uint64_t off, size_t len, struct iovec *iov)
@@ -190,6 +250,8 @@ static void ram_close(struct bs *b)
 static const struct bs_ops ram_ops = {
 	.submit = ram_submit,
 	.lend = ram_lend,
+	.stamp = ram_stamp,
+	.stamp_sees = ram_stamp_sees,
 	.close = ram_close,
 };
 

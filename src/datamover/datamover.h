@@ -152,6 +152,10 @@ struct dm_up_ops {
 	 * datasn. */
 	void (*data_ack_notify)(struct dm_conn *c, struct dm_task *t,
 				uint32_t datasn);
+	/* Target: read data of t are to be sent again. The role keeps them unchanged
+	 * from now on; false: they have changed since. NULL: they never change. Not
+	 * in RFC 5047. */
+	bool (*data_again)(struct dm_conn *c, struct dm_task *t);
 	/*
 	 * The datamover dropped a PDU and keeps the connection: ERR_DATA_DIGEST,
 	 * ERR_OPCODE, ERR_FORMAT, ERR_PROTOCOL; ERR_NOT_FOUND: a Data-Out of no

@@ -568,6 +568,8 @@ struct dev_task {
 		/* `in` does not change until dev_task_end: the backstore lends
 		 * no memory, which other commands write to */
 		bool keeps;
+		/* `in` may be sent again: dev_task_fix may be called */
+		bool again;
 	} edtl;
 	/* how much unsolicited data-out may come */
 	struct {
@@ -632,6 +634,14 @@ struct dev_task {
 		void *pi; /* protection information of the data */
 		size_t pi_len;
 		struct iovec iov[2];
+		/* loan.c: the backstore lends the memory of iov[0] to a
+		 * command whose data may be sent again */
+		struct {
+			bool is;
+			struct list link;    /* dev_lane.loans */
+			uint64_t off, stamp; /* bs_stamp */
+			size_t len;
+		} loan;
 	} mem;
 	/* memory.c: the task's charge against the session's share, or its
 	 * wait for one */
@@ -740,6 +750,15 @@ enum dev_store_fault dev_task_store_fault(const struct dev_task *t);
  * that no other status may pass it on the way to the initiator: it reports a unit
  * attention or an ACA, or commands that it aborted. Between done and dev_task_end. */
 bool dev_task_orders(const struct dev_task *t);
+/* dev_task_fix makes `in` of a task with edtl.again the same until dev_task_end, at the
+ * same bufv, if it is not yet. False: other commands have changed the blocks since, or
+ * there is no memory; the data that were sent are not there any more. Between done and
+ * dev_task_end. */
+bool dev_task_fix(struct dev_task *t);
+/* dev_task_lose changes the outcome of a task whose data cannot be sent again: `in` is
+ * empty, and the status is CHECK CONDITION (RFC 7143 §11.4.7.2, "SNACK rejected").
+ * Between done and dev_task_end. */
+void dev_task_lose(struct dev_task *t);
 
 /* dev_task_end releases the buffers of t; after done, or after `released`. */
 void dev_task_end(struct dev_task *t);

@@ -279,7 +279,7 @@ static bool is_final(struct ini_conn *c, const struct ini_slot *slot,
 		     const struct iscsi_pdu *bad, const struct dm_control *ctl)
 {
 	if (bad->op == ISCSI_SNACK_REQUEST)
-		return false;
+		return ctl->pdu.reject.reason == ISCSI_REJECT_SNACK;
 	if (ctl->pdu.reject.reason != ISCSI_REJECT_DATA_DIGEST)
 		return !is_stray_data(slot, bad);
 	if (bad->op == ISCSI_SCSI_COMMAND && slot && slot->task &&

@@ -58,6 +58,8 @@ enum scsi_sense_key {
  X(ASC_REF_TAG_CHECK_FAILED, 0x1003,                                           \
    "logical block reference tag check failed")                                 \
  X(ASC_UNRECOVERED_READ_ERROR, 0x1100, "unrecovered read error")               \
+ X(ASC_FAILED_RETRANSMISSION, 0x1113,                                          \
+   "read error - failed retransmission request")                               \
  X(ASC_PARAMETER_LIST_LENGTH_ERROR, 0x1a00, "parameter list length error")     \
  X(ASC_MISCOMPARE_DURING_VERIFY, 0x1d00, "miscompare during verify operation") \
  X(ASC_INVALID_OPCODE, 0x2000, "invalid command operation code")               \

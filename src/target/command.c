@@ -298,7 +298,8 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	d->unsolicited.may_hold = t->conn->dm->may_hold;
 	/* memory that the backstore lends would show what a later ORDERED
 	 * command writes before the data are sent */
-	d->edtl.keeps = t->conn->dm->retains || cmd->attr == ISCSI_ATTR_ORDERED;
+	d->edtl.keeps = cmd->attr == ISCSI_ATTR_ORDERED;
+	d->edtl.again = t->conn->dm->retains;
 	/* tgt_command_turn follows: the order of CmdSN is that of the task set */
 	d->order.early = !t->immediate;
 	d->ready = device_ready;

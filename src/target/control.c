@@ -65,6 +65,10 @@ static int reject_snack(struct tgt_conn *c, const struct dm_control *ctl,
 				       "SNACK for PDUs that were not sent, or "
 				       "are acknowledged (RFC 7143 §11.16)",
 				       next);
+	case ERR_UNSUPPORTED:
+		return tgt_reject(c, ISCSI_REJECT_SNACK, ctl->bhs,
+				  "SNACK for data that were written since "
+				  "(RFC 7143 §7.8)");
 	case ERR_SEQUENCE:
 		return tgt_reject(c, ISCSI_REJECT_INVALID_DATA_ACK, ctl->bhs,
 				  "DataACK for data that were not sent "

@@ -82,6 +82,12 @@ static void data_ack_notify(struct dm_conn *dm, struct dm_task *t,
 	(void)datasn;
 }
 
+static bool data_again(struct dm_conn *dm, struct dm_task *d)
+{
+	(void)dm;
+	return dev_task_fix(&container_of(d, struct tgt_task, dm)->dev);
+}
+
 /* Maps a code of base/err.h to a Reject reason (§11.17.1). */
 /* [RFC 7143: 7.8 #2] */
 static enum iscsi_reject_reason reject_reason(int err)
@@ -208,6 +214,7 @@ static const struct dm_up_ops up_ops = {
 	.control_notify = control_notify,
 	.data_completion_notify = data_completion_notify,
 	.data_ack_notify = data_ack_notify,
+	.data_again = data_again,
 	.error_notify = error_notify,
 	.connection_terminate_notify = connection_terminate_notify,
 	.find_task = find_task,

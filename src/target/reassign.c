@@ -45,6 +45,9 @@ void tgt_reassign(struct tgt_task *t, struct tgt_conn *c, uint32_t exp_datasn)
 	conn_trace(c, TRACE_TMF,
 		   "command %08x of connection %u goes on over connection %u",
 		   t->dm.itt, t->conn->cid, c->cid);
+	/* §7.2.2: the command is in progress for the initiator, and its outcome open */
+	if (tgt_task_is_begun(t) && !dev_task_fix(&t->dev))
+		dev_task_lose(&t->dev);
 	dm_adopt(c->dm, &t->dm, exp_datasn);
 	t->conn = c;
 	t->moves_since = 0;

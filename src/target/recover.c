@@ -208,6 +208,17 @@ static void forget_datamover(struct tgt_conn *c)
 	c->info.owner = NULL;
 }
 
+/* What the tasks of c have to send again later does not change from now on. */
+static void fix_data(const struct tgt_conn *c)
+{
+	list_for_each(it, &c->session->tasks.active) {
+		struct tgt_task *t = list_entry(it, struct tgt_task, link);
+
+		if (t->conn == c && tgt_task_is_begun(t))
+			(void)dev_task_fix(&t->dev); /* else: reassign.c */
+	}
+}
+
 /* [RFC 7143: 7.14 #3, 11.14 #4] */
 void tgt_recover_begin(struct tgt_conn *c)
 {
@@ -218,6 +229,7 @@ void tgt_recover_begin(struct tgt_conn *c)
 		   "another one (RFC 7143 §7.1.4.3)",
 		   c->cid, s->tsih);
 	forget_datamover(c);
+	fix_data(c);
 	tgt_window_discard_conn(s, c);
 	list_push_back(&c->worker->lost, &c->link);
 	list_push_back(&s->conns.lost, &c->session_link);

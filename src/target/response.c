@@ -154,8 +154,10 @@ static void put_data(struct tgt_task *t, bool with_status)
 	struct dev_task *d = &t->dev;
 	struct iscsi_pdu pdu;
 
-	if (!tgt_conn_open(c))
+	if (!tgt_conn_open(c)) {
+		(void)dev_task_fix(d); /* for another connection */
 		return;
+	}
 	if (with_status) {
 		make_response(t, d->status, &pdu);
 		pdu.statsn = c->numbers.statsn++;

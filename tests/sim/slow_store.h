@@ -50,8 +50,11 @@ static inline void slow_one(unsigned which)
 
 static inline struct bs *slow_new(void)
 {
-	static const struct bs_ops ops = { slow_submit, bs_lend_unsupported,
-					   slow_close };
+	static const struct bs_ops ops = {
+		.submit = slow_submit,
+		.lend = bs_lend_unsupported,
+		.close = slow_close,
+	};
 	struct bs *next;
 
 	medium = calloc(SLOW_BLOCKS, SLOW_BLOCK);

@@ -590,6 +590,9 @@ void dmtcp_retained_free(struct dmtcp_conn *c);
 /* resend.c */
 /* dmtcp_may_resend counts n PDUs of t that are sent again; false: too many. */
 bool dmtcp_may_resend(struct dm_task *t, uint32_t n);
+/* dmtcp_data_again: the data of t are to be sent again, and do not change from now on.
+ * ERR_UNSUPPORTED: they have changed; ERR_BUSY: and some were not sent yet. */
+int dmtcp_data_again(struct dmtcp_conn *c, struct dm_task *t);
 /* dmtcp_resend_data queues the Data-Ins [sn, end) of t; dmtcp_resend_control queues
  * q, which is retained. ERR_NOMEM; ERR_LIMIT: they were sent again too often. */
 int dmtcp_resend_data(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,

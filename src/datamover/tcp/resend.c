@@ -106,6 +106,13 @@ static int widen_range(struct dmtcp_conn *c, struct dmtcp_resend *e,
 	return 0;
 }
 
+int dmtcp_data_again(struct dmtcp_conn *c, struct dm_task *t)
+{
+	if (!c->dm.up->data_again || c->dm.up->data_again(&c->dm, t))
+		return 0;
+	return tcp_task(t)->t.putting ? ERR_BUSY : ERR_UNSUPPORTED;
+}
+
 /* [RFC 7143: 11.16 #5] */
 int dmtcp_resend_data(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
 		      uint32_t end)

@@ -7,8 +7,9 @@
  * Read data are kept rather than read again, because a PDU that is sent again has
  * to be an exact replica (§11.16), and the blocks may have been written meanwhile. So
  * the role keeps the buffer of the command, which its session's share of the pool
- * limits, and lends no memory of the backstore. A response also keeps its task, so
- * that the command window closes before there is too much to keep.
+ * limits. Memory of the backstore it keeps by a copy, when it is asked to (the up-call
+ * data_again) or when the blocks are written before that. A response also keeps its
+ * task, so that the command window closes before there is too much to keep.
  */
 #include <stdlib.h>
 

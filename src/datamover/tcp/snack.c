@@ -54,7 +54,8 @@ static int resend_data(struct dmtcp_conn *c, struct dm_task *t,
 		err = ERR_RANGE;
 	if (err || from == to)
 		return err;
-	return dmtcp_resend_data(c, t, from, to);
+	err = dmtcp_data_again(c, t);
+	return err ? err : dmtcp_resend_data(c, t, from, to);
 }
 
 /* An R2T whose data came is acknowledged by them. */
@@ -145,7 +146,7 @@ static int resend_node(struct dmtcp_conn *c, struct tx_node *n)
 			c, container_of(n, struct dmtcp_control, node));
 	/* the last Data-In has the status */
 	t = dm_task_of_share(container_of(n, struct dmtcp_task, node));
-	if (is_resegmented(c, &tcp_task(t)->t))
+	if (is_resegmented(c, &tcp_task(t)->t) || dmtcp_data_again(c, t))
 		return send_status_apart(c, t);
 	return dmtcp_resend_data(c, t, tcp_task(t)->t.datasn - 1,
 				 tcp_task(t)->t.datasn);
@@ -285,6 +286,7 @@ static int r_data(struct dmtcp_conn *c, const struct iscsi_pdu *p)
 {
 	struct dm_task *t = c->dm.up->find_task(&c->dm, p->itt);
 	struct target_task *tt = t ? &tcp_task(t)->t : NULL;
+	int err;
 
 	if (p->snack.begrun || p->snack.runlen || p->ttt == 0 ||
 	    p->ttt == ISCSI_RESERVED_TAG)
@@ -293,6 +295,9 @@ static int r_data(struct dmtcp_conn *c, const struct iscsi_pdu *p)
 		return ERR_NOT_FOUND;
 	if (p->ttt == tt->snack.tag)
 		return ERR_FORMAT; /* not unique for the task */
+	err = dmtcp_data_again(c, t);
+	if (err)
+		return err;
 	dmtcp_resend_forget(c, t, NULL);
 	tt->snack.tag = p->ttt;
 	tt->seg = dmtcp_data_in_most(c);
@@ -328,6 +333,14 @@ int dmtcp_snack(struct dm_conn *dm, const struct iscsi_pdu *p, uint32_t *next)
 	int err = carry_out(c, p, next);
 
 	c->stats.snacks++;
+	if (err == ERR_BUSY) { /* no status can take back what was sent */
+		trace_emit(dm->trace, TRACE_PROTOCOL,
+			   "%s asks for data again that were written since "
+			   "(RFC 7143 §7.8); connection dropped",
+			   dm->peer ? dm->peer : "peer");
+		dmtcp_fail_conn(c, err);
+		return 0;
+	}
 	if (err != ERR_LIMIT && err != ERR_NOMEM)
 		return err;
 	trace_emit(dm->trace, TRACE_PROTOCOL,

@@ -3,6 +3,7 @@
 #include "device/block/block.h"
 #include "device/block/protect.h"
 #include "device/unit/attention.h"
+#include "device/unit/loan.h"
 #include "device/unit/range.h"
 
 /* The first byte of TRANSFER LENGTH, for the field pointer. */
@@ -64,10 +65,7 @@ static void read_blocks(struct dev_task *t)
 		dev_good(t);
 		return;
 	}
-	/* not from a removable medium: closing it frees memory that it has
-	 * lent */
-	if (t->lu->cfg.type != DEV_CD && !t->edtl.keeps &&
-	    !bs_lend(t->lu->bs, off, (size_t)wanted, &t->mem.iov[0])) {
+	if (dev_loan_may(t) && dev_loan_take(t, off, (size_t)wanted)) {
 		read_done(t, 0);
 		return;
 	}

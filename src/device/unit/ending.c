@@ -59,6 +59,18 @@ int dev_check(struct dev_task *t, uint8_t key, uint16_t asc)
 	return dev_sense(t, &(struct scsi_sense){ .key = key, .asc = asc });
 }
 
+void dev_task_lose(struct dev_task *t)
+{
+	const struct scsi_sense s = { .key = SENSE_ABORTED_COMMAND,
+				      .asc = ASC_FAILED_RETRANSMISSION };
+
+	t->sense.len = (uint16_t)scsi_sense_build(
+		&s, t->lu && DEV_CTL(t->lu, d_sense), t->sense.data);
+	t->in = (struct bufv){ 0 };
+	t->total.in = 0;
+	t->status = SCSI_CHECK_CONDITION;
+}
+
 void dev_no_resources(struct dev_task *t)
 {
 	dev_check(t, SENSE_ABORTED_COMMAND, ASC_INSUFFICIENT_RESOURCES);

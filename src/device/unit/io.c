@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/unit/flush.h"
+#include "device/unit/loan.h"
 #include "device/unit/memory.h"
 #include "device/unit/range.h"
 #include "device/unit/tokens.h"
@@ -67,6 +68,8 @@ static void submit_on(struct dev_task *t, struct dev_lu *lu, enum bs_op op,
 		      unsigned flags, uint64_t off, uint64_t len,
 		      void (*then)(struct dev_task *t, int result))
 {
+	if (op == BS_WRITE || op == BS_UNMAP || op == BS_ZERO)
+		dev_loans_change(lu, t->nexus->cfg.worker, off, len);
 	t->io.then = then;
 	t->req.op = op;
 	t->req.flags = flags;

@@ -9,6 +9,7 @@
  */
 #include "device/unit/memory.h"
 #include "device/unit/command.h"
+#include "device/unit/loan.h"
 
 #include <string.h>
 
@@ -34,7 +35,7 @@ static bool is_lent(const struct dev_task *t, uint64_t len)
 {
 	struct iovec iov;
 
-	return !t->protect.type && !dev_is_cd(t->lu) && !t->edtl.keeps &&
+	return dev_loan_may(t) &&
 	       !bs_lend(t->lu->bs, t->lba << t->lu->block_shift, (size_t)len,
 			&iov);
 }
@@ -120,6 +121,26 @@ static void put_charge(struct dev_task *t, struct share_charge *c)
 	if (c->part != SHARE_NOTHING &&
 	    share_put(&memory_of(t)->share, &t->nexus->memory, c))
 		serve_soon(t);
+}
+
+void *dev_memory_get_late(struct dev_task *t, size_t len)
+{
+	size_t pages = (len + PAGE - 1) & ~(size_t)(PAGE - 1);
+	void *buf;
+
+	if (!share_take(&memory_of(t)->share, &t->nexus->memory,
+			&t->share.charge, pages))
+		return NULL;
+	buf = dev_memory_get(t, len);
+	if (!buf)
+		put_charge(t, &t->share.charge);
+	return buf;
+}
+
+void dev_memory_put_late(struct dev_task *t, void *buf, size_t len)
+{
+	buf_put(t, buf, len);
+	put_charge(t, &t->share.charge);
 }
 
 static int get_out(struct dev_task *t, size_t len)
@@ -247,6 +268,7 @@ bool dev_nexus_in_the_way(const struct dev_nexus *n)
 void dev_memory_end(struct dev_task *t)
 {
 	dev_memory_give_up(t);
+	dev_loan_end(t);
 	buf_put(t, t->mem.buf, t->mem.buf_len);
 	buf_put(t, t->mem.aux, t->mem.aux_len);
 	buf_put(t, t->mem.pi, t->mem.pi_len);

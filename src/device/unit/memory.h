@@ -15,5 +15,10 @@ void dev_memory_end(struct dev_task *t);
 /* dev_memory_get returns one more buffer for a command in execution; NULL: no
  * memory. */
 void *dev_memory_get(struct dev_task *t, size_t len);
+/* dev_memory_get_late returns a buffer for a command that has none, and charges it to
+ * its session now. NULL: the session may not have it now, or no memory.
+ * dev_memory_put_late takes it back; otherwise dev_memory_end does, as mem.buf. */
+void *dev_memory_get_late(struct dev_task *t, size_t len);
+void dev_memory_put_late(struct dev_task *t, void *buf, size_t len);
 
 #endif

@@ -75,6 +75,7 @@ int dev_lanes_init(struct dev_lu *lu)
 	memset(lu->lanes, 0, n * sizeof(lu->lanes[0]));
 	for (unsigned i = 0; i < n; i++) {
 		list_init(&lu->lanes[i].touching);
+		list_init(&lu->lanes[i].loans.list);
 		list_init(&lu->lanes[i].waiting);
 		list_init(&lu->lanes[i].fences);
 		list_init(&lu->lanes[i].tokens);

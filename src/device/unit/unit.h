@@ -163,8 +163,12 @@ struct dev_counter {
  * for the counters, which LOG SENSE reads on any worker. */
 struct dev_lane {
 	_Alignas(64) struct list touching; /* dev_range: SHARED */
-	struct list waiting;		   /* dev_range: until a fence ends */
-	struct list fences;		   /* struct fence_part of range.c */
+	struct {
+		struct list list; /* dev_task.mem.loan; loan.c */
+		unsigned n;
+	} loans;
+	struct list waiting; /* dev_range: until a fence ends */
+	struct list fences;  /* struct fence_part of range.c */
 	struct dev_counter counts[DEV_NCOUNTS];
 	uint64_t since_probe;	/* bytes written; see provisioning.c */
 	struct list tokens;	/* struct dev_token_part; tokens.h */
