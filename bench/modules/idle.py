@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Many sessions: logins per second, memory and CPU of idle sessions, a busy client beside
+them, and what is left of them. The sessions are made from bytes (tests/interop/
+rdma_wire.py), so that the client needs little memory."""
+import os
+import resource
+import struct
+import sys
+import time
+
+import common
+import contestants
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "..", "tests", "interop"))
+import rdma_wire  # noqa: E402
+
+TITLE = "Many sessions"
+SECONDS = 60
+NOTE = """Sessions of one initiator address that log in one after the other and then only ping, each
+every five seconds. Logins per second are per second of CPU time of iserd. Memory is private memory
+(RssAnon); the CPU is that of iserd while all sessions ping. The busy client reads 4 KiB, 32 deep,
+with and without the idle sessions, in turns. BENCH=full has 10,000 sessions, too."""
+
+LIMITS = ["--max-sessions", "20000:20000", "--login-rate", "0",
+          "--max-startups", "20000:30:20000:20000"]
+BUSY = {"rw": "randread", "size": 4096, "depth": 32}
+
+
+def private_kib(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("RssAnon:"))
+
+
+class Peer:
+    """What rdma_wire asks of a daemon."""
+
+    def __init__(self, url):
+        _, _, portal, self.target, _ = url.split("/")
+        host, port = portal.rsplit(":", 1)
+        self.address = (host, int(port))
+
+
+def open_sessions(wire, url, count):
+    """Logs in count sessions; returns them."""
+    peer, sessions = Peer(url), []
+    for n in range(count):
+        s = wire(peer)
+        s.ISID = b"\x80" + struct.pack(">I", n) + b"\1"
+        op, head, _ = s.login()
+        if op != 0x23 or head[36:38] != b"\0\0":
+            raise RuntimeError("login %d was refused" % n)
+        sessions.append(s)
+    return sessions
+
+
+def ping(sessions, seconds, interval=5.0):
+    """Each session pings once in each interval and reads the answers to earlier pings."""
+    began, sent = time.monotonic(), 0
+    while time.monotonic() < began + seconds:
+        due = int((time.monotonic() - began) / interval * len(sessions))
+        for s in (sessions[n % len(sessions)] for n in range(sent, due)):
+            s.sock.setblocking(False)
+            try:
+                while s.sock.recv(65536):
+                    pass
+            except BlockingIOError:
+                pass
+            s.sock.setblocking(True)
+            s.pdu(0x40)
+        sent = max(sent, due)
+        time.sleep(0.01)
+
+
+def measure_many(args, kind, wire, count):
+    """Returns the rows of count sessions; the sessions are closed in the end."""
+    quiet = contestants.Iserd(args)
+    server = contestants.Iserd(args, options=LIMITS)
+    pid, case = server.pids[0], "%d sessions" % count
+    try:
+        before, cpu = private_kib(pid), common.cpu_seconds(pid)
+        sessions = open_sessions(wire, server.urls[0], count)
+        cpu = common.cpu_seconds(pid) - cpu
+        yield common.row("idle", case + ": logins per second of a core", kind, "messages",
+                         [count / cpu])
+        ping(sessions, 5)
+        cpu, began = common.cpu_seconds(pid), time.monotonic()
+        ping(sessions, 10)
+        cpu = (common.cpu_seconds(pid) - cpu) / (time.monotonic() - began)
+        yield common.row("idle", case + ": CPU with pings", kind, "ratio", [cpu])
+        yield common.row("idle", case + ": memory of one", kind, "mib",
+                         [(private_kib(pid) - before) / 1024 / count])
+        results = common.take_turns(args, {
+            kind + (", beside idle ones" if s is server else ", alone"): (
+                quiet.pids + server.pids, lambda s=s: contestants.iser(
+                    args, s, BUSY, [], s.urls[0])) for s in (quiet, server)}, 15)
+        yield from common.rows_of("idle", case + ": a busy client", "iops", results, **BUSY)
+        for s in sessions:
+            s.close()
+        time.sleep(12)
+        yield common.row("idle", case + ": memory after they left / before", kind, "ratio",
+                         [private_kib(pid) / before])
+    finally:
+        server.stop()
+        quiet.stop()
+
+
+def run(build):
+    args = common.settings(build)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    for count in (1000, 10000) if getattr(args, "full", False) else (1000,):
+        for kind, wire in (("iSCSI", rdma_wire.Wire), ("iSER", rdma_wire.RdmaWire)):
+            if count + 100 > most:
+                print("  %s: only %d files may be open" % (kind, most), flush=True)
+                continue
+            yield from measure_many(args, kind, wire, count)
