@@ -38,7 +38,7 @@ PACKAGES = {
     "qemu-img": "qemu-utils and qemu-block-extra", "tgtd": "tgt",
     "qemu-system-x86_64": "qemu-system-x86", "isnsd": "open-isns-server", "isnsadm": "open-isns-utils", "tgtadm": "tgt", "tshark": "tshark", "dumpcap": "tshark",
     "mkfs.ext4": "e2fsprogs", "nbdcopy": "libnbd-bin",
-    "nbdinfo": "libnbd-bin", "nbdkit": "nbdkit", "fio": "fio", "qemu-io": "qemu-utils", "groff": "groff-base", "losetup": "mount", "promtool": "prometheus",
+    "nbdinfo": "libnbd-bin", "nbdkit": "nbdkit", "fio": "fio", "qemu-io": "qemu-utils", "qemu-nbd": "qemu-utils", "groff": "groff-base", "losetup": "mount", "promtool": "prometheus",
 }
 
 

@@ -15,6 +15,7 @@ import xml.dom.minidom
 from harness import Folder, ISER, ISERCTL, ISERD, ISER_TGTADM, main, need, patience, quiet_port
 
 TREE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+MODULES = os.path.dirname(os.path.dirname(os.path.realpath(ISERD)))
 KINDS = {"sh", "yaml", "text", "xml", "powershell"}
 # Before the commands of a chapter: a failed command ends the shell; a started iserd is ready before the next command, and one that was
 # shut down has ended.
@@ -122,7 +123,8 @@ class Chapter(Folder):
             else:
                 script += "cat > %s << 'end of file'\n%send of file\n" % (self.place(mark[5:]), content)
         self.assertNotEqual(script, self.place(PROLOGUE))
-        env = dict(os.environ, PATH=self.path("bin") + ":" + os.environ["PATH"], ISER_TGTADM_SOCKET=self.path("run/iserd/control"))
+        env = dict(os.environ, PATH=self.path("bin") + ":" + os.environ["PATH"], ISER_TGTADM_SOCKET=self.path("run/iserd/control"),
+                   OPENISER_MODULES=MODULES)
         done = subprocess.run(["bash"], input=script.encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               timeout=patience(60), cwd=self.dir, env=env)
         text = done.stdout.decode(errors="replace")
@@ -147,6 +149,11 @@ class Chapter(Folder):
     @need("qemu-img", "qemu-io")
     def test_qemu(self):
         self.run_chapter("QEMU and libvirt")
+
+    @need("qemu-img", "qemu-nbd")
+    @unittest.skipUnless(os.path.exists(os.path.join(MODULES, "backstore-nbd.so")), "this build has no backstore-nbd.so")
+    def test_nbd_servers(self):
+        self.run_chapter("What NBD servers serve")
 
     def test_paths(self):
         self.run_chapter("Several paths")

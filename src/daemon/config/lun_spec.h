@@ -15,6 +15,7 @@ enum lun_kind {
 	LUN_RAM,
 	LUN_NULL,
 	LUN_RBD,
+	LUN_NBD,
 	LUN_KINDS,
 };
 

@@ -278,6 +278,9 @@ static const struct cfg_kind kinds[LUN_KINDS] = {
 		      "memory, as a disk that is lost at the end" },
 	[LUN_NULL] = { "null:", "SIZE",
 		       "a disk that reads as zeros and drops writes" },
+	[LUN_NBD] = { "nbd:", "URI",
+		      "an export of an NBD server such as nbdkit or qemu-nbd: "
+		      "nbd://HOST/EXPORT or nbd:nbd+unix:///?socket=PATH" },
 	[LUN_RBD] = { "rbd:", "IMAGE",
 		      "an image of Ceph, POOL/IMAGE, POOL/NAMESPACE/IMAGE or "
 		      "POOL/IMAGE@SNAPSHOT; ,conf=FILE ,id=NAME and "
@@ -285,7 +288,7 @@ static const struct cfg_kind kinds[LUN_KINDS] = {
 };
 
 #define CAN_BE_ENCRYPTED \
- (1u << LUN_FILE | 1u << LUN_CD | 1u << LUN_RAM | 1u << LUN_RBD)
+ (1u << LUN_FILE | 1u << LUN_CD | 1u << LUN_RAM | 1u << LUN_RBD | 1u << LUN_NBD)
 static const char not_encrypted[] =
 	"a null: LUN stores nothing to encrypt, and the data of a scsi: LUN "
 	"are those of its device; leave out the key";

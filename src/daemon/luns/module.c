@@ -16,6 +16,7 @@ struct kind {
 };
 
 static const struct kind kinds[LUN_KINDS] = {
+	[LUN_NBD] = { "backstore-nbd.so", "openiser-nbd" },
 	[LUN_RBD] = { "backstore-rbd.so", "openiser-rbd" },
 };
 

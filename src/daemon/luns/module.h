@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* module.h: stores that are modules: Ceph images. */
+/* module.h: stores that are modules: Ceph images, exports of NBD servers. */
 #ifndef DAEMON_LUNS_MODULE_H
 #define DAEMON_LUNS_MODULE_H
 
