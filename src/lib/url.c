@@ -190,28 +190,20 @@ static int take_order_key(const struct parse *p, const char *key, const char *v,
 	return err;
 }
 
-/* Sets *wish by yes or no, or returns 1 for another key. */
-static int take_wish(const struct parse *p, const char *name, const char *key,
-		     const char *v, uint8_t *wish)
+static int take_wish(const struct parse *p, const char *v, uint8_t *wish)
 {
-	if (strcmp(name, key) != 0)
-		return 1;
 	*wish = !strcmp(v, "yes")  ? ISER_YES
 		: !strcmp(v, "no") ? ISER_NO
 				   : ISER_DEFAULT;
 	return *wish ? 0 : fail_parse(p, "not yes or no", v);
 }
 
-/* Sets *length, or returns 1 for another key. §13.12 to §13.14 have the range. */
-static int take_length(const struct parse *p, const char *name, const char *key,
-		       const char *v, uint32_t *length)
+/* §13.12 to §13.14 have the range. */
+static int take_length(const struct parse *p, const char *v, uint32_t *length)
 {
 	unsigned n = 0;
-	int err;
+	int err = take_number(p, v, 16777215, &n, "a length, 512 to 16777215");
 
-	if (strcmp(name, key) != 0)
-		return 1;
-	err = take_number(p, v, 16777215, &n, "a length, 512 to 16777215");
 	if (!err && n < 512)
 		err = fail_parse(p, "a length, 512 to 16777215", v);
 	if (!err)
@@ -224,27 +216,38 @@ static int take_data_key(const struct parse *p, const char *key, const char *v,
 			 bool *taken)
 {
 	struct iser_url *u = p->url;
+	const struct {
+		const char *key;
+		uint8_t *to;
+	} wishes[] = {
+		{ "initial_r2t", &u->initial_r2t },
+		{ "immediate_data", &u->immediate_data },
+	};
+	const struct {
+		const char *key;
+		uint32_t *to;
+	} lengths[] = {
+		{ "first_burst_length", &u->first_burst_length },
+		{ "max_burst_length", &u->max_burst_length },
+		{ "max_recv_data_segment_length",
+		  &u->max_recv_data_segment_length },
+	};
 	uint8_t crc = ISER_DEFAULT;
-	int err = take_wish(p, key, "initial_r2t", v, &u->initial_r2t);
+	int err;
 
-	if (err == 1)
-		err = take_wish(p, key, "immediate_data", v,
-				&u->immediate_data);
-	if (err == 1)
-		err = take_length(p, key, "first_burst_length", v,
-				  &u->first_burst_length);
-	if (err == 1)
-		err = take_length(p, key, "max_burst_length", v,
-				  &u->max_burst_length);
-	if (err == 1)
-		err = take_length(p, key, "max_recv_data_segment_length", v,
-				  &u->max_recv_data_segment_length);
-	if (err == 1)
-		err = take_wish(p, key, "mpa_crc", v, &crc);
-	if (crc)
-		u->no_mpa_crc = crc == ISER_NO;
-	*taken = err != 1;
-	return *taken ? err : 0;
+	*taken = true;
+	for (size_t i = 0; i < ARRAY_LEN(wishes); i++)
+		if (!strcmp(key, wishes[i].key))
+			return take_wish(p, v, wishes[i].to);
+	for (size_t i = 0; i < ARRAY_LEN(lengths); i++)
+		if (!strcmp(key, lengths[i].key))
+			return take_length(p, v, lengths[i].to);
+	*taken = !strcmp(key, "mpa_crc");
+	if (!*taken)
+		return 0;
+	err = take_wish(p, v, &crc);
+	u->no_mpa_crc = crc == ISER_NO;
+	return err;
 }
 
 /* The members that hold seconds, where 0 means the default; the key's 0 becomes
