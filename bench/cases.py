@@ -28,7 +28,6 @@ LANES = {
                                        "transport=iser&start=stream&mpa_crc=no"),
     # peers
     "floor": lane("floor"),
-    "floor, 256 MiB": lane("floor", words=["--footprint", str(256 * M)]),
     "iserd + iser": lane("iser", "iserd"),
     "iserd + iscsi-perf": lane("iscsi-perf", "iserd"),
     "tgtd + iser": lane("iser", "tgtd"),
@@ -75,6 +74,19 @@ def pattern(write, size):
 
 # ---- (1) transport x size x depth ----
 
+# (size, depth, whether writes): the required ratios of iSER to iSCSI with both digests and
+# to plain iSCSI
+ISER_GOALS = {(4 * K, 32, False): (0.85, 0.75), (4 * K, 128, False): (0.85, 0.75),
+              (M, 8, False): (0.95, 0.8), (4 * K, 32, True): (0.80, 0.70),
+              (M, 8, True): (0.90, 0.75)}
+
+
+def iser_goals(size, depth, write):
+    goals = ISER_GOALS.get((size, depth, write), ())
+    return [("iSER", reference, goal) for reference, goal in
+            zip(("iSCSI, both digests", "iSCSI"), goals)]
+
+
 def transport(full):
     sizes = [512 << n for n in range(14)] if full else \
         [512, 4 * K, 16 * K, 64 * K, 256 * K, M, 4 * M]
@@ -88,7 +100,8 @@ def transport(full):
                     continue
                 if size * depth > 512 * M:
                     continue
-                cases.append(case(TRANSPORTS, pattern(write, size), size, depth))
+                cases.append(case(TRANSPORTS, pattern(write, size), size, depth,
+                                  goals=iser_goals(size, depth, write)))
     return cases
 
 
@@ -149,10 +162,10 @@ def connections(full):
 def latency(full):
     lanes = TRANSPORTS if full else THREE
     cases = [case([(n, LANES[n]) for n in lanes], rw, size, 1,
-                  name="%s %s QD1" % (name_of_size(size), rw), axis="tail")
+                  name="%s %s QD1" % (name_of_size(size), rw), axis="tail", seconds=1)
              for rw, size in (("randread", 4 * K), ("randwrite", 4 * K))]
     cases += [case([(n, dict(LANES[n], words=["--spin", "100"])) for n in lanes], rw, 4 * K, 1,
-                   name="4K %s QD1, client spins" % rw, axis="tail")
+                   name="4K %s QD1, client spins" % rw, axis="tail", seconds=1)
               for rw in ("randread", "randwrite")]
     rates = [10, 25, 50, 100, 200, 300, 400, 500, 600, 800] if full else \
         [10, 50, 100, 200, 300, 400, 600]
@@ -175,11 +188,13 @@ def mixed(full):
     cases += [case(lanes, rw, 4 * K, 32, name="4k:70,64k:30 %s QD32" % rw, axis="mix",
                    words=["--bs", "4k:70,64k:30"]) for rw in ("randread", "randwrite")]
     sizes = ["unit of " + n for n in ("16 MiB", "64 MiB", "256 MiB", "1 GiB")]
-    cases += [case(sizes, rw, size, depth, axis="unit") for rw, size, depth in (
+    cases += [case(sizes, rw, size, depth, axis="unit", name="size of the unit: %s %s QD%d" % (
+        name_of_size(size), rw, depth)) for rw, size, depth in (
         ("randread", 4 * K, 32), ("randwrite", 4 * K, 32), ("read", M, 8), ("write", M, 8))]
     media = ["memory", "memory, encrypted", "file, O_DIRECT", "file, O_DIRECT, encrypted",
              "file, buffered"]
-    cases += [case(media, rw, size, depth, axis="medium") for rw, size, depth in (
+    cases += [case(media, rw, size, depth, axis="medium", name="medium: %s %s QD%d" % (
+        name_of_size(size), rw, depth)) for rw, size, depth in (
         ("randread", 4 * K, 32), ("randwrite", 4 * K, 32), ("read", M, 8), ("write", M, 8))]
     return cases
 

@@ -58,7 +58,7 @@ def complete(args):
     args.server_cpu, args.client_cpu = (cpus[0], cpus[1]) if len(cpus) > 1 else \
         (None, None)
     for name in PROGRAMS:
-        setattr(args, name, find_program(args.build, name))
+        setattr(args, name, find_program(args.build, name, name in ("iserd", "iser")))
     return args
 
 
@@ -79,12 +79,16 @@ def settings(build):
     return _settings[0]
 
 
-def find_program(build, name):
+def find_program(build, name, must=True):
+    """Returns the path of a program of the build; None, if it is missing and need not be
+    there: contestants that need it fail."""
     for where in (PROGRAMS[name], "."):
         path = os.path.join(build, where, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return os.path.abspath(path)
-    sys.exit("%s: not in %s; build the program first" % (name, build))
+    if must:
+        sys.exit("%s: not in %s; build the program first" % (name, build))
+    return None
 
 
 # ---- processes ----
@@ -191,11 +195,13 @@ class Sample:
         self.figure, self.metrics = figure, metrics
 
 
-def measure_once(pids, measure):
+def measure_once(pids, measure, until=None):
     """Returns (sample of measure(), whether other processes disturbed the repetition).
     measure may return a number in place of a Sample. A disturbed repetition is repeated,
-    at most twice."""
-    for _ in range(3):
+    at most twice, and not after the time until."""
+    for n in range(3):
+        if n and until and time.monotonic() > until:
+            break
         gate = Gate(pids)
         sample = measure()
         if gate.others() <= GATE:
@@ -206,18 +212,20 @@ def measure_once(pids, measure):
 def take_turns(args, lanes, seconds=None):
     """Measures each contestant once in each round. lanes is {name: (list of the process
     IDs of its servers, function that returns a Sample or a number)}. seconds: the time for
-    all rounds; each round but the first few (args.rounds_least) begins within it. Returns
+    all rounds; a round begins only if it will probably end within it, the first few
+    (args.rounds_least) also within twice that time. Returns
     {name: (samples, number of disturbed repetitions)}. A contestant that fails is left out
     of further rounds, and its reason is printed."""
     results = {name: ([], [0]) for name in lanes}
     began = time.monotonic()
     for n in range(args.rounds_most):
         took = time.monotonic() - began
-        if seconds and n >= args.rounds_least and took * (n + 1) / n > seconds:
+        limit = seconds and seconds * (1 if n >= args.rounds_least else 2)
+        if limit and n and took * (n + 1) / n > limit:
             break
         for name, (pids, measure) in list(lanes.items()):
             try:
-                sample, bad = measure_once(pids, measure)
+                sample, bad = measure_once(pids, measure, seconds and began + seconds)
             except (RuntimeError, OSError, ValueError, KeyError,
                     subprocess.SubprocessError) as e:
                 print("  %s: %s" % (name, str(e).strip()[-300:]), flush=True)

@@ -54,7 +54,8 @@ class Iserd(Server):
         super().__init__(args, [
             args.iserd, "serve", "--listen", "127.0.0.1:0", "--name", IQN, "--log",
             "error", "--io", args.io, "--spin", str(args.spin), "--metrics",
-            self.metrics, "--login-rate", "100000", "--max-connections", "16", *options,
+            self.metrics, "--login-rate", "100000", "--max-connections", "16", "--mpa-crc",
+            "optional", *options,
             *luns], len(luns))
         if fill:
             self.fill()
@@ -250,7 +251,6 @@ def relay_to(args, server, *options):
 
 SERVERS = {
     "iserd": Iserd,
-    "iserd, no CRC": lambda args: Iserd(args, options=["--mpa-crc", "optional"]),
     "files": Files,
     "sizes": Sizes,
     "tgtd": Tgtd,
@@ -320,14 +320,16 @@ def scrape(path):
 
 # ---- clients: functions of (args, server, words, url) ----
 
-def words_of_load(x):
-    """Returns the options of iser bench for what a case varies."""
-    words = ["--rw", x["rw"], "--bs", str(x["size"]), "--depth", str(x["depth"])]
-    if x.get("connections", 1) > 1:
-        words += ["--connections", str(x["connections"])]
+def words_of_load(x, words):
+    """Returns the options of iser bench for what a case varies, and more words, whose
+    options replace those of the case."""
+    load = {"--rw": x["rw"], "--bs": x["size"], "--depth": x["depth"],
+            "--connections": x.get("connections", 1)}
+    made = [w for option, value in load.items() if option not in words
+            for w in (option, str(value))]
     if "write" in x["rw"] or "rw" in x["rw"]:
-        words.append("--yes-overwrite")
-    return words
+        made.append("--yes-overwrite")
+    return made + list(words)
 
 
 def iser_metrics(report):
@@ -344,8 +346,9 @@ def iser_metrics(report):
 
 def iser(args, server, x, words, url):
     """iser bench, with the CPU time, system calls and copies of both ends."""
-    command = [args.iser, "bench", "--json", "--time", str(args.seconds), "--ramp",
-               str(args.ramp), *words_of_load(x), *words, url]
+    seconds = max(args.seconds, x.get("seconds", 0))
+    command = [args.iser, "bench", "--json", "--time", str(seconds), "--ramp",
+               str(args.ramp), *words_of_load(x, words), url]
     before = scrape(server.metrics) if server.metrics else {}
     cpu = sum(common.cpu_seconds(p) for p in server.pids)
     report = json.loads(run_client(args, command))
@@ -380,6 +383,8 @@ def iscsi_perf(args, _server, x, _words, url):
 def sockets(args, program, *words):
     """Runs floor or raw_stream, which are server and client in one program; returns
     the figures that the program prints."""
+    if not program:
+        raise RuntimeError("floor and raw_stream are not built: meson configure -Dbench=true")
     command = [program, "--time", str(args.seconds), *words]
     for word, cpu in (("--server-cpu", args.server_cpu),
                       ("--client-cpu", args.client_cpu)):

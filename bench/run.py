@@ -13,6 +13,7 @@ the results so far. bench/README.md describes the parts.
 import glob
 import importlib.util
 import os
+import signal
 import sys
 import time
 
@@ -37,17 +38,18 @@ def load_modules():
 
 
 def parts(args):
-    """Returns (name, title, seconds, function that yields rows) of each group."""
+    """Returns (name, title, seconds, note, function that yields rows) of each group. The
+    seconds of a module are negative: they do not change."""
     found = []
     for g in cases.GROUPS:
         if engine.cases_of(args, g):
-            found.append((g["name"], g["title"], g["seconds"],
+            found.append((g["name"], g["title"], g["seconds"], "",
                           lambda seconds, g=g: engine.run(args, g, seconds)))
     for name, m in load_modules():
         wanted = engine.chosen(args, name) if args.case else \
             args.full or not getattr(m, "FULL_ONLY", False)
         if wanted:
-            found.append((name, m.TITLE, m.SECONDS,
+            found.append((name, m.TITLE, -m.SECONDS, getattr(m, "NOTE", ""),
                           lambda _seconds, m=m: m.run(args.build)))
     return found
 
@@ -75,12 +77,12 @@ class Results:
         print("%s: results.json, report.html, tables.md" % self.folder)
 
 
-def measure_part(args, results, name, title, seconds, run):
+def measure_part(results, name, title, seconds, note, run):
     """Measures one group. A failure ends the group and is recorded."""
     print("\n== %s: %s" % (name, title), flush=True)
     began = time.monotonic()
     last = None
-    results.all["groups"].append({"name": name, "title": title})
+    results.all["groups"].append({"name": name, "title": title, "note": note})
     try:
         for row in run(seconds):
             if last is not None and row["case"] != last:
@@ -111,19 +113,29 @@ def missed_goals(rows):
     return missed
 
 
+def scale_of(args, todo):
+    """Returns by what the shares of the groups of cases.py are multiplied, so that they and
+    the modules take args.minutes. None: no limit."""
+    if not args.minutes:
+        return None
+    fixed = sum(-p[2] for p in todo if p[2] <= 0)
+    shares = sum(p[2] for p in todo if p[2] > 0)
+    scale = max(0.1, (args.minutes * 60 - fixed) / shares) if shares else 1.0
+    # a few groups do not need the time of all
+    return min(scale, 1.0) if args.case else scale
+
+
 def run_all(args):
     todo = parts(args)
     if args.list:
-        for name, title, seconds, _ in todo:
-            print("%-14s %4d s  %s" % (name, seconds, title))
+        for name, title, seconds, _, _ in todo:
+            print("%-14s %4d s  %s" % (name, abs(seconds), title))
         return 0
     results = Results(args)
-    scale = args.minutes * 60 / sum(p[2] for p in todo) if args.minutes else None
-    if args.case and scale:  # a few groups do not need the time of all
-        scale = min(scale, 1.0)
+    scale = scale_of(args, todo)
     try:
-        for name, title, seconds, run in todo:
-            measure_part(args, results, name, title, seconds * scale if scale else None, run)
+        for name, title, seconds, note, run in todo:
+            measure_part(results, name, title, max(0, seconds) * scale if scale else None, note, run)
         results.all["complete"] = True
     except KeyboardInterrupt:
         print("\ninterrupted: the results so far are kept", flush=True)
@@ -133,6 +145,10 @@ def run_all(args):
     return 1 if missed or results.all["failures"] or not results.all["complete"] else 0
 
 
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
 def main():
     args = common.parser(__doc__.split("\n", 1)[0]).parse_args()
     if not args.inside and not args.list:
@@ -140,6 +156,7 @@ def main():
     elif args.inside:
         common.set_up_namespace()
     common.use(common.complete(args))
+    signal.signal(signal.SIGTERM, interrupt)
     return run_all(args)
 
 
