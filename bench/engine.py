@@ -43,14 +43,14 @@ def cases_of(args, group):
     return [c for c in found if chosen(args, c["name"])]
 
 
-def show(c, rows):
+def show(rows):
     """Prints the figures of a case."""
     for r in rows:
         v = r["figures"]
         first = common.paired_ratio(r, rows[0])
         p99 = [x for x in r["metrics"].get("p99_us", []) if x]
         print("%-34s %-28s %12.1f %-9s %12.1f .. %-12.1f x %.2f%s" % (
-            c["name"][:34], r["lane"][:28], statistics.median(v), r["unit"], min(v), max(v),
+            r["case"][:34], r["lane"][:28], statistics.median(v), r["unit"], min(v), max(v),
             first or 0, "  p99 %.0f us" % statistics.median(p99) if p99 else ""), flush=True)
 
 
@@ -68,7 +68,7 @@ def run(args, group, seconds=None):
             rows = common.rows_of(group["name"], c["name"], c["unit"], results, **c["x"])
             for r in rows:
                 r["goals"] = [g for g in c["goals"] if g[0] == r["lane"]]
-            show(c, rows)
+            show(rows)
             yield from rows
     finally:
         servers.stop()

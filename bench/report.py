@@ -70,9 +70,25 @@ def same_lanes(found):
     return parts
 
 
+def by_contestant(part):
+    """Returns the heads and cells of a table with a line for each contestant."""
+    heads = ["contestant"] + ["%s, %s" % (case, shown_unit(next(iter(rows.values())))[1])
+                              for case, rows in part]
+    body = []
+    for lane in part[0][1]:
+        cells = [(lane, "")]
+        for _, rows in part:
+            median, _, spread, _ = cell(rows[lane], rows[lane])
+            cells.append((median, spread if len(rows[lane]["figures"]) > 1 else ""))
+        body.append(cells)
+    return heads, body
+
+
 def comparison(part):
     """Returns the heads and cells of the table of some cases: (text, range) each."""
     lanes = list(part[0][1])
+    if len(lanes) > 8:
+        return by_contestant(part)
     heads = ["load", "unit"] + lanes
     body = []
     for case, rows in part:

@@ -77,7 +77,7 @@ class Results:
         print("%s: results.json, report.html, tables.md" % self.folder)
 
 
-def measure_part(results, name, title, seconds, note, run):
+def measure_part(results, name, title, seconds, note, run, show):
     """Measures one group. A failure ends the group and is recorded."""
     print("\n== %s: %s" % (name, title), flush=True)
     began = time.monotonic()
@@ -89,6 +89,8 @@ def measure_part(results, name, title, seconds, note, run):
                 results.save()
             last = row["case"]
             results.add(row)
+            if show:
+                engine.show([row])
     except Exception as e:  # one group must not end the evaluation
         print("%s: %s" % (name, e), file=sys.stderr, flush=True)
         results.all["failures"].append({"group": name, "reason": str(e)[-1000:]})
@@ -135,7 +137,7 @@ def run_all(args):
     scale = scale_of(args, todo)
     try:
         for name, title, seconds, note, run in todo:
-            measure_part(results, name, title, max(0, seconds) * scale if scale else None, note, run)
+            measure_part(results, name, title, max(0, seconds) * scale if scale else None, note, run, seconds <= 0)
         results.all["complete"] = True
     except KeyboardInterrupt:
         print("\ninterrupted: the results so far are kept", flush=True)

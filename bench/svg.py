@@ -173,10 +173,13 @@ def bars(items, x_label, title="", form=si, colours=None):
     axis = Axis([v for i in items for v in i[1:]], False, left, WIDTH - RIGHT - 46, zero=True)
     out = ['<svg viewBox="0 0 %d %d" role="img" aria-label="%s">' % (
         WIDTH, height, html.escape(title, quote=True))]
+    last = -1000.0
     for v in axis.ticks():
         out.append('<line class="g" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>' % (
             axis.at(v), axis.at(v), TOP, height - 36))
-        out.append(text(axis.at(v), height - 22, form(v)))
+        if axis.at(v) - last >= 7 * len(form(v)) + 6:
+            last = axis.at(v)
+            out.append(text(last, height - 22, form(v)))
     for n, (name, median, lo, hi) in enumerate(items):
         y = TOP + n * step + 4
         out.append(text(left - 6, y + 12, name, "end"))

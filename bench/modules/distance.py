@@ -60,10 +60,7 @@ def measure(path, case, ways, rw, size, depth, rtt, **x):
     lanes = {name: path.lane(load, keys, rtt) for name, keys in ways.items()}
     # two rounds of about 0.6 s each, or fewer on a busy machine
     results = common.take_turns(args, lanes, 1.3 * len(lanes) * max(1, 0.025 * rtt))
-    rows = common.rows_of("distance", case, "iops", results, rtt=rtt, **load, **x)
-    for r in rows:
-        print("%-40s %-32s %10.0f IOPS" % (case[:40], r["lane"], r["figures"][0]), flush=True)
-    return rows
+    return common.rows_of("distance", case, "iops", results, rtt=rtt, **load, **x)
 
 
 def by_round_trip(args, server):
