@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * path_cost.c: 4 KiB reads and writes at depth 32 between libiser and a target with
+ * one ram disk, over TCP on the loopback device, in one thread: the loops of the two
+ * ends take turns, so that each run has the same batches. cost.py counts the
+ * instructions of each end under callgrind, as those that `read_all` and `write_all`
+ * spend in `client_turn` and `target_turn`. Without callgrind the program prints the
+ * nanoseconds of each end, which no wake-up of another thread disturbs.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backstore/backstore.h"
+#include "base/bytes.h"
+#include "daemon/bufpool.h"
+#include "io/io.h"
+#include "iser/iser.h"
+#include "net/conn.h"
+#include "target/directory.h"
+#include "target/target.h"
+
+#define TARGET	  "iqn.2026-01.org.example:disk"
+#define OP	  4096u
+#define DEPTH_MAX 256u
+
+static struct {
+	unsigned reads, writes, depth, mib; /* mib: size of the disk */
+} options = { 2048, 2048, 32, 16 };
+
+#define NOINLINE __attribute__((noinline))
+
+struct target {
+	struct io_loop *loop;
+	struct bufpool bufs;
+	struct tgt *tgt;
+	struct tgt_worker *worker;
+	struct net_conn *conn;
+	struct io_defer count;
+	struct dev_msg *mail;
+};
+
+struct job {
+	struct client *c;
+	struct iser_io io;
+	struct iovec iov;
+};
+
+struct client {
+	struct iser_context *ctx;
+	struct iser_session *s;
+	struct target *target;
+	struct job jobs[DEPTH_MAX];
+	uint8_t *memory;
+	unsigned left, in_progress; /* operations */
+	uint64_t next;
+	bool write, logged_in;
+	xtime ns[2]; /* of target_turn, of client_turn */
+};
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "path_cost: %s\n", what);
+	exit(1);
+}
+
+/* ---- target: what iserd has of a worker ---- */
+
+static void post(void *arg, unsigned worker, struct dev_msg *m)
+{
+	struct target *t = arg;
+
+	(void)worker;
+	m->next = t->mail;
+	t->mail = m;
+}
+
+static void *buf_get(void *arg, unsigned worker, size_t len)
+{
+	(void)worker;
+	return bufpool_get(&((struct target *)arg)->bufs, len);
+}
+
+static void buf_put(void *arg, unsigned worker, void *buf, size_t len)
+{
+	(void)worker;
+	bufpool_put(&((struct target *)arg)->bufs, buf, len);
+}
+
+static xtime worker_time(void *arg, unsigned worker, bool exact)
+{
+	(void)worker;
+	return exact ? io_now_exact() : io_now(((struct target *)arg)->loop);
+}
+
+static void count_commands(struct io_defer *d)
+{
+	tgt_worker_count(container_of(d, struct target, count)->worker);
+}
+
+static void count_later(void *arg, unsigned worker)
+{
+	struct target *t = arg;
+
+	(void)worker;
+	io_loop_defer(t->loop, &t->count);
+}
+
+static void rearm(void *arg, unsigned worker)
+{
+	(void)arg;
+	(void)worker;
+}
+
+static int conn_opened(void *arg, struct dm_conn *dm)
+{
+	const struct tgt_conn_info info = { .peer = "127.0.0.1:1",
+					    .local = "127.0.0.1:2",
+					    .portal_group = 1 };
+	struct target *t = arg;
+
+	return tgt_conn_accept(t->worker, dm, &info, io_now(t->loop));
+}
+
+static void conn_closed(void *arg, int err)
+{
+	(void)arg;
+	(void)err;
+}
+
+static const struct net_conn_ops conn_ops = {
+	.opened = conn_opened,
+	.closed = conn_closed,
+};
+
+static void accepted(void *arg, int fd, const struct net_addr *peer)
+{
+	struct target *t = arg;
+	struct net_conn_config cfg;
+
+	(void)peer;
+	net_conn_config_default(&cfg, ISCSI_TARGET);
+	t->conn = net_conn_new(t->loop, fd, &cfg);
+	if (!t->conn || net_conn_start(t->conn, &conn_ops, t))
+		fail("cannot start the connection of the target");
+}
+
+static struct tgt_directory *make_directory(void)
+{
+	const struct tgt_portal_group_config group = { .tag = 1 };
+	const struct tgt_target_config target = { .name = TARGET };
+	struct tgt_directory *d = tgt_directory_new();
+
+	if (!d || tgt_portal_group_add(d, &group) ||
+	    tgt_target_add(d, &target) || tgt_target_portal_group(d, 0, 0))
+		fail("cannot make the directory");
+	return d;
+}
+
+static void open_target(struct target *t)
+{
+	const struct dev_lu_config lu = { .lun = 0 };
+	const size_t size = (size_t)options.mib << 20;
+	void *memory = aligned_alloc(OP, size);
+	struct tgt_config cfg;
+	int err;
+
+	t->loop = io_loop_new(IO_EPOLL, &err);
+	bufpool_init(&t->bufs, 64u << 20);
+	t->count.run = count_commands;
+	list_init(&t->count.link);
+	memset(memory, 0x5a, size);
+	tgt_config_default(&cfg);
+	cfg.env = (struct dev_env){ .nworkers = 1,
+				    .post = post,
+				    .buf_get = buf_get,
+				    .buf_put = buf_put,
+				    .buf_common = 256u << 20,
+				    .buf_reserve = 64u << 20,
+				    .buf_burst = 8u << 20,
+				    .time = worker_time,
+				    .arg = t };
+	cfg.rearm = rearm;
+	cfg.clock = worker_time;
+	cfg.count_later = count_later;
+	cfg.random = io_random;
+	cfg.arg = t;
+	cfg.server = dev_server_new(&cfg.env, 64u << 20);
+	if (!t->loop || !cfg.server ||
+	    dev_lu_add(cfg.server, &lu,
+		       bs_ram_new("ram", memory, size, 512, free, memory)))
+		fail("cannot open the unit");
+	t->tgt = tgt_new(&cfg);
+	t->worker = tgt_worker(t->tgt, 0);
+	if (tgt_begin(t->tgt, make_directory()))
+		fail("cannot begin the target");
+}
+
+static NOINLINE void target_turn(struct target *t)
+{
+	struct dev_msg *m;
+
+	io_loop_turn(t->loop, 0);
+	while ((m = t->mail)) {
+		t->mail = m->next;
+		m->run(m);
+	}
+}
+
+/* ---- client ---- */
+
+static NOINLINE void client_turn(struct client *c)
+{
+	iser_service(c->ctx, 0);
+}
+
+static void submit_job(struct job *j)
+{
+	struct client *c = j->c;
+	uint64_t places = ((uint64_t)options.mib << 20) / OP;
+
+	iser_prep_rw(&j->io, 0, c->write, c->next % places * (OP / 512),
+		     OP / 512);
+	/* far from the last one, so that no prefetcher finds it */
+	c->next += 4099 * 97;
+	c->left--;
+	c->in_progress++;
+	iser_submit(c->s, &j->io);
+}
+
+static void job_completed(struct iser_io *io)
+{
+	struct job *j = io->arg;
+
+	if (io->err)
+		fail("a command failed");
+	j->c->in_progress--;
+	if (j->c->left)
+		submit_job(j);
+}
+
+static inline __attribute__((always_inline)) void take_turns(struct client *c)
+{
+	xtime t[3] = { io_now_exact() };
+
+	while (c->in_progress) {
+		client_turn(c);
+		t[1] = io_now_exact();
+		target_turn(c->target);
+		t[2] = io_now_exact();
+		c->ns[0] += t[2] - t[1];
+		c->ns[1] += t[1] - t[0];
+		t[0] = t[2];
+	}
+}
+
+static void begin(struct client *c, bool write, unsigned ops)
+{
+	c->write = write;
+	c->left = ops;
+	for (unsigned i = 0; i < options.depth; i++)
+		submit_job(&c->jobs[i]);
+}
+
+static NOINLINE void read_all(struct client *c, unsigned ops)
+{
+	begin(c, false, ops);
+	take_turns(c);
+}
+
+static NOINLINE void write_all(struct client *c, unsigned ops)
+{
+	begin(c, true, ops);
+	take_turns(c);
+}
+
+/* The attention of the first command, and what grows at first. */
+static NOINLINE void warm_up(struct client *c)
+{
+	begin(c, false, 4 * options.depth);
+	take_turns(c);
+	begin(c, true, 4 * options.depth);
+	take_turns(c);
+}
+
+static void connected(void *arg, struct iser_session *s, int err)
+{
+	struct client *c = arg;
+
+	(void)s;
+	if (err)
+		fail(iser_message(c->ctx));
+	c->logged_in = true;
+}
+
+static void open_client(struct client *c, struct target *t, uint16_t port)
+{
+	struct iser_url url;
+	char text[128], why[128];
+	int err;
+
+	snprintf(text, sizeof(text), "iscsi://127.0.0.1:%u/" TARGET "/0", port);
+	if (iser_url_parse(&url, text, false, why, sizeof(why)))
+		fail(why);
+	c->target = t;
+	c->ctx = iser_context_new(NULL);
+	c->s = iser_connect_start(c->ctx, &url, connected, c, &err);
+	if (!c->s)
+		fail(iser_message(c->ctx));
+	while (!c->logged_in) {
+		client_turn(c);
+		target_turn(t);
+	}
+	c->memory = aligned_alloc(OP, OP * options.depth);
+	memset(c->memory, 0xa5, OP * options.depth);
+	for (unsigned i = 0; i < options.depth; i++) {
+		struct job *j = &c->jobs[i];
+
+		j->c = c;
+		j->iov = (struct iovec){ c->memory + i * OP, OP };
+		j->io.iov = &j->iov;
+		j->io.niov = 1;
+		j->io.done = job_completed;
+		j->io.arg = j;
+	}
+}
+
+static void print_phase(struct client *c, const char *name, unsigned ops)
+{
+	printf("%-5s %7u operations, ns of an operation: target %lld, client "
+	       "%lld\n",
+	       name, ops, (long long)c->ns[0] / ops, (long long)c->ns[1] / ops);
+	c->ns[0] = c->ns[1] = 0;
+}
+
+static void run(struct client *c)
+{
+	warm_up(c);
+	c->ns[0] = c->ns[1] = 0;
+	if (options.reads) {
+		read_all(c, options.reads);
+		print_phase(c, "read", options.reads);
+	}
+	if (options.writes) {
+		write_all(c, options.writes);
+		print_phase(c, "write", options.writes);
+	}
+}
+
+static void parse(int argc, char **argv)
+{
+	unsigned *const values[] = { &options.reads, &options.writes,
+				     &options.depth, &options.mib };
+
+	for (int i = 1; i < argc && i <= (int)ARRAY_LEN(values); i++)
+		*values[i - 1] = (unsigned)strtoul(argv[i], NULL, 10);
+	if (options.depth > DEPTH_MAX || !options.mib)
+		fail("usage: path_cost [READS [WRITES [DEPTH [MIB]]]]");
+}
+
+int main(int argc, char **argv)
+{
+	static struct target target;
+	static struct client client;
+	struct net_listener *listener;
+	struct net_addr a;
+	int err;
+
+	parse(argc, argv);
+	open_target(&target);
+	net_addr_parse(&a, "127.0.0.1:0", 0);
+	listener = net_listen(target.loop, &a, accepted, &target, &err);
+	if (!listener)
+		fail("cannot listen");
+	net_listener_addr(listener, &a);
+	open_client(&client, &target, net_addr_port(&a));
+	run(&client);
+	return 0;
+}
