@@ -106,6 +106,51 @@ static bool is_write_protected(struct dev_task *t)
 	       dev_check(t, SENSE_DATA_PROTECT, ASC_SOFTWARE_WRITE_PROTECTED);
 }
 
+/* What is_denied and is_write_protected find, without an effect on t. */
+static bool would_be_admitted(const struct dev_task *t)
+{
+	const struct dev_itl *i = t->begun.itl;
+	bool writes = t->row->flags & CMD_WRITES;
+
+	return !dev_inaccessible(t) && !dev_denied_by_loss(t) &&
+	       !dev_denied(t) && dev_condition(t->lu) == LU_READY &&
+	       !(writes && (i->read_only || dev_is_read_only(t->lu) ||
+			    DEV_CTL(t->lu, swp)));
+}
+
+/* Whether the checks depend on nothing but the row and what dev_lu_changed reports: of
+ * some rows without these flags they depend on fields of the CDB. */
+static bool depends_on_unit_only(const struct dev_command *row)
+{
+	const unsigned both = CMD_TOUCHES | CMD_MEDIUM;
+
+	return (row->flags & both) == both;
+}
+
+static bool was_admitted(const struct dev_task *t)
+{
+	bool writes = t->row->flags & CMD_WRITES;
+	const struct dev_itl *i = t->begun.itl;
+
+	if (i->admitted[writes].row != t->row ||
+	    i->admitted[writes].changes != t->begun.changes)
+		return false;
+	/* another worker may have changed the unit and not yet the number */
+	ASSERT_SANE(t->nexus->server->env.nworkers > 1 || would_be_admitted(t));
+	return true;
+}
+
+static void remember_admitted(struct dev_task *t)
+{
+	bool writes = t->row->flags & CMD_WRITES;
+	struct dev_itl *i = t->begun.itl;
+
+	if (!depends_on_unit_only(t->row))
+		return;
+	i->admitted[writes].row = t->row;
+	i->admitted[writes].changes = t->begun.changes;
+}
+
 /* Unit attentions precede admission (SAM-5 §5.14), admission precedes write
  * protection. */
 static int check_lu(struct dev_task *t)
@@ -114,12 +159,17 @@ static int check_lu(struct dev_task *t)
 
 	if (t->row->flags & CMD_ANY_LUN)
 		return 0;
-	if (!(t->row->flags & CMD_NO_ATTENTION))
+	if (t->begun.itl->attention && !(t->row->flags & CMD_NO_ATTENTION))
 		t->begun.attention =
 			(uint8_t)dev_attention_take(t->begun.itl, &s);
 	if (t->begun.attention)
 		return dev_sense(t, &s);
-	return is_denied(t) || is_write_protected(t);
+	if (was_admitted(t))
+		return 0;
+	if (is_denied(t) || is_write_protected(t))
+		return 1;
+	remember_admitted(t);
+	return 0;
 }
 
 static int prepare(struct dev_task *t, uint64_t *out_len)

@@ -59,6 +59,7 @@ struct dev_copy {
 
 struct dev_alua;
 struct dev_change;
+struct dev_command;
 struct dev_lu_change;
 struct dev_record;
 struct rsv_op;
@@ -105,6 +106,16 @@ struct dev_itl {
 	uint32_t prevents; /* medium removal: generation + 1; prevent.c */
 	uint32_t persists; /* the same of MMC-6's persistent kind */
 	struct dev_unflushed unflushed;
+	/*
+	 * task.c: the latest command that does not write, and the latest one that
+	 * writes, that the checks of admission let through, and dev_lu_changes
+	 * before those checks. While the unit does not change they let the same
+	 * row through again.
+	 */
+	struct {
+		const struct dev_command *row;
+		uint32_t changes;
+	} admitted[2];
 };
 
 struct dev_nexus {
@@ -331,7 +342,8 @@ struct dev_lu {
 /*
  * dev_lu_changed: call it after a change of something that decides whether the
  * unit admits a command: access state, reservations, condition, power condition,
- * medium. Commands that have begun are then checked again before they run. On any
+ * medium, write protection. Commands that have begun are then checked again before
+ * they run, and later commands again when they begin (dev_itl.admitted). On any
  * worker; if the change is one of per-worker data, on each worker.
  */
 static inline void dev_lu_changed(struct dev_lu *lu)
