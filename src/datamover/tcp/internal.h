@@ -248,10 +248,8 @@ struct dmtcp_control {
 #define DIGEST_COPY_BYTES (512u << 10)
 
 struct stage_pdu {
-	uint8_t header[STAGE_HEADER];
-	uint8_t trailer[STAGE_TRAILER];
-	unsigned iov_end;	       /* the PDU ends before this iovec */
-	struct dm_task *task;	       /* or NULL */
+	size_t end;	      /* the PDU ends before this byte of the stage */
+	struct dm_task *task; /* or NULL */
 	struct dmtcp_control *control; /* freed when the PDU is sent; or NULL */
 	bool notify;		       /* report `what` when the PDU is sent */
 	enum dm_completion what;
@@ -262,7 +260,11 @@ struct stage {
 	struct iovec iov[STAGE_IOVS];
 	unsigned npdus, pdu;  /* number staged, first that is not sent */
 	unsigned niov, first; /* the same of the iovecs */
-	size_t bytes;
+	size_t bytes, sent;
+	/* headers and trailers, one after the other: those of PDUs without data
+	 * need one iovec together */
+	uint8_t headers[STAGE_PDUS * (STAGE_HEADER + STAGE_TRAILER)];
+	size_t header_bytes;
 	uint8_t *copy; /* DIGEST_COPY_BYTES, or NULL */
 	size_t copied;
 };

@@ -9,11 +9,18 @@
 #include "base/crc32c.h"
 #include "datamover/tcp/internal.h"
 
+/* Adds bytes, to the last iovec if they follow it in memory. */
 static void add_iov(struct stage *s, const void *base, size_t len)
 {
+	struct iovec *last = s->niov ? &s->iov[s->niov - 1] : NULL;
+
+	s->bytes += len;
+	if (last && (uint8_t *)last->iov_base + last->iov_len == base) {
+		last->iov_len += len;
+		return;
+	}
 	s->iov[s->niov].iov_base = (void *)(uintptr_t)base;
 	s->iov[s->niov++].iov_len = len;
-	s->bytes += len;
 }
 
 bool dmtcp_stage_has_room(const struct dmtcp_conn *c, const struct bufv *data,
@@ -69,26 +76,46 @@ static uint32_t refer_to_data(struct dmtcp_conn *c, const struct bufv *data,
 	return c->tx_digest.data ? bufv_crc32c(data, off, len, CRC32C_SEED) : 0;
 }
 
-static void stage_data(struct dmtcp_conn *c, struct stage_pdu *p,
-		       const struct bufv *data, size_t off, uint32_t len,
-		       bool unstable)
+/* Room for n bytes of a header or a trailer. */
+static uint8_t *header_room(struct stage *s, size_t n)
 {
-	size_t pad = round_up4(len) - len, n = pad;
+	uint8_t *p = s->headers + s->header_bytes;
+
+	s->header_bytes += n;
+	return p;
+}
+
+static void stage_data(struct dmtcp_conn *c, const struct bufv *data,
+		       size_t off, uint32_t len, bool unstable)
+{
+	size_t pad = round_up4(len) - len;
+	size_t n = pad + (c->tx_digest.data ? ISCSI_DIGEST_LEN : 0);
+	uint8_t *trailer = header_room(c->stage, n);
 	uint32_t crc;
 
 	if (c->tx_digest.data && unstable)
 		crc = copy_data(c, data, off, len);
 	else
 		crc = refer_to_data(c, data, off, len);
-	memset(p->trailer, 0, pad);
+	memset(trailer, 0, pad);
 	if (c->tx_digest.data) {
-		crc = crc32c_update(crc, p->trailer, pad);
-		put_le32(p->trailer + pad, crc32c_wire(crc));
-		n += ISCSI_DIGEST_LEN;
+		crc = crc32c_update(crc, trailer, pad);
+		put_le32(trailer + pad, crc32c_wire(crc));
 	}
 	if (n)
-		add_iov(c->stage, p->trailer, n);
+		add_iov(c->stage, trailer, n);
 	c->stats.tx_payload += len;
+}
+
+static void stage_header_digest(struct stage *s, const uint8_t *bhs,
+				const uint8_t *ahs, size_t ahs_len)
+{
+	uint8_t *digest = header_room(s, ISCSI_DIGEST_LEN);
+	uint32_t crc = crc32c_update(CRC32C_SEED, bhs, ISCSI_BHS_LEN);
+
+	crc = crc32c_update(crc, ahs, ahs_len);
+	put_le32(digest, crc32c_wire(crc));
+	add_iov(s, digest, ISCSI_DIGEST_LEN);
 }
 
 struct stage_pdu *dmtcp_stage_pdu(struct dmtcp_conn *c,
@@ -99,30 +126,21 @@ struct stage_pdu *dmtcp_stage_pdu(struct dmtcp_conn *c,
 {
 	struct stage *s = c->stage;
 	struct stage_pdu *p = &s->pdus[s->npdus++];
-	uint32_t crc;
+	uint8_t *header = header_room(s, ISCSI_BHS_LEN);
 
 	dm_trace_pdu(&c->dm, true, bhs);
-	memcpy(p->header, bhs, ISCSI_BHS_LEN);
+	memcpy(header, bhs, ISCSI_BHS_LEN);
 	p->task = NULL;
 	p->control = NULL;
 	p->notify = false;
-	add_iov(s, p->header, ISCSI_BHS_LEN);
+	add_iov(s, header, ISCSI_BHS_LEN);
 	if (ahs_len)
 		add_iov(s, ahs, ahs_len);
-	if (c->tx_digest.header) {
-		crc = crc32c_update(CRC32C_SEED, bhs, ISCSI_BHS_LEN);
-		crc = crc32c_update(crc, ahs, ahs_len);
-		put_le32(p->header + ISCSI_BHS_LEN, crc32c_wire(crc));
-		if (ahs_len)
-			add_iov(s, p->header + ISCSI_BHS_LEN, ISCSI_DIGEST_LEN);
-		else {
-			s->iov[s->niov - 1].iov_len += ISCSI_DIGEST_LEN;
-			s->bytes += ISCSI_DIGEST_LEN;
-		}
-	}
+	if (c->tx_digest.header)
+		stage_header_digest(s, bhs, ahs, ahs_len);
 	if (len)
-		stage_data(c, p, data, off, len, unstable);
-	p->iov_end = s->niov;
+		stage_data(c, data, off, len, unstable);
+	p->end = s->bytes;
 	c->stats.tx_pdus++;
 	return p;
 }

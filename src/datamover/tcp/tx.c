@@ -75,7 +75,7 @@ unsigned dmtcp_tx_what(void *core, struct iovec *iov, unsigned max)
 		return 0;
 	if (s->first == s->niov) {
 		s->npdus = s->pdu = s->niov = s->first = 0;
-		s->bytes = s->copied = 0;
+		s->bytes = s->sent = s->copied = s->header_bytes = 0;
 		fill_stage(c);
 	}
 	n = MIN(s->niov - s->first, max);
@@ -139,6 +139,7 @@ void dmtcp_tx_done(void *core, size_t n, xtime now)
 
 	c->now = now;
 	c->stats.tx_bytes += n;
+	s->sent += n;
 	while (n > 0) {
 		struct iovec *v = &s->iov[s->first];
 
@@ -150,7 +151,7 @@ void dmtcp_tx_done(void *core, size_t n, xtime now)
 		n -= v->iov_len;
 		s->first++;
 	}
-	while (s->pdu < s->npdus && s->pdus[s->pdu].iov_end <= s->first)
+	while (s->pdu < s->npdus && s->pdus[s->pdu].end <= s->sent)
 		finish_pdu(c, &s->pdus[s->pdu++]);
 }
 
