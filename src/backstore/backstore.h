@@ -30,6 +30,8 @@
 #define BS_CAP_REKEY  0x100u
 #define BS_CAP_CHECK  0x200u
 #define BS_CAP_RESIZE 0x400u
+/* each request completes within bs_submit */
+#define BS_CAP_AT_ONCE 0x800u
 
 struct bs;
 

@@ -14,7 +14,7 @@ static inline void bs_filter_init(struct bs *f, const struct bs_ops *ops,
 {
 	*f = *next;
 	f->ops = ops;
-	f->caps &= ~BS_CAP_LEND;
+	f->caps &= ~(BS_CAP_LEND | BS_CAP_AT_ONCE);
 }
 
 /* A request that waits in a filter; in bs_req.priv, which no backstore below the

@@ -301,7 +301,7 @@ void bs_memory_init(struct bs *b, const struct bs_ops *ops, const char *name,
 		.phys_block = block_size, /* memory has no preferred unit */
 		.unmap_grain = block_size,
 		.caps = BS_CAP_FUA | BS_CAP_UNMAP | BS_CAP_EXTENTS |
-			BS_CAP_LEND,
+			BS_CAP_LEND | BS_CAP_AT_ONCE,
 	};
 	bs_set_name(b, name);
 	memcpy(key, b->name, sizeof(b->name));

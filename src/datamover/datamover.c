@@ -14,7 +14,8 @@
 void dm_task_init(struct dm_task *t)
 {
 	t->out_done = t->in_done = t->r2ts = t->acked = 0;
-	t->held = t->moved = false;
+	t->held = t->may_peek = t->moved = false;
+	t->peek = NULL;
 	memset(t->priv, 0, sizeof(t->priv));
 }
 

@@ -91,6 +91,15 @@ struct dm_task {
 	 * the unsolicited data yet. The datamover receives nothing more until
 	 * dm_resume. Only if dm_conn.may_hold. */
 	bool held;
+	/* Set by the target in Control_Notify of a SCSI Command: it can use `peek`. */
+	bool may_peek;
+	/*
+	 * Target, if may_peek: NULL, or the write data, out.len bytes, which came
+	 * complete with the command and are not in `out`. Set with DM_UNSOLICITED
+	 * and valid until the role returns from it; the role copies them to `out`
+	 * if it needs them longer.
+	 */
+	const uint8_t *peek;
 	/* Set by the initiator after dm_task_init: the task began on another
 	 * connection, and TASK REASSIGN continues it on this one (RFC 7143
 	 * §7.2.2). Its first R2T may have any number and offset; its first

@@ -628,6 +628,9 @@ struct dev_task {
 	struct {
 		void *buf; /* data, or parameter data */
 		size_t buf_len;
+		/* write data that are not in buf yet, or NULL */
+		const uint8_t *peek;
+		size_t peek_len;
 		/* a second buffer, for commands that work in steps */
 		void *aux;
 		size_t aux_len;
@@ -719,6 +722,13 @@ int dev_task_begin(struct dev_task *t);
 void dev_task_in_turn(struct dev_task *t);
 /* dev_task_execute executes the command; out_len bytes are in `out`. */
 void dev_task_execute(struct dev_task *t);
+/*
+ * dev_task_peek: the len bytes of write data are at `data`, not in `out`, until
+ * dev_task_keep, which copies them to `out` unless the command has used them, or has
+ * ended. The target may call dev_task_execute between the two.
+ */
+void dev_task_peek(struct dev_task *t, const uint8_t *data, size_t len);
+void dev_task_keep(struct dev_task *t);
 
 /* Why the target cannot receive the data of a command. */
 enum dev_failure {

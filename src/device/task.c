@@ -260,10 +260,35 @@ static bool is_still_admitted(struct dev_task *t)
 	return false;
 }
 
+void dev_task_peek(struct dev_task *t, const uint8_t *data, size_t len)
+{
+	assert(t->state == DEV_TASK_WANTS_DATA);
+	t->mem.peek = data;
+	t->mem.peek_len = len;
+}
+
+void dev_task_keep(struct dev_task *t)
+{
+	/* no buffer: the command has ended */
+	if (t->mem.peek && t->mem.buf)
+		memcpy(t->mem.buf, t->mem.peek,
+		       MIN(t->mem.peek_len, t->mem.buf_len));
+	t->mem.peek = NULL;
+}
+
+/* A backstore that completes each request at once takes the data where they are. */
+static bool can_peek(const struct dev_task *t)
+{
+	return (t->row->flags & CMD_PEEKS) && !t->protect.type &&
+	       (t->lu->bs->caps & BS_CAP_AT_ONCE);
+}
+
 /* Executes the command. A write first revokes the tokens of its blocks;
  * UNMAP revokes the tokens of its list of ranges later (thin.c). */
 static void run_row(struct dev_task *t)
 {
+	if (t->mem.peek && (t->passing.used || !can_peek(t)))
+		dev_task_keep(t);
 	if (t->passing.used) {
 		dev_pass_run(t);
 		return;
@@ -367,6 +392,7 @@ static void clear(struct dev_task *t)
 	t->lu = NULL;
 	t->row = NULL;
 	t->mem.buf = t->mem.aux = t->mem.pi = NULL;
+	t->mem.peek = NULL;
 	t->protect.field = t->protect.type = 0;
 	t->alone = false;
 	t->req.pi = NULL;

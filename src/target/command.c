@@ -209,6 +209,16 @@ static void unsolicited_complete(struct tgt_task *t)
 	get_rest(t);
 }
 
+/* The device may write data from the memory of the datamover; what it does not write now
+ * goes to its own buffer. */
+static void unsolicited_data(struct tgt_task *t)
+{
+	dev_task_peek(&t->dev, t->dm.peek, t->dm.out.len);
+	t->dm.peek = NULL;
+	unsolicited_complete(t);
+	dev_task_keep(&t->dev);
+}
+
 void tgt_command_data(struct tgt_task *t, enum dm_completion what, int err)
 {
 	if (tgt_task_is_aborting(t)) {
@@ -219,7 +229,10 @@ void tgt_command_data(struct tgt_task *t, enum dm_completion what, int err)
 		t->data_err = err;
 	switch (what) {
 	case DM_UNSOLICITED:
-		unsolicited_complete(t);
+		if (t->dm.peek && !t->data_err)
+			unsolicited_data(t);
+		else
+			unsolicited_complete(t);
 		break;
 	case DM_GET:
 		data_complete(t);
@@ -312,6 +325,7 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	}
 	t->dm.out = d->out;
 	t->dm.held = d->held_back;
+	t->dm.may_peek = true;
 	if (d->held_back)
 		t->conn->held = t;
 }

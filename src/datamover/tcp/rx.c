@@ -97,7 +97,28 @@ static void payload_placed(struct dmtcp_conn *c, size_t n)
 	r->left -= (uint32_t)n;
 }
 
-/* Copies n payload bytes from the look-ahead buffer to their place. */
+/* The n payload bytes at the head of the look-ahead buffer are all write data of a SCSI
+ * Command, and the rest of the PDU follows them there: so they stay where they are until
+ * the role has executed the command. */
+static bool can_peek(const struct dmtcp_conn *c, size_t n)
+{
+	const struct rx *r = &c->rx;
+	const struct dm_task *t = r->task;
+
+	return t->may_peek && r->pdu.op == ISCSI_SCSI_COMMAND &&
+	       (r->pdu.final || c->params.initial_r2t) && r->at == 0 &&
+	       n == r->pdu.dsl && n == t->out.len &&
+	       unread(r) >= round_up4(n) +
+				    (c->rx_digest.data ? ISCSI_DIGEST_LEN : 0);
+}
+
+static void copy_to_task(struct dmtcp_conn *c, size_t n)
+{
+	bufv_copy_in(task_buffer(c), c->rx.at, look_at(&c->rx), n);
+	c->stats.copied += n;
+}
+
+/* Brings n payload bytes from the look-ahead buffer to their place. */
 static void payload_from_look(struct dmtcp_conn *c, size_t n)
 {
 	struct rx *r = &c->rx;
@@ -105,14 +126,17 @@ static void payload_from_look(struct dmtcp_conn *c, size_t n)
 	if (c->rx_digest.data)
 		r->crc = crc32c_update(r->crc, look_at(r), n);
 	if (r->task) {
-		bufv_copy_in(task_buffer(c), r->at, look_at(r), n);
+		if (can_peek(c, n))
+			r->task->peek = look_at(r);
+		else
+			copy_to_task(c, n);
 		r->at += (uint32_t)n;
 		r->out_bytes += n;
 	} else if (r->collect) {
 		memcpy(r->collect + r->collected, look_at(r), n);
 		r->collected += (uint32_t)n;
+		c->stats.copied += n;
 	}
-	c->stats.copied += n;
 	r->left -= (uint32_t)n;
 	r->head += n;
 }

@@ -135,6 +135,9 @@ static void write_out(struct dev_task *t, unsigned flags,
 		return;
 	}
 	t->mem.iov[0].iov_len = (size_t)len;
+	if (t->mem.peek)
+		t->mem.iov[0].iov_base = (void *)(uintptr_t)t->mem.peek;
+	t->mem.peek = NULL; /* used */
 	t->req.data = bufv_of(t->mem.iov, 1);
 	t->req.pi = t->mem.pi;
 	dev_submit(t, BS_WRITE, flags, t->lba << shift, len, then);

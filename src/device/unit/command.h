@@ -33,7 +33,9 @@ enum dev_dir {
 #define CMD_AT_REST 0x40000u
 /* Changes what other initiators have of the unit (mode pages, reservations, power
  * condition and so on): refused for a nexus that has the unit read-only. */
-#define CMD_CHANGES	 0x80000u
+#define CMD_CHANGES 0x80000u
+/* run takes its data from task.mem.peek if they are there. */
+#define CMD_PEEKS	 0x100000u
 #define CMD_TAGS	 0x8000u /* the CDB has the expected tags */
 #define CMD_NO_ATTENTION 0x80u	 /* served before attentions, which stay */
 

@@ -446,9 +446,109 @@ static void test_chunk_counts_as_memory_of_its_command(void **state)
 	}
 }
 
+/* ---- write data that are not in the buffer of the command ---- */
+
+static const uint8_t write_10[16] = { 0x2a, [8] = 1 };
+static const uint8_t compare_and_write[16] = { 0x89, [13] = 1 };
+
+static void peek(uint8_t *data, const uint8_t cdb[16], uint32_t len)
+{
+	assert_int_equal(fx_begin(R, cdb, 16, len, 0), 0);
+	memset(R->task.mem.buf, 'x', len);
+	dev_task_peek(&R->task, data, len);
+	dev_task_execute(&R->task);
+	dev_task_keep(&R->task);
+	memset(data, 'z',
+	       len); /* the owner of the data uses the memory again */
+}
+
+static void test_write_takes_data_where_they_are(void **state)
+{
+	uint8_t data[FX_BLOCK], expected[FX_BLOCK];
+
+	(void)state;
+	memset(data, 'a', sizeof(data));
+	memset(expected, 'a', sizeof(expected));
+	peek(data, write_10, sizeof(data));
+	assert_int_equal(fx_finish(R), SCSI_GOOD);
+	assert_memory_equal(R->medium, expected, sizeof(expected));
+}
+
+/* The backstore takes the data later than dev_task_keep. */
+static void test_data_are_kept_for_a_slow_store(void **state)
+{
+	uint8_t data[FX_BLOCK], expected[FX_BLOCK];
+	struct bs *hold;
+
+	close_fixture(state);
+	memset(R, 0, sizeof(*R));
+	hold = bs_hold_new(fx_ram(R));
+	fx_open(R, hold, false);
+	CMD(0, 0, NULL, 0x00);
+	memset(data, 'a', sizeof(data));
+	memset(expected, 'a', sizeof(expected));
+	peek(data, write_10, sizeof(data));
+	assert_false(R->done);
+	bs_hold_release(hold, 1);
+	assert_int_equal(fx_finish(R), SCSI_GOOD);
+	assert_memory_equal(R->medium, expected, sizeof(expected));
+}
+
+/* The command uses its buffer, which gets the data before. */
+static void test_data_are_kept_for_other_commands(void **state)
+{
+	uint8_t data[2 * FX_BLOCK], expected[FX_BLOCK];
+
+	(void)state;
+	memset(R->medium, 'a', FX_BLOCK);
+	memset(data, 'a', FX_BLOCK);
+	memset(data + FX_BLOCK, 'b', FX_BLOCK);
+	memset(expected, 'b', sizeof(expected));
+	peek(data, compare_and_write, sizeof(data));
+	assert_int_equal(fx_finish(R), SCSI_GOOD);
+	assert_memory_equal(R->medium, expected, sizeof(expected));
+}
+
+/* dev_task_execute follows dev_task_keep: the command was not in turn. */
+static void test_data_are_kept_until_the_turn(void **state)
+{
+	uint8_t data[FX_BLOCK], expected[FX_BLOCK];
+
+	(void)state;
+	memset(data, 'a', sizeof(data));
+	memset(expected, 'a', sizeof(expected));
+	assert_int_equal(fx_begin(R, write_10, 16, sizeof(data), 0), 0);
+	dev_task_peek(&R->task, data, sizeof(data));
+	dev_task_keep(&R->task);
+	memset(data, 'z', sizeof(data));
+	dev_task_execute(&R->task);
+	assert_int_equal(fx_finish(R), SCSI_GOOD);
+	assert_memory_equal(R->medium, expected, sizeof(expected));
+}
+
+/* A failure of the transfer ends the command before it uses the data. */
+static void test_data_of_a_failed_transfer(void **state)
+{
+	uint8_t data[FX_BLOCK], before[FX_BLOCK];
+
+	(void)state;
+	memcpy(before, R->medium, sizeof(before));
+	assert_int_equal(fx_begin(R, write_10, 16, sizeof(data), 0), 0);
+	dev_task_peek(&R->task, data, sizeof(data));
+	dev_task_fail(&R->task, DEV_FAILURE_DATA_CRC);
+	dev_task_keep(&R->task);
+	assert_int_equal(fx_finish(R), SCSI_CHECK_CONDITION);
+	assert_memory_equal(R->medium, before, sizeof(before));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(test_write_takes_data_where_they_are),
+		T(test_data_are_kept_for_a_slow_store),
+		T(test_data_are_kept_for_other_commands),
+		T(test_data_are_kept_until_the_turn),
+		T(test_data_of_a_failed_transfer),
 		T(test_compare_and_write_of_many_large_blocks),
 		T(test_defect_lists_are_empty_sbc3_5_19),
 		T(test_compare_and_write_equal_writes),
