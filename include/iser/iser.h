@@ -150,6 +150,16 @@ ISER_API void iser_call(struct iser_context *ctx, struct iser_call *c);
 
 #define ISER_NAME_MAX 224
 
+/* How a target reports the end of commands that a function aborts (RFC 7143 §13.23); the
+ * values of the URL key task_reporting. */
+enum iser_task_reporting {
+	/* fast-abort in a session with several connections, else rfc3720 */
+	ISER_REPORTING_DEFAULT = 0,
+	ISER_REPORTING_RFC3720 = 1,    /* "rfc3720" */
+	ISER_REPORTING_FENCE = 2,      /* "response-fence": §4.2.2.3.3 */
+	ISER_REPORTING_FAST_ABORT = 3, /* "fast-abort": §4.2.3.4 */
+};
+
 /* A parsed URL. The caller may change each member between iser_url_parse and
  * iser_connect. */
 struct iser_url {
@@ -168,6 +178,7 @@ struct iser_url {
 	 * none,crc32c or crc32c,none, timeout=SECONDS, depth=N, reconnect=N,
 	 * retry=SECONDS, priority=N, connections=N, error_recovery_level=N,
 	 * data_pdu_in_order= and data_sequence_in_order= yes or no,
+	 * task_reporting= rfc3720, response-fence or fast-abort,
 	 * initial_r2t=, immediate_data= and mpa_crc= yes or no, transport=, start=, compat=, rcap=, and the names of the members
 	 * from login_timeout on */
 	char initiator[ISER_NAME_MAX];
@@ -252,7 +263,9 @@ struct iser_url {
 	/* Over software iWARP: do not ask for the CRC of MPA. The connection has
 	 * none if the target does not ask for it either (RFC 5044 §4.4). */
 	bool no_mpa_crc;
-	uint8_t reserved_bytes[7]; /* 0 */
+	/* TaskReporting that the login proposes (§13.23): enum iser_task_reporting */
+	uint8_t task_reporting;
+	uint8_t reserved_bytes[6]; /* 0 */
 	uint64_t reserved[14];	   /* 0 */
 };
 

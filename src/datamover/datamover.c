@@ -197,6 +197,13 @@ bool dm_is_sending(const struct dm_conn *c, struct dm_task *t)
 	return c->state < DM_TERMINATING && c->ops->is_sending(c, t);
 }
 
+void dm_stop_data(struct dm_conn *c, struct dm_task *t, bool stop)
+{
+	assert(c->role == ISCSI_INITIATOR);
+	if (c->state < DM_TERMINATING && c->ops->stop_data)
+		c->ops->stop_data(c, t, stop);
+}
+
 void dm_adopt(struct dm_conn *c, struct dm_task *t, uint32_t exp_datasn)
 {
 	assert(c->role == ISCSI_TARGET && c->retains &&

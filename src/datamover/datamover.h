@@ -225,6 +225,7 @@ struct dm_ops {
 	bool (*is_sending)(const struct dm_conn *c, struct dm_task *t);
 	void (*adopt)(struct dm_conn *c, struct dm_task *t,
 		      uint32_t exp_datasn);
+	void (*stop_data)(struct dm_conn *c, struct dm_task *t, bool stop);
 };
 
 enum dm_state {
@@ -385,6 +386,13 @@ bool dm_is_sending(const struct dm_conn *c, struct dm_task *t);
  * Get_Data has to ask for the rest. Not in RFC 5047.
  */
 void dm_adopt(struct dm_conn *c, struct dm_task *t, uint32_t exp_datasn);
+
+/*
+ * dm_stop_data, initiator: no further Data-Out of t is sent until a call with stop =
+ * false (FastAbort, RFC 7143 §4.2.3.4 a). Over RDMA this has no effect: the target
+ * reads the data itself. Not in RFC 5047.
+ */
+void dm_stop_data(struct dm_conn *c, struct dm_task *t, bool stop);
 
 /* dm_progress stores the bytes transferred so far in *p. Not in RFC 5047. */
 void dm_progress(const struct dm_conn *c, struct dm_progress *p);

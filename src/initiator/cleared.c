@@ -125,6 +125,93 @@ void ini_cleared_by(struct ini_session *s, const struct ini_request *r)
 		end_cleared(s, t);
 }
 
+/* ---- FastAbort (§4.2.3.4): the data of commands that are being ended ---- */
+
+static void stop_data(struct ini_task *t, bool stop)
+{
+	if (!t->write || t->check.clearing || t->check.stopped == stop ||
+	    !t->sent.conn->dm)
+		return;
+	t->check.stopped = stop;
+	dm_stop_data(t->sent.conn->dm, &t->dm, stop);
+}
+
+static bool is_fast(const struct ini_session *s)
+{
+	return s->params.task_reporting == ISCSI_FAST_ABORT;
+}
+
+/* [RFC 7143: 4.2.3.4 #2] */
+void ini_cleared_stop(struct ini_session *s, const struct ini_request *r)
+{
+	list_for_each(it, &s->sent) {
+		struct ini_task *t = list_entry(it, struct ini_task, link);
+
+		if (is_fast(s) && t->sent.conn == r->conn &&
+		    is_cleared_by(t, r))
+			stop_data(t, true);
+	}
+}
+
+void ini_cleared_go_on(struct ini_session *s, const struct ini_request *r)
+{
+	list_for_each(it, &s->sent) {
+		struct ini_task *t = list_entry(it, struct ini_task, link);
+
+		if (is_cleared_by(t, r))
+			stop_data(t, false);
+	}
+}
+
+/* A function of this session that is in progress ends commands of this LUN; or
+ * NULL. */
+static const struct ini_request *own_function(const struct ini_session *s,
+					      uint64_t lun)
+{
+	list_for_each(it, &s->requests) {
+		const struct ini_request *r =
+			list_entry(it, struct ini_request, link);
+
+		if (r->op != ISCSI_TMF_REQUEST)
+			continue;
+		if (r->function == ISCSI_TMF_TARGET_WARM_RESET ||
+		    r->function == ISCSI_TMF_TARGET_COLD_RESET ||
+		    (r->lun == lun &&
+		     (r->function == ISCSI_TMF_ABORT_TASK_SET ||
+		      r->function == ISCSI_TMF_CLEAR_TASK_SET ||
+		      r->function == ISCSI_TMF_LU_RESET)))
+			return r;
+	}
+	return NULL;
+}
+
+/*
+ * The message is about commands whose R2Ts came before it. A function of this session
+ * does not end commands after it, which go on; its response ends the earlier ones. Where
+ * another initiator has ended them, no response comes, and they are suspect.
+ */
+/* [RFC 7143: 4.2.3.5 #3, 11.9.1 #5] */
+void ini_cleared_told(struct ini_conn *c, uint64_t lun)
+{
+	struct ini_session *s = c->session;
+	const struct ini_request *r = own_function(s, lun);
+
+	list_for_each(it, &s->sent) {
+		struct ini_task *t = list_entry(it, struct ini_task, link);
+
+		if (t->sent.conn != c || t->lun != lun ||
+		    (r && !is_cleared_by(t, r)))
+			continue;
+		if (t->dm.r2ts)
+			stop_data(t, true);
+		if (r)
+			continue;
+		t->check.suspect = true;
+		s->has_deadlines = true; /* ini_cleared_check runs soon */
+	}
+	ini_rearm(s);
+}
+
 static void abort_answered(struct ini_request *r, int err,
 			   const struct dm_control *rsp)
 {
@@ -209,6 +296,8 @@ static void take_response(struct ini_session *s, struct ini_task *t,
 	if (!gone) {
 		t->check.suspect = false;
 		t->check.missing = 0;
+		if (!own_function(s, t->lun))
+			stop_data(t, false);
 		/* a target that does not support QUERY TASK is not asked again */
 		if (s->query.by == INI_QUERY && response != ISCSI_TMF_SUCCEEDED)
 			s->query.unsupported = true;

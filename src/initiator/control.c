@@ -95,6 +95,7 @@ int ini_task_management(struct ini_session *s, struct ini_request *r,
 {
 	struct dm_control ctl = { .pdu = { .op = ISCSI_TMF_REQUEST,
 					   .lun = lun } };
+	int err;
 
 	ctl.pdu.tmf.function = (uint8_t)function;
 	ctl.pdu.tmf.rtt = ref ? ref->dm.itt : ISCSI_RESERVED_TAG;
@@ -106,8 +107,11 @@ int ini_task_management(struct ini_session *s, struct ini_request *r,
 	r->lun = lun;
 	r->cmdsn = s->window.cmdsn;
 	/* §11.5.1: ABORT TASK goes where the task has its allegiance */
-	return ini_conn_request(ref ? ref->sent.conn : ini_conn_pick(s), r,
-				&ctl, deadline);
+	err = ini_conn_request(ref ? ref->sent.conn : ini_conn_pick(s), r, &ctl,
+			       deadline);
+	if (!err)
+		ini_cleared_stop(s, r);
+	return err;
 }
 
 /* [RFC 7145: 6.2 #4] */
@@ -181,6 +185,8 @@ void ini_request_end(struct ini_session *s, struct ini_request *r, int err,
 {
 	list_del(&r->link);
 	ini_slot_free(s, r->itt);
+	if (r->op == ISCSI_TMF_REQUEST)
+		ini_cleared_go_on(s, r); /* those that it has not ended */
 	r->done(r, err, rsp);
 }
 
@@ -199,9 +205,10 @@ void ini_expire_requests(struct ini_session *s, xtime now)
 
 /* ---- PDUs of the target's own ---- */
 
-/* The answer to a ping carries its tag and LUN (§11.18). */
+/* The answer carries the tag and LUN of the NOP-In (§11.18) or of Async Message 5
+ * (§11.9.1). */
 /* [RFC 7143: 11.18 #1-2, 11.18.1 #2 #4, 11.18.2 #3] */
-static int answer_ping(struct ini_conn *c, const struct iscsi_pdu *in)
+static int answer(struct ini_conn *c, const struct iscsi_pdu *in)
 {
 	struct dm_control ctl = { .pdu = { .op = ISCSI_NOP_OUT,
 					   .final = true,
@@ -234,8 +241,19 @@ static int drop_conn(struct ini_conn *c, uint16_t cid)
 	return 0;
 }
 
-static int handle_async(struct ini_conn *c, const struct iscsi_async *a)
+/* All commands of the LUN are being ended: no more data of them, then the answer. */
+/* [RFC 7143: 4.2.3.4 #3, 11.9.1 #5] */
+static int take_termination(struct ini_conn *c, const struct iscsi_pdu *p)
 {
+	if (c->session->params.task_reporting != ISCSI_FAST_ABORT)
+		return 0;
+	ini_cleared_told(c, p->lun);
+	return answer(c, p);
+}
+
+static int handle_async(struct ini_conn *c, const struct iscsi_pdu *p)
+{
+	const struct iscsi_async *a = &p->async;
 	struct ini_session *s = c->session;
 
 	trace_emit(s->cfg.trace, TRACE_LOGOUT, "asynchronous event %u",
@@ -252,6 +270,8 @@ static int handle_async(struct ini_conn *c, const struct iscsi_async *a)
 		return drop_conn(c, a->param1);
 	case ISCSI_ASYNC_DROP_SESSION:
 		return ERR_CLOSED;
+	case ISCSI_ASYNC_TASK_TERMINATION:
+		return take_termination(c, p);
 	default:
 		return 0;
 	}
@@ -382,12 +402,12 @@ int ini_control(struct ini_conn *c, const struct dm_control *ctl)
 	switch (ctl->pdu.op) {
 	case ISCSI_NOP_IN:
 		if (ctl->pdu.ttt != ISCSI_RESERVED_TAG)
-			return answer_ping(c, &ctl->pdu);
+			return answer(c, &ctl->pdu);
 		return ctl->pdu.itt == ISCSI_RESERVED_TAG
 			       ? 0
 			       : handle_answer(c, ctl);
 	case ISCSI_ASYNC_MESSAGE:
-		return handle_async(c, &ctl->pdu.async);
+		return handle_async(c, &ctl->pdu);
 	case ISCSI_REJECT:
 		return handle_reject(c, ctl);
 	default:

@@ -119,6 +119,7 @@ struct ini_task_check {
 	bool by_ping;	 /* ... and did not acknowledge it, rather */
 	bool suspect;	 /* a unit attention implies that it may be cleared */
 	bool clearing;	 /* the target does not have it; the datamover does */
+	bool stopped;	 /* its Data-Outs are stopped (FastAbort) */
 };
 
 /* How a task was sent. */

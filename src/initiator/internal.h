@@ -187,6 +187,14 @@ void ini_cleared_check(struct ini_session *s, xtime now);
 /* ini_cleared_by: the target has carried out the task management function r. The
  * commands that it ends get no response (RFC 7143 §4.2.3.3). */
 void ini_cleared_by(struct ini_session *s, const struct ini_request *r);
+/* ini_cleared_stop: r, a task management function, was sent. With FastAbort no Data-Out
+ * of the commands that it ends follows on its connection (§4.2.3.4 a).
+ * ini_cleared_go_on: it has failed, and their data go on. */
+void ini_cleared_stop(struct ini_session *s, const struct ini_request *r);
+void ini_cleared_go_on(struct ini_session *s, const struct ini_request *r);
+/* ini_cleared_told: Async Message 5 came on c: the target ends the commands of this LUN
+ * (§11.9.1). */
+void ini_cleared_told(struct ini_conn *c, uint64_t lun);
 /* ini_forget_abort: t ends before the response to its ABORT TASK. */
 void ini_forget_abort(struct ini_task *t);
 /* ini_cleared_soon: a sign that the target does not have t; ini_cleared_check asks

@@ -185,6 +185,7 @@ static bool start_task(struct ini_session *s, struct ini_task *t)
 	t->check.suspect = false;
 	t->check.missing = 0;
 	t->check.by_ping = false;
+	t->check.stopped = false;
 	list_push_back(&s->sent, &t->link);
 	s->in_flight++;
 	t->sent.conn->in_flight++;
@@ -204,6 +205,7 @@ static void change_allegiance(struct ini_task *t, struct ini_conn *c)
 	t->check.at = t->session->now;
 	t->check.missing = 0;
 	t->check.by_ping = false;
+	t->check.stopped = false;
 }
 
 /* [RFC 7143: 7.2.1 #3] */

@@ -232,6 +232,15 @@ static void want_recovery(struct iscsi_params *want, unsigned level)
 		want->default_time2retain = 20; /* the standard's default */
 }
 
+/* Commands of several connections need the order of the Response Fence. */
+static void want_reporting(struct iscsi_params *want, const struct iser_url *u)
+{
+	if (u->task_reporting)
+		want->task_reporting = (uint8_t)(u->task_reporting - 1);
+	else if (u->connections > 1)
+		want->task_reporting = ISCSI_FAST_ABORT;
+}
+
 static void fill_chap(struct iser_session *s, struct iscsi_login_config *l)
 {
 	const struct iser_url *u = &s->url;
@@ -287,6 +296,7 @@ void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 		want_recovery(&l->want, u->error_recovery_level);
 	want_order(&l->want, u);
 	want_data(&l->want, u);
+	want_reporting(&l->want, u);
 	/* the target chooses the shortest wait (§13.15) */
 	if (lib_login_recovers(s))
 		l->want.default_time2wait = 0;

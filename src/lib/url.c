@@ -162,6 +162,26 @@ static int take_value(const struct parse *p, char *out, size_t size,
 }
 
 /* Keys with the names of RFC 7143 §13.17 to §13.19. */
+static int take_reporting(const struct parse *p, const char *v)
+{
+	static const char *const words[] = {
+		[ISER_REPORTING_RFC3720] = "rfc3720",
+		[ISER_REPORTING_FENCE] = "response-fence",
+		[ISER_REPORTING_FAST_ABORT] = "fast-abort",
+	};
+
+	for (uint8_t i = 1; i < ARRAY_LEN(words); i++) {
+		if (strcmp(v, words[i]) != 0)
+			continue;
+		p->url->task_reporting = i;
+		return 0;
+	}
+	return fail_parse(p,
+			  "task_reporting is rfc3720, response-fence or "
+			  "fast-abort",
+			  v);
+}
+
 static int take_order_key(const struct parse *p, const char *key, const char *v,
 			  bool *taken)
 {
@@ -389,6 +409,8 @@ static int take_key(const struct parse *p, const char *key, const char *v)
 		return take_connections(p, v);
 	if (!strcmp(key, "error_recovery_level"))
 		return take_level(p, v);
+	if (!strcmp(key, "task_reporting"))
+		return take_reporting(p, v);
 	if (!strcmp(key, "target_user"))
 		return take_value(p, u->target_user, sizeof(u->target_user), v);
 	if (!strcmp(key, "target_password"))

@@ -86,7 +86,8 @@ static void wait_for_none(struct tgt_session *s)
 		conn_at(it)->fence.waits = false;
 }
 
-/* All responses before the fenced one. A connection that is ending sends nothing more
+/* All responses before the fenced one. Login Responses order nothing, and some
+ * initiators take no NOP-In before their first request. A connection that is ending sends nothing more
  * that could be acknowledged. */
 static void wait_for_all(struct tgt_session *s)
 {
@@ -94,7 +95,8 @@ static void wait_for_all(struct tgt_session *s)
 	list_for_each(it, &s->conns.list) {
 		struct tgt_conn *c = conn_at(it);
 
-		if (!tgt_conn_open(c) || c->state == ISCSI_S6_IN_LOGOUT)
+		if (!tgt_conn_open(c) || c->state == ISCSI_S6_IN_LOGOUT ||
+		    c->numbers.statsn == c->fence.first)
 			continue;
 		wait_for(c);
 		tgt_fence_ask(c);

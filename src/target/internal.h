@@ -236,6 +236,7 @@ struct tgt_fences {
 struct tgt_fence_wait {
 	bool waits;
 	uint32_t statsn; /* ExpStatSN at least */
+	uint32_t first;	 /* of the full feature phase */
 };
 
 /* The target port of a session. */

@@ -398,6 +398,7 @@ static void enable_datamover(struct tgt_conn *c)
 	}
 	log_login(c);
 	tgt_stall_start(c);
+	c->fence.first = c->numbers.statsn;
 	tgt_login_free(c);
 	tgt_clock_start(c);
 }

@@ -39,6 +39,7 @@ static void print_usage(FILE *to)
 	      "keys: initiator, header_digest, data_digest, timeout, depth, "
 	      "priority,\n"
 	      "connections, error_recovery_level, reconnect, retry, transport,\n"
+	      "task_reporting,\n"
 	      "max_outstanding_r2t, data_pdu_in_order, data_sequence_in_order,\n"
 	      "initial_r2t, immediate_data, first_burst_length, "
 	      "max_burst_length,\n"

@@ -72,8 +72,9 @@ class Conn:
 class Session:
     """An initiator: the CmdSN is that of the session, each connection has its own StatSN."""
 
-    def __init__(self, test, daemon, name=NAME, limit=4, auth=None):
+    def __init__(self, test, daemon, name=NAME, limit=4, auth=None, reporting=None):
         self.test, self.daemon, self.name, self.limit, self.auth = test, daemon, name, limit, auth
+        self.reporting = reporting
         self.tsih, self.cmdsn, self.itt, self.conns = 0, 1, 100, {}
         status, self.keys = self.add(0)
         test.assertEqual(status, 0)
@@ -85,6 +86,8 @@ class Session:
 
     def log_in(self, c, tsih, isid, names):
         more = ["MaxConnections=%d" % self.limit, "InitialR2T=Yes", "ImmediateData=No"] if not tsih else []
+        if more and self.reporting:
+            more.append("TaskReporting=" + self.reporting)
         if not self.auth:
             return c.login(tsih, self.cmdsn, names + more + ["MaxRecvDataSegmentLength=65536"], isid=isid)
         user, secret = self.auth
@@ -168,6 +171,10 @@ class Session:
         self.test.assertEqual((op, head[16:20]), (NOP_IN, b"\xff" * 4))
         c.put(0x40, 0x80, head[8:16], 0xffffffff, head[20:24] + struct.pack(">II", self.cmdsn, c.expstatsn))
 
+    def acknowledge(self, cid, lun=bytes(8)):
+        c = self.conns[cid]
+        c.put(0x40, 0x80, lun, 0xffffffff, b"\xff" * 4 + struct.pack(">II", self.cmdsn, c.expstatsn))
+
     def quiet(self, cid, seconds=0.1):
         sock = self.conns[cid].sock
         sock.settimeout(seconds)
@@ -208,6 +215,7 @@ class Connections(unittest.TestCase):
         s = self.session(**kw)
         for cid in range(1, n):
             self.assertEqual(s.add(cid)[0], 0)
+            s.acknowledge(cid)
         return s.ready()
 
     def test_order_over_connections(self):
@@ -343,6 +351,56 @@ class Connections(unittest.TestCase):
         op, head, _ = s.conns[0].recv()
         self.assertEqual((op, head[2], head[16:20]), (TMF_RSP, 0, struct.pack(">I", tmf)))
         s.ready(1)
+
+    def expect_function(self, s, cid, tmf):
+        op, head, _ = s.conns[cid].recv()
+        self.assertEqual((op, head[2], head[16:20]), (TMF_RSP, 0, struct.pack(">I", tmf)))
+
+    # [RFC 7143: 4.2.2.3.3 #2-4, 13.23 #3]
+    def test_response_fence_rfc7143_4_2_2_3_3(self):
+        s = self.several(3, reporting="ResponseFence,RFC3720")
+        self.assertEqual(s.keys["TaskReporting"], "ResponseFence")
+        s.status(1, s.command(1))
+        s.acknowledge(0)
+        tmf = s.request(0, 2, 0x85, middle=b"\xff" * 4, immediate=True)
+        s.quiet(0)
+        s.pong(1)
+        self.expect_function(s, 0, tmf)
+        # the reset is not acknowledged: what comes after it waits, on each connection
+        one = s.command(1)
+        s.quiet(1)
+        two = s.command(2)
+        s.quiet(2)
+        s.pong(0)
+        status, sense = s.status(1, one)
+        self.assertEqual((status, sense[4:5]), (2, b'\x06'), sense)
+        s.quiet(2)
+        s.pong(1)
+        self.assertEqual(s.status(2, two)[0], 0)
+
+    # [RFC 7143: 4.2.3.4 #1 #8-12 #15, 11.9.1 #6]
+    def test_fast_abort_rfc7143_4_2_3_4(self):
+        s = self.several(2, reporting="FastAbort,ResponseFence,RFC3720")
+        self.assertEqual(s.keys["TaskReporting"], "FastAbort")
+        tags = []
+        for cid in (0, 1):
+            itt = s.command(cid, b"\x2a\0" + struct.pack(">IBH", 1, 0, 1), 0xa0, 512)
+            op, head, _ = s.conns[cid].recv()
+            self.assertEqual(op, R2T)
+            tags.append((itt, head[20:24]))
+        tmf = s.request(0, 2, 0x82, middle=b"\xff" * 4, immediate=True)
+        op, head, _ = s.conns[1].recv()
+        self.assertEqual((op, head[36], head[8:16]), (ASYNC, 5, bytes(8)))
+        s.quiet(0)
+        # data that left before the message came: no Reject
+        s.conns[1].put(5, 0x80, bytes(8), tags[1][0], tags[1][1] + bytes(4) +
+                       struct.pack(">IIIII", s.conns[1].expstatsn - 1, 0, 0, 0, 0), b"x" * 512)
+        s.acknowledge(1)
+        self.expect_function(s, 0, tmf)
+        s.acknowledge(0)
+        s.pong(1)
+        s.ready(1)
+        self.assertEqual(s.status(1, s.read(1, 1)), (0, bytes(512)))
 
     def test_status_shows_each(self):
         s = self.several(3, name=NAME + "-shown")

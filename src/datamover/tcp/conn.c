@@ -210,6 +210,7 @@ static const struct dm_ops ops = {
 	.snack = dmtcp_snack,
 	.retry = dmtcp_retry,
 	.is_sending = dmtcp_is_sending,
+	.stop_data = dmtcp_stop_data,
 	.adopt = dmtcp_adopt,
 };
 

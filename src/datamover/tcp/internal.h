@@ -153,6 +153,7 @@ struct initiator_task {
 	uint32_t next_datasn; /* of Data-In and R2T, one count (§11.8.2) */
 	uint32_t data_ins;    /* number of Data-Ins received */
 	bool command_pending, data_queued;
+	bool stopped; /* no Data-Outs: dm_stop_data */
 	/* data in any order (order.c): what came after dm_task.in_done; what R2Ts
 	 * asked for after `requested`; R2Ts that wait for a free burst */
 	struct dmtcp_islands *in_islands, *asked;
@@ -667,6 +668,8 @@ int dmtcp_send_command(struct dmtcp_conn *c, struct dm_task *t,
 		       const struct dm_control *ctl);
 int dmtcp_retry(struct dm_conn *dm, struct dm_task *t);
 bool dmtcp_is_sending(const struct dm_conn *dm, struct dm_task *t);
+/* dmtcp_stop_data is dm_stop_data. */
+void dmtcp_stop_data(struct dm_conn *dm, struct dm_task *t, bool stop);
 
 /* dmtcp_takes_statsn returns whether this PDU of a target advances StatSN. R2Ts
  * and NOP-Ins that answer no NOP-Out name the next StatSN without advancing it

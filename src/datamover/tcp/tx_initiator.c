@@ -92,6 +92,21 @@ static bool has_data_out(const struct dmtcp_task *p)
 	return false;
 }
 
+/* [RFC 7143: 4.2.3.4 #2] */
+void dmtcp_stop_data(struct dm_conn *dm, struct dm_task *t, bool stop)
+{
+	struct dmtcp_conn *c = dm->impl;
+	struct dmtcp_task *p = tcp_task(t);
+
+	p->i.stopped = stop;
+	if (stop || p->i.command_pending || p->i.data_queued ||
+	    !has_data_out(p))
+		return;
+	p->i.data_queued = true;
+	list_push_back(&c->dataq, &p->node.link);
+	dmtcp_kick(c);
+}
+
 /* [RFC 7143: 4.2.5.2 #5] */
 bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t)
 {
@@ -176,14 +191,14 @@ bool dmtcp_stage_data_out(struct dmtcp_conn *c, struct dm_task *t)
 	struct dmtcp_task *p = tcp_task(t);
 	struct burst *b;
 
-	while (p->i.unsol_off < p->i.unsol_end) {
+	while (!p->i.stopped && p->i.unsol_off < p->i.unsol_end) {
 		if (!dmtcp_stage_has_room(c, &t->out, 0))
 			return false;
 		p->i.unsol_off +=
 			stage_one(c, t, ISCSI_RESERVED_TAG, &p->i.unsol_datasn,
 				  p->i.unsol_off, p->i.unsol_end);
 	}
-	while ((b = next_burst(p))) {
+	while (!p->i.stopped && (b = next_burst(p))) {
 		if (!dmtcp_stage_has_room(c, &t->out, 0))
 			return false;
 		b->off += stage_one(c, t, b->ttt, &b->datasn, b->off, b->end);
