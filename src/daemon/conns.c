@@ -255,17 +255,23 @@ static int conn_opened(void *arg, struct dm_conn *dm)
 }
 
 /* FNV-1a of the peer's address. */
-static unsigned hash_peer(const struct net_conn *net)
+static unsigned hash_address(const struct net_addr *peer)
 {
-	struct net_addr local, peer;
 	unsigned h = 2166136261u;
 	uint8_t a[16];
 
-	net_conn_addresses(net, &local, &peer);
-	fill_address(a, &peer);
+	fill_address(a, peer);
 	for (unsigned i = 0; i < sizeof(a); i++)
 		h = (h ^ a[i]) * 16777619u;
 	return h;
+}
+
+static unsigned hash_peer(const struct net_conn *net)
+{
+	struct net_addr local, peer;
+
+	net_conn_addresses(net, &local, &peer);
+	return hash_address(&peer);
 }
 
 /*
@@ -457,12 +463,27 @@ static void verbs_arrive(struct dev_msg *m)
 	free(a);
 }
 
+/* As conn_elsewhere: where sessions may have several connections, all of one address are
+ * on one worker, since a connection of a device cannot change its worker later. */
+static struct worker *verbs_worker(const struct portal *p,
+				   const struct verbs_module *m,
+				   const struct verbs_request *r)
+{
+	struct daemon *d = p->daemon;
+	struct net_addr peer = { .len = 0 };
+
+	if (!p->joins)
+		return &d->workers[d->portals.next_worker++ % d->nworkers];
+	m->asker(r, &peer.sa);
+	return &d->workers[hash_address(&peer) % d->nworkers];
+}
+
 void conns_verbs_asked(void *arg, struct verbs_request *r)
 {
 	const struct portal *p = arg;
 	struct daemon *d = p->daemon;
-	struct worker *w = &d->workers[d->portals.next_worker++ % d->nworkers];
 	const struct verbs_module *m = net_verbs_module(d->workers[0].verbs);
+	struct worker *w = verbs_worker(p, m, r);
 	struct verbs_arrival *a;
 
 	if (w->index == 0) {

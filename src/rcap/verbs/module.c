@@ -151,6 +151,12 @@ static void conn_addresses(const struct verbs_conn *c,
 	copy_address(peer, rdma_get_peer_addr(c->id));
 }
 
+static void request_asker(const struct verbs_request *r,
+			  struct sockaddr_storage *peer)
+{
+	copy_address(peer, rdma_get_peer_addr(r->id));
+}
+
 static const char *conn_device(const struct verbs_conn *c)
 {
 	return c->id && c->id->verbs ? ibv_get_device_name(c->id->verbs->device)
@@ -168,6 +174,7 @@ const struct verbs_module openiser_verbs = {
 	.hand = verbs_hand,
 	.take = verbs_take,
 	.refuse = verbs_refuse,
+	.asker = request_asker,
 	.connect = verbs_connect,
 	.qp = conn_qp,
 	.on_gone = conn_on_gone,

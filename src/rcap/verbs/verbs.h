@@ -17,7 +17,7 @@
 #include "io/io.h"
 #include "rcap/rcap.h"
 
-#define VERBS_ABI    2
+#define VERBS_ABI    3
 #define VERBS_SYMBOL "openiser_verbs"
 #define VERBS_FILE   "rcap-verbs.so"
 
@@ -78,6 +78,9 @@ struct verbs_module {
 		     void (*accepted)(void *arg, struct verbs_conn *c),
 		     void *arg);
 	void (*refuse)(struct verbs_request *r);
+	/* asker: the address from which r came. */
+	void (*asker)(const struct verbs_request *r,
+		      struct sockaddr_storage *peer);
 	/* connect starts a connection; its user gets the result by up-calls. */
 	struct verbs_conn *(*connect)(struct verbs *v,
 				      const struct sockaddr *dst,

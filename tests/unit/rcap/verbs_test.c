@@ -793,6 +793,7 @@ static void test_hand(void **state)
 	static uint8_t buf[64];
 	struct rcap_recv recv = { .buf = buf, .cap = sizeof(buf) };
 	struct verbs_listener *l;
+	struct sockaddr_storage peer;
 	struct world w, other;
 	struct verbs *v2;
 	int err;
@@ -804,6 +805,12 @@ static void test_hand(void **state)
 	v2 = other.v;
 	fake_cm(fake_id(l->id), l->id, RDMA_CM_EVENT_CONNECT_REQUEST, "abc");
 	turn(&w);
+	w.request->id->route.addr.dst_sin =
+		(struct sockaddr_in){ .sin_family = AF_INET,
+				      .sin_addr.s_addr = 0x01020304 };
+	openiser_verbs.asker(w.request, &peer);
+	assert_memory_equal(&peer, &w.request->id->route.addr.dst_sin,
+			    sizeof(struct sockaddr_in));
 	fake.migrate_error = EINVAL;
 	err = openiser_verbs.hand(w.request, v2);
 	assert_int_equal(err, -EINVAL);
