@@ -161,7 +161,6 @@ static int take_value(const struct parse *p, char *out, size_t size,
 	return take_text(p, out, size, v, v + strlen(v), "value in the URL");
 }
 
-/* Keys with the names of RFC 7143 §13.17 to §13.19. */
 static int take_reporting(const struct parse *p, const char *v)
 {
 	static const char *const words[] = {
@@ -182,6 +181,7 @@ static int take_reporting(const struct parse *p, const char *v)
 			  v);
 }
 
+/* Keys with the names of RFC 7143 §13.17 to §13.19. */
 static int take_order_key(const struct parse *p, const char *key, const char *v,
 			  bool *taken)
 {
