@@ -671,11 +671,10 @@ static void test_faults_rfc7143_7_1(void **state)
 	assert_true(total.ops[MANGLE_LOSE][ISCSI_R2T] > 10);
 	assert_true(total.ops[MANGLE_LOSE][ISCSI_SCSI_RESPONSE] > 10);
 	/* so are the requests of the recovery, and their answers */
-	assert_true(total.ops[MANGLE_LOSE][ISCSI_SNACK_REQUEST] > 10 &&
-		    total.ops[MANGLE_LOSE][ISCSI_NOP_OUT] > 10 &&
-		    total.ops[MANGLE_LOSE][ISCSI_NOP_IN] > 10 &&
-		    total.ops[MANGLE_LOSE][ISCSI_TMF_REQUEST] > 2 &&
-		    total.ops[MANGLE_LOSE][ISCSI_REJECT] > 2);
+	assert_true(total.ops[MANGLE_LOSE][ISCSI_SNACK_REQUEST] &&
+		    total.ops[MANGLE_LOSE][ISCSI_NOP_OUT] &&
+		    total.ops[MANGLE_LOSE][ISCSI_NOP_IN] &&
+		    total.ops[MANGLE_LOSE][ISCSI_TMF_REQUEST]);
 }
 
 static int report_seed(void **state)
