@@ -344,6 +344,33 @@ class Snacks(unittest.TestCase):
                                             "iscsi.opcode")), 3)
 
 
+class OtherWorker(unittest.TestCase):
+    """The blocks of a READ are written by another worker before the SNACK."""
+
+    def test_the_snack_is_rejected_rfc7143_7_8(self):
+        old, new, ends = os.urandom(8192), os.urandom(512), set()
+        with Daemon("--error-recovery-level", "1", "--workers", "2", "ram:8M") as d:
+            writer = Wire(d)
+            writer.ISID = Wire.ISID[:5] + bytes([8])
+            writer.login()
+            writer.ready()
+            for n in range(2):  # one reader is on the worker of the writer
+                self.assertEqual(writer.write10(0, old)[0], 0)
+                reader = Asker(d, isid=n + 1).settle()
+                itt, pdus = reader.read(16)
+                self.assertEqual(writer.write10(3, new)[0], 0)
+                reader.snack(DATA_R2T, 0, 1, itt)
+                op, head, data = reader.recv()
+                if op == REJECT:
+                    self.assertEqual((head[2], data[0]), (0x03, SNACK))
+                else:
+                    self.assertEqual((op, data), (DATA_IN, pdus[0][2]))
+                ends.add(op)
+                reader.close()
+            writer.close()
+        self.assertEqual(ends, {REJECT, DATA_IN})
+
+
 class Damage:
     """A path to a target that damages data segments after the login. .damaged counts
     them, for each direction; .served counts connections. Of each opcode in .lose the
