@@ -17,26 +17,9 @@
 #include "device/unit/loan.h"
 #include "device/unit/memory.h"
 
-/* Each change of blocks looks at all loans of its worker that may be needed again.
- * Beyond this number a READ gets a buffer. */
-#define LOANS_MAX 512u
-
-static struct dev_lane *lane_of(const struct dev_task *t)
-{
-	return &t->lu->lanes[t->nexus->cfg.worker];
-}
-
-bool dev_loan_may(const struct dev_task *t)
-{
-	/* not from a removable medium: closing it frees memory that it has lent */
-	return !t->protect.type && t->lu->cfg.type != DEV_CD &&
-	       !t->edtl.keeps &&
-	       (!t->edtl.again || lane_of(t)->loans.n < LOANS_MAX);
-}
-
 bool dev_loan_take(struct dev_task *t, uint64_t off, size_t len)
 {
-	struct dev_lane *lane = lane_of(t);
+	struct dev_lane *lane = dev_loan_lane(t);
 
 	if (t->edtl.again)
 		t->mem.loan.stamp = bs_stamp(t->lu->bs, off, len);
@@ -50,15 +33,6 @@ bool dev_loan_take(struct dev_task *t, uint64_t off, size_t len)
 	list_push_back(&lane->loans.list, &t->mem.loan.link);
 	lane->loans.n++;
 	return true;
-}
-
-void dev_loan_end(struct dev_task *t)
-{
-	if (!t->mem.loan.is)
-		return;
-	t->mem.loan.is = false;
-	list_del(&t->mem.loan.link);
-	lane_of(t)->loans.n--;
 }
 
 bool dev_task_fix(struct dev_task *t)
