@@ -295,7 +295,7 @@ static bool run(uint32_t seed, unsigned conns, bool fault)
 	world_open_wide(&s->world, CONNS);
 	/* the login of this initiator has less than 2,000 bytes */
 	for (unsigned i = 0; i < conns; i++) {
-		uint64_t cut = 2000 + random_below(s, 30000);
+		uint64_t cut = 2000 + random_below(s, 20000);
 
 		cut = i == victim ? cut : WIRE_NO_CUT;
 		if (i == 0)
