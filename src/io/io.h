@@ -63,8 +63,7 @@ xtime io_now_exact(void);
 
 /*
  * io_loop_set_spin: before the loop blocks, it polls until spin has passed
- * since the last event. While that finds nothing, the loop polls for shorter
- * and shorter times. 0, the default: it blocks at once.
+ * since the last event. 0, the default: it blocks at once.
  */
 void io_loop_set_spin(struct io_loop *l, xtime spin);
 

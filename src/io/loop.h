@@ -63,7 +63,7 @@ struct io_loop {
 		/* the watch that alone had events in the last wait; NULL */
 		struct io_watch *hot;
 		bool received; /* hot has received in this turn */
-		unsigned attempts, misses;
+		unsigned attempts;
 	} spin;
 	/* timers, a binary heap from index 1 */
 	struct io_timer **heap;

@@ -13,9 +13,6 @@
  * them, and what a turn counts that an attempt began. */
 #define ATTEMPTS_MAX 64
 #define ATTEMPT_TURN 16
-/* Each miss in a row halves the time of spinning, except every 16th. */
-#define MISSES_PROBE 16
-#define HALVES_MAX   8
 
 static inline void cpu_relax(void)
 {
@@ -73,22 +70,11 @@ static bool poll_events(struct io_loop *l)
 static bool poll_until(struct io_loop *l, xtime until)
 {
 	do {
-		if (poll_events(l)) {
-			l->spin.misses = 0;
+		if (poll_events(l))
 			return true;
-		}
 		l->now = io_now_exact();
 	} while (l->now < until);
-	l->spin.misses++;
 	return false;
-}
-
-/* A peer that shares the CPU cannot answer while this loop spins. */
-static xtime time_to_spin(const struct io_loop *l)
-{
-	if (l->spin.misses % MISSES_PROBE == 0)
-		return l->spin.time;
-	return l->spin.time >> MIN(l->spin.misses, HALVES_MAX);
 }
 
 /* The back end does not watch the hot watch, which asks by itself. */
@@ -106,7 +92,7 @@ static void let_watch(struct io_loop *l, struct io_watch *hot)
 
 xtime io_spin(struct io_loop *l, xtime timeout)
 {
-	xtime start = l->now, until = l->spin.last_event + time_to_spin(l);
+	xtime start = l->now, until = l->spin.last_event + l->spin.time;
 	struct io_watch *hot = l->spin.hot;
 	bool found = false;
 

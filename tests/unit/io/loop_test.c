@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
@@ -483,33 +482,6 @@ static void test_spin_with_a_watch_that_leaves(void **state)
 	close_pair(o);
 }
 
-/* While nothing comes, a spinning loop spends less and less. */
-static void test_spin_gives_up(void **state)
-{
-	struct io_loop *l = both_loop(state);
-	struct timespec cpu;
-	struct watched x;
-	xtime used;
-	int s[2];
-
-	pair(s);
-	watch(l, &x, s[0], IO_IN);
-	io_loop_set_spin(l, 5 * XTIME_MS);
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-	used = cpu.tv_sec * XTIME_S + cpu.tv_nsec;
-	for (unsigned i = 1; i <= 15; i++) {
-		send_byte(s[1]);
-		both_turns(l, &x.n, i);
-		recv_byte(s[0]);
-		io_loop_turn(l, 6 * XTIME_MS); /* finds nothing */
-	}
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-	used = cpu.tv_sec * XTIME_S + cpu.tv_nsec - used;
-	assert_true(used < 15 * 5 * XTIME_MS);
-	io_watch_del(l, &x.w);
-	close_pair(s);
-}
-
 /* ---- end of turn ---- */
 
 struct deferred {
@@ -730,7 +702,6 @@ int main(void)
 		BOTH(test_spin_sees_events_and_ends),
 		BOTH(test_spin_receives_directly),
 		BOTH(test_spin_with_a_watch_that_leaves),
-		BOTH(test_spin_gives_up),
 		BOTH(test_defer_once_and_again_in_the_same_turn),
 		BOTH(test_turn_does_not_wait_after_deferred_calls),
 		BOTH(test_post_from_a_thread_in_order),
