@@ -33,7 +33,7 @@ static void put_be64_double(uint8_t *p, double v)
 /* LEB128 of a signed number in zigzag form. */
 static uint8_t *put_zigzag(uint8_t *p, int64_t v)
 {
-	uint64_t z = (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
+	uint64_t z = (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0);
 
 	for (; z >= 0x80; z >>= 7)
 		*p++ = (uint8_t)(z | 0x80);
