@@ -74,7 +74,7 @@ static enum opt_end set_sizes(void *into, const char *arg, char why[OPT_WHY])
 	if (good && sum == 100)
 		return OPT_OK;
 	snprintf(why, OPT_WHY,
-		 "must be a size of at most 64M, or up to %u sizes with "
+		 "must be a size of at most 64M, or up to %d sizes with "
 		 "percentages whose sum is 100, such as 4k:70,64k:30",
 		 BENCH_SIZES);
 	return OPT_BAD;
