@@ -63,7 +63,8 @@ static void answer_login(int fd, const struct answer *a, const uint8_t *asked)
 	memcpy(out + 28, asked + 24, 4); /* ExpCmdSN */
 	put_be32(out + 32, get_be32(asked + 24) + 8);
 	put_be16(out + 36, a->status);
-	memcpy(out + 48, a->keys, a->len);
+	if (a->len)
+		memcpy(out + 48, a->keys, a->len);
 	assert_true(write(fd, out, 48 + (a->len + 3) / 4 * 4) > 0);
 }
 
