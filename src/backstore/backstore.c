@@ -6,6 +6,7 @@
 #include "backstore/backstore.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -215,6 +216,25 @@ void bs_flush_failed(struct bs *b)
 {
 	assert(b->failures[0]);
 	__atomic_fetch_add(b->failures[0], 1, __ATOMIC_RELEASE);
+}
+
+int bs_err_of_errno(int64_t err)
+{
+	switch (-err) {
+	case 0:
+		return 0;
+	case ENOSPC:
+	case EDQUOT:
+	case EFBIG:
+		return ERR_NO_SPACE;
+	case EROFS:
+	case EPERM:
+		return ERR_READ_ONLY;
+	case ENOMEM:
+		return ERR_NOMEM;
+	default:
+		return ERR_MEDIUM;
+	}
 }
 
 /* ---- names ---- */

@@ -136,6 +136,9 @@ int bs_lend_unsupported(struct bs *b, uint64_t off, size_t len,
 			struct iovec *iov);
 /* bs_flush_failed counts a failed flush of b; before the request completes. */
 void bs_flush_failed(struct bs *b);
+/* bs_err_of_errno maps 0 or -Exxx, the result of a call of a driver, to the
+ * result of a request. */
+int bs_err_of_errno(int64_t err);
 /* bs_set_name copies name, truncated to fit. */
 void bs_set_name(struct bs *b, const char *name);
 /* bs_uuid_derive derives a UUID (RFC 9562 version 8) from bytes that identify a

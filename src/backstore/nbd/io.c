@@ -18,25 +18,6 @@
 
 static const char zeros[ZEROS];
 
-/* err_of_nbd is the only place that maps an error of libnbd to an error of the
- * store. */
-static int err_of_nbd(int error)
-{
-	switch (error) {
-	case 0:
-		return 0;
-	case ENOSPC:
-		return ERR_NO_SPACE;
-	case EROFS:
-	case EPERM:
-		return ERR_READ_ONLY;
-	case ENOMEM:
-		return ERR_NOMEM;
-	default:
-		return ERR_MEDIUM;
-	}
-}
-
 /* ---- the end ---- */
 
 static void on_worker(struct io_post *p)
@@ -50,7 +31,7 @@ static void on_worker(struct io_post *p)
 	s->bounce = NULL;
 	if (s->error && (req->op == BS_FLUSH || req->flags & BS_FUA))
 		bs_flush_failed(&s->store->bs);
-	bs_complete(req, err_of_nbd(s->error));
+	bs_complete(req, bs_err_of_errno(-s->error));
 }
 
 void bsnbd_end(struct bsnbd_step *s, int error)

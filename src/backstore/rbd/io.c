@@ -24,26 +24,6 @@ struct step {
 
 static_assert(sizeof(struct step) <= BS_REQ_PRIVATE, "fits a request");
 
-/* err_of_ceph is the only place that maps an error of librbd to an error of the
- * store. */
-static int err_of_ceph(int64_t err)
-{
-	switch (-err) {
-	case 0:
-		return 0;
-	case ENOSPC:
-	case EDQUOT:
-		return ERR_NO_SPACE;
-	case EROFS:
-	case EPERM:
-		return ERR_READ_ONLY;
-	case ENOMEM:
-		return ERR_NOMEM;
-	default:
-		return ERR_MEDIUM;
-	}
-}
-
 static void finish(struct step *s)
 {
 	struct bs_req *req = s->req;
@@ -52,7 +32,7 @@ static void finish(struct step *s)
 		bufv_copy_in(&req->data, 0, s->bounce, (size_t)req->len);
 	free(s->bounce);
 	s->bounce = NULL;
-	bs_complete(req, err_of_ceph(MIN(s->result, 0)));
+	bs_complete(req, bs_err_of_errno(MIN(s->result, 0)));
 }
 
 static void on_worker(struct io_post *p)
