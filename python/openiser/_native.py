@@ -63,7 +63,7 @@ class Params(Structure):
                 ("max_recv_data_segment_length", c_uint32), ("max_send_data_segment_length", c_uint32),
                 ("max_burst_length", c_uint32), ("first_burst_length", c_uint32), ("max_outstanding_r2t", c_uint32),
                 ("error_recovery_level", c_uint32), ("tpgt", c_int),
-                ("connections", c_uint32), ("max_connections", c_uint32), ("reserved", c_uint64 * 14)]
+                ("connections", c_uint32), ("max_connections", c_uint32), ("reserved", c_uint64 * 15)]
 
 
 class Io(Structure):
