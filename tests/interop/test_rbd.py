@@ -161,18 +161,11 @@ class Data(Rbd):
 
 
 @unittest.skipUnless(os.environ.get("CLUSTER") == "long", "takes minutes: make cluster")
-class Long(Rbd, Suite):
-    """libiscsi's suite on an image."""
-
-    # not the cases of Suite itself
-    test_ram = test_encrypted = test_iser_from_the_start = test_iser_after_login = None
-    test_two_paths = test_write_protected = test_ram_4k_blocks = test_cd = None
-    test_file = test_protected_file = test_file_4k_blocks = None
-
+class Long(Rbd):
     def test_suite(self):
-        # blocks of 512 bytes of an object cannot be removed, as in files: docs/conformance.md
-        self.run_suite(["--workers", "2", self.image("suite", "100M")], wrong="test_get_lba_status_unmap_single.c",
-                       but=(self.NOT_ASKED, self.WRITABLE, self.ONE_PATH) + self.FIXED_DISK)
+        """libiscsi's suite on an image. Blocks of 512 bytes of an object cannot be removed, as in files: docs/conformance.md."""
+        Suite("run_suite").run_suite(["--workers", "2", self.image("suite", "100M")], wrong="test_get_lba_status_unmap_single.c",
+                                     but=(Suite.NOT_ASKED, Suite.WRITABLE, Suite.ONE_PATH) + Suite.FIXED_DISK)
 
 
 class Life(Rbd):
