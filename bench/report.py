@@ -202,7 +202,7 @@ body { font:15px/1.5 system-ui,sans-serif; color:var(--fg); background:var(--bg)
  max-width:1240px; margin:2em auto; padding:0 1.2em; }
 h1 { font-size:1.7em } h2 { font-size:1.3em; margin-top:2.2em; border-bottom:1px solid
  var(--line); padding-bottom:.2em } h3 { font-size:1.05em; margin:1.4em 0 .3em }
-p { max-width:75ch } .dim { color:var(--dim) } nav a { margin-right:1em; white-space:nowrap }
+p { max-width:75ch } .dim { color:var(--dim) } nav a { display:inline-block; margin-right:1em }
 a { color:var(--c0) }
 .plots { display:grid; grid-template-columns:repeat(auto-fit,minmax(480px,1fr)); gap:1.2em }
 figure { margin:0; background:var(--box); border:1px solid var(--line); border-radius:6px;

@@ -22,7 +22,7 @@ every five seconds. Logins per second are per second of CPU time of iserd. Memor
 (RssAnon); the CPU is that of iserd while all sessions ping. The busy client reads 4 KiB, 32 deep,
 with and without the idle sessions, in turns. BENCH=full has 10,000 sessions, too."""
 
-LIMITS = ["--max-sessions", "20000:20000", "--login-rate", "0",
+LIMITS = ["--max-sessions", "20000:20000",
           "--max-startups", "20000:30:20000:20000"]
 BUSY = {"rw": "randread", "size": 4096, "depth": 32}
 
