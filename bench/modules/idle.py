@@ -2,6 +2,7 @@
 """Many sessions: logins per second, memory and CPU of idle sessions, a busy client beside
 them, and what is left of them. The sessions are made from bytes (tests/interop/
 rdma_wire.py), so that the client needs little memory."""
+import contextlib
 import os
 import resource
 import struct
@@ -74,10 +75,12 @@ def ping(sessions, seconds, interval=5.0):
 
 def measure_many(args, kind, wire, count):
     """Returns the rows of count sessions; the sessions are closed in the end."""
-    quiet = contestants.Iserd(args)
-    server = contestants.Iserd(args, options=LIMITS)
-    pid, case = server.pids[0], "%d sessions" % count
-    try:
+    with contextlib.ExitStack() as ends:
+        quiet = contestants.Iserd(args)
+        ends.callback(quiet.stop)
+        server = contestants.Iserd(args, options=LIMITS)
+        ends.callback(server.stop)
+        pid, case = server.pids[0], "%d sessions" % count
         before, cpu = private_kib(pid), common.cpu_seconds(pid)
         sessions = open_sessions(wire, server.urls[0], count)
         cpu = common.cpu_seconds(pid) - cpu
@@ -100,9 +103,6 @@ def measure_many(args, kind, wire, count):
         time.sleep(12)
         yield common.row("idle", case + ": memory after they left / before", kind, "ratio",
                          [private_kib(pid) / before])
-    finally:
-        server.stop()
-        quiet.stop()
 
 
 def run(build):
