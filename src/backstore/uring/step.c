@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* step.c: one operation of a request, and the end of the request. */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "backstore/uring/file.h"
-#include "base/err.h"
 
 void bsf_finish(struct bsf_step *s, int64_t result)
 {
