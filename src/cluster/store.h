@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * store.h: where the gateways that share a unit keep the record of the unit, tell each
+ * store.h: where the gateways that share a unit keep the record of the unit, notify each
  * other of changes, and exclude each other from its data. One cluster_store is one unit
  * at one gateway. There are two kinds: a directory that several iserd of one machine
  * share, and a RADOS object beside an RBD image.
@@ -31,8 +31,8 @@ struct cluster_store;
  * ERR_TERMINATED  this gateway was fenced: nothing that it sends reaches the data or the
  *		 record any more
  * ERR_RESET	 the store did not answer as it should: whether a swap took place is not
- *		 known; `read` tells
- * ERR_NOT_FOUND   fence: nobody has the lock
+ *		 known; `read` shows that
+ * ERR_NOT_FOUND   fence: no gateway has the lock
  * ERR_ABORTED	 the store was closed
  * ERR_NOMEM, ERR_DENIED, ERR_LIMIT */
 struct cluster_request {
@@ -54,7 +54,7 @@ struct cluster_note {
 	void (*done)(struct cluster_note *n);
 	const uint8_t *data; /* at most CLUSTER_NOTE_MAX bytes */
 	size_t len;
-	unsigned ms; /* how long the others may take */
+	unsigned ms; /* how long the receivers may take */
 	/* The gateways that acknowledged; those that are gone or did not are not among
 	 * them. done is called when all have, or after `ms`. */
 	unsigned nacks;
@@ -84,24 +84,24 @@ struct cluster_store_ops {
 	void (*swap)(struct cluster_store *s, struct cluster_request *r);
 	void (*notify)(struct cluster_store *s, struct cluster_note *n);
 	void (*ack)(struct cluster_store *s, uint64_t cookie);
-	/* Takes the lock of the data. The lock of a gateway that is gone may still
+	/* Takes the lock of the data; 0 also with the lock. The lock of a gateway that is gone may still
 	 * exclude others (ERR_AGAIN): `fence` ends that. */
 	void (*lock)(struct cluster_store *s, struct cluster_request *r);
 	/* Gives the lock back; 0 also without the lock. The caller has ended all I/O. */
 	void (*unlock)(struct cluster_store *s, struct cluster_request *r);
 	/* Takes the lock from another gateway. After result 0 nothing that it sent or
 	 * sends reaches the data or the record, even if it goes on to run, until it
-	 * opens the store anew. */
+	 * opens the store anew. 0 also if this gateway has the lock. */
 	void (*fence)(struct cluster_store *s, struct cluster_request *r);
-	/* Ends all requests with ERR_ABORTED, gives the lock back if it can, and frees
-	 * s; no call-back follows. */
+	/* Calls done of all requests and notes with ERR_ABORTED, from within close, gives
+	 * the lock back if it can, and frees s; no call-back follows. */
 	void (*close)(struct cluster_store *s);
 };
 
 /* Embedded in the stores. */
 struct cluster_store {
 	const struct cluster_store_ops *ops;
-	struct cluster_store_events events; /* set by the opener */
+	struct cluster_store_events events; /* cluster_unit_new sets them */
 	char id[CLUSTER_ID_SIZE];	    /* of this gateway */
 };
 

@@ -6,14 +6,15 @@
  * operations of its store (store.h) and of the logical unit below.
  *
  * One gateway owns the unit: it has the lock of the data, and its target port group is
- * active/optimized. The others stand by: they execute what the states permit (SPC-4
+ * active/optimized. The other gateways stand by: they execute what the states permit (SPC-4
  * §5.16.2.4.4) and move no data.
  *
  * A change of the common state is written to the record first (swap), is in force at
  * the owner next, and is reported to the initiator last. The record is read before a
  * gateway becomes owner.
  *
- * All functions and call-backs run on worker 0, no call-back from within a function.
+ * All functions and call-backs run on worker 0; call-backs come from cluster_unit_tick
+ * only, and may call all functions of the unit.
  */
 #ifndef CLUSTER_UNIT_H
 #define CLUSTER_UNIT_H
@@ -46,6 +47,12 @@ enum cluster_part {
 	CLUSTER_PARTS,
 };
 
+/* A change of the record, unique: `run` is random, and another one at each start of the
+ * gateway. */
+struct cluster_change_id {
+	uint64_t run, number;
+};
+
 struct cluster_gateway {
 	char id[CLUSTER_ID_SIZE];
 	uint16_t number; /* 1 to 16: its target port group and its portal group tag */
@@ -53,6 +60,9 @@ struct cluster_gateway {
 	uint16_t ports[CLUSTER_PORTS]; /* relative target port identifiers */
 	unsigned nportals;
 	char portals[CLUSTER_PORTALS][CLUSTER_PORTAL_MAX];
+	/* The gateway's last change of the record: shows whether a swap without an
+	 * answer took place. The unit sets it. */
+	struct cluster_change_id last;
 };
 
 /* What changed, for the unit attentions of the nexuses of other gateways. */
@@ -64,30 +74,34 @@ struct cluster_event {
 };
 
 struct cluster_record {
-	uint64_t version;
-	char owner[CLUSTER_ID_SIZE]; /* empty: nobody */
+	uint64_t version; /* changes of the record; not the version of the store */
+	char owner[CLUSTER_ID_SIZE]; /* empty: no gateway */
 	uint64_t generation;	     /* changes of the owner */
+	bool withheld; /* no owner, and no gateway takes the unit unasked */
 	unsigned ngateways;
 	struct cluster_gateway gateways[CLUSTER_GATEWAYS];
 	struct {
 		const uint8_t *data;
 		size_t len;
+		uint64_t changed; /* in this version */
 	} parts[CLUSTER_PARTS];
 	unsigned nevents; /* the newest last */
+	uint64_t forgotten; /* `at` of the newest event that was removed; 0: none */
 	struct cluster_event events[CLUSTER_EVENTS];
 };
 
 /* ---- the logical unit ---- */
 
-/* A step of the logical unit; borrowed until done. */
+/* A step of the logical unit or of the unit; borrowed until done. */
 struct cluster_step {
 	void (*done)(struct cluster_step *s);
 	int result;
+	struct list link; /* private to the one that carries out the step */
 };
 
 struct cluster_unit_ops {
-	/* Changes the access state of this gateway's ports at the unit. If that takes
-	 * access away, done follows the end of every command that the old state
+	/* Changes the access state of this gateway's ports at the unit, which is
+	 * CLUSTER_UNAVAILABLE at first. If that takes access away, done follows the end of every command that the old state
 	 * admitted. */
 	void (*access)(void *arg, enum cluster_access a,
 		       struct cluster_step *s);
@@ -97,16 +111,21 @@ struct cluster_unit_ops {
 	/* Puts the parts of r in force; `since` is the version that was in force: the
 	 * nexuses of this gateway get the unit attentions of the later events, and
 	 * those of RESERVATIONS PREEMPTED if the record does not have all of them any
-	 * more. Queued behind the change in progress, if there is one. The bytes of r
-	 * are borrowed for the call. */
+	 * more (since < r->forgotten). Queued after the change in progress, if there
+	 * is one. The bytes of r are borrowed for the call. The parts may be those that
+	 * are in force: done then shows that they are. */
 	void (*adopt)(void *arg, const struct cluster_record *r, uint64_t since,
 		      struct cluster_step *s);
 	/* This gateway was fenced. Ends the sessions that use the unit and its tasks,
-	 * without an answer, and opens the backstore and the store anew. done: nothing
-	 * that was received before can be executed any more. */
+	 * without an answer, closes the store, opens the backstore and the store anew,
+	 * and calls cluster_unit_reopened. done: nothing that was received before can
+	 * be executed any more. */
 	void (*drop)(void *arg, struct cluster_step *s);
 	/* A sentence for the log. */
 	void (*say)(void *arg, const char *sentence);
+	/* cluster_unit_tick is to be called, at once but not from within wake: a
+	 * request, a note or a step has ended, or a function was called. */
+	void (*wake)(void *arg);
 	void *arg;
 };
 
@@ -114,9 +133,10 @@ struct cluster_unit_ops {
 
 struct cluster_unit_config {
 	struct cluster_gateway self;
+	uint64_t run;  /* random: see cluster_change_id */
 	bool failover; /* take the unit of an owner that does not answer */
 	/* How often a gateway asks the owner, and after which silence the owner counts as
-	 * gone. */
+	 * gone: at least three times as long. */
 	xtime beacon, silence;
 	/* How long a hand-over in peace may take until the owner is fenced. */
 	xtime patience;
@@ -132,19 +152,22 @@ enum cluster_role {
 	CLUSTER_LEAVING,
 };
 
-/* cluster_unit_new returns the unit, which joins the other gateways at once. ops and
- * store are borrowed until cluster_unit_free. NULL: no memory. */
+/* cluster_unit_new returns the unit, which joins the other gateways at the first
+ * cluster_unit_tick, and sets the events of the store. ops and store are borrowed until
+ * cluster_unit_free. NULL: no memory. */
 struct cluster_unit *cluster_unit_new(const struct cluster_unit_config *cfg,
 				      const struct cluster_unit_ops *ops,
 				      struct cluster_store *store, xtime now);
-/* cluster_unit_free frees u; the store was closed before, or no request is under way. */
+/* cluster_unit_free frees u; the store was closed before, or has no request. */
 void cluster_unit_free(struct cluster_unit *u);
+/* cluster_unit_reopened replaces the store, which was closed. */
+void cluster_unit_reopened(struct cluster_unit *u, struct cluster_store *store);
 /* cluster_unit_leave yields the unit, removes the gateway from the record, and calls
  * done; the caller may free u then. */
 void cluster_unit_leave(struct cluster_unit *u, struct cluster_step *s);
 
-/* cluster_unit_tick does what is due; returns when it is to be called again. It is also
- * called after every other function and call-back of the unit has returned. */
+/* cluster_unit_tick does what is due; returns when it is to be called again, unless
+ * `wake` asks for it before. The unit calls all call-backs from here, `wake` excepted. */
 xtime cluster_unit_tick(struct cluster_unit *u, xtime now);
 
 /* cluster_unit_take makes this gateway the owner: by asking the owner to yield, or at
@@ -153,21 +176,23 @@ xtime cluster_unit_tick(struct cluster_unit *u, xtime now);
 void cluster_unit_take(struct cluster_unit *u, bool fence,
 		       struct cluster_step *s);
 /* cluster_unit_yield gives the unit to the gateway `to`, which takes it; NULL: to
- * nobody, and no gateway takes it unasked. ERR_WRONG_STATE: not the owner;
+ * no gateway, and no gateway takes it unasked. ERR_WRONG_STATE: not the owner;
  * ERR_NOT_FOUND: no such gateway, or it does not answer: this gateway stays owner. */
 void cluster_unit_yield(struct cluster_unit *u, const char *to,
 			struct cluster_step *s);
 
 /* A change of a part of the common state. result: 0: it is in the record (and in force
  * at the owner, if that is another gateway); ERR_AGAIN: the record had a newer state,
- * for which `adopt` was called just before: decide anew, after it; ERR_TERMINATED: this
- * gateway was fenced, nothing may be answered; ERR_RESET: the store does not answer. */
+ * for which `adopt` was called before: decide anew, after it; ERR_TERMINATED: this
+ * gateway was fenced, nothing may be answered; ERR_RESET: the store or the owner does not
+ * answer, and the change may have taken place; ERR_LIMIT: too long. */
 struct cluster_save {
 	void (*done)(struct cluster_save *s);
 	enum cluster_part part;
 	const uint8_t *data; /* the caller's until done */
 	size_t len;
-	const uint8_t *event; /* for the others' unit attentions; len 0: none */
+	const uint8_t *
+		event; /* for the unit attentions of the other gateways; len 0: none */
 	size_t event_len;
 	int result;
 	struct list link; /* private to the unit */

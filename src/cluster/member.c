@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * member.c: a gateway that is not the owner: it joins, stands by and asks the
+ * owner whether it is there, leaves, and begins anew after a fence.
+ */
+#include <string.h>
+
+#include "base/err.h"
+#include "cluster/internal.h"
+
+/* How many gateways with lower numbers stand by: they take the unit first. */
+static unsigned rank(struct cluster_unit *u)
+{
+	const struct cluster_record *r = &u->view.rec;
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < r->ngateways; i++)
+		if (r->gateways[i].number < u->cfg.self.number &&
+		    strcmp(r->gateways[i].id, r->owner) != 0)
+			n++;
+	return n;
+}
+
+/* ---- joining ---- */
+
+/* Returns whether another gateway has what this one was given. */
+static bool has_rival(struct cluster_unit *u)
+{
+	const struct cluster_gateway *g;
+	uint16_t port;
+
+	g = cluster_record_rival(&u->view.rec, &u->cfg.self, &port);
+	if (g && !u->peers.rivalry)
+		clu_say(u, "gateway ", g->id,
+			port ? " has a relative target port identifier of this gateway: give each gateway its own"
+			     : " has the number of this gateway: give each gateway its own");
+	u->peers.rivalry = g != NULL;
+	return g != NULL;
+}
+
+bool clu_register_step(struct cluster_unit *u)
+{
+	int result;
+
+	if (u->change.kind == CHANGE_REGISTER && clu_change_took(u, &result)) {
+		if (result == ERR_LIMIT)
+			clu_say(u, "this gateway does not join: ",
+				"the unit has 16 gateways", "");
+		if (result)
+			u->peers.register_at = u->now + u->cfg.silence;
+		else
+			clu_post(u, POST_CHANGED, u->view.rec.version);
+	}
+	if (!clu_self_differs(u))
+		return u->change.kind != CHANGE_REGISTER;
+	if (u->change.kind == CHANGE_NONE && clu_due(u, u->peers.register_at) &&
+	    !has_rival(u))
+		clu_change_begin(u, CHANGE_REGISTER);
+	return false;
+}
+
+void clu_join_step(struct cluster_unit *u)
+{
+	clu_access_is(u, CLUSTER_UNAVAILABLE);
+	clu_step_end(&u->callers.yield, ERR_WRONG_STATE);
+	if (u->callers.leaving && u->view.fresh && u->view.rec.version == 0) {
+		u->callers.left = true;
+		return;
+	}
+	if (!u->view.fresh) {
+		if (clu_can_ask(u))
+			clu_ask(u, OP_READ);
+		return;
+	}
+	if (has_rival(u)) {
+		if (clu_due(u, u->view.at + u->cfg.silence))
+			u->view.fresh = false;
+		return;
+	}
+	if (!clu_register_step(u))
+		return;
+	if (u->lu.known >= cluster_record_changed(&u->view.rec))
+		clu_stand_by(u);
+}
+
+/* ---- standing by ---- */
+
+void clu_stand_by(struct cluster_unit *u)
+{
+	u->role = CLUSTER_STANDING_BY;
+	u->peers.heard = u->now;
+	u->peers.unanswered = 0;
+	u->again = true;
+}
+
+void clu_beacon_look(struct cluster_unit *u)
+{
+	struct post *p = &u->ask.posts[POST_BEACON];
+
+	if (!p->ended)
+		return;
+	p->ended = false;
+	if (clu_post_acked(p, u->view.rec.owner)) {
+		u->peers.heard = u->now;
+		u->peers.unanswered = 0;
+	} else if (p->note.result == 0) {
+		u->peers.unanswered++;
+	}
+}
+
+/* Asks the owner whether it is there. Returns whether it is gone. One that was stopped
+ * itself finds that much time has passed, so time alone is not enough. */
+static bool owner_gone(struct cluster_unit *u)
+{
+	const struct post *p = &u->ask.posts[POST_BEACON];
+	xtime silence = u->cfg.silence + 2 * u->cfg.beacon * (xtime)rank(u);
+
+	if (!p->busy && clu_due(u, p->sent + u->cfg.beacon))
+		clu_post(u, POST_BEACON, u->view.rec.version);
+	return u->peers.unanswered >= 2 &&
+	       clu_due(u, u->peers.heard + silence) &&
+	       u->ask.answered >= u->peers.heard;
+}
+
+/* A caller wants the unit here. */
+static void ask_for_unit(struct cluster_unit *u)
+{
+	struct callers *c = &u->callers;
+	const struct post *p = &u->ask.posts[POST_YIELD];
+
+	if (c->fence || u->view.rec.owner[0] == '\0' ||
+	    clu_due(u, c->take_since + u->cfg.patience))
+		clu_take_begin(u, u->view.rec.owner[0] != '\0');
+	else if (clu_due(u, p->sent + NOTE_AGAIN))
+		clu_post(u, POST_YIELD, u->view.rec.version);
+}
+
+static void stand_by_decide(struct cluster_unit *u)
+{
+	const char *owner = u->view.rec.owner;
+
+	if (clu_is_self(u, owner)) {
+		clu_take_begin(u, false);
+	} else if (u->callers.take) {
+		ask_for_unit(u);
+	} else if (owner[0] == '\0') {
+		if (!u->view.rec.withheld &&
+		    clu_due(u, u->peers.heard + u->cfg.beacon * (xtime)rank(u)))
+			clu_take_begin(u, false);
+	} else if (owner_gone(u) && u->cfg.failover) {
+		clu_say(u, "gateway ", owner,
+			" does not answer: taking the unit from it");
+		clu_take_begin(u, true);
+	}
+}
+
+void clu_stand_by_step(struct cluster_unit *u)
+{
+	/* the record is read every `silence` */
+	bool reached = !clu_due(u, u->ask.answered + 3 * u->cfg.silence);
+
+	clu_access_is(u, reached ? CLUSTER_STANDBY : CLUSTER_UNAVAILABLE);
+	clu_step_end(&u->callers.yield, ERR_WRONG_STATE);
+	if (u->callers.leaving) {
+		if (u->change.kind == CHANGE_NONE && !u->saves.now) {
+			u->role = CLUSTER_LEAVING;
+			u->again = true;
+		}
+		return;
+	}
+	if (u->change.kind != CHANGE_NONE || !u->view.fresh || u->view.wanted)
+		return;
+	stand_by_decide(u);
+}
+
+/* ---- leaving ---- */
+
+void clu_leave_step(struct cluster_unit *u)
+{
+	int result;
+
+	clu_access_is(u, CLUSTER_UNAVAILABLE);
+	if (u->change.kind == CHANGE_NONE) {
+		clu_change_begin(u, CHANGE_REMOVE);
+	} else if (u->change.kind == CHANGE_REMOVE &&
+		   clu_change_took(u, &result)) {
+		clu_post(u, POST_CHANGED, u->view.rec.version);
+		u->callers.left = true;
+	}
+}
+
+/* ---- fenced ---- */
+
+static void drop_done(struct cluster_step *s)
+{
+	struct cluster_unit *u =
+		container_of(s, struct cluster_unit, lu.drop_step);
+
+	u->lu.drop_ended = true;
+	clu_wake(u);
+}
+
+void clu_fenced_begin(struct cluster_unit *u)
+{
+	u->role = CLUSTER_FENCED;
+	u->count.fenced++;
+	u->change.kind = CHANGE_NONE;
+	u->change.ended = false;
+	u->callers.probing = false;
+	clu_say(u, "this gateway was fenced: ",
+		"it ends its sessions with the unit", "");
+	clu_saves_fail(u, ERR_TERMINATED);
+	clu_step_end(&u->callers.take, ERR_TERMINATED);
+	clu_step_end(&u->callers.yield, ERR_TERMINATED);
+	u->lu.drop_busy = true;
+	u->lu.drop_ended = false;
+	u->lu.drop_step.done = drop_done;
+	u->ops->drop(u->ops->arg, &u->lu.drop_step);
+}
+
+void clu_fenced_step(struct cluster_unit *u)
+{
+	clu_saves_fail(u, ERR_TERMINATED);
+	clu_step_end(&u->callers.take, ERR_TERMINATED);
+	clu_step_end(&u->callers.yield, ERR_TERMINATED);
+	if (!clu_access_is(u, CLUSTER_UNAVAILABLE) || !u->lu.drop_ended)
+		return;
+	u->lu.drop_busy = u->fence_seen = false;
+	u->role = CLUSTER_JOINING;
+	u->view.fresh = false;
+	u->peers.asked = 0;
+	u->again = true;
+}
