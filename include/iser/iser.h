@@ -482,9 +482,9 @@ ISER_API int iser_target_reset(struct iser_session *s);
  * Commands in progress on it: those that never reached the target are issued on
  * another path, and so are commands that change nothing (READ, queries). Those
  * that change data and may be executed twice (WRITE) follow when the target cannot
- * execute the old one any more: the path has logged in again, which ends the old
- * session (RFC 7143 §6.3.5), or its portal refuses connections; else after
- * replacement_timeout. Other commands fail, as iser_url.reconnect says. Each
+ * execute the old one any more: a login with the name of the lost session has ended
+ * that session (RFC 7143 §6.3.5), on the path itself or through another path to the same
+ * portal group, or the portal refuses connections; else after replacement_timeout. Other commands fail, as iser_url.reconnect says. Each
  * command is issued again at most `reconnect` times, or 5 times if that is 0.
  * A command that the unit refused because of the access state was not
  * executed and goes to another path. RESERVATION CONFLICT is the caller's, and

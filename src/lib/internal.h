@@ -137,10 +137,11 @@ struct lib_retry {
 
 /* How a lost session logs in again; reconnect.c's. */
 struct lib_reconnect {
-	unsigned attempts;	       /* since a command was answered */
-	unsigned count;		       /* successful logins after a loss */
-	unsigned time2wait;	       /* seconds, of the last login */
-	bool leaving;		       /* the target asked for a logout */
+	unsigned attempts;  /* since a command was answered */
+	unsigned count;	    /* successful logins after a loss */
+	unsigned time2wait; /* seconds, of the last login */
+	int group;	    /* target portal group tag of the last login */
+	bool leaving;	    /* the target asked for a logout */
 	int held[LIB_CONNECTIONS_MAX]; /* sockets of lost connections, or -1 */
 	struct io_timer timer;	       /* set here, fires in connect.c */
 	struct lib_task *redo, **redo_tail; /* issued again after the login */
@@ -161,6 +162,7 @@ struct lib_redirect {
 	unsigned moves;			      /* in this attempt */
 	bool temporary;			      /* one of them was */
 	uint16_t status;   /* of the login that ended: 0101h, 0102h, or 0 */
+	bool is_refused;   /* redirections are not followed */
 	char address[280]; /* TargetAddress of that login */
 };
 
@@ -432,6 +434,9 @@ bool lib_reconnect_next(struct iser_session *s);
 void lib_reconnect_begin(struct iser_session *s);
 /* lib_reconnect_lost is called before net_conn_free, and keeps the socket of a
  * connection that was lost ... */
+/* lib_reconnect_changes_data returns whether such a command changes data: executed
+ * late, it would undo a change that came in between. */
+bool lib_reconnect_changes_data(uint8_t opcode);
 void lib_reconnect_lost(struct iser_session *s, struct lib_conn *c);
 /* ... until lib_reconnect_reset_held resets all of them, before the first byte of the
  * next connection. */

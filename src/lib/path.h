@@ -7,6 +7,7 @@
  *   path_policy.c  which path gets a command; what a failed command means
  *   path_unit.c    designators and target port groups
  *   path_io.c      the commands of a set
+ *   path_fence.c   ends a lost session through the portal of another path
  *   path_check.c   identity, access state and readiness of one path
  *   path_link.c    the session of one path: log in, lose, log in again
  *   path_set.c     making and ending a set; SendTargets
@@ -30,7 +31,8 @@ enum lib_path_state {
 	PATH_LOGIN, /* connecting */
 	PATH_CHECK, /* logged in, first check */
 	PATH_READY,
-	PATH_LOST, /* the session is ending */
+	PATH_LOST,  /* the session is ending */
+	PATH_FENCE, /* without a session; path_fence.c ends the lost one */
 };
 
 enum lib_check_step {
@@ -41,6 +43,8 @@ enum lib_check_step {
 	CHECK_SET,	/* SET TARGET PORT GROUPS, on request only */
 	CHECK_OVER,
 };
+
+struct lib_path;
 
 /* path_check.c's */
 struct lib_check {
@@ -55,6 +59,16 @@ struct lib_check {
 	struct iser_parameters params;
 };
 
+/* path_fence.c's */
+struct lib_fence {
+	struct iser_session *session; /* of PATH_FENCE, else NULL */
+	unsigned tried; /* bit N: the portal of path N was asked, without result */
+	int group;	/* target portal group tag of the last login */
+	/* commands of sessions with several target ports wait */
+	bool is_mixed;
+	void (*ended)(struct lib_path *p); /* up-call at the end of PATH_FENCE */
+};
+
 struct lib_io_list {
 	struct iser_io *first, **tail;
 };
@@ -64,7 +78,7 @@ struct lib_path {
 	unsigned number;
 	struct iser_url url;
 	enum lib_path_state state;
-	struct iser_session *session; /* not in PATH_DOWN */
+	struct iser_session *session; /* not in PATH_DOWN, PATH_FENCE */
 	unsigned leaving;	      /* earlier sessions that log out */
 	bool was_tried;		      /* the first attempt has ended */
 	bool is_wrong;		      /* it reached another unit */
@@ -78,6 +92,7 @@ struct lib_path {
 	struct io_timer timer; /* the next attempt, the next check, or the end
 				  of a check */
 	struct io_defer kill;
+	struct lib_fence fence;
 	struct lib_io_list waiting; /* commands of LIB_HOLD */
 	struct io_timer replace;    /* when they go to another path anyhow */
 	struct lib_check check;
@@ -149,7 +164,7 @@ void lib_paths_abort(struct iser_session *s, struct iser_io *io);
  * or the time begins after which they fail. */
 void lib_paths_changed(struct lib_paths *set);
 /* lib_paths_release lets the commands that wait for the end of a lost session go
- * to another path. */
+ * to another path: the target cannot execute them any more. */
 void lib_paths_release(struct lib_path *p);
 /* lib_paths_fail ends all commands that wait with err. */
 void lib_paths_fail(struct lib_paths *set, int err);
@@ -158,6 +173,22 @@ void lib_paths_fail(struct lib_paths *set, int err);
 void lib_paths_describe(const struct lib_paths *set, char *out, size_t size);
 /* lib_paths_timers prepares the timers of a set and of its paths. */
 void lib_paths_timers(struct lib_paths *set);
+
+/* ---- path_fence.c ---- */
+
+/* lib_path_leave logs out of an earlier session of a path and frees the session;
+ * lib_link_is_ended waits for the end. */
+void lib_path_leave(struct lib_path *p, struct iser_session *s);
+/* lib_fence_begin begins to end the lost session of a path in PATH_DOWN, if commands
+ * wait for that and another path reaches the same target port. fence.ended follows.
+ * Returns false if nothing was begun. */
+bool lib_fence_begin(struct lib_path *p);
+/* lib_fence_end ends an attempt in progress without a result. */
+void lib_fence_end(struct lib_path *p);
+/* lib_fence_note is called after a login on the path itself; group: its target portal
+ * group tag. If that is the target port of the lost session, the login has ended that
+ * session, and its commands go on. */
+void lib_fence_note(struct lib_path *p, int group);
 
 /* ---- path_check.c ---- */
 

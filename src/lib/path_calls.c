@@ -209,6 +209,7 @@ static enum iser_path_state public_state(const struct lib_path *p)
 		return ISER_PATH_READY;
 	case PATH_DOWN:
 	case PATH_LOST:
+	case PATH_FENCE:
 		break;
 	}
 	return ISER_PATH_DOWN;

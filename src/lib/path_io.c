@@ -130,6 +130,7 @@ void lib_paths_release(struct lib_path *p)
 	struct lib_paths *set = p->set;
 
 	io_timer_clear(set->ctx->loop, &p->replace);
+	p->fence.is_mixed = false;
 	if (!p->waiting.first)
 		return;
 	/* before later ones */

@@ -2,8 +2,9 @@
 /*
  * path_link.c: the session of one path. After a loss the next session has the ISID
  * of the lost one, so that the target ends the lost one and its tasks first (RFC
- * 7143 §6.3.5); the commands that wait for that go on then. They go on, too, when
- * the portal refuses the connection: the process that had them has ended.
+ * 7143 §6.3.5); the commands that wait for that go on then. path_fence.c does the same
+ * through another portal before. They go on, too, when the portal refuses the
+ * connection: the process that had them has ended.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,15 +30,6 @@ static void trace_down(const struct lib_path *p)
 }
 
 /* ---- sessions that end ---- */
-
-static void on_gone(void *arg)
-{
-	struct lib_path *p = arg;
-
-	p->leaving--;
-	if (p->set->is_ending)
-		lib_session_set_ended(p->set->session);
-}
 
 /* Moves the sockets that are still open, which replace those in `to`. */
 static void move_held(int to[LIB_CONNECTIONS_MAX],
@@ -75,8 +67,7 @@ static void drop_session(struct lib_path *p)
 	p->set->seen[p->number].is_ready = false;
 	if (!s)
 		return;
-	p->leaving++;
-	iser_disconnect_start(s, on_gone, p);
+	lib_path_leave(p, s);
 }
 
 /* ---- the next attempt ---- */
@@ -167,7 +158,7 @@ static void on_connected(void *arg, struct iser_session *s, int err)
 	p->has_isid = true;
 	p->state = PATH_CHECK;
 	p->check.refusals = 0;
-	lib_paths_release(p);
+	lib_fence_note(p, ini_tpgt(s->ini));
 	lib_check_begin(p, true);
 }
 
@@ -191,6 +182,19 @@ void lib_link_begin(struct lib_path *p)
 	move_held(s->reconnect.held, p->held);
 	if (lib_session_start(s, on_connected, p))
 		attempt_failed(p, s->err);
+}
+
+static void on_fence_ended(struct lib_path *p)
+{
+	if (!p->set->is_ending)
+		lib_link_begin(p);
+}
+
+/* The end of the lost session comes first: the login on this path may take long. */
+static void begin_again(struct lib_path *p)
+{
+	if (!lib_fence_begin(p))
+		lib_link_begin(p);
 }
 
 /* ---- out of use ---- */
@@ -261,7 +265,7 @@ static void on_timer(struct io_timer *t)
 	struct lib_path *p = container_of(t, struct lib_path, timer);
 
 	if (p->state == PATH_DOWN)
-		lib_link_begin(p);
+		begin_again(p);
 	else if (!p->check.in_progress)
 		lib_check_begin(p, false);
 	else if (p->check.is_late)
@@ -282,6 +286,8 @@ void lib_link_init(struct lib_path *p, struct lib_paths *set, unsigned number,
 		p->held[i] = -1;
 	p->timer.fire = on_timer;
 	p->kill.run = on_kill;
+	p->fence.ended = on_fence_ended;
+	p->fence.group = -1;
 	list_init(&p->kill.link);
 	lib_list_init(&p->waiting);
 	set->seen[number].depth = url->depth ? url->depth : DEFAULT_DEPTH;
@@ -291,6 +297,7 @@ void lib_link_end(struct lib_path *p)
 {
 	io_timer_clear(p->set->ctx->loop, &p->timer);
 	io_defer_cancel(&p->kill);
+	lib_fence_end(p);
 	drop_session(p);
 	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++) {
 		net_reset(p->held[i]);

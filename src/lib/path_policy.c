@@ -150,28 +150,6 @@ int lib_policy_choose(struct lib_policy *p, const struct lib_candidate *c,
 
 /* ---- commands ---- */
 
-/* Commands of lib_reconnect_may_repeat that change data: executed late, they would
- * undo a change that came in between. */
-static bool changes_data(uint8_t opcode)
-{
-	switch (opcode) {
-	case SCSI_WRITE_6:
-	case SCSI_WRITE_10:
-	case SCSI_WRITE_AND_VERIFY_10:
-	case SCSI_WRITE_SAME_10:
-	case SCSI_UNMAP:
-	case SCSI_WRITE_16:
-	case SCSI_WRITE_AND_VERIFY_16:
-	case SCSI_WRITE_SAME_16:
-	case SCSI_WRITE_ATOMIC_16:
-	case SCSI_WRITE_12:
-	case SCSI_WRITE_AND_VERIFY_12:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* Returns whether the command ended because of its connection. A command whose
  * task the role never had has no cause. */
 static bool is_lost(const struct iser_io *io)
@@ -195,7 +173,8 @@ static struct lib_decision decide_lost(const struct iser_io *io,
 	else if (!lib_reconnect_may_repeat(io->cdb[0]))
 		d.verdict = LIB_DELIVER;
 	else
-		d.verdict = changes_data(io->cdb[0]) ? LIB_HOLD : LIB_AGAIN;
+		d.verdict = lib_reconnect_changes_data(io->cdb[0]) ? LIB_HOLD
+								   : LIB_AGAIN;
 	return d;
 }
 

@@ -41,6 +41,26 @@ bool lib_reconnect_may_repeat(uint8_t opcode)
 	return false;
 }
 
+bool lib_reconnect_changes_data(uint8_t opcode)
+{
+	switch (opcode) {
+	case SCSI_WRITE_6:
+	case SCSI_WRITE_10:
+	case SCSI_WRITE_AND_VERIFY_10:
+	case SCSI_WRITE_SAME_10:
+	case SCSI_UNMAP:
+	case SCSI_WRITE_16:
+	case SCSI_WRITE_AND_VERIFY_16:
+	case SCSI_WRITE_SAME_16:
+	case SCSI_WRITE_ATOMIC_16:
+	case SCSI_WRITE_12:
+	case SCSI_WRITE_AND_VERIFY_12:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* ---- tasks ---- */
 
 static struct lib_task *take_redo(struct iser_session *s)
@@ -246,6 +266,23 @@ bool lib_reconnect_next(struct iser_session *s)
 	return true;
 }
 
+/* A redirection has led to another portal group. So the login has not ended the lost
+ * session (§6.3.5), which may still execute commands that change data. */
+static void fail_changes(struct iser_session *s)
+{
+	struct lib_task **link = &s->reconnect.redo, *lt;
+
+	while ((lt = *link)) {
+		if (!lib_reconnect_changes_data(lt->task.cdb[0])) {
+			link = &lt->next;
+			continue;
+		}
+		*link = lt->next;
+		lib_io_fail_task(s, lt, ISER_E_CLOSED);
+	}
+	s->reconnect.redo_tail = link;
+}
+
 void lib_reconnect_logged_in(struct iser_session *s)
 {
 	xtime now = io_now(s->ctx->loop);
@@ -253,6 +290,9 @@ void lib_reconnect_logged_in(struct iser_session *s)
 	bool away = s->state == SESSION_AWAY;
 
 	s->reconnect.time2wait = ini_params(s->ini)->default_time2wait;
+	if (away && s->reconnect.group != ini_tpgt(s->ini))
+		fail_changes(s);
+	s->reconnect.group = ini_tpgt(s->ini);
 	s->reconnect.leaving = false;
 	s->err = 0;
 	lib_session_go(s, SESSION_UP);

@@ -66,6 +66,9 @@ static bool find_next(struct iser_session *s, struct lib_place *next)
 {
 	struct lib_redirect *m = &s->redirect;
 
+	if (m->is_refused)
+		return refuse_redirect(s, "a lost session ends at this portal "
+					  "group only");
 	if (lib_parse_address(m->address, next->host, &next->port))
 		return refuse_redirect(s, "not a TargetAddress "
 					  "(RFC 7143 §13.8)");

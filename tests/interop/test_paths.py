@@ -4,11 +4,14 @@
 program writes."""
 import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import threading
 import unittest
 
+from fuse_disk import WRITE, FuseDisk
 from harness import ISER, ISERCTL, Daemon, Folder, main, make_image, need, patience, quiet_port, run, sha256, sparse, \
     until
 from test_nbdkit import PLUGIN
@@ -254,6 +257,136 @@ class Portals(Folder):
             self.assertIn(text, done.text)
 
 
+
+
+class Silent(threading.Thread):
+    """A relay to a portal. While `holds` is set, it keeps what the initiator sends and passes nothing; new connections
+    get no answer. deliver() passes the kept octets to the target, as a network does that was slow."""
+
+    def __init__(self, address):
+        super().__init__(daemon=True)
+        self.address, self.holds, self.ends = address, False, False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.pairs, self.kept = {}, []
+        self.start()
+
+    def run(self):
+        while not self.ends:
+            for s in select.select([self.listener, *self.pairs], [], [], 0.05)[0]:
+                if s is not self.listener and s not in self.pairs:
+                    continue  # closed with its other end
+                if s is self.listener:
+                    near = s.accept()[0]
+                    far = None if self.holds else socket.create_connection(self.address)
+                    self.pairs[near] = (far, True)
+                    if far:
+                        self.pairs[far] = (near, False)
+                else:
+                    self.move(s)
+
+    def move(self, s):
+        to, is_near = self.pairs[s]
+        try:
+            data = s.recv(65536)
+        except OSError:
+            data = b""
+        if not data:
+            del self.pairs[s]
+            if to and not self.holds:
+                to.close()
+                self.pairs.pop(to, None)
+        elif self.holds or not to:
+            if is_near and to:
+                self.kept.append((to, data))
+        else:
+            to.sendall(data)
+
+    def deliver(self):
+        """Returns how many octets the target still took."""
+        passed = 0
+        for far, data in self.kept:
+            try:
+                far.sendall(data)
+                passed += len(data)
+            except OSError:
+                pass
+        return passed
+
+    def close(self):
+        self.ends = True
+        self.join(5)
+        for s in (self.listener, *self.pairs):
+            s.close()
+
+
+@unittest.skipUnless(openiser, "libiser cannot be loaded by this Python")
+class Fence(Folder):
+    """A path that falls silent, with a WRITE that the target may still execute: the WRITE goes to the other portal only
+    after a login there has ended the lost session (RFC 7143 §6.3.5)."""
+    KEYS = ("noop_out_interval=1", "noop_out_timeout=1", "login_timeout=4", "replacement_timeout=100", "policy=failover")
+
+    def connect(self, *luns):
+        self.daemon = Daemon("--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--buffered", *luns)
+        self.addCleanup(self.daemon.__exit__, None, None, None)
+        first, second = (u for u in self.daemon.urls if u.endswith("/0"))
+        host, port = first.split("/")[2].split(":")
+        self.relay = Silent((host, int(port)))
+        self.addCleanup(self.relay.close)
+        near = first.replace(":%s/" % port, ":%d/" % self.relay.port)
+        disk = openiser.connect("%s?%s %s" % (near, "&".join(self.KEYS), second))
+        self.addCleanup(disk.close)
+        return disk
+
+    def write(self, disk, data):
+        """Begins a WRITE of the first block in another thread."""
+        def run_it():
+            disk.pwrite(data * 512, 0)
+        thread = threading.Thread(target=run_it)
+        thread.start()
+        return thread
+
+    def test_write_in_the_network(self):
+        disk = self.connect("ram:8M")
+        disk.pwrite(b"a" * 512, 0)
+        self.relay.holds = True
+        late = self.write(disk, b"b")
+        late.join(patience(30))
+        self.assertFalse(late.is_alive(), "the WRITE waits for replacement_timeout")
+        self.daemon.wait_for("reinstated by a new login")
+        disk.pwrite(b"c" * 512, 0)
+        self.assertGreater(sum(len(d) for _, d in self.relay.kept), 512)
+        self.relay.deliver()
+        self.assertEqual(disk.pread(512, 0), b"c" * 512)
+        self.assertEqual([p.is_used for p in disk.paths], [False, True])
+        self.relay.holds = False
+        until_states(disk, [(READY, 0, True), (READY, 0, False)])
+
+    @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"), "needs root and /dev/fuse for a slow disk")
+    def test_write_in_the_disk(self):
+        """The login that ends the session waits for the WRITE that is being executed."""
+        try:
+            slow = FuseDisk(1 << 20).__enter__()
+        except OSError as e:
+            self.skipTest("may not mount here: %s" % e)
+        self.addCleanup(slow.__exit__)
+        disk = self.connect(slow.path)
+        disk.pwrite(b"a" * 512, 0)
+        slow.postponed = (WRITE,)
+        late = self.write(disk, b"b")
+        until(lambda: slow.pending, "the WRITE in the disk")
+        self.relay.holds = True
+        self.daemon.wait_for("reinstated by a new login")
+        late.join(1)
+        self.assertTrue(late.is_alive())
+        self.assertEqual(len(slow.pending), 1, "the WRITE was issued again before the old one had ended")
+        slow.postponed = ()
+        slow.answer()
+        late.join(patience(30))
+        self.assertFalse(late.is_alive())
+        disk.pwrite(b"c" * 512, 0)
+        self.assertEqual(disk.pread(512, 0), b"c" * 512)
+        self.assertEqual(bytes(slow.data[:512]), b"c" * 512)
 
 
 @need("nbdcopy", "nbdkit")
