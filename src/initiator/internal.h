@@ -68,6 +68,21 @@ struct ini_recovery {
 	uint32_t itt;	  /* of the task that is being reassigned */
 };
 
+/* The text of a Text Response in several PDUs; negotiate.c's. */
+struct ini_text_parts {
+	uint8_t *text; /* NULL: there is none */
+	size_t len;
+};
+
+/* The logout of one connection; leave.c's. */
+struct ini_leave {
+	struct ini_request *asker;	  /* NULL: the connection stays */
+	struct ini_request logout, asked; /* asked: of ini_leave_asked */
+	xtime deadline; /* for the commands of the connection to end */
+	bool is_answered;
+	int err; /* the answer */
+};
+
 /*
  * A connection of a session. ini_new makes the leading one, ini_conn_new each
  * other one; the session frees it in Connection_Terminate_Notify, which comes for
@@ -90,6 +105,7 @@ struct ini_conn {
 	xtime login_deadline, heard, ping_deadline;
 	struct ini_request ping;
 	struct ini_request negotiation; /* negotiate.c */
+	struct ini_text_parts parts;	/* negotiate.c */
 	unsigned rounds;		/* of the negotiation */
 	bool pinging;
 	uint8_t pings;	  /* for the same answer */

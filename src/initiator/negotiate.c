@@ -4,12 +4,16 @@
  * an Asynchronous Message (RFC 7143 §11.9.1). The initiator sends an empty Text
  * Request, and answers the keys of each Text Response (§6.4).
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/err.h"
 #include "initiator/internal.h"
 #include "iscsi/keys.h"
 #include "iscsi/text.h"
 
 #define ROUNDS_MAX  16
+#define PARTS_MAX   8192 /* §6.1: no more has to be accepted */
 #define ANSWER_TIME (30 * XTIME_S)
 
 static void answered(struct ini_request *r, int err,
@@ -23,12 +27,41 @@ static int send_text(struct ini_conn *c, const char *text, size_t len,
 			     c->session->now + ANSWER_TIME);
 }
 
+/* ---- a response in several PDUs (§6.2) ---- */
+
+/* Appends the text of a PDU to those before it. */
+static int add_part(struct ini_conn *c, const struct dm_control *rsp)
+{
+	struct ini_text_parts *p = &c->parts;
+
+	if (rsp->pdu.final && rsp->pdu.cont)
+		return ERR_FORMAT; /* §11.11.2 */
+	if (rsp->pdu.dsl > PARTS_MAX - p->len)
+		return ERR_TOO_LONG;
+	if (!p->text)
+		p->text = malloc(PARTS_MAX);
+	if (!p->text)
+		return ERR_NOMEM;
+	if (rsp->pdu.dsl)
+		memcpy(p->text + p->len, rsp->data, rsp->pdu.dsl);
+	p->len += rsp->pdu.dsl;
+	return 0;
+}
+
+static void free_parts(struct ini_conn *c)
+{
+	free(c->parts.text);
+	c->parts = (struct ini_text_parts){ 0 };
+}
+
+/* ---- keys ---- */
+
 /* §6.2: the keys of one response take effect together, or none does. */
 /* [RFC 7143: 7.12 #3-5] */
-static int take_keys(struct ini_conn *c, const struct dm_control *rsp,
-		     struct iscsi_text_out *out)
+static int take_keys(struct ini_conn *c, struct iscsi_text_out *out)
 {
-	struct iscsi_text_iter it = iscsi_text_iter(rsp->data, rsp->pdu.dsl);
+	struct iscsi_text_iter it =
+		iscsi_text_iter(c->parts.text, c->parts.len);
 	char key[ISCSI_KEY_NAME_MAX + 1];
 	struct iscsi_negotiation n;
 	const char *value;
@@ -62,10 +95,12 @@ static void answered(struct ini_request *r, int err,
 	char text[1024];
 	struct iscsi_text_out out = { .buf = text, .max = sizeof(text) };
 
-	if (!err && rsp->pdu.cont)
-		err = ERR_UNSUPPORTED; /* the target has few keys to change */
 	if (!err)
-		err = take_keys(c, rsp, &out);
+		err = add_part(c, rsp);
+	if (!err && !rsp->pdu.cont)
+		err = take_keys(c, &out);
+	if (err || !rsp->pdu.cont)
+		free_parts(c);
 	if (!err && !rsp->pdu.final && ++c->rounds < ROUNDS_MAX)
 		err = send_text(c, text, out.len, &rsp->pdu);
 	if (err)
