@@ -434,6 +434,46 @@ ISER_API int iser_ping_start(struct iser_session *s, size_t len,
 			     void (*done)(void *arg, int err, uint64_t ns),
 			     void *arg);
 
+/*
+ * The connections of a session (RFC 7143 §4.2.2): iser_url.connections are made at
+ * first. One can be removed, and another one added in its place: at most
+ * iser_params.max_connections. One at a time is added or removed. After a login again (iser_url.reconnect) the session has as many as the URL
+ * says. ISER_E_INVALID: a session of several paths.
+ */
+/* iser_get_connections returns how many connections the session has, and writes their
+ * connection identifiers to cids, at most max. Of several paths: of the one that the
+ * next command would use. */
+ISER_API unsigned iser_get_connections(const struct iser_session *s,
+				       uint16_t *cids, unsigned max);
+/* iser_add_connection adds a connection to the session, blocks until it is logged in,
+ * and writes its identifier to *cid. The session goes on as it is after an error:
+ * ISER_E_INVALID: the target permits no more; else as iser_connect. */
+ISER_API int iser_add_connection(struct iser_session *s, unsigned *cid);
+/* iser_add_connection_start does the same and returns at once. done is called once
+ * with arg and the result. An error that this function returns is reported here
+ * only. */
+ISER_API int iser_add_connection_start(struct iser_session *s,
+				       void (*done)(void *arg, int err,
+						    unsigned cid),
+				       void *arg);
+/*
+ * iser_remove_connection logs out of one connection (RFC 7143 §11.14, "close the
+ * connection") and blocks until the connection has ended. The connection gets no new
+ * commands, and is logged out when those in progress on it have ended, so that no
+ * command is lost. ISER_E_TIMEOUT: that was not so within timeout seconds (0: no
+ * limit), and the connection stays; ISER_E_NOT_FOUND: the session has no such
+ * connection; ISER_E_INVALID: it is the last one, which iser_disconnect ends.
+ */
+ISER_API int iser_remove_connection(struct iser_session *s, unsigned cid,
+				    unsigned timeout);
+/* iser_remove_connection_start does the same and returns at once. done is called once
+ * with arg and the result. An error that this function returns is reported here
+ * only. */
+ISER_API int iser_remove_connection_start(struct iser_session *s, unsigned cid,
+					  unsigned timeout,
+					  void (*done)(void *arg, int err),
+					  void *arg);
+
 /* Task management functions (RFC 7143 §11.5.1, RFC 7144 §5). */
 enum iser_function {
 	ISER_ABORT_TASK_SET = 2, /* the commands of this session at the unit */

@@ -193,6 +193,28 @@ class Disk(core.OpenUnit):
                                                        done=core.ping_done))
         return float(pending.value) / 1e9
 
+    @property
+    def connections(self) -> List[int]:
+        """The identifiers of the connections that the session has."""
+        with self._lock:
+            self._need_unit()
+            return core.connections_of(self._session)
+
+    def add_connection(self) -> int:
+        """Adds a connection to the session; returns its identifier."""
+        with self._lock:
+            self._need_unit()
+            pending = self._finish(self._context.begin(lib.iser_add_connection_start, self._session,
+                                                       done=core.add_done))
+        return int(pending.value)
+
+    def remove_connection(self, cid: int, timeout: int = 0) -> None:
+        """Logs out of a connection when its commands have ended, within `timeout` seconds (0: no limit)."""
+        with self._lock:
+            self._need_unit()
+            self._finish(self._context.begin(lib.iser_remove_connection_start, self._session, cid, timeout,
+                                             done=core.int_done))
+
     def manage_tasks(self, function: Function) -> None:
         """Sends a task management function for the unit, such as Function.LUN_RESET."""
         with self._lock:

@@ -182,6 +182,11 @@ def ping_done(arg: Optional[int], err: int, ns: int) -> None:
     _finish(arg, err, ns)
 
 
+@n.ADD_DONE
+def add_done(arg: Optional[int], err: int, cid: int) -> None:
+    _finish(arg, err, cid)
+
+
 @n.LIST_DONE
 def list_done(arg: Optional[int], err: int, targets: Any) -> None:
     found = []
@@ -267,6 +272,12 @@ def paths_of(session: Any) -> List[Path]:
         found.append(Path(p.portal.decode(), p.target.decode(), p.lun, PathState(p.state), p.access, p.preferred,
                           p.is_used, p.group, p.port, p.in_progress, p.commands, p.losses, p.reason.decode()))
     return found
+
+
+def connections_of(session: Any) -> List[int]:
+    """Returns the identifiers of the connections of a session."""
+    cids = (ctypes.c_uint16 * 16)()
+    return list(cids[:lib.iser_get_connections(session, cids, 16)])
 
 
 def address_of(data: Buffer, writable: bool) -> "tuple[Optional[int], int, Any]":

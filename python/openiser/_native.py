@@ -110,6 +110,7 @@ Request._fields_ = [("op", c_int), ("flags", c_uint), ("offset", c_uint64), ("le
 OBJECT_DONE = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_int)
 VOID_DONE = ctypes.CFUNCTYPE(None, c_void_p)
 INT_DONE = ctypes.CFUNCTYPE(None, c_void_p, c_int)
+ADD_DONE = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_uint)
 PING_DONE = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_uint64)
 LIST_DONE = ctypes.CFUNCTYPE(None, c_void_p, c_int, POINTER(Target))
 
@@ -135,6 +136,9 @@ FUNCTIONS = {
     "iser_is_connected": (c_bool, [c_void_p]),
     "iser_get_params": (None, [c_void_p, POINTER(Params)]),
     "iser_ping_start": (c_int, [c_void_p, c_size_t, PING_DONE, c_void_p]),
+    "iser_get_connections": (c_uint, [c_void_p, POINTER(c_uint16), c_uint]),
+    "iser_add_connection_start": (c_int, [c_void_p, ADD_DONE, c_void_p]),
+    "iser_remove_connection_start": (c_int, [c_void_p, c_uint, c_uint, INT_DONE, c_void_p]),
     "iser_manage_tasks_start": (c_int, [c_void_p, c_int, c_int, INT_DONE, c_void_p]),
     "iser_submit": (None, [c_void_p, POINTER(Io)]),
     "iser_abort": (c_int, [POINTER(Io)]),

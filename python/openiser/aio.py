@@ -259,6 +259,25 @@ class Disk(core.OpenUnit):
                                                                       done=core.ping_done))
         return float(pending.value) / 1e9
 
+    @property
+    def connections(self) -> List[int]:
+        """The identifiers of the connections that the session has."""
+        self._need_unit()
+        return core.connections_of(self._session)
+
+    async def add_connection(self) -> int:
+        """Adds a connection to the session; returns its identifier."""
+        self._need_unit()
+        pending = await self._driver.finish(self._driver.context.begin(lib.iser_add_connection_start, self._session,
+                                                                      done=core.add_done))
+        return int(pending.value)
+
+    async def remove_connection(self, cid: int, timeout: int = 0) -> None:
+        """Logs out of a connection when its commands have ended, within `timeout` seconds (0: no limit)."""
+        self._need_unit()
+        await self._driver.finish(self._driver.context.begin(lib.iser_remove_connection_start, self._session, cid,
+                                                             timeout, done=core.int_done))
+
     async def manage_tasks(self, function: Function) -> None:
         """Sends a task management function for the unit, such as Function.LUN_RESET."""
         self._need_unit()

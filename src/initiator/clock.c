@@ -34,6 +34,7 @@ static xtime conn_deadline(const struct ini_conn *c)
 {
 	xtime ping = MIN(ping_at(c), ping_again_at(c));
 
+	ping = MIN(ping, ini_leave_deadline(c));
 	return MIN(c->login_deadline, MIN(c->ping_deadline, ping));
 }
 
@@ -96,6 +97,7 @@ static void expire_conn(struct ini_conn *c, xtime now)
 		ini_conn_fail_login(c, ERR_TIMEOUT);
 	else
 		expire_ping(c, now);
+	ini_leave_expire(c, now);
 }
 
 /* ---- a session ---- */

@@ -197,35 +197,53 @@ void ini_conn_start(struct ini_conn *c, xtime now)
 
 /* ---- up-calls of the datamover ---- */
 
+static void take_async(struct ini_conn *c, const struct iscsi_async *a)
+{
+	if (a->event == ISCSI_ASYNC_NEGOTIATE)
+		ini_negotiate(c);
+	if (a->event == ISCSI_ASYNC_LOGOUT)
+		ini_leave_asked(c, a->param3);
+}
+
+static int take_pdu(struct ini_conn *c, const struct dm_control *ctl,
+		    struct dm_task *task)
+{
+	take_numbers(c, &ctl->pdu);
+	if (task) {
+		ini_task_response(c->session,
+				  container_of(task, struct ini_task, dm), ctl);
+		return 0;
+	}
+	if (ctl->pdu.op == ISCSI_ASYNC_MESSAGE)
+		take_async(c, &ctl->pdu.async);
+	return ini_control(c, ctl);
+}
+
 static int control_notify(struct dm_conn *dm, const struct dm_control *ctl,
 			  struct dm_task **task)
 {
 	struct ini_conn *c = dm->user;
+	int err;
 
 	c->heard = c->session->now;
 	if (c->login)
 		return handle_login(c, ctl);
-	take_numbers(c, &ctl->pdu);
-	if (*task) {
-		ini_task_response(c->session,
-				  container_of(*task, struct ini_task, dm),
-				  ctl);
-		return 0;
-	}
-	if (ctl->pdu.op == ISCSI_ASYNC_MESSAGE &&
-	    ctl->pdu.async.event == ISCSI_ASYNC_NEGOTIATE)
-		ini_negotiate(c);
-	return ini_control(c, ctl);
+	err = take_pdu(c, ctl, *task);
+	if (!err && c->leave.asker) /* nothing may be in progress any more */
+		ini_leave_check(c);
+	return err;
 }
 
 static void data_completion_notify(struct dm_conn *dm, struct dm_task *t,
 				   enum dm_completion what, int err)
 {
-	(void)dm;
+	struct ini_conn *c = dm->user;
+
 	(void)err;
 	/* an initiator gets no other: cleared.c waits for this one */
 	if (what == DM_RELEASED)
 		ini_cleared_released(container_of(t, struct ini_task, dm));
+	ini_leave_check(c);
 }
 
 static void data_ack_notify(struct dm_conn *dm, struct dm_task *t,
@@ -261,7 +279,8 @@ static bool ends_clean(const struct ini_conn *c)
  * Logout of the session, and T15, T16 and T17 are the rest. */
 static void end_state(struct ini_conn *c)
 {
-	bool free = c->state == ISCSI_S4_IN_LOGIN || c->session->is_logged_out;
+	bool free = c->state == ISCSI_S4_IN_LOGIN ||
+		    c->session->is_logged_out || c->leave.is_answered;
 
 	if (c->state != ISCSI_S1_FREE && c->state != ISCSI_S8_CLEANUP_WAIT)
 		ini_conn_go(c, free ? ISCSI_S1_FREE : ISCSI_S8_CLEANUP_WAIT);
@@ -282,6 +301,7 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 		end_state(c);
 		dm_deallocate_connection_resources(dm);
 		ini_fail_requests(c, err ? err : ERR_CLOSED);
+		ini_leave_end(c, err);
 		ini_recover_begin(c);
 		return;
 	}
@@ -293,6 +313,7 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 		ini_conn_go(c, ISCSI_S1_FREE); /* M1 */
 	dm_deallocate_connection_resources(dm);
 	list_del(&c->link);
+	ini_leave_end(c, err);
 	free(c);
 	ini_session_lost_conn(s, clean, err);
 }

@@ -258,7 +258,9 @@ static int handle_async(struct ini_conn *c, const struct iscsi_pdu *p)
 
 	trace_emit(s->cfg.trace, TRACE_LOGOUT, "asynchronous event %u",
 		   a->event);
-	s->cfg.async(s->cfg.arg, a);
+	/* ini_leave_asked: c is logged out, and the session goes on */
+	if (a->event != ISCSI_ASYNC_LOGOUT || !c->leave.asker)
+		s->cfg.async(s->cfg.arg, a);
 	switch ((enum iscsi_async_event)a->event) {
 	case ISCSI_ASYNC_LOGOUT:
 		ini_conn_go(c,

@@ -219,6 +219,16 @@ int ini_text(struct ini_session *s, struct ini_request *r, const void *text,
 /* ini_logout closes the session, with all its connections, by a Logout; closed
  * follows. */
 void ini_logout(struct ini_session *s, xtime now);
+/*
+ * ini_conn_leave logs out of the connection with this CID, which gets no new commands,
+ * once it has no command in progress. r is borrowed until done, which is called without
+ * a response: with 0 when the connection has ended; with ERR_TIMEOUT at the deadline
+ * if commands are in progress still, then the connection stays. Returns 0, or an error and
+ * does not call done: ERR_CLOSED; ERR_NOT_FOUND: there is no such connection; ERR_BUSY:
+ * it is leaving already; ERR_UNSUPPORTED: it is the last one.
+ */
+int ini_conn_leave(struct ini_session *s, uint16_t cid, struct ini_request *r,
+		   xtime deadline);
 /* ini_kill drops all connections; closed follows. */
 void ini_kill(struct ini_session *s, int err);
 

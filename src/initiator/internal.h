@@ -3,7 +3,7 @@
  * session.c (states, the choice of a connection, the end of a session), task.c (SCSI
  * commands), cleared.c (commands that the target cleared or lost), control.c (all
  * other PDUs); above these recover.c (tasks of a lost connection), conn.c (connections: login and up-calls), start.c (the
- * begin and the memory of a session), clock.c (deadlines and pings). */
+ * begin and the memory of a session), leave.c (the logout of one connection), clock.c (deadlines and pings). */
 #ifndef INITIATOR_INTERNAL_H
 #define INITIATOR_INTERNAL_H
 
@@ -112,6 +112,7 @@ struct ini_conn {
 	bool login_heard; /* a Login Response came */
 	char name[24];	  /* for the log */
 	struct ini_recovery recovery;
+	struct ini_leave leave;
 };
 
 struct ini_session {
@@ -284,6 +285,21 @@ void ini_recover_begin(struct ini_conn *c);
  * that is due. */
 void ini_recover_expire(struct ini_session *s, xtime now);
 xtime ini_recover_deadline(const struct ini_session *s);
+
+/* ---- leave.c ---- */
+
+/* ini_leave_check sends the Logout of a connection, if it is to leave and nothing is in
+ * progress on it any more. */
+void ini_leave_check(struct ini_conn *c);
+/* ini_leave_asked lets a connection leave for whose logout the target has asked
+ * (§11.9.1), within so many seconds, unless that would end the session. The caller calls
+ * ini_leave_check. */
+void ini_leave_asked(struct ini_conn *c, unsigned seconds);
+/* ini_leave_end reports that the connection has ended. */
+void ini_leave_end(struct ini_conn *c, int err);
+/* ini_leave_expire continues at ini_leave_deadline. */
+xtime ini_leave_deadline(const struct ini_conn *c);
+void ini_leave_expire(struct ini_conn *c, xtime now);
 
 /* ---- conn.c ---- */
 

@@ -21,11 +21,13 @@ void ini_rearm(struct ini_session *s)
 	s->cfg.rearm(s->cfg.arg);
 }
 
-/* A connection whose target asked for a logout is the last choice. */
+/* A connection whose target asked for a logout is the last choice but one. One that
+ * leaves is used only if no other connection can send. */
 static unsigned load_of(const struct ini_conn *c)
 {
 	return c->in_flight +
-	       (c->state == ISCSI_S7_LOGOUT_REQUESTED ? 0x10000u : 0);
+	       (c->state == ISCSI_S7_LOGOUT_REQUESTED ? 0x10000u : 0) +
+	       (c->leave.asker ? 0x20000u : 0);
 }
 
 struct ini_conn *ini_conn_pick(struct ini_session *s)

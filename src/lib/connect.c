@@ -55,7 +55,7 @@ static void session_up(struct iser_session *s)
 
 static void begin_join(struct iser_session *s);
 static void join_next(struct iser_session *s);
-static void end_join(struct iser_session *s, const char *why);
+static void end_join(struct iser_session *s, int err, const char *why);
 
 static void on_probed(struct ini_request *r, int err,
 		      const struct dm_control *rsp)
@@ -126,10 +126,11 @@ static void on_joined(void *arg, struct ini_conn *c, int err)
 		return;
 	}
 	if (err) {
-		end_join(s, f->text[0] ? f->text : err_str(err));
+		end_join(s, lib_error(err),
+			 f->text[0] ? f->text : err_str(err));
 		return;
 	}
-	s->conns[s->join.count - 1].is_up = true;
+	s->join.conn->is_up = true;
 	join_next(s);
 }
 
@@ -212,6 +213,7 @@ static void on_stream_closed(void *arg, int err)
 	lib_session_cancel_connectors(s);
 	io_timer_clear(s->ctx->loop, &s->timer);
 	io_defer_cancel(&s->rearm);
+	lib_conns_added(s, ISER_E_CLOSED, "the session has ended");
 	free_role(s);
 	if (!connect_elsewhere(s))
 		end_attempt(s);
@@ -249,7 +251,7 @@ static int on_opened(void *arg, struct dm_conn *dm)
 {
 	struct lib_conn *c = arg;
 
-	if (c->cid == 0)
+	if (!c->session->ini)
 		return open_leading(c->session, dm);
 	c->role = ini_conn_new(c->session->ini, dm, c->cid);
 	return c->role ? 0 : ERR_NOMEM;
@@ -275,12 +277,13 @@ static int start_conn(struct lib_conn *c)
 {
 	struct iser_session *s = c->session;
 	xtime now = io_now(s->ctx->loop);
+	bool is_leading = !s->ini;
 	struct ini_conn *role;
 	int err = c->net ? net_conn_start(c->net, &conn_ops, c) : ERR_NOMEM;
 
 	if (err) {
 		free_net(c);
-		if (c->cid == 0)
+		if (is_leading)
 			free_role(s);
 		return err == ERR_NOMEM ? ISER_E_NOMEM : ISER_E_SYSTEM;
 	}
@@ -401,8 +404,10 @@ int lib_session_connect(struct iser_session *s)
 
 /* The session has the connections that it can have. why: there is a reason that it
  * has fewer than were granted; or NULL. */
-static void end_join(struct iser_session *s, const char *why)
+static void end_join(struct iser_session *s, int err, const char *why)
 {
+	if (s->join.is_over)
+		lib_conns_added(s, err, why);
 	if (s->join.is_over || !s->ini || !ini_is_up(s->ini))
 		return; /* the session ends; on_stream_closed follows */
 	s->join.is_over = true;
@@ -422,12 +427,12 @@ static void on_further_connected(void *arg, int fd, const char *why)
 
 	c->connector = NULL;
 	if (fd < 0) {
-		end_join(c->session, why);
+		end_join(c->session, ISER_E_CONNECT, why);
 		return;
 	}
 	err = make_conn(c, fd);
 	if (err)
-		end_join(c->session, iser_strerror(err));
+		end_join(c->session, err, iser_strerror(err));
 }
 
 /* Begins the next connection. Returns NULL, or why that failed. */
@@ -456,13 +461,45 @@ static void join_next(struct iser_session *s)
 
 	if (s->state == SESSION_CLOSING)
 		return;
-	if (s->join.count >= MIN(granted, (unsigned)LIB_CONNECTIONS_MAX)) {
-		end_join(s, NULL);
+	if (s->join.is_over) {
+		lib_conns_added(s, 0, NULL);
 		return;
 	}
-	why = connect_further(s, &s->conns[s->join.count++]);
+	if (s->join.count >= MIN(granted, (unsigned)LIB_CONNECTIONS_MAX)) {
+		end_join(s, 0, NULL);
+		return;
+	}
+	s->join.conn = &s->conns[s->join.count++];
+	why = connect_further(s, s->join.conn);
 	if (why)
-		end_join(s, why);
+		end_join(s, ISER_E_CONNECT, why);
+}
+
+/* The lowest CID that is free: its earlier connection has ended. */
+static struct lib_conn *free_conn(struct iser_session *s)
+{
+	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++)
+		if (!s->conns[i].net && !s->conns[i].connector)
+			return &s->conns[i];
+	return NULL;
+}
+
+int lib_session_add(struct iser_session *s)
+{
+	struct lib_conn *c = free_conn(s);
+	const char *why;
+
+	if (!c)
+		return lib_fail(s->ctx, ISER_E_INVALID,
+				"a session has %u connections at most",
+				LIB_CONNECTIONS_MAX);
+	s->join.conn = c;
+	s->join.count = c->cid + 1u; /* for messages */
+	why = connect_further(s, c);
+	return why ? lib_fail(s->ctx, ISER_E_CONNECT,
+			      "connection %u to %s:%u: %s", s->join.count,
+			      s->join.host, s->join.port, why)
+		   : 0;
 }
 
 /* The leading connection is ready. */

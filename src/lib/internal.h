@@ -14,6 +14,7 @@
  *   verbs.c       the module for RDMA devices
  *   login.c       what a login offers and why it failed
  *   connect.c     connections of a session: from the first byte to the last
+ *   conns.c       the caller adds and removes connections
  *   prep.c        commands of a block device, and the parsers of their answers
  *   unit_type.c   the device type of a unit
  *   io.c          commands of the caller
@@ -161,8 +162,8 @@ struct lib_redirect {
 	struct lib_place seen[MOVES_MAX + 1]; /* in this attempt */
 	unsigned moves;			      /* in this attempt */
 	bool temporary;			      /* one of them was */
-	uint16_t status;   /* of the login that ended: 0101h, 0102h, or 0 */
 	bool is_refused;   /* redirections are not followed */
+	uint16_t status;   /* of the login that ended: 0101h, 0102h, or 0 */
 	char address[280]; /* TargetAddress of that login */
 };
 
@@ -196,8 +197,22 @@ struct lib_conn {
 struct lib_join {
 	unsigned count; /* connections that were begun, with the leading one */
 	bool is_over;	/* the session has its connections */
+	struct lib_conn *conn; /* that is being added */
 	char host[256]; /* numeric: the peer of the leading connection, because */
 	uint16_t port; /* a name may lead to another portal group */
+};
+
+/* A connection that the caller adds or removes; conns.c's. */
+struct lib_adding {
+	void (*done)(void *arg, int err, unsigned cid); /* NULL: none */
+	void *arg;
+};
+
+struct lib_removing {
+	struct ini_request request;
+	struct lib_conn *conn;
+	void (*done)(void *arg, int err); /* NULL: none */
+	void *arg;
 };
 
 /* Up-calls of a session that is one path of a set (path.h). */
@@ -256,6 +271,8 @@ struct iser_session {
 	/* the connections, by CID; the first is the leading one */
 	struct lib_conn conns[LIB_CONNECTIONS_MAX];
 	struct lib_join join;
+	struct lib_adding adding;
+	struct lib_removing removing;
 	struct ini_session *ini;	  /* not without one of them */
 	struct io_timer timer;		  /* deadlines of ini */
 	struct io_defer rearm;		  /* sets timer at the end of a turn */
@@ -417,6 +434,9 @@ void lib_reconnect_init(struct iser_session *s,
 void lib_reconnect_fini(struct iser_session *s);
 /* lib_reconnect_may_repeat returns whether a command may be executed twice. */
 bool lib_reconnect_may_repeat(uint8_t opcode);
+/* lib_reconnect_changes_data returns whether such a command changes data: executed
+ * late, it would undo a change that came in between. */
+bool lib_reconnect_changes_data(uint8_t opcode);
 /* lib_reconnect_is_loss returns whether the ERR_... of a task means that its
  * connection is lost. */
 bool lib_reconnect_is_loss(int err);
@@ -434,9 +454,6 @@ bool lib_reconnect_next(struct iser_session *s);
 void lib_reconnect_begin(struct iser_session *s);
 /* lib_reconnect_lost is called before net_conn_free, and keeps the socket of a
  * connection that was lost ... */
-/* lib_reconnect_changes_data returns whether such a command changes data: executed
- * late, it would undo a change that came in between. */
-bool lib_reconnect_changes_data(uint8_t opcode);
 void lib_reconnect_lost(struct iser_session *s, struct lib_conn *c);
 /* ... until lib_reconnect_reset_held resets all of them, before the first byte of the
  * next connection. */
@@ -498,6 +515,12 @@ static inline bool lib_login_recovers(const struct iser_session *s)
 int lib_session_connect(struct iser_session *s);
 /* lib_session_cancel_connectors ends the connections that are being established. */
 void lib_session_cancel_connectors(struct iser_session *s);
+/* lib_session_add begins one more connection of a session that is up. lib_conns_added
+ * follows. Returns an enum iser_error, with iser_message. */
+int lib_session_add(struct iser_session *s);
+/* lib_conns_added, of conns.c, is called at the end of lib_session_add; what: NULL, or
+ * why the session has no such connection. */
+void lib_conns_added(struct iser_session *s, int err, const char *what);
 /* lib_session_init_conn prepares the timers of a new session. */
 void lib_session_init_conn(struct iser_session *s);
 

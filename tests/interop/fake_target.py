@@ -49,8 +49,8 @@ class Conn:
         head += itt + ttt
         head += struct.pack(">III", self.statsn if statsn is None else statsn,
                             self.expcmdsn, self.expcmdsn + 63) + rest
+        self.statsn += count  # before the peer can answer
         self.sock.sendall(head.ljust(48, b"\0") + data + b"\0" * (-len(data) % 4))
-        self.statsn += count
 
     def login_response(self, request, data=b"", flags=None, status=0,
                        isid=None, tsih=1, **kw):

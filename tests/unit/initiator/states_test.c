@@ -87,6 +87,8 @@ static void test_logout_elsewhere_t8_t18(void **state)
 
 	(void)state;
 	begin_new(3, 0);
+	for (unsigned i = 0; i < 3; i++)
+		submit(i, false); /* each connection waits for a command */
 	ask_logout(&wires[1]);
 	assert_took(INI, "T11");
 	w = log_out();
