@@ -49,9 +49,20 @@ struct dev_save {
 	unsigned worker;
 	const uint8_t *data; /* borrowed until `done` */
 	size_t len;	     /* 0: delete the record */
+	/* of a unit with .clustered: what the nexuses of other gateways have to learn
+	 * (dev_adoption.events); borrowed until `done`; len 0: nothing */
+	const uint8_t *event;
+	size_t event_len;
+	/* 0, or why nothing was saved. With .clustered also: ERR_AGAIN: another gateway
+	 * has changed the state, and dev_lu_adopt was called with the new one; the
+	 * change is decided again after it. ERR_TERMINATED: this gateway was fenced;
+	 * the command is not answered. */
 	int result;
 	void (*done)(struct dev_save *s);
 };
+
+struct dev_refresh;
+struct dev_regroup;
 
 struct dev_env {
 	unsigned nworkers;
@@ -62,10 +73,18 @@ struct dev_env {
 	/*
 	 * Saves the record of s, so that it survives a power loss; calls
 	 * s->done on s->worker once the record is on the medium. Called on
-	 * worker 0, with one record of each kind at a time. NULL: no record can
-	 * be saved.
+	 * worker 0, with one record of each kind at a time, and with one more for
+	 * each unit with .clustered. NULL: no record can be saved.
 	 */
 	void (*save)(void *arg, struct dev_save *s);
+	/* For units with .clustered (shared.h), which need them and `save`. refresh:
+	 * puts the newest common state in force, regroup: changes access states;
+	 * both call done later or from within, on worker 0, the calling one. fenced: a
+	 * request to the backstore ended with ERR_TERMINATED: this gateway was fenced;
+	 * once until dev_lu_replace_backstore, on worker 0, from the event loop. */
+	void (*refresh)(void *arg, struct dev_refresh *r);
+	void (*regroup)(void *arg, struct dev_regroup *r);
+	void (*fenced)(void *arg, struct dev_lu *lu);
 	/* Allocate and free data buffers for reads, writes and parameter
 	 * lists, aligned to 4,096 bytes, from the worker's pool. buf_get
 	 * returns NULL: no memory. */
@@ -125,6 +144,9 @@ struct dev_lu_config {
 	struct dev_limits limits;
 	/* the unit has records (dev_env.save), so APTPL and saved mode pages */
 	bool keeps;
+	/* several gateways share the unit (shared.h): it has records and target port
+	 * groups of its own */
+	bool clustered;
 	/* INQUIRY data, padded with spaces; empty: the default */
 	char vendor[9], product[17], revision[5];
 	char serial[37];  /* VPD 80h; empty: from the UUID */
@@ -157,8 +179,9 @@ void dev_server_free(struct dev_server *s);
  * time, on worker 0. While nexuses exist, those without a map get the unit soon, after
  * the calling turn, with REPORTED LUNS DATA HAS CHANGED at their other units. b
  * NULL: a DEV_CD without a medium. ERR_BUSY: the number is in use; ERR_RANGE:
- * the number is above 16,383 (flat addressing of SAM-5); ERR_NOMEM. After
- * an error the caller still owns b. */
+ * the number is above 16,383 (flat addressing of SAM-5); ERR_UNSUPPORTED: .clustered
+ * with another type than DEV_DISK or with protection information, or without the
+ * functions of dev_env that it needs; ERR_NOMEM. After an error the caller still owns b. */
 int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	       struct bs *b);
 /* dev_lu_add_pass adds a passthrough unit, whose commands the real device p
@@ -619,6 +642,7 @@ struct dev_task {
 		/* what the nexus has at t->lu; NULL as t->lu */
 		struct dev_itl *itl;
 		bool refused; /* status and sense data are set */
+		bool held;    /* refused, and never answered (dev_hold) */
 		/* 1 + the unit attention that the task reports; attention.c */
 		uint8_t attention;
 		uint32_t changes; /* dev_lu.changes, before the checks */

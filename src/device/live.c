@@ -18,6 +18,7 @@
 #include "device/unit/lu_life.h"
 #include "device/unit/range.h"
 #include "device/unit/settings.h"
+#include "device/unit/shared.h"
 
 static void set_luns_changed(struct dev_nexus *n, const struct dev_lu *except)
 {
@@ -121,6 +122,7 @@ void dev_lu_free(struct dev_lu *lu)
 	for (unsigned w = 0; w < s->env.nworkers; w++)
 		dev_priorities_forget(lu, w);
 	dev_lanes_fini(lu);
+	dev_shared_fini(lu);
 	dev_settings_fini(lu);
 	free(lu->live.removal);
 	free(lu->kept);

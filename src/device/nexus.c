@@ -16,6 +16,7 @@
 void dev_nexus_enter(struct dev_itl *i)
 {
 	dev_itl_join(i);
+	dev_itl_access_init(i);
 	dev_attention_set(i, UA_POWER_ON);
 	dev_itl_reservations_init(i);
 	dev_itl_aca_init(i);
@@ -142,6 +143,7 @@ static void parted_one(struct dev_change *c)
 static const struct dev_change_ops part_ops = {
 	.decide = rsv_decide,
 	.recorded = rsv_recorded,
+	.again = rsv_again,
 	.visit = rsv_visit,
 	.visited = rsv_visited,
 	.done = parted_one,

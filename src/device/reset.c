@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* reset.c: LOGICAL UNIT RESET (SAM-5 §7.7): a change of the reservations
  * that also resets the other state of the unit. */
+#include "device/reset.h"
+
 #include <stdlib.h>
 
 #include "device/copy/copy.h"
@@ -25,10 +27,8 @@ static void decide_reset(struct rsv_op *op)
 
 /* The nexus that requested the reset gets a unit attention, too (SAM-5
  * §6.3.3). */
-static void visit_reset(struct dev_change *c, unsigned worker)
+void dev_reset_on(struct dev_lu *lu, unsigned worker)
 {
-	struct dev_lu *lu = op_of(c)->u.lu;
-
 	if (worker == DEV_HOME) {
 		dev_mode_reset(lu);
 		dev_removal_reset(lu);
@@ -41,6 +41,15 @@ static void visit_reset(struct dev_change *c, unsigned worker)
 		dev_attention_set(i, UA_BUS_DEVICE_RESET);
 		dev_copies_forget(i->nexus, lu);
 	}
+}
+
+static void visit_reset(struct dev_change *c, unsigned worker)
+{
+	struct dev_lu *lu = op_of(c)->u.lu;
+
+	dev_reset_on(lu, worker);
+	if (worker == DEV_HOME && lu->shared)
+		dev_mode_forget_now(lu);
 	rsv_visit(c, worker);
 }
 
@@ -64,6 +73,7 @@ static void forget_reset(struct dev_change *c)
 static const struct dev_change_ops reset_ops = {
 	.decide = rsv_decide,
 	.recorded = rsv_recorded,
+	.again = rsv_again,
 	.visit = visit_reset,
 	.visited = rsv_visited,
 	.done = end_reset,

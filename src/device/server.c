@@ -19,6 +19,7 @@
 #include "device/unit/ports.h"
 #include "device/unit/range.h"
 #include "device/unit/settings.h"
+#include "device/unit/shared.h"
 
 struct dev_server *dev_server_new(const struct dev_env *env,
 				  uint32_t max_transfer)
@@ -73,6 +74,7 @@ void dev_server_free(struct dev_server *s)
 		return;
 	s->is_ending = true;
 	dev_changes_forget(&s->lu_changes);
+	dev_changes_forget(&s->keep_changes);
 	free_closing(s);
 	while ((lu = dev_lu_from(s, 0)))
 		end_lu(lu);
@@ -95,9 +97,17 @@ static bool has_uuid(const struct dev_lu_config *cfg)
 static void drop_new(struct dev_lu *lu)
 {
 	dev_lanes_fini(lu);
+	dev_shared_fini(lu);
 	dev_settings_fini(lu);
 	free(lu->kept);
 	free(lu);
+}
+
+static bool can_be_shared(const struct dev_server *s,
+			  const struct dev_lu_config *cfg, const struct bs *b)
+{
+	return cfg->type == DEV_DISK && b && !b->protection && s->env.save &&
+	       s->env.refresh && s->env.regroup && s->env.fenced;
 }
 
 int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
@@ -109,6 +119,8 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 		return ERR_RANGE;
 	if (dev_lu_get(s, cfg->lun))
 		return ERR_BUSY;
+	if (cfg->clustered && !can_be_shared(s, cfg, b))
+		return ERR_UNSUPPORTED;
 	lu = calloc(1, sizeof(*lu));
 	if (!lu)
 		return ERR_NOMEM;
@@ -117,7 +129,8 @@ int dev_lu_add(struct dev_server *s, const struct dev_lu_config *cfg,
 	lu->live.refs = 1;
 	list_init(&lu->live.link);
 	lu->bs = b;
-	if (dev_keep_init(lu) || dev_settings_init(lu) || dev_lanes_init(lu)) {
+	if ((cfg->clustered && dev_shared_new(lu)) || dev_keep_init(lu) ||
+	    dev_settings_init(lu) || dev_lanes_init(lu)) {
 		drop_new(lu);
 		return ERR_NOMEM;
 	}

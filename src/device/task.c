@@ -72,6 +72,8 @@ static bool is_denied(struct dev_task *t)
 	uint16_t asc = dev_inaccessible(t);
 	struct scsi_sense s;
 
+	if (t->begun.itl->is_dropped)
+		return dev_hold(t);
 	if (asc)
 		return dev_check(t, SENSE_NOT_READY, asc);
 	if (dev_denied_by_loss(t))
@@ -112,8 +114,9 @@ static bool would_be_admitted(const struct dev_task *t)
 	const struct dev_itl *i = t->begun.itl;
 	bool writes = t->row->flags & CMD_WRITES;
 
-	return !dev_inaccessible(t) && !dev_denied_by_loss(t) &&
-	       !dev_denied(t) && dev_condition(t->lu) == LU_READY &&
+	return !i->is_dropped && !dev_inaccessible(t) &&
+	       !dev_denied_by_loss(t) && !dev_denied(t) &&
+	       dev_condition(t->lu) == LU_READY &&
 	       !(writes && (i->read_only || dev_is_read_only(t->lu) ||
 			    DEV_CTL(t->lu, swp)));
 }
@@ -354,6 +357,14 @@ static void run_enabled(struct dev_task *t)
 		run_in_range(t);
 }
 
+static void end_refused(struct dev_task *t)
+{
+	if (t->begun.held)
+		(void)dev_hold(t);
+	else
+		dev_finish(t);
+}
+
 void dev_task_execute(struct dev_task *t)
 {
 	assert(t->state == DEV_TASK_WANTS_DATA);
@@ -364,7 +375,7 @@ void dev_task_execute(struct dev_task *t)
 		return;
 	dev_task_go(t, DEV_TASK_RUNNING);
 	if (t->begun.refused)
-		dev_finish(t);
+		end_refused(t);
 	else
 		run_enabled(t);
 }
@@ -384,8 +395,8 @@ static void clear(struct dev_task *t)
 	t->status = SCSI_GOOD;
 	t->sense.len = 0;
 	t->total.in = t->total.out = 0;
-	t->abort.due = t->begun.refused = t->steps.is_running = t->steps.again =
-		false;
+	t->abort.due = t->begun.refused = t->begun.held = t->steps.is_running =
+		t->steps.again = false;
 	t->order.past_aca = false;
 	t->begun.attention = 0;
 	t->passing.used = t->passing.sent = false;
@@ -461,7 +472,7 @@ void dev_task_fail(struct dev_task *t, enum dev_failure why)
 	/* An earlier refusal has precedence: ACA ACTIVE over sense data, and
 	 * a unit attention that was taken must be reported. */
 	if (t->begun.refused) {
-		dev_finish(t);
+		end_refused(t);
 		return;
 	}
 	t->total.out = 0; /* no data were received */

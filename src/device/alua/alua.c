@@ -22,6 +22,7 @@
 #include "device/unit/itl.h"
 #include "device/unit/ports.h"
 #include "device/unit/range.h"
+#include "device/unit/shared.h"
 
 struct dev_alua {
 	unsigned n;
@@ -155,17 +156,22 @@ void dev_nexus_access_init(struct dev_nexus *n)
 	n->access = g ? g->state : DEV_ACCESS_OPTIMIZED;
 }
 
-uint16_t dev_nexus_group(const struct dev_nexus *n)
+uint16_t dev_group_at(const struct dev_nexus *n, const struct dev_lu *lu)
 {
 	const struct dev_group *g = own_group(n);
+	const struct dev_lu_group *of;
 
-	return g ? g->id : 0;
+	if (!lu->shared)
+		return g ? g->id : 0;
+	of = dev_lu_group_of(lu, n->cfg.worker, n->cfg.relative_target_port);
+	return of ? of->id : 0;
 }
 
 /* SPC-4 §5.16.2.4.5: an unavailable port reports PERIPHERAL QUALIFIER 001b. */
-uint8_t dev_peripheral_qualifier(const struct dev_nexus *n)
+uint8_t dev_peripheral_qualifier(const struct dev_nexus *n,
+				 const struct dev_lu *lu)
 {
-	return n->access == DEV_ACCESS_UNAVAILABLE ? 0x20 : 0;
+	return dev_access_at(n, lu) == DEV_ACCESS_UNAVAILABLE ? 0x20 : 0;
 }
 
 /* ---- which commands are refused (§5.16.2.4 and §5.16.2.5) ---- */
@@ -174,7 +180,7 @@ uint16_t dev_inaccessible(const struct dev_task *t)
 {
 	if (t->row->flags & CMD_ANY_LUN)
 		return 0;
-	switch (t->nexus->access) {
+	switch (t->lu->shared ? t->begun.itl->access : t->nexus->access) {
 	case DEV_ACCESS_STANDBY:
 		return t->row->flags & ACC_STANDBY ? 0 : ASC_PORT_IN_STANDBY;
 	case DEV_ACCESS_UNAVAILABLE:
@@ -206,7 +212,8 @@ static void end_change(struct alua_op *op, int err)
 static void set_attentions(struct dev_nexus *n, enum dev_ua ua)
 {
 	for (struct dev_itl *i = dev_itl_first(n); i; i = dev_itl_next(i))
-		dev_attention_set(i, ua);
+		if (!i->lu->shared) /* those have groups of their own */
+			dev_attention_set(i, ua);
 }
 
 /* Replaces the snapshot of a nexus's worker by `now`. TPGS, the designator of the group
@@ -313,7 +320,7 @@ static void drain_next(struct alua_op *op)
 {
 	struct dev_lu *lu = dev_lu_from(op->server, op->lun);
 
-	while (lu && !lu->blocks)
+	while (lu && (!lu->blocks || lu->shared))
 		lu = dev_lu_after(lu);
 	if (!lu && is_sanitizing(op->server))
 		change_back(op, ERR_BUSY);
@@ -642,23 +649,18 @@ void dev_server_groups_fini(struct dev_server *s)
 /* ---- REPORT TARGET PORT GROUPS (SPC-4 §6.37) ---- */
 
 #define FORMAT_EXTENDED 0x20 /* PARAMETER DATA FORMAT 001b */
-#define SUPPORTED	0xcf /* T_SUP O_SUP U_SUP S_SUP AN_SUP AO_SUP */
 /* A change waits for the commands in progress. With this value initiators wait
  * that long before they regard the path as failed. */
 #define TRANSITION_SECONDS 60
 
 static size_t put_group(const struct dev_group *g, uint8_t *p)
 {
-	size_t at = 8;
+	const struct dev_group_head head = { .id = g->id,
+					     .state = g->state,
+					     .preferred = g->preferred,
+					     .status = g->status };
 
-	p[0] = (uint8_t)((g->preferred ? 0x80 : 0) | g->state);
-	p[1] = SUPPORTED;
-	put_be16(p + 2, g->id);
-	p[5] = g->status;
-	p[7] = (uint8_t)g->nports;
-	for (unsigned i = 0; i < g->nports; i++, at += 4)
-		put_be16(p + at + 2, g->ports[i]);
-	return at;
+	return dev_put_group(p, &head, g->ports, g->nports);
 }
 
 /* A secondary target port group has the ports that are offline (§5.16.2.1); its
@@ -701,10 +703,11 @@ void dev_report_groups(struct dev_task *t)
 		p[4] = 0x10;
 		p[5] = TRANSITION_SECONDS;
 	}
-	for (unsigned i = 0; i < a->n; i++)
+	for (unsigned i = 0; i < a->n && !t->lu->shared; i++)
 		if (shown_part(t->nexus->server, ports, &a->groups[i], &part))
 			at += put_group(&part, p + at);
-	at += put_offline(a, p + at);
+	at += t->lu->shared ? dev_put_lu_groups(t, p + at)
+			    : put_offline(a, p + at);
 	put_be32(p, (uint32_t)(at - 4));
 	dev_return(t, at, get_be32(t->cdb + 6));
 }
@@ -730,14 +733,7 @@ static void set_done(struct alua_op *op)
 	int err = op->err;
 
 	free(op);
-	if (!err)
-		dev_good(t);
-	else if (err == ERR_NOT_FOUND) /* no such group */
-		dev_bad_parameter(t, LIST_HEAD + 2);
-	else if (err == ERR_NOMEM)
-		dev_no_resources(t);
-	else
-		dev_check(t, SENSE_HARDWARE_ERROR, ASC_SET_GROUPS_FAILED);
+	dev_groups_set(t, err);
 }
 
 /* take_list copies the parameter list to op; false: take_list ended t. */
@@ -779,8 +775,12 @@ void dev_set_groups(struct dev_task *t)
 	op->ports = dev_ports_of(t->nexus);
 	op->task = t;
 	op->done = set_done;
-	if (take_list(t, op))
-		start_change(op);
-	else
+	if (!take_list(t, op)) {
 		free(op);
+	} else if (t->lu->shared) {
+		dev_regroup(t, op->changes, op->nchanges);
+		free(op);
+	} else {
+		start_change(op);
+	}
 }

@@ -43,6 +43,7 @@ void dev_write_verify(struct dev_task *t);
 #define UNMAP_MAX_DESCS 256
 /* dev_has_unmap returns whether the backstore can deallocate blocks. */
 bool dev_has_unmap(const struct dev_lu *lu);
+bool dev_has_block_erase(const struct dev_lu *lu); /* SANITIZE BLOCK ERASE */
 /* dev_prepare_unmap validates and dev_unmap executes UNMAP. */
 int dev_prepare_unmap(struct dev_task *t, uint64_t *out_len);
 void dev_unmap(struct dev_task *t);

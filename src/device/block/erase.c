@@ -302,8 +302,8 @@ static void set_progress(struct erase *e)
 	double all = (double)size * passes;
 	double done = (double)size * e->pass + (double)e->at;
 
-	__atomic_store_n(&e->lu->progress, (uint16_t)(done / all * 65535),
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(&e->lu->erasure.progress,
+			 (uint16_t)(done / all * 65535), __ATOMIC_RELAXED);
 }
 
 /* SBC-3 §5.24.3: with INVERT every other pass writes the inverted pattern;
@@ -434,7 +434,7 @@ static bool occupy(struct erase *e, struct dev_task *t)
 
 	e->was = dev_condition(t->lu);
 	if (dev_condition_go(t->lu, e->was, e->spec.during)) {
-		__atomic_add_fetch(&t->lu->erasures, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&t->lu->erasure.begun, 1, __ATOMIC_RELAXED);
 		return true;
 	}
 	if (!dev_condition_sense(t->lu, &s))
@@ -494,7 +494,7 @@ void dev_erase(struct dev_task *t, const struct dev_erase_spec *spec)
 	}
 	e->nexus = t->nexus;
 	fill_record(e, spec);
-	__atomic_store_n(&lu->progress, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&lu->erasure.progress, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&lu->unrestricted, spec->unrestricted,
 			 __ATOMIC_RELAXED);
 	dev_background_begin(lu);

@@ -83,7 +83,7 @@ void dev_sanitize_block_erase(struct dev_task *t)
 
 bool dev_has_rekey(const struct dev_lu *lu)
 {
-	return lu->bs->caps & BS_CAP_REKEY;
+	return !lu->shared && (lu->bs->caps & BS_CAP_REKEY);
 }
 
 /* Changes the key, then deallocates all blocks, which no longer can be

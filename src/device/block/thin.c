@@ -14,6 +14,11 @@
 #define UNMAP_DESC   16
 #define UNMAP_ANCHOR 0x01
 
+bool dev_has_block_erase(const struct dev_lu *lu)
+{
+	return !lu->shared && dev_has_unmap(lu);
+}
+
 bool dev_has_unmap(const struct dev_lu *lu)
 {
 	return lu->bs->caps & BS_CAP_UNMAP;

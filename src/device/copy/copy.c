@@ -170,7 +170,7 @@ static void take_place(struct dev_task *t, struct dev_job *j,
 
 static uint32_t erasures(const struct dev_lu *lu)
 {
-	return __atomic_load_n(&lu->erasures, __ATOMIC_RELAXED);
+	return __atomic_load_n(&lu->erasure.begun, __ATOMIC_RELAXED);
 }
 
 static void write_chunk(struct dev_task *t, const struct dev_job *j,
@@ -201,7 +201,9 @@ static bool is_still_permitted(struct dev_task *t, const struct dev_job *j,
 	uint16_t asc = 0;
 	bool is_source = false;
 
-	if (!dev_access_is_active(t->nexus->access))
+	if (!dev_access_is_active(dev_access_at(t->nexus, s->to)) ||
+	    (s->from &&
+	     !dev_access_is_active(dev_access_at(t->nexus, s->from))))
 		asc = ASC_COPY_TARGET_NOT_REACHABLE;
 	if (!asc && t->count == 0) { /* the source is read next */
 		asc = dev_copy_from_refusal(t->nexus, s->from);

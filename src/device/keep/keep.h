@@ -43,6 +43,10 @@ struct keep_erase {
 struct dev_record {
 	uint16_t modes_len;	       /* 0: the default values */
 	uint8_t modes[KEEP_MODES_MAX]; /* mode pages, as mode.c encodes them */
+	/* of a shared unit: the current values, which all gateways have in common;
+	 * 0: the same as the saved ones */
+	uint16_t now_len;
+	uint8_t now[KEEP_MODES_MAX];
 	struct {
 		uint16_t len;
 		uint8_t bytes[KEEP_INFO_MAX];
@@ -60,9 +64,22 @@ struct keep_op {
 	/* On the home worker, when the changed record is on the medium; may
 	 * be NULL. */
 	void (*kept)(struct keep_op *op);
+	/* set by `change`, for a shared unit: attentions of the nexuses of other
+	 * gateways, BIT(enum dev_ua); the change is based on an older record and ends
+	 * with ERR_AGAIN */
+	uint32_t tells;
+	bool is_stale;
+	/* The record comes from another gateway, with these events: `change` makes it,
+	 * it is not saved, and it goes before all changes that wait. NULL: it does
+	 * not. */
+	const struct dev_heard *heard;
 	/* on worker `from`; the caller may free op */
 	void (*done)(struct keep_op *op);
-	int err; /* 0; ERR_NOMEM, ERR_MEDIUM: the record has not changed */
+	/* the server is freed, op will not be done; may be NULL */
+	void (*forgotten)(struct keep_op *op);
+	/* 0; ERR_NOMEM, ERR_MEDIUM, ERR_AGAIN (is_stale): the record has not changed;
+	 * ERR_TERMINATED: the gateway was fenced */
+	int err;
 	struct dev_record next;
 	struct dev_change queued; /* private to keep.c */
 };

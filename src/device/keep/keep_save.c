@@ -10,6 +10,7 @@
  *   4  SANITIZE or FORMAT UNIT: 1 state, 1 flags, 1 passes, 1 pass, 1 protection
  *      type, 3 zero, 8 progress of the pass, 8 size of the unit (both in bytes),
  *      the pattern
+ *   5  of a shared unit: the current mode pages, if they are not those of item 1
  */
 #include <string.h>
 
@@ -25,6 +26,7 @@ enum item {
 	ITEM_MODES = 1,
 	ITEM_INFO = 2, /* and KEEP_TEXT: 3 */
 	ITEM_ERASE = 4,
+	ITEM_NOW = 5,
 };
 
 #define FORMATS	     0x01
@@ -43,12 +45,13 @@ static size_t put_item(uint8_t *p, unsigned kind, size_t len)
 	return ITEM_LEN + len;
 }
 
-static size_t put_modes(const struct dev_record *r, uint8_t *p)
+static size_t put_modes(enum item item, const uint8_t *modes, uint16_t len,
+			uint8_t *p)
 {
-	if (!r->modes_len)
+	if (!len)
 		return 0;
-	memcpy(p + ITEM_LEN, r->modes, r->modes_len);
-	return put_item(p, ITEM_MODES, r->modes_len);
+	memcpy(p + ITEM_LEN, modes, len);
+	return put_item(p, item, len);
 }
 
 static size_t put_info(const struct dev_record *r, unsigned i, uint8_t *p)
@@ -84,10 +87,11 @@ size_t keep_encode(const struct dev_lu *lu, const struct dev_record *r,
 {
 	size_t at = HEAD_LEN;
 
-	at += put_modes(r, p + at);
+	at += put_modes(ITEM_MODES, r->modes, r->modes_len, p + at);
 	for (unsigned i = 0; i < KEEP_INFOS; i++)
 		at += put_info(r, i, p + at);
 	at += put_erase(&r->erase, p + at);
+	at += put_modes(ITEM_NOW, r->now, r->now_len, p + at);
 	if (at == HEAD_LEN)
 		return 0;
 	dev_record_header_put(p, at, WHAT, lu->bs->uuid);
@@ -96,12 +100,13 @@ size_t keep_encode(const struct dev_lu *lu, const struct dev_record *r,
 
 /* ---- decode ---- */
 
-static int take_modes(struct dev_record *r, const uint8_t *p, size_t len)
+static int take_modes(uint8_t *modes, uint16_t *modes_len, const uint8_t *p,
+		      size_t len)
 {
 	if (len > KEEP_MODES_MAX)
 		return ERR_FORMAT;
-	memcpy(r->modes, p, len);
-	r->modes_len = (uint16_t)len;
+	memcpy(modes, p, len);
+	*modes_len = (uint16_t)len;
 	return 0;
 }
 
@@ -149,12 +154,15 @@ static int take_erase(struct keep_erase *e, const uint8_t *p, size_t len)
 	return erase_ok(e) ? 0 : ERR_FORMAT;
 }
 
-static int take_item(struct dev_record *r, unsigned kind, const uint8_t *p,
-		     size_t len)
+static int take_item(const struct dev_lu *lu, struct dev_record *r,
+		     unsigned kind, const uint8_t *p, size_t len)
 {
 	switch (kind) {
 	case ITEM_MODES:
-		return take_modes(r, p, len);
+		return take_modes(r->modes, &r->modes_len, p, len);
+	case ITEM_NOW:
+		return lu->shared ? take_modes(r->now, &r->now_len, p, len)
+				  : ERR_FORMAT;
 	case ITEM_INFO:
 	case ITEM_INFO + 1:
 		return take_info(r, kind - ITEM_INFO, p, len);
@@ -166,7 +174,8 @@ static int take_item(struct dev_record *r, unsigned kind, const uint8_t *p,
 }
 
 /* The items are in the order of their kinds, each kind at most once. */
-static int take_items(struct dev_record *r, const uint8_t *p, size_t len)
+static int take_items(const struct dev_lu *lu, struct dev_record *r,
+		      const uint8_t *p, size_t len)
 {
 	unsigned last = 0;
 	size_t at = HEAD_LEN;
@@ -185,7 +194,7 @@ static int take_items(struct dev_record *r, const uint8_t *p, size_t len)
 			return ERR_TRUNCATED;
 		if (kind <= last)
 			return ERR_FORMAT;
-		err = take_item(r, kind, p + at, n);
+		err = take_item(lu, r, kind, p + at, n);
 		if (err)
 			return err;
 		last = kind;
@@ -202,5 +211,5 @@ int keep_decode(const struct dev_lu *lu, const uint8_t *p, size_t len,
 	if (err)
 		return err;
 	memset(r, 0, sizeof(*r));
-	return take_items(r, p, len);
+	return take_items(lu, r, p, len);
 }

@@ -10,6 +10,7 @@
 #include "device/keep/keep.h"
 #include "device/primary/primary.h"
 #include "device/unit/attention.h"
+#include "device/unit/shared.h"
 
 #define TYPE_IDENTIFYING 0x00
 #define TYPE_TEXT	 0x02
@@ -96,7 +97,7 @@ static void return_supported(struct dev_task *t)
 	dev_return(t, HEADER + 4 * n, get_be32(t->cdb + 6));
 }
 
-void dev_report_identifying(struct dev_task *t)
+static void report(struct dev_task *t)
 {
 	struct info_op *i;
 
@@ -113,6 +114,11 @@ void dev_report_identifying(struct dev_task *t)
 		i->op.done = info_read;
 		dev_keep(&i->op);
 	}
+}
+
+void dev_report_identifying(struct dev_task *t)
+{
+	dev_refreshed(t, report);
 }
 
 /* ---- SET IDENTIFYING INFORMATION ---- */
@@ -167,6 +173,7 @@ static void set_info(struct keep_op *op, struct dev_record *r)
 	const struct info_op *i = container_of(op, struct info_op, op);
 	const struct dev_task *t = i->task;
 
+	op->tells |= BIT(UA_DEVICE_IDENTIFIER);
 	r->info[i->kind].len = (uint16_t)t->out_len;
 	memset(r->info[i->kind].bytes, 0, KEEP_INFO_MAX);
 	if (t->out_len)

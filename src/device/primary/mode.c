@@ -12,6 +12,7 @@
 #include "device/unit/command.h"
 #include "device/unit/itl.h"
 #include "device/unit/range.h"
+#include "device/unit/shared.h"
 
 /* Page control field, SPC-4 table 165. */
 enum page_control {
@@ -161,7 +162,7 @@ static size_t build(struct dev_task *t, size_t header, bool long_lba,
 	return at + n;
 }
 
-void dev_mode_sense_6(struct dev_task *t)
+static void sense_6(struct dev_task *t)
 {
 	size_t descriptor, len = build(t, 4, false, &descriptor);
 	uint8_t *p = t->mem.buf;
@@ -178,7 +179,12 @@ void dev_mode_sense_6(struct dev_task *t)
 	dev_return(t, len, t->cdb[4]);
 }
 
-void dev_mode_sense_10(struct dev_task *t)
+void dev_mode_sense_6(struct dev_task *t)
+{
+	dev_refreshed(t, sense_6);
+}
+
+static void sense_10(struct dev_task *t)
 {
 	bool long_lba = t->cdb[1] & 0x10; /* LLBAA */
 	size_t descriptor, len = build(t, 8, long_lba, &descriptor);
@@ -191,6 +197,11 @@ void dev_mode_sense_10(struct dev_task *t)
 	p[4] = long_lba && descriptor ? 0x01 : 0;
 	put_be16(p + 6, (uint16_t)descriptor);
 	dev_return(t, len, get_be16(t->cdb + 7));
+}
+
+void dev_mode_sense_10(struct dev_task *t)
+{
+	dev_refreshed(t, sense_10);
 }
 
 /* ---- MODE SELECT ---- */
@@ -367,22 +378,34 @@ static void report_priority(struct dev_task *t)
 	dev_attention_others(t, UA_PRIORITY_CHANGED, selected);
 }
 
+static void set_current(struct dev_lu *lu, const struct dev_control *next)
+{
+	dev_ctl_store(&lu->ctl, next);
+	dev_lu_changed(lu); /* SWP */
+}
+
+/* The values are in force. */
+static void applied(struct dev_task *t, const struct dev_control *was,
+		    const struct dev_control *next)
+{
+	/* WCE was cleared: the cache has to be flushed */
+	t->count = next->write_through && !was->write_through;
+	/* SPC-4 §6.9.1: all other nexuses get a unit attention */
+	if (dev_mode_same(t->lu, was, next))
+		selected(t);
+	else if (was->initial_priority != next->initial_priority)
+		dev_attention_others(t, UA_MODE_CHANGED, report_priority);
+	else
+		dev_attention_others(t, UA_MODE_CHANGED, selected);
+}
+
 /* The parameter list was valid: its values become the current values. */
 static void apply(struct dev_task *t, const struct dev_control *next)
 {
 	const struct dev_control was = values(t->lu, PC_CURRENT);
 
-	dev_ctl_store(&t->lu->ctl, next);
-	dev_lu_changed(t->lu); /* SWP */
-	/* WCE was cleared: the cache has to be flushed */
-	t->count = next->write_through && !was.write_through;
-	/* SPC-4 §6.9.1: all other nexuses get a unit attention */
-	if (dev_mode_same(t->lu, &was, next))
-		selected(t);
-	else if (was.initial_priority != next->initial_priority)
-		dev_attention_others(t, UA_MODE_CHANGED, report_priority);
-	else
-		dev_attention_others(t, UA_MODE_CHANGED, selected);
+	set_current(t->lu, next);
+	applied(t, &was, next);
 }
 
 /* ---- saved values as bytes: PS marks pages that had changeable bits ---- */
@@ -508,41 +531,140 @@ int dev_mode_restore(struct dev_lu *lu)
 	return err;
 }
 
-/* ---- SP: saved first (SPC-4 §6.9.1) ---- */
+/* ---- the record of a shared unit has the current values, too ---- */
+
+static void now_to_record(const struct dev_lu *lu, const struct dev_control *c,
+			  struct dev_record *r)
+{
+	r->now_len = 0;
+	if (!dev_mode_same(lu, c, &lu->saved))
+		r->now_len = (uint16_t)dev_mode_encode(lu, c, r->now);
+}
+
+static int now_from_record(const struct dev_lu *lu, const struct dev_record *r,
+			   struct dev_control *c)
+{
+	int err = dev_mode_from_record(lu, r, c);
+
+	if (err || !r->now_len)
+		return err;
+	*c = (struct dev_control){ .tst = 0 };
+	return dev_mode_decode(lu, r->now, r->now_len, c);
+}
+
+int dev_mode_check_record(const struct dev_lu *lu, const struct dev_record *r)
+{
+	struct dev_control c;
+	int err = dev_mode_from_record(lu, r, &c);
+
+	return err ? err : now_from_record(lu, r, &c);
+}
+
+void dev_mode_adopt(struct dev_lu *lu)
+{
+	struct dev_control saved, now;
+
+	if (dev_mode_from_record(lu, lu->kept, &saved) ||
+	    now_from_record(lu, lu->kept, &now))
+		return;
+	dev_ctl_store(&lu->saved, &saved);
+	if (!dev_mode_same(lu, &lu->ctl, &now))
+		set_current(lu, &now);
+}
+
+static void no_now(struct keep_op *op, struct dev_record *r)
+{
+	(void)op;
+	r->now_len = 0;
+}
+
+static void free_op(struct keep_op *op)
+{
+	free(op);
+}
+
+void dev_mode_forget_now(struct dev_lu *lu)
+{
+	struct keep_op *op = lu->kept->now_len ? calloc(1, sizeof(*op)) : NULL;
+
+	if (!op)
+		return;
+	op->lu = lu;
+	op->change = no_now;
+	op->done = op->forgotten = free_op;
+	dev_keep(op);
+}
+
+/* ---- SP: saved first (SPC-4 §6.9.1); a shared unit also saves current values ---- */
 
 struct save_op {
 	struct keep_op op;
 	struct dev_task *task;
-	struct dev_control next;
+	struct dev_control was, next;
+	bool saves;	  /* SP */
+	uint32_t adopted; /* dev_shared.adopted, before the list was read */
 };
 
+static struct save_op *save_of(struct keep_op *op)
+{
+	return container_of(op, struct save_op, op);
+}
+
+static uint32_t adopted(const struct dev_lu *lu)
+{
+	return lu->shared
+		       ? __atomic_load_n(&lu->shared->adopted, __ATOMIC_ACQUIRE)
+		       : 0;
+}
+
+/* The values that the list does not have are those of an older record if another gateway
+ * has changed it meanwhile. */
 static void change_modes(struct keep_op *op, struct dev_record *r)
 {
-	dev_mode_to_record(op->lu, &container_of(op, struct save_op, op)->next,
-			   r);
+	struct save_op *s = save_of(op);
+
+	op->is_stale = s->adopted != adopted(op->lu);
+	s->was = values(op->lu, PC_CURRENT);
+	if (!dev_mode_same(op->lu, &s->was, &s->next))
+		op->tells |= BIT(UA_MODE_CHANGED);
+	if (s->was.initial_priority != s->next.initial_priority)
+		op->tells |= BIT(UA_PRIORITY_CHANGED);
+	if (s->saves) {
+		dev_mode_to_record(op->lu, &s->next, r);
+		r->now_len = 0;
+	} else {
+		now_to_record(op->lu, &s->next, r);
+	}
 }
 
 static void modes_kept(struct keep_op *op)
 {
-	dev_ctl_store(&op->lu->saved,
-		      &container_of(op, struct save_op, op)->next);
+	struct save_op *s = save_of(op);
+
+	if (s->saves)
+		dev_ctl_store(&op->lu->saved, &s->next);
+	if (op->lu->shared) /* before the next change of this record */
+		set_current(op->lu, &s->next);
 }
 
 static void modes_saved(struct keep_op *op)
 {
-	struct save_op *s = container_of(op, struct save_op, op);
-	const struct dev_control next = s->next;
+	struct save_op *s = save_of(op);
+	const struct dev_control was = s->was, next = s->next;
 	struct dev_task *t = s->task;
 	int err = op->err;
 
 	free(s);
 	if (err)
 		dev_not_kept(t, err);
+	else if (t->lu->shared)
+		applied(t, &was, &next);
 	else
 		apply(t, &next);
 }
 
-static void save_then_apply(struct dev_task *t, const struct dev_control *next)
+static void save_then_apply(struct dev_task *t, const struct dev_control *next,
+			    uint32_t based_on)
 {
 	struct save_op *s = calloc(1, sizeof(*s));
 
@@ -552,6 +674,8 @@ static void save_then_apply(struct dev_task *t, const struct dev_control *next)
 	}
 	s->task = t;
 	s->next = *next;
+	s->saves = t->cdb[1] & SP;
+	s->adopted = based_on;
 	s->op.lu = t->lu;
 	s->op.from = t->nexus->cfg.worker;
 	s->op.change = change_modes;
@@ -563,6 +687,7 @@ static void save_then_apply(struct dev_task *t, const struct dev_control *next)
 void dev_mode_select(struct dev_task *t)
 {
 	size_t len = t->row->len == 6 ? t->cdb[4] : get_be16(t->cdb + 7), at;
+	uint32_t based_on = adopted(t->lu);
 	struct dev_control next = values(t->lu, PC_CURRENT);
 
 	/* an empty list is valid; with SP the current values are saved */
@@ -571,8 +696,8 @@ void dev_mode_select(struct dev_task *t)
 	while (len && at < t->out_len)
 		if (!take_page(t, &next, &at))
 			return;
-	if (t->cdb[1] & SP)
-		save_then_apply(t, &next);
+	if ((t->cdb[1] & SP) || t->lu->shared)
+		save_then_apply(t, &next, based_on);
 	else
 		apply(t, &next);
 }

@@ -60,6 +60,14 @@ int dev_mode_from_record(const struct dev_lu *lu, const struct dev_record *r,
 /* dev_mode_restore makes the values of lu's record the saved and the current
  * values; before the first nexus. ERR_FORMAT: the record is damaged. */
 int dev_mode_restore(struct dev_lu *lu);
+/* dev_mode_check_record returns ERR_FORMAT if the mode pages of the record are damaged.
+ * dev_mode_adopt puts the values of lu's record, which has been checked, in force, saved
+ * and current ones; on the home worker, for a shared unit. */
+int dev_mode_check_record(const struct dev_lu *lu, const struct dev_record *r);
+void dev_mode_adopt(struct dev_lu *lu);
+/* dev_mode_forget_now: after a reset of a shared unit, whose current values are the saved
+ * ones now, the record says so, soon. On the home worker. */
+void dev_mode_forget_now(struct dev_lu *lu);
 /* dev_mode_same returns whether MODE SENSE would return the same pages for a
  * and b. */
 bool dev_mode_same(const struct dev_lu *lu, const struct dev_control *a,

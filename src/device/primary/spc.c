@@ -54,7 +54,7 @@ static void standard_inquiry(struct dev_task *t, size_t alloc)
 
 	if (!p)
 		return;
-	p[0] = t->lu ? dev_peripheral_qualifier(t->nexus) |
+	p[0] = t->lu ? dev_peripheral_qualifier(t->nexus, t->lu) |
 			       dev_peripheral_type(t->lu)
 		     : 0x7f; /* no unit at this LUN: qualifier 011b */
 	p[1] = t->lu && t->lu->cfg.removable ? 0x80 : 0; /* RMB */

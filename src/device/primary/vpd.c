@@ -37,9 +37,9 @@ static uint8_t *put_relative_port(const struct dev_nexus *n, uint8_t *p)
 				  4);
 }
 
-static uint8_t *put_group(const struct dev_nexus *n, uint8_t *p)
+static uint8_t *put_group(const struct dev_task *t, uint8_t *p)
 {
-	uint16_t group = dev_nexus_group(n);
+	uint16_t group = dev_group_at(t->nexus, t->lu);
 
 	if (!group)
 		return p;
@@ -52,7 +52,7 @@ static uint8_t *put_group(const struct dev_nexus *n, uint8_t *p)
 uint8_t *dev_put_port_names(const struct dev_task *t, uint8_t *p)
 {
 	p = put_relative_port(t->nexus, p);
-	p = put_group(t->nexus, p);
+	p = put_group(t, p);
 	p = put_name(p, t->nexus->cfg.target_port, ASSOC_PORT);
 	return put_name(p, t->nexus->cfg.target_name, ASSOC_DEVICE);
 }
@@ -221,7 +221,7 @@ void dev_vpd(struct dev_task *t, uint8_t page, size_t alloc)
 		if (!p)
 			return;
 		len = pages[i].fill(t, p);
-		p[0] = dev_peripheral_qualifier(t->nexus) |
+		p[0] = dev_peripheral_qualifier(t->nexus, t->lu) |
 		       dev_peripheral_type(t->lu);
 		p[1] = page;
 		put_be16(p + 2, (uint16_t)(len - 4));

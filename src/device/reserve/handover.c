@@ -21,7 +21,7 @@ int dev_lu_hand_over(const struct dev_lu *lu, uint8_t **bytes, size_t *len)
 
 	*bytes = NULL;
 	*len = 0;
-	if (s->lost || !lu->bs || (!s->n && !s->generation))
+	if (s->lost || !lu->bs || lu->shared || (!s->n && !s->generation))
 		return 0;
 	p = malloc(HEAD_LEN + rsv_encoded_max(s));
 	if (!p)

@@ -4,6 +4,7 @@
 
 #include "device/reserve/reserve.h"
 #include "device/unit/command.h"
+#include "device/unit/shared.h"
 
 #define HEADER	 8  /* PRGENERATION, ADDITIONAL LENGTH */
 #define FULL_LEN 24 /* of a full status descriptor, without TransportID */
@@ -12,7 +13,7 @@
  * t. */
 static uint8_t *begin(struct dev_task *t, const struct rsv_state *s, size_t len)
 {
-	if (s->spc2) { /* SPC-2 §5.5.1 */
+	if (rsv_is_spc2(s)) { /* SPC-2 §5.5.1 */
 		dev_end(t, SCSI_RESERVATION_CONFLICT);
 		return NULL;
 	}
@@ -111,7 +112,7 @@ static void read_full_status(struct dev_task *t, const struct rsv_state *s)
 	finish(t, at);
 }
 
-void dev_pr_in(struct dev_task *t)
+static void report(struct dev_task *t)
 {
 	const struct rsv_state *s = rsv_now(t);
 
@@ -131,6 +132,12 @@ void dev_pr_in(struct dev_task *t)
 	}
 }
 
+/* What another gateway reports as done is reported here, too. */
+void dev_pr_in(struct dev_task *t)
+{
+	dev_refreshed(t, report);
+}
+
 /* ---- for the administrator ---- */
 
 void dev_lu_reservation(const struct dev_lu *lu, struct dev_reservation *r)
@@ -147,9 +154,7 @@ void dev_lu_reservation(const struct dev_lu *lu, struct dev_reservation *r)
 
 	*r = (struct dev_reservation){
 		.type = types[s->type],
-		/* The nexus exists: its end releases the reservation on this
-		 * worker first. */
-		.reserved = s->spc2 ? s->spc2->cfg.initiator_port : NULL,
+		.reserved = rsv_is_spc2(s) ? s->spc2_of.name : NULL,
 		.generation = s->generation,
 		.aptpl = s->aptpl && s->n,
 		.lost = s->lost,

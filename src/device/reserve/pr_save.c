@@ -88,6 +88,17 @@ static int take_reg(struct rsv_state *s, const uint8_t *p, size_t len,
 	return 0;
 }
 
+int rsv_set_holder(struct rsv_state *s, uint8_t type, unsigned holder)
+{
+	if (!type_ok(type))
+		return ERR_FORMAT;
+	s->type = (enum rsv_type)type;
+	if (!holder_ok(s, holder) || (s->type && s->n == 0))
+		return ERR_FORMAT;
+	s->holder = holder == NO_HOLDER ? -1 : (int)holder;
+	return 0;
+}
+
 static int take_all(struct rsv_state *s, const uint8_t *p, size_t len)
 {
 	unsigned holder = get_be16(p + 30), n = get_be16(p + 32);
@@ -98,13 +109,9 @@ static int take_all(struct rsv_state *s, const uint8_t *p, size_t len)
 		err = take_reg(s, p, len, &at);
 	if (err)
 		return err;
-	if (at != len || !type_ok(p[28]) || p[29])
+	if (at != len || p[29])
 		return ERR_FORMAT;
-	s->type = (enum rsv_type)p[28];
-	if (!holder_ok(s, holder) || (s->type && s->n == 0))
-		return ERR_FORMAT;
-	s->holder = holder == NO_HOLDER ? -1 : (int)holder;
-	return 0;
+	return rsv_set_holder(s, p[28], holder);
 }
 
 int rsv_decode(const uint8_t *p, size_t len, const uint8_t uuid[16],

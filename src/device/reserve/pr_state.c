@@ -11,7 +11,7 @@
 #include "device/reserve/reserve.h"
 #include "device/unit/attention.h"
 #include "device/unit/command.h"
-#include "device/unit/ports.h"
+#include "device/unit/shared.h"
 
 /* ---- snapshots ---- */
 
@@ -71,13 +71,25 @@ bool rsv_is_holder(const struct rsv_state *s, int reg)
 	       (rsv_is_all_registrants(s->type) || s->holder == reg);
 }
 
+void rsv_set_spc2(struct rsv_state *s, const struct dev_nexus *n)
+{
+	s->spc2 = n;
+	memset(&s->spc2_of, 0, sizeof(s->spc2_of));
+	if (!n)
+		return;
+	assert(strlen(n->cfg.initiator_port) < sizeof(s->spc2_of.name));
+	s->spc2_of.port = n->cfg.relative_target_port;
+	memcpy(s->spc2_of.name, n->cfg.initiator_port,
+	       strlen(n->cfg.initiator_port));
+}
+
 uint16_t rsv_denied(const struct rsv_state *s, const struct dev_nexus *n)
 {
 	int me;
 
 	if (s->lost)
 		return RSV_ALL | RSV_LOST;
-	if (s->spc2)
+	if (rsv_is_spc2(s))
 		return s->spc2 == n ? 0 : RSV_SPC2;
 	if (!s->type)
 		return 0;
@@ -90,6 +102,17 @@ uint16_t rsv_denied(const struct rsv_state *s, const struct dev_nexus *n)
 
 /* ---- changes ---- */
 
+void rsv_conflict(struct rsv_op *op)
+{
+	op->u.status = SCSI_RESERVATION_CONFLICT;
+}
+
+void rsv_check(struct rsv_op *op, uint8_t key, uint16_t asc)
+{
+	op->u.status = SCSI_CHECK_CONDITION;
+	op->u.sense = (struct scsi_sense){ .key = key, .asc = asc };
+}
+
 /* A change that is being decided. Until settle, the indices of s are those of the
  * old snapshot. */
 struct work {
@@ -98,6 +121,9 @@ struct work {
 	int me;		     /* the registration of the requester, or -1 */
 	char by[SCSI_DEVICE_NAME_MAX + 1]; /* the initiator of the requester */
 	bool gone[2 * RSV_MAX];
+	/* the target ports that the change names; nports may be above RSV_MAX */
+	unsigned nports;
+	uint16_t ports[RSV_MAX];
 };
 
 /* is_above_share returns whether the initiator would make more registrations than
@@ -204,20 +230,18 @@ static void unregister(struct work *w)
 	}
 }
 
-static unsigned ports_of(const struct rsv_op *op)
+/* ALL_TG_PT: all ports of the SCSI target device, also those of other gateways. */
+static void find_ports(struct work *w, bool all)
 {
-	const struct dev_ports *ports = dev_ports_of(op->u.nexus);
+	const struct rsv_op *op = w->op;
 
-	return op->out.all_tg_pt && ports ? dev_ports_count(ports) : 1;
-}
-
-static uint16_t port_at(const struct rsv_op *op, unsigned i)
-{
-	const struct dev_ports *ports = dev_ports_of(op->u.nexus);
-
-	if (op->out.all_tg_pt && ports)
-		return dev_ports_at(ports, i)->rtpi;
-	return op->u.nexus->cfg.relative_target_port;
+	if (all)
+		w->nports =
+			dev_lu_ports(op->u.lu, op->u.nexus, w->ports, RSV_MAX);
+	if (w->nports)
+		return;
+	w->nports = 1;
+	w->ports[0] = op->u.nexus->cfg.relative_target_port;
 }
 
 /* add_everywhere registers one initiator port at the requested target ports. An
@@ -226,8 +250,8 @@ static void add_everywhere(struct work *w, const char *name, bool self)
 {
 	const struct rsv_out *o = &w->op->out;
 
-	for (unsigned i = 0; i < ports_of(w->op); i++) {
-		uint16_t port = port_at(w->op, i);
+	for (unsigned i = 0; i < w->nports; i++) {
+		uint16_t port = w->ports[i];
 		int at = rsv_find(w->s, name, port);
 
 		if (at < 0)
@@ -239,14 +263,14 @@ static void add_everywhere(struct work *w, const char *name, bool self)
 
 /* count_new returns the number of requested target ports at which the initiator port
  * is not registered. */
-static unsigned count_new(const struct rsv_op *op, const char *name)
+static unsigned count_new(const struct work *w, const char *name)
 {
 	unsigned n = 0;
 
-	if (ports_of(op) > RSV_MAX)
+	if (w->nports > RSV_MAX)
 		return RSV_MAX + 1;
-	for (unsigned i = 0; i < ports_of(op); i++)
-		n += rsv_find(op->old, name, port_at(op, i)) < 0;
+	for (unsigned i = 0; i < w->nports; i++)
+		n += rsv_find(w->op->old, name, w->ports[i]) < 0;
 	return n;
 }
 
@@ -259,9 +283,9 @@ static void register_new(struct work *w)
 
 	if (o->sa_key == 0)
 		return; /* table 35: nothing to do, GOOD */
-	more = count_new(op, op->u.nexus->cfg.initiator_port);
+	more = count_new(w, op->u.nexus->cfg.initiator_port);
 	for (unsigned i = 0; i < o->nnames && more <= RSV_MAX; i++)
-		more += count_new(op, o->names[i]);
+		more += count_new(w, o->names[i]);
 	if (!begin(w, more))
 		return;
 	add_everywhere(w, op->u.nexus->cfg.initiator_port, true);
@@ -284,9 +308,9 @@ static void register_again(struct work *w)
 		w->op->u.sense.bit = 3;
 		return;
 	}
-	if (!begin(w, o->sa_key ? count_new(w->op,
-					    w->op->u.nexus->cfg.initiator_port)
-				: 0))
+	if (!begin(w, o->sa_key
+			      ? count_new(w, w->op->u.nexus->cfg.initiator_port)
+			      : 0))
 		return;
 	if (o->sa_key)
 		add_everywhere(w, w->op->u.nexus->cfg.initiator_port, true);
@@ -301,6 +325,7 @@ static void decide_register(struct work *w)
 	const struct rsv_op *op = w->op;
 	uint64_t key = w->me < 0 ? 0 : op->old->regs[w->me].key;
 
+	find_ports(w, op->out.all_tg_pt);
 	if (op->out.key != key)
 		rsv_conflict(w->op);
 	else if (w->me < 0)
@@ -311,6 +336,7 @@ static void decide_register(struct work *w)
 
 static void decide_register_ignore(struct work *w)
 {
+	find_ports(w, w->op->out.all_tg_pt);
 	if (w->me < 0)
 		register_new(w);
 	else
@@ -463,12 +489,19 @@ static bool bad_list(struct work *w, unsigned byte)
 	return false;
 }
 
+static bool has_port(const struct work *w, uint16_t port)
+{
+	for (unsigned i = 0; i < MIN(w->nports, RSV_MAX); i++)
+		if (w->ports[i] == port)
+			return true;
+	return false;
+}
+
 static bool may_move(struct work *w)
 {
 	const struct rsv_op *op = w->op;
 	const struct rsv_out *o = &op->out;
 	const struct dev_nexus_config *asks = &op->u.nexus->cfg;
-	const struct dev_ports *ports = dev_ports_of(op->u.nexus);
 
 	if (!op->old->type) {
 		rsv_check(w->op, SENSE_ILLEGAL_REQUEST,
@@ -481,8 +514,8 @@ static bool may_move(struct work *w)
 	}
 	if (o->sa_key == 0)
 		return bad_list(w, 8);
-	if (ports ? !dev_ports_have(ports, o->port)
-		  : o->port != asks->relative_target_port)
+	find_ports(w, true);
+	if (!has_port(w, o->port))
 		return bad_list(w, 18);
 	if (o->port == asks->relative_target_port &&
 	    !strcmp(o->names[0], asks->initiator_port))
@@ -564,7 +597,7 @@ void rsv_decide_out(struct rsv_op *op)
 			  .me = rsv_find_nexus(op->old, op->u.nexus) };
 
 	scsi_port_device(op->u.nexus->cfg.initiator_port, w.by);
-	if (op->old->spc2) { /* SPC-2 §5.5.1: also for its holder */
+	if (rsv_is_spc2(op->old)) { /* SPC-2 §5.5.1: also for its holder */
 		rsv_conflict(op);
 		return;
 	}

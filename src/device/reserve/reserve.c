@@ -5,11 +5,13 @@
  * commands that reservations deny.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "device/order/taskset.h"
 #include "device/reserve/reserve.h"
-#include "device/unit/attention.h"
 #include "device/unit/command.h"
+#include "device/unit/event.h"
+#include "device/unit/shared.h"
 
 static struct rsv_op *op_of(struct dev_change *c)
 {
@@ -24,10 +26,37 @@ void rsv_op_free(struct rsv_op *op)
 
 /* ---- putting a change in force: on each worker ---- */
 
+/* Returns whether the nexus was registered before the adopted change and is not after
+ * it. */
+static bool is_unregistered(const struct rsv_op *op, const struct dev_nexus *n)
+{
+	return op->next && rsv_find_nexus(op->old, n) >= 0 &&
+	       rsv_find_nexus(op->next, n) < 0;
+}
+
+static void notify_heard(const struct rsv_op *op, struct dev_itl *itl)
+{
+	const struct dev_heard_of *of = dev_heard_find(op->heard, itl->nexus);
+	uint32_t due = op->heard->of_all | (of ? of->attentions : 0);
+
+	if (op->heard->incomplete && op->next)
+		due |= BIT(UA_RESERVATIONS_PREEMPTED);
+	for (unsigned ua = 0; due; ua++, due >>= 1)
+		if (due & 1)
+			dev_attention_set(itl, (enum dev_ua)ua);
+}
+
 static void notify_nexus(const struct rsv_op *op, struct dev_itl *itl)
 {
 	const struct dev_nexus *n = itl->nexus;
 	int i = n == op->u.nexus ? -1 : rsv_find_nexus(op->old, n);
+
+	if (n == op->released)
+		dev_attention_set(itl, UA_RESERVATIONS_RELEASED);
+	if (op->heard) {
+		notify_heard(op, itl);
+		return;
+	}
 
 	if (i >= 0 && op->attention[i])
 		dev_attention_set(itl, (enum dev_ua)(op->attention[i] - 1));
@@ -71,7 +100,9 @@ static bool is_kept(const struct rsv_state *s)
  * RESERVATION replaces the record. */
 static bool is_to_be_saved(const struct rsv_op *op)
 {
-	if (op->next->lost)
+	if (op->u.lu->shared) /* other gateways know of resets, too */
+		return !op->heard && (op->next || op->u.reset);
+	if (!op->next || op->next->lost)
 		return false;
 	return is_kept(op->old) || op->old->lost || is_kept(op->next);
 }
@@ -89,10 +120,15 @@ static void give_up_change(struct rsv_op *op, uint8_t key, uint16_t asc)
 	dev_change_end(&op->u.change);
 }
 
+/* What ends with a nexus or a reset ends even if other gateways cannot learn of it now: a
+ * later record contains it. */
 void rsv_recorded(struct dev_change *c, int err)
 {
 	struct rsv_op *op = op_of(c);
 
+	if (err && op->u.lu->shared && !op->u.task)
+		err = 0;
+	op->u.unanswered = err == ERR_TERMINATED && op->u.lu->shared;
 	if (err)
 		give_up_change(op, SENSE_HARDWARE_ERROR,
 			       ASC_INTERNAL_TARGET_FAILURE);
@@ -104,9 +140,16 @@ static void record(struct rsv_op *op)
 {
 	const struct dev_lu *lu = op->u.lu;
 	uint8_t *bytes = NULL;
-	size_t len = 0;
+	size_t len = 0, event_len = 0;
 
-	if (is_kept(op->next)) {
+	if (lu->shared) {
+		bytes = rsv_share_encode(op->next ? op->next : op->old,
+					 lu->bs->uuid, op, &len, &event_len);
+		if (!bytes) {
+			rsv_recorded(&op->u.change, ERR_NOMEM);
+			return;
+		}
+	} else if (is_kept(op->next)) {
 		bytes = malloc(rsv_encoded_max(op->next));
 		if (!bytes) {
 			give_up_change(op, SENSE_ABORTED_COMMAND,
@@ -116,7 +159,20 @@ static void record(struct rsv_op *op)
 		len = rsv_encode(op->next, lu->bs->uuid, bytes);
 	}
 	dev_change_record(&op->u.change, op->u.lu, DEV_KEPT_RESERVATIONS, bytes,
-			  len);
+			  len, event_len);
+}
+
+void rsv_again(struct dev_change *c)
+{
+	struct rsv_op *op = op_of(c);
+
+	rsv_free(op->next);
+	op->next = NULL;
+	op->released = NULL;
+	memset(op->attention, 0, sizeof(op->attention));
+	memset(op->abort, 0, sizeof(op->abort));
+	op->u.aborts = op->u.aca_of_all = false;
+	op->u.aca = ACA_KEEP;
 }
 
 /* ---- decisions: on the home worker ---- */
@@ -135,8 +191,30 @@ static bool is_listed(const struct dev_lu_change *u, const struct dev_nexus *n)
 {
 	const struct rsv_op *op = container_of(u, const struct rsv_op, u);
 	int i = rsv_find_nexus(op->old, n);
+	const struct dev_heard_of *of;
 
-	return i >= 0 && op->abort[i];
+	if (!op->heard)
+		return i >= 0 && op->abort[i];
+	of = dev_heard_find(op->heard, n);
+	return (of && of->aborts) ||
+	       (op->heard->incomplete && is_unregistered(op, n));
+}
+
+/* Another gateway has decided that tasks are aborted: an ACA cannot refuse it. */
+static void look_at_aca_of(struct rsv_op *op)
+{
+	const struct dev_nexus *f = op->u.lu->lanes[DEV_HOME].faulted;
+
+	if (f && dev_lu_change_is_due(&op->u, f))
+		op->u.aca = ACA_CLEAR;
+}
+
+/* Returns whether nexuses have to learn of a change without another state. */
+static bool has_news(const struct rsv_op *op)
+{
+	const struct dev_heard *h = op->heard;
+
+	return h && (h->of_all || h->n || h->resets);
 }
 
 void rsv_decide(struct dev_change *c)
@@ -147,25 +225,16 @@ void rsv_decide(struct dev_change *c)
 	op->u.is_listed = is_listed;
 	op->u.status = SCSI_GOOD;
 	op->decide(op);
-	if (op->u.status == SCSI_GOOD && op->u.aborts)
+	if (op->heard && op->u.aborts)
+		look_at_aca_of(op);
+	else if (op->u.status == SCSI_GOOD && op->u.aborts)
 		look_at_aca(op);
-	if (!op->next && op->u.aca == ACA_KEEP)
+	if (!op->next && op->u.aca == ACA_KEEP && !has_news(op))
 		dev_change_end(c);
-	else if (op->next && is_to_be_saved(op))
+	else if (is_to_be_saved(op))
 		record(op);
 	else
 		dev_lu_change_publish(&op->u);
-}
-
-void rsv_conflict(struct rsv_op *op)
-{
-	op->u.status = SCSI_RESERVATION_CONFLICT;
-}
-
-void rsv_check(struct rsv_op *op, uint8_t key, uint16_t asc)
-{
-	op->u.status = SCSI_CHECK_CONDITION;
-	op->u.sense = (struct scsi_sense){ .key = key, .asc = asc };
 }
 
 /* change_state makes op->next as a copy of the old snapshot; NULL: no memory, and op
@@ -182,7 +251,7 @@ static struct rsv_state *change_state(struct rsv_op *op)
 void rsv_release(struct rsv_op *op, const struct dev_nexus *from)
 {
 	if ((!from || op->old->spc2 == from) && change_state(op))
-		op->next->spc2 = NULL;
+		rsv_set_spc2(op->next, NULL);
 }
 
 bool rsv_has(const struct dev_nexus *n, const struct dev_lu *lu)
@@ -197,10 +266,13 @@ static void end_task(struct dev_change *c)
 	struct rsv_op *op = op_of(c);
 	struct dev_task *t = op->u.task;
 	struct scsi_sense sense = op->u.sense;
+	bool unanswered = op->u.unanswered;
 	uint8_t status = op->u.status;
 
 	rsv_op_free(op);
-	if (status == SCSI_CHECK_CONDITION)
+	if (unanswered)
+		dev_hold(t);
+	else if (status == SCSI_CHECK_CONDITION)
 		dev_sense(t, &sense);
 	else
 		dev_end(t, status);
@@ -209,6 +281,7 @@ static void end_task(struct dev_change *c)
 static const struct dev_change_ops command_ops = {
 	.decide = rsv_decide,
 	.recorded = rsv_recorded,
+	.again = rsv_again,
 	.visit = rsv_visit,
 	.visited = rsv_visited,
 	.done = end_task,
@@ -266,10 +339,10 @@ static void decide_reserve(struct rsv_op *op)
 {
 	if (!is_spc2_allowed(op))
 		return;
-	if (op->old->spc2 && op->old->spc2 != op->u.nexus)
+	if (rsv_is_spc2(op->old) && op->old->spc2 != op->u.nexus)
 		rsv_conflict(op);
 	else if (!op->old->spc2 && change_state(op))
-		op->next->spc2 = op->u.nexus;
+		rsv_set_spc2(op->next, op->u.nexus);
 }
 
 /* A nexus that has not reserved the unit gets GOOD, and nothing is released. */

@@ -39,8 +39,8 @@ struct rsv_reg {
 	uint16_t port;			   /* relative target port identifier */
 	char name[SCSI_PORT_NAME_MAX + 1]; /* the initiator port's */
 	/* the initiator that made the registration: with SPEC_I_PT and REGISTER
-	 * AND MOVE not the initiator of the port. Not saved: after a power loss
-	 * the initiator of the port. */
+	 * AND MOVE not the initiator of the port. Saved for a shared unit only:
+	 * after a power loss the initiator of the port. */
 	char by[SCSI_DEVICE_NAME_MAX + 1];
 };
 
@@ -51,8 +51,12 @@ struct rsv_state {
 	bool lost;  /* the record cannot be read (SPC-4 §5.13.5.3) */
 	int holder; /* registration, for types with one holder; else -1 */
 	/* the nexus that reserved the unit by RESERVE(6/10), or NULL; compared
-	 * only */
+	 * only; and its names. NULL with names: a nexus of another gateway. */
 	const struct dev_nexus *spc2;
+	struct {
+		uint16_t port;
+		char name[SCSI_PORT_NAME_MAX + 1];
+	} spc2_of;
 	unsigned n;
 	struct rsv_reg regs[];
 };
@@ -81,6 +85,10 @@ struct rsv_op {
 	struct rsv_state *next;	    /* NULL: no change */
 	uint8_t attention[RSV_MAX]; /* 1 + the dev_ua for old->regs[i], or 0 */
 	bool abort[RSV_MAX];	    /* tasks are aborted (PREEMPT AND ABORT) */
+	/* its reservation by RESERVE(6/10) ends with an attention; compared only */
+	const struct dev_nexus *released;
+	/* adopted: the changes of other gateways; NULL: a change of this one */
+	const struct dev_heard *heard;
 };
 
 /* ---- pr_state.c: snapshots, without any thread or task ---- */
@@ -104,8 +112,20 @@ bool rsv_is_holder(const struct rsv_state *s, int reg);
 /* In dev_nexus.denied: the reservations are lost. */
 #define RSV_LOST 0x8000u
 
+/* rsv_is_spc2 returns whether a nexus has reserved the unit by RESERVE(6/10), here or at
+ * another gateway. rsv_set_spc2 makes n (NULL: none) that nexus. */
+static inline bool rsv_is_spc2(const struct rsv_state *s)
+{
+	return s->spc2_of.name[0];
+}
+void rsv_set_spc2(struct rsv_state *s, const struct dev_nexus *n);
+
 /* rsv_denied returns the RSV_* flags of the commands that s denies to the nexus. */
 uint16_t rsv_denied(const struct rsv_state *s, const struct dev_nexus *n);
+/* rsv_conflict and rsv_check, in decide: op ends with RESERVATION CONFLICT, or with
+ * CHECK CONDITION and this sense data. */
+void rsv_conflict(struct rsv_op *op);
+void rsv_check(struct rsv_op *op, uint8_t key, uint16_t asc);
 /* rsv_decide_out applies the PERSISTENT RESERVE OUT of op->out to op->old: sets
  * op->next and the rest of the outcome. */
 void rsv_decide_out(struct rsv_op *op);
@@ -122,8 +142,30 @@ size_t rsv_encode(const struct rsv_state *s, const uint8_t uuid[16],
  * ERR_NOT_FOUND: the record of another backstore; ERR_NOMEM. */
 int rsv_decode(const uint8_t *p, size_t len, const uint8_t uuid[16],
 	       struct rsv_state **state);
+/* rsv_set_holder sets type and holder (FFFFh: none) of s, whose registrations are there.
+ * ERR_FORMAT: they do not agree. */
+int rsv_set_holder(struct rsv_state *s, uint8_t type, unsigned holder);
 /* rsv_keeps returns whether the unit supports APTPL. */
 bool rsv_keeps(const struct dev_lu *lu);
+
+/* ---- pr_share.c: the record and the events of a shared unit ---- */
+
+/* rsv_share_encode writes the record of s and the event of the change op (NULL: none)
+ * to new memory: *len and *event_len bytes. NULL: no memory. */
+uint8_t *rsv_share_encode(const struct rsv_state *s, const uint8_t uuid[16],
+			  const struct rsv_op *op, size_t *len,
+			  size_t *event_len);
+/* rsv_share_decode reads such a record, len 0: no reservations, as rsv_decode does. */
+int rsv_share_decode(const uint8_t *p, size_t len, const uint8_t uuid[16],
+		     struct rsv_state **state);
+
+/* ---- adopt.c ---- */
+
+/* rsv_adopt is the `decide` of a change that puts op->next, from rsv_share_decode, and
+ * the events op->heard in force. rsv_lose_spc2 ends a reservation by RESERVE(6/10):
+ * of a nexus of this gateway with an attention, or of another gateway. */
+void rsv_adopt(struct rsv_op *op);
+void rsv_lose_spc2(struct rsv_op *op);
 
 /* ---- reserve.c ---- */
 
@@ -136,6 +178,7 @@ int rsv_restore(struct dev_lu *lu, const uint8_t *data, size_t len);
 /* dev_change_ops of a change whose dev_lu_change is in a struct rsv_op. */
 void rsv_decide(struct dev_change *c);
 void rsv_recorded(struct dev_change *c, int err);
+void rsv_again(struct dev_change *c);
 void rsv_visit(struct dev_change *c, unsigned worker);
 void rsv_visited(struct dev_change *c);
 void rsv_forget(struct dev_change *c);
@@ -144,10 +187,6 @@ void rsv_op_free(struct rsv_op *op);
 void rsv_release(struct rsv_op *op, const struct dev_nexus *from);
 /* rsv_has: n has reserved lu by RESERVE(6/10); on n's worker. */
 bool rsv_has(const struct dev_nexus *n, const struct dev_lu *lu);
-/* rsv_conflict and rsv_check, in decide: op ends with RESERVATION CONFLICT, or with
- * CHECK CONDITION and this sense data. */
-void rsv_conflict(struct rsv_op *op);
-void rsv_check(struct rsv_op *op, uint8_t key, uint16_t asc);
 
 /* rsv_op_new makes a change for the command t. NULL: no memory, and rsv_op_new has
  * ended t. */

@@ -37,6 +37,11 @@ static const uint16_t asc[UA_COUNT] = {
 	[UA_LOG_CHANGED] = ASC_LOG_PARAMETERS_CHANGED,
 };
 
+uint16_t dev_attention_asc(enum dev_ua ua)
+{
+	return asc[ua];
+}
+
 /* The unit attention that is reported first; attention is not 0. */
 static unsigned first(uint32_t attention)
 {

@@ -31,6 +31,9 @@ enum dev_ua {
 	UA_COUNT,
 };
 
+/* dev_attention_asc returns the additional sense code of ua. */
+uint16_t dev_attention_asc(enum dev_ua ua);
+
 /*
  * dev_visit_nexuses calls visit for every nexus that has lu, on its worker; after
  * the last one calls then(t), if t is not NULL. False: no memory, no nexus was

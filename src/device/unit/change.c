@@ -7,6 +7,7 @@
 void dev_changes_init(struct dev_changes *q)
 {
 	list_init(&q->waiting);
+	list_init(&q->saving);
 }
 
 static struct dev_change *change_of(struct dev_msg *m)
@@ -27,21 +28,40 @@ static void reply(struct dev_change *c)
 	dev_round_go(&c->round, DEV_HOME, c->from, came_back);
 }
 
+/* Returns the first change whose unit saves no record, and takes it from the queue; NULL:
+ * none. */
+static struct dev_change *next(struct dev_changes *q)
+{
+	list_for_each(it, &q->waiting) {
+		struct dev_change *c = list_entry(it, struct dev_change, link);
+
+		if (c->saving && *c->saving)
+			continue;
+		list_del(&c->link);
+		return c;
+	}
+	return NULL;
+}
+
+static void go_on(struct dev_change *c)
+{
+	if (!c->is_recorded) {
+		c->ops->decide(c);
+		return;
+	}
+	c->is_recorded = false;
+	c->ops->recorded(c, c->save.result);
+}
+
 /* A change may end while it is decided: then the loop below continues, so that the
  * stack stays flat. */
 static void pump(struct dev_changes *q)
 {
-	struct list *it;
-
 	if (q->is_pumping)
 		return;
 	q->is_pumping = true;
-	while (!q->current && (it = list_pop_front(&q->waiting))) {
-		struct dev_change *c = list_entry(it, struct dev_change, link);
-
-		q->current = c;
-		c->ops->decide(c);
-	}
+	while (!q->current && (q->current = next(q)))
+		go_on(q->current);
 	q->is_pumping = false;
 }
 
@@ -56,19 +76,56 @@ void dev_change_end(struct dev_change *c)
 
 /* ---- the record ---- */
 
+static bool is_ahead(const struct dev_change *c)
+{
+	return c->is_first || c->is_recorded;
+}
+
+/* Queues c before all changes except those that come from other gateways or that the
+ * record has already. */
+static void put_first(struct dev_change *c)
+{
+	struct list *after = &c->queue->waiting;
+
+	list_for_each(it, &c->queue->waiting)
+		if (is_ahead(list_entry(it, struct dev_change, link)))
+			after = it;
+	list_push_front(after, &c->link);
+}
+
+/* The record of a shared unit: its change is not the current one meanwhile. */
+static void saved_shared(struct dev_change *c)
+{
+	*c->saving = NULL;
+	list_del(&c->link);
+	if (c->save.result == ERR_AGAIN) {
+		c->ops->again(c);
+		put_first(c);
+	} else {
+		c->is_recorded = true;
+		list_push_front(&c->queue->waiting, &c->link);
+	}
+	pump(c->queue);
+}
+
 static void saved(struct dev_save *s)
 {
 	struct dev_change *c = container_of(s, struct dev_change, save);
 
 	free(c->bytes);
 	c->bytes = NULL;
-	c->ops->recorded(c, s->result);
+	if (c->saving)
+		saved_shared(c);
+	else
+		c->ops->recorded(c, s->result);
 }
 
 void dev_change_record(struct dev_change *c, struct dev_lu *lu,
-		       enum dev_kept kind, uint8_t *bytes, size_t len)
+		       enum dev_kept kind, uint8_t *bytes, size_t len,
+		       size_t event_len)
 {
 	const struct dev_env *env = &lu->server->env;
+	struct dev_changes *q = c->queue;
 
 	c->bytes = bytes;
 	c->save = (struct dev_save){ .lu = lu,
@@ -76,8 +133,18 @@ void dev_change_record(struct dev_change *c, struct dev_lu *lu,
 				     .worker = DEV_HOME,
 				     .data = bytes,
 				     .len = len,
+				     .event = event_len ? bytes + len : NULL,
+				     .event_len = event_len,
 				     .done = saved };
+	if (!c->saving) {
+		env->save(env->arg, &c->save);
+		return;
+	}
+	*c->saving = c;
+	q->current = NULL;
+	list_push_back(&q->saving, &c->link);
 	env->save(env->arg, &c->save);
+	pump(q);
 }
 
 /* ---- the visits ---- */
@@ -132,7 +199,10 @@ static void arrive(struct dev_msg *m)
 		reply(c);
 		return;
 	}
-	list_push_back(&c->queue->waiting, &c->link);
+	if (c->is_first)
+		put_first(c);
+	else
+		list_push_back(&c->queue->waiting, &c->link);
 	pump(c->queue);
 }
 
@@ -146,6 +216,7 @@ void dev_change_start(struct dev_change *c, struct dev_server *s,
 	c->from = from;
 	c->ops = ops;
 	c->bytes = NULL;
+	c->is_recorded = false;
 	dev_round_go(&c->round, from, DEV_HOME, arrive);
 }
 
@@ -165,6 +236,7 @@ void dev_changes_forget(struct dev_changes *q)
 	if (q->current)
 		forget(q->current);
 	q->current = NULL;
-	while ((it = list_pop_front(&q->waiting)))
+	while ((it = list_pop_front(&q->saving)) ||
+	       (it = list_pop_front(&q->waiting)))
 		forget(list_entry(it, struct dev_change, link));
 }

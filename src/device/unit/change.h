@@ -7,6 +7,10 @@
  * medium if there is one, and visits each worker in turn. Only after the last
  * visit the next change of the queue is decided, and the change is done: what
  * its owner reports then is in force everywhere.
+ *
+ * While the record of a shared unit (shared.h) is being saved, which may take long, changes
+ * of other units go on; those of the same unit wait. Then the change is the next one,
+ * unless another gateway was faster: then it is decided again, after the newer state.
  */
 #ifndef DEVICE_CHANGE_H
 #define DEVICE_CHANGE_H
@@ -24,6 +28,9 @@ struct dev_change_ops {
 	/* On the home worker, after dev_change_record: err 0, or nothing was
 	 * recorded. Goes on as decide does. */
 	void (*recorded)(struct dev_change *c, int err);
+	/* On the home worker: another gateway has changed the record. Undoes what
+	 * decide has done to c; decide follows. Of shared units. */
+	void (*again)(struct dev_change *c);
 	/* On each worker, after dev_change_visit. Calls dev_round_next for
 	 * c->round, at once or later. */
 	void (*visit)(struct dev_change *c, unsigned worker);
@@ -44,12 +51,17 @@ struct dev_change_ops {
  * members. */
 struct dev_change {
 	struct dev_round round; /* also takes c to the home worker and back */
-	struct list link;	/* dev_changes.waiting, on the home worker */
+	struct list link; /* dev_changes.waiting or .saving, on the home worker */
 	struct dev_changes *queue;
 	const struct dev_change_ops *ops;
 	unsigned from; /* the worker that started c */
 	struct dev_save save;
-	uint8_t *bytes; /* of the record */
+	uint8_t *bytes; /* of the record, and of the event */
+	/* of a shared unit: where it notes the change whose record is being saved
+	 * (dev_lu_saving); set by the caller; NULL: another unit */
+	struct dev_change **saving;
+	bool is_first;	  /* set by the caller: goes before all that wait */
+	bool is_recorded; /* the record was saved, `recorded` is due */
 };
 
 /* dev_changes_init makes q an empty queue. */
@@ -63,9 +75,11 @@ void dev_change_start(struct dev_change *c, struct dev_server *s,
 		      struct dev_changes *q, unsigned from,
 		      const struct dev_change_ops *ops);
 /* dev_change_record persists len bytes (0: deletes the record) as the record of lu,
- * then calls recorded. Takes over bytes, from malloc. */
+ * then calls recorded. After the record, bytes has event_len bytes of an event for other
+ * gateways (event.h). Takes over bytes, from malloc. */
 void dev_change_record(struct dev_change *c, struct dev_lu *lu,
-		       enum dev_kept kind, uint8_t *bytes, size_t len);
+		       enum dev_kept kind, uint8_t *bytes, size_t len,
+		       size_t event_len);
 /* dev_change_visit calls visit on each worker, then visited. */
 void dev_change_visit(struct dev_change *c);
 /* dev_change_end ends the change: the next one is decided, and done is called. */

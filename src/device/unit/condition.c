@@ -70,7 +70,7 @@ static void report(const struct dev_lu *lu, enum dev_condition c,
 	if (!reports[c].progress)
 		return;
 	s->has_progress = true;
-	s->progress = __atomic_load_n(&lu->progress, __ATOMIC_RELAXED);
+	s->progress = __atomic_load_n(&lu->erasure.progress, __ATOMIC_RELAXED);
 }
 
 bool dev_condition_check(struct dev_lu *lu, const struct dev_command *row,

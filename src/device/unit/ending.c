@@ -45,6 +45,25 @@ int dev_end(struct dev_task *t, enum scsi_status status)
 	return 1;
 }
 
+/* The task has nothing to wait for: an abort ends it at once. */
+static void let_go_of_held(struct dev_task *t)
+{
+	(void)t;
+}
+
+int dev_hold(struct dev_task *t)
+{
+	if (t->state == DEV_TASK_WANTS_DATA) {
+		t->begun.refused = t->begun.held = true;
+	} else if (t->abort.due) {
+		dev_finish(t);
+	} else {
+		dev_range_drop(&t->range);
+		t->abort.let_go = let_go_of_held;
+	}
+	return 1;
+}
+
 int dev_sense(struct dev_task *t, const struct scsi_sense *s)
 {
 	t->sense.len = (uint16_t)scsi_sense_build(

@@ -9,6 +9,7 @@
 #include "device/unit/loan.h"
 #include "device/unit/memory.h"
 #include "device/unit/range.h"
+#include "device/unit/shared.h"
 #include "device/unit/tokens.h"
 
 bool dev_buf(struct dev_task *t, size_t len)
@@ -47,12 +48,22 @@ bool dev_pi_buf(struct dev_task *t, uint64_t blocks)
 	return t->mem.pi != NULL;
 }
 
+/* Whether the request took place is not known to an initiator that gets no answer: it
+ * asks another gateway. */
+static void fenced(struct dev_task *t)
+{
+	dev_store_fenced(t->io.lu);
+	(void)dev_hold(t);
+}
+
 static void io_done(struct bs_req *req)
 {
 	struct dev_task *t = container_of(req, struct dev_task, req);
 
 	if (t->abort.due)
 		dev_finish(t);
+	else if (req->result == ERR_TERMINATED && t->io.lu->shared)
+		fenced(t);
 	else
 		t->io.then(t, dev_flush_end(t));
 }

@@ -2,6 +2,7 @@
 /* itl.c: LUN maps, and the units of a nexus (itl.h). */
 #include "device/unit/itl.h"
 #include "device/unit/lu_life.h"
+#include "device/unit/shared.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,7 @@ struct dev_itl *dev_itl_new(struct dev_nexus *n, uint16_t lun,
 void dev_itl_free(struct dev_itl *i)
 {
 	list_del(&i->link);
+	dev_itl_forget(i);
 	dev_lu_release(i->lu);
 	free(i);
 }
@@ -211,6 +213,16 @@ struct dev_lu *dev_nexus_unit(const struct dev_nexus *n, uint64_t wire)
 	const struct dev_itl *i = dev_itl_find(n, wire);
 
 	return i ? i->lu : NULL;
+}
+
+enum dev_access dev_access_at(const struct dev_nexus *n,
+			      const struct dev_lu *lu)
+{
+	const struct dev_itl *i = lu->shared ? dev_itl_of(n, lu) : NULL;
+
+	if (!lu->shared)
+		return n->access;
+	return i ? (enum dev_access)i->access : DEV_ACCESS_UNAVAILABLE;
 }
 
 bool dev_itl_write_protected(const struct dev_itl *i)

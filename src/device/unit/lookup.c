@@ -45,7 +45,12 @@ const char *dev_lu_store_name(const struct dev_lu *lu)
 
 bool dev_has_groups(const struct dev_lu *lu)
 {
-	return dev_setting(&lu->server->has_groups);
+	return lu->shared || dev_setting(&lu->server->has_groups);
+}
+
+bool dev_is_not_shared(const struct dev_lu *lu)
+{
+	return !lu->shared;
 }
 
 bool dev_has_type_2(const struct dev_lu *lu)

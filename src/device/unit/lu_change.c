@@ -2,6 +2,8 @@
 /* lu_change.c: changes of a unit that may abort tasks; see lu_change.h. */
 #include "device/unit/lu_change.h"
 
+#include "device/unit/shared.h"
+
 bool dev_lu_change_is_due(const struct dev_lu_change *u,
 			  const struct dev_nexus *n)
 {
@@ -15,6 +17,7 @@ void dev_lu_change_start(struct dev_lu_change *u, unsigned from,
 {
 	struct dev_server *s = u->lu->server;
 
+	u->change.saving = dev_lu_saving(u->lu, DEV_KEPT_RESERVATIONS);
 	dev_change_start(&u->change, s, &s->lu_changes, from, ops);
 }
 

@@ -34,8 +34,9 @@ struct dev_lu_change {
 	/* the outcome */
 	uint8_t status;		 /* enum scsi_status */
 	struct scsi_sense sense; /* with CHECK CONDITION */
-	bool reset;		 /* the unit is reset */
-	bool aborts;		 /* tasks are aborted: */
+	bool unanswered; /* the gateway was fenced: the task is not answered */
+	bool reset;	 /* the unit is reset */
+	bool aborts;	 /* tasks are aborted: */
 	enum dev_abort_scope scope;
 	bool (*is_listed)(const struct dev_lu_change *u,
 			  const struct dev_nexus *n);

@@ -62,6 +62,7 @@ struct dev_change;
 struct dev_command;
 struct dev_lu_change;
 struct dev_record;
+struct dev_shared;
 struct rsv_op;
 struct rsv_state;
 
@@ -92,6 +93,8 @@ struct dev_itl {
 	uint8_t media_event; /* enum cd_event; medium.c */
 	bool read_only;	     /* for this nexus */
 	uint16_t lun;	     /* by which the nexus knows the unit */
+	uint8_t access;	 /* enum dev_access, of a shared unit; lu_groups.c */
+	bool is_dropped; /* the gateway was fenced; dev_lu_drop */
 	struct dev_lu *lu;
 	struct dev_nexus *nexus;
 	struct list link; /* dev_lane.itls, or dev_nexus.left */
@@ -283,11 +286,16 @@ struct dev_lu {
 	struct {
 		uint64_t ordinary, persistent;
 	} prevented;
-	uint32_t medium;   /* counts exchanges of the medium; medium.c */
-	uint32_t erasures; /* SANITIZEs and FORMAT UNITs begun; erase.c */
+	uint32_t medium; /* counts exchanges of the medium; medium.c */
 	uint8_t uuid[16];
 	struct dev_generation generation;
-	uint16_t progress;	       /* of an erasure, of 65536 */
+	struct {
+		/* SANITIZEs and FORMAT UNITs begun (erase.c), and losses of the
+		 * access of this gateway: copies end */
+		uint32_t begun;
+		uint16_t progress; /* of 65536 */
+	} erasure;
+	struct dev_shared *shared;     /* unit/shared.h; NULL: not shared */
 	struct dev_control ctl, saved; /* mode values: current, saved */
 	struct dev_record *kept;       /* keep.h; NULL: nothing persists */
 	struct dev_lane *lanes;	       /* [worker] */
@@ -366,6 +374,7 @@ struct dev_memory {
  * change.c. */
 struct dev_changes {
 	struct list waiting;
+	struct list saving;	    /* changes of shared units, see change.h */
 	struct dev_change *current; /* NULL: none is in progress */
 	bool is_pumping;
 };
@@ -424,11 +433,19 @@ static inline bool dev_access_is_active(enum dev_access state)
 {
 	return state <= DEV_ACCESS_NON_OPTIMIZED;
 }
+/* dev_access_at returns the access state of the nexus's port at the unit, on the nexus's
+ * worker; unavailable if the nexus does not have the unit. */
+enum dev_access dev_access_at(const struct dev_nexus *n,
+			      const struct dev_lu *lu);
+/* dev_is_not_shared returns whether no other gateway has the unit: for the rows of
+ * commands that other gateways would not know of. */
+bool dev_is_not_shared(const struct dev_lu *lu);
 /* dev_keeps returns whether the unit can persist a record. */
 bool dev_keeps(const struct dev_lu *lu);
 /* dev_has_type_2 returns whether the unit has protection type 2. */
 bool dev_has_type_2(const struct dev_lu *lu);
-/* dev_has_groups returns whether the server has target port groups. */
+/* dev_has_groups returns whether the unit has target port groups: its own, or those of
+ * the server. */
 bool dev_has_groups(const struct dev_lu *lu);
 /* The offset of the only threshold in mode page 1Ch/02h. */
 #define DEV_THRESHOLD_AT 16u
@@ -513,6 +530,9 @@ void dev_no_resources(struct dev_task *t);
 void dev_busy(struct dev_task *t);
 /* dev_io_failed: a request to the backstore at byte offset off failed. */
 void dev_io_failed(struct dev_task *t, int err, uint64_t off);
+/* dev_hold: t is never answered, because this gateway was fenced; it ends when the target
+ * aborts it, with its session. */
+int dev_hold(struct dev_task *t);
 /* dev_param_buf: DEV_PARAM_MAX zero bytes as t->mem.buf; NULL: t was ended BUSY. */
 uint8_t *dev_param_buf(struct dev_task *t);
 /* dev_return: GOOD with parameter data: len bytes of t->mem.buf, at most alloc. */

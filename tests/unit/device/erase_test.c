@@ -119,7 +119,7 @@ static void test_what_is_served_meanwhile_sbc3_4_11(void **state)
 	assert_check(SENSE_NOT_READY, ASC_SANITIZE_IN_PROGRESS);
 	assert_true(R->sense.has_progress);
 	assert_int_equal(R->sense.progress, 0);
-	while (__atomic_load_n(&dev_lu_get(R->server, 0)->progress,
+	while (__atomic_load_n(&dev_lu_get(R->server, 0)->erasure.progress,
 			       __ATOMIC_RELAXED) < 65535 / 3)
 		assert_true(turn());
 	CMD(0, 512, NULL, 0x28, 0, 0, 0, 0, 0, 0, 0, 1);
