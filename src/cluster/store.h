@@ -33,14 +33,17 @@ struct cluster_store;
  * ERR_RESET	 the store did not answer as it should: whether a swap took place is not
  *		 known; `read` shows that
  * ERR_NOT_FOUND   fence: no gateway has the lock
+ * ERR_FORMAT	 read, swap: the record is damaged
  * ERR_ABORTED	 the store was closed
  * ERR_NOMEM, ERR_DENIED, ERR_LIMIT */
 struct cluster_request {
 	void (*done)(struct cluster_request *r);
 	int result;
 	/* read: the version of the record, 0: there is none yet. swap: the version
-	 * that the caller has read, then the new one. */
+	 * that the caller has read, then the new one, which is the next number. */
 	uint64_t version;
+	/* fence: the gateway that is to lose the lock; NULL: any other one */
+	const char *whom;
 	/* read: the record, the store's until done returns. swap: the new record, the
 	 * caller's until done. */
 	const uint8_t *data;
@@ -74,6 +77,8 @@ struct cluster_store_events {
 	void (*missed)(void *arg);
 	/* This gateway was fenced. */
 	void (*fenced)(void *arg);
+	/* A sentence for the log. */
+	void (*say)(void *arg, const char *sentence);
 	void *arg;
 };
 
@@ -89,9 +94,10 @@ struct cluster_store_ops {
 	void (*lock)(struct cluster_store *s, struct cluster_request *r);
 	/* Gives the lock back; 0 also without the lock. The caller has ended all I/O. */
 	void (*unlock)(struct cluster_store *s, struct cluster_request *r);
-	/* Takes the lock from another gateway. After result 0 nothing that it sent or
-	 * sends reaches the data or the record, even if it goes on to run, until it
-	 * opens the store anew. 0 also if this gateway has the lock. */
+	/* Takes the lock from the gateway r->whom. After result 0 nothing that this gateway
+	 * sent or sends reaches the data or the record, even if it goes on to run, until it
+	 * opens the store anew. ERR_AGAIN: another gateway has the lock. 0 also if this
+	 * gateway has the lock. */
 	void (*fence)(struct cluster_store *s, struct cluster_request *r);
 	/* Calls done of all requests and notes with ERR_ABORTED, from within close, gives
 	 * the lock back if it can, and frees s; no call-back follows. */
