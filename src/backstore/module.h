@@ -9,10 +9,12 @@
 
 #include "backstore/backstore.h"
 
-#define BS_MODULE_ABI	 1
+#define BS_MODULE_ABI	 2
 #define BS_MODULE_SYMBOL "openiser_store"
 
 struct io_loop;
+struct cluster_store;
+struct cluster_store_events;
 
 struct bs_module_config {
 	const char *name;    /* the store as configured: "rbd:pool/image" */
@@ -20,6 +22,10 @@ struct bs_module_config {
 	bool read_only;
 	/* other processes may have the store open, too */
 	bool shared;
+	/* Several gateways share the store: `cluster` is called next, and its lock
+	 * decides which gateway writes. Without the lock a write ends with
+	 * ERR_TERMINATED, and so does every request after a fence. */
+	bool clustered;
 	/* Opening may wait, up to a minute, for the lock of a client that is
 	 * gone. */
 	bool may_wait;
@@ -41,6 +47,15 @@ struct bs_module {
 	 */
 	struct bs *(*open)(const struct bs_module_config *cfg, int *err,
 			   char *why, size_t size);
+	/*
+	 * Opens the record of an open, clustered store for the gateway `id`
+	 * (cluster/store.h), which is closed before the store is. ev: NULL, or
+	 * copied. Call-backs run on worker 0. Errors as those of open. NULL: this
+	 * kind of store has no record.
+	 */
+	struct cluster_store *(*cluster)(struct bs *b, const char *id,
+					 const struct cluster_store_events *ev,
+					 int *err, char *why, size_t size);
 };
 
 #endif

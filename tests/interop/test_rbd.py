@@ -27,6 +27,7 @@ def sense(answer):
 
 CLUSTER = None  # the cases share it; each makes its own images
 MODULES = os.path.dirname(os.path.dirname(os.path.realpath(ISERD)))
+BUILD = os.path.dirname(MODULES)
 
 
 def setUpModule():
@@ -233,6 +234,42 @@ class Live(Rbd, Config):
         self.iserctl("lun", "remove", IQN + "t/1")
         self.iserctl("backstore", "remove", "b")
         until(lambda: self.cluster.lockers("live") == [], "the lock is released")
+
+
+class Record(Rbd):
+    def test_store(self):
+        """The record of gateways that share an image: compare and swap, notifications, lock and fence."""
+        self.cluster.create("record")
+        done = run([os.path.join(BUILD, "tests/unit/daemon/rbd_store_test"), self.lun("rbd/record")[4:]], timeout=patience(60))
+        self.assertIn("first write", done.text)
+
+    def test_clients_rights(self):
+        """A client with the profiles of the documentation shares, and fences."""
+        self.cluster.create("rights")
+        keyring = self.path("keyring")
+        self.cluster.run("ceph", "auth", "get-or-create", "client.gw", "mon", "profile rbd", "osd", "profile rbd pool=rbd",
+                         "-o", keyring)
+        run([os.path.join(BUILD, "tests/unit/daemon/rbd_store_test"),
+             self.lun("rbd/rights")[4:] + ",id=gw,keyring=" + keyring], timeout=patience(60))
+
+    def test_garbage(self):
+        """A damaged record, and notifications of a stranger."""
+        self.cluster.create("garbage")
+        name = "openiser." + json.loads(self.cluster.run("rbd", "info", "garbage", "--format", "json").text)["id"]
+        for text in (b"", b"x", b"OISRCLU1", b"OISRCLU1" + bytes(8) + b"\xff" * 8, bytes(600000)):
+            with open(self.path("object"), "wb") as f:
+                f.write(text)
+            self.cluster.run("rados", "-p", "rbd", "put", name, self.path("object"))
+            out = run([os.path.join(BUILD, "tests/unit/daemon/rbd_store_test"), self.lun("rbd/garbage")[4:], "damaged"],
+                      timeout=patience(60)).text
+            self.assertIn("read -1006", out)
+        with subprocess.Popen([os.path.join(BUILD, "tests/unit/daemon/rbd_store_test"), self.lun("rbd/garbage")[4:], "serve"],
+                              env=self.cluster.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+            self.assertEqual(p.stdout.readline(), "ready\n")
+            for text in ("x", "y" * 200, "../x", "z" * 5000):
+                self.cluster.run("rados", "-p", "rbd", "notify", name + ".gateways", text, check=False)
+            self.assertEqual(p.communicate("\n", patience(30))[0], "noted 0\n")
+            self.assertEqual(p.returncode, 0)
 
 
 class Faults(Rbd):

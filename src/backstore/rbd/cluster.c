@@ -71,6 +71,33 @@ static struct bsrbd_cluster *new_cluster(const struct bsrbd_spec *s)
 	return NULL;
 }
 
+/* A fence must blocklist. Pings each second let a watch of a few seconds live. */
+static int configure_fence(struct bsrbd_opening *o, rados_t rados)
+{
+	static const struct {
+		const char *name, *older, *value;
+	} settings[] = {
+		{ "rbd_blocklist_on_break_lock", "rbd_blacklist_on_break_lock",
+		  "true" },
+		{ "objecter_tick_interval", NULL, "1" },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(settings); i++) {
+		int err = rados_conf_set(rados, settings[i].name,
+					 settings[i].value);
+
+		if (err && settings[i].older)
+			err = rados_conf_set(rados, settings[i].older,
+					     settings[i].value);
+		if (err)
+			return bsrbd_refuse(o, err,
+					    "librados has no %s: %s; install "
+					    "another version of librados",
+					    settings[i].name, strerror(-err));
+	}
+	return 0;
+}
+
 static int configure(struct bsrbd_opening *o, struct bsrbd_cluster *c)
 {
 	char text[32];
@@ -94,9 +121,10 @@ static int configure(struct bsrbd_opening *o, struct bsrbd_cluster *c)
 	    strcmp(text, MOUNT_DEFAULT) == 0)
 		err = rados_conf_set(c->rados, "client_mount_timeout",
 				     MOUNT_TIMEOUT);
-	return err ? bsrbd_refuse(o, err, "cannot configure librados: %s",
-				  strerror(-err))
-		   : 0;
+	if (err)
+		return bsrbd_refuse(o, err, "cannot configure librados: %s",
+				    strerror(-err));
+	return o->cfg->clustered ? configure_fence(o, c->rados) : 0;
 }
 
 static int refuse_connect(struct bsrbd_opening *o,
@@ -156,7 +184,8 @@ int bsrbd_cluster_get(struct bsrbd_opening *o)
 	int err = 0;
 
 	pthread_mutex_lock(&lock);
-	for (at = clusters.next; at != &clusters; at = at->next) {
+	for (at = clusters.next; at != &clusters && !o->cfg->clustered;
+	     at = at->next) {
 		c = list_entry(at, struct bsrbd_cluster, link);
 		if (is_equal(c->conf, s->conf) && is_equal(c->id, s->id) &&
 		    is_equal(c->keyring, s->keyring)) {
@@ -171,7 +200,7 @@ int bsrbd_cluster_get(struct bsrbd_opening *o)
 		if (c)
 			free_cluster(c);
 		c = NULL;
-	} else {
+	} else if (!o->cfg->clustered) {
 		list_push_back(&clusters, &c->link);
 	}
 out_found:

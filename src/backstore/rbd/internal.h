@@ -7,6 +7,10 @@
  *   lock.c      the exclusive lock of an image
  *   open.c      opens an image; the table that the module exports
  *   io.c        requests
+ *   store.c     the record of an image that gateways share: requests, the end
+ *   store_open.c  opens such a record
+ *   store_lock.c  its lock and the fence
+ *   store_notes.c  its notifications
  *
  * Threads: librbd calls completions on threads of its own; io.c posts each to
  * the loop of the request's worker. Calls of librbd that may block run on
@@ -15,6 +19,7 @@
 #ifndef BACKSTORE_RBD_INTERNAL_H
 #define BACKSTORE_RBD_INTERNAL_H
 
+#include <pthread.h>
 #include <rados/librados.h>
 #include <rbd/librbd.h>
 #include <stdarg.h>
@@ -28,6 +33,15 @@
 
 struct bsrbd_cluster;
 
+/* The record of an image that gateways share. */
+enum bsrbd_phase {
+	BSRBD_NO_STORE,
+	BSRBD_STORE,
+	/* closed; the cluster may call back for notifications that the other gateways
+	 * have not answered */
+	BSRBD_NOTIFIES,
+};
+
 /* Read-only after open, so that every worker may use it. */
 struct bsrbd {
 	struct bs bs;
@@ -35,10 +49,17 @@ struct bsrbd {
 	rados_ioctx_t pool;
 	rbd_image_t image;
 	uint64_t features; /* RBD_FEATURE_* */
-	bool locked;	   /* the image's exclusive lock is ours */
+	/* The image's exclusive lock is ours. Changed by one thread at a time; with
+	 * `clustered` any worker reads it, atomic. */
+	bool locked;
+	bool clustered;
 	void (*say)(const char *sentence);
 	struct io_loop **loops;
 	unsigned nloops;
+	/* guards phase, which the end of the image waits for */
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	enum bsrbd_phase phase;
 };
 
 /* The store that is being opened, and the buffer for the error message. */
@@ -56,7 +77,9 @@ bsrbd_refuse(struct bsrbd_opening *o, int err, const char *format, ...);
 
 /*
  * cluster.c: bsrbd_cluster_get connects to the cluster that the spec names, or
- * takes a reference on such a connection. 0, or -Exxx after bsrbd_refuse.
+ * takes a reference on such a connection. An image that gateways share gets a
+ * connection of its own, because a fence ends the whole connection. 0, or -Exxx after
+ * bsrbd_refuse.
  */
 int bsrbd_cluster_get(struct bsrbd_opening *o);
 /* bsrbd_cluster_put: the last reference ends the connection. */
@@ -74,6 +97,11 @@ int bsrbd_lock(struct bsrbd_opening *o);
 
 /* open.c: bsrbd_close is bs_ops.close. */
 void bsrbd_close(struct bs *b);
+
+/* store_open.c: bsrbd_store_open is bs_module.cluster. */
+struct cluster_store *bsrbd_store_open(struct bs *b, const char *id,
+				       const struct cluster_store_events *ev,
+				       int *err, char *why, size_t size);
 
 extern const struct bs_ops bsrbd_ops;
 

@@ -24,6 +24,16 @@ struct step {
 
 static_assert(sizeof(struct step) <= BS_REQ_PRIVATE, "fits a request");
 
+/* The cluster refuses the requests of a client that was fenced. Without the lock,
+ * librbd refuses to write. */
+static int result_of(const struct step *s)
+{
+	if (s->image->clustered &&
+	    (s->result == -ESHUTDOWN || s->result == -EROFS))
+		return ERR_TERMINATED;
+	return bs_err_of_errno(MIN(s->result, 0));
+}
+
 static void finish(struct step *s)
 {
 	struct bs_req *req = s->req;
@@ -32,7 +42,7 @@ static void finish(struct step *s)
 		bufv_copy_in(&req->data, 0, s->bounce, (size_t)req->len);
 	free(s->bounce);
 	s->bounce = NULL;
-	bs_complete(req, bs_err_of_errno(MIN(s->result, 0)));
+	bs_complete(req, result_of(s));
 }
 
 static void on_worker(struct io_post *p)
@@ -229,6 +239,15 @@ static void submit_call(struct step *s, int64_t (*call)(struct io_file_op *op))
 
 /* ---- the table ---- */
 
+/* librbd would take the lock for a write while no client has it. */
+static bool lacks_lock(struct bsrbd *r, enum bs_op op)
+{
+	return r->clustered &&
+	       (op == BS_WRITE || op == BS_UNMAP || op == BS_ZERO ||
+		op == BS_RESIZE) &&
+	       !__atomic_load_n(&r->locked, __ATOMIC_ACQUIRE);
+}
+
 static void submit(struct bs *b, struct bs_req *req)
 {
 	struct step *s = (struct step *)(void *)req->priv;
@@ -236,6 +255,10 @@ static void submit(struct bs *b, struct bs_req *req)
 	*s = (struct step){ .image = bsrbd_of(b), .req = req };
 	s->post.run = on_worker;
 	assert(req->worker < s->image->nloops);
+	if (lacks_lock(s->image, req->op)) {
+		bs_complete(req, ERR_TERMINATED);
+		return;
+	}
 	switch (req->op) {
 	case BS_READ:
 	case BS_WRITE:

@@ -130,31 +130,148 @@ static int open_all(struct bsrbd_opening *o)
 		err = identify(o);
 	if (!err)
 		err = measure(o);
-	if (!err && !o->cfg->shared && !(o->r->bs.caps & BS_CAP_READ_ONLY))
+	if (!err && !o->cfg->shared && !o->cfg->clustered &&
+	    !(o->r->bs.caps & BS_CAP_READ_ONLY))
 		err = bsrbd_lock(o);
 	return err;
+}
+
+/* close_image closes the image, if it is open. */
+static void close_image(struct bsrbd *r)
+{
+	if (!r->image)
+		return;
+	if (r->locked)
+		rbd_lock_release(r->image);
+	rbd_close(r->image);
+	r->image = NULL;
 }
 
 /* free_image frees what of r is open. */
 static void free_image(struct bsrbd *r)
 {
-	if (r->image) {
-		if (r->locked)
-			rbd_lock_release(r->image);
-		rbd_close(r->image);
-	}
+	close_image(r);
 	if (r->pool)
 		rados_ioctx_destroy(r->pool);
 	if (r->cluster)
 		bsrbd_cluster_put(r->cluster);
+	pthread_cond_destroy(&r->changed);
+	pthread_mutex_destroy(&r->mutex);
 	free(r->loops);
 	free(r);
 }
 
-static void *close_image(void *arg)
+/* The end of an image; bsrbd_close and the thread that closes share it. */
+struct closing {
+	struct bsrbd *r;
+	/* guards the members below */
+	pthread_mutex_t mutex;
+	pthread_cond_t ended;
+	bool closed; /* the image is closed, and its lock given back */
+	unsigned refs;
+};
+
+static void put_closing(struct closing *c)
 {
-	free_image(arg);
+	bool last;
+
+	pthread_mutex_lock(&c->mutex);
+	last = --c->refs == 0;
+	pthread_mutex_unlock(&c->mutex);
+	if (!last)
+		return;
+	pthread_cond_destroy(&c->ended);
+	pthread_mutex_destroy(&c->mutex);
+	free(c);
+}
+
+/*
+ * librados must not be shut down while the process ends, which destroys its objects. A
+ * thread that was left alone holds this lock while it shuts down; the end of the process
+ * takes it for good.
+ */
+static pthread_mutex_t shutting_down = PTHREAD_MUTEX_INITIALIZER;
+
+static void prevent_shutdown(void)
+{
+	struct timespec limit;
+
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec += CLOSE_TIME;
+	(void)pthread_mutex_timedlock(&shutting_down, &limit);
+}
+
+static void register_exit(void)
+{
+	(void)atexit(prevent_shutdown);
+}
+
+static void signal_closed(struct closing *c)
+{
+	pthread_mutex_lock(&c->mutex);
+	c->closed = true;
+	pthread_cond_signal(&c->ended);
+	pthread_mutex_unlock(&c->mutex);
+}
+
+/* wait_while waits while the phase is `first`, or between `first` and `last`. */
+static enum bsrbd_phase wait_while(struct bsrbd *r, enum bsrbd_phase first,
+				   enum bsrbd_phase last)
+{
+	enum bsrbd_phase phase;
+
+	pthread_mutex_lock(&r->mutex);
+	while (r->phase >= first && r->phase <= last)
+		pthread_cond_wait(&r->changed, &r->mutex);
+	phase = r->phase;
+	pthread_mutex_unlock(&r->mutex);
+	return phase;
+}
+
+static void *close_all(void *arg)
+{
+	struct closing *c = arg;
+	enum bsrbd_phase phase = wait_while(c->r, BSRBD_STORE, BSRBD_STORE);
+
+	close_image(c->r);
+	if (phase == BSRBD_NOTIFIES)
+		signal_closed(c);
+	wait_while(c->r, BSRBD_STORE, BSRBD_NOTIFIES);
+	pthread_mutex_lock(&shutting_down);
+	free_image(c->r);
+	pthread_mutex_unlock(&shutting_down);
+	signal_closed(c);
+	put_closing(c);
 	return NULL;
+}
+
+static struct closing *new_closing(struct bsrbd *r)
+{
+	struct closing *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->r = r;
+	c->refs = 2;
+	pthread_mutex_init(&c->mutex, NULL);
+	pthread_cond_init(&c->ended, NULL);
+	return c;
+}
+
+static bool wait_for_end(struct closing *c)
+{
+	struct timespec limit;
+	bool closed;
+	int err = 0;
+
+	clock_gettime(CLOCK_REALTIME, &limit);
+	limit.tv_sec += CLOSE_TIME;
+	pthread_mutex_lock(&c->mutex);
+	while (!c->closed && !err)
+		err = pthread_cond_timedwait(&c->ended, &c->mutex, &limit);
+	closed = c->closed;
+	pthread_mutex_unlock(&c->mutex);
+	return closed;
 }
 
 /*
@@ -165,25 +282,26 @@ static void *close_image(void *arg)
 void bsrbd_close(struct bs *b)
 {
 	struct bsrbd *r = bsrbd_of(b);
+	struct closing *c = new_closing(r);
 	void (*say)(const char *sentence) = r->say;
-	struct timespec limit;
 	pthread_t thread;
 	char text[512];
 
+	if (!c) /* no memory: the image stays open until iserd ends */
+		return;
 	snprintf(text, sizeof(text),
 		 "%s: the cluster does not answer: the image is not closed in "
 		 "order; its lock expires when the cluster answers again",
 		 b->name);
-	if (pthread_create(&thread, NULL, close_image, r)) {
-		free_image(r);
+	if (pthread_create(&thread, NULL, close_all, c)) {
+		close_all(c);
+		put_closing(c);
 		return;
 	}
-	clock_gettime(CLOCK_REALTIME, &limit);
-	limit.tv_sec += CLOSE_TIME;
-	if (!pthread_timedjoin_np(thread, NULL, &limit))
-		return;
 	pthread_detach(thread);
-	say(text);
+	if (!wait_for_end(c))
+		say(text);
+	put_closing(c);
 }
 
 static struct bsrbd *new_image(const struct bs_module_config *cfg)
@@ -200,6 +318,9 @@ static struct bsrbd *new_image(const struct bs_module_config *cfg)
 	memcpy(r->loops, cfg->loops, cfg->nloops * sizeof(r->loops[0]));
 	r->nloops = cfg->nloops;
 	r->say = cfg->say;
+	r->clustered = cfg->clustered;
+	pthread_mutex_init(&r->mutex, NULL);
+	pthread_cond_init(&r->changed, NULL);
 	bs_set_name(&r->bs, cfg->name);
 	return r;
 }
@@ -207,6 +328,7 @@ static struct bsrbd *new_image(const struct bs_module_config *cfg)
 static struct bs *open_store(const struct bs_module_config *cfg, int *err,
 			     char *why, size_t size)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct bsrbd_opening *o = calloc(1, sizeof(*o));
 	struct bsrbd *r = o ? new_image(cfg) : NULL;
 
@@ -216,6 +338,7 @@ static struct bs *open_store(const struct bs_module_config *cfg, int *err,
 		free(o);
 		return NULL;
 	}
+	pthread_once(&once, register_exit);
 	*o = (struct bsrbd_opening){
 		.cfg = cfg, .r = r, .why = why, .why_size = size
 	};
@@ -235,4 +358,5 @@ __attribute__((
 const struct bs_module openiser_store = {
 	.abi = BS_MODULE_ABI,
 	.open = open_store,
+	.cluster = bsrbd_store_open,
 };
