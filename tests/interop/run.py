@@ -3,11 +3,11 @@
 """Runs the interop tests with both I/O back ends.
 
 usage: run.py --build DIR [--json FILE] [--io uring|epoll]
-              [--once|--second|--other] [NAME]...
+              [--once|--second|--other] [--not NAME] [NAME]...
 
 Prints one line per case: ok|FAIL|skip NAME reason; then the slowest cases with their
 seconds; the last line has the counts.
-NAME selects files or cases by a part of their name. Exit status 1: a case failed.
+NAME selects files or cases by a part of their name, --not leaves them out. Exit status 1: a case failed.
 """
 import argparse
 import json
@@ -114,10 +114,12 @@ def is_in(part, case):
     return part in ("second", "all") or (part == "other" and not name.startswith(ONE_BACK_END))
 
 
-def select(names, part):
+def select(names, part, without):
     picked = unittest.TestSuite()
     for file in FILES:
         for case in cases(unittest.defaultTestLoader.loadTestsFromName(file)):
+            if without and without in case.id():
+                continue
             if (not names or any(n in case.id() for n in names)) and is_in(part, case):
                 picked.addTest(case)
     return picked
@@ -142,6 +144,7 @@ def main():
                        ("second", "without the cases that run once"),
                        ("other", "only the cases that the other back end needs")):
         part.add_argument("--" + name, dest="part", action="store_const", const=name, help=text)
+    parser.add_argument("--not", dest="without", metavar="NAME", help="leave out these cases")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
     os.environ["ISERD"] = find_program(args.build, "iserd", "src/daemon")
@@ -156,7 +159,7 @@ def main():
         for i, io in enumerate([args.io] if args.io else ["uring", "epoll"]):
             os.environ["ISERD_IO"] = io
             result = Result(io)
-            select(args.names, args.part or ("all", "second")[i]).run(result)
+            select(args.names, args.part or ("all", "second")[i], args.without).run(result)
             rows += result.rows
         os.chdir("/")
     report(rows)
