@@ -214,10 +214,11 @@ struct iser_url {
 	 * the target grants fewer (MaxConnections, RFC 7143 §13.2) or refuses
 	 * one; see iser_params. Commands are spread over them. */
 	unsigned connections;
-	/* ErrorRecoveryLevel that the login proposes over TCP, 0 (the default) to 2.
-	 * At 1, if the target grants it, PDUs that a data digest finds damaged are
-	 * recovered (RFC 7143 §7.1.4.1); at 2, the commands of a lost connection
-	 * also go on over the other connections of the session (§7.1.4.3). */
+	/* ErrorRecoveryLevel that the login proposes, 0 (the default) to 2. At 1, if the
+	 * target grants it, PDUs that a data digest finds damaged are recovered (RFC
+	 * 7143 §7.1.4.1), which iSER does not need (RFC 7145 §10.2.1); at 2, the
+	 * commands of a lost connection also go on over the other connections of the
+	 * session (§7.1.4.3). */
 	unsigned error_recovery_level;
 	/*
 	 * Times in seconds, with the names of open-iscsi; 0: the default,

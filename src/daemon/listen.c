@@ -155,10 +155,12 @@ static bool is_open(const struct cfg_model *m, const struct cfg_target *t)
 	return !g->accounts.n && !g->addresses.n;
 }
 
-/* Returns whether sessions of a target of a portal group may have several
- * connections. */
+/* Returns whether a connection may belong to a session that exists: sessions of a target
+ * of a portal group may have several connections, or one that replaces a lost one. */
 static bool has_joins(const struct cfg_model *m, unsigned portal)
 {
+	if (m->options.session.recovery_level == 2)
+		return true;
 	for (unsigned i = 0; i < m->targets.n; i++) {
 		const struct cfg_target *t = &m->targets.v[i];
 

@@ -25,7 +25,7 @@ struct portal {
 	unsigned transports; /* NET_ALLOW_* */
 	bool strict;	     /* all its targets are */
 	bool is_open; /* a target admits initiators without CHAP and by any name */
-	bool joins; /* sessions of a target may have several connections */
+	bool joins; /* a connection may belong to a session that exists */
 	struct portal_worker *at; /* by worker */
 	/* worker 0 */
 	struct net_listener **listeners;

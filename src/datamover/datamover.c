@@ -13,7 +13,7 @@
 
 void dm_task_init(struct dm_task *t)
 {
-	t->out_done = t->in_done = t->r2ts = t->acked = 0;
+	t->out_done = t->in_done = t->r2ts = t->acked = t->immediate = 0;
 	t->held = t->may_peek = t->moved = false;
 	t->peek = NULL;
 	memset(t->priv, 0, sizeof(t->priv));
@@ -25,7 +25,7 @@ void dm_conn_take_over(struct dm_conn *c, const struct dm_ops *ops, void *impl,
 	c->ops = ops;
 	c->impl = impl;
 	c->transport = transport;
-	c->may_hold = false;
+	c->may_hold = c->retains = false;
 }
 
 /* [RFC 5047: 9 #1] */
@@ -204,11 +204,12 @@ void dm_stop_data(struct dm_conn *c, struct dm_task *t, bool stop)
 		c->ops->stop_data(c, t, stop);
 }
 
-void dm_adopt(struct dm_conn *c, struct dm_task *t, uint32_t exp_datasn)
+void dm_adopt(struct dm_conn *c, struct dm_task *t, uint32_t exp_datasn,
+	      const struct dm_remote *remote)
 {
 	assert(c->role == ISCSI_TARGET && c->retains &&
 	       c->state < DM_TERMINATING);
-	c->ops->adopt(c, t, exp_datasn);
+	c->ops->adopt(c, t, exp_datasn, remote);
 }
 
 void dm_progress(const struct dm_conn *c, struct dm_progress *p)

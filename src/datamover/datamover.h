@@ -38,6 +38,14 @@
 struct dm_conn;
 struct dm_task;
 
+/* Where the initiator's memory of a task is: the STags and Base Offsets of an iSER
+ * header (RFC 7145 §9.2). */
+struct dm_remote {
+	bool wsv, rsv; /* the Write STag is valid, the Read STag is */
+	uint32_t write_stag, read_stag;
+	uint64_t write_base, read_base;
+};
+
 /* A control-type PDU, in both directions; borrowed for the call. */
 struct dm_control {
 	struct iscsi_pdu pdu;
@@ -46,6 +54,12 @@ struct dm_control {
 	const uint8_t *bhs;
 	const uint8_t *ahs;  /* pdu.ahs_len bytes, or NULL */
 	const uint8_t *data; /* pdu.dsl bytes, or NULL (see SCSI Command) */
+	/* Send_Control of a TASK REASSIGN by an initiator: the task, whose buffers are
+	 * advertised again over RDMA (RFC 7145 §7.3.3); else NULL. */
+	struct dm_task *reassigned;
+	/* Control_Notify of a Task Management Function Request over RDMA: what it
+	 * advertises, for dm_adopt; else NULL. */
+	const struct dm_remote *remote;
 };
 
 #define DM_TASK_PRIVATE 416
@@ -87,6 +101,10 @@ struct dm_task {
 	/* initiator: the Data-Ins before this DataSN are acknowledged (DataACK,
 	 * RFC 7143 §11.16.2). */
 	uint32_t acked;
+	/* over RDMA: bytes of immediate data of the command, which no RDMA Read asks
+	 * for again after a TASK REASSIGN (RFC 7145 §9.2). The initiator keeps the
+	 * number when the task moves. */
+	uint32_t immediate;
 	/* Set by the target in Control_Notify of a SCSI Command: no memory for
 	 * the unsolicited data yet. The datamover receives nothing more until
 	 * dm_resume. Only if dm_conn.may_hold. */
@@ -223,8 +241,8 @@ struct dm_ops {
 		     uint32_t *next);
 	int (*retry)(struct dm_conn *c, struct dm_task *t);
 	bool (*is_sending)(const struct dm_conn *c, struct dm_task *t);
-	void (*adopt)(struct dm_conn *c, struct dm_task *t,
-		      uint32_t exp_datasn);
+	void (*adopt)(struct dm_conn *c, struct dm_task *t, uint32_t exp_datasn,
+		      const struct dm_remote *remote);
 	void (*stop_data)(struct dm_conn *c, struct dm_task *t, bool stop);
 };
 
@@ -259,10 +277,11 @@ struct dm_conn {
 	uint32_t max_control_data;
 	enum dm_rdma rdma;
 	bool may_hold; /* dm_task.held has an effect */
-	/* Target, in full feature phase: every numbered PDU and all read data
+	/* Target, in full feature phase: every response of a task and its read data
 	 * are kept until the initiator acknowledges them by ExpStatSN, so that
-	 * a SNACK can ask for them (ErrorRecoveryLevel 1, RFC 7143 §11.16).
-	 * DM_RESPONSE_SENT comes then. */
+	 * a SNACK (TCP, ErrorRecoveryLevel 1, RFC 7143 §11.16) or another
+	 * connection (ErrorRecoveryLevel 2) can ask for them. DM_RESPONSE_SENT
+	 * comes then. */
 	bool retains;
 	/* set by dm_attach */
 	const struct dm_up_ops *up;
@@ -383,9 +402,11 @@ bool dm_is_sending(const struct dm_conn *c, struct dm_task *t);
  * which has ended, and goes on over c (TASK REASSIGN, RFC 7143 §7.2.2). exp_datasn is
  * that of the request: the next Put_Data of t, of the same data from offset 0, sends
  * only what is not acknowledged. t->out_done says up to where the write data came; a
- * Get_Data has to ask for the rest. Not in RFC 5047.
+ * Get_Data has to ask for the rest. remote: that of the request; NULL: it had none, so
+ * that over RDMA no data of t can be transferred. Not in RFC 5047.
  */
-void dm_adopt(struct dm_conn *c, struct dm_task *t, uint32_t exp_datasn);
+void dm_adopt(struct dm_conn *c, struct dm_task *t, uint32_t exp_datasn,
+	      const struct dm_remote *remote);
 
 /*
  * dm_stop_data, initiator: no further Data-Out of t is sent until a call with stop =

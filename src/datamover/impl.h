@@ -38,6 +38,15 @@ static inline struct dm_task *dm_task_of_share(void *share)
 int dm_check_unsolicited(const struct iscsi_params *k,
 			 const struct iscsi_pdu *p);
 
+/* dm_acknowledges (target) returns whether the ExpStatSN of p is that of the connection on
+ * which p came. The ExpStatSN of a Logout of one connection is that of the connection to
+ * be closed, which may be another one (RFC 7143 §11.14.4). */
+static inline bool dm_acknowledges(const struct iscsi_pdu *p)
+{
+	return p->op != ISCSI_LOGOUT_REQUEST ||
+	       p->logout.reason == ISCSI_LOGOUT_SESSION;
+}
+
 /* dm_set_numbers sets the numbers of a control-type PDU that hold at this moment,
  * except StatSN and CmdSN, which the role has set. */
 static inline void dm_set_numbers(const struct dm_conn *c, struct iscsi_pdu *p)

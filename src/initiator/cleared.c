@@ -273,7 +273,7 @@ static bool is_early(const struct ini_session *s, struct ini_task *t)
 	if (t->immediate || sn_lt(t->sent.cmdsn, s->window.expcmdsn))
 		return false;
 	return t->sent.cmdsn != s->window.expcmdsn ||
-	       (s->params.error_recovery_level > 0 && !is_unacknowledged(s, t));
+	       (ini_loses_pdus(s) && !is_unacknowledged(s, t));
 }
 
 void ini_cleared_soon(struct ini_task *t)
@@ -348,7 +348,7 @@ static bool can_query(const struct ini_session *s)
  * lost (§7.1.4.2). */
 static bool can_ping(const struct ini_session *s, struct ini_task *t)
 {
-	return s->params.error_recovery_level > 0 || is_unacknowledged(s, t);
+	return ini_loses_pdus(s) || is_unacknowledged(s, t);
 }
 
 static bool is_due(const struct ini_session *s, struct ini_task *t, xtime now)
@@ -383,7 +383,7 @@ static enum ini_query_by choose_query(const struct ini_session *s,
 /* [RFC 7143: 7.2.1 #1] */
 static bool sends_again(const struct ini_session *s, struct ini_task *t)
 {
-	if (s->params.error_recovery_level == 0 || !t->check.missing ||
+	if (!ini_loses_pdus(s) || !t->check.missing ||
 	    !is_unacknowledged(s, t) || dm_retry(t->sent.conn->dm, &t->dm))
 		return false;
 	t->check.missing = 0;

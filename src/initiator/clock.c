@@ -25,7 +25,7 @@ static xtime ping_again_at(const struct ini_conn *c)
 	xtime time = c->session->cfg.ping_time;
 	unsigned left = PINGS - c->pings;
 
-	if (!c->pinging || c->params.error_recovery_level == 0 || !left)
+	if (!c->pinging || !ini_loses_pdus(c->session) || !left)
 		return XTIME_NEVER;
 	return c->ping_deadline - time / PINGS * left;
 }

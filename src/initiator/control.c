@@ -34,7 +34,9 @@ int ini_send_request(struct ini_conn *c, struct dm_control *ctl)
 	ctl->pdu.immediate = true;
 	ctl->pdu.cmdsn = c->session->window.cmdsn;
 	err = dm_send_control(c->dm, NULL, ctl);
-	return err == ERR_BUSY ? send_numbered(c, ctl) : err;
+	/* §11.5.1: a TASK REASSIGN is always immediate */
+	return err == ERR_BUSY && !ctl->reassigned ? send_numbered(c, ctl)
+						   : err;
 }
 
 /* r goes on with the I bit that it began with (§11.10.3). */
@@ -325,7 +327,7 @@ static int handle_reject(struct ini_conn *c, const struct dm_control *ctl)
 	trace_emit(s->cfg.trace, TRACE_REJECT, "%s was rejected, reason %02x",
 		   iscsi_opcode_name(bad.op), ctl->pdu.reject.reason);
 	slot = ini_slot_find(s, bad.itt);
-	if (c->params.error_recovery_level > 0 && !is_final(c, slot, &bad, ctl))
+	if (ini_loses_pdus(s) && !is_final(c, slot, &bad, ctl))
 		return 0;
 	if (slot && slot->request && slot->request->conn == c) {
 		ini_request_end(s, slot->request, ERR_UNSUPPORTED, NULL);

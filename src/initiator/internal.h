@@ -267,6 +267,13 @@ void ini_session_logged_in(struct ini_session *s);
  * ErrorRecoveryLevel 0 the session ends with a connection that is not clean
  * (§7.1.4.4). */
 void ini_session_lost_conn(struct ini_session *s, bool clean, int err);
+/* Whether single PDUs may be lost, so that what gets no answer is sent again (§7.1.4.2,
+ * §7.2.1). At ErrorRecoveryLevel 0 that cannot be recovered, and iSER loses none (RFC 7145
+ * §10.2.1). */
+static inline bool ini_loses_pdus(const struct ini_session *s)
+{
+	return s->params.error_recovery_level > 0 && !s->params.rdma_extensions;
+}
 /* Whether requests of this session may be sent. */
 static inline bool ini_is_full_feature(const struct ini_session *s)
 {

@@ -7,7 +7,8 @@
  *      These are sent again, with the same tag and CmdSN (§7.2.1).
  *   2. After Time2Wait TASK REASSIGN (§7.2.2) for each other command of the lost
  *      connection, in the order of their CmdSN.
- * A request that gets no answer is repeated: at this level PDUs may be lost, too. If a
+ * A request that gets no answer is repeated: at this level PDUs may be lost, too. Over iSER
+ * none is lost, so its connection is given up instead, and recovered in the same way. If a
  * target refuses one of them, or the last connection is lost, the session ends.
  */
 #include <stdlib.h>
@@ -29,12 +30,13 @@ static void reassign_next(struct ini_conn *c);
 static int reassign(struct ini_conn *c, struct ini_task *t,
 		    struct ini_conn *to);
 
-/* The way to the target failed, not the target. */
+/* The way to the target failed, not the target. A Terminate of the peer counts as a failure
+ * of the transport (RFC 7145 §10.1.2.2). */
 static bool is_transport_error(int err)
 {
 	return err > -1000 || err == ERR_CLOSED || err == ERR_RESET ||
 	       err == ERR_TIMEOUT || err == ERR_HEADER_DIGEST ||
-	       err == ERR_DATA_DIGEST;
+	       err == ERR_DATA_DIGEST || err == ERR_TERMINATED;
 }
 
 bool ini_recover_can(const struct ini_conn *c, int err)
@@ -77,6 +79,16 @@ static bool may_repeat(struct ini_conn *c, const struct ini_request *r)
 	return false;
 }
 
+/* How long a request of the recovery may take. Over iSER it is not repeated. */
+static xtime answer_time(const struct ini_session *s)
+{
+	xtime time = s->cfg.logout_time;
+
+	if (ini_loses_pdus(s) || time == XTIME_NEVER)
+		return time;
+	return time * (REPEATS_MAX + 1);
+}
+
 /* The step lasts so long from now on. */
 static void begin_step(struct ini_conn *c, enum ini_recovery_step step,
 		       xtime time)
@@ -106,9 +118,11 @@ static bool is_acknowledged(const struct ini_task *t)
 	       sn_lt(t->sent.cmdsn, t->session->window.expcmdsn);
 }
 
-/* The target does not have the task: it never came, or it is lost. */
+/* The target does not have the task: it never came, or it is lost. Nothing of it was sent
+ * on this connection, but the TASK REASSIGN may have made STags. */
 static void take_missing(struct ini_task *t)
 {
+	(void)dm_deallocate_task_resources(t->sent.conn->dm, &t->dm);
 	if (is_acknowledged(t))
 		ini_cleared_released(t);
 	else if (ini_task_again(t, t->sent.conn))
@@ -156,6 +170,7 @@ static void reassigned(struct ini_request *r, int err,
 
 /* The allegiance changes before the request: the target sends nothing of the task
  * on the new connection before its response (§11.6). */
+/* [RFC 7145: 3.3 #5, 7.3.3 #9] */
 /* [RFC 7143: 7.1.4.3 #2, 11.5.6 #3] */
 static int reassign(struct ini_conn *c, struct ini_task *t, struct ini_conn *to)
 {
@@ -165,9 +180,10 @@ static int reassign(struct ini_conn *c, struct ini_task *t, struct ini_conn *to)
 	ctl.pdu.tmf.rtt = t->dm.itt;
 	ctl.pdu.tmf.ref_cmdsn = t->sent.cmdsn;
 	/* §7.2.2: acknowledges R2Ts; the target asks again for what has not
-	 * arrived of their data. Data-Ins are not acknowledged. */
+	 * arrived of their data. Data-Ins are not acknowledged. 0 over RDMA. */
 	ctl.pdu.tmf.exp_datasn = t->write ? t->dm.r2ts : 0;
-	begin_step(c, INI_RECOVER_TASKS, c->session->cfg.logout_time);
+	ctl.reassigned = &t->dm;
+	begin_step(c, INI_RECOVER_TASKS, answer_time(c->session));
 	c->recovery.itt = t->dm.itt;
 	c->recovery.request.function = ISCSI_TMF_TASK_REASSIGN;
 	c->recovery.request.done = reassigned;
@@ -249,7 +265,7 @@ static void send_logout(struct ini_conn *c)
 	struct ini_session *s = c->session;
 	struct dm_control ctl = { .pdu = { .op = ISCSI_LOGOUT_REQUEST } };
 
-	begin_step(c, INI_RECOVER_LOGOUT, s->cfg.logout_time);
+	begin_step(c, INI_RECOVER_LOGOUT, answer_time(s));
 	ctl.pdu.logout.reason = ISCSI_LOGOUT_RECOVERY;
 	ctl.pdu.logout.cid = c->offer.id.cid;
 	c->recovery.request.done = logged_out;
@@ -326,6 +342,9 @@ static void end_step(struct ini_conn *c)
 		reassign_next(c);
 		return;
 	}
+	if (!ini_loses_pdus(c->session)) /* the connection does not work */
+		dm_connection_terminate(r->conn->dm, DM_TERMINATE_NOW,
+					ERR_TIMEOUT);
 	r->conn->abandoned++;
 	ini_request_end(c->session, r, ERR_TIMEOUT, NULL);
 }

@@ -224,6 +224,7 @@ void ini_task_move(struct ini_task *t, struct ini_conn *c)
 {
 	uint32_t in_done = t->dm.in_done, out_done = t->dm.out_done;
 	uint32_t r2ts = t->dm.r2ts, acked = t->dm.acked;
+	uint32_t immediate = t->dm.immediate;
 
 	change_allegiance(t, c);
 	dm_task_init(&t->dm);
@@ -231,6 +232,7 @@ void ini_task_move(struct ini_task *t, struct ini_conn *c)
 	t->dm.out_done = out_done;
 	t->dm.r2ts = r2ts;
 	t->dm.acked = acked;
+	t->dm.immediate = immediate;
 	t->dm.moved = true;
 }
 

@@ -292,8 +292,7 @@ void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 	fill_chap(s, l);
 	l->random = io_random;
 	l->want.max_connections = (uint16_t)MAX(u->connections, 1u);
-	if (!wants_iser(s))
-		want_recovery(&l->want, u->error_recovery_level);
+	want_recovery(&l->want, u->error_recovery_level);
 	want_order(&l->want, u);
 	want_data(&l->want, u);
 	want_reporting(&l->want, u);

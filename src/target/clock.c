@@ -61,14 +61,19 @@ static void expire_discovery(struct tgt_conn *c)
 }
 
 /* At ErrorRecoveryLevel 1 a ping, or its answer, may be lost while the connection
- * lives: it is sent PINGS times in ping_time. */
+ * lives: it is sent PINGS times in ping_time. RDMA loses none (RFC 7145 §10.2.1). */
 #define PINGS 4
+
+static bool loses_pings(const struct tgt_conn *c)
+{
+	return c->dm->retains && !c->session->conns.rdma;
+}
 
 static void ping(struct tgt_conn *c, xtime now)
 {
 	xtime time = c->worker->tgt->cfg.ping_time;
 
-	if (c->dm->retains && time != XTIME_NEVER)
+	if (loses_pings(c) && time != XTIME_NEVER)
 		time /= PINGS;
 	c->deadline = deadline_after(now, time);
 	c->ping.sent++;
@@ -91,7 +96,7 @@ static void expire_idle(struct tgt_conn *c, xtime now)
 		c->ping.sent = 0;
 		return;
 	}
-	if (c->pinging && !(c->dm->retains && c->ping.sent < PINGS)) {
+	if (c->pinging && !(loses_pings(c) && c->ping.sent < PINGS)) {
 		conn_trace(c, TRACE_CONN_TIMEOUT,
 			   "no answer to NOP-In; connection dropped");
 		tgt_conn_end(c, DM_TERMINATE_NOW, ERR_TIMEOUT);

@@ -637,7 +637,8 @@ void tgt_command_go_on(struct tgt_task *t);
 uint8_t tgt_reassign_check(const struct tgt_session *s, uint32_t itt,
 			   struct tgt_task **task);
 /* tgt_reassign gives t to c, and t goes on. */
-void tgt_reassign(struct tgt_task *t, struct tgt_conn *c, uint32_t exp_datasn);
+void tgt_reassign(struct tgt_task *t, struct tgt_conn *c, uint32_t exp_datasn,
+		  const struct dm_remote *remote);
 
 /* ---- control.c ---- */
 
@@ -715,7 +716,7 @@ static inline bool tgt_session_is_deserted(const struct tgt_session *s)
 /* The session can recover a connection, and keeps its tasks for some time. */
 static inline bool tgt_session_recovers(const struct tgt_session *s)
 {
-	return s->params.error_recovery_level == 2 && !s->conns.rdma &&
+	return s->params.error_recovery_level == 2 &&
 	       s->params.default_time2retain && !s->conns.dropped;
 }
 

@@ -334,7 +334,7 @@ static void lose_conn(struct tgt_session *s, const struct tgt_conn *c)
 		.conn = c,
 	};
 
-	if (s->params.error_recovery_level == 2 && !s->conns.rdma &&
+	if (s->params.error_recovery_level == 2 &&
 	    !s->params.default_time2retain && tgt_session_conn(s) &&
 	    !s->conns.dropped && !c->end.final)
 		tgt_abort_iscsi_event(s, &scope);

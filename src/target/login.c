@@ -202,8 +202,6 @@ static void restrict_to_transport(struct iscsi_login_config *l,
 	l->prefer_digests = false;
 	l->want.initial_r2t = true;
 	l->want.max_recv_dsl = 8192;
-	/* connections are recovered over TCP only (recover.c) */
-	l->want.error_recovery_level = MIN(l->want.error_recovery_level, 1);
 }
 
 int tgt_login_new(struct tgt_conn *c)

@@ -346,7 +346,7 @@ static int remove_for_recovery(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 	struct tgt_session *s = c->session;
 	struct tgt_conn *gone, *lost;
 
-	if (s->params.error_recovery_level < 2 || s->conns.rdma)
+	if (s->params.error_recovery_level < 2)
 		return send_response(c, pdu->itt, LOGOUT_NO_RECOVERY, 0);
 	if (!s->params.default_time2retain)
 		return close_conn(c, pdu); /* nothing is retained (§13.16) */

@@ -27,7 +27,7 @@ uint8_t tgt_reassign_check(const struct tgt_session *s, uint32_t itt,
 	struct tgt_task *t = tgt_task_find(s, itt);
 
 	*task = NULL;
-	if (s->params.error_recovery_level < 2 || s->conns.rdma)
+	if (s->params.error_recovery_level < 2)
 		return ISCSI_TMF_NO_REASSIGN;
 	if (is_other_request(s, itt))
 		return ISCSI_TMF_REJECTED;
@@ -39,16 +39,24 @@ uint8_t tgt_reassign_check(const struct tgt_session *s, uint32_t itt,
 	return ISCSI_TMF_COMPLETE;
 }
 
+/* ABORT TASK advertises no buffer for read data over RDMA (RFC 7145 §7.3.3). */
+static bool cannot_put(const struct tgt_task *t, const struct dm_remote *remote)
+{
+	return t->session->conns.rdma && !remote && t->dev.in.len;
+}
+
 /* [RFC 7143: 7.2.2 #3] */
-void tgt_reassign(struct tgt_task *t, struct tgt_conn *c, uint32_t exp_datasn)
+void tgt_reassign(struct tgt_task *t, struct tgt_conn *c, uint32_t exp_datasn,
+		  const struct dm_remote *remote)
 {
 	conn_trace(c, TRACE_TMF,
 		   "command %08x of connection %u goes on over connection %u",
 		   t->dm.itt, t->conn->cid, c->cid);
 	/* §7.2.2: the command is in progress for the initiator, and its outcome open */
-	if (tgt_task_is_begun(t) && !dev_task_fix(&t->dev))
+	if (tgt_task_is_begun(t) &&
+	    (!dev_task_fix(&t->dev) || cannot_put(t, remote)))
 		dev_task_lose(&t->dev);
-	dm_adopt(c->dm, &t->dm, exp_datasn);
+	dm_adopt(c->dm, &t->dm, exp_datasn, remote);
 	t->conn = c;
 	t->moves_since = 0;
 	switch (t->state) {

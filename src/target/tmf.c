@@ -50,6 +50,7 @@ struct tgt_tmf {
 	bool immediate;
 	bool fast; /* the session has FastAbort */
 	uint32_t itt, rtt, cmdsn, ref_cmdsn, exp_datasn;
+	struct dm_remote remote; /* of a TASK REASSIGN over RDMA */
 	uint64_t lun;
 	bool started;
 	struct tgt_abort abort; /* of a function on this session only */
@@ -249,7 +250,7 @@ static bool waits_for_reassignment(const struct tgt_tmf *m)
  * the response. */
 static void resend_and_complete(struct tgt_tmf *m)
 {
-	tgt_reassign(tgt_task_find(m->session, m->rtt), m->conn, 0);
+	tgt_reassign(tgt_task_find(m->session, m->rtt), m->conn, 0, NULL);
 	end_tmf(m, ISCSI_TMF_COMPLETE);
 }
 
@@ -378,6 +379,7 @@ static bool is_gone(const struct tgt_tmf *m)
 static void reassign_task(struct tgt_tmf *m)
 {
 	struct tgt_conn *c = m->conn;
+	const struct dm_remote remote = m->remote;
 	uint32_t exp_datasn = m->exp_datasn;
 	struct tgt_task *t;
 	uint8_t response = tgt_reassign_check(m->session, m->rtt, &t);
@@ -389,7 +391,7 @@ static void reassign_task(struct tgt_tmf *m)
 	}
 	end_tmf(m, response);
 	if (t && tgt_conn_open(c))
-		tgt_reassign(t, c, exp_datasn);
+		tgt_reassign(t, c, exp_datasn, &remote);
 }
 
 /* ---- functions on all sessions of all workers ---- */
@@ -696,8 +698,9 @@ static const struct tmf_row *find_row(uint8_t function)
 
 /* ---- begin of a function ---- */
 
-static struct tgt_tmf *tmf_new(struct tgt_conn *c, const struct iscsi_pdu *pdu)
+static struct tgt_tmf *tmf_new(struct tgt_conn *c, const struct dm_control *ctl)
 {
+	const struct iscsi_pdu *pdu = &ctl->pdu;
 	struct tgt_session *s = c->session;
 	unsigned n = s->worker->tgt->cfg.env.nworkers;
 	struct tgt_tmf *m = calloc(1, sizeof(*m) + n * sizeof(m->parts[0]));
@@ -716,6 +719,8 @@ static struct tgt_tmf *tmf_new(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 	m->cmdsn = pdu->cmdsn;
 	m->ref_cmdsn = pdu->tmf.ref_cmdsn;
 	m->exp_datasn = pdu->tmf.exp_datasn;
+	if (ctl->remote)
+		m->remote = *ctl->remote;
 	m->immediate = pdu->immediate;
 	m->lun = pdu->lun;
 	m->fast = is_fast(s);
@@ -809,7 +814,7 @@ int tgt_tmf(struct tgt_conn *c, const struct dm_control *ctl)
 	if (pdu->immediate && sn_lt(s->window.maxcmdsn + 1, pdu->cmdsn))
 		return tgt_reject(c, ISCSI_REJECT_INVALID_PDU_FIELD, ctl->bhs,
 				  "CmdSN beyond the window (§4.2.2.1)");
-	m = s->ntmfs < TMFS_MAX ? tmf_new(c, pdu) : NULL;
+	m = s->ntmfs < TMFS_MAX ? tmf_new(c, ctl) : NULL;
 	if (!m)
 		return tgt_reject(c, ISCSI_REJECT_TOO_MANY_IMMEDIATE, ctl->bhs,
 				  "too many task management functions");

@@ -163,8 +163,8 @@ static const struct cfg_row rows[] = {
 	  .type = CFG_DURATION, .scope = CFG_DAEMON, .apply = CFG_AT_ONCE, .unit = "seconds" },
 	{ { .name = "error-recovery-level", .arg = "N", .initial = "0",
 	    OPT_NUMBER(struct options, session.recovery_level, 0, 2),
-	    .help = "ErrorRecoveryLevel to accept over TCP: 1 recovers PDUs "
-		    "that a data digest finds damaged, 2 also lost connections" },
+	    .help = "ErrorRecoveryLevel to accept: 1 recovers PDUs that a "
+		    "data digest finds damaged (TCP), 2 also lost connections" },
 	  .type = CFG_NUMBER, .scope = CFG_DAEMON, .apply = CFG_AT_ONCE },
 	{ { .name = "max-outstanding-r2t", .arg = "N", .initial = "8",
 	    OPT_NUMBER(struct options, session.max_r2t, 1, 65535),

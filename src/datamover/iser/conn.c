@@ -41,6 +41,9 @@ static void deallocate(struct dm_conn *dm)
 static void enter_full_feature(struct dmiser_conn *c)
 {
 	c->full_feature = true;
+	/* RFC 7145 §10.2.1: level 1 has nothing to send again */
+	c->dm->retains = c->dm->role == ISCSI_TARGET &&
+			 c->params.error_recovery_level == 2;
 	/* not in discovery sessions, which have no RDMAExtensions: their text
 	 * is longer */
 	if (c->dm->role == ISCSI_TARGET && has_rule(c, DMISER_SMALL_PDUS) &&
@@ -174,6 +177,7 @@ static const struct dm_ops ops = {
 	.snack = snack,
 	.retry = retry,
 	.is_sending = is_sending,
+	.adopt = dmiser_adopt,
 };
 
 /* ---- the queue pair's up-calls ---- */
@@ -232,8 +236,7 @@ static void msg_done(struct dmiser_conn *c, struct iser_msg *m, int err)
 	if (err)
 		return; /* Connection_Terminate_Notify follows */
 	if (kind == MSG_RESPONSE)
-		c->dm->up->data_completion_notify(c->dm, t, DM_RESPONSE_SENT,
-						  0);
+		dmiser_response_sent(c, t);
 	else if (iser_task(t)->releasing)
 		dmiser_report_released(c, t);
 	else if (!iser_task(t)->busy)
@@ -315,6 +318,7 @@ struct dmiser_conn *dmiser_new(const struct dmiser_config *cfg,
 	list_init(&c->spares);
 	list_init(&c->waiting);
 	list_init(&c->getq);
+	list_init(&c->unacked);
 	list_init(&c->free_reads.list);
 	list_init(&c->early);
 	rcap_set_user(qp, &user, c);

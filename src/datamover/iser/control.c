@@ -120,6 +120,8 @@ int dmiser_send_control(struct dm_conn *dm, struct dm_task *t,
 	err = count_unexpected(c, &k.pdu);
 	if (err)
 		return err;
+	if (k.reassigned)
+		return dmiser_send_reassign(c, &k);
 	if (t)
 		return dmiser_send_response(c, t, &k.pdu, k.data, NULL);
 	m = dmiser_msg_pdu(c, &plain, &k.pdu, k.ahs, k.data);

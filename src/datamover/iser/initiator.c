@@ -233,10 +233,38 @@ int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 		dmiser_forget_stags(c, t);
 		return err;
 	}
+	t->immediate = p.immediate;
 	err = send_data_outs(c, t, &p);
 	if (err) /* the command was sent and cannot be withdrawn */
 		dmiser_fail_conn(c, err, "no memory for unsolicited data");
 	return 0;
+}
+
+/* The STags of the task's old connection ended with it; those of a TASK REASSIGN that got
+ * no answer are replaced. The Write STag names what the command did not carry itself
+ * (§9.2, §10.2.2). */
+/* [RFC 7145: 7.3.3 #3-8, 8.3.1 #1, 10.2.2 #1] */
+int dmiser_send_reassign(struct dmiser_conn *c, const struct dm_control *ctl)
+{
+	struct iser_header h = { .opcode = ISER_CONTROL };
+	struct dm_task *t = ctl->reassigned;
+	const struct plan p = { .immediate = t->immediate,
+				.unsolicited = t->immediate };
+	struct iscsi_pdu pdu = ctl->pdu;
+	struct iser_msg *m;
+	int err;
+
+	dmiser_forget_stags(c, t);
+	dm_set_numbers(c->dm, &pdu);
+	err = advertise_out(c, t, &p, &h);
+	if (!err)
+		err = advertise_in(c, t, &h);
+	m = err ? NULL : dmiser_msg_pdu(c, &h, &pdu, NULL, NULL);
+	if (!err)
+		err = m ? dmiser_send(c, NULL, m) : ERR_NOMEM;
+	if (err)
+		dmiser_forget_stags(c, t);
+	return err;
 }
 
 /* ---- responses ---- */

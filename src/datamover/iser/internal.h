@@ -6,6 +6,8 @@
  *   control.c    Send_Control, limits, unexpected PDUs
  *   hello.c      the Hello exchange
  *   target.c     commands in, Put_Data by RDMA Write, Get_Data by RDMA Read
+ *   retain.c     target: responses that are not acknowledged, tasks that began on
+ *                another connection
  *   initiator.c  commands out with their STags, responses in
  *   msg.c        Sends: their memory, how they are posted or wait
  *   recv.c       receives: their memory, how many are posted
@@ -36,10 +38,8 @@
 /* ---- a task's share ---- */
 
 struct target_task {
-	bool bound; /* the Remote Mapping (§7.3.1) is stored below */
-	bool wsv, rsv;
-	uint32_t write_stag, read_stag;
-	uint64_t write_base, read_base;
+	bool bound; /* the Remote Mapping (§7.3.1) is in remote */
+	struct dm_remote remote;
 	/* put_data */
 	struct rcap_wr put;
 	bool putting, notify_put;
@@ -53,6 +53,10 @@ struct target_task {
 	uint32_t unsol_off, unsol_datasn;
 	uint32_t unsolicited_len; /* immediate data included */
 	int data_err;
+	/* response, if dm_conn.retains */
+	uint32_t statsn;
+	bool sent, acked; /* its Send is completed; ExpStatSN covers it */
+	struct list unacked_link; /* dmiser_conn.unacked */
 };
 
 struct initiator_task {
@@ -168,13 +172,14 @@ struct dmiser_conn {
 	struct list spares, waiting; /* iser_msg.link */
 	unsigned nspares;
 	/* RDMA Reads, target */
-	struct iser_read *reads;
 	struct {
+		struct iser_read *all;
 		struct list list; /* those that were used */
 		unsigned fresh;	  /* the first that was never used */
 	} free_reads;
 	unsigned reads_out;
 	struct list getq;	 /* target_task.get_link */
+	struct list unacked;	 /* target_task.unacked_link, by StatSN */
 	struct dm_strays strays; /* target */
 	struct unexpected unexpected;
 	uint64_t bytes_in, bytes_out; /* of write data, of read data */
@@ -300,11 +305,26 @@ void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err);
  * aborted, without a completion. */
 void dmiser_get_abort(struct dmiser_conn *c, struct dm_task *t);
 
+/* dmiser_remote returns what h advertises. */
+struct dm_remote dmiser_remote(const struct iser_header *h);
+
+/* retain.c */
+/* dmiser_retain: the response of t with this StatSN is sent. */
+void dmiser_retain(struct dmiser_conn *c, struct dm_task *t, uint32_t statsn);
+/* dmiser_response_sent: the Send with the response of t is completed. */
+void dmiser_response_sent(struct dmiser_conn *c, struct dm_task *t);
+/* dmiser_acknowledge takes the ExpStatSN of a PDU that was received. */
+void dmiser_acknowledge(struct dmiser_conn *c, uint32_t expstatsn);
+void dmiser_adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn,
+		  const struct dm_remote *remote);
+
 /* initiator.c */
 /* dmiser_send_command sends a SCSI Command with the STags of t's buffers, and
  * its unsolicited data. */
 int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 			const struct dm_control *ctl);
+/* dmiser_send_reassign sends a TASK REASSIGN with new STags of the task's buffers. */
+int dmiser_send_reassign(struct dmiser_conn *c, const struct dm_control *ctl);
 /* dmiser_initiator_response processes a SCSI Response. true: Sends of the task
  * are in progress, and the receive is in use until dmiser_late, which gives the
  * response to the role. */

@@ -52,8 +52,13 @@ static int decode_pdu(struct dmiser_conn *c, struct iser_in *in)
 /* [RFC 7145: 3.2 #1, 5.2.1 #2, 5.2.2 #1, 7.2 #1, 10.1.4.1 #1] */
 static void deliver_control(struct dmiser_conn *c, struct iser_in *in)
 {
+	const struct dm_remote remote = dmiser_remote(&in->h);
 	const struct dm_control ctl = {
-		.pdu = in->pdu, .bhs = in->bhs, .ahs = in->ahs, .data = in->data
+		.pdu = in->pdu,
+		.bhs = in->bhs,
+		.ahs = in->ahs,
+		.data = in->data,
+		.remote = in->pdu.op == ISCSI_TMF_REQUEST ? &remote : NULL,
 	};
 	struct dm_task *t = NULL;
 	int err = c->dm->up->control_notify(c->dm, &ctl, &t);
@@ -68,6 +73,8 @@ static bool deliver_pdu(struct dmiser_conn *c, struct iser_in *in)
 	if (c->full_feature) {
 		c->has_received = true;
 		dmiser_retire_unexpected(c, &in->pdu);
+		if (c->dm->retains && dm_acknowledges(&in->pdu))
+			dmiser_acknowledge(c, in->pdu.expstatsn);
 	}
 	switch (in->pdu.op) {
 	case ISCSI_SCSI_COMMAND:

@@ -16,23 +16,29 @@ static void report_completion(struct dmiser_conn *c, struct dm_task *t,
 
 /* ---- commands ---- */
 
+struct dm_remote dmiser_remote(const struct iser_header *h)
+{
+	return (struct dm_remote){
+		.wsv = h->wsv,
+		.rsv = h->rsv,
+		.write_stag = h->write_stag,
+		.read_stag = h->read_stag,
+		.write_base = h->write_base,
+		.read_base = h->read_base,
+	};
+}
+
 /* Stores the Remote Mapping (§7.3.1) in the task. The role may answer a command
  * before its up-call returns, so each primitive calls this function. */
 /* [RFC 7145: 7.3.1 #16] */
 static void bind_task(const struct dmiser_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &iser_task(t)->t;
-	const struct iser_header *h = c->current;
 
-	if (tt->bound || !h)
+	if (tt->bound || !c->current)
 		return;
 	tt->bound = true;
-	tt->wsv = h->wsv;
-	tt->rsv = h->rsv;
-	tt->write_stag = h->write_stag;
-	tt->write_base = h->write_base;
-	tt->read_stag = h->read_stag;
-	tt->read_base = h->read_base;
+	tt->remote = dmiser_remote(c->current);
 }
 
 /* Copies unsolicited data to the task's buffer. */
@@ -62,7 +68,7 @@ static void begin_write(struct dmiser_conn *c, struct dm_task *t,
 	struct target_task *tt = &iser_task(t)->t;
 
 	tt->unsolicited = true;
-	tt->unsol_off = in->pdu.dsl;
+	tt->unsol_off = t->immediate = in->pdu.dsl;
 	tt->data_err = dm_check_unsolicited(&c->params, &in->pdu);
 	if (!tt->data_err && in->pdu.dsl)
 		place_data(c, t, 0, in->data, in->pdu.dsl);
@@ -172,11 +178,13 @@ void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in)
 static void add_invalidate(const struct dmiser_conn *c, struct target_task *tt,
 			   struct iser_msg *m)
 {
-	if (c->send_inv && (tt->rsv || tt->wsv)) {
+	struct dm_remote *r = &tt->remote;
+
+	if (c->send_inv && (r->rsv || r->wsv)) {
 		m->wr.flags |= RCAP_INVALIDATE;
-		m->wr.stag = tt->rsv ? tt->read_stag : tt->write_stag;
+		m->wr.stag = r->rsv ? r->read_stag : r->write_stag;
 	}
-	tt->rsv = tt->wsv = false;
+	r->rsv = r->wsv = false;
 }
 
 /* [RFC 7145: 7.3.2 #1 #4-5 #7] */
@@ -194,6 +202,8 @@ int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
 	m->kind = MSG_RESPONSE;
 	m->task = t;
 	add_invalidate(c, &iser_task(t)->t, m);
+	if (c->dm->retains)
+		dmiser_retain(c, t, pdu->statsn);
 	return dmiser_send(c, first, m);
 }
 
@@ -211,14 +221,14 @@ int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
 	bind_task(c, t);
 	if (tt->putting)
 		return ERR_BUSY;
-	if (data->len && !tt->rsv)
+	if (data->len && !tt->remote.rsv)
 		return ERR_PROTOCOL;
 	/* a backstore may lend its memory, which other commands change */
 	*wr = (struct rcap_wr){ .op = RCAP_WRITE,
 				.flags = RCAP_UNSTABLE,
 				.data = *data,
-				.stag = tt->read_stag,
-				.to = tt->read_base + offset,
+				.stag = tt->remote.read_stag,
+				.to = tt->remote.read_base + offset,
 				.tag = WR_PUT };
 	tt->putting = data->len > 0;
 	tt->notify_put = !response;
@@ -260,18 +270,18 @@ int dmiser_target_new(struct dmiser_conn *c)
 {
 	unsigned n = c->cfg.ord;
 
-	if (c->reads || n == 0)
+	if (c->free_reads.all || n == 0)
 		return 0;
-	c->reads = malloc(n * sizeof(c->reads[0]));
-	if (!c->reads)
+	c->free_reads.all = malloc(n * sizeof(c->free_reads.all[0]));
+	if (!c->free_reads.all)
 		return ERR_NOMEM;
 	return 0;
 }
 
 void dmiser_target_free(struct dmiser_conn *c)
 {
-	free(c->reads);
-	c->reads = NULL;
+	free(c->free_reads.all);
+	c->free_reads.all = NULL;
 	c->free_reads.fresh = 0;
 	list_init(&c->free_reads.list);
 }
@@ -282,7 +292,7 @@ void dmiser_target_free(struct dmiser_conn *c)
 static uint64_t remote_offset(const struct dmiser_conn *c,
 			      const struct target_task *tt, uint32_t off)
 {
-	return tt->write_base + off -
+	return tt->remote.write_base + off -
 	       (dmiser_solicited_only(c) ? tt->unsolicited_len : 0);
 }
 
@@ -294,7 +304,7 @@ static struct iser_read *free_read(struct dmiser_conn *c)
 
 	if (n)
 		return list_entry(n, struct iser_read, link);
-	r = &c->reads[c->free_reads.fresh++];
+	r = &c->free_reads.all[c->free_reads.fresh++];
 	list_init(&r->link);
 	return r;
 }
@@ -316,7 +326,7 @@ static void read_some(struct dmiser_conn *c, struct dm_task *t)
 				   READ_PIECES, &n);
 	*wr = (struct rcap_wr){ .op = RCAP_READ,
 				.data = { r->iov, n, len },
-				.stag = tt->write_stag,
+				.stag = tt->remote.write_stag,
 				.to = remote_offset(c, tt, tt->get_next),
 				.tag = WR_READ };
 	r->task = t;
@@ -352,7 +362,7 @@ static void read_more(struct dmiser_conn *c)
 /* [RFC 7145: 7.3.6 #5-6] */
 static bool may_get(struct dmiser_conn *c, const struct target_task *tt)
 {
-	if (!tt->wsv)
+	if (!tt->remote.wsv)
 		dmiser_fail_conn(c, ERR_FORMAT,
 				 "write command without a Write STag for its "
 				 "solicited data (RFC 7145 §9.2)");

@@ -66,13 +66,15 @@ static const struct tx_node *last_control(const struct dmtcp_conn *c)
 }
 
 /* [RFC 7143: 7.2.2 #7, 11.5.6 #2 #4] */
-void dmtcp_adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn)
+void dmtcp_adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn,
+		 const struct dm_remote *remote)
 {
 	struct dmtcp_conn *c = dm->impl;
 	const struct dmtcp_task old = *tcp_task(t);
 	struct target_task *tt = &tcp_task(t)->t;
 	uint32_t end = end_of_received(&old, t);
 
+	(void)remote;
 	c->recovery.first = last_control(c);
 	dm_task_init(t);
 	t->out_done = end;

@@ -617,7 +617,8 @@ int dmtcp_snack(struct dm_conn *dm, const struct iscsi_pdu *snack,
 		uint32_t *next);
 
 /* adopt.c */
-void dmtcp_adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn);
+void dmtcp_adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn,
+		 const struct dm_remote *remote);
 
 /* stage.c */
 /* dmtcp_stage_pdu adds one PDU to the stage; the caller checked that there is

@@ -298,14 +298,6 @@ static bool breaks_login(const struct dmtcp_conn *c)
 	       c->rx.pdu.op != ISCSI_LOGIN_RESPONSE;
 }
 
-/* §11.14.4: the ExpStatSN of this Logout is that of the connection to be closed, which
- * may be another one. */
-static bool is_of_another(const struct iscsi_pdu *p)
-{
-	return p->op == ISCSI_LOGOUT_REQUEST &&
-	       p->logout.reason != ISCSI_LOGOUT_SESSION;
-}
-
 /* What follows the header; a PDU without data has no payload. */
 static void enter_payload(struct dmtcp_conn *c)
 {
@@ -322,7 +314,7 @@ static void header_complete(struct dmtcp_conn *c, int decode_err)
 	r->left = r->pdu.dsl;
 	r->crc = CRC32C_SEED;
 	r->drop_err = check_opcode(c, decode_err);
-	if (!r->drop_err && c->dm.retains && !is_of_another(&r->pdu))
+	if (!r->drop_err && c->dm.retains && dm_acknowledges(&r->pdu))
 		dmtcp_acknowledge(c, r->pdu.expstatsn);
 	if (r->state != RX_HEADER)
 		return; /* an up-call ended the connection */

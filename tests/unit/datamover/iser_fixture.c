@@ -112,6 +112,9 @@ static int control_notify(struct dm_conn *c, const struct dm_control *ctl,
 	assert_non_null(ctl->bhs);
 	r->controls++;
 	r->in = ctl->pdu;
+	r->has_remote = ctl->remote != NULL;
+	if (ctl->remote)
+		r->remote = *ctl->remote;
 	r->in_ahs = ctl->ahs ? ctl->pdu.ahs_len : 0;
 	if (ctl->data)
 		memcpy(r->in_data, ctl->data,

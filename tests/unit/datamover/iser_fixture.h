@@ -55,6 +55,8 @@ struct fixture {
 	struct iscsi_pdu in; /* the last control-type PDU */
 	uint8_t in_data[9000];
 	uint16_t in_ahs;
+	bool has_remote; /* dm_control.remote of that PDU */
+	struct dm_remote remote;
 	/* what the role does in its up-calls */
 	int answer; /* of control_notify */
 	bool no_task, no_enable;

@@ -58,6 +58,7 @@ static void lose_wire_0(unsigned acked, bool is_write)
 	assert_int_equal(ended, 0);
 }
 
+/* [RFC 7145: 3.3 #5, 7.3.3 #9] */
 /* [RFC 7143: 7.1.4.3 #1-2, 7.1.5 #1, 7.2.1 #3, 7.2.2 #1, 11.5.1 #18,
  * 11.5.6 #3, 11.14 #6] */
 static void test_the_commands_go_on_elsewhere_rfc7143_7_2_2(void **state)

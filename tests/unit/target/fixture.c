@@ -409,12 +409,16 @@ static int snack(struct dm_conn *dm, const struct iscsi_pdu *p, uint32_t *next)
 	return 0;
 }
 
-static void adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn)
+static void adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn,
+		  const struct dm_remote *remote)
 {
 	struct peer *p = peer_of(dm);
 
 	(void)t;
 	p->adopted++;
+	p->has_remote = remote != NULL;
+	if (remote)
+		p->remote = *remote;
 	p->exp_datasn = exp_datasn;
 }
 

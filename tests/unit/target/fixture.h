@@ -43,7 +43,9 @@ struct peer { /* one connection, seen from the wire */
 	struct dm_task *last_task; /* the task of the last SCSI Command */
 	bool release_later;	   /* deallocation answers ERR_AGAIN */
 	bool silent; /* the initiator acknowledges no status (ERL 1 and 2) */
-	unsigned adopted;    /* calls of dm_adopt */
+	unsigned adopted; /* calls of dm_adopt */
+	bool has_remote;  /* of the last one */
+	struct dm_remote remote;
 	uint32_t exp_datasn; /* of the last one */
 	struct dm_task *releasing;
 	int send_error; /* send_control fails with it */
