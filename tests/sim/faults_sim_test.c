@@ -2,7 +2,9 @@
 /*
  * faults_sim_test.c: sessions of 1, 2 and 4 connections at ErrorRecoveryLevel 0, 1 and
  * 2 with every kind of fault of enum fault, on a virtual clock. Each connection has its
- * own delays, so that requests arrive in an order that is not that of their CmdSN.
+ * own delays, so that requests arrive in an order that is not that of their CmdSN. With the
+ * argument iser all of them are in RDMA mode (RFC 7145 §10.2), by either start: PDUs are
+ * not lost there, and a damaged byte ends the connection with an RDMAP Terminate.
  *
  * The oracle, ledger.c: each command ends exactly once, although none has a deadline; an
  * acknowledged write is not lost; a read returns no older data, and no data of a command
@@ -12,6 +14,8 @@
  *
  * A seed determines a run. FAULTS_SEED=N runs one with a log; FAULTS_SEEDS=N and
  * FAULTS_FIRST=N select how many and the first.
+ *
+ *    faults_sim_test [iser]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +43,7 @@ enum fault {
 	FAULT_NONE,
 	FAULT_DATA,   /* damaged data segments */
 	FAULT_LOST,   /* PDUs that are lost as a whole */
-	FAULT_HEADER, /* a damaged header on one connection */
+	FAULT_HEADER, /* a damaged header, or FPDU, on one connection */
 	FAULT_RESET,  /* of one connection */
 	FAULT_STALL,  /* one connection pauses */
 	FAULT_HANG,   /* ... for ever */
@@ -51,6 +55,11 @@ static const char *const fault_names[FAULTS] = { "none",   "data",  "lost",
 						 "header", "reset", "stall",
 						 "hang",   "mix" };
 
+/* Those that there are over iSER. */
+static const enum fault rdma_faults[] = { FAULT_NONE,  FAULT_HEADER,
+					  FAULT_RESET, FAULT_STALL,
+					  FAULT_HANG,  FAULT_MIX };
+
 /* A connection. */
 struct line {
 	struct wire wire;
@@ -58,6 +67,8 @@ struct line {
 	struct mangler mangler;
 	xtime deaf_from, deaf_until;
 	bool deaf[2];
+	/* RDMA: bytes of either end up to the one that is damaged, or UINT64_MAX */
+	uint64_t damage_after[2];
 };
 
 struct sim {
@@ -69,6 +80,7 @@ struct sim {
 	xtime clock; /* the timer of the initiator */
 	struct ini_config cfg;
 	unsigned level, conns;
+	enum sim_way way;
 	enum fault fault;
 	/* FAULT_MIX: one connection of this session, and of each, has no fatal
 	 * fault */
@@ -190,27 +202,45 @@ static size_t filter(void *arg, unsigned from, uint8_t *out, const uint8_t *in,
 	return mangler_filter(&((struct line *)arg)->mangler, from, out, in, n);
 }
 
+static void damage(void *arg, unsigned from, uint8_t *p, size_t n)
+{
+	uint64_t *after = &((struct line *)arg)->damage_after[from];
+
+	if (*after == UINT64_MAX)
+		return;
+	if (*after < n) {
+		p[*after] ^= 0x10;
+		*after = UINT64_MAX;
+	} else {
+		*after -= n;
+	}
+}
+
 static struct line *new_line(struct sim *s)
 {
 	struct line *l = &s->line[s->nlines++];
 	static const struct mangler_plan no_faults;
-	const struct wire_config wc = {
+	struct wire_config wc = {
 		.seed = random_below(s, 1u << 30),
 		.max_chunk = random_below(s, 2) ? 0 : 3000,
 		.max_delay = (1 + random_below(s, 5)) * XTIME_MS,
 		.cut = { WIRE_NO_CUT, WIRE_NO_CUT },
-		.filter = filter,
 		.arg = l,
 	};
 
 	assert_true(s->nlines <= LINES);
+	if (s->way == SIM_TCP)
+		wc.filter = filter;
+	else
+		wc.damage = damage;
+	l->damage_after[0] = l->damage_after[1] = UINT64_MAX;
 	wire_init(&l->wire, &wc);
 	l->wire.now = s->world.now;
 	l->deaf_from = l->deaf_until = XTIME_NEVER;
 	mangler_init(&l->mangler, random_below(s, 1u << 30),
 		     !s->cfg.login.header_digest_none_ok, true, &no_faults);
 	for (unsigned end = 0; end < 2; end++)
-		sim_transport_init(&l->transport[end], &l->wire, end, SIM_TCP);
+		sim_transport_init(&l->transport[end], &l->wire, end, s->way);
 	return l;
 }
 
@@ -289,6 +319,22 @@ static void open_session(struct sim *s)
 	clear_attention(s);
 }
 
+/* RFC 7145 §6. */
+static void make_rdma_wishes(struct sim *s)
+{
+	static const uint32_t lens[] = { 512, 1024, 2048, 8192 };
+	struct iscsi_login_config *l = &s->cfg.login;
+
+	l->header_digest_none_ok = l->data_digest_none_ok = true;
+	l->header_digest_crc_ok = l->data_digest_crc_ok = false;
+	l->want.rdma_extensions = true;
+	l->want.target_recv_dsl = lens[random_below(s, 4)];
+	l->want.initiator_recv_dsl = lens[random_below(s, 4)];
+	l->want.tagged_buffer_for_solicited_data_only = random_below(s, 2);
+	if (s->way == SIM_ISER_SWITCH)
+		l->want.iser_hello_required = random_below(s, 2);
+}
+
 static void make_wishes(struct sim *s)
 {
 	static const uint32_t lens[] = { 512, 1024, 2048, 8192 };
@@ -313,6 +359,8 @@ static void make_wishes(struct sim *s)
 		s->fault != FAULT_HEADER && random_below(s, 2);
 	s->cfg.login.header_digest_crc_ok = !s->cfg.login.header_digest_none_ok;
 	s->cfg.login.data_digest_none_ok = false;
+	if (s->way != SIM_TCP)
+		make_rdma_wishes(s);
 	s->cfg.idle_time = s->cfg.ping_time = 5 * XTIME_S;
 	if (s->level && s->fault <= FAULT_LOST && random_below(s, 2))
 		s->cfg.idle_time = XTIME_NEVER; /* recovery needs no pings */
@@ -351,6 +399,8 @@ static void break_line(struct sim *s, struct line *l, enum fault fault)
 		p->most = 1 + random_below(s, 3);
 		break;
 	case FAULT_HEADER:
+		if (s->way != SIM_TCP)
+			l->damage_after[end] = random_below(s, 20000);
 		p->one_in[MANGLE_HEADER] = 20;
 		p->most = 1;
 		break;
@@ -378,7 +428,9 @@ static bool is_fatal(enum fault fault)
 
 static void break_any(struct sim *s, struct line *l)
 {
-	enum fault fault = (enum fault)random_below(s, FAULT_MIX);
+	enum fault fault = s->way == SIM_TCP
+				   ? (enum fault)random_below(s, FAULT_MIX)
+				   : rdma_faults[random_below(s, 5)];
 
 	s->survives |= !is_fatal(fault);
 	break_line(s, l, fault);
@@ -405,6 +457,7 @@ static void end_faults(struct sim *s)
 		struct line *l = &s->line[i];
 
 		l->mangler.plan.most = 0;
+		l->damage_after[0] = l->damage_after[1] = UINT64_MAX;
 		l->wire.cfg.cut[0] = l->wire.cfg.cut[1] = WIRE_NO_CUT;
 		if (l->deaf_until != XTIME_NEVER)
 			l->deaf_until = s->world.now;
@@ -565,7 +618,20 @@ static void print_event(struct trace *t, enum trace_event event,
 	       trace_event_name(event), about->peer ? about->peer : "-", text);
 }
 
-static struct sim *begin(uint32_t seed, bool loud)
+static void choose(struct sim *s, uint32_t seed, bool rdma)
+{
+	uint32_t rest = seed / LEVELS / 3;
+
+	s->fault = (enum fault)(rest % FAULTS);
+	s->way = SIM_TCP;
+	if (!rdma)
+		return;
+	s->fault = rdma_faults[rest % ARRAY_LEN(rdma_faults)];
+	s->way = rest / ARRAY_LEN(rdma_faults) % 2 ? SIM_ISER_SWITCH
+						   : SIM_ISER_FIRST;
+}
+
+static struct sim *begin(uint32_t seed, bool rdma, bool loud)
 {
 	static const unsigned conns[] = { 1, 2, 4 };
 	struct sim *s = calloc(1, sizeof(*s));
@@ -573,7 +639,7 @@ static struct sim *begin(uint32_t seed, bool loud)
 	s->seed = seed * 2654435761u + 1;
 	s->level = seed % LEVELS;
 	s->conns = conns[seed / LEVELS % 3];
-	s->fault = (enum fault)(seed / LEVELS / 3 % FAULTS);
+	choose(s, seed, rdma);
 	s->all_survive = true;
 	s->todo = COMMANDS;
 	s->clock = XTIME_NEVER;
@@ -584,9 +650,10 @@ static struct sim *begin(uint32_t seed, bool loud)
 			    loud ? &s->trace : NULL);
 	s->world.now = XTIME_S;
 	if (loud)
-		printf("seed %u: ErrorRecoveryLevel %u, %u connections, fault: "
-		       "%s\n",
-		       seed, s->level, s->conns, fault_names[s->fault]);
+		printf("seed %u: %s, ErrorRecoveryLevel %u, %u connections, "
+		       "fault: %s\n",
+		       seed, sim_way_name(s->way), s->level, s->conns,
+		       fault_names[s->fault]);
 	make_wishes(s);
 	return s;
 }
@@ -611,9 +678,9 @@ static void count(struct totals *n, const struct sim *s)
 
 static uint32_t current; /* for the report of a failure */
 
-static void run_seed(uint32_t seed, bool loud, struct totals *n)
+static void run_seed(uint32_t seed, bool rdma, bool loud, struct totals *n)
 {
-	struct sim *s = begin(seed, loud);
+	struct sim *s = begin(seed, rdma, loud);
 
 	current = seed;
 	work(s);
@@ -642,22 +709,40 @@ static uint32_t number(const char *name, uint32_t none)
 	return text ? (uint32_t)strtoul(text, NULL, 10) : none;
 }
 
-static void test_faults_rfc7143_7_1(void **state)
+/* Returns whether all seeds ran; else one ran, or some. */
+static bool run_seeds(bool rdma, struct totals *total)
 {
 	uint32_t one = number("FAULTS_SEED", 0);
 	uint32_t n = number("FAULTS_SEEDS", SEEDS);
 	uint32_t first = number("FAULTS_FIRST", 1);
+
+	if (one) {
+		run_seed(one, rdma, true, total);
+		return false;
+	}
+	for (uint32_t seed = first; seed - first < n; seed++)
+		run_seed(seed, rdma, false, total);
+	return n >= SEEDS;
+}
+
+static void test_faults_over_iser_rfc7145_10_2(void **state)
+{
 	struct totals total = { 0 };
 
 	(void)state;
-	if (one) {
-		run_seed(one, true, &total);
+	if (run_seeds(true, &total))
+		assert_true(total.lost_sessions > total.runs / 20);
+}
+
+static void test_faults_rfc7143_7_1(void **state)
+{
+	struct totals total = { 0 };
+	unsigned n;
+
+	(void)state;
+	if (!run_seeds(false, &total))
 		return;
-	}
-	for (uint32_t seed = first; seed - first < n; seed++)
-		run_seed(seed, false, &total);
-	if (n < SEEDS)
-		return;
+	n = total.runs;
 	/* otherwise the faults come too late to show anything */
 	assert_true(total.lost_sessions > n / 20);
 	for (unsigned what = 0; what < MANGLES; what++)
@@ -685,11 +770,17 @@ static int report_seed(void **state)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
+	const struct CMUnitTest tcp[] = {
 		cmocka_unit_test_teardown(test_faults_rfc7143_7_1, report_seed),
 	};
+	const struct CMUnitTest iser[] = {
+		cmocka_unit_test_teardown(test_faults_over_iser_rfc7145_10_2,
+					  report_seed),
+	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	if (argc > 1 && strcmp(argv[1], "iser") == 0)
+		return cmocka_run_group_tests(iser, NULL, NULL);
+	return cmocka_run_group_tests(tcp, NULL, NULL);
 }
