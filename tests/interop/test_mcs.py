@@ -37,10 +37,14 @@ class Conn:
             got += part
         return got
 
-    def recv(self):
+    def pdu(self):
+        """The header and the data segment of the next PDU."""
         head = self.exactly(48)
         n = struct.unpack(">I", head[4:8])[0] & 0xffffff
-        data = self.exactly(n + -n % 4)[:n]
+        return head, self.exactly(n + -n % 4)[:n]
+
+    def recv(self):
+        head, data = self.pdu()
         op = head[0] & 0x3f
         # §11.7.4: a Data-In without status has no StatSN; NOP-In with a reserved ITT and R2T take none
         if op not in (R2T, DATA_IN) and not (op == NOP_IN and head[16:20] == b"\xff" * 4) or op == DATA_IN and head[1] & 1:
@@ -72,6 +76,8 @@ class Conn:
 class Session:
     """An initiator: the CmdSN is that of the session, each connection has its own StatSN."""
 
+    WRITES = ("InitialR2T=Yes", "ImmediateData=No")
+
     def __init__(self, test, daemon, name=NAME, limit=4, auth=None, reporting=None):
         self.test, self.daemon, self.name, self.limit, self.auth = test, daemon, name, limit, auth
         self.reporting = reporting
@@ -85,7 +91,7 @@ class Session:
         return ["%s=%s" % k for k in keys.items()]
 
     def log_in(self, c, tsih, isid, names):
-        more = ["MaxConnections=%d" % self.limit, "InitialR2T=Yes", "ImmediateData=No"] if not tsih else []
+        more = ["MaxConnections=%d" % self.limit, *self.WRITES] if not tsih else []
         if more and self.reporting:
             more.append("TaskReporting=" + self.reporting)
         if not self.auth:
@@ -100,9 +106,12 @@ class Session:
         status, found, got = c.login(tsih, self.cmdsn, ["CHAP_N=" + user, "CHAP_R=0x" + digest], 0, 1, isid)
         return c.login(tsih, self.cmdsn, more, 1, 3, isid) if not status else (status, 0, {})
 
+    def connect(self, cid):
+        return Conn(self, self.daemon.address, cid)
+
     def add(self, cid, tsih=None, isid=ISID, **change):
         """Logs in one more connection; returns the status and the answered keys."""
-        c = Conn(self, self.daemon.address, cid)
+        c = self.connect(cid)
         wanted = self.tsih if tsih is None else tsih
         status, found, keys = self.log_in(c, wanted, isid, self.names(**change))
         if status:
