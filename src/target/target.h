@@ -25,6 +25,9 @@
 struct tgt;
 struct tgt_worker;
 
+/* Adds a portal to the answer `to` of SendTargets. */
+typedef void tgt_put_portal(void *to, const char *address, unsigned tag);
+
 struct tgt_config {
 	struct dev_env env;	   /* workers, posting between them */
 	struct dev_server *server; /* of all targets; borrowed */
@@ -68,6 +71,15 @@ struct tgt_config {
 	/* Call tgt_worker_count at the end of this turn. */
 	void (*count_later)(void *arg, unsigned worker);
 	xtime slow_time; /* log commands that take so long; XTIME_NEVER */
+	/*
+	 * Portals of other gateways through which an initiator with the LUN map
+	 * (dev_nexus_config.map) reaches the target: calls put for each, from
+	 * within, with its address ("10.0.0.2:3260", borrowed for the call) and its
+	 * target portal group tag. On any worker. NULL: there are none.
+	 */
+	void (*portals)(void *arg, const char *target,
+			const struct dev_map *map, tgt_put_portal *put,
+			void *to);
 	void *arg;
 };
 

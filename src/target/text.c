@@ -81,6 +81,37 @@ static bool may_reach(const char *own, const char *address)
 	       same_zone(own, address);
 }
 
+/* An answer, as the portals of other gateways are added to it. */
+struct remote {
+	struct iscsi_text_out *out;
+	const char *own; /* address of the connection */
+};
+
+static void put_remote(void *to, const char *address, unsigned tag)
+{
+	const struct remote *r = to;
+
+	if (may_reach(r->own, address))
+		put_address(r->out, address, tag);
+}
+
+/* Other gateways are listed as far as the initiator has access to units that they
+ * serve, too. */
+static void put_remotes(struct iscsi_text_out *out, const struct tgt_conn *c,
+			const struct tgt_target *t)
+{
+	const struct tgt_config *cfg = &c->worker->tgt->cfg;
+	struct remote r = { .out = out, .own = c->info.local };
+	const struct tgt_visitor v = tgt_conn_visitor(c, &c->session->id);
+	struct tgt_ruling ruling;
+
+	if (!cfg->portals)
+		return;
+	ruling = tgt_access_ask(c->worker->directory, &v, t->cfg.name);
+	if (!ruling.status && !ruling.redirect)
+		cfg->portals(cfg->arg, t->cfg.name, ruling.map, put_remote, &r);
+}
+
 /* The address of the connection itself comes first: a portal group that listens
  * at all addresses has no list of them. */
 static void put_record(struct iscsi_text_out *out, const struct tgt_conn *c,
@@ -102,6 +133,7 @@ static void put_record(struct iscsi_text_out *out, const struct tgt_conn *c,
 			    may_reach(c->info.local, g->addresses[k]))
 				put_address(out, g->addresses[k], g->cfg.tag);
 	}
+	put_remotes(out, c, t);
 }
 
 static void put_all(struct iscsi_text_out *out, const struct tgt_conn *c,

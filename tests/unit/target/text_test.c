@@ -13,11 +13,32 @@ struct env {
 	struct peer *p, *d; /* a normal and a discovery session */
 };
 
+/* Other gateways have FIXTURE_TARGET, if the test says so. */
+static bool has_others;
+
+static void put_others(void *arg, const char *target, const struct dev_map *map,
+		       tgt_put_portal *put, void *to)
+{
+	(void)arg;
+	assert_null(map); /* every unit */
+	if (!has_others || strcmp(target, FIXTURE_TARGET) != 0)
+		return;
+	put(to, "198.51.100.2:3260", 2);
+	put(to, "127.0.0.1:3261", 2); /* of their own machine */
+	put(to, "[2001:db8::3]:3260", 3);
+}
+
+static void change(struct tgt_config *cfg)
+{
+	cfg->portals = put_others;
+}
+
 static int setup(void **state)
 {
 	static struct env e;
 
-	e.r = fixture_new(1, NULL);
+	has_others = false;
+	e.r = fixture_new(1, change);
 	e.p = peer_session(e.r, 0, 1);
 	e.d = peer_discovery(e.r);
 	*state = &e;
@@ -143,6 +164,39 @@ static void test_send_targets_reachable(void **state)
 			assert_int_equal(strstr(lines, addresses[i]) != NULL,
 					 rows[r].listed[i] == 'y');
 	}
+}
+
+#define OTHERS                         \
+ "\0TargetAddress=198.51.100.2:3260,2" \
+ "\0TargetAddress=[2001:db8::3]:3260,3"
+
+/* Portals of other gateways are listed where the initiator may log in, and as far as
+ * it can reach them. */
+static void test_send_targets_of_other_gateways(void **state)
+{
+	struct env *e = *state;
+	struct tgt_directory *d = fixture_directory(FIXTURE_TARGET);
+	const struct tgt_portal_group_config open = {
+		.tag = FIXTURE_TAG, .discovery = TGT_DISCOVERY_ALL
+	};
+	const struct tgt_target_config closed = { .name = FIXTURE_TARGET,
+						  .auth_group = TGT_AUTH_NONE };
+
+	fixture_target(d, FIXTURE_SECOND);
+	fixture_apply(e->r, d);
+	has_others = true;
+	EXPECT(TEXT(e->d, "SendTargets=" FIXTURE_TARGET), RECORD OTHERS);
+	EXPECT(TEXT(e->d, "SendTargets=" FIXTURE_SECOND),
+	       "TargetName=" FIXTURE_SECOND "\0"
+	       "TargetAddress=192.0.2.1:3260,1");
+	EXPECT(TEXT(e->p, "SendTargets="), RECORD OTHERS);
+	d = tgt_directory_new();
+	assert_non_null(d);
+	assert_int_equal(tgt_portal_group_add(d, &open), 0);
+	assert_int_equal(tgt_target_add(d, &closed), 0);
+	assert_int_equal(tgt_target_portal_group(d, 0, 0), 0);
+	fixture_apply(e->r, d);
+	EXPECT(TEXT(e->d, "SendTargets=All"), RECORD);
 }
 
 static void test_send_targets_normal_session_rfc7143_appendix_c(void **state)
@@ -369,6 +423,7 @@ int main(void)
 		T(test_send_targets_by_name_rfc7143_appendix_c),
 		T(test_send_targets_other_portals),
 		T(test_send_targets_reachable),
+		T(test_send_targets_of_other_gateways),
 		T(test_send_targets_normal_session_rfc7143_appendix_c),
 		T(test_send_targets_in_pieces_rfc7143_11_10_4),
 		T(test_answer_too_long),
