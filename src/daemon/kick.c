@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* kick.c: ends sessions and connections at the request of an administrator. */
+/* kick.c: ends sessions and connections. */
 #include "daemon/kick.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 struct kick {
 	struct dev_msg msg;
 	struct daemon *d;
-	bool now;
+	const struct kick_how *how;
 	bool (*is_chosen)(void *arg, const struct tgt_conn_status *st);
 	void (*done)(void *arg, const struct list *all);
 	void *arg;
@@ -71,7 +71,7 @@ void kick_ended(struct worker *w, const void *owner, bool logged_out)
 	}
 }
 
-/* Without memory the connection is left alone. */
+/* NULL: no memory. */
 static struct kicked *kicked_new(const struct tgt_conn_status *st)
 {
 	struct kicked *x = calloc(1, sizeof(*x));
@@ -100,7 +100,7 @@ static bool choose(void *arg, const struct tgt_conn_status *st)
 		return false;
 	x = kicked_new(st);
 	if (!x)
-		return false;
+		return k->how->must;
 	x->kick = k;
 	list_push_back(&k->all, &x->link);
 	k->nall++;
@@ -127,7 +127,8 @@ static void visit(struct dev_msg *m)
 	struct daemon *d = k->d;
 	unsigned next = k->worker + 1;
 
-	tgt_worker_end(d->workers[k->worker].target, k->now, choose, k);
+	tgt_worker_end(d->workers[k->worker].target, k->how->now,
+		       k->how->reason, choose, k);
 	k->worker = next;
 	if (next == d->nworkers)
 		m->run = visited;
@@ -135,7 +136,7 @@ static void visit(struct dev_msg *m)
 }
 
 struct kick *
-kick_begin(struct daemon *d, bool now,
+kick_begin(struct daemon *d, const struct kick_how *how,
 	   bool (*is_chosen)(void *arg, const struct tgt_conn_status *st),
 	   void (*done)(void *arg, const struct list *all), void *arg)
 {
@@ -144,7 +145,7 @@ kick_begin(struct daemon *d, bool now,
 	if (!k)
 		return NULL;
 	k->d = d;
-	k->now = now;
+	k->how = how;
 	k->is_chosen = is_chosen;
 	k->done = done;
 	k->arg = arg;

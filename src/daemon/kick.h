@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kick.h: ends sessions and connections at the request of an administrator, and
- * reports how each ended. A message visits each worker, and each connection that
+ * kick.h: ends sessions and connections, at the request of an administrator or
+ * because of a fence, and reports how each ended. A message visits each worker, and each connection that
  * has ended sends one back.
  */
 #ifndef DAEMON_KICK_H
@@ -28,15 +28,21 @@ struct kicked {
 	bool logged_out;
 };
 
+struct kick_how {
+	const char *reason; /* for the log: "by the administrator" */
+	bool now;	    /* dropped; else sessions are asked to log out */
+	bool must; /* also those that do not fit into the list, without memory */
+};
+
 /*
  * kick_begin ends the connections for which is_chosen returns true (on their
- * workers): sessions are asked to log out, or with `now` dropped. Later, on worker
+ * workers). how is borrowed until done. Later, on worker
  * 0, done gets them as a list of struct kicked, which is freed afterwards; it may
  * be empty. NULL: no memory. k is valid until done has returned. is_chosen and arg
  * must live as long.
  */
 struct kick *
-kick_begin(struct daemon *d, bool now,
+kick_begin(struct daemon *d, const struct kick_how *how,
 	   bool (*is_chosen)(void *arg, const struct tgt_conn_status *st),
 	   void (*done)(void *arg, const struct list *all), void *arg);
 /* kick_free frees a kick without a call of done; after workers_stop. */

@@ -239,6 +239,8 @@ static void conn_status(const struct tgt_conn *c, struct tgt_conn_status *st)
 	if (!s)
 		return;
 	st->discovery = !s->node;
+	st->has_units = s->nexus;
+	st->map = s->luns.map;
 	st->tsih = s->tsih;
 	st->cid = c->cid;
 	st->isid = s->id.isid;
@@ -268,10 +270,10 @@ void tgt_worker_each(const struct tgt_worker *w,
 	}
 }
 
-static void end_conn(struct tgt_conn *c, bool now)
+static void end_conn(struct tgt_conn *c, bool now, const char *reason)
 {
-	conn_trace(c, TRACE_LOGOUT, "%s by the administrator",
-		   now ? "dropped" : "asked to log out");
+	conn_trace(c, TRACE_LOGOUT, "%s %s",
+		   now ? "dropped" : "asked to log out", reason);
 	c->end.final = true;
 	if (now || c->login || !c->session)
 		tgt_conn_end(c, DM_TERMINATE_NOW, ERR_TERMINATED);
@@ -279,7 +281,7 @@ static void end_conn(struct tgt_conn *c, bool now)
 		tgt_clock_leave(c);
 }
 
-void tgt_worker_end(struct tgt_worker *w, bool now,
+void tgt_worker_end(struct tgt_worker *w, bool now, const char *reason,
 		    bool (*fn)(void *arg, const struct tgt_conn_status *st),
 		    void *arg)
 {
@@ -289,7 +291,7 @@ void tgt_worker_end(struct tgt_worker *w, bool now,
 
 		conn_status(c, &st);
 		if (!c->closing && fn(arg, &st))
-			end_conn(c, now);
+			end_conn(c, now, reason);
 	}
 	list_for_each(it, &w->lost) {
 		struct tgt_conn *c = list_entry(it, struct tgt_conn, link);

@@ -131,11 +131,11 @@ void tgt_conn_drop(struct tgt_worker *w, const void *owner, const char *why);
 
 /*
  * tgt_worker_end ends each connection of the worker for which fn returns true, and
- * logs that. Those with a session are asked to log out (Async Message, RFC 7143
- * §11.9.1) and dropped after logout_time, or with `now` dropped at once. `ended`
- * follows later, never from within.
+ * logs that with the reason ("by the administrator"). Those with a session are asked
+ * to log out (Async Message, RFC 7143 §11.9.1) and dropped after logout_time, or with
+ * `now` dropped at once. `ended` follows later, never from within.
  */
-void tgt_worker_end(struct tgt_worker *w, bool now,
+void tgt_worker_end(struct tgt_worker *w, bool now, const char *reason,
 		    bool (*fn)(void *arg, const struct tgt_conn_status *st),
 		    void *arg);
 
@@ -176,7 +176,11 @@ struct tgt_conn_status {
 	const uint8_t *isid;		   /* 6 bytes */
 	const struct iscsi_params *params; /* NULL before admission */
 	uint32_t in_flight;		   /* tasks of the connection */
-	const struct tgt_counters *count;  /* NULL before admission */
+	/* the LUN map of its session, which can access units; NULL with
+	 * has_units: every unit */
+	const struct dev_map *map;
+	bool has_units;
+	const struct tgt_counters *count; /* NULL before admission */
 	uint64_t rejects;
 };
 

@@ -184,12 +184,16 @@ static void kick_done(void *arg, const struct list *all)
 
 static void kick(const struct request *r, struct choice *what)
 {
+	static const struct kick_how ask = { .reason = "by the administrator" };
+	static const struct kick_how drop = { .reason = "by the administrator",
+					      .now = true };
 	struct kick_call *k = calloc(1, sizeof(*k));
 
 	if (k) {
 		list_init(&k->link);
 		k->what = what;
-		k->kick = kick_begin(request_daemon(r), what->connections,
+		k->kick = kick_begin(request_daemon(r),
+				     what->connections ? &drop : &ask,
 				     is_kicked, kick_done, k);
 	}
 	if (!k || !k->kick) {
