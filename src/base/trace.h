@@ -37,6 +37,7 @@ enum trace_level {
  X(REJECT, WARN, "a PDU was rejected")                            \
  X(DIGEST, WARN, "a digest or CRC error")                         \
  X(CHANGE, NOTICE, "an administrator changed something")          \
+ X(CLUSTER, NOTICE, "what gateways share of a unit has changed")  \
  X(TMF, NOTICE, "a task management function and its response")    \
  X(MEDIUM, ERROR, "a backstore failed")                           \
  X(SLOW, WARN, "a command took longer than --slow-command")       \

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "daemon/apply_groups.h"
+#include "daemon/cluster/gateway.h"
 #include "daemon/daemon.h"
 #include "daemon/directory.h"
 #include "daemon/health.h"
@@ -78,6 +79,7 @@ static void finish(struct change *c)
 struct leaver {
 	struct change *c;
 	struct unit *u;
+	bool has_waited; /* for another gateway to take the unit */
 };
 
 static void close_units(struct change *c);
@@ -102,26 +104,50 @@ static void unit_closed(void *arg, int err)
 		finish(c);
 }
 
+static void unit_stays(struct change *c, const struct unit *u, int err)
+{
+	c->nopen--;
+	trace_emit(&c->d->log.trace, TRACE_RESOURCE,
+		   "backstore %s: stays open: %s", u->name, err_str(err));
+}
+
+/* Other gateways have the unit now, or it is of this iserd alone. */
+static void remove_unit(void *arg)
+{
+	struct leaver *l = arg;
+	struct change *c = l->c;
+	int err = dev_lu_remove(l->u->lu, unit_closed, l);
+
+	if (!err) {
+		unit_detach(c->d, l->u);
+		return;
+	}
+	c->nclosing--;
+	unit_stays(c, l->u, err);
+	if (l->has_waited && c->nleaving)
+		close_units(c);
+	else if (l->has_waited)
+		finish(c);
+	free(l);
+}
+
 /* Begins to close one unit. */
 static void close_unit(struct change *c, struct unit *u)
 {
 	struct leaver *l = malloc(sizeof(*l));
-	struct dev_lu *lu = u->lu;
-	int err = ERR_NOMEM;
 
-	if (l) {
-		*l = (struct leaver){ c, u };
-		err = dev_lu_remove(lu, unit_closed, l);
-	}
-	if (!err) {
-		c->nclosing++;
-		unit_detach(c->d, u);
+	if (!l) {
+		unit_stays(c, u, ERR_NOMEM);
 		return;
 	}
-	free(l);
-	c->nopen--;
-	trace_emit(&c->d->log.trace, TRACE_RESOURCE,
-		   "backstore %s: stays open: %s", u->name, err_str(err));
+	*l = (struct leaver){ c, u, u->member };
+	c->nclosing++;
+	if (u->member) {
+		u->is_held = true; /* no check of the file begins meanwhile */
+		member_leave(u->member, remove_unit, l);
+	} else {
+		remove_unit(l);
+	}
 }
 
 /* Closes the units that leave, CLOSES at once; one whose file is being checked, later. */
@@ -236,7 +262,9 @@ static void in_force(void *arg)
 	struct change *c = arg;
 
 	setup_save_ports(c->d); /* of targets that are new */
-	c->nchanging = 1;	/* until all have begun */
+	if (c->d->gateway)
+		gateway_update(c->d->gateway);
+	c->nchanging = 1; /* until all have begun */
 	if (c->groups.differ) {
 		c->nchanging++;
 		change_groups(c);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/apply.h"
+#include "daemon/cluster/gateway.h"
 #include "daemon/config/model.h"
 #include "daemon/daemon.h"
 #include "daemon/health.h"
@@ -184,6 +185,7 @@ static void close_daemon(struct daemon *d)
 	workers_stop(d);
 	health_close(d);
 	service_stop(d);
+	gateway_free(d->gateway);
 	if (d->target)
 		tgt_free(d->target);
 	for (unsigned i = 0; d->workers && i < d->nworkers; i++)
@@ -228,6 +230,8 @@ static void serve_until_stopped(struct daemon *d)
 	log_start(d);
 	dev_server_resume(d->server);
 	setup_save_ports(d);
+	if (d->gateway)
+		gateway_update(d->gateway);
 	is_known = d->inherited && d->inherited->is_own;
 	handover_free(d->inherited); /* what the configuration does not have */
 	d->inherited = NULL;
@@ -295,13 +299,14 @@ static int serve(struct daemon *d)
 	if (!code) {
 		serve_until_stopped(d);
 		workers_stop(d);
-		d->hung = !health_close(d);
+		d->end.is_hung =
+			!health_close(d) || gateway_is_hanging(d->gateway);
 		shutdown_flush(d);
 		takeover_collect(d);
 		code = d->exit_code;
 		/* Tasks or requests in progress still use their memory, and
 		 * helper threads that hang cannot be joined. */
-		if (d->nidle < d->nworkers || d->hung)
+		if (d->end.nidle < d->nworkers || d->end.is_hung)
 			_exit(code);
 		trace_emit(&d->log.trace, TRACE_STOP, "ended");
 	}

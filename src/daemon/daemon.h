@@ -21,6 +21,7 @@
 
 struct cfg_model;
 struct change;
+struct gateway;
 struct control;
 struct handover;
 struct health;
@@ -85,7 +86,8 @@ struct daemon {
 	} portals;
 	struct io_watch signals;
 	struct control *control;
-	struct state *state; /* NULL: without --state */
+	struct state *state;	 /* NULL: without --state */
+	struct gateway *gateway; /* NULL: no section `cluster` */
 	struct health *health;
 	struct service *service;
 	struct http *http;     /* NULL: without --metrics */
@@ -108,8 +110,12 @@ struct daemon {
 	 * until this one serves; to the next one, while handover is set; or -1 */
 	int handover_sock;
 	/* shutdown */
-	unsigned nidle;
-	bool hung; /* requests to a store do not end: exit without close_daemon */
+	struct {
+		xtime limit; /* until sessions that are left are dropped */
+		unsigned nidle;
+		/* requests to a store do not end: exit without close_daemon */
+		bool is_hung;
+	} end;
 	struct io_timer limit;
 	int exit_code;
 };

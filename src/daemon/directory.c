@@ -135,7 +135,7 @@ static bool add_portals(struct builder *b)
 	for (unsigned i = 0; i < b->m->portals.n; i++) {
 		const struct cfg_portal *p = &b->m->portals.v[i];
 		const struct tgt_portal_group_config cfg = {
-			.tag = (uint16_t)p->tag,
+			.tag = (uint16_t)p->wire_tag,
 			.discovery = rules[p->discovery],
 			.discovery_auth = auth_index(b, p->auth),
 		};
@@ -268,7 +268,7 @@ static void add_settings(struct builder *b)
 	tgt_config_default(&defaults);
 	s.want = defaults.want;
 	s.slow_time = defaults.slow_time;
-	s.discovery_time = o->discovery_time * XTIME_S;
+	s.discovery_time = o->session.discovery_time * XTIME_S;
 	if (o->numbers.slow_command)
 		s.slow_time = o->numbers.slow_command * XTIME_MS;
 	set_order(o, &s.want);

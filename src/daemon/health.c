@@ -69,17 +69,17 @@ static void check_done(struct bs_req *req)
 }
 
 /* The medium of a drive may change during a check, so drives are skipped. */
-static bool is_checked(const struct dev_lu *lu)
+static bool is_checked(const struct unit *u)
 {
-	return dev_lu_type(lu) == DEV_DISK &&
-	       (dev_lu_backstore(lu)->caps & BS_CAP_CHECK);
+	return dev_lu_type(u->lu) == DEV_DISK && !u->is_held &&
+	       (dev_lu_backstore(u->lu)->caps & BS_CAP_CHECK);
 }
 
 static void check_next(struct health *h)
 {
 	struct daemon *d = h->d;
 
-	while (h->at < d->nunits && !is_checked(d->units[h->at]->lu))
+	while (h->at < d->nunits && !is_checked(d->units[h->at]))
 		h->at++;
 	if (h->at == d->nunits || h->closing)
 		return;

@@ -205,7 +205,7 @@ struct portal *portal_new(struct daemon *d, const struct cfg_model *m,
 	if (!p)
 		return NULL;
 	p->daemon = d;
-	p->tag = (uint16_t)c->tag;
+	p->tag = (uint16_t)c->wire_tag;
 	p->transports = c->transports;
 	p->strict = is_strict(m, index);
 	p->is_open = has_open_target(m, index);

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "daemon/cluster/gateway.h"
+#include "daemon/config/model_cluster.h"
 #include "daemon/daemon.h"
 #include "daemon/directory.h"
 #include "daemon/luns/ports.h"
@@ -32,7 +34,34 @@ static void save_state(void *arg, struct dev_save *s)
 {
 	struct daemon *d = arg;
 
-	state_save(d->state, s);
+	if (gateway_has(d->gateway, s->lu))
+		gateway_save(d->gateway, s);
+	else
+		state_save(d->state, s);
+}
+
+/* ---- units of several gateways ---- */
+
+static void refresh(void *arg, struct dev_refresh *r)
+{
+	gateway_refresh(((struct daemon *)arg)->gateway, r);
+}
+
+static void regroup(void *arg, struct dev_regroup *r)
+{
+	gateway_regroup(((struct daemon *)arg)->gateway, r);
+}
+
+static void fenced(void *arg, struct dev_lu *lu)
+{
+	gateway_fenced(((struct daemon *)arg)->gateway, lu);
+}
+
+static void remote_portals(void *arg, const char *target,
+			   const struct dev_map *map, tgt_put_portal *put,
+			   void *to)
+{
+	gateway_portals(((struct daemon *)arg)->gateway, target, map, put, to);
 }
 
 /* ---- target port groups ---- */
@@ -50,12 +79,20 @@ static int add_group(struct daemon *d, const struct cfg_alua *a)
 	return EXIT_USAGE;
 }
 
+/* Relative target port identifiers are unique over all gateways. */
+static uint16_t first_port(const struct cfg_cluster *c)
+{
+	return (uint16_t)((c->options.number - 1) * CFG_RTPI_STEP + 1);
+}
+
 static int setup_groups(struct daemon *d)
 {
 	const struct cfg_model *m = d->model;
 	int err = 0;
 
-	if (d->options.port_id)
+	if (m->cluster.n)
+		dev_server_first_port(d->server, first_port(m->cluster.v));
+	else if (d->options.port_id)
 		dev_server_first_port(d->server, (uint16_t)d->options.port_id);
 	for (unsigned i = 0; i < m->aluas.n && !err; i++)
 		err = add_group(d, &m->aluas.v[i]);
@@ -84,7 +121,11 @@ static struct dev_env env_of(struct daemon *d)
 		.later = worker_later,
 		.time = worker_time,
 		.random = io_random,
-		.save = d->options.state ? save_state : NULL,
+		.save = d->options.state || d->model->cluster.n ? save_state
+								: NULL,
+		.refresh = refresh,
+		.regroup = regroup,
+		.fenced = fenced,
 		.arg = d,
 	};
 }
@@ -131,6 +172,11 @@ int setup_stores(struct daemon *d)
 		say("out of memory");
 		return EXIT_ERROR;
 	}
+	if (d->model->cluster.n) {
+		d->gateway = gateway_new(d);
+		if (!d->gateway)
+			return EXIT_ERROR;
+	}
 	for (unsigned i = 0; i < d->model->backstores.n; i++)
 		if (!unit_open(d, d->model, i, (uint16_t)i))
 			return EXIT_STORE;
@@ -164,6 +210,8 @@ int setup_target(struct daemon *d)
 	cfg.rearm = worker_rearm;
 	cfg.clock = worker_time;
 	cfg.count_later = worker_count_later;
+	if (d->gateway)
+		cfg.portals = remote_portals;
 	cfg.arg = d;
 	d->target = tgt_new(&cfg);
 	if (!d->target) {
@@ -191,9 +239,32 @@ void setup_save_ports(const struct daemon *d)
 		ports_save(d->state, d->server);
 }
 
+struct range {
+	const struct state *state;
+	unsigned first;
+	bool good;
+};
+
+/* The identifiers that an iserd had which was no gateway, or another one. */
+static void check_port(void *arg, const char *name, uint16_t rtpi)
+{
+	struct range *r = arg;
+
+	if (rtpi >= r->first && rtpi - r->first < CFG_RTPI_STEP)
+		return;
+	if (r->good)
+		say("--state %s: the port %s has the identifier %u there, of "
+		    "an iserd with another number in the cluster; give each "
+		    "gateway a directory of its own, or remove the file ports",
+		    state_path(r->state), name, rtpi);
+	r->good = false;
+}
+
 /* A command line has one port, whose identifier is --port-id. */
 static bool load_ports(const struct daemon *d)
 {
+	struct range r = { .state = d->state, .good = true };
+
 	if (d->model->is_command_line)
 		return true;
 	/* it has no port yet: fails only without memory, or if the file has
@@ -201,7 +272,13 @@ static bool load_ports(const struct daemon *d)
 	for (size_t i = 0; d->inherited && i < d->inherited->nports; i++)
 		(void)dev_port_remember(d->server, d->inherited->ports[i].name,
 					d->inherited->ports[i].id);
-	return !d->state || ports_load(d->state, d->server);
+	if (d->state && !ports_load(d->state, d->server))
+		return false;
+	if (d->state && d->gateway) {
+		r.first = first_port(d->model->cluster.v);
+		dev_ports_each(d->server, check_port, &r);
+	}
+	return r.good;
 }
 
 int setup_directory(struct daemon *d)

@@ -10,6 +10,7 @@
 
 #include "backstore/backstore.h"
 #include "base/err.h"
+#include "daemon/cluster/gateway.h"
 #include "daemon/say.h"
 #include "daemon/service.h"
 #include "daemon/units.h"
@@ -29,7 +30,7 @@ static void report_idle(struct dev_msg *m)
 	struct worker *w = container_of(m, struct worker, idle);
 	struct daemon *d = w->daemon;
 
-	if (++d->nidle == d->nworkers)
+	if (++d->end.nidle == d->nworkers)
 		io_loop_stop(d->workers[0].loop);
 }
 
@@ -98,6 +99,18 @@ void shutdown_init(struct daemon *d)
 	}
 }
 
+static void begin_drain(void *arg)
+{
+	struct daemon *d = arg;
+
+	for (unsigned i = 0; i < d->nworkers; i++)
+		worker_post(d, i, &d->workers[i].drain);
+	io_timer_set(d->loops[0], &d->limit,
+		     io_now(d->loops[0]) + d->end.limit);
+}
+
+/* Units of several gateways go to another gateway first, so that their initiators have
+ * a path to log out to. */
 static void begin_end(struct daemon *d, enum daemon_phase phase, xtime limit,
 		      const char *why)
 {
@@ -108,9 +121,11 @@ static void begin_end(struct daemon *d, enum daemon_phase phase, xtime limit,
 	if (!d->handover) /* else the service goes on, as another process */
 		service_stopping(d, why);
 	listen_close(d);
-	for (unsigned i = 0; i < d->nworkers; i++)
-		worker_post(d, i, &d->workers[i].drain);
-	io_timer_set(d->loops[0], &d->limit, io_now(d->loops[0]) + limit);
+	d->end.limit = limit;
+	if (d->gateway)
+		gateway_leave(d->gateway, begin_drain, d);
+	else
+		begin_drain(d);
 }
 
 void shutdown_begin(struct daemon *d, const char *why)
@@ -139,7 +154,7 @@ static void submit_flush(struct daemon *d, unsigned i, struct flush *f)
 	struct bs *b = dev_lu_backstore(d->units[i]->lu);
 
 	f->req = (struct bs_req){ .op = BS_FLUSH, .done = flush_done };
-	if (d->nidle == d->nworkers && !d->hung)
+	if (d->end.nidle == d->nworkers && !d->end.is_hung)
 		f->req.flags = BS_ALONE;
 	f->done = !b || !(b->caps & BS_CAP_WRITE_CACHE);
 	if (!f->done)
@@ -176,7 +191,8 @@ static void report_flush(struct daemon *d, unsigned i, const struct flush *f)
  * limit of all. */
 void shutdown_flush(struct daemon *d)
 {
-	xtime limit = io_now_exact() + (d->hung ? HUNG_LIMIT : FLUSH_LIMIT);
+	xtime limit =
+		io_now_exact() + (d->end.is_hung ? HUNG_LIMIT : FLUSH_LIMIT);
 	struct flush *f = calloc(d->nunits + 1, sizeof(*f));
 
 	if (!f) {
@@ -192,7 +208,7 @@ void shutdown_flush(struct daemon *d)
 		report_flush(d, i, &f[i]);
 	/* Requests in progress still write to f: it is never freed then. */
 	if (is_flush_in_progress(d, f))
-		d->hung = true;
+		d->end.is_hung = true;
 	else
 		free(f);
 }

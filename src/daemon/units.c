@@ -10,6 +10,7 @@
 
 #include "backstore/backstore.h"
 #include "base/err.h"
+#include "daemon/cluster/gateway.h"
 #include "daemon/daemon.h"
 #include "daemon/health.h"
 #include "daemon/luns/encrypt.h"
@@ -209,6 +210,8 @@ static bool take_over(const struct making *k)
 static bool take_lu(struct making *k, bool keeps)
 {
 	k->u->lu = dev_lu_get(k->d->server, k->number);
+	if (k->u->member) /* its state is in the record */
+		return true;
 	return (!keeps || state_load(k->d->state, k->u->lu)) && take_over(k);
 }
 
@@ -252,7 +255,8 @@ static bool add_lu(struct making *k, enum dev_type type, struct bs *b,
 	int err;
 
 	cfg.type = type;
-	cfg.keeps = keeps;
+	cfg.keeps = keeps || k->u->member;
+	cfg.clustered = k->u->member;
 	cfg.removable |= type == DEV_CD;
 	if (type == DEV_CD)
 		name_drive(k, &cfg);
@@ -282,6 +286,15 @@ static bool add_scsi(struct making *k)
 	return false;
 }
 
+/* False after a message; b is closed then. */
+static bool add_member(struct making *k, struct bs *b)
+{
+	k->u->member = member_open(k->d->gateway, k->u, b);
+	if (!k->u->member)
+		bs_close(b);
+	return k->u->member;
+}
+
 static bool add_store(struct making *k)
 {
 	const struct lun_spec *spec = k->u->spec;
@@ -301,6 +314,8 @@ static bool add_store(struct making *k)
 		if (!b)
 			return false;
 	}
+	if (k->u->lun.cluster && !add_member(k, b))
+		return false;
 	/* the state of memory and of CDs is not persisted */
 	return add_lu(k, spec->kind == LUN_CD ? DEV_CD : DEV_DISK, b,
 		      k->d->state && outlives && !is_twice(k->d, b->uuid));
@@ -312,6 +327,8 @@ void unit_free(struct unit *u)
 {
 	if (!u)
 		return;
+	if (u->member) /* it was never used */
+		member_close(u->member);
 	free(u->name);
 	free(u->spec);
 	free(u);

@@ -12,6 +12,7 @@
 #include "device/device.h"
 
 struct daemon;
+struct member;
 
 #define UNITS_BUCKETS 1024u
 
@@ -37,7 +38,9 @@ struct unit {
 	/* health.c */
 	enum bs_trouble trouble;
 	bool flush_failed;
-	bool is_leaving; /* apply.c */
+	bool is_leaving;       /* apply.c */
+	struct member *member; /* cluster.h; NULL: of this iserd alone */
+	bool is_held; /* its backstore is being replaced: health.c waits */
 };
 
 /* unit_open opens a backstore and adds its unit with this number to d->units. The

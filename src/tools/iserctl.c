@@ -15,6 +15,7 @@
 #include "daemon/check.h"
 #include "daemon/rpc/api.h"
 #include "tools/ctl.h"
+#include "tools/ctl_cluster.h"
 #include "tools/ctl_print.h"
 #include "tools/follow.h"
 #include "tools/import/import.h"
@@ -107,6 +108,8 @@ static int print_answer(json_t *answer, const struct command *c)
 	if (c->json) {
 		json_dumpf(result, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY);
 		putchar('\n');
+	} else if (!strcmp(c->method, "cluster.status")) {
+		ctl_print_cluster(result);
 	} else if (c->is_list) {
 		ctl_print_table(result);
 	} else {

@@ -248,7 +248,7 @@ class Daemon:
             luns = sum(1 for before, a in zip(("",) + args, args)
                        if a.startswith(("ram:", "null:", "cd:", "rbd:", "nbd:", "/")) and
                        before not in ("--control", "--state", "--metrics", "--chap-secret-file",
-                                      "--chap-mutual-secret-file"))
+                                      "--chap-mutual-secret-file", "--cluster-directory"))
             listeners = max(1, args.count("--listen"))
             self._read_urls(luns * listeners)
 

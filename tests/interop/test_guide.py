@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs the commands of docs/guide.md.
+"""Runs the commands of docs/guide.md and docs/cluster.md.
 
 A comment before a code block says what the test does with it: <!-- run --> runs it in a shell, with those of the same chapter;
 <!-- file PATH --> writes it to a file; <!-- output --> expects its lines in the output of the chapter so far. A block without such a comment is
@@ -34,9 +34,17 @@ ready() {
 '''
 
 
-def guide():
-    with open(os.path.join(TREE, "docs/guide.md")) as f:
+PAGES = ("docs/guide.md", "docs/cluster.md")
+
+
+def guide(page=PAGES[0]):
+    with open(os.path.join(TREE, page)) as f:
         return f.read()
+
+
+def all_blocks():
+    """The blocks of all pages."""
+    return (block for page in PAGES for block in blocks(guide(page)))
 
 
 def blocks(text):
@@ -65,7 +73,7 @@ def blocks(text):
 
 class Form(unittest.TestCase):
     def test_every_block_is_run_or_marked(self):
-        for mark, kind, before, content, chapter in blocks(guide()):
+        for mark, kind, before, content, chapter in all_blocks():
             with self.subTest(chapter, block=content[:60]):
                 self.assertIn(kind, KINDS)
                 if not mark:
@@ -80,7 +88,7 @@ class Form(unittest.TestCase):
             self.assertIn(link, chapters)
 
     def test_blocks_for_others_are_well_formed(self):
-        for mark, kind, _, content, _ in blocks(guide()):
+        for mark, kind, _, content, _ in all_blocks():
             if kind == "xml":
                 xml.dom.minidom.parseString(content)
             if kind == "sh":
@@ -111,7 +119,7 @@ class Chapter(Folder):
 
     def run_chapter(self, name):
         script, expected = self.place(PROLOGUE), []
-        for mark, _, _, content, chapter in blocks(guide()):
+        for mark, _, _, content, chapter in all_blocks():
             if chapter != name or not mark:
                 continue
             content = self.place(content)
@@ -158,6 +166,9 @@ class Chapter(Folder):
     def test_paths(self):
         self.run_chapter("Several paths")
 
+    def test_gateways(self):
+        self.run_chapter("Try it on one machine")
+
     def test_backup(self):
         self.run_chapter("Backup")
 
@@ -167,7 +178,7 @@ class Chapter(Folder):
     def test_no_chapter_is_forgotten(self):
         with open(os.path.abspath(__file__)) as f:
             source = f.read()
-        for mark, _, _, _, chapter in blocks(guide()):
+        for mark, _, _, _, chapter in all_blocks():
             if mark:
                 self.assertIn('run_chapter("%s")' % chapter, source)
 

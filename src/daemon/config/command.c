@@ -179,10 +179,14 @@ static const char *chap_conflict(const struct options *o)
 
 static bool check_options(const struct options *o)
 {
+	const struct cluster_options *c = &o->cluster;
 	const char *conflict = chap_conflict(o);
 
 	if (conflict)
 		say("%s", conflict);
+	else if (!c->number && (c->gateway || c->directory || c->nannounce))
+		say("--cluster-number: missing; give the number of this "
+		    "gateway, different at each");
 	else if (o->start.takeover && !o->control)
 		say("--takeover: needs --control, the socket of the iserd that "
 		    "runs; give both");

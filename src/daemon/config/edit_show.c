@@ -159,7 +159,7 @@ static struct cfg_node *all_fields(struct edit_tree *t,
 		options_default(defaults);
 	for (unsigned i = 0; good && i < row->nfields; i++) {
 		const struct cfg_field *f = &row->fields[i];
-		const char *name = cfg_field_row(f)->opt.name;
+		const char *name = cfg_field_name(f);
 		struct cfg_node *v = cfg_node_get(noun, name);
 
 		if (row->brief && noun->type != CFG_NODE_MAP &&

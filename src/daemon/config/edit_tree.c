@@ -43,7 +43,7 @@ const struct cfg_field *cfg_edit_field(enum cfg_noun_id id, const char *name,
 	const struct cfg_noun *noun = cfg_noun_of(id);
 
 	for (unsigned i = 0; i < noun->nfields; i++) {
-		const char *have = cfg_field_row(&noun->fields[i])->opt.name;
+		const char *have = cfg_field_name(&noun->fields[i]);
 
 		if (strlen(have) == len && !memcmp(have, name, len))
 			return &noun->fields[i];

@@ -82,7 +82,7 @@ static void add_options(struct maker *k, struct cfg_node *parent,
 		cfg_value_text(row, k->o, text, sizeof(text));
 		cfg_value_text(row, k->defaults, initial, sizeof(initial));
 		if (strcmp(text, initial) != 0)
-			add_text(k, parent, row->opt.name, text);
+			add_text(k, parent, cfg_field_name(f), text);
 	}
 }
 
@@ -165,6 +165,18 @@ static void add_alua(struct maker *k, struct cfg_node *all, const char *text)
 		add_text(k, group, "preferred", "yes");
 }
 
+/* Adds the section if one of its options is given. */
+static void add_cluster(struct maker *k, struct cfg_node *root)
+{
+	const struct cluster_options *c = &k->o->cluster;
+	struct cfg_node *n = node(k, CFG_NODE_MAP, NULL);
+
+	add_options(k, n, CFG_NOUN_CLUSTER);
+	add_list(k, n, "announce", c->announce, c->nannounce);
+	if (n && n->n)
+		add(k, root, "cluster", n);
+}
+
 /* Adds what the LUNs are in. False after a message. */
 static bool add_target(struct maker *k, struct cfg_node *root)
 {
@@ -201,6 +213,7 @@ struct cfg_node *cfg_tree_of_options(const struct options *o,
 		all = o->ngroups ? add_map(&k, root, "alua-groups") : NULL;
 		for (unsigned i = 0; i < o->ngroups; i++)
 			add_alua(&k, all, o->groups[i]);
+		add_cluster(&k, root);
 	}
 	free(defaults);
 	return good && !k.failed ? root : NULL;

@@ -72,6 +72,7 @@ enum cfg_discovery {
 struct cfg_portal {
 	struct cfg_head head;
 	unsigned tag;
+	unsigned wire_tag; /* resolved: as initiators see it */
 	struct cfg_texts listen, verbs_listen;
 	unsigned transports;
 	enum verbs_wish verbs;
@@ -161,6 +162,14 @@ struct cfg_alua {
 	struct dev_group group; /* resolved */
 };
 
+/* This gateway: `cluster` of the file. */
+struct cfg_cluster {
+	struct cfg_head head;
+	struct cluster_options options; /* without its list */
+	struct cfg_texts announce;
+	char gateway[GATEWAY_SIZE]; /* resolved: its name */
+};
+
 struct cfg_model {
 	struct cfg_head head;
 	struct cfg_arena arena; /* of all pointers below */
@@ -191,6 +200,10 @@ struct cfg_model {
 		struct cfg_alua *v;
 		unsigned n;
 	} aluas;
+	struct {
+		struct cfg_cluster *v;
+		unsigned n; /* 0 or 1 */
+	} cluster;
 };
 
 /* cfg_model_free frees the model and all it points to; m may be NULL. */

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "daemon/config/groups.h"
 #include "daemon/config/model.h"
+#include "daemon/config/model_cluster.h"
 #include "daemon/config/schema.h"
 #include "daemon/config/setters.h"
 #include "iscsi/login.h"
@@ -703,5 +704,6 @@ bool cfg_model_check(struct cfg_model *m, struct cfg_errors *e)
 	check_count(&c, "targets", m->targets.n, CFG_TARGETS_MAX);
 	check_count(&c, "alua-groups", m->aluas.n, DEV_MAX_GROUPS);
 	check_nouns(&c);
+	cfg_cluster_check(m, e);
 	return e->n == before;
 }

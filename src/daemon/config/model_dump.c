@@ -17,6 +17,7 @@
 /* The row of a field, which is looked up once: there may be thousands of nouns. */
 struct known_field {
 	const struct cfg_row *row;
+	const char *name;    /* in a file */
 	const char *initial; /* the text of its default; in the arena */
 };
 
@@ -90,6 +91,7 @@ static const struct known_field *known(struct dumper *d, enum cfg_noun_id id,
 
 	if (!k->row) {
 		k->row = cfg_field_row(f);
+		k->name = cfg_field_name(f);
 		if (f->shape == CFG_ONE)
 			k->initial = initial_of(d, f, k->row);
 	}
@@ -182,7 +184,7 @@ static struct cfg_node *noun_tree(struct dumper *d, enum cfg_noun_id id,
 		struct cfg_node *v = field_tree(d, noun, f, k, item);
 
 		if (v)
-			add(d, n, k->row->opt.name, v);
+			add(d, n, k->name, v);
 	}
 	if (n && noun->brief && n->n == 1 &&
 	    !strcmp(n->items[0].key, noun->brief))
@@ -345,6 +347,8 @@ static bool needs_restart(const char *path)
 		return true;
 	if (!strncmp(path, "targets.", 8) && !strcmp(last, ".compat"))
 		return true;
+	if (!strncmp(path, "cluster", 7))
+		return strcmp(last ? last : "", ".announce") != 0;
 	if (strncmp(path, "daemon", 6) != 0)
 		return false;
 	for (unsigned i = 0; path[6] == '.' && i < noun->nfields; i++) {

@@ -84,11 +84,12 @@ static bool has_control(const char *text)
 
 /* Checks one value and stores it in the struct at `into`. */
 static void set_value(struct reader *r, struct target_noun *t,
-		      const struct cfg_row *row, void *into,
+		      const struct cfg_field *f, void *into,
 		      const struct cfg_node *v)
 {
+	const struct cfg_row *row = cfg_field_row(f);
 	char why[OPT_WHY], shown[64];
-	const char *name = row->opt.name;
+	const char *name = cfg_field_name(f);
 
 	if (v->type != CFG_NODE_SCALAR) {
 		complain(r, t, v->at,
@@ -163,11 +164,11 @@ static void read_one(struct reader *r, struct target_noun *t,
 	if (!v)
 		return;
 	if (!f->option) {
-		set_value(r, t, row, t->head, v);
+		set_value(r, t, f, t->head, v);
 		return;
 	}
 	t->row->load(&r->scratch, t->head);
-	set_value(r, t, row, &r->scratch, v);
+	set_value(r, t, f, &r->scratch, v);
 	t->row->store(t->head, &r->scratch);
 }
 
@@ -179,7 +180,8 @@ static void read_entry(struct reader *r, struct target_noun *t,
 	unsigned before = r->errors->n;
 
 	r->scratch.nlisten = r->scratch.nverbs_listen = 0;
-	set_value(r, t, cfg_field_row(f), &r->scratch, v);
+	r->scratch.cluster.nannounce = 0;
+	set_value(r, t, f, &r->scratch, v);
 	if (r->errors->n == before)
 		list->v[list->n++] = v->text;
 }
@@ -313,7 +315,7 @@ static const struct cfg_field *find_field(const struct cfg_noun *noun,
 					  const char *name)
 {
 	for (unsigned i = 0; i < noun->nfields; i++)
-		if (!strcmp(cfg_field_row(&noun->fields[i])->opt.name, name))
+		if (!strcmp(cfg_field_name(&noun->fields[i]), name))
 			return &noun->fields[i];
 	return NULL;
 }
@@ -325,8 +327,7 @@ static void complain_unknown(struct reader *r, struct target_noun *t,
 
 	cfg_nearest_begin(&n, item->key);
 	for (unsigned i = 0; i < t->row->nfields; i++)
-		cfg_nearest_try(&n,
-				cfg_field_row(&t->row->fields[i])->opt.name);
+		cfg_nearest_try(&n, cfg_field_name(&t->row->fields[i]));
 	if (n.best)
 		complain(r, t, item->at,
 			 "%.64s: unknown field; did you mean %s?", item->key,
@@ -356,7 +357,7 @@ static void set_defaults(struct reader *r, struct target_noun *t)
 static bool has_field(const struct target_noun *t, const struct cfg_field *f,
 		      const struct cfg_node *v)
 {
-	const char *name = cfg_field_row(f)->opt.name;
+	const char *name = cfg_field_name(f);
 
 	return cfg_node_get(v, name) ||
 	       (t->row->brief && v->type != CFG_NODE_MAP &&
@@ -383,18 +384,19 @@ static void check_missing(struct reader *r, struct target_noun *t,
 		const struct cfg_texts *list =
 			(void *)((char *)t->head + f->at);
 		const struct cfg_row *row = cfg_field_row(f);
+		const char *name = cfg_field_name(f);
 		char text[24];
 
 		if (!f->must)
 			continue;
 		if (!has_field(t, f, v))
-			complain(r, t, v->at, "%s: missing; give %s: %s",
-				 row->opt.name, row->opt.name,
+			complain(r, t, v->at, "%s: missing; give %s: %s", name,
+				 name,
 				 value_to_give(&row->opt, text, sizeof(text)));
 		else if (f->shape == CFG_MANY && !list->n)
 			complain(r, t, v->at,
 				 "%s: an empty list; give at least one %s",
-				 row->opt.name, row->opt.arg);
+				 name, row->opt.arg);
 	}
 }
 

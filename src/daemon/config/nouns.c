@@ -19,6 +19,10 @@ static const char *const caches[] = { "write-back", "write-through", NULL };
  {                   \
   .option = (name)   \
  }
+#define CLUSTER(name)                        \
+ {                                           \
+  .option = ("cluster-" name), .key = (name) \
+ }
 #define NOUNS(shape_, key, help_, s, member, id)                           \
  {                                                                         \
   .row = { .opt = { .name = (key), .help = (help_) } }, .shape = (shape_), \
@@ -50,6 +54,8 @@ static const struct cfg_field file_fields[] = {
 	      struct cfg_model, targets, CFG_NOUN_TARGET),
 	NOUNS(CFG_NAMED, "alua-groups", "target port groups, by their ids from "
 	      "1 to 65535", struct cfg_model, aluas, CFG_NOUN_ALUA),
+	NOUNS(CFG_INSIDE, "cluster", "this gateway, among those that share "
+	      "backstores", struct cfg_model, cluster, CFG_NOUN_CLUSTER),
 };
 
 /* ---- the process ---- */
@@ -111,7 +117,7 @@ static const struct cfg_field backstore_fields[] = {
 		   .otherwise = "that of the file, with .pi" } },
 	{ .option = "read-only", .at_once = true },
 	OPTION("block-size"), OPTION("buffered"),
-	OPTION("sendfile"), OPTION("removable"), OPTION("shared"),
+	OPTION("sendfile"), OPTION("removable"), OPTION("shared"), OPTION("cluster"),
 	{ .row = { { .name = "serial", .arg = "TEXT",
 		     OPT_TEXT(struct cfg_backstore, serial),
 		     .help = "the unit serial number (VPD page 80h)" },
@@ -422,6 +428,31 @@ static const struct cfg_field alua_fields[] = {
 		   .apply = CFG_AT_ONCE } },
 };
 
+/* ---- the cluster ---- */
+
+static const struct cfg_field cluster_fields[] = {
+	{ .option = "cluster-number", .key = "number", .must = true },
+	CLUSTER("gateway"), CLUSTER("directory"),
+	{ .option = "cluster-announce", .key = "announce", .shape = CFG_MANY,
+	  .at = offsetof(struct cfg_cluster, announce) },
+	CLUSTER("failover"), CLUSTER("beacon"), CLUSTER("silence"),
+	CLUSTER("patience"),
+};
+
+static void load_cluster(struct options *o, const void *noun)
+{
+	const struct cfg_cluster *c = noun;
+
+	o->cluster = c->options;
+}
+
+static void store_cluster(void *noun, const struct options *o)
+{
+	struct cfg_cluster *c = noun;
+
+	c->options = o->cluster;
+}
+
 /* ---- all of them ---- */
 
 static const struct cfg_noun nouns[CFG_NOUNS] = {
@@ -472,6 +503,10 @@ static const struct cfg_noun nouns[CFG_NOUNS] = {
 	[CFG_NOUN_ALUA] = { .name = "ALUA group", .place = "alua-groups.ID",
 		.help = "a target port group",
 		.size = sizeof(struct cfg_alua), FIELDS(alua_fields) },
+	[CFG_NOUN_CLUSTER] = { .name = "cluster", .place = "cluster",
+		.help = "this gateway, among those that share backstores",
+		.size = sizeof(struct cfg_cluster), .load = load_cluster,
+		.store = store_cluster, FIELDS(cluster_fields) },
 };
 /* clang-format on */
 
@@ -491,6 +526,11 @@ const struct cfg_row *cfg_field_row(const struct cfg_field *f)
 	while (strcmp(rows->opt.name, f->option) != 0)
 		rows++; /* each option has a row: nouns_test.c */
 	return rows;
+}
+
+const char *cfg_field_name(const struct cfg_field *f)
+{
+	return f->key ? f->key : cfg_field_row(f)->opt.name;
 }
 
 static void parts_text(const struct cfg_parts *parts, const char *from,

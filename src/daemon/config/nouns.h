@@ -24,6 +24,7 @@ enum cfg_noun_id {
 	CFG_NOUN_MAP,
 	CFG_NOUN_REDIRECT,
 	CFG_NOUN_ALUA,
+	CFG_NOUN_CLUSTER,
 	CFG_NOUNS,
 };
 
@@ -39,6 +40,8 @@ struct cfg_field {
 	/* The field is this option, or suffix of a LUN, with its row in
 	 * schema.c; row is empty then. */
 	const char *option;
+	/* of an option: the name in a file, if it is another one there; else NULL */
+	const char *key;
 	/* the member is one of the struct of the noun (CFG_ONE) */
 	struct cfg_row row;
 	enum cfg_shape shape;
@@ -74,6 +77,8 @@ struct cfg_noun {
 const struct cfg_noun *cfg_noun_of(enum cfg_noun_id id);
 /* cfg_field_row returns the row of a field, in nouns.c or in schema.c. */
 const struct cfg_row *cfg_field_row(const struct cfg_field *f);
+/* cfg_field_name returns the name of a field in a file. */
+const char *cfg_field_name(const struct cfg_field *f);
 /* cfg_value_text writes the value of a field with CFG_ONE to out, as the file
  * would have it; empty: not set. from: the struct of the noun, or the struct
  * options of an option. */

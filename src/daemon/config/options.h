@@ -29,12 +29,19 @@ enum exit_code {
 #define LUNS_MAX     256
 #define LISTEN_MAX   64
 #define GROUPS_MAX   16
+#define ANNOUNCE_MAX 16
+#define GATEWAY_SIZE 64u  /* of the name of a gateway, with the NUL */
 #define METRICS_PORT 9860 /* of --metrics, where it names none */
 
 enum verbs_wish {
 	VERBS_AUTO,
 	VERBS_OFF,
 	VERBS_ON,
+};
+
+enum failover_wish { /* schema.c: failovers */
+	FAILOVER_AUTOMATIC,
+	FAILOVER_MANUAL,
 };
 
 enum order_wish { /* schema.c: orders */
@@ -54,7 +61,7 @@ enum digests_wish {
 
 /* The scope CFG_LUN of schema.h. */
 struct lun_options {
-	bool read_only, buffered, sendfile, removable, shared;
+	bool read_only, buffered, sendfile, removable, shared, cluster;
 	uint64_t sanitize_rate; /* bytes per second; 0: no limit */
 	unsigned scsi_timeout;	/* seconds; scsi: units */
 	unsigned block_size;	/* bytes; 0: that of the medium */
@@ -70,6 +77,17 @@ struct chap_options {
 	const char *user, *secret_file; /* of initiators; NULL: no CHAP */
 	const char *mutual_user, *mutual_secret_file; /* of the target */
 	bool discovery; /* for discovery sessions, too */
+};
+
+/* This gateway among those that share units. */
+struct cluster_options {
+	const char *gateway; /* its name; NULL: that of the host */
+	unsigned number;     /* 0: not given */
+	const char *directory;
+	const char *announce[ANNOUNCE_MAX]; /* of the command line */
+	unsigned nannounce;
+	enum failover_wish failover;
+	unsigned beacon, silence, patience; /* milliseconds */
 };
 
 struct start_options {
@@ -98,8 +116,10 @@ struct options {
 	const char *groups[GROUPS_MAX]; /* ALUA, as groups.h reads them */
 	unsigned ngroups;
 	unsigned port_id; /* relative target port identifier */
+	struct cluster_options cluster;
 	struct {
-		unsigned data_timeout; /* seconds; tgt_config.data_time */
+		unsigned data_timeout;	 /* seconds; tgt_config.data_time */
+		unsigned discovery_time; /* seconds */
 		unsigned max_connections;
 		unsigned recovery_level; /* ErrorRecoveryLevel */
 		unsigned max_r2t;	 /* MaxOutstandingR2T */
@@ -129,7 +149,6 @@ struct options {
 	bool allow_lost;
 	const char *user; /* to become once everything is open, or NULL */
 	struct admission_limits limits; /* listen.c reduces its copy of them */
-	unsigned discovery_time;	/* seconds */
 };
 
 /* options_default sets the default of every field, without LUNs. */

@@ -12,6 +12,7 @@ static const char *const ios[] = { "auto", "uring", "epoll", NULL };
 static const char *const verbs[] = { "auto", "off", "on", NULL };
 static const char *const compats[] = { "linux", "strict", NULL };
 static const char *const orders[] = { "yes", "no", NULL };
+static const char *const failovers[] = { "automatic", "manual", NULL };
 static const char *const crcs[] = { "always", "optional", NULL };
 static const char *const digests[] = { "none", "prefer", NULL };
 static const char *const blocks[] = { "512", "4096", NULL };
@@ -158,7 +159,7 @@ static const struct cfg_row rows[] = {
 	  .type = CFG_NUMBERS, .scope = CFG_DAEMON, .apply = CFG_AT_ONCE,
 	  .parts = &cfg_max_discovery },
 	{ { .name = "discovery-time", .arg = "SECONDS", .initial = "60",
-	    OPT_NUMBER(struct options, discovery_time, 1, 86400),
+	    OPT_NUMBER(struct options, session.discovery_time, 1, 86400),
 	    .help = "drop a discovery session that lasts longer" },
 	  .type = CFG_DURATION, .scope = CFG_DAEMON, .apply = CFG_AT_ONCE, .unit = "seconds" },
 	{ { .name = "error-recovery-level", .arg = "N", .initial = "0",
@@ -241,6 +242,54 @@ static const struct cfg_row rows[] = {
 	    .help = "another iserd with --shared may serve the same files, in "
 		    "turns by --alua" },
 	  .type = CFG_BOOL, .scope = CFG_LUN },
+	{ { .name = "cluster", OPT_FLAG(struct options, lun.cluster),
+	    .help = "other gateways, that is iserd with other numbers, serve "
+		    "the same file, block device or rbd: image; one at a time "
+		    "executes commands" },
+	  .type = CFG_BOOL, .scope = CFG_LUN },
+	{ { .name = "cluster-number", .arg = "N",
+	    OPT_NUMBER(struct options, cluster.number, 1, 16),
+	    .help = "the number of this gateway, different at each: its target "
+		    "port group and its target portal group tag" },
+	  .type = CFG_NUMBER, .scope = CFG_CLUSTER },
+	{ { .name = "cluster-gateway", .arg = "NAME",
+	    OPT_CALL(cfg_set_gateway),
+	    .help = "the name of this gateway, different at each" },
+	  .type = CFG_STRING, .scope = CFG_CLUSTER, .get = cfg_get_gateway,
+	  .otherwise = "the host's name" },
+	{ { .name = "cluster-directory", .arg = "DIR",
+	    OPT_TEXT(struct options, cluster.directory),
+	    .help = "where the gateways of this machine keep what they share "
+		    "of files and block devices; the record of an rbd: image "
+		    "is in its pool" },
+	  .type = CFG_PATH, .scope = CFG_CLUSTER },
+	{ { .name = "cluster-announce", .arg = "ADDR[:PORT]", .repeats = true,
+	    OPT_CALL(cfg_set_announce),
+	    .help = "an address at which initiators reach this gateway, for "
+		    "discovery at other gateways; may be repeated" },
+	  .type = CFG_ADDRESS, .scope = CFG_CLUSTER, .apply = CFG_AT_ONCE,
+	  .otherwise = "those of --listen" },
+	{ { .name = "cluster-failover", .arg = "automatic|manual",
+	    .initial = "automatic",
+	    OPT_WORD(struct options, cluster.failover, failovers),
+	    .help = "what happens to the units of a gateway that is silent: "
+		    "this gateway takes them, or waits for an initiator or "
+		    "iserctl cluster take" },
+	  .type = CFG_ENUM, .scope = CFG_CLUSTER },
+	{ { .name = "cluster-beacon", .arg = "MS", .initial = "1000",
+	    OPT_NUMBER(struct options, cluster.beacon, 10, 60000),
+	    .help = "how often a gateway asks the owner of a unit for a sign "
+		    "of life" },
+	  .type = CFG_DURATION, .scope = CFG_CLUSTER, .unit = "milliseconds" },
+	{ { .name = "cluster-silence", .arg = "MS", .initial = "5000",
+	    OPT_NUMBER(struct options, cluster.silence, 100, 600000),
+	    .help = "after which silence the owner counts as gone; three "
+		    "times the beacon at least" },
+	  .type = CFG_DURATION, .scope = CFG_CLUSTER, .unit = "milliseconds" },
+	{ { .name = "cluster-patience", .arg = "MS", .initial = "5000",
+	    OPT_NUMBER(struct options, cluster.patience, 100, 600000),
+	    .help = "how long a hand-over may take before the owner is fenced" },
+	  .type = CFG_DURATION, .scope = CFG_CLUSTER, .unit = "milliseconds" },
 	{ { .name = "port-id", .arg = "N", .initial = "1",
 	    OPT_NUMBER(struct options, port_id, 1, 65535),
 	    .help = "the relative target port identifier" },
@@ -349,10 +398,9 @@ const char *cfg_type_name(enum cfg_type type)
 const char *cfg_scope_name(enum cfg_scope scope)
 {
 	static const char *const names[] = {
-		[CFG_DAEMON] = "daemon",
-		[CFG_TARGET] = "target",
-		[CFG_PORTAL] = "portal",
-		[CFG_LUN] = "lun",
+		[CFG_DAEMON] = "daemon",   [CFG_TARGET] = "target",
+		[CFG_PORTAL] = "portal",   [CFG_LUN] = "lun",
+		[CFG_CLUSTER] = "cluster",
 	};
 
 	return names[scope];

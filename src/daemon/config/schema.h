@@ -31,6 +31,7 @@ enum cfg_scope {
 	CFG_TARGET,
 	CFG_PORTAL,
 	CFG_LUN,
+	CFG_CLUSTER,
 };
 
 enum cfg_apply {

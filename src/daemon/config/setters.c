@@ -65,6 +65,30 @@ enum opt_end cfg_set_verbs_listen(void *into, const char *arg,
 	return add_address(o->verbs_listen, &o->nverbs_listen, arg, why);
 }
 
+/* An address of use to other machines: numeric, and not that of all. */
+enum opt_end cfg_set_announce(void *into, const char *arg, char why[OPT_WHY])
+{
+	struct options *o = into;
+	char name[NET_ADDR_STR];
+	struct net_addr a;
+
+	if (net_addr_parse_listen(&a, arg, 3260) || !net_addr_port(&a) ||
+	    !arg[strspn(arg, ":0123456789")]) /* a port alone */
+		return refuse_value(why, "not a numeric address; give ADDR, "
+					 "ADDR:PORT or [V6]:PORT");
+	net_addr_str(&a, name);
+	if (!strncmp(name, "0.0.0.0:", 8) || !strncmp(name, "[::]:", 5))
+		return refuse_value(why, "stands for all addresses; give those "
+					 "at which initiators reach this "
+					 "gateway");
+	if (strchr(name, '%'))
+		return refuse_value(why, "has a zone, which is of this machine "
+					 "only; give an address that is not "
+					 "link-local");
+	return add_to_list(o->cluster.announce, &o->cluster.nannounce,
+			   ANNOUNCE_MAX, arg, why);
+}
+
 enum opt_end cfg_set_metrics(void *into, const char *arg, char why[OPT_WHY])
 {
 	struct options *o = into;
@@ -103,6 +127,29 @@ enum opt_end cfg_set_name(void *into, const char *arg, char why[OPT_WHY])
 	return refuse_value(why,
 			    "%s; give a name like iqn.2026-01.com.example:disk",
 			    reason);
+}
+
+/* The name goes into the records of units, where 63 bytes are kept for it. */
+enum opt_end cfg_set_gateway(void *into, const char *arg, char why[OPT_WHY])
+{
+	struct options *o = into;
+
+	if (cfg_check_name(NULL, arg, why))
+		return OPT_BAD;
+	if (strlen(arg) >= GATEWAY_SIZE)
+		return refuse_value(why,
+				    "longer than %u bytes; give a shorter "
+				    "name",
+				    GATEWAY_SIZE - 1);
+	o->cluster.gateway = arg;
+	return OPT_OK;
+}
+
+void cfg_get_gateway(const void *from, char *out, size_t size)
+{
+	const struct options *o = from;
+
+	snprintf(out, size, "%s", o->cluster.gateway ? o->cluster.gateway : "");
 }
 
 enum opt_end cfg_set_block_size(void *into, const char *arg, char why[OPT_WHY])

@@ -13,10 +13,11 @@ extern const struct cfg_parts cfg_max_sessions, cfg_max_startups,
 extern const char *const cfg_transports[];
 
 /* Each checks the value of the option of its name and stores it; OPT_BAD: why
- * has the reason. These three append to a list and borrow the text. */
-opt_setter cfg_set_listen, cfg_set_verbs_listen, cfg_set_alua;
+ * has the reason. These four append to a list and borrow the text. */
+opt_setter cfg_set_listen, cfg_set_verbs_listen, cfg_set_alua, cfg_set_announce;
 /* These store one value. */
-opt_setter cfg_set_metrics, cfg_set_name, cfg_set_block_size, cfg_set_transport;
+opt_setter cfg_set_metrics, cfg_set_name, cfg_set_block_size, cfg_set_transport,
+	cfg_set_gateway;
 /* cfg_set_compat returns OPT_STOPPED for "help". */
 opt_setter cfg_set_compat;
 /* These store the parts of a value like "N:M"; a part that is left out keeps its
@@ -30,6 +31,7 @@ void cfg_get_block_size(const void *from, char *out, size_t size);
 void cfg_get_transport(const void *from, char *out, size_t size);
 void cfg_get_metrics(const void *from, char *out, size_t size);
 void cfg_get_compat(const void *from, char *out, size_t size);
+void cfg_get_gateway(const void *from, char *out, size_t size);
 
 /* limits.c: setters and getters of a struct cfg_backstore. */
 opt_setter cfg_set_max_iops, cfg_set_max_bandwidth;

@@ -4,6 +4,7 @@
 #include "daemon/luns/module.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "backstore/module.h"
 #include "base/bytes.h"
@@ -63,6 +64,7 @@ struct bs *lun_open_module(const struct options *o, const struct lun_spec *s,
 		.operand = s->operand,
 		.read_only = o->lun.read_only,
 		.shared = o->lun.shared,
+		.clustered = o->lun.cluster,
 		.may_wait = may_wait,
 		.block_size = o->lun.block_size ? o->lun.block_size : 512,
 		.say = say_sentence,
@@ -85,4 +87,19 @@ struct bs *lun_open_module(const struct options *o, const struct lun_spec *s,
 	if (m && !b)
 		say("%s", why);
 	return b;
+}
+
+struct cluster_store *lun_module_cluster(const struct lun_spec *s, struct bs *b,
+					 const char *gateway,
+					 const struct cluster_store_events *ev,
+					 char *why, size_t size)
+{
+	const struct bs_module *m = load(s);
+	int err;
+
+	if (m && m->cluster)
+		return m->cluster(b, gateway, ev, &err, why, size);
+	snprintf(why, size, "%s: keeps no record that gateways share",
+		 s->store);
+	return NULL;
 }

@@ -213,7 +213,8 @@ static struct bs_file_config file_config(const struct options *o,
 		.path = path,
 		.read_only = o->lun.read_only,
 		.buffered = o->lun.buffered,
-		.shared = o->lun.shared,
+		/* the lock of a record excludes other gateways */
+		.shared = o->lun.shared || o->lun.cluster,
 		.lock_retries = 40, /* an iserd that was killed unlocks soon */
 		.block_size = o->lun.block_size,
 		.loops = loops,

@@ -8,7 +8,9 @@
 
 #include "backstore/backstore.h"
 #include "base/bytes.h"
+#include "daemon/cluster/gateway.h"
 #include "daemon/metrics/process.h"
+#include "daemon/rpc/cluster.h"
 #include "daemon/rpc/status.h"
 #include "daemon/units.h"
 #include "iscsi/login.h"
@@ -434,6 +436,122 @@ static void write_sessions(struct expo *t, const struct snapshot *s)
 	      "Sessions that have no metrics because there are too many.");
 }
 
+/* ---- units of several gateways ---- */
+
+struct cluster_value {
+	const char *name;
+	enum expo_type type;
+	double (*of)(const struct cluster_status *st);
+	const char *help;
+};
+
+static double generation(const struct cluster_status *st)
+{
+	return st->record ? (double)st->record->generation : 0;
+}
+
+static double takes(const struct cluster_status *st)
+{
+	return (double)st->takes;
+}
+
+static double yields(const struct cluster_status *st)
+{
+	return (double)st->yields;
+}
+
+static double fences(const struct cluster_status *st)
+{
+	return (double)st->fences;
+}
+
+static double fenced(const struct cluster_status *st)
+{
+	return (double)st->fenced;
+}
+
+static double swaps(const struct cluster_status *st)
+{
+	return (double)st->swaps;
+}
+
+static double conflicts(const struct cluster_status *st)
+{
+	return (double)st->conflicts;
+}
+
+static double last_hand_over(const struct cluster_status *st)
+{
+	return (double)st->last_hand_over / NS;
+}
+
+struct cluster_family {
+	struct expo *t;
+	const struct cluster_value *value;
+};
+
+static void write_member_value(void *arg, struct member *m)
+{
+	const struct cluster_family *f = arg;
+	struct cluster_status st;
+	double v;
+
+	member_status(m, &st);
+	v = f->value->of(&st);
+	EXPO_LABELS(f->t, "backstore", member_unit(m)->name);
+	if (f->value->type == EXPO_COUNTER)
+		expo_count(f->t, (uint64_t)v);
+	else
+		expo_number(f->t, v);
+}
+
+static void write_member_roles(void *arg, struct member *m)
+{
+	struct expo *t = arg;
+	struct cluster_status st;
+
+	member_status(m, &st);
+	for (unsigned i = 0; i <= CLUSTER_LEAVING; i++) {
+		enum cluster_role role = (enum cluster_role)i;
+
+		EXPO_LABELS(t, "backstore", member_unit(m)->name, "role",
+			    gateway_role_name(role));
+		expo_count(t, st.role == role);
+	}
+}
+
+static void write_cluster(struct expo *t, const struct gateway *c)
+{
+	static const struct cluster_value rows[] = {
+		{ "iserd_cluster_generation", EXPO_GAUGE, generation,
+		  "Changes of the owner of the unit." },
+		{ "iserd_cluster_takes", EXPO_COUNTER, takes,
+		  "How often this gateway became the owner." },
+		{ "iserd_cluster_yields", EXPO_COUNTER, yields,
+		  "How often this gateway gave the unit away." },
+		{ "iserd_cluster_fences", EXPO_COUNTER, fences,
+		  "How often this gateway fenced another one." },
+		{ "iserd_cluster_fenced", EXPO_COUNTER, fenced,
+		  "How often another gateway fenced this one." },
+		{ "iserd_cluster_swaps", EXPO_COUNTER, swaps,
+		  "Changes of the record by this gateway." },
+		{ "iserd_cluster_conflicts", EXPO_COUNTER, conflicts,
+		  "Changes for which another gateway was faster." },
+		{ "iserd_cluster_last_hand_over_seconds", EXPO_GAUGE,
+		  last_hand_over, "How long the last hand-over took." },
+	};
+
+	family(t, "iserd_cluster_role", EXPO_GAUGE,
+	       "1 for the role that this gateway has at the unit.");
+	gateway_each(c, write_member_roles, t);
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct cluster_family f = { t, &rows[i] };
+
+		family(t, rows[i].name, rows[i].type, rows[i].help);
+		gateway_each(c, write_member_value, &f);
+	}
+}
+
 void prometheus_write(struct expo *t, const struct snapshot *s)
 {
 	write_process(t, s);
@@ -443,4 +561,6 @@ void prometheus_write(struct expo *t, const struct snapshot *s)
 	write_targets(t, s);
 	write_units(t, s);
 	write_sessions(t, s);
+	if (s->daemon->gateway)
+		write_cluster(t, s->daemon->gateway);
 }

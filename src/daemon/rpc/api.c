@@ -143,6 +143,8 @@ static const struct rpc_noun nouns[] = {
 	{ "daemon", NULL, "the process", { "set", "show" } },
 	{ "session", "NAME", "sessions: by TSIH, initiator or target",
 	  { "list", "show", "kick" } },
+	{ "cluster", "BACKSTORE", "units that other gateways serve, too",
+	  { "status", "yield", "take", "fence" } },
 	{ "connection", "PEER", "connections: by the address of the initiator, "
 	  "with or without port", { "list", "show", "kick" } },
 };
@@ -157,6 +159,15 @@ static const struct rpc_verb verbs[] = {
 	  .has_fields = true, .changes = true },
 	{ "list", "lists all, with the fields that are set" },
 	{ "show", "shows all fields", .has_name = true },
+	{ "status", "the owner of a unit and the gateways that serve it; without "
+	  "name of all units", .may_have_name = true },
+	{ "yield", "gives a unit to the gateway of to=GATEWAY, or to none; "
+	  "without name all units", .may_have_name = true, .has_fields = true,
+	  .key = "to" },
+	{ "take", "takes a unit from its owner, which is fenced if it does not "
+	  "give the unit away in time", .has_name = true },
+	{ "fence", "takes a unit at once: its owner executes nothing any more",
+	  .has_name = true },
 	{ "kick", "ends them, and says how each ended", .has_name = true },
 };
 /* clang-format on */

@@ -54,6 +54,9 @@ struct rpc_noun {
 struct rpc_verb {
 	const char *name, *help;
 	bool has_name, has_fields, changes;
+	bool may_have_name; /* without one: all of the noun */
+	/* has_fields: the one that may be given; NULL: those of the noun */
+	const char *key;
 };
 
 /* rpc_nouns returns the rows, in the order of iserctl(1), and how many. */

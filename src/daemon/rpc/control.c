@@ -141,6 +141,7 @@ struct control *control_open(struct daemon *d, const char *path)
 	list_init(&k->clients);
 	list_init(&k->collects);
 	list_init(&k->endings);
+	list_init(&k->handovers);
 	rpc_wait_open(k);
 	memcpy(k->path, path, strlen(path) + 1);
 	k->rest.fire = rest_over;
@@ -164,6 +165,7 @@ void control_close(struct control *k)
 	rpc_events_end(k);
 	rpc_collect_end(k);
 	rpc_kick_end(k);
+	rpc_cluster_end(k);
 	rpc_wait_close(k);
 	io_timer_clear(k->loop, &k->rest);
 	io_watch_del(k->loop, &k->watch);

@@ -42,6 +42,7 @@ struct control {
 	struct list collects;  /* struct collect of collect.c */
 	struct events *events; /* NULL: none was asked for */
 	struct list endings;   /* struct kick_call of methods_sessions.c */
+	struct list handovers; /* struct cluster_call of methods_cluster.c */
 	struct { /* wait.c: requests that wait for the end of a change */
 		struct list all;
 		struct io_timer timer;
@@ -187,6 +188,13 @@ void rpc_kick_end(struct control *k);
  * connections of connections. name NULL: the verb has none. */
 void method_session(const struct request *r, bool connections, const char *verb,
 		    const char *name);
+
+/* method_cluster, of methods_cluster.c, executes a verb of units that other gateways
+ * serve, too. name and fields NULL: not given. rpc_cluster_end forgets all requests in
+ * progress; the members of the cluster have ended. */
+void method_cluster(const struct request *r, const char *verb, const char *name,
+		    const json_t *fields);
+void rpc_cluster_end(struct control *k);
 
 /* rpc_spare_open opens the descriptor that control.spare keeps in reserve; -1:
  * none is left. */

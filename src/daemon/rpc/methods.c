@@ -110,6 +110,21 @@ static void method_takeover(const struct request *r)
 		client_error(r->client, r->id, RPC_INTERNAL, why);
 }
 
+/* What a verb takes, and what it does. */
+static json_t *verb_help(const struct rpc_noun *n, const struct rpc_verb *v)
+{
+	bool may = v->may_have_name, has_name = n->arg && (v->has_name || may);
+	char fields[64] = "";
+
+	if (v->has_fields)
+		snprintf(fields, sizeof(fields), " fields={%s}",
+			 v->key ? v->key : "...");
+	return json_sprintf("%s%s%s%s%s%s: %s", has_name && may ? "[" : "",
+			    has_name ? "name=" : "", has_name ? n->arg : "",
+			    has_name && may ? "]" : "", fields,
+			    v->changes ? " [dry-run=yes|no]" : "", v->help);
+}
+
 static void add_verbs(json_t *all)
 {
 	const struct rpc_noun *nouns;
@@ -124,19 +139,8 @@ static void add_verbs(json_t *all)
 
 			snprintf(name, sizeof(name), "%s.%s", nouns[i].name,
 				 verb->name);
-			json_object_set_new(
-				all, name,
-				json_sprintf(
-					"%s%s%s%s: %s",
-					verb->has_name && nouns[i].arg ? "name="
-								       : "",
-					verb->has_name && nouns[i].arg
-						? nouns[i].arg
-						: "",
-					verb->has_fields ? " fields={...}" : "",
-					verb->changes ? " [dry-run=yes|no]"
-						      : "",
-					verb->help));
+			json_object_set_new(all, name,
+					    verb_help(&nouns[i], verb));
 		}
 }
 

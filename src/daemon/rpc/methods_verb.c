@@ -119,7 +119,8 @@ static bool take_dry_run(struct call *k, const json_t *v)
 
 static bool take_param(struct call *k, const char *key, const json_t *v)
 {
-	bool has_name = k->noun->arg && k->verb->has_name;
+	bool has_name =
+		k->noun->arg && (k->verb->has_name || k->verb->may_have_name);
 	const char *what = NULL;
 
 	if (!strcmp(key, "dry-run"))
@@ -291,6 +292,10 @@ void method_verb(const struct request *r, const char *method)
 
 	if (!take_method(&k, method) || !take_params(&k))
 		return;
+	if (!strcmp(k.noun->name, "cluster")) {
+		method_cluster(r, k.verb->name, k.name, k.fields);
+		return;
+	}
 	if (!cfg_edit_noun(k.noun->name)) {
 		method_session(r, !strcmp(k.noun->name, "connection"),
 			       k.verb->name, k.name);

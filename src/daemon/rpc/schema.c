@@ -123,6 +123,7 @@ static json_t *field_json(const struct cfg_field *f)
 {
 	json_t *j = option_json(cfg_field_row(f));
 
+	set_text(j, "name", cfg_field_name(f));
 	if (f->at_once)
 		set_text(j, "applied", cfg_apply_name(CFG_AT_ONCE));
 	set_text(j, "shape", cfg_shape_name(f->shape));
@@ -177,6 +178,13 @@ static json_t *method_json(const struct rpc_method *m)
 	return j;
 }
 
+/* The key of a verb that is not a field of its noun: {"yield": "to"}. */
+static void add_key(json_t *keys, const struct rpc_verb *v)
+{
+	if (v->key)
+		json_object_set_new(keys, v->name, json_string(v->key));
+}
+
 /* The nouns of iserctl; "noun" is the noun of the configuration that has its
  * fields. */
 static json_t *verbs_json(void)
@@ -188,15 +196,23 @@ static json_t *verbs_json(void)
 	nouns = rpc_nouns(&n);
 	for (size_t i = 0; i < n; i++) {
 		json_t *j = json_object(), *verbs = json_object();
+		json_t *keys = json_object();
 
-		for (unsigned v = 0; v < RPC_VERBS && nouns[i].verbs[v]; v++)
-			set_text(verbs, nouns[i].verbs[v],
-				 rpc_verb_of(nouns[i].verbs[v])->help);
+		for (unsigned v = 0; v < RPC_VERBS && nouns[i].verbs[v]; v++) {
+			const struct rpc_verb *row =
+				rpc_verb_of(nouns[i].verbs[v]);
+
+			set_text(verbs, row->name, row->help);
+			add_key(keys, row);
+		}
 		set_text(j, "name", nouns[i].name);
 		set_text(j, "value", nouns[i].arg);
 		set_text(j, "help", nouns[i].help);
 		set_text(j, "noun", cfg_edit_noun(nouns[i].name));
 		json_object_set_new(j, "verbs", verbs);
+		if (json_object_size(keys))
+			json_object_set(j, "keys", keys);
+		json_decref(keys);
 		json_array_append_new(all, j);
 	}
 	return all;

@@ -142,7 +142,7 @@ static void test_options_limits(void **state)
 	assert_int_equal(o.limits.v4_bits, 24);
 	assert_int_equal(o.limits.v6_bits, 48);
 	assert_int_equal(o.limits.penalty_first, 2);
-	assert_int_equal(o.discovery_time, 9);
+	assert_int_equal(o.session.discovery_time, 9);
 }
 
 static void test_options_limits_refused(void **state)

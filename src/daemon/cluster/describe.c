@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* describe.c: what a gateway reports of itself to the other gateways, for each
+ * unit: its target ports, and the portals through which initiators reach the unit. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/cluster/internal.h"
+#include "daemon/config/model.h"
+#include "daemon/config/model_cluster.h"
+#include "daemon/portals.h"
+
+/* ---- target ports ---- */
+
+static bool has_backstore(const struct cfg_luns *luns, unsigned backstore)
+{
+	for (unsigned i = 0; i < luns->n; i++)
+		if (luns->v[i].index == backstore)
+			return true;
+	return false;
+}
+
+static bool has_unit(const struct cfg_target *t, unsigned backstore)
+{
+	bool has = has_backstore(&t->luns, backstore);
+
+	for (unsigned i = 0; i < t->maps.n; i++)
+		has |= has_backstore(&t->maps.v[i].luns, backstore);
+	return has;
+}
+
+/* A gateway as it is being described. */
+struct description {
+	const struct daemon *d;
+	struct cluster_gateway *self;
+	unsigned missed;  /* ports and portals without a place */
+	const char *port; /* that is looked for */
+};
+
+static void take_port(void *arg, const char *name, uint16_t rtpi)
+{
+	struct description *x = arg;
+	struct cluster_gateway *g = x->self;
+
+	if (strcmp(name, x->port) != 0)
+		return;
+	if (g->nports < CLUSTER_PORTS)
+		g->ports[g->nports++] = rtpi;
+	else
+		x->missed++;
+}
+
+static void add_port(struct description *x, const struct cfg_target *t,
+		     const struct portal *p)
+{
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s,t,0x%04x", t->name, p->tag);
+	x->port = name;
+	dev_ports_each(x->d->server, take_port, x);
+}
+
+/* ---- portals ---- */
+
+static void add_portal(struct description *x, const struct cfg_target *t,
+		       const struct portal *p, const char *address)
+{
+	struct cluster_gateway *g = x->self;
+
+	if (g->nportals < CLUSTER_PORTALS &&
+	    portal_write(g->portals[g->nportals], address, p->tag, t->name))
+		g->nportals++;
+	else
+		x->missed++;
+}
+
+/* Returns whether p listens at the address, or at all addresses with its port. */
+static bool listens_at(const struct portal *p, const char *address)
+{
+	const char *port = strrchr(address, ':');
+
+	for (unsigned i = 0; i < p->nlisteners; i++) {
+		char name[NET_ADDR_STR];
+		struct net_addr a;
+
+		net_listener_addr(p->listeners[i], &a);
+		net_addr_str(&a, name);
+		if (!strcmp(name, address) ||
+		    (portal_is_wildcard(name) &&
+		     !strcmp(strrchr(name, ':'), port)))
+			return true;
+	}
+	return false;
+}
+
+/* The portal group of an address that the configuration announces: the first one of
+ * the target that listens there, else (if a router translates addresses) the first. */
+static const struct portal *group_of(const struct daemon *d,
+				     const struct cfg_target *t,
+				     const char *address)
+{
+	for (unsigned i = 0; i < t->portal_groups.n; i++) {
+		const struct portal *p = d->portals.all[t->portals[i]];
+
+		if (listens_at(p, address))
+			return p;
+	}
+	return d->portals.all[t->portals[0]];
+}
+
+static void add_announced(struct description *x, const struct cfg_target *t,
+			  const struct cfg_texts *announce)
+{
+	for (unsigned i = 0; i < announce->n; i++) {
+		char name[NET_ADDR_STR];
+		struct net_addr a;
+
+		if (net_addr_parse_listen(&a, announce->v[i], 3260))
+			continue; /* cfg_set_announce has checked it */
+		net_addr_str(&a, name);
+		add_portal(x, t, group_of(x->d, t, name), name);
+	}
+}
+
+/* Adds the addresses at which p listens, but those that are of no use elsewhere:
+ * loopback, if there is another one. */
+static void add_listeners(struct description *x, const struct cfg_target *t,
+			  const struct portal *p, bool loopback)
+{
+	for (unsigned i = 0; i < p->nlisteners; i++) {
+		char name[NET_ADDR_STR];
+		struct net_addr a;
+
+		net_listener_addr(p->listeners[i], &a);
+		net_addr_str(&a, name);
+		if (!portal_is_wildcard(name) && !strchr(name, '%') &&
+		    net_addr_is_loopback(&a) == loopback)
+			add_portal(x, t, p, name);
+	}
+}
+
+static void add_target(struct description *x, const struct cfg_target *t)
+{
+	const struct cfg_cluster *c = x->d->model->cluster.v;
+	unsigned before = x->self->nportals;
+
+	for (unsigned i = 0; i < t->portal_groups.n; i++)
+		add_port(x, t, x->d->portals.all[t->portals[i]]);
+	if (c->announce.n) {
+		add_announced(x, t, &c->announce);
+		return;
+	}
+	for (unsigned k = 0; k < 2 && x->self->nportals == before; k++)
+		for (unsigned i = 0; i < t->portal_groups.n; i++)
+			add_listeners(x, t, x->d->portals.all[t->portals[i]],
+				      k);
+}
+
+/* ---- the whole ---- */
+
+bool member_describe(struct member *m)
+{
+	const struct cfg_cluster *c = gateway_section(m->gateway);
+	const struct cfg_model *model = m->gateway->daemon->model;
+	struct cluster_gateway *g = calloc(1, sizeof(*g));
+	struct description x = { .d = m->gateway->daemon, .self = g };
+	const struct cfg_backstore *b =
+		cfg_backstore_find(model, m->unit->name);
+	bool differs;
+
+	if (!g)
+		return false;
+	snprintf(g->id, sizeof(g->id), "%s", c->gateway);
+	g->number = (uint16_t)c->options.number;
+	for (unsigned i = 0; b && i < model->targets.n; i++)
+		if (has_unit(&model->targets.v[i],
+			     (unsigned)(b - model->backstores.v)))
+			add_target(&x, &model->targets.v[i]);
+	differs = memcmp(g, &m->self, sizeof(*g)) != 0;
+	m->self = *g;
+	free(g);
+	if (differs && x.missed)
+		member_say(m,
+			   "%u of its target ports or portals are unknown to "
+			   "the other gateways, whose record has places for %u "
+			   "ports and %u portals",
+			   x.missed, CLUSTER_PORTS, CLUSTER_PORTALS);
+	else if (differs && m->self.nports && !m->self.nportals)
+		member_say(
+			m,
+			"iserd listens at all addresses, so that the "
+			"other gateways have none to report to initiators; give "
+			"announce in the section cluster, or "
+			"--cluster-announce");
+	return differs;
+}

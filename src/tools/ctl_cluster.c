@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ctl_cluster.c: the answer of "cluster status" as text. */
+#include "tools/ctl_cluster.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/ctl_print.h"
+
+static const char *text_of(const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	return text ? text : "";
+}
+
+static void copy(json_t *row, const char *name, const json_t *from,
+		 const char *key)
+{
+	json_object_set(row, name, json_object_get(from, key));
+}
+
+/* Returns all entries of an array on one line. */
+static json_t *line_of(const json_t *array)
+{
+	char line[2048] = "";
+	size_t i, len = 0;
+	json_t *v;
+
+	json_array_foreach((json_t *)array, i, v)
+	{
+		const char *gap = i ? " " : "";
+
+		if (json_is_string(v))
+			snprintf(line + len, sizeof(line) - len, "%s%s", gap,
+				 json_string_value(v));
+		else
+			snprintf(line + len, sizeof(line) - len, "%s%lld", gap,
+				 (long long)json_integer_value(v));
+		len = strlen(line);
+	}
+	return json_string(*line ? line : "-");
+}
+
+static json_t *unit_row(const json_t *u)
+{
+	const char *owner = text_of(u, "owner");
+	json_t *row = json_object();
+
+	copy(row, "backstore", u, "backstore");
+	copy(row, "role", u, "role");
+	json_object_set_new(row, "owner", json_string(*owner ? owner : "-"));
+	copy(row, "generation", u, "generation");
+	copy(row, "taken", u, "takes");
+	copy(row, "yielded", u, "yields");
+	copy(row, "fences", u, "fences");
+	copy(row, "fenced", u, "fenced");
+	return row;
+}
+
+static void add_gateways(json_t *rows, const json_t *u)
+{
+	json_t *g;
+	size_t i;
+
+	json_array_foreach(json_object_get(u, "gateways"), i, g)
+	{
+		json_t *row = json_object();
+
+		copy(row, "backstore", u, "backstore");
+		copy(row, "gateway", g, "name");
+		copy(row, "number", g, "number");
+		json_object_set_new(row, "ports",
+				    line_of(json_object_get(g, "ports")));
+		json_object_set_new(row, "portals",
+				    line_of(json_object_get(g, "portals")));
+		json_array_append_new(rows, row);
+	}
+}
+
+void ctl_print_cluster(const json_t *status)
+{
+	json_t *units = json_array(), *gateways = json_array(), *u;
+	size_t i;
+
+	json_array_foreach(json_object_get(status, "units"), i, u)
+	{
+		json_array_append_new(units, unit_row(u));
+		add_gateways(gateways, u);
+	}
+	printf("gateway %s, number %lld\n", text_of(status, "gateway"),
+	       (long long)json_integer_value(
+		       json_object_get(status, "number")));
+	if (json_array_size(units)) {
+		putchar('\n');
+		ctl_print_table(units);
+	}
+	if (json_array_size(gateways)) {
+		putchar('\n');
+		ctl_print_table(gateways);
+	}
+	json_decref(units);
+	json_decref(gateways);
+}

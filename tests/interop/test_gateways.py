@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Several gateways in front of one file, over the directory store: who owns the unit, hand-overs in peace and after a
+failure, what discovery shows, and what clumsy administrators do."""
+import json
+import os
+import signal
+import time
+import unittest
+
+from cluster import Cluster
+from harness import ISER, ISERCTL, Daemon, main, patience, refused, run, until
+from test_alua import AO, ATTENTION, NOT_READY, STANDBY
+from test_reserve import CHECK, GOOD
+
+STANDBY_SENSE = (NOT_READY, 0x040b)
+CHANGED = (ATTENTION, 0x2a06)
+
+
+def settle(path):
+    """Takes the unit attentions of a path."""
+    for _ in range(8):
+        path.ready()
+
+
+class Gateways(Cluster):
+    def test_status_and_groups(self):
+        """Each gateway reports both groups, with ports that are unique; the standby executes no READ."""
+        one, two = self.pair()
+        for g in (one, two):
+            u = g.unit()
+            self.assertEqual(u["owner"], "gw1")
+            self.assertEqual(sorted((x["name"], x["number"], x["ports"]) for x in u["gateways"]),
+                             [("gw1", 1, [1]), ("gw2", 2, [4097])])
+            self.assertEqual(sorted(x["portals"] for x in u["gateways"]),
+                             sorted([["%s,%d" % (x.address, x.number)] for x in (one, two)]))
+        a, b = one.path(), two.path()
+        want = {1: (AO, 0, [1]), 2: (STANDBY, 0, [4097])}
+        self.assertEqual(a.groups(), want)
+        self.assertEqual(b.groups(), want)
+        self.assertEqual(a.names()[0x03], b.names()[0x03])  # one unit
+        self.assertEqual(a.store(0, 1), GOOD)
+        self.assertEqual(b.read(0)[0], CHECK)
+        self.assertEqual(b.sense, STANDBY_SENSE)
+        text = one.iserctl("cluster", "status").text
+        self.assertIn("gateway gw1, number 1", text)
+        self.assertRegex(text, r"lun0 +owner +gw1")
+        self.assertRegex(text, r"lun0 +gw2 +2 +4097 +%s,2" % two.address)
+        a.close()
+        b.close()
+
+    def test_hand_over(self):
+        """By yield, by take and by SET TARGET PORT GROUPS; data follow the owner."""
+        one, two = self.pair()
+        a, b = one.path(), two.path()
+        self.assertEqual(a.store(7, 0x11), GOOD)
+        self.assertIn("lun0", one.iserctl("cluster", "yield", "lun0", "to=gw2").text)
+        self.assertEqual((one.role(), two.role()), ("standing-by", "owner"))
+        for p in (a, b):
+            self.assertEqual(p.ready(), CHECK)
+            self.assertEqual(p.sense, CHANGED)
+            settle(p)
+        self.assertEqual(a.store(7, 0x22), CHECK)
+        self.assertEqual(a.sense, STANDBY_SENSE)
+        self.assertEqual(b.read(7), (GOOD, b"\x11" * 512))
+        self.assertEqual(b.store(7, 0x33), GOOD)
+        one.iserctl("cluster", "take", "lun0")
+        self.assertEqual((one.role(), two.role()), ("owner", "standing-by"))
+        settle(a)
+        self.assertEqual(a.read(7), (GOOD, b"\x33" * 512))
+        settle(b)
+        self.assertEqual(b.set_group(2, AO), GOOD)
+        self.assertEqual((one.role(), two.role()), ("standing-by", "owner"))
+        settle(b)
+        self.assertEqual(b.store(7, 0x44), GOOD)
+        self.assertEqual(two.unit()["generation"], one.unit()["generation"])
+        self.assertEqual(two.unit()["fences"] + one.unit()["fences"], 0)
+        a.close()
+        b.close()
+
+    def test_killed_owner(self):
+        """The other gateway takes the unit of an owner that was killed; the owner comes back as a standby."""
+        one, two = self.pair()
+        a, b = one.path(), two.path()
+        self.assertEqual(a.store(3, 0x55), GOOD)
+        one.daemon.kill()
+        begin = time.monotonic()
+        two.wait_role("owner")
+        self.assertLess(time.monotonic() - begin, patience(5))
+        settle(b)
+        self.assertEqual(b.read(3), (GOOD, b"\x55" * 512))
+        self.assertEqual(two.unit()["takes"], 1)
+        one.start()
+        one.wait_role("standing-by")
+        self.assertEqual(one.unit()["owner"], "gw2")
+        b.close()
+
+    def test_end_of_the_owner(self):
+        """SIGTERM: the unit goes to the other gateway before the process ends."""
+        one, two = self.pair()
+        b = two.path()
+        self.assertEqual(one.daemon.stop(), 0)
+        two.wait_role("owner", limit=2)
+        self.assertEqual(two.unit()["fences"], 0)
+        self.assertEqual([g["name"] for g in two.unit()["gateways"]], ["gw2"])
+        settle(b)
+        self.assertEqual(b.store(1, 1), GOOD)
+        b.close()
+
+    def test_stopped_owner(self):
+        """iserctl take at a standby while the owner is stopped; the owner executes nothing afterwards."""
+        one, two = self.pair("--cluster-failover", "manual")
+        a, b = one.path(), two.path()
+        self.assertEqual(a.store(5, 0x66), GOOD)
+        one.daemon.proc.send_signal(signal.SIGSTOP)
+        refusal = one.iserctl("--timeout", "1", "cluster", "status", check=False)
+        self.assertEqual(refusal.returncode, 3)
+        two.iserctl("cluster", "take", "lun0")
+        self.assertEqual(two.role(), "owner")
+        settle(b)
+        self.assertEqual(b.store(5, 0x77), GOOD)
+        if one.daemon.proc.poll() is None:
+            one.daemon.proc.send_signal(signal.SIGCONT)
+        self.assertEqual(b.read(5), (GOOD, b"\x77" * 512))
+        one.daemon.proc.wait(patience(10))  # the directory store fences by SIGKILL
+        b.close()
+
+    def test_discovery(self):
+        """SendTargets at either gateway lists the portals of both, with their tags."""
+        one, two = self.pair()
+        for g in (one, two):
+            text = run([ISER, "ls", "iscsi://" + g.address]).text
+            for x in (one, two):
+                self.assertIn("%s,%d" % (x.address, x.number), text)
+
+    def test_events_and_metrics(self):
+        one = self.gateway(1, "--metrics", self.path("metrics")).start()
+        one.wait_role("owner")
+        self.assertTrue(any("lun0" in line for line in one.events()), one.daemon.messages())
+        text = run(["curl", "-s", "--unix-socket", self.path("metrics"), "http://x/metrics"]).text
+        self.assertIn('iserd_cluster_role{backstore="lun0",role="owner"} 1', text)
+        self.assertIn('iserd_cluster_takes_total{backstore="lun0"} 1', text)
+
+
+class Clumsy(Cluster):
+    """Mistakes on the way to a cluster."""
+
+    def test_verbs_at_the_wrong_place(self):
+        one, two = self.pair()
+        for g, args, text in (
+                (two, ("yield", "lun0"), "another gateway has the unit: gw1"),
+                (one, ("yield", "lun0", "to=gw9"), "no such gateway"),
+                (one, ("yield", "lun0", "too=gw2"), "give to=GATEWAY"),
+                (one, ("take", "lun7"), "no backstore of this name"),
+                (one, ("take",), "no name"),
+                (one, ("steal", "lun0"), "no such verb")):
+            r = g.iserctl("cluster", *args, check=False)
+            self.assertEqual(r.returncode, 1, r.text)
+            self.assertIn(text, r.text)
+        self.assertEqual(one.role(), "owner")
+
+    def test_no_cluster(self):
+        with Daemon("--control", self.path("c"), self.disk) as d:
+            r = run([ISERCTL, "-s", self.path("c"), "cluster", "status"], check=False)
+            self.assertEqual(r.returncode, 1)
+            self.assertIn("is not a gateway of a cluster", r.text)
+
+    def test_one_number_twice(self):
+        """The second gateway with a number does not join, says why, and serves nothing."""
+        one = self.gateway(1).start()
+        one.wait_role("owner")
+        two = self.gateway(1, name="other").start()
+        until(lambda: "give each gateway its own" in "".join(two.events()), lambda: two.daemon.messages())
+        self.assertEqual(two.role(), "joining")
+        self.assertEqual(len(one.unit()["gateways"]), 1)
+
+    def test_one_name_twice(self):
+        one = self.gateway(1).start()
+        one.wait_role("owner")
+        two = self.gateway(2, name="gw1")
+        message = refused(*[a for a in two.args if a != "--control"], status=3)
+        self.assertIn("gw1", message)
+
+    def test_refused(self):
+        shared = ("--cluster-directory", self.shared)
+        one = ("--cluster-number", "1")
+        for status, args, text in (
+                (3, one + ("ram:1M",), "memory is in this iserd only"),
+                (3, one + (self.disk,), "--cluster-directory"),
+                (3, (self.disk,), "--cluster-number"),
+                (3, one + shared + ("--shared", self.disk), "leave shared out"),
+                (3, one + shared + ("--port-id", "7", self.disk), "--port-id"),
+                (3, one + shared + ("--alua", "1:optimized:1", self.disk), "--alua"),
+                (2, shared + (self.disk,), "--cluster-number"),
+                (2, ("--cluster-number", "17", self.disk), "must be a number from 1 to 16"),
+                (2, one + ("--cluster-gateway", "x" * 64, self.disk), "longer than 63 bytes"),
+                (2, one + shared + ("--cluster-announce", "0.0.0.0", self.disk), "stands for all addresses")):
+            self.assertIn(text, refused("--cluster", *args, status=status), args)
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_directory_not_writable(self):
+        os.mkdir(self.shared, 0o500)
+        self.assertIn(self.shared, refused(*self.gateway(1).args, status=3))
+
+    def test_directory_is_a_file(self):
+        with open(self.shared, "w"):
+            pass
+        self.assertIn(self.shared, refused(*self.gateway(1).args, status=3))
+
+
+if __name__ == "__main__":
+    main()
