@@ -27,7 +27,8 @@
 
 static struct {
 	unsigned reads, writes, depth, mib; /* mib: size of the disk */
-} options = { 2048, 2048, 32, 16 };
+	unsigned level;			    /* ErrorRecoveryLevel */
+} options = { 2048, 2048, 32, 16, 0 };
 
 #define NOINLINE __attribute__((noinline))
 
@@ -181,6 +182,8 @@ static void open_target(struct target *t)
 				    .buf_burst = 8u << 20,
 				    .time = worker_time,
 				    .arg = t };
+	cfg.want.error_recovery_level = (uint8_t)options.level;
+	cfg.want.default_time2retain = options.level == 2 ? 20 : 0;
 	cfg.rearm = rearm;
 	cfg.clock = worker_time;
 	cfg.count_later = count_later;
@@ -308,7 +311,9 @@ static void open_client(struct client *c, struct target *t, uint16_t port)
 	char text[128], why[128];
 	int err;
 
-	snprintf(text, sizeof(text), "iscsi://127.0.0.1:%u/" TARGET "/0", port);
+	snprintf(text, sizeof(text),
+		 "iscsi://127.0.0.1:%u/" TARGET "/0?error_recovery_level=%u",
+		 port, options.level);
 	if (iser_url_parse(&url, text, false, why, sizeof(why)))
 		fail(why);
 	c->target = t;
@@ -359,12 +364,14 @@ static void run(struct client *c)
 static void parse(int argc, char **argv)
 {
 	unsigned *const values[] = { &options.reads, &options.writes,
-				     &options.depth, &options.mib };
+				     &options.depth, &options.mib,
+				     &options.level };
 
 	for (int i = 1; i < argc && i <= (int)ARRAY_LEN(values); i++)
 		*values[i - 1] = (unsigned)strtoul(argv[i], NULL, 10);
 	if (options.depth > DEPTH_MAX || !options.mib)
-		fail("usage: path_cost [READS [WRITES [DEPTH [MIB]]]]");
+		fail("usage: path_cost [READS [WRITES [DEPTH [MIB "
+		     "[LEVEL]]]]]");
 }
 
 int main(int argc, char **argv)

@@ -11,10 +11,10 @@ import threading
 import time
 import unittest
 
-from fake_target import LOGOUT, R_ASYNC, R_SCSI, R_TEXT, TEXT, keys_of, text_of
+from fake_target import LOGOUT, R_ASYNC, R_SCSI, R_TEXT, SCSI, TEXT, keys_of, text_of
 from harness import ISER, WAYS, Daemon, Folder, main, over, patience, run
 from lying_target import BLOCK, R2T, READS, WRITES, pattern
-from mcs_target import LEADING_ONLY, McsTarget
+from mcs_target import LEADING_ONLY, McsTarget, SessionConn
 from test_python import openiser
 
 SIZE = 4 << 20
@@ -204,13 +204,20 @@ class Connections(Copies):
 SCSI_EVENT, ASK_LOGOUT, DROP_CONNECTION, DROP_ALL, NEGOTIATE = range(5)
 
 
+class EventConn(SessionConn):
+    def send(self, *args, **more):
+        with self.sending:
+            super().send(*args, **more)
+
+
 class EventTarget(McsTarget):
     """Sends an asynchronous message (RFC 7143 §11.9) before the answer to one of the commands, and does what it says."""
     event, vcode, parameters, after, about = None, 0, (0, 0, 0), 4, 0
     texts = ()      # the answers of a negotiation: (flags, keys)
+    Conn = EventConn
 
     def __init__(self, **more):
-        self.logins, self.sent, self.asked = [], None, []
+        self.logins, self.sent, self.asked, self.dropped = [], None, [], []
         super().__init__(**more)
 
     def login(self, c, head, data):
@@ -219,26 +226,31 @@ class EventTarget(McsTarget):
         super().login(c, head, data)
 
     def tell(self, c):
-        head = struct.pack(">BBHHH", self.event, self.vcode, *self.parameters)
-        c.send(R_ASYNC, 0x80, b"\xff" * 4, rest=head)
         self.sent = time.monotonic()
-        if self.event in (DROP_CONNECTION, DROP_ALL):
+        self.dropped = [x for x in c.session.conns if self.event == DROP_ALL or
+                        self.event == DROP_CONNECTION and x.cid == self.parameters[0]]
+        c.send(R_ASYNC, 0x80, b"\xff" * 4, rest=struct.pack(">BBHHH", self.event, self.vcode, *self.parameters))
+        if self.dropped:
             time.sleep(0.1)  # a reset would overtake the message
-        if self.event == DROP_CONNECTION:
-            for x in c.session.conns:
-                if x.cid == self.parameters[0]:
-                    x.sock.close()
-        if self.event == DROP_ALL:
-            for x in c.session.conns:
-                x.sock.close()
+        for x in self.dropped:
+            x.sock.close()
 
     def scsi(self, c, head, data):
-        if self.event is not None and self.sent is None and len(c.session.order) >= self.after \
-                and c.cid == self.about:
+        if self.event is not None and self.sent is None and len(c.session.order) >= self.after and c.cid == self.about:
             self.tell(c)
-        super().scsi(c, head, data)
+        if c not in self.dropped:
+            super().scsi(c, head, data)
+
+    def execute(self, c, head, data):
+        try:
+            self.scsi(c, head, data)
+        except (OSError, EOFError):
+            pass
 
     def dispatch(self, c, op, head, data):
+        if op == SCSI:  # may wait for a command that was lost: the connection is read meanwhile
+            threading.Thread(target=self.execute, args=(c, head, data), daemon=True).start()
+            return True
         if op == LOGOUT:
             self.asked.append((head[1] & 0x7f, int.from_bytes(head[20:22], "big"), c.cid))
             if head[1] & 0x7f == 1:  # of one connection
