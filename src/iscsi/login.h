@@ -110,6 +110,9 @@ struct iscsi_login_config {
 	struct iscsi_login_id id;
 	const struct iscsi_chap_secret *chap_out; /* we prove; or NULL */
 	const struct iscsi_chap_secret *chap_in;  /* target proves; or NULL */
+	/* begin with the security stage without a secret, too: tgt reinstates a
+	 * session (§6.3.5) at the end of that stage only */
+	bool reinstates;
 	/* the value of CHAP_A: what we offer, the best one first; NULL: all */
 	const char *chap_algorithms;
 

@@ -289,8 +289,13 @@ int login_auth_target(struct iscsi_login_engine *e)
 void login_auth_offer(struct iscsi_login_engine *e)
 {
 	/* an initiator that authenticates the target does not offer None */
-	iscsi_text_put(&e->out, "AuthMethod",
-		       e->cfg->chap_in ? "CHAP" : "CHAP,None");
+	const char *methods = "CHAP,None";
+
+	if (e->cfg->chap_in)
+		methods = "CHAP";
+	else if (!e->cfg->chap_out)
+		methods = "None";
+	iscsi_text_put(&e->out, "AuthMethod", methods);
 }
 
 /* [RFC 7143: 12.1 #1, 12.1.3 #1] */

@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "iscsi/login_engine.h"
 
-static bool wants_security(const struct iscsi_login_engine *e)
+static bool has_secrets(const struct iscsi_login_engine *e)
 {
 	return e->cfg->chap_out || e->cfg->chap_in;
 }
@@ -41,8 +41,9 @@ int iscsi_login_start(struct iscsi_login_engine *e)
 	if (e->neg.leading) /* §13.21: of the leading connection only */
 		iscsi_text_put(&e->out, "SessionType",
 			       id->discovery ? "Discovery" : "Normal");
-	e->stage = wants_security(e) ? STAGE_SECURITY : STAGE_OPERATIONAL;
-	e->auth.done = !wants_security(e);
+	e->stage = has_secrets(e) || e->cfg->reinstates ? STAGE_SECURITY
+							: STAGE_OPERATIONAL;
+	e->auth.done = !has_secrets(e);
 	enter_stage(e);
 	return 0;
 }

@@ -180,6 +180,7 @@ struct lib_login {
 	bool refused_sha256, misreads_sha256;
 	char algorithms[CHAP_LIST_MAX]; /* of iser_url.auth */
 	uint8_t isid[6]; /* the same in each login (RFC 7143 §6.3.5) */
+	bool reinstates; /* a lost session had this ISID */
 };
 
 /* A connection of a session; connect.c's. */

@@ -291,6 +291,7 @@ void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 	set_digests(l, u->header_digest, u->data_digest);
 	fill_chap(s, l);
 	l->random = io_random;
+	l->reinstates = s->login.reinstates || s->state == SESSION_AWAY;
 	l->want.max_connections = (uint16_t)MAX(u->connections, 1u);
 	want_recovery(&l->want, u->error_recovery_level);
 	want_order(&l->want, u);

@@ -120,6 +120,7 @@ bool lib_fence_begin(struct lib_path *p)
 	if (!s)
 		return false;
 	memcpy(s->login.isid, p->isid, sizeof(p->isid));
+	s->login.reinstates = true;
 	s->redirect.is_refused = true;
 	p->fence.session = s;
 	p->state = PATH_FENCE;

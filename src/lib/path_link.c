@@ -177,6 +177,7 @@ void lib_link_begin(struct lib_path *p)
 	}
 	s->member.ops = &member_ops;
 	s->member.arg = p;
+	s->login.reinstates = p->has_isid;
 	if (p->has_isid)
 		memcpy(s->login.isid, p->isid, sizeof(p->isid));
 	move_held(s->reconnect.held, p->held);

@@ -7,7 +7,7 @@ tests/cost/costs.txt. A figure that is more than 5 % higher is a regression. One
 is more than 5 % lower fails, too: --write stores it, so that the gain is guarded.
 The figures are those of one compiler and one level of optimization; for others the
 test is skipped. --any prints the figures of any compiler; --functions read target
-prints what each function of that end costs.
+prints what each function of that end costs, with --level 2 that at ErrorRecoveryLevel 2.
 """
 import argparse
 import collections
@@ -66,8 +66,9 @@ def run(program, folder, options=(), arguments=()):
     return Profile(out), int(m.group(1))
 
 
-def print_functions(program, phase, end):
+def print_functions(program, phase, end, level):
     many = ["20000", "0"] if phase == "read" else ["0", "20000"]
+    many += ["32", "16", level]
     with tempfile.TemporaryDirectory() as folder:
         profile, ops = run(program, folder, ["--toggle-collect=" + dict(ENDS)[end] + "*"], many)
     for name, cost in profile.own.most_common():
@@ -82,12 +83,13 @@ def main():
     p.add_argument("--write", action="store_true")
     p.add_argument("--any", action="store_true", help="print the figures of any compiler")
     p.add_argument("--functions", nargs=2, metavar=("OPERATION", "END"))
+    p.add_argument("--level", default="0", help="ErrorRecoveryLevel, with --functions")
     a = p.parse_args()
     if not shutil.which("valgrind"):
         print("skipped: valgrind is not installed")
         return SKIP
     if a.functions:
-        print_functions(a.program, *a.functions)
+        print_functions(a.program, *a.functions, a.level)
         return 0
     with open(COSTS) as f:
         rows = [line.split() for line in f if line.strip() and not line.startswith("#")]

@@ -14,6 +14,7 @@ import unittest
 from fuse_disk import WRITE, FuseDisk
 from harness import ISER, ISERCTL, Daemon, Folder, main, make_image, need, patience, quiet_port, run, sha256, sparse, \
     until
+from test_iser import Tgt
 from test_nbdkit import PLUGIN
 from test_python import openiser
 from test_reserve import Initiator
@@ -329,7 +330,9 @@ class Fence(Folder):
     def connect(self, *luns):
         self.daemon = Daemon("--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--buffered", *luns)
         self.addCleanup(self.daemon.__exit__, None, None, None)
-        first, second = (u for u in self.daemon.urls if u.endswith("/0"))
+        return self.connect_to(*(u for u in self.daemon.urls if u.endswith("/0")))
+
+    def connect_to(self, first, second):
         host, port = first.split("/")[2].split(":")
         self.relay = Silent((host, int(port)))
         self.addCleanup(self.relay.close)
@@ -346,21 +349,29 @@ class Fence(Folder):
         thread.start()
         return thread
 
+    @need("tgtd", "tgtadm")
+    def test_tgt(self):
+        with Tgt(sparse(self.path("disk.img"), SIZE)) as t:
+            self.late_write(self.connect_to(t.url, t.url))
+
     def test_write_in_the_network(self):
         disk = self.connect("ram:8M")
+        self.late_write(disk)
+        self.daemon.wait_for("reinstated by a new login")
+        until_states(disk, [(READY, 0, True), (READY, 0, False)])
+
+    def late_write(self, disk):
         disk.pwrite(b"a" * 512, 0)
         self.relay.holds = True
         late = self.write(disk, b"b")
         late.join(patience(30))
         self.assertFalse(late.is_alive(), "the WRITE waits for replacement_timeout")
-        self.daemon.wait_for("reinstated by a new login")
         disk.pwrite(b"c" * 512, 0)
         self.assertGreater(sum(len(d) for _, d in self.relay.kept), 512)
         self.relay.deliver()
         self.assertEqual(disk.pread(512, 0), b"c" * 512)
         self.assertEqual([p.is_used for p in disk.paths], [False, True])
         self.relay.holds = False
-        until_states(disk, [(READY, 0, True), (READY, 0, False)])
 
     @unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse"), "needs root and /dev/fuse for a slow disk")
     def test_write_in_the_disk(self):

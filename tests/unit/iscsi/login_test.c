@@ -93,6 +93,41 @@ static void test_login_defaults(void **state)
 	drop(&t, &i);
 }
 
+/* The security stage comes first, without a secret; the target may skip the key. */
+static void test_login_that_reinstates(void **state)
+{
+	static const char *const answers[] = { "", "AuthMethod=None" };
+	static uint8_t data[ISCSI_LOGIN_PDU_MAX];
+	struct end t, i;
+
+	(void)state;
+	make(&t, &i);
+	i.cfg.reinstates = true;
+	assert_int_equal(run(&t, &i), ISCSI_LOGIN_DONE);
+	assert_agree(&t, &i);
+	drop(&t, &i);
+	for (size_t n = 0; n < ARRAY_LEN(answers); n++) {
+		size_t len = strlen(answers[n]);
+		struct iscsi_pdu pdu;
+
+		i.e = iscsi_login_new(&i.cfg);
+		assert_int_equal(iscsi_login_start(i.e), 0);
+		iscsi_login_tx(i.e, &pdu, data);
+		assert_int_equal(pdu.login.csg, 0);
+		assert_int_equal(pdu.login.nsg, 1);
+		assert_true(pdu.login.transit);
+		assert_non_null(memmem(data, pdu.dsl, "AuthMethod=None", 16));
+		pdu.op = ISCSI_LOGIN_RESPONSE;
+		pdu.dsl = (uint32_t)(len ? len + 1 : 0);
+		assert_int_equal(iscsi_login_rx(i.e, &pdu,
+						(const uint8_t *)answers[n]),
+				 ISCSI_LOGIN_SEND);
+		iscsi_login_tx(i.e, &pdu, data);
+		assert_int_equal(pdu.login.csg, 1);
+		iscsi_login_free(i.e);
+	}
+}
+
 static uint32_t roll(uint32_t *seed, uint32_t lo, uint32_t hi)
 {
 	*seed = *seed * 1664525u + 1013904223u;
@@ -806,6 +841,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_login_defaults),
+		cmocka_unit_test(test_login_that_reinstates),
 		cmocka_unit_test(test_login_random_wants_agree),
 		cmocka_unit_test(test_discovery_without_recovery_rfc7143_7_4_1),
 		cmocka_unit_test(test_one_r2t_with_recovery_rfc7143_13_19),
