@@ -90,8 +90,9 @@ enum take_phase {
 struct take {
 	enum take_phase phase;
 	bool fence;
-	bool refused; /* the lock: another gateway has it */
-	bool locked, unlocked, looked;
+	bool locked; /* or may be, without an answer */
+	bool unlocked;
+	char victim[CLUSTER_ID_SIZE]; /* of the fence; empty: any gateway */
 	xtime since;
 };
 
@@ -142,6 +143,7 @@ struct work {
 	uint64_t known;	   /* the version whose parts are in force here */
 	uint64_t settled;  /* ... as `adopt` has shown */
 	uint64_t adopting; /* the version that `adopt` has */
+	uint64_t shown;	   /* the last change that is in force here */
 	uint64_t barrier;  /* `settled` is to become this */
 	xtime retry_at;
 };

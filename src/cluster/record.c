@@ -353,9 +353,10 @@ cluster_record_rival(const struct cluster_record *r,
 	for (unsigned i = 0; i < r->ngateways; i++) {
 		const struct cluster_gateway *other = &r->gateways[i];
 
-		*port = common_port(other, g);
-		if (strcmp(other->id, g->id) != 0 &&
-		    (*port || other->number == g->number))
+		if (strcmp(other->id, g->id) == 0)
+			continue;
+		*port = other->number == g->number ? 0 : common_port(other, g);
+		if (*port || other->number == g->number)
 			return other;
 	}
 	return NULL;

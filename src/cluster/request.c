@@ -56,6 +56,8 @@ void clu_ask(struct cluster_unit *u, enum op op)
 		break;
 	case OP_FENCE:
 		u->count.fences++;
+		if (u->take.victim[0] != '\0')
+			u->ask.req.whom = u->take.victim;
 		u->store->ops->fence(u->store, &u->ask.req);
 		break;
 	case OP_SWAP:
@@ -210,6 +212,8 @@ static void note_done(struct cluster_note *n)
 
 	p->busy = false;
 	p->ended = true;
+	if (n->result == ERR_TERMINATED)
+		p->u->fence_seen = true;
 	clu_wake(p->u);
 }
 
@@ -276,8 +280,6 @@ void clu_posts_look(struct cluster_unit *u)
 	for (unsigned i = 0; i < POSTS; i++) {
 		struct post *p = &u->ask.posts[i];
 
-		if (p->ended && p->note.result == ERR_TERMINATED)
-			u->fence_seen = true;
 		if (!p->busy && p->again && u->store)
 			post_send(u, (enum post_kind)i, p->version);
 	}
@@ -332,6 +334,13 @@ static void fenced(void *arg)
 	clu_wake(u);
 }
 
+static void store_says(void *arg, const char *sentence)
+{
+	const struct cluster_unit *u = arg;
+
+	clu_say(u, sentence, "", "");
+}
+
 void clu_store_use(struct cluster_unit *u, struct cluster_store *store)
 {
 	/* the old store has ended all requests */
@@ -342,9 +351,11 @@ void clu_store_use(struct cluster_unit *u, struct cluster_store *store)
 	u->ask.in = u->ask.out = NULL;
 	clu_refresh_read(u, ERR_ABORTED);
 	u->store = store;
-	store->events = (struct cluster_store_events){
-		.noted = noted, .missed = missed, .fenced = fenced, .arg = u
-	};
+	store->events = (struct cluster_store_events){ .noted = noted,
+						       .missed = missed,
+						       .fenced = fenced,
+						       .say = store_says,
+						       .arg = u };
 	for (unsigned i = 0; i < POSTS; i++)
 		u->ask.posts[i].again = false;
 	u->view.fresh = false;

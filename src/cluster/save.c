@@ -13,12 +13,15 @@
 #include "base/err.h"
 #include "cluster/internal.h"
 
+/* Whether this gateway has the lock, and had the whole state in force after it got it:
+ * also just before it is active, when commands from before still need an end. */
 static bool owner_here(const struct cluster_unit *u)
 {
 	return clu_is_self(u, u->view.rec.owner) &&
 	       (u->role == CLUSTER_OWNER ||
+		(u->role == CLUSTER_TAKING && u->take.phase == TAKE_ACCESS) ||
 		(u->role == CLUSTER_YIELDING && !u->yield.deposed &&
-		 u->yield.phase <= YIELD_DRAIN));
+		 u->yield.phase == YIELD_DRAIN));
 }
 
 /* Whether version v of the common state is in force where commands are executed. */
@@ -161,8 +164,9 @@ static void save_begin(struct cluster_unit *u)
 
 static bool may_save(const struct cluster_unit *u)
 {
-	return u->role == CLUSTER_STANDING_BY || u->role == CLUSTER_OWNER ||
-	       (u->role == CLUSTER_YIELDING && u->yield.phase <= YIELD_DRAIN);
+	return u->role == CLUSTER_STANDING_BY || owner_here(u) ||
+	       u->role == CLUSTER_OWNER ||
+	       (u->role == CLUSTER_YIELDING && u->yield.phase == YIELD_DRAIN);
 }
 
 void clu_save_step(struct cluster_unit *u)
@@ -227,6 +231,7 @@ void clu_refresh_read(struct cluster_unit *u, int result)
 void clu_refresh_step(struct cluster_unit *u)
 {
 	struct saves *s = &u->saves;
+	uint64_t need;
 
 	if (u->role == CLUSTER_JOINING || u->role == CLUSTER_LEAVING) {
 		refreshes_end(u, &s->unread, ERR_RESET);
@@ -238,8 +243,10 @@ void clu_refresh_step(struct cluster_unit *u)
 		u->view.wanted = true;
 	if (list_empty(&s->waiting))
 		return;
-	if (!in_force(u, s->need))
-		ask_owner(u, s->need);
+	/* nor does a caller see a state that the owner may not have yet */
+	need = MAX(s->need, u->lu.shown);
+	if (!in_force(u, need))
+		ask_owner(u, need);
 	else if (u->lu.known >= s->need)
 		refreshes_end(u, &s->waiting, 0);
 	if (!list_empty(&s->waiting) &&

@@ -6,6 +6,7 @@
  * Until then it does not say of any version that it is in force.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "cluster/internal.h"
@@ -20,13 +21,15 @@ void clu_take_begin(struct cluster_unit *u, bool fence)
 		.fence = fence,
 		.since = u->now,
 	};
+	if (u->take.phase == TAKE_CLAIM)
+		memcpy(u->take.victim, u->view.rec.owner,
+		       sizeof(u->take.victim));
 	u->again = true;
 }
 
 static void take_phase(struct cluster_unit *u, enum take_phase phase)
 {
 	u->take.phase = phase;
-	u->take.looked = false;
 	u->again = true;
 }
 
@@ -57,10 +60,13 @@ static void take_lock(struct cluster_unit *u)
 	}
 	if (!clu_can_ask(u))
 		return;
-	if (t->fence && (!u->view.fresh || u->now - u->view.at > u->cfg.beacon))
+	if (t->fence &&
+	    (!u->view.fresh || u->now - u->view.at > u->cfg.beacon)) {
 		clu_ask(u, OP_READ);
-	else
+	} else {
+		t->locked = true;
 		clu_ask(u, t->fence ? OP_FENCE : OP_LOCK);
+	}
 }
 
 void clu_take_asked(struct cluster_unit *u, enum op op, int result)
@@ -75,15 +81,16 @@ void clu_take_asked(struct cluster_unit *u, enum op op, int result)
 	if (u->role != CLUSTER_TAKING || t->phase != TAKE_LOCK)
 		return;
 	if (result == 0) {
-		t->locked = true;
 		u->view.fresh = false;
 		take_phase(u, TAKE_READ);
 	} else if (op == OP_FENCE && result == ERR_NOT_FOUND) {
 		t->fence = false;
-	} else if (op == OP_LOCK && result == ERR_AGAIN) {
-		/* the lock of a gateway that lost the unit, or is gone */
+	} else if (result == ERR_AGAIN) {
+		/* the lock of a gateway that lost the unit or is gone, unless the
+		 * record names another owner by now */
 		u->view.fresh = false;
 		t->fence = true;
+		t->victim[0] = '\0';
 	}
 }
 

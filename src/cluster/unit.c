@@ -109,6 +109,7 @@ void clu_adopt_now(struct cluster_unit *u)
 	w->adopt_busy = true;
 	w->failed = false;
 	w->adopting = r->version;
+	w->shown = cluster_record_changed(r);
 	w->adopt_step.done = adopt_done;
 	w->adopt_step.result = 0;
 	u->ops->adopt(u->ops->arg, r, w->known ? w->known : r->version,
