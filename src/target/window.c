@@ -107,6 +107,7 @@ int tgt_window_park(struct tgt_conn *c, const struct dm_control *ctl)
 	p->ctl.ahs = NULL;
 	p->ctl.pdu.ahs_len = 0;
 	p->ctl.data = p->data;
+	p->ctl.remote = NULL; /* a TASK REASSIGN is immediate (§11.5.1) */
 	s->ring.parked_bytes += pdu->dsl;
 	slot->parked = p;
 	occupy_slot(s, slot);
