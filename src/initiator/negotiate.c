@@ -94,15 +94,17 @@ static void answered(struct ini_request *r, int err,
 	struct ini_conn *c = container_of(r, struct ini_conn, negotiation);
 	char text[1024];
 	struct iscsi_text_out out = { .buf = text, .max = sizeof(text) };
+	bool goes_on;
 
 	if (!err)
 		err = add_part(c, rsp);
 	if (!err && !rsp->pdu.cont)
 		err = take_keys(c, &out);
-	if (err || !rsp->pdu.cont)
-		free_parts(c);
-	if (!err && !rsp->pdu.final && ++c->rounds < ROUNDS_MAX)
+	goes_on = !err && !rsp->pdu.final && ++c->rounds < ROUNDS_MAX;
+	if (goes_on)
 		err = send_text(c, text, out.len, &rsp->pdu);
+	if (err || !goes_on || !rsp->pdu.cont)
+		free_parts(c);
 	if (err)
 		trace_emit(c->session->cfg.trace, TRACE_PROTOCOL,
 			   "the negotiation that the target asked for failed: "

@@ -355,6 +355,46 @@ static void test_negotiation_without_end(void **state)
 	end();
 }
 
+static void answer_part(const char *text, size_t len)
+{
+	struct iscsi_pdu p = of_target(ISCSI_TEXT_RESPONSE, sent[0].pdu.itt, 8);
+
+	p.final = false;
+	p.cont = true;
+	p.ttt = 0x99;
+	p.dsl = (uint32_t)len;
+	reply(&p, text);
+}
+
+/* §6.2: empty requests fetch the other parts; parts without end are given up, and do not
+ * count for the next negotiation. */
+static void test_negotiation_in_parts_rfc7143_6_2(void **state)
+{
+	static const char first[] = "MaxRecvDataSegm",
+			  rest[] = "entLength=1024",
+			  junk[] = "X-a.b=12345678901234567890";
+	unsigned n;
+
+	(void)state;
+	begin(8);
+	ask_to_negotiate();
+	for (n = 0; nsent && n < 100; n++) {
+		assert_int_equal(sent[0].pdu.dsl, 0);
+		answer_part(junk, sizeof(junk));
+	}
+	assert_true(n > 1 && n < 100);
+	assert_false(is_closed);
+	ask_to_negotiate();
+	assert_int_equal(nsent, 1);
+	answer_part(first, sizeof(first) - 1);
+	assert_int_equal(nsent, 1);
+	answer_text(true, rest, sizeof(rest));
+	assert_int_equal(nsent, 0);
+	assert_int_equal(ini_text(s, request(0), NULL, 1025, NULL, XTIME_NEVER),
+			 ERR_TOO_LONG);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +412,7 @@ int main(void)
 		cmocka_unit_test(test_negotiation_request_rfc7143_11_9_1),
 		cmocka_unit_test(test_negotiation_fails_rfc7143_7_12),
 		cmocka_unit_test(test_negotiation_without_end),
+		cmocka_unit_test(test_negotiation_in_parts_rfc7143_6_2),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
