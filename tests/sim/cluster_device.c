@@ -171,7 +171,8 @@ static void device_step(struct gateway *g)
 		g->kept = g->next_kept;
 		g->applied = true;
 	}
-	if (g->applied && !in_progress(g, true)) {
+	if (g->applied &&
+	    (!in_progress(g, true) || g->model->mistake == MISTAKE_ADOPT)) {
 		g->applied = false;
 		if (g->oracle->log)
 			printf("%10.3f %s: state %u is in force\n",
@@ -361,6 +362,9 @@ static void change_begin(struct gateway *g, struct command *c)
 {
 	struct cluster_save *s = &c->save;
 
+	if (c->draft.serial && g->oracle->index[c->draft.serial])
+		oracle_wrong(g->oracle,
+			     "a change that took place is decided anew");
 	c->draft = g->pr;
 	if (!decide(c, &c->draft)) {
 		c->changing = false;
@@ -454,7 +458,8 @@ static void do_access(void *arg, enum cluster_access a, struct cluster_step *s)
 		       g->id, (int)a);
 	g->access = a;
 	g->access_step = s;
-	if (a == CLUSTER_OPTIMIZED || a == CLUSTER_STANDBY)
+	if (a == CLUSTER_OPTIMIZED || a == CLUSTER_STANDBY ||
+	    g->model->mistake == MISTAKE_DRAIN)
 		step_done(&g->access_step);
 	else
 		device_step(g);
@@ -474,7 +479,8 @@ static void account(struct gateway *g, const struct cluster_record *r,
 	for (unsigned i = 0; i < r->nevents; i++) {
 		uint64_t serial;
 
-		if (r->events[i].at <= since)
+		if (r->events[i].at <= since ||
+		    g->model->mistake == MISTAKE_EVENT)
 			continue;
 		memcpy(&serial, r->events[i].data, sizeof(serial));
 		if (g->accounted[serial])
@@ -522,8 +528,13 @@ static void do_drop(void *arg, struct cluster_step *s)
 	struct gateway *g = arg;
 
 	g->drop_step = s;
-	list_for_each_safe(l, &g->commands)
-		command_gone(list_entry(l, struct command, link));
+	list_for_each_safe(l, &g->commands) {
+		struct command *c = list_entry(l, struct command, link);
+
+		if (g->model->mistake != MISTAKE_DROP || c->sent ||
+		    c->kind > COMMAND_READ)
+			command_gone(c);
+	}
 	device_step(g);
 	sim_at(g->model, sim_delay(g->model), g->machine, drop_end, g);
 }

@@ -13,7 +13,8 @@
  * for a fault or a wish.
  *
  * A seed determines a run. CLUSTER_SEED=N runs one with a log; CLUSTER_SEEDS=N and
- * CLUSTER_FIRST=N select how many and the first.
+ * CLUSTER_FIRST=N select how many and the first. Runs with CLUSTER_MISTAKE=N, a number of
+ * enum sim_mistake, must fail.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,10 +25,12 @@
 #include "cmocka_all.h"
 #include "sim/cluster_device.h"
 
-#define SEEDS	 2000u
-#define FAULTS	 (30 * XTIME_S) /* until then */
-#define PATIENCE (60 * XTIME_S)
-#define GIVE_UP	 (4 * XTIME_S) /* of an initiator with a command */
+#define SEEDS	      2000u
+#define MISTAKE_SEEDS 2000u
+#define PEACE_SEEDS   100u
+#define FAULTS	      (30 * XTIME_S) /* until then */
+#define PATIENCE      (60 * XTIME_S)
+#define GIVE_UP	      (4 * XTIME_S) /* of an initiator with a command */
 
 struct initiator {
 	struct sim *sim;
@@ -47,6 +50,7 @@ struct sim {
 	unsigned ngateways, wishes, faults;
 	uint64_t run;
 	bool quiet; /* no more faults */
+	bool peace; /* none at all, but wishes without a fence */
 };
 
 static uint32_t number(const char *name, uint32_t otherwise)
@@ -276,6 +280,10 @@ static void fault(void *arg)
 	       fault, s);
 	if (!g->unit)
 		return;
+	if (s->peace) {
+		wish(s, g, 2 + 3 * sim_random(m, 2));
+		return;
+	}
 	s->faults++;
 	if (n < 2 && !w->stopped) {
 		say_event(s, "stop", g->machine);
@@ -473,12 +481,13 @@ static void sim_end(struct sim *s)
 }
 
 /* Returns the first violation, or NULL. */
-static const char *run(uint32_t seed, bool log)
+static const char *run(uint32_t seed, bool log, enum sim_mistake mistake)
 {
 	static struct sim s;
 	xtime end = FAULTS + 17 * XTIME_S;
 
 	sim_begin(&s, seed, log);
+	s.model.mistake = mistake;
 	run_until(&s, end);
 	heal(&s);
 	end += PATIENCE;
@@ -500,13 +509,15 @@ static void test_seeds(void **state)
 
 	(void)state;
 	if (getenv("CLUSTER_SEED")) {
-		const char *wrong = run(number("CLUSTER_SEED", 1), true);
+		const char *wrong =
+			run(number("CLUSTER_SEED", 1), true,
+			    (enum sim_mistake)number("CLUSTER_MISTAKE", 0));
 
 		assert_null(wrong);
 		return;
 	}
 	for (uint32_t i = first; i < first + n; i++) {
-		const char *wrong = run(i, false);
+		const char *wrong = run(i, false, MISTAKE_NONE);
 
 		if (wrong && bad++ < 20)
 			printf("CLUSTER_SEED=%u: %s\n", i, wrong);
@@ -518,9 +529,60 @@ static void test_seeds(void **state)
 	assert_int_equal(bad, 0);
 }
 
+/* Orderly hand-overs alone: no gateway is fenced, and each takes less than a second. */
+static void test_peace(void **state)
+{
+	static struct sim s;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= PEACE_SEEDS; seed++) {
+		struct cluster_status st;
+		uint64_t takes = 0;
+
+		sim_begin(&s, seed, false);
+		s.peace = true;
+		s.model.slow = 100;
+		s.model.lose_answer = s.model.lose_note = 0;
+		run_until(&s, FAULTS);
+		heal(&s);
+		run_until(&s, FAULTS + 10 * XTIME_S);
+		check_end(&s);
+		for (unsigned i = 0; i < s.ngateways; i++) {
+			cluster_unit_status(s.gw[i].unit, &st);
+			assert_int_equal(st.fences, 0);
+			assert_int_equal(st.fenced, 0);
+			assert_true(st.last_hand_over < XTIME_S);
+			takes += st.takes;
+		}
+		assert_in_range(takes, 1, s.wishes + 1);
+		sim_end(&s);
+		assert_null(s.oracle.wrong);
+	}
+}
+
+/* The oracle finds each mistake of enum sim_mistake. */
+static void test_mistakes(void **state)
+{
+	(void)state;
+	for (unsigned i = 1; i < MISTAKES; i++) {
+		const char *wrong = NULL;
+		uint32_t seed = 0;
+
+		while (!wrong && ++seed < MISTAKE_SEEDS)
+			wrong = run(seed, false, (enum sim_mistake)i);
+		printf("mistake %u, seed %u: %s\n", i, seed,
+		       wrong ? wrong : "not found");
+		assert_non_null(wrong);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_seeds) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_seeds),
+		cmocka_unit_test(test_peace),
+		cmocka_unit_test(test_mistakes),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

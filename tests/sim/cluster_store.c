@@ -7,6 +7,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "cluster/record.h"
 
 /* ---- chance, memory, time ---- */
 
@@ -154,6 +155,7 @@ void sim_free(struct store_model *m)
 	free(m->memory);
 	free(m->heap);
 	free(m->blob);
+	free(m->old);
 }
 
 /* ---- requests ---- */
@@ -205,9 +207,11 @@ static void session_fence(struct store_model *m, struct store_session *s);
 
 static int call_swap(struct store_model *m, struct call *c)
 {
-	if (c->version != m->version)
+	if (c->version != m->version && m->mistake != MISTAKE_SWAP)
 		return ERR_AGAIN;
-	free(m->blob);
+	free(m->old);
+	m->old = m->blob;
+	m->old_len = m->len;
 	m->blob = malloc(c->len);
 	if (!m->blob)
 		abort();
@@ -219,6 +223,17 @@ static int call_swap(struct store_model *m, struct call *c)
 	return 0;
 }
 
+static void call_read(struct store_model *m, struct call *c)
+{
+	bool old = m->mistake == MISTAKE_READ && m->old;
+
+	c->version = m->version;
+	c->len = old ? m->old_len : m->len;
+	c->data = sim_alloc(m, c->len);
+	if (c->len > 0)
+		memcpy(c->data, old ? m->old : m->blob, c->len);
+}
+
 static int call_execute(struct store_model *m, struct call *c)
 {
 	struct store_session *s = c->session;
@@ -227,16 +242,12 @@ static int call_execute(struct store_model *m, struct call *c)
 		return ERR_TERMINATED;
 	switch (c->kind) {
 	case CALL_READ:
-		c->version = m->version;
-		c->len = m->len;
-		c->data = sim_alloc(m, m->len);
-		if (m->len > 0)
-			memcpy(c->data, m->blob, m->len);
+		call_read(m, c);
 		return 0;
 	case CALL_SWAP:
 		return call_swap(m, c);
 	case CALL_LOCK:
-		if (m->holder && m->holder != s)
+		if (m->holder && m->holder != s && m->mistake != MISTAKE_LOCK)
 			return ERR_AGAIN;
 		m->holder = s;
 		return 0;
@@ -391,6 +402,22 @@ static void note_arrive(void *arg)
 				k->call->len);
 }
 
+/* The answer of an owner that does not know of the question. */
+static void note_forged(void *arg)
+{
+	const struct note_call *c = arg;
+	const struct cluster_store *s = &c->from->store;
+	struct cluster_note_body b;
+	uint8_t note[CLUSTER_NOTE_SIZE];
+
+	if (!c->from->open || cluster_note_decode(&b, c->data, c->len) ||
+	    b.kind != CLUSTER_NOTE_CONFIRM)
+		return;
+	b.kind = CLUSTER_NOTE_IN_FORCE;
+	cluster_note_encode(&b, note);
+	s->events.noted(s->events.arg, "gw-x", 0, note, sizeof(note));
+}
+
 static void watch_lost(void *arg)
 {
 	struct store_session *s = arg;
@@ -420,6 +447,8 @@ static void do_notify(struct cluster_store *store, struct cluster_note *n)
 	c->next = s->notes;
 	s->notes = c;
 	n->nacks = 0;
+	if (m->mistake == MISTAKE_CONFIRM)
+		sim_at(m, sim_delay(m), s->machine, note_forged, c);
 	for (to = m->sessions; to && reaches(m, s); to = to->next) {
 		struct note_copy *k;
 
@@ -448,7 +477,7 @@ static void do_ack(struct cluster_store *store, uint64_t cookie)
 	struct note_copy *k = (struct note_copy *)(uintptr_t)cookie;
 	struct store_model *m = session_of(store)->model;
 
-	if (!sim_chance(m, m->lose_note))
+	if (k && !sim_chance(m, m->lose_note))
 		sim_at(m, sim_delay(m), k->call->from->machine, note_acked, k);
 }
 
@@ -464,6 +493,8 @@ static void session_fenced(void *arg)
 
 static void session_fence(struct store_model *m, struct store_session *s)
 {
+	if (m->mistake == MISTAKE_FENCE)
+		return;
 	s->fenced = true;
 	if (sim_chance(m, 500))
 		sim_at(m, sim_delay(m) + 10 * XTIME_MS, s->machine,

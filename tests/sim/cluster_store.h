@@ -45,7 +45,23 @@ struct store_session {
 	struct store_session *next;
 };
 
+/* Mistakes of a gateway or a store, each of which the oracle must find. */
+enum sim_mistake {
+	MISTAKE_NONE,
+	MISTAKE_FENCE, /* a fence takes the lock, and the other gateway goes on */
+	MISTAKE_LOCK, /* the lock excludes no gateway */
+	MISTAKE_SWAP, /* a swap replaces any version */
+	MISTAKE_READ, /* a read gives the record as it was before the last change */
+	MISTAKE_CONFIRM, /* a change counts as in force without the owner's word */
+	MISTAKE_DROP, /* a fenced gateway goes on with what it received before */
+	MISTAKE_DRAIN, /* a gateway yields while commands are in progress */
+	MISTAKE_ADOPT, /* the owner says that a state is in force too early */
+	MISTAKE_EVENT, /* a gateway loses the events of a change */
+	MISTAKES,
+};
+
 struct store_model {
+	enum sim_mistake mistake;
 	xtime now;
 	struct sim_event *heap;
 	unsigned nevents, room;
@@ -56,8 +72,8 @@ struct store_model {
 	void **memory; /* freed at the end */
 	unsigned nmemory, memory_room;
 
-	uint8_t *blob;
-	size_t len;
+	uint8_t *blob, *old; /* the record, and before its last change */
+	size_t len, old_len;
 	uint64_t version;
 	struct store_session *holder; /* of the lock */
 	uint64_t data[BLOCKS];
