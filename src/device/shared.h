@@ -133,8 +133,8 @@ unsigned dev_lu_groups(const struct dev_lu *lu,
 /*
  * dev_lu_drop: this gateway was fenced. The own group is transitioning at once, and no
  * command of the existing nexuses of the unit is executed or answered any more, whether
- * it was received already or not: the caller ends their sessions (before or after this
- * call). Calls done, never from within, when all these nexuses have ended and no request
+ * it was received already or not, except for INQUIRY, REPORT LUNS and REQUEST SENSE: the
+ * caller ends their sessions (before or after this call). Calls done, never from within, when all these nexuses have ended and no request
  * to the backstore is in progress. New nexuses get NOT READY, as in any transition.
  * ERR_BUSY: a drop is in progress. It needs no memory.
  */

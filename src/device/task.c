@@ -162,7 +162,8 @@ static int check_lu(struct dev_task *t)
 
 	if (t->row->flags & CMD_ANY_LUN)
 		return 0;
-	if (t->begun.itl->attention && !(t->row->flags & CMD_NO_ATTENTION))
+	if (t->begun.itl->attention && !(t->row->flags & CMD_NO_ATTENTION) &&
+	    !t->begun.itl->is_dropped)
 		t->begun.attention =
 			(uint8_t)dev_attention_take(t->begun.itl, &s);
 	if (t->begun.attention)
@@ -317,6 +318,20 @@ static void range_taken(struct dev_range *r)
 		run_row(t);
 }
 
+/* At a shared unit, commands without blocks that need access (SYNCHRONIZE CACHE, GET LBA
+ * STATUS) have ended, too, when another gateway gets the unit. Those with a list take
+ * ranges by themselves. */
+static void run_without_range(struct dev_task *t)
+{
+	if (!t->lu || !t->lu->shared || t->row->dir == DIR_LIST ||
+	    (t->row->flags & (CMD_ANY_LUN | ACC_STANDBY)))
+		run_row(t);
+	else
+		(void)dev_range_take(&t->range, t->lu, t->nexus->cfg.worker,
+				     DEV_STATE_LBA, 1, DEV_HOLD_SHARED,
+				     range_taken);
+}
+
 /* Commands that use the medium wait for commands with exclusive access. */
 static void run_in_range(struct dev_task *t)
 {
@@ -329,7 +344,7 @@ static void run_in_range(struct dev_task *t)
 
 	if (!(t->passing.used || (t->row->flags & (CMD_TOUCHES | CMD_ALONE))) ||
 	    (t->blocks == 0 && !t->alone)) {
-		run_row(t);
+		run_without_range(t);
 		return;
 	}
 	if (t->alone || dev_set_is_barrier(t))

@@ -464,6 +464,15 @@ static inline void make_owner(unsigned k)
 	take_attentions();
 }
 
+/* A store whose requests wait, also flushes. */
+static inline struct bs *new_hold(void)
+{
+	struct bs *b = bs_hold_new(bs_null_new("null:1M", 1u << 20, 512));
+
+	b->caps |= BS_CAP_WRITE_CACHE;
+	return b;
+}
+
 static inline void start_gateway(unsigned k)
 {
 	const struct dev_lu_config cfg = { .clustered = k != MODEL,
@@ -484,7 +493,7 @@ static inline void start_gateway(unsigned k)
 				   .buf_put = gw_put,
 				   .arg = g };
 	g->server = dev_server_new(&g->env, 1u << 20);
-	g->hold = bs_hold_new(bs_null_new("null:1M", 1u << 20, 512));
+	g->hold = new_hold();
 	assert_int_equal(dev_lu_add(g->server, &cfg, g->hold), 0);
 	g->lu = dev_lu_get(g->server, 0);
 	for (unsigned p = k == MODEL ? 0 : k;
@@ -527,6 +536,7 @@ static inline void end_commands(void)
 			(void)dev_task_abort(&n->task, ini_released);
 		settle();
 		dev_task_end(&n->task);
+		n->is_busy = false;
 	}
 }
 

@@ -169,6 +169,25 @@ static void test_the_drain_waits_for_admitted_commands(void **state)
 	expect_states(1, DEV_ACCESS_STANDBY, DEV_ACCESS_STANDBY);
 }
 
+static void test_the_drain_waits_for_a_flush(void **state)
+{
+	bool done = false;
+
+	(void)state;
+	send_cdb(&gws.i[0], (const uint8_t[16]){ SCSI_SYNCHRONIZE_CACHE_10 },
+		 NULL, 0, 0);
+	settle();
+	assert_int_equal(bs_hold_waiting(gws.g[0].hold), 1);
+	assert_int_equal(dev_lu_access_set(gws.g[0].lu, DEV_ACCESS_STANDBY,
+					   access_done, &done),
+			 0);
+	settle();
+	assert_false(done);
+	release_io(0);
+	assert_true(done);
+	assert_int_equal(finish(&gws.i[0]), SCSI_GOOD);
+}
+
 /* A store that does not answer holds the drain up, not the caller. */
 static void test_the_drain_can_be_given_up(void **state)
 {
@@ -518,6 +537,175 @@ static void test_a_fence_ends_the_drain(void **state)
 	set_access(0, DEV_ACCESS_STANDBY);
 }
 
+/* ---- random commands, hand-overs and fences ---- */
+
+static unsigned seed(const char *name, unsigned otherwise)
+{
+	const char *s = getenv(name);
+
+	return s ? (unsigned)atoi(s) : otherwise;
+}
+
+static unsigned rnd(unsigned n)
+{
+	return (unsigned)rand() % n;
+}
+
+/* A gateway in the random test. */
+static struct mover {
+	bool changing; /* an access_set is in progress */
+	bool dropping, replacing;
+	unsigned drops, drains;
+} movers[GATEWAYS];
+
+struct move {
+	unsigned k;
+	enum dev_access wanted;
+};
+
+static void moved(void *arg, int err)
+{
+	struct move *move = arg;
+	struct mover *m = &movers[move->k];
+
+	m->changing = false;
+	/* what was admitted before has ended */
+	if (!err && !dev_access_is_active(move->wanted)) {
+		assert_int_equal(bs_hold_waiting(gws.g[move->k].hold), 0);
+		m->drains++;
+	}
+	free(move);
+}
+
+static void move_dropped(void *arg)
+{
+	struct mover *m = arg;
+	unsigned k = (unsigned)(m - movers);
+
+	assert_int_equal(bs_hold_waiting(gws.g[k].hold), 0);
+	m->dropping = false;
+	m->replacing = true;
+	m->drops++;
+}
+
+static void move_replaced(void *arg)
+{
+	((struct mover *)arg)->replacing = false;
+}
+
+static void change_access(unsigned k)
+{
+	static const enum dev_access states[] = { DEV_ACCESS_OPTIMIZED,
+						  DEV_ACCESS_STANDBY,
+						  DEV_ACCESS_UNAVAILABLE,
+						  DEV_ACCESS_TRANSITIONING };
+	struct mover *m = &movers[k];
+	struct move *move;
+
+	if (m->changing || m->dropping || m->replacing)
+		return;
+	m->changing = true;
+	move = malloc(sizeof(*move));
+	move->k = k;
+	move->wanted = rnd(2) ? DEV_ACCESS_OPTIMIZED : states[rnd(4)];
+	assert_int_equal(
+		dev_lu_access_set(gws.g[k].lu, move->wanted, moved, move), 0);
+}
+
+/* Ends the session of an initiator as a target does: first its command. */
+static void end_session(unsigned who)
+{
+	struct ini *i = &gws.i[who];
+
+	if (i->is_busy && !i->done && !dev_task_abort(&i->task, ini_released) &&
+	    !i->released)
+		return; /* its I/O has to end first */
+	if (i->is_busy)
+		dev_task_end(&i->task);
+	i->is_busy = false;
+	dev_nexus_close(i->nexus);
+	i->nexus = NULL;
+}
+
+static void drop_or_go_on(unsigned k)
+{
+	struct mover *m = &movers[k];
+
+	if (m->replacing) {
+		struct bs *b = new_hold();
+
+		if (dev_lu_replace_backstore(gws.g[k].lu, b, move_replaced, m))
+			bs_close(b); /* is being replaced */
+		else
+			gws.g[k].hold = b;
+	} else if (!m->dropping && !rnd(10)) {
+		m->dropping = true;
+		assert_int_equal(dev_lu_drop(gws.g[k].lu, move_dropped, m), 0);
+	}
+}
+
+static void use_initiator(unsigned who)
+{
+	struct ini *i = &gws.i[who];
+	struct mover *m = &movers[who / 2];
+	static const uint8_t block[512];
+
+	if (!i->nexus) {
+		if (!m->dropping && !m->replacing)
+			login(who);
+	} else if (m->dropping) {
+		end_session(who);
+	} else if (i->is_busy && i->done) {
+		(void)finish(i);
+	} else if (!i->is_busy && rnd(3)) {
+		send_cdb(
+			i,
+			(const uint8_t[16]){
+				SCSI_WRITE_10, [5] = (uint8_t)rnd(4), [8] = 1 },
+			block, 512, 0);
+	} else if (!i->is_busy) {
+		send_cdb(i, (const uint8_t[16]){ SCSI_SYNCHRONIZE_CACHE_10 },
+			 NULL, 0, 0);
+	}
+}
+
+static void test_random_moves(void **state)
+{
+	unsigned n = seed("MOVES", 20000);
+
+	(void)state;
+	memset(movers, 0, sizeof(movers));
+	srand(seed("MOVES_SEED", 1));
+	for (unsigned k = 0; k < n; k++) {
+		unsigned g = rnd(GATEWAYS);
+
+		switch (rnd(10)) {
+		case 0:
+			change_access(g);
+			break;
+		case 1:
+			drop_or_go_on(g);
+			break;
+		case 2:
+			set_groups(g, rnd(GATEWAYS));
+			break;
+		case 3:
+		case 4:
+			use_initiator(rnd(INIS));
+			break;
+		case 5:
+			bs_hold_release(gws.g[g].hold, 1);
+			break;
+		default:
+			gw_deliver(&gws.g[g], rnd(WORKERS));
+			break;
+		}
+	}
+	end_commands();
+	for (unsigned g = 0; g < GATEWAYS; g++)
+		assert_true(movers[g].drops && movers[g].drains);
+}
+
 /* The daemon does not know the newest state: the command is not answered after a fence,
  * and fails for other reasons. */
 static void test_no_newest_state(void **state)
@@ -557,6 +745,7 @@ int main(void)
 		T(test_only_the_owner_moves_data),
 		T(test_a_port_without_group_is_transitioning),
 		T(test_the_drain_waits_for_admitted_commands),
+		T(test_the_drain_waits_for_a_flush),
 		T(test_the_drain_can_be_given_up),
 		T(test_set_target_port_groups_asks_the_daemon),
 		T(test_mode_values_are_common),
@@ -567,6 +756,7 @@ int main(void)
 		T(test_nothing_received_before_is_executed_after),
 		T(test_a_fence_ends_the_drain),
 		T(test_no_newest_state),
+		T(test_random_moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
