@@ -40,21 +40,28 @@ static void free_adoption(struct adoption *a)
 	free(a);
 }
 
+/* The next changes are decided after the daemon knows that the state is in force, because
+ * it compares their saves with that. */
 static void report_end(struct dev_msg *m)
 {
 	struct adoption *a = container_of(m, struct adoption, end);
-	void (*done)(void *arg) = a->done;
-	void *arg = a->arg;
+	struct dev_lu *lu = a->lu;
 
-	dev_lu_release(a->lu);
+	a->done(a->arg);
 	free_adoption(a);
-	done(arg);
+	for (unsigned k = 0; k < DEV_KEPT_KINDS; k++)
+		*dev_lu_saving(lu, (enum dev_kept)k) = NULL;
+	dev_changes_go_on(&lu->server->lu_changes);
+	dev_changes_go_on(&lu->server->keep_changes);
+	dev_lu_release(lu);
 }
 
-static void one_is_done(struct adoption *a)
+static void one_is_done(struct adoption *a, enum dev_kept kind,
+			struct dev_change *c)
 {
 	const struct dev_env *env = &a->lu->server->env;
 
+	*dev_lu_saving(a->lu, kind) = c; /* the next change waits */
 	if (--a->pending)
 		return;
 	a->end.run = report_end;
@@ -77,7 +84,7 @@ static void visit_reservations(struct dev_change *c, unsigned worker)
 
 static void reservations_done(struct dev_change *c)
 {
-	one_is_done(of_rsv(c));
+	one_is_done(of_rsv(c), DEV_KEPT_RESERVATIONS, c);
 }
 
 static void forget_adoption(struct dev_change *c)
@@ -114,7 +121,7 @@ static void record_in_force(struct keep_op *op)
 
 static void record_done(struct keep_op *op)
 {
-	one_is_done(of_keep(op));
+	one_is_done(of_keep(op), DEV_KEPT_UNIT, &op->queued);
 }
 
 static void record_forgotten(struct keep_op *op)

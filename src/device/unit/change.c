@@ -65,6 +65,11 @@ static void pump(struct dev_changes *q)
 	q->is_pumping = false;
 }
 
+void dev_changes_go_on(struct dev_changes *q)
+{
+	pump(q);
+}
+
 void dev_change_end(struct dev_change *c)
 {
 	struct dev_changes *q = c->queue;
@@ -93,11 +98,27 @@ static void put_first(struct dev_change *c)
 	list_push_front(after, &c->link);
 }
 
-/* The record of a shared unit: its change is not the current one meanwhile. */
+/* Returns whether a change of another gateway waits for c. */
+static bool is_outrun(const struct dev_change *c)
+{
+	list_for_each(it, &c->queue->waiting) {
+		const struct dev_change *o =
+			list_entry(it, struct dev_change, link);
+
+		if (o->is_first && o->saving == c->saving)
+			return true;
+	}
+	return false;
+}
+
+/* The record of a shared unit: its change is not the current one meanwhile. Without the
+ * newer state, which may be damaged, a new decision would be the same. */
 static void saved_shared(struct dev_change *c)
 {
 	*c->saving = NULL;
 	list_del(&c->link);
+	if (c->save.result == ERR_AGAIN && !is_outrun(c))
+		c->save.result = ERR_RESET;
 	if (c->save.result == ERR_AGAIN) {
 		c->ops->again(c);
 		put_first(c);

@@ -28,8 +28,9 @@ struct dev_change_ops {
 	/* On the home worker, after dev_change_record: err 0, or nothing was
 	 * recorded. Goes on as decide does. */
 	void (*recorded)(struct dev_change *c, int err);
-	/* On the home worker: another gateway has changed the record. Undoes what
-	 * decide has done to c; decide follows. Of shared units. */
+	/* On the home worker: another gateway has changed the record, and its change
+	 * waits in the queue. Undoes what decide has done to c; decide follows. Of
+	 * shared units. */
 	void (*again)(struct dev_change *c);
 	/* On each worker, after dev_change_visit. Calls dev_round_next for
 	 * c->round, at once or later. */
@@ -84,6 +85,8 @@ void dev_change_record(struct dev_change *c, struct dev_lu *lu,
 void dev_change_visit(struct dev_change *c);
 /* dev_change_end ends the change: the next one is decided, and done is called. */
 void dev_change_end(struct dev_change *c);
+/* dev_changes_go_on decides the next change, after *saving of a unit has become NULL. */
+void dev_changes_go_on(struct dev_changes *q);
 /* dev_changes_bounce ends each waiting change whose `bounces` returns true. */
 void dev_changes_bounce(struct dev_changes *q);
 

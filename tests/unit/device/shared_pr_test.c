@@ -678,6 +678,9 @@ static void test_commands_at_once(void **state)
 #define T(name) \
  cmocka_unit_test_setup_teardown(name, gateways_open, gateways_close)
 
+#define T1(name) \
+ cmocka_unit_test_setup_teardown(name, gateways_open_alone, gateways_close)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -699,6 +702,24 @@ int main(void)
 		T(test_events_of_nonsense),
 		T(test_one_command_at_a_time),
 		T(test_commands_at_once),
+		T1(test_a_registration_is_known_everywhere),
+		T1(test_preempt_and_abort_at_another_gateway),
+		T1(test_ports_of_other_gateways),
+		T1(test_the_share_of_an_initiator_is_common),
+		T1(test_a_faster_gateway),
+		T1(test_a_change_is_decided_again),
+		T1(test_a_store_that_does_not_answer),
+		T1(test_a_fenced_gateway_reports_no_change),
+		T1(test_other_units_go_on),
+		T1(test_reserve_6_is_known_and_ends_with_the_owner),
+		T1(test_reserve_6_of_a_dead_owner),
+		T1(test_the_end_of_a_nexus_releases_reserve_6),
+		T1(test_missing_events),
+		T1(test_an_adoption_without_news),
+		T1(test_damaged_records_are_not_adopted),
+		T1(test_events_of_nonsense),
+		T1(test_one_command_at_a_time),
+		T1(test_commands_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

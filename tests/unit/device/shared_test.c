@@ -736,6 +736,9 @@ static void test_no_newest_state(void **state)
 #define T(name) \
  cmocka_unit_test_setup_teardown(name, gateways_open, gateways_close)
 
+#define T1(name) \
+ cmocka_unit_test_setup_teardown(name, gateways_open_alone, gateways_close)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -757,6 +760,24 @@ int main(void)
 		T(test_a_fence_ends_the_drain),
 		T(test_no_newest_state),
 		T(test_random_moves),
+		T1(test_what_cannot_be_shared),
+		T1(test_no_erasure),
+		T1(test_each_gateway_reports_all_groups),
+		T1(test_only_the_owner_moves_data),
+		T1(test_a_port_without_group_is_transitioning),
+		T1(test_the_drain_waits_for_admitted_commands),
+		T1(test_the_drain_waits_for_a_flush),
+		T1(test_the_drain_can_be_given_up),
+		T1(test_set_target_port_groups_asks_the_daemon),
+		T1(test_mode_values_are_common),
+		T1(test_mode_select_after_that_of_another_gateway),
+		T1(test_a_reset_reaches_all_gateways),
+		T1(test_identifying_information_is_common),
+		T1(test_a_fenced_gateway_answers_nothing),
+		T1(test_nothing_received_before_is_executed_after),
+		T1(test_a_fence_ends_the_drain),
+		T1(test_no_newest_state),
+		T1(test_random_moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
