@@ -5,7 +5,7 @@
 #   make test     all tests; ends with "N passed, N failed"
 #   make bench    the evaluation, in at most 20 minutes; BENCH=full: the whole matrix
 #   make lab      tests with the iSCSI and iSER of the Linux kernel, in an emulated guest
-#   make cluster  Ceph images, with a cluster on this machine
+#   make cluster  Ceph images and gateways, with a cluster on this machine
 #   make soak     models and power cuts, for minutes
 #   make fuzz     every fuzz target for FUZZ_TIME seconds (600)
 #   make deb      packages for Debian, checked by lintian; deb-test, as root: in a fresh Debian
@@ -46,11 +46,11 @@ test: packages
 bench: whole
 	@python3 bench/run.py --build $(BUILD)
 
-# Ceph images on a cluster that the tests start, with libiscsi's suite
+# Ceph images on a cluster that the tests start, with libiscsi's suite; each fault of a gateway CLUSTER_FAULTS (50) times
 cluster: packages
 	@scripts/packages packages-ceph.txt
 	@$(MAKE) --no-print-directory whole
-	@CLUSTER=long python3 tests/interop/run.py --build $(BUILD) test_rbd
+	@CLUSTER=long python3 tests/interop/run.py --build $(BUILD) test_rbd test_cluster
 
 lab: packages all
 	@scripts/packages packages-lab.txt
