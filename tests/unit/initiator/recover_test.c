@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* recover_test.c: connection recovery at ErrorRecoveryLevel 2 (RFC 7143 §7.1.4.3):
  * Logout for recovery, commands that are sent again, TASK REASSIGN. */
+#include "initiator/internal.h"
 #include "mcs_fixture.h"
 
 /* The Logout for recovery of CID `lost`, which w has sent. */
@@ -475,6 +476,33 @@ static void test_requests_are_not_repeated_for_ever(void **state)
 	end();
 }
 
+/* Over iSER a request without an answer shows that its connection does not work: it is not
+ * repeated there, and both connections are recovered over the third one. */
+static void test_no_request_is_repeated_over_iser_rfc7145_10_2_1(void **state)
+{
+	struct wire *w = &wires[1], *other = &wires[2];
+
+	(void)state;
+	begin(3, 2);
+	s->params.rdma_extensions = true;
+	for (unsigned i = 0; i < 3; i++)
+		submit(i, false);
+	expcmdsn = 4;
+	cut(&wires[0]);
+	expect_logout(w, 0);
+	expire(10 * XTIME_S);
+	assert_int_equal(ini_deadline(s), 30 * XTIME_S);
+	expire(30 * XTIME_S);
+	assert_true(w->is_over);
+	assert_false(is_closed || other->is_over);
+	assert_int_equal(other->nsent, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(other->sent[i].op, ISCSI_LOGOUT_REQUEST);
+		assert_int_equal(other->sent[i].logout.cid, i);
+	}
+	end();
+}
+
 /* Two connections get no answer to their pings at the same time: the Logout goes over
  * the third one, not over the one that is about to end. */
 static void pings(struct ini_config *cfg)
@@ -545,6 +573,7 @@ int main(void)
 		T(test_a_reset_during_the_recovery),
 		T(test_lost_requests_are_repeated_rfc7143_7_1_4_3),
 		T(test_requests_are_not_repeated_for_ever),
+		T(test_no_request_is_repeated_over_iser_rfc7145_10_2_1),
 		T(test_two_connections_hang_at_once),
 	};
 
