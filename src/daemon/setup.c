@@ -33,8 +33,10 @@
 static void save_state(void *arg, struct dev_save *s)
 {
 	struct daemon *d = arg;
+	const struct unit *u = unit_of(d, s->lu);
 
-	if (gateway_has(d->gateway, s->lu))
+	/* also of a member that has left: its save fails */
+	if (d->gateway && (!d->state || (u && u->lun.cluster)))
 		gateway_save(d->gateway, s);
 	else
 		state_save(d->state, s);

@@ -9,9 +9,9 @@ import time
 import unittest
 
 from cluster import Cluster
-from harness import ISER, ISERCTL, Daemon, main, patience, refused, run, until
-from test_alua import AO, ATTENTION, NOT_READY, STANDBY
-from test_reserve import CHECK, GOOD
+from harness import ISER, ISERCTL, Daemon, main, patience, refused, run, sparse, until
+from test_alua import AO, ATTENTION, NOT_READY, STANDBY, Path
+from test_reserve import CHECK, GOOD, REGISTER
 
 STANDBY_SENSE = (NOT_READY, 0x040b)
 CHANGED = (ATTENTION, 0x2a06)
@@ -21,6 +21,16 @@ def settle(path):
     """Takes the unit attentions of a path."""
     for _ in range(8):
         path.ready()
+
+
+class Stays(Path):
+    """An initiator that does not log out when it is asked to."""
+
+    def recv(self):
+        while True:
+            got = super().recv()
+            if got[0] != 0x32:
+                return got
 
 
 class Gateways(Cluster):
@@ -98,9 +108,13 @@ class Gateways(Cluster):
     def test_end_of_the_owner(self):
         """SIGTERM: the unit goes to the other gateway before the process ends."""
         one, two = self.pair()
-        b = two.path()
-        self.assertEqual(one.daemon.stop(), 0)
+        a, b = Stays(one.daemon), two.path()
+        one.daemon.proc.send_signal(signal.SIGTERM)
         two.wait_role("owner", limit=2)
+        settle(a)
+        self.assertNotEqual(a.out(REGISTER, new=0xa1), GOOD)  # it is not a gateway any more, but the session is still there
+        a.close()
+        self.assertEqual(one.daemon.proc.wait(patience(10)), 0)
         self.assertEqual(two.unit()["fences"], 0)
         self.assertEqual([g["name"] for g in two.unit()["gateways"]], ["gw2"])
         settle(b)
@@ -132,6 +146,36 @@ class Gateways(Cluster):
             text = run([ISER, "ls", "iscsi://" + g.address]).text
             for x in (one, two):
                 self.assertIn("%s,%d" % (x.address, x.number), text)
+
+    def test_takeover(self):
+        """A live upgrade of the owner: the other gateway has the unit before; the new process stands by."""
+        one, two = self.pair()
+        b = two.path()
+        self.assertEqual(one.path().store(2, 0x21), GOOD)
+        old, one.daemon = one.daemon, Daemon("--takeover", *one.args)
+        self.assertEqual(old.proc.wait(patience(10)), 0, old.messages())
+        old.stop()
+        two.wait_role("owner")
+        one.wait_role("standing-by")
+        self.assertEqual(two.unit()["fences"], 0)
+        settle(b)
+        self.assertEqual(b.read(2), (GOOD, b"\x21" * 512))
+        b.close()
+
+    def test_takeover_of_the_only_one(self):
+        one = self.gateway(1).start()
+        one.wait_role("owner")
+        a = one.path()
+        self.assertEqual(a.store(2, 0x21), GOOD)
+        self.assertEqual(a.out(REGISTER, new=0xa1), GOOD)
+        old, one.daemon = one.daemon, Daemon("--takeover", *one.args)
+        self.assertEqual(old.proc.wait(patience(10)), 0, old.messages())
+        old.stop()
+        one.wait_role("owner")
+        with_all = one.path()
+        self.assertEqual(with_all.read(2), (GOOD, b"\x21" * 512))
+        self.assertEqual(with_all.keys(), [0xa1])
+        with_all.close()
 
     def test_events_and_metrics(self):
         one = self.gateway(1, "--metrics", self.path("metrics")).start()
@@ -206,6 +250,48 @@ class Clumsy(Cluster):
         with open(self.shared, "w"):
             pass
         self.assertIn(self.shared, refused(*self.gateway(1).args, status=3))
+
+
+class Changes(Cluster):
+    """Changes of a configuration while a gateway serves."""
+
+    def test_units_come_and_go(self):
+        """A unit that is added joins, is handed over with all units, and leaves when it is removed."""
+        one, two = self.pair()
+        more = sparse(self.path("more.img"), 4 << 20)
+        target = one.daemon.target
+        for g in (one, two):
+            g.iserctl("lun", "add", target + "/1", "backstore=more", "store=" + more, "cluster=yes")
+        until(lambda: one.unit("more")["role"] == "owner" and two.unit("more")["role"] == "standing-by",
+              lambda: one.daemon.messages() + two.daemon.messages())
+        until(lambda: len(one.unit("more")["gateways"]) == 2, "the second gateway is known")
+        self.assertEqual([len(g["ports"]) for g in one.unit("more")["gateways"]], [1, 1])
+        self.assertIn("lun0", one.iserctl("cluster", "yield").text)
+        self.assertEqual({u["role"] for u in one.status()["units"]}, {"standing-by"})
+        for g in (two, one):
+            g.iserctl("lun", "remove", target + "/1")
+            g.iserctl("backstore", "remove", "more")
+            until(lambda: len(g.status()["units"]) == 1, "the unit is gone")
+        record = [f for f in os.listdir(self.shared)]
+        self.assertEqual(len(record), 2, record)
+
+    def test_announce(self):
+        """Addresses to announce change at once."""
+        one, two = self.pair()
+        one.iserctl("save", self.path("one.yaml"))
+        with open(self.path("one.yaml")) as f:
+            text = f.read()
+        self.assertIn("cluster:\n  number: 1\n", text)
+        text = text.replace("  number: 1\n", "  number: 1\n  announce: [127.0.0.1:7, \"[2001:db8::1]:7\"]\n")
+        with open(self.path("one.yaml"), "w") as f:
+            f.write(text)
+        one.iserctl("apply", self.path("one.yaml"))
+        until(lambda: "127.0.0.1:7,1" in run([ISER, "ls", "iscsi://" + two.address], check=False).text
+              or "127.0.0.1:7,1" in json.dumps(two.unit()), "the address is known")
+        with open(self.path("one.yaml"), "w") as f:
+            f.write(text.replace("number: 1", "number: 3"))
+        refusal = one.iserctl("apply", self.path("one.yaml"), check=False)
+        self.assertIn("needs a restart", refusal.text)
 
 
 if __name__ == "__main__":

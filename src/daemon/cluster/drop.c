@@ -204,8 +204,8 @@ static void kicked(void *arg, const struct list *all)
 	list_for_each(it, all)
 		n++;
 	if (x->m && n)
-		member_say(x->m, "%u connections ended because of the fence",
-			   n);
+		member_say(x->m, "%u connection%s ended because of the fence",
+			   n, n == 1 ? "" : "s");
 	x->is_kicked = true;
 	x->kick = NULL;
 	go_on(x);
@@ -262,8 +262,6 @@ void member_drop_begin(struct member *m, struct cluster_step *s)
 	x->o = m->gateway->daemon->options;
 	x->o.lun = m->unit->lun;
 	m->unit->is_held = true;
-	member_say(m, "this gateway was fenced: ending the sessions that use "
-		      "the unit");
 	if (dev_lu_drop(m->unit->lu, dropped, x)) /* in progress already */
 		x->is_dropped = true;
 	kick_all(x);

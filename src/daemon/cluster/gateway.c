@@ -120,11 +120,6 @@ struct member *gateway_member(const struct gateway *c, const struct dev_lu *lu)
 	return NULL;
 }
 
-bool gateway_has(const struct gateway *c, const struct dev_lu *lu)
-{
-	return c && gateway_member(c, lu);
-}
-
 void gateway_each(const struct gateway *c,
 		  void (*fn)(void *arg, struct member *m), void *arg)
 {

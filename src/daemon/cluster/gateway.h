@@ -76,9 +76,8 @@ void member_yield(struct member *m, const char *to, struct member_call *c);
 
 /* ---- functions of dev_env and tgt_config, for members ---- */
 
-/* gateway_has returns whether the unit is a member's. */
-bool gateway_has(const struct gateway *c, const struct dev_lu *lu);
-/* These do what dev_env has functions of their names for; the unit is a member's. */
+/* These do what dev_env has functions of their names for. The unit is a member's, or
+ * was: then they fail with ERR_RESET. */
 void gateway_save(struct gateway *c, struct dev_save *s);
 void gateway_refresh(struct gateway *c, struct dev_refresh *r);
 void gateway_regroup(struct gateway *c, struct dev_regroup *r);
