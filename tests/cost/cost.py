@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Counts the instructions of a 4 KiB read and write at both ends of TCP.
+"""Counts the instructions of a 4 KiB read and write at both ends, by iSCSI and iSER.
 
 cost.py PROGRAM runs path_cost under callgrind and compares each figure with
 tests/cost/costs.txt. A figure that is more than 5 % higher is a regression. One that
 is more than 5 % lower fails, too: --write stores it, so that the gain is guarded.
 The figures are those of one compiler and one level of optimization; for others the
-test is skipped. --any prints the figures of any compiler; --functions read target
+test is skipped. --any prints the figures of any compiler; --functions iser-read target
 prints what each function of that end costs, with --level 2 that at ErrorRecoveryLevel 2.
 """
 import argparse
@@ -22,6 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 COSTS = os.path.join(HERE, "costs.txt")
 SLACK = 0.05
 SKIP = 77
+TRANSPORTS = (("iscsi", ""), ("iser", "iser-"))
 PHASES = (("read", "read_all"), ("write", "write_all"))
 ENDS = (("target", "target_turn"), ("client", "client_turn"))
 
@@ -66,14 +67,35 @@ def run(program, folder, options=(), arguments=()):
     return Profile(out), int(m.group(1))
 
 
-def print_functions(program, phase, end, level):
-    many = ["20000", "0"] if phase == "read" else ["0", "20000"]
+def print_functions(program, operation, end, level):
+    transport = "iser" if operation.startswith("iser-") else "iscsi"
+    many = ["20000", "0"] if operation.endswith("read") else ["0", "20000"]
     many += ["32", "16", level]
     with tempfile.TemporaryDirectory() as folder:
-        profile, ops = run(program, folder, ["--toggle-collect=" + dict(ENDS)[end] + "*"], many)
+        profile, ops = run(program, folder, ["--toggle-collect=" + dict(ENDS)[end] + "*"], [transport, *many])
     for name, cost in profile.own.most_common():
         if cost >= ops / 2:
             print(f"{cost / ops:8.1f} {name}")
+
+
+def measure(program):
+    """Returns the cost of each operation at each end."""
+    costs = {}
+    for transport, prefix in TRANSPORTS:
+        with tempfile.TemporaryDirectory() as folder:
+            profile, ops = run(program, folder, arguments=[transport])
+        for phase, caller in PHASES:
+            for end, callee in ENDS:
+                costs[prefix + phase, end] = round(profile.calls[caller, callee] / ops)
+    return costs
+
+
+def store(compiler, costs):
+    with open(COSTS) as f:
+        keep = [line for line in f if not line.startswith(compiler + " ")]
+    with open(COSTS, "w") as f:
+        f.writelines(keep)
+        f.writelines(f"{compiler} {operation} {end} {cost}\n" for (operation, end), cost in costs.items())
 
 
 def main():
@@ -97,23 +119,15 @@ def main():
     if not expected and not a.write and not a.any:
         print(f"skipped: costs.txt has no figures of {a.compiler}")
         return SKIP
-    with tempfile.TemporaryDirectory() as folder:
-        profile, ops = run(a.program, folder)
+    costs = measure(a.program)
     failed = False
-    for phase, caller in PHASES:
-        for end, callee in ENDS:
-            cost = round(profile.calls[caller, callee] / ops)
-            want = expected.get((phase, end), cost)
-            ok = abs(cost - want) <= want * SLACK
-            failed = failed or not ok
-            print(f"{'ok' if ok else 'FAIL':4} {phase:5} {end:6} {cost:5} instructions, expected {want}")
+    for (operation, end), cost in costs.items():
+        want = expected.get((operation, end), cost)
+        ok = abs(cost - want) <= want * SLACK
+        failed = failed or not ok
+        print(f"{'ok' if ok else 'FAIL':4} {operation:10} {end:6} {cost:5} instructions, expected {want}")
     if a.write:
-        keep = [line for line in open(COSTS) if not line.startswith(a.compiler + " ")]
-        with open(COSTS, "w") as f:
-            f.writelines(keep)
-            for phase, caller in PHASES:
-                for end, callee in ENDS:
-                    f.write(f"{a.compiler} {phase} {end} {round(profile.calls[caller, callee] / ops)}\n")
+        store(a.compiler, costs)
         return 0
     if failed:
         print("a change of more than 5 %: find its cause; if it is meant, tests/cost/cost.py PROGRAM --write")

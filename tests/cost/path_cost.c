@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * path_cost.c: 4 KiB reads and writes at depth 32 between libiser and a target with
- * one ram disk, over TCP on the loopback device, in one thread: the loops of the two
- * ends take turns, so that each run has the same batches. cost.py counts the
+ * one ram disk, by iSCSI or iSER over TCP on the loopback device, in one thread: the
+ * loops of the two ends take turns, so that each run has the same batches. cost.py counts the
  * instructions of each end under callgrind, as those that `read_all` and `write_all`
  * spend in `client_turn` and `target_turn`. Without callgrind the program prints the
  * CPU time of each end in nanoseconds, which no wake-up of another thread disturbs.
@@ -26,9 +26,10 @@
 #define DEPTH_MAX 256u
 
 static struct {
+	const char *transport;
 	unsigned reads, writes, depth, mib; /* mib: size of the disk */
 	unsigned level;			    /* ErrorRecoveryLevel */
-} options = { 2048, 2048, 32, 16, 0 };
+} options = { "iscsi", 2048, 2048, 32, 16, 0 };
 
 #define NOINLINE __attribute__((noinline))
 
@@ -312,8 +313,8 @@ static void open_client(struct client *c, struct target *t, uint16_t port)
 	int err;
 
 	snprintf(text, sizeof(text),
-		 "iscsi://127.0.0.1:%u/" TARGET "/0?error_recovery_level=%u",
-		 port, options.level);
+		 "%s://127.0.0.1:%u/" TARGET "/0?error_recovery_level=%u",
+		 options.transport, port, options.level);
 	if (iser_url_parse(&url, text, false, why, sizeof(why)))
 		fail(why);
 	c->target = t;
@@ -367,11 +368,13 @@ static void parse(int argc, char **argv)
 				     &options.depth, &options.mib,
 				     &options.level };
 
-	for (int i = 1; i < argc && i <= (int)ARRAY_LEN(values); i++)
-		*values[i - 1] = (unsigned)strtoul(argv[i], NULL, 10);
+	if (argc > 1)
+		options.transport = argv[1];
+	for (int i = 2; i < argc && i <= 1 + (int)ARRAY_LEN(values); i++)
+		*values[i - 2] = (unsigned)strtoul(argv[i], NULL, 10);
 	if (options.depth > DEPTH_MAX || !options.mib)
-		fail("usage: path_cost [READS [WRITES [DEPTH [MIB "
-		     "[LEVEL]]]]]");
+		fail("usage: path_cost [iscsi|iser [READS [WRITES [DEPTH "
+		     "[MIB [LEVEL]]]]]]");
 }
 
 int main(int argc, char **argv)
