@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* bufv.c: the only file that loops over the entries of an iovec. */
+/* bufv.c: the only file, with bufv.h, that loops over the entries of an iovec. Most
+ * vectors have one entry, and need no loop. */
 #include "base/bufv.h"
 
 #include <string.h>
@@ -7,13 +8,14 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 
-struct bufv bufv_of(struct iovec *iov, unsigned n)
+/* The piece [off, off + len) of a vector with one entry, as far as it goes. */
+static struct iovec only_piece(const struct bufv *v, size_t off, size_t len)
 {
-	struct bufv v = { .iov = iov, .n = n };
+	const struct iovec *e = v->iov;
+	size_t from = MIN(off, e->iov_len);
 
-	for (unsigned i = 0; i < n; i++)
-		v.len += iov[i].iov_len;
-	return v;
+	return (struct iovec){ (uint8_t *)e->iov_base + from,
+			       MIN(len, e->iov_len - from) };
 }
 
 /* A position in a vector: byte off of entry i. */
@@ -56,9 +58,15 @@ static struct iovec next_piece(struct cursor *c, size_t len)
 size_t bufv_slice(const struct bufv *v, size_t off, size_t len,
 		  struct iovec *out, unsigned max, unsigned *n)
 {
-	struct cursor c = seek_to(v, off);
+	struct cursor c;
 	size_t done = 0;
 
+	if (v->n == 1 && max > 0) {
+		out[0] = only_piece(v, off, len);
+		*n = out[0].iov_len > 0;
+		return out[0].iov_len;
+	}
+	c = seek_to(v, off);
 	for (*n = 0; *n < max && done < len; (*n)++) {
 		out[*n] = next_piece(&c, len - done);
 		if (out[*n].iov_len == 0)
@@ -71,9 +79,16 @@ size_t bufv_slice(const struct bufv *v, size_t off, size_t len,
 size_t bufv_copy_in(const struct bufv *v, size_t off, const void *src,
 		    size_t len)
 {
-	struct cursor c = seek_to(v, off);
+	struct cursor c;
 	size_t done = 0;
 
+	if (v->n == 1) {
+		struct iovec p = only_piece(v, off, len);
+
+		memcpy(p.iov_base, src, p.iov_len);
+		return p.iov_len;
+	}
+	c = seek_to(v, off);
 	while (done < len) {
 		struct iovec p = next_piece(&c, len - done);
 
@@ -87,9 +102,16 @@ size_t bufv_copy_in(const struct bufv *v, size_t off, const void *src,
 
 size_t bufv_copy_out(const struct bufv *v, size_t off, void *dst, size_t len)
 {
-	struct cursor c = seek_to(v, off);
+	struct cursor c;
 	size_t done = 0;
 
+	if (v->n == 1) {
+		struct iovec p = only_piece(v, off, len);
+
+		memcpy(dst, p.iov_base, p.iov_len);
+		return p.iov_len;
+	}
+	c = seek_to(v, off);
 	while (done < len) {
 		struct iovec p = next_piece(&c, len - done);
 

@@ -19,8 +19,16 @@ struct bufv {
 	size_t len; /* bytes in all entries */
 };
 
-/* bufv_of makes a bufv of n entries at iov and sums their lengths. */
-struct bufv bufv_of(struct iovec *iov, unsigned n);
+/* bufv_of makes a bufv of n entries at iov and sums their lengths. Inline, because most
+ * callers have one entry. */
+static inline struct bufv bufv_of(struct iovec *iov, unsigned n)
+{
+	struct bufv v = { .iov = iov, .n = n };
+
+	for (unsigned i = 0; i < n; i++)
+		v.len += iov[i].iov_len;
+	return v;
+}
 
 /*
  * bufv_slice writes to out[] the pieces that hold the bytes [off, off + len)

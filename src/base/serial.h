@@ -13,7 +13,7 @@
 
 static inline bool sn_lt(uint32_t a, uint32_t b)
 {
-	return a != b && ((a - b) & 0x80000000u) != 0;
+	return ((a - b) & 0x80000000u) != 0;
 }
 
 static inline bool sn_le(uint32_t a, uint32_t b)

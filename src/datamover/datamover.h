@@ -63,6 +63,8 @@ struct dm_control {
 };
 
 #define DM_TASK_PRIVATE 416
+/* dm_task_init clears so many of these bytes. The rest has any value. */
+#define DM_TASK_CLEARED 216
 
 /*
  * The datamover's share of a task. The role embeds it in its own task and finds

@@ -230,7 +230,8 @@ static const struct opcode_row opcodes[64] = {
 #undef ROW
 /* clang-format on */
 
-static void words_decode(struct iscsi_pdu *p, enum words w, const uint8_t *b)
+static inline void words_decode(struct iscsi_pdu *p, enum words w,
+				const uint8_t *b)
 {
 	if (w == REQUEST_TTT || w == REQUEST_NO_CMD || w == RESPONSE_TTT)
 		p->ttt = get_be32(b + 20);
@@ -245,7 +246,8 @@ static void words_decode(struct iscsi_pdu *p, enum words w, const uint8_t *b)
 	p->expstatsn = get_be32(b + 28);
 }
 
-static void words_encode(const struct iscsi_pdu *p, enum words w, uint8_t *b)
+static inline void words_encode(const struct iscsi_pdu *p, enum words w,
+				uint8_t *b)
 {
 	if (w == REQUEST_TTT || w == REQUEST_NO_CMD || w == RESPONSE_TTT)
 		put_be32(b + 20, p->ttt);
@@ -260,11 +262,15 @@ static void words_encode(const struct iscsi_pdu *p, enum words w, uint8_t *b)
 	put_be32(b + 28, p->expstatsn);
 }
 
-/* [RFC 7143: 11 #2] */
-int iscsi_bhs_decode(struct iscsi_pdu *p, const uint8_t b[ISCSI_BHS_LEN])
-{
-	const struct opcode_row *row = &opcodes[b[0] & OPCODE_MASK];
+/*
+ * The two functions below are compiled once for any row, and once for the row of each
+ * PDU that commands consist of: a constant row costs no look-up and no call.
+ */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 
+static ALWAYS_INLINE int decode_row(const struct opcode_row *row,
+				    struct iscsi_pdu *p, const uint8_t *b)
+{
 	memset(p, 0, sizeof(*p));
 	p->op = b[0] & OPCODE_MASK;
 	p->final = b[1] & FLAG_FINAL;
@@ -282,11 +288,9 @@ int iscsi_bhs_decode(struct iscsi_pdu *p, const uint8_t b[ISCSI_BHS_LEN])
 	return 0;
 }
 
-/* [RFC 7143: 11 #1, 11.2.1.6 #1] */
-void iscsi_bhs_encode(const struct iscsi_pdu *p, uint8_t b[ISCSI_BHS_LEN])
+static ALWAYS_INLINE void encode_row(const struct opcode_row *row,
+				     const struct iscsi_pdu *p, uint8_t *b)
 {
-	const struct opcode_row *row = &opcodes[p->op & OPCODE_MASK];
-
 	memset(b, 0, ISCSI_BHS_LEN);
 	b[0] = (uint8_t)((p->op & OPCODE_MASK) |
 			 (p->immediate && row->words < RESPONSE ? FLAG_IMMEDIATE
@@ -303,16 +307,48 @@ void iscsi_bhs_encode(const struct iscsi_pdu *p, uint8_t b[ISCSI_BHS_LEN])
 	row->encode(p, b);
 }
 
+/* [RFC 7143: 11 #2] */
+int iscsi_bhs_decode(struct iscsi_pdu *p, const uint8_t b[ISCSI_BHS_LEN])
+{
+	unsigned op = b[0] & OPCODE_MASK;
+
+	switch (op) {
+	case ISCSI_SCSI_COMMAND:
+		return decode_row(&opcodes[ISCSI_SCSI_COMMAND], p, b);
+	case ISCSI_SCSI_RESPONSE:
+		return decode_row(&opcodes[ISCSI_SCSI_RESPONSE], p, b);
+	case ISCSI_DATA_IN:
+		return decode_row(&opcodes[ISCSI_DATA_IN], p, b);
+	default:
+		return decode_row(&opcodes[op], p, b);
+	}
+}
+
+/* [RFC 7143: 11 #1, 11.2.1.6 #1] */
+void iscsi_bhs_encode(const struct iscsi_pdu *p, uint8_t b[ISCSI_BHS_LEN])
+{
+	unsigned op = p->op & OPCODE_MASK;
+
+	switch (op) {
+	case ISCSI_SCSI_COMMAND:
+		encode_row(&opcodes[ISCSI_SCSI_COMMAND], p, b);
+		break;
+	case ISCSI_SCSI_RESPONSE:
+		encode_row(&opcodes[ISCSI_SCSI_RESPONSE], p, b);
+		break;
+	case ISCSI_DATA_IN:
+		encode_row(&opcodes[ISCSI_DATA_IN], p, b);
+		break;
+	default:
+		encode_row(&opcodes[op], p, b);
+	}
+}
+
 const char *iscsi_opcode_name(uint8_t op)
 {
 	const char *name = opcodes[op & OPCODE_MASK].name;
 
 	return name ? name : "unknown opcode";
-}
-
-bool iscsi_opcode_from_initiator(uint8_t op)
-{
-	return (op & OPCODE_MASK) < 0x20;
 }
 
 /* ---- AHS ---- */

@@ -245,7 +245,10 @@ const char *iscsi_opcode_name(uint8_t op);
 
 /* iscsi_opcode_from_initiator returns whether initiators send op; if not,
  * targets do. */
-bool iscsi_opcode_from_initiator(uint8_t op);
+static inline bool iscsi_opcode_from_initiator(uint8_t op)
+{
+	return (op & 0x3f) < 0x20;
+}
 
 /* Additional Header Segments (RFC 7143 §11.2.2). */
 struct iscsi_ahs {

@@ -41,7 +41,6 @@ struct target_task {
 	bool bound; /* the Remote Mapping (§7.3.1) is in remote */
 	struct dm_remote remote;
 	/* put_data */
-	struct rcap_wr put;
 	bool putting, notify_put;
 	/* get_data */
 	bool getting;
@@ -57,6 +56,8 @@ struct target_task {
 	uint32_t statsn;
 	bool sent, acked; /* its Send is completed; ExpStatSN covers it */
 	struct list unacked_link; /* dmiser_conn.unacked */
+	/* of put_data, which sets all of it: dm_task_init clears only a part */
+	struct rcap_wr put;
 };
 
 struct initiator_task {
@@ -76,6 +77,8 @@ struct dmiser_task {
 
 _Static_assert(sizeof(struct dmiser_task) <= DM_TASK_PRIVATE,
 	       "raise DM_TASK_PRIVATE");
+_Static_assert(offsetof(struct dmiser_task, t.put) <= DM_TASK_CLEARED,
+	       "raise DM_TASK_CLEARED");
 
 static inline struct dmiser_task *iser_task(struct dm_task *t)
 {

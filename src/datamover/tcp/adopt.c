@@ -37,7 +37,7 @@ static uint32_t next_r2tsn(const struct dmtcp_task *old, uint32_t exp)
 {
 	uint32_t first = old->t.r2tsn;
 
-	for (unsigned i = 0; i < MAX_R2T; i++)
+	for (unsigned i = 0; old->has_bursts && i < MAX_R2T; i++)
 		if (old->bursts[i].active)
 			first = MIN(first, old->bursts[i].sn);
 	return exp > first && exp <= old->t.r2tsn ? exp : first;

@@ -28,79 +28,84 @@ struct dmtcp_late {
 /* ---- delivery ---- */
 
 static void deliver(struct dmtcp_conn *c, struct dm_task *t,
-		    const struct iscsi_pdu *pdu, const uint8_t *bhs,
-		    const uint8_t *data)
+		    const struct dm_control *ctl)
 {
-	const struct dm_control ctl = {
-		.pdu = *pdu,
-		.bhs = bhs,
-		.data = pdu->dsl ? data : NULL,
-	};
-	int err = c->dm.up->control_notify(&c->dm, &ctl, &t);
+	int err = c->dm.up->control_notify(&c->dm, ctl, &t);
 
 	if (err)
 		dmtcp_fail_conn(c, err);
 }
 
 /* Puts a copy of the PDU at the end of l; NULL: no memory. */
-static struct dmtcp_late *copy_late(struct list *l, const struct iscsi_pdu *pdu,
-				    const uint8_t *bhs, const uint8_t *data)
+static struct dmtcp_late *copy_late(struct list *l,
+				    const struct dm_control *ctl)
 {
-	struct dmtcp_late *late = malloc(sizeof(*late) + pdu->dsl);
+	struct dmtcp_late *late = malloc(sizeof(*late) + ctl->pdu.dsl);
 
 	if (!late)
 		return NULL;
-	late->pdu = *pdu;
-	late->has_bhs = bhs != NULL;
-	if (bhs)
-		memcpy(late->bhs, bhs, ISCSI_BHS_LEN);
-	if (pdu->dsl)
-		memcpy(late->data, data, pdu->dsl);
+	late->pdu = ctl->pdu;
+	late->has_bhs = ctl->bhs != NULL;
+	if (ctl->bhs)
+		memcpy(late->bhs, ctl->bhs, ISCSI_BHS_LEN);
+	if (ctl->pdu.dsl)
+		memcpy(late->data, ctl->data, ctl->pdu.dsl);
 	list_push_back(l, &late->link);
 	return late;
+}
+
+static struct dm_control control_of(const struct dmtcp_late *l)
+{
+	return (struct dm_control){ .pdu = l->pdu,
+				    .bhs = l->has_bhs ? l->bhs : NULL,
+				    .data = l->pdu.dsl ? l->data : NULL };
 }
 
 /* The response ends t. t is NULL for the status of an unknown task: the role
  * has to acknowledge its StatSN. */
 static void finish_task(struct dmtcp_conn *c, struct dm_task *t,
-			const struct iscsi_pdu *pdu, const uint8_t *bhs,
-			const uint8_t *data)
+			const struct dm_control *ctl)
 {
 	int err = 0;
 
 	if (!t) {
 		c->stats.dropped++;
-		deliver(c, NULL, pdu, bhs, data);
+		deliver(c, NULL, ctl);
 		return;
 	}
-	dmtcp_repair_forget(c, t);
-	dmtcp_order_forget(c, t);
+	if (!list_empty(&c->recovery.repairs))
+		dmtcp_repair_forget(c, t);
+	if (!list_empty(&c->rx.order.sets))
+		dmtcp_order_forget(c, t);
 	/* t sends no more data; NULL: a moved task, which was never queued */
 	if (tcp_task(t)->node.link.next)
 		list_del(&tcp_task(t)->node.link);
 	tcp_task(t)->i.command_pending = tcp_task(t)->i.data_queued = false;
 	if (tcp_task(t)->staged == 0) {
-		deliver(c, t, pdu, bhs, data);
+		deliver(c, t, ctl);
 		return;
 	}
 	if (tcp_task(t)->i.late)
 		err = ERR_PROTOCOL;
 	else
-		tcp_task(t)->i.late = copy_late(&c->lates, pdu, bhs, data);
+		tcp_task(t)->i.late = copy_late(&c->lates, ctl);
 	if (!tcp_task(t)->i.late && !err)
 		err = ERR_NOMEM;
 	if (err)
 		dmtcp_fail_conn(c, err);
 }
 
-static void hand_over(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
-		      const uint8_t *bhs, const uint8_t *data)
+/* t: see dmtcp_answer. */
+static void hand_over(struct dmtcp_conn *c, struct dm_task *t,
+		      const struct dm_control *ctl)
 {
-	if (pdu->op == ISCSI_SCSI_RESPONSE)
-		finish_task(c, c->dm.up->find_task(&c->dm, pdu->itt), pdu, bhs,
-			    data);
-	else
-		deliver(c, NULL, pdu, bhs, data);
+	if (ctl->pdu.op != ISCSI_SCSI_RESPONSE) {
+		deliver(c, NULL, ctl);
+		return;
+	}
+	if (!t)
+		t = c->dm.up->find_task(&c->dm, ctl->pdu.itt);
+	finish_task(c, t, ctl);
 }
 
 /* ---- responses that wait for their task's PDUs in the stage ---- */
@@ -108,10 +113,11 @@ static void hand_over(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
 void dmtcp_late_deliver(struct dmtcp_conn *c, struct dm_task *t)
 {
 	struct dmtcp_late *l = tcp_task(t)->i.late;
+	const struct dm_control ctl = control_of(l);
 
 	tcp_task(t)->i.late = NULL;
 	list_del(&l->link);
-	deliver(c, t, &l->pdu, l->has_bhs ? l->bhs : NULL, l->data);
+	deliver(c, t, &ctl);
 	free(l);
 }
 
@@ -150,9 +156,9 @@ static size_t early_size(const struct iscsi_pdu *pdu)
 
 /* Keeps a PDU that came early, in the order of StatSN; a copy of one that waits is
  * dropped. */
-static void keep_early(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
-		       const uint8_t *bhs, const uint8_t *data)
+static void keep_early(struct dmtcp_conn *c, const struct dm_control *ctl)
 {
+	const struct iscsi_pdu *pdu = &ctl->pdu;
 	struct recovery *r = &c->recovery;
 	struct list *before = r->early.prev;
 	struct dmtcp_late *l = NULL;
@@ -169,7 +175,7 @@ static void keep_early(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
 		dmtcp_fail_conn(c, ERR_LIMIT);
 		return;
 	}
-	l = copy_late(&r->early, pdu, bhs, data);
+	l = copy_late(&r->early, ctl);
 	if (!l) {
 		dmtcp_fail_conn(c, ERR_NOMEM);
 		return;
@@ -211,6 +217,7 @@ void dmtcp_answers_go_on(struct dmtcp_conn *c)
 	while (!list_empty(&r->early) && c->fate == STREAM_GO) {
 		struct dmtcp_late *l =
 			list_entry(r->early.next, struct dmtcp_late, link);
+		const struct dm_control ctl = control_of(l);
 
 		if (!has_turn(c, &l->pdu))
 			return;
@@ -218,15 +225,17 @@ void dmtcp_answers_go_on(struct dmtcp_conn *c)
 		r->early_bytes -= early_size(&l->pdu);
 		c->rx_statsn++;
 		dmtcp_repair_progress(c);
-		hand_over(c, &l->pdu, l->has_bhs ? l->bhs : NULL, l->data);
+		hand_over(c, NULL, &ctl);
 		free(l);
 	}
 }
 
 /* [RFC 7143: 4.2.2.2 #1-2, 7.9 #3] */
-static void recover_order(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
-			  const uint8_t *bhs, const uint8_t *data)
+static void recover_order(struct dmtcp_conn *c, struct dm_task *t,
+			  const struct dm_control *ctl)
 {
+	const struct iscsi_pdu *pdu = &ctl->pdu;
+
 	if (sn_lt(pdu->statsn, c->rx_statsn)) {
 		c->stats.dropped++; /* sent again, and not needed */
 		return;
@@ -235,20 +244,22 @@ static void recover_order(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
 	if (has_turn(c, pdu)) {
 		c->rx_statsn++;
 		dmtcp_repair_progress(c);
-		hand_over(c, pdu, bhs, data);
+		hand_over(c, t, ctl);
 	} else {
-		keep_early(c, pdu, bhs, data);
+		keep_early(c, ctl);
 	}
 	dmtcp_answers_go_on(c);
 }
 
 /* The first Login Response sets the first number. */
 /* [RFC 7143: 4.2.2.2 #1 #3] */
-void dmtcp_answer(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
-		  const uint8_t *bhs, const uint8_t *data)
+void dmtcp_answer(struct dmtcp_conn *c, struct dm_task *t,
+		  const struct dm_control *ctl)
 {
+	const struct iscsi_pdu *pdu = &ctl->pdu;
+
 	if (c->recovery.on) {
-		recover_order(c, pdu, bhs, data);
+		recover_order(c, t, ctl);
 		return;
 	}
 	if (c->full_feature && pdu->statsn != c->rx_statsn) {
@@ -261,5 +272,5 @@ void dmtcp_answer(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
 		return;
 	}
 	c->rx_statsn = pdu->statsn + 1;
-	hand_over(c, pdu, bhs, data);
+	hand_over(c, t, ctl);
 }

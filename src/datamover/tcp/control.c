@@ -136,7 +136,6 @@ static struct stage_pdu *stage_control(struct dmtcp_conn *c,
 {
 	struct iovec iov = { q->bytes + q->ahs_len, q->pdu.dsl };
 	struct bufv data = bufv_of(&iov, 1);
-	uint8_t bhs[ISCSI_BHS_LEN];
 	struct stage_pdu *p;
 
 	if (!dmtcp_stage_has_room(c, &data, 0))
@@ -144,8 +143,8 @@ static struct stage_pdu *stage_control(struct dmtcp_conn *c,
 	dm_set_numbers(&c->dm, &q->pdu);
 	if (q->task)
 		set_exp_datasn(q);
-	iscsi_bhs_encode(&q->pdu, bhs);
-	p = dmtcp_stage_pdu(c, bhs, q->bytes, q->ahs_len, &data, 0, q->pdu.dsl,
+	iscsi_bhs_encode(&q->pdu, dmtcp_stage_bhs(c));
+	p = dmtcp_stage_pdu(c, q->bytes, q->ahs_len, &data, 0, q->pdu.dsl,
 			    false);
 	p->control = q;
 	if (q->task)

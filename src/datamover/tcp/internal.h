@@ -172,25 +172,38 @@ struct dmtcp_task {
 	struct dmtcp_control *response; /* target: queued, not yet staged */
 	uint16_t staged;		/* PDUs of the task in the stage */
 	bool releasing;			/* DM_RELEASED has to be reported */
-	struct burst bursts[MAX_R2T];	/* see dmtcp_burst */
+	bool has_bursts; /* else there is nothing in `bursts` yet */
 	union {
 		struct target_task t;
 		struct initiator_task i;
 	};
+	struct burst bursts[MAX_R2T]; /* see dmtcp_burst; not cleared */
 };
 
 _Static_assert(sizeof(struct dmtcp_task) <= DM_TASK_PRIVATE,
 	       "raise DM_TASK_PRIVATE");
+_Static_assert(offsetof(struct dmtcp_task, bursts) <= DM_TASK_CLEARED,
+	       "raise DM_TASK_CLEARED");
 
 static inline struct dmtcp_task *tcp_task(struct dm_task *t)
 {
 	return dm_task_share(t);
 }
 
+/* dmtcp_bursts_begin makes the first bursts of a task, which most tasks do not need. */
+static inline void dmtcp_bursts_begin(struct dmtcp_task *p)
+{
+	if (!p->has_bursts)
+		memset(p->bursts, 0, sizeof(p->bursts));
+	p->has_bursts = true;
+}
+
 /* The bursts of a task are those with the numbers 0 to dmtcp_nbursts - 1. */
 static inline unsigned dmtcp_nbursts(const struct dm_conn *c,
 				     const struct dmtcp_task *p)
 {
+	if (!p->has_bursts)
+		return 0;
 	return c->role == ISCSI_TARGET && p->t.order.more
 		       ? MAX_R2T + p->t.order.more->n
 		       : MAX_R2T;
@@ -498,10 +511,11 @@ void dmtcp_initiator_complete(struct dmtcp_conn *c);
 void dmtcp_initiator_damaged(struct dmtcp_conn *c);
 
 /* answers.c */
-/* dmtcp_answer gives a PDU with a StatSN to the role, in its turn. bhs: NULL if the
- * PDU was made from the status in a Data-In. */
-void dmtcp_answer(struct dmtcp_conn *c, const struct iscsi_pdu *pdu,
-		  const uint8_t *bhs, const uint8_t *data);
+/* dmtcp_answer gives a PDU with a StatSN to the role, in its turn. t: the task of a SCSI
+ * Response if the caller knows it, or NULL. ctl->bhs: NULL if the PDU was made from the
+ * status in a Data-In. */
+void dmtcp_answer(struct dmtcp_conn *c, struct dm_task *t,
+		  const struct dm_control *ctl);
 /* dmtcp_answers_go_on: missing data came; PDUs that waited for them are delivered. */
 void dmtcp_answers_go_on(struct dmtcp_conn *c);
 /* dmtcp_answers_missing returns how many PDUs with a StatSN are missing in a row. */
@@ -621,15 +635,18 @@ void dmtcp_adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn,
 		 const struct dm_remote *remote);
 
 /* stage.c */
-/* dmtcp_stage_pdu adds one PDU to the stage; the caller checked that there is
- * room. ahs and the memory of data are borrowed until the PDU is sent, bhs is
- * copied. unstable: data may change meanwhile, so a data digest needs a
- * copy. */
-struct stage_pdu *dmtcp_stage_pdu(struct dmtcp_conn *c,
-				  const uint8_t bhs[ISCSI_BHS_LEN],
-				  const uint8_t *ahs, size_t ahs_len,
-				  const struct bufv *data, size_t off,
-				  uint32_t len, bool unstable);
+/* dmtcp_stage_bhs returns the place of the next PDU's header; the caller checked that
+ * there is room, and fills all of it. */
+static inline uint8_t *dmtcp_stage_bhs(const struct dmtcp_conn *c)
+{
+	return c->stage->headers + c->stage->header_bytes;
+}
+/* dmtcp_stage_pdu adds the PDU whose header is there. ahs and the memory of data are
+ * borrowed until the PDU is sent. unstable: data may change meanwhile, so a data digest
+ * needs a copy. */
+struct stage_pdu *dmtcp_stage_pdu(struct dmtcp_conn *c, const uint8_t *ahs,
+				  size_t ahs_len, const struct bufv *data,
+				  size_t off, uint32_t len, bool unstable);
 /* dmtcp_stage_has_room returns whether one more PDU fits with the pieces of
  * data (or NULL), of which `unstable` bytes are copied if there is a data
  * digest. */

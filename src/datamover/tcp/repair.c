@@ -328,7 +328,6 @@ void dmtcp_repair_ack(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 /* [RFC 7143: 11.16.4 #1, 11.16.5 #3, 11.16.7 #1] */
 static void stage_ack(struct dmtcp_conn *c, struct dmtcp_repair *r)
 {
-	uint8_t bhs[ISCSI_BHS_LEN];
 	struct iscsi_pdu p = { .op = ISCSI_SNACK_REQUEST,
 			       .final = true,
 			       .lun = r->lun,
@@ -338,8 +337,8 @@ static void stage_ack(struct dmtcp_conn *c, struct dmtcp_repair *r)
 
 	p.snack.type = SNACK_DATA_ACK;
 	p.snack.begrun = r->ack_sn;
-	iscsi_bhs_encode(&p, bhs);
-	dmtcp_stage_pdu(c, bhs, NULL, 0, NULL, 0, 0, false);
+	iscsi_bhs_encode(&p, dmtcp_stage_bhs(c));
+	dmtcp_stage_pdu(c, NULL, 0, NULL, 0, 0, false);
 }
 
 /* It is encoded when it is sent, because none may follow the acknowledgement of the

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cold.h"
 #include "base/crc32c.h"
 #include "datamover/tcp/rx_state.h"
 
@@ -171,7 +172,7 @@ static void damaged(struct dmtcp_conn *c, int err)
 		dmtcp_fail_conn(c, err);
 }
 
-static void drop_pdu(struct dmtcp_conn *c, int err)
+static COLD void drop_pdu(struct dmtcp_conn *c, int err)
 {
 	c->stats.dropped++;
 	c->stats.digest_errors += err == ERR_DATA_DIGEST;
@@ -349,6 +350,21 @@ static bool begins_wrong(const struct dmtcp_conn *c, int decode_err)
 		(c->stats.rx_pdus == 0 && c->rx.pdu.op != ISCSI_LOGIN_REQUEST));
 }
 
+static COLD void refuse_header(struct dmtcp_conn *c, int err)
+{
+	const struct rx *r = &c->rx;
+
+	if (c->dm.role == ISCSI_TARGET && !c->full_feature)
+		trace_emit(c->dm.trace, TRACE_PROTOCOL,
+			   "%s: not a valid Login Request (RFC 7143 §6.3, "
+			   "§11.12): %s, %u bytes of data, %u bytes of AHS; "
+			   "connection dropped",
+			   c->dm.peer ? c->dm.peer : "peer",
+			   iscsi_opcode_name(r->pdu.op), (unsigned)r->pdu.dsl,
+			   (unsigned)r->pdu.ahs_len);
+	dmtcp_fail_conn(c, err);
+}
+
 /* Decodes and checks the header at b; on an error drops the connection. */
 /* [RFC 7143: 7.7 #1, 7.8 #1] */
 static bool header_ok(struct dmtcp_conn *c, const uint8_t *b, int *decode_err)
@@ -360,18 +376,9 @@ static bool header_ok(struct dmtcp_conn *c, const uint8_t *b, int *decode_err)
 	err = check_lengths(c, &r->pdu);
 	if (!err && (breaks_login(c) || begins_wrong(c, *decode_err)))
 		err = ERR_PROTOCOL;
-	if (!err)
-		return true;
-	if (c->dm.role == ISCSI_TARGET && !c->full_feature)
-		trace_emit(c->dm.trace, TRACE_PROTOCOL,
-			   "%s: not a valid Login Request (RFC 7143 §6.3, "
-			   "§11.12): %s, %u bytes of data, %u bytes of AHS; "
-			   "connection dropped",
-			   c->dm.peer ? c->dm.peer : "peer",
-			   iscsi_opcode_name(r->pdu.op), (unsigned)r->pdu.dsl,
-			   (unsigned)r->pdu.ahs_len);
-	dmtcp_fail_conn(c, err);
-	return false;
+	if (err)
+		refuse_header(c, err);
+	return !err;
 }
 
 /* Returns whether a complete header was processed. */
@@ -405,7 +412,8 @@ static bool read_header(struct dmtcp_conn *c)
 	}
 	dm_trace_pdu(&c->dm, false, b);
 	memcpy(r->bhs, b, ISCSI_BHS_LEN);
-	memcpy(r->ahs, b + ISCSI_BHS_LEN, r->pdu.ahs_len);
+	if (r->pdu.ahs_len)
+		memcpy(r->ahs, b + ISCSI_BHS_LEN, r->pdu.ahs_len);
 	r->head += need;
 	header_complete(c, decode_err);
 	return true;

@@ -136,21 +136,25 @@ static void data_in_header(struct dmtcp_conn *c)
 static void finish_by_data_in(struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
-	struct iscsi_pdu rsp = {
-		.op = ISCSI_SCSI_RESPONSE,
-		.final = true,
-		.itt = p->itt,
-		.ttt = ISCSI_RESERVED_TAG,
-		.statsn = p->statsn,
-		.expcmdsn = p->expcmdsn,
-		.maxcmdsn = p->maxcmdsn,
+	const struct dm_control ctl = {
+		.pdu = {
+			.op = ISCSI_SCSI_RESPONSE,
+			.final = true,
+			.itt = p->itt,
+			.ttt = ISCSI_RESERVED_TAG,
+			.statsn = p->statsn,
+			.expcmdsn = p->expcmdsn,
+			.maxcmdsn = p->maxcmdsn,
+			.rsp = {
+				.status = p->data.status,
+				.resid_flags = p->data.resid_flags,
+				.resid = p->data.resid,
+				.exp_datasn = t ? tcp_task(t)->i.data_ins : 0,
+			},
+		},
 	};
 
-	rsp.rsp.status = p->data.status;
-	rsp.rsp.resid_flags = p->data.resid_flags;
-	rsp.rsp.resid = p->data.resid;
-	rsp.rsp.exp_datasn = t ? tcp_task(t)->i.data_ins : 0;
-	dmtcp_answer(c, &rsp, NULL, NULL);
+	dmtcp_answer(c, t, &ctl);
 }
 
 /* §13.19: sequences with rising offsets leave no hole at their ends. */
@@ -217,6 +221,7 @@ static struct burst *free_burst(const struct dmtcp_conn *c, struct dm_task *t)
 
 	if (tcp_task(t)->i.queue)
 		return NULL;
+	dmtcp_bursts_begin(tcp_task(t));
 	for (unsigned i = 0; i < most; i++)
 		if (!tcp_task(t)->bursts[i].active)
 			return &tcp_task(t)->bursts[i];
@@ -228,8 +233,9 @@ static struct burst *free_burst(const struct dmtcp_conn *c, struct dm_task *t)
 static struct burst *superseded(const struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_r2t *r = &c->rx.pdu.r2t;
+	unsigned n = c->recovery.on ? dmtcp_nbursts(&c->dm, tcp_task(t)) : 0;
 
-	for (unsigned i = 0; c->recovery.on && i < MAX_R2T; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		struct burst *b = &tcp_task(t)->bursts[i];
 
 		if (b->active && b->off < r->offset + r->ddtl &&
@@ -386,11 +392,20 @@ static void begin_moved_by_response(struct dm_task *t,
 	it->next_datasn = it->data_ins;
 }
 
+/* The PDU that was received, with its data. */
+static struct dm_control received(const struct rx *r)
+{
+	return (struct dm_control){ .pdu = r->pdu,
+				    .bhs = r->bhs,
+				    .data = r->pdu.dsl ? r->collect : NULL };
+}
+
 /* §7.9: the response counts more Data-Ins than were received. */
 static void take_scsi_response(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 	struct dm_task *t = c->dm.up->find_task(&c->dm, r->pdu.itt);
+	const struct dm_control ctl = received(r);
 
 	if (t && t->in.len && is_first_of_moved(t))
 		begin_moved_by_response(t, &r->pdu.rsp);
@@ -406,7 +421,7 @@ static void take_scsi_response(struct dmtcp_conn *c)
 				       r->pdu.rsp.exp_datasn -
 				       tcp_task(t)->i.data_ins);
 	}
-	dmtcp_answer(c, &r->pdu, r->bhs, r->collect);
+	dmtcp_answer(c, t, &ctl);
 }
 
 /* ---- called by rx.c ---- */
@@ -418,17 +433,19 @@ void dmtcp_initiator_header(struct dmtcp_conn *c)
 		data_in_header(c);
 }
 
+static void take_numbered(struct dmtcp_conn *c)
+{
+	const struct dm_control ctl = received(&c->rx);
+
+	dmtcp_answer(c, NULL, &ctl);
+}
+
 /* A PDU without a StatSN of its own names the next one (§11.8.3, §11.19.2): so a lost
  * PDU before it is noticed. */
 static void take_unnumbered(struct dmtcp_conn *c)
 {
-	struct rx *r = &c->rx;
+	const struct dm_control ctl = received(&c->rx);
 	struct dm_task *none = NULL;
-	const struct dm_control ctl = {
-		.pdu = r->pdu,
-		.bhs = r->bhs,
-		.data = r->pdu.dsl ? r->collect : NULL,
-	};
 	int err = c->dm.up->control_notify(&c->dm, &ctl, &none);
 
 	if (err)
@@ -468,7 +485,7 @@ void dmtcp_initiator_complete(struct dmtcp_conn *c)
 	else if (op == ISCSI_SCSI_RESPONSE)
 		take_scsi_response(c);
 	else if (dmtcp_takes_statsn(&r->pdu))
-		dmtcp_answer(c, &r->pdu, r->bhs, r->collect);
+		take_numbered(c);
 	else
 		take_unnumbered(c);
 }

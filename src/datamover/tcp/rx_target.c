@@ -654,6 +654,7 @@ static int begin_get(struct dmtcp_conn *c, struct dm_task *t, uint32_t offset,
 
 	if (c->gets.first_free == c->gets.n)
 		return ERR_BUSY;
+	dmtcp_bursts_begin(tcp_task(t));
 	tt->slot = (uint16_t)c->gets.first_free;
 	c->gets.first_free = c->gets.next_free[tt->slot];
 	c->gets.task[tt->slot] = t;
@@ -723,5 +724,5 @@ void dmtcp_get_forget(struct dmtcp_conn *c, struct dm_task *t)
 	for (unsigned i = 0; i < dmtcp_nbursts(&c->dm, tcp_task(t)); i++)
 		dmtcp_order_free(c, &dmtcp_burst(tcp_task(t), i)->islands);
 	dmtcp_bursts_free(c, &tt->order.more);
-	memset(tcp_task(t)->bursts, 0, sizeof(tcp_task(t)->bursts));
+	tcp_task(t)->has_bursts = false;
 }

@@ -90,21 +90,23 @@ static void stage_data(struct dmtcp_conn *c, const struct bufv *data,
 {
 	size_t pad = round_up4(len) - len;
 	size_t n = pad + (c->tx_digest.data ? ISCSI_DIGEST_LEN : 0);
-	uint8_t *trailer = header_room(c->stage, n);
+	uint8_t *trailer;
 	uint32_t crc;
 
+	c->stats.tx_payload += len;
 	if (c->tx_digest.data && unstable)
 		crc = copy_data(c, data, off, len);
 	else
 		crc = refer_to_data(c, data, off, len);
+	if (!n)
+		return;
+	trailer = header_room(c->stage, n);
 	memset(trailer, 0, pad);
 	if (c->tx_digest.data) {
 		crc = crc32c_update(crc, trailer, pad);
 		put_le32(trailer + pad, crc32c_wire(crc));
 	}
-	if (n)
-		add_iov(c->stage, trailer, n);
-	c->stats.tx_payload += len;
+	add_iov(c->stage, trailer, n);
 }
 
 static void stage_header_digest(struct stage *s, const uint8_t *bhs,
@@ -118,22 +120,19 @@ static void stage_header_digest(struct stage *s, const uint8_t *bhs,
 	add_iov(s, digest, ISCSI_DIGEST_LEN);
 }
 
-struct stage_pdu *dmtcp_stage_pdu(struct dmtcp_conn *c,
-				  const uint8_t bhs[ISCSI_BHS_LEN],
-				  const uint8_t *ahs, size_t ahs_len,
-				  const struct bufv *data, size_t off,
-				  uint32_t len, bool unstable)
+struct stage_pdu *dmtcp_stage_pdu(struct dmtcp_conn *c, const uint8_t *ahs,
+				  size_t ahs_len, const struct bufv *data,
+				  size_t off, uint32_t len, bool unstable)
 {
 	struct stage *s = c->stage;
 	struct stage_pdu *p = &s->pdus[s->npdus++];
-	uint8_t *header = header_room(s, ISCSI_BHS_LEN);
+	uint8_t *bhs = header_room(s, ISCSI_BHS_LEN);
 
 	dm_trace_pdu(&c->dm, true, bhs);
-	memcpy(header, bhs, ISCSI_BHS_LEN);
 	p->task = NULL;
 	p->control = NULL;
 	p->notify = false;
-	add_iov(s, header, ISCSI_BHS_LEN);
+	add_iov(s, bhs, ISCSI_BHS_LEN);
 	if (ahs_len)
 		add_iov(s, ahs, ahs_len);
 	if (c->tx_digest.header)

@@ -86,7 +86,7 @@ static bool has_data_out(const struct dmtcp_task *p)
 {
 	if (p->i.unsol_off < p->i.unsol_end)
 		return true;
-	for (unsigned i = 0; i < MAX_R2T; i++)
+	for (unsigned i = 0; p->has_bursts && i < MAX_R2T; i++)
 		if (p->bursts[i].active)
 			return true;
 	return false;
@@ -116,7 +116,8 @@ bool dmtcp_stage_command(struct dmtcp_conn *c, struct dm_task *t)
 	if (!dmtcp_stage_has_room(c, &t->out, 0))
 		return false;
 	put_be32(p->i.bhs + 28, c->dm.numbers->expstatsn); /* §11.3.6 */
-	s = dmtcp_stage_pdu(c, p->i.bhs, p->i.ahs, p->i.ahs_len, &t->out, 0,
+	memcpy(dmtcp_stage_bhs(c), p->i.bhs, ISCSI_BHS_LEN);
+	s = dmtcp_stage_pdu(c, p->i.ahs, p->i.ahs_len, &t->out, 0,
 			    p->i.immediate, false);
 	dmtcp_stage_task(s, t);
 	t->out_done = p->i.immediate;
@@ -136,7 +137,6 @@ static uint32_t stage_one(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 			  uint32_t *datasn, uint32_t off, uint32_t end)
 {
 	uint32_t len = dmtcp_pdu_len(end - off, c->max_send_dsl);
-	uint8_t bhs[ISCSI_BHS_LEN];
 	struct iscsi_pdu p = {
 		.op = ISCSI_DATA_OUT,
 		.final = off + len == end,
@@ -149,9 +149,9 @@ static uint32_t stage_one(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 
 	p.data.datasn = (*datasn)++;
 	p.data.offset = off;
-	iscsi_bhs_encode(&p, bhs);
-	dmtcp_stage_task(
-		dmtcp_stage_pdu(c, bhs, NULL, 0, &t->out, off, len, false), t);
+	iscsi_bhs_encode(&p, dmtcp_stage_bhs(c));
+	dmtcp_stage_task(dmtcp_stage_pdu(c, NULL, 0, &t->out, off, len, false),
+			 t);
 	/* R2Ts follow each other without gaps (check_r2t), so all bytes before
 	 * this PDU are sent, too; else end_burst counts */
 	if (c->params.data_sequence_in_order || ttt == ISCSI_RESERVED_TAG)
@@ -165,7 +165,7 @@ static struct burst *next_burst(struct dmtcp_task *p)
 {
 	struct burst *first = NULL;
 
-	for (unsigned i = 0; i < MAX_R2T; i++) {
+	for (unsigned i = 0; p->has_bursts && i < MAX_R2T; i++) {
 		struct burst *b = &p->bursts[i];
 
 		if (b->active && (!first || sn_lt(b->sn, first->sn)))

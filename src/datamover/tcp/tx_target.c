@@ -88,7 +88,9 @@ static uint32_t data_in_len(const struct dmtcp_conn *c,
 			    uint32_t most)
 {
 	uint32_t burst = c->params.max_burst_length;
-	uint32_t left = MIN((uint32_t)tt->data.len - off, burst - off % burst);
+	/* most commands have one PDU: without a division */
+	uint32_t begun = off < burst ? off : off % burst;
+	uint32_t left = MIN((uint32_t)tt->data.len - off, burst - begun);
 
 	return dmtcp_pdu_len(left, most);
 }
@@ -99,7 +101,8 @@ static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
 {
 	const struct target_task *tt = &tcp_task(t)->t;
 	bool last = off + len == tt->data.len;
-	bool burst_ends = (off + len) % c->params.max_burst_length == 0;
+	bool burst_ends =
+		!last && (off + len) % c->params.max_burst_length == 0;
 	struct iscsi_pdu p = {
 		.op = ISCSI_DATA_IN,
 		.final = last || burst_ends,
@@ -114,7 +117,7 @@ static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
 	p.data.offset = tt->data_off + off;
 	/* §11.7.2: once every MaxBurstLength bytes; the status acknowledges the
 	 * last ones. The tag leads a DataACK, which has no ITT, to the task. */
-	if (c->recovery.on && burst_ends && !last) {
+	if (c->recovery.on && burst_ends) {
 		p.data.ack = true;
 		p.ttt = t->itt;
 		p.lun = t->lun;
@@ -134,13 +137,12 @@ uint32_t dmtcp_stage_one_data_in(struct dmtcp_conn *c, struct dm_task *t,
 {
 	struct target_task *tt = &tcp_task(t)->t;
 	uint32_t len = data_in_len(c, tt, off, most);
-	uint8_t bhs[ISCSI_BHS_LEN];
 
 	if (!dmtcp_stage_has_room(c, &tt->data, len))
 		return 0;
-	data_in_bhs(c, t, sn, off, len, bhs);
-	dmtcp_stage_task(
-		dmtcp_stage_pdu(c, bhs, NULL, 0, &tt->data, off, len, true), t);
+	data_in_bhs(c, t, sn, off, len, dmtcp_stage_bhs(c));
+	dmtcp_stage_task(dmtcp_stage_pdu(c, NULL, 0, &tt->data, off, len, true),
+			 t);
 	return len;
 }
 
@@ -189,7 +191,6 @@ bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t)
 /* [RFC 7143: 4.2.2.4 #1, 11.8.1 #1, 11.16 #4] */
 static void stage_r2t(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
 {
-	uint8_t bhs[ISCSI_BHS_LEN];
 	struct iscsi_pdu p = {
 		.op = ISCSI_R2T,
 		.final = true,
@@ -204,8 +205,8 @@ static void stage_r2t(struct dmtcp_conn *c, struct dm_task *t, struct burst *b)
 	p.r2t.r2tsn = b->sn;
 	p.r2t.offset = b->start;
 	p.r2t.ddtl = b->end - b->start;
-	iscsi_bhs_encode(&p, bhs);
-	dmtcp_stage_pdu(c, bhs, NULL, 0, NULL, 0, 0, false);
+	iscsi_bhs_encode(&p, dmtcp_stage_bhs(c));
+	dmtcp_stage_pdu(c, NULL, 0, NULL, 0, 0, false);
 	c->stats.r2ts++;
 	b->announce = b->again = false;
 }
