@@ -182,7 +182,7 @@ static COLD void drop_pdu(struct dmtcp_conn *c, int err)
 		c->dm.up->error_notify(&c->dm, &c->rx.pdu, c->rx.bhs, err);
 }
 
-static void deliver_control(struct dmtcp_conn *c, const uint8_t *data)
+static COLD void deliver_control(struct dmtcp_conn *c, const uint8_t *data)
 {
 	struct rx *r = &c->rx;
 	struct dm_task *none = NULL;
@@ -277,13 +277,10 @@ static int check_lengths(const struct dmtcp_conn *c, const struct iscsi_pdu *p)
 	return 0;
 }
 
-/* Returns the decoder's error, or ERR_PROTOCOL for an opcode of the wrong
- * side. */
+/* ERR_PROTOCOL: an opcode of the wrong side. */
 /* [RFC 7143: 11.2.1.2 #1-2] */
-static int check_opcode(const struct dmtcp_conn *c, int decode_err)
+static int check_opcode(const struct dmtcp_conn *c)
 {
-	if (decode_err)
-		return decode_err;
 	if (iscsi_opcode_from_initiator(c->rx.pdu.op) !=
 	    (c->dm.role == ISCSI_TARGET))
 		return ERR_PROTOCOL;
@@ -305,7 +302,7 @@ static void enter_payload(struct dmtcp_conn *c)
 	dmtcp_rx_go(c, c->rx.left ? RX_PAYLOAD : RX_TRAILER);
 }
 
-static void header_complete(struct dmtcp_conn *c, int decode_err)
+static void header_complete(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
 	int err;
@@ -314,7 +311,8 @@ static void header_complete(struct dmtcp_conn *c, int decode_err)
 	r->collected = 0;
 	r->left = r->pdu.dsl;
 	r->crc = CRC32C_SEED;
-	r->drop_err = check_opcode(c, decode_err);
+	if (!r->drop_err)
+		r->drop_err = check_opcode(c);
 	if (!r->drop_err && c->dm.retains && dm_acknowledges(&r->pdu))
 		dmtcp_acknowledge(c, r->pdu.expstatsn);
 	if (r->state != RX_HEADER)
@@ -343,10 +341,10 @@ static void header_complete(struct dmtcp_conn *c, int decode_err)
  * sends an unknown opcode during the login: there is no answer to either, and
  * no reason to wait for the data that such a header announces. */
 /* [RFC 7143: 4.2.4 #2 #4, 11.12 #1] */
-static bool begins_wrong(const struct dmtcp_conn *c, int decode_err)
+static bool begins_wrong(const struct dmtcp_conn *c)
 {
 	return c->dm.role == ISCSI_TARGET && !c->full_feature &&
-	       (decode_err ||
+	       (c->rx.drop_err ||
 		(c->stats.rx_pdus == 0 && c->rx.pdu.op != ISCSI_LOGIN_REQUEST));
 }
 
@@ -365,16 +363,17 @@ static COLD void refuse_header(struct dmtcp_conn *c, int err)
 	dmtcp_fail_conn(c, err);
 }
 
-/* Decodes and checks the header at b; on an error drops the connection. */
+/* Decodes and checks the header at b; on an error drops the connection. drop_err is the
+ * decoder's. */
 /* [RFC 7143: 7.7 #1, 7.8 #1] */
-static bool header_ok(struct dmtcp_conn *c, const uint8_t *b, int *decode_err)
+static bool header_ok(struct dmtcp_conn *c, const uint8_t *b)
 {
 	struct rx *r = &c->rx;
 	int err;
 
-	*decode_err = iscsi_bhs_decode(&r->pdu, b);
+	r->drop_err = iscsi_bhs_decode(&r->pdu, b);
 	err = check_lengths(c, &r->pdu);
-	if (!err && (breaks_login(c) || begins_wrong(c, *decode_err)))
+	if (!err && (breaks_login(c) || begins_wrong(c)))
 		err = ERR_PROTOCOL;
 	if (err)
 		refuse_header(c, err);
@@ -387,12 +386,11 @@ static bool read_header(struct dmtcp_conn *c)
 	struct rx *r = &c->rx;
 	const uint8_t *b = look_at(r);
 	size_t need = ISCSI_BHS_LEN;
-	int decode_err;
 
 	if (unread(r) < need)
 		return false;
 	/* without a digest check now, before waiting for an AHS */
-	if (!c->rx_digest.header && !header_ok(c, b, &decode_err))
+	if (!c->rx_digest.header && !header_ok(c, b))
 		return false;
 	/* an AHS and a digest belong to the header */
 	need += b[4] * 4u + (c->rx_digest.header ? ISCSI_DIGEST_LEN : 0);
@@ -407,7 +405,7 @@ static bool read_header(struct dmtcp_conn *c)
 			dmtcp_fail_conn(c, ERR_HEADER_DIGEST); /* §7.8, ERL 0 */
 			return false;
 		}
-		if (!header_ok(c, b, &decode_err))
+		if (!header_ok(c, b))
 			return false;
 	}
 	dm_trace_pdu(&c->dm, false, b);
@@ -415,7 +413,7 @@ static bool read_header(struct dmtcp_conn *c)
 	if (r->pdu.ahs_len)
 		memcpy(r->ahs, b + ISCSI_BHS_LEN, r->pdu.ahs_len);
 	r->head += need;
-	header_complete(c, decode_err);
+	header_complete(c);
 	return true;
 }
 

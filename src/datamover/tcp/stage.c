@@ -63,17 +63,15 @@ static uint32_t copy_data(struct dmtcp_conn *c, const struct bufv *data,
 	return crc;
 }
 
-/* Adds references to data, and returns their CRC if there is a data digest. */
-static uint32_t refer_to_data(struct dmtcp_conn *c, const struct bufv *data,
-			      size_t off, uint32_t len)
+/* Adds references to data. */
+static void refer_to_data(struct stage *s, const struct bufv *data, size_t off,
+			  uint32_t len)
 {
-	struct stage *s = c->stage;
 	unsigned n;
 
 	bufv_slice(data, off, len, s->iov + s->niov, STAGE_IOVS - s->niov, &n);
 	s->niov += n;
 	s->bytes += len;
-	return c->tx_digest.data ? bufv_crc32c(data, off, len, CRC32C_SEED) : 0;
 }
 
 /* Room for n bytes of a header or a trailer. */
@@ -85,28 +83,49 @@ static uint8_t *header_room(struct stage *s, size_t n)
 	return p;
 }
 
+/* Adds the padding and, if there is a data digest, room for it. Returns the padding. */
+static uint8_t *stage_trailer(struct stage *s, size_t pad, size_t digest)
+{
+	uint8_t *trailer = header_room(s, pad + digest);
+
+	memset(trailer, 0, pad);
+	add_iov(s, trailer, pad + digest);
+	return trailer;
+}
+
+/* Data with a digest, which is of the data and their padding. */
+static void stage_data_digest(struct dmtcp_conn *c, const struct bufv *data,
+			      size_t off, uint32_t len, size_t pad,
+			      bool unstable)
+{
+	struct stage *s = c->stage;
+	uint8_t *trailer;
+	uint32_t crc;
+
+	if (unstable) {
+		crc = copy_data(c, data, off, len);
+	} else {
+		refer_to_data(s, data, off, len);
+		crc = bufv_crc32c(data, off, len, CRC32C_SEED);
+	}
+	trailer = stage_trailer(s, pad, ISCSI_DIGEST_LEN);
+	crc = crc32c_update(crc, trailer, pad);
+	put_le32(trailer + pad, crc32c_wire(crc));
+}
+
 static void stage_data(struct dmtcp_conn *c, const struct bufv *data,
 		       size_t off, uint32_t len, bool unstable)
 {
 	size_t pad = round_up4(len) - len;
-	size_t n = pad + (c->tx_digest.data ? ISCSI_DIGEST_LEN : 0);
-	uint8_t *trailer;
-	uint32_t crc;
 
 	c->stats.tx_payload += len;
-	if (c->tx_digest.data && unstable)
-		crc = copy_data(c, data, off, len);
-	else
-		crc = refer_to_data(c, data, off, len);
-	if (!n)
-		return;
-	trailer = header_room(c->stage, n);
-	memset(trailer, 0, pad);
 	if (c->tx_digest.data) {
-		crc = crc32c_update(crc, trailer, pad);
-		put_le32(trailer + pad, crc32c_wire(crc));
+		stage_data_digest(c, data, off, len, pad, unstable);
+		return;
 	}
-	add_iov(c->stage, trailer, n);
+	refer_to_data(c->stage, data, off, len);
+	if (pad)
+		stage_trailer(c->stage, pad, 0);
 }
 
 static void stage_header_digest(struct stage *s, const uint8_t *bhs,

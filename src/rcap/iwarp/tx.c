@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/cold.h"
 #include "rcap/iwarp/internal.h"
 
 #define PIECES_MAX 16 /* of one segment's payload; segments are cut to that */
@@ -133,22 +134,28 @@ static uint8_t *room_for_copy(struct iwarp *c)
 	return tx->copies + tx->copied;
 }
 
+/* Octets of data from off that PIECES_MAX pieces hold, at most len. */
+static COLD size_t len_in_pieces(const struct bufv *data, size_t off,
+				 size_t len)
+{
+	struct iovec piece[PIECES_MAX];
+	unsigned n;
+
+	return bufv_slice(data, off, len, piece, PIECES_MAX, &n);
+}
+
 /* segment_len: octets of data from off that go into the next segment; left: of
  * a message of `total` octets. */
 static size_t segment_len(const struct iwarp *c, const struct bufv *data,
 			  size_t off, size_t left, size_t total, size_t header)
 {
 	size_t most, len = left;
-	struct iovec piece[PIECES_MAX];
-	unsigned n;
 
 	if (left > SHORT_SEGMENT) {
 		most = segment_max(c, header);
 		len = left <= most ? left : MIN(left, even_len(most, total));
 	}
-	if (data->n <= PIECES_MAX)
-		return len;
-	return bufv_slice(data, off, len, piece, PIECES_MAX, &n);
+	return data->n <= PIECES_MAX ? len : len_in_pieces(data, off, len);
 }
 
 /* How the octets of a segment are staged. */
