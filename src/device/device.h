@@ -13,6 +13,7 @@
 
 #include "backstore/request.h"
 #include "base/bufv.h"
+#include "base/err.h"
 #include "base/list.h"
 #include "base/xtime.h"
 #include "device/pass.h"
@@ -301,7 +302,23 @@ void dev_lu_registrations(const struct dev_lu *lu,
  * peripheral and flat addressing, one level). ERR_NOT_FOUND: another form.
  * dev_lun_encode returns the 8-byte LUN: peripheral addressing below 256, flat
  * addressing above. */
-int dev_lun_decode(uint64_t wire, uint16_t *lun);
+static inline int dev_lun_decode(uint64_t wire, uint16_t *lun)
+{
+	uint16_t first = (uint16_t)(wire >> 48);
+
+	if (wire & 0x0000ffffffffffffull)
+		return ERR_NOT_FOUND;
+	switch (first >> 14) {
+	case 0: /* bus 0 only */
+		*lun = first & 0xff;
+		return first & 0x3f00 ? ERR_NOT_FOUND : 0;
+	case 1:
+		*lun = first & 0x3fff;
+		return 0;
+	default:
+		return ERR_NOT_FOUND;
+	}
+}
 uint64_t dev_lun_encode(uint16_t lun);
 
 /* dev_port_add adds a target port by its SCSI name, "TARGET,t,0xTAG", and returns its

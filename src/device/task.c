@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/cold.h"
 #include "device/alua/alua.h"
 #include "device/block/protect.h"
 #include "device/copy/copy.h"
@@ -154,26 +155,33 @@ static void remember_admitted(struct dev_task *t)
 	i->admitted[writes].changes = t->begun.changes;
 }
 
-/* Unit attentions precede admission (SAM-5 §5.14), admission precedes write
- * protection. */
-static int check_lu(struct dev_task *t)
+static COLD int check_attention(struct dev_task *t)
 {
 	struct scsi_sense s;
 
-	if (t->row->flags & CMD_ANY_LUN)
-		return 0;
-	if (t->begun.itl->attention && !(t->row->flags & CMD_NO_ATTENTION) &&
-	    !t->begun.itl->is_dropped)
+	if (!(t->row->flags & CMD_NO_ATTENTION) && !t->begun.itl->is_dropped)
 		t->begun.attention =
 			(uint8_t)dev_attention_take(t->begun.itl, &s);
-	if (t->begun.attention)
-		return dev_sense(t, &s);
-	if (was_admitted(t))
-		return 0;
+	return t->begun.attention ? dev_sense(t, &s) : 0;
+}
+
+static COLD int check_admission(struct dev_task *t)
+{
 	if (is_denied(t) || is_write_protected(t))
 		return 1;
 	remember_admitted(t);
 	return 0;
+}
+
+/* Unit attentions precede admission (SAM-5 §5.14), admission precedes write
+ * protection. */
+static int check_lu(struct dev_task *t)
+{
+	if (t->row->flags & CMD_ANY_LUN)
+		return 0;
+	if (t->begun.itl->attention && check_attention(t))
+		return 1;
+	return was_admitted(t) ? 0 : check_admission(t);
 }
 
 static int prepare(struct dev_task *t, uint64_t *out_len)

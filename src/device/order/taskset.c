@@ -53,7 +53,8 @@ void dev_task_in_turn(struct dev_task *t)
 	if (!t->order.early)
 		return;
 	t->order.early = false;
-	if (!list_linked(&t->order.in_set))
+	if (!list_linked(&t->order.in_set) ||
+	    t->nexus->tasks.prev == &t->order.in_set)
 		return;
 	list_del(&t->order.in_set);
 	list_push_back(&t->nexus->tasks, &t->order.in_set);

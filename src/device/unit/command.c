@@ -57,13 +57,11 @@ bool dev_command_has(const struct dev_lu *lu, const struct dev_command *c)
 	       (!lu || !lu->pass.owns || lu->pass.owns(lu, c));
 }
 
-const struct dev_command *dev_command_find(const struct dev_server *s,
-					   enum dev_type type,
-					   const uint8_t *cdb, bool *known)
+/* The rows with a service action: the rest of dev_command_find. */
+const struct dev_command *dev_command_search(const struct dev_server *s,
+					     enum dev_type type,
+					     const uint8_t *cdb, bool *known)
 {
-	*known = false;
-	if (s->row_of[type][cdb[0]])
-		return s->row_of[type][cdb[0]];
 	for (struct dev_row_at at = dev_row_first(s); at.row;
 	     dev_row_next(&at)) {
 		const struct dev_command *c = at.row;

@@ -110,9 +110,18 @@ void dev_row_next(struct dev_row_at *at);
 /* dev_command_find returns the row for a CDB to a unit of this type, or NULL; then
  * *known says whether rows with this operation code and other service actions
  * exist. */
-const struct dev_command *dev_command_find(const struct dev_server *s,
-					   enum dev_type type,
-					   const uint8_t *cdb, bool *known);
+const struct dev_command *dev_command_search(const struct dev_server *s,
+					     enum dev_type type,
+					     const uint8_t *cdb, bool *known);
+static inline const struct dev_command *
+dev_command_find(const struct dev_server *s, enum dev_type type,
+		 const uint8_t *cdb, bool *known)
+{
+	const struct dev_command *c = s->row_of[type][cdb[0]];
+
+	*known = false;
+	return c ? c : dev_command_search(s, type, cdb, known);
+}
 /* dev_command_is_for returns whether units of this type have the row;
  * dev_command_has, whether this unit has the row. */
 bool dev_command_is_for(const struct dev_command *c, enum dev_type type);

@@ -70,26 +70,6 @@ bool dev_denied_at(const struct dev_itl *i, unsigned columns)
 
 /* ---- logical unit numbers, SAM-5 §4.7: one level, peripheral (00b) or flat (01b) ---- */
 
-int dev_lun_decode(uint64_t wire, uint16_t *lun)
-{
-	uint16_t first = (uint16_t)(wire >> 48);
-
-	if (wire & 0x0000ffffffffffffull)
-		return ERR_NOT_FOUND;
-	switch (first >> 14) {
-	case 0: /* bus 0 only */
-		if (first & 0x3f00)
-			return ERR_NOT_FOUND;
-		*lun = first & 0xff;
-		return 0;
-	case 1:
-		*lun = first & 0x3fff;
-		return 0;
-	default:
-		return ERR_NOT_FOUND;
-	}
-}
-
 uint64_t dev_lun_encode(uint16_t lun)
 {
 	/* SAM-5 §4.7.7.3: flat space addressing for a LUN above 255 only */
