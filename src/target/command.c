@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/cold.h"
 #include "base/err.h"
 #include "target/task_state.h"
 
@@ -12,7 +13,7 @@
 
 /* log_store_fault logs a failure of the backstore: only the administrator can
  * repair it. */
-static void log_store_fault(const struct tgt_task *t)
+static COLD void log_store_fault(const struct tgt_task *t)
 {
 	enum dev_store_fault fault = dev_task_store_fault(&t->dev);
 	struct dev_lu *lu = t->lu;
@@ -250,30 +251,42 @@ void tgt_command_data(struct tgt_task *t, enum dm_completion what, int err)
 /* §11.2.2.3: Extended CDB and Bidirectional Read Expected Data Transfer Length.
  * ERR_FORMAT; ERR_PROTOCOL: a reserved AHS code; ERR_TOO_LONG: more than the
  * device takes. */
-static int decode_ahs(const struct dm_control *ctl, struct iscsi_ahs *ahs)
+static COLD int check_ahs(const struct dm_control *ctl)
 {
-	int err;
+	struct iscsi_ahs ahs;
+	int err = iscsi_ahs_decode(&ahs, ctl->ahs, ctl->pdu.ahs_len);
 
-	*ahs = (struct iscsi_ahs){ .ext_cdb = NULL };
-	if (!ctl->pdu.ahs_len || !ctl->ahs)
-		return 0;
-	err = iscsi_ahs_decode(ahs, ctl->ahs, ctl->pdu.ahs_len);
 	if (err)
 		return err;
-	return ahs->ext_cdb_len > DEV_CDB_MAX - 16 ? ERR_TOO_LONG : 0;
+	return ahs.ext_cdb_len > DEV_CDB_MAX - 16 ? ERR_TOO_LONG : 0;
 }
 
-static void fill_cdb(struct tgt_task *t, const struct iscsi_pdu *pdu,
-		     const struct iscsi_ahs *ahs)
+static COLD void take_ahs(struct tgt_task *t, const struct dm_control *ctl)
 {
+	const struct iscsi_scsi_command *cmd = &ctl->pdu.cmd;
 	struct dev_task *d = &t->dev;
+	struct iscsi_ahs ahs;
 
-	memcpy(d->cdb, pdu->cmd.cdb, 16);
-	if (ahs->ext_cdb_len)
-		memcpy(d->cdb + 16, ahs->ext_cdb, ahs->ext_cdb_len);
-	d->cdb_len = (uint16_t)(16 + ahs->ext_cdb_len);
-	t->dm.bidi_edtl =
-		pdu->cmd.read && pdu->cmd.write ? ahs->bidi_read_edtl : 0;
+	(void)iscsi_ahs_decode(&ahs, ctl->ahs, ctl->pdu.ahs_len); /* checked */
+	if (ahs.ext_cdb_len)
+		memcpy(d->cdb + 16, ahs.ext_cdb, ahs.ext_cdb_len);
+	d->cdb_len = (uint16_t)(16 + ahs.ext_cdb_len);
+	if (cmd->read && cmd->write)
+		t->dm.bidi_edtl = ahs.bidi_read_edtl;
+}
+
+static bool has_ahs(const struct dm_control *ctl)
+{
+	return ctl->pdu.ahs_len && ctl->ahs;
+}
+
+static void fill_cdb(struct tgt_task *t, const struct dm_control *ctl)
+{
+	memcpy(t->dev.cdb, ctl->pdu.cmd.cdb, 16);
+	t->dev.cdb_len = 16;
+	t->dm.bidi_edtl = 0;
+	if (has_ahs(ctl))
+		take_ahs(t, ctl);
 }
 
 /* How many bytes of write data the initiator may send unsolicited (RFC 7143
@@ -330,36 +343,43 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 		t->conn->held = t;
 }
 
-/* 0: the command may become a task; else a Reject reason, with *why. */
+struct refusal {
+	enum iscsi_reject_reason reason;
+	const char *why;
+};
+
+/* NULL: the command may become a task. */
 /* [RFC 7143: 4.3 #2, 11.2.1.8 #1-2] */
-static int check_command(const struct tgt_conn *c, const struct iscsi_pdu *pdu,
-			 const char **why)
+static const struct refusal *check_command(const struct tgt_conn *c,
+					   const struct iscsi_pdu *pdu)
 {
+	static const struct refusal
+		in_logout = { ISCSI_REJECT_WAITING_LOGOUT,
+			      "SCSI Command after Logout Request (RFC 7143 "
+			      "§11.14)" },
+		in_discovery = { ISCSI_REJECT_PROTOCOL,
+				 "SCSI Command in a discovery session (§4.3, "
+				 "§13.21)" },
+		reserved_tag = { ISCSI_REJECT_INVALID_PDU_FIELD,
+				 "SCSI Command with the reserved task tag "
+				 "(§11.2.1.8)" },
+		tag_in_use = { ISCSI_REJECT_TASK_IN_PROGRESS,
+			       "Initiator Task Tag is in use (§4.2.5.3)" };
 	const struct tgt_session *s = c->session;
 
-	if (c->state == ISCSI_S6_IN_LOGOUT || s->logout.begun) {
-		*why = "SCSI Command after Logout Request (RFC 7143 §11.14)";
-		return ISCSI_REJECT_WAITING_LOGOUT;
-	}
-	if (!s->node) {
-		*why = "SCSI Command in a discovery session (§4.3, §13.21)";
-		return ISCSI_REJECT_PROTOCOL;
-	}
-	if (pdu->itt == ISCSI_RESERVED_TAG) {
-		*why = "SCSI Command with the reserved task tag (§11.2.1.8)";
-		return ISCSI_REJECT_INVALID_PDU_FIELD;
-	}
-	if (tgt_task_find(s, pdu->itt)) {
-		*why = "Initiator Task Tag is in use (§4.2.5.3)";
-		return ISCSI_REJECT_TASK_IN_PROGRESS;
-	}
-	return 0;
+	if (c->state == ISCSI_S6_IN_LOGOUT || s->logout.begun)
+		return &in_logout;
+	if (!s->node)
+		return &in_discovery;
+	if (pdu->itt == ISCSI_RESERVED_TAG)
+		return &reserved_tag;
+	return tgt_task_find(s, pdu->itt) ? &tag_in_use : NULL;
 }
 
 /* §7.3: its CmdSN counts as not received; the initiator fills the gap. */
 /* [RFC 7143: 7.3 #2] */
-static int reject_command(struct tgt_conn *c, const struct dm_control *ctl,
-			  int reason, const char *why)
+static COLD int reject_command(struct tgt_conn *c, const struct dm_control *ctl,
+			       int reason, const char *why)
 {
 	return tgt_reject(c, (enum iscsi_reject_reason)reason, ctl->bhs, why);
 }
@@ -370,8 +390,7 @@ static int accept_command(struct tgt_conn *c, const struct dm_control *ctl,
 {
 	const struct iscsi_pdu *pdu = &ctl->pdu;
 	struct tgt_session *s = c->session;
-	struct iscsi_ahs ahs;
-	int err = decode_ahs(ctl, &ahs);
+	int err = has_ahs(ctl) ? check_ahs(ctl) : 0;
 	struct tgt_task *t;
 
 	if (err == ERR_PROTOCOL)
@@ -390,7 +409,7 @@ static int accept_command(struct tgt_conn *c, const struct dm_control *ctl,
 	t->unit = t->lu ? dev_lu_lun(t->lu) : 0;
 	t->dm.edtl = pdu->cmd.edtl;
 	t->dm.out = (struct bufv){ .n = 0 };
-	fill_cdb(t, pdu, &ahs);
+	fill_cdb(t, ctl);
 	*task = &t->dm;
 	c->count.commands++;
 	tgt_stats_begin(t);
@@ -419,8 +438,7 @@ int tgt_command(struct tgt_conn *c, const struct dm_control *ctl,
 	const struct iscsi_pdu *pdu = &ctl->pdu;
 	enum iscsi_window_verdict v;
 	struct tgt_session *s = c->session;
-	const char *why;
-	int reason;
+	const struct refusal *refusal;
 
 	*task = NULL;
 	if (!pdu->immediate) {
@@ -430,8 +448,8 @@ int tgt_command(struct tgt_conn *c, const struct dm_control *ctl,
 		     tgt_window_duplicate(s, pdu->cmdsn)))
 			return 0; /* §4.2.2.1: silently */
 	}
-	reason = check_command(c, pdu, &why);
-	if (reason)
-		return reject_command(c, ctl, reason, why);
+	refusal = check_command(c, pdu);
+	if (refusal)
+		return reject_command(c, ctl, refusal->reason, refusal->why);
 	return accept_command(c, ctl, task);
 }

@@ -38,11 +38,6 @@ void tgt_conn_go(struct tgt_conn *c, enum iscsi_conn_state next)
 	iscsi_conn_go(ISCSI_TARGET, &c->state, next);
 }
 
-bool tgt_conn_open(const struct tgt_conn *c)
-{
-	return c && !c->closing && c->dm->state < DM_TERMINATING;
-}
-
 void tgt_conn_end(struct tgt_conn *c, enum dm_terminate how, int err)
 {
 	if (c->closing && how == DM_TERMINATE_AFTER_SENT)

@@ -447,7 +447,10 @@ struct tgt_visitor tgt_conn_visitor(const struct tgt_conn *c,
 /* tgt_conn_who names the initiator in log messages. */
 const char *tgt_conn_who(const struct tgt_conn *c);
 /* tgt_conn_open: PDUs can still be sent. c may be NULL. */
-bool tgt_conn_open(const struct tgt_conn *c);
+static inline bool tgt_conn_open(const struct tgt_conn *c)
+{
+	return c && !c->closing && c->dm->state < DM_TERMINATING;
+}
 /* tgt_conn_go changes the state by a transition that RFC 7143 §8.1 allows. */
 void tgt_conn_go(struct tgt_conn *c, enum iscsi_conn_state next);
 /* tgt_conn_fail logs why and drops the connection, unless it is ending. */

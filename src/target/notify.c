@@ -33,7 +33,8 @@ static int control_notify(struct dm_conn *dm, const struct dm_control *ctl,
 	if (c->login)
 		return tgt_login_rx(c, ctl);
 	take_expstatsn(c, &ctl->pdu);
-	tgt_command_verified(c);
+	if (c->unverified.pending)
+		tgt_command_verified(c);
 	if (ctl->pdu.op == ISCSI_SCSI_COMMAND)
 		return tgt_command(c, ctl, task);
 	return tgt_request(c, ctl);

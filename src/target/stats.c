@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/cold.h"
 #include "target/internal.h"
 #include "target/probes.h"
 
@@ -133,8 +134,8 @@ static bool grow(struct tgt_stats *s, unsigned lun)
 }
 
 /* The first command of a worker to a unit; without memory it is not counted. */
-static struct tgt_unit_stats *new_unit(struct tgt_stats *s,
-				       const struct dev_lu *lu, uint16_t lun)
+static COLD struct tgt_unit_stats *
+new_unit(struct tgt_stats *s, const struct dev_lu *lu, uint16_t lun)
 {
 	struct tgt_unit_stats *u;
 
@@ -170,8 +171,8 @@ void tgt_stats_begin(struct tgt_task *t)
 }
 
 /* Logs a command that took long. */
-static void check_slow(struct tgt_worker *w, const struct tgt_task *t,
-		       uint8_t status)
+static COLD void check_slow(struct tgt_worker *w, const struct tgt_task *t,
+			    uint8_t status)
 {
 	const struct tgt_config *cfg = &w->tgt->cfg;
 	const struct tgt_session *s = t->session;
@@ -222,6 +223,12 @@ static void count_later(struct tgt_worker *w, struct tgt_op_stats *op,
 		cfg->count_later(cfg->arg, w->index);
 }
 
+static COLD void count_failure(struct tgt_unit_stats *u,
+			       const struct dev_task *d, uint8_t status)
+{
+	u->errors[error_of(d, status)]++;
+}
+
 void tgt_stats_end(struct tgt_task *t, uint8_t status)
 {
 	const struct dev_task *d = &t->dev;
@@ -242,7 +249,7 @@ void tgt_stats_end(struct tgt_task *t, uint8_t status)
 	o->bytes += d->in.len + d->out_len;
 	count_later(w, o, t->arrived);
 	if (failed)
-		u->errors[error_of(d, status)]++;
+		count_failure(u, d, status);
 	if (w->settings.slow_time != XTIME_NEVER)
 		check_slow(w, t, status);
 }
