@@ -86,11 +86,14 @@ static int put_ahs(const struct ini_task *t, uint8_t *p, size_t max)
 static int send_command(struct ini_session *s, struct ini_task *t,
 			uint32_t cmdsn)
 {
+	bool both = t->read && t->write;
 	uint8_t ahs[48];
 	struct dm_control ctl = { .ahs = ahs };
 	struct iscsi_pdu *p = &ctl.pdu;
-	int n = put_ahs(t, ahs, sizeof(ahs));
+	int n = 0;
 
+	if (t->cdb_len > sizeof(p->cmd.cdb) || both)
+		n = put_ahs(t, ahs, sizeof(ahs));
 	if (n < 0)
 		return n;
 	dm_task_init(&t->dm);
@@ -98,7 +101,7 @@ static int send_command(struct ini_session *s, struct ini_task *t,
 	t->dm.in = t->in;
 	t->dm.out = t->out;
 	t->dm.edtl = edtl_of(t);
-	t->dm.bidi_edtl = t->read && t->write ? (uint32_t)t->in.len : 0;
+	t->dm.bidi_edtl = both ? (uint32_t)t->in.len : 0;
 	p->op = ISCSI_SCSI_COMMAND;
 	p->immediate = t->immediate;
 	p->ahs_len = (uint16_t)n;

@@ -105,15 +105,6 @@ int lib_rdma_error(int err)
 	}
 }
 
-bool lib_unused(const uint64_t *reserved, size_t n)
-{
-	uint64_t set = 0;
-
-	for (size_t i = 0; i < n; i++)
-		set |= reserved[i];
-	return !set;
-}
-
 bool lib_url_unused(const struct iser_url *url)
 {
 	uint8_t set = 0;

@@ -300,7 +300,14 @@ struct iser_session {
 
 /* lib_unused returns whether no reserved member of a caller's struct is set
  * (iser.h: binary interface). */
-bool lib_unused(const uint64_t *reserved, size_t n);
+static inline bool lib_unused(const uint64_t *reserved, size_t n)
+{
+	uint64_t set = 0;
+
+	for (size_t i = 0; i < n; i++)
+		set |= reserved[i];
+	return !set;
+}
 #define LIB_UNUSED(s) lib_unused((s)->reserved, ARRAY_LEN((s)->reserved))
 
 /* lib_url_unused returns whether all reserved members of url are 0. */

@@ -65,7 +65,7 @@ void lib_io_completed(struct ini_task *task)
 		lib_reconnect_leave(s);
 		return;
 	}
-	if (lib_retry_takes(s, lt)) {
+	if (io->err && lib_retry_takes(s, lt)) {
 		lib_reconnect_leave(s);
 		return;
 	}
