@@ -17,6 +17,7 @@ void clu_change_begin(struct cluster_unit *u, enum change_kind kind)
 	memset(&u->change, 0, sizeof(u->change));
 	u->change.kind = kind;
 	u->change.number = ++u->changes;
+	u->change.since = u->now;
 	u->change.generation = u->view.rec.generation;
 }
 
@@ -206,7 +207,8 @@ void clu_change_step(struct cluster_unit *u)
 
 void clu_change_swapped(struct cluster_unit *u, int result)
 {
-	if (u->change.kind == CHANGE_NONE)
+	/* a change that was given up */
+	if (u->change.kind == CHANGE_NONE || u->ask.number != u->change.number)
 		return;
 	if (result == 0)
 		change_end(u, 0);

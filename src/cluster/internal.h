@@ -70,6 +70,7 @@ struct change {
 	enum change_kind kind;
 	uint64_t number;
 	uint64_t version; /* that the record has or would have by it */
+	xtime since;	  /* begun */
 	bool unsure;	  /* a swap had no answer */
 	bool ended; /* with result; the one that began it sets kind to NONE */
 	int result;
@@ -129,6 +130,7 @@ struct asking {
 	uint8_t *in, *out; /* what read has read, and what swap writes */
 	size_t in_len;
 	struct cluster_record draft; /* what `out` was made of */
+	uint64_t number;	     /* of the change that swap makes */
 	xtime answered;		     /* the last answer */
 	xtime retry_at;
 	int complained; /* the last error that the log has */
@@ -145,6 +147,7 @@ struct work {
 	uint64_t adopting; /* the version that `adopt` has */
 	uint64_t shown;	   /* the last change that is in force here */
 	uint64_t barrier;  /* `settled` is to become this */
+	bool failing;	   /* the last `adopt` failed */
 	xtime retry_at;
 };
 
@@ -166,12 +169,13 @@ struct saves {
 	bool kept;		  /* in the record, since `version` */
 	uint64_t version;
 	xtime kept_at;
+	xtime again_at; /* after ERR_AGAIN: not before, unless `adopt` has ended */
 	char owner[CLUSTER_ID_SIZE]; /* that was asked to confirm */
 	/* refreshes that still need a read, that wait for the read in progress, and
 	 * that wait until version `need` is in force */
 	struct list unread, reading, waiting;
 	uint64_t need;
-	xtime waiting_since;
+	xtime refresh_since; /* the oldest one; 0: none */
 };
 
 /* What callers wait for, and until when. */

@@ -79,6 +79,7 @@ int clu_ask_swap(struct cluster_unit *u)
 	a->req.version = u->view.version;
 	a->req.data = a->out;
 	a->req.len = len;
+	a->number = u->change.number;
 	u->count.swaps++;
 	u->store->ops->swap(u->store, &a->req);
 	return 0;

@@ -97,6 +97,7 @@ static void queue_end(struct cluster_unit *u, int result)
 
 void clu_saves_again(struct cluster_unit *u)
 {
+	u->saves.again_at = u->now + XTIME_MS;
 	queue_end(u, ERR_AGAIN);
 }
 
@@ -162,6 +163,19 @@ static void save_begin(struct cluster_unit *u)
 	clu_change_begin(u, CHANGE_SAVE);
 }
 
+/* The record has a newer state than the one that the change was decided on. The caller
+ * may decide anew at once, although the end of `adopt` is not known here yet: the next
+ * save waits for that, but not for ever. */
+static int save_again(struct cluster_unit *u)
+{
+	if (u->lu.failing)
+		return ERR_RESET;
+	clu_adopt_now(u);
+	if (u->lu.adopt_busy)
+		u->saves.again_at = u->now + XTIME_MS;
+	return ERR_AGAIN;
+}
+
 static bool may_save(const struct cluster_unit *u)
 {
 	return u->role == CLUSTER_STANDING_BY || owner_here(u) ||
@@ -184,19 +198,27 @@ void clu_save_step(struct cluster_unit *u)
 			clu_post(u, POST_CHANGED, u->view.rec.version);
 		} else {
 			if (result == ERR_AGAIN)
-				clu_adopt_now(u);
+				result = save_again(u);
 			save_end(u, result);
 		}
 	}
-	if (s->now && s->kept)
+	if (s->now && s->kept) {
 		save_confirm(u);
+	} else if (s->now && u->change.kind == CHANGE_SAVE &&
+		   clu_due(u, u->change.since + 3 * u->cfg.silence)) {
+		/* the record cannot be read or written; a swap may still arrive */
+		u->change.kind = CHANGE_NONE;
+		save_end(u, ERR_RESET);
+	}
 	if (list_empty(&s->queue) || s->now)
 		return;
 	if (u->role == CLUSTER_JOINING || u->role == CLUSTER_LEAVING)
 		clu_saves_fail(u, ERR_RESET);
-	else if (u->role == CLUSTER_TAKING && u->lu.adopt_busy)
+	else if (u->role == CLUSTER_TAKING && u->lu.adopt_busy &&
+		 clu_due(u, s->again_at))
 		clu_saves_again(u);
-	else if (may_save(u) && u->change.kind == CHANGE_NONE)
+	else if (may_save(u) && u->change.kind == CHANGE_NONE &&
+		 clu_due(u, s->again_at))
 		save_begin(u);
 }
 
@@ -222,10 +244,26 @@ void clu_refresh_read(struct cluster_unit *u, int result)
 		move_all(&u->saves.reading, &u->saves.unread);
 		return;
 	}
-	if (list_empty(&u->saves.waiting))
-		u->saves.waiting_since = u->now;
 	move_all(&u->saves.reading, &u->saves.waiting);
 	u->saves.need = cluster_record_changed(&u->view.rec);
+}
+
+/* Refreshes do not wait longer for a record that cannot be read, or for the owner. */
+static void refresh_limit(struct cluster_unit *u)
+{
+	struct saves *s = &u->saves;
+
+	if (list_empty(&s->unread) && list_empty(&s->reading) &&
+	    list_empty(&s->waiting)) {
+		s->refresh_since = 0;
+	} else if (s->refresh_since == 0) {
+		s->refresh_since = u->now;
+	} else if (clu_due(u, s->refresh_since + 3 * u->cfg.silence)) {
+		s->refresh_since = 0;
+		refreshes_end(u, &s->unread, ERR_RESET);
+		refreshes_end(u, &s->reading, ERR_RESET);
+		refreshes_end(u, &s->waiting, ERR_RESET);
+	}
 }
 
 void clu_refresh_step(struct cluster_unit *u)
@@ -241,6 +279,7 @@ void clu_refresh_step(struct cluster_unit *u)
 	}
 	if (!list_empty(&s->unread))
 		u->view.wanted = true;
+	refresh_limit(u);
 	if (list_empty(&s->waiting))
 		return;
 	/* nor does a caller see a state that the owner may not have yet */
@@ -249,9 +288,6 @@ void clu_refresh_step(struct cluster_unit *u)
 		ask_owner(u, need);
 	else if (u->lu.known >= s->need)
 		refreshes_end(u, &s->waiting, 0);
-	if (!list_empty(&s->waiting) &&
-	    clu_due(u, s->waiting_since + 3 * u->cfg.silence))
-		refreshes_end(u, &s->waiting, ERR_RESET);
 }
 
 /* ---- at the owner ---- */

@@ -90,6 +90,8 @@ static void adopt_done(struct cluster_step *s)
 	struct work *w = &u->lu;
 
 	w->adopt_busy = false;
+	w->failing = s->result != 0;
+	u->saves.again_at = 0;
 	if (s->result == 0) {
 		w->known = MAX(w->known, w->adopting);
 		w->settled = MAX(w->settled, w->adopting);

@@ -71,6 +71,14 @@ static void yield_leaving(struct cluster_unit *u)
 		clu_yield_begin(u, found ? found : "", false);
 }
 
+/* Whether the store does not give the record at present: a gateway that gave the unit away could
+ * not say to which. */
+static bool record_lost(const struct cluster_unit *u)
+{
+	return u->view.error && (u->view.error != ERR_RESET ||
+				 u->now - u->view.at > 2 * u->cfg.silence);
+}
+
 void clu_owner_step(struct cluster_unit *u)
 {
 	const char *asker = u->peers.asker;
@@ -80,6 +88,9 @@ void clu_owner_step(struct cluster_unit *u)
 	if (!clu_is_self(u, u->view.rec.owner)) {
 		clu_yield_begin(u, "", false);
 		u->yield.deposed = true;
+	} else if (record_lost(u) && !u->callers.leaving) {
+		u->peers.asker[0] = '\0';
+		clu_step_end(&u->callers.yield, ERR_RESET);
 	} else if (asker[0] != '\0') {
 		char to[CLUSTER_ID_SIZE];
 

@@ -149,6 +149,13 @@ static bool in_progress(const struct gateway *g, bool forbidden)
 static void change_begin(struct gateway *g, struct command *c);
 static void command_end(struct command *c, enum outcome outcome);
 
+static void adopt_end(void *arg)
+{
+	struct gateway *g = arg;
+
+	step_done(&g->posted);
+}
+
 /* Commands that report the state, once it is in force. */
 static void show(struct gateway *g)
 {
@@ -178,7 +185,15 @@ static void device_step(struct gateway *g)
 			printf("%10.3f %s: state %u is in force\n",
 			       (double)g->model->now / 1e9, g->id,
 			       gateway_index(g));
-		step_done(&g->adopt_step);
+		g->posted = g->adopt_step;
+		g->adopt_step = NULL;
+		if (sim_chance(g->model, 500))
+			adopt_end(g);
+		else
+			sim_at(g->model,
+			       g->model->now +
+				       sim_random(g->model, 2000) * XTIME_US,
+			       g->machine, adopt_end, g);
 	}
 	if (g->answering && !in_progress(g, true)) {
 		struct command *c = g->answering;

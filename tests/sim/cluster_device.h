@@ -79,6 +79,8 @@ struct gateway {
 	/* the logical unit */
 	enum cluster_access access;
 	struct cluster_step *access_step, *adopt_step, *drop_step;
+	struct cluster_step
+		*posted; /* adopt_step has ended, and done comes later */
 	struct list commands;
 	unsigned received[INITIATORS]; /* the newest command */
 	struct command *changing;      /* one change at a time */

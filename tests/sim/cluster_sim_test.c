@@ -50,6 +50,7 @@ struct sim {
 	unsigned ngateways, wishes, faults;
 	uint64_t run;
 	bool quiet; /* no more faults */
+	bool still; /* no more faults and wishes */
 	bool peace; /* none at all, but wishes without a fence */
 };
 
@@ -274,7 +275,7 @@ static void fault(void *arg)
 			XTIME_MS;
 	uint32_t n = sim_random(m, 10);
 
-	if (m->now > FAULTS)
+	if (m->now > FAULTS || s->still)
 		return;
 	sim_at(m, m->now + (xtime)sim_random(m, 12000) * XTIME_MS, MACHINES,
 	       fault, s);
@@ -560,6 +561,68 @@ static void test_peace(void **state)
 	}
 }
 
+static struct gateway *owner_of(struct sim *s)
+{
+	for (unsigned i = 0; i < s->ngateways; i++)
+		if (s->gw[i].unit && s->gw[i].access == CLUSTER_OPTIMIZED)
+			return &s->gw[i];
+	return NULL;
+}
+
+static void begin_calm(struct sim *s, uint32_t seed)
+{
+	sim_begin(s, seed, false);
+	s->model.slow = 100;
+	s->model.lose_answer = s->model.lose_note = 0;
+	s->quiet = true;
+	while (sim_next(&s->model, 1900 * XTIME_MS))
+		;
+}
+
+/* An owner that is killed, and stays so: another gateway serves within ten seconds. */
+static void test_killed(void **state)
+{
+	static struct sim s;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= PEACE_SEEDS; seed++) {
+		begin_calm(&s, seed);
+		assert_non_null(owner_of(&s));
+		s.still = true;
+		gateway_crash(owner_of(&s));
+		run_until(&s, s.model.now + 10 * XTIME_S);
+		assert_non_null(owner_of(&s));
+		sim_end(&s);
+		assert_null(s.oracle.wrong);
+	}
+}
+
+/* A record that cannot be read: the owner stays, and commands end. */
+static void test_damaged(void **state)
+{
+	static struct sim s;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= PEACE_SEEDS; seed++) {
+		struct gateway *g;
+
+		begin_calm(&s, seed);
+		g = owner_of(&s);
+		assert_non_null(g);
+		s.still = s.model.damaged = true;
+		run_until(&s, s.model.now + 6 * XTIME_S);
+		wish(&s, g, 6);
+		run_until(&s, s.model.now + 30 * XTIME_S);
+		assert_ptr_equal(owner_of(&s), g);
+		assert_false(g->step_busy);
+		s.model.damaged = false;
+		run_until(&s, s.model.now + 20 * XTIME_S);
+		check_end(&s);
+		sim_end(&s);
+		assert_null(s.oracle.wrong);
+	}
+}
+
 /* The oracle finds each mistake of enum sim_mistake. */
 static void test_mistakes(void **state)
 {
@@ -579,8 +642,8 @@ static void test_mistakes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_seeds),
-		cmocka_unit_test(test_peace),
+		cmocka_unit_test(test_seeds),	 cmocka_unit_test(test_peace),
+		cmocka_unit_test(test_killed),	 cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_mistakes),
 	};
 

@@ -240,6 +240,8 @@ static int call_execute(struct store_model *m, struct call *c)
 
 	if (s->fenced)
 		return ERR_TERMINATED;
+	if (m->damaged && c->kind <= CALL_SWAP)
+		return ERR_FORMAT;
 	switch (c->kind) {
 	case CALL_READ:
 		call_read(m, c);

@@ -80,6 +80,7 @@ struct store_model {
 
 	/* faults, in 1/1000 */
 	unsigned lose_answer, lose_note, watch_lost;
+	bool damaged;  /* the record cannot be read */
 	unsigned slow; /* delays in ms, at most */
 	/* called after the event of a machine */
 	void (*turn)(void *arg, unsigned machine);
