@@ -23,8 +23,9 @@
 static int refuse_file(struct dir_lane *l, const char *reason)
 {
 	dir_say(l,
-		"record: %s; restore a copy of the file, or remove it to lose "
-		"the reservations and saved settings of the unit",
+		"record: %s; restore a copy of the file, or end all gateways "
+		"and remove it, which loses the reservations and saved settings "
+		"of the unit",
 		reason);
 	return ERR_FORMAT;
 }
