@@ -11,7 +11,7 @@ import unittest
 from cluster import Cluster
 from harness import ISER, ISERCTL, Daemon, main, patience, refused, run, sparse, until
 from test_alua import AO, ATTENTION, NOT_READY, STANDBY, Path
-from test_reserve import CHECK, GOOD, REGISTER
+from test_reserve import CHECK, CONFLICT, GOOD, REGISTER, RESERVE, WE
 
 STANDBY_SENSE = (NOT_READY, 0x040b)
 CHANGED = (ATTENTION, 0x2a06)
@@ -146,6 +146,30 @@ class Gateways(Cluster):
             text = run([ISER, "ls", "iscsi://" + g.address]).text
             for x in (one, two):
                 self.assertIn("%s,%d" % (x.address, x.number), text)
+
+    def test_reservations(self):
+        """A registration on the standby path is known to the owner, and a reservation outlives its owner."""
+        one, two = self.pair()
+        a, b, c = one.path(), two.path(), Path(two.daemon, "other")
+        self.assertEqual(a.out(REGISTER, new=0xa1), GOOD)
+        self.assertEqual(b.out(REGISTER, new=0xb2), GOOD)
+        self.assertEqual(a.keys(), [0xa1, 0xb2])
+        self.assertEqual(b.out(RESERVE, WE, key=0xb2), GOOD)
+        self.assertEqual(a.reservation(), (WE, 0xb2))
+        one.daemon.kill()
+        two.wait_role("owner")
+        settle(b)
+        settle(c)
+        self.assertEqual(c.reservation(), (WE, 0xb2))
+        self.assertEqual(b.store(1, 1), GOOD)
+        self.assertEqual(c.store(1, 2), CONFLICT)
+        self.assertEqual(c.keys(), [0xa1, 0xb2])
+        one.start()
+        one.wait_role("standing-by")
+        d = Path(one.daemon, "other")
+        self.assertEqual(d.reservation(), (WE, 0xb2))
+        for p in (b, c, d):
+            p.close()
 
     def test_takeover(self):
         """A live upgrade of the owner: the other gateway has the unit before; the new process stands by."""

@@ -72,15 +72,20 @@ void gateway_update(struct gateway *c)
 
 /* ---- the end of iserd ---- */
 
-static void one_left(void *arg)
+void gateway_left(struct gateway *c)
 {
-	struct gateway *c = arg;
 	void (*left)(void *arg) = c->left;
 
 	if (!left || !list_empty(&c->members))
 		return;
 	c->left = NULL;
 	left(c->arg);
+}
+
+/* gateway_left follows. */
+static void ignore_end(void *arg)
+{
+	(void)arg;
 }
 
 void gateway_leave(struct gateway *c, void (*done)(void *arg), void *arg)
@@ -90,11 +95,10 @@ void gateway_leave(struct gateway *c, void (*done)(void *arg), void *arg)
 	list_for_each(it, &c->members) {
 		struct member *m = list_entry(it, struct member, link);
 
-		/* one that leaves already is waited for by its caller, too */
 		if (!m->leave.begun)
-			member_leave(m, one_left, c);
+			member_leave(m, ignore_end, c);
 	}
-	one_left(c);
+	gateway_left(c);
 }
 
 bool gateway_is_hanging(const struct gateway *c)

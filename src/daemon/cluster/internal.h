@@ -77,6 +77,9 @@ const struct cfg_cluster *gateway_section(const struct gateway *c);
 /* gateway_member returns the member of the unit, or NULL. */
 struct member *gateway_member(const struct gateway *c, const struct dev_lu *lu);
 
+/* gateway_left ends gateway_leave if no member is left. */
+void gateway_left(struct gateway *c);
+
 /* member_begin makes the unit of a member that has not joined. Without memory the
  * member tries again later. */
 void member_begin(struct member *m);

@@ -406,10 +406,12 @@ void member_close(struct member *m)
 void member_left(struct member *m)
 {
 	void (*done)(void *arg) = m->leave.done;
+	struct gateway *c = m->gateway;
 	void *arg = m->leave.arg;
 
 	member_free(m, false);
 	done(arg);
+	gateway_left(c);
 }
 
 static void end_leave(struct member *m)
