@@ -317,6 +317,7 @@ int dev_lu_drop(struct dev_lu *lu, void (*done)(void *arg), void *arg)
 	if (s->drop.state == DEV_DROPPING)
 		return ERR_BUSY;
 	s->drop.state = DEV_DROPPING;
+	s->drop.count++;
 	s->drop.done = done;
 	s->drop.arg = arg;
 	s->groups.wanted = DEV_ACCESS_TRANSITIONING;

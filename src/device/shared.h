@@ -119,7 +119,7 @@ int dev_lu_groups_replace(struct dev_lu *lu, const struct dev_lu_group *groups,
  * waits until every command that was admitted before has ended; meanwhile the group is
  * transitioning. If the store never ends a command, done is never called: the caller
  * waits as long as it likes, and may call dev_lu_access_set or dev_lu_drop again, which end
- * the wait: done gets ERR_ABORTED. ERR_NOMEM, returned or given to done: nothing has
+ * the wait: done gets ERR_ABORTED. A dev_lu_drop also ends a change that waits. ERR_NOMEM, returned or given to done: nothing has
  * changed.
  */
 int dev_lu_access_set(struct dev_lu *lu, enum dev_access state,

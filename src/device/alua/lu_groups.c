@@ -30,9 +30,10 @@ struct groups_op {
 	struct dev_lu_groups *during, *next;
 	/* the visit in progress */
 	const struct dev_lu_groups *now;
-	bool sets;    /* the state of the own group */
-	bool tells;   /* the nexuses get ASYMMETRIC ACCESS STATE CHANGED */
-	bool forgets; /* the gateway loses its access */
+	uint32_t drops; /* dev_shared.drop.count, when it began */
+	bool sets;	/* the state of the own group */
+	bool tells;	/* the nexuses get ASYMMETRIC ACCESS STATE CHANGED */
+	bool forgets;	/* the gateway loses its access */
 	void (*visited)(struct groups_op *op);
 	int err;
 	void (*done)(void *arg, int err);
@@ -330,6 +331,11 @@ static void decide_groups(struct dev_change *c)
 	struct groups_op *op = op_of(c);
 	bool loses;
 
+	/* A state from before a fence is not the state after it. */
+	if (op->sets && op->drops != op->lu->shared->drop.count) {
+		end_change(op, ERR_ABORTED);
+		return;
+	}
 	if (!make_next(op)) {
 		end_change(op, ERR_NOMEM);
 		return;
@@ -403,6 +409,7 @@ static void start(struct groups_op *op, struct dev_lu *lu)
 {
 	op->lu = lu;
 	op->by = lu->shared->groups.asker;
+	op->drops = lu->shared->drop.count;
 	dev_lu_hold(lu);
 	dev_change_start(&op->change, lu->server, &lu->shared->groups.changes,
 			 DEV_HOME, &groups_ops);

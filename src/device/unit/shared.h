@@ -49,6 +49,7 @@ struct dev_shared {
 		} state;
 		struct dev_round round;
 		struct dev_range range;
+		uint32_t count; /* of drops; home worker */
 		/* atomic: I_T_L nexuses that have to end, and 1 for the fence */
 		uint32_t left;
 		struct dev_msg msg, retry;

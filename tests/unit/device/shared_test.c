@@ -706,6 +706,36 @@ static void test_random_moves(void **state)
 		assert_true(movers[g].drops && movers[g].drains);
 }
 
+/* An access that was asked for before a fence does not begin after it. */
+static void test_a_fence_before_the_access(void **state)
+{
+	bool done = false;
+
+	(void)state;
+	dropped = false;
+	set_access(0, DEV_ACCESS_STANDBY);
+	set_groups(0, 1); /* visits the workers, so the next change waits */
+	assert_int_equal(dev_lu_access_set(gws.g[0].lu, DEV_ACCESS_OPTIMIZED,
+					   access_done, &done),
+			 0);
+	assert_int_equal(dev_lu_drop(gws.g[0].lu, on_drop, NULL), 0);
+	settle();
+	assert_true(done);
+	logout(0);
+	logout(1);
+	assert_true(dropped);
+	login(0);
+	take_attentions();
+	assert_int_equal(write_block(0), SCSI_CHECK_CONDITION);
+	expect_sense(0, SENSE_NOT_READY, ASC_ACCESS_TRANSITION);
+	new_store(0, 1u << 20);
+	set_groups(0, 0);
+	settle();
+	take_attentions();
+	assert_int_equal(write_block(0), SCSI_CHECK_CONDITION);
+	expect_sense(0, SENSE_NOT_READY, ASC_ACCESS_TRANSITION);
+}
+
 /* The daemon does not know the newest state: the command is not answered after a fence,
  * and fails for other reasons. */
 static void test_no_newest_state(void **state)
@@ -758,6 +788,7 @@ int main(void)
 		T(test_a_fenced_gateway_answers_nothing),
 		T(test_nothing_received_before_is_executed_after),
 		T(test_a_fence_ends_the_drain),
+		T(test_a_fence_before_the_access),
 		T(test_no_newest_state),
 		T(test_random_moves),
 		T1(test_what_cannot_be_shared),
