@@ -84,7 +84,7 @@ static bool decode(struct message *m, const uint8_t *p, size_t len)
 		.data = p + HEAD,
 		.len = len - HEAD,
 	};
-	snprintf(m->from, sizeof(m->from), "%s", (const char *)p + 32);
+	memcpy(m->from, p + 32, sizeof(m->from));
 	return m->kind == NOTE || m->kind == ACK;
 }
 
