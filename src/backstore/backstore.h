@@ -89,6 +89,9 @@ struct bs {
 	 */
 	uint32_t *failures[2];
 	uint32_t own_failures;
+	/* The open file that all requests for the data use; NULL: there is none. A
+	 * request in progress keeps it open, also after its process has ended. */
+	const int *fd;
 	uint8_t uuid[16]; /* the same at each open of the same store */
 	char name[256];	  /* "ram:64M", a path: for messages and VPD pages */
 };

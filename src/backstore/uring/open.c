@@ -446,6 +446,7 @@ struct bs *bs_file_open(const struct bs_file_config *cfg, int *err, char *why,
 	bsf_flush_init(o.file);
 	o.file->bs.failures[0] = &o.file->bs.own_failures;
 	o.file->bs.ops = &bsf_ops;
+	o.file->bs.fd = &o.file->fd;
 	o.file->bs.state = BS_OPEN;
 	return &o.file->bs;
 }

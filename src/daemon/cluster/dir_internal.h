@@ -79,6 +79,7 @@ struct dir_store {
 	struct io_loop *loop;
 	char path[512]; /* the folder, for messages */
 	int dir, change, lock, name;
+	int data;      /* a copy: the open file is that of the I/O; -1: none */
 	bool has_lock; /* the lane of locks */
 	bool closed;
 	unsigned frames; /* call-backs and jobs in progress: s stays */

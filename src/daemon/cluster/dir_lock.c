@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * dir_lock.c: the lock of the data of a unit, a flock of the file `lock`, whose text
- * names the process that has it. The fence ends that process: once a process has ended,
- * Linux has completed all of its I/O. On helper threads.
+ * names the process that has it. The fence ends that process. Writes that the process
+ * gave to Linux (io_uring) may reach the disk even later, but keep the open file
+ * that they use: the owner has a flock of that, too, and the next one waits for it. On
+ * helper threads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +26,7 @@
 
 #define TEXT_MAX   512u
 #define END_TIME   10000 /* ms until a process that was killed has ended */
+#define DATA_TRIES 500	 /* 10 s until its I/O has ended */
 #define LOOK_TRIES 15
 #define LOOK_PAUSE 20000000L /* ns */
 
@@ -142,6 +145,40 @@ static bool read_holder(const struct dir_lane *l, struct holder *h)
 	       strlen(text) == (size_t)n;
 }
 
+/* ---- the I/O of the previous owner ---- */
+
+/* Waits until no other process has I/O in progress that it began as the owner. The lock
+ * is shared in the end, so that udev can look at a device. */
+static int lock_data(struct dir_lane *l)
+{
+	const struct timespec pause = { .tv_nsec = LOOK_PAUSE };
+	int fd = l->s->data;
+
+	if (fd < 0)
+		return 0;
+	for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB); i++) {
+		if (errno != EWOULDBLOCK && errno != EINTR) {
+			dir_say(l, "lock of the data: %s", strerror(errno));
+			return dir_err(errno);
+		}
+		if (i == DATA_TRIES) {
+			dir_say(l,
+				"the previous owner has ended, but its "
+				"writes have not in 10 s; its device may not "
+				"answer");
+			return ERR_RESET;
+		}
+		nanosleep(&pause, NULL);
+	}
+	return flock(fd, LOCK_SH) ? dir_err(errno) : 0;
+}
+
+static void unlock_data(const struct dir_store *s)
+{
+	if (s->data >= 0)
+		flock(s->data, LOCK_UN);
+}
+
 /* ---- lock, unlock ---- */
 
 static int take_now(struct dir_lane *l)
@@ -157,12 +194,16 @@ static int take_now(struct dir_lane *l)
 		err = write_holder(l);
 		if (err)
 			dir_say(l, "lock: cannot be written");
+		else
+			err = lock_data(l);
 	} else {
 		err = ERR_DENIED;
 		dir_say(l, "its files were removed or replaced; restart iserd");
 	}
-	if (err)
+	if (err) {
+		unlock_data(s);
 		flock(s->lock, LOCK_UN);
+	}
 	s->has_lock = !err;
 	return err;
 }
@@ -177,6 +218,7 @@ static int give_now(struct dir_lane *l)
 
 	if (!s->has_lock)
 		return 0;
+	unlock_data(s);
 	if (ftruncate(s->lock, 0) || flock(s->lock, LOCK_UN))
 		return dir_err(errno);
 	s->has_lock = false;

@@ -158,5 +158,7 @@ void dir_close_files(struct dir_store *s)
 	close_file(&s->lock);
 	close_file(&s->change);
 	close_file(&s->name);
+	/* I/O in progress keeps the flock */
+	close_file(&s->data);
 	close_file(&s->dir);
 }

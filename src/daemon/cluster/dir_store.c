@@ -246,12 +246,11 @@ static void init_lane(struct dir_store *s, struct dir_lane *l)
 	list_init(&l->waiting);
 }
 
-struct cluster_store *dir_store_open(struct io_loop *loop,
-				     const char *directory,
-				     const uint8_t uuid[16], const char *id,
-				     const struct cluster_store_events *events,
-				     uid_t uid, gid_t gid, char *why,
-				     size_t size)
+struct cluster_store *
+dir_store_open(struct io_loop *loop, const char *directory,
+	       const uint8_t uuid[16], int data, const char *id,
+	       const struct cluster_store_events *events, uid_t uid, gid_t gid,
+	       char *why, size_t size)
 {
 	struct dir_store *s = calloc(1, sizeof(*s));
 	int err;
@@ -264,7 +263,7 @@ struct cluster_store *dir_store_open(struct io_loop *loop,
 	if (events)
 		s->store.events = *events;
 	s->loop = loop;
-	s->dir = s->change = s->lock = s->name = s->socket.fd = -1;
+	s->dir = s->change = s->lock = s->name = s->data = s->socket.fd = -1;
 	init_lane(s, &s->record);
 	init_lane(s, &s->locks);
 	list_init(&s->sent);
@@ -279,6 +278,13 @@ struct cluster_store *dir_store_open(struct io_loop *loop,
 	}
 	snprintf(s->store.id, sizeof(s->store.id), "%s", id);
 	err = dir_open_files(s, directory, uuid, uid, gid, why, size);
+	if (!err && data >= 0) {
+		s->data = fcntl(data, F_DUPFD_CLOEXEC, 0);
+		if (s->data < 0) {
+			err = -1;
+			snprintf(why, size, "%s: %s", s->path, strerror(errno));
+		}
+	}
 	if (!err) {
 		err = dir_notes_open(s);
 		if (err)

@@ -272,8 +272,8 @@ struct cluster_store *member_store(const struct member *m, struct bs *b,
 		return member_module_store(m->unit->spec, b, c->gateway, why,
 					   size);
 	return dir_store_open(d->loops[0], c->options.directory, b->uuid,
-			      c->gateway, &no_events, d->user.uid, d->user.gid,
-			      why, size);
+			      b->fd ? *b->fd : -1, c->gateway, &no_events,
+			      d->user.uid, d->user.gid, why, size);
 }
 
 /* ---- a member ---- */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@
 
 static char folder[256];
 static const uint8_t uuid[16] = { 0x12, 0x34 };
+static int data_fd = -1; /* of the stores that are opened */
 #define UNIT "12340000000000000000000000000000"
 
 static struct cluster_store *open_dir(struct io_loop *l, const char *id,
@@ -27,8 +29,8 @@ static struct cluster_store *open_dir(struct io_loop *l, const char *id,
 	struct cluster_store *s;
 	char why[512];
 
-	s = dir_store_open(l, folder, uuid, id, ev, geteuid(), getegid(), why,
-			   sizeof(why));
+	s = dir_store_open(l, folder, uuid, data_fd, id, ev, geteuid(),
+			   getegid(), why, sizeof(why));
 	if (!s)
 		print_error("%s\n", why);
 	return s;
@@ -333,12 +335,73 @@ static void test_wrong_process(void **state)
 	io_loop_free(l);
 }
 
+/* ---- I/O in progress of the previous owner ---- */
+
+struct late_write {
+	int fd;
+	bool ended; /* atomic */
+};
+
+static void *end_late_write(void *arg)
+{
+	const struct timespec pause = { .tv_nsec = 100000000 };
+	struct late_write *w = arg;
+
+	nanosleep(&pause, NULL);
+	__atomic_store_n(&w->ended, true, __ATOMIC_SEQ_CST);
+	close(w->fd);
+	return NULL;
+}
+
+static bool is_data_free(const char *path)
+{
+	int fd = open(path, O_RDWR);
+	bool is_free = flock(fd, LOCK_EX | LOCK_NB) == 0;
+
+	close(fd);
+	return is_free;
+}
+
+/* A request in progress keeps the open file, also when its process has ended: so does
+ * the thread here. */
+static void test_late_write(void **state)
+{
+	struct io_loop *l = new_loop();
+	struct cluster_request r = { .version = 0 };
+	struct late_write w = { .fd = -1 };
+	struct store_end e;
+	pthread_t thread;
+	char path[512];
+
+	(void)state;
+	put_file("image", "data", 4);
+	path_of(path, "image");
+	w.fd = open(path, O_RDWR);
+	data_fd = open(path, O_RDWR);
+	store_end_open(&e, l, "a");
+	assert_int_equal(flock(w.fd, LOCK_SH | LOCK_NB), 0);
+	assert_int_equal(pthread_create(&thread, NULL, end_late_write, &w), 0);
+	assert_int_equal(store_end_do(&e, e.s->ops->lock, &r), 0);
+	assert_true(__atomic_load_n(&w.ended, __ATOMIC_SEQ_CST));
+	pthread_join(thread, NULL);
+	assert_false(is_data_free(path));
+	assert_int_equal(store_end_do(&e, e.s->ops->unlock, &r), 0);
+	assert_true(is_data_free(path));
+	assert_int_equal(store_end_do(&e, e.s->ops->lock, &r), 0);
+	kit.shut(e.s);
+	assert_false(is_data_free(path));
+	close(data_fd);
+	data_fd = -1;
+	assert_true(is_data_free(path));
+	io_loop_free(l);
+}
+
 static void expect_refusal(const char *id, const char *text)
 {
 	struct io_loop *l = new_loop();
 	char why[512] = "";
 
-	assert_null(dir_store_open(l, folder, uuid, id, NULL, geteuid(),
+	assert_null(dir_store_open(l, folder, uuid, -1, id, NULL, geteuid(),
 				   getegid(), why, sizeof(why)));
 	if (!strstr(why, text))
 		fail_msg("%s", why);
@@ -399,6 +462,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_hostile_messages),
 		cmocka_unit_test(test_hostile_lock),
 		cmocka_unit_test(test_wrong_process),
+		cmocka_unit_test(test_late_write),
 		cmocka_unit_test(test_refusals),
 	};
 	char *args[] = { argv[0], folder, NULL };
