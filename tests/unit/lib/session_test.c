@@ -94,28 +94,45 @@ static void read_all(int fd, uint8_t *p, size_t n)
 	}
 }
 
-/* Answers the login of a new connection with success, and returns the socket. */
-static int answer_login(const struct fixture *f)
+/* Answers one Login Request as it asks to go on. Returns whether the login ends. */
+static bool answer_login_request(int fd, uint32_t statsn)
 {
-	static const char keys[] = "TargetPortalGroupTag=1";
+	static const char group[] = "TargetPortalGroupTag=1",
+			  none[] = "AuthMethod=None";
 	uint8_t bhs[48], data[8192],
-		out[48 + (sizeof(keys) + 3) / 4 * 4] = { 0 };
-	int fd = accept(f->listener, NULL, NULL);
+		out[48 + (sizeof(group) + 3) / 4 * 4] = { 0 };
+	bool secures; /* from stage 0 to 1 */
+	size_t n;
 
-	assert_true(fd >= 0);
 	read_all(fd, bhs, sizeof(bhs));
 	assert_true(get_be24(bhs + 5) + 3 < sizeof(data));
 	read_all(fd, data, (get_be24(bhs + 5) + 3) / 4 * 4);
+	secures = (bhs[1] & 0x0c) == 0;
+	n = secures ? sizeof(none) : sizeof(group);
 	out[0] = 0x23;
-	out[1] = 0x87; /* T, from stage 1 to 3 */
-	put_be24(out + 5, sizeof(keys));
-	memcpy(out + 8, bhs + 8, 6);   /* ISID */
-	put_be16(out + 14, 1);	       /* TSIH */
+	out[1] = secures ? 0x81 : 0x87; /* T, from stage 1 to 3 */
+	put_be24(out + 5, (uint32_t)n);
+	memcpy(out + 8, bhs + 8, 6); /* ISID */
+	if (!secures)
+		put_be16(out + 14, 1); /* TSIH */
 	memcpy(out + 16, bhs + 16, 4); /* task tag */
+	put_be32(out + 24, statsn);
 	memcpy(out + 28, bhs + 24, 4); /* ExpCmdSN */
 	memcpy(out + 32, bhs + 24, 4); /* MaxCmdSN: one command at a time */
-	memcpy(out + 48, keys, sizeof(keys));
-	assert_int_equal(write(fd, out, sizeof(out)), sizeof(out));
+	memcpy(out + 48, secures ? none : group, n);
+	n = 48 + (n + 3) / 4 * 4;
+	assert_int_equal(write(fd, out, n), n);
+	return !secures;
+}
+
+/* Answers the login of a new connection with success, and returns the socket. */
+static int answer_login(const struct fixture *f)
+{
+	int fd = accept(f->listener, NULL, NULL);
+
+	assert_true(fd >= 0);
+	for (uint32_t statsn = 0; !answer_login_request(fd, statsn);)
+		statsn++;
 	return fd;
 }
 
