@@ -32,6 +32,17 @@ say_later(struct bsrbd_call *c, const char *format, ...)
 	va_end(args);
 }
 
+/* Copies text, which ends within size bytes; else returns false. */
+static bool take_text(char *to, size_t size, const char *text)
+{
+	size_t n = strnlen(text, size);
+
+	if (n == size)
+		return false;
+	memcpy(to, text, n + 1);
+	return true;
+}
+
 /* Returns 1 if a client has the lock, 0 if none has, or -Exxx. rbd_list_lockers may
  * give what librbd knew before, so this asks the cluster. */
 static int find_locker(struct bsrbd_store *s, struct locker *l)
@@ -47,14 +58,12 @@ static int find_locker(struct bsrbd_store *s, struct locker *l)
 
 	if (n <= 0)
 		return n == -ENOENT ? 0 : (int)n;
-	if (strnlen(clients, sizeof(clients)) >= sizeof(l->client) ||
-	    strnlen(cookies, sizeof(cookies)) >= sizeof(l->cookie) ||
-	    strnlen(addrs, sizeof(addrs)) >= sizeof(l->address))
-		return -ERANGE;
-	snprintf(l->cookie, sizeof(l->cookie), "%s", cookies);
-	snprintf(l->client, sizeof(l->client), "%s", clients);
-	snprintf(l->address, sizeof(l->address), "%s", addrs);
-	return 1;
+	return take_text(l->client, sizeof(l->client), clients) &&
+			       take_text(l->cookie, sizeof(l->cookie),
+					 cookies) &&
+			       take_text(l->address, sizeof(l->address), addrs)
+		       ? 1
+		       : -ERANGE;
 }
 
 /* ---- the clients of the gateways ---- */
