@@ -57,11 +57,15 @@ static void go_on(struct dev_change *c)
  * stack stays flat. */
 static void pump(struct dev_changes *q)
 {
+	struct dev_change *c;
+
 	if (q->is_pumping)
 		return;
 	q->is_pumping = true;
-	while (!q->current && (q->current = next(q)))
-		go_on(q->current);
+	while (!q->current && (c = next(q))) {
+		q->current = c;
+		go_on(c);
+	}
 	q->is_pumping = false;
 }
 
