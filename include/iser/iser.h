@@ -447,7 +447,7 @@ ISER_API int iser_ping_start(struct iser_session *s, size_t len,
 ISER_API unsigned iser_get_connections(const struct iser_session *s,
 				       uint16_t *cids, unsigned max);
 /* iser_add_connection adds a connection to the session, blocks until it is logged in,
- * and writes its identifier to *cid. The session goes on as it is after an error:
+ * and writes its identifier to *cid. After an error the session goes on as it is:
  * ISER_E_INVALID: the target permits no more; else as iser_connect. */
 ISER_API int iser_add_connection(struct iser_session *s, unsigned *cid);
 /* iser_add_connection_start does the same and returns at once. done is called once

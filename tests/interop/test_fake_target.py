@@ -260,7 +260,9 @@ class Redirect(Case):
             lost = False
 
             def login(self, c, head, data):
-                c.login_response(head, text_of("TargetPortalGroupTag=1", "DefaultTime2Wait=3"))
+                # a login after a loss begins with the security stage
+                c.login_response(head, text_of("TargetPortalGroupTag=1", "DefaultTime2Wait=3")
+                                 if head[1] & 3 == 3 else b"")
 
             def read(self, c, head):
                 if not self.lost:

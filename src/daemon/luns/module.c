@@ -98,6 +98,7 @@ struct cluster_store *lun_module_cluster(const struct lun_spec *s, struct bs *b,
 	int err;
 
 	if (m && m->cluster)
+		/* cppcheck-suppress returnDanglingLifetime */
 		return m->cluster(b, gateway, ev, &err, why, size);
 	snprintf(why, size, "%s: keeps no record that gateways share",
 		 s->store);
