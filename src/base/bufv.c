@@ -85,7 +85,8 @@ size_t bufv_copy_in(const struct bufv *v, size_t off, const void *src,
 	if (v->n == 1) {
 		struct iovec p = only_piece(v, off, len);
 
-		memcpy(p.iov_base, src, p.iov_len);
+		if (p.iov_len) /* an empty piece may have no memory */
+			memcpy(p.iov_base, src, p.iov_len);
 		return p.iov_len;
 	}
 	c = seek_to(v, off);
@@ -108,7 +109,8 @@ size_t bufv_copy_out(const struct bufv *v, size_t off, void *dst, size_t len)
 	if (v->n == 1) {
 		struct iovec p = only_piece(v, off, len);
 
-		memcpy(dst, p.iov_base, p.iov_len);
+		if (p.iov_len)
+			memcpy(dst, p.iov_base, p.iov_len);
 		return p.iov_len;
 	}
 	c = seek_to(v, off);

@@ -75,6 +75,18 @@ static void test_copies_respect_the_end(void **state)
 	assert_int_equal(bufv_copy_in(&v, LEN + 9, in, 1), 0);
 }
 
+static void test_an_empty_piece_needs_no_memory(void **state)
+{
+	struct iovec iov = { NULL, 0 };
+	struct bufv v = bufv_of(&iov, 1);
+	uint8_t byte = 7;
+
+	(void)state;
+	assert_int_equal(bufv_copy_in(&v, 0, &byte, 1), 0);
+	assert_int_equal(bufv_copy_out(&v, 0, &byte, 1), 0);
+	assert_int_equal(byte, 7);
+}
+
 static void test_crc_equals_flat_crc(void **state)
 {
 	(void)state;
@@ -94,6 +106,7 @@ int main(void)
 		cmocka_unit_test(test_slice_every_cut_every_range),
 		cmocka_unit_test(test_slice_stops_at_max_pieces),
 		cmocka_unit_test(test_copies_respect_the_end),
+		cmocka_unit_test(test_an_empty_piece_needs_no_memory),
 		cmocka_unit_test(test_crc_equals_flat_crc),
 	};
 
