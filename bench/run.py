@@ -62,7 +62,7 @@ class Results:
         os.makedirs(self.folder, exist_ok=True)
         self.all = {"format": 1, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
                     "machine": common.machine(args), "full": args.full,
-                    "seconds_per_repetition": args.seconds, "command": " ".join(sys.argv),
+                    "seconds_per_repetition": args.seconds, "command": " ".join(["bench/run.py"] + [a for a in sys.argv[1:] if a != "--inside"]),
                     "complete": False, "groups": [], "rows": [], "failures": []}
 
     def add(self, row):
