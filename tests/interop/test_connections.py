@@ -226,7 +226,6 @@ class EventTarget(McsTarget):
         super().login(c, head, data)
 
     def tell(self, c):
-        self.sent = time.monotonic()
         self.dropped = [x for x in c.session.conns if self.event == DROP_ALL or
                         self.event == DROP_CONNECTION and x.cid == self.parameters[0]]
         c.send(R_ASYNC, 0x80, b"\xff" * 4, rest=struct.pack(">BBHHH", self.event, self.vcode, *self.parameters))
@@ -235,9 +234,17 @@ class EventTarget(McsTarget):
         for x in self.dropped:
             x.sock.close()
 
+    def is_due(self, c):
+        """Commands may go over the other connections only, so any of them makes the message due."""
+        with c.session.turn:
+            due = self.event is not None and self.sent is None and len(c.session.order) >= self.after
+            if due:
+                self.sent = time.monotonic()
+        return due
+
     def scsi(self, c, head, data):
-        if self.event is not None and self.sent is None and len(c.session.order) >= self.after and c.cid == self.about:
-            self.tell(c)
+        if self.is_due(c):
+            self.tell(next(x for x in c.session.conns if x.cid == self.about))
         if c not in self.dropped:
             super().scsi(c, head, data)
 
