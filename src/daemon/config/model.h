@@ -8,6 +8,8 @@
 #ifndef DAEMON_CONFIG_MODEL_H
 #define DAEMON_CONFIG_MODEL_H
 
+#include <stdarg.h>
+
 #include "daemon/config/errors.h"
 #include "daemon/config/lun_spec.h"
 #include "daemon/config/node.h"
@@ -230,6 +232,10 @@ struct cfg_node *cfg_tree_of_options(const struct options *o,
 /* cfg_model_check resolves names and checks what belongs together. False: e has
  * at least one error. (For the functions above.) */
 bool cfg_model_check(struct cfg_model *m, struct cfg_errors *e);
+/* cfg_complain reports an error at a field of the object whose head is h; texts name it
+ * `object`. field NULL: at the object itself. */
+void cfg_complain(struct cfg_errors *e, struct cfg_head *h, const char *object,
+		  const char *field, const char *fmt, va_list ap);
 /* cfg_model_load reads the file at path as cfg_model_read does. */
 struct cfg_model *cfg_model_load(const char *path, struct cfg_errors *e);
 

@@ -27,6 +27,21 @@ struct checker {
 	unsigned nmaps;
 };
 
+void cfg_complain(struct cfg_errors *e, struct cfg_head *h, const char *object,
+		  const char *field, const char *fmt, va_list ap)
+{
+	const struct cfg_node *v = field ? cfg_node_get(h->node, field) : NULL;
+	struct cfg_place at = v		? v->at
+			      : h->node ? h->node->at
+					: (struct cfg_place){ 0 };
+	char text[CFG_ERROR_TEXT];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	h->is_bad = true;
+	cfg_error(e, at, "%s: %s%s%s", object, field ? field : "",
+		  field ? ": " : "", text);
+}
+
 static void set_object(struct checker *c, struct cfg_head *h, const char *fmt,
 		       ...) __attribute__((format(printf, 3, 4)));
 
@@ -47,20 +62,11 @@ static void complain(struct checker *c, const char *field, const char *fmt, ...)
 
 static void complain(struct checker *c, const char *field, const char *fmt, ...)
 {
-	const struct cfg_node *v =
-		field ? cfg_node_get(c->head->node, field) : NULL;
-	struct cfg_place at = v		      ? v->at
-			      : c->head->node ? c->head->node->at
-					      : (struct cfg_place){ 0 };
-	char text[CFG_ERROR_TEXT];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	cfg_complain(c->errors, c->head, c->object, field, fmt, ap);
 	va_end(ap);
-	c->head->is_bad = true;
-	cfg_error(c->errors, at, "%s: %s%s%s", c->object, field ? field : "",
-		  field ? ": " : "", text);
 }
 
 /* ---- references ---- */

@@ -16,20 +16,14 @@ static void complain(struct cfg_errors *e, struct cfg_head *h, const char *noun,
 static void complain(struct cfg_errors *e, struct cfg_head *h, const char *noun,
 		     const char *field, const char *fmt, ...)
 {
-	const struct cfg_node *v = field ? cfg_node_get(h->node, field) : NULL;
-	struct cfg_place at = v		? v->at
-			      : h->node ? h->node->at
-					: (struct cfg_place){ 0 };
-	char text[CFG_ERROR_TEXT];
+	char object[128];
 	va_list ap;
 
+	snprintf(object, sizeof(object), "%s%s%.80s", noun, h->name ? " " : "",
+		 h->name ? h->name : "");
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
+	cfg_complain(e, h, object, field, fmt, ap);
 	va_end(ap);
-	h->is_bad = true;
-	cfg_error(e, at, "%s%s%.80s: %s%s%s", noun, h->name ? " " : "",
-		  h->name ? h->name : "", field ? field : "", field ? ": " : "",
-		  text);
 }
 
 /* ---- backstores ---- */
