@@ -115,6 +115,10 @@ __attribute__((format(printf, 2, 3))) void dir_say(struct dir_lane *l,
 						   const char *format, ...);
 /* dir_err maps a value of errno to a result. */
 int dir_err(int err);
+/* dir_flock takes the exclusive flock of fd, and tries again `tries` times after `pause`
+ * nanoseconds while another process has it. Returns 0 or a value of errno; EWOULDBLOCK:
+ * the other process still has it. On a helper thread. */
+int dir_flock(int fd, unsigned tries, long pause);
 /* dir_is_file returns whether the open file fd still is the file `name` of the
  * folder. */
 bool dir_is_file(const struct dir_store *s, int fd, const char *name);

@@ -151,24 +151,20 @@ static bool read_holder(const struct dir_lane *l, struct holder *h)
  * is shared in the end, so that udev can look at a device. */
 static int lock_data(struct dir_lane *l)
 {
-	const struct timespec pause = { .tv_nsec = LOOK_PAUSE };
-	int fd = l->s->data;
+	int fd = l->s->data, err;
 
 	if (fd < 0)
 		return 0;
-	for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB); i++) {
-		if (errno != EWOULDBLOCK && errno != EINTR) {
-			dir_say(l, "lock of the data: %s", strerror(errno));
-			return dir_err(errno);
-		}
-		if (i == DATA_TRIES) {
-			dir_say(l,
-				"the previous owner has ended, but its "
-				"writes have not in 10 s; its device may not "
-				"answer");
-			return ERR_RESET;
-		}
-		nanosleep(&pause, NULL);
+	err = dir_flock(fd, DATA_TRIES, LOOK_PAUSE);
+	if (err == EWOULDBLOCK) {
+		dir_say(l,
+			"the previous owner has ended, but its writes have not "
+			"in 10 s; its device may not answer");
+		return ERR_RESET;
+	}
+	if (err) {
+		dir_say(l, "lock of the data: %s", strerror(err));
+		return dir_err(err);
 	}
 	return flock(fd, LOCK_SH) ? dir_err(errno) : 0;
 }

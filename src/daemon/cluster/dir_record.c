@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -105,20 +104,16 @@ const struct dir_kind dir_read = {
 /* The holder of this lock needs it for milliseconds, unless it is stopped. */
 static int lock_changes(struct dir_lane *l)
 {
-	const struct timespec pause = { .tv_nsec = CHANGE_PAUSE };
+	int err = dir_flock(l->s->change, CHANGE_TRIES, CHANGE_PAUSE);
 
-	for (unsigned i = 0; flock(l->s->change, LOCK_EX | LOCK_NB); i++) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return dir_err(errno);
-		if (i == CHANGE_TRIES) {
-			dir_say(l,
-				"another gateway has been changing the record "
-				"for 3 s; if its iserd is stopped, continue or "
-				"end it");
-			return ERR_RESET;
-		}
-		nanosleep(&pause, NULL);
+	if (err == EWOULDBLOCK) {
+		dir_say(l,
+			"another gateway has been changing the record for 3 s; "
+			"if its iserd is stopped, continue or end it");
+		return ERR_RESET;
 	}
+	if (err)
+		return dir_err(err);
 	if (dir_is_file(l->s, l->s->change, "change"))
 		return 0;
 	flock(l->s->change, LOCK_UN);

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/err.h"
 #include "cluster/blob.h"
@@ -45,6 +47,20 @@ int dir_err(int err)
 	default:
 		return ERR_RESET;
 	}
+}
+
+int dir_flock(int fd, unsigned tries, long pause)
+{
+	const struct timespec wait = { .tv_nsec = pause };
+
+	for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB); i++) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return errno;
+		if (i == tries)
+			return EWOULDBLOCK;
+		nanosleep(&wait, NULL);
+	}
+	return 0;
 }
 
 bool dir_is_file(const struct dir_store *s, int fd, const char *name)
