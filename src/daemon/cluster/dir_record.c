@@ -121,45 +121,6 @@ static int lock_changes(struct dir_lane *l)
 	return ERR_DENIED;
 }
 
-static int write_all(int fd, const uint8_t *p, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno;
-		p += n;
-		len -= (size_t)n;
-	}
-	return fsync(fd) ? errno : 0;
-}
-
-/* Returns 0, or a value of errno; *renamed: the new record is in the folder. */
-static int replace(const struct dir_lane *l, bool *renamed)
-{
-	int dir = l->s->dir, fd, err;
-
-	*renamed = false;
-	if (unlinkat(dir, "new", 0) && errno != ENOENT)
-		return errno;
-	fd = private_open(dir, "new", O_WRONLY | O_CREAT | O_EXCL, 0600);
-	if (fd < 0)
-		return -fd;
-	err = write_all(fd, l->blob, l->len);
-	if (close(fd) && !err)
-		err = errno;
-	if (!err && renameat(dir, "new", dir, "record"))
-		err = errno;
-	if (err) {
-		unlinkat(dir, "new", 0);
-		return err;
-	}
-	*renamed = true;
-	return fsync(dir) ? errno : 0;
-}
-
 static int compare_and_replace(struct dir_lane *l)
 {
 	uint64_t version;
@@ -173,7 +134,10 @@ static int compare_and_replace(struct dir_lane *l)
 		return err;
 	if (version != l->version)
 		return ERR_AGAIN;
-	err = replace(l, &renamed);
+	err = -private_replace(l->s->dir, "new", "record", l->blob, l->len);
+	renamed = !err;
+	if (renamed && fsync(l->s->dir))
+		err = errno;
 	if (err)
 		dir_say(l, "record: cannot be saved: %s", strerror(err));
 	else

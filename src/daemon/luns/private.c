@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* private.c: opens and checks files that only iserd may read. */
+/* private.c: opens, checks and replaces files that only iserd may read. */
 #include "daemon/luns/private.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -55,6 +57,42 @@ int private_open(int dir, const char *name, int flags, mode_t mode)
 		    mode);
 
 	return fd < 0 ? -errno : fd;
+}
+
+static int write_all(int fd, const uint8_t *p, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, p, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		p += n;
+		len -= (size_t)n;
+	}
+	return fsync(fd) ? -errno : 0;
+}
+
+int private_replace(int dir, const char *temp, const char *name,
+		    const void *data, size_t len)
+{
+	int fd, err;
+
+	/* left by an interrupted call; or a link that another user made */
+	if (unlinkat(dir, temp, 0) && errno != ENOENT)
+		return -errno;
+	fd = private_open(dir, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	if (fd < 0)
+		return fd;
+	err = write_all(fd, data, len);
+	if (close(fd) && !err)
+		err = -errno;
+	if (!err && renameat(dir, temp, dir, name))
+		err = -errno;
+	if (err)
+		unlinkat(dir, temp, 0);
+	return err;
 }
 
 const char *private_refusal(int err)

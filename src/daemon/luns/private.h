@@ -7,6 +7,7 @@
 #define DAEMON_LUNS_PRIVATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/stat.h>
 
 /* private_user: files of this user are accepted, too: iserd becomes that user
@@ -17,6 +18,12 @@ void private_user(uid_t uid);
  * "credential:NAME" is the file NAME in $CREDENTIALS_DIRECTORY. Returns a
  * descriptor or -Exxx; -ENOTDIR: there is no such directory. */
 int private_open(int dir, const char *name, int flags, mode_t mode);
+/* private_replace makes a new file of the len bytes at data, with mode 0600, and renames
+ * it from temp to name, both in the directory dir. The data are on the medium then; the
+ * new name is once the caller has synced dir. Returns 0 or -Exxx: name is as before, and
+ * temp does not exist. Blocks. */
+int private_replace(int dir, const char *temp, const char *name,
+		    const void *data, size_t len);
 /* private_refusal returns the reason of an error of private_open, in words. */
 const char *private_refusal(int err);
 /* private_complaint returns why other users can read or change the file, and

@@ -240,50 +240,14 @@ bool state_load(struct state *s, struct dev_lu *lu)
 
 /* ---- save: on a helper thread, one at a time ---- */
 
-static int write_all(int fd, const uint8_t *p, size_t len)
-{
-	while (len) {
-		ssize_t n = write(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		p += n;
-		len -= (size_t)n;
-	}
-	return fsync(fd) ? -errno : 0;
-}
-
-static int replace_file(const struct state *s, const char *temp,
-			const char *name, const void *data, size_t len)
-{
-	int fd, err;
-
-	/* left by an interrupted save; or a link that another user made */
-	if (unlinkat(s->dir, temp, 0) && errno != ENOENT)
-		return -errno;
-	fd = private_open(s->dir, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
-	if (fd < 0)
-		return fd;
-	err = write_all(fd, data, len);
-	if (close(fd) && !err)
-		err = -errno;
-	if (!err && renameat(s->dir, temp, s->dir, name))
-		err = -errno;
-	if (err)
-		unlinkat(s->dir, temp, 0);
-	return err;
-}
-
 static int64_t save_now(struct io_file_op *op)
 {
 	const struct state *s = container_of(op, struct state, op);
 	int err = 0;
 
 	if (s->save->len)
-		err = replace_file(s, s->temp, s->name, s->save->data,
-				   s->save->len);
+		err = private_replace(s->dir, s->temp, s->name, s->save->data,
+				      s->save->len);
 	else if (unlinkat(s->dir, s->name, 0) && errno != ENOENT)
 		err = -errno;
 	if (!err && fsync(s->dir))
@@ -395,7 +359,7 @@ bool state_has(const struct state *s, const char *name, const void *data,
 bool state_replace(const struct state *s, const char *name, const void *data,
 		   size_t len)
 {
-	int err = replace_file(s, "new", name, data, len);
+	int err = private_replace(s->dir, "new", name, data, len);
 
 	if (!err && fsync(s->dir))
 		err = -errno;
