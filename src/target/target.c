@@ -114,7 +114,9 @@ struct tgt *tgt_new(const struct tgt_config *cfg)
 	t->directory = tgt_directory_new();
 	t->workers = calloc(cfg->env.nworkers, sizeof(*t->workers));
 	if (!t->workers || !t->directory) {
-		tgt_free(t);
+		tgt_directory_free(t->directory);
+		free(t->workers);
+		free(t);
 		return NULL;
 	}
 	for (unsigned i = 0; i < cfg->env.nworkers; i++)

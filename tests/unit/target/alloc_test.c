@@ -89,6 +89,20 @@ static int keep_number(int result, unsigned *number)
 	return MIN(result, 0);
 }
 
+static int new_target(void)
+{
+	struct tgt_config cfg;
+	struct tgt *t;
+
+	tgt_config_default(&cfg);
+	cfg.env.nworkers = 2;
+	t = tgt_new(&cfg);
+	if (!t)
+		return ERR_NOMEM;
+	tgt_free(t);
+	return 0;
+}
+
 static int new_directory(void)
 {
 	directory = tgt_directory_new();
@@ -198,10 +212,10 @@ static unsigned long each_fails(int (*step)(void))
 static void test_allocation_fails_in_set_up(void **state)
 {
 	static int (*const steps[])(void) = {
-		new_directory,	   add_auth_group, add_account,
-		set_mutual,	   add_initiator,  add_address,
-		add_portal_group,  add_portal,	   add_target,
-		join_portal_group, apply,	   accept_conn,
+		new_target,  new_directory, add_auth_group,    add_account,
+		set_mutual,  add_initiator, add_address,       add_portal_group,
+		add_portal,  add_target,    join_portal_group, apply,
+		accept_conn,
 	};
 	struct dmtcp_config cfg;
 	unsigned long n = 0;
