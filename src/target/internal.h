@@ -119,7 +119,8 @@ struct tgt_session_chains {
 };
 
 struct tgt_worker {
-	struct tgt *tgt;
+	/* no line of the cache in common with the next worker */
+	_Alignas(64) struct tgt *tgt;
 	unsigned index;
 	struct list conns;    /* tgt_conn.link */
 	struct list lost;     /* tgt_conn.link: see recover.c */

@@ -112,13 +112,15 @@ struct tgt *tgt_new(const struct tgt_config *cfg)
 	t->cfg.depth = MIN(MAX(cfg->depth, 1u), (unsigned)DEPTH_MAX);
 	list_init(&t->nodes);
 	t->directory = tgt_directory_new();
-	t->workers = calloc(cfg->env.nworkers, sizeof(*t->workers));
+	t->workers = aligned_alloc(_Alignof(struct tgt_worker),
+				   cfg->env.nworkers * sizeof(*t->workers));
 	if (!t->workers || !t->directory) {
 		tgt_directory_free(t->directory);
 		free(t->workers);
 		free(t);
 		return NULL;
 	}
+	memset(t->workers, 0, cfg->env.nworkers * sizeof(*t->workers));
 	for (unsigned i = 0; i < cfg->env.nworkers; i++)
 		worker_init(&t->workers[i], t, i);
 	return t;

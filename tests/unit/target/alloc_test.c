@@ -99,6 +99,9 @@ static int new_target(void)
 	t = tgt_new(&cfg);
 	if (!t)
 		return ERR_NOMEM;
+	/* no line of the cache in common */
+	assert_int_equal((uintptr_t)tgt_worker(t, 0) % 64, 0);
+	assert_int_equal((uintptr_t)tgt_worker(t, 1) % 64, 0);
 	tgt_free(t);
 	return 0;
 }
