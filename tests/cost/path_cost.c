@@ -6,7 +6,10 @@
  * instructions of each end under callgrind, as those that `read_all` and `write_all`
  * spend in `client_turn` and `target_turn`. Without callgrind the program prints the
  * CPU time of each end in nanoseconds, which no wake-up of another thread disturbs.
+ * With two workers of the target, each with a client of its own on the same unit,
+ * shared_lines.py counts the cache lines that the workers share.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,20 +27,23 @@
 #define TARGET	  "iqn.2026-01.org.example:disk"
 #define OP	  4096u
 #define DEPTH_MAX 256u
+#define WORKERS	  2u /* at most */
 
 static struct {
 	const char *transport;
 	unsigned reads, writes, depth, mib; /* mib: size of the disk */
 	unsigned level;			    /* ErrorRecoveryLevel */
-} options = { "iscsi", 2048, 2048, 32, 16, 0 };
+	unsigned workers;
+} options = { "iscsi", 2048, 2048, 32, 16, 0, 1 };
 
 #define NOINLINE __attribute__((noinline))
 
+/* a worker of the target, with the listener for its client */
 struct target {
-	struct io_loop *loop;
+	_Alignas(64) struct io_loop *loop;
 	struct bufpool bufs;
-	struct tgt *tgt;
 	struct tgt_worker *worker;
+	struct net_listener *listener;
 	struct net_conn *conn;
 	struct io_defer count;
 	struct dev_msg *mail;
@@ -56,7 +62,7 @@ struct client {
 	struct job jobs[DEPTH_MAX];
 	uint8_t *memory;
 	unsigned left, in_progress; /* operations */
-	uint64_t next;
+	uint64_t next, first;	    /* first block of its part of the disk */
 	bool write, logged_in;
 	xtime ns[2]; /* of target_turn, of client_turn */
 };
@@ -71,29 +77,26 @@ static void fail(const char *what)
 
 static void post(void *arg, unsigned worker, struct dev_msg *m)
 {
-	struct target *t = arg;
+	struct target *t = (struct target *)arg + worker;
 
-	(void)worker;
 	m->next = t->mail;
 	t->mail = m;
 }
 
 static void *buf_get(void *arg, unsigned worker, size_t len)
 {
-	(void)worker;
-	return bufpool_get(&((struct target *)arg)->bufs, len);
+	return bufpool_get(&((struct target *)arg)[worker].bufs, len);
 }
 
 static void buf_put(void *arg, unsigned worker, void *buf, size_t len)
 {
-	(void)worker;
-	bufpool_put(&((struct target *)arg)->bufs, buf, len);
+	bufpool_put(&((struct target *)arg)[worker].bufs, buf, len);
 }
 
 static xtime worker_time(void *arg, unsigned worker, bool exact)
 {
-	(void)worker;
-	return exact ? io_now_exact() : io_now(((struct target *)arg)->loop);
+	return exact ? io_now_exact()
+		     : io_now(((struct target *)arg)[worker].loop);
 }
 
 static void count_commands(struct io_defer *d)
@@ -103,9 +106,8 @@ static void count_commands(struct io_defer *d)
 
 static void count_later(void *arg, unsigned worker)
 {
-	struct target *t = arg;
+	struct target *t = (struct target *)arg + worker;
 
-	(void)worker;
 	io_loop_defer(t->loop, &t->count);
 }
 
@@ -160,21 +162,47 @@ static struct tgt_directory *make_directory(void)
 	return d;
 }
 
-static void open_target(struct target *t)
+static void open_worker(struct target *t)
+{
+	struct net_addr a;
+	int err;
+
+	t->loop = io_loop_new(IO_EPOLL, &err);
+	if (!t->loop)
+		fail("cannot open a loop");
+	bufpool_init(&t->bufs, 64u << 20);
+	t->count.run = count_commands;
+	list_init(&t->count.link);
+	net_addr_parse(&a, "127.0.0.1:0", 0);
+	t->listener = net_listen(t->loop, &a, accepted, t, &err);
+	if (!t->listener)
+		fail("cannot listen");
+}
+
+static struct dev_server *open_unit(const struct dev_env *env)
 {
 	const struct dev_lu_config lu = { .lun = 0 };
 	const size_t size = (size_t)options.mib << 20;
 	void *memory = aligned_alloc(OP, size);
-	struct tgt_config cfg;
-	int err;
+	struct dev_server *server = dev_server_new(env, 64u << 20);
 
-	t->loop = io_loop_new(IO_EPOLL, &err);
-	bufpool_init(&t->bufs, 64u << 20);
-	t->count.run = count_commands;
-	list_init(&t->count.link);
 	memset(memory, 0x5a, size);
+	if (!server ||
+	    dev_lu_add(server, &lu,
+		       bs_ram_new("ram", memory, size, 512, free, memory)))
+		fail("cannot open the unit");
+	return server;
+}
+
+static void open_target(struct target *workers)
+{
+	struct tgt_config cfg;
+	struct tgt *tgt;
+
+	for (unsigned i = 0; i < options.workers; i++)
+		open_worker(&workers[i]);
 	tgt_config_default(&cfg);
-	cfg.env = (struct dev_env){ .nworkers = 1,
+	cfg.env = (struct dev_env){ .nworkers = options.workers,
 				    .post = post,
 				    .buf_get = buf_get,
 				    .buf_put = buf_put,
@@ -182,22 +210,19 @@ static void open_target(struct target *t)
 				    .buf_reserve = 64u << 20,
 				    .buf_burst = 8u << 20,
 				    .time = worker_time,
-				    .arg = t };
+				    .arg = workers };
 	cfg.want.error_recovery_level = (uint8_t)options.level;
 	cfg.want.default_time2retain = options.level == 2 ? 20 : 0;
 	cfg.rearm = rearm;
 	cfg.clock = worker_time;
 	cfg.count_later = count_later;
 	cfg.random = io_random;
-	cfg.arg = t;
-	cfg.server = dev_server_new(&cfg.env, 64u << 20);
-	if (!t->loop || !cfg.server ||
-	    dev_lu_add(cfg.server, &lu,
-		       bs_ram_new("ram", memory, size, 512, free, memory)))
-		fail("cannot open the unit");
-	t->tgt = tgt_new(&cfg);
-	t->worker = tgt_worker(t->tgt, 0);
-	if (tgt_begin(t->tgt, make_directory()))
+	cfg.arg = workers;
+	cfg.server = open_unit(&cfg.env);
+	tgt = tgt_new(&cfg);
+	for (unsigned i = 0; i < options.workers; i++)
+		workers[i].worker = tgt_worker(tgt, i);
+	if (tgt_begin(tgt, make_directory()))
 		fail("cannot begin the target");
 }
 
@@ -222,10 +247,10 @@ static NOINLINE void client_turn(struct client *c)
 static void submit_job(struct job *j)
 {
 	struct client *c = j->c;
-	uint64_t places = ((uint64_t)options.mib << 20) / OP;
+	uint64_t places = ((uint64_t)options.mib << 20) / OP / options.workers;
 
-	iser_prep_rw(&j->io, 0, c->write, c->next % places * (OP / 512),
-		     OP / 512);
+	iser_prep_rw(&j->io, 0, c->write,
+		     (c->first + c->next % places) * (OP / 512), OP / 512);
 	/* far from the last one, so that no prefetcher finds it */
 	c->next += 4099 * 97;
 	c->left--;
@@ -296,6 +321,43 @@ static NOINLINE void warm_up(struct client *c)
 	take_turns(c);
 }
 
+/* 1 + the worker that takes its turn, for who reads the accesses to memory */
+static volatile unsigned executing;
+
+/* Each client has `ops` operations with its worker; the workers take turns. */
+static void take_turns_of_workers(struct client *clients, bool write,
+				  unsigned ops)
+{
+	bool busy = true;
+
+	for (unsigned i = 0; i < options.workers; i++)
+		begin(&clients[i], write, ops);
+	while (busy) {
+		busy = false;
+		for (unsigned i = 0; i < options.workers; i++) {
+			client_turn(&clients[i]);
+			executing = 1 + i;
+			target_turn(clients[i].target);
+			executing = 0;
+			busy = busy || clients[i].in_progress;
+		}
+	}
+}
+
+static void run_workers(struct client *clients)
+{
+	printf("executing %p turns %p stack %p thread %p\n", (void *)&executing,
+	       (void *)take_turns_of_workers, (void *)&clients,
+	       (void *)pthread_self());
+	fflush(stdout);
+	for (unsigned i = 0; i < options.workers; i++)
+		warm_up(&clients[i]);
+	if (options.reads)
+		take_turns_of_workers(clients, false, options.reads);
+	if (options.writes)
+		take_turns_of_workers(clients, true, options.writes);
+}
+
 static void connected(void *arg, struct iser_session *s, int err)
 {
 	struct client *c = arg;
@@ -306,25 +368,32 @@ static void connected(void *arg, struct iser_session *s, int err)
 	c->logged_in = true;
 }
 
-static void open_client(struct client *c, struct target *t, uint16_t port)
+static void open_client(struct client *c, struct target *workers,
+			struct target *t)
 {
 	struct iser_url url;
+	struct net_addr a;
 	char text[128], why[128];
 	int err;
 
+	net_listener_addr(t->listener, &a);
 	snprintf(text, sizeof(text),
 		 "%s://127.0.0.1:%u/" TARGET "/0?error_recovery_level=%u",
-		 options.transport, port, options.level);
+		 options.transport, net_addr_port(&a), options.level);
 	if (iser_url_parse(&url, text, false, why, sizeof(why)))
 		fail(why);
 	c->target = t;
+	c->first = ((uint64_t)options.mib << 20) / OP / options.workers *
+		   (uint64_t)(t - workers);
 	c->ctx = iser_context_new(NULL);
 	c->s = iser_connect_start(c->ctx, &url, connected, c, &err);
 	if (!c->s)
 		fail(iser_message(c->ctx));
 	while (!c->logged_in) {
 		client_turn(c);
-		target_turn(t);
+		for (unsigned i = 0; i < options.workers; i++)
+			target_turn(
+				&workers[i]); /* a login has steps at others */
 	}
 	c->memory = aligned_alloc(OP, OP * options.depth);
 	memset(c->memory, 0xa5, OP * options.depth);
@@ -366,33 +435,30 @@ static void parse(int argc, char **argv)
 {
 	unsigned *const values[] = { &options.reads, &options.writes,
 				     &options.depth, &options.mib,
-				     &options.level };
+				     &options.level, &options.workers };
 
 	if (argc > 1)
 		options.transport = argv[1];
 	for (int i = 2; i < argc && i <= 1 + (int)ARRAY_LEN(values); i++)
 		*values[i - 2] = (unsigned)strtoul(argv[i], NULL, 10);
-	if (options.depth > DEPTH_MAX || !options.mib)
+	if (options.depth > DEPTH_MAX || !options.mib || !options.workers ||
+	    options.workers > WORKERS)
 		fail("usage: path_cost [iscsi|iser [READS [WRITES [DEPTH "
-		     "[MIB [LEVEL]]]]]]");
+		     "[MIB [LEVEL [WORKERS]]]]]]]");
 }
 
 int main(int argc, char **argv)
 {
-	static struct target target;
-	static struct client client;
-	struct net_listener *listener;
-	struct net_addr a;
-	int err;
+	static struct target workers[WORKERS];
+	static struct client clients[WORKERS];
 
 	parse(argc, argv);
-	open_target(&target);
-	net_addr_parse(&a, "127.0.0.1:0", 0);
-	listener = net_listen(target.loop, &a, accepted, &target, &err);
-	if (!listener)
-		fail("cannot listen");
-	net_listener_addr(listener, &a);
-	open_client(&client, &target, net_addr_port(&a));
-	run(&client);
+	open_target(workers);
+	for (unsigned i = 0; i < options.workers; i++)
+		open_client(&clients[i], workers, &workers[i]);
+	if (options.workers > 1)
+		run_workers(clients);
+	else
+		run(&clients[0]);
 	return 0;
 }
