@@ -55,7 +55,7 @@ const struct iscsi_key iscsi_keys[ISCSI_KEY_COUNT] = {
 	[ISCSI_K_DATA_SEQUENCE_IN_ORDER] = { "DataSequenceInOrder", "RFC 7143 §13.19", ISCSI_KEY_OR, OPER | BOTH | LEAD | NODISC, 0, 1, 1, MEMBER(data_sequence_in_order) },
 	[ISCSI_K_ERROR_RECOVERY_LEVEL] = { "ErrorRecoveryLevel", "RFC 7143 §13.20", ISCSI_KEY_MIN, OPER | BOTH | LEAD, 0, 2, 0, MEMBER(error_recovery_level) },
 	[ISCSI_K_SESSION_TYPE] = { "SessionType", "RFC 7143 §13.21", ISCSI_KEY_TEXT, ANY | INI | LEAD | FIRST, 0, 0, 0, NONE },
-	[ISCSI_K_TASK_REPORTING] = { "TaskReporting", "RFC 7143 §13.23", ISCSI_KEY_LIST, OPER | BOTH | LEAD | NODISC, 0, 2, 0, MEMBER(task_reporting) },
+	[ISCSI_K_TASK_REPORTING] = { "TaskReporting", "RFC 7143 §13.23", ISCSI_KEY_LIST, OPER | BOTH | LEAD | NODISC | LATER, 0, 2, 0, MEMBER(task_reporting) },
 	[ISCSI_K_PROTOCOL_LEVEL] = { "iSCSIProtocolLevel", "RFC 7144 §7.1.1", ISCSI_KEY_MIN, OPER | BOTH | LEAD | NODISC | LATER, 0, 31, 1, MEMBER(protocol_level) },
 	[ISCSI_K_NODE_ARCHITECTURE] = { "X#NodeArchitecture", "RFC 7143 §13.26", ISCSI_KEY_TEXT, ANY | BOTH | LEAD | LATER, 0, 0, 0, NONE },
 	[ISCSI_K_IFMARKER] = { "IFMarker", "RFC 7143 §13.25", ISCSI_KEY_OBSOLETE_BOOL, OPER | BOTH, 0, 1, 0, NONE },
@@ -607,7 +607,7 @@ static bool should_offer(const struct iscsi_negotiation *n,
 	    ((k->flags & ISCSI_KEY_NO_RDMA) ||
 	     key_id(k) == ISCSI_K_MAX_RECV_DATA_SEGMENT_LENGTH))
 		return false; /* RFC 7145 §§6.1, 6.2 */
-	if ((k->flags & ISCSI_KEY_LATER) || key_id(k) == ISCSI_K_TASK_REPORTING)
+	if (k->flags & ISCSI_KEY_LATER)
 		/* §6.9: Linux' default is the opposite of the RFC's, so our
 		 * initiator always declares the tagged buffer */
 		return key_id(k) == ISCSI_K_TARGET_RECV_DSL ||

@@ -619,6 +619,29 @@ static void test_lists_are_read_as_lists_rfc7143_6_2_1(void **state)
 	}
 }
 
+/* RFC 3720 has no TaskReporting: LIO and tgt answer NotUnderstood. */
+/* [RFC 7143: 6.2 #7] */
+static void test_a_target_of_rfc3720(void **state)
+{
+	char text[1024] = "";
+	struct iscsi_text_out out = { .buf = text, .max = sizeof(text) };
+	struct iscsi_negotiation n;
+	struct iscsi_params p;
+
+	(void)state;
+	iscsi_params_defaults(&p);
+	p.task_reporting = ISCSI_FAST_ABORT;
+	iscsi_negotiation_init(&n, ISCSI_INITIATOR, &p);
+	n.leading = true;
+	iscsi_negotiation_offer(&n, &out);
+	assert_int_equal(iscsi_negotiation_key(&n, ISCSI_KEY_OPERATIONAL,
+					       "TaskReporting", "NotUnderstood",
+					       &out),
+			 0);
+	iscsi_negotiation_finish(&n);
+	assert_int_equal(n.result.task_reporting, ISCSI_RFC3720);
+}
+
 /* ---- keys of the first request ---- */
 
 /* Names in the first request, which may have two PDUs; then a second request. */
@@ -859,6 +882,7 @@ int main(void)
 		cmocka_unit_test(test_login_verdict_refuses),
 		cmocka_unit_test(test_login_redirect_names_the_address),
 		cmocka_unit_test(test_login_key_repeated_rfc7143_6_3),
+		cmocka_unit_test(test_a_target_of_rfc3720),
 		cmocka_unit_test(test_login_first_request_decides_rfc7143_6_3),
 		cmocka_unit_test(test_login_first_request_keys),
 		cmocka_unit_test(test_lists_are_read_as_lists_rfc7143_6_2_1),
