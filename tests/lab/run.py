@@ -31,7 +31,7 @@ LIBS = "usr/lib/x86_64-linux-gnu"
 # the steps that have a column of their own in the matrix
 COLUMNS = ("discovery", "login", "compare", "fsck", "abort", "reset",
            "reconnect", "logout", "dmesg")
-SMOKE = "siw-linux-to-iserd"
+SMOKE = {"smoke": "siw-linux-to-iserd", "smoke-lio": "tcp-iser-to-lio"}
 ROM = "/usr/lib/ipxe/qemu/pxe-e1000.rom"
 # the tools that make and run the guest, in addition to those of make test
 TOOLS = ("qemu-system-x86_64", "busybox", "cpio", "depmod", "zstd", "xz",
@@ -462,8 +462,9 @@ def arguments():
                    help="run these in a guest, with the functions of "
                         "guest/lib.sh, and show their output")
     p.add_argument("--smoke", action="store_true",
-                   help="only discovery, login, 64 MiB compared and logout "
-                        "over iSER; skipped if no guest can be made")
+                   help="only discovery, login, 64 MiB compared and logout of "
+                        "Linux over iSER, and a login of iser to LIO; skipped "
+                        "if no guest can be made")
     p.add_argument("--list", action="store_true", help="print the names of the jobs")
     p.add_argument("--build", default=os.path.join(TREE, "build"),
                    help="the build folder with the programs (build)")
@@ -488,9 +489,10 @@ def chosen(args):
     if args.shell:
         return [Job("shell", args.shell + "\n")]
     if args.smoke:
-        job = Job(SMOKE)
-        job.name = "smoke"
-        return [job]
+        jobs = [Job(name) for name in SMOKE.values()]
+        for job, name in zip(jobs, SMOKE):
+            job.name = name
+        return jobs
     names = sorted(os.listdir(JOBS))
     for name in args.job:
         if name not in names:
