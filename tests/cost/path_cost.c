@@ -62,7 +62,8 @@ struct client {
 	struct job jobs[DEPTH_MAX];
 	uint8_t *memory;
 	unsigned left, in_progress; /* operations */
-	uint64_t next, first;	    /* first block of its part of the disk */
+	uint64_t next;
+	uint64_t first, places; /* its part of the disk, in operations */
 	bool write, logged_in;
 	xtime ns[2]; /* of target_turn, of client_turn */
 };
@@ -247,10 +248,8 @@ static NOINLINE void client_turn(struct client *c)
 static void submit_job(struct job *j)
 {
 	struct client *c = j->c;
-	uint64_t places = ((uint64_t)options.mib << 20) / OP / options.workers;
-
 	iser_prep_rw(&j->io, 0, c->write,
-		     (c->first + c->next % places) * (OP / 512), OP / 512);
+		     (c->first + c->next % c->places) * (OP / 512), OP / 512);
 	/* far from the last one, so that no prefetcher finds it */
 	c->next += 4099 * 97;
 	c->left--;
@@ -321,8 +320,8 @@ static NOINLINE void warm_up(struct client *c)
 	take_turns(c);
 }
 
-/* 1 + the worker that takes its turn, for who reads the accesses to memory */
-static volatile unsigned executing;
+/* Whether a worker takes its turn: shared_lines.py looks for the stores. */
+static volatile bool executing[WORKERS];
 
 /* Each client has `ops` operations with its worker; the workers take turns. */
 static void take_turns_of_workers(struct client *clients, bool write,
@@ -336,9 +335,9 @@ static void take_turns_of_workers(struct client *clients, bool write,
 		busy = false;
 		for (unsigned i = 0; i < options.workers; i++) {
 			client_turn(&clients[i]);
-			executing = 1 + i;
+			executing[i] = true;
 			target_turn(clients[i].target);
-			executing = 0;
+			executing[i] = false;
 			busy = busy || clients[i].in_progress;
 		}
 	}
@@ -346,7 +345,7 @@ static void take_turns_of_workers(struct client *clients, bool write,
 
 static void run_workers(struct client *clients)
 {
-	printf("executing %p turns %p stack %p thread %p\n", (void *)&executing,
+	printf("executing %p turns %p stack %p thread %p\n", (void *)executing,
 	       (void *)take_turns_of_workers, (void *)&clients,
 	       (void *)pthread_self());
 	fflush(stdout);
@@ -383,17 +382,16 @@ static void open_client(struct client *c, struct target *workers,
 	if (iser_url_parse(&url, text, false, why, sizeof(why)))
 		fail(why);
 	c->target = t;
-	c->first = ((uint64_t)options.mib << 20) / OP / options.workers *
-		   (uint64_t)(t - workers);
+	c->places = ((uint64_t)options.mib << 20) / OP / options.workers;
+	c->first = c->places * (uint64_t)(t - workers);
 	c->ctx = iser_context_new(NULL);
 	c->s = iser_connect_start(c->ctx, &url, connected, c, &err);
 	if (!c->s)
 		fail(iser_message(c->ctx));
-	while (!c->logged_in) {
+	while (!c->logged_in) { /* a login has steps at other workers */
 		client_turn(c);
 		for (unsigned i = 0; i < options.workers; i++)
-			target_turn(
-				&workers[i]); /* a login has steps at others */
+			target_turn(&workers[i]);
 	}
 	c->memory = aligned_alloc(OP, OP * options.depth);
 	memset(c->memory, 0xa5, OP * options.depth);

@@ -37,11 +37,11 @@ class Trace:
         self.users = collections.defaultdict(set)  # of a line
         self.stored = set()  # lines
         self.accesses = collections.Counter()  # (line, instruction)
-        self.turn, self.instruction = -1, 0
+        self.instruction = 0
         child = subprocess.Popen(["valgrind", "--tool=lackey", "--trace-mem=yes", "--basic-counts=no", "--log-fd=1",
                                   program, transport, *map(str, counts), "32", "4", "0", "2"], stdout=subprocess.PIPE)
         self._read(child.stdout)
-        if child.wait() or self.turn < 0:
+        if child.wait() or not self.accesses:
             sys.exit("path_cost failed")
         self.shared = {line for line in self.stored if len(self.users[line]) > 1}
 
@@ -54,13 +54,12 @@ class Trace:
         if not found:
             return
         marker, self.turns, self.stack, self.thread = (int(x, 16) for x in found.groups())
-        text = b" S %08x,4" % marker
+        # path_cost stores to the byte of a worker before and after its turn
+        stores = {b" S %08x,1\n" % (marker + i): i for i in range(2)}
         worker = None
         for line in lines:
-            if line.startswith(text):
-                # path_cost stores before and after each turn: of 0, none, of 1, none
-                self.turn += 1
-                worker = {0: 0, 2: 1}.get(self.turn % 4)
+            if line in stores:
+                worker = stores[line] if worker is None else None
             elif worker is not None:
                 self._access(worker, line)
 
