@@ -31,7 +31,7 @@ LIBS = "usr/lib/x86_64-linux-gnu"
 # the steps that have a column of their own in the matrix
 COLUMNS = ("discovery", "login", "compare", "fsck", "abort", "reset",
            "reconnect", "logout", "dmesg")
-SMOKE = {"smoke": "siw-linux-to-iserd", "smoke-lio": "tcp-iser-to-lio"}
+SMOKE = ("siw-linux-to-iserd", "tcp-iser-to-lio")
 ROM = "/usr/lib/ipxe/qemu/pxe-e1000.rom"
 # the tools that make and run the guest, in addition to those of make test
 TOOLS = ("qemu-system-x86_64", "busybox", "cpio", "depmod", "zstd", "xz",
@@ -489,9 +489,9 @@ def chosen(args):
     if args.shell:
         return [Job("shell", args.shell + "\n")]
     if args.smoke:
-        jobs = [Job(name) for name in SMOKE.values()]
-        for job, name in zip(jobs, SMOKE):
-            job.name = name
+        jobs = [Job(name) for name in SMOKE]
+        for job in jobs:
+            job.name = "smoke-" + job.name
         return jobs
     names = sorted(os.listdir(JOBS))
     for name in args.job:
