@@ -40,9 +40,11 @@ enum iscsi_key_kind {
 #define ISCSI_KEY_NO_DISCOVERY 0x040u /* irrelevant: SessionType=Discovery */
 #define ISCSI_KEY_RDMA	       0x080u /* irrelevant: RDMAExtensions=No */
 #define ISCSI_KEY_NO_RDMA      0x100u /* irrelevant: RDMAExtensions=Yes */
-#define ISCSI_KEY_LATER	       0x200u /* may be answered NotUnderstood (§6.2) */
-#define ISCSI_KEY_REPEAT       0x400u /* may be sent again */
-#define ISCSI_KEY_ZERO_TOO     0x800u /* 0 is allowed beside [min, max] */
+/* may be answered NotUnderstood (§6.2); so may TaskReporting, which RFC 3720 does not
+ * have (§4.2.2.3.4) */
+#define ISCSI_KEY_LATER	   0x200u
+#define ISCSI_KEY_REPEAT   0x400u /* may be sent again */
+#define ISCSI_KEY_ZERO_TOO 0x800u /* 0 is allowed beside [min, max] */
 /* Allowed in the first request of the login, or of the operational stage, only
  * (§6.3, RFC 7145 §6.3). */
 #define ISCSI_KEY_FIRST		    0x1000u

@@ -619,7 +619,7 @@ static void test_lists_are_read_as_lists_rfc7143_6_2_1(void **state)
 	}
 }
 
-/* RFC 3720 has no TaskReporting: LIO and tgt answer NotUnderstood. */
+/* RFC 3720 has no TaskReporting: LIO answers NotUnderstood. */
 /* [RFC 7143: 6.2 #7] */
 static void test_a_target_of_rfc3720(void **state)
 {
