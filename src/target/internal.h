@@ -24,7 +24,7 @@
  *   settle.c      the end of what only earlier directories have
  *   command.c     SCSI Commands
  *   reassign.c    TASK REASSIGN
- *   tmf.c         task management functions
+ *   tmf*.c        task management functions (tmf.h)
  *   remap.c       another LUN map for a session
  *   session.c     begin and end of a session
  *   recover.c     lost connections, whose tasks wait for other connections
