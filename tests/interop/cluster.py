@@ -13,13 +13,13 @@ READY = ("owner", "standing-by")
 class Gateway:
     """One gateway; it can be started again under its name and number, at its address."""
 
-    def __init__(self, folder, number, *luns, more=(), name=None):
+    def __init__(self, folder, number, *luns, more=(), name=None, times=TIMES):
         self.number = number
         self.name = name or "gw%d" % number
         self.control = os.path.join(folder, self.name + ".control")
         self.address = "127.0.0.1:%d" % quiet_port()
         self.args = ("--listen", self.address, "--control", self.control, "--cluster",
-                     "--cluster-number", str(number), "--cluster-gateway", self.name) + TIMES + tuple(more) + luns
+                     "--cluster-number", str(number), "--cluster-gateway", self.name) + tuple(times) + tuple(more) + luns
         self.daemon = None
 
     def start(self):

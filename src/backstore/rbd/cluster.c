@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * cluster.c: connections to clusters. A connection has some twenty threads, so
- * images of one cluster and one client share it.
+ * images of one cluster and one client share it. Images that gateways share have
+ * connections apart: a gateway that fails is fenced once, with all its images.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,12 +17,31 @@
 #define MOUNT_DEFAULT "300"
 #define MOUNT_TIMEOUT "10"
 
+#define FENCES	       16u
+#define FENCE_KNOWN    (60 * XTIME_S)
+#define BLOCKLIST_TIME 2592000u /* 30 days, in seconds */
+#define ADDRESS_SIZE   256u
+
+/* A client that this connection has put on the blocklist. */
+struct fenced {
+	char address[ADDRESS_SIZE]; /* "": none */
+	xtime at;
+};
+
 struct bsrbd_cluster {
 	struct list link; /* clusters */
 	unsigned refs;
+	bool clustered;		   /* for images that gateways share */
 	char *conf, *id, *keyring; /* as in the spec; NULL: not given */
 	rados_t rados;
 	char fsid[37];
+	pthread_mutex_t mutex; /* guards is_fenced; held briefly */
+	bool is_fenced;	       /* the cluster refuses all requests */
+	/* guards the members below; held during a fence, so that the fences of other
+	 * images wait for it, and find what it did */
+	pthread_mutex_t fencing;
+	struct fenced fenced[FENCES];
+	unsigned next_fenced;
 };
 
 /* Guards clusters and the references of its members. Held while a connection
@@ -44,9 +64,10 @@ static char *copy_text(const char *text, bool *ok)
 
 static void free_cluster(struct bsrbd_cluster *c)
 {
-	list_del(&c->link);
 	if (c->rados)
 		rados_shutdown(c->rados);
+	pthread_mutex_destroy(&c->fencing);
+	pthread_mutex_destroy(&c->mutex);
 	free(c->conf);
 	free(c->id);
 	free(c->keyring);
@@ -62,6 +83,8 @@ static struct bsrbd_cluster *new_cluster(const struct bsrbd_spec *s)
 		return NULL;
 	list_init(&c->link);
 	c->refs = 1;
+	pthread_mutex_init(&c->mutex, NULL);
+	pthread_mutex_init(&c->fencing, NULL);
 	c->conf = copy_text(s->conf, &ok);
 	c->id = copy_text(s->id, &ok);
 	c->keyring = copy_text(s->keyring, &ok);
@@ -176,31 +199,48 @@ static int connect_cluster(struct bsrbd_opening *o, struct bsrbd_cluster *c)
 	return err < 0 ? refuse_connect(o, c, err) : 0;
 }
 
-int bsrbd_cluster_get(struct bsrbd_opening *o)
+static bool is_fenced(struct bsrbd_cluster *c)
+{
+	bool fenced;
+
+	pthread_mutex_lock(&c->mutex);
+	fenced = c->is_fenced;
+	pthread_mutex_unlock(&c->mutex);
+	return fenced;
+}
+
+static bool serves(struct bsrbd_cluster *c, const struct bsrbd_opening *o)
 {
 	const struct bsrbd_spec *s = &o->spec;
+
+	return c->clustered == o->cfg->clustered && !is_fenced(c) &&
+	       is_equal(c->conf, s->conf) && is_equal(c->id, s->id) &&
+	       is_equal(c->keyring, s->keyring);
+}
+
+int bsrbd_cluster_get(struct bsrbd_opening *o)
+{
 	struct bsrbd_cluster *c;
 	struct list *at;
 	int err = 0;
 
 	pthread_mutex_lock(&lock);
-	for (at = clusters.next; at != &clusters && !o->cfg->clustered;
-	     at = at->next) {
+	for (at = clusters.next; at != &clusters; at = at->next) {
 		c = list_entry(at, struct bsrbd_cluster, link);
-		if (is_equal(c->conf, s->conf) && is_equal(c->id, s->id) &&
-		    is_equal(c->keyring, s->keyring)) {
+		if (serves(c, o)) {
 			c->refs++;
 			goto out_found;
 		}
 	}
-	c = new_cluster(s);
+	c = new_cluster(&o->spec);
 	err = c ? connect_cluster(o, c)
 		: bsrbd_refuse(o, -ENOMEM, "out of memory");
 	if (err) {
 		if (c)
 			free_cluster(c);
 		c = NULL;
-	} else if (!o->cfg->clustered) {
+	} else {
+		c->clustered = o->cfg->clustered;
 		list_push_back(&clusters, &c->link);
 	}
 out_found:
@@ -209,12 +249,93 @@ out_found:
 	return err;
 }
 
+/* The end of a connection may take long, so others do not wait for it. */
 void bsrbd_cluster_put(struct bsrbd_cluster *c)
 {
+	bool last;
+
 	pthread_mutex_lock(&lock);
-	if (--c->refs == 0)
-		free_cluster(c);
+	last = --c->refs == 0;
+	if (last)
+		list_del(&c->link);
 	pthread_mutex_unlock(&lock);
+	if (last)
+		free_cluster(c);
+}
+
+void bsrbd_cluster_fenced(struct bsrbd_cluster *c)
+{
+	pthread_mutex_lock(&c->mutex);
+	c->is_fenced = true;
+	pthread_mutex_unlock(&c->mutex);
+}
+
+/* ---- the fence of another client ---- */
+
+/* The name of the command, which older versions of Ceph call "blacklist". */
+static int add_to_blocklist(rados_t rados, const char *word,
+			    const char *address)
+{
+	char command[512], *out = NULL, *status = NULL;
+	const char *lines[] = { command };
+	size_t nout = 0, nstatus = 0;
+	int err;
+
+	snprintf(command, sizeof(command),
+		 "{\"prefix\": \"osd %s\", \"%sop\": \"add\", \"addr\": "
+		 "\"%s\", \"expire\": %u.0}",
+		 word, word, address, BLOCKLIST_TIME);
+	err = rados_mon_command(rados, lines, 1, "", 0, &out, &nout, &status,
+				&nstatus);
+	rados_buffer_free(out);
+	rados_buffer_free(status);
+	return err;
+}
+
+/* Only for a time, since an administrator can take a client off the blocklist. */
+static bool was_fenced(const struct bsrbd_cluster *c, const char *address)
+{
+	for (unsigned i = 0; i < FENCES; i++) {
+		const struct fenced *f = &c->fenced[i];
+
+		if (f->address[0] && strcmp(f->address, address) == 0 &&
+		    io_now_exact() - f->at < FENCE_KNOWN)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * From the new map on, all requests of this connection carry the map's number: a server
+ * of objects that has not seen the map gets it before it executes them, and refuses the
+ * old owner from then on.
+ */
+static int fence(struct bsrbd_cluster *c, const char *address)
+{
+	struct fenced *f = &c->fenced[c->next_fenced];
+	int err = add_to_blocklist(c->rados, "blocklist", address);
+
+	if (err == -EINVAL)
+		err = add_to_blocklist(c->rados, "blacklist", address);
+	if (!err)
+		err = rados_wait_for_latest_osdmap(c->rados);
+	if (err)
+		return err;
+	snprintf(f->address, sizeof(f->address), "%s", address);
+	f->at = io_now_exact();
+	c->next_fenced = (c->next_fenced + 1) % FENCES;
+	return 0;
+}
+
+int bsrbd_cluster_fence(struct bsrbd_cluster *c, const char *address)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&c->fencing);
+	if (!was_fenced(c, address))
+		err = fence(c, address);
+	pthread_mutex_unlock(&c->fencing);
+	return err;
 }
 
 rados_t bsrbd_cluster_rados(const struct bsrbd_cluster *c)

@@ -3,7 +3,7 @@
  * internal.h: images of Ceph RBD as backstores, by librbd. Private to this room.
  *
  *   spec.c      the text of an image
- *   cluster.c   connections to clusters, which images share
+ *   cluster.c   connections to clusters, which images share; the fence of others
  *   lock.c      the exclusive lock of an image
  *   open.c      opens an image; the table that the module exports
  *   io.c        requests
@@ -77,13 +77,19 @@ bsrbd_refuse(struct bsrbd_opening *o, int err, const char *format, ...);
 
 /*
  * cluster.c: bsrbd_cluster_get connects to the cluster that the spec names, or
- * takes a reference on such a connection. An image that gateways share gets a
- * connection of its own, because a fence ends the whole connection. 0, or -Exxx after
- * bsrbd_refuse.
+ * takes a reference on such a connection. Images that gateways share have other
+ * connections than the rest, because a fence ends the whole connection. 0, or -Exxx
+ * after bsrbd_refuse.
  */
 int bsrbd_cluster_get(struct bsrbd_opening *o);
 /* bsrbd_cluster_put: the last reference ends the connection. */
 void bsrbd_cluster_put(struct bsrbd_cluster *c);
+/* bsrbd_cluster_fenced: a request ended with -ESHUTDOWN. Images that are opened from now
+ * on get another connection. Any thread. */
+void bsrbd_cluster_fenced(struct bsrbd_cluster *c);
+/* bsrbd_cluster_fence has the cluster refuse all further requests of the client at
+ * `address`. The first fence of a client is one for all images. Blocks. 0, or -Exxx. */
+int bsrbd_cluster_fence(struct bsrbd_cluster *c, const char *address);
 rados_t bsrbd_cluster_rados(const struct bsrbd_cluster *c);
 /* bsrbd_cluster_fsid returns the cluster's UUID as text. */
 const char *bsrbd_cluster_fsid(const struct bsrbd_cluster *c);

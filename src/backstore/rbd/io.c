@@ -28,6 +28,8 @@ static_assert(sizeof(struct step) <= BS_REQ_PRIVATE, "fits a request");
  * librbd refuses to write. */
 static int result_of(const struct step *s)
 {
+	if (s->result == -ESHUTDOWN)
+		bsrbd_cluster_fenced(s->image->cluster);
 	if (s->image->clustered &&
 	    (s->result == -ESHUTDOWN || s->result == -EROFS))
 		return ERR_TERMINATED;

@@ -114,6 +114,27 @@ static int measure(struct bsrbd_opening *o)
 	return 0;
 }
 
+static int open_by_connection(struct bsrbd_opening *o)
+{
+	int err = bsrbd_cluster_get(o);
+
+	if (!err)
+		err = open_pool(o);
+	if (!err)
+		err = open_image(o);
+	return err;
+}
+
+static void leave_connection(struct bsrbd *r)
+{
+	if (r->pool)
+		rados_ioctx_destroy(r->pool);
+	if (r->cluster)
+		bsrbd_cluster_put(r->cluster);
+	r->pool = NULL;
+	r->cluster = NULL;
+}
+
 static int open_all(struct bsrbd_opening *o)
 {
 	const char *wrong = bsrbd_spec_parse(&o->spec, o->cfg->operand);
@@ -121,11 +142,13 @@ static int open_all(struct bsrbd_opening *o)
 
 	if (wrong)
 		return bsrbd_refuse(o, -EINVAL, "%s", wrong);
-	err = bsrbd_cluster_get(o);
-	if (!err)
-		err = open_pool(o);
-	if (!err)
-		err = open_image(o);
+	err = open_by_connection(o);
+	if (err == -ESHUTDOWN && o->r->cluster) {
+		/* fenced, which no request has found out yet */
+		bsrbd_cluster_fenced(o->r->cluster);
+		leave_connection(o->r);
+		err = open_by_connection(o);
+	}
 	if (!err)
 		err = identify(o);
 	if (!err)
@@ -151,10 +174,7 @@ static void close_image(struct bsrbd *r)
 static void free_image(struct bsrbd *r)
 {
 	close_image(r);
-	if (r->pool)
-		rados_ioctx_destroy(r->pool);
-	if (r->cluster)
-		bsrbd_cluster_put(r->cluster);
+	leave_connection(r);
 	pthread_cond_destroy(&r->changed);
 	pthread_mutex_destroy(&r->mutex);
 	free(r->loops);

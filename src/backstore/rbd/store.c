@@ -139,6 +139,7 @@ void bsrbd_call_fail(struct bsrbd_call *c, int result)
 
 void bsrbd_store_fenced(struct bsrbd_store *s)
 {
+	bsrbd_cluster_fenced(s->image->cluster);
 	if (s->told_fenced || !s->store.events.fenced)
 		return;
 	s->told_fenced = true;

@@ -13,9 +13,8 @@
 #include "base/err.h"
 #include "cluster/blob.h"
 
-#define LOCK_NAME      "rbd_lock" /* of librbd */
-#define CLIENTS_MAX    256u
-#define BLOCKLIST_TIME 2592000u /* 30 days, in seconds */
+#define LOCK_NAME   "rbd_lock" /* of librbd */
+#define CLIENTS_MAX 256u
 
 /* The client that has the lock. */
 struct locker {
@@ -217,26 +216,6 @@ static int check_gateway(struct bsrbd_call *c, const struct locker *l,
 	return c->whom[0] && strcmp(c->whom, id) ? ERR_AGAIN : 0;
 }
 
-/* The name of the command, which older versions of Ceph call "blacklist". */
-static int add_to_blocklist(rados_t rados, const char *word,
-			    const char *address)
-{
-	char command[512], *out = NULL, *status = NULL;
-	const char *lines[] = { command };
-	size_t nout = 0, nstatus = 0;
-	int err;
-
-	snprintf(command, sizeof(command),
-		 "{\"prefix\": \"osd %s\", \"%sop\": \"add\", \"addr\": "
-		 "\"%s\", \"expire\": %u.0}",
-		 word, word, address, BLOCKLIST_TIME);
-	err = rados_mon_command(rados, lines, 1, "", 0, &out, &nout, &status,
-				&nstatus);
-	rados_buffer_free(out);
-	rados_buffer_free(status);
-	return err;
-}
-
 /* The blocklist knows addresses without their kind. */
 static const char *plain_address(const char *address)
 {
@@ -252,22 +231,13 @@ static const char *plain_address(const char *address)
  * librbd's own break blocklists for an hour, and the monitors of Ceph 16 refuse its
  * setting for another time: a client that is stopped for longer would send its old
  * requests when it goes on.
- *
- * From the new map on, all requests of this client carry the map's number: a server of
- * objects that has not seen the map gets it before it executes them, and refuses the
- * old owner from then on.
  */
 static int break_lock(struct bsrbd_call *c, const struct locker *l)
 {
 	struct bsrbd_store *s = c->s;
-	rados_t rados = bsrbd_cluster_rados(s->image->cluster);
-	const char *address = plain_address(l->address);
-	int err = add_to_blocklist(rados, "blocklist", address);
+	int err = bsrbd_cluster_fence(s->image->cluster,
+				      plain_address(l->address));
 
-	if (err == -EINVAL)
-		err = add_to_blocklist(rados, "blacklist", address);
-	if (!err)
-		err = rados_wait_for_latest_osdmap(rados);
 	if (err)
 		return err;
 	err = rados_break_lock(s->image->pool, s->header, LOCK_NAME, l->client,
@@ -287,8 +257,9 @@ int bsrbd_store_fence(struct bsrbd_call *c)
 		return bsrbd_store_err(err);
 	if (err == 0)
 		return ERR_NOT_FOUND;
+	/* perhaps by another image of this connection that is about to close */
 	if (strcmp(l.client, s->client) == 0)
-		return 0;
+		return bsrbd_store_take(c);
 	err = check_gateway(c, &l, id);
 	if (err)
 		return err;

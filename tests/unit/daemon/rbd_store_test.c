@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rbd_store_test.c: the record of an RBD image: what every store must do. The argument
- * is the image as iserd has it, without "rbd:"; OPENISER_MODULES names the folder of
+ * is the image as iserd has it, without "rbd:" and with conf=/FILE; OPENISER_MODULES names the folder of
  * backstore-rbd.so. */
 #include "store_cases.h"
 
@@ -39,12 +39,30 @@ static struct bs *data_of(const struct cluster_store *s, unsigned *slot)
 	return NULL;
 }
 
+/* A gateway is a process, whose images share a connection. Here each gateway has one of
+ * its own, by a spelling of the path of its own: "conf=///FILE". */
+static void spell(char *text, size_t size, const char *id)
+{
+	const char *conf = strstr(image, "conf=/");
+	size_t n = 0;
+
+	assert_non_null(conf);
+	for (const char *c = id; *c; c++)
+		n = (31 * n + (unsigned char)*c) % 61;
+	snprintf(
+		text, size, "%.*sconf=%.*s%s", (int)(conf - image), image,
+		(int)n,
+		"/////////////////////////////////////////////////////////////",
+		conf + 5);
+}
+
 static struct cluster_store *open_rbd(struct io_loop *l, const char *id,
 				      const struct cluster_store_events *ev)
 {
+	char spelled[512];
 	struct bs_module_config cfg = {
 		.name = image,
-		.operand = image,
+		.operand = spelled,
 		.clustered = true,
 		.block_size = 512,
 		.say = say,
@@ -54,6 +72,7 @@ static struct cluster_store *open_rbd(struct io_loop *l, const char *id,
 	unsigned i = 0;
 	int err = 0;
 
+	spell(spelled, sizeof(spelled), id);
 	data_of(NULL, &i);
 	opened[i].loops[0] = l;
 	cfg.loops = opened[i].loops;
