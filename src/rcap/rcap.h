@@ -238,7 +238,8 @@ int rcap_reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
 	     unsigned rights, struct rcap_mr *mr);
 /* rcap_invalidate ends a region: the provider moves no byte from or to it
  * afterwards. No effect on a region that the peer invalidated, and after the
- * connection. */
+ * connection. After it, and after `closed`, the memory has all bytes that the peer wrote
+ * before an RDMA Read that the provider answered. */
 void rcap_invalidate(struct rcap_qp *qp, struct rcap_mr *mr);
 
 /* rcap_disconnect sends all posted requests, then ends the connection. */

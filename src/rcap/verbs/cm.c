@@ -15,7 +15,7 @@ static void end_conn(struct io_defer *d)
 	struct verbs_conn *c = container_of(d, struct verbs_conn, end.report);
 
 	io_timer_clear(c->v->l, &c->end.timer);
-	verbs_work_end(c);
+	verbs_work_end(c, true);
 	c->qp.state = RCAP_CLOSED;
 	c->qp.user->closed(c->qp.arg, c->end.err, c->end.why);
 	if (c->end.gone)
@@ -133,7 +133,7 @@ void verbs_conn_free(struct verbs_conn *c)
 		return;
 	io_timer_clear(c->v->l, &c->end.timer);
 	if (c->cq.channel) /* the connection never reached its end */
-		verbs_work_end(c);
+		verbs_work_end(c, false);
 	io_defer_cancel(&c->end.report);
 	io_defer_cancel(&c->turn);
 	if (c->id)

@@ -286,8 +286,8 @@ void verbs_conn_free(struct verbs_conn *c);
 /* work.c: verbs_work_new makes the queue pair. 0 or -Exxx. */
 int verbs_work_new(struct verbs_conn *c);
 /* verbs_work_end destroys the queue pair and returns all requests and receives
- * with ERR_ABORTED. */
-void verbs_work_end(struct verbs_conn *c);
+ * with ERR_ABORTED. is_there: the memory of the regions still exists. */
+void verbs_work_end(struct verbs_conn *c, bool is_there);
 /* verbs_post, verbs_post_recv: see rcap_ops. */
 void verbs_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n);
 void verbs_post_recv(struct rcap_qp *qp, struct rcap_recv *r);
@@ -314,7 +314,7 @@ bool verbs_poll(struct verbs_conn *c);
 /*  */
 /* memory.c: verbs_memory_new makes the slots. 0 or -Exxx. */
 int verbs_memory_new(struct verbs_conn *c);
-void verbs_memory_free(struct verbs_conn *c);
+void verbs_memory_free(struct verbs_conn *c, bool is_there);
 /* verbs_transfer prepares the memory of a request and fills sge. NULL: no
  * transfer is free, or errno has the reason. inl: INLINE_MAX bytes for inline
  * data. */

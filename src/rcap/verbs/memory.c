@@ -157,23 +157,24 @@ struct region {
 	bool copy_back;
 };
 
-static void region_free(struct region *r)
+/* The device accesses the memory no more. is_there: the user's memory still exists. */
+static void region_end(struct region *r, bool is_there)
 {
+	ibv_dereg_mr(r->mr);
+	if (r->copy_back && is_there)
+		bufv_copy_in(&r->memory, 0, r->bounce, r->memory.len);
 	list_del(&r->link);
 	free(r->bounce);
 	free(r);
 }
 
-/* The connection has ended: the owners of the memory may reuse it. */
-static void free_regions(struct verbs_conn *c)
+/* The owners of the memory may reuse it after `closed`. What the peer has written stays
+ * written, since it may be acknowledged (RFC 7145 §7.3.5). */
+static void end_regions(struct verbs_conn *c, bool is_there)
 {
-	while (!list_empty(&c->regions)) {
-		struct region *r =
-			list_entry(c->regions.next, struct region, link);
-
-		ibv_dereg_mr(r->mr);
-		region_free(r);
-	}
+	while (!list_empty(&c->regions))
+		region_end(list_entry(c->regions.next, struct region, link),
+			   is_there);
 }
 
 int verbs_reg(struct rcap_qp *qp, const struct bufv *memory, uint64_t base,
@@ -222,17 +223,14 @@ void verbs_invalidate(struct rcap_qp *qp, struct rcap_mr *mr)
 	if (!r)
 		return;
 	mr->provider = NULL;
-	ibv_dereg_mr(r->mr); /* the device accesses the memory no more */
-	if (r->copy_back)
-		bufv_copy_in(&r->memory, 0, r->bounce, r->memory.len);
-	region_free(r);
+	region_end(r, true);
 }
 
 /* ---- the end ---- */
 
-void verbs_memory_free(struct verbs_conn *c)
+void verbs_memory_free(struct verbs_conn *c, bool is_there)
 {
-	free_regions(c);
+	end_regions(c, is_there);
 	for (unsigned i = 0; i < c->rq.nmrs; i++)
 		ibv_dereg_mr(c->rq.mrs[i].mr);
 	free(c->rq.mrs);

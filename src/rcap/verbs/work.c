@@ -68,7 +68,8 @@ static bool make_request(struct verbs_conn *c, struct rcap_wr *wr,
 	memset(&d->wr, 0, sizeof(d->wr));
 	d->wr.wr_id = (uintptr_t)t;
 	d->wr.sg_list = &d->sge;
-	d->wr.num_sge = wr->data.len ? 1 : 0;
+	/* siw takes RDMA Reads with a sink only, also empty ones */
+	d->wr.num_sge = wr->data.len || wr->op == RCAP_READ;
 	d->wr.opcode = opcode_of(wr);
 	d->wr.send_flags = flags_of(c, wr, d);
 	c->sq.unsignalled = d->wr.send_flags & IBV_SEND_SIGNALED
@@ -295,7 +296,7 @@ int verbs_work_new(struct verbs_conn *c)
 	return 0;
 }
 
-void verbs_work_end(struct verbs_conn *c)
+void verbs_work_end(struct verbs_conn *c, bool is_there)
 {
 	struct list *n;
 
@@ -312,5 +313,5 @@ void verbs_work_end(struct verbs_conn *c)
 	rcap_abort_receives(&c->qp, &c->rq.held);
 	rcap_abort_receives(&c->qp, &c->rq.pending);
 	verbs_poll_free(c);
-	verbs_memory_free(c);
+	verbs_memory_free(c, is_there);
 }

@@ -92,6 +92,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		*s = (struct fake_send){ .wr_id = wr->wr_id,
 					 .opcode = wr->opcode,
 					 .flags = wr->send_flags,
+					 .pieces = wr->num_sge,
 					 .rkey = wr->wr.rdma.rkey,
 					 .invalidate = wr->invalidate_rkey };
 		s->len = wr->num_sge ? g->length : 0;

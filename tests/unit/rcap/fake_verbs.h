@@ -17,6 +17,7 @@ struct fake_send {
 	uint64_t wr_id;
 	enum ibv_wr_opcode opcode;
 	unsigned flags;
+	int pieces;
 	uint32_t len, rkey, invalidate;
 	uint8_t *at; /* not for inline data */
 	uint8_t bytes[FAKE_BYTES];

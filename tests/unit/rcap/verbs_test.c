@@ -310,6 +310,30 @@ static void test_read_told_late(void **state)
 	end(&w);
 }
 
+/* siw refuses a Read without a sink, even one of no bytes, which shows that earlier
+ * Writes were placed (RFC 7145 §7.3.5). */
+static void test_read_of_nothing(void **state)
+{
+	struct request r[2];
+	struct world w;
+
+	(void)state;
+	fake_begin();
+	connected(&w);
+	post(&w, make(&r[0], RCAP_WRITE, 76));
+	post(&w, make(&r[1], RCAP_READ, 0));
+	turn(&w);
+	assert_int_equal(sent(1)->opcode, IBV_WR_RDMA_READ);
+	assert_int_equal(sent(1)->pieces, 1);
+	assert_int_equal(sent(1)->len, 0);
+	assert_true(sent(1)->flags & IBV_SEND_SIGNALED);
+	assert_int_equal(w.ndone, 1);
+	complete(&w, 1);
+	turn(&w);
+	assert_ptr_equal(w.done[1], &r[1].wr);
+	end(&w);
+}
+
 /* More requests than the device has room for: one in a while is signalled, and
  * the rest is posted when it completes. */
 static void test_queue_full(void **state)
@@ -475,6 +499,32 @@ static void test_regions_end(void **state)
 	assert_true(w.closed);
 	assert_int_equal(fake.mrs, 0);
 	rcap_invalidate(&w.c->qp, &mr[1]);
+	end(&w);
+}
+
+/* What the peer has written to memory in several pieces stays written if the connection
+ * is lost: the peer may know that it was placed (RFC 7145 §7.3.5). */
+static void test_written_data_stay_rfc7145_7_3_5(void **state)
+{
+	struct iovec two[2] = { { memory[1], 512 }, { memory[3], 512 } };
+	struct bufv data = bufv_of(two, 2);
+	struct rcap_mr mr;
+	struct world w;
+
+	(void)state;
+	fake_begin();
+	connected(&w);
+	memset(memory[1], 0x11, 512);
+	memset(memory[3], 0x11, 512);
+	assert_int_equal(rcap_reg(&w.c->qp, &data, 0, RCAP_REMOTE_WRITE, &mr),
+			 0);
+	memset((void *)(uintptr_t)mr.base, 0x22, 600);
+	rcap_terminate(&w.c->qp, ERR_PROTOCOL, "enough");
+	turn(&w);
+	assert_true(w.closed);
+	assert_int_equal(memory[1][511], 0x22);
+	assert_int_equal(memory[3][87], 0x22);
+	assert_int_equal(memory[3][88], 0x11);
 	end(&w);
 }
 
@@ -863,12 +913,14 @@ int main(void)
 		cmocka_unit_test(test_pages_over_siw_are_signalled),
 		cmocka_unit_test(test_large_is_waited_for),
 		cmocka_unit_test(test_read_told_late),
+		cmocka_unit_test(test_read_of_nothing),
 		cmocka_unit_test(test_queue_full),
 		cmocka_unit_test(test_send_with_invalidate),
 		cmocka_unit_test(test_receives_in_one_call),
 		cmocka_unit_test(test_disconnect_waits),
 		cmocka_unit_test(test_error_flushes),
 		cmocka_unit_test(test_regions_end),
+		cmocka_unit_test(test_written_data_stay_rfc7145_7_3_5),
 		cmocka_unit_test(test_post_fails),
 		cmocka_unit_test(test_async_events),
 		cmocka_unit_test(test_device_comes_and_goes),
