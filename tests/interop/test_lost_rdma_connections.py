@@ -68,6 +68,24 @@ class RdmaConn(Rdma, Conn):
         assert not u[0] & 0x80 and u[1] & 15 == READ_REQUEST, "opcode %d" % (u[1] & 15)
         return struct.unpack(">IQIIQ", u[18:])
 
+    def take_read(self, length, answered):
+        """Takes the data of a READ and its response, in the order of the RFC, and answers so many of
+        the RDMA Reads of the A bit."""
+        at = asked = 0
+        while at < length or asked < length // BURST - 1:
+            u = self.next_ulpdu()
+            if u[0] & 0x80:
+                assert struct.unpack(">IQ", u[2:14]) == (self.next_stag, at), "RDMA Write out of order"
+                at += len(u) - 14
+                continue
+            assert u[1] & 15 == READ_REQUEST, "opcode %d" % (u[1] & 15)
+            sink, sink_to, size = struct.unpack(">IQI", u[18:34])
+            asked += 1
+            assert (size, at) == (0, asked * BURST), "RDMA Read of %d bytes after %d" % (size, at)
+            if asked <= answered:
+                self.tagged(READ_RESPONSE, sink, sink_to, b"")
+        assert self.pdu()[0][0] == RESPONSE
+
     def answer(self, request):
         self._serve_read(struct.pack(">IQIIQ", *request))
 
@@ -153,9 +171,12 @@ class Lost(unittest.TestCase):
 
     # [RFC 7145: 7.3.3 #11-13, 10.2.2 #2]
     def test_a_read_with_a_new_stag_rfc7145_7_3_3(self):
+        """The initiator has all data, but has acknowledged none of them."""
         for s in self.sessions():
+            s.conns[1].answer_reads = False
             itt = s.read(1, 0, 128)
             self.assertEqual(s.status(1, itt), (0, b""))
+            self.assertEqual(s.conns[1].reads_asked, 3)
             self.assertEqual(s.buffers[itt], self.blocks[:65536])
             s.lose(1, 0)
             self.assertEqual(s.again(0, itt), DONE)
@@ -164,6 +185,33 @@ class Lost(unittest.TestCase):
             # acknowledged now: it is not there any more
             s.acknowledge(0)
             self.assertEqual(s.again(0, itt), NO_TASK)
+
+    # [RFC 7145: 7.3.5 #12-14, 10.2.2 #2]
+    def test_acknowledged_data_are_not_sent_again_rfc7145_7_3_5(self):
+        """The A bit once every MaxBurstLength bytes, except the last ones: a zero-length RDMA
+        Read. The data before it are not sent again once it is answered."""
+        for answered in range(8):
+            for s in self.sessions():
+                itt = s.read(1, 0, 256)
+                s.conns[1].take_read(8 * BURST, answered)
+                s.lose(1, 0)
+                self.assertEqual(s.again(0, itt), DONE)
+                self.assertEqual(s.status(0, itt), (0, b""))
+                at = answered * BURST
+                self.assertEqual(s.buffers[itt][:at], bytes(at))
+                self.assertEqual(s.buffers[itt][at:], self.blocks[at:8 * BURST])
+                self.assertEqual(s.conns[0].reads_asked, 7 - answered)
+                s.acknowledge(0)
+                s.reads_back(0, 0, self.blocks[:512])
+
+    def test_the_a_bit_of_a_read_that_another_one_follows(self):
+        """A command may still be answered when its RDMA Reads never are."""
+        for s in self.sessions(1):
+            c = s.conns[0]
+            c.answer_reads = False
+            for n in range(1, 4):
+                s.reads_back(0, 0, self.blocks[:4 * BURST])
+                self.assertEqual(c.reads_asked, 3 * n)
 
     def test_sense_data_are_kept(self):
         for s in self.sessions():
@@ -209,7 +257,7 @@ class Lost(unittest.TestCase):
             c = s.conns[1]
             for _ in range(10):
                 u = c.next_ulpdu()
-                self.assertEqual((u[0] & 0x80, u[1] & 15), (0x80, WRITE))
+                self.assertIn((u[0] & 0x80, u[1] & 15), ((0x80, WRITE), (0, READ_REQUEST)))
             s.lose(1, 0)
             self.assertEqual(s.again(0, itt), DONE)
             self.assertEqual(s.status(0, itt), (0, b""))

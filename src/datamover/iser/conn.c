@@ -228,6 +228,7 @@ static void msg_done(struct dmiser_conn *c, struct iser_msg *m, int err)
 {
 	struct dm_task *t = m->task;
 	enum msg_kind kind = m->kind;
+	size_t len = m->wr.data.len;
 
 	dmiser_msg_free(c, m);
 	if (!t)
@@ -237,6 +238,8 @@ static void msg_done(struct dmiser_conn *c, struct iser_msg *m, int err)
 		return; /* Connection_Terminate_Notify follows */
 	if (kind == MSG_RESPONSE)
 		dmiser_response_sent(c, t);
+	else if (kind == MSG_DATA || kind == MSG_LAST_DATA)
+		dmiser_put_part_done(c, t, len, kind == MSG_LAST_DATA);
 	else if (iser_task(t)->releasing)
 		dmiser_report_released(c, t);
 	else if (!iser_task(t)->busy)
@@ -260,6 +263,9 @@ static void wr_done(void *arg, struct rcap_wr *wr, int err)
 	case WR_READ:
 		dmiser_read_done(c, container_of(wr, struct iser_read, wr),
 				 err);
+		break;
+	case WR_ACK:
+		dmiser_ack_done(c, container_of(wr, struct iser_read, wr), err);
 		break;
 	}
 }

@@ -91,6 +91,7 @@ void dmiser_cm_request(bool recv_inv, uint8_t p[DMISER_CM_LEN]);
 struct dmiser_stats {
 	uint64_t rx_pdus, tx_pdus;
 	uint64_t rdma_writes, rdma_reads;
+	uint64_t acks; /* zero-length RDMA Reads for the A bit */
 	uint64_t write_bytes, read_bytes;
 	uint64_t copied; /* bytes of immediate and unsolicited data */
 	uint64_t remote_invalidated, invalidated; /* STags, by whom */

@@ -77,9 +77,9 @@ static void take_hello_reply(struct dmiser_conn *c, const struct iser_header *h)
 }
 
 /* Whether this message of the exchange is allowed: once, and before all others.
- * A target also takes a Hello that was not negotiated (§5.1.3, last
+ * A target also takes a Hello of an initiator that did not declare the key (§5.1.3, last
  * paragraph). */
-/* [RFC 7145: 5.1.3 #6] */
+/* [RFC 7145: 5.1.2 #10, 5.1.3 #4 #6] */
 static bool may_receive_hello(const struct dmiser_conn *c, uint8_t opcode)
 {
 	if (c->dm->role == ISCSI_INITIATOR)

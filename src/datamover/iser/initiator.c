@@ -102,8 +102,11 @@ static int advertise_out(struct dmiser_conn *c, struct dm_task *t,
 	return 0;
 }
 
+/* moved: the target has written a part of the data already, which it does not write
+ * again if they are acknowledged (§7.3.5). Otherwise all bytes are undefined until the
+ * response: the caller reads only those that the response counts. */
 /* [RFC 7145: 7.3.1 #10-14, 9.5.2 #3] */
-static int advertise_in(struct dmiser_conn *c, struct dm_task *t,
+static int advertise_in(struct dmiser_conn *c, struct dm_task *t, bool moved,
 			struct iser_header *h)
 {
 	struct initiator_task *it = &iser_task(t)->i;
@@ -111,8 +114,8 @@ static int advertise_in(struct dmiser_conn *c, struct dm_task *t,
 
 	if (t->in.len == 0)
 		return 0;
-	/* the caller reads only the bytes that the response counts */
-	err = rcap_reg(c->qp, &t->in, 0, RCAP_REMOTE_WRITE | RCAP_UNDEFINED,
+	err = rcap_reg(c->qp, &t->in, 0,
+		       RCAP_REMOTE_WRITE | (moved ? 0 : RCAP_UNDEFINED),
 		       &it->in);
 	if (err)
 		return err;
@@ -221,7 +224,7 @@ int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 	}
 	pdu.final = p.unsolicited == p.immediate;
 	pdu.dsl = p.immediate;
-	err = pdu.cmd.read ? advertise_in(c, t, &h) : 0;
+	err = pdu.cmd.read ? advertise_in(c, t, false, &h) : 0;
 	m = err ? NULL : dmiser_msg_pdu(c, &h, &pdu, ctl->ahs, NULL);
 	if (!m) {
 		dmiser_forget_stags(c, t);
@@ -258,7 +261,7 @@ int dmiser_send_reassign(struct dmiser_conn *c, const struct dm_control *ctl)
 	dm_set_numbers(c->dm, &pdu);
 	err = advertise_out(c, t, &p, &h);
 	if (!err)
-		err = advertise_in(c, t, &h);
+		err = advertise_in(c, t, true, &h);
 	m = err ? NULL : dmiser_msg_pdu(c, &h, &pdu, NULL, NULL);
 	if (!err)
 		err = m ? dmiser_send(c, NULL, m) : ERR_NOMEM;

@@ -5,7 +5,8 @@
  *   rx.c         from a received message to a PDU
  *   control.c    Send_Control, limits, unexpected PDUs
  *   hello.c      the Hello exchange
- *   target.c     commands in, Put_Data by RDMA Write, Get_Data by RDMA Read
+ *   target.c     commands in, responses out, Get_Data by RDMA Read
+ *   put.c        Put_Data by RDMA Write
  *   retain.c     target: responses that are not acknowledged, tasks that began on
  *                another connection
  *   initiator.c  commands out with their STags, responses in
@@ -42,6 +43,9 @@ struct target_task {
 	struct dm_remote remote;
 	/* put_data */
 	bool putting, notify_put;
+	/* if dm_conn.retains: of the next Data-In; the initiator has all Data-Ins before
+	 * acked_sn, and so all bytes before acked_to */
+	uint32_t datasn, acked_sn, acked_to;
 	/* get_data */
 	bool getting;
 	uint32_t get_next, get_end; /* not yet requested by a Read */
@@ -90,13 +94,16 @@ static inline struct dmiser_task *iser_task(struct dm_task *t)
 enum wr_kind {
 	WR_MSG,	 /* a struct iser_msg */
 	WR_PUT,	 /* target_task.put */
-	WR_READ, /* a struct iser_read */
+	WR_READ, /* a struct iser_read of Get_Data */
+	WR_ACK,	 /* a struct iser_read for the A bit */
 };
 
 enum msg_kind {
 	MSG_PLAIN,    /* its completion is not reported */
 	MSG_RESPONSE, /* target: DM_RESPONSE_SENT */
 	MSG_COMMAND,  /* initiator: a command or Data-Out of a task */
+	MSG_DATA, /* target: an RDMA Write, and more of its Put_Data follow */
+	MSG_LAST_DATA,
 };
 
 #define MSG_PIECES 17  /* header, and pieces of a task's buffer */
@@ -120,6 +127,8 @@ struct iser_read {
 	struct iovec iov[READ_PIECES];
 	struct list link; /* dmiser_conn.free_reads.list */
 	uint32_t len;
+	uint32_t acked_to,
+		datasn; /* WR_ACK: what its completion acknowledges */
 };
 
 /* ---- the connection ---- */
@@ -289,9 +298,6 @@ void dmiser_target_free(struct dmiser_conn *c);
 /* These two process a SCSI Command and an unsolicited Data-Out. */
 void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in);
 void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in);
-int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
-		    const struct bufv *data, uint32_t offset,
-		    const struct iscsi_pdu *response);
 int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 		    uint32_t len);
 /* dmiser_send_response sends the SCSI Response pdu that ends t, with a copy of
@@ -300,9 +306,17 @@ int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
 			 const struct iscsi_pdu *pdu, const uint8_t *data,
 			 struct rcap_wr *first);
-/* These two take the completion of a work request; err: it failed, and the
+/* dmiser_bind_task stores the Remote Mapping (§7.3.1) in the task. The role may answer a
+ * command before its up-call returns, so each primitive calls this function. */
+void dmiser_bind_task(const struct dmiser_conn *c, struct dm_task *t);
+/* dmiser_read_new returns an RDMA Read for t. Only if less than iSER-ORD are in
+ * progress. */
+struct iser_read *dmiser_read_new(struct dmiser_conn *c, struct dm_task *t);
+void dmiser_read_free(struct dmiser_conn *c, struct iser_read *r);
+/* dmiser_read_more posts as many RDMA Reads of Get_Data as iSER-ORD allows. */
+void dmiser_read_more(struct dmiser_conn *c);
+/* dmiser_read_done takes the completion of a Read of Get_Data; err: it failed, and the
  * connection ends. */
-void dmiser_put_done(struct dmiser_conn *c, struct dm_task *t, int err);
 void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err);
 /* dmiser_get_abort ends the unsolicited data and a Get_Data of t, which is
  * aborted, without a completion. */
@@ -310,6 +324,19 @@ void dmiser_get_abort(struct dmiser_conn *c, struct dm_task *t);
 
 /* dmiser_remote returns what h advertises. */
 struct dm_remote dmiser_remote(const struct iser_header *h);
+
+/* put.c */
+int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
+		    const struct bufv *data, uint32_t offset,
+		    const struct iscsi_pdu *response);
+/* These three take the completion of a work request; err: it failed, and the connection
+ * ends. */
+void dmiser_put_done(struct dmiser_conn *c, struct dm_task *t, int err);
+void dmiser_ack_done(struct dmiser_conn *c, struct iser_read *r, int err);
+/* dmiser_put_part_done: the RDMA Write of len bytes of a Put_Data in several parts has
+ * succeeded; last: the last one. */
+void dmiser_put_part_done(struct dmiser_conn *c, struct dm_task *t, size_t len,
+			  bool last);
 
 /* retain.c */
 /* dmiser_retain: the response of t with this StatSN is sent. */

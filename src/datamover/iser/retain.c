@@ -54,7 +54,8 @@ void dmiser_acknowledge(struct dmiser_conn *c, uint32_t expstatsn)
 }
 
 /* ExpDataSN acknowledges nothing: that of a read is 0 (§3.3), and R2Ts are RDMA Reads,
- * which no initiator counts. A RDMA Read asks for all but the data that came, and never
+ * which no initiator counts. RDMA Reads of the lost connection have acknowledged read
+ * data (put.c). A RDMA Read asks for all but the data that came, and never
  * for immediate data: the STag does not name them. */
 /* [RFC 7145: 7.3.3 #11-13, 10.2.2 #2-4] */
 void dmiser_adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn,
@@ -63,6 +64,7 @@ void dmiser_adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn,
 	static const struct dm_remote none;
 	struct target_task *tt = &iser_task(t)->t;
 	uint32_t came = t->out_done, immediate = t->immediate;
+	uint32_t acked_to = tt->acked_to, acked_sn = tt->acked_sn;
 	int data_err = tt->data_err;
 
 	(void)dm;
@@ -71,6 +73,8 @@ void dmiser_adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn,
 	t->out_done = MAX(came, immediate);
 	t->immediate = tt->unsolicited_len = immediate;
 	tt->data_err = data_err;
+	tt->acked_to = acked_to;
+	tt->datasn = tt->acked_sn = acked_sn;
 	tt->bound = true;
 	tt->remote = remote ? *remote : none;
 }

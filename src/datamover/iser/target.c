@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * target.c: commands in; Put_Data by RDMA Write with the response after it in
- * one post; Get_Data by RDMA Read within iSER-ORD (RFC 7145 §7.3, §8.2, §9.5).
+ * target.c: commands in, responses out, Get_Data by RDMA Read within iSER-ORD (RFC
+ * 7145 §7.3, §8.2, §9.5).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +28,8 @@ struct dm_remote dmiser_remote(const struct iser_header *h)
 	};
 }
 
-/* Stores the Remote Mapping (§7.3.1) in the task. The role may answer a command
- * before its up-call returns, so each primitive calls this function. */
 /* [RFC 7145: 7.3.1 #16] */
-static void bind_task(const struct dmiser_conn *c, struct dm_task *t)
+void dmiser_bind_task(const struct dmiser_conn *c, struct dm_task *t)
 {
 	struct target_task *tt = &iser_task(t)->t;
 
@@ -102,7 +100,7 @@ void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in)
 		return;
 	}
 	if (t)
-		bind_task(c, t);
+		dmiser_bind_task(c, t);
 	c->current = NULL;
 	if (t && in->pdu.cmd.write)
 		begin_write(c, t, in);
@@ -170,7 +168,7 @@ void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in)
 		finish_unsolicited(c, t);
 }
 
-/* ---- SCSI Response, Put_Data ---- */
+/* ---- SCSI Response ---- */
 
 /* §7.3.2: invalidates the Read STag or, without one, the Write STag. Neither is
  * used again. */
@@ -195,7 +193,7 @@ int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
 	static const struct iser_header plain = { .opcode = ISER_CONTROL };
 	struct iser_msg *m;
 
-	bind_task(c, t);
+	dmiser_bind_task(c, t);
 	m = dmiser_msg_pdu(c, &plain, pdu, NULL, data);
 	if (!m)
 		return ERR_NOMEM;
@@ -205,63 +203,6 @@ int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
 	if (c->dm->retains)
 		dmiser_retain(c, t, pdu->statsn);
 	return dmiser_send(c, first, m);
-}
-
-/* [RFC 7145: 3.3 #6-7, 7.3.2 #2-3, 7.3.5 #3-7 #18-20, 9.5.2 #6] */
-int dmiser_put_data(struct dm_conn *dm, struct dm_task *t,
-		    const struct bufv *data, uint32_t offset,
-		    const struct iscsi_pdu *response)
-{
-	struct dmiser_conn *c = dm->impl;
-	struct target_task *tt = &iser_task(t)->t;
-	struct rcap_wr *wr = &tt->put;
-	struct iscsi_pdu pdu;
-	int err;
-
-	bind_task(c, t);
-	if (tt->putting)
-		return ERR_BUSY;
-	if (data->len && !tt->remote.rsv)
-		return ERR_PROTOCOL;
-	/* a backstore may lend its memory, which other commands change */
-	*wr = (struct rcap_wr){ .op = RCAP_WRITE,
-				.flags = RCAP_UNSTABLE,
-				.data = *data,
-				.stag = tt->remote.read_stag,
-				.to = tt->remote.read_base + offset,
-				.tag = WR_PUT };
-	tt->putting = data->len > 0;
-	tt->notify_put = !response;
-	c->stats.rdma_writes += data->len > 0;
-	c->stats.write_bytes += data->len;
-	if (!response) {
-		iser_task(t)->busy++;
-		return rcap_post(c->qp, &wr, 1) ? ERR_CLOSED : 0;
-	}
-	pdu = *response;
-	pdu.itt = t->itt;
-	pdu.expcmdsn = dm->numbers->expcmdsn;
-	pdu.maxcmdsn = dm->numbers->maxcmdsn;
-	err = dmiser_send_response(c, t, &pdu, NULL, data->len ? wr : NULL);
-	if (err)
-		tt->putting = false;
-	return err;
-}
-
-/* [RFC 7145: 7.1 #1-3, 7.3.5 #8-11] [RFC 5047: 9.3 #1-2] */
-void dmiser_put_done(struct dmiser_conn *c, struct dm_task *t, int err)
-{
-	struct target_task *tt = &iser_task(t)->t;
-
-	tt->putting = false;
-	iser_task(t)->busy--;
-	if (err)
-		return;
-	c->bytes_out += tt->put.data.len;
-	if (tt->notify_put && !iser_task(t)->releasing)
-		report_completion(c, t, DM_PUT, 0);
-	else
-		dmiser_report_released(c, t);
 }
 
 /* ---- Get_Data ---- */
@@ -297,16 +238,29 @@ static uint64_t remote_offset(const struct dmiser_conn *c,
 }
 
 /* There are as many as Reads may be in progress. */
-static struct iser_read *free_read(struct dmiser_conn *c)
+struct iser_read *dmiser_read_new(struct dmiser_conn *c, struct dm_task *t)
 {
 	struct list *n = list_pop_front(&c->free_reads.list);
 	struct iser_read *r;
 
-	if (n)
-		return list_entry(n, struct iser_read, link);
-	r = &c->free_reads.all[c->free_reads.fresh++];
-	list_init(&r->link);
+	assert(c->reads_out < c->ord);
+	if (n) {
+		r = list_entry(n, struct iser_read, link);
+	} else {
+		r = &c->free_reads.all[c->free_reads.fresh++];
+		list_init(&r->link);
+	}
+	r->task = t;
+	c->reads_out++;
+	iser_task(t)->busy++;
 	return r;
+}
+
+void dmiser_read_free(struct dmiser_conn *c, struct iser_read *r)
+{
+	list_push_back(&c->free_reads.list, &r->link);
+	c->reads_out--;
+	iser_task(r->task)->busy--;
 }
 
 /* Posts one RDMA Read, at most as long as one R2T allows (§7.3.6). */
@@ -316,7 +270,7 @@ static void read_some(struct dmiser_conn *c, struct dm_task *t)
 	struct target_task *tt = &iser_task(t)->t;
 	uint32_t len =
 		MIN(tt->get_end - tt->get_next, c->params.max_burst_length);
-	struct iser_read *r = free_read(c);
+	struct iser_read *r = dmiser_read_new(c, t);
 	struct rcap_wr *wr = &r->wr;
 	unsigned n;
 
@@ -329,22 +283,18 @@ static void read_some(struct dmiser_conn *c, struct dm_task *t)
 				.stag = tt->remote.write_stag,
 				.to = remote_offset(c, tt, tt->get_next),
 				.tag = WR_READ };
-	r->task = t;
 	r->len = len;
 	tt->get_next += len;
 	tt->reads++;
-	c->reads_out++;
-	iser_task(t)->busy++;
 	c->stats.rdma_reads++;
 	c->stats.read_bytes += len;
 	if (rcap_post(c->qp, &wr, 1)) /* the connection ends */
-		list_push_front(&c->free_reads.list, &r->link);
+		dmiser_read_free(c, r);
 }
 
-/* Posts as many RDMA Reads as iSER-ORD allows (§8.2), one per command in
- * turn. */
+/* One per command in turn (§8.2). */
 /* [RFC 7145: 7.3.6 #8, 8.2 #1] */
-static void read_more(struct dmiser_conn *c)
+void dmiser_read_more(struct dmiser_conn *c)
 {
 	while (!list_empty(&c->getq) && c->reads_out < c->ord && !c->ended) {
 		struct target_task *tt =
@@ -380,7 +330,7 @@ int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 	struct dmiser_conn *c = dm->impl;
 	struct target_task *tt = &iser_task(t)->t;
 
-	bind_task(c, t);
+	dmiser_bind_task(c, t);
 	if (tt->getting)
 		return ERR_BUSY;
 	if (!range_ok(offset, len, t->out.len))
@@ -393,7 +343,7 @@ int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 	tt->reads = 0;
 	list_init(&tt->get_link);
 	list_push_back(&c->getq, &tt->get_link);
-	read_more(c);
+	dmiser_read_more(c);
 	return 0;
 }
 
@@ -402,15 +352,14 @@ void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err)
 {
 	struct dm_task *t = r->task;
 	struct target_task *tt = &iser_task(t)->t;
+	uint32_t len = r->len;
 
-	list_push_back(&c->free_reads.list, &r->link);
-	c->reads_out--;
-	iser_task(t)->busy--;
+	dmiser_read_free(c, r);
 	tt->reads--;
 	if (err)
 		return;
-	t->out_done += r->len;
-	c->bytes_in += r->len;
+	t->out_done += len;
+	c->bytes_in += len;
 	if (tt->getting && tt->reads == 0 && tt->get_next == tt->get_end) {
 		int data_err = tt->data_err;
 
@@ -420,7 +369,7 @@ void dmiser_read_done(struct dmiser_conn *c, struct iser_read *r, int err)
 	} else {
 		dmiser_report_released(c, t);
 	}
-	read_more(c);
+	dmiser_read_more(c);
 }
 
 /* [RFC 7145: 8.3.2 #5-6] */

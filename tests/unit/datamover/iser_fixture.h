@@ -52,6 +52,8 @@ struct fixture {
 	/* what the role received */
 	unsigned controls, errors, terminated, ended;
 	int terminate_err, last_err;
+	unsigned acks; /* Data_ACK_Notify; the DataSN of the last one */
+	uint32_t acked_sn;
 	struct iscsi_pdu in; /* the last control-type PDU */
 	uint8_t in_data[9000];
 	uint16_t in_ahs;

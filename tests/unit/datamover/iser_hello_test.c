@@ -261,6 +261,7 @@ static void test_hello_that_was_not_agreed_on_rfc7145_5_1_3(void **state)
 }
 
 /* iSERHelloRequired=No, but the initiator sends a Hello. */
+/* [RFC 7145: 5.1.2 #10, 5.1.3 #4] */
 static void test_hello_that_was_declared_away_rfc7145_6_10(void **state)
 {
 	struct iscsi_params p = fixture_params();

@@ -158,6 +158,224 @@ static void test_level_2_after_a_login_over_a_stream(void **state)
 	fixture_fini(&r);
 }
 
+/* ---- read data that the initiator's RDMA layer acknowledges (the A bit) ---- */
+
+#define BURST 16384u /* MaxBurstLength of fixture_params */
+
+/* A read of len bytes with the data in one Put_Data, with or without its response. */
+static struct fixture_task *put(struct fixture *f, uint32_t len, bool respond)
+{
+	struct bufv data = data_of(len);
+	struct fixture_task *t;
+	struct iscsi_pdu rsp;
+
+	fixture_read(f, 5, len);
+	t = fixture_find(f, 5);
+	rsp = fixture_response(t);
+	assert_int_equal(
+		dm_put_data(f->dm, &t->dm, &data, 0, respond ? &rsp : NULL), 0);
+	return t;
+}
+
+static void assert_write(unsigned i, uint64_t to, uint32_t len)
+{
+	const struct rcap_wr *wr = fake_rcap_wr(&r.f, i);
+
+	assert_non_null(wr);
+	assert_int_equal(wr->op, RCAP_WRITE);
+	assert_true(wr->to == to);
+	assert_int_equal(wr->data.len, len);
+}
+
+static void assert_ack(unsigned i)
+{
+	const struct rcap_wr *wr = fake_rcap_wr(&r.f, i);
+
+	assert_non_null(wr);
+	assert_int_equal(wr->op, RCAP_READ);
+	assert_int_equal(wr->stag, FIXTURE_READ_STAG);
+	assert_int_equal(wr->data.len, 0);
+}
+
+/* RFC 7143 §11.7.2: once every MaxBurstLength bytes. The response acknowledges the
+ * rest. */
+/* [RFC 7145: 7.3.5 #12-14] */
+static void test_long_reads_are_acknowledged_rfc7145_7_3_5(void **state)
+{
+	struct fixture_task *t;
+
+	(void)state;
+	begin(&r, 2);
+	t = put(&r, 2 * BURST + 1000, true);
+	assert_int_equal(r.f.nposted, 6);
+	assert_write(0, FIXTURE_READ_BASE, BURST);
+	assert_ack(1);
+	assert_write(2, FIXTURE_READ_BASE + BURST, BURST);
+	assert_ack(3);
+	assert_write(4, FIXTURE_READ_BASE + 2 * BURST, 1000);
+	assert_int_equal(fixture_sent_at(&r, 5)->pdu.op, ISCSI_SCSI_RESPONSE);
+	assert_int_equal(fake_rcap_complete(&r.f, 1), 1);
+	assert_int_equal(r.acks, 0); /* the initiator may not have them yet */
+	assert_int_equal(fake_rcap_complete(&r.f, 1), 1);
+	assert_int_equal(r.acks, 1);
+	assert_int_equal(r.acked_sn, 1);
+	assert_int_equal(fake_rcap_complete(&r.f, 2), 2);
+	assert_int_equal(r.acks, 2);
+	assert_int_equal(r.acked_sn, 2);
+	fixture_flush(&r);
+	assert_int_equal(r.acks, 2);
+	assert_memory_equal(r.peer_in, lent, 2 * BURST + 1000);
+	assert_int_equal(t->seen[DM_RESPONSE_SENT], 0);
+	acknowledge(101);
+	assert_int_equal(t->seen[DM_RESPONSE_SENT], 1);
+	assert_int_equal(t->seen[DM_PUT], 0);
+	fixture_fini(&r);
+}
+
+/* One burst needs no A bit; nor does any read below level 2, where nothing is kept
+ * (§10.2.1). */
+/* [RFC 5047: 10.2.3 #1] */
+static void test_reads_without_the_a_bit(void **state)
+{
+	(void)state;
+	begin(&r, 2);
+	put(&r, BURST, true);
+	assert_int_equal(r.f.nposted, 2);
+	fixture_fini(&r);
+	for (uint8_t level = 0; level < 2; level++) {
+		begin(&r, level);
+		put(&r, 3 * BURST, true);
+		assert_int_equal(r.f.nposted, 2);
+		fixture_flush(&r);
+		assert_int_equal(r.acks, 0);
+		fixture_fini(&r);
+	}
+}
+
+/* The data without the response: DM_PUT follows the last RDMA Write. */
+static void test_acknowledged_data_before_the_response(void **state)
+{
+	struct fixture_task *t;
+
+	(void)state;
+	begin(&r, 2);
+	t = put(&r, 2 * BURST, false);
+	assert_int_equal(r.f.nposted, 3);
+	assert_int_equal(fake_rcap_complete(&r.f, 2), 2);
+	assert_int_equal(r.acks, 1);
+	assert_int_equal(t->seen[DM_PUT], 0);
+	fixture_flush(&r);
+	assert_int_equal(t->seen[DM_PUT], 1);
+	assert_int_equal(fixture_respond(&r, t, 20), 0);
+	fixture_flush(&r);
+	acknowledge(101);
+	assert_int_equal(t->seen[DM_RESPONSE_SENT], 1);
+	fixture_fini(&r);
+}
+
+/* Data in more pieces than one request has room for: further RDMA Writes, and an A bit at
+ * the end of the burst only. */
+static void test_acknowledged_data_in_many_pieces(void **state)
+{
+	static struct iovec iov[64];
+	struct bufv data;
+	struct fixture_task *t;
+	struct iscsi_pdu rsp;
+	unsigned acks = 0, writes = 0;
+
+	(void)state;
+	data_of(FIXTURE_BUF);
+	for (unsigned i = 0; i < 64; i++)
+		iov[i] = (struct iovec){ lent + 513 * i, 513 };
+	data = bufv_of(iov, 64); /* 32832 bytes */
+	begin(&r, 2);
+	fixture_read(&r, 5, 40000);
+	t = fixture_find(&r, 5);
+	rsp = fixture_response(t);
+	assert_int_equal(dm_put_data(r.dm, &t->dm, &data, 0, &rsp), 0);
+	for (unsigned i = 0; i < r.f.nposted; i++) {
+		acks += fake_rcap_wr(&r.f, i)->op == RCAP_READ;
+		writes += fake_rcap_wr(&r.f, i)->op == RCAP_WRITE;
+	}
+	assert_int_equal(acks, 2);
+	assert_true(writes > 3);
+	fixture_flush(&r);
+	assert_int_equal(r.acks, 2);
+	assert_int_equal(r.acked_sn, writes - 1);
+	assert_memory_equal(r.peer_in, lent, 64 * 513);
+	fixture_fini(&r);
+}
+
+/* §7.3.6: the A bit needs an RDMA Read, too, and iSER-ORD limits them all; the Reads of
+ * write data go on when it is acknowledged. */
+static void test_the_a_bit_within_iser_ord_rfc7145_7_3_6(void **state)
+{
+	struct bufv data = data_of(2 * BURST);
+	struct fixture_task *t, *second;
+	struct iscsi_pdu rsp;
+
+	(void)state;
+	begin(&r, 2);
+	t = put(&r, 4 * BURST, true); /* three of the four RDMA Reads */
+	assert_int_equal(r.f.nposted, 8);
+	fixture_write(&r, 6, 3 * BURST, 0, true);
+	t = fixture_find(&r, 6);
+	assert_int_equal(dm_get_data(r.dm, &t->dm, 0, 3 * BURST), 0);
+	assert_int_equal(r.f.nposted, 9);
+	/* none is left: without an A bit */
+	fixture_read(&r, 7, 2 * BURST);
+	second = fixture_find(&r, 7);
+	rsp = fixture_response(second);
+	rsp.statsn = r.numbers.statsn++;
+	assert_int_equal(dm_put_data(r.dm, &second->dm, &data, 0, &rsp), 0);
+	assert_int_equal(r.f.nposted, 12);
+	for (unsigned i = 9; i < 12; i++)
+		assert_int_not_equal(fake_rcap_wr(&r.f, i)->op, RCAP_READ);
+	fixture_flush(&r);
+	assert_int_equal(r.acks, 3);
+	assert_int_equal(t->seen[DM_GET], 1);
+	assert_int_equal(r.f.most_reads, 4);
+	fixture_fini(&r);
+}
+
+/* An initiator whose iSER-IRD is 0 answers no RDMA Read. */
+static void test_no_a_bit_without_iser_ord(void **state)
+{
+	const struct iscsi_params p = params(2);
+
+	(void)state;
+	fixture_raw(&r, ISCSI_TARGET, DMISER_LINUX, &p);
+	r.f.qp.ord = 0;
+	fixture_up(&r);
+	fixture_login(&r);
+	fake_rcap_remote(&r.f, FIXTURE_READ_STAG, FIXTURE_READ_BASE, r.peer_in,
+			 FIXTURE_BUF);
+	r.numbers.statsn = 101;
+	put(&r, 3 * BURST, true);
+	assert_int_equal(r.f.nposted, 4);
+	fixture_flush(&r);
+	assert_int_equal(r.acks, 0);
+	fixture_fini(&r);
+}
+
+/* An abort waits for the RDMA Writes and Reads of the task, and reports no data. */
+static void test_abort_with_an_a_bit_in_progress(void **state)
+{
+	struct fixture_task *t;
+
+	(void)state;
+	begin(&r, 2);
+	t = put(&r, 2 * BURST, false);
+	assert_int_equal(dm_deallocate_task_resources(r.dm, &t->dm), ERR_AGAIN);
+	assert_int_equal(fake_rcap_complete(&r.f, 2), 2);
+	assert_int_equal(r.acks, 0);
+	assert_int_equal(t->seen[DM_RELEASED], 0);
+	fixture_flush(&r);
+	assert_int_equal(t->seen[DM_RELEASED], 1);
+	assert_int_equal(t->seen[DM_PUT], 0);
+	fixture_fini(&r);
+}
+
 /* ---- the task goes on: target ---- */
 
 /* The old connection is lost, and its task becomes one of r. */
@@ -230,6 +448,83 @@ static void test_a_read_with_new_stags_rfc7145_7_3_3(void **state)
 	assert_int_equal(t->seen[DM_RESPONSE_SENT], 0);
 	acknowledge(101);
 	assert_int_equal(t->seen[DM_RESPONSE_SENT], 1);
+	fixture_fini(&r);
+}
+
+/* A read of three bursts, of which the initiator has acknowledged `acked`, goes on. */
+static void go_on_with_a_read(unsigned acked)
+{
+	struct bufv data = data_of(3 * BURST);
+	struct iscsi_pdu rsp;
+	struct fixture_task *t;
+
+	begin(&old, 2);
+	begin(&r, 2);
+	put(&old, 3 * BURST, true);
+	assert_int_equal(fake_rcap_complete(&old.f, 2 * acked), 2 * acked);
+	/* written, but not acknowledged */
+	assert_int_equal(fake_rcap_complete(&old.f, 1), 1);
+	t = move(5);
+	memset(r.peer_in, 0xee, sizeof(r.peer_in));
+	reassign(5, false, true);
+	dm_adopt(r.dm, &t->dm, 0, &r.remote);
+	rsp = fixture_response(t);
+	assert_int_equal(dm_put_data(r.dm, &t->dm, &data, 0, &rsp), 0);
+	assert_write(0, 0x9000 + acked * BURST, BURST);
+	assert_int_equal(r.f.nposted, 2 * (3 - acked));
+	fixture_flush(&r);
+	assert_int_equal(r.acks, 2 - acked);
+	assert_int_equal(r.acked_sn, acked < 2 ? 2 : 0);
+	for (uint32_t i = 0; i < acked * BURST; i++)
+		assert_int_equal(r.peer_in[i], 0xee);
+	assert_memory_equal(r.peer_in + acked * BURST, lent + acked * BURST,
+			    (3 - acked) * BURST);
+	acknowledge(101);
+	assert_int_equal(t->seen[DM_RESPONSE_SENT], 1);
+	fixture_fini(&r);
+}
+
+/* §10.2.2: all data that are not acknowledged are sent again, and no others. */
+/* [RFC 7145: 10.2.2 #2] */
+static void
+test_acknowledged_data_are_not_sent_again_rfc7145_10_2_2(void **state)
+{
+	(void)state;
+	for (unsigned acked = 0; acked < 3; acked++)
+		go_on_with_a_read(acked);
+}
+
+/* Lost a second time: what was acknowledged over either connection counts. */
+static void test_acknowledged_over_two_connections(void **state)
+{
+	struct bufv data = data_of(3 * BURST);
+	struct fixture_task *t;
+
+	(void)state;
+	begin(&old, 2);
+	begin(&r, 2);
+	put(&old, 3 * BURST, false);
+	assert_int_equal(fake_rcap_complete(&old.f, 2), 2);
+	t = move(5);
+	reassign(5, false, true);
+	dm_adopt(r.dm, &t->dm, 0, &r.remote);
+	assert_int_equal(dm_put_data(r.dm, &t->dm, &data, 0, NULL), 0);
+	assert_int_equal(fake_rcap_complete(&r.f, 2), 2);
+	assert_int_equal(r.acked_sn, 2);
+	old = r; /* only its task is used */
+	fake_rcap_close(&r.f, ERR_RESET, "lost");
+	fixture_fini(&r);
+	begin(&r, 2);
+	t = &r.task[0];
+	t->dm = old.task[0].dm;
+	t->used = true;
+	reassign(5, false, true);
+	dm_adopt(r.dm, &t->dm, 0, &r.remote);
+	assert_int_equal(dm_put_data(r.dm, &t->dm, &data, 0, NULL), 0);
+	assert_int_equal(r.f.nposted, 1);
+	assert_write(0, 0x9000 + 2 * BURST, BURST);
+	fixture_flush(&r);
+	assert_int_equal(t->seen[DM_PUT], 1);
 	fixture_fini(&r);
 }
 
@@ -429,6 +724,11 @@ static void test_a_read_is_advertised_again_rfc7145_7_3_3(void **state)
 	s = fixture_sent_at(&r, 0);
 	assert_true(s->h.rsv);
 	assert_int_equal(fake_rcap_valid(&r.f), 1);
+	/* what the target does not send again must stay */
+	for (unsigned i = 0; i < FAKE_REGIONS; i++)
+		if (r.f.local[i].valid)
+			assert_int_equal(r.f.local[i].rights,
+					 RCAP_REMOTE_WRITE);
 	assert_int_equal(fake_rcap_peer_write(&r.f, first, s->h.read_base, b,
 					      4),
 			 ERR_ACCESS);
@@ -508,7 +808,18 @@ int main(void)
 			test_a_logout_of_another_connection_rfc7143_11_14_4),
 		cmocka_unit_test(test_lower_levels_keep_nothing_rfc7145_10_2_1),
 		cmocka_unit_test(test_level_2_after_a_login_over_a_stream),
+		cmocka_unit_test(
+			test_long_reads_are_acknowledged_rfc7145_7_3_5),
+		cmocka_unit_test(test_reads_without_the_a_bit),
+		cmocka_unit_test(test_acknowledged_data_before_the_response),
+		cmocka_unit_test(test_acknowledged_data_in_many_pieces),
+		cmocka_unit_test(test_the_a_bit_within_iser_ord_rfc7145_7_3_6),
+		cmocka_unit_test(test_no_a_bit_without_iser_ord),
+		cmocka_unit_test(test_abort_with_an_a_bit_in_progress),
 		cmocka_unit_test(test_a_read_with_new_stags_rfc7145_7_3_3),
+		cmocka_unit_test(
+			test_acknowledged_data_are_not_sent_again_rfc7145_10_2_2),
+		cmocka_unit_test(test_acknowledged_over_two_connections),
 		cmocka_unit_test(
 			test_a_write_goes_on_where_it_was_rfc7145_10_2_2),
 		cmocka_unit_test(
