@@ -7,7 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/escape.h"
+
+/* An iserd that is busy with a request answers another one; one that is stopped or hangs
+ * does not. Closing a store may hold iserd up for five seconds. */
+#define LOOK_TIME  3u
+#define ALIVE_TIME 6u
 
 /* ---- the socket ---- */
 
@@ -17,6 +23,15 @@ static int report_no_answer(const char *path, unsigned seconds)
 		"iserctl: %s: no answer within %u s; the request may still be "
 		"carried out; --timeout waits longer\n",
 		path, seconds);
+	return EXIT_NO_DAEMON;
+}
+
+static int report_hanging(const char *path)
+{
+	fprintf(stderr,
+		"iserctl: %s: iserd does not answer: it is stopped or hangs; "
+		"the request may still be carried out if it goes on\n",
+		path);
 	return EXIT_NO_DAEMON;
 }
 
@@ -47,20 +62,47 @@ static int report_no_connection(const char *path, unsigned seconds, int err)
 
 int ctl_open(struct rpc_link *l, const char *path, unsigned seconds)
 {
-	int err = rpc_link_open(l, path, seconds);
+	int err = rpc_link_open(l, path, MIN(seconds, ALIVE_TIME));
 
+	if (err == -ETIMEDOUT && seconds > ALIVE_TIME)
+		return report_hanging(path);
 	return err ? report_no_connection(path, seconds, err) : EXIT_OK;
+}
+
+/* is_alive returns whether iserd answers another request. */
+static bool is_alive(const char *path)
+{
+	struct rpc_link l = RPC_LINK_NONE;
+	json_t *answer = NULL;
+	int err = rpc_link_open(&l, path, ALIVE_TIME);
+
+	if (!err)
+		err = rpc_link_call(&l, "version", NULL, ALIVE_TIME, &answer);
+	json_decref(answer);
+	rpc_link_close(&l);
+	return err != -ETIMEDOUT;
 }
 
 int ctl_call(struct rpc_link *l, const struct ctl_call *c, json_t **answer)
 {
-	int err = rpc_link_call(l, c->method, json_incref(c->params),
-				c->seconds, answer);
+	unsigned wait = MIN(c->seconds, LOOK_TIME), left = c->seconds - wait;
+	int err = rpc_link_call(l, c->method, json_incref(c->params), wait,
+				answer);
+	bool alive = true;
 
+	while (err == -ETIMEDOUT && left && alive) {
+		alive = is_alive(c->path);
+		wait = MIN(left, LOOK_TIME);
+		left -= wait;
+		if (alive)
+			err = rpc_link_read(l, wait, answer);
+	}
 	if (!err)
 		return EXIT_OK;
 	if (c->failed)
 		c->failed();
+	if (!alive)
+		return report_hanging(c->path);
 	if (err == -ETIMEDOUT)
 		return report_no_answer(c->path, c->seconds);
 	fprintf(stderr, "iserctl: %s: %s\n", c->path,

@@ -3,8 +3,10 @@
 """Command lines and exit codes of iser and iserctl, as in the man pages."""
 import json
 import os
+import signal
 import socket
 import subprocess
+import time
 import unittest
 
 from harness import (ISER, ISERCTL, ISERD, Daemon, Folder, main, make_image,
@@ -160,11 +162,28 @@ class CommandLine(Folder):
                 o.connect_ex(path)
             self.ends(3, ISERCTL, "-s", path, "--timeout", "1", "status",
                       message="no answer within 1 s")
+            begin = time.monotonic()
+            self.ends(3, ISERCTL, "-s", path, "status", message="it is stopped or hangs")
+            self.assertLess(time.monotonic() - begin, patience(9))
             for o in others:
                 o.close()
             for bad in "0", "-1", "x", "", "1e9", "999999999":
                 self.ends(2, ISERCTL, "-s", path, "--timeout", bad, "status",
                           message="--timeout")
+
+    def test_iserctl_at_a_stopped_iserd(self):
+        """The default timeout is for requests that take long, not for an iserd that does not run."""
+        path = self.path("ctl")
+        with Daemon("--control", path, "ram:8M") as d:
+            d.proc.send_signal(signal.SIGSTOP)
+            begin = time.monotonic()
+            self.ends(3, ISERCTL, "-s", path, "status", message="it is stopped or hangs")
+            self.assertLess(time.monotonic() - begin, patience(12))
+            late = subprocess.Popen([ISERCTL, "-s", path, "status"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            time.sleep(4)  # the first look
+            d.proc.send_signal(signal.SIGCONT)
+            self.assertIn("sessions", late.communicate(timeout=patience(20))[0].decode())
+            self.assertEqual(late.returncode, 0)
 
     def test_iserctl_unknown_parameters_and_levels(self):
         path = self.path("ctl")
