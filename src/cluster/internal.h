@@ -32,6 +32,7 @@ enum op {
 	OP_LOCK,
 	OP_UNLOCK,
 	OP_FENCE,
+	OPS,
 };
 
 /* Notes by purpose. */
@@ -133,7 +134,7 @@ struct asking {
 	uint64_t number;	     /* of the change that swap makes */
 	xtime answered;		     /* the last answer */
 	xtime retry_at;
-	int complained; /* the last error that the log has */
+	int complained[OPS]; /* the last error that the log has */
 	struct post posts[POSTS];
 };
 

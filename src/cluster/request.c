@@ -62,6 +62,7 @@ void clu_ask(struct cluster_unit *u, enum op op)
 		break;
 	case OP_SWAP:
 	case OP_NONE:
+	case OPS:
 		assert(false);
 	}
 }
@@ -131,11 +132,12 @@ static int record_set(struct cluster_unit *u, uint8_t *blob, size_t len,
 	return 0;
 }
 
-static void complain(struct cluster_unit *u, int err)
+static void complain(struct cluster_unit *u, enum op op, int err)
 {
-	if (err == u->ask.complained || err == ERR_ABORTED || err == ERR_AGAIN)
+	if (err == u->ask.complained[op] || err == ERR_ABORTED ||
+	    err == ERR_AGAIN)
 		return;
-	u->ask.complained = err;
+	u->ask.complained[op] = err;
 	if (err)
 		clu_say(u, "the record of the gateways: ", err_str(err), "");
 }
@@ -202,7 +204,7 @@ void clu_ask_look(struct cluster_unit *u)
 	else
 		back_off(u);
 	if (result == 0 || (op != OP_UNLOCK && result != ERR_NOT_FOUND))
-		complain(u, result);
+		complain(u, op, result);
 }
 
 /* ---- notes ---- */

@@ -31,7 +31,7 @@ static COLD void log_store_fault(const struct tgt_task *t)
 		store ? store : "CD/DVD medium", t->dev.cdb[0],
 		t->session->id.initiator_name,
 		fault == DEV_STORE_FULL
-			? "no space left; make room on its file system"
+			? "no space left; make room where it is stored"
 			: "the medium failed; check the file or device");
 }
 

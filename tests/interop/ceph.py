@@ -4,6 +4,7 @@
 No service manager, no device, no root: the OSD has a sparse file. `Cluster` starts in some
 ten seconds; everything that it started ends with `stop`.
 """
+import contextlib
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ import tempfile
 import time
 import uuid
 
-from harness import patience, quiet_port, run
+from harness import patience, quiet_port, run, until
 
 WATCH = 5  # seconds until the lock of a client that is gone expires; the default of Ceph is 30
 PROGRAMS = ("ceph-mon", "ceph-osd", "ceph", "rbd", "monmaptool", "ceph-authtool")
@@ -123,6 +124,20 @@ class Cluster:
     def lockers(self, image):
         """Returns the locks of an image, as rbd lock list prints them."""
         return json.loads(self.run("rbd", "lock", "list", image, "--format", "json").text or "[]")
+
+    @contextlib.contextmanager
+    def full(self):
+        """The OSD counts as full meanwhile."""
+        before = {"nearfull": "0.85", "backfillfull": "0.9", "full": "0.95"}
+        for kind in before:
+            self.run("ceph", "osd", "set-%s-ratio" % kind, "0.0001")
+        until(lambda: ",full," in self.run("ceph", "osd", "dump").text, "the pool is full", 60)
+        try:
+            yield
+        finally:
+            for kind, ratio in reversed(before.items()):
+                self.run("ceph", "osd", "set-%s-ratio" % kind, ratio)
+            until(lambda: ",full," not in self.run("ceph", "osd", "dump").text, "the pool has room", 60)
 
     def stop(self):
         for p in self.daemons.values():

@@ -18,7 +18,7 @@ import unittest
 
 import ceph
 from cluster import Cluster, Gateway
-from harness import ISERD, main, need, patience, run, until
+from harness import ISERD, main, need, patience, refused, run, until
 from test_alua import NOT_READY, Path
 from test_python import openiser
 from test_reserve import APTPL, CHECK, CONFLICT, EA_RO, GOOD, IGNORE, PREEMPT, REGISTER, RESERVE, WE_RO
@@ -375,7 +375,7 @@ def tearDownModule():
 class OverRbd(Faults, Cluster):
     KILLS = False
     IMAGES = 0
-    SHORT = ("test_fenced_gateway", "test_many_units", "test_preempt_through_the_standby")
+    SHORT = ("test_fenced_gateway", "test_many_units", "test_full_pool", "test_one_name_twice", "test_preempt_through_the_standby")
 
     @classmethod
     def setUpClass(cls):
@@ -444,6 +444,51 @@ class OverRbd(Faults, Cluster):
         self.assertEqual(a.store(9, 4), GOOD)
         for p in (a, b):
             p.close()
+
+    def test_full_pool(self):
+        """Reservations, hand-over and fail-over need no room in the pool."""
+        one, two = self.start_all()
+        a, b = Path(one.daemon, "a"), Path(two.daemon, "b")
+        self.assertEqual(a.store(0, 1), GOOD)
+        with CEPH.full():
+            self.assertEqual(a.out(REGISTER, new=0xa), GOOD)
+            self.assertEqual(b.out(REGISTER, new=0xb), GOOD)
+            self.give([one, two], one)
+            self.drain(b)
+            self.assertEqual(b.store(0, 2), GOOD)
+            self.assertEqual(b.store(4096, 2), CHECK)
+            self.assertEqual(b.sense, (7, 0x2707))
+            two.daemon.kill()
+            one.wait_role("owner")
+            self.drain(a)
+            self.assertEqual(a.store(0, 3), GOOD)
+            self.assertEqual(a.keys(), [0xa, 0xb])
+            two.start()
+            two.wait_role("standing-by")
+        a.close()
+
+    # ---- mistakes ----
+
+    def test_one_name_twice(self):
+        """An iserd with the name of a gateway that runs is refused; with that of one that is stopped, it takes its place, and the
+        other one stays away when it goes on."""
+        one = self.gateway(1).start()
+        one.wait_role("owner")
+        twin = self.gateway(1, name=one.name)
+        twin.control += ".twin"
+        twin.args = tuple(twin.control if x == one.control else x for x in twin.args)
+        self.assertIn("another iserd, which runs, is the gateway gw1", refused(*twin.args, status=3))
+        self.assertEqual((one.role(), one.unit()["fences"], one.unit()["fenced"]), ("owner", 0, 0))
+        one.daemon.proc.send_signal(signal.SIGSTOP)
+        twin.start()
+        twin.wait_role("owner", limit=20)
+        one.daemon.proc.send_signal(signal.SIGCONT)
+        until(lambda: "another iserd, which runs, is the gateway gw1" in one.daemon.messages(), lambda: one.daemon.messages(), 20)
+        self.assertEqual((twin.role(), twin.unit()["fenced"]), ("owner", 0))
+        self.assertEqual(one.role(), "fenced")
+        twin.iserctl("shutdown")
+        self.assertEqual(twin.daemon.proc.wait(patience(10)), 0)
+        one.wait_role("owner", limit=20)
 
     # ---- many units ----
 

@@ -297,6 +297,23 @@ class Faults(Rbd):
             self.assertIn(data, (b"a" * 4096, b"b" * 4096))
             w.close()
 
+    def test_full_pool(self):
+        """SBC-3 §4.7.3.6: a write that finds no room ends with DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT; other blocks can
+        be read, written and unmapped."""
+        with Daemon(self.image("full"), self.image("empty")) as d:
+            w = Wire(d)
+            w.login()
+            w.ready()
+            self.assertEqual(w.write10(0, b"a" * 4096)[0], 0)
+            with self.cluster.full():
+                self.assertEqual(sense(w.write10(20000, b"b" * 4096)), (7, 0x27, 7))
+                self.assertEqual(w.write10(0, b"c" * 4096)[0], 0)
+                self.assertEqual(w.read10(0, 8), (0, b"c" * 4096))
+                self.assertEqual(w.read10(20000, 8), (0, bytes(4096)))
+            until(lambda: w.write10(20000, b"b" * 4096)[0] == 0, "room again")
+            self.assertIn("no space left; make room where it is stored", d.messages())
+            w.close()
+
     def test_end_while_the_cluster_stalls(self):
         """iserd ends in bounded time, with and without commands in progress."""
         for busy in (False, True):

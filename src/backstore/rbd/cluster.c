@@ -21,6 +21,8 @@
 #define FENCE_KNOWN    (60 * XTIME_S)
 #define BLOCKLIST_TIME 2592000u /* 30 days, in seconds */
 #define ADDRESS_SIZE   256u
+#define GONE	       64u
+#define GONE_SIZE      40u
 
 /* A client that this connection has put on the blocklist. */
 struct fenced {
@@ -35,8 +37,10 @@ struct bsrbd_cluster {
 	char *conf, *id, *keyring; /* as in the spec; NULL: not given */
 	rados_t rados;
 	char fsid[37];
-	pthread_mutex_t mutex; /* guards is_fenced; held briefly */
+	pthread_mutex_t mutex; /* guards the members below; held briefly */
 	bool is_fenced;	       /* the cluster refuses all requests */
+	char gone[GONE][GONE_SIZE];
+	unsigned next_gone;
 	/* guards the members below; held during a fence, so that the fences of other
 	 * images wait for it, and find what it did */
 	pthread_mutex_t fencing;
@@ -268,6 +272,20 @@ void bsrbd_cluster_fenced(struct bsrbd_cluster *c)
 	pthread_mutex_lock(&c->mutex);
 	c->is_fenced = true;
 	pthread_mutex_unlock(&c->mutex);
+}
+
+bool bsrbd_cluster_gone(struct bsrbd_cluster *c, const char *client, bool note)
+{
+	bool gone = false;
+
+	pthread_mutex_lock(&c->mutex);
+	for (unsigned i = 0; i < GONE; i++)
+		gone |= strcmp(c->gone[i], client) == 0;
+	if (note && !gone)
+		snprintf(c->gone[c->next_gone++ % GONE], GONE_SIZE, "%s",
+			 client);
+	pthread_mutex_unlock(&c->mutex);
+	return gone;
 }
 
 /* ---- the fence of another client ---- */

@@ -90,6 +90,9 @@ void bsrbd_cluster_fenced(struct bsrbd_cluster *c);
 /* bsrbd_cluster_fence has the cluster refuse all further requests of the client at
  * `address`. The first fence of a client is one for all images. Blocks. 0, or -Exxx. */
 int bsrbd_cluster_fence(struct bsrbd_cluster *c, const char *address);
+/* bsrbd_cluster_gone returns whether that client is known as one that does not answer; with
+ * `note` it is from now on. */
+bool bsrbd_cluster_gone(struct bsrbd_cluster *c, const char *client, bool note);
 rados_t bsrbd_cluster_rados(const struct bsrbd_cluster *c);
 /* bsrbd_cluster_fsid returns the cluster's UUID as text. */
 const char *bsrbd_cluster_fsid(const struct bsrbd_cluster *c);

@@ -34,6 +34,8 @@ static int open_pool(struct bsrbd_opening *o)
 				    "pool %s: %s; name a pool of the cluster",
 				    o->spec.pool, strerror(-err));
 	}
+	/* a pool that is full refuses requests; by default they would wait for room */
+	rados_set_pool_full_try(r->pool);
 	if (o->spec.space)
 		rados_ioctx_set_namespace(r->pool, o->spec.space);
 	return 0;

@@ -327,7 +327,8 @@ static int start_swap(struct bsrbd_call *c, const uint8_t *data, size_t len)
 					      NULL);
 		rados_write_op_write_full(op, (const char *)c->blob, c->len);
 		err = rados_aio_write_op_operate(op, c->s->image->pool, done,
-						 c->s->record, NULL, 0);
+						 c->s->record, NULL,
+						 STORE_WRITE);
 		if (err)
 			rados_aio_release(done);
 	}

@@ -17,8 +17,13 @@
 #include "backstore/rbd/internal.h"
 #include "cluster/store.h"
 
-#define STORE_NOTED  64u
-#define STORE_CLIENT 40u
+#define STORE_NOTED   64u
+#define STORE_CLIENT  40u
+#define STORE_CLIENTS 256u
+
+/* For what the gateways keep beside the image, which is little: a pool without room does
+ * not keep them from a hand-over or from a reservation. */
+#define STORE_WRITE LIBRADOS_OPERATION_FULL_FORCE
 
 struct bsrbd_store;
 
@@ -109,6 +114,10 @@ extern const struct cluster_store_ops bsrbd_store_ops;
 int bsrbd_store_take(struct bsrbd_call *c);
 int bsrbd_store_give(struct bsrbd_call *c);
 int bsrbd_store_fence(struct bsrbd_call *c);
+/* bsrbd_store_earlier writes the names of other clients that have or had the name of this
+ * gateway, and returns their number. Blocks. */
+size_t bsrbd_store_earlier(struct bsrbd_store *s,
+			   char names[STORE_CLIENTS][STORE_CLIENT]);
 
 /* store_notes.c: bsrbd_store_watch begins to watch the gateways; on the thread of
  * the store, or before it runs. 0, or -Exxx. */

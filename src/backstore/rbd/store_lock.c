@@ -13,8 +13,7 @@
 #include "base/err.h"
 #include "cluster/blob.h"
 
-#define LOCK_NAME   "rbd_lock" /* of librbd */
-#define CLIENTS_MAX 256u
+#define LOCK_NAME "rbd_lock" /* of librbd */
 
 /* The client that has the lock. */
 struct locker {
@@ -103,7 +102,7 @@ static void forget_clients(struct bsrbd_store *s, const char *const *clients,
 			   size_t n)
 {
 	rados_write_op_t op = n ? rados_create_write_op() : NULL;
-	size_t lens[CLIENTS_MAX];
+	size_t lens[STORE_CLIENTS];
 
 	if (!op)
 		return;
@@ -111,15 +110,14 @@ static void forget_clients(struct bsrbd_store *s, const char *const *clients,
 		lens[i] = strlen(clients[i]);
 	rados_write_op_omap_rm_keys2(op, (char const *const *)clients, lens, n);
 	/* a client that stays is only clutter */
-	rados_write_op_operate(op, s->image->pool, s->gateways, NULL, 0);
+	rados_write_op_operate(op, s->image->pool, s->gateways, NULL,
+			       STORE_WRITE);
 	rados_release_write_op(op);
 }
 
-/* The lock is this client's, so no earlier client of the gateway has it. */
-static void forget_earlier(struct bsrbd_store *s)
+size_t bsrbd_store_earlier(struct bsrbd_store *s,
+			   char names[STORE_CLIENTS][STORE_CLIENT])
 {
-	char names[CLIENTS_MAX][STORE_CLIENT];
-	const char *old[CLIENTS_MAX];
 	size_t n = 0, nkey, nvalue;
 	rados_read_op_t op = rados_create_read_op();
 	rados_omap_iter_t it;
@@ -128,26 +126,36 @@ static void forget_earlier(struct bsrbd_store *s)
 	int part = 0;
 
 	if (!op)
-		return;
-	rados_read_op_omap_get_vals2(op, "", "", CLIENTS_MAX, &it, &more,
+		return 0;
+	rados_read_op_omap_get_vals2(op, "", "", STORE_CLIENTS, &it, &more,
 				     &part);
 	if (!rados_read_op_operate(op, s->image->pool, s->gateways, 0)) {
 		while (!part &&
 		       !rados_omap_get_next2(it, &key, &value, &nkey,
 					     &nvalue) &&
-		       key && n < CLIENTS_MAX) {
+		       key && n < STORE_CLIENTS) {
 			if (strcmp(key, s->client) == 0 ||
 			    nkey >= STORE_CLIENT ||
 			    nvalue != strlen(s->store.id) ||
 			    memcmp(value, s->store.id, nvalue) != 0)
 				continue;
-			snprintf(names[n], STORE_CLIENT, "%s", key);
-			old[n] = names[n];
-			n++;
+			snprintf(names[n++], STORE_CLIENT, "%s", key);
 		}
 		rados_omap_get_end(it);
 	}
 	rados_release_read_op(op);
+	return n;
+}
+
+/* The lock is this client's, so no earlier client of the gateway has it. */
+static void forget_earlier(struct bsrbd_store *s)
+{
+	char names[STORE_CLIENTS][STORE_CLIENT];
+	const char *old[STORE_CLIENTS];
+	size_t n = bsrbd_store_earlier(s, names);
+
+	for (size_t i = 0; i < n; i++)
+		old[i] = names[i];
 	forget_clients(s, old, n);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* store_notes.c: notifications between the gateways of an image, by watch and
- * notify. Each begins with the name of the sender, padded to CLUSTER_ID_SIZE. */
+ * notify. Each begins with the name of the sender, padded to CLUSTER_ID_SIZE. A name alone
+ * asks which gateways there are. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +52,8 @@ static void on_note(void *arg, uint64_t id, uint64_t handle, uint64_t notifier,
 	if (len < CLUSTER_ID_SIZE || len > CLUSTER_ID_SIZE + CLUSTER_NOTE_MAX ||
 	    !cluster_id_ok(from, CLUSTER_ID_SIZE))
 		return;
-	if (strcmp(from, s->store.id) == 0) {
+	/* the question of a gateway that opens its store (check_name) */
+	if (len == CLUSTER_ID_SIZE || strcmp(from, s->store.id) == 0) {
 		acknowledge(s, id, handle);
 		return;
 	}

@@ -11,6 +11,8 @@
 #include "base/err.h"
 #include "cluster/blob.h"
 
+#define NAME_TIME 1000u /* ms; the cluster counts in seconds */
+
 /* The store that is being opened, and the buffer for the error message. */
 struct opening {
 	struct bsrbd_store *s;
@@ -74,13 +76,90 @@ static int register_client(const struct opening *o)
 		return refuse(o, -ENOMEM, "out of memory");
 	rados_write_op_create(op, LIBRADOS_CREATE_IDEMPOTENT, NULL);
 	rados_write_op_omap_set2(op, &key, &value, &nkey, &nvalue, 1);
-	err = rados_write_op_operate(op, s->image->pool, s->gateways, NULL, 0);
+	err = rados_write_op_operate(op, s->image->pool, s->gateways, NULL,
+				     STORE_WRITE);
 	rados_release_write_op(op);
 	return err ? refuse(o, err,
 			    "%s cannot be written: %s; give the client the "
 			    "profile rbd for this pool",
 			    s->gateways, strerror(-err))
 		   : 0;
+}
+
+/* ---- another iserd with the name of this gateway ---- */
+
+/* Returns the client that acknowledged as the gateway s->store.id, but for this one; 0:
+ * none. */
+static uint64_t find_twin(const struct bsrbd_store *s, char *reply, size_t len)
+{
+	uint64_t self = rados_get_instance_id(
+			 bsrbd_cluster_rados(s->image->cluster)),
+		 twin = 0;
+	struct notify_ack_t *acks = NULL;
+	struct notify_timeout_t *timeouts = NULL;
+	size_t n = 0, ntimeouts = 0, idlen = strlen(s->store.id);
+
+	if (!reply || rados_decode_notify_response(reply, len, &acks, &n,
+						   &timeouts, &ntimeouts))
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		if (acks[i].notifier_id != self &&
+		    acks[i].payload_len == idlen &&
+		    memcmp(acks[i].payload, s->store.id, idlen) == 0)
+			twin = acks[i].notifier_id;
+	rados_free_notify_response(acks, n, timeouts);
+	return twin;
+}
+
+/* An earlier client that was killed or is stopped does not answer, which takes NAME_TIME; not
+ * for each image. */
+static bool all_are_gone(struct bsrbd_store *s)
+{
+	char names[STORE_CLIENTS][STORE_CLIENT];
+	size_t n = bsrbd_store_earlier(s, names), left = 0;
+
+	for (size_t i = 0; i < n; i++)
+		left += !bsrbd_cluster_gone(s->image->cluster, names[i], false);
+	return left == 0;
+}
+
+static void note_gone(struct bsrbd_store *s)
+{
+	char names[STORE_CLIENTS][STORE_CLIENT];
+	size_t n = bsrbd_store_earlier(s, names);
+
+	for (size_t i = 0; i < n; i++)
+		bsrbd_cluster_gone(s->image->cluster, names[i], true);
+}
+
+/* Two iserd of one name would fence each other for ever. */
+static int check_name(const struct opening *o)
+{
+	struct bsrbd_store *s = o->s;
+	char name[CLUSTER_ID_SIZE] = "", *reply = NULL;
+	size_t len = 0;
+	uint64_t twin;
+	int err;
+
+	if (all_are_gone(s))
+		return 0;
+	memcpy(name, s->store.id, strlen(s->store.id));
+	err = rados_notify2(s->image->pool, s->gateways, name, sizeof(name),
+			    NAME_TIME, &reply, &len);
+	twin = find_twin(s, reply, len);
+	if (reply)
+		rados_buffer_free(reply);
+	if (twin)
+		return refuse(o, -EEXIST,
+			      "another iserd, which runs, is the gateway %s "
+			      "(client.%" PRIu64
+			      "); give each gateway a name of its own",
+			      s->store.id, twin);
+	if (err && err != -ETIMEDOUT)
+		return refuse(o, err, "%s cannot be notified: %s", s->gateways,
+			      strerror(-err));
+	note_gone(s);
+	return 0;
 }
 
 /* The thread leaves all signals to the program's own threads. */
@@ -113,13 +192,17 @@ static int open_all(const struct opening *o)
 	if (err)
 		return refuse(o, err, "%s cannot be watched: %s", s->gateways,
 			      strerror(-err));
-	s->image->phase = BSRBD_STORE;
-	err = start_thread(s);
-	if (!err)
-		return 0;
-	s->image->phase = BSRBD_NO_STORE;
+	err = check_name(o);
+	if (!err) {
+		s->image->phase = BSRBD_STORE;
+		err = start_thread(s);
+		if (!err)
+			return 0;
+		s->image->phase = BSRBD_NO_STORE;
+		refuse(o, err, "cannot start a thread: %s", strerror(-err));
+	}
 	bsrbd_store_unwatch(s);
-	return refuse(o, err, "cannot start a thread: %s", strerror(-err));
+	return err;
 }
 
 static struct bsrbd_store *new_store(struct bsrbd *image, const char *id,
