@@ -218,7 +218,9 @@ struct iser_url {
 	 * target grants it, PDUs that a data digest finds damaged are recovered (RFC
 	 * 7143 §7.1.4.1), which iSER does not need (RFC 7145 §10.2.1); at 2, the
 	 * commands of a lost connection also go on over the other connections of the
-	 * session (§7.1.4.3). */
+	 * session (§7.1.4.3), and with `reconnect` a session that has lost its last
+	 * connection is continued (§6.3.6): its commands go on, also those that must not
+	 * be issued twice. */
 	unsigned error_recovery_level;
 	/*
 	 * Times in seconds, with the names of open-iscsi; 0: the default,

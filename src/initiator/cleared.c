@@ -212,12 +212,21 @@ void ini_cleared_told(struct ini_conn *c, uint64_t lun)
 	ini_rearm(s);
 }
 
+static void send_later(struct ini_task *t, xtime deadline)
+{
+	t->abort.is_due = true;
+	t->abort.deadline = deadline;
+}
+
 static void abort_answered(struct ini_request *r, int err,
 			   const struct dm_control *rsp)
 {
 	struct ini_task *t = container_of(r, struct ini_task, abort.request);
 
 	t->abort.in_progress = false;
+	/* the request is lost with the connection */
+	if (err && t->sent.conn->state == ISCSI_S8_CLEANUP_WAIT)
+		send_later(t, r->deadline);
 	if (!err && (rsp->pdu.tmf_response == ISCSI_TMF_COMPLETE ||
 		     rsp->pdu.tmf_response == ISCSI_TMF_NO_TASK))
 		end_cleared(t->session, t);
@@ -235,6 +244,10 @@ int ini_abort(struct ini_task *t, xtime deadline)
 	if (t->state != INI_TASK_SENT || t->abort.in_progress ||
 	    t->check.clearing)
 		return 0;
+	if (!t->sent.conn->dm) { /* lost: recover.c calls ini_abort_due */
+		send_later(t, deadline);
+		return 0;
+	}
 	t->abort.request.done = abort_answered;
 	err = ini_task_management(s, &t->abort.request, ISCSI_TMF_ABORT_TASK,
 				  t->lun, t, deadline);
@@ -242,8 +255,24 @@ int ini_abort(struct ini_task *t, xtime deadline)
 	return err;
 }
 
+void ini_abort_due(struct ini_task *t)
+{
+	int err;
+
+	if (!t->abort.is_due)
+		return;
+	t->abort.is_due = false;
+	err = ini_abort(t, t->abort.deadline);
+	if (err)
+		trace_emit(t->session->cfg.trace, TRACE_TMF,
+			   "command %02x is not aborted: ABORT TASK cannot be "
+			   "sent: %s",
+			   t->cdb[0], err_str(err));
+}
+
 void ini_forget_abort(struct ini_task *t)
 {
+	t->abort.is_due = false;
 	if (!t->abort.in_progress)
 		return;
 	t->abort.in_progress = false;

@@ -104,9 +104,10 @@ static void expire_conn(struct ini_conn *c, xtime now)
 
 xtime ini_deadline(const struct ini_session *s)
 {
-	xtime at = MIN(s->logout_deadline, s->stall.deadline);
+	xtime at = s->logout_deadline;
 
-	at = MIN(at, ini_recover_deadline(s));
+	if (!ini_is_waiting(s))
+		at = MIN(at, MIN(s->stall.deadline, ini_recover_deadline(s)));
 
 	list_for_each(it, &s->conns) {
 		xtime conn =
@@ -132,8 +133,10 @@ void ini_expire(struct ini_session *s, xtime now)
 	/* a connection that expires ends later: the list stays as it is */
 	list_for_each_safe(it, &s->conns)
 		expire_conn(list_entry(it, struct ini_conn, link), now);
-	ini_recover_expire(s, now);
-	ini_expire_window(s, now);
+	if (!ini_is_waiting(s)) {
+		ini_recover_expire(s, now);
+		ini_expire_window(s, now);
+	}
 	ini_cleared_check(s, now);
 	if (s->has_deadlines) {
 		ini_expire_tasks(s, now);

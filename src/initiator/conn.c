@@ -100,6 +100,7 @@ static int enter_full_feature(struct ini_conn *c)
 {
 	struct ini_session *s = c->session;
 	struct dm_resources r = { .max_tasks = s->cfg.depth };
+	bool is_first; /* ... of a session that has waited */
 	int err;
 
 	c->params = *iscsi_login_params(c->login);
@@ -116,8 +117,12 @@ static int enter_full_feature(struct ini_conn *c)
 	if (err)
 		return err;
 	ini_conn_go(c, ISCSI_S5_LOGGED_IN); /* T5 */
+	s->transport = c->dm->transport;
+	is_first = ini_is_waiting(s);
 	if (is_leading(c))
 		ini_session_logged_in(s);
+	else if (is_first)
+		ini_session_continued(s);
 	c->heard = s->now;
 	ini_rearm(s); /* pings begin now, not at the deadline of the login */
 	if (is_leading(c))
@@ -128,6 +133,8 @@ static int enter_full_feature(struct ini_conn *c)
 		      s->cfg.login.id.target_name, c->dm->transport,
 		      c->offer.id.cid);
 	end_login(c, 0);
+	if (is_first)
+		ini_recover_continue(c);
 	return 0;
 }
 
@@ -286,6 +293,25 @@ static void end_state(struct ini_conn *c)
 		ini_conn_go(c, free ? ISCSI_S1_FREE : ISCSI_S8_CLEANUP_WAIT);
 }
 
+/* The commands of the connection go on: over other connections, or over one that continues
+ * the session. */
+static void lose_conn(struct ini_conn *c, int err)
+{
+	bool is_last = ini_recover_is_last(c);
+
+	end_state(c);
+	dm_deallocate_connection_resources(c->dm);
+	if (is_last &&
+	    !ini_is_waiting(c->session)) /* several may end at once */
+		ini_session_failed(c->session);
+	ini_fail_requests(c, err);
+	ini_leave_end(c, err);
+	if (is_last)
+		ini_recover_wait(c);
+	else
+		ini_recover_begin(c);
+}
+
 /* [RFC 7143: 7.1.4.3 #1] */
 static void connection_terminate_notify(struct dm_conn *dm, int err)
 {
@@ -298,11 +324,7 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 	if (c->login)
 		end_login(c, err ? err : ERR_CLOSED);
 	if (ini_recover_can(c, err)) {
-		end_state(c);
-		dm_deallocate_connection_resources(dm);
-		ini_fail_requests(c, err ? err : ERR_CLOSED);
-		ini_leave_end(c, err);
-		ini_recover_begin(c);
+		lose_conn(c, err ? err : ERR_CLOSED);
 		return;
 	}
 	if (!clean)
@@ -380,7 +402,7 @@ struct ini_conn *ini_conn_make(struct ini_session *s, struct dm_conn *dm,
 struct ini_conn *ini_conn_new(struct ini_session *s, struct dm_conn *dm,
 			      uint16_t cid)
 {
-	if (!ini_is_full_feature(s))
+	if (!ini_is_full_feature(s) && !ini_is_waiting(s))
 		return NULL;
 	return ini_conn_make(s, dm, s->tsih, cid);
 }

@@ -30,6 +30,9 @@ struct ini_config {
 	/* age of a command at which QUERY TASK asks for it; XTIME_NEVER: it is
 	 * not asked for */
 	xtime query_time;
+	/* at ErrorRecoveryLevel 2 the session waits after the loss of its last
+	 * connection: see ini_is_waiting */
+	bool continues;
 	struct trace *trace; /* may be NULL */
 	/* The login has ended: 0, or why it failed (see ini_failure). It may
 	 * submit commands; it may not free the session. */
@@ -38,7 +41,8 @@ struct ini_config {
 	 * if ini_conn_new is not called. */
 	void (*joined)(void *arg, struct ini_conn *c, int err);
 	/* All connections have ended, and every request before them: the last
-	 * call. */
+	 * call. It is called from within ini_kill, ini_logout and ini_expire if the
+	 * session has no connection because it waits (ini_is_waiting). */
 	void (*closed)(void *arg, int err);
 	/* An Async Message came (§11.9); *a is borrowed for the call. */
 	void (*async)(void *arg, const struct iscsi_async *a);
@@ -77,6 +81,23 @@ void ini_start(struct ini_session *s, xtime now);
  */
 struct ini_conn *ini_conn_new(struct ini_session *s, struct dm_conn *dm,
 			      uint16_t cid);
+/*
+ * ini_is_waiting returns whether the session has failed (Q4) and waits, as
+ * ini_config.continues asks, for a connection that continues it (RFC 7143 §6.3.6): one of
+ * ini_conn_new, with the CID of a lost connection, which it reinstates (§6.3.4), or with
+ * another one. `joined` reports its login, then the commands go on as after the loss of
+ * one connection of several. After a failed login the session still waits, unless the
+ * target violated the protocol. The target keeps the commands for Time2Wait and
+ * Time2Retain; the caller watches that time, and gives up by ini_kill. Meanwhile commands
+ * cannot be submitted, and the deadlines of those that wait count: one that is overdue
+ * ends the session.
+ */
+bool ini_is_waiting(const struct ini_session *s);
+/* ini_lost_cid returns the CID of the connection of a waiting session that was lost last. */
+uint16_t ini_lost_cid(const struct ini_session *s);
+/* ini_has_cid returns whether a connection of the session has this CID, which may be lost
+ * and not recovered yet. */
+bool ini_has_cid(const struct ini_session *s, uint16_t cid);
 void ini_conn_start(struct ini_conn *c, xtime now);
 void ini_conn_free(struct ini_conn *c);
 /* ini_conn_failure returns why the login failed, borrowed for `joined`. */
@@ -84,7 +105,8 @@ const struct iscsi_login_failure *ini_conn_failure(const struct ini_conn *c);
 
 /* ini_failure returns why the login failed; ini_params the negotiated values;
  * ini_tpgt the target portal group tag, or -1; ini_transport the name of the
- * datamover of a connection. All are borrowed from the session. */
+ * datamover of the connections, "none" before the first login has ended. All are borrowed
+ * from the session. */
 const struct iscsi_login_failure *ini_failure(const struct ini_session *s);
 const struct iscsi_params *ini_params(const struct ini_session *s);
 int ini_tpgt(const struct ini_session *s);
@@ -132,6 +154,8 @@ struct ini_task_sent {
 struct ini_task_abort {
 	struct ini_request request;
 	bool in_progress;
+	bool is_due; /* once the task has an allegiance again */
+	xtime deadline;
 };
 
 /* What became of read data. All members but `arrived` are those of a bidirectional
@@ -190,8 +214,9 @@ void ini_submit(struct ini_session *s, struct ini_task *t, xtime now);
 
 /* ini_abort ends a command that was submitted: at once, with done called from
  * within, if it was not sent yet; else by ABORT TASK. It ends with ERR_ABORTED
- * unless its response comes first, or the target does not abort it. Returns 0, also
- * if the command has ended, or the error of ini_task_management. */
+ * unless its response comes first, or the target does not abort it. The ABORT TASK of a
+ * command whose connection is lost follows its recovery. Returns 0, also if the command has
+ * ended, or the error of ini_task_management. */
 int ini_abort(struct ini_task *t, xtime deadline);
 
 /* ---- other requests ---- */

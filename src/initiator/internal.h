@@ -122,6 +122,7 @@ struct ini_session {
 	enum iscsi_session_state state;
 	struct iscsi_login_failure failure; /* of the leading login */
 	struct iscsi_params params;	    /* of the leading login */
+	const char *transport;		    /* of the last connection */
 	uint16_t tsih;
 	struct iscsi_initiator_window window;
 	int tpgt;
@@ -212,6 +213,9 @@ void ini_cleared_go_on(struct ini_session *s, const struct ini_request *r);
 /* ini_cleared_told: Async Message 5 came on c: the target ends the commands of this LUN
  * (§11.9.1). */
 void ini_cleared_told(struct ini_conn *c, uint64_t lun);
+/* ini_abort_due sends the ABORT TASK of a task that has an allegiance again, if ini_abort
+ * was called while its connection was lost. */
+void ini_abort_due(struct ini_task *t);
 /* ini_forget_abort: t ends before the response to its ABORT TASK. */
 void ini_forget_abort(struct ini_task *t);
 /* ini_cleared_soon: a sign that the target does not have t; ini_cleared_check asks
@@ -262,6 +266,10 @@ static inline bool ini_conn_may_send(const struct ini_conn *c)
 }
 /* ini_session_logged_in: the leading login has ended (RFC 7143 §8.3, N1). */
 void ini_session_logged_in(struct ini_session *s);
+/* ini_session_failed: the last connection is lost, and the session waits (N5).
+ * ini_session_continued: another one continues it (N4). */
+void ini_session_failed(struct ini_session *s);
+void ini_session_continued(struct ini_session *s);
 /* ini_session_lost_conn: a connection has ended, and its requests; it is not on
  * the list any more. clean: nothing of the connection is left to recover. At
  * ErrorRecoveryLevel 0 the session ends with a connection that is not clean
@@ -283,11 +291,18 @@ static inline bool ini_is_full_feature(const struct ini_session *s)
 /* ---- recover.c ---- */
 
 /* ini_recover_can returns whether the session goes on without c, which has ended with
- * err. */
+ * err, or waits, as ini_is_waiting says. */
 bool ini_recover_can(const struct ini_conn *c, int err);
-/* ini_recover_begin moves the tasks of c, which has ended, to other connections. c
- * is freed afterwards, or with the session. */
+/* ini_recover_is_last returns whether no connection but c can send. */
+bool ini_recover_is_last(const struct ini_conn *c);
+/* ini_recover_begin moves the tasks of c, which has ended, to other connections.
+ * ini_recover_wait keeps the tasks of the last connection. c is freed after the recovery, or
+ * with the session. */
 void ini_recover_begin(struct ini_conn *c);
+void ini_recover_wait(struct ini_conn *c);
+/* ini_recover_continue moves the tasks of a session that has waited to c and later
+ * connections. */
+void ini_recover_continue(struct ini_conn *c);
 /* ini_recover_expire continues after Time2Wait; ini_recover_deadline returns when
  * that is due. */
 void ini_recover_expire(struct ini_session *s, xtime now);

@@ -9,7 +9,11 @@
  *      connection, in the order of their CmdSN.
  * A request that gets no answer is repeated: at this level PDUs may be lost, too. Over iSER
  * none is lost, so its connection is given up instead, and recovered in the same way. If a
- * target refuses one of them, or the last connection is lost, the session ends.
+ * target refuses one of them, the session ends.
+ *
+ * When the last connection is lost, the session ends, too; or it waits for a connection that
+ * continues it (§6.3.6). If that connection has the CID of a lost one, its login was the
+ * Logout for recovery of the lost one (§6.3.4).
  */
 #include <stdlib.h>
 
@@ -39,20 +43,24 @@ static bool is_transport_error(int err)
 	       err == ERR_DATA_DIGEST || err == ERR_TERMINATED;
 }
 
+bool ini_recover_is_last(const struct ini_conn *c)
+{
+	list_for_each(it, &c->session->conns) {
+		struct ini_conn *o = list_entry(it, struct ini_conn, link);
+
+		if (o != c && ini_conn_may_send(o))
+			return false;
+	}
+	return true;
+}
+
 bool ini_recover_can(const struct ini_conn *c, int err)
 {
 	const struct ini_session *s = c->session;
 
-	if (s->params.error_recovery_level < 2 || s->is_ending ||
-	    !ini_conn_is_up(c) || !is_transport_error(err))
-		return false;
-	list_for_each(it, &s->conns) {
-		struct ini_conn *o = list_entry(it, struct ini_conn, link);
-
-		if (o != c && ini_conn_may_send(o))
-			return true;
-	}
-	return false;
+	return s->params.error_recovery_level == 2 && !s->is_ending &&
+	       ini_conn_is_up(c) && is_transport_error(err) &&
+	       (s->cfg.continues || !ini_recover_is_last(c));
 }
 
 static void give_up(struct ini_conn *c, const char *what, unsigned response)
@@ -64,6 +72,16 @@ static void give_up(struct ini_conn *c, const char *what, unsigned response)
 	ini_kill(c->session, ERR_RESET);
 }
 
+/* The step lasts so long from now on. */
+static void begin_step(struct ini_conn *c, enum ini_recovery_step step,
+		       xtime time)
+{
+	c->recovery.step = step;
+	c->recovery.time = time;
+	c->recovery.end = 0;
+	ini_rearm(c->session);
+}
+
 /* A request of the recovery ended without an answer. Returns whether the request may
  * be sent again: its connection was lost, too, and another one lives; or it was not
  * repeated too often. */
@@ -71,8 +89,13 @@ static bool may_repeat(struct ini_conn *c, const struct ini_request *r)
 {
 	if (c->session->is_ending)
 		return false;
-	if (!ini_conn_may_send(r->conn))
-		return ini_conn_pick(c->session) != NULL;
+	if (!ini_conn_may_send(r->conn)) {
+		if (ini_conn_pick(c->session))
+			return true;
+		/* the session ends, or waits for a connection */
+		begin_step(c, c->recovery.step, XTIME_NEVER);
+		return false;
+	}
 	if (c->recovery.repeats++ < REPEATS_MAX)
 		return true;
 	ini_kill(c->session, ERR_TIMEOUT);
@@ -87,16 +110,6 @@ static xtime answer_time(const struct ini_session *s)
 	if (ini_loses_pdus(s) || time == XTIME_NEVER)
 		return time;
 	return time * (REPEATS_MAX + 1);
-}
-
-/* The step lasts so long from now on. */
-static void begin_step(struct ini_conn *c, enum ini_recovery_step step,
-		       xtime time)
-{
-	c->recovery.step = step;
-	c->recovery.time = time;
-	c->recovery.end = 0;
-	ini_rearm(c->session);
 }
 
 /* ---- tasks ---- */
@@ -118,6 +131,14 @@ static bool is_acknowledged(const struct ini_task *t)
 	       sn_lt(t->sent.cmdsn, t->session->window.expcmdsn);
 }
 
+static void send_again(struct ini_task *t, struct ini_conn *to)
+{
+	if (ini_task_again(t, to))
+		ini_kill(t->session, ERR_RESET);
+	else
+		ini_abort_due(t);
+}
+
 /* The target does not have the task: it never came, or it is lost. Nothing of it was sent
  * on this connection, but the TASK REASSIGN may have made STags. */
 static void take_missing(struct ini_task *t)
@@ -125,8 +146,8 @@ static void take_missing(struct ini_task *t)
 	(void)dm_deallocate_task_resources(t->sent.conn->dm, &t->dm);
 	if (is_acknowledged(t))
 		ini_cleared_released(t);
-	else if (ini_task_again(t, t->sent.conn))
-		ini_kill(t->session, ERR_RESET);
+	else
+		send_again(t, t->sent.conn);
 }
 
 static void take_response(struct ini_conn *c, struct ini_task *t,
@@ -137,6 +158,7 @@ static void take_response(struct ini_conn *c, struct ini_task *t,
 	/* the target of Linux answers so, and has moved the task */
 	case ISCSI_TMF_REJECTED:
 	case ISCSI_TMF_TASK_ALLEGIANT:
+		ini_abort_due(t);
 		return;
 	case ISCSI_TMF_NO_TASK:
 		take_missing(t);
@@ -201,7 +223,9 @@ static void reassign_next(struct ini_conn *c)
 		return;
 	}
 	to = ini_conn_pick(c->session);
-	if (to && reassign(c, t, to))
+	if (!to) /* the session ends, or waits for a connection */
+		begin_step(c, INI_RECOVER_TASKS, XTIME_NEVER);
+	else if (reassign(c, t, to))
 		ini_kill(c->session, ERR_RESET);
 }
 
@@ -226,7 +250,9 @@ static void send_unacknowledged(struct ini_conn *c)
 
 	while ((t = first_unacknowledged(c)) && !s->is_ending) {
 		to = ini_conn_pick(s);
-		if (!to || ini_task_again(t, to))
+		if (to)
+			send_again(t, to);
+		else
 			ini_kill(s, ERR_RESET);
 	}
 }
@@ -285,23 +311,79 @@ static struct ini_task *first_clearing(const struct ini_conn *c)
 	return NULL;
 }
 
+static void move_to_lost(struct ini_conn *c)
+{
+	struct ini_task *t;
+
+	c->dm = NULL;
+	list_del(&c->link);
+	list_push_back(&c->session->lost, &c->link);
+	/* the datamover has released the tasks that it was asked to release */
+	while ((t = first_clearing(c)))
+		ini_cleared_released(t);
+}
+
 /* [RFC 7143: 7.1.4.3 #2] */
 void ini_recover_begin(struct ini_conn *c)
 {
-	struct ini_session *s = c->session;
-	struct ini_task *t;
-
 	TRACE(c, TRACE_CONN_TIMEOUT,
 	      "CID %u is lost with %u commands in progress; the session goes "
 	      "on (RFC 7143 §7.1.4.3)",
 	      c->offer.id.cid, c->in_flight);
-	c->dm = NULL;
-	list_del(&c->link);
-	list_push_back(&s->lost, &c->link);
-	/* the datamover has released the tasks that it was asked to release */
-	while ((t = first_clearing(c)))
-		ini_cleared_released(t);
+	move_to_lost(c);
 	send_logout(c);
+}
+
+/* ---- a session without a connection (§6.3.6) ---- */
+
+void ini_recover_wait(struct ini_conn *c)
+{
+	struct ini_session *s = c->session;
+
+	TRACE(c, TRACE_CONN_TIMEOUT,
+	      "CID %u, the last connection, is lost with %u commands in "
+	      "progress; the session waits to be continued (RFC 7143 §6.3.6)",
+	      c->offer.id.cid, c->in_flight);
+	move_to_lost(c);
+	begin_step(c, INI_RECOVER_LOGOUT, XTIME_NEVER);
+	/* their logins began when the session had not failed */
+	list_for_each(it, &s->conns)
+		dm_connection_terminate(
+			list_entry(it, struct ini_conn, link)->dm,
+			DM_TERMINATE_NOW, ERR_CLOSED);
+}
+
+/* The login of `by` is the Logout for recovery of a connection with the same CID. A
+ * connection that was logged out before needs none; after INI_RECOVER_WAIT its own
+ * deadline goes on. */
+/* [RFC 7143: 6.3.4 #3] */
+static void continue_conn(struct ini_conn *c, const struct ini_conn *by)
+{
+	bool is_reinstated = c->offer.id.cid == by->offer.id.cid;
+
+	c->recovery.repeats = 0;
+	if (c->recovery.step == INI_RECOVER_LOGOUT && !is_reinstated) {
+		send_logout(c);
+	} else if (c->recovery.step != INI_RECOVER_WAIT || is_reinstated) {
+		send_unacknowledged(c);
+		reassign_next(c);
+	}
+}
+
+void ini_recover_continue(struct ini_conn *by)
+{
+	struct ini_session *s = by->session;
+
+	TRACE(by, TRACE_LOGIN, "CID %u continues the session (RFC 7143 §6.3.6)",
+	      by->offer.id.cid);
+	/* a connection without commands ends, and leaves the list */
+	list_for_each_safe(it, &s->lost) {
+		if (s->is_ending)
+			return;
+		continue_conn(list_entry(it, struct ini_conn, link), by);
+	}
+	if (ini_is_full_feature(s))
+		ini_pump(s);
 }
 
 /* ---- time ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* session.c: the states of a session and its connections, their choice, and the end
  * of a session. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,41 @@ void ini_session_logged_in(struct ini_session *s)
 		s->has_deadlines = true;
 }
 
+void ini_session_failed(struct ini_session *s)
+{
+	go_to(s, ISCSI_Q4_FAILED); /* N5 */
+}
+
+/* [RFC 7143: 6.3.4 #2] */
+void ini_session_continued(struct ini_session *s)
+{
+	go_to(s, ISCSI_Q3_LOGGED_IN); /* N4 */
+}
+
+bool ini_is_waiting(const struct ini_session *s)
+{
+	return s->state == ISCSI_Q4_FAILED && !s->is_ending;
+}
+
+uint16_t ini_lost_cid(const struct ini_session *s)
+{
+	assert(!list_empty(&s->lost));
+	return list_entry(s->lost.prev, struct ini_conn, link)->offer.id.cid;
+}
+
+static bool is_on(const struct list *conns, uint16_t cid)
+{
+	list_for_each(it, conns)
+		if (list_entry(it, struct ini_conn, link)->offer.id.cid == cid)
+			return true;
+	return false;
+}
+
+bool ini_has_cid(const struct ini_session *s, uint16_t cid)
+{
+	return is_on(&s->conns, cid) || is_on(&s->lost, cid);
+}
+
 /* Every connection ends in its driver's turn. */
 static void end_conns(struct ini_session *s, int err)
 {
@@ -93,7 +129,8 @@ static void end_session(struct ini_session *s, bool clean, int err)
 void ini_session_lost_conn(struct ini_session *s, bool clean, int err)
 {
 	if (list_empty(&s->conns)) {
-		end_session(s, clean, err);
+		if (!ini_is_waiting(s))
+			end_session(s, clean, err);
 		return;
 	}
 	if (!clean) /* ErrorRecoveryLevel 0 (§7.1.4.4) */
@@ -152,9 +189,13 @@ void ini_logout(struct ini_session *s, xtime now)
 
 void ini_kill(struct ini_session *s, int err)
 {
+	bool waits = ini_is_waiting(s) && list_empty(&s->conns);
+
 	if (!s->kill_err)
 		s->kill_err = err;
 	end_conns(s, err);
+	if (waits)
+		end_session(s, false, err);
 }
 
 const struct iscsi_login_failure *ini_failure(const struct ini_session *s)
@@ -174,10 +215,7 @@ int ini_tpgt(const struct ini_session *s)
 
 const char *ini_transport(const struct ini_session *s)
 {
-	return list_empty(&s->conns)
-		       ? "none"
-		       : list_entry(s->conns.next, struct ini_conn, link)
-				 ->dm->transport;
+	return s->transport ? s->transport : "none";
 }
 
 unsigned ini_in_flight(const struct ini_session *s)

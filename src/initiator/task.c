@@ -265,7 +265,7 @@ void ini_submit(struct ini_session *s, struct ini_task *t, xtime now)
 	t->underflow = t->overflow = false;
 	t->resid = t->moved = 0;
 	t->bidi = (struct ini_bidi){ 0 };
-	t->check.clearing = t->abort.in_progress = false;
+	t->check.clearing = t->abort.in_progress = t->abort.is_due = false;
 	t->state = INI_TASK_WAITING;
 	list_init(&t->link);
 	if (!ini_is_full_feature(s)) {

@@ -4,7 +4,9 @@
  * leading connection comes first; after its login further connections join it, one
  * after the other, as many as the URL asks for and the target grants. After the end
  * of all connections the session may begin again: where a redirection leads, by
- * another transport of transport=auto, or to log in again after a loss.
+ * another transport of transport=auto, or to log in again after a loss. A session that was
+ * lost at ErrorRecoveryLevel 2 is continued instead, by a connection with the CID of a
+ * lost one.
  */
 #include <errno.h>
 #include <string.h>
@@ -110,11 +112,29 @@ static void on_logged_in(void *arg, int err)
 	}
 }
 
+/* The session goes on; its other connections are added again. */
+/* [RFC 7143: 6.3.4 #1] */
+static void on_continued(struct iser_session *s, int err,
+			 const struct iscsi_login_failure *f)
+{
+	lib_reconnect_continued(s, err, f);
+	if (err) /* on_stream_closed follows */
+		return;
+	s->join.conn->is_up = true;
+	s->join.is_over = false;
+	s->join.count = 1;
+	join_next(s);
+}
+
 static void on_joined(void *arg, struct ini_conn *c, int err)
 {
 	struct iser_session *s = arg;
 	const struct iscsi_login_failure *f = ini_conn_failure(c);
 
+	if (s->reconnect.is_continuing) {
+		on_continued(s, err, f);
+		return;
+	}
 	if (err && !ini_is_up(s->ini)) { /* on_stream_closed follows */
 		if (!s->err)
 			s->err = lib_fail(s->ctx, lib_error(err),
@@ -140,6 +160,8 @@ static void on_closed(void *arg, int err)
 
 	if (!s->err)
 		s->err = err ? lib_error(err) : ISER_E_CLOSED;
+	if (!lib_session_has_conn(s)) /* the role gave up waiting */
+		io_loop_defer(s->ctx->loop, &s->gone);
 }
 
 static void on_async(void *arg, const struct iscsi_async *a)
@@ -186,6 +208,8 @@ static void free_role(struct iser_session *s)
 {
 	ini_free(s->ini);
 	s->ini = NULL;
+	s->reconnect.until = 0;
+	s->reconnect.is_continuing = false;
 	/* the unit of the next connection may be of another type */
 	s->typed.is_known = false;
 }
@@ -199,6 +223,26 @@ static bool connect_elsewhere(struct iser_session *s)
 	       !lib_session_connect(s);
 }
 
+/* No connection is left: the session is continued, begins again, or is down. */
+static void without_conn(struct iser_session *s)
+{
+	lib_session_cancel_connectors(s);
+	lib_conns_added(s, ISER_E_CLOSED, "the session has ended");
+	if (lib_reconnect_waits(s))
+		return;
+	io_timer_clear(s->ctx->loop, &s->timer);
+	io_defer_cancel(&s->rearm);
+	io_defer_cancel(&s->gone);
+	free_role(s);
+	if (!connect_elsewhere(s))
+		end_attempt(s);
+}
+
+static void on_gone(struct io_defer *d)
+{
+	without_conn(container_of(d, struct iser_session, gone));
+}
+
 static void on_stream_closed(void *arg, int err)
 {
 	struct lib_conn *c = arg;
@@ -208,15 +252,8 @@ static void on_stream_closed(void *arg, int err)
 	lib_session_add_stats(&s->past_stats, c->net);
 	lib_reconnect_lost(s, c);
 	free_net(c);
-	if (lib_session_has_conn(s))
-		return; /* the role ends them, or the session goes on */
-	lib_session_cancel_connectors(s);
-	io_timer_clear(s->ctx->loop, &s->timer);
-	io_defer_cancel(&s->rearm);
-	lib_conns_added(s, ISER_E_CLOSED, "the session has ended");
-	free_role(s);
-	if (!connect_elsewhere(s))
-		end_attempt(s);
+	if (!lib_session_has_conn(s)) /* else the role ends them, or goes on */
+		without_conn(s);
 }
 
 void lib_session_cancel_connectors(struct iser_session *s)
@@ -406,6 +443,14 @@ int lib_session_connect(struct iser_session *s)
  * has fewer than were granted; or NULL. */
 static void end_join(struct iser_session *s, int err, const char *why)
 {
+	if (s->reconnect.is_continuing) { /* no connection was established */
+		trace_emit(&s->ctx->trace, TRACE_LOGIN_FAILED,
+			   "the session to %s is not continued: %s",
+			   s->url.target, why);
+		lib_reconnect_continued(s, err, NULL);
+		without_conn(s);
+		return;
+	}
 	if (s->join.is_over)
 		lib_conns_added(s, err, why);
 	if (s->join.is_over || !s->ini || !ini_is_up(s->ini))
@@ -430,6 +475,8 @@ static void on_further_connected(void *arg, int fd, const char *why)
 		end_join(c->session, ISER_E_CONNECT, why);
 		return;
 	}
+	lib_reconnect_reset_held(
+		c->session); /* of a session that is continued */
 	err = make_conn(c, fd);
 	if (err)
 		end_join(c->session, err, iser_strerror(err));
@@ -453,6 +500,20 @@ static const char *connect_further(struct iser_session *s, struct lib_conn *c)
 	return c->connector ? NULL : "out of memory";
 }
 
+/* The lowest CID that is free: its earlier connection has ended, and the target has nothing
+ * of it any more. A login with the CID of a lost connection would reinstate that one while
+ * the Logout for recovery of it is in progress (§6.3.4). */
+static struct lib_conn *free_conn(struct iser_session *s)
+{
+	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++) {
+		struct lib_conn *c = &s->conns[i];
+
+		if (!c->net && !c->connector && !ini_has_cid(s->ini, c->cid))
+			return c;
+	}
+	return NULL;
+}
+
 static void join_next(struct iser_session *s)
 {
 	unsigned granted = MIN(MAX(s->url.connections, 1u),
@@ -469,19 +530,25 @@ static void join_next(struct iser_session *s)
 		end_join(s, 0, NULL);
 		return;
 	}
-	s->join.conn = &s->conns[s->join.count++];
-	why = connect_further(s, s->join.conn);
+	s->join.conn = free_conn(s);
+	s->join.count++;
+	why = s->join.conn ? connect_further(s, s->join.conn)
+			   : "each CID is in use";
 	if (why)
 		end_join(s, ISER_E_CONNECT, why);
 }
 
-/* The lowest CID that is free: its earlier connection has ended. */
-static struct lib_conn *free_conn(struct iser_session *s)
+/* Begins a connection that continues the session: it reinstates a lost one, at the portal
+ * group of the session (§6.3.6). */
+static void continue_session(struct iser_session *s)
 {
-	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++)
-		if (!s->conns[i].net && !s->conns[i].connector)
-			return &s->conns[i];
-	return NULL;
+	const char *why;
+
+	s->reconnect.is_continuing = true;
+	s->join.conn = &s->conns[ini_lost_cid(s->ini)];
+	why = connect_further(s, s->join.conn);
+	if (why)
+		end_join(s, ISER_E_CONNECT, why);
 }
 
 int lib_session_add(struct iser_session *s)
@@ -527,7 +594,11 @@ static void on_reconnect_timer(struct io_timer *t)
 		container_of(t, struct iser_session, reconnect.timer);
 
 	lib_reconnect_begin(s);
-	if (lib_session_connect(s))
+	if (lib_reconnect_may_continue(s))
+		continue_session(s);
+	else if (s->ini)
+		without_conn(s); /* Time2Retain is over */
+	else if (lib_session_connect(s))
 		lib_reconnect_next(s);
 }
 
@@ -540,5 +611,7 @@ void lib_session_init_conn(struct iser_session *s)
 	s->timer.fire = on_timer;
 	s->rearm.run = set_timer;
 	list_init(&s->rearm.link);
+	s->gone.run = on_gone;
+	list_init(&s->gone.link);
 	lib_reconnect_init(s, on_reconnect_timer);
 }

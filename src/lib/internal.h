@@ -141,6 +141,14 @@ struct lib_reconnect {
 	unsigned attempts;  /* since a command was answered */
 	unsigned count;	    /* successful logins after a loss */
 	unsigned time2wait; /* seconds, of the last login */
+	/* of the last login: seconds that the target keeps the commands of a lost
+	 * session after Time2Wait */
+	unsigned time2retain;
+	/* a session that waits (ini_is_waiting): when the target has ended it; 0: the
+	 * session does not wait */
+	xtime until;
+	bool is_continuing; /* an attempt to continue it is in progress */
+	bool is_refused;    /* the target has no such session */
 	int group;	    /* target portal group tag of the last login */
 	bool leaving;	    /* the target asked for a logout */
 	int held[LIB_CONNECTIONS_MAX]; /* sockets of lost connections, or -1 */
@@ -274,9 +282,10 @@ struct iser_session {
 	struct lib_join join;
 	struct lib_adding adding;
 	struct lib_removing removing;
-	struct ini_session *ini;	  /* not without one of them */
-	struct io_timer timer;		  /* deadlines of ini */
-	struct io_defer rearm;		  /* sets timer at the end of a turn */
+	struct ini_session *ini; /* not without one of them */
+	struct io_timer timer;	 /* deadlines of ini */
+	struct io_defer rearm;	 /* sets timer at the end of a turn */
+	struct io_defer gone;	 /* ini has ended without a connection */
 	struct net_conn_stats past_stats; /* of the connections before */
 	/* the caller of iser_connect_start, until it was called */
 	void (*connected)(void *arg, struct iser_session *s, int err);
@@ -460,6 +469,15 @@ bool lib_reconnect_remove(struct iser_session *s, const struct lib_task *lt);
 bool lib_reconnect_next(struct iser_session *s);
 /* lib_reconnect_begin counts an attempt that begins now. */
 void lib_reconnect_begin(struct iser_session *s);
+/* lib_reconnect_waits is called when no connection is left. Returns true if an attempt to
+ * continue the session (RFC 7143 §6.3.6) follows; false: the role has ended. */
+bool lib_reconnect_waits(struct iser_session *s);
+/* lib_reconnect_may_continue returns whether the target still has a session that waits. */
+bool lib_reconnect_may_continue(const struct iser_session *s);
+/* lib_reconnect_continued is called when the attempt to continue has ended: with 0, or
+ * with the ERR_... and the failure of the login. */
+void lib_reconnect_continued(struct iser_session *s, int err,
+			     const struct iscsi_login_failure *f);
 /* lib_reconnect_lost is called before net_conn_free, and keeps the socket of a
  * connection that was lost ... */
 void lib_reconnect_lost(struct iser_session *s, struct lib_conn *c);

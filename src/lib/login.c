@@ -308,6 +308,8 @@ void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 		l->data_digest_crc_ok = false;
 		l->want.max_recv_dsl = 8192;
 	}
+	/* a path of several has others, which take its commands over */
+	cfg->continues = s->url.reconnect && !s->member.ops;
 	cfg->depth = s->commands.depth;
 	cfg->trace = &s->ctx->trace;
 }

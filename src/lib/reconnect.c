@@ -10,6 +10,10 @@
  * connection up, or the command was never sent, because the target keeps its command
  * window closed: then this side gives the connection up. Its timeout begins again
  * each time it is issued.
+ *
+ * At ErrorRecoveryLevel 2 the role keeps the commands of a session whose last connection was
+ * lost, until an attempt continues the session (RFC 7143 §6.3.6). Only if the target does
+ * not have that session any more, a new one is made as above.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -19,6 +23,8 @@
 
 #define BACKOFF_MIN (100 * XTIME_MS)
 #define BACKOFF_MAX (5 * XTIME_S)
+
+#define TARGET_ERROR 3 /* Status-Class (§11.13.5) */
 
 #define SENSE_NEXUS_LOST 0x29 /* POWER ON, RESET, I_T NEXUS LOSS ... */
 
@@ -108,14 +114,20 @@ static bool keep_after_loss(struct iser_session *s, struct lib_task *lt)
 	return true;
 }
 
-/* Issues a task again that the target dropped while the session is up. */
+/* Issues a task again that the target dropped: at once, or when a session that is being
+ * continued has its connections. */
 static bool issue_dropped(struct iser_session *s, struct lib_task *lt)
 {
 	xtime now = io_now(s->ctx->loop);
 
-	if (s->state != SESSION_UP || lt->tries >= s->url.reconnect ||
+	if ((s->state != SESSION_UP && s->state != SESSION_AWAY) ||
+	    lt->tries >= s->url.reconnect ||
 	    !lib_reconnect_may_repeat(lt->task.cdb[0]))
 		return false;
+	if (s->state == SESSION_AWAY) {
+		append_redo(s, lt);
+		return true;
+	}
 	lt->tries++;
 	lt->task.deadline = lib_io_deadline(s, now);
 	ini_submit(s->ini, &lt->task, now);
@@ -235,6 +247,66 @@ void lib_reconnect_reset_held(struct iser_session *s)
 	}
 }
 
+/* ---- continuation of a session at ErrorRecoveryLevel 2 (§6.3.6) ---- */
+
+bool lib_reconnect_may_continue(const struct iser_session *s)
+{
+	return s->ini && ini_is_waiting(s->ini) && !s->reconnect.is_refused &&
+	       io_now_exact() < s->reconnect.until;
+}
+
+/* The target ends the commands Time2Wait + Time2Retain after the loss (§13.16): from then
+ * on a new session has to take over. */
+static void begin_waiting(struct iser_session *s)
+{
+	struct lib_reconnect *r = &s->reconnect;
+
+	r->leaving = false;
+	if (r->until)
+		return;
+	r->until = io_now_exact() +
+		   (xtime)(r->time2wait + r->time2retain) * XTIME_S;
+	r->is_refused = false;
+}
+
+bool lib_reconnect_waits(struct iser_session *s)
+{
+	xtime now = io_now_exact(), d = attempt_delay(s);
+	bool lost = s->state == SESSION_UP || s->state == SESSION_AWAY;
+
+	if (!s->ini || !ini_is_waiting(s->ini))
+		return false;
+	begin_waiting(s);
+	if (!lost || !lib_reconnect_may_continue(s) ||
+	    s->reconnect.attempts >= s->url.reconnect ||
+	    io_timer_set(s->ctx->loop, &s->reconnect.timer,
+			 MIN(now + d, s->reconnect.until))) {
+		ini_kill(s->ini, ERR_CLOSED);
+		return false;
+	}
+	lib_session_go(s, SESSION_AWAY);
+	trace_emit(&s->ctx->trace, TRACE_CONN_TIMEOUT,
+		   "the session to %s has no connection; attempt %u of %u to "
+		   "continue it in %u ms (RFC 7143 §6.3.6)",
+		   s->url.target, s->reconnect.attempts + 1, s->url.reconnect,
+		   (unsigned)(d / XTIME_MS));
+	s->err = 0;
+	return true;
+}
+
+/* A target that answers with a status of its own may answer otherwise later; an error of
+ * this initiator stays one: the session does not exist (§11.13.5), or it is elsewhere. */
+void lib_reconnect_continued(struct iser_session *s, int err,
+			     const struct iscsi_login_failure *f)
+{
+	s->reconnect.is_continuing = false;
+	if (!err)
+		s->reconnect.until = 0;
+	else
+		s->reconnect.is_refused =
+			f && f->status && f->status >> 8 != TARGET_ERROR;
+}
+
 bool lib_reconnect_next(struct iser_session *s)
 {
 	bool lost = s->state == SESSION_UP || s->state == SESSION_AWAY;
@@ -290,6 +362,8 @@ void lib_reconnect_logged_in(struct iser_session *s)
 	bool away = s->state == SESSION_AWAY;
 
 	s->reconnect.time2wait = ini_params(s->ini)->default_time2wait;
+	s->reconnect.time2retain = ini_params(s->ini)->default_time2retain;
+	s->reconnect.until = 0;
 	if (away && s->reconnect.group != ini_tpgt(s->ini))
 		fail_changes(s);
 	s->reconnect.group = ini_tpgt(s->ini);
@@ -319,8 +393,10 @@ void lib_reconnect_async(struct iser_session *s, const struct iscsi_async *a)
 	if (!lib_login_recovers(s))
 		return;
 	if (a->event == ISCSI_ASYNC_DROP_CONNECTION ||
-	    a->event == ISCSI_ASYNC_DROP_SESSION)
+	    a->event == ISCSI_ASYNC_DROP_SESSION) {
 		s->reconnect.time2wait = a->param2;
+		s->reconnect.time2retain = a->param3;
+	}
 	if (a->event != ISCSI_ASYNC_LOGOUT || s->state != SESSION_UP)
 		return;
 	lib_session_go(s, SESSION_AWAY); /* stops new commands */

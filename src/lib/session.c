@@ -31,7 +31,7 @@ static void begin_disconnect(struct iser_session *s)
 /* Returns whether nothing of the session uses the loop any more. */
 static bool is_over(const struct iser_session *s)
 {
-	return !lib_session_has_conn(s) &&
+	return !lib_session_has_conn(s) && !s->ini &&
 	       (!s->set || s->set->ops->is_ended(s));
 }
 

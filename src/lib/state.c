@@ -59,7 +59,7 @@ static bool session_is_sane(const struct iser_session *s)
 	case SESSION_UP:
 		return connected && s->ini && !s->err;
 	case SESSION_AWAY:
-		return connected || !s->ini;
+		return connected || !s->ini || ini_is_waiting(s->ini);
 	case SESSION_CLOSING:
 		return true;
 	case SESSION_DOWN:

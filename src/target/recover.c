@@ -11,7 +11,7 @@
  * A lost connection is freed, and its tasks end, Time2Wait and Time2Retain after its
  * loss or its Logout (§11.14.5 b and c). It ends earlier
  *   - while other sessions wait for memory, after tgt_session.data_time;
- *   - if its session loses more connections than MaxConnections and one;
+ *   - if its session has more lost connections than MaxConnections and LOST_MORE;
  *   - if more sessions than WAITING_MAX wait on this worker, or WAITING_OF_ONE from one
  *     address. Those that began to wait first end first, and their initiators have
  *     session recovery left.
@@ -22,6 +22,9 @@
 #include "base/err.h"
 #include "target/internal.h"
 
+/* An initiator may lose all connections again before it has reassigned the tasks of the
+ * first loss. */
+#define LOST_MORE      8u
 #define WAITING_MAX    64u
 #define WAITING_OF_ONE 8u
 
@@ -120,7 +123,7 @@ static void limit_lost(struct tgt_session *s)
 			       (!first->end.logged_out || has_task(first))))
 			first = c;
 	}
-	if (n > s->params.max_connections + 1u)
+	if (n > s->params.max_connections + LOST_MORE)
 		tgt_recover_end(first);
 }
 

@@ -608,7 +608,7 @@ class Recovery(unittest.TestCase):
             op, head, _ = s.conns[0].recv()
             self.assertEqual((op, head[36]), (ASYNC, 2))
         time.sleep(0.2)
-        self.assertLessEqual(len(self.states(s.tsih)), 6)
+        self.assertLessEqual(len(self.states(s.tsih)), 13)
         s.ready()
 
     def test_waiting_sessions_of_one_address_are_limited(self):

@@ -266,6 +266,8 @@ static inline void end(void)
 	for (unsigned i = 0; i < WIRES; i++)
 		if (wires[i].dm && !wires[i].is_over)
 			dmtcp_stream_ops.closed(wires[i].dm, 0, now);
+	if (ini_is_waiting(s))
+		ini_kill(s, 0);
 	assert_true(is_closed);
 	ini_free(s);
 	for (unsigned i = 0; i < WIRES; i++)

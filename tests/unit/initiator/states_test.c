@@ -221,6 +221,34 @@ static void test_recovery_fails_m3_m1(void **state)
 	end();
 }
 
+static void waits(struct ini_config *cfg)
+{
+	cfg->continues = true;
+}
+
+/* Level 2: another connection continues the session after the loss of the last one. */
+static void test_continuation_n4(void **state)
+{
+	struct ini_conn *c;
+
+	(void)state;
+	change_config = waits;
+	begin_new(1, 2);
+	change_config = NULL;
+	cut(&wires[0]);
+	assert_took(INI, "N5");
+	assert_took_no(INI, "N6");
+	c = ini_conn_new(s, wire_dm(&wires[1]), 0);
+	assert_non_null(c);
+	ini_conn_start(c, now);
+	take(&wires[1]);
+	assert_took_no(INI, "N4");
+	GRANT(&wires[1], TSIH, "MaxRecvDataSegmentLength=8192");
+	assert_took(INI, "N4");
+	assert_took(INI, "M4");
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,6 +261,7 @@ int main(void)
 		cmocka_unit_test(test_logout_fails_t17),
 		cmocka_unit_test(test_recovery_m2_m4),
 		cmocka_unit_test(test_recovery_fails_m3_m1),
+		cmocka_unit_test(test_continuation_n4),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

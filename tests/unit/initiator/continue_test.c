@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* continue_test.c: a session at ErrorRecoveryLevel 2 whose last connection is lost, and the
+ * connection that continues it (RFC 7143 §6.3.6, §6.3.4). */
+#include "initiator/internal.h"
+#include "mcs_fixture.h"
+
+static void waits(struct ini_config *cfg)
+{
+	cfg->continues = true;
+}
+
+/* Two READs on wire 0, the only connection, which breaks. The target has acknowledged
+ * `acked` of them. */
+static void lose_session(unsigned connections, unsigned acked)
+{
+	begin(connections, 2);
+	for (unsigned i = 0; i < 2; i++)
+		submit(i, false);
+	expcmdsn = 1 + acked;
+	for (unsigned i = 0; i < connections; i++)
+		cut(&wires[i]);
+	assert_false(is_closed);
+	assert_true(ini_is_waiting(s));
+	assert_false(ini_is_up(s));
+	assert_int_equal(ended, 0);
+}
+
+/* Begins the login of the connection `cid` on wire 2. */
+static struct wire *log_in(uint16_t cid)
+{
+	struct wire *w = &wires[2];
+	struct ini_conn *c;
+
+	if (w->dm)
+		dmtcp_free(w->dm);
+	c = ini_conn_new(s, wire_dm(w), cid);
+	assert_non_null(c);
+	ini_conn_start(c, now);
+	take(w);
+	assert_int_equal(w->nsent, 1);
+	assert_int_equal(w->sent[0].op, ISCSI_LOGIN_REQUEST);
+	assert_int_equal(w->sent[0].login.tsih, TSIH);
+	assert_int_equal(w->sent[0].login.cid, cid);
+	return w;
+}
+
+static struct wire *continue_by(uint16_t cid)
+{
+	struct wire *w = log_in(cid);
+
+	GRANT(w, TSIH, "MaxRecvDataSegmentLength=8192");
+	assert_int_equal(joined_err, 0);
+	assert_false(ini_is_waiting(s));
+	assert_true(ini_is_up(s));
+	return w;
+}
+
+static uint32_t expect_reassign(const struct wire *w, const struct ini_task *t)
+{
+	const struct iscsi_pdu *p = &w->sent[0];
+
+	assert_int_equal(w->nsent, 1);
+	assert_int_equal(p->op, ISCSI_TMF_REQUEST);
+	assert_int_equal(p->tmf.function, ISCSI_TMF_TASK_REASSIGN);
+	assert_int_equal(p->tmf.rtt, t->dm.itt);
+	return p->itt;
+}
+
+static void finish(struct wire *w, unsigned i)
+{
+	data_in(w, tasks[i].dm.itt, 0, 0, LEN, 0x77);
+	status(w, tasks[i].dm.itt);
+	assert_int_equal(tasks[i].err, 0);
+	assert_int_equal(bytes_of[i][LEN - 1], 0x77);
+}
+
+/* [RFC 7143: 6.3.4 #1-3] */
+static void test_a_reinstated_connection_continues_rfc7143_6_3_4(void **state)
+{
+	struct wire *w;
+
+	(void)state;
+	lose_session(1, 2);
+	assert_int_equal(ini_lost_cid(s), 0);
+	assert_true(ini_has_cid(s, 0));
+	assert_string_equal(ini_transport(s), "tcp");
+	w = continue_by(0);
+	assert_int_equal(joined, 1);
+	/* no Logout: the login was one */
+	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
+	tmf_response(w, expect_reassign(w, &tasks[1]), ISCSI_TMF_COMPLETE);
+	finish(w, 0);
+	finish(w, 1);
+	submit(2, false);
+	assert_int_equal(w->nsent, 1);
+	assert_int_equal(w->sent[0].cmdsn, 3);
+	end();
+}
+
+/* What the target has not acknowledged is sent again, with its CmdSN. */
+/* [RFC 7143: 7.2.1 #3] */
+static void test_unacknowledged_commands_are_sent_again(void **state)
+{
+	struct wire *w;
+
+	(void)state;
+	lose_session(1, 0);
+	w = continue_by(0);
+	assert_int_equal(w->nsent, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(w->sent[i].op, ISCSI_SCSI_COMMAND);
+		assert_int_equal(w->sent[i].itt, tasks[i].dm.itt);
+		assert_int_equal(w->sent[i].cmdsn, 1 + i);
+	}
+	finish(w, 0);
+	finish(w, 1);
+	end();
+}
+
+/* A connection with another CID continues the session, too; the lost one is logged out. */
+static void test_another_cid_logs_the_lost_one_out(void **state)
+{
+	struct wire *w;
+
+	(void)state;
+	lose_session(1, 2);
+	w = continue_by(2);
+	assert_int_equal(w->nsent, 1);
+	assert_int_equal(w->sent[0].op, ISCSI_LOGOUT_REQUEST);
+	assert_int_equal(w->sent[0].logout.reason, ISCSI_LOGOUT_RECOVERY);
+	assert_int_equal(w->sent[0].logout.cid, 0);
+	logout_response(w, w->sent[0].itt, 0, 0);
+	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
+	tmf_response(w, expect_reassign(w, &tasks[1]), ISCSI_TMF_COMPLETE);
+	finish(w, 0);
+	finish(w, 1);
+	assert_false(ini_has_cid(s, 0));
+	end();
+}
+
+/* Of two lost connections one is reinstated, the Logout of the other one goes over it. */
+static void test_two_lost_connections(void **state)
+{
+	struct wire *w;
+	uint32_t logout = 0, reassign = 0;
+
+	(void)state;
+	lose_session(2, 2);
+	assert_int_equal(ini_lost_cid(s), 1);
+	w = continue_by(1);
+	assert_int_equal(w->nsent, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		if (w->sent[i].op == ISCSI_LOGOUT_REQUEST) {
+			assert_int_equal(w->sent[i].logout.cid, 0);
+			logout = w->sent[i].itt;
+		} else {
+			assert_int_equal(w->sent[i].tmf.rtt, tasks[1].dm.itt);
+			reassign = w->sent[i].itt;
+		}
+	}
+	tmf_response(w, reassign, ISCSI_TMF_COMPLETE);
+	logout_response(w, logout, 0, 0);
+	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
+	finish(w, 0);
+	finish(w, 1);
+	end();
+}
+
+/* The session waits on after a login that failed, and ends after a lie. */
+static void test_failed_logins(void **state)
+{
+	struct iscsi_pdu p = { .op = ISCSI_LOGIN_RESPONSE };
+	struct wire *w;
+
+	(void)state;
+	lose_session(1, 2);
+	w = log_in(0);
+	cut(w);
+	assert_int_equal(joined_err, ERR_RESET);
+	assert_true(ini_is_waiting(s));
+	w = log_in(0);
+	p.itt = w->sent[0].itt;
+	p.login = w->sent[0].login;
+	p.login.status_class = 2;
+	p.login.status_detail = 10;
+	reply(w, &p, NULL);
+	assert_int_equal(joined_err, ERR_LOGIN);
+	assert_true(ini_is_waiting(s));
+	assert_int_equal(ended, 0);
+	w = log_in(0);
+	GRANT(w, TSIH + 1, "MaxRecvDataSegmentLength=8192");
+	assert_true(is_closed);
+	assert_int_equal(ended, 2);
+	end();
+}
+
+static void test_the_caller_gives_up(void **state)
+{
+	(void)state;
+	lose_session(1, 2);
+	ini_kill(s, ERR_CLOSED);
+	assert_true(is_closed);
+	assert_int_equal(close_err, ERR_CLOSED);
+	assert_int_equal(ended, 2);
+	end();
+
+	ended = 0;
+	lose_session(1, 2);
+	ini_logout(s, now);
+	assert_true(is_closed);
+	assert_int_equal(ended, 2);
+	end();
+
+	ended = 0;
+	lose_session(1, 2);
+	log_in(0); /* a login is in progress */
+	ini_logout(s, now);
+	take_all();
+	assert_true(is_closed);
+	assert_int_equal(ended, 2);
+	end();
+}
+
+/* The memory of an overdue command is the caller's: the session ends. */
+static void test_a_command_is_overdue(void **state)
+{
+	(void)state;
+	begin(1, 2);
+	submit(0, false);
+	tasks[1] = tasks[0];
+	tasks[1].deadline = 5 * XTIME_S;
+	ini_submit(s, &tasks[1], now);
+	take_all();
+	cut(&wires[0]);
+	assert_true(ini_is_waiting(s));
+	now = 5 * XTIME_S - 1;
+	ini_expire(s, now);
+	assert_false(is_closed);
+	assert_true(ini_deadline(s) <= 6 * XTIME_S);
+	now = 6 * XTIME_S;
+	ini_expire(s, now);
+	assert_true(is_closed);
+	assert_int_equal(tasks[1].err, ERR_TIMEOUT);
+	end();
+}
+
+/* Nothing can be sent meanwhile; an abort is sent once the command has a connection. */
+static void test_requests_meanwhile(void **state)
+{
+	struct ini_request r = { 0 };
+	struct wire *w;
+	uint32_t itt;
+
+	(void)state;
+	lose_session(1, 2);
+	assert_int_equal(ini_ping(s, &r, NULL, 0, XTIME_NEVER), ERR_CLOSED);
+	submit(2, false);
+	assert_int_equal(tasks[2].err, ERR_CLOSED);
+	assert_int_equal(ini_abort(&tasks[1], XTIME_NEVER), 0);
+	w = continue_by(0);
+	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
+	itt = expect_reassign(w, &tasks[1]);
+	tmf_response(w, itt, ISCSI_TMF_COMPLETE);
+	assert_int_equal(w->nsent, 1);
+	assert_int_equal(w->sent[0].tmf.function, ISCSI_TMF_ABORT_TASK);
+	assert_int_equal(w->sent[0].tmf.rtt, tasks[1].dm.itt);
+	tmf_response(w, w->sent[0].itt, ISCSI_TMF_COMPLETE);
+	assert_int_equal(tasks[1].err, ERR_ABORTED);
+	finish(w, 0);
+	end();
+}
+
+/* The ABORT TASK is lost with its connection. */
+static void test_an_abort_that_is_lost(void **state)
+{
+	struct wire *w;
+
+	(void)state;
+	begin(1, 2);
+	submit(0, false);
+	expcmdsn = 2;
+	assert_int_equal(ini_abort(&tasks[0], XTIME_NEVER), 0);
+	take(&wires[0]);
+	cut(&wires[0]);
+	w = continue_by(0);
+	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
+	assert_int_equal(w->nsent, 1);
+	assert_int_equal(w->sent[0].tmf.function, ISCSI_TMF_ABORT_TASK);
+	end();
+}
+
+/* The connection that continues the session is lost as well, before the recovery has
+ * ended. */
+static void test_lost_again(void **state)
+{
+	struct wire *w;
+
+	(void)state;
+	lose_session(1, 2);
+	w = continue_by(0);
+	expect_reassign(w, &tasks[0]);
+	cut(w);
+	assert_true(ini_is_waiting(s));
+	w = continue_by(0);
+	/* one lost connection has task 0, the other one task 1 */
+	assert_int_equal(w->nsent, 2);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(w->sent[i].tmf.function,
+				 ISCSI_TMF_TASK_REASSIGN);
+	{
+		uint32_t itt[2] = { w->sent[0].itt, w->sent[1].itt };
+
+		tmf_response(w, itt[0], ISCSI_TMF_COMPLETE);
+		tmf_response(w, itt[1], ISCSI_TMF_COMPLETE);
+	}
+	finish(w, 0);
+	finish(w, 1);
+	end();
+}
+
+/* Another connection that was in its login ends: it belongs to the session before. */
+static void test_a_login_in_progress_ends(void **state)
+{
+	(void)state;
+	begin(1, 2);
+	start_joining(1);
+	cut(&wires[0]);
+	take_all();
+	assert_true(wires[1].is_over);
+	assert_int_equal(joined_err, ERR_CLOSED);
+	assert_true(ini_is_waiting(s));
+	continue_by(0);
+	end();
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	ended = 0;
+	memset(tasks, 0, sizeof(tasks));
+	change_config = waits;
+	return 0;
+}
+
+#define T(name) cmocka_unit_test_setup(name, setup)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(test_a_reinstated_connection_continues_rfc7143_6_3_4),
+		T(test_unacknowledged_commands_are_sent_again),
+		T(test_another_cid_logs_the_lost_one_out),
+		T(test_two_lost_connections),
+		T(test_failed_logins),
+		T(test_the_caller_gives_up),
+		T(test_a_command_is_overdue),
+		T(test_requests_meanwhile),
+		T(test_an_abort_that_is_lost),
+		T(test_lost_again),
+		T(test_a_login_in_progress_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
