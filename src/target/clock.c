@@ -50,7 +50,7 @@ void tgt_clock_start(struct tgt_conn *c)
 		return;
 	c->deadline =
 		deadline_after(c->accepted, c->worker->settings.discovery_time);
-	tgt_rearm(c->worker);
+	tgt_due_changed(c);
 }
 
 static void expire_discovery(struct tgt_conn *c)
@@ -96,7 +96,7 @@ static void expire_idle(struct tgt_conn *c, xtime now)
 		c->ping.sent = 0;
 		return;
 	}
-	if (c->pinging && !(loses_pings(c) && c->ping.sent < PINGS)) {
+	if (c->ping.pending && !(loses_pings(c) && c->ping.sent < PINGS)) {
 		conn_trace(c, TRACE_CONN_TIMEOUT,
 			   "no answer to NOP-In; connection dropped");
 		tgt_conn_end(c, DM_TERMINATE_NOW, ERR_TIMEOUT);
@@ -126,7 +126,7 @@ void tgt_clock_leave(struct tgt_conn *c)
 {
 	c->end.leaving = true;
 	c->deadline = 0;
-	tgt_rearm(c->worker);
+	tgt_due_changed(c);
 }
 
 /* [RFC 7143: 11.9.1 #1] */
@@ -149,4 +149,5 @@ void tgt_clock_ask_logout(struct tgt_conn *c, xtime now)
 		return;
 	tgt_conn_go(c, ISCSI_S7_LOGOUT_REQUESTED); /* T11 */
 	c->deadline = now + cfg->logout_time;
+	tgt_due_changed(c);
 }

@@ -45,7 +45,7 @@ void tgt_conn_end(struct tgt_conn *c, enum dm_terminate how, int err)
 	c->closing = true;
 	/* clock.c limits how long a peer may take to read what is queued */
 	c->deadline = 0;
-	tgt_rearm(c->worker);
+	tgt_due_changed(c);
 	dm_connection_terminate(c->dm, how, err);
 }
 

@@ -35,13 +35,13 @@ static int handle_nop(struct tgt_conn *c, const struct dm_control *ctl)
 		return echo_nop(c, ctl);
 	if (pdu->ttt == ISCSI_RESERVED_TAG)
 		return 0; /* it only carries ExpStatSN */
-	if (!c->pinging && c->dm->retains && pdu->ttt == c->ping.ttt)
+	if (!c->ping.pending && c->dm->retains && pdu->ttt == c->ping.ttt)
 		return 0; /* the second answer: it was sent again */
-	if (!c->pinging || pdu->ttt != c->ping.ttt)
+	if (!c->ping.pending || pdu->ttt != c->ping.ttt)
 		return tgt_reject(c, ISCSI_REJECT_INVALID_PDU_FIELD, ctl->bhs,
 				  "NOP-Out for a ping that was not sent "
 				  "(RFC 7143 §11.18.2)");
-	c->pinging = false;
+	c->ping.pending = false;
 	tgt_fence_ask(c);
 	return 0;
 }

@@ -62,7 +62,7 @@ static bool is_live_clear(struct tgt_conn *c)
 /* Asks for what the fence waits for. */
 void tgt_fence_ask(struct tgt_conn *c)
 {
-	if (!is_live_clear(c) && !c->pinging && tgt_conn_open(c))
+	if (!is_live_clear(c) && !c->ping.pending && tgt_conn_open(c))
 		tgt_ping(c);
 }
 

@@ -11,6 +11,7 @@
  *   directory.c   builds a directory
  *   access.c      who may see and use what
  *   node.c        target nodes and their ports, logical units
+ *   due.c         when the target has to look at each connection
  *   conn.c        state, sending and ending of a connection
  *   stats.c       counters of a worker
  *   window.c      CmdSN window of a session; requests that came early
@@ -118,6 +119,17 @@ struct tgt_session_chains {
 	struct tgt_session *port[TGT_SESSION_CHAINS];
 };
 
+/* due.c: when the target has to look at a connection, at the latest. */
+struct tgt_due {
+	xtime at;
+	struct tgt_conn *conn;
+};
+
+struct tgt_dues {
+	struct tgt_due *all; /* one for each connection */
+	unsigned n, room;
+};
+
 struct tgt_worker {
 	/* no line of the cache in common with the next worker */
 	_Alignas(64) struct tgt *tgt;
@@ -126,9 +138,9 @@ struct tgt_worker {
 	struct list lost;     /* tgt_conn.link: see recover.c */
 	struct list sessions; /* tgt_session.link */
 	struct tgt_session_chains chains;
-	struct list aborts; /* tgt_abort.link: aborts in progress */
-	unsigned nconns;
-	unsigned messages; /* operations that wait for other workers */
+	struct list aborts;   /* tgt_abort.link: aborts in progress */
+	struct tgt_dues dues; /* of conns */
+	unsigned messages;    /* operations that wait for other workers */
 	uint16_t next_tsih;
 	bool draining;
 	const struct tgt_directory *directory; /* in force on this worker */
@@ -380,9 +392,10 @@ struct tgt_conn {
 	struct tgt_join *join; /* the login waits to join; or NULL */
 	/* time */
 	xtime accepted, deadline;
+	unsigned due; /* its place in the worker's dues, from 1; 0: none */
 	bool heard;   /* a PDU came since the last check */
-	bool pinging; /* a NOP-In waits for its NOP-Out */
 	struct {
+		bool pending; /* a NOP-In waits for its NOP-Out */
 		uint32_t ttt; /* of the last one */
 		uint8_t sent; /* for the same answer */
 	} ping;
@@ -415,6 +428,19 @@ static inline void tgt_rearm(struct tgt_worker *w)
 {
 	w->tgt->cfg.rearm(w->tgt->cfg.arg, w->index);
 }
+
+/* ---- due.c ---- */
+
+/* tgt_due_add: tgt_worker_expire looks at c from now on (ERR_NOMEM), until
+ * tgt_due_remove. */
+int tgt_due_add(struct tgt_conn *c);
+void tgt_due_remove(struct tgt_conn *c);
+/* tgt_due_set: the deadlines of c have changed; tgt_due_changed: maybe to earlier ones,
+ * of which the driver must know. */
+void tgt_due_set(struct tgt_conn *c);
+void tgt_due_changed(struct tgt_conn *c);
+/* tgt_due_next returns when the first connection is due. */
+xtime tgt_due_next(const struct tgt_worker *w);
 
 /* ---- node.c ---- */
 
@@ -529,7 +555,7 @@ int tgt_reject(struct tgt_conn *c, enum iscsi_reject_reason reason,
 int tgt_reject_data(struct tgt_conn *c, enum iscsi_reject_reason reason,
 		    const uint8_t bhs[ISCSI_BHS_LEN], const char *why,
 		    uint32_t datasn);
-/* tgt_ping sends a NOP-In that asks for an answer (conn.pinging); if one waits for its
+/* tgt_ping sends a NOP-In that asks for an answer (conn.ping.pending); if one waits for its
  * answer already, it is sent again. */
 int tgt_ping(struct tgt_conn *c);
 /* tgt_announce_window sends a NOP-In with the new MaxCmdSN. */

@@ -186,7 +186,7 @@ static void connection_terminate_notify(struct dm_conn *dm, int err)
 	leave_full_feature(c, err);
 	c->closing = true;
 	list_del(&c->link);
-	w->nconns--;
+	tgt_due_remove(c);
 	tgt_stats_conn_ended(c, err);
 	w->tgt->cfg.ended(w->tgt->cfg.arg, c->info.owner, logged_out);
 	tgt_reinstate_forget(c);
@@ -227,7 +227,7 @@ int tgt_conn_accept(struct tgt_worker *w, struct dm_conn *dm,
 	struct tgt_conn *c;
 	int err;
 
-	if (w->nconns >= w->tgt->cfg.max_conns) {
+	if (w->dues.n >= w->tgt->cfg.max_conns) {
 		trace_emit(w->tgt->cfg.trace, TRACE_CONN_LIMIT,
 			   "%s refused: too many connections", info->peer);
 		return ERR_LIMIT;
@@ -244,13 +244,15 @@ int tgt_conn_accept(struct tgt_worker *w, struct dm_conn *dm,
 	c->accepted = now;
 	c->deadline = now + w->tgt->cfg.login_time;
 	c->stall.at = XTIME_NEVER;
-	err = tgt_login_new(c);
+	err = tgt_due_add(c);
+	if (!err)
+		err = tgt_login_new(c);
 	if (err) {
+		tgt_due_remove(c);
 		free(c);
 		return err;
 	}
 	w->now = now;
-	w->nconns++;
 	list_push_back(&w->conns, &c->link);
 	tgt_rearm(w);
 	dm_attach(dm, &up_ops, c, &c->numbers);

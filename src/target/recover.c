@@ -206,7 +206,7 @@ static void forget_datamover(struct tgt_conn *c)
 		c->held->dm.held = false;
 	c->held = NULL;
 	c->unverified.pending = false;
-	c->pinging = false;
+	c->ping.pending = false;
 	c->dm = NULL;
 	c->info.owner = NULL;
 }

@@ -69,7 +69,7 @@ static void check_sent(struct tgt_task *t, int err)
  * to send has to answer a NOP-In (RFC 7143 §7.1.4.2). */
 static void ask_to_acknowledge(struct tgt_conn *c)
 {
-	if (c->dm->retains && c->session->stalled && !c->pinging &&
+	if (c->dm->retains && c->session->stalled && !c->ping.pending &&
 	    tgt_conn_open(c))
 		tgt_ping(c);
 }

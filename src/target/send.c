@@ -61,13 +61,13 @@ static int send_nop_in(struct tgt_conn *c, uint32_t ttt)
 
 int tgt_ping(struct tgt_conn *c)
 {
-	if (!c->pinging) { /* else the one before, or its answer, was lost */
+	if (!c->ping.pending) { /* else the one before, or its answer, was lost */
 		if (++c->next_ttt == ISCSI_RESERVED_TAG)
 			c->next_ttt = 1;
 		c->ping.ttt = c->next_ttt;
 	}
 	/* no answer comes to a NOP-In that was withheld (RFC 7145 §8.1.2) */
-	c->pinging = send_nop_in(c, c->ping.ttt) != ERR_BUSY;
+	c->ping.pending = send_nop_in(c, c->ping.ttt) != ERR_BUSY;
 	return 0;
 }
 

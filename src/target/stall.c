@@ -175,7 +175,7 @@ void tgt_stall_start(struct tgt_conn *c)
 	if (!c->session->node || time == XTIME_NEVER)
 		return;
 	c->stall.at = c->worker->now + time / CHECKS;
-	tgt_rearm(c->worker);
+	tgt_due_changed(c);
 }
 
 void tgt_stall_expire(struct tgt_conn *c, xtime now)

@@ -145,14 +145,8 @@ struct tgt_worker *tgt_worker(struct tgt *t, unsigned index)
  * the next tgt_worker_expire. */
 xtime tgt_worker_deadline(const struct tgt_worker *w)
 {
-	xtime at = XTIME_NEVER;
+	xtime at = tgt_due_next(w);
 
-	list_for_each(it, &w->conns) {
-		const struct tgt_conn *c =
-			list_entry(it, struct tgt_conn, link);
-
-		at = MIN(at, MIN(c->deadline, c->stall.at));
-	}
 	list_for_each(it, &w->aborts)
 		at = MIN(at, list_entry(it, struct tgt_abort, link)->deadline);
 	return MIN(at, tgt_recover_deadline(w));
@@ -160,21 +154,25 @@ xtime tgt_worker_deadline(const struct tgt_worker *w)
 
 unsigned tgt_worker_conns(const struct tgt_worker *w)
 {
-	return w->nconns;
+	return w->dues.n;
+}
+
+static void expire_conn(struct tgt_conn *c, xtime now)
+{
+	if (c->deadline <= now)
+		tgt_clock_expire(c, now);
+	if (c->stall.at <= now)
+		tgt_stall_expire(c, now);
+	tgt_due_set(c);
 }
 
 void tgt_worker_expire(struct tgt_worker *w, xtime now)
 {
 	w->now = now;
-	/* Connection_Terminate_Notify comes later: no connection is freed here */
-	list_for_each(it, &w->conns) {
-		struct tgt_conn *c = list_entry(it, struct tgt_conn, link);
-
-		if (c->deadline <= now)
-			tgt_clock_expire(c, now);
-		if (c->stall.at <= now)
-			tgt_stall_expire(c, now);
-	}
+	/* Connection_Terminate_Notify comes later: no connection leaves here */
+	for (unsigned i = 0; i < w->dues.n; i++)
+		if (w->dues.all[i].at <= now)
+			expire_conn(w->dues.all[i].conn, now);
 	tgt_abort_expire(w, now);
 	tgt_recover_expire(w, now);
 }

@@ -96,6 +96,33 @@ static void test_ping_and_pong_rfc7143_11_19(void **state)
 			 ISCSI_REJECT_INVALID_PDU_FIELD);
 }
 
+/* due.c: the last connection takes the place of one that has left; each is still pinged,
+ * and dropped if it does not log out when asked. */
+static void test_times_of_connections_when_one_left(void **state)
+{
+	struct env *e = *state;
+	struct tgt_worker *w = tgt_worker(e->r->tgt, 0);
+	struct peer *second = peer_session(e->r, 0, 2);
+	struct peer *third = peer_session(e->r, 0, 3);
+	xtime now = 100 * XTIME_S;
+
+	tgt_worker_expire(w, now);
+	peer_cut(second, ERR_RESET);
+	fixture_settle(e->r);
+	assert_int_equal(tgt_worker_conns(w), 2);
+	now += e->r->cfg.idle_time;
+	assert_true(tgt_worker_deadline(w) <= now);
+	tgt_worker_expire(w, now);
+	peer_expect(e->p, ISCSI_NOP_IN);
+	peer_expect(third, ISCSI_NOP_IN);
+	tgt_worker_drain(w, now);
+	peer_expect(third, ISCSI_ASYNC_MESSAGE);
+	assert_true(tgt_worker_deadline(w) == now + e->r->cfg.logout_time);
+	tgt_worker_expire(w, now + e->r->cfg.logout_time);
+	assert_true(e->p->terminated);
+	assert_true(third->terminated);
+}
+
 /* RFC 7143 §11.18: with both tags reserved a NOP-Out carries ExpStatSN only
  * and has no answer. */
 static void test_nop_out_that_asks_nothing_rfc7143_11_18(void **state)
@@ -442,6 +469,7 @@ int main(void)
 		ONE(test_nop_out_echo_cut_rfc7143_11_18_3),
 		ONE(test_nop_out_without_tag_must_be_immediate_rfc7143_11_18_1),
 		ONE(test_ping_and_pong_rfc7143_11_19),
+		ONE(test_times_of_connections_when_one_left),
 		ONE(test_nop_out_that_asks_nothing_rfc7143_11_18),
 		ONE(test_ping_unanswered),
 		ONE(test_ping_is_repeated_rfc7143_7_1_4_2),
