@@ -399,6 +399,8 @@ static int accept_command(struct tgt_conn *c, const struct dm_control *ctl,
 	if (err)
 		return reject_command(c, ctl, ISCSI_REJECT_INVALID_PDU_FIELD,
 				      "malformed AHS (RFC 7143 §11.2.2)");
+	if (!s->tasks.all && tgt_tasks_ready(s))
+		return ERR_NOMEM;
 	t = tgt_task_get(c, pdu->itt, pdu->immediate);
 	if (!t)
 		return reject_command(c, ctl, ISCSI_REJECT_TOO_MANY_IMMEDIATE,

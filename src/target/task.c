@@ -5,15 +5,13 @@
  *
  * A session has slots for twice its window and TGT_IMMEDIATES more: a task whose
  * response is queued but not yet sent still holds its slot, while the initiator
- * may already send the next command by a MaxCmdSN of an earlier response.
+ * may already send the next command by a MaxCmdSN of an earlier response. A session
+ * without commands has no array (tgt_tasks_ready, tgt_tasks_rest).
  */
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "target/task_state.h"
-
-/* A session at rest keeps its tasks if so few were used. */
-#define RESTING_TASKS 4u
 
 /* ---- tags ---- */
 
@@ -120,27 +118,27 @@ int tgt_tasks_alloc(struct tgt_session *s, uint32_t depth)
 	uint32_t buckets = pow2_at_least(2 * depth);
 
 	s->tasks.n = 2 * depth + TGT_IMMEDIATES;
-	s->tasks.all = calloc(s->tasks.n, sizeof(*s->tasks.all));
 	s->tasks.hash = calloc(buckets, sizeof(*s->tasks.hash));
 	s->tasks.hash_shift = 32;
 	for (uint32_t b = buckets; b > 1; b /= 2)
 		s->tasks.hash_shift--;
 	s->ring.mask = pow2_at_least(depth) - 1;
 	s->ring.slots = calloc(s->ring.mask + 1, sizeof(*s->ring.slots));
-	return s->tasks.all && s->tasks.hash && s->ring.slots ? 0 : ERR_NOMEM;
+	return s->tasks.hash && s->ring.slots ? 0 : ERR_NOMEM;
+}
+
+int tgt_tasks_ready(struct tgt_session *s)
+{
+	s->tasks.all = calloc(s->tasks.n, sizeof(*s->tasks.all));
+	return s->tasks.all ? 0 : ERR_NOMEM;
 }
 
 void tgt_tasks_rest(struct tgt_session *s)
 {
-	struct tgt_task *all;
-
-	if (s->tasks.used || s->tasks.fresh <= RESTING_TASKS)
-		return;
-	all = calloc(s->tasks.n, sizeof(*all));
-	if (!all)
+	if (s->tasks.used)
 		return;
 	free(s->tasks.all);
-	s->tasks.all = all;
+	s->tasks.all = NULL;
 	s->tasks.fresh = 0;
 	list_init(&s->tasks.spare);
 }

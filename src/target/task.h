@@ -77,8 +77,8 @@ struct tgt_task {
 
 /* The tasks of one session. */
 struct tgt_tasks {
-	struct tgt_task *all;
-	uint32_t n, fresh; /* all[fresh..] were never used */
+	struct tgt_task *all; /* or NULL: tgt_tasks_ready */
+	uint32_t n, fresh;    /* all[fresh..] were never used */
 	uint32_t used, immediates;
 	struct list active, spare;
 	struct tgt_task **hash; /* chains by ITT */
@@ -92,11 +92,12 @@ struct tgt_task *tgt_task_find(const struct tgt_session *s, uint32_t itt);
 struct tgt_task *tgt_task_get(struct tgt_conn *c, uint32_t itt, bool immediate);
 /* tgt_task_put ends the task at the device and frees its slot. */
 void tgt_task_put(struct tgt_task *t);
-/* tgt_tasks_alloc allocates the tasks and slots of a session for a window of
- * depth commands. ERR_NOMEM; tgt_tasks_free frees what there is. */
+/* tgt_tasks_alloc allocates the slots of a session for a window of depth commands.
+ * ERR_NOMEM; tgt_tasks_free frees what there is. */
 int tgt_tasks_alloc(struct tgt_session *s, uint32_t depth);
-/* tgt_tasks_rest replaces the tasks of an idle session by new ones, which are not
- * memory before they are used. */
+/* tgt_tasks_ready allocates the tasks, which tgt_task_get needs and a session
+ * without commands does not have. ERR_NOMEM. tgt_tasks_rest frees them if none is in use. */
+int tgt_tasks_ready(struct tgt_session *s);
 void tgt_tasks_rest(struct tgt_session *s);
 void tgt_tasks_free(struct tgt_session *s);
 

@@ -122,7 +122,7 @@ static void test_idle_connection_stays(void **state)
 	assert_true(checks(40));
 }
 
-/* A session at rest gives its tasks back and gets new ones. */
+/* A session has tasks from its first command on, until it rests. */
 static void test_idle_session_rests(void **state)
 {
 	const struct tgt_session *s = list_entry(
@@ -140,9 +140,11 @@ static void test_idle_session_rests(void **state)
 	fixture_settle(r);
 	assert_true(checks(2));
 	assert_int_equal(s->tasks.used, 0);
-	assert_int_equal(s->tasks.fresh, 0);
+	assert_null(s->tasks.all);
 	peer_ready(p);
+	assert_non_null(s->tasks.all);
 	assert_true(checks(3));
+	assert_null(s->tasks.all);
 }
 
 static void test_no_data_for_a_write(void **state)
