@@ -63,8 +63,8 @@ static int prepare_digests(struct dmtcp_conn *c)
 {
 	if (!c->params.data_digest || c->dm.role == ISCSI_INITIATOR)
 		return 0;
-	c->stage->copy = malloc(DIGEST_COPY_BYTES);
-	return c->stage->copy ? 0 : ERR_NOMEM;
+	c->digest_copy = malloc(DIGEST_COPY_BYTES);
+	return c->digest_copy ? 0 : ERR_NOMEM;
 }
 
 /* RFC 7145 §5.1.2: the final response is the last PDU in stream mode. */
@@ -183,15 +183,15 @@ static void progress(const struct dm_conn *dm, struct dm_progress *p)
 	p->out = c->stats.tx_bytes;
 }
 
-/* The look-ahead buffer is as small as in the login; dmtcp_rx_where replaces it. */
 static void rest(struct dm_conn *dm)
 {
 	struct dmtcp_conn *c = dm->impl;
-	struct rx *r = &c->rx;
 
+	c->resting = true;
 	dmtcp_spares_free(c);
-	if (r->state == RX_HEADER && r->tail <= LOGIN_LOOKAHEAD)
-		r->look_size = LOGIN_LOOKAHEAD;
+	dmtcp_rx_rest(c);
+	if (c->stage && c->stage->first == c->stage->niov)
+		dmtcp_stage_free(c);
 }
 
 static const struct dm_ops ops = {
@@ -298,19 +298,6 @@ void dmtcp_config_default(struct dmtcp_config *cfg, enum iscsi_role role)
 				      .max_queued_control = 1u << 20 };
 }
 
-/* Most of it becomes memory only when many PDUs are staged at once. */
-static struct stage *stage_new(void)
-{
-	struct stage *s = malloc(sizeof(*s));
-
-	if (!s)
-		return NULL;
-	s->npdus = s->pdu = s->niov = s->first = 0;
-	s->bytes = s->copied = 0;
-	s->copy = NULL;
-	return s;
-}
-
 struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 			     struct stream_host *host)
 {
@@ -318,11 +305,11 @@ struct dmtcp_conn *dmtcp_new(const struct dmtcp_config *cfg,
 
 	if (!c)
 		return NULL;
-	c->stage = stage_new();
+	c->resting = true;
 	c->rx.look_size = LOGIN_LOOKAHEAD;
 	c->rx.look = malloc(c->rx.look_size);
-	if (!c->stage || !c->rx.look) {
-		dmtcp_free(c);
+	if (!c->rx.look) {
+		free(c);
 		return NULL;
 	}
 	c->cfg = *cfg;
@@ -357,9 +344,8 @@ void dmtcp_free(struct dmtcp_conn *c)
 		return;
 	free_gets(c); /* c->dm may belong to the iSER datamover */
 	dmtcp_spares_free(c);
-	if (c->stage)
-		free(c->stage->copy);
-	free(c->stage);
+	dmtcp_stage_free(c);
+	free(c->digest_copy);
 	free(c->rx.look);
 	free(c);
 }

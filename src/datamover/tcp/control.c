@@ -10,12 +10,12 @@
 
 static struct dmtcp_control *new_control(struct dmtcp_conn *c, size_t bytes)
 {
-	struct dmtcp_control *q = c->spares;
+	struct dmtcp_control *q = c->controls.spares;
 	size_t room = MAX(bytes, (size_t)CONTROL_BYTES);
 
 	if (q && bytes <= CONTROL_BYTES) {
-		c->spares = q->next_spare;
-		c->nspares--;
+		c->controls.spares = q->next_spare;
+		c->controls.nspares--;
 		return q;
 	}
 	q = malloc(sizeof(*q) + room);
@@ -26,26 +26,26 @@ static struct dmtcp_control *new_control(struct dmtcp_conn *c, size_t bytes)
 
 void dmtcp_control_free(struct dmtcp_conn *c, struct dmtcp_control *q)
 {
-	c->queued_control -= q->size;
+	c->controls.queued -= q->size;
 	if (q->size > sizeof(*q) + CONTROL_BYTES ||
-	    c->nspares == CONTROL_SPARES_MAX) {
+	    c->controls.nspares == CONTROL_SPARES_MAX) {
 		free(q);
 		return;
 	}
-	q->next_spare = c->spares;
-	c->spares = q;
-	c->nspares++;
+	q->next_spare = c->controls.spares;
+	c->controls.spares = q;
+	c->controls.nspares++;
 }
 
 void dmtcp_spares_free(struct dmtcp_conn *c)
 {
-	while (c->spares) {
-		struct dmtcp_control *q = c->spares;
+	while (c->controls.spares) {
+		struct dmtcp_control *q = c->controls.spares;
 
-		c->spares = q->next_spare;
+		c->controls.spares = q->next_spare;
 		free(q);
 	}
-	c->nspares = 0;
+	c->controls.nspares = 0;
 }
 
 /* Retained PDUs count, too: a window of responses. */
@@ -75,7 +75,7 @@ struct dmtcp_control *dmtcp_control_new(struct dmtcp_conn *c, struct dm_task *t,
 	if (!q)
 		return NULL;
 	fill_control(q, t, pdu);
-	c->queued_control += q->size;
+	c->controls.queued += q->size;
 	return q;
 }
 
@@ -88,7 +88,7 @@ int dmtcp_queue_control(struct dmtcp_conn *c, struct dm_task *t,
 	if (ctl->pdu.dsl > c->max_send_dsl)
 		return ERR_TOO_LONG;
 	if (sizeof(*q) + MAX(bytes, (size_t)CONTROL_BYTES) >
-	    most_queued(c) - c->queued_control) {
+	    most_queued(c) - c->controls.queued) {
 		dmtcp_fail_conn(c, ERR_LIMIT); /* the peer does not read */
 		return ERR_LIMIT;
 	}
@@ -103,7 +103,7 @@ int dmtcp_queue_control(struct dmtcp_conn *c, struct dm_task *t,
 		memcpy(q->bytes + q->ahs_len, ctl->data, ctl->pdu.dsl);
 	if (t)
 		tcp_task(t)->response = q;
-	c->queued_control += q->size;
+	c->controls.queued += q->size;
 	list_push_back(&c->txq, &q->node.link);
 	dmtcp_kick(c);
 	return 0;

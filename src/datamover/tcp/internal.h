@@ -279,8 +279,7 @@ struct stage {
 	 * need one iovec together */
 	uint8_t headers[STAGE_PDUS * (STAGE_HEADER + STAGE_TRAILER)];
 	size_t header_bytes;
-	uint8_t *copy; /* DIGEST_COPY_BYTES, or NULL */
-	size_t copied;
+	size_t copied; /* bytes of dmtcp_conn.digest_copy */
 };
 
 /* ---- recovery within the connection ---- */
@@ -399,13 +398,19 @@ struct dmtcp_conn {
 	struct list dataq; /* initiator: tasks with Data-Outs to send */
 	struct list r2tq;  /* target: tasks with R2Ts to send */
 	struct list lates; /* initiator: responses that wait */
-	size_t queued_control;
-	struct dmtcp_control *spares;
-	unsigned nspares;
+	struct {
+		size_t queued; /* bytes */
+		struct dmtcp_control *spares;
+		unsigned nspares;
+	} controls;
 	uint32_t tx_statsn; /* target: follows the last StatSN sent */
 	uint32_t rx_statsn; /* initiator: the next StatSN expected */
 	struct recovery recovery;
-	struct stage *stage;
+	/* No SCSI Command has come or gone since the login or the last dm_rest: the
+	 * connection keeps little memory, and a stage only while it sends. */
+	bool resting;
+	struct stage *stage;   /* NULL: resting, nothing is staged */
+	uint8_t *digest_copy;  /* DIGEST_COPY_BYTES, or NULL */
 	struct solicited gets; /* target */
 	struct dmtcp_stats stats;
 };
@@ -458,6 +463,8 @@ void dmtcp_order_forget(struct dmtcp_conn *c, struct dm_task *t);
 /* rx.c; the first two are entries of dmtcp_stream_ops */
 unsigned dmtcp_rx_where(void *core, struct iovec *iov, unsigned max);
 void dmtcp_rx_done(void *core, size_t n, xtime now);
+/* dmtcp_rx_rest makes the look-ahead buffer small. */
+void dmtcp_rx_rest(struct dmtcp_conn *c);
 /* dmtcp_rx_resume: the payload that was held has a place, or is dropped. */
 void dmtcp_rx_resume(struct dmtcp_conn *c);
 /* dmtcp_rx_catch_up reads the look-ahead buffer of a connection that was
@@ -647,6 +654,9 @@ static inline uint8_t *dmtcp_stage_bhs(const struct dmtcp_conn *c)
 struct stage_pdu *dmtcp_stage_pdu(struct dmtcp_conn *c, const uint8_t *ahs,
 				  size_t ahs_len, const struct bufv *data,
 				  size_t off, uint32_t len, bool unstable);
+/* dmtcp_stage_open makes the stage empty; false: no memory. dmtcp_stage_free frees it. */
+bool dmtcp_stage_open(struct dmtcp_conn *c);
+void dmtcp_stage_free(struct dmtcp_conn *c);
 /* dmtcp_stage_has_room returns whether one more PDU fits with the pieces of
  * data (or NULL), of which `unstable` bytes are copied if there is a data
  * digest. */

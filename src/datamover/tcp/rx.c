@@ -31,24 +31,36 @@ static const struct bufv *task_buffer(const struct dmtcp_conn *c)
 	return c->dm.role == ISCSI_TARGET ? &t->out : &t->in;
 }
 
-/* Replaces the look-ahead buffer of the login by a larger one. Without memory
- * the small buffer stays in use, which is slower. */
-static void grow_look(struct dmtcp_conn *c)
+/* Of a resting connection: a header with AHS and digest, and some more. */
+#define RESTING_LOOK 2048u
+
+/* After the login the look-ahead buffer is small, until there are SCSI Commands. Without
+ * memory the buffer that there is stays in use, which is slower. */
+static void resize_look(struct dmtcp_conn *c)
 {
 	struct rx *r = &c->rx;
-	uint8_t *big;
+	size_t size = c->resting ? MIN(c->cfg.lookahead, RESTING_LOOK)
+				 : c->cfg.lookahead;
+	uint8_t *look;
 
-	if (!c->full_feature || r->look_size >= c->cfg.lookahead)
+	if (!c->full_feature || r->look_size == size || unread(r) > size / 2)
 		return;
-	big = malloc(c->cfg.lookahead);
-	if (!big)
+	look = malloc(size);
+	if (!look)
 		return;
-	memcpy(big, look_at(r), unread(r));
+	memcpy(look, look_at(r), unread(r));
 	free(r->look);
-	r->look = big;
-	r->look_size = c->cfg.lookahead;
+	r->look = look;
+	r->look_size = size;
 	r->tail -= r->head;
 	r->head = 0;
+}
+
+/* In a payload the buffer is in use. */
+void dmtcp_rx_rest(struct dmtcp_conn *c)
+{
+	if (c->rx.state == RX_HEADER)
+		resize_look(c);
 }
 
 /*
@@ -320,6 +332,7 @@ static void header_complete(struct dmtcp_conn *c)
 	if (r->drop_err) {
 		r->is_control = true; /* discarded, then reported */
 	} else if (has_own_place(c, r->pdu.op)) {
+		c->resting = false;
 		if (c->dm.role == ISCSI_TARGET)
 			dmtcp_target_header(c);
 		else
@@ -499,7 +512,7 @@ unsigned dmtcp_rx_where(void *core, struct iovec *iov, unsigned max)
 	memmove(r->look, look_at(r), unread(r));
 	r->tail -= r->head;
 	r->head = 0;
-	grow_look(c);
+	resize_look(c);
 	r->direct = 0;
 	if (r->state == RX_PAYLOAD && r->task)
 		r->direct = bufv_slice(task_buffer(c), r->at, r->left, iov,

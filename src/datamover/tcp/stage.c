@@ -4,10 +4,30 @@
  * transport: copies of their headers, and references to their data. One turn's
  * output is one vectored send of the stage.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/crc32c.h"
 #include "datamover/tcp/internal.h"
+
+bool dmtcp_stage_open(struct dmtcp_conn *c)
+{
+	struct stage *s = c->stage;
+
+	if (!s)
+		s = c->stage = malloc(sizeof(*s));
+	if (!s)
+		return false;
+	s->npdus = s->pdu = s->niov = s->first = 0;
+	s->bytes = s->sent = s->copied = s->header_bytes = 0;
+	return true;
+}
+
+void dmtcp_stage_free(struct dmtcp_conn *c)
+{
+	free(c->stage);
+	c->stage = NULL;
+}
 
 /* Adds bytes, to the last iovec if they follow it in memory. */
 static void add_iov(struct stage *s, const void *base, size_t len)
@@ -42,7 +62,7 @@ static uint32_t copy_data(struct dmtcp_conn *c, const struct bufv *data,
 			  size_t off, uint32_t len)
 {
 	struct stage *s = c->stage;
-	uint8_t *to = s->copy + s->copied;
+	uint8_t *to = c->digest_copy + s->copied;
 	struct iovec piece[16];
 	uint32_t crc = CRC32C_SEED;
 	size_t done = 0;

@@ -67,19 +67,24 @@ static void fill_stage(struct dmtcp_conn *c)
 unsigned dmtcp_tx_what(void *core, struct iovec *iov, unsigned max)
 {
 	struct dmtcp_conn *c = core;
-	struct stage *s = c->stage;
+	struct stage *s;
 	unsigned n;
 
 	dmtcp_rx_catch_up(c);
 	if (c->fate == STREAM_CLOSE)
 		return 0;
-	if (s->first == s->niov) {
-		s->npdus = s->pdu = s->niov = s->first = 0;
-		s->bytes = s->sent = s->copied = s->header_bytes = 0;
+	if (!c->stage || c->stage->first == c->stage->niov) {
+		if (!dmtcp_stage_open(c)) {
+			dmtcp_fail_conn(c, ERR_NOMEM);
+			return 0;
+		}
 		fill_stage(c);
 	}
+	s = c->stage;
 	n = MIN(s->niov - s->first, max);
 	memcpy(iov, s->iov + s->first, n * sizeof(*iov));
+	if (n == 0 && c->resting)
+		dmtcp_stage_free(c);
 	if (n == 0 && c->leaving && !c->left) {
 		c->left = true;
 		c->cfg.rdma.drained(c->cfg.rdma.arg);
@@ -159,10 +164,10 @@ void dmtcp_tx_drop_all(struct dmtcp_conn *c)
 {
 	struct stage *s = c->stage;
 
-	for (; s->pdu < s->npdus; s->pdu++)
+	for (; s && s->pdu < s->npdus; s->pdu++)
 		if (s->pdus[s->pdu].control)
 			control_sent(c, s->pdus[s->pdu].control);
-	s->npdus = s->pdu = s->niov = s->first = 0;
+	dmtcp_stage_free(c);
 	dmtcp_retained_free(c);
 	list_for_each_safe(it, &c->txq) {
 		struct tx_node *n = list_entry(it, struct tx_node, link);

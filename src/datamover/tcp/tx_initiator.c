@@ -31,6 +31,7 @@ int dmtcp_send_command(struct dmtcp_conn *c, struct dm_task *t,
 	struct dmtcp_task *p = tcp_task(t);
 	struct iscsi_pdu pdu = ctl->pdu;
 
+	c->resting = false;
 	if (pdu.ahs_len > sizeof(p->i.ahs) || t->out.n > MAX_PIECES)
 		return ERR_TOO_LONG;
 	if (pdu.cmd.write)

@@ -2,6 +2,7 @@
 /* dmtcp_target_test.c: the target's end of datamover/tcp against an initiator
  * that violates the protocol. */
 #include "datamover/impl.h"
+#include "datamover/tcp/internal.h"
 #include "raw.h"
 
 static struct raw r;
@@ -658,6 +659,36 @@ static void test_peer_vanishes_after_every_byte(void **state)
 	}
 }
 
+/* A connection without SCSI Commands has no stage and a small look-ahead buffer, before the
+ * first one as well as after a rest; other requests, and a command, come through. */
+static void test_resting_connection_keeps_little(void **state)
+{
+	struct iscsi_params k = raw_params();
+	struct iscsi_pdu tmf = { .op = ISCSI_TMF_REQUEST,
+				 .immediate = true,
+				 .final = true,
+				 .itt = 9 };
+
+	(void)state;
+	begin(&k);
+	for (unsigned i = 0; i < 2; i++) {
+		feed(&tmf);
+		assert_int_equal(r.out.op, ISCSI_TMF_RESPONSE);
+		feed(&tmf);
+		assert_int_equal(r.nout, 2);
+		assert_null(r.conn->stage);
+		assert_int_equal(r.conn->rx.look_size, 2048);
+		assert_still_works();
+		assert_still_works();
+		assert_non_null(r.conn->stage);
+		assert_int_equal(r.conn->rx.look_size, r.conn->cfg.lookahead);
+		dm_rest(dmtcp_dm(r.conn));
+		assert_null(r.conn->stage);
+		r.nout = 0;
+	}
+	raw_fini(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -694,6 +725,7 @@ int main(void)
 		cmocka_unit_test(test_many_commands_one_read_one_send),
 		cmocka_unit_test(test_large_payload_goes_straight_to_its_place),
 		cmocka_unit_test(test_peer_vanishes_after_every_byte),
+		cmocka_unit_test(test_resting_connection_keeps_little),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
