@@ -17,17 +17,25 @@
 #define COPY_PIECE 8192
 
 #if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("sse4.2"))) static uint32_t
-crc_short(uint32_t crc, const uint8_t *p, size_t len)
+# define HAS_CRC __attribute__((target("sse4.2")))
+
+HAS_CRC static inline uint64_t crc_word(uint64_t crc, const uint8_t *p)
+{
+	uint64_t word;
+
+	memcpy(&word, p, sizeof(word));
+	return __builtin_ia32_crc32di(crc, word);
+}
+
+HAS_CRC static uint32_t crc_short(uint32_t crc, const uint8_t *p, size_t len)
 {
 	uint64_t c = crc;
 
-	for (; len >= 8; len -= 8, p += 8) {
-		uint64_t word;
-
-		memcpy(&word, p, 8);
-		c = __builtin_ia32_crc32di(c, word);
-	}
+	for (; len >= 32; len -= 32, p += 32)
+		c = crc_word(crc_word(crc_word(crc_word(c, p), p + 8), p + 16),
+			     p + 24);
+	for (; len >= 8; len -= 8, p += 8)
+		c = crc_word(c, p);
 	crc = (uint32_t)c;
 	for (; len > 0; len--, p++)
 		crc = __builtin_ia32_crc32qi(crc, *p);
