@@ -7,6 +7,7 @@
  *   startup.c  MPA Request and Reply, Ready To Receive
  *   rx.c       octets to FPDUs: length, markers, CRC, where payload goes
  *   usual.c    the short way for FPDUs of small commands and responses
+ *   usual_tx.c the same way out
  *   place.c    DDP and RDMAP: what a segment may do, and what it completes
  *   tx.c       FPDUs to octets: segments staged in batches
  *   wq.c       work requests from post to completion

@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 #include "base/bufv.h"
+#include "base/bytes.h"
+#include "base/crc32c.h"
 
 /* ---- start-up, RFC 5044 §7.1.1 ---- */
 
@@ -136,6 +138,48 @@ int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,
  */
 size_t mpa_fpdu_copy(struct mpa_stream *s, uint8_t *p, size_t head_len,
 		     const struct bufv *data, size_t off, size_t len);
+
+/* The parts of the functions above. mpa_fpdu_begin stores the length field at p;
+ * content: octets up to the pad, without markers. */
+static inline void mpa_fpdu_begin(uint8_t *p, size_t content)
+{
+	put_be16(p, (uint16_t)(content - MPA_LENGTH_LEN));
+}
+
+/* mpa_fpdu_tail stores pad and CRC at p, where the content ends; returns their
+ * length. crc covers the content. s->pos advances. */
+static inline size_t mpa_fpdu_tail(struct mpa_stream *s, uint8_t *p,
+				   size_t content, uint32_t crc)
+{
+	size_t pad = round_up4(content) - content;
+
+	if (pad) {
+		memset(p, 0, pad);
+		if (s->crc)
+			crc = crc32c_update(crc, p, pad);
+	}
+	put_le32(p + pad, s->crc ? crc32c_wire(crc) : 0);
+	s->pos += content + pad + MPA_CRC_LEN;
+	return pad + MPA_CRC_LEN;
+}
+
+/* mpa_fpdu_close adds the length field, pad and CRC to an FPDU that is one run
+ * of octets at p, with room for MPA_TAIL_MAX more after its content. s->pos
+ * advances. Returns the length of the FPDU. */
+static inline size_t mpa_fpdu_close(struct mpa_stream *s, uint8_t *p,
+				    size_t content)
+{
+	size_t covered = round_up4(content);
+	uint32_t crc;
+
+	mpa_fpdu_begin(p, content);
+	put_le32(p + content, 0); /* the pad */
+	crc = s->crc ? crc32c_wire(crc32c_update(CRC32C_SEED, p, covered)) : 0;
+	put_le32(p + covered, crc);
+	s->pos += covered + MPA_CRC_LEN;
+	return covered + MPA_CRC_LEN;
+}
+
 /* mpa_fpdu_scratch: the room that mpa_fpdu_build needs at *scratch. */
 size_t mpa_fpdu_scratch(const struct mpa_stream *s, size_t ulpdu_len);
 

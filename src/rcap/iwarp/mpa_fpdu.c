@@ -205,23 +205,6 @@ static int build_marked(struct mpa_stream *s, uint8_t *head, size_t head_len,
 
 /* ---- without markers ---- */
 
-/* Stores pad and CRC at p, where the content ends; returns their length. crc
- * covers the content; len: of the content. */
-static size_t close_fpdu(struct mpa_stream *s, uint8_t *p, size_t len,
-			 uint32_t crc)
-{
-	size_t pad = round_up4(len) - len;
-
-	if (pad) {
-		memset(p, 0, pad);
-		if (s->crc)
-			crc = crc32c_update(crc, p, pad);
-	}
-	put_le32(p + pad, s->crc ? crc32c_wire(crc) : 0);
-	s->pos += len + pad + MPA_CRC_LEN;
-	return pad + MPA_CRC_LEN;
-}
-
 /* mpa_fpdu_build for a stream without markers. */
 static int build_plain(struct mpa_stream *s, uint8_t *head, size_t head_len,
 		       const struct bufv *data, size_t off, size_t len,
@@ -238,7 +221,7 @@ static int build_plain(struct mpa_stream *s, uint8_t *head, size_t head_len,
 	for (unsigned i = 0; s->crc && i <= n; i++)
 		crc = crc32c_update(crc, iov[i].iov_base, iov[i].iov_len);
 	iov[n + 1].iov_base = *scratch;
-	iov[n + 1].iov_len = close_fpdu(s, *scratch, head_len + len, crc);
+	iov[n + 1].iov_len = mpa_fpdu_tail(s, *scratch, head_len + len, crc);
 	*scratch += iov[n + 1].iov_len;
 	return (int)n + 2;
 }
@@ -269,25 +252,21 @@ static uint32_t copy_data(uint8_t *to, const struct bufv *data, size_t off,
 size_t mpa_fpdu_copy(struct mpa_stream *s, uint8_t *p, size_t head_len,
 		     const struct bufv *data, size_t off, size_t len)
 {
-	size_t content = head_len + len, whole = round_up4(content);
+	size_t content = head_len + len;
 	uint32_t crc = CRC32C_SEED;
 
-	put_be16(p, (uint16_t)(content - MPA_LENGTH_LEN));
 	if (len > COPY_WHOLE && s->crc) {
+		mpa_fpdu_begin(p, content);
 		crc = crc32c_update(crc, p, head_len);
 		crc = copy_data(p + head_len, data, off, len, crc);
-		return content + close_fpdu(s, p + content, content, crc);
+		return content + mpa_fpdu_tail(s, p + content, content, crc);
 	}
 	if (len > 0 && data->n == 1)
 		memcpy(p + head_len, (uint8_t *)data->iov[0].iov_base + off,
 		       len);
 	else if (len > 0)
 		bufv_copy_out(data, off, p + head_len, len);
-	put_le32(p + content, 0); /* the pad */
-	put_le32(p + whole,
-		 s->crc ? crc32c_wire(crc32c_update(crc, p, whole)) : 0);
-	s->pos += whole + MPA_CRC_LEN;
-	return whole + MPA_CRC_LEN;
+	return mpa_fpdu_close(s, p, content);
 }
 
 int mpa_fpdu_build(struct mpa_stream *s, uint8_t *head, size_t head_len,

@@ -6,15 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
-
-/* The first 16 bits: T, L, reserved, DV; RV, reserved, opcode. */
-#define CTRL_TAGGED	   0x8000
-#define CTRL_LAST	   0x4000
-#define CTRL_DDP_VERSION   0x0300
-#define CTRL_RDMAP_VERSION 0x00c0
-#define CTRL_OPCODE	   0x000f
-#define DDP_VERSION_1	   0x0100
-#define RDMAP_VERSION_1	   0x0040
+#include "rcap/iwarp/rdmap_encode.h"
 
 static bool is_tagged(uint8_t opcode)
 {
@@ -230,41 +222,6 @@ static void encode_own(const struct rdmap_header *h, uint8_t *p)
 	}
 }
 
-static void put_control(uint8_t *p, uint8_t opcode, bool tagged, bool last)
-{
-	put_be16(p, (uint16_t)((tagged ? CTRL_TAGGED : 0) |
-			       (last ? CTRL_LAST : 0) | DDP_VERSION_1 |
-			       RDMAP_VERSION_1 | opcode));
-}
-
-static void put_untagged(uint8_t *p, uint32_t qn, uint32_t msn, uint32_t mo)
-{
-	put_be32(p + 6, qn);
-	put_be32(p + 10, msn);
-	put_be32(p + 14, mo);
-}
-
-size_t rdmap_encode_tagged(uint8_t *p, uint8_t opcode, bool last, uint32_t stag,
-			   uint64_t to)
-{
-	put_control(p, opcode, true, last);
-	put_be32(p + 2, stag);
-	put_be64(p + 6, to);
-	return DDP_TAGGED_LEN;
-}
-
-size_t rdmap_encode_send(uint8_t *p, uint8_t opcode, bool last, uint32_t stag,
-			 uint32_t msn, uint32_t mo)
-{
-	bool names_stag =
-		opcode == RDMAP_SEND_INV || opcode == RDMAP_SEND_SE_INV;
-
-	put_control(p, opcode, false, last);
-	put_be32(p + 2, names_stag ? stag : 0);
-	put_untagged(p, DDP_QN_SEND, msn, mo);
-	return DDP_UNTAGGED_LEN;
-}
-
 size_t rdmap_encode(const struct rdmap_header *h, uint8_t *p)
 {
 	if (is_tagged(h->opcode))
@@ -273,9 +230,9 @@ size_t rdmap_encode(const struct rdmap_header *h, uint8_t *p)
 	if (h->opcode >= RDMAP_SEND && h->opcode <= RDMAP_SEND_SE_INV)
 		return rdmap_encode_send(p, h->opcode, h->last, h->stag, h->msn,
 					 h->mo);
-	put_control(p, h->opcode, false, h->last);
+	rdmap_put_control(p, h->opcode, false, h->last);
 	put_be32(p + 2, 0);
-	put_untagged(p, queue_of(h->opcode), h->msn, h->mo);
+	rdmap_put_untagged(p, queue_of(h->opcode), h->msn, h->mo);
 	encode_own(h, p + DDP_UNTAGGED_LEN);
 	return rdmap_header_len(h->opcode);
 }

@@ -96,13 +96,6 @@ size_t rdmap_decode_usual(struct rdmap_usual *h, const uint8_t *p, size_t n);
 /* rdmap_encode encodes the header; p has room for DDP_HEADER_MAX bytes. Returns
  * its length. */
 size_t rdmap_encode(const struct rdmap_header *h, uint8_t *p);
-/* rdmap_encode_tagged and rdmap_encode_send do so for a Write or Read Response,
- * and for the Sends, without the struct; stag counts only in the Sends that
- * name one. */
-size_t rdmap_encode_tagged(uint8_t *p, uint8_t opcode, bool last, uint32_t stag,
-			   uint64_t to);
-size_t rdmap_encode_send(uint8_t *p, uint8_t opcode, bool last, uint32_t stag,
-			 uint32_t msn, uint32_t mo);
 
 /*
  * Terminate reasons: Layer << 12 | Error Type << 8 | Error Code, as the first

@@ -13,19 +13,14 @@
 #include "base/bytes.h"
 #include "base/cold.h"
 #include "rcap/iwarp/internal.h"
+#include "rcap/iwarp/rdmap_encode.h"
+#include "rcap/iwarp/tx.h"
 
-#define PIECES_MAX 16 /* of one segment's payload; segments are cut to that */
-#define FPDU_MAX   65536
-#define LINE	   64
+#define LINE 64
 /* RFC 5044 §4.5: at least 128, whatever the path reports */
 #define ULPDU_LEAST   128
 #define SHORT_SEGMENT (ULPDU_LEAST - DDP_UNTAGGED_LEN)
 #define EVEN_FROM     4096 /* shorter segments take the maximum length */
-#define COPIES	      (TX_BATCH + FPDU_MAX)
-/* Payload up to here is staged with its header as one run. */
-#define SHORT_PAYLOAD 256
-/* What batch_full keeps free in the arena for one segment, without markers. */
-#define ARENA_RESERVE (RX_HEAD_MAX + RDMAP_TERMINATE_MAX + MPA_TAIL_MAX)
 /* With markers an FPDU has two pieces for every 512 octets. */
 #define MARKED_MAX   8192
 #define PER_FPDU_MAX (2 * (MARKED_MAX / 512 + PIECES_MAX) + 8)
@@ -61,18 +56,6 @@ static bool batch_full(const struct iwarp *c, uint64_t begun)
 
 /* ---- one FPDU ---- */
 
-/* Adds a piece to the batch. Adjacent pieces become one: the end of an FPDU and
- * the header of the next one. */
-static void add_piece(struct iwarp_tx *tx, const struct iovec *v)
-{
-	struct iovec *last = tx->n ? &tx->iov[tx->n - 1] : NULL;
-
-	if (last && (uint8_t *)last->iov_base + last->iov_len == v->iov_base)
-		last->iov_len += v->iov_len;
-	else
-		tx->iov[tx->n++] = *v;
-}
-
 static void count_fpdu(struct iwarp *c, size_t payload)
 {
 	c->stats.tx_fpdus++;
@@ -97,7 +80,7 @@ static void stage_pieces(struct iwarp *c, size_t head_len,
 		return;
 	}
 	for (int i = 0; i < n; i++)
-		add_piece(tx, &iov[i]);
+		iwarp_add_piece(tx, iov[i].iov_base, iov[i].iov_len);
 	tx->used = (size_t)(scratch - tx->arena);
 }
 
@@ -224,7 +207,7 @@ static void stage_payload(struct iwarp *c, enum stage_how how, size_t head_len,
 				       : tx->copies + tx->copied;
 	run.iov_len =
 		mpa_fpdu_copy(&tx->s, run.iov_base, head_len, data, off, len);
-	add_piece(tx, &run);
+	iwarp_add_piece(tx, run.iov_base, run.iov_len);
 	if (how == IN_ARENA)
 		tx->used += run.iov_len;
 	else
@@ -249,14 +232,6 @@ static void stage_segment(struct iwarp *c, const struct rdmap_header *h,
 }
 
 /* ---- our own messages ---- */
-
-static uint8_t send_opcode(const struct rcap_wr *wr)
-{
-	if (wr->flags & RCAP_INVALIDATE)
-		return wr->flags & RCAP_SOLICITED ? RDMAP_SEND_SE_INV
-						  : RDMAP_SEND_INV;
-	return wr->flags & RCAP_SOLICITED ? RDMAP_SEND_SE : RDMAP_SEND;
-}
 
 /* Unused fields hold the values that RFC 7306 §5.2.1 prescribes. */
 static void atomic_header(struct iwarp *c, struct rcap_wr *wr,
@@ -324,9 +299,10 @@ static bool stage_data(struct iwarp *c, struct rcap_wr *wr)
 			rdmap_encode_tagged(head + MPA_LENGTH_LEN, RDMAP_WRITE,
 					    last, wr->stag, wr->to + off);
 	else
-		head_len = rdmap_encode_send(head + MPA_LENGTH_LEN,
-					     send_opcode(wr), last, wr->stag,
-					     c->tx.msn[DDP_QN_SEND], wr->moved);
+		head_len =
+			rdmap_encode_send(head + MPA_LENGTH_LEN,
+					  iwarp_send_opcode(wr), last, wr->stag,
+					  c->tx.msn[DDP_QN_SEND], wr->moved);
 	stage_payload(c, how, MPA_LENGTH_LEN + head_len, data, off, len);
 	wr->moved += (uint32_t)len;
 	return last;
@@ -516,8 +492,9 @@ static void fill_batch(struct iwarp *c)
 	uint64_t begun = c->tx.s.pos;
 
 	iwarp_tx_reset(c);
-	while (!batch_full(c, begun) && stage_one(c))
-		;
+	do
+		iwarp_stage_usual(c, begun + TX_BATCH);
+	while (!batch_full(c, begun) && stage_one(c));
 }
 
 /* FPDUs are sent in full operation only; the responder waits for the peer's

@@ -33,7 +33,7 @@ static void test_each_allocation_of_new(void **state)
 static void test_no_memory_for_a_copy(void **state)
 {
 	struct peer *p = peer_up(0x5002, 1);
-	uint8_t data[64] = { 0 };
+	uint8_t data[512] = { 0 }; /* too long for the arena */
 	struct iovec iov = { data, sizeof(data) };
 	struct rcap_wr wr = { .op = RCAP_SEND,
 			      .flags = RCAP_UNSTABLE,

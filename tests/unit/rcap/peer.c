@@ -328,6 +328,11 @@ struct peer *peer_up_extended(unsigned recvs)
 
 struct peer *peer_up_active(uint16_t bits, unsigned recvs)
 {
+	return peer_up_path(bits, 0, recvs);
+}
+
+struct peer *peer_up_path(uint16_t bits, size_t emss, unsigned recvs)
+{
 	struct iwarp_config cfg;
 	struct peer *p;
 	uint8_t b[32];
@@ -338,6 +343,7 @@ struct peer *peer_up_active(uint16_t bits, unsigned recvs)
 	cfg.wish.want_markers = markers;
 	cfg.wish.ird = cfg.wish.ord = 2;
 	cfg.revision = (uint8_t)bits;
+	cfg.emss = emss;
 	cfg.seed = 78;
 	p = peer_new(&cfg, NULL, 0, recvs);
 	peer_turn(p);

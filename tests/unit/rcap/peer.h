@@ -86,6 +86,8 @@ struct peer *peer_up(uint16_t bits, unsigned recvs);
 struct peer *peer_up_extended(unsigned recvs);
 /* peer_up_active: an active one after a reply with these bits. */
 struct peer *peer_up_active(uint16_t bits, unsigned recvs);
+/* peer_up_path: the same on a path whose segments have emss octets; 0: any. */
+struct peer *peer_up_path(uint16_t bits, size_t emss, unsigned recvs);
 
 /* ---- segments ---- */
 

@@ -283,23 +283,6 @@ static void test_terminate_of_every_size_rfc5040_4_8(void **state)
 
 /* ---- Terminate while a message is half sent ---- */
 
-static struct peer *up_small_segments(size_t emss)
-{
-	struct iwarp_config cfg;
-	struct peer *p;
-	uint8_t b[32];
-
-	iwarp_config_default(&cfg, true);
-	cfg.emss = emss;
-	cfg.wish.ird = cfg.wish.ord = 2;
-	p = peer_new(&cfg, NULL, 0, 1);
-	peer_turn(p);
-	peer_octets(p, b, peer_frame(b, true, 0x5002, "\0\2\0\2", 4));
-	p->in.crc = p->out.crc = true;
-	p->seen = p->sent_len;
-	return p;
-}
-
 static void take(struct peer *p, size_t n)
 {
 	struct iovec iov[4];
@@ -317,7 +300,7 @@ static void test_terminate_in_the_middle_of_a_message(void **state)
 	(void)state;
 	/* staged octets are sent; the rest of the message is not */
 	for (size_t part = 1; part < 700; part += 61) {
-		struct peer *p = up_small_segments(512);
+		struct peer *p = peer_up_path(0x5002, 512, 1);
 		struct request r;
 		const struct seg bad = { .ctrl = C_SEND, .msn = 9 };
 		static uint8_t u[1024];
