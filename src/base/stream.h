@@ -30,11 +30,9 @@ struct stream_status {
 	int err;	/* unless STREAM_GO: the reason; 0: orderly close */
 	xtime deadline; /* when the driver has to call expire; or XTIME_NEVER */
 	/* how many bytes the peer has to send, for example in answer to RDMA
-	 * Reads: the driver may wait for many of them */
-	size_t sure;
-	/* how many bytes the peer will probably send: the driver waits for
-	 * them for a bounded time only */
-	size_t likely;
+	 * Reads, and how many it will probably send: the driver waits for many
+	 * of them, for a bounded time, which is shorter if they are only likely */
+	size_t sure, likely;
 };
 
 /* What the driver asks of a core. */

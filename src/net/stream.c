@@ -25,9 +25,10 @@
  * than that. */
 #define PATIENT_FROM (96u << 10)
 #define PATIENT_FOR  (32 << 10)
-/* limit of the wait for input that is only likely */
-#define PATIENCE_MAX (2 * XTIME_MS)
-#define RX_PER_TURN  (1u << 20) /* then other connections get their turn */
+/* limits of the wait for input that is only likely, and for input that the peer owes */
+#define PATIENCE_MAX	  (2 * XTIME_MS)
+#define PATIENCE_SURE_MAX (20 * XTIME_MS)
+#define RX_PER_TURN	  (1u << 20) /* then other connections get their turn */
 /* limit of sending to a peer that does not read */
 #define FLUSH_MAX (5 * XTIME_S)
 /* longer than any frame of a network device */
@@ -60,7 +61,7 @@ struct net_stream {
 	bool rx_paused;	      /* the core takes no input at present */
 	bool low_water;	      /* the low-water mark of the socket is set */
 	bool patience_set;    /* patience_timer is set */
-	bool patience_failed; /* likely input did not arrive within PATIENCE_MAX */
+	bool patience_failed; /* the input did not arrive within the limit */
 	bool tx_blocked;      /* the socket takes no output at present */
 	bool ended;	      /* the input has ended: FIN or an error */
 	bool gave_up;	      /* ended by the timer give_up, not by the peer */
@@ -156,16 +157,22 @@ static bool receive_once(struct net_stream *s, size_t *budget)
 	return (size_t)got == bufv_of(iov, n).len;
 }
 
-/* The core expects the peer to send much: wait for many bytes at once. Leave an
- * armed timer alone: an early expiry costs less than re-arming it for every
- * request. */
-static bool is_likely(struct net_stream *s)
+/* The core expects the peer to send much: wait for many bytes at once. The wait has a
+ * limit, since the peer may stop in the middle, and send requests before the rest. Leave
+ * an armed timer alone: an early expiry costs less than re-arming it for every request. */
+static bool is_patient(struct net_stream *s)
 {
-	if (s->patience_failed || core_status(s)->likely < PATIENT_FROM)
+	const struct stream_status *st = core_status(s);
+	bool sure = st->sure >= PATIENT_FROM;
+
+	if (s->state != RUNNING || s->patience_failed ||
+	    (!sure && st->likely < PATIENT_FROM))
 		return false;
 	if (!s->patience_set)
-		s->patience_set = !io_timer_set(s->l, &s->patience_timer,
-						io_now(s->l) + PATIENCE_MAX);
+		s->patience_set =
+			!io_timer_set(s->l, &s->patience_timer,
+				      io_now(s->l) + (sure ? PATIENCE_SURE_MAX
+							   : PATIENCE_MAX));
 	return s->patience_set;
 }
 
@@ -173,8 +180,7 @@ static bool is_likely(struct net_stream *s)
  * response in pieces of a segment. A FIN or an error wakes in any case. */
 static void set_low_water(struct net_stream *s)
 {
-	bool patient = s->state == RUNNING &&
-		       (core_status(s)->sure >= PATIENT_FROM || is_likely(s));
+	bool patient = is_patient(s);
 	int bytes = patient ? PATIENT_FOR : 1;
 
 	if (patient == s->low_water)

@@ -263,6 +263,29 @@ class Manage(unittest.TestCase):
                 self.assertEqual(w.read10(0, 16), (0, bytes(8192)))
                 w.close()
 
+    def test_ping_while_a_long_read_is_unanswered(self):
+        """A ping, and a command of another task, do not wait for the data of the RDMA Read."""
+        with Daemon("ram:8M") as d:
+            for start in ("rdma", "stream"):
+                w = RdmaWire(d, start)
+                w.login()
+                w.ready()
+                w.answer_reads = False
+                w.command(rw(WRITE10, 0, 512), 0xa0, 512 * 512, bytes(512 * 512))
+                u = w.next_ulpdu()
+                self.assertEqual(u[1] & 15, READ_REQUEST)
+                w._serve_read(u[18:])
+                begun = time.monotonic()
+                w.pdu(0x40)
+                self.assertEqual(w.recv()[0], NOP_IN)
+                self.assertEqual(w.read10(600, 8), (0, bytes(4096)))
+                self.assertLess(time.monotonic() - begun, patience(2))
+                sink, to, size, stag, at = w.unanswered
+                w.tagged(2, sink, to, bytes(w.memory[stag][at:at + size]))
+                op, head, _ = w.recv()
+                self.assertEqual((op, head[3]), (RESPONSE, 0))
+                w.close()
+
     def test_abort_of_what_is_over(self):
         with Daemon("ram:8M") as d:
             w = RdmaWire(d)
