@@ -179,7 +179,7 @@ struct iser_url {
 	 * retry=SECONDS, priority=N, connections=N, error_recovery_level=N,
 	 * data_pdu_in_order= and data_sequence_in_order= yes or no,
 	 * task_reporting= rfc3720, response-fence or fast-abort,
-	 * initial_r2t=, immediate_data= and mpa_crc= yes or no, transport=, start=, compat=, rcap=, and the names of the members
+	 * initial_r2t=, immediate_data=, mpa_crc= and iser_hello= yes or no, transport=, start=, compat=, rcap=, and the names of the members
 	 * from login_timeout on */
 	char initiator[ISER_NAME_MAX];
 	char header_digest[16], data_digest[16];
@@ -268,7 +268,11 @@ struct iser_url {
 	bool no_mpa_crc;
 	/* TaskReporting that the login proposes (§13.23): enum iser_task_reporting */
 	uint8_t task_reporting;
-	uint8_t reserved_bytes[6]; /* 0 */
+	/* Over iSER: ask for the Hello exchange, in which the ends declare their versions and
+	 * how many RDMA Reads they have (iSERHelloRequired=Yes, RFC 7145 §6.10). A target
+	 * that does not know the key is used without it. */
+	bool iser_hello;
+	uint8_t reserved_bytes[5]; /* 0 */
 	uint64_t reserved[14];	   /* 0 */
 };
 

@@ -24,7 +24,7 @@ class Url(Structure):
                 ("data_pdu_in_any_order", c_bool), ("data_sequence_in_any_order", c_bool),
                 ("initial_r2t", c_uint8), ("immediate_data", c_uint8), ("first_burst_length", c_uint32),
                 ("max_burst_length", c_uint32), ("max_recv_data_segment_length", c_uint32),
-                ("no_mpa_crc", c_bool), ("task_reporting", c_uint8), ("reserved_bytes", c_uint8 * 6),
+                ("no_mpa_crc", c_bool), ("task_reporting", c_uint8), ("iser_hello", c_bool), ("reserved_bytes", c_uint8 * 5),
                 ("reserved", c_uint64 * 14)]
 
 

@@ -183,7 +183,7 @@ void lib_login_init(struct iser_session *s)
 
 /* What iSER asks for: solicited data by RDMA Read instead of R2T bursts, short
  * PDUs to this side, and PDUs to the target for which LIO has buffers. */
-static void want_rdma(struct iscsi_params *want, unsigned rules)
+static void want_rdma(struct iscsi_params *want, unsigned rules, bool hello)
 {
 	want->rdma_extensions = true;
 	want->initial_r2t = true;
@@ -192,6 +192,7 @@ static void want_rdma(struct iscsi_params *want, unsigned rules)
 	want->initiator_recv_dsl = 4096;
 	want->tagged_buffer_for_solicited_data_only =
 		rules & DMISER_SOLICITED_VA;
+	want->iser_hello_required = hello;
 }
 
 /* §13.19: with an ErrorRecoveryLevel, MaxOutstandingR2T is 1 unless data sequences
@@ -301,7 +302,7 @@ void lib_login_fill(struct iser_session *s, struct ini_config *cfg,
 	if (lib_login_recovers(s))
 		l->want.default_time2wait = 0;
 	if (wants_iser(s))
-		want_rdma(&l->want, s->login.iser_rules);
+		want_rdma(&l->want, s->login.iser_rules, s->url.iser_hello);
 	if (dm->rdma == DM_RDMA_ALREADY) {
 		/* RFC 7145 §6.1 */
 		l->header_digest_crc_ok = false;

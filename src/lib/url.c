@@ -252,7 +252,7 @@ static int take_data_key(const struct parse *p, const char *key, const char *v,
 		{ "max_recv_data_segment_length",
 		  &u->max_recv_data_segment_length },
 	};
-	uint8_t crc = ISER_DEFAULT;
+	uint8_t wish = ISER_DEFAULT;
 	int err;
 
 	*taken = true;
@@ -262,11 +262,16 @@ static int take_data_key(const struct parse *p, const char *key, const char *v,
 	for (size_t i = 0; i < ARRAY_LEN(lengths); i++)
 		if (!strcmp(key, lengths[i].key))
 			return take_length(p, v, lengths[i].to);
-	*taken = !strcmp(key, "mpa_crc");
+	if (!strcmp(key, "mpa_crc")) {
+		err = take_wish(p, v, &wish);
+		u->no_mpa_crc = wish == ISER_NO;
+		return err;
+	}
+	*taken = !strcmp(key, "iser_hello");
 	if (!*taken)
 		return 0;
-	err = take_wish(p, v, &crc);
-	u->no_mpa_crc = crc == ISER_NO;
+	err = take_wish(p, v, &wish);
+	u->iser_hello = wish == ISER_YES;
 	return err;
 }
 

@@ -43,7 +43,7 @@ static void print_usage(FILE *to)
 	      "max_outstanding_r2t, data_pdu_in_order, data_sequence_in_order,\n"
 	      "initial_r2t, immediate_data, first_burst_length, "
 	      "max_burst_length,\n"
-	      "max_recv_data_segment_length, mpa_crc,\n"
+	      "max_recv_data_segment_length, mpa_crc, iser_hello,\n"
 	      "start, compat, rcap, target_user, target_password, auth,\n"
 	      "login_timeout, logout_timeout, noop_out_interval, noop_out_timeout,\n"
 	      "paths, policy, failback,\n"

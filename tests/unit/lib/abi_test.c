@@ -62,6 +62,7 @@ static void test_layout(void **state)
 		AT(iser_url, first_burst_length, 1628),
 		AT(iser_url, no_mpa_crc, 1640),
 		AT(iser_url, task_reporting, 1641),
+		AT(iser_url, iser_hello, 1642),
 		AT(iser_url, reserved, 1648),
 		SIZE(iser_params, 184),
 		AT(iser_params, tpgt, 52),
@@ -158,7 +159,7 @@ static void test_reserved_url(void **state)
 	assert_int_equal(err, ISER_E_INVALID);
 	assert_non_null(strstr(iser_message(ctx), "reserved"));
 	u.reserved[13] = 0;
-	u.reserved_bytes[5] = 1;
+	u.reserved_bytes[4] = 1;
 	assert_null(iser_connect(ctx, &u, &err));
 	assert_int_equal(err, ISER_E_INVALID);
 	assert_null(iser_connect_paths(ctx, &u, 1, &err));

@@ -54,7 +54,8 @@ static void test_url_data_keys(void **state)
 	assert_int_equal(
 		parse("iscsi://h/t/0?initial_r2t=yes&immediate_data=no&"
 		      "first_burst_length=512&max_burst_length=16777215&"
-		      "max_recv_data_segment_length=65536&mpa_crc=no",
+		      "max_recv_data_segment_length=65536&mpa_crc=no&"
+		      "iser_hello=yes",
 		      false),
 		0);
 	assert_int_equal(u.initial_r2t, ISER_YES);
@@ -63,8 +64,11 @@ static void test_url_data_keys(void **state)
 	assert_int_equal(u.max_burst_length, 16777215);
 	assert_int_equal(u.max_recv_data_segment_length, 65536);
 	assert_true(u.no_mpa_crc);
-	assert_int_equal(parse("iscsi://h/t/0?mpa_crc=yes", false), 0);
+	assert_true(u.iser_hello);
+	assert_int_equal(
+		parse("iscsi://h/t/0?mpa_crc=yes&iser_hello=no", false), 0);
 	assert_false(u.no_mpa_crc);
+	assert_false(u.iser_hello);
 	assert_int_equal(u.initial_r2t, ISER_DEFAULT);
 	assert_int_equal(u.max_burst_length, 0);
 }
@@ -115,6 +119,7 @@ static void test_url_bad_ones_say_why(void **state)
 		"iscsi://h/t/0?initial_r2t=maybe",
 		"iscsi://h/t/0?immediate_data=",
 		"iscsi://h/t/0?mpa_crc=1",
+		"iscsi://h/t/0?iser_hello=Yes",
 		"iscsi://h/t/0?first_burst_length=511",
 		"iscsi://h/t/0?max_burst_length=16777216",
 		"iscsi://h/t/0?max_recv_data_segment_length=64k",
