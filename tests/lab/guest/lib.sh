@@ -746,18 +746,43 @@ iser_recovers() {
 	grep -q 'go on over other connections' /run/recovered
 }
 # A connection is lost during a copy in each direction, as above, and the data are all there.
+# LOSS: the options of strace for another system call that fails
 iser_loses_nothing() {
 	dd if=/dev/urandom of=/tmp/reference bs=1M count=64
 	iser_recovers_to /tmp/reference "$1" && iser_recovers_to "$1" /tmp/back &&
 		cmp /tmp/reference /tmp/back
 }
 iser_recovers_to() {
-	at_far strace -f -o /dev/null -e trace=recvmsg -e inject=recvmsg:error=ECONNRESET:when=40 \
+	# shellcheck disable=SC2086 # words
+	at_far strace -f -o /dev/null ${LOSS:--e trace=recvmsg -e inject=recvmsg:error=ECONNRESET:when=40} \
 		iser copy --debug --debug "$1" "$2" >/run/recovered 2>&1 || {
 		tail -40 /run/recovered
 		return 1
 	}
 	grep 'go on over other connections' /run/recovered
+}
+# change_connections URL ROUNDS: connections are removed and added under load
+iser_changes() {
+	command -v change_connections >/dev/null || {
+		echo "this build has sanitizers in the library only"
+		return 77
+	}
+	at_far change_connections "$@"
+}
+# iser_fences URL NEAR: iser copies a file over two paths, and this cable falls silent: WRITEs in
+# progress there follow over the other path after the lost session is ended (RFC 7143 §6.3.5)
+iser_fences() {
+	dd if=/dev/urandom of=/tmp/reference bs=1M count=64
+	slowly /tmp/reference | at_far iser copy --debug - "$1" >/run/fenced 2>&1 &
+	copy=$!
+	sleep 1
+	kill -0 $copy && cut_cable "$2" || return 1
+	wait $copy
+	copied=$?
+	mend_cable "$2"
+	tail -40 /run/fenced
+	[ $copied = 0 ] && grep -q 'the lost session is ended through another portal' /run/fenced &&
+		at_far iser copy --quiet "$1" /tmp/back && cmp /tmp/reference /tmp/back
 }
 iser_fsck() {
 	truncate -s 64M /tmp/image && mkfs.ext4 -q -F /tmp/image &&
