@@ -662,6 +662,8 @@ struct dev_task {
 		bool held;    /* refused, and never answered (dev_hold) */
 		/* 1 + the unit attention that the task reports; attention.c */
 		uint8_t attention;
+		/* no limit of the unit delays the task while `changes` stays */
+		bool unlimited;
 		uint32_t changes; /* dev_lu.changes, before the checks */
 		uint32_t medium;  /* dev_lu.medium */
 	} begun;

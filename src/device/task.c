@@ -131,7 +131,7 @@ static bool depends_on_unit_only(const struct dev_command *row)
 	return (row->flags & both) == both;
 }
 
-static bool was_admitted(const struct dev_task *t)
+static bool was_admitted(struct dev_task *t)
 {
 	bool writes = t->row->flags & CMD_WRITES;
 	const struct dev_itl *i = t->begun.itl;
@@ -141,6 +141,7 @@ static bool was_admitted(const struct dev_task *t)
 		return false;
 	/* another worker may have changed the unit and not yet the number */
 	ASSERT_SANE(t->nexus->server->env.nworkers > 1 || would_be_admitted(t));
+	t->begun.unlimited = i->admitted[writes].unlimited;
 	return true;
 }
 
@@ -153,6 +154,7 @@ static void remember_admitted(struct dev_task *t)
 		return;
 	i->admitted[writes].row = t->row;
 	i->admitted[writes].changes = t->begun.changes;
+	i->admitted[writes].unlimited = !dev_rate_is_limited(t->lu);
 }
 
 static COLD int check_attention(struct dev_task *t)
@@ -263,6 +265,7 @@ static bool is_still_admitted(struct dev_task *t)
 	if (!t->lu || changes == t->begun.changes)
 		return true;
 	t->begun.changes = changes;
+	t->begun.unlimited = false;
 	if (is_denied(t) || is_write_protected(t))
 		return false;
 	if (t->begun.medium == medium_of(t->lu))
@@ -344,27 +347,27 @@ static void run_without_range(struct dev_task *t)
 static void run_in_range(struct dev_task *t)
 {
 	unsigned worker = t->nexus->cfg.worker;
+	bool whole;
 	/* no other command sees a block without its protection information */
 	bool alone = !t->passing.used &&
 		     (t->row->flags & CMD_ALONE ||
 		      (t->row->flags & CMD_WRITES && DEV_PROTECTION(t->lu)));
-	int err;
 
 	if (!(t->passing.used || (t->row->flags & (CMD_TOUCHES | CMD_ALONE))) ||
 	    (t->blocks == 0 && !t->alone)) {
 		run_without_range(t);
 		return;
 	}
-	if (t->alone || dev_set_is_barrier(t))
-		err = dev_range_take(&t->range, t->lu, worker, 0,
-				     DEV_WHOLE_UNIT, DEV_HOLD_ALONE,
-				     range_taken);
-	else
-		err = dev_range_take(&t->range, t->lu, worker, t->lba,
-				     t->blocks,
-				     alone ? DEV_HOLD_ALONE : DEV_HOLD_SHARED,
-				     range_taken);
-	if (err)
+	whole = t->alone || dev_set_is_barrier(t);
+	if (!whole && !alone &&
+	    dev_range_share(&t->range, t->lu, worker, t->lba, t->blocks)) {
+		run_row(t); /* it was admitted a moment ago, in this turn */
+		return;
+	}
+	if (dev_range_take(&t->range, t->lu, worker, whole ? 0 : t->lba,
+			   whole ? DEV_WHOLE_UNIT : t->blocks,
+			   whole || alone ? DEV_HOLD_ALONE : DEV_HOLD_SHARED,
+			   range_taken))
 		dev_no_resources(t);
 }
 
@@ -376,7 +379,7 @@ static void run_paced(struct dev_task *t)
 
 static void run_enabled(struct dev_task *t)
 {
-	if (is_still_admitted(t) && !dev_rate_delays(t))
+	if (is_still_admitted(t) && (t->begun.unlimited || !dev_rate_delays(t)))
 		run_in_range(t);
 }
 
@@ -418,8 +421,8 @@ static void clear(struct dev_task *t)
 	t->status = SCSI_GOOD;
 	t->sense.len = 0;
 	t->total.in = t->total.out = 0;
-	t->abort.due = t->begun.refused = t->begun.held = t->steps.is_running =
-		t->steps.again = false;
+	t->abort.due = t->begun.refused = t->begun.held = t->begun.unlimited =
+		t->steps.is_running = t->steps.again = false;
 	t->order.past_aca = false;
 	t->begun.attention = 0;
 	t->passing.used = t->passing.sent = false;

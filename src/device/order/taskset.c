@@ -21,31 +21,9 @@
 #include "device/unit/itl.h"
 #include "device/unit/task_state.h"
 
-static bool is_ordered(const struct dev_task *t)
-{
-	return t->attr == DEV_ATTR_ORDERED;
-}
-
 static bool is_head(const struct dev_task *t)
 {
 	return t->attr == DEV_ATTR_HEAD_OF_QUEUE;
-}
-
-static bool is_special(const struct dev_task *t)
-{
-	return is_ordered(t) || is_head(t);
-}
-
-void dev_set_enter(struct dev_task *t)
-{
-	struct dev_nexus *n = t->nexus;
-
-	list_init(&t->order.in_set);
-	if (!t->lu)
-		return;
-	list_push_back(&n->tasks, &t->order.in_set);
-	if (is_special(t))
-		t->begun.itl->special++;
 }
 
 void dev_task_in_turn(struct dev_task *t)
@@ -69,7 +47,7 @@ static bool keeps_back(const struct dev_task *t, const struct dev_task *other,
 		return false;
 	/* a command that waits for memory blocks no command that has memory */
 	return (is_head(other) && !other->waits) ||
-	       (older && (is_ordered(t) || is_ordered(other)));
+	       (older && (dev_set_is_ordered(t) || dev_set_is_ordered(other)));
 }
 
 static bool has_to_wait(const struct dev_task *t)
@@ -104,11 +82,9 @@ static bool is_waiter(const struct dev_task *t)
 	return t->state == DEV_TASK_DORMANT || t->state == DEV_TASK_HELD;
 }
 
-bool dev_set_waits(struct dev_task *t)
+bool dev_set_sleep(struct dev_task *t)
 {
-	const struct dev_nexus *n = t->nexus;
-
-	if (!t->lu || (!t->begun.itl->special && !n->naca) || !has_to_wait(t))
+	if (!has_to_wait(t))
 		return false;
 	make_waiter(t, DEV_TASK_DORMANT);
 	return true;
@@ -120,11 +96,6 @@ bool dev_set_holds(struct dev_task *t)
 		return false;
 	make_waiter(t, DEV_TASK_HELD);
 	return true;
-}
-
-bool dev_set_is_barrier(const struct dev_task *t)
-{
-	return is_ordered(t) && !dev_lu_own_task_sets(t->lu);
 }
 
 /* ---- waking ---- */
@@ -159,7 +130,7 @@ static struct dev_task *next_awake(const struct dev_nexus *n)
 
 		if (!is_waiter(t) || has_to_wait(t))
 			continue;
-		if (is_special(t))
+		if (dev_set_is_special(t))
 			return t;
 		if (!next || dev_priority(t) < dev_priority(next))
 			next = t;
@@ -212,18 +183,11 @@ void dev_set_wake(struct dev_nexus *n)
 	env->post(env->arg, n->cfg.worker, &n->wake);
 }
 
-void dev_set_leave(struct dev_task *t)
+void dev_set_left(struct dev_task *t)
 {
-	struct dev_nexus *n = t->nexus;
-
-	if (!list_linked(&t->order.in_set))
-		return;
-	list_del(&t->order.in_set);
-	if (is_special(t))
-		t->begun.itl->special--;
 	if (is_waiter(t))
-		n->ndormant--;
-	dev_set_wake(n);
+		t->nexus->ndormant--;
+	dev_set_wake(t->nexus);
 }
 
 /* ---- the control mode page ---- */

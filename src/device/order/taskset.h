@@ -8,16 +8,58 @@
 
 /* ---- taskset.c ---- */
 
+static inline bool dev_set_is_ordered(const struct dev_task *t)
+{
+	return t->attr == DEV_ATTR_ORDERED;
+}
+
+/* dev_set_is_special returns whether t may delay other tasks, or wait for them. */
+static inline bool dev_set_is_special(const struct dev_task *t)
+{
+	return dev_set_is_ordered(t) || t->attr == DEV_ATTR_HEAD_OF_QUEUE;
+}
+
 /* dev_set_enter and dev_set_leave add t to the task set of its nexus at the begin of
- * t, and remove t at its end. A second dev_set_leave does nothing. */
-void dev_set_enter(struct dev_task *t);
-void dev_set_leave(struct dev_task *t);
+ * t, and remove t at its end. A second dev_set_leave does nothing. dev_set_left is the
+ * rest of dev_set_leave where tasks are dormant. */
+static inline void dev_set_enter(struct dev_task *t)
+{
+	list_init(&t->order.in_set);
+	if (!t->lu)
+		return;
+	list_push_back(&t->nexus->tasks, &t->order.in_set);
+	if (dev_set_is_special(t))
+		t->begun.itl->special++;
+}
+
+void dev_set_left(struct dev_task *t);
+static inline void dev_set_leave(struct dev_task *t)
+{
+	if (!list_linked(&t->order.in_set))
+		return;
+	list_del(&t->order.in_set);
+	if (dev_set_is_special(t))
+		t->begun.itl->special--;
+	if (t->nexus->ndormant)
+		dev_set_left(t);
+}
+
 /* dev_set_waits returns whether t is dormant; then the task set calls flow->enabled
- * once t may execute. */
-bool dev_set_waits(struct dev_task *t);
+ * once t may execute. dev_set_sleep is its rest where tasks may be. */
+bool dev_set_sleep(struct dev_task *t);
+static inline bool dev_set_waits(struct dev_task *t)
+{
+	return t->lu && (t->begun.itl->special || t->nexus->naca) &&
+	       dev_set_sleep(t);
+}
+
 /* dev_set_is_barrier returns whether t is ORDERED and all nexuses share the task
  * set. */
-bool dev_set_is_barrier(const struct dev_task *t);
+static inline bool dev_set_is_barrier(const struct dev_task *t)
+{
+	return dev_set_is_ordered(t) && !dev_lu_own_task_sets(t->lu);
+}
+
 /* dev_set_holds returns whether an ACA keeps t from ending; then the task set calls
  * dev_finish once the ACA is cleared. */
 bool dev_set_holds(struct dev_task *t);

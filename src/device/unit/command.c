@@ -2,8 +2,6 @@
 /* command.c: looks up the rows of commands (table.h) that the server was given. */
 #include "device/unit/command.h"
 
-#include <string.h>
-
 /* at->i may be the number of rows of the file: then the next file follows. */
 static void find_row(struct dev_row_at *at)
 {
@@ -126,22 +124,8 @@ uint8_t dev_command_usage(const struct dev_command *row, unsigned byte)
 	return row->usage[byte] | naca;
 }
 
-/* The first 16 bytes of the CDB set no bit that the usage mask, without NACA, leaves
- * out. The bytes after the end of the CDB may have any value, so that `true` is
- * always right, and `false` may be wrong. */
-static bool is_within(const struct dev_command *row, const uint8_t *cdb)
+int dev_command_reserved(const struct dev_command *row, const uint8_t *cdb)
 {
-	uint64_t c[2], usage[2];
-
-	memcpy(c, cdb, sizeof(c));
-	memcpy(usage, row->usage, sizeof(usage));
-	return ((c[0] & ~usage[0]) | (c[1] & ~usage[1])) == 0;
-}
-
-int dev_command_check(const struct dev_command *row, const uint8_t *cdb)
-{
-	if (row->len <= 16 && is_within(row, cdb))
-		return -1;
 	for (unsigned i = 1; i < row->len; i++) {
 		unsigned bad = cdb[i] & ~row->usage[i] & 0xffu;
 

@@ -3,6 +3,8 @@
 #ifndef DEVICE_COMMAND_H
 #define DEVICE_COMMAND_H
 
+#include <string.h>
+
 #include "device/unit/unit.h"
 
 enum dev_dir {
@@ -139,6 +141,20 @@ bool dev_task_naca(const struct dev_task *t);
 uint8_t dev_command_usage(const struct dev_command *row, unsigned byte);
 /* dev_command_check returns byte << 3 | bit of the highest reserved bit that the CDB
  * sets; -1: none. */
-int dev_command_check(const struct dev_command *row, const uint8_t *cdb);
+int dev_command_reserved(const struct dev_command *row, const uint8_t *cdb);
+static inline int dev_command_check(const struct dev_command *row,
+				    const uint8_t *cdb)
+{
+	uint64_t c[2], usage[2];
+
+	/* The first 16 bytes set no bit that the usage mask, without NACA, leaves
+	 * out. The bytes after the end of a shorter CDB may have any value: then
+	 * the longer way decides. */
+	memcpy(c, cdb, sizeof(c));
+	memcpy(usage, row->usage, sizeof(usage));
+	if (row->len <= 16 && ((c[0] & ~usage[0]) | (c[1] & ~usage[1])) == 0)
+		return -1;
+	return dev_command_reserved(row, cdb);
+}
 
 #endif

@@ -201,10 +201,3 @@ int dev_bad_lba(struct dev_task *t, uint64_t lba)
 						  .has_info = true,
 						  .info = lba });
 }
-
-int dev_range(struct dev_task *t, uint64_t lba, uint64_t blocks)
-{
-	if (range_ok(lba, blocks, t->lu->blocks))
-		return 0;
-	return dev_bad_lba(t, MAX(lba, t->lu->blocks));
-}

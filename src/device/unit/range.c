@@ -354,7 +354,7 @@ static void stop_touching(struct dev_range *r)
 	}
 }
 
-void dev_range_drop(struct dev_range *r)
+void dev_range_release(struct dev_range *r)
 {
 	enum dev_hold had = r->state;
 

@@ -24,8 +24,38 @@ void dev_lanes_fini(struct dev_lu *lu);
 int dev_range_take(struct dev_range *r, struct dev_lu *lu, unsigned worker,
 		   uint64_t lba, uint64_t blocks, enum dev_hold how,
 		   void (*go)(struct dev_range *r));
+/* dev_range_share takes [lba, lba + blocks) of lu, shared, on the calling worker, if no
+ * command has or wants exclusive access to any blocks there; false: nothing was done. */
+static inline bool dev_range_share(struct dev_range *r, struct dev_lu *lu,
+				   unsigned worker, uint64_t lba,
+				   uint64_t blocks)
+{
+	struct dev_lane *lane = &lu->lanes[worker];
+
+	if (!list_empty(&lane->fences))
+		return false;
+	r->state = DEV_HOLD_SHARED;
+	r->lu = lu;
+	r->worker = worker;
+	r->lba = lba;
+	r->blocks = blocks;
+	list_push_back(&lane->touching, &r->link);
+	return true;
+}
+
 /* dev_range_drop releases the range, if one is held. */
-void dev_range_drop(struct dev_range *r);
+void dev_range_release(struct dev_range *r);
+static inline void dev_range_drop(struct dev_range *r)
+{
+	if (r->state == DEV_HOLD_SHARED &&
+	    list_empty(&r->lu->lanes[r->worker].fences)) {
+		r->state = DEV_HOLD_NONE;
+		list_del(&r->link);
+	} else if (r->state != DEV_HOLD_NONE) {
+		dev_range_release(r);
+	}
+}
+
 /* dev_range_give_up removes a waiting range; false: go was called, or a message that
  * calls go is on its way. */
 bool dev_range_give_up(struct dev_range *r);

@@ -25,7 +25,7 @@ static void store(int64_t *p, int64_t v)
 	__atomic_store_n(p, v, __ATOMIC_RELAXED);
 }
 
-static bool is_limited(const struct dev_lu *lu)
+bool dev_rate_is_limited(const struct dev_lu *lu)
 {
 	return load(&lu->settings.ops.per_second) ||
 	       load(&lu->settings.bytes.per_second);
@@ -169,7 +169,8 @@ bool dev_rate_delays(struct dev_task *t)
 	struct dev_lane *lane;
 	xtime wait = 1;
 
-	if (!lu || !is_limited(lu) || !lu->server->env.time || !is_counted(t))
+	if (!lu || !dev_rate_is_limited(lu) || !lu->server->env.time ||
+	    !is_counted(t))
 		return false;
 	lane = &lu->lanes[worker];
 	if (list_empty(&lane->pace.waiting))
@@ -190,7 +191,7 @@ void dev_rate_charge(struct dev_lu *lu, unsigned worker, uint64_t bytes)
 {
 	xtime now;
 
-	if (!is_limited(lu) || !lu->server->env.time)
+	if (!dev_rate_is_limited(lu) || !lu->server->env.time)
 		return;
 	now = now_of(lu, worker);
 	charge(&lu->settings.bytes, now, bytes, now + DEBT_MAX);

@@ -11,8 +11,10 @@
 #include "device/unit/unit.h"
 
 /* dev_rate_set puts the limits in force, on worker 0; commands that wait follow them in
- * a tenth of a second. */
+ * a tenth of a second. The caller calls dev_lu_changed afterwards. */
 void dev_rate_set(struct dev_lu *lu, const struct dev_limits *limits);
+/* dev_rate_is_limited returns whether the unit has a limit. */
+bool dev_rate_is_limited(const struct dev_lu *lu);
 /* dev_rate_delays returns whether t, which is about to execute, has to wait; then
  * flow->paced is called later. dev_task_abort ends the wait at once. */
 bool dev_rate_delays(struct dev_task *t);

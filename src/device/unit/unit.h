@@ -118,6 +118,7 @@ struct dev_itl {
 	struct {
 		const struct dev_command *row;
 		uint32_t changes;
+		bool unlimited; /* the unit had no limits (rate.h) */
 	} admitted[2];
 };
 
@@ -582,7 +583,12 @@ static inline uint32_t dev_wire_block(const struct dev_task *t)
 bool dev_pi_buf(struct dev_task *t, uint64_t blocks);
 
 /* dev_range: checks the LBA range of a CDB; 1: t was refused. */
-int dev_range(struct dev_task *t, uint64_t lba, uint64_t blocks);
+static inline int dev_range(struct dev_task *t, uint64_t lba, uint64_t blocks)
+{
+	if (range_ok(lba, blocks, t->lu->blocks))
+		return 0;
+	return dev_bad_lba(t, MAX(lba, t->lu->blocks));
+}
 
 /* dev_wall_ms: the time of day, where the process has a clock (dev_env.wall_ms). */
 static inline uint64_t dev_wall_ms(const struct dev_lu *lu)

@@ -350,6 +350,33 @@ static void test_new_limits(void **state)
 	end_reads(0, 9);
 }
 
+/* A limit holds for nexuses whose commands were admitted without one before, and for a
+ * command that began before the limit. */
+static void test_limit_between_commands(void **state)
+{
+	const uint8_t cdb[16] = { 0x28, [8] = 1 };
+	struct dev_task *t;
+
+	(void)state;
+	send_reads(0, 6, 1);
+	assert_int_equal(nended, 6);
+	end_reads(0, 6);
+	t = cmd_new(6, A, DEV_ATTR_SIMPLE, cdb);
+	t->edtl.out = 0;
+	t->edtl.in = BLOCK;
+	assert_int_equal(dev_task_begin(t), 0);
+	limit(1, 1, 0, 0);
+	send_reads(0, 6, 1);
+	assert_int_equal(nended, 7);
+	cmd_run(6);
+	assert_false(cmds[6].done);
+	limit(0, 0, 0, 0);
+	advance(XTIME_S / 10 + XTIME_MS);
+	end_reads(0, 7);
+	send_reads(0, 6, 1);
+	end_reads(0, 6);
+}
+
 /* A reservation that another nexus gets meanwhile denies the waiting commands. */
 static void test_conflict_while_waiting(void **state)
 {
@@ -408,6 +435,7 @@ int main(void)
 		TS(test_other_commands_pass),
 		TS(test_abort_while_waiting),
 		TS(test_new_limits),
+		TS(test_limit_between_commands),
 		TS(test_conflict_while_waiting),
 		TS(test_removal_while_waiting),
 	};
