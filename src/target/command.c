@@ -307,7 +307,10 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	const struct iscsi_scsi_command *cmd = &pdu->cmd;
 	struct tgt_session *s = t->session;
 	struct dev_task *d = &t->dev;
+	int err;
 
+	if (s->luns.step)
+		t->lu = dev_nexus_unit(s->nexus, t->dm.lun);
 	if (tgt_session_loses(s, t->lu)) {
 		t->refusal = SCSI_BUSY; /* until the unit is gone */
 		return;
@@ -330,7 +333,9 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	d->order.early = !t->immediate;
 	d->ready = device_ready;
 	d->done = device_done;
-	if (dev_task_begin(d)) {
+	err = dev_task_begin(d);
+	t->lu = d->lu;
+	if (err) {
 		/* SAM-5 §5.3.1: BUSY only where no other task could make room
 		 * by its end */
 		t->refusal = s->tasks.used > 1 ? SCSI_TASK_SET_FULL : SCSI_BUSY;
@@ -407,8 +412,7 @@ static int accept_command(struct tgt_conn *c, const struct dm_control *ctl,
 				      "no slot left (RFC 7143 §4.2.2.1)");
 	t->cmdsn = pdu->cmdsn;
 	t->dm.lun = pdu->lun;
-	t->lu = dev_nexus_unit(s->nexus, pdu->lun);
-	t->unit = t->lu ? dev_lu_lun(t->lu) : 0;
+	t->lu = NULL; /* begin_task sets it */
 	t->dm.edtl = pdu->cmd.edtl;
 	t->dm.out = (struct bufv){ .n = 0 };
 	fill_cdb(t, ctl);
@@ -416,6 +420,7 @@ static int accept_command(struct tgt_conn *c, const struct dm_control *ctl,
 	c->count.commands++;
 	tgt_stats_begin(t);
 	begin_task(t, pdu);
+	t->unit = t->lu ? dev_lu_lun(t->lu) : 0;
 	if (!pdu->cmd.write)
 		tgt_task_go(t, TGT_TASK_TURN);
 	if (pdu->cmd.write && pdu->dsl && c->params.data_digest) {

@@ -512,6 +512,12 @@ void tgt_stats_fini(struct tgt_stats *s);
 /* tgt_session_window computes MaxCmdSN anew and publishes both numbers to each
  * connection; after a CmdSN was taken and after a task came free. */
 void tgt_session_window(struct tgt_session *s);
+/* tgt_window_is_open returns whether ExpCmdSN and MaxCmdSN admit as many commands as the
+ * window has: then the end of a task does not change MaxCmdSN. */
+static inline bool tgt_window_is_open(const struct tgt_session *s)
+{
+	return s->window.maxcmdsn - s->window.expcmdsn + 1 == s->window.depth;
+}
 /* tgt_window_take: ExpCmdSN advances by one. */
 void tgt_window_take(struct tgt_session *s);
 /* tgt_window_reject gives back the CmdSN of the request that is being

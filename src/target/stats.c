@@ -150,10 +150,9 @@ new_unit(struct tgt_stats *s, const struct dev_lu *lu, uint16_t lun)
 }
 
 /* A number may be given to another unit when its unit is gone. */
-static inline struct tgt_unit_stats *unit_of(struct tgt_stats *s,
-					     const struct dev_lu *lu)
+static inline struct tgt_unit_stats *
+unit_of(struct tgt_stats *s, const struct dev_lu *lu, uint16_t lun)
 {
-	uint16_t lun = dev_lu_lun(lu);
 	struct tgt_unit_stats *u = lun < s->nunits ? s->units[lun] : NULL;
 
 	return u && u->lu == lu ? u : new_unit(s, lu, lun);
@@ -198,12 +197,19 @@ void tgt_worker_count(struct tgt_worker *w)
 	const struct tgt_config *cfg = &w->tgt->cfg;
 	struct tgt_stats *s = &w->stats;
 	xtime now = s->ndue ? cfg->clock(cfg->arg, w->index, true) : 0;
+	xtime arrived = now, latency = 0;
+	unsigned bucket = tgt_latency_bucket(0);
 
 	for (unsigned i = 0; i < s->ndue; i++) {
 		struct tgt_latency *l = &s->due[i].op->latency;
-		xtime latency = now - s->due[i].arrived;
 
-		l->count[tgt_latency_bucket(latency)]++;
+		/* most commands arrive in the same turn */
+		if (s->due[i].arrived != arrived) {
+			arrived = s->due[i].arrived;
+			latency = now - arrived;
+			bucket = tgt_latency_bucket(latency);
+		}
+		l->count[bucket]++;
 		l->sum += (uint64_t)latency;
 	}
 	s->ndue = 0;
@@ -242,7 +248,7 @@ void tgt_stats_end(struct tgt_task *t, uint8_t status)
 	t->conn->count.errors += failed;
 	if (!cfg->clock || !tgt_task_is_begun(t) || !d->lu)
 		return;
-	u = unit_of(&w->stats, d->lu);
+	u = unit_of(&w->stats, d->lu, t->unit);
 	if (!u)
 		return;
 	o = &u->op[op_of(d->cdb)];
@@ -261,7 +267,7 @@ static void count_task(struct tgt_worker *w, const struct tgt_task *t)
 	struct tgt_stats *s = &w->stats;
 
 	if (tgt_task_is_begun(t) && t->dev.lu) {
-		struct tgt_unit_stats *u = unit_of(s, t->dev.lu);
+		struct tgt_unit_stats *u = unit_of(s, t->dev.lu, t->unit);
 
 		if (u)
 			u->depth++;

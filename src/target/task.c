@@ -101,7 +101,8 @@ void tgt_task_put(struct tgt_task *t)
 	list_push_front(&s->tasks.spare, &t->link);
 	s->tasks.used--;
 	s->tasks.immediates -= t->immediate;
-	tgt_session_window(s);
+	if (!tgt_window_is_open(s))
+		tgt_session_window(s);
 }
 
 static uint32_t pow2_at_least(uint32_t n)
