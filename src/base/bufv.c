@@ -8,16 +8,6 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 
-/* The piece [off, off + len) of a vector with one entry, as far as it goes. */
-static struct iovec only_piece(const struct bufv *v, size_t off, size_t len)
-{
-	const struct iovec *e = v->iov;
-	size_t from = MIN(off, e->iov_len);
-
-	return (struct iovec){ (uint8_t *)e->iov_base + from,
-			       MIN(len, e->iov_len - from) };
-}
-
 /* A position in a vector: byte off of entry i. */
 struct cursor {
 	const struct bufv *v;
@@ -55,18 +45,12 @@ static struct iovec next_piece(struct cursor *c, size_t len)
 	return piece;
 }
 
-size_t bufv_slice(const struct bufv *v, size_t off, size_t len,
-		  struct iovec *out, unsigned max, unsigned *n)
+size_t bufv_slice_many(const struct bufv *v, size_t off, size_t len,
+		       struct iovec *out, unsigned max, unsigned *n)
 {
-	struct cursor c;
+	struct cursor c = seek_to(v, off);
 	size_t done = 0;
 
-	if (v->n == 1 && max > 0) {
-		out[0] = only_piece(v, off, len);
-		*n = out[0].iov_len > 0;
-		return out[0].iov_len;
-	}
-	c = seek_to(v, off);
 	for (*n = 0; *n < max && done < len; (*n)++) {
 		out[*n] = next_piece(&c, len - done);
 		if (out[*n].iov_len == 0)
@@ -83,7 +67,7 @@ size_t bufv_copy_in(const struct bufv *v, size_t off, const void *src,
 	size_t done = 0;
 
 	if (v->n == 1) {
-		struct iovec p = only_piece(v, off, len);
+		struct iovec p = bufv_only_piece(v, off, len);
 
 		if (p.iov_len) /* an empty piece may have no memory */
 			memcpy(p.iov_base, src, p.iov_len);
@@ -107,7 +91,7 @@ size_t bufv_copy_out(const struct bufv *v, size_t off, void *dst, size_t len)
 	size_t done = 0;
 
 	if (v->n == 1) {
-		struct iovec p = only_piece(v, off, len);
+		struct iovec p = bufv_only_piece(v, off, len);
 
 		if (p.iov_len)
 			memcpy(dst, p.iov_base, p.iov_len);

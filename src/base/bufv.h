@@ -36,8 +36,29 @@ static inline struct bufv bufv_of(struct iovec *iov, unsigned n)
  * pieces in *n and returns how many bytes the pieces hold, which is less than
  * len if max pieces or v's end came first.
  */
-size_t bufv_slice(const struct bufv *v, size_t off, size_t len,
-		  struct iovec *out, unsigned max, unsigned *n);
+size_t bufv_slice_many(const struct bufv *v, size_t off, size_t len,
+		       struct iovec *out, unsigned max, unsigned *n);
+/* The piece [off, off + len) of a vector with one entry, as far as it goes. */
+static inline struct iovec bufv_only_piece(const struct bufv *v, size_t off,
+					   size_t len)
+{
+	const struct iovec *e = v->iov;
+	size_t from = off < e->iov_len ? off : e->iov_len;
+	size_t left = e->iov_len - from;
+
+	return (struct iovec){ (uint8_t *)e->iov_base + from,
+			       len < left ? len : left };
+}
+
+static inline size_t bufv_slice(const struct bufv *v, size_t off, size_t len,
+				struct iovec *out, unsigned max, unsigned *n)
+{
+	if (v->n != 1 || max == 0)
+		return bufv_slice_many(v, off, len, out, max, n);
+	out[0] = bufv_only_piece(v, off, len);
+	*n = out[0].iov_len > 0;
+	return out[0].iov_len;
+}
 
 /* bufv_copy_in copies len bytes of src to v at off. It stops at v's end and
  * returns the number of bytes copied; so do the next two functions. */

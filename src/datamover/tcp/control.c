@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "datamover/tcp/internal.h"
+#include "datamover/tcp/stage.h"
 
 static struct dmtcp_control *new_control(struct dmtcp_conn *c, size_t bytes)
 {

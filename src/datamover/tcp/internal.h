@@ -18,7 +18,7 @@
  *   resend.c        target: Data-Ins and responses that are sent again
  *   snack.c         target: SNACK Requests
  *   adopt.c         target: tasks that began on another connection
- *   stage.c         the stage: encoded PDUs as iovecs
+ *   stage.h         the stage: encoded PDUs as iovecs; stage.c: digests, padding
  *   fate.c          what ends a connection
  * No two of these files call each other, directly or through others.
  */
@@ -641,29 +641,10 @@ int dmtcp_snack(struct dm_conn *dm, const struct iscsi_pdu *snack,
 void dmtcp_adopt(struct dm_conn *dm, struct dm_task *t, uint32_t exp_datasn,
 		 const struct dm_remote *remote);
 
-/* stage.c */
-/* dmtcp_stage_bhs returns the place of the next PDU's header; the caller checked that
- * there is room, and fills all of it. */
-static inline uint8_t *dmtcp_stage_bhs(const struct dmtcp_conn *c)
-{
-	return c->stage->headers + c->stage->header_bytes;
-}
-/* dmtcp_stage_pdu adds the PDU whose header is there. ahs and the memory of data are
- * borrowed until the PDU is sent. unstable: data may change meanwhile, so a data digest
- * needs a copy. */
-struct stage_pdu *dmtcp_stage_pdu(struct dmtcp_conn *c, const uint8_t *ahs,
-				  size_t ahs_len, const struct bufv *data,
-				  size_t off, uint32_t len, bool unstable);
+/* stage.c; stage.h has the rest */
 /* dmtcp_stage_open makes the stage empty; false: no memory. dmtcp_stage_free frees it. */
 bool dmtcp_stage_open(struct dmtcp_conn *c);
 void dmtcp_stage_free(struct dmtcp_conn *c);
-/* dmtcp_stage_has_room returns whether one more PDU fits with the pieces of
- * data (or NULL), of which `unstable` bytes are copied if there is a data
- * digest. */
-bool dmtcp_stage_has_room(const struct dmtcp_conn *c, const struct bufv *data,
-			  uint32_t unstable);
-/* dmtcp_stage_task makes p a PDU of t, so that t stays until p is sent. */
-void dmtcp_stage_task(struct stage_pdu *p, struct dm_task *t);
 
 /* dmtcp_pdu_len returns how many of `left` bytes the next data PDU takes. All
  * PDUs of a sequence but the last one hold whole words (§11.7.7). */

@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 
-#include "datamover/tcp/internal.h"
+#include "datamover/tcp/stage.h"
 
 #define AGAIN	     (2 * XTIME_S)
 #define ATTEMPTS_MAX 8

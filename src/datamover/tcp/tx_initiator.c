@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "datamover/tcp/internal.h"
+#include "datamover/tcp/stage.h"
 
 /* Decides how much data t sends immediately and unsolicited. */
 /* [RFC 7143: 4.2.5.2 #1-2, 11.3.4 #3, 11.7.1 #2, 11.8 #1, 13.11 #1 #3,

@@ -2,7 +2,8 @@
 /* tx_target.c: Data-In (RFC 7143 §11.7) and R2T (§11.8) PDUs. */
 #include <string.h>
 
-#include "datamover/tcp/internal.h"
+#include "datamover/tcp/stage.h"
+#include "iscsi/bhs_codec.h"
 
 /* §11.7.3: a Data-In may carry the status if it is not an error and needs no
  * other field of a SCSI Response. */
@@ -129,7 +130,7 @@ static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
 		p.data.resid = tt->resid;
 		p.statsn = tt->statsn;
 	}
-	iscsi_bhs_encode(&p, bhs);
+	iscsi_data_in_encode(&p, bhs);
 }
 
 uint32_t dmtcp_stage_one_data_in(struct dmtcp_conn *c, struct dm_task *t,
