@@ -18,12 +18,6 @@ static int allocate(struct dm_conn *dm, const struct dm_resources *r)
 	struct dmiser_conn *c = dm->impl;
 
 	c->max_recv_dsl = c->params.max_recv_dsl;
-	if (dm->role == ISCSI_TARGET) {
-		int err = dmiser_target_new(c);
-
-		if (err)
-			return err;
-	}
 	return dmiser_recv_prepare(c, r);
 }
 
@@ -35,7 +29,7 @@ static void deallocate(struct dm_conn *dm)
 	if (dm->state != DM_TERMINATED)
 		return; /* the queue pair uses the receives until `closed` */
 	dmiser_recv_free(c);
-	dmiser_target_free(c);
+	dmiser_reads_free(c);
 }
 
 static void enter_full_feature(struct dmiser_conn *c)
@@ -129,6 +123,8 @@ static void rest(struct dm_conn *dm)
 	struct dmiser_conn *c = dm->impl;
 
 	dmiser_spares_free(c);
+	if (c->reads_out == 0)
+		dmiser_reads_free(c);
 	rcap_rest(c->qp);
 	if (!list_linked(&c->recv.login.link)) { /* not posted any more */
 		free(c->recv.login_mem);
@@ -342,9 +338,7 @@ int dmiser_take_over(struct dmiser_conn *c, const struct iscsi_params *params,
 
 	c->params = *params;
 	c->max_recv_dsl = params->max_recv_dsl;
-	err = c->dm->role == ISCSI_TARGET ? dmiser_target_new(c) : 0;
-	if (!err)
-		err = dmiser_recv_prepare(c, r);
+	err = dmiser_recv_prepare(c, r);
 	if (err)
 		return err;
 	if (params->iser_hello_required)
@@ -359,7 +353,7 @@ void dmiser_free(struct dmiser_conn *c)
 	if (!c)
 		return;
 	dmiser_recv_free(c);
-	dmiser_target_free(c);
+	dmiser_reads_free(c);
 	dmiser_msgs_free(c);
 	free(c->recv.login_mem);
 	free(c);

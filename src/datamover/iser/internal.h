@@ -153,8 +153,8 @@ struct unexpected {
 /* The receives of a connection; rcap_recv.buf leads to mem and login_mem. */
 struct recvs {
 	struct rcap_recv *full; /* of the full feature phase, n of them */
-	uint8_t *mem;
-	size_t len; /* bytes of each */
+	uint8_t *mem;		/* after them */
+	size_t len;		/* bytes of each */
 	unsigned n;
 	unsigned fresh; /* the first that was never posted */
 	struct rcap_recv login;
@@ -185,9 +185,9 @@ struct dmiser_conn {
 	unsigned nspares;
 	/* RDMA Reads, target */
 	struct {
-		struct iser_read *all;
-		struct list list; /* those that were used */
-		unsigned fresh;	  /* the first that was never used */
+		struct iser_read *all; /* NULL: none was needed since dm_rest */
+		struct list list;      /* those that were used */
+		unsigned fresh;	       /* the first that was never used */
 	} free_reads;
 	unsigned reads_out;
 	struct list getq;	 /* target_task.get_link */
@@ -292,9 +292,9 @@ struct iser_in {
 };
 
 /* target.c */
-/* dmiser_target_new allocates the RDMA Reads of a target; ERR_NOMEM. */
-int dmiser_target_new(struct dmiser_conn *c);
-void dmiser_target_free(struct dmiser_conn *c);
+/* dmiser_reads_free frees the RDMA Reads of a target, none of which is posted or will
+ * be reported. */
+void dmiser_reads_free(struct dmiser_conn *c);
 /* These two process a SCSI Command and an unsolicited Data-Out. */
 void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in);
 void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in);
@@ -309,8 +309,10 @@ int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
 /* dmiser_bind_task stores the Remote Mapping (§7.3.1) in the task. The role may answer a
  * command before its up-call returns, so each primitive calls this function. */
 void dmiser_bind_task(const struct dmiser_conn *c, struct dm_task *t);
-/* dmiser_read_new returns an RDMA Read for t. Only if less than iSER-ORD are in
- * progress. */
+/* dmiser_need_reads allocates the RDMA Reads of the connection, unless they are there;
+ * ERR_NOMEM. dmiser_read_new returns one for t, only after that, and only if less than
+ * iSER-ORD are in progress. */
+int dmiser_need_reads(struct dmiser_conn *c);
 struct iser_read *dmiser_read_new(struct dmiser_conn *c, struct dm_task *t);
 void dmiser_read_free(struct dmiser_conn *c, struct iser_read *r);
 /* dmiser_read_more posts as many RDMA Reads of Get_Data as iSER-ORD allows. */

@@ -65,7 +65,7 @@ static int write_some(struct dmiser_conn *c, struct dm_task *t,
 
 /* The A bit: a zero-length RDMA Read, which the initiator's RDMA layer answers after it
  * has placed the data of the RDMA Writes before it. It counts against iSER-ORD; if no
- * RDMA Read is possible at present, these bytes have no A bit. */
+ * RDMA Read is possible at present, or there is no memory for it, these bytes have no A bit. */
 /* [RFC 7145: 7.3.5 #13] */
 static void ask_to_acknowledge(struct dmiser_conn *c, struct dm_task *t,
 			       uint32_t to)
@@ -74,7 +74,7 @@ static void ask_to_acknowledge(struct dmiser_conn *c, struct dm_task *t,
 	struct iser_read *r;
 	struct rcap_wr *wr;
 
-	if (c->reads_out >= c->ord)
+	if (c->reads_out >= c->ord || dmiser_need_reads(c))
 		return;
 	r = dmiser_read_new(c, t);
 	r->acked_to = to;

@@ -64,14 +64,15 @@ int dmiser_recv_prepare(struct dmiser_conn *c, const struct dm_resources *r)
 		longest = MAX(longest, (size_t)LOGIN_DSL);
 	c->recv.len = round_up4(ISER_PDU_LEN + AHS_MAX + longest);
 	if (!mul_ok(n, c->recv.len, &bytes) ||
-	    n > UINT32_MAX / sizeof(c->recv.full[0]))
+	    n > UINT32_MAX / sizeof(c->recv.full[0]) ||
+	    !add_ok(bytes, n * sizeof(c->recv.full[0]), &bytes))
 		return ERR_NOMEM;
-	c->recv.mem = malloc(bytes);
-	c->recv.full = malloc(n * sizeof(c->recv.full[0]));
-	if (!c->recv.mem || !c->recv.full) {
-		dmiser_recv_free(c);
+	/* one block, so that it is a mapping of its own, of which only what is used is
+	 * memory */
+	c->recv.full = malloc(bytes);
+	if (!c->recv.full)
 		return ERR_NOMEM;
-	}
+	c->recv.mem = (uint8_t *)&c->recv.full[n];
 	c->recv.n = (unsigned)n;
 	n = c->qp->few_recvs ? MIN(n, (size_t)FEW_RECVS) : n;
 	while (c->recv.fresh < n)
@@ -97,7 +98,6 @@ void dmiser_recv_more(struct dmiser_conn *c)
 void dmiser_recv_free(struct dmiser_conn *c)
 {
 	free(c->recv.full);
-	free(c->recv.mem);
 	c->recv.full = NULL;
 	c->recv.mem = NULL;
 	c->recv.n = c->recv.fresh = 0;

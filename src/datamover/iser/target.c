@@ -207,19 +207,15 @@ int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
 
 /* ---- Get_Data ---- */
 
-int dmiser_target_new(struct dmiser_conn *c)
+int dmiser_need_reads(struct dmiser_conn *c)
 {
-	unsigned n = c->cfg.ord;
-
-	if (c->free_reads.all || n == 0)
-		return 0;
-	c->free_reads.all = malloc(n * sizeof(c->free_reads.all[0]));
 	if (!c->free_reads.all)
-		return ERR_NOMEM;
-	return 0;
+		c->free_reads.all =
+			malloc(c->cfg.ord * sizeof(c->free_reads.all[0]));
+	return c->free_reads.all ? 0 : ERR_NOMEM;
 }
 
-void dmiser_target_free(struct dmiser_conn *c)
+void dmiser_reads_free(struct dmiser_conn *c)
 {
 	free(c->free_reads.all);
 	c->free_reads.all = NULL;
@@ -329,6 +325,7 @@ int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 {
 	struct dmiser_conn *c = dm->impl;
 	struct target_task *tt = &iser_task(t)->t;
+	int err;
 
 	dmiser_bind_task(c, t);
 	if (tt->getting)
@@ -337,6 +334,9 @@ int dmiser_get_data(struct dm_conn *dm, struct dm_task *t, uint32_t offset,
 		return ERR_RANGE;
 	if (!may_get(c, tt))
 		return 0; /* Connection_Terminate_Notify follows */
+	err = dmiser_need_reads(c);
+	if (err)
+		return err;
 	tt->getting = true;
 	tt->get_next = offset;
 	tt->get_end = offset + len;

@@ -24,19 +24,16 @@ struct mr_table {
 	uint32_t fresh; /* entries from here on were never used */
 	uint32_t free;	/* list of used and freed entries; max: empty */
 	uint32_t random;
-	struct region regions[];
+	struct region *regions; /* NULL: none was registered yet */
 };
 
 struct mr_table *mr_table_new(uint32_t max, uint32_t seed)
 {
 	struct mr_table *t;
-	size_t size;
 
-	if (max == 0 || max > MAX_REGIONS ||
-	    !mul_ok(max, sizeof(struct region), &size) ||
-	    !add_ok(size, sizeof(*t), &size))
+	if (max == 0 || max > MAX_REGIONS)
 		return NULL;
-	t = calloc(1, size);
+	t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;
 	t->max = t->free = max;
@@ -46,6 +43,8 @@ struct mr_table *mr_table_new(uint32_t max, uint32_t seed)
 
 void mr_table_free(struct mr_table *t)
 {
+	if (t)
+		free(t->regions);
 	free(t);
 }
 
@@ -91,6 +90,10 @@ int mr_register(struct mr_table *t, const void *stream,
 		return ERR_RANGE;
 	if (index == t->max)
 		return ERR_BUSY;
+	if (!t->regions)
+		t->regions = calloc(t->max, sizeof(*t->regions));
+	if (!t->regions)
+		return ERR_NOMEM;
 	r = &t->regions[index];
 	if (index == t->fresh)
 		t->fresh++;

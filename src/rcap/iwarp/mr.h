@@ -28,7 +28,7 @@ void mr_table_free(struct mr_table *t);
  * mr_register makes memory accessible as [base, base + memory.len) on the
  * stream, with MR_* rights. The table borrows memory, including its iovec
  * array, until mr_invalidate. Returns 0 with *stag, ERR_BUSY (the table is
- * full), or ERR_RANGE (the range wraps, or is empty).
+ * full), ERR_RANGE (the range wraps, or is empty), or ERR_NOMEM.
  */
 int mr_register(struct mr_table *t, const void *stream,
 		const struct bufv *memory, uint64_t base, unsigned rights,

@@ -76,6 +76,17 @@ static int register_sink(struct iwarp *c, struct rcap_wr *wr)
 	return mr_register(c->mrs, c, &wr->data, 0, 0, &wr->local);
 }
 
+/* False: the Read has to wait, or the connection ends. */
+static bool has_sink(struct iwarp *c, struct rcap_wr *wr)
+{
+	int err = wr->op == RCAP_READ ? register_sink(c, wr) : 0;
+
+	/* if the table is full, it is retried when a region ends */
+	if (err && err != ERR_BUSY)
+		iwarp_die(c, err, "no memory for a Read");
+	return !err;
+}
+
 struct rcap_wr *iwarp_wq_next(struct iwarp *c)
 {
 	struct rcap_wr *wr = first_of(&c->sq);
@@ -83,9 +94,7 @@ struct rcap_wr *iwarp_wq_next(struct iwarp *c)
 	if (!wr)
 		return NULL;
 	if (rcap_wr_has_response(wr)) {
-		if (!has_room(c) ||
-		    /* the table is full: retried when a region ends */
-		    (wr->op == RCAP_READ && register_sink(c, wr)))
+		if (!has_room(c) || !has_sink(c, wr))
 			return NULL;
 		c->reads[(c->reads_first + c->reads_n++) %
 			 (c->cfg.wish.ord + 1u)] = wr;

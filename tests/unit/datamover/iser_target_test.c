@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* iser_target_test.c: the target's end: commands, Put_Data by RDMA Write,
  * Get_Data by RDMA Read, unsolicited data, responses (RFC 7145 §7.3, §8.2). */
+#include "datamover/iser/internal.h"
 #include "iscsi/keys.h"
 #include "iser_fixture.h"
 
@@ -273,6 +274,30 @@ static void test_get_data_rfc7145_7_3_6(void **state)
 
 /* The task has less memory than the initiator announced data for: the target
  * requests no data beyond its end. */
+/* A connection has RDMA Reads from its first WRITE on, until it rests; not while one is
+ * posted. */
+static void test_reads_go_at_rest(void **state)
+{
+	(void)state;
+	begin(DMISER_LINUX);
+	for (uint32_t itt = 5; itt < 7; itt++) {
+		struct fixture_task *t;
+
+		assert_null(r.conn->free_reads.all);
+		fixture_write(&r, itt, 5000, 0, true);
+		t = fixture_find(&r, itt);
+		assert_int_equal(dm_get_data(r.dm, &t->dm, 0, 5000), 0);
+		dm_rest(r.dm);
+		assert_non_null(r.conn->free_reads.all);
+		fixture_flush(&r);
+		assert_int_equal(t->seen[DM_GET], 1);
+		assert_got(t, 0, 5000);
+		dm_rest(r.dm);
+	}
+	assert_null(r.conn->free_reads.all);
+	fixture_fini(&r);
+}
+
 static void test_get_data_beyond_the_memory(void **state)
 {
 	static const struct {
@@ -808,6 +833,7 @@ int main(void)
 		cmocka_unit_test(test_other_pdus_go_as_sends),
 		cmocka_unit_test(test_too_much_data_for_a_pdu),
 		cmocka_unit_test(test_get_data_rfc7145_7_3_6),
+		cmocka_unit_test(test_reads_go_at_rest),
 		cmocka_unit_test(test_get_data_beyond_the_memory),
 		cmocka_unit_test(test_get_data_as_the_queue_pair_likes),
 		cmocka_unit_test(test_get_data_by_burst_and_ord_rfc7145_8_2),

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fail_alloc.h"
+#include "rcap/iwarp/mr.h"
 #include "unit/rcap/peer.h"
 
 static void kick(struct stream_host *host)
@@ -28,6 +29,24 @@ static void test_each_allocation_of_new(void **state)
 	countdown = 0;
 	assert_true(n > 5);
 	iwarp_free(c);
+}
+
+/* The first region allocates the table; without memory a later one does. */
+static void test_no_memory_for_regions(void **state)
+{
+	struct mr_table *t = mr_table_new(8, 1);
+	uint8_t data[64];
+	struct iovec iov = { data, sizeof(data) };
+	const struct bufv v = bufv_of(&iov, 1);
+	uint32_t stag = 0;
+
+	(void)state;
+	countdown = 1;
+	assert_int_equal(mr_register(t, data, &v, 0, 0, &stag), ERR_NOMEM);
+	assert_int_equal(mr_invalidate_stream(t, data), 0);
+	assert_int_equal(mr_register(t, data, &v, 0, 0, &stag), 0);
+	assert_non_null(mr_memory(t, data, stag));
+	mr_table_free(t);
 }
 
 static void test_no_memory_for_a_copy(void **state)
@@ -106,6 +125,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_allocation_of_new),
+		cmocka_unit_test(test_no_memory_for_regions),
 		cmocka_unit_test(test_no_memory_for_a_copy),
 		cmocka_unit_test(test_no_memory_to_take_a_region_back),
 		cmocka_unit_test(test_no_memory_for_a_remote_invalidation),
