@@ -133,6 +133,8 @@ struct asking {
 	struct cluster_record draft; /* what `out` was made of */
 	uint64_t number;	     /* of the change that swap makes */
 	xtime answered;		     /* the last answer */
+	xtime heard;  /* the last answer, also one that is an error */
+	xtime silent; /* since: is_cut_off; 0: not */
 	xtime retry_at;
 	int complained[OPS]; /* the last error that the log has */
 	struct post posts[POSTS];
@@ -269,6 +271,8 @@ void clu_stand_by_step(struct cluster_unit *u);
 void clu_leave_step(struct cluster_unit *u);
 /* clu_fenced_step: until the logical unit has dropped what it received before. */
 void clu_fenced_begin(struct cluster_unit *u);
+/* clu_cut_off_step has an owner that the store does not answer any more drop, too. */
+void clu_cut_off_step(struct cluster_unit *u);
 void clu_fenced_step(struct cluster_unit *u);
 /* clu_beacon_look takes note of the end of a beacon. */
 void clu_beacon_look(struct cluster_unit *u);

@@ -200,15 +200,13 @@ static void drop_done(struct cluster_step *s)
 	clu_wake(u);
 }
 
-void clu_fenced_begin(struct cluster_unit *u)
+static void drop_begin(struct cluster_unit *u)
 {
 	u->role = CLUSTER_FENCED;
 	u->count.fenced++;
 	u->change.kind = CHANGE_NONE;
 	u->change.ended = false;
 	u->callers.probing = false;
-	clu_say(u, "this gateway was fenced: ",
-		"it ends its sessions with the unit", "");
 	clu_saves_fail(u, ERR_TERMINATED);
 	clu_step_end(&u->callers.take, ERR_TERMINATED);
 	clu_step_end(&u->callers.yield, ERR_TERMINATED);
@@ -216,6 +214,37 @@ void clu_fenced_begin(struct cluster_unit *u)
 	u->lu.drop_ended = false;
 	u->lu.drop_step.done = drop_done;
 	u->ops->drop(u->ops->arg, &u->lu.drop_step);
+}
+
+void clu_fenced_begin(struct cluster_unit *u)
+{
+	clu_say(u, "this gateway was fenced: ",
+		"it ends its sessions with the unit", "");
+	drop_begin(u);
+}
+
+/* After a pause of the process, answers may be there that were not looked at yet: so it takes
+ * two looks. */
+static bool is_cut_off(struct cluster_unit *u)
+{
+	if (!clu_due(u, u->ask.heard + 3 * u->cfg.silence))
+		return false;
+	if (u->ask.silent == 0)
+		u->ask.silent = u->now;
+	return clu_due(u, u->ask.silent + u->cfg.beacon);
+}
+
+/* Its initiators would wait for the end of their commands while another gateway, which may
+ * have fenced this one, serves the unit. */
+void clu_cut_off_step(struct cluster_unit *u)
+{
+	if ((u->role != CLUSTER_OWNER && u->role != CLUSTER_YIELDING) ||
+	    u->view.rec.ngateways < 2 || !u->store || !is_cut_off(u))
+		return;
+	clu_say(u, "the store does not answer, and another gateway may have ",
+		"taken the unit: this one ends its sessions with the unit", "");
+	u->store->lost = true;
+	drop_begin(u);
 }
 
 void clu_fenced_step(struct cluster_unit *u)

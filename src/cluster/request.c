@@ -203,6 +203,10 @@ void clu_ask_look(struct cluster_unit *u)
 		u->ask.answered = u->now;
 	else
 		back_off(u);
+	if (result != ERR_RESET && result != ERR_ABORTED) {
+		u->ask.heard = u->now;
+		u->ask.silent = 0;
+	}
 	if (result == 0 || (op != OP_UNLOCK && result != ERR_NOT_FOUND))
 		complain(u, op, result);
 }

@@ -109,6 +109,9 @@ struct cluster_store {
 	const struct cluster_store_ops *ops;
 	struct cluster_store_events events; /* cluster_unit_new sets them */
 	char id[CLUSTER_ID_SIZE];	    /* of this gateway */
+	/* Set before close: requests for the data may be on their way, so the store that is
+	 * opened next has to shut this one out. */
+	bool lost;
 };
 
 #endif

@@ -208,6 +208,7 @@ static void turn(struct cluster_unit *u)
 	clu_posts_look(u);
 	if (u->fence_seen && u->role != CLUSTER_FENCED)
 		clu_fenced_begin(u);
+	clu_cut_off_step(u);
 	if (u->role != CLUSTER_FENCED) {
 		clu_save_step(u);
 		if (u->role == CLUSTER_STANDING_BY ||
@@ -356,7 +357,7 @@ struct cluster_unit *cluster_unit_new(const struct cluster_unit_config *cfg,
 	list_init(&u->saves.reading);
 	list_init(&u->saves.waiting);
 	list_init(&u->callers.refused);
-	u->ask.answered = u->view.at = now;
+	u->ask.answered = u->ask.heard = u->view.at = now;
 	clu_store_use(u, store);
 	return u;
 }

@@ -597,6 +597,35 @@ static void test_killed(void **state)
 	}
 }
 
+/* An owner that is cut off from the store, but not from its initiators: it ends its
+ * sessions with the unit, which another gateway has, and stands by when it is back. */
+static void test_cut_off(void **state)
+{
+	static struct sim s;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= PEACE_SEEDS; seed++) {
+		struct cluster_status st;
+		struct gateway *g;
+
+		begin_calm(&s, seed);
+		g = owner_of(&s);
+		assert_non_null(g);
+		s.still = s.model.machine[g->machine].cut = true;
+		run_until(&s, s.model.now + 20 * XTIME_S);
+		assert_int_equal(g->access, CLUSTER_UNAVAILABLE);
+		assert_non_null(owner_of(&s));
+		connects(g);
+		run_until(&s, s.model.now + 10 * XTIME_S);
+		cluster_unit_status(g->unit, &st);
+		assert_int_equal(st.role, CLUSTER_STANDING_BY);
+		assert_int_equal(st.fenced, 1);
+		check_end(&s);
+		sim_end(&s);
+		assert_null(s.oracle.wrong);
+	}
+}
+
 /* A record that cannot be read: the owner stays, and commands end. */
 static void test_damaged(void **state)
 {
@@ -642,9 +671,9 @@ static void test_mistakes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_seeds),	 cmocka_unit_test(test_peace),
-		cmocka_unit_test(test_killed),	 cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_mistakes),
+		cmocka_unit_test(test_seeds),	cmocka_unit_test(test_peace),
+		cmocka_unit_test(test_killed),	cmocka_unit_test(test_cut_off),
+		cmocka_unit_test(test_damaged), cmocka_unit_test(test_mistakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

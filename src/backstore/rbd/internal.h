@@ -84,7 +84,7 @@ bsrbd_refuse(struct bsrbd_opening *o, int err, const char *format, ...);
 int bsrbd_cluster_get(struct bsrbd_opening *o);
 /* bsrbd_cluster_put: the last reference ends the connection. */
 void bsrbd_cluster_put(struct bsrbd_cluster *c);
-/* bsrbd_cluster_fenced: a request ended with -ESHUTDOWN. Images that are opened from now
+/* bsrbd_cluster_fenced: a request ended with -ESHUTDOWN, or none ends any more. Images that are opened from now
  * on get another connection. Any thread. */
 void bsrbd_cluster_fenced(struct bsrbd_cluster *c);
 /* bsrbd_cluster_fence has the cluster refuse all further requests of the client at

@@ -505,6 +505,8 @@ static void do_close(struct cluster_store *store)
 	struct list *n;
 
 	s->ended = true;
+	if (store->lost)
+		bsrbd_cluster_fenced(s->image->cluster);
 	while ((n = list_pop_front(&s->calls)))
 		abort_call(list_entry(n, struct bsrbd_call, link));
 	while ((n = list_pop_front(&s->failed)))
