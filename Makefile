@@ -50,7 +50,8 @@ bench: whole
 cluster: packages
 	@scripts/packages packages-ceph.txt
 	@$(MAKE) --no-print-directory whole
-	@CLUSTER=long python3 tests/interop/run.py --build $(BUILD) test_rbd test_cluster
+	@CLUSTER=long python3 tests/interop/run.py --build $(BUILD) test_rbd test_cluster.
+	@if [ $$(id -u) = 0 ]; then CLUSTER=long python3 tests/interop/run.py --build $(BUILD) --io uring test_cluster_nets; fi
 
 lab: packages all
 	@scripts/packages packages-lab.txt

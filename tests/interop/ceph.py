@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A Ceph cluster of one monitor and one OSD in a folder, on the loopback address.
+"""A Ceph cluster of one monitor and one or more OSDs in a folder, on one address.
 
-No service manager, no device, no root: the OSD has a sparse file. `Cluster` starts in some
+No service manager, no device, no root: an OSD has a sparse file. `Cluster` starts in some
 ten seconds; everything that it started ends with `stop`.
 """
 import contextlib
@@ -21,9 +21,9 @@ PROGRAMS = ("ceph-mon", "ceph-osd", "ceph", "rbd", "monmaptool", "ceph-authtool"
 
 CONF = """[global]
 fsid = %(fsid)s
-mon host = v2:127.0.0.1:%(port)d
-public addr = 127.0.0.1
-cluster addr = 127.0.0.1
+mon host = v2:%(host)s:%(port)d
+public addr = %(host)s
+cluster addr = %(host)s
 ms bind ipv6 = false
 auth cluster required = %(auth)s
 auth service required = %(auth)s
@@ -33,21 +33,22 @@ log file = %(dir)s/$name.log
 admin socket = %(dir)s/$name.$pid.asok
 pid file = %(dir)s/$name.pid
 keyring = %(dir)s/keyring
-osd pool default size = 1
+osd pool default size = %(size)d
 osd pool default min size = 1
 osd pool default pg num = 8
 osd pool default pg autoscale mode = off
 osd crush chooseleaf type = 0
 mon allow pool size one = true
 mon osd down out interval = 0
+mon osd min down reporters = 1
 [mon]
 mon data = %(dir)s/mon
 mon initial members = a
 mon data avail warn = 1
 mon data avail crit = 1
 [osd]
-osd data = %(dir)s/osd
-keyring = %(dir)s/osd/keyring
+osd data = %(dir)s/osd$id
+keyring = %(dir)s/osd$id/keyring
 osd objectstore = bluestore
 bluestore block size = 4294967296
 bluestore fsck on mount = false
@@ -68,15 +69,16 @@ def missing():
 
 
 class Cluster:
-    """auth: cephx, with the key of client.admin in DIR/keyring; else no authentication."""
+    """auth: cephx, with the key of client.admin in DIR/keyring; else no authentication. size: copies of each object."""
 
-    def __init__(self, auth=False):
+    def __init__(self, auth=False, host="127.0.0.1", osds=1, size=1):
         self.dir = tempfile.mkdtemp(prefix="ceph")
         self.conf = os.path.join(self.dir, "ceph.conf")
         self.port = quiet_port()
         self.auth = "cephx" if auth else "none"
         self.env = dict(os.environ, CEPH_CONF=self.conf)
-        self.daemons = {}
+        self.host, self.osds, self.size = host, osds, size
+        self.daemons, self.started = {}, {}
         try:
             self._start()
         except Exception:
@@ -88,35 +90,62 @@ class Cluster:
 
     def _start(self):
         self.fsid = str(uuid.uuid4())
-        for d in ("mon", "osd"):
-            os.mkdir(os.path.join(self.dir, d))
+        os.mkdir(os.path.join(self.dir, "mon"))
         with open(self.conf, "w") as f:
-            f.write(CONF % {"fsid": self.fsid, "port": self.port, "dir": self.dir, "auth": self.auth,
-                            "watch": WATCH})
+            f.write(CONF % {"fsid": self.fsid, "host": self.host, "port": self.port, "dir": self.dir, "auth": self.auth,
+                            "size": self.size, "watch": WATCH})
         keyring, monmap = os.path.join(self.dir, "keyring"), os.path.join(self.dir, "monmap")
         self.run("ceph-authtool", "--create-keyring", keyring, "--gen-key", "-n", "mon.", "--cap", "mon", "allow *")
         self.run("ceph-authtool", keyring, "--gen-key", "-n", "client.admin", "--cap", "mon", "allow *",
                  "--cap", "osd", "allow *", "--cap", "mgr", "allow *")
-        self.run("monmaptool", "--create", "--addv", "a", "[v2:127.0.0.1:%d]" % self.port, "--fsid", self.fsid, monmap)
+        self.run("monmaptool", "--create", "--addv", "a", "[v2:%s:%d]" % (self.host, self.port), "--fsid", self.fsid, monmap)
         self.run("ceph-mon", "-i", "a", "--mkfs", "--monmap", monmap, "--keyring", keyring)
         self._daemon("mon", "ceph-mon", "-i", "a", "-f")
-        osd, key = str(uuid.uuid4()), os.path.join(self.dir, "osd", "keyring")
-        self.run("ceph", "osd", "new", osd, "0")
-        self.run("ceph-authtool", "--create-keyring", key, "--gen-key", "-n", "osd.0")
-        self.run("ceph", "auth", "add", "osd.0", "mon", "allow profile osd", "osd", "allow *", "-i", key)
-        self.run("ceph-osd", "-i", "0", "--mkfs", "--osd-uuid", osd)
-        self._daemon("osd", "ceph-osd", "-i", "0", "-f")
+        for i in range(self.osds):
+            self._start_osd(str(i))
         self.run("ceph", "osd", "pool", "create", "rbd", "8")
         self.run("rbd", "pool", "init", "rbd")
 
+    def _start_osd(self, i):
+        folder, osd = os.path.join(self.dir, "osd" + i), str(uuid.uuid4())
+        key = os.path.join(folder, "keyring")
+        os.mkdir(folder)
+        self.run("ceph", "osd", "new", osd, i)
+        self.run("ceph-authtool", "--create-keyring", key, "--gen-key", "-n", "osd." + i)
+        self.run("ceph", "auth", "add", "osd." + i, "mon", "allow profile osd", "osd", "allow *", "-i", key)
+        self.run("ceph-osd", "-i", i, "--mkfs", "--osd-uuid", osd)
+        self._daemon("osd" + i, "ceph-osd", "-i", i, "-f")
+
     def _daemon(self, name, *args):
+        self.started[name] = args
         log = open(os.path.join(self.dir, name + ".out"), "w")
         self.daemons[name] = subprocess.Popen(args, env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         log.close()
 
     def signal(self, name, number):
-        """Sends a signal to the monitor ("mon") or the OSD ("osd")."""
-        os.kill(self.daemons[name].pid, number)
+        """Sends a signal to the monitor ("mon") or all OSDs ("osd")."""
+        for n, p in self.daemons.items():
+            if n.startswith(name):
+                os.kill(p.pid, number)
+
+    def kill(self, name):
+        """Kills the monitor or one OSD ("osd0")."""
+        self.daemons[name].kill()
+        self.daemons[name].wait()
+
+    def restart(self, name):
+        self._daemon(name, *self.started[name])
+
+    def is_clean(self):
+        """Whether all copies of all objects are there."""
+        for pg in range(8):
+            try:
+                text = self.run("ceph", "--connect-timeout", "5", "pg", "1.%d" % pg, "query", limit=10, check=False).text
+            except subprocess.TimeoutExpired:
+                return False
+            if '"state": "active+clean"' not in text:
+                return False
+        return True
 
     def create(self, image, size="64M", *more):
         self.run("rbd", "create", "-s", size, image, *more)

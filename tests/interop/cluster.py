@@ -13,17 +13,18 @@ READY = ("owner", "standing-by")
 class Gateway:
     """One gateway; it can be started again under its name and number, at its address."""
 
-    def __init__(self, folder, number, *luns, more=(), name=None, times=TIMES):
+    def __init__(self, folder, number, *luns, more=(), name=None, times=TIMES, host="127.0.0.1", through=()):
         self.number = number
         self.name = name or "gw%d" % number
         self.control = os.path.join(folder, self.name + ".control")
-        self.address = "127.0.0.1:%d" % quiet_port()
+        self.address = "%s:%d" % (host, quiet_port())
+        self.through = through
         self.args = ("--listen", self.address, "--control", self.control, "--cluster",
                      "--cluster-number", str(number), "--cluster-gateway", self.name) + tuple(times) + tuple(more) + luns
         self.daemon = None
 
     def start(self):
-        self.daemon = Daemon(*self.args)
+        self.daemon = Daemon(*self.args, through=self.through)
         return self
 
     def iserctl(self, *args, check=True):

@@ -236,11 +236,11 @@ def text_of_log(log):
 class Daemon:
     """An iserd on a free port of the loopback address."""
 
-    def __init__(self, *args, ready=True, files=None):
-        """files: the limit of open files of the process."""
+    def __init__(self, *args, ready=True, files=None, through=()):
+        """files: the limit of open files of the process; through: a command that executes iserd."""
         limit = ["sh", "-c", 'ulimit -n %s; exec "$@"' % files, "sh"]
         self.log = tempfile.TemporaryFile()
-        self.proc = subprocess.Popen((limit if files else []) + _serve(args),
+        self.proc = subprocess.Popen([*through] + (limit if files else []) + _serve(args),
                                      stdin=subprocess.DEVNULL,
                                      stdout=subprocess.PIPE, stderr=self.log)
         self.urls = []

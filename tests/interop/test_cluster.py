@@ -20,6 +20,7 @@ import ceph
 from cluster import Cluster, Gateway
 from harness import ISERD, main, need, patience, refused, run, until
 from test_alua import NOT_READY, Path
+from test_libiscsi import Suite
 from test_python import openiser
 from test_reserve import APTPL, CHECK, CONFLICT, EA_RO, GOOD, IGNORE, PREEMPT, REGISTER, RESERVE, WE_RO
 
@@ -39,14 +40,14 @@ class Writer(threading.Thread):
     """An initiator that writes numbered blocks of its own region over all paths, and reads others of them back: a block has
     the number of its last acknowledged write."""
 
-    def __init__(self, url, which):
+    def __init__(self, url, which, keys=""):
         super().__init__(daemon=True)
         self.rng = random.Random(which)
         self.which, self.first = which, which * BLOCKS
         self.acked, self.tried = [0] * BLOCKS, [0] * BLOCKS
         self.number, self.error, self.stopping = 0, None, False
         self.gap, self.last, self.count = 0.0, time.monotonic(), 0
-        self.disk = openiser.connect(url + "?paths=all&polling_interval=1&replacement_timeout=8&noop_out_interval=1&noop_out_timeout=1")
+        self.disk = openiser.connect(url + "?paths=all&polling_interval=1&replacement_timeout=8&noop_out_interval=1&noop_out_timeout=1" + keys)
         self.start()
 
     def data(self, number):
@@ -123,24 +124,28 @@ class Faults:
         found = []
 
         def there():
+            self.check_writers()
             found[:] = [g for g in gateways if g is not but and g.daemon.proc.poll() is None and g.role() == "owner"]
             return found
         until(there, lambda: "no owner: %s" % [g.daemon.messages()[-2000:] for g in gateways], limit)
         self.assertEqual(len(found), 1)
         return found[0]
 
-    def load(self, gateways, n=2):
-        self.writers = [Writer(gateways[0].daemon.url, i) for i in range(n)]
+    def load(self, gateways, n=2, keys=""):
+        self.writers = [Writer(gateways[0].daemon.url, i, keys) for i in range(n)]
         self.progress()
+
+    def check_writers(self):
+        for w in self.writers:
+            if w.error:
+                raise w.error
 
     def progress(self, steps=5):
         """Waits until each writer has written some more blocks."""
         before = [w.count for w in self.writers]
 
         def there():
-            for w in self.writers:
-                if w.error:
-                    raise w.error
+            self.check_writers()
             return all(w.count >= b + steps for w, b in zip(self.writers, before))
         until(there, "the writers go on", 30)
 
@@ -196,11 +201,11 @@ class Faults:
     def hand_overs(self, gateways):
         return max(g.unit()["generation"] for g in gateways)
 
-    def repeat(self, fault):
-        """Faults under load: each moves the unit once, and nothing moves it afterwards."""
+    def repeat(self, fault, moves=(1,), keys=""):
+        """Faults under load: each moves the unit so often (one of `moves`), and nothing moves it afterwards. keys: of the writers' URLs."""
         gateways = self.start_all()
-        self.load(gateways)
-        gaps, took, owner = [], [], self.owner(gateways)
+        self.load(gateways, keys=keys)
+        gaps, took, moved, owner = [], [], 0, self.owner(gateways)
         for _ in range(ROUNDS):
             before = self.hand_overs(gateways)
             for w in self.writers:
@@ -209,12 +214,14 @@ class Faults:
             self.progress()
             gaps.append(max(w.take_gap() for w in self.writers))
             took.append(owner.unit()["last_hand_over_us"] / 1e3)
-            self.assertEqual(self.hand_overs(gateways), before + 1)
+            moved += self.hand_overs(gateways) - before
+            self.assertIn(self.hand_overs(gateways) - before, moves)
+        before = self.hand_overs(gateways)
         self.progress(50)
-        self.assertEqual(self.hand_overs(gateways), before + 1)
+        self.assertEqual(self.hand_overs(gateways), before)
         self.verify()
-        figure("cluster", type(self).__name__, fault.__name__, "%d times, hand-over: median %.1f ms, maximum %.1f ms; longest pause "
-               "of a writer: median %.2f s, maximum %.2f s" % (ROUNDS, sorted(took)[len(took) // 2], max(took),
+        figure("cluster", type(self).__name__, fault.__name__, "%d times, %d hand-overs: median %.1f ms, maximum %.1f ms; longest pause "
+               "of a writer: median %.2f s, maximum %.2f s" % (ROUNDS, moved, sorted(took)[len(took) // 2], max(took),
                                                                sorted(gaps)[len(gaps) // 2], max(gaps)))
 
     def test_yield(self):
@@ -286,6 +293,25 @@ class Faults:
         self.drain(a)
         self.assertEqual(a.write(), CONFLICT)
         self.assertEqual(a.keys(), [0xb])
+        # the power of both gateways fails
+        for g in (one, two):
+            g.daemon.kill()
+        for g in (two, one):
+            g.start()
+            g.wait_role("owner", "standing-by", limit=15)
+        owner = self.owner([one, two])
+        a, b = Path(owner.daemon, "node-a"), Path(owner.daemon, "node-b")
+        self.assertEqual(a.write(), CONFLICT)
+        self.assertEqual(b.reservation(), (WE_RO, 0xb))
+        self.assertEqual(b.keys(), [0xb])
+        # node A is back, and registers with the key of before: it may write again
+        other = Path((two if owner is one else one).daemon, "node-a")
+        self.assertEqual(other.out(IGNORE, new=0xa, flags=APTPL), GOOD)
+        other.close()
+        self.assertEqual(a.write(), CONFLICT)  # another I_T nexus
+        self.assertEqual(a.out(IGNORE, new=0xa, flags=APTPL), GOOD)
+        self.assertEqual(a.write(), GOOD)
+        self.assertEqual(sorted(b.keys()), [0xa, 0xa, 0xb])
         a.close()
         b.close()
 
@@ -466,6 +492,23 @@ class OverRbd(Faults, Cluster):
             two.start()
             two.wait_role("standing-by")
         a.close()
+
+    @need("iscsi-test-cu")
+    def test_suite(self):
+        """libiscsi's suite through the gateway that owns the unit, and through the other one after a hand-over. It refuses to begin
+        at a gateway that stands by, where TEST UNIT READY ends with NOT READY (SPC-4 §5.16.2.4.4)."""
+        CEPH.create("suite", "100M")
+        self.lun = "rbd:rbd/suite,conf=%s" % CEPH.conf
+        one, two = (Gateway(self.dir, i, self.lun) for i in (1, 2))
+        self.gateways = [one, two]
+        one.start().wait_role("owner")
+        two.start().wait_role("standing-by")
+        for owner, other in ((one, two), (two, one)):
+            Suite("run_at").run_at([owner.daemon.url], wrong="test_get_lba_status_unmap_single.c",
+                                   but=(Suite.NOT_ASKED, Suite.WRITABLE, Suite.ONE_PATH) + Suite.FIXED_DISK)
+            self.assertIn("0x040b", run(["iscsi-test-cu", "-n", "--test=ALL.Inquiry", other.daemon.url], check=False).text)
+            owner.iserctl("cluster", "yield", "lun0", "to=" + other.name)
+            other.wait_role("owner")
 
     # ---- mistakes ----
 

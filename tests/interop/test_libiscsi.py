@@ -173,11 +173,13 @@ class Suite(unittest.TestCase):
             url = d.url
             if iser:
                 url = stack.enter_context(Relay(d, iser)).url
-            done = run(["iscsi-test-cu", "-d", "-n", "--test=" + test] +
-                       list(options) + [url] * paths, timeout=300,
-                       check=False)
+            self.run_at([url] * paths, but, options, test, wrong)
             if iser:
                 self.assertNotRegex(d.messages(), "session .* over tcp")
+
+    def run_at(self, urls, but=(), options=(), test="ALL", wrong=None):
+        """Runs it at a unit that is served already."""
+        done = run(["iscsi-test-cu", "-d", "-n", "--test=" + test, *options, *urls], timeout=300, check=False)
         totals = {k: v for k, *v in re.findall(
             r"^ +(suites|tests|asserts) +(\S+) +(\S+) +(\S+) +(\S+)",
             done.text, re.M)}
