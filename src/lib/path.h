@@ -50,9 +50,10 @@ struct lib_path;
 struct lib_check {
 	enum lib_check_step step;
 	bool in_progress;
-	bool again;	   /* another check is due, or follows this one */
-	bool want_whole;   /* it begins at CHECK_INQUIRY */
-	bool is_late;	   /* LIB_CHECK_TIME is over */
+	bool again;	 /* another check is due, or follows this one */
+	bool want_whole; /* it begins at CHECK_INQUIRY */
+	bool is_late;	 /* LIB_CHECK_TIME is over */
+	bool others_serve; /* the path reports so of the group of another ready path */
 	uint8_t tpgs;	   /* SPC-4 table 168; 0: no access states */
 	unsigned refusals; /* of commands, since one succeeded */
 	struct iser_io io;

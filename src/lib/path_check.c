@@ -109,6 +109,27 @@ static void set_access(struct lib_path *p, uint8_t access)
 	c->access = access;
 }
 
+/* Whether the report says that the group of another ready path carries commands, or is about
+ * to: another initiator has activated it, which the checks of that path find next. */
+static bool others_serve(const struct lib_path *p, const uint8_t *data,
+			 size_t len)
+{
+	const struct lib_paths *set = p->set;
+
+	for (unsigned i = 0; i < set->n; i++) {
+		uint16_t group = set->paths[i].port.group;
+		uint8_t access = LIB_STANDBY;
+		bool preferred;
+
+		if (set->seen[i].is_ready && group != p->port.group &&
+		    lib_groups_find(data, len, group, &access, &preferred) &&
+		    (access == LIB_OPTIMIZED || access == LIB_NON_OPTIMIZED ||
+		     access == LIB_TRANSITIONING))
+			return true;
+	}
+	return false;
+}
+
 /* A unit that has no groups after all, or a port in none of them, counts as
  * optimized. */
 static void take_groups(struct lib_path *p)
@@ -116,11 +137,12 @@ static void take_groups(struct lib_path *p)
 	struct lib_check *c = &p->check;
 	bool preferred = false;
 	uint8_t access = LIB_OPTIMIZED;
+	size_t len = MIN(c->io.transferred, sizeof(c->params.data));
 
 	if (!c->io.err)
-		lib_groups_find(c->params.data,
-				MIN(c->io.transferred, sizeof(c->params.data)),
-				p->port.group, &access, &preferred);
+		lib_groups_find(c->params.data, len, p->port.group, &access,
+				&preferred);
+	c->others_serve = !c->io.err && others_serve(p, c->params.data, len);
 	p->set->seen[p->number].preferred = preferred;
 	set_access(p, access);
 	c->step = CHECK_UNIT;
@@ -134,8 +156,18 @@ static bool any_active(const struct lib_paths *set)
 	return false;
 }
 
+static bool any_sets(const struct lib_paths *set)
+{
+	for (unsigned i = 0; i < set->n; i++)
+		if (set->paths[i].check.in_progress &&
+		    set->paths[i].check.step == CHECK_SET)
+			return true;
+	return false;
+}
+
 /* alua=explicit: a group is activated where no path carries commands, and not
- * before each path had its first attempt. */
+ * before each path had its first attempt. One at a time, or initiators that lost the same
+ * path would take the unit from each other. */
 static bool must_set(const struct lib_path *p)
 {
 	uint8_t access = p->set->seen[p->number].access;
@@ -143,7 +175,8 @@ static bool must_set(const struct lib_path *p)
 	return p->set->may_set && p->set->is_reported && (p->check.tpgs & 2) &&
 	       p->port.group &&
 	       (access == LIB_STANDBY || access == LIB_UNAVAILABLE) &&
-	       !any_active(p->set);
+	       !p->check.others_serve && !any_active(p->set) &&
+	       !any_sets(p->set);
 }
 
 static void take_ready(struct lib_path *p)
@@ -178,7 +211,10 @@ static void take_set(struct lib_path *p)
 		   "active/optimized: %s",
 		   p->number, p->url.host, p->url.port, p->port.group,
 		   c->io.err ? iser_strerror(c->io.err) : "done");
-	c->again |= !c->io.err;
+	if (!c->io.err) { /* the check that follows looks again */
+		set_access(p, LIB_OPTIMIZED);
+		c->again = true;
+	}
 	c->step = CHECK_OVER;
 }
 
