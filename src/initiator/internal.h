@@ -54,7 +54,8 @@ struct ini_stall {
  * (RFC 7143 §7.1.4.3); recover.c's. */
 enum ini_recovery_step {
 	INI_RECOVER_LOGOUT, /* Logout for recovery, on another connection */
-	INI_RECOVER_WAIT,   /* Time2Wait of the Logout Response */
+	INI_RECOVER_HELD,   /* before it: the target has no room for it */
+	INI_RECOVER_WAIT,   /* Time2Wait of the Logout Response, or no room */
 	INI_RECOVER_TASKS,  /* TASK REASSIGN, one task after the other */
 };
 

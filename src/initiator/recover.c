@@ -9,7 +9,8 @@
  *      connection, in the order of their CmdSN.
  * A request that gets no answer is repeated: at this level PDUs may be lost, too. Over iSER
  * none is lost, so its connection is given up instead, and recovered in the same way. If a
- * target refuses one of them, the session ends.
+ * target refuses one of them, the session ends. A request for which the target has no room
+ * waits.
  *
  * When the last connection is lost, the session ends, too; or it waits for a connection that
  * continues it (§6.3.6). If that connection has the CID of a lost one, its login was the
@@ -20,6 +21,7 @@
 #include "initiator/internal.h"
 
 #define REPEATS_MAX 3 /* of a request without an answer */
+#define HELD_TIME   (XTIME_S / 10)
 
 enum logout_response { /* §11.15.1 */
 	LOGOUT_DONE = 0,
@@ -31,6 +33,7 @@ enum logout_response { /* §11.15.1 */
 
 static void send_logout(struct ini_conn *c);
 static void reassign_next(struct ini_conn *c);
+static void reassign_first(struct ini_conn *c, struct ini_conn *to);
 static int reassign(struct ini_conn *c, struct ini_task *t,
 		    struct ini_conn *to);
 
@@ -190,6 +193,37 @@ static void reassigned(struct ini_request *r, int err,
 		reassign_next(c);
 }
 
+/* ---- no room ---- */
+
+/* An answer that made no room counts as none: the target lies. */
+static void room_made(struct ini_request *r, int err,
+		      const struct dm_control *rsp)
+{
+	struct ini_conn *c = container_of(r, struct ini_conn, recovery.request);
+
+	(void)err;
+	(void)rsp;
+	if (may_repeat(c, r))
+		reassign_first(c, ini_conn_may_send(r->conn) ? r->conn : NULL);
+}
+
+/* The target takes no further immediate request on `to`, and a TASK REASSIGN is always
+ * immediate (RFC 7143 §11.5.1). The answer to a request with a CmdSN makes room (RFC 7145
+ * §8.1.1.3): a ping, which has one in this case. While the command window is closed, too,
+ * the recovery tries again later. */
+/* [RFC 7145: 8.1.1.3 #3] */
+static int make_room(struct ini_conn *c, struct ini_conn *to)
+{
+	int err;
+
+	c->recovery.request.done = room_made;
+	err = ini_conn_ping(to, &c->recovery.request, NULL, 0, XTIME_NEVER);
+	if (err != ERR_BUSY)
+		return err;
+	begin_step(c, INI_RECOVER_WAIT, HELD_TIME);
+	return 0;
+}
+
 /* The allegiance changes before the request: the target sends nothing of the task
  * on the new connection before its response (§11.6). */
 /* [RFC 7145: 3.3 #5, 7.3.3 #9] */
@@ -197,6 +231,7 @@ static void reassigned(struct ini_request *r, int err,
 static int reassign(struct ini_conn *c, struct ini_task *t, struct ini_conn *to)
 {
 	struct dm_control ctl = { .pdu = { .op = ISCSI_TMF_REQUEST } };
+	int err;
 
 	ctl.pdu.tmf.function = ISCSI_TMF_TASK_REASSIGN;
 	ctl.pdu.tmf.rtt = t->dm.itt;
@@ -210,23 +245,33 @@ static int reassign(struct ini_conn *c, struct ini_task *t, struct ini_conn *to)
 	c->recovery.request.function = ISCSI_TMF_TASK_REASSIGN;
 	c->recovery.request.done = reassigned;
 	ini_task_move(t, to);
-	return ini_conn_request(to, &c->recovery.request, &ctl, XTIME_NEVER);
+	err = ini_conn_request(to, &c->recovery.request, &ctl, XTIME_NEVER);
+	if (err != ERR_BUSY)
+		return err;
+	ini_task_move(t, c); /* it stays with the lost connection meanwhile */
+	return make_room(c, to);
 }
 
-static void reassign_next(struct ini_conn *c)
+/* to: NULL: the connection with the fewest commands. */
+static void reassign_first(struct ini_conn *c, struct ini_conn *to)
 {
 	struct ini_task *t = ini_first_task(c);
-	struct ini_conn *to;
 
 	if (!t) {
 		finish(c);
 		return;
 	}
-	to = ini_conn_pick(c->session);
+	if (!to)
+		to = ini_conn_pick(c->session);
 	if (!to) /* the session ends, or waits for a connection */
 		begin_step(c, INI_RECOVER_TASKS, XTIME_NEVER);
 	else if (reassign(c, t, to))
 		ini_kill(c->session, ERR_RESET);
+}
+
+static void reassign_next(struct ini_conn *c)
+{
+	reassign_first(c, NULL);
 }
 
 /* ---- the connection ---- */
@@ -285,18 +330,27 @@ static void logged_out(struct ini_request *r, int err,
 		reassign_next(c);
 }
 
+/* There is no room either if the command window is closed. */
 /* [RFC 7143: 11.14 #6] */
 static void send_logout(struct ini_conn *c)
 {
 	struct ini_session *s = c->session;
 	struct dm_control ctl = { .pdu = { .op = ISCSI_LOGOUT_REQUEST } };
+	struct ini_conn *to = ini_conn_pick(s);
+	int err;
 
+	if (!to) { /* the session ends, or waits for a connection */
+		begin_step(c, INI_RECOVER_LOGOUT, XTIME_NEVER);
+		return;
+	}
 	begin_step(c, INI_RECOVER_LOGOUT, answer_time(s));
 	ctl.pdu.logout.reason = ISCSI_LOGOUT_RECOVERY;
 	ctl.pdu.logout.cid = c->offer.id.cid;
 	c->recovery.request.done = logged_out;
-	if (ini_conn_request(ini_conn_pick(s), &c->recovery.request, &ctl,
-			     XTIME_NEVER))
+	err = ini_conn_request(to, &c->recovery.request, &ctl, XTIME_NEVER);
+	if (err == ERR_BUSY)
+		begin_step(c, INI_RECOVER_HELD, HELD_TIME);
+	else if (err)
 		ini_kill(s, ERR_RESET);
 }
 
@@ -360,9 +414,11 @@ void ini_recover_wait(struct ini_conn *c)
 static void continue_conn(struct ini_conn *c, const struct ini_conn *by)
 {
 	bool is_reinstated = c->offer.id.cid == by->offer.id.cid;
+	bool is_logged_out = c->recovery.step == INI_RECOVER_WAIT ||
+			     c->recovery.step == INI_RECOVER_TASKS;
 
 	c->recovery.repeats = 0;
-	if (c->recovery.step == INI_RECOVER_LOGOUT && !is_reinstated) {
+	if (!is_logged_out && !is_reinstated) {
 		send_logout(c);
 	} else if (c->recovery.step != INI_RECOVER_WAIT || is_reinstated) {
 		send_unacknowledged(c);
@@ -422,6 +478,10 @@ static void end_step(struct ini_conn *c)
 
 	if (c->recovery.step == INI_RECOVER_WAIT) {
 		reassign_next(c);
+		return;
+	}
+	if (c->recovery.step == INI_RECOVER_HELD) {
+		send_logout(c);
 		return;
 	}
 	if (!ini_loses_pdus(c->session)) /* the connection does not work */

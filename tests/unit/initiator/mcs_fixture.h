@@ -33,6 +33,7 @@ static bool is_logged_in, is_closed;
 static int joined_err, close_err;
 static unsigned joined;
 static uint32_t expcmdsn; /* of the target */
+static uint32_t window;	  /* of the target, in commands */
 static xtime now;
 
 static inline void kick(struct stream_host *h)
@@ -136,7 +137,7 @@ static inline void reply(struct wire *w, struct iscsi_pdu *pdu,
 	if (pdu->op != ISCSI_DATA_IN && pdu->op != ISCSI_R2T)
 		pdu->statsn = w->statsn++;
 	pdu->expcmdsn = expcmdsn;
-	pdu->maxcmdsn = expcmdsn + 31;
+	pdu->maxcmdsn = expcmdsn + window - 1;
 	iscsi_bhs_encode(pdu, bytes);
 	if (data)
 		memcpy(bytes + ISCSI_BHS_LEN, data, pdu->dsl);
@@ -207,6 +208,7 @@ static inline void start_leading(uint8_t level)
 	joined = 0;
 	joined_err = close_err = 0;
 	expcmdsn = 1;
+	window = 32;
 	now = 0;
 	ini_config_default(&cfg);
 	strcpy(cfg.login.id.initiator_name, "iqn.2026-01.x:i");
