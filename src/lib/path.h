@@ -56,6 +56,7 @@ struct lib_check {
 	bool others_serve; /* the path reports so of the group of another ready path */
 	uint8_t tpgs;	   /* SPC-4 table 168; 0: no access states */
 	unsigned refusals; /* of commands, since one succeeded */
+	unsigned dark;	   /* checks since no path carries commands */
 	struct iser_io io;
 	struct iser_parameters params;
 };
@@ -112,6 +113,7 @@ struct lib_path_ups {
 	void (*refused)(struct lib_path *p, int err);
 	void (*checked)(struct lib_path *p);
 	void (*tried)(struct lib_paths *set);
+	void (*excluded)(struct lib_path *p); /* lib_link_excluded */
 };
 
 struct lib_paths {
@@ -216,6 +218,9 @@ void lib_link_lost(struct lib_path *p, int err, const char *what);
 void lib_link_refused(struct lib_path *p, int err);
 /* lib_link_checked is called at the end of a check that succeeded. */
 void lib_link_checked(struct lib_path *p);
+/* lib_link_excluded: the target port of a path executes no WRITE any more. Those of its
+ * lost session go to another path. */
+void lib_link_excluded(struct lib_path *p);
 /* lib_link_end ends the session of a path; lib_link_is_ended: none is left. */
 void lib_link_end(struct lib_path *p);
 bool lib_link_is_ended(const struct lib_path *p);

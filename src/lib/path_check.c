@@ -7,6 +7,7 @@
  * an answer: the unit, not the path, has a problem.
  */
 #include <string.h>
+#include <strings.h>
 
 #include "lib/path.h"
 #include "scsi/cdb.h"
@@ -15,6 +16,7 @@
 #define QUALIFIER_NONE 0x60 /* 011b: no unit (SPC-4 table 141) */
 #define TPGS_SHIFT     4    /* byte 5 of INQUIRY data */
 #define AGAIN_TIME     (100 * XTIME_MS)
+#define DARK_TIME      (25 * XTIME_MS)
 #define LATE_TIME      (2 * XTIME_S)
 
 static void advance(struct lib_path *p);
@@ -130,6 +132,30 @@ static bool others_serve(const struct lib_path *p, const uint8_t *data,
 	return false;
 }
 
+/* What an active path reports of the group of a lost path to the same target. A group that
+ * does not move data any more executes no WRITE (SPC-4 §5.16.2.4.4 and §5.16.2.4.5). A
+ * ready path speaks for itself. */
+static void take_other_groups(struct lib_path *p, const uint8_t *data,
+			      size_t len)
+{
+	struct lib_paths *set = p->set;
+
+	if (!set->uses_states || set->seen[p->number].access != LIB_OPTIMIZED)
+		return;
+	for (unsigned i = 0; i < set->n; i++) {
+		struct lib_path *q = &set->paths[i];
+		uint8_t access = LIB_OPTIMIZED;
+		bool preferred;
+
+		if (set->seen[i].is_ready || q->port.group == p->port.group ||
+		    strcasecmp(q->url.target, p->url.target) != 0)
+			continue;
+		lib_groups_find(data, len, q->port.group, &access, &preferred);
+		if (access == LIB_STANDBY || access == LIB_UNAVAILABLE)
+			set->up->excluded(q);
+	}
+}
+
 /* A unit that has no groups after all, or a port in none of them, counts as
  * optimized. */
 static void take_groups(struct lib_path *p)
@@ -145,6 +171,8 @@ static void take_groups(struct lib_path *p)
 	c->others_serve = !c->io.err && others_serve(p, c->params.data, len);
 	p->set->seen[p->number].preferred = preferred;
 	set_access(p, access);
+	if (!c->io.err)
+		take_other_groups(p, c->params.data, len);
 	c->step = CHECK_UNIT;
 }
 
@@ -294,6 +322,15 @@ static xtime pause_of(const struct lib_check *c)
 	return c->refusals > 1 ? AGAIN_TIME << MIN(c->refusals - 2, 4u) : 0;
 }
 
+/* While no path carries commands: a hand-over takes some 10 ms, a fail-over seconds. */
+static xtime pause_in_the_dark(struct lib_check *c)
+{
+	xtime pause = DARK_TIME << MIN(c->dark, 6u);
+
+	c->dark++;
+	return MIN(pause, XTIME_S);
+}
+
 static void end_check(struct lib_path *p)
 {
 	struct lib_check *c = &p->check;
@@ -301,7 +338,7 @@ static void end_check(struct lib_path *p)
 				       POLLING_TIME);
 
 	if (p->set->is_dark)
-		wait = MIN(wait, XTIME_S);
+		wait = MIN(wait, pause_in_the_dark(c));
 	if (c->again)
 		wait = pause_of(c);
 	io_timer_set(p->set->ctx->loop, &p->timer, io_now_exact() + wait);

@@ -378,8 +378,10 @@ static void begin_dark(struct lib_paths *set)
 	if (set->is_dark || !set->any_ready)
 		return;
 	set->is_dark = true;
-	for (unsigned i = 0; i < set->n; i++)
+	for (unsigned i = 0; i < set->n; i++) {
+		set->paths[i].check.dark = 0;
 		set->up->recheck(&set->paths[i], false);
+	}
 	if (io_timer_set(set->ctx->loop, &set->dark, io_now_exact() + wait))
 		give_up(&set->dark);
 }

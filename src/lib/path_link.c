@@ -4,7 +4,8 @@
  * of the lost one, so that the target ends the lost one and its tasks first (RFC
  * 7143 §6.3.5); the commands that wait for that go on then. path_fence.c does the same
  * through another portal before. They go on, too, when the portal refuses the
- * connection: the process that had them has ended.
+ * connection, because the process that had them has ended, and when another path reports
+ * that the target port moves no data any more.
  */
 #include <stdio.h>
 #include <string.h>
@@ -101,6 +102,9 @@ static void on_lost(void *arg, int err)
 	if (p->set->is_ending)
 		return;
 	schedule(p);
+	/* what they report of this one may end the wait of its writes */
+	for (unsigned i = 0; p->waiting.first && i < p->set->n; i++)
+		lib_check_soon(&p->set->paths[i], false);
 	lib_paths_changed(p->set);
 }
 
@@ -294,16 +298,36 @@ void lib_link_init(struct lib_path *p, struct lib_paths *set, unsigned number,
 	set->seen[number].depth = url->depth ? url->depth : DEFAULT_DEPTH;
 }
 
+static void reset_held(struct lib_path *p)
+{
+	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++) {
+		net_reset(p->held[i]);
+		p->held[i] = -1;
+	}
+}
+
+/* Without the sockets this machine repeats no octet of the WRITEs. */
+void lib_link_excluded(struct lib_path *p)
+{
+	if (!p->waiting.first || p->state == PATH_LOST)
+		return;
+	trace_emit(&p->set->ctx->trace, TRACE_CONN_TIMEOUT,
+		   "path %u, %s:%u: another path says that the target port "
+		   "moves no data: its writes go to another path",
+		   p->number, p->url.host, p->url.port);
+	reset_held(p);
+	if (p->session)
+		lib_reconnect_reset_held(p->session);
+	lib_paths_release(p);
+}
+
 void lib_link_end(struct lib_path *p)
 {
 	io_timer_clear(p->set->ctx->loop, &p->timer);
 	io_defer_cancel(&p->kill);
 	lib_fence_end(p);
 	drop_session(p);
-	for (unsigned i = 0; i < LIB_CONNECTIONS_MAX; i++) {
-		net_reset(p->held[i]);
-		p->held[i] = -1;
-	}
+	reset_held(p);
 }
 
 bool lib_link_is_ended(const struct lib_path *p)

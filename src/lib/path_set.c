@@ -93,6 +93,7 @@ static const struct lib_path_ups ups = {
 	.refused = lib_link_refused,
 	.checked = lib_link_checked,
 	.tried = on_tried,
+	.excluded = lib_link_excluded,
 };
 
 /* ---- the paths ---- */

@@ -5,11 +5,14 @@ failure, what discovery shows, and what clumsy administrators do."""
 import json
 import os
 import signal
+import threading
 import time
 import unittest
 
 from cluster import Cluster
 from harness import ISER, ISERCTL, Daemon, main, patience, refused, run, sparse, until
+from test_paths import Silent
+from test_python import openiser
 from test_alua import AO, ATTENTION, NOT_READY, STANDBY, Path
 from test_reserve import CHECK, CONFLICT, GOOD, REGISTER, RESERVE, WE
 
@@ -208,6 +211,61 @@ class Gateways(Cluster):
         text = run(["curl", "-s", "--unix-socket", self.path("metrics"), "http://x/metrics"]).text
         self.assertIn('iserd_cluster_role{backstore="lun0",role="owner"} 1', text)
         self.assertIn('iserd_cluster_takes_total{backstore="lun0"} 1', text)
+
+
+@unittest.skipUnless(openiser, "libiser cannot be loaded by this Python")
+class Libiser(Cluster):
+    """libiser with a path to each gateway."""
+    KEYS = ("noop_out_interval=1", "noop_out_timeout=1", "login_timeout=4", "replacement_timeout=100",
+            "polling_interval=20")
+
+    def url(self, gateway, port, *keys):
+        url = next(u for u in gateway.daemon.urls if u.endswith("/0"))
+        return url.replace(gateway.address, "127.0.0.1:%d" % port) + ("?" + "&".join(keys) if keys else "")
+
+    def connect(self, one, two, port):
+        disk = openiser.connect(self.url(one, port, *self.KEYS) + " " + self.url(two, int(two.address.split(":")[1])))
+        self.addCleanup(disk.close)
+        return disk
+
+    def test_silent_owner(self):
+        """A WRITE to a gateway that does not answer any more goes to the next owner, which says that the port of the
+        silent one stands by: it does not wait for replacement_timeout."""
+        one, two = self.pair()
+        host, port = one.address.split(":")
+        relay = Silent((host, int(port)))
+        self.addCleanup(relay.close)
+        disk = self.connect(one, two, relay.port)
+        disk.pwrite(b"a" * 512, 0)
+        relay.holds = True
+        late = threading.Thread(target=lambda: disk.pwrite(b"b" * 512, 0))
+        late.start()
+        until(lambda: relay.kept, "the WRITE in the network")
+        two.iserctl("cluster", "take", "lun0")
+        late.join(patience(20))
+        self.assertFalse(late.is_alive(), "the WRITE waits for replacement_timeout")
+        disk.pwrite(b"c" * 512, 0)
+        relay.deliver()
+        self.assertEqual(disk.pread(512, 0), b"c" * 512)
+        self.assertEqual([p.is_used for p in disk.paths], [False, True])
+        self.assertEqual(disk.paths[0].losses, 1)
+
+    def test_hand_over(self):
+        """While no path carries commands, libiser looks for the next owner more often than once per second."""
+        one, two = self.pair()
+        disk = self.connect(one, two, int(one.address.split(":")[1]))
+        waits = []
+        for n in range(9):
+            mover = threading.Thread(target=(two, one)[n % 2].iserctl, args=("cluster", "take", "lun0"))
+            worst, last = 0, False
+            mover.start()
+            while not last:
+                last = not mover.is_alive()
+                begin = time.monotonic()
+                disk.pwrite(b"%d" % n * 512, 0)
+                worst = max(worst, time.monotonic() - begin)
+            waits.append(worst)
+        self.assertLess(sorted(waits)[4], 0.5, waits)
 
 
 class Clumsy(Cluster):

@@ -207,8 +207,9 @@ struct fleet_initiator {
 	bool writes;
 	struct fleet_path *stuck; /* has the command of a lost session */
 	xtime stuck_since;
-	xtime since; /* the command is wanted */
-	bool dark;   /* no path carries commands */
+	xtime since;	 /* the command is wanted */
+	bool dark;	 /* no path carries commands */
+	unsigned checks; /* since then */
 	xtime check_at, worst_read, worst_write;
 	unsigned done;
 	/* a change of the reservations */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fleet_initiator.c: the initiators of a fleet, which do what libiser does with its
- * default settings: a session on each path; a check of each path every 5 s, every second
- * while no path carries commands, and after a refusal; a new login at once after a loss,
- * then 0.1 to 5 s after each failed attempt; a connection that is silent is tested after
- * 5 s and lost after 10 more. A write that was lost waits for the end of its session; a
- * read goes to another path at once.
+ * default settings: a session on each path; a check of each path every 5 s, after a
+ * refusal, and 25 ms to a second after the last one while no path carries commands; a new
+ * login at once after a loss, then 0.1 to 5 s after each failed attempt; a connection that
+ * is silent is tested after 5 s and lost after 10 more. A write that was lost waits for
+ * the end of its session, or until another path reports that the target port moves no
+ * data; a read goes to another path at once.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@
 
 #define PACE	    XTIME_S /* between two commands of an initiator */
 #define CHECK_TIME  (5 * XTIME_S)
-#define DARK_TIME   XTIME_S
+#define DARK_TIME   (25 * XTIME_MS)
+#define DARK_MAX    XTIME_S
 #define AGAIN_TIME  (100 * XTIME_MS) /* after a refusal */
 #define BACKOFF_MIN (100 * XTIME_MS)
 #define BACKOFF_MAX (5 * XTIME_S)
@@ -26,6 +28,7 @@
 
 static void issue(struct fleet_initiator *i);
 static void login(void *arg);
+static void check_soon(struct fleet_initiator *i, xtime in);
 
 static xtime now_of(const struct fleet_initiator *i)
 {
@@ -127,6 +130,7 @@ static void silence_over(void *arg)
 	path_lost(p);
 	if (p->i->stuck == p)
 		wait_for_end(p);
+	check_soon(p->i, NET_TIME);
 }
 
 /* Nothing comes back from a machine that is gone; a machine without the process resets
@@ -192,6 +196,30 @@ static void login(void *arg)
 
 /* ---- checks of the paths ---- */
 
+static xtime next_check(struct fleet_initiator *i, bool carries)
+{
+	xtime pause = DARK_TIME << MIN(i->checks, 6u);
+
+	if (carries)
+		return CHECK_TIME;
+	i->checks++;
+	return MIN(pause, DARK_MAX);
+}
+
+/* The owner reports that the port of the lost session stands by. */
+static void look_for_others(struct fleet_path *p)
+{
+	const struct fleet_initiator *i = p->i;
+
+	for (unsigned k = 0; k < FLEET_PATHS; k++)
+		if (p->state != FLEET_READY && p->state != FLEET_SILENT &&
+		    i->paths[k].state == FLEET_READY &&
+		    i->seen[k].access == LIB_OPTIMIZED) {
+			release(p);
+			return;
+		}
+}
+
 static void check(void *arg)
 {
 	struct fleet_initiator *i = arg;
@@ -208,11 +236,13 @@ static void check(void *arg)
 			fleet_count(&i->f->checks, now_of(i), 2);
 			path_set(p, FLEET_READY, access_of(p->m));
 		}
-		carries |= lib_path_rank(&i->seen[k]) > 0;
 	}
-	i->dark &= !carries;
-	i->check_at = now_of(i) + (carries ? CHECK_TIME : DARK_TIME);
+	for (unsigned k = 0; k < FLEET_PATHS; k++)
+		carries |= lib_path_rank(&i->seen[k]) > 0;
+	i->check_at = now_of(i) + next_check(i, carries);
 	fleet_at(i->f, i->check_at, check, i);
+	if (i->stuck)
+		look_for_others(i->stuck);
 	issue(i);
 }
 
@@ -345,8 +375,10 @@ static void issue(struct fleet_initiator *i)
 		return;
 	k = lib_policy_choose(&i->policy, i->seen, FLEET_PATHS);
 	if (k < 0) {
-		if (!i->dark)
+		if (!i->dark) {
+			i->checks = 0;
 			check_soon(i, NET_TIME);
+		}
 		i->dark = true;
 		return;
 	}
