@@ -83,8 +83,8 @@ bool clu_self_differs(struct cluster_unit *u)
 		cluster_record_gateway(&u->view.rec, u->cfg.self.id);
 	const struct cluster_gateway *self = &u->cfg.self;
 
-	if (!g || g->number != self->number || g->nports != self->nports ||
-	    g->nportals != self->nportals ||
+	if (u->view.again || !g || g->number != self->number ||
+	    g->nports != self->nports || g->nportals != self->nportals ||
 	    memcmp(g->ports, self->ports, g->nports * sizeof(g->ports[0])) != 0)
 		return true;
 	for (unsigned i = 0; i < g->nportals; i++)

@@ -24,6 +24,8 @@
 /* Notes may be lost. */
 #define NOTE_AGAIN (500 * XTIME_MS)
 #define NOTE_MS	   1000u
+/* How many versions of a record that was removed this gateway may not have seen: far too many. */
+#define UNSEEN 1024u
 
 enum op {
 	OP_NONE,
@@ -119,8 +121,11 @@ struct view {
 	uint64_t version; /* that the store gives it */
 	bool fresh;	  /* read since the last sign of a newer one */
 	bool wanted;	  /* a newer one may exist: read */
-	xtime at;	  /* of the last reading */
-	int error;	  /* of the record itself; 0: rec is valid */
+	/* The record was removed: the version that the store gives it when this gateway
+	 * writes it again; 0: it is there. */
+	uint64_t again;
+	xtime at;  /* of the last reading */
+	int error; /* of the record itself; 0: rec is valid */
 };
 
 /* Requests at the store. */
@@ -163,6 +168,8 @@ struct peers {
 	char asker[CLUSTER_ID_SIZE]; /* wants to have the unit */
 	xtime register_at;
 	bool rivalry; /* another gateway has the number or a port of this one */
+	bool alone;   /* no gateway answered when there was no record */
+	bool missing; /* ... one did: the log has it */
 };
 
 /* Changes of the common state. */

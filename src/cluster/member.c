@@ -59,6 +59,30 @@ bool clu_register_step(struct cluster_unit *u)
 	return false;
 }
 
+/* Without a record, this is the first gateway, or the record was removed: then its owner
+ * answers, and writes it again. A new record would be without the reservations. */
+static bool is_first(struct cluster_unit *u)
+{
+	struct post *p = &u->ask.posts[POST_PROBE];
+
+	if (!u->peers.alone && !u->callers.probing) {
+		u->callers.probing = true;
+		p->ended = false;
+		clu_post(u, POST_PROBE, 0);
+	} else if (!u->peers.alone && p->ended) {
+		p->ended = u->callers.probing = false;
+		u->peers.alone = p->note.result == 0 && p->note.nacks == 0;
+		u->view.fresh = u->peers.alone;
+		u->ask.retry_at = u->now + u->cfg.beacon;
+		if (p->note.nacks && !u->peers.missing)
+			clu_say(u,
+				"the record was removed; waiting for gateway ",
+				p->note.acks[0], " to write it again");
+		u->peers.missing = p->note.nacks > 0;
+	}
+	return u->peers.alone;
+}
+
 void clu_join_step(struct cluster_unit *u)
 {
 	clu_access_is(u, CLUSTER_UNAVAILABLE);
@@ -77,6 +101,8 @@ void clu_join_step(struct cluster_unit *u)
 			u->view.fresh = false;
 		return;
 	}
+	if (u->view.rec.version == 0 && !is_first(u))
+		return;
 	if (!clu_register_step(u))
 		return;
 	if (u->lu.known >= cluster_record_changed(&u->view.rec))

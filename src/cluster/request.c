@@ -78,6 +78,7 @@ int clu_ask_swap(struct cluster_unit *u)
 	cluster_record_encode(&a->draft, a->out);
 	ask_begin(u, OP_SWAP);
 	a->req.version = u->view.version;
+	a->req.first = u->view.again;
 	a->req.data = a->out;
 	a->req.len = len;
 	a->number = u->change.number;
@@ -127,9 +128,30 @@ static int record_set(struct cluster_unit *u, uint8_t *blob, size_t len,
 	u->view.rec = *r;
 	u->view.blob = blob;
 	u->view.version = version;
+	u->view.again = 0;
 	u->view.fresh = true;
 	u->view.at = u->now;
 	return 0;
+}
+
+/* The record was removed. The owner's copy has every change that was acknowledged, so the owner
+ * writes it again, with versions that no gateway has seen. */
+static bool must_restore(struct cluster_unit *u)
+{
+	if ((u->role != CLUSTER_OWNER && u->role != CLUSTER_TAKING &&
+	     u->role != CLUSTER_YIELDING) ||
+	    !clu_is_self(u, u->view.rec.owner))
+		return false;
+	if (!u->view.again) {
+		clu_say(u, "the record was removed: ",
+			"this gateway writes it again", "");
+		u->view.again = u->view.version + UNSEEN;
+		u->view.rec.version += UNSEEN;
+	}
+	u->view.version = 0;
+	u->view.fresh = true;
+	u->view.at = u->now;
+	return true;
 }
 
 static void complain(struct cluster_unit *u, enum op op, int err)
@@ -152,7 +174,7 @@ static int read_ended(struct cluster_unit *u, int result)
 	uint8_t *blob = u->ask.in;
 
 	u->ask.in = NULL;
-	if (result == 0)
+	if (result == 0 && (blob || !must_restore(u)))
 		result = record_set(u, blob, blob ? u->ask.in_len : 0,
 				    u->ask.req.version);
 	u->view.error = result;
@@ -315,7 +337,7 @@ static void noted(void *arg, const char *from, uint64_t cookie,
 		return;
 	if (b.kind == CLUSTER_NOTE_IN_FORCE)
 		u->peers.confirmed = MAX(u->peers.confirmed, b.version);
-	else if (b.version > u->view.rec.version)
+	else if (b.version > u->view.rec.version || b.version == 0)
 		u->view.wanted = true;
 	if (b.kind == CLUSTER_NOTE_CONFIRM)
 		u->peers.asked = MAX(u->peers.asked, b.version);

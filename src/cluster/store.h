@@ -42,6 +42,8 @@ struct cluster_request {
 	/* read: the version of the record, 0: there is none yet. swap: the version
 	 * that the caller has read, then the new one, which is the next number. */
 	uint64_t version;
+	/* swap with version 0: the version that the new record gets; 0: 1 */
+	uint64_t first;
 	/* fence: the gateway that is to lose the lock; NULL: any other one */
 	const char *whom;
 	/* read: the record, the store's until done returns. swap: the new record, the

@@ -335,6 +335,37 @@ class Faults:
                 self.assertEqual(b.write(), CONFLICT)
             b.close()
 
+    # ---- the record ----
+
+    def test_record_damaged_and_removed(self):
+        """The owner serves the unit without a record that can be read. Once the damaged record is removed, the owner writes it again,
+        with all reservations; a gateway that starts meanwhile waits for that."""
+        one, two = self.start_all(2)
+        a, b = Path(one.daemon, "a"), Path(two.daemon, "b")
+        self.assertEqual(a.out(REGISTER, new=0xa), GOOD)
+        self.assertEqual(a.out(RESERVE, EA_RO, key=0xa), GOOD)
+        self.replace_record(b"garbage" * 100)
+        until(lambda: "the record of the gateways: malformed" in "".join(one.events()), "the owner has read it", 20)
+        self.assertEqual(a.store(3, 1), GOOD)
+        self.assertEqual(b.store(3, 2), CHECK)
+        self.replace_record(None)
+        three = self.gateway(3).start()
+        three.wait_role("standing-by", limit=20)
+        for g in (one, two, three):
+            until(lambda g=g: len(g.unit()["gateways"]) == 3, lambda: g.daemon.messages(), 20)
+        self.assertEqual([(g.role(), g.unit()["fences"]) for g in (one, two, three)],
+                         [("owner", 0), ("standing-by", 0), ("standing-by", 0)])
+        c = Path(three.daemon, "c")
+        self.assertEqual(c.reservation(), (EA_RO, 0xa))
+        self.drain(b)  # a group more
+        self.assertEqual(b.out(REGISTER, new=0xb), GOOD)
+        self.give([one, three], one)
+        self.drain(c)
+        self.assertEqual(c.store(3, 2), CONFLICT)
+        self.assertEqual(c.keys(), [0xa, 0xb])
+        for p in (a, b, c):
+            p.close()
+
     # ---- other initiators ----
 
     @need("iscsi-ls", "iscsi-inq")
@@ -382,6 +413,16 @@ class OverDirectory(Faults, Cluster):
     GATEWAYS = 3
     KILLS = True  # the fence is SIGKILL
 
+    def replace_record(self, data):
+        """None: removes it."""
+        folder, = (f.path for f in os.scandir(self.shared) if f.is_dir())
+        if data is not None:
+            with open(self.path("new"), "wb") as f:
+                f.write(data)
+            os.replace(self.path("new"), os.path.join(folder, "record"))
+        else:
+            os.unlink(os.path.join(folder, "record"))
+
     def image(self):
         with open(self.disk, "rb") as f:
             return f.read()
@@ -401,7 +442,7 @@ def tearDownModule():
 class OverRbd(Faults, Cluster):
     KILLS = False
     IMAGES = 0
-    SHORT = ("test_fenced_gateway", "test_many_units", "test_full_pool", "test_one_name_twice", "test_preempt_through_the_standby")
+    SHORT = ("test_fenced_gateway", "test_many_units", "test_full_pool", "test_one_name_twice", "test_record_damaged_and_removed", "test_preempt_through_the_standby")
 
     @classmethod
     def setUpClass(cls):
@@ -427,6 +468,16 @@ class OverRbd(Faults, Cluster):
         g = Gateway(self.dir, number, self.lun, more=("--block-size", "512") + more, **kw)
         self.gateways.append(g)
         return g
+
+    def replace_record(self, data):
+        """None: removes it."""
+        name = "openiser." + json.loads(CEPH.run("rbd", "info", self.name, "--format", "json").text)["id"]
+        if data is not None:
+            with open(self.path("new"), "wb") as f:
+                f.write(data)
+            CEPH.run("rados", "-p", "rbd", "put", name, self.path("new"))
+        else:
+            CEPH.run("rados", "-p", "rbd", "rm", name)
 
     def image(self):
         path = self.path("export")

@@ -574,8 +574,8 @@ static void begin_calm(struct sim *s, uint32_t seed)
 	sim_begin(s, seed, false);
 	s->model.slow = 100;
 	s->model.lose_answer = s->model.lose_note = 0;
-	s->quiet = true;
-	while (sim_next(&s->model, 1900 * XTIME_MS))
+	s->quiet = s->still = true;
+	while (sim_next(&s->model, 3500 * XTIME_MS))
 		;
 }
 
@@ -620,6 +620,39 @@ static void test_cut_off(void **state)
 		cluster_unit_status(g->unit, &st);
 		assert_int_equal(st.role, CLUSTER_STANDING_BY);
 		assert_int_equal(st.fenced, 1);
+		check_end(&s);
+		sim_end(&s);
+		assert_null(s.oracle.wrong);
+	}
+}
+
+/* An administrator removes the record, while a gateway that has none starts: the owner writes it
+ * again, with the reservations, and the new gateway waits for it. */
+static void test_removed(void **state)
+{
+	static struct sim s;
+
+	(void)state;
+	for (uint32_t seed = 1; seed <= PEACE_SEEDS; seed++) {
+		struct gateway *g, *other;
+		struct cluster_status st;
+
+		begin_calm(&s, seed);
+		g = owner_of(&s);
+		assert_non_null(g);
+		s.still = true;
+		other = &s.gw[(g->machine + 1) % s.ngateways];
+		run_until(&s, s.model.now + (xtime)seed * XTIME_S / 10);
+		gateway_crash(other);
+		s.model.len = 0;
+		s.model.version = 0;
+		run_until(&s, s.model.now + (xtime)(seed % 3) * XTIME_S);
+		gateway_start(other, ++s.run);
+		run_until(&s, s.model.now + 20 * XTIME_S);
+		assert_ptr_equal(owner_of(&s), g);
+		cluster_unit_status(other->unit, &st);
+		assert_int_equal(st.role, CLUSTER_STANDING_BY);
+		assert_int_equal(st.fences, 0);
 		check_end(&s);
 		sim_end(&s);
 		assert_null(s.oracle.wrong);
@@ -671,9 +704,10 @@ static void test_mistakes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_seeds),	cmocka_unit_test(test_peace),
-		cmocka_unit_test(test_killed),	cmocka_unit_test(test_cut_off),
-		cmocka_unit_test(test_damaged), cmocka_unit_test(test_mistakes),
+		cmocka_unit_test(test_seeds),	 cmocka_unit_test(test_peace),
+		cmocka_unit_test(test_killed),	 cmocka_unit_test(test_cut_off),
+		cmocka_unit_test(test_damaged),	 cmocka_unit_test(test_removed),
+		cmocka_unit_test(test_mistakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

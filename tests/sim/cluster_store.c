@@ -172,7 +172,7 @@ struct call {
 	enum call_kind kind;
 	struct store_session *session;
 	struct cluster_request *r; /* NULL: it has ended */
-	uint64_t version;
+	uint64_t version, first;
 	char whom[CLUSTER_ID_SIZE];
 	uint8_t *data;
 	size_t len;
@@ -217,7 +217,7 @@ static int call_swap(struct store_model *m, struct call *c)
 		abort();
 	memcpy(m->blob, c->data, c->len);
 	m->len = c->len;
-	m->version += 1 + sim_random(m, 3);
+	m->version = c->first ? c->first : m->version + 1 + sim_random(m, 3);
 	c->version = m->version;
 	m->changed(m->arg);
 	return 0;
@@ -311,6 +311,7 @@ static void call_begin(struct cluster_store *store, struct cluster_request *r,
 	c->session = s;
 	c->r = r;
 	c->version = r->version;
+	c->first = r->version ? 0 : r->first;
 	r->private = c;
 	list_init(&r->link);
 	if (r->whom)

@@ -212,6 +212,7 @@ static struct bsrbd_call *call_of_request(struct bsrbd_store *s,
 	}
 	c->r = r;
 	c->version = r->version;
+	c->next = r->version || !r->first ? r->version + 1 : r->first;
 	if (r->whom)
 		snprintf(c->whom, sizeof(c->whom), "%s", r->whom);
 	list_push_back(&s->calls, &c->link);
@@ -296,7 +297,7 @@ static void swap_ended(struct bsrbd_call *c)
 			    ? ERR_AGAIN
 			    : bsrbd_store_err(c->result);
 	if (!c->result)
-		c->version++;
+		c->version = c->next;
 	if (c->result == ERR_TERMINATED)
 		bsrbd_store_fenced(c->s);
 	if (!c->s->ended)
@@ -317,7 +318,7 @@ static int start_swap(struct bsrbd_call *c, const uint8_t *data, size_t len)
 		      ? rados_aio_create_completion2(c, operation_done, &done)
 		      : -ENOMEM;
 	if (!err) {
-		cluster_blob_write(c->blob, c->version + 1, data, len);
+		cluster_blob_write(c->blob, c->next, data, len);
 		cluster_blob_begin(before, c->version);
 		if (c->version)
 			rados_write_op_cmpext(op, (const char *)before,

@@ -41,7 +41,7 @@ struct bsrbd_call {
 	struct cluster_note *note; /* the same */
 	bool notifies;
 	/* read, swap */
-	uint64_t version;
+	uint64_t version, next;
 	uint8_t *blob;
 	size_t len;
 	int parts[2]; /* results of the parts of an operation */

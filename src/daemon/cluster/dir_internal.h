@@ -44,7 +44,7 @@ struct dir_lane {
 	struct io_file_op op;
 	/* of the job; the request may end before it */
 	const struct dir_kind *kind;
-	uint64_t version;
+	uint64_t version, next;
 	uint8_t *blob; /* of the record read, or to be written */
 	size_t len;
 	char whom[CLUSTER_ID_SIZE]; /* "": any */

@@ -141,7 +141,7 @@ static int compare_and_replace(struct dir_lane *l)
 	if (err)
 		dir_say(l, "record: cannot be saved: %s", strerror(err));
 	else
-		l->version++;
+		l->version = l->next;
 	if (err && renamed)
 		return ERR_RESET;
 	return dir_err(err);

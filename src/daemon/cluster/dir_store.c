@@ -133,6 +133,7 @@ static bool load_job(struct dir_lane *l, const struct cluster_request *r)
 {
 	l->kind = r->private;
 	l->version = r->version;
+	l->next = r->version || !r->first ? r->version + 1 : r->first;
 	l->len = 0;
 	l->why[0] = '\0';
 	snprintf(l->whom, sizeof(l->whom), "%s", r->whom ? r->whom : "");
@@ -142,7 +143,7 @@ static bool load_job(struct dir_lane *l, const struct cluster_request *r)
 	l->blob = malloc(l->len);
 	if (!l->blob)
 		return false;
-	cluster_blob_write(l->blob, r->version + 1, r->data, r->len);
+	cluster_blob_write(l->blob, l->next, r->data, r->len);
 	return true;
 }
 
