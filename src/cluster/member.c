@@ -73,7 +73,8 @@ static bool is_first(struct cluster_unit *u)
 		p->ended = u->callers.probing = false;
 		u->peers.alone = p->note.result == 0 && p->note.nacks == 0;
 		u->view.fresh = u->peers.alone;
-		u->ask.retry_at = u->now + u->cfg.beacon;
+		if (!u->peers.alone)
+			u->ask.retry_at = u->now + u->cfg.beacon;
 		if (p->note.nacks && !u->peers.missing)
 			clu_say(u,
 				"the record was removed; waiting for gateway ",
