@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Counts the instructions of a 4 KiB read and write at both ends, by iSCSI and iSER.
+"""Counts the instructions of a 4 KiB read and write at both ends, by iSCSI (also at
+ErrorRecoveryLevel 2) and iSER.
 
 cost.py PROGRAM runs path_cost under callgrind and compares each figure with
 tests/cost/costs.txt. A figure that is more than 5 % higher is a regression. One that
@@ -22,7 +23,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 COSTS = os.path.join(HERE, "costs.txt")
 SLACK = 0.05
 SKIP = 77
-TRANSPORTS = (("iscsi", ""), ("iser", "iser-"))
+# arguments of path_cost, prefix of the operations
+KINDS = ((["iscsi"], ""), (["iser"], "iser-"),
+         (["iscsi", "2048", "2048", "32", "16", "2"], "level2-"))
 PHASES = (("read", "read_all"), ("write", "write_all"))
 ENDS = (("target", "target_turn"), ("client", "client_turn"))
 
@@ -81,9 +84,9 @@ def print_functions(program, operation, end, level):
 def measure(program):
     """Returns the cost of each operation at each end."""
     costs = {}
-    for transport, prefix in TRANSPORTS:
+    for arguments, prefix in KINDS:
         with tempfile.TemporaryDirectory() as folder:
-            profile, ops = run(program, folder, arguments=[transport])
+            profile, ops = run(program, folder, arguments=arguments)
         for phase, caller in PHASES:
             for end, callee in ENDS:
                 costs[prefix + phase, end] = round(profile.calls[caller, callee] / ops)
@@ -125,7 +128,7 @@ def main():
         want = expected.get((operation, end), cost)
         ok = abs(cost - want) <= want * SLACK
         failed = failed or not ok
-        print(f"{'ok' if ok else 'FAIL':4} {operation:10} {end:6} {cost:5} instructions, expected {want}")
+        print(f"{'ok' if ok else 'FAIL':4} {operation:12} {end:6} {cost:5} instructions, expected {want}")
     if a.write:
         store(a.compiler, costs)
         return 0

@@ -230,12 +230,28 @@ void dmtcp_answers_go_on(struct dmtcp_conn *c)
 	}
 }
 
+/* The PDU is the next one, and nothing before it is missing: no PDU, no read data. */
+static bool nothing_is_missing(const struct dmtcp_conn *c,
+			       const struct iscsi_pdu *pdu)
+{
+	const struct recovery *r = &c->recovery;
+
+	return pdu->statsn == c->rx_statsn && !sn_lt(c->rx_statsn, r->asked) &&
+	       list_empty(&r->early) && list_empty(&r->repairs);
+}
+
 /* [RFC 7143: 4.2.2.2 #1-2, 7.9 #3] */
 static void recover_order(struct dmtcp_conn *c, struct dm_task *t,
 			  const struct dm_control *ctl)
 {
 	const struct iscsi_pdu *pdu = &ctl->pdu;
 
+	if (nothing_is_missing(c, pdu)) {
+		c->recovery.asked = ++c->rx_statsn;
+		dmtcp_repair_progress(c);
+		hand_over(c, t, ctl);
+		return;
+	}
 	if (sn_lt(pdu->statsn, c->rx_statsn)) {
 		c->stats.dropped++; /* sent again, and not needed */
 		return;
