@@ -93,7 +93,8 @@ struct dmiser_stats {
 	uint64_t rdma_writes, rdma_reads;
 	uint64_t acks; /* zero-length RDMA Reads for the A bit */
 	uint64_t write_bytes, read_bytes;
-	uint64_t copied; /* bytes of immediate and unsolicited data */
+	uint64_t copied; /* bytes of immediate and unsolicited data that were
+			  * not used where they were received */
 	uint64_t remote_invalidated, invalidated; /* STags, by whom */
 };
 /* dmiser_stats returns the counters, which are borrowed from c. */

@@ -60,17 +60,34 @@ static void finish_unsolicited(struct dmiser_conn *c, struct dm_task *t)
 	report_completion(c, t, DM_UNSOLICITED, err);
 }
 
+/* last: no Data-Out follows. If the immediate data are all of the data, they stay in
+ * the receive until the role has executed the command. */
+static void take_immediate(struct dmiser_conn *c, struct dm_task *t,
+			   const struct iser_in *in, bool last)
+{
+	uint32_t len = in->pdu.dsl;
+
+	if (!t->may_peek || !last || len != t->out.len) {
+		place_data(c, t, 0, in->data, len);
+		return;
+	}
+	t->peek = in->data;
+	t->out_done += len;
+	c->bytes_in += len;
+}
+
 static void begin_write(struct dmiser_conn *c, struct dm_task *t,
 			const struct iser_in *in)
 {
 	struct target_task *tt = &iser_task(t)->t;
+	bool last = in->pdu.final || c->params.initial_r2t;
 
 	tt->unsolicited = true;
 	tt->unsol_off = t->immediate = in->pdu.dsl;
 	tt->data_err = dm_check_unsolicited(&c->params, &in->pdu);
 	if (!tt->data_err && in->pdu.dsl)
-		place_data(c, t, 0, in->data, in->pdu.dsl);
-	if (in->pdu.final || c->params.initial_r2t)
+		take_immediate(c, t, in, last);
+	if (last)
 		finish_unsolicited(c, t);
 }
 

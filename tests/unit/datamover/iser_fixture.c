@@ -146,6 +146,9 @@ static void completion(struct dm_conn *c, struct dm_task *dm,
 	assert_true(t->used);
 	t->seen[what]++;
 	t->err = err;
+	if (what == DM_UNSOLICITED && dm->peek) /* not in the task's buffer */
+		memcpy(t->buf, dm->peek, dm->out.len);
+	dm->peek = NULL;
 	if (what == DM_RELEASED)
 		assert_int_equal(err, 0); /* never fails */
 	if (what == DM_RESPONSE_SENT || what == DM_RELEASED)

@@ -461,6 +461,43 @@ static void test_immediate_data(void **state)
 	fixture_fini(&r);
 }
 
+static void allow_peek(struct fixture *f, struct fixture_task *t)
+{
+	(void)f;
+	t->dm.may_peek = true;
+}
+
+/* The data stay in the receive if they are all data of the command, and no Data-Out
+ * follows. */
+static void test_immediate_data_in_place(void **state)
+{
+	static const struct {
+		uint32_t edtl, dsl;
+		bool final;
+		uint32_t copied;
+	} cases[] = {
+		{ 4096, 4096, true, 0 },
+		{ 8000, 4096, true, 4096 },
+		{ 4096, 4096, false, 4096 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct fixture_task *t;
+
+		begin(DMISER_LINUX);
+		r.on_command = allow_peek;
+		fixture_write(&r, 5, cases[i].edtl, cases[i].dsl,
+			      cases[i].final);
+		t = fixture_find(&r, 5);
+		assert_int_equal(t->seen[DM_UNSOLICITED], cases[i].final);
+		assert_int_equal(t->dm.out_done, 4096);
+		assert_got(t, 0, 4096);
+		assert_int_equal(dmiser_stats(r.conn)->copied, cases[i].copied);
+		fixture_fini(&r);
+	}
+}
+
 /* [RFC 7145: 7.3.4 #3, 9.5.1 #6] */
 static void test_unsolicited_data_rfc7145_7_3_4(void **state)
 {
@@ -843,6 +880,7 @@ int main(void)
 		cmocka_unit_test(test_get_data_many_pieces),
 		cmocka_unit_test(test_get_data_with_ord_0_rfc7145_7_3_6),
 		cmocka_unit_test(test_immediate_data),
+		cmocka_unit_test(test_immediate_data_in_place),
 		cmocka_unit_test(test_unsolicited_data_rfc7145_7_3_4),
 		cmocka_unit_test(test_write_base_in_each_reading_rfc7145_6_9),
 		cmocka_unit_test(test_write_that_counts_absent_data),
