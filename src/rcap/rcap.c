@@ -88,18 +88,29 @@ int rcap_reject(struct rcap_qp *qp, const struct rcap_cm *cm)
 	return qp->ops->reject(qp, cm);
 }
 
+/* Why no request that is neither a Send nor a Write may be posted; 0: it may. */
+static int check_op(const struct rcap_qp *qp, const struct rcap_wr *wr)
+{
+	if (wr->op >= RCAP_IMMEDIATE && !qp->extended)
+		return ERR_UNSUPPORTED;
+	if (rcap_wr_has_response(wr) && qp->ord == 0)
+		return ERR_LIMIT; /* the Read would wait forever */
+	return 0;
+}
+
 int rcap_post(struct rcap_qp *qp, struct rcap_wr *const *wr, unsigned n)
 {
 	if (qp->state != RCAP_ESTABLISHED)
 		return ERR_WRONG_STATE;
-	for (unsigned i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++) {
+		int err = 0;
+
 		if (wr[i]->data.len > UINT32_MAX)
 			return ERR_RANGE;
-	for (unsigned i = 0; i < n; i++) {
-		if (wr[i]->op >= RCAP_IMMEDIATE && !qp->extended)
-			return ERR_UNSUPPORTED;
-		if (rcap_wr_has_response(wr[i]) && qp->ord == 0)
-			return ERR_LIMIT; /* the Read would wait forever */
+		if (wr[i]->op > RCAP_WRITE)
+			err = check_op(qp, wr[i]);
+		if (err)
+			return err;
 	}
 	qp->ops->post(qp, wr, n);
 	return 0;

@@ -250,9 +250,9 @@ size_t iwarp_rx_likely(const struct iwarp *c);
 /* iwarp_rx_consume processes the FPDUs in the look-ahead. */
 void iwarp_rx_consume(struct iwarp *c);
 
-/* usual.c: iwarp_take_usual handles the FPDU at p, within n octets, if it is a
- * whole Send or segment of a Write, and right. Returns its length; 0: it is
- * left to rx.c. */
+/* usual.c: iwarp_take_usual handles the FPDUs from p on, within n octets, that
+ * are whole Sends or segments of a Write, and right. Returns their length; what
+ * follows them is left to rx.c. */
 size_t iwarp_take_usual(struct iwarp *c, const uint8_t *p, size_t n);
 
 /*  */

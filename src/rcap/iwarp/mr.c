@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mr.c: the table of memory regions. STag = (index + 1) << 8
  * key. */
-#include "rcap/iwarp/mr.h"
+#include "rcap/iwarp/mr_table.h"
 
 #include <stdlib.h>
 
@@ -9,23 +9,6 @@
 #include "base/err.h"
 
 #define MAX_REGIONS 0xffffffu
-
-struct region {
-	struct bufv memory;
-	const void *stream; /* NULL: the entry is free */
-	uint64_t base;
-	unsigned rights;
-	uint8_t key;
-	uint32_t next_free;
-};
-
-struct mr_table {
-	uint32_t max;
-	uint32_t fresh; /* entries from here on were never used */
-	uint32_t free;	/* list of used and freed entries; max: empty */
-	uint32_t random;
-	struct region *regions; /* NULL: none was registered yet */
-};
 
 struct mr_table *mr_table_new(uint32_t max, uint32_t seed)
 {
@@ -54,19 +37,6 @@ static uint32_t stag_of(uint32_t index, uint8_t key)
 	return (index + 1) << 8 | key;
 }
 
-static struct region *find_region(const struct mr_table *t, uint32_t stag)
-{
-	uint32_t index = (stag >> 8) - 1;
-	const struct region *r;
-
-	if (stag >> 8 == 0 || index >= t->fresh)
-		return NULL;
-	r = &t->regions[index];
-	if (!r->stream || r->key != (uint8_t)stag)
-		return NULL;
-	return (struct region *)(uintptr_t)r;
-}
-
 /* xorshift: a key differs from the previous key of its entry and is hard to
  * predict; a wrong guess ends the peer's connection (RFC 5042 §6.2). */
 static uint8_t next_key(struct mr_table *t, uint8_t last)
@@ -84,7 +54,7 @@ int mr_register(struct mr_table *t, const void *stream,
 		uint32_t *stag)
 {
 	uint32_t index = t->free < t->max ? t->free : t->fresh;
-	struct region *r;
+	struct mr_region *r;
 
 	if (memory->len == 0 || base > UINT64_MAX - memory->len)
 		return ERR_RANGE;
@@ -112,13 +82,13 @@ int mr_find(const struct mr_table *t, const void *stream, uint32_t stag,
 	    uint64_t to, uint64_t len, unsigned right,
 	    const struct bufv **memory, size_t *off)
 {
-	const struct region *r;
+	const struct mr_region *r;
 
 	*memory = NULL;
 	*off = 0;
 	if (len == 0)
 		return 0;
-	r = find_region(t, stag);
+	r = mr_region_of(t, stag);
 	if (!r)
 		return -TERM_RDMAP_INVALID_STAG;
 	if (r->stream != stream)
@@ -137,14 +107,14 @@ int mr_find(const struct mr_table *t, const void *stream, uint32_t stag,
 const struct bufv *mr_memory(const struct mr_table *t, const void *stream,
 			     uint32_t stag)
 {
-	const struct region *r = find_region(t, stag);
+	const struct mr_region *r = mr_region_of(t, stag);
 
 	return r && r->stream == stream ? &r->memory : NULL;
 }
 
 bool mr_may_change(const struct mr_table *t, uint32_t stag)
 {
-	const struct region *r = find_region(t, stag);
+	const struct mr_region *r = mr_region_of(t, stag);
 
 	return r && (r->rights & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC));
 }
@@ -152,12 +122,12 @@ bool mr_may_change(const struct mr_table *t, uint32_t stag)
 bool mr_is_undefined(const struct mr_table *t, const void *stream,
 		     uint32_t stag)
 {
-	const struct region *r = find_region(t, stag);
+	const struct mr_region *r = mr_region_of(t, stag);
 
 	return r && r->stream == stream && (r->rights & MR_UNDEFINED);
 }
 
-static void release_region(struct mr_table *t, struct region *r)
+static void release_region(struct mr_table *t, struct mr_region *r)
 {
 	uint32_t index = (uint32_t)(r - t->regions);
 
@@ -169,7 +139,7 @@ static void release_region(struct mr_table *t, struct region *r)
 
 int mr_invalidate(struct mr_table *t, uint32_t stag)
 {
-	struct region *r = find_region(t, stag);
+	struct mr_region *r = mr_region_of(t, stag);
 
 	if (!r)
 		return ERR_NOT_FOUND;
@@ -179,7 +149,7 @@ int mr_invalidate(struct mr_table *t, uint32_t stag)
 
 int mr_invalidate_remote(struct mr_table *t, const void *stream, uint32_t stag)
 {
-	struct region *r = find_region(t, stag);
+	struct mr_region *r = mr_region_of(t, stag);
 
 	/* a peer must not invalidate the sink of a Read, which has no rights */
 	if (!r || r->stream != stream || !r->rights)

@@ -253,7 +253,7 @@ static int invalidate_stag(struct iwarp *c, struct rcap_recv *r)
 	r->stag = h->stag;
 	if (!r->invalidated)
 		return 0;
-	memory = mr_memory(c->mrs, c, h->stag);
+	memory = c->tx.has_responses ? mr_memory(c->mrs, c, h->stag) : NULL;
 	if (memory && iwarp_tx_detach(c, memory))
 		return -TERM_LOCAL_CATASTROPHIC;
 	return mr_invalidate_remote(c->mrs, c, h->stag);

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
-#include "rcap/iwarp/rdmap_encode.h"
+#include "rcap/iwarp/rdmap_codec.h"
 
 static bool is_tagged(uint8_t opcode)
 {
@@ -152,31 +152,6 @@ int rdmap_decode(struct rdmap_header *h, const uint8_t *p, size_t n,
 		return -TERM_RDMAP_OPCODE;
 	decode_own(h, p + DDP_UNTAGGED_LEN);
 	return (int)rdmap_header_len(h->opcode);
-}
-
-size_t rdmap_decode_usual(struct rdmap_usual *h, const uint8_t *p, size_t n)
-{
-	uint16_t ctrl, rest;
-
-	if (n < DDP_TAGGED_LEN)
-		return 0;
-	ctrl = get_be16(p);
-	rest = ctrl & (CTRL_TAGGED | CTRL_DDP_VERSION | CTRL_RDMAP_VERSION);
-	h->last = ctrl & CTRL_LAST;
-	h->opcode = ctrl & CTRL_OPCODE;
-	h->stag = get_be32(p + 2);
-	h->tagged = ctrl & CTRL_TAGGED;
-	if (rest == (CTRL_TAGGED | DDP_VERSION_1 | RDMAP_VERSION_1)) {
-		h->to = get_be64(p + 6);
-		return h->opcode == RDMAP_WRITE ? DDP_TAGGED_LEN : 0;
-	}
-	if (rest != (DDP_VERSION_1 | RDMAP_VERSION_1) || n < DDP_UNTAGGED_LEN ||
-	    h->opcode < RDMAP_SEND || h->opcode > RDMAP_SEND_SE_INV ||
-	    get_be32(p + 6) != DDP_QN_SEND || get_be32(p + 14) != 0)
-		return 0;
-	h->msn = get_be32(p + 10);
-	h->to = 0;
-	return DDP_UNTAGGED_LEN;
 }
 
 static void encode_read(const struct rdmap_header *h, uint8_t *p)

@@ -82,17 +82,6 @@ size_t rdmap_peek_len(const uint8_t *p);
 int rdmap_decode(struct rdmap_header *h, const uint8_t *p, size_t n,
 		 bool extended);
 
-/* The header of a segment of a Write or a Send at offset 0. */
-struct rdmap_usual {
-	bool tagged, last;
-	uint8_t opcode;
-	uint32_t stag, msn; /* as in struct rdmap_header */
-	uint64_t to;
-};
-/* rdmap_decode_usual decodes such a header at p, in a ULPDU of n octets, without
- * an error. Returns its length, 0: it is another one, or has an error. */
-size_t rdmap_decode_usual(struct rdmap_usual *h, const uint8_t *p, size_t n);
-
 /* rdmap_encode encodes the header; p has room for DDP_HEADER_MAX bytes. Returns
  * its length. */
 size_t rdmap_encode(const struct rdmap_header *h, uint8_t *p);

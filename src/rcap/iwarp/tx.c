@@ -13,7 +13,7 @@
 #include "base/bytes.h"
 #include "base/cold.h"
 #include "rcap/iwarp/internal.h"
-#include "rcap/iwarp/rdmap_encode.h"
+#include "rcap/iwarp/rdmap_codec.h"
 #include "rcap/iwarp/tx.h"
 
 #define LINE 64

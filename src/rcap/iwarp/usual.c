@@ -11,6 +11,8 @@
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "rcap/iwarp/internal.h"
+#include "rcap/iwarp/mr_table.h"
+#include "rcap/iwarp/rdmap_codec.h"
 
 /* The FPDU at p, within n octets. */
 struct usual {
@@ -65,16 +67,24 @@ static void count_usual(struct iwarp *c, const struct usual *w)
 	c->stats.rx_payload += w->len;
 }
 
+static void place_write(const struct bufv *memory, size_t off,
+			const struct usual *w)
+{
+	if (memory->n == 1)
+		memcpy((uint8_t *)memory->iov[0].iov_base + off, w->payload,
+		       w->len);
+	else
+		bufv_copy_in(memory, off, w->payload, w->len);
+}
+
 static bool take_write(struct iwarp *c, const struct usual *w)
 {
-	const struct bufv *memory;
-	size_t off;
+	const struct mr_region *r = mr_region_of(c->mrs, w->h.stag);
 
-	if (mr_find(c->mrs, c, w->h.stag, w->h.to, w->len, MR_REMOTE_WRITE,
-		    &memory, &off) ||
+	if (!r || !mr_may_access(r, c, w->h.to, w->len, MR_REMOTE_WRITE) ||
 	    !crc_is_right(c, w))
 		return false;
-	bufv_copy_in(memory, off, w->payload, w->len);
+	place_write(&r->memory, (size_t)(w->h.to - r->base), w);
 	c->stats.copied += w->len;
 	count_usual(c, w);
 	return true;
@@ -108,15 +118,25 @@ static bool take_send(struct iwarp *c, const struct usual *w)
 	return true;
 }
 
-size_t iwarp_take_usual(struct iwarp *c, const uint8_t *p, size_t n)
+/* Returns the length of the FPDU at p, which it has handled; 0: it has not. */
+static inline size_t take_one(struct iwarp *c, const uint8_t *p, size_t n)
 {
 	struct usual w;
 
-	/* the first FPDU ends the start-up */
-	if (c->rx.s.markers || c->phase != PHASE_FULL ||
-	    c->rx.stage != RX_HEAD || c->rx.head.have || !find_usual(&w, p, n))
-		return 0;
-	if (!(w.h.tagged ? take_write(c, &w) : take_send(c, &w)))
+	if (!find_usual(&w, p, n) ||
+	    !(w.h.tagged ? take_write(c, &w) : take_send(c, &w)))
 		return 0;
 	return w.content + MPA_CRC_LEN;
+}
+
+size_t iwarp_take_usual(struct iwarp *c, const uint8_t *p, size_t n)
+{
+	size_t at = 0, k;
+
+	if (c->rx.s.markers || c->rx.stage != RX_HEAD || c->rx.head.have)
+		return 0;
+	/* the first FPDU ends the start-up; an up-call may end the connection */
+	while (c->phase == PHASE_FULL && (k = take_one(c, p + at, n - at)))
+		at += k;
+	return at;
 }

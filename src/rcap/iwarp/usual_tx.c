@@ -7,7 +7,7 @@
  */
 #include "base/crc32c.h"
 #include "rcap/iwarp/internal.h"
-#include "rcap/iwarp/rdmap_encode.h"
+#include "rcap/iwarp/rdmap_codec.h"
 #include "rcap/iwarp/tx.h"
 
 /* longer payload is left to tx.c; one that must be copied is then still in the

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* rdmap_test.c: DDP and RDMAP headers as bytes (RFC 5041 §4, RFC 5040 §4). */
 #include "rcap/iwarp/rdmap.h"
+#include "rcap/iwarp/rdmap_codec.h"
 
 #include <string.h>
 

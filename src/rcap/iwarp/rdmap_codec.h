@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rdmap_encode.h: the first octets of a DDP header, and the headers of Sends,
- * Writes and Read Responses, inline: each small command needs one or two.
+ * rdmap_codec.h: the headers of Sends, Writes and Read Responses, inline: each
+ * small command needs one or two.
  */
-#ifndef RCAP_IWARP_RDMAP_ENCODE_H
-#define RCAP_IWARP_RDMAP_ENCODE_H
+#ifndef RCAP_IWARP_RDMAP_CODEC_H
+#define RCAP_IWARP_RDMAP_CODEC_H
 
 #include "base/bytes.h"
 #include "rcap/iwarp/rdmap.h"
@@ -55,6 +55,43 @@ static inline size_t rdmap_encode_send(uint8_t *p, uint8_t opcode, bool last,
 	rdmap_put_control(p, opcode, false, last);
 	put_be32(p + 2, names_stag ? stag : 0);
 	rdmap_put_untagged(p, DDP_QN_SEND, msn, mo);
+	return DDP_UNTAGGED_LEN;
+}
+
+/* The header of a segment of a Write or a Send at offset 0. */
+struct rdmap_usual {
+	bool tagged, last;
+	uint8_t opcode;
+	uint32_t stag, msn; /* as in struct rdmap_header */
+	uint64_t to;
+};
+
+/* rdmap_decode_usual decodes such a header at p, in a ULPDU of n octets, without
+ * an error. Returns its length, 0: it is another one, or has an error. */
+static inline size_t rdmap_decode_usual(struct rdmap_usual *h, const uint8_t *p,
+					size_t n)
+{
+	uint16_t ctrl, rest;
+
+	if (n < DDP_TAGGED_LEN)
+		return 0;
+	ctrl = get_be16(p);
+	rest = ctrl & (CTRL_TAGGED | CTRL_DDP_VERSION | CTRL_RDMAP_VERSION);
+	h->last = ctrl & CTRL_LAST;
+	h->opcode = ctrl & CTRL_OPCODE;
+	h->stag = get_be32(p + 2);
+	h->tagged = ctrl & CTRL_TAGGED;
+	if (rest == (CTRL_TAGGED | DDP_VERSION_1 | RDMAP_VERSION_1)) {
+		h->to = get_be64(p + 6);
+		h->msn = 0;
+		return h->opcode == RDMAP_WRITE ? DDP_TAGGED_LEN : 0;
+	}
+	if (rest != (DDP_VERSION_1 | RDMAP_VERSION_1) || n < DDP_UNTAGGED_LEN ||
+	    h->opcode < RDMAP_SEND || h->opcode > RDMAP_SEND_SE_INV ||
+	    get_be32(p + 6) != DDP_QN_SEND || get_be32(p + 14) != 0)
+		return 0;
+	h->msn = get_be32(p + 10);
+	h->to = 0;
 	return DDP_UNTAGGED_LEN;
 }
 
