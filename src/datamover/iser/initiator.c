@@ -318,10 +318,9 @@ static uint32_t bytes_moved(const struct dm_task *t, const struct bufv *data,
 
 /* [RFC 7145: 7.3.2 #13-14, 9.5.1 #9, 9.5.2 #7] */
 static void deliver_response(struct dmiser_conn *c, struct dm_task *t,
-			     const struct iscsi_pdu *pdu, const uint8_t *bhs,
-			     const uint8_t *data)
+			     const struct dm_control *ctl)
 {
-	const struct dm_control ctl = { .pdu = *pdu, .bhs = bhs, .data = data };
+	const struct iscsi_pdu *pdu = &ctl->pdu;
 	int err;
 
 	if (t) {
@@ -330,7 +329,7 @@ static void deliver_response(struct dmiser_conn *c, struct dm_task *t,
 		t->out_done = bytes_moved(t, &t->out, pdu);
 		dmiser_forget_stags(c, t);
 	}
-	err = c->dm->up->control_notify(c->dm, &ctl, &t);
+	err = c->dm->up->control_notify(c->dm, ctl, &t);
 	if (err)
 		dmiser_fail_conn(c, err, "PDU refused by the iSCSI layer");
 }
@@ -346,7 +345,7 @@ static void copy_message(struct rcap_recv *r)
 
 bool dmiser_initiator_response(struct dmiser_conn *c, struct iser_in *in)
 {
-	struct dm_task *t = c->dm->up->find_task(c->dm, in->pdu.itt);
+	struct dm_task *t = c->dm->up->find_task(c->dm, in->ctl.pdu.itt);
 
 	/* without a task the STag belongs to another command */
 	if (t ? take_invalidated(c, t, in->recv) : in->recv->invalidated) {
@@ -369,7 +368,8 @@ bool dmiser_initiator_response(struct dmiser_conn *c, struct iser_in *in)
 		iser_task(t)->i.late = in->recv;
 		return true;
 	}
-	deliver_response(c, t, &in->pdu, in->bhs, in->data);
+	in->ctl.data = in->data;
+	deliver_response(c, t, &in->ctl);
 	return false;
 }
 
@@ -377,16 +377,16 @@ void dmiser_late(struct dmiser_conn *c, struct dm_task *t)
 {
 	struct initiator_task *it = &iser_task(t)->i;
 	struct rcap_recv *r = it->late;
-	const uint8_t *bhs;
-	struct iscsi_pdu pdu;
+	struct dm_control ctl = { .data = NULL };
 
 	if (!r || c->ended)
 		return;
 	it->late = NULL;
-	bhs = rcap_recv_bytes(r) + ISER_HEADER_LEN;
-	if (iscsi_bhs_decode(&pdu, bhs) == 0) /* rx.c checked the PDU */
-		deliver_response(c, t, &pdu, bhs,
-				 pdu.dsl ? bhs + ISCSI_BHS_LEN + pdu.ahs_len
-					 : NULL);
+	ctl.bhs = rcap_recv_bytes(r) + ISER_HEADER_LEN;
+	if (iscsi_bhs_decode(&ctl.pdu, ctl.bhs) == 0) { /* rx.c checked it */
+		if (ctl.pdu.dsl)
+			ctl.data = ctl.bhs + ISCSI_BHS_LEN + ctl.pdu.ahs_len;
+		deliver_response(c, t, &ctl);
+	}
 	dmiser_repost(c, r);
 }

@@ -286,8 +286,8 @@ void dmiser_take_early(struct dmiser_conn *c);
 /* A received PDU; its memory is that of recv. */
 struct iser_in {
 	struct iser_header h;
-	struct iscsi_pdu pdu;
-	const uint8_t *bhs, *ahs, *data;
+	struct dm_control ctl; /* without the data */
+	const uint8_t *data;
 	struct rcap_recv *recv;
 };
 

@@ -13,8 +13,8 @@ static bool counts_absent_data(const struct dmiser_conn *c,
 			       const struct iser_in *in)
 {
 	return c->dm->role == ISCSI_TARGET && c->full_feature &&
-	       in->pdu.op == ISCSI_SCSI_COMMAND && in->h.wsv &&
-	       in->recv->len == ISER_PDU_LEN + (size_t)in->pdu.ahs_len;
+	       in->ctl.pdu.op == ISCSI_SCSI_COMMAND && in->h.wsv &&
+	       in->recv->len == ISER_PDU_LEN + (size_t)in->ctl.pdu.ahs_len;
 }
 
 /* Decodes a message of 76 bytes, AHS and data. Some implementations pad the
@@ -28,24 +28,27 @@ static int decode_pdu(struct dmiser_conn *c, struct iser_in *in)
 
 	if (r->len < ISER_PDU_LEN)
 		return ERR_TRUNCATED;
-	in->bhs = rcap_recv_bytes(r) + ISER_HEADER_LEN;
-	err = iscsi_bhs_decode(&in->pdu, in->bhs);
-	dm_trace_pdu(c->dm, false, in->bhs);
+	in->ctl.bhs = rcap_recv_bytes(r) + ISER_HEADER_LEN;
+	err = iscsi_bhs_decode(&in->ctl.pdu, in->ctl.bhs);
+	dm_trace_pdu(c->dm, false, in->ctl.bhs);
 	if (counts_absent_data(c, in))
-		in->pdu.dsl = 0;
-	want = ISER_PDU_LEN + in->pdu.ahs_len + (size_t)in->pdu.dsl;
+		in->ctl.pdu.dsl = 0;
+	want = ISER_PDU_LEN + in->ctl.pdu.ahs_len + (size_t)in->ctl.pdu.dsl;
 	if (r->len < want || r->len > round_up4(want))
 		return ERR_TRUNCATED;
-	if (in->pdu.dsl > (c->full_feature ? c->max_recv_dsl : LOGIN_DSL))
+	if (in->ctl.pdu.dsl > (c->full_feature ? c->max_recv_dsl : LOGIN_DSL))
 		return ERR_TOO_LONG;
 	/* §11.2.2: AHS belong to SCSI Commands, after login */
-	if (in->pdu.ahs_len > AHS_MAX || /* RFC 7145 §6.8 */
-	    (in->pdu.ahs_len &&
-	     (!c->full_feature || in->pdu.op != ISCSI_SCSI_COMMAND)))
+	if (in->ctl.pdu.ahs_len > AHS_MAX || /* RFC 7145 §6.8 */
+	    (in->ctl.pdu.ahs_len &&
+	     (!c->full_feature || in->ctl.pdu.op != ISCSI_SCSI_COMMAND)))
 		return ERR_TOO_LONG;
-	rest = in->bhs + ISCSI_BHS_LEN;
-	in->ahs = in->pdu.ahs_len ? rest : NULL;
-	in->data = in->pdu.dsl ? rest + in->pdu.ahs_len : NULL;
+	rest = in->ctl.bhs + ISCSI_BHS_LEN;
+	in->ctl.ahs = in->ctl.pdu.ahs_len ? rest : NULL;
+	in->ctl.data = NULL;
+	in->ctl.reassigned = NULL;
+	in->ctl.remote = NULL;
+	in->data = in->ctl.pdu.dsl ? rest + in->ctl.pdu.ahs_len : NULL;
 	return err;
 }
 
@@ -53,16 +56,12 @@ static int decode_pdu(struct dmiser_conn *c, struct iser_in *in)
 static void deliver_control(struct dmiser_conn *c, struct iser_in *in)
 {
 	const struct dm_remote remote = dmiser_remote(&in->h);
-	const struct dm_control ctl = {
-		.pdu = in->pdu,
-		.bhs = in->bhs,
-		.ahs = in->ahs,
-		.data = in->data,
-		.remote = in->pdu.op == ISCSI_TMF_REQUEST ? &remote : NULL,
-	};
 	struct dm_task *t = NULL;
-	int err = c->dm->up->control_notify(c->dm, &ctl, &t);
+	int err;
 
+	in->ctl.data = in->data;
+	in->ctl.remote = in->ctl.pdu.op == ISCSI_TMF_REQUEST ? &remote : NULL;
+	err = c->dm->up->control_notify(c->dm, &in->ctl, &t);
 	if (err)
 		dmiser_fail_conn(c, err, "PDU refused by the iSCSI layer");
 }
@@ -72,11 +71,11 @@ static bool deliver_pdu(struct dmiser_conn *c, struct iser_in *in)
 {
 	if (c->full_feature) {
 		c->has_received = true;
-		dmiser_retire_unexpected(c, &in->pdu);
-		if (c->dm->retains && dm_acknowledges(&in->pdu))
-			dmiser_acknowledge(c, in->pdu.expstatsn);
+		dmiser_retire_unexpected(c, &in->ctl.pdu);
+		if (c->dm->retains && dm_acknowledges(&in->ctl.pdu))
+			dmiser_acknowledge(c, in->ctl.pdu.expstatsn);
 	}
-	switch (in->pdu.op) {
+	switch (in->ctl.pdu.op) {
 	case ISCSI_SCSI_COMMAND:
 		if (c->full_feature && c->dm->role == ISCSI_TARGET) {
 			dmiser_target_command(c, in);
@@ -114,7 +113,7 @@ static void report_error(struct dmiser_conn *c, const struct iser_in *in,
 		dmiser_fail_conn(c, err, "not an iSCSI PDU (RFC 7143 §11)");
 		return;
 	}
-	c->dm->up->error_notify(c->dm, &in->pdu, in->bhs, err);
+	c->dm->up->error_notify(c->dm, &in->ctl.pdu, in->ctl.bhs, err);
 }
 
 /* Returns true if the receive stays in use. */
@@ -135,7 +134,7 @@ static bool take_message(struct dmiser_conn *c, struct rcap_recv *r)
 	}
 	c->stats.rx_pdus++;
 	err = decode_pdu(c, &in);
-	if (!err && r->invalidated && in.pdu.op != ISCSI_SCSI_RESPONSE) {
+	if (!err && r->invalidated && in.ctl.pdu.op != ISCSI_SCSI_RESPONSE) {
 		dmiser_fail_conn(c, ERR_PROTOCOL,
 				 "STag invalidated by a PDU that is not a SCSI "
 				 "Response (RFC 7145 §7.3.2)");
@@ -148,12 +147,12 @@ static bool take_message(struct dmiser_conn *c, struct rcap_recv *r)
 			"(RFC 7145 §9.2)");
 		return false;
 	}
-	if (!err && iscsi_opcode_from_initiator(in.pdu.op) !=
+	if (!err && iscsi_opcode_from_initiator(in.ctl.pdu.op) !=
 			    (c->dm->role == ISCSI_TARGET))
 		err = ERR_PROTOCOL;
 	/* RFC 7143 §4.2.4; the target role answers such PDUs */
 	if (!err && !c->full_feature && c->dm->role == ISCSI_INITIATOR &&
-	    in.pdu.op != ISCSI_LOGIN_RESPONSE)
+	    in.ctl.pdu.op != ISCSI_LOGIN_RESPONSE)
 		err = ERR_PROTOCOL;
 	if (err) {
 		report_error(c, &in, err);

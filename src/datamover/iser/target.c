@@ -65,7 +65,7 @@ static void finish_unsolicited(struct dmiser_conn *c, struct dm_task *t)
 static void take_immediate(struct dmiser_conn *c, struct dm_task *t,
 			   const struct iser_in *in, bool last)
 {
-	uint32_t len = in->pdu.dsl;
+	uint32_t len = in->ctl.pdu.dsl;
 
 	if (!t->may_peek || !last || len != t->out.len) {
 		place_data(c, t, 0, in->data, len);
@@ -80,12 +80,12 @@ static void begin_write(struct dmiser_conn *c, struct dm_task *t,
 			const struct iser_in *in)
 {
 	struct target_task *tt = &iser_task(t)->t;
-	bool last = in->pdu.final || c->params.initial_r2t;
+	bool last = in->ctl.pdu.final || c->params.initial_r2t;
 
 	tt->unsolicited = true;
-	tt->unsol_off = t->immediate = in->pdu.dsl;
-	tt->data_err = dm_check_unsolicited(&c->params, &in->pdu);
-	if (!tt->data_err && in->pdu.dsl)
+	tt->unsol_off = t->immediate = in->ctl.pdu.dsl;
+	tt->data_err = dm_check_unsolicited(&c->params, &in->ctl.pdu);
+	if (!tt->data_err && in->ctl.pdu.dsl)
 		take_immediate(c, t, in, last);
 	if (last)
 		finish_unsolicited(c, t);
@@ -94,15 +94,12 @@ static void begin_write(struct dmiser_conn *c, struct dm_task *t,
 /* [RFC 7145: 9.5.1 #4, 9.5.2 #4] */
 void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in)
 {
-	const struct dm_control ctl = { .pdu = in->pdu,
-					.bhs = in->bhs,
-					.ahs = in->ahs };
 	struct dm_task *t = NULL;
 	int err;
 
 	/* the EDTL of a bidirectional command is that of the data to write */
-	if (in->pdu.cmd.read && !in->pdu.cmd.write && in->pdu.cmd.edtl &&
-	    !in->h.rsv) {
+	if (in->ctl.pdu.cmd.read && !in->ctl.pdu.cmd.write &&
+	    in->ctl.pdu.cmd.edtl && !in->h.rsv) {
 		/* §10.1.3.3: fields that contradict each other */
 		dmiser_fail_conn(c, ERR_FORMAT,
 				 "read command without a Read STag (RFC 7145 "
@@ -110,7 +107,7 @@ void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in)
 		return;
 	}
 	c->current = &in->h;
-	err = c->dm->up->control_notify(c->dm, &ctl, &t);
+	err = c->dm->up->control_notify(c->dm, &in->ctl, &t);
 	if (err) {
 		c->current = NULL;
 		dmiser_fail_conn(c, err, "PDU refused by the iSCSI layer");
@@ -119,21 +116,21 @@ void dmiser_target_command(struct dmiser_conn *c, struct iser_in *in)
 	if (t)
 		dmiser_bind_task(c, t);
 	c->current = NULL;
-	if (t && in->pdu.cmd.write)
+	if (t && in->ctl.pdu.cmd.write)
 		begin_write(c, t, in);
 }
 
 static void report_bad_data_out(struct dmiser_conn *c, const struct iser_in *in,
 				int err)
 {
-	c->dm->up->error_notify(c->dm, &in->pdu, in->bhs, err);
+	c->dm->up->error_notify(c->dm, &in->ctl.pdu, in->ctl.bhs, err);
 }
 
 /* A Data-Out of no open sequence. t: the task with its tag, or NULL. */
 static void stray_data_out(struct dmiser_conn *c, const struct iser_in *in,
 			   struct dm_task *t)
 {
-	int err = dm_stray_check(&c->strays, &in->pdu);
+	int err = dm_stray_check(&c->strays, &in->ctl.pdu);
 
 	/* RFC 7143 §11.4.7.2: unexpected unsolicited data */
 	if (t && iser_task(t)->t.getting)
@@ -161,27 +158,28 @@ void dmiser_target_data_out(struct dmiser_conn *c, struct iser_in *in)
 	struct dm_task *t;
 	struct target_task *tt;
 
-	if (in->pdu.ttt != ISCSI_RESERVED_TAG) {
+	if (in->ctl.pdu.ttt != ISCSI_RESERVED_TAG) {
 		/* §7.3.4: RDMA Read transfers solicited data */
 		dmiser_fail_conn(c, ERR_PROTOCOL,
 				 "solicited Data-Out (RFC 7145 §7.3.4)");
 		return;
 	}
-	t = c->dm->up->find_task(c->dm, in->pdu.itt);
+	t = c->dm->up->find_task(c->dm, in->ctl.pdu.itt);
 	tt = t ? &iser_task(t)->t : NULL;
 	if (!t || !tt->unsolicited) {
 		stray_data_out(c, in, t);
 		return;
 	}
-	if (!tt->data_err && !is_next_data_out(c, t, tt, &in->pdu)) {
+	if (!tt->data_err && !is_next_data_out(c, t, tt, &in->ctl.pdu)) {
 		tt->data_err = ERR_SEQUENCE;
 		report_bad_data_out(c, in, ERR_RANGE);
 	}
 	tt->unsol_datasn++;
-	tt->unsol_off += in->pdu.dsl;
+	tt->unsol_off += in->ctl.pdu.dsl;
 	if (!tt->data_err)
-		place_data(c, t, in->pdu.data.offset, in->data, in->pdu.dsl);
-	if (in->pdu.final)
+		place_data(c, t, in->ctl.pdu.data.offset, in->data,
+			   in->ctl.pdu.dsl);
+	if (in->ctl.pdu.final)
 		finish_unsolicited(c, t);
 }
 
