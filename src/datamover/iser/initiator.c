@@ -212,7 +212,7 @@ int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 	struct iser_header h = { .opcode = ISER_CONTROL };
 	struct iscsi_pdu pdu = ctl->pdu;
 	struct plan p = { 0 };
-	struct iser_msg *m;
+	struct iser_msg *m = NULL;
 	int err;
 
 	pdu.expstatsn = c->dm->numbers->expstatsn;
@@ -225,7 +225,9 @@ int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 	pdu.final = p.unsolicited == p.immediate;
 	pdu.dsl = p.immediate;
 	err = pdu.cmd.read ? advertise_in(c, t, false, &h) : 0;
-	m = err ? NULL : dmiser_msg_pdu(c, &h, &pdu, ctl->ahs, NULL);
+	if (!err)
+		m = pdu.ahs_len ? dmiser_msg_pdu(c, &h, &pdu, ctl->ahs, NULL)
+				: dmiser_msg_short(c, &h, &pdu);
 	if (!m) {
 		dmiser_forget_stags(c, t);
 		return err ? err : ERR_NOMEM;

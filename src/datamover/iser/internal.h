@@ -234,9 +234,33 @@ void dmiser_hello_received(struct dmiser_conn *c, const struct iser_header *h,
 			   size_t len);
 
 /* msg.c */
+struct iser_msg *dmiser_msg_alloc(struct dmiser_conn *c, struct iser_msg *m,
+				  size_t room);
 /* dmiser_msg_new returns a plain Send with room for `room` bytes at iov[0];
  * NULL: out of memory. */
-struct iser_msg *dmiser_msg_new(struct dmiser_conn *c, size_t room);
+static inline struct iser_msg *dmiser_msg_new(struct dmiser_conn *c,
+					      size_t room)
+{
+	struct list *n = list_pop_front(&c->spares);
+	struct iser_msg *m = n ? list_entry(n, struct iser_msg, link) : NULL;
+
+	c->nspares -= n != NULL;
+	if (!m || room > MSG_BYTES)
+		m = dmiser_msg_alloc(c, m, room);
+	if (!m)
+		return NULL;
+	m->iov[0] = (struct iovec){ m->big ? m->big : m->bytes, 0 };
+	m->wr.op = RCAP_SEND;
+	/* §7.3: "should be used" */
+	m->wr.flags = has_rule(c, DMISER_PLAIN_SEND) ? 0 : RCAP_SOLICITED;
+	m->wr.data = (struct bufv){ m->iov, 1, 0 };
+	m->wr.stag = 0;
+	m->wr.to = 0;
+	m->wr.tag = WR_MSG;
+	m->kind = MSG_PLAIN;
+	m->task = NULL;
+	return m;
+}
 void dmiser_msg_free(struct dmiser_conn *c, struct iser_msg *m);
 /* dmiser_msg_pdu returns a Send of header, BHS, AHS and, unless data is NULL,
  * a padded copy of data. NULL: out of memory. */
@@ -244,11 +268,46 @@ struct iser_msg *dmiser_msg_pdu(struct dmiser_conn *c,
 				const struct iser_header *h,
 				const struct iscsi_pdu *pdu, const uint8_t *ahs,
 				const uint8_t *data);
+/* dmiser_msg_short is dmiser_msg_pdu without AHS and without a copy of data. */
+static inline struct iser_msg *dmiser_msg_short(struct dmiser_conn *c,
+						const struct iser_header *h,
+						const struct iscsi_pdu *pdu)
+{
+	struct iser_msg *m = dmiser_msg_new(c, ISER_PDU_LEN);
+
+	if (!m)
+		return NULL;
+	iser_header_encode(h, m->bytes);
+	iscsi_bhs_encode(pdu, m->bytes + ISER_HEADER_LEN);
+	dm_trace_pdu(c->dm, true, m->bytes + ISER_HEADER_LEN);
+	m->iov[0].iov_len = m->wr.data.len = ISER_PDU_LEN;
+	return m;
+}
+int dmiser_send_later(struct dmiser_conn *c, struct iser_msg *m);
 /* dmiser_send posts m, alone or after the RDMA Write `first`. Until the
  * connection is established and the Hello exchange is over, m waits.
  * ERR_CLOSED: the connection ends; m is freed. */
-int dmiser_send(struct dmiser_conn *c, struct rcap_wr *first,
-		struct iser_msg *m);
+static inline int dmiser_send(struct dmiser_conn *c, struct rcap_wr *first,
+			      struct iser_msg *m)
+{
+	struct rcap_wr *chain[2] = { first, &m->wr };
+
+	if (m->task)
+		iser_task(m->task)->busy += 1 + (first != NULL);
+	c->stats.tx_pdus++;
+	if (!c->established || c->hello == HELLO_AWAIT) {
+		/* an RDMA Write needs a command, and none was received yet */
+		assert(!first);
+		return dmiser_send_later(c, m);
+	}
+	/* rcap_post fails only if the connection ends, which
+	 * Connection_Terminate_Notify reports */
+	if (rcap_post(c->qp, first ? chain : chain + 1, first ? 2 : 1)) {
+		dmiser_msg_free(c, m);
+		return ERR_CLOSED;
+	}
+	return 0;
+}
 /* dmiser_send_waiting posts the messages that wait, if they may go now. */
 void dmiser_send_waiting(struct dmiser_conn *c);
 /* dmiser_msgs_free frees the messages that wait and the spare ones. */

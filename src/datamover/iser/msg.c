@@ -8,15 +8,11 @@
 
 #define SPARES_MAX 512
 
-struct iser_msg *dmiser_msg_new(struct dmiser_conn *c, size_t room)
+/* Allocates a message, if m is NULL, and memory for more than MSG_BYTES. */
+struct iser_msg *dmiser_msg_alloc(struct dmiser_conn *c, struct iser_msg *m,
+				  size_t room)
 {
-	struct list *n = list_pop_front(&c->spares);
-	struct iser_msg *m;
-
-	if (n) {
-		m = list_entry(n, struct iser_msg, link);
-		c->nspares--;
-	} else {
+	if (!m) {
 		m = malloc(sizeof(*m));
 		if (!m)
 			return NULL;
@@ -30,14 +26,6 @@ struct iser_msg *dmiser_msg_new(struct dmiser_conn *c, size_t room)
 			return NULL;
 		}
 	}
-	m->wr = (struct rcap_wr){ .op = RCAP_SEND, .tag = WR_MSG };
-	if (!has_rule(c, DMISER_PLAIN_SEND))
-		m->wr.flags = RCAP_SOLICITED; /* §7.3: "should be used" */
-	m->kind = MSG_PLAIN;
-	m->task = NULL;
-	m->iov[0].iov_base = m->big ? m->big : m->bytes;
-	m->iov[0].iov_len = 0;
-	m->wr.data = (struct bufv){ m->iov, 1, 0 };
 	return m;
 }
 
@@ -109,28 +97,9 @@ struct iser_msg *dmiser_msg_pdu(struct dmiser_conn *c,
 }
 
 /* [RFC 7145: 5.1.3 #3] [RFC 5047: 6 #1-2] */
-int dmiser_send(struct dmiser_conn *c, struct rcap_wr *first,
-		struct iser_msg *m)
+int dmiser_send_later(struct dmiser_conn *c, struct iser_msg *m)
 {
-	struct rcap_wr *chain[2] = { first, &m->wr };
-
-	if (m->task)
-		iser_task(m->task)->busy++;
-	if (first)
-		iser_task(m->task)->busy++;
-	c->stats.tx_pdus++;
-	if (!c->established || c->hello == HELLO_AWAIT) {
-		/* an RDMA Write needs a command, and none was received yet */
-		assert(!first);
-		list_push_back(&c->waiting, &m->link);
-		return 0;
-	}
-	/* rcap_post fails only if the connection ends, which
-	 * Connection_Terminate_Notify reports */
-	if (rcap_post(c->qp, first ? chain : chain + 1, first ? 2 : 1)) {
-		dmiser_msg_free(c, m);
-		return ERR_CLOSED;
-	}
+	list_push_back(&c->waiting, &m->link);
 	return 0;
 }
 

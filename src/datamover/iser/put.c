@@ -147,16 +147,18 @@ static struct rcap_wr *whole_write(struct dmiser_conn *c,
 				   struct target_task *tt,
 				   const struct bufv *data, uint32_t offset)
 {
+	if (data->len == 0)
+		return NULL;
+	tt->put.op = RCAP_WRITE;
 	/* a backstore may lend its memory, which other commands change */
-	tt->put = (struct rcap_wr){ .op = RCAP_WRITE,
-				    .flags = RCAP_UNSTABLE,
-				    .data = *data,
-				    .stag = tt->remote.read_stag,
-				    .to = tt->remote.read_base + offset,
-				    .tag = WR_PUT };
-	c->stats.rdma_writes += data->len > 0;
+	tt->put.flags = RCAP_UNSTABLE;
+	tt->put.data = *data;
+	tt->put.stag = tt->remote.read_stag;
+	tt->put.to = tt->remote.read_base + offset;
+	tt->put.tag = WR_PUT;
+	c->stats.rdma_writes++;
 	c->stats.write_bytes += data->len;
-	return data->len ? &tt->put : NULL;
+	return &tt->put;
 }
 
 /* Posts the data; *first: an RDMA Write that is still to be posted, or NULL. */

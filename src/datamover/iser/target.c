@@ -209,7 +209,8 @@ int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
 	struct iser_msg *m;
 
 	dmiser_bind_task(c, t);
-	m = dmiser_msg_pdu(c, &plain, pdu, NULL, data);
+	m = pdu->dsl ? dmiser_msg_pdu(c, &plain, pdu, NULL, data)
+		     : dmiser_msg_short(c, &plain, pdu);
 	if (!m)
 		return ERR_NOMEM;
 	m->kind = MSG_RESPONSE;
