@@ -142,10 +142,10 @@ int iscsi_bhs_decode(struct iscsi_pdu *p, const uint8_t b[ISCSI_BHS_LEN])
 
 	switch (b[0] & OPCODE_MASK) {
 	case ISCSI_SCSI_COMMAND:
-		bhs_decode(p, b, REQUEST, true, scsi_command_decode);
+		iscsi_scsi_command_decode(p, b);
 		return 0;
 	case ISCSI_SCSI_RESPONSE:
-		bhs_decode(p, b, RESPONSE, false, scsi_response_decode);
+		iscsi_scsi_response_decode(p, b);
 		return 0;
 	case ISCSI_DATA_IN:
 		bhs_decode(p, b, RESPONSE_TTT, true, data_in_decode);
@@ -166,10 +166,10 @@ void iscsi_bhs_encode(const struct iscsi_pdu *p, uint8_t b[ISCSI_BHS_LEN])
 
 	switch (p->op & OPCODE_MASK) {
 	case ISCSI_SCSI_COMMAND:
-		bhs_encode(p, b, REQUEST, true, scsi_command_encode);
+		iscsi_scsi_command_encode(p, b);
 		break;
 	case ISCSI_SCSI_RESPONSE:
-		bhs_encode(p, b, RESPONSE, false, scsi_response_encode);
+		iscsi_scsi_response_encode(p, b);
 		break;
 	case ISCSI_DATA_IN:
 		iscsi_data_in_encode(p, b);

@@ -198,7 +198,31 @@ bhs_encode(const struct iscsi_pdu *p, uint8_t *b, enum words words,
 	fields(p, b);
 }
 
-/* iscsi_data_in_encode is iscsi_bhs_encode of a Data-In. */
+/* These are iscsi_bhs_decode and iscsi_bhs_encode of one opcode. */
+static ALWAYS_INLINE void
+iscsi_scsi_command_decode(struct iscsi_pdu *p, const uint8_t b[ISCSI_BHS_LEN])
+{
+	bhs_decode(p, b, REQUEST, true, scsi_command_decode);
+}
+
+static ALWAYS_INLINE void iscsi_scsi_command_encode(const struct iscsi_pdu *p,
+						    uint8_t b[ISCSI_BHS_LEN])
+{
+	bhs_encode(p, b, REQUEST, true, scsi_command_encode);
+}
+
+static ALWAYS_INLINE void
+iscsi_scsi_response_decode(struct iscsi_pdu *p, const uint8_t b[ISCSI_BHS_LEN])
+{
+	bhs_decode(p, b, RESPONSE, false, scsi_response_decode);
+}
+
+static ALWAYS_INLINE void iscsi_scsi_response_encode(const struct iscsi_pdu *p,
+						     uint8_t b[ISCSI_BHS_LEN])
+{
+	bhs_encode(p, b, RESPONSE, false, scsi_response_encode);
+}
+
 static ALWAYS_INLINE void iscsi_data_in_encode(const struct iscsi_pdu *p,
 					       uint8_t b[ISCSI_BHS_LEN])
 {

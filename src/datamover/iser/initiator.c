@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "datamover/iser/internal.h"
+#include "iscsi/bhs_codec.h"
 
 /* ---- STags ---- */
 
@@ -205,6 +206,19 @@ static int send_data_outs(struct dmiser_conn *c, struct dm_task *t,
 	return 0;
 }
 
+static struct iser_msg *command_msg(struct dmiser_conn *c,
+				    const struct iser_header *h,
+				    const struct iscsi_pdu *pdu)
+{
+	struct iser_msg *m = dmiser_msg_short(c, h);
+
+	if (!m)
+		return NULL;
+	iscsi_scsi_command_encode(pdu, dmiser_msg_bhs(m));
+	dm_trace_pdu(c->dm, true, dmiser_msg_bhs(m));
+	return m;
+}
+
 /* [RFC 7145: 7.3.1 #1, 9.5.1 #1-2, 9.5.2 #1-2] */
 int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 			const struct dm_control *ctl)
@@ -227,7 +241,7 @@ int dmiser_send_command(struct dmiser_conn *c, struct dm_task *t,
 	err = pdu.cmd.read ? advertise_in(c, t, false, &h) : 0;
 	if (!err)
 		m = pdu.ahs_len ? dmiser_msg_pdu(c, &h, &pdu, ctl->ahs, NULL)
-				: dmiser_msg_short(c, &h, &pdu);
+				: command_msg(c, &h, &pdu);
 	if (!m) {
 		dmiser_forget_stags(c, t);
 		return err ? err : ERR_NOMEM;

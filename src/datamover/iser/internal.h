@@ -268,20 +268,22 @@ struct iser_msg *dmiser_msg_pdu(struct dmiser_conn *c,
 				const struct iser_header *h,
 				const struct iscsi_pdu *pdu, const uint8_t *ahs,
 				const uint8_t *data);
-/* dmiser_msg_short is dmiser_msg_pdu without AHS and without a copy of data. */
+/* dmiser_msg_short returns a Send of h and a PDU without AHS, whose BHS the caller
+ * encodes at dmiser_msg_bhs. */
 static inline struct iser_msg *dmiser_msg_short(struct dmiser_conn *c,
-						const struct iser_header *h,
-						const struct iscsi_pdu *pdu)
+						const struct iser_header *h)
 {
 	struct iser_msg *m = dmiser_msg_new(c, ISER_PDU_LEN);
 
 	if (!m)
 		return NULL;
 	iser_header_encode(h, m->bytes);
-	iscsi_bhs_encode(pdu, m->bytes + ISER_HEADER_LEN);
-	dm_trace_pdu(c->dm, true, m->bytes + ISER_HEADER_LEN);
 	m->iov[0].iov_len = m->wr.data.len = ISER_PDU_LEN;
 	return m;
+}
+static inline uint8_t *dmiser_msg_bhs(struct iser_msg *m)
+{
+	return m->bytes + ISER_HEADER_LEN;
 }
 int dmiser_send_later(struct dmiser_conn *c, struct iser_msg *m);
 /* dmiser_send posts m, alone or after the RDMA Write `first`. Until the

@@ -4,6 +4,7 @@
  * the bytes that it covers are read.
  */
 #include "datamover/iser/internal.h"
+#include "iscsi/bhs_codec.h"
 
 /* libiscsi 1.19 counts data that it leaves to RDMA Read in the
  * DataSegmentLength of a WRITE: its Send ends after the headers, and its base
@@ -15,6 +16,21 @@ static bool counts_absent_data(const struct dmiser_conn *c,
 	return c->dm->role == ISCSI_TARGET && c->full_feature &&
 	       in->ctl.pdu.op == ISCSI_SCSI_COMMAND && in->h.wsv &&
 	       in->recv->len == ISER_PDU_LEN + (size_t)in->ctl.pdu.ahs_len;
+}
+
+/* iscsi_bhs_decode, inline for the opcodes of which a command consists. */
+static int decode_bhs(struct iscsi_pdu *p, const uint8_t *bhs)
+{
+	switch (bhs[0] & OPCODE_MASK) {
+	case ISCSI_SCSI_COMMAND:
+		iscsi_scsi_command_decode(p, bhs);
+		return 0;
+	case ISCSI_SCSI_RESPONSE:
+		iscsi_scsi_response_decode(p, bhs);
+		return 0;
+	default:
+		return iscsi_bhs_decode(p, bhs);
+	}
 }
 
 /* Decodes a message of 76 bytes, AHS and data. Some implementations pad the
@@ -29,7 +45,7 @@ static int decode_pdu(struct dmiser_conn *c, struct iser_in *in)
 	if (r->len < ISER_PDU_LEN)
 		return ERR_TRUNCATED;
 	in->ctl.bhs = rcap_recv_bytes(r) + ISER_HEADER_LEN;
-	err = iscsi_bhs_decode(&in->ctl.pdu, in->ctl.bhs);
+	err = decode_bhs(&in->ctl.pdu, in->ctl.bhs);
 	dm_trace_pdu(c->dm, false, in->ctl.bhs);
 	if (counts_absent_data(c, in))
 		in->ctl.pdu.dsl = 0;

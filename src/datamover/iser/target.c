@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "datamover/iser/internal.h"
+#include "iscsi/bhs_codec.h"
 
 static void report_completion(struct dmiser_conn *c, struct dm_task *t,
 			      enum dm_completion what, int err)
@@ -200,17 +201,30 @@ static void add_invalidate(const struct dmiser_conn *c, struct target_task *tt,
 	r->rsv = r->wsv = false;
 }
 
+static const struct iser_header plain = { .opcode = ISER_CONTROL };
+
+static struct iser_msg *response_msg(struct dmiser_conn *c,
+				     const struct iscsi_pdu *pdu)
+{
+	struct iser_msg *m = dmiser_msg_short(c, &plain);
+
+	if (!m)
+		return NULL;
+	iscsi_scsi_response_encode(pdu, dmiser_msg_bhs(m));
+	dm_trace_pdu(c->dm, true, dmiser_msg_bhs(m));
+	return m;
+}
+
 /* [RFC 7145: 7.3.2 #1 #4-5 #7] */
 int dmiser_send_response(struct dmiser_conn *c, struct dm_task *t,
 			 const struct iscsi_pdu *pdu, const uint8_t *data,
 			 struct rcap_wr *first)
 {
-	static const struct iser_header plain = { .opcode = ISER_CONTROL };
 	struct iser_msg *m;
 
 	dmiser_bind_task(c, t);
 	m = pdu->dsl ? dmiser_msg_pdu(c, &plain, pdu, NULL, data)
-		     : dmiser_msg_short(c, &plain, pdu);
+		     : response_msg(c, pdu);
 	if (!m)
 		return ERR_NOMEM;
 	m->kind = MSG_RESPONSE;
