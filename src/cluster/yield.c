@@ -129,10 +129,12 @@ static void grant(struct cluster_unit *u)
 	} else if (u->change.kind == CHANGE_GRANT &&
 		   clu_change_took(u, &result)) {
 		/* the gateway is not in the record any more: none */
-		if (result == ERR_NOT_FOUND)
+		if (result == ERR_NOT_FOUND) {
 			u->yield.to[0] = '\0';
-		else
+			u->again = true;
+		} else {
 			yield_done(u);
+		}
 	}
 }
 

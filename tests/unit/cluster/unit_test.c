@@ -562,6 +562,209 @@ static void test_leave_late(void **state)
 	f.r = NULL;
 }
 
+/* ---- yielding ---- */
+
+/* To the end of the hand-over to "other", or to none. */
+static void yield_ends(const char *to)
+{
+	assert_int_equal(role(), CLUSTER_YIELDING);
+	assert_int_equal(f.access, CLUSTER_TRANSITIONING);
+	assert_null(f.r); /* commands are in progress */
+	access_done();
+	answer(UNLOCK, 0);
+	answer(SWAP, 0);
+	assert_string_equal(f.rec.owner, to);
+	assert_int_equal(role(), CLUSTER_STANDING_BY);
+}
+
+static void test_yield(void **state)
+{
+	(void)state;
+	own();
+	end_note(0, NULL); /* of the take */
+	cluster_unit_yield(f.u, "me", caller());
+	tick();
+	assert_int_equal(f.ended, 1);
+	assert_int_equal(f.step.result, 0);
+	cluster_unit_yield(f.u, "stranger", caller());
+	tick();
+	assert_int_equal(f.step.result, ERR_NOT_FOUND);
+	cluster_unit_yield(f.u, "other", caller());
+	tick();
+	assert_int_equal(role(), CLUSTER_OWNER); /* is it there? */
+	assert_int_equal(f.ended, 0);
+	end_note(0, NULL);
+	assert_int_equal(f.ended, 1);
+	assert_int_equal(f.step.result, ERR_NOT_FOUND);
+	assert_int_equal(role(), CLUSTER_OWNER);
+	cluster_unit_yield(f.u, "other", caller());
+	tick();
+	end_note(0, "other");
+	yield_ends("other");
+	assert_false(f.rec.withheld);
+	assert_int_equal(f.ended, 1);
+	assert_int_equal(f.step.result, 0);
+}
+
+/* No gateway takes a unit that was given to none, until one is asked to. */
+static void test_yield_to_none(void **state)
+{
+	(void)state;
+	own();
+	cluster_unit_yield(f.u, NULL, caller());
+	tick();
+	yield_ends("");
+	assert_true(f.rec.withheld);
+	assert_int_equal(f.step.result, 0);
+	access_done();
+	after(3 * BEACON);
+	assert_int_equal(role(), CLUSTER_STANDING_BY);
+	cluster_unit_take(f.u, false, caller());
+	tick();
+	assert_int_equal(role(), CLUSTER_TAKING);
+}
+
+/* The gateway that asks gets the unit: once. */
+static void test_asked_to_yield(void **state)
+{
+	struct cluster_note_body b = { .kind = CLUSTER_NOTE_YIELD };
+	uint8_t note[CLUSTER_NOTE_SIZE];
+
+	(void)state;
+	own();
+	b.version = f.rec.version;
+	b.generation =
+		f.rec.generation + 1; /* it was meant for another owner */
+	cluster_note_encode(&b, note);
+	f.store.events.noted(f.store.events.arg, "other", 1, note,
+			     sizeof(note));
+	tick();
+	assert_int_equal(role(), CLUSTER_OWNER);
+	b.generation = f.rec.generation;
+	cluster_note_encode(&b, note);
+	f.store.events.noted(f.store.events.arg, "stranger", 2, note,
+			     sizeof(note));
+	tick();
+	assert_int_equal(role(), CLUSTER_OWNER);
+	f.store.events.noted(f.store.events.arg, "other", 3, note,
+			     sizeof(note));
+	tick();
+	yield_ends("other");
+}
+
+/* The gateway that is to get the unit has left meanwhile: none has it, and each may take it. */
+static void test_yield_to_a_gateway_that_leaves(void **state)
+{
+	(void)state;
+	own();
+	end_note(0, NULL);
+	cluster_unit_yield(f.u, "other", caller());
+	tick();
+	end_note(0, "other");
+	access_done();
+	answer(UNLOCK, 0);
+	answer(SWAP, ERR_AGAIN);
+	f.rec.ngateways = 1;
+	put_record();
+	answer(READ, 0);
+	answer(SWAP, 0);
+	assert_string_equal(f.rec.owner, "");
+	assert_false(f.rec.withheld);
+	assert_int_equal(f.ended, 1);
+}
+
+/* Another gateway wrote itself into the record: the lock goes back, and the record stays. */
+static void test_deposed(void **state)
+{
+	(void)state;
+	own();
+	strcpy(f.rec.owner, "other");
+	f.rec.generation++;
+	put_record();
+	f.store.events.missed(f.store.events.arg);
+	tick();
+	answer(READ, 0);
+	assert_int_equal(role(), CLUSTER_YIELDING);
+	access_done();
+	answer(UNLOCK, 0);
+	assert_null(f.r);
+	assert_int_equal(role(), CLUSTER_STANDING_BY);
+}
+
+/* ---- taking ---- */
+
+/* The lock of a gateway that the record does not name: of any gateway, but only after the record
+ * was read again. */
+static void test_lock_of_another(void **state)
+{
+	(void)state;
+	stand_by("me");
+	access_done();
+	answer(LOCK, ERR_AGAIN);
+	answer(READ, 0);
+	assert_int_equal(f.kind, FENCE);
+	assert_null(f.r->whom);
+	answer(FENCE, ERR_NOT_FOUND); /* it is free by now */
+	answer(LOCK, 0);
+	f.r = NULL;
+}
+
+/* Another gateway is faster: it may have the lock that this one got. */
+static void test_release(void **state)
+{
+	(void)state;
+	stand_by("me");
+	access_done();
+	answer(LOCK, 0);
+	strcpy(f.rec.owner, "other");
+	f.rec.generation++;
+	put_record();
+	answer(READ, 0);
+	answer(UNLOCK, 0);
+	assert_int_equal(role(), CLUSTER_STANDING_BY);
+}
+
+/* ---- an owner that does not answer ---- */
+
+static void test_silence(void **state)
+{
+	xtime begin;
+
+	(void)state;
+	stand_by("other");
+	begin = f.now;
+	tick();
+	end_note(0, "other"); /* the beacon */
+	after(BEACON);
+	for (unsigned i = 0; i < 3; i++) {
+		end_note(0, NULL);
+		assert_int_equal(role(), CLUSTER_STANDING_BY);
+		after(BEACON);
+	}
+	/* heard at `begin`, and the rank is 0 */
+	assert_int_equal(f.now, begin + SILENCE);
+	answer(READ, 0);
+	assert_int_equal(role(), CLUSTER_TAKING);
+	assert_string_equal(f.said, "gateway other does not answer: taking the "
+				    "unit from it");
+}
+
+/* A beacon that the store did not carry says nothing of the owner. */
+static void test_silence_of_the_store(void **state)
+{
+	(void)state;
+	stand_by("other");
+	for (unsigned i = 0; i < 12; i++) {
+		if (f.note)
+			end_note(ERR_RESET, NULL);
+		if (f.r)
+			answer(READ, 0);
+		after(BEACON);
+	}
+	assert_int_equal(role(), CLUSTER_STANDING_BY);
+	f.r = NULL;
+}
+
 /* ---- the logical unit ---- */
 
 static void test_wake(void **state)
@@ -643,6 +846,15 @@ int main(void)
 		CASE(test_take_fences_at_once),
 		CASE(test_leave),
 		CASE(test_leave_late),
+		CASE(test_yield),
+		CASE(test_yield_to_none),
+		CASE(test_asked_to_yield),
+		CASE(test_yield_to_a_gateway_that_leaves),
+		CASE(test_deposed),
+		CASE(test_lock_of_another),
+		CASE(test_release),
+		CASE(test_silence),
+		CASE(test_silence_of_the_store),
 		CASE(test_wake),
 		CASE(test_adopt_fails),
 		CASE(test_fenced),
