@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import random
+import socket
 import struct
 import threading
 import time
@@ -479,6 +480,36 @@ class Change(unittest.TestCase):
                 c.response(head)
         with Slow(blocks=SIZE // BLOCK) as t:
             asyncio.run(self.keeps(t, slow))
+
+    async def adds(self, t, go):
+        async with await openiser.aio.connect(t.url("connections=2&error_recovery_level=2")) as disk:
+            lost = next(c for c in t.sessions[0].conns if c.cid == 1)
+            lost.sock.shutdown(socket.SHUT_RDWR)
+            while (2, 1, 0) not in t.asked:
+                await asyncio.sleep(0.02)
+            self.assertEqual(await disk.add_connection(), 2)
+            go.set()
+            while "logout for recovery of 1" not in t.seen:
+                await asyncio.sleep(0.02)
+            for _ in range(8):
+                await disk.pread(512, 0)
+            self.assertEqual(sorted(disk.connections), [0, 2])
+            self.assertEqual({c for _, c in t.sessions[0].order[-8:]}, {0, 2})
+            await disk.remove_connection(2)
+            self.assertEqual(await disk.add_connection(), 1)  # nothing of it is left
+
+    # [RFC 7143: 6.3.4 #3, 11.14 #6]
+    def test_the_cid_of_a_lost_connection_is_not_used(self):
+        """Its Logout for recovery has no answer yet, and would close a new connection with this CID."""
+        go = threading.Event()
+
+        class Holds(EventTarget):
+            def logout(self, c, head):
+                if head[1] & 0x7f == 2:
+                    go.wait(patience(20))
+                return super().logout(c, head)
+        with Holds(blocks=SIZE // BLOCK, level=2) as t:
+            asyncio.run(asyncio.wait_for(self.adds(t, go), patience(30)))
 
 
 class Iserd(Folder):
