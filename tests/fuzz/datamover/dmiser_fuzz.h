@@ -18,6 +18,7 @@ enum fuzz_setting {
 	FUZZ_IMMEDIATE = 0x10,
 	FUZZ_LITTLE = 0x20, /* small PDUs and bursts, iSER-ORD of 1 */
 	FUZZ_NO_INVALIDATE = 0x40,
+	FUZZ_LEVEL_2 = 0x80, /* ErrorRecoveryLevel */
 };
 
 struct fuzz_end {
@@ -38,6 +39,7 @@ static inline struct iscsi_params fuzz_params(uint8_t settings)
 	p.initial_r2t = settings & FUZZ_INITIAL_R2T;
 	p.immediate_data = settings & FUZZ_IMMEDIATE;
 	p.iser_hello_required = settings & FUZZ_HELLO;
+	p.error_recovery_level = settings & FUZZ_LEVEL_2 ? 2 : 0;
 	p.max_recv_dsl = p.max_send_dsl = little ? 512 : 2048;
 	p.first_burst_length = little ? 1024 : 4096;
 	p.max_burst_length = little ? 2048 : 16384;
