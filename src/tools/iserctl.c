@@ -17,6 +17,7 @@
 #include "tools/ctl.h"
 #include "tools/ctl_cluster.h"
 #include "tools/ctl_print.h"
+#include "tools/ctl_secret.h"
 #include "tools/follow.h"
 #include "tools/import/import.h"
 #include "tools/standard.h"
@@ -127,6 +128,10 @@ static bool run_here(int n, char **argv, int *code)
 	bool is_check = !strcmp(argv[0], "check");
 	bool good;
 
+	if (!strcmp(argv[0], "secret")) {
+		*code = ctl_secret(n - 1, argv + 1);
+		return true;
+	}
 	if (!is_check && strcmp(argv[0], "diff") != 0)
 		return false;
 	*code = EXIT_USAGE;
@@ -213,13 +218,16 @@ static void print_usage(FILE *f)
 	      "       iserctl import [OPTION]... FILE\n"
 	      "       iserctl check FILE\n"
 	      "       iserctl diff FILE FILE\n"
+	      "       iserctl secret [bits=N]\n"
 	      "\n"
 	      "Sends a request to the iserd that was started with --control "
 	      "PATH.\n"
 	      "top shows the rates of LUNs or sessions until q is typed.\n"
-	      "Without iserd, check validates a configuration file, and diff "
+	      "Without iserd, check validates a configuration file, diff "
 	      "prints how\n"
-	      "the second file differs from the first.\n"
+	      "the second file differs from the first, and secret prints a "
+	      "random CHAP\n"
+	      "secret (bits=96 for Windows, which takes 16 characters).\n"
 	      "\n",
 	      f);
 	m = rpc_methods(&n);

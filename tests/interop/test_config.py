@@ -202,6 +202,25 @@ class Files(Config):
         run([ISERCTL, "check", path])
         run([ISERD, "--config", path, "--check"])
 
+    # [RFC 7143: 9.2.1 #2]
+    def test_random_secrets_rfc7143_9_2_1(self):
+        """iserctl makes them, and iserd and iser take them."""
+        seen = set()
+        for bits, length in ((None, 22), (96, 16), (128, 22), (512, 86)):
+            for _ in range(8):
+                secret = run([ISERCTL, "secret"] + (["bits=%d" % bits] if bits else [])).text
+                self.assertRegex(secret, "^[A-Za-z0-9_-]{%d}\n$" % length)
+                seen.add(secret)
+            path = self.secret("random", secret)
+            with Daemon("--chap-user", "me", "--chap-secret-file", path, "ram:1M") as d:
+                run([ISER, "ping", "--count", "1", d.url.replace("://", "://me%" + secret.strip() + "@")])
+                self.assertNotEqual(run([ISER, "ping", "--count", "1", d.url.replace("://", "://me%" + ALICE + "@")],
+                                        check=False).returncode, 0)
+        self.assertEqual(len(seen), 32)
+        for bad in ("bits=95", "bits=513", "bits=", "bits=x", "bits=-128", "bits=128x", "128", "length=16"):
+            self.assertEqual(run([ISERCTL, "secret", bad], check=False).returncode, 2, bad)
+        self.assertEqual(run([ISERCTL, "secret", "bits=128", "bits=128"], check=False).returncode, 2)
+
     def test_secret_that_other_users_can_read(self):
         path = self.secret("alice", ALICE, 0o644)
         text = self.refused("auth-groups: {g: {accounts: [{user: a, secret-file: %s}]}}\n" % path, path,
