@@ -59,7 +59,11 @@ enum dev_dir {
 #define RSV_READ  (RSV_UNIT | RSV_EA)
 #define RSV_WRITE (RSV_READ | RSV_WE)
 
-/* Served by a port in these access states, too (SPC-4 §5.11.2). */
+/*
+ * Served by a port in these access states, too (SPC-4 §5.11.2). In standby, SPC-4 permits more
+ * commands than it requires: an initiator that cannot read capacity and supported commands
+ * takes the disk of that path for one of no size, and keeps that when the path is the one to use.
+ */
 #define ACC_STANDBY	0x1000u
 #define ACC_UNAVAILABLE 0x2000u
 #define ACC_ALWAYS	(ACC_STANDBY | ACC_UNAVAILABLE)

@@ -268,7 +268,11 @@ static void test_what_is_served_in_which_state(void **state)
 		{ { 0x4d, 0, 0x40, [8] = 255 }, 255, true, false },
 		{ { 0x00 }, 0, false, false },
 		{ { 0x28, [8] = 1 }, 512, false, false },
-		{ { 0x25 }, 8, false, false },
+		/* permitted, not required; Linux needs them on each path */
+		{ { 0x25 }, 8, true, false },
+		{ { 0x9e, 0x10, [13] = 32 }, 32, true, false },
+		{ { 0xa3, 0x0c, [9] = 255 }, 255, true, false },
+		{ { 0xa3, 0x0d, [9] = 4 }, 4, true, false },
 		{ { 0x35 }, 0, false, false },
 		{ { 0x16 }, 0, false, false },
 	};
