@@ -238,10 +238,17 @@ struct fleet {
 	struct fleet_monitor monitor;
 	struct fleet_rate requests, notes, changes, logins, checks;
 	uint64_t executed, reserved, refused, rejected, hand_overs, breaks;
-	xtime handed_over; /* the last time */
-	const char *wrong; /* the first violation */
+	xtime handed_over;   /* the last time */
+	const char *wrong;   /* the first violation */
+	struct list objects; /* of fleet_object */
 };
 
+/* fleet_object allocates zeroed memory for what events of the clock carry; it aborts if there is
+ * none. fleet_object_free frees it, fleet_objects_free all of it: events that have not
+ * happened when a run ends still own theirs. */
+void *fleet_object(struct fleet *f, size_t n);
+void fleet_object_free(void *data);
+void fleet_objects_free(struct fleet *f);
 void fleet_wrong(struct fleet *f, const char *what);
 void fleet_at(struct fleet *f, xtime at, void (*happens)(void *arg), void *arg);
 

@@ -284,7 +284,7 @@ static void command_lost(struct fleet_command *c)
 {
 	struct fleet_path *p = c->path;
 
-	free(c);
+	fleet_object_free(c);
 	p->i->busy = false;
 	p->i->stuck = p;
 	path_look(p);
@@ -306,7 +306,7 @@ static void command_answered(void *arg)
 		s->result = 0;
 		s->done(s);
 	}
-	free(c);
+	fleet_object_free(c);
 	i->busy = false;
 	done(i);
 }
@@ -353,7 +353,7 @@ static void command_arrived(void *arg)
 		i->f->refused++;
 		i->busy = false;
 		path_set(c->path, FLEET_READY, access_of(m));
-		free(c);
+		fleet_object_free(c);
 		check_soon(i, AGAIN_TIME);
 		issue(i);
 		return;
@@ -383,9 +383,7 @@ static void issue(struct fleet_initiator *i)
 		return;
 	}
 	i->dark = false;
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		abort();
+	c = fleet_object(i->f, sizeof(*c));
 	c->i = i;
 	c->path = &i->paths[k];
 	c->floor = i->u->acked;

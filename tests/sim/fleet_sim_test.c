@@ -85,6 +85,7 @@ static void join(struct fleet *f, struct fleet_unit *u, unsigned k)
 static void fleet_new(struct fleet *f, struct fleet_size size, unsigned seed)
 {
 	memset(f, 0, sizeof(*f));
+	list_init(&f->objects);
 	f->size = size;
 	f->clock.seed = seed * 2654435761u + 1;
 	f->monitor.committed = -PAXOS_INTERVAL;
@@ -119,11 +120,10 @@ static void fleet_new(struct fleet *f, struct fleet_size size, unsigned seed)
 
 static void fleet_free(struct fleet *f)
 {
-	for (unsigned i = 0; i < f->size.units; i++) {
-		free(f->units[i].blob);
+	for (unsigned i = 0; i < f->size.units; i++)
 		for (unsigned k = 0; k < FLEET_PATHS; k++)
 			cluster_unit_free(f->units[i].members[k]->cu);
-	}
+	fleet_objects_free(f);
 	sim_free(&f->clock);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* fleet_store.c: the records of a fleet on servers of objects, and the monitor. */
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,13 +43,40 @@ static const struct {
 	[CALL_FENCE] = { 4 * BUSY_WRITE, LOCK_TIME },
 };
 
-static void *new_zeroed(size_t n)
-{
-	void *p = calloc(1, n);
+/* ---- what events carry ---- */
 
-	if (!p)
+struct object {
+	struct list link; /* fleet.objects */
+	max_align_t data[];
+};
+
+void *fleet_object(struct fleet *f, size_t n)
+{
+	struct object *o = calloc(1, sizeof(*o) + n);
+
+	if (!o)
 		abort();
-	return p;
+	list_push_back(&f->objects, &o->link);
+	return o->data;
+}
+
+void fleet_object_free(void *data)
+{
+	struct object *o;
+
+	if (!data)
+		return;
+	o = (struct object *)((char *)data - offsetof(struct object, data));
+	list_del(&o->link);
+	free(o);
+}
+
+void fleet_objects_free(struct fleet *f)
+{
+	struct list *n;
+
+	while ((n = list_pop_front(&f->objects)))
+		free(list_entry(n, struct object, link));
 }
 
 void fleet_count(struct fleet_rate *r, xtime now, uint64_t n)
@@ -108,8 +136,8 @@ static void call_answer(void *arg)
 		}
 		r->done(r);
 	}
-	free(c->data);
-	free(c);
+	fleet_object_free(c->data);
+	fleet_object_free(c);
 }
 
 static void call_end(struct fleet_call *c, xtime at, int result)
@@ -122,7 +150,7 @@ static int read_record(struct fleet_unit *u, struct fleet_call *c)
 {
 	c->version = u->version;
 	c->len = u->len;
-	c->data = new_zeroed(u->len + 1);
+	c->data = fleet_object(u->f, u->len + 1);
 	if (u->len > 0)
 		memcpy(c->data, u->blob, u->len);
 	return 0;
@@ -132,7 +160,7 @@ static int swap_record(struct fleet_unit *u, struct fleet_call *c)
 {
 	if (c->version != u->version)
 		return ERR_AGAIN;
-	free(u->blob);
+	fleet_object_free(u->blob);
 	u->blob = c->data;
 	u->len = c->len;
 	c->data = NULL;
@@ -204,7 +232,7 @@ static struct fleet_call *call_new(struct cluster_store *store,
 				   enum call_kind kind)
 {
 	struct fleet_session *s = session_of(store);
-	struct fleet_call *c = new_zeroed(sizeof(*c));
+	struct fleet_call *c = fleet_object(fleet_of(s), sizeof(*c));
 
 	if (!s->open || s->call)
 		abort();
@@ -216,7 +244,7 @@ static struct fleet_call *call_new(struct cluster_store *store,
 		strcpy(c->whom, r->whom);
 	if (kind == CALL_SWAP) {
 		c->len = r->len;
-		c->data = new_zeroed(r->len);
+		c->data = fleet_object(fleet_of(s), r->len);
 		memcpy(c->data, r->data, r->len);
 	}
 	s->call = c;
@@ -347,7 +375,7 @@ struct fleet_note {
 static void note_put(struct fleet_note *c)
 {
 	if (--c->refs == 0)
-		free(c);
+		fleet_object_free(c);
 }
 
 static void note_end(struct fleet_note *c)
@@ -408,7 +436,7 @@ static void do_notify(struct cluster_store *store, struct cluster_note *n)
 {
 	struct fleet_session *s = session_of(store);
 	struct fleet_unit *u = s->member->u;
-	struct fleet_note *c = new_zeroed(sizeof(*c));
+	struct fleet_note *c = fleet_object(u->f, sizeof(*c));
 	xtime now = u->f->clock.now, end;
 
 	c->from = s;
