@@ -9,10 +9,13 @@
 #include "tools/ctl.h"
 #include "tools/ctl_secret.h"
 
-#define BITS_OF_CHARACTER 6
-#define BITS_LEAST	  96 /* with less, §9.2.1 requires IPsec */
-#define BITS_MOST	  512
-#define BITS_DEFAULT	  128
+#define BITS_OF_CHARACTER 6u
+#define BITS_LEAST	  96u /* with less, §9.2.1 requires IPsec */
+#define BITS_MOST	  512u
+#define BITS_DEFAULT	  128u
+
+/* characters for so many bits */
+#define LENGTH(bits) (((bits) + BITS_OF_CHARACTER - 1) / BITS_OF_CHARACTER)
 
 /* Returns 0 for an operand that is not allowed. */
 static unsigned take_bits(int n, char **argv)
@@ -35,7 +38,7 @@ int ctl_secret(int n, char **argv)
 	/* also in a URL or a shell without quotation marks */
 	static const char characters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"
 					 "ghijklmnopqrstuvwxyz0123456789-_";
-	uint8_t random[BITS_MOST / BITS_OF_CHARACTER];
+	uint8_t random[LENGTH(BITS_MOST)];
 	unsigned bits = take_bits(n, argv), len;
 
 	if (!bits) {
@@ -45,7 +48,7 @@ int ctl_secret(int n, char **argv)
 			BITS_LEAST, BITS_MOST, BITS_DEFAULT);
 		return EXIT_USAGE;
 	}
-	len = (bits + BITS_OF_CHARACTER - 1) / BITS_OF_CHARACTER;
+	len = LENGTH(bits);
 	if (getrandom(random, len, 0) != (ssize_t)len) {
 		fputs("iserctl: secret: cannot get random bytes\n", stderr);
 		return EXIT_REFUSED;
