@@ -40,11 +40,12 @@ static bool stage_run(struct iwarp *c, struct rcap_wr *wr)
 	struct iwarp_tx *tx = &c->tx;
 	size_t len = wr->data.len, head, whole;
 	bool in_copies = tx->copied || len > SHORT_PAYLOAD;
-	uint8_t *p = in_copies ? tx->copies + tx->copied : tx->arena + tx->used;
+	uint8_t *p;
 
 	if (in_copies ? !tx->copies || tx->copied + ROOM(len) > COPIES
 		      : tx->used + ROOM(len) + ARENA_RESERVE > TX_ARENA)
 		return false;
+	p = in_copies ? tx->copies + tx->copied : tx->arena + tx->used;
 	head = encode_head(c, wr, p);
 	memcpy(p + head, piece(wr, 0), len);
 	whole = mpa_fpdu_close(&tx->s, p, head + len);
