@@ -5,6 +5,7 @@ failure, what discovery shows, and what clumsy administrators do."""
 import json
 import os
 import signal
+import subprocess
 import threading
 import time
 import unittest
@@ -123,6 +124,26 @@ class Gateways(Cluster):
         settle(b)
         self.assertEqual(b.store(1, 1), GOOD)
         b.close()
+
+    def test_end_of_the_owner_under_load(self):
+        """What the device does for the member, such as a change of the access state on all workers, may end after the
+        member; the process still ends in order."""
+        one = self.gateway(1, "--workers", "4").start()
+        two = self.gateway(2, "--workers", "4")
+        one.wait_role("owner")
+        for _ in range(3):
+            two.start()
+            two.wait_role("standing-by")
+            load = [subprocess.Popen([ISER, "bench", "--rw", "randrw", "--yes-overwrite", "--time", "30", "--connections", "4", one.daemon.url],
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(2)]
+            time.sleep(0.4)
+            one.daemon.proc.send_signal(signal.SIGTERM)
+            self.assertEqual(one.daemon.proc.wait(patience(15)), 0, one.daemon.messages())
+            two.wait_role("owner")
+            for p in load:
+                p.kill()
+                p.wait()
+            one, two = two, one
 
     def test_stopped_owner(self):
         """iserctl take at a standby while the owner is stopped; the owner executes nothing afterwards."""

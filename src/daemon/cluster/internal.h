@@ -60,6 +60,7 @@ struct member {
 	bool regroup; /* the device could not take the groups: again */
 	struct list pending;
 	struct list calls; /* member_call.link */
+	struct list steps; /* device_step.link; member.c */
 	struct drop *drop;
 	struct {
 		struct cluster_step step;

@@ -43,9 +43,50 @@ static void step_end(struct cluster_step *s, int result)
 	s->done(s);
 }
 
+/* A step that the device carries out, on all workers. It may end after the member: then
+ * nothing of the member is left to hear of it. */
+struct device_step {
+	struct list link;	 /* member.steps */
+	struct cluster_step *of; /* NULL: the member has ended */
+};
+
+/* NULL: no memory; s has ended then. */
+static struct device_step *device_step_new(struct member *m,
+					   struct cluster_step *s)
+{
+	struct device_step *x = calloc(1, sizeof(*x));
+
+	if (!x) {
+		step_end(s, ERR_NOMEM);
+		return NULL;
+	}
+	x->of = s;
+	list_push_back(&m->steps, &x->link);
+	return x;
+}
+
+static void device_step_end(struct device_step *x, int result)
+{
+	struct cluster_step *s = x->of;
+
+	if (s)
+		list_del(&x->link);
+	free(x);
+	if (s)
+		step_end(s, result);
+}
+
+static void forget_device_steps(struct member *m)
+{
+	struct list *n;
+
+	while ((n = list_pop_front(&m->steps)))
+		list_entry(n, struct device_step, link)->of = NULL;
+}
+
 static void access_set(void *arg, int err)
 {
-	step_end(arg, err);
+	device_step_end(arg, err);
 }
 
 static void op_access(void *arg, enum cluster_access a, struct cluster_step *s)
@@ -57,10 +98,12 @@ static void op_access(void *arg, enum cluster_access a, struct cluster_step *s)
 		[CLUSTER_TRANSITIONING] = DEV_ACCESS_TRANSITIONING,
 	};
 	struct member *m = arg;
-	int err = dev_lu_access_set(m->unit->lu, states[a], access_set, s);
+	struct device_step *x = device_step_new(m, s);
+	int err = x ? dev_lu_access_set(m->unit->lu, states[a], access_set, x)
+		    : 0;
 
 	if (err)
-		step_end(s, err);
+		device_step_end(x, err);
 }
 
 /* Groups and ports of the device are different (shared.h). */
@@ -134,7 +177,7 @@ static const enum dev_kept kinds[CLUSTER_PARTS] = {
 
 static void adopted(void *arg)
 {
-	step_end(arg, 0);
+	device_step_end(arg, 0);
 }
 
 static void op_adopt(void *arg, const struct cluster_record *r, uint64_t since,
@@ -144,7 +187,11 @@ static void op_adopt(void *arg, const struct cluster_record *r, uint64_t since,
 	struct dev_event events[CLUSTER_EVENTS];
 	struct dev_adoption a = { .events = events,
 				  .incomplete = since < r->forgotten };
+	struct device_step *x = device_step_new(m, s);
 	int err;
+
+	if (!x)
+		return;
 
 	for (unsigned i = 0; i < CLUSTER_PARTS; i++) {
 		a.records[kinds[i]].data = r->parts[i].data;
@@ -157,9 +204,9 @@ static void op_adopt(void *arg, const struct cluster_record *r, uint64_t since,
 				.data = r->events[i].data,
 				.len = r->events[i].len,
 			};
-	err = dev_lu_adopt(m->unit->lu, &a, adopted, s);
+	err = dev_lu_adopt(m->unit->lu, &a, adopted, x);
 	if (err)
-		step_end(s, err);
+		device_step_end(x, err);
 }
 
 static void op_drop(void *arg, struct cluster_step *s)
@@ -293,6 +340,7 @@ struct member *member_open(struct gateway *c, struct unit *u, struct bs *b)
 	list_init(&m->soon.link);
 	list_init(&m->pending);
 	list_init(&m->calls);
+	list_init(&m->steps);
 	m->tick.fire = tick;
 	m->soon.run = soon;
 	m->drop = member_drop_new(m);
@@ -390,8 +438,9 @@ void member_free(struct member *m, bool stopped)
 	member_drop_abandon(m, stopped);
 	if (m->store)
 		m->store->ops->close(m->store);
-	io_defer_cancel(&m->soon);
+	forget_device_steps(m);
 	end_pending(m);
+	io_defer_cancel(&m->soon);
 	if (m->cu)
 		cluster_unit_free(m->cu);
 	free(m->remotes);
