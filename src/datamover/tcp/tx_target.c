@@ -96,34 +96,39 @@ static uint32_t data_in_len(const struct dmtcp_conn *c,
 	return dmtcp_pdu_len(left, most);
 }
 
+/* Where a Data-In is in the data of its task. */
+struct place {
+	uint32_t sn, off, len;
+	bool last;
+	bool burst_ends; /* and more data follow */
+};
+
 /* [RFC 7143: 4.2.2.4 #1, 11.7.2 #1-2, 11.7.3 #4, 11.7.4 #1-2, 11.16 #6] */
-static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
-			uint32_t off, uint32_t len, uint8_t bhs[ISCSI_BHS_LEN])
+static ALWAYS_INLINE void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t,
+				      const struct place *at,
+				      uint8_t bhs[ISCSI_BHS_LEN])
 {
 	const struct target_task *tt = &tcp_task(t)->t;
-	bool last = off + len == tt->data.len;
-	bool burst_ends =
-		!last && (off + len) % c->params.max_burst_length == 0;
 	struct iscsi_pdu p = {
 		.op = ISCSI_DATA_IN,
-		.final = last || burst_ends,
-		.dsl = len,
+		.final = at->last || at->burst_ends,
+		.dsl = at->len,
 		.itt = t->itt,
 		.ttt = ISCSI_RESERVED_TAG, /* no A bit, no tag (§11.7.4) */
 		.expcmdsn = c->dm.numbers->expcmdsn,
 		.maxcmdsn = c->dm.numbers->maxcmdsn,
 	};
 
-	p.data.datasn = sn;
-	p.data.offset = tt->data_off + off;
+	p.data.datasn = at->sn;
+	p.data.offset = tt->data_off + at->off;
 	/* §11.7.2: once every MaxBurstLength bytes; the status acknowledges the
 	 * last ones. The tag leads a DataACK, which has no ITT, to the task. */
-	if (c->recovery.on && burst_ends) {
+	if (at->burst_ends && c->recovery.on) {
 		p.data.ack = true;
 		p.ttt = t->itt;
 		p.lun = t->lun;
 	}
-	if (last && tt->has_status) {
+	if (at->last && tt->has_status) {
 		p.data.status_present = true;
 		p.data.status = tt->status;
 		p.data.resid_flags = tt->resid_flags;
@@ -133,18 +138,57 @@ static void data_in_bhs(struct dmtcp_conn *c, struct dm_task *t, uint32_t sn,
 	iscsi_data_in_encode(&p, bhs);
 }
 
+/* False: the stage is full. */
+static ALWAYS_INLINE bool stage_at(struct dmtcp_conn *c, struct dm_task *t,
+				   const struct place *at)
+{
+	const struct bufv *data = &tcp_task(t)->t.data;
+
+	if (!dmtcp_stage_has_room(c, data, at->len))
+		return false;
+	data_in_bhs(c, t, at, dmtcp_stage_bhs(c));
+	dmtcp_stage_task(
+		dmtcp_stage_pdu(c, NULL, 0, data, at->off, at->len, true), t);
+	return true;
+}
+
 uint32_t dmtcp_stage_one_data_in(struct dmtcp_conn *c, struct dm_task *t,
 				 uint32_t sn, uint32_t off, uint32_t most)
 {
 	struct target_task *tt = &tcp_task(t)->t;
-	uint32_t len = data_in_len(c, tt, off, most);
+	uint32_t len = data_in_len(c, tt, off, most), end = off + len;
+	bool last = end == tt->data.len;
+	const struct place at = {
+		.sn = sn,
+		.off = off,
+		.len = len,
+		.last = last,
+		.burst_ends = !last && end % c->params.max_burst_length == 0,
+	};
 
-	if (!dmtcp_stage_has_room(c, &tt->data, len))
-		return 0;
-	data_in_bhs(c, t, sn, off, len, dmtcp_stage_bhs(c));
-	dmtcp_stage_task(dmtcp_stage_pdu(c, NULL, 0, &tt->data, off, len, true),
-			 t);
-	return len;
+	return stage_at(c, t, &at) ? len : 0;
+}
+
+/* The data of most commands fit in one Data-In. */
+static bool is_one_pdu(const struct dmtcp_conn *c, const struct target_task *tt,
+		       uint32_t most)
+{
+	return tt->data_done == 0 &&
+	       tt->data.len <= MIN(most, c->params.max_burst_length);
+}
+
+static bool stage_whole(struct dmtcp_conn *c, struct dm_task *t)
+{
+	struct target_task *tt = &tcp_task(t)->t;
+	const struct place at = { .sn = tt->datasn,
+				  .len = (uint32_t)tt->data.len,
+				  .last = true };
+
+	if (!stage_at(c, t, &at))
+		return false;
+	tt->datasn++;
+	tt->data_done = at.len;
+	return true;
 }
 
 /* The last Data-In of t is in the stage. */
@@ -175,6 +219,8 @@ bool dmtcp_stage_data_in(struct dmtcp_conn *c, struct dm_task *t)
 	if (tt->datasn == tt->ack_sn)
 		tt->seg = most;
 	tt->mixed |= most != tt->seg;
+	if (is_one_pdu(c, tt, most) && !stage_whole(c, t))
+		return false;
 	while (tt->data_done < tt->data.len) {
 		uint32_t len = dmtcp_stage_one_data_in(c, t, tt->datasn,
 						       tt->data_done, most);
