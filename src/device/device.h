@@ -679,6 +679,9 @@ struct dev_task {
 		size_t aux_len;
 		void *pi; /* protection information of the data */
 		size_t pi_len;
+		/* the backstore lends the memory of iov[0], as long as the task
+		 * waits for nothing; loan.c */
+		bool lent;
 		struct iovec iov[2];
 		/* loan.c: the backstore lends the memory of iov[0] to a
 		 * command whose data may be sent again */
@@ -702,7 +705,9 @@ struct dev_task {
 		struct list in_set; /* dev_nexus.tasks, until the task ends */
 		struct list paced;  /* dev_lane.pace.waiting; rate.c */
 		bool past_aca;	    /* an ACA does not block the task */
-		bool early; /* set by the caller; see dev_task_in_turn */
+		/* set by the caller: see dev_task_in_turn; dev_task_execute
+		 * follows dev_task_begin, and nothing else between them */
+		bool early, at_once;
 	} order;
 	struct {
 		bool due; /* dev_task_abort was called */

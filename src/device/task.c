@@ -265,7 +265,7 @@ static bool is_still_admitted(struct dev_task *t)
 	if (!t->lu || changes == t->begun.changes)
 		return true;
 	t->begun.changes = changes;
-	t->begun.unlimited = false;
+	t->begun.unlimited = t->mem.lent = false;
 	if (is_denied(t) || is_write_protected(t))
 		return false;
 	if (t->begun.medium == medium_of(t->lu))
@@ -323,6 +323,7 @@ static void range_taken(struct dev_range *r)
 {
 	struct dev_task *t = container_of(r, struct dev_task, range);
 
+	t->mem.lent = false;
 	if (t->abort.due)
 		dev_finish(t);
 	else if (is_still_admitted(t))
@@ -373,6 +374,7 @@ static void run_in_range(struct dev_task *t)
 
 static void run_paced(struct dev_task *t)
 {
+	t->mem.lent = false;
 	if (is_still_admitted(t))
 		run_in_range(t);
 }
@@ -381,6 +383,13 @@ static void run_enabled(struct dev_task *t)
 {
 	if (is_still_admitted(t) && (t->begun.unlimited || !dev_rate_delays(t)))
 		run_in_range(t);
+}
+
+/* The task set let t wait. */
+static void run_awake(struct dev_task *t)
+{
+	t->mem.lent = false;
+	run_enabled(t);
 }
 
 static void end_refused(struct dev_task *t)
@@ -408,7 +417,7 @@ void dev_task_execute(struct dev_task *t)
 
 static const struct dev_flow flow = {
 	.ended = dev_set_ended,
-	.enabled = run_enabled,
+	.enabled = run_awake,
 	.paced = run_paced,
 	.execute = dev_task_execute,
 };
@@ -430,6 +439,7 @@ static void clear(struct dev_task *t)
 	t->row = NULL;
 	t->mem.buf = t->mem.aux = t->mem.pi = NULL;
 	t->mem.peek = NULL;
+	t->mem.lent = false;
 	t->protect.field = t->protect.type = 0;
 	t->alone = false;
 	t->req.pi = NULL;

@@ -95,7 +95,7 @@ static void data_complete(struct tgt_task *t)
 
 void tgt_command_turn(struct tgt_task *t)
 {
-	if (tgt_task_is_begun(t))
+	if (tgt_task_is_begun(t) && t->dev.order.early)
 		dev_task_in_turn(&t->dev);
 	if (t->state == TGT_TASK_TURN)
 		run_task(t);
@@ -307,6 +307,11 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	const struct iscsi_scsi_command *cmd = &pdu->cmd;
 	struct tgt_session *s = t->session;
 	struct dev_task *d = &t->dev;
+	/* a command with a data digest takes its CmdSN later */
+	bool is_its_turn =
+		t->immediate ||
+		(pdu->cmdsn == s->window.expcmdsn &&
+		 !(cmd->write && pdu->dsl && t->conn->params.data_digest));
 	int err;
 
 	if (s->luns.step)
@@ -329,8 +334,10 @@ static void begin_task(struct tgt_task *t, const struct iscsi_pdu *pdu)
 	 * command writes before the data are sent */
 	d->edtl.keeps = cmd->attr == ISCSI_ATTR_ORDERED;
 	d->edtl.again = t->conn->dm->retains;
-	/* tgt_command_turn follows: the order of CmdSN is that of the task set */
-	d->order.early = !t->immediate;
+	/* unless its turn is now, tgt_command_turn follows: the order of CmdSN is
+	 * that of the task set */
+	d->order.early = !is_its_turn;
+	d->order.at_once = is_its_turn && !cmd->write;
 	d->ready = device_ready;
 	d->done = device_done;
 	err = dev_task_begin(d);

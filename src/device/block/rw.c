@@ -65,7 +65,8 @@ static void read_blocks(struct dev_task *t)
 		dev_good(t);
 		return;
 	}
-	if (dev_loan_may(t) && dev_loan_take(t, off, (size_t)wanted)) {
+	if (t->mem.lent ||
+	    (dev_loan_may(t) && dev_loan_take(t, off, (size_t)wanted))) {
 		read_done(t, 0);
 		return;
 	}

@@ -30,17 +30,18 @@ void *dev_memory_get(struct dev_task *t, size_t len)
 
 /* ---- how much a command needs ---- */
 
-/* The backstore may lend its own memory to a READ (rw.c). */
-static bool is_lent(const struct dev_task *t, uint64_t len)
+/* The backstore may lend its own memory to a READ (rw.c). A command that executes at
+ * once keeps what it got here. */
+static bool is_lent(struct dev_task *t, uint64_t len)
 {
-	struct iovec iov;
-
-	return dev_loan_may(t) &&
-	       !bs_lend(t->lu->bs, t->lba << t->lu->block_shift, (size_t)len,
-			&iov);
+	if (!dev_loan_may(t) || bs_lend(t->lu->bs, t->lba << t->lu->block_shift,
+					(size_t)len, &t->mem.iov[0]))
+		return false;
+	t->mem.lent = t->order.at_once && !t->edtl.again;
+	return true;
 }
 
-static uint64_t data_in_len(const struct dev_task *t)
+static uint64_t data_in_len(struct dev_task *t)
 {
 	uint64_t block, len;
 
@@ -56,7 +57,9 @@ static uint64_t data_in_len(const struct dev_task *t)
 	if (!(t->row->flags & CMD_TOUCHES) || !t->blocks)
 		return DEV_PARAM_MAX;
 	block = dev_wire_block(t);
-	len = MIN(t->blocks, (t->edtl.in + block - 1) / block) * block;
+	len = t->blocks * block;
+	if (len > t->edtl.in) /* whole blocks, of which the last is cut later */
+		len = MIN(len, (t->edtl.in + block - 1) / block * block);
 	return is_lent(t, len) ? 0 : len;
 }
 
@@ -71,7 +74,7 @@ static uint64_t chunk_len(const struct dev_task *t)
 
 #define PAGE 4096u
 
-static size_t needed(const struct dev_task *t)
+static size_t needed(struct dev_task *t)
 {
 	const struct dev_env *env = &t->nexus->server->env;
 	uint64_t len = t->out_len ? t->out_len : data_in_len(t);
@@ -265,7 +268,7 @@ bool dev_nexus_in_the_way(const struct dev_nexus *n)
 				&n->memory);
 }
 
-void dev_memory_end(struct dev_task *t)
+void dev_memory_return(struct dev_task *t)
 {
 	dev_memory_give_up(t);
 	dev_loan_end(t);

@@ -10,8 +10,17 @@
 int dev_memory_begin(struct dev_task *t);
 /* dev_memory_give_up ends the wait of a command that will not execute. */
 void dev_memory_give_up(struct dev_task *t);
-/* dev_memory_end returns all memory of the command. A second call does nothing. */
-void dev_memory_end(struct dev_task *t);
+/* dev_memory_end returns all memory of the command. A second call does nothing. A command
+ * whose data the backstore lends has none, and needs no call. */
+void dev_memory_return(struct dev_task *t);
+static inline void dev_memory_end(struct dev_task *t)
+{
+	if (t->waits || t->mem.loan.is || t->mem.buf || t->mem.aux ||
+	    t->mem.pi || t->share.charge.part != SHARE_NOTHING ||
+	    t->share.burst.part != SHARE_NOTHING)
+		dev_memory_return(t);
+}
+
 /* dev_memory_get returns one more buffer for a command in execution; NULL: no
  * memory. */
 void *dev_memory_get(struct dev_task *t, size_t len);

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "multi.h"
+#include "target/internal.h"
 
 /* ---- order, allegiance ---- */
 
@@ -30,6 +31,32 @@ static void test_order_is_the_sessions_rfc7143_4_2_2_1(void **state)
 	m->p[1]->cmdsn = m->cmdsn - 1;
 	peer_tur(m->p[1]);
 	assert_true(peer_quiet(m->p[1]));
+}
+
+/* A command ahead of a hole precedes no command in the task set, and does not execute at
+ * once: the device must not keep memory that was lent to it before. */
+static void test_ordered_ahead_of_a_hole_rfc7143_4_2_2_1(void **state)
+{
+	struct multi *m = *state;
+	const struct tgt_task *t;
+
+	for (unsigned i = 0; i < 2; i++)
+		m->p[i]->attr = ISCSI_ATTR_ORDERED;
+	m->p[1]->cmdsn = m->cmdsn + 1;
+	peer_tur(m->p[1]);
+	t = container_of(m->p[1]->last_task, struct tgt_task, dm);
+	assert_true(t->dev.order.early);
+	assert_false(t->dev.order.at_once);
+	m->p[0]->cmdsn = m->cmdsn;
+	m->cmdsn += 2;
+	peer_tur(m->p[0]);
+	/* it has ended, without a message that wakes it */
+	assert_int_equal(m->p[0]->next + 1, m->p[0]->nsent);
+	t = container_of(m->p[0]->last_task, struct tgt_task, dm);
+	assert_true(t->dev.order.at_once);
+	fixture_settle(m->r);
+	for (unsigned i = 0; i < 2; i++)
+		(void)peer_next(m->p[i]);
 }
 
 static void test_duplicate_ahead_of_a_hole_rfc7143_4_2_2_1(void **state)
@@ -521,6 +548,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		MULTI(test_order_is_the_sessions_rfc7143_4_2_2_1),
+		MULTI(test_ordered_ahead_of_a_hole_rfc7143_4_2_2_1),
 		MULTI(test_duplicate_ahead_of_a_hole_rfc7143_4_2_2_1),
 		MULTI(test_statsn_is_the_connections_rfc7143_4_2_2_2),
 		MULTI(test_data_of_another_connection_find_no_task),
