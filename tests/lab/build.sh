@@ -138,6 +138,9 @@ unpack() {
 		dpkg-deb --fsys-tarfile "$f" | tar -x -C "$root" --keep-directory-symlink --no-same-owner \
 			--exclude=./dev --exclude=./usr/share/{doc,man,locale,perl,python3}
 	done
+	# its dependencies are for other agents: clouds, browsers
+	fetch fence-agents
+	dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$root" ./usr/sbin/fence_scsi ./usr/share/fence/fencing.py
 	for f in librados.so.2 librbd.so.1 libgfapi.so.0 libnbd.so.0 libpmem.so.1 libpmemblk.so.1; do
 		stand_in "$f" "$root/usr/bin/fio"
 	done
@@ -161,7 +164,7 @@ stand_in() {
 
 run_unpacked() { # runs a program of the unpacked packages, with their libraries
 	"$cache/root/lib64/ld-linux-x86-64.so.2" --inhibit-cache \
-		--library-path "$cache/root/$libs:$cache/root/$libs/systemd" "$@"
+		--library-path "$cache/root/$libs:$cache/root/$libs/systemd:$cache/root/usr/lib" "$@"
 }
 
 find_program() { # prints its path in the unpacked packages
@@ -199,9 +202,22 @@ copy_providers() {
 	done
 }
 
+# What multipathd loads by name, and the rules of udev for its paths and maps.
+copy_multipath() {
+	local f
+	mkdir -p "$tree/usr/lib/multipath" "$tree/usr/lib/udev/rules.d"
+	for f in libchecktur libprio{alua,const,sysfs}; do
+		cp "$cache/root/usr/lib/multipath/$f.so" "$tree/usr/lib/multipath/"
+	done
+	for f in 55-dm 55-scsi-sg3_id 56-dm-mpath 60-multipath 95-dm-notify; do
+		cp "$cache/root/usr/lib/udev/rules.d/$f.rules" "$tree/usr/lib/udev/rules.d/"
+	done
+	ln -s udevadm "$tree/usr/bin/systemd-udevd"
+}
+
 copy_libraries() {
 	local root=$cache/root f
-	for f in "$tree"/usr/bin/* "$tree/$libs"/libibverbs/*.so; do
+	for f in "$tree"/usr/bin/* "$tree/$libs"/libibverbs/*.so "$tree"/usr/lib/multipath/*.so; do
 		# busybox is static; links select its commands
 		[ -L "$f" ] || [ ! -e "$f" ] || [ "${f##*/}" = busybox ] || run_unpacked --list "$f" 2>/dev/null || true
 	done | sed -n 's/.* => \([^ ]*\) .*/\1/p' | sort -u >"$cache/libraries"
@@ -245,6 +261,7 @@ initramfs() {
 	empty_tree
 	copy_programs programs.txt
 	copy_providers
+	copy_multipath
 	copy_libraries
 	copy_modules modules.txt
 	copy_settings

@@ -224,7 +224,10 @@ def qemu_command(args, job, folder, number):
                    "mitigations=off random.trust_cpu=on net.ifnames=0 "
                    "lab.machine=%d" % number,
         "-device", "virtio-rng-pci",
-        "-virtfs", "local,path=%s,mount_tag=lab,security_model=none" % folder] + \
+        "-virtfs", "local,path=%s,mount_tag=lab,security_model=none" % folder,
+        # the unpacked packages: programs that need too many files for the initramfs
+        "-virtfs", "local,path=%s,mount_tag=packages,security_model=none,readonly=on" %
+        os.path.join(args.cache, "root")] + \
         cable(job, number)
 
 
@@ -241,6 +244,8 @@ def prepare(args, job):
             raise FileNotFoundError(ROM + ": install ipxe-qemu")
         os.link(os.path.join(args.cache, "boot.img"), os.path.join(folder, "boot.img"))
     shutil.copytree(os.path.join(HERE, "guest"), os.path.join(folder, "guest"))
+    # the jobs of gateways use the multipath.conf of this page
+    shutil.copy2(os.path.join(TREE, "docs/cluster.md"), folder)
     with open(os.path.join(folder, "job"), "w") as f:
         f.write(job.text)
     with open(os.path.join(folder, "settings"), "w") as f:

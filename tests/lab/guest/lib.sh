@@ -28,6 +28,8 @@ export OPENISER_MODULES=/opt/openiser # rcap-verbs.so
 . /lab/guest/attach.sh
 # shellcheck source=tests/lab/guest/boot.sh
 . /lab/guest/boot.sh
+# shellcheck source=tests/lab/guest/gateways.sh
+. /lab/guest/gateways.sh
 
 uptime_s() { cut -d' ' -f1 /proc/uptime; }
 
