@@ -97,10 +97,12 @@ static bool needs_flush(const struct dev_task *t)
 void dev_read(struct dev_task *t)
 {
 	dev_count(t, COUNT_READS, t->blocks);
-	if (needs_flush(t))
+	if (needs_flush(t)) {
+		t->mem.lent = false; /* other commands write during the flush */
 		dev_submit(t, BS_FLUSH, 0, 0, 0, flushed_then_read);
-	else
+	} else {
 		read_blocks(t);
+	}
 }
 
 /* ---- WRITE ---- */

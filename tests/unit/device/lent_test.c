@@ -51,9 +51,8 @@ static void later(void *arg, unsigned worker, unsigned ms, struct dev_msg *m)
 	timer = m;
 }
 
-static int open_empty(void **state)
+static void open_store(void)
 {
-	(void)state;
 	memset(&three, 0, sizeof(three));
 	memset(cmds, 0, sizeof(cmds));
 	memset(memory, 0, sizeof(memory));
@@ -64,6 +63,40 @@ static int open_empty(void **state)
 	three.env.later = later;
 	three.store = bs_ram_new("ram", memory, SIZE, 512, NULL, NULL);
 	assert_int_equal(bs_ram_set_ops(three.store, &ops), 0);
+}
+
+static int open_empty(void **state)
+{
+	(void)state;
+	open_store();
+	three_start();
+	return 0;
+}
+
+/* ---- a store with a volatile cache, whose flush takes time ---- */
+
+static const struct bs_ops *ram_ops;
+static struct bs_ops slow_ops;
+static struct bs_req *flush;
+
+static void submit_slowly(struct bs *b, struct bs_req *req)
+{
+	if (req->op == BS_FLUSH)
+		flush = req;
+	else
+		ram_ops->submit(b, req);
+}
+
+static int open_cached(void **state)
+{
+	(void)state;
+	open_store();
+	flush = NULL;
+	ram_ops = three.store->ops;
+	slow_ops = *ram_ops;
+	slow_ops.submit = submit_slowly;
+	three.store->ops = &slow_ops;
+	three.store->caps |= BS_CAP_WRITE_CACHE;
 	three_start();
 	return 0;
 }
@@ -244,6 +277,27 @@ static void test_after_a_change_of_the_unit(void **state)
 	end(0);
 }
 
+/* With FUA the flush comes first, and the blocks may be written meanwhile. */
+static void test_after_a_flush(void **state)
+{
+	const uint8_t cdb[16] = { SCSI_READ_10,
+				  0x08, [5] = BLOCKS, [8] = BLOCKS };
+	struct dev_task *t = cmd_new(0, A, S, cdb);
+
+	(void)state;
+	t->edtl.in = LEN;
+	t->order.at_once = true;
+	assert_int_equal(dev_task_begin(t), 0);
+	dev_task_execute(t);
+	assert_non_null(flush);
+	assert_false(cmds[0].done);
+	write_blocks();
+	bs_complete(flush, 0);
+	three_settle();
+	expect(0, DATA);
+	end(0);
+}
+
 /* Data that may be sent again have a loan of their own, which later changes see. */
 static void test_data_that_may_be_sent_again(void **state)
 {
@@ -271,6 +325,8 @@ int main(void)
 		CASE(test_after_a_limit),
 		CASE(test_after_a_change_of_the_unit),
 		CASE(test_data_that_may_be_sent_again),
+		cmocka_unit_test_setup_teardown(test_after_a_flush, open_cached,
+						three_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
