@@ -16,7 +16,7 @@ GATE = 0.12  # the share of the CPUs that other processes may use during a repet
 TICK = os.sysconf("SC_CLK_TCK")
 IQN = "iqn.2026-01.org.openiser:bench"
 PROGRAMS = {"iserd": "src/daemon", "iser": "src/tools", "floor": "bench", "floor_many": "bench",
-            "raw_stream": "bench", "relay": "bench"}
+            "floor_rbd": "bench", "raw_stream": "bench", "relay": "bench"}
 
 
 # ---- the settings of a run ----

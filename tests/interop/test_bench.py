@@ -251,6 +251,17 @@ class Evaluation(unittest.TestCase):
                 self.assertIn("p99_us", r["metrics"])
             self.check_report(folder)
 
+    def test_without_ceph(self):
+        """The group of Ceph images says what is missing, and the run is complete."""
+        build = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(ISERD))))
+        with temporary() as folder:
+            done = run([sys.executable, os.path.join(TREE, "bench/run.py"), "--build", build, "--case", "rbd", "--out", folder],
+                       env=dict(os.environ, PATH=folder), timeout=60)
+            self.assertRegex(done.text, "rbd is not measured: .*install (ceph-mon|librbd-dev)")
+            with open(folder + "/results.json") as f:
+                results = json.load(f)
+            self.assertEqual((results["complete"], results["failures"], results["rows"]), (True, [], []))
+
     def test_report_of_stored_results(self):
         """Of each group a row, also with missing values."""
         with temporary() as folder:

@@ -161,6 +161,39 @@ class Data(Rbd):
                 self.assertEqual(f.read(65536), b"in plain text   " * 4096)
 
 
+FLOOR = os.path.join(BUILD, "bench", "floor_rbd")
+
+
+@unittest.skipUnless(os.path.exists(FLOOR), "floor_rbd is not built: meson configure -Dbench=true")
+class Floor(Rbd):
+    """The program that the benchmark compares iserd with."""
+
+    def floor(self, *words, **kw):
+        return self.cluster.run(FLOOR, "--time", "0.2", "--ramp", "0", *words, **kw)
+
+    def test_reads_and_writes(self):
+        lun = self.image("floor")
+        for words in ([], ["--write", "--random"], ["--size", "1048576", "--depth", "8", "--write"]):
+            made = json.loads(self.floor(*words, "rbd/floor").text)
+            self.assertGreater(made["iops"], 0)
+            self.assertLessEqual(made["p50_us"], made["p99_us"])
+            self.assertGreater(made["cpu_us"], 0)
+        self.assertGreaterEqual(sum(n for off, n in self.extents("floor") if off < 8 << 20), 8 << 20)  # 8 in order, at least
+        with Daemon("--shared", lun) as d:  # the lock goes to and fro
+            for _ in range(2):
+                run([ISER, "bench", "--rw", "randwrite", "--time", "0.1", "--ramp", "0", "--yes-overwrite", d.url])
+                self.floor("--write", "rbd/floor")
+
+    def test_errors(self):
+        self.image("small", "1M")
+        for words, text in ((["rbd/none"], "none: No such file"), (["none/floor"], "none: No such file"),
+                            (["--size", "2097152", "rbd/small"], "smaller than one request"), (["small"], "usage:"),
+                            (["--depth", "257", "rbd/small"], "usage:")):
+            done = self.floor(*words, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(text, done.text)
+
+
 @unittest.skipUnless(os.environ.get("CLUSTER") == "long", "takes minutes: make cluster")
 class Long(Rbd):
     def test_suite(self):
