@@ -68,6 +68,7 @@ static struct cluster_gateway *register_self(struct cluster_unit *u)
 	memset(g, 0, sizeof(*g));
 	strcpy(g->id, self->id);
 	g->number = self->number;
+	g->block_size = self->block_size;
 	g->nports = self->nports;
 	memcpy(g->ports, self->ports, self->nports * sizeof(g->ports[0]));
 	g->nportals = self->nportals;
@@ -84,7 +85,8 @@ bool clu_self_differs(struct cluster_unit *u)
 	const struct cluster_gateway *self = &u->cfg.self;
 
 	if (u->view.again || !g || g->number != self->number ||
-	    g->nports != self->nports || g->nportals != self->nportals ||
+	    g->block_size != self->block_size || g->nports != self->nports ||
+	    g->nportals != self->nportals ||
 	    memcmp(g->ports, self->ports, g->nports * sizeof(g->ports[0])) != 0)
 		return true;
 	for (unsigned i = 0; i < g->nportals; i++)
@@ -95,9 +97,9 @@ bool clu_self_differs(struct cluster_unit *u)
 
 static int make_register(struct cluster_unit *u)
 {
-	uint16_t port;
+	enum cluster_rivalry why;
 
-	if (cluster_record_rival(&u->ask.draft, &u->cfg.self, &port))
+	if (cluster_record_rival(&u->ask.draft, &u->cfg.self, &why))
 		return ERR_BUSY;
 	return register_self(u) ? 0 : ERR_LIMIT;
 }

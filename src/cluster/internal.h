@@ -167,7 +167,8 @@ struct peers {
 	uint64_t asked; /* the version that another gateway wants in force */
 	char asker[CLUSTER_ID_SIZE]; /* wants to have the unit */
 	xtime register_at;
-	bool rivalry; /* another gateway has the number or a port of this one */
+	enum cluster_rivalry rivalry; /* with another gateway */
+	char refused[256];	      /* ... in words */
 	bool alone;   /* no gateway answered when there was no record */
 	bool missing; /* ... one did: the log has it */
 };

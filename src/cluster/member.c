@@ -3,6 +3,7 @@
  * member.c: a gateway that is not the owner: it joins, stands by and asks the
  * owner whether it is there, leaves, and begins anew after a fence.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -23,18 +24,44 @@ static unsigned rank(struct cluster_unit *u)
 
 /* ---- joining ---- */
 
-/* Returns whether another gateway has what this one was given. */
+/* Writes why this gateway cannot join beside g. */
+static void refuse(struct cluster_unit *u, const struct cluster_gateway *g)
+{
+	struct peers *p = &u->peers;
+	size_t size = sizeof(p->refused);
+
+	if (p->rivalry == CLUSTER_RIVAL_NUMBER)
+		snprintf(
+			p->refused, size,
+			"gateway %s has the number of this gateway: give each gateway its own",
+			g->id);
+	else if (p->rivalry == CLUSTER_RIVAL_PORT)
+		snprintf(
+			p->refused, size,
+			"gateway %s has a relative target port identifier of this gateway: give each gateway its own",
+			g->id);
+	else
+		snprintf(
+			p->refused, size,
+			"gateway %s serves the unit with blocks of %u bytes, this gateway with %u: give all gateways the same block-size",
+			g->id, g->block_size, u->cfg.self.block_size);
+}
+
+/* Returns whether this gateway cannot join beside another one. */
 static bool has_rival(struct cluster_unit *u)
 {
 	const struct cluster_gateway *g;
-	uint16_t port;
+	enum cluster_rivalry why;
 
-	g = cluster_record_rival(&u->view.rec, &u->cfg.self, &port);
-	if (g && !u->peers.rivalry)
-		clu_say(u, "gateway ", g->id,
-			port ? " has a relative target port identifier of this gateway: give each gateway its own"
-			     : " has the number of this gateway: give each gateway its own");
-	u->peers.rivalry = g != NULL;
+	g = cluster_record_rival(&u->view.rec, &u->cfg.self, &why);
+	if (why != u->peers.rivalry) {
+		u->peers.rivalry = why;
+		u->peers.refused[0] = '\0';
+		if (g) {
+			refuse(u, g);
+			clu_say(u, u->peers.refused, "", "");
+		}
+	}
 	return g != NULL;
 }
 

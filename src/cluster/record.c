@@ -6,10 +6,13 @@
  * header	magic (8), format (2), flags (2), length (4), CRC32C of the rest (4)
  * then		version, generation, forgotten (8 each), numbers of gateways, parts and
  *		events (1 each), owner (string)
- * gateway	name (string), number (2), number of ports (1), ports (2 each), number of
- *		portals (1), portals (string each), last change: run, number (8 each)
+ * gateway	name (string), number (2), block size (2; not in format 1), number of
+ *		ports (1), ports (2 each), number of portals (1), portals (string
+ *		each), last change: run, number (8 each)
  * part		version of its last change (8), length (4), bytes
  * event	version (8), part (1), length (4), bytes
+ *
+ * A record in which no gateway has a block size is of format 1.
  */
 #include "cluster/record.h"
 
@@ -20,7 +23,8 @@
 #include "base/err.h"
 
 #define MAGIC	 "openiser"
-#define FORMAT	 1u
+#define FORMAT	 1u /* without block sizes */
+#define FORMAT_2 2u
 #define HEADER	 20u
 #define CRC_AT	 16u
 #define WITHHELD BIT(0)
@@ -29,6 +33,7 @@
 struct reader {
 	const uint8_t *p;
 	size_t left;
+	unsigned format;
 	int err;
 };
 
@@ -102,6 +107,8 @@ static void take_gateway(struct reader *in, struct cluster_gateway *g)
 {
 	take_string(in, g->id, sizeof(g->id));
 	g->number = take_16(in);
+	if (in->format == FORMAT_2)
+		g->block_size = take_16(in);
 	g->nports = take_8(in);
 	need(in, g->id[0] != '\0' && g->number >= 1 &&
 			 g->number <= CLUSTER_GATEWAYS &&
@@ -118,18 +125,27 @@ static void take_gateway(struct reader *in, struct cluster_gateway *g)
 	g->last.number = take_64(in);
 }
 
+static unsigned format_of(const struct cluster_record *r)
+{
+	for (unsigned i = 0; i < r->ngateways; i++)
+		if (r->gateways[i].block_size)
+			return FORMAT_2;
+	return FORMAT;
+}
+
 static void take_gateways(struct reader *in, struct cluster_record *r)
 {
 	need(in, r->ngateways <= CLUSTER_GATEWAYS);
 	for (unsigned i = 0; !in->err && i < r->ngateways; i++) {
-		uint16_t port;
+		enum cluster_rivalry why;
 
 		take_gateway(in, &r->gateways[i]);
 		for (unsigned k = 0; !in->err && k < i; k++)
 			need(in,
 			     strcmp(r->gateways[k].id, r->gateways[i].id) != 0);
-		need(in, !cluster_record_rival(r, &r->gateways[i], &port));
+		need(in, !cluster_record_rival(r, &r->gateways[i], &why));
 	}
+	need(in, in->err || format_of(r) == in->format);
 	need(in, r->owner[0] == '\0' || cluster_record_gateway(r, r->owner));
 }
 
@@ -187,7 +203,7 @@ int cluster_record_decode(struct cluster_record *r, const uint8_t *data,
 {
 	struct reader in = { .p = data, .left = len };
 	const uint8_t *magic;
-	uint16_t format, flags;
+	uint16_t flags;
 	uint32_t length, crc;
 
 	memset(r, 0, sizeof(*r));
@@ -195,7 +211,7 @@ int cluster_record_decode(struct cluster_record *r, const uint8_t *data,
 		return ERR_TOO_LONG;
 	magic = take(&in, sizeof(MAGIC) - 1);
 	need(&in, magic && memcmp(magic, MAGIC, sizeof(MAGIC) - 1) == 0);
-	format = take_16(&in);
+	in.format = take_16(&in);
 	flags = take_16(&in);
 	length = take_32(&in);
 	crc = take_32(&in);
@@ -207,7 +223,8 @@ int cluster_record_decode(struct cluster_record *r, const uint8_t *data,
 		return ERR_FORMAT;
 	if (crc != record_crc(data, len))
 		return ERR_DATA_DIGEST;
-	if (format != FORMAT || (flags & ~WITHHELD))
+	if ((in.format != FORMAT && in.format != FORMAT_2) ||
+	    (flags & ~WITHHELD))
 		return ERR_UNSUPPORTED;
 	r->withheld = flags & WITHHELD;
 	take_body(&in, r);
@@ -217,10 +234,12 @@ int cluster_record_decode(struct cluster_record *r, const uint8_t *data,
 
 /* ---- encode ---- */
 
-static size_t gateway_size(const struct cluster_gateway *g)
+static size_t gateway_size(const struct cluster_gateway *g, unsigned format)
 {
 	size_t n = 1 + strlen(g->id) + 2 + 1 + 2u * g->nports + 1 + 16;
 
+	if (format == FORMAT_2)
+		n += 2;
 	for (unsigned i = 0; i < g->nportals; i++)
 		n += 1 + strlen(g->portals[i]);
 	return n;
@@ -231,7 +250,7 @@ size_t cluster_record_size(const struct cluster_record *r)
 	size_t n = HEADER + 3u * 8 + 3 + 1 + strlen(r->owner);
 
 	for (unsigned i = 0; i < r->ngateways; i++)
-		n += gateway_size(&r->gateways[i]);
+		n += gateway_size(&r->gateways[i], format_of(r));
 	for (unsigned i = 0; i < CLUSTER_PARTS; i++)
 		n += 8 + 4 + r->parts[i].len;
 	for (unsigned i = 0; i < r->nevents; i++)
@@ -278,10 +297,13 @@ static uint8_t *put_string(uint8_t *p, const char *s)
 	return put_bytes(p, s, n);
 }
 
-static uint8_t *put_gateway(uint8_t *p, const struct cluster_gateway *g)
+static uint8_t *put_gateway(uint8_t *p, const struct cluster_gateway *g,
+			    unsigned format)
 {
 	p = put_string(p, g->id);
 	p = put_16(p, g->number);
+	if (format == FORMAT_2)
+		p = put_16(p, g->block_size);
 	p = put_8(p, g->nports);
 	for (unsigned i = 0; i < g->nports; i++)
 		p = put_16(p, g->ports[i]);
@@ -294,6 +316,7 @@ static uint8_t *put_gateway(uint8_t *p, const struct cluster_gateway *g)
 
 size_t cluster_record_encode(const struct cluster_record *r, uint8_t *out)
 {
+	unsigned format = format_of(r);
 	uint8_t *p = out + HEADER;
 	size_t len;
 
@@ -305,7 +328,7 @@ size_t cluster_record_encode(const struct cluster_record *r, uint8_t *out)
 	p = put_8(p, r->nevents);
 	p = put_string(p, r->owner);
 	for (unsigned i = 0; i < r->ngateways; i++)
-		p = put_gateway(p, &r->gateways[i]);
+		p = put_gateway(p, &r->gateways[i], format);
 	for (unsigned i = 0; i < CLUSTER_PARTS; i++) {
 		p = put_64(p, r->parts[i].changed);
 		p = put_sized(p, r->parts[i].data, r->parts[i].len);
@@ -317,7 +340,7 @@ size_t cluster_record_encode(const struct cluster_record *r, uint8_t *out)
 	}
 	len = (size_t)(p - out);
 	put_bytes(out, MAGIC, sizeof(MAGIC) - 1);
-	put_be16(out + 8, FORMAT);
+	put_be16(out + 8, (uint16_t)format);
 	put_be16(out + 10, r->withheld ? WITHHELD : 0);
 	put_be32(out + 12, (uint32_t)len);
 	put_be32(out + CRC_AT, record_crc(out, len));
@@ -336,29 +359,40 @@ struct cluster_gateway *cluster_record_gateway(struct cluster_record *r,
 	return NULL;
 }
 
-static uint16_t common_port(const struct cluster_gateway *a,
+static bool has_common_port(const struct cluster_gateway *a,
 			    const struct cluster_gateway *b)
 {
 	for (unsigned i = 0; i < a->nports; i++)
 		for (unsigned k = 0; k < b->nports; k++)
 			if (a->ports[i] == b->ports[k])
-				return a->ports[i];
-	return 0;
+				return true;
+	return false;
+}
+
+static enum cluster_rivalry rivalry(const struct cluster_gateway *a,
+				    const struct cluster_gateway *b)
+{
+	if (a->number == b->number)
+		return CLUSTER_RIVAL_NUMBER;
+	if (a->block_size && b->block_size && a->block_size != b->block_size)
+		return CLUSTER_RIVAL_BLOCKS;
+	return has_common_port(a, b) ? CLUSTER_RIVAL_PORT : CLUSTER_RIVAL_NONE;
 }
 
 const struct cluster_gateway *
 cluster_record_rival(const struct cluster_record *r,
-		     const struct cluster_gateway *g, uint16_t *port)
+		     const struct cluster_gateway *g, enum cluster_rivalry *why)
 {
 	for (unsigned i = 0; i < r->ngateways; i++) {
 		const struct cluster_gateway *other = &r->gateways[i];
 
 		if (strcmp(other->id, g->id) == 0)
 			continue;
-		*port = other->number == g->number ? 0 : common_port(other, g);
-		if (*port || other->number == g->number)
+		*why = rivalry(other, g);
+		if (*why != CLUSTER_RIVAL_NONE)
 			return other;
 	}
+	*why = CLUSTER_RIVAL_NONE;
 	return NULL;
 }
 

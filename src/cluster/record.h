@@ -28,11 +28,19 @@ size_t cluster_record_encode(const struct cluster_record *r, uint8_t *out);
 /* cluster_record_gateway returns the gateway of that name, or NULL. */
 struct cluster_gateway *cluster_record_gateway(struct cluster_record *r,
 					       const char *id);
-/* cluster_record_rival returns another gateway that has the number or a relative target
- * port identifier of g, or NULL. *port is that identifier, 0: the number. */
+enum cluster_rivalry {
+	CLUSTER_RIVAL_NONE,
+	CLUSTER_RIVAL_NUMBER, /* has the number of the gateway */
+	CLUSTER_RIVAL_PORT, /* ... one of its relative target port identifiers */
+	CLUSTER_RIVAL_BLOCKS, /* serves the unit with blocks of another size */
+};
+
+/* cluster_record_rival returns another gateway beside which g cannot serve the unit, and
+ * why; or NULL. */
 const struct cluster_gateway *
 cluster_record_rival(const struct cluster_record *r,
-		     const struct cluster_gateway *g, uint16_t *port);
+		     const struct cluster_gateway *g,
+		     enum cluster_rivalry *why);
 /* cluster_record_changed returns the version of the last change of a part. */
 uint64_t cluster_record_changed(const struct cluster_record *r);
 /* cluster_record_remember appends an event to those that r keeps, and removes old ones

@@ -325,6 +325,7 @@ void cluster_unit_status(const struct cluster_unit *u,
 	*st = u->count;
 	st->role = u->role;
 	st->record = u->view.rec.version ? &u->view.rec : NULL;
+	st->refused = u->peers.refused[0] ? u->peers.refused : NULL;
 }
 
 /* ---- begin and end ---- */

@@ -56,6 +56,9 @@ struct cluster_change_id {
 struct cluster_gateway {
 	char id[CLUSTER_ID_SIZE];
 	uint16_t number; /* 1 to 16: its target port group and its portal group tag */
+	/* Logical blocks of the unit at this gateway, in bytes; 0: the gateway does not
+	 * say, as in records of format 1. */
+	uint16_t block_size;
 	unsigned nports;
 	uint16_t ports[CLUSTER_PORTS]; /* relative target port identifiers */
 	unsigned nportals;
@@ -213,6 +216,8 @@ struct cluster_status {
 	const struct cluster_record *record; /* borrowed; NULL: not read yet */
 	uint64_t takes, yields, fences, fenced, swaps, conflicts;
 	xtime last_hand_over; /* how long it took */
+	const char *
+		refused; /* why this gateway cannot join; NULL: it can. Borrowed */
 };
 void cluster_unit_status(const struct cluster_unit *u,
 			 struct cluster_status *st);

@@ -78,6 +78,15 @@ static void add_gateways(json_t *rows, const json_t *u)
 	}
 }
 
+static void print_refused(const json_t *u)
+{
+	const char *why = text_of(u, "refused");
+
+	if (*why)
+		printf("\n%s does not join: %s\n", text_of(u, "backstore"),
+		       why);
+}
+
 void ctl_print_cluster(const json_t *status)
 {
 	json_t *units = json_array(), *gateways = json_array(), *u;
@@ -95,6 +104,8 @@ void ctl_print_cluster(const json_t *status)
 		putchar('\n');
 		ctl_print_table(units);
 	}
+	json_array_foreach(json_object_get(status, "units"), i, u)
+		print_refused(u);
 	if (json_array_size(gateways)) {
 		putchar('\n');
 		ctl_print_table(gateways);

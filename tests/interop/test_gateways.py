@@ -321,6 +321,25 @@ class Clumsy(Cluster):
         self.assertEqual(two.role(), "joining")
         self.assertEqual(len(one.unit()["gateways"]), 1)
 
+    def test_other_block_size(self):
+        """A gateway with blocks of another size does not join, and says why; it does after that gateway has left."""
+        one, two = self.gateway(1).start(), self.gateway(2)
+        two.args = tuple("4096" if a == "512" else a for a in two.args)
+        one.wait_role("owner")
+        two.start()
+        why = "gateway gw1 serves the unit with blocks of 512 bytes, this gateway with 4096: give all gateways the same block-size"
+        until(lambda: why in "".join(two.events()), lambda: two.daemon.messages())
+        self.assertEqual(two.role(), "joining")
+        self.assertEqual(two.unit()["refused"], why)
+        self.assertIn("lun0 does not join: " + why, two.iserctl("cluster", "status").text)
+        self.assertIsNone(one.unit()["refused"])
+        self.assertEqual([(g["name"], g["block_size"]) for g in one.unit()["gateways"]], [("gw1", 512)])
+        one.iserctl("shutdown")
+        self.assertEqual(one.daemon.proc.wait(patience(10)), 0)
+        two.wait_role("owner")
+        self.assertIsNone(two.unit()["refused"])
+        self.assertEqual([(g["name"], g["block_size"]) for g in two.unit()["gateways"]], [("gw2", 4096)])
+
     def test_one_name_twice(self):
         one = self.gateway(1).start()
         one.wait_role("owner")

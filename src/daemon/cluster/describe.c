@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backstore/backstore.h"
 #include "daemon/cluster/internal.h"
 #include "daemon/config/model.h"
 #include "daemon/config/model_cluster.h"
@@ -158,6 +159,14 @@ static void add_target(struct description *x, const struct cfg_target *t)
 
 /* ---- the whole ---- */
 
+/* A drop closes the backstore, and opens it with the same blocks. */
+static uint16_t block_size(const struct member *m)
+{
+	const struct bs *b = dev_lu_backstore(m->unit->lu);
+
+	return b ? (uint16_t)b->block_size : m->self.block_size;
+}
+
 bool member_describe(struct member *m)
 {
 	const struct cfg_cluster *c = gateway_section(m->gateway);
@@ -172,6 +181,7 @@ bool member_describe(struct member *m)
 		return false;
 	snprintf(g->id, sizeof(g->id), "%s", c->gateway);
 	g->number = (uint16_t)c->options.number;
+	g->block_size = block_size(m);
 	for (unsigned i = 0; b && i < model->targets.n; i++)
 		if (has_unit(&model->targets.v[i],
 			     (unsigned)(b - model->backstores.v)))

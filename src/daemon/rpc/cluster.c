@@ -32,6 +32,16 @@ static json_t *shown(const char *text)
 	return json_string(text_escape_str(plain, sizeof(plain), text));
 }
 
+/* Why the gateway does not join; null: it does. The sentence has a name of the record. */
+static json_t *refused_json(const struct cluster_status *st)
+{
+	char plain[TEXT_ESCAPED_SIZE(256)];
+
+	if (!st->refused)
+		return json_null();
+	return json_string(text_escape_str(plain, sizeof(plain), st->refused));
+}
+
 /* Without the mark of the target, which follows a semicolon. */
 static json_t *portal_json(const char *portal)
 {
@@ -57,8 +67,9 @@ static json_t *entry_json(const struct cluster_gateway *g)
 
 	for (unsigned i = 0; i < g->nports; i++)
 		json_array_append_new(ports, json_integer(g->ports[i]));
-	return json_pack("{s:o, s:i, s:o, s:o}", "name", shown(g->id), "number",
-			 (int)g->number, "ports", ports, "portals",
+	return json_pack("{s:o, s:i, s:i, s:o, s:o}", "name", shown(g->id),
+			 "number", (int)g->number, "block_size",
+			 (int)g->block_size, "ports", ports, "portals",
 			 portals_json(g));
 }
 
@@ -78,11 +89,11 @@ static json_t *member_json(const struct member *m)
 	for (unsigned i = 0; r && i < r->ngateways; i++)
 		json_array_append_new(gateways, entry_json(&r->gateways[i]));
 	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-			 "s:o, s:o, s:o}",
+			 "s:o, s:o, s:o, s:o}",
 			 "backstore", member_unit(m)->name, "role",
-			 gateway_role_name(st.role), "owner",
-			 shown(r ? r->owner : ""), "generation",
-			 count(r ? r->generation : 0), "version",
+			 gateway_role_name(st.role), "refused",
+			 refused_json(&st), "owner", shown(r ? r->owner : ""),
+			 "generation", count(r ? r->generation : 0), "version",
 			 count(r ? r->version : 0), "gateways", gateways,
 			 "takes", count(st.takes), "yields", count(st.yields),
 			 "fences", count(st.fences), "fenced", count(st.fenced),

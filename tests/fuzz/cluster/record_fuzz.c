@@ -15,7 +15,7 @@ static void record(const uint8_t *p, size_t n)
 {
 	static struct cluster_record r;
 	uint8_t *again;
-	uint16_t port;
+	enum cluster_rivalry why;
 
 	if (cluster_record_decode(&r, p, n))
 		return;
@@ -29,7 +29,7 @@ static void record(const uint8_t *p, size_t n)
 	if (cluster_record_changed(&r) > r.version)
 		abort();
 	for (unsigned i = 0; i < r.ngateways; i++)
-		if (cluster_record_rival(&r, &r.gateways[i], &port) ||
+		if (cluster_record_rival(&r, &r.gateways[i], &why) ||
 		    cluster_record_gateway(&r, r.gateways[i].id) !=
 			    &r.gateways[i])
 			abort();

@@ -149,6 +149,40 @@ static void test_damaged(void **state)
 	}
 }
 
+/* Format 1, which has no block sizes, stays as it was. */
+static void test_block_sizes(void **state)
+{
+	size_t n, old;
+
+	(void)state;
+	make_full();
+	old = encode();
+	assert_int_equal(get_be16(bytes + 8), 1);
+	assert_int_equal(cluster_record_decode(&got, bytes, old), 0);
+	assert_int_equal(got.gateways[2].block_size, 0);
+	put_be16(bytes + 8, 2);
+	assert_int_not_equal(decode_right(old), 0);
+	full.gateways[0].block_size = full.gateways[2].block_size = 4096;
+	n = encode();
+	assert_int_equal(n, old + 3 * 2);
+	assert_int_equal(get_be16(bytes + 8), 2);
+	assert_int_equal(cluster_record_decode(&got, bytes, n), 0);
+	assert_memory_equal(got.gateways, full.gateways, sizeof(got.gateways));
+	put_be16(bytes + 8, 1);
+	assert_int_not_equal(decode_right(n), 0);
+	/* no gateway has one: a record of format 1 */
+	full.ngateways = 1;
+	strcpy(full.owner, "gw-a");
+	n = encode();
+	put_be16(bytes + 20 + 24 + 3 + 5 + 5 + 2, 0);
+	assert_int_equal(decode_right(n), ERR_FORMAT);
+	make_full();
+	full.gateways[0].block_size = 512;
+	full.gateways[2].block_size = 4096;
+	n = encode();
+	assert_int_equal(cluster_record_decode(&got, bytes, n), ERR_FORMAT);
+}
+
 static void test_newer_format(void **state)
 {
 	size_t n;
@@ -156,7 +190,7 @@ static void test_newer_format(void **state)
 	(void)state;
 	make_full();
 	n = encode();
-	put_be16(bytes + 8, 2);
+	put_be16(bytes + 8, 3);
 	assert_int_equal(decode_right(n), ERR_UNSUPPORTED);
 	encode();
 	put_be16(bytes + 10, 0x8000);
@@ -216,24 +250,36 @@ static void test_contents(void **state)
 static void test_rival(void **state)
 {
 	struct cluster_gateway self;
-	uint16_t port;
+	enum cluster_rivalry why;
 
 	(void)state;
 	make_full();
 	self = full.gateways[1];
-	assert_null(cluster_record_rival(&full, &self, &port));
+	assert_null(cluster_record_rival(&full, &self, &why));
+	assert_int_equal(why, CLUSTER_RIVAL_NONE);
 	strcpy(self.id, "gw-d");
-	assert_ptr_equal(cluster_record_rival(&full, &self, &port),
+	assert_ptr_equal(cluster_record_rival(&full, &self, &why),
 			 &full.gateways[1]);
+	assert_int_equal(why, CLUSTER_RIVAL_NUMBER);
 	self.number = 4;
-	assert_non_null(cluster_record_rival(&full, &self, &port));
-	assert_int_equal(port, 11);
+	assert_ptr_equal(cluster_record_rival(&full, &self, &why),
+			 &full.gateways[1]);
+	assert_int_equal(why, CLUSTER_RIVAL_PORT);
 	self.nports = 0;
-	assert_null(cluster_record_rival(&full, &self, &port));
+	assert_null(cluster_record_rival(&full, &self, &why));
 	self.number = 3;
-	assert_ptr_equal(cluster_record_rival(&full, &self, &port),
+	assert_ptr_equal(cluster_record_rival(&full, &self, &why),
 			 &full.gateways[2]);
-	assert_int_equal(port, 0);
+	assert_int_equal(why, CLUSTER_RIVAL_NUMBER);
+	self.number = 4;
+	self.block_size = 4096;
+	assert_null(cluster_record_rival(&full, &self, &why));
+	full.gateways[0].block_size = 4096;
+	assert_null(cluster_record_rival(&full, &self, &why));
+	self.block_size = 512;
+	assert_ptr_equal(cluster_record_rival(&full, &self, &why),
+			 &full.gateways[0]);
+	assert_int_equal(why, CLUSTER_RIVAL_BLOCKS);
 }
 
 static void test_events(void **state)
@@ -301,6 +347,7 @@ int main(void)
 		cmocka_unit_test(test_smallest),
 		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_block_sizes),
 		cmocka_unit_test(test_newer_format),
 		cmocka_unit_test(test_contents),
 		cmocka_unit_test(test_rival),

@@ -362,6 +362,44 @@ static void test_first(void **state)
 }
 
 /* A record that is missing while another gateway serves: it is not made anew. */
+/* Gateways with blocks of different sizes would serve different disks. */
+static void test_other_blocks(void **state)
+{
+	struct cluster_gateway self = { .id = "me",
+					.number = 2,
+					.block_size = 4096 };
+	struct cluster_status st;
+
+	(void)state;
+	cluster_unit_describe(f.u, &self);
+	add_gateway("other", 1);
+	f.rec.gateways[0].block_size = 512;
+	strcpy(f.rec.owner, "other");
+	put_record();
+	tick();
+	answer(READ, 0);
+	assert_null(f.r);
+	assert_int_equal(role(), CLUSTER_JOINING);
+	cluster_unit_status(f.u, &st);
+	assert_string_equal(st.refused, f.said);
+	assert_string_equal(
+		st.refused,
+		"gateway other serves the unit with blocks of 512 bytes, this gateway with 4096: give all gateways the same block-size");
+	f.said[0] = '\0';
+	after(SILENCE);
+	answer(READ, 0);
+	assert_int_equal(f.said[0], '\0'); /* once */
+	f.rec.gateways[0].block_size = 4096;
+	put_record();
+	after(SILENCE);
+	answer(READ, 0);
+	answer(SWAP, 0);
+	assert_int_equal(f.rec.gateways[1].block_size, 4096);
+	cluster_unit_status(f.u, &st);
+	assert_null(st.refused);
+	assert_int_equal(role(), CLUSTER_STANDING_BY);
+}
+
 static void test_missing(void **state)
 {
 	(void)state;
@@ -836,6 +874,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(test_first),
+		CASE(test_other_blocks),
 		CASE(test_missing),
 		CASE(test_restores),
 		CASE(test_reads_now_and_then),
