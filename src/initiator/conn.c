@@ -399,12 +399,33 @@ struct ini_conn *ini_conn_make(struct ini_session *s, struct dm_conn *dm,
 	return c;
 }
 
+/* What the first Login Request acknowledges: the responses that came on the connection that
+ * it reinstates; of several with this CID, on the one that was lost last (§11.12.9). */
+static uint32_t old_expstatsn(const struct ini_session *s, uint16_t cid)
+{
+	uint32_t n = 0;
+
+	list_for_each(it, &s->lost) {
+		const struct ini_conn *c =
+			list_entry(it, struct ini_conn, link);
+
+		if (c->offer.id.cid == cid)
+			n = c->numbers.expstatsn;
+	}
+	return n;
+}
+
 struct ini_conn *ini_conn_new(struct ini_session *s, struct dm_conn *dm,
 			      uint16_t cid)
 {
+	struct ini_conn *c;
+
 	if (!ini_is_full_feature(s) && !ini_is_waiting(s))
 		return NULL;
-	return ini_conn_make(s, dm, s->tsih, cid);
+	c = ini_conn_make(s, dm, s->tsih, cid);
+	if (c)
+		c->numbers.expstatsn = old_expstatsn(s, cid);
+	return c;
 }
 
 void ini_conn_free(struct ini_conn *c)

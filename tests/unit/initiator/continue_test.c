@@ -97,6 +97,27 @@ static void test_a_reinstated_connection_continues_rfc7143_6_3_4(void **state)
 	end();
 }
 
+/* The first Login Request acknowledges what came on the old connection. */
+static void test_the_login_acknowledges_rfc7143_11_12_9(void **state)
+{
+	(void)state;
+	begin(2, 2);
+	submit(0, false);
+	expcmdsn = 2;
+	data_in(&wires[0], tasks[0].dm.itt, 0, 0, LEN, 0x77);
+	status(&wires[0], tasks[0].dm.itt);
+	cut(&wires[0]);
+	cut(&wires[1]);
+	assert_int_equal(log_in(1)->sent[0].expstatsn, wires[1].statsn);
+	cut(&wires[2]);
+	assert_int_equal(log_in(2)->sent[0].expstatsn, 0); /* a new one */
+	cut(&wires[2]);
+	/* the lost one that had no command left has gone */
+	assert_true(ini_is_waiting(s));
+	assert_int_equal(log_in(0)->sent[0].expstatsn, wires[0].statsn);
+	end();
+}
+
 /* What the target has not acknowledged is sent again, with its CmdSN. */
 /* [RFC 7143: 7.2.1 #3] */
 static void test_unacknowledged_commands_are_sent_again(void **state)
@@ -348,6 +369,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(test_a_reinstated_connection_continues_rfc7143_6_3_4),
+		T(test_the_login_acknowledges_rfc7143_11_12_9),
 		T(test_unacknowledged_commands_are_sent_again),
 		T(test_another_cid_logs_the_lost_one_out),
 		T(test_two_lost_connections),
