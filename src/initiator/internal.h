@@ -67,6 +67,7 @@ struct ini_recovery {
 	struct ini_request request;
 	unsigned repeats; /* of the request, that got no answer */
 	uint32_t itt;	  /* of the task that is being reassigned */
+	bool names_lun;	  /* TASK REASSIGN has the LUN: take_response */
 };
 
 /* The text of a Text Response in several PDUs; negotiate.c's. */

@@ -153,21 +153,33 @@ static void take_missing(struct ini_task *t)
 		send_again(t, t->sent.conn);
 }
 
-static void take_response(struct ini_conn *c, struct ini_task *t,
+/*
+ * Returns whether the request is over. LIO answers 255 in each case: if it has moved the
+ * task, and if the LUN of the request is not that of the task, although the field is reserved
+ * (RFC 7143 §11.5.3). So where the LUN is not 0, the request is sent again with the LUN.
+ */
+static bool take_response(struct ini_conn *c, struct ini_task *t,
 			  uint8_t response)
 {
+	if (response == ISCSI_TMF_REJECTED && t->lun &&
+	    !c->recovery.names_lun) {
+		c->recovery.names_lun = true;
+		if (reassign(c, t, t->sent.conn))
+			ini_kill(c->session, ERR_RESET);
+		return false;
+	}
 	switch (response) {
 	case ISCSI_TMF_COMPLETE:
-	/* the target of Linux answers so, and has moved the task */
-	case ISCSI_TMF_REJECTED:
+	case ISCSI_TMF_REJECTED: /* LIO has moved the task */
 	case ISCSI_TMF_TASK_ALLEGIANT:
 		ini_abort_due(t);
-		return;
+		return true;
 	case ISCSI_TMF_NO_TASK:
 		take_missing(t);
-		return;
+		return true;
 	default:
 		give_up(c, "TASK REASSIGN", response);
+		return true;
 	}
 }
 
@@ -187,8 +199,9 @@ static void reassigned(struct ini_request *r, int err,
 		return;
 	}
 	c->recovery.repeats = 0;
-	if (!err && waits)
-		take_response(c, slot->task, rsp->pdu.tmf_response);
+	if (!err && waits &&
+	    !take_response(c, slot->task, rsp->pdu.tmf_response))
+		return;
 	if (!c->session->is_ending)
 		reassign_next(c);
 }
@@ -236,6 +249,8 @@ static int reassign(struct ini_conn *c, struct ini_task *t, struct ini_conn *to)
 	ctl.pdu.tmf.function = ISCSI_TMF_TASK_REASSIGN;
 	ctl.pdu.tmf.rtt = t->dm.itt;
 	ctl.pdu.tmf.ref_cmdsn = t->sent.cmdsn;
+	if (c->recovery.names_lun)
+		ctl.pdu.lun = t->lun;
 	/* §7.2.2: acknowledges R2Ts; the target asks again for what has not
 	 * arrived of their data. Data-Ins are not acknowledged. 0 over RDMA. */
 	ctl.pdu.tmf.exp_datasn = t->write ? t->dm.r2ts : 0;

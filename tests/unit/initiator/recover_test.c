@@ -227,6 +227,42 @@ static void test_a_rejected_reassign_may_have_moved_the_task(void **state)
 	}
 }
 
+/* It compares the LUN as well, which is reserved (RFC 7143 §11.5.3): once more with it. */
+static void test_a_rejected_reassign_is_sent_with_the_lun(void **state)
+{
+	const uint64_t lun = UINT64_C(1) << 48;
+	struct wire *w = &wires[1];
+	uint32_t itt;
+
+	(void)state;
+	ended = 0;
+	begin(2, 2);
+	for (unsigned i = 0; i < 4; i += 2) { /* wire 0 */
+		submit(i, false);
+		submit(i + 1, false); /* wire 1 */
+	}
+	tasks[0].lun = lun;
+	expcmdsn = 5;
+	cut(&wires[0]);
+	logout_response(w, expect_logout(w, 0)->itt, 0, 0);
+	itt = expect_reassign(w, &tasks[0]);
+	assert_true(w->sent[0].lun == 0);
+	tmf_response(w, itt, ISCSI_TMF_REJECTED);
+	itt = expect_reassign(w, &tasks[0]);
+	assert_true(w->sent[0].lun == lun);
+	tmf_response(w, itt, ISCSI_TMF_REJECTED); /* moved */
+	/* LUN 0 */
+	itt = expect_reassign(w, &tasks[2]);
+	tmf_response(w, itt, ISCSI_TMF_REJECTED);
+	assert_int_equal(w->nsent, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		data_in(w, tasks[i].dm.itt, 0, 0, LEN, 0x44);
+		status(w, tasks[i].dm.itt);
+		assert_int_equal(tasks[i].err, 0);
+	}
+	end();
+}
+
 static void test_a_task_that_the_target_lost_is_aborted(void **state)
 {
 	struct wire *w = &wires[1];
@@ -563,6 +599,7 @@ int main(void)
 		T(test_a_write_whose_status_was_lost),
 		T(test_unacknowledged_commands_are_sent_again_rfc7143_7_2_1),
 		T(test_a_rejected_reassign_may_have_moved_the_task),
+		T(test_a_rejected_reassign_is_sent_with_the_lun),
 		T(test_a_task_that_the_target_lost_is_aborted),
 		T(test_a_target_that_does_not_recover_ends_the_session),
 		T(test_the_last_loss_ends_the_session),
