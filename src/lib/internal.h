@@ -149,6 +149,7 @@ struct lib_reconnect {
 	xtime until;
 	bool is_continuing; /* an attempt to continue it is in progress */
 	bool is_refused;    /* the target has no such session */
+	bool was_full;	    /* it had too many connections */
 	int group;	    /* target portal group tag of the last login */
 	bool leaving;	    /* the target asked for a logout */
 	int held[LIB_CONNECTIONS_MAX]; /* sockets of lost connections, or -1 */

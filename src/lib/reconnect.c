@@ -16,6 +16,7 @@
  * not have that session any more, a new one is made as above.
  */
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/internal.h"
@@ -218,6 +219,8 @@ static void fail_waiting(struct iser_session *s)
  * connection with all requests that wait on it, which LIO over siw never
  * completes. So the old socket stays open until the new connection is
  * established, and is then reset before the login.
+ * The login that continues a session at ErrorRecoveryLevel 2 is refused by LIO while it
+ * still has the old connection. That gets a FIN at once.
  */
 void lib_reconnect_lost(struct iser_session *s, struct lib_conn *c)
 {
@@ -237,6 +240,8 @@ void lib_reconnect_lost(struct iser_session *s, struct lib_conn *c)
 	}
 	net_reset(*held);
 	*held = fd;
+	if (ini_is_waiting(s->ini))
+		shutdown(fd, SHUT_WR);
 }
 
 void lib_reconnect_reset_held(struct iser_session *s)
@@ -266,7 +271,7 @@ static void begin_waiting(struct iser_session *s)
 		return;
 	r->until = io_now_exact() +
 		   (xtime)(r->time2wait + r->time2retain) * XTIME_S;
-	r->is_refused = false;
+	r->is_refused = r->was_full = false;
 }
 
 bool lib_reconnect_waits(struct iser_session *s)
@@ -295,16 +300,26 @@ bool lib_reconnect_waits(struct iser_session *s)
 }
 
 /* A target that answers with a status of its own may answer otherwise later; an error of
- * this initiator stays one: the session does not exist (§11.13.5), or it is elsewhere. */
+ * this initiator stays one: the session does not exist (§11.13.5), or it is elsewhere. But
+ * LIO counts the connection that the login reinstates, and ends it only with that login. */
+static bool may_accept_later(struct lib_reconnect *r, uint16_t status)
+{
+	if (status == ISCSI_LOGIN_TOO_MANY_CONNECTIONS && !r->was_full) {
+		r->was_full = true;
+		return true;
+	}
+	return status >> 8 == TARGET_ERROR;
+}
+
 void lib_reconnect_continued(struct iser_session *s, int err,
 			     const struct iscsi_login_failure *f)
 {
 	s->reconnect.is_continuing = false;
 	if (!err)
 		s->reconnect.until = 0;
-	else
+	else if (f && f->status)
 		s->reconnect.is_refused =
-			f && f->status && f->status >> 8 != TARGET_ERROR;
+			!may_accept_later(&s->reconnect, f->status);
 }
 
 bool lib_reconnect_next(struct iser_session *s)

@@ -7,12 +7,18 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import time
 
+from fake_target import R_ASYNC
 from harness import ISER, Daemon, Folder, main, patience, quiet_port, run, until
+from lying_target import BLOCK, READS, pattern
+from mcs_target import McsTarget, SessionConn
+from test_connections import SIZE, Copies
 from test_iser import BUILT
 from test_lost_connections import Cuts
+from test_mcs import TOO_MANY
 
 LEVEL = ("--error-recovery-level", "2", "--max-connections", "4", "--workers", "2")
 
@@ -147,6 +153,74 @@ class Deadline(Path):
             path.closed = False
             self.ended(proc)
             self.assertEqual(len(sessions(d)), 2, d.messages())
+
+
+class Continuing(McsTarget):
+    """A target of bytes that drops the only connection under a READ, but leaves its socket to the initiator, and has
+    the session continued by a login with the CID of that connection."""
+    level = 2
+
+    class Conn(SessionConn):
+        def __init__(self, sock):
+            super().__init__(sock)
+            self.notes.append("connected")
+
+    def __init__(self, refusals):
+        self.notes, self.refusals, self.reads = [], refusals, 0
+        self.Conn = type("Conn", (Continuing.Conn,), {"notes": self.notes})
+        super().__init__(self.drops, blocks=SIZE // BLOCK)
+
+    def drops(self, command):
+        self.reads += command.op in READS
+        if command.op not in READS or self.reads != 3:
+            return False
+        self.notes.append("dropped")
+        command.conn.send(R_ASYNC, 0x80, b"\xff" * 4, rest=struct.pack(">BBHHH", 2, 0, 0, 1, 20))
+        try:
+            while True:
+                command.conn.recv()
+        except OSError:
+            self.notes.append("reset")  # with the next connection
+            raise
+        except EOFError:
+            self.notes.append("closed")
+            raise
+
+    def join(self, c, head, tsih):
+        session = self.sessions[tsih - 5]
+        if self.refusals:
+            self.refusals -= 1
+            self.notes.append("refused")
+            c.login_response(head, tsih=tsih, flags=0, status=TOO_MANY)
+            raise EOFError("refused")
+        for x in session.conns:
+            x.logged_out = True
+        session.ended = False
+        super().join(c, head, tsih)
+
+
+class ContinuationOfBytes(Copies):
+    def copied(self, refusals):
+        """Copies the unit; returns the target."""
+        with Continuing(refusals) as t:
+            self.assertEqual(self.copy_out(t, "error_recovery_level=2&reconnect=5")[1], pattern(0, SIZE))
+            return t
+
+    def test_the_old_connection_is_closed_at_once(self):
+        """Before Time2Wait is over, not with the login that continues the session: LIO would refuse that one."""
+        t = self.copied(0)
+        self.assertEqual(t.notes, ["connected", "dropped", "closed", "connected"])
+        self.assertIn("reassign", t.seen)
+        self.assertEqual(len(t.sessions), 1)
+
+    def test_a_target_that_counts_the_old_connection(self):
+        """0206h once: the next login continues the session. Twice: a new session."""
+        t = self.copied(1)
+        self.assertEqual(t.notes[3:], ["connected", "refused", "connected"])
+        self.assertEqual(len(t.sessions), 1)
+        t = self.copied(2)
+        self.assertEqual(t.notes[3:], ["connected", "refused"] * 2 + ["connected"])
+        self.assertEqual(len(t.sessions), 2)
 
 
 class ContinuationRdma(Continuation):
