@@ -166,6 +166,9 @@ class Chapter(Folder):
     def test_paths(self):
         self.run_chapter("Several paths")
 
+    def test_lost_connection(self):
+        self.run_chapter("A lost connection")
+
     def test_gateways(self):
         self.run_chapter("Try it on one machine")
 
