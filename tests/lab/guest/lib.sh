@@ -197,6 +197,15 @@ lio() {
 	"lio_portal_$3" "$lio_tpg/np/$1:$2" || return 1
 	echo 1 >$lio_tpg/enable
 }
+# lio_file FILE MIB: LUN 1 of the kernel's target, which is started
+lio_file() {
+	lio_tpg=$lio_root/iscsi/$IQN_LIO/tpgt_1
+	truncate -s "$2M" "$1"
+	mkdir -p $lio_root/core/fileio_0/file "$lio_tpg/lun/lun_1"
+	echo "fd_dev_name=$1,fd_dev_size=$(($2 << 20))" >$lio_root/core/fileio_0/file/control
+	echo 1 >$lio_root/core/fileio_0/file/enable
+	ln -s $lio_root/core/fileio_0/file "$lio_tpg/lun/lun_1/file"
+}
 lio_portal_tcp() { mkdir "$1"; }
 lio_ends() { # waits until its port is free
 	echo 0 >$lio_root/iscsi/$IQN_LIO/tpgt_1/enable
@@ -746,6 +755,25 @@ iser_recovers() {
 		iser copy --debug --debug /tmp/reference "$1" >/run/recovered 2>&1
 	cat /run/recovered
 	grep -q 'go on over other connections' /run/recovered
+}
+# The only connection is lost during a copy with one command at a time; the session is continued, and
+# that command reassigned. The kernel's target then uses the null pointer at the next request.
+iser_continues() { # iser_continues URL FILE: the file of the LUN
+	dd if=/dev/urandom of=/tmp/reference bs=1M count=64
+	at_far strace -f -o /dev/null -e trace=recvmsg -e inject=recvmsg:error=ECONNRESET:when=40 \
+		iser copy --debug --debug /tmp/reference "$1" >/run/continued 2>&1 &
+	wait_for 300 iser_wrote_on
+	found=$?
+	# shellcheck disable=SC2046 # words
+	kill $(pidof iser)
+	wait
+	cat /run/continued
+	whole=$(grep -c 'in SCSI Response .* status 00' /run/continued)
+	[ $found = 0 ] && grep -q 'out Task Management' /run/continued &&
+		cmp -n $((whole * 524288)) /tmp/reference "$2" && echo "$whole commands compared"
+}
+iser_wrote_on() {
+	sed -n '/continues the session/,/lost/p' /run/continued | grep -q 'in SCSI Response .* status 00'
 }
 # A connection is lost during a copy in each direction, as above, and the data are all there.
 # LOSS: the options of strace for another system call that fails
