@@ -212,10 +212,12 @@ void ini_cleared_told(struct ini_conn *c, uint64_t lun)
 	ini_rearm(s);
 }
 
+/* The time for the answer goes on when the request is sent. */
 static void send_later(struct ini_task *t, xtime deadline)
 {
 	t->abort.is_due = true;
-	t->abort.deadline = deadline;
+	t->abort.time = deadline == XTIME_NEVER ? XTIME_NEVER
+						: deadline - t->session->now;
 }
 
 static void abort_answered(struct ini_request *r, int err,
@@ -257,12 +259,14 @@ int ini_abort(struct ini_task *t, xtime deadline)
 
 void ini_abort_due(struct ini_task *t)
 {
+	xtime time = t->abort.time;
 	int err;
 
 	if (!t->abort.is_due)
 		return;
 	t->abort.is_due = false;
-	err = ini_abort(t, t->abort.deadline);
+	err = ini_abort(t, time == XTIME_NEVER ? XTIME_NEVER
+					       : t->session->now + time);
 	if (err)
 		trace_emit(t->session->cfg.trace, TRACE_TMF,
 			   "command %02x is not aborted: ABORT TASK cannot be "

@@ -155,7 +155,7 @@ struct ini_task_abort {
 	struct ini_request request;
 	bool in_progress;
 	bool is_due; /* once the task has an allegiance again */
-	xtime deadline;
+	xtime time;  /* for the answer then */
 };
 
 /* What became of read data. All members but `arrived` are those of a bidirectional

@@ -291,6 +291,27 @@ static void test_requests_meanwhile(void **state)
 	end();
 }
 
+/* The session waits longer than the answer to the ABORT TASK may take. */
+static void test_an_abort_that_waits_long(void **state)
+{
+	struct wire *w;
+
+	(void)state;
+	lose_session(1, 2);
+	assert_int_equal(ini_abort(&tasks[0], 15 * XTIME_S), 0);
+	now = 18 * XTIME_S;
+	ini_expire(s, now);
+	w = continue_by(0);
+	tmf_response(w, expect_reassign(w, &tasks[0]), ISCSI_TMF_COMPLETE);
+	/* the abort, and the next TASK REASSIGN */
+	assert_int_equal(w->nsent, 2);
+	assert_int_equal(w->sent[0].tmf.function, ISCSI_TMF_ABORT_TASK);
+	ini_expire(s, ++now);
+	tmf_response(w, w->sent[0].itt, ISCSI_TMF_COMPLETE);
+	assert_int_equal(tasks[0].err, ERR_ABORTED);
+	end();
+}
+
 /* The ABORT TASK is lost with its connection. */
 static void test_an_abort_that_is_lost(void **state)
 {
@@ -377,6 +398,7 @@ int main(void)
 		T(test_the_caller_gives_up),
 		T(test_a_command_is_overdue),
 		T(test_requests_meanwhile),
+		T(test_an_abort_that_waits_long),
 		T(test_an_abort_that_is_lost),
 		T(test_lost_again),
 		T(test_a_login_in_progress_ends),
