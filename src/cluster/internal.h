@@ -192,7 +192,9 @@ struct saves {
 /* What callers wait for, and until when. */
 struct callers {
 	struct cluster_step *take, *yield, *leave;
-	bool fence, leaving, left;
+	enum cluster_take how;
+	uint64_t generation; /* at the call of take */
+	bool leaving, left;
 	bool probing;
 	char to[CLUSTER_ID_SIZE];      /* yield */
 	xtime take_since, leave_since; /* 0: not seen yet */

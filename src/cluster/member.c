@@ -182,8 +182,12 @@ static void ask_for_unit(struct cluster_unit *u)
 	struct callers *c = &u->callers;
 	const struct post *p = &u->ask.posts[POST_YIELD];
 
-	if (c->fence || u->view.rec.owner[0] == '\0' ||
-	    clu_due(u, c->take_since + u->cfg.patience))
+	if (c->how == CLUSTER_TAKE_UNLESS_MOVED &&
+	    u->view.rec.owner[0] != '\0' &&
+	    u->view.rec.generation != c->generation)
+		clu_step_end(&c->take, ERR_BUSY);
+	else if (c->how == CLUSTER_TAKE_FENCE || u->view.rec.owner[0] == '\0' ||
+		 clu_due(u, c->take_since + u->cfg.patience))
 		clu_take_begin(u, u->view.rec.owner[0] != '\0');
 	else if (clu_due(u, p->sent + NOTE_AGAIN))
 		clu_post(u, POST_YIELD, u->view.rec.version);

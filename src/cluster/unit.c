@@ -261,7 +261,7 @@ static void refuse(struct cluster_unit *u, struct cluster_step *s, int result)
 	clu_wake(u);
 }
 
-void cluster_unit_take(struct cluster_unit *u, bool fence,
+void cluster_unit_take(struct cluster_unit *u, enum cluster_take how,
 		       struct cluster_step *s)
 {
 	if (u->callers.take || u->callers.yield || u->callers.leaving ||
@@ -270,7 +270,8 @@ void cluster_unit_take(struct cluster_unit *u, bool fence,
 		return;
 	}
 	u->callers.take = s;
-	u->callers.fence = fence;
+	u->callers.how = how;
+	u->callers.generation = u->view.rec.generation;
 	u->callers.take_since = 0;
 	clu_wake(u);
 }

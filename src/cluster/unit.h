@@ -173,10 +173,18 @@ void cluster_unit_leave(struct cluster_unit *u, struct cluster_step *s);
  * `wake` asks for it before. The unit calls all call-backs from here, `wake` excepted. */
 xtime cluster_unit_tick(struct cluster_unit *u, xtime now);
 
-/* cluster_unit_take makes this gateway the owner: by asking the owner to yield, or at
- * once by a fence (fence: true; else a fence follows only after `patience`). result:
- * 0; ERR_BUSY: a hand-over is in progress; ERR_TIMEOUT; ERR_TERMINATED. */
-void cluster_unit_take(struct cluster_unit *u, bool fence,
+enum cluster_take {
+	CLUSTER_TAKE, /* ask the owner to yield; fence it after `patience` */
+	CLUSTER_TAKE_FENCE, /* fence the owner at once */
+	/* As TAKE, but from the owner at the time of the call only: for initiators, each of
+	 * which asks another gateway if all lose the path to the owner. */
+	CLUSTER_TAKE_UNLESS_MOVED,
+};
+
+/* cluster_unit_take makes this gateway the owner. result: 0; ERR_BUSY: a hand-over is in
+ * progress, or (UNLESS_MOVED) has given the unit to another gateway; ERR_TIMEOUT;
+ * ERR_TERMINATED. */
+void cluster_unit_take(struct cluster_unit *u, enum cluster_take how,
 		       struct cluster_step *s);
 /* cluster_unit_yield gives the unit to the gateway `to`, which takes it; NULL: to
  * no gateway, and no gateway takes it unasked. ERR_WRONG_STATE: not the owner;

@@ -271,6 +271,8 @@ static void prep_groups(struct lib_check *c)
 /* SPC-4 §6.45: 4 reserved bytes, then one descriptor. */
 static void prep_set(struct lib_check *c, uint16_t group)
 {
+	/* a unit attention may say that another initiator was faster: look again */
+	c->io.no_retry = true;
 	c->io.cdb[0] = SCSI_MAINTENANCE_OUT;
 	c->io.cdb[1] = SCSI_MO_SET_TARGET_PORT_GROUPS;
 	put_be32(c->io.cdb + 6, 8);

@@ -5,6 +5,7 @@ import contextlib
 import json
 import signal
 import socket
+import struct
 import subprocess
 import time
 
@@ -161,6 +162,47 @@ class Discovery(Case):
         with FakeTarget() as t:
             self.iser("ls", t.portal)
             self.assertEqual(t.seen, ["logout"] * 2)
+
+
+class Groups(FakeTarget):
+    """A unit whose group stands by until another initiator, or this one, activates it."""
+    state = 2
+
+    def inquiry(self, c, head):
+        unit = bytes([1, 3, 0, 8]) + bytes.fromhex("5000112233445566")
+        port = bytes([0x51, 0x94, 0, 4, 0, 0, 0, 1, 0x51, 0x95, 0, 4, 0, 0, 0, 1])
+        if not head[33] & 1:
+            c.data_in(head, b"\0\0\6\2\x1f\x20\0\2" + self.vendor + self.product + b"1.0 ")
+        elif head[34] == 0x83:
+            c.data_in(head, struct.pack(">BBH", 0, 0x83, len(unit + port)) + unit + port)
+        else:
+            super().inquiry(c, head)
+
+    def scsi(self, c, head, data):
+        if head[32] == 0xa3:
+            self.seen.append("groups")
+            group = struct.pack(">BBHBBBBHH", self.state, 0x0f, 1, 0, 0, 0, 1, 0, 1)
+            c.data_in(head, struct.pack(">I", len(group)) + group)
+        elif head[32] == 0xa4:
+            self.seen.append("set")
+            self.set_groups(c, head)
+        else:
+            super().scsi(c, head, data)
+
+    def set_groups(self, c, head):
+        """Another initiator was faster: ASYMMETRIC ACCESS STATE CHANGED."""
+        self.state = 0
+        self.check(c, head, 6, 0x2a, 6)
+
+
+class Explicit(Case):
+    def test_another_initiator_was_faster(self):
+        """alua=explicit: SET TARGET PORT GROUPS that ends with a unit attention is not repeated, or initiators would take the unit from
+        each other: the states are read again."""
+        with Groups() as t:
+            self.iser("info", t.url("paths=all&alua=explicit&timeout=5"))
+            self.assertEqual(t.seen.count("set"), 1)
+            self.assertEqual(t.seen[t.seen.index("set") + 1], "groups")
 
 
 class Moved(FakeTarget):

@@ -239,6 +239,11 @@ static void left(struct cluster_step *s)
 
 static void wish(struct sim *s, struct gateway *g, unsigned n)
 {
+	static const enum cluster_take hows[] = {
+		[1] = CLUSTER_TAKE_FENCE,
+		[2] = CLUSTER_TAKE,
+		[3] = CLUSTER_TAKE_UNLESS_MOVED,
+	};
 	const struct gateway *to = &s->gw[sim_random(&s->model, s->ngateways)];
 
 	if (!g->unit || g->step_busy || s->model.machine[g->machine].stopped)
@@ -252,7 +257,7 @@ static void wish(struct sim *s, struct gateway *g, unsigned n)
 		cluster_unit_leave(g->unit, &g->step);
 	} else if (n < 4) {
 		say_event(s, "take", g->machine);
-		cluster_unit_take(g->unit, n == 1, &g->step);
+		cluster_unit_take(g->unit, hows[n], &g->step);
 	} else if (n == 4 && !s->quiet) {
 		say_event(s, "yield to none", g->machine);
 		cluster_unit_yield(g->unit, NULL, &g->step);

@@ -193,7 +193,7 @@ static int carry_out(struct member *m, const struct wish *w,
 	if (to && !strcmp(to, record->owner))
 		return w->yields ? ERR_UNSUPPORTED : 0;
 	if (to && !strcmp(to, m->self.id))
-		cluster_unit_take(m->cu, false, step);
+		cluster_unit_take(m->cu, CLUSTER_TAKE_UNLESS_MOVED, step);
 	else if (owns)
 		cluster_unit_yield(m->cu, to, step);
 	else /* a matter of two other gateways */
@@ -270,7 +270,8 @@ void member_take(struct member *m, bool fence, struct member_call *c)
 {
 	if (!call_begin(m, c))
 		return;
-	cluster_unit_take(m->cu, fence, &c->step);
+	cluster_unit_take(m->cu, fence ? CLUSTER_TAKE_FENCE : CLUSTER_TAKE,
+			  &c->step);
 	member_wake(m);
 }
 

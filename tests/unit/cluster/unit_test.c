@@ -520,8 +520,8 @@ static void test_refusals(void **state)
 	tick();
 	assert_int_equal(f.ended, 1);
 	assert_int_equal(f.step.result, ERR_WRONG_STATE);
-	cluster_unit_take(f.u, false, &other);
-	cluster_unit_take(f.u, false, caller());
+	cluster_unit_take(f.u, CLUSTER_TAKE, &other);
+	cluster_unit_take(f.u, CLUSTER_TAKE, caller());
 	tick();
 	assert_int_equal(f.ended, 1);
 	assert_int_equal(f.step.result, ERR_BUSY);
@@ -536,7 +536,7 @@ static void test_take(void **state)
 {
 	(void)state;
 	stand_by("other");
-	cluster_unit_take(f.u, false, caller());
+	cluster_unit_take(f.u, CLUSTER_TAKE, caller());
 	tick();
 	after(PATIENCE - 1);
 	assert_int_equal(role(), CLUSTER_STANDING_BY);
@@ -554,11 +554,42 @@ static void test_take(void **state)
 	f.r = NULL;
 }
 
+/* Two initiators lose the path to the owner. Each asks another gateway to take the unit; a third
+ * gateway gets it. */
+static void test_take_unless_moved(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		enum cluster_take how =
+			i ? CLUSTER_TAKE : CLUSTER_TAKE_UNLESS_MOVED;
+
+		if (i) {
+			drop(state);
+			make(state);
+		}
+		stand_by("other");
+		add_gateway("third", 3);
+		cluster_unit_take(f.u, how, caller());
+		tick();
+		assert_int_equal(f.ended, 0);
+		strcpy(f.rec.owner, "third");
+		f.rec.generation++;
+		put_record();
+		f.store.events.missed(f.store.events.arg);
+		tick();
+		answer(READ, 0);
+		assert_int_equal(role(), CLUSTER_STANDING_BY);
+		assert_int_equal(f.ended, i == 0);
+		if (i == 0)
+			assert_int_equal(f.step.result, ERR_BUSY);
+	}
+}
+
 static void test_take_fences_at_once(void **state)
 {
 	(void)state;
 	stand_by("other");
-	cluster_unit_take(f.u, true, caller());
+	cluster_unit_take(f.u, CLUSTER_TAKE_FENCE, caller());
 	tick();
 	access_done();
 	answer(SWAP, 0);
@@ -657,7 +688,7 @@ static void test_yield_to_none(void **state)
 	access_done();
 	after(3 * BEACON);
 	assert_int_equal(role(), CLUSTER_STANDING_BY);
-	cluster_unit_take(f.u, false, caller());
+	cluster_unit_take(f.u, CLUSTER_TAKE, caller());
 	tick();
 	assert_int_equal(role(), CLUSTER_TAKING);
 }
@@ -882,6 +913,7 @@ int main(void)
 		CASE(test_not_cut_off),
 		CASE(test_refusals),
 		CASE(test_take),
+		CASE(test_take_unless_moved),
 		CASE(test_take_fences_at_once),
 		CASE(test_leave),
 		CASE(test_leave_late),
