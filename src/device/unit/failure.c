@@ -27,8 +27,10 @@ enum dev_store_fault dev_task_store_fault(const struct dev_task *t)
 		return DEV_STORE_SOUND;
 	switch (s.key) {
 	case SENSE_MEDIUM_ERROR:
-	case SENSE_HARDWARE_ERROR:
 		return DEV_STORE_FAILED;
+	case SENSE_HARDWARE_ERROR: /* or a group that could not be activated */
+		return s.asc == ASC_SET_GROUPS_FAILED ? DEV_STORE_SOUND
+						      : DEV_STORE_FAILED;
 	case SENSE_DATA_PROTECT:
 		return s.asc == ASC_SPACE_ALLOCATION_FAILED ? DEV_STORE_FULL
 							    : DEV_STORE_SOUND;

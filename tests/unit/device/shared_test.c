@@ -267,6 +267,8 @@ static void test_set_target_port_groups_asks_the_daemon(void **state)
 	gws.g[0].regrouping->result = ERR_BUSY;
 	gws.g[0].regrouping->done(gws.g[0].regrouping);
 	settle();
+	/* no fault for the log: the backstore is sound */
+	assert_int_equal(dev_task_store_fault(&gws.i[0].task), DEV_STORE_SOUND);
 	assert_int_equal(finish(&gws.i[0]), SCSI_CHECK_CONDITION);
 	expect_sense(0, SENSE_HARDWARE_ERROR, ASC_SET_GROUPS_FAILED);
 	send_cdb(&gws.i[0], cdb, list, 8, 0);
