@@ -62,12 +62,19 @@ class Machine:
         self.name = "openiser-%d-%d" % (os.getpid(), Machine.made)
         self.number = number
         run(["ip", "netns", "add", self.name])
+        try:
+            self.connect_all()
+        except BaseException:
+            self.remove()
+            raise
+
+    def connect_all(self):
         self.inside("ip", "link", "set", "lo", "up")
         for net, bridge in ((77, "store"), (78, "front")):
             near = self.near(bridge)
             run(["ip", "link", "add", near, "type", "veth", "peer", "name", bridge, "netns", self.name])
             run(["ip", "link", "set", near, "master", bridge, "up"])
-            self.inside("ip", "addr", "add", "10.%d.0.1%d/24" % (net, number), "dev", bridge)
+            self.inside("ip", "addr", "add", "10.%d.0.1%d/24" % (net, self.number), "dev", bridge)
             self.inside("ip", "link", "set", bridge, "up")
 
     def near(self, bridge):
@@ -102,9 +109,11 @@ class OverNets(Faults, Cluster):
         self.machines = {}
 
     def tearDown(self):
-        super().tearDown()
-        for m in self.machines.values():
-            m.remove()
+        try:
+            super().tearDown()
+        finally:
+            for m in self.machines.values():
+                m.remove()
 
     def gateway(self, number, *more, **kw):
         m = self.machines[number] = Machine(number)
