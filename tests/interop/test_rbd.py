@@ -115,6 +115,58 @@ class Data(Rbd):
             self.assertEqual(w.ask(same, data=bytes(512))[0], 0)
             w.close()
 
+    def resources(self, wire):
+        """Returns the MiB that are (available, used) by the log page Logical Block Provisioning; None: no such page."""
+        status, data = wire.ask(b"\x4d\0\x4c" + bytes(4) + b"\0\x40" + bytes(7), edtl=64)
+        if status:
+            return None
+        found = {int.from_bytes(data[i:i + 2], "big"): int.from_bytes(data[i + 4:i + 8], "big") for i in range(4, len(data), 12)}
+        return found[1], found[2]
+
+    def test_space(self):
+        """SBC-3 §6.4.5: objects count, those of a parent do not; an image without a map of its objects has no such page."""
+        lun = self.image("space")
+        with Daemon(lun) as d:
+            w = Wire(d)
+            w.login()
+            w.ready()
+            self.assertEqual(self.resources(w), (64, 0))
+            for lba in (0, 1000, 16384):  # the objects 0 and 2
+                self.assertEqual(w.write10(lba, b"x" * 4096)[0], 0)
+            self.assertEqual(self.resources(w), (56, 8))
+            self.cluster.run("rbd", "snap", "create", "--no-progress", "space@one")
+            self.cluster.run("rbd", "snap", "protect", "space@one")
+            self.cluster.run("rbd", "clone", "space@one", "clone")
+            w.close()
+        with Daemon(self.lun("rbd/clone")) as d:
+            w = Wire(d)
+            w.login()
+            w.ready()
+            self.assertEqual(self.resources(w), (64, 0))
+            w.close()
+        self.cluster.create("mapless", "64M", "--image-feature", "layering")
+        with Daemon(self.lun("rbd/mapless")) as d:
+            w = Wire(d)
+            w.login()
+            w.ready()
+            self.assertIsNone(self.resources(w))
+            w.close()
+
+    def test_space_by_counting(self):
+        """The map of the objects is lost: they are counted."""
+        lun = self.image("lostmap")
+        with Daemon(lun) as d:
+            run([ISER, "bench", "--rw", "write", "--bs", "1M", "--amount", "8M", "--ramp", "0", "--yes-overwrite", d.url])
+        info = json.loads(self.cluster.run("rbd", "info", "lostmap", "--format", "json").text)
+        self.cluster.run("rados", "-p", "rbd", "rm", "rbd_object_map." + info["id"])
+        with Daemon(lun) as d:
+            w = Wire(d)
+            w.login()
+            w.ready()
+            self.assertIn("object map invalid", self.cluster.run("rbd", "info", "lostmap").text)
+            self.assertEqual(self.resources(w), (56, 8))
+            w.close()
+
     def test_snapshot(self):
         """A snapshot is read-only, and has an identity of its own."""
         lun = self.image("snapped")

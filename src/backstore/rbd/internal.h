@@ -7,6 +7,7 @@
  *   lock.c      the exclusive lock of an image
  *   open.c      opens an image; the table that the module exports
  *   io.c        requests
+ *   space.c     the space that an image takes; df.c reads what a monitor says
  *   store.c     the record of an image that gateways share: requests, the end
  *   store_open.c  opens such a record
  *   store_lock.c  its lock and the fence
@@ -42,6 +43,12 @@ enum bsrbd_phase {
 	BSRBD_NOTIFIES,
 };
 
+/* A number of bytes, and when it was found; 0: never. */
+struct bsrbd_figure {
+	uint64_t value;
+	xtime at;
+};
+
 /* Read-only after open, so that every worker may use it. */
 struct bsrbd {
 	struct bs bs;
@@ -56,10 +63,12 @@ struct bsrbd {
 	void (*say)(const char *sentence);
 	struct io_loop **loops;
 	unsigned nloops;
-	/* guards phase, which the end of the image waits for */
+	/* guards the members below; the end of the image waits for phase */
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	enum bsrbd_phase phase;
+	/* the space of its objects; what the pool can take */
+	struct bsrbd_figure used, room;
 };
 
 /* The store that is being opened, and the buffer for the error message. */
@@ -103,6 +112,9 @@ const char *bsrbd_cluster_fsid(const struct bsrbd_cluster *c);
  * after bsrbd_refuse.
  */
 int bsrbd_lock(struct bsrbd_opening *o);
+
+/* space.c: bsrbd_space measures as BS_SPACE does. Blocks. 0, or -Exxx. */
+int bsrbd_space(struct bsrbd *r, uint64_t *used, uint64_t *left);
 
 /* open.c: bsrbd_close is bs_ops.close. */
 void bsrbd_close(struct bs *b);

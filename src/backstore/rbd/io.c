@@ -201,6 +201,13 @@ static int64_t measure_size(struct io_file_op *op)
 	return err;
 }
 
+static int64_t measure_space(struct io_file_op *op)
+{
+	struct step *s = step_of(op);
+
+	return bsrbd_space(s->image, &s->req->space_used, &s->req->space_left);
+}
+
 static int64_t resize_image(struct io_file_op *op)
 {
 	struct step *s = step_of(op);
@@ -275,13 +282,15 @@ static void submit(struct bs *b, struct bs_req *req)
 	case BS_SIZE:
 		submit_call(s, measure_size);
 		break;
+	case BS_SPACE:
+		submit_call(s, measure_space);
+		break;
 	case BS_RESIZE:
 		submit_call(s, resize_image);
 		break;
 	case BS_CHECK:
 		submit_call(s, check_image);
 		break;
-	case BS_SPACE: /* not BS_CAP_SPACE */
 	case BS_PROTECT:
 	case BS_MEND:
 	case BS_REKEY:

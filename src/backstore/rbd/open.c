@@ -109,8 +109,11 @@ static int measure(struct bsrbd_opening *o)
 	b->unmap_grain = (uint32_t)MIN(info.obj_size, (uint64_t)1 << 30);
 	b->caps = BS_CAP_UNMAP | BS_CAP_EXTENTS | BS_CAP_SIZE | BS_CAP_RESIZE |
 		  BS_CAP_CHECK | BS_CAP_FUA;
+	if (r->features & RBD_FEATURE_FAST_DIFF)
+		b->caps |= BS_CAP_SPACE;
 	if (o->spec.snap)
-		b->caps &= ~(BS_CAP_SIZE | BS_CAP_RESIZE | BS_CAP_CHECK);
+		b->caps &= ~(BS_CAP_SIZE | BS_CAP_RESIZE | BS_CAP_CHECK |
+			     BS_CAP_SPACE);
 	if (o->cfg->read_only || o->spec.snap)
 		b->caps = (b->caps | BS_CAP_READ_ONLY) & ~BS_CAP_RESIZE;
 	return 0;
