@@ -7,6 +7,7 @@ Ceph with the record beside it.
 CLUSTER=long repeats each fault CLUSTER_FAULTS (50) times, and does all over Ceph, too. Figures are lines "figure ..." of the
 output.
 """
+import contextlib
 import json
 import os
 import random
@@ -521,6 +522,57 @@ class OverRbd(Faults, Cluster):
         self.assertEqual(a.store(9, 4), GOOD)
         for p in (a, b):
             p.close()
+
+    @contextlib.contextmanager
+    def watches(self, seconds):
+        """The watches that begin meanwhile end so long after their client is gone."""
+        CEPH.run("ceph", "tell", "osd.*", "config", "set", "osd_client_watch_timeout", str(seconds))
+        try:
+            yield
+        finally:
+            CEPH.run("ceph", "tell", "osd.*", "config", "set", "osd_client_watch_timeout", str(ceph.WATCH))
+
+    def stopped_for_long(self, watch):
+        """The owner is stopped under load, with writes on their way, for longer than its watches and sessions with Ceph last: it executes
+        and answers nothing of that, comes back as a standby, and can take the unit again."""
+        lba = 2 * BLOCKS * BLOCK // 512  # beyond the writers'
+        gateways = one, two = self.start_all(2)
+        self.load(gateways)
+        a = Path(one.daemon, "a")
+        self.assertEqual(a.store(lba, 1), GOOD)
+        one.daemon.proc.send_signal(signal.SIGSTOP)
+        for _ in range(8):
+            a.command(struct.pack(">BBIBHB", 0x2a, 8, lba, 0, 1, 0).ljust(16, b"\0"), 0xa0, 512, b"\2" * 512)
+        two.wait_role("owner", limit=15)
+        b = Path(two.daemon, "b")
+        self.drain(b)
+        self.assertEqual(b.store(lba, 3), GOOD)
+        b.close()
+        end = time.monotonic() + watch + 5
+        while time.monotonic() < end:
+            self.progress(1)
+            time.sleep(0.5)
+        one.daemon.proc.send_signal(signal.SIGCONT)
+        a.expect_close()
+        one.wait_role("standing-by", limit=30)
+        self.assertGreaterEqual(one.unit()["fenced"], 1)
+        self.progress()
+        for owner in (two, one):
+            owner.iserctl("cluster", "take", "lun0")
+            b = Path(owner.daemon, "b")
+            self.drain(b)
+            self.assertEqual(b.read(lba), (GOOD, b"\3" * 512))
+            b.close()
+        self.progress()
+        self.verify()
+
+    def test_stopped_beyond_the_watch(self):
+        self.stopped_for_long(ceph.WATCH)
+
+    def test_stopped_beyond_the_default_watch(self):
+        """... which Ceph has for each client that asks for no other one."""
+        with self.watches(30):
+            self.stopped_for_long(30)
 
     def test_full_pool(self):
         """Reservations, hand-over and fail-over need no room in the pool."""
