@@ -138,7 +138,8 @@ struct asking {
 	struct cluster_record draft; /* what `out` was made of */
 	uint64_t number;	     /* of the change that swap makes */
 	xtime answered;		     /* the last answer */
-	xtime heard;  /* the last answer, also one that is an error */
+	xtime heard;  /* the last answer, also one that is an error, or note */
+	bool noted;   /* a note has come since the last tick */
 	xtime silent; /* since: is_cut_off; 0: not */
 	xtime retry_at;
 	int complained[OPS]; /* the last error that the log has */

@@ -285,7 +285,7 @@ void clu_fenced_begin(struct cluster_unit *u)
  * two looks. */
 static bool is_cut_off(struct cluster_unit *u)
 {
-	if (!clu_due(u, u->ask.heard + 3 * u->cfg.silence))
+	if (!clu_due(u, u->ask.heard + 2 * u->cfg.silence))
 		return false;
 	if (u->ask.silent == 0)
 		u->ask.silent = u->now;

@@ -203,11 +203,21 @@ static int swap_ended(struct cluster_unit *u, int result)
 	return result;
 }
 
+/* The store is there; a gateway that was fenced gets no note any more, either. */
+static void heard(struct cluster_unit *u)
+{
+	u->ask.heard = u->now;
+	u->ask.silent = 0;
+}
+
 void clu_ask_look(struct cluster_unit *u)
 {
 	enum op op = u->ask.op;
 	int result = u->ask.req.result;
 
+	if (u->ask.noted)
+		heard(u);
+	u->ask.noted = false;
 	if (op == OP_NONE || !u->ask.ended)
 		return;
 	u->ask.op = OP_NONE;
@@ -225,10 +235,8 @@ void clu_ask_look(struct cluster_unit *u)
 		u->ask.answered = u->now;
 	else
 		back_off(u);
-	if (result != ERR_RESET && result != ERR_ABORTED) {
-		u->ask.heard = u->now;
-		u->ask.silent = 0;
-	}
+	if (result != ERR_RESET && result != ERR_ABORTED)
+		heard(u);
 	if (result == 0 || (op != OP_UNLOCK && result != ERR_NOT_FOUND))
 		complain(u, op, result);
 }
@@ -329,6 +337,7 @@ static void noted(void *arg, const char *from, uint64_t cookie,
 	struct cluster_note_body b;
 	int err = cluster_note_decode(&b, data, len);
 
+	u->ask.noted = true;
 	/* A gateway that could not serve the unit does not answer whether it is
 	 * there. */
 	if (err || b.kind != CLUSTER_NOTE_ALIVE || takes_part(u))

@@ -10,7 +10,7 @@ import os
 import unittest
 
 import ceph
-from cluster import Cluster, Gateway
+from cluster import TIMES, Cluster, Gateway
 from harness import main, run, until
 from test_cluster import LONG, MODULES, Faults, openiser
 from test_discovery import CLONE_NEWNET
@@ -99,6 +99,7 @@ class OverNets(Faults, Cluster):
     KILLS = False
     IMAGES = 0
     osd = 0
+    times = TIMES
 
     def setUp(self):
         super().setUp()
@@ -118,7 +119,7 @@ class OverNets(Faults, Cluster):
     def gateway(self, number, *more, **kw):
         m = self.machines[number] = Machine(number)
         g = Gateway(self.dir, number, self.lun, more=("--block-size", "512") + more, host="10.78.0.1%d" % number,
-                    through=("ip", "netns", "exec", m.name), **kw)
+                    through=("ip", "netns", "exec", m.name), times=self.times, **kw)
         self.gateways.append(g)
         return g
 
@@ -177,6 +178,8 @@ class OverNets(Faults, Cluster):
         return owner
 
     def test_osd_killed(self):
+        # Ceph may need more than the two silences after which an owner counts as cut off
+        self.times = ("--cluster-beacon", "200", "--cluster-silence", "2500", "--cluster-patience", "2000")
         self.repeat(self.kill_osd, moves=(0,))
 
     def test_monitor_killed(self):
