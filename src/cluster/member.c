@@ -261,6 +261,7 @@ static void drop_done(struct cluster_step *s)
 static void drop_begin(struct cluster_unit *u)
 {
 	u->role = CLUSTER_FENCED;
+	u->store = NULL; /* `drop` closes it: cluster_unit_reopened follows */
 	u->count.fenced++;
 	u->change.kind = CHANGE_NONE;
 	u->change.ended = false;

@@ -340,7 +340,7 @@ static void noted(void *arg, const char *from, uint64_t cookie,
 	u->ask.noted = true;
 	/* A gateway that could not serve the unit does not answer whether it is
 	 * there. */
-	if (err || b.kind != CLUSTER_NOTE_ALIVE || takes_part(u))
+	if (u->store && (err || b.kind != CLUSTER_NOTE_ALIVE || takes_part(u)))
 		u->store->ops->ack(u->store, cookie);
 	if (err || strlen(from) >= CLUSTER_ID_SIZE)
 		return;

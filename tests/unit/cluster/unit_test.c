@@ -917,6 +917,34 @@ static void test_fenced(void **state)
 	f.r = NULL;
 }
 
+/* The store closes during the drop: a note that was to be sent once more is not. */
+static void test_fenced_with_notes(void **state)
+{
+	struct cluster_store fresh = { .ops = &store_ops };
+	unsigned notes;
+
+	(void)state;
+	stand_by("other");
+	cluster_unit_take(f.u, CLUSTER_TAKE, caller());
+	tick();
+	after(500 *
+	      XTIME_MS); /* to the owner again, once the first has ended */
+	cluster_unit_fenced(f.u);
+	tick();
+	assert_int_equal(role(), CLUSTER_FENCED);
+	notes = f.notes;
+	end_note(ERR_ABORTED, NULL);
+	access_done();
+	note_alive();
+	assert_int_equal(f.notes, notes);
+	cluster_unit_reopened(f.u, &fresh);
+	step_end(&f.drop_step, 0);
+	tick();
+	assert_int_equal(role(), CLUSTER_JOINING);
+	assert_int_equal(f.kind, READ);
+	f.r = NULL;
+}
+
 #define CASE(t) cmocka_unit_test_setup_teardown(t, make, drop)
 
 int main(void)
@@ -947,6 +975,7 @@ int main(void)
 		CASE(test_wake),
 		CASE(test_adopt_fails),
 		CASE(test_fenced),
+		CASE(test_fenced_with_notes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
