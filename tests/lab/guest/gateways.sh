@@ -111,14 +111,15 @@ multipath_ends() {
 
 # gateways_load NAME COMMAND...: fio writes to the map and reads back what it wrote, pass after pass, while the command
 # runs and for one more pass. A write that was acknowledged and lost, stale data or an error end fio with a status. The longest
-# time that a command of fio took is a figure.
+# time that a command of fio took is a figure. The first command may find that the path in use has
+# become a standby: multipathd takes seconds to reinstate it, and a change of the owner before that waits for it.
 gateways_load() {
 	load_name=$1
 	shift
 	rm -f /run/load.*
 	gateways_passes "$(multipath_map)" &
 	load_process=$! # the command may start a gateway in the background
-	wait_for 300 [ -e /run/load.begun ] && sleep 2 && "$@"
+	wait_for 300 [ -e /run/load.begun ] && sleep 2 && wait_for 300 multipath_has 2 && "$@"
 	load_status=$?
 	: >/run/load.last
 	wait "$load_process" || load_status=1
@@ -143,7 +144,7 @@ gateways_passes() { # gateways_passes DISK
 }
 # The next functions: what happens to gateway NUMBER, which owns the unit
 gateway_yields() {
-	gateway_moves "$1" 0 gateway_ctl "$1" cluster yield lun0 "to=gw$((3 - $1))" && multipath_waits $((3 - $1))
+	gateway_moves "$1" 0 gateway_ctl "$1" cluster yield lun0 "to=gw$((3 - $1))" && map_reads && multipath_waits $((3 - $1))
 }
 gateway_killed() {
 	gateway_moves "$1" 1 gateway_signal "$1" KILL && gateway_ended "$1" 137 && gateway_again "$1"
@@ -162,7 +163,8 @@ gateway_cut() { # gateway_cut NUMBER NEAR
 }
 # dm-multipath may have activated the group of either gateway: from here on gateway 1 owns the unit
 gateway_settle() {
-	gateway_is 1 owner || gateway_moves 2 0 gateway_ctl 2 cluster yield lun0 to=gw1 || return 1
+	map_reads || return 1 # the first command of a map activates the first group of its table
+	gateway_is 1 owner || { gateway_moves 2 0 gateway_ctl 2 cluster yield lun0 to=gw1 && map_reads || return 1; }
 	multipath_waits 1
 }
 # gateway_moves NUMBER FENCES COMMAND...: after the command the other gateway gets the unit, with so many fences
@@ -175,8 +177,11 @@ gateway_moves() {
 	echo "fences of gateway $moves_to: $moves_before, $moves_after"
 	[ $((moves_after - moves_before)) = "$moves_fences" ] && sleep 2
 }
+# map_reads: a command moves the map to the path of the owner. A map that uses no path keeps the earlier one, and the kernel
+# takes the unit back when multipathd finds that path alive.
+map_reads() { dd if="$(multipath_map)" of=/dev/null bs=4k count=1 iflag=direct 2>/dev/null; }
 # gateway_again NUMBER: it starts, and its path comes back as a standby
-gateway_again() { gateway_start "$1" && gateway_is "$1" standing-by && multipath_waits $((3 - $1)); }
+gateway_again() { map_reads && gateway_start "$1" && gateway_is "$1" standing-by && multipath_waits $((3 - $1)); }
 
 # gateways_session INTERFACE: all steps with dm-multipath
 gateways_session() {
