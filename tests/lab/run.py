@@ -23,6 +23,8 @@ import tempfile
 import threading
 import time
 
+import host
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TREE = os.path.dirname(os.path.dirname(HERE))
 JOBS = os.path.join(HERE, "jobs")
@@ -40,6 +42,8 @@ TOOLS = ("qemu-system-x86_64", "busybox", "cpio", "depmod", "zstd", "xz",
 SANITIZERS = """export ASAN_OPTIONS=log_path=/lab/out/sanitizer
 export UBSAN_OPTIONS=print_stacktrace=1:log_path=/lab/out/sanitizer
 """
+# the networks of the guest in which gateways on the host have the address 10
+HOST_NETS = ("192.0.2", "198.51.100")
 # set: all guests must end now
 STOP = threading.Event()
 DOC_BEGIN = "<!-- written by tests/lab/run.py --doc: begin -->\n"
@@ -63,6 +67,8 @@ class Job:
         # the second machine has no disk, kernel or script, but boots over the cable whenever
         # the job asks for that
         self.boots = self.comment("second", "") == "boots"
+        # "rbd": two gateways on the host (host.py), which the guest reaches by two network cards
+        self.host = self.comment("host", "")
 
     def comment(self, key, otherwise):
         found = re.search(r"^# %s: (.*)$" % key, self.text, re.M)
@@ -78,6 +84,7 @@ class Results:
         self.pair = None        # the pair of the figures that follow, if not the job's
         self.kill = False       # the job requests that the second machine is killed now
         self.boot = None        # the job requests that it boots now: the name of its console
+        self.asks = []          # lines for the gateways on the host
         self.ended = False
         self.seconds = 0.0
 
@@ -95,6 +102,9 @@ class Results:
             return False
         elif line.startswith("boot "):
             self.boot = line[5:]
+            return False
+        elif line.startswith("host "):
+            self.asks.append(line)
             return False
         elif line.startswith("end "):
             self.ended = True
@@ -195,6 +205,15 @@ def cable(job, number, card="virtio-net-pci", more=""):
             (card, number, more)]
 
 
+def host_cards(job):
+    """Two network cards; behind each, an address is that of the host's 127.0.0.1."""
+    if not job.host:
+        return []
+    return [word for i, net in enumerate(HOST_NETS) for word in
+            ("-netdev", "user,id=host%d,ipv6=off,net=%s.0/24,host=%s.10,dns=%s.3" % (i, net, net, net),
+             "-device", "virtio-net-pci,netdev=host%d,mac=52:54:00:00:01:%02x,romfile=" % (i, i))]
+
+
 def accelerator(args):
     if args.accel == "kvm":     # QEMU itself falls back to the second one
         return ["-accel", "kvm", "-accel", "tcg", "-cpu", "max"]
@@ -228,7 +247,7 @@ def qemu_command(args, job, folder, number):
         # the unpacked packages: programs that need too many files for the initramfs
         "-virtfs", "local,path=%s,mount_tag=packages,security_model=none,readonly=on" %
         os.path.join(args.cache, "root")] + \
-        cable(job, number)
+        cable(job, number) + host_cards(job)
 
 
 def out_of(folder, number):
@@ -303,8 +322,21 @@ def end_guest(guest):
         guest.wait()
 
 
-def do_as_asked(args, job, folder, results, guests):
-    """The requests of the first machine about the second one."""
+def start_host(args, job, folder):
+    """The gateways on the host, if the job has them; the guest gets their ports."""
+    if not job.host:
+        return None
+    gateways = host.Host(args.build, os.path.join(folder, "out"), HOST_NETS)
+    with open(os.path.join(folder, "settings"), "a") as f:
+        f.write("export ON_HOST=yes GATEWAY_PORTS='%s'\n" % " ".join(str(p) for p in gateways.ports.values()))
+    return gateways
+
+
+def do_as_asked(args, job, folder, results, guests, gateways):
+    """The requests of the first machine about the second one, and about the gateways on the host."""
+    for line in results.asks:
+        gateways.answer(line)
+    results.asks = []
     if results.kill:
         results.kill = False
         for guest in guests[1:]:
@@ -325,6 +357,10 @@ def run_guest(args, job, show):
     folder = prepare(args, job)
     out = os.path.join(folder, "out")
     results, tail = Results(), Tail(os.path.join(out, "results"))
+    if job.host and host.missing(args.build):
+        results.add("skip host " + host.missing(args.build))
+        show("  skip host " + results.steps[-1][2])
+        return results
     log = Tail(os.path.join(out, "log")) if args.shell else None
     limit = args.limit or job.limit * patience(args)
     began = time.monotonic()
@@ -336,6 +372,7 @@ def run_guest(args, job, show):
         for line in log.lines() if log else []:
             show(line)
 
+    gateways = start_host(args, job, folder)
     guests = [start_guest(qemu_command(args, job, folder, number + 1), folder, number + 1)
               for number in range(1 if job.boots else job.machines)]
     try:
@@ -343,10 +380,12 @@ def run_guest(args, job, show):
                 time.monotonic() - began < limit and not STOP.is_set():
             time.sleep(0.2)
             look()
-            do_as_asked(args, job, folder, results, guests)
+            do_as_asked(args, job, folder, results, guests, gateways)
     finally:
         for guest in guests:
             end_guest(guest)
+        if gateways:
+            gateways.stop()
     look()
     results.seconds = time.monotonic() - began
     if not results.ended:

@@ -8,8 +8,11 @@ GATEWAYS=/run/gateways
 # ---- the gateways ----
 
 gateway_address() { case $1 in 1) echo "$FAR" ;; *) echo "$FAR2" ;; esac; }
+gateway_port() { echo "${GATEWAY_PORTS:-3260 3260}" | cut -d' ' -f"$1"; }
+gateway_portal() { echo "$(gateway_address "$1"):$(gateway_port "$1")"; }
 # gateway_start NUMBER: starts it, and waits until it owns the unit or stands by
 gateway_start() {
+	[ -z "${ON_HOST:-}" ] || { gateway_ask start "$1" && wait_for 300 gateway_joined "$1" && return || return 1; }
 	mkdir -p $GATEWAYS
 	[ -e $GATEWAYS/disk ] || truncate -s 64M $GATEWAYS/disk
 	rm -f "$GATEWAYS/$1.status"
@@ -25,8 +28,21 @@ gateway_watched() { # writes the process id and the exit status to $GATEWAYS
 		--cluster-gateway "gw$1" --cluster-directory $GATEWAYS/record --buffered $GATEWAYS/disk >>"$OUT/gateway.$1.log" 2>&1
 	echo $? >"$GATEWAYS/$1.status"
 }
-gateway_signal() { kill "-$2" "$(cat "$GATEWAYS/$1.pid")"; } # gateway_signal NUMBER SIGNAL
-gateway_ctl() {                                              # gateway_ctl NUMBER VERB...
+# gateway_ask WORD NUMBER...: of run.py, if the gateways are on the host (tests/lab/host.py)
+gateway_ask() {
+	ask=$(mktemp -u XXXXXXXX)
+	echo "host $ask $*" >>"$OUT/results"
+	wait_for 900 [ -e "$OUT/answer.$ask" ] || return 1
+	tail -n +2 "$OUT/answer.$ask"
+	ask_status=$(head -1 "$OUT/answer.$ask")
+	rm "$OUT/answer.$ask"
+	return "$ask_status"
+}
+gateway_signal() { # gateway_signal NUMBER SIGNAL
+	if [ -n "${ON_HOST:-}" ]; then gateway_ask signal "$@"; else kill "-$2" "$(cat "$GATEWAYS/$1.pid")"; fi
+}
+gateway_ctl() { # gateway_ctl NUMBER VERB...
+	[ -z "${ON_HOST:-}" ] || { gateway_ask ctl "$@" && return || return 1; }
 	gateway_to="$GATEWAYS/$1.control"
 	shift
 	iserctl -s "$gateway_to" "$@"
@@ -39,8 +55,10 @@ gateways_start() {
 	gateway_start 1 && gateway_start 2 && gateway_is 1 owner && gateway_is 2 standing-by && wait_for 100 gateways_know
 }
 gateways_know() { gateway_ctl 1 cluster status | grep -q "$FAR2"; }
-gateway_ended() { wait_for 150 [ -s "$GATEWAYS/$1.status" ] && [ "$(cat "$GATEWAYS/$1.status")" = "$2" ]; } # NUMBER STATUS
-gateways_end() {                                                                                           # in order
+gateway_ended() { wait_for 150 gateway_has_ended "$1" && [ "$(gateway_status "$1")" = "$2" ]; } # NUMBER STATUS
+gateway_has_ended() { [ -n "$(gateway_status "$1")" ]; }
+gateway_status() { if [ -n "${ON_HOST:-}" ]; then gateway_ask status "$1"; else cat "$GATEWAYS/$1.status" 2>/dev/null; fi; }
+gateways_end() { # in order
 	for gateway in ${1:-2 1}; do
 		gateway_signal "$gateway" TERM && gateway_ended "$gateway" 0 &&
 			! grep -iE 'runtime error|sanitizer' "$OUT/gateway.$gateway.log" || return 1
@@ -64,9 +82,14 @@ multipath_start() {
 multipath_runs() { multipathd show daemon | grep -qE 'running|idle'; }
 # multipath_login INTERFACE: one path through each gateway, which discovery at one of them lists
 multipath_login() {
-	kernel_discovery "$FAR" "$FAR2" "$1" || return 1
-	for at in $FAR $FAR2; do
-		iscsiadm -m node -T $IQN_ISERD -p "$at:3260" -I "$1" --login || return 1
+	iscsiadm -m discovery -t st -p "$(gateway_portal 1)" -I "$1" | tee /run/found
+	grep -q "$(gateway_portal 2)" /run/found || return 1
+	# a gateway on the host lists itself by an address of the host
+	[ -z "${ON_HOST:-}" ] || iscsiadm -m node -o delete
+	for gateway in 1 2; do
+		at=$(gateway_portal $gateway)
+		[ -z "${ON_HOST:-}" ] || iscsiadm -m node -T "$IQN_ISERD" -p "$at" -I "$1" -o new || return 1
+		iscsiadm -m node -T "$IQN_ISERD" -p "$at" -I "$1" --login || return 1
 	done
 	wait_for 300 multipath_has 2 && multipathd show topology
 }
@@ -149,10 +172,11 @@ gateway_yields() {
 gateway_killed() {
 	gateway_moves "$1" 1 gateway_signal "$1" KILL && gateway_ended "$1" 137 && gateway_again "$1"
 }
-# It is fenced: the process has ended when it could go on
+# It is fenced: the process has ended when it could go on; with Ceph its client was put on the blocklist, and it joins again
 gateway_stopped() {
 	gateway_moves "$1" 1 gateway_signal "$1" STOP || return 1
 	gateway_signal "$1" CONT
+	[ -z "${ON_HOST:-}" ] || { wait_for 300 gateway_is "$1" standing-by && multipath_waits $((3 - $1)) && return || return 1; }
 	gateway_ended "$1" 137 && gateway_again "$1"
 }
 gateway_leaves() { gateway_moves "$1" 0 gateways_end "$1" && gateway_again "$1"; }
@@ -183,7 +207,7 @@ map_reads() { dd if="$(multipath_map)" of=/dev/null bs=4k count=1 iflag=direct 2
 # gateway_again NUMBER: it starts, and its path comes back as a standby
 gateway_again() { map_reads && gateway_start "$1" && gateway_is "$1" standing-by && multipath_waits $((3 - $1)); }
 
-# gateways_session INTERFACE: all steps with dm-multipath
+# gateways_session INTERFACE NEAR: all steps with dm-multipath; NEAR is the end of the cable to gateway 1
 gateways_session() {
 	step serve 60 gateways_start
 	step multipathd 60 multipath_start
@@ -197,7 +221,7 @@ gateways_session() {
 		step killed 240 gateways_load killed gateway_killed 2 &&
 		step stopped 240 gateways_load stopped gateway_stopped 1 &&
 		step yield-back 120 gateways_load yield-back gateway_yields 2 &&
-		step cut 240 gateways_load cut gateway_cut 1 near &&
+		step cut 240 gateways_load cut gateway_cut 1 "$2" &&
 		step ended-in-order 240 gateways_load ended-in-order gateway_leaves 2 &&
 		step fsck 200 disk_fsck
 	unset DISK

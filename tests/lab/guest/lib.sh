@@ -123,6 +123,7 @@ cable() { # cable NEAR add|del WHAT...: changes both ends of this cable, or of t
 	*wa*)
 		tc qdisc "$cable_do" dev wa root "$@" && tc qdisc "$cable_do" dev wb root "$@"
 		;;
+	eth*) tc qdisc "$cable_do" dev "$cable_end" root "$@" ;; # the other end is at the host
 	*)
 		cable_end=${cable_end:-near}
 		tc qdisc "$cable_do" dev "$cable_end" root "$@" &&
