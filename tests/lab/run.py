@@ -240,7 +240,7 @@ def qemu_command(args, job, folder, number):
         "-kernel", os.path.join(args.cache, "vmlinux"),
         "-initrd", args.initrd,
         "-append", "console=ttyS0 quiet loglevel=4 panic=-1 nokaslr no5lvl "
-                   "mitigations=off random.trust_cpu=on net.ifnames=0 "
+                   "mitigations=off no_timer_check random.trust_cpu=on net.ifnames=0 "
                    "lab.machine=%d" % number,
         "-device", "virtio-rng-pci",
         "-virtfs", "local,path=%s,mount_tag=lab,security_model=none" % folder,
