@@ -49,6 +49,7 @@ class McsTarget(LyingTarget):
     grants, level = 4, 0
     refuse = None       # status of each further login
     join_tsih = None    # a lie: TSIH in the response to a further login
+    join_keys = text_of("MaxRecvDataSegmentLength=65536")
 
     def __init__(self, lie=lambda c: False, **more):
         self.sessions, self.lock = [], threading.Lock()
@@ -95,8 +96,7 @@ class McsTarget(LyingTarget):
             self.seen.append("ISID of CID %d" % c.cid)
         c.session = session
         session.conns.append(c)
-        c.login_response(head, text_of("MaxRecvDataSegmentLength=65536"),
-                         tsih=self.join_tsih or tsih)
+        c.login_response(head, self.join_keys, tsih=self.join_tsih or tsih)
 
     def other(self, c):
         """Another connection of the session of c."""

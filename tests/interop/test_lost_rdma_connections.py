@@ -9,9 +9,14 @@ import struct
 import time
 import unittest
 
+from fake_target import DATA_OUT, LOGIN, NOP_OUT, text_of
 from harness import Daemon, Wire, main
+from iser_target import IserConn
+from lying_target import BLOCK, READS, pattern
+from mcs_target import McsTarget, SessionConn
 from rdma_wire import (CONTROL, READ_REQUEST, READ_RESPONSE, RSV, SEND, TERMINATE, WRITE, WSV, Rdma,
                        RdmaWire, Terminated)
+from test_connections import Copies
 import test_lost_connections as tcp
 from test_lost_connections import (ALLEGIANT, DONE, LEVEL, NO_REASSIGN, NO_TASK, REJECTED,
                                    Recovering, word)
@@ -522,6 +527,65 @@ class LibiserOverRdma(tcp.Libiser):
 
     def test_a_cut_of_what_the_target_sends(self):
         self.assertEqual(self.both_ways("transport=iser&start=stream", after=300000, most=3, ways=(1,))[1], 3)
+
+
+class Room(McsTarget):
+    """A target of bytes over software iWARP that takes two immediate requests at once. It answers no READ on the
+    second connection, which it cuts when it has so many of them."""
+    level, most = 2, 2
+    keys = text_of("RDMAExtensions=Yes", "InitialR2T=Yes", "InitiatorRecvDataSegmentLength=4096",
+                   "TargetRecvDataSegmentLength=8192", "MaxOutstandingUnexpectedPDUs=%d" % most)
+    join_keys = b""
+
+    class Conn(IserConn, SessionConn):
+        told = 1
+
+        def send(self, *args, **more):
+            super().send(*args, **more)
+            self.told = self.expcmdsn
+
+    def __init__(self, holds):
+        self.holds, self.held, self.immediate, self.pings = holds, 0, [], 0
+        super().__init__(self.reads, blocks=12 * 1024)  # 12 READs of `iser copy`
+
+    def serve(self, c):
+        c.target = self
+        c.begin()
+        super().serve(c)
+
+    def reads(self, command):
+        if command.op not in READS:
+            return False
+        if command.conn.cid and self.holds:
+            self.held += 1
+            if self.held == self.holds:
+                raise EOFError("cut")
+        else:
+            command.conn.data_in(command.bhs, pattern(command.lba * BLOCK, command.edtl))
+        return True
+
+    def dispatch(self, c, op, head, data):
+        if op not in (LOGIN, DATA_OUT) and head[0] & 0x40 and not c.cid:
+            self.immediate = [n for n in self.immediate if n >= c.told] + [word(head, 24)]
+            if len(self.immediate) > self.most:
+                self.seen.append("%d immediate requests" % len(self.immediate))
+        elif op == NOP_OUT:
+            with c.session.turn:
+                c.session.expcmdsn += 1
+            self.pings += 1
+        return super().dispatch(c, op, head, data)
+
+
+class NoRoom(Copies):
+    # [RFC 7145: 8.1.1.3 #3]
+    def test_a_recovery_waits_for_room_rfc7145_8_1_1_3(self):
+        """The Logout and six TASK REASSIGNs are immediate: a ping with a CmdSN makes room for the next ones."""
+        with Room(6) as t:
+            _, data = self.copy_out(t, "transport=iser&start=rdma&connections=2&error_recovery_level=2&depth=12")
+            self.assertEqual(data, pattern(0, t.blocks * BLOCK))
+            self.assertEqual(t.seen, ["logout for recovery of 1"] + ["reassign"] * 6 + ["logout"])
+            self.assertGreaterEqual(t.pings, 3)
+            self.assertEqual(len(t.sessions), 1)
 
 
 if __name__ == "__main__":
