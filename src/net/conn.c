@@ -462,6 +462,7 @@ static void add_iser(struct net_conn_stats *st, const struct dmiser_stats *s)
 	st->tx_pdus += s->tx_pdus;
 	st->rdma.writes += s->rdma_writes;
 	st->rdma.reads += s->rdma_reads;
+	st->rdma.acks += s->acks;
 	st->rdma.write_bytes += s->write_bytes;
 	st->rdma.read_bytes += s->read_bytes;
 	st->rdma.invalidated += s->remote_invalidated + s->invalidated;

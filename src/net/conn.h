@@ -111,6 +111,7 @@ struct net_conn_stats {
 	uint64_t digest_errors; /* iSCSI; iWARP: wrong CRCs */
 	struct {
 		uint64_t writes, reads, write_bytes, read_bytes;
+		uint64_t acks; /* zero-length RDMA Reads: dmiser.h */
 		/* STags that the peer or this end invalidated */
 		uint64_t invalidated;
 	} rdma;

@@ -208,6 +208,13 @@ class Endpoint(unittest.TestCase):
             kind = '{kind="iser, RDMA from the start"}'
             self.assertGreaterEqual(now["iserd_rdma_writes_total" + kind], 256)
             self.assertGreaterEqual(now["iserd_rdma_written_bytes_total" + kind], 1 << 20)
+            self.assertEqual(now["iserd_rdma_acknowledgements_total" + kind], 0)
+        with Numbers("--error-recovery-level", "2", "ram:8M") as d:
+            run([ISER, "hash", over(d.url, "rdma") + "&error_recovery_level=2&max_burst_length=65536"])
+            now = d.samples()
+            # of 8 bursts in each READ of 512 KiB all but the last one, as far as RDMA Reads are possible
+            self.assertGreaterEqual(now["iserd_rdma_acknowledgements_total" + kind], 16)
+            self.assertLessEqual(now["iserd_rdma_acknowledgements_total" + kind], 16 * 7)
 
     def test_health(self):
         with Numbers("ram:8M") as d:

@@ -131,13 +131,14 @@ static json_t *transports_json(const struct traffic *t)
 			continue;
 		json_array_append_new(
 			all,
-			json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:o}", "kind",
-				  k->kind, "connections", (int)k->open,
+			json_pack("{s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o}",
+				  "kind", k->kind, "connections", (int)k->open,
 				  "bytes_in", count_json(m->net.rx_bytes),
 				  "bytes_out", count_json(m->net.tx_bytes),
 				  "digest_errors", count_json(m->digest_errors),
 				  "rdma_writes", count_json(m->rdma.writes),
-				  "rdma_reads", count_json(m->rdma.reads)));
+				  "rdma_reads", count_json(m->rdma.reads),
+				  "rdma_acks", count_json(m->rdma.acks)));
 	}
 	return all;
 }

@@ -182,6 +182,8 @@ static const struct moved moved[] = {
 	      "Wrong header digests, data digests and CRCs of MPA."),
 	MOVED("iserd_rdma_writes", rdma.writes, "RDMA Writes."),
 	MOVED("iserd_rdma_reads", rdma.reads, "RDMA Reads."),
+	MOVED("iserd_rdma_acknowledgements", rdma.acks,
+	      "RDMA Reads without data that had read data acknowledged."),
 	MOVED("iserd_rdma_written_bytes", rdma.write_bytes,
 	      "Payload of RDMA Writes."),
 	MOVED("iserd_rdma_read_bytes", rdma.read_bytes,

@@ -29,6 +29,7 @@ static void stats_add(struct net_conn_stats *to,
 	to->digest_errors += from->digest_errors;
 	to->rdma.writes += from->rdma.writes;
 	to->rdma.reads += from->rdma.reads;
+	to->rdma.acks += from->rdma.acks;
 	to->rdma.write_bytes += from->rdma.write_bytes;
 	to->rdma.read_bytes += from->rdma.read_bytes;
 	to->rdma.invalidated += from->rdma.invalidated;
