@@ -792,6 +792,11 @@ iser_recovers_to() {
 	}
 	grep 'go on over other connections' /run/recovered
 }
+# The A bit: iserd has asked, by RDMA Reads without data, whether read data came.
+iserd_asks_to_acknowledge() {
+	iserctl -s /run/iserd.ctl --json stats | tee /run/stats
+	grep -qE '"rdma_acks": ?[1-9]' /run/stats
+}
 # change_connections URL ROUNDS: connections are removed and added under load
 iser_changes() {
 	command -v change_connections >/dev/null || {
