@@ -153,15 +153,17 @@ struct initiator_task {
 	uint32_t next_datasn; /* of Data-In and R2T, one count (§11.8.2) */
 	uint32_t data_ins;    /* number of Data-Ins received */
 	bool command_pending, data_queued;
-	bool stopped; /* no Data-Outs: dm_stop_data */
+	bool stopped;  /* no Data-Outs: dm_stop_data */
+	bool in_again; /* Data-Ins may bring bytes that came before */
 	/* data in any order (order.c): what came after dm_task.in_done; what R2Ts
 	 * asked for after `requested`; R2Ts that wait for a free burst */
 	struct dmtcp_islands *in_islands, *asked;
 	struct dmtcp_queue *queue;
-	uint32_t in_next; /* where the next Data-In of a sequence begins */
-	bool in_sequence; /* ... which has begun */
-	uint8_t retries;  /* of the command */
-	uint16_t again;	  /* R2Ts for data that were asked for before */
+	/* where the next Data-In begins: of a sequence, if sequences have no order */
+	uint32_t in_next;
+	bool in_sequence;	 /* ... which has begun */
+	uint8_t retries;	 /* of the command */
+	uint16_t again;		 /* R2Ts for data that were asked for before */
 	struct dmtcp_late *late; /* response that waits for staged data */
 };
 
@@ -549,10 +551,8 @@ bool dmtcp_repair_found(struct dmtcp_conn *c, const struct dm_task *t,
 /* dmtcp_repair_rejected: the target has rejected this SNACK Request for t. */
 void dmtcp_repair_rejected(struct dmtcp_conn *c, const struct dm_task *t,
 			   const struct iscsi_snack *s);
-/* dmtcp_repair_received: read data up to byte `end` came. Returns how many bytes of
- * read data there are without a gap. */
-uint32_t dmtcp_repair_received(struct dmtcp_conn *c, struct dm_task *t,
-			       uint32_t end);
+/* dmtcp_repair_received: read data of t came. */
+void dmtcp_repair_received(struct dmtcp_conn *c, const struct dm_task *t);
 /* dmtcp_repair_is_gap returns whether sn of t is missing; dmtcp_repair_is_missing,
  * whether anything of t is. */
 bool dmtcp_repair_is_gap(const struct dmtcp_conn *c, const struct dm_task *t,

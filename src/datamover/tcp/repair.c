@@ -32,7 +32,6 @@ struct dmtcp_repair {
 		uint32_t from, to; /* DataSN or R2TSN */
 	} gap[GAPS];
 	unsigned n;
-	uint32_t in_end; /* the read data that came end here */
 	bool owes_ack;
 	uint32_t ack_sn; /* all PDUs before it came */
 	uint32_t ttt;	 /* of the A bit */
@@ -201,8 +200,10 @@ static struct gap add_gap(struct dmtcp_repair *r, uint32_t from, uint32_t to)
 		r->gap[r->n++] = (struct gap){ from, to };
 		return r->gap[r->n - 1];
 	}
-	if (is_widened)
+	if (is_widened) {
 		g = &r->gap[GAPS - 1];
+		tcp_task(r->task)->i.in_again = true;
+	}
 	g->from = MIN(g->from, from);
 	g->to = MAX(g->to, to);
 	return is_widened ? *g : (struct gap){ from, to };
@@ -219,7 +220,6 @@ void dmtcp_repair_lost(struct dmtcp_conn *c, struct dm_task *t, uint32_t from,
 	/* damaged once more */
 	if (g && from < g->to && to > g->from && gives_up(c))
 		return;
-	r->in_end = MAX(r->in_end, t->in_done);
 	ask = add_gap(r, from, to);
 	send_snack(c, SNACK_DATA_R2T, t->itt, ask.from, ask.to - ask.from);
 }
@@ -235,7 +235,9 @@ static void remove_from_gap(struct dmtcp_repair *r, unsigned i, uint32_t sn)
 	} else if (r->n < GAPS) {
 		r->gap[r->n++] = (struct gap){ sn + 1, g->to };
 		g->to = sn;
-	} /* else it comes again */
+	} else {
+		tcp_task(r->task)->i.in_again = true;
+	}
 	if (g->from == g->to)
 		*g = r->gap[--r->n];
 }
@@ -274,24 +276,17 @@ void dmtcp_repair_rejected(struct dmtcp_conn *c, const struct dm_task *t,
 		free_repair(r);
 }
 
-uint32_t dmtcp_repair_received(struct dmtcp_conn *c, struct dm_task *t,
-			       uint32_t end)
+void dmtcp_repair_received(struct dmtcp_conn *c, const struct dm_task *t)
 {
 	struct dmtcp_repair *r = find_repair(c, t);
-	uint32_t all;
 
-	if (!r)
-		return MAX(t->in_done, end);
-	r->in_end = MAX(r->in_end, end);
-	if (r->n)
-		return t->in_done;
-	all = MAX(t->in_done, r->in_end);
-	r->ack_sn = tcp_task(t)->i.next_datasn;
+	if (!r || r->n)
+		return;
+	r->ack_sn = tcp_task(r->task)->i.next_datasn;
 	if (!r->owes_ack)
 		free_repair(r);
 	else
 		dmtcp_kick(c);
-	return all;
 }
 
 void dmtcp_repair_forget(struct dmtcp_conn *c, const struct dm_task *t)
@@ -321,7 +316,6 @@ void dmtcp_repair_ack(struct dmtcp_conn *c, struct dm_task *t, uint32_t ttt,
 	r->owes_ack = true;
 	r->ttt = ttt;
 	r->lun = lun;
-	r->in_end = MAX(r->in_end, t->in_done);
 	dmtcp_kick(c);
 }
 

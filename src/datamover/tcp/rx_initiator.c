@@ -46,6 +46,32 @@ static int check_any_order(const struct dmtcp_conn *c, struct dm_task *t)
 	return 0;
 }
 
+/* Where the Data-In after the last one begins. Of a moved task later bytes may be there already. */
+static uint32_t next_offset(const struct dmtcp_conn *c, struct dm_task *t)
+{
+	return c->recovery.on ? tcp_task(t)->i.in_next : t->in_done;
+}
+
+/* ErrorRecoveryLevel 1, for PDUs that are not copies: over a gap of DataSN a PDU must
+ * not bring bytes again that came, or a target that counts its PDUs wrongly overwrites
+ * them. */
+static int check_overlap(const struct dmtcp_conn *c, struct dm_task *t)
+{
+	const struct iscsi_data *d = &c->rx.pdu.data;
+	const struct initiator_task *it = &tcp_task(t)->i;
+	bool is_next = d->datasn == it->next_datasn;
+
+	if (is_in_order(c) && is_next && d->offset < it->in_next)
+		return ERR_SEQUENCE;
+	if (it->in_again)
+		return 0;
+	return d->offset < t->in_done ||
+			       dmtcp_order_has(it->in_islands, d->offset,
+					       d->offset + c->rx.pdu.dsl)
+		       ? ERR_SEQUENCE
+		       : 0;
+}
+
 /* §7.9: a missing number is a lost PDU. The number of an empty Data-In is not
  * checked, because some targets send status in one with an arbitrary number. */
 static int check_data_in(const struct dmtcp_conn *c, struct dm_task *t)
@@ -60,7 +86,7 @@ static int check_data_in(const struct dmtcp_conn *c, struct dm_task *t)
 		return ERR_RANGE; /* outside of the buffer */
 	/* §11.7.6: increasing offsets, no overlap */
 	if (p->dsl && in_order && p->data.datasn == it->next_datasn &&
-	    !is_first_of_moved(t) && p->data.offset != t->in_done &&
+	    !is_first_of_moved(t) && p->data.offset != next_offset(c, t) &&
 	    !dmtcp_repair_is_missing(c, t))
 		return ERR_SEQUENCE;
 	if (p->data.status_present && !p->final)
@@ -83,10 +109,13 @@ static void begin_moved(const struct dmtcp_conn *c, struct dm_task *t)
 	if (!c->rx.pdu.dsl || !is_first_of_moved(t))
 		return;
 	it->next_datasn = it->data_ins = MIN(d->datasn, t->acked);
+	it->in_again = true;
 	if (d->datasn > t->acked)
 		return; /* those before it are lost */
-	if (is_in_order(c))
+	if (is_in_order(c)) {
 		t->in_done = d->offset;
+		it->in_again = false;
+	}
 }
 
 /* ErrorRecoveryLevel 1, §7.9: asks for the PDUs before sn that are missing. Returns
@@ -120,9 +149,15 @@ static void data_in_header(struct dmtcp_conn *c)
 		return;
 	}
 	begin_moved(c, t);
-	if (c->recovery.on && r->pdu.dsl &&
-	    !expects_datasn(c, t, r->pdu.data.datasn))
-		return; /* a copy */
+	if (c->recovery.on && r->pdu.dsl) {
+		if (!expects_datasn(c, t, r->pdu.data.datasn))
+			return; /* a copy */
+		err = check_overlap(c, t);
+	}
+	if (err) {
+		dmtcp_fail_conn(c, err);
+		return;
+	}
 	if (r->pdu.data.datasn == tcp_task(t)->i.next_datasn) {
 		tcp_task(t)->i.next_datasn++;
 		tcp_task(t)->i.data_ins++;
@@ -175,18 +210,33 @@ static void take_any_order(struct dmtcp_conn *c, struct dm_task *t)
 		dmtcp_fail_conn(c, err);
 }
 
+/* §11.7.6: the data after a gap are an island. A PDU that came for the gap may be
+ * shorter than the gap: then bytes are missing, whatever DataSN says. */
+static void take_in_order(struct dmtcp_conn *c, struct dm_task *t)
+{
+	const struct iscsi_pdu *p = &c->rx.pdu;
+	struct initiator_task *it = &tcp_task(t)->i;
+	uint32_t fresh, end = p->data.offset + p->dsl;
+	int err = dmtcp_order_add(c, &it->in_islands, &t->in_done,
+				  p->data.offset, end, &fresh);
+
+	if (p->dsl)
+		it->in_next = MAX(it->in_next, end);
+	if (err)
+		dmtcp_fail_conn(c, err);
+}
+
 /* ErrorRecoveryLevel 1: the data of t that came end the gap of this PDU. */
 static void take_data(struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
-	uint32_t in_done;
 
 	dmtcp_repair_found(c, t, p->data.datasn);
 	if (p->data.ack)
 		dmtcp_repair_ack(c, t, p->ttt, p->lun);
-	in_done = dmtcp_repair_received(c, t, p->data.offset + p->dsl);
+	dmtcp_repair_received(c, t);
 	if (is_in_order(c))
-		t->in_done = in_done;
+		take_in_order(c, t);
 	else
 		take_any_order(c, t);
 }

@@ -175,6 +175,64 @@ static void test_lost_last_data_in_rfc7143_7_9(void **state)
 	raw_fini(&r);
 }
 
+/* DataSN 1 is lost; the PDU that comes for it begins at `offset` and has `len` bytes. */
+static struct fake_task *give_for_gap(uint32_t offset, uint32_t len)
+{
+	struct fake_task *t;
+	struct iscsi_pdu p;
+
+	begin(262144);
+	t = start(false, LEN);
+	give(t, 0, false, RAW_GOOD);
+	give(t, 2, true, RAW_GOOD);
+	assert_snack(0, t->dm.itt, 1, 1);
+	p = data_in(t, 1, false);
+	p.data.offset = offset;
+	p.dsl = len;
+	feed(&p, data + DSL, RAW_GOOD);
+	return t;
+}
+
+/* All DataSNs came, and not all bytes: the role must not take the hole for data. */
+/* [RFC 7143: 7.9 #4] */
+static void test_short_data_for_a_gap(void **state)
+{
+	struct fake_task *t = give_for_gap(DSL, DSL / 2);
+
+	(void)state;
+	assert_int_equal(r.role.finished, 1);
+	assert_int_equal(t->dm.in_done, DSL + DSL / 2);
+	raw_fini(&r);
+}
+
+/* Bytes that came before are not overwritten by a PDU with another DataSN. */
+static void test_overlap_after_a_gap_rfc7143_11_7_6(void **state)
+{
+	struct fake_task *t = give_for_gap(DSL + 4, DSL);
+	struct iscsi_pdu p;
+
+	(void)state;
+	assert_int_equal(r.role.finished, 0);
+	assert_int_equal(raw_fate(&r), ERR_SEQUENCE);
+	assert_memory_equal(t->buf + 2 * DSL, data + 2 * DSL, DSL);
+	raw_fini(&r);
+	t = give_for_gap(DSL - 4, DSL);
+	assert_int_equal(raw_fate(&r), ERR_SEQUENCE);
+	assert_memory_equal(t->buf, data, DSL);
+	raw_fini(&r);
+	/* a number after the last one */
+	begin(262144);
+	t = start(false, LEN);
+	give(t, 0, false, RAW_GOOD);
+	give(t, 2, true, RAW_GOOD);
+	p = data_in(t, 3, false);
+	p.data.offset = 0;
+	feed(&p, data + DSL, RAW_GOOD);
+	assert_int_equal(raw_fate(&r), ERR_SEQUENCE);
+	assert_memory_equal(t->buf, data, DSL);
+	raw_fini(&r);
+}
+
 /* More gaps than are noted one by one. */
 /* [RFC 7143: 7.9 #5] */
 static void test_many_gaps(void **state)
@@ -623,6 +681,25 @@ static void test_lost_data_of_a_moved_task_rfc7143_7_2_2(void **state)
 	}
 }
 
+/* All its data came before it moved, and the first PDU that comes again is lost. */
+static void test_lost_data_of_a_complete_moved_task(void **state)
+{
+	struct fake_task *t;
+
+	(void)state;
+	begin(262144);
+	t = start(false, LEN);
+	t->dm.moved = true;
+	t->dm.in_done = LEN;
+	memcpy(t->buf, data, LEN);
+	give(t, 1, false, RAW_GOOD);
+	assert_snack(0, t->dm.itt, 0, 1);
+	give(t, 0, false, RAW_GOOD);
+	give(t, 2, true, RAW_GOOD);
+	assert_read(t, 1);
+	raw_fini(&r);
+}
+
 /* Its data came before it moved: the response alone ends it. */
 static void test_moved_task_needs_no_data(void **state)
 {
@@ -708,6 +785,8 @@ int main(void)
 		cmocka_unit_test(test_damaged_data_in_rfc7143_7_8),
 		cmocka_unit_test(test_lost_data_in_rfc7143_7_9),
 		cmocka_unit_test(test_lost_last_data_in_rfc7143_7_9),
+		cmocka_unit_test(test_short_data_for_a_gap),
+		cmocka_unit_test(test_overlap_after_a_gap_rfc7143_11_7_6),
 		cmocka_unit_test(test_many_gaps),
 		cmocka_unit_test(test_data_ack_rfc7143_11_16_2),
 		cmocka_unit_test(test_data_ack_waits_for_a_hole_rfc7143_11_7_2),
@@ -726,6 +805,7 @@ int main(void)
 		cmocka_unit_test(test_replaced_r2t_rfc7143_7_1_4_1),
 		cmocka_unit_test(test_superseded_r2t_rfc7143_13_17),
 		cmocka_unit_test(test_lost_data_of_a_moved_task_rfc7143_7_2_2),
+		cmocka_unit_test(test_lost_data_of_a_complete_moved_task),
 		cmocka_unit_test(test_moved_task_needs_no_data),
 		cmocka_unit_test(test_recovery_r2ts_have_a_limit),
 		cmocka_unit_test(test_retry_of_a_command_rfc7143_7_2_1),
