@@ -63,8 +63,9 @@ int dmtcp_retry(struct dm_conn *dm, struct dm_task *t)
 		return 0;
 	if (!c->recovery.on)
 		return ERR_UNSUPPORTED;
-	if (p->i.retries++ == RETRIES_MAX)
+	if (p->i.retries == RETRIES_MAX)
 		return ERR_LIMIT;
+	p->i.retries++;
 	list_del(&p->node.link);
 	p->i.data_queued = false;
 	p->i.unsol_off = p->i.immediate;
