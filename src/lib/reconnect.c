@@ -282,6 +282,8 @@ bool lib_reconnect_waits(struct iser_session *s)
 	if (!s->ini || !ini_is_waiting(s->ini))
 		return false;
 	begin_waiting(s);
+	if (s->state == SESSION_UP) /* also for commands that ini_kill ends */
+		lib_session_go(s, SESSION_AWAY);
 	if (!lost || !lib_reconnect_may_continue(s) ||
 	    s->reconnect.attempts >= s->url.reconnect ||
 	    io_timer_set(s->ctx->loop, &s->reconnect.timer,
@@ -289,7 +291,6 @@ bool lib_reconnect_waits(struct iser_session *s)
 		ini_kill(s->ini, ERR_CLOSED);
 		return false;
 	}
-	lib_session_go(s, SESSION_AWAY);
 	trace_emit(&s->ctx->trace, TRACE_CONN_TIMEOUT,
 		   "the session to %s has no connection; attempt %u of %u to "
 		   "continue it in %u ms (RFC 7143 §6.3.6)",

@@ -165,8 +165,8 @@ class Continuing(McsTarget):
             super().__init__(sock)
             self.notes.append("connected")
 
-    def __init__(self, refusals):
-        self.notes, self.refusals, self.reads = [], refusals, 0
+    def __init__(self, refusals, retain=20):
+        self.notes, self.refusals, self.reads, self.retain = [], refusals, 0, retain
         self.Conn = type("Conn", (Continuing.Conn,), {"notes": self.notes})
         super().__init__(self.drops, blocks=SIZE // BLOCK)
 
@@ -175,7 +175,7 @@ class Continuing(McsTarget):
         if command.op not in READS or self.reads != 3:
             return False
         self.notes.append("dropped")
-        command.conn.send(R_ASYNC, 0x80, b"\xff" * 4, rest=struct.pack(">BBHHH", 2, 0, 0, 1, 20))
+        command.conn.send(R_ASYNC, 0x80, b"\xff" * 4, rest=struct.pack(">BBHHH", 2, 0, 0, 1 if self.retain else 0, self.retain))
         try:
             while True:
                 command.conn.recv()
@@ -200,9 +200,9 @@ class Continuing(McsTarget):
 
 
 class ContinuationOfBytes(Copies):
-    def copied(self, refusals):
+    def copied(self, refusals, **more):
         """Copies the unit; returns the target."""
-        with Continuing(refusals) as t:
+        with Continuing(refusals, **more) as t:
             self.assertEqual(self.copy_out(t, "error_recovery_level=2&reconnect=5")[1], pattern(0, SIZE))
             return t
 
@@ -220,6 +220,12 @@ class ContinuationOfBytes(Copies):
         self.assertEqual(len(t.sessions), 1)
         t = self.copied(2)
         self.assertEqual(t.notes[3:], ["connected", "refused"] * 2 + ["connected"])
+        self.assertEqual(len(t.sessions), 2)
+
+    def test_nothing_is_retained(self):
+        """Time2Wait and Time2Retain of 0 in the message: a new session at once. Builds with sanity checks failed."""
+        t = self.copied(0, retain=0)
+        self.assertNotIn("reassign", t.seen)
         self.assertEqual(len(t.sessions), 2)
 
 
