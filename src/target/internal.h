@@ -689,6 +689,8 @@ int tgt_logout(struct tgt_conn *c, const struct dm_control *ctl);
 /* tgt_logout_lost: c, which waits for recovery now, may have been logged out from
  * another connection. */
 void tgt_logout_lost(struct tgt_conn *c);
+/* tgt_logout_unanswered: the lost connection c ends before its Logout was answered. */
+void tgt_logout_unanswered(struct tgt_conn *c);
 /* tgt_logout_forget: c has ended; no response is sent on it. */
 void tgt_logout_forget(struct tgt_conn *c);
 

@@ -318,6 +318,12 @@ static void supersede(const struct tgt_logout *l)
 		send_response(l->by, l->itt, LOGOUT_NO_CID, 0);
 }
 
+void tgt_logout_unanswered(struct tgt_conn *c)
+{
+	supersede(&c->logout);
+	c->logout.by = NULL;
+}
+
 static int remove_again(struct tgt_conn *c, struct tgt_conn *leaving,
 			uint32_t itt)
 {

@@ -439,6 +439,39 @@ static void test_logout_again_before_the_answer_rfc7143_11_14(void **state)
 	fixture_free(r);
 }
 
+/* The Logout of a lost connection waits for a command that the device does not end
+ * before the deadline of the connection: it gets an answer all the same. */
+/* [RFC 7143: 11.15 #1] */
+static void test_logout_at_the_deadline_rfc7143_11_15_1(void **state)
+{
+	(void)state;
+	for (uint8_t reason = 1; reason <= 2; reason++) {
+		struct fixture *r = fixture_new(1, level2);
+		struct ini *m = ini_new(r, 1);
+
+		assert_int_equal(add(m, 1), 0);
+		command(m, 0, 0, 0);
+		fixture_settle(r);
+		r->holding = true;
+		immediate_read(m, 0);
+		lose(m, 0);
+		m->p[1]->next = m->p[1]->nsent;
+		logout(m, 1, reason, 0);
+		fixture_settle(r);
+		assert_true(peer_quiet(m->p[1]));
+		pass(m, RETAIN * XTIME_S + 1);
+		assert_int_equal(lost_conns(r), 0);
+		assert_int_equal(peer_expect(m->p[1], ISCSI_LOGOUT_RESPONSE)
+					 ->pdu.logout.response,
+				 1);
+		r->holding = false;
+		fixture_release(r);
+		fixture_settle(r);
+		free(m);
+		fixture_free(r);
+	}
+}
+
 static void little_memory(struct tgt_config *cfg)
 {
 	level2(cfg);
@@ -725,6 +758,7 @@ int main(void)
 			test_reassignment_before_the_close_rfc7143_11_14),
 		cmocka_unit_test(
 			test_logout_again_before_the_answer_rfc7143_11_14),
+		cmocka_unit_test(test_logout_at_the_deadline_rfc7143_11_15_1),
 		cmocka_unit_test(test_memory_of_a_lost_connection),
 		cmocka_unit_test(test_drain_ends_what_waits),
 		cmocka_unit_test(test_random_recovery),
