@@ -14,9 +14,10 @@ import tempfile
 import time
 import uuid
 
-from harness import patience, quiet_port, run, until
+from harness import patience, quiet_port, run, stop_process, until
 
 WATCH = 5  # seconds until the lock of a client that is gone expires; the default of Ceph is 30
+LEAKS = "suppressions=%s:print_suppressions=0" % os.path.join(os.path.dirname(os.path.abspath(__file__)), "ceph.supp")
 PROGRAMS = ("ceph-mon", "ceph-osd", "ceph", "rbd", "monmaptool", "ceph-authtool")
 
 CONF = """[global]
@@ -73,6 +74,8 @@ class Cluster:
 
     def __init__(self, auth=False, host="127.0.0.1", osds=1, size=1):
         self.dir = tempfile.mkdtemp(prefix="ceph")
+        self.leaks = os.environ.get("LSAN_OPTIONS")
+        os.environ.setdefault("LSAN_OPTIONS", LEAKS)
         self.conf = os.path.join(self.dir, "ceph.conf")
         self.port = quiet_port()
         self.auth = "cephx" if auth else "none"
@@ -125,7 +128,9 @@ class Cluster:
     def signal(self, name, number):
         """Sends a signal to the monitor ("mon") or all OSDs ("osd")."""
         for n, p in self.daemons.items():
-            if n.startswith(name):
+            if n.startswith(name) and number == signal.SIGSTOP:
+                stop_process(p.pid)
+            elif n.startswith(name):
                 os.kill(p.pid, number)
 
     def kill(self, name):
@@ -175,6 +180,8 @@ class Cluster:
                 p.kill()
                 p.wait()
         self.daemons = {}
+        if self.leaks is None:
+            os.environ.pop("LSAN_OPTIONS", None)
         shutil.rmtree(self.dir, ignore_errors=True)
 
 

@@ -113,6 +113,19 @@ def until(true, what, limit=10):
         time.sleep(0.02)
 
 
+def stop_process(pid):
+    """Sends SIGSTOP, and waits until no thread runs any more: on a busy machine they go on for a while."""
+    os.kill(pid, signal.SIGSTOP)
+
+    def stopped():
+        for task in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/stat" % (pid, task)) as f:
+                if f.read().rsplit(")", 1)[1].split()[0] not in "TZ":
+                    return False
+        return True
+    until(stopped, "the threads of process %d are stopped" % pid)
+
+
 def until_steady(value, seconds):
     """Waits until value() stays the same for some seconds."""
     last, since, end = value(), time.monotonic(), time.monotonic() + patience(20)

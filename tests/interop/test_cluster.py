@@ -19,7 +19,7 @@ import unittest
 
 import ceph
 from cluster import Cluster, Gateway
-from harness import ISERD, main, need, patience, refused, run, until
+from harness import ISERD, main, need, patience, refused, run, stop_process, until
 from test_alua import NOT_READY, Path
 from test_libiscsi import Suite
 from test_python import openiser
@@ -504,7 +504,7 @@ class OverRbd(Faults, Cluster):
         one, two = self.start_all()
         a, b = Path(one.daemon, "a"), Path(two.daemon, "b")
         self.assertEqual(a.store(9, 1), GOOD)
-        one.daemon.proc.send_signal(signal.SIGSTOP)
+        stop_process(one.daemon.proc.pid)
         for i in range(8):
             a.command(struct.pack(">BBIBHB", 0x2a, 8, 9, 0, 1, 0).ljust(16, b"\0"), 0xa0, 512, b"\2" * 512)
         two.wait_role("owner", limit=15)
@@ -540,7 +540,7 @@ class OverRbd(Faults, Cluster):
         self.load(gateways)
         a = Path(one.daemon, "a")
         self.assertEqual(a.store(lba, 1), GOOD)
-        one.daemon.proc.send_signal(signal.SIGSTOP)
+        stop_process(one.daemon.proc.pid)
         for _ in range(8):
             a.command(struct.pack(">BBIBHB", 0x2a, 8, lba, 0, 1, 0).ljust(16, b"\0"), 0xa0, 512, b"\2" * 512)
         two.wait_role("owner", limit=15)

@@ -22,7 +22,8 @@ from test_iser import Tgt
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(ISER))))
-LIBRARY = os.path.join(BUILD, "src/lib/libiser.so.1")
+# OPENISER_LIBRARY: of another build, for tests of an iserd with sanitizers
+LIBRARY = os.environ.get("OPENISER_LIBRARY") or os.path.join(BUILD, "src/lib/libiser.so.1")
 
 
 def load():

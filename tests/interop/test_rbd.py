@@ -372,6 +372,9 @@ class Faults(Rbd):
                 # ABORT TASK: function complete
                 w.pdu(2, 0x81, rest=(itt.to_bytes(4, "big") + (w.cmdsn).to_bytes(4, "big") + (1).to_bytes(4, "big") +
                                      (w.cmdsn - 1).to_bytes(4, "big")))
+                # iserd has the request before the cluster answers: a NOP-In follows it
+                w.pdu(0x40, rest=b"\xff" * 4 + (w.cmdsn + 1).to_bytes(4, "big") + (1).to_bytes(4, "big"))
+                self.assertEqual(w.recv()[0], 0x20)
             finally:
                 self.cluster.signal("osd", signal.SIGCONT)
             op, head, _ = w.recv()
