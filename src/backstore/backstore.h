@@ -70,6 +70,32 @@ struct bs_protection {
 	unsigned unsettled;
 };
 
+/* ---- latencies of a store ---- */
+
+enum bs_timed {
+	BS_TIMED_READ,
+	BS_TIMED_WRITE,
+	BS_TIMED_FLUSH,
+	BS_TIMED_DISCARD, /* BS_UNMAP, BS_ZERO */
+	BS_TIMED,
+};
+
+/* Bucket b has the latencies below bs_latency_limit(b) that no lower bucket has;
+ * the last one has all longer ones. */
+#define BS_LATENCY_FIRST   13 /* 2^13 ns: 8 microseconds */
+#define BS_LATENCY_BUCKETS 23
+
+/* Written by one worker; any thread reads, relaxed. */
+struct bs_latency {
+	uint64_t count[BS_LATENCY_BUCKETS];
+	uint64_t sum; /* ns */
+};
+
+/* What one worker has had. */
+struct bs_latencies {
+	struct bs_latency of[BS_TIMED];
+};
+
 /* The common part; a backstore embeds it. */
 struct bs {
 	const struct bs_ops *ops;
@@ -80,6 +106,10 @@ struct bs {
 	uint32_t unmap_grain; /* bytes; 0 when BS_CAP_UNMAP is missing */
 	unsigned caps;
 	const struct bs_protection *protection; /* NULL: not supported */
+	/* of each worker; NULL: the store does not count. As long as the store is
+	 * open. */
+	struct bs_latencies *latencies;
+	unsigned nlatencies;
 	/*
 	 * Failed flushes of the store of the data and of that of the protection
 	 * information; the filters of a stack share the counters (NULL: its
@@ -123,6 +153,13 @@ static inline uint32_t bs_flush_failures(const struct bs *b)
 	return n;
 }
 
+/* bs_latency_limit returns the lowest latency, in nanoseconds, that is above bucket
+ * b; INT64_MAX for the last one. */
+int64_t bs_latency_limit(unsigned b);
+/* bs_latency_sum adds up what all workers have had of one kind of request. */
+void bs_latency_sum(const struct bs *b, enum bs_timed kind,
+		    struct bs_latency *sum);
+
 /* ---- for backstores and filters ---- */
 
 /* bs_complete ends req; any backstore that has req calls it, and none calls
@@ -134,6 +171,8 @@ void bs_forward(struct bs *next, struct bs_req *req);
  * it continues with bs_complete. */
 void bs_req_push(struct bs_req *req,
 		 void (*back)(void *arg, struct bs_req *req), void *arg);
+/* bs_latency_add counts a request that took ns nanoseconds; on its worker. */
+void bs_latency_add(struct bs *b, const struct bs_req *req, int64_t ns);
 /* bs_lend_unsupported: bs_ops.lend of a store without BS_CAP_LEND. */
 int bs_lend_unsupported(struct bs *b, uint64_t off, size_t len,
 			struct iovec *iov);

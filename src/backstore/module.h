@@ -9,7 +9,7 @@
 
 #include "backstore/backstore.h"
 
-#define BS_MODULE_ABI	 2
+#define BS_MODULE_ABI	 3
 #define BS_MODULE_SYMBOL "openiser_store"
 
 struct io_loop;

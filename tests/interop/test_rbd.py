@@ -13,6 +13,7 @@ import unittest
 import ceph
 from harness import (ISER, ISERCTL, ISERD, WAYS, Daemon, Folder, Wire, make_image, main, over, patience, refused, run, sha256,
                      sparse, until)
+from test_metrics import Numbers
 from test_config import IQN, Config
 from test_libiscsi import Suite
 
@@ -166,6 +167,33 @@ class Data(Rbd):
             self.assertIn("object map invalid", self.cluster.run("rbd", "info", "lostmap").text)
             self.assertEqual(self.resources(w), (56, 8))
             w.close()
+
+    def test_latencies(self):
+        """The metrics have histograms of what the cluster took, also through the filter of encryption; other stores have none."""
+        for options in ("", ",new-key=" + self.path("key")):
+            with Numbers("--workers", "2", self.image("timed%d" % bool(options)) + options, "ram:1M") as d:
+                w = Wire(d)
+                w.login()
+                w.ready()
+                name = 'iserd_store_latency_seconds_%s{lun="0",op="%s"}'
+                before = d.samples()
+                for _ in range(3):
+                    self.assertEqual(w.write10(0, b"x" * 4096)[0], 0)
+                self.assertEqual(w.read10(0, 8)[0], 0)
+                unmap = b"\0\x16\0\x10" + bytes(4) + (8192).to_bytes(8, "big") + (8).to_bytes(4, "big") + bytes(4)
+                self.assertEqual(w.ask(b"\x42" + bytes(6) + b"\0\x18" + bytes(7), data=unmap)[0], 0)
+                self.assertEqual(w.ask(b"\x35" + bytes(15))[0], 0)  # SYNCHRONIZE CACHE
+                now = d.samples()
+                grew = {op: now[name % ("count", op)] - before[name % ("count", op)] for op in ("read", "write", "flush", "discard")}
+                self.assertEqual(grew, {"read": 1, "write": 3, "flush": 1, "discard": 1})
+                for op in grew:
+                    buckets = [v for k, v in now.items() if k.startswith("iserd_store_latency_seconds_bucket") and 'op="%s"' % op in k]
+                    self.assertEqual(buckets, sorted(buckets))
+                    self.assertEqual((len(buckets), buckets[-1]), (23, now[name % ("count", op)]))
+                took, whole = now[name % ("sum", "write")], now['iserd_lun_latency_seconds_sum{lun="0",op="write"}']
+                self.assertTrue(0 < took < whole, (took, whole))
+                self.assertFalse([k for k in now if k.startswith("iserd_store_latency") and 'lun="1"' in k])
+                w.close()
 
     def test_snapshot(self):
         """A snapshot is read-only, and has an identity of its own."""

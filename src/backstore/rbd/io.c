@@ -17,6 +17,7 @@ struct step {
 	struct bsrbd *image;
 	struct bs_req *req;
 	int64_t result;
+	xtime began, ended;   /* as librbd sees the request */
 	void *bounce;	      /* a vector that is too long for librbd */
 	struct io_post post;  /* returns to the worker of the request */
 	struct io_file_op op; /* a call on a helper thread */
@@ -40,6 +41,8 @@ static void finish(struct step *s)
 {
 	struct bs_req *req = s->req;
 
+	if (s->ended)
+		bs_latency_add(&s->image->bs, req, s->ended - s->began);
 	if (s->bounce && req->op == BS_READ && s->result >= 0)
 		bufv_copy_in(&req->data, 0, s->bounce, (size_t)req->len);
 	free(s->bounce);
@@ -58,6 +61,7 @@ static void on_complete(rbd_completion_t done, void *arg)
 	struct step *s = arg;
 
 	s->result = rbd_aio_get_return_value(done);
+	s->ended = io_now_exact();
 	rbd_aio_release(done);
 	io_loop_post(s->image->loops[s->req->worker], &s->post);
 }
@@ -113,6 +117,7 @@ static void start(struct step *s)
 	rbd_completion_t done;
 	int err = rbd_aio_create_completion(s, on_complete, &done);
 
+	s->began = io_now_exact();
 	if (!err) {
 		if (req->op == BS_FLUSH)
 			err = rbd_aio_flush(s->image->image, done);

@@ -183,6 +183,7 @@ static void free_image(struct bsrbd *r)
 	pthread_cond_destroy(&r->changed);
 	pthread_mutex_destroy(&r->mutex);
 	free(r->loops);
+	free(r->bs.latencies);
 	free(r);
 }
 
@@ -336,10 +337,14 @@ static struct bsrbd *new_image(const struct bs_module_config *cfg)
 	if (!r)
 		return NULL;
 	r->loops = calloc(cfg->nloops, sizeof(r->loops[0]));
-	if (!r->loops) {
+	r->bs.latencies = calloc(cfg->nloops, sizeof(r->bs.latencies[0]));
+	if (!r->loops || !r->bs.latencies) {
+		free(r->loops);
+		free(r->bs.latencies);
 		free(r);
 		return NULL;
 	}
+	r->bs.nlatencies = cfg->nloops;
 	memcpy(r->loops, cfg->loops, cfg->nloops * sizeof(r->loops[0]));
 	r->nloops = cfg->nloops;
 	r->say = cfg->say;

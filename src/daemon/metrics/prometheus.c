@@ -348,6 +348,45 @@ static void write_latencies(struct expo *t, const struct snapshot *s)
 	}
 }
 
+static const char *const timed_names[BS_TIMED] = {
+	[BS_TIMED_READ] = "read",
+	[BS_TIMED_WRITE] = "write",
+	[BS_TIMED_FLUSH] = "flush",
+	[BS_TIMED_DISCARD] = "discard",
+};
+
+static void write_store_latency(struct expo *t, const struct bs *b,
+				enum bs_timed kind)
+{
+	struct bs_latency l;
+	uint64_t sum = 0;
+
+	bs_latency_sum(b, kind, &l);
+	for (unsigned i = 0; i < BS_LATENCY_BUCKETS; i++) {
+		sum += l.count[i];
+		expo_bucket(t,
+			    i < BS_LATENCY_BUCKETS - 1
+				    ? (double)bs_latency_limit(i) / NS
+				    : HUGE_VAL,
+			    sum);
+	}
+	expo_histogram(t, (double)l.sum / NS, sum);
+}
+
+static void write_store_latencies(struct expo *t, const struct snapshot *s)
+{
+	family(t, "iserd_store_latency_seconds", EXPO_HISTOGRAM,
+	       "Time that the cluster of an image took for a request of iserd.");
+	for (unsigned i = 0; i < s->nunits; i++) {
+		const struct bs *b = dev_lu_backstore(s->units[i]);
+
+		for (unsigned k = 0; b && b->latencies && k < BS_TIMED; k++) {
+			label_unit(t, s, i, "op", timed_names[k]);
+			write_store_latency(t, b, (enum bs_timed)k);
+		}
+	}
+}
+
 static void write_units(struct expo *t, const struct snapshot *s)
 {
 	write_unit_info(t, s);
@@ -375,6 +414,7 @@ static void write_units(struct expo *t, const struct snapshot *s)
 		}
 	}
 	write_latencies(t, s);
+	write_store_latencies(t, s);
 }
 
 /* ---- sessions ---- */
