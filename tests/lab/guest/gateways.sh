@@ -22,10 +22,10 @@ gateway_start() {
 	return 1
 }
 gateway_watched() { # writes the process id and the exit status to $GATEWAYS
-	# shellcheck disable=SC2016 # for the inner shell
+	# shellcheck disable=SC2016,SC2086 # for the inner shell; options in words
 	at_far sh -c 'echo $$ >"$1"; shift; exec "$@"' iserd "$GATEWAYS/$1.pid" iserd serve --name $IQN_ISERD \
 		--listen "$(gateway_address "$1"):3260" --control "$GATEWAYS/$1.control" --log info --cluster --cluster-number "$1" \
-		--cluster-gateway "gw$1" --cluster-directory $GATEWAYS/record --buffered $GATEWAYS/disk >>"$OUT/gateway.$1.log" 2>&1
+		--cluster-gateway "gw$1" ${GATEWAY_TIMES:-} --cluster-directory $GATEWAYS/record --buffered $GATEWAYS/disk >>"$OUT/gateway.$1.log" 2>&1
 	echo $? >"$GATEWAYS/$1.status"
 }
 # gateway_ask WORD NUMBER...: of run.py, if the gateways are on the host (tests/lab/host.py)

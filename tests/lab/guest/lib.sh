@@ -30,6 +30,8 @@ export OPENISER_MODULES=/opt/openiser # rcap-verbs.so
 . /lab/guest/boot.sh
 # shellcheck source=tests/lab/guest/gateways.sh
 . /lab/guest/gateways.sh
+# shellcheck source=tests/lab/guest/persist.sh
+. /lab/guest/persist.sh
 
 uptime_s() { cut -d' ' -f1 /proc/uptime; }
 

@@ -53,7 +53,7 @@ may_try() { # may_try 1|0 WHAT COMMAND...
 		return 1
 	fi
 	[ "$may_want" = 0 ] && grep -q 'Invalid exchange' /run/may && return
-	echo "$may_what: $(tail -1 /run/may)"
+	echo "$may_what: $(head -1 /run/may)"
 	return 1
 }
 # One reservation type: reads and writes of the holder, of another registrant and of an
