@@ -324,8 +324,12 @@ static int handle_reject(struct ini_conn *c, const struct dm_control *ctl)
 	if (ctl->pdu.dsl < ISCSI_BHS_LEN)
 		return ERR_FORMAT;
 	iscsi_bhs_decode(&bad, ctl->data);
-	trace_emit(s->cfg.trace, TRACE_REJECT, "%s was rejected, reason %02x",
-		   iscsi_opcode_name(bad.op), ctl->pdu.reject.reason);
+	trace_emit(
+		s->cfg.trace, TRACE_REJECT,
+		"the target rejects a %s: %s (reason %02x, RFC 7143 §11.17.1)",
+		iscsi_opcode_name(bad.op),
+		iscsi_reject_text(ctl->pdu.reject.reason),
+		ctl->pdu.reject.reason);
 	slot = ini_slot_find(s, bad.itt);
 	if (ini_loses_pdus(s) && !is_final(c, slot, &bad, ctl))
 		return 0;

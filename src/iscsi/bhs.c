@@ -189,6 +189,28 @@ const char *iscsi_opcode_name(uint8_t op)
 	return name ? name : "unknown opcode";
 }
 
+/* The texts of §11.17.1, shorter. */
+const char *iscsi_reject_text(uint8_t reason)
+{
+	static const char *const texts[] = {
+		[ISCSI_REJECT_DATA_DIGEST] = "data digest error",
+		[ISCSI_REJECT_SNACK] = "SNACK rejected",
+		[ISCSI_REJECT_PROTOCOL] = "protocol error",
+		[ISCSI_REJECT_NOT_SUPPORTED] = "command not supported",
+		[ISCSI_REJECT_TOO_MANY_IMMEDIATE] =
+			"too many immediate commands",
+		[ISCSI_REJECT_TASK_IN_PROGRESS] = "task in progress",
+		[ISCSI_REJECT_INVALID_DATA_ACK] = "invalid DataACK",
+		[ISCSI_REJECT_INVALID_PDU_FIELD] = "invalid PDU field",
+		[ISCSI_REJECT_LONG_OP] = "out of resources",
+		[ISCSI_REJECT_NEGOTIATION_RESET] = "negotiation reset",
+		[ISCSI_REJECT_WAITING_LOGOUT] = "waiting for a Logout",
+	};
+	bool is_known = reason < ARRAY_LEN(texts) && texts[reason];
+
+	return is_known ? texts[reason] : "unassigned reason";
+}
+
 /* ---- AHS ---- */
 
 #define AHS_EXT_CDB	1 /* §11.2.2.3 */

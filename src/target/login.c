@@ -500,7 +500,9 @@ static void end_refused_login(struct tgt_conn *c, int err)
 		conn_trace(c, TRACE_LOGIN_FAILED,
 			   "%s%slogin to %s refused: %04x %s%s%s",
 			   id->initiator_name, id->initiator_name[0] ? " " : "",
-			   id->target_name[0] ? id->target_name : "discovery",
+			   id->target_name[0] ? id->target_name
+			   : id->discovery    ? "discovery"
+					      : "a target",
 			   f->status, iscsi_login_status_str(f->status),
 			   f->text[0] ? ": " : "", f->text);
 	tgt_stats_refused(c->worker, f->status);

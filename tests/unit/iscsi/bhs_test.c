@@ -225,6 +225,12 @@ static void test_decode_unknown_opcode(void **state)
 	assert_int_equal(pdu.dsl, 8);
 	assert_int_equal(pdu.ahs_len, 8);
 	assert_string_equal(iscsi_opcode_name(0x1c), "unknown opcode");
+	assert_string_equal(iscsi_reject_text(0x09), "invalid PDU field");
+	assert_string_equal(iscsi_reject_text(0x0c), "waiting for a Logout");
+	for (unsigned reason = 0; reason < 256; reason++)
+		assert_int_equal(!strcmp(iscsi_reject_text((uint8_t)reason),
+					 "unassigned reason"),
+				 reason < 2 || reason > 0x0c);
 }
 
 /* ---- AHS, §11.2.2 ---- */
