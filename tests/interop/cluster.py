@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Gateways that share a unit: several iserd over one store, for the tests of clusters."""
+import contextlib
 import json
 import os
 
@@ -64,9 +65,10 @@ class Cluster(Folder):
         self.gateways = []
 
     def tearDown(self):
-        for g in self.gateways:
-            if g.daemon and g.daemon.proc.poll() is None:
-                g.daemon.__exit__(None, None, None)
+        with contextlib.ExitStack() as all_end:  # each of them, although one fails
+            for g in reversed(self.gateways):
+                if g.daemon and g.daemon.proc.poll() is None:
+                    all_end.push(g.daemon)
 
     def gateway(self, number, *more, **kw):
         """A gateway that is not started."""
