@@ -10,11 +10,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/cold.h"
 #include "iscsi/bhs.h"
-
-/* These functions are compiled once for any opcode, and once for each that is constant:
- * that costs no look-up and no call. */
-#define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* Byte 1 */
 #define FLAG_FINAL    0x80 /* F, T of Login */
@@ -148,6 +145,9 @@ static ALWAYS_INLINE void words_encode(const struct iscsi_pdu *p, enum words w,
 		put_be32(b + 24, p->cmdsn);
 	put_be32(b + 28, p->expstatsn);
 }
+
+/* The functions below are compiled once for any opcode, and once for each that is
+ * constant: that costs no look-up and no call. */
 
 /* The fields that every opcode has, also one that RFC 7143 does not define. */
 static ALWAYS_INLINE void bhs_decode_common(struct iscsi_pdu *p,

@@ -8,6 +8,7 @@
 #ifndef DATAMOVER_TCP_STAGE_H
 #define DATAMOVER_TCP_STAGE_H
 
+#include "base/cold.h"
 #include "datamover/tcp/internal.h"
 
 /* dmtcp_stage_header_digest adds the digest of the header and the AHS;
@@ -72,7 +73,7 @@ static inline void dmtcp_stage_refer(struct stage *s, const struct bufv *data,
 /* dmtcp_stage_pdu adds the PDU whose header is at dmtcp_stage_bhs. ahs and the memory of
  * data are borrowed until the PDU is sent. unstable: data may change meanwhile, so a data
  * digest needs a copy. */
-static inline struct stage_pdu *
+static ALWAYS_INLINE struct stage_pdu *
 dmtcp_stage_pdu(struct dmtcp_conn *c, const uint8_t *ahs, size_t ahs_len,
 		const struct bufv *data, size_t off, uint32_t len,
 		bool unstable)
