@@ -96,8 +96,10 @@ static void report_sent(struct dmtcp_conn *c, struct dm_task *t,
 			enum dm_completion what)
 {
 	if (what == DM_RESPONSE_SENT) { /* Data-Outs may still come for t */
-		dmtcp_rx_forget(c, t);
-		dmtcp_get_forget(c, t);
+		if (c->rx.task == t)
+			dmtcp_rx_forget(c, t);
+		if (tcp_task(t)->t.getting)
+			dmtcp_get_forget(c, t);
 	}
 	c->dm.up->data_completion_notify(&c->dm, t, what, 0);
 }
@@ -137,14 +139,13 @@ static void finish_pdu(struct dmtcp_conn *c, struct stage_pdu *p)
 		dmtcp_late_deliver(c, t);
 }
 
-void dmtcp_tx_done(void *core, size_t n, xtime now)
+/* The transport took n bytes of the iovecs. */
+static void skip_iovecs(struct stage *s, size_t n)
 {
-	struct dmtcp_conn *c = core;
-	struct stage *s = c->stage;
-
-	c->now = now;
-	c->stats.tx_bytes += n;
-	s->sent += n;
+	if (s->sent == s->bytes) { /* all of them, as most sends do */
+		s->first = s->niov;
+		return;
+	}
 	while (n > 0) {
 		struct iovec *v = &s->iov[s->first];
 
@@ -156,6 +157,17 @@ void dmtcp_tx_done(void *core, size_t n, xtime now)
 		n -= v->iov_len;
 		s->first++;
 	}
+}
+
+void dmtcp_tx_done(void *core, size_t n, xtime now)
+{
+	struct dmtcp_conn *c = core;
+	struct stage *s = c->stage;
+
+	c->now = now;
+	c->stats.tx_bytes += n;
+	s->sent += n;
+	skip_iovecs(s, n);
 	while (s->pdu < s->npdus && s->pdus[s->pdu].end <= s->sent)
 		finish_pdu(c, &s->pdus[s->pdu++]);
 }
