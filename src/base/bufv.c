@@ -60,20 +60,12 @@ size_t bufv_slice_many(const struct bufv *v, size_t off, size_t len,
 	return done;
 }
 
-size_t bufv_copy_in(const struct bufv *v, size_t off, const void *src,
-		    size_t len)
+size_t bufv_copy_in_many(const struct bufv *v, size_t off, const void *src,
+			 size_t len)
 {
-	struct cursor c;
+	struct cursor c = seek_to(v, off);
 	size_t done = 0;
 
-	if (v->n == 1) {
-		struct iovec p = bufv_only_piece(v, off, len);
-
-		if (p.iov_len) /* an empty piece may have no memory */
-			memcpy(p.iov_base, src, p.iov_len);
-		return p.iov_len;
-	}
-	c = seek_to(v, off);
 	while (done < len) {
 		struct iovec p = next_piece(&c, len - done);
 
@@ -85,19 +77,12 @@ size_t bufv_copy_in(const struct bufv *v, size_t off, const void *src,
 	return done;
 }
 
-size_t bufv_copy_out(const struct bufv *v, size_t off, void *dst, size_t len)
+size_t bufv_copy_out_many(const struct bufv *v, size_t off, void *dst,
+			  size_t len)
 {
-	struct cursor c;
+	struct cursor c = seek_to(v, off);
 	size_t done = 0;
 
-	if (v->n == 1) {
-		struct iovec p = bufv_only_piece(v, off, len);
-
-		if (p.iov_len)
-			memcpy(dst, p.iov_base, p.iov_len);
-		return p.iov_len;
-	}
-	c = seek_to(v, off);
 	while (done < len) {
 		struct iovec p = next_piece(&c, len - done);
 

@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/uio.h>
 
 struct bufv {
@@ -62,11 +63,36 @@ static inline size_t bufv_slice(const struct bufv *v, size_t off, size_t len,
 
 /* bufv_copy_in copies len bytes of src to v at off. It stops at v's end and
  * returns the number of bytes copied; so do the next two functions. */
-size_t bufv_copy_in(const struct bufv *v, size_t off, const void *src,
-		    size_t len);
+size_t bufv_copy_in_many(const struct bufv *v, size_t off, const void *src,
+			 size_t len);
+static inline size_t bufv_copy_in(const struct bufv *v, size_t off,
+				  const void *src, size_t len)
+{
+	struct iovec p;
+
+	if (v->n != 1)
+		return bufv_copy_in_many(v, off, src, len);
+	p = bufv_only_piece(v, off, len);
+	if (p.iov_len) /* an empty piece may have no memory */
+		memcpy(p.iov_base, src, p.iov_len);
+	return p.iov_len;
+}
 
 /* bufv_copy_out copies len bytes of v at off to dst; returns bytes copied. */
-size_t bufv_copy_out(const struct bufv *v, size_t off, void *dst, size_t len);
+size_t bufv_copy_out_many(const struct bufv *v, size_t off, void *dst,
+			  size_t len);
+static inline size_t bufv_copy_out(const struct bufv *v, size_t off, void *dst,
+				   size_t len)
+{
+	struct iovec p;
+
+	if (v->n != 1)
+		return bufv_copy_out_many(v, off, dst, len);
+	p = bufv_only_piece(v, off, len);
+	if (p.iov_len)
+		memcpy(dst, p.iov_base, p.iov_len);
+	return p.iov_len;
+}
 
 /* bufv_fill sets len bytes of v at off to byte; returns bytes set. */
 size_t bufv_fill(const struct bufv *v, size_t off, uint8_t byte, size_t len);

@@ -46,7 +46,7 @@ static void try(unsigned who, const uint8_t *cdb, const void *data,
 	t->done = three_done;
 	if (dev_task_begin(t))
 		return;
-	if (t->out_len)
+	if (t->out_len && data)
 		bufv_copy_in(&t->out, 0, data, t->out_len);
 	dev_task_execute(t);
 	three_settle();

@@ -195,7 +195,7 @@ static inline int fx_execute(struct dev_fixture *r, const void *data)
 {
 	struct dev_task *t = &r->task;
 
-	if (t->out_len)
+	if (t->out_len && data)
 		bufv_copy_in(&t->out, 0, data, t->out_len);
 	dev_task_execute(t);
 	return r->done ? t->status : -1;

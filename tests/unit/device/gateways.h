@@ -332,7 +332,7 @@ static inline void send_cdb(struct ini *i, const uint8_t *cdb, const void *data,
 	t->edtl.in = in;
 	t->done = ini_done;
 	assert_int_equal(dev_task_begin(t), 0);
-	if (t->out_len)
+	if (t->out_len && data)
 		bufv_copy_in(&t->out, 0, data, t->out_len);
 	dev_task_execute(t);
 }

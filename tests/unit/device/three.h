@@ -245,7 +245,7 @@ static inline void three_send(unsigned who, const uint8_t *cdb,
 {
 	struct dev_task *t = three_announce(who, cdb, out, in);
 
-	if (t->out_len)
+	if (t->out_len && data)
 		bufv_copy_in(&t->out, 0, data, t->out_len);
 	dev_task_execute(t);
 }
