@@ -8,7 +8,7 @@
 #ifndef BASE_COLD_H
 #define BASE_COLD_H
 
-#define COLD __attribute__((cold, noinline))
+#define COLD	      __attribute__((cold, noinline))
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 #endif

@@ -377,8 +377,13 @@ bool lib_io_unqueue(struct iser_session *s, struct iser_io *io);
 /* lib_io_find returns the task that carries out a command, or NULL. */
 struct lib_task *lib_io_find(struct iser_session *s, const struct iser_io *io);
 /* lib_io_pump submits queued commands, while tasks are free and the session is
- * up. */
-void lib_io_pump(struct iser_session *s);
+ * up. Inline, because most calls find the queue empty. */
+void lib_io_pump_queue(struct iser_session *s);
+static inline void lib_io_pump(struct iser_session *s)
+{
+	if (s->commands.queue)
+		lib_io_pump_queue(s);
+}
 /* lib_io_free_task makes a task free again. */
 void lib_io_free_task(struct iser_session *s, struct lib_task *lt);
 /* lib_io_fail_later ends a command with err; its done is called from the loop. */
@@ -417,8 +422,13 @@ void lib_retry_init(struct iser_session *s);
  * else the result is the caller's. */
 bool lib_retry_takes(struct iser_session *s, struct lib_task *lt);
 /* lib_retry_completed issues the first command that waits after TASK SET FULL of
- * this unit: a command of the unit has completed. */
-void lib_retry_completed(struct iser_session *s, int lun);
+ * this unit: a command of the unit has completed. Inline, because mostly none waits. */
+void lib_retry_first(struct iser_session *s, int lun);
+static inline void lib_retry_completed(struct iser_session *s, int lun)
+{
+	if (s->retry.first)
+		lib_retry_first(s, lun);
+}
 /* lib_retry_resume continues after a new login. */
 void lib_retry_resume(struct iser_session *s);
 /* lib_retry_remove takes a command off the list of those that wait. Returns false if

@@ -38,7 +38,8 @@ static void take_result(struct iser_io *io, const struct ini_task *t)
 	io->resid = io->overflow ? t->resid : missing;
 	io->cause = t->err;
 	io->sense_len = (uint16_t)MIN((size_t)t->sense_len, sizeof(io->sense));
-	memcpy(io->sense, t->sense, io->sense_len);
+	if (io->sense_len)
+		memcpy(io->sense, t->sense, io->sense_len);
 	io->err = t->err ? lib_error(t->err) : t->status ? ISER_E_SCSI : 0;
 	if (io->direction == LIB_BOTH)
 		take_bidi_result(io, t);

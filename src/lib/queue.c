@@ -123,7 +123,7 @@ static struct iser_io *next_of_queue(struct iser_session *s)
 	return io;
 }
 
-void lib_io_pump(struct iser_session *s)
+void lib_io_pump_queue(struct iser_session *s)
 {
 	struct lib_commands *c = &s->commands;
 

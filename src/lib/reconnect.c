@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/cold.h"
 #include "lib/internal.h"
 #include "scsi/cdb.h"
 
@@ -137,7 +138,7 @@ static bool issue_dropped(struct iser_session *s, struct lib_task *lt)
 
 /* Returns whether a command got the unit attention with which a new I_T nexus
  * begins; the unit has not executed that command (SAM-5 §5.14). */
-static bool is_nexus_attention(const struct ini_task *t)
+static COLD bool is_nexus_attention(const struct ini_task *t)
 {
 	struct scsi_sense sense;
 

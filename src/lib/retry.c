@@ -242,7 +242,7 @@ bool lib_retry_takes(struct iser_session *s, struct lib_task *lt)
 	return true;
 }
 
-void lib_retry_completed(struct iser_session *s, int lun)
+void lib_retry_first(struct iser_session *s, int lun)
 {
 	for (struct lib_task **link = &s->retry.first; *link;
 	     link = &(*link)->next) {
