@@ -149,8 +149,14 @@ struct ini_session {
 
 /* ---- task.c ---- */
 
-/* ini_pump sends waiting commands while the window is open. */
-void ini_pump(struct ini_session *s);
+/* ini_pump sends waiting commands while the window is open. Inline, because mostly
+ * none waits. */
+void ini_pump_waiting(struct ini_session *s);
+static inline void ini_pump(struct ini_session *s)
+{
+	if (!list_empty(&s->waiting))
+		ini_pump_waiting(s);
+}
 /* ini_expire_window logs that the target has not opened the command window for
  * a while, though commands wait for it. */
 void ini_expire_window(struct ini_session *s, xtime now);

@@ -240,7 +240,7 @@ void ini_task_move(struct ini_task *t, struct ini_conn *c)
 }
 
 /* [RFC 7143: 4.2.2.1 #7] */
-void ini_pump(struct ini_session *s)
+void ini_pump_waiting(struct ini_session *s)
 {
 	while (!list_empty(&s->waiting)) {
 		struct ini_task *t =
@@ -288,7 +288,8 @@ void ini_task_end(struct ini_task *t, int err)
 	struct ini_session *s = t->session;
 
 	list_del(&t->link);
-	ini_forget_abort(t);
+	if (t->abort.is_due || t->abort.in_progress)
+		ini_forget_abort(t);
 	if (t->state == INI_TASK_SENT) {
 		ini_slot_free(s, t->dm.itt);
 		s->in_flight--;
