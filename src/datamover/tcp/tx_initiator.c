@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "datamover/tcp/stage.h"
+#include "iscsi/bhs_codec.h"
 
 /* Decides how much data t sends immediately and unsolicited. */
 /* [RFC 7143: 4.2.5.2 #1-2, 11.3.4 #3, 11.7.1 #2, 11.8 #1, 13.11 #1 #3,
@@ -42,7 +43,7 @@ int dmtcp_send_command(struct dmtcp_conn *c, struct dm_task *t,
 	if (pdu.ahs_len)
 		memcpy(p->i.ahs, ctl->ahs, pdu.ahs_len);
 	p->i.ahs_len = pdu.ahs_len;
-	iscsi_bhs_encode(&pdu, p->i.bhs);
+	iscsi_scsi_command_encode(&pdu, p->i.bhs);
 	p->i.command_pending = true;
 	p->node.kind = TX_TASK;
 	list_push_back(&c->txq, &p->node.link);
