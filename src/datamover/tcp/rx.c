@@ -379,7 +379,7 @@ static COLD void refuse_header(struct dmtcp_conn *c, int err)
 /* Decodes and checks the header at b; on an error drops the connection. drop_err is the
  * decoder's. */
 /* [RFC 7143: 7.7 #1, 7.8 #1] */
-static bool header_ok(struct dmtcp_conn *c, const uint8_t *b)
+static ALWAYS_INLINE bool header_ok(struct dmtcp_conn *c, const uint8_t *b)
 {
 	struct rx *r = &c->rx;
 	int err;
