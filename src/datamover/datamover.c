@@ -69,39 +69,6 @@ void dm_conn_go(struct dm_conn *c, enum dm_state next)
 	c->state = next;
 }
 
-static bool is_login(uint8_t op)
-{
-	return op == ISCSI_LOGIN_REQUEST || op == ISCSI_LOGIN_RESPONSE;
-}
-
-/* [RFC 7145: 7.3.9 #1] [RFC 5047: 5.4 #1, 7.1 #1, 8.1 #1] */
-int dm_send_control(struct dm_conn *c, struct dm_task *t,
-		    const struct dm_control *ctl)
-{
-	assert(c->up);
-	if (c->state >= DM_TERMINATING)
-		return ERR_CLOSED;
-	/* RFC 7145 §7.3.9, RFC 7143 §6.3 */
-	assert(is_login(ctl->pdu.op) == (c->state == DM_LOGIN));
-	assert(iscsi_opcode_from_initiator(ctl->pdu.op) ==
-	       (c->role == ISCSI_INITIATOR));
-	return c->ops->send_control(c, t, ctl);
-}
-
-/* [RFC 5047: 8.2 #1, 10.2.1 #1] */
-int dm_put_data(struct dm_conn *c, struct dm_task *t, const struct bufv *data,
-		uint32_t offset, const struct iscsi_pdu *response)
-{
-	assert(c->role == ISCSI_TARGET);
-	assert(!response || response->op == ISCSI_SCSI_RESPONSE);
-	assert(response || data->len > 0);
-	assert(range_ok(offset, data->len, MAX(t->edtl, t->bidi_edtl)));
-	if (c->state >= DM_TERMINATING)
-		return ERR_CLOSED;
-	assert(c->state == DM_FULL_FEATURE);
-	return c->ops->put_data(c, t, data, offset, response);
-}
-
 /* [RFC 5047: 8.3 #1] */
 int dm_get_data(struct dm_conn *c, struct dm_task *t, uint32_t offset,
 		uint32_t len)

@@ -28,7 +28,11 @@
 #ifndef DATAMOVER_DATAMOVER_H
 #define DATAMOVER_DATAMOVER_H
 
+#include <assert.h>
+
 #include "base/bufv.h"
+#include "base/bytes.h"
+#include "base/err.h"
 #include "base/list.h"
 #include "base/trace.h"
 #include "iscsi/bhs.h"
@@ -305,7 +309,8 @@ void dm_attach(struct dm_conn *c, const struct dm_up_ops *up, void *user,
 void dm_set_trace(struct dm_conn *c, struct trace *t, const char *peer);
 
 /* ---- primitives; those that return int return ERR_CLOSED once the
- * connection is terminating ---- */
+ * connection is terminating. They assert the connection's state and the arguments;
+ * those that each command needs are inline ---- */
 
 /*
  * Send_Control (RFC 5047 §8.1). t is NULL except for two PDUs: a SCSI Command
@@ -317,8 +322,21 @@ void dm_set_trace(struct dm_conn *c, struct trace *t, const char *peer);
  * Errors: ERR_NOMEM; ERR_TOO_LONG: more than the peer accepts in one PDU;
  * ERR_BUSY (iSER): too many unexpected PDUs are outstanding.
  */
-int dm_send_control(struct dm_conn *c, struct dm_task *t,
-		    const struct dm_control *ctl);
+/* [RFC 7145: 7.3.9 #1] [RFC 5047: 5.4 #1, 7.1 #1, 8.1 #1] */
+static inline int dm_send_control(struct dm_conn *c, struct dm_task *t,
+				  const struct dm_control *ctl)
+{
+	uint8_t op = ctl->pdu.op;
+	bool is_login = op == ISCSI_LOGIN_REQUEST || op == ISCSI_LOGIN_RESPONSE;
+
+	assert(c->up);
+	if (c->state >= DM_TERMINATING)
+		return ERR_CLOSED;
+	/* RFC 7145 §7.3.9, RFC 7143 §6.3 */
+	assert(is_login == (c->state == DM_LOGIN));
+	assert(iscsi_opcode_from_initiator(op) == (c->role == ISCSI_INITIATOR));
+	return c->ops->send_control(c, t, ctl);
+}
 
 /*
  * Put_Data (§8.2), target: sends data as the read data of t, beginning at
@@ -330,8 +348,20 @@ int dm_send_control(struct dm_conn *c, struct dm_task *t,
  * statsn; the datamover takes itt from t). The last Data-In carries its status
  * if RFC 7143 §11.7.3 allows.
  */
-int dm_put_data(struct dm_conn *c, struct dm_task *t, const struct bufv *data,
-		uint32_t offset, const struct iscsi_pdu *response);
+/* [RFC 5047: 8.2 #1, 10.2.1 #1] */
+static inline int dm_put_data(struct dm_conn *c, struct dm_task *t,
+			      const struct bufv *data, uint32_t offset,
+			      const struct iscsi_pdu *response)
+{
+	assert(c->role == ISCSI_TARGET);
+	assert(!response || response->op == ISCSI_SCSI_RESPONSE);
+	assert(response || data->len > 0);
+	assert(range_ok(offset, data->len, MAX(t->edtl, t->bidi_edtl)));
+	if (c->state >= DM_TERMINATING)
+		return ERR_CLOSED;
+	assert(c->state == DM_FULL_FEATURE);
+	return c->ops->put_data(c, t, data, offset, response);
+}
 
 /* Get_Data (§8.3), target: receives [offset, offset + len) of the write data
  * into t->out. Ends in DM_GET. One call at a time per task. */
