@@ -6,18 +6,9 @@
 #include "datamover/impl.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "base/bytes.h"
 #include "base/err.h"
-
-void dm_task_init(struct dm_task *t)
-{
-	t->out_done = t->in_done = t->r2ts = t->acked = t->immediate = 0;
-	t->held = t->may_peek = t->moved = false;
-	t->peek = NULL;
-	memset(t->priv, 0, DM_TASK_CLEARED);
-}
 
 void dm_conn_take_over(struct dm_conn *c, const struct dm_ops *ops, void *impl,
 		       const char *transport)

@@ -88,7 +88,7 @@ static int send_command(struct ini_session *s, struct ini_task *t,
 {
 	bool both = t->read && t->write;
 	uint8_t ahs[48];
-	struct dm_control ctl = { .ahs = ahs };
+	struct dm_control ctl;
 	struct iscsi_pdu *p = &ctl.pdu;
 	int n = 0;
 
@@ -97,6 +97,8 @@ static int send_command(struct ini_session *s, struct ini_task *t,
 	if (n < 0)
 		return n;
 	dm_task_init(&t->dm);
+	dm_control_clear(&ctl);
+	ctl.ahs = ahs;
 	t->dm.lun = t->lun;
 	t->dm.in = t->in;
 	t->dm.out = t->out;

@@ -86,11 +86,13 @@ static struct tgt_conn *queue_response(struct tgt_task *t)
 	struct tgt_conn *c = t->conn;
 	size_t sense = tgt_task_is_begun(t) ? t->dev.sense.len : 0;
 	uint8_t segment[2 + DEV_SENSE_MAX];
-	struct dm_control ctl = { .data = segment };
+	struct dm_control ctl;
 
 	if (!tgt_conn_open(c))
 		return NULL; /* tgt_abort_orphans frees the task, or reassign.c
 				goes on */
+	dm_control_clear(&ctl);
+	ctl.data = segment;
 	make_response(t, status_of(t), &ctl.pdu);
 	if (sense) {
 		segment[0] = (uint8_t)(sense >> 8);

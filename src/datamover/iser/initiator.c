@@ -393,11 +393,12 @@ void dmiser_late(struct dmiser_conn *c, struct dm_task *t)
 {
 	struct initiator_task *it = &iser_task(t)->i;
 	struct rcap_recv *r = it->late;
-	struct dm_control ctl = { .data = NULL };
+	struct dm_control ctl;
 
 	if (!r || c->ended)
 		return;
 	it->late = NULL;
+	dm_control_clear(&ctl);
 	ctl.bhs = rcap_recv_bytes(r) + ISER_HEADER_LEN;
 	if (iscsi_bhs_decode(&ctl.pdu, ctl.bhs) == 0) { /* rx.c checked it */
 		if (ctl.pdu.dsl)

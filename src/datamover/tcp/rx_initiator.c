@@ -171,24 +171,20 @@ static void data_in_header(struct dmtcp_conn *c)
 static void finish_by_data_in(struct dmtcp_conn *c, struct dm_task *t)
 {
 	const struct iscsi_pdu *p = &c->rx.pdu;
-	const struct dm_control ctl = {
-		.pdu = {
-			.op = ISCSI_SCSI_RESPONSE,
-			.final = true,
-			.itt = p->itt,
-			.ttt = ISCSI_RESERVED_TAG,
-			.statsn = p->statsn,
-			.expcmdsn = p->expcmdsn,
-			.maxcmdsn = p->maxcmdsn,
-			.rsp = {
-				.status = p->data.status,
-				.resid_flags = p->data.resid_flags,
-				.resid = p->data.resid,
-				.exp_datasn = t ? tcp_task(t)->i.data_ins : 0,
-			},
-		},
-	};
+	struct dm_control ctl;
 
+	dm_control_clear(&ctl);
+	ctl.pdu.op = ISCSI_SCSI_RESPONSE;
+	ctl.pdu.final = true;
+	ctl.pdu.itt = p->itt;
+	ctl.pdu.ttt = ISCSI_RESERVED_TAG;
+	ctl.pdu.statsn = p->statsn;
+	ctl.pdu.expcmdsn = p->expcmdsn;
+	ctl.pdu.maxcmdsn = p->maxcmdsn;
+	ctl.pdu.rsp.status = p->data.status;
+	ctl.pdu.rsp.resid_flags = p->data.resid_flags;
+	ctl.pdu.rsp.resid = p->data.resid;
+	ctl.pdu.rsp.exp_datasn = t ? tcp_task(t)->i.data_ins : 0;
 	dmtcp_answer(c, t, &ctl);
 }
 
