@@ -232,12 +232,18 @@ static bool has_wrong_direction(const struct dev_task *t, uint64_t want)
  */
 static int check_data(struct dev_task *t, uint64_t want)
 {
-	uint32_t part = least_part(t);
+	uint32_t part;
 
+	/* as most commands without write data */
+	if (want == 0 && t->edtl.out == 0 && !t->edtl.both)
+		return 0;
 	if (has_wrong_direction(t, want))
 		return dev_check(t, SENSE_ILLEGAL_REQUEST,
 				 ASC_INVALID_FIELD_IN_IU);
-	if (want <= t->edtl.out || (part && t->edtl.out % part == 0))
+	if (want <= t->edtl.out)
+		return 0;
+	part = least_part(t);
+	if (part && t->edtl.out % part == 0)
 		return 0;
 	/* an overflow (RFC 7143 §11.4.5.1); LIO reports the same */
 	t->total.out = want;
