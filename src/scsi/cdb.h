@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 enum scsi_opcode {
 	SCSI_TEST_UNIT_READY = 0x00,
 	SCSI_REQUEST_SENSE = 0x03,
@@ -135,7 +137,12 @@ enum scsi_opcode {
 /* scsi_cdb_len returns the length of a CDB by its group code (SPC-4 §4.2.5.1):
  * 6, 10, 12 or 16, and 0 for the variable-length and vendor-specific
  * groups. */
-size_t scsi_cdb_len(uint8_t opcode);
+static inline size_t scsi_cdb_len(uint8_t opcode)
+{
+	static const uint8_t by_group[8] = { 6, 10, 10, 0, 16, 12, 0, 0 };
+
+	return by_group[opcode >> 5];
+}
 /* scsi_cdb_sa returns the service action field, which has a meaning only for
  * operation codes with service actions. A CDB of variable length has at least
  * 10 bytes. */
@@ -144,9 +151,36 @@ uint16_t scsi_cdb_sa(const uint8_t *cdb);
 /* scsi_cdb_lba and scsi_cdb_blocks return the LBA and the number of blocks of
  * a CDB with the layout of READ or WRITE of its group. Length 0 of READ(6) and
  * WRITE(6) is returned as 256. The caller provides all bytes of the group, 32
- * of a CDB of variable length. */
-uint64_t scsi_cdb_lba(const uint8_t *cdb);
-uint32_t scsi_cdb_blocks(const uint8_t *cdb);
+ * of a CDB of variable length (SBC-3 §§5.10 and 5.36). */
+static inline uint64_t scsi_cdb_lba(const uint8_t *cdb)
+{
+	switch (scsi_cdb_len(cdb[0])) {
+	case 0:
+		return get_be64(cdb + 12);
+	case 6:
+		return get_be24(cdb + 1) & 0x1fffff;
+	case 16:
+		return get_be64(cdb + 2);
+	default:
+		return get_be32(cdb + 2);
+	}
+}
+
+static inline uint32_t scsi_cdb_blocks(const uint8_t *cdb)
+{
+	switch (scsi_cdb_len(cdb[0])) {
+	case 0:
+		return get_be32(cdb + 28);
+	case 6:
+		return cdb[4] ? cdb[4] : 256;
+	case 10:
+		return get_be16(cdb + 7);
+	case 12:
+		return get_be32(cdb + 6);
+	default:
+		return get_be32(cdb + 10);
+	}
+}
 
 /* scsi_cdb_rw builds READ(10) or WRITE(10), or the form of 16 bytes if lba or
  * blocks needs it, and returns the length of the CDB. */
