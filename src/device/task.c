@@ -27,39 +27,41 @@
 
 static int find_row(struct dev_task *t)
 {
+	const struct dev_command *row;
+	const struct dev_lu *lu = t->lu;
 	bool known;
 	int bad;
 
 	if (dev_pass_takes(t))
 		return dev_pass_find_row(t);
-	t->row = dev_command_find(t->nexus->server, dev_lu_type(t->lu), t->cdb,
-				  &known);
+	row = dev_command_find(t->nexus->server, lu ? lu->cfg.type : DEV_DISK,
+			       t->cdb, &known);
+	t->row = row;
 	/* an unknown unit is reported before an unknown command (SPC-4 §4.4) */
-	if (!t->lu && !(t->row && (t->row->flags & CMD_ANY_LUN)))
+	if (!lu && !(row && (row->flags & CMD_ANY_LUN)))
 		return dev_check(t, SENSE_ILLEGAL_REQUEST,
 				 ASC_LUN_NOT_SUPPORTED);
 	/* SBC-3 §4.22.2.2: only units of type 2 have the 32-byte commands */
-	if (t->row && (t->row->flags & CMD_TAGS) && !t->row->has(t->lu))
+	if (row && (row->flags & CMD_TAGS) && !row->has(lu))
 		return dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
-	if (t->row && t->row->has && !t->row->has(t->lu)) {
-		t->row = NULL;
+	if (row && row->has && !row->has(lu)) {
+		t->row = row = NULL;
 		known = true;
 	}
-	if (!t->row && known &&
-	    dev_command_any(t->nexus->server, t->lu, t->cdb[0]))
+	if (!row && known && dev_command_any(t->nexus->server, lu, t->cdb[0]))
 		return dev_bad_field(t,
 				     t->cdb[0] == SCSI_VARIABLE_LENGTH ? 8 : 1,
 				     t->cdb[0] == SCSI_VARIABLE_LENGTH ? 7 : 4);
-	if (!t->row)
+	if (!row)
 		return dev_check(t, SENSE_ILLEGAL_REQUEST, ASC_INVALID_OPCODE);
-	if (t->cdb_len < t->row->len)
+	if (t->cdb_len < row->len)
 		return dev_check(t, SENSE_ILLEGAL_REQUEST,
 				 ASC_INVALID_FIELD_IN_IU);
-	bad = dev_command_check(t->row, t->cdb);
+	bad = dev_command_check(row, t->cdb);
 	if (bad >= 0)
 		return dev_bad_field(t, (unsigned)bad >> 3, bad & 7);
 	/* ADDITIONAL CDB LENGTH, SPC-4 §4.2.3 */
-	if (t->row->op == SCSI_VARIABLE_LENGTH && t->cdb[7] != t->row->len - 8)
+	if (row->op == SCSI_VARIABLE_LENGTH && t->cdb[7] != row->len - 8)
 		return dev_bad_field(t, 7, -1);
 	return 0;
 }

@@ -85,13 +85,6 @@ static const struct dev_command *row_of(const struct dev_task *t)
 	return c;
 }
 
-bool dev_pass_takes(const struct dev_task *t)
-{
-	return t->lu && t->lu->pass.device &&
-	       pass_owner(t->lu->pass.device, t->cdb[0], t->cdb[1] & 0x1f) !=
-		       PASS_SERVER;
-}
-
 int dev_pass_find_row(struct dev_task *t)
 {
 	t->row = row_of(t);

@@ -67,7 +67,12 @@ bool pass_report(struct dev_task *t);
 
 /* dev_pass_takes returns whether the unit of t is a passthrough unit and this
  * device server does not execute the command itself. */
-bool dev_pass_takes(const struct dev_task *t);
+static inline bool dev_pass_takes(const struct dev_task *t)
+{
+	return t->lu && t->lu->pass.device &&
+	       pass_owner(t->lu->pass.device, t->cdb[0], t->cdb[1] & 0x1f) !=
+		       PASS_SERVER;
+}
 /* dev_pass_find_row sets t->row to the row of a known command, or to a row for
  * unknown commands. 1: t was refused. */
 int dev_pass_find_row(struct dev_task *t);
