@@ -507,6 +507,27 @@ void tgt_stats_refused(struct tgt_worker *w, uint16_t status);
 void tgt_stats_init(struct tgt_stats *s);
 void tgt_stats_fini(struct tgt_stats *s);
 
+/* ---- task.c; task.h has the rest ---- */
+
+/* tgt_task_chain returns the head of the chain of this ITT. */
+static inline struct tgt_task **tgt_task_chain(const struct tgt_session *s,
+					       uint32_t itt)
+{
+	/* Fibonacci hashing: tags that count up spread evenly */
+	return &s->tasks.hash[(itt * 2654435769u) >> s->tasks.hash_shift];
+}
+
+/* tgt_task_find returns the task with that ITT, in whatever state, or NULL. */
+static inline struct tgt_task *tgt_task_find(const struct tgt_session *s,
+					     uint32_t itt)
+{
+	struct tgt_task *t = *tgt_task_chain(s, itt);
+
+	while (t && t->dm.itt != itt)
+		t = t->hash_next;
+	return t;
+}
+
 /* ---- window.c ---- */
 
 /* tgt_session_window computes MaxCmdSN anew and publishes both numbers to each

@@ -15,24 +15,9 @@
 
 /* ---- tags ---- */
 
-static struct tgt_task **find_chain(const struct tgt_session *s, uint32_t itt)
-{
-	/* Fibonacci hashing: tags that count up spread evenly */
-	return &s->tasks.hash[(itt * 2654435769u) >> s->tasks.hash_shift];
-}
-
-struct tgt_task *tgt_task_find(const struct tgt_session *s, uint32_t itt)
-{
-	struct tgt_task *t = *find_chain(s, itt);
-
-	while (t && t->dm.itt != itt)
-		t = t->hash_next;
-	return t;
-}
-
 static void unhash_task(struct tgt_session *s, struct tgt_task *t)
 {
-	struct tgt_task **p = find_chain(s, t->dm.itt);
+	struct tgt_task **p = tgt_task_chain(s, t->dm.itt);
 
 	while (*p != t)
 		p = &(*p)->hash_next;
@@ -71,7 +56,7 @@ struct tgt_task *tgt_task_get(struct tgt_conn *c, uint32_t itt, bool immediate)
 	dm_task_init(&t->dm);
 	t->dm.itt = itt;
 	t->conn = c;
-	head = find_chain(s, itt);
+	head = tgt_task_chain(s, itt);
 	t->hash_next = *head;
 	*head = t;
 	list_push_back(&s->tasks.active, &t->link);
@@ -91,7 +76,8 @@ void tgt_task_put(struct tgt_task *t)
 	struct tgt_session *s = t->session;
 
 	tgt_task_go(t, TGT_TASK_FREE);
-	tgt_window_forget(s, t);
+	if (s->ring.ahead)
+		tgt_window_forget(s, t);
 	if (s->fences.on)
 		tgt_fence_forget(s, &t->held);
 	if (tgt_task_is_begun(t))

@@ -85,8 +85,6 @@ struct tgt_tasks {
 	unsigned hash_shift;
 };
 
-/* tgt_task_find returns the task with that ITT, in whatever state, or NULL. */
-struct tgt_task *tgt_task_find(const struct tgt_session *s, uint32_t itt);
 /* tgt_task_get takes a slot for a new command that came on c; NULL: there is
  * none. */
 struct tgt_task *tgt_task_get(struct tgt_conn *c, uint32_t itt, bool immediate);
