@@ -2,6 +2,7 @@
 /* response.c: the SCSI Response (RFC 7143 §11.4): status, sense, residuals. */
 #include <string.h>
 
+#include "base/cold.h"
 #include "base/err.h"
 #include "target/task_state.h"
 
@@ -44,8 +45,8 @@ static uint16_t status_qualifier(uint8_t status)
 }
 
 /* [RFC 7144: 5.2.1 #1] */
-static void make_response(const struct tgt_task *t, uint8_t status,
-			  struct iscsi_pdu *pdu)
+static ALWAYS_INLINE void make_response(const struct tgt_task *t,
+					uint8_t status, struct iscsi_pdu *pdu)
 {
 	*pdu = (struct iscsi_pdu){
 		.op = ISCSI_SCSI_RESPONSE,
@@ -67,7 +68,7 @@ static void check_sent(struct tgt_task *t, int err)
 
 /* The window is closed, and tasks wait for ExpStatSN: an initiator without anything
  * to send has to answer a NOP-In (RFC 7143 §7.1.4.2). */
-static void ask_to_acknowledge(struct tgt_conn *c)
+static inline void ask_to_acknowledge(struct tgt_conn *c)
 {
 	if (c->dm->retains && c->session->stalled && !c->ping.pending &&
 	    tgt_conn_open(c))
