@@ -40,17 +40,18 @@ static bool stage_run(struct iwarp *c, struct rcap_wr *wr)
 	struct iwarp_tx *tx = &c->tx;
 	size_t len = wr->data.len, head, whole;
 	bool in_copies = tx->copied || len > SHORT_PAYLOAD;
-	uint8_t *p;
+	size_t *used = in_copies ? &tx->copied : &tx->used;
+	size_t most = in_copies ? COPIES : TX_ARENA - ARENA_RESERVE;
+	uint8_t *p = in_copies ? tx->copies : tx->arena;
 
-	if (in_copies ? !tx->copies || tx->copied + ROOM(len) > COPIES
-		      : tx->used + ROOM(len) + ARENA_RESERVE > TX_ARENA)
+	if (!p || *used + ROOM(len) > most)
 		return false;
-	p = in_copies ? tx->copies + tx->copied : tx->arena + tx->used;
+	p += *used;
 	head = encode_head(c, wr, p);
 	memcpy(p + head, piece(wr, 0), len);
 	whole = mpa_fpdu_close(&tx->s, p, head + len);
 	iwarp_add_piece(tx, p, whole);
-	*(in_copies ? &tx->copied : &tx->used) += whole;
+	*used += whole;
 	if (len > SHORT_PAYLOAD)
 		c->stats.copied += len;
 	return true;
