@@ -120,8 +120,7 @@ static xtime answer_time(const struct ini_session *s)
 static void finish(struct ini_conn *c)
 {
 	TRACE(c, TRACE_LOGIN,
-	      "the commands of CID %u go on over other "
-	      "connections",
+	      "the commands of the lost connection with CID %u go on",
 	      c->offer.id.cid);
 	ini_conn_go(c, ISCSI_S1_FREE); /* M4 */
 	list_del(&c->link);

@@ -211,6 +211,27 @@ const char *iscsi_reject_text(uint8_t reason)
 	return is_known ? texts[reason] : "unassigned reason";
 }
 
+/* The texts of §11.6.1 and RFC 7144 §5.2, shorter. */
+const char *iscsi_tmf_text(uint8_t response)
+{
+	static const char *const texts[] = {
+		[ISCSI_TMF_COMPLETE] = "function complete",
+		[ISCSI_TMF_NO_TASK] = "no such task",
+		[ISCSI_TMF_NO_LUN] = "no such LUN",
+		[ISCSI_TMF_TASK_ALLEGIANT] =
+			"the task is still on its connection",
+		[ISCSI_TMF_NO_REASSIGN] = "reassignment not supported",
+		[ISCSI_TMF_NOT_SUPPORTED] = "function not supported",
+		[ISCSI_TMF_AUTH_FAILED] = "authorization failed",
+		[ISCSI_TMF_SUCCEEDED] = "function succeeded",
+	};
+
+	if (response == ISCSI_TMF_REJECTED)
+		return "function rejected";
+	return response < ARRAY_LEN(texts) ? texts[response]
+					   : "unassigned response";
+}
+
 /* ---- AHS ---- */
 
 #define AHS_EXT_CDB	1 /* §11.2.2.3 */

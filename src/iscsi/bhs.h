@@ -244,6 +244,8 @@ void iscsi_bhs_encode(const struct iscsi_pdu *pdu, uint8_t b[ISCSI_BHS_LEN]);
 const char *iscsi_opcode_name(uint8_t op);
 /* iscsi_reject_text: what a reason of a Reject means (§11.17.1). */
 const char *iscsi_reject_text(uint8_t reason);
+/* iscsi_tmf_text: what a response to a task management function means (§11.6.1). */
+const char *iscsi_tmf_text(uint8_t response);
 
 /* iscsi_opcode_from_initiator returns whether initiators send op; if not,
  * targets do. */

@@ -160,8 +160,9 @@ static void management_answered(struct ini_request *r, int err,
 	err = lib_request_failed(copy.s, err, copy.what);
 	if (!err && rsp->pdu.tmf_response != ISCSI_TMF_COMPLETE &&
 	    rsp->pdu.tmf_response != ISCSI_TMF_SUCCEEDED)
-		err = lib_fail(copy.s->ctx, ISER_E_SCSI, "%s: response %u",
-			       copy.what, rsp->pdu.tmf_response);
+		err = lib_fail(copy.s->ctx, ISER_E_SCSI, "%s: %s (response %u)",
+			       copy.what, iscsi_tmf_text(rsp->pdu.tmf_response),
+			       rsp->pdu.tmf_response);
 	copy.done(copy.arg, err);
 }
 

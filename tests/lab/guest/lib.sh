@@ -757,7 +757,7 @@ iser_recovers() {
 	at_far strace -f -o /dev/null -e trace=recvmsg -e inject=recvmsg:error=ECONNRESET:when=40 \
 		iser copy --debug --debug /tmp/reference "$1" >/run/recovered 2>&1
 	cat /run/recovered
-	grep -q 'go on over other connections' /run/recovered
+	grep -q 'the lost connection with CID' /run/recovered
 }
 # The only connection is lost during a copy with one command at a time; the session is continued, and
 # that command reassigned. The kernel's target then uses the null pointer at the next request.
@@ -792,7 +792,7 @@ iser_recovers_to() {
 		tail -40 /run/recovered
 		return 1
 	}
-	grep 'go on over other connections' /run/recovered
+	grep 'the lost connection with CID' /run/recovered
 }
 # The A bit: iserd has asked, by RDMA Reads without data, whether read data came.
 iserd_asks_to_acknowledge() {

@@ -231,6 +231,12 @@ static void test_decode_unknown_opcode(void **state)
 		assert_int_equal(!strcmp(iscsi_reject_text((uint8_t)reason),
 					 "unassigned reason"),
 				 reason < 2 || reason > 0x0c);
+	assert_string_equal(iscsi_tmf_text(1), "no such task");
+	assert_string_equal(iscsi_tmf_text(255), "function rejected");
+	for (unsigned response = 0; response < 255; response++)
+		assert_int_equal(!strcmp(iscsi_tmf_text((uint8_t)response),
+					 "unassigned response"),
+				 response > 7);
 }
 
 /* ---- AHS, §11.2.2 ---- */
