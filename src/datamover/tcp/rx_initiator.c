@@ -52,6 +52,14 @@ static uint32_t next_offset(const struct dmtcp_conn *c, struct dm_task *t)
 	return c->recovery.on ? tcp_task(t)->i.in_next : t->in_done;
 }
 
+/* Whether the Data-In brings just the bytes after those that came, as while nothing is lost. */
+static bool is_next_of_all(const struct iscsi_data *d, const struct dm_task *t,
+			   const struct initiator_task *it)
+{
+	return !it->in_islands && d->offset == t->in_done &&
+	       d->offset >= it->in_next;
+}
+
 /* ErrorRecoveryLevel 1, for PDUs that are not copies: over a gap of DataSN a PDU must
  * not bring bytes again that came, or a target that counts its PDUs wrongly overwrites
  * them. */
@@ -61,6 +69,8 @@ static int check_overlap(const struct dmtcp_conn *c, struct dm_task *t)
 	const struct initiator_task *it = &tcp_task(t)->i;
 	bool is_next = d->datasn == it->next_datasn;
 
+	if (is_next_of_all(d, t, it))
+		return 0;
 	if (is_in_order(c) && is_next && d->offset < it->in_next)
 		return ERR_SEQUENCE;
 	if (it->in_again)
@@ -213,9 +223,14 @@ static void take_in_order(struct dmtcp_conn *c, struct dm_task *t)
 	const struct iscsi_pdu *p = &c->rx.pdu;
 	struct initiator_task *it = &tcp_task(t)->i;
 	uint32_t fresh, end = p->data.offset + p->dsl;
-	int err = dmtcp_order_add(c, &it->in_islands, &t->in_done,
-				  p->data.offset, end, &fresh);
+	int err;
 
+	if (p->dsl && is_next_of_all(&p->data, t, it)) {
+		t->in_done = it->in_next = end;
+		return;
+	}
+	err = dmtcp_order_add(c, &it->in_islands, &t->in_done, p->data.offset,
+			      end, &fresh);
 	if (p->dsl)
 		it->in_next = MAX(it->in_next, end);
 	if (err)
