@@ -710,10 +710,24 @@ int tgt_logout(struct tgt_conn *c, const struct dm_control *ctl);
 /* tgt_logout_lost: c, which waits for recovery now, may have been logged out from
  * another connection. */
 void tgt_logout_lost(struct tgt_conn *c);
-/* tgt_logout_unanswered: the lost connection c ends before its Logout was answered. */
-void tgt_logout_unanswered(struct tgt_conn *c);
 /* tgt_logout_forget: c has ended; no response is sent on it. */
 void tgt_logout_forget(struct tgt_conn *c);
+
+/* ---- logout_answer.c ---- */
+
+enum tgt_logout_response { /* §11.15.1 */
+	TGT_LOGOUT_CLOSED = 0,
+	TGT_LOGOUT_NO_CID = 1,
+	TGT_LOGOUT_NO_RECOVERY = 2,
+};
+
+int tgt_logout_respond(struct tgt_conn *c, uint32_t itt,
+		       enum tgt_logout_response response, uint16_t time2retain);
+/* tgt_logout_unanswered answers the Logout of c, if there is one, with NO_CID: the last
+ * Logout gets the answer of the removal, or the lost connection c ends before it. The
+ * initiator may have lost the connection of its first Logout before the target knows of
+ * the loss. */
+void tgt_logout_unanswered(struct tgt_conn *c);
 
 /* ---- reinstate.c ---- */
 

@@ -8,38 +8,12 @@
 #include "base/err.h"
 #include "target/internal.h"
 
-enum logout_response { /* §11.15.1 */
-	LOGOUT_CLOSED = 0,
-	LOGOUT_NO_CID = 1,
-	LOGOUT_NO_RECOVERY = 2,
-};
-
-/* [RFC 7143: 11.15.2 #1] */
-static int send_response(struct tgt_conn *c, uint32_t itt, uint8_t response,
-			 uint16_t time2retain)
-{
-	const struct iscsi_params *p = &c->session->params;
-	struct dm_control ctl = {
-		.pdu = {
-			.op = ISCSI_LOGOUT_RESPONSE,
-			.final = true,
-			.itt = itt,
-			.ttt = ISCSI_RESERVED_TAG,
-		},
-	};
-
-	ctl.pdu.logout.response = response;
-	ctl.pdu.logout.time2wait = p->default_time2wait;
-	ctl.pdu.logout.time2retain = time2retain;
-	return tgt_conn_send(c, &ctl);
-}
-
 /* Answers on the connection that asked, unless that has ended. */
 /* [RFC 7143: 11.15 #1] */
 static void answer(struct tgt_logout *l)
 {
 	if (tgt_conn_open(l->by))
-		send_response(l->by, l->itt, LOGOUT_CLOSED, 0);
+		tgt_logout_respond(l->by, l->itt, TGT_LOGOUT_CLOSED, 0);
 	l->by = NULL;
 }
 
@@ -47,8 +21,8 @@ static void answer(struct tgt_logout *l)
 static void answer_recovery(struct tgt_logout *l)
 {
 	if (tgt_conn_open(l->by))
-		send_response(l->by, l->itt, LOGOUT_CLOSED,
-			      l->by->session->params.default_time2retain);
+		tgt_logout_respond(l->by, l->itt, TGT_LOGOUT_CLOSED,
+				   l->by->session->params.default_time2retain);
 	l->by = NULL;
 }
 
@@ -199,7 +173,7 @@ static int close_conn(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 	if (!gone && lost && !lost->logout.by)
 		return close_lost(c, lost, pdu->itt);
 	if (!gone)
-		return send_response(c, pdu->itt, LOGOUT_NO_CID, 0);
+		return tgt_logout_respond(c, pdu->itt, TGT_LOGOUT_NO_CID, 0);
 	return close_live(c, gone, pdu->itt);
 }
 
@@ -310,24 +284,10 @@ static struct tgt_conn *find_leaving(const struct tgt_session *s, uint16_t cid)
 	return NULL;
 }
 
-/* The initiator may have lost the connection of its first Logout before the target
- * knows of the loss: the last Logout gets the answer of the removal. */
-static void supersede(const struct tgt_logout *l)
-{
-	if (l->by && tgt_conn_open(l->by))
-		send_response(l->by, l->itt, LOGOUT_NO_CID, 0);
-}
-
-void tgt_logout_unanswered(struct tgt_conn *c)
-{
-	supersede(&c->logout);
-	c->logout.by = NULL;
-}
-
 static int remove_again(struct tgt_conn *c, struct tgt_conn *leaving,
 			uint32_t itt)
 {
-	supersede(&leaving->logout);
+	tgt_logout_unanswered(leaving);
 	begin(&leaving->logout, c, itt);
 	return 0;
 }
@@ -335,7 +295,7 @@ static int remove_again(struct tgt_conn *c, struct tgt_conn *leaving,
 /* Again after an answer that was lost with its connection: the same answer. */
 static int remove_lost(struct tgt_conn *c, struct tgt_conn *lost, uint32_t itt)
 {
-	supersede(&lost->logout);
+	tgt_logout_unanswered(lost);
 	tgt_abort_cancel(&lost->logout.abort);
 	begin(&lost->logout, c, itt);
 	if (!lost->end.logged_out) {
@@ -353,7 +313,8 @@ static int remove_for_recovery(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 	struct tgt_conn *gone, *lost;
 
 	if (s->params.error_recovery_level < 2)
-		return send_response(c, pdu->itt, LOGOUT_NO_RECOVERY, 0);
+		return tgt_logout_respond(c, pdu->itt, TGT_LOGOUT_NO_RECOVERY,
+					  0);
 	if (!s->params.default_time2retain)
 		return close_conn(c, pdu); /* nothing is retained (§13.16) */
 	gone = find_removable(s, pdu->logout.cid);
@@ -365,7 +326,7 @@ static int remove_for_recovery(struct tgt_conn *c, const struct iscsi_pdu *pdu)
 	lost = tgt_recover_find(s, pdu->logout.cid);
 	if (lost)
 		return remove_lost(c, lost, pdu->itt);
-	return send_response(c, pdu->itt, LOGOUT_NO_CID, 0);
+	return tgt_logout_respond(c, pdu->itt, TGT_LOGOUT_NO_CID, 0);
 }
 
 /* ---- requests ---- */
