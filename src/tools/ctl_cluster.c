@@ -105,7 +105,9 @@ void ctl_print_cluster(const json_t *status)
 		ctl_print_table(units);
 	}
 	json_array_foreach(json_object_get(status, "units"), i, u)
+	{
 		print_refused(u);
+	}
 	if (json_array_size(gateways)) {
 		putchar('\n');
 		ctl_print_table(gateways);
