@@ -168,6 +168,20 @@ class Data(Rbd):
             self.assertEqual(self.resources(w), (56, 8))
             w.close()
 
+    def test_large_requests_reuse_memory(self):
+        """The pages of the buffers are not faulted in again for each request of 1 MiB (256 faults)."""
+        with open(self.path("disk"), "wb") as f:
+            f.write(os.urandom(64 << 20))
+        with Daemon(self.image("large")) as d:
+            run([ISER, "copy", self.path("disk"), d.url])
+            faults = []
+            for _ in range(4):
+                with open("/proc/%d/stat" % d.proc.pid) as f:
+                    faults.append(int(f.read().rsplit(")", 1)[1].split()[7]))
+                run([ISER, "bench", "--rw", "read", "--bs", "1M", "--depth", "8", "--ramp", "0", "--amount", "200M", d.url])
+            grew = [b - a for a, b in zip(faults, faults[1:])]
+        self.assertLess(min(grew), 200 * 64, grew)
+
     def test_latencies(self):
         """The metrics have histograms of what the cluster took, also through the filter of encryption; other stores have none."""
         for options in ("", ",new-key=" + self.path("key")):
