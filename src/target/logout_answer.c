@@ -16,7 +16,7 @@ int tgt_logout_respond(struct tgt_conn *c, uint32_t itt,
 		},
 	};
 
-	ctl.pdu.logout.response = response;
+	ctl.pdu.logout.response = (uint8_t)response;
 	ctl.pdu.logout.time2wait = p->default_time2wait;
 	ctl.pdu.logout.time2retain = time2retain;
 	return tgt_conn_send(c, &ctl);
