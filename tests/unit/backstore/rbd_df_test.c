@@ -41,8 +41,8 @@ static void test_nothing_said(void **state)
 		"{\"stats\":{\"total_bytes\":0}," POOLS "}",
 		"{\"stats\":{\"total_bytes\":100},\"pools\":[]}",
 		"{\"stats\":{\"total_bytes\":100},\"pools\":[1,{\"id\":1}]}",
-		"{\"stats\":{\"total_bytes\":100},\"pools\":[{\"id\":1,\"stats\":"
-		"{\"max_avail\":-1}}]}",
+		("{\"stats\":{\"total_bytes\":100},\"pools\":[{\"id\":1,\"stats\":"
+		 "{\"max_avail\":-1}}]}"),
 		"{\"stats\":3,\"pools\":{\"id\":1}}",
 	};
 	uint64_t room = 5;
