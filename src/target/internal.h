@@ -723,11 +723,10 @@ enum tgt_logout_response { /* §11.15.1 */
 
 int tgt_logout_respond(struct tgt_conn *c, uint32_t itt,
 		       enum tgt_logout_response response, uint16_t time2retain);
-/* tgt_logout_unanswered answers the Logout of c, if there is one, with NO_CID: the last
- * Logout gets the answer of the removal, or the lost connection c ends before it. The
- * initiator may have lost the connection of its first Logout before the target knows of
- * the loss. */
-void tgt_logout_unanswered(struct tgt_conn *c);
+/* tgt_logout_answer answers on the connection that asked, unless there is none or it has
+ * ended. */
+void tgt_logout_answer(struct tgt_logout *l, enum tgt_logout_response response,
+		       uint16_t time2retain);
 
 /* ---- reinstate.c ---- */
 

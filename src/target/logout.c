@@ -8,22 +8,11 @@
 #include "base/err.h"
 #include "target/internal.h"
 
-/* Answers on the connection that asked, unless that has ended. */
-/* [RFC 7143: 11.15 #1] */
-static void answer(struct tgt_logout *l)
-{
-	if (tgt_conn_open(l->by))
-		tgt_logout_respond(l->by, l->itt, TGT_LOGOUT_CLOSED, 0);
-	l->by = NULL;
-}
-
 /* The tasks of the connection wait for reassignment. */
-static void answer_recovery(struct tgt_logout *l)
+static void answer_recovery(struct tgt_conn *c)
 {
-	if (tgt_conn_open(l->by))
-		tgt_logout_respond(l->by, l->itt, TGT_LOGOUT_CLOSED,
-				   l->by->session->params.default_time2retain);
-	l->by = NULL;
+	tgt_logout_answer(&c->logout, TGT_LOGOUT_CLOSED,
+			  c->session->params.default_time2retain);
 }
 
 static void begin(struct tgt_logout *l, struct tgt_conn *by, uint32_t itt)
@@ -41,7 +30,7 @@ static void nexus_parted(void *arg)
 {
 	struct tgt_session *s = arg;
 
-	answer(&s->logout);
+	tgt_logout_answer(&s->logout, TGT_LOGOUT_CLOSED, 0);
 	tgt_session_drop(s, DM_TERMINATE_AFTER_SENT, 0);
 }
 
@@ -79,7 +68,7 @@ static void conn_tasks_ended(struct tgt_abort *a)
 {
 	struct tgt_conn *c = container_of(a, struct tgt_conn, logout.abort);
 
-	answer(&c->logout);
+	tgt_logout_answer(&c->logout, TGT_LOGOUT_CLOSED, 0);
 	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, 0);
 }
 
@@ -141,7 +130,7 @@ static void lost_tasks_ended(struct tgt_abort *a)
 {
 	struct tgt_conn *c = container_of(a, struct tgt_conn, logout.abort);
 
-	answer(&c->logout);
+	tgt_logout_answer(&c->logout, TGT_LOGOUT_CLOSED, 0);
 	tgt_recover_end(c);
 }
 
@@ -187,7 +176,7 @@ static void lost_is_ready(struct tgt_abort *a)
 	c->logout.begun = false;
 	if (!c->logout.by)
 		return; /* the initiator asks again, on another connection */
-	answer_recovery(&c->logout);
+	answer_recovery(c);
 	tgt_recover_logged_out(c);
 }
 
@@ -215,7 +204,7 @@ static void own_is_ready(struct tgt_abort *a)
 
 	if (!tgt_conn_open(c))
 		return; /* the initiator asks again, on another connection */
-	answer_recovery(&c->logout);
+	answer_recovery(c);
 	c->end.logged_out = true;
 	tgt_conn_end(c, DM_TERMINATE_AFTER_SENT, 0);
 }
@@ -284,10 +273,17 @@ static struct tgt_conn *find_leaving(const struct tgt_session *s, uint16_t cid)
 	return NULL;
 }
 
+/* The initiator may have lost the connection of its first Logout before the target
+ * knows of the loss: the last Logout gets the answer of the removal. */
+static void supersede(struct tgt_logout *l)
+{
+	tgt_logout_answer(l, TGT_LOGOUT_NO_CID, 0);
+}
+
 static int remove_again(struct tgt_conn *c, struct tgt_conn *leaving,
 			uint32_t itt)
 {
-	tgt_logout_unanswered(leaving);
+	supersede(&leaving->logout);
 	begin(&leaving->logout, c, itt);
 	return 0;
 }
@@ -295,7 +291,7 @@ static int remove_again(struct tgt_conn *c, struct tgt_conn *leaving,
 /* Again after an answer that was lost with its connection: the same answer. */
 static int remove_lost(struct tgt_conn *c, struct tgt_conn *lost, uint32_t itt)
 {
-	tgt_logout_unanswered(lost);
+	supersede(&lost->logout);
 	tgt_abort_cancel(&lost->logout.abort);
 	begin(&lost->logout, c, itt);
 	if (!lost->end.logged_out) {
@@ -303,7 +299,7 @@ static int remove_lost(struct tgt_conn *c, struct tgt_conn *lost, uint32_t itt)
 		return 0;
 	}
 	lost->logout.begun = false;
-	answer_recovery(&lost->logout);
+	answer_recovery(lost);
 	return 0;
 }
 

@@ -22,11 +22,11 @@ int tgt_logout_respond(struct tgt_conn *c, uint32_t itt,
 	return tgt_conn_send(c, &ctl);
 }
 
-void tgt_logout_unanswered(struct tgt_conn *c)
+/* [RFC 7143: 11.15 #1] */
+void tgt_logout_answer(struct tgt_logout *l, enum tgt_logout_response response,
+		       uint16_t time2retain)
 {
-	struct tgt_logout *l = &c->logout;
-
-	if (l->by && tgt_conn_open(l->by))
-		tgt_logout_respond(l->by, l->itt, TGT_LOGOUT_NO_CID, 0);
+	if (tgt_conn_open(l->by))
+		tgt_logout_respond(l->by, l->itt, response, time2retain);
 	l->by = NULL;
 }

@@ -90,7 +90,7 @@ static void free_lost(struct tgt_conn *c)
 			   "commands end (RFC 7143 §11.14.5)",
 			   c->cid, s->tsih);
 	tgt_abort_cancel(&c->logout.abort);
-	tgt_logout_unanswered(c);
+	tgt_logout_answer(&c->logout, TGT_LOGOUT_NO_CID, 0);
 	if (c->state == ISCSI_S8_CLEANUP_WAIT)
 		tgt_conn_go(c, ISCSI_S1_FREE); /* M1 */
 	tgt_abort_iscsi_event(s, &scope);
