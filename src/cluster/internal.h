@@ -168,8 +168,8 @@ struct peers {
 	uint64_t asked; /* the version that another gateway wants in force */
 	char asker[CLUSTER_ID_SIZE]; /* wants to have the unit */
 	xtime register_at;
-	enum cluster_rivalry rivalry; /* with another gateway */
-	char refused[256];	      /* ... in words */
+	enum cluster_rivalry rivalry;	   /* with another gateway */
+	char refused[CLUSTER_REFUSED_MAX]; /* ... in words */
 	bool alone;   /* no gateway answered when there was no record */
 	bool missing; /* ... one did: the log has it */
 };

@@ -248,9 +248,10 @@ static size_t gateway_size(const struct cluster_gateway *g, unsigned format)
 size_t cluster_record_size(const struct cluster_record *r)
 {
 	size_t n = HEADER + 3u * 8 + 3 + 1 + strlen(r->owner);
+	unsigned format = format_of(r);
 
 	for (unsigned i = 0; i < r->ngateways; i++)
-		n += gateway_size(&r->gateways[i], format_of(r));
+		n += gateway_size(&r->gateways[i], format);
 	for (unsigned i = 0; i < CLUSTER_PARTS; i++)
 		n += 8 + 4 + r->parts[i].len;
 	for (unsigned i = 0; i < r->nevents; i++)

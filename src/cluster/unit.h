@@ -39,6 +39,8 @@ enum cluster_access {
 #define CLUSTER_PORTS	  64u /* relative target ports of one gateway at the unit */
 #define CLUSTER_EVENTS	  32u /* the events that the record keeps */
 #define CLUSTER_EVENT_MAX (128u << 10)
+#define CLUSTER_REFUSED_MAX \
+ 256u /* the sentence that says why a gateway cannot join */
 
 /* The parts of the common state, which the device encodes. */
 enum cluster_part {

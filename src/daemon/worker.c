@@ -203,7 +203,8 @@ static int worker_init(struct daemon *d, struct worker *w, unsigned index)
  * them. The zeros that each ram: and null: backstore lends would become memory, and
  * a change of the configuration would write gigabytes on worker 0. The tasks and the
  * look-ahead buffer of a session would be memory before they are used, and remain
- * memory of the process after the session has ended. */
+ * memory of the process after the session has ended.
+ * backstore/rbd/cluster.c takes this back, once there is an image of Ceph. */
 static void map_large_blocks(void)
 {
 #ifdef __GLIBC__

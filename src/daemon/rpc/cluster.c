@@ -27,19 +27,9 @@ const char *gateway_role_name(enum cluster_role role)
 /* Other gateways write the record. */
 static json_t *shown(const char *text)
 {
-	char plain[TEXT_ESCAPED_SIZE(CLUSTER_PORTAL_MAX)];
+	char plain[TEXT_ESCAPED_SIZE(CLUSTER_REFUSED_MAX)];
 
 	return json_string(text_escape_str(plain, sizeof(plain), text));
-}
-
-/* Why the gateway does not join; null: it does. The sentence has a name of the record. */
-static json_t *refused_json(const struct cluster_status *st)
-{
-	char plain[TEXT_ESCAPED_SIZE(256)];
-
-	if (!st->refused)
-		return json_null();
-	return json_string(text_escape_str(plain, sizeof(plain), st->refused));
 }
 
 /* Without the mark of the target, which follows a semicolon. */
@@ -92,8 +82,9 @@ static json_t *member_json(const struct member *m)
 			 "s:o, s:o, s:o, s:o}",
 			 "backstore", member_unit(m)->name, "role",
 			 gateway_role_name(st.role), "refused",
-			 refused_json(&st), "owner", shown(r ? r->owner : ""),
-			 "generation", count(r ? r->generation : 0), "version",
+			 st.refused ? shown(st.refused) : json_null(), "owner",
+			 shown(r ? r->owner : ""), "generation",
+			 count(r ? r->generation : 0), "version",
 			 count(r ? r->version : 0), "gateways", gateways,
 			 "takes", count(st.takes), "yields", count(st.yields),
 			 "fences", count(st.fences), "fenced", count(st.fenced),
