@@ -4,6 +4,7 @@
 
 #include "backstore/backstore.h"
 #include "base/bytes.h"
+#include "base/counter.h"
 
 static enum bs_timed kind_of(enum bs_op op)
 {
@@ -28,13 +29,6 @@ int64_t bs_latency_limit(unsigned b)
 					  : INT64_MAX;
 }
 
-static void add(uint64_t *counter, uint64_t n)
-{
-	__atomic_store_n(counter,
-			 __atomic_load_n(counter, __ATOMIC_RELAXED) + n,
-			 __ATOMIC_RELAXED);
-}
-
 void bs_latency_add(struct bs *b, const struct bs_req *req, int64_t ns)
 {
 	enum bs_timed kind = kind_of(req->op);
@@ -46,8 +40,8 @@ void bs_latency_add(struct bs *b, const struct bs_req *req, int64_t ns)
 	if (kind == BS_TIMED || req->worker >= b->nlatencies)
 		return;
 	l = &b->latencies[req->worker].of[kind];
-	add(&l->count[MIN(bucket, BS_LATENCY_BUCKETS - 1u)], 1);
-	add(&l->sum, v);
+	counter_add(&l->count[MIN(bucket, BS_LATENCY_BUCKETS - 1u)], 1);
+	counter_add(&l->sum, v);
 }
 
 void bs_latency_sum(const struct bs *b, enum bs_timed kind,
@@ -58,8 +52,7 @@ void bs_latency_sum(const struct bs *b, enum bs_timed kind,
 		const struct bs_latency *l = &b->latencies[w].of[kind];
 
 		for (unsigned i = 0; i < BS_LATENCY_BUCKETS; i++)
-			sum->count[i] +=
-				__atomic_load_n(&l->count[i], __ATOMIC_RELAXED);
-		sum->sum += __atomic_load_n(&l->sum, __ATOMIC_RELAXED);
+			sum->count[i] += counter_read(&l->count[i]);
+		sum->sum += counter_read(&l->sum);
 	}
 }

@@ -79,8 +79,8 @@ static struct dev_counter sum(const struct dev_lu *lu, unsigned what)
 	for (unsigned i = 0; i < lu->server->env.nworkers; i++) {
 		const struct dev_counter *c = &lu->lanes[i].counts[what];
 
-		s.commands += __atomic_load_n(&c->commands, __ATOMIC_RELAXED);
-		s.blocks += __atomic_load_n(&c->blocks, __ATOMIC_RELAXED);
+		s.commands += counter_read(&c->commands);
+		s.blocks += counter_read(&c->blocks);
 	}
 	return s;
 }
@@ -90,8 +90,8 @@ static struct dev_counter since_reset(const struct dev_lu *lu, unsigned what)
 	const struct dev_counter *base = &lu->counted_before[what];
 	struct dev_counter s = sum(lu, what);
 
-	s.commands -= __atomic_load_n(&base->commands, __ATOMIC_RELAXED);
-	s.blocks -= __atomic_load_n(&base->blocks, __ATOMIC_RELAXED);
+	s.commands -= counter_read(&base->commands);
+	s.blocks -= counter_read(&base->blocks);
 	return s;
 }
 

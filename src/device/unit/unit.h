@@ -9,6 +9,7 @@
 
 #include "backstore/backstore.h"
 #include "base/bytes.h"
+#include "base/counter.h"
 #include "base/err.h"
 #include "device/device.h"
 #include "device/unit/lun_table.h"
@@ -605,8 +606,8 @@ static inline void dev_count(const struct dev_task *t, enum dev_count what,
 	struct dev_counter *c =
 		&t->lu->lanes[t->nexus->cfg.worker].counts[what];
 
-	__atomic_store_n(&c->commands, c->commands + 1, __ATOMIC_RELAXED);
-	__atomic_store_n(&c->blocks, c->blocks + blocks, __ATOMIC_RELAXED);
+	counter_add(&c->commands, 1);
+	counter_add(&c->blocks, blocks);
 }
 
 #endif
