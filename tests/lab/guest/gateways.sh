@@ -4,6 +4,8 @@
 # with multipathd, udev and the multipath.conf of docs/cluster.md as their initiator. Sourced by lib.sh.
 
 GATEWAYS=/run/gateways
+# for DMESG_ALLOW: what the kernel says about lost connections and failed paths
+export GATEWAYS_MESSAGES='connection[0-9]+:[0-9]+|ping timeout|session[0-9]+:|I/O error, dev sd|Failing path|rejecting I/O|Add. Sense:|CDB:|FAILED Result|alua: rtpg failed|Synchronize Cache|ldm_validate_partition_table|unable to read partition table|callbacks suppressed|Buffer I/O error on dev sd'
 
 # ---- the gateways ----
 
