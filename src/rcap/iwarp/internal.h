@@ -122,7 +122,7 @@ struct iwarp_read {
 };
 
 #define TX_PIECES 512
-#define TX_BATCH  (256u << 10) /* stays in the cache from CRC to send */
+#define TX_BATCH  (512u << 10) /* stays in the cache from CRC to send */
 #define TX_ARENA  (32u << 10)
 
 /* Bytes of a batch, copied because the owner took their memory back. */

@@ -48,8 +48,7 @@ static bool batch_full(const struct iwarp *c, uint64_t begun)
 
 	if (tx->s.markers)
 		reserve += mpa_fpdu_scratch(&tx->s, fpdu_room(c));
-	/* without CRC a batch need not stay in the cache until it is sent */
-	return tx->s.pos - begun >= (tx->s.crc ? TX_BATCH : 2 * TX_BATCH) ||
+	return tx->s.pos - begun >= TX_BATCH ||
 	       tx->n + PER_FPDU(tx) > TX_PIECES ||
 	       tx->used + reserve > TX_ARENA;
 }
