@@ -93,6 +93,8 @@ void io_watch_want(struct io_loop *l, struct io_watch *w, unsigned want);
 /* io_watch_del: the loop does not call ready any more, and the caller may free
  * w. Close the descriptor after this call. */
 void io_watch_del(struct io_loop *l, struct io_watch *w);
+/* io_watch_is_polled: the loop spins, and polls this watch alone by its attempt. */
+bool io_watch_is_polled(const struct io_loop *l, const struct io_watch *w);
 
 /* ---- timers ---- */
 

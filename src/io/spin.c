@@ -33,6 +33,11 @@ void io_spin_forget(struct io_loop *l, const struct io_watch *w)
 		l->spin.hot = NULL;
 }
 
+bool io_watch_is_polled(const struct io_loop *l, const struct io_watch *w)
+{
+	return l->spin.time > 0 && l->spin.hot == w;
+}
+
 static bool is_time_for_others(struct io_loop *l)
 {
 	if (!l->spin.hot || l->ops->polls_freely)

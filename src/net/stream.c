@@ -28,7 +28,10 @@
 /* limits of the wait for input that is only likely, and for input that the peer owes */
 #define PATIENCE_MAX	  (2 * XTIME_MS)
 #define PATIENCE_SURE_MAX (20 * XTIME_MS)
-#define RX_PER_TURN	  (1u << 20) /* then other connections get their turn */
+/* Then the answers are sent, and other connections get their turn. If a turn took a whole
+ * queue of commands, the peer would wait for the last answer before it sends the next ones,
+ * and one of the two ends would always be idle. */
+#define RX_PER_TURN (256u << 10)
 /* limit of sending to a peer that does not read */
 #define FLUSH_MAX (5 * XTIME_S)
 /* longer than any frame of a network device */
@@ -177,10 +180,11 @@ static bool is_patient(struct net_stream *s)
 }
 
 /* While the peer has to send much, do not wake for a few bytes: siw sends a
- * response in pieces of a segment. A FIN or an error wakes in any case. */
+ * response in pieces of a segment. A FIN or an error wakes in any case. A loop that
+ * polls this socket does not sleep, so it has no wake-up to save. */
 static void set_low_water(struct net_stream *s)
 {
-	bool patient = is_patient(s);
+	bool patient = !io_watch_is_polled(s->l, &s->watch) && is_patient(s);
 	int bytes = patient ? PATIENT_FOR : 1;
 
 	if (patient == s->low_water)
