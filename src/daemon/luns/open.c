@@ -113,6 +113,8 @@ static struct ram *ram_map(const char *spec, int fd, uint64_t size,
 		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
 	if (r->memory == MAP_FAILED)
 		goto out_free;
+	/* huge pages, if the system permits them for a memfd (shmem_enabled) */
+	(void)madvise(r->memory, size, MADV_HUGEPAGE);
 	if (sendfile)
 		net_file_backed(r->memory, size, r->fd);
 	return r;
