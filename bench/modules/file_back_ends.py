@@ -12,30 +12,31 @@ import contestants
 
 TITLE = "Files, with io_uring and with epoll"
 SECONDS = 60
-NOTE = """4 KiB random reads and writes, depth 32, of a file of 64 MiB whose pages are in the page
+NOTE = """4 KiB random reads and writes of a file of 64 MiB whose pages are in the page
 cache (buffered), and with O_DIRECT; goals: buffered reads 0.75 and writes 0.5 of memory,
-O_DIRECT 0.95 of fio (io_uring, the same file and depth, without a network)."""
+O_DIRECT 0.95 of fio (io_uring, the same file and depth, without a network). Two programs of
+the lowest class keep the CPUs awake. A disk that completes all its requests at once waits for
+the next ones while the responses travel, which fio has not to wait for; at depth 128 there
+are others meanwhile."""
 
-DEPTH = 32
 
-
-def fio(args, path, rw):
+def fio(args, path, rw, depth):
     """Returns the IOPS of fio on the server's CPU."""
     out = subprocess.run(common.pinned(args.server_cpu, [
         "fio", "--name=bench", "--filename=" + path, "--ioengine=io_uring", "--direct=1",
-        "--rw=" + rw, "--bs=4k", "--iodepth=%d" % DEPTH, "--time_based",
+        "--rw=" + rw, "--bs=4k", "--iodepth=%d" % depth, "--time_based",
         "--runtime=%gms" % (args.seconds * 1000), "--size=%d" % args.disk,
         "--output-format=json", "--norandommap"]), text=True, check=True,
         stdout=subprocess.PIPE, timeout=args.seconds * 10 + 60).stdout
     return json.loads(out[out.index("{"):])["jobs"][0][rw.replace("rand", "")]["iops"]
 
 
-def once(args, back_end, options, lun, rw):
+def once(args, back_end, options, lun, rw, depth):
     """Starts a daemon, since one process at a time may serve a file; measures; ends it."""
     args = copy.copy(args)
     args.io = back_end
     server = contestants.Iserd(args, [lun], options, fill=lun.startswith("ram"))
-    x = {"rw": rw, "size": 4096, "depth": DEPTH}
+    x = {"rw": rw, "size": 4096, "depth": depth}
     try:
         return contestants.iser(args, server, x, [], server.urls[0])
     finally:
@@ -50,23 +51,53 @@ def write_all(args, path):
         os.fsync(f.fileno())
 
 
+GOALS = {"buffered": ("memory", {"randread": 0.75, "randwrite": 0.5}),
+         "O_DIRECT": ("fio, O_DIRECT", {"randread": 0.95, "randwrite": 0.95})}
+
+
+def goals_of(lane, rw):
+    """Returns the goals of a row, in the form of run.py."""
+    other, goals = GOALS.get(lane.split(",", maxsplit=1)[0], (None, None))
+    return [[lane, other, goals[rw]]] if goals and lane != other else []
+
+
 def run(build):
     args = common.settings(build)
-    with tempfile.NamedTemporaryFile(dir=os.path.abspath(build)) as file:
+    awake = contestants.Awake(args)
+    try:
+        yield from measure(args, build, awake.pids)
+    finally:
+        awake.stop()
+
+
+def measure(args, build, pids):
+    # two files: pages that buffered writes have left would be written back by O_DIRECT
+    with tempfile.NamedTemporaryFile(dir=os.path.abspath(build)) as file, \
+            tempfile.NamedTemporaryFile(dir=os.path.abspath(build)) as cached:
         os.truncate(file.name, args.disk)
-        servers = {
-            "memory": ("auto", [], "ram:%d" % args.disk),
-            "buffered, io_uring": ("uring", ["--buffered"], file.name),
-            "buffered, epoll": ("epoll", ["--buffered"], file.name),
+        os.truncate(cached.name, args.disk)
+        direct = {
             "O_DIRECT, io_uring": ("uring", [], file.name),
             "O_DIRECT, epoll": ("epoll", [], file.name),
         }
-        for rw in ("randread", "randwrite"):
+        servers = {
+            "memory": ("auto", [], "ram:%d" % args.disk),
+            "buffered, io_uring": ("uring", ["--buffered"], cached.name),
+            "buffered, epoll": ("epoll", ["--buffered"], cached.name),
+            **direct,
+        }
+        for rw, depth, these in (("randread", 32, servers), ("randwrite", 32, servers),
+                                 ("randread", 128, direct), ("randwrite", 128, direct)):
             write_all(args, file.name)
-            lanes = {name: ([], lambda s=s, rw=rw: once(args, *s, rw))
-                     for name, s in servers.items()}
+            write_all(args, cached.name)
+            lanes = {name: (pids, lambda s=s, rw=rw, depth=depth: once(args, *s, rw, depth))
+                     for name, s in these.items()}
             if shutil.which("fio"):
-                lanes["fio, O_DIRECT"] = ([], lambda rw=rw: fio(args, file.name, rw))
-            results = common.take_turns(args, lanes, SECONDS / 2)
-            yield from common.rows_of("file_back_ends", "4K " + rw, "iops", results, rw=rw,
-                                      depth=DEPTH)
+                lanes["fio, O_DIRECT"] = (
+                    pids, lambda rw=rw, depth=depth: fio(args, file.name, rw, depth))
+            results = common.take_turns(args, lanes, SECONDS / 4)
+            rows = common.rows_of("file_back_ends", "4K %s QD%d" % (rw, depth), "iops", results,
+                                  rw=rw, depth=depth)
+            for r in rows:
+                r["goals"] = goals_of(r["lane"], rw)
+            yield from rows
